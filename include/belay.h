@@ -1,0 +1,13 @@
+/* belay: distributed primitives over Redis and Valkey for programs on a libuv loop.
+ *
+ * This header brings all of them. Each family also has a header of its own in belay/. */
+#ifndef BELAY_H
+#define BELAY_H
+
+#include "belay/client.h"
+#include "belay/error.h"
+#include "belay/lock.h"
+#include "belay/loop.h"
+#include "belay/version.h"
+
+#endif /* BELAY_H */

@@ -1,0 +1,173 @@
+/* A client: one Redis deployment, as belay sees it. */
+#ifndef BELAY_CLIENT_H
+#define BELAY_CLIENT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "belay/export.h"
+#include "belay/loop.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** One logical deployment: its connections, its namespace, and what is held there. */
+typedef struct belay_client belay_client_t;
+
+/** What happens to a call when max_pending calls are on the way. */
+typedef enum belay_on_full {
+  BELAY_FULL_REFUSE, /**< it fails at once with BELAY_EBUSY */
+  BELAY_FULL_WAIT    /**< it waits for its turn, until its deadline */
+} belay_on_full_t;
+
+/** The stations of a call, for the trace hook. */
+typedef enum belay_trace_event {
+  BELAY_TRACE_STARTED, /**< belay decided to make the call */
+  BELAY_TRACE_SENT,    /**< it was handed to a connection; again after a retry */
+  BELAY_TRACE_DONE,    /**< it ended for its caller: outcome and error are set */
+  BELAY_TRACE_SETTLED  /**< a call whose answer was late is over, one way or the other */
+} belay_trace_event_t;
+
+/** The four ways in which a call ends. */
+typedef enum belay_outcome {
+  BELAY_OUTCOME_REPLY,    /**< the server answered */
+  BELAY_OUTCOME_REFUSED,  /**< the server refused before executing */
+  BELAY_OUTCOME_NOT_SENT, /**< it never left this process */
+  BELAY_OUTCOME_UNKNOWN   /**< it was sent, and what came of it is not known */
+} belay_outcome_t;
+
+/** One station of one call. Valid until the hook returns. */
+typedef struct belay_trace {
+  belay_trace_event_t event; /**< which station */
+  uint64_t call;             /**< numbers the calls of a client from 1 */
+  const char *command;       /**< the command's or the script's name, such as "SET" */
+  size_t bytes;              /**< its size on the wire */
+  uint64_t elapsed_ns;       /**< since STARTED */
+  belay_outcome_t outcome;   /**< with DONE and SETTLED */
+  int error;                 /**< with DONE and SETTLED: 0 or an error */
+} belay_trace_t;
+
+/** The trace hook. It is called at each station, in order, on the loop or inside the function that made
+ * the call. DONE comes exactly once for each call, SETTLED at most once, after a DONE whose outcome was
+ * UNKNOWN because of the deadline. It must not call into belay. Keys, tokens and values never appear. */
+typedef void (*belay_trace_fn)(void *ctx, const belay_trace_t *trace);
+
+/** Options of belay_connect(). A string that is not NULL overrides what the URL says. Everything is
+ * copied. Times are milliseconds. */
+typedef struct belay_client_options {
+  const char *username; /**< default: NULL, the URL's; "" is the server's default user */
+  const char *password; /**< default: NULL, the URL's */
+  int db;               /**< default: -1, the URL's or 0; otherwise 0 to 65535 */
+
+  /** The parts of the namespace, wide to narrow, each 1 to 128 bytes; every key of this client begins
+   * with them. Default: {"belay"}. At most 8. */
+  const char *const *namespace_parts;
+  size_t namespace_count; /**< how many there are; default 1 */
+
+  const char
+      *client_name;  /**< CLIENT SETNAME, 1 to 64 printable bytes without spaces; default "belay" */
+  const char *owner; /**< who we are, in every token: 1 to 64 printable bytes; default "host:pid" */
+
+  unsigned links; /**< connections for each kind of traffic; default 1, at most 64. Calls that
+                                    concern one name always share one. */
+  int64_t connect_timeout_ms; /**< resolve, connect and shake hands; default 2000; 1 to 600,000 */
+  int64_t timeout_ms; /**< one call, where nothing else is said; default 2000; 1 to 600,000 */
+  int64_t
+      stall_timeout_ms; /**< a connection that owes an answer and is silent for so long is dropped;
+                                    default 5000; 10 to 600,000 */
+  int64_t
+      idle_timeout_ms; /**< a connection idle for so long is checked with PING before it is used, and
+                                    closed if it is not the first of its kind; default 30,000; 10 to 86,400,000
+                                    or BELAY_FOREVER */
+  int64_t
+      reconnect_min_ms; /**< the first delay after a failed connection; default 20; 1 to 60,000 */
+  int64_t
+      reconnect_max_ms; /**< delays double up to this; each is drawn at random from 0 to the delay
+                                    (full jitter); default 2000; reconnect_min_ms to 600,000 */
+  int64_t close_timeout_ms; /**< how long a close may go on releasing; default 1000; 0 to 600,000 */
+  int64_t
+      tcp_user_timeout_ms; /**< TCP_USER_TIMEOUT where the platform has it; default 10,000; 0: the
+                                    system's */
+  int64_t keepalive_ms;    /**< TCP keepalive after so long; default 15,000; 0: off */
+
+  size_t max_pending; /**< calls on the way, for each connection; default 65,536; at least 1 */
+  size_t max_bytes; /**< bytes of calls that have not ended, for the client; over it calls fail with
+                                BELAY_EBUSY whatever on_full says; default 64 MiB; at least 64 KiB */
+  size_t max_reply; /**< bytes of one reply; over it the connection is dropped; default 16 MiB;
+                                at least 64 KiB */
+  belay_on_full_t on_full; /**< default BELAY_FULL_REFUSE */
+
+  belay_trace_fn trace; /**< default: NULL */
+  void *trace_ctx;      /**< handed to trace */
+} belay_client_options_t;
+
+/** Fills in the defaults. */
+BELAY_API void belay_client_options_init(belay_client_options_t *options);
+
+/** Makes a client for a deployment. It connects when it is first used, and again whenever it has to.
+ *
+ * URLs: redis://[user[:password]@]host[:port][/db], IPv6 addresses in brackets, and
+ * unix:///path[?db=n]; user, password and path may be percent-encoded. A NULL options means the
+ * defaults. On error *out is NULL and belay_detail() names the part or the option.
+ *
+ * Returns 0, BELAY_EINVAL, BELAY_EURL, BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. */
+BELAY_API int belay_connect(belay_t *belay, const char *url, const belay_client_options_t *options,
+                            belay_client_t **out);
+
+typedef void (*belay_client_cb)(belay_client_t *client, int status);
+
+/** Asks the server for a sign of life (PING). timeout_ms: BELAY_DEFAULT is the client's. The callback's
+ * status is 0 or an error that says why not. At most one at a time (BELAY_ESTATE).
+ *
+ * Returns 0, BELAY_EINVAL, BELAY_ESTATE, BELAY_EBUSY, BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. */
+BELAY_API int belay_client_ping(belay_client_t *client, int64_t timeout_ms, belay_client_cb cb);
+
+/** Runs when belay_client_close() is through: the pointer is not to be used any more. */
+typedef void (*belay_client_close_cb)(belay_client_t *client, void *data);
+
+/** Closes what was made from the client (pending operations end with BELAY_ECANCELED, what is held is
+ * released), then its connections, and calls back (cb may be NULL). Takes at most close_timeout_ms,
+ * plus the time of a name look-up that is under way. Locks of this client are gone after the callback.
+ *
+ * Returns 0, BELAY_EINVAL, BELAY_ECLOSING or BELAY_EFORK. */
+BELAY_API int belay_client_close(belay_client_t *client, belay_client_close_cb cb);
+
+/** A pointer of the caller's own. */
+BELAY_API void belay_client_set_data(belay_client_t *client, void *data);
+BELAY_API void *belay_client_data(const belay_client_t *client);
+
+/** The belay_t that it was made from. */
+BELAY_API belay_t *belay_client_belay(const belay_client_t *client);
+
+/** Figures of one client, counted since it was made unless they say "now". */
+typedef struct belay_client_stats {
+  uint64_t calls;          /**< calls that were started */
+  uint64_t replies;        /**< outcome REPLY */
+  uint64_t refused;        /**< outcome REFUSED */
+  uint64_t not_sent;       /**< outcome NOT_SENT */
+  uint64_t unknown;        /**< outcome UNKNOWN */
+  uint64_t settled_late;   /**< answers that came after their deadline */
+  uint64_t commands;       /**< commands handed to connections, retries included, handshakes not */
+  uint64_t bytes_out;      /**< bytes written */
+  uint64_t bytes_in;       /**< bytes read */
+  uint64_t writes;         /**< writes to sockets */
+  uint64_t connects;       /**< connections that became usable */
+  uint64_t connect_errors; /**< attempts to connect that failed */
+  uint64_t drops;          /**< connections that were lost or dropped */
+  uint64_t undone;         /**< undos that are known to have run */
+  uint64_t undo_failed;    /**< undos given up: what they would have removed is left to its ttl */
+  size_t pending;          /**< now: calls that have not ended */
+  size_t pending_bytes;    /**< now: their bytes */
+  size_t undo_pending;     /**< now: undos under way */
+  size_t objects;          /**< now: locks and the like that were made from it */
+  size_t links_up;         /**< now: connections that are usable */
+} belay_client_stats_t;
+
+BELAY_API void belay_client_stats(const belay_client_t *client, belay_client_stats_t *out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* BELAY_CLIENT_H */

@@ -1,0 +1,71 @@
+/* Errors: one list, one negative range that meets neither errno nor libuv. */
+#ifndef BELAY_ERROR_H
+#define BELAY_ERROR_H
+
+#include "belay/export.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** The list: X(NAME, value, retryable, text).
+ *
+ * "Retryable" says that the same call, made again a little later, may well succeed and that
+ * repeating it does no harm. An outcome that is not known is not retryable by itself: look first. */
+#define BELAY_ERRORS(X)                                                                            \
+  /* The call was wrong; it started nothing and will not call back. */                             \
+  X(EINVAL, -20001, 0, "an argument or option is out of its range")                                \
+  X(EURL, -20002, 0, "the URL is malformed")                                                       \
+  X(ENOMEM, -20003, 1, "out of memory")                                                            \
+  X(ESTATE, -20004, 0, "the handle is not in a state for this call")                               \
+  X(ECLOSING, -20005, 0, "the handle, or what it belongs to, is closing")                          \
+  X(EFORK, -20006, 0, "this process is a fork of the one that opened the handle")                  \
+  X(EBUSY, -20007, 1, "too many calls or bytes are pending")                                       \
+  X(ESYSTEM, -20008, 1, "the operating system refused a resource")                                 \
+  /* How an operation ended. */                                                                    \
+  X(ECANCELED, -20020, 0, "canceled")                                                              \
+  X(ETIMEDOUT, -20021, 1, "waited as long as was asked")                                           \
+  X(EHELD, -20022, 1, "someone else holds it")                                                     \
+  X(ENOTOWNER, -20023, 0, "it is not, or no longer, ours")                                         \
+  X(EEXPIRED, -20024, 1, "granted, but the answer came too late to be of use")                     \
+  X(EUNKNOWN, -20025, 0, "sent, and the answer is not known: it may have happened")                \
+  X(EUNREACHABLE, -20026, 1, "no server could be reached: nothing was sent")                       \
+  X(ERESOLVE, -20027, 1, "the server's name does not resolve: nothing was sent")                   \
+  X(EPROTO, -20028, 0, "a reply was malformed or of an unexpected type")                           \
+  /* The server refused, before executing anything. */                                             \
+  X(EAUTH, -20040, 0, "the server refused the user or password")                                   \
+  X(EPERM, -20041, 0, "the user may not run this command")                                         \
+  X(EWRONGTYPE, -20042, 0, "the key holds something else")                                         \
+  X(EOOM, -20043, 1, "the server is over its memory limit")                                        \
+  X(EMISCONF, -20044, 1, "the server cannot persist and refuses writes")                           \
+  X(ENOREPLICAS, -20045, 1, "the server has too few replicas and refuses writes")                  \
+  X(ELOADING, -20046, 1, "the server is loading its data")                                         \
+  X(ESCRIPTBUSY, -20047, 1, "the server is busy running a script")                                 \
+  X(EREADONLY, -20048, 1, "the server is a read-only replica")                                     \
+  X(ECLUSTERDOWN, -20049, 1, "the cluster, or the primary behind a replica, is down")              \
+  X(EMOVED, -20050, 0, "the key lives on another node of a cluster")                               \
+  X(ECROSSSLOT, -20051, 0, "the keys live in different cluster slots")                             \
+  X(EMAXCLIENTS, -20052, 1, "the server has too many clients")                                     \
+  X(EREFUSED, -20053, 0, "the server refused the command")
+
+/** BELAY_EINVAL and so on; success is 0. */
+typedef enum belay_error {
+#define BELAY_ERROR_ENUM(name, value, retryable, text) BELAY_##name = (value),
+  BELAY_ERRORS(BELAY_ERROR_ENUM)
+#undef BELAY_ERROR_ENUM
+} belay_error_t;
+
+/** One line of text for an error, 0 included. Never NULL, never to be freed. */
+BELAY_API const char *belay_strerror(int error);
+
+/** The error's name without its prefix, such as "EHELD"; "OK" for 0, "E?" for a stranger. */
+BELAY_API const char *belay_err_name(int error);
+
+/** 1 if the same call made again a little later may well succeed and does no harm, else 0. */
+BELAY_API int belay_err_retryable(int error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* BELAY_ERROR_H */

@@ -1,0 +1,188 @@
+/* A lock: one holder at a time, for as long as its lease runs. */
+#ifndef BELAY_LOCK_H
+#define BELAY_LOCK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "belay/client.h"
+#include "belay/export.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** A lock on a name. The handle is one contender: it holds the lock or does not. Two parts of a program
+ * that are to exclude each other take a handle each.
+ *
+ * A lock is a lease: the server forgets it after its ttl unless it is renewed, and a holder that does
+ * not hear from the server stops believing in it in time. What this means, and what it cannot mean:
+ * it excludes others as long as clocks run at about the same rate (within ttl/100 + 2 ms in a ttl),
+ * nobody else deletes the key, and the server loses no data. Where a mistake would be expensive, guard
+ * the resource itself as well. */
+typedef struct belay_lock belay_lock_t;
+
+/** Whether the lease is renewed while it is held. */
+typedef enum belay_watchdog {
+  BELAY_WATCHDOG_AUTO, /**< exactly when no ttl was given */
+  BELAY_WATCHDOG_ON,
+  BELAY_WATCHDOG_OFF
+} belay_watchdog_t;
+
+/** Why a lock was lost. */
+typedef enum belay_lost {
+  BELAY_LOST_EXPIRED =
+      1,              /**< the lease ran out; with a watchdog: no renewal was confirmed in time */
+  BELAY_LOST_TAKEN,   /**< the server says that the key is gone, or is someone else's */
+  BELAY_LOST_MAX_HOLD /**< the lease ran out because max_hold_ms had ended its renewal */
+} belay_lost_t;
+
+/** A word for it: "expired", "taken", "max-hold". */
+BELAY_API const char *belay_lost_name(belay_lost_t reason);
+
+/** How an operation ended: 0 or an error. Runs exactly once for each operation that returned 0, on the
+ * loop, never inside the call that started it. Anything of belay's may be called in it, a close too. */
+typedef void (*belay_lock_cb)(belay_lock_t *lock, int status);
+
+/** The lock is held no more, and nobody asked for that. Runs exactly once for each loss, at the lease's
+ * local deadline at the latest, whether there is a network or not, and after a stalled loop before any
+ * other callback of belay's. belay_lock_error() tells what the last renewal ended with. */
+typedef void (*belay_lock_lost_cb)(belay_lock_t *lock, belay_lost_t reason);
+
+/** Options of belay_lock_new(). Times are milliseconds. */
+typedef struct belay_lock_options {
+  int64_t ttl_ms; /**< the lease; default BELAY_DEFAULT: 10,000, renewed; 10 to 86,400,000 */
+  belay_watchdog_t watchdog; /**< default BELAY_WATCHDOG_AUTO */
+  int64_t
+      renew_after_ms;  /**< renewal starts so long after the last one; default BELAY_DEFAULT: ttl/3;
+                                  ttl/10 to ttl/2 */
+  int64_t max_hold_ms; /**< no renewal after so long a hold, so that it ends at most a ttl later;
+                                  default BELAY_FOREVER; at least 1 */
+  int64_t wait_ms; /**< how long belay_lock_acquire() waits when it is not told; default 5000; 0 to
+                                  BELAY_FOREVER */
+  int64_t retry_min_ms; /**< a waiter asks again after a random time from here ... default 25; 1 to
+                                  3,600,000 */
+  int64_t
+      retry_max_ms; /**< ... to here, or when the holder's ttl ends if that is sooner; default 75;
+                                  retry_min_ms to 3,600,000 */
+  unsigned max_attempts; /**< attempts of one acquire; default 0: no limit but the time */
+  int64_t
+      drift_ms; /**< taken off each ttl for clocks that run apart; default BELAY_DEFAULT: ttl/100
+                                  + 2; 0 to ttl/2 */
+  int64_t
+      timeout_ms; /**< one call to the server; default BELAY_DEFAULT: the client's; 1 to 600,000 */
+
+  /** The exact key, 1 to 1024 bytes, instead of one made of namespace and name: to share a lock with
+   * another library that does SET key token NX PX. Default: NULL. */
+  const char *key;
+  size_t key_len; /**< its length; default 0 */
+
+  belay_lock_lost_cb on_lost; /**< default: NULL */
+  void *data;                 /**< belay_lock_data(); default: NULL */
+} belay_lock_options_t;
+
+/** Fills in the defaults. */
+BELAY_API void belay_lock_options_init(belay_lock_options_t *options);
+
+/** Makes a handle for the lock of that name (1 to 1024 bytes, any bytes; copied). Sends nothing.
+ * On error *out is NULL and belay_detail() names the argument.
+ *
+ * Returns 0, BELAY_EINVAL, BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. */
+BELAY_API int belay_lock_new(belay_client_t *client, const char *name, size_t name_len,
+                             const belay_lock_options_t *options, belay_lock_t **out);
+
+/** Takes the lock, waiting at most wait_ms for it: BELAY_DEFAULT is the option's, 0 is one attempt,
+ * BELAY_FOREVER has no limit. The first attempt goes out at once; the ones after it as
+ * retry_min_ms and retry_max_ms say, the second one after a short delay.
+ *
+ * The callback's status:
+ *   0                   held, and the lease is running: see belay_lock_remaining_us()
+ *   BELAY_EHELD         one attempt, or max_attempts, and someone else holds it
+ *   BELAY_ETIMEDOUT     waited for wait_ms, and someone else holds it
+ *   BELAY_EEXPIRED      granted, but so late that the lease was over; it is being undone
+ *   BELAY_EUNKNOWN      the last attempt was sent and not answered; it is being undone
+ *   BELAY_EUNREACHABLE  nothing could be sent (BELAY_ERESOLVE: the name does not resolve)
+ *   BELAY_ECANCELED     belay_lock_cancel() or a close
+ *   another error       the server's refusal, such as BELAY_EAUTH, BELAY_EOOM, BELAY_EWRONGTYPE
+ * In all but the first the lock is not held, and a key that the attempt may have left on the server is
+ * removed in the background, or is gone after its ttl at the latest.
+ *
+ * Returns 0, BELAY_EINVAL, BELAY_ESTATE (held, or an operation is pending), BELAY_ECLOSING, BELAY_EFORK. */
+BELAY_API int belay_lock_acquire(belay_lock_t *lock, int64_t wait_ms, belay_lock_cb cb);
+
+/** One attempt: belay_lock_acquire() with a wait of 0. */
+BELAY_API int belay_lock_try(belay_lock_t *lock, belay_lock_cb cb);
+
+/** Gives the lock back. From this call on it is not held any more, whatever the answer, and no
+ * loss is told. timeout_ms: how long to wait for the answer; BELAY_DEFAULT is the option's.
+ * A pending extend ends with BELAY_ECANCELED.
+ *
+ * The callback's status (cb may be NULL):
+ *   0                   the server removed our key
+ *   BELAY_ENOTOWNER     the key was not ours any more; nothing was removed
+ *   BELAY_EUNKNOWN      sent and not answered; belay goes on trying in the background
+ *   BELAY_EUNREACHABLE  could not be sent; belay goes on trying in the background
+ *   BELAY_ECANCELED     a close
+ *
+ * Returns 0, BELAY_EINVAL, BELAY_ENOTOWNER (not held, or lost), BELAY_ECLOSING or BELAY_EFORK. */
+BELAY_API int belay_lock_release(belay_lock_t *lock, int64_t timeout_ms, belay_lock_cb cb);
+
+/** Makes the lease run for ttl_ms from now (BELAY_DEFAULT: its present ttl), and later renewals too, until
+ * it is released. A ttl that ends earlier than the present lease shortens the local deadline at once,
+ * before anything is sent; the server's own ttl is never shortened.
+ *
+ * The callback's status (cb may be NULL):
+ *   0                   extended
+ *   BELAY_ENOTOWNER     the key is not ours any more: the loss is told as well
+ *   BELAY_ECANCELED     it was released, lost or closed meanwhile
+ *   another error       the lease still runs, until the earlier of the old and the new deadline
+ *
+ * Returns 0, BELAY_EINVAL, BELAY_ENOTOWNER (not held, or lost), BELAY_ESTATE (one is pending),
+ * BELAY_ECLOSING or BELAY_EFORK. */
+BELAY_API int belay_lock_extend(belay_lock_t *lock, int64_t ttl_ms, int64_t timeout_ms,
+                                belay_lock_cb cb);
+
+/** Ends a pending acquire with BELAY_ECANCELED; what it may have left on the server is undone.
+ *
+ * Returns 0, BELAY_EINVAL, BELAY_ESTATE (no acquire is pending), BELAY_ECLOSING or BELAY_EFORK. */
+BELAY_API int belay_lock_cancel(belay_lock_t *lock);
+
+/** How long the lease still runs for certain, in microseconds: 0 if it is not held. Reads the clock each
+ * time: this is the question to ask before each step that needs the lock. */
+BELAY_API int64_t belay_lock_remaining_us(const belay_lock_t *lock);
+
+/** What the last attempt, renewal or undo that failed ended with; 0 if none did since the last grant. */
+BELAY_API int belay_lock_error(const belay_lock_t *lock);
+
+/** The token of the present lease, as it stands in the server: 40 hexadecimal digits, a colon, and the
+ * client's owner label. Writes a terminated string of at most size bytes and returns its full length;
+ * 0 and "" if the lock is not held. */
+BELAY_API size_t belay_lock_token(const belay_lock_t *lock, char *buffer, size_t size);
+
+/** The key on the server; *len is its length. Valid until the lock is closed. */
+BELAY_API const char *belay_lock_key(const belay_lock_t *lock, size_t *len);
+
+/** Whether the lock, while it is held, keeps the loop alive. It does not, unless asked to. Asking twice
+ * is asking once. */
+BELAY_API void belay_lock_ref(belay_lock_t *lock);
+BELAY_API void belay_lock_unref(belay_lock_t *lock);
+
+/** A pointer of the caller's own. */
+BELAY_API void belay_lock_set_data(belay_lock_t *lock, void *data);
+BELAY_API void *belay_lock_data(const belay_lock_t *lock);
+
+/** Runs when belay_lock_close() is through: the pointer is not to be used any more. */
+typedef void (*belay_lock_close_cb)(belay_lock_t *lock, void *data);
+
+/** Ends the handle, in any state and in any callback. Pending operations end with BELAY_ECANCELED; what is
+ * held, or may be, is released in the background, for at most the client's close_timeout_ms; then the
+ * callback runs (cb may be NULL) and the memory is gone.
+ *
+ * Returns 0, BELAY_EINVAL, BELAY_ECLOSING or BELAY_EFORK. */
+BELAY_API int belay_lock_close(belay_lock_t *lock, belay_lock_close_cb cb);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* BELAY_LOCK_H */

@@ -1,0 +1,99 @@
+/* belay on a libuv loop: what is opened first and closed last. */
+#ifndef BELAY_LOOP_H
+#define BELAY_LOOP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "belay/export.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct uv_loop_s;
+
+/** belay's side of one loop. One for each loop; it belongs to that loop's thread, and every function
+ * that takes it, or anything that was made from it, is called on that thread only. Two loops in two
+ * threads are two of these, which share nothing. */
+typedef struct belay belay_t;
+
+/** Memory. Called on the loop's thread only. What hiredis and libuv allocate does not pass here. */
+typedef struct belay_allocator {
+  void *(*alloc)(void *ctx, size_t size); /**< as malloc; size is never 0 */
+  void (*free)(void *ctx, void *ptr);     /**< as free; ptr is never NULL */
+  void *ctx;                              /**< handed to both */
+} belay_allocator_t;
+
+/** How much a message matters. */
+typedef enum belay_log_level {
+  BELAY_LOG_ERROR,   /**< something that a person should mend: a refused password, a foreign key */
+  BELAY_LOG_WARNING, /**< something went wrong and is being dealt with */
+  BELAY_LOG_INFO,    /**< connections that come and go */
+  BELAY_LOG_DEBUG    /**< everything else */
+} belay_log_level_t;
+
+/** A line for the log, without a line end; valid until the function returns. Secrets never appear in
+ * it. It must not call into belay. */
+typedef void (*belay_log_fn)(void *ctx, belay_log_level_t level, const char *message);
+
+/** Options of belay_open(). */
+typedef struct belay_options {
+  belay_allocator_t allocator; /**< default: malloc and free */
+  belay_log_fn log;            /**< default: NULL, nothing is logged */
+  void *log_ctx;               /**< handed to log */
+} belay_options_t;
+
+/** Fills in the defaults. */
+BELAY_API void belay_options_init(belay_options_t *options);
+
+/** Opens belay on a loop. options may be NULL. On error *out is NULL.
+ *
+ * It adds a handful of handles to the loop; they keep the loop alive only while an operation is
+ * pending, or while something that was asked to (belay_lock_ref()) is held.
+ *
+ * Returns 0, BELAY_EINVAL, BELAY_ENOMEM or BELAY_ESYSTEM. */
+BELAY_API int belay_open(struct uv_loop_s *loop, const belay_options_t *options, belay_t **out);
+
+/** Runs when belay_close() is through: the pointer is not to be used any more. */
+typedef void (*belay_close_cb)(belay_t *belay, void *data);
+
+/** Closes everything that was made from it, then itself, and calls back (cb may be NULL). Clients are
+ * closed as belay_client_close() says, so this takes as long as the longest close_timeout among them.
+ * After the callback the memory is gone, and uv_loop_close() finds nothing of belay's.
+ *
+ * A host that closes every handle of its loop by itself (uv_walk) may do so before or after this call.
+ * belay's handles being among those, nothing can call back from then on: call belay_close() afterwards
+ * (again, if it had been called before; it returns 0 then) and run the loop once more. What was held
+ * stays on the server for the rest of its ttl.
+ *
+ * Returns 0, BELAY_EINVAL (NULL), BELAY_ECLOSING or BELAY_EFORK. */
+BELAY_API int belay_close(belay_t *belay, belay_close_cb cb);
+
+/** A pointer of the caller's own. */
+BELAY_API void belay_set_data(belay_t *belay, void *data);
+BELAY_API void *belay_data(const belay_t *belay);
+
+/** What the last error was about: after a call that returned BELAY_EINVAL or BELAY_EURL the name of
+ * the option, argument or part of the URL and what is wrong with it; in a callback that tells of a
+ * server's refusal the server's own text. Valid until the next call into belay; "" if there is none. */
+BELAY_API const char *belay_detail(const belay_t *belay);
+
+/** Figures of one belay_t. */
+typedef struct belay_stats {
+  uint64_t
+      max_gap_ns;   /**< the longest the loop has been away: the latest that a deadline was served,
+                              or the longest stretch between two polls */
+  uint64_t wakeups; /**< how often the loop entered belay */
+  uint64_t callbacks;    /**< deferred completions that were run */
+  uint64_t allocations;  /**< calls of allocator.alloc */
+  uint64_t memory_bytes; /**< bytes that are allocated through the allocator now */
+} belay_stats_t;
+
+BELAY_API void belay_stats(const belay_t *belay, belay_stats_t *out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* BELAY_LOOP_H */

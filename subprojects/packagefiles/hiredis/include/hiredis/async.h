@@ -1,0 +1,2 @@
+/* An installed hiredis is included as <hiredis/async.h>; so is this one. */
+#include "../../async.h"

@@ -1,0 +1,152 @@
+#!/usr/bin/env bash
+# Brings what belay needs: setup.sh build|test|check|valgrind (each but the last includes those
+# before it). It looks for the things themselves and keeps no note of having been here, so where
+# all is there it does nothing, and where something went away it comes back.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+say() { echo "setup: $*" >&2; }
+wrap() { sed -n "s/^$1 = //p" subprojects/hiredis.wrap; }
+
+hiredis_hash=$(wrap source_hash)
+hiredis_tarball=subprojects/packagecache/$(wrap source_filename)
+
+# ---- what is needed: a Debian package, and how to tell that it, or its like, is there ----
+
+need() { # need PACKAGE TEST...
+  local package=$1
+  shift
+  "$@" >/dev/null 2>&1 || missing+=("$package")
+}
+
+have() { command -v "$1"; }
+have_c_headers() { echo '#include <stdio.h>' | cc -E -; }
+have_library() { pkg-config --exists "$1"; }
+# Any of them is a server: redis-check-rdb is the same program under another name, which lets the
+# tests have a server without a package that would start one for the whole system.
+have_server() { have redis-server || have valkey-server || have redis-check-rdb; }
+have_python_redis() {
+  local find='import importlib.util as u, sys; sys.exit(not u.find_spec("redis"))'
+  /usr/bin/python3 -c "$find" || python3 -c "$find"
+}
+have_hiredis() {
+  have_library 'hiredis >= 1.2' || echo "$hiredis_hash  $hiredis_tarball" | sha256sum --check
+}
+
+look() { # look build|test|check|valgrind: fills `missing`
+  missing=()
+  need gcc have cc
+  need libc6-dev have_c_headers
+  need meson have meson
+  need ninja-build have ninja
+  need pkg-config have pkg-config
+  need libuv1-dev have_library 'libuv >= 1.44'
+  need hiredis have_hiredis
+  need redis-tools have_server
+  [ "$1" != build ] || return 0
+
+  need libcmocka-dev have_library cmocka
+  need python3-redis have_python_redis
+  need strace have strace
+  [ "$1" != valgrind ] || need valgrind have valgrind
+  [ "$1" = check ] || return 0
+
+  need g++ have c++
+  need git have git
+  need clang-format have clang-format
+  need clang-tidy have clang-tidy
+  need doxygen have doxygen
+}
+
+# ---- how it gets here ----
+
+as_root() {
+  if [ "$(id -u)" = 0 ]; then
+    "$@"
+  elif have sudo >/dev/null; then
+    sudo "$@"
+  else
+    say "please run this as root, or install: ${missing[*]}"
+    exit 1
+  fi
+}
+
+# The version of a package that apt would install.
+candidate() { apt-cache show --no-all-versions "$1" 2>/dev/null | sed -n 's/^Version: //p'; }
+
+install_packages() {
+  local packages=() package
+  # The source of hiredis needs neither root nor the system's package lists. As for those: some
+  # repository that has nothing to do with us may be out of order, so go on and see.
+  [ "${missing[*]}" = hiredis ] || as_root apt-get -qq update || say "apt-get update had trouble"
+  for package in "${missing[@]}"; do
+    if [ "$package" != hiredis ]; then
+      packages+=("$package")
+    elif dpkg --compare-versions "$(candidate libhiredis-dev)" ge 1.2; then
+      packages+=(libhiredis-dev)
+    else
+      fetch_hiredis || say "no luck with apt: Meson will try ${hiredis_tarball##*/} from its home"
+    fi
+  done
+  [ ${#packages[@]} != 0 ] || return 0
+  say "installing ${packages[*]}"
+  as_root env DEBIAN_FRONTEND=noninteractive \
+    apt-get -qq install -y --no-install-recommends "${packages[@]}" >/dev/null
+}
+
+# The distribution's next release has hiredis 1.2: its source package holds the very tarball that
+# subprojects/hiredis.wrap names. Apt downloads it from the mirror that this machine uses anyway,
+# with lists of its own, so that nothing changes for the rest of the system.
+fetch_hiredis() {
+  local suite component mirror temp
+  # shellcheck disable=SC1091
+  . /etc/os-release # sets ID and VERSION_CODENAME
+  case $ID in
+    ubuntu) suite=noble component=universe ;;
+    *) suite=trixie component=main ;;
+  esac
+  # shellcheck disable=SC2016
+  mirror=$(apt-get indextargets --format '$(RELEASE) $(REPO_URI)' 'Identifier: Packages' |
+    awk -v name="$VERSION_CODENAME" '$1 == name || $1 ~ /^(old)?stable$/ { print $2; exit }')
+  if [ -z "$mirror" ]; then
+    say "apt's configuration names no mirror for $VERSION_CODENAME"
+    return 1
+  fi
+
+  say "fetching the source of hiredis from $suite"
+  temp=$(mktemp -d)
+  # Trusted without a look at signatures, because the hash below proves more than they would.
+  echo "deb-src [trusted=yes] $mirror $suite $component" >"$temp/sources.list"
+  mkdir -p "$temp/lists/partial" "$temp/cache/archives/partial" "${hiredis_tarball%/*}"
+  local private=(-qq -o Dir::State::Lists="$temp/lists" -o Dir::Cache="$temp/cache"
+    -o Dir::Etc::SourceList="$temp/sources.list" -o Dir::Etc::SourceParts=/dev/null
+    -o APT::Sandbox::User=root)
+  (
+    trap 'rm -rf "$temp"' EXIT
+    cd "$temp" &&
+      apt-get "${private[@]}" update &&
+      apt-get "${private[@]}" source --download-only hiredis >/dev/null &&
+      mv hiredis_*.orig.tar.gz hiredis.tar.gz &&
+      echo "$hiredis_hash  hiredis.tar.gz" | sha256sum --check --quiet &&
+      mv hiredis.tar.gz "$OLDPWD/$hiredis_tarball"
+  )
+}
+
+# ---- do it ----
+
+required=()
+look "${1:-check}"
+[ ${#missing[@]} != 0 ] || exit 0
+
+if have apt-get >/dev/null; then
+  install_packages
+  look "${1:-check}"
+fi
+for package in "${missing[@]}"; do
+  # Meson can bring hiredis by itself where the network lets it.
+  [ "$package" = hiredis ] || required+=("$package")
+done
+if [ ${#required[@]} != 0 ]; then
+  say "still missing (as Debian names it, and libuv from 1.44 on): ${required[*]}"
+  exit 1
+fi

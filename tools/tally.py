@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+"""Counts what a run of `meson test` came to: tally.py testlog.json
+
+Where a test is a cmocka program, each of its cases counts; any other test counts as one. Shows what
+the failed ones printed, and ends with the line "N passed, N failed".
+"""
+
+import json
+import os
+import sys
+
+
+def count(test):
+    """(passed, failed, skipped) of one test."""
+    output = test.get("stdout") or ""
+    passed = output.count("[       OK ] ")
+    failed = output.count("[  FAILED  ] ")
+    skipped = output.count("[  SKIPPED ] ")
+    if test["result"] == "SKIP":
+        skipped = max(skipped, 1)
+    elif test["result"] in ("OK", "EXPECTEDFAIL"):
+        passed = passed if passed + skipped else 1
+    else:  # a crash or a timeout leaves no line of its own
+        failed = max(failed, 1)
+    return passed, failed, skipped
+
+
+def main(path):
+    tests = []
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as log:
+            tests = [json.loads(line) for line in log]
+
+    passed = failed = skipped = 0
+    for test in tests:
+        oks, fails, skips = count(test)
+        passed, failed, skipped = passed + oks, failed + fails, skipped + skips
+        if fails:
+            print(f"\n==== {test['name']}: {test['result']}, exit status {test['returncode']}")
+            print((test.get("stdout") or "") + (test.get("stderr") or ""))
+    if not tests:
+        print("no test ran")
+        failed = 1
+    if skipped:
+        print(f"{skipped} skipped")
+    print(f"{passed} passed, {failed} failed")
+    return failed != 0
+
+
+sys.exit(main(sys.argv[1]))
