@@ -1,0 +1,110 @@
+/* belay_t: memory, time, and the order in which things happen.
+ *
+ * The one rule: a user's function is only ever called from a task, and tasks run only when the machines
+ * are at rest: at the end of an entry from the loop. So no transition is ever re-entered, and a callback
+ * may do anything.
+ *
+ *   loop -> belay__enter: timers that are due, expiries of leases first
+ *             the adapter's own work: replies, connections -> machines -> tasks
+ *           belay__leave: tasks, urgent ones first; expiries that became due are run between them
+ *             the host's wake-up is set to the earliest timer
+ *
+ * A task that was made outside an entry, inside a call of the user's, runs in the loop's next turn. */
+#ifndef BELAY_CORE_BASE_H
+#define BELAY_CORE_BASE_H
+
+#include "belay/error.h"
+#include "belay/loop.h"
+#include "core/heap.h"
+#include "core/list.h"
+#include "core/port.h"
+
+#define BELAY__MS UINT64_C(1000000)     /* nanoseconds in a millisecond */
+#define BELAY__NEVER UINT64_MAX         /* a time that does not come */
+#define BELAY__DETAIL_MAX ((size_t)256) /* bytes of belay_detail(), its 0 included */
+
+/* The order among timers that are due together. */
+typedef enum belay__rank {
+  BELAY__RANK_EXPIRY, /* a lease is over */
+  BELAY__RANK_OTHER,
+  BELAY__RANKS
+} belay__rank_t;
+
+/* Something to be run once, when the machines are at rest. */
+typedef struct belay__task {
+  belay__list_t node; /* in a queue, or alone */
+  void (*run)(struct belay__task *task);
+} belay__task_t;
+
+struct belay {
+  const belay__host_ops_t *host;
+  belay_allocator_t allocator;
+  belay_log_fn log;
+  void *log_ctx;
+  void *data;
+
+  belay__heap_t timers[BELAY__RANKS];
+  uint64_t armed; /* what the host was told */
+  belay__list_t tasks, urgent;
+  size_t tasks_len;
+  unsigned entered; /* 1 between enter and leave */
+  size_t alive;     /* reasons to keep the loop alive */
+
+  belay__list_t clients;
+  bool closing;
+  belay_close_cb close_cb;
+  belay_stats_t stats;
+  char detail[BELAY__DETAIL_MAX];
+};
+
+/* Initializes the core's part of a host. options is not NULL. */
+void belay__init(belay_t *belay, const belay__host_ops_t *host, const belay_options_t *options);
+
+/* The host is closed: tells the user. The memory is the adapter's to free afterwards. */
+void belay__gone(belay_t *belay);
+
+void belay__enter(belay_t *belay);
+void belay__leave(belay_t *belay);
+
+/* 0, BELAY_EFORK or BELAY_ECLOSING; a NULL belay is BELAY_EINVAL. Clears the detail. */
+int belay__check(belay_t *belay);
+
+/* NULL if there is none. The memory is not initialized. */
+void *belay__alloc(belay_t *belay, size_t size);
+/* size as it was asked for; ptr may be NULL. */
+void belay__free(belay_t *belay, void *ptr, size_t size);
+
+static inline uint64_t belay__now(belay_t *belay) {
+  return belay->host->now(belay);
+}
+
+/* Sets a timer, also one that is set already; when may be past, and is never 0. */
+void belay__timer_set(belay_t *belay, belay__rank_t rank, belay__timer_t *timer, uint64_t when);
+/* Stops a timer, also one that is not set. */
+void belay__timer_stop(belay_t *belay, belay__rank_t rank, belay__timer_t *timer);
+
+void belay__task_init(belay__task_t *task, void (*run)(belay__task_t *task));
+/* Queues a task, also one that is queued already. */
+void belay__defer(belay_t *belay, belay__task_t *task);
+/* The same, before all that are not urgent. */
+void belay__defer_urgent(belay_t *belay, belay__task_t *task);
+void belay__task_stop(belay_t *belay, belay__task_t *task);
+
+/* Gives the loop one more reason to stay alive, or takes one away. */
+void belay__hold_loop(belay_t *belay);
+void belay__free_loop(belay_t *belay);
+
+/* A number from 0 to limit - 1 (0 if limit is 0), fit for jitter. */
+uint64_t belay__random_below(belay_t *belay, uint64_t limit);
+
+/* A time in milliseconds as nanoseconds from now; BELAY_FOREVER and what overflows are BELAY__NEVER. */
+uint64_t belay__after_ms(belay_t *belay, int64_t ms);
+
+/* Sets belay_detail(); control bytes are replaced. */
+__attribute__((format(printf, 2, 3))) void belay__detail(belay_t *belay, const char *format, ...);
+
+/* A line for the log hook; control bytes are replaced. */
+__attribute__((format(printf, 3, 4))) void belay__log(belay_t *belay, belay_log_level_t level,
+                                                      const char *format, ...);
+
+#endif /* BELAY_CORE_BASE_H */

@@ -1,0 +1,108 @@
+/* A call: one command on its way to a server and back.
+ *
+ *   new --args--> BUILDING --send--> QUEUED --handed to a connection--> SENT --reply--> over
+ *                                     ^  |                              |  |
+ *          RESTING --time to retry----+  +--deadline: NOT_SENT--> over  |  +--drop--> UNKNOWN, over;
+ *             ^                                                        |              or back to QUEUED
+ *             +--------a refusal that may pass, deadline ahead---------+              if not a byte left
+ *                                                                      |
+ *                                        deadline: UNKNOWN, then LATE -+--reply or drop--> settled, over
+ *
+ * done is called exactly once, settled at most once and after it. When the last of them has returned the call
+ * goes back to its client's pool. Neither is ever called from inside belay__call_send(). */
+#ifndef BELAY_CORE_CALL_H
+#define BELAY_CORE_CALL_H
+
+#include "core/base.h"
+#include "core/reply.h"
+#include "core/script.h"
+
+typedef struct belay__result {
+  belay_outcome_t outcome;
+  int error;                   /* 0 with REPLY, else the reason */
+  const belay__reply_t *reply; /* with REPLY; valid until the callback returns */
+} belay__result_t;
+
+typedef void (*belay__call_cb)(belay__call_t *call, const belay__result_t *result);
+
+typedef enum belay__call_state {
+  BELAY__CALL_BUILDING, /* made; arguments are being added */
+  BELAY__CALL_QUEUED,   /* submitted; no byte of it was handed to a connection */
+  BELAY__CALL_SENT,     /* handed to a connection */
+  BELAY__CALL_RESTING,  /* refused for a while; waits for the time to try again */
+  BELAY__CALL_LATE      /* SENT, and its caller was told UNKNOWN */
+} belay__call_state_t;
+
+struct belay__call {
+  belay__list_t node;   /* the node's; in the pool: the pool's */
+  belay__timer_t timer; /* the deadline, or the end of a rest */
+  belay_client_t *client;
+  belay__call_cb done, settled;  /* either may be NULL */
+  void *owner;                   /* the caller's */
+  const belay__script_t *script; /* NULL for a plain command */
+  const char *command;           /* its name, for traces */
+
+  uint64_t id;         /* numbers the client's calls from 1 */
+  uint64_t started;    /* when it was sent by its caller */
+  uint64_t deadline;   /* when it is over for its caller */
+  uint64_t first_sent; /* when a byte of it may first have left; 0: never */
+  uint64_t offset;     /* the node's: where it begins in the connection's stream of bytes */
+  uint32_t epoch;      /* the connection that it was last handed to; 0: none */
+  uint32_t affinity;   /* calls of one lane with the same one share a connection */
+
+  uint8_t state;  /* belay__call_state_t */
+  uint8_t lane;   /* belay__lane_t */
+  uint8_t tries;  /* rests so far */
+  bool urgent;    /* not subject to the client's limits: it gives something back */
+  bool follows;   /* belongs behind the call before it, on the same connection */
+  bool as_eval;   /* the script's text is in it, not its hash */
+  bool broken;    /* memory ran out while it was built */
+  bool counted;   /* it is in the client's figures */
+  int last_error; /* of the refusal before a rest */
+
+  size_t tail; /* where the arguments after the script begin */
+  size_t len, cap;
+  char *data; /* the command as it goes over the wire */
+};
+
+/* Takes a call from the pool; NULL if memory is out. It has no deadline yet: set call->deadline,
+ * call->affinity, call->done, call->owner before it is sent. */
+belay__call_t *belay__call_new(belay_client_t *client, belay__lane_t lane);
+
+/* Begins a command of argc words (its name included), or a script with that many keys and other arguments. */
+void belay__call_command(belay__call_t *call, const char *name, size_t argc);
+void belay__call_script(belay__call_t *call, const belay__script_t *script, size_t keys,
+                        size_t args);
+
+/* Adds one argument. */
+void belay__call_arg(belay__call_t *call, const char *data, size_t len);
+void belay__call_arg_int(belay__call_t *call, int64_t value);
+
+/* Sends n calls, contiguous on one connection, all or none. On an error nothing was sent, none of them calls
+ * back, and all are given back to the pool. Returns 0, BELAY_ENOMEM, BELAY_EBUSY or BELAY_EAUTH. */
+int belay__call_send(belay__call_t **calls, size_t n);
+
+/* The caller is not interested any more: neither done nor settled will be called, no retry and no
+ * fallback is made. Returns true if the server may have executed the call, or still may. */
+bool belay__call_abandon(belay__call_t *call);
+
+/* The reply is of a kind that the command cannot give: the connection is not to be trusted. From inside
+ * done or settled. */
+void belay__call_distrust(belay__call_t *call);
+
+/* ---- for the node --------------------------------------------------------------------------------------- */
+
+/* A call was handed to the connection of that number. */
+void belay__call_sent(belay__call_t *call, uint32_t epoch);
+
+/* Its reply came. */
+belay__verdict_t belay__call_reply(belay__call_t *call, const belay__reply_t *reply);
+
+/* Its connection is gone, or will never be. If no byte of the call left and its caller still waits, it is to
+ * be queued again and true is returned; else it is over, and error says why. */
+bool belay__call_dropped(belay__call_t *call, bool sent, int error);
+
+/* The deployment refuses every call for a lasting reason: a queued call is over. */
+void belay__call_refused(belay__call_t *call, int error);
+
+#endif /* BELAY_CORE_CALL_H */

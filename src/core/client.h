@@ -1,0 +1,90 @@
+/* belay_client_t: the core's part of one deployment. The adapter that reaches it embeds this as its first
+ * member.
+ *
+ *   OPEN --close--> CLOSING: objects close, each in its own time
+ *                     |--the last object is gone, or close_timeout: the rest is aborted
+ *                     v
+ *                   the node closes: connections are dropped, calls end
+ *                     |--belay__client_gone
+ *                     v
+ *                   the user is told, the memory is given back */
+#ifndef BELAY_CORE_CLIENT_H
+#define BELAY_CORE_CLIENT_H
+
+#include "core/base.h"
+#include "core/call.h"
+#include "core/token.h"
+
+#define BELAY__NAMESPACE_PARTS 8
+#define BELAY__NAMESPACE_PART_MAX ((size_t)128)
+
+/* What lives on a client: locks, undos. Closing the client closes them first. */
+typedef struct belay__object {
+  belay__list_t node;
+  void (*close)(struct belay__object *object); /* begin to end; may be called when it has begun */
+  void (*abort)(struct belay__object *object); /* end now: the network is not waited for any more */
+} belay__object_t;
+
+struct belay_client {
+  belay_t *belay;
+  const belay__node_ops_t *node_ops;
+  belay__list_t node; /* in belay->clients */
+  void *data;
+
+  char *prefix; /* the namespace, escaped and joined */
+  size_t prefix_len;
+  char owner[BELAY__OWNER_MAX + 1];
+  size_t owner_len;
+  int64_t timeout_ms, close_timeout_ms;
+  size_t max_bytes;
+  belay_trace_fn trace;
+  void *trace_ctx;
+
+  belay__list_t pool; /* calls that are not in use */
+  size_t pool_len;
+  belay__list_t objects;
+  belay_client_stats_t stats;
+
+  belay__call_t *ping;
+  belay_client_cb ping_cb;
+  int ping_status;
+  belay__task_t ping_task;
+
+  bool closing, node_closing;
+  belay_client_close_cb close_cb;
+  belay__timer_t close_timer;
+  belay__task_t close_task;
+};
+
+/* Initializes the core's part and adds it to belay's clients. owner is the label to use where the options
+ * name none. Returns 0, BELAY_EINVAL (with a detail) or BELAY_ENOMEM. */
+int belay__client_init(belay_client_t *client, belay_t *belay, const belay__node_ops_t *node_ops,
+                       const belay_client_options_t *options, const char *owner);
+
+/* Checks the options' ranges; BELAY_EINVAL with a detail, or 0. */
+int belay__client_options_check(belay_t *belay, const belay_client_options_t *options);
+
+/* Takes back what belay__client_init() did, for an adapter that fails after it. */
+void belay__client_fini(belay_client_t *client);
+
+/* 0, BELAY_EINVAL for NULL, BELAY_EFORK or BELAY_ECLOSING. */
+int belay__client_check(belay_client_t *client);
+
+void belay__client_add(belay_client_t *client, belay__object_t *object);
+void belay__client_remove(belay_client_t *client, belay__object_t *object);
+
+/* Begins to close, unless it has begun. now: nothing is waited for. */
+void belay__client_start_close(belay_client_t *client, bool now);
+
+/* The node is closed. */
+void belay__client_gone(belay_client_t *client);
+
+/* Whether something that was sent on connection `epoch` (0: nothing was) may still be executed after
+ * `answered`, a call of the same lane and affinity, has been. */
+bool belay__client_ghost(const belay_client_t *client, const belay__call_t *answered,
+                         uint32_t epoch);
+
+void belay__call_pool_free(belay_client_t *client); /* call.c */
+void belay__close_if_empty(belay_t *belay);         /* base.c */
+
+#endif /* BELAY_CORE_CLIENT_H */

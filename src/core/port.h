@@ -1,0 +1,101 @@
+/* The port: what the core asks of the world. A host is a loop's side, a node one logical deployment.
+ *
+ *   your server -> include/ -> src/lease ... -> src/core -> [ this page ] <- adapters/uv, adapters/redis
+ *
+ * adapters/ keep it on libuv and hiredis; a simulation keeps it on a virtual clock. Everything runs on one
+ * thread. The core never calls a user's function from inside these calls: completions are tasks
+ * (core/base.h) that run when the world has left belay or is about to. */
+#ifndef BELAY_CORE_PORT_H
+#define BELAY_CORE_PORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "belay/client.h"
+#include "belay/loop.h"
+
+typedef struct belay__call belay__call_t;
+typedef struct belay__reply belay__reply_t;
+
+/* ---- host ---------------------------------------------------------------------------------------------- */
+
+/* Whatever the loop calls in the adapter is wrapped in belay__enter() ... belay__leave() (core/base.h). */
+typedef struct belay__host_ops {
+  /* Nanoseconds, monotonic, running while the machine is suspended. Never 0. */
+  uint64_t (*now)(belay_t *belay);
+
+  /* Enter belay at that time or as soon after it as can be; replaces the time before. UINT64_MAX: never.
+   * By itself this does not keep the loop alive. */
+  void (*wake_at)(belay_t *belay, uint64_t when);
+
+  /* Enter belay in the loop's next turn, and keep the loop alive until then. */
+  void (*wake_soon)(belay_t *belay);
+
+  /* Whether the loop is to be kept alive. */
+  void (*keep_alive)(belay_t *belay, bool on);
+
+  /* Random bytes fit for a token; 0 or BELAY_ESYSTEM. */
+  int (*random)(belay_t *belay, void *buffer, size_t len);
+
+  /* Whether this process is a fork of the one that opened the host. */
+  bool (*forked)(const belay_t *belay);
+
+  /* Whether the loop's handles were closed by somebody else, so that nothing will ever call again. */
+  bool (*dead)(const belay_t *belay);
+
+  /* All clients are gone: give back everything, call belay__gone(), then free the host. */
+  void (*close)(belay_t *belay);
+} belay__host_ops_t;
+
+/* ---- node ---------------------------------------------------------------------------------------------- */
+
+/* Kinds of traffic. Each has its own connections, opened when first used. */
+typedef enum belay__lane {
+  BELAY__LANE_LEASE,   /* acquire, renew, release: never behind anything big */
+  BELAY__LANE_DATA,    /* everything else that is small */
+  BELAY__LANE_BULK,    /* large replies, sweeps */
+  BELAY__LANE_DURABLE, /* a write followed by WAIT, which holds up what comes behind it */
+  BELAY__LANES
+} belay__lane_t;
+
+/* What the adapter does next with a call whose reply it handed over (belay__call_reply()). */
+typedef enum belay__verdict {
+  BELAY__VERDICT_OVER,     /* the call is not the adapter's any more */
+  BELAY__VERDICT_RESEND,   /* send it again, now, on the same connection */
+  BELAY__VERDICT_RECONNECT /* as OVER, and the connection is of no use: drop it */
+} belay__verdict_t;
+
+/* Between submit and belay__call_reply() or belay__call_dropped() a call is the node's: it stands in one
+ * of its queues by call->node. */
+typedef struct belay__node_ops {
+  /* Queues n calls, contiguous on one connection, all or none; calls of one lane and affinity are sent
+   * in the order of their submission. Returns 0, BELAY_EBUSY or a lasting error of the deployment
+   * (BELAY_EAUTH). The node tells belay__call_sent() when a call is handed to a connection. */
+  int (*submit)(belay_client_t *client, belay__call_t *const *calls, size_t n);
+
+  /* Takes a call that was not handed to a connection out of its queue. Returns the error that explains
+   * why it was not: BELAY_EUNREACHABLE, BELAY_ERESOLVE, BELAY_EAUTH, BELAY_EBUSY. */
+  int (*withdraw)(belay_client_t *client, belay__call_t *call);
+
+  /* The call's connection broke the protocol: drop it. */
+  void (*distrust)(belay_client_t *client, const belay__call_t *call);
+
+  /* Of the connections that calls of this lane and affinity travelled on: all numbered up to the result
+   * are known to be dead on the server's side too, so that nothing sent on them can still be executed. */
+  uint32_t (*dead_epoch)(const belay_client_t *client, belay__lane_t lane, uint32_t affinity);
+
+  /* What belay_client_stats() does not count itself: links_up. */
+  size_t (*links_up)(const belay_client_t *client);
+
+  /* The server's version as major * 10000 + minor * 100 + patch; 0 while it is not known. */
+  unsigned (*version)(const belay_client_t *client);
+
+  /* Drop every connection, end every call, then call belay__client_gone(). */
+  void (*close)(belay_client_t *client);
+
+  /* Give the memory back; called last. */
+  void (*free)(belay_client_t *client);
+} belay__node_ops_t;
+
+#endif /* BELAY_CORE_PORT_H */

@@ -1,0 +1,43 @@
+#include "core/refusal.h"
+
+#include <string.h>
+
+#include "belay/error.h"
+
+/* A lease treats every refusal of a renewal, release or undo that is not BELAY_EWRONGTYPE as indefinite,
+ * and asks again until its deadline; a waiter goes on waiting after those that
+ * belay_err_retryable() says may pass. */
+static const belay__refusal_t table[] = {
+    {"NOSCRIPT", BELAY_EREFUSED, BELAY__REMEDY_EVAL},
+    {"TRYAGAIN", BELAY_ECLUSTERDOWN, BELAY__REMEDY_RETRY},
+    {"CLUSTERDOWN", BELAY_ECLUSTERDOWN, BELAY__REMEDY_RETRY},
+    {"MASTERDOWN", BELAY_ECLUSTERDOWN, BELAY__REMEDY_RETRY},
+    {"LOADING", BELAY_ELOADING, BELAY__REMEDY_RETRY},
+    {"BUSY", BELAY_ESCRIPTBUSY, BELAY__REMEDY_RETRY},
+    {"READONLY", BELAY_EREADONLY, BELAY__REMEDY_RECONNECT},
+    {"NOAUTH", BELAY_EAUTH, BELAY__REMEDY_RECONNECT},
+    {"WRONGPASS", BELAY_EAUTH, BELAY__REMEDY_NONE},
+    {"ERR invalid password", BELAY_EAUTH, BELAY__REMEDY_NONE},
+    {"ERR AUTH", BELAY_EAUTH, BELAY__REMEDY_NONE},
+    {"NOPERM", BELAY_EPERM, BELAY__REMEDY_NONE},
+    {"WRONGTYPE", BELAY_EWRONGTYPE, BELAY__REMEDY_NONE},
+    {"CROSSSLOT", BELAY_ECROSSSLOT, BELAY__REMEDY_NONE},
+    {"MOVED", BELAY_EMOVED, BELAY__REMEDY_NONE},
+    {"ASK", BELAY_EMOVED, BELAY__REMEDY_NONE},
+    {"OOM", BELAY_EOOM, BELAY__REMEDY_NONE},
+    {"MISCONF", BELAY_EMISCONF, BELAY__REMEDY_NONE},
+    {"NOREPLICAS", BELAY_ENOREPLICAS, BELAY__REMEDY_NONE},
+    {"ERR max number of clients", BELAY_EMAXCLIENTS, BELAY__REMEDY_NONE},
+    {"", BELAY_EREFUSED, BELAY__REMEDY_NONE},
+};
+
+const belay__refusal_t *belay__refusal_find(const char *text, size_t len) {
+  const belay__refusal_t *row = table;
+  for (;; row++) {
+    size_t n = strlen(row->prefix);
+    if (n == 0)
+      return row;
+    if (len >= n && memcmp(text, row->prefix, n) == 0 && (len == n || text[n] == ' '))
+      return row;
+  }
+}

@@ -1,0 +1,23 @@
+/* What a server's refusal means: one table. */
+#ifndef BELAY_CORE_REFUSAL_H
+#define BELAY_CORE_REFUSAL_H
+
+#include <stddef.h>
+
+typedef enum belay__remedy {
+  BELAY__REMEDY_NONE,      /* the call ends with the error */
+  BELAY__REMEDY_RETRY,     /* back off, ask again until the deadline */
+  BELAY__REMEDY_RECONNECT, /* drop the connection, then as RETRY */
+  BELAY__REMEDY_EVAL       /* send the script's text, on the same connection */
+} belay__remedy_t;
+
+typedef struct belay__refusal {
+  const char *prefix; /* the reply begins with this and ends or goes on with a space after it */
+  int error;
+  belay__remedy_t remedy;
+} belay__refusal_t;
+
+/* The row for an error reply. One that no row names is BELAY_EREFUSED, whose prefix is "". */
+const belay__refusal_t *belay__refusal_find(const char *text, size_t len);
+
+#endif /* BELAY_CORE_REFUSAL_H */

@@ -1,0 +1,24 @@
+#include "core/reply.h"
+
+#include <string.h>
+
+bool belay__reply_integer(const belay__reply_t *reply, int64_t min, int64_t max, int64_t *out) {
+  if (reply->type != BELAY__REPLY_INTEGER || reply->integer < min || reply->integer > max)
+    return false;
+  *out = reply->integer;
+  return true;
+}
+
+bool belay__reply_is(const belay__reply_t *reply, const char *str, size_t len) {
+  return (reply->type == BELAY__REPLY_STRING || reply->type == BELAY__REPLY_STATUS) &&
+         reply->len == len && memcmp(reply->str, str, len) == 0;
+}
+
+const belay__reply_t *belay__reply_field(const belay__reply_t *reply, const char *name) {
+  if (reply->type != BELAY__REPLY_ARRAY)
+    return NULL;
+  for (size_t i = 0; i + 1 < reply->count; i += 2)
+    if (belay__reply_is(reply->items[i], name, strlen(name)))
+      return reply->items[i + 1];
+  return NULL;
+}

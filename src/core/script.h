@@ -1,0 +1,14 @@
+/* A server-side script, embedded at build time from src/lua/NAME.lua. */
+#ifndef BELAY_CORE_SCRIPT_H
+#define BELAY_CORE_SCRIPT_H
+
+#include <stddef.h>
+
+typedef struct belay__script {
+  const char *name; /* the file's name without .lua */
+  const char *sha1; /* of the text, 40 hexadecimal digits */
+  const char *text; /* what EVAL is given */
+  size_t len;
+} belay__script_t;
+
+#endif /* BELAY_CORE_SCRIPT_H */
