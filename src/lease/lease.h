@@ -1,0 +1,148 @@
+/* The lease machine: whatever is held for a while. lease.c has the diagram. */
+#ifndef BELAY_LEASE_LEASE_H
+#define BELAY_LEASE_LEASE_H
+
+#include "belay/lock.h"
+#include "core/client.h"
+#include "core/token.h"
+#include "lease/undo.h"
+
+typedef struct belay__lease belay__lease_t;
+
+#define BELAY__TTL_MAX_MS INT64_C(86400000)
+#define BELAY__TTL_MIN_MS INT64_C(10)
+
+/* What a face is told; always from a task. */
+typedef enum belay__news {
+  BELAY__NEWS_LOST,     /* status: a belay_lost_t */
+  BELAY__NEWS_EXTENDED, /* status: how an extend ended */
+  BELAY__NEWS_ENDED,    /* status: how an acquire or a release ended */
+  BELAY__NEWS_CLOSED    /* the lease is over; the memory is the face's to free, now */
+} belay__news_t;
+
+/* What tells one kind of lease from another: its scripts, and how a reply is read. */
+typedef struct belay__kind {
+  const char *family;             /* in keys */
+  const belay__script_t *extend;  /* KEYS[1] key, ARGV token, ttl in ms: 1 extended, 0 not ours */
+  const belay__script_t *release; /* KEYS[1] key, ARGV token: 1 removed, 0 not ours */
+
+  /* Fills in the command that takes the lease. poll: an attempt after one that found it held. */
+  void (*acquire)(const belay__lease_t *lease, belay__call_t *call, bool poll);
+
+  /* Reads its reply: 0 granted, BELAY_EHELD (*holder_ms is how long it may still be held, if that is known),
+   * BELAY_EPROTO. */
+  int (*acquired)(const belay__lease_t *lease, const belay__call_t *call,
+                  const belay__reply_t *reply, int64_t *holder_ms);
+
+  void (*tell)(belay__lease_t *lease, belay__news_t news, int status);
+} belay__kind_t;
+
+/* How it is taken and kept; milliseconds. */
+typedef struct belay__terms {
+  uint32_t ttl, renew_after; /* renew_after 0: a third of the ttl */
+  int32_t drift;             /* -1: ttl/100 + 2 */
+  uint32_t retry_min, retry_max, max_attempts, timeout;
+  int64_t max_hold, wait;
+  bool renew;
+} belay__terms_t;
+
+typedef enum belay__lease_state {
+  BELAY__LEASE_IDLE,      /* made; or an acquire failed; or a release ended */
+  BELAY__LEASE_ACQUIRING, /* an attempt is out */
+  BELAY__LEASE_WAITING,   /* an attempt failed, the next one is not due yet */
+  BELAY__LEASE_GRANTED,   /* a quorum granted it, and its owner does not know yet */
+  BELAY__LEASE_HELD,      /* its owner was told */
+  BELAY__LEASE_RELEASING, /* its owner gave it back, and the answer is not in */
+  BELAY__LEASE_LOST,      /* it ended by itself */
+  BELAY__LEASE_CLOSING,   /* the handle is closed; what was held is being undone */
+  BELAY__LEASE_CLOSED     /* nothing is left to wait for */
+} belay__lease_state_t;
+
+typedef enum belay__round {
+  BELAY__ROUND_NONE,
+  BELAY__ROUND_ACQUIRE,
+  BELAY__ROUND_EXTEND, /* a renewal too */
+  BELAY__ROUND_RELEASE
+} belay__round_t;
+
+#define BELAY__PENDING 1 /* a member's status while its answer is not in */
+
+/* The lease on one node. */
+typedef struct belay__member {
+  belay__object_t object; /* in the client's list */
+  belay__lease_t *lease;
+  belay_client_t *client;
+  belay__call_t *call; /* of the present round */
+  belay__undo_t *undo; /* while CLOSING: what is waited for */
+  uint64_t until;      /* this node keeps the lease for us until then; 0: it does not */
+  int status;          /* in the present round */
+  uint32_t epoch;      /* the connection of the last attempt that may have taken the lease */
+  bool maybe;          /* our token may be on this node */
+} belay__member_t;
+
+struct belay__lease {
+  const belay__kind_t *kind;
+  belay_t *belay;
+  belay__timer_t expiry; /* GRANTED, HELD: the local deadline */
+  belay__timer_t timer;  /* WAITING: the next attempt; HELD: renewal; CLOSING: patience */
+  belay__task_t task;    /* tells the face what there is to tell */
+  belay__terms_t terms;
+  uint64_t wait_until; /* of the present acquire; 0: one attempt only */
+  uint64_t held_since;
+  uint32_t ttl;      /* of the present hold */
+  uint32_t attempts; /* of the present acquire */
+  uint32_t failures; /* renewals that failed in a row; acquires that were refused in a row */
+  uint32_t affinity;
+  int64_t holder_ms; /* how long another may still hold it; -1: not known */
+  int error;         /* the last that went wrong; 0 since the last grant */
+  int op_status, extend_status, lost_reason;
+  belay__token_t token;
+  uint8_t state, round;
+  bool op_pending, op_over;         /* an acquire or a release */
+  bool extend_pending, extend_over; /* an extend of the owner's */
+  bool lost_over;
+  bool ref, holds_loop;
+  uint8_t members, quorum;
+  uint16_t key_len;
+  char *key;
+  belay__member_t *member; /* the face's memory, as the key is */
+};
+
+/* Initializes a lease of one member. member and key stay the caller's, until BELAY__NEWS_CLOSED. */
+void belay__lease_init(belay__lease_t *lease, const belay__kind_t *kind, belay_client_t *client,
+                       const belay__terms_t *terms, belay__member_t *member, char *key,
+                       size_t key_len);
+
+/* The operations: 0 or a negative error, as the public functions say. */
+int belay__lease_acquire(belay__lease_t *lease, int64_t wait_ms);
+int belay__lease_release(belay__lease_t *lease, int64_t timeout_ms);
+int belay__lease_extend(belay__lease_t *lease, int64_t ttl_ms, int64_t timeout_ms);
+int belay__lease_cancel(belay__lease_t *lease);
+int belay__lease_close(belay__lease_t *lease);
+void belay__lease_ref(belay__lease_t *lease, bool ref);
+
+/* Nanoseconds for which it is certainly still held; 0 if it is not. */
+uint64_t belay__lease_remaining(const belay__lease_t *lease);
+
+/* Nanoseconds that a ttl given in milliseconds can be trusted for. */
+uint64_t belay__lease_validity(uint32_t ttl_ms, int32_t drift_ms);
+
+/* ---- lease/round.c: asks all members at once and collects what they say ------------------------------------ */
+
+/* Asks; timeout in nanoseconds from now, cut off at `limit`. Ends the round before it, if one is going on. */
+void belay__round_start(belay__lease_t *lease, belay__round_t round, uint64_t timeout,
+                        uint64_t limit);
+
+/* How the round stands: BELAY__PENDING, 0 (a quorum said yes), or why it cannot become one. */
+int belay__round_status(const belay__lease_t *lease);
+
+/* Forgets the round's calls; what they may have done is noted in the members. */
+void belay__round_end(belay__lease_t *lease);
+
+/* The machine: an answer came in. */
+void belay__lease_answer(belay__lease_t *lease);
+
+/* The time until which a quorum keeps the lease. */
+uint64_t belay__lease_deadline(const belay__lease_t *lease);
+
+#endif /* BELAY_LEASE_LEASE_H */

@@ -1,0 +1,146 @@
+#include "lease/undo.h"
+
+#include <string.h>
+
+#define UNDO_MAX ((size_t)4096)  /* undos under way in one client */
+#define GHOST_REPEATS 3          /* how often it is repeated where a ghost is possible */
+#define REST_MIN_MS UINT64_C(50) /* the first rest is drawn from half of this to this */
+#define REST_MAX_MS UINT64_C(1000)
+
+struct belay__undo {
+  belay__object_t object;
+  belay_client_t *client;
+  belay__undo_cb cb;
+  void *owner;
+  belay__timer_t timer; /* RESTING: time to try again */
+  belay__call_t *call;  /* SENDING: the call; NULL while RESTING */
+  belay__undo_of_t of;
+  unsigned tries, answers;
+  size_t size;
+  char key[];
+};
+
+static void send(belay__undo_t *undo);
+
+static void over(belay__undo_t *undo, bool done) {
+  belay_client_t *client = undo->client;
+  belay_t *belay = client->belay;
+  if (undo->call != NULL)
+    belay__call_abandon(undo->call);
+  belay__timer_stop(belay, BELAY__RANK_OTHER, &undo->timer);
+  if (done) {
+    client->stats.undone++;
+  } else {
+    client->stats.undo_failed++;
+    belay__log(belay, BELAY_LOG_WARNING, "undo given up: a key may live for the rest of its ttl");
+  }
+  if (undo->cb != NULL)
+    undo->cb(undo, undo->owner, done);
+  client->stats.undo_pending--;
+  belay__free_loop(belay);
+  belay__client_remove(client, &undo->object);
+  belay__free(belay, undo, undo->size);
+}
+
+static void rest(belay__undo_t *undo) {
+  belay_t *belay = undo->client->belay;
+  uint64_t delay = REST_MIN_MS << (undo->tries < 5 ? undo->tries : 5);
+  delay = (delay < REST_MAX_MS ? delay : REST_MAX_MS) * BELAY__MS;
+  uint64_t when = belay__now(belay) + delay / 2 + belay__random_below(belay, delay / 2);
+  undo->tries++;
+  belay__timer_set(belay, BELAY__RANK_OTHER, &undo->timer,
+                   when < undo->of.until ? when : undo->of.until);
+}
+
+static void on_reply(belay__call_t *call, const belay__result_t *result) {
+  belay__undo_t *undo = call->owner;
+  undo->call = NULL;
+  int64_t removed;
+  bool answered = result->outcome == BELAY_OUTCOME_REPLY;
+  if (answered && !belay__reply_integer(result->reply, 0, 1, &removed)) {
+    belay__call_distrust(call);
+    answered = false;
+  }
+  if (result->error == BELAY_EWRONGTYPE)
+    answered = true; /* the key holds something that is not ours */
+  if (answered && (++undo->answers > GHOST_REPEATS ||
+                   !belay__client_ghost(undo->client, call, undo->of.epoch))) {
+    over(undo, true);
+    return;
+  }
+  rest(undo);
+}
+
+static void on_timer(belay__timer_t *timer) {
+  belay__undo_t *undo = BELAY__CONTAINER(timer, belay__undo_t, timer);
+  if (belay__now(undo->client->belay) >= undo->of.until)
+    over(undo, undo->answers > 0);
+  else
+    send(undo);
+}
+
+static void send(belay__undo_t *undo) {
+  belay_client_t *client = undo->client;
+  belay__call_t *call = belay__call_new(client, BELAY__LANE_LEASE);
+  if (call == NULL) {
+    rest(undo);
+    return;
+  }
+  char token[BELAY__TOKEN_TEXT_MAX];
+  size_t token_len = belay__token_text(token, &undo->of.token, client->owner, client->owner_len);
+  belay__call_script(call, undo->of.release, 1, 1);
+  belay__call_arg(call, undo->key, undo->of.key_len);
+  belay__call_arg(call, token, token_len);
+  uint64_t deadline = belay__after_ms(client->belay, client->timeout_ms);
+  call->deadline = deadline < undo->of.until ? deadline : undo->of.until;
+  call->affinity = undo->of.affinity;
+  call->urgent = true;
+  call->done = on_reply;
+  call->owner = undo;
+  undo->call = call;
+  if (belay__call_send(&call, 1) != 0) {
+    undo->call = NULL;
+    rest(undo);
+  }
+}
+
+static void object_close(belay__object_t *object) {
+  (void)object; /* it is going as fast as it can */
+}
+
+static void object_abort(belay__object_t *object) {
+  over(BELAY__CONTAINER(object, belay__undo_t, object), false);
+}
+
+belay__undo_t *belay__undo_start(belay_client_t *client, const belay__undo_of_t *of,
+                                 belay__undo_cb cb, void *owner) {
+  belay_t *belay = client->belay;
+  size_t size = sizeof(belay__undo_t) + of->key_len;
+  belay__undo_t *undo = client->stats.undo_pending < UNDO_MAX ? belay__alloc(belay, size) : NULL;
+  if (undo == NULL) {
+    client->stats.undo_failed++;
+    belay__log(belay, BELAY_LOG_WARNING,
+               "no room for an undo: a key may live for the rest of its ttl");
+    return NULL;
+  }
+  *undo = (belay__undo_t){
+      .object = {.close = object_close, .abort = object_abort},
+      .client = client,
+      .cb = cb,
+      .owner = owner,
+      .timer = {.fire = on_timer},
+      .of = *of,
+      .size = size,
+  };
+  memcpy(undo->key, of->key, of->key_len);
+  undo->of.key = undo->key;
+  client->stats.undo_pending++;
+  belay__client_add(client, &undo->object);
+  belay__hold_loop(belay);
+  send(undo);
+  return undo;
+}
+
+void belay__undo_detach(belay__undo_t *undo) {
+  undo->cb = NULL;
+}

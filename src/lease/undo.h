@@ -1,0 +1,46 @@
+/* An undo: takes back what an attempt may have left on a server, in the background, also when the handle that
+ * made the attempt is closed.
+ *
+ *   start --> SENDING --answer, nothing can come after it--> over: undone
+ *               |  ^
+ *    not known, |  | time to try again
+ *    or a ghost |  |
+ *               v  |
+ *             RESTING --the ttl has run out on the server, or abort--> over: given up
+ *
+ * A ghost: the attempt went out on a connection that was lost, and the server may still read it from its
+ * socket after the undo that came on the next connection. Where the new connection could not kill the
+ * old one, the undo is repeated a few times; what slips through lives for its ttl. */
+#ifndef BELAY_LEASE_UNDO_H
+#define BELAY_LEASE_UNDO_H
+
+#include "core/client.h"
+#include "core/script.h"
+#include "core/token.h"
+
+typedef struct belay__undo belay__undo_t;
+
+/* done: true if it is known that nothing is left. */
+typedef void (*belay__undo_cb)(belay__undo_t *undo, void *owner, bool done);
+
+/* What to undo. */
+typedef struct belay__undo_of {
+  const belay__script_t *release; /* KEYS[1] the key, ARGV[1] the token */
+  const char *key;                /* copied */
+  size_t key_len;
+  belay__token_t token;
+  uint32_t affinity;
+  uint32_t epoch; /* the connection that the attempt went out on */
+  uint64_t until; /* by then the server has forgotten it in any case */
+} belay__undo_of_t;
+
+/* Starts one; the call goes out before this returns, behind all that were sent with its affinity. cb (which
+ * may be NULL) is told once, later. NULL if memory is out, or if more are under way than a client
+ * may have: then what is left lives for its ttl. */
+belay__undo_t *belay__undo_start(belay_client_t *client, const belay__undo_of_t *of,
+                                 belay__undo_cb cb, void *owner);
+
+/* The owner does not want to be told any more; the undo goes on. */
+void belay__undo_detach(belay__undo_t *undo);
+
+#endif /* BELAY_LEASE_UNDO_H */
