@@ -1,0 +1,246 @@
+#include "redis/dial.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static void try_next(belay__dial_t *dial);
+
+/* ---- ends ---------------------------------------------------------------------------------------------- */
+
+static void on_handle_closed(belay__handle_t *handle) {
+  belay__dial_t *dial = handle->data;
+  belay__free(&dial->host->base, handle, sizeof *handle);
+  --*dial->handles;
+  dial->freed(dial);
+}
+
+void belay__dial_close_handle(belay__dial_t *dial, belay__handle_t *handle) {
+  handle->data = dial;
+  belay__handle_close(handle, on_handle_closed);
+}
+
+/* Gives up the address that is being tried. */
+static void hang_up(belay__dial_t *dial) {
+  belay__timer_stop(&dial->host->base, BELAY__RANK_OTHER, &dial->timer);
+  if (dial->handle != NULL)
+    belay__dial_close_handle(dial, dial->handle);
+  dial->handle = NULL;
+  if (dial->fd >= 0)
+    close(dial->fd);
+  dial->fd = -1;
+}
+
+static void fail(belay__dial_t *dial, int error) {
+  hang_up(dial);
+  dial->active = false;
+  dial->cb(dial, error, -1, NULL);
+}
+
+static void succeed(belay__dial_t *dial) {
+  int fd = dial->fd;
+  belay__handle_t *handle = dial->handle;
+  dial->fd = -1;
+  dial->handle = NULL;
+  hang_up(dial);
+  dial->active = false;
+  dial->cb(dial, 0, fd, handle);
+}
+
+void belay__dial_cancel(belay__dial_t *dial) {
+  dial->active = false;
+  hang_up(dial);
+  if (dial->resolving)
+    (void)uv_cancel((uv_req_t *)&dial->request); /* works only before it has begun */
+}
+
+/* ---- connecting ---------------------------------------------------------------------------------------- */
+
+static void set_int(int fd, int level, int name, int value) {
+  (void)setsockopt(fd, level, name, &value, sizeof value); /* a socket works without it */
+}
+
+static void tune_tcp(int fd, const belay__target_t *target) {
+  set_int(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+  if (target->keepalive_ms > 0) {
+    int seconds = (int)((target->keepalive_ms + 999) / 1000);
+    set_int(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+#ifdef TCP_KEEPIDLE
+    set_int(fd, IPPROTO_TCP, TCP_KEEPIDLE, seconds);
+    set_int(fd, IPPROTO_TCP, TCP_KEEPINTVL, seconds < 3 ? 1 : seconds / 3);
+    set_int(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
+#else
+    (void)seconds;
+#endif
+  }
+#ifdef TCP_USER_TIMEOUT
+  if (target->tcp_user_timeout_ms > 0)
+    set_int(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, (int)target->tcp_user_timeout_ms);
+#endif
+}
+
+/* A socket that no child process inherits. */
+static int open_socket(int family) {
+#ifdef SOCK_CLOEXEC
+  return socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+#else
+  int fd = socket(family, SOCK_STREAM, 0);
+  if (fd >= 0 && (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 || fcntl(fd, F_SETFL, O_NONBLOCK) < 0)) {
+    close(fd);
+    fd = -1;
+  }
+  return fd;
+#endif
+}
+
+static socklen_t address_len(const struct sockaddr *address) {
+  switch (address->sa_family) {
+  case AF_INET:
+    return sizeof(struct sockaddr_in);
+  case AF_INET6:
+    return sizeof(struct sockaddr_in6);
+  default:
+    return sizeof(struct sockaddr_un);
+  }
+}
+
+static void on_writable(uv_poll_t *poll, int status, int events) {
+  (void)events;
+  belay__dial_t *dial = poll->data;
+  belay_t *belay = &dial->host->base;
+  belay__enter(belay);
+  if (dial->handle != NULL &&
+      poll == &dial->handle->u.poll) { /* else a timer has just given it up */
+    int error = 0;
+    socklen_t len = sizeof error;
+    uv_poll_stop(poll);
+    if (status == 0 && getsockopt(dial->fd, SOL_SOCKET, SO_ERROR, &error, &len) == 0 && error == 0)
+      succeed(dial);
+    else
+      try_next(dial);
+  }
+  belay__leave(belay);
+}
+
+/* Begins to connect to one address; false if it failed at once. */
+static bool dial_address(belay__dial_t *dial, const struct sockaddr *address) {
+  belay_t *belay = &dial->host->base;
+  dial->fd = open_socket(address->sa_family);
+  if (dial->fd < 0)
+    return false;
+  if (address->sa_family != AF_UNIX)
+    tune_tcp(dial->fd, dial->target);
+  if (connect(dial->fd, address, address_len(address)) < 0 && errno != EINPROGRESS)
+    return false;
+  belay__handle_t *handle = belay__alloc(belay, sizeof *handle);
+  if (handle == NULL)
+    return false;
+  memset(handle, 0, sizeof *handle);
+  if (uv_poll_init(dial->host->loop, &handle->u.poll, dial->fd) != 0) {
+    belay__free(belay, handle, sizeof *handle);
+    return false;
+  }
+  uv_unref(&handle->u.any);
+  handle->u.poll.data = dial;
+  dial->handle = handle;
+  ++*dial->handles;
+  return uv_poll_start(&handle->u.poll, UV_WRITABLE, on_writable) == 0;
+}
+
+/* Each address gets an equal share of the time that is left. */
+static void try_next(belay__dial_t *dial) {
+  belay_t *belay = &dial->host->base;
+  uint64_t now = belay__now(belay);
+  hang_up(dial);
+  while (dial->next < dial->count && now < dial->deadline) {
+    size_t left = dial->count - dial->next;
+    if (dial_address(dial, &dial->addresses[dial->next++].any)) {
+      belay__timer_set(belay, BELAY__RANK_OTHER, &dial->timer, now + (dial->deadline - now) / left);
+      return;
+    }
+    hang_up(dial);
+  }
+  fail(dial, BELAY_EUNREACHABLE);
+}
+
+static void on_timer(belay__timer_t *timer) {
+  try_next(BELAY__CONTAINER(timer, belay__dial_t, timer));
+}
+
+/* ---- resolving ----------------------------------------------------------------------------------------- */
+
+static void on_resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *list) {
+  belay__dial_t *dial = request->data;
+  belay_t *belay = &dial->host->base;
+  belay__enter(belay);
+  dial->resolving = false;
+  if (dial->active) {
+    for (struct addrinfo *i = list; i != NULL && dial->count < BELAY__DIAL_ADDRESSES;
+         i = i->ai_next)
+      if (i->ai_addrlen <= sizeof dial->addresses[0])
+        memcpy(&dial->addresses[dial->count++], i->ai_addr, i->ai_addrlen);
+    if (status != 0 || dial->count == 0)
+      fail(dial, BELAY_ERESOLVE);
+    else
+      try_next(dial);
+  } else {
+    dial->freed(dial);
+  }
+  uv_freeaddrinfo(list);
+  belay__leave(belay);
+}
+
+/* Addresses that need no look-up; false if it is a name. */
+static bool is_literal(belay__dial_t *dial) {
+  const belay__target_t *target = dial->target;
+  dial->count = 1;
+  if (target->path != NULL) {
+    dial->addresses[0].un = (struct sockaddr_un){.sun_family = AF_UNIX};
+    snprintf(dial->addresses[0].un.sun_path, sizeof dial->addresses[0].un.sun_path, "%s",
+             target->path);
+    return true;
+  }
+  if (uv_ip4_addr(target->host, target->port, &dial->addresses[0].v4) == 0 ||
+      uv_ip6_addr(target->host, target->port, &dial->addresses[0].v6) == 0)
+    return true;
+  dial->count = 0;
+  return false;
+}
+
+void belay__dial_init(belay__dial_t *dial, belay__host_t *host, const belay__target_t *target,
+                      size_t *handles, belay__dial_cb cb, void (*freed)(belay__dial_t *dial)) {
+  *dial = (belay__dial_t){.host = host,
+                          .target = target,
+                          .handles = handles,
+                          .cb = cb,
+                          .freed = freed,
+                          .timer = {.fire = on_timer},
+                          .fd = -1};
+}
+
+void belay__dial_start(belay__dial_t *dial, uint64_t deadline) {
+  assert(!dial->active && !dial->resolving);
+  belay_t *belay = &dial->host->base;
+  dial->active = true;
+  dial->next = 0;
+  dial->deadline = deadline;
+  if (is_literal(dial)) {
+    belay__timer_set(belay, BELAY__RANK_OTHER, &dial->timer,
+                     belay__now(belay)); /* as soon as we are back */
+    return;
+  }
+  char port[8];
+  snprintf(port, sizeof port, "%u", dial->target->port);
+  struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+  dial->request.data = dial;
+  if (uv_getaddrinfo(dial->host->loop, &dial->request, on_resolved, dial->target->host, port,
+                     &hints) == 0)
+    dial->resolving = true;
+  else
+    belay__timer_set(belay, BELAY__RANK_OTHER, &dial->timer,
+                     belay__now(belay)); /* fails there: no address */
+}

@@ -1,0 +1,174 @@
+/* The handshake: AUTH, SELECT, CLIENT SETNAME, HELLO, INFO server, sent together; then, after a connection that was
+ * lost, CLIENT KILL of that one.
+ *
+ *   first ---all sent---> the last is answered --no ghost, or the server was restarted--> shaken
+ *                             |
+ *                             +--a ghost on the same server--> CLIENT KILL --answered--> shaken
+ *
+ * HELLO without arguments tells the version and our id, and leaves the protocol as it is; INFO tells the run id.
+ * A server that permits neither is used all the same: it is just not known whether a ghost is gone. */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/refusal.h"
+#include "redis/link.h"
+
+static void fail(belay__link_t *link, const belay__reply_t *reply, int error) {
+  belay_t *belay = &link->line->host->base;
+  belay__detail(belay, "%.*s", (int)(reply->len < 200 ? reply->len : 200),
+                reply->type == BELAY__REPLY_ERROR ? reply->str : "");
+  belay__link_shaken(link, error);
+}
+
+/* The reply in a callback; NULL when the connection is ending or being given up. */
+static const belay__reply_t *receive(belay__link_t *link, void *object) {
+  if (object == NULL)
+    return NULL;
+  link->owed--;
+  return link->state == BELAY__LINK_SHAKING ? belay__reader_reply(object) : NULL;
+}
+
+/* An error that means that we may not come in, whatever command it answers. */
+static bool shut_out(belay__link_t *link, const belay__reply_t *reply) {
+  if (reply->type != BELAY__REPLY_ERROR)
+    return false;
+  int error = belay__refusal_find(reply->str, reply->len)->error;
+  if (error == BELAY_EREFUSED && reply->len > 7 && memcmp(reply->str, "DENIED ", 7) == 0)
+    error = BELAY_EPERM; /* protected mode */
+  if (error != BELAY_EAUTH && error != BELAY_EMAXCLIENTS &&
+      !(error == BELAY_EPERM && reply->str[0] == 'D'))
+    return false;
+  fail(link, reply, error);
+  return true;
+}
+
+/* ---- the answers --------------------------------------------------------------------------------------- */
+
+static void on_auth(redisAsyncContext *ac, void *object, void *privdata) {
+  (void)privdata;
+  belay__link_t *link = ac->data;
+  const belay__reply_t *reply = receive(link, object);
+  if (reply == NULL || shut_out(link, reply))
+    return;
+  if (!belay__reply_is(reply, "OK", 2))
+    fail(link, reply, reply->type == BELAY__REPLY_ERROR ? BELAY_EAUTH : BELAY_EPROTO);
+}
+
+static void on_select(redisAsyncContext *ac, void *object, void *privdata) {
+  (void)privdata;
+  belay__link_t *link = ac->data;
+  const belay__reply_t *reply = receive(link, object);
+  if (reply == NULL || shut_out(link, reply))
+    return;
+  if (reply->type == BELAY__REPLY_ERROR)
+    fail(link, reply, belay__refusal_find(reply->str, reply->len)->error);
+  else if (!belay__reply_is(reply, "OK", 2))
+    fail(link, reply, BELAY_EPROTO);
+}
+
+static void on_setname(redisAsyncContext *ac, void *object, void *privdata) {
+  (void)privdata;
+  belay__link_t *link = ac->data;
+  const belay__reply_t *reply = receive(link, object);
+  if (reply != NULL)
+    (void)shut_out(link,
+                   reply); /* a name that the server does not take is not worth a connection */
+}
+
+static unsigned parse_version(const char *text) {
+  unsigned major = 0, minor = 0, patch = 0;
+  if (sscanf(text, "%3u.%2u.%2u", &major, &minor, &patch) < 1)
+    return 0;
+  return major * 10000 + minor * 100 + patch;
+}
+
+static void on_hello(redisAsyncContext *ac, void *object, void *privdata) {
+  (void)privdata;
+  belay__link_t *link = ac->data;
+  const belay__reply_t *reply = receive(link, object);
+  if (reply == NULL || shut_out(link, reply))
+    return;
+  const belay__reply_t *version = belay__reply_field(reply, "version");
+  const belay__reply_t *id = belay__reply_field(reply, "id");
+  link->line->version =
+      version != NULL && version->type == BELAY__REPLY_STRING ? parse_version(version->str) : 0;
+  if (id == NULL || !belay__reply_integer(id, 1, INT64_MAX, &link->peer.id))
+    link->peer.id = 0;
+}
+
+static void on_kill(redisAsyncContext *ac, void *object, void *privdata) {
+  (void)privdata;
+  belay__link_t *link = ac->data;
+  const belay__reply_t *reply = receive(link, object);
+  int64_t killed;
+  if (reply == NULL)
+    return;
+  if (belay__reply_integer(reply, 0, 1, &killed)) {
+    link->dead_epoch = link->ghost.epoch;
+    link->ghost.epoch = 0;
+  }
+  belay__link_shaken(link, 0);
+}
+
+static void kill_ghost(belay__link_t *link) {
+  char id[24];
+  snprintf(id, sizeof id, "%lld", (long long)link->ghost.id);
+  const char *const argv[] = {"CLIENT", "KILL", "ID", id};
+  belay__link_command(link, on_kill, NULL, 4, argv);
+}
+
+static void on_info(redisAsyncContext *ac, void *object, void *privdata) {
+  (void)privdata;
+  belay__link_t *link = ac->data;
+  const belay__reply_t *reply = receive(link, object);
+  if (reply == NULL || shut_out(link, reply))
+    return;
+  static const char field[] = "\nrun_id:";
+  const char *run_id = reply->type == BELAY__REPLY_STRING ? strstr(reply->str, field) : NULL;
+  if (run_id != NULL) {
+    run_id += sizeof field - 1;
+    size_t len = strcspn(run_id, "\r\n");
+    link->peer.run_id_len = len < BELAY__RUN_ID_MAX ? len : BELAY__RUN_ID_MAX;
+    memcpy(link->peer.run_id, run_id, link->peer.run_id_len);
+  }
+  belay__peer_t *ghost = &link->ghost;
+  bool known = ghost->epoch != 0 && ghost->run_id_len > 0 && link->peer.run_id_len > 0;
+  bool same = known && ghost->run_id_len == link->peer.run_id_len &&
+              memcmp(ghost->run_id, link->peer.run_id, ghost->run_id_len) == 0;
+  if (same && ghost->id != 0) {
+    kill_ghost(link);
+    return;
+  }
+  if (known && !same) { /* that process is gone, and its sockets with it */
+    link->dead_epoch = ghost->epoch;
+    ghost->epoch = 0;
+  }
+  belay__link_shaken(link, 0);
+}
+
+/* ---- the questions ------------------------------------------------------------------------------------- */
+
+void belay__handshake_start(belay__link_t *link) {
+  const belay__line_t *line = link->line;
+  link->peer = (belay__peer_t){0};
+  if (line->password != NULL) {
+    const char *const with_user[] = {"AUTH", line->username, line->password};
+    const char *const without[] = {"AUTH", line->password};
+    bool user = line->username != NULL;
+    belay__link_command(link, on_auth, NULL, user ? 3 : 2, user ? with_user : without);
+  }
+  if (line->db != 0) {
+    char db[12];
+    snprintf(db, sizeof db, "%d", line->db);
+    const char *const argv[] = {"SELECT", db};
+    belay__link_command(link, on_select, NULL, 2, argv);
+  }
+  const char *const setname[] = {"CLIENT", "SETNAME", line->client_name};
+  const char *const hello[] = {"HELLO"};
+  const char *const info[] = {"INFO", "server"};
+  belay__link_command(link, on_setname, NULL, 3, setname);
+  belay__link_command(link, on_hello, NULL, 1, hello);
+  belay__link_command(link, on_info, NULL, 2, info);
+}

@@ -1,0 +1,184 @@
+#include "redis/reader.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#define DEPTH_MAX 8
+#define ELEMENTS_MAX (1 << 20)
+#define CHUNK_SIZE ((size_t)2048) /* the smallest; one of these is kept from reply to reply */
+
+struct belay__chunk {
+  belay__chunk_t *next;
+  size_t size, used; /* of data */
+  max_align_t data[];
+};
+
+typedef struct object {
+  redisReply hiredis; /* first: hiredis looks at the type */
+  belay__reply_t reply;
+  belay__reader_t *reader;
+} object_t;
+
+/* ---- the arena ----------------------------------------------------------------------------------------- */
+
+static void *arena_alloc(belay__reader_t *reader, size_t size) {
+  size = (size + sizeof(max_align_t) - 1) / sizeof(max_align_t) * sizeof(max_align_t);
+  belay__chunk_t *chunk = reader->chunks;
+  if (chunk == NULL || chunk->size - chunk->used < size) {
+    size_t room = size > CHUNK_SIZE ? size : CHUNK_SIZE;
+    if (room > reader->max_reply || reader->bytes > reader->max_reply - room) {
+      reader->refused = "a reply is over the limit";
+      return NULL;
+    }
+    chunk = belay__alloc(reader->belay, sizeof *chunk + room);
+    if (chunk == NULL)
+      return NULL;
+    chunk->next = reader->chunks;
+    chunk->size = room;
+    chunk->used = 0;
+    reader->chunks = chunk;
+    reader->bytes += room;
+  }
+  void *at = (char *)chunk->data + chunk->used;
+  chunk->used += size;
+  return at;
+}
+
+/* Empties the arena but for one chunk of the smallest size. */
+static void arena_reset(belay__reader_t *reader) {
+  belay__chunk_t *kept = NULL;
+  reader->bytes = 0;
+  for (belay__chunk_t *chunk = reader->chunks, *next; chunk != NULL; chunk = next) {
+    next = chunk->next;
+    if (kept == NULL && chunk->size == CHUNK_SIZE) {
+      kept = chunk;
+      kept->next = NULL;
+      kept->used = 0;
+      reader->bytes = CHUNK_SIZE;
+    } else {
+      belay__free(reader->belay, chunk, sizeof *chunk + chunk->size);
+    }
+  }
+  reader->chunks = kept;
+}
+
+/* ---- the functions ------------------------------------------------------------------------------------- */
+
+static object_t *make(const redisReadTask *task, belay__reply_type_t type) {
+  belay__reader_t *reader = task->privdata;
+  size_t depth = 0;
+  for (const redisReadTask *t = task->parent; t != NULL; t = t->parent)
+    depth++;
+  if (depth == 0 && *reader->owed == 0)
+    reader->refused = "a reply that nobody asked for";
+  else if (depth > DEPTH_MAX)
+    reader->refused = "a reply is nested too deeply";
+  else
+    reader->refused = NULL;
+  object_t *object = reader->refused != NULL ? NULL : arena_alloc(reader, sizeof *object);
+  if (object == NULL)
+    return NULL;
+  *object = (object_t){.hiredis = {.type = task->type}, .reply = {.type = type}, .reader = reader};
+  if (task->parent != NULL) {
+    object_t *parent = task->parent->obj;
+    parent->reply.items[task->idx] = &object->reply;
+  }
+  return object;
+}
+
+static void *refuse(const redisReadTask *task) {
+  belay__reader_t *reader = task->privdata;
+  reader->refused = "a reply of a type that was not agreed on";
+  return NULL;
+}
+
+static void *make_string(const redisReadTask *task, char *str, size_t len) {
+  belay__reply_type_t type = BELAY__REPLY_STRING;
+  if (task->type == REDIS_REPLY_STATUS)
+    type = BELAY__REPLY_STATUS;
+  else if (task->type == REDIS_REPLY_ERROR)
+    type = BELAY__REPLY_ERROR;
+  else if (task->type != REDIS_REPLY_STRING)
+    return refuse(task);
+  object_t *object = make(task, type);
+  char *copy = object == NULL ? NULL : arena_alloc(object->reader, len + 1);
+  if (copy == NULL)
+    return NULL;
+  memcpy(copy, str, len);
+  copy[len] = '\0';
+  object->hiredis.str = copy;
+  object->hiredis.len = len;
+  object->reply.str = copy;
+  object->reply.len = len;
+  return object;
+}
+
+static void *make_array(const redisReadTask *task, size_t count) {
+  if (task->type != REDIS_REPLY_ARRAY)
+    return refuse(task);
+  object_t *object = make(task, BELAY__REPLY_ARRAY);
+  if (object == NULL || count == 0)
+    return object;
+  object->reply.items = arena_alloc(object->reader, count * sizeof *object->reply.items);
+  object->reply.count = count;
+  return object->reply.items == NULL ? NULL : object;
+}
+
+static void *make_integer(const redisReadTask *task, long long value) {
+  object_t *object = make(task, BELAY__REPLY_INTEGER);
+  if (object != NULL)
+    object->hiredis.integer = object->reply.integer = value;
+  return object;
+}
+
+static void *make_double(const redisReadTask *task, double value, char *str, size_t len) {
+  (void)value;
+  (void)str;
+  (void)len;
+  return refuse(task);
+}
+
+static void *make_nil(const redisReadTask *task) {
+  return make(task, BELAY__REPLY_NIL);
+}
+
+static void *make_bool(const redisReadTask *task, int value) {
+  (void)value;
+  return refuse(task);
+}
+
+static void free_object(void *object) {
+  arena_reset(((object_t *)object)->reader);
+}
+
+static redisReplyObjectFunctions functions = {
+    .createString = make_string,
+    .createArray = make_array,
+    .createInteger = make_integer,
+    .createDouble = make_double,
+    .createNil = make_nil,
+    .createBool = make_bool,
+    .freeObject = free_object,
+};
+
+void belay__reader_init(belay__reader_t *reader, belay_t *belay, size_t max_reply,
+                        const size_t *owed) {
+  *reader = (belay__reader_t){.belay = belay, .max_reply = max_reply, .owed = owed};
+}
+
+void belay__reader_fini(belay__reader_t *reader) {
+  arena_reset(reader);
+  if (reader->chunks != NULL)
+    belay__free(reader->belay, reader->chunks, sizeof *reader->chunks + reader->chunks->size);
+  reader->chunks = NULL;
+}
+
+void belay__reader_attach(belay__reader_t *reader, redisReader *hiredis) {
+  hiredis->fn = &functions;
+  hiredis->privdata = reader;
+  hiredis->maxelements = ELEMENTS_MAX;
+}
+
+const belay__reply_t *belay__reader_reply(void *object) {
+  return &((object_t *)object)->reply;
+}
