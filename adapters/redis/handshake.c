@@ -22,12 +22,14 @@ static void fail(belay__link_t *link, const belay__reply_t *reply, int error) {
   belay__link_shaken(link, error);
 }
 
+static belay__link_t *link_of(const redisAsyncContext *ac) {
+  return BELAY__CONTAINER(ac->data, belay__link_t, wire);
+}
+
 /* The reply in a callback; NULL when the connection is ending or being given up. */
 static const belay__reply_t *receive(belay__link_t *link, void *object) {
-  if (object == NULL)
-    return NULL;
-  link->owed--;
-  return link->state == BELAY__LINK_SHAKING ? belay__reader_reply(object) : NULL;
+  const belay__reply_t *reply = belay__wire_reply(&link->wire, object);
+  return link->state == BELAY__LINK_SHAKING ? reply : NULL;
 }
 
 /* An error that means that we may not come in, whatever command it answers. */
@@ -48,7 +50,7 @@ static bool shut_out(belay__link_t *link, const belay__reply_t *reply) {
 
 static void on_auth(redisAsyncContext *ac, void *object, void *privdata) {
   (void)privdata;
-  belay__link_t *link = ac->data;
+  belay__link_t *link = link_of(ac);
   const belay__reply_t *reply = receive(link, object);
   if (reply == NULL || shut_out(link, reply))
     return;
@@ -58,7 +60,7 @@ static void on_auth(redisAsyncContext *ac, void *object, void *privdata) {
 
 static void on_select(redisAsyncContext *ac, void *object, void *privdata) {
   (void)privdata;
-  belay__link_t *link = ac->data;
+  belay__link_t *link = link_of(ac);
   const belay__reply_t *reply = receive(link, object);
   if (reply == NULL || shut_out(link, reply))
     return;
@@ -70,7 +72,7 @@ static void on_select(redisAsyncContext *ac, void *object, void *privdata) {
 
 static void on_setname(redisAsyncContext *ac, void *object, void *privdata) {
   (void)privdata;
-  belay__link_t *link = ac->data;
+  belay__link_t *link = link_of(ac);
   const belay__reply_t *reply = receive(link, object);
   if (reply != NULL)
     (void)shut_out(link,
@@ -86,7 +88,7 @@ static unsigned parse_version(const char *text) {
 
 static void on_hello(redisAsyncContext *ac, void *object, void *privdata) {
   (void)privdata;
-  belay__link_t *link = ac->data;
+  belay__link_t *link = link_of(ac);
   const belay__reply_t *reply = receive(link, object);
   if (reply == NULL || shut_out(link, reply))
     return;
@@ -100,7 +102,7 @@ static void on_hello(redisAsyncContext *ac, void *object, void *privdata) {
 
 static void on_kill(redisAsyncContext *ac, void *object, void *privdata) {
   (void)privdata;
-  belay__link_t *link = ac->data;
+  belay__link_t *link = link_of(ac);
   const belay__reply_t *reply = receive(link, object);
   int64_t killed;
   if (reply == NULL)
@@ -116,12 +118,12 @@ static void kill_ghost(belay__link_t *link) {
   char id[24];
   snprintf(id, sizeof id, "%lld", (long long)link->ghost.id);
   const char *const argv[] = {"CLIENT", "KILL", "ID", id};
-  belay__link_command(link, on_kill, NULL, 4, argv);
+  belay__wire_command(&link->wire, on_kill, 4, argv);
 }
 
 static void on_info(redisAsyncContext *ac, void *object, void *privdata) {
   (void)privdata;
-  belay__link_t *link = ac->data;
+  belay__link_t *link = link_of(ac);
   const belay__reply_t *reply = receive(link, object);
   if (reply == NULL || shut_out(link, reply))
     return;
@@ -157,18 +159,18 @@ void belay__handshake_start(belay__link_t *link) {
     const char *const with_user[] = {"AUTH", line->username, line->password};
     const char *const without[] = {"AUTH", line->password};
     bool user = line->username != NULL;
-    belay__link_command(link, on_auth, NULL, user ? 3 : 2, user ? with_user : without);
+    belay__wire_command(&link->wire, on_auth, user ? 3 : 2, user ? with_user : without);
   }
   if (line->db != 0) {
     char db[12];
     snprintf(db, sizeof db, "%d", line->db);
     const char *const argv[] = {"SELECT", db};
-    belay__link_command(link, on_select, NULL, 2, argv);
+    belay__wire_command(&link->wire, on_select, 2, argv);
   }
   const char *const setname[] = {"CLIENT", "SETNAME", line->client_name};
   const char *const hello[] = {"HELLO"};
   const char *const info[] = {"INFO", "server"};
-  belay__link_command(link, on_setname, NULL, 3, setname);
-  belay__link_command(link, on_hello, NULL, 1, hello);
-  belay__link_command(link, on_info, NULL, 2, info);
+  belay__wire_command(&link->wire, on_setname, 3, setname);
+  belay__wire_command(&link->wire, on_hello, 1, hello);
+  belay__wire_command(&link->wire, on_info, 2, info);
 }

@@ -1,13 +1,11 @@
-/* A link: one connection slot to one server, hiredis on libuv. link.c has the diagram. */
+/* A link: the place of one connection to one server, which is made, lost and made again. link.c has the
+ * diagram. */
 #ifndef BELAY_REDIS_LINK_H
 #define BELAY_REDIS_LINK_H
 
-#include <hiredis/async.h>
-
 #include "core/client.h"
 #include "redis/dial.h"
-#include "redis/reader.h"
-#include "uv/host.h"
+#include "redis/wire.h"
 
 #define BELAY__RUN_ID_MAX 40 /* bytes of a server's run id */
 
@@ -52,30 +50,18 @@ typedef struct belay__link {
   belay__link_state_t state;
   bool extra; /* not the first of its lane: closed when it is idle */
   belay__dial_t dial;
-  redisAsyncContext *ac;          /* SHAKING, UP, CHECKING */
-  redisContextFuncs funcs;        /* hiredis's, but for reading and writing */
-  const redisContextFuncs *stock; /* hiredis's */
-  belay__handle_t *handle;
-  belay__reader_t reader;
-  belay__flush_t flush;
+  belay__wire_t wire;    /* open while SHAKING, UP, CHECKING */
   belay__timer_t timer;  /* what it waits for depends on the state */
-  belay__list_t queue;   /* calls that were not handed to a connection */
-  belay__list_t dropped; /* calls of a connection that is being freed */
+  belay__list_t queue;   /* calls that were not handed to the wire */
+  belay__list_t dropped; /* calls that the wire gives back while it ends */
   size_t queue_len;
-  size_t owed;         /* answers that the server owes, handshake included */
-  size_t in_flight;    /* calls among them */
-  unsigned unflushed;  /* commands since the last write */
-  bool wants_write;    /* the last write was not taken whole */
-  unsigned failures;   /* connections in a row that came to nothing */
-  uint64_t appended;   /* bytes handed to the present connection */
-  uint64_t written;    /* of them: bytes that the system took */
-  uint64_t last_heard; /* when bytes last came, or the connection last owed nothing */
-  bool suspect;        /* it has been silent for most of stall_timeout */
-  int error;           /* why it is not up */
-  belay__peer_t peer;  /* the present connection, or the last one */
-  belay__peer_t
-      ghost; /* the connection before it, while the server may still execute what was sent on it;
-                          id 0 if there are several, so that killing one would not do */
+  size_t in_flight;       /* calls that the server owes an answer to */
+  unsigned failures;      /* connections in a row that came to nothing */
+  uint64_t suspect_since; /* the last_heard of a silence that was noticed already */
+  int error;              /* why it is not up */
+  belay__peer_t peer;     /* the present connection */
+  belay__peer_t ghost; /* the one before it, while the server may still execute what was sent on it;
+                            id 0 if there are several, so that killing one would not do */
   uint32_t dead_epoch; /* connections up to this one are known to be dead */
 } belay__link_t;
 
@@ -103,11 +89,6 @@ static inline bool belay__link_is_up(const belay__link_t *link) {
 /* Sends what must be agreed on before the first call. */
 void belay__handshake_start(belay__link_t *link);
 
-/* ---- for it -------------------------------------------------------------------------------------------- */
-
-/* Appends a command of the link's own; fn is called with the reply, or with NULL when the connection ends. */
-void belay__link_command(belay__link_t *link, redisCallbackFn *fn, void *privdata, size_t argc,
-                         const char *const *argv);
 /* The handshake is through: 0, or the error that ends the connection. */
 void belay__link_shaken(belay__link_t *link, int error);
 

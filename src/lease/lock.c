@@ -298,7 +298,9 @@ int belay_lock_close(belay_lock_t *lock, belay_lock_close_cb cb) {
 /* ---- questions ----------------------------------------------------------------------------------------- */
 
 int64_t belay_lock_remaining_us(const belay_lock_t *lock) {
-  return lock == NULL ? 0 : (int64_t)(belay__lease_remaining(&lock->lease) / 1000);
+  if (lock == NULL || lock->lease.belay->host->forked(lock->lease.belay))
+    return 0;
+  return (int64_t)(belay__lease_remaining(&lock->lease) / 1000);
 }
 
 int belay_lock_error(const belay_lock_t *lock) {

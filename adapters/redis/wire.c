@@ -1,0 +1,228 @@
+#include "redis/wire.h"
+
+#include <errno.h>
+#include <hiredis/sds.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define FLUSH_AFTER 16
+#define REPLY_SLACK ((size_t)65536) /* bytes of several replies that may be in the buffer at once */
+
+static void on_flush(belay__flush_t *flush);
+
+void belay__wire_init(belay__wire_t *wire) {
+  belay__list_init(&wire->flush.node);
+  wire->flush.run = on_flush;
+  belay__reader_init(&wire->reader, &wire->host->base, wire->max_reply, &wire->owed);
+}
+
+void belay__wire_fini(belay__wire_t *wire) {
+  belay__reader_fini(&wire->reader);
+}
+
+bool belay__wire_is_open(const belay__wire_t *wire) {
+  return wire->ac != NULL && !(wire->ac->c.flags & REDIS_FREEING);
+}
+
+/* ---- hiredis's hooks ----------------------------------------------------------------------------------- */
+
+static ssize_t read_some(redisContext *c, char *buffer, size_t size) {
+  belay__wire_t *wire = c->privdata;
+  ssize_t n = wire->stock->read(c, buffer, size);
+  if (n > 0)
+    wire->stats->bytes_in += (uint64_t)n;
+  return n;
+}
+
+static ssize_t write_some(redisContext *c) {
+  belay__wire_t *wire = c->privdata;
+  int flags = 0;
+#ifdef MSG_NOSIGNAL
+  flags = MSG_NOSIGNAL; /* a host that does not ignore SIGPIPE must not die of us */
+#endif
+  ssize_t n = send(c->fd, c->obuf, sdslen(c->obuf), flags);
+  if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
+    return 0;
+  if (n < 0) {
+    c->err = REDIS_ERR_IO;
+    return -1;
+  }
+  wire->written += (uint64_t)n;
+  wire->stats->bytes_out += (uint64_t)n;
+  wire->stats->writes++;
+  return n;
+}
+
+static void on_want_write(void *privdata) {
+  belay__wire_t *wire = privdata;
+  belay__host_flush_soon(wire->host, &wire->flush);
+}
+
+/* hiredis is through with the socket, and closes it next. May be called twice. */
+static void on_cleanup(void *privdata) {
+  belay__wire_t *wire = privdata;
+  belay__host_flush_cancel(&wire->flush);
+  if (wire->handle == NULL)
+    return;
+  struct linger reset = {.l_onoff = 1, .l_linger = 0};
+  (void)setsockopt(wire->ac->c.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+  wire->close_handle(wire, wire->handle);
+  wire->handle = NULL;
+}
+
+/* The last thing that hiredis does with a context, after the callbacks with NULL. */
+static void on_disconnect(const redisAsyncContext *ac, int status) {
+  (void)status; /* always the same when the context is freed */
+  belay__wire_t *wire = ac->data;
+  bool violation = ac->c.err == REDIS_ERR_PROTOCOL || wire->reader.refused != NULL;
+  int error = wire->error != 0 ? wire->error : (violation ? BELAY_EPROTO : BELAY_EUNREACHABLE);
+  if (wire->reader.refused != NULL)
+    belay__log(&wire->host->base, BELAY_LOG_ERROR, "connection dropped: %s", wire->reader.refused);
+  wire->ac = NULL;
+  wire->owed = 0;
+  wire->gone(wire, error);
+}
+
+/* ---- opening ------------------------------------------------------------------------------------------- */
+
+static void on_poll(uv_poll_t *poll, int status, int events);
+
+/* Gives a connected socket to hiredis; its own way of connecting is not used. */
+static redisAsyncContext *adopt(belay__wire_t *wire, int fd) {
+  redisOptions options = {.type = REDIS_CONN_USERFD, .endpoint.fd = fd};
+  redisAsyncContext *ac = redisAsyncConnectWithOptions(&options);
+  if (ac == NULL)
+    return NULL;
+  wire->stock = ac->c.funcs;
+  wire->funcs = *ac->c.funcs;
+  wire->funcs.read = read_some;
+  wire->funcs.write = write_some;
+  ac->c.funcs = &wire->funcs;
+  ac->c.flags |= REDIS_CONNECTED;
+  ac->c.privdata = wire;
+  ac->data = wire;
+  ac->ev.data = wire;
+  ac->ev.addWrite = on_want_write;
+  ac->ev.cleanup = on_cleanup;
+  redisAsyncSetDisconnectCallback(ac, on_disconnect);
+  belay__reader_attach(&wire->reader, ac->c.reader);
+  return ac;
+}
+
+int belay__wire_open(belay__wire_t *wire, int fd, belay__handle_t *handle) {
+  if (uv_poll_start(&handle->u.poll, UV_READABLE, on_poll) != 0) {
+    wire->close_handle(wire, handle);
+    close(fd);
+    return BELAY_ESYSTEM;
+  }
+  wire->ac = adopt(wire, fd);
+  if (wire->ac == NULL) {
+    wire->close_handle(wire, handle);
+    close(fd);
+    return BELAY_ENOMEM;
+  }
+  wire->handle = handle;
+  handle->u.poll.data = wire;
+  wire->reader.refused = NULL;
+  wire->error = 0;
+  wire->owed = wire->unflushed = 0;
+  wire->appended = wire->written = 0;
+  wire->wants_write = false;
+  wire->last_heard = belay__now(&wire->host->base);
+  return 0;
+}
+
+void belay__wire_drop(belay__wire_t *wire, int error) {
+  if (wire->ac == NULL)
+    return;
+  if (wire->error == 0)
+    wire->error = error;
+  redisAsyncFree(wire->ac);
+}
+
+/* ---- writing ------------------------------------------------------------------------------------------- */
+
+static void flush_now(belay__wire_t *wire) {
+  int done = 0;
+  wire->unflushed = 0;
+  if (!belay__wire_is_open(wire))
+    return;
+  if (redisBufferWrite(&wire->ac->c, &done) != REDIS_OK) {
+    belay__wire_drop(wire, BELAY_EUNREACHABLE);
+    return;
+  }
+  if (wire->wants_write == !done || uv_is_closing(&wire->handle->u.any))
+    return;
+  wire->wants_write = !done; /* each of these costs an epoll_ctl */
+  uv_poll_start(&wire->handle->u.poll, done ? UV_READABLE : UV_READABLE | UV_WRITABLE, on_poll);
+}
+
+static void on_flush(belay__flush_t *flush) {
+  flush_now(BELAY__CONTAINER(flush, belay__wire_t, flush));
+}
+
+bool belay__wire_append(belay__wire_t *wire, redisCallbackFn *fn, void *privdata, const char *data,
+                        size_t len) {
+  if (redisAsyncFormattedCommand(wire->ac, fn, privdata, data, len) != REDIS_OK)
+    return false;
+  if (wire->owed++ == 0)
+    wire->last_heard = belay__now(&wire->host->base);
+  wire->appended += len;
+  wire->unflushed++;
+  return true;
+}
+
+void belay__wire_check(belay__wire_t *wire) {
+  if (wire->ac != NULL && wire->ac->c.err != 0)
+    belay__wire_drop(wire, BELAY_ENOMEM);
+  else if (wire->unflushed >= FLUSH_AFTER)
+    flush_now(wire);
+}
+
+void belay__wire_command(belay__wire_t *wire, redisCallbackFn *fn, size_t argc,
+                         const char *const *argv) {
+  char *text;
+  if (!belay__wire_is_open(wire))
+    return;
+  const char **words = (const char **)(uintptr_t)argv; /* hiredis does not write to them */
+  long long len = redisFormatCommandArgv(&text, (int)argc, words, NULL);
+  bool ok = len >= 0 && belay__wire_append(wire, fn, NULL, text, (size_t)len);
+  if (len >= 0)
+    redisFreeCommand(text);
+  if (!ok)
+    belay__wire_drop(wire, BELAY_ENOMEM);
+  belay__wire_check(wire);
+}
+
+/* ---- reading ------------------------------------------------------------------------------------------- */
+
+const belay__reply_t *belay__wire_reply(belay__wire_t *wire, void *object) {
+  if (object == NULL)
+    return NULL;
+  wire->owed--;
+  return belay__reader_reply(object);
+}
+
+static void on_poll(uv_poll_t *poll, int status, int events) {
+  belay__wire_t *wire = poll->data;
+  belay_t *belay = &wire->host->base;
+  belay__enter(belay);
+  if (wire->handle != NULL &&
+      poll == &wire->handle->u.poll) { /* else a timer has just dropped it */
+    if (status < 0)
+      belay__wire_drop(wire, BELAY_EUNREACHABLE);
+    if (wire->ac != NULL && (events & UV_WRITABLE))
+      flush_now(wire);
+    if (wire->ac != NULL && (events & UV_READABLE)) {
+      wire->last_heard = belay__now(belay);
+      redisAsyncHandleRead(wire->ac);
+    }
+    if (wire->ac != NULL && wire->ac->c.reader->len > wire->max_reply + REPLY_SLACK) {
+      wire->reader.refused = "a reply is over the limit";
+      belay__wire_drop(wire, BELAY_EPROTO);
+    }
+    wire->heard(wire);
+  }
+  belay__leave(belay);
+}

@@ -1,0 +1,72 @@
+/* A wire: one connection, hiredis on libuv, from the connected socket to its end.
+ *
+ *   open --> OPEN --error, end of file, drop--> the commands' callbacks with NULL --> gone is told --> closed
+ *
+ * Writing: commands are appended to hiredis's buffer, and the wire is put on the host's list of what to flush
+ * before the loop sleeps and right after it has woken; sixteen commands are written at once, so that the
+ * server does not wait for us. The socket's read interest is armed once and stays; write interest is
+ * asked for only after a write that the system did not take whole.
+ *
+ * The end: the connection is reset rather than closed. hiredis calls back every command that was not answered
+ * with NULL, and frees its context: at once, or when the callback that drop() was called in returns. */
+#ifndef BELAY_REDIS_WIRE_H
+#define BELAY_REDIS_WIRE_H
+
+#include <hiredis/async.h>
+
+#include "redis/reader.h"
+#include "uv/handle.h"
+#include "uv/host.h"
+
+typedef struct belay__wire belay__wire_t;
+
+struct belay__wire {
+  belay__host_t *host;
+  belay_client_stats_t *stats;
+  size_t max_reply;
+  void (*heard)(belay__wire_t *wire); /* a read is through, and the wire may be gone since */
+  void (*gone)(belay__wire_t *wire, int error); /* it has ended; the memory may be opened again */
+  void (*close_handle)(belay__wire_t *wire, belay__handle_t *handle); /* takes the handle back */
+
+  redisAsyncContext *ac;          /* NULL: not open */
+  redisContextFuncs funcs;        /* hiredis's, but for reading and writing */
+  const redisContextFuncs *stock; /* hiredis's */
+  belay__handle_t *handle;
+  belay__reader_t reader;
+  belay__flush_t flush;
+  int error;           /* why it was dropped; 0: it was not */
+  unsigned unflushed;  /* commands since the last write */
+  bool wants_write;    /* the last write was not taken whole */
+  size_t owed;         /* answers that the server owes */
+  uint64_t appended;   /* bytes that were appended since it was opened */
+  uint64_t written;    /* of them: bytes that the system took */
+  uint64_t last_heard; /* when bytes last came, or the server last owed nothing */
+};
+
+void belay__wire_init(belay__wire_t *wire);
+void belay__wire_fini(belay__wire_t *wire);
+
+/* Opens it on a connected socket and a uv_poll for it that is not started. On an error both are closed.
+ * Returns 0, BELAY_ENOMEM or BELAY_ESYSTEM. */
+int belay__wire_open(belay__wire_t *wire, int fd, belay__handle_t *handle);
+
+/* Whether commands may be appended. */
+bool belay__wire_is_open(const belay__wire_t *wire);
+
+/* Appends one command; fn gets its reply, through belay__wire_reply(). False if memory is out: nothing was
+ * appended, fn will not be called, and the wire is of no use any more. */
+bool belay__wire_append(belay__wire_t *wire, redisCallbackFn *fn, void *privdata, const char *data,
+                        size_t len);
+/* The same for a command given as words; memory that is out ends the wire. */
+void belay__wire_command(belay__wire_t *wire, redisCallbackFn *fn, size_t argc,
+                         const char *const *argv);
+/* hiredis keeps a failed append to itself: call this when the command has been accounted for. */
+void belay__wire_check(belay__wire_t *wire);
+
+/* In a callback: the reply, counted as given; NULL when the wire is ending. */
+const belay__reply_t *belay__wire_reply(belay__wire_t *wire, void *object);
+
+/* Ends it, also from inside a command's callback. */
+void belay__wire_drop(belay__wire_t *wire, int error);
+
+#endif /* BELAY_REDIS_WIRE_H */
