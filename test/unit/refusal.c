@@ -1,0 +1,180 @@
+/* What a server's refusal means. The replies are what servers say, word for word. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "belay/error.h"
+#include "core/refusal.h"
+
+typedef struct row {
+  const char *prefix, *reply;
+  int error;
+  belay__remedy_t remedy;
+} row_t;
+
+static const row_t rows[] = {
+    {"NOSCRIPT", "NOSCRIPT No matching script. Please use EVAL.", BELAY_EREFUSED,
+     BELAY__REMEDY_EVAL},
+    {"TRYAGAIN", "TRYAGAIN Multiple keys request during rehashing of slot", BELAY_ECLUSTERDOWN,
+     BELAY__REMEDY_RETRY},
+    {"CLUSTERDOWN", "CLUSTERDOWN The cluster is down", BELAY_ECLUSTERDOWN, BELAY__REMEDY_RETRY},
+    {"MASTERDOWN",
+     "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
+     BELAY_ECLUSTERDOWN, BELAY__REMEDY_RETRY},
+    {"LOADING", "LOADING Redis is loading the dataset in memory", BELAY_ELOADING,
+     BELAY__REMEDY_RETRY},
+    {"BUSY",
+     "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
+     BELAY_ESCRIPTBUSY, BELAY__REMEDY_RETRY},
+    {"READONLY", "READONLY You can't write against a read only replica.", BELAY_EREADONLY,
+     BELAY__REMEDY_RECONNECT},
+    {"NOAUTH", "NOAUTH Authentication required.", BELAY_EAUTH, BELAY__REMEDY_RECONNECT},
+    {"WRONGPASS", "WRONGPASS invalid username-password pair or user is disabled.", BELAY_EAUTH,
+     BELAY__REMEDY_NONE},
+    {"ERR invalid password", "ERR invalid password", BELAY_EAUTH, BELAY__REMEDY_NONE},
+    {"ERR AUTH",
+     "ERR AUTH <password> called without any password configured for the default user. Are you "
+     "sure your configuration is correct?",
+     BELAY_EAUTH, BELAY__REMEDY_NONE},
+    {"NOPERM", "NOPERM this user has no permissions to run the 'set' command", BELAY_EPERM,
+     BELAY__REMEDY_NONE},
+    {"WRONGTYPE", "WRONGTYPE Operation against a key holding the wrong kind of value",
+     BELAY_EWRONGTYPE, BELAY__REMEDY_NONE},
+    {"CROSSSLOT", "CROSSSLOT Keys in request don't hash to the same slot", BELAY_ECROSSSLOT,
+     BELAY__REMEDY_NONE},
+    {"MOVED", "MOVED 3999 127.0.0.1:6381", BELAY_EMOVED, BELAY__REMEDY_NONE},
+    {"ASK", "ASK 3999 127.0.0.1:6381", BELAY_EMOVED, BELAY__REMEDY_NONE},
+    {"OOM", "OOM command not allowed when used memory > 'maxmemory'.", BELAY_EOOM,
+     BELAY__REMEDY_NONE},
+    {"MISCONF",
+     "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to "
+     "disk.",
+     BELAY_EMISCONF, BELAY__REMEDY_NONE},
+    {"NOREPLICAS", "NOREPLICAS Not enough good replicas to write.", BELAY_ENOREPLICAS,
+     BELAY__REMEDY_NONE},
+    {"ERR max number of clients", "ERR max number of clients reached", BELAY_EMAXCLIENTS,
+     BELAY__REMEDY_NONE},
+};
+#define ROWS (sizeof rows / sizeof *rows)
+
+/* Asks with a copy that ends where it ends, so that the sanitizer sees a read behind it. */
+static const belay__refusal_t *find(const char *text, size_t len) {
+  char *copy = malloc(len > 0 ? len : 1);
+  assert_non_null(copy);
+  memcpy(copy, text, len);
+  const belay__refusal_t *found = belay__refusal_find(copy, len);
+  free(copy);
+  assert_non_null(found);
+  return found;
+}
+
+static void check(const char *text, size_t len, const row_t *row) {
+  const belay__refusal_t *found = find(text, len);
+  if (strcmp(found->prefix, row->prefix) != 0 || found->error != row->error ||
+      found->remedy != row->remedy)
+    fail_msg("\"%.*s\": row \"%s\", error %s, remedy %d", (int)len, text, found->prefix,
+             belay_err_name(found->error), (int)found->remedy);
+}
+
+static const row_t unknown = {"", "", BELAY_EREFUSED, BELAY__REMEDY_NONE};
+
+static void check_unknown(const char *text) {
+  check(text, strlen(text), &unknown);
+}
+
+static void each_refusal_has_its_error_and_remedy(void **state) {
+  (void)state;
+  for (size_t i = 0; i < ROWS; i++)
+    check(rows[i].reply, strlen(rows[i].reply), &rows[i]);
+}
+
+static void a_prefix_may_be_the_whole_reply(void **state) {
+  (void)state;
+  for (size_t i = 0; i < ROWS; i++)
+    check(rows[i].prefix, strlen(rows[i].prefix), &rows[i]);
+}
+
+static void a_prefix_followed_by_anything_but_a_space_is_another_word(void **state) {
+  (void)state;
+  static const char next[] = {'X', 'x', '1', '-', ':', '.', '\t', '\r', '\0'};
+  char text[64];
+  for (size_t i = 0; i < ROWS; i++)
+    for (size_t j = 0; j < sizeof next; j++) {
+      size_t n = strlen(rows[i].prefix);
+      memcpy(text, rows[i].prefix, n);
+      text[n] = next[j];
+      memcpy(text + n + 1, " more", 5);
+      check(text, n + 1, &unknown);
+      check(text, n + 6, &unknown);
+    }
+}
+
+static void part_of_a_prefix_is_not_the_prefix(void **state) {
+  (void)state;
+  for (size_t i = 0; i < ROWS; i++)
+    for (size_t n = 0; n < strlen(rows[i].prefix); n++)
+      check(rows[i].prefix, n, &unknown);
+}
+
+static void a_prefix_counts_at_the_beginning_only(void **state) {
+  (void)state;
+  char text[300];
+  for (size_t i = 0; i < ROWS; i++) {
+    int n = snprintf(text, sizeof text, "ERR %s", rows[i].reply);
+    check(text, (size_t)n, &unknown);
+    n = snprintf(text, sizeof text, " %s", rows[i].reply);
+    check(text, (size_t)n, &unknown);
+  }
+}
+
+static void too_many_clients_is_told_from_other_errors(void **state) {
+  (void)state;
+  static const char reached[] = "ERR max number of clients reached";
+  static const char cluster[] = "ERR max number of clients + cluster connections reached";
+  assert_int_equal(find(reached, strlen(reached))->error, BELAY_EMAXCLIENTS);
+  assert_int_equal(find(cluster, strlen(cluster))->error, BELAY_EMAXCLIENTS);
+  check_unknown("ERR max number of clientsreached");
+  check_unknown("ERR max");
+  check_unknown("ERR");
+}
+
+static void what_no_row_names_is_refused_and_not_retried(void **state) {
+  (void)state;
+  static const char *const replies[] = {
+      "",
+      " ",
+      "ERR unknown command 'FOO', with args beginning with: ",
+      "ERR syntax error",
+      "ERR value is not an integer or out of range",
+      "ERR DB index is out of range",
+      "BUSYGROUP Consumer Group name already exists",
+      "BUSYKEY Target key name already exists.",
+      "NOGOODSLAVE no good replica",
+      "NOPROTO unsupported protocol version",
+      "EXECABORT Transaction discarded because of previous errors.",
+      "UNKILLABLE Sorry the script already executed write commands against the dataset.",
+      "busy in lower case",
+      "noscript No matching script.",
+  };
+  for (size_t i = 0; i < sizeof replies / sizeof *replies; i++)
+    check_unknown(replies[i]);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(each_refusal_has_its_error_and_remedy),
+      cmocka_unit_test(a_prefix_may_be_the_whole_reply),
+      cmocka_unit_test(a_prefix_followed_by_anything_but_a_space_is_another_word),
+      cmocka_unit_test(part_of_a_prefix_is_not_the_prefix),
+      cmocka_unit_test(a_prefix_counts_at_the_beginning_only),
+      cmocka_unit_test(too_many_clients_is_told_from_other_errors),
+      cmocka_unit_test(what_no_row_names_is_refused_and_not_retried),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
