@@ -126,8 +126,9 @@ static void host_keep_alive(belay_t *belay, bool on) {
 
 static bool host_dead(const belay_t *belay) {
   const belay__host_t *host = (const belay__host_t *)belay;
-  return uv_is_closing(&host->alarm.u.any) || uv_is_closing(&host->idle.u.any) ||
-         uv_is_closing(&host->prepare.u.any) || uv_is_closing(&host->check.u.any);
+  return !host->closing &&
+         (uv_is_closing(&host->alarm.u.any) || uv_is_closing(&host->idle.u.any) ||
+          uv_is_closing(&host->prepare.u.any) || uv_is_closing(&host->check.u.any));
 }
 
 static void run_flushes(belay__host_t *host) {
@@ -206,6 +207,7 @@ static void host_close(belay_t *belay) {
   belay__handle_t *handles[] = {&host->alarm, &host->idle, &host->prepare, &host->check,
                                 &host->rescue};
   size_t n = host->rescued ? 5 : 4;
+  host->closing = true;
   for (size_t i = 0; i < n; i++) {
     handles[i]->data = host;
     belay__handle_close(handles[i], on_handle_closed);

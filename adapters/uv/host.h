@@ -22,7 +22,7 @@ typedef struct belay__host {
   belay__handle_t idle;  /* wake_soon: makes the loop turn without sleeping */
   belay__handle_t prepare, check;
   belay__handle_t rescue; /* wake_soon, once somebody has closed the others */
-  bool rescued;
+  bool rescued, closing;
   int alarm_fd; /* -1: a uv_timer */
   unsigned open_handles;
   belay__list_t flushes;

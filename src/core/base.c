@@ -234,6 +234,8 @@ int belay_close(belay_t *belay, belay_close_cb cb) {
     belay__hold_loop(belay);
   belay->closing = true;
   belay->close_cb = cb;
+  if (dead && belay->tasks_len > 0)
+    belay->host->wake_soon(belay); /* what was to wake us is gone */
   for (belay__list_t *i = belay->clients.next, *next; i != &belay->clients; i = next) {
     next = i->next;
     belay__client_start_close(BELAY__CONTAINER(i, belay_client_t, node), dead);
