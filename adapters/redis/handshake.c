@@ -37,10 +37,7 @@ static bool shut_out(belay__link_t *link, const belay__reply_t *reply) {
   if (reply->type != BELAY__REPLY_ERROR)
     return false;
   int error = belay__refusal_find(reply->str, reply->len)->error;
-  if (error == BELAY_EREFUSED && reply->len > 7 && memcmp(reply->str, "DENIED ", 7) == 0)
-    error = BELAY_EPERM; /* protected mode */
-  if (error != BELAY_EAUTH && error != BELAY_EMAXCLIENTS &&
-      !(error == BELAY_EPERM && reply->str[0] == 'D'))
+  if (error != BELAY_EAUTH && error != BELAY_EMAXCLIENTS)
     return false;
   fail(link, reply, error);
   return true;

@@ -162,7 +162,8 @@ static void fill_line(single_t *single, const belay_client_options_t *o) {
                  .keepalive_ms = o->keepalive_ms,
                  .tcp_user_timeout_ms = o->tcp_user_timeout_ms},
       .username = url->has_username ? url->username : NULL,
-      .password = url->has_password ? url->password : NULL,
+      /* a user may do without a password, and no password is not an empty one */
+      .password = url->has_username || url->password[0] != '\0' ? url->password : NULL,
       .client_name = single->client_name,
       .db = url->db,
       .connect_timeout_ms = o->connect_timeout_ms,

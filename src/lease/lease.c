@@ -40,10 +40,6 @@ typedef enum belay__lease_event {
   EV_UNDONE   /* an undo that CLOSING waits for is over */
 } belay__lease_event_t;
 
-#define FIRST_POLL_MS UINT64_C(5)          /* the second attempt comes within this */
-#define REFUSED_REST_MAX_MS UINT64_C(2000) /* between attempts that the server refuses */
-#define RENEW_RETRY_MS UINT64_C(20) /* after a failed renewal; doubles up to a tenth of the ttl */
-
 static void step(belay__lease_t *lease, belay__lease_event_t event, uint64_t arg);
 
 /* ---- leaves: what is to be told ------------------------------------------------------------------------- */
@@ -94,47 +90,15 @@ static void set_timer(belay__lease_t *lease, uint64_t when) {
 
 /* Puts the expiry timer at the deadline; false if that is not ahead. */
 static bool set_expiry(belay__lease_t *lease) {
-  uint64_t deadline = belay__lease_deadline(lease);
-  if (deadline <= belay__now(lease->belay))
-    return false;
-  belay__timer_set(lease->belay, BELAY__RANK_EXPIRY, &lease->expiry, deadline);
-  return true;
+  uint64_t deadline = belay__lease_deadline(lease), now = belay__now(lease->belay);
+  belay__timer_set(lease->belay, BELAY__RANK_EXPIRY, &lease->expiry, deadline > 0 ? deadline : now);
+  return deadline > now;
 }
 
-static uint64_t renew_after(const belay__lease_t *lease) {
-  uint64_t ttl = lease->ttl, after = lease->terms.renew_after;
-  if (after == 0)
-    after = ttl / 3;
-  if (after < ttl / 10)
-    after = ttl / 10;
-  return (after < ttl / 2 ? after : ttl / 2) * BELAY__MS;
-}
-
-/* Whether the watchdog has something left to do. */
-static bool renews(const belay__lease_t *lease, uint64_t now) {
-  return lease->terms.renew &&
-         (lease->terms.max_hold == BELAY_FOREVER ||
-          (now - lease->held_since) / BELAY__MS < (uint64_t)lease->terms.max_hold);
-}
-
-/* The next renewal, so long after the send that the present deadline counts from. */
 static void schedule_renewal(belay__lease_t *lease) {
-  uint64_t now = belay__now(lease->belay);
-  if (!renews(lease, now))
-    return;
-  uint64_t sent =
-      belay__lease_deadline(lease) - belay__lease_validity(lease->ttl, lease->terms.drift);
-  uint64_t due = sent + renew_after(lease);
-  set_timer(lease, due > now ? due : now + 1);
-}
-
-static void schedule_renewal_retry(belay__lease_t *lease) {
-  uint64_t now = belay__now(lease->belay), most = lease->ttl * BELAY__MS / 10;
-  uint64_t delay = (RENEW_RETRY_MS * BELAY__MS) << (lease->failures < 10 ? lease->failures : 10);
-  if (delay > most)
-    delay = most;
-  lease->failures++;
-  set_timer(lease, now + 1 + delay / 2 + belay__random_below(lease->belay, delay / 2));
+  uint64_t due = belay__lease_renewal_due(lease, belay__now(lease->belay));
+  if (due != BELAY__NEVER)
+    set_timer(lease, due);
 }
 
 /* ---- leaves: talking ----------------------------------------------------------------------------------- */
@@ -145,45 +109,6 @@ static void start_round(belay__lease_t *lease, belay__round_t round, int64_t tim
   belay__round_start(lease, round, (uint64_t)timeout_ms * BELAY__MS, limit);
   if (belay__round_status(lease) != BELAY__PENDING)
     set_timer(lease, belay__now(lease->belay));
-}
-
-static void undone(belay__undo_t *undo, void *owner, bool done) {
-  (void)done;
-  belay__member_t *member = owner;
-  assert(member->undo == undo);
-  member->undo = NULL;
-  step(member->lease, EV_UNDONE, 0);
-}
-
-/* Undoes our token on every member that may have it. If the handle is closing, the undo is waited for. */
-static void undo(belay__lease_t *lease, bool wait) {
-  belay__round_end(lease);
-  for (unsigned i = 0; i < lease->members; i++) {
-    belay__member_t *member = &lease->member[i];
-    member->until = 0;
-    if (!member->maybe)
-      continue;
-    member->maybe = false;
-    belay__undo_of_t of = {
-        .release = lease->kind->release,
-        .key = lease->key,
-        .key_len = lease->key_len,
-        .token = lease->token,
-        .affinity = lease->affinity,
-        .epoch = member->epoch,
-        .until = belay__now(lease->belay) + (lease->ttl + lease->ttl / 100 + 2) * BELAY__MS,
-    };
-    belay__undo_t *u = belay__undo_start(member->client, &of, wait ? undone : NULL, member);
-    if (wait)
-      member->undo = u;
-  }
-}
-
-static bool undoing(const belay__lease_t *lease) {
-  for (unsigned i = 0; i < lease->members; i++)
-    if (lease->member[i].undo != NULL)
-      return true;
-  return false;
 }
 
 /* One attempt, with a token of its own. Returns the state to go to. */
@@ -201,25 +126,6 @@ static belay__lease_state_t attempt(belay__lease_t *lease) {
   return BELAY__LEASE_ACQUIRING;
 }
 
-/* When to ask again after an attempt that failed. */
-static uint64_t next_attempt(belay__lease_t *lease, int status, uint64_t now) {
-  uint64_t min = lease->terms.retry_min * BELAY__MS, max = lease->terms.retry_max * BELAY__MS;
-  if (status != BELAY_EHELD) {
-    uint64_t top = max << (lease->failures < 8 ? lease->failures : 8),
-             most = REFUSED_REST_MAX_MS * BELAY__MS;
-    max = top < most ? top : (max > most ? max : most);
-  } else if (lease->attempts == 1) {
-    min = min < BELAY__MS ? min : BELAY__MS;
-    max = max < FIRST_POLL_MS * BELAY__MS ? max : FIRST_POLL_MS * BELAY__MS;
-  }
-  uint64_t when = now + min + belay__random_below(lease->belay, max - min + 1);
-  if (status == BELAY_EHELD && lease->holder_ms >= 0) {
-    uint64_t free_at = now + ((uint64_t)lease->holder_ms + 1) * BELAY__MS;
-    when = when < free_at ? when : free_at;
-  }
-  return when < lease->wait_until ? when : lease->wait_until;
-}
-
 /* A refusal that will be the same next time; what is not known is undone and may be tried again. */
 static bool is_final(int status) {
   return !belay_err_retryable(status) && status != BELAY_EUNKNOWN && status != BELAY_EPROTO;
@@ -233,7 +139,7 @@ static bool is_silence(int status) {
 /* An attempt did not end as held. Returns the state to go to. */
 static belay__lease_state_t attempt_failed(belay__lease_t *lease, int status) {
   uint64_t now = belay__now(lease->belay);
-  undo(lease, false);
+  belay__round_undo(lease, false);
   stop_timers(lease);
   if (now >= lease->wait_until && lease->error == BELAY_EHELD && is_silence(status))
     status =
@@ -249,7 +155,7 @@ static belay__lease_state_t attempt_failed(belay__lease_t *lease, int status) {
     end_op(lease, status == BELAY_EHELD ? BELAY_ETIMEDOUT : status);
     return BELAY__LEASE_IDLE;
   }
-  set_timer(lease, next_attempt(lease, status, now));
+  set_timer(lease, belay__lease_next_attempt(lease, status, now));
   return BELAY__LEASE_WAITING;
 }
 
@@ -267,7 +173,7 @@ static belay__lease_state_t granted(belay__lease_t *lease) {
 
 /* It ended by itself. Returns the state to go to. */
 static belay__lease_state_t lost(belay__lease_t *lease, belay_lost_t reason) {
-  undo(lease, false);
+  belay__round_undo(lease, false);
   stop_timers(lease);
   end_extend(lease, reason == BELAY_LOST_TAKEN ? BELAY_ENOTOWNER : BELAY_ECANCELED);
   tell_lost(lease, reason);
@@ -289,7 +195,8 @@ static belay__lease_state_t extended(belay__lease_t *lease, int status) {
   } else {
     lease->error = status;
     if (lease->terms.renew)
-      schedule_renewal_retry(lease);
+      set_timer(lease, belay__lease_renewal_retry(lease, belay__now(lease->belay)));
+    lease->failures++;
   }
   end_extend(lease, status);
   return BELAY__LEASE_HELD;
@@ -319,7 +226,7 @@ static belay__lease_state_t told(belay__lease_t *lease) {
 
 /* The owner does not want it any more. Returns the state to go to. */
 static belay__lease_state_t canceled(belay__lease_t *lease) {
-  undo(lease, false);
+  belay__round_undo(lease, false);
   stop_timers(lease);
   end_op(lease, BELAY_ECANCELED);
   return BELAY__LEASE_IDLE;
@@ -336,7 +243,7 @@ static belay__lease_state_t give_back(belay__lease_t *lease, int64_t timeout_ms)
 static belay__lease_state_t released(belay__lease_t *lease, int status) {
   if (status != 0)
     lease->error = status;
-  undo(lease, false);
+  belay__round_undo(lease, false);
   stop_timers(lease);
   end_op(lease, status);
   return BELAY__LEASE_IDLE;
@@ -344,11 +251,7 @@ static belay__lease_state_t released(belay__lease_t *lease, int status) {
 
 static belay__lease_state_t closed(belay__lease_t *lease) {
   stop_timers(lease);
-  for (unsigned i = 0; i < lease->members; i++)
-    if (lease->member[i].undo != NULL) {
-      belay__undo_detach(lease->member[i].undo);
-      lease->member[i].undo = NULL;
-    }
+  belay__round_forget_undo(lease);
   belay__defer(lease->belay, &lease->task);
   return BELAY__LEASE_CLOSED;
 }
@@ -356,11 +259,11 @@ static belay__lease_state_t closed(belay__lease_t *lease) {
 /* What every close does, whatever the state. Returns the state to go to. */
 static belay__lease_state_t close_lease(belay__lease_t *lease) {
   stop_timers(lease);
-  undo(lease, true);
+  belay__round_undo(lease, true);
   if (!lease->op_over || lease->state == BELAY__LEASE_GRANTED)
     end_op(lease, BELAY_ECANCELED);
   end_extend(lease, BELAY_ECANCELED);
-  if (!undoing(lease))
+  if (!belay__round_undoing(lease))
     return closed(lease);
   set_timer(lease, belay__after_ms(lease->belay, lease->member[0].client->close_timeout_ms));
   return BELAY__LEASE_CLOSING;
@@ -412,7 +315,7 @@ static belay__lease_state_t next_state(belay__lease_t *lease, belay__lease_event
 
   case BELAY__LEASE_HELD:
     if (event == EV_EXPIRY)
-      return lost(lease, lease->terms.renew && !renews(lease, belay__now(lease->belay))
+      return lost(lease, lease->terms.renew && !belay__lease_renews(lease, belay__now(lease->belay))
                              ? BELAY_LOST_MAX_HOLD
                              : BELAY_LOST_EXPIRED);
     if (event == EV_RELEASE)
@@ -420,7 +323,7 @@ static belay__lease_state_t next_state(belay__lease_t *lease, belay__lease_event
     if (event == EV_EXTEND)
       return renew(lease, (int64_t)arg);
     if (event == EV_TIMER && lease->round == BELAY__ROUND_NONE) {
-      if (renews(lease, belay__now(lease->belay)))
+      if (belay__lease_renews(lease, belay__now(lease->belay)))
         return renew(lease, lease->terms.timeout);
       return state;
     }
@@ -436,7 +339,8 @@ static belay__lease_state_t next_state(belay__lease_t *lease, belay__lease_event
     return status == BELAY__PENDING ? state : released(lease, status);
 
   case BELAY__LEASE_CLOSING:
-    if (event == EV_TIMER || event == EV_CLOSE || (event == EV_UNDONE && !undoing(lease)))
+    if (event == EV_TIMER || event == EV_CLOSE ||
+        (event == EV_UNDONE && !belay__round_undoing(lease)))
       return closed(lease);
     return state;
 
@@ -455,6 +359,10 @@ static void step(belay__lease_t *lease, belay__lease_event_t event, uint64_t arg
 
 void belay__lease_answer(belay__lease_t *lease) {
   step(lease, EV_ANSWER, 0);
+}
+
+void belay__lease_undone(belay__lease_t *lease) {
+  step(lease, EV_UNDONE, 0);
 }
 
 static void on_timer(belay__timer_t *timer) {

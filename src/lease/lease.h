@@ -124,8 +124,23 @@ void belay__lease_ref(belay__lease_t *lease, bool ref);
 /* Nanoseconds for which it is certainly still held; 0 if it is not. */
 uint64_t belay__lease_remaining(const belay__lease_t *lease);
 
+/* ---- lease/timing.c: when things are due --------------------------------------------------------------- */
+
 /* Nanoseconds that a ttl given in milliseconds can be trusted for. */
 uint64_t belay__lease_validity(uint32_t ttl_ms, int32_t drift_ms);
+
+/* The time until which a quorum keeps the lease. */
+uint64_t belay__lease_deadline(const belay__lease_t *lease);
+
+/* Whether the watchdog has something left to do. */
+bool belay__lease_renews(const belay__lease_t *lease, uint64_t now);
+
+/* When to renew (BELAY__NEVER: not at all), and when to try again after a renewal that failed. */
+uint64_t belay__lease_renewal_due(const belay__lease_t *lease, uint64_t now);
+uint64_t belay__lease_renewal_retry(const belay__lease_t *lease, uint64_t now);
+
+/* When to ask again after an attempt that ended with that status. */
+uint64_t belay__lease_next_attempt(const belay__lease_t *lease, int status, uint64_t now);
 
 /* ---- lease/round.c: asks all members at once and collects what they say ------------------------------------ */
 
@@ -139,10 +154,14 @@ int belay__round_status(const belay__lease_t *lease);
 /* Forgets the round's calls; what they may have done is noted in the members. */
 void belay__round_end(belay__lease_t *lease);
 
-/* The machine: an answer came in. */
-void belay__lease_answer(belay__lease_t *lease);
+/* Ends the round, and undoes our token on every member that may have it. wait: belay__lease_undone() is to
+ * be told of each that is over, until belay__round_forget_undo(). */
+void belay__round_undo(belay__lease_t *lease, bool wait);
+bool belay__round_undoing(const belay__lease_t *lease);
+void belay__round_forget_undo(belay__lease_t *lease);
 
-/* The time until which a quorum keeps the lease. */
-uint64_t belay__lease_deadline(const belay__lease_t *lease);
+/* The machine: an answer came in; an undo that is waited for is over. */
+void belay__lease_answer(belay__lease_t *lease);
+void belay__lease_undone(belay__lease_t *lease);
 
 #endif /* BELAY_LEASE_LEASE_H */

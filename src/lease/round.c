@@ -5,27 +5,6 @@
 
 static void on_reply(belay__call_t *call, const belay__result_t *result);
 
-uint64_t belay__lease_validity(uint32_t ttl_ms, int32_t drift_ms) {
-  uint64_t drift =
-      drift_ms >= 0 ? (uint64_t)drift_ms * BELAY__MS : ttl_ms * BELAY__MS / 100 + 2 * BELAY__MS;
-  uint64_t ttl = ttl_ms * BELAY__MS;
-  return ttl > drift ? ttl - drift : 0;
-}
-
-/* The quorum-th largest of the members' times. */
-uint64_t belay__lease_deadline(const belay__lease_t *lease) {
-  for (unsigned i = 0; i < lease->members; i++) {
-    unsigned as_long = 0, longer = 0;
-    for (unsigned j = 0; j < lease->members; j++) {
-      as_long += lease->member[j].until >= lease->member[i].until;
-      longer += lease->member[j].until > lease->member[i].until;
-    }
-    if (longer < lease->quorum && as_long >= lease->quorum)
-      return lease->member[i].until;
-  }
-  return 0;
-}
-
 /* ---- asking -------------------------------------------------------------------------------------------- */
 
 static void put_token(const belay__lease_t *lease, const belay_client_t *client,
@@ -180,4 +159,52 @@ void belay__round_end(belay__lease_t *lease) {
     }
   }
   lease->round = BELAY__ROUND_NONE;
+}
+
+/* ---- taking back --------------------------------------------------------------------------------------- */
+
+static void undone(belay__undo_t *undo, void *owner, bool done) {
+  (void)done;
+  belay__member_t *member = owner;
+  assert(member->undo == undo);
+  member->undo = NULL;
+  belay__lease_undone(member->lease);
+}
+
+void belay__round_undo(belay__lease_t *lease, bool wait) {
+  belay__round_end(lease);
+  for (unsigned i = 0; i < lease->members; i++) {
+    belay__member_t *member = &lease->member[i];
+    member->until = 0;
+    if (!member->maybe)
+      continue;
+    member->maybe = false;
+    belay__undo_of_t of = {
+        .release = lease->kind->release,
+        .key = lease->key,
+        .key_len = lease->key_len,
+        .token = lease->token,
+        .affinity = lease->affinity,
+        .epoch = member->epoch,
+        .until = belay__now(lease->belay) + (lease->ttl + lease->ttl / 100 + 2) * BELAY__MS,
+    };
+    belay__undo_t *undo = belay__undo_start(member->client, &of, wait ? undone : NULL, member);
+    if (wait)
+      member->undo = undo;
+  }
+}
+
+bool belay__round_undoing(const belay__lease_t *lease) {
+  for (unsigned i = 0; i < lease->members; i++)
+    if (lease->member[i].undo != NULL)
+      return true;
+  return false;
+}
+
+void belay__round_forget_undo(belay__lease_t *lease) {
+  for (unsigned i = 0; i < lease->members; i++)
+    if (lease->member[i].undo != NULL) {
+      belay__undo_detach(lease->member[i].undo);
+      lease->member[i].undo = NULL;
+    }
 }

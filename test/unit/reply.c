@@ -147,6 +147,17 @@ static void field_is_what_follows_its_name(void **state) {
   assert_ptr_equal(belay__reply_field(&f.array, "id"), &f.replies[3]);
 }
 
+static void last_field_is_found(void **state) {
+  (void)state;
+  fixture_t f;
+  init(&f);
+  f.array.count = 4;
+  assert_ptr_equal(belay__reply_field(&f.array, "id"), &f.replies[3]);
+  f.array.count = 2;
+  assert_ptr_equal(belay__reply_field(&f.array, "role"), &f.replies[1]);
+  assert_null(belay__reply_field(&f.array, "id"));
+}
+
 static void value_is_not_taken_for_a_name(void **state) {
   (void)state;
   fixture_t f;
@@ -200,6 +211,7 @@ int main(void) {
       cmocka_unit_test(zero_bytes_count_as_bytes),
       cmocka_unit_test(other_types_are_no_string),
       cmocka_unit_test(field_is_what_follows_its_name),
+      cmocka_unit_test(last_field_is_found),
       cmocka_unit_test(value_is_not_taken_for_a_name),
       cmocka_unit_test(name_matches_as_a_whole),
       cmocka_unit_test(name_without_a_value_is_no_field),
