@@ -19,8 +19,8 @@ static const belay__refusal_t table[] = {
     {"WRONGPASS", BELAY_EAUTH, BELAY__REMEDY_NONE},
     {"ERR invalid password", BELAY_EAUTH, BELAY__REMEDY_NONE},
     {"ERR AUTH", BELAY_EAUTH, BELAY__REMEDY_NONE},
-    {"ERR Client sent AUTH", BELAY_EAUTH, BELAY__REMEDY_NONE}, /* before Redis 6 */
-    {"DENIED", BELAY_EAUTH, BELAY__REMEDY_NONE},               /* protected mode */
+    {"ERR Client sent", BELAY_EAUTH, BELAY__REMEDY_NONE}, /* before Redis 6 */
+    {"DENIED", BELAY_EAUTH, BELAY__REMEDY_NONE},          /* protected mode */
     {"NOPERM", BELAY_EPERM, BELAY__REMEDY_NONE},
     {"WRONGTYPE", BELAY_EWRONGTYPE, BELAY__REMEDY_NONE},
     {"CROSSSLOT", BELAY_ECROSSSLOT, BELAY__REMEDY_NONE},

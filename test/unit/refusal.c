@@ -42,7 +42,7 @@ static const row_t rows[] = {
      "ERR AUTH <password> called without any password configured for the default user. Are you "
      "sure your configuration is correct?",
      BELAY_EAUTH, BELAY__REMEDY_NONE},
-    {"ERR Client sent AUTH", "ERR Client sent AUTH, but no password is set", BELAY_EAUTH,
+    {"ERR Client sent", "ERR Client sent AUTH, but no password is set", BELAY_EAUTH,
      BELAY__REMEDY_NONE},
     {"DENIED", "DENIED Redis is running in protected mode because protected mode is enabled",
      BELAY_EAUTH, BELAY__REMEDY_NONE},
