@@ -16,9 +16,8 @@
 #include "redis/link.h"
 
 static void fail(belay__link_t *link, const belay__reply_t *reply, int error) {
-  belay_t *belay = &link->line->host->base;
-  belay__detail(belay, "%.*s", (int)(reply->len < 200 ? reply->len : 200),
-                reply->type == BELAY__REPLY_ERROR ? reply->str : "");
+  if (reply->type == BELAY__REPLY_ERROR)
+    belay__client_refused(link->line->client, error, reply->str, reply->len);
   belay__link_shaken(link, error);
 }
 

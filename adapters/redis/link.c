@@ -112,7 +112,7 @@ static void fail_attempt(belay__link_t *link, int error) {
   client->stats.connect_errors++;
   belay__log(client->belay, is_lasting(error) ? BELAY_LOG_ERROR : BELAY_LOG_WARNING,
              "no connection: %s%s%s", belay_strerror(error), is_lasting(error) ? ": " : "",
-             is_lasting(error) ? client->belay->detail : "");
+             is_lasting(error) ? client->refusal_text : "");
   back_off(link, error);
 }
 
@@ -326,8 +326,8 @@ int belay__link_submit(belay__link_t *link, belay__call_t *const *calls, size_t 
 int belay__link_withdraw(belay__link_t *link, belay__call_t *call) {
   belay__list_remove(&call->node);
   link->queue_len--;
-  if (belay__link_is_up(link))
-    return BELAY_EBUSY;
+  if (link->state == BELAY__LINK_UP)
+    return BELAY_EBUSY; /* it was not its turn yet */
   return link->error == BELAY_ERESOLVE ? link->error : BELAY_EUNREACHABLE;
 }
 

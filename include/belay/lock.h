@@ -98,7 +98,7 @@ BELAY_API int belay_lock_new(belay_client_t *client, const char *name, size_t na
  * The callback's status:
  *   0                   held, and the lease is running: see belay_lock_remaining_us()
  *   BELAY_EHELD         one attempt, or max_attempts, and someone else holds it
- *   BELAY_ETIMEDOUT     waited for wait_ms, and someone else holds it
+ *   BELAY_ETIMEDOUT     waited for wait_ms, and someone else held it when the server last answered
  *   BELAY_EEXPIRED      granted, but so late that the lease was over; it is being undone
  *   BELAY_EUNKNOWN      the last attempt was sent and not answered; it is being undone
  *   BELAY_EUNREACHABLE  nothing could be sent (BELAY_ERESOLVE: the name does not resolve)

@@ -69,8 +69,10 @@ void belay__call_pool_free(belay_client_t *client) {
   client->pool_len = 0;
 }
 
-/* Room for more bytes at the end; NULL and broken if memory is out. */
+/* Room for more bytes at the end, and for a 0 behind them: hiredis looks for what follows a command's name
+ * without asking whether anything does. NULL and broken if memory is out. */
 static char *grow(belay__call_t *call, size_t more) {
+  more++;
   if (call->broken)
     return NULL;
   if (call->cap - call->len < more) {
@@ -116,6 +118,7 @@ void belay__call_arg(belay__call_t *call, const char *data, size_t len) {
   at += len;
   out[at++] = '\r';
   out[at++] = '\n';
+  out[at] = '\0';
   call->len += at;
 }
 
@@ -164,7 +167,7 @@ static bool become_eval(belay__call_t *call) {
     belay__call_arg(fresh, "EVAL", 4);
     belay__call_arg(fresh, call->script->text, call->script->len);
     size_t tail = fresh->len;
-    memcpy(fresh->data + fresh->len, call->data + call->tail, tail_len);
+    memcpy(fresh->data + fresh->len, call->data + call->tail, tail_len + 1); /* the 0 too */
     client->stats.pending_bytes += fresh->len + tail_len - call->len;
     char *data = call->data;
     size_t cap = call->cap;
@@ -333,8 +336,7 @@ belay__verdict_t belay__call_reply(belay__call_t *call, const belay__reply_t *re
     return BELAY__VERDICT_OVER;
   }
   if (refusal->remedy == BELAY__REMEDY_NONE || !rest(call, refusal->error)) {
-    belay__detail(call->client->belay, "%.*s", (int)(reply->len < 200 ? reply->len : 200),
-                  reply->str);
+    belay__client_refused(call->client, refusal->error, reply->str, reply->len);
     refuse(call, refusal);
   }
   return reconnect ? BELAY__VERDICT_RECONNECT : BELAY__VERDICT_OVER;

@@ -172,6 +172,24 @@ bool belay__client_ghost(const belay_client_t *client, const belay__call_t *answ
   return epoch > client->node_ops->dead_epoch(client, answered->lane, answered->affinity);
 }
 
+void belay__client_refused(belay_client_t *client, int error, const char *text, size_t len) {
+  size_t n = len < BELAY__REFUSAL_MAX ? len : BELAY__REFUSAL_MAX - 1;
+  memcpy(client->refusal_text, text, n);
+  client->refusal_text[n] = '\0';
+  client->refusal = error;
+}
+
+void belay__client_explain(belay_client_t *client, int status, const char *key, size_t key_len) {
+  belay_t *belay = client->belay;
+  belay->detail[0] = '\0';
+  if (status == 0 || status != client->refusal)
+    return;
+  if (status == BELAY_EWRONGTYPE && key != NULL)
+    belay__detail(belay, "%.*s: %s", (int)(key_len < 64 ? key_len : 64), key, client->refusal_text);
+  else
+    belay__detail(belay, "%s", client->refusal_text);
+}
+
 /* ---- ping ---------------------------------------------------------------------------------------------- */
 
 static void ping_told(belay__task_t *task) {
@@ -179,6 +197,7 @@ static void ping_told(belay__task_t *task) {
   belay_client_cb cb = client->ping_cb;
   client->ping_cb = NULL;
   belay__free_loop(client->belay);
+  belay__client_explain(client, client->ping_status, NULL, 0);
   cb(client, client->ping_status);
   close_node_if_empty(client);
 }

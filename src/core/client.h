@@ -17,6 +17,7 @@
 
 #define BELAY__NAMESPACE_PARTS 8
 #define BELAY__NAMESPACE_PART_MAX ((size_t)128)
+#define BELAY__REFUSAL_MAX ((size_t)160) /* bytes of a refusal that are kept, the 0 included */
 
 /* What lives on a client: locks, undos. Closing the client closes them first. */
 typedef struct belay__object {
@@ -39,6 +40,9 @@ struct belay_client {
   size_t max_bytes;
   belay_trace_fn trace;
   void *trace_ctx;
+
+  int refusal; /* the error of the server's last refusal, and its own words */
+  char refusal_text[BELAY__REFUSAL_MAX];
 
   belay__list_t pool; /* calls that are not in use */
   size_t pool_len;
@@ -78,6 +82,11 @@ void belay__client_start_close(belay_client_t *client, bool now);
 
 /* The node is closed. */
 void belay__client_gone(belay_client_t *client);
+
+/* Keeps what the server said when it refused; and makes it belay_detail(), if it is what this status comes
+ * from. key may be NULL. */
+void belay__client_refused(belay_client_t *client, int error, const char *text, size_t len);
+void belay__client_explain(belay_client_t *client, int status, const char *key, size_t key_len);
 
 /* Whether something that was sent on connection `epoch` (0: nothing was) may still be executed after
  * `answered`, a call of the same lane and affinity, has been. */

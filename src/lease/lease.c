@@ -40,6 +40,8 @@ typedef enum belay__lease_event {
   EV_UNDONE   /* an undo that CLOSING waits for is over */
 } belay__lease_event_t;
 
+#define ANSWER_MS UINT64_C(100) /* a server that is well answers within this */
+
 static void step(belay__lease_t *lease, belay__lease_event_t event, uint64_t arg);
 
 /* ---- leaves: what is to be told ------------------------------------------------------------------------- */
@@ -114,6 +116,7 @@ static void start_round(belay__lease_t *lease, belay__round_t round, int64_t tim
 /* One attempt, with a token of its own. Returns the state to go to. */
 static belay__lease_state_t attempt(belay__lease_t *lease) {
   lease->attempts++;
+  lease->asked_at = belay__now(lease->belay);
   lease->ttl = lease->terms.ttl;
   int error = lease->belay->host->random(lease->belay, &lease->token, sizeof lease->token);
   if (error != 0) {
@@ -131,9 +134,11 @@ static bool is_final(int status) {
   return !belay_err_retryable(status) && status != BELAY_EUNKNOWN && status != BELAY_EPROTO;
 }
 
-/* No answer. */
-static bool is_silence(int status) {
-  return status == BELAY_EUNKNOWN || status == BELAY_EUNREACHABLE;
+/* The end of the wait cut an attempt short before an answer could be expected: that it was not answered says
+ * nothing, and what the attempt before it found still stands. */
+static bool cut_short(const belay__lease_t *lease, int status, uint64_t now) {
+  return (status == BELAY_EUNKNOWN || status == BELAY_EUNREACHABLE) && lease->wait_until != 0 &&
+         now >= lease->wait_until && now - lease->asked_at < ANSWER_MS * BELAY__MS;
 }
 
 /* An attempt did not end as held. Returns the state to go to. */
@@ -141,9 +146,8 @@ static belay__lease_state_t attempt_failed(belay__lease_t *lease, int status) {
   uint64_t now = belay__now(lease->belay);
   belay__round_undo(lease, false);
   stop_timers(lease);
-  if (now >= lease->wait_until && lease->error == BELAY_EHELD && is_silence(status))
-    status =
-        BELAY_EHELD; /* the wait cut the last attempt short: what the one before it found still stands */
+  if (lease->error == BELAY_EHELD && cut_short(lease, status, now))
+    status = BELAY_EHELD;
   lease->error = status;
   lease->failures = status == BELAY_EHELD ? 0 : lease->failures + 1;
   bool last = lease->terms.max_attempts != 0 && lease->attempts >= lease->terms.max_attempts;

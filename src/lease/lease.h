@@ -89,6 +89,7 @@ struct belay__lease {
   belay__terms_t terms;
   uint64_t wait_until; /* of the present acquire; 0: one attempt only */
   uint64_t held_since;
+  uint64_t asked_at; /* when the present attempt began */
   uint32_t ttl;      /* of the present hold */
   uint32_t attempts; /* of the present acquire */
   uint32_t failures; /* renewals that failed in a row; acquires that were refused in a row */

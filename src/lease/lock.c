@@ -77,8 +77,10 @@ static void free_lock(belay_lock_t *lock);
 static void call_back(belay_lock_t *lock, belay_lock_cb *slot, int status) {
   belay_lock_cb cb = *slot;
   *slot = NULL;
-  if (cb != NULL)
-    cb(lock, status);
+  if (cb == NULL)
+    return;
+  belay__client_explain(lock->member.client, status, lock->key, lock->lease.key_len);
+  cb(lock, status);
 }
 
 static void tell(belay__lease_t *lease, belay__news_t news, int status) {

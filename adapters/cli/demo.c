@@ -1,0 +1,268 @@
+#include "demo.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GUARD_MS 60000 /* no chapter takes a tenth of it */
+#define KEY_MAX 128
+#define RULE_WIDTH 78
+
+typedef struct chapter {
+  const char *lock_name, *title;
+  void (*play)(demo_t *demo);
+} chapter_t;
+
+static const chapter_t chapters[] = {
+    {"counter", "Five processes and one counter", play_counter},
+    {"killed", "A holder is killed", play_killed},
+    {"watchdog", "Work that takes longer than the ttl", play_watchdog},
+    {"overrun", "The same without the watchdog", play_overrun},
+    {"stalled", "A holder stands still", play_stalled},
+    {"deleted", "Somebody deletes the lock", play_deleted},
+};
+#define CHAPTERS (sizeof chapters / sizeof *chapters)
+
+/* ---- ending before the end ----------------------------------------------------------------------------- */
+
+/* Takes back what the system would not: processes and files. What is held on a server of somebody else's is
+ * gone with its ttl. */
+static void abandon(demo_t *demo) {
+  family_kill(&demo->family);
+  scratch_remove(demo->folder);
+}
+
+static void on_guard(uv_timer_t *timer) {
+  demo_t *demo = timer->data;
+  demo_trouble(demo, "this takes far too long", 0);
+  abandon(demo);
+  exit(1);
+}
+
+static void on_signal(uv_signal_t *watcher, int signum) {
+  demo_t *demo = watcher->data;
+  abandon(demo);
+  if (signum != SIGPIPE)
+    term_print(&demo->term, "\n");
+  /* Whoever started us learns what ended us. */
+  (void)signal(signum, SIG_DFL);
+  (void)raise(signum);
+}
+
+/* All that usually end a program, except those that it was told to ignore. */
+static void watch_signals(demo_t *demo) {
+  static const int signums[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
+  _Static_assert(sizeof signums / sizeof *signums == sizeof demo->signal / sizeof *demo->signal,
+                 "a watcher for each");
+  for (size_t i = 0; i < sizeof signums / sizeof *signums; i++) {
+    struct sigaction now;
+    uv_signal_t *watcher = &demo->signal[demo->signals];
+    if (sigaction(signums[i], NULL, &now) != 0 || now.sa_handler == SIG_IGN)
+      continue;
+    if (uv_signal_init(&demo->loop, watcher) != 0)
+      continue;
+    watcher->data = demo;
+    demo->signals++;
+    if (uv_signal_start(watcher, on_signal, signums[i]) != 0)
+      (void)fputs("belay: warning: a signal will not find everything tidied up\n", stderr);
+    uv_unref((uv_handle_t *)watcher);
+  }
+}
+
+/* ---- opening and closing ------------------------------------------------------------------------------- */
+
+static void complain(const demo_t *demo, const char *what, int error) {
+  const char *detail = demo->belay != NULL ? belay_detail(demo->belay) : "";
+  (void)fprintf(stderr, "belay: %s: %s%s%s\n", what, belay_strerror(error),
+                *detail != '\0' ? ": " : "", detail);
+}
+
+static void on_ping(belay_client_t *client, int status) {
+  demo_t *demo = belay_client_data(client);
+  demo->connect_error = status;
+  if (status != 0)
+    complain(demo, "cannot use the server", status);
+}
+
+/* belay, and two clients of the same server. */
+static bool open_clients(demo_t *demo, const char *url) {
+  static const char *const owners[DEMO_CONTENDERS] = {[DEMO_A] = "A", [DEMO_B] = "B"};
+  int error = belay_open(&demo->loop, NULL, &demo->belay);
+  for (unsigned i = 0; i < DEMO_CONTENDERS && error == 0; i++) {
+    belay_client_options_t options;
+    const char *parts[2];
+    worker_client_options(&options, parts, demo->run, owners[i]);
+    error = belay_connect(demo->belay, url, &options, &demo->client[i]);
+  }
+  if (error != 0) {
+    complain(demo, "cannot start", error);
+    return false;
+  }
+  for (unsigned i = 0; i < DEMO_CONTENDERS && demo->connect_error == 0; i++) {
+    belay_client_set_data(demo->client[i], demo);
+    demo->connect_error = belay_client_ping(demo->client[i], BELAY_DEFAULT, on_ping);
+    (void)uv_run(&demo->loop, UV_RUN_DEFAULT);
+  }
+  return demo->connect_error == 0;
+}
+
+/* Everything that the chapters need. url: NULL for a server of our own. */
+static bool open_demo(demo_t *demo, const char *url) {
+  uint64_t random;
+  if (uv_random(NULL, NULL, &random, sizeof random, 0, NULL) != 0)
+    random = uv_hrtime();
+  (void)snprintf(demo->run, sizeof demo->run, "%016llx", (unsigned long long)random);
+  if (uv_loop_init(&demo->loop) != 0)
+    return false;
+  demo->loop_open = true;
+  demo->family.loop = &demo->loop;
+  demo_timer_open(demo, &demo->guard, demo);
+  demo_timer_open(demo, &demo->pause, demo);
+  uv_unref((uv_handle_t *)&demo->guard);
+  watch_signals(demo);
+  if (scratch_make(demo->folder) != 0) {
+    (void)fprintf(stderr, "belay: no temporary folder: %s\n", strerror(errno));
+    return false;
+  }
+  if (url == NULL && server_start(&demo->server, &demo->family, demo->folder) != 0)
+    return false;
+  if (url == NULL)
+    url = demo->server.url;
+  return setenv(WORKER_URL, url, 1) == 0 && open_clients(demo, url);
+}
+
+/* Returns whether nothing was left open. */
+static bool close_demo(demo_t *demo) {
+  bool well = true;
+  if (demo->loop_open) {
+    if (demo->belay != NULL)
+      well = belay_close(demo->belay, NULL) == 0;
+    (void)uv_run(&demo->loop, UV_RUN_DEFAULT);
+    server_stop(&demo->server);
+    demo_timer_close(&demo->guard);
+    demo_timer_close(&demo->pause);
+    for (unsigned i = 0; i < demo->signals; i++)
+      uv_close((uv_handle_t *)&demo->signal[i], NULL);
+    (void)uv_run(&demo->loop, UV_RUN_DEFAULT);
+    well = uv_loop_close(&demo->loop) == 0 && well;
+  }
+  scratch_remove(demo->folder);
+  if (!well)
+    (void)fputs("belay: something was left open\n", stderr);
+  return well;
+}
+
+/* ---- the chapters -------------------------------------------------------------------------------------- */
+
+static void print_heading(demo_t *demo, size_t number, const char *title) {
+  const term_t *term = &demo->term;
+  char rule[RULE_WIDTH * 4 + 1];
+  size_t n = 0;
+  for (unsigned i = 0; i < RULE_WIDTH; i++)
+    n += (size_t)snprintf(rule + n, sizeof rule - n, "%s", term_glyph(term, TERM_RULE));
+  const char *normal = term_style(term, TERM_NORMAL);
+  term_print(&demo->term, "\n%s%zu  %s%s\n%s%s%s\n", term_style(term, TERM_BOLD), number, title,
+             normal, term_style(term, TERM_DIM), rule, normal);
+}
+
+static void play(demo_t *demo, size_t i) {
+  print_heading(demo, i + 1, chapters[i].title);
+  demo->lock_name = chapters[i].lock_name;
+  demo->began = uv_hrtime();
+  demo_timer_start(demo, &demo->guard, on_guard, GUARD_MS, 0);
+  chapters[i].play(demo);
+}
+
+/* ---- what is left -------------------------------------------------------------------------------------- */
+
+static void on_reply(child_t *child, const char *line) {
+  int64_t *left = child->data;
+  news_t news;
+  if (news_parse(line, &news) && strcmp(news.word, NEWS_REPLY) == 0)
+    *left = news.number;
+}
+
+static void on_asked(child_t *child) {
+  (void)child;
+}
+
+/* All keys of the demo have been in use, so that none may be there now. */
+static void look_for_keys(demo_t *demo) {
+  char keys[CHAPTERS][KEY_MAX];
+  const char *args[CHAPTERS + 3] = {"demo-raw", "EXISTS"};
+  for (size_t i = 0; i < CHAPTERS; i++) {
+    demo->lock_name = chapters[i].lock_name;
+    belay_lock_t *lock = demo_lock(demo, DEMO_A, NULL);
+    if (lock == NULL)
+      return;
+    size_t len;
+    const char *key = belay_lock_key(lock, &len);
+    (void)snprintf(keys[i], sizeof keys[i], "%.*s", (int)len, key);
+    args[i + 2] = keys[i];
+    demo_lock_close(&lock);
+  }
+  int64_t left = -1;
+  child_t child = {.on_line = on_reply, .on_end = on_asked, .data = &left};
+  child_start(&demo->family, &child, args);
+  (void)uv_run(&demo->loop, UV_RUN_DEFAULT);
+  term_print(&demo->term, "\n");
+  demo_fact(demo, child_ended_well(&child) && left == 0,
+            "and nothing of all this is left on the server");
+}
+
+/* ---- the command --------------------------------------------------------------------------------------- */
+
+static void introduce(demo_t *demo, bool own_server) {
+  const char *where = own_server ? "a server that was started for it"
+                                 : "the server that was named, in a namespace of its own";
+  term_print(&demo->term,
+             "%sbelay: locks on Redis, for programs on a libuv loop%s\n\n"
+             "  Nothing of what follows is staged: the library as it is, real processes, and\n"
+             "  %s.\n",
+             term_style(&demo->term, TERM_BOLD), term_style(&demo->term, TERM_NORMAL), where);
+}
+
+static void conclude(demo_t *demo, uint64_t began) {
+  const term_t *term = &demo->term;
+  double seconds = demo_seconds(began, uv_hrtime());
+  const char *normal = term_style(term, TERM_NORMAL);
+  if (demo->failed == 0)
+    term_print(&demo->term, "\n%s%u facts were checked, and all of them hold%s  (%.1f s)\n",
+               term_style(term, TERM_GOOD), demo->facts, normal, seconds);
+  else
+    term_print(&demo->term, "\n%s%u of %u facts do not hold%s  (%.1f s)\n",
+               term_style(term, TERM_BAD), demo->failed, demo->facts, normal, seconds);
+}
+
+int command_demo(int argc, char **argv) {
+  const char *url = NULL;
+  if (argc == 4 && strcmp(argv[2], "--url") == 0)
+    url = argv[3];
+  else if (argc == 3 && strncmp(argv[2], "--url=", 6) == 0)
+    url = argv[2] + 6;
+  else if (argc != 2)
+    return 2;
+  uint64_t began = uv_hrtime();
+  demo_t demo = {0};
+  term_init(&demo.term);
+  bool well = open_demo(&demo, url);
+  if (well) {
+    introduce(&demo, url == NULL);
+    for (size_t i = 0; i < CHAPTERS && !demo.server.over; i++)
+      play(&demo, i);
+    if (demo.server.over)
+      demo_trouble(&demo, "the server ended all of a sudden", 0);
+    else
+      look_for_keys(&demo);
+    conclude(&demo, began);
+    well = demo.failed == 0;
+  }
+  well = close_demo(&demo) && well;
+  if (!term_flush()) {
+    (void)fputs("belay: not all of this could be written\n", stderr);
+    return 1;
+  }
+  return well ? 0 : 1;
+}
