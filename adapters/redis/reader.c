@@ -119,7 +119,7 @@ static void *make_array(const redisReadTask *task, size_t count) {
   object_t *object = make(task, BELAY__REPLY_ARRAY);
   if (object == NULL || count == 0)
     return object;
-  object->reply.items = arena_alloc(object->reader, count * sizeof *object->reply.items);
+  object->reply.items = arena_alloc(object->reader, count * sizeof(void *));
   object->reply.count = count;
   return object->reply.items == NULL ? NULL : object;
 }
