@@ -40,7 +40,7 @@ look() { # look build|test|check|valgrind: fills `missing`
   need meson have meson
   need ninja-build have ninja
   need pkg-config have pkg-config
-  need libuv1-dev have_library 'libuv >= 1.44'
+  need libuv1-dev have_library 'libuv >= 1.43'
   need hiredis have_hiredis
   need redis-tools have_server
   [ "$1" != build ] || return 0
@@ -147,6 +147,6 @@ for package in "${missing[@]}"; do
   [ "$package" = hiredis ] || required+=("$package")
 done
 if [ ${#required[@]} != 0 ]; then
-  say "still missing (as Debian names it, and libuv from 1.44 on): ${required[*]}"
+  say "still missing (as Debian names it, and libuv from 1.43 on): ${required[*]}"
   exit 1
 fi
