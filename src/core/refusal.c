@@ -33,7 +33,25 @@ static const belay__refusal_t table[] = {
     {"", BELAY_EREFUSED, BELAY__REMEDY_NONE},
 };
 
+/* Before Redis 7 an error that a command raises inside a script is wrapped:
+ * "ERR Error running script (call to f_...): @user_script:1: @user_script: 1: -OOM command ...". */
+static const char *unwrap(const char *text, size_t *len) {
+  static const char wrapping[] = "ERR Error running script ", mark[] = "@user_script:";
+  const size_t wrapping_len = sizeof wrapping - 1, mark_len = sizeof mark - 1;
+  if (*len < wrapping_len || memcmp(text, wrapping, wrapping_len) != 0)
+    return text;
+  const char *end = text + *len, *inner = text;
+  for (const char *p = text; (size_t)(end - p) >= mark_len; p++)
+    if (memcmp(p, mark, mark_len) == 0)
+      inner = p + mark_len;
+  while (inner > text && inner < end && strchr(" 0123456789:-", *inner) != NULL)
+    inner++;
+  *len = (size_t)(end - inner);
+  return inner;
+}
+
 const belay__refusal_t *belay__refusal_find(const char *text, size_t len) {
+  text = unwrap(text, &len);
   const belay__refusal_t *row = table;
   for (;; row++) {
     size_t n = strlen(row->prefix);

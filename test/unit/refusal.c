@@ -170,6 +170,27 @@ static void what_no_row_names_is_refused_and_not_retried(void **state) {
     check_unknown(replies[i]);
 }
 
+static void an_error_inside_a_script_is_found_in_its_wrapping(void **state) {
+  (void)state;
+  char text[400];
+  for (size_t i = 0; i < ROWS; i++) {
+    int n =
+        snprintf(text, sizeof text,
+                 "ERR Error running script (call to f_d84cf40a3f4794e719eb7224df187207df1d6e66): "
+                 "@user_script:1: %s",
+                 rows[i].reply);
+    check(text, (size_t)n, &rows[i]);
+    n = snprintf(text, sizeof text,
+                 "ERR Error running script (call to f_b33cee3d30ad82bc09bed3eff321ee16d217adf3): "
+                 "@user_script:12: @user_script: 12: -%s",
+                 rows[i].reply);
+    check(text, (size_t)n, &rows[i]);
+  }
+  check_unknown("ERR Error running script (call to f_d84c): @user_script:1: attempt to call a nil");
+  check_unknown("ERR Error running script (call to f_d84c): @user_script:1:");
+  check_unknown("ERR Error running script (call to f_d84c): OOM is not what it says");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(each_refusal_has_its_error_and_remedy),
@@ -178,6 +199,7 @@ int main(void) {
       cmocka_unit_test(part_of_a_prefix_is_not_the_prefix),
       cmocka_unit_test(a_prefix_counts_at_the_beginning_only),
       cmocka_unit_test(too_many_clients_is_told_from_other_errors),
+      cmocka_unit_test(an_error_inside_a_script_is_found_in_its_wrapping),
       cmocka_unit_test(what_no_row_names_is_refused_and_not_retried),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
