@@ -54,6 +54,10 @@ static void succeed(belay__dial_t *dial) {
 void belay__dial_cancel(belay__dial_t *dial) {
   dial->active = false;
   hang_up(dial);
+}
+
+void belay__dial_close(belay__dial_t *dial) {
+  belay__dial_cancel(dial);
   if (dial->resolving)
     (void)uv_cancel((uv_req_t *)&dial->request); /* works only before it has begun */
 }
@@ -112,7 +116,10 @@ static void on_writable(uv_poll_t *poll, int status, int events) {
   (void)events;
   belay__dial_t *dial = poll->data;
   belay_t *belay = &dial->host->base;
-  belay__enter(belay);
+  if (!belay__enter(belay)) {
+    uv_poll_stop(poll);
+    return;
+  }
   if (dial->handle != NULL &&
       poll == &dial->handle->u.poll) { /* else a timer has just given it up */
     int error = 0;
@@ -176,7 +183,10 @@ static void on_timer(belay__timer_t *timer) {
 static void on_resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *list) {
   belay__dial_t *dial = request->data;
   belay_t *belay = &dial->host->base;
-  belay__enter(belay);
+  if (!belay__enter(belay)) {
+    uv_freeaddrinfo(list);
+    return;
+  }
   dial->resolving = false;
   if (dial->active) {
     for (struct addrinfo *i = list; i != NULL && dial->count < BELAY__DIAL_ADDRESSES;
@@ -223,11 +233,13 @@ void belay__dial_init(belay__dial_t *dial, belay__host_t *host, const belay__tar
 }
 
 void belay__dial_start(belay__dial_t *dial, uint64_t deadline) {
-  assert(!dial->active && !dial->resolving);
+  assert(!dial->active);
   belay_t *belay = &dial->host->base;
   dial->active = true;
-  dial->next = 0;
+  dial->next = dial->count = 0;
   dial->deadline = deadline;
+  if (dial->resolving) /* for a start that was canceled; its answer will do */
+    return;
   if (is_literal(dial)) {
     belay__timer_set(belay, BELAY__RANK_OTHER, &dial->timer,
                      belay__now(belay)); /* as soon as we are back */

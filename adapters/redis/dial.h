@@ -8,7 +8,7 @@
  *     +--path, numeric address--> CONNECTING
  *
  * cancel() in any state: nothing is told any more. A name look-up cannot be stopped: until it has come back
- * belay__dial_busy() is true and the struct must stay. */
+ * belay__dial_busy() is true and the struct must stay; a start before that takes its answer. */
 #ifndef BELAY_REDIS_DIAL_H
 #define BELAY_REDIS_DIAL_H
 
@@ -60,9 +60,11 @@ struct belay__dial {
 void belay__dial_init(belay__dial_t *dial, belay__host_t *host, const belay__target_t *target,
                       size_t *handles, belay__dial_cb cb, void (*freed)(belay__dial_t *dial));
 
-/* Starts; tells once, from the loop and never from inside this call. */
+/* Starts; tells once, from the loop and never from inside this call. Not while it is active. */
 void belay__dial_start(belay__dial_t *dial, uint64_t deadline);
 void belay__dial_cancel(belay__dial_t *dial);
+/* The same, for good. */
+void belay__dial_close(belay__dial_t *dial);
 
 static inline bool belay__dial_busy(const belay__dial_t *dial) {
   return dial->resolving;

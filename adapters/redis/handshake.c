@@ -50,8 +50,9 @@ static void on_auth(redisAsyncContext *ac, void *object, void *privdata) {
   const belay__reply_t *reply = receive(link, object);
   if (reply == NULL || shut_out(link, reply))
     return;
+  static const belay__reply_t silent = {.type = BELAY__REPLY_NIL}; /* it may repeat the password */
   if (!belay__reply_is(reply, "OK", 2))
-    fail(link, reply, reply->type == BELAY__REPLY_ERROR ? BELAY_EAUTH : BELAY_EPROTO);
+    fail(link, &silent, reply->type == BELAY__REPLY_ERROR ? BELAY_EAUTH : BELAY_EPROTO);
 }
 
 static void on_select(redisAsyncContext *ac, void *object, void *privdata) {

@@ -3,7 +3,7 @@
  *   DOWN --a call--> DIALING --connected--> SHAKING --shaken--> UP --idle, then a call--> CHECKING
  *    ^                 |  ^                    |                | ^                          |  |
  *    |                 |  |                    |                | +-----------PONG-----------+  |
- *    |                 v  | time to try again  v                v                               |
+ *    |                 v  | time to try again  v                v (DRAINING, if it is READONLY) |
  *    |                BACKOFF <----------------+----------------+-------------------------------+
  *    |                 |           (REFUSED if the reason is a lasting one)
  *    +--nobody waits---+
@@ -59,6 +59,7 @@ void belay__link_init(belay__link_t *link, belay__line_t *line, bool extra) {
                .gone = on_gone,
                .close_handle = close_handle},
   };
+  belay__list_init(&link->urgent);
   belay__list_init(&link->queue);
   belay__list_init(&link->dropped);
   belay__wire_init(&link->wire);
@@ -80,6 +81,7 @@ static void refuse_queue(belay__link_t *link, int error) {
   belay__list_t refused;
   belay__list_init(&refused);
   belay__list_splice_front(&refused, &link->queue);
+  belay__list_splice_front(&refused, &link->urgent);
   link->queue_len = 0;
   for (belay__list_t *node; (node = belay__list_pop(&refused)) != NULL;)
     belay__call_refused(BELAY__CONTAINER(node, belay__call_t, node), error);
@@ -118,8 +120,9 @@ static void fail_attempt(belay__link_t *link, int error) {
 
 /* Judges the calls of a connection that is gone. */
 static void settle_dropped(belay__link_t *link, int error) {
-  belay__list_t again;
+  belay__list_t again, urgent;
   belay__list_init(&again);
+  belay__list_init(&urgent);
   bool kept = false; /* the call before was queued again */
   for (belay__list_t *node; (node = belay__list_pop(&link->dropped)) != NULL;) {
     belay__call_t *call = BELAY__CONTAINER(node, belay__call_t, node);
@@ -130,12 +133,13 @@ static void settle_dropped(belay__link_t *link, int error) {
       queue = false;
     }
     if (queue) {
-      belay__list_push(&again, &call->node);
+      belay__list_push(call->urgent ? &urgent : &again, &call->node);
       link->queue_len++;
     }
     kept = queue;
   }
   belay__list_splice_front(&link->queue, &again);
+  belay__list_splice_front(&link->urgent, &urgent);
 }
 
 static void remember_ghost(belay__link_t *link) {
@@ -151,8 +155,12 @@ static void remember_ghost(belay__link_t *link) {
 static void on_gone(belay__wire_t *wire, int error) {
   belay__link_t *link = link_of(wire);
   belay_client_t *client = link->line->client;
-  remember_ghost(link);
   link->in_flight = 0;
+  if (link->state == BELAY__LINK_DOWN) { /* retired: nothing was owed, so nothing can haunt us */
+    link->peer.epoch = 0;
+    return;
+  }
+  remember_ghost(link);
   if (belay__link_is_up(link)) {
     client->stats.drops++;
     belay__log(client->belay, BELAY_LOG_INFO, "connection lost: %s", belay_strerror(error));
@@ -165,13 +173,12 @@ static void on_gone(belay__wire_t *wire, int error) {
 
 /* ---- a connection begins ------------------------------------------------------------------------------- */
 
-/* The timer covers all of it, the handshake too; a look-up that was given up may still be busy. */
+/* The timer covers all of it, the handshake too. */
 static void dial(belay__link_t *link) {
   int64_t timeout = link->line->connect_timeout_ms;
   link->state = BELAY__LINK_DIALING;
   set_timer(link, timeout);
-  if (!belay__dial_busy(&link->dial))
-    belay__dial_start(&link->dial, belay__after_ms(belay_of(link), timeout));
+  belay__dial_start(&link->dial, belay__after_ms(belay_of(link), timeout));
 }
 
 static void on_dialed(belay__dial_t *dialed, int error, int fd, belay__handle_t *handle) {
@@ -214,8 +221,8 @@ static bool hand_over(belay__link_t *link, belay__call_t *call) {
     return false;
   link->in_flight++;
   belay__call_sent(call, link->peer.epoch);
-  if (!belay__timer_is_set(&link->timer))
-    watch(link);
+  if (link->wire.owed == 1 || !belay__timer_is_set(&link->timer))
+    watch(link); /* the debt begins */
   return true;
 }
 
@@ -228,12 +235,14 @@ static void on_reply(redisAsyncContext *ac, void *object, void *privdata) {
     return;
   }
   link->in_flight--;
-  link->failures = 0;
   switch (belay__call_reply(call, reply)) {
   case BELAY__VERDICT_OVER:
+    if (link->state == BELAY__LINK_UP)
+      link->failures = 0;
     break;
   case BELAY__VERDICT_RECONNECT:
-    belay__wire_drop(&link->wire, BELAY_EREADONLY);
+    if (link->state == BELAY__LINK_UP)
+      link->state = BELAY__LINK_DRAINING;
     break;
   case BELAY__VERDICT_RESEND:
     if (!belay__wire_is_open(&link->wire) || !hand_over(link, call)) {
@@ -244,6 +253,8 @@ static void on_reply(redisAsyncContext *ac, void *object, void *privdata) {
     belay__wire_check(&link->wire);
     break;
   }
+  if (link->state == BELAY__LINK_DRAINING && link->in_flight == 0)
+    belay__wire_drop(&link->wire, BELAY_EREADONLY);
 }
 
 static void on_pong(redisAsyncContext *ac, void *object, void *privdata) {
@@ -260,7 +271,7 @@ static void on_pong(redisAsyncContext *ac, void *object, void *privdata) {
   watch(link);
 }
 
-/* How long nothing was owed or heard, in nanoseconds. */
+/* Since bytes last came, or since the server last owed nothing when it was asked; in nanoseconds. */
 static uint64_t silence(const belay__link_t *link) {
   return belay__now(belay_of(link)) - link->wire.last_heard;
 }
@@ -280,19 +291,27 @@ static void check_if_idle(belay__link_t *link) {
   belay__wire_command(&link->wire, on_pong, 1, argv);
 }
 
-/* Hands queued calls to the wire, as many as it may carry. */
+/* The call that may be handed over next: an urgent one always, another if there is room. */
+static belay__call_t *next_call(const belay__link_t *link) {
+  if (!belay__list_empty(&link->urgent))
+    return BELAY__CONTAINER(link->urgent.next, belay__call_t, node);
+  if (!belay__list_empty(&link->queue) && link->in_flight < link->line->max_pending)
+    return BELAY__CONTAINER(link->queue.next, belay__call_t, node);
+  return NULL;
+}
+
+/* Hands queued calls to the wire, as many as it may carry. What is urgent overtakes what is not: it undoes
+ * nothing that is still queued, because that was withdrawn. */
 static void pump(belay__link_t *link) {
-  while (!belay__list_empty(&link->queue)) {
-    belay__call_t *call = BELAY__CONTAINER(link->queue.next, belay__call_t, node);
+  for (belay__call_t *call; (call = next_call(link)) != NULL;) {
     if (link->state == BELAY__LINK_UP)
       check_if_idle(link);
-    if (link->state != BELAY__LINK_UP || !belay__wire_is_open(&link->wire) ||
-        (link->in_flight >= link->line->max_pending && !call->urgent))
+    if (link->state != BELAY__LINK_UP || !belay__wire_is_open(&link->wire))
       return;
     belay__list_remove(&call->node);
     link->queue_len--;
     if (!hand_over(link, call)) {
-      belay__list_push_front(&link->queue, &call->node);
+      belay__list_push_front(call->urgent ? &link->urgent : &link->queue, &call->node);
       link->queue_len++;
       belay__wire_drop(&link->wire, BELAY_ENOMEM);
       return;
@@ -315,7 +334,7 @@ int belay__link_submit(belay__link_t *link, belay__call_t *const *calls, size_t 
       link->in_flight + link->queue_len + n > line->max_pending)
     return BELAY_EBUSY;
   for (size_t i = 0; i < n; i++)
-    belay__list_push(&link->queue, &calls[i]->node);
+    belay__list_push(calls[0]->urgent ? &link->urgent : &link->queue, &calls[i]->node);
   link->queue_len += n;
   if (link->state == BELAY__LINK_DOWN)
     dial(link);
@@ -328,7 +347,9 @@ int belay__link_withdraw(belay__link_t *link, belay__call_t *call) {
   link->queue_len--;
   if (link->state == BELAY__LINK_UP)
     return BELAY_EBUSY; /* it was not its turn yet */
-  return link->error == BELAY_ERESOLVE ? link->error : BELAY_EUNREACHABLE;
+  bool told = link->error == BELAY_ERESOLVE || link->error == BELAY_EMAXCLIENTS ||
+              link->error == BELAY_EREADONLY;
+  return told ? link->error : BELAY_EUNREACHABLE;
 }
 
 void belay__link_distrust(belay__link_t *link, uint32_t epoch) {
@@ -361,6 +382,8 @@ static void watch(belay__link_t *link) {
   } else {
     if (link->wire.owed > 0)
       belay__log(belay, BELAY_LOG_WARNING, "the server owes an answer and is silent");
+    else
+      link->state = BELAY__LINK_DOWN; /* one too many: it is retired */
     belay__wire_drop(&link->wire, BELAY_EUNREACHABLE);
     return;
   }
@@ -379,11 +402,12 @@ static void on_timer(belay__timer_t *timer) {
     belay__wire_drop(&link->wire, BELAY_EUNREACHABLE);
     break;
   case BELAY__LINK_UP:
+  case BELAY__LINK_DRAINING:
     watch(link);
     break;
   case BELAY__LINK_BACKOFF:
   case BELAY__LINK_REFUSED:
-    if (belay__list_empty(&link->queue))
+    if (link->queue_len == 0)
       link->state = BELAY__LINK_DOWN;
     else
       dial(link);
@@ -398,7 +422,7 @@ static void on_timer(belay__timer_t *timer) {
 
 void belay__link_close(belay__link_t *link) {
   belay__timer_stop(belay_of(link), BELAY__RANK_OTHER, &link->timer);
-  belay__dial_cancel(&link->dial);
+  belay__dial_close(&link->dial);
   link->state = BELAY__LINK_CLOSED;
   belay__wire_drop(&link->wire, BELAY_ECANCELED);
   refuse_queue(link, BELAY_ECANCELED);

@@ -31,6 +31,7 @@ typedef enum belay__link_state {
   BELAY__LINK_DIALING,  /* looking up, connecting */
   BELAY__LINK_SHAKING,  /* connected; the handshake is being answered */
   BELAY__LINK_UP,       /* calls go through */
+  BELAY__LINK_DRAINING, /* the server is of no use; what it was asked is still being answered */
   BELAY__LINK_CHECKING, /* was idle for long; a PING is out, calls wait for its answer */
   BELAY__LINK_BACKOFF,  /* waits before it dials again; calls wait */
   BELAY__LINK_REFUSED,  /* the same, and the server's reason is a lasting one: calls are refused */
@@ -50,11 +51,12 @@ typedef struct belay__link {
   belay__link_state_t state;
   bool extra; /* not the first of its lane: closed when it is idle */
   belay__dial_t dial;
-  belay__wire_t wire;    /* open while SHAKING, UP, CHECKING */
-  belay__timer_t timer;  /* what it waits for depends on the state */
-  belay__list_t queue;   /* calls that were not handed to the wire */
-  belay__list_t dropped; /* calls that the wire gives back while it ends */
-  size_t queue_len;
+  belay__wire_t wire;     /* open while SHAKING, UP, CHECKING */
+  belay__timer_t timer;   /* what it waits for depends on the state */
+  belay__list_t urgent;   /* calls that were not handed to the wire, and go first */
+  belay__list_t queue;    /* the others that were not */
+  belay__list_t dropped;  /* calls that the wire gives back while it ends */
+  size_t queue_len;       /* of both */
   size_t in_flight;       /* calls that the server owes an answer to */
   unsigned failures;      /* connections in a row that came to nothing */
   uint64_t suspect_since; /* the last_heard of a silence that was noticed already */
@@ -81,7 +83,8 @@ bool belay__link_is_over(const belay__link_t *link);
 void belay__link_fini(belay__link_t *link);
 
 static inline bool belay__link_is_up(const belay__link_t *link) {
-  return link->state == BELAY__LINK_UP || link->state == BELAY__LINK_CHECKING;
+  return link->state == BELAY__LINK_UP || link->state == BELAY__LINK_CHECKING ||
+         link->state == BELAY__LINK_DRAINING;
 }
 
 /* ---- redis/handshake.c --------------------------------------------------------------------------------- */

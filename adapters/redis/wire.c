@@ -22,7 +22,7 @@ void belay__wire_fini(belay__wire_t *wire) {
 }
 
 bool belay__wire_is_open(const belay__wire_t *wire) {
-  return wire->ac != NULL && !(wire->ac->c.flags & REDIS_FREEING);
+  return wire->ac != NULL && !wire->cut && !(wire->ac->c.flags & REDIS_FREEING);
 }
 
 /* ---- hiredis's hooks ----------------------------------------------------------------------------------- */
@@ -44,6 +44,10 @@ static ssize_t write_some(redisContext *c) {
   ssize_t n = send(c->fd, c->obuf, sdslen(c->obuf), flags);
   if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
     return 0;
+  if (n < 0 && (errno == EPIPE || errno == ECONNRESET)) {
+    wire->cut = true;
+    return 0;
+  }
   if (n < 0) {
     c->err = REDIS_ERR_IO;
     return -1;
@@ -90,10 +94,11 @@ static void on_poll(uv_poll_t *poll, int status, int events);
 
 /* Gives a connected socket to hiredis; its own way of connecting is not used. */
 static redisAsyncContext *adopt(belay__wire_t *wire, int fd) {
-  redisOptions options = {.type = REDIS_CONN_USERFD, .endpoint.fd = fd};
+  redisOptions options = {.type = REDIS_CONN_USERFD, .endpoint.fd = REDIS_INVALID_FD};
   redisAsyncContext *ac = redisAsyncConnectWithOptions(&options);
   if (ac == NULL)
     return NULL;
+  ac->c.fd = fd; /* now: a context that could not be made may or may not have closed it */
   wire->stock = ac->c.funcs;
   wire->funcs = *ac->c.funcs;
   wire->funcs.read = read_some;
@@ -128,7 +133,7 @@ int belay__wire_open(belay__wire_t *wire, int fd, belay__handle_t *handle) {
   wire->error = 0;
   wire->owed = wire->unflushed = 0;
   wire->appended = wire->written = 0;
-  wire->wants_write = false;
+  wire->wants_write = wire->cut = false;
   wire->last_heard = belay__now(&wire->host->base);
   return 0;
 }
@@ -152,6 +157,8 @@ static void flush_now(belay__wire_t *wire) {
     belay__wire_drop(wire, BELAY_EUNREACHABLE);
     return;
   }
+  if (wire->cut)
+    done = 1;
   if (wire->wants_write == !done || uv_is_closing(&wire->handle->u.any))
     return;
   wire->wants_write = !done; /* each of these costs an epoll_ctl */
@@ -207,17 +214,21 @@ const belay__reply_t *belay__wire_reply(belay__wire_t *wire, void *object) {
 static void on_poll(uv_poll_t *poll, int status, int events) {
   belay__wire_t *wire = poll->data;
   belay_t *belay = &wire->host->base;
-  belay__enter(belay);
+  if (!belay__enter(belay)) {
+    uv_poll_stop(poll);
+    return;
+  }
   if (wire->handle != NULL &&
       poll == &wire->handle->u.poll) { /* else a timer has just dropped it */
-    if (status < 0)
-      belay__wire_drop(wire, BELAY_EUNREACHABLE);
     if (wire->ac != NULL && (events & UV_WRITABLE))
       flush_now(wire);
-    if (wire->ac != NULL && (events & UV_READABLE)) {
+    if (wire->ac != NULL &&
+        (status < 0 || (events & UV_READABLE))) { /* an error too may come with words */
       wire->last_heard = belay__now(belay);
       redisAsyncHandleRead(wire->ac);
     }
+    if (status < 0)
+      belay__wire_drop(wire, BELAY_EUNREACHABLE);
     if (wire->ac != NULL && wire->ac->c.reader->len > wire->max_reply + REPLY_SLACK) {
       wire->reader.refused = "a reply is over the limit";
       belay__wire_drop(wire, BELAY_EPROTO);

@@ -37,6 +37,7 @@ struct belay__wire {
   int error;           /* why it was dropped; 0: it was not */
   unsigned unflushed;  /* commands since the last write */
   bool wants_write;    /* the last write was not taken whole */
+  bool cut;            /* the other side takes no more; what it has said is still read */
   size_t owed;         /* answers that the server owes */
   uint64_t appended;   /* bytes that were appended since it was opened */
   uint64_t written;    /* of them: bytes that the system took */

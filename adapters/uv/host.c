@@ -1,5 +1,6 @@
 #include "uv/host.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -70,7 +71,8 @@ static void host_wake_at(belay_t *belay, uint64_t when) {
 
 static void on_timer(uv_timer_t *timer) {
   belay__host_t *host = timer->data;
-  belay__enter(&host->base);
+  if (!belay__enter(&host->base))
+    return;
   host->base.armed = BELAY__NEVER; /* it may have rung early, so that it is set anew */
   belay__leave(&host->base);
 }
@@ -81,9 +83,14 @@ static void on_alarm(uv_poll_t *poll, int status, int events) {
   (void)events;
   belay__host_t *host = poll->data;
   uint64_t expirations;
+  if (host_forked(&host->base)) { /* the alarm is the other process's */
+    uv_poll_stop(poll);
+    return;
+  }
   while (read(host->alarm_fd, &expirations, sizeof expirations) < 0 && errno == EINTR) {
   }
-  belay__enter(&host->base);
+  if (!belay__enter(&host->base))
+    return;
   belay__leave(&host->base);
 }
 #endif
@@ -93,13 +100,14 @@ static void on_alarm(uv_poll_t *poll, int status, int events) {
 static void on_idle(uv_idle_t *idle) {
   belay__host_t *host = idle->data;
   uv_idle_stop(idle);
-  belay__enter(&host->base);
-  belay__leave(&host->base);
+  if (belay__enter(&host->base))
+    belay__leave(&host->base);
 }
 
 /* Once somebody has closed our handles, only a fresh one can still bring us back. */
 static void host_wake_soon(belay_t *belay) {
   belay__host_t *host = (belay__host_t *)belay;
+  assert(!host->closing);
   if (!uv_is_closing(&host->idle.u.any)) {
     uv_idle_start(&host->idle.u.idle, on_idle);
     return;
@@ -132,9 +140,8 @@ static bool host_dead(const belay_t *belay) {
 }
 
 static void run_flushes(belay__host_t *host) {
-  if (belay__list_empty(&host->flushes))
+  if (belay__list_empty(&host->flushes) || !belay__enter(&host->base))
     return;
-  belay__enter(&host->base);
   for (belay__list_t *node; (node = belay__list_pop(&host->flushes)) != NULL;) {
     belay__flush_t *flush = BELAY__CONTAINER(node, belay__flush_t, node);
     flush->run(flush);
@@ -146,6 +153,7 @@ static void run_flushes(belay__host_t *host) {
 static void on_prepare(uv_prepare_t *prepare) {
   belay__host_t *host = prepare->data;
   run_flushes(host);
+  host->prepared = true;
   if (host->turn_began != 0) {
     uint64_t gap = host_now(&host->base) - host->turn_began;
     if (gap > host->base.stats.max_gap_ns)
@@ -157,12 +165,19 @@ static void on_prepare(uv_prepare_t *prepare) {
 static void on_check(uv_check_t *check) {
   belay__host_t *host = check->data;
   host->turn_began = host_now(&host->base);
+  host->prepared = false;
   run_flushes(host);
+  if (host->base.tasks_len == 0 && !uv_is_closing(&host->idle.u.any))
+    uv_idle_stop(&host->idle.u.idle); /* it was only for the flush */
 }
 
 void belay__host_flush_soon(belay__host_t *host, belay__flush_t *flush) {
-  if (belay__list_empty(&flush->node))
-    belay__list_push(&host->flushes, &flush->node);
+  if (!belay__list_empty(&flush->node))
+    return;
+  belay__list_push(&host->flushes, &flush->node);
+  /* From a prepare callback of somebody else's that runs after ours, the loop would sleep on it. */
+  if (host->prepared && !host->base.entered)
+    host_wake_soon(&host->base);
 }
 
 void belay__host_flush_cancel(belay__flush_t *flush) {

@@ -23,7 +23,8 @@ typedef struct belay__host {
   belay__handle_t prepare, check;
   belay__handle_t rescue; /* wake_soon, once somebody has closed the others */
   bool rescued, closing;
-  int alarm_fd; /* -1: a uv_timer */
+  bool prepared; /* our prepare has run, and our check has not yet */
+  int alarm_fd;  /* -1: a uv_timer */
   unsigned open_handles;
   belay__list_t flushes;
   uint64_t turn_began; /* when the loop last woke; 0: not since it last slept */

@@ -68,7 +68,7 @@ typedef struct belay_lock_options {
   unsigned max_attempts; /**< attempts of one acquire; default 0: no limit but the time */
   int64_t
       drift_ms; /**< taken off each ttl for clocks that run apart; default BELAY_DEFAULT: ttl/100
-                                  + 2; 0 to ttl/2 */
+                                  + 2; 2 to ttl/2 */
   int64_t
       timeout_ms; /**< one call to the server; default BELAY_DEFAULT: the client's; 1 to 600,000 */
 
@@ -103,7 +103,8 @@ BELAY_API int belay_lock_new(belay_client_t *client, const char *name, size_t na
  *   BELAY_EUNKNOWN      the last attempt was sent and not answered; it is being undone
  *   BELAY_EUNREACHABLE  nothing could be sent (BELAY_ERESOLVE: the name does not resolve)
  *   BELAY_ECANCELED     belay_lock_cancel() or a close
- *   another error       the server's refusal, such as BELAY_EAUTH, BELAY_EOOM, BELAY_EWRONGTYPE
+ *   another error       the server's refusal, such as BELAY_EAUTH, BELAY_EOOM, BELAY_EWRONGTYPE, or what kept it
+ *                       from being sent: BELAY_EBUSY, BELAY_ENOMEM, BELAY_EMAXCLIENTS
  * In all but the first the lock is not held, and a key that the attempt may have left on the server is
  * removed in the background, or is gone after its ttl at the latest.
  *
@@ -123,6 +124,7 @@ BELAY_API int belay_lock_try(belay_lock_t *lock, belay_lock_cb cb);
  *   BELAY_EUNKNOWN      sent and not answered; belay goes on trying in the background
  *   BELAY_EUNREACHABLE  could not be sent; belay goes on trying in the background
  *   BELAY_ECANCELED     a close
+ *   another error       it was refused; belay goes on trying in the background
  *
  * Returns 0, BELAY_EINVAL, BELAY_ENOTOWNER (not held, or lost), BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_lock_release(belay_lock_t *lock, int64_t timeout_ms, belay_lock_cb cb);

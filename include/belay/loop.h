@@ -50,7 +50,8 @@ BELAY_API void belay_options_init(belay_options_t *options);
 /** Opens belay on a loop. options may be NULL. On error *out is NULL.
  *
  * It adds a handful of handles to the loop; they keep the loop alive only while an operation is
- * pending, or while something that was asked to (belay_lock_ref()) is held.
+ * pending, while something that was asked to (belay_lock_ref()) is held, and for about the client's
+ * close_timeout_ms while something is being undone.
  *
  * Returns 0, BELAY_EINVAL, BELAY_ENOMEM or BELAY_ESYSTEM. */
 BELAY_API int belay_open(struct uv_loop_s *loop, const belay_options_t *options, belay_t **out);

@@ -19,6 +19,8 @@ static void plain_free(void *ctx, void *ptr) {
 }
 
 void belay_options_init(belay_options_t *options) {
+  if (options == NULL)
+    return;
   *options = (belay_options_t){.allocator = {.alloc = plain_alloc, .free = plain_free}};
 }
 
@@ -186,11 +188,14 @@ static void run_tasks(belay_t *belay) {
   }
 }
 
-void belay__enter(belay_t *belay) {
+bool belay__enter(belay_t *belay) {
+  if (belay->host->forked(belay))
+    return false;
   assert(!belay->entered);
   belay->entered = 1;
   belay->stats.wakeups++;
   run_timers(belay);
+  return true;
 }
 
 void belay__leave(belay_t *belay) {
@@ -290,13 +295,14 @@ const char *belay_detail(const belay_t *belay) {
 }
 
 void belay_set_data(belay_t *belay, void *data) {
-  belay->data = data;
+  if (belay != NULL)
+    belay->data = data;
 }
 
 void *belay_data(const belay_t *belay) {
-  return belay->data;
+  return belay == NULL ? NULL : belay->data;
 }
 
 void belay_stats(const belay_t *belay, belay_stats_t *out) {
-  *out = belay->stats;
+  *out = belay == NULL ? (belay_stats_t){0} : belay->stats;
 }

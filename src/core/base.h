@@ -63,7 +63,9 @@ void belay__init(belay_t *belay, const belay__host_ops_t *host, const belay_opti
 /* The host is closed: tells the user. The memory is the adapter's to free afterwards. */
 void belay__gone(belay_t *belay);
 
-void belay__enter(belay_t *belay);
+/* False in a fork, which shares its sockets with the process that they belong to: it must touch nothing, and
+ * belay__leave() is not called. */
+bool belay__enter(belay_t *belay);
 void belay__leave(belay_t *belay);
 
 /* 0, BELAY_EFORK or BELAY_ECLOSING; a NULL belay is BELAY_EINVAL. Clears the detail. */

@@ -303,8 +303,7 @@ static bool rest(belay__call_t *call, int error) {
   if (when >= call->deadline || call->follows)
     return false;
   call->state = BELAY__CALL_RESTING;
-  call->last_error = error;
-  call->first_sent = 0;
+  call->last_error = error; /* first_sent stays: it only makes a lease believe in less */
   if (call->tries < UINT8_MAX)
     call->tries++;
   belay__timer_set(belay, BELAY__RANK_OTHER, &call->timer, when);
@@ -313,7 +312,8 @@ static bool rest(belay__call_t *call, int error) {
 
 /* An error raised by a script may have come after a write, unless it is one that we know is raised before. */
 static void refuse(belay__call_t *call, const belay__refusal_t *refusal) {
-  bool unknown = call->script != NULL && refusal->error == BELAY_EREFUSED;
+  bool unknown = call->script != NULL && refusal->error == BELAY_EREFUSED &&
+                 refusal->remedy != BELAY__REMEDY_EVAL;
   finish_with(call, unknown ? BELAY_OUTCOME_UNKNOWN : BELAY_OUTCOME_REFUSED, refusal->error);
 }
 

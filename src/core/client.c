@@ -10,6 +10,8 @@
 static const char *const default_namespace[] = {"belay"};
 
 void belay_client_options_init(belay_client_options_t *options) {
+  if (options == NULL)
+    return;
   *options = (belay_client_options_t){
       .db = -1,
       .namespace_parts = default_namespace,
@@ -176,6 +178,9 @@ void belay__client_refused(belay_client_t *client, int error, const char *text, 
   size_t n = len < BELAY__REFUSAL_MAX ? len : BELAY__REFUSAL_MAX - 1;
   memcpy(client->refusal_text, text, n);
   client->refusal_text[n] = '\0';
+  char *arguments = strstr(client->refusal_text, ", with args");
+  if (arguments != NULL) /* a server that does not know a command repeats what came with it */
+    *arguments = '\0';
   client->refusal = error;
 }
 
@@ -225,7 +230,7 @@ int belay_client_ping(belay_client_t *client, int64_t timeout_ms, belay_client_c
   }
   if (client->ping_cb != NULL)
     return BELAY_ESTATE;
-  belay__call_t *call = belay__call_new(client, BELAY__LANE_DATA);
+  belay__call_t *call = belay__call_new(client, BELAY__LANE_LEASE);
   if (call == NULL)
     return BELAY_ENOMEM;
   belay__call_command(call, "PING", 1);
@@ -323,18 +328,22 @@ static void gone(belay__task_t *task) {
 /* ---- the rest ------------------------------------------------------------------------------------------ */
 
 void belay_client_set_data(belay_client_t *client, void *data) {
-  client->data = data;
+  if (client != NULL)
+    client->data = data;
 }
 
 void *belay_client_data(const belay_client_t *client) {
-  return client->data;
+  return client == NULL ? NULL : client->data;
 }
 
 belay_t *belay_client_belay(const belay_client_t *client) {
-  return client->belay;
+  return client == NULL ? NULL : client->belay;
 }
 
 void belay_client_stats(const belay_client_t *client, belay_client_stats_t *out) {
+  *out = (belay_client_stats_t){0};
+  if (client == NULL)
+    return;
   *out = client->stats;
   out->objects -= out->undo_pending; /* an undo is an object too, but not one that was asked for */
   out->links_up = client->node_ops->links_up(client);

@@ -66,7 +66,7 @@ static void end_op(belay__lease_t *lease, int status) {
 }
 
 static void end_extend(belay__lease_t *lease, int status) {
-  if (!lease->extend_pending || lease->extend_over)
+  if (!lease->extend_pending) /* what was not told yet may still turn worse */
     return;
   lease->extend_status = status;
   lease->extend_over = true;
@@ -117,7 +117,7 @@ static void start_round(belay__lease_t *lease, belay__round_t round, int64_t tim
 static belay__lease_state_t attempt(belay__lease_t *lease) {
   lease->attempts++;
   lease->asked_at = belay__now(lease->belay);
-  lease->ttl = lease->terms.ttl;
+  lease->ttl = lease->longest_ttl = lease->terms.ttl;
   int error = lease->belay->host->random(lease->belay, &lease->token, sizeof lease->token);
   if (error != 0) {
     lease->error = error;
@@ -210,6 +210,8 @@ static belay__lease_state_t extended(belay__lease_t *lease, int status) {
 static void change_ttl(belay__lease_t *lease, uint32_t ttl_ms) {
   uint64_t until = belay__now(lease->belay) + belay__lease_validity(ttl_ms, lease->terms.drift);
   lease->ttl = ttl_ms;
+  if (ttl_ms > lease->longest_ttl)
+    lease->longest_ttl = ttl_ms;
   for (unsigned i = 0; i < lease->members; i++)
     if (lease->member[i].until > until)
       lease->member[i].until = until;
@@ -394,8 +396,8 @@ static void run_task(belay__task_t *task) {
     step(lease, EV_TOLD, 0);
     lease->kind->tell(lease, BELAY__NEWS_ENDED, lease->op_status);
   }
-  if (lease->state != BELAY__LEASE_CLOSED)
-    return;
+  if (lease->state != BELAY__LEASE_CLOSED || lease->extend_over || lease->op_over)
+    return; /* a callback has begun and closed again: the task is queued once more */
   belay__task_stop(lease->belay, task);
   belay__free_loop(lease->belay);
   for (unsigned i = 0; i < lease->members; i++)

@@ -89,10 +89,11 @@ struct belay__lease {
   belay__terms_t terms;
   uint64_t wait_until; /* of the present acquire; 0: one attempt only */
   uint64_t held_since;
-  uint64_t asked_at; /* when the present attempt began */
-  uint32_t ttl;      /* of the present hold */
-  uint32_t attempts; /* of the present acquire */
-  uint32_t failures; /* renewals that failed in a row; acquires that were refused in a row */
+  uint64_t asked_at;    /* when the present attempt began */
+  uint32_t ttl;         /* of the present hold */
+  uint32_t longest_ttl; /* the server may keep it for that long: its own ttl is never shortened */
+  uint32_t attempts;    /* of the present acquire */
+  uint32_t failures;    /* renewals that failed in a row; acquires that were refused in a row */
   uint32_t affinity;
   int64_t holder_ms; /* how long another may still hold it; -1: not known */
   int error;         /* the last that went wrong; 0 since the last grant */
@@ -129,6 +130,9 @@ uint64_t belay__lease_remaining(const belay__lease_t *lease);
 
 /* Nanoseconds that a ttl given in milliseconds can be trusted for. */
 uint64_t belay__lease_validity(uint32_t ttl_ms, int32_t drift_ms);
+
+/* Nanoseconds after which a server that was given the ttl has forgotten it, by any clock. */
+uint64_t belay__lease_forgotten_after(uint32_t ttl_ms);
 
 /* The time until which a quorum keeps the lease. */
 uint64_t belay__lease_deadline(const belay__lease_t *lease);

@@ -116,6 +116,8 @@ static const belay__kind_t kind = {
 /* ---- options ------------------------------------------------------------------------------------------- */
 
 void belay_lock_options_init(belay_lock_options_t *options) {
+  if (options == NULL)
+    return;
   *options = (belay_lock_options_t){
       .ttl_ms = BELAY_DEFAULT,
       .watchdog = BELAY_WATCHDOG_AUTO,
@@ -140,22 +142,25 @@ static int check_options(belay_client_t *client, const belay_lock_options_t *o) 
   int64_t ttl = o->ttl_ms == BELAY_DEFAULT ? 10000 : o->ttl_ms;
   const struct {
     const char *name;
-    int64_t value, min, max, special; /* special: a value that is taken as it is */
+    int64_t value, min, max;
+    bool or_default; /* BELAY_DEFAULT is taken too */
   } ranges[] = {
-      {"ttl_ms", ttl, BELAY__TTL_MIN_MS, BELAY__TTL_MAX_MS, ttl > 0 ? 0 : -1},
-      {"watchdog", (int64_t)o->watchdog, BELAY_WATCHDOG_AUTO, BELAY_WATCHDOG_OFF, 0},
-      {"renew_after_ms", o->renew_after_ms, ttl / 10, ttl / 2, BELAY_DEFAULT},
-      {"max_hold_ms", o->max_hold_ms, 1, BELAY_FOREVER, BELAY_FOREVER},
-      {"wait_ms", o->wait_ms, 0, BELAY_FOREVER, 0},
-      {"retry_min_ms", o->retry_min_ms, 1, 3600000, 1},
-      {"retry_max_ms", o->retry_max_ms, o->retry_min_ms, 3600000, 1},
-      {"drift_ms", o->drift_ms, 0, ttl / 2, BELAY_DEFAULT},
-      {"timeout_ms", o->timeout_ms, 1, 600000, BELAY_DEFAULT},
+      {"ttl_ms", ttl, BELAY__TTL_MIN_MS, BELAY__TTL_MAX_MS, false},
+      {"watchdog", (int64_t)o->watchdog, BELAY_WATCHDOG_AUTO, BELAY_WATCHDOG_OFF, false},
+      {"renew_after_ms", o->renew_after_ms, ttl / 10, ttl / 2, true},
+      {"max_hold_ms", o->max_hold_ms, 1, BELAY_FOREVER, false},
+      {"wait_ms", o->wait_ms, 0, BELAY_FOREVER, false},
+      {"retry_min_ms", o->retry_min_ms, 1, 3600000, false},
+      {"retry_max_ms", o->retry_max_ms, o->retry_min_ms, 3600000, false},
+      {"drift_ms", o->drift_ms, 2, ttl / 2, true},
+      {"timeout_ms", o->timeout_ms, 1, 600000, true},
   };
-  for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
-    if (ranges[i].value != ranges[i].special &&
-        in_range(client->belay, ranges[i].name, ranges[i].value, ranges[i].min, ranges[i].max) != 0)
+  for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
+    if (ranges[i].or_default && ranges[i].value == BELAY_DEFAULT)
+      continue;
+    if (in_range(client->belay, ranges[i].name, ranges[i].value, ranges[i].min, ranges[i].max) != 0)
       return BELAY_EINVAL;
+  }
   if (o->key != NULL)
     return in_range(client->belay, "key_len", o->key_len > INT32_MAX ? 0 : (int64_t)o->key_len, 1,
                     (int64_t)BELAY__NAME_MAX);
@@ -306,14 +311,14 @@ int64_t belay_lock_remaining_us(const belay_lock_t *lock) {
 }
 
 int belay_lock_error(const belay_lock_t *lock) {
-  return lock->lease.error;
+  return lock == NULL ? BELAY_EINVAL : lock->lease.error;
 }
 
 size_t belay_lock_token(const belay_lock_t *lock, char *buffer, size_t size) {
   char token[BELAY__TOKEN_TEXT_MAX];
-  const belay_client_t *client = lock->lease.member[0].client;
   size_t len = 0;
-  if (lock->lease.state == BELAY__LEASE_HELD)
+  const belay_client_t *client = lock == NULL ? NULL : lock->member.client;
+  if (belay_lock_remaining_us(lock) > 0)
     len = belay__token_text(token, &lock->lease.token, client->owner, client->owner_len);
   if (size > 0) {
     size_t n = len < size ? len : size - 1;
@@ -325,24 +330,27 @@ size_t belay_lock_token(const belay_lock_t *lock, char *buffer, size_t size) {
 
 const char *belay_lock_key(const belay_lock_t *lock, size_t *len) {
   if (len != NULL)
-    *len = lock->lease.key_len;
-  return lock->lease.key;
+    *len = lock == NULL ? 0 : lock->lease.key_len;
+  return lock == NULL ? NULL : lock->key;
 }
 
 void belay_lock_ref(belay_lock_t *lock) {
-  belay__lease_ref(&lock->lease, true);
+  if (lock != NULL)
+    belay__lease_ref(&lock->lease, true);
 }
 
 void belay_lock_unref(belay_lock_t *lock) {
-  belay__lease_ref(&lock->lease, false);
+  if (lock != NULL)
+    belay__lease_ref(&lock->lease, false);
 }
 
 void belay_lock_set_data(belay_lock_t *lock, void *data) {
-  lock->data = data;
+  if (lock != NULL)
+    lock->data = data;
 }
 
 void *belay_lock_data(const belay_lock_t *lock) {
-  return lock->data;
+  return lock == NULL ? NULL : lock->data;
 }
 
 const char *belay_lost_name(belay_lost_t reason) {

@@ -47,11 +47,12 @@ static int ask(belay__member_t *member, belay__round_t round, uint64_t deadline)
   call->urgent = round != BELAY__ROUND_ACQUIRE;
   call->done = on_reply;
   call->owner = member;
-  int error = belay__call_send(&call, 1);
-  if (error != 0)
-    return error;
   member->call = call;
-  return BELAY__PENDING;
+  int error = belay__call_send(&call, 1);
+  if (error == 0)
+    return BELAY__PENDING;
+  member->call = NULL;
+  return error;
 }
 
 void belay__round_start(belay__lease_t *lease, belay__round_t round, uint64_t timeout,
@@ -186,7 +187,7 @@ void belay__round_undo(belay__lease_t *lease, bool wait) {
         .token = lease->token,
         .affinity = lease->affinity,
         .epoch = member->epoch,
-        .until = belay__now(lease->belay) + (lease->ttl + lease->ttl / 100 + 2) * BELAY__MS,
+        .until = belay__now(lease->belay) + belay__lease_forgotten_after(lease->longest_ttl),
     };
     belay__undo_t *undo = belay__undo_start(member->client, &of, wait ? undone : NULL, member);
     if (wait)

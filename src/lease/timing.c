@@ -3,6 +3,7 @@
 
 #define FIRST_POLL_MS UINT64_C(5)          /* the second attempt comes within this */
 #define REFUSED_REST_MAX_MS UINT64_C(2000) /* between attempts that the server refuses */
+#define HERD_MS UINT64_C(10)               /* spreads who wakes when a holder's ttl ends */
 #define RENEW_RETRY_MS UINT64_C(20)        /* after a failed renewal; doubles up to ttl/10 */
 
 uint64_t belay__lease_validity(uint32_t ttl_ms, int32_t drift_ms) {
@@ -10,6 +11,10 @@ uint64_t belay__lease_validity(uint32_t ttl_ms, int32_t drift_ms) {
       drift_ms >= 0 ? (uint64_t)drift_ms * BELAY__MS : ttl_ms * BELAY__MS / 100 + 2 * BELAY__MS;
   uint64_t ttl = ttl_ms * BELAY__MS;
   return ttl > drift ? ttl - drift : 0;
+}
+
+uint64_t belay__lease_forgotten_after(uint32_t ttl_ms) {
+  return ttl_ms * BELAY__MS + ttl_ms * BELAY__MS / 100 + 2 * BELAY__MS;
 }
 
 /* The quorum-th largest of the members' times. */
@@ -79,7 +84,8 @@ uint64_t belay__lease_next_attempt(const belay__lease_t *lease, int status, uint
   }
   uint64_t when = now + min + belay__random_below(lease->belay, max - min + 1);
   if (status == BELAY_EHELD && lease->holder_ms >= 0) {
-    uint64_t free_at = now + ((uint64_t)lease->holder_ms + 1) * BELAY__MS;
+    uint64_t free_at = now + ((uint64_t)lease->holder_ms + 1) * BELAY__MS +
+                       belay__random_below(lease->belay, HERD_MS * BELAY__MS);
     when = when < free_at ? when : free_at;
   }
   return when < lease->wait_until ? when : lease->wait_until;

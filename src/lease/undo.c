@@ -16,6 +16,8 @@ struct belay__undo {
   belay__call_t *call;  /* SENDING: the call; NULL while RESTING */
   belay__undo_of_t of;
   unsigned tries, answers;
+  uint64_t patience; /* until then it keeps the loop alive */
+  bool holds_loop;
   size_t size;
   char key[];
 };
@@ -37,7 +39,8 @@ static void over(belay__undo_t *undo, bool done) {
   if (undo->cb != NULL)
     undo->cb(undo, undo->owner, done);
   client->stats.undo_pending--;
-  belay__free_loop(belay);
+  if (undo->holds_loop)
+    belay__free_loop(belay);
   belay__client_remove(client, &undo->object);
   belay__free(belay, undo, undo->size);
 }
@@ -48,6 +51,10 @@ static void rest(belay__undo_t *undo) {
   delay = (delay < REST_MAX_MS ? delay : REST_MAX_MS) * BELAY__MS;
   uint64_t when = belay__now(belay) + delay / 2 + belay__random_below(belay, delay / 2);
   undo->tries++;
+  if (undo->holds_loop && belay__now(belay) >= undo->patience) {
+    undo->holds_loop = false;
+    belay__free_loop(belay);
+  }
   belay__timer_set(belay, BELAY__RANK_OTHER, &undo->timer,
                    when < undo->of.until ? when : undo->of.until);
 }
@@ -130,6 +137,8 @@ belay__undo_t *belay__undo_start(belay_client_t *client, const belay__undo_of_t 
       .owner = owner,
       .timer = {.fire = on_timer},
       .of = *of,
+      .patience = belay__after_ms(belay, client->close_timeout_ms),
+      .holds_loop = true,
       .size = size,
   };
   memcpy(undo->key, of->key, of->key_len);

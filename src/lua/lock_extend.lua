@@ -1,4 +1,5 @@
--- Makes a lock that is ours live for at least a ttl from now; never shortens it.
+-- Makes a lock that is ours live for at least a ttl from now; never shortens it, and gives one
+-- that has lost its ttl a ttl again.
 -- KEYS[1]: the lock. ARGV[1]: our token. ARGV[2]: the ttl in milliseconds.
 -- Reply: 1 it is ours and lives that long; 0 it is not ours.
 -- Run twice: the same again, counted from the second run.
