@@ -65,37 +65,37 @@ typedef struct belay_client_options {
   const char *const *namespace_parts;
   size_t namespace_count; /**< how many there are; default 1 */
 
-  const char
-      *client_name;  /**< CLIENT SETNAME, 1 to 64 printable bytes without spaces; default "belay" */
+  /** CLIENT SETNAME, 1 to 64 printable bytes without spaces; default "belay" */
+  const char *client_name;
   const char *owner; /**< who we are, in every token: 1 to 64 printable bytes; default "host:pid" */
 
-  unsigned links; /**< connections for each kind of traffic; default 1, at most 64. Calls that
-                                    concern one name always share one. */
+  /** connections for each kind of traffic; default 1, at most 64. Calls that concern one name
+   * always share one. */
+  unsigned links;
   int64_t connect_timeout_ms; /**< resolve, connect and shake hands; default 2000; 1 to 600,000 */
   int64_t timeout_ms; /**< one call, where nothing else is said; default 2000; 1 to 600,000 */
-  int64_t
-      stall_timeout_ms; /**< a connection that owes an answer and is silent for so long is dropped;
-                                    default 5000; 10 to 600,000 */
-  int64_t
-      idle_timeout_ms; /**< a connection idle for so long is checked with PING before it is used, and
-                                    closed if it is not the first of its kind; default 30,000; 10 to 86,400,000
-                                    or BELAY_FOREVER */
-  int64_t
-      reconnect_min_ms; /**< the first delay after a failed connection; default 20; 1 to 60,000 */
-  int64_t
-      reconnect_max_ms; /**< delays double up to this; each is drawn at random from 0 to the delay
-                                    (full jitter); default 2000; reconnect_min_ms to 600,000 */
+  /** a connection that owes an answer and is silent for so long is dropped; default 5000; 10 to
+   * 600,000 */
+  int64_t stall_timeout_ms;
+  /** a connection idle for so long is checked with PING before it is used, and closed if it is not
+   * the first of its kind; default 30,000; 10 to 86,400,000 or BELAY_FOREVER */
+  int64_t idle_timeout_ms;
+  /** the first delay after a failed connection; default 20; 1 to 60,000 */
+  int64_t reconnect_min_ms;
+  /** delays double up to this; each is drawn at random from 0 to the delay (full jitter); default
+   * 2000; reconnect_min_ms to 600,000 */
+  int64_t reconnect_max_ms;
   int64_t close_timeout_ms; /**< how long a close may go on releasing; default 1000; 0 to 600,000 */
-  int64_t
-      tcp_user_timeout_ms; /**< TCP_USER_TIMEOUT where the platform has it; default 10,000; 0: the
-                                    system's */
-  int64_t keepalive_ms;    /**< TCP keepalive after so long; default 15,000; 0: off */
+  /** TCP_USER_TIMEOUT where the platform has it; default 10,000; 0: the system's */
+  int64_t tcp_user_timeout_ms;
+  int64_t keepalive_ms; /**< TCP keepalive after so long; default 15,000; 0: off */
 
   size_t max_pending; /**< calls on the way, for each connection; default 65,536; at least 1 */
-  size_t max_bytes; /**< bytes of calls that have not ended, for the client; over it calls fail with
-                                BELAY_EBUSY whatever on_full says; default 64 MiB; at least 64 KiB */
-  size_t max_reply; /**< bytes of one reply; over it the connection is dropped; default 16 MiB;
-                                at least 64 KiB */
+  /** bytes of calls that have not ended, for the client; over it calls fail with BELAY_EBUSY
+   * whatever on_full says; default 64 MiB; at least 64 KiB */
+  size_t max_bytes;
+  /** bytes of one reply; over it the connection is dropped; default 16 MiB; at least 64 KiB */
+  size_t max_reply;
   belay_on_full_t on_full; /**< default BELAY_FULL_REFUSE */
 
   belay_trace_fn trace; /**< default: NULL */

@@ -53,24 +53,23 @@ typedef void (*belay_lock_lost_cb)(belay_lock_t *lock, belay_lost_t reason);
 typedef struct belay_lock_options {
   int64_t ttl_ms; /**< the lease; default BELAY_DEFAULT: 10,000, renewed; 10 to 86,400,000 */
   belay_watchdog_t watchdog; /**< default BELAY_WATCHDOG_AUTO */
-  int64_t
-      renew_after_ms;  /**< renewal starts so long after the last one; default BELAY_DEFAULT: ttl/3;
-                                  ttl/10 to ttl/2 */
-  int64_t max_hold_ms; /**< no renewal after so long a hold, so that it ends at most a ttl later;
-                                  default BELAY_FOREVER; at least 1 */
-  int64_t wait_ms; /**< how long belay_lock_acquire() waits when it is not told; default 5000; 0 to
-                                  BELAY_FOREVER */
-  int64_t retry_min_ms; /**< a waiter asks again after a random time from here ... default 25; 1 to
-                                  3,600,000 */
-  int64_t
-      retry_max_ms; /**< ... to here, or when the holder's ttl ends if that is sooner; default 75;
-                                  retry_min_ms to 3,600,000 */
+  /** renewal starts so long after the last one; default BELAY_DEFAULT: ttl/3; ttl/10 to ttl/2 */
+  int64_t renew_after_ms;
+  /** no renewal after so long a hold, so that it ends at most a ttl later; default BELAY_FOREVER;
+   * at least 1 */
+  int64_t max_hold_ms;
+  /** how long belay_lock_acquire() waits when it is not told; default 5000; 0 to BELAY_FOREVER */
+  int64_t wait_ms;
+  /** a waiter asks again after a random time from here ... default 25; 1 to 3,600,000 */
+  int64_t retry_min_ms;
+  /** ... to here, or when the holder's ttl ends if that is sooner; default 75; retry_min_ms to
+   * 3,600,000 */
+  int64_t retry_max_ms;
   unsigned max_attempts; /**< attempts of one acquire; default 0: no limit but the time */
-  int64_t
-      drift_ms; /**< taken off each ttl for clocks that run apart; default BELAY_DEFAULT: ttl/100
-                                  + 2; 2 to ttl/2 */
-  int64_t
-      timeout_ms; /**< one call to the server; default BELAY_DEFAULT: the client's; 1 to 600,000 */
+  /** taken off each ttl for clocks that run apart; default BELAY_DEFAULT: ttl/100 + 2; 2 to ttl/2 */
+  int64_t drift_ms;
+  /** one call to the server; default BELAY_DEFAULT: the client's; 1 to 600,000 */
+  int64_t timeout_ms;
 
   /** The exact key, 1 to 1024 bytes, instead of one made of namespace and name: to share a lock with
    * another library that does SET key token NX PX. Default: NULL. */

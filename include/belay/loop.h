@@ -82,10 +82,10 @@ BELAY_API const char *belay_detail(const belay_t *belay);
 
 /** Figures of one belay_t. */
 typedef struct belay_stats {
-  uint64_t
-      max_gap_ns;   /**< the longest the loop has been away: the latest that a deadline was served,
-                              or the longest stretch between two polls */
-  uint64_t wakeups; /**< how often the loop entered belay */
+  /** the longest the loop has been away: the latest that a deadline was served, or the longest
+   * stretch between two polls */
+  uint64_t max_gap_ns;
+  uint64_t wakeups;      /**< how often the loop entered belay */
   uint64_t callbacks;    /**< deferred completions that were run */
   uint64_t allocations;  /**< calls of allocator.alloc */
   uint64_t memory_bytes; /**< bytes that are allocated through the allocator now */
