@@ -117,7 +117,8 @@ BELAY_API int belay_connect(belay_t *belay, const char *url, const belay_client_
 
 typedef void (*belay_client_cb)(belay_client_t *client, int status);
 
-/** Asks the server for a sign of life (PING). timeout_ms: BELAY_DEFAULT is the client's. The callback's
+/** Asks the server for a sign of life (PING), on a connection that locks use too, which it makes if there is
+ * none yet. timeout_ms: BELAY_DEFAULT is the client's. The callback's
  * status is 0 or an error that says why not. At most one at a time (BELAY_ESTATE).
  *
  * Returns 0, BELAY_EINVAL, BELAY_ESTATE, BELAY_EBUSY, BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. */
