@@ -1,0 +1,64 @@
+/* A real server of a test's own: in a folder of its own, on a unix socket or a free port, gone with the test. */
+#ifndef TEST_SERVER_H
+#define TEST_SERVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "support/resp.h"
+
+typedef struct server server_t;
+
+typedef struct server_options {
+  const char *address;      /* listens on a free TCP port of this address; NULL: on a unix socket */
+  const char *password;     /* NULL: none */
+  const char *arguments[8]; /* more of the server's own, up to a NULL */
+} server_options_t;
+
+/* Starts one, and returns when it answers. NULL: a unix socket, no password. */
+server_t *server_start(const server_options_t *options);
+
+/* Ends it, paused or not, and removes its folder. */
+void server_stop(server_t *server);
+
+/* Ends only the process: at once, or as it wishes. The address stays its own. */
+void server_kill(server_t *server);
+void server_terminate(server_t *server);
+
+/* Starts it again at the same address; its data is gone. */
+void server_restart(server_t *server);
+
+/* SIGSTOP and SIGCONT; returns when it stands still. */
+void server_pause(server_t *server);
+void server_resume(server_t *server);
+
+/* Where it is: redis://address:port or unix:///path, with the password if there is one. */
+const char *server_url(const server_t *server);
+const char *server_path(const server_t *server); /* of the unix socket; NULL on TCP */
+int server_port(const server_t *server);
+
+/* ---- looking behind the scenes: words up to a NULL ------------------------------------------------------ */
+
+/* The reply; valid until the next question. Fails the test if there is none. */
+const resp_t *server_ask(server_t *server, ...);
+const resp_t *server_ask_words(server_t *server, const resp_words_t *words);
+
+/* Fails the test if the reply is an error. */
+void server_do(server_t *server, ...);
+
+/* The reply must be an integer. */
+int64_t server_integer(server_t *server, ...);
+
+/* The reply must be a string or nil, which is NULL. Valid until the next question. */
+const char *server_string(server_t *server, ...);
+
+/* A number from INFO; -1 if it is not there. */
+int64_t server_info(server_t *server, const char *section, const char *field);
+
+/* How often a command was called: "set", "evalsha". */
+int64_t server_calls(server_t *server, const char *command);
+
+/* How many keys there are. */
+int64_t server_keys(server_t *server);
+
+#endif /* TEST_SERVER_H */
