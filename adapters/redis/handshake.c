@@ -44,15 +44,23 @@ static bool shut_out(belay__link_t *link, const belay__reply_t *reply) {
 
 /* ---- the answers --------------------------------------------------------------------------------------- */
 
+/* A server that does not understand AUTH may repeat what came with it. */
+static bool repeats_password(const belay__line_t *line, const belay__reply_t *reply) {
+  return line->password[0] != '\0' && reply->type == BELAY__REPLY_ERROR &&
+         strstr(reply->str, line->password) != NULL;
+}
+
 static void on_auth(redisAsyncContext *ac, void *object, void *privdata) {
   (void)privdata;
+  static const belay__reply_t silence = {.type = BELAY__REPLY_NIL};
   belay__link_t *link = link_of(ac);
   const belay__reply_t *reply = receive(link, object);
-  if (reply == NULL || shut_out(link, reply))
+  if (reply == NULL || belay__reply_is(reply, "OK", 2))
     return;
-  static const belay__reply_t silent = {.type = BELAY__REPLY_NIL}; /* it may repeat the password */
-  if (!belay__reply_is(reply, "OK", 2))
-    fail(link, &silent, reply->type == BELAY__REPLY_ERROR ? BELAY_EAUTH : BELAY_EPROTO);
+  if (repeats_password(link->line, reply))
+    fail(link, &silence, BELAY_EAUTH);
+  else if (!shut_out(link, reply))
+    fail(link, reply, reply->type == BELAY__REPLY_ERROR ? BELAY_EAUTH : BELAY_EPROTO);
 }
 
 static void on_select(redisAsyncContext *ac, void *object, void *privdata) {
