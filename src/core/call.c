@@ -7,10 +7,10 @@
 #include "core/client.h"
 #include "core/refusal.h"
 
-#define FIRST_CAPACITY ((size_t)256)   /* bytes of a new call's buffer */
-#define POOLED_CAPACITY ((size_t)4096) /* a larger buffer is not kept */
-#define POOLED_CALLS ((size_t)1024)    /* calls that a client keeps for later */
-#define REST_MIN_MS UINT64_C(10)       /* the first rest is drawn from 0 to this */
+#define FIRST_CAPACITY ((size_t)256)  /* bytes of a new call's buffer */
+#define POOLED_CAPACITY ((size_t)512) /* a larger buffer is not kept */
+#define POOLED_CALLS ((size_t)512)    /* calls that a client keeps for later */
+#define REST_MIN_MS UINT64_C(10)      /* the first rest is drawn from 0 to this */
 #define REST_MAX_MS UINT64_C(500)
 
 /* ---- building ------------------------------------------------------------------------------------------ */

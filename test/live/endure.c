@@ -177,8 +177,35 @@ static void test_what_is_held_and_watched_costs_little(void **state) {
   size_t renewed = (bed->bytes - empty) / HELD;
   print_message("a held lock: %zu bytes; after a round of renewals: %zu\n", each, renewed);
   assert_true(each <= BYTES_EACH);
+  assert_true(renewed <= BYTES_EACH);
   let_go(bed, locks, &good);
   assert_int_equal(server_keys(bed->server), 0);
+  bed_close(bed);
+}
+
+/* ---- what rests costs nothing ----------------------------------------------------------------- */
+
+static uint64_t wakeups_in(bed_t *bed, int64_t ms) {
+  belay_stats_t before, after;
+  belay_stats(bed->belay, &before);
+  bed_run_for(bed, ms);
+  belay_stats(bed->belay, &after);
+  return after.wakeups - before.wakeups;
+}
+
+static void test_what_rests_does_not_wake_the_loop(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  contender_t *c = contender_new(bed, "door", NULL), *other = contender_new(bed, "door", NULL);
+  assert_true(wakeups_in(bed, 200) <= 2);
+  assert_error(try_lock(c), 0);
+  assert_true(wakeups_in(bed, 500) <= 5);
+  assert_error(begin_acquire(other, BELAY_FOREVER), 0); /* polls every 50 ms or so */
+  assert_true(wakeups_in(bed, 500) <= 100);
+  server_pause(bed->server);
+  assert_true(wakeups_in(bed, 500) <= 50);
+  server_kill(bed->server);
+  assert_true(wakeups_in(bed, 500) <= 200);
   bed_close(bed);
 }
 
@@ -206,6 +233,7 @@ int main(void) {
       cmocka_unit_test(test_nor_do_those_who_wait_for_each_other),
       cmocka_unit_test(test_nor_does_a_renewal),
       cmocka_unit_test(test_what_is_held_and_watched_costs_little),
+      cmocka_unit_test(test_what_rests_does_not_wake_the_loop),
       cmocka_unit_test(test_many_lockers_share_writes),
   };
   return cmocka_run_group_tests_name("endure", tests, NULL, NULL);

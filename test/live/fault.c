@@ -169,7 +169,7 @@ static void test_a_busy_server_answers_late(void **state) {
   contender_t *a = contender_new(bed, "a", &impatient), *b = contender_new(bed, "b", &patient);
   assert_error(try_lock(a), 0);
   assert_error(release(a), 0);
-  server_do(bed->server, "CLIENT", "PAUSE", pause, "ALL", NULL);
+  server_do(bed->server, "CLIENT", "PAUSE", pause, NULL);
   assert_error(begin_acquire(a, 0), 0);
   assert_error(begin_acquire(b, 0), 0);
   assert_error(outcome(a), BELAY_EUNKNOWN);
@@ -189,7 +189,7 @@ static void test_a_grant_that_comes_too_late_is_no_grant(void **state) {
   contender_t *c = contender_new(bed, "door", &options);
   assert_error(try_lock(c), 0);
   assert_error(release(c), 0);
-  server_do(bed->server, "CLIENT", "PAUSE", "500", "ALL", NULL);
+  server_do(bed->server, "CLIENT", "PAUSE", "500", NULL);
   assert_error(try_lock(c), BELAY_EEXPIRED);
   assert_int_equal(c->lost, 0);
   expect_no_key(bed);
@@ -216,7 +216,7 @@ static void test_after_a_stalled_loop_the_loss_comes_first(void **state) {
   stall.data = &pause;
   assert_error(try_lock(first), 0);
   assert_error(begin_ping(bed), 0);
-  bed_until(bed, bed->pongs == 1); /* both kinds of traffic are connected */
+  bed_until(bed, bed->pongs == 1);
   assert_error(try_lock(lost), 0);
 
   uint64_t before = client_stats(bed).writes;
@@ -224,8 +224,8 @@ static void test_after_a_stalled_loop_the_loss_comes_first(void **state) {
   assert_error(begin_release(first), 0);
   assert_error(begin_acquire(second, 0), 0);
   assert_error(begin_ping(bed), 0);
-  bed_until(bed, client_stats(bed).writes == before + 2); /* one for each connection */
-  server_resume(bed->server);                             /* the answers arrive during the stall */
+  bed_until(bed, client_stats(bed).writes > before);
+  server_resume(bed->server); /* the answers arrive during the stall */
   uv_timer_start(&stall, stall_for, 0, 0);
   bed_until(bed, lost->lost == 1 && first->ended == 2 && second->ended == 1 && bed->pongs == 2);
 
@@ -381,7 +381,10 @@ static void test_a_connection_that_is_killed_with_an_acquire_on_it(void **state)
   contender_t *c = contender_new(bed, "door", NULL);
   assert_error(try_lock(c), 0);
   assert_error(release(c), 0);
-  server_do(bed->server, "CLIENT", "PAUSE", "300", "WRITE", NULL);
+  if (server_ask(bed->server, "CLIENT", "PAUSE", "300", "WRITE", NULL)->type == RESP_ERROR) {
+    bed_close(bed); /* before 6.2 a pause held up the KILL too */
+    skip();
+  }
   uint64_t before = client_stats(bed).writes;
   assert_error(begin_acquire(c, 0), 0);
   bed_until(bed, client_stats(bed).writes > before);
@@ -392,10 +395,15 @@ static void test_a_connection_that_is_killed_with_an_acquire_on_it(void **state)
 }
 
 /* The client's side is reset while the server, which stands still, has an acquire in its socket: a ghost. */
-static void check_ghost(bool waits) {
+static void check_ghost(bool waits, bool may_kill) {
   server_t *server = server_start(NULL);
+  server_do(server, "ACL", "SETUSER", "guest", "on", ">pw", "~*", "+@all",
+            may_kill ? "+client" : "-client", NULL);
   relay_t *relay = relay_start(server_path(server));
-  bed_t *bed = bed_open_at(relay_url(relay), NULL);
+  belay_client_options_t client = client_options();
+  client.username = "guest";
+  client.password = "pw";
+  bed_t *bed = bed_open_at(relay_url(relay), &client);
   bed->server = server;
   belay_lock_options_t options = lock_options();
   options.timeout_ms = 1000 * slow();
@@ -418,6 +426,8 @@ static void check_ghost(bool waits) {
   bed_run_for(bed, 300);
   assert_int_equal(server_keys(server), 0);
   assert_int_equal(client_stats(bed).undo_failed, 0);
+  /* a server before 7 counts all of CLIENT as one */
+  assert_true(server_calls(server, "client|kill") + server_calls(server, "client") >= may_kill);
   assert_error(try_lock(c), 0);
   assert_true(is_on_server(c));
   bed_close(bed);
@@ -426,12 +436,18 @@ static void check_ghost(bool waits) {
 
 static void test_the_ghost_of_an_attempt_leaves_no_key(void **state) {
   (void)state;
-  check_ghost(false);
+  check_ghost(false, true);
 }
 
 static void test_the_ghost_of_a_canceled_wait_leaves_no_key(void **state) {
   (void)state;
-  check_ghost(true);
+  check_ghost(true, true);
+}
+
+static void test_nor_does_a_ghost_that_may_not_be_killed(void **state) {
+  (void)state;
+  check_ghost(false, false);
+  check_ghost(true, false);
 }
 
 static void test_a_silent_link_is_dropped_and_the_next_one_works(void **state) {
@@ -739,6 +755,7 @@ int main(void) {
       cmocka_unit_test(test_a_connection_that_is_killed_with_an_acquire_on_it),
       cmocka_unit_test(test_the_ghost_of_an_attempt_leaves_no_key),
       cmocka_unit_test(test_the_ghost_of_a_canceled_wait_leaves_no_key),
+      cmocka_unit_test(test_nor_does_a_ghost_that_may_not_be_killed),
       cmocka_unit_test(test_a_silent_link_is_dropped_and_the_next_one_works),
       cmocka_unit_test(test_scripts_that_are_flushed_are_sent_again),
       cmocka_unit_test(test_flushall_is_a_loss_at_the_next_renewal),

@@ -110,9 +110,8 @@ static size_t put_arguments(const server_t *server, const char **argv, char *por
                             size_t port_size) {
   const server_options_t *o = &server->options;
   size_t n = 1;
-  const char *always[] = {
-      "--save",    "",          "--appendonly",           "no", "--dir", server->folder,
-      "--logfile", server->log, "--enable-debug-command", "yes"};
+  const char *always[] = {"--save",       "",          "--appendonly", "no", "--dir",
+                          server->folder, "--logfile", server->log};
   for (size_t i = 0; i < sizeof always / sizeof *always; i++)
     argv[n++] = always[i];
   snprintf(port, port_size, "%d", server->port);
