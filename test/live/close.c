@@ -39,13 +39,6 @@ static bool is_over(target_t target, const contender_t *c) {
 
 /* ---- the states it is closed in -------------------------------------------------------------------------- */
 
-static belay_lock_options_t watched(int64_t ttl_ms) {
-  belay_lock_options_t options = lock_options();
-  options.ttl_ms = ttl_ms;
-  options.watchdog = BELAY_WATCHDOG_ON;
-  return options;
-}
-
 static void when_idle(contender_t *c) {
   (void)c;
 }

@@ -4,18 +4,6 @@
 #include "support/bed.h"
 #include "support/relay.h"
 
-static belay_lock_options_t with_ttl(int64_t ttl_ms) {
-  belay_lock_options_t options = lock_options();
-  options.ttl_ms = ttl_ms;
-  return options;
-}
-
-static belay_lock_options_t watched(int64_t ttl_ms) {
-  belay_lock_options_t options = with_ttl(ttl_ms);
-  options.watchdog = BELAY_WATCHDOG_ON;
-  return options;
-}
-
 /* Until the server has nothing left, and stays so: what may still be executed had its chance. */
 static void expect_no_key(bed_t *bed) {
   bed_settle(bed);
@@ -205,7 +193,10 @@ static void stall_for(uv_timer_t *timer) {
 /* A lock expires, and answers for others arrive, while the loop is busy with something else. */
 static void test_after_a_stalled_loop_the_loss_comes_first(void **state) {
   (void)state;
-  bed_t *bed = bed_open(NULL);
+  belay_client_options_t patient = client_options();
+  patient.timeout_ms = 60000; /* no deadline but the lease's */
+  patient.stall_timeout_ms = 60000;
+  bed_t *bed = bed_open(&patient);
   int64_t ttl = 300 * slow(), pause = 2 * ttl;
   belay_lock_options_t options = with_ttl(ttl);
   contender_t *lost = contender_new(bed, "lost", &options);
@@ -229,6 +220,8 @@ static void test_after_a_stalled_loop_the_loss_comes_first(void **state) {
   uv_timer_start(&stall, stall_for, 0, 0);
   bed_until(bed, lost->lost == 1 && first->ended == 2 && second->ended == 1 && bed->pongs == 2);
 
+  assert_error(first->status, 0);
+  assert_error(second->status, 0);
   assert_true(lost->lost_at < first->ended_at);
   assert_true(lost->lost_at < second->ended_at);
   assert_int_equal(lost->lost_at, 4); /* after the three callbacks before the stall */

@@ -6,18 +6,6 @@
 
 #include "support/bed.h"
 
-static belay_lock_options_t with_ttl(int64_t ttl_ms) {
-  belay_lock_options_t options = lock_options();
-  options.ttl_ms = ttl_ms;
-  return options;
-}
-
-static belay_lock_options_t watched(int64_t ttl_ms) {
-  belay_lock_options_t options = with_ttl(ttl_ms);
-  options.watchdog = BELAY_WATCHDOG_ON;
-  return options;
-}
-
 /* ---- callbacks that begin something and close ------------------------------------------------------------ */
 
 /* At the end of its first callback of that kind: begins an acquire, and closes. */

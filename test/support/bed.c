@@ -284,6 +284,18 @@ belay_lock_options_t lock_options(void) {
   return options;
 }
 
+belay_lock_options_t with_ttl(int64_t ttl_ms) {
+  belay_lock_options_t options = lock_options();
+  options.ttl_ms = ttl_ms;
+  return options;
+}
+
+belay_lock_options_t watched(int64_t ttl_ms) {
+  belay_lock_options_t options = with_ttl(ttl_ms);
+  options.watchdog = BELAY_WATCHDOG_ON;
+  return options;
+}
+
 contender_t *contender_of(bed_t *bed, belay_client_t *client, const char *name,
                           const belay_lock_options_t *options) {
   contender_t *c = calloc(1, sizeof *c);

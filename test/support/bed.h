@@ -85,8 +85,10 @@ int begin_client_close(bed_t *bed);
 int begin_ping(bed_t *bed);
 
 belay_client_stats_t client_stats(const bed_t *bed);
-belay_client_options_t client_options(void); /* the defaults */
-belay_lock_options_t lock_options(void);     /* the defaults */
+belay_client_options_t client_options(void);   /* the defaults */
+belay_lock_options_t lock_options(void);       /* the defaults */
+belay_lock_options_t with_ttl(int64_t ttl_ms); /* and without a watchdog */
+belay_lock_options_t watched(int64_t ttl_ms);  /* and with one */
 
 /* ---- time ---------------------------------------------------------------------------------------------- */
 
