@@ -287,7 +287,7 @@ static void check_if_idle(belay__link_t *link) {
   if (link->wire.owed > 0 || silence(link) < idle_limit(link))
     return;
   link->state = BELAY__LINK_CHECKING;
-  set_timer(link, link->line->connect_timeout_ms);
+  set_timer(link, (link->line->connect_timeout_ms + 3) / 4); /* leaves time for a new connection */
   belay__wire_command(&link->wire, on_pong, 1, argv);
 }
 

@@ -73,12 +73,15 @@ typedef struct belay_client_options {
    * always share one. */
   unsigned links;
   int64_t connect_timeout_ms; /**< resolve, connect and shake hands; default 2000; 1 to 600,000 */
-  int64_t timeout_ms; /**< one call, where nothing else is said; default 2000; 1 to 600,000 */
+  /** one call, where nothing else is said; default 2000; 1 to 600,000. A loop that was away for longer
+   * ends its calls so, even if their answers lie in the socket: they may be about the past. */
+  int64_t timeout_ms;
   /** a connection that owes an answer and is silent for so long is dropped; default 5000; 10 to
    * 600,000 */
   int64_t stall_timeout_ms;
   /** a connection idle for so long is checked with PING before it is used, and closed if it is not
-   * the first of its kind; default 30,000; 10 to 86,400,000 or BELAY_FOREVER */
+   * the first of its kind; a PING that is not answered within a quarter of connect_timeout_ms
+   * makes a new one; default 30,000; 10 to 86,400,000 or BELAY_FOREVER */
   int64_t idle_timeout_ms;
   /** the first delay after a failed connection; default 20; 1 to 60,000 */
   int64_t reconnect_min_ms;

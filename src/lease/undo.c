@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#define UNDO_MAX ((size_t)4096)  /* undos under way in one client */
+#define UNDO_MAX ((size_t)4096)  /* undos under way in one client that nobody waits for */
 #define GHOST_REPEATS 3          /* how often it is repeated where a ghost is possible */
 #define REST_MIN_MS UINT64_C(50) /* the first rest is drawn from half of this to this */
 #define REST_MAX_MS UINT64_C(1000)
@@ -123,7 +123,8 @@ belay__undo_t *belay__undo_start(belay_client_t *client, const belay__undo_of_t 
                                  belay__undo_cb cb, void *owner) {
   belay_t *belay = client->belay;
   size_t size = sizeof(belay__undo_t) + of->key_len;
-  belay__undo_t *undo = client->stats.undo_pending < UNDO_MAX ? belay__alloc(belay, size) : NULL;
+  bool room = cb != NULL || client->stats.undo_pending < UNDO_MAX;
+  belay__undo_t *undo = room ? belay__alloc(belay, size) : NULL;
   if (undo == NULL) {
     client->stats.undo_failed++;
     belay__log(belay, BELAY_LOG_WARNING,

@@ -35,8 +35,8 @@ typedef struct belay__undo_of {
 } belay__undo_of_t;
 
 /* Starts one; the call goes out before this returns, behind all that were sent with its affinity. cb (which
- * may be NULL) is told once, later. NULL if memory is out, or if more are under way than a client
- * may have: then what is left lives for its ttl. */
+ * may be NULL) is told once, later. NULL if memory is out, or if there is no cb and more are under way than a
+ * client may have: then what is left lives for its ttl. */
 belay__undo_t *belay__undo_start(belay_client_t *client, const belay__undo_of_t *of,
                                  belay__undo_cb cb, void *owner);
 

@@ -333,6 +333,32 @@ static void test_a_child_process_inherits_nothing_of_a_connection_that_is_being_
 
 /* ---- forks ----------------------------------------------------------------------------------------------- */
 
+/* What a fork of this process has to say. */
+typedef struct report {
+  int failure; /* 0: none */
+  char token[128];
+} report_t;
+
+/* It ends as another program: neither its exit nor its memory is anybody's business. */
+static report_t in_a_fork(report_t (*run)(const void *arg), const void *arg) {
+  report_t report = {.failure = -1};
+  int ends[2];
+  assert_int_equal(pipe(ends), 0);
+  fflush(NULL);
+  pid_t child = fork();
+  if (child == 0) {
+    report = run(arg);
+    (void)!write(ends[1], &report, sizeof report);
+    execlp("true", "true", NULL);
+    _exit(0);
+  }
+  close(ends[1]);
+  assert_int_equal(read(ends[0], &report, sizeof report), sizeof report);
+  close(ends[0]);
+  assert_int_equal(waitpid(child, NULL, 0), child);
+  return report;
+}
+
 static void never_called(belay_lock_t *lock, int status) {
   (void)lock;
   (void)status;
@@ -345,35 +371,29 @@ static void never_pinged(belay_client_t *client, int status) {
   _exit(99);
 }
 
-/* In the child: the number of the first function that does not say that it is one; 0 if all do. */
-static int first_that_is_not_refused(bed_t *bed, belay_lock_t *idle, belay_lock_t *held) {
-  belay_client_t *client;
-  belay_lock_t *lock;
+/* The number of the first function that lets a fork in. */
+static report_t knock_everywhere(const void *arg) {
+  const contender_t *held = arg;
+  belay_client_t *client = held->bed->client, *other;
+  belay_lock_t *lock = held->lock, *idle = held->next->lock, *another;
   const int errors[] = {
-      belay_connect(bed->belay, "redis://localhost", NULL, &client),
-      belay_client_ping(bed->client, BELAY_DEFAULT, never_pinged),
-      belay_lock_new(bed->client, "door", 4, NULL, &lock),
+      belay_connect(held->bed->belay, "redis://localhost", NULL, &other),
+      belay_client_ping(client, BELAY_DEFAULT, never_pinged),
+      belay_lock_new(client, "door", 4, NULL, &another),
       belay_lock_acquire(idle, 0, never_called),
       belay_lock_try(idle, never_called),
       belay_lock_cancel(idle),
-      belay_lock_release(held, BELAY_DEFAULT, never_called),
-      belay_lock_extend(held, 1000, BELAY_DEFAULT, never_called),
+      belay_lock_release(lock, BELAY_DEFAULT, never_called),
+      belay_lock_extend(lock, 1000, BELAY_DEFAULT, never_called),
       belay_lock_close(idle, NULL),
-      belay_lock_close(held, NULL),
-      belay_client_close(bed->client, NULL),
-      belay_close(bed->belay, NULL),
+      belay_lock_close(lock, NULL),
+      belay_client_close(client, NULL),
+      belay_close(held->bed->belay, NULL),
   };
   for (int i = 0; i < (int)(sizeof errors / sizeof *errors); i++)
     if (errors[i] != BELAY_EFORK)
-      return i + 1;
-  return 0;
-}
-
-static int wait_for(pid_t child) {
-  int status;
-  assert_int_equal(waitpid(child, &status, 0), child);
-  assert_true(WIFEXITED(status));
-  return WEXITSTATUS(status);
+      return (report_t){.failure = i + 1};
+  return (report_t){.failure = 0};
 }
 
 static void test_after_a_fork_the_child_is_refused(void **state) {
@@ -381,11 +401,7 @@ static void test_after_a_fork_the_child_is_refused(void **state) {
   bed_t *bed = bed_open(NULL);
   contender_t *idle = contender_new(bed, "idle", NULL), *held = contender_new(bed, "held", NULL);
   assert_error(try_lock(held), 0);
-  fflush(NULL);
-  pid_t child = fork();
-  if (child == 0)
-    _exit(first_that_is_not_refused(bed, idle->lock, held->lock));
-  assert_int_equal(wait_for(child), 0);
+  assert_int_equal(in_a_fork(knock_everywhere, held).failure, 0);
 
   /* the parent did not notice */
   assert_int_equal(held->lost, 0);
@@ -402,8 +418,9 @@ static void on_tried(belay_lock_t *lock, int status) {
   *out = status;
 }
 
-/* In the child: a loop and a belay_t of its own. 0 if all is well. */
-static int start_over(const char *url, char *token, size_t size) {
+/* A loop and a belay_t of the fork's own. */
+static report_t start_over(const void *url) {
+  report_t report = {.failure = 1};
   uv_loop_t loop;
   belay_t *belay;
   belay_client_t *client;
@@ -412,46 +429,34 @@ static int start_over(const char *url, char *token, size_t size) {
   if (uv_loop_init(&loop) != 0 || belay_open(&loop, NULL, &belay) != 0 ||
       belay_connect(belay, url, NULL, &client) != 0 ||
       belay_lock_new(client, "child", 5, NULL, &lock) != 0)
-    return 1;
+    return report;
   belay_lock_set_data(lock, &status);
-  if (belay_lock_try(lock, on_tried) != 0)
-    return 2;
-  uv_run(&loop, UV_RUN_DEFAULT);
-  if (status != 0)
-    return 3;
-  belay_lock_token(lock, token, size);
-  if (belay_close(belay, NULL) != 0)
-    return 4;
-  uv_run(&loop, UV_RUN_DEFAULT);
-  return uv_loop_close(&loop) == 0 ? 0 : 5;
+  report.failure = 2;
+  if (belay_lock_try(lock, on_tried) != 0 || uv_run(&loop, UV_RUN_DEFAULT) != 0 || status != 0)
+    return report;
+  belay_lock_token(lock, report.token, sizeof report.token);
+  report.failure = 3;
+  if (belay_close(belay, NULL) != 0 || uv_run(&loop, UV_RUN_DEFAULT) != 0 ||
+      uv_loop_close(&loop) != 0)
+    return report;
+  report.failure = 0;
+  return report;
 }
 
-/* No token of the child's is one of the parent's, whatever was buffered. */
+/* No token of the child's is one of the parent's, whatever random bytes lay ready. */
 static void test_after_a_fork_the_child_may_start_over(void **state) {
   (void)state;
   bed_t *bed = bed_open(NULL);
   contender_t *c = contender_new(bed, "parent", NULL);
-  char theirs[128] = "", ours[128] = "";
-  int ends[2];
+  char token[128] = "";
   assert_error(try_lock(c), 0);
-  assert_error(release(c), 0); /* random bytes were drawn */
-  assert_int_equal(pipe(ends), 0);
-  fflush(NULL);
-  pid_t child = fork();
-  if (child == 0) {
-    int failure = start_over(server_url(bed->server), theirs, sizeof theirs);
-    if (write(ends[1], theirs, sizeof theirs) != sizeof theirs)
-      failure = 6;
-    _exit(failure);
-  }
-  assert_int_equal(wait_for(child), 0);
-  assert_int_equal(read(ends[0], theirs, sizeof theirs), sizeof theirs);
-  close(ends[0]);
-  close(ends[1]);
+  assert_error(release(c), 0);
+  report_t report = in_a_fork(start_over, server_url(bed->server));
+  assert_int_equal(report.failure, 0);
   assert_error(try_lock(c), 0);
-  belay_lock_token(c->lock, ours, sizeof ours);
-  assert_int_equal(strcspn(theirs, ":"), 40);
-  assert_memory_not_equal(ours, theirs, 40);
+  belay_lock_token(c->lock, token, sizeof token);
+  assert_int_equal(strcspn(report.token, ":"), 40);
+  assert_memory_not_equal(token, report.token, 40);
   bed_close(bed);
 }
 
