@@ -52,15 +52,17 @@ static bool repeats_password(const belay__line_t *line, const belay__reply_t *re
 
 static void on_auth(redisAsyncContext *ac, void *object, void *privdata) {
   (void)privdata;
-  static const belay__reply_t silence = {.type = BELAY__REPLY_NIL};
+  static const char hidden[] = "AUTH was refused";
+  static const belay__reply_t silence = {
+      .type = BELAY__REPLY_ERROR, .str = hidden, .len = sizeof hidden - 1};
   belay__link_t *link = link_of(ac);
   const belay__reply_t *reply = receive(link, object);
   if (reply == NULL || belay__reply_is(reply, "OK", 2))
     return;
-  if (repeats_password(link->line, reply))
-    fail(link, &silence, BELAY_EAUTH);
-  else if (!shut_out(link, reply))
-    fail(link, reply, reply->type == BELAY__REPLY_ERROR ? BELAY_EAUTH : BELAY_EPROTO);
+  bool refused = reply->type == BELAY__REPLY_ERROR;
+  bool full = refused && belay__refusal_find(reply->str, reply->len)->error == BELAY_EMAXCLIENTS;
+  int error = full ? BELAY_EMAXCLIENTS : refused ? BELAY_EAUTH : BELAY_EPROTO;
+  fail(link, repeats_password(link->line, reply) ? &silence : reply, error);
 }
 
 static void on_select(redisAsyncContext *ac, void *object, void *privdata) {

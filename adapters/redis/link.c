@@ -367,8 +367,8 @@ static void watch(belay__link_t *link) {
   uint64_t heard = link->wire.last_heard, limit = idle_limit(link), when;
   if (link->wire.owed > 0)
     limit = (uint64_t)link->line->stall_timeout_ms * BELAY__MS / 4 * 3;
-  else if (!link->extra || limit == BELAY__NEVER)
-    limit = 0; /* nothing to watch for */
+  else if (!link->extra || limit == BELAY__NEVER || link->queue_len > 0)
+    limit = 0; /* nothing to watch for, or something is about to be handed over */
 
   if (limit == 0) {
     belay__timer_stop(belay, BELAY__RANK_OTHER, &link->timer);

@@ -153,6 +153,8 @@ static void run_flushes(belay__host_t *host) {
 static void on_prepare(uv_prepare_t *prepare) {
   belay__host_t *host = prepare->data;
   run_flushes(host);
+  if (!belay__list_empty(&host->flushes) && !host->closing)
+    host_wake_soon(&host->base); /* a callback at the end of that had more to send */
   host->prepared = true;
   if (host->turn_began != 0) {
     uint64_t gap = host_now(&host->base) - host->turn_began;
