@@ -310,6 +310,88 @@ static void test_what_is_begun_after_belays_own_prepare_is_sent_at_once(void **s
   server_stop(server);
 }
 
+/* ---- what a callback begins when the loop is about to sleep ------------------------------------------------ */
+
+typedef struct late {
+  uv_loop_t loop;
+  uv_timer_t stall;
+  server_t *ill; /* stands still while the lease on it runs out */
+  belay_t *belay;
+  belay_client_t *ill_client, *well_client;
+  belay_lock_t *lost, *wanted;
+  int64_t began, took_ms;
+  int status;
+} late_t;
+
+static late_t late; /* a ping has no room for a pointer of its own */
+
+static void on_wanted(belay_lock_t *lock, int status) {
+  (void)lock;
+  late.status = status;
+  late.took_ms = clock_since_ms(late.began);
+  server_resume(late.ill);
+  uv_close((uv_handle_t *)&late.stall, NULL);
+  assert_error(belay_close(late.belay, NULL), 0);
+}
+
+static void take_the_other(belay_lock_t *lock, belay_lost_t reason) {
+  (void)lock;
+  assert_int_equal(reason, BELAY_LOST_EXPIRED);
+  late.began = clock_now();
+  assert_error(belay_lock_try(late.wanted, on_wanted), 0);
+}
+
+static void ignore_pong(belay_client_t *client, int status) {
+  (void)client;
+  (void)status;
+}
+
+/* The loop goes on after the lease is over, and has something to write before it sleeps. */
+static void stall_and_ping(uv_timer_t *timer) {
+  stall_ms(*(int64_t *)timer->data);
+  assert_error(belay_client_ping(late.ill_client, 60000, ignore_pong), 0);
+}
+
+static void on_ill_held(belay_lock_t *lock, int status) {
+  static int64_t pause;
+  assert_error(status, 0);
+  pause = belay_lock_remaining_us(lock) / 1000 + 50;
+  server_pause(late.ill);
+  late.stall.data = &pause;
+  uv_timer_start(&late.stall, stall_and_ping, 20, 0);
+}
+
+static void on_well_up(belay_client_t *client, int status) {
+  (void)client;
+  assert_error(status, 0);
+  assert_error(belay_lock_try(late.lost, on_ill_held), 0);
+}
+
+static void test_what_a_loss_begins_before_the_loop_sleeps_is_sent_at_once(void **state) {
+  (void)state;
+  late = (late_t){.ill = server_start(NULL), .status = 1};
+  server_t *well = server_start(NULL);
+  belay_client_options_t patient = client_options();
+  patient.timeout_ms = patient.stall_timeout_ms = 60000;
+  belay_lock_options_t options = with_ttl(400 * slow());
+  options.watchdog = BELAY_WATCHDOG_OFF;
+  options.on_lost = take_the_other;
+  uv_loop_init(&late.loop);
+  uv_timer_init(&late.loop, &late.stall);
+  assert_error(belay_open(&late.loop, NULL, &late.belay), 0);
+  assert_error(belay_connect(late.belay, server_url(late.ill), &patient, &late.ill_client), 0);
+  assert_error(belay_connect(late.belay, server_url(well), &patient, &late.well_client), 0);
+  assert_error(belay_lock_new(late.ill_client, "lost", 4, &options, &late.lost), 0);
+  assert_error(belay_lock_new(late.well_client, "wanted", 6, NULL, &late.wanted), 0);
+  assert_error(belay_client_ping(late.well_client, BELAY_DEFAULT, on_well_up), 0);
+  uv_run(&late.loop, UV_RUN_DEFAULT);
+  assert_error(late.status, 0);
+  assert_true(late.took_ms < 200 * slow());
+  assert_int_equal(uv_loop_close(&late.loop), 0);
+  server_stop(well);
+  server_stop(late.ill);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_an_acquire_begun_and_closed_in_an_acquires_callback_is_canceled),
@@ -320,6 +402,7 @@ int main(void) {
       cmocka_unit_test(test_an_undo_keeps_the_loop_for_the_close_timeout_only),
       cmocka_unit_test(test_a_watched_lock_is_kept_whatever_waits_for_its_turn),
       cmocka_unit_test(test_what_is_begun_after_belays_own_prepare_is_sent_at_once),
+      cmocka_unit_test(test_what_a_loss_begins_before_the_loop_sleeps_is_sent_at_once),
   };
   return cmocka_run_group_tests_name("schedule", tests, NULL, NULL);
 }

@@ -246,6 +246,61 @@ static void test_a_server_that_repeats_auth_gives_no_password_away(void **state)
   fake_stop(fake);
 }
 
+/* ---- a log that takes its time ---------------------------------------------------------------------------- */
+
+typedef struct slow_log {
+  uv_loop_t loop;
+  unsigned told, granted;
+} slow_log_t;
+
+static void write_slowly(void *ctx, belay_log_level_t level, const char *message) {
+  (void)ctx;
+  (void)level;
+  (void)message;
+  stall_ms(15);
+}
+
+static void count_grant(belay_lock_t *lock, int status) {
+  slow_log_t *log = belay_lock_data(lock);
+  log->told++;
+  log->granted += status == 0;
+}
+
+/* A new connection that is idle for longer than it may be before its first call is handed to it. */
+static void test_a_link_that_somebody_waits_for_is_not_retired(void **state) {
+  (void)state;
+  enum { LOCKS = 16 };
+  slow_log_t log = {.told = 0};
+  server_t *server = server_start(NULL);
+  belay_options_t options;
+  belay_t *belay;
+  belay_client_t *client;
+  belay_options_init(&options);
+  options.log = write_slowly;
+  uv_loop_init(&log.loop);
+  assert_error(belay_open(&log.loop, &options, &belay), 0);
+  belay_client_options_t client_terms = client_options();
+  belay_lock_options_t lock_terms = lock_options();
+  client_terms.links = 4;
+  client_terms.idle_timeout_ms = 10;
+  lock_terms.data = &log;
+  assert_error(belay_connect(belay, server_url(server), &client_terms, &client), 0);
+  for (int i = 0; i < LOCKS; i++) {
+    char name[16];
+    belay_lock_t *lock;
+    int len = snprintf(name, sizeof name, "%d", i);
+    assert_error(belay_lock_new(client, name, (size_t)len, &lock_terms, &lock), 0);
+    assert_error(belay_lock_try(lock, count_grant), 0);
+  }
+  uv_run(&log.loop, UV_RUN_DEFAULT);
+  assert_int_equal(log.told, LOCKS);
+  assert_int_equal(log.granted, LOCKS);
+  assert_error(belay_close(belay, NULL), 0);
+  uv_run(&log.loop, UV_RUN_DEFAULT);
+  assert_int_equal(uv_loop_close(&log.loop), 0);
+  server_stop(server);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_lookup_that_is_slower_than_a_connect_may_be_is_used_all_the_same),
@@ -257,6 +312,7 @@ int main(void) {
       cmocka_unit_test(test_a_full_server_says_so_over_tcp),
       cmocka_unit_test(test_a_server_that_does_not_know_auth_gives_no_password_away),
       cmocka_unit_test(test_a_server_that_repeats_auth_gives_no_password_away),
+      cmocka_unit_test(test_a_link_that_somebody_waits_for_is_not_retired),
   };
   return cmocka_run_group_tests_name("storm", tests, NULL, NULL);
 }
