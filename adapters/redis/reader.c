@@ -139,7 +139,8 @@ static void *make_double(const redisReadTask *task, double value, char *str, siz
 }
 
 static void *make_nil(const redisReadTask *task) {
-  if (task->type == REDIS_REPLY_NIL) /* RESP3's own; a null of RESP2 is a string or an array */
+  if (task->type !=
+      REDIS_REPLY_STRING) /* no command that is sent here is answered with another null */
     return refuse(task);
   return make(task, BELAY__REPLY_NIL);
 }

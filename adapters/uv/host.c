@@ -152,6 +152,10 @@ static void run_flushes(belay__host_t *host) {
 /* What ran since the loop woke kept it from polling for that long. */
 static void on_prepare(uv_prepare_t *prepare) {
   belay__host_t *host = prepare->data;
+  if (host_forked(&host->base)) { /* what lies ready to be written is the other process's */
+    uv_prepare_stop(prepare);
+    return;
+  }
   run_flushes(host);
   if (!belay__list_empty(&host->flushes) && !host->closing)
     host_wake_soon(&host->base); /* a callback at the end of that had more to send */

@@ -106,6 +106,8 @@ static void test_replies_of_the_wrong_type_to_set(void **state) {
       {"a status", "+OK\r\n", BELAY_EPROTO},
       {"an empty array", "*0\r\n", BELAY_EPROTO},
       {"an array", "*1\r\n$1\r\nx\r\n", BELAY_EPROTO},
+      {"a null that is an array", "*-1\r\n", BELAY_EPROTO}, /* no grant */
+      {"a null of the next protocol", "_\r\n", BELAY_EPROTO},
   };
   for (size_t i = 0; i < COUNT(all); i++)
     expect_survival(&all[i], AS_SET, false);
