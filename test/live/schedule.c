@@ -42,7 +42,7 @@ static void test_an_acquire_begun_and_closed_in_an_acquires_callback_is_canceled
 static void test_an_acquire_begun_and_closed_in_a_releases_callback_is_canceled(void **state) {
   (void)state;
   belay_client_options_t options = client_options();
-  options.timeout_ms = 50;
+  options.timeout_ms = 50 * slow();
   options.close_timeout_ms = 100;
   bed_t *bed = bed_open(&options);
   contender_t *c = contender_new(bed, "door", NULL);
