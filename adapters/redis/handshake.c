@@ -15,6 +15,9 @@
 #include "core/refusal.h"
 #include "redis/link.h"
 
+#define SECOND INT64_C(1000000000)     /* in nanoseconds */
+#define UPTIME_MAX INT64_C(1000000000) /* in seconds; longer ones are of no interest */
+
 static void fail(belay__link_t *link, const belay__reply_t *reply, int error) {
   if (reply->type == BELAY__REPLY_ERROR)
     belay__client_refused(link->line->client, error, reply->str, reply->len);
@@ -115,8 +118,8 @@ static void on_kill(redisAsyncContext *ac, void *object, void *privdata) {
   if (reply == NULL)
     return;
   if (belay__reply_integer(reply, 0, 1, &killed)) {
-    link->dead_epoch = link->ghost.epoch;
-    link->ghost.epoch = 0;
+    link->dead_epoch = link->ghost.server.epoch;
+    link->ghost.server.epoch = 0;
   }
   belay__link_shaken(link, 0);
 }
@@ -128,25 +131,45 @@ static void kill_ghost(belay__link_t *link) {
   belay__wire_command(&link->wire, on_kill, 4, argv);
 }
 
+/* A field of INFO; NULL if it is not there. */
+static const char *info_field(const char *info, const char *name) {
+  for (const char *line = info; line != NULL; line = strchr(line, '\n')) {
+    line += *line == '\n';
+    size_t len = strlen(name);
+    if (strncmp(line, name, len) == 0 && line[len] == ':')
+      return line + len + 1;
+  }
+  return NULL;
+}
+
+/* The uptime is a difference of two clocks that tick in seconds: it may say up to one too much. */
+static void read_server(belay__link_t *link, const char *info) {
+  belay__server_t *server = &link->peer.server;
+  const char *run_id = info_field(info, "run_id");
+  const char *uptime = info_field(info, "uptime_in_seconds");
+  if (run_id != NULL) {
+    size_t len = strcspn(run_id, "\r\n");
+    server->run_id_len = len < BELAY__RUN_ID_MAX ? len : BELAY__RUN_ID_MAX;
+    memcpy(server->run_id, run_id, server->run_id_len);
+  }
+  int64_t up = uptime == NULL ? 0 : strtoll(uptime, NULL, 10) - 1;
+  up = up < 0 ? 0 : up < UPTIME_MAX ? up : UPTIME_MAX;
+  server->started_by = (int64_t)belay__now(&link->line->host->base) - up * SECOND;
+}
+
 static void on_info(redisAsyncContext *ac, void *object, void *privdata) {
   (void)privdata;
   belay__link_t *link = link_of(ac);
   const belay__reply_t *reply = receive(link, object);
   if (reply == NULL || shut_out(link, reply))
     return;
-  static const char field[] = "\nrun_id:";
-  const char *run_id = reply->type == BELAY__REPLY_STRING ? strstr(reply->str, field) : NULL;
-  if (run_id != NULL) {
-    run_id += sizeof field - 1;
-    size_t len = strcspn(run_id, "\r\n");
-    link->peer.run_id_len = len < BELAY__RUN_ID_MAX ? len : BELAY__RUN_ID_MAX;
-    memcpy(link->peer.run_id, run_id, link->peer.run_id_len);
-  }
-  belay__peer_t *ghost = &link->ghost;
-  bool known = ghost->epoch != 0 && ghost->run_id_len > 0 && link->peer.run_id_len > 0;
-  bool same = known && ghost->run_id_len == link->peer.run_id_len &&
-              memcmp(ghost->run_id, link->peer.run_id, ghost->run_id_len) == 0;
-  if (same && ghost->id != 0) {
+  if (reply->type == BELAY__REPLY_STRING)
+    read_server(link, reply->str);
+  belay__server_t *ghost = &link->ghost.server;
+  const belay__server_t *server = &link->peer.server;
+  bool known = ghost->epoch != 0 && ghost->run_id_len > 0 && server->run_id_len > 0;
+  bool same = known && belay__server_is(server, ghost->run_id, ghost->run_id_len);
+  if (same && link->ghost.id != 0) {
     kill_ghost(link);
     return;
   }

@@ -82,9 +82,10 @@ static void refuse_queue(belay__link_t *link, int error) {
   belay__list_init(&refused);
   belay__list_splice_front(&refused, &link->queue);
   belay__list_splice_front(&refused, &link->urgent);
-  link->queue_len = 0;
-  for (belay__list_t *node; (node = belay__list_pop(&refused)) != NULL;)
+  for (belay__list_t *node; (node = belay__list_pop(&refused)) != NULL;) {
+    link->queue_len--; /* whoever is told may withdraw others of these */
     belay__call_refused(BELAY__CONTAINER(node, belay__call_t, node), error);
+  }
 }
 
 /* There is no connection. Calls wait for the next one, or are refused. */
@@ -143,13 +144,13 @@ static void settle_dropped(belay__link_t *link, int error) {
 }
 
 static void remember_ghost(belay__link_t *link) {
-  if (link->peer.epoch == 0)
+  if (link->peer.server.epoch == 0)
     return;
-  bool several = link->ghost.epoch != 0;
+  bool several = link->ghost.server.epoch != 0;
   link->ghost = link->peer;
   if (several)
     link->ghost.id = 0;
-  link->peer.epoch = 0;
+  link->peer.server.epoch = 0;
 }
 
 static void on_gone(belay__wire_t *wire, int error) {
@@ -157,7 +158,7 @@ static void on_gone(belay__wire_t *wire, int error) {
   belay_client_t *client = link->line->client;
   link->in_flight = 0;
   if (link->state == BELAY__LINK_DOWN) { /* retired: nothing was owed, so nothing can haunt us */
-    link->peer.epoch = 0;
+    link->peer.server.epoch = 0;
     return;
   }
   remember_ghost(link);
@@ -202,7 +203,7 @@ void belay__link_shaken(belay__link_t *link, int error) {
     return;
   }
   line->client->stats.connects++;
-  link->peer.epoch = ++line->epochs;
+  link->peer.server.epoch = ++line->epochs;
   link->error = 0;
   link->state = BELAY__LINK_UP;
   belay__log(line->client->belay, BELAY_LOG_INFO, "connected");
@@ -220,7 +221,7 @@ static bool hand_over(belay__link_t *link, belay__call_t *call) {
   if (!belay__wire_append(&link->wire, on_reply, call, call->data, call->len))
     return false;
   link->in_flight++;
-  belay__call_sent(call, link->peer.epoch);
+  belay__call_sent(call, link->peer.server.epoch);
   if (link->wire.owed == 1 || !belay__timer_is_set(&link->timer))
     watch(link); /* the debt begins */
   return true;
@@ -274,6 +275,18 @@ static void on_pong(redisAsyncContext *ac, void *object, void *privdata) {
 /* Since bytes last came, or since the server last owed nothing when it was asked; in nanoseconds. */
 static uint64_t silence(const belay__link_t *link) {
   return belay__now(belay_of(link)) - link->wire.last_heard;
+}
+
+bool belay__link_is_silent(belay__link_t *link, uint64_t limit) {
+  const belay__wire_t *wire = &link->wire;
+  uint64_t turn = link->line->host->turns;
+  if (!belay__link_is_up(link) || wire->owed == 0 || silence(link) < limit)
+    return false;
+  if (link->quiet_since == wire->last_heard)
+    return link->quiet_turn != turn;
+  link->quiet_since = wire->last_heard;
+  link->quiet_turn = turn;
+  return false;
 }
 
 static uint64_t idle_limit(const belay__link_t *link) {
@@ -353,7 +366,7 @@ int belay__link_withdraw(belay__link_t *link, belay__call_t *call) {
 }
 
 void belay__link_distrust(belay__link_t *link, uint32_t epoch) {
-  if (link->peer.epoch == epoch)
+  if (link->peer.server.epoch == epoch)
     belay__wire_drop(&link->wire, BELAY_EPROTO);
 }
 

@@ -7,8 +7,6 @@
 #include "redis/dial.h"
 #include "redis/wire.h"
 
-#define BELAY__RUN_ID_MAX 40 /* bytes of a server's run id */
-
 /* What all links of a client share. */
 typedef struct belay__line {
   belay_client_t *client;
@@ -40,10 +38,8 @@ typedef enum belay__link_state {
 
 /* Who is at the other end of a connection: enough to have it killed from the next one. */
 typedef struct belay__peer {
-  uint32_t epoch; /* 0: there was none */
-  int64_t id;     /* CLIENT ID; 0: not known */
-  size_t run_id_len;
-  char run_id[BELAY__RUN_ID_MAX]; /* of the server */
+  belay__server_t server; /* epoch 0: there was none */
+  int64_t id;             /* CLIENT ID; 0: not known */
 } belay__peer_t;
 
 typedef struct belay__link {
@@ -60,6 +56,8 @@ typedef struct belay__link {
   size_t in_flight;       /* calls that the server owes an answer to */
   unsigned failures;      /* connections in a row that came to nothing */
   uint64_t suspect_since; /* the last_heard of a silence that was noticed already */
+  uint64_t quiet_since;   /* the last_heard of a silence that somebody asked about, */
+  uint64_t quiet_turn;    /* and the turn of the loop in which that was */
   int error;              /* why it is not up */
   belay__peer_t peer;     /* the present connection */
   belay__peer_t ghost; /* the one before it, while the server may still execute what was sent on it;
@@ -81,6 +79,10 @@ void belay__link_close(belay__link_t *link);
 bool belay__link_is_over(const belay__link_t *link);
 /* Gives back what it still has; called last. */
 void belay__link_fini(belay__link_t *link);
+
+/* Whether answers are owed, and nothing has been heard for so many nanoseconds. A loop that was away has heard
+ * nothing either: so the answer is yes only if the loop has turned since it was first asked about. */
+bool belay__link_is_silent(belay__link_t *link, uint64_t limit);
 
 static inline bool belay__link_is_up(const belay__link_t *link) {
   return link->state == BELAY__LINK_UP || link->state == BELAY__LINK_CHECKING ||

@@ -61,6 +61,16 @@ static uint32_t dead_epoch(const belay_client_t *client, belay__lane_t lane, uin
   return link_of((const single_t *)client, lane, affinity)->dead_epoch;
 }
 
+static const belay__server_t *server(const belay_client_t *client, belay__lane_t lane,
+                                     uint32_t affinity) {
+  const belay__link_t *link = link_of((const single_t *)client, lane, affinity);
+  return belay__link_is_up(link) ? &link->peer.server : NULL;
+}
+
+static bool silent(belay_client_t *client, belay__lane_t lane, uint32_t affinity, uint64_t limit) {
+  return belay__link_is_silent(link_of((single_t *)client, lane, affinity), limit);
+}
+
 static size_t links_up(const belay_client_t *client) {
   const single_t *single = (const single_t *)client;
   size_t n = 0;
@@ -105,6 +115,8 @@ static const belay__node_ops_t node_ops = {
     .withdraw = withdraw,
     .distrust = distrust,
     .dead_epoch = dead_epoch,
+    .server = server,
+    .silent = silent,
     .links_up = links_up,
     .version = version,
     .close = close_all,

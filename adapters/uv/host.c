@@ -172,6 +172,7 @@ static void on_check(uv_check_t *check) {
   belay__host_t *host = check->data;
   host->turn_began = host_now(&host->base);
   host->prepared = false;
+  host->turns++;
   run_flushes(host);
   if (host->base.tasks_len == 0 && !uv_is_closing(&host->idle.u.any))
     uv_idle_stop(&host->idle.u.idle); /* it was only for the flush */

@@ -27,6 +27,7 @@ typedef struct belay__host {
   int alarm_fd;  /* -1: a uv_timer */
   unsigned open_handles;
   belay__list_t flushes;
+  uint64_t turns;      /* how often the loop has looked at its sockets */
   uint64_t turn_began; /* when the loop last woke; 0: not since it last slept */
   unsigned fork_count; /* of the process that opened it */
   size_t entropy_left;

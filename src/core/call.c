@@ -110,12 +110,19 @@ static size_t put_header(char *out, char type, uint64_t value) {
 }
 
 void belay__call_arg(belay__call_t *call, const char *data, size_t len) {
-  char *out = grow(call, len + 32);
+  belay__call_arg_joined(call, data, len, "", 0);
+}
+
+void belay__call_arg_joined(belay__call_t *call, const char *a, size_t a_len, const char *b,
+                            size_t b_len) {
+  char *out = grow(call, a_len + b_len + 32);
   if (out == NULL)
     return;
-  size_t at = put_header(out, '$', len);
-  memcpy(out + at, data, len);
-  at += len;
+  size_t at = put_header(out, '$', a_len + b_len);
+  memcpy(out + at, a, a_len);
+  at += a_len;
+  memcpy(out + at, b, b_len);
+  at += b_len;
   out[at++] = '\r';
   out[at++] = '\n';
   out[at] = '\0';
@@ -140,15 +147,26 @@ void belay__call_command(belay__call_t *call, const char *name, size_t argc) {
   belay__call_arg(call, name, strlen(name));
 }
 
-void belay__call_script(belay__call_t *call, const belay__script_t *script, size_t keys,
-                        size_t args) {
+static void put_script(belay__call_t *call, const belay__script_t *script, size_t keys, size_t args,
+                       bool text) {
   call->script = script;
   call->command = script->name;
+  call->as_eval = text;
   put_count(call, 3 + keys + args);
-  belay__call_arg(call, "EVALSHA", 7);
-  belay__call_arg(call, script->sha1, 40);
+  belay__call_arg(call, text ? "EVAL" : "EVALSHA", text ? 4 : 7);
+  belay__call_arg(call, text ? script->text : script->sha1, text ? script->len : 40);
   call->tail = call->len;
   belay__call_arg_int(call, (int64_t)keys);
+}
+
+void belay__call_script(belay__call_t *call, const belay__script_t *script, size_t keys,
+                        size_t args) {
+  put_script(call, script, keys, args, false);
+}
+
+void belay__call_script_text(belay__call_t *call, const belay__script_t *script, size_t keys,
+                             size_t args) {
+  put_script(call, script, keys, args, true);
 }
 
 /* Puts the script's text in the place of its hash; false if memory is out. */
@@ -265,6 +283,7 @@ int belay__call_send(belay__call_t **calls, size_t n) {
   for (size_t i = 0; i < n; i++) {
     bytes += calls[i]->len;
     calls[i]->follows = i > 0;
+    calls[i]->followed = i + 1 < n;
     if (calls[i]->broken)
       error = BELAY_ENOMEM;
   }
@@ -300,7 +319,7 @@ static bool rest(belay__call_t *call, int error) {
   uint64_t limit = REST_MIN_MS << (call->tries < 6 ? call->tries : 6);
   uint64_t delay = (limit < REST_MAX_MS ? limit : REST_MAX_MS) * BELAY__MS;
   uint64_t when = belay__now(belay) + BELAY__MS + belay__random_below(belay, delay);
-  if (when >= call->deadline || call->follows)
+  if (when >= call->deadline || call->follows || call->followed)
     return false;
   call->state = BELAY__CALL_RESTING;
   call->last_error = error; /* first_sent stays: it only makes a lease believe in less */
@@ -328,6 +347,7 @@ belay__verdict_t belay__call_reply(belay__call_t *call, const belay__reply_t *re
     refuse(call, refusal);
     return reconnect ? BELAY__VERDICT_RECONNECT : BELAY__VERDICT_OVER;
   }
+  assert(!call->followed || call->script == NULL || call->as_eval);
   if (refusal->remedy == BELAY__REMEDY_EVAL && call->script != NULL && !call->as_eval) {
     call->first_sent = 0;
     if (become_eval(call))

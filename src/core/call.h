@@ -55,7 +55,8 @@ struct belay__call {
   uint8_t lane;   /* belay__lane_t */
   uint8_t tries;  /* rests so far */
   bool urgent;    /* not subject to the client's limits: it gives something back */
-  bool follows;   /* belongs behind the call before it, on the same connection */
+  bool follows;   /* belongs behind the call before it, on the same connection: */
+  bool followed;  /* neither of the two is sent again after a refusal */
   bool as_eval;   /* the script's text is in it, not its hash */
   bool broken;    /* memory ran out while it was built */
   bool counted;   /* it is in the client's figures */
@@ -74,12 +75,17 @@ belay__call_t *belay__call_new(belay_client_t *client, belay__lane_t lane);
 void belay__call_command(belay__call_t *call, const char *name, size_t argc);
 void belay__call_script(belay__call_t *call, const belay__script_t *script, size_t keys,
                         size_t args);
+/* The same with the script's text, for a call that is followed: it could not fall back to it later. */
+void belay__call_script_text(belay__call_t *call, const belay__script_t *script, size_t keys,
+                             size_t args);
 
-/* Adds one argument. */
+/* Adds one argument; and one that is made of two pieces. */
 void belay__call_arg(belay__call_t *call, const char *data, size_t len);
+void belay__call_arg_joined(belay__call_t *call, const char *a, size_t a_len, const char *b,
+                            size_t b_len);
 void belay__call_arg_int(belay__call_t *call, int64_t value);
 
-/* Sends n calls, contiguous on one connection, all or none. On an error nothing was sent, none of them calls
+/* Sends n calls, contiguous on one connection, all or none, and each only once. On an error nothing was sent, none of them calls
  * back, and all are given back to the pool. Returns 0, BELAY_ENOMEM, BELAY_EBUSY or BELAY_EAUTH. */
 int belay__call_send(belay__call_t **calls, size_t n);
 

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "belay/client.h"
 #include "belay/loop.h"
@@ -66,6 +67,20 @@ typedef enum belay__verdict {
   BELAY__VERDICT_RECONNECT /* as OVER, and the connection is of no use: drop it */
 } belay__verdict_t;
 
+#define BELAY__RUN_ID_MAX 40 /* bytes of a server's run id */
+
+/* The server at the other end of a connection. */
+typedef struct belay__server {
+  uint32_t epoch;     /* the connection's number */
+  int64_t started_by; /* by then it was running; negative: before this machine was */
+  size_t run_id_len;  /* 0: it does not tell */
+  char run_id[BELAY__RUN_ID_MAX];
+} belay__server_t;
+
+static inline bool belay__server_is(const belay__server_t *server, const char *run_id, size_t len) {
+  return server->run_id_len == len && memcmp(server->run_id, run_id, len) == 0;
+}
+
 /* Between submit and belay__call_reply() or belay__call_dropped() a call is the node's: it stands in one
  * of its queues by call->node. */
 typedef struct belay__node_ops {
@@ -84,6 +99,14 @@ typedef struct belay__node_ops {
   /* Of the connections that calls of this lane and affinity travelled on: all numbered up to the result
    * are known to be dead on the server's side too, so that nothing sent on them can still be executed. */
   uint32_t (*dead_epoch)(const belay_client_t *client, belay__lane_t lane, uint32_t affinity);
+
+  /* Who answers calls of this lane and affinity now; NULL while they have no connection. */
+  const belay__server_t *(*server)(const belay_client_t *client, belay__lane_t lane,
+                                   uint32_t affinity);
+
+  /* Whether calls of this lane and affinity are owed answers, and nothing has been heard for so many
+   * nanoseconds, in which the loop has looked. */
+  bool (*silent)(belay_client_t *client, belay__lane_t lane, uint32_t affinity, uint64_t limit);
 
   /* What belay_client_stats() does not count itself: links_up. */
   size_t (*links_up)(const belay_client_t *client);

@@ -9,6 +9,21 @@ bool belay__reply_integer(const belay__reply_t *reply, int64_t min, int64_t max,
   return true;
 }
 
+bool belay__reply_number(const belay__reply_t *reply, uint64_t min, uint64_t max, uint64_t *out) {
+  if (reply->type != BELAY__REPLY_STRING || reply->len == 0 || reply->len > 19)
+    return false;
+  uint64_t n = 0; /* 19 digits fit */
+  for (size_t i = 0; i < reply->len; i++) {
+    if (reply->str[i] < '0' || reply->str[i] > '9')
+      return false;
+    n = n * 10 + (uint64_t)(reply->str[i] - '0');
+  }
+  if (n < min || n > max)
+    return false;
+  *out = n;
+  return true;
+}
+
 bool belay__reply_is(const belay__reply_t *reply, const char *str, size_t len) {
   return (reply->type == BELAY__REPLY_STRING || reply->type == BELAY__REPLY_STATUS) &&
          reply->len == len && memcmp(reply->str, str, len) == 0;

@@ -29,6 +29,9 @@ struct belay__reply {
 /* An integer within min..max: true, and *out is set. */
 bool belay__reply_integer(const belay__reply_t *reply, int64_t min, int64_t max, int64_t *out);
 
+/* A string of decimal digits, a number within min..max: true, and *out is set. */
+bool belay__reply_number(const belay__reply_t *reply, uint64_t min, uint64_t max, uint64_t *out);
+
 /* Exactly these bytes, as a string or status. */
 bool belay__reply_is(const belay__reply_t *reply, const char *str, size_t len);
 
