@@ -6,6 +6,7 @@
 
 #include "belay/client.h"
 #include "belay/error.h"
+#include "belay/fence.h"
 #include "belay/lock.h"
 #include "belay/loop.h"
 #include "belay/version.h"

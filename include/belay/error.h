@@ -32,13 +32,17 @@ extern "C" {
   X(EUNREACHABLE, -20026, 1, "no server could be reached: nothing was sent")                       \
   X(ERESOLVE, -20027, 1, "the server's name does not resolve: nothing was sent")                   \
   X(EPROTO, -20028, 0, "a reply was malformed or of an unexpected type")                           \
+  X(ENOQUORUM, -20029, 1, "too few of the servers answered")                                       \
+  X(EQUARANTINED, -20030, 1, "the server does not vote yet: it may have lost data lately")         \
+  X(EDUPLICATE, -20031, 0, "two of the clients reach the same server")                             \
+  X(EFENCED, -20032, 0, "a later holder has been here")                                            \
   /* The server refused, before executing anything. */                                             \
   X(EAUTH, -20040, 0, "the server refused the user or password")                                   \
   X(EPERM, -20041, 0, "the user may not run this command")                                         \
   X(EWRONGTYPE, -20042, 0, "the key holds something else")                                         \
   X(EOOM, -20043, 1, "the server is over its memory limit")                                        \
   X(EMISCONF, -20044, 1, "the server cannot persist and refuses writes")                           \
-  X(ENOREPLICAS, -20045, 1, "the server has too few replicas and refuses writes")                  \
+  X(ENOREPLICAS, -20045, 1, "too few replicas have it, or the server has too few")                 \
   X(ELOADING, -20046, 1, "the server is loading its data")                                         \
   X(ESCRIPTBUSY, -20047, 1, "the server is busy running a script")                                 \
   X(EREADONLY, -20048, 1, "the server is a read-only replica")                                     \
@@ -46,7 +50,8 @@ extern "C" {
   X(EMOVED, -20050, 0, "the key lives on another node of a cluster")                               \
   X(ECROSSSLOT, -20051, 0, "the keys live in different cluster slots")                             \
   X(EMAXCLIENTS, -20052, 1, "the server has too many clients")                                     \
-  X(EREFUSED, -20053, 0, "the server refused the command")
+  X(EREFUSED, -20053, 0, "the server refused the command")                                         \
+  X(EMISMATCH, -20054, 0, "the server keeps another configuration for this")
 
 /** BELAY_EINVAL and so on; success is 0. */
 typedef enum belay_error {

@@ -102,6 +102,8 @@ static int may_pass(int error) {
   case BELAY_ETIMEDOUT:
   case BELAY_EHELD:
   case BELAY_EEXPIRED:
+  case BELAY_ENOQUORUM:
+  case BELAY_EQUARANTINED:
   case BELAY_EUNREACHABLE:
   case BELAY_ERESOLVE:
   case BELAY_EOOM:
