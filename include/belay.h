@@ -9,6 +9,7 @@
 #include "belay/fence.h"
 #include "belay/lock.h"
 #include "belay/loop.h"
+#include "belay/redlock.h"
 #include "belay/version.h"
 
 #endif /* BELAY_H */

@@ -2,6 +2,7 @@
 #ifndef BELAY_LOCK_H
 #define BELAY_LOCK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -40,6 +41,21 @@ typedef enum belay_lost {
 /** A word for it: "expired", "taken", "max-hold". */
 BELAY_API const char *belay_lost_name(belay_lost_t reason);
 
+/** Whether a server that may have lost data has a vote. A lock that is granted by a server which has
+ * forgotten that somebody else holds it is a wrong grant; so a server that was restarted, or took another's
+ * place, does not vote until every lease from before has run out.
+ *
+ * A server votes if it has been up for max_ttl_ms, and a key in the namespace says that it is the server
+ * (by its run id) that wrote there first, or that max_ttl_ms has passed since another run id was noticed.
+ * All who use a namespace must have the same max_ttl_ms; it is stored in that key, and a lock with another one
+ * ends with BELAY_EMISMATCH. */
+typedef enum belay_quarantine {
+  BELAY_QUARANTINE_AUTO,  /**< ON for belay_redlock_new(), OFF for belay_lock_new() */
+  BELAY_QUARANTINE_ON,    /**< and a server that does not tell its run id (INFO) has no vote */
+  BELAY_QUARANTINE_TRUST, /**< ON, but a server that does not tell its run id votes */
+  BELAY_QUARANTINE_OFF    /**< for servers that lose nothing: appendfsync always */
+} belay_quarantine_t;
+
 /** How an operation ended: 0 or an error. Runs exactly once for each operation that returned 0, on the
  * loop, never inside the call that started it. Anything of belay's may be called in it, a close too. */
 typedef void (*belay_lock_cb)(belay_lock_t *lock, int status);
@@ -68,8 +84,26 @@ typedef struct belay_lock_options {
   unsigned max_attempts; /**< attempts of one acquire; default 0: no limit but the time */
   /** taken off each ttl for clocks that run apart; default BELAY_DEFAULT: ttl/100 + 2; 2 to ttl/2 */
   int64_t drift_ms;
-  /** one call to the server; default BELAY_DEFAULT: the client's; 1 to 600,000 */
+  /** one call to a server; default BELAY_DEFAULT: the client's; 1 to 600,000. With several nodes:
+   * min(50, ttl/(10 * nodes)), but at least 5; and at most ttl/10, or 5 if that is more */
   int64_t timeout_ms;
+
+  /** With each grant goes a number that is larger than that of every grant of this name before:
+   * belay_lock_fence(). Not with an exact key. Default: false. */
+  bool fencing;
+
+  /** A grant or a renewal counts once so many replicas of the server have it (WAIT); default 0; at most
+   * 255. On each node of a quorum. */
+  unsigned min_replicas;
+  /** how long that may take; default BELAY_DEFAULT: half of timeout_ms; 1 to timeout_ms */
+  int64_t replica_timeout_ms;
+
+  belay_quarantine_t quarantine; /**< default BELAY_QUARANTINE_AUTO */
+  /** with a quarantine: the longest ttl that anybody uses in this namespace; default 30,000; 10 to
+   * 86,400,000 */
+  int64_t max_ttl_ms;
+  /** for belay_redlock_new(): two nodes are enough, although the lock then needs both; default: false */
+  bool allow_small;
 
   /** The exact key, 1 to 1024 bytes, instead of one made of namespace and name: to share a lock with
    * another library that does SET key token NX PX. Default: NULL. */
@@ -101,6 +135,10 @@ BELAY_API int belay_lock_new(belay_client_t *client, const char *name, size_t na
  *   BELAY_EEXPIRED      granted, but so late that the lease was over; it is being undone
  *   BELAY_EUNKNOWN      the last attempt was sent and not answered; it is being undone
  *   BELAY_EUNREACHABLE  nothing could be sent (BELAY_ERESOLVE: the name does not resolve)
+ *   BELAY_ENOQUORUM     several nodes: too few of them answered, see belay_lock_tally()
+ *   BELAY_EQUARANTINED  one node, and it does not vote yet
+ *   BELAY_ENOREPLICAS   one node, and too few of its replicas have it; it is being undone
+ *   BELAY_EDUPLICATE    two of the clients reach the same server
  *   BELAY_ECANCELED     belay_lock_cancel() or a close
  *   another error       the server's refusal, such as BELAY_EAUTH, BELAY_EOOM, BELAY_EWRONGTYPE, or what kept it
  *                       from being sent: BELAY_EBUSY, BELAY_ENOMEM, BELAY_EMAXCLIENTS
@@ -122,6 +160,7 @@ BELAY_API int belay_lock_try(belay_lock_t *lock, belay_lock_cb cb);
  *   BELAY_ENOTOWNER     the key was not ours any more; nothing was removed
  *   BELAY_EUNKNOWN      sent and not answered; belay goes on trying in the background
  *   BELAY_EUNREACHABLE  could not be sent; belay goes on trying in the background
+ *   BELAY_ENOQUORUM     several nodes: too few of them confirmed it; belay goes on trying in the background
  *   BELAY_ECANCELED     a close
  *   another error       it was refused; belay goes on trying in the background
  *
@@ -154,6 +193,42 @@ BELAY_API int64_t belay_lock_remaining_us(const belay_lock_t *lock);
 
 /** What the last attempt, renewal or undo that failed ended with; 0 if none did since the last grant. */
 BELAY_API int belay_lock_error(const belay_lock_t *lock);
+
+/** What a node of the lock said last, in an acquire or a renewal. */
+typedef enum belay_vote {
+  BELAY_VOTE_NONE,        /**< not asked, or not answered yet: the others had decided */
+  BELAY_VOTE_GRANTED,     /**< the key is ours, and counts */
+  BELAY_VOTE_HELD,        /**< the key is someone else's, or gone */
+  BELAY_VOTE_REFUSED,     /**< it answered with an error */
+  BELAY_VOTE_TIMED_OUT,   /**< asked, and the answer did not come in time, or never will */
+  BELAY_VOTE_UNREACHABLE, /**< it could not be asked */
+  BELAY_VOTE_QUARANTINED, /**< what it says does not count yet */
+  BELAY_VOTES
+} belay_vote_t;
+
+/** A word for it: "none", "granted", "held", "refused", "timed-out", "unreachable", "quarantined". */
+BELAY_API const char *belay_vote_name(belay_vote_t vote);
+
+#define BELAY_NODES_MAX 15 /**< nodes of one lock */
+
+/** What each node said. */
+typedef struct belay_lock_tally {
+  unsigned nodes, quorum; /**< how many there are, and how many make a lock */
+  unsigned votes[BELAY_VOTES];
+  struct {
+    belay_vote_t vote;
+    int error; /**< why it is not GRANTED: BELAY_EOOM, BELAY_EAUTH ...; 0 with GRANTED and NONE */
+  } node[BELAY_NODES_MAX]; /**< in the order of the clients */
+} belay_lock_tally_t;
+
+/** The votes of the last attempt or renewal, as they stand. For a plain lock: of one node. An answer that
+ * was not needed for the decision may still come in later. */
+BELAY_API void belay_lock_tally(const belay_lock_t *lock, belay_lock_tally_t *out);
+
+/** The fencing number of the present lease, at most 2^53; 0 if the lock is not held, or has no fencing.
+ * It goes with every request to the resource that the lock guards, which refuses a smaller number than it
+ * has seen, and an equal one with another token: belay/fence.h. */
+BELAY_API uint64_t belay_lock_fence(const belay_lock_t *lock);
 
 /** The token of the present lease, as it stands in the server: 40 hexadecimal digits, a colon, and the
  * client's owner label. Writes a terminated string of at most size bytes and returns its full length;

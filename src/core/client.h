@@ -26,6 +26,13 @@ typedef struct belay__object {
   void (*abort)(struct belay__object *object); /* end now: the network is not waited for any more */
 } belay__object_t;
 
+/* Whether the server has a vote, as far as was found out; lease/quarantine.c's. */
+typedef struct belay__standing {
+  belay__server_t server; /* of the connection on which that was; epoch 0: it was not yet */
+  uint32_t max_ttl;
+  int64_t votes_from;
+} belay__standing_t;
+
 struct belay_client {
   belay_t *belay;
   const belay__node_ops_t *node_ops;
@@ -43,6 +50,8 @@ struct belay_client {
 
   int refusal; /* the error of the server's last refusal, and its own words */
   char refusal_text[BELAY__REFUSAL_MAX];
+
+  belay__standing_t standing;
 
   belay__list_t pool; /* calls that are not in use */
   size_t pool_len;

@@ -6,8 +6,11 @@
  *    ^ ^                 | |  \                ^
  *    | |   cancel, final | |   +--not held, ---+
  *    | +----- failure ---+ |       time left   |
- *    |                     | quorum, in time   | too late after all
- *    |                     v                   |
+ *    |                     | quorum, in time   |
+ *    |                     | (quorums with     | no majority accepts a number, or too late
+ *    |                     |  fencing: FENCING-+
+ *    |                     |  until accepted)  |
+ *    |                     v                   | too late after all
  *    |                  GRANTED ---------------+
  *    |                     | its owner is told
  *    |                     v
@@ -21,7 +24,10 @@
  * token is undone on every member that may have it, behind the call in flight, and is never sent in an
  * acquire again. The deadline is what a quorum of members keeps for us, each counted from just before the
  * first byte of its last acknowledged acquire or extend was sent, less the drift; the expiry timer stands at
- * it in GRANTED and HELD, and fires before anything else when the loop comes back late. */
+ * it in FENCING, GRANTED and HELD, and fires before anything else when the loop comes back late.
+ *
+ * FENCING proposes a number to all members and is through when a majority has accepted it: READ asks for a
+ * number that is larger than what is stored, ACCEPT stores the largest of those; refused, READ again. */
 #include "lease/lease.h"
 
 #include <assert.h>
@@ -41,6 +47,7 @@ typedef enum belay__lease_event {
 } belay__lease_event_t;
 
 #define ANSWER_MS UINT64_C(100) /* a server that is well answers within this */
+#define PROPOSALS_MAX 8         /* fencing numbers for one grant, each refused for a larger one */
 
 static void step(belay__lease_t *lease, belay__lease_event_t event, uint64_t arg);
 
@@ -109,6 +116,7 @@ static void schedule_renewal(belay__lease_t *lease) {
 static void start_round(belay__lease_t *lease, belay__round_t round, int64_t timeout_ms,
                         uint64_t limit) {
   belay__round_start(lease, round, (uint64_t)timeout_ms * BELAY__MS, limit);
+  lease->asking = true;
   if (belay__round_status(lease) != BELAY__PENDING)
     set_timer(lease, belay__now(lease->belay));
 }
@@ -118,6 +126,8 @@ static belay__lease_state_t attempt(belay__lease_t *lease) {
   lease->attempts++;
   lease->asked_at = belay__now(lease->belay);
   lease->ttl = lease->longest_ttl = lease->terms.ttl;
+  lease->fence = 0;
+  lease->proposals = 0;
   int error = lease->belay->host->random(lease->belay, &lease->token, sizeof lease->token);
   if (error != 0) {
     lease->error = error;
@@ -129,16 +139,13 @@ static belay__lease_state_t attempt(belay__lease_t *lease) {
   return BELAY__LEASE_ACQUIRING;
 }
 
-/* A refusal that will be the same next time; what is not known is undone and may be tried again. */
-static bool is_final(int status) {
-  return !belay_err_retryable(status) && status != BELAY_EUNKNOWN && status != BELAY_EPROTO;
-}
-
 /* The end of the wait cut an attempt short before an answer could be expected: that it was not answered says
  * nothing, and what the attempt before it found still stands. */
 static bool cut_short(const belay__lease_t *lease, int status, uint64_t now) {
-  return (status == BELAY_EUNKNOWN || status == BELAY_EUNREACHABLE) && lease->wait_until != 0 &&
-         now >= lease->wait_until && now - lease->asked_at < ANSWER_MS * BELAY__MS;
+  bool unanswered =
+      status == BELAY_EUNKNOWN || status == BELAY_EUNREACHABLE || status == BELAY_ENOQUORUM;
+  return unanswered && lease->wait_until != 0 && now >= lease->wait_until &&
+         now - lease->asked_at < ANSWER_MS * BELAY__MS;
 }
 
 /* An attempt did not end as held. Returns the state to go to. */
@@ -151,7 +158,7 @@ static belay__lease_state_t attempt_failed(belay__lease_t *lease, int status) {
   lease->error = status;
   lease->failures = status == BELAY_EHELD ? 0 : lease->failures + 1;
   bool last = lease->terms.max_attempts != 0 && lease->attempts >= lease->terms.max_attempts;
-  if (lease->wait_until == 0 || last || is_final(status)) {
+  if (lease->wait_until == 0 || last || belay__round_is_lasting(status)) {
     end_op(lease, status);
     return BELAY__LEASE_IDLE;
   }
@@ -163,16 +170,49 @@ static belay__lease_state_t attempt_failed(belay__lease_t *lease, int status) {
   return BELAY__LEASE_WAITING;
 }
 
-/* A quorum said yes. Returns the state to go to. */
+/* It is ours. Returns the state to go to. */
 static belay__lease_state_t granted(belay__lease_t *lease) {
-  if (!set_expiry(lease))
-    return attempt_failed(lease, BELAY_EEXPIRED);
+  lease->asking = false;
   belay__timer_stop(lease->belay, BELAY__RANK_OTHER, &lease->timer);
   lease->held_since = belay__now(lease->belay);
   lease->failures = 0;
   lease->error = 0;
   end_op(lease, 0);
   return BELAY__LEASE_GRANTED;
+}
+
+/* The time that an attempt may take: the end of the wait, or of the lease itself. */
+static uint64_t attempt_limit(const belay__lease_t *lease) {
+  uint64_t deadline = belay__lease_deadline(lease);
+  return lease->wait_until != 0 && lease->wait_until < deadline ? lease->wait_until : deadline;
+}
+
+static belay__lease_state_t propose(belay__lease_t *lease, belay__round_t round) {
+  start_round(lease, round, lease->terms.timeout, attempt_limit(lease));
+  return BELAY__LEASE_FENCING;
+}
+
+/* A quorum said yes. Returns the state to go to. */
+static belay__lease_state_t won(belay__lease_t *lease) {
+  if (!belay__round_distinct(lease))
+    return attempt_failed(lease, BELAY_EDUPLICATE);
+  if (!set_expiry(lease))
+    return attempt_failed(lease, BELAY_EEXPIRED);
+  belay__round_won(lease);
+  if (!lease->terms.fencing || lease->fence != 0)
+    return granted(lease);
+  return propose(lease, BELAY__ROUND_READ);
+}
+
+/* A round about the fencing number is decided. Returns the state to go to. */
+static belay__lease_state_t proposed(belay__lease_t *lease, int status) {
+  if (status == 0 && lease->round == BELAY__ROUND_ACCEPT)
+    return granted(lease);
+  if (status == 0)
+    return propose(lease, BELAY__ROUND_ACCEPT);
+  if (status == BELAY_EFENCED && ++lease->proposals < PROPOSALS_MAX)
+    return propose(lease, BELAY__ROUND_READ);
+  return attempt_failed(lease, status == BELAY_EFENCED ? BELAY_ENOQUORUM : status);
 }
 
 /* It ended by itself. Returns the state to go to. */
@@ -184,16 +224,13 @@ static belay__lease_state_t lost(belay__lease_t *lease, belay_lost_t reason) {
   return BELAY__LEASE_LOST;
 }
 
-/* A renewal or an extend was answered. Returns the state to go to. */
+/* A renewal or an extend was decided. Returns the state to go to. */
 static belay__lease_state_t extended(belay__lease_t *lease, int status) {
-  belay__round_end(lease);
-  if (status == BELAY_ENOTOWNER) {
-    lease->error = status;
-    return lost(lease, BELAY_LOST_TAKEN);
-  }
+  lease->asking = false;
   if (status == 0) {
     lease->failures = 0;
-    if (!set_expiry(lease))
+    belay__round_won(lease);
+    if (belay__lease_remaining(lease) == 0)
       return BELAY__LEASE_HELD; /* it came too late; the expiry timer is due and will say so */
     schedule_renewal(lease);
   } else {
@@ -216,6 +253,18 @@ static void change_ttl(belay__lease_t *lease, uint32_t ttl_ms) {
     if (lease->member[i].until > until)
       lease->member[i].until = until;
   (void)set_expiry(lease);
+}
+
+/* A member said something while the lease is held: to a renewal, or late, when the others had decided. Returns the
+ * state to go to. */
+static belay__lease_state_t heard(belay__lease_t *lease) {
+  if (belay__lease_deadline(lease) == 0) { /* no quorum has it any more */
+    lease->error = BELAY_ENOTOWNER;
+    return lost(lease, BELAY_LOST_TAKEN);
+  }
+  (void)set_expiry(lease);
+  int status = lease->asking ? belay__round_status(lease) : BELAY__PENDING;
+  return status == BELAY__PENDING ? BELAY__LEASE_HELD : extended(lease, status);
 }
 
 static belay__lease_state_t renew(belay__lease_t *lease, int64_t timeout_ms) {
@@ -298,7 +347,17 @@ static belay__lease_state_t next_state(belay__lease_t *lease, belay__lease_event
     status = belay__round_status(lease);
     if (status == BELAY__PENDING)
       return state;
-    return status == 0 ? granted(lease) : attempt_failed(lease, status);
+    return status == 0 ? won(lease) : attempt_failed(lease, status);
+
+  case BELAY__LEASE_FENCING:
+    if (event == EV_CANCEL)
+      return canceled(lease);
+    if (event == EV_EXPIRY)
+      return attempt_failed(lease, BELAY_EEXPIRED);
+    if (event != EV_ANSWER && event != EV_TIMER)
+      return state;
+    status = belay__round_status(lease);
+    return status == BELAY__PENDING ? state : proposed(lease, status);
 
   case BELAY__LEASE_WAITING:
     if (event == EV_CANCEL)
@@ -317,6 +376,8 @@ static belay__lease_state_t next_state(belay__lease_t *lease, belay__lease_event
     }
     if (event == EV_TOLD)
       return told(lease);
+    if (event == EV_ANSWER)
+      (void)set_expiry(lease); /* one that was not needed any more */
     return state;
 
   case BELAY__LEASE_HELD:
@@ -328,15 +389,11 @@ static belay__lease_state_t next_state(belay__lease_t *lease, belay__lease_event
       return give_back(lease, (int64_t)arg);
     if (event == EV_EXTEND)
       return renew(lease, (int64_t)arg);
-    if (event == EV_TIMER && lease->round == BELAY__ROUND_NONE) {
-      if (belay__lease_renews(lease, belay__now(lease->belay)))
-        return renew(lease, lease->terms.timeout);
-      return state;
-    }
-    if (event != EV_ANSWER && event != EV_TIMER)
-      return state;
-    status = belay__round_status(lease);
-    return status == BELAY__PENDING ? state : extended(lease, status);
+    if (event == EV_TIMER && !lease->asking)
+      return belay__lease_renews(lease, belay__now(lease->belay))
+                 ? renew(lease, lease->terms.timeout)
+                 : state;
+    return event == EV_ANSWER || event == EV_TIMER ? heard(lease) : state;
 
   case BELAY__LEASE_RELEASING:
     if (event != EV_ANSWER && event != EV_TIMER)
@@ -475,18 +532,18 @@ uint64_t belay__lease_remaining(const belay__lease_t *lease) {
   return deadline > now ? deadline - now : 0;
 }
 
-void belay__lease_init(belay__lease_t *lease, const belay__kind_t *kind, belay_client_t *client,
-                       const belay__terms_t *terms, belay__member_t *member, char *key,
-                       size_t key_len) {
+void belay__lease_init(belay__lease_t *lease, const belay__kind_t *kind,
+                       belay_client_t *const *clients, size_t n, const belay__terms_t *terms,
+                       belay__member_t *member, char *key, size_t key_len) {
   *lease = (belay__lease_t){
       .kind = kind,
-      .belay = client->belay,
+      .belay = clients[0]->belay,
       .expiry = {.fire = on_expiry},
       .timer = {.fire = on_timer},
       .terms = *terms,
       .ttl = terms->ttl,
-      .members = 1,
-      .quorum = 1,
+      .members = (uint8_t)n,
+      .quorum = (uint8_t)(n / 2 + 1),
       .key_len = (uint16_t)key_len,
       .key = key,
       .member = member,
@@ -495,7 +552,11 @@ void belay__lease_init(belay__lease_t *lease, const belay__kind_t *kind, belay_c
   lease->affinity = 2166136261u; /* FNV-1a: only to spread names over connections */
   for (size_t i = 0; i < key_len; i++)
     lease->affinity = (lease->affinity ^ (unsigned char)key[i]) * 16777619u;
-  lease->member[0] = (belay__member_t){
-      .object = {.close = object_close, .abort = object_abort}, .lease = lease, .client = client};
-  belay__client_add(client, &lease->member[0].object);
+  for (size_t i = 0; i < n; i++) {
+    member[i] = (belay__member_t){.object = {.close = object_close, .abort = object_abort},
+                                  .lease = lease,
+                                  .client = clients[i],
+                                  .vote = BELAY__UNASKED};
+    belay__client_add(clients[i], &member[i].object);
+  }
 }

@@ -22,17 +22,19 @@ typedef enum belay__news {
 
 /* What tells one kind of lease from another: its scripts, and how a reply is read. */
 typedef struct belay__kind {
-  const char *family;             /* in keys */
-  const belay__script_t *extend;  /* KEYS[1] key, ARGV token, ttl in ms: 1 extended, 0 not ours */
+  const char *family; /* in keys */
+  /* KEYS[1] key, ARGV token, ttl in ms, and with what ttl to take it again if it is gone (0: not): 1 extended,
+   * 0 not ours, 2 taken again */
+  const belay__script_t *extend;
   const belay__script_t *release; /* KEYS[1] key, ARGV token: 1 removed, 0 not ours */
 
   /* Fills in the command that takes the lease. poll: an attempt after one that found it held. */
   void (*acquire)(const belay__lease_t *lease, belay__call_t *call, bool poll);
 
   /* Reads its reply: 0 granted, BELAY_EHELD (*holder_ms is how long it may still be held, if that is known),
-   * BELAY_EPROTO. */
-  int (*acquired)(const belay__lease_t *lease, const belay__call_t *call,
-                  const belay__reply_t *reply, int64_t *holder_ms);
+   * BELAY_EPROTO. A kind whose acquire counts the grants sets lease->fence. */
+  int (*acquired)(belay__lease_t *lease, const belay__call_t *call, const belay__reply_t *reply,
+                  int64_t *holder_ms);
 
   void (*tell)(belay__lease_t *lease, belay__news_t news, int status);
 } belay__kind_t;
@@ -42,13 +44,17 @@ typedef struct belay__terms {
   uint32_t ttl, renew_after; /* renew_after 0: a third of the ttl */
   int32_t drift;             /* -1: ttl/100 + 2 */
   uint32_t retry_min, retry_max, max_attempts, timeout;
+  uint32_t replica_timeout, max_ttl;
   int64_t max_hold, wait;
-  bool renew;
+  uint8_t min_replicas; /* 0: a grant need not be copied */
+  bool renew, fencing;
+  bool quarantine, trust; /* trust: a server that does not tell its run id votes */
 } belay__terms_t;
 
 typedef enum belay__lease_state {
   BELAY__LEASE_IDLE,      /* made; or an acquire failed; or a release ended */
   BELAY__LEASE_ACQUIRING, /* an attempt is out */
+  BELAY__LEASE_FENCING,   /* a quorum granted it, and is being asked for a fencing number */
   BELAY__LEASE_WAITING,   /* an attempt failed, the next one is not due yet */
   BELAY__LEASE_GRANTED,   /* a quorum granted it, and its owner does not know yet */
   BELAY__LEASE_HELD,      /* its owner was told */
@@ -61,23 +67,31 @@ typedef enum belay__lease_state {
 typedef enum belay__round {
   BELAY__ROUND_NONE,
   BELAY__ROUND_ACQUIRE,
+  BELAY__ROUND_READ,   /* for a fencing number that a majority has not seen yet */
+  BELAY__ROUND_ACCEPT, /* that number */
   BELAY__ROUND_EXTEND, /* a renewal too */
   BELAY__ROUND_RELEASE
 } belay__round_t;
 
 #define BELAY__PENDING 1 /* a member's status while its answer is not in */
+#define BELAY__UNASKED 2 /* a member's vote before the first */
 
 /* The lease on one node. */
 typedef struct belay__member {
   belay__object_t object; /* in the client's list */
   belay__lease_t *lease;
   belay_client_t *client;
-  belay__call_t *call; /* of the present round */
-  belay__undo_t *undo; /* while CLOSING: what is waited for */
-  uint64_t until;      /* this node keeps the lease for us until then; 0: it does not */
-  int status;          /* in the present round */
-  uint32_t epoch;      /* the connection of the last attempt that may have taken the lease */
-  bool maybe;          /* our token may be on this node */
+  belay__call_t *call;    /* of the present round */
+  belay__call_t *confirm; /* what makes its answer count: a WAIT, or the quarantine's question */
+  belay__undo_t *undo;    /* while CLOSING: what is waited for */
+  uint64_t sent;          /* when the call was sent whose answer is being confirmed */
+  uint64_t until;         /* this node keeps the lease for us until then; 0: it does not */
+  int status;             /* in the present round */
+  int vote;               /* in the last acquire or extend */
+  uint32_t sent_on;       /* and the connection that it was sent on */
+  uint32_t epoch; /* that of the last call that may yet take the lease, unanswered; 0: none */
+  bool maybe;     /* our token may be on this node */
+  bool fresh; /* taken again after it was gone: does not count until a round was won without it */
 } belay__member_t;
 
 struct belay__lease {
@@ -96,10 +110,13 @@ struct belay__lease {
   uint32_t failures;    /* renewals that failed in a row; acquires that were refused in a row */
   uint32_t affinity;
   int64_t holder_ms; /* how long another may still hold it; -1: not known */
+  uint64_t fence;    /* the fencing number, or the one that is being agreed on; 0: none */
   int error;         /* the last that went wrong; 0 since the last grant */
   int op_status, extend_status, lost_reason;
   belay__token_t token;
   uint8_t state, round;
+  bool asking;                      /* the machine waits for what the round comes to */
+  uint8_t proposals;                /* fencing numbers that were proposed for this grant */
   bool op_pending, op_over;         /* an acquire or a release */
   bool extend_pending, extend_over; /* an extend of the owner's */
   bool lost_over;
@@ -110,10 +127,11 @@ struct belay__lease {
   belay__member_t *member; /* the face's memory, as the key is */
 };
 
-/* Initializes a lease of one member. member and key stay the caller's, until BELAY__NEWS_CLOSED. */
-void belay__lease_init(belay__lease_t *lease, const belay__kind_t *kind, belay_client_t *client,
-                       const belay__terms_t *terms, belay__member_t *member, char *key,
-                       size_t key_len);
+/* Initializes a lease of n members, one for each client. member and key stay the caller's, until
+ * BELAY__NEWS_CLOSED. */
+void belay__lease_init(belay__lease_t *lease, const belay__kind_t *kind,
+                       belay_client_t *const *clients, size_t n, const belay__terms_t *terms,
+                       belay__member_t *member, char *key, size_t key_len);
 
 /* The operations: 0 or a negative error, as the public functions say. */
 int belay__lease_acquire(belay__lease_t *lease, int64_t wait_ms);
@@ -147,7 +165,49 @@ uint64_t belay__lease_renewal_retry(const belay__lease_t *lease, uint64_t now);
 /* When to ask again after an attempt that ended with that status. */
 uint64_t belay__lease_next_attempt(const belay__lease_t *lease, int status, uint64_t now);
 
+/* ---- lease/member.c: asks one node, and hears what it says --------------------------------------------- */
+
+/* The present lease's token, as it goes over the wire; returns its length. */
+size_t belay__lease_token(const belay__lease_t *lease, char out[BELAY__TOKEN_TEXT_MAX]);
+
+/* The lane that its calls travel on. */
+belay__lane_t belay__lease_lane(const belay__lease_t *lease);
+
+/* Begins a script that a WAIT may follow. */
+void belay__lease_script(const belay__lease_t *lease, belay__call_t *call,
+                         const belay__script_t *script, size_t keys, size_t args);
+
+/* Adds the key of the fencing counter. */
+void belay__lease_fence_key(const belay__lease_t *lease, belay__call_t *call);
+#define BELAY__FENCE_TTL_MS INT64_C(604800000) /* so long after a grant its number is remembered */
+#define BELAY__FENCE_MAX (UINT64_C(1) << 53)
+
+/* Asks the round's question. */
+void belay__member_ask(belay__member_t *member, uint64_t deadline);
+
+/* Does not want to hear the answer any more; what it may do is noted. */
+void belay__member_forget(belay__member_t *member);
+
+/* ---- lease/quarantine.c: which servers have a vote ------------------------------------------------------ */
+
+/* Whether it is known that the node has no vote now. */
+bool belay__quarantine_known(const belay__member_t *member);
+
+/* Whether an acquire that was sent at member->sent, on connection member->epoch, counts: 0, an error, or
+ * BELAY__PENDING: the server is asked (member->confirm), and belay__member_confirmed() hears of it. */
+int belay__quarantine_judge(belay__member_t *member);
+void belay__member_confirmed(belay__member_t *member, int status);
+
 /* ---- lease/round.c: asks all members at once and collects what they say ------------------------------------ */
+
+/* A refusal that will be the same next time. */
+bool belay__round_is_lasting(int status);
+
+/* Whether no two members are known to be the same server. */
+bool belay__round_distinct(const belay__lease_t *lease);
+
+/* The round was won: who did not count in it does in the next. */
+void belay__round_won(belay__lease_t *lease);
 
 /* Asks; timeout in nanoseconds from now, cut off at `limit`. Ends the round before it, if one is going on. */
 void belay__round_start(belay__lease_t *lease, belay__round_t round, uint64_t timeout,

@@ -3,6 +3,7 @@
 
 #define FIRST_POLL_MS UINT64_C(5)          /* the second attempt comes within this */
 #define REFUSED_REST_MAX_MS UINT64_C(2000) /* between attempts that the server refuses */
+#define ROUNDS_APART 4                     /* the least spread of delays of a quorum, in rounds */
 #define HERD_MS UINT64_C(10)               /* spreads who wakes when a holder's ttl ends */
 #define RENEW_RETRY_MS UINT64_C(20)        /* after a failed renewal; doubles up to ttl/10 */
 
@@ -82,6 +83,10 @@ uint64_t belay__lease_next_attempt(const belay__lease_t *lease, int status, uint
     min = min < BELAY__MS ? min : BELAY__MS;
     max = max < FIRST_POLL_MS * BELAY__MS ? max : FIRST_POLL_MS * BELAY__MS;
   }
+  /* Contenders that split the votes must not meet again: the delays differ by more than a round takes. */
+  uint64_t spread = lease->members > 1 ? ROUNDS_APART * (now - lease->asked_at) : 0;
+  if (max - min < spread)
+    max = min + spread;
   uint64_t when = now + min + belay__random_below(lease->belay, max - min + 1);
   if (status == BELAY_EHELD && lease->holder_ms >= 0) {
     uint64_t free_at = now + ((uint64_t)lease->holder_ms + 1) * BELAY__MS +

@@ -88,7 +88,7 @@ static void on_timer(belay__timer_t *timer) {
 
 static void send(belay__undo_t *undo) {
   belay_client_t *client = undo->client;
-  belay__call_t *call = belay__call_new(client, BELAY__LANE_LEASE);
+  belay__call_t *call = belay__call_new(client, undo->of.lane);
   if (call == NULL) {
     rest(undo);
     return;
@@ -120,12 +120,14 @@ static void object_abort(belay__object_t *object) {
 }
 
 belay__undo_t *belay__undo_start(belay_client_t *client, const belay__undo_of_t *of,
-                                 belay__undo_cb cb, void *owner) {
+                                 belay__call_t *release, belay__undo_cb cb, void *owner) {
   belay_t *belay = client->belay;
   size_t size = sizeof(belay__undo_t) + of->key_len;
   bool room = cb != NULL || client->stats.undo_pending < UNDO_MAX;
   belay__undo_t *undo = room ? belay__alloc(belay, size) : NULL;
   if (undo == NULL) {
+    if (release != NULL)
+      belay__call_abandon(release);
     client->stats.undo_failed++;
     belay__log(belay, BELAY_LOG_WARNING,
                "no room for an undo: a key may live for the rest of its ttl");
@@ -147,7 +149,13 @@ belay__undo_t *belay__undo_start(belay_client_t *client, const belay__undo_of_t 
   client->stats.undo_pending++;
   belay__client_add(client, &undo->object);
   belay__hold_loop(belay);
-  send(undo);
+  if (release != NULL) {
+    release->done = on_reply;
+    release->owner = undo;
+    undo->call = release;
+  } else {
+    send(undo);
+  }
   return undo;
 }
 

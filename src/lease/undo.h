@@ -29,16 +29,18 @@ typedef struct belay__undo_of {
   const char *key;                /* copied */
   size_t key_len;
   belay__token_t token;
+  belay__lane_t lane;
   uint32_t affinity;
-  uint32_t epoch; /* the connection that the attempt went out on */
+  uint32_t epoch; /* the connection of an attempt that was not answered; 0: none */
   uint64_t until; /* by then the server has forgotten it in any case */
 } belay__undo_of_t;
 
-/* Starts one; the call goes out before this returns, behind all that were sent with its affinity. cb (which
- * may be NULL) is told once, later. NULL if memory is out, or if there is no cb and more are under way than a
- * client may have: then what is left lives for its ttl. */
+/* Starts one; its call goes out before this returns, behind all that were sent on its lane with its affinity,
+ * unless a release is under way already: then that is its call (release may be NULL). cb (which may be NULL) is
+ * told once, later. NULL if memory is out, or if there is no cb and more are under way than a client may have:
+ * then what is left lives for its ttl. */
 belay__undo_t *belay__undo_start(belay_client_t *client, const belay__undo_of_t *of,
-                                 belay__undo_cb cb, void *owner);
+                                 belay__call_t *release, belay__undo_cb cb, void *owner);
 
 /* The owner does not want to be told any more; the undo goes on. */
 void belay__undo_detach(belay__undo_t *undo);

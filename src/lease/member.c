@@ -1,0 +1,347 @@
+/* A member: one node of a lease, and what it says to one question.
+ *
+ *   ask --cannot be sent--> answered: why
+ *    |
+ *    v
+ *   ASKED --no, or an error--> answered
+ *    | yes
+ *    +--with min_replicas--> COPYING: the WAIT that was sent right behind it --too few--> answered: ENOREPLICAS
+ *    |                          | enough
+ *    +--------------------------+--acquire, with a quarantine--> VETTED: quarantine.c asks whether its server
+ *    |                                                           votes --no--> answered: EQUARANTINED
+ *    v                                                             | yes
+ *   answered: 0, and the lease runs until sent + ttl - drift <-----+
+ *
+ * ASKED is member->call, COPYING and VETTED are member->confirm. What a call may leave on the server is noted in
+ * `maybe` and `epoch`, whether its answer came or not. */
+#include <assert.h>
+
+#include "lease/lease.h"
+#include "scripts.gen.h"
+
+static void on_reply(belay__call_t *call, const belay__result_t *result);
+static void on_copied(belay__call_t *call, const belay__result_t *result);
+
+/* ---- words ----------------------------------------------------------------------------------------------- */
+
+size_t belay__lease_token(const belay__lease_t *lease, char out[BELAY__TOKEN_TEXT_MAX]) {
+  const belay_client_t *client = lease->member[0].client; /* all have the same owner */
+  return belay__token_text(out, &lease->token, client->owner, client->owner_len);
+}
+
+static void put_token(const belay__lease_t *lease, belay__call_t *call) {
+  char token[BELAY__TOKEN_TEXT_MAX];
+  belay__call_arg(call, token, belay__lease_token(lease, token));
+}
+
+belay__lane_t belay__lease_lane(const belay__lease_t *lease) {
+  return lease->terms.min_replicas > 0 ? BELAY__LANE_DURABLE : BELAY__LANE_LEASE;
+}
+
+void belay__lease_script(const belay__lease_t *lease, belay__call_t *call,
+                         const belay__script_t *script, size_t keys, size_t args) {
+  if (lease->terms.min_replicas > 0)
+    belay__call_script_text(call, script, keys, args);
+  else
+    belay__call_script(call, script, keys, args);
+}
+
+void belay__lease_fence_key(const belay__lease_t *lease, belay__call_t *call) {
+  static const char part[] = "::fence";
+  belay__call_arg_joined(call, lease->key, lease->key_len, part, sizeof part - 1);
+}
+
+/* Whether the present round takes the lease again where it is gone. A quorum of one that has lost it has lost. */
+static bool can_retake(const belay__lease_t *lease) {
+  return lease->round == BELAY__ROUND_EXTEND && lease->members > 1;
+}
+
+static int64_t remaining_ms(const belay__lease_t *lease) {
+  return (int64_t)(belay__lease_remaining(lease) / BELAY__MS);
+}
+
+static void fill(const belay__lease_t *lease, belay__call_t *call) {
+  switch ((belay__round_t)lease->round) {
+  case BELAY__ROUND_ACQUIRE:
+    lease->kind->acquire(lease, call, lease->attempts > 1);
+    break;
+  case BELAY__ROUND_READ:
+    belay__lease_script(lease, call, &belay__script_fence_read, 1, 0);
+    belay__lease_fence_key(lease, call);
+    break;
+  case BELAY__ROUND_ACCEPT:
+    belay__lease_script(lease, call, &belay__script_fence_accept, 1, 3);
+    belay__lease_fence_key(lease, call);
+    belay__call_arg_int(call, (int64_t)lease->fence);
+    put_token(lease, call);
+    belay__call_arg_int(call, BELAY__FENCE_TTL_MS);
+    break;
+  case BELAY__ROUND_EXTEND:
+    belay__lease_script(lease, call, lease->kind->extend, 1, 3);
+    belay__call_arg(call, lease->key, lease->key_len);
+    put_token(lease, call);
+    belay__call_arg_int(call, lease->ttl);
+    belay__call_arg_int(call, can_retake(lease) ? remaining_ms(lease) : 0);
+    break;
+  case BELAY__ROUND_RELEASE:
+    belay__call_script(call, lease->kind->release, 1, 1);
+    belay__call_arg(call, lease->key, lease->key_len);
+    put_token(lease, call);
+    break;
+  case BELAY__ROUND_NONE:
+    assert(false && "nothing to ask");
+  }
+}
+
+/* ---- asking ---------------------------------------------------------------------------------------------- */
+
+static belay__call_t *new_call(belay__member_t *member, uint64_t deadline) {
+  const belay__lease_t *lease = member->lease;
+  belay__call_t *call = belay__call_new(member->client, belay__lease_lane(lease));
+  if (call == NULL)
+    return NULL;
+  call->deadline = deadline;
+  call->affinity = lease->affinity;
+  /* What asks for something new is subject to the client's limits; what keeps or gives back is not. */
+  call->urgent = lease->round != BELAY__ROUND_ACQUIRE;
+  call->owner = member;
+  return call;
+}
+
+static bool is_grant(const belay__lease_t *lease) {
+  return lease->round == BELAY__ROUND_ACQUIRE || lease->round == BELAY__ROUND_EXTEND;
+}
+
+/* A call was not answered that takes the lease, or takes it again: it may have, or may do so yet. */
+static void note_unanswered(belay__member_t *member, uint32_t epoch) {
+  if (member->lease->round == BELAY__ROUND_ACQUIRE || can_retake(member->lease)) {
+    member->maybe = true;
+    member->epoch = epoch;
+  }
+}
+
+/* The question, and with min_replicas the WAIT right behind it. */
+static int send(belay__member_t *member, uint64_t deadline) {
+  const belay__lease_t *lease = member->lease;
+  belay__call_t *calls[2] = {new_call(member, deadline), NULL};
+  size_t n = 1;
+  if (calls[0] == NULL)
+    return BELAY_ENOMEM;
+  fill(lease, calls[0]);
+  calls[0]->done = on_reply;
+  if (lease->terms.min_replicas > 0 && lease->round != BELAY__ROUND_RELEASE) {
+    calls[n] = new_call(member, deadline);
+    if (calls[n] == NULL) {
+      belay__call_abandon(calls[0]);
+      return BELAY_ENOMEM;
+    }
+    belay__call_command(calls[n], "WAIT", 3);
+    belay__call_arg_int(calls[n], lease->terms.min_replicas);
+    belay__call_arg_int(calls[n], lease->terms.replica_timeout);
+    calls[n]->done = on_copied;
+    n++;
+  }
+  member->call = calls[0];
+  member->confirm = calls[1];
+  int error = belay__call_send(calls, n);
+  if (error == 0)
+    return BELAY__PENDING;
+  member->call = member->confirm = NULL;
+  return error;
+}
+
+/* What is known without asking; 0 if nothing is. */
+static int foreknown(belay__member_t *member) {
+  const belay__lease_t *lease = member->lease;
+  belay_client_t *client = member->client;
+  if (lease->round == BELAY__ROUND_RELEASE && !member->maybe)
+    return BELAY_ENOTOWNER;
+  if (lease->round != BELAY__ROUND_ACQUIRE)
+    return 0;
+  if (belay__quarantine_known(member))
+    return BELAY_EQUARANTINED;
+  /* A node that stands still would only be left more to undo. The others decide. */
+  uint64_t limit = lease->terms.timeout * BELAY__MS;
+  if (lease->members > 1 &&
+      client->node_ops->silent(client, belay__lease_lane(lease), lease->affinity, limit))
+    return BELAY_EUNKNOWN;
+  return 0;
+}
+
+void belay__member_ask(belay__member_t *member, uint64_t deadline) {
+  int status = foreknown(member);
+  if (status == 0)
+    status = send(member, deadline);
+  member->status = status;
+  if (is_grant(member->lease))
+    member->vote = status;
+}
+
+void belay__member_forget(belay__member_t *member) {
+  if (member->confirm != NULL)
+    belay__call_abandon(member->confirm);
+  if (member->call != NULL) {
+    uint32_t epoch = member->call->epoch;
+    if (belay__call_abandon(member->call))
+      note_unanswered(member, epoch);
+  }
+  member->call = member->confirm = NULL;
+}
+
+/* ---- answers --------------------------------------------------------------------------------------------- */
+
+/* The member has said what it has to say. */
+static void answer(belay__member_t *member, int status) {
+  belay__lease_t *lease = member->lease;
+  if (status == 0 && is_grant(lease)) {
+    uint64_t until = member->sent + belay__lease_validity(lease->ttl, lease->terms.drift);
+    if (until > member->until)
+      member->until = until;
+  }
+  member->status = status;
+  if (is_grant(lease))
+    member->vote = status;
+  belay__lease_answer(lease);
+}
+
+/* The server said yes; whether that counts is seen step by step. */
+static void confirm(belay__member_t *member) {
+  if (member->confirm != NULL)
+    return; /* COPYING */
+  int status = 0;
+  if (member->lease->round == BELAY__ROUND_ACQUIRE)
+    status = belay__quarantine_judge(member);
+  if (status != BELAY__PENDING)
+    answer(member, status);
+}
+
+void belay__member_confirmed(belay__member_t *member, int status) {
+  member->confirm = NULL;
+  if (status == 0) {
+    confirm(member);
+    return;
+  }
+  belay__member_forget(member); /* a WAIT's deadline may come before that of the call before it */
+  answer(member, status);
+}
+
+static void on_copied(belay__call_t *call, const belay__result_t *result) {
+  belay__member_t *member = call->owner;
+  int64_t copies;
+  int status = result->error;
+  if (result->outcome == BELAY_OUTCOME_REPLY &&
+      !belay__reply_integer(result->reply, 0, INT32_MAX, &copies)) {
+    status = BELAY_EPROTO;
+    belay__call_distrust(call);
+  } else if (status == 0 && copies < member->lease->terms.min_replicas) {
+    status = BELAY_ENOREPLICAS;
+  }
+  belay__member_confirmed(member, status);
+}
+
+static int read_acquired(belay__member_t *member, const belay__call_t *call,
+                         const belay__result_t *result) {
+  belay__lease_t *lease = member->lease;
+  int64_t holder_ms = -1;
+  int status = result->error;
+  if (result->outcome == BELAY_OUTCOME_REPLY)
+    status = lease->kind->acquired(lease, call, result->reply, &holder_ms);
+  if (holder_ms >= 0 && (lease->holder_ms < 0 || holder_ms < lease->holder_ms))
+    lease->holder_ms = holder_ms;
+  if (status == 0)
+    member->maybe = true;
+  if (status == BELAY_EPROTO || result->outcome == BELAY_OUTCOME_UNKNOWN)
+    note_unanswered(member, call->epoch);
+  return status;
+}
+
+/* What an extend or a release replied: 1 ours, 0 not ours, 2 it was gone and is ours again. A key of another
+ * type is not our key. */
+static int read_owned(belay__member_t *member, const belay__call_t *call,
+                      const belay__result_t *result) {
+  belay__lease_t *lease = member->lease;
+  bool extend = lease->round == BELAY__ROUND_EXTEND;
+  int64_t ours = -1;
+  bool answered = result->outcome == BELAY_OUTCOME_REPLY &&
+                  belay__reply_integer(result->reply, 0, can_retake(lease) ? 2 : 1, &ours);
+  if (result->error == BELAY_EWRONGTYPE) {
+    ours = 0;
+  } else if (!answered) {
+    if (result->outcome != BELAY_OUTCOME_NOT_SENT)
+      note_unanswered(member, call->epoch);
+    return result->outcome == BELAY_OUTCOME_REPLY ? BELAY_EPROTO : result->error;
+  }
+  if (ours == 0 || !extend) { /* gone, unless an older call is still to be executed */
+    member->maybe = belay__client_ghost(member->client, call, member->epoch);
+    member->until = 0;
+    return ours == 0 ? BELAY_ENOTOWNER : 0;
+  }
+  if (ours == 2) {
+    member->fresh = member->maybe = true;
+    member->until = 0;
+  }
+  if (member->fresh)
+    return BELAY_EQUARANTINED;
+  /* An acknowledgement counts before the deadline only. */
+  return belay__lease_remaining(lease) == 0 ? BELAY_EEXPIRED : 0;
+}
+
+/* The number to propose is the largest that any of them named. */
+static int read_number(belay__member_t *member, const belay__result_t *result) {
+  static const char range[] = "the fencing number is not from 1 to 2^53";
+  belay__lease_t *lease = member->lease;
+  uint64_t number;
+  if (result->outcome != BELAY_OUTCOME_REPLY)
+    return result->error;
+  if (!belay__reply_number(result->reply, 1, BELAY__FENCE_MAX, &number)) {
+    belay__client_refused(member->client, BELAY_EREFUSED, range, sizeof range - 1);
+    return BELAY_EREFUSED;
+  }
+  if (number > lease->fence)
+    lease->fence = number;
+  return 0;
+}
+
+static int read_accepted(const belay__result_t *result) {
+  int64_t accepted;
+  if (result->outcome != BELAY_OUTCOME_REPLY)
+    return result->error;
+  if (!belay__reply_integer(result->reply, 0, 1, &accepted))
+    return BELAY_EPROTO;
+  return accepted == 1 ? 0 : BELAY_EFENCED;
+}
+
+static int read_reply(belay__member_t *member, const belay__call_t *call,
+                      const belay__result_t *result) {
+  switch ((belay__round_t)member->lease->round) {
+  case BELAY__ROUND_ACQUIRE:
+    return read_acquired(member, call, result);
+  case BELAY__ROUND_READ:
+    return read_number(member, result);
+  case BELAY__ROUND_ACCEPT:
+    return read_accepted(result);
+  case BELAY__ROUND_EXTEND:
+  case BELAY__ROUND_RELEASE:
+    return read_owned(member, call, result);
+  case BELAY__ROUND_NONE:
+    break;
+  }
+  assert(false && "nothing was asked");
+  return BELAY_EPROTO;
+}
+
+static void on_reply(belay__call_t *call, const belay__result_t *result) {
+  belay__member_t *member = call->owner;
+  member->call = NULL;
+  int status = read_reply(member, call, result);
+  if (status == BELAY_EPROTO && result->outcome == BELAY_OUTCOME_REPLY)
+    belay__call_distrust(call);
+  if (status == 0) {
+    member->sent = call->first_sent;
+    member->sent_on = call->epoch;
+    confirm(member);
+    return;
+  }
+  belay__member_forget(member); /* the WAIT behind it tells nothing */
+  answer(member, status);
+}

@@ -1,0 +1,132 @@
+/* The quarantine: a server that may have forgotten leases does not vote before they have run out.
+ *
+ * When a connection to a server is first used for an acquire, the namespace's marker on it is read (by a script,
+ * behind the acquire, whose answer waits for this one). From what it replies and from how long the server has been up
+ * follows since when, or from when on, it votes:
+ *
+ *   restarted without its data:     no marker           up for less than the longest ttl
+ *   restarted with its data:        another's run id    up for less than that
+ *   a replica in its place:         another's run id    up for however long
+ *   it has been there all the time: its own run id      up for long
+ *
+ * What is known holds for the server, by its run id, and for connections up to the one on which it was found
+ * out: so it is asked once for each connection, however many locks there are. */
+#include "lease/lease.h"
+
+#include <stdio.h>
+
+#include "core/key.h"
+#include "scripts.gen.h"
+
+#define KEY_MAX (BELAY__NAMESPACE_PARTS * (3 * BELAY__NAMESPACE_PART_MAX + 2) + 32)
+
+static const belay__server_t *server_of(const belay__member_t *member) {
+  const belay__lease_t *lease = member->lease;
+  return member->client->node_ops->server(member->client, belay__lease_lane(lease),
+                                          lease->affinity);
+}
+
+/* Whether what the client knows is about this server and no older than this connection. */
+static bool is_known(const belay__member_t *member, const belay__server_t *server) {
+  const belay__standing_t *standing = &member->client->standing;
+  return server->run_id_len > 0 && server->epoch <= standing->server.epoch &&
+         standing->max_ttl == member->lease->terms.max_ttl &&
+         belay__server_is(&standing->server, server->run_id, server->run_id_len);
+}
+
+bool belay__quarantine_known(const belay__member_t *member) {
+  const belay__lease_t *lease = member->lease;
+  const belay__server_t *server = lease->terms.quarantine ? server_of(member) : NULL;
+  return server != NULL && is_known(member, server) &&
+         (int64_t)belay__now(lease->belay) < member->client->standing.votes_from;
+}
+
+static int64_t later(int64_t a, int64_t b) {
+  return a > b ? a : b;
+}
+
+/* The marker was read: n > 0 the server votes in n milliseconds; n <= 0 it has for -n milliseconds. */
+static void learn(belay__member_t *member, const belay__server_t *server, int64_t ms) {
+  const belay__lease_t *lease = member->lease;
+  belay__standing_t *standing = &member->client->standing;
+  int64_t ns = (int64_t)BELAY__MS, now = (int64_t)belay__now(lease->belay);
+  int64_t by_uptime =
+      server->started_by + (int64_t)belay__lease_forgotten_after(lease->terms.max_ttl);
+  int64_t by_marker =
+      ms < -now / ns ? 0 : now + (ms + 1) * ns; /* the server's clock is cut to milliseconds */
+  *standing = (belay__standing_t){.server = *server,
+                                  .max_ttl = lease->terms.max_ttl,
+                                  .votes_from = later(by_uptime, by_marker)};
+}
+
+/* Another longest ttl is stored: to count on either would be a mistake for somebody. */
+static int mismatch(const belay__member_t *member, const belay__reply_t *reply) {
+  char text[96];
+  int n = snprintf(text, sizeof text, "max_ttl_ms is %lu here, and %.20s in the namespace",
+                   (unsigned long)member->lease->terms.max_ttl, reply->str);
+  belay__client_refused(member->client, BELAY_EMISMATCH, text, (size_t)n);
+  return BELAY_EMISMATCH;
+}
+
+static void on_marker(belay__call_t *call, const belay__result_t *result) {
+  belay__member_t *member = call->owner;
+  const belay__server_t *server = server_of(member);
+  int64_t ms;
+  int status = result->error;
+  if (result->outcome == BELAY_OUTCOME_REPLY) {
+    if (result->reply->type == BELAY__REPLY_STRING) {
+      status = mismatch(member, result->reply);
+    } else if (!belay__reply_integer(result->reply, INT64_MIN, BELAY__TTL_MAX_MS * 2, &ms)) {
+      status = BELAY_EPROTO;
+      belay__call_distrust(call);
+    } else if (server == NULL || server->epoch != call->epoch) {
+      status = BELAY_EUNKNOWN;
+    } else {
+      learn(member, server, ms);
+    }
+  }
+  belay__member_confirmed(member, status);
+}
+
+static int ask(belay__member_t *member, const belay__server_t *server, uint64_t deadline) {
+  const belay__lease_t *lease = member->lease;
+  belay_client_t *client = member->client;
+  char key[KEY_MAX];
+  belay__call_t *call = belay__call_new(client, belay__lease_lane(lease));
+  if (call == NULL)
+    return BELAY_ENOMEM;
+  belay__call_script(call, &belay__script_quarantine, 1, 3);
+  belay__call_arg(call, key,
+                  belay__key_build(key, client->prefix, client->prefix_len, "node", "marker", 6));
+  belay__call_arg(call, server->run_id, server->run_id_len);
+  belay__call_arg_int(call, lease->terms.max_ttl);
+  belay__call_arg_int(
+      call, (int64_t)(belay__lease_forgotten_after(lease->terms.max_ttl) / BELAY__MS) + 1);
+  call->deadline = deadline;
+  call->affinity = lease->affinity;
+  call->urgent = true;
+  call->done = on_marker;
+  call->owner = member;
+  member->confirm = call;
+  int error = belay__call_send(&call, 1);
+  if (error != 0)
+    member->confirm = NULL;
+  return error == 0 ? BELAY__PENDING : error;
+}
+
+int belay__quarantine_judge(belay__member_t *member) {
+  const belay__lease_t *lease = member->lease;
+  if (!lease->terms.quarantine)
+    return 0;
+  static const char silent[] = "the server does not tell its run id";
+  const belay__server_t *server = server_of(member);
+  if (server == NULL || server->epoch != member->sent_on)
+    return BELAY_EUNKNOWN; /* whoever granted it has gone away since */
+  if (server->run_id_len == 0 && !lease->terms.trust)
+    belay__client_refused(member->client, BELAY_EQUARANTINED, silent, sizeof silent - 1);
+  if (server->run_id_len == 0)
+    return lease->terms.trust ? 0 : BELAY_EQUARANTINED;
+  if (!is_known(member, server))
+    return ask(member, server, lease->asked_at + lease->terms.timeout * BELAY__MS);
+  return (int64_t)member->sent >= member->client->standing.votes_from ? 0 : BELAY_EQUARANTINED;
+}

@@ -1,0 +1,11 @@
+-- Proposes a fencing number: larger than the one that is stored, and no smaller than the clock.
+-- KEYS[1]: the counter, a hash: number, token.
+-- Reply: the number, as a string.
+-- Run twice: a number that is as good.
+local stored = redis.call('HGET', KEYS[1], 'number')
+local time = redis.call('TIME')
+local number = time[1] * 1000000 + time[2]
+if stored and number <= tonumber(stored) then
+  number = tonumber(stored) + 1
+end
+return string.format('%.0f', number)

@@ -1,0 +1,33 @@
+-- Takes a lock if it is free, and gives it a fencing number that is larger than all before it.
+-- KEYS[1]: the lock. KEYS[2]: the counter, a hash: number, token. ARGV[1]: our token. ARGV[2]: the ttl in
+--   milliseconds. ARGV[3]: for how long the counter is remembered, in milliseconds.
+-- Reply: a string: taken, or ours already (its ttl is left alone), and this is its number; n > 0 another's
+--   for n more milliseconds; -2 another's, without a ttl.
+-- Run twice: the second run finds the token, and replies with the same number.
+local holder = redis.call('GET', KEYS[1])
+if holder and holder ~= ARGV[1] then
+  local left = redis.call('PTTL', KEYS[1])
+  if left < 0 then
+    return -2
+  end
+  if left == 0 then
+    return 1
+  end
+  return left
+end
+local stored = redis.call('HMGET', KEYS[2], 'number', 'token')
+if holder and stored[2] == ARGV[1] then
+  return stored[1]
+end
+local time = redis.call('TIME')
+local number = time[1] * 1000000 + time[2]
+if stored[1] and number <= tonumber(stored[1]) then
+  number = tonumber(stored[1]) + 1
+end
+local text = string.format('%.0f', number)
+redis.call('HSET', KEYS[2], 'number', text, 'token', ARGV[1])
+redis.call('PEXPIRE', KEYS[2], ARGV[3])
+if not holder then
+  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+end
+return text
