@@ -24,6 +24,8 @@ extern "C" {
  *
  * - **Time.** Each node's grant is believed in for its ttl less the drift, from just before it was asked. The
  *   lease ends when the time of the n/2 + 1st longest grant is over. An answer is only good before that.
+ * - **Connections** are made when they are first needed, within timeout_ms as all else: where the first attempt
+ *   matters, ping the clients before it.
  * - **Undo.** What did not end as held is taken back on every node that may have it, behind the call that
  *   may have left it there, also after a cancel and a close. A node that cannot be reached forgets it when
  *   the ttl is over.

@@ -74,7 +74,9 @@ int belay__round_status(const belay__lease_t *lease) {
   } else if (votes.no > 0 && lease->round == BELAY__ROUND_ACCEPT) {
     return BELAY_EFENCED;
   }
-  return votes.lasting > spare ? votes.reason : BELAY_ENOQUORUM;
+  if (votes.lasting > spare)
+    return votes.reason;
+  return votes.lasting + votes.pending > spare ? BELAY__PENDING : BELAY_ENOQUORUM;
 }
 
 bool belay__round_distinct(const belay__lease_t *lease) {
