@@ -39,6 +39,9 @@ extern "C" {
  *   when a majority has accepted it. Two holders never have the same number, and a later one has a larger one, also
  *   when counters are lost, as long as the servers' clocks do not step back.
  *
+ * With fewer than n/2 + 1 of the nodes in reach an acquire ends with BELAY_ENOQUORUM, with none of them too, within
+ * timeout_ms; one that waits goes on trying, and has the lock when enough are back. With n = 4 the majority is 3.
+ *
  * Differences from a plain lock in what callbacks say: BELAY_EHELD if enough nodes answered and somebody else has
  * too many of them; BELAY_ENOQUORUM if too few answered, unless so many refused for a lasting reason that
  * there can be no quorum: then it is that reason. With n = 1 the statuses are a plain lock's.
