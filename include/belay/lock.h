@@ -95,7 +95,8 @@ typedef struct belay_lock_options {
   /** A grant or a renewal counts once so many replicas of the server have it (WAIT); default 0; at most
    * 255. On each node of a quorum. */
   unsigned min_replicas;
-  /** how long that may take; default BELAY_DEFAULT: half of timeout_ms; 1 to timeout_ms */
+  /** how long that may take; default BELAY_DEFAULT: half of timeout_ms; 1 to timeout_ms, and
+   * at most half of the client's stall_timeout_ms */
   int64_t replica_timeout_ms;
 
   belay_quarantine_t quarantine; /**< default BELAY_QUARANTINE_AUTO */

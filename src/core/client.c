@@ -131,6 +131,7 @@ int belay__client_init(belay_client_t *client, belay_t *belay, const belay__node
       .belay = belay,
       .node_ops = node_ops,
       .timeout_ms = options->timeout_ms,
+      .stall_timeout_ms = options->stall_timeout_ms,
       .close_timeout_ms = options->close_timeout_ms,
       .max_bytes = options->max_bytes,
       .trace = options->trace,

@@ -43,7 +43,7 @@ struct belay_client {
   size_t prefix_len;
   char owner[BELAY__OWNER_MAX + 1];
   size_t owner_len;
-  int64_t timeout_ms, close_timeout_ms;
+  int64_t timeout_ms, stall_timeout_ms, close_timeout_ms;
   size_t max_bytes;
   belay_trace_fn trace;
   void *trace_ctx;

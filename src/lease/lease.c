@@ -20,7 +20,7 @@
  *
  *   any --close--> CLOSING --undone, or patience is over--> CLOSED
  *
- * Only step() writes the state. A token is used for one attempt: when the attempt does not end as held, its
+ * Only belay__lease_step() writes the state; owner.c has what the owner asks and is told. A token is used for one attempt: when the attempt does not end as held, its
  * token is undone on every member that may have it, behind the call in flight, and is never sent in an
  * acquire again. The deadline is what a quorum of members keeps for us, each counted from just before the
  * first byte of its last acknowledged acquire or extend was sent, less the drift; the expiry timer stands at
@@ -33,28 +33,13 @@
 #include <assert.h>
 #include <string.h>
 
-typedef enum belay__lease_event {
-  EV_ACQUIRE, /* the owner wants it */
-  EV_RELEASE, /* the owner gives it back */
-  EV_EXTEND,  /* the owner wants it for longer */
-  EV_CANCEL,  /* the owner does not want to wait any more */
-  EV_CLOSE,   /* the handle ends */
-  EV_ANSWER,  /* a member answered */
-  EV_TIMER,   /* the timer fired */
-  EV_EXPIRY,  /* the deadline passed */
-  EV_TOLD,    /* the owner is about to be told that it was granted */
-  EV_UNDONE   /* an undo that CLOSING waits for is over */
-} belay__lease_event_t;
-
 #define ANSWER_MS UINT64_C(100) /* a server that is well answers within this */
 #define PROPOSALS_MAX 8         /* fencing numbers for one grant, each refused for a larger one */
-
-static void step(belay__lease_t *lease, belay__lease_event_t event, uint64_t arg);
 
 /* ---- leaves: what is to be told ------------------------------------------------------------------------- */
 
 /* Whatever pends, and a lease that is held with a reference, keeps the loop alive. */
-static void update_hold(belay__lease_t *lease) {
+void belay__lease_update_hold(belay__lease_t *lease) {
   bool held = lease->state == BELAY__LEASE_GRANTED || lease->state == BELAY__LEASE_HELD;
   bool want = lease->op_pending || lease->extend_pending || lease->state >= BELAY__LEASE_CLOSING ||
               (held && lease->ref);
@@ -244,7 +229,7 @@ static belay__lease_state_t extended(belay__lease_t *lease, int status) {
 }
 
 /* The owner asked for another ttl: it counts from now on, and a shorter one at once. */
-static void change_ttl(belay__lease_t *lease, uint32_t ttl_ms) {
+void belay__lease_change_ttl(belay__lease_t *lease, uint32_t ttl_ms) {
   uint64_t until = belay__now(lease->belay) + belay__lease_validity(ttl_ms, lease->terms.drift);
   lease->ttl = ttl_ms;
   if (ttl_ms > lease->longest_ttl)
@@ -331,18 +316,18 @@ static belay__lease_state_t next_state(belay__lease_t *lease, belay__lease_event
                                        uint64_t arg) {
   belay__lease_state_t state = (belay__lease_state_t)lease->state;
   int status;
-  if (event == EV_CLOSE && state < BELAY__LEASE_CLOSING)
+  if (event == BELAY__EV_CLOSE && state < BELAY__LEASE_CLOSING)
     return close_lease(lease);
 
   switch (state) {
   case BELAY__LEASE_IDLE:
   case BELAY__LEASE_LOST:
-    return event == EV_ACQUIRE ? attempt(lease) : state;
+    return event == BELAY__EV_ACQUIRE ? attempt(lease) : state;
 
   case BELAY__LEASE_ACQUIRING:
-    if (event == EV_CANCEL)
+    if (event == BELAY__EV_CANCEL)
       return canceled(lease);
-    if (event != EV_ANSWER && event != EV_TIMER)
+    if (event != BELAY__EV_ANSWER && event != BELAY__EV_TIMER)
       return state;
     status = belay__round_status(lease);
     if (status == BELAY__PENDING)
@@ -350,60 +335,60 @@ static belay__lease_state_t next_state(belay__lease_t *lease, belay__lease_event
     return status == 0 ? won(lease) : attempt_failed(lease, status);
 
   case BELAY__LEASE_FENCING:
-    if (event == EV_CANCEL)
+    if (event == BELAY__EV_CANCEL)
       return canceled(lease);
-    if (event == EV_EXPIRY)
+    if (event == BELAY__EV_EXPIRY)
       return attempt_failed(lease, BELAY_EEXPIRED);
-    if (event != EV_ANSWER && event != EV_TIMER)
+    if (event != BELAY__EV_ANSWER && event != BELAY__EV_TIMER)
       return state;
     status = belay__round_status(lease);
     return status == BELAY__PENDING ? state : proposed(lease, status);
 
   case BELAY__LEASE_WAITING:
-    if (event == EV_CANCEL)
+    if (event == BELAY__EV_CANCEL)
       return canceled(lease);
-    if (event != EV_TIMER)
+    if (event != BELAY__EV_TIMER)
       return state;
     return belay__now(lease->belay) < lease->wait_until ? attempt(lease)
                                                         : attempt_failed(lease, lease->error);
 
   case BELAY__LEASE_GRANTED:
-    if (event == EV_CANCEL)
+    if (event == BELAY__EV_CANCEL)
       return canceled(lease);
-    if (event == EV_EXPIRY) {
+    if (event == BELAY__EV_EXPIRY) {
       lease->op_over = false; /* nobody was told yet */
       return attempt_failed(lease, BELAY_EEXPIRED);
     }
-    if (event == EV_TOLD)
+    if (event == BELAY__EV_TOLD)
       return told(lease);
-    if (event == EV_ANSWER)
+    if (event == BELAY__EV_ANSWER)
       (void)set_expiry(lease); /* one that was not needed any more */
     return state;
 
   case BELAY__LEASE_HELD:
-    if (event == EV_EXPIRY)
+    if (event == BELAY__EV_EXPIRY)
       return lost(lease, lease->terms.renew && !belay__lease_renews(lease, belay__now(lease->belay))
                              ? BELAY_LOST_MAX_HOLD
                              : BELAY_LOST_EXPIRED);
-    if (event == EV_RELEASE)
+    if (event == BELAY__EV_RELEASE)
       return give_back(lease, (int64_t)arg);
-    if (event == EV_EXTEND)
+    if (event == BELAY__EV_EXTEND)
       return renew(lease, (int64_t)arg);
-    if (event == EV_TIMER && !lease->asking)
+    if (event == BELAY__EV_TIMER && !lease->asking)
       return belay__lease_renews(lease, belay__now(lease->belay))
                  ? renew(lease, lease->terms.timeout)
                  : state;
-    return event == EV_ANSWER || event == EV_TIMER ? heard(lease) : state;
+    return event == BELAY__EV_ANSWER || event == BELAY__EV_TIMER ? heard(lease) : state;
 
   case BELAY__LEASE_RELEASING:
-    if (event != EV_ANSWER && event != EV_TIMER)
+    if (event != BELAY__EV_ANSWER && event != BELAY__EV_TIMER)
       return state;
     status = belay__round_status(lease);
     return status == BELAY__PENDING ? state : released(lease, status);
 
   case BELAY__LEASE_CLOSING:
-    if (event == EV_TIMER || event == EV_CLOSE ||
-        (event == EV_UNDONE && !belay__round_undoing(lease)))
+    if (event == BELAY__EV_TIMER || event == BELAY__EV_CLOSE ||
+        (event == BELAY__EV_UNDONE && !belay__round_undoing(lease)))
       return closed(lease);
     return state;
 
@@ -413,150 +398,7 @@ static belay__lease_state_t next_state(belay__lease_t *lease, belay__lease_event
   return state;
 }
 
-static void step(belay__lease_t *lease, belay__lease_event_t event, uint64_t arg) {
+void belay__lease_step(belay__lease_t *lease, belay__lease_event_t event, uint64_t arg) {
   lease->state = (uint8_t)next_state(lease, event, arg);
-  update_hold(lease);
-}
-
-/* ---- events -------------------------------------------------------------------------------------------- */
-
-void belay__lease_answer(belay__lease_t *lease) {
-  step(lease, EV_ANSWER, 0);
-}
-
-void belay__lease_undone(belay__lease_t *lease) {
-  step(lease, EV_UNDONE, 0);
-}
-
-static void on_timer(belay__timer_t *timer) {
-  step(BELAY__CONTAINER(timer, belay__lease_t, timer), EV_TIMER, 0);
-}
-
-static void on_expiry(belay__timer_t *timer) {
-  step(BELAY__CONTAINER(timer, belay__lease_t, expiry), EV_EXPIRY, 0);
-}
-
-/* Tells the owner what there is to tell. Each callback may do anything but free the lease. */
-static void run_task(belay__task_t *task) {
-  belay__lease_t *lease = BELAY__CONTAINER(task, belay__lease_t, task);
-  if (lease->lost_over) {
-    lease->lost_over = false;
-    lease->kind->tell(lease, BELAY__NEWS_LOST, lease->lost_reason);
-  }
-  if (lease->extend_over) {
-    lease->extend_over = lease->extend_pending = false;
-    update_hold(lease);
-    lease->kind->tell(lease, BELAY__NEWS_EXTENDED, lease->extend_status);
-  }
-  if (lease->op_over) {
-    lease->op_over = lease->op_pending = false;
-    step(lease, EV_TOLD, 0);
-    lease->kind->tell(lease, BELAY__NEWS_ENDED, lease->op_status);
-  }
-  if (lease->state != BELAY__LEASE_CLOSED || lease->extend_over || lease->op_over)
-    return; /* a callback has begun and closed again: the task is queued once more */
-  belay__task_stop(lease->belay, task);
-  belay__free_loop(lease->belay);
-  for (unsigned i = 0; i < lease->members; i++)
-    if (!belay__list_empty(&lease->member[i].object.node))
-      belay__client_remove(lease->member[i].client, &lease->member[i].object);
-  lease->kind->tell(lease, BELAY__NEWS_CLOSED, 0);
-}
-
-static void object_close(belay__object_t *object) {
-  belay__lease_t *lease = BELAY__CONTAINER(object, belay__member_t, object)->lease;
-  if (lease->state < BELAY__LEASE_CLOSING)
-    step(lease, EV_CLOSE, 0);
-}
-
-static void object_abort(belay__object_t *object) {
-  step(BELAY__CONTAINER(object, belay__member_t, object)->lease, EV_CLOSE, 0);
-}
-
-/* ---- operations ---------------------------------------------------------------------------------------- */
-
-int belay__lease_acquire(belay__lease_t *lease, int64_t wait_ms) {
-  if (lease->op_pending || (lease->state != BELAY__LEASE_IDLE && lease->state != BELAY__LEASE_LOST))
-    return BELAY_ESTATE;
-  lease->op_pending = true;
-  lease->wait_until = wait_ms == 0 ? 0 : belay__after_ms(lease->belay, wait_ms);
-  lease->attempts = lease->failures = 0;
-  lease->error = 0;
-  step(lease, EV_ACQUIRE, 0);
-  return 0;
-}
-
-int belay__lease_release(belay__lease_t *lease, int64_t timeout_ms) {
-  if (lease->state != BELAY__LEASE_HELD || belay__lease_remaining(lease) == 0)
-    return BELAY_ENOTOWNER;
-  lease->op_pending = true;
-  step(lease, EV_RELEASE, (uint64_t)timeout_ms);
-  return 0;
-}
-
-int belay__lease_extend(belay__lease_t *lease, int64_t ttl_ms, int64_t timeout_ms) {
-  if (lease->state != BELAY__LEASE_HELD || belay__lease_remaining(lease) == 0)
-    return BELAY_ENOTOWNER;
-  if (lease->extend_pending)
-    return BELAY_ESTATE;
-  lease->extend_pending = true;
-  change_ttl(lease, (uint32_t)ttl_ms);
-  step(lease, EV_EXTEND, (uint64_t)timeout_ms);
-  return 0;
-}
-
-int belay__lease_cancel(belay__lease_t *lease) {
-  if (!lease->op_pending || lease->state == BELAY__LEASE_RELEASING ||
-      (lease->op_over && lease->state != BELAY__LEASE_GRANTED))
-    return BELAY_ESTATE;
-  step(lease, EV_CANCEL, 0);
-  return 0;
-}
-
-int belay__lease_close(belay__lease_t *lease) {
-  if (lease->state >= BELAY__LEASE_CLOSING)
-    return BELAY_ECLOSING;
-  step(lease, EV_CLOSE, 0);
-  return 0;
-}
-
-void belay__lease_ref(belay__lease_t *lease, bool ref) {
-  lease->ref = ref;
-  update_hold(lease);
-}
-
-uint64_t belay__lease_remaining(const belay__lease_t *lease) {
-  if (lease->state != BELAY__LEASE_HELD)
-    return 0;
-  uint64_t deadline = belay__lease_deadline(lease), now = belay__now(lease->belay);
-  return deadline > now ? deadline - now : 0;
-}
-
-void belay__lease_init(belay__lease_t *lease, const belay__kind_t *kind,
-                       belay_client_t *const *clients, size_t n, const belay__terms_t *terms,
-                       belay__member_t *member, char *key, size_t key_len) {
-  *lease = (belay__lease_t){
-      .kind = kind,
-      .belay = clients[0]->belay,
-      .expiry = {.fire = on_expiry},
-      .timer = {.fire = on_timer},
-      .terms = *terms,
-      .ttl = terms->ttl,
-      .members = (uint8_t)n,
-      .quorum = (uint8_t)(n / 2 + 1),
-      .key_len = (uint16_t)key_len,
-      .key = key,
-      .member = member,
-  };
-  belay__task_init(&lease->task, run_task);
-  lease->affinity = 2166136261u; /* FNV-1a: only to spread names over connections */
-  for (size_t i = 0; i < key_len; i++)
-    lease->affinity = (lease->affinity ^ (unsigned char)key[i]) * 16777619u;
-  for (size_t i = 0; i < n; i++) {
-    member[i] = (belay__member_t){.object = {.close = object_close, .abort = object_abort},
-                                  .lease = lease,
-                                  .client = clients[i],
-                                  .vote = BELAY__UNASKED};
-    belay__client_add(clients[i], &member[i].object);
-  }
+  belay__lease_update_hold(lease);
 }

@@ -225,8 +225,28 @@ void belay__round_undo(belay__lease_t *lease, bool wait);
 bool belay__round_undoing(const belay__lease_t *lease);
 void belay__round_forget_undo(belay__lease_t *lease);
 
-/* The machine: an answer came in; an undo that is waited for is over. */
-void belay__lease_answer(belay__lease_t *lease);
-void belay__lease_undone(belay__lease_t *lease);
+/* ---- lease/lease.c: the machine -------------------------------------------------------------------------- */
+
+typedef enum belay__lease_event {
+  BELAY__EV_ACQUIRE, /* the owner wants it */
+  BELAY__EV_RELEASE, /* the owner gives it back */
+  BELAY__EV_EXTEND,  /* the owner wants it for longer */
+  BELAY__EV_CANCEL,  /* the owner does not want to wait any more */
+  BELAY__EV_CLOSE,   /* the handle ends */
+  BELAY__EV_ANSWER,  /* a member answered */
+  BELAY__EV_TIMER,   /* the timer fired */
+  BELAY__EV_EXPIRY,  /* the deadline passed */
+  BELAY__EV_TOLD,    /* the owner is about to be told that it was granted */
+  BELAY__EV_UNDONE   /* an undo that CLOSING waits for is over */
+} belay__lease_event_t;
+
+/* Something happened. arg: with RELEASE and EXTEND, how long to wait for the answers, in milliseconds. */
+void belay__lease_step(belay__lease_t *lease, belay__lease_event_t event, uint64_t arg);
+
+/* The owner wants another ttl. */
+void belay__lease_change_ttl(belay__lease_t *lease, uint32_t ttl_ms);
+
+/* Something changed that keeps the loop alive, or does not any more. */
+void belay__lease_update_hold(belay__lease_t *lease);
 
 #endif /* BELAY_LEASE_LEASE_H */

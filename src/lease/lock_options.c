@@ -52,6 +52,11 @@ static int64_t default_timeout(const belay_client_t *client, size_t n, int64_t t
   return at_least(share < NODE_TIMEOUT_MS ? share : NODE_TIMEOUT_MS, NODE_TIMEOUT_LEAST_MS);
 }
 
+static int64_t default_replica_timeout(const belay_client_t *client, int64_t timeout) {
+  int64_t least = timeout < client->stall_timeout_ms ? timeout : client->stall_timeout_ms;
+  return at_least(least / 2, 1);
+}
+
 static int check_quarantine(belay_t *belay, bool quarantine, int64_t max_ttl, int64_t ttl) {
   if (!quarantine || ttl <= max_ttl)
     return 0;
@@ -86,6 +91,8 @@ static int check(const belay_client_t *client, size_t n, const belay_lock_option
   int64_t ttl = or_default(o->ttl_ms, TTL_MS);
   int64_t most = n == 1 ? TIMEOUT_MAX_MS : at_least(ttl / TTL_PART, NODE_TIMEOUT_LEAST_MS);
   int64_t timeout = or_default(o->timeout_ms, default_timeout(client, n, ttl));
+  int64_t stall =
+      client->stall_timeout_ms / 2; /* a server that waits for its replicas is not away */
   const struct {
     const char *name;
     int64_t value, min, max;
@@ -101,7 +108,7 @@ static int check(const belay_client_t *client, size_t n, const belay_lock_option
       {"drift_ms", o->drift_ms, 2, ttl / 2, true},
       {"timeout_ms", o->timeout_ms, 1, most < TIMEOUT_MAX_MS ? most : TIMEOUT_MAX_MS, true},
       {"min_replicas", o->min_replicas, 0, UINT8_MAX, false},
-      {"replica_timeout_ms", o->replica_timeout_ms, 1, timeout, true},
+      {"replica_timeout_ms", o->replica_timeout_ms, 1, timeout < stall ? timeout : stall, true},
       {"quarantine", (int64_t)o->quarantine, BELAY_QUARANTINE_AUTO, BELAY_QUARANTINE_OFF, false},
       {"max_ttl_ms", o->max_ttl_ms, BELAY__TTL_MIN_MS, BELAY__TTL_MAX_MS, false},
   };
@@ -131,7 +138,8 @@ int belay__lock_terms(const belay_client_t *client, size_t n, const belay_lock_o
       .retry_max = (uint32_t)o->retry_max_ms,
       .max_attempts = o->max_attempts,
       .timeout = (uint32_t)timeout,
-      .replica_timeout = (uint32_t)or_default(o->replica_timeout_ms, at_least(timeout / 2, 1)),
+      .replica_timeout =
+          (uint32_t)or_default(o->replica_timeout_ms, default_replica_timeout(client, timeout)),
       .max_ttl = (uint32_t)o->max_ttl_ms,
       .max_hold = o->max_hold_ms,
       .wait = o->wait_ms,

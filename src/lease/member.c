@@ -201,7 +201,7 @@ static void answer(belay__member_t *member, int status) {
   member->status = status;
   if (is_grant(lease))
     member->vote = status;
-  belay__lease_answer(lease);
+  belay__lease_step(lease, BELAY__EV_ANSWER, 0);
 }
 
 /* The server said yes; whether that counts is seen step by step. */

@@ -108,7 +108,7 @@ static void undone(belay__undo_t *undo, void *owner, bool done) {
   belay__member_t *member = owner;
   assert(member->undo == undo);
   member->undo = NULL;
-  belay__lease_undone(member->lease);
+  belay__lease_step(member->lease, BELAY__EV_UNDONE, 0);
 }
 
 /* A release that is under way is the undo's first try. */

@@ -1,0 +1,139 @@
+/* The owner's side of a lease: what it asks, and what it is told. */
+#include "lease/lease.h"
+
+/* ---- operations ---------------------------------------------------------------------------------------- */
+
+int belay__lease_acquire(belay__lease_t *lease, int64_t wait_ms) {
+  if (lease->op_pending || (lease->state != BELAY__LEASE_IDLE && lease->state != BELAY__LEASE_LOST))
+    return BELAY_ESTATE;
+  lease->op_pending = true;
+  lease->wait_until = wait_ms == 0 ? 0 : belay__after_ms(lease->belay, wait_ms);
+  lease->attempts = lease->failures = 0;
+  lease->error = 0;
+  belay__lease_step(lease, BELAY__EV_ACQUIRE, 0);
+  return 0;
+}
+
+int belay__lease_release(belay__lease_t *lease, int64_t timeout_ms) {
+  if (lease->state != BELAY__LEASE_HELD || belay__lease_remaining(lease) == 0)
+    return BELAY_ENOTOWNER;
+  lease->op_pending = true;
+  belay__lease_step(lease, BELAY__EV_RELEASE, (uint64_t)timeout_ms);
+  return 0;
+}
+
+int belay__lease_extend(belay__lease_t *lease, int64_t ttl_ms, int64_t timeout_ms) {
+  if (lease->state != BELAY__LEASE_HELD || belay__lease_remaining(lease) == 0)
+    return BELAY_ENOTOWNER;
+  if (lease->extend_pending)
+    return BELAY_ESTATE;
+  lease->extend_pending = true;
+  belay__lease_change_ttl(lease, (uint32_t)ttl_ms);
+  belay__lease_step(lease, BELAY__EV_EXTEND, (uint64_t)timeout_ms);
+  return 0;
+}
+
+int belay__lease_cancel(belay__lease_t *lease) {
+  if (!lease->op_pending || lease->state == BELAY__LEASE_RELEASING ||
+      (lease->op_over && lease->state != BELAY__LEASE_GRANTED))
+    return BELAY_ESTATE;
+  belay__lease_step(lease, BELAY__EV_CANCEL, 0);
+  return 0;
+}
+
+int belay__lease_close(belay__lease_t *lease) {
+  if (lease->state >= BELAY__LEASE_CLOSING)
+    return BELAY_ECLOSING;
+  belay__lease_step(lease, BELAY__EV_CLOSE, 0);
+  return 0;
+}
+
+void belay__lease_ref(belay__lease_t *lease, bool ref) {
+  lease->ref = ref;
+  belay__lease_update_hold(lease);
+}
+
+uint64_t belay__lease_remaining(const belay__lease_t *lease) {
+  if (lease->state != BELAY__LEASE_HELD)
+    return 0;
+  uint64_t deadline = belay__lease_deadline(lease), now = belay__now(lease->belay);
+  return deadline > now ? deadline - now : 0;
+}
+
+/* ---- what it is told, and what else goes on ------------------------------------------------------------ */
+
+static void on_timer(belay__timer_t *timer) {
+  belay__lease_step(BELAY__CONTAINER(timer, belay__lease_t, timer), BELAY__EV_TIMER, 0);
+}
+
+static void on_expiry(belay__timer_t *timer) {
+  belay__lease_step(BELAY__CONTAINER(timer, belay__lease_t, expiry), BELAY__EV_EXPIRY, 0);
+}
+
+/* Tells the owner what there is to tell. Each callback may do anything but free the lease. */
+static void run_task(belay__task_t *task) {
+  belay__lease_t *lease = BELAY__CONTAINER(task, belay__lease_t, task);
+  if (lease->lost_over) {
+    lease->lost_over = false;
+    lease->kind->tell(lease, BELAY__NEWS_LOST, lease->lost_reason);
+  }
+  if (lease->extend_over) {
+    lease->extend_over = lease->extend_pending = false;
+    belay__lease_update_hold(lease);
+    lease->kind->tell(lease, BELAY__NEWS_EXTENDED, lease->extend_status);
+  }
+  if (lease->op_over) {
+    lease->op_over = lease->op_pending = false;
+    belay__lease_step(lease, BELAY__EV_TOLD, 0);
+    lease->kind->tell(lease, BELAY__NEWS_ENDED, lease->op_status);
+  }
+  if (lease->state != BELAY__LEASE_CLOSED || lease->extend_over || lease->op_over)
+    return; /* a callback has begun and closed again: the task is queued once more */
+  belay__task_stop(lease->belay, task);
+  belay__free_loop(lease->belay);
+  for (unsigned i = 0; i < lease->members; i++)
+    if (!belay__list_empty(&lease->member[i].object.node))
+      belay__client_remove(lease->member[i].client, &lease->member[i].object);
+  lease->kind->tell(lease, BELAY__NEWS_CLOSED, 0);
+}
+
+static void object_close(belay__object_t *object) {
+  belay__lease_t *lease = BELAY__CONTAINER(object, belay__member_t, object)->lease;
+  if (lease->state < BELAY__LEASE_CLOSING)
+    belay__lease_step(lease, BELAY__EV_CLOSE, 0);
+}
+
+static void object_abort(belay__object_t *object) {
+  belay__lease_step(BELAY__CONTAINER(object, belay__member_t, object)->lease, BELAY__EV_CLOSE, 0);
+}
+
+/* ---- the beginning ------------------------------------------------------------------------------------- */
+
+void belay__lease_init(belay__lease_t *lease, const belay__kind_t *kind,
+                       belay_client_t *const *clients, size_t n, const belay__terms_t *terms,
+                       belay__member_t *member, char *key, size_t key_len) {
+  *lease = (belay__lease_t){
+      .kind = kind,
+      .belay = clients[0]->belay,
+      .expiry = {.fire = on_expiry},
+      .timer = {.fire = on_timer},
+      .terms = *terms,
+      .ttl = terms->ttl,
+      .members = (uint8_t)n,
+      .quorum = (uint8_t)(n / 2 + 1),
+      .key_len = (uint16_t)key_len,
+      .key = key,
+      .member = member,
+  };
+  belay__task_init(&lease->task, run_task);
+  lease->affinity = 2166136261u; /* FNV-1a: only to spread names over connections */
+  for (size_t i = 0; i < key_len; i++)
+    lease->affinity = (lease->affinity ^ (unsigned char)key[i]) * 16777619u;
+  for (size_t i = 0; i < n; i++) {
+    member[i] = (belay__member_t){.object = {.close = object_close, .abort = object_abort},
+                                  .lease = lease,
+                                  .client = clients[i],
+                                  .vote = BELAY__UNASKED};
+    belay__client_add(clients[i], &member[i].object);
+  }
+}
