@@ -6,22 +6,31 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <uv.h>
 
 #include "support/server.h"
 #include "support/unit.h"
 
 #define TURNS_MAX 2000 /* more allocations than a play makes */
+#define NODES 3
+#define MAX_TTL_MS 1000 /* of the quorum's namespace; servers that have been up for longer vote */
 
 typedef struct meter {
   size_t allocations, fail_at; /* fail_at 0: never */
   size_t live;
 } meter_t;
 
+/* The servers; one: a plain lock, several: Redlock, with all that it can have. */
+typedef struct cast {
+  unsigned n;
+  server_t *server[NODES];
+} cast_t;
+
 typedef struct play {
-  server_t *server;
+  const cast_t *cast;
   belay_t *belay;
-  belay_client_t *client;
+  belay_client_t *client[NODES];
   belay_lock_t *one, *two;
   int pending; /* callbacks that are owed */
   int granted;
@@ -77,13 +86,9 @@ static void on_extended(belay_lock_t *lock, int status) {
   release(play, lock);
 }
 
-static void on_acquired(belay_lock_t *lock, int status) {
-  play_t *play = belay_lock_data(lock);
-  play->pending--;
-  if (status != 0) {
-    end_when_quiet(play);
-    return;
-  }
+/* On how many servers a lock that is held is. */
+static unsigned holding(const play_t *play, belay_lock_t *lock) {
+  unsigned count = 0;
   size_t len;
   char token[128];
   const char *key = belay_lock_key(lock, &len);
@@ -92,9 +97,24 @@ static void on_acquired(belay_lock_t *lock, int status) {
   memcpy(name, key, len);
   name[len] = '\0';
   assert_true(belay_lock_token(lock, token, sizeof token) < sizeof token);
-  assert_string_equal(server_string(play->server, "GET", name, NULL), token);
+  for (unsigned i = 0; i < play->cast->n; i++) {
+    const char *value = server_string(play->cast->server[i], "GET", name, NULL);
+    count += value != NULL && strcmp(value, token) == 0;
+  }
+  return count;
+}
+
+static void on_acquired(belay_lock_t *lock, int status) {
+  play_t *play = belay_lock_data(lock);
+  play->pending--;
+  if (status != 0) {
+    end_when_quiet(play);
+    return;
+  }
+  assert_true(holding(play, lock) >= play->cast->n / 2 + 1);
+  assert_int_equal(belay_lock_fence(lock) > 0, play->cast->n > 1);
   play->granted++;
-  if (belay_lock_extend(lock, 20000, 200, on_extended) == 0)
+  if (belay_lock_extend(lock, BELAY_DEFAULT, 200, on_extended) == 0)
     play->pending++;
   else
     release(play, lock);
@@ -105,22 +125,42 @@ static void begin(play_t *play, belay_lock_t *lock) {
     play->pending++;
 }
 
+static bool connect_all(play_t *play) {
+  belay_client_options_t options;
+  belay_client_options_init(&options);
+  options.timeout_ms = 100;
+  options.close_timeout_ms = 100;
+  options.reconnect_max_ms = 20;
+  for (unsigned i = 0; i < play->cast->n; i++)
+    if (belay_connect(play->belay, server_url(play->cast->server[i]), &options, &play->client[i]) !=
+        0)
+      return false;
+  return true;
+}
+
+static void make(play_t *play, belay_lock_t **lock) {
+  belay_lock_options_t options;
+  belay_lock_options_init(&options);
+  options.data = play;
+  if (play->cast->n == 1) {
+    (void)belay_lock_new(play->client[0], "one", 3, &options, lock);
+    return;
+  }
+  options.ttl_ms = MAX_TTL_MS;
+  options.max_ttl_ms = MAX_TTL_MS;
+  options.watchdog = BELAY_WATCHDOG_ON;
+  options.fencing = true;
+  (void)belay_redlock_new(play->client, play->cast->n, "one", 3, &options, lock);
+}
+
 static void perform(play_t *play, const belay_options_t *options) {
   uv_loop_t loop;
   assert_int_equal(uv_loop_init(&loop), 0);
   if (belay_open(&loop, options, &play->belay) == 0) {
     belay_set_data(play->belay, play);
-    belay_client_options_t co;
-    belay_client_options_init(&co);
-    co.timeout_ms = 100;
-    co.close_timeout_ms = 100;
-    co.reconnect_max_ms = 20;
-    belay_lock_options_t lo;
-    belay_lock_options_init(&lo);
-    lo.data = play;
-    if (belay_connect(play->belay, server_url(play->server), &co, &play->client) == 0) {
-      (void)belay_lock_new(play->client, "one", 3, &lo, &play->one);
-      (void)belay_lock_new(play->client, "one", 3, &lo, &play->two);
+    if (connect_all(play)) {
+      make(play, &play->one);
+      make(play, &play->two);
     }
     begin(play, play->one);
     begin(play, play->two);
@@ -132,28 +172,36 @@ static void perform(play_t *play, const belay_options_t *options) {
   assert_int_equal(uv_loop_close(&loop), 0);
 }
 
-static void play_until_nothing_fails(void (*use)(server_t *server)) {
-  server_t *server = server_start(NULL);
+static void play_until_nothing_fails(unsigned n, void (*use)(const cast_t *cast)) {
+  cast_t cast = {.n = n};
+  for (unsigned i = 0; i < n; i++)
+    cast.server[i] = server_start(NULL);
+  while (n > 1 &&
+         server_info(cast.server[n - 1], "server", "uptime_in_seconds") < MAX_TTL_MS / 1000 + 2)
+    usleep(50000);
   int turn = 0;
   do {
     meter = (meter_t){.fail_at = (size_t)++turn};
     assert_true(turn < TURNS_MAX);
-    server_do(server, "FLUSHALL", NULL); /* what an undo could not be made for lives for its ttl */
-    server_do(server, "SCRIPT", "FLUSH", NULL);
-    use(server);
+    for (unsigned i = 0; i < n; i++) { /* what an undo could not be made for lives for its ttl */
+      server_do(cast.server[i], "FLUSHALL", NULL);
+      server_do(cast.server[i], "SCRIPT", "FLUSH", NULL);
+    }
+    use(&cast);
     assert_int_equal(meter.live, 0);
   } while (meter.allocations >= meter.fail_at);
   assert_true(turn > 5);
-  server_stop(server);
+  for (unsigned i = 0; i < n; i++)
+    server_stop(cast.server[i]);
 }
 
 /* ---- belay's own --------------------------------------------------------------------------------------- */
 
-static void with_failing_belay(server_t *server) {
+static void with_failing_belay(const cast_t *cast) {
   belay_options_t options;
   belay_options_init(&options);
   options.allocator = (belay_allocator_t){metered_alloc, metered_free, &meter};
-  play_t play = {.server = server};
+  play_t play = {.cast = cast};
   perform(&play, &options);
   if (meter.allocations < meter.fail_at)
     assert_int_equal(play.granted, 2);
@@ -161,7 +209,12 @@ static void with_failing_belay(server_t *server) {
 
 static void test_every_allocation_of_belays_may_fail(void **state) {
   (void)state;
-  play_until_nothing_fails(with_failing_belay);
+  play_until_nothing_fails(1, with_failing_belay);
+}
+
+static void test_every_allocation_of_a_quorums_may_fail(void **state) {
+  (void)state;
+  play_until_nothing_fails(NODES, with_failing_belay);
 }
 
 /* ---- hiredis's ----------------------------------------------------------------------------------------- */
@@ -182,10 +235,10 @@ static char *failing_strdup(const char *text) {
   return ++meter.allocations == meter.fail_at ? NULL : strdup(text);
 }
 
-static void with_failing_hiredis(server_t *server) {
+static void with_failing_hiredis(const cast_t *cast) {
   hiredisAllocFuncs funcs = {failing_malloc, failing_calloc, failing_realloc, failing_strdup, free};
   hiredisSetAllocators(&funcs);
-  play_t play = {.server = server};
+  play_t play = {.cast = cast};
   perform(&play, NULL);
   hiredisResetAllocators();
   if (meter.allocations < meter.fail_at)
@@ -194,12 +247,13 @@ static void with_failing_hiredis(server_t *server) {
 
 static void test_every_allocation_of_hiredis_may_fail(void **state) {
   (void)state;
-  play_until_nothing_fails(with_failing_hiredis);
+  play_until_nothing_fails(1, with_failing_hiredis);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_every_allocation_of_belays_may_fail),
+      cmocka_unit_test(test_every_allocation_of_a_quorums_may_fail),
       cmocka_unit_test(test_every_allocation_of_hiredis_may_fail),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
