@@ -47,6 +47,7 @@ void play_watchdog(demo_t *demo);
 void play_overrun(demo_t *demo);
 void play_stalled(demo_t *demo);
 void play_deleted(demo_t *demo);
+void play_quorum(demo_t *demo);
 
 /* ---- what a chapter says ------------------------------------------------------------------------------- */
 

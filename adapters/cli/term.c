@@ -32,7 +32,8 @@ const char *term_glyph(const term_t *term, term_glyph_t glyph) {
   static const char *const glyphs[][2] = {
       [TERM_TICK] = {"ok    ", "✓"}, [TERM_CROSS] = {"FAILED", "✗"}, [TERM_RULE] = {"-", "─"},
       [TERM_HOLDS] = {"#", "■"},     [TERM_WAITS] = {".", "·"},      [TERM_FULL] = {"#", "█"},
-      [TERM_EMPTY] = {".", "░"},
+      [TERM_EMPTY] = {".", "░"},     [TERM_HOLLOW] = {"o", "□"},     [TERM_AWAY] = {"x", "✗"},
+      [TERM_BEGINS] = {"^", "↑"},
   };
   return glyphs[glyph][term->utf8];
 }

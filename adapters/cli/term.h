@@ -15,13 +15,16 @@ typedef enum term_style {
 } term_style_t;
 
 typedef enum term_glyph {
-  TERM_TICK,  /* a fact that holds */
-  TERM_CROSS, /* one that does not */
-  TERM_RULE,  /* under a heading */
-  TERM_HOLDS, /* has the lock */
-  TERM_WAITS, /* would like to have it */
-  TERM_FULL,  /* the part of a bar that is there */
-  TERM_EMPTY  /* the part that is gone */
+  TERM_TICK,   /* a fact that holds */
+  TERM_CROSS,  /* one that does not */
+  TERM_RULE,   /* under a heading */
+  TERM_HOLDS,  /* has the lock */
+  TERM_WAITS,  /* would like to have it */
+  TERM_FULL,   /* the part of a bar that is there */
+  TERM_EMPTY,  /* the part that is gone */
+  TERM_HOLLOW, /* has it, but that does not count */
+  TERM_AWAY,   /* cannot be asked */
+  TERM_BEGINS  /* starts anew */
 } term_glyph_t;
 
 typedef struct term {
