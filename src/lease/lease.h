@@ -193,6 +193,9 @@ void belay__member_forget(belay__member_t *member);
 /* Whether it is known that the node has no vote now. */
 bool belay__quarantine_known(const belay__member_t *member);
 
+/* When the first of the nodes that are known to have no vote gets it; BELAY__NEVER if there is none. */
+uint64_t belay__quarantine_ends(const belay__lease_t *lease);
+
 /* Whether an acquire that was sent at member->sent, on connection member->epoch, counts: 0, an error, or
  * BELAY__PENDING: the server is asked (member->confirm), and belay__member_confirmed() hears of it. */
 int belay__quarantine_judge(belay__member_t *member);

@@ -41,6 +41,19 @@ bool belay__quarantine_known(const belay__member_t *member) {
          (int64_t)belay__now(lease->belay) < member->client->standing.votes_from;
 }
 
+uint64_t belay__quarantine_ends(const belay__lease_t *lease) {
+  uint64_t first = BELAY__NEVER;
+  for (unsigned i = 0; i < lease->members; i++) {
+    const belay__member_t *member = &lease->member[i];
+    if (!belay__quarantine_known(member))
+      continue;
+    uint64_t from = (uint64_t)member->client->standing.votes_from;
+    if (from < first)
+      first = from;
+  }
+  return first;
+}
+
 static int64_t later(int64_t a, int64_t b) {
   return a > b ? a : b;
 }

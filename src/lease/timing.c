@@ -88,10 +88,14 @@ uint64_t belay__lease_next_attempt(const belay__lease_t *lease, int status, uint
   if (max - min < spread)
     max = min + spread;
   uint64_t when = now + min + belay__random_below(lease->belay, max - min + 1);
+  uint64_t news = belay__quarantine_ends(lease); /* what was in the way may be gone by then */
   if (status == BELAY_EHELD && lease->holder_ms >= 0) {
-    uint64_t free_at = now + ((uint64_t)lease->holder_ms + 1) * BELAY__MS +
-                       belay__random_below(lease->belay, HERD_MS * BELAY__MS);
-    when = when < free_at ? when : free_at;
+    uint64_t free_at = now + ((uint64_t)lease->holder_ms + 1) * BELAY__MS;
+    news = news < free_at ? news : free_at;
+  }
+  if (news < when) {
+    news += belay__random_below(lease->belay, HERD_MS * BELAY__MS);
+    when = when < news ? when : news;
   }
   return when < lease->wait_until ? when : lease->wait_until;
 }
