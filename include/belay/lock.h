@@ -214,8 +214,9 @@ BELAY_API const char *belay_vote_name(belay_vote_t vote);
 
 /** What each node said. */
 typedef struct belay_lock_tally {
-  unsigned nodes, quorum; /**< how many there are, and how many make a lock */
-  unsigned votes[BELAY_VOTES];
+  unsigned nodes;              /**< how many there are */
+  unsigned quorum;             /**< how many of them make a lock */
+  unsigned votes[BELAY_VOTES]; /**< how many said what; by belay_vote_t */
   struct {
     belay_vote_t vote;
     int error; /**< why it is not GRANTED: BELAY_EOOM, BELAY_EAUTH ...; 0 with GRANTED and NONE */

@@ -229,12 +229,13 @@ static void on_copied(belay__call_t *call, const belay__result_t *result) {
   belay__member_t *member = call->owner;
   int64_t copies;
   int status = result->error;
-  if (result->outcome == BELAY_OUTCOME_REPLY &&
-      !belay__reply_integer(result->reply, 0, INT32_MAX, &copies)) {
-    status = BELAY_EPROTO;
-    belay__call_distrust(call);
-  } else if (status == 0 && copies < member->lease->terms.min_replicas) {
-    status = BELAY_ENOREPLICAS;
+  if (result->outcome == BELAY_OUTCOME_REPLY) {
+    if (!belay__reply_integer(result->reply, 0, INT32_MAX, &copies)) {
+      status = BELAY_EPROTO;
+      belay__call_distrust(call);
+    } else if (copies < member->lease->terms.min_replicas) {
+      status = BELAY_ENOREPLICAS;
+    }
   }
   belay__member_confirmed(member, status);
 }
