@@ -1,11 +1,12 @@
-/* The handshake: AUTH, SELECT, CLIENT SETNAME, HELLO, INFO server, sent together; then, after a connection that was
+/* The handshake: AUTH, SELECT, CLIENT SETNAME, HELLO, INFO twice, sent together; then, after a connection that was
  * lost, CLIENT KILL of that one.
  *
  *   first ---all sent---> the last is answered --no ghost, or the server was restarted--> shaken
  *                             |
  *                             +--a ghost on the same server--> CLIENT KILL --answered--> shaken
  *
- * HELLO without arguments tells the version and our id, and leaves the protocol as it is; INFO tells the run id.
+ * HELLO without arguments tells the version and our id, and leaves the protocol as it is; INFO tells the run id and
+ * the replication id.
  * A server that permits neither is used all the same: it is just not known whether a ghost is gone. */
 #include <assert.h>
 #include <stdio.h>
@@ -142,31 +143,57 @@ static const char *info_field(const char *info, const char *name) {
   return NULL;
 }
 
+/* An id in INFO; returns its length. */
+static size_t read_id(const char *info, const char *name, char out[BELAY__RUN_ID_MAX]) {
+  const char *id = info_field(info, name);
+  size_t len = id == NULL ? 0 : strcspn(id, "\r\n");
+  if (len > BELAY__RUN_ID_MAX)
+    len = BELAY__RUN_ID_MAX;
+  if (len > 0)
+    memcpy(out, id, len);
+  return len;
+}
+
 /* The uptime is a difference of two clocks that tick in seconds: it may say up to one too much. */
 static void read_server(belay__link_t *link, const char *info) {
   belay__server_t *server = &link->peer.server;
-  const char *run_id = info_field(info, "run_id");
   const char *uptime = info_field(info, "uptime_in_seconds");
-  if (run_id != NULL) {
-    size_t len = strcspn(run_id, "\r\n");
-    server->run_id_len = len < BELAY__RUN_ID_MAX ? len : BELAY__RUN_ID_MAX;
-    memcpy(server->run_id, run_id, server->run_id_len);
-  }
   int64_t up = uptime == NULL ? 0 : strtoll(uptime, NULL, 10) - 1;
   up = up < 0 ? 0 : up < UPTIME_MAX ? up : UPTIME_MAX;
   server->started_by = (int64_t)belay__now(&link->line->host->base) - up * SECOND;
+  server->run_id_len = read_id(info, "run_id", server->run_id);
 }
 
-static void on_info(redisAsyncContext *ac, void *object, void *privdata) {
+/* A server that may not tell who it is may be used all the same; one that cannot at this time may not. */
+static bool not_now(belay__link_t *link, const belay__reply_t *reply) {
+  if (reply->type != BELAY__REPLY_ERROR)
+    return false;
+  const belay__refusal_t *refusal = belay__refusal_find(reply->str, reply->len);
+  if (refusal->remedy != BELAY__REMEDY_RETRY)
+    return false;
+  fail(link, reply, refusal->error);
+  return true;
+}
+
+static void on_server(redisAsyncContext *ac, void *object, void *privdata) {
   (void)privdata;
   belay__link_t *link = link_of(ac);
   const belay__reply_t *reply = receive(link, object);
-  if (reply == NULL || shut_out(link, reply))
+  if (reply == NULL || shut_out(link, reply) || not_now(link, reply))
     return;
   if (reply->type == BELAY__REPLY_STRING)
     read_server(link, reply->str);
-  belay__server_t *ghost = &link->ghost.server;
-  const belay__server_t *server = &link->peer.server;
+}
+
+static void on_replication(redisAsyncContext *ac, void *object, void *privdata) {
+  (void)privdata;
+  belay__link_t *link = link_of(ac);
+  belay__server_t *server = &link->peer.server, *ghost = &link->ghost.server;
+  const belay__reply_t *reply = receive(link, object);
+  if (reply == NULL || shut_out(link, reply) || not_now(link, reply))
+    return;
+  if (reply->type == BELAY__REPLY_STRING)
+    server->data_id_len = read_id(reply->str, "master_replid", server->data_id);
   bool known = ghost->epoch != 0 && ghost->run_id_len > 0 && server->run_id_len > 0;
   bool same = known && belay__server_is(server, ghost->run_id, ghost->run_id_len);
   if (same && link->ghost.id != 0) {
@@ -199,8 +226,10 @@ void belay__handshake_start(belay__link_t *link) {
   }
   const char *const setname[] = {"CLIENT", "SETNAME", line->client_name};
   const char *const hello[] = {"HELLO"};
-  const char *const info[] = {"INFO", "server"};
+  const char *const server[] = {"INFO", "server"};
+  const char *const replication[] = {"INFO", "replication"};
   belay__wire_command(&link->wire, on_setname, 3, setname);
   belay__wire_command(&link->wire, on_hello, 1, hello);
-  belay__wire_command(&link->wire, on_info, 2, info);
+  belay__wire_command(&link->wire, on_server, 2, server);
+  belay__wire_command(&link->wire, on_replication, 2, replication);
 }

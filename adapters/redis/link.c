@@ -119,6 +119,18 @@ static void fail_attempt(belay__link_t *link, int error) {
   back_off(link, error);
 }
 
+/* A call that belongs behind one that was handed over is of no use on another connection. */
+static void refuse_followers(belay__link_t *link, belay__list_t *list) {
+  while (!belay__list_empty(list)) {
+    belay__call_t *call = BELAY__CONTAINER(list->next, belay__call_t, node);
+    if (!call->follows)
+      return;
+    belay__list_remove(&call->node);
+    link->queue_len--;
+    belay__call_refused(call, BELAY_EUNREACHABLE);
+  }
+}
+
 /* Judges the calls of a connection that is gone. */
 static void settle_dropped(belay__link_t *link, int error) {
   belay__list_t again, urgent;
@@ -141,6 +153,8 @@ static void settle_dropped(belay__link_t *link, int error) {
   }
   belay__list_splice_front(&link->queue, &again);
   belay__list_splice_front(&link->urgent, &urgent);
+  refuse_followers(link, &link->queue);
+  refuse_followers(link, &link->urgent);
 }
 
 static void remember_ghost(belay__link_t *link) {
@@ -313,6 +327,24 @@ static belay__call_t *next_call(const belay__link_t *link) {
   return NULL;
 }
 
+/* Hands a call over, and those that belong behind it; false if the wire did not take all of them. */
+static bool hand_over_all(belay__link_t *link, belay__call_t *call) {
+  belay__list_t *list = call->urgent ? &link->urgent : &link->queue;
+  for (;;) {
+    bool followed = call->followed;
+    belay__list_remove(&call->node);
+    link->queue_len--;
+    if (!hand_over(link, call)) {
+      belay__list_push_front(list, &call->node);
+      link->queue_len++;
+      return false;
+    }
+    if (!followed || belay__list_empty(list))
+      return true;
+    call = BELAY__CONTAINER(list->next, belay__call_t, node);
+  }
+}
+
 /* Hands queued calls to the wire, as many as it may carry. What is urgent overtakes what is not: it undoes
  * nothing that is still queued, because that was withdrawn. */
 static void pump(belay__link_t *link) {
@@ -321,11 +353,7 @@ static void pump(belay__link_t *link) {
       check_if_idle(link);
     if (link->state != BELAY__LINK_UP || !belay__wire_is_open(&link->wire))
       return;
-    belay__list_remove(&call->node);
-    link->queue_len--;
-    if (!hand_over(link, call)) {
-      belay__list_push_front(call->urgent ? &link->urgent : &link->queue, &call->node);
-      link->queue_len++;
+    if (!hand_over_all(link, call)) {
       belay__wire_drop(&link->wire, BELAY_ENOMEM);
       return;
     }

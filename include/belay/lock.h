@@ -48,7 +48,8 @@ BELAY_API const char *belay_lost_name(belay_lost_t reason);
  * A server votes if it has been up for max_ttl_ms, and a key in the namespace says that it is the server
  * (by its run id) that wrote there first, or that max_ttl_ms has passed since another run id was noticed.
  * All who use a namespace must have the same max_ttl_ms; it is stored in that key, and a lock with another one
- * ends with BELAY_EMISMATCH. */
+ * ends with BELAY_EMISMATCH. To change it: stop all who use the namespace, wait for the longer of the two times, delete
+ * the key NAMESPACE::node::{marker} on every server, and start them again. */
 typedef enum belay_quarantine {
   BELAY_QUARANTINE_AUTO,  /**< ON for belay_redlock_new(), OFF for belay_lock_new() */
   BELAY_QUARANTINE_ON,    /**< and a server that does not tell its run id (INFO) has no vote */
@@ -203,11 +204,15 @@ typedef enum belay_vote {
   BELAY_VOTE_REFUSED,     /**< it answered with an error */
   BELAY_VOTE_TIMED_OUT,   /**< asked, and the answer did not come in time, or never will */
   BELAY_VOTE_UNREACHABLE, /**< it could not be asked */
-  BELAY_VOTE_QUARANTINED, /**< what it says does not count yet */
+  /** what it says does not count yet: belay_quarantine_t */
+  BELAY_VOTE_QUARANTINED,
+  /** it had lost the key, and has it again: counts after the next majority */
+  BELAY_VOTE_RESTORED,
   BELAY_VOTES
 } belay_vote_t;
 
-/** A word for it: "none", "granted", "held", "refused", "timed-out", "unreachable", "quarantined". */
+/** A word for it: "none", "granted", "held", "refused", "timed-out", "unreachable", "quarantined",
+ * "restored". */
 BELAY_API const char *belay_vote_name(belay_vote_t vote);
 
 #define BELAY_NODES_MAX 15 /**< nodes of one lock */

@@ -37,17 +37,23 @@ extern "C" {
  * - **Fencing** (option fencing): when a majority has granted the lock, a number is proposed that is larger
  *   than any that a majority has stored, and no smaller than the servers' clocks; the lock is held only
  *   when a majority has accepted it. Two holders never have the same number, and a later one has a larger one, also
- *   when counters are lost, as long as the servers' clocks do not step back.
+ *   when a minority loses its counters, as long as the servers' clocks do not step back and are less than
+ *   max_ttl_ms apart. A server without a vote has none about the number either.
  *
  * With fewer than n/2 + 1 of the nodes in reach an acquire ends with BELAY_ENOQUORUM, with none of them too, within
  * timeout_ms; one that waits goes on trying, and has the lock when enough are back. With n = 4 the majority is 3.
  *
  * Differences from a plain lock in what callbacks say: BELAY_EHELD if enough nodes answered and somebody else has
  * too many of them; BELAY_ENOQUORUM if too few answered, unless so many refused for a lasting reason that
- * there can be no quorum: then it is that reason. With n = 1 the statuses are a plain lock's.
+ * there can be no quorum: then it is that reason. BELAY_LOST_TAKEN if so many nodes said that it is gone or someone
+ * else's that the others are no majority. With n = 1 the statuses are a plain lock's.
  *
  * What it promises is what a plain lock promises (README.md), while at most a minority of the nodes lose data
- * at a time and only by restarts that the quarantine sees.
+ * at a time and only in ways that the quarantine sees. It sees what makes a new connection necessary: a restart, a
+ * failover, a primary that was made a replica and a primary again (Sentinel closes its connections). It does
+ * not see FLUSHALL, eviction, data of another server put into a running one behind its clients' backs, a clock
+ * that jumps forward right after a restart without data, and a replica that takes over before it has received
+ * the namespace's first marker.
  *
  * clients: 1 or 3 to BELAY_NODES_MAX, all different, of one belay_t, with the same namespace and owner;
  * 2 protect against nothing that 1 does not, and are refused unless allow_small. The array is copied. Closing one of

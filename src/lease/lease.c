@@ -1,28 +1,28 @@
 /* The lease machine.
  *
- *                    +--<-- next attempt ---+
- *                    v                      |
- *   IDLE --acquire--> ACQUIRING --failed--> WAITING --cancel, wait over--> IDLE
- *    ^ ^                 | |  \                ^
- *    | |   cancel, final | |   +--not held, ---+
- *    | +----- failure ---+ |       time left   |
- *    |                     | quorum, in time   |
- *    |                     | (quorums with     | no majority accepts a number, or too late
- *    |                     |  fencing: FENCING-+
- *    |                     |  until accepted)  |
- *    |                     v                   | too late after all
- *    |                  GRANTED ---------------+
- *    |                     | its owner is told
- *    |                     v
- *    +--answer-- RELEASING <--release-- HELD --deadline, or the server says no--> LOST --acquire--> ACQUIRING
+ *                    +------<-- next attempt --------+
+ *                    v                               |
+ *   IDLE --acquire--> ACQUIRING --not held,--------> WAITING --cancel, wait over, no token--> IDLE
+ *    ^                 |     |     time left         ^  ^
+ *    |<-cancel, final--+     | quorum, in time       |  |
+ *    |  failure              v                       |  |
+ *    |<-cancel, final-- FENCING --no majority, ------+  |
+ *    |  failure              |    too late, time left   |
+ *    |                       | a majority has the       |
+ *    |                       | number (or needs none)   |
+ *    |                       v                          |
+ *    |<-cancel, too late- GRANTED --too late after all,-+
+ *    |  at the last          | its owner is told
+ *    |                       v
+ *    +--answer-- RELEASING <--release-- HELD --deadline, or no quorum has it--> LOST --acquire--> ACQUIRING
  *                                       | ^
  *                                       +-+ renewal, extend: it stays HELD
  *
  *   any --close--> CLOSING --undone, or patience is over--> CLOSED
  *
- * Only belay__lease_step() writes the state; owner.c has what the owner asks and is told. A token is used for one attempt: when the attempt does not end as held, its
- * token is undone on every member that may have it, behind the call in flight, and is never sent in an
- * acquire again. The deadline is what a quorum of members keeps for us, each counted from just before the
+ * Only belay__lease_step() writes the state; owner.c has what the owner asks and is told. A token is used for one
+ * attempt: when the attempt does not end as held, its token is undone on every member that may have it, behind
+ * the call in flight, and is never sent in an acquire again. The deadline is what a quorum of members keeps for us, each counted from just before the
  * first byte of its last acknowledged acquire or extend was sent, less the drift; the expiry timer stands at
  * it in FENCING, GRANTED and HELD, and fires before anything else when the loop comes back late.
  *
@@ -179,8 +179,6 @@ static belay__lease_state_t propose(belay__lease_t *lease, belay__round_t round)
 
 /* A quorum said yes. Returns the state to go to. */
 static belay__lease_state_t won(belay__lease_t *lease) {
-  if (!belay__round_distinct(lease))
-    return attempt_failed(lease, BELAY_EDUPLICATE);
   if (!set_expiry(lease))
     return attempt_failed(lease, BELAY_EEXPIRED);
   belay__round_won(lease);
@@ -305,7 +303,11 @@ static belay__lease_state_t close_lease(belay__lease_t *lease) {
   end_extend(lease, BELAY_ECANCELED);
   if (!belay__round_undoing(lease))
     return closed(lease);
-  set_timer(lease, belay__after_ms(lease->belay, lease->member[0].client->close_timeout_ms));
+  int64_t patience = 0;
+  for (unsigned i = 0; i < lease->members; i++)
+    if (lease->member[i].client->close_timeout_ms > patience)
+      patience = lease->member[i].client->close_timeout_ms;
+  set_timer(lease, belay__after_ms(lease->belay, patience));
   return BELAY__LEASE_CLOSING;
 }
 

@@ -73,8 +73,9 @@ typedef enum belay__round {
   BELAY__ROUND_RELEASE
 } belay__round_t;
 
-#define BELAY__PENDING 1 /* a member's status while its answer is not in */
-#define BELAY__UNASKED 2 /* a member's vote before the first */
+#define BELAY__PENDING 1  /* a member's status while its answer is not in */
+#define BELAY__UNASKED 2  /* a member's vote before the first */
+#define BELAY__RESTORED 3 /* yes, but it was gone, and does not count yet */
 
 /* The lease on one node. */
 typedef struct belay__member {
@@ -83,6 +84,7 @@ typedef struct belay__member {
   belay_client_t *client;
   belay__call_t *call;    /* of the present round */
   belay__call_t *confirm; /* what makes its answer count: a WAIT, or the quarantine's question */
+  belay__call_t *late;    /* an acquire that is not waited for */
   belay__undo_t *undo;    /* while CLOSING: what is waited for */
   uint64_t sent;          /* when the call was sent whose answer is being confirmed */
   uint64_t until;         /* this node keeps the lease for us until then; 0: it does not */
@@ -91,6 +93,7 @@ typedef struct belay__member {
   uint32_t sent_on;       /* and the connection that it was sent on */
   uint32_t epoch; /* that of the last call that may yet take the lease, unanswered; 0: none */
   bool maybe;     /* our token may be on this node */
+  bool retake;    /* the present extend takes it again if it is gone */
   bool fresh; /* taken again after it was gone: does not count until a round was won without it */
 } belay__member_t;
 
@@ -104,6 +107,7 @@ struct belay__lease {
   uint64_t wait_until; /* of the present acquire; 0: one attempt only */
   uint64_t held_since;
   uint64_t asked_at;    /* when the present attempt began */
+  uint64_t answer_by;   /* the present round's deadline */
   uint32_t ttl;         /* of the present hold */
   uint32_t longest_ttl; /* the server may keep it for that long: its own ttl is never shortened */
   uint32_t attempts;    /* of the present acquire */
@@ -180,13 +184,20 @@ void belay__lease_script(const belay__lease_t *lease, belay__call_t *call,
 /* Adds the key of the fencing counter. */
 void belay__lease_fence_key(const belay__lease_t *lease, belay__call_t *call);
 #define BELAY__FENCE_TTL_MS INT64_C(604800000) /* so long after a grant its number is remembered */
-#define BELAY__FENCE_MAX (UINT64_C(1) << 53)
+#define BELAY__FENCE_MAX ((UINT64_C(1) << 53) - 1)
 
 /* Asks the round's question. */
 void belay__member_ask(belay__member_t *member, uint64_t deadline);
 
 /* Does not want to hear the answer any more; what it may do is noted. */
 void belay__member_forget(belay__member_t *member);
+
+/* Does not wait for the answer to an acquire any more, but will hear it; and does not want to any more. */
+void belay__member_postpone(belay__member_t *member);
+void belay__member_forget_late(belay__member_t *member);
+
+/* Who answers now; NULL while there is no connection. */
+const belay__server_t *belay__member_server(const belay__member_t *member);
 
 /* ---- lease/quarantine.c: which servers have a vote ------------------------------------------------------ */
 
@@ -196,18 +207,22 @@ bool belay__quarantine_known(const belay__member_t *member);
 /* When the first of the nodes that are known to have no vote gets it; BELAY__NEVER if there is none. */
 uint64_t belay__quarantine_ends(const belay__lease_t *lease);
 
-/* Whether an acquire that was sent at member->sent, on connection member->epoch, counts: 0, an error, or
+/* Whether an answer to what was sent at member->sent, on connection member->sent_on, counts: 0, an error, or
  * BELAY__PENDING: the server is asked (member->confirm), and belay__member_confirmed() hears of it. */
 int belay__quarantine_judge(belay__member_t *member);
+/* The same, without asking. */
+bool belay__quarantine_allows(const belay__member_t *member);
+
+/* Asks behind the call that was just sent, if it is to be foreseen that its answer will need it. */
+void belay__quarantine_ask_ahead(belay__member_t *member, uint64_t deadline);
+/* The member does not wait for that any more; what the server says is learnt all the same. */
+void belay__quarantine_leave(belay__call_t *call);
 void belay__member_confirmed(belay__member_t *member, int status);
 
 /* ---- lease/round.c: asks all members at once and collects what they say ------------------------------------ */
 
 /* A refusal that will be the same next time. */
 bool belay__round_is_lasting(int status);
-
-/* Whether no two members are known to be the same server. */
-bool belay__round_distinct(const belay__lease_t *lease);
 
 /* The round was won: who did not count in it does in the next. */
 void belay__round_won(belay__lease_t *lease);
@@ -218,9 +233,6 @@ void belay__round_start(belay__lease_t *lease, belay__round_t round, uint64_t ti
 
 /* How the round stands: BELAY__PENDING, 0 (a quorum said yes), or why it cannot become one. */
 int belay__round_status(const belay__lease_t *lease);
-
-/* Forgets the round's calls; what they may have done is noted in the members. */
-void belay__round_end(belay__lease_t *lease);
 
 /* Ends the round, and undoes our token on every member that may have it. wait: belay__lease_undone() is to
  * be told of each that is over, until belay__round_forget_undo(). */

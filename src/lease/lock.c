@@ -60,14 +60,20 @@ static void acquire(const belay__lease_t *lease, belay__call_t *call, bool poll)
     belay__call_arg_int(call, BELAY__FENCE_TTL_MS);
 }
 
-/* SET NX GET: nil is granted; our own token was granted to an earlier send of the same call. */
+/* Our own token is there already. It was an earlier send of the same call; or, where several nodes are asked, two
+ * clients lead to one server. */
+static int own(const belay__lease_t *lease) {
+  return lease->members == 1 ? 0 : BELAY_EDUPLICATE;
+}
+
+/* SET NX GET: nil is granted. */
 static int read_set(const belay__lease_t *lease, const belay__reply_t *reply) {
   if (reply->type == BELAY__REPLY_NIL)
     return 0;
   if (reply->type != BELAY__REPLY_STRING)
     return BELAY_EPROTO;
   char token[BELAY__TOKEN_TEXT_MAX];
-  return belay__reply_is(reply, token, belay__lease_token(lease, token)) ? 0 : BELAY_EHELD;
+  return belay__reply_is(reply, token, belay__lease_token(lease, token)) ? own(lease) : BELAY_EHELD;
 }
 
 static int acquired(belay__lease_t *lease, const belay__call_t *call, const belay__reply_t *reply,
@@ -79,8 +85,10 @@ static int acquired(belay__lease_t *lease, const belay__call_t *call, const bela
   int64_t n;
   if (!belay__reply_integer(reply, -2, INT64_MAX, &n))
     return BELAY_EPROTO;
+  if ((n == 0 || n == -1) && counts(lease))
+    return BELAY_EPROTO; /* a number would have come with it */
   if (n == 0 || n == -1)
-    return counts(lease) ? BELAY_EPROTO : 0;
+    return n == 0 ? 0 : own(lease);
   *holder_ms = n > 0 && n < BELAY__TTL_MAX_MS ? n : -1;
   return BELAY_EHELD;
 }

@@ -7,13 +7,14 @@
  *    | yes
  *    +--with min_replicas--> COPYING: the WAIT that was sent right behind it --too few--> answered: ENOREPLICAS
  *    |                          | enough
- *    +--------------------------+--acquire, with a quarantine--> VETTED: quarantine.c asks whether its server
- *    |                                                           votes --no--> answered: EQUARANTINED
- *    v                                                             | yes
- *   answered: 0, and the lease runs until sent + ttl - drift <-----+
+ *    +--------------------------+--a vote, with a quarantine--> VETTED: quarantine.c asks whether its server
+ *    |                                                          votes --no--> answered: EQUARANTINED
+ *    v                                                            | yes
+ *   answered: 0, and the lease runs until sent + ttl - drift <----+
  *
- * ASKED is member->call, COPYING and VETTED are member->confirm. What a call may leave on the server is noted in
- * `maybe` and `epoch`, whether its answer came or not. */
+ * ASKED is member->call, COPYING and VETTED are member->confirm, which may be sent together with the call. An acquire
+ * that is ASKED when the others have decided is postponed (member->late): its yes still counts, nothing waits for
+ * it. What a call may leave on the server is noted in `maybe` and `epoch`, whether its answer came or not. */
 #include <assert.h>
 
 #include "lease/lease.h"
@@ -21,6 +22,7 @@
 
 static void on_reply(belay__call_t *call, const belay__result_t *result);
 static void on_copied(belay__call_t *call, const belay__result_t *result);
+static void on_late(belay__call_t *call, const belay__result_t *result);
 
 /* ---- words ----------------------------------------------------------------------------------------------- */
 
@@ -32,6 +34,12 @@ size_t belay__lease_token(const belay__lease_t *lease, char out[BELAY__TOKEN_TEX
 static void put_token(const belay__lease_t *lease, belay__call_t *call) {
   char token[BELAY__TOKEN_TEXT_MAX];
   belay__call_arg(call, token, belay__lease_token(lease, token));
+}
+
+const belay__server_t *belay__member_server(const belay__member_t *member) {
+  const belay__lease_t *lease = member->lease;
+  return member->client->node_ops->server(member->client, belay__lease_lane(lease),
+                                          lease->affinity);
 }
 
 belay__lane_t belay__lease_lane(const belay__lease_t *lease) {
@@ -51,16 +59,11 @@ void belay__lease_fence_key(const belay__lease_t *lease, belay__call_t *call) {
   belay__call_arg_joined(call, lease->key, lease->key_len, part, sizeof part - 1);
 }
 
-/* Whether the present round takes the lease again where it is gone. A quorum of one that has lost it has lost. */
-static bool can_retake(const belay__lease_t *lease) {
-  return lease->round == BELAY__ROUND_EXTEND && lease->members > 1;
-}
-
 static int64_t remaining_ms(const belay__lease_t *lease) {
   return (int64_t)(belay__lease_remaining(lease) / BELAY__MS);
 }
 
-static void fill(const belay__lease_t *lease, belay__call_t *call) {
+static void fill(const belay__lease_t *lease, belay__call_t *call, bool retake) {
   switch ((belay__round_t)lease->round) {
   case BELAY__ROUND_ACQUIRE:
     lease->kind->acquire(lease, call, lease->attempts > 1);
@@ -81,7 +84,7 @@ static void fill(const belay__lease_t *lease, belay__call_t *call) {
     belay__call_arg(call, lease->key, lease->key_len);
     put_token(lease, call);
     belay__call_arg_int(call, lease->ttl);
-    belay__call_arg_int(call, can_retake(lease) ? remaining_ms(lease) : 0);
+    belay__call_arg_int(call, retake ? remaining_ms(lease) : 0);
     break;
   case BELAY__ROUND_RELEASE:
     belay__call_script(call, lease->kind->release, 1, 1);
@@ -112,12 +115,26 @@ static bool is_grant(const belay__lease_t *lease) {
   return lease->round == BELAY__ROUND_ACQUIRE || lease->round == BELAY__ROUND_EXTEND;
 }
 
-/* A call was not answered that takes the lease, or takes it again: it may have, or may do so yet. */
+/* Rounds in which only servers count that have a vote. */
+static bool is_vote(const belay__lease_t *lease) {
+  return lease->round == BELAY__ROUND_ACQUIRE || lease->round == BELAY__ROUND_READ ||
+         lease->round == BELAY__ROUND_ACCEPT;
+}
+
+/* A call was not answered that takes the lease: it may have, or may do so yet. */
 static void note_unanswered(belay__member_t *member, uint32_t epoch) {
-  if (member->lease->round == BELAY__ROUND_ACQUIRE || can_retake(member->lease)) {
-    member->maybe = true;
+  member->maybe = true;
+  if (epoch > member->epoch)
     member->epoch = epoch;
-  }
+}
+
+/* The same for the present round's call. */
+static void note_call(belay__member_t *member, uint32_t epoch) {
+  bool retake = member->lease->round == BELAY__ROUND_EXTEND && member->retake;
+  if (retake)
+    member->fresh = true;
+  if (retake || member->lease->round == BELAY__ROUND_ACQUIRE)
+    note_unanswered(member, epoch);
 }
 
 /* The question, and with min_replicas the WAIT right behind it. */
@@ -127,7 +144,7 @@ static int send(belay__member_t *member, uint64_t deadline) {
   size_t n = 1;
   if (calls[0] == NULL)
     return BELAY_ENOMEM;
-  fill(lease, calls[0]);
+  fill(lease, calls[0], member->retake);
   calls[0]->done = on_reply;
   if (lease->terms.min_replicas > 0 && lease->round != BELAY__ROUND_RELEASE) {
     calls[n] = new_call(member, deadline);
@@ -156,10 +173,10 @@ static int foreknown(belay__member_t *member) {
   belay_client_t *client = member->client;
   if (lease->round == BELAY__ROUND_RELEASE && !member->maybe)
     return BELAY_ENOTOWNER;
+  if (is_vote(lease) && belay__quarantine_known(member))
+    return BELAY_EQUARANTINED;
   if (lease->round != BELAY__ROUND_ACQUIRE)
     return 0;
-  if (belay__quarantine_known(member))
-    return BELAY_EQUARANTINED;
   /* A node that stands still would only be left more to undo. The others decide. */
   uint64_t limit = lease->terms.timeout * BELAY__MS;
   if (lease->members > 1 &&
@@ -169,35 +186,88 @@ static int foreknown(belay__member_t *member) {
 }
 
 void belay__member_ask(belay__member_t *member, uint64_t deadline) {
+  const belay__lease_t *lease = member->lease;
   int status = foreknown(member);
+  /* Only where we are not: to set it again blindly might revive it behind a server's restart, and it would count. */
+  member->retake = lease->members > 1 && !member->maybe;
   if (status == 0)
     status = send(member, deadline);
+  if (status == BELAY__PENDING && member->confirm == NULL && is_vote(lease))
+    belay__quarantine_ask_ahead(member, deadline);
   member->status = status;
-  if (is_grant(member->lease))
+  if (is_grant(lease))
     member->vote = status;
 }
 
+static void drop_confirm(belay__member_t *member) {
+  belay__call_t *call = member->confirm;
+  member->confirm = NULL;
+  if (call == NULL)
+    return;
+  if (call->script == &belay__script_quarantine)
+    belay__quarantine_leave(call);
+  else
+    belay__call_abandon(call);
+}
+
 void belay__member_forget(belay__member_t *member) {
-  if (member->confirm != NULL)
-    belay__call_abandon(member->confirm);
-  if (member->call != NULL) {
-    uint32_t epoch = member->call->epoch;
-    if (belay__call_abandon(member->call))
-      note_unanswered(member, epoch);
-  }
-  member->call = member->confirm = NULL;
+  belay__call_t *call = member->call;
+  member->call = NULL;
+  drop_confirm(member);
+  uint32_t epoch = call != NULL ? call->epoch : 0;
+  if (call != NULL && belay__call_abandon(call))
+    note_call(member, epoch);
+}
+
+void belay__member_forget_late(belay__member_t *member) {
+  belay__call_t *call = member->late;
+  member->late = NULL;
+  uint32_t epoch = call != NULL ? call->epoch : 0;
+  if (call != NULL && belay__call_abandon(call))
+    note_unanswered(member, epoch);
+}
+
+void belay__member_postpone(belay__member_t *member) {
+  belay__call_t *call = member->call;
+  if (call == NULL || member->lease->terms.min_replicas > 0)
+    return; /* what its WAIT says would have to be heard too */
+  drop_confirm(member);
+  call->done = on_late;
+  member->late = call;
+  member->call = NULL;
 }
 
 /* ---- answers --------------------------------------------------------------------------------------------- */
 
+/* The node keeps the lease for us for a ttl from when it was asked. */
+static void trust(belay__member_t *member) {
+  const belay__lease_t *lease = member->lease;
+  uint64_t until = member->sent + belay__lease_validity(lease->ttl, lease->terms.drift);
+  if (until > member->until)
+    member->until = until;
+}
+
+/* Whether another member that has said yes to this question is known to be the same server. */
+static bool is_double(const belay__member_t *member) {
+  const belay__lease_t *lease = member->lease;
+  const belay__server_t *server = belay__member_server(member);
+  for (unsigned i = 0; i < lease->members && server != NULL && server->run_id_len > 0; i++) {
+    const belay__member_t *other = &lease->member[i];
+    const belay__server_t *its = belay__member_server(other);
+    if (other != member && other->status == 0 && its != NULL &&
+        belay__server_is(its, server->run_id, server->run_id_len))
+      return true;
+  }
+  return false;
+}
+
 /* The member has said what it has to say. */
 static void answer(belay__member_t *member, int status) {
   belay__lease_t *lease = member->lease;
-  if (status == 0 && is_grant(lease)) {
-    uint64_t until = member->sent + belay__lease_validity(lease->ttl, lease->terms.drift);
-    if (until > member->until)
-      member->until = until;
-  }
+  if (status == 0 && lease->round != BELAY__ROUND_RELEASE && is_double(member))
+    status = BELAY_EDUPLICATE;
+  if (status == 0 && is_grant(lease))
+    trust(member);
   member->status = status;
   if (is_grant(lease))
     member->vote = status;
@@ -206,11 +276,9 @@ static void answer(belay__member_t *member, int status) {
 
 /* The server said yes; whether that counts is seen step by step. */
 static void confirm(belay__member_t *member) {
-  if (member->confirm != NULL)
-    return; /* COPYING */
-  int status = 0;
-  if (member->lease->round == BELAY__ROUND_ACQUIRE)
-    status = belay__quarantine_judge(member);
+  if (member->call != NULL || member->confirm != NULL)
+    return;
+  int status = is_vote(member->lease) ? belay__quarantine_judge(member) : 0;
   if (status != BELAY__PENDING)
     answer(member, status);
 }
@@ -233,6 +301,8 @@ static void on_copied(belay__call_t *call, const belay__result_t *result) {
     if (!belay__reply_integer(result->reply, 0, INT32_MAX, &copies)) {
       status = BELAY_EPROTO;
       belay__call_distrust(call);
+    } else if (call->epoch != member->sent_on) {
+      status = BELAY_EUNKNOWN; /* not from whom the write went to */
     } else if (copies < member->lease->terms.min_replicas) {
       status = BELAY_ENOREPLICAS;
     }
@@ -249,11 +319,27 @@ static int read_acquired(belay__member_t *member, const belay__call_t *call,
     status = lease->kind->acquired(lease, call, result->reply, &holder_ms);
   if (holder_ms >= 0 && (lease->holder_ms < 0 || holder_ms < lease->holder_ms))
     lease->holder_ms = holder_ms;
-  if (status == 0)
+  if (status == 0 || status == BELAY_EDUPLICATE)
     member->maybe = true;
   if (status == BELAY_EPROTO || result->outcome == BELAY_OUTCOME_UNKNOWN)
     note_unanswered(member, call->epoch);
   return status;
+}
+
+/* An acquire that a round about the fencing number did not wait for. */
+static void on_late(belay__call_t *call, const belay__result_t *result) {
+  belay__member_t *member = call->owner;
+  member->late = NULL;
+  int status = read_acquired(member, call, result);
+  if (status == 0) {
+    member->sent = call->first_sent;
+    member->sent_on = call->epoch;
+    status = belay__quarantine_allows(member) ? 0 : BELAY_EQUARANTINED;
+  }
+  if (status == 0)
+    trust(member);
+  member->vote = status;
+  belay__lease_step(member->lease, BELAY__EV_ANSWER, 0);
 }
 
 /* What an extend or a release replied: 1 ours, 0 not ours, 2 it was gone and is ours again. A key of another
@@ -264,12 +350,12 @@ static int read_owned(belay__member_t *member, const belay__call_t *call,
   bool extend = lease->round == BELAY__ROUND_EXTEND;
   int64_t ours = -1;
   bool answered = result->outcome == BELAY_OUTCOME_REPLY &&
-                  belay__reply_integer(result->reply, 0, can_retake(lease) ? 2 : 1, &ours);
+                  belay__reply_integer(result->reply, 0, extend && member->retake ? 2 : 1, &ours);
   if (result->error == BELAY_EWRONGTYPE) {
     ours = 0;
   } else if (!answered) {
     if (result->outcome != BELAY_OUTCOME_NOT_SENT)
-      note_unanswered(member, call->epoch);
+      note_call(member, call->epoch);
     return result->outcome == BELAY_OUTCOME_REPLY ? BELAY_EPROTO : result->error;
   }
   if (ours == 0 || !extend) { /* gone, unless an older call is still to be executed */
@@ -282,22 +368,19 @@ static int read_owned(belay__member_t *member, const belay__call_t *call,
     member->until = 0;
   }
   if (member->fresh)
-    return BELAY_EQUARANTINED;
+    return BELAY__RESTORED;
   /* An acknowledgement counts before the deadline only. */
   return belay__lease_remaining(lease) == 0 ? BELAY_EEXPIRED : 0;
 }
 
 /* The number to propose is the largest that any of them named. */
 static int read_number(belay__member_t *member, const belay__result_t *result) {
-  static const char range[] = "the fencing number is not from 1 to 2^53";
   belay__lease_t *lease = member->lease;
   uint64_t number;
   if (result->outcome != BELAY_OUTCOME_REPLY)
     return result->error;
-  if (!belay__reply_number(result->reply, 1, BELAY__FENCE_MAX, &number)) {
-    belay__client_refused(member->client, BELAY_EREFUSED, range, sizeof range - 1);
-    return BELAY_EREFUSED;
-  }
+  if (!belay__reply_number(result->reply, 1, BELAY__FENCE_MAX, &number))
+    return BELAY_EPROTO;
   if (number > lease->fence)
     lease->fence = number;
   return 0;

@@ -20,23 +20,19 @@
 
 #define KEY_MAX (BELAY__NAMESPACE_PARTS * (3 * BELAY__NAMESPACE_PART_MAX + 2) + 32)
 
-static const belay__server_t *server_of(const belay__member_t *member) {
-  const belay__lease_t *lease = member->lease;
-  return member->client->node_ops->server(member->client, belay__lease_lane(lease),
-                                          lease->affinity);
-}
-
 /* Whether what the client knows is about this server and no older than this connection. */
 static bool is_known(const belay__member_t *member, const belay__server_t *server) {
   const belay__standing_t *standing = &member->client->standing;
   return server->run_id_len > 0 && server->epoch <= standing->server.epoch &&
          standing->max_ttl == member->lease->terms.max_ttl &&
-         belay__server_is(&standing->server, server->run_id, server->run_id_len);
+         belay__server_is(&standing->server, server->run_id, server->run_id_len) &&
+         standing->server.data_id_len == server->data_id_len &&
+         memcmp(standing->server.data_id, server->data_id, server->data_id_len) == 0;
 }
 
 bool belay__quarantine_known(const belay__member_t *member) {
   const belay__lease_t *lease = member->lease;
-  const belay__server_t *server = lease->terms.quarantine ? server_of(member) : NULL;
+  const belay__server_t *server = lease->terms.quarantine ? belay__member_server(member) : NULL;
   return server != NULL && is_known(member, server) &&
          (int64_t)belay__now(lease->belay) < member->client->standing.votes_from;
 }
@@ -59,66 +55,82 @@ static int64_t later(int64_t a, int64_t b) {
 }
 
 /* The marker was read: n > 0 the server votes in n milliseconds; n <= 0 it has for -n milliseconds. */
-static void learn(belay__member_t *member, const belay__server_t *server, int64_t ms) {
-  const belay__lease_t *lease = member->lease;
-  belay__standing_t *standing = &member->client->standing;
-  int64_t ns = (int64_t)BELAY__MS, now = (int64_t)belay__now(lease->belay);
-  int64_t by_uptime =
-      server->started_by + (int64_t)belay__lease_forgotten_after(lease->terms.max_ttl);
+static void learn(belay_client_t *client, const belay__server_t *server, int64_t ms,
+                  uint32_t max_ttl) {
+  int64_t ns = (int64_t)BELAY__MS, now = (int64_t)belay__now(client->belay);
+  int64_t by_uptime = server->started_by + (int64_t)belay__lease_forgotten_after(max_ttl);
   int64_t by_marker =
-      ms < -now / ns ? 0 : now + (ms + 1) * ns; /* the server's clock is cut to milliseconds */
-  *standing = (belay__standing_t){.server = *server,
-                                  .max_ttl = lease->terms.max_ttl,
-                                  .votes_from = later(by_uptime, by_marker)};
+      ms < -now / ns ? 0 : now + (ms + 1) * ns; /* its clock was cut to milliseconds */
+  client->standing = (belay__standing_t){
+      .server = *server, .max_ttl = max_ttl, .votes_from = later(by_uptime, by_marker)};
 }
 
 /* Another longest ttl is stored: to count on either would be a mistake for somebody. */
-static int mismatch(const belay__member_t *member, const belay__reply_t *reply) {
+static int mismatch(belay_client_t *client, const belay__reply_t *reply) {
   char text[96];
-  int n = snprintf(text, sizeof text, "max_ttl_ms is %lu here, and %.20s in the namespace",
-                   (unsigned long)member->lease->terms.max_ttl, reply->str);
-  belay__client_refused(member->client, BELAY_EMISMATCH, text, (size_t)n);
+  int n = snprintf(text, sizeof text, "the namespace has another max_ttl_ms: %.20s", reply->str);
+  belay__client_refused(client, BELAY_EMISMATCH, text, (size_t)n);
   return BELAY_EMISMATCH;
+}
+
+/* Reads the reply, and learns from it; 0 or an error. */
+static int read_marker(belay__call_t *call, const belay__result_t *result) {
+  belay_client_t *client = call->client;
+  const belay__reply_t *reply = result->reply;
+  const belay__server_t *server =
+      client->node_ops->server(client, (belay__lane_t)call->lane, call->affinity);
+  int64_t ms, max_ttl;
+  if (result->outcome != BELAY_OUTCOME_REPLY)
+    return result->error;
+  if (reply->type == BELAY__REPLY_STRING)
+    return mismatch(client, reply);
+  if (reply->type != BELAY__REPLY_ARRAY || reply->count != 2 ||
+      !belay__reply_integer(reply->items[0], INT64_MIN, 2 * BELAY__TTL_MAX_MS, &ms) ||
+      !belay__reply_integer(reply->items[1], BELAY__TTL_MIN_MS, BELAY__TTL_MAX_MS, &max_ttl)) {
+    belay__call_distrust(call);
+    return BELAY_EPROTO;
+  }
+  if (server == NULL || server->epoch != call->epoch)
+    return BELAY_EUNKNOWN;
+  learn(client, server, ms, (uint32_t)max_ttl);
+  return 0;
 }
 
 static void on_marker(belay__call_t *call, const belay__result_t *result) {
   belay__member_t *member = call->owner;
-  const belay__server_t *server = server_of(member);
-  int64_t ms;
-  int status = result->error;
-  if (result->outcome == BELAY_OUTCOME_REPLY) {
-    if (result->reply->type == BELAY__REPLY_STRING) {
-      status = mismatch(member, result->reply);
-    } else if (!belay__reply_integer(result->reply, INT64_MIN, BELAY__TTL_MAX_MS * 2, &ms)) {
-      status = BELAY_EPROTO;
-      belay__call_distrust(call);
-    } else if (server == NULL || server->epoch != call->epoch) {
-      status = BELAY_EUNKNOWN;
-    } else {
-      learn(member, server, ms);
-    }
-  }
-  belay__member_confirmed(member, status);
+  belay__member_confirmed(member, read_marker(call, result));
+}
+
+/* Nobody waits for it, or not any more. */
+static void on_left(belay__call_t *call, const belay__result_t *result) {
+  (void)read_marker(call, result);
+}
+
+void belay__quarantine_leave(belay__call_t *call) {
+  call->done = on_left;
+  call->owner = NULL;
 }
 
 static int ask(belay__member_t *member, const belay__server_t *server, uint64_t deadline) {
   const belay__lease_t *lease = member->lease;
   belay_client_t *client = member->client;
+  uint64_t rest = belay__lease_forgotten_after(lease->terms.max_ttl);
   char key[KEY_MAX];
   belay__call_t *call = belay__call_new(client, belay__lease_lane(lease));
   if (call == NULL)
     return BELAY_ENOMEM;
-  belay__call_script(call, &belay__script_quarantine, 1, 3);
+  belay__call_script_text(call, &belay__script_quarantine, 1, 3);
   belay__call_arg(call, key,
                   belay__key_build(key, client->prefix, client->prefix_len, "node", "marker", 6));
-  belay__call_arg(call, server->run_id, server->run_id_len);
+  belay__call_arg_joined(call, server->run_id, server->run_id_len, server->data_id,
+                         server->data_id_len);
   belay__call_arg_int(call, lease->terms.max_ttl);
-  belay__call_arg_int(
-      call, (int64_t)(belay__lease_forgotten_after(lease->terms.max_ttl) / BELAY__MS) + 1);
+  belay__call_arg_int(call, (int64_t)(rest / BELAY__MS) + 1);
   call->deadline = deadline;
   call->affinity = lease->affinity;
   call->urgent = true;
   call->done = on_marker;
+  call->settled = on_left;
   call->owner = member;
   member->confirm = call;
   int error = belay__call_send(&call, 1);
@@ -127,19 +139,37 @@ static int ask(belay__member_t *member, const belay__server_t *server, uint64_t 
   return error == 0 ? BELAY__PENDING : error;
 }
 
-int belay__quarantine_judge(belay__member_t *member) {
+/* ---- questions -------------------------------------------------------------------------------------------- */
+
+void belay__quarantine_ask_ahead(belay__member_t *member, uint64_t deadline) {
+  const belay__server_t *server =
+      member->lease->terms.quarantine ? belay__member_server(member) : NULL;
+  if (server != NULL && server->run_id_len > 0 && !is_known(member, server))
+    (void)ask(member, server, deadline);
+}
+
+bool belay__quarantine_allows(const belay__member_t *member) {
   const belay__lease_t *lease = member->lease;
+  const belay__server_t *server = belay__member_server(member);
   if (!lease->terms.quarantine)
-    return 0;
-  static const char silent[] = "the server does not tell its run id";
-  const belay__server_t *server = server_of(member);
+    return true;
   if (server == NULL || server->epoch != member->sent_on)
-    return BELAY_EUNKNOWN; /* whoever granted it has gone away since */
-  if (server->run_id_len == 0 && !lease->terms.trust)
-    belay__client_refused(member->client, BELAY_EQUARANTINED, silent, sizeof silent - 1);
+    return false;
   if (server->run_id_len == 0)
-    return lease->terms.trust ? 0 : BELAY_EQUARANTINED;
-  if (!is_known(member, server))
-    return ask(member, server, lease->asked_at + lease->terms.timeout * BELAY__MS);
-  return (int64_t)member->sent >= member->client->standing.votes_from ? 0 : BELAY_EQUARANTINED;
+    return lease->terms.trust;
+  return is_known(member, server) && (int64_t)member->sent >= member->client->standing.votes_from;
+}
+
+int belay__quarantine_judge(belay__member_t *member) {
+  static const char silent[] = "the server does not tell its run id";
+  const belay__server_t *server = belay__member_server(member);
+  if (belay__quarantine_allows(member))
+    return 0;
+  if (server == NULL || server->epoch != member->sent_on)
+    return BELAY_EUNKNOWN; /* whoever answered has gone away since */
+  if (server->run_id_len > 0 && !is_known(member, server))
+    return ask(member, server, member->lease->answer_by);
+  if (server->run_id_len == 0)
+    belay__client_refused(member->client, BELAY_EQUARANTINED, silent, sizeof silent - 1);
+  return BELAY_EQUARANTINED;
 }

@@ -4,22 +4,29 @@
 
 #include "lease/lease.h"
 
+/* What was asked before is not waited for; but an acquire that is decided may still be answered while the fencing
+ * number is agreed on. */
+static void leave_question(belay__member_t *member, belay__round_t next) {
+  bool fencing = next == BELAY__ROUND_READ || next == BELAY__ROUND_ACCEPT;
+  if (fencing && member->lease->round == BELAY__ROUND_ACQUIRE)
+    belay__member_postpone(member);
+  belay__member_forget(member);
+  if (!fencing)
+    belay__member_forget_late(member);
+}
+
 void belay__round_start(belay__lease_t *lease, belay__round_t round, uint64_t timeout,
                         uint64_t limit) {
-  belay__round_end(lease);
+  for (unsigned i = 0; i < lease->members; i++)
+    leave_question(&lease->member[i], round);
   uint64_t deadline = belay__now(lease->belay) + timeout;
   if (deadline > limit)
     deadline = limit;
   lease->round = (uint8_t)round;
+  lease->answer_by = deadline;
   lease->holder_ms = -1;
   for (unsigned i = 0; i < lease->members; i++)
     belay__member_ask(&lease->member[i], deadline);
-}
-
-void belay__round_end(belay__lease_t *lease) {
-  for (unsigned i = 0; i < lease->members; i++)
-    belay__member_forget(&lease->member[i]);
-  lease->round = BELAY__ROUND_NONE;
 }
 
 /* ---- votes --------------------------------------------------------------------------------------------- */
@@ -28,6 +35,7 @@ typedef struct votes {
   unsigned yes, no, pending; /* no: it is someone else's, or not ours */
   unsigned lasting;          /* refusals that will be the same next time */
   int reason;                /* the first of them */
+  bool twice;                /* a server has voted for two members */
 } votes_t;
 
 bool belay__round_is_lasting(int status) {
@@ -38,6 +46,7 @@ static votes_t count(const belay__lease_t *lease) {
   votes_t votes = {0};
   for (unsigned i = 0; i < lease->members; i++) {
     int status = lease->member[i].status;
+    votes.twice |= status == BELAY_EDUPLICATE;
     if (status == 0)
       votes.yes++;
     else if (status == BELAY__PENDING)
@@ -58,6 +67,8 @@ int belay__round_status(const belay__lease_t *lease) {
   votes_t votes = count(lease);
   if (lease->members == 1)
     return lease->member[0].status;
+  if (votes.twice && lease->round == BELAY__ROUND_ACQUIRE)
+    return BELAY_EDUPLICATE;
   if (votes.yes >= quorum)
     return 0;
   if (votes.yes + votes.pending >= quorum)
@@ -77,23 +88,6 @@ int belay__round_status(const belay__lease_t *lease) {
   if (votes.lasting > spare)
     return votes.reason;
   return votes.lasting + votes.pending > spare ? BELAY__PENDING : BELAY_ENOQUORUM;
-}
-
-bool belay__round_distinct(const belay__lease_t *lease) {
-  const belay__server_t *servers[BELAY_NODES_MAX];
-  unsigned n = 0;
-  for (unsigned i = 0; lease->members > 1 && i < lease->members; i++) {
-    belay_client_t *client = lease->member[i].client;
-    const belay__server_t *server =
-        client->node_ops->server(client, belay__lease_lane(lease), lease->affinity);
-    if (server == NULL || server->run_id_len == 0)
-      continue;
-    for (unsigned j = 0; j < n; j++)
-      if (belay__server_is(servers[j], server->run_id, server->run_id_len))
-        return false;
-    servers[n++] = server;
-  }
-  return true;
 }
 
 void belay__round_won(belay__lease_t *lease) {
@@ -137,6 +131,7 @@ void belay__round_undo(belay__lease_t *lease, bool wait) {
     if (release != NULL)
       member->call = NULL;
     belay__member_forget(member);
+    belay__member_forget_late(member);
     member->until = 0;
     if (member->maybe)
       undo(member, release, wait);

@@ -22,6 +22,7 @@ const char *belay_vote_name(belay_vote_t vote) {
       [BELAY_VOTE_TIMED_OUT] = "timed-out",
       [BELAY_VOTE_UNREACHABLE] = "unreachable",
       [BELAY_VOTE_QUARANTINED] = "quarantined",
+      [BELAY_VOTE_RESTORED] = "restored",
   };
   return (unsigned)vote < BELAY_VOTES ? names[vote] : "?";
 }
@@ -45,6 +46,7 @@ static belay_vote_t vote_of(int status) {
       {BELAY_ENOMEM, BELAY_VOTE_UNREACHABLE},
       {BELAY_ECLOSING, BELAY_VOTE_UNREACHABLE},
       {BELAY_EQUARANTINED, BELAY_VOTE_QUARANTINED},
+      {BELAY__RESTORED, BELAY_VOTE_RESTORED},
   };
   for (size_t i = 0; i < sizeof table / sizeof *table; i++)
     if (table[i].status == status)

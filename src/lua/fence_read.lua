@@ -8,4 +8,7 @@ local number = time[1] * 1000000 + time[2]
 if stored and number <= tonumber(stored) then
   number = tonumber(stored) + 1
 end
+if number >= 9007199254740992 then -- 2^53: from there on a number may be the one before it
+  return redis.error_reply('ERR the fencing number is used up')
+end
 return string.format('%.0f', number)

@@ -24,6 +24,9 @@ local number = time[1] * 1000000 + time[2]
 if stored[1] and number <= tonumber(stored[1]) then
   number = tonumber(stored[1]) + 1
 end
+if number >= 9007199254740992 then -- 2^53: from there on a number may be the one before it
+  return redis.error_reply('ERR the fencing number is used up')
+end
 local text = string.format('%.0f', number)
 redis.call('HSET', KEYS[2], 'number', text, 'token', ARGV[1])
 redis.call('PEXPIRE', KEYS[2], ARGV[3])
