@@ -1,16 +1,17 @@
 /* The quarantine: a server that may have forgotten leases does not vote before they have run out.
  *
- * When a connection to a server is first used for an acquire, the namespace's marker on it is read (by a script,
- * behind the acquire, whose answer waits for this one). From what it replies and from how long the server has been up
- * follows since when, or from when on, it votes:
+ * When a connection to a server is first used for a vote, the namespace's marker on it is read, by a script behind
+ * the question, whose answer waits for it. From what it says and from how long the server has been up follows
+ * since when, or from when on, it votes:
  *
  *   restarted without its data:     no marker           up for less than the longest ttl
- *   restarted with its data:        another's run id    up for less than that
- *   a replica in its place:         another's run id    up for however long
- *   it has been there all the time: its own run id      up for long
+ *   restarted with its data:        another's marker    up for less than that
+ *   a replica in its place:         another's marker    up for however long
+ *   it has been there all the time: its own marker      up for long
  *
- * What is known holds for the server, by its run id, and for connections up to the one on which it was found
- * out: so it is asked once for each connection, however many locks there are. */
+ * A server is known by its run id and its replication id: a primary that was demoted and is a primary again has
+ * the one, and another's data. What was found out holds for connections up to the one on which it was: so it
+ * is asked once for each connection, by whoever comes first, however many locks there are. */
 #include "lease/lease.h"
 
 #include <stdio.h>
@@ -73,6 +74,14 @@ static int mismatch(belay_client_t *client, const belay__reply_t *reply) {
   return BELAY_EMISMATCH;
 }
 
+/* Whether the text is the server's name. A question that was made for one connection may travel on the next. */
+static bool is_name_of(const belay__server_t *server, const belay__reply_t *name) {
+  size_t n = server->run_id_len;
+  return name->type == BELAY__REPLY_STRING && name->len == n + server->data_id_len &&
+         memcmp(name->str, server->run_id, n) == 0 &&
+         memcmp(name->str + n, server->data_id, server->data_id_len) == 0;
+}
+
 /* Reads the reply, and learns from it; 0 or an error. */
 static int read_marker(belay__call_t *call, const belay__result_t *result) {
   belay_client_t *client = call->client;
@@ -84,13 +93,13 @@ static int read_marker(belay__call_t *call, const belay__result_t *result) {
     return result->error;
   if (reply->type == BELAY__REPLY_STRING)
     return mismatch(client, reply);
-  if (reply->type != BELAY__REPLY_ARRAY || reply->count != 2 ||
+  if (reply->type != BELAY__REPLY_ARRAY || reply->count != 3 ||
       !belay__reply_integer(reply->items[0], INT64_MIN, 2 * BELAY__TTL_MAX_MS, &ms) ||
       !belay__reply_integer(reply->items[1], BELAY__TTL_MIN_MS, BELAY__TTL_MAX_MS, &max_ttl)) {
     belay__call_distrust(call);
     return BELAY_EPROTO;
   }
-  if (server == NULL || server->epoch != call->epoch)
+  if (server == NULL || server->epoch != call->epoch || !is_name_of(server, reply->items[2]))
     return BELAY_EUNKNOWN;
   learn(client, server, ms, (uint32_t)max_ttl);
   return 0;

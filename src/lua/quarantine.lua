@@ -4,12 +4,12 @@
 --   known to be another than the one before; 0 for the first. It has no ttl.
 -- ARGV[1]: who the server is: its run id and the id of its data. ARGV[2]: the longest ttl in the namespace,
 --   in milliseconds. ARGV[3]: for how long a server that is another one does not vote, in milliseconds.
--- Reply: n and the longest ttl. n > 0: it votes in n milliseconds; else it has voted for -n milliseconds.
+-- Reply: n, the longest ttl, and who it was asked about. n > 0: it votes in n milliseconds; else it has voted for -n milliseconds.
 --   Or a string: the namespace has this other longest ttl.
 -- Run twice: the same again.
 local always = -9007199254740992
 local function votes_in(ms)
-  return {ms, tonumber(ARGV[2])}
+  return {ms, tonumber(ARGV[2]), ARGV[1]}
 end
 local marker = redis.call('HMGET', KEYS[1], 'server', 'max_ttl', 'since')
 if not marker[1] then
