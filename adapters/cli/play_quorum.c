@@ -86,6 +86,7 @@ static void draw_votes(const party_t *party, char cells[CELLS_MAX]) {
       [BELAY_VOTE_TIMED_OUT] = {TERM_BAD, TERM_AWAY},
       [BELAY_VOTE_UNREACHABLE] = {TERM_BAD, TERM_AWAY},
       [BELAY_VOTE_QUARANTINED] = {TERM_NORMAL, TERM_HOLLOW},
+      [BELAY_VOTE_RESTORED] = {TERM_NORMAL, TERM_HOLLOW},
   };
   const term_t *term = &party->quorum->demo->term;
   belay_lock_tally_t tally;
@@ -318,8 +319,8 @@ static bool ask_fresh_servers(quorum_t *quorum) {
   if (!win(a))
     return false;
   quorum->found.first = a->at;
-  say_number(a, "has the lock by three votes");
-  say_when(a, all_grant, "renews the lease");
+  say_number(a, "has the lock");
+  say_when(a, all_grant, "has it on all five");
   return true;
 }
 
