@@ -45,8 +45,10 @@ BELAY_API const char *belay_lost_name(belay_lost_t reason);
  * forgotten that somebody else holds it is a wrong grant; so a server that was restarted, or took another's
  * place, does not vote until every lease from before has run out.
  *
- * A server votes if it has been up for max_ttl_ms, and a key in the namespace says that it is the server
- * (by its run id) that wrote there first, or that max_ttl_ms has passed since another run id was noticed.
+ * A server votes if it has been up for max_ttl_ms, and a key in the namespace says that it is the server that wrote
+ * there first, or that max_ttl_ms has passed since another one was noticed. A server is known by its run id
+ * and its replication id. The latter also changes when a primary gets its first replica, and an hour after
+ * it has lost its last one: then it is quarantined for nothing.
  * All who use a namespace must have the same max_ttl_ms; it is stored in that key, and a lock with another one
  * ends with BELAY_EMISMATCH. To change it: stop all who use the namespace, wait for the longer of the two times, delete
  * the key NAMESPACE::node::{marker} on every server, and start them again. */

@@ -88,6 +88,7 @@ typedef struct belay__member {
   belay__undo_t *undo;    /* while CLOSING: what is waited for */
   uint64_t sent;          /* when the call was sent whose answer is being confirmed */
   uint64_t until;         /* this node keeps the lease for us until then; 0: it does not */
+  uint64_t voter;         /* the server that last said yes: a hash of its run id; 0: not known */
   int status;             /* in the present round */
   int vote;               /* in the last acquire or extend */
   uint32_t sent_on;       /* and the connection that it was sent on */

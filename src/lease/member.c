@@ -247,16 +247,29 @@ static void trust(belay__member_t *member) {
     member->until = until;
 }
 
-/* Whether another member that has said yes to this question is known to be the same server. */
-static bool is_double(const belay__member_t *member) {
-  const belay__lease_t *lease = member->lease;
+/* Notes who has said yes. */
+static void note_voter(belay__member_t *member) {
   const belay__server_t *server = belay__member_server(member);
-  for (unsigned i = 0; i < lease->members && server != NULL && server->run_id_len > 0; i++) {
-    const belay__member_t *other = &lease->member[i];
-    const belay__server_t *its = belay__member_server(other);
-    if (other != member && other->status == 0 && its != NULL &&
-        belay__server_is(its, server->run_id, server->run_id_len))
+  uint64_t mark = UINT64_C(14695981039346656037); /* FNV-1a */
+  member->voter = 0;
+  if (server == NULL || server->epoch != member->sent_on || server->run_id_len == 0)
+    return;
+  for (size_t i = 0; i < server->run_id_len; i++)
+    mark = (mark ^ (unsigned char)server->run_id[i]) * UINT64_C(1099511628211);
+  member->voter = mark;
+}
+
+/* One server counts once, by its last word, wherever addresses lead. Returns whether it has said yes to this question
+ * for another member already. */
+static bool is_double(belay__member_t *member) {
+  const belay__lease_t *lease = member->lease;
+  for (unsigned i = 0; i < lease->members; i++) {
+    belay__member_t *other = &lease->member[i];
+    if (other == member || member->voter == 0 || other->voter != member->voter)
+      continue;
+    if (other->status == 0)
       return true;
+    other->until = 0;
   }
   return false;
 }
@@ -264,8 +277,12 @@ static bool is_double(const belay__member_t *member) {
 /* The member has said what it has to say. */
 static void answer(belay__member_t *member, int status) {
   belay__lease_t *lease = member->lease;
-  if (status == 0 && lease->round != BELAY__ROUND_RELEASE && is_double(member))
+  if (status == 0)
+    note_voter(member);
+  if (status == 0 && lease->round != BELAY__ROUND_RELEASE && is_double(member)) {
     status = BELAY_EDUPLICATE;
+    member->until = 0;
+  }
   if (status == 0 && is_grant(lease))
     trust(member);
   member->status = status;
@@ -336,8 +353,10 @@ static void on_late(belay__call_t *call, const belay__result_t *result) {
     member->sent_on = call->epoch;
     status = belay__quarantine_allows(member) ? 0 : BELAY_EQUARANTINED;
   }
-  if (status == 0)
+  if (status == 0) {
+    note_voter(member);
     trust(member);
+  }
   member->vote = status;
   belay__lease_step(member->lease, BELAY__EV_ANSWER, 0);
 }

@@ -39,7 +39,8 @@ typedef struct votes {
 } votes_t;
 
 bool belay__round_is_lasting(int status) {
-  return !belay_err_retryable(status) && status != BELAY_EUNKNOWN && status != BELAY_EPROTO;
+  return status < 0 && !belay_err_retryable(status) && status != BELAY_EUNKNOWN &&
+         status != BELAY_EPROTO;
 }
 
 static votes_t count(const belay__lease_t *lease) {
