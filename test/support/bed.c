@@ -79,8 +79,13 @@ void bed_run_for(bed_t *bed, int64_t ms) {
 }
 
 static bool is_settled(const bed_t *bed) {
-  belay_client_stats_t stats = client_stats(bed);
-  return stats.pending == 0 && stats.undo_pending == 0;
+  belay_client_stats_t stats;
+  for (unsigned i = 0; i < bed->clients; i++) {
+    belay_client_stats(bed->all[i], &stats);
+    if (stats.pending > 0 || stats.undo_pending > 0)
+      return false;
+  }
+  return true;
 }
 
 void bed_settle(bed_t *bed) {
@@ -122,6 +127,8 @@ belay_client_t *bed_connect(bed_t *bed, const char *url, const belay_client_opti
   if (error != 0)
     fail_msg("belay_connect(%s): %s: %s", url, belay_strerror(error), belay_detail(bed->belay));
   belay_client_set_data(client, bed);
+  assert_true(bed->clients < BED_CLIENTS_MAX);
+  bed->all[bed->clients++] = client;
   return client;
 }
 
@@ -147,6 +154,7 @@ static void on_belay_closed(belay_t *belay, void *data) {
   bed->sequence++;
   bed->wrong += bed->inside;
   bed->belay_closed++;
+  bed->clients = 0;
 }
 
 int begin_belay_close(bed_t *bed) {
@@ -156,19 +164,31 @@ int begin_belay_close(bed_t *bed) {
   return error;
 }
 
+static void forget_client(bed_t *bed, const belay_client_t *client) {
+  unsigned i = 0;
+  while (i < bed->clients && bed->all[i] != client)
+    i++;
+  if (i < bed->clients)
+    bed->all[i] = bed->all[--bed->clients];
+}
+
 static void on_client_closed(belay_client_t *client, void *data) {
   bed_t *bed = data;
-  (void)client;
   bed->sequence++;
   bed->wrong += bed->inside;
   bed->client_closed++;
+  forget_client(bed, client);
+}
+
+int begin_close_of(bed_t *bed, belay_client_t *client) {
+  bed->inside++;
+  int error = belay_client_close(client, on_client_closed);
+  bed->inside--;
+  return error;
 }
 
 int begin_client_close(bed_t *bed) {
-  bed->inside++;
-  int error = belay_client_close(bed->client, on_client_closed);
-  bed->inside--;
-  return error;
+  return begin_close_of(bed, bed->client);
 }
 
 static void on_pong(belay_client_t *client, int status) {
@@ -296,15 +316,20 @@ belay_lock_options_t watched(int64_t ttl_ms) {
   return options;
 }
 
-contender_t *contender_of(bed_t *bed, belay_client_t *client, const char *name,
-                          const belay_lock_options_t *options) {
+contender_t *contender_blank(bed_t *bed, belay_lock_options_t *options) {
   contender_t *c = calloc(1, sizeof *c);
-  belay_lock_options_t o = options != NULL ? *options : lock_options();
   c->bed = bed;
   c->next = bed->first;
   bed->first = c;
-  o.on_lost = on_lost;
-  o.data = c;
+  options->on_lost = on_lost;
+  options->data = c;
+  return c;
+}
+
+contender_t *contender_of(bed_t *bed, belay_client_t *client, const char *name,
+                          const belay_lock_options_t *options) {
+  belay_lock_options_t o = options != NULL ? *options : lock_options();
+  contender_t *c = contender_blank(bed, &o);
   int error = belay_lock_new(client, name, strlen(name), &o, &c->lock);
   if (error != 0)
     fail_msg("belay_lock_new: %s: %s", belay_strerror(error), belay_detail(bed->belay));

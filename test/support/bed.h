@@ -1,4 +1,4 @@
-/* A test bed: a loop, belay on it, one client, perhaps a server, and contenders for locks.
+/* A test bed: a loop, belay on it, clients, perhaps a server, and contenders for locks.
  *
  * What must hold in every test is checked here: each operation that returned 0 calls back exactly once, never from
  * inside the call that started it and never after its handle is closed; and at the end uv_loop_close() finds
@@ -18,11 +18,16 @@
 
 typedef struct contender contender_t;
 
+enum { BED_CLIENTS_MAX = 64 };
+
 typedef struct bed {
   uv_loop_t loop;
   belay_t *belay;
-  belay_client_t *client;
-  server_t *server; /* NULL: somebody else's, or none */
+  belay_client_t *client; /* the first */
+  server_t *server;       /* its; NULL: somebody else's, or none */
+
+  unsigned clients; /* that are not closed */
+  belay_client_t *all[BED_CLIENTS_MAX];
 
   size_t bytes, allocations; /* belay's: now, and ever */
   int belay_closed, client_closed, pongs, pong_status;
@@ -82,6 +87,7 @@ belay_client_t *bed_connect(bed_t *bed, const char *url, const belay_client_opti
 /* Begins belay_close(), belay_client_close(), a ping; what comes back is counted in the bed. */
 int begin_belay_close(bed_t *bed);
 int begin_client_close(bed_t *bed);
+int begin_close_of(bed_t *bed, belay_client_t *client); /* of another than the first */
 int begin_ping(bed_t *bed);
 
 belay_client_stats_t client_stats(const bed_t *bed);
@@ -110,7 +116,7 @@ void bed_wait_end(bed_t *bed);
 /* Runs the loop for so long. */
 void bed_run_for(bed_t *bed, int64_t ms);
 
-/* Until nothing that was asked of the server is under way any more, undos included. */
+/* Until nothing that was asked of any server is under way any more, undos included. */
 void bed_settle(bed_t *bed);
 
 /* ---- contenders ---------------------------------------------------------------------------------------- */
@@ -119,6 +125,9 @@ void bed_settle(bed_t *bed);
 contender_t *contender_new(bed_t *bed, const char *name, const belay_lock_options_t *options);
 contender_t *contender_of(bed_t *bed, belay_client_t *client, const char *name,
                           const belay_lock_options_t *options);
+
+/* One without a handle yet. Its on_lost and data are put into the options that the handle is to be made with. */
+contender_t *contender_blank(bed_t *bed, belay_lock_options_t *options);
 
 /* Begin an operation; what belay returned. If it is 0, the callback is counted. */
 int begin_acquire(contender_t *contender, int64_t wait_ms);

@@ -1,11 +1,14 @@
-/* A wire between a client and a server that can be cut without anybody being told. */
+/* A wire between a client and a server that can be long, or cut without anybody being told. */
 #ifndef TEST_RELAY_H
 #define TEST_RELAY_H
 
+#include <stdint.h>
+
 typedef struct relay relay_t;
 
-/* Listens on a TCP port of 127.0.0.1 and passes everything on to the unix socket of a server. */
-relay_t *relay_start(const char *server_path);
+/* Listens on a TCP port of 127.0.0.1 and passes everything on to a server: the path of its unix socket, or its
+ * URL there or on 127.0.0.1, without a password. The text must last as long as the relay. */
+relay_t *relay_start(const char *target);
 void relay_stop(relay_t *relay);
 const char *relay_url(const relay_t *relay);
 
@@ -14,6 +17,12 @@ void relay_silence(relay_t *relay);
 
 /* Resets the connections that are open, towards the client only: the server still reads what it was sent. */
 void relay_cut(relay_t *relay);
+
+/* What comes in from now on is passed on so much later, in each direction; 0: at once. */
+void relay_delay(relay_t *relay, int64_t ms);
+
+/* New connections lead there from now on. */
+void relay_lead(relay_t *relay, const char *target);
 
 /* So far. */
 unsigned relay_connections(relay_t *relay);

@@ -26,7 +26,7 @@ struct server {
   pid_t pid; /* 0: not running */
   bool paused;
   int port;
-  char folder[64], socket[96], log[96], url[256];
+  char folder[64], socket[96], log[96], dump[96], url[256];
   resp_client_t client;
   resp_t *reply; /* the last one */
 };
@@ -43,6 +43,7 @@ static void clean_up(const server_t *server) {
   }
   unlink(server->socket);
   unlink(server->log);
+  unlink(server->dump);
   rmdir(server->folder);
 }
 
@@ -235,6 +236,7 @@ server_t *server_start(const server_options_t *options) {
     fail_msg("no folder for a server: %s", strerror(errno));
   snprintf(server->socket, sizeof server->socket, "%s/socket", server->folder);
   snprintf(server->log, sizeof server->log, "%s/log", server->folder);
+  snprintf(server->dump, sizeof server->dump, "%s/dump.rdb", server->folder);
   remember(server);
   if (server->options.address != NULL)
     start_on_free_port(server);
@@ -276,6 +278,36 @@ void server_stop(server_t *server) {
 void server_restart(server_t *server) {
   server_kill(server);
   start(server);
+}
+
+void server_restart_keeping(server_t *server) {
+  server_do(server, "SAVE", NULL);
+  server_restart(server);
+  unlink(server->dump); /* the next one starts without */
+}
+
+/* Until the replica has as many keys as the primary; the link being up says nothing yet. */
+static void wait_until_in_step(server_t *replica, server_t *primary) {
+  int64_t began = clock_now();
+  while (server_keys(replica) != server_keys(primary)) {
+    if (clock_since_ms(began) > START_MS * slow())
+      fail_msg("a replica gets nothing from its primary: see %s", replica->log);
+    stall_ms(2);
+  }
+}
+
+/* What is replicated goes through no file, and starts at once. */
+void server_follow(server_t *replica, server_t *primary) {
+  char port[12];
+  snprintf(port, sizeof port, "%d", primary->port);
+  server_do(primary, "CONFIG", "SET", "repl-diskless-sync", "yes", "repl-diskless-sync-delay", "0",
+            NULL);
+  server_do(replica, "CONFIG", "SET", "repl-diskless-load", "swapdb", NULL);
+  server_do(replica, "REPLICAOF", primary->options.address, port, NULL);
+  server_do(primary, "SET", "is it here?", "", NULL);
+  wait_until_in_step(replica, primary);
+  server_do(primary, "DEL", "is it here?", NULL);
+  wait_until_in_step(replica, primary);
 }
 
 void server_pause(server_t *server) {

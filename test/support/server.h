@@ -28,6 +28,12 @@ void server_terminate(server_t *server);
 /* Starts it again at the same address; its data is gone. */
 void server_restart(server_t *server);
 
+/* Starts it again at the same address, with the data that it has now. */
+void server_restart_keeping(server_t *server);
+
+/* Makes it a replica of a server that listens on TCP; returns when it has all that the other one has. */
+void server_follow(server_t *replica, server_t *primary);
+
 /* SIGSTOP and SIGCONT; returns when it stands still. */
 void server_pause(server_t *server);
 void server_resume(server_t *server);
