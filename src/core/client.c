@@ -274,7 +274,7 @@ static void end_objects(belay_client_t *client, bool now) {
   for (belay__list_t *i = client->objects.next, *next; i != &client->objects; i = next) {
     next = i->next;
     belay__object_t *object = BELAY__CONTAINER(i, belay__object_t, node);
-    (now ? object->abort : object->close)(object);
+    (now ? object->ops->abort : object->ops->close)(object);
   }
 }
 

@@ -20,11 +20,17 @@
 #define BELAY__REFUSAL_MAX ((size_t)160) /* bytes of a refusal that are kept, the 0 included */
 
 /* What lives on a client: locks, undos. Closing the client closes them first. */
-typedef struct belay__object {
+typedef struct belay__object belay__object_t;
+
+typedef struct belay__object_ops {
+  void (*close)(belay__object_t *object); /* begin to end; may be called when it has begun */
+  void (*abort)(belay__object_t *object); /* end now: the network is not waited for any more */
+} belay__object_ops_t;
+
+struct belay__object {
   belay__list_t node;
-  void (*close)(struct belay__object *object); /* begin to end; may be called when it has begun */
-  void (*abort)(struct belay__object *object); /* end now: the network is not waited for any more */
-} belay__object_t;
+  const belay__object_ops_t *ops;
+};
 
 /* Whether the server has a vote, as far as was found out; lease/quarantine.c's. */
 typedef struct belay__standing {

@@ -109,6 +109,8 @@ static void object_abort(belay__object_t *object) {
 
 /* ---- the beginning ------------------------------------------------------------------------------------- */
 
+static const belay__object_ops_t object_ops = {.close = object_close, .abort = object_abort};
+
 void belay__lease_init(belay__lease_t *lease, const belay__kind_t *kind,
                        belay_client_t *const *clients, size_t n, const belay__terms_t *terms,
                        belay__member_t *member, char *key, size_t key_len) {
@@ -130,7 +132,7 @@ void belay__lease_init(belay__lease_t *lease, const belay__kind_t *kind,
   for (size_t i = 0; i < key_len; i++)
     lease->affinity = (lease->affinity ^ (unsigned char)key[i]) * 16777619u;
   for (size_t i = 0; i < n; i++) {
-    member[i] = (belay__member_t){.object = {.close = object_close, .abort = object_abort},
+    member[i] = (belay__member_t){.object = {.ops = &object_ops},
                                   .lease = lease,
                                   .client = clients[i],
                                   .vote = BELAY__UNASKED};

@@ -119,6 +119,8 @@ static void object_abort(belay__object_t *object) {
   over(BELAY__CONTAINER(object, belay__undo_t, object), false);
 }
 
+static const belay__object_ops_t object_ops = {.close = object_close, .abort = object_abort};
+
 belay__undo_t *belay__undo_start(belay_client_t *client, const belay__undo_of_t *of,
                                  belay__call_t *release, belay__undo_cb cb, void *owner) {
   belay_t *belay = client->belay;
@@ -134,7 +136,7 @@ belay__undo_t *belay__undo_start(belay_client_t *client, const belay__undo_of_t 
     return NULL;
   }
   *undo = (belay__undo_t){
-      .object = {.close = object_close, .abort = object_abort},
+      .object = {.ops = &object_ops},
       .client = client,
       .cb = cb,
       .owner = owner,
