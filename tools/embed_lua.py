@@ -61,6 +61,7 @@ def main(header, source, *scripts):
             f'    "{hashlib.sha1(data).hexdigest()}",\n'
             f"{literal(text)},\n"
             f"    {len(data)},\n"
+            f"    {len(definitions)},\n"
             f"}};\n"
         )
 

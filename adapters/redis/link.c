@@ -176,6 +176,7 @@ static void on_gone(belay__wire_t *wire, int error) {
     return;
   }
   remember_ghost(link);
+  client->scripts = 0; /* it may be another server next time */
   if (belay__link_is_up(link)) {
     client->stats.drops++;
     belay__log(client->belay, BELAY_LOG_INFO, "connection lost: %s", belay_strerror(error));

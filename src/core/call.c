@@ -159,9 +159,16 @@ static void put_script(belay__call_t *call, const belay__script_t *script, size_
   belay__call_arg_int(call, (int64_t)keys);
 }
 
+static uint64_t bit_of(const belay__script_t *script) {
+  assert(script->index < 64);
+  return UINT64_C(1) << script->index;
+}
+
+/* A script that the server does not know would need a second trip, and a call behind it would overtake it: so it is
+ * called by its hash only after the server has run it. */
 void belay__call_script(belay__call_t *call, const belay__script_t *script, size_t keys,
                         size_t args) {
-  put_script(call, script, keys, args, false);
+  put_script(call, script, keys, args, (call->client->scripts & bit_of(script)) == 0);
 }
 
 void belay__call_script_text(belay__call_t *call, const belay__script_t *script, size_t keys,
@@ -338,6 +345,8 @@ static void refuse(belay__call_t *call, const belay__refusal_t *refusal) {
 
 belay__verdict_t belay__call_reply(belay__call_t *call, const belay__reply_t *reply) {
   if (reply->type != BELAY__REPLY_ERROR) {
+    if (call->script != NULL)
+      call->client->scripts |= bit_of(call->script);
     finish(call, &(belay__result_t){.outcome = BELAY_OUTCOME_REPLY, .reply = reply});
     return BELAY__VERDICT_OVER;
   }

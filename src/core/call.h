@@ -71,11 +71,12 @@ struct belay__call {
  * call->affinity, call->done, call->owner before it is sent. */
 belay__call_t *belay__call_new(belay_client_t *client, belay__lane_t lane);
 
-/* Begins a command of argc words (its name included), or a script with that many keys and other arguments. */
+/* Begins a command of argc words (its name included), or a script with that many keys and other arguments: by its
+ * hash, if the server has run it already. */
 void belay__call_command(belay__call_t *call, const char *name, size_t argc);
 void belay__call_script(belay__call_t *call, const belay__script_t *script, size_t keys,
                         size_t args);
-/* The same with the script's text, for a call that is followed: it could not fall back to it later. */
+/* The same with the script's text in any case, for a call that is followed: it could not fall back to it later. */
 void belay__call_script_text(belay__call_t *call, const belay__script_t *script, size_t keys,
                              size_t args);
 

@@ -58,6 +58,7 @@ struct belay_client {
   char refusal_text[BELAY__REFUSAL_MAX];
 
   belay__standing_t standing;
+  uint64_t scripts; /* a bit for each that the server has run since the last connection was lost */
 
   belay__list_t pool; /* calls that are not in use */
   size_t pool_len;

@@ -9,6 +9,7 @@ typedef struct belay__script {
   const char *sha1; /* of the text, 40 hexadecimal digits */
   const char *text; /* what EVAL is given */
   size_t len;
+  unsigned index; /* numbers the scripts from 0 */
 } belay__script_t;
 
 #endif /* BELAY_CORE_SCRIPT_H */

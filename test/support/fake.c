@@ -128,6 +128,11 @@ static void answer_handshake(fake_link_t *link, const char *const *words, size_t
   }
 }
 
+static bool is_acquire(const char *const *words, size_t count) {
+  const belay__script_t *script = &belay__script_lock_acquire;
+  return count > 1 && (strcmp(words[1], script->sha1) == 0 || strcmp(words[1], script->text) == 0);
+}
+
 void fake_behave(fake_link_t *link, const char *const *words, size_t count) {
   if (fake_is_handshake(words))
     answer_handshake(link, words, count);
@@ -135,7 +140,7 @@ void fake_behave(fake_link_t *link, const char *const *words, size_t count) {
     fake_say(link, "+PONG\r\n");
   else if (strcasecmp(words[0], "SET") == 0)
     fake_say(link, "$-1\r\n");
-  else if (count > 1 && strcmp(words[1], belay__script_lock_acquire.sha1) == 0)
+  else if (is_acquire(words, count))
     fake_say(link, ":0\r\n");
   else
     fake_say(link, ":1\r\n");
