@@ -6,7 +6,7 @@
  *                             +--a ghost on the same server--> CLIENT KILL --answered--> shaken
  *
  * HELLO without arguments tells the version and our id, and leaves the protocol as it is; INFO tells the run id and
- * the replication id.
+ * when it last became a primary.
  * A server that permits neither is used all the same: it is just not known whether a ghost is gone. */
 #include <assert.h>
 #include <stdio.h>
@@ -143,15 +143,15 @@ static const char *info_field(const char *info, const char *name) {
   return NULL;
 }
 
-/* An id in INFO; returns its length. */
-static size_t read_id(const char *info, const char *name, char out[BELAY__RUN_ID_MAX]) {
-  const char *id = info_field(info, name);
-  size_t len = id == NULL ? 0 : strcspn(id, "\r\n");
-  if (len > BELAY__RUN_ID_MAX)
-    len = BELAY__RUN_ID_MAX;
-  if (len > 0)
-    memcpy(out, id, len);
-  return len;
+/* Adds a field of INFO at out, as much as there is room for; returns the length with it. */
+static size_t add_field(const char *info, const char *name, char *out, size_t len, size_t max) {
+  const char *value = info_field(info, name);
+  size_t n = value == NULL ? 0 : strcspn(value, "\r\n");
+  if (n > max - len)
+    n = max - len;
+  if (n > 0)
+    memcpy(out + len, value, n);
+  return len + n;
 }
 
 /* The uptime is a difference of two clocks that tick in seconds: it may say up to one too much. */
@@ -161,7 +161,15 @@ static void read_server(belay__link_t *link, const char *info) {
   int64_t up = uptime == NULL ? 0 : strtoll(uptime, NULL, 10) - 1;
   up = up < 0 ? 0 : up < UPTIME_MAX ? up : UPTIME_MAX;
   server->started_by = (int64_t)belay__now(&link->line->host->base) - up * SECOND;
-  server->run_id_len = read_id(info, "run_id", server->run_id);
+  server->run_id_len = add_field(info, "run_id", server->run_id, 0, BELAY__RUN_ID_MAX);
+}
+
+/* Whose data it has gone on with when it became a primary, and from where. This is zeros for one that was never
+ * anything else; the replication id itself changes for less. */
+static void read_data_id(belay__server_t *server, const char *info) {
+  size_t n = add_field(info, "master_replid2", server->data_id, 0, BELAY__DATA_ID_MAX);
+  server->data_id_len =
+      add_field(info, "second_repl_offset", server->data_id, n, BELAY__DATA_ID_MAX);
 }
 
 /* A server that may not tell who it is may be used all the same; one that cannot at this time may not. */
@@ -193,7 +201,7 @@ static void on_replication(redisAsyncContext *ac, void *object, void *privdata) 
   if (reply == NULL || shut_out(link, reply) || not_now(link, reply))
     return;
   if (reply->type == BELAY__REPLY_STRING)
-    server->data_id_len = read_id(reply->str, "master_replid", server->data_id);
+    read_data_id(server, reply->str);
   bool known = ghost->epoch != 0 && ghost->run_id_len > 0 && server->run_id_len > 0;
   bool same = known && belay__server_is(server, ghost->run_id, ghost->run_id_len);
   if (same && link->ghost.id != 0) {

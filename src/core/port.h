@@ -67,7 +67,8 @@ typedef enum belay__verdict {
   BELAY__VERDICT_RECONNECT /* as OVER, and the connection is of no use: drop it */
 } belay__verdict_t;
 
-#define BELAY__RUN_ID_MAX 40 /* bytes of a server's run id, and of its replication id */
+#define BELAY__RUN_ID_MAX 40 /* bytes of a server's run id */
+#define BELAY__DATA_ID_MAX 64
 
 /* The server at the other end of a connection. */
 typedef struct belay__server {
@@ -75,8 +76,9 @@ typedef struct belay__server {
   int64_t started_by; /* by then it was running; negative: before this machine was */
   size_t run_id_len;  /* 0: it does not tell */
   char run_id[BELAY__RUN_ID_MAX];
-  size_t data_id_len; /* the replication id: another one when a replica has become a primary */
-  char data_id[BELAY__RUN_ID_MAX];
+  size_t
+      data_id_len; /* when it last became a primary, and after whom: another one after each time */
+  char data_id[BELAY__DATA_ID_MAX];
 } belay__server_t;
 
 static inline bool belay__server_is(const belay__server_t *server, const char *run_id, size_t len) {

@@ -9,8 +9,8 @@
  *   a replica in its place:         another's marker    up for however long
  *   it has been there all the time: its own marker      up for long
  *
- * A server is known by its run id and its replication id: a primary that was demoted and is a primary again has
- * the one, and another's data. What was found out holds for connections up to the one on which it was: so it
+ * A server is known by its run id and by when it became a primary: one that was demoted in between has another's
+ * data. What was found out holds for connections up to the one on which it was: so it
  * is asked once for each connection, by whoever comes first, however many locks there are. */
 #include "lease/lease.h"
 
