@@ -47,8 +47,8 @@ BELAY_API const char *belay_lost_name(belay_lost_t reason);
  *
  * A server votes if it has been up for max_ttl_ms, and a key in the namespace says that it is the server that wrote
  * there first, or that max_ttl_ms has passed since another one was noticed. A server is known by its run id
- * and its replication id. The latter also changes when a primary gets its first replica, and an hour after
- * it has lost its last one: then it is quarantined for nothing.
+ * and by when it last became a primary. (One that once was promoted forgets that when it has had no replica for
+ * an hour, repl-backlog-ttl: then it is quarantined for nothing.)
  * All who use a namespace must have the same max_ttl_ms; it is stored in that key, and a lock with another one
  * ends with BELAY_EMISMATCH. To change it: stop all who use the namespace, wait for the longer of the two times, delete
  * the key NAMESPACE::node::{marker} on every server, and start them again. */
@@ -226,7 +226,7 @@ typedef struct belay_lock_tally {
   unsigned votes[BELAY_VOTES]; /**< how many said what; by belay_vote_t */
   struct {
     belay_vote_t vote;
-    int error; /**< why it is not GRANTED: BELAY_EOOM, BELAY_EAUTH ...; 0 with GRANTED and NONE */
+    int error;             /**< why it is not GRANTED: BELAY_EOOM, BELAY_EAUTH ...; otherwise 0 */
   } node[BELAY_NODES_MAX]; /**< in the order of the clients */
 } belay_lock_tally_t;
 

@@ -179,6 +179,8 @@ static belay__lease_state_t propose(belay__lease_t *lease, belay__round_t round)
 
 /* A quorum said yes. Returns the state to go to. */
 static belay__lease_state_t won(belay__lease_t *lease) {
+  if (!belay__round_distinct(lease))
+    return attempt_failed(lease, BELAY_EDUPLICATE);
   if (!set_expiry(lease))
     return attempt_failed(lease, BELAY_EEXPIRED);
   belay__round_won(lease);
@@ -190,7 +192,7 @@ static belay__lease_state_t won(belay__lease_t *lease) {
 /* A round about the fencing number is decided. Returns the state to go to. */
 static belay__lease_state_t proposed(belay__lease_t *lease, int status) {
   if (status == 0 && lease->round == BELAY__ROUND_ACCEPT)
-    return granted(lease);
+    return set_expiry(lease) ? granted(lease) : attempt_failed(lease, BELAY_EEXPIRED);
   if (status == 0)
     return propose(lease, BELAY__ROUND_ACCEPT);
   if (status == BELAY_EFENCED && ++lease->proposals < PROPOSALS_MAX)
@@ -401,6 +403,10 @@ static belay__lease_state_t next_state(belay__lease_t *lease, belay__lease_event
 }
 
 void belay__lease_step(belay__lease_t *lease, belay__lease_event_t event, uint64_t arg) {
+  if (lease->starting) { /* whoever asks the round looks at what it has come to when all are asked */
+    assert(event == BELAY__EV_ANSWER);
+    return;
+  }
   lease->state = (uint8_t)next_state(lease, event, arg);
   belay__lease_update_hold(lease);
 }

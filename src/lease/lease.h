@@ -121,6 +121,7 @@ struct belay__lease {
   belay__token_t token;
   uint8_t state, round;
   bool asking;                      /* the machine waits for what the round comes to */
+  bool starting;                    /* the round is being asked: nothing is decided yet */
   uint8_t proposals;                /* fencing numbers that were proposed for this grant */
   bool op_pending, op_over;         /* an acquire or a release */
   bool extend_pending, extend_over; /* an extend of the owner's */
@@ -224,6 +225,9 @@ void belay__member_confirmed(belay__member_t *member, int status);
 
 /* A refusal that will be the same next time. */
 bool belay__round_is_lasting(int status);
+
+/* Whether no two members, also such as did not answer, are known to be the same server. */
+bool belay__round_distinct(const belay__lease_t *lease);
 
 /* The round was won: who did not count in it does in the next. */
 void belay__round_won(belay__lease_t *lease);

@@ -192,11 +192,11 @@ void belay__member_ask(belay__member_t *member, uint64_t deadline) {
   member->retake = lease->members > 1 && !member->maybe;
   if (status == 0)
     status = send(member, deadline);
-  if (status == BELAY__PENDING && member->confirm == NULL && is_vote(lease))
-    belay__quarantine_ask_ahead(member, deadline);
   member->status = status;
   if (is_grant(lease))
     member->vote = status;
+  if (status == BELAY__PENDING && member->confirm == NULL && is_vote(lease))
+    belay__quarantine_ask_ahead(member, deadline);
 }
 
 static void drop_confirm(belay__member_t *member) {
@@ -382,8 +382,9 @@ static int read_owned(belay__member_t *member, const belay__call_t *call,
     member->until = 0;
     return ours == 0 ? BELAY_ENOTOWNER : 0;
   }
+  member->maybe = true;
   if (ours == 2) {
-    member->fresh = member->maybe = true;
+    member->fresh = true;
     member->until = 0;
   }
   if (member->fresh)

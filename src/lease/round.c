@@ -25,8 +25,12 @@ void belay__round_start(belay__lease_t *lease, belay__round_t round, uint64_t ti
   lease->round = (uint8_t)round;
   lease->answer_by = deadline;
   lease->holder_ms = -1;
+  lease->starting = true; /* sending to one may break a connection, and end a call of another */
+  for (unsigned i = 0; i < lease->members; i++)
+    lease->member[i].status = BELAY__PENDING;
   for (unsigned i = 0; i < lease->members; i++)
     belay__member_ask(&lease->member[i], deadline);
+  lease->starting = false;
 }
 
 /* ---- votes --------------------------------------------------------------------------------------------- */
@@ -89,6 +93,18 @@ int belay__round_status(const belay__lease_t *lease) {
   if (votes.lasting > spare)
     return votes.reason;
   return votes.lasting + votes.pending > spare ? BELAY__PENDING : BELAY_ENOQUORUM;
+}
+
+bool belay__round_distinct(const belay__lease_t *lease) {
+  for (unsigned i = 1; i < lease->members; i++) {
+    const belay__server_t *one = belay__member_server(&lease->member[i]);
+    for (unsigned j = 0; j < i && one != NULL && one->run_id_len > 0; j++) {
+      const belay__server_t *other = belay__member_server(&lease->member[j]);
+      if (other != NULL && belay__server_is(one, other->run_id, other->run_id_len))
+        return false;
+    }
+  }
+  return true;
 }
 
 void belay__round_won(belay__lease_t *lease) {

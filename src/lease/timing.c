@@ -75,6 +75,12 @@ static uint64_t backed_off(const belay__lease_t *lease, uint64_t max) {
   return max > most ? max : most;
 }
 
+/* How long the last attempt took; a loop that stood still meanwhile does not count. */
+static uint64_t round_took(const belay__lease_t *lease, uint64_t now) {
+  uint64_t most = lease->terms.timeout * BELAY__MS * (lease->terms.fencing ? 3 : 1);
+  return now - lease->asked_at < most ? now - lease->asked_at : most;
+}
+
 uint64_t belay__lease_next_attempt(const belay__lease_t *lease, int status, uint64_t now) {
   uint64_t min = lease->terms.retry_min * BELAY__MS, max = lease->terms.retry_max * BELAY__MS;
   if (status != BELAY_EHELD) {
@@ -84,7 +90,7 @@ uint64_t belay__lease_next_attempt(const belay__lease_t *lease, int status, uint
     max = max < FIRST_POLL_MS * BELAY__MS ? max : FIRST_POLL_MS * BELAY__MS;
   }
   /* Contenders that split the votes must not meet again: the delays differ by more than a round takes. */
-  uint64_t spread = lease->members > 1 ? ROUNDS_APART * (now - lease->asked_at) : 0;
+  uint64_t spread = lease->members > 1 ? ROUNDS_APART * round_took(lease, now) : 0;
   if (max - min < spread)
     max = min + spread;
   uint64_t when = now + min + belay__random_below(lease->belay, max - min + 1);

@@ -159,7 +159,8 @@ static void test_without_the_replica_it_is_not_granted_and_undone(void **state) 
 
 static void test_nor_where_there_is_no_replica_at_all(void **state) {
   (void)state;
-  bed_t *bed = bed_open(NULL);
+  belay_client_options_t of_client = patient();
+  bed_t *bed = bed_open(&of_client);
   belay_lock_options_t options = replicated(with_ttl(10000));
   assert_error(try_lock(contender_new(bed, "door", &options)), BELAY_ENOREPLICAS);
   expect_no_key(bed);

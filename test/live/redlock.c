@@ -222,7 +222,7 @@ static void test_one_server_reached_twice_is_noticed_when_the_lock_is_taken(void
   }
 }
 
-/* The other server is heard in time, or not: with it there is a majority of servers. */
+/* Once its second client is connected it is noticed; until then the other server makes a majority with it. */
 static void test_one_server_reached_twice_has_one_vote(void **state) {
   (void)state;
   belay_client_t *clients[3];
@@ -234,9 +234,10 @@ static void test_one_server_reached_twice_has_one_vote(void **state) {
     int status = try_lock(c);
     assert_error(status, status == 0 ? 0 : BELAY_EDUPLICATE);
     assert_int_equal(nodes_holding(nodes, c), status == 0 ? 2 : 0);
-    assert_int_equal(tally_of(c).votes[BELAY_VOTE_GRANTED] >= 2, status == 0);
-    if (status == 0)
+    if (status == 0) {
+      assert_true(tally_of(c).votes[BELAY_VOTE_GRANTED] >= 2);
       assert_error(release(c), 0);
+    }
     nodes_expect_no_key(nodes);
   }
   nodes_close(nodes);
@@ -334,9 +335,8 @@ static const struct {
 static void lose(size_t i, bool warm) {
   const int64_t deadline_ms = 200 * slow();
   nodes_t *nodes = nodes_open(losses[i].n, NULL);
-  belay_lock_options_t options = redlock_options(10000);
+  belay_lock_options_t options = unhurried_options(10 * deadline_ms);
   options.allow_small = true;
-  options.timeout_ms = deadline_ms;
   contender_t *c = nodes_contender(nodes, "door", &options);
   if (warm)
     nodes_warm(nodes);
