@@ -1,0 +1,148 @@
+/* Things that happen while something else is being done: a connection that breaks while a round is asked, an address that
+ * leads elsewhere, a loop that stands still in the middle of an attempt. */
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "scripts.gen.h"
+#include "support/fencing.h"
+#include "support/remote.h"
+
+#define LOCKS 20 /* more calls than a connection gathers before it writes */
+
+/* ---- a connection that breaks while a round is asked --------------------------------------------------------- */
+
+static atomic_bool armed; /* from now on numbers cannot be proposed over TCP */
+static atomic_uint broken;
+
+/* In the place of the C library's: a write may end a connection. */
+ssize_t send(int fd, const void *data, size_t len, int flags) {
+  struct sockaddr_storage peer;
+  socklen_t size = sizeof peer;
+  if (atomic_load(&armed) && getpeername(fd, (struct sockaddr *)&peer, &size) == 0 &&
+      peer.ss_family == AF_INET && memmem(data, len, belay__script_fence_accept.sha1, 40) != NULL) {
+    atomic_fetch_add(&broken, 1);
+    errno = ETIMEDOUT;
+    return -1;
+  }
+  return syscall(SYS_sendto, fd, data, len, flags, NULL, 0);
+}
+
+static unsigned grants;
+
+/* A lock that is said to be held is, and has its number. */
+static void look(contender_t *c, event_t event) {
+  if (event != EVENT_ENDED || c->status != 0)
+    return;
+  grants++;
+  assert_true(belay_lock_remaining_us(c->lock) > 0);
+  assert_true(belay_lock_fence(c->lock) > 0);
+}
+
+static void test_a_connection_that_breaks_while_the_others_are_asked(void **state) {
+  (void)state;
+  nodes_t *nodes = nodes_open(3, NULL);
+  relay_t *wire = relay_start(server_url(nodes->server[0]));
+  belay_client_t *clients[] = {bed_connect(nodes->bed, relay_url(wire), NULL), nodes->client[1],
+                               nodes->client[2]};
+  belay_lock_options_t options = unhurried_options(10000 * slow());
+  options.fencing = true;
+  contender_t *c[LOCKS];
+  for (unsigned i = 0; i < LOCKS; i++) {
+    char name[16];
+    snprintf(name, sizeof name, "door %u", i);
+    c[i] = contender_over(nodes->bed, clients, 3, name, &options);
+    assert_error(acquire(c[i], 5000 * slow()), 0);
+    assert_error(release(c[i]), 0);
+    c[i]->then = look;
+  }
+  bed_settle(nodes->bed);
+  relay_delay(
+      wire, 100 * (int)slow()); /* its grants are still on their way when the number is proposed */
+  grants = 0;
+  atomic_store(&armed, true);
+  for (unsigned i = 0; i < LOCKS; i++)
+    assert_error(begin_acquire(c[i], 0), 0);
+  for (unsigned i = 0; i < LOCKS; i++)
+    (void)outcome(c[i]);
+  atomic_store(&armed, false);
+  assert_true(atomic_load(&broken) > 0);
+  assert_true(grants > 0);
+  relay_delay(wire, 0);
+  nodes_close(nodes);
+  relay_stop(wire);
+}
+
+/* ---- an address that leads elsewhere --------------------------------------------------------------------------- */
+
+/* The first server is reached under the third address in the end: what an extend finds there is released. */
+static void test_a_key_that_is_found_under_another_address_is_released(void **state) {
+  (void)state;
+  nodes_t *nodes = nodes_open(2, NULL);
+  relay_t *first = relay_start(server_url(nodes->server[0])), *third = relay_start("unix:///none");
+  belay_client_options_t options = client_options();
+  options.reconnect_max_ms = 50;
+  belay_client_t *clients[] = {bed_connect(nodes->bed, relay_url(first), &options),
+                               nodes->client[1],
+                               bed_connect(nodes->bed, relay_url(third), &options)};
+  belay_lock_options_t lock = unhurried_options(20000 * slow());
+  contender_t *c = contender_over(nodes->bed, clients, 3, "door", &lock);
+  assert_error(acquire(c, 5000 * slow()), 0);
+  bed_run_for(nodes->bed, lock.timeout_ms + 100); /* the third one has not been reached */
+  relay_lead(third, server_url(nodes->server[0]));
+  relay_lead(first, "unix:///none");
+  relay_cut(first);
+  for (int i = 0; i < 50 && extend(c, 20000 * slow()) != 0; i++)
+    bed_run_for(nodes->bed, 50);
+  assert_error(c->extend_status, 0);
+  assert_error(release(c), 0);
+  bed_until(nodes->bed, nodes_value(nodes, 0, c) == NULL);
+  nodes_close(nodes);
+  relay_stop(first);
+  relay_stop(third);
+}
+
+/* ---- a loop that stands still ---------------------------------------------------------------------------------- */
+
+static bool to_stall;
+
+static void stall_behind_a_call(void *ctx, const belay_trace_t *trace) {
+  (void)ctx;
+  if (!to_stall || trace->event != BELAY_TRACE_SENT)
+    return;
+  to_stall = false;
+  stall_ms(3000);
+}
+
+/* The delay before the next attempt is measured by rounds, not by how long the loop was away. */
+static void test_a_loop_that_stood_still_asks_again_soon(void **state) {
+  (void)state;
+  belay_client_options_t client = client_options();
+  client.trace = stall_behind_a_call;
+  belay_lock_options_t options = redlock_options(2000);
+  nodes_t *nodes = nodes_open(3, &client);
+  contender_t *c = nodes_contender(nodes, "door", &options);
+  assert_error(acquire(c, 5000 * slow()), 0);
+  assert_error(release(c), 0);
+  for (int i = 0; i < 3; i++) {
+    nodes_settle(nodes);
+    to_stall = true;
+    int64_t began = clock_now();
+    assert_error(acquire(c, 60000), 0);
+    assert_between(clock_since_ms(began), 3000, 3000 + 2000 * slow());
+    assert_error(release(c), 0);
+  }
+  nodes_close(nodes);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_a_connection_that_breaks_while_the_others_are_asked),
+      cmocka_unit_test(test_a_key_that_is_found_under_another_address_is_released),
+      cmocka_unit_test(test_a_loop_that_stood_still_asks_again_soon),
+  };
+  return cmocka_run_group_tests_name("nested", tests, NULL, NULL);
+}
