@@ -138,11 +138,50 @@ static void test_a_loop_that_stood_still_asks_again_soon(void **state) {
   nodes_close(nodes);
 }
 
+/* The first of two callbacks takes longer than both leases. */
+static void oversleep(contender_t *c, event_t event) {
+  contender_t *other = c->arg;
+  if (event == EVENT_ENDED && c->status == 0 && other->ended < other->begun)
+    stall_ms(400);
+}
+
+/* Both were granted by a majority; who is told second is told the truth. */
+static void test_a_grant_that_is_over_before_it_is_told_is_none(void **state) {
+  (void)state;
+  nodes_t *nodes = nodes_open(3, NULL);
+  belay_lock_options_t options = redlock_options(300);
+  contender_t *c[] = {nodes_contender(nodes, "one", &options),
+                      nodes_contender(nodes, "two", &options)};
+  for (int i = 0; i < 2; i++) {
+    c[i]->arg = c[1 - i];
+    c[i]->then = oversleep;
+  }
+  bool expired = false;
+  for (int turn = 0; turn < 50 && !expired; turn++) {
+    for (int i = 0; i < 2; i++)
+      assert_error(begin_acquire(c[i], 0), 0);
+    for (int i = 0; i < 2; i++) {
+      int status = outcome(c[i]);
+      expired |= status == BELAY_EEXPIRED;
+      assert_true(status != 0 || c[i]->lost > 0 || remaining_ms(c[i]) > 0);
+    }
+    for (int i = 0; i < 2; i++)
+      if (remaining_ms(c[i]) > 0)
+        (void)release(c[i]);
+    bed_until(nodes->bed, remaining_ms(c[0]) == 0 && remaining_ms(c[1]) == 0);
+    nodes_settle(nodes);
+  }
+  assert_true(expired);
+  nodes_expect_no_key(nodes);
+  nodes_close(nodes);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_connection_that_breaks_while_the_others_are_asked),
       cmocka_unit_test(test_a_key_that_is_found_under_another_address_is_released),
       cmocka_unit_test(test_a_loop_that_stood_still_asks_again_soon),
+      cmocka_unit_test(test_a_grant_that_is_over_before_it_is_told_is_none),
   };
   return cmocka_run_group_tests_name("nested", tests, NULL, NULL);
 }
