@@ -20,11 +20,12 @@
  *
  *   any --close--> CLOSING --undone, or patience is over--> CLOSED
  *
- * Only belay__lease_step() writes the state; owner.c has what the owner asks and is told. A token is used for one
- * attempt: when the attempt does not end as held, its token is undone on every member that may have it, behind
- * the call in flight, and is never sent in an acquire again. The deadline is what a quorum of members keeps for us, each counted from just before the
- * first byte of its last acknowledged acquire or extend was sent, less the drift; the expiry timer stands at
- * it in FENCING, GRANTED and HELD, and fires before anything else when the loop comes back late.
+ * Only belay__lease_step() writes the state; owner.c has what the owner asks and is told. A token is used for
+ * one attempt: when the attempt does not end as held, its token is undone on every member that may have it,
+ * behind the call in flight, and is never sent in an acquire again. The deadline is what a quorum of members
+ * keeps for us, each counted from just before the first byte of its last acknowledged acquire or extend was
+ * sent, less the drift; the expiry timer stands at it in FENCING, GRANTED and HELD, and fires before anything
+ * else when the loop comes back late. While a round is being asked, nothing is decided.
  *
  * FENCING proposes a number to all members and is through when a majority has accepted it: READ asks for a
  * number that is larger than what is stored, ACCEPT stores the largest of those; refused, READ again. */
