@@ -404,7 +404,8 @@ static belay__lease_state_t next_state(belay__lease_t *lease, belay__lease_event
 }
 
 void belay__lease_step(belay__lease_t *lease, belay__lease_event_t event, uint64_t arg) {
-  if (lease->starting) { /* whoever asks the round looks at what it has come to when all are asked */
+  if (lease
+          ->starting) { /* whoever asks the round looks at what it has come to when all are asked */
     assert(event == BELAY__EV_ANSWER);
     return;
   }
