@@ -42,9 +42,11 @@ static int compare(const belay_client_t *client, const belay_client_t *other, si
 
 static int check_clients(belay_client_t *const *clients, size_t n) {
   for (size_t i = 0; i < n; i++) {
-    int error = belay__client_check(clients[i]);
-    if (clients[i] == NULL)
+    if (clients[i] == NULL) {
       belay__detail(clients[0]->belay, "clients[%zu]: NULL", i);
+      return BELAY_EINVAL;
+    }
+    int error = belay__client_check(clients[i]);
     for (size_t j = 0; j < i && error == 0; j++)
       error = compare(clients[i], clients[j], i, j);
     if (error != 0)
