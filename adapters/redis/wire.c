@@ -2,9 +2,8 @@
 
 #include <errno.h>
 #include <hiredis/sds.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
+
+#include "redis/socket.h"
 
 #define FLUSH_AFTER 16
 #define REPLY_SLACK ((size_t)65536) /* bytes of several replies that may be in the buffer at once */
@@ -27,22 +26,27 @@ bool belay__wire_is_open(const belay__wire_t *wire) {
 
 /* ---- hiredis's hooks ----------------------------------------------------------------------------------- */
 
+static bool is_passing(int error) {
+  return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
+}
+
 static ssize_t read_some(redisContext *c, char *buffer, size_t size) {
   belay__wire_t *wire = c->privdata;
-  ssize_t n = wire->stock->read(c, buffer, size);
-  if (n > 0)
-    wire->stats->bytes_in += (uint64_t)n;
+  ssize_t n = belay__socket_read(c->fd, buffer, size);
+  if (n < 0 && is_passing(errno))
+    return 0;
+  if (n <= 0) {
+    c->err = n == 0 ? REDIS_ERR_EOF : REDIS_ERR_IO;
+    return -1;
+  }
+  wire->stats->bytes_in += (uint64_t)n;
   return n;
 }
 
 static ssize_t write_some(redisContext *c) {
   belay__wire_t *wire = c->privdata;
-  int flags = 0;
-#ifdef MSG_NOSIGNAL
-  flags = MSG_NOSIGNAL; /* a host that does not ignore SIGPIPE must not die of us */
-#endif
-  ssize_t n = send(c->fd, c->obuf, sdslen(c->obuf), flags);
-  if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
+  ssize_t n = belay__socket_write(c->fd, c->obuf, sdslen(c->obuf));
+  if (n < 0 && is_passing(errno))
     return 0;
   if (n < 0 && (errno == EPIPE || errno == ECONNRESET)) {
     wire->cut = true;
@@ -58,6 +62,12 @@ static ssize_t write_some(redisContext *c) {
   return n;
 }
 
+static void close_socket(redisContext *c) {
+  if (c->fd != REDIS_INVALID_FD)
+    belay__socket_reset(c->fd);
+  c->fd = REDIS_INVALID_FD;
+}
+
 static void on_want_write(void *privdata) {
   belay__wire_t *wire = privdata;
   belay__host_flush_soon(wire->host, &wire->flush);
@@ -69,8 +79,6 @@ static void on_cleanup(void *privdata) {
   belay__host_flush_cancel(&wire->flush);
   if (wire->handle == NULL)
     return;
-  struct linger reset = {.l_onoff = 1, .l_linger = 0};
-  (void)setsockopt(wire->ac->c.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
   wire->close_handle(wire, wire->handle);
   wire->handle = NULL;
 }
@@ -99,8 +107,8 @@ static redisAsyncContext *adopt(belay__wire_t *wire, int fd) {
   if (ac == NULL)
     return NULL;
   ac->c.fd = fd; /* now: a context that could not be made may or may not have closed it */
-  wire->stock = ac->c.funcs;
   wire->funcs = *ac->c.funcs;
+  wire->funcs.close = close_socket;
   wire->funcs.read = read_some;
   wire->funcs.write = write_some;
   ac->c.funcs = &wire->funcs;
@@ -116,15 +124,15 @@ static redisAsyncContext *adopt(belay__wire_t *wire, int fd) {
 }
 
 int belay__wire_open(belay__wire_t *wire, int fd, belay__handle_t *handle) {
-  if (uv_poll_start(&handle->u.poll, UV_READABLE, on_poll) != 0) {
+  if (belay__socket_watch(handle, UV_READABLE, on_poll) != 0) {
     wire->close_handle(wire, handle);
-    close(fd);
+    belay__socket_reset(fd);
     return BELAY_ESYSTEM;
   }
   wire->ac = adopt(wire, fd);
   if (wire->ac == NULL) {
     wire->close_handle(wire, handle);
-    close(fd);
+    belay__socket_reset(fd);
     return BELAY_ENOMEM;
   }
   wire->handle = handle;
@@ -159,10 +167,10 @@ static void flush_now(belay__wire_t *wire) {
   }
   if (wire->cut)
     done = 1;
-  if (wire->wants_write == !done || uv_is_closing(&wire->handle->u.any))
+  if (wire->wants_write == !done || belay__socket_is_closing(wire->handle))
     return;
   wire->wants_write = !done; /* each of these costs an epoll_ctl */
-  uv_poll_start(&wire->handle->u.poll, done ? UV_READABLE : UV_READABLE | UV_WRITABLE, on_poll);
+  belay__socket_watch(wire->handle, done ? UV_READABLE : UV_READABLE | UV_WRITABLE, on_poll);
 }
 
 static void on_flush(belay__flush_t *flush) {
@@ -215,7 +223,7 @@ static void on_poll(uv_poll_t *poll, int status, int events) {
   belay__wire_t *wire = poll->data;
   belay_t *belay = &wire->host->base;
   if (!belay__enter(belay)) {
-    uv_poll_stop(poll);
+    belay__socket_ignore((belay__handle_t *)poll);
     return;
   }
   if (wire->handle != NULL &&

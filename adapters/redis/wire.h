@@ -28,9 +28,8 @@ struct belay__wire {
   void (*gone)(belay__wire_t *wire, int error); /* it has ended; the memory may be opened again */
   void (*close_handle)(belay__wire_t *wire, belay__handle_t *handle); /* takes the handle back */
 
-  redisAsyncContext *ac;          /* NULL: not open */
-  redisContextFuncs funcs;        /* hiredis's, but for reading and writing */
-  const redisContextFuncs *stock; /* hiredis's */
+  redisAsyncContext *ac;   /* NULL: not open */
+  redisContextFuncs funcs; /* hiredis's, but for what is done with the socket */
   belay__handle_t *handle;
   belay__reader_t reader;
   belay__flush_t flush;
