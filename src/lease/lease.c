@@ -210,6 +210,18 @@ static belay__lease_state_t lost(belay__lease_t *lease, belay_lost_t reason) {
   return BELAY__LEASE_LOST;
 }
 
+/* The deadline passed. Returns the state to go to. */
+static belay__lease_state_t expired(belay__lease_t *lease) {
+  bool over_held = lease->terms.renew && !belay__lease_renews(lease, belay__now(lease->belay));
+  return lost(lease, over_held ? BELAY_LOST_MAX_HOLD : BELAY_LOST_EXPIRED);
+}
+
+/* The same before the owner was told of the grant. */
+static belay__lease_state_t expired_untold(belay__lease_t *lease) {
+  lease->op_over = false;
+  return attempt_failed(lease, BELAY_EEXPIRED);
+}
+
 /* A renewal or an extend was decided. Returns the state to go to. */
 static belay__lease_state_t extended(belay__lease_t *lease, int status) {
   lease->asking = false;
@@ -316,13 +328,36 @@ static belay__lease_state_t close_lease(belay__lease_t *lease) {
 
 /* ---- the machine --------------------------------------------------------------------------------------- */
 
-/* The state after an event. The public functions let through only what a state takes from its owner. */
+/* What can happen in which state. The owner is kept to it by the public functions; what is not asked any more does not
+ * answer; a timer that a state has no use for is stopped when it is entered. */
+#define ON(name) (1u << BELAY__EV_##name)
+static const unsigned possible[] = {
+    [BELAY__LEASE_IDLE] = ON(ACQUIRE) | ON(CLOSE) | ON(TOLD),
+    [BELAY__LEASE_ACQUIRING] = ON(CANCEL) | ON(CLOSE) | ON(ANSWER) | ON(TIMER),
+    [BELAY__LEASE_FENCING] = ON(CANCEL) | ON(CLOSE) | ON(ANSWER) | ON(TIMER) | ON(EXPIRY),
+    [BELAY__LEASE_WAITING] = ON(CANCEL) | ON(CLOSE) | ON(TIMER),
+    [BELAY__LEASE_GRANTED] = ON(CANCEL) | ON(CLOSE) | ON(ANSWER) | ON(EXPIRY) | ON(TOLD),
+    [BELAY__LEASE_HELD] =
+        ON(RELEASE) | ON(EXTEND) | ON(CLOSE) | ON(ANSWER) | ON(TIMER) | ON(EXPIRY),
+    [BELAY__LEASE_RELEASING] = ON(CLOSE) | ON(ANSWER) | ON(TIMER),
+    [BELAY__LEASE_LOST] = ON(ACQUIRE) | ON(CLOSE),
+    [BELAY__LEASE_CLOSING] = ON(CLOSE) | ON(TIMER) | ON(TOLD) | ON(UNDONE),
+    [BELAY__LEASE_CLOSED] = ON(CLOSE) | ON(TOLD),
+};
+
+bool belay__lease_expects(belay__lease_state_t state, belay__lease_event_t event) {
+  return (possible[state] & (1u << event)) != 0;
+}
+
+/* The state after an event. */
 static belay__lease_state_t next_state(belay__lease_t *lease, belay__lease_event_t event,
                                        uint64_t arg) {
   belay__lease_state_t state = (belay__lease_state_t)lease->state;
   int status;
   if (event == BELAY__EV_CLOSE && state < BELAY__LEASE_CLOSING)
     return close_lease(lease);
+  if (event == BELAY__EV_CANCEL)
+    return canceled(lease);
 
   switch (state) {
   case BELAY__LEASE_IDLE:
@@ -330,51 +365,32 @@ static belay__lease_state_t next_state(belay__lease_t *lease, belay__lease_event
     return event == BELAY__EV_ACQUIRE ? attempt(lease) : state;
 
   case BELAY__LEASE_ACQUIRING:
-    if (event == BELAY__EV_CANCEL)
-      return canceled(lease);
-    if (event != BELAY__EV_ANSWER && event != BELAY__EV_TIMER)
-      return state;
     status = belay__round_status(lease);
     if (status == BELAY__PENDING)
       return state;
     return status == 0 ? won(lease) : attempt_failed(lease, status);
 
   case BELAY__LEASE_FENCING:
-    if (event == BELAY__EV_CANCEL)
-      return canceled(lease);
     if (event == BELAY__EV_EXPIRY)
       return attempt_failed(lease, BELAY_EEXPIRED);
-    if (event != BELAY__EV_ANSWER && event != BELAY__EV_TIMER)
-      return state;
     status = belay__round_status(lease);
     return status == BELAY__PENDING ? state : proposed(lease, status);
 
   case BELAY__LEASE_WAITING:
-    if (event == BELAY__EV_CANCEL)
-      return canceled(lease);
-    if (event != BELAY__EV_TIMER)
-      return state;
     return belay__now(lease->belay) < lease->wait_until ? attempt(lease)
                                                         : attempt_failed(lease, lease->error);
 
   case BELAY__LEASE_GRANTED:
-    if (event == BELAY__EV_CANCEL)
-      return canceled(lease);
-    if (event == BELAY__EV_EXPIRY) {
-      lease->op_over = false; /* nobody was told yet */
-      return attempt_failed(lease, BELAY_EEXPIRED);
-    }
+    if (event == BELAY__EV_EXPIRY)
+      return expired_untold(lease);
     if (event == BELAY__EV_TOLD)
       return told(lease);
-    if (event == BELAY__EV_ANSWER)
-      (void)set_expiry(lease); /* one that was not needed any more */
+    (void)set_expiry(lease); /* an answer that was not needed any more */
     return state;
 
   case BELAY__LEASE_HELD:
     if (event == BELAY__EV_EXPIRY)
-      return lost(lease, lease->terms.renew && !belay__lease_renews(lease, belay__now(lease->belay))
-                             ? BELAY_LOST_MAX_HOLD
-                             : BELAY_LOST_EXPIRED);
+      return expired(lease);
     if (event == BELAY__EV_RELEASE)
       return give_back(lease, (int64_t)arg);
     if (event == BELAY__EV_EXTEND)
@@ -383,19 +399,16 @@ static belay__lease_state_t next_state(belay__lease_t *lease, belay__lease_event
       return belay__lease_renews(lease, belay__now(lease->belay))
                  ? renew(lease, lease->terms.timeout)
                  : state;
-    return event == BELAY__EV_ANSWER || event == BELAY__EV_TIMER ? heard(lease) : state;
+    return heard(lease);
 
   case BELAY__LEASE_RELEASING:
-    if (event != BELAY__EV_ANSWER && event != BELAY__EV_TIMER)
-      return state;
     status = belay__round_status(lease);
     return status == BELAY__PENDING ? state : released(lease, status);
 
   case BELAY__LEASE_CLOSING:
-    if (event == BELAY__EV_TIMER || event == BELAY__EV_CLOSE ||
-        (event == BELAY__EV_UNDONE && !belay__round_undoing(lease)))
-      return closed(lease);
-    return state;
+    if (event == BELAY__EV_TOLD || (event == BELAY__EV_UNDONE && belay__round_undoing(lease)))
+      return state;
+    return closed(lease);
 
   case BELAY__LEASE_CLOSED:
     return state;
@@ -404,11 +417,11 @@ static belay__lease_state_t next_state(belay__lease_t *lease, belay__lease_event
 }
 
 void belay__lease_step(belay__lease_t *lease, belay__lease_event_t event, uint64_t arg) {
-  if (lease
-          ->starting) { /* whoever asks the round looks at what it has come to when all are asked */
+  if (lease->starting) { /* whoever asks looks at what has come of it when all are asked */
     assert(event == BELAY__EV_ANSWER);
     return;
   }
+  assert(belay__lease_expects((belay__lease_state_t)lease->state, event));
   lease->state = (uint8_t)next_state(lease, event, arg);
   belay__lease_update_hold(lease);
 }

@@ -263,6 +263,9 @@ typedef enum belay__lease_event {
 /* Something happened. arg: with RELEASE and EXTEND, how long to wait for the answers, in milliseconds. */
 void belay__lease_step(belay__lease_t *lease, belay__lease_event_t event, uint64_t arg);
 
+/* Whether that can happen in that state; if it does all the same, belay is wrong and says so (assert). */
+bool belay__lease_expects(belay__lease_state_t state, belay__lease_event_t event);
+
 /* The owner wants another ttl. */
 void belay__lease_change_ttl(belay__lease_t *lease, uint32_t ttl_ms);
 
