@@ -22,6 +22,7 @@ need() { # need PACKAGE TEST...
 have() { command -v "$1"; }
 have_c_headers() { echo '#include <stdio.h>' | cc -E -; }
 have_library() { pkg-config --exists "$1"; }
+have_lua() { have_library lua5.1 || have_library lua-5.1; }
 # Any of them is a server: redis-check-rdb is the same program under another name, which lets the
 # tests have a server without a package that would start one for the whole system.
 have_server() { have redis-server || have valkey-server || have redis-check-rdb; }
@@ -46,6 +47,8 @@ look() { # look build|test|check|valgrind: fills `missing`
   [ "$1" != build ] || return 0
 
   need libcmocka-dev have_library cmocka
+  need liblua5.1-0-dev have_lua
+  need libssl-dev have_library libcrypto
   need python3-redis have_python_redis
   need strace have strace
   [ "$1" != valgrind ] || need valgrind have valgrind

@@ -1,0 +1,193 @@
+/* Checkers: who believes what, and what is left. */
+#include "sim/check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/check_state.h"
+
+#define CLOSED_WITHIN_MS                                                                           \
+  900 /* a close that takes no longer has given nothing up: close_timeout is 1000 */
+
+/* ---- beginning and end ---------------------------------------------------------------------------------- */
+
+static bool loses_data(const sim_scenario_t *scenario) {
+  return scenario->mean_ms[SIM_RESTART_OLDER] > 0 || scenario->mean_ms[SIM_RESTART_EMPTY] > 0 ||
+         scenario->mean_ms[SIM_RESTART_UNSEEN] > 0 || scenario->mean_ms[SIM_FLUSHALL] > 0;
+}
+
+void sim_check_init(sim_world_t *world) {
+  const sim_scenario_t *scenario = world->scenario;
+  sim_check_t *check = sim_alloc(sizeof *check);
+  world->check = check;
+  check->world = world;
+  check->quorum = scenario->servers / 2 + 1;
+  check->strangers = scenario->mean_ms[SIM_KEY_DELETED] > 0;
+  check->faithful = !scenario->broken && scenario->servers == 1 && !loses_data(scenario);
+  /* One server's counter is no smaller than its clock, and never forgets while that steps. A majority of several
+   * may forget in ways that nobody sees. */
+  check->numbered = !scenario->broken || scenario->servers == 1;
+  check->name = sim_alloc(scenario->names * sizeof *check->name);
+  belay__list_init(&check->writes);
+  sim_log_init(&check->log);
+}
+
+void sim_check_fini(sim_world_t *world) {
+  sim_event_cancel(world, &world->check->strays);
+  sim_register_fini(world->check);
+  free(world->check->name);
+  free(world->check);
+  world->check = NULL;
+}
+
+void sim_check_phase(sim_world_t *world) {
+  (void)world; /* actors ask for the phase when they need it */
+}
+
+/* ---- rules: exclusion, revival -------------------------------------------------------------------------- */
+
+void sim_check_exclusive(const sim_watch_t *watch) {
+  sim_world_t *world = watch->process->world;
+  uint64_t when = sim_world_time(watch->process);
+  if (world->scenario->broken)
+    return;
+  for (unsigned i = 0; i < world->scenario->processes; i++) {
+    uint64_t now = sim_clock_at(&world->process[i].clock, when);
+    for (unsigned j = 0; j < SIM_ACTORS_MAX; j++) {
+      const sim_watch_t *other = world->check->seen[i].watch[j];
+      if (other == NULL || other == watch || !other->held || other->name != watch->name)
+        continue;
+      uint64_t deadline = belay__lease_deadline(sim_watch_lease(other));
+      if (deadline >= now + 1000)
+        sim_violation(world,
+                      "exclusion: %s is told that it holds n%u while %s believes in it for another "
+                      "%.3f ms, at %.6f ms",
+                      watch->who, watch->name, other->who, sim_in_ms(deadline - now),
+                      sim_in_ms(when));
+    }
+  }
+}
+
+/* Since then it has not stood still, so that whatever was over then was over for good. */
+static uint64_t stretch_begin(const sim_process_t *process) {
+  uint64_t begin = sim_clock_at(&process->clock, process->world->now);
+  uint64_t stood = process->world->check->seen[process->index].stood_until;
+  return begin > stood ? begin : stood;
+}
+
+/* What was not believed any more is not believed again; and nobody believes what he was not told. */
+void sim_check_belief(sim_watch_t *watch) {
+  if (watch->lock == NULL || watch->closing)
+    return;
+  sim_process_t *process = watch->process;
+  sim_world_t *world = process->world;
+  const belay__lease_t *lease = sim_watch_lease(watch);
+  bool believes = lease->state == BELAY__LEASE_HELD;
+  if (!watch->held) {
+    if (believes)
+      sim_violation(world, "callbacks: %s holds n%u and was not told, at %.6f ms", watch->who,
+                    watch->name, sim_in_ms(sim_world_time(process)));
+    return;
+  }
+  if (!believes)
+    return; /* lost, and about to be told */
+  uint64_t deadline = belay__lease_deadline(lease);
+  if (deadline > sim_process_now(process) && watch->seen <= stretch_begin(process))
+    sim_violation(world,
+                  "revival: %s believes in n%u again, which was over %.3f ms ago, at %.6f ms",
+                  watch->who, watch->name, sim_in_ms(sim_process_now(process) - watch->seen),
+                  sim_in_ms(sim_world_time(process)));
+  watch->seen = deadline;
+}
+
+void sim_watch_stall(sim_process_t *process, uint64_t ns) {
+  sim_seen_t *seen = &process->world->check->seen[process->index];
+  for (unsigned i = 0; i < SIM_ACTORS_MAX; i++)
+    if (seen->watch[i] != NULL)
+      sim_check_belief(seen->watch[i]);
+  sim_count(process->world, SIM_STALL);
+  sim_process_stall(process, ns);
+  seen->stood_until = sim_process_now(process);
+}
+
+/* ---- turns ---------------------------------------------------------------------------------------------- */
+
+uint64_t sim_excused_until(const sim_process_t *process) {
+  if (process->ahead > 0)
+    return sim_process_now(process);
+  uint64_t until = sim_clock_at(&process->clock, process->excused);
+  uint64_t stood = process->world->check->seen[process->index].stood_until;
+  return until > stood ? until : stood;
+}
+
+uint64_t sim_due(const sim_watch_t *watch, sim_op_t op) {
+  const sim_pending_t *pending = &watch->op[op];
+  uint64_t excused = sim_excused_until(watch->process), due = pending->due;
+  if (pending->rounds > 0 && excused > pending->called) {
+    due = excused + pending->rounds;
+    due = due < pending->limit ? due : pending->limit;
+  }
+  return due > excused ? due : excused;
+}
+
+/* When a turn is over every loss was told. */
+static void check_told(const sim_watch_t *watch) {
+  if (watch->held && sim_watch_lease(watch)->state != BELAY__LEASE_HELD)
+    sim_violation(watch->process->world,
+                  "loss: %s does not hold n%u any more and was not told, at %.6f ms", watch->who,
+                  watch->name, sim_in_ms(sim_world_time(watch->process)));
+}
+
+/* What is pending keeps the loop alive, and is not overdue. */
+static void check_pending(const sim_watch_t *watch, uint64_t now) {
+  sim_process_t *process = watch->process;
+  for (sim_op_t op = 0; op < SIM_OPS; op++) {
+    if (!watch->op[op].pending)
+      continue;
+    if (!process->keeps_alive)
+      sim_violation(process->world,
+                    "callbacks: %s: %s is pending and does not keep the loop alive, "
+                    "at %.6f ms",
+                    watch->who, sim_op_names[op], sim_in_ms(process->world->now));
+    if (now > watch->op[op].due && now - watch->op[op].due > SIM_TICK &&
+        now > sim_due(watch, op) + SIM_TICK)
+      sim_violation(process->world, "callbacks: %s: %s has not called back for %.3f ms, at %.6f ms",
+                    watch->who, sim_op_names[op], sim_in_ms(now - watch->op[op].called),
+                    sim_in_ms(process->world->now));
+  }
+}
+
+void sim_check_turn(sim_process_t *process) {
+  sim_world_t *world = process->world;
+  sim_seen_t *seen = &world->check->seen[process->index];
+  if (process->life == SIM_DOWN)
+    return;
+  uint64_t now = sim_clock_at(&process->clock, world->now); /* when the turn began */
+  for (unsigned i = 0; i < world->scenario->actors; i++) {
+    sim_watch_t *watch = seen->watch[i];
+    if (watch == NULL)
+      continue;
+    sim_check_belief(watch);
+    check_told(watch);
+    check_pending(watch, now);
+  }
+}
+
+/* ---- the ends of processes ------------------------------------------------------------------------------ */
+
+void sim_check_crashed(sim_process_t *process) {
+  sim_seen_t *seen = &process->world->check->seen[process->index];
+  seen->ending_since = 0;
+  seen->closed = seen->unclean = seen->calling = false;
+}
+
+void sim_check_closed(sim_process_t *process) {
+  sim_world_t *world = process->world;
+  sim_seen_t *seen = &world->check->seen[process->index];
+  if (process->blocks_len != 0)
+    sim_violation(world, "leaks: %s has closed all and keeps %zu blocks of memory, at %.6f ms",
+                  process->name, process->blocks_len, sim_in_ms(world->now));
+  seen->closed = true;
+  if (world->now - seen->ending_since >= CLOSED_WITHIN_MS * SIM_MS)
+    seen->unclean = true; /* undos that were still under way may have been given up */
+}

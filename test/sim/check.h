@@ -1,0 +1,49 @@
+/* The checkers: what must never be, whatever goes wrong. What they see is the truth: the world's time, every handle
+ * of every process, every key of every server. A violation ends the run (sim_violation()).
+ *
+ *   exclusion     nobody is told that he holds a name while another believes in holding it, until his local deadline
+ *                 (assumed scenarios only)
+ *   revival       what was not believed any more is not believed again
+ *   fencing       numbers grow from grant to grant; nobody gets the same; a guarded resource accepts nothing stale
+ *   callbacks     every operation calls back once, in time, and keeps the loop alive until then
+ *   truth         what a callback says agrees with what servers did
+ *   loss          told at the local deadline, not later, once, and before a server gives the name away
+ *   ttl           every key has one, but those that the library lists
+ *   leaks         when all is closed no memory is left, no key that is known to be undone
+ *   liveness      when faults have stopped everybody who waits is served within scenario->served_ms */
+#ifndef TEST_SIM_CHECK_H
+#define TEST_SIM_CHECK_H
+
+#include "sim/engine/engine.h"
+#include "sim/process.h"
+#include "sim/world.h"
+
+void sim_check_init(sim_world_t *world); /* sets world->check */
+void sim_check_fini(sim_world_t *world);
+
+/* ---- from servers ---- */
+
+/* A string changed: engine_hooks_t. */
+void sim_check_changed(sim_server_t *server, engine_word_t key, engine_word_t was, engine_word_t is,
+                       engine_cause_t cause);
+/* It begins anew, with whatever it has. */
+void sim_check_restarted(sim_server_t *server);
+
+/* ---- from processes ---- */
+
+/* A turn of its loop is over. */
+void sim_check_turn(sim_process_t *process);
+/* It has crashed: nobody in it believes anything. */
+void sim_check_crashed(sim_process_t *process);
+/* belay_close() has called back, and its memory should be too. */
+void sim_check_closed(sim_process_t *process);
+
+/* ---- from the world ---- */
+
+void sim_check_phase(sim_world_t *world);     /* another phase has begun */
+void sim_check_regularly(sim_world_t *world); /* now and then: keys without a ttl */
+void sim_check_end(sim_world_t *world);       /* everything is closed */
+
+/* What actors tell is theirs and the checkers': check_actor.h. */
+
+#endif /* TEST_SIM_CHECK_H */

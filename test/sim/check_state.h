@@ -1,0 +1,133 @@
+/* What the checkers keep in mind; for check*.c and register.c only. */
+#ifndef TEST_SIM_CHECK_STATE_H
+#define TEST_SIM_CHECK_STATE_H
+
+#include "belay/fence.h"
+#include "core/token.h"
+#include "lease/lock.h"
+#include "sim/actor.h"
+#include "sim/check.h"
+#include "sim/check_actor.h"
+#include "sim/net.h"
+#include "sim/scenario.h"
+#include "sim/server.h"
+
+#define SIM_TICK (2 * SIM_MS) /* what is due comes within this */
+
+/* ---- what servers did, by token --------------------------------------------------------------------------- */
+
+#define SIM_TOKENS                                                                                 \
+  4096 /* that are remembered; those on servers and of holders, and the latest of the others */
+#define SIM_TOKEN_SLOTS 8192
+
+/* A token, where it was and is: a bit for each server. */
+struct sim_token {
+  uint8_t bytes[BELAY__TOKEN_BYTES];
+  int next; /* in its slot; -1: the last */
+  bool used;
+  bool refused;        /* told that the attempt was not granted, or not even sent */
+  bool ended;          /* given back, lost, closed, or of an attempt that failed */
+  bool ghostly;        /* may have been set by bytes of a dead connection */
+  unsigned name, pins; /* pins: holders */
+  unsigned process, life;
+  uint8_t set_on, now_on, removed_on; /* removed: by a command */
+  uint64_t came[SIM_SERVERS_MAX];     /* when it came there last */
+  uint64_t went[SIM_SERVERS_MAX];     /* when it went from there last; 0: never */
+  uint64_t ghosts;                    /* how many there had been when it was last removed */
+};
+
+typedef struct sim_log {
+  sim_token_t token[SIM_TOKENS];
+  int slot[SIM_TOKEN_SLOTS];
+  unsigned hand; /* where the next one goes, if it may */
+} sim_log_t;
+
+void sim_log_init(sim_log_t *log);
+/* NULL: it is not known. */
+sim_token_t *sim_log_find(sim_log_t *log, const uint8_t bytes[BELAY__TOKEN_BYTES]);
+sim_token_t *sim_log_get(sim_log_t *log, const uint8_t bytes[BELAY__TOKEN_BYTES]);
+
+static inline unsigned sim_bits(unsigned mask) {
+  return (unsigned)__builtin_popcount(mask);
+}
+
+/* On how many servers it was at some time since then; and on which all the time, a bit for each. */
+unsigned sim_token_somewhen(const sim_world_t *world, const sim_token_t *token, uint64_t since);
+unsigned sim_token_throughout(const sim_world_t *world, const sim_token_t *token, uint64_t since);
+
+/* ---- names, and the resources that their locks guard -------------------------------------------------------- */
+
+#define SIM_NUMBERS 64 /* the latest numbers of a name */
+
+typedef struct sim_name {
+  char key[64]; /* the lock's, without a terminating 0 */
+  size_t key_len;
+  uint64_t grants; /* numbers them */
+  uint64_t number; /* the largest fencing number that was told */
+  uint64_t numbers[SIM_NUMBERS];
+
+  belay_fence_t fence; /* the guarded resource's */
+  uint64_t accepted;   /* the latest grant of which a write was accepted */
+  uint64_t excluded;   /* grants up to this one were over before such a one was asked for */
+} sim_name_t;
+
+/* The number that came with a grant. */
+void sim_fence_granted(sim_watch_t *watch);
+void sim_register_fini(struct sim_check *check);
+
+/* ---- all of it ------------------------------------------------------------------------------------------------ */
+
+typedef struct sim_seen { /* a process */
+  sim_watch_t *watch[SIM_ACTORS_MAX];
+  uint64_t stood_until;     /* by its clock: a callback took its time until then */
+  uint64_t ending_since;    /* the world's time; 0: not */
+  bool calling;             /* a function of belay's */
+  unsigned clients_closing; /* have not called back */
+  bool unclean;             /* this life of it may leave keys behind */
+  bool closed;              /* its last life was closed, not ended by a crash */
+} sim_seen_t;
+
+struct sim_check {
+  sim_world_t *world;
+  unsigned quorum;
+  bool faithful;  /* one server, which loses nothing: its keys are the whole truth */
+  bool strangers; /* somebody else removes keys */
+  bool numbered;  /* fencing numbers grow whatever else is broken */
+  sim_name_t *name;
+  sim_seen_t seen[SIM_PROCESSES_MAX];
+  uint64_t lost_data[SIM_SERVERS_MAX]; /* when a server last began anew */
+  uint64_t ghosts;                     /* how many there had been at the last change */
+  sim_event_t strays;                  /* looks for what was left behind */
+  belay__list_t writes;                /* on their way to guarded resources */
+  sim_log_t log;
+};
+
+static inline const belay__lease_t *sim_watch_lease(const sim_watch_t *watch) {
+  return belay__lock_lease(watch->lock);
+}
+
+/* The times at this moment of a process's turn: the world's, and its own. */
+static inline uint64_t sim_world_time(const sim_process_t *process) {
+  return process->world->now + process->ahead;
+}
+
+static inline double sim_in_ms(uint64_t ns) {
+  return (double)ns / 1e6;
+}
+
+/* A check of the rule "exclusion": this one has been told that it holds. */
+void sim_check_exclusive(const sim_watch_t *watch);
+/* Looks at what is believed, as "revival" needs it. */
+void sim_check_belief(sim_watch_t *watch);
+
+/* Looks for tokens that nobody takes back, from now on. */
+void sim_strays_begin(sim_check_t *check);
+
+/* The time on its clock until which the process stood still. */
+uint64_t sim_excused_until(const sim_process_t *process);
+/* When an operation has to have called back, at the latest. */
+uint64_t sim_due(const sim_watch_t *watch, sim_op_t op);
+
+extern const char *const sim_op_names[SIM_OPS];
+
+#endif /* TEST_SIM_CHECK_STATE_H */

@@ -1,0 +1,32 @@
+/* What the library does inside that the checkers want to count: functions that the linker leads through here
+ * (--wrap). */
+#include <string.h>
+
+#include "lease/lease.h"
+#include "sim/process.h"
+#include "sim/world.h"
+
+void __real_belay__lease_step(belay__lease_t *lease, belay__lease_event_t event, uint64_t arg);
+void __wrap_belay__lease_step(belay__lease_t *lease, belay__lease_event_t event, uint64_t arg);
+
+void __wrap_belay__lease_step(belay__lease_t *lease, belay__lease_event_t event, uint64_t arg) {
+  if (!lease->starting)
+    sim_process_of(lease->belay)->world->figures.steps[lease->state][event]++;
+  __real_belay__lease_step(lease, event, arg);
+}
+
+belay__verdict_t __real_belay__call_reply(belay__call_t *call, const belay__reply_t *reply);
+belay__verdict_t __wrap_belay__call_reply(belay__call_t *call, const belay__reply_t *reply);
+
+/* A script that the server does not know is sent again with its text, unless its caller has left: then what undoes
+ * it may be under way already. */
+belay__verdict_t __wrap_belay__call_reply(belay__call_t *call, const belay__reply_t *reply) {
+  static const char noscript[] = "NOSCRIPT";
+  sim_world_t *world = sim_process_of(call->client->belay)->world;
+  bool unknown = reply->type == BELAY__REPLY_ERROR && reply->len > sizeof noscript &&
+                 memcmp(reply->str, noscript, sizeof noscript - 1) == 0;
+  belay__verdict_t verdict = __real_belay__call_reply(call, reply);
+  if (unknown)
+    sim_count(world, verdict == BELAY__VERDICT_RESEND ? SIM_RESEND : SIM_RESEND_LEFT);
+  return verdict;
+}

@@ -1,0 +1,155 @@
+/* What a command is, and how it replies. */
+#ifndef TEST_SIM_ENGINE_COMMAND_H
+#define TEST_SIM_ENGINE_COMMAND_H
+
+#include "engine.h"
+#include "store.h"
+
+#include <string.h>
+
+typedef struct engine_command engine_command_t;
+
+struct engine {
+  engine_options_t options; /* its strings are not good; these are: */
+  char run_id[41], data_id[41];
+  engine_table_t keys;          /* of engine_object_t */
+  engine_buffer_t was;          /* what the string that is open was; */
+  bool was_there;               /* if there was one */
+  struct engine_pubsub *pubsub; /* pubsub.c's; NULL until there is something in it */
+  uint8_t *scripts;             /* which are loaded: a bit for each that script.c has compiled */
+  size_t scripts_cap;           /* in bytes */
+  uint64_t random;              /* math.random's state */
+};
+
+/* One command on its way. */
+struct engine_call {
+  engine_t *engine;
+  engine_conn_t *conn;
+  const engine_command_t *command;
+  const engine_word_t *argv; /* argv[0] is the name */
+  size_t argc;
+  engine_buffer_t *out; /* takes exactly one reply (SUBSCRIBE and its kin: more) */
+  uint64_t now_us;      /* the wall clock, since 1970 */
+  int64_t now_ms;
+  bool in_script;
+  bool read_only; /* in a script that may not write */
+};
+
+/* Replies once, by the functions below, whatever happens. */
+typedef void engine_command_fn(engine_call_t *call);
+
+enum {
+  ENGINE_WRITES = 1,    /* a script that may only read may not call it */
+  ENGINE_NO_SCRIPT = 2, /* no script may call it */
+  ENGINE_SUBSCRIBED = 4 /* a connection that has subscribed may send it all the same */
+};
+
+struct engine_command {
+  const char *name; /* upper case */
+  engine_command_fn *run;
+  int arity; /* words, with the name; negative: at least that many. The handler need not check it */
+  unsigned flags;
+  const engine_command_t
+      *parts; /* CLIENT SETNAME and its kin: rows as here, SETNAME the name of one, its arity that
+                                  * of the whole; the handler of CLIENT itself is NULL */
+};
+
+/* Each ends with a row without a name. */
+extern const engine_command_t engine_key_commands[];
+extern const engine_command_t engine_expiry_commands[];
+extern const engine_command_t engine_string_commands[];
+extern const engine_command_t engine_number_commands[];
+extern const engine_command_t engine_hash_commands[];
+extern const engine_command_t engine_set_commands[];
+extern const engine_command_t engine_zset_commands[];
+extern const engine_command_t engine_bit_commands[];
+extern const engine_command_t engine_pubsub_commands[];
+extern const engine_command_t engine_script_commands[];
+extern const engine_command_t engine_server_commands[];
+
+/* NULL: there is none of that name, in upper or in lower case. */
+const engine_command_t *engine_command_find(engine_word_t name);
+
+/* Finds, checks and runs a command: what a connection sends, and what a script calls. */
+void engine_run(engine_call_t *call);
+
+/* ---- replies (reply.c) --------------------------------------------------------------------------------- */
+
+void engine_reply_integer(engine_call_t *call, int64_t value);
+void engine_reply_bulk(engine_call_t *call, const char *at, size_t len);
+void engine_reply_word(engine_call_t *call, engine_word_t word);
+void engine_reply_text(engine_call_t *call, const char *text); /* as a bulk */
+void engine_reply_nil(engine_call_t *call);                    /* $-1 */
+void engine_reply_nil_array(engine_call_t *call);              /* *-1 */
+void engine_reply_array(engine_call_t *call, size_t count);    /* so many replies follow */
+void engine_reply_double(engine_call_t *call, double value);   /* as a bulk: a score */
+void engine_reply_ok(engine_call_t *call);
+void engine_reply_status(engine_call_t *call, const char *text);
+void engine_reply_status_bytes(engine_call_t *call, const char *at, size_t len);
+
+/* With its code but without a '-': "ERR syntax error". Line ends in it become blanks. */
+void engine_reply_error(engine_call_t *call, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void engine_reply_error_bytes(engine_call_t *call, const char *at, size_t len);
+void engine_reply_syntax_error(engine_call_t *call);
+void engine_reply_wrongtype(engine_call_t *call);
+/* Of the arguments, where the arity alone does not tell. whole: call->command, or what it is a part of. */
+void engine_reply_wrong_number(engine_call_t *call, const engine_command_t *whole);
+void engine_reply_not_an_integer(engine_call_t *call); /* "… or out of range" */
+
+/* ---- words (word.c) ------------------------------------------------------------------------------------ */
+
+/* In upper or lower case; text is in upper case. */
+bool engine_word_is(engine_word_t word, const char *text);
+bool engine_word_equal(engine_word_t a, engine_word_t b);
+
+/* As Redis reads an integer: "-5", but no "+5", " 5", "05". */
+bool engine_word_integer(engine_word_t word, int64_t *value);
+
+/* As Redis reads a score: "1e3", "inf", but no " 5", "nan". */
+bool engine_word_double(engine_word_t word, double *value);
+
+/* These reply that it is none (ERR value is not an integer or out of range; ERR value is not a valid float). */
+bool engine_get_integer(engine_call_t *call, engine_word_t word, int64_t *value);
+bool engine_get_double(engine_call_t *call, engine_word_t word, double *value);
+
+/* Redis's patterns: * ? [a-z] [^a] \x. */
+bool engine_word_matches(engine_word_t word, engine_word_t pattern);
+
+static inline engine_word_t engine_word(const char *text) {
+  return (engine_word_t){text, strlen(text)};
+}
+
+static inline engine_word_t engine_bytes(const engine_buffer_t *buffer) {
+  return (engine_word_t){buffer->at != NULL ? buffer->at : "", buffer->len};
+}
+
+/* ---- when keys end (expiry.c) -------------------------------------------------------------------------- */
+
+enum {
+  ENGINE_SECONDS = 1, /* not milliseconds */
+  ENGINE_FROM_NOW = 2 /* not from 1970 */
+};
+
+/* A time in one of these units as an engine_object_t has it. False: it does not fit, and the reply says so; name is the
+ * command's, in lower case. */
+bool engine_to_end(engine_call_t *call, const char *name, int64_t value, unsigned unit,
+                   int64_t *ends_ms);
+
+/* hashes.c: sets a field of a hash, made if it is not there. False: WRONGTYPE is the reply. */
+bool engine_field_put(engine_call_t *call, engine_word_t key, engine_word_t name,
+                      engine_word_t value);
+
+/* ---- the parts ----------------------------------------------------------------------------------------- */
+
+/* pubsub.c: what a connection has subscribed to goes with it; and what the engine has of it all. */
+void engine_pubsub_leave(engine_t *engine, engine_conn_t *conn);
+void engine_pubsub_free(engine_t *engine);
+
+#define ENGINE_RANDOM_START UINT64_C(0x1234abcd330e)
+
+/* script.c */
+void engine_scripts_forget(engine_t *engine); /* SCRIPT FLUSH */
+void engine_scripts_shutdown(void);
+
+#endif /* TEST_SIM_ENGINE_COMMAND_H */

@@ -1,0 +1,115 @@
+/* A Redis server without its sockets and without its clock: commands go in, RESP bytes come out.
+ *
+ *   words of one command --engine_execute()--> command.h's table --> keyspace (store.h)
+ *                                                  |  EVAL, EVALSHA --> Lua 5.1 (script.h), which calls the table again
+ *                                                  v
+ *                                              RESP2 bytes, appended to a buffer
+ *
+ * It keeps Redis 7.0's semantics for the commands that belay uses, and for what stands beside them; sim-conformance
+ * compares every reply with a real server's. Time is what each call says it is: a command, a script too, happens
+ * at one instant, as in Redis. One database, one thread, nothing random, no system call. */
+#ifndef TEST_SIM_ENGINE_H
+#define TEST_SIM_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct engine engine_t;
+
+/* Bytes that are somebody else's. */
+typedef struct engine_word {
+  const char *at;
+  size_t len;
+} engine_word_t;
+
+/* Bytes that grow. All zeros is an empty one; engine_buffer_free() gives it back. */
+typedef struct engine_buffer {
+  char *at;
+  size_t len, cap;
+} engine_buffer_t;
+
+void engine_buffer_add(engine_buffer_t *buffer, const char *at, size_t len);
+void engine_buffer_free(engine_buffer_t *buffer);
+
+/* What the server knows of one connection; the caller's memory. Zeros and an id that is not 0 before the first
+ * command; engine_disconnect() after the last. */
+typedef struct engine_conn {
+  int64_t id;
+  void *owner;                  /* the caller's */
+  char name[64];                /* CLIENT SETNAME */
+  struct engine_channel *first; /* what it has subscribed to; the engine's */
+  size_t channels;
+} engine_conn_t;
+
+/* Why a key changed. */
+typedef enum engine_cause {
+  ENGINE_BY_COMMAND, /* a command or a script */
+  ENGINE_BY_EXPIRY,  /* its ttl was over: told when that is noticed, which is at the next command that looks at it */
+  ENGINE_BY_FLUSH    /* FLUSHALL, FLUSHDB */
+} engine_cause_t;
+
+/* What the caller wants to know and has to do. Any may be NULL. None may call the engine. */
+typedef struct engine_hooks {
+  void *ctx; /* handed to each */
+
+  /* A string value came, changed or went: `was` and `is` are its bytes before and after, at NULL where there was or
+   * is none. Told at the moment of each change, inside scripts too. Not told for other types. */
+  void (*changed)(void *ctx, engine_word_t key, engine_word_t was, engine_word_t is,
+                  engine_cause_t cause);
+
+  /* CLIENT KILL ID: the connection is to be closed; false: there is none of that number. */
+  bool (*kill)(void *ctx, int64_t id);
+
+  /* Bytes for a connection that has subscribed, in the order of publication; those for the connection whose
+   * command is being executed too. */
+  void (*push)(void *ctx, engine_conn_t *conn, const char *at, size_t len);
+} engine_hooks_t;
+
+typedef struct engine_options {
+  engine_hooks_t hooks;
+  const char *run_id;   /* 40 bytes; copied */
+  const char *data_id;  /* master_replid2, 40 bytes; NULL: zeros, and a second_repl_offset of -1 */
+  int64_t data_offset;  /* second_repl_offset, where data_id is not NULL */
+  uint64_t started_us;  /* the wall clock when it started, in microseconds since 1970 */
+  unsigned replicas;    /* what WAIT answers, at once, if it is asked for as many or more */
+} engine_options_t;
+
+engine_t *engine_new(const engine_options_t *options);
+void engine_free(engine_t *engine);
+
+/* Gives back what all engines of the process share (the interpreter); they are all gone. */
+void engine_shutdown(void);
+
+/* Executes one command (argc >= 1) at this wall-clock time and appends its reply. Replies of SUBSCRIBE go into `out`
+ * too. Whatever the words are, this returns. */
+void engine_execute(engine_t *engine, engine_conn_t *conn, uint64_t now_us,
+                    const engine_word_t *argv, size_t argc, engine_buffer_t *out);
+
+/* The connection is gone. */
+void engine_disconnect(engine_t *engine, engine_conn_t *conn);
+
+/* The keys with what is in them and when they end, as they are on a disk: for a restart with older data, or the same.
+ * A restart is engine_free(), engine_new(), engine_load(): scripts and connections are forgotten. */
+typedef struct engine_image engine_image_t;
+engine_image_t *engine_save(const engine_t *engine);
+void engine_load(engine_t *engine, const engine_image_t *image);
+void engine_image_free(engine_image_t *image);
+
+/* Looks at every key that has not ended by now. ttl_ms -1: it has none. type is what TYPE says. Returns how many. */
+typedef void (*engine_key_fn)(void *ctx, engine_word_t key, const char *type, int64_t ttl_ms);
+size_t engine_each_key(const engine_t *engine, uint64_t now_us, engine_key_fn fn, void *ctx);
+
+/* The bytes of a string; at NULL if there is none. Valid until the next command. */
+engine_word_t engine_peek(const engine_t *engine, uint64_t now_us, engine_word_t key);
+
+/* ---- RESP ---------------------------------------------------------------------------------------------- */
+
+#define ENGINE_ARGS_MAX 4096
+
+/* Finds the first command in a stream of bytes, as clients send it (an array of bulk strings). Returns the bytes that
+ * it takes, its words in argv and their number in argc; 0: it is not complete; -1: that is no RESP. The words point into
+ * `at`. */
+long engine_parse(const char *at, size_t len, engine_word_t argv[ENGINE_ARGS_MAX], size_t *argc);
+
+#endif /* TEST_SIM_ENGINE_H */

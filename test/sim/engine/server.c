@@ -1,0 +1,279 @@
+/* The server and its connections. */
+#include <stdio.h>
+
+#include "command.h"
+
+#define VERSION "7.0.15"
+
+static void ping(engine_call_t *call) {
+  bool listens = !call->in_script && call->conn->channels > 0;
+  if (call->argc > 2) {
+    engine_reply_wrong_number(call, call->command);
+    return;
+  }
+  if (listens) {
+    engine_reply_array(call, 2);
+    engine_reply_text(call, "pong");
+    engine_reply_word(call, call->argc == 2 ? call->argv[1] : engine_word(""));
+  } else if (call->argc == 2) {
+    engine_reply_word(call, call->argv[1]);
+  } else {
+    engine_reply_status(call, "PONG");
+  }
+}
+
+static void echo(engine_call_t *call) {
+  engine_reply_word(call, call->argv[1]);
+}
+
+static void reply_text_integer(engine_call_t *call, uint64_t value) {
+  char text[24];
+  engine_reply_bulk(call, text,
+                    (size_t)snprintf(text, sizeof text, "%llu", (unsigned long long)value));
+}
+
+static void tell_time(engine_call_t *call) {
+  engine_reply_array(call, 2);
+  reply_text_integer(call, call->now_us / 1000000);
+  reply_text_integer(call, call->now_us % 1000000);
+}
+
+/* Whether all have it by then is known at once, so there is nothing to wait for. */
+static void wait_for_replicas(engine_call_t *call) {
+  int64_t wanted, timeout;
+  if (!engine_get_integer(call, call->argv[1], &wanted))
+    return;
+  if (!engine_word_integer(call->argv[2], &timeout))
+    engine_reply_error(call, "ERR timeout is not an integer or out of range");
+  else if (timeout < 0)
+    engine_reply_error(call, "ERR timeout is negative");
+  else
+    engine_reply_integer(call, call->engine->options.replicas);
+}
+
+/* ---- who may come in ----------------------------------------------------------------------------------- */
+
+static void auth(engine_call_t *call) {
+  bool user = call->argc == 3;
+  if (call->argc > 3)
+    engine_reply_syntax_error(call);
+  else if (!user)
+    engine_reply_error(call, "ERR AUTH <password> called without any password configured for the "
+                             "default user. Are you sure your configuration is correct?");
+  else if (engine_word_equal(call->argv[1], engine_word("default")))
+    engine_reply_ok(call);
+  else
+    engine_reply_error(call, "WRONGPASS invalid username-password pair or user is disabled.");
+}
+
+static void select_database(engine_call_t *call) {
+  int64_t number;
+  if (!engine_get_integer(call, call->argv[1], &number))
+    return;
+  if (number < INT32_MIN || number > INT32_MAX)
+    engine_reply_error(call, "ERR value is out of range, value must between -2147483648 and "
+                             "2147483647");
+  else if (number != 0)
+    engine_reply_error(call, "ERR DB index is out of range");
+  else
+    engine_reply_ok(call);
+}
+
+/* A name is a word without blanks; complains if it is none. */
+static bool take_name(engine_call_t *call, engine_word_t name) {
+  char *to = call->conn->name;
+  for (size_t i = 0; i < name.len; i++)
+    if (name.at[i] < '!' || name.at[i] > '~') {
+      engine_reply_error(call,
+                         "ERR Client names cannot contain spaces, newlines or special characters.");
+      return false;
+    }
+  size_t most = sizeof call->conn->name - 1, len = name.len < most ? name.len : most;
+  if (len > 0)
+    memcpy(to, name.at, len);
+  to[len] = '\0';
+  return true;
+}
+
+/* ---- HELLO --------------------------------------------------------------------------------------------- */
+
+/* The options behind the version; complains about the first that is none. */
+static bool hello_options(engine_call_t *call) {
+  size_t i = 2;
+  while (i < call->argc) {
+    size_t more = call->argc - i - 1;
+    engine_word_t word = call->argv[i];
+    if (engine_word_is(word, "AUTH") && more >= 2) {
+      if (!engine_word_equal(call->argv[i + 1], engine_word("default"))) {
+        engine_reply_error(call, "WRONGPASS invalid username-password pair or user is disabled.");
+        return false;
+      }
+      i += 3;
+    } else if (engine_word_is(word, "SETNAME") && more >= 1) {
+      if (!take_name(call, call->argv[i + 1]))
+        return false;
+      i += 2;
+    } else {
+      engine_reply_error(call, "ERR Syntax error in HELLO option '%.*s'", (int)word.len, word.at);
+      return false;
+    }
+  }
+  return true;
+}
+
+static void hello(engine_call_t *call) {
+  int64_t version = 2;
+  if (call->argc > 1 && !engine_word_integer(call->argv[1], &version)) {
+    engine_reply_error(call, "ERR Protocol version is not an integer or out of range");
+    return;
+  }
+  if (version != 2) {
+    engine_reply_error(call, "NOPROTO unsupported protocol version");
+    return;
+  }
+  if (!hello_options(call))
+    return;
+  engine_reply_array(call, 14);
+  engine_reply_text(call, "server");
+  engine_reply_text(call, "redis");
+  engine_reply_text(call, "version");
+  engine_reply_text(call, VERSION);
+  engine_reply_text(call, "proto");
+  engine_reply_integer(call, 2);
+  engine_reply_text(call, "id");
+  engine_reply_integer(call, call->conn->id);
+  engine_reply_text(call, "mode");
+  engine_reply_text(call, "standalone");
+  engine_reply_text(call, "role");
+  engine_reply_text(call, "master");
+  engine_reply_text(call, "modules");
+  engine_reply_array(call, 0);
+}
+
+/* ---- CLIENT -------------------------------------------------------------------------------------------- */
+
+static void set_name(engine_call_t *call) {
+  if (take_name(call, call->argv[2]))
+    engine_reply_ok(call);
+}
+
+static void get_name(engine_call_t *call) {
+  if (call->conn->name[0] == '\0')
+    engine_reply_nil(call);
+  else
+    engine_reply_text(call, call->conn->name);
+}
+
+static void get_id(engine_call_t *call) {
+  engine_reply_integer(call, call->conn->id);
+}
+
+/* No other connection than that of the number, and not this one unless SKIPME says no. */
+static void kill_connection(engine_call_t *call) {
+  const engine_hooks_t *hooks = &call->engine->options.hooks;
+  int64_t id = 0;
+  bool skip_me = true;
+  if (call->argc == 3) { /* by an address, and here none has one */
+    engine_reply_error(call, "ERR No such client");
+    return;
+  }
+  for (size_t i = 2; i < call->argc; i += 2) {
+    engine_word_t word = call->argv[i], value;
+    bool has_value = i + 1 < call->argc;
+    value = has_value ? call->argv[i + 1] : word;
+    if (has_value && engine_word_is(word, "ID")) {
+      if (!engine_word_integer(value, &id) || id < 1) {
+        engine_reply_error(call, "ERR client-id should be greater than 0");
+        return;
+      }
+    } else if (has_value && engine_word_is(word, "SKIPME") &&
+               (engine_word_is(value, "YES") || engine_word_is(value, "NO"))) {
+      skip_me = engine_word_is(value, "YES");
+    } else {
+      engine_reply_syntax_error(call);
+      return;
+    }
+  }
+  bool killed = id != 0 && !(skip_me && id == call->conn->id) && hooks->kill != NULL &&
+                hooks->kill(hooks->ctx, id);
+  engine_reply_integer(call, killed);
+}
+
+static const engine_command_t client_parts[] = {
+    {"SETNAME", set_name, 3, ENGINE_NO_SCRIPT, NULL},
+    {"GETNAME", get_name, 2, ENGINE_NO_SCRIPT, NULL},
+    {"ID", get_id, 2, ENGINE_NO_SCRIPT, NULL},
+    {"KILL", kill_connection, -3, ENGINE_NO_SCRIPT, NULL},
+    {NULL, NULL, 0, 0, NULL},
+};
+
+/* ---- INFO ---------------------------------------------------------------------------------------------- */
+
+enum { SERVER = 1, REPLICATION = 2, INFO_MAX = 1024 };
+
+static unsigned sections_of(const engine_call_t *call) {
+  unsigned sections = call->argc == 1 ? SERVER | REPLICATION : 0;
+  for (size_t i = 1; i < call->argc; i++) {
+    engine_word_t word = call->argv[i];
+    bool all = engine_word_is(word, "ALL") || engine_word_is(word, "DEFAULT") ||
+               engine_word_is(word, "EVERYTHING");
+    if (all || engine_word_is(word, "SERVER"))
+      sections |= SERVER;
+    if (all || engine_word_is(word, "REPLICATION"))
+      sections |= REPLICATION;
+  }
+  return sections;
+}
+
+static size_t print_server(const engine_call_t *call, char *text, size_t max) {
+  const engine_t *engine = call->engine;
+  uint64_t started = engine->options.started_us / 1000000, now = call->now_us / 1000000;
+  uint64_t up = now > started ? now - started : 0;
+  int len = snprintf(text, max,
+                     "# Server\r\nredis_version:" VERSION "\r\nredis_mode:standalone\r\n"
+                     "run_id:%s\r\nserver_time_usec:%llu\r\nuptime_in_seconds:%llu\r\n"
+                     "uptime_in_days:%llu\r\n",
+                     engine->run_id, (unsigned long long)call->now_us, (unsigned long long)up,
+                     (unsigned long long)(up / 86400));
+  return len < 0 ? 0 : (size_t)len;
+}
+
+/* The replication id is the process's own, as after each restart. */
+static size_t print_replication(const engine_call_t *call, char *text, size_t max) {
+  const engine_t *engine = call->engine;
+  int len = snprintf(text, max,
+                     "# Replication\r\nrole:master\r\nconnected_slaves:%u\r\n"
+                     "master_failover_state:no-failover\r\nmaster_replid:%s\r\n"
+                     "master_replid2:%s\r\nmaster_repl_offset:0\r\nsecond_repl_offset:%lld\r\n",
+                     engine->options.replicas, engine->run_id, engine->data_id,
+                     (long long)engine->options.data_offset);
+  return len < 0 ? 0 : (size_t)len;
+}
+
+static void info(engine_call_t *call) {
+  char text[INFO_MAX];
+  size_t len = 0;
+  unsigned sections = sections_of(call);
+  if ((sections & SERVER) != 0)
+    len += print_server(call, text, sizeof text);
+  if (sections == (SERVER | REPLICATION)) {
+    memcpy(text + len, "\r\n", 2);
+    len += 2;
+  }
+  if ((sections & REPLICATION) != 0)
+    len += print_replication(call, text + len, sizeof text - len);
+  engine_reply_bulk(call, text, len);
+}
+
+const engine_command_t engine_server_commands[] = {
+    {"PING", ping, -1, ENGINE_SUBSCRIBED, NULL},
+    {"ECHO", echo, 2, 0, NULL},
+    {"TIME", tell_time, 1, 0, NULL},
+    {"WAIT", wait_for_replicas, 3, ENGINE_NO_SCRIPT, NULL},
+    {"AUTH", auth, -2, ENGINE_NO_SCRIPT, NULL},
+    {"SELECT", select_database, 2, 0, NULL},
+    {"HELLO", hello, -1, ENGINE_NO_SCRIPT, NULL},
+    {"CLIENT", NULL, -2, ENGINE_NO_SCRIPT, client_parts},
+    {"INFO", info, -1, 0, NULL},
+    {NULL, NULL, 0, 0, NULL},
+};

@@ -1,0 +1,165 @@
+/* The keyspace, and the containers that its values are made of.
+ *
+ *   engine_t.keys --table--> engine_object_t (one per key) --> string: bytes
+ *                                                              hash:   table of engine_field_t
+ *                                                              set:    table of engine_entry_t
+ *                                                              zset:   table of engine_score_t, and a sorted array
+ *
+ * Whatever is gone over is gone over in the order of insertion, so that nothing depends on addresses or on a seed. */
+#ifndef TEST_SIM_ENGINE_STORE_H
+#define TEST_SIM_ENGINE_STORE_H
+
+#include "engine.h"
+
+typedef struct engine_call engine_call_t; /* command.h */
+
+/* ---- memory (buffer.c) --------------------------------------------------------------------------------- */
+
+/* These abort if there is none. free() gives it back. */
+void *engine_allocate(size_t size); /* zeros */
+void *engine_reallocate(void *at, size_t size);
+
+/* Makes room for this many more bytes behind the end, and tells where that is; len is the caller's to add to. */
+char *engine_buffer_room(engine_buffer_t *buffer, size_t more);
+
+/* Forgets the bytes, and these are its bytes then. */
+void engine_buffer_set(engine_buffer_t *buffer, const char *at, size_t len);
+
+/* ---- tables (table.c) ---------------------------------------------------------------------------------- */
+
+/* The first member of whatever is in a table. The bytes of the key are in the same memory, behind that struct. */
+typedef struct engine_entry {
+  struct engine_entry *chain; /* the next one in the same bucket */
+  struct engine_entry *before, *after;
+  engine_word_t key;
+  uint64_t hash;
+} engine_entry_t;
+
+/* Words, each with something. All zeros is an empty one. */
+typedef struct engine_table {
+  engine_entry_t *first, *last; /* in the order of insertion: linked by after and before */
+  size_t count;
+  engine_entry_t **buckets; /* NULL while there are few */
+  size_t buckets_count;     /* a power of two */
+} engine_table_t;
+
+/* NULL: it is not there. */
+engine_entry_t *engine_table_find(const engine_table_t *table, engine_word_t key);
+
+/* Adds a word that is not there yet. size: of the struct that begins with the engine_entry_t; the rest of it is zeros.
+ * The key may be anybody's: it is copied. */
+void *engine_table_add(engine_table_t *table, engine_word_t key, size_t size);
+
+/* Takes it out; free() gives it back. */
+void engine_table_remove(engine_table_t *table, engine_entry_t *entry);
+
+/* Gives back the entries, but nothing that they point to. The table is an empty one then. */
+void engine_table_clear(engine_table_t *table);
+
+/* A hash of bytes; the same in every run. */
+uint64_t engine_hash(const char *at, size_t len);
+
+/* What the table of a hash consists of. */
+typedef struct engine_field {
+  engine_entry_t entry; /* the field's name */
+  engine_buffer_t value;
+} engine_field_t;
+
+/* What the table of a sorted set consists of. */
+typedef struct engine_score {
+  engine_entry_t entry; /* the member */
+  double score;
+} engine_score_t;
+
+/* All zeros is an empty one. Look in it through engine_table_find(&zset->members, …) and sorted; change it through the
+ * functions below only. */
+typedef struct engine_zset {
+  engine_table_t members;
+  engine_score_t **sorted; /* members.count of them: by score, then by the member's bytes */
+  size_t cap;
+} engine_zset_t;
+
+/* Adds the member, or gives it another score. */
+void engine_zset_set(engine_zset_t *zset, engine_word_t member, double score);
+
+/* Removes and frees it. */
+void engine_zset_remove(engine_zset_t *zset, engine_score_t *entry);
+
+/* Its place in sorted. */
+size_t engine_zset_rank(const engine_zset_t *zset, const engine_score_t *entry);
+void engine_zset_clear(engine_zset_t *zset);
+
+/* ---- the keyspace (store.c) ---------------------------------------------------------------------------- */
+
+typedef enum engine_type {
+  ENGINE_STRING,
+  ENGINE_HASH,
+  ENGINE_SET,
+  ENGINE_ZSET,
+} engine_type_t;
+
+#define ENGINE_FOREVER (-1) /* instead of a time: it does not end */
+
+typedef struct engine_object {
+  engine_entry_t entry; /* the key */
+  engine_type_t type;
+  int64_t
+      ends_ms; /* since 1970, by the wall clock: it is there at that time still, and later it is not */
+  union {
+    engine_buffer_t string;
+    engine_table_t hash;
+    engine_table_t set;
+    engine_zset_t zset;
+  } as;
+} engine_object_t;
+
+static inline bool engine_has_ended(const engine_object_t *object, int64_t now_ms) {
+  return object->ends_ms != ENGINE_FOREVER && object->ends_ms < now_ms;
+}
+
+/* What is at that key; NULL: nothing. What has ended is removed by this, as Redis does; so a pointer to another object of
+ * the same key is not good after it, those to objects of other keys are. */
+engine_object_t *engine_look(engine_call_t *call, engine_word_t key);
+
+/* The same for a command that wants that type: *found is NULL if there is nothing. False: it is of another type,
+ * and WRONGTYPE is the reply. */
+bool engine_find(engine_call_t *call, engine_word_t key, engine_type_t type,
+                 engine_object_t **found);
+
+/* The same, and there is one then: an empty one without a ttl is made if there was none. Not for strings. */
+bool engine_find_or_make(engine_call_t *call, engine_word_t key, engine_type_t type,
+                         engine_object_t **found);
+
+/* Makes an empty one without a ttl at a key, whatever was there. Not for strings. */
+engine_object_t *engine_make(engine_call_t *call, engine_word_t key, engine_type_t type);
+
+/* Removes it, and tells if it is a string. */
+void engine_delete(engine_call_t *call, engine_object_t *object);
+
+/* To be called after each removal from a hash, set or sorted set, which are not there when they are empty: removes it
+ * if it is. */
+void engine_delete_if_empty(engine_call_t *call, engine_object_t *object);
+
+/* Puts a string at a key, whatever was there. Its ttl is the old one's if it is to be kept, else none. The bytes may be
+ * those of another object or of the old one. */
+engine_object_t *engine_string_put(engine_call_t *call, engine_word_t key, engine_word_t bytes,
+                                   bool keep_ttl);
+
+/* To change bytes in their place (SETBIT, APPEND): opens the string at a key, made if it is not there, and extended with
+ * zeros to at least that length; then its bytes (object->as.string) may be written and, by engine_buffer_add(), extended;
+ * then it is to be closed before anything else is asked of the store, and its change is told. NULL: WRONGTYPE is the
+ * reply. */
+engine_object_t *engine_string_open(engine_call_t *call, engine_word_t key, size_t len);
+void engine_string_close(engine_call_t *call, engine_object_t *object);
+
+/* FLUSHALL. */
+void engine_flush(engine_call_t *call);
+
+/* For engine_free() and images: tells nobody. */
+void engine_keys_clear(engine_table_t *keys);
+void engine_keys_copy(engine_table_t *to, const engine_table_t *from);
+
+/* What TYPE says. */
+const char *engine_type_name(engine_type_t type);
+
+#endif /* TEST_SIM_ENGINE_STORE_H */

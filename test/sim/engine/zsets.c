@@ -1,0 +1,430 @@
+/* ZADD and its kin. */
+#include "command.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define NO_RANGE "ERR min or max is not a float"
+
+static size_t count_of(const engine_object_t *object) {
+  return object != NULL ? object->as.zset.members.count : 0;
+}
+
+static engine_score_t *member_of(const engine_object_t *object, engine_word_t member) {
+  return object == NULL ? NULL
+                        : (engine_score_t *)engine_table_find(&object->as.zset.members, member);
+}
+
+static bool find(engine_call_t *call, engine_object_t **object) {
+  return engine_find(call, call->argv[1], ENGINE_ZSET, object);
+}
+
+/* ---- adding -------------------------------------------------------------------------------------------- */
+
+typedef struct adding {
+  bool nx, xx, gt, lt, ch, incr;
+  size_t added, updated;
+  bool done;    /* incr: the score is a new one, or was that already */
+  double score; /* incr: it */
+} adding_t;
+
+/* Tells where the scores begin. */
+static size_t read_add_options(const engine_call_t *call, adding_t *adding) {
+  const struct {
+    const char *name;
+    bool *flag;
+  } options[] = {{"NX", &adding->nx}, {"XX", &adding->xx}, {"GT", &adding->gt},
+                 {"LT", &adding->lt}, {"CH", &adding->ch}, {"INCR", &adding->incr}};
+  size_t at = 2;
+  for (; at < call->argc; at++) {
+    size_t i = 0;
+    while (i < 6 && !engine_word_is(call->argv[at], options[i].name))
+      i++;
+    if (i == 6)
+      break;
+    *options[i].flag = true;
+  }
+  return at;
+}
+
+static bool check_add_options(engine_call_t *call, const adding_t *adding, size_t words) {
+  if (words == 0 || words % 2 != 0)
+    engine_reply_syntax_error(call);
+  else if (adding->nx && adding->xx)
+    engine_reply_error(call, "ERR XX and NX options at the same time are not compatible");
+  else if ((adding->nx && (adding->gt || adding->lt)) || (adding->gt && adding->lt))
+    engine_reply_error(call, "ERR GT, LT, and/or NX options at the same time are not compatible");
+  else if (adding->incr && words > 2)
+    engine_reply_error(call, "ERR INCR option supports a single increment-element pair");
+  else
+    return true;
+  return false;
+}
+
+/* False: the sum is no number, and that is the reply. */
+static bool add_one(engine_call_t *call, adding_t *adding, engine_object_t *object, double score,
+                    engine_word_t member) {
+  const engine_score_t *is = member_of(object, member);
+  if (is == NULL ? adding->xx : adding->nx)
+    return true;
+  if (is != NULL && adding->incr)
+    score += is->score;
+  if (isnan(score)) {
+    engine_reply_error(call, "ERR resulting score is not a number (NaN)");
+    return false;
+  }
+  if (is != NULL && ((adding->lt && score >= is->score) || (adding->gt && score <= is->score)))
+    return true;
+  adding->done = true;
+  adding->score = score;
+  adding->added += is == NULL;
+  adding->updated += is != NULL && (score < is->score || score > is->score);
+  if (is == NULL || score < is->score || score > is->score)
+    engine_zset_set(&object->as.zset, member, score + 0.0); /* -0 is 0 in Redis's small sets */
+  return true;
+}
+
+static void add(engine_call_t *call, adding_t *adding, size_t first) {
+  engine_object_t *object;
+  double score;
+  if (!check_add_options(call, adding, call->argc - first))
+    return;
+  for (size_t i = first; i < call->argc; i += 2)
+    if (!engine_get_double(call, call->argv[i], &score))
+      return;
+  if (!(adding->xx ? find(call, &object)
+                   : engine_find_or_make(call, call->argv[1], ENGINE_ZSET, &object)))
+    return;
+  for (size_t i = first; object != NULL && i < call->argc; i += 2) {
+    engine_word_double(call->argv[i], &score);
+    if (!add_one(call, adding, object, score, call->argv[i + 1]))
+      return;
+  }
+  if (!adding->incr)
+    engine_reply_integer(call, (int64_t)(adding->added + (adding->ch ? adding->updated : 0)));
+  else if (adding->done)
+    engine_reply_double(call, adding->score);
+  else
+    engine_reply_nil(call);
+}
+
+static void zadd(engine_call_t *call) {
+  adding_t adding = {0};
+  size_t first = read_add_options(call, &adding);
+  add(call, &adding, first);
+}
+
+/* Redis reads its increment as ZADD's words: it may be an option, and then something is missing. */
+static void zincrby(engine_call_t *call) {
+  adding_t adding = {.incr = true};
+  size_t first = read_add_options(call, &adding);
+  add(call, &adding, first);
+}
+
+/* ---- one member ---------------------------------------------------------------------------------------- */
+
+static void zrem(engine_call_t *call) {
+  engine_object_t *object;
+  if (!find(call, &object))
+    return;
+  int64_t removed = 0;
+  for (size_t i = 2; i < call->argc; i++) {
+    engine_score_t *entry = member_of(object, call->argv[i]);
+    if (entry == NULL)
+      continue;
+    engine_zset_remove(&object->as.zset, entry);
+    removed++;
+  }
+  if (object != NULL)
+    engine_delete_if_empty(call, object);
+  engine_reply_integer(call, removed);
+}
+
+static void reply_score(engine_call_t *call, const engine_score_t *entry) {
+  if (entry == NULL)
+    engine_reply_nil(call);
+  else
+    engine_reply_double(call, entry->score);
+}
+
+static void zscore(engine_call_t *call) {
+  engine_object_t *object;
+  if (find(call, &object))
+    reply_score(call, member_of(object, call->argv[2]));
+}
+
+static void zmscore(engine_call_t *call) {
+  engine_object_t *object;
+  if (!find(call, &object))
+    return;
+  engine_reply_array(call, call->argc - 2);
+  for (size_t i = 2; i < call->argc; i++)
+    reply_score(call, member_of(object, call->argv[i]));
+}
+
+static void zcard(engine_call_t *call) {
+  engine_object_t *object;
+  if (find(call, &object))
+    engine_reply_integer(call, (int64_t)count_of(object));
+}
+
+static void reply_rank(engine_call_t *call, bool reverse) {
+  engine_object_t *object;
+  if (!find(call, &object))
+    return;
+  const engine_score_t *entry = member_of(object, call->argv[2]);
+  if (entry == NULL) {
+    engine_reply_nil(call);
+    return;
+  }
+  size_t rank = engine_zset_rank(&object->as.zset, entry);
+  engine_reply_integer(call, (int64_t)(reverse ? count_of(object) - 1 - rank : rank));
+}
+
+static void zrank(engine_call_t *call) {
+  reply_rank(call, false);
+}
+
+static void zrevrank(engine_call_t *call) {
+  reply_rank(call, true);
+}
+
+/* ---- ranges -------------------------------------------------------------------------------------------- */
+
+typedef struct bound {
+  double score;
+  bool without; /* "(1": what is that score is out of it */
+} bound_t;
+
+/* Places in sorted: from first up to, but without, end. */
+typedef struct span {
+  size_t first, end;
+} span_t;
+
+/* Redis asks strtod(): what it takes is a number, nothing at all is 0, and a 0 byte ends the text. */
+static bool read_bound(engine_word_t word, bound_t *bound) {
+  char *text = engine_allocate(word.len + 1), *end;
+  if (word.len > 0)
+    memcpy(text, word.at, word.len);
+  bound->without = text[0] == '(';
+  bound->score = strtod(text + bound->without, &end);
+  bool is = *end == '\0' && !isnan(bound->score);
+  free(text);
+  return is;
+}
+
+static bool read_bounds(engine_call_t *call, engine_word_t min, engine_word_t max,
+                        bound_t bounds[2]) {
+  if (read_bound(min, &bounds[0]) && read_bound(max, &bounds[1]))
+    return true;
+  engine_reply_error(call, NO_RANGE);
+  return false;
+}
+
+static span_t by_score(const engine_object_t *object, const bound_t bounds[2]) {
+  span_t span = {0};
+  for (size_t i = 0; i < count_of(object); i++) {
+    double score = object->as.zset.sorted[i]->score;
+    if (score < bounds[0].score || (bounds[0].without && score <= bounds[0].score))
+      span.first = i + 1;
+    if (score < bounds[1].score || (!bounds[1].without && score <= bounds[1].score))
+      span.end = i + 1;
+  }
+  if (span.end < span.first)
+    span.end = span.first;
+  return span;
+}
+
+/* From the end if they are negative, and both included. */
+static span_t by_rank(const engine_object_t *object, int64_t first, int64_t last) {
+  int64_t count = (int64_t)count_of(object);
+  first += first < 0 ? count : 0;
+  last += last < 0 ? count : 0;
+  first = first < 0 ? 0 : first;
+  last = last >= count ? count - 1 : last;
+  return first > last ? (span_t){0} : (span_t){(size_t)first, (size_t)last + 1};
+}
+
+static size_t length(span_t span) {
+  return span.end - span.first;
+}
+
+static span_t limit(span_t span, int64_t offset, int64_t count, bool reverse) {
+  size_t all = length(span);
+  size_t skipped = offset < 0 || (uint64_t)offset > all ? all : (size_t)offset;
+  size_t n = count < 0 || (uint64_t)count > all - skipped ? all - skipped : (size_t)count;
+  return reverse ? (span_t){span.end - skipped - n, span.end - skipped}
+                 : (span_t){span.first + skipped, span.first + skipped + n};
+}
+
+static void reply_span(engine_call_t *call, const engine_object_t *object, span_t span,
+                       bool reverse, bool with_scores) {
+  engine_reply_array(call, length(span) * (with_scores ? 2 : 1));
+  for (size_t i = 0; i < length(span); i++) {
+    const engine_score_t *entry =
+        object->as.zset.sorted[reverse ? span.end - 1 - i : span.first + i];
+    engine_reply_word(call, entry->entry.key);
+    if (with_scores)
+      engine_reply_double(call, entry->score);
+  }
+}
+
+typedef struct ranging {
+  bool by_score, reverse, with_scores;
+  bool fixed; /* the command's name has said which way and by what */
+  int64_t offset, count;
+} ranging_t;
+
+static bool read_range_options(engine_call_t *call, ranging_t *ranging) {
+  ranging->count = -1;
+  for (size_t i = 4; i < call->argc; i++) {
+    if (engine_word_is(call->argv[i], "WITHSCORES")) {
+      ranging->with_scores = true;
+    } else if (engine_word_is(call->argv[i], "LIMIT") && i + 2 < call->argc) {
+      if (!engine_get_integer(call, call->argv[i + 1], &ranging->offset) ||
+          !engine_get_integer(call, call->argv[i + 2], &ranging->count))
+        return false;
+      i += 2;
+    } else if (!ranging->fixed && engine_word_is(call->argv[i], "REV")) {
+      ranging->reverse = true;
+    } else if (!ranging->fixed && engine_word_is(call->argv[i], "BYSCORE")) {
+      ranging->by_score = true;
+    } else {
+      engine_reply_syntax_error(call);
+      return false;
+    }
+  }
+  if (ranging->count == -1 || ranging->by_score)
+    return true;
+  engine_reply_error(call, "ERR syntax error, LIMIT is only supported in combination with either "
+                           "BYSCORE or BYLEX");
+  return false;
+}
+
+static void range(engine_call_t *call, ranging_t ranging) {
+  engine_object_t *object;
+  bound_t bounds[2];
+  int64_t first = 0, last = 0;
+  if (!read_range_options(call, &ranging))
+    return;
+  if (ranging.by_score) {
+    bool turned = ranging.reverse;
+    if (!read_bounds(call, call->argv[turned ? 3 : 2], call->argv[turned ? 2 : 3], bounds))
+      return;
+  } else if (!engine_get_integer(call, call->argv[2], &first) ||
+             !engine_get_integer(call, call->argv[3], &last)) {
+    return;
+  }
+  if (!find(call, &object))
+    return;
+  span_t span;
+  if (ranging.by_score) {
+    span = limit(by_score(object, bounds), ranging.offset, ranging.count, ranging.reverse);
+  } else {
+    span = by_rank(object, first, last);
+    size_t n = count_of(object);
+    if (ranging.reverse)
+      span = (span_t){n - span.end, n - span.first};
+  }
+  reply_span(call, object, span, ranging.reverse, ranging.with_scores);
+}
+
+static void zrange(engine_call_t *call) {
+  range(call, (ranging_t){0});
+}
+
+static void zrevrange(engine_call_t *call) {
+  range(call, (ranging_t){.fixed = true, .reverse = true});
+}
+
+static void zrangebyscore(engine_call_t *call) {
+  range(call, (ranging_t){.fixed = true, .by_score = true});
+}
+
+static void zrevrangebyscore(engine_call_t *call) {
+  range(call, (ranging_t){.fixed = true, .by_score = true, .reverse = true});
+}
+
+static void zcount(engine_call_t *call) {
+  engine_object_t *object;
+  bound_t bounds[2];
+  if (read_bounds(call, call->argv[2], call->argv[3], bounds) && find(call, &object))
+    engine_reply_integer(call, (int64_t)length(by_score(object, bounds)));
+}
+
+/* ---- removing ranges ----------------------------------------------------------------------------------- */
+
+static void remove_span(engine_call_t *call, engine_object_t *object, span_t span) {
+  for (size_t i = span.end; i > span.first; i--)
+    engine_zset_remove(&object->as.zset, object->as.zset.sorted[i - 1]);
+  if (object != NULL)
+    engine_delete_if_empty(call, object);
+}
+
+static void zremrangebyrank(engine_call_t *call) {
+  engine_object_t *object;
+  int64_t first, last;
+  if (!engine_get_integer(call, call->argv[2], &first) ||
+      !engine_get_integer(call, call->argv[3], &last) || !find(call, &object))
+    return;
+  span_t span = by_rank(object, first, last);
+  remove_span(call, object, span);
+  engine_reply_integer(call, (int64_t)length(span));
+}
+
+static void zremrangebyscore(engine_call_t *call) {
+  engine_object_t *object;
+  bound_t bounds[2];
+  if (!read_bounds(call, call->argv[2], call->argv[3], bounds) || !find(call, &object))
+    return;
+  span_t span = by_score(object, bounds);
+  remove_span(call, object, span);
+  engine_reply_integer(call, (int64_t)length(span));
+}
+
+static void pop(engine_call_t *call, bool reverse) {
+  engine_object_t *object;
+  int64_t count = 1;
+  if (call->argc > 3) {
+    engine_reply_syntax_error(call);
+    return;
+  }
+  if (call->argc == 3 && (!engine_word_integer(call->argv[2], &count) || count < 0)) {
+    engine_reply_error(call, "ERR value is out of range, must be positive");
+    return;
+  }
+  if (!find(call, &object))
+    return;
+  span_t span = limit((span_t){0, count_of(object)}, 0, count, reverse);
+  reply_span(call, object, span, reverse, true);
+  remove_span(call, object, span);
+}
+
+static void zpopmin(engine_call_t *call) {
+  pop(call, false);
+}
+
+static void zpopmax(engine_call_t *call) {
+  pop(call, true);
+}
+
+const engine_command_t engine_zset_commands[] = {
+    {"ZADD", zadd, -4, ENGINE_WRITES, NULL},
+    {"ZINCRBY", zincrby, 4, ENGINE_WRITES, NULL},
+    {"ZREM", zrem, -3, ENGINE_WRITES, NULL},
+    {"ZSCORE", zscore, 3, 0, NULL},
+    {"ZMSCORE", zmscore, -3, 0, NULL},
+    {"ZCARD", zcard, 2, 0, NULL},
+    {"ZCOUNT", zcount, 4, 0, NULL},
+    {"ZRANK", zrank, 3, 0, NULL},
+    {"ZREVRANK", zrevrank, 3, 0, NULL},
+    {"ZRANGE", zrange, -4, 0, NULL},
+    {"ZREVRANGE", zrevrange, -4, 0, NULL},
+    {"ZRANGEBYSCORE", zrangebyscore, -4, 0, NULL},
+    {"ZREVRANGEBYSCORE", zrevrangebyscore, -4, 0, NULL},
+    {"ZREMRANGEBYRANK", zremrangebyrank, 4, ENGINE_WRITES, NULL},
+    {"ZREMRANGEBYSCORE", zremrangebyscore, 4, ENGINE_WRITES, NULL},
+    {"ZPOPMIN", zpopmin, -2, ENGINE_WRITES, NULL},
+    {"ZPOPMAX", zpopmax, -2, ENGINE_WRITES, NULL},
+    {NULL, NULL, 0, 0, NULL},
+};

@@ -1,0 +1,222 @@
+/* The simulator's command: one run as a story, or many as figures.
+ *
+ *   sim --seed S --scenario NAME                          one run, every event of it
+ *   sim [--scenario NAME] --seeds N | --duration SECONDS  as many as that of every scenario, or of one
+ *       [--first SEED] [--jobs N] [--expect CHECKER]
+ *
+ * --expect: what is looked for is a violation of that checker's; finding it is success. Exit status 1: a violation,
+ * or none that was expected. Each of the jobs is a process, which sends the figures of each run through a pipe. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "sim/engine/engine.h"
+#include "sim/report.h"
+#include "sim/scenario.h"
+
+typedef struct wish {
+  const sim_scenario_t *scenario; /* NULL: all */
+  uint64_t seed, first, seeds;
+  bool one;
+  double duration;
+  unsigned jobs;
+  const char *expect;
+} wish_t;
+
+typedef struct result {
+  uint64_t seed;
+  size_t scenario;
+  bool ok;
+  char verdict[64]; /* its beginning */
+  sim_figures_t figures;
+} result_t;
+
+static double now(void) {
+  struct timespec ts;
+  clock_gettime(CLOCK_MONOTONIC, &ts);
+  return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+/* ---- one ------------------------------------------------------------------------------------------------ */
+
+static int run_one(const wish_t *wish) {
+  sim_figures_t figures = {0};
+  char verdict[512];
+  bool ok = sim_run(wish->scenario, wish->seed, stdout, &figures, verdict, sizeof verdict);
+  printf("\n%s\n", ok ? "no violation" : verdict);
+  sim_report(stdout, wish->scenario->name, &figures, 0);
+  return ok ? 0 : 1;
+}
+
+/* ---- many ----------------------------------------------------------------------------------------------- */
+
+/* Task k of all: every scenario has its turn with a seed before the next seed begins. */
+static bool task(const wish_t *wish, uint64_t k, result_t *result) {
+  uint64_t n = wish->scenario != NULL ? 1 : sim_scenarios_len;
+  result->scenario =
+      wish->scenario != NULL ? (size_t)(wish->scenario - sim_scenarios) : (size_t)(k % n);
+  result->seed = wish->first + k / n;
+  return wish->seeds == 0 || k / n < wish->seeds;
+}
+
+static void work(const wish_t *wish, unsigned job, int fd, double until) {
+  static result_t result;
+  for (uint64_t k = job; task(wish, k, &result) && (until == 0 || now() < until); k += wish->jobs) {
+    char verdict[512] = "";
+    memset(&result.figures, 0, sizeof result.figures);
+    result.ok = sim_run(&sim_scenarios[result.scenario], result.seed, NULL, &result.figures,
+                        verdict, sizeof verdict);
+    snprintf(result.verdict, sizeof result.verdict, "%.60s", verdict);
+    if (write(fd, &result, sizeof result) != sizeof result)
+      _exit(2);
+  }
+  engine_shutdown();
+}
+
+/* The reading end of a pipe that all jobs write to; each result is taken whole. */
+static int start_jobs(const wish_t *wish, double until) {
+  int ends[2];
+  if (pipe(ends) != 0)
+    exit(2);
+  fflush(NULL);
+  for (unsigned job = 0; job < wish->jobs; job++) {
+    pid_t pid = fork();
+    if (pid < 0)
+      exit(2);
+    if (pid == 0) {
+      close(ends[0]);
+      work(wish, job, ends[1], until);
+      exit(0);
+    }
+  }
+  close(ends[1]);
+  return ends[0];
+}
+
+static bool next_result(int fd, result_t *result) {
+  size_t had = 0;
+  while (had < sizeof *result) {
+    ssize_t n = read(fd, (char *)result + had, sizeof *result - had);
+    if (n == 0 || (n < 0 && errno != EINTR))
+      return false;
+    had += n > 0 ? (size_t)n : 0;
+  }
+  return true;
+}
+
+typedef struct sum {
+  sim_figures_t of[2]; /* assumed, broken */
+  uint64_t bad;        /* violations that were not expected, */
+  uint64_t found;      /* and that were */
+  uint64_t lost;       /* jobs that died */
+} sum_t;
+
+static void show_progress(const sum_t *sum, double began, bool over) {
+  static double shown;
+  if (!over && now() - shown < 1)
+    return;
+  shown = now();
+  fprintf(
+      stderr, "%s  %.0f s: %" PRIu64 " runs, %.2f million acquisitions, %.0f million commands%s",
+      isatty(2) ? "\r" : "", now() - began, sum->of[0].runs + sum->of[1].runs,
+      (double)(sum->of[0].grants + sum->of[1].grants) / 1e6,
+      (double)(sum->of[0].commands + sum->of[1].commands) / 1e6, isatty(2) && !over ? "" : "\n");
+}
+
+static void take(const wish_t *wish, sum_t *sum, const result_t *result) {
+  const sim_scenario_t *scenario = &sim_scenarios[result->scenario];
+  sim_figures_add(&sum->of[scenario->broken], &result->figures);
+  if (result->ok)
+    return;
+  if (wish->expect != NULL && strncmp(result->verdict, wish->expect, strlen(wish->expect)) == 0) {
+    if (sum->found++ == 0)
+      printf("found with seed %" PRIu64 ": %s...\n", result->seed, result->verdict);
+    return;
+  }
+  if (++sum->bad <= 3)
+    sim_report_violation(stdout, scenario, result->seed);
+}
+
+static int run_many(const wish_t *wish) {
+  static const char *const titles[] = {"within the assumptions", "assumptions broken"};
+  static result_t result;
+  static sum_t sum;
+  double began = now();
+  int fd = start_jobs(wish, wish->duration > 0 ? began + wish->duration : 0), status;
+  while (next_result(fd, &result) && !(wish->expect != NULL && sum.found > 0)) {
+    take(wish, &sum, &result);
+    if (wish->expect == NULL)
+      show_progress(&sum, began, false);
+  }
+  close(fd);
+  while (wait(&status) > 0)
+    sum.lost += wish->expect == NULL && status != 0;
+  if (wish->expect != NULL) {
+    printf("%s: %" PRIu64 " found in %" PRIu64 " runs\n", wish->expect, sum.found,
+           sum.of[0].runs + sum.of[1].runs);
+    return sum.found > 0 ? 0 : 1;
+  }
+  show_progress(&sum, began, true);
+  double took = now() - began;
+  for (int i = 0; i < 2; i++)
+    if (sum.of[i].runs > 0)
+      sim_report(stdout, titles[i], &sum.of[i], took);
+  sim_figures_add(&sum.of[0], &sum.of[1]);
+  sim_report_steps(stdout, &sum.of[0]);
+  printf("%.0f commands per second and job\n", (double)sum.of[0].commands / took / wish->jobs);
+  if (sum.lost > 0)
+    printf("%" PRIu64 " jobs died\n", sum.lost);
+  return sum.bad == 0 && sum.lost == 0 ? 0 : 1;
+}
+
+/* ---- what is wanted ------------------------------------------------------------------------------------- */
+
+static int usage(void) {
+  fprintf(stderr, "sim --seed S --scenario NAME\n"
+                  "sim [--scenario NAME] --seeds N | --duration SECONDS\n"
+                  "    [--first SEED] [--jobs N] [--expect CHECKER]\n\n");
+  for (size_t i = 0; i < sim_scenarios_len; i++)
+    fprintf(stderr, "  %-16s %s\n", sim_scenarios[i].name, sim_scenarios[i].about);
+  return 2;
+}
+
+static bool understand(wish_t *wish, const char *option, const char *value) {
+  if (strcmp(option, "--scenario") == 0)
+    return (wish->scenario = sim_scenario_find(value)) != NULL;
+  if (strcmp(option, "--expect") == 0)
+    return (wish->expect = value) != NULL;
+  char *end;
+  uint64_t number = strtoull(value, &end, 10);
+  if (*value == '\0' || *end != '\0')
+    return false;
+  if (strcmp(option, "--seed") == 0)
+    wish->one = true, wish->seed = number;
+  else if (strcmp(option, "--seeds") == 0)
+    wish->seeds = number;
+  else if (strcmp(option, "--first") == 0)
+    wish->first = number;
+  else if (strcmp(option, "--duration") == 0)
+    wish->duration = (double)number;
+  else if (strcmp(option, "--jobs") == 0)
+    wish->jobs = (unsigned)number;
+  else
+    return false;
+  return true;
+}
+
+int main(int argc, char **argv) {
+  long cores = sysconf(_SC_NPROCESSORS_ONLN);
+  wish_t wish = {.first = 1, .jobs = cores > 0 ? (unsigned)cores : 1};
+  for (int i = 1; i < argc; i += 2)
+    if (i + 1 >= argc || !understand(&wish, argv[i], argv[i + 1]))
+      return usage();
+  if (wish.one)
+    return wish.scenario != NULL ? run_one(&wish) : usage();
+  if ((wish.seeds == 0 && wish.duration == 0) || wish.jobs == 0)
+    return usage();
+  return run_many(&wish);
+}

@@ -1,0 +1,54 @@
+/* A scenario: who there is, what they do, what goes wrong. All of it is data: scenario.c. */
+#ifndef TEST_SIM_SCENARIO_H
+#define TEST_SIM_SCENARIO_H
+
+#include "belay/lock.h"
+#include "sim/fault.h"
+#include "sim/world.h"
+
+struct sim_scenario {
+  const char *name, *about;
+  bool broken; /* an assumption is: two holders may be, everything else must hold */
+
+  unsigned servers;   /* each lock is on all of them: 1, or a Redlock on 3 to 7 */
+  unsigned processes; /* at most SIM_PROCESSES_MAX */
+  unsigned actors;    /* handles in each process */
+  unsigned names;     /* that they contend for */
+  unsigned links;     /* connections of each client for each kind of traffic; 0 is 1 */
+  bool secretive;     /* servers permit neither HELLO, INFO nor CLIENT KILL */
+
+  /* The locks' options. */
+  bool fencing;
+  belay_quarantine_t quarantine;
+  int64_t max_ttl_ms;
+  int64_t ttl_min_ms, ttl_max_ms; /* each handle has one between these */
+  belay_watchdog_t watchdog;      /* AUTO: some have one, some have not */
+  int64_t timeout_ms;             /* 0: the default */
+  unsigned min_replicas;
+
+  /* What actors do; times in milliseconds. */
+  uint64_t hold_ms, think_ms; /* means */
+  uint64_t wait_ms;           /* at most so long an acquire waits; some do not wait at all */
+  unsigned stalls;            /* of a thousand callbacks: take their time */
+
+  /* The run. */
+  uint64_t calm_ms, storm_ms; /* either may be 0 */
+  uint64_t served_ms; /* when faults have stopped, everybody who waits is served within this */
+
+  /* The world's faults. */
+  int64_t drift;     /* clocks of processes and servers run at most so wrong, in billionths */
+  uint64_t skew_ms;  /* wall clocks of servers are set at most so far apart */
+  unsigned delays;   /* of a thousand segments: travel for long, */
+  uint64_t delay_ms; /* up to this */
+  unsigned
+      ghosts; /* of a thousand connections that a process closes: what is on its way arrives, late, */
+  uint64_t ghost_ms;                                 /* at most so late; 0: as late as delay_ms */
+  uint64_t pause_ms, down_ms, partition_ms, step_ms; /* at most, each time */
+  uint32_t mean_ms[SIM_FAULTS_SCHEDULED];            /* between two of a kind; 0: never */
+};
+
+extern const sim_scenario_t sim_scenarios[];
+extern const size_t sim_scenarios_len;
+const sim_scenario_t *sim_scenario_find(const char *name);
+
+#endif /* TEST_SIM_SCENARIO_H */

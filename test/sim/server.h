@@ -1,0 +1,61 @@
+/* A server: an engine with a clock, connections and one thread.
+ *
+ * Commands that arrive stand in its connections' input until it comes to them; it takes one connection after the other
+ * and executes what is complete, at one instant, and is busy for a while after that. */
+#ifndef TEST_SIM_SERVER_H
+#define TEST_SIM_SERVER_H
+
+#include "core/list.h"
+#include "sim/clock.h"
+#include "sim/engine/engine.h"
+#include "sim/net.h"
+#include "sim/world.h"
+
+typedef enum sim_restart {
+  SIM_WITH_DATA,
+  SIM_WITH_OLDER_DATA, /* as of the last image */
+  SIM_WITHOUT_DATA,
+  SIM_UNSEEN /* the data goes, connections and run id stay: what nobody can see */
+} sim_restart_t;
+
+struct sim_server {
+  sim_world_t *world;
+  unsigned index;
+  char name[8]; /* "s0" */
+  engine_t *engine;
+  engine_image_t *image; /* what is on its disk; may be older than what is in memory */
+  sim_clock_t clock;     /* its wall clock, in nanoseconds since 1970 */
+  int64_t step;          /* by which it was set */
+  unsigned lives;
+  bool down;
+  sim_event_t up;   /* comes back */
+  sim_event_t work; /* the next connection's turn */
+  sim_event_t save; /* writes its image */
+  uint64_t busy_until, paused_until, slow_until, refusing_until;
+  const char *refusal;   /* the error that it answers with until then */
+  bool secretive;        /* HELLO, INFO and CLIENT KILL are not permitted */
+  belay__list_t waiting; /* connections with input */
+};
+
+void sim_server_init(sim_server_t *server, sim_world_t *world, unsigned index);
+void sim_server_fini(sim_server_t *server);
+
+/* The wall clock, in microseconds since 1970. */
+uint64_t sim_server_clock(const sim_server_t *server);
+
+/* Bytes came in; nothing more will. */
+void sim_server_receive(sim_server_t *server, sim_conn_t *conn, const char *at, size_t len);
+void sim_server_hang_up(sim_server_t *server, sim_conn_t *conn);
+/* It closes a connection, and does not read what came in any more. */
+void sim_server_drop(sim_server_t *server, sim_conn_t *conn);
+
+/* Faults. */
+void sim_server_restart(sim_server_t *server, sim_restart_t how, uint64_t down_for);
+void sim_server_pause(sim_server_t *server, uint64_t ns);
+void sim_server_slow(sim_server_t *server, uint64_t ns);
+void sim_server_refuse(sim_server_t *server, const char *error, uint64_t ns);
+void sim_server_step_clock(sim_server_t *server, int64_t ns);
+/* A command of a stranger's, such as FLUSHALL; its reply is not of interest. */
+void sim_server_command(sim_server_t *server, const char *const *words, size_t n);
+
+#endif /* TEST_SIM_SERVER_H */
