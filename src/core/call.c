@@ -332,8 +332,16 @@ static bool rest(belay__call_t *call, int error) {
   call->last_error = error; /* first_sent stays: it only makes a lease believe in less */
   if (call->tries < UINT8_MAX)
     call->tries++;
+  belay__list_push(&call->client->resting, &call->node);
   belay__timer_set(belay, BELAY__RANK_OTHER, &call->timer, when);
   return true;
+}
+
+void belay__call_end_rests(belay_client_t *client) {
+  for (belay__list_t *node; (node = belay__list_pop(&client->resting)) != NULL;) {
+    belay__call_t *call = BELAY__CONTAINER(node, belay__call_t, node);
+    finish_with(call, BELAY_OUTCOME_REFUSED, call->last_error);
+  }
 }
 
 /* An error raised by a script may have come after a write, unless it is one that we know is raised before. */
@@ -390,6 +398,7 @@ void belay__call_refused(belay__call_t *call, int error) {
 
 static void retry(belay__call_t *call) {
   belay_client_t *client = call->client;
+  belay__list_remove(&call->node);
   call->state = BELAY__CALL_QUEUED;
   belay__timer_set(client->belay, BELAY__RANK_OTHER, &call->timer, call->deadline);
   int error = client->node_ops->submit(client, &call, 1);
@@ -430,6 +439,7 @@ bool belay__call_abandon(belay__call_t *call) {
     finish_with(call, BELAY_OUTCOME_NOT_SENT, BELAY_ECANCELED);
     return false;
   case BELAY__CALL_RESTING:
+    belay__list_remove(&call->node);
     finish_with(call, BELAY_OUTCOME_REFUSED, BELAY_ECANCELED);
     return false;
   case BELAY__CALL_SENT:

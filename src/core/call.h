@@ -35,7 +35,7 @@ typedef enum belay__call_state {
 } belay__call_state_t;
 
 struct belay__call {
-  belay__list_t node;   /* the node's; in the pool: the pool's */
+  belay__list_t node;   /* the node's; RESTING: the client's; in the pool: the pool's */
   belay__timer_t timer; /* the deadline, or the end of a rest */
   belay_client_t *client;
   belay__call_cb done, settled;  /* either may be NULL */
@@ -93,6 +93,9 @@ int belay__call_send(belay__call_t **calls, size_t n);
 /* The caller is not interested any more: neither done nor settled will be called, no retry and no
  * fallback is made. Returns true if the server may have executed the call, or still may. */
 bool belay__call_abandon(belay__call_t *call);
+
+/* The client closes: what rests is over. */
+void belay__call_end_rests(belay_client_t *client);
 
 /* The reply is of a kind that the command cannot give: the connection is not to be trusted. From inside
  * done or settled. */

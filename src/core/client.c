@@ -147,6 +147,7 @@ int belay__client_init(belay_client_t *client, belay_t *belay, const belay__node
     owner = options->owner;
   client->owner_len = strlen(owner) < BELAY__OWNER_MAX ? strlen(owner) : BELAY__OWNER_MAX;
   memcpy(client->owner, owner, client->owner_len);
+  belay__list_init(&client->resting);
   belay__list_init(&client->pool);
   belay__list_init(&client->objects);
   belay__task_init(&client->ping_task, ping_told);
@@ -260,6 +261,7 @@ static void close_node_if_empty(belay_client_t *client) {
     return;
   client->node_closing = true;
   belay__timer_stop(client->belay, BELAY__RANK_OTHER, &client->close_timer);
+  belay__call_end_rests(client);
   client->node_ops->close(client);
 }
 

@@ -60,7 +60,8 @@ struct belay_client {
   belay__standing_t standing;
   uint64_t scripts; /* a bit for each that the server has run since the last connection was lost */
 
-  belay__list_t pool; /* calls that are not in use */
+  belay__list_t resting; /* calls that wait for the time to try again */
+  belay__list_t pool;    /* calls that are not in use */
   size_t pool_len;
   belay__list_t objects;
   belay_client_stats_t stats;
