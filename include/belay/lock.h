@@ -179,7 +179,8 @@ BELAY_API int belay_lock_release(belay_lock_t *lock, int64_t timeout_ms, belay_l
  *   0                   extended
  *   BELAY_ENOTOWNER     the key is not ours any more: the loss is told as well
  *   BELAY_ECANCELED     it was released, lost or closed meanwhile
- *   another error       the lease still runs, until the earlier of the old and the new deadline
+ *   another error       the lease still runs, until the earlier of the old and the new deadline; with several
+ *                       nodes it may run longer, if some of them have extended it
  *
  * Returns 0, BELAY_EINVAL, BELAY_ENOTOWNER (not held, or lost), BELAY_ESTATE (one is pending),
  * BELAY_ECLOSING or BELAY_EFORK. */

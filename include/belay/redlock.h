@@ -46,7 +46,7 @@ extern "C" {
  * Differences from a plain lock in what callbacks say: BELAY_EHELD if enough nodes answered and somebody else has
  * too many of them; BELAY_ENOQUORUM if too few answered, unless so many refused for a lasting reason that
  * there can be no quorum: then it is that reason. BELAY_LOST_TAKEN if so many nodes said that it is gone or someone
- * else's that the others are no majority. With n = 1 the statuses are a plain lock's.
+ * else's that those whose grant still counts are no majority. With n = 1 the statuses are a plain lock's.
  *
  * What it promises is what a plain lock promises (README.md), while at most a minority of the nodes lose data
  * at a time and only in ways that the quarantine sees. It sees what makes a new connection necessary: a restart, a
