@@ -346,8 +346,22 @@ static void after_acquire(sim_actor_t *actor, int status) {
     think(actor);
 }
 
+/* What one hears ends what another waits for, who may be about to hear that he has it. */
+static void meddle(sim_actor_t *actor) {
+  sim_process_t *process = actor->watch.process;
+  sim_actor_t *other = &process->actor[sim_below(random_of(actor), scenario_of(actor)->actors)];
+  if (other == actor || actor->healing || !other->watch.op[SIM_ACQUIRE].pending ||
+      other->watch.closing || !chance(actor, 30))
+    return;
+  if (chance(actor, 300))
+    (void)sim_watch_close(&other->watch);
+  else
+    (void)sim_watch_cancel(&other->watch);
+}
+
 static void on_told(sim_watch_t *watch, sim_op_t op, int status) {
   sim_actor_t *actor = actor_of(watch);
+  meddle(actor);
   bool before = chance(actor, 500);
   if (before)
     stall(actor);

@@ -26,6 +26,8 @@ void sim_check_fini(sim_world_t *world);
 /* A string changed: engine_hooks_t. */
 void sim_check_changed(sim_server_t *server, engine_word_t key, engine_word_t was, engine_word_t is,
                        engine_cause_t cause);
+/* It has executed a command of a process's, and not with an error. */
+void sim_check_executed(sim_server_t *server, const engine_word_t *argv, size_t argc);
 /* It begins anew, with whatever it has. */
 void sim_check_restarted(sim_server_t *server);
 

@@ -145,11 +145,11 @@ static void check_set(sim_check_t *check, const sim_server_t *server, sim_token_
                   "truth: %s has set n%u to a token of p%u, which was told that it was refused or "
                   "never sent, at %.6f ms",
                   server->name, token->name, token->process, sim_in_ms(world->now));
-  if ((token->removed_on & bit) != 0 && token->ghosts == ghosts && !check->strangers)
+  if ((token->undone_on & bit) != 0 && token->ghosts == ghosts)
     sim_violation(world,
                   "truth: %s has set n%u again to a token of p%u that was taken back, at %.6f ms",
                   server->name, token->name, token->process, sim_in_ms(world->now));
-  if (check->faithful && (token->set_on & bit) != 0 && token->ghosts == ghosts)
+  if (check->faithful && (token->set_on & bit) != 0 && !token->ghostly)
     sim_violation(world, "truth: %s has set n%u twice to a token of p%u, at %.6f ms", server->name,
                   token->name, token->process, sim_in_ms(world->now));
   const sim_watch_t *other =
@@ -190,10 +190,8 @@ static void gone(sim_check_t *check, const sim_server_t *server, sim_token_t *to
   unsigned bit = 1u << server->index;
   token->now_on &= (uint8_t)~bit;
   token->went[server->index] = check->world->now;
-  if (cause == ENGINE_BY_COMMAND) {
+  if (cause == ENGINE_BY_COMMAND)
     token->removed_on |= (uint8_t)bit;
-    token->ghosts = check->world->figures.faults[SIM_GHOST];
-  }
   check_gone(check, server, token, cause);
 }
 
@@ -231,6 +229,23 @@ void sim_check_changed(sim_server_t *server, engine_word_t key, engine_word_t wa
   if (is.at != NULL)
     set(check, server, name, is);
   check->ghosts = world->figures.faults[SIM_GHOST];
+}
+
+/* A release is the only script with one key, which is a lock's, and one more word. What was set before it is gone; what
+ * is set after it was overtaken by it. */
+void sim_check_executed(sim_server_t *server, const engine_word_t *argv, size_t argc) {
+  sim_world_t *world = server->world;
+  uint8_t bytes[BELAY__TOKEN_BYTES];
+  unsigned name, process, life;
+  if (argc != 5 || argv[2].len != 1 || argv[2].at[0] != '1' || !read_key(world, argv[3], &name) ||
+      !read_token(argv[4], bytes, &process, &life))
+    return;
+  sim_token_t *token = sim_log_get(&world->check->log, bytes);
+  token->name = name;
+  token->process = process;
+  token->life = life;
+  token->undone_on |= (uint8_t)(1u << server->index);
+  token->ghosts = world->figures.faults[SIM_GHOST];
 }
 
 /* ---- restarts ------------------------------------------------------------------------------------------- */

@@ -33,7 +33,8 @@ struct sim_token {
   uint8_t set_on, now_on, removed_on; /* removed: by a command */
   uint64_t came[SIM_SERVERS_MAX];     /* when it came there last */
   uint64_t went[SIM_SERVERS_MAX];     /* when it went from there last; 0: never */
-  uint64_t ghosts;                    /* how many there had been when it was last removed */
+  uint8_t undone_on;                  /* a release of it ran there, whether it was there or not */
+  uint64_t ghosts;                    /* how many there had been when that last happened */
 };
 
 typedef struct sim_log {

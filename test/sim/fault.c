@@ -90,7 +90,8 @@ static void starve(sim_world_t *world, sim_process_t *process, uint64_t ns) {
   if (sim_event_is_set(&strikes->memory_back))
     strikes->starved->fails = 0;
   strikes->starved = process;
-  process->fails = (unsigned)sim_between(&world->random, 10, 600);
+  bool all = sim_chance(&world->random, 300);
+  process->fails = all ? 1000 : (unsigned)sim_between(&world->random, 10, 600);
   sim_note(world, process->name, "has no memory for %.3f ms", (double)ns / 1e6);
   sim_event_set(world, &strikes->memory_back, world->now + ns);
 }

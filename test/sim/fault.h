@@ -39,6 +39,7 @@ struct sim_world;
   X(RESEND, "scripts sent again as EVAL")                                                          \
   X(RESEND_LEFT, "scripts unknown to the server whose caller had left: not sent again")            \
   X(REFUSED, "commands refused")                                                                   \
+  X(REPLICA_LATE, "replicas that did not have it in time")                                         \
   X(ALLOCATION, "allocations that failed")                                                         \
   X(STALL, "callbacks that take their time")                                                       \
   X(DRIFT, "clocks that run at another rate")                                                      \

@@ -4,12 +4,14 @@
  *   sim [--scenario NAME] --seeds N | --duration SECONDS  as many as that of every scenario, or of one
  *       [--first SEED] [--jobs N] [--expect CHECKER]
  *
- * --expect: what is looked for is a violation of that checker's; finding it is success. Exit status 1: a violation,
- * or none that was expected. Each of the jobs is a process, which sends the figures of each run through a pipe. */
+ * --expect: what is looked for is a violation of that checker's, or with "died" an assertion that fails; finding it is
+ * success. Exit status 1: a violation, or none that was expected. Each of the jobs is a process, which sends the
+ * figures of each run through a pipe, and notes what it is at in memory that outlives it. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -34,6 +36,15 @@ typedef struct result {
   char verdict[64]; /* its beginning */
   sim_figures_t figures;
 } result_t;
+
+/* What a job is at. */
+typedef struct place {
+  uint64_t seed;
+  size_t scenario;
+  pid_t pid;
+} place_t;
+
+static place_t *places; /* one for each job, shared with them */
 
 static double now(void) {
   struct timespec ts;
@@ -67,6 +78,8 @@ static void work(const wish_t *wish, unsigned job, int fd, double until) {
   static result_t result;
   for (uint64_t k = job; task(wish, k, &result) && (until == 0 || now() < until); k += wish->jobs) {
     char verdict[512] = "";
+    places[job].seed = result.seed;
+    places[job].scenario = result.scenario;
     memset(&result.figures, 0, sizeof result.figures);
     result.ok = sim_run(&sim_scenarios[result.scenario], result.seed, NULL, &result.figures,
                         verdict, sizeof verdict);
@@ -80,7 +93,9 @@ static void work(const wish_t *wish, unsigned job, int fd, double until) {
 /* The reading end of a pipe that all jobs write to; each result is taken whole. */
 static int start_jobs(const wish_t *wish, double until) {
   int ends[2];
-  if (pipe(ends) != 0)
+  places = mmap(NULL, wish->jobs * sizeof *places, PROT_READ | PROT_WRITE,
+                MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (places == MAP_FAILED || pipe(ends) != 0)
     exit(2);
   fflush(NULL);
   for (unsigned job = 0; job < wish->jobs; job++) {
@@ -92,6 +107,7 @@ static int start_jobs(const wish_t *wish, double until) {
       work(wish, job, ends[1], until);
       exit(0);
     }
+    places[job].pid = pid;
   }
   close(ends[1]);
   return ends[0];
@@ -141,20 +157,35 @@ static void take(const wish_t *wish, sum_t *sum, const result_t *result) {
     sim_report_violation(stdout, scenario, result->seed);
 }
 
+/* Waits for the jobs' ends. */
+static void bury(const wish_t *wish, sum_t *sum) {
+  int status;
+  for (pid_t pid; (pid = wait(&status)) > 0;)
+    for (unsigned job = 0; job < wish->jobs; job++) {
+      if (places[job].pid != pid || status == 0 || (wish->expect != NULL && sum->found > 0))
+        continue;
+      printf("a job died: ./run sim --seed %" PRIu64 " --scenario %s\n", places[job].seed,
+             sim_scenarios[places[job].scenario].name);
+      if (wish->expect != NULL && strcmp(wish->expect, "died") == 0)
+        sum->found++;
+      else
+        sum->lost++;
+    }
+}
+
 static int run_many(const wish_t *wish) {
   static const char *const titles[] = {"within the assumptions", "assumptions broken"};
   static result_t result;
   static sum_t sum;
   double began = now();
-  int fd = start_jobs(wish, wish->duration > 0 ? began + wish->duration : 0), status;
+  int fd = start_jobs(wish, wish->duration > 0 ? began + wish->duration : 0);
   while (next_result(fd, &result) && !(wish->expect != NULL && sum.found > 0)) {
     take(wish, &sum, &result);
     if (wish->expect == NULL)
       show_progress(&sum, began, false);
   }
   close(fd);
-  while (wait(&status) > 0)
-    sum.lost += wish->expect == NULL && status != 0;
+  bury(wish, &sum);
   if (wish->expect != NULL) {
     printf("%s: %" PRIu64 " found in %" PRIu64 " runs\n", wish->expect, sum.found,
            sum.of[0].runs + sum.of[1].runs);
@@ -168,8 +199,6 @@ static int run_many(const wish_t *wish) {
   sim_figures_add(&sum.of[0], &sum.of[1]);
   sim_report_steps(stdout, &sum.of[0]);
   printf("%.0f commands per second and job\n", (double)sum.of[0].commands / took / wish->jobs);
-  if (sum.lost > 0)
-    printf("%" PRIu64 " jobs died\n", sum.lost);
   return sum.bad == 0 && sum.lost == 0 ? 0 : 1;
 }
 

@@ -199,7 +199,8 @@ void sim_conn_close_server(sim_conn_t *conn) {
   if (!conn->accepted)
     return;
   sim_note(conn->world, conn->name, "closed by the server");
-  conn->accepted = false;
+  conn->accepted = conn->blocked = false;
+  sim_event_cancel(conn->world, &conn->unblocked);
   belay__list_remove(&conn->waiting);
   engine_buffer_free(&conn->input);
   conn->input_done = 0;

@@ -63,7 +63,10 @@ struct sim_conn {
   uint64_t input_sent;   /* when the last of it was sent */
   belay__list_t waiting; /* in server->waiting */
   sim_doom_t doom;
-  bool ended; /* nothing more will come */
+  bool ended;   /* nothing more will come */
+  bool blocked; /* by WAIT, until it is answered: */
+  sim_event_t unblocked;
+  unsigned copies; /* with this */
 };
 
 #define SIM_PROCESSES_MAX 8

@@ -205,7 +205,7 @@ static void on_turn(sim_event_t *event) {
   process->host->turns++;
   sim_host_flush(process);
   sim_handles_closed(process);
-  if (process->ahead > 0)
+  if (process->ahead > 0 && process->excused < world->now + process->ahead)
     process->excused = world->now + process->ahead;
   process->not_before = world->now + process->ahead + sim_between(&world->random, 1000, 8000);
   if (process->leaving && belay__list_empty(&process->closing))
@@ -358,7 +358,8 @@ void sim_process_pause(sim_process_t *process, uint64_t ns) {
     return;
   sim_note(world, process->name, "stands still for %.3f ms", (double)ns / 1e6);
   process->paused_until = until;
-  process->excused = until;
+  if (process->excused < until)
+    process->excused = until;
 }
 
 void sim_process_crash(sim_process_t *process) {

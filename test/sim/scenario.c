@@ -10,9 +10,9 @@
 #define NETWORK_FAULTS                                                                             \
   [SIM_CUT_BEFORE] = 150, [SIM_CUT_AFTER] = 150, [SIM_CUT_HALF] = 200, [SIM_REPLY_LOST] = 900,     \
   [SIM_PARTITION_UP] = 500, [SIM_PARTITION_DOWN] = 500, [SIM_PARTITION_BOTH] = 500
-#define PROCESS_FAULTS [SIM_PAUSE] = 250, [SIM_CRASH] = 700, [SIM_LEAVE] = 1500
+#define PROCESS_FAULTS [SIM_PAUSE] = 250, [SIM_CRASH] = 700, [SIM_LEAVE] = 800
 #define SERVER_FAULTS                                                                              \
-  [SIM_NODE_PAUSE] = 500, [SIM_NODE_SLOW] = 700, [SIM_SCRIPT_FLUSH] = 80, [SIM_REFUSING] = 600
+  [SIM_NODE_PAUSE] = 500, [SIM_NODE_SLOW] = 700, [SIM_SCRIPT_FLUSH] = 80, [SIM_REFUSING] = 250
 
 #define EVERYWHERE                                                                                 \
   .drift = DRIFT, .stalls = 15, .delays = 30, .delay_ms = 700, .ghosts = 300, .pause_ms = 800,     \
@@ -193,14 +193,21 @@ const sim_scenario_t sim_scenarios[] = {
         .think_ms = 30,
         .wait_ms = 700,
         BOTH_PHASES,
-        EVERYWHERE,
+        .drift = DRIFT,
+        .stalls = 15,
+        .delays = 300,
+        .delay_ms = 30,
+        .ghosts = 300,
+        .pause_ms = 300,
+        .down_ms = 100,
+        .partition_ms = 200,
         .skew_ms = 100,
-        .mean_ms = {[SIM_MEMORY] = 50,
+        .mean_ms = {[SIM_MEMORY] = 30,
                     [SIM_CUT_BEFORE] = 200,
                     [SIM_CUT_HALF] = 200,
                     [SIM_PAUSE] = 900,
                     [SIM_CRASH] = 500,
-                    [SIM_LEAVE] = 300,
+                    [SIM_LEAVE] = 200,
                     [SIM_RESTART_EMPTY] = 2000,
                     [SIM_SCRIPT_FLUSH] = 60},
     },

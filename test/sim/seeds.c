@@ -19,7 +19,7 @@ static const struct {
   uint64_t seed;
   const char *what;
 } regressions[] = {
-    {"plain", 1, "the first"},
+    {"quarantined", 2, "a server that refused INFO for a while never voted again on that connection"},
 };
 
 static void run(const sim_scenario_t *scenario, uint64_t seed) {
@@ -79,16 +79,25 @@ static void another_seed_tells_another_story(void **state) {
   free(other);
 }
 
-/* What cannot happen is asserted in the machine itself; everything else does happen here. */
-static void every_transition_is_seen(void **state) {
-  (void)state;
+/* The transitions that can happen and have not. */
+static unsigned unseen(void) {
+  unsigned n = 0;
   for (int i = 0; i < SIM_STATES; i++)
     for (int j = 0; j < SIM_EVENTS; j++)
-      if (belay__lease_expects((belay__lease_state_t)i, (belay__lease_event_t)j) &&
-          all.steps[i][j] == 0) {
-        sim_report_steps(stdout, &all);
-        fail_msg("state %d, event %d", i, j);
-      }
+      n += belay__lease_expects((belay__lease_state_t)i, (belay__lease_event_t)j) &&
+           all.steps[i][j] == 0;
+  return n;
+}
+
+/* What cannot happen is asserted in the machine itself; everything else does happen here. The rarest needs memory to run
+ * out between two rounds, on all servers. */
+static void every_transition_is_seen(void **state) {
+  (void)state;
+  for (uint64_t seed = SEEDS + 1; unseen() > 0 && seed < 20 * SEEDS; seed++)
+    run(sim_scenario_find("redlock-memory"), seed);
+  if (unseen() > 0)
+    sim_report_steps(stdout, &all);
+  assert_int_equal(unseen(), 0);
 }
 
 static void every_fault_happens(void **state) {

@@ -11,6 +11,7 @@
 #define OLD_MS 3600000 /* at first servers have been up for at least so long */
 #define BATCH 16       /* commands of one connection at one instant */
 #define SAVE_MS 400    /* between two images, about */
+#define FAR_BEHIND 60  /* of a thousand times that replicas are waited for */
 #define SLOW_MS 8      /* what a command takes at most on a slow server */
 
 static void on_work(sim_event_t *event);
@@ -182,14 +183,60 @@ static void note_order(sim_conn_t *conn) {
     *latest = conn->input_sent;
 }
 
+static void wait_for_work(sim_server_t *server, uint64_t when) {
+  if (when < server->busy_until)
+    when = server->busy_until;
+  if (when < server->paused_until)
+    when = server->paused_until;
+  if (!sim_event_is_set(&server->work) || server->work.at > when)
+    sim_event_set(server->world, &server->work, when);
+}
+
+/* It stands in line. */
+static void queue(sim_server_t *server, sim_conn_t *conn) {
+  if (belay__list_empty(&conn->waiting) && !conn->blocked)
+    belay__list_push(&server->waiting, &conn->waiting);
+  wait_for_work(server, server->world->now);
+}
+
+static void on_unblocked(sim_event_t *event) {
+  sim_conn_t *conn = SIM_CONTAINER(event, sim_conn_t, unblocked);
+  char reply[16];
+  int len = snprintf(reply, sizeof reply, ":%u\r\n", conn->copies);
+  conn->blocked = false;
+  sim_note(conn->world, conn->server->name, "%s: WAIT -> :%u", conn->name, conn->copies);
+  sim_conn_send(conn, SIM_TO_PROCESS, reply, (size_t)len);
+  queue(conn->server, conn);
+}
+
+/* WAIT: what comes behind it on its connection is not looked at before the replicas have what was written, or the time
+ * that it was given is over. */
+static bool blocks(sim_server_t *server, sim_conn_t *conn, const engine_word_t *argv, size_t argc) {
+  sim_world_t *world = server->world;
+  if (argc != 3 || !is_word(argv[0], "WAIT"))
+    return false;
+  uint64_t limit = strtoull(argv[2].at, NULL, 10) * SIM_MS;
+  bool far = world->phase == SIM_STORM && sim_chance(&world->random, FAR_BEHIND);
+  uint64_t lag = sim_between(&world->random, 50 * SIM_US, far ? 300 * SIM_MS : 400 * SIM_US);
+  conn->copies = lag <= limit ? world->scenario->min_replicas : 0;
+  conn->blocked = true;
+  conn->unblocked.run = on_unblocked;
+  sim_event_set(world, &conn->unblocked, world->now + (lag <= limit ? lag : limit));
+  if (lag > limit)
+    sim_count(world, SIM_REPLICA_LATE);
+  return true;
+}
+
 static void execute(sim_server_t *server, sim_conn_t *conn, const engine_word_t *argv, size_t argc,
                     engine_buffer_t *out) {
   sim_world_t *world = server->world;
   size_t at = out->len;
   world->figures.commands++;
   note_order(conn);
-  if (!refuses(server, argv, argc, out))
+  if (!refuses(server, argv, argc, out) && !blocks(server, conn, argv, argc))
     engine_execute(server->engine, &conn->engine, sim_server_clock(server), argv, argc, out);
+  if (out->len > at && out->at[at] != '-')
+    sim_check_executed(server, argv, argc);
   if (world->timeline != NULL)
     note_command(conn, argv, argc, out, at);
 }
@@ -200,7 +247,7 @@ static unsigned execute_input(sim_server_t *server, sim_conn_t *conn, engine_buf
   static engine_word_t argv[ENGINE_ARGS_MAX];
   unsigned n = 0;
   size_t argc;
-  while (n < BATCH && conn->accepted) {
+  while (n < BATCH && conn->accepted && !conn->blocked) {
     long used = engine_parse(conn->input.at + conn->input_done, conn->input.len - conn->input_done,
                              argv, &argc);
     if (used <= 0) {
@@ -215,15 +262,6 @@ static unsigned execute_input(sim_server_t *server, sim_conn_t *conn, engine_buf
   if (conn->input_done == conn->input.len)
     conn->input_done = conn->input.len = 0;
   return n;
-}
-
-static void wait_for_work(sim_server_t *server, uint64_t when) {
-  if (when < server->busy_until)
-    when = server->busy_until;
-  if (when < server->paused_until)
-    when = server->paused_until;
-  if (!sim_event_is_set(&server->work) || server->work.at > when)
-    sim_event_set(server->world, &server->work, when);
 }
 
 static uint64_t cost_of(sim_server_t *server, unsigned commands) {
@@ -242,13 +280,13 @@ static void serve(sim_server_t *server, sim_conn_t *conn) {
   unsigned n = execute_input(server, conn, &out);
   server->busy_until = server->world->now + cost_of(server, n);
   if (n == BATCH && conn->accepted)
-    belay__list_push(&server->waiting, &conn->waiting);
+    queue(server, conn);
   if (n > 0 && conn->doom == SIM_CUT_THEN)
     sim_conn_cut(conn);
   else if (out.len > 0 && conn->accepted)
     sim_conn_send(conn, SIM_TO_PROCESS, out.at, out.len);
   engine_buffer_free(&out);
-  if (conn->ended)
+  if (conn->ended && !conn->blocked)
     sim_server_hang_up(server, conn);
 }
 
@@ -273,9 +311,7 @@ void sim_server_receive(sim_server_t *server, sim_conn_t *conn, const char *at, 
   if (server->down || !conn->accepted)
     return;
   engine_buffer_add(&conn->input, at, len);
-  if (belay__list_empty(&conn->waiting))
-    belay__list_push(&server->waiting, &conn->waiting);
-  wait_for_work(server, server->world->now);
+  queue(server, conn);
 }
 
 void sim_server_drop(sim_server_t *server, sim_conn_t *conn) {
@@ -288,7 +324,7 @@ void sim_server_drop(sim_server_t *server, sim_conn_t *conn) {
 /* It reads what came before the end, and answers nobody. */
 void sim_server_hang_up(sim_server_t *server, sim_conn_t *conn) {
   conn->ended = true;
-  if (conn->input.len == conn->input_done)
+  if (conn->input.len == conn->input_done && !conn->blocked)
     sim_server_drop(server, conn);
 }
 

@@ -45,8 +45,8 @@ typedef struct engine_conn {
 /* Why a key changed. */
 typedef enum engine_cause {
   ENGINE_BY_COMMAND, /* a command or a script */
-  ENGINE_BY_EXPIRY,  /* its ttl was over: told when that is noticed, which is at the next command that looks at it */
-  ENGINE_BY_FLUSH    /* FLUSHALL, FLUSHDB */
+  ENGINE_BY_EXPIRY, /* its ttl was over: told when that is noticed, which is at the next command that looks at it */
+  ENGINE_BY_FLUSH /* FLUSHALL, FLUSHDB */
 } engine_cause_t;
 
 /* What the caller wants to know and has to do. Any may be NULL. None may call the engine. */
@@ -68,11 +68,11 @@ typedef struct engine_hooks {
 
 typedef struct engine_options {
   engine_hooks_t hooks;
-  const char *run_id;   /* 40 bytes; copied */
-  const char *data_id;  /* master_replid2, 40 bytes; NULL: zeros, and a second_repl_offset of -1 */
-  int64_t data_offset;  /* second_repl_offset, where data_id is not NULL */
-  uint64_t started_us;  /* the wall clock when it started, in microseconds since 1970 */
-  unsigned replicas;    /* what WAIT answers, at once, if it is asked for as many or more */
+  const char *run_id;  /* 40 bytes; copied */
+  const char *data_id; /* master_replid2, 40 bytes; NULL: zeros, and a second_repl_offset of -1 */
+  int64_t data_offset; /* second_repl_offset, where data_id is not NULL */
+  uint64_t started_us; /* the wall clock when it started, in microseconds since 1970 */
+  unsigned replicas;   /* what WAIT answers, at once, if it is asked for as many or more */
 } engine_options_t;
 
 engine_t *engine_new(const engine_options_t *options);
