@@ -259,19 +259,19 @@ static void note_voter(belay__member_t *member) {
   member->voter = mark;
 }
 
-/* One server counts once, by its last word, wherever addresses lead. Returns whether it has said yes to this question
- * for another member already. */
-static bool is_double(belay__member_t *member) {
+/* One server counts once, by its last word, wherever addresses lead: what it said for another member before does not
+ * count any more. False if it has said yes to this very question for another. */
+static bool claim_vote(belay__member_t *member) {
   const belay__lease_t *lease = member->lease;
   for (unsigned i = 0; i < lease->members; i++) {
     belay__member_t *other = &lease->member[i];
     if (other == member || member->voter == 0 || other->voter != member->voter)
       continue;
     if (other->status == 0)
-      return true;
+      return false;
     other->until = 0;
   }
-  return false;
+  return true;
 }
 
 /* The member has said what it has to say. */
@@ -279,7 +279,7 @@ static void answer(belay__member_t *member, int status) {
   belay__lease_t *lease = member->lease;
   if (status == 0)
     note_voter(member);
-  if (status == 0 && lease->round != BELAY__ROUND_RELEASE && is_double(member)) {
+  if (status == 0 && lease->round != BELAY__ROUND_RELEASE && !claim_vote(member)) {
     status = BELAY_EDUPLICATE;
     member->until = 0;
   }

@@ -30,3 +30,12 @@ belay__verdict_t __wrap_belay__call_reply(belay__call_t *call, const belay__repl
     sim_count(world, verdict == BELAY__VERDICT_RESEND ? SIM_RESEND : SIM_RESEND_LEFT);
   return verdict;
 }
+
+void __real_belay__call_sent(belay__call_t *call, uint32_t epoch);
+void __wrap_belay__call_sent(belay__call_t *call, uint32_t epoch);
+
+void __wrap_belay__call_sent(belay__call_t *call, uint32_t epoch) {
+  if (call->tries > 0)
+    sim_count(sim_process_of(call->client->belay)->world, SIM_RETRIED);
+  __real_belay__call_sent(call, epoch);
+}

@@ -38,6 +38,7 @@ struct sim_world;
   X(GHOST, "bytes of a dead connection executed after its successor's")                            \
   X(RESEND, "scripts sent again as EVAL")                                                          \
   X(RESEND_LEFT, "scripts unknown to the server whose caller had left: not sent again")            \
+  X(RETRIED, "calls sent again after a refusal that passed")                                       \
   X(REFUSED, "commands refused")                                                                   \
   X(REPLICA_LATE, "replicas that did not have it in time")                                         \
   X(ALLOCATION, "allocations that failed")                                                         \

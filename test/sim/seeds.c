@@ -19,7 +19,8 @@ static const struct {
   uint64_t seed;
   const char *what;
 } regressions[] = {
-    {"quarantined", 2, "a server that refused INFO for a while never voted again on that connection"},
+    {"quarantined", 2,
+     "a server that refused INFO for a while never voted again on that connection"},
 };
 
 static void run(const sim_scenario_t *scenario, uint64_t seed) {
