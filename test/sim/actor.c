@@ -234,7 +234,8 @@ static void work(sim_actor_t *actor) {
   uint64_t now = sim_process_now(watch->process);
   if (scenario_of(actor)->fencing && chance(actor, 700))
     write_late(actor);
-  if (!actor->healing && chance(actor, 90))
+  unsigned extends = scenario_of(actor)->extends;
+  if (!actor->healing && chance(actor, extends > 0 ? extends : 90))
     extend(actor);
   if (now >= actor->hold_until) {
     let_go(actor);

@@ -138,8 +138,7 @@ static void check_set(sim_check_t *check, const sim_server_t *server, sim_token_
   sim_world_t *world = check->world;
   unsigned bit = 1u << server->index;
   uint64_t ghosts = world->figures.faults[SIM_GHOST];
-  if (ghosts != check->ghosts)
-    token->ghostly = true;
+  token->ghostly |= server->ghost;
   if (token->refused)
     sim_violation(world,
                   "truth: %s has set n%u to a token of p%u, which was told that it was refused or "
@@ -228,7 +227,6 @@ void sim_check_changed(sim_server_t *server, engine_word_t key, engine_word_t wa
     gone(check, server, token, cause);
   if (is.at != NULL)
     set(check, server, name, is);
-  check->ghosts = world->figures.faults[SIM_GHOST];
 }
 
 /* A release is the only script with one key, which is a lock's, and one more word. What was set before it is gone; what

@@ -27,7 +27,7 @@ struct sim_token {
   bool used;
   bool refused;        /* told that the attempt was not granted, or not even sent */
   bool ended;          /* given back, lost, closed, or of an attempt that failed */
-  bool ghostly;        /* may have been set by bytes of a dead connection */
+  bool ghostly;        /* was set by bytes of a dead connection */
   unsigned name, pins; /* pins: holders */
   unsigned process, life;
   uint8_t set_on, now_on, removed_on; /* removed: by a command */
@@ -97,7 +97,6 @@ struct sim_check {
   sim_name_t *name;
   sim_seen_t seen[SIM_PROCESSES_MAX];
   uint64_t lost_data[SIM_SERVERS_MAX]; /* when a server last began anew */
-  uint64_t ghosts;                     /* how many there had been at the last change */
   sim_event_t strays;                  /* looks for what was left behind */
   belay__list_t writes;                /* on their way to guarded resources */
   sim_log_t log;

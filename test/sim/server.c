@@ -173,7 +173,8 @@ static void note_order(sim_conn_t *conn) {
   sim_net_t *net = conn->world->net;
   uint64_t *youngest = &net->executed[conn->process_index][conn->server->index];
   uint64_t *latest = &net->executed_sent[conn->process_index][conn->server->index];
-  if (conn->number < *youngest && conn->process == NULL)
+  conn->server->ghost = conn->number < *youngest && conn->process == NULL;
+  if (conn->server->ghost)
     sim_count(conn->world, SIM_GHOST);
   if (conn->input_sent < *latest)
     sim_count(conn->world, SIM_REORDER);
@@ -334,6 +335,7 @@ void sim_server_command(sim_server_t *server, const char *const *words, size_t n
   engine_buffer_t out = {0};
   if (server->down)
     return;
+  server->ghost = false;
   for (size_t i = 0; i < n; i++)
     argv[i] = (engine_word_t){words[i], strlen(words[i])};
   engine_execute(server->engine, &stranger, sim_server_clock(server), argv, n, &out);

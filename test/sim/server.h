@@ -32,7 +32,8 @@ struct sim_server {
   sim_event_t work; /* the next connection's turn */
   sim_event_t save; /* writes its image */
   uint64_t busy_until, paused_until, slow_until, refusing_until;
-  const char *refusal;   /* the error that it answers with until then */
+  const char *refusal; /* the error that it answers with until then */
+  bool ghost; /* what it executes came on a dead connection, and its successor was served already */
   bool secretive;        /* HELLO, INFO and CLIENT KILL are not permitted */
   belay__list_t waiting; /* connections with input */
 };
