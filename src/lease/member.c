@@ -188,7 +188,8 @@ static int foreknown(belay__member_t *member) {
 void belay__member_ask(belay__member_t *member, uint64_t deadline) {
   const belay__lease_t *lease = member->lease;
   int status = foreknown(member);
-  /* Only where we are not: to set it again blindly might revive it behind a server's restart, and it would count. */
+  /* Only where we are not: what is set again blindly, and not answered, cannot be told from what was always there, and
+   * does not count either. */
   member->retake = lease->members > 1 && !member->maybe;
   if (status == 0)
     status = send(member, deadline);

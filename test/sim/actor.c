@@ -376,6 +376,8 @@ static void on_told(sim_watch_t *watch, sim_op_t op, int status) {
       think(actor);
     break;
   case SIM_EXTEND:
+    if (status != 0 && watch->held && !actor->healing && !actor->resting && chance(actor, 500))
+      extend(actor); /* again, by more or by less, while the first may still come */
     if (!is_busy(actor))
       (void)act_at_once(actor);
     break;

@@ -13,7 +13,8 @@
 
 static bool loses_data(const sim_scenario_t *scenario) {
   return scenario->mean_ms[SIM_RESTART_OLDER] > 0 || scenario->mean_ms[SIM_RESTART_EMPTY] > 0 ||
-         scenario->mean_ms[SIM_RESTART_UNSEEN] > 0 || scenario->mean_ms[SIM_FLUSHALL] > 0;
+         scenario->mean_ms[SIM_RESTART_UNSEEN] > 0 || scenario->mean_ms[SIM_FLUSHALL] > 0 ||
+         scenario->mean_ms[SIM_FAILOVER] > 0;
 }
 
 void sim_check_init(sim_world_t *world) {
@@ -26,7 +27,7 @@ void sim_check_init(sim_world_t *world) {
   check->faithful = !scenario->broken && scenario->servers == 1 && !loses_data(scenario);
   /* One server's counter is no smaller than its clock, and never forgets while that steps. A majority of several
    * may forget in ways that nobody sees. */
-  check->numbered = !scenario->broken || scenario->servers == 1;
+  check->numbered = !scenario->broken || scenario->servers == 1 || scenario->counters_kept;
   check->name = sim_alloc(scenario->names * sizeof *check->name);
   belay__list_init(&check->writes);
   sim_log_init(&check->log);

@@ -346,8 +346,8 @@ static sim_token_t *stands_in(sim_check_t *check, const sim_server_t *server, un
 static bool is_excused(const sim_check_t *check, const sim_server_t *server,
                        const sim_token_t *token) {
   const sim_process_t *process = &check->world->process[token->process];
-  bool ghostly =
-      token->ghostly && check->world->scenario->ghost_ms == 0; /* else undos outlast ghosts */
+  bool ghostly = token->ghostly && check->world->scenario->secretive &&
+                 check->world->scenario->ghost_ms == 0; /* else undos outlast ghosts */
   return ghostly || token->life != process->lives || check->seen[token->process].unclean ||
          check->world->figures.faults[SIM_ALLOCATION] > 0 ||
          check->lost_data[server->index] >= token->came[server->index];

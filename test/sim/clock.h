@@ -6,7 +6,7 @@
 
 typedef struct sim_clock {
   uint64_t base; /* what it shows when the world begins, in nanoseconds */
-  int64_t rate;  /* how much too fast, in billionths; at most 4,000,000 either way */
+  int64_t rate;  /* how much too fast, in billionths; at most 5,000,000 either way */
 } sim_clock_t;
 
 /* What it shows at a time of the world. Exact for the first half hour. */

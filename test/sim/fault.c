@@ -151,7 +151,7 @@ static void delete_a_key(sim_world_t *world, sim_server_t *server) {
   char key[64];
   snprintf(key, sizeof key, "belay::lock::{n%u}%s",
            (unsigned)sim_below(&world->random, world->scenario->names),
-           sim_chance(&world->random, 300) ? "::fence" : "");
+           !world->scenario->counters_kept && sim_chance(&world->random, 300) ? "::fence" : "");
   const char *const words[] = {"DEL", key};
   sim_server_command(server, words, 2);
 }
@@ -177,6 +177,11 @@ static bool strike_server(sim_world_t *world, sim_fault_t fault) {
     return restart(world, server, SIM_WITHOUT_DATA);
   case SIM_RESTART_UNSEEN:
     return restart(world, server, SIM_UNSEEN);
+  case SIM_BEHIND:
+    sim_server_leave_behind(server, a_while(world, scenario->pause_ms));
+    return true;
+  case SIM_FAILOVER:
+    return restart(world, server, SIM_FROM_REPLICA);
   case SIM_SCRIPT_FLUSH:
     sim_server_command(server, script_flush, 2);
     return true;
@@ -253,7 +258,7 @@ static void due_now(sim_world_t *world, sim_event_t *event) {
 }
 
 static void mend_server(sim_world_t *world, sim_server_t *server) {
-  server->slow_until = server->refusing_until = 0;
+  server->slow_until = server->refusing_until = server->behind_until = 0;
   if (server->paused_until > world->now)
     server->paused_until = world->now;
   due_now(world, &server->up);

@@ -24,6 +24,8 @@ struct sim_world;
   X(RESTART_KEPT, "server restarted with its data")                                                \
   X(RESTART_OLDER, "server restarted with older data")                                             \
   X(RESTART_EMPTY, "server restarted without data")                                                \
+  X(BEHIND, "replicas are behind for a while")                                                     \
+  X(FAILOVER, "a replica takes over")                                                              \
   X(SCRIPT_FLUSH, "SCRIPT FLUSH")                                                                  \
   X(REFUSING, "server refuses for a while")                                                        \
   X(MEMORY, "allocations fail for a while")                                                        \

@@ -19,6 +19,7 @@ struct sim_scenario {
 
   /* The locks' options. */
   bool fencing;
+  bool counters_kept; /* strangers delete locks, but no fencing counters */
   belay_quarantine_t quarantine;
   int64_t max_ttl_ms;
   int64_t ttl_min_ms, ttl_max_ms; /* each handle has one between these */
@@ -30,7 +31,7 @@ struct sim_scenario {
   uint64_t hold_ms, think_ms; /* means */
   uint64_t wait_ms;           /* at most so long an acquire waits; some do not wait at all */
   unsigned stalls;            /* of a thousand callbacks: take their time */
-  unsigned extends;           /* of a thousand times that a holder does something: extends; 0 is 90 */
+  unsigned extends; /* of a thousand times that a holder does something: extends; 0 is 90 */
 
   /* The run. */
   uint64_t calm_ms, storm_ms; /* either may be 0 */

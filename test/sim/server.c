@@ -11,7 +11,6 @@
 #define OLD_MS 3600000 /* at first servers have been up for at least so long */
 #define BATCH 16       /* commands of one connection at one instant */
 #define SAVE_MS 400    /* between two images, about */
-#define FAR_BEHIND 60  /* of a thousand times that replicas are waited for */
 #define SLOW_MS 8      /* what a command takes at most on a slow server */
 
 static void on_work(sim_event_t *event);
@@ -68,15 +67,17 @@ static engine_t *new_engine(sim_server_t *server, uint64_t started_us) {
   return engine_new(&options);
 }
 
-static void save(sim_server_t *server) {
-  engine_image_free(server->image);
-  server->image = engine_save(server->engine);
+static void save(const sim_server_t *server, engine_image_t **image) {
+  engine_image_free(*image);
+  *image = engine_save(server->engine);
 }
 
 static void on_save(sim_event_t *event) {
   sim_server_t *server = SIM_CONTAINER(event, sim_server_t, save);
   if (!server->down)
-    save(server);
+    save(server, &server->image);
+  if (!server->down && server->behind_until <= server->world->now)
+    save(server, &server->replica);
   sim_event_set(server->world, event,
                 server->world->now + sim_around(&server->world->random, SAVE_MS * SIM_MS) + SIM_MS);
 }
@@ -88,6 +89,7 @@ static void on_up(sim_event_t *event) {
   server->engine = new_engine(server, sim_server_clock(server));
   if (server->image != NULL)
     engine_load(server->engine, server->image);
+  save(server, &server->replica);
   sim_note(world, server->name, "is up again");
   sim_check_restarted(server);
   if (sim_chance(&world->random, 300))
@@ -111,7 +113,8 @@ void sim_server_init(sim_server_t *server, sim_world_t *world, unsigned index) {
   if (server->clock.rate != 0)
     sim_count(world, SIM_DRIFT);
   server->engine = new_engine(server, sim_server_clock(server) - OLD_MS * UINT64_C(1000));
-  if (scenario->mean_ms[SIM_RESTART_OLDER] > 0 || scenario->mean_ms[SIM_RESTART_UNSEEN] > 0)
+  if (scenario->mean_ms[SIM_RESTART_OLDER] > 0 || scenario->mean_ms[SIM_RESTART_UNSEEN] > 0 ||
+      scenario->mean_ms[SIM_FAILOVER] > 0)
     sim_event_set(world, &server->save, SIM_MS);
 }
 
@@ -119,6 +122,7 @@ void sim_server_fini(sim_server_t *server) {
   if (!server->down)
     engine_free(server->engine);
   engine_image_free(server->image);
+  engine_image_free(server->replica);
 }
 
 /* ---- commands ------------------------------------------------------------------------------------------- */
@@ -205,6 +209,8 @@ static void on_unblocked(sim_event_t *event) {
   char reply[16];
   int len = snprintf(reply, sizeof reply, ":%u\r\n", conn->copies);
   conn->blocked = false;
+  if (conn->copies > 0)
+    save(conn->server, &conn->server->replica);
   sim_note(conn->world, conn->server->name, "%s: WAIT -> :%u", conn->name, conn->copies);
   sim_conn_send(conn, SIM_TO_PROCESS, reply, (size_t)len);
   queue(conn->server, conn);
@@ -217,8 +223,9 @@ static bool blocks(sim_server_t *server, sim_conn_t *conn, const engine_word_t *
   if (argc != 3 || !is_word(argv[0], "WAIT"))
     return false;
   uint64_t limit = strtoull(argv[2].at, NULL, 10) * SIM_MS;
-  bool far = world->phase == SIM_STORM && sim_chance(&world->random, FAR_BEHIND);
-  uint64_t lag = sim_between(&world->random, 50 * SIM_US, far ? 300 * SIM_MS : 400 * SIM_US);
+  bool behind = server->behind_until > world->now;
+  uint64_t lag = behind ? server->behind_until - world->now
+                        : sim_between(&world->random, 50 * SIM_US, 400 * SIM_US);
   conn->copies = lag <= limit ? world->scenario->min_replicas : 0;
   conn->blocked = true;
   conn->unblocked.run = on_unblocked;
@@ -357,6 +364,12 @@ void sim_server_slow(sim_server_t *server, uint64_t ns) {
   server->slow_until = server->world->now + ns;
 }
 
+void sim_server_leave_behind(sim_server_t *server, uint64_t ns) {
+  sim_note(server->world, server->name, "its replicas are behind for %.3f ms", (double)ns / 1e6);
+  save(server, &server->replica);
+  server->behind_until = server->world->now + ns;
+}
+
 void sim_server_refuse(sim_server_t *server, const char *error, uint64_t ns) {
   sim_note(server->world, server->name, "refuses for %.3f ms: %.*s", (double)ns / 1e6,
            (int)strlen(error) - 2, error);
@@ -386,7 +399,7 @@ static void replace_data(sim_server_t *server) {
 
 void sim_server_restart(sim_server_t *server, sim_restart_t how, uint64_t down_for) {
   static const char *const hows[] = {"with its data", "with older data", "without data",
-                                     "with older data, unseen"};
+                                     "as its replica", "with older data, unseen"};
   sim_world_t *world = server->world;
   if (server->down)
     return;
@@ -396,10 +409,11 @@ void sim_server_restart(sim_server_t *server, sim_restart_t how, uint64_t down_f
     return;
   }
   if (how == SIM_WITH_DATA)
-    save(server);
-  if (how == SIM_WITHOUT_DATA) {
+    save(server, &server->image);
+  if (how == SIM_WITHOUT_DATA || how == SIM_FROM_REPLICA) {
     engine_image_free(server->image);
-    server->image = NULL;
+    server->image = how == SIM_FROM_REPLICA ? server->replica : NULL;
+    server->replica = NULL;
   }
   hang_up_on_all(server);
   engine_free(server->engine);
@@ -407,5 +421,6 @@ void sim_server_restart(sim_server_t *server, sim_restart_t how, uint64_t down_f
   server->lives++;
   server->down = true;
   server->busy_until = server->paused_until = server->slow_until = server->refusing_until = 0;
+  server->behind_until = 0;
   sim_event_set(world, &server->up, world->now + down_for);
 }

@@ -15,7 +15,8 @@ typedef enum sim_restart {
   SIM_WITH_DATA,
   SIM_WITH_OLDER_DATA, /* as of the last image */
   SIM_WITHOUT_DATA,
-  SIM_UNSEEN /* the data goes, connections and run id stay: what nobody can see */
+  SIM_FROM_REPLICA, /* another takes its place, with what was copied */
+  SIM_UNSEEN        /* the data goes, connections and run id stay: what nobody can see */
 } sim_restart_t;
 
 struct sim_server {
@@ -23,15 +24,16 @@ struct sim_server {
   unsigned index;
   char name[8]; /* "s0" */
   engine_t *engine;
-  engine_image_t *image; /* what is on its disk; may be older than what is in memory */
-  sim_clock_t clock;     /* its wall clock, in nanoseconds since 1970 */
-  int64_t step;          /* by which it was set */
+  engine_image_t *image;   /* what is on its disk; may be older than what is in memory */
+  engine_image_t *replica; /* what its replicas have; all that WAIT has said they have */
+  sim_clock_t clock;       /* its wall clock, in nanoseconds since 1970 */
+  int64_t step;            /* by which it was set */
   unsigned lives;
   bool down;
   sim_event_t up;   /* comes back */
   sim_event_t work; /* the next connection's turn */
   sim_event_t save; /* writes its image */
-  uint64_t busy_until, paused_until, slow_until, refusing_until;
+  uint64_t busy_until, paused_until, slow_until, refusing_until, behind_until;
   const char *refusal; /* the error that it answers with until then */
   bool ghost; /* what it executes came on a dead connection, and its successor was served already */
   bool secretive;        /* HELLO, INFO and CLIENT KILL are not permitted */
@@ -54,6 +56,8 @@ void sim_server_drop(sim_server_t *server, sim_conn_t *conn);
 void sim_server_restart(sim_server_t *server, sim_restart_t how, uint64_t down_for);
 void sim_server_pause(sim_server_t *server, uint64_t ns);
 void sim_server_slow(sim_server_t *server, uint64_t ns);
+/* Its replicas learn nothing new. */
+void sim_server_leave_behind(sim_server_t *server, uint64_t ns);
 void sim_server_refuse(sim_server_t *server, const char *error, uint64_t ns);
 void sim_server_step_clock(sim_server_t *server, int64_t ns);
 /* A command of a stranger's, such as FLUSHALL; its reply is not of interest. */
