@@ -6,9 +6,6 @@
 
 #include "sim/check_state.h"
 
-#define CLOSED_WITHIN_MS                                                                           \
-  900 /* a close that takes no longer has given nothing up: close_timeout is 1000 */
-
 /* ---- beginning and end ---------------------------------------------------------------------------------- */
 
 static bool loses_data(const sim_scenario_t *scenario) {
@@ -176,9 +173,16 @@ void sim_check_turn(sim_process_t *process) {
 
 /* ---- the ends of processes ------------------------------------------------------------------------------ */
 
+/* It says so when a key may be left behind. */
+void sim_check_logged(sim_process_t *process, const char *line) {
+  static const char *const given_up[] = {"undo given up", "no room for an undo"};
+  for (size_t i = 0; i < sizeof given_up / sizeof *given_up; i++)
+    if (strncmp(line, given_up[i], strlen(given_up[i])) == 0)
+      process->world->check->seen[process->index].unclean = true;
+}
+
 void sim_check_crashed(sim_process_t *process) {
   sim_seen_t *seen = &process->world->check->seen[process->index];
-  seen->ending_since = 0;
   seen->closed = seen->unclean = seen->calling = false;
 }
 
@@ -189,6 +193,4 @@ void sim_check_closed(sim_process_t *process) {
     sim_violation(world, "leaks: %s has closed all and keeps %zu blocks of memory, at %.6f ms",
                   process->name, process->blocks_len, sim_in_ms(world->now));
   seen->closed = true;
-  if (world->now - seen->ending_since >= CLOSED_WITHIN_MS * SIM_MS)
-    seen->unclean = true; /* undos that were still under way may have been given up */
 }

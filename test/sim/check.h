@@ -35,6 +35,8 @@ void sim_check_restarted(sim_server_t *server);
 
 /* A turn of its loop is over. */
 void sim_check_turn(sim_process_t *process);
+/* It has written a line to its log. */
+void sim_check_logged(sim_process_t *process, const char *line);
 /* It has crashed: nobody in it believes anything. */
 void sim_check_crashed(sim_process_t *process);
 /* belay_close() has called back, and its memory should be too. */

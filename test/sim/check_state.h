@@ -81,7 +81,6 @@ void sim_register_fini(struct sim_check *check);
 typedef struct sim_seen { /* a process */
   sim_watch_t *watch[SIM_ACTORS_MAX];
   uint64_t stood_until;     /* by its clock: a callback took its time until then */
-  uint64_t ending_since;    /* the world's time; 0: not */
   bool calling;             /* a function of belay's */
   unsigned clients_closing; /* have not called back */
   bool unclean;             /* this life of it may leave keys behind */

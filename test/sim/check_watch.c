@@ -19,7 +19,7 @@ void sim_watch_begin(sim_watch_t *watch) {
   sim_seen_t *seen = seen_of(watch);
   snprintf(watch->who, sizeof watch->who, "%s.%u", watch->process->name, watch->index);
   seen->watch[watch->index] = watch;
-  seen->ending_since = seen->stood_until = 0;
+  seen->stood_until = 0;
   seen->closed = seen->unclean = false;
   seen->clients_closing = 0;
   sim_strays_begin(watch->process->world->check);
@@ -251,8 +251,6 @@ int sim_watch_close(sim_watch_t *watch) {
 }
 
 void sim_watch_taken(sim_watch_t *watch, belay_client_t *with) {
-  if (with == NULL)
-    seen_of(watch)->ending_since = watch->process->world->now;
   if (watch->lock == NULL || watch->taken_away)
     return;
   if (!watch->closing)
@@ -283,11 +281,7 @@ void sim_watch_gone(sim_watch_t *watch) {
 void sim_watch_client(const belay_client_t *client, int closing) {
   sim_process_t *process = sim_process_of(belay_client_belay(client));
   sim_seen_t *seen = &process->world->check->seen[process->index];
-  belay_client_stats_t stats;
-  belay_client_stats(client, &stats);
   seen->clients_closing += (unsigned)closing;
-  if (stats.undo_failed > 0)
-    seen->unclean = true;
 }
 
 /* ---- what calls back ------------------------------------------------------------------------------------ */

@@ -292,8 +292,9 @@ bool sim_process_connect(sim_process_t *process, unsigned server) {
 }
 
 static void on_log(void *ctx, belay_log_level_t level, const char *message) {
-  const sim_process_t *process = ctx;
+  sim_process_t *process = ctx;
   (void)level;
+  sim_check_logged(process, message);
   sim_note(process->world, process->name, "log: %s", message);
 }
 
@@ -301,10 +302,8 @@ static bool open_belay(sim_process_t *process) {
   belay_options_t options;
   belay_options_init(&options);
   options.allocator = (belay_allocator_t){.alloc = alloc_belay, .free = free_belay, .ctx = process};
-  if (process->world->timeline != NULL) {
-    options.log = on_log;
-    options.log_ctx = process;
-  }
+  options.log = on_log;
+  options.log_ctx = process;
   if (sim_host_open(process, &options) != 0)
     return false;
   for (unsigned i = 0; i < process->clients; i++)
