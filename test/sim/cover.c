@@ -39,3 +39,13 @@ void __wrap_belay__call_sent(belay__call_t *call, uint32_t epoch) {
     sim_count(sim_process_of(call->client->belay)->world, SIM_RETRIED);
   __real_belay__call_sent(call, epoch);
 }
+
+void __real_belay__leave(belay_t *belay);
+void __wrap_belay__leave(belay_t *belay);
+
+void __wrap_belay__leave(belay_t *belay) {
+  sim_process_t *process = sim_process_of(belay);
+  process->telling = true;
+  __real_belay__leave(belay);
+  process->telling = false;
+}

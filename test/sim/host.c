@@ -5,7 +5,11 @@
 
 #include "sim/actor.h"
 #include "sim/check.h"
+#include "sim/check_actor.h"
 #include "sim/process.h"
+#include "sim/scenario.h"
+
+#define PREEMPTED 2000 /* one of so many times */
 
 typedef struct sim_host {
   belay__host_t base; /* first */
@@ -18,8 +22,21 @@ sim_process_t *sim_process_of(const belay_t *belay) {
 
 /* ---- the port ------------------------------------------------------------------------------------------- */
 
+/* The system may stop a process anywhere. Where it stops inside a callback is the actors' choice; here it stops where
+ * the library looks at its clock, right before, while it hears what came in. */
+static void preempt(sim_process_t *process) {
+  sim_world_t *world = process->world;
+  const sim_scenario_t *scenario = world->scenario;
+  if (!process->belay->entered || process->telling || world->phase != SIM_STORM ||
+      scenario->stalls == 0 || sim_below(&world->random, PREEMPTED) != 0)
+    return;
+  sim_watch_stall(process, sim_between(&world->random, 1, (uint64_t)scenario->ttl_max_ms * SIM_MS));
+}
+
 static uint64_t host_now(belay_t *belay) {
-  return sim_process_now(sim_process_of(belay));
+  sim_process_t *process = sim_process_of(belay);
+  preempt(process);
+  return sim_process_now(process);
 }
 
 static void host_wake_at(belay_t *belay, uint64_t when) {

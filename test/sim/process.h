@@ -46,6 +46,7 @@ struct sim_process {
   sim_event_t turn;  /* the next turn of its loop */
   sim_event_t alarm; /* belay's wake_at */
   bool alarm_due, soon, turning;
+  bool telling;          /* belay runs its tasks: callbacks among them */
   bool keeps_alive;      /* what belay said last */
   bool leaving;          /* the host was told to close */
   uint64_t paused_until; /* of the world */
