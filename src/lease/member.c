@@ -240,12 +240,16 @@ void belay__member_postpone(belay__member_t *member) {
 
 /* ---- answers --------------------------------------------------------------------------------------------- */
 
-/* The node keeps the lease for us for a ttl from when it was asked. */
-static void trust(belay__member_t *member) {
+/* The node keeps the lease for us for a ttl from when it was asked: 0. It may say so only after the lease was over, if
+ * the process was stopped meanwhile: what is over stays over. */
+static int trust(belay__member_t *member) {
   const belay__lease_t *lease = member->lease;
+  if (lease->state == BELAY__LEASE_HELD && belay__lease_remaining(lease) == 0)
+    return BELAY_EEXPIRED;
   uint64_t until = member->sent + belay__lease_validity(lease->ttl, lease->terms.drift);
   if (until > member->until)
     member->until = until;
+  return 0;
 }
 
 /* Notes who has said yes. */
@@ -285,7 +289,7 @@ static void answer(belay__member_t *member, int status) {
     member->until = 0;
   }
   if (status == 0 && is_grant(lease))
-    trust(member);
+    status = trust(member);
   member->status = status;
   if (is_grant(lease))
     member->vote = status;
@@ -368,7 +372,7 @@ static void on_late(belay__call_t *call, const belay__result_t *result) {
   }
   if (status == 0) {
     note_voter(member);
-    trust(member);
+    status = trust(member);
   }
   member->vote = status;
   belay__lease_step(member->lease, BELAY__EV_ANSWER, 0);
@@ -400,10 +404,7 @@ static int read_owned(belay__member_t *member, const belay__call_t *call,
     member->fresh = true;
     member->until = 0;
   }
-  if (member->fresh)
-    return BELAY__RESTORED;
-  /* An acknowledgement counts before the deadline only. */
-  return belay__lease_remaining(lease) == 0 ? BELAY_EEXPIRED : 0;
+  return member->fresh ? BELAY__RESTORED : 0;
 }
 
 /* The number to propose is the largest that any of them named. */
