@@ -176,10 +176,10 @@ static void read_data_id(belay__server_t *server, const char *info) {
 static bool not_now(belay__link_t *link, const belay__reply_t *reply) {
   if (reply->type != BELAY__REPLY_ERROR)
     return false;
-  int error = belay__refusal_find(reply->str, reply->len)->error;
-  if (!belay_err_retryable(error))
+  const belay__refusal_t *refusal = belay__refusal_find(reply->str, reply->len);
+  if (refusal->remedy != BELAY__REMEDY_RETRY)
     return false;
-  fail(link, reply, error);
+  fail(link, reply, refusal->error);
   return true;
 }
 

@@ -355,7 +355,7 @@ static void pump(belay__link_t *link) {
     if (link->state != BELAY__LINK_UP || !belay__wire_is_open(&link->wire))
       return;
     if (!hand_over_all(link, call)) {
-      belay__wire_drop(&link->wire, BELAY_ENOMEM);
+      belay__wire_break(&link->wire, BELAY_ENOMEM);
       return;
     }
     belay__wire_check(&link->wire);
@@ -372,8 +372,11 @@ int belay__link_submit(belay__link_t *link, belay__call_t *const *calls, size_t 
     return BELAY_ECLOSING;
   if (link->state == BELAY__LINK_REFUSED)
     return link->error;
-  if (line->on_full == BELAY_FULL_REFUSE && !calls[0]->urgent &&
-      link->in_flight + link->queue_len + n > line->max_pending)
+  size_t pending =
+      link->in_flight +
+      link->queue_len; /* two that belong together are let in if there is nothing else */
+  if (line->on_full == BELAY_FULL_REFUSE && !calls[0]->urgent && pending > 0 &&
+      pending + n > line->max_pending)
     return BELAY_EBUSY;
   for (size_t i = 0; i < n; i++)
     belay__list_push(calls[0]->urgent ? &link->urgent : &link->queue, &calls[i]->node);

@@ -21,7 +21,7 @@ void belay__wire_fini(belay__wire_t *wire) {
 }
 
 bool belay__wire_is_open(const belay__wire_t *wire) {
-  return wire->ac != NULL && !wire->cut && !(wire->ac->c.flags & REDIS_FREEING);
+  return wire->ac != NULL && !wire->cut && !wire->broken && !(wire->ac->c.flags & REDIS_FREEING);
 }
 
 /* ---- hiredis's hooks ----------------------------------------------------------------------------------- */
@@ -141,7 +141,7 @@ int belay__wire_open(belay__wire_t *wire, int fd, belay__handle_t *handle) {
   wire->error = 0;
   wire->owed = wire->unflushed = 0;
   wire->appended = wire->written = 0;
-  wire->wants_write = wire->cut = false;
+  wire->wants_write = wire->cut = wire->broken = false;
   wire->last_heard = belay__now(&wire->host->base);
   return 0;
 }
@@ -154,6 +154,15 @@ void belay__wire_drop(belay__wire_t *wire, int error) {
   redisAsyncFree(wire->ac);
 }
 
+void belay__wire_break(belay__wire_t *wire, int error) {
+  if (wire->ac == NULL || wire->broken)
+    return;
+  if (wire->error == 0)
+    wire->error = error;
+  wire->broken = true;
+  belay__host_flush_soon(wire->host, &wire->flush);
+}
+
 /* ---- writing ------------------------------------------------------------------------------------------- */
 
 static void flush_now(belay__wire_t *wire) {
@@ -162,7 +171,7 @@ static void flush_now(belay__wire_t *wire) {
   if (!belay__wire_is_open(wire))
     return;
   if (redisBufferWrite(&wire->ac->c, &done) != REDIS_OK) {
-    belay__wire_drop(wire, BELAY_EUNREACHABLE);
+    belay__wire_break(wire, BELAY_EUNREACHABLE);
     return;
   }
   if (wire->cut)
@@ -174,7 +183,10 @@ static void flush_now(belay__wire_t *wire) {
 }
 
 static void on_flush(belay__flush_t *flush) {
-  flush_now(BELAY__CONTAINER(flush, belay__wire_t, flush));
+  belay__wire_t *wire = BELAY__CONTAINER(flush, belay__wire_t, flush);
+  flush_now(wire);
+  if (wire->broken)
+    belay__wire_drop(wire, wire->error);
 }
 
 bool belay__wire_append(belay__wire_t *wire, redisCallbackFn *fn, void *privdata, const char *data,
@@ -190,7 +202,7 @@ bool belay__wire_append(belay__wire_t *wire, redisCallbackFn *fn, void *privdata
 
 void belay__wire_check(belay__wire_t *wire) {
   if (wire->ac != NULL && wire->ac->c.err != 0)
-    belay__wire_drop(wire, BELAY_ENOMEM);
+    belay__wire_break(wire, BELAY_ENOMEM);
   else if (wire->unflushed >= FLUSH_AFTER)
     flush_now(wire);
 }
@@ -206,7 +218,7 @@ void belay__wire_command(belay__wire_t *wire, redisCallbackFn *fn, size_t argc,
   if (len >= 0)
     redisFreeCommand(text);
   if (!ok)
-    belay__wire_drop(wire, BELAY_ENOMEM);
+    belay__wire_break(wire, BELAY_ENOMEM);
   belay__wire_check(wire);
 }
 

@@ -37,6 +37,7 @@ struct belay__wire {
   unsigned unflushed;  /* commands since the last write */
   bool wants_write;    /* the last write was not taken whole */
   bool cut;            /* the other side takes no more; what it has said is still read */
+  bool broken;         /* it is of no use, and ends when the loop flushes it */
   size_t owed;         /* answers that the server owes */
   uint64_t appended;   /* bytes that were appended since it was opened */
   uint64_t written;    /* of them: bytes that the system took */
@@ -65,6 +66,9 @@ void belay__wire_check(belay__wire_t *wire);
 
 /* In a callback: the reply, counted as given; NULL when the wire is ending. */
 const belay__reply_t *belay__wire_reply(belay__wire_t *wire, void *object);
+
+/* Ends it from the loop, before that sleeps: nobody is called back inside this call. */
+void belay__wire_break(belay__wire_t *wire, int error);
 
 /* Ends it, also from inside a command's callback. */
 void belay__wire_drop(belay__wire_t *wire, int error);

@@ -144,7 +144,8 @@ BELAY_API int belay_lock_new(belay_client_t *client, const char *name, size_t na
  *   BELAY_ENOREPLICAS   one node, and too few of its replicas have it; it is being undone
  *   BELAY_EDUPLICATE    two of the clients reach the same server
  *   BELAY_ECANCELED     belay_lock_cancel() or a close
- *   another error       the server's refusal, such as BELAY_EAUTH, BELAY_EOOM, BELAY_EWRONGTYPE, or what kept it
+ *   another error       the server's refusal, such as BELAY_EAUTH, BELAY_EOOM, BELAY_EWRONGTYPE, of the lock itself or
+ *                       of what makes it count (WAIT, the quarantine's question); or what kept it
  *                       from being sent: BELAY_EBUSY, BELAY_ENOMEM, BELAY_EMAXCLIENTS
  * In all but the first the lock is not held, and a key that the attempt may have left on the server is
  * removed in the background, or is gone after its ttl at the latest.

@@ -87,7 +87,8 @@ void belay__call_arg_joined(belay__call_t *call, const char *a, size_t a_len, co
 void belay__call_arg_int(belay__call_t *call, int64_t value);
 
 /* Sends n calls, contiguous on one connection, all or none. On an error nothing was sent, none of them calls
- * back, and all are given back to the pool. Returns 0, BELAY_ENOMEM, BELAY_EBUSY or BELAY_EAUTH. */
+ * back, and all are given back to the pool. Returns 0, BELAY_ENOMEM, BELAY_EBUSY or a lasting
+ * error of the deployment, such as BELAY_EAUTH. */
 int belay__call_send(belay__call_t **calls, size_t n);
 
 /* The caller is not interested any more: neither done nor settled will be called, no retry and no

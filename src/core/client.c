@@ -240,11 +240,16 @@ int belay_client_ping(belay_client_t *client, int64_t timeout_ms, belay_client_c
   call->done = ping_done;
   call->owner = client;
   error = belay__call_send(&call, 1);
-  if (error != 0)
+  if (error == BELAY_EBUSY || error == BELAY_ENOMEM)
     return error;
-  client->ping = call;
   client->ping_cb = cb;
   belay__hold_loop(client->belay);
+  if (error == 0) {
+    client->ping = call;
+  } else { /* the server does not let us in: that is an answer */
+    client->ping_status = error;
+    belay__defer(client->belay, &client->ping_task);
+  }
   return 0;
 }
 

@@ -421,7 +421,10 @@ void belay__lease_step(belay__lease_t *lease, belay__lease_event_t event, uint64
     assert(event == BELAY__EV_ANSWER);
     return;
   }
-  assert(belay__lease_expects((belay__lease_state_t)lease->state, event));
+  if (!belay__lease_expects((belay__lease_state_t)lease->state, event)) {
+    assert(false && "what cannot happen in this state");
+    return;
+  }
   lease->state = (uint8_t)next_state(lease, event, arg);
   belay__lease_update_hold(lease);
 }

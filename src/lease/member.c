@@ -296,25 +296,13 @@ static void answer(belay__member_t *member, int status) {
   belay__lease_step(lease, BELAY__EV_ANSWER, 0);
 }
 
-/* That what would have made a yes count was never sent does not mean that nothing was. */
-static void unconfirmed(belay__member_t *member, int status) {
-  static const int unsent[] = {BELAY_EUNREACHABLE, BELAY_ERESOLVE, BELAY_EBUSY, BELAY_ENOMEM,
-                               BELAY_EMAXCLIENTS};
-  for (size_t i = 0; i < sizeof unsent / sizeof *unsent; i++)
-    if (status == unsent[i])
-      status = BELAY_EUNKNOWN;
-  answer(member, status);
-}
-
 /* The server said yes; whether that counts is seen step by step. */
 static void confirm(belay__member_t *member) {
   if (member->call != NULL || member->confirm != NULL)
     return;
   int status = is_vote(member->lease) ? belay__quarantine_judge(member) : 0;
-  if (status == 0)
-    answer(member, 0);
-  else if (status != BELAY__PENDING)
-    unconfirmed(member, status);
+  if (status != BELAY__PENDING)
+    answer(member, status);
 }
 
 void belay__member_confirmed(belay__member_t *member, int status) {
@@ -324,13 +312,17 @@ void belay__member_confirmed(belay__member_t *member, int status) {
     return;
   }
   belay__member_forget(member); /* a WAIT's deadline may come before that of the call before it */
-  unconfirmed(member, status);
+  answer(member, status);
+}
+
+int belay__member_unconfirmed(const belay__result_t *result) {
+  return result->outcome == BELAY_OUTCOME_NOT_SENT ? BELAY_EUNKNOWN : result->error;
 }
 
 static void on_copied(belay__call_t *call, const belay__result_t *result) {
   belay__member_t *member = call->owner;
   int64_t copies;
-  int status = result->error;
+  int status = belay__member_unconfirmed(result);
   if (result->outcome == BELAY_OUTCOME_REPLY) {
     if (!belay__reply_integer(result->reply, 0, INT32_MAX, &copies)) {
       status = BELAY_EPROTO;

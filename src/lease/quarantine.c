@@ -90,7 +90,7 @@ static int read_marker(belay__call_t *call, const belay__result_t *result) {
       client->node_ops->server(client, (belay__lane_t)call->lane, call->affinity);
   int64_t ms, max_ttl;
   if (result->outcome != BELAY_OUTCOME_REPLY)
-    return result->error;
+    return belay__member_unconfirmed(result);
   if (reply->type == BELAY__REPLY_STRING)
     return mismatch(client, reply);
   if (reply->type != BELAY__REPLY_ARRAY || reply->count != 3 ||
@@ -177,7 +177,8 @@ int belay__quarantine_judge(belay__member_t *member) {
   if (server == NULL || server->epoch != member->sent_on)
     return BELAY_EUNKNOWN; /* whoever answered has gone away since */
   if (server->run_id_len > 0 && !is_known(member, server))
-    return ask(member, server, member->lease->answer_by);
+    return ask(member, server, member->lease->answer_by) == BELAY__PENDING ? BELAY__PENDING
+                                                                           : BELAY_EUNKNOWN;
   if (server->run_id_len == 0)
     belay__client_refused(member->client, BELAY_EQUARANTINED, silent, sizeof silent - 1);
   return BELAY_EQUARANTINED;

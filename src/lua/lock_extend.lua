@@ -12,7 +12,11 @@ end
 if holder ~= ARGV[1] then
   return 0
 end
-if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then
-  redis.call('PEXPIRE', KEYS[1], ARGV[2])
+-- Written in any case: since Redis 7.2 a WAIT waits only for what its own connection has written, and what makes it live
+-- longer already may have been written on one before, and not be copied.
+local left = redis.call('PTTL', KEYS[1])
+if left < tonumber(ARGV[2]) then
+  left = ARGV[2]
 end
+redis.call('PEXPIRE', KEYS[1], left)
 return 1

@@ -264,6 +264,9 @@ static void plan(sim_actor_t *actor) {
 
 static void act(sim_actor_t *actor) {
   sim_watch_t *watch = &actor->watch;
+  if (chance(actor, 10))
+    sim_watch_ping(watch->process, (unsigned)between(actor, 0, watch->process->clients - 1),
+                   some_timeout(actor));
   if (watch->lock == NULL)
     make(actor);
   else if (watch->closing || watch->op[SIM_RELEASE].pending)

@@ -13,7 +13,7 @@
 
 typedef struct sim_actor sim_actor_t;
 
-#define SIM_ACTORS_MAX 8 /* in a process */
+#define SIM_ACTORS_MAX 32 /* in a process */
 
 /* Makes the process's actors, or makes them anew after a crash; they begin to act by themselves. The process is UP. */
 void sim_actors_start(sim_process_t *process);

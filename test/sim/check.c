@@ -24,7 +24,8 @@ void sim_check_init(sim_world_t *world) {
   check->faithful = !scenario->broken && scenario->servers == 1 && !loses_data(scenario);
   /* One server's counter is no smaller than its clock, and never forgets while that steps. A majority of several
    * may forget in ways that nobody sees. */
-  check->numbered = !scenario->broken || scenario->servers == 1 || scenario->counters_kept;
+  check->numbered = !scenario->broken || scenario->servers == 1 || scenario->counters_kept ||
+                    (scenario->drift == 0 && scenario->skew_ms == 0 && scenario->step_ms == 0);
   check->name = sim_alloc(scenario->names * sizeof *check->name);
   belay__list_init(&check->writes);
   sim_log_init(&check->log);
@@ -36,10 +37,6 @@ void sim_check_fini(sim_world_t *world) {
   free(world->check->name);
   free(world->check);
   world->check = NULL;
-}
-
-void sim_check_phase(sim_world_t *world) {
-  (void)world; /* actors ask for the phase when they need it */
 }
 
 /* ---- rules: exclusion, revival -------------------------------------------------------------------------- */
@@ -155,12 +152,26 @@ static void check_pending(const sim_watch_t *watch, uint64_t now) {
   }
 }
 
+/* A close is through when what is left has been given up. */
+static void check_closing(const sim_process_t *process, const sim_seen_t *seen, uint64_t now) {
+  sim_world_t *world = process->world;
+  int64_t patience = world->scenario->client.close_ms > 0 ? world->scenario->client.close_ms : 1000;
+  uint64_t excused = sim_excused_until(process) + SIM_TICK;
+  bool late =
+      process->life == SIM_ENDING && now > process->closes + (uint64_t)patience * SIM_MS + SIM_TICK;
+  late |= seen->clients_closing > 0 && now > seen->clients_due + SIM_TICK;
+  if (late && now > excused)
+    sim_violation(world, "callbacks: %s: a close has not called back, at %.6f ms", process->name,
+                  sim_in_ms(world->now));
+}
+
 void sim_check_turn(sim_process_t *process) {
   sim_world_t *world = process->world;
   sim_seen_t *seen = &world->check->seen[process->index];
   if (process->life == SIM_DOWN)
     return;
   uint64_t now = sim_clock_at(&process->clock, world->now); /* when the turn began */
+  check_closing(process, seen, now);
   for (unsigned i = 0; i < world->scenario->actors; i++) {
     sim_watch_t *watch = seen->watch[i];
     if (watch == NULL)
@@ -192,5 +203,12 @@ void sim_check_closed(sim_process_t *process) {
   if (process->blocks_len != 0)
     sim_violation(world, "leaks: %s has closed all and keeps %zu blocks of memory, at %.6f ms",
                   process->name, process->blocks_len, sim_in_ms(world->now));
+  for (belay__list_t *i = world->net->conns.next; i != &world->net->conns; i = i->next)
+    if (BELAY__CONTAINER(i, sim_conn_t, node)->process == process)
+      sim_violation(world, "leaks: %s has closed all and keeps a socket, at %.6f ms", process->name,
+                    sim_in_ms(world->now));
+  if (seen->pings > 0)
+    sim_violation(world, "callbacks: %s is closed, and a ping has not called back, at %.6f ms",
+                  process->name, sim_in_ms(world->now));
   seen->closed = true;
 }

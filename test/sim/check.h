@@ -44,7 +44,6 @@ void sim_check_closed(sim_process_t *process);
 
 /* ---- from the world ---- */
 
-void sim_check_phase(sim_world_t *world);     /* another phase has begun */
 void sim_check_regularly(sim_world_t *world); /* now and then: keys without a ttl */
 void sim_check_end(sim_world_t *world);       /* everything is closed */
 

@@ -83,6 +83,9 @@ int sim_watch_close(sim_watch_t *watch);
 void sim_watch_taken(sim_watch_t *watch, belay_client_t *with);
 void sim_watch_gone(sim_watch_t *watch);
 
+/* Pings a server, if there is a client for it. */
+void sim_watch_ping(sim_process_t *process, unsigned server, int64_t timeout_ms);
+
 /* A callback takes its time. */
 void sim_watch_stall(sim_process_t *process, uint64_t ns);
 

@@ -137,14 +137,13 @@ static const sim_watch_t *find_believer(const sim_check_t *check, unsigned name,
 static void check_set(sim_check_t *check, const sim_server_t *server, sim_token_t *token) {
   sim_world_t *world = check->world;
   unsigned bit = 1u << server->index;
-  uint64_t ghosts = world->figures.faults[SIM_GHOST];
   token->ghostly |= server->ghost;
   if (token->refused)
     sim_violation(world,
                   "truth: %s has set n%u to a token of p%u, which was told that it was refused or "
                   "never sent, at %.6f ms",
                   server->name, token->name, token->process, sim_in_ms(world->now));
-  if ((token->undone_on & bit) != 0 && token->ghosts == ghosts)
+  if ((token->undone_on & bit) != 0 && !server->ghost)
     sim_violation(world,
                   "truth: %s has set n%u again to a token of p%u that was taken back, at %.6f ms",
                   server->name, token->name, token->process, sim_in_ms(world->now));
@@ -243,7 +242,6 @@ void sim_check_executed(sim_server_t *server, const engine_word_t *argv, size_t 
   token->process = process;
   token->life = life;
   token->undone_on |= (uint8_t)(1u << server->index);
-  token->ghosts = world->figures.faults[SIM_GHOST];
 }
 
 /* ---- restarts ------------------------------------------------------------------------------------------- */
@@ -349,7 +347,6 @@ static bool is_excused(const sim_check_t *check, const sim_server_t *server,
   bool ghostly = token->ghostly && check->world->scenario->secretive &&
                  check->world->scenario->ghost_ms == 0; /* else undos outlast ghosts */
   return ghostly || token->life != process->lives || check->seen[token->process].unclean ||
-         check->world->figures.faults[SIM_ALLOCATION] > 0 ||
          check->lost_data[server->index] >= token->came[server->index];
 }
 
@@ -359,7 +356,7 @@ static bool is_being_undone(const sim_check_t *check, const sim_server_t *server
   const sim_process_t *process = &check->world->process[token->process];
   const belay_client_t *client = process->client[server->index];
   return process->life != SIM_UP || check->seen[token->process].clients_closing > 0 ||
-         client == NULL || client->stats.undo_pending > 0 || client->stats.undo_failed > 0;
+         client == NULL || client->stats.undo_pending > 0;
 }
 
 /* "leaks": what nobody holds or asks for is being taken back. */

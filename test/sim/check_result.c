@@ -49,6 +49,10 @@ static bool may_end_so(const sim_watch_t *watch, int status) {
     return !is_single(watch);
   case BELAY_ECANCELED:
     return watch->closing;
+  case BELAY_ELOADING:
+  case BELAY_EREADONLY: /* after a restart, a failover */
+    return scenario->mean_ms[SIM_FAILOVER] > 0 || scenario->mean_ms[SIM_RESTART_KEPT] > 0 ||
+           scenario->mean_ms[SIM_REFUSING] > 0;
   case BELAY_ENOREPLICAS:
     return is_single(watch) && (scenario->min_replicas > 0 || scenario->mean_ms[SIM_REFUSING] > 0);
   default:

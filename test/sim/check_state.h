@@ -34,7 +34,6 @@ struct sim_token {
   uint64_t came[SIM_SERVERS_MAX];     /* when it came there last */
   uint64_t went[SIM_SERVERS_MAX];     /* when it went from there last; 0: never */
   uint8_t undone_on;                  /* a release of it ran there, whether it was there or not */
-  uint64_t ghosts;                    /* how many there had been when that last happened */
 };
 
 typedef struct sim_log {
@@ -82,7 +81,9 @@ typedef struct sim_seen { /* a process */
   sim_watch_t *watch[SIM_ACTORS_MAX];
   uint64_t stood_until;     /* by its clock: a callback took its time until then */
   bool calling;             /* a function of belay's */
-  unsigned clients_closing; /* have not called back */
+  unsigned clients_closing; /* have not called back, */
+  uint64_t clients_due;     /* and the last of them is to by then, by its clock */
+  unsigned pings;           /* have not called back */
   bool unclean;             /* this life of it may leave keys behind */
   bool closed;              /* its last life was closed, not ended by a crash */
 } sim_seen_t;

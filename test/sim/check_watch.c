@@ -21,7 +21,8 @@ void sim_watch_begin(sim_watch_t *watch) {
   seen->watch[watch->index] = watch;
   seen->stood_until = 0;
   seen->closed = seen->unclean = false;
-  seen->clients_closing = 0;
+  seen->clients_closing = seen->pings = 0;
+  seen->clients_due = 0;
   sim_strays_begin(watch->process->world->check);
 }
 
@@ -282,6 +283,27 @@ void sim_watch_client(const belay_client_t *client, int closing) {
   sim_process_t *process = sim_process_of(belay_client_belay(client));
   sim_seen_t *seen = &process->world->check->seen[process->index];
   seen->clients_closing += (unsigned)closing;
+  uint64_t due = sim_process_now(process) + (uint64_t)client->close_timeout_ms * SIM_MS;
+  if (closing > 0 && seen->clients_due < due)
+    seen->clients_due = due;
+}
+
+static void on_pinged(belay_client_t *client, int status) {
+  (void)status;
+  sim_process_t *process = sim_process_of(belay_client_belay(client));
+  process->world->check->seen[process->index].pings--;
+}
+
+void sim_watch_ping(sim_process_t *process, unsigned server, int64_t timeout_ms) {
+  belay_client_t *client = process->client[server];
+  if (client == NULL)
+    return;
+  int error = belay_client_ping(client, timeout_ms, on_pinged);
+  if (error == 0)
+    process->world->check->seen[process->index].pings++;
+  else if (error != BELAY_ESTATE && error != BELAY_EBUSY && error != BELAY_ENOMEM)
+    sim_violation(process->world, "callbacks: %s: a ping returned %s, at %.6f ms", process->name,
+                  belay_err_name(error), sim_in_ms(process->world->now));
 }
 
 /* ---- what calls back ------------------------------------------------------------------------------------ */

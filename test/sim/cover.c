@@ -1,5 +1,6 @@
 /* What the library does inside that the checkers want to count: functions that the linker leads through here
  * (--wrap). */
+#include <assert.h>
 #include <string.h>
 
 #include "lease/lease.h"
@@ -9,10 +10,29 @@
 void __real_belay__lease_step(belay__lease_t *lease, belay__lease_event_t event, uint64_t arg);
 void __wrap_belay__lease_step(belay__lease_t *lease, belay__lease_event_t event, uint64_t arg);
 
+_Static_assert(BELAY__LEASE_CLOSED + 1 == SIM_STATES, "one row for each state");
+_Static_assert(BELAY__EV_UNDONE + 1 == SIM_EVENTS, "one column for each event");
+
+#define NESTED 64
+
+/* Counts transitions; and no machine is entered while it is in one. */
 void __wrap_belay__lease_step(belay__lease_t *lease, belay__lease_event_t event, uint64_t arg) {
-  if (!lease->starting)
-    sim_process_of(lease->belay)->world->figures.steps[lease->state][event]++;
+  static const belay__lease_t *inside[NESTED];
+  static unsigned depth;
+  sim_process_t *process = sim_process_of(lease->belay);
+  if (lease->starting) { /* it will look at what has come of it */
+    __real_belay__lease_step(lease, event, arg);
+    return;
+  }
+  process->world->figures.steps[lease->state][event]++;
+  for (unsigned i = 0; i < depth; i++)
+    if (inside[i] == lease)
+      sim_violation(process->world, "callbacks: a lease of %s is entered twice, at %.6f ms",
+                    process->name, (double)process->world->now / 1e6);
+  assert(depth < NESTED);
+  inside[depth++] = lease;
   __real_belay__lease_step(lease, event, arg);
+  depth--;
 }
 
 belay__verdict_t __real_belay__call_reply(belay__call_t *call, const belay__reply_t *reply);

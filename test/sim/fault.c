@@ -90,7 +90,8 @@ static void starve(sim_world_t *world, sim_process_t *process, uint64_t ns) {
   if (sim_event_is_set(&strikes->memory_back))
     strikes->starved->fails = 0;
   strikes->starved = process;
-  bool all = sim_chance(&world->random, 300);
+  unsigned starvation = world->scenario->starvation;
+  bool all = sim_chance(&world->random, starvation > 0 ? starvation : 300);
   process->fails = all ? 1000 : (unsigned)sim_between(&world->random, 10, 600);
   sim_note(world, process->name, "has no memory for %.3f ms", (double)ns / 1e6);
   sim_event_set(world, &strikes->memory_back, world->now + ns);
@@ -178,8 +179,7 @@ static bool strike_server(sim_world_t *world, sim_fault_t fault) {
   case SIM_RESTART_UNSEEN:
     return restart(world, server, SIM_UNSEEN);
   case SIM_BEHIND:
-    sim_server_leave_behind(server, a_while(world, scenario->pause_ms));
-    return true;
+    return sim_server_leave_behind(server, a_while(world, scenario->pause_ms));
   case SIM_FAILOVER:
     return restart(world, server, SIM_FROM_REPLICA);
   case SIM_SCRIPT_FLUSH:

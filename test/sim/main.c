@@ -9,6 +9,7 @@
  * figures of each run through a pipe, and notes what it is at in memory that outlives it. */
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -44,6 +45,8 @@ typedef struct place {
   pid_t pid;
 } place_t;
 
+_Static_assert(sizeof(result_t) <= PIPE_BUF, "a pipe takes it whole or not at all");
+
 static place_t *places; /* one for each job, shared with them */
 
 static double now(void) {
@@ -57,6 +60,7 @@ static double now(void) {
 static int run_one(const wish_t *wish) {
   sim_figures_t figures = {0};
   char verdict[512];
+  setvbuf(stdout, NULL, _IOLBF, 0); /* the end of the story is told also if an assertion fails */
   bool ok = sim_run(wish->scenario, wish->seed, stdout, &figures, verdict, sizeof verdict);
   printf("\n%s\n", ok ? "no violation" : verdict);
   sim_report(stdout, wish->scenario->name, &figures, 0);
@@ -164,12 +168,14 @@ static void bury(const wish_t *wish, sum_t *sum) {
     for (unsigned job = 0; job < wish->jobs; job++) {
       if (places[job].pid != pid || status == 0 || (wish->expect != NULL && sum->found > 0))
         continue;
-      printf("a job died: ./run sim --seed %" PRIu64 " --scenario %s\n", places[job].seed,
-             sim_scenarios[places[job].scenario].name);
-      if (wish->expect != NULL && strcmp(wish->expect, "died") == 0)
+      if (wish->expect != NULL && strcmp(wish->expect, "died") == 0) {
         sum->found++;
-      else
-        sum->lost++;
+        printf("found with seed %" PRIu64 "\n", places[job].seed);
+        continue;
+      }
+      printf("\na job died\n");
+      sim_report_violation(stdout, &sim_scenarios[places[job].scenario], places[job].seed);
+      sum->lost++;
     }
 }
 

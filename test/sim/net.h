@@ -63,8 +63,9 @@ struct sim_conn {
   uint64_t input_sent;   /* when the last of it was sent */
   belay__list_t waiting; /* in server->waiting */
   sim_doom_t doom;
-  bool ended;   /* nothing more will come */
-  bool blocked; /* by WAIT, until it is answered: */
+  bool ended;     /* nothing more will come */
+  uint64_t wrote; /* when a command of it last wrote; 0: never */
+  bool blocked;   /* by WAIT, until it is answered: */
   sim_event_t unblocked;
   unsigned copies; /* with this */
 };

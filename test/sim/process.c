@@ -277,6 +277,23 @@ void sim_process_init(sim_process_t *process, sim_world_t *world, unsigned index
   give_hiredis_memory();
 }
 
+static void set(int64_t *option, int64_t value) {
+  if (value > 0)
+    *option = value;
+}
+
+static void choose_options(const sim_scenario_t *scenario, belay_client_options_t *options) {
+  set(&options->stall_timeout_ms, scenario->client.stall_ms);
+  set(&options->idle_timeout_ms, scenario->client.idle_ms);
+  set(&options->connect_timeout_ms, scenario->client.connect_ms);
+  set(&options->close_timeout_ms, scenario->client.close_ms);
+  options->on_full = scenario->client.on_full;
+  if (scenario->client.max_pending > 0)
+    options->max_pending = scenario->client.max_pending;
+  if (scenario->links > 0)
+    options->links = scenario->links;
+}
+
 bool sim_process_connect(sim_process_t *process, unsigned server) {
   belay_client_options_t options;
   char url[16], owner[24];
@@ -284,8 +301,7 @@ bool sim_process_connect(sim_process_t *process, unsigned server) {
   snprintf(owner, sizeof owner, "p%u.%u", process->index, process->lives);
   belay_client_options_init(&options);
   options.owner = owner;
-  if (process->world->scenario->links > 0)
-    options.links = process->world->scenario->links;
+  choose_options(process->world->scenario, &options);
   int error = belay_connect(process->belay, url, &options, &process->client[server]);
   assert(error == 0 || error == BELAY_ENOMEM);
   return error == 0;
@@ -384,6 +400,7 @@ void sim_process_close(sim_process_t *process) {
     return;
   sim_note(process->world, process->name, "closes");
   process->life = SIM_ENDING;
+  process->closes = sim_process_now(process);
   sim_actors_rest(process);
   sim_current = process;
   int error = belay_close(process->belay, on_closed);

@@ -52,6 +52,7 @@ struct sim_process {
   uint64_t paused_until; /* of the world */
   uint64_t not_before;   /* it is busy until then */
   uint64_t ahead;        /* in a turn: so long a callback has taken already */
+  uint64_t closes;       /* when belay_close() was called, by its clock */
   uint64_t excused;      /* it stood still until then: what was due before is late with reason */
   unsigned fails;        /* so many of a thousand allocations fail */
   belay__list_t due;     /* alarms */
@@ -71,7 +72,7 @@ void sim_process_crash(sim_process_t *process);
 /* belay_close(). */
 void sim_process_close(sim_process_t *process);
 
-/* Makes a client for a server again, or closes it. */
+/* Makes a client for a server; false if memory is out. */
 bool sim_process_connect(sim_process_t *process, unsigned server);
 
 /* The time on its clock. */

@@ -1,18 +1,23 @@
 #include "sim/report.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "sim/scenario.h"
 
 #define LAST_LINES 60
 
 void sim_figures_add(sim_figures_t *sum, const sim_figures_t *more) {
+  uint64_t slowest = sum->slowest_ns > more->slowest_ns ? sum->slowest_ns : more->slowest_ns;
   uint64_t *to = (uint64_t *)sum;
   const uint64_t *from = (const uint64_t *)more;
   for (size_t i = 0; i < sizeof *sum / sizeof *to; i++)
     to[i] += from[i];
+  sum->slowest_ns = slowest;
 }
 
 void sim_report(FILE *out, const char *title, const sim_figures_t *figures, double seconds) {
@@ -30,6 +35,7 @@ void sim_report(FILE *out, const char *title, const sim_figures_t *figures, doub
       {"guarded writes refused", figures->stale_writes},
       {"server commands", figures->commands},
       {"simulated seconds", figures->virtual_ns / SIM_S},
+      {"slowest to serve all, ms", figures->slowest_ns / SIM_MS},
   };
   fprintf(out, "%s, %.1f s\n", title, seconds);
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
@@ -78,16 +84,29 @@ static void print_end(FILE *out, FILE *from) {
   }
 }
 
-void sim_report_violation(FILE *out, const sim_scenario_t *scenario, uint64_t seed) {
+/* In a process of its own: an assertion may fail in it. */
+static void tell_again(const sim_scenario_t *scenario, uint64_t seed, FILE *timeline) {
   sim_figures_t figures = {0};
   char verdict[512];
-  FILE *timeline = tmpfile();
+  setvbuf(timeline, NULL, _IOLBF, 0);
   bool ok = sim_run(scenario, seed, timeline, &figures, verdict, sizeof verdict);
-  fprintf(out, "\n%s\n", ok ? "a violation that did not come again" : verdict);
-  fprintf(out, "  ./run sim --seed %" PRIu64 " --scenario %s\n\n", seed, scenario->name);
-  if (timeline != NULL) {
+  fprintf(timeline, "\n%s\n", ok ? "a violation that did not come again" : verdict);
+  exit(0);
+}
+
+void sim_report_violation(FILE *out, const sim_scenario_t *scenario, uint64_t seed) {
+  FILE *timeline = tmpfile();
+  fprintf(out, "\n  ./run sim --seed %" PRIu64 " --scenario %s\n\n", seed, scenario->name);
+  fflush(NULL);
+  pid_t pid = timeline == NULL ? -1 : fork();
+  if (pid == 0)
+    tell_again(scenario, seed, timeline);
+  if (pid > 0) {
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
+    }
     print_end(out, timeline);
-    fclose(timeline);
   }
+  if (timeline != NULL)
+    fclose(timeline);
   fflush(out);
 }

@@ -27,6 +27,13 @@ struct sim_scenario {
   int64_t timeout_ms;             /* 0: the default */
   unsigned min_replicas;
 
+  /* The clients' options; 0: the default. */
+  struct {
+    int64_t stall_ms, idle_ms, connect_ms, close_ms;
+    size_t max_pending;
+    belay_on_full_t on_full;
+  } client;
+
   /* What actors do; times in milliseconds. */
   uint64_t hold_ms, think_ms; /* means */
   uint64_t wait_ms;           /* at most so long an acquire waits; some do not wait at all */
@@ -35,7 +42,9 @@ struct sim_scenario {
 
   /* The run. */
   uint64_t calm_ms, storm_ms; /* either may be 0 */
-  uint64_t served_ms; /* when faults have stopped, everybody who waits is served within this */
+  /* When faults have stopped, everybody who waits is served within this: about twice of what it took at most in some
+   * hundred worlds. */
+  uint64_t served_ms;
 
   /* The world's faults. */
   int64_t drift;     /* clocks of processes and servers run at most so wrong, in billionths */
@@ -44,7 +53,8 @@ struct sim_scenario {
   uint64_t delay_ms; /* up to this */
   unsigned
       ghosts; /* of a thousand connections that a process closes: what is on its way arrives, late, */
-  uint64_t ghost_ms;                                 /* at most so late; 0: as late as delay_ms */
+  uint64_t ghost_ms;   /* at most so late; 0: as late as delay_ms */
+  unsigned starvation; /* of a thousand times that memory runs out, all of it does; 0 is 300 */
   uint64_t pause_ms, down_ms, partition_ms, step_ms; /* at most, each time */
   uint32_t mean_ms[SIM_FAULTS_SCHEDULED];            /* between two of a kind; 0: never */
 };

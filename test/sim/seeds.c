@@ -13,16 +13,6 @@
 
 static sim_figures_t all;
 
-/* Worlds that once showed something wrong: in the library, or in the simulator. */
-static const struct {
-  const char *scenario;
-  uint64_t seed;
-  const char *what;
-} regressions[] = {
-    {"quarantined", 2,
-     "a server that refused INFO for a while never voted again on that connection"},
-};
-
 static void run(const sim_scenario_t *scenario, uint64_t seed) {
   char verdict[512];
   if (sim_run(scenario, seed, NULL, &all, verdict, sizeof verdict))
@@ -37,15 +27,6 @@ static void nothing_is_violated(void **state) {
   const sim_scenario_t *scenario = *state;
   for (uint64_t seed = 1; seed <= SEEDS; seed++)
     run(scenario, seed);
-}
-
-static void what_once_failed_does_not(void **state) {
-  (void)state;
-  for (size_t i = 0; i < sizeof regressions / sizeof *regressions; i++) {
-    const sim_scenario_t *scenario = sim_scenario_find(regressions[i].scenario);
-    assert_non_null(scenario);
-    run(scenario, regressions[i].seed);
-  }
 }
 
 /* The story of a world, to be freed. */
@@ -110,7 +91,6 @@ static void every_fault_happens(void **state) {
 
 int main(void) {
   static const struct CMUnitTest last[] = {
-      cmocka_unit_test(what_once_failed_does_not),
       cmocka_unit_test(a_seed_tells_the_same_story_twice),
       cmocka_unit_test(another_seed_tells_another_story),
       cmocka_unit_test(every_transition_is_seen),

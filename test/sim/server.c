@@ -132,9 +132,9 @@ static bool is_word(engine_word_t word, const char *text) {
   return word.len == len && memcmp(word.at, text, len) == 0;
 }
 
-/* Errors that are about keys, or about some commands only. */
+/* INFO is answered also by a server that has no room, loads, or is a replica. */
 static bool spares_info(const char *refusal) {
-  return strncmp(refusal, "-MOVED", 6) == 0 || strncmp(refusal, "-NOPERM", 7) == 0;
+  return strncmp(refusal, "-BUSY", 5) != 0 && strncmp(refusal, "-NOAUTH", 7) != 0;
 }
 
 /* Whether the server answers without executing. */
@@ -209,23 +209,24 @@ static void on_unblocked(sim_event_t *event) {
   char reply[16];
   int len = snprintf(reply, sizeof reply, ":%u\r\n", conn->copies);
   conn->blocked = false;
-  if (conn->copies > 0)
+  if (conn->copies > 0 && conn->server->behind_until <= conn->world->now)
     save(conn->server, &conn->server->replica);
   sim_note(conn->world, conn->server->name, "%s: WAIT -> :%u", conn->name, conn->copies);
   sim_conn_send(conn, SIM_TO_PROCESS, reply, (size_t)len);
   queue(conn->server, conn);
 }
 
-/* WAIT: what comes behind it on its connection is not looked at before the replicas have what was written, or the time
- * that it was given is over. */
+/* WAIT, as of Redis 7.2: what comes behind it on its connection is not looked at before the replicas have what the
+ * connection has written, or the time that it was given is over. */
 static bool blocks(sim_server_t *server, sim_conn_t *conn, const engine_word_t *argv, size_t argc) {
   sim_world_t *world = server->world;
   if (argc != 3 || !is_word(argv[0], "WAIT"))
     return false;
-  uint64_t limit = strtoull(argv[2].at, NULL, 10) * SIM_MS;
-  bool behind = server->behind_until > world->now;
-  uint64_t lag = behind ? server->behind_until - world->now
-                        : sim_between(&world->random, 50 * SIM_US, 400 * SIM_US);
+  uint64_t limit = strtoull(argv[2].at, NULL, 10) * SIM_MS, lag = 0;
+  bool copied = conn->wrote <= server->behind_since;
+  if (!copied || server->behind_until <= world->now)
+    lag = server->behind_until > world->now ? server->behind_until - world->now
+                                            : sim_between(&world->random, 50, 400) * SIM_US;
   conn->copies = lag <= limit ? world->scenario->min_replicas : 0;
   conn->blocked = true;
   conn->unblocked.run = on_unblocked;
@@ -241,8 +242,11 @@ static void execute(sim_server_t *server, sim_conn_t *conn, const engine_word_t 
   size_t at = out->len;
   world->figures.commands++;
   note_order(conn);
+  uint64_t writes = engine_writes(server->engine);
   if (!refuses(server, argv, argc, out) && !blocks(server, conn, argv, argc))
     engine_execute(server->engine, &conn->engine, sim_server_clock(server), argv, argc, out);
+  if (engine_writes(server->engine) != writes)
+    conn->wrote = world->now + 1;
   if (out->len > at && out->at[at] != '-')
     sim_check_executed(server, argv, argc);
   if (world->timeline != NULL)
@@ -364,10 +368,15 @@ void sim_server_slow(sim_server_t *server, uint64_t ns) {
   server->slow_until = server->world->now + ns;
 }
 
-void sim_server_leave_behind(sim_server_t *server, uint64_t ns) {
+bool sim_server_leave_behind(sim_server_t *server, uint64_t ns) {
+  uint64_t now = server->world->now;
+  if (server->behind_until > now)
+    return false;
   sim_note(server->world, server->name, "its replicas are behind for %.3f ms", (double)ns / 1e6);
   save(server, &server->replica);
-  server->behind_until = server->world->now + ns;
+  server->behind_since = now;
+  server->behind_until = now + ns;
+  return true;
 }
 
 void sim_server_refuse(sim_server_t *server, const char *error, uint64_t ns) {
@@ -377,12 +386,17 @@ void sim_server_refuse(sim_server_t *server, const char *error, uint64_t ns) {
   server->refusing_until = server->world->now + ns;
 }
 
-static void hang_up_on_all(sim_server_t *server) {
+/* Who waits in a WAIT while the server is demoted is told so. */
+static void hang_up_on_all(sim_server_t *server, bool demoted) {
+  static const char unblocked[] = "-UNBLOCKED force unblock from blocking operation, "
+                                  "instance state changed (master -> replica?)\r\n";
   sim_net_t *net = server->world->net;
   for (belay__list_t *i = net->conns.next; i != &net->conns; i = i->next) {
     sim_conn_t *conn = BELAY__CONTAINER(i, sim_conn_t, node);
     if (conn->server != server || !conn->accepted)
       continue;
+    if (demoted && conn->blocked)
+      sim_conn_send(conn, SIM_TO_PROCESS, unblocked, sizeof unblocked - 1);
     engine_disconnect(server->engine, &conn->engine);
     sim_conn_close_server(conn);
   }
@@ -415,7 +429,7 @@ void sim_server_restart(sim_server_t *server, sim_restart_t how, uint64_t down_f
     server->image = how == SIM_FROM_REPLICA ? server->replica : NULL;
     server->replica = NULL;
   }
-  hang_up_on_all(server);
+  hang_up_on_all(server, how == SIM_FROM_REPLICA);
   engine_free(server->engine);
   server->engine = NULL;
   server->lives++;

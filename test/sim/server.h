@@ -33,7 +33,7 @@ struct sim_server {
   sim_event_t up;   /* comes back */
   sim_event_t work; /* the next connection's turn */
   sim_event_t save; /* writes its image */
-  uint64_t busy_until, paused_until, slow_until, refusing_until, behind_until;
+  uint64_t busy_until, paused_until, slow_until, refusing_until, behind_since, behind_until;
   const char *refusal; /* the error that it answers with until then */
   bool ghost; /* what it executes came on a dead connection, and its successor was served already */
   bool secretive;        /* HELLO, INFO and CLIENT KILL are not permitted */
@@ -56,8 +56,8 @@ void sim_server_drop(sim_server_t *server, sim_conn_t *conn);
 void sim_server_restart(sim_server_t *server, sim_restart_t how, uint64_t down_for);
 void sim_server_pause(sim_server_t *server, uint64_t ns);
 void sim_server_slow(sim_server_t *server, uint64_t ns);
-/* Its replicas learn nothing new. */
-void sim_server_leave_behind(sim_server_t *server, uint64_t ns);
+/* Its replicas learn nothing new; false if they do not anyway. */
+bool sim_server_leave_behind(sim_server_t *server, uint64_t ns);
 void sim_server_refuse(sim_server_t *server, const char *error, uint64_t ns);
 void sim_server_step_clock(sim_server_t *server, int64_t ns);
 /* A command of a stranger's, such as FLUSHALL; its reply is not of interest. */

@@ -121,7 +121,6 @@ static void enter_phase(sim_world_t *world, sim_phase_t phase) {
   world->phase = phase;
   ((stage_t *)world)->since = world->now;
   sim_note(world, "world", "---- %s", names[phase]);
-  sim_check_phase(world);
 }
 
 static void heal(sim_world_t *world) {
@@ -161,6 +160,7 @@ static bool all_down(const sim_world_t *world) {
 static void look_for_the_end(sim_world_t *world) {
   uint64_t took = world->now - ((stage_t *)world)->since;
   if (world->phase == SIM_HEALED && all_served(world)) {
+    world->figures.slowest_ns = took;
     enter_phase(world, SIM_CLOSING);
     for (unsigned i = 0; i < world->scenario->processes; i++)
       sim_process_close(&world->process[i]);

@@ -70,6 +70,7 @@ typedef struct sim_figures {
   uint64_t losses;
   uint64_t writes, stale_writes; /* to guarded resources: accepted, refused */
   uint64_t virtual_ns;
+  uint64_t slowest_ns; /* the longest that it took until all were served after the faults */
   uint64_t faults[SIM_FAULTS];
   uint64_t steps[SIM_STATES][SIM_EVENTS]; /* of the lease machine: state before x event */
 } sim_figures_t;

@@ -19,6 +19,7 @@ struct engine {
   uint8_t *scripts;             /* which are loaded: a bit for each that script.c has compiled */
   size_t scripts_cap;           /* in bytes */
   uint64_t random;              /* math.random's state */
+  uint64_t writes;              /* commands that write, in scripts too */
 };
 
 /* One command on its way. */

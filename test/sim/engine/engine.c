@@ -191,8 +191,10 @@ void engine_run(engine_call_t *call) {
     engine_reply_error(call, "ERR Write commands are not allowed from read-only scripts.");
   else if (!call->in_script && call->conn->channels > 0 && (flags & ENGINE_SUBSCRIBED) == 0)
     refuse_subscriber(call);
-  else
+  else {
+    call->engine->writes += (flags & ENGINE_WRITES) != 0;
     call->command->run(call);
+  }
 }
 
 void engine_execute(engine_t *engine, engine_conn_t *conn, uint64_t now_us,
@@ -252,4 +254,8 @@ engine_word_t engine_peek(const engine_t *engine, uint64_t now_us, engine_word_t
       engine_has_ended(object, (int64_t)(now_us / 1000)))
     return (engine_word_t){NULL, 0};
   return engine_bytes(&object->as.string);
+}
+
+uint64_t engine_writes(const engine_t *engine) {
+  return engine->writes;
 }

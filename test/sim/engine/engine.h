@@ -100,6 +100,9 @@ void engine_image_free(engine_image_t *image);
 typedef void (*engine_key_fn)(void *ctx, engine_word_t key, const char *type, int64_t ttl_ms);
 size_t engine_each_key(const engine_t *engine, uint64_t now_us, engine_key_fn fn, void *ctx);
 
+/* How many commands that write were executed, in scripts too. */
+uint64_t engine_writes(const engine_t *engine);
+
 /* The bytes of a string; at NULL if there is none. Valid until the next command. */
 engine_word_t engine_peek(const engine_t *engine, uint64_t now_us, engine_word_t key);
 
