@@ -240,16 +240,18 @@ void belay__member_postpone(belay__member_t *member) {
 
 /* ---- answers --------------------------------------------------------------------------------------------- */
 
-/* The node keeps the lease for us for a ttl from when it was asked: 0. It may say so only after the lease was over, if
- * the process was stopped meanwhile: what is over stays over. */
-static int trust(belay__member_t *member) {
+/* The lease was held and is over, although nobody has noticed: a process may be stopped anywhere. What a node says now
+ * does not count: what is over stays over. */
+static bool is_over(const belay__lease_t *lease) {
+  return lease->state == BELAY__LEASE_HELD && belay__lease_remaining(lease) == 0;
+}
+
+/* The node keeps the lease for us for a ttl from when it was asked. */
+static void trust(belay__member_t *member) {
   const belay__lease_t *lease = member->lease;
-  if (lease->state == BELAY__LEASE_HELD && belay__lease_remaining(lease) == 0)
-    return BELAY_EEXPIRED;
   uint64_t until = member->sent + belay__lease_validity(lease->ttl, lease->terms.drift);
   if (until > member->until)
     member->until = until;
-  return 0;
 }
 
 /* Notes who has said yes. */
@@ -284,12 +286,14 @@ static void answer(belay__member_t *member, int status) {
   belay__lease_t *lease = member->lease;
   if (status == 0)
     note_voter(member);
+  if (status == 0 && is_grant(lease) && is_over(lease))
+    status = BELAY_EEXPIRED;
   if (status == 0 && lease->round != BELAY__ROUND_RELEASE && !claim_vote(member)) {
     status = BELAY_EDUPLICATE;
     member->until = 0;
   }
   if (status == 0 && is_grant(lease))
-    status = trust(member);
+    trust(member);
   member->status = status;
   if (is_grant(lease))
     member->vote = status;
@@ -362,9 +366,11 @@ static void on_late(belay__call_t *call, const belay__result_t *result) {
     member->sent_on = call->epoch;
     status = belay__quarantine_allows(member) ? 0 : BELAY_EQUARANTINED;
   }
+  if (status == 0 && is_over(member->lease))
+    status = BELAY_EEXPIRED;
   if (status == 0) {
     note_voter(member);
-    status = trust(member);
+    trust(member);
   }
   member->vote = status;
   belay__lease_step(member->lease, BELAY__EV_ANSWER, 0);
