@@ -240,6 +240,7 @@ void sim_net_fini(sim_net_t *net) {
     sim_conn_t *conn = BELAY__CONTAINER(node, sim_conn_t, node);
     for (sim_way_t way = 0; way < SIM_WAYS; way++)
       drop_segments(&conn->pipe[way]);
+    sim_event_cancel(net->world, &conn->unblocked);
     engine_buffer_free(&conn->in);
     engine_buffer_free(&conn->input);
     free(conn);
