@@ -426,7 +426,10 @@ void sim_server_restart(sim_server_t *server, sim_restart_t how, uint64_t down_f
     save(server, &server->image);
   if (how == SIM_WITHOUT_DATA || how == SIM_FROM_REPLICA) {
     engine_image_free(server->image);
-    server->image = how == SIM_FROM_REPLICA ? server->replica : NULL;
+    server->image = NULL;
+  }
+  if (how == SIM_FROM_REPLICA) {
+    server->image = server->replica;
     server->replica = NULL;
   }
   hang_up_on_all(server, how == SIM_FROM_REPLICA);
