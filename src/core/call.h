@@ -9,8 +9,7 @@
  *                                        deadline: UNKNOWN, then LATE -+--reply or drop--> settled, over
  *
  * done is called exactly once, settled at most once and after it. When the last of them has returned the call
- * goes back to its client's pool. Neither is called for a call that belay__call_send() is still sending; those of
- * others may be, if a connection breaks under it. */
+ * goes back to its client's pool. Neither is called inside belay__call_send(). */
 #ifndef BELAY_CORE_CALL_H
 #define BELAY_CORE_CALL_H
 

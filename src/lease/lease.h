@@ -221,8 +221,9 @@ void belay__quarantine_ask_ahead(belay__member_t *member, uint64_t deadline);
 void belay__quarantine_leave(belay__call_t *call);
 void belay__member_confirmed(belay__member_t *member, int status);
 
-/* Why what would make an answer count was not answered. That it was not sent does not mean that nothing was. */
-int belay__member_unconfirmed(const belay__result_t *result);
+/* Why what would make the member's answer count was not answered. That it was not sent does not mean that the question
+ * was not. member may be NULL. */
+int belay__member_unconfirmed(const belay__member_t *member, const belay__result_t *result);
 
 /* ---- lease/round.c: asks all members at once and collects what they say ------------------------------------ */
 

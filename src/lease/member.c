@@ -319,14 +319,17 @@ void belay__member_confirmed(belay__member_t *member, int status) {
   answer(member, status);
 }
 
-int belay__member_unconfirmed(const belay__result_t *result) {
-  return result->outcome == BELAY_OUTCOME_NOT_SENT ? BELAY_EUNKNOWN : result->error;
+int belay__member_unconfirmed(const belay__member_t *member, const belay__result_t *result) {
+  bool unasked =
+      member != NULL && member->call != NULL && member->call->state == BELAY__CALL_QUEUED;
+  bool unsent = result->outcome == BELAY_OUTCOME_NOT_SENT;
+  return unsent && !unasked ? BELAY_EUNKNOWN : result->error;
 }
 
 static void on_copied(belay__call_t *call, const belay__result_t *result) {
   belay__member_t *member = call->owner;
   int64_t copies;
-  int status = belay__member_unconfirmed(result);
+  int status = belay__member_unconfirmed(member, result);
   if (result->outcome == BELAY_OUTCOME_REPLY) {
     if (!belay__reply_integer(result->reply, 0, INT32_MAX, &copies)) {
       status = BELAY_EPROTO;

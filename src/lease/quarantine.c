@@ -82,15 +82,16 @@ static bool is_name_of(const belay__server_t *server, const belay__reply_t *name
          memcmp(name->str + n, server->data_id, server->data_id_len) == 0;
 }
 
-/* Reads the reply, and learns from it; 0 or an error. */
-static int read_marker(belay__call_t *call, const belay__result_t *result) {
+/* Reads the reply, and learns from it; 0 or an error. member: who waits for it, or NULL. */
+static int read_marker(const belay__member_t *member, belay__call_t *call,
+                       const belay__result_t *result) {
   belay_client_t *client = call->client;
   const belay__reply_t *reply = result->reply;
   const belay__server_t *server =
       client->node_ops->server(client, (belay__lane_t)call->lane, call->affinity);
   int64_t ms, max_ttl;
   if (result->outcome != BELAY_OUTCOME_REPLY)
-    return belay__member_unconfirmed(result);
+    return belay__member_unconfirmed(member, result);
   if (reply->type == BELAY__REPLY_STRING)
     return mismatch(client, reply);
   if (reply->type != BELAY__REPLY_ARRAY || reply->count != 3 ||
@@ -107,12 +108,12 @@ static int read_marker(belay__call_t *call, const belay__result_t *result) {
 
 static void on_marker(belay__call_t *call, const belay__result_t *result) {
   belay__member_t *member = call->owner;
-  belay__member_confirmed(member, read_marker(call, result));
+  belay__member_confirmed(member, read_marker(member, call, result));
 }
 
 /* Nobody waits for it, or not any more. */
 static void on_left(belay__call_t *call, const belay__result_t *result) {
-  (void)read_marker(call, result);
+  (void)read_marker(NULL, call, result);
 }
 
 void belay__quarantine_leave(belay__call_t *call) {

@@ -25,7 +25,7 @@ void belay__round_start(belay__lease_t *lease, belay__round_t round, uint64_t ti
   lease->round = (uint8_t)round;
   lease->answer_by = deadline;
   lease->holder_ms = -1;
-  lease->starting = true; /* sending to one may break a connection, and end a call of another */
+  lease->starting = true; /* that one cannot be asked is looked at when all are */
   for (unsigned i = 0; i < lease->members; i++)
     lease->member[i].status = BELAY__PENDING;
   for (unsigned i = 0; i < lease->members; i++)

@@ -91,9 +91,30 @@ static void test_wait_stands_right_behind_the_write_away_from_others(void **stat
   check_record(&record);
 }
 
+#define TRIES 8
+
+/* The write and its WAIT are over at the same time, in whatever order: nothing was sent, and that is what is said. */
+static void test_what_was_never_sent_is_not_unknown(void **state) {
+  (void)state;
+  belay_client_options_t client = client_options();
+  client.timeout_ms = 50;
+  bed_t *bed = bed_open_at("unix:///nonexistent/socket", &client);
+  belay_lock_options_t options = lock_options();
+  options.min_replicas = 1;
+  contender_t *c[TRIES];
+  for (int i = 0; i < TRIES; i++) {
+    c[i] = contender_new(bed, "door", &options);
+    assert_error(begin_acquire(c[i], 0), 0);
+  }
+  for (int i = 0; i < TRIES; i++)
+    assert_error(outcome(c[i]), BELAY_EUNREACHABLE);
+  bed_close(bed);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_wait_stands_right_behind_the_write_away_from_others),
+      cmocka_unit_test(test_what_was_never_sent_is_not_unknown),
   };
   return cmocka_run_group_tests_name("wait", tests, NULL, NULL);
 }
