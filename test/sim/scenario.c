@@ -1,3 +1,4 @@
+/* One table, as long as there are worlds to think of. */
 #include "sim/scenario.h"
 
 #include <string.h>
