@@ -372,9 +372,8 @@ int belay__link_submit(belay__link_t *link, belay__call_t *const *calls, size_t 
     return BELAY_ECLOSING;
   if (link->state == BELAY__LINK_REFUSED)
     return link->error;
-  size_t pending =
-      link->in_flight +
-      link->queue_len; /* two that belong together are let in if there is nothing else */
+  /* Two that belong together are let in if there is nothing else. */
+  size_t pending = link->in_flight + link->queue_len;
   if (line->on_full == BELAY_FULL_REFUSE && !calls[0]->urgent && pending > 0 &&
       pending + n > line->max_pending)
     return BELAY_EBUSY;
