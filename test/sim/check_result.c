@@ -124,14 +124,18 @@ static void granted(sim_watch_t *watch) {
     sim_fence_granted(watch);
 }
 
-/* That somebody else has it, or that nothing was sent, is said only where it is so; of the last attempt. */
+/* That somebody else has it, that nothing was sent or that it was refused is said only where it is so; of the last
+ * attempt. */
 static bool is_definite(const sim_watch_t *watch, int status) {
   if (!is_single(watch))
     return false;
   if (status == BELAY_EHELD)
     return watch->wait_ms == 0 ||
            sim_process_now(watch->process) < watch->op[SIM_ACQUIRE].due; /* else it was cut short */
-  return status == BELAY_EUNREACHABLE;
+  /* A refusal may also be that of what would have made the lock count. */
+  const belay__terms_t *terms = &sim_watch_lease(watch)->terms;
+  bool bare = !terms->quarantine && terms->min_replicas == 0;
+  return status == BELAY_EUNREACHABLE || status == BELAY_EBUSY || (bare && is_refusal(status));
 }
 
 static void not_granted(sim_watch_t *watch, int status) {
