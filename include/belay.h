@@ -10,6 +10,8 @@
 #include "belay/lock.h"
 #include "belay/loop.h"
 #include "belay/redlock.h"
+#include "belay/request.h"
+#include "belay/topic.h"
 #include "belay/version.h"
 
 #endif /* BELAY_H */

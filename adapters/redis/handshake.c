@@ -7,7 +7,10 @@
  *
  * HELLO without arguments tells the version and our id, and leaves the protocol as it is; INFO tells the run id and
  * when it last became a primary.
- * A server that permits neither is used all the same: it is just not known whether a ghost is gone. */
+ * A server that permits neither is used all the same: it is just not known whether a ghost is gone.
+ *
+ * A link that listens: AUTH, CLIENT SETNAME, PING, INFO, HELLO 3. The listener relies on PING; INFO tells whether
+ * it is at the server that the calls are at; without RESP3 it cannot tell what is pushed from what is answered. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +19,8 @@
 #include "core/refusal.h"
 #include "redis/link.h"
 
-#define SECOND INT64_C(1000000000)     /* in nanoseconds */
+#define SECOND INT64_C(1000000000) /* in nanoseconds */
+#define SHARDED_CHANNELS_VERSION 70000
 #define UPTIME_MAX INT64_C(1000000000) /* in seconds; longer ones are of no interest */
 
 static void fail(belay__link_t *link, const belay__reply_t *reply, int error) {
@@ -97,19 +101,28 @@ static unsigned parse_version(const char *text) {
   return major * 10000 + minor * 100 + patch;
 }
 
+static void read_hello(belay__link_t *link, const belay__reply_t *reply) {
+  const belay__reply_t *mode = belay__reply_field(reply, "mode");
+  const belay__reply_t *version = belay__reply_field(reply, "version");
+  const belay__reply_t *id = belay__reply_field(reply, "id");
+  bool told = version != NULL && version->type == BELAY__REPLY_STRING;
+  unsigned number = told ? parse_version(version->str) : 0;
+  link->line->version = number;
+  link->sharded =
+      mode != NULL && belay__reply_is(mode, "cluster", 7) && number >= SHARDED_CHANNELS_VERSION;
+  if (id == NULL || !belay__reply_integer(id, 1, INT64_MAX, &link->peer.id))
+    link->peer.id = 0;
+}
+
 static void on_hello(redisAsyncContext *ac, void *object, void *privdata) {
   (void)privdata;
   belay__link_t *link = link_of(ac);
   const belay__reply_t *reply = receive(link, object);
-  if (reply == NULL || shut_out(link, reply))
-    return;
-  const belay__reply_t *version = belay__reply_field(reply, "version");
-  const belay__reply_t *id = belay__reply_field(reply, "id");
-  link->line->version =
-      version != NULL && version->type == BELAY__REPLY_STRING ? parse_version(version->str) : 0;
-  if (id == NULL || !belay__reply_integer(id, 1, INT64_MAX, &link->peer.id))
-    link->peer.id = 0;
+  if (reply != NULL && !shut_out(link, reply))
+    read_hello(link, reply);
 }
+
+/* ---- of a link that carries calls ---------------------------------------------------------------------- */
 
 static void on_kill(redisAsyncContext *ac, void *object, void *privdata) {
   (void)privdata;
@@ -215,16 +228,54 @@ static void on_replication(redisAsyncContext *ac, void *object, void *privdata) 
   belay__link_shaken(link, 0);
 }
 
+/* ---- of one that listens ------------------------------------------------------------------------------- */
+
+static void on_ping(redisAsyncContext *ac, void *object, void *privdata) {
+  (void)privdata;
+  belay__link_t *link = link_of(ac);
+  const belay__reply_t *reply = receive(link, object);
+  if (reply == NULL || belay__reply_is(reply, "PONG", 4))
+    return;
+  bool refused = reply->type == BELAY__REPLY_ERROR;
+  fail(link, reply, refused ? belay__refusal_find(reply->str, reply->len)->error : BELAY_EPROTO);
+}
+
+static void on_hello_3(redisAsyncContext *ac, void *object, void *privdata) {
+  (void)privdata;
+  belay__link_t *link = link_of(ac);
+  const belay__reply_t *reply = receive(link, object);
+  if (reply == NULL)
+    return;
+  if (reply->type != BELAY__REPLY_ARRAY) {
+    bool refused = reply->type == BELAY__REPLY_ERROR;
+    fail(link, reply, refused ? belay__refusal_find(reply->str, reply->len)->error : BELAY_EPROTO);
+    return;
+  }
+  read_hello(link, reply);
+  belay__link_shaken(link, 0);
+}
+
 /* ---- the questions ------------------------------------------------------------------------------------- */
 
 void belay__handshake_start(belay__link_t *link) {
   const belay__line_t *line = link->line;
   link->peer = (belay__peer_t){0};
+  link->sharded = false;
   if (line->password != NULL) {
     const char *const with_user[] = {"AUTH", line->username, line->password};
     const char *const without[] = {"AUTH", line->password};
     bool user = line->username != NULL;
     belay__wire_command(&link->wire, on_auth, user ? 3 : 2, user ? with_user : without);
+  }
+  const char *const setname[] = {"CLIENT", "SETNAME", line->client_name};
+  static const char *const server[] = {"INFO", "server"};
+  if (link->listener != NULL) {
+    static const char *const ping[] = {"PING"}, *const hello_3[] = {"HELLO", "3"};
+    belay__wire_command(&link->wire, on_setname, 3, setname);
+    belay__wire_command(&link->wire, on_ping, 1, ping);
+    belay__wire_command(&link->wire, on_server, 2, server);
+    belay__wire_command(&link->wire, on_hello_3, 2, hello_3);
+    return;
   }
   if (line->db != 0) {
     char db[12];
@@ -232,9 +283,7 @@ void belay__handshake_start(belay__link_t *link) {
     const char *const argv[] = {"SELECT", db};
     belay__wire_command(&link->wire, on_select, 2, argv);
   }
-  const char *const setname[] = {"CLIENT", "SETNAME", line->client_name};
   const char *const hello[] = {"HELLO"};
-  const char *const server[] = {"INFO", "server"};
   const char *const replication[] = {"INFO", "replication"};
   belay__wire_command(&link->wire, on_setname, 3, setname);
   belay__wire_command(&link->wire, on_hello, 1, hello);

@@ -18,6 +18,11 @@
 
 #include <assert.h>
 
+#include "core/publish.h"
+#include "redis/listener.h"
+
+#define OLD_SERVER_MS UINT64_C(300000)
+
 static void on_dialed(belay__dial_t *dial, int error, int fd, belay__handle_t *handle);
 static void on_gone(belay__wire_t *wire, int error);
 static void on_heard(belay__wire_t *wire);
@@ -77,27 +82,23 @@ static bool is_lasting(int error) {
   return error == BELAY_EAUTH || error == BELAY_EPERM || error == BELAY_EREFUSED;
 }
 
-static void refuse_queue(belay__link_t *link, int error) {
-  belay__list_t refused;
-  belay__list_init(&refused);
-  belay__list_splice_front(&refused, &link->queue);
-  belay__list_splice_front(&refused, &link->urgent);
-  for (belay__list_t *node; (node = belay__list_pop(&refused)) != NULL;) {
-    link->queue_len--; /* whoever is told may withdraw others of these */
-    belay__call_refused(BELAY__CONTAINER(node, belay__call_t, node), error);
-  }
-}
-
-/* There is no connection. Calls wait for the next one, or are refused. */
+/* There is no connection. Calls wait for the next one, or are refused. A server that is too old to be listened to
+ * stays so until there is another one: it is asked ever more seldom. */
 static void back_off(belay__link_t *link, int error) {
   belay_t *belay = belay_of(link);
   const belay__line_t *line = link->line;
   if (link->state == BELAY__LINK_CLOSED)
     return;
   bool lasting = is_lasting(error);
+  bool old = link->listener != NULL && error == BELAY_EREFUSED;
+  if (old && link->error != error)
+    link->failures = 0;
   uint64_t most = (uint64_t)line->reconnect_max_ms;
-  uint64_t limit = (uint64_t)line->reconnect_min_ms << (link->failures < 20 ? link->failures : 20);
-  if (limit > most || lasting)
+  uint64_t first = lasting ? most : (uint64_t)line->reconnect_min_ms;
+  uint64_t limit = first << (link->failures < 20 ? link->failures : 20);
+  if (old && most < OLD_SERVER_MS)
+    most = OLD_SERVER_MS;
+  if (limit > most)
     limit = most;
   uint64_t least = lasting ? limit / 2 : 0;
   uint64_t delay = least * BELAY__MS + belay__random_below(belay, (limit - least) * BELAY__MS);
@@ -106,55 +107,21 @@ static void back_off(belay__link_t *link, int error) {
   link->state = lasting ? BELAY__LINK_REFUSED : BELAY__LINK_BACKOFF;
   belay__timer_set(belay, BELAY__RANK_OTHER, &link->timer, belay__now(belay) + 1 + delay);
   if (lasting)
-    refuse_queue(link, error);
+    belay__link_refuse(link, error);
+  if (link->listener != NULL)
+    belay__listener_lost(link->listener, error);
 }
 
 /* An attempt to connect came to nothing. */
 static void fail_attempt(belay__link_t *link, int error) {
   belay_client_t *client = link->line->client;
   client->stats.connect_errors++;
-  belay__log(client->belay, is_lasting(error) ? BELAY_LOG_ERROR : BELAY_LOG_WARNING,
-             "no connection: %s%s%s", belay_strerror(error), is_lasting(error) ? ": " : "",
-             is_lasting(error) ? client->refusal_text : "");
+  if (!is_lasting(error))
+    belay__log(client->belay, BELAY_LOG_WARNING, "no connection: %s", belay_strerror(error));
+  else if (error != link->error) /* once for each reason */
+    belay__log(client->belay, BELAY_LOG_ERROR, "no connection: %s: %s", belay_strerror(error),
+               client->refusal_text);
   back_off(link, error);
-}
-
-/* A call that belongs behind one that was handed over is of no use on another connection. */
-static void refuse_followers(belay__link_t *link, belay__list_t *list) {
-  while (!belay__list_empty(list)) {
-    belay__call_t *call = BELAY__CONTAINER(list->next, belay__call_t, node);
-    if (!call->follows)
-      return;
-    belay__list_remove(&call->node);
-    link->queue_len--;
-    belay__call_refused(call, BELAY_EUNREACHABLE);
-  }
-}
-
-/* Judges the calls of a connection that is gone. */
-static void settle_dropped(belay__link_t *link, int error) {
-  belay__list_t again, urgent;
-  belay__list_init(&again);
-  belay__list_init(&urgent);
-  bool kept = false; /* the call before was queued again */
-  for (belay__list_t *node; (node = belay__list_pop(&link->dropped)) != NULL;) {
-    belay__call_t *call = BELAY__CONTAINER(node, belay__call_t, node);
-    bool sent = call->offset < link->wire.written, follows = call->follows;
-    bool queue = belay__call_dropped(call, sent, error);
-    if (queue && ((follows && !kept) || link->state == BELAY__LINK_CLOSED)) {
-      belay__call_refused(call, BELAY_EUNREACHABLE); /* what it belongs behind is not sent again */
-      queue = false;
-    }
-    if (queue) {
-      belay__list_push(call->urgent ? &urgent : &again, &call->node);
-      link->queue_len++;
-    }
-    kept = queue;
-  }
-  belay__list_splice_front(&link->queue, &again);
-  belay__list_splice_front(&link->urgent, &urgent);
-  refuse_followers(link, &link->queue);
-  refuse_followers(link, &link->urgent);
 }
 
 static void remember_ghost(belay__link_t *link) {
@@ -176,7 +143,8 @@ static void on_gone(belay__wire_t *wire, int error) {
     return;
   }
   remember_ghost(link);
-  client->scripts = 0; /* it may be another server next time */
+  if (link->listener == NULL)
+    client->scripts = 0; /* it may be another server next time */
   if (belay__link_is_up(link)) {
     client->stats.drops++;
     belay__log(client->belay, BELAY_LOG_INFO, "connection lost: %s", belay_strerror(error));
@@ -184,7 +152,7 @@ static void on_gone(belay__wire_t *wire, int error) {
   } else if (link->state != BELAY__LINK_CLOSED) {
     fail_attempt(link, error);
   }
-  settle_dropped(link, error);
+  belay__link_settle(link, error);
 }
 
 /* ---- a connection begins ------------------------------------------------------------------------------- */
@@ -193,6 +161,7 @@ static void on_gone(belay__wire_t *wire, int error) {
 static void dial(belay__link_t *link) {
   int64_t timeout = link->line->connect_timeout_ms;
   link->state = BELAY__LINK_DIALING;
+  link->dialed = ++link->line->dials;
   set_timer(link, timeout);
   belay__dial_start(&link->dial, belay__after_ms(belay_of(link), timeout));
 }
@@ -221,7 +190,11 @@ void belay__link_shaken(belay__link_t *link, int error) {
   link->peer.server.epoch = ++line->epochs;
   link->error = 0;
   link->state = BELAY__LINK_UP;
-  belay__log(line->client->belay, BELAY_LOG_INFO, "connected");
+  belay__log(line->client->belay, BELAY_LOG_INFO, link->listener ? "listening" : "connected");
+  if (link->listener != NULL)
+    belay__listener_up(link->listener);
+  else
+    belay__listener_met(line->listener, link);
   watch(link);
   pump(link);
 }
@@ -232,6 +205,8 @@ static void on_reply(redisAsyncContext *ac, void *object, void *privdata);
 
 /* Hands a call to the wire; false if it did not take it. */
 static bool hand_over(belay__link_t *link, belay__call_t *call) {
+  if (call->publisher != 0)
+    belay__publish_as(call, link->sharded);
   call->offset = link->wire.appended;
   if (!belay__wire_append(&link->wire, on_reply, call, call->data, call->len))
     return false;
@@ -309,14 +284,20 @@ static uint64_t idle_limit(const belay__link_t *link) {
   return ms == BELAY_FOREVER ? BELAY__NEVER : (uint64_t)ms * BELAY__MS;
 }
 
-/* A connection that nothing was heard of for long may be dead, and would tell so only after a time-out. */
-static void check_if_idle(belay__link_t *link) {
+static void check(belay__link_t *link) {
   static const char *const argv[] = {"PING"};
-  if (link->wire.owed > 0 || silence(link) < idle_limit(link))
-    return;
   link->state = BELAY__LINK_CHECKING;
   set_timer(link, (link->line->connect_timeout_ms + 3) / 4); /* leaves time for a new connection */
-  belay__wire_command(&link->wire, on_pong, 1, argv);
+  if (link->listener != NULL)
+    belay__wire_say(&link->wire, 1, argv, NULL, true);
+  else
+    belay__wire_command(&link->wire, on_pong, 1, argv);
+}
+
+/* A connection that nothing was heard of for long may be dead, and would tell so only after a time-out. */
+static void check_if_idle(belay__link_t *link) {
+  if (link->wire.owed == 0 && silence(link) >= idle_limit(link))
+    check(link);
 }
 
 /* The call that may be handed over next: an urgent one always, another if there is room. */
@@ -411,7 +392,7 @@ static void watch(belay__link_t *link) {
   uint64_t heard = link->wire.last_heard, limit = idle_limit(link), when;
   if (link->wire.owed > 0)
     limit = (uint64_t)link->line->stall_timeout_ms * BELAY__MS / 4 * 3;
-  else if (!link->extra || limit == BELAY__NEVER || link->queue_len > 0)
+  else if ((!link->extra && link->listener == NULL) || limit == BELAY__NEVER || link->queue_len > 0)
     limit = 0; /* nothing to watch for, or something is about to be handed over */
 
   if (limit == 0) {
@@ -423,6 +404,9 @@ static void watch(belay__link_t *link) {
   } else if (link->wire.owed > 0 && link->suspect_since != heard) {
     link->suspect_since = heard;
     when = belay__now(belay) + limit / 3 + 1;
+  } else if (link->wire.owed == 0 && link->listener != NULL) {
+    check(link); /* nothing that is ever sent would find out */
+    return;
   } else {
     if (link->wire.owed > 0)
       belay__log(belay, BELAY_LOG_WARNING, "the server owes an answer and is silent");
@@ -451,7 +435,7 @@ static void on_timer(belay__timer_t *timer) {
     break;
   case BELAY__LINK_BACKOFF:
   case BELAY__LINK_REFUSED:
-    if (link->queue_len == 0)
+    if (link->queue_len == 0 && (link->listener == NULL || link->listener->wanted == 0))
       link->state = BELAY__LINK_DOWN;
     else
       dial(link);
@@ -462,6 +446,42 @@ static void on_timer(belay__timer_t *timer) {
   }
 }
 
+/* ---- listening ----------------------------------------------------------------------------------------- */
+
+void belay__link_want(belay__link_t *link) {
+  if (link->state == BELAY__LINK_DOWN)
+    dial(link);
+}
+
+void belay__link_try_again(belay__link_t *link) {
+  if (link->state == BELAY__LINK_REFUSED)
+    dial(link);
+}
+
+void belay__link_retire(belay__link_t *link) {
+  if (link->state == BELAY__LINK_DIALING)
+    belay__dial_cancel(&link->dial);
+  else if (link->state != BELAY__LINK_SHAKING && !belay__link_is_up(link))
+    return; /* who comes back soon waits for his turn */
+  belay__timer_stop(belay_of(link), BELAY__RANK_OTHER, &link->timer);
+  link->state = BELAY__LINK_DOWN;
+  belay__wire_drop(&link->wire, BELAY_EUNREACHABLE);
+}
+
+void belay__link_owed(belay__link_t *link) {
+  if (link->state == BELAY__LINK_UP)
+    watch(link);
+}
+
+void belay__link_paid(belay__link_t *link) {
+  bool checked = link->state == BELAY__LINK_CHECKING;
+  link->failures = 0;
+  if (checked)
+    link->state = BELAY__LINK_UP;
+  if (checked || link->wire.owed == 0)
+    watch(link);
+}
+
 /* ---- the end ------------------------------------------------------------------------------------------- */
 
 void belay__link_close(belay__link_t *link) {
@@ -469,7 +489,7 @@ void belay__link_close(belay__link_t *link) {
   belay__dial_close(&link->dial);
   link->state = BELAY__LINK_CLOSED;
   belay__wire_drop(&link->wire, BELAY_ECANCELED);
-  refuse_queue(link, BELAY_ECANCELED);
+  belay__link_refuse(link, BELAY_ECANCELED);
 }
 
 bool belay__link_is_over(const belay__link_t *link) {

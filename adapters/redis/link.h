@@ -7,6 +7,8 @@
 #include "redis/dial.h"
 #include "redis/wire.h"
 
+typedef struct belay__listener belay__listener_t;
+
 /* What all links of a client share. */
 typedef struct belay__line {
   belay_client_t *client;
@@ -19,8 +21,10 @@ typedef struct belay__line {
   size_t max_pending, max_reply;
   belay_on_full_t on_full;
   uint32_t epochs;  /* connections that became usable so far; numbers them from 1 */
+  uint64_t dials;   /* attempts to connect so far; numbers them from 1 */
   unsigned version; /* of the server last spoken to; 0: not known */
   size_t handles;   /* libuv handles that are open */
+  belay__listener_t *listener;
   void (*quiet)(struct belay__line *line); /* a handle, a look-up or a link is over */
 } belay__line_t;
 
@@ -44,16 +48,19 @@ typedef struct belay__peer {
 
 typedef struct belay__link {
   belay__line_t *line;
+  belay__listener_t *listener; /* NULL: it carries calls */
   belay__link_state_t state;
-  bool extra; /* not the first of its lane: closed when it is idle */
+  bool extra;   /* not the first of its lane: closed when it is idle */
+  bool sharded; /* channels of its server belong to slots, and to those who serve them */
   belay__dial_t dial;
-  belay__wire_t wire;     /* open while SHAKING, UP, CHECKING */
+  belay__wire_t wire;     /* open while SHAKING, UP, DRAINING, CHECKING */
   belay__timer_t timer;   /* what it waits for depends on the state */
   belay__list_t urgent;   /* calls that were not handed to the wire, and go first */
   belay__list_t queue;    /* the others that were not */
   belay__list_t dropped;  /* calls that the wire gives back while it ends */
   size_t queue_len;       /* of both */
   size_t in_flight;       /* calls that the server owes an answer to */
+  uint64_t dialed;        /* the number of the last attempt to connect */
   unsigned failures;      /* connections in a row that came to nothing */
   uint64_t suspect_since; /* the last_heard of a silence that was noticed already */
   uint64_t quiet_since;   /* the last_heard of a silence that somebody asked about, */
@@ -80,6 +87,17 @@ bool belay__link_is_over(const belay__link_t *link);
 /* Gives back what it still has; called last. */
 void belay__link_fini(belay__link_t *link);
 
+/* What follows is for a link that listens. Connects, unless it does or waits until it may. */
+void belay__link_want(belay__link_t *link);
+/* One that is REFUSED: there is reason to try again at once. */
+void belay__link_try_again(belay__link_t *link);
+/* Nobody needs the connection any more. Not in a callback of the wire's. */
+void belay__link_retire(belay__link_t *link);
+/* The server owes something. */
+void belay__link_owed(belay__link_t *link);
+/* The server has answered all that it was asked up to here. */
+void belay__link_paid(belay__link_t *link);
+
 /* Whether answers are owed, and nothing has been heard for so many nanoseconds. A loop that was away has heard
  * nothing either: so the answer is yes only if the loop has turned since it was first asked about. */
 bool belay__link_is_silent(belay__link_t *link, uint64_t limit);
@@ -89,9 +107,17 @@ static inline bool belay__link_is_up(const belay__link_t *link) {
          link->state == BELAY__LINK_DRAINING;
 }
 
+/* ---- redis/settle.c ------------------------------------------------------------------------------------- */
+
+/* What is queued is refused. */
+void belay__link_refuse(belay__link_t *link, int error);
+
+/* Judges the calls that a connection that is gone has dropped. */
+void belay__link_settle(belay__link_t *link, int error);
+
 /* ---- redis/handshake.c --------------------------------------------------------------------------------- */
 
-/* Sends what must be agreed on before the first call. */
+/* Sends what must be agreed on before the first call, or before listening. */
 void belay__handshake_start(belay__link_t *link);
 
 /* The handshake is through: 0, or the error that ends the connection. */

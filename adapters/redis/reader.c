@@ -69,7 +69,7 @@ static object_t *make(const redisReadTask *task, belay__reply_type_t type) {
   size_t depth = 0;
   for (const redisReadTask *t = task->parent; t != NULL; t = t->parent)
     depth++;
-  if (depth == 0 && *reader->owed == 0)
+  if (depth == 0 && *reader->owed == 0 && task->type != REDIS_REPLY_PUSH)
     reader->refused = "a reply that nobody asked for";
   else if (depth > DEPTH_MAX)
     reader->refused = "a reply is nested too deeply";
@@ -78,12 +78,18 @@ static object_t *make(const redisReadTask *task, belay__reply_type_t type) {
   object_t *object = reader->refused != NULL ? NULL : arena_alloc(reader, sizeof *object);
   if (object == NULL)
     return NULL;
-  *object = (object_t){.hiredis = {.type = task->type}, .reply = {.type = type}, .reader = reader};
+  /* and hiredis's elements stay 0, in which it finds no subscription of its own */
+  int taken_for = depth == 0 && reader->pushed ? REDIS_REPLY_PUSH : task->type;
+  *object = (object_t){.hiredis = {.type = taken_for}, .reply = {.type = type}, .reader = reader};
   if (task->parent != NULL) {
     object_t *parent = task->parent->obj;
     parent->reply.items[task->idx] = &object->reply;
   }
   return object;
+}
+
+static bool speaks_resp3(const redisReadTask *task) {
+  return ((const belay__reader_t *)task->privdata)->resp3;
 }
 
 static void *refuse(const redisReadTask *task) {
@@ -92,14 +98,8 @@ static void *refuse(const redisReadTask *task) {
   return NULL;
 }
 
-static void *make_string(const redisReadTask *task, char *str, size_t len) {
-  belay__reply_type_t type = BELAY__REPLY_STRING;
-  if (task->type == REDIS_REPLY_STATUS)
-    type = BELAY__REPLY_STATUS;
-  else if (task->type == REDIS_REPLY_ERROR)
-    type = BELAY__REPLY_ERROR;
-  else if (task->type != REDIS_REPLY_STRING)
-    return refuse(task);
+static void *make_text(const redisReadTask *task, belay__reply_type_t type, const char *str,
+                       size_t len) {
   object_t *object = make(task, type);
   char *copy = object == NULL ? NULL : arena_alloc(object->reader, len + 1);
   if (copy == NULL)
@@ -113,8 +113,18 @@ static void *make_string(const redisReadTask *task, char *str, size_t len) {
   return object;
 }
 
+static void *make_string(const redisReadTask *task, char *str, size_t len) {
+  belay__reply_type_t type = BELAY__REPLY_STRING;
+  if (task->type == REDIS_REPLY_STATUS)
+    type = BELAY__REPLY_STATUS;
+  else if (task->type == REDIS_REPLY_ERROR)
+    type = BELAY__REPLY_ERROR;
+  else if (task->type != REDIS_REPLY_STRING && !speaks_resp3(task))
+    return refuse(task);
+  return make_text(task, type, str, len);
+}
 static void *make_array(const redisReadTask *task, size_t count) {
-  if (task->type != REDIS_REPLY_ARRAY)
+  if (task->type != REDIS_REPLY_ARRAY && !speaks_resp3(task))
     return refuse(task);
   object_t *object = make(task, BELAY__REPLY_ARRAY);
   if (object == NULL || count == 0)
@@ -133,21 +143,18 @@ static void *make_integer(const redisReadTask *task, long long value) {
 
 static void *make_double(const redisReadTask *task, double value, char *str, size_t len) {
   (void)value;
-  (void)str;
-  (void)len;
-  return refuse(task);
+  return speaks_resp3(task) ? make_text(task, BELAY__REPLY_STRING, str, len) : refuse(task);
 }
 
 static void *make_nil(const redisReadTask *task) {
-  if (task->type !=
-      REDIS_REPLY_STRING) /* no command that is sent here is answered with another null */
+  /* no command that is sent in RESP2 is answered with another null */
+  if (task->type != REDIS_REPLY_STRING && !speaks_resp3(task))
     return refuse(task);
   return make(task, BELAY__REPLY_NIL);
 }
 
 static void *make_bool(const redisReadTask *task, int value) {
-  (void)value;
-  return refuse(task);
+  return speaks_resp3(task) ? make_integer(task, value) : refuse(task);
 }
 
 static void free_object(void *object) {

@@ -3,7 +3,11 @@
  * hiredis parses; these functions make the objects. One reply at a time is alive, and freeing it is emptying
  * the arena. What a server must not be able to do to us is refused by returning NULL, which ends the
  * connection: nesting deeper than 8, more memory than max_reply, types that RESP2 does not have, and a
- * reply that nobody asked for. */
+ * reply that nobody asked for.
+ *
+ * Where RESP3 is agreed on, its types become those of RESP2: a map is an array of name, value, name, value. And there
+ * is a mode in which hiredis takes everything for a push, so that all that is said comes to one function, in order;
+ * its own notion of who waits for what knows no sharded channels. */
 #ifndef BELAY_REDIS_READER_H
 #define BELAY_REDIS_READER_H
 
@@ -20,6 +24,8 @@ typedef struct belay__reader {
   size_t bytes;           /* in all chunks */
   size_t max_reply;
   const size_t *owed;  /* how many replies are expected */
+  bool resp3;          /* pushes and the types of RESP3 are expected */
+  bool pushed;         /* everything goes to the push callback */
   const char *refused; /* why the last object was refused; NULL: none was, or memory ran out */
 } belay__reader_t;
 

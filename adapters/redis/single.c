@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "redis/link.h"
+#include "redis/listener.h"
 #include "redis/url.h"
 
 typedef struct single {
@@ -12,7 +12,8 @@ typedef struct single {
   belay__url_t url; /* what the line's strings point into */
   char client_name[65];
   size_t lane_links; /* of LEASE and DATA each; the others have one */
-  size_t count;      /* of all links */
+  size_t count;      /* of all links that carry calls */
+  belay__listener_t listener;
   bool gone;
   belay__link_t links[];
 } single_t;
@@ -73,7 +74,7 @@ static bool silent(belay_client_t *client, belay__lane_t lane, uint32_t affinity
 
 static size_t links_up(const belay_client_t *client) {
   const single_t *single = (const single_t *)client;
-  size_t n = 0;
+  size_t n = belay__link_is_up(&single->listener.link);
   for (size_t i = 0; i < single->count; i++)
     n += belay__link_is_up(&single->links[i]);
   return n;
@@ -83,10 +84,19 @@ static unsigned version(const belay_client_t *client) {
   return ((const single_t *)client)->line.version;
 }
 
+static void listen_to(belay_client_t *client, belay__channel_t *channel) {
+  belay__listener_listen(&((single_t *)client)->listener, channel);
+}
+
+static void unlisten(belay_client_t *client, belay__channel_t *channel) {
+  belay__listener_unlisten(&((single_t *)client)->listener, channel);
+}
+
 /* Something has ended; perhaps it was the last thing that the client waits for. */
 static void on_quiet(belay__line_t *line) {
   single_t *single = BELAY__CONTAINER(line, single_t, line);
-  if (!single->base.node_closing || single->gone || line->handles > 0)
+  if (!single->base.node_closing || single->gone || line->handles > 0 ||
+      !belay__link_is_over(&single->listener.link))
     return;
   for (size_t i = 0; i < single->count; i++)
     if (!belay__link_is_over(&single->links[i]))
@@ -99,6 +109,7 @@ static void close_all(belay_client_t *client) {
   single_t *single = (single_t *)client;
   for (size_t i = 0; i < single->count; i++)
     belay__link_close(&single->links[i]);
+  belay__listener_close(&single->listener);
   on_quiet(&single->line);
 }
 
@@ -106,6 +117,7 @@ static void free_single(belay_client_t *client) {
   single_t *single = (single_t *)client;
   for (size_t i = 0; i < single->count; i++)
     belay__link_fini(&single->links[i]);
+  belay__link_fini(&single->listener.link);
   memset(&single->url, 0, sizeof single->url); /* the password */
   belay__free(client->belay, single, size_of(single->count));
 }
@@ -119,6 +131,8 @@ static const belay__node_ops_t node_ops = {
     .silent = silent,
     .links_up = links_up,
     .version = version,
+    .listen = listen_to,
+    .unlisten = unlisten,
     .close = close_all,
     .free = free_single,
 };
@@ -198,6 +212,18 @@ static int read_url(belay_t *belay, const char *text, belay__url_t *url) {
   return error;
 }
 
+static uint64_t mix(uint64_t hash, const char *text) {
+  for (; *text != '\0'; text++) /* FNV-1a */
+    hash = (hash ^ (unsigned char)*text) * UINT64_C(1099511628211);
+  return hash;
+}
+
+static uint64_t place_of(const belay__url_t *url) {
+  char rest[24];
+  snprintf(rest, sizeof rest, ":%u/%d", url->is_unix ? 0 : url->port, url->db);
+  return mix(mix(UINT64_C(14695981039346656037), url->is_unix ? url->path : url->host), rest);
+}
+
 int belay_connect(belay_t *belay, const char *url, const belay_client_options_t *options,
                   belay_client_t **out) {
   if (out == NULL)
@@ -230,6 +256,8 @@ int belay_connect(belay_t *belay, const char *url, const belay_client_options_t 
     return error;
   }
   single->url = parsed;
+  single->base.place = place_of(&parsed);
+  single->base.db = parsed.db;
   snprintf(single->client_name, sizeof single->client_name, "%s", o->client_name);
   single->lane_links = o->links;
   single->count = count;
@@ -237,6 +265,8 @@ int belay_connect(belay_t *belay, const char *url, const belay_client_options_t 
   for (size_t i = 0; i < count; i++)
     belay__link_init(&single->links[i], &single->line,
                      i < 2 * single->lane_links && i % single->lane_links != 0);
+  belay__listener_init(&single->listener, &single->line);
+  single->line.listener = &single->listener;
   *out = &single->base;
   return 0;
 }

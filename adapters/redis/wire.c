@@ -62,6 +62,13 @@ static ssize_t write_some(redisContext *c) {
   return n;
 }
 
+/* hiredis does not look whether this has freed its context. */
+static void on_push(redisAsyncContext *ac, void *object) {
+  belay__wire_t *wire = ac->data;
+  if (!wire->broken)
+    wire->pushed(wire, belay__reader_reply(object));
+}
+
 static void close_socket(redisContext *c) {
   if (c->fd != REDIS_INVALID_FD)
     belay__socket_reset(c->fd);
@@ -119,6 +126,10 @@ static redisAsyncContext *adopt(belay__wire_t *wire, int fd) {
   ac->ev.addWrite = on_want_write;
   ac->ev.cleanup = on_cleanup;
   redisAsyncSetDisconnectCallback(ac, on_disconnect);
+  if (wire->pushed != NULL)
+    redisAsyncSetPushCallback(ac, on_push);
+  wire->reader.resp3 = wire->pushed != NULL;
+  wire->reader.pushed = false;
   belay__reader_attach(&wire->reader, ac->c.reader);
   return ac;
 }
@@ -220,6 +231,26 @@ void belay__wire_command(belay__wire_t *wire, redisCallbackFn *fn, size_t argc,
   if (!ok)
     belay__wire_break(wire, BELAY_ENOMEM);
   belay__wire_check(wire);
+}
+
+void belay__wire_say(belay__wire_t *wire, size_t argc, const char *const *argv, const size_t *lens,
+                     bool asks) {
+  char *text;
+  if (!belay__wire_is_open(wire))
+    return;
+  const char **words = (const char **)(uintptr_t)argv; /* hiredis does not write to them */
+  long long len = redisFormatCommandArgv(&text, (int)argc, words, lens);
+  bool ok = len >= 0 && redisAppendFormattedCommand(&wire->ac->c, text, (size_t)len) == REDIS_OK;
+  if (len >= 0)
+    redisFreeCommand(text);
+  if (!ok) {
+    belay__wire_break(wire, BELAY_ENOMEM);
+    return;
+  }
+  wire->appended += (uint64_t)len;
+  if (asks && wire->owed++ == 0)
+    wire->last_heard = belay__now(&wire->host->base);
+  belay__host_flush_soon(wire->host, &wire->flush);
 }
 
 /* ---- reading ------------------------------------------------------------------------------------------- */

@@ -25,6 +25,9 @@ struct belay__wire {
   belay_client_stats_t *stats;
   size_t max_reply;
   void (*heard)(belay__wire_t *wire); /* a read is through, and the wire may be gone since */
+  /* NULL: the server speaks when it is asked, in RESP2. Else it may say what it likes: that comes here, and once
+   * reader.pushed is set the answers do too. The wire is not dropped in it, but broken. */
+  void (*pushed)(belay__wire_t *wire, const belay__reply_t *reply);
   void (*gone)(belay__wire_t *wire, int error); /* it has ended; the memory may be opened again */
   void (*close_handle)(belay__wire_t *wire, belay__handle_t *handle); /* takes the handle back */
 
@@ -61,6 +64,10 @@ bool belay__wire_append(belay__wire_t *wire, redisCallbackFn *fn, void *privdata
 /* The same for a command given as words; memory that is out ends the wire. */
 void belay__wire_command(belay__wire_t *wire, redisCallbackFn *fn, size_t argc,
                          const char *const *argv);
+/* Appends a command that nobody is called back for, and writes it when the loop sleeps next; with `asks` the
+ * server owes an answer, and who hears it counts wire->owed down. Memory that is out ends the wire. */
+void belay__wire_say(belay__wire_t *wire, size_t argc, const char *const *argv, const size_t *lens,
+                     bool asks);
 /* hiredis keeps a failed append to itself: call this when the command has been accounted for. */
 void belay__wire_check(belay__wire_t *wire);
 

@@ -97,7 +97,8 @@ typedef struct belay_client_options {
   /** bytes of calls that have not ended, for the client; over it calls fail with BELAY_EBUSY
    * whatever on_full says; default 64 MiB; at least 64 KiB */
   size_t max_bytes;
-  /** bytes of one reply; over it the connection is dropped; default 16 MiB; at least 64 KiB */
+  /** bytes of one reply; over it the connection is dropped; default 16 MiB; at least 64 KiB. Messages of a topic
+   * may be larger (belay/topic.h) */
   size_t max_reply;
   belay_on_full_t on_full; /**< default BELAY_FULL_REFUSE */
 

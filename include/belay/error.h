@@ -22,6 +22,7 @@ extern "C" {
   X(EFORK, -20006, 0, "this process is a fork of the one that opened the handle")                  \
   X(EBUSY, -20007, 1, "too many calls or bytes are pending")                                       \
   X(ESYSTEM, -20008, 1, "the operating system refused a resource")                                 \
+  X(ESINGLE, -20009, 0, "this works on one server, and not on a quorum of them")                   \
   /* How an operation ended. */                                                                    \
   X(ECANCELED, -20020, 0, "canceled")                                                              \
   X(ETIMEDOUT, -20021, 1, "waited as long as was asked")                                           \
@@ -36,6 +37,7 @@ extern "C" {
   X(EQUARANTINED, -20030, 1, "the server does not vote yet: it may have lost data lately")         \
   X(EDUPLICATE, -20031, 0, "two of the clients reach the same server")                             \
   X(EFENCED, -20032, 0, "a later holder has been here")                                            \
+  X(ESHARED, -20033, 1, "another reader holds it too")                                             \
   /* The server refused, before executing anything. */                                             \
   X(EAUTH, -20040, 0, "the server refused the user or password")                                   \
   X(EPERM, -20041, 0, "the user may not run this command")                                         \

@@ -199,6 +199,8 @@ static bool become_eval(belay__call_t *call) {
     call->data = fresh->data;
     call->cap = fresh->cap;
     call->len = fresh->len + tail_len;
+    if (call->publisher != 0)
+      call->publisher += tail - call->tail;
     call->tail = tail;
     call->as_eval = true;
     fresh->data = data;
@@ -206,6 +208,29 @@ static bool become_eval(belay__call_t *call) {
   }
   recycle(fresh);
   return call->as_eval;
+}
+
+belay__call_t *belay__call_copy(const belay__call_t *call) {
+  belay__call_t *copy = belay__call_new(call->client, call->lane);
+  char *out = copy == NULL ? NULL : grow(copy, call->len + 1); /* for a longer publisher */
+  if (out == NULL) {
+    if (copy != NULL)
+      recycle(copy);
+    return NULL;
+  }
+  memcpy(out, call->data, call->len + 1); /* the 0 too */
+  copy->len = call->len;
+  copy->settled = call->settled;
+  copy->owner = call->owner;
+  copy->script = call->script;
+  copy->command = call->command;
+  copy->deadline = call->deadline;
+  copy->affinity = call->affinity;
+  copy->urgent = call->urgent;
+  copy->publisher = call->publisher;
+  copy->as_eval = call->as_eval;
+  copy->tail = call->tail;
+  return copy;
 }
 
 /* ---- ends ---------------------------------------------------------------------------------------------- */
@@ -326,7 +351,7 @@ static bool rest(belay__call_t *call, int error) {
   uint64_t limit = REST_MIN_MS << (call->tries < 6 ? call->tries : 6);
   uint64_t delay = (limit < REST_MAX_MS ? limit : REST_MAX_MS) * BELAY__MS;
   uint64_t when = belay__now(belay) + BELAY__MS + belay__random_below(belay, delay);
-  if (when >= call->deadline || call->follows || call->followed)
+  if (when >= call->deadline || call->follows || call->followed || call->once)
     return false;
   call->state = BELAY__CALL_RESTING;
   call->last_error = error; /* first_sent stays: it only makes a lease believe in less */
@@ -365,7 +390,8 @@ belay__verdict_t belay__call_reply(belay__call_t *call, const belay__reply_t *re
     return reconnect ? BELAY__VERDICT_RECONNECT : BELAY__VERDICT_OVER;
   }
   assert(!call->followed || call->script == NULL || call->as_eval);
-  if (refusal->remedy == BELAY__REMEDY_EVAL && call->script != NULL && !call->as_eval) {
+  if (refusal->remedy == BELAY__REMEDY_EVAL && call->script != NULL && !call->as_eval &&
+      !call->once) {
     call->first_sent = 0;
     if (become_eval(call))
       return BELAY__VERDICT_RESEND;

@@ -54,6 +54,7 @@ struct belay__call {
   uint8_t lane;   /* belay__lane_t */
   uint8_t tries;  /* rests so far */
   bool urgent;    /* not subject to the client's limits: it gives something back */
+  bool once;      /* not sent again after a refusal: it would come behind what was sent later */
   bool follows;   /* belongs behind the call before it, on the same connection: */
   bool followed;  /* neither of the two is sent again after a refusal */
   bool as_eval;   /* the script's text is in it, not its hash */
@@ -62,6 +63,8 @@ struct belay__call {
   int last_error; /* of the refusal before a rest */
 
   size_t tail; /* where the arguments after the script begin */
+  size_t
+      publisher; /* where the word is that is decided on when it is handed over (core/publish.h); 0: there is none */
   size_t len, cap;
   char *data; /* the command as it goes over the wire */
 };
@@ -84,6 +87,10 @@ void belay__call_arg(belay__call_t *call, const char *data, size_t len);
 void belay__call_arg_joined(belay__call_t *call, const char *a, size_t a_len, const char *b,
                             size_t b_len);
 void belay__call_arg_int(belay__call_t *call, int64_t value);
+
+/* The same command again, to be sent by itself, from inside done: with its deadline, affinity, owner and settled;
+ * done is to be set. NULL if memory is out. */
+belay__call_t *belay__call_copy(const belay__call_t *call);
 
 /* Sends n calls, contiguous on one connection, all or none. On an error nothing was sent, none of them calls
  * back, and all are given back to the pool. Returns 0, BELAY_ENOMEM, BELAY_EBUSY or a lasting

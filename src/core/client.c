@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "core/channel.h"
 #include "core/key.h"
 
 /* ---- options ------------------------------------------------------------------------------------------- */
@@ -134,6 +135,7 @@ int belay__client_init(belay_client_t *client, belay_t *belay, const belay__node
       .stall_timeout_ms = options->stall_timeout_ms,
       .close_timeout_ms = options->close_timeout_ms,
       .max_bytes = options->max_bytes,
+      .max_reply = options->max_reply,
       .trace = options->trace,
       .trace_ctx = options->trace_ctx,
       .close_timer = {.fire = close_timeout},
@@ -150,6 +152,7 @@ int belay__client_init(belay_client_t *client, belay_t *belay, const belay__node
   belay__list_init(&client->resting);
   belay__list_init(&client->pool);
   belay__list_init(&client->objects);
+  belay__channels_init(client);
   belay__task_init(&client->ping_task, ping_told);
   belay__task_init(&client->close_task, gone);
   belay__list_push(&belay->clients, &client->node);
@@ -158,7 +161,9 @@ int belay__client_init(belay_client_t *client, belay_t *belay, const belay__node
 
 void belay__client_fini(belay_client_t *client) {
   belay__list_remove(&client->node);
+  belay__channels_free(client);
   belay__call_pool_free(client);
+  belay__table_free(client->belay, &client->lines);
   belay__free(client->belay, client->prefix, client->prefix_len);
 }
 
@@ -267,6 +272,7 @@ static void close_node_if_empty(belay_client_t *client) {
   client->node_closing = true;
   belay__timer_stop(client->belay, BELAY__RANK_OTHER, &client->close_timer);
   belay__call_end_rests(client);
+  belay__channels_close(client);
   client->node_ops->close(client);
 }
 

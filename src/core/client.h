@@ -13,6 +13,7 @@
 
 #include "core/base.h"
 #include "core/call.h"
+#include "core/table.h"
 #include "core/token.h"
 
 #define BELAY__NAMESPACE_PARTS 8
@@ -39,31 +40,47 @@ typedef struct belay__standing {
   int64_t votes_from;
 } belay__standing_t;
 
+/* What the client listens to; core/channel.c's. */
+typedef struct belay__channels {
+  belay__table_t table;
+  belay__list_t all;
+  belay__list_t lingering; /* in the order in which they were left */
+  size_t lingering_len;
+  belay__timer_t timer; /* the first of them has lingered for long enough */
+} belay__channels_t;
+
 struct belay_client {
   belay_t *belay;
   const belay__node_ops_t *node_ops;
   belay__list_t node; /* in belay->clients */
   void *data;
 
-  char *prefix; /* the namespace, escaped and joined */
+  uint64_t place; /* where its URL leads: the same number wherever the URL is the same */
+  int db;         /* the database there */
+  char *prefix;   /* the namespace, escaped and joined */
   size_t prefix_len;
   char owner[BELAY__OWNER_MAX + 1];
   size_t owner_len;
   int64_t timeout_ms, stall_timeout_ms, close_timeout_ms;
-  size_t max_bytes;
+  size_t max_bytes, max_reply;
   belay_trace_fn trace;
   void *trace_ctx;
 
   int refusal; /* the error of the server's last refusal, and its own words */
   char refusal_text[BELAY__REFUSAL_MAX];
 
+  belay__token_t instance; /* tells its owners from another client's; if has_instance */
+  bool has_instance;
+
   belay__standing_t standing;
   uint64_t scripts; /* a bit for each that the server has run since the last connection was lost */
 
+  belay__table_t lines;  /* of leases, by key; lease/line.c's */
   belay__list_t resting; /* calls that wait for the time to try again */
   belay__list_t pool;    /* calls that are not in use */
   size_t pool_len;
   belay__list_t objects;
+  belay__channels_t channels;
   belay_client_stats_t stats;
 
   belay__call_t *ping;
@@ -110,6 +127,7 @@ void belay__client_explain(belay_client_t *client, int status, const char *key, 
 bool belay__client_ghost(const belay_client_t *client, const belay__call_t *answered,
                          uint32_t epoch);
 
+void belay__channels_init(belay_client_t *client);  /* channel.c */
 void belay__call_pool_free(belay_client_t *client); /* call.c */
 void belay__close_if_empty(belay_t *belay);         /* base.c */
 

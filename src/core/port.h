@@ -18,6 +18,7 @@
 
 typedef struct belay__call belay__call_t;
 typedef struct belay__reply belay__reply_t;
+typedef struct belay__channel belay__channel_t;
 
 /* ---- host ---------------------------------------------------------------------------------------------- */
 
@@ -117,6 +118,13 @@ typedef struct belay__node_ops {
 
   /* The server's version as major * 10000 + minor * 100 + patch; 0 while it is not known. */
   unsigned (*version)(const belay_client_t *client);
+
+  /* A channel is wanted, by one more who listens; or is not any more (core/channel.h). One that is wanted already
+   * stays as it is, and if the server had refused it, it is asked for again. The node keeps one connection for all
+   * of them while there are any, and tells belay__channel_confirmed(), belay__channel_refused(),
+   * belay__channel_message() and belay__channels_lost(), none of them inside these two. */
+  void (*listen)(belay_client_t *client, belay__channel_t *channel);
+  void (*unlisten)(belay_client_t *client, belay__channel_t *channel);
 
   /* Drop every connection, end every call, then call belay__client_gone(). */
   void (*close)(belay_client_t *client);

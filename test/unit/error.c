@@ -101,6 +101,7 @@ static int may_pass(int error) {
   case BELAY_ESYSTEM:
   case BELAY_ETIMEDOUT:
   case BELAY_EHELD:
+  case BELAY_ESHARED:
   case BELAY_EEXPIRED:
   case BELAY_ENOQUORUM:
   case BELAY_EQUARANTINED:

@@ -1,0 +1,42 @@
+/* A request: memory of the caller's for one operation on a key. */
+#ifndef BELAY_REQUEST_H
+#define BELAY_REQUEST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "belay/client.h"
+#include "belay/export.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** An operation that has no handle. Initialize it with {0}, or with belay_request_init(); hand it to one operation at
+ * a time; it is the caller's again when that operation's callback runs. An operation that returned an error never
+ * took it. */
+typedef struct belay_request {
+  void *data;         /**< the caller's own */
+  int64_t timeout_ms; /**< of one operation; 0 or BELAY_DEFAULT: the client's; at most 600,000 */
+
+  /** belay's: only its initialization, with 0, is the caller's */
+  struct {
+    void *pointers[14];
+    int64_t numbers[6];
+  } belay_private;
+} belay_request_t;
+
+/** Everything 0. */
+BELAY_API void belay_request_init(belay_request_t *request);
+
+/** Ends a pending operation with BELAY_ECANCELED; it may have been executed all the same. One whose end is known
+ * and only not told yet ends as it has.
+ *
+ * Returns 0, BELAY_EINVAL, BELAY_EFORK, or BELAY_ESTATE if nothing is pending. */
+BELAY_API int belay_cancel(belay_request_t *request);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* BELAY_REQUEST_H */
