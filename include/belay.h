@@ -5,12 +5,17 @@
 #define BELAY_H
 
 #include "belay/client.h"
+#include "belay/election.h"
 #include "belay/error.h"
 #include "belay/fence.h"
+#include "belay/latch.h"
 #include "belay/lock.h"
 #include "belay/loop.h"
+#include "belay/multilock.h"
 #include "belay/redlock.h"
 #include "belay/request.h"
+#include "belay/rwlock.h"
+#include "belay/semaphore.h"
 #include "belay/topic.h"
 #include "belay/version.h"
 

@@ -33,12 +33,13 @@ typedef enum belay_watchdog {
 /** Why a lock was lost. */
 typedef enum belay_lost {
   BELAY_LOST_EXPIRED =
-      1,              /**< the lease ran out; with a watchdog: no renewal was confirmed in time */
-  BELAY_LOST_TAKEN,   /**< the server says that the key is gone, or is someone else's */
-  BELAY_LOST_MAX_HOLD /**< the lease ran out because max_hold_ms had ended its renewal */
+      1,               /**< the lease ran out; with a watchdog: no renewal was confirmed in time */
+  BELAY_LOST_TAKEN,    /**< the server says that the key is gone, or is someone else's */
+  BELAY_LOST_MAX_HOLD, /**< the lease ran out because max_hold_ms had ended its renewal */
+  BELAY_LOST_CLOSED    /**< of several names (belay/multilock.h): one of the clients was closed */
 } belay_lost_t;
 
-/** A word for it: "expired", "taken", "max-hold". */
+/** A word for it: "expired", "taken", "max-hold", "closed". */
 BELAY_API const char *belay_lost_name(belay_lost_t reason);
 
 /** Whether a server that may have lost data has a vote. A lock that is granted by a server which has
@@ -50,14 +51,22 @@ BELAY_API const char *belay_lost_name(belay_lost_t reason);
  * and by when it last became a primary. (One that once was promoted forgets that when it has had no replica for
  * an hour, repl-backlog-ttl: then it is quarantined for nothing.)
  * All who use a namespace must have the same max_ttl_ms; it is stored in that key, and a lock with another one
- * ends with BELAY_EMISMATCH. To change it: stop all who use the namespace, wait for the longer of the two times, delete
- * the key NAMESPACE::node::{marker} on every server, and start them again. */
+ * ends with BELAY_EMISMATCH. To change it: stop all who use the namespace, wait for the longer of the two times,
+ * delete the key NAMESPACE::node::{marker} on every server, and start them again. */
 typedef enum belay_quarantine {
   BELAY_QUARANTINE_AUTO,  /**< ON for belay_redlock_new(), OFF for belay_lock_new() */
   BELAY_QUARANTINE_ON,    /**< and a server that does not tell its run id (INFO) has no vote */
   BELAY_QUARANTINE_TRUST, /**< ON, but a server that does not tell its run id votes */
   BELAY_QUARANTINE_OFF    /**< for servers that lose nothing: appendfsync always */
 } belay_quarantine_t;
+
+/** How a waiter learns that it may ask again. */
+typedef enum belay_wakeup {
+  /** it is told of releases, through a connection that listens for all waiters of the client, and asks now and
+   * then all the same */
+  BELAY_WAKE_NOTIFY,
+  BELAY_WAKE_POLL /**< it asks now and then; and a release tells nobody */
+} belay_wakeup_t;
 
 /** How an operation ended: 0 or an error. Runs exactly once for each operation that returned 0, on the
  * loop, never inside the call that started it. Anything of belay's may be called in it, a close too. */
@@ -72,7 +81,8 @@ typedef void (*belay_lock_lost_cb)(belay_lock_t *lock, belay_lost_t reason);
 typedef struct belay_lock_options {
   int64_t ttl_ms; /**< the lease; default BELAY_DEFAULT: 10,000, renewed; 10 to 86,400,000 */
   belay_watchdog_t watchdog; /**< default BELAY_WATCHDOG_AUTO */
-  /** renewal starts so long after the last one; default BELAY_DEFAULT: ttl/3; ttl/10 to ttl/2 */
+  /** renewal starts so long after the last one, or up to a third of that sooner, together with others; default
+   * BELAY_DEFAULT: ttl/3; ttl/10 to ttl/2 */
   int64_t renew_after_ms;
   /** no renewal after so long a hold, so that it ends at most a ttl later; default BELAY_FOREVER;
    * at least 1 */
@@ -84,7 +94,18 @@ typedef struct belay_lock_options {
   /** ... to here, or when the holder's ttl ends if that is sooner; default 75; retry_min_ms to
    * 3,600,000 */
   int64_t retry_max_ms;
-  unsigned max_attempts; /**< attempts of one acquire; default 0: no limit but the time */
+  /** both double with each time that it was held, until the larger one is this; default BELAY_DEFAULT: 300, or
+   * retry_max_ms if that is more; retry_max_ms to 3,600,000 */
+  int64_t backoff_max_ms;
+  belay_wakeup_t wakeup; /**< default BELAY_WAKE_NOTIFY */
+  /** Of the waiters for one name in one client, with the same options for waiting, one asks the server, and the
+   * others queue behind it in order (with an owner, or fair, each asks for itself). A release hands the lock to the
+   * next one, with one script; after so many times in a row it is given back to the server, since others may be
+   * waiting elsewhere. Default 16; 0 to 1,000,000. */
+  unsigned max_handovers;
+  unsigned
+      max_attempts; /**< attempts of one acquire, which then does not queue in its client; default 0: no limit but
+                           the time */
   /** taken off each ttl for clocks that run apart; default BELAY_DEFAULT: ttl/100 + 2; 2 to ttl/2 */
   int64_t drift_ms;
   /** one call to a server; default BELAY_DEFAULT: the client's; 1 to 600,000. With several nodes:
@@ -114,6 +135,27 @@ typedef struct belay_lock_options {
   const char *key;
   size_t key_len; /**< its length; default 0 */
 
+  /** Makes the lock reentrant: who waits for it is this owner (1 to 64 bytes), of this client; while it holds the
+   * lock, every other handle of the same owner is granted at once, and it is free when all of them have released.
+   * Each hold has its ttl; the fencing number is that of the first. All handles that wait ask the server for
+   * themselves, and none queues in its client: another owner there must not keep out who holds it already. A
+   * request that a server works on is an owner, for instance. Not the same owner in another client, or after a
+   * restart. Not with an exact key, nor fair; on several servers BELAY_ESINGLE: how many holds there are may differ
+   * between them. Default: NULL. */
+  const char *owner;
+  size_t owner_len; /**< its length; default 0 */
+
+  /** First come, first served among all clients: waiters queue on the server, in the order in which their first
+   * attempts arrive there, and whoever releases wakes the first of them. All who use the name must say so: a plain
+   * lock is excluded, but keeps to no queue, and a release of a fair one wakes no waiter of a plain one: that one
+   * finds it free when it asks next. Nothing is handed over inside a client. An attempt that does not wait (a wait
+   * of 0) overtakes nobody, and does not queue. Behind 100,000 waiters an acquire ends with BELAY_EBUSY. On one
+   * server only (otherwise BELAY_ESINGLE), and not with an owner or an exact key. Default: false. */
+  bool fair;
+  /** with fair, and for readers and writers: a waiter that dies keeps its place in the queue for so long; who lives
+   * renews it; default 3000; 100 to 600,000 */
+  int64_t waiter_ttl_ms;
+
   belay_lock_lost_cb on_lost; /**< default: NULL */
   void *data;                 /**< belay_lock_data(); default: NULL */
 } belay_lock_options_t;
@@ -124,18 +166,20 @@ BELAY_API void belay_lock_options_init(belay_lock_options_t *options);
 /** Makes a handle for the lock of that name (1 to 1024 bytes, any bytes; copied). Sends nothing.
  * On error *out is NULL and belay_detail() names the argument.
  *
- * Returns 0, BELAY_EINVAL, BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. */
+ * Returns 0, BELAY_EINVAL, BELAY_ENOMEM, BELAY_ESYSTEM, BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_lock_new(belay_client_t *client, const char *name, size_t name_len,
                              const belay_lock_options_t *options, belay_lock_t **out);
 
 /** Takes the lock, waiting at most wait_ms for it: BELAY_DEFAULT is the option's, 0 is one attempt,
- * BELAY_FOREVER has no limit. The first attempt goes out at once; the ones after it as
- * retry_min_ms and retry_max_ms say, the second one after a short delay.
+ * BELAY_FOREVER has no limit. The first attempt goes out at once, unless other handles of this client wait
+ * for the name or hold it: then it queues behind them (one attempt never does). Attempts after it are made when a
+ * release is heard of, and as retry_min_ms, retry_max_ms and backoff_max_ms say, the second one after a short delay.
  *
  * The callback's status:
  *   0                   held, and the lease is running: see belay_lock_remaining_us()
  *   BELAY_EHELD         one attempt, or max_attempts, and someone else holds it
- *   BELAY_ETIMEDOUT     waited for wait_ms, and someone else held it when the server last answered
+ *   BELAY_ETIMEDOUT     waited for wait_ms, and someone else held it when the server last answered, or others of this
+ *                       client still came first
  *   BELAY_EEXPIRED      granted, but so late that the lease was over; it is being undone
  *   BELAY_EUNKNOWN      the last attempt was sent and not answered; it is being undone
  *   BELAY_EUNREACHABLE  nothing could be sent (BELAY_ERESOLVE: the name does not resolve)
@@ -200,6 +244,10 @@ BELAY_API int64_t belay_lock_remaining_us(const belay_lock_t *lock);
 /** What the last attempt, renewal or undo that failed ended with; 0 if none did since the last grant. */
 BELAY_API int belay_lock_error(const belay_lock_t *lock);
 
+/** With an owner: how many holds the owner had, this one included, when this one was granted; otherwise 1. 0 if the
+ * lock is not held. */
+BELAY_API unsigned belay_lock_holds(const belay_lock_t *lock);
+
 /** What a node of the lock said last, in an acquire or a renewal. */
 typedef enum belay_vote {
   BELAY_VOTE_NONE,        /**< not asked, or not answered yet: the others had decided */
@@ -242,8 +290,8 @@ BELAY_API void belay_lock_tally(const belay_lock_t *lock, belay_lock_tally_t *ou
 BELAY_API uint64_t belay_lock_fence(const belay_lock_t *lock);
 
 /** The token of the present lease, as it stands in the server: 40 hexadecimal digits, a colon, and the
- * client's owner label. Writes a terminated string of at most size bytes and returns its full length;
- * 0 and "" if the lock is not held. */
+ * client's owner label; with options.owner: 40 digits that are the client's, a colon, and that owner. Writes a
+ * terminated string of at most size bytes and returns its full length; 0 and "" if the lock is not held. */
 BELAY_API size_t belay_lock_token(const belay_lock_t *lock, char *buffer, size_t size);
 
 /** The key on the server; *len is its length. Valid until the lock is closed. */

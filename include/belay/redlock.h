@@ -60,7 +60,8 @@ extern "C" {
  * them closes the lock. That two of them reach the same server is refused where servers tell their run id: here
  * if it is known, else by the acquire (BELAY_EDUPLICATE).
  *
- * Returns 0, BELAY_EINVAL, BELAY_EDUPLICATE, BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. */
+ * Returns 0, BELAY_EINVAL, BELAY_EDUPLICATE, BELAY_ESINGLE, BELAY_ENOMEM, BELAY_ECLOSING or
+ * BELAY_EFORK. */
 BELAY_API int belay_redlock_new(belay_client_t *const *clients, size_t n, const char *name,
                                 size_t name_len, const belay_lock_options_t *options,
                                 belay_lock_t **out);

@@ -1,8 +1,10 @@
 /* The lease machine.
  *
- *                    +------<-- next attempt --------+
- *                    v                               |
- *   IDLE --acquire--> ACQUIRING --not held,--------> WAITING --cancel, wait over, no token--> IDLE
+ *   IDLE, LOST --acquire, others of this client come first--> QUEUED --cancel, wait over--> IDLE
+ *    |                                                    | its turn (or after a rest, from WAITING)
+ *    acquire         +------<-- next attempt, woken ------|--+
+ *    v               v                                    v  |
+ *   IDLE ----------> ACQUIRING --not held,--------> WAITING --cancel, wait over, no token--> IDLE
  *    ^                 |     |     time left         ^  ^
  *    |<-cancel, final--+     | quorum, in time       |  |
  *    |  failure              v                       |  |
@@ -20,6 +22,10 @@
  *
  *   any --close--> CLOSING --undone, or patience is over--> CLOSED
  *
+ * A release passes the lease to the next in the line (line.c), if there is one: that one's attempt takes it from
+ * our token, and its answer is that of our release. If it does not come to that, we release by ourselves, from
+ * either token.
+ *
  * Only belay__lease_step() writes the state; owner.c has what the owner asks and is told. A token is used for
  * one attempt: when the attempt does not end as held, its token is undone on every member that may have it,
  * behind the call in flight, and is never sent in an acquire again. The deadline is what a quorum of members
@@ -36,41 +42,6 @@
 
 #define ANSWER_MS UINT64_C(100) /* a server that is well answers within this */
 #define PROPOSALS_MAX 8         /* fencing numbers for one grant, each refused for a larger one */
-
-/* ---- leaves: what is to be told ------------------------------------------------------------------------- */
-
-/* Whatever pends, and a lease that is held with a reference, keeps the loop alive. */
-void belay__lease_update_hold(belay__lease_t *lease) {
-  bool held = lease->state == BELAY__LEASE_GRANTED || lease->state == BELAY__LEASE_HELD;
-  bool want = lease->op_pending || lease->extend_pending || lease->state >= BELAY__LEASE_CLOSING ||
-              (held && lease->ref);
-  if (want == lease->holds_loop)
-    return;
-  lease->holds_loop = want;
-  (want ? belay__hold_loop : belay__free_loop)(lease->belay);
-}
-
-static void end_op(belay__lease_t *lease, int status) {
-  if (!lease->op_pending)
-    return;
-  lease->op_status = status;
-  lease->op_over = true;
-  belay__defer(lease->belay, &lease->task);
-}
-
-static void end_extend(belay__lease_t *lease, int status) {
-  if (!lease->extend_pending) /* what was not told yet may still turn worse */
-    return;
-  lease->extend_status = status;
-  lease->extend_over = true;
-  belay__defer(lease->belay, &lease->task);
-}
-
-static void tell_lost(belay__lease_t *lease, belay_lost_t reason) {
-  lease->lost_reason = (int)reason;
-  lease->lost_over = true;
-  belay__defer_urgent(lease->belay, &lease->task);
-}
 
 /* ---- leaves: time -------------------------------------------------------------------------------------- */
 
@@ -107,6 +78,8 @@ static void start_round(belay__lease_t *lease, belay__round_t round, int64_t tim
     set_timer(lease, belay__now(lease->belay));
 }
 
+static belay__lease_state_t attempt_failed(belay__lease_t *lease, int status);
+
 /* One attempt, with a token of its own. Returns the state to go to. */
 static belay__lease_state_t attempt(belay__lease_t *lease) {
   lease->attempts++;
@@ -114,16 +87,19 @@ static belay__lease_state_t attempt(belay__lease_t *lease) {
   lease->ttl = lease->longest_ttl = lease->terms.ttl;
   lease->fence = 0;
   lease->proposals = 0;
+  lease->woken = false;
+  belay__timer_stop(lease->belay, BELAY__RANK_OTHER, &lease->timer);
   int error = lease->belay->host->random(lease->belay, &lease->token, sizeof lease->token);
-  if (error != 0) {
-    lease->error = error;
-    end_op(lease, error);
-    return BELAY__LEASE_IDLE;
-  }
+  if (error != 0)
+    return attempt_failed(lease, error);
+  if (lease->wait_until != 0)
+    belay__wake_listen(lease, true);
   start_round(lease, BELAY__ROUND_ACQUIRE, lease->terms.timeout,
               lease->wait_until != 0 ? lease->wait_until : BELAY__NEVER);
   return BELAY__LEASE_ACQUIRING;
 }
+
+/* ---- leaves: how attempts end ---------------------------------------------------------------------------- */
 
 /* The end of the wait cut an attempt short before an answer could be expected: that it was not answered says
  * nothing, and what the attempt before it found still stands. */
@@ -134,26 +110,45 @@ static bool cut_short(const belay__lease_t *lease, int status, uint64_t now) {
          now - lease->asked_at < ANSWER_MS * BELAY__MS;
 }
 
+/* The attempts of an acquire are over. Returns the state to go to. */
+static belay__lease_state_t give_up(belay__lease_t *lease, int status) {
+  stop_timers(lease);
+  belay__round_undo(lease, BELAY__UNDO);
+  belay__lease_end(lease, status);
+  return BELAY__LEASE_IDLE;
+}
+
+/* Waits for the time to ask again, or for what is heard. */
+static belay__lease_state_t wait(belay__lease_t *lease, int status, uint64_t now) {
+  belay__round_undo(lease, BELAY__UNDO_KEEP_PLACE);
+  bool heard = lease->woken;
+  if (!belay__wake_is_up(lease)) {
+    belay__wake_listen(lease, false);
+    heard |= belay__wake_is_up(lease); /* it was not when we asked */
+  }
+  set_timer(lease, heard ? belay__lease_woken_attempt(lease, now, BELAY__WOKEN_ALL)
+                         : belay__lease_next_attempt(lease, status, now));
+  return BELAY__LEASE_WAITING;
+}
+
 /* An attempt did not end as held. Returns the state to go to. */
 static belay__lease_state_t attempt_failed(belay__lease_t *lease, int status) {
   uint64_t now = belay__now(lease->belay);
-  belay__round_undo(lease, false);
+  belay__pass_over(lease, status);
   stop_timers(lease);
   if (lease->error == BELAY_EHELD && cut_short(lease, status, now))
     status = BELAY_EHELD;
   lease->error = status;
   lease->failures = status == BELAY_EHELD ? 0 : lease->failures + 1;
+  lease->found_held = status == BELAY_EHELD ? lease->found_held + 1 : 0;
+  lease->streak = 0;
+  lease->streak_since = 0;
   bool last = lease->terms.max_attempts != 0 && lease->attempts >= lease->terms.max_attempts;
-  if (lease->wait_until == 0 || last || belay__round_is_lasting(status)) {
-    end_op(lease, status);
-    return BELAY__LEASE_IDLE;
-  }
-  if (now >= lease->wait_until) {
-    end_op(lease, status == BELAY_EHELD ? BELAY_ETIMEDOUT : status);
-    return BELAY__LEASE_IDLE;
-  }
-  set_timer(lease, belay__lease_next_attempt(lease, status, now));
-  return BELAY__LEASE_WAITING;
+  if (lease->wait_until == 0 || last || belay__round_is_lasting(status))
+    return give_up(lease, status);
+  if (now >= lease->wait_until)
+    return give_up(lease, status == BELAY_EHELD ? BELAY_ETIMEDOUT : status);
+  return wait(lease, status, now);
 }
 
 /* It is ours. Returns the state to go to. */
@@ -163,7 +158,12 @@ static belay__lease_state_t granted(belay__lease_t *lease) {
   lease->held_since = belay__now(lease->belay);
   lease->failures = 0;
   lease->error = 0;
-  end_op(lease, 0);
+  lease->had = true;
+  lease->told = BELAY__UNTOLD;
+  if (lease->streak_since == 0)
+    lease->streak_since = lease->held_since;
+  belay__round_leave_places(lease);
+  belay__lease_end(lease, 0);
   return BELAY__LEASE_GRANTED;
 }
 
@@ -180,6 +180,7 @@ static belay__lease_state_t propose(belay__lease_t *lease, belay__round_t round)
 
 /* A quorum said yes. Returns the state to go to. */
 static belay__lease_state_t won(belay__lease_t *lease) {
+  belay__pass_over(lease, 0);
   if (!belay__round_distinct(lease))
     return attempt_failed(lease, BELAY_EDUPLICATE);
   if (!set_expiry(lease))
@@ -203,10 +204,10 @@ static belay__lease_state_t proposed(belay__lease_t *lease, int status) {
 
 /* It ended by itself. Returns the state to go to. */
 static belay__lease_state_t lost(belay__lease_t *lease, belay_lost_t reason) {
-  belay__round_undo(lease, false);
+  belay__round_undo(lease, BELAY__UNDO);
   stop_timers(lease);
-  end_extend(lease, reason == BELAY_LOST_TAKEN ? BELAY_ENOTOWNER : BELAY_ECANCELED);
-  tell_lost(lease, reason);
+  belay__lease_end_extend(lease, reason == BELAY_LOST_TAKEN ? BELAY_ENOTOWNER : BELAY_ECANCELED);
+  belay__lease_tell_lost(lease, reason);
   return BELAY__LEASE_LOST;
 }
 
@@ -222,22 +223,45 @@ static belay__lease_state_t expired_untold(belay__lease_t *lease) {
   return attempt_failed(lease, BELAY_EEXPIRED);
 }
 
+/* A quorum has extended it in the mode that was wanted. Who has not said so keeps it in the other one, which does not
+ * count for this. */
+static void change_mode(belay__lease_t *lease) {
+  for (unsigned i = 0; i < lease->members && lease->want != lease->mode; i++)
+    if (lease->member[i].status != 0)
+      lease->member[i].until = 0;
+  (void)set_expiry(lease);
+  if (belay__lease_remaining(lease) > 0)
+    lease->mode = lease->want;
+  lease->unsettled = false;
+}
+
+/* Not extended, or not in that mode: what may be otherwise on some node is set right soon, renewed or not. */
+static void not_extended(belay__lease_t *lease, int status) {
+  bool refused = status == BELAY_ESHARED && lease->members == 1; /* and all else is as it was */
+  lease->error = status;
+  lease->want = lease->mode;
+  lease->unsettled &= !refused;
+  if (refused)
+    schedule_renewal(lease);
+  else if (lease->terms.renew || lease->unsettled)
+    set_timer(lease, belay__lease_renewal_retry(lease, belay__now(lease->belay)));
+  lease->failures += !refused;
+}
+
 /* A renewal or an extend was decided. Returns the state to go to. */
 static belay__lease_state_t extended(belay__lease_t *lease, int status) {
   lease->asking = false;
   if (status == 0) {
     lease->failures = 0;
     belay__round_won(lease);
+    change_mode(lease);
     if (belay__lease_remaining(lease) == 0)
       return BELAY__LEASE_HELD; /* it came too late; the expiry timer is due and will say so */
     schedule_renewal(lease);
   } else {
-    lease->error = status;
-    if (lease->terms.renew)
-      set_timer(lease, belay__lease_renewal_retry(lease, belay__now(lease->belay)));
-    lease->failures++;
+    not_extended(lease, status);
   }
-  end_extend(lease, status);
+  belay__lease_end_extend(lease, status);
   return BELAY__LEASE_HELD;
 }
 
@@ -256,6 +280,7 @@ void belay__lease_change_ttl(belay__lease_t *lease, uint32_t ttl_ms) {
 /* A member said something while the lease is held: to a renewal, or late, when the others had decided. Returns the
  * state to go to. */
 static belay__lease_state_t heard(belay__lease_t *lease) {
+  belay__round_leave_places(lease);
   if (belay__lease_deadline(lease) == 0) { /* no quorum has it any more */
     lease->error = BELAY_ENOTOWNER;
     return lost(lease, BELAY_LOST_TAKEN);
@@ -268,6 +293,7 @@ static belay__lease_state_t heard(belay__lease_t *lease) {
 static belay__lease_state_t renew(belay__lease_t *lease, int64_t timeout_ms) {
   belay__timer_stop(lease->belay, BELAY__RANK_OTHER, &lease->timer);
   start_round(lease, BELAY__ROUND_EXTEND, timeout_ms, belay__lease_deadline(lease));
+  belay__round_leave_places(lease); /* what was asked before may have left some, unheard */
   return BELAY__LEASE_HELD;
 }
 
@@ -279,27 +305,52 @@ static belay__lease_state_t told(belay__lease_t *lease) {
 
 /* The owner does not want it any more. Returns the state to go to. */
 static belay__lease_state_t canceled(belay__lease_t *lease) {
-  belay__round_undo(lease, false);
+  belay__pass_over(lease, BELAY_ECANCELED);
+  belay__round_undo(lease, BELAY__UNDO);
   stop_timers(lease);
-  end_op(lease, BELAY_ECANCELED);
+  belay__lease_end(lease, BELAY_ECANCELED);
   return BELAY__LEASE_IDLE;
 }
 
 static belay__lease_state_t give_back(belay__lease_t *lease, int64_t timeout_ms) {
   stop_timers(lease);
-  end_extend(lease, BELAY_ECANCELED);
-  start_round(lease, BELAY__ROUND_RELEASE, timeout_ms, BELAY__NEVER);
+  belay__lease_end_extend(lease, BELAY_ECANCELED);
+  belay__round_forget(lease);
+  lease->offered = false;
+  if (!belay__pass(lease, belay__after_ms(lease->belay, timeout_ms)))
+    start_round(lease, BELAY__ROUND_RELEASE, timeout_ms, BELAY__NEVER);
+  return BELAY__LEASE_RELEASING;
+}
+
+/* It was not passed on after all, or it is not known. Returns the state to go to. */
+static belay__lease_state_t give_back_still(belay__lease_t *lease, bool offered) {
+  uint64_t now = belay__now(lease->belay);
+  uint64_t by = lease->answer_by > now ? lease->answer_by : now;
+  lease->offered = offered;
+  belay__timer_stop(lease->belay, BELAY__RANK_OTHER, &lease->timer);
+  belay__round_start(lease, BELAY__ROUND_RELEASE, by - now,
+                     by); /* also if we stood still meanwhile */
+  if (belay__round_status(lease) != BELAY__PENDING)
+    set_timer(lease, now);
   return BELAY__LEASE_RELEASING;
 }
 
 /* A release was answered. What is not known to be gone is undone. */
 static belay__lease_state_t released(belay__lease_t *lease, int status) {
+  if (lease->offered && status != 0) /* what was passed on is not ours, and was not lost */
+    status = BELAY_EUNKNOWN;
   if (status != 0)
     lease->error = status;
-  belay__round_undo(lease, false);
+  belay__round_undo(lease, BELAY__UNDO);
   stop_timers(lease);
-  end_op(lease, status);
+  belay__lease_end(lease, status);
   return BELAY__LEASE_IDLE;
+}
+
+/* Who it is passed to has not answered in time for us. */
+static belay__lease_state_t passed_overdue(belay__lease_t *lease) {
+  belay__pass_forget(lease);
+  return released(lease, BELAY_EUNKNOWN);
 }
 
 static belay__lease_state_t closed(belay__lease_t *lease) {
@@ -311,11 +362,13 @@ static belay__lease_state_t closed(belay__lease_t *lease) {
 
 /* What every close does, whatever the state. Returns the state to go to. */
 static belay__lease_state_t close_lease(belay__lease_t *lease) {
+  belay__pass_forget(lease);
+  belay__pass_over(lease, BELAY_ECANCELED);
   stop_timers(lease);
-  belay__round_undo(lease, true);
+  belay__round_undo(lease, BELAY__UNDO_AND_WAIT);
   if (!lease->op_over || lease->state == BELAY__LEASE_GRANTED)
-    end_op(lease, BELAY_ECANCELED);
-  end_extend(lease, BELAY_ECANCELED);
+    belay__lease_end(lease, BELAY_ECANCELED);
+  belay__lease_end_extend(lease, BELAY_ECANCELED);
   if (!belay__round_undoing(lease))
     return closed(lease);
   int64_t patience = 0;
@@ -326,20 +379,82 @@ static belay__lease_state_t close_lease(belay__lease_t *lease) {
   return BELAY__LEASE_CLOSING;
 }
 
+/* ---- leaves: the line ------------------------------------------------------------------------------------ */
+
+/* The owner wants it. Returns the state to go to. */
+static belay__lease_state_t begin(belay__lease_t *lease) {
+  lease->found_held = 0;
+  lease->had = false;
+  lease->streak = 0;
+  lease->streak_since = 0;
+  bool counted = lease->wait_until == 0 || lease->terms.max_attempts != 0;
+  if (!belay__line_join(lease, counted)) /* who has but so many attempts makes them */
+    return attempt(lease);
+  set_timer(lease, lease->wait_until);
+  return BELAY__LEASE_QUEUED;
+}
+
+/* Its turn did not come in time: those who come first do not get it either, and they say why. */
+static belay__lease_state_t overdue(belay__lease_t *lease) {
+  lease->error = belay__line_reason(lease);
+  return give_up(lease, lease->error == BELAY_EHELD ? BELAY_ETIMEDOUT : lease->error);
+}
+
+/* Its turn. Returns the state to go to. */
+static belay__lease_state_t take_turn(belay__lease_t *lease, belay__yield_t yield) {
+  uint64_t now = belay__now(lease->belay);
+  if (now >= lease->wait_until)
+    return overdue(lease);
+  if (yield == BELAY__YIELD_NOT)
+    return attempt(lease);
+  uint64_t when = belay__lease_yielded_attempt(lease, now, yield);
+  lease->error = BELAY_EHELD;
+  set_timer(lease, when < lease->wait_until ? when : lease->wait_until);
+  return BELAY__LEASE_WAITING;
+}
+
+/* It may be free. Returns the state to go to. */
+static belay__lease_state_t woken(belay__lease_t *lease, belay__lease_state_t state,
+                                  belay__woken_t by) {
+  if (state != BELAY__LEASE_WAITING) {
+    lease->woken = true; /* what is being asked may have been answered before */
+    return state;
+  }
+  uint64_t when = belay__lease_woken_attempt(lease, belay__now(lease->belay), by);
+  if (when < lease->timer.when)
+    set_timer(lease, when);
+  return state;
+}
+
+/* What goes with a state: who waits for the server listens; who is through leaves the line. */
+static void settle(belay__lease_t *lease) {
+  belay__lease_state_t state = (belay__lease_state_t)lease->state;
+  bool waits = state == BELAY__LEASE_WAITING || state == BELAY__LEASE_ACQUIRING ||
+               state == BELAY__LEASE_FENCING;
+  bool granted = state == BELAY__LEASE_GRANTED && !lease->kind->passes;
+  if (!waits)
+    belay__wake_stop(lease);
+  if (granted || state == BELAY__LEASE_IDLE || state >= BELAY__LEASE_LOST)
+    belay__line_leave(lease, granted);
+  belay__lease_update_hold(lease);
+}
+
 /* ---- the machine --------------------------------------------------------------------------------------- */
 
-/* What can happen in which state. The owner is kept to it by the public functions; what is not asked any more does not
- * answer; a timer that a state has no use for is stopped when it is entered. */
+/* What can happen in which state. The owner is kept to it by the public functions; what is not asked any more does
+ * not answer; a timer that a state has no use for is stopped when it is entered. */
 #define ON(name) (1u << BELAY__EV_##name)
 static const unsigned possible[] = {
     [BELAY__LEASE_IDLE] = ON(ACQUIRE) | ON(CLOSE) | ON(TOLD),
-    [BELAY__LEASE_ACQUIRING] = ON(CANCEL) | ON(CLOSE) | ON(ANSWER) | ON(TIMER),
-    [BELAY__LEASE_FENCING] = ON(CANCEL) | ON(CLOSE) | ON(ANSWER) | ON(TIMER) | ON(EXPIRY),
-    [BELAY__LEASE_WAITING] = ON(CANCEL) | ON(CLOSE) | ON(TIMER),
+    [BELAY__LEASE_QUEUED] = ON(CANCEL) | ON(CLOSE) | ON(TIMER) | ON(TURN),
+    [BELAY__LEASE_ACQUIRING] = ON(CANCEL) | ON(CLOSE) | ON(ANSWER) | ON(TIMER) | ON(WAKE),
+    [BELAY__LEASE_FENCING] =
+        ON(CANCEL) | ON(CLOSE) | ON(ANSWER) | ON(TIMER) | ON(EXPIRY) | ON(WAKE),
+    [BELAY__LEASE_WAITING] = ON(CANCEL) | ON(CLOSE) | ON(TIMER) | ON(WAKE) | ON(TURN),
     [BELAY__LEASE_GRANTED] = ON(CANCEL) | ON(CLOSE) | ON(ANSWER) | ON(EXPIRY) | ON(TOLD),
     [BELAY__LEASE_HELD] =
         ON(RELEASE) | ON(EXTEND) | ON(CLOSE) | ON(ANSWER) | ON(TIMER) | ON(EXPIRY),
-    [BELAY__LEASE_RELEASING] = ON(CLOSE) | ON(ANSWER) | ON(TIMER),
+    [BELAY__LEASE_RELEASING] = ON(KEPT) | ON(CLOSE) | ON(ANSWER) | ON(TIMER),
     [BELAY__LEASE_LOST] = ON(ACQUIRE) | ON(CLOSE),
     [BELAY__LEASE_CLOSING] = ON(CLOSE) | ON(TIMER) | ON(TOLD) | ON(UNDONE),
     [BELAY__LEASE_CLOSED] = ON(CLOSE) | ON(TOLD),
@@ -358,11 +473,18 @@ static belay__lease_state_t next_state(belay__lease_t *lease, belay__lease_event
     return close_lease(lease);
   if (event == BELAY__EV_CANCEL)
     return canceled(lease);
+  if (event == BELAY__EV_WAKE)
+    return woken(lease, state, (belay__woken_t)arg);
 
   switch (state) {
   case BELAY__LEASE_IDLE:
   case BELAY__LEASE_LOST:
-    return event == BELAY__EV_ACQUIRE ? attempt(lease) : state;
+    return event == BELAY__EV_ACQUIRE ? begin(lease) : state;
+
+  case BELAY__LEASE_QUEUED:
+    if (event == BELAY__EV_TIMER)
+      return overdue(lease);
+    return take_turn(lease, (belay__yield_t)arg);
 
   case BELAY__LEASE_ACQUIRING:
     status = belay__round_status(lease);
@@ -377,6 +499,8 @@ static belay__lease_state_t next_state(belay__lease_t *lease, belay__lease_event
     return status == BELAY__PENDING ? state : proposed(lease, status);
 
   case BELAY__LEASE_WAITING:
+    if (event == BELAY__EV_TURN)
+      return take_turn(lease, (belay__yield_t)arg);
     return belay__now(lease->belay) < lease->wait_until ? attempt(lease)
                                                         : attempt_failed(lease, lease->error);
 
@@ -385,6 +509,7 @@ static belay__lease_state_t next_state(belay__lease_t *lease, belay__lease_event
       return expired_untold(lease);
     if (event == BELAY__EV_TOLD)
       return told(lease);
+    belay__round_leave_places(lease);
     (void)set_expiry(lease); /* an answer that was not needed any more */
     return state;
 
@@ -396,12 +521,16 @@ static belay__lease_state_t next_state(belay__lease_t *lease, belay__lease_event
     if (event == BELAY__EV_EXTEND)
       return renew(lease, (int64_t)arg);
     if (event == BELAY__EV_TIMER && !lease->asking)
-      return belay__lease_renews(lease, belay__now(lease->belay))
+      return lease->unsettled || belay__lease_renews(lease, belay__now(lease->belay))
                  ? renew(lease, lease->terms.timeout)
                  : state;
     return heard(lease);
 
   case BELAY__LEASE_RELEASING:
+    if (event == BELAY__EV_KEPT)
+      return give_back_still(lease, arg != 0);
+    if (event == BELAY__EV_TIMER && lease->partner != NULL)
+      return passed_overdue(lease);
     status = belay__round_status(lease);
     return status == BELAY__PENDING ? state : released(lease, status);
 
@@ -426,5 +555,5 @@ void belay__lease_step(belay__lease_t *lease, belay__lease_event_t event, uint64
     return;
   }
   lease->state = (uint8_t)next_state(lease, event, arg);
-  belay__lease_update_hold(lease);
+  settle(lease);
 }

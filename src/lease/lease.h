@@ -3,7 +3,9 @@
 #define BELAY_LEASE_LEASE_H
 
 #include "belay/lock.h"
+#include "core/channel.h"
 #include "core/client.h"
+#include "core/table.h"
 #include "core/token.h"
 #include "lease/undo.h"
 
@@ -20,21 +22,42 @@ typedef enum belay__news {
   BELAY__NEWS_CLOSED    /* the lease is over; the memory is the face's to free, now */
 } belay__news_t;
 
-/* What tells one kind of lease from another: its scripts, and how a reply is read. */
+/* What tells one kind of lease from another: its keys and scripts, and how a reply is read. */
 typedef struct belay__kind {
   const char *family; /* in keys */
-  /* KEYS[1] key, ARGV token, ttl in ms, and with what ttl to take it again if it is gone (0: not): 1 extended,
-   * 0 not ours, 2 taken again */
-  const belay__script_t *extend;
-  const belay__script_t *release; /* KEYS[1] key, ARGV token: 1 removed, 0 not ours */
+  /* What is appended to the key to make the keys beside it; ends with NULL. NULL: there are none. */
+  const char *const *parts;
 
-  /* Fills in the command that takes the lease. poll: an attempt after one that found it held. */
-  void (*acquire)(const belay__lease_t *lease, belay__call_t *call, bool poll);
+  /* All have KEYS the key and its parts. ARGV of extend: token, ttl in ms, with what ttl to take it again if it is
+   * gone (0: not), then what extend_more adds; reply: 1 extended, 0 not ours, 2 taken again, or what `extended`
+   * knows. ARGV of release: token ('': of nobody), how to publish ('': not), and '', or what else to take back: the
+   * ticket, or the token that it is being passed to; or TICKET+MS: who goes on waiting did not learn that it was
+   * granted, and if it was the ticket gets its place again, for so long (a kind without an order of arrival does
+   * nothing about that). Reply: 0 not ours, n: removed, and n - 1 connections were told. */
+  const belay__script_t *extend, *release;
+
+  bool many;     /* the key is a list of keys: belay__many_next() */
+  bool lines_up; /* in a client one contends for a key at a time */
+  bool
+      passes; /* who holds it passes it to the next in the line, and nobody in the line contends meanwhile */
+  bool owned;   /* what stands under the key is `extra`, its owner, and not a token */
+  bool tickets; /* who waits has a place on the server, under lease->ticket */
+
+  /* Fills in the command that takes the lease; of a kind that passes it on: from `giver`, if that is not NULL. */
+  void (*acquire)(const belay__lease_t *lease, belay__call_t *call, const belay__lease_t *giver);
 
   /* Reads its reply: 0 granted, BELAY_EHELD (*holder_ms is how long it may still be held, if that is known),
-   * BELAY_EPROTO. A kind whose acquire counts the grants sets lease->fence. */
+   * BELAY_EPROTO, or another error. A kind whose acquire counts the grants sets lease->fence. */
   int (*acquired)(belay__lease_t *lease, const belay__call_t *call, const belay__reply_t *reply,
                   int64_t *holder_ms);
+
+  size_t extend_args; /* how many extend_more adds; 0: it is NULL */
+  void (*extend_more)(const belay__lease_t *lease, belay__call_t *call);
+  /* What another reply than 0, 1, 2 to extend means; NULL: there is none. */
+  int (*extended)(belay__lease_t *lease, int64_t reply);
+
+  /* Whether one that waits may be granted beside one that just was; NULL: that is not to be expected. */
+  bool (*beside)(const belay__lease_t *granted, const belay__lease_t *waiting);
 
   void (*tell)(belay__lease_t *lease, belay__news_t news, int status);
 } belay__kind_t;
@@ -43,16 +66,19 @@ typedef struct belay__kind {
 typedef struct belay__terms {
   uint32_t ttl, renew_after; /* renew_after 0: a third of the ttl */
   int32_t drift;             /* -1: ttl/100 + 2 */
-  uint32_t retry_min, retry_max, max_attempts, timeout;
+  uint32_t retry_min, retry_max, backoff_max, max_attempts, timeout;
+  uint32_t max_handovers, waiter_ttl;
   uint32_t replica_timeout, max_ttl;
   int64_t max_hold, wait;
   uint8_t min_replicas; /* 0: a grant need not be copied */
   bool renew, fencing;
   bool quarantine, trust; /* trust: a server that does not tell its run id votes */
+  bool notify;            /* releases are published, and waiters listen */
 } belay__terms_t;
 
 typedef enum belay__lease_state {
   BELAY__LEASE_IDLE,      /* made; or an acquire failed; or a release ended */
+  BELAY__LEASE_QUEUED,    /* others of this client come first */
   BELAY__LEASE_ACQUIRING, /* an attempt is out */
   BELAY__LEASE_FENCING,   /* a quorum granted it, and is being asked for a fencing number */
   BELAY__LEASE_WAITING,   /* an attempt failed, the next one is not due yet */
@@ -93,17 +119,27 @@ typedef struct belay__member {
   int vote;               /* in the last acquire or extend */
   uint32_t sent_on;       /* and the connection that it was sent on */
   uint32_t epoch; /* that of the last call that may yet take the lease, unanswered; 0: none */
-  bool maybe;     /* our token may be on this node */
-  bool retake;    /* the present extend takes it again if it is gone */
-  bool fresh; /* taken again after it was gone: does not count until a round was won without it */
+  uint32_t
+      lowered; /* that of the last extend that may yet make a reader of the writer, unanswered; 0: none */
+  bool maybe;  /* our token may be on this node */
+  bool placed; /* our ticket may be */
+  bool retake; /* the present extend takes it again if it is gone */
+  bool fresh;  /* taken again after it was gone: does not count until a round was won without it */
 } belay__member_t;
+
+/* Ears for what wakes a lease that waits; wake.c's. */
+typedef struct belay__wake belay__wake_t;
 
 struct belay__lease {
   const belay__kind_t *kind;
   belay_t *belay;
-  belay__timer_t expiry; /* GRANTED, HELD: the local deadline */
-  belay__timer_t timer;  /* WAITING: the next attempt; HELD: renewal; CLOSING: patience */
-  belay__task_t task;    /* tells the face what there is to tell */
+  belay__entry_t entry;    /* the first in its line: in the client's table of lines */
+  belay__list_t line;      /* all of one key in one client; alone: in none */
+  belay__lease_t *partner; /* RELEASING: who it is being passed to; ACQUIRING: by whom */
+  belay__wake_t *wake;     /* NULL: it does not listen */
+  belay__timer_t expiry;   /* GRANTED, HELD: the local deadline */
+  belay__timer_t timer;    /* WAITING: the next attempt; HELD: renewal; CLOSING: patience */
+  belay__task_t task;      /* tells the face what there is to tell */
   belay__terms_t terms;
   uint64_t wait_until; /* of the present acquire; 0: one attempt only */
   uint64_t held_since;
@@ -114,22 +150,39 @@ struct belay__lease {
   uint32_t attempts;    /* of the present acquire */
   uint32_t failures;    /* renewals that failed in a row; acquires that were refused in a row */
   uint32_t affinity;
-  int64_t holder_ms; /* how long another may still hold it; -1: not known */
-  uint64_t fence;    /* the fencing number, or the one that is being agreed on; 0: none */
-  int error;         /* the last that went wrong; 0 since the last grant */
+  uint32_t found_held; /* attempts in a row that found it held */
+  uint32_t told;       /* connections that heard of the last release; BELAY__UNTOLD */
+  uint32_t streak;     /* how often others of this client had it, in a row, before us */
+  uint64_t
+      streak_since; /* when the first of those got it that were in others' way; 0: we will be */
+  uint32_t limit, permits, holds; /* a semaphore's; a reentrant lock's */
+  int64_t holder_ms;              /* how long another may still hold it; -1: not known */
+  uint64_t ticket;                /* of the present wait; 0: none */
+  uint64_t fence; /* the fencing number, or the one that is being agreed on; 0: none */
+  int error;      /* the last that went wrong; 0 since the last grant */
   int op_status, extend_status, lost_reason;
   belay__token_t token;
+  belay__token_t host;
   uint8_t state, round;
-  bool asking;                      /* the machine waits for what the round comes to */
-  bool starting;                    /* the round is being asked: nothing is decided yet */
-  uint8_t proposals;                /* fencing numbers that were proposed for this grant */
-  bool op_pending, op_over;         /* an acquire or a release */
+  uint8_t mode;   /* a reader's or a writer's: belay_rwlock_mode_t */
+  uint8_t want;   /* the mode that the present extend is to bring */
+  bool upgrading; /* the owner has asked to become the writer, and was not told yet */
+  bool unsettled; /* a change of mode was not confirmed: some node may have it otherwise */
+  bool in_line;
+  bool hosted;              /* when its turn came, another was granted what both may have: host */
+  bool had;                 /* it was granted since it joined the line */
+  bool offered;             /* it may have been passed on, and who was to get it did not learn */
+  bool woken;               /* something was heard since the attempt was sent */
+  bool asking;              /* the machine waits for what the round comes to */
+  bool starting;            /* the round is being asked: nothing is decided yet */
+  uint8_t proposals;        /* fencing numbers that were proposed for this grant */
+  bool op_pending, op_over; /* an acquire or a release */
   bool extend_pending, extend_over; /* an extend of the owner's */
   bool lost_over;
   bool ref, holds_loop;
   uint8_t members, quorum;
-  uint16_t key_len;
-  char *key;
+  uint16_t key_len, extra_len;
+  char *key;               /* and behind it `extra`, the kind's own */
   belay__member_t *member; /* the face's memory, as the key is */
 };
 
@@ -137,7 +190,11 @@ struct belay__lease {
  * BELAY__NEWS_CLOSED. */
 void belay__lease_init(belay__lease_t *lease, const belay__kind_t *kind,
                        belay_client_t *const *clients, size_t n, const belay__terms_t *terms,
-                       belay__member_t *member, char *key, size_t key_len);
+                       belay__member_t *member, char *key, size_t key_len, size_t extra_len);
+
+static inline const char *belay__lease_extra(const belay__lease_t *lease) {
+  return lease->key + lease->key_len;
+}
 
 /* The operations: 0 or a negative error, as the public functions say. */
 int belay__lease_acquire(belay__lease_t *lease, int64_t wait_ms);
@@ -149,6 +206,14 @@ void belay__lease_ref(belay__lease_t *lease, bool ref);
 
 /* Nanoseconds for which it is certainly still held; 0 if it is not. */
 uint64_t belay__lease_remaining(const belay__lease_t *lease);
+
+/* What there is to tell, from a task: how an acquire or a release ended, and an extend, if they pend; a loss. */
+void belay__lease_end(belay__lease_t *lease, int status);
+void belay__lease_end_extend(belay__lease_t *lease, int status);
+void belay__lease_tell_lost(belay__lease_t *lease, belay_lost_t reason);
+
+/* Something changed that keeps the loop alive, or does not any more. */
+void belay__lease_update_hold(belay__lease_t *lease);
 
 /* ---- lease/timing.c: when things are due --------------------------------------------------------------- */
 
@@ -171,22 +236,73 @@ uint64_t belay__lease_renewal_retry(const belay__lease_t *lease, uint64_t now);
 /* When to ask again after an attempt that ended with that status. */
 uint64_t belay__lease_next_attempt(const belay__lease_t *lease, int status, uint64_t now);
 
-/* ---- lease/member.c: asks one node, and hears what it says --------------------------------------------- */
+#define BELAY__UNTOLD UINT32_MAX
+
+/* Whether it lets others elsewhere go first. */
+typedef enum belay__yield {
+  BELAY__YIELD_NOT,
+  BELAY__YIELD_BRIEFLY, /* who was just woken */
+  BELAY__YIELD_LONG     /* who asks now and then */
+} belay__yield_t;
+
+typedef enum belay__woken {
+  BELAY__WOKEN_ALL,   /* others were told too */
+  BELAY__WOKEN_ALONE, /* we come next */
+  BELAY__WOKEN_AGAIN  /* we are connected again, and may have missed something; as others may */
+} belay__woken_t;
+
+/* When to ask after something was heard; and when it is our turn, but others elsewhere are to go first. */
+uint64_t belay__lease_woken_attempt(const belay__lease_t *lease, uint64_t now, belay__woken_t by);
+uint64_t belay__lease_yielded_attempt(const belay__lease_t *lease, uint64_t now,
+                                      belay__yield_t how);
+
+/* So long one client may have it without a pause for those who only ask now and then. */
+uint64_t belay__lease_streak_max(const belay__lease_t *lease);
+
+/* ---- lease/question.c: what is asked -------------------------------------------------------------------- */
+
+#define BELAY__FENCE_TTL_MS INT64_C(604800000) /* so long after a grant its number is remembered */
+#define BELAY__FENCE_MAX ((UINT64_C(1) << 53) - 1)
+#define BELAY__TICKET_TEXT_MAX 16
 
 /* The present lease's token, as it goes over the wire; returns its length. */
 size_t belay__lease_token(const belay__lease_t *lease, char out[BELAY__TOKEN_TEXT_MAX]);
 
+/* A ticket, as it stands in a server's queue; returns its length, 0 for none. */
+size_t belay__ticket_text(uint64_t ticket, char out[BELAY__TICKET_TEXT_MAX]);
+
 /* The lane that its calls travel on. */
 belay__lane_t belay__lease_lane(const belay__lease_t *lease);
 
-/* Begins a script that a WAIT may follow. */
-void belay__lease_script(const belay__lease_t *lease, belay__call_t *call,
-                         const belay__script_t *script, size_t keys, size_t args);
+/* The key of a kind of many: each is a uint16_t, its length, and its bytes. The one at *at, which moves behind it;
+ * NULL at the end. */
+const char *belay__many_next(const char *list, size_t list_len, size_t *at, size_t *len);
 
-/* Adds the key of the fencing counter. */
-void belay__lease_fence_key(const belay__lease_t *lease, belay__call_t *call);
-#define BELAY__FENCE_TTL_MS INT64_C(604800000) /* so long after a grant its number is remembered */
-#define BELAY__FENCE_MAX ((UINT64_C(1) << 53) - 1)
+/* Of several keys one may be of another type and the others ours: then WRONGTYPE does not mean that nothing is. */
+bool belay__kind_has_one_key(const belay__kind_t *kind);
+
+/* Begins a script with the lease's keys, and that of the fencing counter as the last, if `fence`; a WAIT may
+ * follow. args arguments are to be added. */
+void belay__lease_begin(const belay__lease_t *lease, belay__call_t *call,
+                        const belay__script_t *script, bool fence, size_t args);
+
+/* Begins a kind's release; its three arguments are to be added. */
+void belay__release_begin(const belay__kind_t *kind, const char *key, size_t key_len,
+                          belay__call_t *call);
+
+/* Adds the token; and the ticket, or '' if there is none. */
+void belay__lease_put_token(const belay__lease_t *lease, belay__call_t *call);
+void belay__lease_put_ticket(const belay__lease_t *lease, belay__call_t *call);
+
+/* Whether the grants are counted where they are given: on one node. */
+static inline bool belay__lease_counts(const belay__lease_t *lease) {
+  return lease->terms.fencing && lease->members == 1;
+}
+
+/* Fills in the present round's. retake: an extend that takes it again if it is gone. */
+void belay__lease_question(const belay__lease_t *lease, belay__call_t *call, bool retake);
+
+/* ---- lease/member.c: asks one node, and hears what it says --------------------------------------------- */
 
 /* Asks the round's question. */
 void belay__member_ask(belay__member_t *member, uint64_t deadline);
@@ -221,8 +337,8 @@ void belay__quarantine_ask_ahead(belay__member_t *member, uint64_t deadline);
 void belay__quarantine_leave(belay__call_t *call);
 void belay__member_confirmed(belay__member_t *member, int status);
 
-/* Why what would make the member's answer count was not answered. That it was not sent does not mean that the question
- * was not. member may be NULL. */
+/* Why what would make the member's answer count was not answered. That it was not sent does not mean that the
+ * question was not. member may be NULL. */
 int belay__member_unconfirmed(const belay__member_t *member, const belay__result_t *result);
 
 /* ---- lease/round.c: asks all members at once and collects what they say ------------------------------------ */
@@ -240,20 +356,73 @@ void belay__round_won(belay__lease_t *lease);
 void belay__round_start(belay__lease_t *lease, belay__round_t round, uint64_t timeout,
                         uint64_t limit);
 
+/* Nobody waits for the answers any more. */
+void belay__round_forget(belay__lease_t *lease);
+
 /* How the round stands: BELAY__PENDING, 0 (a quorum said yes), or why it cannot become one. */
 int belay__round_status(const belay__lease_t *lease);
 
-/* Ends the round, and undoes our token on every member that may have it. wait: belay__lease_undone() is to
- * be told of each that is over, until belay__round_forget_undo(). */
-void belay__round_undo(belay__lease_t *lease, bool wait);
+/* Ends the round, and undoes our token on every member that may have it; and our ticket, unless the place is kept.
+ * wait: the lease is to hear of each that is over (BELAY__EV_UNDONE), until belay__round_forget_undo(). */
+typedef enum belay__undo_how {
+  BELAY__UNDO,
+  BELAY__UNDO_KEEP_PLACE,
+  BELAY__UNDO_AND_WAIT
+} belay__undo_how_t;
+void belay__round_undo(belay__lease_t *lease, belay__undo_how_t how);
+/* It is held: gives up the places that it is known to have, or may have, on other nodes. */
+void belay__round_leave_places(belay__lease_t *lease);
 bool belay__round_undoing(const belay__lease_t *lease);
 void belay__round_forget_undo(belay__lease_t *lease);
+
+/* ---- lease/line.c: who of a client comes next ------------------------------------------------------------- */
+
+/* Joins the line for its key; true if it is to wait for its turn. try: it does not wait, whoever is there. */
+bool belay__line_join(belay__lease_t *lease, bool try);
+
+/* Leaves the line, if it is in one; whoever comes next is told (BELAY__EV_TURN, arg: a belay__yield_t). */
+void belay__line_leave(belay__lease_t *lease, bool granted);
+
+/* Who waits for it, or for its turn, behind it; NULL: nobody. */
+belay__lease_t *belay__line_next(const belay__lease_t *lease);
+
+/* The next one has it, or may have it, after one that is gone, without others in between. */
+void belay__line_inherit(belay__lease_t *next, const belay__lease_t *gone);
+
+/* Why whoever comes first in its line does not get it: BELAY_EHELD, or another error. */
+int belay__line_reason(const belay__lease_t *lease);
+
+/* ---- lease/pass.c: from one holder to the next ------------------------------------------------------------- */
+
+/* Passes it to the next in the line, who has until then to answer for us; false if there is nobody. */
+bool belay__pass(belay__lease_t *lease, uint64_t answer_by);
+
+/* An attempt came to this; tells who gave it, if somebody did. What is known not to have been passed, or not known at
+ * all, the giver takes back by itself (BELAY__EV_RELEASE). */
+void belay__pass_over(belay__lease_t *lease, int status);
+
+/* Who gives it does not wait for the answer any more. */
+void belay__pass_forget(belay__lease_t *lease);
+
+/* ---- lease/wake.c: what wakes a lease that waits -------------------------------------------------------------- */
+
+/* Listens, unless it does; `known`: only if the client is subscribed already. */
+void belay__wake_listen(belay__lease_t *lease, bool known);
+/* Whether nothing that frees it can be missed. */
+bool belay__wake_is_up(const belay__lease_t *lease);
+void belay__wake_stop(belay__lease_t *lease);
+
+/* Whether others heard of the release that it just made, or may have. */
+bool belay__wake_others(const belay__lease_t *lease);
 
 /* ---- lease/lease.c: the machine -------------------------------------------------------------------------- */
 
 typedef enum belay__lease_event {
   BELAY__EV_ACQUIRE, /* the owner wants it */
   BELAY__EV_RELEASE, /* the owner gives it back */
+  BELAY__EV_TURN,    /* it comes next in its line; arg: a belay__yield_t */
+  BELAY__EV_WAKE,    /* it may be free; arg: a belay__woken_t */
+  BELAY__EV_KEPT,    /* it was not passed on, as far as is known; arg: it may have been */
   BELAY__EV_EXTEND,  /* the owner wants it for longer */
   BELAY__EV_CANCEL,  /* the owner does not want to wait any more */
   BELAY__EV_CLOSE,   /* the handle ends */
@@ -264,7 +433,8 @@ typedef enum belay__lease_event {
   BELAY__EV_UNDONE   /* an undo that CLOSING waits for is over */
 } belay__lease_event_t;
 
-/* Something happened. arg: with RELEASE and EXTEND, how long to wait for the answers, in milliseconds. */
+/* Something happened. arg: with RELEASE and EXTEND, how long to wait for the answers, in milliseconds; see also the
+ * events. */
 void belay__lease_step(belay__lease_t *lease, belay__lease_event_t event, uint64_t arg);
 
 /* Whether that can happen in that state; if it does all the same, belay is wrong and says so (assert). */
@@ -272,8 +442,5 @@ bool belay__lease_expects(belay__lease_state_t state, belay__lease_event_t event
 
 /* The owner wants another ttl. */
 void belay__lease_change_ttl(belay__lease_t *lease, uint32_t ttl_ms);
-
-/* Something changed that keeps the loop alive, or does not any more. */
-void belay__lease_update_hold(belay__lease_t *lease);
 
 #endif /* BELAY_LEASE_LEASE_H */

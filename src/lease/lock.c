@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/key.h"
+#include "lease/fair.h"
 #include "scripts.gen.h"
 
 #define SET_NX_GET_VERSION 70000 /* SET ... NX GET exists since Redis 7.0 */
@@ -22,41 +23,50 @@ static belay_lock_t *lock_of(const belay__lease_t *lease) {
   return BELAY__CONTAINER(lease, belay_lock_t, lease);
 }
 
-const belay__lease_t *belay__lock_lease(const belay_lock_t *lock) {
-  return &lock->lease;
+belay__lease_t *belay__lock_lease(const belay_lock_t *lock) {
+  return (belay__lease_t *)(uintptr_t)&lock->lease;
 }
 
 /* ---- the kind ------------------------------------------------------------------------------------------ */
 
-/* On one node the grants are counted where they are given. */
-static bool counts(const belay__lease_t *lease) {
-  return lease->terms.fencing && lease->members == 1;
+typedef struct form {
+  const belay__script_t *plain, *fenced;
+} form_t;
+
+static const form_t taking = {&belay__script_lock_acquire, &belay__script_lock_acquire_fenced};
+static const form_t passing = {&belay__script_lock_pass, &belay__script_lock_pass_fenced};
+
+/* The native command, where the server has it. One that follows a refusal asks by script, which also tells how long
+ * the holder may still hold it. */
+static bool is_native(const belay__lease_t *lease, const belay_client_t *client) {
+  return lease->attempts <= 1 && !belay__lease_counts(lease) &&
+         client->node_ops->version(client) >= SET_NX_GET_VERSION;
 }
 
-/* The first attempt is the native command where the server has it. One that follows a refusal asks by script,
- * which also tells how long the holder may still hold it. */
-static void acquire(const belay__lease_t *lease, belay__call_t *call, bool poll) {
-  const belay_client_t *client = call->client;
-  char token[BELAY__TOKEN_TEXT_MAX];
-  size_t token_len = belay__lease_token(lease, token);
-  bool native = !poll && !counts(lease) && client->node_ops->version(client) >= SET_NX_GET_VERSION;
-  if (native)
-    belay__call_command(call, "SET", 7);
-  else if (counts(lease))
-    belay__lease_script(lease, call, &belay__script_lock_acquire_fenced, 2, 3);
-  else
-    belay__lease_script(lease, call, &belay__script_lock_acquire, 1, 2);
+static void acquire_natively(const belay__lease_t *lease, belay__call_t *call) {
+  belay__call_command(call, "SET", 7);
   belay__call_arg(call, lease->key, lease->key_len);
-  if (counts(lease))
-    belay__lease_fence_key(lease, call);
-  belay__call_arg(call, token, token_len);
-  if (native) {
-    belay__call_arg(call, "NX", 2);
-    belay__call_arg(call, "GET", 3);
-    belay__call_arg(call, "PX", 2);
-  }
+  belay__lease_put_token(lease, call);
+  belay__call_arg(call, "NX", 2);
+  belay__call_arg(call, "GET", 3);
+  belay__call_arg(call, "PX", 2);
   belay__call_arg_int(call, lease->ttl);
-  if (counts(lease))
+}
+
+static void acquire(const belay__lease_t *lease, belay__call_t *call, const belay__lease_t *giver) {
+  bool counts = belay__lease_counts(lease);
+  const form_t *form = giver != NULL ? &passing : &taking;
+  if (giver == NULL && is_native(lease, call->client)) {
+    acquire_natively(lease, call);
+    return;
+  }
+  belay__lease_begin(lease, call, counts ? form->fenced : form->plain, counts,
+                     (size_t)2 + (giver != NULL) + counts);
+  if (giver != NULL)
+    belay__lease_put_token(giver, call);
+  belay__lease_put_token(lease, call);
+  belay__call_arg_int(call, lease->ttl);
+  if (counts)
     belay__call_arg_int(call, BELAY__FENCE_TTL_MS);
 }
 
@@ -80,17 +90,24 @@ static int acquired(belay__lease_t *lease, const belay__call_t *call, const bela
                     int64_t *holder_ms) {
   if (call->script == NULL)
     return read_set(lease, reply);
-  if (counts(lease) && belay__reply_number(reply, 1, BELAY__FENCE_MAX, &lease->fence))
-    return 0;
   int64_t n;
-  if (!belay__reply_integer(reply, -2, INT64_MAX, &n))
+  int status = belay__lease_read_grant(lease, reply, &n);
+  if (status == BELAY_EHELD)
+    *holder_ms = n > 0 && n < BELAY__TTL_MAX_MS ? n : -1;
+  return status;
+}
+
+int belay__lease_read_grant(belay__lease_t *lease, const belay__reply_t *reply, int64_t *n) {
+  bool counts = belay__lease_counts(lease);
+  if (counts && belay__reply_number(reply, 1, BELAY__FENCE_MAX, &lease->fence))
+    return 0;
+  if (!belay__reply_integer(reply, -2, INT64_MAX, n))
     return BELAY_EPROTO;
-  if ((n == 0 || n == -1) && counts(lease))
+  if (*n != 0 && *n != -1)
+    return BELAY_EHELD;
+  if (counts)
     return BELAY_EPROTO; /* a number would have come with it */
-  if (n == 0 || n == -1)
-    return n == 0 ? 0 : own(lease);
-  *holder_ms = n > 0 && n < BELAY__TTL_MAX_MS ? n : -1;
-  return BELAY_EHELD;
+  return *n == 0 ? 0 : own(lease);
 }
 
 static void free_lock(belay_lock_t *lock);
@@ -114,7 +131,7 @@ static void call_back(belay_lock_t *lock, belay_lock_cb *slot, int status) {
   cb(lock, status);
 }
 
-static void tell(belay__lease_t *lease, belay__news_t news, int status) {
+void belay__lock_tell(belay__lease_t *lease, belay__news_t news, int status) {
   belay_lock_t *lock = lock_of(lease);
   switch (news) {
   case BELAY__NEWS_LOST:
@@ -135,65 +152,112 @@ static void tell(belay__lease_t *lease, belay__news_t news, int status) {
   }
 }
 
-static const belay__kind_t kind = {
+const belay__kind_t belay__lock_kind = {
     .family = "lock",
     .extend = &belay__script_lock_extend,
     .release = &belay__script_lock_release,
+    .lines_up = true,
+    .passes = true,
     .acquire = acquire,
     .acquired = acquired,
-    .tell = tell,
+    .tell = belay__lock_tell,
 };
 
 /* ---- making and freeing -------------------------------------------------------------------------------- */
 
-static size_t size_of(size_t members, size_t key_len) {
-  return sizeof(belay_lock_t) + members * sizeof(belay__member_t) + key_len;
+static size_t size_of(size_t members, size_t key_len, size_t extra_len) {
+  return sizeof(belay_lock_t) + members * sizeof(belay__member_t) + key_len + extra_len;
 }
 
 static void free_lock(belay_lock_t *lock) {
-  belay__free(lock->lease.belay, lock, size_of(lock->lease.members, lock->lease.key_len));
+  const belay__lease_t *lease = &lock->lease;
+  belay__free(lease->belay, lock, size_of(lease->members, lease->key_len, lease->extra_len));
 }
 
-int belay__lock_new(belay_client_t *const *clients, size_t n, const char *name, size_t name_len,
-                    const belay_lock_options_t *options, belay_lock_t **out) {
+static int check_name(belay_t *belay, const char *name, size_t len) {
+  if (name != NULL && len >= 1 && len <= BELAY__NAME_MAX)
+    return 0;
+  belay__detail(belay, name == NULL ? "name: NULL" : "name: not 1 to 1024 bytes");
+  return BELAY_EINVAL;
+}
+
+/* Writes the key at out (NULL: measures it); returns its length. */
+static size_t put_key(char *out, const belay_client_t *client, const belay__lock_spec_t *spec,
+                      const char *name, size_t name_len) {
+  if (spec->key == NULL)
+    return belay__key_build(out, client->prefix, client->prefix_len, spec->kind->family, name,
+                            name_len);
+  if (out != NULL)
+    memcpy(out, spec->key, spec->key_len);
+  return spec->key_len;
+}
+
+int belay__lock_make(belay_client_t *const *clients, size_t n, const char *name, size_t name_len,
+                     const belay_lock_options_t *options, const belay__lock_spec_t *spec,
+                     belay_lock_t **out) {
   belay_t *belay = clients[0]->belay;
-  if (name == NULL || name_len < 1 || name_len > BELAY__NAME_MAX) {
-    belay__detail(belay, name == NULL ? "name: NULL" : "name: not 1 to 1024 bytes");
-    return BELAY_EINVAL;
-  }
-  belay_lock_options_t defaults;
-  belay_lock_options_init(&defaults);
-  const belay_lock_options_t *o = options == NULL ? &defaults : options;
   belay__terms_t terms;
-  int error = belay__lock_terms(clients[0], n, o, &terms);
+  int error = spec->kind->many ? 0 : check_name(belay, name, name_len);
+  if (error == 0)
+    error = belay__lock_terms(clients[0], n, options, &terms);
   if (error != 0)
     return error;
-
-  const char *prefix = clients[0]->prefix;
-  size_t prefix_len = clients[0]->prefix_len, key_len = o->key_len;
-  if (o->key == NULL)
-    key_len = belay__key_build(NULL, prefix, prefix_len, kind.family, name, name_len);
-  belay_lock_t *lock = belay__alloc(belay, size_of(n, key_len));
+  size_t key_len = put_key(NULL, clients[0], spec, name, name_len);
+  belay_lock_t *lock = belay__alloc(belay, size_of(n, key_len, spec->extra_len));
   if (lock == NULL)
     return BELAY_ENOMEM;
-  *lock = (belay_lock_t){.on_lost = o->on_lost, .data = o->data};
+  *lock = (belay_lock_t){.on_lost = options->on_lost, .data = options->data};
   char *key = (char *)&lock->member[n];
-  if (o->key != NULL)
-    memcpy(key, o->key, key_len);
-  else
-    belay__key_build(key, prefix, prefix_len, kind.family, name, name_len);
-  belay__lease_init(&lock->lease, &kind, clients, n, &terms, lock->member, key, key_len);
+  put_key(key, clients[0], spec, name, name_len);
+  if (spec->extra_len > 0)
+    memcpy(key + key_len, spec->extra, spec->extra_len);
+  belay__lease_init(&lock->lease, spec->kind, clients, n, &terms, lock->member, key, key_len,
+                    spec->extra_len);
+  lock->lease.limit = spec->limit;
+  lock->lease.permits = spec->permits;
+  lock->lease.mode = lock->lease.want = spec->mode;
   *out = lock;
   return 0;
 }
 
-int belay_lock_new(belay_client_t *client, const char *name, size_t name_len,
-                   const belay_lock_options_t *options, belay_lock_t **out) {
+int belay__lock_check(belay_client_t *const *clients, size_t n, const belay_lock_options_t *options,
+                      belay_lock_options_t *resolved, belay_lock_t **out) {
   if (out == NULL)
     return BELAY_EINVAL;
   *out = NULL;
-  int error = belay__client_check(client);
-  return error != 0 ? error : belay__lock_new(&client, 1, name, name_len, options, out);
+  if (clients == NULL || n == 0 || clients[0] == NULL)
+    return BELAY_EINVAL;
+  if (options != NULL)
+    *resolved = *options;
+  else
+    belay_lock_options_init(resolved);
+  int error = belay__client_check(clients[0]);
+  return error != 0 || n == 1 ? error : belay__redlock_check(clients, n, resolved);
+}
+
+int belay__lock_refuse(belay_t *belay, const char *option, const char *kind) {
+  belay__detail(belay, "%s: not for %s", option, kind);
+  return BELAY_EINVAL;
+}
+
+int belay__lock_new(belay_client_t *const *clients, size_t n, const char *name, size_t name_len,
+                    const belay_lock_options_t *o, belay_lock_t **out) {
+  int error = belay__fair_check(clients[0]->belay, n, o);
+  if (error != 0)
+    return error;
+  if (o->owner != NULL)
+    return belay__reentrant_new(clients, n, name, name_len, o, out);
+  belay__lock_spec_t spec = {.kind = o->fair ? &belay__fair_kind : &belay__lock_kind,
+                             .key = o->key,
+                             .key_len = o->key_len};
+  return belay__lock_make(clients, n, name, name_len, o, &spec, out);
+}
+
+int belay_lock_new(belay_client_t *client, const char *name, size_t name_len,
+                   const belay_lock_options_t *options, belay_lock_t **out) {
+  belay_lock_options_t o;
+  int error = belay__lock_check(&client, 1, options, &o, out);
+  return error != 0 ? error : belay__lock_new(&client, 1, name, name_len, &o, out);
 }
 
 /* ---- operations ---------------------------------------------------------------------------------------- */
@@ -245,24 +309,34 @@ int belay_lock_release(belay_lock_t *lock, int64_t timeout_ms, belay_lock_cb cb)
   return error;
 }
 
-int belay_lock_extend(belay_lock_t *lock, int64_t ttl_ms, int64_t timeout_ms, belay_lock_cb cb) {
+int belay__lock_usable(belay_lock_t *lock, int64_t *timeout_ms) {
   int error = check(lock);
-  if (error == 0 && ttl_ms == BELAY_DEFAULT)
-    ttl_ms = lock->lease.ttl;
-  if (error == 0)
-    error = belay__lock_check_ttl(&lock->lease, ttl_ms);
-  if (error == 0)
-    error = check_timeout(&lock->lease, &timeout_ms);
-  if (error == 0)
-    error = belay__lease_extend(&lock->lease, ttl_ms, timeout_ms);
+  return error != 0 ? error : check_timeout(&lock->lease, timeout_ms);
+}
+
+int belay__lock_extend(belay_lock_t *lock, int64_t ttl_ms, int64_t timeout_ms, belay_lock_cb cb) {
+  int error = belay__lease_extend(&lock->lease, ttl_ms, timeout_ms);
   if (error == 0)
     lock->extend_cb = cb;
   return error;
 }
 
+int belay_lock_extend(belay_lock_t *lock, int64_t ttl_ms, int64_t timeout_ms, belay_lock_cb cb) {
+  int error = belay__lock_usable(lock, &timeout_ms);
+  if (error == 0 && ttl_ms == BELAY_DEFAULT)
+    ttl_ms = lock->lease.ttl;
+  if (error == 0)
+    error = belay__lock_check_ttl(&lock->lease, ttl_ms);
+  return error != 0 ? error : belay__lock_extend(lock, ttl_ms, timeout_ms, cb);
+}
+
 int belay_lock_cancel(belay_lock_t *lock) {
   int error = check(lock);
   return error != 0 ? error : belay__lease_cancel(&lock->lease);
+}
+
+void belay__lock_on_closed(belay_lock_t *lock, belay_lock_close_cb cb) {
+  lock->close_cb = cb;
 }
 
 int belay_lock_close(belay_lock_t *lock, belay_lock_close_cb cb) {
@@ -285,15 +359,27 @@ int belay_lock_error(const belay_lock_t *lock) {
   return lock == NULL ? BELAY_EINVAL : lock->lease.error;
 }
 
+unsigned belay_lock_holds(const belay_lock_t *lock) {
+  return belay_lock_remaining_us(lock) > 0 ? lock->lease.holds : 0;
+}
+
 uint64_t belay_lock_fence(const belay_lock_t *lock) {
   return belay_lock_remaining_us(lock) > 0 ? lock->lease.fence : 0;
+}
+
+/* What stands under the key: with an owner that. */
+static size_t put_token(const belay__lease_t *lease, char out[BELAY__TOKEN_TEXT_MAX]) {
+  if (!lease->kind->owned)
+    return belay__lease_token(lease, out);
+  memcpy(out, belay__lease_extra(lease), lease->extra_len);
+  return lease->extra_len;
 }
 
 size_t belay_lock_token(const belay_lock_t *lock, char *buffer, size_t size) {
   char token[BELAY__TOKEN_TEXT_MAX];
   size_t len = 0;
   if (belay_lock_remaining_us(lock) > 0)
-    len = belay__lease_token(&lock->lease, token);
+    len = put_token(&lock->lease, token);
   if (size > 0) {
     size_t n = len < size ? len : size - 1;
     memcpy(buffer, token, n);

@@ -8,6 +8,7 @@
 #define TIMEOUT_MAX_MS INT64_C(600000)
 #define NODE_TIMEOUT_MS INT64_C(50) /* one of several nodes has at most so long to answer, */
 #define NODE_TIMEOUT_LEAST_MS INT64_C(5)
+#define BACKOFF_MAX_MS INT64_C(300)
 #define TTL_PART 10 /* and all one after the other no more than a tenth of the ttl */
 
 void belay_lock_options_init(belay_lock_options_t *options) {
@@ -21,6 +22,10 @@ void belay_lock_options_init(belay_lock_options_t *options) {
       .wait_ms = 5000,
       .retry_min_ms = 25,
       .retry_max_ms = 75,
+      .backoff_max_ms = BELAY_DEFAULT,
+      .wakeup = BELAY_WAKE_NOTIFY,
+      .max_handovers = 16,
+      .waiter_ttl_ms = 3000,
       .drift_ms = BELAY_DEFAULT,
       .timeout_ms = BELAY_DEFAULT,
       .replica_timeout_ms = BELAY_DEFAULT,
@@ -105,6 +110,15 @@ static int check(const belay_client_t *client, size_t n, const belay_lock_option
       {"wait_ms", o->wait_ms, 0, BELAY_FOREVER, false},
       {"retry_min_ms", o->retry_min_ms, 1, 3600000, false},
       {"retry_max_ms", o->retry_max_ms, o->retry_min_ms, 3600000, false},
+      {"backoff_max_ms", o->backoff_max_ms, o->retry_max_ms, 3600000, true},
+      {"wakeup", (int64_t)o->wakeup, BELAY_WAKE_NOTIFY, BELAY_WAKE_POLL, false},
+      {"max_handovers", o->max_handovers, 0, 1000000, false},
+      {"waiter_ttl_ms", o->waiter_ttl_ms, 100, 600000, false},
+      {"owner_len",
+       o->owner == NULL    ? 1
+       : o->owner_len > 64 ? 65
+                           : (int64_t)o->owner_len,
+       1, 64, false},
       {"drift_ms", o->drift_ms, 2, ttl / 2, true},
       {"timeout_ms", o->timeout_ms, 1, most < TIMEOUT_MAX_MS ? most : TIMEOUT_MAX_MS, true},
       {"min_replicas", o->min_replicas, 0, UINT8_MAX, false},
@@ -136,6 +150,10 @@ int belay__lock_terms(const belay_client_t *client, size_t n, const belay_lock_o
       .drift = (int32_t)o->drift_ms,
       .retry_min = (uint32_t)o->retry_min_ms,
       .retry_max = (uint32_t)o->retry_max_ms,
+      .backoff_max =
+          (uint32_t)or_default(o->backoff_max_ms, at_least(BACKOFF_MAX_MS, o->retry_max_ms)),
+      .max_handovers = o->max_handovers,
+      .waiter_ttl = (uint32_t)o->waiter_ttl_ms,
       .max_attempts = o->max_attempts,
       .timeout = (uint32_t)timeout,
       .replica_timeout =
@@ -148,6 +166,7 @@ int belay__lock_terms(const belay_client_t *client, size_t n, const belay_lock_o
       .fencing = o->fencing,
       .quarantine = has_quarantine(o),
       .trust = o->quarantine == BELAY_QUARANTINE_TRUST,
+      .notify = o->wakeup == BELAY_WAKE_NOTIFY,
   };
   return 0;
 }

@@ -17,6 +17,7 @@
  * it. What a call may leave on the server is noted in `maybe` and `epoch`, whether its answer came or not. */
 #include <assert.h>
 
+#include "belay/rwlock.h"
 #include "lease/lease.h"
 #include "scripts.gen.h"
 
@@ -24,76 +25,10 @@ static void on_reply(belay__call_t *call, const belay__result_t *result);
 static void on_copied(belay__call_t *call, const belay__result_t *result);
 static void on_late(belay__call_t *call, const belay__result_t *result);
 
-/* ---- words ----------------------------------------------------------------------------------------------- */
-
-size_t belay__lease_token(const belay__lease_t *lease, char out[BELAY__TOKEN_TEXT_MAX]) {
-  const belay_client_t *client = lease->member[0].client; /* all have the same owner */
-  return belay__token_text(out, &lease->token, client->owner, client->owner_len);
-}
-
-static void put_token(const belay__lease_t *lease, belay__call_t *call) {
-  char token[BELAY__TOKEN_TEXT_MAX];
-  belay__call_arg(call, token, belay__lease_token(lease, token));
-}
-
 const belay__server_t *belay__member_server(const belay__member_t *member) {
   const belay__lease_t *lease = member->lease;
   return member->client->node_ops->server(member->client, belay__lease_lane(lease),
                                           lease->affinity);
-}
-
-belay__lane_t belay__lease_lane(const belay__lease_t *lease) {
-  return lease->terms.min_replicas > 0 ? BELAY__LANE_DURABLE : BELAY__LANE_LEASE;
-}
-
-void belay__lease_script(const belay__lease_t *lease, belay__call_t *call,
-                         const belay__script_t *script, size_t keys, size_t args) {
-  if (lease->terms.min_replicas > 0)
-    belay__call_script_text(call, script, keys, args);
-  else
-    belay__call_script(call, script, keys, args);
-}
-
-void belay__lease_fence_key(const belay__lease_t *lease, belay__call_t *call) {
-  static const char part[] = "::fence";
-  belay__call_arg_joined(call, lease->key, lease->key_len, part, sizeof part - 1);
-}
-
-static int64_t remaining_ms(const belay__lease_t *lease) {
-  return (int64_t)(belay__lease_remaining(lease) / BELAY__MS);
-}
-
-static void fill(const belay__lease_t *lease, belay__call_t *call, bool retake) {
-  switch ((belay__round_t)lease->round) {
-  case BELAY__ROUND_ACQUIRE:
-    lease->kind->acquire(lease, call, lease->attempts > 1);
-    break;
-  case BELAY__ROUND_READ:
-    belay__lease_script(lease, call, &belay__script_fence_read, 1, 0);
-    belay__lease_fence_key(lease, call);
-    break;
-  case BELAY__ROUND_ACCEPT:
-    belay__lease_script(lease, call, &belay__script_fence_accept, 1, 3);
-    belay__lease_fence_key(lease, call);
-    belay__call_arg_int(call, (int64_t)lease->fence);
-    put_token(lease, call);
-    belay__call_arg_int(call, BELAY__FENCE_TTL_MS);
-    break;
-  case BELAY__ROUND_EXTEND:
-    belay__lease_script(lease, call, lease->kind->extend, 1, 3);
-    belay__call_arg(call, lease->key, lease->key_len);
-    put_token(lease, call);
-    belay__call_arg_int(call, lease->ttl);
-    belay__call_arg_int(call, retake ? remaining_ms(lease) : 0);
-    break;
-  case BELAY__ROUND_RELEASE:
-    belay__call_script(call, lease->kind->release, 1, 1);
-    belay__call_arg(call, lease->key, lease->key_len);
-    put_token(lease, call);
-    break;
-  case BELAY__ROUND_NONE:
-    assert(false && "nothing to ask");
-  }
 }
 
 /* ---- asking ---------------------------------------------------------------------------------------------- */
@@ -106,7 +41,7 @@ static belay__call_t *new_call(belay__member_t *member, uint64_t deadline) {
   call->deadline = deadline;
   call->affinity = lease->affinity;
   /* What asks for something new is subject to the client's limits; what keeps or gives back is not. */
-  call->urgent = lease->round != BELAY__ROUND_ACQUIRE;
+  call->urgent = lease->round != BELAY__ROUND_ACQUIRE || lease->partner != NULL;
   call->owner = member;
   return call;
 }
@@ -115,15 +50,17 @@ static bool is_grant(const belay__lease_t *lease) {
   return lease->round == BELAY__ROUND_ACQUIRE || lease->round == BELAY__ROUND_EXTEND;
 }
 
-/* Rounds in which only servers count that have a vote. */
+/* Rounds in which only servers count that have a vote: those that ask for something new. */
 static bool is_vote(const belay__lease_t *lease) {
+  bool upgrade = lease->round == BELAY__ROUND_EXTEND && lease->want != lease->mode;
   return lease->round == BELAY__ROUND_ACQUIRE || lease->round == BELAY__ROUND_READ ||
-         lease->round == BELAY__ROUND_ACCEPT;
+         lease->round == BELAY__ROUND_ACCEPT || upgrade;
 }
 
 /* A call was not answered that takes the lease: it may have, or may do so yet. */
 static void note_unanswered(belay__member_t *member, uint32_t epoch) {
   member->maybe = true;
+  member->placed |= member->lease->ticket != 0;
   if (epoch > member->epoch)
     member->epoch = epoch;
 }
@@ -135,6 +72,10 @@ static void note_call(belay__member_t *member, uint32_t epoch) {
     member->fresh = true;
   if (retake || member->lease->round == BELAY__ROUND_ACQUIRE)
     note_unanswered(member, epoch);
+  bool lowers =
+      member->lease->round == BELAY__ROUND_EXTEND && member->lease->mode == BELAY_RWLOCK_READ;
+  if (lowers && epoch > member->lowered)
+    member->lowered = epoch;
 }
 
 /* The question, and with min_replicas the WAIT right behind it. */
@@ -144,7 +85,7 @@ static int send(belay__member_t *member, uint64_t deadline) {
   size_t n = 1;
   if (calls[0] == NULL)
     return BELAY_ENOMEM;
-  fill(lease, calls[0], member->retake);
+  belay__lease_question(lease, calls[0], member->retake);
   calls[0]->done = on_reply;
   if (lease->terms.min_replicas > 0 && lease->round != BELAY__ROUND_RELEASE) {
     calls[n] = new_call(member, deadline);
@@ -188,8 +129,8 @@ static int foreknown(belay__member_t *member) {
 void belay__member_ask(belay__member_t *member, uint64_t deadline) {
   const belay__lease_t *lease = member->lease;
   int status = foreknown(member);
-  /* Only where we are not: what is set again blindly, and not answered, cannot be told from what was always there, and
-   * does not count either. */
+  /* Only where we are not: what is set again blindly, and not answered, cannot be told from what was always there,
+   * and does not count either. */
   member->retake = lease->members > 1 && !member->maybe;
   if (status == 0)
     status = send(member, deadline);
@@ -240,8 +181,8 @@ void belay__member_postpone(belay__member_t *member) {
 
 /* ---- answers --------------------------------------------------------------------------------------------- */
 
-/* The lease was held and is over, although nobody has noticed: a process may be stopped anywhere. What a node says now
- * does not count: what is over stays over. */
+/* The lease was held and is over, although nobody has noticed: a process may be stopped anywhere. What a node says
+ * now does not count: what is over stays over. */
 static bool is_over(const belay__lease_t *lease) {
   return lease->state == BELAY__LEASE_HELD && belay__lease_remaining(lease) == 0;
 }
@@ -352,6 +293,8 @@ static int read_acquired(belay__member_t *member, const belay__call_t *call,
     status = lease->kind->acquired(lease, call, result->reply, &holder_ms);
   if (holder_ms >= 0 && (lease->holder_ms < 0 || holder_ms < lease->holder_ms))
     lease->holder_ms = holder_ms;
+  if (result->outcome == BELAY_OUTCOME_REPLY)
+    member->placed = lease->ticket != 0 && status != 0; /* a grant takes it out of the queue */
   if (status == 0 || status == BELAY_EDUPLICATE)
     member->maybe = true;
   if (status == BELAY_EPROTO || result->outcome == BELAY_OUTCOME_UNKNOWN)
@@ -379,33 +322,62 @@ static void on_late(belay__call_t *call, const belay__result_t *result) {
   belay__lease_step(member->lease, BELAY__EV_ANSWER, 0);
 }
 
-/* What an extend or a release replied: 1 ours, 0 not ours, 2 it was gone and is ours again. A key of another
- * type is not our key. */
-static int read_owned(belay__member_t *member, const belay__call_t *call,
-                      const belay__result_t *result) {
+/* A key of another type is not our key. */
+static bool is_foreign(const belay__lease_t *lease, const belay__result_t *result) {
+  return result->error == BELAY_EWRONGTYPE && belay__kind_has_one_key(lease->kind);
+}
+
+/* It is not there any more, unless an older call is still to be executed. */
+static void note_gone(belay__member_t *member, const belay__call_t *call) {
+  member->maybe = belay__client_ghost(member->client, call, member->epoch);
+  member->until = 0;
+}
+
+/* What an extend replied. */
+static int read_extended(belay__member_t *member, const belay__call_t *call,
+                         const belay__result_t *result) {
   belay__lease_t *lease = member->lease;
-  bool extend = lease->round == BELAY__ROUND_EXTEND;
-  int64_t ours = -1;
+  int64_t most = lease->kind->extended != NULL ? INT32_MAX : 2, n = -1;
   bool answered = result->outcome == BELAY_OUTCOME_REPLY &&
-                  belay__reply_integer(result->reply, 0, extend && member->retake ? 2 : 1, &ours);
-  if (result->error == BELAY_EWRONGTYPE) {
-    ours = 0;
+                  belay__reply_integer(result->reply, 0, most, &n) && (n != 2 || member->retake);
+  if (is_foreign(lease, result)) {
+    n = 0;
   } else if (!answered) {
     if (result->outcome != BELAY_OUTCOME_NOT_SENT)
       note_call(member, call->epoch);
     return result->outcome == BELAY_OUTCOME_REPLY ? BELAY_EPROTO : result->error;
   }
-  if (ours == 0 || !extend) { /* gone, unless an older call is still to be executed */
-    member->maybe = belay__client_ghost(member->client, call, member->epoch);
-    member->until = 0;
-    return ours == 0 ? BELAY_ENOTOWNER : 0;
+  if (n == 0) {
+    note_gone(member, call);
+    return BELAY_ENOTOWNER;
   }
   member->maybe = true;
-  if (ours == 2) {
+  if (n == 2) {
     member->fresh = true;
     member->until = 0;
   }
+  int status = n > 2 && lease->kind->extended != NULL ? lease->kind->extended(lease, n) : 0;
+  bool writes = lease->want == BELAY_RWLOCK_WRITE;
+  if (writes && status == 0 && belay__client_ghost(member->client, call, member->lowered))
+    status = BELAY_EUNKNOWN; /* it is the writer, but who knows for how long */
+  if (writes && status != 0 && lease->mode == BELAY_RWLOCK_WRITE)
+    member->until = 0;
+  if (status != 0)
+    return status;
   return member->fresh ? BELAY__RESTORED : 0;
+}
+
+/* What a release replied. */
+static int read_released(belay__member_t *member, const belay__call_t *call,
+                         const belay__result_t *result) {
+  int64_t n = 0;
+  bool answered = result->outcome == BELAY_OUTCOME_REPLY &&
+                  belay__reply_integer(result->reply, 0, INT32_MAX, &n);
+  if (!answered && !is_foreign(member->lease, result))
+    return result->outcome == BELAY_OUTCOME_REPLY ? BELAY_EPROTO : result->error;
+  note_gone(member, call);
+  member->lease->told = n > 0 ? (uint32_t)n - 1 : 0;
+  return n > 0 ? 0 : BELAY_ENOTOWNER;
 }
 
 /* The number to propose is the largest that any of them named. */
@@ -440,8 +412,9 @@ static int read_reply(belay__member_t *member, const belay__call_t *call,
   case BELAY__ROUND_ACCEPT:
     return read_accepted(result);
   case BELAY__ROUND_EXTEND:
+    return read_extended(member, call, result);
   case BELAY__ROUND_RELEASE:
-    return read_owned(member, call, result);
+    return read_released(member, call, result);
   case BELAY__ROUND_NONE:
     break;
   }

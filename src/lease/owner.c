@@ -1,4 +1,5 @@
 /* The owner's side of a lease: what it asks, and what it is told. */
+#include "belay/rwlock.h"
 #include "lease/lease.h"
 
 /* ---- operations ---------------------------------------------------------------------------------------- */
@@ -6,6 +7,15 @@
 int belay__lease_acquire(belay__lease_t *lease, int64_t wait_ms) {
   if (lease->op_pending || (lease->state != BELAY__LEASE_IDLE && lease->state != BELAY__LEASE_LOST))
     return BELAY_ESTATE;
+  lease->ticket = 0;
+  if (lease->kind->tickets && wait_ms != 0) {
+    int error = lease->belay->host->random(lease->belay, &lease->ticket, sizeof lease->ticket);
+    if (error != 0)
+      return error;
+    lease->ticket |= 1; /* 0 is none */
+  }
+  lease->want = lease->mode;
+  lease->unsettled = false;
   lease->op_pending = true;
   lease->wait_until = wait_ms == 0 ? 0 : belay__after_ms(lease->belay, wait_ms);
   lease->attempts = lease->failures = 0;
@@ -60,6 +70,43 @@ uint64_t belay__lease_remaining(const belay__lease_t *lease) {
   return deadline > now ? deadline - now : 0;
 }
 
+/* ---- what is to be told ------------------------------------------------------------------------- */
+
+/* Whatever pends, and a lease that is held with a reference, keeps the loop alive. */
+void belay__lease_update_hold(belay__lease_t *lease) {
+  bool held = lease->state == BELAY__LEASE_GRANTED || lease->state == BELAY__LEASE_HELD;
+  bool want = lease->op_pending || lease->extend_pending || lease->state >= BELAY__LEASE_CLOSING ||
+              (held && lease->ref);
+  if (want == lease->holds_loop)
+    return;
+  lease->holds_loop = want;
+  (want ? belay__hold_loop : belay__free_loop)(lease->belay);
+}
+
+void belay__lease_end(belay__lease_t *lease, int status) {
+  if (!lease->op_pending)
+    return;
+  lease->op_status = status;
+  lease->op_over = true;
+  belay__defer(lease->belay, &lease->task);
+}
+
+void belay__lease_end_extend(belay__lease_t *lease, int status) {
+  if (!lease->extend_pending) /* what was not told yet may still turn worse */
+    return;
+  if (status != 0 && lease->upgrading)
+    lease->mode = BELAY_RWLOCK_READ; /* it had become the writer, and is not to know any more */
+  lease->extend_status = status;
+  lease->extend_over = true;
+  belay__defer(lease->belay, &lease->task);
+}
+
+void belay__lease_tell_lost(belay__lease_t *lease, belay_lost_t reason) {
+  lease->lost_reason = (int)reason;
+  lease->lost_over = true;
+  belay__defer_urgent(lease->belay, &lease->task);
+}
+
 /* ---- what it is told, and what else goes on ------------------------------------------------------------ */
 
 static void on_timer(belay__timer_t *timer) {
@@ -78,7 +125,7 @@ static void run_task(belay__task_t *task) {
     lease->kind->tell(lease, BELAY__NEWS_LOST, lease->lost_reason);
   }
   if (lease->extend_over) {
-    lease->extend_over = lease->extend_pending = false;
+    lease->extend_over = lease->extend_pending = lease->upgrading = false;
     belay__lease_update_hold(lease);
     lease->kind->tell(lease, BELAY__NEWS_EXTENDED, lease->extend_status);
   }
@@ -113,7 +160,7 @@ static const belay__object_ops_t object_ops = {.close = object_close, .abort = o
 
 void belay__lease_init(belay__lease_t *lease, const belay__kind_t *kind,
                        belay_client_t *const *clients, size_t n, const belay__terms_t *terms,
-                       belay__member_t *member, char *key, size_t key_len) {
+                       belay__member_t *member, char *key, size_t key_len, size_t extra_len) {
   *lease = (belay__lease_t){
       .kind = kind,
       .belay = clients[0]->belay,
@@ -121,13 +168,16 @@ void belay__lease_init(belay__lease_t *lease, const belay__kind_t *kind,
       .timer = {.fire = on_timer},
       .terms = *terms,
       .ttl = terms->ttl,
+      .holds = 1,
       .members = (uint8_t)n,
       .quorum = (uint8_t)(n / 2 + 1),
       .key_len = (uint16_t)key_len,
+      .extra_len = (uint16_t)extra_len,
       .key = key,
       .member = member,
   };
   belay__task_init(&lease->task, run_task);
+  belay__list_init(&lease->line);
   lease->affinity = 2166136261u; /* FNV-1a: only to spread names over connections */
   for (size_t i = 0; i < key_len; i++)
     lease->affinity = (lease->affinity ^ (unsigned char)key[i]) * 16777619u;

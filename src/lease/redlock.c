@@ -40,10 +40,10 @@ static int compare(const belay_client_t *client, const belay_client_t *other, si
   return BELAY_EDUPLICATE;
 }
 
-static int check_clients(belay_client_t *const *clients, size_t n) {
+static int check_clients(belay_t *belay, belay_client_t *const *clients, size_t n) {
   for (size_t i = 0; i < n; i++) {
     if (clients[i] == NULL) {
-      belay__detail(clients[0]->belay, "clients[%zu]: NULL", i);
+      belay__detail(belay, "clients[%zu]: NULL", i);
       return BELAY_EINVAL;
     }
     int error = belay__client_check(clients[i]);
@@ -55,28 +55,21 @@ static int check_clients(belay_client_t *const *clients, size_t n) {
   return 0;
 }
 
-int belay_redlock_new(belay_client_t *const *clients, size_t n, const char *name, size_t name_len,
-                      const belay_lock_options_t *options, belay_lock_t **out) {
-  if (out == NULL)
-    return BELAY_EINVAL;
-  *out = NULL;
-  if (clients == NULL || n == 0 || clients[0] == NULL)
-    return BELAY_EINVAL;
-  belay_lock_options_t resolved;
-  if (options != NULL)
-    resolved = *options;
-  else
-    belay_lock_options_init(&resolved);
-  if (resolved.quarantine == BELAY_QUARANTINE_AUTO)
-    resolved.quarantine = BELAY_QUARANTINE_ON;
-  belay_t *belay = clients[0]->belay;
-  int error = belay__client_check(clients[0]);
-  if (error != 0)
-    return error;
-  if (n > BELAY_NODES_MAX || (n == 2 && !resolved.allow_small)) {
-    belay__detail(belay, "n: not 1 or 3 to %d", BELAY_NODES_MAX);
+int belay__redlock_check(belay_client_t *const *clients, size_t n, belay_lock_options_t *options) {
+  if (options->quarantine == BELAY_QUARANTINE_AUTO)
+    options->quarantine = BELAY_QUARANTINE_ON;
+  if (n > BELAY_NODES_MAX || (n == 2 && !options->allow_small)) {
+    belay__detail(clients[0]->belay, "n: not 1 or 3 to %d", BELAY_NODES_MAX);
     return BELAY_EINVAL;
   }
-  error = check_clients(clients, n);
-  return error != 0 ? error : belay__lock_new(clients, n, name, name_len, &resolved, out);
+  return check_clients(clients[0]->belay, clients, n);
+}
+
+int belay_redlock_new(belay_client_t *const *clients, size_t n, const char *name, size_t name_len,
+                      const belay_lock_options_t *options, belay_lock_t **out) {
+  belay_lock_options_t o;
+  int error = belay__lock_check(clients, n, options, &o, out);
+  if (error == 0 && n == 1)
+    error = belay__redlock_check(clients, n, &o);
+  return error != 0 ? error : belay__lock_new(clients, n, name, name_len, &o, out);
 }

@@ -15,6 +15,11 @@ static void leave_question(belay__member_t *member, belay__round_t next) {
     belay__member_forget_late(member);
 }
 
+void belay__round_forget(belay__lease_t *lease) {
+  for (unsigned i = 0; i < lease->members; i++)
+    leave_question(&lease->member[i], BELAY__ROUND_NONE);
+}
+
 void belay__round_start(belay__lease_t *lease, belay__round_t round, uint64_t timeout,
                         uint64_t limit) {
   for (unsigned i = 0; i < lease->members; i++)
@@ -37,6 +42,7 @@ void belay__round_start(belay__lease_t *lease, belay__round_t round, uint64_t ti
 
 typedef struct votes {
   unsigned yes, no, pending; /* no: it is someone else's, or not ours */
+  unsigned shared;           /* of those: it is ours, but not ours alone */
   unsigned lasting;          /* refusals that will be the same next time */
   int reason;                /* the first of them */
   bool twice;                /* a server has voted for two members */
@@ -58,6 +64,8 @@ static votes_t count(const belay__lease_t *lease) {
       votes.pending++;
     else if (status == BELAY_EHELD || status == BELAY_ENOTOWNER || status == BELAY_EFENCED)
       votes.no++;
+    else if (status == BELAY_ESHARED)
+      votes.no++, votes.shared++;
     else if (belay__round_is_lasting(status) && votes.lasting++ == 0)
       votes.reason = status;
   }
@@ -84,6 +92,8 @@ int belay__round_status(const belay__lease_t *lease) {
     if (votes.yes + votes.no + votes.pending >= quorum)
       return BELAY__PENDING;
   } else if (votes.no > spare) {
+    if (votes.shared > 0 && votes.no - votes.shared <= spare)
+      return BELAY_ESHARED;
     return lease->round == BELAY__ROUND_ACCEPT ? BELAY_EFENCED : BELAY_ENOTOWNER;
   } else if (votes.pending > 0) {
     return BELAY__PENDING;
@@ -122,18 +132,25 @@ static void undone(belay__undo_t *undo, void *owner, bool done) {
   belay__lease_step(member->lease, BELAY__EV_UNDONE, 0);
 }
 
-/* A release that is under way is the undo's first try. */
-static void undo(belay__member_t *member, belay__call_t *release, bool wait) {
+/* Takes back our token, if it may be there; and our ticket, unless that is to keep its place for so many
+ * milliseconds. A release that is under way is the undo's first try. */
+static void undo(belay__member_t *member, belay__call_t *release, bool ticket, uint32_t keep,
+                 bool wait) {
   belay__lease_t *lease = member->lease;
+  uint64_t ttl = member->maybe ? lease->longest_ttl : lease->terms.waiter_ttl;
   belay__undo_of_t of = {
-      .release = lease->kind->release,
+      .kind = lease->kind,
       .key = lease->key,
       .key_len = lease->key_len,
+      .notify = lease->terms.notify,
       .token = lease->token,
+      .no_token = !member->maybe,
+      .ticket = ticket ? lease->ticket : 0,
+      .keep_ms = keep,
       .lane = belay__lease_lane(lease),
       .affinity = lease->affinity,
       .epoch = member->epoch,
-      .until = belay__now(lease->belay) + belay__lease_forgotten_after(lease->longest_ttl),
+      .until = belay__now(lease->belay) + belay__lease_forgotten_after((uint32_t)ttl),
   };
   belay__undo_t *undo =
       belay__undo_start(member->client, &of, release, wait ? undone : NULL, member);
@@ -141,7 +158,7 @@ static void undo(belay__member_t *member, belay__call_t *release, bool wait) {
     member->undo = undo;
 }
 
-void belay__round_undo(belay__lease_t *lease, bool wait) {
+void belay__round_undo(belay__lease_t *lease, belay__undo_how_t how) {
   for (unsigned i = 0; i < lease->members; i++) {
     belay__member_t *member = &lease->member[i];
     belay__call_t *release = lease->round == BELAY__ROUND_RELEASE ? member->call : NULL;
@@ -150,12 +167,28 @@ void belay__round_undo(belay__lease_t *lease, bool wait) {
     belay__member_forget(member);
     belay__member_forget_late(member);
     member->until = 0;
-    if (member->maybe)
-      undo(member, release, wait);
+    bool waits = how == BELAY__UNDO_KEEP_PLACE && lease->ticket != 0;
+    bool keep = waits && member->maybe, leave = member->placed && !waits;
+    if (member->maybe || leave)
+      undo(member, release, keep || leave, keep ? lease->terms.waiter_ttl : 0,
+           how == BELAY__UNDO_AND_WAIT);
+    member->placed = keep || (member->placed && !leave);
     member->maybe = member->fresh = false;
-    member->epoch = 0;
+    member->epoch = member->lowered = 0;
   }
   lease->round = BELAY__ROUND_NONE;
+}
+
+void belay__round_leave_places(belay__lease_t *lease) {
+  for (unsigned i = 0; i < lease->members; i++) {
+    belay__member_t *member = &lease->member[i];
+    if (!member->placed)
+      continue;
+    bool maybe = member->maybe;
+    member->maybe = member->placed = false; /* the token stays */
+    undo(member, NULL, true, 0, false);
+    member->maybe = maybe;
+  }
 }
 
 bool belay__round_undoing(const belay__lease_t *lease) {

@@ -9,6 +9,8 @@ const char *belay_lost_name(belay_lost_t reason) {
     return "taken";
   case BELAY_LOST_MAX_HOLD:
     return "max-hold";
+  case BELAY_LOST_CLOSED:
+    return "closed";
   }
   return "?";
 }

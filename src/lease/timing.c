@@ -5,7 +5,16 @@
 #define REFUSED_REST_MAX_MS UINT64_C(2000) /* between attempts that the server refuses */
 #define ROUNDS_APART 4                     /* the least spread of delays of a quorum, in rounds */
 #define HERD_MS UINT64_C(10)               /* spreads who wakes when a holder's ttl ends */
-#define RENEW_RETRY_MS UINT64_C(20)        /* after a failed renewal; doubles up to ttl/10 */
+#define MISSED_MAX_MS UINT64_C(1000)       /* who may have missed a message asks within this */
+#define WAKE_SPREAD_US UINT64_C(800) /* spreads who wakes when it was released; half of that */
+#define WAKE_HALVINGS 6        /* for each time that it was held: who waits for long goes first */
+#define YIELD_US UINT64_C(400) /* those who were woken are through with asking */
+#define QUORUM_YIELD_MS UINT64_C(2)
+#define LONG_YIELD_MS UINT64_C(10)  /* long enough for some of those who ask now and then, ... */
+#define STREAK_MAX_MS UINT64_C(500) /* ... of which, after so long, there may be some, */
+#define POLLED_STREAK_MAX_MS UINT64_C(100) /* or are */
+#define RENEWAL_SLOTS 16 /* renewals of one period go out in so many parts, or up to twice that */
+#define RENEW_RETRY_MS UINT64_C(20) /* after a failed renewal; doubles up to ttl/10 */
 
 uint64_t belay__lease_validity(uint32_t ttl_ms, int32_t drift_ms) {
   uint64_t drift =
@@ -48,14 +57,23 @@ static uint64_t renew_after(const belay__lease_t *lease, uint64_t validity) {
   return after < validity / 2 ? after : validity / 2;
 }
 
-/* So long after the send that the present deadline counts from. */
+/* So long after the send that the present deadline counts from; a little earlier, so that all that are due at about
+ * the same time go out together. How much earlier differs from lease to lease by up to a quarter: otherwise those
+ * that a loop which was away has renewed together would be due together for ever. */
 uint64_t belay__lease_renewal_due(const belay__lease_t *lease, uint64_t now) {
   if (!belay__lease_renews(lease, now))
     return BELAY__NEVER;
   uint64_t deadline = belay__lease_deadline(lease);
   uint64_t validity = belay__lease_validity(lease->ttl, lease->terms.drift);
-  uint64_t rest = validity - renew_after(lease, validity);
-  return deadline > now + rest ? deadline - rest : now + 1;
+  uint64_t after = renew_after(lease, validity), rest = validity - after;
+  uint64_t due = deadline > now + rest ? deadline - rest : 0;
+  uint64_t sooner = after / 4 / 65536 * (lease->affinity >> 16);
+  due = due > sooner ? due - sooner : 0;
+  uint64_t slot = 1; /* a power of two, so that those of different ttls meet */
+  while (slot <= after / RENEWAL_SLOTS / 2)
+    slot *= 2;
+  due -= due % slot;
+  return due > now ? due : now + 1;
 }
 
 uint64_t belay__lease_renewal_retry(const belay__lease_t *lease, uint64_t now) {
@@ -81,16 +99,90 @@ static uint64_t round_took(const belay__lease_t *lease, uint64_t now) {
   return now - lease->asked_at < most ? now - lease->asked_at : most;
 }
 
+/* Contenders that split the votes must not meet again: the delays differ by more than a round takes. */
+static uint64_t apart(const belay__lease_t *lease, uint64_t now) {
+  return lease->members > 1 ? ROUNDS_APART * round_took(lease, now) : 0;
+}
+
+/* Whether its holder, if that is one like us, has had it for no longer than from one poll to the next: so it changes
+ * hands. */
+static bool is_moving(const belay__lease_t *lease) {
+  int64_t ttl = lease->terms.ttl; /* elsewhere what is told may be another time than a holder's */
+  return lease->kind->passes && lease->holder_ms <= ttl &&
+         lease->holder_ms + lease->terms.retry_max >= ttl;
+}
+
+/* It was held: the first time a short delay; then they double each time, unless it changes hands. */
+static void poll_range(const belay__lease_t *lease, uint64_t *min, uint64_t *max) {
+  const belay__terms_t *terms = &lease->terms;
+  *min = terms->retry_min * BELAY__MS;
+  *max = terms->retry_max * BELAY__MS;
+  if (lease->attempts == 1) {
+    *min = *min < BELAY__MS ? *min : BELAY__MS;
+    *max = *max < FIRST_POLL_MS * BELAY__MS ? *max : FIRST_POLL_MS * BELAY__MS;
+    return;
+  }
+  uint32_t doublings = lease->found_held > 2 && !is_moving(lease) ? lease->found_held - 2 : 0;
+  for (uint32_t i = 0; i < doublings && 2 * *max <= terms->backoff_max * BELAY__MS; i++) {
+    *min *= 2;
+    *max *= 2;
+  }
+  uint64_t most = terms->waiter_ttl * BELAY__MS / 3; /* so that our place is kept */
+  if (lease->ticket != 0 && *max > most) {
+    *min = *min < most / 2 ? *min : most / 2;
+    *max = most;
+  }
+}
+
+uint64_t belay__lease_woken_attempt(const belay__lease_t *lease, uint64_t now, belay__woken_t by) {
+  uint64_t least = 0, spread = 0, max = lease->terms.retry_max;
+  uint32_t late = lease->found_held < WAKE_HALVINGS ? lease->found_held : WAKE_HALVINGS;
+  switch (by) {
+  case BELAY__WOKEN_ALL:
+    least = (WAKE_SPREAD_US * 1000 >> late) / 2;
+    spread = least + apart(lease, now);
+    break;
+  case BELAY__WOKEN_ALONE:
+    break;
+  case BELAY__WOKEN_AGAIN:
+    spread = (max < MISSED_MAX_MS ? max : MISSED_MAX_MS) * BELAY__MS;
+    break;
+  }
+  uint64_t when = now + 1 + least + belay__random_below(lease->belay, spread);
+  return when < lease->wait_until ? when : lease->wait_until;
+}
+
+uint64_t belay__lease_streak_max(const belay__lease_t *lease) {
+  return (lease->terms.notify ? STREAK_MAX_MS : POLLED_STREAK_MAX_MS) * BELAY__MS;
+}
+
+uint64_t belay__lease_yielded_attempt(const belay__lease_t *lease, uint64_t now,
+                                      belay__yield_t how) {
+  uint64_t least = YIELD_US * 1000;
+  if (how == BELAY__YIELD_LONG)
+    least = LONG_YIELD_MS * BELAY__MS;
+  else if (lease->members > 1)
+    least = QUORUM_YIELD_MS * BELAY__MS;
+  return now + least + belay__random_below(lease->belay, least);
+}
+
+/* It was refused, or not answered. Then it may have been our turn, and our place may be gone: nobody would wake us. */
+static void error_range(const belay__lease_t *lease, uint64_t *min, uint64_t *max) {
+  uint64_t most = MISSED_MAX_MS * BELAY__MS;
+  *max = backed_off(lease, *max);
+  if (lease->ticket != 0 && *max > most) {
+    *min = *min < most / 2 ? *min : most / 2;
+    *max = most;
+  }
+}
+
 uint64_t belay__lease_next_attempt(const belay__lease_t *lease, int status, uint64_t now) {
   uint64_t min = lease->terms.retry_min * BELAY__MS, max = lease->terms.retry_max * BELAY__MS;
-  if (status != BELAY_EHELD) {
-    max = backed_off(lease, max);
-  } else if (lease->attempts == 1) {
-    min = min < BELAY__MS ? min : BELAY__MS;
-    max = max < FIRST_POLL_MS * BELAY__MS ? max : FIRST_POLL_MS * BELAY__MS;
-  }
-  /* Contenders that split the votes must not meet again: the delays differ by more than a round takes. */
-  uint64_t spread = lease->members > 1 ? ROUNDS_APART * round_took(lease, now) : 0;
+  if (status == BELAY_EHELD)
+    poll_range(lease, &min, &max);
+  else
+    error_range(lease, &min, &max);
+  uint64_t spread = apart(lease, now);
   if (max - min < spread)
     max = min + spread;
   uint64_t when = now + min + belay__random_below(lease->belay, max - min + 1);

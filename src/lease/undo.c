@@ -1,6 +1,10 @@
 #include "lease/undo.h"
 
+#include <stdio.h>
 #include <string.h>
+
+#include "core/publish.h"
+#include "lease/lease.h"
 
 #define UNDO_MAX ((size_t)4096)  /* undos under way in one client that nobody waits for */
 #define GHOST_REPEATS 3          /* how often it is repeated where a ghost is possible */
@@ -51,6 +55,8 @@ static void rest(belay__undo_t *undo) {
   delay = (delay < REST_MAX_MS ? delay : REST_MAX_MS) * BELAY__MS;
   uint64_t when = belay__now(belay) + delay / 2 + belay__random_below(belay, delay / 2);
   undo->tries++;
+  if (undo->of.keep_ms != 0)
+    undo->of.ticket = undo->of.keep_ms = 0;
   if (undo->holds_loop && belay__now(belay) >= undo->patience) {
     undo->holds_loop = false;
     belay__free_loop(belay);
@@ -64,11 +70,11 @@ static void on_reply(belay__call_t *call, const belay__result_t *result) {
   undo->call = NULL;
   int64_t removed;
   bool answered = result->outcome == BELAY_OUTCOME_REPLY;
-  if (answered && !belay__reply_integer(result->reply, 0, 1, &removed)) {
+  if (answered && !belay__reply_integer(result->reply, 0, INT32_MAX, &removed)) {
     belay__call_distrust(call);
     answered = false;
   }
-  if (result->error == BELAY_EWRONGTYPE)
+  if (result->error == BELAY_EWRONGTYPE && belay__kind_has_one_key(undo->of.kind))
     answered = true; /* the key holds something that is not ours */
   if (answered && (++undo->answers > GHOST_REPEATS ||
                    !belay__client_ghost(undo->client, call, undo->of.epoch))) {
@@ -86,6 +92,18 @@ static void on_timer(belay__timer_t *timer) {
     send(undo);
 }
 
+/* What becomes of the place. */
+static void put_place(const belay__undo_t *undo, belay__call_t *call) {
+  char ticket[BELAY__TICKET_TEXT_MAX], keep[16];
+  size_t len = belay__ticket_text(undo->of.ticket, ticket);
+  if (undo->of.keep_ms == 0) {
+    belay__call_arg(call, ticket, len);
+    return;
+  }
+  int n = snprintf(keep, sizeof keep, "+%u", (unsigned)undo->of.keep_ms);
+  belay__call_arg_joined(call, ticket, len, keep, (size_t)n);
+}
+
 static void send(belay__undo_t *undo) {
   belay_client_t *client = undo->client;
   belay__call_t *call = belay__call_new(client, undo->of.lane);
@@ -95,13 +113,15 @@ static void send(belay__undo_t *undo) {
   }
   char token[BELAY__TOKEN_TEXT_MAX];
   size_t token_len = belay__token_text(token, &undo->of.token, client->owner, client->owner_len);
-  belay__call_script(call, undo->of.release, 1, 1);
-  belay__call_arg(call, undo->key, undo->of.key_len);
-  belay__call_arg(call, token, token_len);
+  belay__release_begin(undo->of.kind, undo->key, undo->of.key_len, call);
+  belay__call_arg(call, token, undo->of.no_token ? 0 : token_len);
+  belay__publish_arg(call, undo->of.notify);
+  put_place(undo, call);
   uint64_t deadline = belay__after_ms(client->belay, client->timeout_ms);
   call->deadline = deadline < undo->of.until ? deadline : undo->of.until;
   call->affinity = undo->of.affinity;
   call->urgent = true;
+  call->once = undo->of.keep_ms != 0;
   call->done = on_reply;
   call->owner = undo;
   undo->call = call;

@@ -25,10 +25,16 @@ typedef void (*belay__undo_cb)(belay__undo_t *undo, void *owner, bool done);
 
 /* What to undo. */
 typedef struct belay__undo_of {
-  const belay__script_t *release; /* KEYS[1] the key, ARGV[1] the token */
+  const struct belay__kind *kind; /* whose release it runs */
   const char *key;                /* copied */
   size_t key_len;
   belay__token_t token;
+  bool notify;     /* tell who waits */
+  bool no_token;   /* only the ticket */
+  uint64_t ticket; /* 0: none */
+  /* For how long the ticket keeps its place; 0: it goes. That is said once: behind what is asked next it might
+   * bring back a place that was given up. */
+  uint32_t keep_ms;
   belay__lane_t lane;
   uint32_t affinity;
   uint32_t epoch; /* the connection of an attempt that was not answered; 0: none */

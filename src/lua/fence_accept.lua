@@ -9,5 +9,11 @@ if number < last or (number == last and stored[2] ~= ARGV[2]) then
   return 0
 end
 redis.call('HSET', KEYS[1], 'number', ARGV[1], 'token', ARGV[2])
-redis.call('PEXPIRE', KEYS[1], ARGV[3])
+local expires = redis.pcall('PEXPIRE', KEYS[1], ARGV[3])
+if type(expires) == 'table' then -- refused: without a ttl it must not stay
+  if not stored[1] then
+    redis.call('DEL', KEYS[1])
+  end
+  return expires
+end
 return 1

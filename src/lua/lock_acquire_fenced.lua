@@ -28,6 +28,11 @@ if number >= 9007199254740992 then -- 2^53: from there on a number may be the on
   return redis.error_reply('ERR the fencing number is used up')
 end
 local text = string.format('%.0f', number)
+-- What might be refused comes before what must not be done alone: neither has an effect if its key is not there.
+if not holder then
+  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2], 'XX')
+end
+redis.call('PEXPIRE', KEYS[2], ARGV[3])
 redis.call('HSET', KEYS[2], 'number', text, 'token', ARGV[1])
 redis.call('PEXPIRE', KEYS[2], ARGV[3])
 if not holder then

@@ -124,7 +124,7 @@ static void test_nor_does_a_renewal(void **state) {
 
 /* ---- what is held costs little ------------------------------------------------------------------------------ */
 
-enum { HELD = 10000, BATCH = 64, BYTES_EACH = 512 };
+enum { HELD = 10000, BATCH = 64, BYTES_EACH = 656 };
 
 static void on_counted(belay_lock_t *lock, int status) {
   size_t *good = belay_lock_data(lock);
@@ -155,8 +155,8 @@ static void hold(bed_t *bed, belay_lock_t **locks, size_t from, size_t to, size_
   bed_until(bed, *good == to);
 }
 
-/* belay's bytes when nothing is under way, but for the calls that the client keeps for later: how many these are depends
- * on how many were under way at once. */
+/* belay's bytes when nothing is under way, but for the calls that the client keeps for later: how many these are
+ * depends on how many were under way at once. */
 static size_t bytes_at_rest(bed_t *bed) {
   bed_settle(bed);
   size_t bytes = bed->bytes;

@@ -425,6 +425,7 @@ static void test_losses_have_names(void **state) {
   assert_string_equal(belay_lost_name(BELAY_LOST_EXPIRED), "expired");
   assert_string_equal(belay_lost_name(BELAY_LOST_TAKEN), "taken");
   assert_string_equal(belay_lost_name(BELAY_LOST_MAX_HOLD), "max-hold");
+  assert_string_equal(belay_lost_name(BELAY_LOST_CLOSED), "closed");
 }
 
 static void test_a_hundred_contenders_take_turns(void **state) {

@@ -1,5 +1,5 @@
-/* Things that happen while something else is being done: a connection that breaks while a round is asked, an address that
- * leads elsewhere, a loop that stands still in the middle of an attempt. */
+/* Things that happen while something else is being done: a connection that breaks while a round is asked, an
+ * address that leads elsewhere, a loop that stands still in the middle of an attempt. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>

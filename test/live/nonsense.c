@@ -176,7 +176,7 @@ static void test_replies_of_the_wrong_type_to_a_release(void **state) {
   static const nonsense_t all[] = {
       {"a nil", "$-1\r\n", BELAY_EPROTO},
       {"a status", "+OK\r\n", BELAY_EPROTO},
-      {"out of range", ":2\r\n", BELAY_EPROTO},
+      {"out of range", ":-1\r\n", BELAY_EPROTO},
   };
   for (size_t i = 0; i < COUNT(all); i++)
     expect_a_release_to_go_on(&all[i]);

@@ -3,7 +3,9 @@
 
 #include <stdlib.h>
 
-#include "sim/check_actor.h"
+#include "belay/semaphore.h"
+#include "sim/check_state.h"
+#include "sim/hand.h"
 #include "sim/net.h"
 #include "sim/scenario.h"
 
@@ -18,6 +20,9 @@ struct sim_actor {
   bool healing;        /* from now on only what has to be done to be served */
   bool cure;           /* the present acquire, or hold, is the one that has to succeed */
   bool cured;          /* it has */
+  belay_request_t request;
+  bool resizes; /* that is pending */
+  bool resized; /* healing: the semaphore has all its permits again */
 };
 
 static sim_actor_t *actor_of(sim_watch_t *watch) {
@@ -57,45 +62,6 @@ static void think(sim_actor_t *actor) {
 
 /* ---- handles -------------------------------------------------------------------------------------------- */
 
-/* How often it asks, how it renews. */
-static void choose_pace(sim_actor_t *actor, belay_lock_options_t *options) {
-  const sim_scenario_t *scenario = scenario_of(actor);
-  uint64_t ttl = (uint64_t)options->ttl_ms;
-  options->watchdog = scenario->watchdog;
-  if (scenario->watchdog == BELAY_WATCHDOG_AUTO)
-    options->watchdog = chance(actor, 600) ? BELAY_WATCHDOG_ON : BELAY_WATCHDOG_OFF;
-  if (chance(actor, 250))
-    options->renew_after_ms = (int64_t)between(actor, (ttl + 9) / 10, ttl / 2);
-  if (chance(actor, 80))
-    options->max_hold_ms = (int64_t)between(actor, 1, 4 * scenario->hold_ms + 1);
-  if (chance(actor, 500)) {
-    options->retry_min_ms = (int64_t)between(actor, 1, 20);
-    options->retry_max_ms = options->retry_min_ms + (int64_t)between(actor, 0, 60);
-  }
-  if (chance(actor, 60))
-    options->max_attempts = (unsigned)between(actor, 1, 5);
-}
-
-static void choose_options(sim_actor_t *actor, belay_lock_options_t *options) {
-  const sim_scenario_t *scenario = scenario_of(actor);
-  belay_lock_options_init(options);
-  options->ttl_ms =
-      (int64_t)between(actor, (uint64_t)scenario->ttl_min_ms, (uint64_t)scenario->ttl_max_ms);
-  choose_pace(actor, options);
-  int64_t tenth = options->ttl_ms / 10, most = scenario->servers == 1 ? 2000
-                                               : tenth < 5            ? 5
-                                                                      : tenth;
-  if (scenario->timeout_ms > 0)
-    options->timeout_ms = scenario->timeout_ms < most ? scenario->timeout_ms : most;
-  else if (scenario->servers == 1 && chance(actor, 600))
-    options->timeout_ms = (int64_t)between(actor, 15, 400);
-  options->fencing = scenario->fencing;
-  options->min_replicas = scenario->min_replicas;
-  options->quarantine = scenario->quarantine;
-  if (scenario->max_ttl_ms > 0)
-    options->max_ttl_ms = scenario->max_ttl_ms;
-}
-
 /* Connects where a client was closed, or could never be made. */
 static bool connect_again(sim_process_t *process) {
   bool all = true;
@@ -108,7 +74,7 @@ static bool connect_again(sim_process_t *process) {
 static void make(sim_actor_t *actor) {
   sim_process_t *process = actor->watch.process;
   belay_lock_options_t options;
-  choose_options(actor, &options);
+  sim_choose_options(&actor->watch, &options);
   unsigned name = (unsigned)sim_below(random_of(actor), scenario_of(actor)->names);
   if (connect_again(process) && sim_watch_make(&actor->watch, name, &options))
     think(actor);
@@ -145,6 +111,43 @@ static void close_client(sim_actor_t *actor) {
   process->client[server] = NULL;
   sim_watch_client(client, 1);
   (void)belay_client_close(client, on_client_closed);
+}
+
+/* ---- how many permits there are ------------------------------------------------------------------------- */
+
+static void on_resized(belay_request_t *request, int status, const belay_semaphore_state_t *state) {
+  sim_actor_t *actor = request->data;
+  sim_process_t *process = actor->watch.process;
+  unsigned limit = scenario_of(actor)->limit;
+  process->world->check->seen[process->index].pings--;
+  actor->resizes = false;
+  if (status != 0)
+    return;
+  actor->resized = actor->healing && state->limit == limit;
+  if (state->limit < 1 || state->limit > limit || state->used > limit)
+    sim_violation(process->world, "truth: %s is told of %u permits of %u, at %.6f ms",
+                  actor->watch.who, state->used, state->limit, sim_in_ms(process->world->now));
+}
+
+/* For all who use that name. */
+static void resize(sim_actor_t *actor) {
+  sim_watch_t *watch = &actor->watch;
+  sim_process_t *process = watch->process;
+  unsigned limit = scenario_of(actor)->limit;
+  char name[16];
+  int len = snprintf(name, sizeof name, "n%u", watch->name);
+  if (actor->resizes || process->client[0] == NULL)
+    return;
+  if (!actor->healing)
+    limit = (unsigned)between(actor, 1, limit);
+  actor->request = (belay_request_t){.data = actor};
+  int error = belay_semaphore_resize(process->client[0], &actor->request, name, (size_t)len, limit,
+                                     on_resized);
+  if (error != 0)
+    return;
+  sim_note(process->world, watch->who, "resizes n%u to %u", watch->name, limit);
+  actor->resizes = true;
+  process->world->check->seen[process->index].pings++;
 }
 
 /* ---- what it does next ---------------------------------------------------------------------------------- */
@@ -237,6 +240,8 @@ static void work(sim_actor_t *actor) {
   unsigned extends = scenario_of(actor)->extends;
   if (!actor->healing && chance(actor, extends > 0 ? extends : 90))
     extend(actor);
+  if (!actor->healing && scenario_of(actor)->kind == SIM_RWLOCK && chance(actor, 250))
+    (void)sim_watch_turn(watch, some_timeout(actor));
   if (now >= actor->hold_until) {
     let_go(actor);
     return;
@@ -267,6 +272,9 @@ static void act(sim_actor_t *actor) {
   if (chance(actor, 10))
     sim_watch_ping(watch->process, (unsigned)between(actor, 0, watch->process->clients - 1),
                    some_timeout(actor));
+  bool resized = scenario_of(actor)->resized && watch->lock != NULL;
+  if (resized && (actor->healing ? !actor->resized : chance(actor, 25)))
+    resize(actor);
   if (watch->lock == NULL)
     make(actor);
   else if (watch->closing || watch->op[SIM_RELEASE].pending)
@@ -346,6 +354,7 @@ static void after_acquire(sim_actor_t *actor, int status) {
     return;
   }
   actor->cure = false;
+  actor->resized &= status != BELAY_EMISMATCH; /* else one that was sent before came after it */
   if (!act_at_once(actor))
     think(actor);
 }
@@ -406,7 +415,15 @@ static void on_lost(sim_watch_t *watch, belay_lost_t reason) {
 
 /* ---- all of a process ----------------------------------------------------------------------------------- */
 
+static bool is_of_hands(const sim_process_t *process) {
+  return process->world->scenario->kind >= SIM_MULTILOCK;
+}
+
 void sim_actors_start(sim_process_t *process) {
+  if (is_of_hands(process)) {
+    sim_hands_start(process);
+    return;
+  }
   unsigned n = process->world->scenario->actors;
   process->actor = sim_alloc(n * sizeof *process->actor);
   for (unsigned i = 0; i < n; i++) {
@@ -423,6 +440,7 @@ void sim_actors_start(sim_process_t *process) {
 }
 
 void sim_actors_end(sim_process_t *process) {
+  sim_hands_end(process);
   unsigned n = process->actor == NULL ? 0 : process->world->scenario->actors;
   for (unsigned i = 0; i < n; i++) {
     sim_alarm_stop(&process->actor[i].alarm);
@@ -436,6 +454,10 @@ void sim_actors_rest(sim_process_t *process) {
   for (unsigned i = 0; i < process->clients; i++)
     if (process->client[i] != NULL)
       sim_watch_client(process->client[i], 0);
+  if (is_of_hands(process)) {
+    sim_hands_rest(process);
+    return;
+  }
   for (unsigned i = 0; i < process->world->scenario->actors; i++) {
     sim_actor_t *actor = &process->actor[i];
     actor->resting = true;
@@ -445,6 +467,10 @@ void sim_actors_rest(sim_process_t *process) {
 }
 
 void sim_actors_heal(sim_process_t *process) {
+  if (is_of_hands(process)) {
+    sim_hands_heal(process);
+    return;
+  }
   for (unsigned i = 0; i < process->world->scenario->actors; i++) {
     sim_actor_t *actor = &process->actor[i];
     actor->healing = true;
@@ -454,6 +480,8 @@ void sim_actors_heal(sim_process_t *process) {
 }
 
 bool sim_actors_served(const sim_process_t *process) {
+  if (is_of_hands(process))
+    return sim_hands_served(process);
   if (process->actor == NULL)
     return false;
   for (unsigned i = 0; i < process->world->scenario->actors; i++)

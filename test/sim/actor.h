@@ -21,7 +21,8 @@ void sim_actors_start(sim_process_t *process);
 void sim_actors_end(sim_process_t *process);
 /* The process is being closed: they do nothing new. */
 void sim_actors_rest(sim_process_t *process);
-/* Faults have stopped: each tries to get its lock once more, waiting for as long as it takes, gives it back and rests. */
+/* Faults have stopped: each tries to get its lock once more, waiting for as long as it takes, gives it back and
+ * rests. */
 void sim_actors_heal(sim_process_t *process);
 /* Whether all have been served since. */
 bool sim_actors_served(const sim_process_t *process);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "sim/check_state.h"
+#include "sim/hand.h"
 
 /* ---- beginning and end ---------------------------------------------------------------------------------- */
 
@@ -21,7 +22,9 @@ void sim_check_init(sim_world_t *world) {
   check->world = world;
   check->quorum = scenario->servers / 2 + 1;
   check->strangers = scenario->mean_ms[SIM_KEY_DELETED] > 0;
-  check->faithful = !scenario->broken && scenario->servers == 1 && !loses_data(scenario);
+  check->tokens = scenario->kind == SIM_LOCK || scenario->kind == SIM_FAIR;
+  check->faithful =
+      !scenario->broken && scenario->servers == 1 && !loses_data(scenario) && check->tokens;
   /* One server's counter is no smaller than its clock, and never forgets while that steps. A majority of several
    * may forget in ways that nobody sees. */
   check->numbered = !scenario->broken || scenario->servers == 1 || scenario->counters_kept ||
@@ -35,32 +38,63 @@ void sim_check_fini(sim_world_t *world) {
   sim_event_cancel(world, &world->check->strays);
   sim_register_fini(world->check);
   free(world->check->name);
+  free(world->check->ledger);
   free(world->check);
   world->check = NULL;
 }
 
 /* ---- rules: exclusion, revival -------------------------------------------------------------------------- */
 
+bool sim_believes(const sim_watch_t *watch, uint64_t when) {
+  return watch != NULL && watch->held &&
+         belay__lease_deadline(sim_watch_lease(watch)) >=
+             sim_clock_at(&watch->process->clock, when) + 1000;
+}
+
+/* Whether the two must not hold one name at once. */
+static bool exclude_each_other(const sim_watch_t *a, const sim_watch_t *b) {
+  switch (a->process->world->scenario->kind) {
+  case SIM_REENTRANT:
+    return a->process != b->process || a->owner != b->owner;
+  case SIM_RWLOCK:
+    return a->writer || b->writer;
+  default:
+    return true;
+  }
+}
+
+static void check_pair(const sim_watch_t *watch, const sim_watch_t *other, uint64_t when) {
+  uint64_t now = sim_clock_at(&other->process->clock, when);
+  if (exclude_each_other(watch, other))
+    sim_violation(watch->process->world,
+                  "exclusion: %s is told that it holds n%u while %s believes in it for another "
+                  "%.3f ms, at %.6f ms",
+                  watch->who, watch->name, other->who,
+                  sim_in_ms(belay__lease_deadline(sim_watch_lease(other)) - now), sim_in_ms(when));
+}
+
 void sim_check_exclusive(const sim_watch_t *watch) {
   sim_world_t *world = watch->process->world;
+  const sim_scenario_t *scenario = world->scenario;
   uint64_t when = sim_world_time(watch->process);
-  if (world->scenario->broken)
+  unsigned permits = watch->permits;
+  if (scenario->broken)
     return;
-  for (unsigned i = 0; i < world->scenario->processes; i++) {
-    uint64_t now = sim_clock_at(&world->process[i].clock, when);
+  for (unsigned i = 0; i < scenario->processes; i++)
     for (unsigned j = 0; j < SIM_ACTORS_MAX; j++) {
       const sim_watch_t *other = world->check->seen[i].watch[j];
-      if (other == NULL || other == watch || !other->held || other->name != watch->name)
+      if (other == watch || !sim_believes(other, when) || other->name != watch->name)
         continue;
-      uint64_t deadline = belay__lease_deadline(sim_watch_lease(other));
-      if (deadline >= now + 1000)
-        sim_violation(world,
-                      "exclusion: %s is told that it holds n%u while %s believes in it for another "
-                      "%.3f ms, at %.6f ms",
-                      watch->who, watch->name, other->who, sim_in_ms(deadline - now),
-                      sim_in_ms(when));
+      permits += other->permits;
+      if (scenario->kind != SIM_SEMAPHORE)
+        check_pair(watch, other, when);
     }
-  }
+  if (scenario->kind == SIM_SEMAPHORE && permits > scenario->limit)
+    sim_violation(world,
+                  "exclusion: %s is told that it holds %u of n%u, and then %u of %u are believed "
+                  "in, at %.6f ms",
+                  watch->who, watch->permits, watch->name, permits, scenario->limit,
+                  sim_in_ms(when));
 }
 
 /* Since then it has not stood still, so that whatever was over then was over for good. */
@@ -172,6 +206,7 @@ void sim_check_turn(sim_process_t *process) {
     return;
   uint64_t now = sim_clock_at(&process->clock, world->now); /* when the turn began */
   check_closing(process, seen, now);
+  sim_hands_turn(process);
   for (unsigned i = 0; i < world->scenario->actors; i++) {
     sim_watch_t *watch = seen->watch[i];
     if (watch == NULL)

@@ -2,15 +2,24 @@
  * of every process, every key of every server. A violation ends the run (sim_violation()).
  *
  *   exclusion     nobody is told that he holds a name while another believes in holding it, until his local deadline
- *                 (assumed scenarios only)
+ *                 (assumed scenarios only). Holds of one owner, readers, and permits up to the limit stand beside
+ * each other
  *   revival       what was not believed any more is not believed again
  *   fencing       numbers grow from grant to grant; nobody gets the same; a guarded resource accepts nothing stale
+ *   count         an operation counts once, a latch is open when all have; exactly as many pass a barrier together as
+ *                 it is for
  *   callbacks     every operation calls back once, in time, and keeps the loop alive until then
  *   truth         what a callback says agrees with what servers did
  *   loss          told at the local deadline, not later, once, and before a server gives the name away
  *   ttl           every key has one, but those that the library lists
- *   leaks         when all is closed no memory is left, no key that is known to be undone
- *   liveness      when faults have stopped everybody who waits is served within scenario->served_ms */
+ *   order         where first come is first served: a server gives nothing to a waiter while another's ticket stands in
+ *                 its queue that came before, unless that one has not asked for waiter_ttl. A ticket came when a
+ * server
+ *                 first heard of it since it was last taken out (by a grant, a release); one that was late once is
+ *                 excused from then on: it may have kept its place or not
+ *   leaks         when all is closed no memory is left, no key that is known to be undone, no token and no ticket
+ *   liveness      when faults have stopped everybody who waits is served within scenario->served_ms; and nothing is
+ *                 free for scenario->free_ms while somebody waits for it */
 #ifndef TEST_SIM_CHECK_H
 #define TEST_SIM_CHECK_H
 
@@ -26,8 +35,9 @@ void sim_check_fini(sim_world_t *world);
 /* A string changed: engine_hooks_t. */
 void sim_check_changed(sim_server_t *server, engine_word_t key, engine_word_t was, engine_word_t is,
                        engine_cause_t cause);
-/* It has executed a command of a process's, and not with an error. */
-void sim_check_executed(sim_server_t *server, const engine_word_t *argv, size_t argc);
+/* It has executed a command of a process's, with this reply, which is no error. */
+void sim_check_executed(sim_server_t *server, const engine_word_t *argv, size_t argc,
+                        engine_word_t reply);
 /* It begins anew, with whatever it has. */
 void sim_check_restarted(sim_server_t *server);
 

@@ -42,8 +42,12 @@ struct sim_watch {
   void (*lost)(sim_watch_t *watch, belay_lost_t reason);
 
   char who[16];
-  belay_lock_t *lock;           /* NULL: there is no handle */
-  belay_lock_options_t options; /* of that */
+  belay_lock_t *lock; /* NULL: there is no handle */
+  unsigned owner;     /* REENTRANT: which of its process's */
+  unsigned permits;   /* SEMAPHORE: how many it asks for */
+  bool writer;        /* RWLOCK: it is one, or wants to be */
+  enum { SIM_STAYS, SIM_TURNS_READER, SIM_TURNS_WRITER } turning; /* RWLOCK: the present extend */
+  belay_lock_options_t options;                                   /* of that */
   unsigned name;
 
   sim_pending_t op[SIM_OPS];
@@ -62,24 +66,34 @@ struct sim_watch {
   uint64_t before;  /* what an extend may leave of it if it fails */
   uint64_t granted; /* the world's time */
   uint64_t granted_clock, ordinal, floor, number;
+  uint64_t
+      floor_over; /* REENTRANT: the largest number of those that were over when it was asked for */
+  uint64_t called_clock; /* when that was, by the process's clock */
   sim_token_t *token;
   unsigned counted;      /* a bit for each server whose vote counted when it was granted */
   uint64_t floor_number; /* what its number has to be larger than */
 };
 
+/* Options for a handle that it is about to make, and what goes with them: owner, permits, writer. actor_options.c */
+void sim_choose_options(sim_watch_t *watch, belay_lock_options_t *options);
+
 void sim_watch_begin(sim_watch_t *watch);
 /* The process has crashed, or is closed. */
 void sim_watch_end(sim_watch_t *watch);
 
-/* Makes a handle for a name; false if that was not possible now. */
+/* Makes a handle for a name, of what the scenario is about; false if that was not possible now. For that owner,
+ * permits, writer are set before. */
 bool sim_watch_make(sim_watch_t *watch, unsigned name, const belay_lock_options_t *options);
 int sim_watch_acquire(sim_watch_t *watch, int64_t wait_ms);
 int sim_watch_release(sim_watch_t *watch, int64_t timeout_ms, bool deaf);
 int sim_watch_extend(sim_watch_t *watch, int64_t ttl_ms, int64_t timeout_ms, bool deaf);
+/* A writer turns reader, or a reader writer: an extend that is answered as such. */
+int sim_watch_turn(sim_watch_t *watch, int64_t timeout_ms);
 int sim_watch_cancel(sim_watch_t *watch);
 int sim_watch_close(sim_watch_t *watch);
 
-/* Its client is about to be closed (NULL: belay is), and takes the handle along; and the client's callback has come. */
+/* Its client is about to be closed (NULL: belay is), and takes the handle along; and the client's callback has
+ * come. */
 void sim_watch_taken(sim_watch_t *watch, belay_client_t *with);
 void sim_watch_gone(sim_watch_t *watch);
 
@@ -89,8 +103,8 @@ void sim_watch_ping(sim_process_t *process, unsigned server, int64_t timeout_ms)
 /* A callback takes its time. */
 void sim_watch_stall(sim_process_t *process, uint64_t ns);
 
-/* Writes to the resource that the lock guards, if it is held; the write arrives after so long, whatever comes. False: it
- * is not held, or has no fencing. */
+/* Writes to the resource that the lock guards, if it is held; the write arrives after so long, whatever comes.
+ * False: it is not held, or has no fencing. */
 bool sim_watch_write(sim_watch_t *watch, uint64_t delay);
 
 /* A client is about to be closed (1), has been (-1), or will be together with its process (0). */

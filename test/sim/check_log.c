@@ -1,8 +1,10 @@
-/* Checkers: what servers did, by token. Tokens are random, so that one is enough to tell an attempt from every other. */
+/* Checkers: what servers did, by token. Tokens are random, so that one is enough to tell an attempt from every
+ * other. */
 #include <assert.h>
 #include <string.h>
 
 #include "sim/check_state.h"
+#include "sim/hand.h"
 
 #define STRAYS_EVERY (10 * SIM_MS)
 
@@ -75,8 +77,8 @@ static int digit(char c) {
 }
 
 /* 40 hexadecimal digits, a colon, "p", the process, a dot, its life; false if it is something else. */
-static bool read_token(engine_word_t value, uint8_t bytes[BELAY__TOKEN_BYTES], unsigned *process,
-                       unsigned *life) {
+bool sim_read_token(engine_word_t value, uint8_t bytes[BELAY__TOKEN_BYTES], unsigned *process,
+                    unsigned *life) {
   const size_t digits = 2 * BELAY__TOKEN_BYTES;
   if (value.at == NULL || value.len < digits + 5 || value.at[digits] != ':' ||
       value.at[digits + 1] != 'p' || value.at[digits + 3] != '.')
@@ -94,9 +96,8 @@ static bool read_token(engine_word_t value, uint8_t bytes[BELAY__TOKEN_BYTES], u
   return true;
 }
 
-/* Keys of locks end with "::lock::{n", the name's number, "}". */
-static bool read_key(const sim_world_t *world, engine_word_t key, unsigned *name) {
-  static const char before[] = "::lock::{n";
+bool sim_read_key(const sim_world_t *world, engine_word_t key, unsigned *name) {
+  static const char before[] = "::{n";
   const size_t len = sizeof before - 1;
   if (key.len < len + 2 || key.at[key.len - 1] != '}')
     return false;
@@ -168,7 +169,7 @@ static void check_gone(sim_check_t *check, const sim_server_t *server, const sim
   if (holder != NULL)
     sim_violation(world, "loss: n%u is %s on %s while %s believes in it, at %.6f ms", token->name,
                   causes[cause], server->name, holder->who, sim_in_ms(world->now));
-  if (world->scenario->broken || check->faithful ||
+  if (world->scenario->broken || check->faithful || !check->tokens ||
       check->lost_data[server->index] >= token->came[server->index])
     return;
   sim_seen_t *seen = &check->seen[token->process];
@@ -197,7 +198,7 @@ static void set(sim_check_t *check, const sim_server_t *server, unsigned name, e
   sim_world_t *world = check->world;
   uint8_t bytes[BELAY__TOKEN_BYTES];
   unsigned process, life;
-  if (!read_token(is, bytes, &process, &life) || process >= world->scenario->processes) {
+  if (!sim_read_token(is, bytes, &process, &life) || process >= world->scenario->processes) {
     sim_violation(world, "truth: %s has set n%u to what is no token, at %.6f ms", server->name,
                   name, sim_in_ms(world->now));
     return;
@@ -218,30 +219,57 @@ void sim_check_changed(sim_server_t *server, engine_word_t key, engine_word_t wa
   sim_check_t *check = world->check;
   uint8_t bytes[BELAY__TOKEN_BYTES];
   unsigned name, process, life;
-  if (!read_key(world, key, &name))
-    return;
+  if (!sim_read_key(world, key, &name) || world->scenario->kind == SIM_REENTRANT)
+    return; /* or it is an owner */
   sim_token_t *token =
-      read_token(was, bytes, &process, &life) ? sim_log_find(&check->log, bytes) : NULL;
+      sim_read_token(was, bytes, &process, &life) ? sim_log_find(&check->log, bytes) : NULL;
   if (token != NULL)
     gone(check, server, token, cause);
   if (is.at != NULL)
     set(check, server, name, is);
 }
 
-/* A release is the only script with one key, which is a lock's, and one more word. What was set before it is gone; what
- * is set after it was overtaken by it. */
-void sim_check_executed(sim_server_t *server, const engine_word_t *argv, size_t argc) {
-  sim_world_t *world = server->world;
+bool sim_is_release(const engine_word_t *args, size_t n) {
+  static const char *const publishers[] = {"PUBLISH", "SPUBLISH", ""};
+  for (size_t i = 0; n > 1 && i < sizeof publishers / sizeof *publishers; i++)
+    if (args[1].len == strlen(publishers[i]) && memcmp(args[1].at, publishers[i], args[1].len) == 0)
+      return true;
+  return false;
+}
+
+/* What a script was given, if it is a token of that name's; else NULL. */
+static sim_token_t *token_in(sim_check_t *check, engine_word_t word, unsigned name) {
   uint8_t bytes[BELAY__TOKEN_BYTES];
-  unsigned name, process, life;
-  if (argc != 5 || argv[2].len != 1 || argv[2].at[0] != '1' || !read_key(world, argv[3], &name) ||
-      !read_token(argv[4], bytes, &process, &life))
-    return;
-  sim_token_t *token = sim_log_get(&world->check->log, bytes);
+  unsigned process, life;
+  if (!sim_read_token(word, bytes, &process, &life))
+    return NULL;
+  sim_token_t *token = sim_log_get(&check->log, bytes);
   token->name = name;
   token->process = process;
   token->life = life;
-  token->undone_on |= (uint8_t)(1u << server->index);
+  return token;
+}
+
+/* Scripts about what is held have its key first, and its token before everything else; a release may have another,
+ * that it was being passed to. What was set before a release is gone; what is set after it was overtaken by it. */
+void sim_check_executed(sim_server_t *server, const engine_word_t *argv, size_t argc,
+                        engine_word_t reply) {
+  sim_world_t *world = server->world;
+  unsigned name;
+  if (world->scenario->kind == SIM_LATCH)
+    sim_latch_executed(server, argv, argc, reply);
+  size_t keys = argc > 4 && argv[2].len == 1 ? (size_t)(argv[2].at[0] - '0') : 0;
+  if (keys < 1 || keys > 9 || argc < 4 + keys || !sim_read_key(world, argv[3], &name))
+    return;
+  const engine_word_t *args = argv + 3 + keys;
+  size_t n = argc - 3 - keys;
+  bool is_release = sim_is_release(args, n);
+  for (size_t i = 0; is_release && i < n; i += 2) {
+    sim_token_t *token = token_in(world->check, args[i], name);
+    if (token != NULL)
+      token->undone_on |= (uint8_t)(1u << server->index);
+  }
+  sim_line_executed(server, name, token_in(world->check, args[0], name), args, n, reply);
 }
 
 /* ---- restarts ------------------------------------------------------------------------------------------- */
@@ -259,7 +287,7 @@ void sim_check_restarted(sim_server_t *server) {
     const sim_name_t *name = &check->name[i];
     engine_word_t value =
         engine_peek(server->engine, now_us, (engine_word_t){.at = name->key, .len = name->key_len});
-    if (name->key_len == 0 || !read_token(value, bytes, &process, &life))
+    if (name->key_len == 0 || !sim_read_token(value, bytes, &process, &life))
       continue;
     sim_token_t *token = sim_log_get(&check->log, bytes);
     token->name = i;
@@ -337,17 +365,22 @@ static sim_token_t *stands_in(sim_check_t *check, const sim_server_t *server, un
     return NULL;
   engine_word_t value = engine_peek(server->engine, sim_server_clock(server),
                                     (engine_word_t){.at = of->key, .len = of->key_len});
-  return read_token(value, bytes, &process, &life) ? sim_log_find(&check->log, bytes) : NULL;
+  return sim_read_token(value, bytes, &process, &life) ? sim_log_find(&check->log, bytes) : NULL;
 }
 
-/* Whether it may be there: it came in a way that nobody could know of, or nobody could take it back. */
+/* It came in a way that nobody could know of, or nobody could take it back. */
+bool sim_is_excused(const sim_check_t *check, const sim_server_t *server, unsigned process,
+                    unsigned life, bool ghostly, uint64_t came) {
+  bool unforeseen = ghostly && check->world->scenario->secretive &&
+                    check->world->scenario->ghost_ms == 0; /* else undos outlast ghosts */
+  return unforeseen || life != check->world->process[process].lives ||
+         check->seen[process].unclean || check->lost_data[server->index] >= came;
+}
+
 static bool is_excused(const sim_check_t *check, const sim_server_t *server,
                        const sim_token_t *token) {
-  const sim_process_t *process = &check->world->process[token->process];
-  bool ghostly = token->ghostly && check->world->scenario->secretive &&
-                 check->world->scenario->ghost_ms == 0; /* else undos outlast ghosts */
-  return ghostly || token->life != process->lives || check->seen[token->process].unclean ||
-         check->lost_data[server->index] >= token->came[server->index];
+  return sim_is_excused(check, server, token->process, token->life, token->ghostly,
+                        token->came[server->index]);
 }
 
 /* Whether its process has something under way that may be to take it back. */
@@ -377,6 +410,7 @@ static void on_strays(sim_event_t *event) {
   sim_world_t *world = check->world;
   for (unsigned i = 0; i < world->scenario->servers; i++)
     look_for_strays(check, &world->server[i]);
+  sim_line_look(check);
   sim_event_set(world, event, world->now + STRAYS_EVERY);
 }
 
@@ -400,6 +434,7 @@ void sim_check_regularly(sim_world_t *world) {
 void sim_check_end(sim_world_t *world) {
   sim_check_t *check = world->check;
   sim_check_regularly(world);
+  sim_line_end(check);
   for (unsigned i = 0; i < world->scenario->servers; i++)
     for (unsigned j = 0; j < world->scenario->names; j++) {
       const sim_server_t *server = &world->server[i];

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "belay/rwlock.h"
+
 static void wrong(const sim_watch_t *watch, const char *rule, const char *what, int status) {
   sim_violation(watch->process->world, "%s: %s, n%u: %s (%s), at %.6f ms", rule, watch->who,
                 watch->name, what, belay_err_name(status),
@@ -70,6 +72,8 @@ static bool may_acquire_end_so(const sim_watch_t *watch, int status) {
            (watch->canceled || watch->closing || sim_process_now(watch->process) >= op->due);
   case BELAY_EEXPIRED:
     return true;
+  case BELAY_EMISMATCH: /* more than there are now */
+    return watch->process->world->scenario->resized;
   case BELAY_EQUARANTINED:
     return is_single(watch) && sim_watch_lease(watch)->terms.quarantine;
   case BELAY_ECANCELED:
@@ -94,7 +98,7 @@ static void granted(sim_watch_t *watch) {
   world->figures.grants++;
   if (world->phase == SIM_STORM)
     world->figures.grants_in_faults++;
-  if (sim_bits(token->set_on) < check->quorum)
+  if (check->tokens && sim_bits(token->set_on) < check->quorum)
     wrong(watch, "truth", "granted, and too few servers have ever set its token", 0);
   if (token->ended)
     wrong(watch, "truth", "granted with a token that was given back before", 0);
@@ -120,7 +124,9 @@ static void granted(sim_watch_t *watch) {
   if (deadline < now + 1000)
     return; /* too short to be asked about */
   sim_check_exclusive(watch);
-  if (lease->terms.fencing)
+  if (world->scenario->kind == SIM_REENTRANT)
+    sim_fence_entered(watch);
+  else if (lease->terms.fencing)
     sim_fence_granted(watch);
 }
 
@@ -141,6 +147,8 @@ static bool is_definite(const sim_watch_t *watch, int status) {
 static void not_granted(sim_watch_t *watch, int status) {
   sim_log_t *log = &watch->process->world->check->log;
   const belay__lease_t *lease = sim_watch_lease(watch);
+  if (lease->attempts == 0)
+    return; /* others of its process came first, and it has not asked */
   sim_token_t *token = is_definite(watch, status) ? sim_log_get(log, lease->token.bytes)
                                                   : sim_log_find(log, lease->token.bytes);
   if (token == NULL)
@@ -176,6 +184,10 @@ void sim_result_release(sim_watch_t *watch, int status) {
   unsigned removed = sim_bits(token->removed_on);
   if (status != BELAY_ENOTOWNER && !may_end_so(watch, status))
     wrong(watch, "callbacks", "a release must not end so", status);
+  if (status == 0)
+    sim_fence_left(watch);
+  if (!check->tokens)
+    return;
   if (status == 0 && removed < check->quorum)
     wrong(watch, "truth", "released, and too few servers have removed its token", status);
   if (status == BELAY_ENOTOWNER && removed >= check->quorum && !check->strangers)
@@ -193,18 +205,37 @@ static void extended(const sim_watch_t *watch) {
   if (!watch->held || lease->state != BELAY__LEASE_HELD ||
       deadline <= sim_process_now(watch->process))
     wrong(watch, "callbacks", "extended, and not held", 0);
-  if (deadline < op->called + belay__lease_validity(lease->ttl, lease->terms.drift))
+  if (watch->turning != SIM_TURNS_WRITER &&
+      deadline < op->called + belay__lease_validity(lease->ttl, lease->terms.drift))
     wrong(watch, "truth", "extended, and not for as long as it asked", 0);
-  if (watch->token != NULL &&
+  if (world->check->tokens && watch->token != NULL &&
       sim_token_somewhen(world, watch->token, op->since) < world->check->quorum)
     wrong(watch, "truth", "extended, and too few servers had its token", 0);
 }
 
+/* It is what it was turned into, and says so. */
+static void turned(sim_watch_t *watch, int status) {
+  if (watch->turning == SIM_TURNS_WRITER && status == 0 && watch->held) {
+    watch->writer = true;
+    sim_check_exclusive(watch);
+  }
+  if (watch->held &&
+      belay_rwlock_mode(watch->lock) != (watch->writer ? BELAY_RWLOCK_WRITE : BELAY_RWLOCK_READ))
+    wrong(watch, "callbacks", "it is not what it was turned into", status);
+}
+
 void sim_result_extend(sim_watch_t *watch, int status) {
+  bool turning = watch->turning != SIM_STAYS;
+  if (turning)
+    turned(watch, status);
   switch (status) {
   case 0:
     extended(watch);
     return;
+  case BELAY_ESHARED:
+    if (watch->turning != SIM_TURNS_WRITER)
+      wrong(watch, "callbacks", "an extend must not end so", status);
+    break;
   case BELAY_ENOTOWNER:
     if (!watch->lost_taken)
       wrong(watch, "loss", "not ours any more, and the loss was not told", status);
@@ -221,7 +252,8 @@ void sim_result_extend(sim_watch_t *watch, int status) {
   }
   if (!watch->held)
     wrong(watch, "callbacks", "an extend failed of what is not held", status);
-  else if (is_single(watch) && belay__lease_deadline(sim_watch_lease(watch)) > watch->before)
+  else if (!turning && is_single(watch) &&
+           belay__lease_deadline(sim_watch_lease(watch)) > watch->before)
     wrong(watch, "truth", "an extend failed, and the lease runs longer", status);
 }
 
@@ -245,7 +277,7 @@ void sim_result_lost(sim_watch_t *watch, belay_lost_t reason) {
                   sim_in_ms(now - due), sim_in_ms(sim_world_time(process)));
   /* Servers whose vote counted when it was granted, and who cannot have said since that it is not ours. */
   unsigned keep = sim_token_throughout(world, watch->token, watch->granted) & watch->counted;
-  if (reason == BELAY_LOST_TAKEN && sim_bits(keep) >= world->check->quorum)
+  if (world->check->tokens && reason == BELAY_LOST_TAKEN && sim_bits(keep) >= world->check->quorum)
     wrong(watch, "loss", "taken, and a quorum has had it all the time", 0);
   if (reason != BELAY_LOST_TAKEN && is_single(watch) && now < watch->seen)
     wrong(watch, "loss", "expired, and the lease still ran", 0);

@@ -55,6 +55,45 @@ static inline unsigned sim_bits(unsigned mask) {
 unsigned sim_token_somewhen(const sim_world_t *world, const sim_token_t *token, uint64_t since);
 unsigned sim_token_throughout(const sim_world_t *world, const sim_token_t *token, uint64_t since);
 
+/* What stands in a server's key: a token's 20 bytes, whose it is. False if it is something else. */
+bool sim_read_token(engine_word_t value, uint8_t bytes[BELAY__TOKEN_BYTES], unsigned *process,
+                    unsigned *life);
+/* The name that a key belongs to: NAMESPACE::FAMILY::{nNUMBER}. */
+bool sim_read_key(const sim_world_t *world, engine_word_t key, unsigned *name);
+/* A release: TOKEN, 'PUBLISH', 'SPUBLISH' or '', and maybe more. */
+bool sim_is_release(const engine_word_t *args, size_t n);
+
+/* ---- who waits, by ticket --------------------------------------------------------------------------------- */
+
+#define SIM_TICKETS 1024
+
+typedef struct sim_ticket {
+  char text[16];
+  bool used;
+  bool late;       /* it has not asked for waiter_ttl once */
+  bool ghostly;    /* was brought by bytes of a dead connection */
+  uint8_t waiting; /* a bit for each server: it has not been taken out there */
+  unsigned name, process, life;
+  uint64_t came;       /* when it did, of the world's */
+  uint64_t late_at_ms; /* by the server's clock */
+} sim_ticket_t;
+
+typedef struct sim_line {
+  sim_ticket_t ticket[SIM_TICKETS];
+  unsigned hand;
+} sim_line_t;
+
+/* A script was executed with these arguments; token: the first, NULL if it is none. */
+void sim_line_executed(sim_server_t *server, unsigned name, const sim_token_t *token,
+                       const engine_word_t *args, size_t n, engine_word_t reply);
+/* "liveness": nothing is free for long while somebody waits for it. */
+void sim_line_look(sim_check_t *check);
+/* "leaks": tokens and tickets, when all is closed. */
+void sim_line_end(sim_check_t *check);
+/* It may be there. */
+bool sim_is_excused(const sim_check_t *check, const sim_server_t *server, unsigned process,
+                    unsigned life, bool ghostly, uint64_t came);
+
 /* ---- names, and the resources that their locks guard -------------------------------------------------------- */
 
 #define SIM_NUMBERS 64 /* the latest numbers of a name */
@@ -62,8 +101,15 @@ unsigned sim_token_throughout(const sim_world_t *world, const sim_token_t *token
 typedef struct sim_name {
   char key[64]; /* the lock's, without a terminating 0 */
   size_t key_len;
-  uint64_t grants; /* numbers them */
-  uint64_t number; /* the largest fencing number that was told */
+  uint64_t grants;              /* numbers them */
+  uint64_t free_since;          /* of the world's: a key was seen last */
+  uint64_t number;              /* the largest fencing number that was told, */
+  uint64_t written;             /* RWLOCK: to a writer */
+  uint64_t over;                /* REENTRANT: and the largest of an owner who has given all back */
+  uint64_t entered;             /* REENTRANT: the first grant of the present ownership */
+  unsigned limit;               /* SEMAPHORE: as it was set; 0: it was not */
+  const sim_process_t *process; /* REENTRANT: whose that number is: */
+  unsigned life, owner;
   uint64_t numbers[SIM_NUMBERS];
 
   belay_fence_t fence; /* the guarded resource's */
@@ -73,6 +119,9 @@ typedef struct sim_name {
 
 /* The number that came with a grant. */
 void sim_fence_granted(sim_watch_t *watch);
+/* The same for one of an owner's holds, and what is over with its release. */
+void sim_fence_entered(sim_watch_t *watch);
+void sim_fence_left(const sim_watch_t *watch);
 void sim_register_fini(struct sim_check *check);
 
 /* ---- all of it ------------------------------------------------------------------------------------------------ */
@@ -93,6 +142,7 @@ struct sim_check {
   unsigned quorum;
   bool faithful;  /* one server, which loses nothing: its keys are the whole truth */
   bool strangers; /* somebody else removes keys */
+  bool tokens;    /* a lock's key is a string, which is the token of who holds it */
   bool numbered;  /* fencing numbers grow whatever else is broken */
   sim_name_t *name;
   sim_seen_t seen[SIM_PROCESSES_MAX];
@@ -100,6 +150,8 @@ struct sim_check {
   sim_event_t strays;                  /* looks for what was left behind */
   belay__list_t writes;                /* on their way to guarded resources */
   sim_log_t log;
+  sim_line_t line;
+  void *ledger; /* of hands: what their kind knows */
 };
 
 static inline const belay__lease_t *sim_watch_lease(const sim_watch_t *watch) {
@@ -114,6 +166,9 @@ static inline uint64_t sim_world_time(const sim_process_t *process) {
 static inline double sim_in_ms(uint64_t ns) {
   return (double)ns / 1e6;
 }
+
+/* Whether it is there, and believes in what it holds at this time of the world's. */
+bool sim_believes(const sim_watch_t *watch, uint64_t when);
 
 /* A check of the rule "exclusion": this one has been told that it holds. */
 void sim_check_exclusive(const sim_watch_t *watch);

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "belay/redlock.h"
+#include "belay/rwlock.h"
+#include "belay/semaphore.h"
 #include "sim/check_result.h"
 
 #define ROUNDS_MAX                                                                                 \
@@ -97,6 +99,25 @@ static void on_released(belay_lock_t *lock, int status);
 static void on_extended(belay_lock_t *lock, int status);
 static void on_closed(belay_lock_t *lock, void *data);
 
+static int new_lock(sim_watch_t *watch, const char *name, size_t len) {
+  sim_process_t *process = watch->process;
+  const sim_scenario_t *scenario = process->world->scenario;
+  switch (scenario->kind) {
+  case SIM_RWLOCK:
+    return belay_rwlock_new(process->client, process->clients, name, len,
+                            watch->writer ? BELAY_RWLOCK_WRITE : BELAY_RWLOCK_READ, &watch->options,
+                            &watch->lock);
+  case SIM_SEMAPHORE:
+    return belay_semaphore_new(process->client, process->clients, name, len, scenario->limit,
+                               watch->permits, &watch->options, &watch->lock);
+  default:
+    if (scenario->servers == 1)
+      return belay_lock_new(process->client[0], name, len, &watch->options, &watch->lock);
+    return belay_redlock_new(process->client, process->clients, name, len, &watch->options,
+                             &watch->lock);
+  }
+}
+
 bool sim_watch_make(sim_watch_t *watch, unsigned name, const belay_lock_options_t *options) {
   sim_process_t *process = watch->process;
   sim_world_t *world = process->world;
@@ -109,11 +130,7 @@ bool sim_watch_make(sim_watch_t *watch, unsigned name, const belay_lock_options_
   watch->options.on_lost = on_lost;
   watch->options.data = watch;
   enter(watch);
-  if (world->scenario->servers == 1)
-    error = belay_lock_new(process->client[0], text, (size_t)len, &watch->options, &watch->lock);
-  else
-    error = belay_redlock_new(process->client, process->clients, text, (size_t)len, &watch->options,
-                              &watch->lock);
+  error = new_lock(watch, text, (size_t)len);
   leave(watch, "new", error, 0, BELAY_ENOMEM);
   if (error == BELAY_ENOMEM && process->fails == 0)
     sim_violation(world, "callbacks: %s: out of memory, at %.6f ms", watch->who,
@@ -156,6 +173,8 @@ int sim_watch_acquire(sim_watch_t *watch, int64_t wait_ms) {
   const sim_name_t *name = &watch->process->world->check->name[watch->name];
   watch->floor = name->grants;
   watch->floor_number = name->number;
+  watch->floor_over = name->over;
+  watch->called_clock = sim_process_now(watch->process);
   return 0;
 }
 
@@ -177,12 +196,33 @@ int sim_watch_release(sim_watch_t *watch, int64_t timeout_ms, bool deaf) {
   return 0;
 }
 
-int sim_watch_extend(sim_watch_t *watch, int64_t ttl_ms, int64_t timeout_ms, bool deaf) {
+/* How an extend, or what is answered as one, is to begin. */
+static int extend_expected(const sim_watch_t *watch) {
   bool holds = watch->held && remaining(watch) > 0, pending = watch->op[SIM_EXTEND].pending;
-  int expected = watch->closing ? BELAY_ECLOSING
-                 : !holds       ? BELAY_ENOTOWNER
-                 : pending      ? BELAY_ESTATE
-                                : 0;
+  return watch->closing ? BELAY_ECLOSING : !holds ? BELAY_ENOTOWNER : pending ? BELAY_ESTATE : 0;
+}
+
+int sim_watch_turn(sim_watch_t *watch, int64_t timeout_ms) {
+  static const char *const names[] = {"downgrade", "upgrade"};
+  bool up = !watch->writer;
+  int expected = extend_expected(watch);
+  sim_check_belief(watch);
+  enter(watch);
+  int error = up ? belay_rwlock_upgrade(watch->lock, timeout_ms, on_extended)
+                 : belay_rwlock_downgrade(watch->lock, timeout_ms, on_extended);
+  leave(watch, names[up], error, expected, watch->deaf_extend ? BELAY_ESTATE : expected);
+  if (error != 0)
+    return error;
+  watch->turning = up ? SIM_TURNS_WRITER : SIM_TURNS_READER;
+  watch->writer = false;
+  watch->deaf_extend = false;
+  expect(watch, SIM_EXTEND, timeout_of(watch, timeout_ms));
+  watch->seen = belay__lease_deadline(sim_watch_lease(watch));
+  return 0;
+}
+
+int sim_watch_extend(sim_watch_t *watch, int64_t ttl_ms, int64_t timeout_ms, bool deaf) {
+  int expected = extend_expected(watch);
   uint64_t deadline = watch->held ? belay__lease_deadline(sim_watch_lease(watch)) : 0;
   sim_check_belief(watch);
   enter(watch);
@@ -193,6 +233,7 @@ int sim_watch_extend(sim_watch_t *watch, int64_t ttl_ms, int64_t timeout_ms, boo
   if (!deaf)
     expect(watch, SIM_EXTEND, timeout_of(watch, timeout_ms));
   watch->deaf_extend = deaf;
+  watch->turning = SIM_STAYS;
   const belay__lease_t *lease = sim_watch_lease(watch);
   uint64_t until =
       sim_process_now(watch->process) + belay__lease_validity((uint32_t)ttl_ms, lease->terms.drift);

@@ -1,12 +1,12 @@
-/* The engine does what a real server does: the same commands to both, by chance but always the same for a seed, and every
- * reply is compared.
+/* The engine does what a real server does: the same commands to both, by chance but always the same for a seed, and
+ * every reply is compared.
  *
  * BELAY_SIM_SEEDS=N: so many seeds for each family instead of a few. BELAY_SIM_SEED=S: that one alone.
  * BELAY_SIM_FAMILY=NAME: that family alone.
  *
- * The engine is told the wall clock as it was before the server was asked. So what they say of time differs by as long as
- * the server took at most, and only where a reply is such a time is anything but the same bytes accepted. Ttls are
- * either longer than a sequence takes, or so short that nothing is asked until they are over. */
+ * The engine is told the wall clock as it was before the server was asked. So what they say of time differs by as
+ * long as the server took at most, and only where a reply is such a time is anything but the same bytes accepted.
+ * Ttls are either longer than a sequence takes, or so short that nothing is asked until they are over. */
 #include "sim/conformance_peers.h"
 
 #include <inttypes.h>
@@ -83,13 +83,38 @@ static bool ask_engine(run_t *run, const conformance_command_t *command, engine_
   return good;
 }
 
-/* Asks the engine, and compares. */
+/* What was published came, and nothing else. */
+static bool compare_pushed_to(run_t *run, unsigned conn) {
+  conformance_peers_t *peers = run->peers;
+  engine_word_t engines = {peers->pushed[conn].at, peers->pushed[conn].len};
+  engine_word_t servers = conformance_next_few(peers, conn, count_replies(engines));
+  bool same = servers.len == engines.len &&
+              (engines.len == 0 || memcmp(servers.at, engines.at, engines.len) == 0);
+  if (!same)
+    differ(run, "what was published differs", engines, servers);
+  conformance_drop(&peers->received[conn], servers.len);
+  peers->pushed[conn].len = 0;
+  return same;
+}
+
+static bool compare_pushed(run_t *run) {
+  bool same = true;
+  for (unsigned i = 0; i < run->peers->conns && same; i++)
+    same = compare_pushed_to(run, i);
+  return same;
+}
+
+/* Asks the engine, and compares. What it publishes to itself (in RESP3) comes before its reply. */
 static bool compare_one(run_t *run, const conformance_command_t *command) {
   conformance_peers_t *peers = run->peers;
   engine_buffer_t out = {0};
   if (command->restart)
     conformance_restart(peers);
   bool same = ask_engine(run, command, &out);
+  if (!compare_pushed_to(run, command->conn)) {
+    engine_buffer_free(&out);
+    return false;
+  }
   engine_word_t engines = {out.at != NULL ? out.at : "", out.len};
   size_t count = count_replies(engines);
   engine_word_t servers = conformance_next_few(peers, command->conn, count > 0 ? count : 1);
@@ -102,23 +127,6 @@ static bool compare_one(run_t *run, const conformance_command_t *command) {
   if (wrong == NULL || !same)
     return same;
   return differ(run, wrong, engines, servers);
-}
-
-/* What was published came to all, and nothing else. */
-static bool compare_pushed(run_t *run) {
-  conformance_peers_t *peers = run->peers;
-  bool same = true;
-  for (unsigned i = 0; i < peers->conns && same; i++) {
-    engine_word_t engines = {peers->pushed[i].at, peers->pushed[i].len};
-    size_t count = count_replies(engines);
-    engine_word_t servers = conformance_next_few(peers, i, count);
-    if (servers.len != engines.len ||
-        (engines.len > 0 && memcmp(servers.at, engines.at, engines.len) != 0))
-      same = differ(run, "what was published differs", engines, servers);
-    conformance_drop(&peers->received[i], servers.len);
-    peers->pushed[i].len = 0;
-  }
-  return same;
 }
 
 /* The server finds out by and by that a ttl is over, or when it looks; DBSIZE tells of the key until then. */
@@ -198,12 +206,12 @@ static bool run_all(run_t *run) {
   return same && compare_ends(run);
 }
 
-static bool is_same(conformance_peers_t *peers, unsigned conns,
+static bool is_same(conformance_peers_t *peers, const conformance_family_t *family,
                     const conformance_sequence_t *sequence, uint64_t absolute_ms, FILE *out,
                     size_t *at) {
   run_t run = {.peers = peers, .sequence = sequence, .out = out};
   run.times.absolute_ms = absolute_ms;
-  conformance_begin(peers, conns);
+  conformance_begin(peers, family->conns, family->resp);
   bool same = run_all(&run);
   conformance_end(peers);
   *at = run.at;
@@ -213,8 +221,8 @@ static bool is_same(conformance_peers_t *peers, unsigned conns,
 /* ---- telling ------------------------------------------------------------------------------------------- */
 
 /* Takes out of the sequence whatever is not needed to see a difference. The commands belong to another one. */
-static void shrink(conformance_peers_t *peers, unsigned conns, conformance_sequence_t *sequence,
-                   uint64_t absolute_ms) {
+static void shrink(conformance_peers_t *peers, const conformance_family_t *family,
+                   conformance_sequence_t *sequence, uint64_t absolute_ms) {
   int64_t began = clock_now();
   conformance_command_t *kept = sequence->command;
   conformance_command_t *tried = calloc(sequence->count, sizeof *tried);
@@ -227,7 +235,7 @@ static void shrink(conformance_peers_t *peers, unsigned conns, conformance_seque
       memcpy(tried, kept, i * sizeof *tried);
       memcpy(tried + i, kept + i + without, rest * sizeof *tried);
       conformance_sequence_t shorter = {tried, i + rest};
-      if (is_same(peers, conns, &shorter, absolute_ms, NULL, &at)) {
+      if (is_same(peers, family, &shorter, absolute_ms, NULL, &at)) {
         i += n;
         continue;
       }
@@ -263,10 +271,10 @@ static void fail_with(conformance_peers_t *peers, const conformance_family_t *fa
                                     sequence->count};
   assert_non_null(shorter.command);
   memcpy(shorter.command, sequence->command, sequence->count * sizeof *sequence->command);
-  shrink(peers, family->conns, &shorter, absolute_ms);
+  shrink(peers, family, &shorter, absolute_ms);
   fprintf(stderr, "The shortest sequence that was found:\n");
   print_commands(stderr, &shorter, shorter.count - 1, true);
-  if (is_same(peers, family->conns, &shorter, absolute_ms, stderr, &at))
+  if (is_same(peers, family, &shorter, absolute_ms, stderr, &at))
     fprintf(stderr, "This time nothing differs: it depends on time.\n");
   free(shorter.command);
   fail_msg("%s: a difference with BELAY_SIM_SEED=%" PRIu64, family->name, seed);
@@ -279,7 +287,7 @@ static void run_seed(conformance_peers_t *peers, const conformance_family_t *fam
   char *told = NULL;
   size_t len, at;
   FILE *out = open_memstream(&told, &len);
-  bool same = is_same(peers, family->conns, &sequence, absolute_ms, out, &at);
+  bool same = is_same(peers, family, &sequence, absolute_ms, out, &at);
   fclose(out);
   if (!same) {
     fprintf(stderr, "%s, seed %" PRIu64 ", command %zu: %s", family->name, seed, at, told);
@@ -340,7 +348,7 @@ static void test_kill(void **state) {
   (void)state;
   conformance_peers_t peers = {.server = start_server()};
   learn(&peers);
-  conformance_begin(&peers, 2);
+  conformance_begin(&peers, 2, 2);
   for (unsigned victim = 0; victim < 2; victim++) {
     char id[24];
     int len = snprintf(id, sizeof id, "%" PRId64, peers.conn[victim].id);
@@ -365,7 +373,7 @@ static void test_wait(void **state) {
   const conformance_sequence_t sequence = {&wait, 1};
   run_t run = {.peers = &peers, .sequence = &sequence, .out = stderr};
   learn(&peers);
-  conformance_begin(&peers, 1);
+  conformance_begin(&peers, 1, 2);
   assert_true(run_batch(&run, 0, 1));
   conformance_end(&peers);
   server_stop(peers.server);

@@ -25,7 +25,7 @@ typedef enum conformance_like {
   LIKE_AT_MS, /* an integer > 0 is when a ttl ends; exact where the ttl was given as such a time */
   LIKE_AT_SECONDS, /* in seconds */
   LIKE_TIME,       /* TIME */
-  LIKE_CLOCK,      /* strings in it that are the clock, in milliseconds or microseconds */
+  LIKE_CLOCK,      /* strings in it that are the clock, in ms or us, and integers as in LIKE_MS */
   LIKE_FENCE,      /* such a string, or an integer as in LIKE_MS */
   LIKE_QUARANTINE, /* an array, that begins with an integer which is a difference to the clock */
   LIKE_HELLO,      /* all but the server's version */
@@ -67,8 +67,8 @@ typedef struct conformance_sequence {
 } conformance_sequence_t;
 
 /* A pattern is words with blanks between them. One that begins with % is drawn from the words of that name
- * (conformance_words.c), @name is the text of a script, $name its SHA1, ^name that in upper case, and %* at the end is
- * another command. */
+ * (conformance_words.c), @name is the text of a script, $name its SHA1, ^name that in upper case, and %* at the end
+ * is another command. */
 typedef struct conformance_row {
   const char *pattern;
   conformance_like_t like;
@@ -83,6 +83,7 @@ typedef struct conformance_family {
   const char *name;
   const conformance_row_t *rows[8]; /* up to a NULL; each ends with a row without a pattern */
   unsigned conns;                   /* so many connections; more than 1: one command at a time */
+  int resp;                         /* the protocol's version that they begin with */
 } conformance_family_t;
 
 /* Always the same for a family and a seed, but for the times in it. */
@@ -106,8 +107,8 @@ void conformance_print_command(FILE *out, const conformance_command_t *command);
 extern const conformance_row_t conformance_any[], conformance_final[];
 
 /* Those that are not about one type of values. */
-extern const conformance_row_t conformance_belays[], conformance_scripts[],
-    conformance_connections[], conformance_pubsub[];
+extern const conformance_row_t conformance_belays[], conformance_kinds[], conformance_scripts[],
+    conformance_connections[], conformance_pubsub[], conformance_protocols[];
 
 extern const conformance_family_t conformance_families[];
 extern const size_t conformance_families_count;

@@ -94,6 +94,20 @@ engine_word_t conformance_next_few(conformance_peers_t *peers, unsigned conn, si
 
 /* ---- beginning and ending ------------------------------------------------------------------------------- */
 
+/* Both get the same replies, but for what they say of themselves. */
+static void speak_resp3(conformance_peers_t *peers, unsigned conn) {
+  const engine_word_t hello[] = {{"HELLO", 5}, {"3", 1}};
+  engine_buffer_t bytes = {0};
+  engine_execute(peers->engine, &peers->conn[conn], peers->started_us, hello, 2, &bytes);
+  bytes.len = 0;
+  add_text(&bytes, "*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n");
+  conformance_send(&peers->client[conn], &bytes);
+  engine_buffer_free(&bytes);
+  engine_word_t reply = conformance_next(peers, conn);
+  assert_true(reply.len > 0 && reply.at[0] == '%');
+  conformance_drop(&peers->received[conn], reply.len);
+}
+
 static void connect_all(conformance_peers_t *peers) {
   for (unsigned i = 0; i < peers->conns; i++) {
     engine_buffer_t bytes = {0};
@@ -105,6 +119,8 @@ static void connect_all(conformance_peers_t *peers) {
     assert_true(id.len > 0 && id.at[0] == ':');
     peers->conn[i] = (engine_conn_t){.id = strtoll(id.at + 1, NULL, 10)};
     conformance_drop(&peers->received[i], id.len);
+    if (peers->resp == 3)
+      speak_resp3(peers, i);
   }
 }
 
@@ -117,10 +133,11 @@ static engine_t *make_engine(conformance_peers_t *peers) {
   return engine_new(&options);
 }
 
-void conformance_begin(conformance_peers_t *peers, unsigned conns) {
+void conformance_begin(conformance_peers_t *peers, unsigned conns, int resp) {
   server_do(peers->server, "FLUSHALL", NULL);
   server_do(peers->server, "SCRIPT", "FLUSH", NULL);
   peers->conns = conns;
+  peers->resp = resp;
   peers->shadow = conformance_shadow_new();
   peers->engine = make_engine(peers);
   connect_all(peers);
@@ -136,7 +153,7 @@ void conformance_restart(conformance_peers_t *peers) {
   disconnect_all(peers);
   engine_free(peers->engine);
   for (unsigned i = 0; i < peers->conns; i++)
-    peers->conn[i] = (engine_conn_t){.id = peers->conn[i].id};
+    peers->conn[i] = (engine_conn_t){.id = peers->conn[i].id, .resp = peers->conn[i].resp};
   peers->engine = make_engine(peers);
   engine_load(peers->engine, image);
   engine_image_free(image);

@@ -17,12 +17,13 @@ typedef struct conformance_peers {
   engine_buffer_t pushed[CONFORMANCE_CONNS];
 
   unsigned conns;
+  int resp;
   resp_client_t client[CONFORMANCE_CONNS];
   engine_buffer_t received[CONFORMANCE_CONNS]; /* and not looked at yet */
 } conformance_peers_t;
 
 /* Both know nothing then; conformance_end() leaves the server. */
-void conformance_begin(conformance_peers_t *peers, unsigned conns);
+void conformance_begin(conformance_peers_t *peers, unsigned conns, int resp);
 void conformance_end(conformance_peers_t *peers);
 
 /* The engine alone: the same data are there, and all connections are new. */

@@ -15,14 +15,14 @@ static size_t line_length(const char *at, size_t len) {
 
 size_t conformance_reply_length(const char *at, size_t len) {
   size_t n = line_length(at, len);
-  if (n == 0 || (at[0] != '$' && at[0] != '*'))
+  if (n == 0 || strchr("$=*~>%", at[0]) == NULL)
     return n;
   long count = strtol(at + 1, NULL, 10);
   if (count < 0)
     return n;
-  if (at[0] == '$')
+  if (at[0] == '$' || at[0] == '=')
     return n + (size_t)count + 2 <= len ? n + (size_t)count + 2 : 0;
-  for (long i = 0; i < count; i++) {
+  for (long i = 0; i < (at[0] == '%' ? 2 * count : count); i++) {
     size_t item = conformance_reply_length(at + n, len - n);
     if (item == 0)
       return 0;
@@ -65,9 +65,14 @@ static size_t split(engine_word_t bytes, engine_word_t items[ITEMS_MAX]) {
   return count;
 }
 
+/* An array of a kind: RESP3 has several. */
+static bool is_array(engine_word_t reply) {
+  return reply.len > 0 && strchr("*~>%", reply.at[0]) != NULL;
+}
+
 /* Of an array, one level deep. */
 static size_t items_of(engine_word_t reply, engine_word_t items[ITEMS_MAX]) {
-  if (!is_type(reply, '*'))
+  if (!is_array(reply))
     return 0;
   size_t n = line_length(reply.at, reply.len);
   return split((engine_word_t){reply.at + n, reply.len - n}, items);
@@ -100,7 +105,7 @@ static size_t sorted_items(engine_word_t reply, size_t each, engine_word_t items
 
 static bool are_same_items(engine_word_t a, engine_word_t b, size_t each) {
   static engine_word_t as[ITEMS_MAX], bs[ITEMS_MAX];
-  if (!is_type(a, '*') || !is_type(b, '*') || a.len != b.len)
+  if (!is_array(a) || !is_array(b) || a.at[0] != b.at[0] || a.len != b.len)
     return false;
   size_t count = sorted_items(a, each, as);
   if (count != sorted_items(b, each, bs))
@@ -118,8 +123,8 @@ static bool have_left_the_same(engine_word_t a, engine_word_t b) {
   if (count != split(b, bs) || a.len != b.len)
     return false;
   for (size_t i = 0; i < count; i++) {
-    if (items_of(as[i], ai) != 3 || items_of(bs[i], bi) != 3 || !equal(ai[0], bi[0]) ||
-        !equal(ai[2], bi[2]))
+    if (items_of(as[i], ai) != 3 || items_of(bs[i], bi) != 3 || as[i].at[0] != bs[i].at[0] ||
+        !equal(ai[0], bi[0]) || !equal(ai[2], bi[2]))
       return false;
     as[i] = ai[1];
     bs[i] = bi[1];
@@ -171,7 +176,8 @@ static uint64_t clock_of(const conformance_times_t *times, engine_word_t reply) 
   return distance((int64_t)us, (int64_t)times->now_us) < 60000000 ? us : 0;
 }
 
-/* Strings that are the clock are near each other; else they are the same. */
+/* Strings that are the clock are near each other, and so are integers that are what is left of a ttl; else they are
+ * the same. */
 static bool are_clocks(const conformance_times_t *times, engine_word_t a, engine_word_t b) {
   static engine_word_t as[ITEMS_MAX], bs[ITEMS_MAX];
   size_t count = 1;
@@ -180,7 +186,7 @@ static bool are_clocks(const conformance_times_t *times, engine_word_t a, engine
   if (is_type(a, '*') && ((count = items_of(a, as)) == 0 || count != items_of(b, bs)))
     return false;
   for (size_t i = 0; i < count; i++) {
-    if (equal(as[i], bs[i]))
+    if (equal(as[i], bs[i]) || are_near(times, as[i], bs[i], 1000))
       continue;
     uint64_t x = clock_of(times, as[i]), y = clock_of(times, bs[i]);
     if (x == 0 || y == 0 || as[i].len != bs[i].len ||
@@ -218,7 +224,7 @@ static bool are_quarantines(const conformance_times_t *times, engine_word_t a, e
 static bool are_hellos(engine_word_t a, engine_word_t b) {
   static engine_word_t as[ITEMS_MAX], bs[ITEMS_MAX];
   size_t count = items_of(a, as);
-  if (count == 0 || count != items_of(b, bs))
+  if (count == 0 || count != items_of(b, bs) || a.at[0] != b.at[0])
     return false;
   for (size_t i = 0; i < count; i++) {
     bool is_version = i % 2 != 0 && equal(text_of(as[i - 1]), (engine_word_t){"version", 7});
@@ -243,7 +249,7 @@ static engine_word_t info_field(engine_word_t text, const char *name) {
 
 static bool are_infos(engine_word_t a, engine_word_t b) {
   static const char *const same[] = {"run_id", "role", "master_replid2", "second_repl_offset"};
-  if (!is_type(a, '$') || !is_type(b, '$'))
+  if (a.len == 0 || strchr("$=", a.at[0]) == NULL || !is_type(b, a.at[0]))
     return false;
   engine_word_t x = text_of(a), y = text_of(b);
   for (size_t i = 0; i < sizeof same / sizeof *same; i++) {

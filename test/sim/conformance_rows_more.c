@@ -151,6 +151,8 @@ const conformance_row_t conformance_connections[] = {
     {"HELLO", LIKE_HELLO, ROW_AS_IT_IS},
     {"HELLO 2", LIKE_HELLO, ROW_AS_IT_IS},
     {"HELLO 2 SETNAME %m", LIKE_HELLO, ROW_AS_IT_IS},
+    {"HELLO 3", LIKE_HELLO, ROW_AS_IT_IS},
+    {"HELLO 3 AUTH default %m SETNAME %m", LIKE_HELLO, ROW_AS_IT_IS},
     {"HELLO 1", LIKE_BYTES, ROW_AS_IT_IS},
     {"HELLO 4", LIKE_BYTES, ROW_AS_IT_IS},
     {"HELLO abc", LIKE_BYTES, ROW_AS_IT_IS},
@@ -187,6 +189,23 @@ const conformance_row_t conformance_connections[] = {
     END,
 };
 
+/* What a connection that listens may do in RESP3, and in RESP2 may not; and it may change its mind. */
+const conformance_row_t conformance_protocols[] = {
+    {"HELLO", LIKE_HELLO, ROW_AS_IT_IS},
+    {"HELLO 3", LIKE_HELLO, ROW_AS_IT_IS},
+    {"HELLO 3", LIKE_HELLO, ROW_AS_IT_IS},
+    {"HELLO 3 SETNAME %m", LIKE_HELLO, ROW_AS_IT_IS},
+    {"HELLO 2", LIKE_HELLO, ROW_AS_IT_IS},
+    {"HELLO 3 NOSUCH", LIKE_BYTES, ROW_AS_IT_IS},
+    {"INFO server", LIKE_INFO, ROW_AS_IT_IS},
+    {"CLIENT ID", LIKE_BYTES, ROW_AS_IT_IS},
+    ROW("CLIENT GETNAME"),
+    ROW_LIKE("HGETALL %k", LIKE_PAIRS),
+    ROW("HSET %k %m %v"),
+    ROW("GET %k"),
+    END,
+};
+
 const conformance_row_t conformance_pubsub[] = {
     ROW("SUBSCRIBE %c"),
     ROW("SUBSCRIBE %c %c %c"),
@@ -205,6 +224,9 @@ const conformance_row_t conformance_pubsub[] = {
     ROW("EVAL @publish 0 %c %v"),
     ROW("EVAL @call 0 SUBSCRIBE %c"),
     ROW("EVAL @call 0 SPUBLISH %c %v"),
+    ROW("EVAL @look 0 PUBLISH %c %v"),
+    ROW("EVAL @look 0 SPUBLISH %c %v"),
+    ROW("EVAL @look 0 SPUBLISH %c"),
     ROW("EVAL_RO @publish 0 %c %v"),
     ROW("EVAL @call 0 PUBSUB NUMSUB %c"),
     ROW("EVAL @call 0 PUBSUB NOSUCH"),

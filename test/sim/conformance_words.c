@@ -151,8 +151,8 @@ static const engine_word_t field_values[] = {W("0"),
                                              W("-9223372036854775808"),
                                              W("x")};
 
-/* Ttls that have not ended while the sequence runs, those that have soon, and what is none, which is far from all others
- * all the same: lock_extend compares it. */
+/* Ttls that have not ended while the sequence runs, those that have soon, and what is none, which is far from all
+ * others all the same: lock_extend compares it. */
 static const engine_word_t long_ms[] = {W("60000"), W("60001"), W("100000"), W("3600000"),
                                         W("86400000")};
 static const engine_word_t long_s[] = {W("60"), W("100"), W("3600"), W("86400")};
@@ -196,6 +196,14 @@ static const engine_word_t numbers[] = {W("1"),
                                         W("99999999999999999999")};
 static const engine_word_t servers[] = {W("server-one"), W("server-two")};
 
+/* Tickets, parties, operations; owners, modes, how to publish; how many. */
+static const engine_word_t tickets[] = {W("t1"), W("t2"),       W("t3"), W("t4"),
+                                        W("a1"), W("a1+60001"), W("")};
+static const engine_word_t owners[] = {W("red"), W("blue")};
+static const engine_word_t modes[] = {W("r"), W("w")};
+static const engine_word_t publishers[] = {W("PUBLISH"), W("SPUBLISH"), W(""), W("NOSUCH")};
+static const engine_word_t counts[] = {W("1"), W("2"), W("3"), W("4")};
+
 static const engine_word_t channels[] = {W("c:1"), W("c:2"), W("d:1"), W(""), W("\0\xff")};
 static const engine_word_t globs[] = {W("*"),   W("c*"),    W("c:[12]"),  W("?:1"), W("[^c]*"),
                                       W("k:?"), W("\\*"),   W("k:[1-3]"), W(""),    W("[a"),
@@ -235,6 +243,11 @@ const engine_word_t *conformance_words(char name, size_t *count) {
       {'o', tokens, COUNT(tokens)},
       {'N', numbers, COUNT(numbers)},
       {'S', servers, COUNT(servers)},
+      {'P', tickets, COUNT(tickets)},
+      {'O', owners, COUNT(owners)},
+      {'M', modes, COUNT(modes)},
+      {'H', publishers, COUNT(publishers)},
+      {'n', counts, COUNT(counts)},
       {'c', channels, COUNT(channels)},
       {'g', globs, COUNT(globs)},
       {'?', odd, COUNT(odd)},

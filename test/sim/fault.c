@@ -70,6 +70,20 @@ static bool strike_conn(sim_world_t *world, sim_fault_t fault) {
   return true;
 }
 
+/* CLIENT KILL TYPE pubsub: all of a server's. */
+static bool strike_ears(sim_world_t *world) {
+  const sim_server_t *server = any_server(world);
+  bool any = false;
+  for (belay__list_t *i = world->net->conns.next; i != &world->net->conns; i = i->next) {
+    sim_conn_t *conn = BELAY__CONTAINER(i, sim_conn_t, node);
+    if (conn->server != server || !conn->accepted || conn->engine.channels == 0)
+      continue;
+    any |= conn->process != NULL;
+    sim_server_drop(conn->server, conn);
+  }
+  return any;
+}
+
 static bool strike_network(sim_world_t *world, sim_fault_t fault) {
   unsigned process = any_process(world)->index, server = any_server(world)->index;
   uint64_t ns = a_while(world, world->scenario->partition_ms);
@@ -148,6 +162,29 @@ static bool restart(sim_world_t *world, sim_server_t *server, sim_restart_t how)
   return true;
 }
 
+typedef struct picked {
+  sim_world_t *world;
+  uint64_t seen;
+  char key[96]; /* "": none */
+} picked_t;
+
+static void pick(void *ctx, engine_word_t key, const char *type, int64_t ttl_ms) {
+  picked_t *picked = ctx;
+  (void)type;
+  (void)ttl_ms;
+  if (sim_below(&picked->world->random, ++picked->seen) == 0 && key.len < sizeof picked->key)
+    snprintf(picked->key, sizeof picked->key, "%.*s", (int)key.len, key.at);
+}
+
+/* What is held by many, or waited for in a line, has several keys. */
+static void delete_any_key(sim_world_t *world, sim_server_t *server) {
+  picked_t picked = {.world = world};
+  (void)engine_each_key(server->engine, sim_server_clock(server), pick, &picked);
+  const char *const words[] = {"DEL", picked.key};
+  if (picked.key[0] != '\0')
+    sim_server_command(server, words, 2);
+}
+
 static void delete_a_key(sim_world_t *world, sim_server_t *server) {
   char key[64];
   snprintf(key, sizeof key, "belay::lock::{n%u}%s",
@@ -194,7 +231,10 @@ static bool strike_server(sim_world_t *world, sim_fault_t fault) {
                               (int64_t)(scenario->step_ms * SIM_MS));
     return true;
   case SIM_KEY_DELETED:
-    delete_a_key(world, server);
+    if (scenario->kind == SIM_LOCK)
+      delete_a_key(world, server);
+    else
+      delete_any_key(world, server);
     return true;
   case SIM_FLUSHALL:
     sim_server_command(server, flushall, 1);
@@ -211,6 +251,8 @@ static bool strike(sim_world_t *world, sim_fault_t fault) {
   case SIM_CUT_HALF:
   case SIM_REPLY_LOST:
     return strike_conn(world, fault);
+  case SIM_EARS_CUT:
+    return strike_ears(world);
   case SIM_PARTITION_UP:
   case SIM_PARTITION_DOWN:
   case SIM_PARTITION_BOTH:

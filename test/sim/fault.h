@@ -13,6 +13,7 @@ struct sim_world;
   X(CUT_AFTER, "connection lost after execution")                                                  \
   X(CUT_HALF, "connection lost for the client, not yet for the server")                            \
   X(REPLY_LOST, "replies that never arrive")                                                       \
+  X(EARS_CUT, "listening connections closed by the server")                                        \
   X(PARTITION_UP, "one-way partition towards a server")                                            \
   X(PARTITION_DOWN, "one-way partition from a server")                                             \
   X(PARTITION_BOTH, "two-way partition")                                                           \

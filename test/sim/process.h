@@ -1,4 +1,5 @@
-/* A process: a loop, belay on it, and the actors that use it. It sees its own clock, its own sockets and nothing else.
+/* A process: a loop, belay on it, and the actors that use it. It sees its own clock, its own sockets and nothing
+ * else.
  *
  *   DOWN --start--> UP --crash--> DOWN           crash: its memory is gone, its sockets are the network's to mourn
  *                    |--close--> ENDING --belay_close() has called back--> DOWN
@@ -41,6 +42,7 @@ struct sim_process {
   belay_client_t *client[SIM_SERVERS_MAX]; /* NULL: it could not be made, or is closed */
   unsigned clients;
   struct sim_actor *actor; /* actor.h's */
+  void *hands;             /* hand.h's: in its place */
 
   sim_event_t birth; /* it is started (again) */
   sim_event_t turn;  /* the next turn of its loop */

@@ -1,5 +1,5 @@
-/* The one source of chance in a run: splitmix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators",
- * 2014). A seed names a run. */
+/* The one source of chance in a run: splitmix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number
+ * generators", 2014). A seed names a run. */
 #ifndef TEST_SIM_RANDOM_H
 #define TEST_SIM_RANDOM_H
 

@@ -22,6 +22,8 @@ void sim_fence_granted(sim_watch_t *watch) {
   sim_name_t *name = &check->name[watch->name];
   uint64_t number = belay_lock_fence(watch->lock);
   uint64_t floor = world->scenario->broken ? watch->floor_number : name->number;
+  if (world->scenario->kind == SIM_RWLOCK && !watch->writer) /* beside others, told in any order */
+    floor = watch->floor_number > name->written ? watch->floor_number : name->written;
   double when = sim_in_ms(sim_world_time(watch->process));
   watch->number = number;
   if (number == 0 || number > BELAY__FENCE_MAX)
@@ -37,6 +39,87 @@ void sim_fence_granted(sim_watch_t *watch) {
   name->numbers[watch->ordinal % SIM_NUMBERS] = number;
   if (number > name->number)
     name->number = number;
+  if (watch->writer && number > name->written)
+    name->written = number;
+}
+
+/* Another hold of its owner's is believed in, and was when this one was asked for: both are of one ownership. */
+static const sim_watch_t *find_other_hold(const sim_watch_t *watch) {
+  const sim_seen_t *seen = &watch->process->world->check->seen[watch->process->index];
+  uint64_t when = sim_world_time(watch->process);
+  for (unsigned i = 0; i < SIM_ACTORS_MAX; i++) {
+    const sim_watch_t *other = seen->watch[i];
+    if (other != watch && sim_believes(other, when) && other->name == watch->name &&
+        other->owner == watch->owner && other->granted_clock <= watch->called_clock)
+      return other;
+  }
+  return NULL;
+}
+
+static bool is_last_owner(const sim_name_t *name, const sim_watch_t *watch) {
+  return name->process == watch->process && name->life == watch->process->lives &&
+         name->owner == watch->owner;
+}
+
+void sim_fence_entered(sim_watch_t *watch) {
+  sim_world_t *world = watch->process->world;
+  sim_name_t *name = &world->check->name[watch->name];
+  uint64_t number = belay_lock_fence(watch->lock);
+  double when = sim_in_ms(sim_world_time(watch->process));
+  const sim_watch_t *other = find_other_hold(watch);
+  if (!world->scenario->broken && other != NULL && belay_lock_holds(watch->lock) < 2)
+    sim_violation(world, "fencing: %s re-enters n%u, which %s holds, as the only one, at %.6f ms",
+                  watch->who, watch->name, other->who, when);
+  if (!world->scenario->fencing)
+    return;
+  watch->number = number;
+  bool same = number == name->number && is_last_owner(name, watch);
+  if (number == 0 || number > BELAY__FENCE_MAX)
+    sim_violation(world, "fencing: %s is told that it holds n%u with number %llu, at %.6f ms",
+                  watch->who, watch->name, (unsigned long long)number, when);
+  if (other != NULL && other->number != 0 && number != other->number)
+    sim_violation(world, "fencing: %s re-enters n%u with %llu, and %s has %llu, at %.6f ms",
+                  watch->who, watch->name, (unsigned long long)number, other->who,
+                  (unsigned long long)other->number, when);
+  if (!same && number <= name->number)
+    sim_violation(world, "fencing: %s gets %llu for n%u, where %llu was given before, at %.6f ms",
+                  watch->who, (unsigned long long)number, watch->name,
+                  (unsigned long long)name->number, when);
+  if (number <= watch->floor_over)
+    sim_violation(world, "fencing: %s gets %llu for n%u, which was given back, at %.6f ms",
+                  watch->who, (unsigned long long)number, watch->name, when);
+  if (same)
+    watch->ordinal = name->entered; /* all of an ownership write as one */
+  name->entered = watch->ordinal;
+  name->number = number;
+  name->process = watch->process;
+  name->life = watch->process->lives;
+  name->owner = watch->owner;
+}
+
+/* Whether nothing of it can be on a server. */
+static bool is_over(const sim_watch_t *watch) {
+  return watch->lock == NULL || (sim_watch_is_idle(watch) && !watch->deaf);
+}
+
+/* With the last hold of an owner, of which nothing is under way, its number is over. (Only while nothing goes
+ * wrong: else something may be there still that nobody knows of.) */
+void sim_fence_left(const sim_watch_t *watch) {
+  sim_world_t *world = watch->process->world;
+  sim_name_t *name = &world->check->name[watch->name];
+  const sim_seen_t *seen = &world->check->seen[watch->process->index];
+  const belay_client_t *client = watch->process->client[0];
+  if (world->scenario->kind != SIM_REENTRANT || world->phase != SIM_CALM || client == NULL ||
+      client->stats.undo_pending > 0 || !is_last_owner(name, watch))
+    return;
+  for (unsigned i = 0; i < SIM_ACTORS_MAX; i++) {
+    const sim_watch_t *other = seen->watch[i];
+    if (other != NULL && other != watch && other->name == watch->name &&
+        other->owner == watch->owner && !is_over(other))
+      return;
+  }
+  if (watch->number == name->number)
+    name->over = name->number;
 }
 
 /* ---- the guarded resource ------------------------------------------------------------------------------- */
@@ -108,8 +191,8 @@ bool sim_watch_write(sim_watch_t *watch, uint64_t delay) {
     return false;
   uint64_t number = belay_lock_fence(watch->lock);
   size_t len = belay_lock_token(watch->lock, token, sizeof token);
-  if (number == 0 || len == 0)
-    return false; /* it is over */
+  if (number == 0 || len == 0 || (world->scenario->kind == SIM_RWLOCK && !watch->writer))
+    return false; /* it is over, or has nothing to write */
   if (watch->number != 0 && number != watch->number)
     sim_violation(world,
                   "fencing: %s holds n%u with another number than it was granted, at %.6f ms",

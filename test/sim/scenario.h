@@ -6,8 +6,24 @@
 #include "sim/fault.h"
 #include "sim/world.h"
 
+/* What actors use. Down to the semaphore they are handles of belay/lock.h, and actor.c's; the others are hand.h's. */
+typedef enum sim_kind {
+  SIM_LOCK,
+  SIM_REENTRANT,
+  SIM_FAIR,
+  SIM_RWLOCK,
+  SIM_SEMAPHORE,
+  SIM_MULTILOCK,
+  SIM_LATCH,
+  SIM_BARRIER,
+  SIM_ELECTION
+} sim_kind_t;
+
+typedef enum sim_waking { SIM_WAKE_BOTH, SIM_WAKE_NOTIFY, SIM_WAKE_POLL } sim_waking_t;
+
 struct sim_scenario {
   const char *name, *about;
+  sim_kind_t kind;
   bool broken; /* an assumption is: two holders may be, everything else must hold */
 
   unsigned servers;   /* each lock is on all of them: 1, or a Redlock on 3 to 7 */
@@ -26,6 +42,13 @@ struct sim_scenario {
   belay_watchdog_t watchdog;      /* AUTO: some have one, some have not */
   int64_t timeout_ms;             /* 0: the default */
   unsigned min_replicas;
+  sim_waking_t waking;   /* BOTH: each handle in its own way */
+  int64_t asleep_ms;     /* who waits asks so seldom; 0: at least every 600 ms */
+  int64_t waiter_ttl_ms; /* 0: the default */
+  unsigned owners;       /* REENTRANT: in each process */
+  unsigned limit;        /* SEMAPHORE: permits; LATCH, BARRIER: the count */
+  bool fair;             /* SEMAPHORE */
+  bool resized;          /* SEMAPHORE: all the time, to the limit at most */
 
   /* The clients' options; 0: the default. */
   struct {
@@ -42,9 +65,12 @@ struct sim_scenario {
 
   /* The run. */
   uint64_t calm_ms, storm_ms; /* either may be 0 */
-  /* When faults have stopped, everybody who waits is served within this. A connection that is dead, and that nobody told
-   * of it, takes up to stall_timeout_ms (5 s); another comes up within 2 s; then what was left behind runs out. */
+  /* When faults have stopped, everybody who waits is served within this. A connection that is dead, and that nobody
+   * told of it, takes up to stall_timeout_ms (5 s); another comes up within 2 s; then what was left behind runs
+   * out. */
   uint64_t served_ms;
+  uint64_t
+      free_ms; /* not 0: nothing is free for so long while somebody waits for it, at any time */
 
   /* The world's faults. */
   int64_t drift;     /* clocks of processes and servers run at most so wrong, in billionths */

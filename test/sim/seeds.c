@@ -1,5 +1,5 @@
-/* A fixed set of worlds, so short that every test run can look at them; the same seeds each time. What ./run sim looks at
- * is the same worlds and many more. */
+/* A fixed set of worlds, so short that every test run can look at them; the same seeds each time. What ./run sim
+ * looks at is the same worlds and many more. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,8 +71,8 @@ static unsigned unseen(void) {
   return n;
 }
 
-/* What cannot happen is asserted in the machine itself; everything else does happen here. The rarest needs memory to run
- * out between two rounds, on all servers. */
+/* What cannot happen is asserted in the machine itself; everything else does happen here. The rarest needs memory
+ * to run out between two rounds, on all servers. */
 static void every_transition_is_seen(void **state) {
   (void)state;
   for (uint64_t seed = SEEDS + 1; unseen() > 0 && seed < 20 * SEEDS; seed++)

@@ -157,7 +157,7 @@ static bool refuses(sim_server_t *server, const engine_word_t *argv, size_t argc
 
 static void note_command(const sim_conn_t *conn, const engine_word_t *argv, size_t argc,
                          const engine_buffer_t *out, size_t at) {
-  char text[200];
+  char text[480];
   size_t n = 0;
   for (size_t i = 0; i < argc && n < sizeof text; i++) {
     bool script = argv[i].len > 60;
@@ -248,7 +248,8 @@ static void execute(sim_server_t *server, sim_conn_t *conn, const engine_word_t 
   if (engine_writes(server->engine) != writes)
     conn->wrote = world->now + 1;
   if (out->len > at && out->at[at] != '-')
-    sim_check_executed(server, argv, argc);
+    sim_check_executed(server, argv, argc,
+                       (engine_word_t){.at = out->at + at, .len = out->len - at});
   if (world->timeline != NULL)
     note_command(conn, argv, argc, out, at);
 }

@@ -3,7 +3,7 @@
  *   seed, scenario --> sim_run() --> a verdict, and the same every time
  *
  *   processes: belay itself, unchanged, from its public functions down to hiredis   process.h, host.c, dial.c, socket.c
- *   actors:    what a program does with locks                                       actor.h
+ *   actors:    what a program does with locks, and with everything else             actor.h, hand.h
  *   network:   connections, delays, partitions                                      net.h
  *   servers:   real scripts in real Lua over a small store                          server.h, engine/
  *   faults:    what goes wrong                                                      fault.h
@@ -58,8 +58,8 @@ static inline bool sim_event_is_set(const sim_event_t *event) {
 
 /* ---- figures of a run, and of many -------------------------------------------------------------------------- */
 
-#define SIM_STATES 10 /* belay__lease_state_t */
-#define SIM_EVENTS 10 /* belay__lease_event_t */
+#define SIM_STATES 11 /* belay__lease_state_t */
+#define SIM_EVENTS 13 /* belay__lease_event_t */
 
 typedef struct sim_figures {
   uint64_t runs, violations;

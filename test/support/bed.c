@@ -95,8 +95,10 @@ void bed_settle(bed_t *bed) {
 /* ---- beds ---------------------------------------------------------------------------------------------- */
 
 static void log_line(void *ctx, belay_log_level_t level, const char *message) {
-  (void)ctx;
-  print_message("# %d %s\n", (int)level, message);
+  bed_t *bed = ctx;
+  bed->errors += level == BELAY_LOG_ERROR;
+  if (getenv("BELAY_TEST_LOG") != NULL)
+    print_message("# %d %s\n", (int)level, message);
 }
 
 static bed_t *bed_new(void) {
@@ -108,8 +110,8 @@ static bed_t *bed_new(void) {
   belay_options_t options;
   belay_options_init(&options);
   options.allocator = (belay_allocator_t){.alloc = count_alloc, .free = count_free, .ctx = bed};
-  if (getenv("BELAY_TEST_LOG") != NULL)
-    options.log = log_line;
+  options.log = log_line;
+  options.log_ctx = bed;
   assert_error(belay_open(&bed->loop, &options, &bed->belay), 0);
   belay_set_data(bed->belay, bed);
   return bed;
@@ -359,6 +361,15 @@ int begin_release(contender_t *c) {
 int begin_extend(contender_t *c, int64_t ttl_ms) {
   c->bed->inside++;
   int error = belay_lock_extend(c->lock, ttl_ms, BELAY_DEFAULT, on_extended);
+  c->bed->inside--;
+  c->begun_extend += error == 0;
+  return error;
+}
+
+int begin_change(contender_t *c, bool up) {
+  c->bed->inside++;
+  int error =
+      (up ? belay_rwlock_upgrade : belay_rwlock_downgrade)(c->lock, BELAY_DEFAULT, on_extended);
   c->bed->inside--;
   c->begun_extend += error == 0;
   return error;

@@ -34,6 +34,7 @@ typedef struct bed {
   void (*then)(struct bed *bed); /* runs at the end of each callback of a ping; NULL: nothing */
   unsigned sequence;             /* numbers callbacks in the order in which they ran */
   unsigned wrong;                /* callbacks that must not have come */
+  unsigned errors;               /* lines of the log that are errors */
   unsigned inside;               /* calls of belay's that are on the stack, callbacks not counted */
   contender_t *first;            /* all contenders */
 
@@ -133,6 +134,8 @@ contender_t *contender_blank(bed_t *bed, belay_lock_options_t *options);
 int begin_acquire(contender_t *contender, int64_t wait_ms);
 int begin_release(contender_t *contender);
 int begin_extend(contender_t *contender, int64_t ttl_ms);
+int begin_change(contender_t *contender,
+                 bool up); /* an upgrade or a downgrade: counts as an extend */
 int begin_close(contender_t *contender);
 int cancel(contender_t *contender);
 

@@ -71,6 +71,8 @@ belay_lock_options_t redlock_options(int64_t ttl_ms) {
   belay_lock_options_t options = with_ttl(ttl_ms);
   options.watchdog = BELAY_WATCHDOG_OFF;
   options.quarantine = BELAY_QUARANTINE_OFF;
+  options.max_attempts =
+      1000000; /* who counts them contends by itself, beside the others of its client */
   return options;
 }
 

@@ -275,8 +275,8 @@ static void put_field(engine_buffer_t *bytes, const field_t *field, uint64_t val
     put_bit(bytes, field->offset + i, (value >> (field->width - 1 - i) & 1) != 0);
 }
 
-/* 1: the sum is over the largest value; -1: under the smallest. Signed. The differences may wrap around, as they do in
- * Redis: -2^63 in 63 bits is over, not under. */
+/* 1: the sum is over the largest value; -1: under the smallest. Signed. The differences may wrap around, as they do
+ * in Redis: -2^63 in 63 bits is over, not under. */
 static int is_over_signed(int64_t was, int64_t more, unsigned width) {
   int64_t max = width == 64 ? INT64_MAX : (INT64_C(1) << (width - 1)) - 1, sum;
   if (width == 64)

@@ -63,6 +63,7 @@ extern const engine_command_t engine_number_commands[];
 extern const engine_command_t engine_hash_commands[];
 extern const engine_command_t engine_set_commands[];
 extern const engine_command_t engine_zset_commands[];
+extern const engine_command_t engine_union_commands[];
 extern const engine_command_t engine_bit_commands[];
 extern const engine_command_t engine_pubsub_commands[];
 extern const engine_command_t engine_script_commands[];
@@ -83,10 +84,18 @@ void engine_reply_text(engine_call_t *call, const char *text); /* as a bulk */
 void engine_reply_nil(engine_call_t *call);                    /* $-1 */
 void engine_reply_nil_array(engine_call_t *call);              /* *-1 */
 void engine_reply_array(engine_call_t *call, size_t count);    /* so many replies follow */
-void engine_reply_double(engine_call_t *call, double value);   /* as a bulk: a score */
+void engine_reply_map(engine_call_t *call, size_t pairs);      /* so many pairs of them */
+void engine_reply_set(engine_call_t *call, size_t count);
+void engine_reply_push(engine_call_t *call, size_t count);   /* a message, or what belongs to it */
+void engine_reply_double(engine_call_t *call, double value); /* a score */
+void engine_reply_verbatim(engine_call_t *call, const char *at, size_t len); /* as a bulk */
 void engine_reply_ok(engine_call_t *call);
 void engine_reply_status(engine_call_t *call, const char *text);
 void engine_reply_status_bytes(engine_call_t *call, const char *at, size_t len);
+
+/* Whether the reply is one of RESP3. Then nil, maps, sets, pushes, doubles and verbatim texts are of their own
+ * types; in RESP2 they are bulks and arrays. */
+bool engine_is_resp3(const engine_call_t *call);
 
 /* With its code but without a '-': "ERR syntax error". Line ends in it become blanks. */
 void engine_reply_error(engine_call_t *call, const char *format, ...)
@@ -132,8 +141,8 @@ enum {
   ENGINE_FROM_NOW = 2 /* not from 1970 */
 };
 
-/* A time in one of these units as an engine_object_t has it. False: it does not fit, and the reply says so; name is the
- * command's, in lower case. */
+/* A time in one of these units as an engine_object_t has it. False: it does not fit, and the reply says so; name is
+ * the command's, in lower case. */
 bool engine_to_end(engine_call_t *call, const char *name, int64_t value, unsigned unit,
                    int64_t *ends_ms);
 

@@ -9,7 +9,7 @@ enum { NAME_MAX_LEN = 24, SLOTS = 1024 };
 static const engine_command_t *const tables[] = {
     engine_key_commands,    engine_expiry_commands, engine_string_commands, engine_number_commands,
     engine_hash_commands,   engine_set_commands,    engine_zset_commands,   engine_bit_commands,
-    engine_pubsub_commands, engine_script_commands, engine_server_commands,
+    engine_pubsub_commands, engine_script_commands, engine_server_commands, engine_union_commands,
 };
 
 /* By the hash of the name; whose slot is taken comes into the next one that is free. */
@@ -171,7 +171,7 @@ static bool resolve(engine_call_t *call) {
   return false;
 }
 
-/* A connection that has subscribed listens, and may do little else. */
+/* A connection that has subscribed listens, and in RESP2 may do little else. */
 static void refuse_subscriber(engine_call_t *call) {
   char name[NAME_MAX_LEN * 2];
   int len = (int)print_name(call, engine_command_find(call->argv[0]), name);
@@ -189,7 +189,8 @@ void engine_run(engine_call_t *call) {
     engine_reply_error(call, "ERR This Redis command is not allowed from script");
   else if (call->read_only && (flags & ENGINE_WRITES) != 0)
     engine_reply_error(call, "ERR Write commands are not allowed from read-only scripts.");
-  else if (!call->in_script && call->conn->channels > 0 && (flags & ENGINE_SUBSCRIBED) == 0)
+  else if (!call->in_script && call->conn->channels > 0 && !engine_is_resp3(call) &&
+           (flags & ENGINE_SUBSCRIBED) == 0)
     refuse_subscriber(call);
   else {
     call->engine->writes += (flags & ENGINE_WRITES) != 0;
@@ -246,6 +247,39 @@ size_t engine_each_key(const engine_t *engine, uint64_t now_us, engine_key_fn fn
          object->ends_ms == ENGINE_FOREVER ? -1 : object->ends_ms - now_ms);
   }
   return count;
+}
+
+/* The number that it begins with, and that a blank ends; 0: it does not. */
+static double time_in(const engine_buffer_t *value) {
+  double sum = 0;
+  for (size_t i = 0; i < value->len && value->at[i] >= '0' && value->at[i] <= '9'; i++)
+    sum = sum * 10 + (value->at[i] - '0');
+  return memchr(engine_bytes(value).at, ' ', value->len) != NULL ? sum : 0;
+}
+
+static void each_word_of(const engine_object_t *object, engine_word_fn fn, void *ctx) {
+  engine_word_t key = object->entry.key;
+  const engine_table_t *table = object->type == ENGINE_ZSET   ? &object->as.zset.members
+                                : object->type == ENGINE_HASH ? &object->as.hash
+                                                              : &object->as.set;
+  if (object->type == ENGINE_STRING) {
+    fn(ctx, key, engine_bytes(&object->as.string), INT64_MAX);
+    return;
+  }
+  for (const engine_entry_t *entry = table->first; entry != NULL; entry = entry->after) {
+    double until = object->type == ENGINE_ZSET   ? ((const engine_score_t *)entry)->score
+                   : object->type == ENGINE_HASH ? time_in(&((const engine_field_t *)entry)->value)
+                                                 : 0;
+    fn(ctx, key, entry->key, until > 1e12 && until < 1e15 ? (int64_t)until : INT64_MAX);
+    if (object->type == ENGINE_HASH)
+      fn(ctx, key, engine_bytes(&((const engine_field_t *)entry)->value), INT64_MAX);
+  }
+}
+
+void engine_each_word(const engine_t *engine, uint64_t now_us, engine_word_fn fn, void *ctx) {
+  for (engine_entry_t *entry = engine->keys.first; entry != NULL; entry = entry->after)
+    if (!engine_has_ended((const engine_object_t *)entry, (int64_t)(now_us / 1000)))
+      each_word_of((const engine_object_t *)entry, fn, ctx);
 }
 
 engine_word_t engine_peek(const engine_t *engine, uint64_t now_us, engine_word_t key) {

@@ -3,7 +3,7 @@
  *   words of one command --engine_execute()--> command.h's table --> keyspace (store.h)
  *                                                  |  EVAL, EVALSHA --> Lua 5.1 (script.h), which calls the table again
  *                                                  v
- *                                              RESP2 bytes, appended to a buffer
+ *                                              RESP bytes, appended to a buffer
  *
  * It keeps Redis 7.0's semantics for the commands that belay uses, and for what stands beside them; sim-conformance
  * compares every reply with a real server's. Time is what each call says it is: a command, a script too, happens
@@ -38,6 +38,7 @@ typedef struct engine_conn {
   int64_t id;
   void *owner;                  /* the caller's */
   char name[64];                /* CLIENT SETNAME */
+  int resp;                     /* 3: HELLO 3; anything else: RESP2 */
   struct engine_channel *first; /* what it has subscribed to; the engine's */
   size_t channels;
 } engine_conn_t;
@@ -100,6 +101,11 @@ void engine_image_free(engine_image_t *image);
 typedef void (*engine_key_fn)(void *ctx, engine_word_t key, const char *type, int64_t ttl_ms);
 size_t engine_each_key(const engine_t *engine, uint64_t now_us, engine_key_fn fn, void *ctx);
 
+/* Looks at every word in every value: strings, fields and what is in them, members. until_ms: a member's score, or
+ * the first word of what is in a field, as far as that can be a time; else INT64_MAX. */
+typedef void (*engine_word_fn)(void *ctx, engine_word_t key, engine_word_t word, int64_t until_ms);
+void engine_each_word(const engine_t *engine, uint64_t now_us, engine_word_fn fn, void *ctx);
+
 /* How many commands that write were executed, in scripts too. */
 uint64_t engine_writes(const engine_t *engine);
 
@@ -111,8 +117,8 @@ engine_word_t engine_peek(const engine_t *engine, uint64_t now_us, engine_word_t
 #define ENGINE_ARGS_MAX 4096
 
 /* Finds the first command in a stream of bytes, as clients send it (an array of bulk strings). Returns the bytes that
- * it takes, its words in argv and their number in argc; 0: it is not complete; -1: that is no RESP. The words point into
- * `at`. */
+ * it takes, its words in argv and their number in argc; 0: it is not complete; -1: that is no RESP. The words point
+ * into `at`. */
 long engine_parse(const char *at, size_t len, engine_word_t argv[ENGINE_ARGS_MAX], size_t *argc);
 
 #endif /* TEST_SIM_ENGINE_H */

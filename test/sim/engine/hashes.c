@@ -131,7 +131,10 @@ static void reply_all(engine_call_t *call, unsigned what) {
     return;
   const engine_table_t *hash = object == NULL ? NULL : &object->as.hash;
   size_t count = hash == NULL ? 0 : hash->count;
-  engine_reply_array(call, what == (NAMES | VALUES) ? 2 * count : count);
+  if (what == (NAMES | VALUES))
+    engine_reply_map(call, count);
+  else
+    engine_reply_array(call, count);
   for (const engine_entry_t *entry = hash == NULL ? NULL : hash->first; entry != NULL;
        entry = entry->after) {
     if ((what & NAMES) != 0)

@@ -25,6 +25,33 @@ static void type(engine_call_t *call) {
   engine_reply_status(call, object == NULL ? "none" : engine_type_name(object->type));
 }
 
+/* NULL: there is none, and the reply says so. */
+static engine_object_t *find_to_rename(engine_call_t *call) {
+  engine_object_t *object = engine_look(call, call->argv[1]);
+  if (object == NULL)
+    engine_reply_error(call, "ERR no such key");
+  return object;
+}
+
+static void rename_key(engine_call_t *call) {
+  engine_object_t *object = find_to_rename(call);
+  if (object == NULL)
+    return;
+  if (!engine_word_equal(call->argv[1], call->argv[2]))
+    engine_rename(call, object, call->argv[2]);
+  engine_reply_ok(call);
+}
+
+static void renamenx(engine_call_t *call) {
+  engine_object_t *object = find_to_rename(call);
+  if (object == NULL)
+    return;
+  bool is_free = engine_look(call, call->argv[2]) == NULL; /* not if it is the same one */
+  if (is_free)
+    engine_rename(call, object, call->argv[2]);
+  engine_reply_integer(call, is_free);
+}
+
 /* Those that have ended are gone after a while in Redis, whether somebody looks at them or not. */
 static void remove_ended(engine_call_t *call) {
   for (engine_entry_t *entry = call->engine->keys.first, *after; entry != NULL; entry = after) {
@@ -73,6 +100,8 @@ const engine_command_t engine_key_commands[] = {
     {"EXISTS", exists, -2, 0, NULL},
     {"TOUCH", exists, -2, 0, NULL},
     {"TYPE", type, 2, 0, NULL},
+    {"RENAME", rename_key, 3, ENGINE_WRITES, NULL},
+    {"RENAMENX", renamenx, 3, ENGINE_WRITES, NULL},
     {"DBSIZE", dbsize, 1, 0, NULL},
     {"KEYS", keys, 2, 0, NULL},
     {"FLUSHALL", flush, -1, ENGINE_WRITES, NULL},

@@ -110,11 +110,13 @@ void engine_pubsub_leave(engine_t *engine, engine_conn_t *conn) {
 void engine_pubsub_free(engine_t *engine) {
   if (engine->pubsub == NULL)
     return;
-  for (unsigned kind = 0; kind < KINDS; kind++)
+  for (unsigned kind = 0; kind < KINDS; kind++) {
     while (engine->pubsub->topics[kind].first != NULL) {
       topic_t *topic = (topic_t *)engine->pubsub->topics[kind].first;
       leave(engine, topic->first);
     }
+    engine_table_clear(&engine->pubsub->topics[kind]);
+  }
   free(engine->pubsub);
   engine->pubsub = NULL;
 }
@@ -123,7 +125,7 @@ void engine_pubsub_free(engine_t *engine) {
 
 /* name at NULL: of nothing. */
 static void tell(engine_call_t *call, const char *what, engine_word_t name, kind_t kind) {
-  engine_reply_array(call, 3);
+  engine_reply_push(call, 3);
   engine_reply_text(call, what);
   if (name.at == NULL)
     engine_reply_nil(call);
@@ -192,19 +194,24 @@ static void sunsubscribe(engine_call_t *call) {
 
 /* ---- publishing ---------------------------------------------------------------------------------------- */
 
-static void publish_on(engine_call_t *call, kind_t kind) {
+/* As the one who hears it understands it. */
+static void push_message(engine_call_t *call, kind_t kind, engine_conn_t *to) {
   const engine_hooks_t *hooks = &call->engine->options.hooks;
-  const topic_t *topic = find_topic(call->engine, kind, call->argv[1]);
   engine_buffer_t bytes = {0};
-  engine_call_t message = {.out = &bytes};
-  engine_reply_array(&message, 3);
+  engine_call_t message = {.out = &bytes, .conn = to};
+  engine_reply_push(&message, 3);
   engine_reply_text(&message, messages[kind]);
   engine_reply_word(&message, call->argv[1]);
   engine_reply_word(&message, call->argv[2]);
-  for (channel_t *c = topic != NULL ? topic->first : NULL; c != NULL; c = c->next_of_topic)
-    if (hooks->push != NULL)
-      hooks->push(hooks->ctx, c->conn, bytes.at, bytes.len);
+  if (hooks->push != NULL)
+    hooks->push(hooks->ctx, to, bytes.at, bytes.len);
   engine_buffer_free(&bytes);
+}
+
+static void publish_on(engine_call_t *call, kind_t kind) {
+  const topic_t *topic = find_topic(call->engine, kind, call->argv[1]);
+  for (channel_t *c = topic != NULL ? topic->first : NULL; c != NULL; c = c->next_of_topic)
+    push_message(call, kind, c->conn);
   engine_reply_integer(call, topic != NULL ? (int64_t)topic->count : 0);
 }
 

@@ -1,4 +1,5 @@
-/* RESP2, the way out. */
+/* RESP, the way out: of version 2, or 3 for a connection that has asked for it. What a script is told by what it
+ * calls is always version 2. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -32,6 +33,16 @@ static void add_line(engine_buffer_t *out, char kind, int64_t value, size_t more
   out->len += (size_t)(at - start);
 }
 
+/* A line may not have line ends in it. */
+static void add_text(engine_buffer_t *out, char kind, const char *text, size_t len) {
+  char *at = engine_buffer_room(out, len + 3);
+  *at++ = kind;
+  for (size_t i = 0; i < len; i++)
+    *at++ = text[i] == '\r' || text[i] == '\n' ? ' ' : text[i];
+  memcpy(at, "\r\n", 2);
+  out->len += len + 3;
+}
+
 void engine_reply_integer(engine_call_t *call, int64_t value) {
   add_line(call->out, ':', value, 0);
 }
@@ -54,38 +65,67 @@ void engine_reply_text(engine_call_t *call, const char *text) {
   engine_reply_bulk(call, text, strlen(text));
 }
 
+bool engine_is_resp3(const engine_call_t *call) {
+  return !call->in_script && call->conn->resp == 3;
+}
+
 void engine_reply_nil(engine_call_t *call) {
-  engine_buffer_add(call->out, "$-1\r\n", 5);
+  if (engine_is_resp3(call))
+    engine_buffer_add(call->out, "_\r\n", 3);
+  else
+    engine_buffer_add(call->out, "$-1\r\n", 5);
 }
 
 void engine_reply_nil_array(engine_call_t *call) {
-  engine_buffer_add(call->out, "*-1\r\n", 5);
+  if (engine_is_resp3(call))
+    engine_buffer_add(call->out, "_\r\n", 3);
+  else
+    engine_buffer_add(call->out, "*-1\r\n", 5);
 }
 
 void engine_reply_array(engine_call_t *call, size_t count) {
   add_line(call->out, '*', (int64_t)count, 0);
 }
 
+void engine_reply_map(engine_call_t *call, size_t pairs) {
+  if (engine_is_resp3(call))
+    add_line(call->out, '%', (int64_t)pairs, 0);
+  else
+    engine_reply_array(call, 2 * pairs);
+}
+
+void engine_reply_set(engine_call_t *call, size_t count) {
+  add_line(call->out, engine_is_resp3(call) ? '~' : '*', (int64_t)count, 0);
+}
+
+void engine_reply_push(engine_call_t *call, size_t count) {
+  add_line(call->out, engine_is_resp3(call) ? '>' : '*', (int64_t)count, 0);
+}
+
 void engine_reply_double(engine_call_t *call, double value) {
   char text[40];
-  if (isinf(value))
-    engine_reply_text(call, value > 0 ? "inf" : "-inf");
+  int len = isinf(value) ? snprintf(text, sizeof text, "%s", value > 0 ? "inf" : "-inf")
+                         : snprintf(text, sizeof text, "%.17g", value);
+  if (engine_is_resp3(call))
+    add_text(call->out, ',', text, (size_t)len);
   else
-    engine_reply_bulk(call, text, (size_t)snprintf(text, sizeof text, "%.17g", value));
+    engine_reply_bulk(call, text, (size_t)len);
+}
+
+void engine_reply_verbatim(engine_call_t *call, const char *at, size_t len) {
+  engine_buffer_t *out = call->out;
+  if (!engine_is_resp3(call)) {
+    engine_reply_bulk(call, at, len);
+    return;
+  }
+  add_line(out, '=', (int64_t)len + 4, 0);
+  engine_buffer_add(out, "txt:", 4);
+  engine_buffer_add(out, at, len);
+  engine_buffer_add(out, "\r\n", 2);
 }
 
 void engine_reply_ok(engine_call_t *call) {
   engine_buffer_add(call->out, "+OK\r\n", 5);
-}
-
-/* A line may not have line ends in it. */
-static void add_text(engine_buffer_t *out, char kind, const char *text, size_t len) {
-  char *at = engine_buffer_room(out, len + 3);
-  *at++ = kind;
-  for (size_t i = 0; i < len; i++)
-    *at++ = text[i] == '\r' || text[i] == '\n' ? ' ' : text[i];
-  memcpy(at, "\r\n", 2);
-  out->len += len + 3;
 }
 
 void engine_reply_status_bytes(engine_call_t *call, const char *at, size_t len) {

@@ -12,7 +12,8 @@ enum { ENGINE_SHA1_LEN = 40 };
 
 /* ---- interpreter.c ------------------------------------------------------------------------------------- */
 
-/* Compiles a text. Returns what engine_interpreter_run() is to be told; LUA_NOREF: it is no Lua, and the reply is that. */
+/* Compiles a text. Returns what engine_interpreter_run() is to be told; LUA_NOREF: it is no Lua, and the reply is
+ * that. */
 int engine_interpreter_compile(engine_call_t *call, engine_word_t text);
 
 /* Runs it; its reply, or its error, is the call's. */

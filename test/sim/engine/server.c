@@ -6,7 +6,7 @@
 #define VERSION "7.0.15"
 
 static void ping(engine_call_t *call) {
-  bool listens = !call->in_script && call->conn->channels > 0;
+  bool listens = !call->in_script && call->conn->channels > 0 && !engine_is_resp3(call);
   if (call->argc > 2) {
     engine_reply_wrong_number(call, call->command);
     return;
@@ -122,24 +122,25 @@ static bool hello_options(engine_call_t *call) {
 }
 
 static void hello(engine_call_t *call) {
-  int64_t version = 2;
+  int64_t version = call->conn->resp == 3 ? 3 : 2;
   if (call->argc > 1 && !engine_word_integer(call->argv[1], &version)) {
     engine_reply_error(call, "ERR Protocol version is not an integer or out of range");
     return;
   }
-  if (version != 2) {
+  if (version != 2 && version != 3) {
     engine_reply_error(call, "NOPROTO unsupported protocol version");
     return;
   }
   if (!hello_options(call))
     return;
-  engine_reply_array(call, 14);
+  call->conn->resp = (int)version;
+  engine_reply_map(call, 7);
   engine_reply_text(call, "server");
   engine_reply_text(call, "redis");
   engine_reply_text(call, "version");
   engine_reply_text(call, VERSION);
   engine_reply_text(call, "proto");
-  engine_reply_integer(call, 2);
+  engine_reply_integer(call, version);
   engine_reply_text(call, "id");
   engine_reply_integer(call, call->conn->id);
   engine_reply_text(call, "mode");
@@ -262,7 +263,7 @@ static void info(engine_call_t *call) {
   }
   if ((sections & REPLICATION) != 0)
     len += print_replication(call, text + len, sizeof text - len);
-  engine_reply_bulk(call, text, len);
+  engine_reply_verbatim(call, text, len);
 }
 
 const engine_command_t engine_server_commands[] = {

@@ -64,7 +64,7 @@ static void smembers(engine_call_t *call) {
   engine_object_t *object;
   if (!engine_find(call, call->argv[1], ENGINE_SET, &object))
     return;
-  engine_reply_array(call, object != NULL ? object->as.set.count : 0);
+  engine_reply_set(call, object != NULL ? object->as.set.count : 0);
   if (object == NULL)
     return;
   for (const engine_entry_t *entry = object->as.set.first; entry != NULL; entry = entry->after)

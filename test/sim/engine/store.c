@@ -142,6 +142,23 @@ engine_object_t *engine_make(engine_call_t *call, engine_word_t key, engine_type
   return add(&call->engine->keys, key, type);
 }
 
+void engine_rename(engine_call_t *call, engine_object_t *object, engine_word_t key) {
+  engine_t *engine = call->engine;
+  engine_object_t *old = engine_look(call, key);
+  if (old != NULL)
+    engine_delete(call, old);
+  engine_object_t *copy = add(&engine->keys, key, object->type);
+  copy->ends_ms = object->ends_ms;
+  copy->as = object->as;
+  engine_table_remove(&engine->keys, &object->entry);
+  if (copy->type == ENGINE_STRING) {
+    engine_word_t bytes = engine_bytes(&copy->as.string);
+    tell(engine, object->entry.key, bytes, nothing(), ENGINE_BY_COMMAND);
+    tell(engine, copy->entry.key, nothing(), bytes, ENGINE_BY_COMMAND);
+  }
+  free(object);
+}
+
 void engine_delete_if_empty(engine_call_t *call, engine_object_t *object) {
   const engine_table_t *members =
       object->type == ENGINE_ZSET ? &object->as.zset.members : &object->as.set;

@@ -46,8 +46,8 @@ typedef struct engine_table {
 /* NULL: it is not there. */
 engine_entry_t *engine_table_find(const engine_table_t *table, engine_word_t key);
 
-/* Adds a word that is not there yet. size: of the struct that begins with the engine_entry_t; the rest of it is zeros.
- * The key may be anybody's: it is copied. */
+/* Adds a word that is not there yet. size: of the struct that begins with the engine_entry_t; the rest of it is
+ * zeros. The key may be anybody's: it is copied. */
 void *engine_table_add(engine_table_t *table, engine_word_t key, size_t size);
 
 /* Takes it out; free() gives it back. */
@@ -117,8 +117,8 @@ static inline bool engine_has_ended(const engine_object_t *object, int64_t now_m
   return object->ends_ms != ENGINE_FOREVER && object->ends_ms < now_ms;
 }
 
-/* What is at that key; NULL: nothing. What has ended is removed by this, as Redis does; so a pointer to another object of
- * the same key is not good after it, those to objects of other keys are. */
+/* What is at that key; NULL: nothing. What has ended is removed by this, as Redis does; so a pointer to another
+ * object of the same key is not good after it, those to objects of other keys are. */
 engine_object_t *engine_look(engine_call_t *call, engine_word_t key);
 
 /* The same for a command that wants that type: *found is NULL if there is nothing. False: it is of another type,
@@ -133,6 +133,9 @@ bool engine_find_or_make(engine_call_t *call, engine_word_t key, engine_type_t t
 /* Makes an empty one without a ttl at a key, whatever was there. Not for strings. */
 engine_object_t *engine_make(engine_call_t *call, engine_word_t key, engine_type_t type);
 
+/* Puts it with its ttl at another key, whatever was there. The object itself is gone then. */
+void engine_rename(engine_call_t *call, engine_object_t *object, engine_word_t key);
+
 /* Removes it, and tells if it is a string. */
 void engine_delete(engine_call_t *call, engine_object_t *object);
 
@@ -140,12 +143,13 @@ void engine_delete(engine_call_t *call, engine_object_t *object);
  * if it is. */
 void engine_delete_if_empty(engine_call_t *call, engine_object_t *object);
 
-/* Puts a string at a key, whatever was there. Its ttl is the old one's if it is to be kept, else none. The bytes may be
- * those of another object or of the old one. */
+/* Puts a string at a key, whatever was there. Its ttl is the old one's if it is to be kept, else none. The bytes
+ * may be those of another object or of the old one. */
 engine_object_t *engine_string_put(engine_call_t *call, engine_word_t key, engine_word_t bytes,
                                    bool keep_ttl);
 
-/* To change bytes in their place (SETBIT, APPEND): opens the string at a key, made if it is not there, and extended with
+/* To change bytes in their place (SETBIT, APPEND): opens the string at a key, made if it is not there, and extended
+ * with
  * zeros to at least that length; then its bytes (object->as.string) may be written and, by engine_buffer_add(), extended;
  * then it is to be closed before anything else is asked of the store, and its change is told. NULL: WRONGTYPE is the
  * reply. */

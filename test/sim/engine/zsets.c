@@ -257,12 +257,16 @@ static span_t limit(span_t span, int64_t offset, int64_t count, bool reverse) {
                  : (span_t){span.first + skipped, span.first + skipped + n};
 }
 
+/* in_pairs: a member and its score are one item, where there are such (RESP3). */
 static void reply_span(engine_call_t *call, const engine_object_t *object, span_t span,
-                       bool reverse, bool with_scores) {
-  engine_reply_array(call, length(span) * (with_scores ? 2 : 1));
+                       bool reverse, bool with_scores, bool in_pairs) {
+  bool pairs = with_scores && in_pairs && engine_is_resp3(call);
+  engine_reply_array(call, length(span) * (with_scores && !pairs ? 2 : 1));
   for (size_t i = 0; i < length(span); i++) {
     const engine_score_t *entry =
         object->as.zset.sorted[reverse ? span.end - 1 - i : span.first + i];
+    if (pairs)
+      engine_reply_array(call, 2);
     engine_reply_word(call, entry->entry.key);
     if (with_scores)
       engine_reply_double(call, entry->score);
@@ -326,7 +330,7 @@ static void range(engine_call_t *call, ranging_t ranging) {
     if (ranging.reverse)
       span = (span_t){n - span.end, n - span.first};
   }
-  reply_span(call, object, span, ranging.reverse, ranging.with_scores);
+  reply_span(call, object, span, ranging.reverse, ranging.with_scores, true);
 }
 
 static void zrange(engine_call_t *call) {
@@ -396,7 +400,7 @@ static void pop(engine_call_t *call, bool reverse) {
   if (!find(call, &object))
     return;
   span_t span = limit((span_t){0, count_of(object)}, 0, count, reverse);
-  reply_span(call, object, span, reverse, true);
+  reply_span(call, object, span, reverse, true, call->argc == 3);
   remove_span(call, object, span);
 }
 

@@ -1,0 +1,72 @@
+/* A semaphore: at most so many permits are out, each of them a lease. */
+#ifndef BELAY_SEMAPHORE_H
+#define BELAY_SEMAPHORE_H
+
+#include "belay/lock.h"
+#include "belay/request.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define BELAY_SEMAPHORE_MAX 1000000u /**< the largest limit */
+
+/** Makes a handle that acquires `permits` of the semaphore's `limit` at once, all or none (each 1 to
+ * BELAY_SEMAPHORE_MAX, permits at most limit). It is used with the functions of belay/lock.h. Sends nothing.
+ *
+ * Permits of a holder that died come back when its ttl ends, by the server's clock. The limit is the one that was set
+ * with belay_semaphore_resize(), as long as the server remembers it (7 days after the last acquire or extension;
+ * and if it loses that key, NAME::permits, no longer than that); otherwise that of whoever asks. Where that key
+ * alone is lost, nobody is given any until all who have some have extended them, or lost them. An acquire of more
+ * permits than the limit that was set ends with BELAY_EMISMATCH.
+ *
+ * Of the waiters for one semaphore in one client one asks the server, and the others are served behind it, in their
+ * order, whatever they want. With the option fair all queue on the server, and permits are given in the order of
+ * arrival: a waiter that wants many is not overtaken by those that want few, not even by those without the option.
+ * Behind 100,000 waiters an acquire ends with BELAY_EBUSY. The options owner, key and fencing are not for
+ * semaphores; max_handovers is of no effect.
+ *
+ * With several clients (n > 1) the limit must be 1, otherwise this returns BELAY_ESINGLE: each of five servers would
+ * let two in, and majorities of them three. Nor is fair for several clients; and a limit that was set does not count
+ * there. An acquire ends with BELAY_EDUPLICATE if two clients lead to the same server.
+ *
+ * Returns 0, BELAY_EINVAL, BELAY_ESINGLE, BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. */
+BELAY_API int belay_semaphore_new(belay_client_t *const *clients, size_t n, const char *name,
+                                  size_t name_len, unsigned limit, unsigned permits,
+                                  const belay_lock_options_t *options, belay_lock_t **out);
+
+/** How a semaphore stands. */
+typedef struct belay_semaphore_state {
+  unsigned limit;   /**< as it was set; 0 if it was not */
+  unsigned used;    /**< permits that are out */
+  unsigned holders; /**< who has them */
+  unsigned waiting; /**< in the server's queue: with fair */
+} belay_semaphore_state_t;
+
+/** state is valid until the callback returns; NULL unless status is 0. */
+typedef void (*belay_semaphore_cb)(belay_request_t *request, int status,
+                                   const belay_semaphore_state_t *state);
+
+/** Asks how it stands. The request is the caller's, and belay's until the callback runs.
+ *
+ * Returns 0, BELAY_EINVAL, BELAY_ESTATE (the request is pending), BELAY_EBUSY, BELAY_ENOMEM, BELAY_ECLOSING or
+ * BELAY_EFORK. */
+BELAY_API int belay_semaphore_read(belay_client_t *client, belay_request_t *request,
+                                   const char *name, size_t name_len, belay_semaphore_cb cb);
+
+/** Sets the limit for all who use it: 1 to BELAY_SEMAPHORE_MAX. If more permits are out, none is taken back, and none
+ * given until enough have come back. Waiters are woken. Doing it twice is doing it once.
+ *
+ * Status: as with belay_semaphore_read(); and BELAY_EUNKNOWN: it was sent and not answered, and not sent again. It
+ * may have been executed, or may yet be, also after a limit that is set later.
+ *
+ * Returns as belay_semaphore_read() does. */
+BELAY_API int belay_semaphore_resize(belay_client_t *client, belay_request_t *request,
+                                     const char *name, size_t name_len, unsigned limit,
+                                     belay_semaphore_cb cb);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* BELAY_SEMAPHORE_H */

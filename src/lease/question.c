@@ -1,0 +1,159 @@
+/* What a lease asks: keys, tokens, scripts. Nothing here changes a lease. */
+#include <assert.h>
+#include <string.h>
+
+#include "core/publish.h"
+#include "lease/lease.h"
+#include "scripts.gen.h"
+
+#define FENCE_PART "::fence"
+#define TICKET_LEN 16 /* hexadecimal digits */
+
+/* ---- words ----------------------------------------------------------------------------------------------- */
+
+size_t belay__lease_token(const belay__lease_t *lease, char out[BELAY__TOKEN_TEXT_MAX]) {
+  const belay_client_t *client = lease->member[0].client; /* all have the same owner */
+  return belay__token_text(out, &lease->token, client->owner, client->owner_len);
+}
+
+void belay__lease_put_token(const belay__lease_t *lease, belay__call_t *call) {
+  char token[BELAY__TOKEN_TEXT_MAX];
+  belay__call_arg(call, token, belay__lease_token(lease, token));
+}
+
+size_t belay__ticket_text(uint64_t ticket, char out[BELAY__TICKET_TEXT_MAX]) {
+  static const char digits[] = "0123456789abcdef";
+  if (ticket == 0)
+    return 0;
+  for (int i = TICKET_LEN; i-- > 0; ticket >>= 4)
+    out[i] = digits[ticket & 15];
+  return TICKET_LEN;
+}
+
+void belay__lease_put_ticket(const belay__lease_t *lease, belay__call_t *call) {
+  char text[BELAY__TICKET_TEXT_MAX];
+  belay__call_arg(call, text, belay__ticket_text(lease->ticket, text));
+}
+
+belay__lane_t belay__lease_lane(const belay__lease_t *lease) {
+  return lease->terms.min_replicas > 0 ? BELAY__LANE_DURABLE : BELAY__LANE_LEASE;
+}
+
+/* ---- keys ------------------------------------------------------------------------------------------------ */
+
+const char *belay__many_next(const char *list, size_t list_len, size_t *at, size_t *len) {
+  uint16_t n;
+  if (*at >= list_len)
+    return NULL;
+  memcpy(&n, list + *at, sizeof n);
+  const char *key = list + *at + sizeof n;
+  *at += sizeof n + n;
+  *len = n;
+  return key;
+}
+
+bool belay__kind_has_one_key(const belay__kind_t *kind) {
+  return kind->parts == NULL && !kind->many;
+}
+
+static size_t count_keys(const belay__kind_t *kind, const char *key, size_t key_len) {
+  size_t n = 1, at = 0, len;
+  for (const char *const *part = kind->parts; part != NULL && *part != NULL; part++)
+    n++;
+  if (kind->many)
+    for (n = 0; belay__many_next(key, key_len, &at, &len) != NULL;)
+      n++;
+  return n;
+}
+
+static void put_keys(const belay__kind_t *kind, const char *key, size_t key_len,
+                     belay__call_t *call) {
+  size_t at = 0, len;
+  if (kind->many) {
+    for (const char *one; (one = belay__many_next(key, key_len, &at, &len)) != NULL;)
+      belay__call_arg(call, one, len);
+    return;
+  }
+  belay__call_arg(call, key, key_len);
+  for (const char *const *part = kind->parts; part != NULL && *part != NULL; part++)
+    belay__call_arg_joined(call, key, key_len, *part, strlen(*part));
+}
+
+static void put_fence_key(const belay__lease_t *lease, belay__call_t *call) {
+  belay__call_arg_joined(call, lease->key, lease->key_len, FENCE_PART, sizeof FENCE_PART - 1);
+}
+
+void belay__lease_begin(const belay__lease_t *lease, belay__call_t *call,
+                        const belay__script_t *script, bool fence, size_t args) {
+  size_t keys = count_keys(lease->kind, lease->key, lease->key_len) + fence;
+  if (lease->terms.min_replicas > 0)
+    belay__call_script_text(call, script, keys, args);
+  else
+    belay__call_script(call, script, keys, args);
+  put_keys(lease->kind, lease->key, lease->key_len, call);
+  if (fence)
+    put_fence_key(lease, call);
+}
+
+void belay__release_begin(const belay__kind_t *kind, const char *key, size_t key_len,
+                          belay__call_t *call) {
+  belay__call_script(call, kind->release, count_keys(kind, key, key_len), 3);
+  put_keys(kind, key, key_len, call);
+}
+
+/* ---- the questions --------------------------------------------------------------------------------------- */
+
+static void ask_fence(const belay__lease_t *lease, belay__call_t *call,
+                      const belay__script_t *script, size_t args) {
+  if (lease->terms.min_replicas > 0)
+    belay__call_script_text(call, script, 1, args);
+  else
+    belay__call_script(call, script, 1, args);
+  put_fence_key(lease, call);
+}
+
+static void ask_extend(const belay__lease_t *lease, belay__call_t *call, bool retake) {
+  const belay__kind_t *kind = lease->kind;
+  int64_t left = (int64_t)(belay__lease_remaining(lease) / BELAY__MS);
+  belay__lease_begin(lease, call, kind->extend, false, 3 + kind->extend_args);
+  belay__lease_put_token(lease, call);
+  belay__call_arg_int(call, lease->ttl);
+  belay__call_arg_int(call, retake ? left : 0);
+  if (kind->extend_more != NULL)
+    kind->extend_more(lease, call);
+}
+
+static void ask_release(const belay__lease_t *lease, belay__call_t *call) {
+  belay__release_begin(lease->kind, lease->key, lease->key_len, call);
+  belay__lease_put_token(lease, call);
+  belay__publish_arg(call, lease->terms.notify);
+  if (lease->partner != NULL)
+    belay__lease_put_token(lease->partner, call); /* it may have been passed on */
+  else
+    belay__lease_put_ticket(lease, call); /* what came late may have left it there again */
+}
+
+void belay__lease_question(const belay__lease_t *lease, belay__call_t *call, bool retake) {
+  switch ((belay__round_t)lease->round) {
+  case BELAY__ROUND_ACQUIRE:
+    lease->kind->acquire(lease, call, lease->partner);
+    break;
+  case BELAY__ROUND_READ:
+    ask_fence(lease, call, &belay__script_fence_read, 0);
+    break;
+  case BELAY__ROUND_ACCEPT:
+    ask_fence(lease, call, &belay__script_fence_accept, 3);
+    belay__call_arg_int(call, (int64_t)lease->fence);
+    belay__lease_put_token(lease, call);
+    belay__call_arg_int(call, BELAY__FENCE_TTL_MS);
+    break;
+  case BELAY__ROUND_EXTEND:
+    ask_extend(lease, call, retake);
+    break;
+  case BELAY__ROUND_RELEASE:
+    ask_release(lease, call);
+    break;
+  case BELAY__ROUND_NONE:
+    assert(false && "nothing to ask");
+  }
+}

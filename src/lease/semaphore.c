@@ -1,0 +1,204 @@
+/* The semaphore: permits, each acquire's a lease of its own that the server's clock ends. Two kinds, of which one
+ * queues on the server as the fair lock does; they share their keys and scripts.
+ *
+ *   key, a zset: token -> until when      ::permits, a hash: token -> how many; used; limit
+ *   ::queue, ::alive: as the fair lock's, also asked by those that do not queue: nobody overtakes who does */
+#include "belay/semaphore.h"
+
+#include <string.h>
+
+#include "core/key.h"
+#include "core/publish.h"
+#include "core/request.h"
+#include "lease/fair.h"
+#include "lease/lock.h"
+#include "scripts.gen.h"
+
+#define FAMILY "semaphore"
+
+/* ---- the kinds ------------------------------------------------------------------------------------------- */
+
+/* On a quorum the limit is 1, whatever somebody has set on one of the nodes. */
+static void acquire(const belay__lease_t *lease, belay__call_t *call, const belay__lease_t *giver) {
+  (void)giver; /* they are never passed on */
+  belay__lease_begin(lease, call, &belay__script_semaphore_acquire, false, 8);
+  belay__lease_put_token(lease, call);
+  belay__call_arg_int(call, lease->ttl);
+  belay__call_arg_int(call, lease->permits);
+  belay__call_arg_int(call, lease->limit);
+  belay__fair_put_place(lease, call);
+  belay__call_arg_int(call, lease->members > 1);
+}
+
+/* How many they are: what the server has forgotten of them is put right. */
+static void extend_more(const belay__lease_t *lease, belay__call_t *call) {
+  belay__call_arg_int(call, lease->permits);
+}
+
+static int acquired(belay__lease_t *lease, const belay__call_t *call, const belay__reply_t *reply,
+                    int64_t *holder_ms) {
+  (void)call;
+  return belay__fair_read(lease, reply, holder_ms);
+}
+
+static const char *const parts[] = {"::permits", "::queue", "::alive", NULL};
+
+/* In a client one asks at a time; when it has its permits, the next one does. */
+static const belay__kind_t plain = {
+    .family = FAMILY,
+    .parts = parts,
+    .extend = &belay__script_semaphore_extend,
+    .release = &belay__script_semaphore_release,
+    .lines_up = true,
+    .acquire = acquire,
+    .acquired = acquired,
+    .extend_args = 1,
+    .extend_more = extend_more,
+    .tell = belay__lock_tell,
+};
+
+static const belay__kind_t fair = {
+    .family = FAMILY,
+    .parts = parts,
+    .extend = &belay__script_semaphore_extend,
+    .release = &belay__script_semaphore_release,
+    .tickets = true,
+    .acquire = acquire,
+    .acquired = acquired,
+    .extend_args = 1,
+    .extend_more = extend_more,
+    .tell = belay__lock_tell,
+};
+
+/* ---- making it ------------------------------------------------------------------------------------------- */
+
+static int check_options(belay_t *belay, size_t n, unsigned limit, unsigned permits,
+                         const belay_lock_options_t *o) {
+  static const char kind[] = "a semaphore";
+  if (o->owner != NULL)
+    return belay__lock_refuse(belay, "owner", kind);
+  if (o->key != NULL)
+    return belay__lock_refuse(belay, "key", kind);
+  if (o->fencing)
+    return belay__lock_refuse(belay, "fencing", kind);
+  int error = belay__in_range(belay, "limit", limit, 1, BELAY_SEMAPHORE_MAX);
+  if (error == 0)
+    error = belay__in_range(belay, "permits", permits, 1, limit);
+  if (error != 0)
+    return error;
+  if (n > 1 && limit > 1) {
+    belay__detail(belay, "limit: over 1, with several clients");
+    return BELAY_ESINGLE;
+  }
+  return belay__fair_check(belay, n, o);
+}
+
+int belay_semaphore_new(belay_client_t *const *clients, size_t n, const char *name, size_t name_len,
+                        unsigned limit, unsigned permits, const belay_lock_options_t *options,
+                        belay_lock_t **out) {
+  belay_lock_options_t o;
+  int error = belay__lock_check(clients, n, options, &o, out);
+  if (error == 0)
+    error = check_options(clients[0]->belay, n, limit, permits, &o);
+  if (error != 0)
+    return error;
+  belay__lock_spec_t spec = {.kind = o.fair ? &fair : &plain, .limit = limit, .permits = permits};
+  return belay__lock_make(clients, n, name, name_len, &o, &spec, out);
+}
+
+/* ---- asking about it ------------------------------------------------------------------------------------- */
+
+static int read_state(const belay__reply_t *reply, int64_t values[BELAY__REQUEST_VALUES]) {
+  if (reply->type != BELAY__REPLY_ARRAY || reply->count != 4)
+    return BELAY_EPROTO;
+  for (size_t i = 0; i < 4; i++)
+    if (!belay__reply_integer(reply->items[i], 0, UINT32_MAX, &values[i]))
+      return BELAY_EPROTO;
+  return 0;
+}
+
+static void tell_state(belay_request_t *request, void (*cb)(void), int status,
+                       const int64_t *values) {
+  const belay_semaphore_state_t state = {
+      .limit = (unsigned)values[0],
+      .used = (unsigned)values[1],
+      .holders = (unsigned)values[2],
+      .waiting = (unsigned)values[3],
+  };
+  ((belay_semaphore_cb)cb)(request, status, status == 0 ? &state : NULL);
+}
+
+static const belay__request_ops_t read_ops = {
+    .read = read_state,
+    .tell = tell_state,
+    .idempotent = true,
+};
+
+/* Not sent again when the answer is lost: the second answer would not tell when the first is executed, and that may
+ * be after another has set the limit. */
+static const belay__request_ops_t resize_ops = {.read = read_state, .tell = tell_state};
+
+/* Adds the key and its parts. */
+static void put_keys(belay__call_t *call, const char *name, size_t name_len) {
+  const belay_client_t *client = call->client;
+  belay_t *belay = client->belay;
+  size_t len = belay__key_build(NULL, client->prefix, client->prefix_len, FAMILY, name, name_len);
+  char *key = belay__alloc(belay, len);
+  if (key == NULL) {
+    call->broken = true;
+    return;
+  }
+  belay__key_build(key, client->prefix, client->prefix_len, FAMILY, name, name_len);
+  belay__call_arg(call, key, len);
+  for (const char *const *part = parts; *part != NULL; part++)
+    belay__call_arg_joined(call, key, len, *part, strlen(*part));
+  belay__free(belay, key, len);
+}
+
+static int check_request(belay_client_t *client, const belay_request_t *request, const char *name,
+                         size_t name_len, belay_semaphore_cb cb) {
+  int error = belay__client_check(client);
+  if (error == 0)
+    error = belay__request_check(client, request);
+  if (error != 0)
+    return error;
+  if (cb == NULL) {
+    belay__detail(client->belay, "cb: NULL");
+    return BELAY_EINVAL;
+  }
+  if (name == NULL || name_len < 1 || name_len > BELAY__NAME_MAX) {
+    belay__detail(client->belay, name == NULL ? "name: NULL" : "name: not 1 to 1024 bytes");
+    return BELAY_EINVAL;
+  }
+  return 0;
+}
+
+int belay_semaphore_read(belay_client_t *client, belay_request_t *request, const char *name,
+                         size_t name_len, belay_semaphore_cb cb) {
+  int error = check_request(client, request, name, name_len, cb);
+  if (error != 0)
+    return error;
+  belay__call_t *call = belay__call_new(client, BELAY__LANE_DATA);
+  if (call == NULL)
+    return BELAY_ENOMEM;
+  belay__call_script(call, &belay__script_semaphore_read, 4, 0);
+  put_keys(call, name, name_len);
+  return belay__request_start(request, call, &read_ops, NULL, (void (*)(void))cb);
+}
+
+int belay_semaphore_resize(belay_client_t *client, belay_request_t *request, const char *name,
+                           size_t name_len, unsigned limit, belay_semaphore_cb cb) {
+  int error = check_request(client, request, name, name_len, cb);
+  if (error == 0)
+    error = belay__in_range(client->belay, "limit", limit, 1, BELAY_SEMAPHORE_MAX);
+  if (error != 0)
+    return error;
+  belay__call_t *call = belay__call_new(client, BELAY__LANE_DATA);
+  if (call == NULL)
+    return BELAY_ENOMEM;
+  belay__call_script(call, &belay__script_semaphore_resize, 4, 2);
+  put_keys(call, name, name_len);
+  belay__call_arg_int(call, limit);
+  belay__publish_arg(call, true);
+  return belay__request_start(request, call, &resize_ops, NULL, (void (*)(void))cb);
+}

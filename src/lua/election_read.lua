@@ -1,0 +1,14 @@
+-- Tells who leads.
+-- KEYS[1]: the lease, the leader's token. KEYS[2]: the term, a hash: number, token, value.
+-- Reply: an array: the leader's token, its term, what it calls itself, and for how many milliseconds its lease still
+--   runs (-1: for ever); an empty one: nobody leads.
+-- Run twice: the same again.
+local holder = redis.call('GET', KEYS[1])
+local term = redis.call('HMGET', KEYS[2], 'number', 'token', 'value')
+if not holder then
+  return {}
+end
+if term[2] ~= holder then
+  return redis.error_reply('WRONGTYPE who holds it was not elected')
+end
+return {holder, term[1], term[3] or '', redis.call('PTTL', KEYS[1])}

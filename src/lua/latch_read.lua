@@ -1,0 +1,29 @@
+-- Tells what is left to count down of a latch; makes it if it is not there, so that all agree on its count.
+-- KEYS[1]: the latch, a hash: count, made, and a field for each operation that was counted (see latch_count).
+-- ARGV[1]: its count. ARGV[2]: its ttl in milliseconds, from when it is made. ARGV[3]: which latch is waited for: when it
+--   was made, as a reply said; '': whichever is there.
+-- Reply: {n, made}: so many are left of the latch that was made then; -1 it has another count; -2 the latch that is
+--   waited for is forgotten, and none is made.
+-- Run twice: the same again.
+local latch = redis.call('HMGET', KEYS[1], 'count', 'made')
+if ARGV[3] ~= '' and latch[2] ~= ARGV[3] then
+  return -2
+end
+if latch[1] and latch[1] ~= ARGV[1] then
+  return -1
+end
+if not latch[2] then
+  if redis.call('EXISTS', KEYS[1]) == 1 then
+    return redis.error_reply('WRONGTYPE not a latch')
+  end
+  local time = redis.call('TIME')
+  local now = string.format('%.0f', time[1] * 1000000 + time[2])
+  redis.call('HSET', KEYS[1], 'count', ARGV[1], 'made', now)
+  local expires = redis.pcall('PEXPIRE', KEYS[1], ARGV[2])
+  if type(expires) == 'table' then -- refused: without a ttl it must not stay
+    redis.call('DEL', KEYS[1])
+    return expires
+  end
+  return {tonumber(ARGV[1]), now}
+end
+return {math.max(ARGV[1] - (redis.call('HLEN', KEYS[1]) - 2), 0), latch[2]}

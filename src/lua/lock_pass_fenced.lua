@@ -1,0 +1,39 @@
+-- Passes a lock from one token to another, with a new ttl, and counts that as a grant. It never makes a lock that is not
+-- there.
+-- KEYS[1]: the lock. KEYS[2]: the counter, a hash: number, token. ARGV[1]: the token that has it. ARGV[2]: the one that
+--   gets it. ARGV[3]: its ttl in milliseconds. ARGV[4]: for how long the counter is remembered, in milliseconds.
+-- Reply: a string: passed, or passed already (its ttl is left alone), and this is its number; n > 0 nobody's, or a third
+--   one's for n more milliseconds; -2 a third one's, without a ttl.
+-- Run twice: the second run finds the new token, and replies with the same number.
+local holder = redis.call('GET', KEYS[1])
+if not holder then
+  return 1
+end
+if holder ~= ARGV[1] and holder ~= ARGV[2] then
+  local left = redis.call('PTTL', KEYS[1])
+  if left < 0 then
+    return -2
+  end
+  return left == 0 and 1 or left
+end
+local stored = redis.call('HMGET', KEYS[2], 'number', 'token')
+if holder == ARGV[2] and stored[2] == ARGV[2] then
+  return stored[1]
+end
+local time = redis.call('TIME')
+local number = time[1] * 1000000 + time[2]
+if stored[1] and number <= tonumber(stored[1]) then
+  number = tonumber(stored[1]) + 1
+end
+if number >= 9007199254740992 then -- 2^53: from there on a number may be the one before it
+  return redis.error_reply('ERR the fencing number is used up')
+end
+local text = string.format('%.0f', number)
+-- What might be refused comes first: passed and not counted it is not ours, and is undone.
+redis.call('PEXPIRE', KEYS[2], ARGV[4])
+if holder == ARGV[1] then
+  redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
+end
+redis.call('HSET', KEYS[2], 'number', text, 'token', ARGV[2])
+redis.call('PEXPIRE', KEYS[2], ARGV[4])
+return text

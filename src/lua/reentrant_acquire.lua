@@ -1,0 +1,100 @@
+-- Takes a lock for an owner, or holds it once more if the owner has it already.
+-- KEYS[1]: the lock: its owner. KEYS[2]: the owner's holds, a hash: owner; number, if it is counted; and for each
+--   hold its token: when it expires (TIME in ms), a space, and how many holds there were with it.
+-- KEYS[3], if the grants are counted: the counter, a hash: number, token. ARGV[1]: our token. ARGV[2]: the ttl in
+--   milliseconds. ARGV[3]: the owner. ARGV[4]: for how long the counter is remembered, in milliseconds.
+-- Reply: {holds, number}: how many holds there are now, and the fencing number that all of them have ('' without
+--   one); or an integer, as lock_acquire: n > 0 another's for n more milliseconds; -2 another's, without a ttl.
+-- Run twice: the second run finds the hold, and replies the same; its ttl is left alone. If it has expired meanwhile it
+--   is taken again.
+--
+-- What stands in KEYS[2] is believed only while its owner has the lock. The lock lives as long as the longest hold.
+local holder = redis.call('GET', KEYS[1])
+local left = redis.call('PTTL', KEYS[1])
+if holder and holder ~= ARGV[3] then
+  if left < 0 then
+    return -2
+  end
+  if left == 0 then
+    return 1
+  end
+  return left
+end
+local fields = redis.call('HGETALL', KEYS[2])
+local counter = KEYS[3] and redis.call('HMGET', KEYS[3], 'number', 'token')
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+local owner, number, ours
+local holds, last, over = 0, now + left, {}
+for i = 1, #fields, 2 do
+  local field, value = fields[i], fields[i + 1]
+  if field == 'owner' then
+    owner = value
+  elseif field == 'number' then
+    number = value
+  else
+    local expiry, count = string.match(value, '^(%d+) (%d+)$')
+    expiry = tonumber(expiry or '0')
+    if expiry <= now then
+      over[#over + 1] = field
+    else
+      holds = holds + 1
+      last = math.max(last, expiry)
+      if field == ARGV[1] then
+        ours = tonumber(count)
+      end
+    end
+  end
+end
+local fresh = not holder or owner ~= holder or holds == 0
+if fresh then
+  number, ours, holds, last, over = nil, nil, 0, now + left, {}
+end
+
+local counted = false
+if KEYS[3] and not number then
+  local n = time[1] * 1000000 + time[2]
+  if counter[1] and n <= tonumber(counter[1]) then
+    n = tonumber(counter[1]) + 1
+  end
+  if n >= 9007199254740992 then -- 2^53: from there on a number may be the one before it
+    return redis.error_reply('ERR the fencing number is used up')
+  end
+  number = string.format('%.0f', n)
+  counted = true
+end
+-- What might be refused comes before what must not be done alone: none of these has an effect if its key is not there.
+if not ours and not holder then
+  redis.call('SET', KEYS[1], ARGV[3], 'PX', ARGV[2], 'XX')
+end
+if counted then
+  redis.call('PEXPIRE', KEYS[3], ARGV[4])
+end
+if not ours then
+  local expiry = now + tonumber(ARGV[2])
+  ours = holds + 1
+  last = string.format('%.0f', math.max(last, expiry))
+  if fresh then
+    redis.call('DEL', KEYS[2])
+    redis.call('PEXPIREAT', KEYS[2], last)
+  end
+  local hold = string.format('%.0f %d', expiry, ours)
+  redis.call('HSET', KEYS[2], 'owner', ARGV[3], ARGV[1], hold)
+  redis.call('PEXPIREAT', KEYS[2], last)
+  for i = 1, #over do
+    if over[i] ~= ARGV[1] then
+      redis.call('HDEL', KEYS[2], over[i])
+    end
+  end
+  if not holder then
+    redis.call('SET', KEYS[1], ARGV[3], 'PX', ARGV[2])
+  end
+  redis.call('PEXPIREAT', KEYS[1], last)
+end
+if counted then
+  redis.call('HSET', KEYS[2], 'number', number)
+  redis.call('HSET', KEYS[3], 'number', number, 'token', ARGV[1])
+  redis.call('PEXPIRE', KEYS[3], ARGV[4])
+end
+return {ours, KEYS[3] and number or ''}

@@ -1,0 +1,43 @@
+-- Makes a hold of ours live for at least a ttl from now, and the lock with it; never shortens either.
+-- KEYS[1]: the lock: its owner. KEYS[2]: the owner's holds, a hash (see reentrant_acquire). ARGV[1]: our token.
+-- ARGV[2]: the ttl in milliseconds. ARGV[3]: 0: what is gone is not taken again.
+-- Reply: 1 it is ours and lives that long; 0 it is not ours.
+-- Run twice: the same again, counted from the second run.
+local holder = redis.call('GET', KEYS[1])
+local left = redis.call('PTTL', KEYS[1])
+local fields = redis.call('HGETALL', KEYS[2])
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+local owner, ours, count
+local last, over = now + left, {}
+for i = 1, #fields, 2 do
+  local field, value = fields[i], fields[i + 1]
+  if field == 'owner' then
+    owner = value
+  elseif field ~= 'number' then
+    local expiry, nth = string.match(value, '^(%d+) (%d+)$')
+    expiry = tonumber(expiry or '0')
+    if expiry <= now then
+      over[#over + 1] = field
+    else
+      last = math.max(last, expiry)
+      if field == ARGV[1] then
+        ours, count = expiry, nth
+      end
+    end
+  end
+end
+if not holder or owner ~= holder or not ours then
+  return 0
+end
+local expiry = math.max(ours, now + tonumber(ARGV[2]))
+last = string.format('%.0f', math.max(last, expiry))
+-- These first: what was begun with them goes on when the server's memory is full.
+redis.call('PEXPIREAT', KEYS[1], last)
+redis.call('PEXPIREAT', KEYS[2], last)
+redis.call('HSET', KEYS[2], ARGV[1], string.format('%.0f ', expiry) .. count)
+for i = 1, #over do
+  redis.call('HDEL', KEYS[2], over[i])
+end
+return 1

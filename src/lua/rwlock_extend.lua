@@ -1,0 +1,76 @@
+-- Makes a hold of ours live for at least a ttl from now, as a reader's or as the writer's; never shortens it. A writer
+-- becomes a reader if that is wanted; a reader becomes the writer if that is wanted and no other reader is in.
+-- KEYS[1] to KEYS[5]: the lock (see rwlock_read). ARGV[1]: our token. ARGV[2]: the ttl in milliseconds. ARGV[3]: the
+--   ttl to take it again with, in milliseconds, if it is gone; 0: do not. ARGV[4]: what is wanted: 'r' a reader, 'w' the writer.
+-- ARGV[5]: how to tell who waits that readers may come in: 'PUBLISH', 'SPUBLISH', or '' (not at all).
+-- Reply: 1 it is ours, as it is wanted, and lives that long; 0 it is not ours; 2 it was gone and is taken again, as
+--   it is wanted; 3 it is ours and lives that long, but as a reader's: another reader is in.
+-- Run twice: the same again, counted from the second run; 1 after a 2.
+local writer = redis.call('GET', KEYS[1])
+local hold = redis.call('ZSCORE', KEYS[2], ARGV[1]) or '0'
+local waiting = redis.call('ZCARD', KEYS[3])
+redis.call('ZCARD', KEYS[4])
+redis.call('ZCARD', KEYS[5])
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local today = string.format('%.0f', now)
+local reader = tonumber(hold) > now
+local others = redis.call('ZCOUNT', KEYS[2], '(' .. today, '+inf') - (reader and 1 or 0)
+
+local function be_reader(expiry)
+  local last = redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2] or '0'
+  -- This first: what was begun with it goes on when the server's memory is full.
+  redis.call('PEXPIREAT', KEYS[2], string.format('%.0f', math.max(tonumber(last), expiry)))
+  redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', today)
+  redis.call('ZADD', KEYS[2], string.format('%.0f', expiry), ARGV[1])
+  redis.call('PEXPIREAT', KEYS[2], redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2])
+end
+
+-- The readers that wait have their turn after us. What might be refused comes first: it has no effect on what is not there.
+local function be_writer(ttl)
+  local turns = redis.call('ZREVRANGE', KEYS[5], 0, 0, 'WITHSCORES')[2] or '0'
+  redis.call('SET', KEYS[1], ARGV[1], 'PX', string.format('%.0f', ttl), 'XX')
+  redis.call('PEXPIREAT', KEYS[5], turns)
+  if waiting > 0 then
+    redis.call('ZUNIONSTORE', KEYS[5], 2, KEYS[3], KEYS[5], 'AGGREGATE', 'MAX')
+    redis.call('PEXPIREAT', KEYS[5], redis.call('ZREVRANGE', KEYS[5], 0, 0, 'WITHSCORES')[2])
+    redis.call('DEL', KEYS[3])
+  end
+  redis.call('ZREM', KEYS[2], ARGV[1])
+  redis.call('SET', KEYS[1], ARGV[1], 'PX', string.format('%.0f', ttl))
+end
+
+local ttl = tonumber(ARGV[2])
+if writer == ARGV[1] then
+  local left = math.max(redis.call('PTTL', KEYS[1]), ttl)
+  if ARGV[4] == 'w' then -- written in any case: see lock_extend
+    redis.call('PEXPIRE', KEYS[1], string.format('%.0f', left))
+    return 1
+  end
+  be_reader(now + left) -- first: somewhere it is always held
+  redis.call('DEL', KEYS[1])
+  if ARGV[5] ~= '' then
+    redis.pcall(ARGV[5], KEYS[1] .. '::wake', '')
+  end
+  return 1
+end
+
+local free = not writer and (ARGV[4] == 'r' or others == 0)
+if not reader then
+  if ARGV[3] == '0' or not free then
+    return 0
+  end
+  if ARGV[4] == 'w' then
+    be_writer(tonumber(ARGV[3]))
+  else
+    be_reader(now + tonumber(ARGV[3]))
+  end
+  return 2
+end
+local expiry = math.max(tonumber(hold), now + ttl)
+if ARGV[4] == 'w' and free then
+  be_writer(expiry - now)
+  return 1
+end
+be_reader(expiry)
+return ARGV[4] == 'r' and 1 or 3

@@ -1,0 +1,75 @@
+-- Lets a writer in, unless somebody holds the lock, or it is the turn of readers that have waited for the last writer.
+-- Readers that wait when a writer is let in have their turn after it.
+-- KEYS[1]: the writer's token. Sorted sets, by when what is in them expires (TIME in ms): KEYS[2]: the readers' tokens;
+--   and the tickets of who waits: KEYS[3]: readers behind a writer that waits; KEYS[4]: writers; KEYS[5]: readers
+--   whose turn is before any writer's. KEYS[6], if the grants are counted: the counter, a hash: number, token.
+-- ARGV[1]: our token. ARGV[2]: the ttl in milliseconds. ARGV[3]: our ticket, or '' if we do not wait. ARGV[4]: for how long
+--   its place is kept, in milliseconds. ARGV[5]: for how long the counter is remembered, in milliseconds.
+-- Reply: 0 let in; -1 in already (the ttl is left alone); if it is counted instead of either: a string, the number.
+--   n > 0: somebody is in the way for n more milliseconds; -2: a writer without a ttl is.
+-- Run twice: the second run finds the token, and replies the same number; or renews the ticket's place.
+local writer = redis.call('GET', KEYS[1])
+local readers = redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2] or '0'
+local waiting = redis.call('ZCARD', KEYS[3])
+redis.call('ZCARD', KEYS[4])
+local turns = redis.call('ZREVRANGE', KEYS[5], 0, 0, 'WITHSCORES')[2] or '0'
+local counter = KEYS[6] and redis.call('HMGET', KEYS[6], 'number', 'token')
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local ours = writer == ARGV[1]
+local today = string.format('%.0f', now)
+
+-- Puts somebody into one of the sets, and takes out whose time is over. What might be refused comes first: it has no effect
+-- on what is not there.
+local function put(i, expiry, who)
+  local text = string.format('%.0f', expiry)
+  local last = redis.call('ZREVRANGE', KEYS[i], 0, 0, 'WITHSCORES')[2] or '0'
+  redis.call('ZADD', KEYS[i], 'XX', text, who)
+  redis.call('PEXPIREAT', KEYS[i], string.format('%.0f', math.max(tonumber(last), expiry)))
+  redis.call('ZREMRANGEBYSCORE', KEYS[i], '-inf', today)
+  redis.call('ZADD', KEYS[i], text, who)
+  redis.call('PEXPIREAT', KEYS[i], redis.call('ZREVRANGE', KEYS[i], 0, 0, 'WITHSCORES')[2])
+end
+
+local left = math.max(tonumber(readers), tonumber(turns)) - now
+if writer and not ours then
+  local ttl = redis.call('PTTL', KEYS[1])
+  left = ttl < 0 and -2 or math.max(left, ttl, 1)
+end
+if not ours and (writer or left > 0) then
+  if ARGV[3] ~= '' then
+    put(4, now + tonumber(ARGV[4]), ARGV[3])
+  end
+  return left
+end
+
+local number, counted
+if counter and ours and counter[2] == ARGV[1] then
+  number = counter[1]
+elseif counter then
+  local n = time[1] * 1000000 + time[2]
+  if counter[1] and n <= tonumber(counter[1]) then
+    n = tonumber(counter[1]) + 1
+  end
+  if n >= 9007199254740992 then -- 2^53: from there on a number may be the one before it
+    return redis.error_reply('ERR the fencing number is used up')
+  end
+  number = string.format('%.0f', n)
+  counted = true
+end
+if not ours then
+  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2], 'XX') -- it is not there: refused, if ever, before anything is done
+end
+if counted then
+  redis.call('PEXPIRE', KEYS[6], ARGV[5])
+  redis.call('HSET', KEYS[6], 'number', number, 'token', ARGV[1])
+  redis.call('PEXPIRE', KEYS[6], ARGV[5])
+end
+if not ours then
+  redis.call('ZREM', KEYS[4], ARGV[3])
+  if waiting > 0 then -- nobody is left in KEYS[5] whose place has not expired
+    redis.call('RENAME', KEYS[3], KEYS[5])
+  end
+  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+end
+return number or (ours and -1 or 0)

@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""Looks for new seeds of mutants that name one world: reseed.py BUILD [NAME...]
+
+A world changes with whatever draws a number in it. BUILD has the mutants' programs (ninja sim-mutant-NAME); those that are not
+found out with their seed any more are given the first that finds them out, and with which belay itself has nothing to say.
+"""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+MUTANTS = pathlib.Path(__file__).parent.parent / "test/sim/mutants"
+SEEDS = 20000
+
+
+def run(program, *arguments):
+    done = subprocess.run([program, "--jobs", "1", *map(str, arguments)], capture_output=True, text=True)
+    return done.returncode == 0, done.stdout
+
+
+def reseed(build, path):
+    text = path.read_text(encoding="utf-8")
+    field = dict(re.findall(r"^(scenario|seed|caught by): (.*)$", text, re.M))
+    if "seed" not in field:
+        return
+    sim, mutant = build / "test/sim/belay-sim", build / f"test/sim/mutants/sim-mutant-{path.stem}"
+    world = ("--scenario", field["scenario"])
+    hunt = (*world, "--expect", field["caught by"])
+    first = int(field["seed"])
+    if run(mutant, *hunt, "--first", first, "--seeds", 1)[0] and run(sim, *world, "--first", first, "--seeds", 1)[0]:
+        return
+    first = 1
+    while first < SEEDS:
+        found, said = run(mutant, *hunt, "--first", first, "--seeds", SEEDS)
+        if not found:
+            break
+        seed = int(re.search(r"found with seed (\d+)", said)[1])
+        if run(sim, *world, "--first", seed, "--seeds", 1)[0]:
+            path.write_text(text.replace(f"\nseed: {field['seed']}\n", f"\nseed: {seed}\n"), encoding="utf-8")
+            print(f"{path.stem}: {field['seed']} -> {seed}")
+            return
+        first = seed + 1
+    sys.exit(f"{path.stem}: none of {SEEDS} seeds finds it out")
+
+
+def main(build, *names):
+    for path in sorted(MUTANTS.glob("*.mutant")):
+        if not names or path.stem in names:
+            reseed(pathlib.Path(build), path)
+
+
+main(*sys.argv[1:])
