@@ -1,0 +1,178 @@
+/* Ten thousand leases that are held and renewed: how often the server is asked, and what they cost in memory. With
+ * BELAY_SOAK_SECONDS for so long. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/client.h"
+#include "support/bed.h"
+
+enum { HELD = 10000, BATCH = 250, TRIPS_MAX = 100, WAITERS = 5000 };
+#define BYTES_EACH 656
+#define TTL (6000 * slow())
+#define PERIOD (TTL / 3) /* from one renewal to the next */
+#define GROWTH_MAX ((int64_t)512 * 1024)
+
+/* ---- what the client's calls are ------------------------------------------------------------------------- */
+
+/* A trip begins when a renewal is sent and none was on its way. */
+typedef struct trips {
+  size_t under_way, trips, renewals;
+} trips_t;
+
+static void count(void *ctx, const belay_trace_t *trace) {
+  trips_t *trips = ctx;
+  if (strcmp(trace->command, "lock_extend") != 0)
+    return;
+  if (trace->event == BELAY_TRACE_SENT) {
+    trips->renewals++;
+    trips->trips += trips->under_way++ == 0;
+  } else if (trace->event == BELAY_TRACE_DONE && trips->under_way > 0) {
+    trips->under_way--;
+  }
+}
+
+/* ---- holders --------------------------------------------------------------------------------------------- */
+
+typedef struct crowd {
+  bed_t *bed;
+  belay_lock_t *locks[HELD];
+  size_t ended, failed, lost;
+  trips_t trips;
+} crowd_t;
+
+static void on_ended(belay_lock_t *lock, int status) {
+  crowd_t *crowd = belay_lock_data(lock);
+  crowd->ended++;
+  crowd->failed += status != 0;
+}
+
+static void on_lost(belay_lock_t *lock, belay_lost_t reason) {
+  crowd_t *crowd = belay_lock_data(lock);
+  (void)reason;
+  crowd->lost++;
+}
+
+static belay_lock_t *make(crowd_t *crowd, const char *name) {
+  belay_lock_options_t options = lock_options();
+  belay_lock_t *lock;
+  options.ttl_ms = TTL;
+  options.watchdog = BELAY_WATCHDOG_ON;
+  options.on_lost = on_lost;
+  options.data = crowd;
+  assert_error(belay_lock_new(crowd->bed->client, name, strlen(name), &options, &lock), 0);
+  return lock;
+}
+
+static crowd_t *open_crowd(void) {
+  crowd_t *crowd = calloc(1, sizeof *crowd);
+  assert_non_null(crowd);
+  belay_client_options_t options = client_options();
+  options.trace = count;
+  options.trace_ctx = &crowd->trips;
+  crowd->bed = bed_open(&options);
+  return crowd;
+}
+
+/* Over a good part of a period: nothing makes them fall together but belay. */
+static void hold_all(crowd_t *crowd) {
+  char name[32];
+  for (size_t i = 0; i < HELD; i++) {
+    snprintf(name, sizeof name, "door-%zu", i);
+    crowd->locks[i] = make(crowd, name);
+    assert_error(belay_lock_try(crowd->locks[i], on_ended), 0);
+    if (i % BATCH == BATCH - 1) {
+      bed_until(crowd->bed, crowd->ended == i + 1);
+      bed_run_for(crowd->bed, PERIOD / 80);
+    }
+  }
+  assert_int_equal(crowd->failed, 0);
+}
+
+static void close_crowd(crowd_t *crowd) {
+  assert_int_equal(crowd->lost, 0);
+  bed_close(crowd->bed);
+  free(crowd);
+}
+
+/* ---- how often the server is asked ------------------------------------------------------------------------- */
+
+static void test_renewals_that_are_due_together_go_out_together(void **state) {
+  (void)state;
+  crowd_t *crowd = open_crowd();
+  hold_all(crowd);
+  usleep((useconds_t)(PERIOD * 1000)); /* all are due together, */
+  bed_run_for(crowd->bed, 3 * PERIOD); /* but not for long */
+  trips_t before = crowd->trips;
+  bed_run_for(crowd->bed, 2 * PERIOD);
+  size_t renewals = crowd->trips.renewals - before.renewals;
+  size_t trips = crowd->trips.trips - before.trips;
+  print_message("%zu renewals of %d leases in %zu round trips\n", renewals, HELD, trips);
+  assert_true(renewals >= 2 * HELD);
+  assert_true(trips <= 2 * TRIPS_MAX);
+  assert_true(trips >= 2 * TRIPS_MAX / 10);
+  close_crowd(crowd);
+}
+
+/* ---- what it costs --------------------------------------------------------------------------------------- */
+
+/* Of this process, in bytes. */
+static int64_t resident(void) {
+  long pages = 0;
+  FILE *statm = fopen("/proc/self/statm", "r");
+  assert_non_null(statm);
+  assert_int_equal(fscanf(statm, "%*s %ld", &pages), 1);
+  fclose(statm);
+  return (int64_t)pages * sysconf(_SC_PAGESIZE);
+}
+
+static void test_memory_stays_as_it_is(void **state) {
+  (void)state;
+  const char *seconds = getenv("BELAY_SOAK_SECONDS");
+  int64_t ms = seconds != NULL ? (int64_t)atoi(seconds) * 1000 : 3 * PERIOD;
+  crowd_t *crowd = open_crowd();
+  hold_all(crowd);
+  bed_run_for(crowd->bed, 2 * PERIOD);
+  usleep((useconds_t)(PERIOD * 1000)); /* all are due together: the most that is ever under way */
+  bed_run_for(crowd->bed, 2 * PERIOD);
+  int64_t before = resident();
+  size_t renewals = crowd->trips.renewals;
+  bed_run_for(crowd->bed, ms);
+  int64_t growth = resident() - before;
+  print_message("%d leases, %zu renewals in %lld s: resident memory %lld KiB, and %lld KiB more\n",
+                HELD, crowd->trips.renewals - renewals, (long long)ms / 1000,
+                (long long)before / 1024, (long long)growth / 1024);
+  if (!memory_is_watched())
+    assert_true(growth <= GROWTH_MAX);
+  close_crowd(crowd);
+}
+
+/* ---- who waits --------------------------------------------------------------------------------------------- */
+
+static void test_a_waiter_costs_no_more_than_a_holder(void **state) {
+  (void)state;
+  crowd_t *crowd = open_crowd();
+  belay_lock_t *holder = make(crowd, "door");
+  assert_error(belay_lock_try(holder, on_ended), 0);
+  bed_until(crowd->bed, crowd->ended == 1);
+  for (size_t i = 0; i < WAITERS; i++) {
+    size_t bytes = crowd->bed->bytes;
+    crowd->locks[i] = make(crowd, "door");
+    assert_error(belay_lock_acquire(crowd->locks[i], BELAY_FOREVER, on_ended), 0);
+    assert_true(crowd->bed->bytes - bytes <= BYTES_EACH);
+  }
+  uint64_t calls = client_stats(crowd->bed).calls;
+  bed_run_for(crowd->bed, PERIOD / 4);
+  assert_true(client_stats(crowd->bed).calls - calls <= 2); /* nobody asks while we hold it */
+  close_crowd(crowd);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_renewals_that_are_due_together_go_out_together),
+      cmocka_unit_test(test_memory_stays_as_it_is),
+      cmocka_unit_test(test_a_waiter_costs_no_more_than_a_holder),
+  };
+  return cmocka_run_group_tests_name("watched", tests, NULL, NULL);
+}
