@@ -1,0 +1,221 @@
+/* Memory runs out while somebody waits: every single allocation of belay's is made to fail in turn. Whatever fails,
+ * nothing crashes, nothing leaks, every callback comes exactly once, nobody waits for ever, and what is said to
+ * have happened has. */
+#include <belay.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <uv.h>
+
+#include "support/server.h"
+#include "support/unit.h"
+
+enum { TURNS_MAX = 2000, WAIT_MS = 300, PARTIES = 2 };
+
+typedef struct meter {
+  size_t allocations, fail_at; /* fail_at 0: never */
+  size_t live;
+} meter_t;
+
+typedef struct play {
+  server_t *server;
+  belay_t *belay;
+  belay_client_t *client;
+  belay_latch_t *latch;
+  belay_barrier_t *barrier[PARTIES];
+  belay_election_t *election;
+  belay_request_t request;
+  int pending; /* callbacks that are owed */
+  bool counted, opened, elected, seen, closed;
+  uint64_t generation[PARTIES];
+} play_t;
+
+static meter_t meter;
+
+static void *metered_alloc(void *ctx, size_t size) {
+  meter_t *m = ctx;
+  if (++m->allocations == m->fail_at)
+    return NULL;
+  void *p = malloc(size);
+  assert_non_null(p);
+  m->live++;
+  return p;
+}
+
+static void metered_free(void *ctx, void *ptr) {
+  ((meter_t *)ctx)->live--;
+  free(ptr);
+}
+
+static void on_closed(belay_t *belay, void *data) {
+  (void)belay;
+  ((play_t *)data)->closed = true;
+}
+
+static void end_when_quiet(play_t *play) {
+  if (play->pending == 0)
+    assert_int_equal(belay_close(play->belay, on_closed), 0);
+}
+
+static void answered(play_t *play) {
+  assert_true(play->pending-- > 0);
+  end_when_quiet(play);
+}
+
+/* ---- a latch --------------------------------------------------------------------------------------------- */
+
+static void on_counted(belay_request_t *request, int status, unsigned left) {
+  play_t *play = request->data;
+  assert_int_equal(left, 0);
+  play->counted = status == 0;
+  answered(play);
+}
+
+static void on_open(belay_latch_t *latch, int status) {
+  play_t *play = belay_latch_data(latch);
+  play->opened = status == 0;
+  if (play->opened)
+    assert_int_equal(server_integer(play->server, "HLEN", "belay::latch::{one}", NULL), 3);
+  answered(play);
+}
+
+static void play_latch(play_t *play) {
+  if (belay_latch_new(play->client, "one", 3, NULL, &play->latch) != 0)
+    return;
+  belay_latch_set_data(play->latch, play);
+  play->pending += belay_latch_wait(play->latch, WAIT_MS, on_open) == 0;
+  play->request.data = play;
+  play->pending += belay_latch_count_down(play->latch, &play->request, NULL, 0, on_counted) == 0;
+}
+
+/* ---- a barrier ------------------------------------------------------------------------------------------- */
+
+static void on_passed(belay_barrier_t *barrier, int status, uint64_t generation) {
+  play_t *play = belay_barrier_data(barrier);
+  for (int i = 0; i < PARTIES; i++)
+    if (barrier == play->barrier[i])
+      play->generation[i] = generation;
+  assert_int_equal(generation, status == 0);
+  answered(play);
+}
+
+static void play_barrier(play_t *play) {
+  belay_latch_options_t options;
+  belay_latch_options_init(&options);
+  options.count = PARTIES;
+  for (int i = 0; i < PARTIES; i++) {
+    if (belay_barrier_new(play->client, "one", 3, &options, &play->barrier[i]) != 0)
+      continue;
+    belay_barrier_set_data(play->barrier[i], play);
+    play->pending += belay_barrier_wait(play->barrier[i], WAIT_MS, on_passed) == 0;
+  }
+}
+
+/* ---- an election ----------------------------------------------------------------------------------------- */
+
+static void on_resigned(belay_election_t *election, int status) {
+  (void)status;
+  answered(belay_election_data(election));
+}
+
+static void on_campaigned(belay_election_t *election, int status) {
+  play_t *play = belay_election_data(election);
+  if (status == 0 && belay_election_resign(election, on_resigned) == 0)
+    play->pending++;
+  play->elected = status == 0;
+  answered(play);
+}
+
+static void on_observe(belay_election_t *election, int status, const belay_leader_t *leader) {
+  play_t *play = belay_election_data(election);
+  (void)leader;
+  if (status != 0 || play->seen)
+    return;
+  play->seen = true;
+  answered(play);
+}
+
+static void play_election(play_t *play) {
+  belay_election_options_t options;
+  belay_election_options_init(&options);
+  options.on_observe = on_observe;
+  options.data = play;
+  if (belay_election_new(&play->client, 1, "one", 3, &options, &play->election) != 0)
+    return;
+  play->pending += belay_election_observe(play->election, 1) == 0;
+  play->pending += belay_election_campaign(play->election, on_campaigned) == 0;
+  belay_election_ref(play->election);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------------------- */
+
+static void perform(play_t *play, void (*part)(play_t *play)) {
+  uv_loop_t loop;
+  belay_options_t options;
+  belay_options_init(&options);
+  options.allocator = (belay_allocator_t){metered_alloc, metered_free, &meter};
+  assert_int_equal(uv_loop_init(&loop), 0);
+  if (belay_open(&loop, &options, &play->belay) == 0) {
+    belay_client_options_t client;
+    belay_client_options_init(&client);
+    client.timeout_ms = 100;
+    client.close_timeout_ms = 100;
+    client.reconnect_max_ms = 20;
+    belay_set_data(play->belay, play);
+    if (belay_connect(play->belay, server_url(play->server), &client, &play->client) == 0)
+      part(play);
+    end_when_quiet(play);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    assert_true(play->closed);
+    assert_int_equal(play->pending, 0);
+  }
+  assert_int_equal(uv_loop_close(&loop), 0);
+}
+
+/* Returns what happened when nothing failed any more. */
+static play_t play_until_nothing_fails(void (*part)(play_t *play)) {
+  server_t *server = server_start(NULL);
+  play_t play;
+  int turn = 0;
+  do {
+    meter = (meter_t){.fail_at = (size_t)++turn};
+    assert_true(turn < TURNS_MAX);
+    server_do(server, "FLUSHALL", NULL);
+    server_do(server, "SCRIPT", "FLUSH", NULL);
+    play = (play_t){.server = server};
+    perform(&play, part);
+    assert_int_equal(meter.live, 0);
+    for (int i = 1; i < PARTIES; i++) /* all pass, or none does */
+      assert_int_equal(play.generation[i], play.generation[0]);
+  } while (meter.allocations >= meter.fail_at);
+  assert_true(turn > 5);
+  server_stop(server);
+  return play;
+}
+
+static void test_a_latch(void **state) {
+  (void)state;
+  play_t play = play_until_nothing_fails(play_latch);
+  assert_true(play.counted && play.opened);
+}
+
+static void test_a_barrier(void **state) {
+  (void)state;
+  play_t play = play_until_nothing_fails(play_barrier);
+  for (int i = 0; i < PARTIES; i++)
+    assert_int_equal(play.generation[i], 1);
+}
+
+static void test_an_election(void **state) {
+  (void)state;
+  play_t play = play_until_nothing_fails(play_election);
+  assert_true(play.elected && play.seen);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_a_latch),
+      cmocka_unit_test(test_a_barrier),
+      cmocka_unit_test(test_an_election),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
