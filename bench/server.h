@@ -1,0 +1,28 @@
+/* A Redis server of the benchmark's own: in a temporary folder, on a unix socket, gone with the program. */
+#ifndef BENCH_SERVER_H
+#define BENCH_SERVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define SERVER_SHA_SIZE 41
+
+/* Starts it, and returns when it answers; pin: on the last processor. One at a time. It ends with the program. */
+void server_start(bool pin);
+
+const char *server_path(void); /* of its socket */
+const char *server_version(void);
+
+/* Forgets all keys. */
+void server_flush(void);
+
+/* Teaches it a script. */
+void server_load(const char *script, char sha[SERVER_SHA_SIZE]);
+
+pid_t server_pid(void);
+
+/* The processor time that its main thread has used, in nanoseconds. */
+int64_t server_cpu(void);
+
+#endif /* BENCH_SERVER_H */
