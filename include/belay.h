@@ -14,8 +14,6 @@
 #include "belay/multilock.h"
 #include "belay/redlock.h"
 #include "belay/request.h"
-#include "belay/topic.h"
-#include "belay/request.h"
 #include "belay/rwlock.h"
 #include "belay/semaphore.h"
 #include "belay/topic.h"
