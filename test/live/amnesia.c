@@ -124,8 +124,18 @@ static void expect_kept(player_t *holder, player_t *waiter) {
   player_await(waiter);
 }
 
+/* Whoever waited for a latch that is forgotten is told that it is not known, and waits for the new one. */
+static void wait_for_the_new_one(player_t *latch) {
+  player_until(latch, latch->came == 1);
+  assert_error(latch->status, BELAY_EUNKNOWN);
+  latch->came = latch->begun = 0;
+  player_come(latch);
+}
+
 static void judge_meetings(scene_t *s) {
   player_t *latch = &s->waiter[LATCH], *barrier = &s->waiter[BARRIER];
+  if (s->blow->forgets)
+    wait_for_the_new_one(latch);
   assert_int_equal(latch->came + barrier->came, 0);
   player_until(barrier, kind_queue(s->bed->server, BARRIER) == 1); /* it has come again */
   player_come(&s->holder[BARRIER]);
