@@ -49,7 +49,7 @@ typedef struct belay_election_options {
   int64_t
       retry_min_ms; /**< candidates and observers ask now and then; as with a lock; default 25 */
   int64_t retry_max_ms;        /**< default 75 */
-  int64_t backoff_max_ms;      /**< default 300 */
+  int64_t backoff_max_ms;      /**< default BELAY_DEFAULT: 300, or retry_max_ms if that is more */
   belay_elected_cb on_elected; /**< default NULL */
   belay_deposed_cb on_deposed; /**< default NULL */
   belay_observe_cb on_observe; /**< default NULL */
@@ -81,7 +81,9 @@ BELAY_API int belay_election_campaign(belay_election_t *election, belay_election
  * Returns 0, BELAY_EINVAL, BELAY_ESTATE (neither stands nor leads), BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_election_resign(belay_election_t *election, belay_election_cb cb);
 
-/** Whether on_observe is told from now on. The present leader is told first. Keeps the loop alive only if ref'ed. */
+/** Whether on_observe is told from now on. The present leader is told first. Keeps the loop alive only if ref'ed.
+ *
+ * Returns 0, BELAY_EINVAL (there is no on_observe), BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_election_observe(belay_election_t *election, int on);
 
 /** The term in which we lead for certain; 0 if we do not. Reads the clock each time. */
@@ -93,7 +95,9 @@ BELAY_API void belay_election_ref(belay_election_t *election);
 BELAY_API void belay_election_unref(belay_election_t *election);
 BELAY_API void *belay_election_data(const belay_election_t *election);
 typedef void (*belay_election_close_cb)(belay_election_t *election, void *data);
-/** Ends the handle; leadership is given back in the background, as belay_lock_close() does. */
+/** Ends the handle; leadership is given back in the background, as belay_lock_close() does.
+ *
+ * Returns 0, BELAY_EINVAL, BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_election_close(belay_election_t *election, belay_election_close_cb cb);
 
 #ifdef __cplusplus

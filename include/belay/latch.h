@@ -65,9 +65,13 @@ typedef void (*belay_latch_cb)(belay_latch_t *latch, int status);
 /** Waits until it is open, at most wait_ms (BELAY_FOREVER: no limit; 0: asks once). Status: 0 open; BELAY_ETIMEDOUT
  * it was not when the server last answered; BELAY_ECANCELED; BELAY_EMISMATCH; BELAY_EUNKNOWN: the server could not
  * be asked, or has forgotten the latch that was waited for, which may have been open; another error: the last that
- * the server could not be asked for. One wait at a time: BELAY_ESTATE. */
+ * the server could not be asked for.
+ *
+ * Returns 0, BELAY_EINVAL, BELAY_ESTATE (it waits), BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_latch_wait(belay_latch_t *latch, int64_t wait_ms, belay_latch_cb cb);
-/** Ends a wait with BELAY_ECANCELED; BELAY_ESTATE if there is none. */
+/** Ends a wait with BELAY_ECANCELED.
+ *
+ * Returns 0, BELAY_EINVAL, BELAY_ESTATE (there is none), BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_latch_cancel(belay_latch_t *latch);
 
 BELAY_API void belay_latch_set_data(belay_latch_t *latch, void *data);
@@ -75,13 +79,17 @@ BELAY_API void *belay_latch_data(const belay_latch_t *latch);
 
 typedef void (*belay_latch_close_cb)(belay_latch_t *latch, void *data);
 /** Ends the handle; a wait and counts that are pending end with BELAY_ECANCELED, or as it is known that they have
- * ended. */
+ * ended.
+ *
+ * Returns 0, BELAY_EINVAL, BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_latch_close(belay_latch_t *latch, belay_latch_close_cb cb);
 
 /** A handle for a barrier: one party. */
 typedef struct belay_barrier belay_barrier_t;
 
-/** Makes a handle; sends nothing. options->count: how many parties it opens for. */
+/** Makes a handle; sends nothing. options->count: how many parties it opens for.
+ *
+ * Returns 0, BELAY_EINVAL, BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_barrier_new(belay_client_t *client, const char *name, size_t name_len,
                                 const belay_latch_options_t *options, belay_barrier_t **out);
 
@@ -105,12 +113,16 @@ typedef void (*belay_barrier_cb)(belay_barrier_t *barrier, int status, uint64_t 
  *
  * Returns 0, BELAY_EINVAL, BELAY_ESTATE (it waits), BELAY_ESYSTEM, BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_barrier_wait(belay_barrier_t *barrier, int64_t wait_ms, belay_barrier_cb cb);
-/** Ends a wait: with BELAY_ECANCELED, or as it says above. BELAY_ESTATE if there is none. */
+/** Ends a wait: with BELAY_ECANCELED, or as it says above.
+ *
+ * Returns 0, BELAY_EINVAL, BELAY_ESTATE (there is none), BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_barrier_cancel(belay_barrier_t *barrier);
 BELAY_API void belay_barrier_set_data(belay_barrier_t *barrier, void *data);
 BELAY_API void *belay_barrier_data(const belay_barrier_t *barrier);
 typedef void (*belay_barrier_close_cb)(belay_barrier_t *barrier, void *data);
-/** Ends the handle, and a wait before that. */
+/** Ends the handle, and a wait before that.
+ *
+ * Returns 0, BELAY_EINVAL, BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_barrier_close(belay_barrier_t *barrier, belay_barrier_close_cb cb);
 
 #ifdef __cplusplus

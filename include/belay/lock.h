@@ -101,7 +101,8 @@ typedef struct belay_lock_options {
   /** Of the waiters for one name in one client, with the same options for waiting, one asks the server, and the
    * others queue behind it in order (with an owner, or fair, each asks for itself). A release hands the lock to the
    * next one, with one script; after so many times in a row it is given back to the server, since others may be
-   * waiting elsewhere. Default 16; 0 to 1,000,000. */
+   * waiting elsewhere. Default 16; 0 to 1,000,000. Only the plain lock is handed over, and not with several nodes, min_replicas or a
+   * quarantine: there a release gives it back each time. */
   unsigned max_handovers;
   unsigned
       max_attempts; /**< attempts of one acquire, which then does not queue in its client; default 0: no limit but
@@ -149,7 +150,8 @@ typedef struct belay_lock_options {
    * attempts arrive there, and whoever releases wakes the first of them. All who use the name must say so: a plain
    * lock is excluded, but keeps to no queue, and a release of a fair one wakes no waiter of a plain one: that one
    * finds it free when it asks next. Nothing is handed over inside a client. An attempt that does not wait (a wait
-   * of 0) overtakes nobody, and does not queue. Behind 100,000 waiters an acquire ends with BELAY_EBUSY. On one
+   * of 0) overtakes nobody, and does not queue. Behind 100,000 waiters there is no place: whoever comes then asks again and again, and
+   * ends with BELAY_EBUSY when its time is over. On one
    * server only (otherwise BELAY_ESINGLE), and not with an owner or an exact key. Default: false. */
   bool fair;
   /** with fair, and for readers and writers: a waiter that dies keeps its place in the queue for so long; who lives

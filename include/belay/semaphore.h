@@ -23,7 +23,8 @@ extern "C" {
  * Of the waiters for one semaphore in one client one asks the server, and the others are served behind it, in their
  * order, whatever they want. With the option fair all queue on the server, and permits are given in the order of
  * arrival: a waiter that wants many is not overtaken by those that want few, not even by those without the option.
- * Behind 100,000 waiters an acquire ends with BELAY_EBUSY. The options owner, key and fencing are not for
+ * Behind 100,000 waiters an acquire asks again and again, and ends with
+ * BELAY_EBUSY when its time is over. BELAY_EHELD and BELAY_ETIMEDOUT mean that too few permits are free. The options owner, key and fencing are not for
  * semaphores; max_handovers is of no effect.
  *
  * With several clients (n > 1) the limit must be 1, otherwise this returns BELAY_ESINGLE: each of five servers would
@@ -43,7 +44,13 @@ typedef struct belay_semaphore_state {
   unsigned waiting; /**< in the server's queue: with fair */
 } belay_semaphore_state_t;
 
-/** state is valid until the callback returns; NULL unless status is 0. */
+/** state is valid until the callback returns; NULL unless status is 0. status:
+ *
+ *   0                    the server answered
+ *   BELAY_EUNREACHABLE   nothing was sent (BELAY_ERESOLVE: the name does not resolve)
+ *   BELAY_EUNKNOWN       sent, and not answered in time
+ *   BELAY_ECANCELED      belay_cancel() or a close
+ *   another error        the server's refusal, such as BELAY_EWRONGTYPE */
 typedef void (*belay_semaphore_cb)(belay_request_t *request, int status,
                                    const belay_semaphore_state_t *state);
 
