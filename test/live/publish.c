@@ -130,9 +130,9 @@ static move_t begin_move(bool to_cluster) {
 
 /* What is under way is not answered, and goes to the other one. */
 static void lead_to_the_other(move_t *m) {
-  relay_delay(m->relay, 0);
   relay_lead(m->relay, server_url(m->to));
-  relay_cut(m->relay);
+  relay_cut(m->relay); /* first: the answer may be just coming */
+  relay_delay(m->relay, 0);
 }
 
 static void end_move(move_t *m) {
