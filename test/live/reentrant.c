@@ -315,7 +315,7 @@ static void test_a_grant_that_is_not_heard_of_is_no_hold(void **state) {
               *b = contender_of(bed, client, "door", &o);
   assert_error(acquire(a, 5000), 0);
   for (int i = 0; i < 5; i++) {
-    relay_delay(wire, 3000 * slow());
+    relay_delay(wire, 800 * slow());
     assert_error(begin_acquire(b, 0), 0);
     bed_until(bed, holds_on_server(a) == 2);
     relay_cut(wire); /* first: the answer may be just coming */

@@ -21,7 +21,7 @@ static void lose_the_answer(bool up, bool renewed) {
       rw_over(bed, &client, 1, "page", up ? BELAY_RWLOCK_READ : BELAY_RWLOCK_WRITE, &options);
   contender_t *other = lone_reader(bed, NULL);
   assert_error(acquire(c, 5000), 0);
-  relay_delay(wire, 3000 * slow());
+  relay_delay(wire, 800 * slow());
   assert_error(begin_change(c, up), 0);
   bed_until(bed, up == is_on_server(c)); /* it was executed; the answer is on its way */
   relay_cut(wire); /* first: the answer may be just coming */
