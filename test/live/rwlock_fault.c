@@ -24,7 +24,7 @@ static void lose_the_answer(bool up, bool renewed) {
   relay_delay(wire, 800 * slow());
   assert_error(begin_change(c, up), 0);
   bed_until(bed, up == is_on_server(c)); /* it was executed; the answer is on its way */
-  relay_cut(wire); /* first: the answer may be just coming */
+  relay_cut(wire);                       /* first: the answer may be just coming */
   relay_delay(wire, 0);
   bed_until(bed, c->extended == 1);
   assert_error(c->extend_status, BELAY_EUNKNOWN);
