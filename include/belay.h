@@ -4,15 +4,18 @@
 #ifndef BELAY_H
 #define BELAY_H
 
+#include "belay/bucket.h"
 #include "belay/client.h"
 #include "belay/election.h"
 #include "belay/error.h"
 #include "belay/fence.h"
 #include "belay/latch.h"
+#include "belay/limiter.h"
 #include "belay/lock.h"
 #include "belay/loop.h"
 #include "belay/multilock.h"
 #include "belay/redlock.h"
+#include "belay/refiller.h"
 #include "belay/request.h"
 #include "belay/rwlock.h"
 #include "belay/semaphore.h"

@@ -23,6 +23,7 @@ extern "C" {
   X(EBUSY, -20007, 1, "too many calls or bytes are pending")                                       \
   X(ESYSTEM, -20008, 1, "the operating system refused a resource")                                 \
   X(ESINGLE, -20009, 0, "this works on one server, and not on a quorum of them")                   \
+  X(EAGAIN, -20010, 0, "the answer is not here: it must be asked for")                             \
   /* How an operation ended. */                                                                    \
   X(ECANCELED, -20020, 0, "canceled")                                                              \
   X(ETIMEDOUT, -20021, 1, "waited as long as was asked")                                           \

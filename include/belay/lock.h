@@ -158,6 +158,10 @@ typedef struct belay_lock_options {
    * renews it; default 3000; 100 to 600,000 */
   int64_t waiter_ttl_ms;
 
+  /** Who holds it, behind the random bytes of its tokens: 1 to 64 printable bytes without spaces; copied. Not for readers
+   * and writers, nor for several names. Default: NULL, the client's owner label. */
+  const char *label;
+
   belay_lock_lost_cb on_lost; /**< default: NULL */
   void *data;                 /**< belay_lock_data(); default: NULL */
 } belay_lock_options_t;
@@ -292,7 +296,7 @@ BELAY_API void belay_lock_tally(const belay_lock_t *lock, belay_lock_tally_t *ou
 BELAY_API uint64_t belay_lock_fence(const belay_lock_t *lock);
 
 /** The token of the present lease, as it stands in the server: 40 hexadecimal digits, a colon, and the
- * client's owner label; with options.owner: 40 digits that are the client's, a colon, and that owner. Writes a
+ * label; with options.owner: 40 digits that are the client's, a colon, and that owner. Writes a
  * terminated string of at most size bytes and returns its full length; 0 and "" if the lock is not held. */
 BELAY_API size_t belay_lock_token(const belay_lock_t *lock, char *buffer, size_t size);
 

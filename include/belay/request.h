@@ -21,8 +21,8 @@ typedef struct belay_request {
 
   /** belay's: only its initialization, with 0, is the caller's */
   struct {
-    void *pointers[14];
-    int64_t numbers[6];
+    void *pointers[24];
+    int64_t numbers[26];
   } belay_private;
 } belay_request_t;
 

@@ -61,6 +61,28 @@ typedef void (*belay_semaphore_cb)(belay_request_t *request, int status,
 BELAY_API int belay_semaphore_read(belay_client_t *client, belay_request_t *request,
                                    const char *name, size_t name_len, belay_semaphore_cb cb);
 
+/** One that has permits. */
+typedef struct belay_semaphore_holder {
+  const char *label;    /**< of its token: the option label, or its client's owner */
+  unsigned permits;     /**< 0: the server has forgotten how many */
+  int64_t remaining_ms; /**< of its lease, by the server's clock */
+} belay_semaphore_holder_t;
+
+#define BELAY_SEMAPHORE_HOLDERS_MAX 1000 /**< that are told */
+
+/** holders: n of them, in the order of their labels; valid until the callback returns. NULL unless status is 0.
+ * status: as with belay_semaphore_read(); BELAY_EMISMATCH: what the key holds is not belay's. */
+typedef void (*belay_semaphore_holders_cb)(belay_request_t *request, int status,
+                                           const belay_semaphore_holder_t *holders, size_t n);
+
+/** Asks who has permits. Where there are more than BELAY_SEMAPHORE_HOLDERS_MAX, or than fit into the client's max_reply,
+ * those are told whose leases end last: belay_semaphore_read() says how many there are.
+ *
+ * Returns as belay_semaphore_read() does. */
+BELAY_API int belay_semaphore_holders(belay_client_t *client, belay_request_t *request,
+                                      const char *name, size_t name_len,
+                                      belay_semaphore_holders_cb cb);
+
 /** Sets the limit for all who use it: 1 to BELAY_SEMAPHORE_MAX. If more permits are out, none is taken back, and none
  * given until enough have come back. Waiters are woken. Doing it twice is doing it once.
  *

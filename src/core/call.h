@@ -88,6 +88,9 @@ void belay__call_arg_joined(belay__call_t *call, const char *a, size_t a_len, co
                             size_t b_len);
 void belay__call_arg_int(belay__call_t *call, int64_t value);
 
+/* The first key of a script that was called. */
+const char *belay__call_key(const belay__call_t *call, size_t *len);
+
 /* The same command again, to be sent by itself, from inside done: with its deadline, affinity, owner and settled;
  * done is to be set. NULL if memory is out. */
 belay__call_t *belay__call_copy(const belay__call_t *call);

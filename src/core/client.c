@@ -35,7 +35,7 @@ void belay_client_options_init(belay_client_options_t *options) {
   };
 }
 
-static bool is_label(const char *text, size_t max) {
+bool belay__is_label(const char *text, size_t max) {
   size_t n = strlen(text);
   if (n < 1 || n > max)
     return false;
@@ -93,11 +93,11 @@ int belay__client_options_check(belay_t *belay, const belay_client_options_t *o)
       return BELAY_EINVAL;
     }
   }
-  if (o->client_name == NULL || !is_label(o->client_name, 64)) {
+  if (o->client_name == NULL || !belay__is_label(o->client_name, 64)) {
     belay__detail(belay, "client_name: not 1 to 64 printable bytes");
     return BELAY_EINVAL;
   }
-  if (o->owner != NULL && !is_label(o->owner, BELAY__OWNER_MAX)) {
+  if (o->owner != NULL && !belay__is_label(o->owner, BELAY__OWNER_MAX)) {
     belay__detail(belay, "owner: not 1 to 64 printable bytes");
     return BELAY_EINVAL;
   }

@@ -111,6 +111,9 @@ int belay__client_check(belay_client_t *client);
 void belay__client_add(belay_client_t *client, belay__object_t *object);
 void belay__client_remove(belay_client_t *client, belay__object_t *object);
 
+/* Whether it says who somebody is, in a token or to the server: 1 to max printable bytes without spaces. */
+bool belay__is_label(const char *text, size_t max);
+
 /* Begins to close, unless it has begun. now: nothing is waited for. */
 void belay__client_start_close(belay_client_t *client, bool now);
 

@@ -75,3 +75,10 @@ size_t belay__key_build(char *out, const char *prefix, size_t prefix_len, const 
   n += belay__key_escape(out == NULL ? NULL : out + n, name, name_len);
   return put(out, n, "}", 1);
 }
+
+uint32_t belay__key_affinity(const char *key, size_t len) {
+  uint32_t hash = UINT32_C(2166136261); /* FNV-1a */
+  for (size_t i = 0; i < len; i++)
+    hash = (hash ^ (unsigned char)key[i]) * UINT32_C(16777619);
+  return hash;
+}

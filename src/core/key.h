@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define BELAY__NAME_MAX ((size_t)1024) /* bytes of a name, before it is escaped */
 
@@ -22,5 +23,8 @@ bool belay__key_unescape(char *out, size_t *out_len, const char *text, size_t le
 /* Writes prefix::family::{name} at out (NULL to measure); returns its length. No terminating 0. */
 size_t belay__key_build(char *out, const char *prefix, size_t prefix_len, const char *family,
                         const char *name, size_t name_len);
+
+/* Calls of the same one share a connection, and so keep their order (core/call.h). */
+uint32_t belay__key_affinity(const char *key, size_t len);
 
 #endif /* BELAY_CORE_KEY_H */

@@ -1,45 +1,102 @@
-/* What a request does: one call, whose end is told from a task, once.
+/* What a request does: a call, or several one after the other, whose end is told from a task, once.
  *
- *   IDLE --start--> CALLING --answered, refused, lost--> ENDED --the task--> IDLE, told
- *                   |  ^  |                                ^
- *       lost, and   v  |  +--cancel, the client closes-----+
- *       idempotent: sent again, until the deadline
+ *   IDLE --begin--> PARKED --send--> CALLING --answered, refused, lost--> ENDED --the task--> IDLE, told
+ *             |     |   ^            |  ^  |                              ^
+ *             |     |   |            v  |  +--cancel, the client closes---+
+ *             |     |   |    lost, and idempotent: sent again,            |
+ *             |     |   |    until the deadline                           |
+ *             |     |   +------------answered, and the family waits       |
+ *             |     |                                                     |
+ *             |     +--the family ends it; cancel, the client closes------+
+ *             +--forget (the operation could not be started)--> IDLE, not told
  *
  * Who was sent again ends with 0 or BELAY_EUNKNOWN: that the second time was refused says nothing of the first.
  * While it is not IDLE the request is an object of the client, and keeps the loop alive. It is IDLE, and its memory
- * the caller's, before the callback runs. */
+ * the caller's, before the callback runs. A family is what has operations on keys: topics, limiters. */
 #ifndef BELAY_CORE_REQUEST_H
 #define BELAY_CORE_REQUEST_H
 
 #include "belay/request.h"
 #include "core/client.h"
 
-#define BELAY__REQUEST_VALUES 4
+#define BELAY__REQUEST_VALUES 24
+#define BELAY__REQUEST_PARK 1 /* what read returns if the request is not over: it is PARKED */
+
+typedef struct belay__pending belay__pending_t;
+
+/* How it ended. Values are as begin left them, and the family. */
+typedef struct belay__answer {
+  belay_client_t *client;
+  void *context;
+  int status;
+  int64_t values[BELAY__REQUEST_VALUES];
+} belay__answer_t;
 
 typedef struct belay__request_ops {
-  /* Reads a reply that is no error: 0, with values set, or an error. BELAY_EPROTO ends the connection too. */
-  int (*read)(const belay__reply_t *reply, int64_t values[BELAY__REQUEST_VALUES]);
+  /* Reads a reply that is no error: 0, with pending->values set; BELAY__REQUEST_PARK; or an error. BELAY_EPROTO ends
+   * the connection too. */
+  int (*read)(belay__pending_t *pending, const belay__call_t *call, const belay__reply_t *reply);
 
-  /* Calls back: casts cb to what the family calls it. values are 0 unless status is. */
-  void (*tell)(belay_request_t *request, void (*cb)(void), int status, const int64_t *values);
+  /* Calls back: casts cb to what the family calls it. */
+  void (*tell)(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer);
+
+  /* It is canceled, PARKED or CALLING (and then sent says whether the call may be executed): the family takes it out
+   * of its queue, stops its timer, undoes what was done. NULL: there is nothing to do. */
+  void (*left)(belay__pending_t *pending, bool sent);
 
   /* Whether a call whose answer was lost is sent again while there is time: its effect and its answer are the same
    * however often it runs. */
   bool idempotent;
 } belay__request_ops_t;
 
-/* 0 or BELAY_EINVAL, with a detail: what a family checks of a request before it builds the call. */
+/* What is in the caller's memory. */
+struct belay__pending {
+  belay__object_t object; /* of the client */
+  belay__list_t owned;    /* in the list of an object; else alone */
+  belay__list_t queued;   /* PARKED: the family's; alone otherwise */
+  belay__timer_t timer;   /* PARKED: the family's */
+  belay__task_t task;
+  belay_client_t *client;
+  belay__call_t *call; /* CALLING */
+  const belay__request_ops_t *ops;
+  void (*cb)(void);
+  void *context; /* the family's */
+  int64_t values[BELAY__REQUEST_VALUES];
+  uint64_t deadline; /* of its calls; 0: they have timeout_ms each. The family's */
+  int status;
+  uint8_t state;
+  bool maybe; /* an answer was lost */
+} __attribute__((may_alias));
+
+belay_request_t *belay__request_of(belay__pending_t *pending);
+
+/* 0 or BELAY_EINVAL, with a detail: what a family checks of a request before anything else. */
 int belay__request_check(belay_client_t *client, const belay_request_t *request);
 
 /* Its time; of one that was checked. */
 int64_t belay__request_timeout_ms(const belay_client_t *client, const belay_request_t *request);
 
-/* Starts: sends a call that was built for it, and is given back on an error. The deadline is set here, by the
- * request's timeout_ms; call->affinity is the family's to set. owner_list: NULL, or a list of an object's that it
- * stands in until it is told, for belay__requests_cancel(). cb is of the type that ops->tell casts it to.
- * Returns 0, BELAY_ESTATE (it is pending), BELAY_ENOMEM or BELAY_EBUSY; a lasting refusal of the server's is told. */
+/* Begins: PARKED, *out is set, its values are 0. owner_list: NULL, or a list of an object's that it stands in until it
+ * is told, for belay__requests_cancel(). cb is of the type that ops->tell casts it to. Returns 0 or BELAY_ESTATE (it is
+ * pending). */
+int belay__request_begin(belay_client_t *client, belay_request_t *request,
+                         const belay__request_ops_t *ops, void *context, belay__list_t *owner_list,
+                         void (*cb)(void), belay__pending_t **out);
+
+/* Sends a call (NULL: memory was out) of one that is PARKED: its deadline is set here, by pending->deadline or timeout_ms;
+ * call->affinity is the family's to set. Returns 0 (also if a lasting refusal of the server's is going to be told);
+ * BELAY_ENOMEM or BELAY_EBUSY, and it is still PARKED. The call is given back on an error. */
+int belay__request_send(belay__pending_t *pending, belay__call_t *call);
+
+/* PARKED: it ends, with the values that it has. */
+void belay__request_end(belay__pending_t *pending, int status);
+
+/* PARKED: IDLE, and never told. */
+void belay__request_forget(belay__pending_t *pending);
+
+/* All of it, for an operation that is one call: begins and sends; forgotten on an error. */
 int belay__request_start(belay_request_t *request, belay__call_t *call,
-                         const belay__request_ops_t *ops, belay__list_t *owner_list,
+                         const belay__request_ops_t *ops, void *context, belay__list_t *owner_list,
                          void (*cb)(void));
 
 /* Ends all that stand in an object's list: with BELAY_ECANCELED, or as it is known that they have ended. They are

@@ -36,24 +36,18 @@ static char *channel_new(belay_client_t *client, const char *name, size_t name_l
 
 /* ---- publishing ---------------------------------------------------------------------------------------- */
 
-static int read_receivers(const belay__reply_t *reply, int64_t *values) {
-  return belay__reply_integer(reply, 0, INT64_MAX, &values[0]) ? 0 : BELAY_EPROTO;
+static int read_receivers(belay__pending_t *pending, const belay__call_t *call,
+                          const belay__reply_t *reply) {
+  (void)call;
+  return belay__reply_integer(reply, 0, INT64_MAX, &pending->values[0]) ? 0 : BELAY_EPROTO;
 }
 
-static void tell_published(belay_request_t *request, void (*cb)(void), int status,
-                           const int64_t *values) {
-  ((belay_topic_publish_cb)cb)(request, status, values[0]);
+static void tell_published(belay_request_t *request, void (*cb)(void),
+                           const belay__answer_t *answer) {
+  ((belay_topic_publish_cb)cb)(request, answer->status, answer->values[0]);
 }
 
 static const belay__request_ops_t publish_ops = {.read = read_receivers, .tell = tell_published};
-
-/* Messages of one topic share a connection, and so keep their order. */
-static uint32_t affinity_of(const char *channel, size_t len) {
-  uint32_t hash = UINT32_C(2166136261);
-  for (size_t i = 0; i < len; i++)
-    hash = (hash ^ (unsigned char)channel[i]) * UINT32_C(16777619);
-  return hash;
-}
 
 int belay_topic_publish(belay_client_t *client, belay_request_t *request, const char *name,
                         size_t name_len, const void *message, size_t len,
@@ -75,11 +69,12 @@ int belay_topic_publish(belay_client_t *client, belay_request_t *request, const 
   belay__call_t *call = channel == NULL ? NULL : belay__call_new(client, BELAY__LANE_DATA);
   if (call != NULL) {
     belay__publish_build(call, channel, channel_len, len == 0 ? "" : message, len);
-    call->affinity = affinity_of(channel, channel_len);
+    call->affinity = belay__key_affinity(channel, channel_len);
   }
   belay__free(client->belay, channel, channel_len);
-  return call == NULL ? BELAY_ENOMEM
-                      : belay__request_start(request, call, &publish_ops, NULL, (void (*)(void))cb);
+  return call == NULL
+             ? BELAY_ENOMEM
+             : belay__request_start(request, call, &publish_ops, NULL, NULL, (void (*)(void))cb);
 }
 
 /* ---- a subscription ------------------------------------------------------------------------------------ */

@@ -133,15 +133,18 @@ int belay_latch_new(belay_client_t *client, const char *name, size_t name_len,
 /* ---- counting -------------------------------------------------------------------------------------------- */
 
 /* What is left, or -1: another count. */
-static int read_count(const belay__reply_t *reply, int64_t values[BELAY__REQUEST_VALUES]) {
+static int read_count(belay__pending_t *pending, const belay__call_t *call,
+                      const belay__reply_t *reply) {
+  (void)call;
+  int64_t *values = pending->values;
   if (!belay__reply_integer(reply, -1, BELAY_LATCH_COUNT_MAX, &values[0]))
     return BELAY_EPROTO;
   return values[0] < 0 ? BELAY_EMISMATCH : 0;
 }
 
-static void tell_count(belay_request_t *request, void (*cb)(void), int status,
-                       const int64_t *values) {
-  ((belay_latch_count_cb)cb)(request, status, (unsigned)values[0]);
+static void tell_count(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
+  unsigned left = answer->status == 0 ? (unsigned)answer->values[0] : 0;
+  ((belay_latch_count_cb)cb)(request, answer->status, left);
 }
 
 static const belay__request_ops_t count_ops = {
@@ -204,7 +207,7 @@ int belay_latch_count_down(belay_latch_t *latch, belay_request_t *request, const
   belay__publish_arg(call, true);
   belay__call_arg_int(call, remembered_ms(client, request));
   call->affinity = latch->post.vigil.affinity;
-  return belay__request_start(request, call, &count_ops, &latch->counts, (void (*)(void))cb);
+  return belay__request_start(request, call, &count_ops, NULL, &latch->counts, (void (*)(void))cb);
 }
 
 /* ---- the rest -------------------------------------------------------------------------------------------- */

@@ -178,11 +178,11 @@ struct belay__lease {
   uint8_t proposals;        /* fencing numbers that were proposed for this grant */
   bool op_pending, op_over; /* an acquire or a release */
   bool extend_pending, extend_over; /* an extend of the owner's */
-  bool lost_over;
-  bool ref, holds_loop;
+  bool lost_over : 1, ref : 1, holds_loop : 1;
   uint8_t members, quorum;
+  uint8_t label_len; /* 0: the clients' owner label */
   uint16_t key_len, extra_len;
-  char *key;               /* and behind it `extra`, the kind's own */
+  char *key;               /* and behind it `extra`, the kind's own, and the label */
   belay__member_t *member; /* the face's memory, as the key is */
 };
 
@@ -191,6 +191,13 @@ struct belay__lease {
 void belay__lease_init(belay__lease_t *lease, const belay__kind_t *kind,
                        belay_client_t *const *clients, size_t n, const belay__terms_t *terms,
                        belay__member_t *member, char *key, size_t key_len, size_t extra_len);
+
+/* Who holds it, in its tokens; not terminated. */
+static inline const char *belay__lease_label(const belay__lease_t *lease, size_t *len) {
+  const belay_client_t *client = lease->member[0].client; /* all have the same */
+  *len = lease->label_len > 0 ? lease->label_len : client->owner_len;
+  return lease->label_len > 0 ? lease->key + lease->key_len + lease->extra_len : client->owner;
+}
 
 static inline const char *belay__lease_extra(const belay__lease_t *lease) {
   return lease->key + lease->key_len;

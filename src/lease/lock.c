@@ -16,8 +16,12 @@ struct belay_lock {
   belay_lock_close_cb close_cb;
   void *data;
   belay__lease_t lease;
-  belay__member_t member[]; /* and behind them the key */
+  belay__member_t member[]; /* and behind them the key, and the label */
 };
+
+static size_t size_of(size_t members, size_t key_len, size_t label_len) {
+  return sizeof(belay_lock_t) + members * sizeof(belay__member_t) + key_len + label_len;
+}
 
 static belay_lock_t *lock_of(const belay__lease_t *lease) {
   return BELAY__CONTAINER(lease, belay_lock_t, lease);
@@ -165,13 +169,10 @@ const belay__kind_t belay__lock_kind = {
 
 /* ---- making and freeing -------------------------------------------------------------------------------- */
 
-static size_t size_of(size_t members, size_t key_len, size_t extra_len) {
-  return sizeof(belay_lock_t) + members * sizeof(belay__member_t) + key_len + extra_len;
-}
-
 static void free_lock(belay_lock_t *lock) {
   const belay__lease_t *lease = &lock->lease;
-  belay__free(lease->belay, lock, size_of(lease->members, lease->key_len, lease->extra_len));
+  belay__free(lease->belay, lock,
+              size_of(lease->members, lease->key_len + lease->extra_len, lease->label_len));
 }
 
 static int check_name(belay_t *belay, const char *name, size_t len) {
@@ -203,7 +204,8 @@ int belay__lock_make(belay_client_t *const *clients, size_t n, const char *name,
   if (error != 0)
     return error;
   size_t key_len = put_key(NULL, clients[0], spec, name, name_len);
-  belay_lock_t *lock = belay__alloc(belay, size_of(n, key_len, spec->extra_len));
+  size_t label_len = options->label == NULL ? 0 : strlen(options->label);
+  belay_lock_t *lock = belay__alloc(belay, size_of(n, key_len + spec->extra_len, label_len));
   if (lock == NULL)
     return BELAY_ENOMEM;
   *lock = (belay_lock_t){.on_lost = options->on_lost, .data = options->data};
@@ -213,6 +215,11 @@ int belay__lock_make(belay_client_t *const *clients, size_t n, const char *name,
     memcpy(key + key_len, spec->extra, spec->extra_len);
   belay__lease_init(&lock->lease, spec->kind, clients, n, &terms, lock->member, key, key_len,
                     spec->extra_len);
+  if (label_len > 0) {
+    char *label = key + key_len + spec->extra_len;
+    memcpy(label, options->label, label_len);
+    lock->lease.label_len = (uint8_t)label_len;
+  }
   lock->lease.limit = spec->limit;
   lock->lease.permits = spec->permits;
   lock->lease.mode = lock->lease.want = spec->mode;

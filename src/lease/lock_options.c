@@ -132,6 +132,10 @@ static int check(const belay_client_t *client, size_t n, const belay_lock_option
     if (belay__in_range(belay, ranges[i].name, ranges[i].value, ranges[i].min, ranges[i].max) != 0)
       return BELAY_EINVAL;
   }
+  if (o->label != NULL && !belay__is_label(o->label, BELAY__OWNER_MAX)) {
+    belay__detail(belay, "label: not 1 to %d printable bytes", BELAY__OWNER_MAX);
+    return BELAY_EINVAL;
+  }
   int error = check_quarantine(belay, has_quarantine(o), o->max_ttl_ms, ttl);
   return error != 0 ? error : check_key(belay, o);
 }

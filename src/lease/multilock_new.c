@@ -10,6 +10,8 @@ static int check_options(belay_t *belay, const belay_lock_options_t *o) {
     return belay__lock_refuse(belay, "key", kind);
   if (o->fencing)
     return belay__lock_refuse(belay, "fencing", kind);
+  if (o->label != NULL)
+    return belay__lock_refuse(belay, "label", kind);
   if (o->fair)
     return belay__lock_refuse(belay, "fair", kind);
   return o->on_lost != NULL ? belay__lock_refuse(belay, "on_lost", kind) : 0;

@@ -1,5 +1,6 @@
 /* The owner's side of a lease: what it asks, and what it is told. */
 #include "belay/rwlock.h"
+#include "core/key.h"
 #include "lease/lease.h"
 
 /* ---- operations ---------------------------------------------------------------------------------------- */
@@ -178,9 +179,7 @@ void belay__lease_init(belay__lease_t *lease, const belay__kind_t *kind,
   };
   belay__task_init(&lease->task, run_task);
   belay__list_init(&lease->line);
-  lease->affinity = 2166136261u; /* FNV-1a: only to spread names over connections */
-  for (size_t i = 0; i < key_len; i++)
-    lease->affinity = (lease->affinity ^ (unsigned char)key[i]) * 16777619u;
+  lease->affinity = belay__key_affinity(key, key_len);
   for (size_t i = 0; i < n; i++) {
     member[i] = (belay__member_t){.object = {.ops = &object_ops},
                                   .lease = lease,

@@ -12,8 +12,9 @@
 /* ---- words ----------------------------------------------------------------------------------------------- */
 
 size_t belay__lease_token(const belay__lease_t *lease, char out[BELAY__TOKEN_TEXT_MAX]) {
-  const belay_client_t *client = lease->member[0].client; /* all have the same owner */
-  return belay__token_text(out, &lease->token, client->owner, client->owner_len);
+  size_t len;
+  const char *label = belay__lease_label(lease, &len);
+  return belay__token_text(out, &lease->token, label, len);
 }
 
 void belay__lease_put_token(const belay__lease_t *lease, belay__call_t *call) {

@@ -138,7 +138,11 @@ static void undo(belay__member_t *member, belay__call_t *release, bool ticket, u
                  bool wait) {
   belay__lease_t *lease = member->lease;
   uint64_t ttl = member->maybe ? lease->longest_ttl : lease->terms.waiter_ttl;
+  size_t label_len;
+  const char *label = belay__lease_label(lease, &label_len);
   belay__undo_of_t of = {
+      .label = label,
+      .label_len = label_len,
       .kind = lease->kind,
       .key = lease->key,
       .key_len = lease->key_len,

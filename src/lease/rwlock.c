@@ -92,6 +92,8 @@ static int check(belay_t *belay, belay_rwlock_mode_t mode, const belay_lock_opti
     option = "fair";
   else if (o->key != NULL)
     option = "key";
+  else if (o->label != NULL)
+    option = "label";
   if (option != NULL)
     return belay__lock_refuse(belay, option, "readers and writers");
   return belay__in_range(belay, "mode", (int64_t)mode, BELAY_RWLOCK_READ, BELAY_RWLOCK_WRITE);

@@ -5,6 +5,7 @@
  *   ::queue, ::alive: as the fair lock's, also asked by those that do not queue: nobody overtakes who does */
 #include "belay/semaphore.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/key.h"
@@ -108,24 +109,25 @@ int belay_semaphore_new(belay_client_t *const *clients, size_t n, const char *na
 
 /* ---- asking about it ------------------------------------------------------------------------------------- */
 
-static int read_state(const belay__reply_t *reply, int64_t values[BELAY__REQUEST_VALUES]) {
+static int read_state(belay__pending_t *pending, const belay__call_t *call,
+                      const belay__reply_t *reply) {
+  (void)call;
   if (reply->type != BELAY__REPLY_ARRAY || reply->count != 4)
     return BELAY_EPROTO;
   for (size_t i = 0; i < 4; i++)
-    if (!belay__reply_integer(reply->items[i], 0, UINT32_MAX, &values[i]))
+    if (!belay__reply_integer(reply->items[i], 0, UINT32_MAX, &pending->values[i]))
       return BELAY_EPROTO;
   return 0;
 }
 
-static void tell_state(belay_request_t *request, void (*cb)(void), int status,
-                       const int64_t *values) {
+static void tell_state(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
   const belay_semaphore_state_t state = {
-      .limit = (unsigned)values[0],
-      .used = (unsigned)values[1],
-      .holders = (unsigned)values[2],
-      .waiting = (unsigned)values[3],
+      .limit = (unsigned)answer->values[0],
+      .used = (unsigned)answer->values[1],
+      .holders = (unsigned)answer->values[2],
+      .waiting = (unsigned)answer->values[3],
   };
-  ((belay_semaphore_cb)cb)(request, status, status == 0 ? &state : NULL);
+  ((belay_semaphore_cb)cb)(request, answer->status, answer->status == 0 ? &state : NULL);
 }
 
 static const belay__request_ops_t read_ops = {
@@ -156,13 +158,13 @@ static void put_keys(belay__call_t *call, const char *name, size_t name_len) {
 }
 
 static int check_request(belay_client_t *client, const belay_request_t *request, const char *name,
-                         size_t name_len, belay_semaphore_cb cb) {
+                         size_t name_len, bool has_cb) {
   int error = belay__client_check(client);
   if (error == 0)
     error = belay__request_check(client, request);
   if (error != 0)
     return error;
-  if (cb == NULL) {
+  if (!has_cb) {
     belay__detail(client->belay, "cb: NULL");
     return BELAY_EINVAL;
   }
@@ -175,7 +177,7 @@ static int check_request(belay_client_t *client, const belay_request_t *request,
 
 int belay_semaphore_read(belay_client_t *client, belay_request_t *request, const char *name,
                          size_t name_len, belay_semaphore_cb cb) {
-  int error = check_request(client, request, name, name_len, cb);
+  int error = check_request(client, request, name, name_len, cb != NULL);
   if (error != 0)
     return error;
   belay__call_t *call = belay__call_new(client, BELAY__LANE_DATA);
@@ -183,12 +185,12 @@ int belay_semaphore_read(belay_client_t *client, belay_request_t *request, const
     return BELAY_ENOMEM;
   belay__call_script(call, &belay__script_semaphore_read, 4, 0);
   put_keys(call, name, name_len);
-  return belay__request_start(request, call, &read_ops, NULL, (void (*)(void))cb);
+  return belay__request_start(request, call, &read_ops, NULL, NULL, (void (*)(void))cb);
 }
 
 int belay_semaphore_resize(belay_client_t *client, belay_request_t *request, const char *name,
                            size_t name_len, unsigned limit, belay_semaphore_cb cb) {
-  int error = check_request(client, request, name, name_len, cb);
+  int error = check_request(client, request, name, name_len, cb != NULL);
   if (error == 0)
     error = belay__in_range(client->belay, "limit", limit, 1, BELAY_SEMAPHORE_MAX);
   if (error != 0)
@@ -200,5 +202,115 @@ int belay_semaphore_resize(belay_client_t *client, belay_request_t *request, con
   put_keys(call, name, name_len);
   belay__call_arg_int(call, limit);
   belay__publish_arg(call, true);
-  return belay__request_start(request, call, &resize_ops, NULL, (void (*)(void))cb);
+  return belay__request_start(request, call, &resize_ops, NULL, NULL, (void (*)(void))cb);
+}
+
+/* ---- who has permits ------------------------------------------------------------------------------------- */
+
+#define HOLDER_FIELDS ((size_t)3)
+#define HOLDER_BYTES ((size_t)768) /* of a reply as it lies in memory: more than one of ours has */
+#define LABEL_AT ((size_t)2 * BELAY__TOKEN_BYTES + 1)
+
+/* A list of them, and behind it their labels. In a request's values: where it is, how many, its size. What was read
+ * is told, whatever happens meanwhile, and then given back. */
+enum { LIST, COUNT, SIZE };
+
+static int compare(const void *a, const void *b) {
+  const belay_semaphore_holder_t *one = a, *other = b;
+  int order = strcmp(one->label, other->label);
+  if (order != 0)
+    return order;
+  return (one->remaining_ms > other->remaining_ms) - (one->remaining_ms < other->remaining_ms);
+}
+
+/* The label of a token, or its length only (out NULL); false if it is none of ours. */
+static bool read_label(const belay__reply_t *token, size_t *len, char *out) {
+  if (token->type != BELAY__REPLY_STRING || token->len <= LABEL_AT ||
+      token->len > BELAY__TOKEN_TEXT_MAX || token->str[LABEL_AT - 1] != ':' ||
+      memchr(token->str, '\0', token->len) != NULL)
+    return false;
+  *len = token->len - LABEL_AT;
+  if (out != NULL) {
+    memcpy(out, token->str + LABEL_AT, *len);
+    out[*len] = '\0';
+  }
+  return true;
+}
+
+/* token, permits, remaining_ms of each. 0, or an error. */
+static int measure(const belay__reply_t *reply, size_t *size) {
+  if (reply->type != BELAY__REPLY_ARRAY || reply->count % HOLDER_FIELDS != 0 ||
+      reply->count > HOLDER_FIELDS * BELAY_SEMAPHORE_HOLDERS_MAX)
+    return BELAY_EPROTO;
+  *size = 0;
+  for (size_t i = 0; i < reply->count; i += HOLDER_FIELDS) {
+    int64_t n;
+    size_t len;
+    if (!belay__reply_integer(reply->items[i + 1], 0, BELAY_SEMAPHORE_MAX, &n) ||
+        !belay__reply_integer(reply->items[i + 2], 1, INT64_MAX, &n))
+      return BELAY_EPROTO;
+    if (!read_label(reply->items[i], &len, NULL))
+      return BELAY_EMISMATCH;
+    *size += sizeof(belay_semaphore_holder_t) + len + 1;
+  }
+  return 0;
+}
+
+static int read_holders(belay__pending_t *pending, const belay__call_t *call,
+                        const belay__reply_t *reply) {
+  (void)call;
+  size_t size, n = reply->count / HOLDER_FIELDS;
+  int error = measure(reply, &size);
+  if (error != 0 || n == 0)
+    return error;
+  belay_semaphore_holder_t *list = belay__alloc(pending->client->belay, size);
+  if (list == NULL)
+    return BELAY_ENOMEM;
+  char *label = (char *)&list[n];
+  for (size_t i = 0; i < n; i++) {
+    belay__reply_t *const *item = &reply->items[HOLDER_FIELDS * i];
+    size_t len = 0;
+    (void)read_label(item[0], &len, label);
+    list[i] = (belay_semaphore_holder_t){
+        .label = label, .permits = (unsigned)item[1]->integer, .remaining_ms = item[2]->integer};
+    label += len + 1;
+  }
+  qsort(list, n, sizeof *list, compare);
+  pending->values[LIST] = (int64_t)(intptr_t)list;
+  pending->values[COUNT] = (int64_t)n;
+  pending->values[SIZE] = (int64_t)size;
+  return 0;
+}
+
+static void tell_holders(belay_request_t *request, void (*cb)(void),
+                         const belay__answer_t *answer) {
+  static const belay_semaphore_holder_t nobody;
+  belay_semaphore_holder_t *list = (void *)(intptr_t)answer->values[LIST];
+  belay_t *belay = answer->client->belay;
+  const belay_semaphore_holder_t *told = list == NULL ? &nobody : list;
+  ((belay_semaphore_holders_cb)cb)(request, answer->status, answer->status == 0 ? told : NULL,
+                                   (size_t)answer->values[COUNT]);
+  belay__free(belay, list, (size_t)answer->values[SIZE]);
+}
+
+static const belay__request_ops_t holders_ops = {
+    .read = read_holders,
+    .tell = tell_holders,
+    .idempotent = true,
+};
+
+int belay_semaphore_holders(belay_client_t *client, belay_request_t *request, const char *name,
+                            size_t name_len, belay_semaphore_holders_cb cb) {
+  int error = check_request(client, request, name, name_len, cb != NULL);
+  if (error != 0)
+    return error;
+  belay__call_t *call = belay__call_new(client, BELAY__LANE_DATA);
+  if (call == NULL)
+    return BELAY_ENOMEM;
+  size_t most = client->max_reply / HOLDER_BYTES;
+  belay__call_script(call, &belay__script_semaphore_holders, 4, 1);
+  put_keys(call, name, name_len);
+  belay__call_arg_int(call, most < BELAY_SEMAPHORE_HOLDERS_MAX ? (int64_t)most
+                                                               : BELAY_SEMAPHORE_HOLDERS_MAX);
+  return belay__request_start(request, call, &holders_ops, NULL, NULL, (void (*)(void))cb);
 }

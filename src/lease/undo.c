@@ -23,7 +23,7 @@ struct belay__undo {
   uint64_t patience; /* until then it keeps the loop alive */
   bool holds_loop;
   size_t size;
-  char key[];
+  char key[]; /* and the label */
 };
 
 static void send(belay__undo_t *undo);
@@ -112,7 +112,7 @@ static void send(belay__undo_t *undo) {
     return;
   }
   char token[BELAY__TOKEN_TEXT_MAX];
-  size_t token_len = belay__token_text(token, &undo->of.token, client->owner, client->owner_len);
+  size_t token_len = belay__token_text(token, &undo->of.token, undo->of.label, undo->of.label_len);
   belay__release_begin(undo->of.kind, undo->key, undo->of.key_len, call);
   belay__call_arg(call, token, undo->of.no_token ? 0 : token_len);
   belay__publish_arg(call, undo->of.notify);
@@ -144,7 +144,7 @@ static const belay__object_ops_t object_ops = {.close = object_close, .abort = o
 belay__undo_t *belay__undo_start(belay_client_t *client, const belay__undo_of_t *of,
                                  belay__call_t *release, belay__undo_cb cb, void *owner) {
   belay_t *belay = client->belay;
-  size_t size = sizeof(belay__undo_t) + of->key_len;
+  size_t size = sizeof(belay__undo_t) + of->key_len + of->label_len;
   bool room = cb != NULL || client->stats.undo_pending < UNDO_MAX;
   belay__undo_t *undo = room ? belay__alloc(belay, size) : NULL;
   if (undo == NULL) {
@@ -167,7 +167,9 @@ belay__undo_t *belay__undo_start(belay_client_t *client, const belay__undo_of_t 
       .size = size,
   };
   memcpy(undo->key, of->key, of->key_len);
+  memcpy(undo->key + of->key_len, of->label, of->label_len);
   undo->of.key = undo->key;
+  undo->of.label = undo->key + of->key_len;
   client->stats.undo_pending++;
   belay__client_add(client, &undo->object);
   belay__hold_loop(belay);

@@ -29,6 +29,8 @@ typedef struct belay__undo_of {
   const char *key;                /* copied */
   size_t key_len;
   belay__token_t token;
+  const char *label; /* in the token; copied */
+  size_t label_len;
   bool notify;     /* tell who waits */
   bool no_token;   /* only the ticket */
   uint64_t ticket; /* 0: none */

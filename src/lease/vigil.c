@@ -20,6 +20,7 @@
 
 #include <assert.h>
 
+#include "core/key.h"
 #include "lease/lease.h"
 
 #define ANSWER_MS UINT64_C(100)    /* a server that is well answers within this */
@@ -344,13 +345,11 @@ void belay__vigil_init(belay__vigil_t *vigil, const belay__vigil_ops_t *ops, bel
       .timer = {.fire = on_timer},
       .channel = channel,
       .channel_len = channel_len,
-      .affinity = 2166136261u, /* FNV-1a: only to spread names over connections */
+      .affinity = belay__key_affinity(channel, channel_len),
   };
   uint32_t often = terms->forgotten_after / ASKS_BEFORE_FORGOTTEN;
   if (often > 0 && (terms->most_apart == 0 || terms->most_apart > often))
     vigil->terms.most_apart = often;
-  for (size_t i = 0; i < channel_len; i++)
-    vigil->affinity = (vigil->affinity ^ (unsigned char)channel[i]) * 16777619u;
 }
 
 void belay__vigil_start(belay__vigil_t *vigil, int64_t wait_ms) {

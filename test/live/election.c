@@ -108,7 +108,7 @@ static void expect_deposed_in_time(person_t *p) {
   assert_int_equal(p->deposed, 0);
   bed_until(p->bed, p->deposed == 1);
   assert_int_equal(p->reason, BELAY_LOST_EXPIRED);
-  assert_between((p->deposed_time - deadline) / MS, -50, 50 * slow());
+  assert_between((p->deposed_time - deadline) / MS, -50, lag());
 }
 
 static void test_deposed_at_the_local_deadline(void **state) {

@@ -19,7 +19,7 @@ static void expect_loss_at_its_deadline(contender_t *c, belay_lost_t reason) {
   bed_until(c->bed, c->lost == 1);
   int64_t late_ms = (c->lost_time - deadline) / MS;
   assert_int_equal(c->reason, reason);
-  if (late_ms < -50 || late_ms > 50 * slow())
+  if (late_ms < -50 || late_ms > lag())
     fail_msg("the loss was told %lld ms after the deadline", (long long)late_ms);
 }
 
@@ -721,8 +721,9 @@ static void test_a_password_that_becomes_right_later(void **state) {
   contender_t *c = contender_new(bed, "door", NULL);
   assert_error(try_lock(c), BELAY_EAUTH);
   server_do(server, "ACL", "SETUSER", "alice", ">new", NULL);
-  bed_run_for(bed, 500);
-  assert_error(try_lock(c), 0);
+  for (int i = 0; i < 50 && try_lock(c) != 0; i++)
+    bed_run_for(bed, 100); /* it is not asked all the time */
+  assert_error(c->status, 0);
   bed_close(bed);
 }
 

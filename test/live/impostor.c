@@ -49,7 +49,7 @@ static void test_an_address_that_comes_to_lead_to_another_node(void **state) {
   }
   assert_int_equal(c->lost, 1);
   assert_int_equal(c->reason, BELAY_LOST_EXPIRED);
-  assert_between((c->lost_time - gone) / MS, 0, TTL + 50 * slow());
+  assert_between((c->lost_time - gone) / MS, 0, TTL + lag());
   remote_close(remote);
 }
 

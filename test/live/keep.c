@@ -38,7 +38,7 @@ static void test_it_is_renewed_by_a_majority(void **state) {
   contender_t *c = open_held(&options);
   nodes_t *nodes = c->arg;
   nodes_kill(nodes, 2);
-  for (int i = 0; i < 6; i++) {
+  for (int i = 0; i < 4; i++) {
     bed_run_for(nodes->bed, ttl_ms / 2);
     assert_true(belay_lock_remaining_us(c->lock) > 0);
   }
@@ -57,7 +57,7 @@ static void test_it_is_renewed_while_a_minority_stands_still(void **state) {
   contender_t *c = open_held(&options);
   nodes_t *nodes = c->arg;
   nodes_pause(nodes, 2);
-  for (int i = 0; i < 6; i++) {
+  for (int i = 0; i < 4; i++) {
     bed_run_for(nodes->bed, ttl_ms / 2);
     assert_true(belay_lock_remaining_us(c->lock) > 0);
   }
@@ -92,7 +92,7 @@ static void expect_loss_at_its_deadline(contender_t *c) {
   assert_int_equal(c->lost, 0);
   bed_until(c->bed, c->lost == 1);
   assert_string_equal(belay_lost_name(c->reason), "expired");
-  assert_between((c->lost_time - deadline) / MS, -50, 50 * slow());
+  assert_between((c->lost_time - deadline) / MS, -50, lag());
 }
 
 static void test_it_expires_when_a_majority_stands_still(void **state) {
@@ -156,7 +156,7 @@ static void lose_on(unsigned count, bool occupy) {
   for (unsigned i = 0; i < count; i++)
     take_away(nodes, c, i, occupy);
   int64_t began = clock_now();
-  bed_until(nodes->bed, c->lost == 1 || clock_since_ms(began) > 2 * ttl_ms);
+  bed_until(nodes->bed, c->lost == 1 || clock_since_ms(began) > ttl_ms * 5 / 4);
   if (count < 3) {
     assert_int_equal(c->lost, 0);
     assert_int_equal(nodes_holding(nodes, c), occupy ? 5 - count : 5);
@@ -216,7 +216,7 @@ static int64_t extend_until_restored(nodes_t *nodes, contender_t *c, unsigned no
 /* Not for a whole ttl: if there is no majority after all, it must not be in anybody's way for longer. */
 static void test_a_key_is_set_again_for_the_time_that_is_left(void **state) {
   (void)state;
-  const int64_t ttl_ms = 6000 * slow(), drift_ms = ttl_ms / 100 + 2;
+  const int64_t ttl_ms = 3000 * slow(), drift_ms = ttl_ms / 100 + 2;
   belay_lock_options_t options = unhurried_options(ttl_ms);
   contender_t *c = open_held(&options);
   nodes_t *nodes = c->arg;
@@ -243,7 +243,7 @@ static void test_keys_that_were_set_again_make_no_majority(void **state) {
   assert_true(clock_now() + belay_lock_remaining_us(c->lock) * 1000 <= deadline + 50 * MS);
   bed_until(nodes->bed, c->lost == 1);
   assert_string_equal(belay_lost_name(c->reason), "expired");
-  assert_between((c->lost_time - deadline) / MS, -50, 50 * slow());
+  assert_between((c->lost_time - deadline) / MS, -50, lag());
   server_restart(nodes->server[2]);
   nodes_expect_no_key(nodes);
   nodes_close(nodes);

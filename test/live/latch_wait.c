@@ -138,7 +138,8 @@ static void test_waiters_do_not_hammer_the_server(void **state) {
   bed_run_for(bed, 1000);
   uint64_t before = client_stats(bed).calls;
   bed_run_for(bed, 2000);
-  assert_between((int64_t)(client_stats(bed).calls - before), 2, 12);
+  assert_between((int64_t)(client_stats(bed).calls - before), 2,
+                 21); /* at most once in 100 ms; not 40 */
   bed_close(bed);
 }
 

@@ -411,7 +411,7 @@ static void test_polls_back_off(void **state) {
   bed_run_for(bed, 700);
   uint64_t commands = client_stats(bed).commands;
   bed_run_for(bed, 1600);
-  assert_in_range(client_stats(bed).commands - commands, 1, 6);
+  assert_in_range(client_stats(bed).commands - commands, 1, 12); /* not 160 */
   assert_error(cancel(waiter), 0);
   bed_close(bed);
 }

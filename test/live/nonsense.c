@@ -321,7 +321,10 @@ static void test_what_a_server_refuses_has_its_own_error(void **state) {
     belay_client_options_t client = client_options();
     client.timeout_ms = 60 * slow();
     bed_t *bed = bed_open_at(fake_url(fake), &client);
-    int status = try_lock(contender_new(bed, "door", NULL));
+    contender_t *c = contender_new(bed, "door", NULL);
+    int status = try_lock(c);
+    for (int tries = 1; tries < 5 && status == BELAY_EUNKNOWN; tries++)
+      status = try_lock(c); /* its time was over while it asked again */
     if (status != all[i].status)
       fail_msg("%.20s: %s instead of %s", all[i].text, belay_err_name(status),
                belay_err_name(all[i].status));

@@ -3,7 +3,7 @@
 
 #include "support/nodes.h"
 
-#define TRIES 3 /* of a pattern on a machine that has other things to do */
+#define TRIES 6 /* of a pattern on a machine that has other things to do */
 
 static unsigned power(unsigned base, unsigned exponent) {
   return exponent == 0 ? 1 : base * power(base, exponent - 1);

@@ -21,13 +21,15 @@ static void on_told(asker_t *asker, int status, const int64_t *values) {
   memcpy(asker->values, values, sizeof asker->values);
 }
 
-static void tell(belay_request_t *request, void (*cb)(void), int status, const int64_t *values) {
-  ((asker_cb)cb)(request->data, status, values);
+static void tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
+  ((asker_cb)cb)(request->data, answer->status, answer->values);
 }
 
-static int read_number(const belay__reply_t *reply, int64_t *values) {
+static int read_number(belay__pending_t *pending, const belay__call_t *call,
+                       const belay__reply_t *reply) {
+  (void)call;
   for (int i = 0; i < BELAY__REQUEST_VALUES; i++)
-    values[i] = reply->integer + i;
+    pending->values[i] = reply->integer + i;
   return reply->type == BELAY__REPLY_INTEGER ? 0 : BELAY_EPROTO;
 }
 
@@ -48,10 +50,12 @@ static void cancel_it(belay__task_t *task) {
     assert_error(belay_cancel(&ended_hook->request), 0);
 }
 
-static int read_and_cancel(const belay__reply_t *reply, int64_t *values) {
+static int read_and_cancel(belay__pending_t *pending, const belay__call_t *call,
+                           const belay__reply_t *reply) {
+  (void)call;
   belay__task_init(&ended_task, cancel_it);
   belay__defer(ended_hook->bed->belay, &ended_task);
-  return read_number(reply, values);
+  return read_number(pending, call, reply);
 }
 
 static const belay__request_ops_t ending = {.read = read_and_cancel, .tell = tell};
@@ -61,7 +65,7 @@ static int start(bed_t *bed, asker_t *asker, const belay__request_ops_t *ops, be
   asker->bed = bed;
   asker->request.data = asker;
   bed->inside++;
-  int error = belay__request_start(&asker->request, call, ops, list, (void (*)(void))on_told);
+  int error = belay__request_start(&asker->request, call, ops, NULL, list, (void (*)(void))on_told);
   bed->inside--;
   return error;
 }

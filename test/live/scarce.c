@@ -4,6 +4,7 @@
 #include <belay.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 #include <uv.h>
 
 #include "support/server.h"
@@ -25,7 +26,7 @@ typedef struct play {
   belay_election_t *election;
   belay_request_t request;
   int pending; /* callbacks that are owed */
-  bool counted, opened, elected, seen, closed;
+  bool counted, opened, elected, seen, filled, listed, closed;
   uint64_t generation[PARTIES];
 } play_t;
 
@@ -146,6 +147,59 @@ static void play_election(play_t *play) {
   belay_election_ref(play->election);
 }
 
+/* ---- a bucket -------------------------------------------------------------------------------------------- */
+
+static void on_filled(belay_request_t *request, int status, const belay_bucket_state_t *state) {
+  play_t *play = request->data;
+  play->filled = status == 0 && state->applied;
+  if (play->filled)
+    assert_string_equal(server_string(play->server, "GET", "belay::bucket::{one}", NULL), "5");
+  answered(play);
+}
+
+static void play_bucket(play_t *play) {
+  belay_bucket_options_t options;
+  belay_bucket_t *bucket;
+  belay_bucket_options_init(&options);
+  options.capacity = 10;
+  if (belay_bucket_new(play->client, &options, &bucket) != 0)
+    return;
+  play->request.data = play;
+  play->pending += belay_bucket_add(bucket, &play->request, "one", 3, 5, 0, on_filled) == 0;
+}
+
+/* ---- a refiller ------------------------------------------------------------------------------------------ */
+
+static void on_members(belay_request_t *request, int status, const belay_refiller_member_t *members,
+                       size_t n) {
+  play_t *play = request->data;
+  for (size_t i = 0; i < n; i++)
+    play->listed |= strcmp(members[i].label, "other") == 0;
+  assert_int_equal(play->listed, status == 0);
+  answered(play);
+}
+
+/* There is one that has a place, at least. */
+static void play_refiller(play_t *play) {
+  belay_bucket_options_t options;
+  belay_refiller_options_t o;
+  belay_bucket_t *bucket;
+  belay_refiller_t *refiller;
+  belay_bucket_options_init(&options);
+  belay_refiller_options_init(&o);
+  options.capacity = 10;
+  o.name = o.pattern = "one";
+  o.name_len = o.pattern_len = 3;
+  server_do(play->server, "ZADD", "belay::semaphore::{refill/0//one}", "99999999999999",
+            "0123456789abcdef0123456789abcdef01234567:other", NULL);
+  if (belay_bucket_new(play->client, &options, &bucket) != 0 ||
+      belay_refiller_new(bucket, &o, &refiller) != 0)
+    return;
+  (void)belay_refiller_add(refiller, "one", 3, 5);
+  play->request.data = play;
+  play->pending += belay_refiller_members(refiller, &play->request, on_members) == 0;
+}
+
 /* ---- all of it ------------------------------------------------------------------------------------------- */
 
 static void perform(play_t *play, void (*part)(play_t *play)) {
@@ -211,11 +265,23 @@ static void test_an_election(void **state) {
   assert_true(play.elected && play.seen);
 }
 
+static void test_a_bucket(void **state) {
+  (void)state;
+  play_t play = play_until_nothing_fails(play_bucket);
+  assert_true(play.filled);
+}
+
+static void test_a_refiller(void **state) {
+  (void)state;
+  play_t play = play_until_nothing_fails(play_refiller);
+  assert_true(play.listed);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_latch),
-      cmocka_unit_test(test_a_barrier),
-      cmocka_unit_test(test_an_election),
+      cmocka_unit_test(test_a_latch),     cmocka_unit_test(test_a_barrier),
+      cmocka_unit_test(test_an_election), cmocka_unit_test(test_a_bucket),
+      cmocka_unit_test(test_a_refiller),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

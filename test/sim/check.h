@@ -8,6 +8,8 @@
  *   fencing       numbers grow from grant to grant; nobody gets the same; a guarded resource accepts nothing stale
  *   count         an operation counts once, a latch is open when all have; exactly as many pass a barrier together as
  *                 it is for
+ *   bound, due, lease, filled
+ *                 limits and refilled buckets: limit.h, check_limit_lease.c, bucket.c
  *   callbacks     every operation calls back once, in time, and keeps the loop alive until then
  *   truth         what a callback says agrees with what servers did
  *   loss          told at the local deadline, not later, once, and before a server gives the name away

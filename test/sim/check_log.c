@@ -256,8 +256,7 @@ void sim_check_executed(sim_server_t *server, const engine_word_t *argv, size_t 
                         engine_word_t reply) {
   sim_world_t *world = server->world;
   unsigned name;
-  if (world->scenario->kind == SIM_LATCH)
-    sim_latch_executed(server, argv, argc, reply);
+  sim_hands_executed(server, argv, argc, reply);
   size_t keys = argc > 4 && argv[2].len == 1 ? (size_t)(argv[2].at[0] - '0') : 0;
   if (keys < 1 || keys > 9 || argc < 4 + keys || !sim_read_key(world, argv[3], &name))
     return;

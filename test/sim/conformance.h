@@ -30,6 +30,7 @@ typedef enum conformance_like {
   LIKE_QUARANTINE, /* an array, that begins with an integer which is a difference to the clock */
   LIKE_HELLO,      /* all but the server's version */
   LIKE_INFO,       /* the lines that belay reads */
+  LIKE_SCAN,       /* a cursor, and an array in any order */
   LIKE_LEFT        /* several replies: the channels in any order */
 } conformance_like_t;
 
@@ -108,7 +109,7 @@ extern const conformance_row_t conformance_any[], conformance_final[];
 
 /* Those that are not about one type of values. */
 extern const conformance_row_t conformance_belays[], conformance_kinds[], conformance_scripts[],
-    conformance_connections[], conformance_pubsub[], conformance_protocols[];
+    conformance_structs[], conformance_connections[], conformance_pubsub[], conformance_protocols[];
 
 extern const conformance_family_t conformance_families[];
 extern const size_t conformance_families_count;

@@ -64,11 +64,14 @@ const conformance_row_t conformance_kinds[] = {
     ROW_LIKE("EVAL @semaphore_acquire 4 " SEMAPHORE " %o %t %n 3 %P %t %H 0", LIKE_MS),
     ROW_LIKE("EVALSHA $semaphore_acquire 4 " SEMAPHORE " %o %t %n 3 %P %t %H 0", LIKE_MS),
     ROW_LIKE("EVAL @semaphore_acquire 4 " SEMAPHORE " %o %t %n %n %P %t %H 1", LIKE_MS),
-    ROW("EVAL @semaphore_extend 4 " SEMAPHORE " %o %t 0 %n"),
-    ROW("EVAL @semaphore_extend 4 " SEMAPHORE " %o %t %t 1"),
+    ROW("EVAL @semaphore_extend 4 " SEMAPHORE
+        " %o %t 0 %t"), /* where a word is left out the last */
+    ROW("EVAL @semaphore_extend 4 " SEMAPHORE
+        " %o %t %t %t"), /* is a ttl, which must not be brief */
     ROW("EVAL @semaphore_release 4 " SEMAPHORE " %o %H %P"),
     ROW("EVAL @semaphore_release 4 " SEMAPHORE " %o %H %P"),
     ROW("EVAL @semaphore_read 4 " SEMAPHORE),
+    ROW_LIKE("EVAL @semaphore_holders 4 " SEMAPHORE " %n", LIKE_CLOCK),
     ROW("EVAL @semaphore_resize 4 " SEMAPHORE " %n %H"),
     ROW_LIKE("HGETALL {s}p", LIKE_PAIRS),
     ROW_LIKE("ZRANGE {s} 0 -1", LIKE_SET),

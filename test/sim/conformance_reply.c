@@ -116,6 +116,12 @@ static bool are_same_items(engine_word_t a, engine_word_t b, size_t each) {
   return true;
 }
 
+static bool are_same_scans(engine_word_t a, engine_word_t b) {
+  static engine_word_t as[ITEMS_MAX], bs[ITEMS_MAX];
+  return items_of(a, as) == 2 && items_of(b, bs) == 2 && equal(as[0], bs[0]) &&
+         are_same_items(as[1], bs[1], 1);
+}
+
 /* Replies of UNSUBSCRIBE: the same channels, and the numbers count down. */
 static bool have_left_the_same(engine_word_t a, engine_word_t b) {
   static engine_word_t as[ITEMS_MAX], bs[ITEMS_MAX], ai[ITEMS_MAX], bi[ITEMS_MAX];
@@ -296,6 +302,8 @@ bool conformance_is_like(conformance_like_t like, const conformance_times_t *tim
     return are_hellos(a, b);
   case LIKE_INFO:
     return are_infos(a, b);
+  case LIKE_SCAN:
+    return are_same_scans(a, b);
   case LIKE_LEFT:
     return have_left_the_same(a, b);
   }

@@ -5,6 +5,16 @@
 
 #include "scripts.gen.h"
 
+#define UNPACK                                                                                     \
+  "local function told(...)\n"                                                                     \
+  "  local t = {...}\n"                                                                            \
+  "  for i = 1, #t do\n"                                                                           \
+  "    if type(t[i]) == 'number' then t[i] = string.format('%.17g', t[i]) end\n"                   \
+  "  end\n"                                                                                        \
+  "  return t\n"                                                                                   \
+  "end\n"                                                                                          \
+  "return told(struct.unpack"
+
 /* What a script may come to: their names are not needed, rows say @v1, @v2, … */
 static conformance_script_t scripts[] = {
     /* commands from the words */
@@ -50,6 +60,63 @@ static conformance_script_t scripts[] = {
     {"many",
      "local n = 0\nfor i = 1, 100 do n = n + redis.call('INCRBY', KEYS[1], i) end\nreturn n", ""},
     {"time", "return redis.call('TIME')", ""},
+    /* bytes: numbers are told with all their digits */
+    {"pack", "return struct.pack(unpack(ARGV))", ""},
+    {"pack_numbers",
+     "local t = {}\nfor i = 2, #ARGV do t[i - 1] = tonumber(ARGV[i]) or ARGV[i] end\n"
+     "return struct.pack(ARGV[1], unpack(t))",
+     ""},
+    {"pack_value",
+     "local values = {true, {}, print, 2^53, -2^63, 2^63, 2^64, 1/0, -1/0, 0/0, -0.0, 1.5}\n"
+     "return struct.pack(ARGV[1], values[ARGV[2] % 12 + 1], values[(ARGV[2] + 5) % 12 + 1])",
+     ""},
+    {"unpack", UNPACK "(ARGV[1], ARGV[2], ARGV[3]))", ""},
+    {"unpack_there", UNPACK "(ARGV[1], ARGV[2], tonumber(ARGV[3])))", ""},
+    {"unpack_length",
+     UNPACK "('d' .. ARGV[1], struct.pack('d', tonumber(ARGV[3]) or 3) .. ARGV[2]))", ""},
+    {"back", UNPACK "(ARGV[1], struct.pack(unpack(ARGV))))", ""},
+    {"size", "return string.format('%.17g', struct.size(ARGV[1]))", ""},
+    {"struct_many",
+     "local n = 7995 + (#ARGV[1]) % 5\nlocal s = string.rep('a', n)\n"
+     "return {#{struct.unpack(string.rep('B', n), s)},"
+     " #struct.pack(string.rep('>d', 1000), unpack({s:byte(1, 1000)}))}",
+     ""},
+    {"struct_safe",
+     "local ok, e = pcall(struct.unpack, ARGV[1], ARGV[2])\n"
+     "if not ok then return {e, type(e)} end\nreturn string.format('%s', e)",
+     ""},
+    {"struct_odd",
+     "local odd = {\n"
+     "  function() struct.pack = 1 end, function() struct.x = 1 end,\n"
+     "  function() rawset(struct, 'x', 1) end, function() setmetatable(struct, {}) end,\n"
+     "  function() return struct.nothing end, function() return struct.pack() end,\n"
+     "  function() return struct.pack({}) end, function() return struct.unpack() end,\n"
+     "  function() return struct.unpack('b') end, function() return struct.unpack('b', {}) end,\n"
+     "  function() return struct.unpack('', 'abc', {}) end, function() return struct.size() end,\n"
+     "  function() return struct.size({}) end,\n"
+     "}\n"
+     "return odd[ARGV[1] % 13 + 1]()",
+     ""},
+    {"arithmetic",
+     "local a, b = tonumber(ARGV[1]), tonumber(ARGV[2])\nif not a or not b then return 'none' end\n"
+     "return {string.format('%d %.0f', a, a), string.format('%.17g', a % b),"
+     " string.format('%.17g', math.floor(a / b)), string.format('%.0f', a - a % 1),"
+     " string.format('%.17g', math.ceil(a / b)), string.format('%5.3f|%5d|%x', a, b, 255),"
+     " tostring(a * b), a < b}",
+     ""},
+    /* many members at once */
+    {"log",
+     "local t, n = {}, math.min(tonumber(ARGV[1]) or 1, 4) * 900\n"
+     "for i = 1, n do t[2 * i - 1], t[2 * i] = i, 'm' .. i % 1000 end\n"
+     "local r = {redis.call('ZADD', KEYS[1], unpack(t))}\n"
+     "r[2] = redis.call('ZCOUNT', KEYS[1], '-inf', '(' .. n / 2)\n"
+     "local head = redis.call('ZRANGE', KEYS[1], 0, 499)\n"
+     "r[3] = redis.call('ZREM', KEYS[1], unpack(head))\n"
+     "r[4] = redis.call('ZRANGEBYSCORE', KEYS[1], '(' .. n / 2, '+inf', 'LIMIT', 0, 5)\n"
+     "r[5] = redis.call('ZRANGE', KEYS[1], -2, -1, 'WITHSCORES')\n"
+     "r[6] = redis.call('PEXPIRE', KEYS[1], 60000)\n"
+     "return r",
+     ""},
     /* values */
     {"v1", "return 1", ""},
     {"v2", "return 3.99", ""},
@@ -136,7 +203,7 @@ static conformance_script_t scripts[] = {
 
 #define COUNT (sizeof scripts / sizeof *scripts)
 
-static conformance_script_t belays[34];
+static conformance_script_t belays[35];
 
 static const conformance_script_t *find_belays(const char *name, size_t len) {
   static const belay__script_t *const all[] = {
@@ -155,8 +222,9 @@ static const conformance_script_t *find_belays(const char *name, size_t len) {
       &belay__script_reentrant_release, &belay__script_rwlock_extend,
       &belay__script_rwlock_read,       &belay__script_rwlock_release,
       &belay__script_rwlock_write,      &belay__script_semaphore_acquire,
-      &belay__script_semaphore_extend,  &belay__script_semaphore_read,
-      &belay__script_semaphore_release, &belay__script_semaphore_resize,
+      &belay__script_semaphore_extend,  &belay__script_semaphore_holders,
+      &belay__script_semaphore_read,    &belay__script_semaphore_release,
+      &belay__script_semaphore_resize,
   };
   _Static_assert(sizeof all / sizeof *all == sizeof belays / sizeof *belays, "one for each");
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)

@@ -13,6 +13,12 @@ static const sim_trade_t *trade_of(const sim_world_t *world) {
     return &sim_barrier_trade;
   case SIM_ELECTION:
     return &sim_election_trade;
+  case SIM_LIMITER:
+  case SIM_RESERVE:
+  case SIM_SLICE:
+    return &sim_limiter_trade;
+  case SIM_BUCKET:
+    return &sim_bucket_trade;
   default:
     return &sim_multilock_trade;
   }
@@ -175,6 +181,15 @@ void sim_hands_turn(sim_process_t *process) {
     if (hand->trade->turn != NULL)
       hand->trade->turn(hand);
   }
+}
+
+/* ---- servers ---------------------------------------------------------------------------------------------- */
+
+void sim_hands_executed(sim_server_t *server, const engine_word_t *argv, size_t argc,
+                        engine_word_t reply) {
+  const sim_trade_t *trade = trade_of(server->world);
+  if (server->world->scenario->kind >= SIM_MULTILOCK && trade->executed != NULL)
+    trade->executed(server, argv, argc, reply);
 }
 
 /* ---- all of a process ----------------------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /* A hand: an actor with something else than a handle of belay/lock.h, and what is the same for all of them.
  *
- *   actor.c --sim_hands_*()--> hand.c --trade->act()--> multilock.c, latch.c, barrier.c, election.c
+ *   actor.c --sim_hands_*()--> hand.c --trade->act()--> multilock.c, latch.c, election.c, limiter.c ...
  *                                 ^                           |
  *                                 +-- promises: what is to call back, once and in time */
 #ifndef TEST_SIM_HAND_H
@@ -20,10 +20,13 @@ typedef struct sim_trade {
   void (*act)(sim_hand_t *hand);  /* it is time to do something */
   void (*turn)(sim_hand_t *hand); /* a turn of its process's loop is over; may be NULL */
   void (*gone)(sim_hand_t *hand); /* its process has crashed, or is closed; may be NULL */
+  /* A server has executed this, for any of them; may be NULL. */
+  void (*executed)(sim_server_t *server, const engine_word_t *argv, size_t argc,
+                   engine_word_t reply);
 } sim_trade_t;
 
 extern const sim_trade_t sim_multilock_trade, sim_latch_trade, sim_barrier_trade,
-    sim_election_trade;
+    sim_election_trade, sim_limiter_trade, sim_bucket_trade;
 
 struct sim_hand {
   const sim_trade_t *trade;
@@ -75,8 +78,8 @@ void *sim_ledger(sim_world_t *world, size_t size);
 /* What may be said of anything that was asked of a server; but 0. */
 bool sim_hand_may_fail(const sim_hand_t *hand, int status);
 
-/* latch.c: a server has executed this. */
-void sim_latch_executed(sim_server_t *server, const engine_word_t *argv, size_t argc,
+/* A server has executed this. */
+void sim_hands_executed(sim_server_t *server, const engine_word_t *argv, size_t argc,
                         engine_word_t reply);
 
 #endif /* TEST_SIM_HAND_H */

@@ -66,7 +66,7 @@ static bool read_operation(engine_word_t word, unsigned *latch, unsigned *operat
 
 /* Whoever it was that asked, and however often: an operation counts once. Those that come when it is open count as
  * well, here, where nobody asks any more. */
-void sim_latch_executed(sim_server_t *server, const engine_word_t *argv, size_t argc,
+static void on_executed(sim_server_t *server, const engine_word_t *argv, size_t argc,
                         engine_word_t reply) {
   sim_world_t *world = server->world;
   unsigned latch, operation;
@@ -259,4 +259,5 @@ const sim_trade_t sim_latch_trade = {
     .size = sizeof(hand_t),
     .op = {"wait", "count", "close"},
     .act = act,
+    .executed = on_executed,
 };

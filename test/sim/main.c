@@ -22,7 +22,7 @@
 #include "sim/scenario.h"
 
 typedef struct wish {
-  const sim_scenario_t *scenario; /* NULL: all */
+  size_t scenario; /* sim_scenarios_count(): all */
   uint64_t seed, first, seeds;
   bool one;
   double duration;
@@ -61,9 +61,10 @@ static int run_one(const wish_t *wish) {
   sim_figures_t figures = {0};
   char verdict[512];
   setvbuf(stdout, NULL, _IOLBF, 0); /* the end of the story is told also if an assertion fails */
-  bool ok = sim_run(wish->scenario, wish->seed, stdout, &figures, verdict, sizeof verdict);
+  const sim_scenario_t *scenario = sim_scenario_at(wish->scenario);
+  bool ok = sim_run(scenario, wish->seed, stdout, &figures, verdict, sizeof verdict);
   printf("\n%s\n", ok ? "no violation" : verdict);
-  sim_report(stdout, wish->scenario->name, &figures, 0);
+  sim_report(stdout, scenario->name, &figures, 0);
   return ok ? 0 : 1;
 }
 
@@ -71,9 +72,9 @@ static int run_one(const wish_t *wish) {
 
 /* Task k of all: every scenario has its turn with a seed before the next seed begins. */
 static bool task(const wish_t *wish, uint64_t k, result_t *result) {
-  uint64_t n = wish->scenario != NULL ? 1 : sim_scenarios_len;
-  result->scenario =
-      wish->scenario != NULL ? (size_t)(wish->scenario - sim_scenarios) : (size_t)(k % n);
+  bool all = wish->scenario == sim_scenarios_count();
+  uint64_t n = all ? sim_scenarios_count() : 1;
+  result->scenario = all ? (size_t)(k % n) : wish->scenario;
   result->seed = wish->first + k / n;
   return wish->seeds == 0 || k / n < wish->seeds;
 }
@@ -85,7 +86,7 @@ static void work(const wish_t *wish, unsigned job, int fd, double until) {
     places[job].seed = result.seed;
     places[job].scenario = result.scenario;
     memset(&result.figures, 0, sizeof result.figures);
-    result.ok = sim_run(&sim_scenarios[result.scenario], result.seed, NULL, &result.figures,
+    result.ok = sim_run(sim_scenario_at(result.scenario), result.seed, NULL, &result.figures,
                         verdict, sizeof verdict);
     snprintf(result.verdict, sizeof result.verdict, "%.60s", verdict);
     if (write(fd, &result, sizeof result) != sizeof result)
@@ -148,7 +149,7 @@ static void show_progress(const sum_t *sum, double began, bool over) {
 }
 
 static void take(const wish_t *wish, sum_t *sum, const result_t *result) {
-  const sim_scenario_t *scenario = &sim_scenarios[result->scenario];
+  const sim_scenario_t *scenario = sim_scenario_at(result->scenario);
   sim_figures_add(&sum->of[scenario->broken], &result->figures);
   if (result->ok)
     return;
@@ -174,7 +175,7 @@ static void bury(const wish_t *wish, sum_t *sum) {
         continue;
       }
       printf("\na job died\n");
-      sim_report_violation(stdout, &sim_scenarios[places[job].scenario], places[job].seed);
+      sim_report_violation(stdout, sim_scenario_at(places[job].scenario), places[job].seed);
       sum->lost++;
     }
 }
@@ -214,14 +215,14 @@ static int usage(void) {
   fprintf(stderr, "sim --seed S --scenario NAME\n"
                   "sim [--scenario NAME] --seeds N | --duration SECONDS\n"
                   "    [--first SEED] [--jobs N] [--expect CHECKER]\n\n");
-  for (size_t i = 0; i < sim_scenarios_len; i++)
-    fprintf(stderr, "  %-16s %s\n", sim_scenarios[i].name, sim_scenarios[i].about);
+  for (size_t i = 0; i < sim_scenarios_count(); i++)
+    fprintf(stderr, "  %-16s %s\n", sim_scenario_at(i)->name, sim_scenario_at(i)->about);
   return 2;
 }
 
 static bool understand(wish_t *wish, const char *option, const char *value) {
   if (strcmp(option, "--scenario") == 0)
-    return (wish->scenario = sim_scenario_find(value)) != NULL;
+    return (wish->scenario = sim_scenario_find(value)) < sim_scenarios_count();
   if (strcmp(option, "--expect") == 0)
     return (wish->expect = value) != NULL;
   char *end;
@@ -245,12 +246,13 @@ static bool understand(wish_t *wish, const char *option, const char *value) {
 
 int main(int argc, char **argv) {
   long cores = sysconf(_SC_NPROCESSORS_ONLN);
-  wish_t wish = {.first = 1, .jobs = cores > 0 ? (unsigned)cores : 1};
+  wish_t wish = {
+      .scenario = sim_scenarios_count(), .first = 1, .jobs = cores > 0 ? (unsigned)cores : 1};
   for (int i = 1; i < argc; i += 2)
     if (i + 1 >= argc || !understand(&wish, argv[i], argv[i + 1]))
       return usage();
   if (wish.one)
-    return wish.scenario != NULL ? run_one(&wish) : usage();
+    return wish.scenario < sim_scenarios_count() ? run_one(&wish) : usage();
   if ((wish.seeds == 0 && wish.duration == 0) || wish.jobs == 0)
     return usage();
   return run_many(&wish);

@@ -1,35 +1,11 @@
-/* One table, as long as there are worlds to think of. */
+/* Worlds of leases; those of limits are in scenario_limits.c. */
 #include "sim/scenario.h"
 
 #include <string.h>
 
-/* Clocks of processes and of servers run wrong by at most this: 0.8 % between two of them, of the 1 % that is taken
- * off a ttl. */
-#define DRIFT 4000000
+#include "sim/scenario_words.h"
 
-/* What the network and processes do to everybody; milliseconds between two of a kind. */
-#define NETWORK_FAULTS                                                                             \
-  [SIM_CUT_BEFORE] = 150, [SIM_CUT_AFTER] = 150, [SIM_CUT_HALF] = 200, [SIM_REPLY_LOST] = 900,     \
-  [SIM_EARS_CUT] = 300, [SIM_PARTITION_UP] = 500, [SIM_PARTITION_DOWN] = 500,                      \
-  [SIM_PARTITION_BOTH] = 500
-#define PROCESS_FAULTS [SIM_PAUSE] = 250, [SIM_CRASH] = 700, [SIM_LEAVE] = 800
-#define SERVER_FAULTS                                                                              \
-  [SIM_NODE_PAUSE] = 500, [SIM_NODE_SLOW] = 700, [SIM_SCRIPT_FLUSH] = 80, [SIM_REFUSING] = 250
-
-#define EVERYWHERE                                                                                 \
-  .drift = DRIFT, .stalls = 15, .delays = 30, .delay_ms = 700, .ghosts = 300, .pause_ms = 800,     \
-  .down_ms = 400, .partition_ms = 600
-
-#define ONE_SERVER .servers = 1, .processes = 4, .actors = 3, .names = 3
-#define THREE_SERVERS .servers = 3, .processes = 4, .actors = 2, .names = 2
-#define QUARANTINED .quarantine = BELAY_QUARANTINE_ON, .max_ttl_ms = 400
-#define QUORUM_LEASES                                                                              \
-  .ttl_min_ms = 60, .ttl_max_ms = 400, .hold_ms = 40, .think_ms = 30, .wait_ms = 700
-#define SHORT_LEASES .ttl_min_ms = 30, .ttl_max_ms = 400, .hold_ms = 30, .think_ms = 20
-/* About half of what is granted is granted in either. */
-#define BOTH_PHASES .calm_ms = 3000, .storm_ms = 12000
-
-const sim_scenario_t sim_scenarios[] = {
+static const sim_scenario_t of_leases[] = {
     {
         .name = "plain",
         .about = "a lock on one server",
@@ -1049,11 +1025,21 @@ const sim_scenario_t sim_scenarios[] = {
     },
 };
 
-const size_t sim_scenarios_len = sizeof sim_scenarios / sizeof *sim_scenarios;
+/* ---- all of them ---------------------------------------------------------------------------------------- */
 
-const sim_scenario_t *sim_scenario_find(const char *name) {
-  for (size_t i = 0; i < sim_scenarios_len; i++)
-    if (strcmp(sim_scenarios[i].name, name) == 0)
-      return &sim_scenarios[i];
-  return NULL;
+#define OF_LEASES (sizeof of_leases / sizeof *of_leases)
+
+size_t sim_scenarios_count(void) {
+  return OF_LEASES + sim_scenarios_of_limits_len;
+}
+
+const sim_scenario_t *sim_scenario_at(size_t i) {
+  return i < OF_LEASES ? &of_leases[i] : &sim_scenarios_of_limits[i - OF_LEASES];
+}
+
+size_t sim_scenario_find(const char *name) {
+  size_t i = 0;
+  while (i < sim_scenarios_count() && strcmp(sim_scenario_at(i)->name, name) != 0)
+    i++;
+  return i;
 }

@@ -1,4 +1,4 @@
-/* A scenario: who there is, what they do, what goes wrong. All of it is data: scenario.c. */
+/* A scenario: who there is, what they do, what goes wrong. All of it is data: scenario.c, scenario_limits.c. */
 #ifndef TEST_SIM_SCENARIO_H
 #define TEST_SIM_SCENARIO_H
 
@@ -16,7 +16,11 @@ typedef enum sim_kind {
   SIM_MULTILOCK,
   SIM_LATCH,
   SIM_BARRIER,
-  SIM_ELECTION
+  SIM_ELECTION,
+  SIM_LIMITER, /* takes */
+  SIM_RESERVE, /* and reservations */
+  SIM_SLICE,   /* takes of what was leased */
+  SIM_BUCKET
 } sim_kind_t;
 
 typedef enum sim_waking { SIM_WAKE_BOTH, SIM_WAKE_NOTIFY, SIM_WAKE_POLL } sim_waking_t;
@@ -85,8 +89,13 @@ struct sim_scenario {
   uint32_t mean_ms[SIM_FAULTS_SCHEDULED];            /* between two of a kind; 0: never */
 };
 
-extern const sim_scenario_t sim_scenarios[];
-extern const size_t sim_scenarios_len;
-const sim_scenario_t *sim_scenario_find(const char *name);
+size_t sim_scenarios_count(void);
+const sim_scenario_t *sim_scenario_at(size_t i);
+/* Its number; sim_scenarios_count(): there is none of that name. */
+size_t sim_scenario_find(const char *name);
+
+/* scenario_limits.c */
+extern const sim_scenario_t sim_scenarios_of_limits[];
+extern const size_t sim_scenarios_of_limits_len;
 
 #endif /* TEST_SIM_SCENARIO_H */

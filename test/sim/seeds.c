@@ -41,10 +41,10 @@ static char *story(const sim_scenario_t *scenario, uint64_t seed, size_t *len) {
 
 static void a_seed_tells_the_same_story_twice(void **state) {
   (void)state;
-  for (size_t i = 0; i < sim_scenarios_len; i++) {
+  for (size_t i = 0; i < sim_scenarios_count(); i++) {
     size_t len, again_len;
-    char *once = story(&sim_scenarios[i], 1, &len),
-         *again = story(&sim_scenarios[i], 1, &again_len);
+    char *once = story(sim_scenario_at(i), 1, &len),
+         *again = story(sim_scenario_at(i), 1, &again_len);
     assert_int_equal(len, again_len);
     assert_memory_equal(once, again, len);
     free(once);
@@ -55,7 +55,7 @@ static void a_seed_tells_the_same_story_twice(void **state) {
 static void another_seed_tells_another_story(void **state) {
   (void)state;
   size_t len, other_len;
-  char *one = story(&sim_scenarios[0], 1, &len), *other = story(&sim_scenarios[0], 2, &other_len);
+  char *one = story(sim_scenario_at(0), 1, &len), *other = story(sim_scenario_at(0), 2, &other_len);
   assert_true(len != other_len || memcmp(one, other, len) != 0);
   free(one);
   free(other);
@@ -76,7 +76,7 @@ static unsigned unseen(void) {
 static void every_transition_is_seen(void **state) {
   (void)state;
   for (uint64_t seed = SEEDS + 1; unseen() > 0 && seed < 20 * SEEDS; seed++)
-    run(sim_scenario_find("redlock-memory"), seed);
+    run(sim_scenario_at(sim_scenario_find("redlock-memory")), seed);
   if (unseen() > 0)
     sim_report_steps(stdout, &all);
   assert_int_equal(unseen(), 0);
@@ -97,13 +97,14 @@ int main(void) {
       cmocka_unit_test(every_fault_happens),
   };
   const size_t last_len = sizeof last / sizeof *last;
-  struct CMUnitTest *tests = sim_alloc((sim_scenarios_len + last_len) * sizeof *tests);
-  for (size_t i = 0; i < sim_scenarios_len; i++)
-    tests[i] = (struct CMUnitTest){.name = sim_scenarios[i].name,
+  const size_t n = sim_scenarios_count();
+  struct CMUnitTest *tests = sim_alloc((n + last_len) * sizeof *tests);
+  for (size_t i = 0; i < n; i++)
+    tests[i] = (struct CMUnitTest){.name = sim_scenario_at(i)->name,
                                    .test_func = nothing_is_violated,
-                                   .initial_state = (void *)(uintptr_t)&sim_scenarios[i]};
-  memcpy(tests + sim_scenarios_len, last, sizeof last);
-  int failed = _cmocka_run_group_tests("seeds", tests, sim_scenarios_len + last_len, NULL, NULL);
+                                   .initial_state = (void *)(uintptr_t)sim_scenario_at(i)};
+  memcpy(tests + n, last, sizeof last);
+  int failed = _cmocka_run_group_tests("seeds", tests, n + last_len, NULL, NULL);
   free(tests);
   engine_shutdown();
   return failed;

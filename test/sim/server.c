@@ -160,7 +160,7 @@ static void note_command(const sim_conn_t *conn, const engine_word_t *argv, size
   char text[480];
   size_t n = 0;
   for (size_t i = 0; i < argc && n < sizeof text; i++) {
-    bool script = argv[i].len > 60;
+    bool script = argv[i].len > 60 || memchr(argv[i].at, '\0', argv[i].len) != NULL;
     const char *from = script ? "..." : argv[i].at;
     int len = script ? 3 : (int)argv[i].len;
     n += (size_t)snprintf(text + n, sizeof text - n, "%s%.*s", i > 0 ? " " : "", len, from);
@@ -168,7 +168,9 @@ static void note_command(const sim_conn_t *conn, const engine_word_t *argv, size
   int reply = (int)(out->len - at < 70 ? out->len - at : 70);
   char said[71];
   for (int i = 0; i < reply; i++)
-    said[i] = out->at[at + (size_t)i] < ' ' ? ' ' : out->at[at + (size_t)i];
+    said[i] = out->at[at + (size_t)i] < ' ' || out->at[at + (size_t)i] > '~'
+                  ? ' '
+                  : out->at[at + (size_t)i];
   sim_write(conn->world, conn->server->name, "%s: %s -> %.*s", conn->name, text, reply, said);
 }
 
@@ -241,6 +243,7 @@ static void execute(sim_server_t *server, sim_conn_t *conn, const engine_word_t 
   sim_world_t *world = server->world;
   size_t at = out->len;
   world->figures.commands++;
+  server->from = conn->process_index;
   note_order(conn);
   uint64_t writes = engine_writes(server->engine);
   if (!refuses(server, argv, argc, out) && !blocks(server, conn, argv, argc))

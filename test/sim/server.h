@@ -34,6 +34,7 @@ struct sim_server {
   sim_event_t work; /* the next connection's turn */
   sim_event_t save; /* writes its image */
   uint64_t busy_until, paused_until, slow_until, refusing_until, behind_since, behind_until;
+  unsigned from;       /* whose command it executes: a process's */
   const char *refusal; /* the error that it answers with until then */
   bool ghost; /* what it executes came on a dead connection, and its successor was served already */
   bool secretive;        /* HELLO, INFO and CLIENT KILL are not permitted */

@@ -97,6 +97,7 @@ void bed_settle(bed_t *bed) {
 static void log_line(void *ctx, belay_log_level_t level, const char *message) {
   bed_t *bed = ctx;
   bed->errors += level == BELAY_LOG_ERROR;
+  bed->warnings += level == BELAY_LOG_WARNING;
   if (getenv("BELAY_TEST_LOG") != NULL)
     print_message("# %d %s\n", (int)level, message);
 }

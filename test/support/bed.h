@@ -34,7 +34,7 @@ typedef struct bed {
   void (*then)(struct bed *bed); /* runs at the end of each callback of a ping; NULL: nothing */
   unsigned sequence;             /* numbers callbacks in the order in which they ran */
   unsigned wrong;                /* callbacks that must not have come */
-  unsigned errors;               /* lines of the log that are errors */
+  unsigned errors, warnings;     /* lines of the log that are */
   unsigned inside;               /* calls of belay's that are on the stack, callbacks not counted */
   contender_t *first;            /* all contenders */
 

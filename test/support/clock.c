@@ -42,6 +42,10 @@ int64_t slow(void) {
   return under_valgrind() ? 10 : SANITIZED ? 3 : 1;
 }
 
+int64_t lag(void) {
+  return 250 + 50 * slow();
+}
+
 void stall_ms(int64_t ms) {
   struct timespec left = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000 * MS)};
   while (nanosleep(&left, &left) < 0 && errno == EINTR) {

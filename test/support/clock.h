@@ -16,6 +16,10 @@ int64_t clock_since_ms(int64_t then);
  * the environment, a number, overrides it. */
 int64_t slow(void);
 
+/* How much later than it is due, in milliseconds, what happens in this process may come where others have the
+ * machine's time just then. */
+int64_t lag(void);
+
 /* Whether memory is watched, so that the process's own size says nothing. */
 int memory_is_watched(void);
 

@@ -52,21 +52,23 @@ static long take_number(const char *data, size_t len, size_t *at) {
 
 /* Splits the first command in place; returns its bytes, 0 if it is not whole yet. */
 static size_t take_command(char *data, size_t len, const char **words, size_t *count) {
-  size_t at = 0;
+  size_t at = 0, ends[WORDS_MAX];
   long n = take_number(data, len, &at);
   *count = 0;
   for (long i = 0; i < n; i++) {
     long size = take_number(data, len, &at);
     if (size < 0 || len - at < (size_t)size + 2)
       return 0;
-    if (*count < WORDS_MAX)
+    if (*count < WORDS_MAX) {
+      ends[*count] = at + (size_t)size;
       words[(*count)++] = data + at;
+    }
     at += (size_t)size + 2;
   }
   if (n <= 0)
     return 0;
-  for (size_t i = 0; i < *count; i++) /* every word ends in a line end */
-    *strchr(words[i], '\r') = '\0';
+  for (size_t i = 0; i < *count; i++)
+    data[ends[i]] = '\0';
   return at;
 }
 

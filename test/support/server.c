@@ -1,6 +1,7 @@
 #include "support/server.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -36,6 +37,23 @@ struct server {
 static server_t *running[SERVERS_MAX];
 
 /* Only what a signal handler may do. */
+/* What a server that appends only has written; its names are its own. */
+static void remove_appended(const server_t *server) {
+  char path[sizeof server->folder + 300];
+  snprintf(path, sizeof path, "%s/appendonlydir", server->folder);
+  DIR *dir = opendir(path);
+  for (const struct dirent *entry; dir != NULL && (entry = readdir(dir)) != NULL;) {
+    snprintf(path, sizeof path, "%s/appendonlydir/%s", server->folder, entry->d_name);
+    unlink(path);
+  }
+  if (dir != NULL)
+    closedir(dir);
+  snprintf(path, sizeof path, "%s/appendonlydir", server->folder);
+  rmdir(path);
+  snprintf(path, sizeof path, "%s/appendonly.aof", server->folder);
+  unlink(path);
+}
+
 static void clean_up(const server_t *server) {
   if (server->pid > 0) {
     kill(server->pid, SIGKILL);
@@ -44,6 +62,7 @@ static void clean_up(const server_t *server) {
   unlink(server->socket);
   unlink(server->log);
   unlink(server->dump);
+  remove_appended(server);
   rmdir(server->folder);
 }
 

@@ -25,7 +25,7 @@ void server_stop(server_t *server);
 void server_kill(server_t *server);
 void server_terminate(server_t *server);
 
-/* Starts it again at the same address; its data is gone. */
+/* Starts it again at the same address; its data is gone, unless it was told to append it to a file. */
 void server_restart(server_t *server);
 
 /* Starts it again at the same address, with the data that it has now. */

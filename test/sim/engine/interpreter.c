@@ -251,6 +251,7 @@ static lua_State *open_state(void) {
   if (lua == NULL)
     abort();
   engine_library_open(lua);
+  engine_struct_open(lua);
   open_redis(lua);
   lua_pushvalue(lua, LUA_GLOBALSINDEX);
   lua_pushcfunction(lua, on_error);

@@ -37,6 +37,11 @@ int engine_library_load(lua_State *lua, const char *at, size_t len, const char *
 /* math.random's numbers are the engine's. */
 void engine_library_use(uint64_t *random);
 
+/* ---- struct.c ------------------------------------------------------------------------------------------ */
+
+/* The global `struct`. */
+void engine_struct_open(lua_State *lua);
+
 /* ---- convert.c ----------------------------------------------------------------------------------------- */
 
 /* Pushes what a reply is in Lua. */

@@ -221,15 +221,23 @@ static bool read_bounds(engine_call_t *call, engine_word_t min, engine_word_t ma
   return false;
 }
 
-static span_t by_score(const engine_object_t *object, const bound_t bounds[2]) {
-  span_t span = {0};
-  for (size_t i = 0; i < count_of(object); i++) {
-    double score = object->as.zset.sorted[i]->score;
-    if (score < bounds[0].score || (bounds[0].without && score <= bounds[0].score))
-      span.first = i + 1;
-    if (score < bounds[1].score || (!bounds[1].without && score <= bounds[1].score))
-      span.end = i + 1;
+/* How many have a lower score, or that one if `with` it. */
+static size_t count_before(const engine_object_t *object, double score, bool with) {
+  size_t low = 0, high = count_of(object);
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    double is = object->as.zset.sorted[middle]->score;
+    if (is < score || (with && is <= score))
+      low = middle + 1;
+    else
+      high = middle;
   }
+  return low;
+}
+
+static span_t by_score(const engine_object_t *object, const bound_t bounds[2]) {
+  span_t span = {count_before(object, bounds[0].score, bounds[0].without),
+                 count_before(object, bounds[1].score, !bounds[1].without)};
   if (span.end < span.first)
     span.end = span.first;
   return span;

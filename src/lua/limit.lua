@@ -1,0 +1,327 @@
+-- A policy of up to four limits, for one key: what is owed, and whether more may be taken.
+--
+-- KEYS[1]  the key; KEYS[2], of reserve and cancel: the reservation's
+-- ARGV[1]  take, slice, peek, penalty, refund, ban, reserve, cancel
+-- ARGV[2]  the policy: for each limit four doubles (little-endian, as all here): kind, P, R, B
+--            kind 1  token bucket. One token is P units; R units leak per microsecond; it holds B units
+--                 2  sliding window of P microseconds, weighted; at most B tokens
+--                 3  fixed window of P microseconds from the first admitted call on; at most B tokens
+--                 4  the same between multiples of P
+--                 5  allotment: B tokens, until nothing was admitted for P microseconds
+--            B * P is at most 2^52 for kinds 2 to 5, and B and P for the bucket
+-- ARGV[3]  the cost in tokens; of a bucket, cost * P is at most 2^52. A take of 0 is a peek. A slice is a take of as many
+--          as there are: at most the cost
+-- ARGV[4]  doubles, of
+--            slice    the fewest that are of use: 1 and more
+--            refund   when it was taken, its since, and for each limit the third of its numbers below
+--            ban      for how many microseconds
+--            reserve  the longest wait; how long to remember it at least (both in microseconds)
+--            cancel   how long to remember that
+-- ARGV[5]  tests only: the time, instead of the server's
+--
+-- Reply: an integer, of a take that is denied: the debt, of the only limit, a bucket; nobody is banned. Or, like the value
+-- of the key, four doubles, and for each limit seven (in a denial perhaps only three):
+--   in the key: when the last of those who have reserved acts; 0: nobody waits. In a reply: -1 denied, and nothing is
+--     changed; else: of take and penalty 0; of peek 0; of slice the tokens that were taken; of reserve the microseconds
+--     to wait; of refund and cancel the tokens that were given back, where they were least
+--   at, when this was so: of a reply, now
+--   since, another number whenever what was taken before is not to be given back any more
+--   ban, until when; 0 or past: none
+--   and of each limit
+--     a, b, c: bucket: debt; the same without what was given back below other debts; what a smaller burst has forgiven
+--              of it: it leaks when nothing else is left, and is owed again as far as a burst is larger
+--              others: when the window began; tokens admitted in it; in the one before (sliding)
+--     the third number for a refund is: bucket: b; others: a
+--     kind, P, R, B of the policy under which that counts. Another policy converts it: tokens owed stay owed, up to the
+--     new burst, and overdrafts on top; fixed windows, and sliding ones of the same P, go on; everything else becomes a
+--     debt, or a window that begins
+--
+-- A reservation is charged as of the time at which one may act on it: a bucket that would have been empty before then is
+-- charged from there. So the bound holds for the acts, whatever the reservations were made of.
+--
+-- A clock that stepped back: time stands still for this key until the clock is where it was written; so the time is
+-- written, with a denial too.
+--
+-- Twice: peek and ban change nothing more. reserve and cancel are remembered in KEYS[2], and answer the same (a
+-- reservation that was canceled before it was made is denied). take, slice, penalty and refund count twice.
+
+local call, pack, unpack = redis.call, struct.pack, struct.unpack
+local BUCKET, SLIDING, ALIGNED, ALLOTMENT = 1, 2, 4, 5
+local MOST, COUNTS = 9007199254740991, 4503599627370496 -- 2^53 - 1: units of a debt; 2^52: tokens times P of a window
+
+local argv, value = ARGV, call('GET', KEYS[1])
+local policy, now = argv[2], argv[5]
+if now then
+  now = tonumber(now)
+else
+  now = call('TIME')
+  now = now[1] * 1000000 + now[2]
+end
+local last, at, since, ban = 0, now, now, 0
+
+-- The commonest case by itself, at half the price: a take, one limit, and nothing unusual.
+if #policy == 32 and (not value or #value == 88) and argv[1] == 'take' and argv[3] ~= '0' then
+  local K, P, R, B = unpack('<dddd', policy)
+  local a, b, c, k, p, r, q = 0, 0, 0, K, P, R, B
+  if value then
+    last, at, since, ban, a, b, c, k, p, r, q = unpack('<ddddddddddd', value)
+  end
+  local same = k == K and p == P and r == R and q == B
+  if same and last == 0 and at <= now and K == BUCKET and c == 0 and b < COUNTS and ban <= now then
+    local leaked, cost = (now - at) * R, argv[3] * P
+    a = leaked < a and a - leaked or 0
+    if a + cost > B then
+      return a
+    end
+    a, b = a + cost, (leaked < b and b - leaked or 0) + cost
+    value = pack('<ddddddd', 0, now, since, ban, a, b, 0) .. policy
+    call('SET', KEYS[1], value, 'PX', math.ceil(a / (R * 1000)))
+    return value
+  end
+  if same and last == 0 and at <= now and K > BUCKET and K < ALLOTMENT then
+    local cost = argv[3] + 0
+    if now >= a + P then
+      if K == SLIDING and now < a + 2 * P then
+        a, b, c = a + P, 0, b
+      else
+        a, b, c = 0, 0, 0
+      end
+    end
+    if ban > now or b + cost > B or K == SLIDING and c * (P - now + a) > (B - b - cost) * P then
+      return pack('<ddddddd', -1, now, since, ban, a, b, c)
+    end
+    if b + c == 0 then
+      a = K == ALIGNED and now - now % P or now
+    end
+    value = pack('<ddddddd', 0, now, since, ban, a, b + cost, c) .. policy
+    call('SET', KEYS[1], value, 'PX', math.ceil(((K == SLIDING and 2 * P or P) - (now - a)) / 1000))
+    return value
+  end
+end
+
+local op, cost = ARGV[3] == '0' and ARGV[1] == 'take' and 'peek' or ARGV[1], tonumber(ARGV[3])
+local limits, stored = #policy / 32, value and (#value - 32) / 56 or 0
+if stored % 1 ~= 0 or stored < 0 or value and stored == 0 then
+  return redis.error_reply('WRONGTYPE this key is not a limit')
+end
+if value then
+  last, at, since, ban = unpack('<dddd', value)
+end
+if last < 0 or last % 1 ~= 0 then
+  return redis.error_reply('WRONGTYPE this key is not a limit')
+end
+local elapsed, changed, lapsed = now - at, stored ~= limits and stored ~= 0, false
+if elapsed < 0 then
+  ban, elapsed, changed = ban + elapsed, 0, true
+end
+
+-- Units of 1/p token as units of 1/P, rounded up: x * P / p, in two parts, the second by long multiplication.
+local function scaled(x, p, P)
+  local rest, quotient, left = x % p, 0, 0
+  local whole = (x - rest) / p * P
+  for bit = 52, 0, -1 do
+    quotient, left = quotient * 2, left * 2
+    if left >= p then
+      quotient, left = quotient + 1, left - p
+    end
+    if P >= 2 ^ bit then
+      P, left = P - 2 ^ bit, left + rest
+      if left >= p then
+        quotient, left = quotient + 1, left - p
+      end
+    end
+  end
+  return whole + quotient + (left > 0 and 1 or 0)
+end
+
+-- What is owed under a policy (k, p, q), as another one (K, P, B) has it.
+local function converted(k, p, q, a, b, c, K, P, B)
+  if k == BUCKET and K == BUCKET then
+    local over = a > q and a - q or 0
+    local debt, forgiven = scaled(a - over, p, P), scaled(c, p, P)
+    local within = math.min(debt, B)
+    local again = math.max(math.min(forgiven, B - q / p * P, B - within), 0)
+    a = math.min(within + again + scaled(over, p, P), MOST)
+    return a, a, math.min(debt - within + forgiven - again, MOST - a)
+  end
+  if k == SLIDING and K == SLIDING and p == P then
+    return a, b, c
+  end
+  if k > SLIDING and K > SLIDING and now < a + P then
+    return K == ALIGNED and now - now % P or a, math.min(b, math.floor(COUNTS / P)), 0
+  end
+  local used, most = b, q
+  if k == BUCKET then
+    used, most = math.ceil(a / p), q / p
+  elseif k == SLIDING then
+    used = b + math.ceil(c * (p - now + a) / p)
+  elseif K > SLIDING then
+    used = 0
+  end
+  local over = math.max(used - most, 0)
+  if K == BUCKET then
+    a = math.min((math.min(used - over, B / P) + over) * P, MOST)
+    return a, a, 0
+  end
+  used = math.min(math.min(used - over, B) + over, math.floor(COUNTS / P))
+  return K == ALIGNED and now - now % P or now, used, 0
+end
+
+-- What time has done, and whether there is room
+local now_owed, free = '', math.huge
+for i = 1, limits do
+  local K, P, R, B = unpack('<dddd', policy, i * 32 - 31)
+  local a, b, c, k, p, r, q = 0, 0, 0, K, P, R, B
+  if i <= stored then
+    a, b, c, k, p, r, q = unpack('<ddddddd', value, i * 56 - 23)
+    if not (k >= BUCKET and k <= ALLOTMENT and p >= 1) then
+      return redis.error_reply('WRONGTYPE this key is not a limit')
+    end
+  end
+  if k == BUCKET then
+    local leaked = elapsed * r
+    c = math.max(c - math.max(leaked - a, 0), 0)
+    a = leaked < a and a - leaked or 0
+    b = leaked < b and b - leaked or 0
+  else
+    if a > now then
+      a = k == ALIGNED and now - now % p or now
+    end
+    if now >= a + p then
+      if k == SLIDING and now < a + 2 * p then
+        a, b, c = a + p, 0, b
+      else
+        a, b, c, lapsed = 0, 0, 0, lapsed or k == ALLOTMENT and b > 0
+      end
+    end
+  end
+  if k ~= K or p ~= P or r ~= R or q ~= B then
+    a, b, c = converted(k, p, q, a, b, c, K, P, B)
+    changed = true
+  end
+  if K == BUCKET then
+    free = math.min(free, math.floor((B - a) / P))
+  elseif K == SLIDING then
+    free = math.min(free, B - b - math.ceil(c * (P - now + a) / P))
+  else
+    free = math.min(free, B - b)
+  end
+  now_owed = now_owed .. pack('<ddddddd', a, b, c, K, P, R, B)
+end
+if changed or lapsed then
+  since, last = since + 1, 0
+end
+
+-- What is to be done: the cost is charged, or given back
+local admitted = now >= ban and cost <= free
+local answer, charge, refund, wait, write = admitted and 0 or -1, false, false, 0, changed and value and op ~= 'peek'
+local record, act, remember, taken, valid, thirds
+if op == 'reserve' or op == 'cancel' then
+  record = call('GET', KEYS[2])
+end
+if op == 'take' then
+  charge = admitted
+elseif op == 'slice' then
+  cost = math.min(cost, free)
+  charge = now >= ban and cost >= unpack('<d', ARGV[4])
+  answer = charge and cost or -1
+elseif op == 'penalty' then
+  answer, charge = 0, true
+elseif op == 'ban' then
+  ban, answer, write = now + unpack('<d', ARGV[4]), 0, true
+elseif op == 'refund' then
+  taken, valid = unpack('<dd', ARGV[4])
+  refund, thirds = true, string.sub(ARGV[4], 17)
+elseif op == 'reserve' and record then
+  act = unpack('<d', record)
+  answer = act < 0 and -1 or math.max(act - now, 0)
+elseif op == 'reserve' then
+  local longest
+  longest, remember = unpack('<dd', ARGV[4])
+  for i = 1, limits do
+    local a, b, c, K, P, R, B = unpack('<ddddddd', now_owed, i * 56 - 55)
+    wait = math.max(wait, math.ceil((a + cost * P - B) / R))
+  end
+  charge = now >= ban and wait <= longest
+  for i = 1, limits do
+    local a, b, c, K, P, R = unpack('<dddddd', now_owed, i * 56 - 55)
+    charge = charge and math.max(a, wait * R) + cost * P <= MOST
+  end
+  act, answer = now + wait, charge and wait or -1
+elseif op == 'cancel' then
+  answer, remember = 0, unpack('<d', ARGV[4])
+  if record and #record == 8 then
+    answer = -1 - unpack('<d', record)
+  elseif record then
+    act, taken, valid, cost = unpack('<dddd', record)
+    refund, thirds = true, string.sub(record, 33)
+  end
+end
+
+local owed, marks, left, waiting = '', '', ban - now, math.max(last - now, 0)
+if refund then
+  refund = valid == since and taken <= now and #thirds == limits * 8
+  answer = refund and cost or 0
+end
+for i = 1, limits do
+  local a, b, c, K, P, R, B = unpack('<ddddddd', now_owed, i * 56 - 55)
+  if charge then
+    if K == BUCKET then
+      local more = math.max(wait * R - a, 0) + cost * P
+      a, b = a + more, b + more
+      if b > MOST then
+        a, b, since = math.min(a, MOST), MOST, since + 1
+      end
+      c = math.min(c, MOST - a)
+    else
+      if b + c == 0 or K == ALLOTMENT then
+        a = K == ALIGNED and now - now % P or now
+      end
+      b = math.min(b + cost, math.floor(COUNTS / P))
+    end
+  elseif refund then
+    local third, given = unpack('<d', thirds, i * 8 - 7), 0
+    if K == BUCKET then
+      local later = math.max(b - third + (now - taken) * R, 0)
+      local built = waiting > 0 and later or 0
+      given = math.max(math.min(cost * P - built, a - later - (later > 0 and waiting * R or 0)), 0)
+      a, b = a - given, later == 0 and b - given or b
+      given = math.floor(given / P)
+    elseif K == SLIDING and third + P == a then
+      given = math.min(cost, c)
+      c = c - given
+    elseif K == ALLOTMENT or third == a then
+      given = math.min(cost, b)
+      b = b - given
+    end
+    answer = math.min(answer, given)
+  end
+  if K == BUCKET then
+    left = math.max(left, math.ceil((a + c) / R))
+  elseif b + c == 0 then
+    a = 0
+  else
+    left = math.max(left, (K == SLIDING and b > 0 and 2 * P or P) - (now - a))
+  end
+  owed, marks = owed .. pack('<ddddddd', a, b, c, K, P, R, B), marks .. pack('<d', b)
+end
+
+-- Written, and said
+local reply = pack('<dddd', answer, now, since, ban) .. owed
+if charge or refund or write then
+  if left > 0 then
+    last = math.max(last, op == 'reserve' and charge and act or 0)
+    last = last > now and last or 0
+    local text = answer == last and reply or pack('<dddd', last, now, since, ban) .. owed
+    call('SET', KEYS[1], text, 'PX', string.format('%.0f', math.ceil(left / 1000)))
+  elseif value then
+    call('DEL', KEYS[1])
+  end
+end
+if op == 'reserve' and charge then
+  call('SET', KEYS[2], pack('<dddd', act, now, since, cost) .. marks, 'PX',
+    string.format('%.0f', math.ceil(math.max(left, remember) / 1000)))
+elseif op == 'cancel' then
+  call('SET', KEYS[2], pack('<d', -1 - answer), 'PX', string.format('%.0f', math.ceil(remember / 1000)))
+end
+return reply

@@ -1,0 +1,296 @@
+/* What the model of limits promises, which the script is like (limit_model.c): that no interval admits more than it may,
+ * and that what is computed from a reply is so.
+ *
+ * BELAY_LIMIT_OPS=N, BELAY_LIMIT_SEED=S. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "limit/policy.h"
+#include "support/clock.h"
+#include "support/limit_ops.h"
+#include "support/unit.h"
+
+/* ---- what is computed from replies --------------------------------------------------------------------- */
+
+static belay__policy_t policy_of(const limit_policy_t *from) {
+  belay__policy_t policy = {.limits_len = from->count, .most = BELAY_INFINITE};
+  for (size_t i = 0; i < from->count; i++) {
+    const limit_rule_t *rule = &from->rule[i];
+    int64_t most = rule->kind == LIMIT_BUCKET ? rule->b / rule->p : rule->b;
+    policy.limits[i] = (belay__limit_t){.kind = (belay__limit_kind_t)rule->kind,
+                                        .index = (unsigned)i,
+                                        .most = most,
+                                        .p = rule->p,
+                                        .r = rule->r,
+                                        .b = rule->b};
+    if (most < policy.most)
+      policy.most = most;
+  }
+  return policy;
+}
+
+static belay__owed_t owed_of(const limit_outcome_t *outcome) {
+  const limit_state_t *told = &outcome->told;
+  belay__owed_t owed = {outcome->answer, told->at, told->since, told->ban, {{0, 0, 0}}};
+  for (size_t i = 0; i < told->count; i++) {
+    owed.limits[i].a = told->owed[i].a;
+    owed.limits[i].b = told->owed[i].b;
+    owed.limits[i].c = told->owed[i].c;
+  }
+  return owed;
+}
+
+/* Whether so much is admitted then, if nothing happens before. */
+static bool admits(const limit_case_t *one, int64_t cost, int64_t now) {
+  limit_state_t state = one->outcome.told;
+  limit_request_t request = {.op = LIMIT_PEEK, .policy = &one->policy, .cost = cost, .now = now};
+  return limit_model(&state, NULL, &request).answer == 0;
+}
+
+static bool is_as_new(const limit_case_t *one, int64_t now) {
+  limit_state_t state = one->outcome.told;
+  limit_request_t request = {.op = LIMIT_PEEK, .policy = &one->policy, .now = now};
+  limit_outcome_t outcome = limit_model(&state, NULL, &request);
+  bool nothing = outcome.told.ban <= now;
+  for (size_t i = 0; i < outcome.told.count; i++) {
+    const limit_owed_t *owed = &outcome.told.owed[i];
+    nothing &= owed->rule.kind == LIMIT_BUCKET ? owed->a == 0 : owed->b == 0 && owed->c == 0;
+  }
+  return nothing;
+}
+
+static const char *judge(const limit_case_t *one, int64_t cost) {
+  belay__policy_t policy = policy_of(&one->policy);
+  belay__owed_t owed = owed_of(&one->outcome);
+  belay_limiter_result_t is = {0};
+  int64_t now = owed.at;
+  belay__policy_judge(&policy, &owed, cost, &is);
+  if (cost > policy.most)
+    return is.retry_after_us == -1 ? NULL : "never";
+  if (is.retry_after_us < 0 || !admits(one, cost, now + is.retry_after_us))
+    return "when it would be admitted";
+  if (is.retry_after_us > 0 && admits(one, cost, now + is.retry_after_us - 1))
+    return "when it would be admitted, too late";
+  if (is.remaining > 0 && !admits(one, is.remaining, now))
+    return "what remains";
+  if (is.remaining < policy.most && admits(one, is.remaining + 1, now))
+    return "what remains, too little";
+  if (is.banned ? owed.ban != now + is.retry_after_us : owed.ban > now + is.retry_after_us)
+    return "whether it is a ban";
+  if (!is_as_new(one, now + is.reset_after_us))
+    return "when it is as new";
+  return is.reset_after_us > 0 && is_as_new(one, now + is.reset_after_us - 1)
+             ? "when it is as new, too late"
+             : NULL;
+}
+
+static void test_what_replies_mean(void **state) {
+  (void)state;
+  static limit_world_t world;
+  size_t ops = limit_suite_ops(slow() > 1 ? 50000 : 300000);
+  uint64_t seed = limit_suite_seed();
+  limit_world_init(&world, seed);
+  for (size_t i = 0; i < ops; i++) {
+    limit_case_t one;
+    limit_world_next(&world, &one);
+    if (one.deed != LIMIT_ASK || one.garbled)
+      continue;
+    int64_t burst = policy_of(&one.policy).most;
+    int64_t cost = limit_clamped(limit_sized(&world.chance, burst) + limit_below(&world.chance, 2),
+                                 1, burst + (burst < 1000));
+    const char *wrong = judge(&one, cost);
+    if (wrong != NULL)
+      fail_msg("BELAY_LIMIT_SEED=%" PRIu64 ", operation %zu, cost %" PRId64 ": %s", seed, i, cost,
+               wrong);
+  }
+}
+
+/* ---- how much is admitted in an interval ----------------------------------------------------------------- */
+
+enum { STEPS = 60 };
+
+/* Tokens with which somebody acted at a time; fewer if some were given back. */
+typedef struct act {
+  int64_t at, tokens;
+  limit_request_t refund; /* what it takes to give it back */
+  bool over;              /* it was given back, or a part of it */
+} act_t;
+
+typedef struct story {
+  limit_chance_t chance;
+  limit_policy_t policy;
+  limit_state_t state;
+  limit_record_t record[STEPS];
+  act_t act[STEPS];
+  size_t acts;
+  int64_t now;
+} story_t;
+
+static void begin_story(story_t *story, bool reservable) {
+  static const limit_kind_t kinds[] = {LIMIT_BUCKET, LIMIT_BUCKET, LIMIT_SLIDING, LIMIT_FIXED,
+                                       LIMIT_ALIGNED};
+  limit_chance_t *chance = &story->chance;
+  story->state = (limit_state_t){0};
+  story->acts = 0;
+  story->now = 1000 + limit_below(chance, 50);
+  story->policy.count = 1 + (size_t)limit_below(chance, 3);
+  for (size_t i = 0; i < story->policy.count; i++) {
+    limit_rule_t rule = {.kind = reservable ? LIMIT_BUCKET : kinds[limit_below(chance, 5)],
+                         .p = 1 + limit_below(chance, 20),
+                         .b = 1 + limit_below(chance, 8)};
+    if (rule.kind == LIMIT_BUCKET) {
+      rule.r = 1 + limit_below(chance, 5);
+      rule.b *= rule.p;
+    }
+    story->policy.rule[i] = rule;
+  }
+}
+
+static void give_back(story_t *story, act_t *act) {
+  limit_request_t request = act->refund;
+  size_t i = (size_t)(act - story->act);
+  request.now = story->now;
+  if (request.op == LIMIT_REFUND)
+    request.cost = 1 + limit_below(&story->chance, request.cost);
+  limit_outcome_t outcome = limit_model(&story->state, &story->record[i], &request);
+  assert_true(outcome.answer <= act->tokens);
+  act->tokens -= request.op == LIMIT_REFUND ? request.cost : act->tokens;
+  act->over = true;
+}
+
+static void keep_act(story_t *story, const limit_request_t *request,
+                     const limit_outcome_t *outcome) {
+  act_t *act = &story->act[story->acts++];
+  *act = (act_t){.at = story->now + outcome->answer, .tokens = request->cost};
+  act->refund = (limit_request_t){.op = LIMIT_CANCEL, .policy = &story->policy, .remember = 1};
+  if (request->op == LIMIT_RESERVE)
+    return;
+  act->refund.op = LIMIT_REFUND;
+  act->refund.cost = request->cost;
+  act->refund.taken = outcome->told.at;
+  act->refund.since = outcome->told.since;
+  for (size_t i = 0; i < outcome->told.count; i++)
+    act->refund.thirds[i] = outcome->told.owed[i].rule.kind == LIMIT_BUCKET
+                                ? outcome->told.owed[i].b
+                                : outcome->told.owed[i].a;
+}
+
+/* What is given back at once leaves everything as it was. */
+static void expect_identity(const story_t *story, const limit_state_t *before) {
+  limit_state_t state = story->state;
+  limit_request_t peek = {.op = LIMIT_PEEK, .policy = &story->policy, .now = story->now};
+  limit_request_t request = story->act[story->acts - 1].refund;
+  limit_state_t was = *before;
+  limit_outcome_t expected = limit_model(&was, NULL, &peek);
+  request.now = story->now;
+  assert_int_equal(limit_model(&state, NULL, &request).answer, request.cost);
+  limit_outcome_t is = limit_model(&state, NULL, &peek);
+  for (size_t i = 0; i < story->policy.count; i++) {
+    const limit_owed_t *a = &is.told.owed[i], *b = &expected.told.owed[i];
+    bool nothing = a->rule.kind != LIMIT_BUCKET && a->b == 0 && a->c == 0;
+    assert_true(a->a == b->a || nothing);
+    if (state.count > 0 ||
+        a->rule.kind != LIMIT_BUCKET) /* where nothing is owed, nothing is kept */
+      assert_true(a->b == b->b && a->c == b->c);
+  }
+}
+
+static void step(story_t *story, bool reservable) {
+  limit_chance_t *chance = &story->chance;
+  limit_request_t request = {.op = LIMIT_TAKE, .policy = &story->policy, .remember = 1};
+  if (limit_once_in(chance, 2))
+    story->now += limit_below(chance, limit_once_in(chance, 4) ? 30 : 4);
+  if (story->acts > 0 && limit_once_in(chance, 4)) {
+    size_t i = (size_t)limit_below(chance, (int64_t)story->acts);
+    if (limit_once_in(chance, 2))
+      i = story->acts - 1;
+    if (!story->act[i].over)
+      give_back(story, &story->act[i]);
+    return;
+  }
+  if (reservable && limit_once_in(chance, 2))
+    request.op = LIMIT_RESERVE;
+  else if (limit_once_in(chance, 15))
+    request.op = LIMIT_PENALTY;
+  int64_t burst = policy_of(&story->policy).most;
+  request.cost = 1 + limit_below(chance, limit_once_in(chance, 2) ? 1 : burst);
+  request.longest = limit_below(chance, 60);
+  request.now = story->now;
+  limit_record_t *record = &story->record[story->acts];
+  *record = (limit_record_t){0};
+  limit_state_t before = story->state;
+  limit_outcome_t outcome = limit_model(&story->state, record, &request);
+  if (outcome.answer < 0 || request.op == LIMIT_PENALTY)
+    return;
+  keep_act(story, &request, &outcome);
+  if (request.op == LIMIT_TAKE)
+    expect_identity(story, &before);
+}
+
+static int by_time(const void *one, const void *other) {
+  const act_t *a = one, *b = other;
+  return (a->at > b->at) - (a->at < b->at);
+}
+
+/* More is not admitted from one act to another that is so much later. */
+static bool is_within(const limit_rule_t *rule, int64_t tokens, const act_t *from,
+                      const act_t *to) {
+  int64_t d = to->at - from->at;
+  switch (rule->kind) {
+  case LIMIT_BUCKET:
+    return tokens * rule->p <= rule->b + d * rule->r;
+  case LIMIT_SLIDING:
+    return d > rule->p || tokens * rule->p <= rule->b * (rule->p + d);
+  case LIMIT_ALIGNED:
+    return from->at / rule->p != to->at / rule->p || tokens <= rule->b;
+  case LIMIT_FIXED:
+    return d >= rule->p || tokens <= 2 * rule->b;
+  case LIMIT_ALLOTMENT:
+    break;
+  }
+  return true;
+}
+
+static bool holds(story_t *story) {
+  qsort(story->act, story->acts, sizeof *story->act, by_time);
+  for (size_t r = 0; r < story->policy.count; r++)
+    for (size_t i = 0; i < story->acts; i++) {
+      int64_t tokens = 0;
+      for (size_t j = i; j < story->acts; j++) {
+        tokens += story->act[j].tokens;
+        if (!is_within(&story->policy.rule[r], tokens, &story->act[i], &story->act[j]))
+          return false;
+      }
+    }
+  return true;
+}
+
+static void test_no_interval_admits_more(void **state) {
+  (void)state;
+  static story_t story;
+  size_t stories = limit_suite_ops(slow() > 1 ? 5000 : 50000);
+  uint64_t seed = limit_suite_seed();
+  int64_t acts = 0, given = 0;
+  for (size_t n = 0; n < stories; n++) {
+    story.chance = (limit_chance_t){seed + n};
+    bool reservable = n % 2 == 0;
+    begin_story(&story, reservable);
+    for (int i = 0; i < STEPS; i++)
+      step(&story, reservable);
+    acts += (int64_t)story.acts;
+    for (size_t i = 0; i < story.acts; i++)
+      given += story.act[i].over;
+    if (!holds(&story))
+      fail_msg("BELAY_LIMIT_SEED=%" PRIu64 ": more than may be", seed + n);
+  }
+  assert_true(acts > 10 * (int64_t)stories && given > 2 * (int64_t)stories);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_what_replies_mean),
+      cmocka_unit_test(test_no_interval_admits_more),
+  };
+  return cmocka_run_group_tests_name("limit_contract", tests, NULL, NULL);
+}

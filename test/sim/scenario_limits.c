@@ -1,0 +1,55 @@
+/* Worlds of limits. */
+#include "sim/scenario.h"
+
+#include "sim/scenario_words.h"
+
+#define LIMITED                                                                                    \
+  .servers = 1, .processes = 4, .actors = 4, .names = 3, .think_ms = 15, .calm_ms = 1500,          \
+  .storm_ms = 8000
+
+const sim_scenario_t sim_scenarios_of_limits[] = {
+    {
+        .name = "limiter",
+        .about = "keys that are taken from under every policy there is, with refunds and penalties",
+        .kind = SIM_LIMITER,
+        LIMITED,
+        .served_ms = 13000,
+        EVERYWHERE,
+        .mean_ms = {NETWORK_FAULTS, PROCESS_FAULTS,
+                    SERVER_FAULTS, [SIM_MEMORY] = 900, [SIM_RESTART_KEPT] = 1500},
+    },
+    {
+        .name = "limiter-reserve",
+        .about = "reservations and waits, that are given back, and asked for again",
+        .kind = SIM_RESERVE,
+        LIMITED,
+        .wait_ms = 800,
+        .served_ms = 13000,
+        EVERYWHERE,
+        .mean_ms = {NETWORK_FAULTS, PROCESS_FAULTS,
+                    SERVER_FAULTS, [SIM_MEMORY] = 900, [SIM_RESTART_KEPT] = 1500},
+    },
+    {
+        .name = "limiter-slice",
+        .about = "tokens that processes take ahead and use for a while",
+        .kind = SIM_SLICE,
+        LIMITED,
+        .served_ms = 13000,
+        EVERYWHERE,
+        .mean_ms = {NETWORK_FAULTS, PROCESS_FAULTS,
+                    SERVER_FAULTS, [SIM_MEMORY] = 900, [SIM_RESTART_KEPT] = 1500},
+    },
+    {
+        .name = "bucket",
+        .about = "buckets that many fetch from and many fill, and of those who fill one does",
+        .kind = SIM_BUCKET,
+        LIMITED,
+        .served_ms = 13000,
+        EVERYWHERE,
+        .mean_ms = {NETWORK_FAULTS, PROCESS_FAULTS,
+                    SERVER_FAULTS, [SIM_MEMORY] = 900, [SIM_RESTART_KEPT] = 1500},
+    },
+};
+
+const size_t sim_scenarios_of_limits_len =
+    sizeof sim_scenarios_of_limits / sizeof *sim_scenarios_of_limits;
