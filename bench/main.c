@@ -13,6 +13,7 @@
 
 static const bench_scenario_t *const scenarios[] = {
     &bench_contention,
+    &bench_limiter,
     NULL,
 };
 

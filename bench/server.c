@@ -155,3 +155,27 @@ int64_t server_cpu(void) {
   fclose(file);
   return ns;
 }
+
+/* A field of INFO cpu. */
+static double cpu_field(const char *info, const char *name) {
+  const char *at = strstr(info, name);
+  if (at == NULL)
+    bench_die("the server does not say %s", name);
+  return strtod(at + strlen(name), NULL);
+}
+
+double server_used_cpu(void) {
+  const char *info[] = {"INFO", "cpu"};
+  redisReply *reply = ask(2, info, REDIS_REPLY_STRING);
+  double used = cpu_field(reply->str, "used_cpu_user:") + cpu_field(reply->str, "used_cpu_sys:");
+  freeReplyObject(reply);
+  return used;
+}
+
+uint64_t server_keys(void) {
+  const char *size[] = {"DBSIZE"};
+  redisReply *reply = ask(1, size, REDIS_REPLY_INTEGER);
+  uint64_t keys = (uint64_t)reply->integer;
+  freeReplyObject(reply);
+  return keys;
+}

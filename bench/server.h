@@ -25,4 +25,9 @@ pid_t server_pid(void);
 /* The processor time that its main thread has used, in nanoseconds. */
 int64_t server_cpu(void);
 
+/* What it says itself (INFO cpu) all of it has used, in seconds. */
+double server_used_cpu(void);
+
+uint64_t server_keys(void); /* how many there are */
+
 #endif /* BENCH_SERVER_H */
