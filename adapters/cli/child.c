@@ -13,7 +13,7 @@
 #include <sys/prctl.h>
 #endif
 
-#define ARGS_MAX 24
+#define ARGS_MAX 32
 
 static void on_closed(uv_handle_t *handle) {
   child_t *child = handle->data;

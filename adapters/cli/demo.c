@@ -7,23 +7,26 @@
 #include <string.h>
 
 #define GUARD_MS 60000 /* no chapter takes a fourth of it */
-#define KEY_MAX 128
 #define RULE_WIDTH 78
 
 typedef struct chapter {
   const char *lock_name, *title;
   void (*play)(demo_t *demo);
-  bool elsewhere; /* on servers of its own */
+  bool lock; /* it has a lock of that name on the demo's server */
 } chapter_t;
 
 static const chapter_t chapters[] = {
-    {"counter", "Five processes and one counter", play_counter, false},
-    {"killed", "A holder is killed", play_killed, false},
-    {"watchdog", "Work that takes longer than the ttl", play_watchdog, false},
-    {"overrun", "The same without the watchdog", play_overrun, false},
-    {"stalled", "A holder stands still", play_stalled, false},
-    {"deleted", "Somebody deletes the lock", play_deleted, false},
-    {"quorum", "Five servers, and three of them make a lock", play_quorum, true},
+    {"counter", "Five processes and one counter", play_counter, true},
+    {"killed", "A holder is killed", play_killed, true},
+    {"watchdog", "Work that takes longer than the ttl", play_watchdog, true},
+    {"overrun", "The same without the watchdog", play_overrun, true},
+    {"stalled", "A holder stands still", play_stalled, true},
+    {"deleted", "Somebody deletes the lock", play_deleted, true},
+    {"quorum", "Five servers, and three of them make a lock", play_quorum, false},
+    {"rate", "Two at once, then one a second", play_rate, false},
+    {"windows", "Three limits at once", play_windows, false},
+    {"address", "Ten calls by one address", play_address, false},
+    {"refillers", "A refiller is killed", play_refillers, false},
 };
 #define CHAPTERS (sizeof chapters / sizeof *chapters)
 
@@ -192,13 +195,11 @@ static void on_asked(child_t *child) {
   (void)child;
 }
 
-/* All keys that the chapters had on it have been in use, so that none may be there now. */
+/* Everything that the chapters used has been there, so that none may be there now. */
 static void look_for_keys(demo_t *demo) {
-  char keys[CHAPTERS][KEY_MAX];
-  const char *args[CHAPTERS + 3] = {"demo-raw", "EXISTS"};
-  size_t count = 2;
+  const char *args[DEMO_USED_MAX + 3] = {"demo-raw", "EXISTS"};
   for (size_t i = 0; i < CHAPTERS; i++) {
-    if (chapters[i].elsewhere)
+    if (!chapters[i].lock)
       continue;
     demo->lock_name = chapters[i].lock_name;
     belay_lock_t *lock = demo_lock(demo, DEMO_A, NULL);
@@ -206,10 +207,11 @@ static void look_for_keys(demo_t *demo) {
       return;
     size_t len;
     const char *key = belay_lock_key(lock, &len);
-    (void)snprintf(keys[i], sizeof keys[i], "%.*s", (int)len, key);
-    args[count++] = keys[i];
+    demo_used(demo, "%.*s", (int)len, key);
     demo_lock_close(&lock);
   }
+  for (size_t i = 0; i < demo->used_len; i++)
+    args[i + 2] = demo->used[i];
   int64_t left = -1;
   child_t child = {.on_line = on_reply, .on_end = on_asked, .data = &left};
   child_start(&demo->family, &child, args);
@@ -225,7 +227,7 @@ static void introduce(demo_t *demo, bool own_server) {
   const char *where = own_server ? "a server that was started for it"
                                  : "the server that was named, in a namespace of its own";
   term_print(&demo->term,
-             "%sbelay: locks on Redis, for programs on a libuv loop%s\n\n"
+             "%sbelay: locks and limits on Redis, for programs on a libuv loop%s\n\n"
              "  Nothing of what follows is staged: the library as it is, real processes, and\n"
              "  %s.\n",
              term_style(&demo->term, TERM_BOLD), term_style(&demo->term, TERM_NORMAL), where);

@@ -16,6 +16,8 @@
 
 #define DEMO_MS UINT64_C(1000000) /* in the nanoseconds of uv_hrtime() */
 
+enum { DEMO_USED_MAX = 16, DEMO_KEY_MAX = 128 };
+
 /* Two contenders in this process, each a client of its own. */
 typedef enum demo_who { DEMO_A, DEMO_B, DEMO_CONTENDERS } demo_who_t;
 
@@ -31,11 +33,13 @@ typedef struct demo {
   bool loop_open;
   belay_t *belay;
   belay_client_t *client[DEMO_CONTENDERS];
-  int connect_error;             /* why the server cannot be used */
-  char run[17];                  /* this demo's part of the namespace */
-  char folder[SCRATCH_PATH_MAX]; /* for whatever files it needs */
-  const char *lock_name;         /* this chapter's */
-  uint64_t began;                /* this chapter, after its text */
+  int connect_error;                      /* why the server cannot be used */
+  char run[17];                           /* this demo's part of the namespace */
+  char folder[SCRATCH_PATH_MAX];          /* for whatever files it needs */
+  const char *lock_name;                  /* this chapter's */
+  char used[DEMO_USED_MAX][DEMO_KEY_MAX]; /* keys that none may be left of */
+  size_t used_len;
+  uint64_t began; /* this chapter, after its text */
   unsigned facts, failed;
 } demo_t;
 
@@ -48,6 +52,10 @@ void play_overrun(demo_t *demo);
 void play_stalled(demo_t *demo);
 void play_deleted(demo_t *demo);
 void play_quorum(demo_t *demo);
+void play_rate(demo_t *demo);
+void play_windows(demo_t *demo);
+void play_address(demo_t *demo);
+void play_refillers(demo_t *demo);
 
 /* ---- what a chapter says ------------------------------------------------------------------------------- */
 
@@ -78,6 +86,15 @@ belay_lock_t *demo_lock(demo_t *demo, demo_who_t who, const belay_lock_options_t
 
 /* Closes it, unless that was done. */
 void demo_lock_close(belay_lock_t **lock);
+
+/* A limiter of A's, called as the chapter is; NULL after saying why. */
+belay_limiter_t *demo_limiter(demo_t *demo, const belay_limit_t *limits, size_t n);
+
+/* At a chapter's end: forgets what was taken from a key. Runs the loop. */
+void demo_limiter_forget(demo_t *demo, belay_limiter_t *limiter, const char *key);
+
+/* A key that was used on the demo's server: when the demo is over it has to be gone. */
+void demo_used(demo_t *demo, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* A timer of a chapter's. It keeps the loop running until it is closed; once or twice is all the same. */
 void demo_timer_open(demo_t *demo, uv_timer_t *timer, void *data);

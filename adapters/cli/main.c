@@ -4,6 +4,7 @@
 
 #include "belay/version.h"
 #include "demo.h"
+#include "refill.h"
 #include "server.h"
 #include "term.h"
 #include "worker.h"
@@ -26,6 +27,7 @@ static const command_t commands[] = {
     {"version", command_version, "version", "say which belay this is"},
     {"demo-worker", command_demo_worker, NULL, NULL},
     {"demo-raw", command_demo_raw, NULL, NULL},
+    {"demo-refiller", command_demo_refiller, NULL, NULL},
     {"demo-server", command_demo_server, NULL, NULL},
 };
 #define COMMANDS (sizeof commands / sizeof *commands)

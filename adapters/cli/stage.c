@@ -80,6 +80,46 @@ void demo_lock_close(belay_lock_t **lock) {
   *lock = NULL;
 }
 
+void demo_used(demo_t *demo, const char *format, ...) {
+  if (demo->used_len == DEMO_USED_MAX) {
+    demo_trouble(demo, "too many keys are in use", 0);
+    return;
+  }
+  va_list args;
+  va_start(args, format);
+  (void)vsnprintf(demo->used[demo->used_len++], DEMO_KEY_MAX, format, args);
+  va_end(args);
+}
+
+belay_limiter_t *demo_limiter(demo_t *demo, const belay_limit_t *limits, size_t n) {
+  belay_limiter_t *limiter;
+  belay_limiter_options_t options;
+  belay_limiter_options_init(&options);
+  options.name = demo->lock_name;
+  options.name_len = strlen(demo->lock_name);
+  options.limits = limits;
+  options.limits_len = n;
+  int error = belay_limiter_new(demo->client[DEMO_A], &options, &limiter);
+  if (error != 0)
+    demo_trouble(demo, "making a limiter", error);
+  return limiter;
+}
+
+static void on_reset(belay_request_t *request, const belay_limiter_result_t *result) {
+  demo_t *demo = request->data;
+  if (result->verdict != BELAY_ALLOWED)
+    demo_trouble(demo, "forgetting what was taken", result->status);
+}
+
+void demo_limiter_forget(demo_t *demo, belay_limiter_t *limiter, const char *key) {
+  belay_request_t request = {.data = demo};
+  demo_used(demo, WORKER_NAMESPACE "::%s::limit::%s::{%s}", demo->run, demo->lock_name, key);
+  int error = belay_limiter_reset(limiter, &request, key, strlen(key), on_reset);
+  if (error != 0)
+    demo_trouble(demo, "forgetting what was taken", error);
+  (void)uv_run(&demo->loop, UV_RUN_DEFAULT);
+}
+
 void demo_timer_open(demo_t *demo, uv_timer_t *timer, void *data) {
   (void)uv_timer_init(&demo->loop, timer); /* never fails */
   timer->data = data;

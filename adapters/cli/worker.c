@@ -36,7 +36,7 @@ typedef struct worker {
 
 /* ---- what it says -------------------------------------------------------------------------------------- */
 
-static void tell(const char *word, int64_t number) {
+void news_tell(const char *word, int64_t number) {
   if (printf("%s %" PRIu64 " %" PRId64 "\n", word, uv_hrtime(), number) < 0 || fflush(stdout) != 0)
     exit(1); /* nobody is listening any more */
 }
@@ -76,7 +76,7 @@ static void finish(worker_t *worker) {
 }
 
 static void fail(worker_t *worker, int error) {
-  tell(NEWS_FAILED, error);
+  news_tell(NEWS_FAILED, error);
   worker->status = 1;
   finish(worker);
 }
@@ -106,7 +106,7 @@ static void on_released(belay_lock_t *lock, int status) {
     fail(worker, status);
     return;
   }
-  tell(NEWS_RELEASED, 0);
+  news_tell(NEWS_RELEASED, 0);
   rest(worker);
 }
 
@@ -121,7 +121,7 @@ static void on_worked(uv_timer_t *timer) {
     fail(worker, 0);
     return;
   }
-  tell(NEWS_WORKED, (int64_t)worker->value);
+  news_tell(NEWS_WORKED, (int64_t)worker->value);
   if (worker->lock == NULL) {
     rest(worker);
     return;
@@ -150,7 +150,7 @@ static void on_acquired(belay_lock_t *lock, int status) {
     fail(worker, status);
     return;
   }
-  tell(NEWS_WON, (int64_t)(calls_of(worker) - worker->calls));
+  news_tell(NEWS_WON, (int64_t)(calls_of(worker) - worker->calls));
   work(worker);
 }
 
@@ -159,7 +159,7 @@ static void ask(worker_t *worker) {
     work(worker);
     return;
   }
-  tell(NEWS_ASKS, 0);
+  news_tell(NEWS_ASKS, 0);
   worker->calls = calls_of(worker);
   int error = belay_lock_acquire(worker->lock, WAIT_MAX_MS, on_acquired);
   if (error != 0)
@@ -247,9 +247,9 @@ int command_demo_raw(int argc, char **argv) {
     return 2;
   child_die_with(argv[2]);
   if (!resp_ask(url, (const char *const *)argv + 3, (size_t)argc - 3, &reply)) {
-    tell(NEWS_FAILED, 0);
+    news_tell(NEWS_FAILED, 0);
     return 1;
   }
-  tell(NEWS_REPLY, reply);
+  news_tell(NEWS_REPLY, reply);
   return 0;
 }

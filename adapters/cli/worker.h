@@ -26,7 +26,12 @@ typedef struct news {
 #define NEWS_WORKED "worked"     /* it did what it wanted the lock for; the counter now, or 0 */
 #define NEWS_RELEASED "released" /* it gave the lock back; 0 */
 #define NEWS_REPLY "reply"       /* the server's reply to a raw command */
+#define NEWS_ELECTED "elected"   /* a refiller has a place; 0 */
+#define NEWS_DEPOSED "deposed"   /* it has none any more; 0 */
 #define NEWS_FAILED "failed"     /* it cannot go on; an error of belay's, or 0 */
+
+/* Says one, in such a process; ends it if nobody listens any more. */
+void news_tell(const char *word, int64_t number);
 
 bool news_parse(const char *line, news_t *out);
 
