@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Counts what a run of `meson test` came to: tally.py testlog.json
+"""Counts what runs of `meson test` came to: tally.py TESTLOG.json...
 
 Where a test is a cmocka program, each of its cases counts; any other test counts as one. Shows what
 the failed ones printed, and ends with the line "N passed, N failed".
@@ -25,26 +25,33 @@ def count(test):
     return passed, failed, skipped
 
 
-def main(path):
-    tests = []
-    if os.path.exists(path):
-        with open(path, encoding="utf-8") as log:
-            tests = [json.loads(line) for line in log]
+def read(path):
+    if not os.path.exists(path):
+        return []
+    with open(path, encoding="utf-8") as log:
+        return [json.loads(line) for line in log]
 
+
+def main(paths):
     passed = failed = skipped = 0
+    tests = []
+    for path in paths:
+        ran = read(path)
+        if not ran:
+            print(f"no test ran: there is nothing in {path}")
+            failed += 1
+        tests += ran
+
     for test in tests:
         oks, fails, skips = count(test)
         passed, failed, skipped = passed + oks, failed + fails, skipped + skips
         if fails:
             print(f"\n==== {test['name']}: {test['result']}, exit status {test['returncode']}")
             print((test.get("stdout") or "") + (test.get("stderr") or ""))
-    if not tests:
-        print("no test ran")
-        failed = 1
     if skipped:
         print(f"{skipped} skipped")
     print(f"{passed} passed, {failed} failed")
     return failed != 0
 
 
-sys.exit(main(sys.argv[1]))
+sys.exit(main(sys.argv[1:]))
