@@ -235,7 +235,8 @@ BELAY_API int belay_limiter_ban(belay_limiter_t *limiter, belay_request_t *reque
 /** Takes cost tokens now or, on credit, from those that come within max_wait_us (0 and more; at most a day): ALLOWED, and the
  * caller may act after result->wait_us and not earlier. Otherwise DENIED or NEVER, and nothing is taken. Who comes
  * later waits longer. Only for policies of token buckets with a count. Sent again if its answer is lost: the
- * reservation is the same one. */
+ * reservation is the same one. Only what is executed after its deadline, from a connection that was given up, may be
+ * charged once more: then tokens are lost until they leak, and none too many admitted. */
 BELAY_API int belay_limiter_reserve(belay_limiter_t *limiter, belay_request_t *request,
                                     const char *key, size_t key_len, int64_t cost,
                                     int64_t max_wait_us, belay_limiter_cb cb);
@@ -248,7 +249,9 @@ BELAY_API int belay_limiter_cancel_reservation(belay_limiter_t *limiter, belay_r
                                                belay_limiter_cb cb);
 
 /** Reserves, and calls back when the time has come. The times are in the order in which the server was asked, among all
- * processes; and of one handle and key the callbacks too. DENIED, at once, if that would be later than max_wait_us. belay_cancel() and a close give the reservation back. */
+ * processes; and so are the callbacks of one handle and key, among those whose answers are in: a process that stood still
+ * may hear of an earlier time after it has told a later one. DENIED, at once, if that would be later than max_wait_us.
+ * belay_cancel() and a close give the reservation back. */
 BELAY_API int belay_limiter_wait(belay_limiter_t *limiter, belay_request_t *request,
                                  const char *key, size_t key_len, int64_t cost, int64_t max_wait_us,
                                  belay_limiter_cb cb);

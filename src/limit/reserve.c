@@ -4,7 +4,7 @@
  *               |                    |
  *               +---cancel, close----+--> the reservation is given back, told
  *
- * Of one key and handle, whose time is first is told first, whenever their answers came: answers take their time, so
+ * Of one key and handle, and of those whose answers are in, whose time is first is told first: answers take their time, so
  * that our clock's idea of it may say otherwise; but when one's time has come, so has that of all before it. */
 #include <string.h>
 
