@@ -144,7 +144,7 @@ static void on_gone(belay__wire_t *wire, int error) {
   }
   remember_ghost(link);
   if (link->listener == NULL)
-    client->scripts = 0; /* it may be another server next time */
+    memset(client->scripts, 0, sizeof client->scripts); /* it may be another server next time */
   if (belay__link_is_up(link)) {
     client->stats.drops++;
     belay__log(client->belay, BELAY_LOG_INFO, "connection lost: %s", belay_strerror(error));

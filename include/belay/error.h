@@ -54,7 +54,9 @@ extern "C" {
   X(ECROSSSLOT, -20051, 0, "the keys live in different cluster slots")                             \
   X(EMAXCLIENTS, -20052, 1, "the server has too many clients")                                     \
   X(EREFUSED, -20053, 0, "the server refused the command")                                         \
-  X(EMISMATCH, -20054, 0, "the server keeps another configuration for this")
+  X(EMISMATCH, -20054, 0, "the server keeps another configuration for this")                       \
+  X(EOVERFLOW, -20055, 0, "the number would leave its range")                                      \
+  X(ELOST, -20056, 0, "what the server kept for this is gone, at least in part")
 
 /** BELAY_EINVAL and so on; success is 0. */
 typedef enum belay_error {

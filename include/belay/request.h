@@ -26,6 +26,12 @@ typedef struct belay_request {
   } belay_private;
 } belay_request_t;
 
+/** Bytes of the caller's: what operations on many at once are given an array of. */
+typedef struct belay_bytes {
+  const void *data; /**< may be NULL if len is 0 */
+  size_t len;       /**< bytes of it */
+} belay_bytes_t;
+
 /** Everything 0. */
 BELAY_API void belay_request_init(belay_request_t *request);
 

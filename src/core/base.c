@@ -1,6 +1,7 @@
 #include "core/base.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -276,6 +277,24 @@ void belay__detail(belay_t *belay, const char *format, ...) {
   vsnprintf(belay->detail, sizeof belay->detail, format, args);
   va_end(args);
   clean(belay->detail);
+}
+
+int belay__check_range(belay_t *belay, const char *what, int64_t value, int64_t min, int64_t max) {
+  if (value >= min && value <= max)
+    return 0;
+  belay__detail(belay, "%s: not from %" PRId64 " to %" PRId64, what, min, max);
+  return BELAY_EINVAL;
+}
+
+int belay__check_bytes(belay_t *belay, const char *what, const void *bytes, size_t len,
+                       size_t min_len, size_t max_len) {
+  if (len >= min_len && len <= max_len && (bytes != NULL || len == 0))
+    return 0;
+  if (min_len == 0)
+    belay__detail(belay, "%s: NULL, or more than %zu bytes", what, max_len);
+  else
+    belay__detail(belay, "%s: not %zu to %zu bytes", what, min_len, max_len);
+  return BELAY_EINVAL;
 }
 
 void belay__log(belay_t *belay, belay_log_level_t level, const char *format, ...) {

@@ -105,6 +105,12 @@ uint64_t belay__after_ms(belay_t *belay, int64_t ms);
 /* Sets belay_detail(); control bytes are replaced. */
 __attribute__((format(printf, 2, 3))) void belay__detail(belay_t *belay, const char *format, ...);
 
+/* 0, or BELAY_EINVAL with a detail: a number that is not within min..max; bytes that are NULL, or not min_len to
+ * max_len of them. */
+int belay__check_range(belay_t *belay, const char *what, int64_t value, int64_t min, int64_t max);
+int belay__check_bytes(belay_t *belay, const char *what, const void *bytes, size_t len,
+                       size_t min_len, size_t max_len);
+
 /* A line for the log hook; control bytes are replaced. */
 __attribute__((format(printf, 3, 4))) void belay__log(belay_t *belay, belay_log_level_t level,
                                                       const char *format, ...);

@@ -169,16 +169,20 @@ static void put_script(belay__call_t *call, const belay__script_t *script, size_
   belay__call_arg_int(call, (int64_t)keys);
 }
 
+static uint64_t *word_of(belay_client_t *client, const belay__script_t *script) {
+  assert(script->index < BELAY__SCRIPTS_MAX);
+  return &client->scripts[script->index / 64];
+}
+
 static uint64_t bit_of(const belay__script_t *script) {
-  assert(script->index < 64);
-  return UINT64_C(1) << script->index;
+  return UINT64_C(1) << script->index % 64;
 }
 
 /* A script that the server does not know would need a second trip, and a call behind it would overtake it: so it is
  * called by its hash only after the server has run it. */
 void belay__call_script(belay__call_t *call, const belay__script_t *script, size_t keys,
                         size_t args) {
-  put_script(call, script, keys, args, (call->client->scripts & bit_of(script)) == 0);
+  put_script(call, script, keys, args, (*word_of(call->client, script) & bit_of(script)) == 0);
 }
 
 void belay__call_script_text(belay__call_t *call, const belay__script_t *script, size_t keys,
@@ -222,7 +226,9 @@ static bool become_eval(belay__call_t *call) {
 
 const char *belay__call_key(const belay__call_t *call, size_t *len) {
   const char *at = call->data + call->tail;
-  for (int i = 0; i < 2; i++) /* the length of the number of keys, the number */
+  int lines =
+      call->script != NULL ? 2 : 3; /* the number of keys; the number of words, the command */
+  for (int i = 0; i < lines; i++)
     at = (const char *)memchr(at, '\n', call->len) + 1;
   *len = 0;
   for (at++; *at != '\r'; at++)
@@ -396,10 +402,26 @@ static void refuse(belay__call_t *call, const belay__refusal_t *refusal) {
   finish_with(call, unknown ? BELAY_OUTCOME_UNKNOWN : BELAY_OUTCOME_REFUSED, refusal->error);
 }
 
+/* Keeps the server's words; where something is wrong with what is there already, behind the key. */
+static void explain(const belay__call_t *call, const belay__refusal_t *refusal,
+                    const belay__reply_t *reply) {
+  char text[BELAY__REFUSAL_MAX];
+  if (refusal->error != BELAY_EWRONGTYPE) {
+    belay__client_refused(call->client, refusal->error, reply->str, reply->len);
+    return;
+  }
+  size_t key_len;
+  const char *key = belay__call_key(call, &key_len);
+  int n = snprintf(text, sizeof text, "%.*s: %.*s", (int)(key_len < 64 ? key_len : 64), key,
+                   (int)(reply->len < sizeof text ? reply->len : sizeof text), reply->str);
+  belay__client_refused(call->client, refusal->error, text,
+                        (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
+}
+
 belay__verdict_t belay__call_reply(belay__call_t *call, const belay__reply_t *reply) {
   if (reply->type != BELAY__REPLY_ERROR) {
     if (call->script != NULL)
-      call->client->scripts |= bit_of(call->script);
+      *word_of(call->client, call->script) |= bit_of(call->script);
     finish(call, &(belay__result_t){.outcome = BELAY_OUTCOME_REPLY, .reply = reply});
     return BELAY__VERDICT_OVER;
   }
@@ -419,7 +441,7 @@ belay__verdict_t belay__call_reply(belay__call_t *call, const belay__reply_t *re
     return BELAY__VERDICT_OVER;
   }
   if (refusal->remedy == BELAY__REMEDY_NONE || !rest(call, refusal->error)) {
-    belay__client_refused(call->client, refusal->error, reply->str, reply->len);
+    explain(call, refusal, reply);
     refuse(call, refusal);
   }
   return reconnect ? BELAY__VERDICT_RECONNECT : BELAY__VERDICT_OVER;

@@ -48,6 +48,7 @@ struct belay__call {
   uint64_t first_sent; /* when a byte of it may first have left; 0: never */
   uint64_t offset;     /* the node's: where it begins in the connection's stream of bytes */
   uint32_t epoch;      /* the connection that it was last handed to; 0: none */
+  uint32_t part;       /* its owner's: which of its calls it is */
   uint32_t affinity;   /* calls of one lane with the same one share a connection */
 
   uint8_t state;  /* belay__call_state_t */
@@ -88,7 +89,7 @@ void belay__call_arg_joined(belay__call_t *call, const char *a, size_t a_len, co
                             size_t b_len);
 void belay__call_arg_int(belay__call_t *call, int64_t value);
 
-/* The first key of a script that was called. */
+/* The first key of a script that was called; of another command the first word behind its name, which must be there. */
 const char *belay__call_key(const belay__call_t *call, size_t *len);
 
 /* The same command again, to be sent by itself, from inside done: with its deadline, affinity, owner and settled;

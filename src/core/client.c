@@ -191,14 +191,10 @@ void belay__client_refused(belay_client_t *client, int error, const char *text, 
   client->refusal = error;
 }
 
-void belay__client_explain(belay_client_t *client, int status, const char *key, size_t key_len) {
+void belay__client_explain(belay_client_t *client, int status) {
   belay_t *belay = client->belay;
   belay->detail[0] = '\0';
-  if (status == 0 || status != client->refusal)
-    return;
-  if (status == BELAY_EWRONGTYPE && key != NULL)
-    belay__detail(belay, "%.*s: %s", (int)(key_len < 64 ? key_len : 64), key, client->refusal_text);
-  else
+  if (status != 0 && status == client->refusal)
     belay__detail(belay, "%s", client->refusal_text);
 }
 
@@ -209,7 +205,7 @@ static void ping_told(belay__task_t *task) {
   belay_client_cb cb = client->ping_cb;
   client->ping_cb = NULL;
   belay__free_loop(client->belay);
-  belay__client_explain(client, client->ping_status, NULL, 0);
+  belay__client_explain(client, client->ping_status);
   cb(client, client->ping_status);
   close_node_if_empty(client);
 }

@@ -73,7 +73,9 @@ struct belay_client {
   bool has_instance;
 
   belay__standing_t standing;
-  uint64_t scripts; /* a bit for each that the server has run since the last connection was lost */
+  uint64_t
+      scripts[BELAY__SCRIPTS_MAX /
+              64]; /* a bit for each that the server has run since the last connection was lost */
 
   belay__table_t lines;  /* of leases, by key; lease/line.c's */
   belay__list_t resting; /* calls that wait for the time to try again */
@@ -120,10 +122,10 @@ void belay__client_start_close(belay_client_t *client, bool now);
 /* The node is closed. */
 void belay__client_gone(belay_client_t *client);
 
-/* Keeps what the server said when it refused; and makes it belay_detail(), if it is what this status comes
- * from. key may be NULL. */
+/* Keeps what the server said when it refused (text begins with the key, where that is what was wrong); and makes it
+ * belay_detail(), if it is what this status comes from. */
 void belay__client_refused(belay_client_t *client, int error, const char *text, size_t len);
-void belay__client_explain(belay_client_t *client, int status, const char *key, size_t key_len);
+void belay__client_explain(belay_client_t *client, int status);
 
 /* Whether something that was sent on connection `epoch` (0: nothing was) may still be executed after
  * `answered`, a call of the same lane and affinity, has been. */

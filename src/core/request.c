@@ -26,7 +26,7 @@ belay_request_t *belay__request_of(belay__pending_t *pending) {
 
 /* ---- the end ------------------------------------------------------------------------------------------- */
 
-/* It is nobody's any more. */
+/* It is nobody's any more, but for its room. */
 static void leave(belay__pending_t *pending) {
   pending->state = IDLE;
   belay__list_remove(&pending->owned);
@@ -39,16 +39,21 @@ static void on_task(belay__task_t *task) {
   const belay__request_ops_t *ops = pending->ops;
   void (*cb)(void) = pending->cb;
   belay__answer_t answer = {
-      .client = pending->client, .context = pending->context, .status = pending->status};
+      .client = pending->client,
+      .context = pending->context,
+      .room = pending->room,
+      .room_len = pending->room_len,
+      .status = pending->status,
+  };
   memcpy(answer.values, pending->values, sizeof answer.values);
   leave(pending);
-  belay__client_explain(answer.client, answer.status, NULL, 0);
+  belay__client_explain(answer.client, answer.status);
   ops->tell(belay__request_of(pending), cb, &answer);
+  belay__free(answer.client->belay, answer.room, answer.room_len);
 }
 
 static void end(belay__pending_t *pending, int status) {
   pending->state = ENDED;
-  pending->call = NULL;
   pending->status = status;
   belay__defer(pending->client->belay, &pending->task);
 }
@@ -60,14 +65,38 @@ void belay__request_end(belay__pending_t *pending, int status) {
 
 void belay__request_forget(belay__pending_t *pending) {
   assert(pending->state == PARKED && !belay__timer_is_set(&pending->timer));
+  belay__free(pending->client->belay, pending->room, pending->room_len);
   leave(pending);
+}
+
+static belay__call_t **slots(belay__pending_t *pending) {
+  return pending->calls_len > 1 ? pending->calls : &pending->call;
+}
+
+/* None of its calls is open. */
+static void drop_calls(belay__pending_t *pending) {
+  if (pending->calls_len > 1)
+    belay__free(pending->client->belay, pending->calls,
+                pending->calls_len * sizeof *pending->calls);
+  pending->call = NULL;
+  pending->calls_len = pending->calls_open = 0;
+}
+
+/* Whether any of them may be executed. */
+static bool abandon_calls(belay__pending_t *pending) {
+  bool sent = false;
+  for (uint32_t i = 0; i < pending->calls_len; i++)
+    if (slots(pending)[i] != NULL)
+      sent |= belay__call_abandon(slots(pending)[i]);
+  drop_calls(pending);
+  return sent;
 }
 
 /* What is known already is told all the same. */
 static void cancel(belay__pending_t *pending) {
   if (pending->state != CALLING && pending->state != PARKED)
     return;
-  bool sent = pending->state == CALLING && belay__call_abandon(pending->call);
+  bool sent = abandon_calls(pending);
   if (pending->ops->left != NULL)
     pending->ops->left(pending, sent || pending->maybe);
   end(pending, BELAY_ECANCELED);
@@ -79,7 +108,7 @@ static void on_close(belay__object_t *object) {
 
 static const belay__object_ops_t object_ops = {.close = on_close, .abort = on_close};
 
-/* ---- the call ------------------------------------------------------------------------------------------ */
+/* ---- the calls ----------------------------------------------------------------------------------------- */
 
 static void on_done(belay__call_t *call, const belay__result_t *result);
 
@@ -93,21 +122,46 @@ static bool ask_again(belay__pending_t *pending, belay__call_t *call, int error)
   if (copy == NULL)
     return false;
   copy->done = on_done;
+  copy->part = call->part;
   if (belay__call_send(&copy, 1) != 0)
     return false;
-  pending->call = copy;
+  slots(pending)[call->part] = copy;
   return true;
+}
+
+/* Of those that were sent together one is over. */
+static void over(belay__pending_t *pending, uint32_t part) {
+  slots(pending)[part] = NULL;
+  if (--pending->calls_open > 0)
+    return;
+  drop_calls(pending);
+  pending->state = PARKED;
+}
+
+/* What two ends are together: that something is not known outweighs why something else was refused. */
+static int both(int first, int second) {
+  return first == 0 || (second == BELAY_EUNKNOWN && first != 0) ? second : first;
+}
+
+/* All that was asked is over. */
+static void end_of_step(belay__pending_t *pending) {
+  int status = pending->status;
+  if (status == 0 && pending->ops->next != NULL) {
+    pending->maybe = false;
+    status = pending->ops->next(pending);
+  }
+  if (status != BELAY__REQUEST_PARK)
+    end(pending, status);
 }
 
 static void on_done(belay__call_t *call, const belay__result_t *result) {
   belay__pending_t *pending = call->owner;
   int status = result->error;
   bool maybe = pending->maybe; /* what is said of this time says nothing of the one before */
-  assert(pending->state == CALLING && pending->call == call);
+  assert(pending->state == CALLING && slots(pending)[call->part] == call);
   switch (result->outcome) {
   case BELAY_OUTCOME_REPLY:
-    pending->state = PARKED;
-    pending->call = NULL;
+    over(pending, call->part);
     status = pending->ops->read(pending, call, result->reply);
     if (status == BELAY_EPROTO)
       belay__call_distrust(call);
@@ -118,12 +172,16 @@ static void on_done(belay__call_t *call, const belay__result_t *result) {
     pending->maybe = true;
     if (ask_again(pending, call, status))
       return;
+    over(pending, call->part);
     break;
   case BELAY_OUTCOME_NOT_SENT:
   case BELAY_OUTCOME_REFUSED:
+    over(pending, call->part);
     break;
   }
-  end(pending, maybe && status != 0 ? BELAY_EUNKNOWN : status);
+  pending->status = both(pending->status, maybe && status != 0 ? BELAY_EUNKNOWN : status);
+  if (pending->state == PARKED)
+    end_of_step(pending);
 }
 
 int belay__request_check(belay_client_t *client, const belay_request_t *request) {
@@ -167,26 +225,64 @@ int belay__request_begin(belay_client_t *client, belay_request_t *request,
   return 0;
 }
 
-int belay__request_send(belay__pending_t *pending, belay__call_t *call) {
-  belay_client_t *client = pending->client;
-  assert(pending->state == PARKED);
-  if (call == NULL)
-    return BELAY_ENOMEM;
-  int64_t ms = belay__request_timeout_ms(client, belay__request_of(pending));
-  call->deadline = pending->deadline != 0 ? pending->deadline : belay__after_ms(client->belay, ms);
-  call->done = on_done;
-  call->owner = pending;
-  pending->call = call;
-  pending->state = CALLING;
-  int error = belay__call_send(&call, 1);
-  if (error == BELAY_EBUSY || error == BELAY_ENOMEM) {
-    pending->call = NULL;
-    pending->state = PARKED;
-    return error;
+static bool keep_calls(belay__pending_t *pending, belay__call_t **calls, size_t n) {
+  belay__call_t **copy = NULL;
+  if (n > 1) {
+    copy = belay__alloc(pending->client->belay, n * sizeof(belay__call_t *));
+    if (copy == NULL)
+      return false;
+    memcpy(copy, calls, n * sizeof(belay__call_t *));
+    pending->calls = copy;
+  } else {
+    pending->call = calls[0];
   }
-  if (error != 0) /* the server does not let us in: that is an answer */
-    end(pending, error);
+  pending->calls_len = pending->calls_open = (uint32_t)n;
+  return true;
+}
+
+int belay__request_send_all(belay__pending_t *pending, belay__call_t **calls, size_t n) {
+  belay_client_t *client = pending->client;
+  assert(pending->state == PARKED && n > 0 && n <= UINT32_MAX);
+  int64_t ms = belay__request_timeout_ms(client, belay__request_of(pending));
+  uint64_t deadline = belay__after_ms(client->belay, ms);
+  if (pending->deadline != 0)
+    deadline = pending->deadline;
+  for (size_t i = 0; i < n; i++) {
+    calls[i]->deadline = deadline;
+    calls[i]->done = on_done;
+    calls[i]->owner = pending;
+    calls[i]->part = (uint32_t)i;
+  }
+  if (!keep_calls(pending, calls, n)) {
+    for (size_t i = 0; i < n; i++)
+      (void)belay__call_abandon(calls[i]); /* they were built for nothing */
+    return BELAY_ENOMEM;
+  }
+  pending->status = 0;
+  pending->state = CALLING;
+  int error = belay__call_send(calls, n);
+  if (error == 0)
+    return 0;
+  drop_calls(pending);
+  pending->state = PARKED;
+  if (error == BELAY_EBUSY || error == BELAY_ENOMEM)
+    return error;
+  end(pending, error); /* the server does not let us in: that is an answer */
   return 0;
+}
+
+int belay__request_send(belay__pending_t *pending, belay__call_t *call) {
+  return call == NULL ? BELAY_ENOMEM : belay__request_send_all(pending, &call, 1);
+}
+
+void *belay__request_room(belay__pending_t *pending, size_t size) {
+  assert(pending->room == NULL && size > 0);
+  void *room = belay__alloc(pending->client->belay, size);
+  if (room == NULL)
+    return NULL;
+  pending->room = memset(room, 0, size);
+  pending->room_len = size;
+  return room;
 }
 
 int belay__request_start(belay_request_t *request, belay__call_t *call,

@@ -1,4 +1,4 @@
-/* What a request does: a call, or several one after the other, whose end is told from a task, once.
+/* What a request does: a call, or several at once, or one after the other, whose end is told from a task, once.
  *
  *   IDLE --begin--> PARKED --send--> CALLING --answered, refused, lost--> ENDED --the task--> IDLE, told
  *             |     |   ^            |  ^  |                              ^
@@ -10,7 +10,7 @@
  *             |     +--the family ends it; cancel, the client closes------+
  *             +--forget (the operation could not be started)--> IDLE, not told
  *
- * Who was sent again ends with 0 or BELAY_EUNKNOWN: that the second time was refused says nothing of the first.
+ * Several calls at once are a step: it is over when each of them is. Who was sent again ends with 0 or BELAY_EUNKNOWN: that the second time was refused says nothing of the first.
  * While it is not IDLE the request is an object of the client, and keeps the loop alive. It is IDLE, and its memory
  * the caller's, before the callback runs. A family is what has operations on keys: topics, limiters. */
 #ifndef BELAY_CORE_REQUEST_H
@@ -28,14 +28,20 @@ typedef struct belay__pending belay__pending_t;
 typedef struct belay__answer {
   belay_client_t *client;
   void *context;
+  void *room; /* as belay__request_room() gave it; given back when tell has returned */
+  size_t room_len;
   int status;
   int64_t values[BELAY__REQUEST_VALUES];
 } belay__answer_t;
 
 typedef struct belay__request_ops {
-  /* Reads a reply that is no error: 0, with pending->values set; BELAY__REQUEST_PARK; or an error. BELAY_EPROTO ends
-   * the connection too. */
+  /* Reads a reply that is no error: 0, with pending->values or its room set; BELAY__REQUEST_PARK, if the call was
+   * alone; or an error. BELAY_EPROTO ends the connection too. call->part numbers those that were sent together. */
   int (*read)(belay__pending_t *pending, const belay__call_t *call, const belay__reply_t *reply);
+
+  /* PARKED: each call of a step has gone well. 0: that was all; BELAY__REQUEST_PARK: it was sent again, or waits; or an
+   * error. NULL: a request is one step. */
+  int (*next)(belay__pending_t *pending);
 
   /* Calls back: casts cb to what the family calls it. */
   void (*tell)(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer);
@@ -57,13 +63,19 @@ struct belay__pending {
   belay__timer_t timer;   /* PARKED: the family's */
   belay__task_t task;
   belay_client_t *client;
-  belay__call_t *call; /* CALLING */
+  union {
+    belay__call_t *call;   /* CALLING, if calls_len is 1 */
+    belay__call_t **calls; /* if it is more; those that are over are NULL */
+  };
+  uint32_t calls_len, calls_open;
   const belay__request_ops_t *ops;
   void (*cb)(void);
   void *context; /* the family's */
+  void *room;
+  size_t room_len;
   int64_t values[BELAY__REQUEST_VALUES];
   uint64_t deadline; /* of its calls; 0: they have timeout_ms each. The family's */
-  int status;
+  int status;        /* of the calls that are over */
   uint8_t state;
   bool maybe; /* an answer was lost */
 } __attribute__((may_alias));
@@ -87,6 +99,15 @@ int belay__request_begin(belay_client_t *client, belay_request_t *request,
  * call->affinity is the family's to set. Returns 0 (also if a lasting refusal of the server's is going to be told);
  * BELAY_ENOMEM or BELAY_EBUSY, and it is still PARKED. The call is given back on an error. */
 int belay__request_send(belay__pending_t *pending, belay__call_t *call);
+
+/* The same for n calls at once, contiguous on one connection, all or none; none of them is NULL. What a call that was
+ * executed has done stays done if another one fails: that is BELAY_EUNKNOWN if the answer of any is not known, else
+ * the error of the first that failed. */
+int belay__request_send_all(belay__pending_t *pending, belay__call_t **calls, size_t n);
+
+/* Memory for what does not fit into values, all 0; one piece in a request's life. NULL if there is none. It lives until
+ * the callback has returned. */
+void *belay__request_room(belay__pending_t *pending, size_t size);
 
 /* PARKED: it ends, with the values that it has. */
 void belay__request_end(belay__pending_t *pending, int status);

@@ -4,12 +4,14 @@
 
 #include <stddef.h>
 
+#define BELAY__SCRIPTS_MAX 128
+
 typedef struct belay__script {
   const char *name; /* the file's name without .lua */
   const char *sha1; /* of the text, 40 hexadecimal digits */
   const char *text; /* what EVAL is given */
   size_t len;
-  unsigned index; /* numbers the scripts from 0 */
+  unsigned index; /* numbers the scripts from 0, below BELAY__SCRIPTS_MAX */
 } belay__script_t;
 
 #endif /* BELAY_CORE_SCRIPT_H */

@@ -194,8 +194,7 @@ static void run_task(belay__task_t *task) {
   election->told = election->seen;
   const view_t *view = &election->told;
   if (view->status != 0) {
-    size_t key_len = election->channel_len - WAKE_PART_LEN;
-    belay__client_explain(client_of(election), view->status, election->channel, key_len);
+    belay__client_explain(client_of(election), view->status);
     election->on_observe(election, view->status, NULL);
     return;
   }

@@ -63,12 +63,12 @@ static void test_a_mismatch_is_explained(void **state) {
   server_do(bed->server, "SET", KEY, "many", NULL);
   assert_error(begin_read(&pail, &dip, "tap"), 0);
   assert_error(end_of_dip(&dip), BELAY_EMISMATCH);
-  assert_string_equal(detail_of_mismatch, "what the bucket's key holds is no number of tokens");
+  assert_string_equal(detail_of_mismatch, "belay::bucket::{tap}: it holds no number of tokens");
   server_do(bed->server, "DEL", KEY, NULL);
   server_do(bed->server, "SET", INDEX_KEY, "many", NULL);
   assert_error(begin_read(&pail, &dip, "tap"), 0);
   assert_error(end_of_dip(&dip), BELAY_EMISMATCH);
-  assert_string_equal(detail_of_mismatch, "what the bucket's ::index key holds is no index");
+  assert_string_equal(detail_of_mismatch, "belay::bucket::{tap}: its ::index holds no index");
   bed_close(bed);
 }
 
