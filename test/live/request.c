@@ -96,7 +96,7 @@ static void test_a_reply_is_read(void **state) {
   assert_int_equal(client_stats(bed).objects, 0);
   server_do(bed->server, "SET", "s", "text", NULL);
   assert_error(start(bed, &asker, &once, command(bed, "INCR", "s"), NULL), 0);
-  assert_error(outcome_of(&asker), BELAY_EREFUSED);
+  assert_error(outcome_of(&asker), BELAY_EWRONGTYPE);
   assert_int_equal(asker.values[0], 0);
   assert_error(start(bed, &asker, &once, command(bed, "GET", "s"), NULL), 0);
   assert_error(outcome_of(&asker), BELAY_EPROTO); /* and the connection is not trusted */

@@ -1,0 +1,242 @@
+/* Requests of several calls, and of several steps. */
+#include "core/request.h"
+#include "support/bed.h"
+#include "support/relay.h"
+
+enum { CALLS = 5 };
+
+/* What a request's room has in it. */
+typedef struct sums {
+  int64_t sum[CALLS]; /* what the reply of each call said, of the last step */
+  unsigned replies;
+} sums_t;
+
+typedef struct asker {
+  belay_request_t request;
+  bed_t *bed;
+  unsigned told, replies;
+  int status;
+  int64_t sum[CALLS];
+  char detail[256];
+  int steps; /* that are still to come */
+  int error; /* what the last of them ends with */
+} asker_t;
+
+typedef void (*asker_cb)(asker_t *asker, int status, const sums_t *sums);
+
+static void on_told(asker_t *asker, int status, const sums_t *sums) {
+  asker->bed->wrong += asker->bed->inside;
+  asker->told++;
+  asker->status = status;
+  snprintf(asker->detail, sizeof asker->detail, "%s", belay_detail(asker->bed->belay));
+  if (sums != NULL) {
+    asker->replies = sums->replies;
+    memcpy(asker->sum, sums->sum, sizeof asker->sum);
+  }
+}
+
+static void tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
+  assert_true(answer->room == NULL || answer->room_len == sizeof(sums_t));
+  ((asker_cb)cb)(request->data, answer->status, answer->room);
+}
+
+static int read_sum(belay__pending_t *pending, const belay__call_t *call,
+                    const belay__reply_t *reply) {
+  sums_t *sums = pending->room;
+  sums->replies++;
+  return belay__reply_integer(reply, INT64_MIN, INT64_MAX, &sums->sum[call->part]) ? 0
+                                                                                   : BELAY_EPROTO;
+}
+
+static belay__call_t *command(bed_t *bed, const char *name, int key) {
+  char text[] = "k0";
+  text[1] = (char)('0' + key);
+  belay__call_t *call = belay__call_new(bed->client, BELAY__LANE_DATA);
+  belay__call_command(call, name, 2);
+  belay__call_arg(call, text, 2);
+  return call;
+}
+
+static int send_all(bed_t *bed, belay__pending_t *pending, const char *name, int n) {
+  belay__call_t *calls[CALLS];
+  for (int i = 0; i < n; i++)
+    calls[i] = command(bed, name, i);
+  return belay__request_send_all(pending, calls, (size_t)n);
+}
+
+/* The same once more, until there are no more steps. */
+static int next(belay__pending_t *pending) {
+  asker_t *asker = pending->context;
+  if (asker->steps == 0)
+    return asker->error;
+  asker->steps--;
+  int error = send_all(asker->bed, pending, "INCR", CALLS);
+  return error != 0 ? error : BELAY__REQUEST_PARK;
+}
+
+static const belay__request_ops_t once = {.read = read_sum, .tell = tell};
+static const belay__request_ops_t again = {.read = read_sum, .tell = tell, .idempotent = true};
+static const belay__request_ops_t steps = {.read = read_sum, .next = next, .tell = tell};
+
+static void start(bed_t *bed, asker_t *asker, const belay__request_ops_t *ops, const char *name,
+                  int n) {
+  belay__pending_t *pending;
+  asker->bed = bed;
+  asker->request.data = asker;
+  bed->inside++;
+  assert_error(belay__request_begin(bed->client, &asker->request, ops, asker, NULL,
+                                    (void (*)(void))on_told, &pending),
+               0);
+  assert_non_null(belay__request_room(pending, sizeof(sums_t)));
+  assert_error(send_all(bed, pending, name, n), 0);
+  bed->inside--;
+}
+
+static int outcome_of(asker_t *asker) {
+  bed_until(asker->bed, asker->told == 1);
+  asker->told = 0;
+  return asker->status;
+}
+
+static void expect_sums(const asker_t *asker, int n, int64_t sum) {
+  for (int i = 0; i < n; i++)
+    assert_int_equal(asker->sum[i], sum);
+}
+
+static void test_each_reply_is_read(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  for (int n = 1; n <= CALLS; n++) {
+    asker_t asker = {0};
+    start(bed, &asker, &once, "INCR", n);
+    assert_error(outcome_of(&asker), 0);
+    assert_int_equal(asker.replies, n);
+    for (int i = 0; i < n; i++)
+      assert_int_equal(asker.sum[i], n - i);
+  }
+  assert_int_equal(client_stats(bed).objects, 0);
+  bed_close(bed);
+}
+
+/* The others are executed all the same, and what is wrong is named. */
+static void test_one_that_is_refused(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  asker_t asker = {0};
+  server_do(bed->server, "LPUSH", "k2", "foreign", NULL);
+  start(bed, &asker, &once, "INCR", CALLS);
+  assert_error(outcome_of(&asker), BELAY_EWRONGTYPE);
+  assert_int_equal(asker.replies, CALLS - 1);
+  assert_non_null(strstr(asker.detail, "k2: WRONGTYPE"));
+  start(bed, &asker, &steps, "INCR", CALLS); /* and there is no next step */
+  asker.steps = 1;
+  assert_error(outcome_of(&asker), BELAY_EWRONGTYPE);
+  assert_int_equal(asker.steps, 1);
+  assert_string_equal(server_string(bed->server, "GET", "k4", NULL), "2");
+  bed_close(bed);
+}
+
+static void test_a_step_after_the_other(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  for (int how = 0; how < 2; how++) {
+    asker_t asker = {.steps = 3, .error = how == 0 ? 0 : BELAY_ELOST};
+    server_do(bed->server, "FLUSHALL", NULL);
+    start(bed, &asker, &steps, "INCR", 1);
+    assert_error(outcome_of(&asker), asker.error);
+    assert_int_equal(asker.replies, 1 + 3 * CALLS);
+    assert_int_equal(asker.sum[0], 4);
+    assert_int_equal(asker.sum[CALLS - 1], 3);
+  }
+  bed_close(bed);
+}
+
+/* Asked for again where that does no harm; else what the whole has done is not known. */
+static void test_answers_that_were_lost(void **state) {
+  (void)state;
+  server_t *server = server_start(NULL);
+  relay_t *relay = relay_start(server_path(server));
+  belay_client_options_t options = client_options();
+  options.timeout_ms = 10000;
+  bed_t *bed = bed_open_at(relay_url(relay), &options);
+  bed->server = server;
+  asker_t warm = {0}, careful = {0}, bold = {0};
+  start(bed, &warm, &once, "STRLEN", 1);
+  assert_error(outcome_of(&warm), 0);
+  server_pause(server);
+  start(bed, &careful, &once, "STRLEN", CALLS);
+  start(bed, &bold, &again, "STRLEN", CALLS);
+  bed_run_for(bed, 50);
+  relay_cut(relay);
+  assert_error(outcome_of(&careful), BELAY_EUNKNOWN);
+  assert_int_equal(bold.told, 0);
+  server_resume(server);
+  assert_error(outcome_of(&bold), 0);
+  assert_int_equal(bold.replies, CALLS);
+  expect_sums(&bold, CALLS, 0);
+  bed_close(bed);
+  relay_stop(relay);
+}
+
+static void test_it_is_canceled_as_a_whole(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  asker_t asker = {0};
+  for (int n = 1; n <= CALLS; n += CALLS - 1) {
+    start(bed, &asker, &once, "INCR", n);
+    bed->inside++;
+    assert_error(belay_cancel(&asker.request), 0);
+    bed->inside--;
+    assert_error(outcome_of(&asker), BELAY_ECANCELED);
+    assert_int_equal(asker.replies, 0);
+  }
+  server_pause(bed->server);
+  start(bed, &asker, &once, "INCR", CALLS);
+  bed_run_for(bed, 20);
+  assert_error(begin_client_close(bed), 0);
+  assert_error(outcome_of(&asker), BELAY_ECANCELED);
+  server_resume(bed->server);
+  bed_until(bed, bed->client_closed == 1);
+  bed_close(bed);
+}
+
+/* There is room for all of them, or none is sent. */
+static void test_all_or_none(void **state) {
+  (void)state;
+  enum { MANY = 2000 };
+  belay_client_options_t options = client_options();
+  options.max_bytes = 1 << 16;
+  bed_t *bed = bed_open(&options);
+  static belay__call_t *calls[MANY];
+  belay__pending_t *pending;
+  asker_t asker = {.bed = bed};
+  asker.request.data = &asker;
+  assert_error(belay__request_begin(bed->client, &asker.request, &once, &asker, NULL,
+                                    (void (*)(void))on_told, &pending),
+               0);
+  for (int i = 0; i < MANY; i++) {
+    calls[i] = belay__call_new(bed->client, BELAY__LANE_DATA);
+    belay__call_command(calls[i], "SET", 3);
+    belay__call_arg(calls[i], "key", 3);
+    belay__call_arg(calls[i], "0123456789012345678901234567890123456789", 40);
+  }
+  assert_error(belay__request_send_all(pending, calls, MANY), BELAY_EBUSY);
+  belay__request_forget(pending);
+  assert_int_equal(client_stats(bed).pending, 0);
+  bed_run_for(bed, 20);
+  assert_int_equal(server_keys(bed->server), 0);
+  assert_int_equal(asker.told, 0);
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_each_reply_is_read),
+      cmocka_unit_test(test_one_that_is_refused),
+      cmocka_unit_test(test_a_step_after_the_other),
+      cmocka_unit_test(test_answers_that_were_lost),
+      cmocka_unit_test(test_it_is_canceled_as_a_whole),
+      cmocka_unit_test(test_all_or_none),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
