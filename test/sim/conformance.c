@@ -421,6 +421,35 @@ static void test_scan(void **state) {
   server_stop(peers.server);
 }
 
+/* Of HyperLogLogs all is the same but their bytes. */
+static void test_sketch(void **state) {
+  (void)state;
+  enum { ASKED = 3000 };
+  static char text[ASKED][64];
+  static conformance_command_t commands[ASKED];
+  static const char keys[] = "abcd", *const foreign[] = {"DEL d", "SET d x", "DEL d",
+                                                         "SADD d x"};
+  static const char *const formats[] = {"PFADD %c %.*u",  "PFADD %c %.*u",   "PFADD %c",
+                                        "PFADD %c %.*u",  "PFADD %c %.*u x", "PFMERGE %c c a",
+                                        "PFCOUNT %c a b", "PFADD %c %.*u",   "PFCOUNT %c"};
+  conformance_peers_t peers = {.server = start_server()};
+  learn(&peers);
+  conformance_begin(&peers, 1, 2);
+  for (unsigned i = 0; i < ASKED; i++) {
+    const char *format = i % 300 == 299 ? foreign[i / 300 % 4] : formats[i % 9];
+    char *rest = NULL;
+    snprintf(text[i], sizeof text[i], format, keys[i / 11 % 4], (int)(i % 20 + 1), i * 7919 % 2500);
+    for (char *word = strtok_r(text[i], " ", &rest); word != NULL;
+         word = strtok_r(NULL, " ", &rest))
+      commands[i].argv[commands[i].argc++] = (engine_word_t){word, strlen(word)};
+  }
+  const conformance_sequence_t sequence = {commands, ASKED};
+  run_t run = {.peers = &peers, .sequence = &sequence, .out = stderr};
+  assert_true(run_batch(&run, 0, ASKED));
+  conformance_end(&peers);
+  server_stop(peers.server);
+}
+
 int main(void) {
   struct CMUnitTest tests[32] = {{0}};
   for (size_t i = 0; i < conformance_families_count; i++)
@@ -431,6 +460,7 @@ int main(void) {
   tests[count++] = (struct CMUnitTest){.name = "kill", .test_func = test_kill};
   tests[count++] = (struct CMUnitTest){.name = "wait", .test_func = test_wait};
   tests[count++] = (struct CMUnitTest){.name = "scan", .test_func = test_scan};
+  tests[count++] = (struct CMUnitTest){.name = "sketch", .test_func = test_sketch};
   cmocka_set_test_filter(getenv("BELAY_SIM_FAMILY"));
   int failed = _cmocka_run_group_tests("conformance", tests, count, NULL, NULL);
   engine_shutdown();

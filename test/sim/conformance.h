@@ -82,7 +82,7 @@ typedef struct conformance_row {
 
 typedef struct conformance_family {
   const char *name;
-  const conformance_row_t *rows[8]; /* up to a NULL; each ends with a row without a pattern */
+  const conformance_row_t *rows[10]; /* up to a NULL; each ends with a row without a pattern */
   unsigned conns;                   /* so many connections; more than 1: one command at a time */
   int resp;                         /* the protocol's version that they begin with */
 } conformance_family_t;

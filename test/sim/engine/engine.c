@@ -7,9 +7,10 @@
 enum { NAME_MAX_LEN = 24, SLOTS = 1024 };
 
 static const engine_command_t *const tables[] = {
-    engine_key_commands,    engine_expiry_commands, engine_string_commands, engine_number_commands,
-    engine_hash_commands,   engine_set_commands,    engine_zset_commands,   engine_bit_commands,
-    engine_pubsub_commands, engine_script_commands, engine_server_commands, engine_union_commands,
+    engine_key_commands,    engine_expiry_commands,  engine_string_commands, engine_number_commands,
+    engine_hash_commands,   engine_set_commands,     engine_zset_commands,   engine_bit_commands,
+    engine_pubsub_commands, engine_script_commands,  engine_server_commands, engine_union_commands,
+    engine_list_commands,   engine_algebra_commands, engine_sketch_commands,
 };
 
 /* By the hash of the name; whose slot is taken comes into the next one that is free. */
@@ -264,6 +265,11 @@ static void each_word_of(const engine_object_t *object, engine_word_fn fn, void 
                                                               : &object->as.set;
   if (object->type == ENGINE_STRING) {
     fn(ctx, key, engine_bytes(&object->as.string), INT64_MAX);
+    return;
+  }
+  if (object->type == ENGINE_LIST) {
+    for (size_t i = 0; i < object->as.list.count; i++)
+      fn(ctx, key, engine_bytes(&object->as.list.items[i]), INT64_MAX);
     return;
   }
   for (const engine_entry_t *entry = table->first; entry != NULL; entry = entry->after) {

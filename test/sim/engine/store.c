@@ -5,7 +5,7 @@
 #include "command.h"
 
 const char *engine_type_name(engine_type_t type) {
-  static const char *const names[] = {"string", "hash", "set", "zset"};
+  static const char *const names[] = {"string", "hash", "set", "zset", "list"};
   return names[type];
 }
 
@@ -42,6 +42,9 @@ static void clear_value(engine_object_t *object) {
   case ENGINE_ZSET:
     engine_zset_clear(&object->as.zset);
     break;
+  case ENGINE_LIST:
+    engine_list_clear(&object->as.list);
+    break;
   }
 }
 
@@ -69,6 +72,10 @@ static void copy_value(engine_object_t *to, const engine_object_t *from) {
   case ENGINE_ZSET:
     for (entry = from->as.zset.members.first; entry != NULL; entry = entry->after)
       engine_zset_set(&to->as.zset, entry->key, ((const engine_score_t *)entry)->score);
+    break;
+  case ENGINE_LIST:
+    for (size_t i = 0; i < from->as.list.count; i++)
+      engine_list_insert(&to->as.list, i, engine_bytes(&from->as.list.items[i]));
     break;
   }
 }
@@ -160,9 +167,10 @@ void engine_rename(engine_call_t *call, engine_object_t *object, engine_word_t k
 }
 
 void engine_delete_if_empty(engine_call_t *call, engine_object_t *object) {
-  const engine_table_t *members =
-      object->type == ENGINE_ZSET ? &object->as.zset.members : &object->as.set;
-  if (members->count == 0)
+  size_t count = object->type == ENGINE_LIST   ? object->as.list.count
+                 : object->type == ENGINE_ZSET ? object->as.zset.members.count
+                                               : object->as.set.count;
+  if (count == 0)
     engine_delete(call, object);
 }
 

@@ -4,6 +4,7 @@
  *                                                              hash:   table of engine_field_t
  *                                                              set:    table of engine_entry_t
  *                                                              zset:   table of engine_score_t, and a sorted array
+ *                                                              list:   array of bytes
  *
  * Whatever is gone over is gone over in the order of insertion, so that nothing depends on addresses or on a seed. */
 #ifndef TEST_SIM_ENGINE_STORE_H
@@ -89,6 +90,17 @@ void engine_zset_remove(engine_zset_t *zset, engine_score_t *entry);
 size_t engine_zset_rank(const engine_zset_t *zset, const engine_score_t *entry);
 void engine_zset_clear(engine_zset_t *zset);
 
+/* All zeros is an empty one. */
+typedef struct engine_list {
+  engine_buffer_t *items;
+  size_t count, cap;
+} engine_list_t;
+
+/* Puts a copy of the word before the item at that place, or behind the last one; takes items out from a place on. */
+void engine_list_insert(engine_list_t *list, size_t at, engine_word_t word);
+void engine_list_remove(engine_list_t *list, size_t at, size_t count);
+void engine_list_clear(engine_list_t *list);
+
 /* ---- the keyspace (store.c) ---------------------------------------------------------------------------- */
 
 typedef enum engine_type {
@@ -96,6 +108,7 @@ typedef enum engine_type {
   ENGINE_HASH,
   ENGINE_SET,
   ENGINE_ZSET,
+  ENGINE_LIST,
 } engine_type_t;
 
 #define ENGINE_FOREVER (-1) /* instead of a time: it does not end */
@@ -110,6 +123,7 @@ typedef struct engine_object {
     engine_table_t hash;
     engine_table_t set;
     engine_zset_t zset;
+    engine_list_t list;
   } as;
 } engine_object_t;
 
@@ -139,7 +153,7 @@ void engine_rename(engine_call_t *call, engine_object_t *object, engine_word_t k
 /* Removes it, and tells if it is a string. */
 void engine_delete(engine_call_t *call, engine_object_t *object);
 
-/* To be called after each removal from a hash, set or sorted set, which are not there when they are empty: removes it
+/* To be called after each removal from a hash, set, sorted set or list, which are not there when they are empty: removes it
  * if it is. */
 void engine_delete_if_empty(engine_call_t *call, engine_object_t *object);
 
