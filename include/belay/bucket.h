@@ -13,7 +13,21 @@ extern "C" {
 /** Buckets of one capacity, any number of them, each with a key of its own. Who fetches takes tokens out; who adds (a
  * belay_refiller_t, or anybody) puts tokens in, and says the index of this filling, so that of many who say the same
  * one adds. All who share a bucket should say the same capacity, and the same of one that is not there: what is over
- * somebody's capacity does not count for him, and is gone when he fetches. */
+ * somebody's capacity does not count for him, and is gone when he fetches.
+ *
+ * @code
+ * static void on_fetched(belay_request_t *request, int status, const belay_bucket_state_t *state) {
+ *   (void)request;
+ *   if (status != 0)
+ *     fprintf(stderr, "not known: %s\n", belay_strerror(status));
+ *   else
+ *     printf(state->applied ? "go ahead\n" : "the bucket is empty\n");
+ * }
+ *
+ * static int begin(belay_bucket_t *bucket, belay_request_t *request) {
+ *   return belay_bucket_fetch(bucket, request, "mails", 5, 1, on_fetched);
+ * }
+ * @endcode */
 typedef struct belay_bucket belay_bucket_t;
 
 #define BELAY_BUCKET_KEY_MAX ((size_t)1024)
