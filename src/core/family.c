@@ -13,7 +13,10 @@ static void on_task(belay__task_t *task) {
   belay_client_t *client = family->client;
   belay_t *belay = client->belay;
   size_t size = family->ops->size;
+  if (family->holds > 0) /* the last of them comes back here */
+    return;
   family->ops->gone(family);
+  belay__free_loop(belay);
   belay__client_remove(client, &family->object);
   belay__free(belay, family->prefix, family->prefix_len);
   belay__free(belay, family, size);
@@ -34,6 +37,7 @@ static void on_close(belay__object_t *object) {
   if (family->closing)
     return;
   belay__family_hold(family);
+  belay__hold_loop(family->client->belay);
   family->closing = true;
   belay__requests_cancel(&family->requests);
   if (family->ops->close != NULL)

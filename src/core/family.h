@@ -6,7 +6,7 @@
  *                                        v
  *                                      ops->gone tells the user; gone
  *
- * The task is queued behind those of the requests, so that they are told before.
+ * The task is queued behind those of the requests, so that they are told before. What closes keeps the loop alive.
  *
  * Its keys are NAMESPACE::FAMILY::NAME::{KEY}PART, or NAMESPACE::FAMILY::{NAME}PART for a family that is one thing, such
  * as a Bloom filter: all keys in one pair of braces live together in one slot of a cluster. */

@@ -18,8 +18,7 @@ static void over(errand_t *errand) {
   belay__list_remove(&errand->node);
   belay__policy_drop(belay, errand->policy);
   belay__free(belay, errand, sizeof *errand);
-  if (limiter->closing && belay__list_empty(&limiter->errands))
-    belay__defer(belay, &limiter->task);
+  belay__family_free(&limiter->family);
 }
 
 static errand_t *start(belay_limiter_t *limiter, belay__call_t *call, int64_t tokens) {
@@ -30,6 +29,7 @@ static errand_t *start(belay_limiter_t *limiter, belay__call_t *call, int64_t to
       (errand_t){.limiter = limiter, .policy = limiter->policy, .call = call, .tokens = tokens};
   limiter->policy->refs++;
   belay__list_push(&limiter->errands, &errand->node);
+  belay__family_hold(&limiter->family);
   call->owner = errand;
   return errand;
 }
@@ -107,7 +107,7 @@ static void on_fetched(belay__call_t *call, const belay__result_t *result) {
       on_granted(errand, call, &owed);
       return;
     }
-  } else if (!errand->late && call->state == BELAY__CALL_LATE && !errand->limiter->closing) {
+  } else if (!errand->late && call->state == BELAY__CALL_LATE && !errand->limiter->family.closing) {
     errand->late = true;
     errand->call = call;
     call->settled = on_fetched;
@@ -119,7 +119,7 @@ static void on_fetched(belay__call_t *call, const belay__result_t *result) {
 void belay__errand_adopt(belay_limiter_t *limiter, belay__call_t *fetch, int64_t asked,
                          int64_t id) {
   bool late = fetch->state == BELAY__CALL_LATE;
-  bool comes = late ? !limiter->closing : fetch->state == BELAY__CALL_SENT;
+  bool comes = late ? !limiter->family.closing : fetch->state == BELAY__CALL_SENT;
   errand_t *errand = comes ? start(limiter, fetch, asked) : NULL;
   if (errand != NULL) {
     errand->id = id;

@@ -1,12 +1,6 @@
 #include "limit/limiter.h"
 
-#include <string.h>
-
-#include "core/key.h"
 #include "limit/errand.h"
-
-#define FAMILY "limit"
-#define NAME_MAX_BYTES ((size_t)128)
 
 void belay_limiter_options_init(belay_limiter_options_t *options) {
   if (options != NULL)
@@ -23,59 +17,41 @@ void belay_limiter_options_init(belay_limiter_options_t *options) {
 
 /* ---- the end ------------------------------------------------------------------------------------------- */
 
-static void finish(belay_limiter_t *limiter) {
-  belay_client_t *client = limiter->client;
-  belay_t *belay = client->belay;
+static void on_gone(belay__family_t *family) {
+  belay_limiter_t *limiter = (belay_limiter_t *)family;
+  belay_t *belay = family->client->belay;
   if (limiter->close_cb != NULL)
     limiter->close_cb(limiter, limiter->options.data);
   belay__policy_drop(belay, limiter->policy);
-  belay__free(belay, limiter->prefix, limiter->prefix_len);
   belay__table_free(belay, &limiter->queues);
   belay__denied_clear(belay, &limiter->denied);
   belay__away_clear(limiter);
-  belay__client_remove(client, &limiter->object);
-  belay__free_loop(belay);
-  belay__free(belay, limiter, sizeof *limiter);
 }
 
-static void on_task(belay__task_t *task) {
-  belay_limiter_t *limiter = BELAY__CONTAINER(task, belay_limiter_t, task);
-  if (belay__list_empty(&limiter->errands)) /* else the last of them comes back here */
-    finish(limiter);
-}
-
-/* Begins to close, unless it has begun. The requests' tasks come before ours, which an errand that could not even be sent
- * may have queued already. */
-static void on_close(belay__object_t *object) {
-  belay_limiter_t *limiter = BELAY__CONTAINER(object, belay_limiter_t, object);
-  belay_t *belay = limiter->client->belay;
-  if (limiter->closing)
-    return;
-  limiter->closing = true;
-  belay__hold_loop(belay);
-  belay__requests_cancel(&limiter->requests);
+static void on_close(belay__family_t *family) {
+  belay_limiter_t *limiter = (belay_limiter_t *)family;
   belay__slices_close(limiter);
   belay__errands_close(limiter);
-  belay__task_stop(belay, &limiter->task);
-  belay__defer(belay, &limiter->task);
 }
 
-static void on_abort(belay__object_t *object) {
-  belay_limiter_t *limiter = BELAY__CONTAINER(object, belay_limiter_t, object);
-  on_close(object);
-  belay__errands_abort(limiter);
+static void on_abort(belay__family_t *family) {
+  belay__errands_abort((belay_limiter_t *)family);
 }
 
-static const belay__object_ops_t object_ops = {.close = on_close, .abort = on_abort};
+static const belay__family_ops_t family_ops = {.name = "limit",
+                                               .size = sizeof(belay_limiter_t),
+                                               .close = on_close,
+                                               .abort = on_abort,
+                                               .gone = on_gone};
 
 int belay_limiter_close(belay_limiter_t *limiter, belay_limiter_close_cb cb) {
   int error = limiter == NULL ? BELAY_EINVAL : belay__check(limiter->client->belay);
-  if (error == 0 && limiter->closing)
+  if (error == 0 && limiter->family.closing)
     error = BELAY_ECLOSING;
   if (error != 0)
     return error;
   limiter->close_cb = cb;
-  on_close(&limiter->object);
+  belay__family_close(&limiter->family);
   return 0;
 }
 
@@ -87,8 +63,6 @@ static int refuse(belay_t *belay, const char *why) {
 }
 
 static int check_options(belay_t *belay, const belay_limiter_options_t *o) {
-  if (o->name_len > NAME_MAX_BYTES || (o->name == NULL && o->name_len > 0))
-    return refuse(belay, "name: NULL, or over 128 bytes");
   if (o->slice < 0 || o->slice > BELAY_LIMITER_UNITS_MAX)
     return refuse(belay, "slice: not 0 to BELAY_LIMITER_UNITS_MAX");
   if (o->slice_ms < 1 || o->slice_ms > 3600000)
@@ -98,27 +72,6 @@ static int check_options(belay_t *belay, const belay_limiter_options_t *o) {
   if (o->away_percent < 1 || o->away_percent > 100)
     return refuse(belay, "away_percent: not 1 to 100");
   return 0;
-}
-
-/* NAMESPACE::limit::NAME::, or without the name. */
-static bool make_prefix(belay_limiter_t *limiter, const char *name, size_t name_len) {
-  static const char family[] = "::" FAMILY "::";
-  const belay_client_t *client = limiter->client;
-  size_t escaped = belay__key_escape(NULL, name, name_len);
-  size_t len = client->prefix_len + sizeof family - 1 + (name_len > 0 ? escaped + 2 : 0);
-  char *out = limiter->prefix = belay__alloc(client->belay, len);
-  if (out == NULL)
-    return false;
-  limiter->prefix_len = len;
-  memcpy(out, client->prefix, client->prefix_len);
-  out += client->prefix_len;
-  memcpy(out, family, sizeof family - 1);
-  if (name_len > 0) {
-    out += sizeof family - 1;
-    out += belay__key_escape(out, name, name_len);
-    memcpy(out, "::", 2);
-  }
-  return true;
 }
 
 int belay_limiter_new(belay_client_t *client, const belay_limiter_options_t *options,
@@ -138,23 +91,21 @@ int belay_limiter_new(belay_client_t *client, const belay_limiter_options_t *opt
     error = belay__policy_new(belay, options->limits, options->limits_len, &policy);
   if (error != 0)
     return error;
-  belay_limiter_t *limiter = belay__alloc(belay, sizeof *limiter);
-  if (limiter != NULL)
-    *limiter = (belay_limiter_t){
-        .object = {.ops = &object_ops}, .client = client, .policy = policy, .options = *options};
-  if (limiter == NULL || !make_prefix(limiter, options->name, options->name_len)) {
-    belay__free(belay, limiter, sizeof *limiter);
+  belay__family_t *family;
+  error = belay__family_new(client, &family_ops, options->name, options->name_len, &family);
+  if (error != 0) {
     belay__policy_drop(belay, policy);
-    return BELAY_ENOMEM;
+    return error;
   }
+  belay_limiter_t *limiter = (belay_limiter_t *)family;
+  limiter->client = client;
+  limiter->policy = policy;
+  limiter->options = *options;
   limiter->options.name = NULL;
   limiter->options.limits = NULL;
-  belay__list_init(&limiter->requests);
   belay__list_init(&limiter->errands);
   belay__slices_init(&limiter->slices);
   belay__away_init(&limiter->away);
-  belay__task_init(&limiter->task, on_task);
-  belay__client_add(client, &limiter->object);
   *out = limiter;
   return 0;
 }
@@ -163,7 +114,7 @@ int belay_limiter_new(belay_client_t *client, const belay_limiter_options_t *opt
 
 static int check(belay_limiter_t *limiter) {
   int error = limiter == NULL ? BELAY_EINVAL : belay__check(limiter->client->belay);
-  return error == 0 && limiter->closing ? BELAY_ECLOSING : error;
+  return error == 0 && limiter->family.closing ? BELAY_ECLOSING : error;
 }
 
 int belay_limiter_reconfigure(belay_limiter_t *limiter, const belay_limit_t *limits, size_t n) {

@@ -1,15 +1,10 @@
-/* belay_limiter_t: a policy and what is pending under it.
- *
- *   OPEN --close--> CLOSING: requests are canceled, what they have is given back
- *                     |--each has been told, each errand is over; or the client is out of patience
- *                     v
- *                   the task: the user is told, gone
- *
- * A request is one call, or an answer that is here already; core/request.h has its states. */
+/* belay_limiter_t: a policy and what is pending under it. A close waits until each request has been told and each errand
+ * is over, or the client is out of patience. A request is one call, or an answer that is here already; core/request.h
+ * has its states. */
 #ifndef BELAY_LIMIT_LIMITER_H
 #define BELAY_LIMIT_LIMITER_H
 
-#include "core/request.h"
+#include "core/family.h"
 #include "limit/away.h"
 #include "limit/denied.h"
 #include "limit/policy.h"
@@ -31,21 +26,16 @@ typedef enum belay__limiter_op {
 } belay__limiter_op_t;
 
 struct belay_limiter {
-  belay__object_t object; /* of the client */
-  belay_client_t *client;
+  belay__family_t family; /* first */
+  belay_client_t *client; /* the family's */
   belay__policy_t *policy;
   belay_limiter_options_t options; /* its name and limits are not kept */
-  char *prefix;                    /* of the keys, up to the brace */
-  size_t prefix_len;
-  belay__list_t requests;
-  belay__list_t errands; /* what is given back in the background; errand.c's */
+  belay__list_t errands;           /* what is given back in the background; errand.c's */
   belay__denied_t denied;
   belay__slices_t slices;
   belay__away_t away;
   belay__table_t queues; /* keys that are waited for; reserve.c's */
-  belay__task_t task;    /* CLOSING: the end, if no errand is out */
   belay_limiter_close_cb close_cb;
-  bool closing;
   int64_t time; /* what scripts are told, in microseconds; 0: they ask the server. Tests set it */
   belay_limiter_stats_t stats;
 };

@@ -365,7 +365,7 @@ static void on_lost(belay__slice_t *slice, int status, uint64_t now) {
 static void learn(belay__slice_t *slice, const belay__call_t *call, const belay__owed_t *owed) {
   belay_limiter_t *limiter = slice->limiter;
   int64_t cost = owed->answer < 0 ? slice->fewest : 1;
-  if (owed->answer >= slice->asked || limiter->closing ||
+  if (owed->answer >= slice->asked || limiter->family.closing ||
       slice->epoch != belay__denied_epoch(&limiter->denied, slice->entry.hash))
     return;
   belay_limiter_result_t result = {0};

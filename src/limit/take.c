@@ -18,35 +18,26 @@ static const char *const words[] = {
     [BELAY__LIMITER_WAIT] = "reserve",
 };
 
-/* Adds the key, and its second part if there is one. */
+/* Adds the key, and the one with that tail if there is one. */
 static void put_keys(belay__call_t *call, const belay_limiter_t *limiter,
-                     const belay__question_t *question, const char *part, size_t part_len) {
-  char key[3 * BELAY_LIMITER_KEY_MAX + 2];
-  size_t len = 1;
-  key[0] = '{';
-  len += belay__key_escape(key + len, question->key, question->key_len);
-  key[len++] = '}';
-  belay__call_arg_joined(call, limiter->prefix, limiter->prefix_len, key, len);
-  call->affinity = belay__key_affinity(question->key, question->key_len);
-  if (part_len == 0)
-    return;
-  char joined[sizeof key + 64];
-  memcpy(joined, key, len);
-  memcpy(joined + len, part, part_len);
-  belay__call_arg_joined(call, limiter->prefix, limiter->prefix_len, joined, len + part_len);
+                     const belay__question_t *question, const char *tail) {
+  belay__family_arg(&limiter->family, call, question->key, question->key_len, "}");
+  if (tail != NULL)
+    belay__family_arg(&limiter->family, call, question->key, question->key_len, tail);
 }
 
-/* What stands behind the key: of a reservation, of a log its ban. */
-static size_t second_part(const belay__question_t *question, bool log, char out[64]) {
-  if (log) {
-    memcpy(out, "::ban", 5);
-    return 5;
-  }
+/* What stands behind the key: of a reservation, of a log its ban; NULL: nothing. */
+static const char *second_tail(const belay__question_t *question, bool log, char out[64]) {
+  static const char part[] = "}::r::";
+  if (log)
+    return "}::ban";
   if (question->reservation == NULL)
-    return 0;
-  memcpy(out, "::r::", 5);
-  (void)belay__policy_spell(out + 5, question->reservation->id, sizeof question->reservation->id);
-  return 5 + 2 * sizeof question->reservation->id;
+    return NULL;
+  const belay_reservation_t *reservation = question->reservation;
+  memcpy(out, part, sizeof part);
+  (void)belay__policy_spell(out + sizeof part - 1, reservation->id, sizeof reservation->id);
+  out[sizeof part - 1 + 2 * sizeof reservation->id] = '\0';
+  return out;
 }
 
 belay__call_t *belay__limiter_call(belay_limiter_t *limiter, const belay__question_t *question) {
@@ -56,17 +47,17 @@ belay__call_t *belay__limiter_call(belay_limiter_t *limiter, const belay__questi
   if (call == NULL)
     return NULL;
   bool log = belay__policy_is_log(policy);
-  char part[64];
-  size_t part_len = second_part(question, log, part);
+  char space[64];
+  const char *tail = second_tail(question, log, space);
   if (question->op == BELAY__LIMITER_RESET) {
     belay__call_command(call, "DEL", log ? 3 : 2);
-    put_keys(call, limiter, question, part, part_len);
+    put_keys(call, limiter, question, tail);
     return call;
   }
   size_t args = limiter->time != 0 ? 5 : question->more != NULL ? 4 : 3;
   belay__call_script(call, log ? &belay__script_limit_log : &belay__script_limit,
-                     part_len > 0 ? 2 : 1, args);
-  put_keys(call, limiter, question, part, part_len);
+                     tail != NULL ? 2 : 1, args);
+  put_keys(call, limiter, question, tail);
   belay__call_arg(call, words[question->op], strlen(words[question->op]));
   belay__call_arg(call, policy->packed, belay__policy_packed_len(policy));
   belay__call_arg_int(call, question->cost);
@@ -92,10 +83,10 @@ belay__call_t *belay__limiter_refund_call(belay_limiter_t *limiter, const char *
 
 bool belay__limiter_key_of(const belay_limiter_t *limiter, const belay__call_t *call,
                            char out[3 * BELAY_LIMITER_KEY_MAX], size_t *len) {
-  size_t n, prefix = limiter->prefix_len + 1;
+  size_t n, prefix = limiter->family.prefix_len;
   const char *key = belay__call_key(call, &n);
   return n > prefix + 1 && n - prefix - 1 <= 3 * BELAY_LIMITER_KEY_MAX &&
-         memcmp(key, limiter->prefix, limiter->prefix_len) == 0 &&
+         memcmp(key, limiter->family.prefix, prefix) == 0 &&
          belay__key_unescape(out, len, key + prefix, n - prefix - 1);
 }
 
@@ -185,8 +176,7 @@ static const belay__request_ops_t again = {
 int belay__limiter_begin(belay_limiter_t *limiter, belay_request_t *request,
                          const belay__request_ops_t *ops, belay__limiter_op_t op, int64_t cost,
                          belay_limiter_cb cb, belay__pending_t **out) {
-  int error = belay__request_begin(limiter->client, request, ops, limiter, &limiter->requests,
-                                   (void (*)(void))cb, out);
+  int error = belay__family_begin(&limiter->family, request, ops, (void (*)(void))cb, out);
   if (error != 0)
     return error;
   belay__wanted_t *wanted = belay__wanted_of(*out);
