@@ -20,6 +20,7 @@
 #include "belay/rwlock.h"
 #include "belay/semaphore.h"
 #include "belay/topic.h"
+#include "belay/uuid.h"
 #include "belay/version.h"
 
 #endif /* BELAY_H */

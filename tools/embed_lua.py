@@ -47,7 +47,7 @@ def literal(text):
 
 
 def main(header, source, *scripts):
-    declarations, definitions = [], []
+    declarations, definitions, addresses = [], [], []
     for path in sorted(map(pathlib.Path, scripts)):
         name = path.stem
         if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
@@ -55,6 +55,7 @@ def main(header, source, *scripts):
         text = body(path)
         data = text.encode("utf-8")
         declarations.append(f"extern const belay__script_t belay__script_{name};")
+        addresses.append(f"    &belay__script_{name},")
         definitions.append(
             f"const belay__script_t belay__script_{name} = {{\n"
             f'    "{name}",\n'
@@ -70,13 +71,19 @@ def main(header, source, *scripts):
         "#ifndef BELAY_SCRIPTS_GEN_H\n"
         "#define BELAY_SCRIPTS_GEN_H\n\n"
         '#include "core/script.h"\n\n' + "\n".join(declarations) + "\n\n"
+        "/* All of them, by their index. */\n"
+        f"#define BELAY__SCRIPTS {len(addresses)}\n"
+        "extern const belay__script_t *const belay__scripts[BELAY__SCRIPTS];\n\n"
         "#endif\n"
     )
     pathlib.Path(source).write_text(
         "/* Made from src/lua by tools/embed_lua.py. */\n"
         '#include "scripts.gen.h"\n\n'
         "/* ISO C promises 4095 characters in a literal; every compiler takes more. */\n"
-        '#pragma GCC diagnostic ignored "-Woverlength-strings"\n\n' + "\n".join(definitions)
+        '#pragma GCC diagnostic ignored "-Woverlength-strings"\n\n' + "\n".join(definitions) + "\n"
+        "_Static_assert(BELAY__SCRIPTS <= BELAY__SCRIPTS_MAX, \"a client has a bit for each\");\n\n"
+        "const belay__script_t *const belay__scripts[BELAY__SCRIPTS] = {\n"
+        + "\n".join(addresses) + "\n};\n"
     )
 
 

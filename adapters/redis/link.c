@@ -120,7 +120,7 @@ static void fail_attempt(belay__link_t *link, int error) {
     belay__log(client->belay, BELAY_LOG_WARNING, "no connection: %s", belay_strerror(error));
   else if (error != link->error) /* once for each reason */
     belay__log(client->belay, BELAY_LOG_ERROR, "no connection: %s: %s", belay_strerror(error),
-               client->refusal_text);
+               client->refused.text);
   back_off(link, error);
 }
 

@@ -93,6 +93,8 @@ BELAY_API int64_t belay_election_remaining_us(const belay_election_t *election);
 
 BELAY_API void belay_election_ref(belay_election_t *election);
 BELAY_API void belay_election_unref(belay_election_t *election);
+/** A pointer of the caller's own. */
+BELAY_API void belay_election_set_data(belay_election_t *election, void *data);
 BELAY_API void *belay_election_data(const belay_election_t *election);
 typedef void (*belay_election_close_cb)(belay_election_t *election, void *data);
 /** Ends the handle; leadership is given back in the background, as belay_lock_close() does.

@@ -4,260 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/call_build.h"
 #include "core/client.h"
 #include "core/refusal.h"
 
-#define FIRST_CAPACITY ((size_t)256)  /* bytes of a new call's buffer */
-#define POOLED_CAPACITY ((size_t)512) /* a larger buffer is not kept */
-#define POOLED_CALLS ((size_t)512)    /* calls that a client keeps for later */
-#define REST_MIN_MS UINT64_C(10)      /* the first rest is drawn from 0 to this */
+#define REST_MIN_MS UINT64_C(10) /* the first rest is drawn from 0 to this */
 #define REST_MAX_MS UINT64_C(500)
-
-/* ---- building ------------------------------------------------------------------------------------------ */
-
-static void on_timer(belay__timer_t *timer);
-
-belay__call_t *belay__call_new(belay_client_t *client, belay__lane_t lane) {
-  belay__list_t *node = belay__list_pop(&client->pool);
-  belay__call_t *call;
-  char *data = NULL;
-  size_t cap = 0;
-  if (node != NULL) {
-    client->pool_len--;
-    call = BELAY__CONTAINER(node, belay__call_t, node);
-    data = call->data;
-    cap = call->cap;
-  } else if ((call = belay__alloc(client->belay, sizeof *call)) == NULL) {
-    return NULL;
-  }
-  *call = (belay__call_t){.timer = {.fire = on_timer},
-                          .client = client,
-                          .lane = (uint8_t)lane,
-                          .data = data,
-                          .cap = cap};
-  belay__list_init(&call->node);
-  return call;
-}
-
-static void free_call(belay__call_t *call) {
-  belay_t *belay = call->client->belay;
-  belay__free(belay, call->data, call->cap);
-  belay__free(belay, call, sizeof *call);
-}
-
-/* Gives a call back to the pool. */
-static void recycle(belay__call_t *call) {
-  belay_client_t *client = call->client;
-  assert(belay__list_empty(&call->node));
-  belay__timer_stop(client->belay, BELAY__RANK_OTHER, &call->timer);
-  if (call->counted) {
-    client->stats.pending--;
-    client->stats.pending_bytes -= call->len;
-    call->counted = false;
-  }
-  if (call->cap > POOLED_CAPACITY || client->pool_len >= POOLED_CALLS) {
-    free_call(call);
-    return;
-  }
-  belay__list_push_front(&client->pool, &call->node);
-  client->pool_len++;
-}
-
-void belay__call_pool_free(belay_client_t *client) {
-  for (belay__list_t *node; (node = belay__list_pop(&client->pool)) != NULL;)
-    free_call(BELAY__CONTAINER(node, belay__call_t, node));
-  client->pool_len = 0;
-}
-
-/* Room for more bytes at the end, and for a 0 behind them: hiredis looks for what follows a command's name
- * without asking whether anything does. NULL and broken if memory is out. */
-static char *grow(belay__call_t *call, size_t more) {
-  more++;
-  if (call->broken)
-    return NULL;
-  if (call->cap - call->len < more) {
-    size_t cap = call->cap == 0 ? FIRST_CAPACITY : call->cap;
-    while (cap - call->len < more)
-      cap *= 2;
-    char *data = belay__alloc(call->client->belay, cap);
-    if (data == NULL) {
-      call->broken = true;
-      return NULL;
-    }
-    if (call->len > 0)
-      memcpy(data, call->data, call->len);
-    belay__free(call->client->belay, call->data, call->cap);
-    call->data = data;
-    call->cap = cap;
-  }
-  return call->data + call->len;
-}
-
-#define DIGITS_MAX 20
-
-/* Writes a number; returns how many digits. Many times faster than snprintf(), and on the way of every call. */
-static size_t put_digits(char out[DIGITS_MAX], uint64_t value) {
-  char digits[DIGITS_MAX];
-  size_t n = 0, at = 0;
-  do {
-    digits[n++] = (char)('0' + value % 10);
-    value /= 10;
-  } while (value > 0);
-  while (n > 0)
-    out[at++] = digits[--n];
-  return at;
-}
-
-/* Writes a type byte, a number and a line end; returns the bytes written, at most 23. */
-static size_t put_header(char *out, char type, uint64_t value) {
-  size_t at = 0;
-  out[at++] = type;
-  at += put_digits(out + at, value);
-  out[at++] = '\r';
-  out[at++] = '\n';
-  return at;
-}
-
-void belay__call_arg(belay__call_t *call, const char *data, size_t len) {
-  belay__call_arg_joined(call, data, len, "", 0);
-}
-
-void belay__call_arg_joined(belay__call_t *call, const char *a, size_t a_len, const char *b,
-                            size_t b_len) {
-  char *out = grow(call, a_len + b_len + 32);
-  if (out == NULL)
-    return;
-  size_t at = put_header(out, '$', a_len + b_len);
-  memcpy(out + at, a, a_len);
-  at += a_len;
-  memcpy(out + at, b, b_len);
-  at += b_len;
-  out[at++] = '\r';
-  out[at++] = '\n';
-  out[at] = '\0';
-  call->len += at;
-}
-
-void belay__call_arg_int(belay__call_t *call, int64_t value) {
-  char text[1 + DIGITS_MAX] = "-";
-  size_t sign = value < 0;
-  size_t n = put_digits(text + sign, sign ? -(uint64_t)value : (uint64_t)value);
-  belay__call_arg(call, text, sign + n);
-}
-
-static void put_count(belay__call_t *call, size_t argc) {
-  char *out = grow(call, 32);
-  if (out != NULL)
-    call->len += put_header(out, '*', argc);
-}
-
-void belay__call_command(belay__call_t *call, const char *name, size_t argc) {
-  call->command = name;
-  put_count(call, argc);
-  belay__call_arg(call, name, strlen(name));
-}
-
-static void put_script(belay__call_t *call, const belay__script_t *script, size_t keys, size_t args,
-                       bool text) {
-  call->script = script;
-  call->command = script->name;
-  call->as_eval = text;
-  put_count(call, 3 + keys + args);
-  belay__call_arg(call, text ? "EVAL" : "EVALSHA", text ? 4 : 7);
-  belay__call_arg(call, text ? script->text : script->sha1, text ? script->len : 40);
-  call->tail = call->len;
-  belay__call_arg_int(call, (int64_t)keys);
-}
-
-static uint64_t *word_of(belay_client_t *client, const belay__script_t *script) {
-  assert(script->index < BELAY__SCRIPTS_MAX);
-  return &client->scripts[script->index / 64];
-}
-
-static uint64_t bit_of(const belay__script_t *script) {
-  return UINT64_C(1) << script->index % 64;
-}
-
-/* A script that the server does not know would need a second trip, and a call behind it would overtake it: so it is
- * called by its hash only after the server has run it. */
-void belay__call_script(belay__call_t *call, const belay__script_t *script, size_t keys,
-                        size_t args) {
-  put_script(call, script, keys, args, (*word_of(call->client, script) & bit_of(script)) == 0);
-}
-
-void belay__call_script_text(belay__call_t *call, const belay__script_t *script, size_t keys,
-                             size_t args) {
-  put_script(call, script, keys, args, true);
-}
-
-/* Puts the script's text in the place of its hash; false if memory is out. */
-static bool become_eval(belay__call_t *call) {
-  belay_client_t *client = call->client;
-  size_t tail_len = call->len - call->tail;
-  belay__call_t *fresh = belay__call_new(client, call->lane);
-  if (fresh == NULL)
-    return false;
-  char *count_end = memchr(call->data, '\n', call->len);
-  size_t count_len = (size_t)(count_end - call->data) + 1;
-  char *out = grow(fresh, count_len + call->script->len + tail_len + 64);
-  if (out != NULL) {
-    memcpy(out, call->data, count_len);
-    fresh->len = count_len;
-    belay__call_arg(fresh, "EVAL", 4);
-    belay__call_arg(fresh, call->script->text, call->script->len);
-    size_t tail = fresh->len;
-    memcpy(fresh->data + fresh->len, call->data + call->tail, tail_len + 1); /* the 0 too */
-    client->stats.pending_bytes += fresh->len + tail_len - call->len;
-    char *data = call->data;
-    size_t cap = call->cap;
-    call->data = fresh->data;
-    call->cap = fresh->cap;
-    call->len = fresh->len + tail_len;
-    if (call->publisher != 0)
-      call->publisher += tail - call->tail;
-    call->tail = tail;
-    call->as_eval = true;
-    fresh->data = data;
-    fresh->cap = cap;
-  }
-  recycle(fresh);
-  return call->as_eval;
-}
-
-const char *belay__call_key(const belay__call_t *call, size_t *len) {
-  const char *at = call->data + call->tail;
-  int lines =
-      call->script != NULL ? 2 : 3; /* the number of keys; the number of words, the command */
-  for (int i = 0; i < lines; i++)
-    at = (const char *)memchr(at, '\n', call->len) + 1;
-  *len = 0;
-  for (at++; *at != '\r'; at++)
-    *len = 10 * *len + (size_t)(*at - '0');
-  return at + 2;
-}
-
-belay__call_t *belay__call_copy(const belay__call_t *call) {
-  belay__call_t *copy = belay__call_new(call->client, call->lane);
-  char *out = copy == NULL ? NULL : grow(copy, call->len + 1); /* for a longer publisher */
-  if (out == NULL) {
-    if (copy != NULL)
-      recycle(copy);
-    return NULL;
-  }
-  memcpy(out, call->data, call->len + 1); /* the 0 too */
-  copy->len = call->len;
-  copy->settled = call->settled;
-  copy->owner = call->owner;
-  copy->script = call->script;
-  copy->command = call->command;
-  copy->deadline = call->deadline;
-  copy->affinity = call->affinity;
-  copy->urgent = call->urgent;
-  copy->publisher = call->publisher;
-  copy->as_eval = call->as_eval;
-  copy->tail = call->tail;
-  return copy;
-}
 
 /* ---- ends ---------------------------------------------------------------------------------------------- */
 
@@ -312,7 +64,7 @@ static void finish(belay__call_t *call, const belay__result_t *result) {
   } else {
     tell(call, result);
   }
-  recycle(call);
+  belay__call_recycle(call);
 }
 
 static void finish_with(belay__call_t *call, belay_outcome_t outcome, int error) {
@@ -340,8 +92,8 @@ int belay__call_send(belay__call_t **calls, size_t n) {
   int error = 0;
   for (size_t i = 0; i < n; i++) {
     bytes += calls[i]->len;
-    calls[i]->follows = i > 0;
-    calls[i]->followed = i + 1 < n;
+    calls[i]->follows = i > 0 && !calls[i]->apart;
+    calls[i]->followed = i + 1 < n && !calls[i + 1]->apart;
     if (calls[i]->broken)
       error = BELAY_ENOMEM;
   }
@@ -356,7 +108,7 @@ int belay__call_send(belay__call_t **calls, size_t n) {
       client->stats.not_sent++;
       trace(calls[i], BELAY_TRACE_DONE, BELAY_OUTCOME_NOT_SENT, error);
     }
-    recycle(calls[i]);
+    belay__call_recycle(calls[i]);
   }
   return error;
 }
@@ -402,26 +154,54 @@ static void refuse(belay__call_t *call, const belay__refusal_t *refusal) {
   finish_with(call, unknown ? BELAY_OUTCOME_UNKNOWN : BELAY_OUTCOME_REFUSED, refusal->error);
 }
 
+int belay__call_blame_key(const belay__call_t *call, const char *key, size_t key_len, int error,
+                          const char *text, size_t text_len) {
+  char words[BELAY__REFUSAL_MAX];
+  int n = snprintf(words, sizeof words,
+                   "%.*s: ", (int)(key_len < BELAY__KEY_SHOWN ? key_len : BELAY__KEY_SHOWN), key);
+  size_t at = (size_t)n, room = sizeof words - at;
+  if (text_len > room)
+    text_len = room;
+  memcpy(words + at, text, text_len);
+  belay__client_refused(call->client, error, words, at + text_len);
+  call->client->refused.key_len = at;
+  return error;
+}
+
+int belay__call_blame(const belay__call_t *call, int error, const char *text) {
+  size_t key_len;
+  const char *key = belay__call_key(call, &key_len);
+  return belay__call_blame_key(call, key, key_len, error, text, strlen(text));
+}
+
+/* Whether a script has named one of several keys itself: the namespace and "::" are in it. */
+static bool names_a_key(const belay_client_t *client, const belay__reply_t *reply) {
+  const char *at = reply->str, *end = at + reply->len;
+  while ((at = memmem(at, (size_t)(end - at), client->prefix, client->prefix_len)) != NULL) {
+    at += client->prefix_len;
+    if (end - at >= 2 && memcmp(at, "::", 2) == 0)
+      return true;
+  }
+  return false;
+}
+
 /* Keeps the server's words; where something is wrong with what is there already, behind the key. */
 static void explain(const belay__call_t *call, const belay__refusal_t *refusal,
                     const belay__reply_t *reply) {
-  char text[BELAY__REFUSAL_MAX];
-  if (refusal->error != BELAY_EWRONGTYPE) {
+  bool about_a_key = refusal->error == BELAY_EWRONGTYPE || refusal->error == BELAY_EMISMATCH;
+  if (!about_a_key || names_a_key(call->client, reply)) {
     belay__client_refused(call->client, refusal->error, reply->str, reply->len);
     return;
   }
   size_t key_len;
   const char *key = belay__call_key(call, &key_len);
-  int n = snprintf(text, sizeof text, "%.*s: %.*s", (int)(key_len < 64 ? key_len : 64), key,
-                   (int)(reply->len < sizeof text ? reply->len : sizeof text), reply->str);
-  belay__client_refused(call->client, refusal->error, text,
-                        (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
+  (void)belay__call_blame_key(call, key, key_len, refusal->error, reply->str, reply->len);
 }
 
 belay__verdict_t belay__call_reply(belay__call_t *call, const belay__reply_t *reply) {
   if (reply->type != BELAY__REPLY_ERROR) {
     if (call->script != NULL)
-      *word_of(call->client, call->script) |= bit_of(call->script);
+      belay__call_script_is_known(call);
     finish(call, &(belay__result_t){.outcome = BELAY_OUTCOME_REPLY, .reply = reply});
     return BELAY__VERDICT_OVER;
   }
@@ -435,7 +215,7 @@ belay__verdict_t belay__call_reply(belay__call_t *call, const belay__reply_t *re
   if (refusal->remedy == BELAY__REMEDY_EVAL && call->script != NULL && !call->as_eval &&
       !call->once) {
     call->first_sent = 0;
-    if (become_eval(call))
+    if (belay__call_become_eval(call))
       return BELAY__VERDICT_RESEND;
     finish_with(call, BELAY_OUTCOME_REFUSED, BELAY_ENOMEM);
     return BELAY__VERDICT_OVER;
@@ -474,7 +254,7 @@ static void retry(belay__call_t *call) {
     finish_with(call, BELAY_OUTCOME_REFUSED, call->last_error);
 }
 
-static void on_timer(belay__timer_t *timer) {
+void belay__call_on_timer(belay__timer_t *timer) {
   belay__call_t *call = BELAY__CONTAINER(timer, belay__call_t, timer);
   int error;
   switch ((belay__call_state_t)call->state) {
@@ -515,7 +295,7 @@ bool belay__call_abandon(belay__call_t *call) {
     tell(call, &(belay__result_t){.outcome = BELAY_OUTCOME_UNKNOWN, .error = BELAY_ECANCELED});
     return true;
   case BELAY__CALL_BUILDING:
-    recycle(call);
+    belay__call_recycle(call);
     return false;
   case BELAY__CALL_LATE:
     return true;

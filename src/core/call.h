@@ -51,16 +51,18 @@ struct belay__call {
   uint32_t part;       /* its owner's: which of its calls it is */
   uint32_t affinity;   /* calls of one lane with the same one share a connection */
 
-  uint8_t state;  /* belay__call_state_t */
-  uint8_t lane;   /* belay__lane_t */
-  uint8_t tries;  /* rests so far */
-  bool urgent;    /* not subject to the client's limits: it gives something back */
-  bool once;      /* not sent again after a refusal: it would come behind what was sent later */
-  bool follows;   /* belongs behind the call before it, on the same connection: */
-  bool followed;  /* neither of the two is sent again after a refusal */
-  bool as_eval;   /* the script's text is in it, not its hash */
-  bool broken;    /* memory ran out while it was built */
-  bool counted;   /* it is in the client's figures */
+  uint8_t state; /* belay__call_state_t */
+  uint8_t lane;  /* belay__lane_t */
+  uint8_t tries; /* rests so far */
+  bool urgent;   /* not subject to the client's limits: it gives something back */
+  bool once;     /* not sent again after a refusal: it would come behind what was sent later */
+  bool follows;  /* belongs behind the call before it, on the same connection: */
+  bool followed; /* neither of the two is sent again after a refusal */
+  bool apart;    /* its owner's: it is sent together with others, and belongs behind none of them */
+  bool repeated; /* its owner's: it is sent again, and what became of the first time is not known */
+  bool as_eval;  /* the script's text is in it, not its hash */
+  bool broken;   /* memory ran out while it was built */
+  bool counted;  /* it is in the client's figures */
   int last_error; /* of the refusal before a rest */
 
   size_t tail; /* where the arguments after the script begin */
@@ -82,6 +84,9 @@ void belay__call_script(belay__call_t *call, const belay__script_t *script, size
 /* The same with the script's text in any case, for a call that is followed: it could not fall back to it later. */
 void belay__call_script_text(belay__call_t *call, const belay__script_t *script, size_t keys,
                              size_t args);
+/* The same with the hash in any case, for one of many that may come in any order: those before it bring the text. */
+void belay__call_script_hash(belay__call_t *call, const belay__script_t *script, size_t keys,
+                             size_t args);
 
 /* Adds one argument; and one that is made of two pieces. */
 void belay__call_arg(belay__call_t *call, const char *data, size_t len);
@@ -92,12 +97,19 @@ void belay__call_arg_int(belay__call_t *call, int64_t value);
 /* The first key of a script that was called; of another command the first word behind its name, which must be there. */
 const char *belay__call_key(const belay__call_t *call, size_t *len);
 
+/* What is kept at that key is not what it must be: makes text, behind the key, the detail of the error, which is
+ * returned. */
+int belay__call_blame(const belay__call_t *call, int error, const char *text);
+/* The same of another of its keys. */
+int belay__call_blame_key(const belay__call_t *call, const char *key, size_t key_len, int error,
+                          const char *text, size_t text_len);
+
 /* The same command again, to be sent by itself, from inside done: with its deadline, affinity, owner and settled;
  * done is to be set. NULL if memory is out. */
 belay__call_t *belay__call_copy(const belay__call_t *call);
 
-/* Sends n calls, contiguous on one connection, all or none. On an error nothing was sent, none of them calls
- * back, and all are given back to the pool. Returns 0, BELAY_ENOMEM, BELAY_EBUSY or a lasting
+/* Sends n calls, all or none, on one connection: contiguous there, but for those that are apart. On an error nothing was
+ * sent, none of them calls back, and all are given back to the pool. Returns 0, BELAY_ENOMEM, BELAY_EBUSY or a lasting
  * error of the deployment, such as BELAY_EAUTH. */
 int belay__call_send(belay__call_t **calls, size_t n);
 

@@ -183,19 +183,25 @@ bool belay__client_ghost(const belay_client_t *client, const belay__call_t *answ
 
 void belay__client_refused(belay_client_t *client, int error, const char *text, size_t len) {
   size_t n = len < BELAY__REFUSAL_MAX ? len : BELAY__REFUSAL_MAX - 1;
-  memcpy(client->refusal_text, text, n);
-  client->refusal_text[n] = '\0';
-  char *arguments = strstr(client->refusal_text, ", with args");
+  memcpy(client->refused.text, text, n);
+  client->refused.key_len = 0;
+  client->refused.text[n] = '\0';
+  char *arguments = strstr(client->refused.text, ", with args");
   if (arguments != NULL) /* a server that does not know a command repeats what came with it */
     *arguments = '\0';
-  client->refusal = error;
+  client->refused.error = error;
 }
 
-void belay__client_explain(belay_client_t *client, int status) {
+void belay__client_explain(belay_client_t *client, int status, const char *key, size_t key_len) {
   belay_t *belay = client->belay;
   belay->detail[0] = '\0';
-  if (status != 0 && status == client->refusal)
-    belay__detail(belay, "%s", client->refusal_text);
+  if (status == 0 || status != client->refused.error)
+    return;
+  if (status == BELAY_EWRONGTYPE && key != NULL)
+    belay__detail(belay, "%.*s: %s", (int)(key_len < BELAY__KEY_SHOWN ? key_len : BELAY__KEY_SHOWN),
+                  key, client->refused.text + client->refused.key_len);
+  else
+    belay__detail(belay, "%s", client->refused.text);
 }
 
 /* ---- ping ---------------------------------------------------------------------------------------------- */
@@ -205,7 +211,7 @@ static void ping_told(belay__task_t *task) {
   belay_client_cb cb = client->ping_cb;
   client->ping_cb = NULL;
   belay__free_loop(client->belay);
-  belay__client_explain(client, client->ping_status);
+  belay__client_explain(client, client->ping_status, NULL, 0);
   cb(client, client->ping_status);
   close_node_if_empty(client);
 }

@@ -18,7 +18,8 @@
 
 #define BELAY__NAMESPACE_PARTS 8
 #define BELAY__NAMESPACE_PART_MAX ((size_t)128)
-#define BELAY__REFUSAL_MAX ((size_t)160) /* bytes of a refusal that are kept, the 0 included */
+#define BELAY__KEY_SHOWN ((size_t)150)   /* bytes of a key in a detail */
+#define BELAY__REFUSAL_MAX ((size_t)256) /* bytes of a refusal that are kept, the 0 included */
 
 /* What lives on a client: locks, undos. Closing the client closes them first. */
 typedef struct belay__object belay__object_t;
@@ -49,6 +50,13 @@ typedef struct belay__channels {
   belay__timer_t timer; /* the first of them has lingered for long enough */
 } belay__channels_t;
 
+/* What the server refused with. */
+typedef struct belay__refused {
+  int error;
+  size_t key_len; /* the text begins with a key, and what parts it from the server's words */
+  char text[BELAY__REFUSAL_MAX];
+} belay__refused_t;
+
 struct belay_client {
   belay_t *belay;
   const belay__node_ops_t *node_ops;
@@ -66,8 +74,7 @@ struct belay_client {
   belay_trace_fn trace;
   void *trace_ctx;
 
-  int refusal; /* the error of the server's last refusal, and its own words */
-  char refusal_text[BELAY__REFUSAL_MAX];
+  belay__refused_t refused; /* last */
 
   belay__token_t instance; /* tells its owners from another client's; if has_instance */
   bool has_instance;
@@ -122,10 +129,11 @@ void belay__client_start_close(belay_client_t *client, bool now);
 /* The node is closed. */
 void belay__client_gone(belay_client_t *client);
 
-/* Keeps what the server said when it refused (text begins with the key, where that is what was wrong); and makes it
- * belay_detail(), if it is what this status comes from. */
+/* Keeps what the server said when it refused; belay__call_blame() puts a key before it. And makes it belay_detail(), if
+ * it is what this status comes from. key: NULL, or what BELAY_EWRONGTYPE is about, if several may be refused before one
+ * is told. */
 void belay__client_refused(belay_client_t *client, int error, const char *text, size_t len);
-void belay__client_explain(belay_client_t *client, int status);
+void belay__client_explain(belay_client_t *client, int status, const char *key, size_t key_len);
 
 /* Whether something that was sent on connection `epoch` (0: nothing was) may still be executed after
  * `answered`, a call of the same lane and affinity, has been. */

@@ -1,7 +1,6 @@
 #include "core/family.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "core/key.h"
@@ -181,12 +180,5 @@ int belay__family_start(belay__family_t *family, belay_request_t *request, belay
 }
 
 int belay__family_mismatch(const belay__call_t *call, const char *text) {
-  char detail[BELAY__REFUSAL_MAX];
-  size_t key_len;
-  const char *key = belay__call_key(call, &key_len);
-  int n =
-      snprintf(detail, sizeof detail, "%.*s: %s", (int)(key_len < 64 ? key_len : 64), key, text);
-  belay__client_refused(call->client, BELAY_EMISMATCH, detail,
-                        (size_t)n < sizeof detail ? (size_t)n : sizeof detail - 1);
-  return BELAY_EMISMATCH;
+  return belay__call_blame(call, BELAY_EMISMATCH, text);
 }

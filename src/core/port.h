@@ -27,6 +27,9 @@ typedef struct belay__host_ops {
   /* Nanoseconds, monotonic, running while the machine is suspended. Never 0. */
   uint64_t (*now)(belay_t *belay);
 
+  /* What the machine takes for the time of day: milliseconds since 1970, which may step. Never negative. */
+  int64_t (*wall)(belay_t *belay);
+
   /* Enter belay at that time or as soon after it as can be; replaces the time before. UINT64_MAX: never.
    * By itself this does not keep the loop alive. */
   void (*wake_at)(belay_t *belay, uint64_t when);

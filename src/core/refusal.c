@@ -24,10 +24,12 @@ static const belay__refusal_t table[] = {
     {"ERR Client sent", BELAY_EAUTH, BELAY__REMEDY_NONE}, /* before Redis 6 */
     {"DENIED", BELAY_EAUTH, BELAY__REMEDY_NONE},          /* protected mode */
     {"NOPERM", BELAY_EPERM, BELAY__REMEDY_NONE},
+    {"ERR The user executing the script can't", BELAY_EPERM, BELAY__REMEDY_NONE},
     {"WRONGTYPE", BELAY_EWRONGTYPE, BELAY__REMEDY_NONE},
     {"ERR value is not an integer", BELAY_EWRONGTYPE, BELAY__REMEDY_NONE},
     {"ERR hash value is not an integer", BELAY_EWRONGTYPE, BELAY__REMEDY_NONE},
     {"ERR increment or decrement would overflow", BELAY_EOVERFLOW, BELAY__REMEDY_NONE},
+    {"INVALIDOBJ", BELAY_EMISMATCH, BELAY__REMEDY_NONE}, /* a HyperLogLog that is damaged */
     {"CROSSSLOT", BELAY_ECROSSSLOT, BELAY__REMEDY_NONE},
     {"MOVED", BELAY_EMOVED, BELAY__REMEDY_NONE},
     {"ASK", BELAY_EMOVED, BELAY__REMEDY_NONE},

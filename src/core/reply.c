@@ -10,13 +10,16 @@ bool belay__reply_integer(const belay__reply_t *reply, int64_t min, int64_t max,
 }
 
 bool belay__reply_number(const belay__reply_t *reply, uint64_t min, uint64_t max, uint64_t *out) {
-  if (reply->type != BELAY__REPLY_STRING || reply->len == 0 || reply->len > 19)
+  if (reply->type != BELAY__REPLY_STRING || reply->len == 0 || reply->len > 20)
     return false;
-  uint64_t n = 0; /* 19 digits fit */
+  uint64_t n = 0;
   for (size_t i = 0; i < reply->len; i++) {
     if (reply->str[i] < '0' || reply->str[i] > '9')
       return false;
-    n = n * 10 + (uint64_t)(reply->str[i] - '0');
+    uint64_t digit = (uint64_t)(reply->str[i] - '0');
+    if (n > (UINT64_MAX - digit) / 10)
+      return false;
+    n = n * 10 + digit;
   }
   if (n < min || n > max)
     return false;

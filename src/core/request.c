@@ -34,6 +34,26 @@ static void leave(belay__pending_t *pending) {
   belay__free_loop(pending->client->belay);
 }
 
+/* Others may be refused before it is told: so what is said of this one is kept. */
+static void keep_words(belay__pending_t *pending, int status) {
+  belay_client_t *client = pending->client;
+  if (status == 0 || status != client->refused.error || pending->words != NULL)
+    return;
+  pending->words = belay__alloc(client->belay, sizeof *pending->words);
+  if (pending->words != NULL)
+    *pending->words = client->refused;
+}
+
+/* Whoever ends because of this one ends with the same. */
+static void tell_words(belay_client_t *client, int status, belay__refused_t *words) {
+  client->belay->detail[0] = '\0';
+  if (words == NULL)
+    return;
+  client->refused = *words;
+  belay__client_explain(client, status, NULL, 0);
+  belay__free(client->belay, words, sizeof *words);
+}
+
 static void on_task(belay__task_t *task) {
   belay__pending_t *pending = BELAY__CONTAINER(task, belay__pending_t, task);
   const belay__request_ops_t *ops = pending->ops;
@@ -46,8 +66,9 @@ static void on_task(belay__task_t *task) {
       .status = pending->status,
   };
   memcpy(answer.values, pending->values, sizeof answer.values);
+  belay__refused_t *words = pending->words;
   leave(pending);
-  belay__client_explain(answer.client, answer.status);
+  tell_words(answer.client, answer.status, words);
   ops->tell(belay__request_of(pending), cb, &answer);
   belay__free(answer.client->belay, answer.room, answer.room_len);
 }
@@ -55,6 +76,7 @@ static void on_task(belay__task_t *task) {
 static void end(belay__pending_t *pending, int status) {
   pending->state = ENDED;
   pending->status = status;
+  keep_words(pending, status);
   belay__defer(pending->client->belay, &pending->task);
 }
 
@@ -77,7 +99,7 @@ static belay__call_t **slots(belay__pending_t *pending) {
 static void drop_calls(belay__pending_t *pending) {
   if (pending->calls_len > 1)
     belay__free(pending->client->belay, pending->calls,
-                pending->calls_len * sizeof *pending->calls);
+                pending->calls_len * sizeof(belay__call_t *));
   pending->call = NULL;
   pending->calls_len = pending->calls_open = 0;
 }
@@ -123,6 +145,7 @@ static bool ask_again(belay__pending_t *pending, belay__call_t *call, int error)
     return false;
   copy->done = on_done;
   copy->part = call->part;
+  copy->repeated = true;
   if (belay__call_send(&copy, 1) != 0)
     return false;
   slots(pending)[call->part] = copy;
@@ -157,7 +180,8 @@ static void end_of_step(belay__pending_t *pending) {
 static void on_done(belay__call_t *call, const belay__result_t *result) {
   belay__pending_t *pending = call->owner;
   int status = result->error;
-  bool maybe = pending->maybe; /* what is said of this time says nothing of the one before */
+  /* What is said of this time says nothing of the one before; nor, of several that were sent together, of the others. */
+  bool maybe = call->repeated || (pending->maybe && pending->calls_len == 1);
   assert(pending->state == CALLING && slots(pending)[call->part] == call);
   switch (result->outcome) {
   case BELAY_OUTCOME_REPLY:
@@ -179,7 +203,13 @@ static void on_done(belay__call_t *call, const belay__result_t *result) {
     over(pending, call->part);
     break;
   }
-  pending->status = both(pending->status, maybe && status != 0 ? BELAY_EUNKNOWN : status);
+  if (status != 0 && maybe)
+    status = BELAY_EUNKNOWN;
+  if (status != 0 && pending->ops->failed != NULL)
+    pending->ops->failed(pending, call, status);
+  if (pending->status == 0)
+    keep_words(pending, status);
+  pending->status = both(pending->status, status);
   if (pending->state == PARKED)
     end_of_step(pending);
 }
@@ -243,15 +273,20 @@ static bool keep_calls(belay__pending_t *pending, belay__call_t **calls, size_t 
 int belay__request_send_all(belay__pending_t *pending, belay__call_t **calls, size_t n) {
   belay_client_t *client = pending->client;
   assert(pending->state == PARKED && n > 0 && n <= UINT32_MAX);
+  assert(!pending->ops->joined || !pending->ops->idempotent);
   int64_t ms = belay__request_timeout_ms(client, belay__request_of(pending));
   uint64_t deadline = belay__after_ms(client->belay, ms);
   if (pending->deadline != 0)
     deadline = pending->deadline;
+  else if (pending->ops->next != NULL)
+    pending->deadline = deadline; /* of all of its steps */
   for (size_t i = 0; i < n; i++) {
     calls[i]->deadline = deadline;
     calls[i]->done = on_done;
     calls[i]->owner = pending;
     calls[i]->part = (uint32_t)i;
+    calls[i]->apart = !pending->ops->joined;
+    calls[i]->affinity = calls[0]->affinity; /* where it is looked for if it is to be taken back */
   }
   if (!keep_calls(pending, calls, n)) {
     for (size_t i = 0; i < n; i++)

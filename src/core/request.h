@@ -39,6 +39,10 @@ typedef struct belay__request_ops {
    * alone; or an error. BELAY_EPROTO ends the connection too. call->part numbers those that were sent together. */
   int (*read)(belay__pending_t *pending, const belay__call_t *call, const belay__reply_t *reply);
 
+  /* One of the calls of a step has not gone well: it was refused, was not sent, or its answer was lost or is wrong. NULL:
+   * what all of them come to is enough. */
+  void (*failed)(belay__pending_t *pending, const belay__call_t *call, int status);
+
   /* PARKED: each call of a step has gone well. 0: that was all; BELAY__REQUEST_PARK: it was sent again, or waits; or an
    * error. NULL: a request is one step. */
   int (*next)(belay__pending_t *pending);
@@ -53,6 +57,10 @@ typedef struct belay__request_ops {
   /* Whether a call whose answer was lost is sent again while there is time: its effect and its answer are the same
    * however often it runs. */
   bool idempotent;
+
+  /* The calls of a step belong behind one another: none is sent again, not after a refusal either. Not of what is
+   * idempotent. */
+  bool joined;
 } belay__request_ops_t;
 
 /* What is in the caller's memory. */
@@ -73,9 +81,12 @@ struct belay__pending {
   void *context; /* the family's */
   void *room;
   size_t room_len;
+  belay__refused_t
+      *words; /* why it fails, as it is going to be told; NULL: there is nothing to say */
   int64_t values[BELAY__REQUEST_VALUES];
-  uint64_t deadline; /* of its calls; 0: they have timeout_ms each. The family's */
-  int status;        /* of the calls that are over */
+  uint64_t
+      deadline; /* of its calls; 0: they have timeout_ms each. The family's; else, of steps, that of the first */
+  int status; /* of the calls that are over */
   uint8_t state;
   bool maybe; /* an answer was lost */
 } __attribute__((may_alias));
@@ -100,7 +111,7 @@ int belay__request_begin(belay_client_t *client, belay_request_t *request,
  * BELAY_ENOMEM or BELAY_EBUSY, and it is still PARKED. The call is given back on an error. */
 int belay__request_send(belay__pending_t *pending, belay__call_t *call);
 
-/* The same for n calls at once, contiguous on one connection, all or none; none of them is NULL. What a call that was
+/* The same for n calls at once, on the connection of the first, all or none; none of them is NULL. What a call that was
  * executed has done stays done if another one fails: that is BELAY_EUNKNOWN if the answer of any is not known, else
  * the error of the first that failed. */
 int belay__request_send_all(belay__pending_t *pending, belay__call_t **calls, size_t n);

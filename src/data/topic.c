@@ -166,7 +166,7 @@ static bool tell_one(belay_subscription_t *subscription) {
     int status = subscription->gap;
     subscription->gap = 0;
     subscription->listening = belay__ear_is_up(&subscription->ear);
-    belay__client_explain(client, status);
+    belay__client_explain(client, status, NULL, 0);
     subscription->cb(subscription, BELAY_TOPIC_GAP, NULL, 0, status);
     return true;
   }

@@ -194,7 +194,8 @@ static void run_task(belay__task_t *task) {
   election->told = election->seen;
   const view_t *view = &election->told;
   if (view->status != 0) {
-    belay__client_explain(client_of(election), view->status);
+    size_t key_len = election->channel_len - WAKE_PART_LEN;
+    belay__client_explain(client_of(election), view->status, election->channel, key_len);
     election->on_observe(election, view->status, NULL);
     return;
   }
@@ -490,6 +491,11 @@ void belay_election_ref(belay_election_t *election) {
 
 void belay_election_unref(belay_election_t *election) {
   set_ref(election, false);
+}
+
+void belay_election_set_data(belay_election_t *election, void *data) {
+  if (election != NULL)
+    election->data = data;
 }
 
 void *belay_election_data(const belay_election_t *election) {

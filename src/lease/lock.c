@@ -120,7 +120,7 @@ static void free_lock(belay_lock_t *lock);
 static void explain(belay_lock_t *lock, int status) {
   const belay__lease_t *lease = &lock->lease;
   for (unsigned i = 0; i < lease->members; i++) {
-    belay__client_explain(lock->member[i].client, status);
+    belay__client_explain(lock->member[i].client, status, lease->key, lease->key_len);
     if (lease->belay->detail[0] != '\0')
       return;
   }

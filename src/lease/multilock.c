@@ -302,7 +302,7 @@ static void explain(const belay_multilock_t *whole, int status) {
   whole->belay->detail[0] = '\0';
   for (unsigned i = 0; i < whole->parts && whole->belay->detail[0] == '\0'; i++)
     if (!whole->part[i].closed)
-      belay__client_explain(whole->part[i].member.client, status);
+      belay__client_explain(whole->part[i].member.client, status, NULL, 0);
 }
 
 /* From a task. Each callback may do anything; only finish() frees. */

@@ -96,7 +96,7 @@ void belay__post_over(belay__vigil_t *vigil) {
 static void tell_end(belay__post_t *post) {
   post->over = post->pending = false;
   belay__free_loop(host_of(post));
-  belay__client_explain(post->vigil.client, post->vigil.status);
+  belay__client_explain(post->vigil.client, post->vigil.status, post->vigil.channel, post->key_len);
   post->ops->ended(post, post->vigil.status);
 }
 

@@ -14,8 +14,8 @@
  * what it does not tell may be there all the same. */
 #include <string.h>
 
+#include "core/glob.h"
 #include "core/key.h"
-#include "limit/glob.h"
 #include "limit/refiller.h"
 
 #define SCAN_COUNT ((size_t)1000)

@@ -136,6 +136,93 @@ static void test_one_that_is_refused(void **state) {
   bed_close(bed);
 }
 
+/* Whatever else is refused before it is told. */
+static void test_each_names_its_own_key(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  asker_t asker[CALLS] = {0};
+  belay__pending_t *pending;
+  for (int i = 0; i < CALLS; i++) {
+    char key[] = {'k', (char)('0' + i), '\0'};
+    server_do(bed->server, "LPUSH", key, "foreign", NULL);
+  }
+  server_pause(bed->server); /* all answers come at once */
+  for (int i = 0; i < CALLS; i++) {
+    asker[i].bed = bed;
+    asker[i].request.data = &asker[i];
+    assert_error(belay__request_begin(bed->client, &asker[i].request, &once, NULL, NULL,
+                                      (void (*)(void))on_told, &pending),
+                 0);
+    assert_non_null(belay__request_room(pending, sizeof(sums_t)));
+    assert_error(belay__request_send(pending, command(bed, "INCR", i)), 0);
+  }
+  bed_run_for(bed, 20);
+  server_resume(bed->server);
+  for (int i = 0; i < CALLS; i++) {
+    char begin[] = {'k', (char)('0' + i), ':', ' ', 'W', '\0'};
+    assert_error(outcome_of(&asker[i]), BELAY_EWRONGTYPE);
+    assert_memory_equal(asker[i].detail, begin, sizeof begin - 1);
+  }
+  bed_close(bed);
+}
+
+/* Its time is that of the whole: a step that is not answered does not have it anew. */
+static void test_steps_share_a_time(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  asker_t asker = {.request.timeout_ms = 300, .steps = 1000000};
+  uint64_t before = uv_hrtime();
+  start(bed, &asker, &steps, "INCR", 1);
+  bed_until(bed, asker.told == 1);
+  assert_between((int64_t)(uv_hrtime() - before) / 1000000, 299, 299 + 2000 * slow());
+  assert_true(asker.status == BELAY_EUNKNOWN || asker.status == BELAY_ETIMEDOUT);
+  assert_true(asker.replies > CALLS);
+  bed_close(bed);
+}
+
+static int failures[CALLS];
+
+static void keep_failure(belay__pending_t *pending, const belay__call_t *call, int status) {
+  (void)pending;
+  assert_int_equal(failures[call->part], 0);
+  failures[call->part] = status;
+}
+
+static const belay__request_ops_t told_of_each = {
+    .read = read_sum, .failed = keep_failure, .tell = tell};
+
+/* What is not known of one says nothing of the others. */
+static void test_each_that_failed_is_told(void **state) {
+  (void)state;
+  static const char text[] = "return redis.error_reply('ERR for a reason of its own')";
+  static const belay__script_t script = {.name = "broken",
+                                         .sha1 = "0000000000000000000000000000000000000000",
+                                         .text = text,
+                                         .len = sizeof text - 1,
+                                         .index = BELAY__SCRIPTS_MAX - 1};
+  bed_t *bed = bed_open(NULL);
+  asker_t asker = {.bed = bed, .request.data = &asker};
+  belay__pending_t *pending;
+  belay__call_t *calls[CALLS];
+  server_do(bed->server, "LPUSH", "k2", "foreign", NULL);
+  assert_error(belay__request_begin(bed->client, &asker.request, &told_of_each, &asker, NULL,
+                                    (void (*)(void))on_told, &pending),
+               0);
+  assert_non_null(belay__request_room(pending, sizeof(sums_t)));
+  for (int i = 0; i < CALLS; i++)
+    calls[i] = command(bed, "INCR", i);
+  (void)belay__call_abandon(calls[0]);
+  calls[0] = belay__call_new(bed->client, BELAY__LANE_DATA);
+  belay__call_script_text(calls[0], &script, 1, 0);
+  belay__call_arg(calls[0], "k0", 2);
+  assert_error(belay__request_send_all(pending, calls, CALLS), 0);
+  assert_error(outcome_of(&asker), BELAY_EREFUSED);
+  assert_int_equal(asker.replies, CALLS - 2);
+  for (int i = 0; i < CALLS; i++)
+    assert_error(failures[i], i == 0 ? BELAY_EREFUSED : i == 2 ? BELAY_EWRONGTYPE : 0);
+  bed_close(bed);
+}
+
 static void test_a_step_after_the_other(void **state) {
   (void)state;
   bed_t *bed = bed_open(NULL);
@@ -233,6 +320,9 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_each_reply_is_read),
       cmocka_unit_test(test_one_that_is_refused),
+      cmocka_unit_test(test_each_names_its_own_key),
+      cmocka_unit_test(test_steps_share_a_time),
+      cmocka_unit_test(test_each_that_failed_is_told),
       cmocka_unit_test(test_a_step_after_the_other),
       cmocka_unit_test(test_answers_that_were_lost),
       cmocka_unit_test(test_it_is_canceled_as_a_whole),

@@ -6,7 +6,7 @@
 #include "support/server.h"
 
 #define SCRIPT_KEYS_MAX 6
-#define SCRIPT_ARGS_MAX 8
+#define SCRIPT_ARGS_MAX 9
 
 /* What a script is given; both lists end with a NULL. */
 typedef struct script_input {

@@ -55,6 +55,7 @@ static void remove_appended(const server_t *server) {
 }
 
 static void clean_up(const server_t *server) {
+  char nodes[sizeof server->folder + 16];
   if (server->pid > 0) {
     kill(server->pid, SIGKILL);
     waitpid(server->pid, NULL, 0); /* while it lives it writes to its log */
@@ -62,6 +63,8 @@ static void clean_up(const server_t *server) {
   unlink(server->socket);
   unlink(server->log);
   unlink(server->dump);
+  snprintf(nodes, sizeof nodes, "%s/nodes.conf", server->folder);
+  unlink(nodes);
   remove_appended(server);
   rmdir(server->folder);
 }
@@ -126,6 +129,12 @@ static void become_server(char **argv) {
   _exit(127);
 }
 
+/* Whether each server is to be a cluster of its own: then it takes no command on keys of several slots, and no script
+ * that touches another slot's. */
+static bool is_cluster(void) {
+  return getenv("BELAY_TEST_CLUSTER") != NULL;
+}
+
 static size_t put_arguments(const server_t *server, const char **argv, char *port,
                             size_t port_size) {
   const server_options_t *o = &server->options;
@@ -145,6 +154,10 @@ static size_t put_arguments(const server_t *server, const char **argv, char *por
   }
   for (size_t i = 0; i < 8 && o->arguments[i] != NULL; i++)
     argv[n++] = o->arguments[i];
+  if (is_cluster()) {
+    argv[n++] = "--cluster-enabled";
+    argv[n++] = "yes";
+  }
   return n;
 }
 
@@ -245,6 +258,16 @@ static void start_on_free_port(server_t *server) {
   fail_msg("no server could be started on %s", server->options.address);
 }
 
+static void own_all_slots(server_t *server) {
+  server_do(server, "CLUSTER", "ADDSLOTSRANGE", "0", "16383", NULL);
+  int64_t began = clock_now();
+  while (strstr(server_string(server, "CLUSTER", "INFO", NULL), "cluster_state:ok") == NULL) {
+    if (clock_since_ms(began) > START_MS * slow())
+      fail_msg("a cluster is not ready: see %s", server->log);
+    stall_ms(2);
+  }
+}
+
 server_t *server_start(const server_options_t *options) {
   server_t *server = calloc(1, sizeof *server);
   if (options != NULL)
@@ -257,11 +280,15 @@ server_t *server_start(const server_options_t *options) {
   snprintf(server->log, sizeof server->log, "%s/log", server->folder);
   snprintf(server->dump, sizeof server->dump, "%s/dump.rdb", server->folder);
   remember(server);
+  if (is_cluster() && server->options.address == NULL)
+    server->options.address = "127.0.0.1";
   if (server->options.address != NULL)
     start_on_free_port(server);
   else
     start(server);
   name_url(server);
+  if (is_cluster())
+    own_all_slots(server);
   return server;
 }
 

@@ -1,5 +1,5 @@
 /* Patterns: as servers match them, and widened to what is escaped. */
-#include "limit/glob.h"
+#include "core/glob.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -42,6 +42,35 @@ static void integer_within_the_range_is_read(void **state) {
   }
 }
 
+static void numbers_are_digits_within_the_range(void **state) {
+  (void)state;
+  const struct {
+    const char *text;
+    uint64_t min, max, value;
+    bool read;
+  } rows[] = {
+      {"0", 0, 0, 0, true},
+      {"17", 0, 17, 17, true},
+      {"17", 0, 16, 0, false},
+      {"17", 18, 100, 0, false},
+      {"18446744073709551615", 0, UINT64_MAX, UINT64_MAX, true},
+      {"18446744073709551616", 0, UINT64_MAX, 0, false},
+      {"28446744073709551615", 0, UINT64_MAX, 0, false},
+      {"99999999999999999999", 0, UINT64_MAX, 0, false},
+      {"000000000000000000001", 0, UINT64_MAX, 0, false},
+      {"", 0, UINT64_MAX, 0, false},
+      {"-1", 0, UINT64_MAX, 0, false},
+      {"1 ", 0, UINT64_MAX, 0, false},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    belay__reply_t reply = {
+        .type = BELAY__REPLY_STRING, .str = rows[i].text, .len = strlen(rows[i].text)};
+    uint64_t out = 0;
+    assert_int_equal(belay__reply_number(&reply, rows[i].min, rows[i].max, &out), rows[i].read);
+    assert_true(out == rows[i].value);
+  }
+}
+
 static void integer_outside_the_range_is_refused(void **state) {
   (void)state;
   const struct {
@@ -204,6 +233,7 @@ static void other_types_have_no_fields(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(integer_within_the_range_is_read),
+      cmocka_unit_test(numbers_are_digits_within_the_range),
       cmocka_unit_test(integer_outside_the_range_is_refused),
       cmocka_unit_test(other_types_are_no_integer),
       cmocka_unit_test(strings_and_statuses_are_what_they_say),

@@ -1,6 +1,6 @@
 /* Patterns as servers match them (KEYS, SCAN): * any text, ? any byte, [a-z] and [^a-z] one byte of some, \x the byte x. */
-#ifndef BELAY_LIMIT_GLOB_H
-#define BELAY_LIMIT_GLOB_H
+#ifndef BELAY_CORE_GLOB_H
+#define BELAY_CORE_GLOB_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,4 +15,4 @@ size_t belay__glob_quote(char *out, const char *text, size_t len);
  * others. Returns its length. */
 size_t belay__glob_widen(char *out, const char *pattern, size_t len);
 
-#endif /* BELAY_LIMIT_GLOB_H */
+#endif /* BELAY_CORE_GLOB_H */

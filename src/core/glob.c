@@ -1,4 +1,4 @@
-#include "limit/glob.h"
+#include "core/glob.h"
 
 #include <string.h>
 

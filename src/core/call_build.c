@@ -1,0 +1,260 @@
+/* How a call is made: memory, words, scripts by their text or their hash. */
+#include "core/call_build.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "core/client.h"
+
+#define FIRST_CAPACITY ((size_t)256)  /* bytes of a new call's buffer */
+#define POOLED_CAPACITY ((size_t)512) /* a larger buffer is not kept */
+#define POOLED_CALLS ((size_t)512)    /* calls that a client keeps for later */
+
+belay__call_t *belay__call_new(belay_client_t *client, belay__lane_t lane) {
+  belay__list_t *node = belay__list_pop(&client->pool);
+  belay__call_t *call;
+  char *data = NULL;
+  size_t cap = 0;
+  if (node != NULL) {
+    client->pool_len--;
+    call = BELAY__CONTAINER(node, belay__call_t, node);
+    data = call->data;
+    cap = call->cap;
+  } else if ((call = belay__alloc(client->belay, sizeof *call)) == NULL) {
+    return NULL;
+  }
+  *call = (belay__call_t){.timer = {.fire = belay__call_on_timer},
+                          .client = client,
+                          .lane = (uint8_t)lane,
+                          .data = data,
+                          .cap = cap};
+  belay__list_init(&call->node);
+  return call;
+}
+
+static void free_call(belay__call_t *call) {
+  belay_t *belay = call->client->belay;
+  belay__free(belay, call->data, call->cap);
+  belay__free(belay, call, sizeof *call);
+}
+
+void belay__call_recycle(belay__call_t *call) {
+  belay_client_t *client = call->client;
+  assert(belay__list_empty(&call->node));
+  belay__timer_stop(client->belay, BELAY__RANK_OTHER, &call->timer);
+  if (call->counted) {
+    client->stats.pending--;
+    client->stats.pending_bytes -= call->len;
+    call->counted = false;
+  }
+  if (call->cap > POOLED_CAPACITY || client->pool_len >= POOLED_CALLS) {
+    free_call(call);
+    return;
+  }
+  belay__list_push_front(&client->pool, &call->node);
+  client->pool_len++;
+}
+
+void belay__call_pool_free(belay_client_t *client) {
+  for (belay__list_t *node; (node = belay__list_pop(&client->pool)) != NULL;)
+    free_call(BELAY__CONTAINER(node, belay__call_t, node));
+  client->pool_len = 0;
+}
+
+/* Room for more bytes at the end, and for a 0 behind them: hiredis looks for what follows a command's name
+ * without asking whether anything does. NULL and broken if memory is out. */
+static char *grow(belay__call_t *call, size_t more) {
+  more++;
+  if (call->broken)
+    return NULL;
+  if (call->cap - call->len < more) {
+    size_t cap = call->cap == 0 ? FIRST_CAPACITY : call->cap;
+    while (cap - call->len < more)
+      cap *= 2;
+    char *data = belay__alloc(call->client->belay, cap);
+    if (data == NULL) {
+      call->broken = true;
+      return NULL;
+    }
+    if (call->len > 0)
+      memcpy(data, call->data, call->len);
+    belay__free(call->client->belay, call->data, call->cap);
+    call->data = data;
+    call->cap = cap;
+  }
+  return call->data + call->len;
+}
+
+#define DIGITS_MAX 20
+
+/* Writes a number; returns how many digits. Many times faster than snprintf(), and on the way of every call. */
+static size_t put_digits(char out[DIGITS_MAX], uint64_t value) {
+  char digits[DIGITS_MAX];
+  size_t n = 0, at = 0;
+  do {
+    digits[n++] = (char)('0' + value % 10);
+    value /= 10;
+  } while (value > 0);
+  while (n > 0)
+    out[at++] = digits[--n];
+  return at;
+}
+
+/* Writes a type byte, a number and a line end; returns the bytes written, at most 23. */
+static size_t put_header(char *out, char type, uint64_t value) {
+  size_t at = 0;
+  out[at++] = type;
+  at += put_digits(out + at, value);
+  out[at++] = '\r';
+  out[at++] = '\n';
+  return at;
+}
+
+void belay__call_arg(belay__call_t *call, const char *data, size_t len) {
+  belay__call_arg_joined(call, data, len, "", 0);
+}
+
+void belay__call_arg_joined(belay__call_t *call, const char *a, size_t a_len, const char *b,
+                            size_t b_len) {
+  char *out = grow(call, a_len + b_len + 32);
+  if (out == NULL)
+    return;
+  size_t at = put_header(out, '$', a_len + b_len);
+  memcpy(out + at, a, a_len);
+  at += a_len;
+  memcpy(out + at, b, b_len);
+  at += b_len;
+  out[at++] = '\r';
+  out[at++] = '\n';
+  out[at] = '\0';
+  call->len += at;
+}
+
+void belay__call_arg_int(belay__call_t *call, int64_t value) {
+  char text[1 + DIGITS_MAX] = "-";
+  size_t sign = value < 0;
+  size_t n = put_digits(text + sign, sign ? -(uint64_t)value : (uint64_t)value);
+  belay__call_arg(call, text, sign + n);
+}
+
+static void put_count(belay__call_t *call, size_t argc) {
+  char *out = grow(call, 32);
+  if (out != NULL)
+    call->len += put_header(out, '*', argc);
+}
+
+void belay__call_command(belay__call_t *call, const char *name, size_t argc) {
+  call->command = name;
+  put_count(call, argc);
+  belay__call_arg(call, name, strlen(name));
+}
+
+static void put_script(belay__call_t *call, const belay__script_t *script, size_t keys, size_t args,
+                       bool text) {
+  call->script = script;
+  call->command = script->name;
+  call->as_eval = text;
+  put_count(call, 3 + keys + args);
+  belay__call_arg(call, text ? "EVAL" : "EVALSHA", text ? 4 : 7);
+  belay__call_arg(call, text ? script->text : script->sha1, text ? script->len : 40);
+  call->tail = call->len;
+  belay__call_arg_int(call, (int64_t)keys);
+}
+
+static uint64_t *word_of(belay_client_t *client, const belay__script_t *script) {
+  assert(script->index < BELAY__SCRIPTS_MAX);
+  return &client->scripts[script->index / 64];
+}
+
+static uint64_t bit_of(const belay__script_t *script) {
+  return UINT64_C(1) << script->index % 64;
+}
+
+/* A script that the server does not know would need a second trip, and a call behind it would overtake it: so it is
+ * called by its hash only after the server has run it. */
+void belay__call_script(belay__call_t *call, const belay__script_t *script, size_t keys,
+                        size_t args) {
+  put_script(call, script, keys, args, (*word_of(call->client, script) & bit_of(script)) == 0);
+}
+
+void belay__call_script_text(belay__call_t *call, const belay__script_t *script, size_t keys,
+                             size_t args) {
+  put_script(call, script, keys, args, true);
+}
+
+void belay__call_script_hash(belay__call_t *call, const belay__script_t *script, size_t keys,
+                             size_t args) {
+  put_script(call, script, keys, args, false);
+}
+
+bool belay__call_become_eval(belay__call_t *call) {
+  belay_client_t *client = call->client;
+  size_t tail_len = call->len - call->tail;
+  belay__call_t *fresh = belay__call_new(client, call->lane);
+  if (fresh == NULL)
+    return false;
+  char *count_end = memchr(call->data, '\n', call->len);
+  size_t count_len = (size_t)(count_end - call->data) + 1;
+  char *out = grow(fresh, count_len + call->script->len + tail_len + 64);
+  if (out != NULL) {
+    memcpy(out, call->data, count_len);
+    fresh->len = count_len;
+    belay__call_arg(fresh, "EVAL", 4);
+    belay__call_arg(fresh, call->script->text, call->script->len);
+    size_t tail = fresh->len;
+    memcpy(fresh->data + fresh->len, call->data + call->tail, tail_len + 1); /* the 0 too */
+    client->stats.pending_bytes += fresh->len + tail_len - call->len;
+    char *data = call->data;
+    size_t cap = call->cap;
+    call->data = fresh->data;
+    call->cap = fresh->cap;
+    call->len = fresh->len + tail_len;
+    if (call->publisher != 0)
+      call->publisher += tail - call->tail;
+    call->tail = tail;
+    call->as_eval = true;
+    fresh->data = data;
+    fresh->cap = cap;
+  }
+  belay__call_recycle(fresh);
+  return call->as_eval;
+}
+
+void belay__call_script_is_known(const belay__call_t *call) {
+  *word_of(call->client, call->script) |= bit_of(call->script);
+}
+
+const char *belay__call_key(const belay__call_t *call, size_t *len) {
+  const char *at = call->data + call->tail;
+  int lines =
+      call->script != NULL ? 2 : 3; /* the number of keys; the number of words, the command */
+  for (int i = 0; i < lines; i++)
+    at = (const char *)memchr(at, '\n', call->len) + 1;
+  *len = 0;
+  for (at++; *at != '\r'; at++)
+    *len = 10 * *len + (size_t)(*at - '0');
+  return at + 2;
+}
+
+belay__call_t *belay__call_copy(const belay__call_t *call) {
+  belay__call_t *copy = belay__call_new(call->client, call->lane);
+  char *out = copy == NULL ? NULL : grow(copy, call->len + 1); /* for a longer publisher */
+  if (out == NULL) {
+    if (copy != NULL)
+      belay__call_recycle(copy);
+    return NULL;
+  }
+  memcpy(out, call->data, call->len + 1); /* the 0 too */
+  copy->len = call->len;
+  copy->settled = call->settled;
+  copy->owner = call->owner;
+  copy->script = call->script;
+  copy->command = call->command;
+  copy->deadline = call->deadline;
+  copy->affinity = call->affinity;
+  copy->urgent = call->urgent;
+  copy->publisher = call->publisher;
+  copy->as_eval = call->as_eval;
+  copy->tail = call->tail;
+  return copy;
+}

@@ -1,0 +1,19 @@
+/* What call.c and call_build.c know of each other. */
+#ifndef BELAY_CORE_CALL_BUILD_H
+#define BELAY_CORE_CALL_BUILD_H
+
+#include "core/call.h"
+
+/* A deadline, or the end of a rest: call.c's. */
+void belay__call_on_timer(belay__timer_t *timer);
+
+/* Gives a call back to the pool. */
+void belay__call_recycle(belay__call_t *call);
+
+/* The server has run its script. */
+void belay__call_script_is_known(const belay__call_t *call);
+
+/* Puts the script's text in the place of its hash; false if memory is out. */
+bool belay__call_become_eval(belay__call_t *call);
+
+#endif /* BELAY_CORE_CALL_BUILD_H */
