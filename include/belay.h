@@ -4,6 +4,7 @@
 #ifndef BELAY_H
 #define BELAY_H
 
+#include "belay/bloom.h"
 #include "belay/bucket.h"
 #include "belay/client.h"
 #include "belay/election.h"
