@@ -7,6 +7,7 @@
 #include "belay/bloom.h"
 #include "belay/bucket.h"
 #include "belay/client.h"
+#include "belay/counter.h"
 #include "belay/election.h"
 #include "belay/error.h"
 #include "belay/fence.h"
