@@ -8,6 +8,7 @@
 #include "belay/bucket.h"
 #include "belay/client.h"
 #include "belay/counter.h"
+#include "belay/dedup.h"
 #include "belay/election.h"
 #include "belay/error.h"
 #include "belay/fence.h"

@@ -1,0 +1,19 @@
+-- How many members are in what is made of two sets.
+-- KEYS[1], KEYS[2]: the sets. ARGV[1]: 'u' the union, 'i' the intersection, 'd' the difference.
+-- Reply: their number; -1 or -2: that key holds something else.
+-- Run twice: the same; it writes nothing.
+--
+-- The intersection tells all: who is in a union is in one of two sets, and not counted twice. A server before Redis 7 has
+-- to build it.
+for i = 1, 2 do
+  local type = redis.call('TYPE', KEYS[i]).ok
+  if type ~= 'set' and type ~= 'none' then
+    return -i
+  end
+end
+local a, b = redis.call('SCARD', KEYS[1]), redis.call('SCARD', KEYS[2])
+local both = redis.pcall('SINTERCARD', 2, KEYS[1], KEYS[2])
+if type(both) ~= 'number' then
+  both = #redis.call('SINTER', KEYS[1], KEYS[2])
+end
+return ARGV[1] == 'u' and a + b - both or ARGV[1] == 'i' and both or a - both

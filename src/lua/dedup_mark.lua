@@ -1,0 +1,56 @@
+-- Marks items in a set, a HyperLogLog or a bitmap, and tells of each whether it was new.
+-- KEYS[1]: the set. KEYS[2], which need not be there: what was answered under this operation's id. ARGV[1]: 's' it is a
+--   set, 'c' a HyperLogLog, 'b' a bitmap. ARGV[2]: for how long a new one is kept, in milliseconds; 0: for ever. ARGV[3]:
+--   1: the time begins anew, also for one that is there. ARGV[4]: for how long the answer is kept. ARGV[5]: tells these
+--   items from others, 16 characters. ARGV[6] and so on: the items; of a bitmap SET, u1, the number, 1 for each.
+-- Reply: a digit for each item: 1 it was new, 0 it was not, or is not known to have been; -1: the answer that is kept is
+--   one of other items.
+-- Run twice: without KEYS[2] the second answer is that nothing was new; with it, it is the first one, and nothing is done.
+--
+-- What might be refused comes first, where it changes nothing that lasts: to take memory, to set the ttl, to keep an empty
+-- answer, which is none.
+local kept = KEYS[2] and redis.call('GET', KEYS[2])
+if kept and kept ~= '' then
+  return string.sub(kept, 1, 16) == ARGV[5] and string.sub(kept, 17) or -1
+end
+
+local kind, ttl, there = ARGV[1], ARGV[2]
+if kind == 's' then
+  there = redis.call('SCARD', KEYS[1]) > 0
+elseif kind == 'b' then
+  there = redis.call('STRLEN', KEYS[1]) > 0
+else
+  local magic = redis.call('GETRANGE', KEYS[1], 0, 3)
+  if magic ~= '' and magic ~= 'HYLL' then
+    return redis.error_reply('WRONGTYPE it is no HyperLogLog')
+  end
+  there = magic ~= ''
+end
+
+if ttl ~= '0' and (ARGV[3] == '1' or not there) then
+  redis.call('SET', KEYS[1], '', there and 'NX' or 'XX') -- nothing; but a server whose memory is full refuses it
+  redis.call('PEXPIRE', KEYS[1], ttl)
+end
+if KEYS[2] then
+  redis.call('SET', KEYS[2], '', 'PX', ARGV[4])
+end
+local answers = {}
+if kind == 'b' then
+  local old = redis.call('BITFIELD', KEYS[1], unpack(ARGV, 6))
+  for i = 1, #old do
+    answers[i] = 1 - old[i]
+  end
+else
+  for i = 6, #ARGV do
+    answers[i - 5] = kind == 's' and redis.call('SADD', KEYS[1], ARGV[i])
+      or kind == 'c' and redis.call('PFADD', KEYS[1], ARGV[i])
+  end
+end
+answers = table.concat(answers)
+if ttl ~= '0' and not there then
+  redis.call('PEXPIRE', KEYS[1], ttl)
+end
+if KEYS[2] then
+  redis.call('SET', KEYS[2], ARGV[5] .. answers, 'PX', ARGV[4])
+end
+return answers

@@ -1,0 +1,9 @@
+-- Which items are in a set.
+-- KEYS[1]: the set. ARGV: the items.
+-- Reply: a digit for each item: 1 it is there, 0 it is not.
+-- Run twice: the same; it writes nothing.
+local answers = {}
+for i = 1, #ARGV do
+  answers[i] = redis.call('SISMEMBER', KEYS[1], ARGV[i])
+end
+return table.concat(answers)

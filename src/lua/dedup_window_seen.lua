@@ -1,0 +1,21 @@
+-- Which items count in a window; without items, how many do.
+-- KEYS[1]: a sorted set, in which the score of an item is the time until which it counts, in milliseconds. ARGV: the items.
+-- Reply: a digit for each item: 1 it counts, 0 it does not; without items a number; -2: scores in KEYS[1] are no times.
+-- Run twice: the same; it writes nothing.
+local first = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2]
+local last = redis.call('ZRANGE', KEYS[1], -1, -1, 'WITHSCORES')[2]
+local is_time = '^' .. string.rep('%d', 13) .. '$'
+if first and not (string.match(first, is_time) and string.match(last, is_time)) then
+  return -2
+end
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+if #ARGV == 0 then
+  return redis.call('ZCOUNT', KEYS[1], string.format('(%.0f', now), '+inf')
+end
+local answers = {}
+for i = 1, #ARGV do
+  local counts = redis.call('ZSCORE', KEYS[1], ARGV[i])
+  answers[i] = counts and tonumber(counts) > now and 1 or 0
+end
+return table.concat(answers)
