@@ -12,6 +12,7 @@
 #include "belay/election.h"
 #include "belay/error.h"
 #include "belay/fence.h"
+#include "belay/idempotency.h"
 #include "belay/idgen.h"
 #include "belay/latch.h"
 #include "belay/limiter.h"
