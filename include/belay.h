@@ -4,6 +4,8 @@
 #ifndef BELAY_H
 #define BELAY_H
 
+#include "belay/active.h"
+#include "belay/archiver.h"
 #include "belay/bloom.h"
 #include "belay/bucket.h"
 #include "belay/client.h"
@@ -19,6 +21,7 @@
 #include "belay/lock.h"
 #include "belay/loop.h"
 #include "belay/multilock.h"
+#include "belay/presence.h"
 #include "belay/redlock.h"
 #include "belay/refiller.h"
 #include "belay/request.h"
