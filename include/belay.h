@@ -22,6 +22,7 @@
 #include "belay/loop.h"
 #include "belay/multilock.h"
 #include "belay/presence.h"
+#include "belay/ranking.h"
 #include "belay/redlock.h"
 #include "belay/refiller.h"
 #include "belay/request.h"
