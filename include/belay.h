@@ -21,6 +21,7 @@
 #include "belay/lock.h"
 #include "belay/loop.h"
 #include "belay/multilock.h"
+#include "belay/permission.h"
 #include "belay/presence.h"
 #include "belay/ranking.h"
 #include "belay/redlock.h"
