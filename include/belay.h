@@ -29,6 +29,7 @@
 #include "belay/request.h"
 #include "belay/rwlock.h"
 #include "belay/semaphore.h"
+#include "belay/session.h"
 #include "belay/topic.h"
 #include "belay/uuid.h"
 #include "belay/version.h"
