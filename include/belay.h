@@ -30,6 +30,7 @@
 #include "belay/rwlock.h"
 #include "belay/semaphore.h"
 #include "belay/session.h"
+#include "belay/sweep.h"
 #include "belay/topic.h"
 #include "belay/uuid.h"
 #include "belay/version.h"

@@ -1,0 +1,67 @@
+/* A sweep: what it is, and what it asks (sweep_page.c). */
+#ifndef BELAY_DATA_SWEEP_H
+#define BELAY_DATA_SWEEP_H
+
+#include "belay/sweep.h"
+#include "core/family.h"
+
+#define BELAY__SWEEP_TYPE_MAX ((size_t)32)
+#define BELAY__SWEEP_UNLINKS_MAX 256 /* at once */
+
+/* Where it is on a node. */
+typedef struct belay__sweep_place {
+  uint64_t cursor; /* 0: at the beginning, or at the end */
+  bool over;       /* at the end */
+  bool known;      /* the server has answered: */
+  uint32_t epoch;
+  size_t run_id_len;
+  char run_id[BELAY__RUN_ID_MAX];
+} belay__sweep_place_t;
+
+/* Keys that were found, behind each other in one piece of memory. */
+typedef struct belay__sweep_page {
+  belay_bytes_t *keys; /* NULL: none */
+  size_t size;         /* of that memory */
+  size_t n, next;      /* how many there are; the first that is not deleted yet */
+} belay__sweep_page_t;
+
+struct belay_sweep {
+  belay__family_t family;  /* first */
+  belay_request_t request; /* SCANNING, UNLINKING */
+  belay__timer_t timer;    /* RESTING */
+  belay__task_t task;      /* ENDING */
+  belay__sweep_place_t place;
+  belay__sweep_page_t page;
+  belay_sweep_totals_t totals;
+  uint64_t due;   /* when all that was asked may have taken its time */
+  uint64_t since; /* when it began to wait for an answer */
+  int64_t patience_ms;
+  uint32_t keys_per_s, batch;
+  uint32_t count, unlinks; /* in one page, and at once: fewer where that was too much */
+  uint32_t cost;           /* of what was asked last, in keys */
+  int status;
+  uint8_t state;
+  bool remove;
+  belay_sweep_keys_cb on_keys;
+  belay_sweep_progress_cb on_progress;
+  belay_sweep_cb cb;
+  belay_sweep_close_cb close_cb;
+  void *data;
+  char *match; /* match_room bytes, match_len of them used */
+  size_t match_len, match_room;
+  char type[BELAY__SWEEP_TYPE_MAX + 1];
+};
+
+/* Begins to ask for a page, or to delete some of it: 0, or why not. */
+int belay__sweep_scan(belay_sweep_t *sweep, const belay__request_ops_t *ops);
+int belay__sweep_unlink(belay_sweep_t *sweep, const belay__request_ops_t *ops);
+
+/* Reads of both. */
+int belay__sweep_read_page(belay__pending_t *pending, const belay__call_t *call,
+                           const belay__reply_t *reply);
+int belay__sweep_read_unlinked(belay__pending_t *pending, const belay__call_t *call,
+                               const belay__reply_t *reply);
+
+void belay__sweep_drop_page(belay_sweep_t *sweep);
+
+#endif /* BELAY_DATA_SWEEP_H */
