@@ -315,14 +315,12 @@ void sim_check_restarted(sim_server_t *server) {
 /* ---- rules: ttl, leaks ---------------------------------------------------------------------------------- */
 
 /* Keys that the library leaves without a ttl. */
-static const char *const lasting[] = {"::node::{marker}"};
+static const char *const lasting[] = {"::node::{marker}", "::idgen::{"};
 
 static bool may_last(engine_word_t key) {
-  for (size_t i = 0; i < sizeof lasting / sizeof *lasting; i++) {
-    size_t len = strlen(lasting[i]);
-    if (key.len > len && memcmp(key.at + key.len - len, lasting[i], len) == 0)
+  for (size_t i = 0; i < sizeof lasting / sizeof *lasting; i++)
+    if (memmem(key.at, key.len, lasting[i], strlen(lasting[i])) != NULL)
       return true;
-  }
   return false;
 }
 

@@ -22,6 +22,7 @@
 #define BATCH 64         /* commands that the server is sent at once */
 #define PAUSE_US 6000    /* short ttls are over by then */
 #define ROUNDING_US 2000 /* what rounding to milliseconds may add, twice */
+#define TRIES 4          /* that a difference has to be there in a row */
 #define SHRINK_MS 20000  /* for so long a shorter sequence is looked for that fails too */
 #define DAYS_MS (UINT64_C(86400000) * 30)
 
@@ -280,21 +281,27 @@ static void fail_with(conformance_peers_t *peers, const conformance_family_t *fa
   fail_msg("%s: a difference with BELAY_SIM_SEED=%" PRIu64, family->name, seed);
 }
 
+/* A server whose clock goes on between two commands puts in order what the engine finds to be at the same time. So a
+ * difference counts if it is there each time. */
 static void run_seed(conformance_peers_t *peers, const conformance_family_t *family,
                      uint64_t seed) {
   uint64_t absolute_ms = wall_us() / 1000 + DAYS_MS;
   conformance_sequence_t sequence = conformance_generate(family, seed, COMMANDS, absolute_ms);
-  char *told = NULL;
-  size_t len, at;
-  FILE *out = open_memstream(&told, &len);
-  bool same = is_same(peers, family, &sequence, absolute_ms, out, &at);
-  fclose(out);
-  if (!same) {
-    fprintf(stderr, "%s, seed %" PRIu64 ", command %zu: %s", family->name, seed, at, told);
-    print_commands(stderr, &sequence, at, false);
-    fail_with(peers, family, seed, &sequence, absolute_ms);
+  bool same = false;
+  for (int i = 1; i <= TRIES && !same; i++) {
+    char *told = NULL;
+    size_t len, at;
+    FILE *out = open_memstream(&told, &len);
+    same = is_same(peers, family, &sequence, absolute_ms, out, &at);
+    fclose(out);
+    if (!same)
+      fprintf(stderr, "%s, seed %" PRIu64 ", command %zu: %s", family->name, seed, at, told);
+    if (!same && i == TRIES) {
+      print_commands(stderr, &sequence, at, false);
+      fail_with(peers, family, seed, &sequence, absolute_ms);
+    }
+    free(told);
   }
-  free(told);
   conformance_free(&sequence);
 }
 
@@ -427,8 +434,7 @@ static void test_sketch(void **state) {
   enum { ASKED = 3000 };
   static char text[ASKED][64];
   static conformance_command_t commands[ASKED];
-  static const char keys[] = "abcd", *const foreign[] = {"DEL d", "SET d x", "DEL d",
-                                                         "SADD d x"};
+  static const char keys[] = "abcd", *const foreign[] = {"DEL d", "SET d x", "DEL d", "SADD d x"};
   static const char *const formats[] = {"PFADD %c %.*u",  "PFADD %c %.*u",   "PFADD %c",
                                         "PFADD %c %.*u",  "PFADD %c %.*u x", "PFMERGE %c c a",
                                         "PFCOUNT %c a b", "PFADD %c %.*u",   "PFCOUNT %c"};

@@ -83,8 +83,8 @@ typedef struct conformance_row {
 typedef struct conformance_family {
   const char *name;
   const conformance_row_t *rows[10]; /* up to a NULL; each ends with a row without a pattern */
-  unsigned conns;                   /* so many connections; more than 1: one command at a time */
-  int resp;                         /* the protocol's version that they begin with */
+  unsigned conns;                    /* so many connections; more than 1: one command at a time */
+  int resp;                          /* the protocol's version that they begin with */
 } conformance_family_t;
 
 /* Always the same for a family and a seed, but for the times in it. */
@@ -108,8 +108,9 @@ void conformance_print_command(FILE *out, const conformance_command_t *command);
 extern const conformance_row_t conformance_any[], conformance_final[];
 
 /* Those that are not about one type of values. */
-extern const conformance_row_t conformance_belays[], conformance_kinds[], conformance_scripts[],
-    conformance_structs[], conformance_connections[], conformance_pubsub[], conformance_protocols[];
+extern const conformance_row_t conformance_belays[], conformance_kinds[], conformance_data[],
+    conformance_scripts[], conformance_structs[], conformance_connections[], conformance_pubsub[],
+    conformance_protocols[];
 
 extern const conformance_family_t conformance_families[];
 extern const size_t conformance_families_count;

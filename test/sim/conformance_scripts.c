@@ -203,37 +203,18 @@ static conformance_script_t scripts[] = {
 
 #define COUNT (sizeof scripts / sizeof *scripts)
 
-static conformance_script_t belays[35];
+static conformance_script_t belays[BELAY__SCRIPTS];
 
 static const conformance_script_t *find_belays(const char *name, size_t len) {
-  static const belay__script_t *const all[] = {
-      &belay__script_barrier_arrive,    &belay__script_barrier_withdraw,
-      &belay__script_election_acquire,  &belay__script_election_extend,
-      &belay__script_election_read,     &belay__script_fair_acquire,
-      &belay__script_fair_release,      &belay__script_fence_accept,
-      &belay__script_fence_guard,       &belay__script_fence_read,
-      &belay__script_latch_count,       &belay__script_latch_read,
-      &belay__script_lock_acquire,      &belay__script_lock_acquire_fenced,
-      &belay__script_lock_extend,       &belay__script_lock_pass,
-      &belay__script_lock_pass_fenced,  &belay__script_lock_release,
-      &belay__script_multi_acquire,     &belay__script_multi_extend,
-      &belay__script_multi_release,     &belay__script_quarantine,
-      &belay__script_reentrant_acquire, &belay__script_reentrant_extend,
-      &belay__script_reentrant_release, &belay__script_rwlock_extend,
-      &belay__script_rwlock_read,       &belay__script_rwlock_release,
-      &belay__script_rwlock_write,      &belay__script_semaphore_acquire,
-      &belay__script_semaphore_extend,  &belay__script_semaphore_holders,
-      &belay__script_semaphore_read,    &belay__script_semaphore_release,
-      &belay__script_semaphore_resize,
-  };
-  _Static_assert(sizeof all / sizeof *all == sizeof belays / sizeof *belays, "one for each");
-  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-    if (strlen(all[i]->name) == len && memcmp(all[i]->name, name, len) == 0) {
-      belays[i].name = all[i]->name;
-      belays[i].text = all[i]->text;
-      memcpy(belays[i].sha1, all[i]->sha1, 40);
-      return &belays[i];
-    }
+  for (size_t i = 0; i < BELAY__SCRIPTS; i++) {
+    const belay__script_t *script = belay__scripts[i];
+    if (strlen(script->name) != len || memcmp(script->name, name, len) != 0)
+      continue;
+    belays[i].name = script->name;
+    belays[i].text = script->text;
+    memcpy(belays[i].sha1, script->sha1, 40);
+    return &belays[i];
+  }
   return NULL;
 }
 

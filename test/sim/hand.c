@@ -19,6 +19,9 @@ static const sim_trade_t *trade_of(const sim_world_t *world) {
     return &sim_limiter_trade;
   case SIM_BUCKET:
     return &sim_bucket_trade;
+  case SIM_DATA:
+  case SIM_USERS:
+    return &sim_data_trade;
   default:
     return &sim_multilock_trade;
   }

@@ -26,7 +26,7 @@ typedef struct sim_trade {
 } sim_trade_t;
 
 extern const sim_trade_t sim_multilock_trade, sim_latch_trade, sim_barrier_trade,
-    sim_election_trade, sim_limiter_trade, sim_bucket_trade;
+    sim_election_trade, sim_limiter_trade, sim_bucket_trade, sim_data_trade;
 
 struct sim_hand {
   const sim_trade_t *trade;

@@ -161,7 +161,8 @@ static const belay__pending_t *waiting(const hand_t *hand) {
   return (const belay__pending_t *)(const void *)&hand->request[WAIT].belay_private;
 }
 
-/* "order": of those whose time is known already, and who wait at the same desk for the same key. Who had to ask again, and
+/* "order": of those whose time is known already, and who wait at the same desk for the same key; not of those whose time
+ * came while their process stood still. Who had to ask again, and
  * hears that his time is past, does not know it. */
 static void check_order(const hand_t *hand, const sim_ask_t *ask, int64_t wait_us) {
   sim_world_t *world = sim_world_of(&hand->base);
@@ -170,7 +171,8 @@ static void check_order(const hand_t *hand, const sim_ask_t *ask, int64_t wait_u
   for (unsigned i = 0; i < world->scenario->actors; i++) {
     const hand_t *other = beside(hand, i);
     if (other == hand || desk_of(other) != desk_of(hand) || !other->base.promise[WAIT].pending ||
-        !belay__timer_is_set(&waiting(other)->timer))
+        !belay__timer_is_set(&waiting(other)->timer) ||
+        waiting(other)->timer.when <= other->base.process->excused)
       continue;
     const sim_ask_t *its = sim_limits_asked(world, other->ask[WAIT]);
     if (its->key == ask->key && its->acts_us < ask->acts_us)

@@ -1030,11 +1030,11 @@ static const sim_scenario_t of_leases[] = {
 #define OF_LEASES (sizeof of_leases / sizeof *of_leases)
 
 size_t sim_scenarios_count(void) {
-  return OF_LEASES + sim_scenarios_of_limits_len;
+  return OF_LEASES + sim_scenarios_of_keys_len;
 }
 
 const sim_scenario_t *sim_scenario_at(size_t i) {
-  return i < OF_LEASES ? &of_leases[i] : &sim_scenarios_of_limits[i - OF_LEASES];
+  return i < OF_LEASES ? &of_leases[i] : &sim_scenarios_of_keys[i - OF_LEASES];
 }
 
 size_t sim_scenario_find(const char *name) {

@@ -1,4 +1,4 @@
-/* A scenario: who there is, what they do, what goes wrong. All of it is data: scenario.c, scenario_limits.c. */
+/* A scenario: who there is, what they do, what goes wrong. All of it is data: scenario.c, scenario_keys.c. */
 #ifndef TEST_SIM_SCENARIO_H
 #define TEST_SIM_SCENARIO_H
 
@@ -20,7 +20,9 @@ typedef enum sim_kind {
   SIM_LIMITER, /* takes */
   SIM_RESERVE, /* and reservations */
   SIM_SLICE,   /* takes of what was leased */
-  SIM_BUCKET
+  SIM_BUCKET,
+  SIM_DATA, /* data.h's crafts */
+  SIM_USERS
 } sim_kind_t;
 
 typedef enum sim_waking { SIM_WAKE_BOTH, SIM_WAKE_NOTIFY, SIM_WAKE_POLL } sim_waking_t;
@@ -28,7 +30,8 @@ typedef enum sim_waking { SIM_WAKE_BOTH, SIM_WAKE_NOTIFY, SIM_WAKE_POLL } sim_wa
 struct sim_scenario {
   const char *name, *about;
   sim_kind_t kind;
-  bool broken; /* an assumption is: two holders may be, everything else must hold */
+  const char *craft; /* DATA: the only one; NULL: any */
+  bool broken;       /* an assumption is: two holders may be, everything else must hold */
 
   unsigned servers;   /* each lock is on all of them: 1, or a Redlock on 3 to 7 */
   unsigned processes; /* at most SIM_PROCESSES_MAX */
@@ -94,8 +97,8 @@ const sim_scenario_t *sim_scenario_at(size_t i);
 /* Its number; sim_scenarios_count(): there is none of that name. */
 size_t sim_scenario_find(const char *name);
 
-/* scenario_limits.c */
-extern const sim_scenario_t sim_scenarios_of_limits[];
-extern const size_t sim_scenarios_of_limits_len;
+/* scenario_keys.c */
+extern const sim_scenario_t sim_scenarios_of_keys[];
+extern const size_t sim_scenarios_of_keys_len;
 
 #endif /* TEST_SIM_SCENARIO_H */

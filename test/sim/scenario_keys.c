@@ -1,4 +1,4 @@
-/* Worlds of limits. */
+/* Worlds of what has no handle for each key: limits, and data. */
 #include "sim/scenario.h"
 
 #include "sim/scenario_words.h"
@@ -7,7 +7,7 @@
   .servers = 1, .processes = 4, .actors = 4, .names = 3, .think_ms = 15, .calm_ms = 1500,          \
   .storm_ms = 8000
 
-const sim_scenario_t sim_scenarios_of_limits[] = {
+const sim_scenario_t sim_scenarios_of_keys[] = {
     {
         .name = "limiter",
         .about = "keys that are taken from under every policy there is, with refunds and penalties",
@@ -49,7 +49,39 @@ const sim_scenario_t sim_scenarios_of_limits[] = {
         .mean_ms = {NETWORK_FAULTS, PROCESS_FAULTS,
                     SERVER_FAULTS, [SIM_MEMORY] = 900, [SIM_RESTART_KEPT] = 1500},
     },
+    {
+        .name = "data",
+        .about = "counters, ids, dedup, records, rankings, Bloom filters, whose answers are lost",
+        .kind = SIM_DATA,
+        LIMITED,
+        .served_ms = 13000,
+        EVERYWHERE,
+        .mean_ms = {NETWORK_FAULTS, PROCESS_FAULTS,
+                    SERVER_FAULTS, [SIM_MEMORY] = 900, [SIM_RESTART_KEPT] = 1500},
+    },
+    {
+        .name = "users",
+        .about =
+            "sessions, permissions, presence, active users, snowflakes, whose answers are lost",
+        .kind = SIM_USERS,
+        LIMITED,
+        .served_ms = 13000,
+        EVERYWHERE,
+        .mean_ms = {NETWORK_FAULTS, PROCESS_FAULTS,
+                    SERVER_FAULTS, [SIM_MEMORY] = 900, [SIM_RESTART_KEPT] = 1500},
+    },
+    {
+        .name = "records",
+        .about = "idempotency records that many begin, and some come too late to finish",
+        .kind = SIM_DATA,
+        .craft = "record",
+        LIMITED,
+        .served_ms = 13000,
+        EVERYWHERE,
+        .mean_ms = {NETWORK_FAULTS, PROCESS_FAULTS,
+                    SERVER_FAULTS, [SIM_MEMORY] = 900, [SIM_RESTART_KEPT] = 1500},
+    },
 };
 
-const size_t sim_scenarios_of_limits_len =
-    sizeof sim_scenarios_of_limits / sizeof *sim_scenarios_of_limits;
+const size_t sim_scenarios_of_keys_len =
+    sizeof sim_scenarios_of_keys / sizeof *sim_scenarios_of_keys;
