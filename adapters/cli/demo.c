@@ -27,6 +27,18 @@ static const chapter_t chapters[] = {
     {"windows", "Three limits at once", play_windows, false},
     {"address", "Ten calls by one address", play_address, false},
     {"refillers", "A refiller is killed", play_refillers, false},
+    {"letter", "Who has had this letter?", play_bloom, false},
+    {"tally", "A hundred thousand views, and ten seats", play_tally, false},
+    {"ids", "Numbers for users, orders and parcels", play_ids, false},
+    {"dedup", "Delivered three times, worked on once", play_dedup, false},
+    {"once", "An order that is sent three times", play_once, false},
+    {"active", "How many came, and who archives it", play_active, false},
+    {"presence", "Who is online", play_presence, false},
+    {"ranking", "Three places, and two with the same score", play_ranking, false},
+    {"permission", "Two keepers change one user's permissions", play_permission, false},
+    {"session", "A visitor clicks, goes, and comes back", play_session, false},
+    {"site", "Three visitors of a site", play_site, false},
+    {"sweep", "What was left behind is swept up", play_sweep, false},
 };
 #define CHAPTERS (sizeof chapters / sizeof *chapters)
 

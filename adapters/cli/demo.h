@@ -16,7 +16,7 @@
 
 #define DEMO_MS UINT64_C(1000000) /* in the nanoseconds of uv_hrtime() */
 
-enum { DEMO_USED_MAX = 16, DEMO_KEY_MAX = 128 };
+enum { DEMO_USED_MAX = 64, DEMO_KEY_MAX = 128 };
 
 /* Two contenders in this process, each a client of its own. */
 typedef enum demo_who { DEMO_A, DEMO_B, DEMO_CONTENDERS } demo_who_t;
@@ -56,6 +56,18 @@ void play_rate(demo_t *demo);
 void play_windows(demo_t *demo);
 void play_address(demo_t *demo);
 void play_refillers(demo_t *demo);
+void play_bloom(demo_t *demo);
+void play_tally(demo_t *demo);
+void play_ids(demo_t *demo);
+void play_dedup(demo_t *demo);
+void play_once(demo_t *demo);
+void play_active(demo_t *demo);
+void play_presence(demo_t *demo);
+void play_ranking(demo_t *demo);
+void play_permission(demo_t *demo);
+void play_session(demo_t *demo);
+void play_site(demo_t *demo);
+void play_sweep(demo_t *demo);
 
 /* ---- what a chapter says ------------------------------------------------------------------------------- */
 
