@@ -185,7 +185,8 @@ static bool names_a_key(const belay_client_t *client, const belay__reply_t *repl
   return false;
 }
 
-/* Keeps the server's words; where something is wrong with what is there already, behind the key. */
+/* Keeps the server's words; where something is wrong with what is there already, behind the key, which of several is the
+ * first. */
 static void explain(const belay__call_t *call, const belay__refusal_t *refusal,
                     const belay__reply_t *reply) {
   bool about_a_key = refusal->error == BELAY_EWRONGTYPE || refusal->error == BELAY_EMISMATCH;
@@ -193,9 +194,10 @@ static void explain(const belay__call_t *call, const belay__refusal_t *refusal,
     belay__client_refused(call->client, refusal->error, reply->str, reply->len);
     return;
   }
-  size_t key_len;
-  const char *key = belay__call_key(call, &key_len);
-  (void)belay__call_blame_key(call, key, key_len, refusal->error, reply->str, reply->len);
+  char text[BELAY__REFUSAL_MAX];
+  (void)snprintf(text, sizeof text, "%.100s%s", reply->str,
+                 belay__call_has_keys(call) ? " (or another key of this call)" : "");
+  (void)belay__call_blame(call, refusal->error, text);
 }
 
 belay__verdict_t belay__call_reply(belay__call_t *call, const belay__reply_t *reply) {

@@ -224,6 +224,14 @@ void belay__call_script_is_known(const belay__call_t *call) {
   *word_of(call->client, call->script) |= bit_of(call->script);
 }
 
+bool belay__call_has_keys(const belay__call_t *call) {
+  const char *at = call->data + call->tail;
+  if (call->script == NULL)
+    return false;
+  at = (const char *)memchr(at, '\n', call->len) + 1; /* behind the length of their number */
+  return at[0] > '1' || at[1] != '\r';
+}
+
 const char *belay__call_key(const belay__call_t *call, size_t *len) {
   const char *at = call->data + call->tail;
   int lines =

@@ -10,6 +10,9 @@ void belay__call_on_timer(belay__timer_t *timer);
 /* Gives a call back to the pool. */
 void belay__call_recycle(belay__call_t *call);
 
+/* It is a script that was given more than one. */
+bool belay__call_has_keys(const belay__call_t *call);
+
 /* The server has run its script. */
 void belay__call_script_is_known(const belay__call_t *call);
 

@@ -1,5 +1,6 @@
 /* Requests of several calls, and of several steps. */
 #include "core/request.h"
+#include "scripts.gen.h"
 #include "support/bed.h"
 #include "support/relay.h"
 
@@ -166,6 +167,32 @@ static void test_each_names_its_own_key(void **state) {
   bed_close(bed);
 }
 
+/* Which one of several keys was wrong the server does not say. */
+static void test_of_several_keys_it_may_be_another(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  asker_t asker = {.bed = bed};
+  belay__pending_t *pending;
+  asker.request.data = &asker;
+  server_do(bed->server, "LPUSH", "counter", "foreign", NULL);
+  assert_error(belay__request_begin(bed->client, &asker.request, &once, NULL, NULL,
+                                    (void (*)(void))on_told, &pending),
+               0);
+  assert_non_null(belay__request_room(pending, sizeof(sums_t)));
+  belay__call_t *call = belay__call_new(bed->client, BELAY__LANE_DATA);
+  belay__call_script(call, &belay__script_lock_acquire_fenced, 2, 3);
+  belay__call_arg(call, "lock", 4);
+  belay__call_arg(call, "counter", 7);
+  belay__call_arg(call, "token", 5);
+  belay__call_arg_int(call, 60000);
+  belay__call_arg_int(call, 60000);
+  assert_error(belay__request_send(pending, call), 0);
+  assert_error(outcome_of(&asker), BELAY_EWRONGTYPE);
+  assert_memory_equal(asker.detail, "lock: WRONGTYPE", 15);
+  assert_non_null(strstr(asker.detail, "or another key of this call"));
+  bed_close(bed);
+}
+
 /* Its time is that of the whole: a step that is not answered does not have it anew. */
 static void test_steps_share_a_time(void **state) {
   (void)state;
@@ -321,6 +348,7 @@ int main(void) {
       cmocka_unit_test(test_each_reply_is_read),
       cmocka_unit_test(test_one_that_is_refused),
       cmocka_unit_test(test_each_names_its_own_key),
+      cmocka_unit_test(test_of_several_keys_it_may_be_another),
       cmocka_unit_test(test_steps_share_a_time),
       cmocka_unit_test(test_each_that_failed_is_told),
       cmocka_unit_test(test_a_step_after_the_other),

@@ -124,7 +124,7 @@ static void one_in_a_thousand(void **state) {
 
 static void one_in_a_million(void **state) {
   (void)state;
-  rate_of(50000 / SCALE, 1e-6, 2500000 / SCALE, 1);
+  rate_of(50000 / SCALE, 1e-6, 10000000 / SCALE, 1);
 }
 
 /* Where items that share all their positions would count. */
