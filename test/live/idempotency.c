@@ -293,7 +293,7 @@ static void test_what_is_out_of_range_is_refused(void **state) {
 
 static void linger(once_t *once) {
   once->then = NULL;
-  usleep(50000);
+  usleep(450000);
 }
 
 /* What was read in time, and is told late, is not counted from when it was read. */
@@ -304,11 +304,12 @@ static void test_what_is_left_is_told_as_it_is_then(void **state) {
   turn_t turn[2] = {0};
   once_new(&once, bed);
   expect_turn(&turn[0], once_read(&once, &turn[0], "a"), BELAY_IDEMPOTENCY_ABSENT);
-  assert_error(once_begin(&once, &turn[0], "a", "x", 40), 0);
-  assert_error(once_begin(&once, &turn[1], "a2", "x", 40), 0);
-  uv_run(&bed->loop, UV_RUN_NOWAIT);
-  usleep(10000);
+  server_pause(bed->server); /* both answers come at once */
+  assert_error(once_begin(&once, &turn[0], "a", "x", 400), 0);
+  assert_error(once_begin(&once, &turn[1], "a2", "x", 400), 0);
+  bed_run_for(bed, 10);
   once.then = linger; /* in the first of them */
+  server_resume(bed->server);
   assert_error(end_of_turn(&turn[0]), 0);
   assert_error(end_of_turn(&turn[1]), 0);
   assert_int_equal(turn[1].state.outcome, BELAY_IDEMPOTENCY_STARTED);
