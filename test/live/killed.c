@@ -46,7 +46,7 @@ static const step_t steps[STEPS] = {
     [RENEWING] = {"renewing", true, TTL, TTL, true, {"extend"}},
     [EXTENDING] = {"extending", false, TTL, 2 * TTL, true, {"extend"}},
     [CHANGING] = {"changing", false, TTL, TTL, true, {"extend"}},
-    [PASSING] = {"passing", false, TTL, TTL, true, {"pass", "release"}},
+    [PASSING] = {"passing", false, 2 * TTL, 2 * TTL, true, {"pass", "release"}},
     [RELEASING] = {"releasing", false, 20000, 0, true, {"release", "withdraw"}},
 };
 
@@ -269,7 +269,8 @@ static void kill_one(scene_t *s) {
 
 /* That it was killed at that step and at no other; what it had asked for is executed. */
 static bool is_as_it_was_left(scene_t *s, kind_id_t k) {
-  int64_t left = k < HELD_KINDS ? kind_lease_left(s->server, k) : 0, ttl = TTL * slow();
+  int64_t left = k < HELD_KINDS ? kind_lease_left(s->server, k) : 0;
+  int64_t ttl = steps[s->step].ttl * slow();
   int64_t had = left > 0 ? left + clock_since_ms(s->killed) : 0; /* counted from the kill */
   const char *const *holders = kinds[k].holders;
   switch (s->step) {
