@@ -31,6 +31,16 @@ void belay__family_free(belay__family_t *family) {
     belay__defer(family->client->belay, &family->task);
 }
 
+void belay__family_join(belay__family_t *family, belay__part_t *part) {
+  belay__list_push(&family->parts, &part->node);
+  belay__family_hold(family);
+}
+
+void belay__family_leave(belay__family_t *family, belay__part_t *part) {
+  belay__list_remove(&part->node);
+  belay__family_free(family);
+}
+
 static void on_close(belay__object_t *object) {
   belay__family_t *family = BELAY__CONTAINER(object, belay__family_t, object);
   if (family->closing)
@@ -39,6 +49,11 @@ static void on_close(belay__object_t *object) {
   belay__hold_loop(family->client->belay);
   family->closing = true;
   belay__requests_cancel(&family->requests);
+  for (belay__list_t *i = family->parts.next, *next; i != &family->parts; i = next) {
+    next = i->next;
+    belay__part_t *part = BELAY__CONTAINER(i, belay__part_t, node);
+    part->close(part);
+  }
   if (family->ops->close != NULL)
     family->ops->close(family);
   belay__family_free(family);
@@ -53,8 +68,17 @@ static void on_abort(belay__object_t *object) {
 
 static const belay__object_ops_t object_ops = {.close = on_close, .abort = on_abort};
 
-void belay__family_close(belay__family_t *family) {
+int belay__family_close(belay__family_t *family, void (*cb)(void)) {
+  int error = belay__family_check(family);
+  if (error != 0)
+    return error;
+  family->close_cb = cb;
   on_close(&family->object);
+  return 0;
+}
+
+void *belay__family_data(const belay__family_t *family) {
+  return family == NULL ? NULL : family->data;
 }
 
 /* ---- a new one ----------------------------------------------------------------------------------------- */
@@ -110,6 +134,7 @@ int belay__family_new(belay_client_t *client, const belay__family_ops_t *ops, co
     return BELAY_ENOMEM;
   }
   belay__list_init(&family->requests);
+  belay__list_init(&family->parts);
   belay__task_init(&family->task, on_task);
   belay__client_add(client, &family->object);
   *out = family;

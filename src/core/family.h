@@ -21,6 +21,16 @@
 
 typedef struct belay__family belay__family_t;
 
+/* Something that belongs to a family, closes with it, and is gone before it. */
+typedef struct belay__part belay__part_t;
+
+struct belay__part {
+  belay__list_t node;
+  /* Begin to end; called once. It may leave at once; no other part leaves in it, and nothing that is an object of the
+   * client's goes: both lists are being walked. */
+  void (*close)(belay__part_t *part);
+};
+
 typedef struct belay__family_ops {
   const char *name; /* in the keys; no byte of it is escaped */
   size_t size;      /* of the handle, which begins with the family */
@@ -39,7 +49,10 @@ struct belay__family {
   belay_client_t *client;
   const belay__family_ops_t *ops;
   belay__list_t requests; /* that are pending */
+  belay__list_t parts;
   belay__task_t task;
+  void *data;             /* the user's */
+  void (*close_cb)(void); /* the user's, of the type that ops->gone casts it to; or NULL */
   unsigned holds;
   bool closing;
   uint32_t affinity; /* of the name */
@@ -52,8 +65,17 @@ struct belay__family {
 int belay__family_new(belay_client_t *client, const belay__family_ops_t *ops, const char *name,
                       size_t name_len, belay__family_t **out);
 
-/* Begins to close, unless it has begun. */
-void belay__family_close(belay__family_t *family);
+/* What belay_X_close() does: checks, and begins to close. family may be NULL. */
+int belay__family_close(belay__family_t *family, void (*cb)(void));
+
+/* What belay_X_data() says. family may be NULL. */
+void *belay__family_data(const belay__family_t *family);
+
+/* Of one that is not closing. part->close is set. */
+void belay__family_join(belay__family_t *family, belay__part_t *part);
+/* The part touches the family no more. One that closes is gone some time after the last of them has left, and never
+ * inside this. */
+void belay__family_leave(belay__family_t *family, belay__part_t *part);
 
 /* It is not gone before whoever holds it lets it go; which may be in ops->close. */
 void belay__family_hold(belay__family_t *family);

@@ -20,48 +20,21 @@
 
 /* ---- closing ------------------------------------------------------------------------------------------- */
 
-static void on_close(belay__family_t *family) {
-  belay_active_t *active = (belay_active_t *)family;
-  for (belay__list_t *i = active->parts.next, *next; i != &active->parts; i = next) {
-    next = i->next;
-    belay__active_part_t *part = BELAY__CONTAINER(i, belay__active_part_t, node);
-    part->close(part);
-  }
-}
-
 static void on_gone(belay__family_t *family) {
   belay_active_t *active = (belay_active_t *)family;
-  if (active->close_cb != NULL)
-    active->close_cb(active, active->data);
+  if (family->close_cb != NULL)
+    ((belay_active_close_cb)family->close_cb)(active, family->data);
 }
 
-static const belay__family_ops_t family_ops = {.name = "active",
-                                               .size = sizeof(belay_active_t),
-                                               .whole = true,
-                                               .close = on_close,
-                                               .gone = on_gone};
-
-void belay__active_join(belay_active_t *active, belay__active_part_t *part) {
-  belay__list_push(&active->parts, &part->node);
-  belay__family_hold(&active->family);
-}
-
-void belay__active_leave(belay_active_t *active, belay__active_part_t *part) {
-  belay__list_remove(&part->node);
-  belay__family_free(&active->family);
-}
+static const belay__family_ops_t family_ops = {
+    .name = "active", .size = sizeof(belay_active_t), .whole = true, .gone = on_gone};
 
 int belay_active_close(belay_active_t *active, belay_active_close_cb cb) {
-  int error = belay__family_check((const belay__family_t *)active);
-  if (error != 0)
-    return error;
-  active->close_cb = cb;
-  belay__family_close(&active->family);
-  return 0;
+  return belay__family_close((belay__family_t *)active, (void (*)(void))cb);
 }
 
 void *belay_active_data(const belay_active_t *active) {
-  return active == NULL ? NULL : active->data;
+  return belay__family_data((const belay__family_t *)active);
 }
 
 /* ---- a new one ----------------------------------------------------------------------------------------- */
@@ -105,8 +78,7 @@ int belay_active_new(belay_client_t *client, const belay_active_options_t *optio
   if (error != 0)
     return error;
   belay_active_t *active = *out = (belay_active_t *)family;
-  belay__list_init(&active->parts);
-  active->data = o.data;
+  family->data = o.data;
   active->unit_ms = o.unit == BELAY_ACTIVE_DAY ? BELAY__DAY_MS : BELAY__HOUR_MS;
   active->offset_ms = (int64_t)o.utc_offset_minutes * 60000;
   active->ttl_ms = o.ttl_ms;

@@ -6,29 +6,13 @@
 #include "data/date.h"
 #include "data/servertime.h"
 
-/* Something that belongs to a series, closes with it, and is gone before it. */
-typedef struct belay__active_part belay__active_part_t;
-
-struct belay__active_part {
-  belay__list_t node;
-  /* Begin to end; called once. No part leaves in it. */
-  void (*close)(belay__active_part_t *part);
-};
-
 struct belay_active {
   belay__family_t family; /* first */
   belay__servertime_t time;
-  belay__list_t parts;
-  belay_active_close_cb close_cb;
-  void *data;
   int64_t unit_ms, offset_ms, ttl_ms, archive_ttl_ms;
   size_t name_len;
   char name[BELAY__FAMILY_NAME_MAX];
 };
-
-void belay__active_join(belay_active_t *active, belay__active_part_t *part);
-/* The part touches the series no more. */
-void belay__active_leave(belay_active_t *active, belay__active_part_t *part);
 
 /* ---- periods: numbered from the one that 1970-01-01 begins with ------------------------------------------ */
 

@@ -259,7 +259,7 @@ static void finish(belay_archiver_t *archiver) {
   belay_t *belay = host_of(archiver);
   if (archiver->close_cb != NULL)
     archiver->close_cb(archiver, archiver->data);
-  belay__active_leave(archiver->active, &archiver->part);
+  belay__family_leave(&archiver->active->family, &archiver->part);
   belay__free_loop(belay);
   belay__free(belay, archiver, sizeof *archiver);
 }
@@ -385,7 +385,7 @@ void belay__archiver_start(belay_archiver_t *archiver) {
   archiver->state = (uint8_t)stand(archiver);
 }
 
-void belay__archiver_part_close(belay__active_part_t *part) {
+void belay__archiver_part_close(belay__part_t *part) {
   belay_archiver_t *archiver = BELAY__CONTAINER(part, belay_archiver_t, part);
   if (archiver->state != CLOSING)
     step(archiver, EV_CLOSE);

@@ -102,7 +102,7 @@ int belay_archiver_new(belay_active_t *active, const belay_archiver_options_t *o
     return error;
   }
   belay__task_init(&archiver->task, belay__archiver_on_task);
-  belay__active_join(active, &archiver->part);
+  belay__family_join(&active->family, &archiver->part);
   belay__hold_loop(belay);
   belay__archiver_start(archiver);
   *out = archiver;

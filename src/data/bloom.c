@@ -9,20 +9,15 @@
 
 static void on_gone(belay__family_t *family) {
   belay_bloom_t *bloom = (belay_bloom_t *)family;
-  if (bloom->close_cb != NULL)
-    bloom->close_cb(bloom, bloom->data);
+  if (family->close_cb != NULL)
+    ((belay_bloom_close_cb)family->close_cb)(bloom, family->data);
 }
 
 static const belay__family_ops_t family_ops = {
     .name = "bloom", .size = sizeof(belay_bloom_t), .whole = true, .gone = on_gone};
 
 int belay_bloom_close(belay_bloom_t *bloom, belay_bloom_close_cb cb) {
-  int error = belay__family_check((const belay__family_t *)bloom);
-  if (error != 0)
-    return error;
-  bloom->close_cb = cb;
-  belay__family_close(&bloom->family);
-  return 0;
+  return belay__family_close((belay__family_t *)bloom, (void (*)(void))cb);
 }
 
 const belay__bloom_kind_t *belay__bloom_kind(belay_bloom_kind_t kind) {
@@ -84,13 +79,13 @@ int belay_bloom_new(belay_client_t *client, const belay_bloom_options_t *options
   bloom->kind = belay__bloom_kind(o.kind);
   bloom->form = form;
   bloom->ttl_ms = o.kind == BELAY_BLOOM_ROTATING ? 2 * o.window_ms + 2000 : o.ttl_ms;
-  bloom->data = o.data;
+  family->data = o.data;
   belay__list_init(&bloom->waiting);
   return 0;
 }
 
 void *belay_bloom_data(const belay_bloom_t *bloom) {
-  return bloom == NULL ? NULL : bloom->data;
+  return belay__family_data((const belay__family_t *)bloom);
 }
 
 /* ---- keys ---------------------------------------------------------------------------------------------- */

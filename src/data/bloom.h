@@ -111,8 +111,6 @@ struct belay_bloom {
   const belay__bloom_kind_t *kind;
   belay__bloom_form_t form;
   int64_t ttl_ms;
-  void *data;
-  belay_bloom_close_cb close_cb;
 
   belay__bloom_state_t state;
   belay__bloom_config_t config; /* OPENING, OPEN: what the server keeps */

@@ -23,8 +23,8 @@ static void on_abort(belay__family_t *family) {
 static void on_gone(belay__family_t *family) {
   belay_counter_t *counter = (belay_counter_t *)family;
   belay__local_free(counter);
-  if (counter->close_cb != NULL)
-    counter->close_cb(counter, counter->data);
+  if (family->close_cb != NULL)
+    ((belay_counter_close_cb)family->close_cb)(counter, family->data);
 }
 
 static const belay__family_ops_t family_ops = {.name = "counter",
@@ -34,12 +34,7 @@ static const belay__family_ops_t family_ops = {.name = "counter",
                                                .gone = on_gone};
 
 int belay_counter_close(belay_counter_t *counter, belay_counter_close_cb cb) {
-  int error = belay__family_check((const belay__family_t *)counter);
-  if (error != 0)
-    return error;
-  counter->close_cb = cb;
-  belay__family_close(&counter->family);
-  return 0;
+  return belay__family_close((belay__family_t *)counter, (void (*)(void))cb);
 }
 
 /* ---- a new one ------------------------------------------------------------------------------------------- */
@@ -97,7 +92,7 @@ int belay_counter_new(belay_client_t *client, const belay_counter_options_t *opt
     return error;
   belay_counter_t *counter = *out = (belay_counter_t *)family;
   counter->on_lost = o.on_lost;
-  counter->data = o.data;
+  family->data = o.data;
   counter->ttl_ms = o.ttl_ms;
   counter->op_ttl_ms = o.op_ttl_ms;
   counter->batch_ms = o.batch_ms;
@@ -111,7 +106,7 @@ int belay_counter_new(belay_client_t *client, const belay_counter_options_t *opt
 }
 
 void *belay_counter_data(const belay_counter_t *counter) {
-  return counter == NULL ? NULL : counter->data;
+  return belay__family_data((const belay__family_t *)counter);
 }
 
 /* ---- calls ----------------------------------------------------------------------------------------------- */

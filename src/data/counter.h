@@ -34,9 +34,7 @@ typedef struct belay__local {
 
 struct belay_counter {
   belay__family_t family; /* first */
-  belay_counter_close_cb close_cb;
   belay_counter_lost_cb on_lost;
-  void *data;
   int64_t ttl_ms, op_ttl_ms, batch_ms, batch_max;
   size_t max_keys;
   unsigned shards, turn; /* turn: the next shard to be added to */

@@ -283,7 +283,7 @@ static void tell(const belay__tally_t *tally, int64_t amount, int status, bool m
   if (counter->on_lost == NULL)
     return;
   belay__client_explain(counter->family.client, status, NULL, 0);
-  counter->on_lost(counter, counter->data, &loss);
+  counter->on_lost(counter, counter->family.data, &loss);
 }
 
 static void on_task(belay__task_t *task) {

@@ -12,24 +12,19 @@
 
 static void on_gone(belay__family_t *family) {
   belay_dedup_t *dedup = (belay_dedup_t *)family;
-  if (dedup->close_cb != NULL)
-    dedup->close_cb(dedup, dedup->data);
+  if (family->close_cb != NULL)
+    ((belay_dedup_close_cb)family->close_cb)(dedup, family->data);
 }
 
 static const belay__family_ops_t family_ops = {
     .name = "dedup", .size = sizeof(belay_dedup_t), .whole = true, .gone = on_gone};
 
 int belay_dedup_close(belay_dedup_t *dedup, belay_dedup_close_cb cb) {
-  int error = belay__family_check((belay__family_t *)dedup);
-  if (error != 0)
-    return error;
-  dedup->close_cb = cb;
-  belay__family_close(&dedup->family);
-  return 0;
+  return belay__family_close((belay__family_t *)dedup, (void (*)(void))cb);
 }
 
 void *belay_dedup_data(const belay_dedup_t *dedup) {
-  return dedup == NULL ? NULL : dedup->data;
+  return belay__family_data((const belay__family_t *)dedup);
 }
 
 /* ---- a new one ----------------------------------------------------------------------------------------- */
@@ -81,7 +76,7 @@ int belay_dedup_new(belay_client_t *client, const belay_dedup_options_t *options
   if (error != 0)
     return error;
   belay_dedup_t *dedup = *out = (belay_dedup_t *)family;
-  dedup->data = o.data;
+  family->data = o.data;
   dedup->kind = o.kind;
   dedup->ttl_ms = o.ttl_ms;
   dedup->window_ms = o.window_ms;

@@ -10,8 +10,6 @@
 
 struct belay_dedup {
   belay__family_t family; /* first */
-  belay_dedup_close_cb close_cb;
-  void *data;
   belay_dedup_kind_t kind;
   int64_t ttl_ms, window_ms, max_items, answer_ms;
   uint64_t max_offset;

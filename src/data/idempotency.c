@@ -364,8 +364,8 @@ static void on_abort(belay__family_t *family) {
 
 static void on_gone(belay__family_t *family) {
   belay_idempotency_t *records = (belay_idempotency_t *)family;
-  if (records->close_cb != NULL)
-    records->close_cb(records, records->data);
+  if (family->close_cb != NULL)
+    ((belay_idempotency_close_cb)family->close_cb)(records, family->data);
 }
 
 static const belay__family_ops_t family_ops = {
@@ -406,7 +406,7 @@ int belay_idempotency_new(belay_client_t *client, const belay_idempotency_option
     return error;
   belay_idempotency_t *records = *out = (belay_idempotency_t *)family;
   belay__list_init(&records->undoing);
-  records->data = o.data;
+  family->data = o.data;
   records->deadline_ms = o.deadline_ms;
   records->ttl_ms = o.ttl_ms;
   records->grace_ms = o.grace_ms;
@@ -414,14 +414,9 @@ int belay_idempotency_new(belay_client_t *client, const belay_idempotency_option
 }
 
 void *belay_idempotency_data(const belay_idempotency_t *records) {
-  return records == NULL ? NULL : records->data;
+  return belay__family_data((const belay__family_t *)records);
 }
 
 int belay_idempotency_close(belay_idempotency_t *records, belay_idempotency_close_cb cb) {
-  int error = belay__family_check((belay__family_t *)records);
-  if (error != 0)
-    return error;
-  records->close_cb = cb;
-  belay__family_close(&records->family);
-  return 0;
+  return belay__family_close((belay__family_t *)records, (void (*)(void))cb);
 }

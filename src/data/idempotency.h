@@ -10,8 +10,6 @@
 struct belay_idempotency {
   belay__family_t family; /* first */
   belay__list_t undoing;  /* claims */
-  belay_idempotency_close_cb close_cb;
-  void *data;
   int64_t deadline_ms, ttl_ms, grace_ms;
 };
 

@@ -162,8 +162,8 @@ static void on_abort(belay__family_t *family) {
 static void on_gone(belay__family_t *family) {
   belay_idgen_t *idgen = (belay_idgen_t *)family;
   assert(idgen->waiting_len == 0);
-  if (idgen->close_cb != NULL)
-    idgen->close_cb(idgen, idgen->data);
+  if (family->close_cb != NULL)
+    ((belay_idgen_close_cb)family->close_cb)(idgen, family->data);
 }
 
 static const belay__family_ops_t family_ops = {.name = "idgen",
@@ -174,12 +174,7 @@ static const belay__family_ops_t family_ops = {.name = "idgen",
                                                .gone = on_gone};
 
 int belay_idgen_close(belay_idgen_t *idgen, belay_idgen_close_cb cb) {
-  int error = belay__family_check((const belay__family_t *)idgen);
-  if (error != 0)
-    return error;
-  idgen->close_cb = cb;
-  belay__family_close(&idgen->family);
-  return 0;
+  return belay__family_close((belay__family_t *)idgen, (void (*)(void))cb);
 }
 
 /* ---- a new one ----------------------------------------------------------------------------------------- */
@@ -278,7 +273,7 @@ int belay_idgen_new(belay_client_t *client, const belay_idgen_options_t *options
   bool sequence = o.mode == BELAY_IDGEN_SEQUENCE;
   idgen->low = INT64_MIN;
   idgen->kind = kinds[o.mode];
-  idgen->data = o.data;
+  family->data = o.data;
   idgen->max_waiting = o.max_waiting;
   belay__list_init(&idgen->waiting);
   idgen->tick.fire = on_tick;
@@ -388,5 +383,5 @@ int belay_idgen_get_many(belay_idgen_t *idgen, belay_request_t *request, size_t 
 }
 
 void *belay_idgen_data(const belay_idgen_t *idgen) {
-  return idgen == NULL ? NULL : idgen->data;
+  return belay__family_data((const belay__family_t *)idgen);
 }

@@ -64,8 +64,6 @@ struct belay_idgen {
   size_t waiting_len, max_waiting;
   belay__timer_t timer; /* the mode's */
   belay__timer_t tick;  /* who waits may be served */
-  belay_idgen_close_cb close_cb;
-  void *data;
 
   int64_t start;
   uint32_t replica_timeout;

@@ -19,8 +19,8 @@
 
 static void on_gone(belay__family_t *family) {
   belay_permission_t *permission = (belay_permission_t *)family;
-  if (permission->close_cb != NULL)
-    permission->close_cb(permission, permission->data);
+  if (family->close_cb != NULL)
+    ((belay_permission_close_cb)family->close_cb)(permission, family->data);
   belay__permission_free_names(family->client->belay, permission->names);
 }
 
@@ -28,16 +28,11 @@ static const belay__family_ops_t family_ops = {
     .name = "permission", .size = sizeof(belay_permission_t), .gone = on_gone};
 
 int belay_permission_close(belay_permission_t *permission, belay_permission_close_cb cb) {
-  int error = belay__family_check((const belay__family_t *)permission);
-  if (error != 0)
-    return error;
-  permission->close_cb = cb;
-  belay__family_close(&permission->family);
-  return 0;
+  return belay__family_close((belay__family_t *)permission, (void (*)(void))cb);
 }
 
 void *belay_permission_data(const belay_permission_t *permission) {
-  return permission == NULL ? NULL : permission->data;
+  return belay__family_data((const belay__family_t *)permission);
 }
 
 /* ---- a new one ----------------------------------------------------------------------------------------- */
@@ -73,7 +68,7 @@ int belay_permission_new(belay_client_t *client, const belay_permission_options_
     return error;
   }
   belay_permission_t *permission = *out = (belay_permission_t *)family;
-  permission->data = o.data;
+  family->data = o.data;
   permission->names = names;
   permission->width = o.width;
   permission->max_index = o.max_index;

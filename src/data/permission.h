@@ -14,9 +14,7 @@ typedef struct belay__names {
 
 struct belay_permission {
   belay__family_t family; /* first */
-  belay_permission_close_cb close_cb;
-  void *data;
-  belay__names_t *names; /* NULL: there are none */
+  belay__names_t *names;  /* NULL: there are none */
   unsigned width;
   char tail[16]; /* of its keys: "}::u5" */
   uint64_t max_index;

@@ -24,24 +24,19 @@
 
 static void on_gone(belay__family_t *family) {
   belay_presence_t *presence = (belay_presence_t *)family;
-  if (presence->close_cb != NULL)
-    presence->close_cb(presence, presence->data);
+  if (family->close_cb != NULL)
+    ((belay_presence_close_cb)family->close_cb)(presence, family->data);
 }
 
 static const belay__family_ops_t family_ops = {
     .name = "presence", .size = sizeof(belay_presence_t), .whole = true, .gone = on_gone};
 
 int belay_presence_close(belay_presence_t *presence, belay_presence_close_cb cb) {
-  int error = belay__family_check((const belay__family_t *)presence);
-  if (error != 0)
-    return error;
-  presence->close_cb = cb;
-  belay__family_close(&presence->family);
-  return 0;
+  return belay__family_close((belay__family_t *)presence, (void (*)(void))cb);
 }
 
 void *belay_presence_data(const belay_presence_t *presence) {
-  return presence == NULL ? NULL : presence->data;
+  return belay__family_data((const belay__family_t *)presence);
 }
 
 /* ---- a new one ----------------------------------------------------------------------------------------- */
@@ -81,7 +76,7 @@ int belay_presence_new(belay_client_t *client, const belay_presence_options_t *o
   if (error != 0)
     return error;
   belay_presence_t *presence = *out = (belay_presence_t *)family;
-  presence->data = o.data;
+  family->data = o.data;
   presence->max_id = o.max_id;
   presence->slices = o.slices;
   presence->window_ms = o.window_ms;

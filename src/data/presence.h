@@ -11,8 +11,6 @@
 struct belay_presence {
   belay__family_t family; /* first */
   belay__servertime_t time;
-  belay_presence_close_cb close_cb;
-  void *data;
   uint32_t max_id, slices;
   int64_t window_ms, slice_ms, ttl_ms; /* window_ms 0: there are no slices */
 };

@@ -17,24 +17,19 @@
 
 static void on_gone(belay__family_t *family) {
   belay_ranking_t *ranking = (belay_ranking_t *)family;
-  if (ranking->close_cb != NULL)
-    ranking->close_cb(ranking, ranking->data);
+  if (family->close_cb != NULL)
+    ((belay_ranking_close_cb)family->close_cb)(ranking, family->data);
 }
 
 static const belay__family_ops_t family_ops = {
     .name = "ranking", .size = sizeof(belay_ranking_t), .gone = on_gone};
 
 int belay_ranking_close(belay_ranking_t *ranking, belay_ranking_close_cb cb) {
-  int error = belay__family_check((const belay__family_t *)ranking);
-  if (error != 0)
-    return error;
-  ranking->close_cb = cb;
-  belay__family_close(&ranking->family);
-  return 0;
+  return belay__family_close((belay__family_t *)ranking, (void (*)(void))cb);
 }
 
 void *belay_ranking_data(const belay_ranking_t *ranking) {
-  return ranking == NULL ? NULL : ranking->data;
+  return belay__family_data((const belay__family_t *)ranking);
 }
 
 /* ---- a new one ----------------------------------------------------------------------------------------- */
@@ -77,7 +72,7 @@ int belay_ranking_new(belay_client_t *client, const belay_ranking_options_t *opt
   if (error != 0)
     return error;
   belay_ranking_t *ranking = *out = (belay_ranking_t *)family;
-  ranking->data = o.data;
+  family->data = o.data;
   ranking->high = o.order == BELAY_RANKING_HIGH_FIRST;
   ranking->timed = o.ties != BELAY_RANKING_BY_MEMBER;
   ranking->kind = kinds[o.order][o.ties];

@@ -9,8 +9,6 @@
 
 struct belay_ranking {
   belay__family_t family; /* first */
-  belay_ranking_close_cb close_cb;
-  void *data;
   bool high, timed;
   const char *kind; /* "high", "low-earlier": what the scripts call it */
   int64_t ttl_ms, max_members;

@@ -407,8 +407,8 @@ static void on_abort(belay__family_t *family) {
 
 static void on_gone(belay__family_t *family) {
   belay_session_t *session = (belay_session_t *)family;
-  if (session->close_cb != NULL)
-    session->close_cb(session, session->data);
+  if (family->close_cb != NULL)
+    ((belay_session_close_cb)family->close_cb)(session, family->data);
 }
 
 static const belay__family_ops_t family_ops = {.name = "session",
@@ -454,7 +454,7 @@ int belay_session_new(belay_client_t *client, const belay_session_options_t *opt
     return error;
   belay_session_t *session = *out = (belay_session_t *)family;
   belay__list_init(&session->watches);
-  session->data = o.data;
+  family->data = o.data;
   session->ttl_ms = o.ttl_ms;
   session->max_events = o.max_events;
   session->op_ttl_ms = o.op_ttl_ms;
@@ -464,14 +464,9 @@ int belay_session_new(belay_client_t *client, const belay_session_options_t *opt
 }
 
 void *belay_session_data(const belay_session_t *session) {
-  return session == NULL ? NULL : session->data;
+  return belay__family_data((const belay__family_t *)session);
 }
 
 int belay_session_close(belay_session_t *session, belay_session_close_cb cb) {
-  int error = belay__family_check((belay__family_t *)session);
-  if (error != 0)
-    return error;
-  session->close_cb = cb;
-  belay__family_close(&session->family);
-  return 0;
+  return belay__family_close((belay__family_t *)session, (void (*)(void))cb);
 }

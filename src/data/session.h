@@ -11,8 +11,6 @@
 struct belay_session {
   belay__family_t family; /* first */
   belay__list_t watches;
-  belay_session_close_cb close_cb;
-  void *data;
   int64_t ttl_ms, max_events, op_ttl_ms, notice_keep_ms;
   bool notice;
 };

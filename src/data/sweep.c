@@ -247,8 +247,8 @@ static void on_close(belay__family_t *family) {
 
 static void on_gone(belay__family_t *family) {
   belay_sweep_t *sweep = (belay_sweep_t *)family;
-  if (sweep->close_cb != NULL)
-    sweep->close_cb(sweep, sweep->data);
+  if (family->close_cb != NULL)
+    ((belay_sweep_close_cb)family->close_cb)(sweep, family->data);
   belay__free(host_of(sweep), sweep->match, sweep->match_room);
 }
 
@@ -320,11 +320,11 @@ int belay_sweep_new(belay_client_t *client, const belay_sweep_options_t *options
   sweep->patience_ms = o.patience_ms;
   sweep->on_keys = o.on_keys;
   sweep->on_progress = o.on_progress;
-  sweep->data = o.data;
+  family->data = o.data;
   if (o.type != NULL)
     memcpy(sweep->type, o.type, strlen(o.type));
   if (!make_match(sweep, &o)) {
-    belay__family_close(family); /* nobody is told */
+    (void)belay__family_close(family, NULL); /* nobody is told */
     return BELAY_ENOMEM;
   }
   *out = sweep;
@@ -359,14 +359,9 @@ int belay_sweep_cancel(belay_sweep_t *sweep) {
 }
 
 void *belay_sweep_data(const belay_sweep_t *sweep) {
-  return sweep == NULL ? NULL : sweep->data;
+  return belay__family_data((const belay__family_t *)sweep);
 }
 
 int belay_sweep_close(belay_sweep_t *sweep, belay_sweep_close_cb cb) {
-  int error = belay__family_check((const belay__family_t *)sweep);
-  if (error != 0)
-    return error;
-  sweep->close_cb = cb;
-  belay__family_close(&sweep->family);
-  return 0;
+  return belay__family_close((belay__family_t *)sweep, (void (*)(void))cb);
 }

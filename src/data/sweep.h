@@ -45,8 +45,6 @@ struct belay_sweep {
   belay_sweep_keys_cb on_keys;
   belay_sweep_progress_cb on_progress;
   belay_sweep_cb cb;
-  belay_sweep_close_cb close_cb;
-  void *data;
   char *match; /* match_room bytes, match_len of them used */
   size_t match_len, match_room;
   char type[BELAY__SWEEP_TYPE_MAX + 1];

@@ -1,5 +1,5 @@
 /* The refilled bucket: a number of tokens and the index of the next filling, a key for each, and scripts that know
- * both. All its operations are requests. Its parts are what has to be gone before it. */
+ * both. All its operations are requests. */
 #include "limit/bucket.h"
 
 #include <string.h>
@@ -11,54 +11,27 @@
 
 struct belay_bucket {
   belay__family_t family; /* first */
-  belay__list_t parts;
-  belay_bucket_close_cb close_cb;
-  void *data;
   int64_t capacity, idle_ms, index_ms;
   bool full;
 };
 
 /* ---- closing ------------------------------------------------------------------------------------------- */
 
-static void on_close(belay__family_t *family) {
-  belay_bucket_t *bucket = (belay_bucket_t *)family;
-  for (belay__list_t *i = bucket->parts.next, *next; i != &bucket->parts; i = next) {
-    next = i->next;
-    belay__bucket_part_t *part = BELAY__CONTAINER(i, belay__bucket_part_t, node);
-    part->close(part);
-  }
-}
-
 static void on_gone(belay__family_t *family) {
   belay_bucket_t *bucket = (belay_bucket_t *)family;
-  if (bucket->close_cb != NULL)
-    bucket->close_cb(bucket, bucket->data);
+  if (family->close_cb != NULL)
+    ((belay_bucket_close_cb)family->close_cb)(bucket, family->data);
 }
 
 static const belay__family_ops_t family_ops = {
-    .name = "bucket", .size = sizeof(belay_bucket_t), .close = on_close, .gone = on_gone};
-
-void belay__bucket_join(belay_bucket_t *bucket, belay__bucket_part_t *part) {
-  belay__list_push(&bucket->parts, &part->node);
-  belay__family_hold(&bucket->family);
-}
-
-void belay__bucket_leave(belay_bucket_t *bucket, belay__bucket_part_t *part) {
-  belay__list_remove(&part->node);
-  belay__family_free(&bucket->family);
-}
+    .name = "bucket", .size = sizeof(belay_bucket_t), .gone = on_gone};
 
 int belay__bucket_check(const belay_bucket_t *bucket) {
   return belay__family_check((const belay__family_t *)bucket);
 }
 
 int belay_bucket_close(belay_bucket_t *bucket, belay_bucket_close_cb cb) {
-  int error = belay__bucket_check(bucket);
-  if (error != 0)
-    return error;
-  bucket->close_cb = cb;
-  belay__family_close(&bucket->family);
-  return 0;
+  return belay__family_close((belay__family_t *)bucket, (void (*)(void))cb);
 }
 
 /* ---- a new one ----------------------------------------------------------------------------------------- */
@@ -97,8 +70,7 @@ int belay_bucket_new(belay_client_t *client, const belay_bucket_options_t *optio
   if (error != 0)
     return error;
   belay_bucket_t *bucket = *out = (belay_bucket_t *)family;
-  belay__list_init(&bucket->parts);
-  bucket->data = o.data;
+  family->data = o.data;
   bucket->capacity = o.capacity;
   bucket->idle_ms = o.idle_ms;
   bucket->index_ms = o.index_ms;
@@ -265,7 +237,7 @@ int belay_bucket_delete(belay_bucket_t *bucket, belay_request_t *request, const 
 /* ---- the rest ------------------------------------------------------------------------------------------ */
 
 void *belay_bucket_data(const belay_bucket_t *bucket) {
-  return bucket == NULL ? NULL : bucket->data;
+  return belay__family_data((const belay__family_t *)bucket);
 }
 
 belay_client_t *belay__bucket_client(const belay_bucket_t *bucket) {

@@ -20,8 +20,8 @@ void belay_limiter_options_init(belay_limiter_options_t *options) {
 static void on_gone(belay__family_t *family) {
   belay_limiter_t *limiter = (belay_limiter_t *)family;
   belay_t *belay = family->client->belay;
-  if (limiter->close_cb != NULL)
-    limiter->close_cb(limiter, limiter->options.data);
+  if (family->close_cb != NULL)
+    ((belay_limiter_close_cb)family->close_cb)(limiter, family->data);
   belay__policy_drop(belay, limiter->policy);
   belay__table_free(belay, &limiter->queues);
   belay__denied_clear(belay, &limiter->denied);
@@ -45,14 +45,7 @@ static const belay__family_ops_t family_ops = {.name = "limit",
                                                .gone = on_gone};
 
 int belay_limiter_close(belay_limiter_t *limiter, belay_limiter_close_cb cb) {
-  int error = limiter == NULL ? BELAY_EINVAL : belay__check(limiter->client->belay);
-  if (error == 0 && limiter->family.closing)
-    error = BELAY_ECLOSING;
-  if (error != 0)
-    return error;
-  limiter->close_cb = cb;
-  belay__family_close(&limiter->family);
-  return 0;
+  return belay__family_close((belay__family_t *)limiter, (void (*)(void))cb);
 }
 
 /* ---- the beginning ------------------------------------------------------------------------------------- */
@@ -98,6 +91,7 @@ int belay_limiter_new(belay_client_t *client, const belay_limiter_options_t *opt
     return error;
   }
   belay_limiter_t *limiter = (belay_limiter_t *)family;
+  family->data = options->data;
   limiter->client = client;
   limiter->policy = policy;
   limiter->options = *options;
@@ -159,7 +153,7 @@ int belay__limiter_check_request(belay_limiter_t *limiter, const belay_request_t
 }
 
 void *belay_limiter_data(const belay_limiter_t *limiter) {
-  return limiter == NULL ? NULL : limiter->options.data;
+  return belay__family_data((const belay__family_t *)limiter);
 }
 
 void belay_limiter_stats(const belay_limiter_t *limiter, belay_limiter_stats_t *stats) {

@@ -35,7 +35,6 @@ struct belay_limiter {
   belay__slices_t slices;
   belay__away_t away;
   belay__table_t queues; /* keys that are waited for; reserve.c's */
-  belay_limiter_close_cb close_cb;
   int64_t time; /* what scripts are told, in microseconds; 0: they ask the server. Tests set it */
   belay_limiter_stats_t stats;
 };

@@ -83,7 +83,7 @@ static void finish(belay_refiller_t *refiller) {
   if (refiller->close_cb != NULL)
     refiller->close_cb(refiller, refiller->data);
   belay__refill_free_slots(refiller);
-  belay__bucket_leave(refiller->bucket, &refiller->part);
+  belay__family_leave((belay__family_t *)refiller->bucket, &refiller->part);
   belay__free_loop(belay);
   belay__free(belay, refiller, refiller->size);
 }
@@ -303,7 +303,7 @@ static int make_lock(belay_refiller_t *refiller, const belay_refiller_options_t 
                              o->refillers, 1, &lock, &refiller->lock);
 }
 
-static void part_close(belay__bucket_part_t *part) {
+static void part_close(belay__part_t *part) {
   belay_refiller_t *refiller = BELAY__CONTAINER(part, belay_refiller_t, part);
   if (refiller->state != CLOSING)
     step(refiller, EV_CLOSE);
@@ -365,7 +365,7 @@ int belay_refiller_new(belay_bucket_t *bucket, const belay_refiller_options_t *o
     belay__free(belay, refiller, refiller->size);
     return error;
   }
-  belay__bucket_join(bucket, &refiller->part);
+  belay__family_join((belay__family_t *)bucket, &refiller->part);
   belay__hold_loop(belay);
   step(refiller, EV_SEEK);
   *out = refiller;

@@ -66,7 +66,7 @@ typedef struct belay__sweep {
 } belay__sweep_t;
 
 struct belay_refiller {
-  belay__bucket_part_t part;
+  belay__part_t part;
   belay_bucket_t *bucket;
   belay_client_t *client;
   belay_lock_t *lock; /* the place; NULL: given back */

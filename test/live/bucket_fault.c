@@ -367,17 +367,17 @@ static void test_a_client_that_closes_closes_its_buckets(void **state) {
 
 /* What belongs to a bucket: it ends some time after it was told to, or at once. */
 typedef struct part {
-  belay__bucket_part_t part;
+  belay__part_t part;
   belay_bucket_t *bucket;
   unsigned closes;
   bool quick;
 } part_t;
 
-static void close_part(belay__bucket_part_t *part) {
+static void close_part(belay__part_t *part) {
   part_t *p = BELAY__CONTAINER(part, part_t, part);
   p->closes++;
   if (p->quick)
-    belay__bucket_leave(p->bucket, part);
+    belay__family_leave((belay__family_t *)p->bucket, part);
 }
 
 static void test_a_bucket_goes_after_its_parts(void **state) {
@@ -389,20 +389,20 @@ static void test_a_bucket_goes_after_its_parts(void **state) {
     part_t parts[4];
     for (int i = 0; i < 4; i++) {
       parts[i] = (part_t){.part.close = close_part, .bucket = pail.bucket, .quick = i % 2};
-      belay__bucket_join(pail.bucket, &parts[i].part);
+      belay__family_join((belay__family_t *)pail.bucket, &parts[i].part);
     }
     uint64_t objects = client_stats(bed).objects;
-    belay__bucket_leave(pail.bucket, &parts[3].part); /* before */
+    belay__family_leave((belay__family_t *)pail.bucket, &parts[3].part); /* before */
     assert_error(how == 0 ? begin_close_pail(&pail) : begin_client_close(bed), 0);
     bed_run_for(bed, 30);
     for (int i = 0; i < 4; i++)
       assert_int_equal(parts[i].closes, i < 3);
     assert_int_equal(pail.closed, 0);
     assert_int_equal(client_stats(bed).objects, objects);
-    belay__bucket_leave(pail.bucket, &parts[0].part);
+    belay__family_leave((belay__family_t *)pail.bucket, &parts[0].part);
     bed_run_for(bed, 30);
     assert_int_equal(pail.closed, 0);
-    belay__bucket_leave(pail.bucket, &parts[2].part);
+    belay__family_leave((belay__family_t *)pail.bucket, &parts[2].part);
     assert_int_equal(pail.closed, 0); /* not inside */
     bed_until(bed, how == 0 ? pail.closed == 1 : bed->client_closed == 1);
   }

@@ -154,7 +154,7 @@ static void on_limiter_closed(belay_limiter_t *limiter, void *data) {
 
 void begin_close_limiter(belay_limiter_t *limiter, bool *closed) {
   *closed = false;
-  limiter->options.data = closed;
+  limiter->family.data = closed;
   assert_error(belay_limiter_close(limiter, on_limiter_closed), 0);
 }
 
