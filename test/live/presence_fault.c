@@ -211,7 +211,7 @@ static void test_a_lost_answer_is_asked_for_again(void **state) {
         assert_error(end_of_seen(&seen), 0);
       }
       int64_t before = server_calls(wire.server, commands[n]);
-      relay_delay(wire.relay, 50);
+      relay_delay(wire.relay, 80);
       assert_error(begin(wire.bed, p, &seen, n), 0);
       seen_lose_answer(&wire, commands[n], before + calls[n]);
       assert_error(end_of_seen(&seen), 0);
