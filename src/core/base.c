@@ -116,7 +116,7 @@ static void run_expiries(belay_t *belay) {
 }
 
 static void run_timers(belay_t *belay) {
-  uint64_t now = belay__now(belay), due = earliest(belay);
+  uint64_t now = belay->entered_at = belay__now(belay), due = earliest(belay);
   if (due < now && now - due > belay->stats.max_gap_ns)
     belay->stats.max_gap_ns = now - due;
   do {

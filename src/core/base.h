@@ -47,8 +47,9 @@ struct belay {
   uint64_t armed; /* what the host was told */
   belay__list_t tasks, urgent;
   size_t tasks_len;
-  unsigned entered; /* 1 between enter and leave */
-  size_t alive;     /* reasons to keep the loop alive */
+  unsigned entered;    /* 1 between enter and leave */
+  uint64_t entered_at; /* when that began */
+  size_t alive;        /* reasons to keep the loop alive */
 
   belay__list_t clients;
   bool closing;
@@ -78,6 +79,12 @@ void belay__free(belay_t *belay, void *ptr, size_t size);
 
 static inline uint64_t belay__now(belay_t *belay) {
   return belay->host->now(belay);
+}
+
+/* When the loop woke us, or now, if it did not: what came with that entry was there by then. A look at the clock may cost
+ * as much as all else that is done with a reply. */
+static inline uint64_t belay__turn(belay_t *belay) {
+  return belay->entered ? belay->entered_at : belay__now(belay);
 }
 
 /* Sets a timer, also one that is set already; when may be past, and is never 0. */

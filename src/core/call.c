@@ -73,14 +73,14 @@ static void finish_with(belay__call_t *call, belay_outcome_t outcome, int error)
 
 /* ---- the way there and back ---------------------------------------------------------------------------- */
 
-static void start(belay__call_t *call) {
+static void start(belay__call_t *call, uint64_t now) {
   belay_client_t *client = call->client;
   client->stats.calls++;
   client->stats.pending++;
   client->stats.pending_bytes += call->len;
   call->counted = true;
   call->id = client->stats.calls;
-  call->started = belay__now(client->belay);
+  call->started = now;
   call->state = BELAY__CALL_QUEUED;
   belay__timer_set(client->belay, BELAY__RANK_OTHER, &call->timer, call->deadline);
   trace(call, BELAY_TRACE_STARTED, BELAY_OUTCOME_NOT_SENT, 0);
@@ -99,10 +99,14 @@ int belay__call_send(belay__call_t **calls, size_t n) {
   }
   if (error == 0 && bytes > client->max_bytes && !calls[0]->urgent)
     error = BELAY_EBUSY;
-  for (size_t i = 0; i < n && error == 0; i++)
-    start(calls[i]);
-  if (error == 0)
+  if (error == 0) {
+    uint64_t now = belay__now(client->belay);
+    for (size_t i = 0; i < n; i++)
+      start(calls[i], now);
+    client->sending = now;
     error = client->node_ops->submit(client, calls, n);
+    client->sending = 0;
+  }
   for (size_t i = 0; i < n && error != 0; i++) {
     if (calls[i]->counted) {
       client->stats.not_sent++;
@@ -117,9 +121,10 @@ void belay__call_sent(belay__call_t *call, uint32_t epoch) {
   assert(call->state == BELAY__CALL_QUEUED || call->state == BELAY__CALL_SENT);
   call->state = BELAY__CALL_SENT;
   call->epoch = epoch;
+  belay_client_t *client = call->client;
   if (call->first_sent == 0)
-    call->first_sent = belay__now(call->client->belay);
-  call->client->stats.commands++;
+    call->first_sent = client->sending != 0 ? client->sending : belay__now(client->belay);
+  client->stats.commands++;
   trace(call, BELAY_TRACE_SENT, BELAY_OUTCOME_UNKNOWN, 0);
 }
 

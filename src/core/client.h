@@ -97,6 +97,8 @@ struct belay_client {
   int ping_status;
   belay__task_t ping_task;
 
+  uint64_t sending; /* inside belay__call_send(): when that began; else 0 */
+
   bool closing, node_closing;
   belay_client_close_cb close_cb;
   belay__timer_t close_timer;

@@ -9,10 +9,20 @@ static bool must_escape(const char *part, size_t len, size_t i) {
   return c < 0x20 || c == 0x7f || c == '%' || c == '{' || c == '}';
 }
 
+/* Bytes at the beginning that are as they are, as most bytes of most keys. */
+static size_t plain_len(const char *part, size_t len) {
+  size_t n = 0;
+  while (n < len && part[n] > '%' && part[n] < '{' && part[n] != ':')
+    n++;
+  return n;
+}
+
 size_t belay__key_escape(char *out, const char *part, size_t len) {
   static const char digits[] = "0123456789ABCDEF";
-  size_t n = 0;
-  for (size_t i = 0; i < len; i++) {
+  size_t n = plain_len(part, len);
+  if (out != NULL && n > 0)
+    memcpy(out, part, n);
+  for (size_t i = n; i < len; i++) {
     unsigned char c = (unsigned char)part[i];
     bool escape = must_escape(part, len, i);
     if (out != NULL && escape) {

@@ -172,6 +172,8 @@ static void end_of_step(belay__pending_t *pending) {
   if (status == 0 && pending->ops->next != NULL) {
     pending->maybe = false;
     status = pending->ops->next(pending);
+  } else if (status != 0 && pending->ops->recover != NULL) {
+    status = pending->ops->recover(pending, status);
   }
   if (status != BELAY__REQUEST_PARK)
     end(pending, status);
@@ -274,12 +276,13 @@ int belay__request_send_all(belay__pending_t *pending, belay__call_t **calls, si
   belay_client_t *client = pending->client;
   assert(pending->state == PARKED && n > 0 && n <= UINT32_MAX);
   assert(!pending->ops->joined || !pending->ops->idempotent);
-  int64_t ms = belay__request_timeout_ms(client, belay__request_of(pending));
-  uint64_t deadline = belay__after_ms(client->belay, ms);
-  if (pending->deadline != 0)
-    deadline = pending->deadline;
-  else if (pending->ops->next != NULL)
-    pending->deadline = deadline; /* of all of its steps */
+  uint64_t deadline = pending->deadline;
+  if (deadline == 0) {
+    int64_t ms = belay__request_timeout_ms(client, belay__request_of(pending));
+    deadline = belay__after_ms(client->belay, ms);
+    if (pending->ops->next != NULL)
+      pending->deadline = deadline; /* of all of its steps */
+  }
   for (size_t i = 0; i < n; i++) {
     calls[i]->deadline = deadline;
     calls[i]->done = on_done;
@@ -302,7 +305,8 @@ int belay__request_send_all(belay__pending_t *pending, belay__call_t **calls, si
   pending->state = PARKED;
   if (error == BELAY_EBUSY || error == BELAY_ENOMEM)
     return error;
-  end(pending, error); /* the server does not let us in: that is an answer */
+  pending->status = error; /* the server does not let us in: that is an answer */
+  end_of_step(pending);
   return 0;
 }
 

@@ -5,7 +5,7 @@
  *             |     |   |            v  |  +--cancel, the client closes---+
  *             |     |   |    lost, and idempotent: sent again,            |
  *             |     |   |    until the deadline                           |
- *             |     |   +------------answered, and the family waits       |
+ *             |     |   +---answered, or recovered: the family waits      |
  *             |     |                                                     |
  *             |     +--the family ends it; cancel, the client closes------+
  *             +--forget (the operation could not be started)--> IDLE, not told
@@ -39,13 +39,17 @@ typedef struct belay__request_ops {
    * alone; or an error. BELAY_EPROTO ends the connection too. call->part numbers those that were sent together. */
   int (*read)(belay__pending_t *pending, const belay__call_t *call, const belay__reply_t *reply);
 
-  /* One of the calls of a step has not gone well: it was refused, was not sent, or its answer was lost or is wrong. NULL:
-   * what all of them come to is enough. */
+  /* One of the calls of a step has not gone well: it was refused, was not sent, or its answer was lost or is wrong. Not
+   * of a step of which nothing was taken: that only ends. NULL: what all of them come to is enough. */
   void (*failed)(belay__pending_t *pending, const belay__call_t *call, int status);
 
   /* PARKED: each call of a step has gone well. 0: that was all; BELAY__REQUEST_PARK: it was sent again, or waits; or an
    * error. NULL: a request is one step. */
   int (*next)(belay__pending_t *pending);
+
+  /* PARKED: a step has ended with an error. What it comes to: that or another error, 0, or BELAY__REQUEST_PARK: it waits
+   * for something all the same. NULL: that error. Not called when it is canceled. */
+  int (*recover)(belay__pending_t *pending, int status);
 
   /* Calls back: casts cb to what the family calls it. */
   void (*tell)(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer);

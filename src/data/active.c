@@ -79,6 +79,7 @@ int belay_active_new(belay_client_t *client, const belay_active_options_t *optio
     return error;
   belay_active_t *active = *out = (belay_active_t *)family;
   family->data = o.data;
+  active->time.lane = BELAY__LANE_DATA;
   active->unit_ms = o.unit == BELAY_ACTIVE_DAY ? BELAY__DAY_MS : BELAY__HOUR_MS;
   active->offset_ms = (int64_t)o.utc_offset_minutes * 60000;
   active->ttl_ms = o.ttl_ms;
@@ -172,7 +173,7 @@ int belay__active_begin(belay_active_t *active, belay_request_t *request,
     error = BELAY_ENOMEM;
   } else {
     pending->values[BELAY__ACTIVE_LEARNING] = 1;
-    error = belay__request_send(pending, belay__servertime_call(&active->family));
+    error = belay__request_send(pending, belay__servertime_call(&active->time, &active->family));
   }
   if (error != 0)
     belay__request_forget(pending);

@@ -4,7 +4,7 @@
 
 #include "belay/active.h"
 #include "data/date.h"
-#include "data/servertime.h"
+#include "core/servertime.h"
 
 struct belay_active {
   belay__family_t family; /* first */

@@ -13,16 +13,16 @@
 /* ---- closing --------------------------------------------------------------------------------------------- */
 
 static void on_close(belay__family_t *family) {
-  belay__local_close((belay_counter_t *)family);
+  belay__counter_local_close((belay_counter_t *)family);
 }
 
 static void on_abort(belay__family_t *family) {
-  belay__local_abort((belay_counter_t *)family);
+  belay__counter_local_abort((belay_counter_t *)family);
 }
 
 static void on_gone(belay__family_t *family) {
   belay_counter_t *counter = (belay_counter_t *)family;
-  belay__local_free(counter);
+  belay__counter_local_free(counter);
   if (family->close_cb != NULL)
     ((belay_counter_close_cb)family->close_cb)(counter, family->data);
 }
@@ -101,7 +101,7 @@ int belay_counter_new(belay_client_t *client, const belay_counter_options_t *opt
   counter->shards = o.shards;
   counter->turn = (unsigned)belay__random_below(client->belay, o.shards);
   counter->extend = o.extend;
-  belay__local_init(counter, label);
+  belay__counter_local_init(counter, label);
   return 0;
 }
 

@@ -12,7 +12,7 @@
 /* What was added here and is not on the server yet; counter_local.c's. */
 typedef struct belay__tally belay__tally_t;
 
-typedef struct belay__local {
+typedef struct belay__counter_local {
   belay__table_t table; /* of tallies, by key */
   belay__list_t ready;  /* that may be sent when the timer fires */
   belay__list_t sent;   /* that wait for an answer */
@@ -30,7 +30,7 @@ typedef struct belay__local {
   bool ended;           /* nothing is sent any more */
   char label[2 * BELAY__COUNTER_LABEL_BYTES + 1]; /* tells our operation ids from another's */
   belay_counter_stats_t stats;
-} belay__local_t;
+} belay__counter_local_t;
 
 struct belay_counter {
   belay__family_t family; /* first */
@@ -39,7 +39,7 @@ struct belay_counter {
   size_t max_keys;
   unsigned shards, turn; /* turn: the next shard to be added to */
   bool extend;           /* each add makes it live for ttl_ms again */
-  belay__local_t local;
+  belay__counter_local_t local;
 };
 
 /* ---- one key (counter.c) --------------------------------------------------------------------------------- */
@@ -106,9 +106,10 @@ void belay__counter_tell_many(belay_request_t *request, void (*cb)(void),
 
 /* ---- what is added here first (counter_local.c) ---------------------------------------------------------- */
 
-void belay__local_init(belay_counter_t *counter, const uint8_t label[BELAY__COUNTER_LABEL_BYTES]);
-void belay__local_close(belay_counter_t *counter);
-void belay__local_abort(belay_counter_t *counter);
-void belay__local_free(belay_counter_t *counter);
+void belay__counter_local_init(belay_counter_t *counter,
+                               const uint8_t label[BELAY__COUNTER_LABEL_BYTES]);
+void belay__counter_local_close(belay_counter_t *counter);
+void belay__counter_local_abort(belay_counter_t *counter);
+void belay__counter_local_free(belay_counter_t *counter);
 
 #endif /* BELAY_DATA_COUNTER_H */

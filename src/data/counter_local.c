@@ -57,7 +57,7 @@ static void schedule(belay_counter_t *counter, uint64_t when) {
 
 static void forget(belay__tally_t *tally) {
   belay_counter_t *counter = tally->counter;
-  belay__local_t *local = &counter->local;
+  belay__counter_local_t *local = &counter->local;
   belay_t *belay = counter->family.client->belay;
   if (local->last == tally)
     local->last = NULL;
@@ -71,7 +71,7 @@ static void forget(belay__tally_t *tally) {
 }
 
 static void move(belay__tally_t *tally, state_t to) {
-  belay__local_t *local = &tally->counter->local;
+  belay__counter_local_t *local = &tally->counter->local;
   belay__list_remove(&tally->node);
   local->open += to == SENT;
   local->open -= tally->state == SENT;
@@ -125,7 +125,7 @@ static void settle(belay__tally_t *tally) {
 
 /* There is room for others again, which were due as well. */
 static void go_on(belay_counter_t *counter) {
-  belay__local_t *local = &counter->local;
+  belay__counter_local_t *local = &counter->local;
   if (!local->more || local->ended || local->open > OPEN_MAX / 2)
     return;
   local->more = false;
@@ -189,7 +189,7 @@ static void on_done(belay__call_t *call, const belay__result_t *result) {
 
 static belay__call_t *new_call(belay__tally_t *tally, bool behind) {
   const belay_counter_t *counter = tally->counter;
-  const belay__local_t *local = &counter->local;
+  const belay__counter_local_t *local = &counter->local;
   char id[ID_MAX + 1];
   size_t n =
       (size_t)snprintf(id, sizeof id, "%s:%llu", local->label, (unsigned long long)tally->number);
@@ -201,7 +201,7 @@ static belay__call_t *new_call(belay__tally_t *tally, bool behind) {
  * False: there is no room for it, and it waits. */
 static bool send(belay__tally_t *tally, uint64_t now, bool *first) {
   belay_counter_t *counter = tally->counter;
-  belay__local_t *local = &counter->local;
+  belay__counter_local_t *local = &counter->local;
   if (tally->sum == 0 && tally->gathered == 0) {
     move(tally, GONE);
     return true;
@@ -243,11 +243,11 @@ static bool send(belay__tally_t *tally, uint64_t now, bool *first) {
 }
 
 static void on_timer(belay__timer_t *timer) {
-  belay__local_t *local = BELAY__CONTAINER(timer, belay__local_t, timer);
+  belay__counter_local_t *local = BELAY__CONTAINER(timer, belay__counter_local_t, timer);
   belay_counter_t *counter = BELAY__CONTAINER(local, belay_counter_t, local);
   uint64_t now = belay__now(counter->family.client->belay);
   if (counter->family.closing && now >= local->until) {
-    belay__local_abort(counter);
+    belay__counter_local_abort(counter);
     return;
   }
   belay__list_t batch;
@@ -287,7 +287,7 @@ static void tell(const belay__tally_t *tally, int64_t amount, int status, bool m
 }
 
 static void on_task(belay__task_t *task) {
-  belay__local_t *local = BELAY__CONTAINER(task, belay__local_t, task);
+  belay__counter_local_t *local = BELAY__CONTAINER(task, belay__counter_local_t, task);
   for (belay__list_t *node; (node = belay__list_pop(&local->lost)) != NULL;) {
     belay__tally_t *tally = BELAY__CONTAINER(node, belay__tally_t, node);
     int64_t sum = tally->sum;
@@ -316,7 +316,7 @@ static bool equal(const belay__entry_t *entry, const void *key, size_t len) {
 
 static int make(belay_counter_t *counter, const char *key, size_t key_len, uint64_t hash,
                 belay__tally_t **out) {
-  belay__local_t *local = &counter->local;
+  belay__counter_local_t *local = &counter->local;
   belay_t *belay = counter->family.client->belay;
   if (local->table.count >= counter->max_keys)
     return BELAY_EBUSY;
@@ -343,7 +343,7 @@ static int make(belay_counter_t *counter, const char *key, size_t key_len, uint6
 
 /* The tally of a key. */
 static int find(belay_counter_t *counter, const char *key, size_t key_len, belay__tally_t **out) {
-  belay__local_t *local = &counter->local;
+  belay__counter_local_t *local = &counter->local;
   uint64_t hash = belay__table_hash(counter->family.client->belay, &local->table, key, key_len);
   belay__entry_t *entry = belay__table_find(&local->table, hash, equal, key, key_len);
   if (entry == NULL)
@@ -360,7 +360,7 @@ int belay_counter_add_local(belay_counter_t *counter, const char *key, size_t ke
                                BELAY_COUNTER_KEY_MAX);
   if (error != 0)
     return error;
-  belay__local_t *local = &counter->local;
+  belay__counter_local_t *local = &counter->local;
   belay__tally_t *tally = local->last;
   if (tally == NULL || !is_of(tally, key, key_len)) {
     error = find(counter, key, key_len, &tally);
@@ -400,8 +400,9 @@ void belay_counter_stats(const belay_counter_t *counter, belay_counter_stats_t *
 
 /* ---- beginning and ending -------------------------------------------------------------------------------- */
 
-void belay__local_init(belay_counter_t *counter, const uint8_t label[BELAY__COUNTER_LABEL_BYTES]) {
-  belay__local_t *local = &counter->local;
+void belay__counter_local_init(belay_counter_t *counter,
+                               const uint8_t label[BELAY__COUNTER_LABEL_BYTES]) {
+  belay__counter_local_t *local = &counter->local;
   belay__list_init(&local->ready);
   belay__list_init(&local->sent);
   belay__list_init(&local->lost);
@@ -411,7 +412,7 @@ void belay__local_init(belay_counter_t *counter, const uint8_t label[BELAY__COUN
     (void)snprintf(local->label + 2 * i, 3, "%02x", label[i]);
 }
 
-void belay__local_close(belay_counter_t *counter) {
+void belay__counter_local_close(belay_counter_t *counter) {
   const belay_client_t *client = counter->family.client;
   if (counter->local.table.count == 0)
     return;
@@ -419,8 +420,8 @@ void belay__local_close(belay_counter_t *counter) {
   schedule(counter, belay__now(client->belay));
 }
 
-void belay__local_abort(belay_counter_t *counter) {
-  belay__local_t *local = &counter->local;
+void belay__counter_local_abort(belay_counter_t *counter) {
+  belay__counter_local_t *local = &counter->local;
   local->ended = true;
   belay__timer_stop(counter->family.client->belay, BELAY__RANK_OTHER, &local->timer);
   while (!belay__list_empty(&local->sent)) {
@@ -434,6 +435,6 @@ void belay__local_abort(belay_counter_t *counter) {
     lose(BELAY__CONTAINER(local->ready.next, belay__tally_t, node), BELAY_ECANCELED);
 }
 
-void belay__local_free(belay_counter_t *counter) {
+void belay__counter_local_free(belay_counter_t *counter) {
   belay__table_free(counter->family.client->belay, &counter->local.table);
 }

@@ -77,6 +77,7 @@ int belay_presence_new(belay_client_t *client, const belay_presence_options_t *o
     return error;
   belay_presence_t *presence = *out = (belay_presence_t *)family;
   family->data = o.data;
+  presence->time.lane = BELAY__LANE_DATA;
   presence->max_id = o.max_id;
   presence->slices = o.slices;
   presence->window_ms = o.window_ms;
@@ -132,7 +133,8 @@ int belay__presence_go(belay_presence_t *presence, belay__pending_t *pending) {
     error = pending->ops->next(pending);
   } else {
     pending->values[BELAY__PRESENCE_LEARNING] = 1;
-    error = belay__request_send(pending, belay__servertime_call(&presence->family));
+    error =
+        belay__request_send(pending, belay__servertime_call(&presence->time, &presence->family));
   }
   if (error == BELAY__REQUEST_PARK)
     error = 0;

@@ -3,7 +3,7 @@
 #define BELAY_DATA_PRESENCE_H
 
 #include "belay/presence.h"
-#include "data/servertime.h"
+#include "core/servertime.h"
 
 #define BELAY__PRESENCE_SEGMENT (UINT32_C(1) << 23) /* bits */
 #define BELAY__PRESENCE_SEGMENTS 512                /* of 2^32 ids */

@@ -292,6 +292,57 @@ static void test_answers_that_were_lost(void **state) {
   relay_stop(relay);
 }
 
+static int in_other_words(belay__pending_t *pending, int status) {
+  asker_t *asker = pending->context;
+  if (asker->steps-- == 0)
+    return status == BELAY_EUNKNOWN ? 0 : status;
+  belay__call_t *call = belay__call_new(pending->client, BELAY__LANE_DATA);
+  belay__call_command(call, "APPEND", 3);
+  belay__call_arg(call, "words", 5);
+  belay__call_arg(call, "other;", 6);
+  assert_error(belay__request_send(pending, call), 0);
+  return BELAY__REQUEST_PARK;
+}
+
+static const belay__request_ops_t recovers = {
+    .read = read_sum, .recover = in_other_words, .tell = tell};
+
+/* What is lost may be asked for in other words; or it may be good enough as it is; and what is refused may not be. */
+static void test_a_step_that_recovers(void **state) {
+  (void)state;
+  server_t *server = server_start(NULL);
+  relay_t *relay = relay_start(server_path(server));
+  belay_client_options_t options = client_options();
+  options.timeout_ms = 10000;
+  bed_t *bed = bed_open_at(relay_url(relay), &options);
+  bed->server = server;
+  asker_t warm = {0};
+  start(bed, &warm, &once, "STRLEN", 1);
+  assert_error(outcome_of(&warm), 0);
+  for (int more = 1; more >= 0; more--) {
+    asker_t asker = {.steps = more};
+    server_do(server, "FLUSHALL", NULL);
+    relay_delay(relay, 50);
+    start(bed, &asker, &recovers, "INCR", CALLS);
+    while (server_keys(server) < CALLS)
+      uv_run(&bed->loop, UV_RUN_NOWAIT);
+    relay_cut(relay);
+    relay_delay(relay, 0);
+    assert_error(outcome_of(&asker), 0);
+    assert_int_equal(asker.replies, more);
+    assert_int_equal(server_integer(server, "STRLEN", "words", NULL), 6 * more);
+    assert_string_equal(server_string(server, "GET", "k0", NULL), "1"); /* not sent again */
+  }
+  asker_t asker = {0};
+  server_do(server, "LPUSH", "words", "foreign", NULL);
+  server_do(server, "DEL", "k0", NULL);
+  server_do(server, "LPUSH", "k0", "foreign", NULL);
+  start(bed, &asker, &recovers, "INCR", 1);
+  assert_error(outcome_of(&asker), BELAY_EWRONGTYPE);
+  bed_close(bed);
+  relay_stop(relay);
+}
+
 static void test_it_is_canceled_as_a_whole(void **state) {
   (void)state;
   bed_t *bed = bed_open(NULL);
@@ -353,6 +404,7 @@ int main(void) {
       cmocka_unit_test(test_each_that_failed_is_told),
       cmocka_unit_test(test_a_step_after_the_other),
       cmocka_unit_test(test_answers_that_were_lost),
+      cmocka_unit_test(test_a_step_that_recovers),
       cmocka_unit_test(test_it_is_canceled_as_a_whole),
       cmocka_unit_test(test_all_or_none),
   };

@@ -1,4 +1,4 @@
-#include "data/servertime.h"
+#include "core/servertime.h"
 
 #define FRESH_MS 60000 /* so long nobody asks */
 #define OLD_MS 600000  /* and after that everybody does */
@@ -9,13 +9,12 @@
 /* Whether calls of this family are answered by the server that was asked, as far as is known. */
 static bool is_same_server(const belay__servertime_t *time, const belay__family_t *family) {
   const belay_client_t *client = family->client;
-  const belay__server_t *server =
-      client->node_ops->server(client, BELAY__LANE_DATA, family->affinity);
+  const belay__server_t *server = client->node_ops->server(client, time->lane, family->affinity);
   return server == NULL || server->epoch == time->epoch;
 }
 
-bool belay__servertime_known(belay__servertime_t *time, const belay__family_t *family) {
-  uint64_t now = belay__now(family->client->belay);
+bool belay__servertime_known_at(belay__servertime_t *time, const belay__family_t *family,
+                                uint64_t now) {
   if (time->learnt == 0 || now - time->learnt >= OLD_MS * BELAY__MS ||
       !is_same_server(time, family))
     return false;
@@ -25,13 +24,22 @@ bool belay__servertime_known(belay__servertime_t *time, const belay__family_t *f
   return false;
 }
 
-int64_t belay__servertime_ms(const belay__servertime_t *time, const belay__family_t *family) {
-  uint64_t since = belay__now(family->client->belay) - time->learnt;
-  return (time->us + time->shift_us + (int64_t)(since / 1000)) / 1000;
+bool belay__servertime_known(belay__servertime_t *time, const belay__family_t *family) {
+  return belay__servertime_known_at(time, family, belay__now(family->client->belay));
 }
 
-belay__call_t *belay__servertime_call(const belay__family_t *family) {
-  belay__call_t *call = belay__call_new(family->client, BELAY__LANE_DATA);
+int64_t belay__servertime_ms_at(const belay__servertime_t *time, uint64_t now) {
+  int64_t since_us = (int64_t)(now - time->learnt) / 1000; /* less than 0 if it was learnt since */
+  return (time->us + time->shift_us + since_us) / 1000;
+}
+
+int64_t belay__servertime_ms(const belay__servertime_t *time, const belay__family_t *family) {
+  return belay__servertime_ms_at(time, belay__now(family->client->belay));
+}
+
+belay__call_t *belay__servertime_call(const belay__servertime_t *time,
+                                      const belay__family_t *family) {
+  belay__call_t *call = belay__call_new(family->client, time->lane);
   if (call == NULL)
     return NULL;
   belay__call_command(call, "TIME", 1);
