@@ -315,6 +315,9 @@ BELAY_API void *belay_lock_data(const belay_lock_t *lock);
 /** Runs when belay_lock_close() is through: the pointer is not to be used any more. */
 typedef void (*belay_lock_close_cb)(belay_lock_t *lock, void *data);
 
+/** Who is told when the handle is gone, whoever ends it, its client too; belay_lock_close() names another one, or none. */
+BELAY_API void belay_lock_on_closed(belay_lock_t *lock, belay_lock_close_cb cb);
+
 /** Ends the handle, in any state and in any callback. Pending operations end with BELAY_ECANCELED; what is
  * held, or may be, is released in the background, for at most the client's close_timeout_ms; then the
  * callback runs (cb may be NULL) and the memory is gone.

@@ -377,7 +377,7 @@ static int make(belay_client_t *client, const char *name, size_t name_len,
       .channel_len = channel_len,
   };
   belay_lock_set_data(lock, election);
-  belay__lock_on_closed(lock, on_lock_closed);
+  belay_lock_on_closed(lock, on_lock_closed);
   belay__task_init(&election->task, run_task);
   init_vigil(election, client);
   belay__client_add(client, &election->object);

@@ -342,8 +342,9 @@ int belay_lock_cancel(belay_lock_t *lock) {
   return error != 0 ? error : belay__lease_cancel(&lock->lease);
 }
 
-void belay__lock_on_closed(belay_lock_t *lock, belay_lock_close_cb cb) {
-  lock->close_cb = cb;
+void belay_lock_on_closed(belay_lock_t *lock, belay_lock_close_cb cb) {
+  if (lock != NULL)
+    lock->close_cb = cb;
 }
 
 int belay_lock_close(belay_lock_t *lock, belay_lock_close_cb cb) {

@@ -52,9 +52,6 @@ int belay__lock_usable(belay_lock_t *lock, int64_t *timeout_ms);
 /* An extend that is asked for: to be told. */
 int belay__lock_extend(belay_lock_t *lock, int64_t ttl_ms, int64_t timeout_ms, belay_lock_cb cb);
 
-/* Who is to be told when it is closed, by whoever closes it. */
-void belay__lock_on_closed(belay_lock_t *lock, belay_lock_close_cb cb);
-
 /* Says so, and why: the option is not for this kind. Returns BELAY_EINVAL. */
 int belay__lock_refuse(belay_t *belay, const char *option, const char *kind);
 
