@@ -8,6 +8,7 @@
 #include "belay/archiver.h"
 #include "belay/bloom.h"
 #include "belay/bucket.h"
+#include "belay/cache.h"
 #include "belay/client.h"
 #include "belay/counter.h"
 #include "belay/dedup.h"

@@ -42,6 +42,7 @@ look() { # look build|test|check|valgrind: fills `missing`
   need ninja-build have ninja
   need pkg-config have pkg-config
   need libuv1-dev have_library 'libuv >= 1.43'
+  need liblz4-dev have_library 'liblz4 >= 1.9'
   need libxxhash-dev have_library 'libxxhash >= 0.8'
   need hiredis have_hiredis
   need redis-tools have_server

@@ -39,6 +39,9 @@ extern "C" {
   X(EDUPLICATE, -20031, 0, "two of the clients reach the same server")                             \
   X(EFENCED, -20032, 0, "a later holder has been here")                                            \
   X(ESHARED, -20033, 1, "another reader holds it too")                                             \
+  X(EABSENT, -20034, 0, "it does not exist")                                                       \
+  X(ELIMITED, -20035, 1, "the limiter does not allow it now")                                      \
+  X(ELOAD, -20036, 1, "it could not be loaded")                                                    \
   /* The server refused, before executing anything. */                                             \
   X(EAUTH, -20040, 0, "the server refused the user or password")                                   \
   X(EPERM, -20041, 0, "the user may not run this command")                                         \

@@ -155,8 +155,9 @@ static void obey(relay_t *relay) {
       continue;
     wire->silent = true;
     forget(&wire->to_client);
-    forget(&wire->to_server);
-    if (order != 'c')
+    if (order != 'g')
+      forget(&wire->to_server);
+    if (order == 's')
       continue;
     struct linger reset = {.l_onoff = 1, .l_linger = 0};
     setsockopt(wire->client, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
@@ -247,6 +248,10 @@ void relay_silence(relay_t *relay) {
 
 void relay_cut(relay_t *relay) {
   give_order(relay, 'c');
+}
+
+void relay_haunt(relay_t *relay) {
+  give_order(relay, 'g');
 }
 
 void relay_delay(relay_t *relay, int64_t ms) {

@@ -18,6 +18,9 @@ void relay_silence(relay_t *relay);
 /* Resets the connections that are open, towards the client only: the server still reads what it was sent. */
 void relay_cut(relay_t *relay);
 
+/* The same, and what is on its way to the server arrives there all the same, when its time has come. */
+void relay_haunt(relay_t *relay);
+
 /* What comes in from now on is passed on so much later, in each direction; 0: at once. */
 void relay_delay(relay_t *relay, int64_t ms);
 

@@ -103,6 +103,8 @@ static int may_pass(int error) {
   case BELAY_EHELD:
   case BELAY_ESHARED:
   case BELAY_EEXPIRED:
+  case BELAY_ELIMITED:
+  case BELAY_ELOAD:
   case BELAY_ENOQUORUM:
   case BELAY_EQUARANTINED:
   case BELAY_EUNREACHABLE:

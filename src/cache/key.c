@@ -1,0 +1,94 @@
+/* The cache's keys, and the calls that have them. */
+#include <string.h>
+
+#include "cache/cache.h"
+#include "core/key.h"
+#include "scripts.gen.h"
+
+#define GENERATION_SLACK_MS 60000 /* it outlives the load by so much */
+#define KEEP_TAG_MS INT64_C(86400000)
+
+char *belay__cache_key(const belay_cache_t *cache, const char *key, size_t key_len,
+                       const char *tail, size_t *len) {
+  const belay__family_t *family = &cache->family;
+  size_t key_room = belay__key_escape(NULL, key, key_len), tail_len = strlen(tail);
+  char *out = belay__alloc(family->client->belay, family->prefix_len + key_room + tail_len);
+  if (out == NULL)
+    return NULL;
+  memcpy(out, family->prefix, family->prefix_len);
+  belay__key_escape(out + family->prefix_len, key, key_len);
+  memcpy(out + family->prefix_len + key_room, tail, tail_len);
+  *len = family->prefix_len + key_room + tail_len;
+  return out;
+}
+
+belay__call_t *belay__cache_command(const belay_cache_t *cache, const char *name, size_t n) {
+  belay__call_t *call = belay__call_new(cache->family.client, BELAY__LANE_BULK);
+  if (call != NULL)
+    belay__call_command(call, name, n);
+  return call;
+}
+
+belay__call_t *belay__cache_script(const belay_cache_t *cache, const belay__script_t *script,
+                                   const char *key, size_t key_len, size_t args) {
+  belay__call_t *call = belay__call_new(cache->family.client, BELAY__LANE_BULK);
+  if (call == NULL)
+    return NULL;
+  belay__call_script(call, script, 2, args);
+  belay__family_arg(&cache->family, call, key, key_len, "}");
+  belay__family_arg(&cache->family, call, key, key_len, BELAY__CACHE_GENERATION);
+  return call;
+}
+
+/* ---- tags ---------------------------------------------------------------------------------------------- */
+
+size_t belay__cache_tags(const belay_cache_t *cache, const char *key, size_t key_len,
+                         belay_bytes_t tags[BELAY_CACHE_TAGS_MAX]) {
+  const belay_cache_options_t *o = &cache->options;
+  if (o->tags == NULL)
+    return 0;
+  size_t n = o->tags(key, key_len, tags, o->arg);
+  if (n > BELAY_CACHE_TAGS_MAX)
+    n = BELAY_CACHE_TAGS_MAX;
+  for (size_t i = 0; i < n; i++)
+    if (tags[i].len > BELAY_CACHE_TAG_MAX)
+      tags[i].len = BELAY_CACHE_TAG_MAX;
+  return n;
+}
+
+/* It is needed for as long as anything that was stored under it may be there. */
+static int64_t tag_ms(const belay_cache_t *cache, int64_t ttl_ms) {
+  const belay_cache_options_t *o = &cache->options;
+  int64_t life = o->ttl_ms > ttl_ms ? o->ttl_ms : ttl_ms;
+  if (life < o->absent_ms)
+    life = o->absent_ms;
+  if (life < o->error_ms)
+    life = o->error_ms;
+  return life + o->keep_ms + belay__cache_generation_ms(cache) + KEEP_TAG_MS;
+}
+
+belay__call_t *belay__cache_capture(const belay_cache_t *cache, const belay_bytes_t *tag,
+                                    int64_t ttl_ms) {
+  unsigned char fresh[BELAY__RECORD_ID];
+  if (belay__cache_generation(cache, fresh) != 0)
+    return NULL;
+  belay__call_t *call = belay__call_new(cache->family.client, BELAY__LANE_BULK);
+  if (call == NULL)
+    return NULL;
+  belay__call_script(call, &belay__script_cache_tag, 1, 2);
+  belay__family_arg(&cache->family, call, tag->data, tag->len, BELAY__CACHE_TAG);
+  belay__call_arg(call, (const char *)fresh, sizeof fresh);
+  belay__call_arg_int(call, tag_ms(cache, ttl_ms));
+  return call;
+}
+
+/* ---- generations --------------------------------------------------------------------------------------- */
+
+int belay__cache_generation(const belay_cache_t *cache, unsigned char out[BELAY__RECORD_ID]) {
+  belay_t *belay = cache->family.client->belay;
+  return belay->host->random(belay, out, BELAY__RECORD_ID);
+}
+
+int64_t belay__cache_generation_ms(const belay_cache_t *cache) {
+  return cache->options.load_timeout_ms + GENERATION_SLACK_MS;
+}

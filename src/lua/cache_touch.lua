@@ -1,0 +1,21 @@
+-- Makes the value that is there fresh for longer, or for less long.
+-- KEYS[1]: the record. ARGV[1]: until when it is fresh, 8 bytes for its envelope. ARGV[2]: its ttl in milliseconds.
+-- Reply: 1 done; 0 there is none; -1 what is there is no record.
+-- Run twice: it does the same again, with a ttl that counts from then.
+--
+-- That something does not exist, or that a load failed, is no value. What might be refused comes first: who may not write,
+-- or has no memory, has done nothing.
+local head = redis.call('GETRANGE', KEYS[1], 0, 71)
+if head == '' then
+  return -redis.call('EXISTS', KEYS[1])
+end
+if #head < 72 or string.sub(head, 1, 4) ~= '\190ly\1' then
+  return -1
+end
+if string.byte(head, 5) ~= 1 then
+  return 0
+end
+redis.call('SETRANGE', KEYS[1], 8, '') -- it changes nothing
+redis.call('PEXPIRE', KEYS[1], ARGV[2])
+redis.call('SETRANGE', KEYS[1], 8, ARGV[1])
+return 1
