@@ -109,8 +109,8 @@ extern const conformance_row_t conformance_any[], conformance_final[];
 
 /* Those that are not about one type of values. */
 extern const conformance_row_t conformance_belays[], conformance_kinds[], conformance_data[],
-    conformance_scripts[], conformance_structs[], conformance_connections[], conformance_pubsub[],
-    conformance_protocols[];
+    conformance_cache[], conformance_scripts[], conformance_structs[], conformance_connections[],
+    conformance_pubsub[], conformance_protocols[];
 
 extern const conformance_family_t conformance_families[];
 extern const size_t conformance_families_count;

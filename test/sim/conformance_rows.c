@@ -366,6 +366,7 @@ const conformance_family_t conformance_families[] = {
     {"belays", {conformance_belays}, 1, 2},
     {"kinds", {conformance_kinds}, 1, 2},
     {"data", {conformance_data}, 1, 2},
+    {"cache", {conformance_cache}, 1, 2},
     {"scripts", {conformance_scripts}, 1, 2},
     {"structs", {conformance_structs}, 1, 2},
     {"connections", {conformance_connections}, 2, 2},

@@ -209,6 +209,23 @@ static const engine_word_t globs[] = {W("*"),   W("c*"),    W("c:[12]"),  W("?:1
                                       W("k:?"), W("\\*"),   W("k:[1-3]"), W(""),    W("[a"),
                                       W("*:*"), W("k:\\1"), W("[3-1]*"),  W("**1"), W("{*}:1")};
 
+/* Generations, and their records: a value, that something is absent, an error; what is too short, and nothing; places in an
+ * envelope. */
+#define GENERATION_A "aaaaaaaaaaaaaaaa"
+#define GENERATION_B "b\0\r\nbbbbbbbbbb\xff\xff"
+#define RECORD(kind, id)                                                                           \
+  "\xbely\1" kind "\0\0\0"                                                                         \
+  "until_fr\0\0\0\0\0\0\0\0checksumcreated!took\0\0\0\0" id "\5\0\0\0\5\0\0\0value"
+static const engine_word_t generations[] = {
+    W(GENERATION_A), W(GENERATION_A), W(GENERATION_B), W("whatever is there"), W("short"), W("")};
+static const engine_word_t records[] = {W(RECORD("\1", GENERATION_A)),
+                                        W(RECORD("\1", GENERATION_B)),
+                                        W(RECORD("\2", GENERATION_A)),
+                                        W(RECORD("\3", GENERATION_B)),
+                                        W("\xbely\1\1"),
+                                        W("")};
+static const engine_word_t places[] = {W("12345678"), W("\0\0\0\0\0\0\0\xff"), W("")};
+
 /* What has no business where it is put. */
 static const engine_word_t odd[] = {
     W(""),   W("0"),     W("-1"),  W("1.5"),      W("abc"),
@@ -250,6 +267,9 @@ const engine_word_t *conformance_words(char name, size_t *count) {
       {'n', counts, COUNT(counts)},
       {'c', channels, COUNT(channels)},
       {'g', globs, COUNT(globs)},
+      {'G', generations, COUNT(generations)},
+      {'R', records, COUNT(records)},
+      {'U', places, COUNT(places)},
       {'?', odd, COUNT(odd)},
   };
   for (size_t i = 0; i < COUNT(all); i++)

@@ -22,6 +22,10 @@ static const sim_trade_t *trade_of(const sim_world_t *world) {
   case SIM_DATA:
   case SIM_USERS:
     return &sim_data_trade;
+  case SIM_CACHE:
+    return &sim_cache_trade;
+  case SIM_ORDERS:
+    return &sim_orders_trade;
   default:
     return &sim_multilock_trade;
   }
@@ -247,6 +251,8 @@ void sim_hands_rest(sim_process_t *process) {
     sim_alarm_stop(&hand->alarm);
     for (unsigned j = 0; j < SIM_PROMISES; j++)
       hand->promise[j].due = UINT64_MAX; /* the close's, which is looked at */
+    if (hand->trade->rest != NULL)
+      hand->trade->rest(hand);
   }
 }
 

@@ -19,6 +19,7 @@ typedef struct sim_trade {
   const char *op[SIM_PROMISES];   /* what its promises are called */
   void (*act)(sim_hand_t *hand);  /* it is time to do something */
   void (*turn)(sim_hand_t *hand); /* a turn of its process's loop is over; may be NULL */
+  void (*rest)(sim_hand_t *hand); /* its process is about to be closed; may be NULL */
   void (*gone)(sim_hand_t *hand); /* its process has crashed, or is closed; may be NULL */
   /* A server has executed this, for any of them; may be NULL. */
   void (*executed)(sim_server_t *server, const engine_word_t *argv, size_t argc,
@@ -26,7 +27,8 @@ typedef struct sim_trade {
 } sim_trade_t;
 
 extern const sim_trade_t sim_multilock_trade, sim_latch_trade, sim_barrier_trade,
-    sim_election_trade, sim_limiter_trade, sim_bucket_trade, sim_data_trade;
+    sim_election_trade, sim_limiter_trade, sim_bucket_trade, sim_data_trade, sim_cache_trade,
+    sim_orders_trade;
 
 struct sim_hand {
   const sim_trade_t *trade;

@@ -112,6 +112,7 @@ static void add_segment(sim_pipe_t *pipe, uint64_t when, const char *at, size_t 
   *segment = (sim_segment_t){.sent = when, .len = len, .end = end};
   if (len > 0)
     memcpy(segment->bytes, at, len);
+  segment->held = world->answering && pipe->way == SIM_TO_PROCESS;
   segment->arrives = when + sim_net_delay(world);
   if (pipe->last != NULL && segment->arrives < pipe->last->arrives)
     segment->arrives = pipe->last->arrives;
@@ -131,6 +132,27 @@ void sim_conn_send(sim_conn_t *conn, sim_way_t way, const char *at, size_t len) 
   add_segment(&conn->pipe[way], when, at, len, false);
 }
 
+bool sim_conn_has_answer(const sim_conn_t *conn) {
+  const sim_segment_t *first = conn->pipe[SIM_TO_PROCESS].first;
+  return conn->process != NULL && first != NULL && first->held;
+}
+
+void sim_conn_let_answer(sim_conn_t *conn) {
+  sim_pipe_t *pipe = &conn->pipe[SIM_TO_PROCESS];
+  pipe->first->held = false;
+  sim_event_set(conn->world, &pipe->arrival, pipe->first->arrives);
+}
+
+void sim_net_let_all(sim_net_t *net) {
+  for (belay__list_t *i = net->conns.next; i != &net->conns; i = i->next) {
+    sim_pipe_t *pipe = &BELAY__CONTAINER(i, sim_conn_t, node)->pipe[SIM_TO_PROCESS];
+    for (sim_segment_t *segment = pipe->first; segment != NULL; segment = segment->next)
+      segment->held = false;
+    if (pipe->first != NULL)
+      sim_event_set(net->world, &pipe->arrival, pipe->first->arrives);
+  }
+}
+
 static void arrive_at_process(sim_conn_t *conn, const sim_segment_t *segment) {
   if (conn->process == NULL)
     return;
@@ -146,6 +168,8 @@ static void on_arrival(sim_event_t *event) {
   sim_pipe_t *pipe = SIM_CONTAINER(event, sim_pipe_t, arrival);
   sim_conn_t *conn = pipe->conn;
   sim_world_t *world = conn->world;
+  if (pipe->first->held)
+    return;
   uint64_t until = world->net->blocked[conn->process_index][conn->server->index][pipe->way];
   if (until > world->now) {
     until += sim_between(&world->random, 0, RETRANSMITTED_MS) * SIM_MS;

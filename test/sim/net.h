@@ -16,7 +16,8 @@ typedef struct sim_segment {
   struct sim_segment *next;
   uint64_t arrives, sent;
   size_t len;
-  bool end; /* no bytes: the sender has closed */
+  bool end;  /* no bytes: the sender has closed */
+  bool held; /* it has come, and waits until it is let through */
   char bytes[];
 } sim_segment_t;
 
@@ -64,11 +65,18 @@ struct sim_conn {
   belay__list_t waiting; /* in server->waiting */
   sim_doom_t doom;
   bool ended;     /* nothing more will come */
+  unsigned let;   /* so many commands of it are let through */
   uint64_t wrote; /* when a command of it last wrote; 0: never */
   bool blocked;   /* by WAIT, until it is answered: */
   sim_event_t unblocked;
   unsigned copies; /* with this */
 };
+
+/* In a world that is held: lets the next answer through to the process. What is held is let through when it is not held
+ * any more. */
+bool sim_conn_has_answer(const sim_conn_t *conn);
+void sim_conn_let_answer(sim_conn_t *conn);
+void sim_net_let_all(struct sim_net *net);
 
 #define SIM_PROCESSES_MAX 8
 

@@ -401,8 +401,8 @@ void sim_process_close(sim_process_t *process) {
   sim_note(process->world, process->name, "closes");
   process->life = SIM_ENDING;
   process->closes = sim_process_now(process);
-  sim_actors_rest(process);
   sim_current = process;
+  sim_actors_rest(process);
   int error = belay_close(process->belay, on_closed);
   sim_current = NULL;
   assert(error == 0);

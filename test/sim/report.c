@@ -34,6 +34,7 @@ void sim_report(FILE *out, const char *title, const sim_figures_t *figures, doub
       {"guarded writes accepted", figures->writes},
       {"guarded writes refused", figures->stale_writes},
       {"server commands", figures->commands},
+      {"orders", figures->orders},
       {"simulated seconds", figures->virtual_ns / SIM_S},
       {"slowest to serve all, ms", figures->slowest_ns / SIM_MS},
   };

@@ -22,7 +22,9 @@ typedef enum sim_kind {
   SIM_SLICE,   /* takes of what was leased */
   SIM_BUCKET,
   SIM_DATA, /* data.h's crafts */
-  SIM_USERS
+  SIM_USERS,
+  SIM_CACHE,
+  SIM_ORDERS /* orders.h: nothing by chance */
 } sim_kind_t;
 
 typedef enum sim_waking { SIM_WAKE_BOTH, SIM_WAKE_NOTIFY, SIM_WAKE_POLL } sim_waking_t;

@@ -81,6 +81,24 @@ const sim_scenario_t sim_scenarios_of_keys[] = {
         .mean_ms = {NETWORK_FAULTS, PROCESS_FAULTS,
                     SERVER_FAULTS, [SIM_MEMORY] = 900, [SIM_RESTART_KEPT] = 1500},
     },
+    {
+        .name = "cache",
+        .about = "a cache whose keys are loaded, invalidated, put and lost all the time",
+        .kind = SIM_CACHE,
+        LIMITED,
+        .served_ms = 13000,
+        EVERYWHERE,
+        .mean_ms = {NETWORK_FAULTS, PROCESS_FAULTS, SERVER_FAULTS, [SIM_MEMORY] = 900,
+                    [SIM_RESTART_KEPT] = 1500, [SIM_KEY_DELETED] = 60, [SIM_FLUSHALL] = 2000},
+    },
+    {
+        .name = "cache-orders",
+        .about = "all orders of what two processes do with a cache; a seed is a part of them",
+        .kind = SIM_ORDERS,
+        .servers = 1,
+        .processes = 2,
+        .names = 1,
+    },
 };
 
 const size_t sim_scenarios_of_keys_len =

@@ -257,6 +257,41 @@ static void execute(sim_server_t *server, sim_conn_t *conn, const engine_word_t 
     note_command(conn, argv, argc, out, at);
 }
 
+/* ---- a world that is held ------------------------------------------------------------------------------- */
+
+/* What a client says of itself, and asks of the server as such, waits for nobody. */
+static bool waits(const engine_word_t *argv) {
+  static const char *const free[] = {"HELLO", "AUTH",      "CLIENT",     "INFO", "PING",
+                                     "TIME",  "SUBSCRIBE", "SSUBSCRIBE", "WAIT", "SCRIPT"};
+  for (size_t i = 0; i < sizeof free / sizeof *free; i++)
+    if (is_word(argv[0], free[i]))
+      return false;
+  return true;
+}
+
+size_t sim_server_next(const sim_conn_t *conn, engine_word_t argv[ENGINE_ARGS_MAX]) {
+  size_t argc;
+  if (!conn->accepted || conn->blocked)
+    return 0;
+  long used = engine_parse(conn->input.at + conn->input_done, conn->input.len - conn->input_done,
+                           argv, &argc);
+  return used > 0 && waits(argv) ? argc : 0;
+}
+
+void sim_server_let_command(sim_conn_t *conn) {
+  conn->let++;
+  queue(conn->server, conn);
+}
+
+void sim_server_let_all(sim_server_t *server) {
+  sim_net_t *net = server->world->net;
+  for (belay__list_t *i = net->conns.next; i != &net->conns; i = i->next) {
+    sim_conn_t *conn = BELAY__CONTAINER(i, sim_conn_t, node);
+    if (conn->server == server && conn->accepted)
+      queue(server, conn);
+  }
+}
+
 /* Executes what is complete of a connection's input, at most a batch of it. Returns how much it did; a connection
  * that breaks the protocol is closed. */
 static unsigned execute_input(sim_server_t *server, sim_conn_t *conn, engine_buffer_t *out) {
@@ -271,9 +306,17 @@ static unsigned execute_input(sim_server_t *server, sim_conn_t *conn, engine_buf
         sim_violation(server->world, "%s: what arrived is no RESP", conn->name);
       break;
     }
+    if (server->world->held && waits(argv)) {
+      if (conn->let == 0)
+        break;
+      conn->let--;
+      server->world->answering = true;
+    }
     execute(server, conn, argv, argc, out);
     conn->input_done += (size_t)used;
     n++;
+    if (server->world->answering)
+      break;
   }
   if (conn->input_done == conn->input.len)
     conn->input_done = conn->input.len = 0;
@@ -302,6 +345,9 @@ static void serve(sim_server_t *server, sim_conn_t *conn) {
   else if (out.len > 0 && conn->accepted)
     sim_conn_send(conn, SIM_TO_PROCESS, out.at, out.len);
   engine_buffer_free(&out);
+  if (server->world->answering && conn->accepted)
+    queue(server, conn); /* what follows may be free to go */
+  server->world->answering = false;
   if (conn->ended && !conn->blocked)
     sim_server_hang_up(server, conn);
 }

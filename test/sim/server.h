@@ -53,6 +53,12 @@ void sim_server_hang_up(sim_server_t *server, sim_conn_t *conn);
 /* It closes a connection, and does not read what came in any more. */
 void sim_server_drop(sim_server_t *server, sim_conn_t *conn);
 
+/* In a world that is held: the command of a connection that waits, of so many words, or 0;
+ * lets that one through; lets all of them. */
+size_t sim_server_next(const sim_conn_t *conn, engine_word_t argv[ENGINE_ARGS_MAX]);
+void sim_server_let_command(sim_conn_t *conn);
+void sim_server_let_all(sim_server_t *server);
+
 /* Faults. */
 void sim_server_restart(sim_server_t *server, sim_restart_t how, uint64_t down_for);
 void sim_server_pause(sim_server_t *server, uint64_t ns);

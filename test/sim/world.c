@@ -6,6 +6,7 @@
 #include "sim/actor.h"
 #include "sim/check.h"
 #include "sim/net.h"
+#include "sim/orders.h"
 #include "sim/process.h"
 #include "sim/report.h"
 #include "sim/scenario.h"
@@ -188,9 +189,9 @@ static uint64_t mix(const char *name, uint64_t seed) {
   return hash ^ (seed * UINT64_C(0x9e3779b97f4a7c15));
 }
 
-static void begin(stage_t *stage) {
-  sim_world_t *world = &stage->world;
+void sim_world_open(sim_world_t *world) {
   const sim_scenario_t *scenario = world->scenario;
+  world->random.state = mix(scenario->name, world->seed);
   world->net = sim_alloc(sizeof *world->net);
   world->server = sim_alloc(scenario->servers * sizeof *world->server);
   world->process = sim_alloc(scenario->processes * sizeof *world->process);
@@ -198,18 +199,33 @@ static void begin(stage_t *stage) {
   sim_check_init(world);
   for (unsigned i = 0; i < scenario->servers; i++)
     sim_server_init(&world->server[i], world, i);
-  for (unsigned i = 0; i < scenario->processes; i++) {
+  for (unsigned i = 0; i < scenario->processes; i++)
     sim_process_init(&world->process[i], world, i);
+}
+
+static void begin(stage_t *stage) {
+  sim_world_t *world = &stage->world;
+  const sim_scenario_t *scenario = world->scenario;
+  sim_world_open(world);
+  for (unsigned i = 0; i < scenario->processes; i++)
     sim_event_set(world, &world->process[i].birth, sim_below(&world->random, BIRTHS));
-  }
   stage->phase.run = next_phase;
   stage->regular.run = now_and_then;
   sim_event_set(world, &stage->phase, scenario->calm_ms * SIM_MS);
   sim_event_set(world, &stage->regular, REGULARLY);
 }
 
+bool sim_world_turn(sim_world_t *world, uint64_t until) {
+  if (world->events_len == 0 || world->events[0]->at > until)
+    return false;
+  sim_event_t *event = next_event(world);
+  world->now = event->at;
+  event->run(event);
+  return true;
+}
+
 /* Takes down what a violation left standing. */
-static void end(sim_world_t *world) {
+void sim_world_close(sim_world_t *world) {
   for (unsigned i = 0; i < world->scenario->processes; i++)
     if (world->process[i].life != SIM_DOWN)
       sim_process_crash(&world->process[i]);
@@ -228,13 +244,12 @@ bool sim_run(const sim_scenario_t *scenario, uint64_t seed, FILE *timeline, sim_
              char *verdict, size_t verdict_size) {
   stage_t stage = {.world = {.scenario = scenario, .seed = seed, .timeline = timeline}};
   sim_world_t *world = &stage.world;
-  world->random.state = mix(scenario->name, seed);
+  if (scenario->kind == SIM_ORDERS)
+    return sim_orders_run(world, figures, verdict, verdict_size);
   begin(&stage);
   enter_phase(world, SIM_CALM);
   while (!world->failed && !(world->phase == SIM_CLOSING && all_down(world))) {
-    sim_event_t *event = next_event(world);
-    world->now = event->at;
-    event->run(event);
+    sim_world_turn(world, SIM_NEVER);
     if (world->now > OVERSLEPT)
       sim_violation(world, "liveness: the run does not end");
   }
@@ -246,7 +261,7 @@ bool sim_run(const sim_scenario_t *scenario, uint64_t seed, FILE *timeline, sim_
   bool failed = world->failed;
   if (verdict != NULL)
     snprintf(verdict, verdict_size, "%s", world->verdict);
-  end(world);
+  sim_world_close(world);
   sim_figures_add(figures, &world->figures);
   return !failed;
 }

@@ -8,6 +8,7 @@
  *   servers:   real scripts in real Lua over a small store                          server.h, engine/
  *   faults:    what goes wrong                                                      fault.h
  *   checkers:  what must never be                                                   check.h
+ *   orders:    nothing by chance: all orders in which something can happen          orders.h
  *
  * One thread, one random generator, no real time: an event happens at an instant, and the next is what has the
  * smallest time, then what was set first. */
@@ -69,6 +70,7 @@ typedef struct sim_figures {
   uint64_t operations;       /* that called back */
   uint64_t losses;
   uint64_t writes, stale_writes; /* to guarded resources: accepted, refused */
+  uint64_t orders;               /* in which the same steps were taken */
   uint64_t virtual_ns;
   uint64_t slowest_ns; /* the longest that it took until all were served after the faults */
   uint64_t faults[SIM_FAULTS];
@@ -102,6 +104,10 @@ struct sim_world {
   struct sim_strikes *strikes; /* fault.c's */
 
   sim_figures_t figures;
+  /* orders.h: what servers execute, and what they answer, waits until it is let through, one at a time. */
+  bool held;
+  bool answering; /* what is being executed was let through: what it sends waits */
+
   FILE *timeline; /* NULL: not wanted */
   bool failed;    /* a violation was found: the run ends */
   char verdict[512];
@@ -111,6 +117,12 @@ struct sim_world {
  * was. timeline may be NULL. */
 bool sim_run(const sim_scenario_t *scenario, uint64_t seed, FILE *timeline, sim_figures_t *figures,
              char *verdict, size_t verdict_size);
+
+/* The same in pieces, for who decides himself what happens when (orders.h): who there is, at rest; what happens next,
+ * unless that is later, or nothing does: then it is false; and the end. */
+void sim_world_open(sim_world_t *world);
+bool sim_world_turn(sim_world_t *world, uint64_t until);
+void sim_world_close(sim_world_t *world);
 
 /* A line of the timeline: time, who, what. Costs nothing while there is none. */
 #define sim_note(world, ...)                                                                       \
