@@ -20,7 +20,7 @@ typedef struct bench_scenario {
   void (*run)(const bench_options_t *options);
 } bench_scenario_t;
 
-extern const bench_scenario_t bench_bloom, bench_contention, bench_ids, bench_limiter;
+extern const bench_scenario_t bench_bloom, bench_cache, bench_contention, bench_ids, bench_limiter;
 
 /* Says what went wrong, and ends the program with status 1. */
 _Noreturn void bench_die(const char *format, ...) __attribute__((format(printf, 1, 2)));

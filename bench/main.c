@@ -12,7 +12,7 @@
 #include "team.h"
 
 static const bench_scenario_t *const scenarios[] = {
-    &bench_bloom, &bench_contention, &bench_ids, &bench_limiter, NULL,
+    &bench_bloom, &bench_cache, &bench_contention, &bench_ids, &bench_limiter, NULL,
 };
 
 void bench_die(const char *format, ...) {
