@@ -13,7 +13,7 @@
 #include <sys/prctl.h>
 #endif
 
-#define ARGS_MAX 80 /* the keys that a demo may have used, and some more */
+#define ARGS_MAX 144 /* the keys that a demo may have used, and some more */
 
 static void on_closed(uv_handle_t *handle) {
   child_t *child = handle->data;

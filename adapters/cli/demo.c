@@ -38,6 +38,7 @@ static const chapter_t chapters[] = {
     {"permission", "Two keepers change one user's permissions", play_permission, false},
     {"session", "A visitor clicks, goes, and comes back", play_session, false},
     {"site", "Three visitors of a site", play_site, false},
+    {"stampede", "A thousand ask for the same page", play_stampede, false},
     {"sweep", "What was left behind is swept up", play_sweep, false},
 };
 #define CHAPTERS (sizeof chapters / sizeof *chapters)

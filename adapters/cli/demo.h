@@ -16,7 +16,7 @@
 
 #define DEMO_MS UINT64_C(1000000) /* in the nanoseconds of uv_hrtime() */
 
-enum { DEMO_USED_MAX = 64, DEMO_KEY_MAX = 128 };
+enum { DEMO_USED_MAX = 128, DEMO_KEY_MAX = 128 };
 
 /* Two contenders in this process, each a client of its own. */
 typedef enum demo_who { DEMO_A, DEMO_B, DEMO_CONTENDERS } demo_who_t;
@@ -67,6 +67,7 @@ void play_ranking(demo_t *demo);
 void play_permission(demo_t *demo);
 void play_session(demo_t *demo);
 void play_site(demo_t *demo);
+void play_stampede(demo_t *demo);
 void play_sweep(demo_t *demo);
 
 /* ---- what a chapter says ------------------------------------------------------------------------------- */

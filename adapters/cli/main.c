@@ -6,6 +6,7 @@
 #include "demo.h"
 #include "refill.h"
 #include "server.h"
+#include "stampede.h"
 #include "term.h"
 #include "worker.h"
 
@@ -28,6 +29,7 @@ static const command_t commands[] = {
     {"demo-worker", command_demo_worker, NULL, NULL},
     {"demo-raw", command_demo_raw, NULL, NULL},
     {"demo-refiller", command_demo_refiller, NULL, NULL},
+    {"demo-stampede", command_demo_stampede, NULL, NULL},
     {"demo-server", command_demo_server, NULL, NULL},
 };
 #define COMMANDS (sizeof commands / sizeof *commands)
