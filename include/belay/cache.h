@@ -172,8 +172,8 @@ typedef struct belay_cache_options {
   unsigned max_away_loads; /**< default 16; 1 to 65,536 */
 
   /* Close to the request. */
-  size_t
-      local_bytes; /**< size of the table in this process, bookkeeping included; default 0: none */
+  /** size of the table in this process, bookkeeping included but for 16 KiB; default 0: none */
+  size_t local_bytes;
   /** for so long it may serve what was invalidated elsewhere; default 1000; 1 to 86,400,000 */
   int64_t local_ttl_ms;
   bool quiet; /**< changes are not published: for when no process has a table; default false */

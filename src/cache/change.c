@@ -114,7 +114,7 @@ static belay__call_t *touch_call(belay_cache_t *cache, const change_t *change) {
 
 static belay__call_t *tell_call(const belay_cache_t *cache, const change_t *change) {
   char message[8];
-  size_t len;
+  size_t len = 0;
   char *channel = belay__cache_key(cache, "", 0, BELAY__CACHE_DROPPED, &len);
   belay__call_t *call =
       channel == NULL ? NULL : belay__call_new(cache->family.client, BELAY__LANE_BULK);

@@ -186,7 +186,7 @@ void belay__flight_listen(belay__flight_t *flight);
 void belay__load_join(belay__flight_t *flight, belay__batch_t *batch);
 /* The flight is READY: its load begins with the next task, or with the rest of its batch (BELAY__FLIGHT_YES). */
 void belay__load_ready(belay__flight_t *flight);
-/* It is not going to be, for now: its batch does not wait for it. */
+/* It does not go on to its load: its batch does not wait for it. */
 void belay__load_leave(belay__flight_t *flight);
 /* Nobody wants it any more. */
 void belay__load_detach(belay__flight_t *flight);
