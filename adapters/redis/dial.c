@@ -214,8 +214,8 @@ static bool is_literal(belay__dial_t *dial) {
              target->path);
     return true;
   }
-  if (uv_ip4_addr(target->host, target->port, &dial->addresses[0].v4) == 0 ||
-      uv_ip6_addr(target->host, target->port, &dial->addresses[0].v6) == 0)
+  if (uv_ip4_addr(target->place.host, target->place.port, &dial->addresses[0].v4) == 0 ||
+      uv_ip6_addr(target->place.host, target->place.port, &dial->addresses[0].v6) == 0)
     return true;
   dial->count = 0;
   return false;
@@ -246,10 +246,10 @@ void belay__dial_start(belay__dial_t *dial, uint64_t deadline) {
     return;
   }
   char port[8];
-  snprintf(port, sizeof port, "%u", dial->target->port);
+  snprintf(port, sizeof port, "%u", dial->target->place.port);
   struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
   dial->request.data = dial;
-  if (uv_getaddrinfo(dial->host->loop, &dial->request, on_resolved, dial->target->host, port,
+  if (uv_getaddrinfo(dial->host->loop, &dial->request, on_resolved, dial->target->place.host, port,
                      &hints) == 0)
     dial->resolving = true;
   else

@@ -17,6 +17,7 @@
 #include <sys/un.h>
 #include <uv.h>
 
+#include "redis/url.h"
 #include "uv/handle.h"
 #include "uv/host.h"
 
@@ -24,8 +25,7 @@
 
 typedef struct belay__target {
   const char *path; /* of a unix socket; else NULL */
-  const char *host; /* a name or a numeric address */
-  uint16_t port;
+  belay__place_t place;
   int64_t keepalive_ms, tcp_user_timeout_ms;
 } belay__target_t;
 

@@ -1,4 +1,4 @@
-/* The handshake: AUTH, SELECT, CLIENT SETNAME, HELLO, INFO twice, sent together; then, after a connection that was
+/* The handshake: AUTH, SELECT, ROLE, CLIENT SETNAME, HELLO, INFO twice, sent together; then, after a connection that was
  * lost, CLIENT KILL of that one.
  *
  *   first ---all sent---> the last is answered --no ghost, or the server was restarted--> shaken
@@ -7,7 +7,9 @@
  *
  * HELLO without arguments tells the version and our id, and leaves the protocol as it is; INFO tells the run id and
  * when it last became a primary.
- * A server that permits neither is used all the same: it is just not known whether a ghost is gone.
+ * Where it matters, ROLE tells whether it is what it is taken for: then, and on a cluster's replica READONLY, come first
+ * behind AUTH and SELECT.
+ * A server that permits neither HELLO nor INFO is used all the same: it is just not known whether a ghost is gone.
  *
  * A link that listens: AUTH, CLIENT SETNAME, PING, INFO, HELLO 3. The listener relies on PING; INFO tells whether
  * it is at the server that the calls are at; without RESP3 it cannot tell what is pushed from what is answered. */
@@ -25,7 +27,7 @@
 
 static void fail(belay__link_t *link, const belay__reply_t *reply, int error) {
   if (reply->type == BELAY__REPLY_ERROR)
-    belay__client_refused(link->line->client, error, reply->str, reply->len);
+    belay__client_refused(link->cable->trunk->client, error, reply->str, reply->len);
   belay__link_shaken(link, error);
 }
 
@@ -53,9 +55,19 @@ static bool shut_out(belay__link_t *link, const belay__reply_t *reply) {
 /* ---- the answers --------------------------------------------------------------------------------------- */
 
 /* A server that does not understand AUTH may repeat what came with it. */
-static bool repeats_password(const belay__line_t *line, const belay__reply_t *reply) {
-  return line->password[0] != '\0' && reply->type == BELAY__REPLY_ERROR &&
-         strstr(reply->str, line->password) != NULL;
+static bool repeats_password(const belay__trunk_t *trunk, const belay__reply_t *reply) {
+  return trunk->password[0] != '\0' && reply->type == BELAY__REPLY_ERROR &&
+         strstr(reply->str, trunk->password) != NULL;
+}
+
+bool belay__role_is(const belay__reply_t *reply, belay__role_t role) {
+  if (reply->type != BELAY__REPLY_ARRAY || reply->count < 1)
+    return false;
+  if (role == BELAY__ROLE_PRIMARY)
+    return belay__reply_is(reply->items[0], "master", 6);
+  return belay__reply_is(reply->items[0], "slave", 5) && reply->count >= 4 &&
+         belay__reply_is(reply->items[3], "connected",
+                         9); /* to its primary: it is not much behind */
 }
 
 static void on_auth(redisAsyncContext *ac, void *object, void *privdata) {
@@ -70,7 +82,7 @@ static void on_auth(redisAsyncContext *ac, void *object, void *privdata) {
   bool refused = reply->type == BELAY__REPLY_ERROR;
   bool full = refused && belay__refusal_find(reply->str, reply->len)->error == BELAY_EMAXCLIENTS;
   int error = full ? BELAY_EMAXCLIENTS : refused ? BELAY_EAUTH : BELAY_EPROTO;
-  fail(link, repeats_password(link->line, reply) ? &silence : reply, error);
+  fail(link, repeats_password(link->cable->trunk, reply) ? &silence : reply, error);
 }
 
 static void on_select(redisAsyncContext *ac, void *object, void *privdata) {
@@ -94,6 +106,27 @@ static void on_setname(redisAsyncContext *ac, void *object, void *privdata) {
                    reply); /* a name that the server does not take is not worth a connection */
 }
 
+/* Sentinels, or a list of addresses, may know no better than we who is who by now. */
+static void on_role(redisAsyncContext *ac, void *object, void *privdata) {
+  (void)privdata;
+  belay__link_t *link = link_of(ac);
+  const belay__reply_t *reply = receive(link, object);
+  if (reply == NULL || shut_out(link, reply))
+    return;
+  if (reply->type == BELAY__REPLY_ERROR)
+    fail(link, reply, belay__refusal_find(reply->str, reply->len)->error);
+  else if (!belay__role_is(reply, link->cable->role))
+    fail(link, reply, BELAY_EREADONLY);
+}
+
+static void on_readonly(redisAsyncContext *ac, void *object, void *privdata) {
+  (void)privdata;
+  belay__link_t *link = link_of(ac);
+  const belay__reply_t *reply = receive(link, object);
+  if (reply != NULL && reply->type == BELAY__REPLY_ERROR && !shut_out(link, reply))
+    fail(link, reply, belay__refusal_find(reply->str, reply->len)->error);
+}
+
 static unsigned parse_version(const char *text) {
   unsigned major = 0, minor = 0, patch = 0;
   if (sscanf(text, "%3u.%2u.%2u", &major, &minor, &patch) < 1)
@@ -107,7 +140,7 @@ static void read_hello(belay__link_t *link, const belay__reply_t *reply) {
   const belay__reply_t *id = belay__reply_field(reply, "id");
   bool told = version != NULL && version->type == BELAY__REPLY_STRING;
   unsigned number = told ? parse_version(version->str) : 0;
-  link->line->version = number;
+  link->cable->version = number;
   link->sharded =
       mode != NULL && belay__reply_is(mode, "cluster", 7) && number >= SHARDED_CHANNELS_VERSION;
   if (id == NULL || !belay__reply_integer(id, 1, INT64_MAX, &link->peer.id))
@@ -173,7 +206,7 @@ static void read_server(belay__link_t *link, const char *info) {
   const char *uptime = info_field(info, "uptime_in_seconds");
   int64_t up = uptime == NULL ? 0 : strtoll(uptime, NULL, 10) - 1;
   up = up < 0 ? 0 : up < UPTIME_MAX ? up : UPTIME_MAX;
-  server->started_by = (int64_t)belay__now(&link->line->host->base) - up * SECOND;
+  server->started_by = (int64_t)belay__now(&link->cable->trunk->host->base) - up * SECOND;
   server->run_id_len = add_field(info, "run_id", server->run_id, 0, BELAY__RUN_ID_MAX);
 }
 
@@ -258,16 +291,21 @@ static void on_hello_3(redisAsyncContext *ac, void *object, void *privdata) {
 /* ---- the questions ------------------------------------------------------------------------------------- */
 
 void belay__handshake_start(belay__link_t *link) {
-  const belay__line_t *line = link->line;
+  const belay__cable_t *cable = link->cable;
+  const belay__trunk_t *trunk = cable->trunk;
   link->peer = (belay__peer_t){0};
   link->sharded = false;
-  if (line->password != NULL) {
-    const char *const with_user[] = {"AUTH", line->username, line->password};
-    const char *const without[] = {"AUTH", line->password};
-    bool user = line->username != NULL;
+  if (trunk->password != NULL) {
+    const char *const with_user[] = {"AUTH", trunk->username, trunk->password};
+    const char *const without[] = {"AUTH", trunk->password};
+    bool user = trunk->username != NULL;
     belay__wire_command(&link->wire, on_auth, user ? 3 : 2, user ? with_user : without);
   }
-  const char *const setname[] = {"CLIENT", "SETNAME", line->client_name};
+  if (cable->role != BELAY__ROLE_ANY)
+    belay__wire_command(&link->wire, on_role, 1, (const char *const[]){"ROLE"});
+  if (cable->readonly)
+    belay__wire_command(&link->wire, on_readonly, 1, (const char *const[]){"READONLY"});
+  const char *const setname[] = {"CLIENT", "SETNAME", trunk->client_name};
   static const char *const server[] = {"INFO", "server"};
   if (link->listener != NULL) {
     static const char *const ping[] = {"PING"}, *const hello_3[] = {"HELLO", "3"};
@@ -277,9 +315,9 @@ void belay__handshake_start(belay__link_t *link) {
     belay__wire_command(&link->wire, on_hello_3, 2, hello_3);
     return;
   }
-  if (line->db != 0) {
+  if (trunk->db != 0) {
     char db[12];
-    snprintf(db, sizeof db, "%d", line->db);
+    snprintf(db, sizeof db, "%d", trunk->db);
     const char *const argv[] = {"SELECT", db};
     belay__wire_command(&link->wire, on_select, 2, argv);
   }

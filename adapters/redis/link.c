@@ -1,14 +1,17 @@
 /* A link.
  *
- *   DOWN --a call--> DIALING --connected--> SHAKING --shaken--> UP --idle, then a call--> CHECKING
- *    ^                 |  ^                    |                | ^                          |  |
- *    |                 |  |                    |                | +-----------PONG-----------+  |
- *    |                 v  | time to try again  v                v (DRAINING, if it is READONLY) |
- *    |                BACKOFF <----------------+----------------+-------------------------------+
+ *   DOWN --a call--> FINDING --found--> DIALING --connected--> SHAKING --shaken--> UP --idle, then a call--> CHECKING
+ *    ^                 |  ^                |                      |                | ^                          |  |
+ *    |                 |  |                |                      |                | +-----------PONG-----------+  |
+ *    |                 v  | time, and turn v                      v                v (DRAINING, if it is READONLY) |
+ *    |                BACKOFF <------------+----------------------+----------------+-------------------------------+
  *    |                 |           (REFUSED if the reason is a lasting one)
  *    +--nobody waits---+
  *
  *   any --close--> CLOSED
+ *
+ * FINDING is passed at once where the server of the cable is always in the same place. Who dials again waits for a
+ * turn (pace.h): if everybody loses a server at once, not everybody knocks at once.
  *
  * When a connection ends, the wire gives back the calls that were not answered; each is judged by its place in
  * the stream of bytes: what left is UNKNOWN, what did not is queued again, in order, before everything that
@@ -20,6 +23,7 @@
 
 #include "core/publish.h"
 #include "redis/listener.h"
+#include "redis/pace.h"
 
 #define OLD_SERVER_MS UINT64_C(300000)
 
@@ -35,7 +39,7 @@ static belay__link_t *link_of(const belay__wire_t *wire) {
 }
 
 static belay_t *belay_of(const belay__link_t *link) {
-  return &link->line->host->base;
+  return &link->cable->trunk->host->base;
 }
 
 static void set_timer(belay__link_t *link, int64_t ms) {
@@ -45,21 +49,21 @@ static void set_timer(belay__link_t *link, int64_t ms) {
 
 static void on_dial_over(belay__dial_t *dial) {
   belay__link_t *link = BELAY__CONTAINER(dial, belay__link_t, dial);
-  link->line->quiet(link->line);
+  link->cable->trunk->ops->quiet(link->cable);
 }
 
 static void close_handle(belay__wire_t *wire, belay__handle_t *handle) {
   belay__dial_close_handle(&link_of(wire)->dial, handle);
 }
 
-void belay__link_init(belay__link_t *link, belay__line_t *line, bool extra) {
+void belay__link_init(belay__link_t *link, belay__cable_t *cable, bool extra) {
   *link = (belay__link_t){
-      .line = line,
+      .cable = cable,
       .extra = extra,
       .timer = {.fire = on_timer},
-      .wire = {.host = line->host,
-               .stats = &line->client->stats,
-               .max_reply = line->max_reply,
+      .wire = {.host = cable->trunk->host,
+               .stats = &cable->trunk->client->stats,
+               .max_reply = cable->trunk->max_reply,
                .heard = on_heard,
                .gone = on_gone,
                .close_handle = close_handle},
@@ -68,7 +72,8 @@ void belay__link_init(belay__link_t *link, belay__line_t *line, bool extra) {
   belay__list_init(&link->queue);
   belay__list_init(&link->dropped);
   belay__wire_init(&link->wire);
-  belay__dial_init(&link->dial, line->host, &line->target, &line->handles, on_dialed, on_dial_over);
+  belay__dial_init(&link->dial, cable->trunk->host, &link->target, &cable->handles, on_dialed,
+                   on_dial_over);
 }
 
 void belay__link_fini(belay__link_t *link) {
@@ -86,15 +91,15 @@ static bool is_lasting(int error) {
  * stays so until there is another one: it is asked ever more seldom. */
 static void back_off(belay__link_t *link, int error) {
   belay_t *belay = belay_of(link);
-  const belay__line_t *line = link->line;
+  const belay__trunk_t *trunk = link->cable->trunk;
   if (link->state == BELAY__LINK_CLOSED)
     return;
   bool lasting = is_lasting(error);
   bool old = link->listener != NULL && error == BELAY_EREFUSED;
   if (old && link->error != error)
     link->failures = 0;
-  uint64_t most = (uint64_t)line->reconnect_max_ms;
-  uint64_t first = lasting ? most : (uint64_t)line->reconnect_min_ms;
+  uint64_t most = (uint64_t)trunk->reconnect_max_ms;
+  uint64_t first = lasting ? most : (uint64_t)trunk->reconnect_min_ms;
   uint64_t limit = first << (link->failures < 20 ? link->failures : 20);
   if (old && most < OLD_SERVER_MS)
     most = OLD_SERVER_MS;
@@ -110,11 +115,13 @@ static void back_off(belay__link_t *link, int error) {
     belay__link_refuse(link, error);
   if (link->listener != NULL)
     belay__listener_lost(link->listener, error);
+  if (trunk->ops->lost != NULL)
+    trunk->ops->lost(link, error);
 }
 
 /* An attempt to connect came to nothing. */
 static void fail_attempt(belay__link_t *link, int error) {
-  belay_client_t *client = link->line->client;
+  belay_client_t *client = link->cable->trunk->client;
   client->stats.connect_errors++;
   if (!is_lasting(error))
     belay__log(client->belay, BELAY_LOG_WARNING, "no connection: %s", belay_strerror(error));
@@ -136,7 +143,7 @@ static void remember_ghost(belay__link_t *link) {
 
 static void on_gone(belay__wire_t *wire, int error) {
   belay__link_t *link = link_of(wire);
-  belay_client_t *client = link->line->client;
+  belay_client_t *client = link->cable->trunk->client;
   link->in_flight = 0;
   if (link->state == BELAY__LINK_DOWN) { /* retired: nothing was owed, so nothing can haunt us */
     link->peer.server.epoch = 0;
@@ -157,13 +164,43 @@ static void on_gone(belay__wire_t *wire, int error) {
 
 /* ---- a connection begins ------------------------------------------------------------------------------- */
 
-/* The timer covers all of it, the handshake too. */
 static void dial(belay__link_t *link) {
-  int64_t timeout = link->line->connect_timeout_ms;
   link->state = BELAY__LINK_DIALING;
-  link->dialed = ++link->line->dials;
-  set_timer(link, timeout);
-  belay__dial_start(&link->dial, belay__after_ms(belay_of(link), timeout));
+  link->dialed = ++link->cable->trunk->dials;
+  link->target = link->cable->target;
+  belay__dial_start(&link->dial, link->timer.when);
+}
+
+/* The timer covers all of it: finding, dialing, the handshake. */
+static void begin(belay__link_t *link) {
+  const belay__trunk_ops_t *ops = link->cable->trunk->ops;
+  set_timer(link, link->cable->trunk->connect_timeout_ms);
+  if (ops->find == NULL) {
+    dial(link);
+    return;
+  }
+  link->state = BELAY__LINK_FINDING;
+  ops->find(link->cable);
+}
+
+void belay__link_found(belay__link_t *link, int error) {
+  if (link->state != BELAY__LINK_FINDING)
+    return;
+  if (error != 0)
+    fail_attempt(link, error);
+  else
+    dial(link);
+}
+
+/* It has waited for long enough to dial again: does, when it is its turn. */
+static void knock(belay__link_t *link) {
+  belay_t *belay = belay_of(link);
+  uint64_t turn = link->paced ? 0 : belay__pace(link->cable->trunk->host);
+  link->paced = turn > belay__now(belay);
+  if (link->paced)
+    belay__timer_set(belay, BELAY__RANK_OTHER, &link->timer, turn);
+  else
+    begin(link);
 }
 
 static void on_dialed(belay__dial_t *dialed, int error, int fd, belay__handle_t *handle) {
@@ -181,20 +218,23 @@ static void on_dialed(belay__dial_t *dialed, int error, int fd, belay__handle_t 
 }
 
 void belay__link_shaken(belay__link_t *link, int error) {
-  belay__line_t *line = link->line;
+  belay__cable_t *cable = link->cable;
+  belay__trunk_t *trunk = cable->trunk;
   if (error != 0) {
     belay__wire_drop(&link->wire, error);
     return;
   }
-  line->client->stats.connects++;
-  link->peer.server.epoch = ++line->epochs;
+  trunk->client->stats.connects++;
+  link->peer.server.epoch = ++trunk->epochs;
   link->error = 0;
   link->state = BELAY__LINK_UP;
-  belay__log(line->client->belay, BELAY_LOG_INFO, link->listener ? "listening" : "connected");
+  belay__log(trunk->client->belay, BELAY_LOG_INFO, link->listener ? "listening" : "connected");
   if (link->listener != NULL)
     belay__listener_up(link->listener);
   else
-    belay__listener_met(line->listener, link);
+    belay__listener_met(cable->listener, link);
+  if (trunk->ops->up != NULL)
+    trunk->ops->up(link);
   watch(link);
   pump(link);
 }
@@ -203,10 +243,18 @@ void belay__link_shaken(belay__link_t *link, int error) {
 
 static void on_reply(redisAsyncContext *ac, void *object, void *privdata);
 
+/* To this there is nothing to say: what it was said for is answered next. */
+static void on_asking(redisAsyncContext *ac, void *object, void *privdata) {
+  (void)privdata;
+  (void)belay__wire_reply(&link_of(ac->data)->wire, object);
+}
+
 /* Hands a call to the wire; false if it did not take it. */
 static bool hand_over(belay__link_t *link, belay__call_t *call) {
   if (call->publisher != 0)
     belay__publish_as(call, link->sharded);
+  if (call->asking)
+    belay__wire_command(&link->wire, on_asking, 1, (const char *const[]){"ASKING"});
   call->offset = link->wire.appended;
   if (!belay__wire_append(&link->wire, on_reply, call, call->data, call->len))
     return false;
@@ -219,6 +267,7 @@ static bool hand_over(belay__link_t *link, belay__call_t *call) {
 
 static void on_reply(redisAsyncContext *ac, void *object, void *privdata) {
   belay__link_t *link = link_of(ac->data);
+  const belay__trunk_ops_t *ops = link->cable->trunk->ops;
   belay__call_t *call = privdata;
   const belay__reply_t *reply = belay__wire_reply(&link->wire, object);
   if (reply == NULL) { /* the wire is ending; on_gone() judges */
@@ -234,6 +283,10 @@ static void on_reply(redisAsyncContext *ac, void *object, void *privdata) {
   case BELAY__VERDICT_RECONNECT:
     if (link->state == BELAY__LINK_UP)
       link->state = BELAY__LINK_DRAINING;
+    break;
+  case BELAY__VERDICT_REDIRECT:
+    if (ops->redirect == NULL || !ops->redirect(link, call, reply))
+      belay__call_stay(call, reply);
     break;
   case BELAY__VERDICT_RESEND:
     if (!belay__wire_is_open(&link->wire) || !hand_over(link, call)) {
@@ -269,7 +322,7 @@ static uint64_t silence(const belay__link_t *link) {
 
 bool belay__link_is_silent(belay__link_t *link, uint64_t limit) {
   const belay__wire_t *wire = &link->wire;
-  uint64_t turn = link->line->host->turns;
+  uint64_t turn = link->cable->trunk->host->turns;
   if (!belay__link_is_up(link) || wire->owed == 0 || silence(link) < limit)
     return false;
   if (link->quiet_since == wire->last_heard)
@@ -280,14 +333,15 @@ bool belay__link_is_silent(belay__link_t *link, uint64_t limit) {
 }
 
 static uint64_t idle_limit(const belay__link_t *link) {
-  int64_t ms = link->line->idle_timeout_ms;
+  int64_t ms = link->cable->trunk->idle_timeout_ms;
   return ms == BELAY_FOREVER ? BELAY__NEVER : (uint64_t)ms * BELAY__MS;
 }
 
 static void check(belay__link_t *link) {
   static const char *const argv[] = {"PING"};
   link->state = BELAY__LINK_CHECKING;
-  set_timer(link, (link->line->connect_timeout_ms + 3) / 4); /* leaves time for a new connection */
+  set_timer(link, (link->cable->trunk->connect_timeout_ms + 3) /
+                      4); /* leaves time for a new connection */
   if (link->listener != NULL)
     belay__wire_say(&link->wire, 1, argv, NULL, true);
   else
@@ -304,7 +358,7 @@ static void check_if_idle(belay__link_t *link) {
 static belay__call_t *next_call(const belay__link_t *link) {
   if (!belay__list_empty(&link->urgent))
     return BELAY__CONTAINER(link->urgent.next, belay__call_t, node);
-  if (!belay__list_empty(&link->queue) && link->in_flight < link->line->max_pending)
+  if (!belay__list_empty(&link->queue) && link->in_flight < link->cable->trunk->max_pending)
     return BELAY__CONTAINER(link->queue.next, belay__call_t, node);
   return NULL;
 }
@@ -347,22 +401,29 @@ static void on_heard(belay__wire_t *wire) {
   pump(link_of(wire));
 }
 
-int belay__link_submit(belay__link_t *link, belay__call_t *const *calls, size_t n) {
-  const belay__line_t *line = link->line;
+int belay__link_admits(const belay__link_t *link, bool urgent, size_t n) {
+  const belay__trunk_t *trunk = link->cable->trunk;
   if (link->state == BELAY__LINK_CLOSED)
     return BELAY_ECLOSING;
   if (link->state == BELAY__LINK_REFUSED)
     return link->error;
   /* Two that belong together are let in if there is nothing else. */
   size_t pending = link->in_flight + link->queue_len;
-  if (line->on_full == BELAY_FULL_REFUSE && !calls[0]->urgent && pending > 0 &&
-      pending + n > line->max_pending)
-    return BELAY_EBUSY;
-  for (size_t i = 0; i < n; i++)
+  bool full = pending > 0 && pending + n > trunk->max_pending;
+  return full && !urgent && trunk->on_full == BELAY_FULL_REFUSE ? BELAY_EBUSY : 0;
+}
+
+int belay__link_submit(belay__link_t *link, belay__call_t *const *calls, size_t n) {
+  int error = belay__link_admits(link, calls[0]->urgent, n);
+  if (error != 0)
+    return error;
+  for (size_t i = 0; i < n; i++) {
+    calls[i]->at = link;
     belay__list_push(calls[0]->urgent ? &link->urgent : &link->queue, &calls[i]->node);
+  }
   link->queue_len += n;
   if (link->state == BELAY__LINK_DOWN)
-    dial(link);
+    begin(link);
   pump(link);
   return 0;
 }
@@ -372,9 +433,31 @@ int belay__link_withdraw(belay__link_t *link, belay__call_t *call) {
   link->queue_len--;
   if (link->state == BELAY__LINK_UP)
     return BELAY_EBUSY; /* it was not its turn yet */
-  bool told = link->error == BELAY_ERESOLVE || link->error == BELAY_EMAXCLIENTS ||
-              link->error == BELAY_EREADONLY;
-  return told ? link->error : BELAY_EUNREACHABLE;
+  bool vague = link->error == 0 || link->error == BELAY_EPROTO || link->error == BELAY_ENOMEM ||
+               link->error == BELAY_ESYSTEM;
+  return vague ? BELAY_EUNREACHABLE : link->error;
+}
+
+void belay__link_surrender(belay__link_t *link, belay__list_t *out) {
+  belay__list_splice_front(out, &link->queue);
+  belay__list_splice_front(out, &link->urgent);
+  link->queue_len = 0;
+}
+
+void belay__link_hurry(belay__link_t *link) {
+  if (link->state != BELAY__LINK_BACKOFF || link->paced)
+    return;
+  link->failures = 0;
+  on_timer(&link->timer);
+}
+
+void belay__link_leave(belay__link_t *link, int error) {
+  if (link->state == BELAY__LINK_DIALING) {
+    belay__dial_cancel(&link->dial);
+    begin(link);
+  } else {
+    belay__wire_break(&link->wire, error);
+  }
 }
 
 void belay__link_distrust(belay__link_t *link, uint32_t epoch) {
@@ -391,7 +474,7 @@ static void watch(belay__link_t *link) {
   belay_t *belay = belay_of(link);
   uint64_t heard = link->wire.last_heard, limit = idle_limit(link), when;
   if (link->wire.owed > 0)
-    limit = (uint64_t)link->line->stall_timeout_ms * BELAY__MS / 4 * 3;
+    limit = (uint64_t)link->cable->trunk->stall_timeout_ms * BELAY__MS / 4 * 3;
   else if ((!link->extra && link->listener == NULL) || limit == BELAY__NEVER || link->queue_len > 0)
     limit = 0; /* nothing to watch for, or something is about to be handed over */
 
@@ -421,6 +504,9 @@ static void watch(belay__link_t *link) {
 static void on_timer(belay__timer_t *timer) {
   belay__link_t *link = BELAY__CONTAINER(timer, belay__link_t, timer);
   switch (link->state) {
+  case BELAY__LINK_FINDING:
+    fail_attempt(link, BELAY_EUNREACHABLE);
+    break;
   case BELAY__LINK_DIALING:
     belay__dial_cancel(&link->dial);
     fail_attempt(link, belay__dial_busy(&link->dial) ? BELAY_ERESOLVE : BELAY_EUNREACHABLE);
@@ -438,7 +524,7 @@ static void on_timer(belay__timer_t *timer) {
     if (link->queue_len == 0 && (link->listener == NULL || link->listener->wanted == 0))
       link->state = BELAY__LINK_DOWN;
     else
-      dial(link);
+      knock(link);
     break;
   case BELAY__LINK_DOWN:
   case BELAY__LINK_CLOSED:
@@ -450,18 +536,19 @@ static void on_timer(belay__timer_t *timer) {
 
 void belay__link_want(belay__link_t *link) {
   if (link->state == BELAY__LINK_DOWN)
-    dial(link);
+    begin(link);
 }
 
 void belay__link_try_again(belay__link_t *link) {
   if (link->state == BELAY__LINK_REFUSED)
-    dial(link);
+    begin(link);
 }
 
 void belay__link_retire(belay__link_t *link) {
   if (link->state == BELAY__LINK_DIALING)
     belay__dial_cancel(&link->dial);
-  else if (link->state != BELAY__LINK_SHAKING && !belay__link_is_up(link))
+  else if (link->state != BELAY__LINK_FINDING && link->state != BELAY__LINK_SHAKING &&
+           !belay__link_is_up(link))
     return; /* who comes back soon waits for his turn */
   belay__timer_stop(belay_of(link), BELAY__RANK_OTHER, &link->timer);
   link->state = BELAY__LINK_DOWN;

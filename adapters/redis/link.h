@@ -3,33 +3,12 @@
 #ifndef BELAY_REDIS_LINK_H
 #define BELAY_REDIS_LINK_H
 
-#include "core/client.h"
-#include "redis/dial.h"
+#include "redis/cable.h"
 #include "redis/wire.h"
-
-typedef struct belay__listener belay__listener_t;
-
-/* What all links of a client share. */
-typedef struct belay__line {
-  belay_client_t *client;
-  belay__host_t *host;
-  belay__target_t target;
-  const char *username, *password; /* NULL: none */
-  const char *client_name;
-  int db;
-  int64_t connect_timeout_ms, stall_timeout_ms, idle_timeout_ms, reconnect_min_ms, reconnect_max_ms;
-  size_t max_pending, max_reply;
-  belay_on_full_t on_full;
-  uint32_t epochs;  /* connections that became usable so far; numbers them from 1 */
-  uint64_t dials;   /* attempts to connect so far; numbers them from 1 */
-  unsigned version; /* of the server last spoken to; 0: not known */
-  size_t handles;   /* libuv handles that are open */
-  belay__listener_t *listener;
-  void (*quiet)(struct belay__line *line); /* a handle, a look-up or a link is over */
-} belay__line_t;
 
 typedef enum belay__link_state {
   BELAY__LINK_DOWN,     /* not connected, and nobody wants it to be */
+  BELAY__LINK_FINDING,  /* it is being found out where the server is */
   BELAY__LINK_DIALING,  /* looking up, connecting */
   BELAY__LINK_SHAKING,  /* connected; the handshake is being answered */
   BELAY__LINK_UP,       /* calls go through */
@@ -46,12 +25,14 @@ typedef struct belay__peer {
   int64_t id;             /* CLIENT ID; 0: not known */
 } belay__peer_t;
 
-typedef struct belay__link {
-  belay__line_t *line;
+struct belay__link {
+  belay__cable_t *cable;
   belay__listener_t *listener; /* NULL: it carries calls */
   belay__link_state_t state;
-  bool extra;   /* not the first of its lane: closed when it is idle */
-  bool sharded; /* channels of its server belong to slots, and to those who serve them */
+  bool paced;             /* BACKOFF, REFUSED: its turn to dial has been set */
+  bool extra;             /* not the first of its lane: closed when it is idle */
+  bool sharded;           /* channels of its server belong to slots, and to those who serve them */
+  belay__target_t target; /* of the last attempt to connect */
   belay__dial_t dial;
   belay__wire_t wire;     /* open while SHAKING, UP, DRAINING, CHECKING */
   belay__timer_t timer;   /* what it waits for depends on the state */
@@ -70,13 +51,23 @@ typedef struct belay__link {
   belay__peer_t ghost; /* the one before it, while the server may still execute what was sent on it;
                             id 0 if there are several, so that killing one would not do */
   uint32_t dead_epoch; /* connections up to this one are known to be dead */
-} belay__link_t;
+};
 
-void belay__link_init(belay__link_t *link, belay__line_t *line, bool extra);
+void belay__link_init(belay__link_t *link, belay__cable_t *cable, bool extra);
 
 /* 0, BELAY_EBUSY, or the error of a link that is REFUSED. */
 int belay__link_submit(belay__link_t *link, belay__call_t *const *calls, size_t n);
 int belay__link_withdraw(belay__link_t *link, belay__call_t *call);
+
+/* The error with which it would not take n more calls; 0: it would. */
+int belay__link_admits(const belay__link_t *link, bool urgent, size_t n);
+/* Takes back all that is queued, in order. */
+void belay__link_surrender(belay__link_t *link, belay__list_t *out);
+
+/* What the cable is told (redis/cable.h). */
+void belay__link_found(belay__link_t *link, int error);
+void belay__link_hurry(belay__link_t *link);
+void belay__link_leave(belay__link_t *link, int error);
 
 /* Drops the connection, if it is the one of that number. */
 void belay__link_distrust(belay__link_t *link, uint32_t epoch);
@@ -119,6 +110,9 @@ void belay__link_settle(belay__link_t *link, int error);
 
 /* Sends what must be agreed on before the first call, or before listening. */
 void belay__handshake_start(belay__link_t *link);
+
+/* Whether that is the answer to ROLE of a server that is this. */
+bool belay__role_is(const belay__reply_t *reply, belay__role_t role);
 
 /* The handshake is through: 0, or the error that ends the connection. */
 void belay__link_shaken(belay__link_t *link, int error);

@@ -34,8 +34,8 @@ static void on_flush(belay__flush_t *flush);
 static void on_again(belay__timer_t *timer);
 static void on_pushed(belay__wire_t *wire, const belay__reply_t *reply);
 
-void belay__listener_init(belay__listener_t *listener, belay__line_t *line) {
-  belay__link_init(&listener->link, line, false);
+void belay__listener_init(belay__listener_t *listener, belay__cable_t *cable) {
+  belay__link_init(&listener->link, cable, false);
   listener->link.listener = listener;
   belay__wire_t *wire = &listener->link.wire;
   if (wire->max_reply < MESSAGE_ROOM)
@@ -62,7 +62,7 @@ static void move(belay__channel_t *channel, belay__list_t *to, state_t state) {
 
 static void queue(belay__listener_t *listener, belay__channel_t *channel) {
   move(channel, &listener->queue, QUEUED);
-  belay__host_flush_soon(listener->link.line->host, &listener->flush);
+  belay__host_flush_soon(listener->link.cable->trunk->host, &listener->flush);
 }
 
 static void queue_all(belay__listener_t *listener, belay__list_t *from) {
@@ -71,7 +71,7 @@ static void queue_all(belay__listener_t *listener, belay__list_t *from) {
 }
 
 static belay_t *belay_of(const belay__listener_t *listener) {
-  return &listener->link.line->host->base;
+  return &listener->link.cable->trunk->host->base;
 }
 
 /* ---- batches ------------------------------------------------------------------------------------------- */
@@ -147,6 +147,8 @@ static void on_flush(belay__flush_t *flush) {
 
 void belay__listener_listen(belay__listener_t *listener, belay__channel_t *channel) {
   if (belay__list_empty(&channel->node.list)) {
+    channel->node.at = listener;
+    channel->node.alone = channel->node.probe = false;
     listener->wanted++;
     queue(listener, channel);
   } else if (channel->node.state == REFUSED) {
@@ -171,6 +173,7 @@ static void leave(belay__listener_t *listener, const belay__channel_t *channel) 
 
 void belay__listener_unlisten(belay__listener_t *listener, belay__channel_t *channel) {
   state_t state = channel->node.state;
+  channel->node.at = NULL;
   belay__list_remove(&channel->node.list);
   if (--listener->wanted == 0) {
     belay__timer_stop(belay_of(listener), BELAY__RANK_OTHER, &listener->again);
@@ -218,8 +221,19 @@ void belay__listener_met(belay__listener_t *listener, const belay__link_t *link)
 void belay__listener_up(belay__listener_t *listener) {
   forget_batches(listener);
   listener->link.wire.reader.pushed = true;
-  belay__host_flush_soon(listener->link.line->host, &listener->flush);
+  belay__host_flush_soon(listener->link.cable->trunk->host, &listener->flush);
   check_place(listener);
+}
+
+typedef struct loss {
+  const belay__listener_t *listener;
+  int error;
+} loss_t;
+
+static void tell_lost(belay__channel_t *channel, void *arg) {
+  const loss_t *loss = arg;
+  if (channel->node.at == loss->listener)
+    belay__channel_lost(channel, loss->error);
 }
 
 void belay__listener_lost(belay__listener_t *listener, int error) {
@@ -228,7 +242,8 @@ void belay__listener_lost(belay__listener_t *listener, int error) {
   queue_all(listener, &listener->asked);
   queue_all(listener, &listener->up);
   queue_all(listener, &listener->refused); /* alone, as before */
-  belay__channels_lost(listener->link.line->client, error);
+  belay__channels_each(listener->link.cable->trunk->client, tell_lost,
+                       &(loss_t){.listener = listener, .error = error});
 }
 
 /* ---- answers ------------------------------------------------------------------------------------------- */
@@ -270,14 +285,18 @@ static void on_subscribed(belay__listener_t *listener, const belay__reply_t *nam
 /* The answer to a good-bye. One that nobody said: in a cluster, the channel's slot has moved elsewhere. */
 static void on_unsubscribed(belay__listener_t *listener) {
   belay__batch_t *batch = head(listener);
-  if (batch == NULL || batch->kind != BELAY__BATCH_LEAVE || batch->left == 0)
-    drop(listener, BELAY_EUNREACHABLE, NULL);
-  else
+  const belay__trunk_ops_t *ops = listener->link.cable->trunk->ops;
+  if (batch != NULL && batch->kind == BELAY__BATCH_LEAVE && batch->left > 0) {
     batch->left--;
+    return;
+  }
+  if (ops->moved != NULL)
+    ops->moved(listener);
+  drop(listener, BELAY_EUNREACHABLE, NULL);
 }
 
 static void ask_again_later(belay__listener_t *listener) {
-  uint64_t most = (uint64_t)listener->link.line->reconnect_max_ms * BELAY__MS;
+  uint64_t most = (uint64_t)listener->link.cable->trunk->reconnect_max_ms * BELAY__MS;
   belay_t *belay = belay_of(listener);
   if (belay__timer_is_set(&listener->again))
     return;
@@ -300,14 +319,18 @@ static void on_again(belay__timer_t *timer) {
 static void refuse(belay__listener_t *listener, const belay__reply_t *reply, int error) {
   listener->heard++;
   belay__channel_t *channel = answered(listener);
+  const belay__trunk_ops_t *ops = listener->link.cable->trunk->ops;
+  bool moved = error == BELAY_EMOVED && ops->moved != NULL;
+  if (moved)
+    ops->moved(listener);
   if (channel == NULL)
     return;
-  belay__client_refused(listener->link.line->client, error, reply->str, reply->len);
+  belay__client_refused(listener->link.cable->trunk->client, error, reply->str, reply->len);
   channel->node.alone = true;
   channel->node.probe = false;
   move(channel, &listener->refused, REFUSED);
   ask_again_later(listener);
-  belay__channel_refused(channel, error);
+  belay__channel_refused(channel, moved ? BELAY_ECLUSTERDOWN : error);
 }
 
 /* Several were refused together, perhaps because of one of them. */
@@ -326,7 +349,8 @@ static void on_error(belay__listener_t *listener, const belay__reply_t *reply) {
   const belay__refusal_t *refusal = belay__refusal_find(reply->str, reply->len);
   belay__batch_t *batch = head(listener);
   bool leaves = batch != NULL && batch->kind == BELAY__BATCH_LEAVE;
-  bool of_slot = refusal->error == BELAY_ECLUSTERDOWN; /* others may be served */
+  /* others may be served */
+  bool of_slot = refusal->error == BELAY_ECLUSTERDOWN || refusal->error == BELAY_EMOVED;
   if (batch == NULL || listener->link.state == BELAY__LINK_CHECKING ||
       (refusal->remedy != BELAY__REMEDY_NONE && !of_slot) ||
       (leaves ? batch->left == 0 : listener->heard == batch->last))
@@ -355,7 +379,7 @@ static void on_pong(belay__listener_t *listener) {
   }
   belay__link_paid(link);
   if (!belay__list_empty(&listener->queue))
-    belay__host_flush_soon(link->line->host, &listener->flush);
+    belay__host_flush_soon(link->cable->trunk->host, &listener->flush);
 }
 
 /* ---- what is said -------------------------------------------------------------------------------------- */
@@ -381,8 +405,8 @@ static void on_words(belay__listener_t *listener, const belay__reply_t *reply) {
   if (reply->count != 3 || !is_string(words[1]) || (message && !is_string(words[2])))
     drop(listener, BELAY_EPROTO, "a malformed push");
   else if (message)
-    belay__channel_message(listener->link.line->client, words[1]->str, words[1]->len, words[2]->str,
-                           words[2]->len);
+    belay__channel_message(listener->link.cable->trunk->client, words[1]->str, words[1]->len,
+                           words[2]->str, words[2]->len);
   else if (on)
     on_subscribed(listener, words[1]);
   else

@@ -1,4 +1,4 @@
-/* The listener: the one link of a client that is told what is published. listener.c has the diagrams. */
+/* The listener: the one link to a server that is told what is published. listener.c has the diagrams. */
 #ifndef BELAY_REDIS_LISTENER_H
 #define BELAY_REDIS_LISTENER_H
 
@@ -37,7 +37,7 @@ struct belay__listener {
       batches[2 * BELAY__LISTENER_ASKS + 1]; /* a ring: a good-bye before and after each */
 };
 
-void belay__listener_init(belay__listener_t *listener, belay__line_t *line);
+void belay__listener_init(belay__listener_t *listener, belay__cable_t *cable);
 
 void belay__listener_listen(belay__listener_t *listener, belay__channel_t *channel);
 void belay__listener_unlisten(belay__listener_t *listener, belay__channel_t *channel);

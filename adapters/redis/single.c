@@ -1,125 +1,262 @@
-/* A node that is one server: lanes of links, and belay_connect(). */
-#include <stdio.h>
+/* A deployment with one primary: a server, or one of several that a finder finds; and its replicas, if they are to be
+ * read from.
+ *
+ * A finder is asked before each attempt to connect. Where it finds another primary than the one that we are connected
+ * to, those connections end: what was sent on them and not answered is UNKNOWN, the rest goes to the new one. */
 #include <string.h>
-#include <unistd.h>
 
+#include "redis/finder.h"
+#include "redis/link.h"
 #include "redis/listener.h"
-#include "redis/url.h"
+#include "redis/node.h"
 
 typedef struct single {
-  belay_client_t base; /* first */
-  belay__line_t line;
-  belay__url_t url; /* what the line's strings point into */
-  char client_name[65];
-  size_t lane_links; /* of LEASE and DATA each; the others have one */
-  size_t count;      /* of all links that carry calls */
-  belay__listener_t listener;
-  bool gone;
-  belay__link_t links[];
+  belay__node_t node; /* first */
+  belay__cable_t *primary;
+  belay__cable_t *replicas[BELAY__REPLICAS_MAX]; /* NULL where there is none */
+  size_t turn;                                   /* who is read from next */
+  bool has_finder, closing, gone;
+  belay__finder_t finder;
 } single_t;
 
-static size_t size_of(size_t count) {
-  return sizeof(single_t) + count * sizeof(belay__link_t);
+static single_t *single_of(const belay__trunk_t *trunk) {
+  return BELAY__CONTAINER(trunk, single_t, node.trunk);
 }
 
-/* The links stand in the order of the lanes. */
-static belay__link_t *link_of(const single_t *single, belay__lane_t lane, uint32_t affinity) {
-  size_t n = single->lane_links, i = 0;
-  switch (lane) {
-  case BELAY__LANE_LEASE:
-    i = affinity % n;
-    break;
-  case BELAY__LANE_DATA:
-    i = n + affinity % n;
-    break;
-  case BELAY__LANE_BULK:
-    i = 2 * n;
-    break;
-  case BELAY__LANE_DURABLE:
-  case BELAY__LANES:
-    i = 2 * n + 1;
-    break;
+/* ---- lines --------------------------------------------------------------------------------------------- */
+
+/* A replica that is connected, or the primary. */
+static belay__cable_t *reading_line(single_t *single) {
+  bool any = single->node.read_from == BELAY_READ_ANY;
+  size_t n = BELAY__REPLICAS_MAX + any;
+  for (size_t i = 0; i < n; i++) {
+    size_t at = single->turn++ % n;
+    if (at == BELAY__REPLICAS_MAX)
+      break;
+    const belay__cable_t *cable = single->replicas[at];
+    if (cable != NULL && belay__link_is_up(belay__cable_link(cable, BELAY__LANE_DATA, 0)))
+      return single->replicas[at];
   }
-  return (belay__link_t *)&single->links[i];
+  return single->primary;
+}
+
+static const belay__link_t *link_of(const belay_client_t *client, belay__lane_t lane,
+                                    uint32_t affinity) {
+  return belay__cable_link(((const single_t *)client)->primary, lane, affinity);
 }
 
 /* ---- the port ------------------------------------------------------------------------------------------ */
 
 static int submit(belay_client_t *client, belay__call_t *const *calls, size_t n) {
-  const single_t *single = (const single_t *)client;
-  return belay__link_submit(link_of(single, calls[0]->lane, calls[0]->affinity), calls, n);
+  single_t *single = (single_t *)client;
+  bool stale = calls[0]->stale && single->node.read_from != BELAY_READ_PRIMARY;
+  belay__cable_t *cable = stale ? reading_line(single) : single->primary;
+  return belay__link_submit(
+      belay__cable_link(cable, (belay__lane_t)calls[0]->lane, calls[0]->affinity), calls, n);
 }
 
 static int withdraw(belay_client_t *client, belay__call_t *call) {
-  return belay__link_withdraw(link_of((single_t *)client, call->lane, call->affinity), call);
+  (void)client;
+  return belay__link_withdraw(call->at, call);
 }
 
 static void distrust(belay_client_t *client, const belay__call_t *call) {
-  belay__link_distrust(link_of((single_t *)client, call->lane, call->affinity), call->epoch);
+  (void)client;
+  belay__link_distrust(call->at, call->epoch);
 }
 
 static uint32_t dead_epoch(const belay_client_t *client, belay__lane_t lane, uint32_t affinity) {
-  return link_of((const single_t *)client, lane, affinity)->dead_epoch;
+  return link_of(client, lane, affinity)->dead_epoch;
 }
 
 static const belay__server_t *server(const belay_client_t *client, belay__lane_t lane,
                                      uint32_t affinity) {
-  const belay__link_t *link = link_of((const single_t *)client, lane, affinity);
+  const belay__link_t *link = link_of(client, lane, affinity);
   return belay__link_is_up(link) ? &link->peer.server : NULL;
 }
 
 static bool silent(belay_client_t *client, belay__lane_t lane, uint32_t affinity, uint64_t limit) {
-  return belay__link_is_silent(link_of((single_t *)client, lane, affinity), limit);
+  return belay__link_is_silent(belay__cable_link(((single_t *)client)->primary, lane, affinity),
+                               limit);
+}
+
+static bool shard(const belay_client_t *client, size_t i, uint32_t *affinity, uint32_t *version) {
+  (void)client;
+  *affinity = 0;
+  *version = 0; /* another primary is another server, which is noticed anyway */
+  return i == 0;
 }
 
 static size_t links_up(const belay_client_t *client) {
   const single_t *single = (const single_t *)client;
-  size_t n = belay__link_is_up(&single->listener.link);
-  for (size_t i = 0; i < single->count; i++)
-    n += belay__link_is_up(&single->links[i]);
+  size_t n = belay__cable_links_up(single->primary);
+  for (size_t i = 0; i < BELAY__REPLICAS_MAX; i++)
+    n += single->replicas[i] == NULL ? 0 : belay__cable_links_up(single->replicas[i]);
   return n;
 }
 
 static unsigned version(const belay_client_t *client) {
-  return ((const single_t *)client)->line.version;
+  return ((const single_t *)client)->primary->version;
 }
 
 static void listen_to(belay_client_t *client, belay__channel_t *channel) {
-  belay__listener_listen(&((single_t *)client)->listener, channel);
+  belay__listener_listen(((single_t *)client)->primary->listener, channel);
 }
 
 static void unlisten(belay_client_t *client, belay__channel_t *channel) {
-  belay__listener_unlisten(&((single_t *)client)->listener, channel);
+  belay__listener_unlisten(((single_t *)client)->primary->listener, channel);
 }
 
-/* Something has ended; perhaps it was the last thing that the client waits for. */
-static void on_quiet(belay__line_t *line) {
-  single_t *single = BELAY__CONTAINER(line, single_t, line);
-  if (!single->base.node_closing || single->gone || line->handles > 0 ||
-      !belay__link_is_over(&single->listener.link))
+/* ---- finding ------------------------------------------------------------------------------------------- */
+
+static void find(belay__cable_t *cable) {
+  single_t *single = single_of(cable->trunk);
+  if (cable == single->primary)
+    belay__finder_ask(&single->finder);
+  else
+    belay__cable_found(cable, 0); /* a replica's cable has been made for the place where it is */
+}
+
+/* Ends the lines to replicas that are not known any more, and gives back those that are over. */
+static void end_replicas(single_t *single) {
+  const belay__found_t *found = &single->finder.found;
+  for (size_t i = 0; i < BELAY__REPLICAS_MAX; i++) {
+    belay__cable_t *cable = single->replicas[i];
+    bool known = false;
+    if (cable == NULL)
+      continue;
+    for (size_t k = 0; k < found->replica_count && !known; k++)
+      known = belay__place_is(&cable->target.place, &found->replicas[k]);
+    if (!known || belay__place_is(&cable->target.place, &found->primary))
+      (void)belay__cable_drain(cable);
+    if (belay__cable_is_over(cable)) {
+      belay__cable_free(cable);
+      single->replicas[i] = NULL;
+    }
+  }
+}
+
+/* A cable for a replica, unless there is one or no room for it; it is connected before it is asked. */
+static void add_replica(single_t *single, const belay__place_t *place) {
+  size_t room = BELAY__REPLICAS_MAX;
+  for (size_t i = 0; i < BELAY__REPLICAS_MAX; i++) {
+    if (single->replicas[i] == NULL)
+      room = i;
+    else if (belay__place_is(&single->replicas[i]->target.place, place))
+      room = BELAY__REPLICAS_MAX + 1;
+    if (room > BELAY__REPLICAS_MAX)
+      return;
+  }
+  belay__cable_t *cable = room == BELAY__REPLICAS_MAX
+                              ? NULL
+                              : belay__cable_new(&single->node.trunk, single->node.lane_links);
+  if (cable == NULL)
     return;
-  for (size_t i = 0; i < single->count; i++)
-    if (!belay__link_is_over(&single->links[i]))
+  cable->role = BELAY__ROLE_REPLICA;
+  cable->target.place = *place;
+  single->replicas[room] = cable;
+  belay__link_want(belay__cable_link(cable, BELAY__LANE_DATA, 0));
+}
+
+static void on_found(belay__finder_t *finder, int error) {
+  single_t *single = BELAY__CONTAINER(finder, single_t, finder);
+  belay__cable_t *cable = single->primary;
+  const belay__found_t *found = &finder->found;
+  bool moved = error == 0 && !belay__place_is(&cable->target.place, &found->primary);
+  if (single->closing)
+    return;
+  if (moved) {
+    cable->target.place = found->primary;
+    belay__cable_leave(cable, BELAY_EREADONLY);
+    belay__cable_hurry(cable);
+  }
+  belay__cable_found(cable, error);
+  if (error != 0 || !finder->all)
+    return;
+  end_replicas(single);
+  for (size_t i = 0; i < found->replica_count; i++)
+    add_replica(single, &found->replicas[i]);
+}
+
+/* ---- the end ------------------------------------------------------------------------------------------- */
+
+/* Something has ended; perhaps it was the last thing that the client waits for. */
+static void end_if_over(single_t *single) {
+  if (!single->closing || single->gone || !belay__cable_is_over(single->primary) ||
+      (single->has_finder && !belay__finder_is_over(&single->finder)))
+    return;
+  for (size_t i = 0; i < BELAY__REPLICAS_MAX; i++)
+    if (single->replicas[i] != NULL && !belay__cable_is_over(single->replicas[i]))
       return;
   single->gone = true;
-  belay__client_gone(&single->base);
+  belay__client_gone(&single->node.base);
+}
+
+static void on_quiet(belay__cable_t *cable) {
+  end_if_over(single_of(cable->trunk));
+}
+
+static void on_finder_quiet(belay__finder_t *finder) {
+  end_if_over(BELAY__CONTAINER(finder, single_t, finder));
 }
 
 static void close_all(belay_client_t *client) {
   single_t *single = (single_t *)client;
-  for (size_t i = 0; i < single->count; i++)
-    belay__link_close(&single->links[i]);
-  belay__listener_close(&single->listener);
-  on_quiet(&single->line);
+  belay__cable_close(single->primary);
+  for (size_t i = 0; i < BELAY__REPLICAS_MAX; i++)
+    if (single->replicas[i] != NULL)
+      belay__cable_close(single->replicas[i]);
+  if (single->has_finder)
+    belay__finder_close(&single->finder);
+  single->closing = true;
+  end_if_over(single);
 }
 
 static void free_single(belay_client_t *client) {
   single_t *single = (single_t *)client;
-  for (size_t i = 0; i < single->count; i++)
-    belay__link_fini(&single->links[i]);
-  belay__link_fini(&single->listener.link);
-  memset(&single->url, 0, sizeof single->url); /* the password */
-  belay__free(client->belay, single, size_of(single->count));
+  belay__cable_free(single->primary);
+  for (size_t i = 0; i < BELAY__REPLICAS_MAX; i++)
+    if (single->replicas[i] != NULL)
+      belay__cable_free(single->replicas[i]);
+  if (single->has_finder)
+    belay__finder_fini(&single->finder);
+  belay__node_free(&single->node);
+}
+
+/* ---- making -------------------------------------------------------------------------------------------- */
+
+static const belay__trunk_ops_t fixed_ops = {.quiet = on_quiet};
+static const belay__trunk_ops_t found_ops = {.find = find, .quiet = on_quiet};
+
+static const char *or_none(const char *text) {
+  return text[0] == '\0' ? NULL : text;
+}
+
+static int init(belay__node_t *node) {
+  single_t *single = (single_t *)node;
+  const belay__url_t *url = &node->url;
+  belay__finder_t *finder = &single->finder;
+  belay__cable_t *cable = single->primary = belay__cable_new(&node->trunk, node->lane_links);
+  if (cable == NULL)
+    return BELAY_ENOMEM;
+  if (url->kind == BELAY__URL_SINGLE) {
+    cable->target.path = url->is_unix ? url->path : NULL;
+    cable->target.place = url->places[0];
+    return 0;
+  }
+  node->trunk.ops = &found_ops;
+  cable->role = BELAY__ROLE_PRIMARY;
+  single->has_finder = true;
+  finder->told = on_found;
+  finder->quiet = on_finder_quiet;
+  finder->all = node->read_from != BELAY_READ_PRIMARY;
+  finder->master = url->master;
+  if (url->kind == BELAY__URL_SENTINEL)
+    belay__sentinel_init(finder, &node->trunk, or_none(node->sentinel_username),
+                         or_none(node->sentinel_password), url->places, url->place_count);
+  else
+    belay__replicas_init(finder, &node->trunk, url->places, url->place_count);
+  return 0;
 }
 
 static const belay__node_ops_t node_ops = {
@@ -129,6 +266,7 @@ static const belay__node_ops_t node_ops = {
     .dead_epoch = dead_epoch,
     .server = server,
     .silent = silent,
+    .shard = shard,
     .links_up = links_up,
     .version = version,
     .listen = listen_to,
@@ -137,136 +275,5 @@ static const belay__node_ops_t node_ops = {
     .free = free_single,
 };
 
-/* ---- making -------------------------------------------------------------------------------------------- */
-
-/* What the options say overrides the URL; false if it does not fit. */
-static bool override(belay_t *belay, belay__url_t *url, const belay_client_options_t *o) {
-  const struct {
-    const char *name, *from;
-    char *to;
-    size_t size;
-    bool *has;
-  } texts[] = {
-      {"username", o->username, url->username, sizeof url->username, &url->has_username},
-      {"password", o->password, url->password, sizeof url->password, &url->has_password},
-  };
-  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-    if (texts[i].from == NULL)
-      continue;
-    if (strlen(texts[i].from) >= texts[i].size) {
-      belay__detail(belay, "%s: too long", texts[i].name);
-      return false;
-    }
-    snprintf(texts[i].to, texts[i].size, "%s", texts[i].from);
-    *texts[i].has = texts[i].from[0] != '\0';
-  }
-  if (o->db >= 0)
-    url->db = o->db;
-  return true;
-}
-
-/* "host:pid", so that a person who looks at a token sees where its holder runs. */
-static void default_owner(char *out, size_t size) {
-  char host[UV_MAXHOSTNAMESIZE];
-  size_t len = sizeof host;
-  if (uv_os_gethostname(host, &len) != 0)
-    snprintf(host, sizeof host, "localhost");
-  for (char *p = host; *p != '\0'; p++)
-    if (*p <= ' ' || *p > '~')
-      *p = '?';
-  snprintf(out, size, "%.48s:%ld", host, (long)uv_os_getpid());
-}
-
-static void fill_line(single_t *single, const belay_client_options_t *o) {
-  const belay__url_t *url = &single->url;
-  single->line = (belay__line_t){
-      .client = &single->base,
-      .host = (belay__host_t *)single->base.belay,
-      .target = {.path = url->is_unix ? url->path : NULL,
-                 .host = url->host,
-                 .port = url->port,
-                 .keepalive_ms = o->keepalive_ms,
-                 .tcp_user_timeout_ms = o->tcp_user_timeout_ms},
-      .username = url->has_username ? url->username : NULL,
-      /* a user may do without a password, and no password is not an empty one */
-      .password = url->has_username || url->password[0] != '\0' ? url->password : NULL,
-      .client_name = single->client_name,
-      .db = url->db,
-      .connect_timeout_ms = o->connect_timeout_ms,
-      .stall_timeout_ms = o->stall_timeout_ms,
-      .idle_timeout_ms = o->idle_timeout_ms,
-      .reconnect_min_ms = o->reconnect_min_ms,
-      .reconnect_max_ms = o->reconnect_max_ms,
-      .max_pending = o->max_pending,
-      .max_reply = o->max_reply,
-      .on_full = o->on_full,
-      .quiet = on_quiet,
-  };
-}
-
-static int read_url(belay_t *belay, const char *text, belay__url_t *url) {
-  const char *part = "url", *why = "NULL";
-  int error = text == NULL ? BELAY_EURL : belay__url_parse(text, url, &part, &why);
-  if (error != 0)
-    belay__detail(belay, "%s: %s", part, why);
-  return error;
-}
-
-static uint64_t mix(uint64_t hash, const char *text) {
-  for (; *text != '\0'; text++) /* FNV-1a */
-    hash = (hash ^ (unsigned char)*text) * UINT64_C(1099511628211);
-  return hash;
-}
-
-static uint64_t place_of(const belay__url_t *url) {
-  char rest[24];
-  snprintf(rest, sizeof rest, ":%u/%d", url->is_unix ? 0 : url->port, url->db);
-  return mix(mix(UINT64_C(14695981039346656037), url->is_unix ? url->path : url->host), rest);
-}
-
-int belay_connect(belay_t *belay, const char *url, const belay_client_options_t *options,
-                  belay_client_t **out) {
-  if (out == NULL)
-    return BELAY_EINVAL;
-  *out = NULL;
-  belay_client_options_t defaults;
-  belay_client_options_init(&defaults);
-  const belay_client_options_t *o = options == NULL ? &defaults : options;
-  belay__url_t parsed;
-  int error = belay__check(belay);
-  if (error == 0)
-    error = read_url(belay, url, &parsed);
-  if (error == 0)
-    error = belay__client_options_check(belay, o);
-  if (error == 0 && !override(belay, &parsed, o))
-    error = BELAY_EINVAL;
-  if (error != 0)
-    return error;
-
-  size_t count = 2 * (size_t)o->links + 2;
-  single_t *single = belay__alloc(belay, size_of(count));
-  if (single == NULL)
-    return BELAY_ENOMEM;
-  char owner[BELAY__OWNER_MAX + 1];
-  default_owner(owner, sizeof owner);
-  memset(single, 0, size_of(count));
-  error = belay__client_init(&single->base, belay, &node_ops, o, owner);
-  if (error != 0) {
-    belay__free(belay, single, size_of(count));
-    return error;
-  }
-  single->url = parsed;
-  single->base.place = place_of(&parsed);
-  single->base.db = parsed.db;
-  snprintf(single->client_name, sizeof single->client_name, "%s", o->client_name);
-  single->lane_links = o->links;
-  single->count = count;
-  fill_line(single, o);
-  for (size_t i = 0; i < count; i++)
-    belay__link_init(&single->links[i], &single->line,
-                     i < 2 * single->lane_links && i % single->lane_links != 0);
-  belay__listener_init(&single->listener, &single->line);
-  single->line.listener = &single->listener;
-  *out = &single->base;
-  return 0;
-}
+const belay__deployment_t belay__single = {
+    .size = sizeof(single_t), .ops = &node_ops, .trunk_ops = &fixed_ops, .init = init};

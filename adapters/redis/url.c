@@ -6,6 +6,7 @@
 #include "belay/error.h"
 
 #define DEFAULT_PORT 6379
+#define DEFAULT_SENTINEL_PORT 26379
 #define BARE "has a character that must be percent-encoded"
 
 /* Every function below returns false after wrong(). */
@@ -130,11 +131,11 @@ static bool take_db(parser_t *p, span_t s) {
   return true;
 }
 
-static bool take_port(parser_t *p, span_t s) {
+static bool take_port(parser_t *p, belay__place_t *place, span_t s) {
   int port = number(s);
   if (port < 1 || port > UINT16_MAX)
     return wrong(p, "port", "is not a number from 1 to 65535");
-  p->url->port = (uint16_t)port;
+  place->port = (uint16_t)port;
   return true;
 }
 
@@ -153,7 +154,7 @@ static bool take_user(parser_t *p, span_t s) {
 }
 
 /* What stands in the brackets: address[%zone] or address[%25zone]. */
-static bool take_address(parser_t *p, span_t s) {
+static bool take_address(parser_t *p, belay__place_t *place, span_t s) {
   const char *percent = find(s, '%');
   span_t address = {s.at, percent != NULL ? percent : s.end};
   struct in6_addr ignored;
@@ -163,38 +164,38 @@ static bool take_address(parser_t *p, span_t s) {
   copy(text, address);
   if (inet_pton(AF_INET6, text, &ignored) != 1)
     return wrong(p, "host", "is not an IPv6 address");
-  copy(p->url->host, address);
+  copy(place->host, address);
   if (percent == NULL)
     return true;
   span_t zone = {percent + 1, s.end};
   if (length(zone) > 2 && starts_with(zone.at, "25"))
     zone.at += 2;
   size_t n = strlen(text) + 1;
-  if (length(zone) < 1 || length(zone) >= sizeof p->url->host - n || !is_name(zone))
+  if (length(zone) < 1 || length(zone) >= sizeof place->host - n || !is_name(zone))
     return wrong(p, "host", "has a malformed zone");
-  p->url->host[n - 1] = '%';
-  copy(p->url->host + n, zone);
+  place->host[n - 1] = '%';
+  copy(place->host + n, zone);
   return true;
 }
 
-static bool take_name(parser_t *p, span_t s) {
+static bool take_name(parser_t *p, belay__place_t *place, span_t s) {
   if (length(s) < 1)
     return wrong(p, "host", "is empty");
-  if (length(s) >= sizeof p->url->host)
+  if (length(s) >= sizeof place->host)
     return wrong(p, "host", "is too long");
   if (!is_name(s))
     return wrong(p, "host", "has a character that no name has");
-  copy(p->url->host, s);
+  copy(place->host, s);
   return true;
 }
 
 /* host[:port] */
-static bool take_host(parser_t *p, span_t s) {
+static bool take_host(parser_t *p, belay__place_t *place, span_t s) {
   if (length(s) > 0 && *s.at == '[') {
     const char *bracket = find(s, ']');
     if (bracket == NULL)
       return wrong(p, "host", "has a bracket that is not closed");
-    if (!take_address(p, (span_t){s.at + 1, bracket}))
+    if (!take_address(p, place, (span_t){s.at + 1, bracket}))
       return false;
     s.at = bracket + 1;
     if (length(s) > 0 && *s.at != ':')
@@ -204,28 +205,61 @@ static bool take_host(parser_t *p, span_t s) {
     if (colon != NULL && find((span_t){colon + 1, s.end}, ':') != NULL)
       return wrong(p, "host", "has more than one ':': an IPv6 address stands in brackets");
     span_t name = {s.at, colon != NULL ? colon : s.end};
-    if (!take_name(p, name))
+    if (!take_name(p, place, name))
       return false;
     s.at = name.end;
   }
-  return length(s) == 0 || take_port(p, (span_t){s.at + 1, s.end});
+  return length(s) == 0 || take_port(p, place, (span_t){s.at + 1, s.end});
 }
 
-/* ---- the two schemes ----------------------------------------------------------------------------------- */
+/* host[:port],... */
+static bool take_hosts(parser_t *p, span_t s) {
+  belay__url_t *url = p->url;
+  bool several = url->kind != BELAY__URL_SINGLE;
+  for (;;) {
+    const char *comma = several ? find(s, ',') : NULL;
+    if (url->place_count == BELAY__URL_HOSTS)
+      return wrong(p, "host", "is one of more than 16");
+    belay__place_t *place = &url->places[url->place_count++];
+    place->port = url->kind == BELAY__URL_SENTINEL ? DEFAULT_SENTINEL_PORT : DEFAULT_PORT;
+    if (!take_host(p, place, (span_t){s.at, comma != NULL ? comma : s.end}))
+      return false;
+    if (comma == NULL)
+      return true;
+    s.at = comma + 1;
+  }
+}
 
-/* [user[:password]@]host[:port][/db] */
+/* master[/db] */
+static bool take_master(parser_t *p, const char *text) {
+  span_t name = until(text, "/");
+  if (length(name) < 1)
+    return wrong(p, "master", "is not given");
+  if (length(name) > BELAY__MASTER_MAX)
+    return wrong(p, "master", "is too long");
+  if (!is_name(name))
+    return wrong(p, "master", "has a character that no name has");
+  copy(p->url->master, name);
+  return name.end[0] == '\0' || name.end[1] == '\0' || take_db(p, until(name.end + 1, ""));
+}
+
+/* ---- the schemes --------------------------------------------------------------------------------------- */
+
+/* [user[:password]@]hosts[/master][/db] */
 static bool take_redis(parser_t *p, const char *text) {
   span_t authority = until(text, "/?");
-  const char *host = after_last(authority, '@'), *rest = authority.end;
+  const char *hosts = after_last(authority, '@'), *rest = authority.end;
   /* No '@' can come later: somebody's user or password has a bare '/' or '?' in it. */
-  if (host == NULL && strchr(rest, '@') != NULL)
+  if (hosts == NULL && strchr(rest, '@') != NULL)
     return wrong(p, find(authority, ':') != NULL ? "password" : "user", BARE);
-  if (host != NULL && !take_user(p, (span_t){text, host - 1}))
+  if (hosts != NULL && !take_user(p, (span_t){text, hosts - 1}))
     return false;
-  if (!take_host(p, (span_t){host != NULL ? host : text, rest}))
+  if (!take_hosts(p, (span_t){hosts != NULL ? hosts : text, rest}))
     return false;
   if (strchr(rest, '?') != NULL)
     return wrong(p, "query", "is for unix:// only");
+  if (p->url->kind == BELAY__URL_SENTINEL)
+    return take_master(p, rest[0] == '\0' ? rest : rest + 1);
   if (rest[0] == '\0' || rest[1] == '\0')
     return true;
   return take_db(p, until(rest + 1, ""));
@@ -255,20 +289,38 @@ static bool take_unix(parser_t *p, const char *text) {
 }
 
 static bool take_url(parser_t *p, const char *text) {
-  static const char redis[] = "redis://", socket[] = "unix://";
+  static const struct {
+    const char *scheme;
+    belay__url_kind_t kind;
+    bool tls, is_unix;
+  } rows[] = {
+      {"redis://", BELAY__URL_SINGLE, false, false},
+      {"rediss://", BELAY__URL_SINGLE, true, false},
+      {"unix://", BELAY__URL_SINGLE, false, true},
+      {"redis+replicas://", BELAY__URL_REPLICAS, false, false},
+      {"rediss+replicas://", BELAY__URL_REPLICAS, true, false},
+      {"redis+sentinel://", BELAY__URL_SENTINEL, false, false},
+      {"rediss+sentinel://", BELAY__URL_SENTINEL, true, false},
+      {"redis+cluster://", BELAY__URL_CLUSTER, false, false},
+      {"rediss+cluster://", BELAY__URL_CLUSTER, true, false},
+  };
   if (strnlen(text, BELAY__URL_MAX + 1) > BELAY__URL_MAX)
     return wrong(p, "url", "is longer than 2048 bytes");
-  if (starts_with(text, redis))
-    return take_redis(p, text + strlen(redis));
-  p->url->is_unix = starts_with(text, socket);
-  if (p->url->is_unix)
-    return take_unix(p, text + strlen(socket));
-  return wrong(p, "scheme", "is neither redis:// nor unix://");
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    if (starts_with(text, rows[i].scheme)) {
+      p->url->kind = rows[i].kind;
+      p->url->tls = rows[i].tls;
+      p->url->is_unix = rows[i].is_unix;
+      text += strlen(rows[i].scheme);
+      return rows[i].is_unix ? take_unix(p, text) : take_redis(p, text);
+    }
+  return wrong(p, "scheme",
+               "is none of redis, rediss, unix, redis+replicas, redis+sentinel, redis+cluster");
 }
 
 int belay__url_parse(const char *text, belay__url_t *out, const char **part, const char **why) {
   parser_t p = {.url = out, .part = "", .why = ""};
-  *out = (belay__url_t){.port = DEFAULT_PORT};
+  *out = (belay__url_t){0};
   bool good = take_url(&p, text);
   if (!good)
     *out = (belay__url_t){0};

@@ -282,7 +282,8 @@ int belay_open(struct uv_loop_s *loop, const belay_options_t *options, belay_t *
   belay_options_t defaults;
   belay_options_init(&defaults);
   const belay_options_t *o = options == NULL ? &defaults : options;
-  if (loop == NULL || o->allocator.alloc == NULL || o->allocator.free == NULL)
+  if (loop == NULL || o->allocator.alloc == NULL || o->allocator.free == NULL ||
+      o->reconnects_per_s < 1 || o->reconnects_per_s > 1000000)
     return BELAY_EINVAL;
   pthread_once(&fork_once, watch_forks);
   belay__host_t *host = o->allocator.alloc(o->allocator.ctx, sizeof *host);

@@ -21,6 +21,13 @@ typedef enum belay_on_full {
   BELAY_FULL_WAIT    /**< it waits for its turn, until its deadline */
 } belay_on_full_t;
 
+/** Who answers what only reads and may be a little old. */
+typedef enum belay_read_from {
+  BELAY_READ_PRIMARY, /**< the primary, always */
+  BELAY_READ_REPLICA, /**< a replica, if there is one that is connected to its primary; else the primary */
+  BELAY_READ_ANY      /**< any of them in turn, the primary too */
+} belay_read_from_t;
+
 /** The stations of a call, for the trace hook. */
 typedef enum belay_trace_event {
   BELAY_TRACE_STARTED, /**< belay decided to make the call */
@@ -59,6 +66,17 @@ typedef struct belay_client_options {
   const char *username; /**< default: NULL, the URL's; "" is the server's default user */
   const char *password; /**< default: NULL, the URL's */
   int db;               /**< default: -1, the URL's or 0; otherwise 0 to 65535 */
+
+  /** What sentinels want to hear before they answer; for redis+sentinel:// only. Default: NULL, nothing: the user and
+   * password above are those of the servers. At most 512 bytes each */
+  const char *sentinel_username;
+  const char *sentinel_password;
+
+  /** Who may answer the operations whose headers say that a replica may: they only read, and are told how things were a
+   * moment ago, as far as the replica is behind. Nothing that decides who holds something, or who is let in, is ever
+   * asked of a replica. For deployments that know their replicas: not for redis:// and unix://. Default
+   * BELAY_READ_PRIMARY */
+  belay_read_from_t read_from;
 
   /** The parts of the namespace, wide to narrow, each 1 to 128 bytes; every key of this client begins
    * with them. Default: {"belay"}. At most 8. */
@@ -111,8 +129,19 @@ BELAY_API void belay_client_options_init(belay_client_options_t *options);
 
 /** Makes a client for a deployment. It connects when it is first used, and again whenever it has to.
  *
- * URLs: redis://[user[:password]@]host[:port][/db], IPv6 addresses in brackets, and
- * unix:///path[?db=n]; user, password and path may be percent-encoded. A NULL options means the
+ * URLs; user, password and path may be percent-encoded, IPv6 addresses stand in brackets:
+ *
+ *   redis://[user[:password]@]host[:port][/db]     one server
+ *   unix://[user[:password]@]/path[?db=n]          one server, by its socket
+ *   redis+replicas://[user[:password]@]host[:port],host[:port]...[/db]
+ *                                                  a primary and its replicas; who is who is asked (ROLE) each time
+ *   redis+sentinel://[user[:password]@]host[:port],host[:port].../master[/db]
+ *                                                  the hosts are sentinels (port 26379), user and password are of the
+ *                                                  servers behind them
+ *   redis+cluster://[user[:password]@]host[:port],host[:port]...[/db]
+ *                                                  the hosts are some nodes of a cluster, the others are found
+ *
+ * and each of them but unix:// over TLS, "rediss" standing for "redis". At most 16 hosts. A NULL options means the
  * defaults. On error *out is NULL and belay_detail() names the part or the option.
  *
  * Returns 0, BELAY_EINVAL, BELAY_EURL, BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. */

@@ -42,6 +42,9 @@ extern "C" {
   X(EABSENT, -20034, 0, "it does not exist")                                                       \
   X(ELIMITED, -20035, 1, "the limiter does not allow it now")                                      \
   X(ELOAD, -20036, 1, "it could not be loaded")                                                    \
+  X(ENOSENTINEL, -20037, 1, "no sentinel answers: nothing was sent")                               \
+  X(ENOMASTER, -20038, 0, "no sentinel knows a primary by this name: nothing was sent")            \
+  X(ESPLIT, -20039, 1, "several servers say that they are the primary: nothing was sent")          \
   /* The server refused, before executing anything. */                                             \
   X(EAUTH, -20040, 0, "the server refused the user or password")                                   \
   X(EPERM, -20041, 0, "the user may not run this command")                                         \

@@ -42,6 +42,10 @@ typedef struct belay_options {
   belay_allocator_t allocator; /**< default: malloc and free */
   belay_log_fn log;            /**< default: NULL, nothing is logged */
   void *log_ctx;               /**< handed to log */
+  /** connections that were lost, or were not to be had, are tried again at most so often a second, all clients
+   * together; a fifth of a second's may come at once. Default 200; 1 to 1,000,000. Processes add up: four of them knock
+   * at a server that has just been promoted at most 960 times in a second */
+  uint32_t reconnects_per_s;
 } belay_options_t;
 
 /** Fills in the defaults. */

@@ -22,7 +22,8 @@ static void plain_free(void *ctx, void *ptr) {
 void belay_options_init(belay_options_t *options) {
   if (options == NULL)
     return;
-  *options = (belay_options_t){.allocator = {.alloc = plain_alloc, .free = plain_free}};
+  *options = (belay_options_t){.allocator = {.alloc = plain_alloc, .free = plain_free},
+                               .reconnects_per_s = 200};
 }
 
 void belay__init(belay_t *belay, const belay__host_ops_t *host, const belay_options_t *options) {
@@ -30,6 +31,7 @@ void belay__init(belay_t *belay, const belay__host_ops_t *host, const belay_opti
       .host = host,
       .allocator = options->allocator,
       .log = options->log,
+      .reconnects_per_s = options->reconnects_per_s,
       .log_ctx = options->log_ctx,
       .armed = BELAY__NEVER,
   };

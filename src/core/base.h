@@ -56,6 +56,8 @@ struct belay {
   belay_close_cb close_cb;
   belay_stats_t stats;
   char detail[BELAY__DETAIL_MAX];
+  uint32_t reconnects_per_s;
+  uint64_t paced_until; /* the adapter's: up to when turns to dial again are given away */
 };
 
 /* Initializes the core's part of a host. options is not NULL. */

@@ -10,6 +10,7 @@
 
 #define REST_MIN_MS UINT64_C(10) /* the first rest is drawn from 0 to this */
 #define REST_MAX_MS UINT64_C(500)
+#define HOPS_MAX 5
 
 /* ---- ends ---------------------------------------------------------------------------------------------- */
 
@@ -205,6 +206,23 @@ static void explain(const belay__call_t *call, const belay__refusal_t *refusal,
   (void)belay__call_blame(call, refusal->error, text);
 }
 
+/* Another server has its key. It was not executed here, and begins anew there. */
+static bool redirect(belay__call_t *call) {
+  if (call->follows || call->followed || call->once || call->hops == HOPS_MAX)
+    return false;
+  call->hops++;
+  call->state = BELAY__CALL_QUEUED;
+  call->first_sent = 0;
+  call->epoch = 0;
+  return true;
+}
+
+void belay__call_stay(belay__call_t *call, const belay__reply_t *reply) {
+  const belay__refusal_t *refusal = belay__refusal_find(reply->str, reply->len);
+  explain(call, refusal, reply);
+  refuse(call, refusal);
+}
+
 belay__verdict_t belay__call_reply(belay__call_t *call, const belay__reply_t *reply) {
   if (reply->type != BELAY__REPLY_ERROR) {
     if (call->script != NULL)
@@ -227,7 +245,11 @@ belay__verdict_t belay__call_reply(belay__call_t *call, const belay__reply_t *re
     finish_with(call, BELAY_OUTCOME_REFUSED, BELAY_ENOMEM);
     return BELAY__VERDICT_OVER;
   }
-  if (refusal->remedy == BELAY__REMEDY_NONE || !rest(call, refusal->error)) {
+  if (refusal->remedy == BELAY__REMEDY_REDIRECT && redirect(call))
+    return BELAY__VERDICT_REDIRECT;
+  bool passes =
+      refusal->remedy == BELAY__REMEDY_RETRY || refusal->remedy == BELAY__REMEDY_RECONNECT;
+  if (!passes || !rest(call, refusal->error)) {
     explain(call, refusal, reply);
     refuse(call, refusal);
   }

@@ -3,8 +3,9 @@
  *   new --args--> BUILDING --send--> QUEUED --handed to a connection--> SENT --reply--> over
  *                                     ^  |                              |  |
  *          RESTING --time to retry----+  +--deadline: NOT_SENT--> over  |  +--drop--> UNKNOWN, over;
- *             ^                                                        |              or back to QUEUED
- *             +--------a refusal that may pass, deadline ahead---------+              if not a byte left
+ *             ^                      ^                                 |  |           or back to QUEUED
+ *             +--------a refusal that may pass, deadline ahead---------+  |           if not a byte left
+ *                                    +------------MOVED, ASK--------------+
  *                                                                      |
  *                                        deadline: UNKNOWN, then LATE -+--reply or drop--> settled, over
  *
@@ -49,16 +50,23 @@ struct belay__call {
   uint64_t offset;     /* the node's: where it begins in the connection's stream of bytes */
   uint32_t epoch;      /* the connection that it was last handed to; 0: none */
   uint32_t part;       /* its owner's: which of its calls it is */
-  uint32_t affinity;   /* calls of one lane with the same one share a connection */
+  uint32_t
+      affinity; /* calls of one lane with the same one share a connection, as far as their keys let them; of one
+                        without a key it tells the slot (core/key.h) */
+  void *at; /* the node's: in which of its queues it stands */
 
   uint8_t state; /* belay__call_state_t */
   uint8_t lane;  /* belay__lane_t */
   uint8_t tries; /* rests so far */
+  uint8_t hops;  /* redirections so far */
   bool urgent;   /* not subject to the client's limits: it gives something back */
   bool once;     /* not sent again after a refusal: it would come behind what was sent later */
   bool follows;  /* belongs behind the call before it, on the same connection: */
   bool followed; /* neither of the two is sent again after a refusal */
   bool apart;    /* its owner's: it is sent together with others, and belongs behind none of them */
+  bool
+      stale; /* its owner's: only reads, and what is a little old will do: a replica may answer it */
+  bool asking;   /* the node's: it goes where its slot is on its way to */
   bool repeated; /* its owner's: it is sent again, and what became of the first time is not known */
   bool as_eval;  /* the script's text is in it, not its hash */
   bool broken;   /* memory ran out while it was built */
@@ -104,6 +112,9 @@ int belay__call_blame(const belay__call_t *call, int error, const char *text);
 int belay__call_blame_key(const belay__call_t *call, const char *key, size_t key_len, int error,
                           const char *text, size_t text_len);
 
+/* The slot that it belongs to: its first key's; of one that has none, the affinity's. */
+uint16_t belay__call_slot(const belay__call_t *call);
+
 /* The same command again, to be sent by itself, from inside done: with its deadline, affinity, owner and settled;
  * done is to be set. NULL if memory is out. */
 belay__call_t *belay__call_copy(const belay__call_t *call);
@@ -131,6 +142,9 @@ void belay__call_sent(belay__call_t *call, uint32_t epoch);
 
 /* Its reply came. */
 belay__verdict_t belay__call_reply(belay__call_t *call, const belay__reply_t *reply);
+
+/* After BELAY__VERDICT_REDIRECT: the node knows of no other place for it. It is over. */
+void belay__call_stay(belay__call_t *call, const belay__reply_t *reply);
 
 /* Its connection is gone, or will never be. If no byte of the call left and its caller still waits, it is to
  * be queued again and true is returned; else it is over, and error says why. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/client.h"
+#include "core/slot.h"
 
 #define FIRST_CAPACITY ((size_t)256)  /* bytes of a new call's buffer */
 #define POOLED_CAPACITY ((size_t)512) /* a larger buffer is not kept */
@@ -244,6 +245,23 @@ const char *belay__call_key(const belay__call_t *call, size_t *len) {
   return at + 2;
 }
 
+/* Commands that have no key. */
+static bool is_keyless(const char *command) {
+  static const char *const names[] = {"PING", "TIME", "SCAN", "WAIT", "INFO"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (strcmp(command, names[i]) == 0)
+      return true;
+  return false;
+}
+
+uint16_t belay__call_slot(const belay__call_t *call) {
+  size_t len;
+  if (call->script == NULL && is_keyless(call->command))
+    return call->affinity % BELAY__SLOTS;
+  const char *key = belay__call_key(call, &len);
+  return belay__slot(key, len);
+}
+
 belay__call_t *belay__call_copy(const belay__call_t *call) {
   belay__call_t *copy = belay__call_new(call->client, call->lane);
   char *out = copy == NULL ? NULL : grow(copy, call->len + 1); /* for a longer publisher */
@@ -261,6 +279,7 @@ belay__call_t *belay__call_copy(const belay__call_t *call) {
   copy->deadline = call->deadline;
   copy->affinity = call->affinity;
   copy->urgent = call->urgent;
+  copy->stale = call->stale;
   copy->publisher = call->publisher;
   copy->as_eval = call->as_eval;
   copy->tail = call->tail;

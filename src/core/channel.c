@@ -202,13 +202,13 @@ void belay__channel_confirmed(belay__channel_t *channel) {
   tell(channel, BELAY__HEARD_UP, NULL, 0, 0);
 }
 
-static void lose(belay__channel_t *channel, int error) {
+void belay__channel_lost(belay__channel_t *channel, int error) {
   channel->up = false;
   tell(channel, BELAY__HEARD_GAP, NULL, 0, error);
 }
 
 void belay__channel_refused(belay__channel_t *channel, int error) {
-  lose(channel, error);
+  belay__channel_lost(channel, error);
 }
 
 void belay__channel_message(belay_client_t *client, const char *name, size_t name_len,
@@ -218,13 +218,14 @@ void belay__channel_message(belay_client_t *client, const char *name, size_t nam
     tell(channel, BELAY__HEARD_MESSAGE, data, len, 0);
 }
 
-void belay__channels_lost(belay_client_t *client, int error) {
+void belay__channels_each(belay_client_t *client,
+                          void (*visit)(belay__channel_t *channel, void *arg), void *arg) {
   belay__list_t *all = &client->channels.all, untold;
   belay__list_init(&untold);
   belay__list_splice_front(&untold, all);
   for (belay__list_t *node; (node = belay__list_pop(&untold)) != NULL;) {
     belay__list_push(all, node);
-    lose(BELAY__CONTAINER(node, belay__channel_t, all), error);
+    visit(BELAY__CONTAINER(node, belay__channel_t, all), arg);
   }
 }
 

@@ -65,6 +65,7 @@ struct belay__channel {
   struct {
     belay__list_t list; /* a queue of the node's */
     uint64_t number;    /* of the subscription */
+    void *at;           /* who listens to it; NULL: nobody yet */
     bool alone;         /* is not asked for together with others */
     bool probe;         /* was refused, and is asked for to see whether it still is */
     uint8_t state;
@@ -84,7 +85,11 @@ void belay__channel_refused(belay__channel_t *channel, int error);
 void belay__channel_message(belay_client_t *client, const char *name, size_t name_len,
                             const char *data, size_t len);
 
-/* The listening connection is gone, or cannot be made: nothing is confirmed any more. */
-void belay__channels_lost(belay_client_t *client, int error);
+/* The connection that listens to it is gone, or cannot be made: it is not confirmed any more. */
+void belay__channel_lost(belay__channel_t *channel, int error);
+
+/* Does something with each of a client's channels; that may listen and unlisten. */
+void belay__channels_each(belay_client_t *client,
+                          void (*visit)(belay__channel_t *channel, void *arg), void *arg);
 
 #endif /* BELAY_CORE_CHANNEL_H */

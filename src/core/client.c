@@ -68,6 +68,7 @@ static int check_ranges(belay_t *belay, const belay_client_options_t *o) {
       {"max_bytes", o->max_bytes > INT64_MAX ? 0 : (int64_t)o->max_bytes, 65536, INT64_MAX},
       {"max_reply", o->max_reply > INT64_MAX ? 0 : (int64_t)o->max_reply, 65536, INT64_MAX},
       {"on_full", (int64_t)o->on_full, BELAY_FULL_REFUSE, BELAY_FULL_WAIT},
+      {"read_from", (int64_t)o->read_from, BELAY_READ_PRIMARY, BELAY_READ_ANY},
   };
   for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
     if (ranges[i].value < ranges[i].min || ranges[i].value > ranges[i].max) {

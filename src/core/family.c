@@ -107,7 +107,7 @@ static bool make_prefix(belay__family_t *family, const char *name, size_t name_l
   at = put(out, at, escaped, escaped_len);
   at = put(out, at, "::", named);
   put(out, at, "{", ops->whole ? 0 : 1);
-  family->affinity = belay__key_affinity(name, name_len);
+  family->affinity = belay__key_affinity(escaped, escaped_len);
   return true;
 }
 
@@ -190,7 +190,7 @@ void belay__family_arg(const belay__family_t *family, belay__call_t *call, const
   assert(tail_len <= 128);
   memcpy(rest + n, tail, tail_len);
   belay__call_arg_joined(call, family->prefix, family->prefix_len, rest, n + tail_len);
-  call->affinity = key_len > 0 ? belay__key_affinity(key, key_len) : family->affinity;
+  call->affinity = key_len > 0 ? belay__key_affinity(rest, n) : family->affinity;
 }
 
 int belay__family_begin(belay__family_t *family, belay_request_t *request,

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "core/slot.h"
+
 static bool must_escape(const char *part, size_t len, size_t i) {
   unsigned char c = (unsigned char)part[i];
   if (c == ':')
@@ -86,9 +88,13 @@ size_t belay__key_build(char *out, const char *prefix, size_t prefix_len, const 
   return put(out, n, "}", 1);
 }
 
-uint32_t belay__key_affinity(const char *key, size_t len) {
+uint32_t belay__key_hash(const char *key, size_t len) {
   uint32_t hash = UINT32_C(2166136261); /* FNV-1a */
   for (size_t i = 0; i < len; i++)
     hash = (hash ^ (unsigned char)key[i]) * UINT32_C(16777619);
   return hash;
+}
+
+uint32_t belay__key_affinity(const char *key, size_t len) {
+  return (belay__key_hash(key, len) & ~(uint32_t)(BELAY__SLOTS - 1)) | belay__slot(key, len);
 }

@@ -24,7 +24,11 @@ bool belay__key_unescape(char *out, size_t *out_len, const char *text, size_t le
 size_t belay__key_build(char *out, const char *prefix, size_t prefix_len, const char *family,
                         const char *name, size_t name_len);
 
-/* Calls of the same one share a connection, and so keep their order (core/call.h). */
+/* A number that is always the same for the same bytes. */
+uint32_t belay__key_hash(const char *key, size_t len);
+
+/* Calls of the same one share a connection, and so keep their order (core/call.h). The lower 14 bits are the slot of
+ * the key (or of what stands in its braces, escaped), the others a hash. */
 uint32_t belay__key_affinity(const char *key, size_t len);
 
 #endif /* BELAY_CORE_KEY_H */

@@ -66,8 +66,9 @@ typedef enum belay__lane {
 
 /* What the adapter does next with a call whose reply it handed over (belay__call_reply()). */
 typedef enum belay__verdict {
-  BELAY__VERDICT_OVER,     /* the call is not the adapter's any more */
-  BELAY__VERDICT_RESEND,   /* send it again, now, on the same connection */
+  BELAY__VERDICT_OVER,   /* the call is not the adapter's any more */
+  BELAY__VERDICT_RESEND, /* send it again, now, on the same connection */
+  BELAY__VERDICT_REDIRECT, /* its key is with another server: send it there, or let it stay (belay__call_stay()) */
   BELAY__VERDICT_RECONNECT /* as OVER, and the connection is of no use: drop it */
 } belay__verdict_t;
 
@@ -92,8 +93,9 @@ static inline bool belay__server_is(const belay__server_t *server, const char *r
 /* Between submit and belay__call_reply() or belay__call_dropped() a call is the node's: it stands in one
  * of its queues by call->node. */
 typedef struct belay__node_ops {
-  /* Queues n calls, contiguous on one connection, all or none; calls of one lane and affinity are sent
-   * in the order of their submission. Returns 0, BELAY_EBUSY or a lasting error of the deployment
+  /* Queues n calls, all or none. Those that follow each other are contiguous on one connection, and the others go
+   * where the first goes as far as their keys let them; calls of one lane and affinity are sent in the order of their
+   * submission, but for those whose slot moves to another server meanwhile. Returns 0, BELAY_EBUSY or a lasting error of the deployment
    * (BELAY_EAUTH). The node tells belay__call_sent() when a call is handed to a connection. */
   int (*submit)(belay_client_t *client, belay__call_t *const *calls, size_t n);
 
@@ -116,6 +118,10 @@ typedef struct belay__node_ops {
    * nanoseconds, in which the loop has looked. */
   bool (*silent)(belay_client_t *client, belay__lane_t lane, uint32_t affinity, uint64_t limit);
 
+  /* Goes through the servers that have the data: an affinity that leads to the i-th of them, false if there are not
+   * so many. *version is another one whenever data may have moved from one to another since. */
+  bool (*shard)(const belay_client_t *client, size_t i, uint32_t *affinity, uint32_t *version);
+
   /* What belay_client_stats() does not count itself: links_up. */
   size_t (*links_up)(const belay_client_t *client);
 
@@ -125,7 +131,7 @@ typedef struct belay__node_ops {
   /* A channel is wanted, by one more who listens; or is not any more (core/channel.h). One that is wanted already
    * stays as it is, and if the server had refused it, it is asked for again. The node keeps one connection for all
    * of them while there are any, and tells belay__channel_confirmed(), belay__channel_refused(),
-   * belay__channel_message() and belay__channels_lost(), none of them inside these two. */
+   * belay__channel_message() and belay__channel_lost(), none of them inside these two. Each message comes once. */
   void (*listen)(belay_client_t *client, belay__channel_t *channel);
   void (*unlisten)(belay_client_t *client, belay__channel_t *channel);
 

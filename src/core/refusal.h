@@ -8,6 +8,7 @@ typedef enum belay__remedy {
   BELAY__REMEDY_NONE,      /* the call ends with the error */
   BELAY__REMEDY_RETRY,     /* back off, ask again until the deadline */
   BELAY__REMEDY_RECONNECT, /* drop the connection, then as RETRY */
+  BELAY__REMEDY_REDIRECT,  /* ask the server that it names, at most five times */
   BELAY__REMEDY_EVAL       /* send the script's text, on the same connection */
 } belay__remedy_t;
 

@@ -289,7 +289,6 @@ int belay__request_send_all(belay__pending_t *pending, belay__call_t **calls, si
     calls[i]->owner = pending;
     calls[i]->part = (uint32_t)i;
     calls[i]->apart = !pending->ops->joined;
-    calls[i]->affinity = calls[0]->affinity; /* where it is looked for if it is to be taken back */
   }
   if (!keep_calls(pending, calls, n)) {
     for (size_t i = 0; i < n; i++)

@@ -196,7 +196,7 @@ belay__call_t *belay__counter_add_call(belay_counter_t *counter, const char *key
 belay__call_t *belay__counter_once_call(const belay_counter_t *counter, const char *key,
                                         size_t key_len, int64_t delta, const void *id,
                                         size_t id_len, int64_t record_ms, bool behind) {
-  unsigned shard = belay__key_affinity(id, id_len) % counter->shards;
+  unsigned shard = belay__key_hash(id, id_len) % counter->shards;
   belay__call_t *call = new_script(counter, &belay__script_counter_once, 2, 4, behind);
   if (call == NULL)
     return NULL;

@@ -6,7 +6,7 @@
 #include "scripts.gen.h"
 
 uint32_t belay__session_shard_escaped(const char *escaped, size_t len) {
-  return belay__key_affinity(escaped, len) % BELAY__SESSION_SHARDS;
+  return belay__key_hash(escaped, len) % BELAY__SESSION_SHARDS;
 }
 
 uint32_t belay__session_shard(const char *user, size_t len) {

@@ -123,7 +123,7 @@ void belay__dial_init(belay__dial_t *dial, belay__host_t *host, const belay__tar
 void belay__dial_start(belay__dial_t *dial, uint64_t deadline) {
   sim_process_t *process = sim_process_of(&dial->host->base);
   sim_world_t *world = process->world;
-  unsigned server = (unsigned)strtoul(dial->target->host + 1, NULL, 10);
+  unsigned server = (unsigned)strtoul(dial->target->place.host + 1, NULL, 10);
   assert(!dial->active && server < world->scenario->servers);
   attempt_t *attempt = sim_alloc(sizeof *attempt);
   attempt->process = process;

@@ -12,7 +12,7 @@
 #include "belay/error.h"
 #include "redis/url.h"
 
-#define HOST_MAX (sizeof((belay__url_t *)0)->host - 1)
+#define HOST_MAX BELAY__HOST_MAX
 #define PATH_MAX_LEN (sizeof((belay__url_t *)0)->path - 1)
 #define USER_MAX (sizeof((belay__url_t *)0)->username - 1)
 #define PASSWORD_MAX (sizeof((belay__url_t *)0)->password - 1)
@@ -50,11 +50,12 @@ static void check_good(const good_t *row) {
     fail_msg("%s: %s: %s", row->text, part, why);
   assert_string_equal(part, "");
   assert_string_equal(why, "");
-  if (url.is_unix != (row->path != NULL) || !same(url.host, row->host) ||
+  if (url.is_unix != (row->path != NULL) || !same(url.places[0].host, row->host) ||
       !same(url.path, row->path))
-    fail_msg("%s: unix %d, host \"%s\", path \"%s\"", row->text, url.is_unix, url.host, url.path);
-  if (url.port != row->port || url.db != row->db)
-    fail_msg("%s: port %d, db %d", row->text, url.port, url.db);
+    fail_msg("%s: unix %d, host \"%s\", path \"%s\"", row->text, url.is_unix, url.places[0].host,
+             url.path);
+  if (url.places[0].port != row->port || url.db != row->db)
+    fail_msg("%s: port %d, db %d", row->text, url.places[0].port, url.db);
   if (url.has_username != (row->username != NULL) || !same(url.username, row->username))
     fail_msg("%s: has_username %d, \"%s\"", row->text, url.has_username, url.username);
   if (url.has_password != (row->password != NULL) || !same(url.password, row->password))
@@ -200,12 +201,12 @@ static void check_bad(const char *text, const char *expected) {
     fail_msg("\"%s\": %s, part \"%s\" (%s), not \"%s\"", text, belay_err_name(error), part, why,
              expected);
   assert_in_range(strlen(why), 5, 80);
-  assert_memory_equal(url.host, zeros.host, sizeof url.host);
+  assert_memory_equal(url.places[0].host, zeros.places[0].host, sizeof url.places[0].host);
   assert_memory_equal(url.path, zeros.path, sizeof url.path);
   assert_memory_equal(url.username, zeros.username, sizeof url.username);
   assert_memory_equal(url.password, zeros.password, sizeof url.password);
   assert_false(url.is_unix || url.has_username || url.has_password);
-  assert_int_equal(url.port, 0);
+  assert_int_equal(url.places[0].port, 0);
   assert_int_equal(url.db, 0);
 }
 
@@ -378,7 +379,7 @@ static void check_limit(const char *head, const char *piece, size_t n, const cha
 
 static void parts_are_as_long_as_they_may_be_and_no_longer(void **state) {
   (void)state;
-  const size_t host = offsetof(belay__url_t, host), path = offsetof(belay__url_t, path);
+  const size_t host = offsetof(belay__url_t, places), path = offsetof(belay__url_t, path);
   const size_t user = offsetof(belay__url_t, username);
   const size_t password = offsetof(belay__url_t, password);
   check_limit("redis://", "h", HOST_MAX, "", "host", host);
@@ -398,7 +399,7 @@ static void zone_is_as_long_as_the_host_allows_and_no_longer(void **state) {
   size_t n = HOST_MAX - strlen("fe80::1%");
   char *text = build("redis://[fe80::1%25", "z", n, "]");
   assert_int_equal(parse(text, &url, &part, &why), 0);
-  assert_int_equal(strlen(url.host), HOST_MAX);
+  assert_int_equal(strlen(url.places[0].host), HOST_MAX);
   free(text);
   text = build("redis://[fe80::1%25", "z", n + 1, "]");
   check_bad(text, "host");
@@ -505,9 +506,9 @@ static void check_sane(const char *text) {
     fail_msg("\"%s\": %d, part \"%s\"", text, error, part);
   assert_int_equal(url.is_unix, strncmp(text, "unix://", 7) == 0);
   assert_int_equal(url.path[0], url.is_unix ? '/' : '\0');
-  assert_int_equal(url.host[0] == '\0', url.is_unix);
-  assert_null(strpbrk(url.host, " \t\r\n/?#@[]"));
-  assert_in_range(url.port, 1, 65535);
+  assert_int_equal(url.places[0].host[0] == '\0', url.is_unix);
+  assert_null(strpbrk(url.places[0].host, " \t\r\n/?#@[]"));
+  assert_in_range(url.places[0].port, 1, 65535);
   assert_in_range(url.db, 0, 65535);
   assert_int_equal(url.has_username, url.username[0] != '\0');
   assert_true(url.has_password || url.password[0] == '\0');

@@ -1,0 +1,113 @@
+#include "redis/cable.h"
+
+#include <string.h>
+
+#include "redis/listener.h"
+
+static size_t size_of(size_t count) {
+  return sizeof(belay__cable_t) + sizeof(belay__listener_t) + count * sizeof(belay__link_t);
+}
+
+belay__cable_t *belay__cable_new(belay__trunk_t *trunk, size_t lane_links) {
+  size_t count = 2 * lane_links + 2;
+  _Static_assert(sizeof(belay__cable_t) % _Alignof(belay__listener_t) == 0 &&
+                     sizeof(belay__listener_t) % _Alignof(belay__link_t) == 0,
+                 "they lie behind each other");
+  belay__cable_t *cable = belay__alloc(&trunk->host->base, size_of(count));
+  if (cable == NULL)
+    return NULL;
+  memset(cable, 0, size_of(count));
+  *cable = (belay__cable_t){.trunk = trunk,
+                            .target = {.keepalive_ms = trunk->keepalive_ms,
+                                       .tcp_user_timeout_ms = trunk->tcp_user_timeout_ms},
+                            .lane_links = lane_links,
+                            .count = count};
+  cable->listener = (belay__listener_t *)(void *)(cable + 1);
+  cable->links = (belay__link_t *)(void *)(cable->listener + 1);
+  for (size_t i = 0; i < count; i++)
+    belay__link_init(&cable->links[i], cable, i < 2 * lane_links && i % lane_links != 0);
+  belay__listener_init(cable->listener, cable);
+  return cable;
+}
+
+void belay__cable_free(belay__cable_t *cable) {
+  for (size_t i = 0; i < cable->count; i++)
+    belay__link_fini(&cable->links[i]);
+  belay__link_fini(&cable->listener->link);
+  belay__free(&cable->trunk->host->base, cable, size_of(cable->count));
+}
+
+void belay__cable_close(belay__cable_t *cable) {
+  for (size_t i = 0; i < cable->count; i++)
+    belay__link_close(&cable->links[i]);
+  belay__listener_close(cable->listener);
+}
+
+bool belay__cable_is_over(const belay__cable_t *cable) {
+  if (cable->handles > 0 || !belay__link_is_over(&cable->listener->link))
+    return false;
+  for (size_t i = 0; i < cable->count; i++)
+    if (!belay__link_is_over(&cable->links[i]))
+      return false;
+  return true;
+}
+
+bool belay__cable_drain(belay__cable_t *cable) {
+  bool all = true;
+  for (size_t i = 0; i < cable->count; i++) {
+    if (cable->links[i].in_flight == 0)
+      belay__link_close(&cable->links[i]);
+    else
+      all = false;
+  }
+  if (all)
+    belay__listener_close(cable->listener);
+  return all;
+}
+
+/* The links stand in the order of the lanes. */
+belay__link_t *belay__cable_link(const belay__cable_t *cable, belay__lane_t lane,
+                                 uint32_t affinity) {
+  size_t n = cable->lane_links, own = (affinity >> 14) % n, i = 0;
+  switch (lane) {
+  case BELAY__LANE_LEASE:
+    i = own;
+    break;
+  case BELAY__LANE_DATA:
+    i = n + own;
+    break;
+  case BELAY__LANE_BULK:
+    i = 2 * n;
+    break;
+  case BELAY__LANE_DURABLE:
+  case BELAY__LANES:
+    i = 2 * n + 1;
+    break;
+  }
+  return &cable->links[i];
+}
+
+size_t belay__cable_links_up(const belay__cable_t *cable) {
+  size_t n = belay__link_is_up(&cable->listener->link);
+  for (size_t i = 0; i < cable->count; i++)
+    n += belay__link_is_up(&cable->links[i]);
+  return n;
+}
+
+void belay__cable_found(belay__cable_t *cable, int error) {
+  for (size_t i = 0; i < cable->count; i++)
+    belay__link_found(&cable->links[i], error);
+  belay__link_found(&cable->listener->link, error);
+}
+
+void belay__cable_hurry(belay__cable_t *cable) {
+  for (size_t i = 0; i < cable->count; i++)
+    belay__link_hurry(&cable->links[i]);
+  belay__link_hurry(&cable->listener->link);
+}
+
+void belay__cable_leave(belay__cable_t *cable, int error) {
+  for (size_t i = 0; i < cable->count; i++)
+    belay__link_leave(&cable->links[i], error);
+  belay__link_leave(&cable->listener->link, error);
+}

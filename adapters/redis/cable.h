@@ -1,0 +1,97 @@
+/* Trunk, cable, link: what a client's connections have in common, what those to one server have, and one of them.
+ *
+ *   client -- trunk --+-- cable (one server) --+-- link (one connection)
+ *                     |                        +-- link
+ *                     +-- cable                +-- listener
+ *
+ * Whoever owns the trunk (single.c, cluster.c) says through its ops where the server of a cable is. */
+#ifndef BELAY_REDIS_CABLE_H
+#define BELAY_REDIS_CABLE_H
+
+#include "core/client.h"
+#include "redis/dial.h"
+
+typedef struct belay__trunk belay__trunk_t;
+typedef struct belay__cable belay__cable_t;
+typedef struct belay__link belay__link_t;
+typedef struct belay__listener belay__listener_t;
+
+/* What a server must be to be used; it is asked (ROLE) each time that it is connected to. */
+typedef enum belay__role {
+  BELAY__ROLE_ANY, /* nobody asks */
+  BELAY__ROLE_PRIMARY,
+  BELAY__ROLE_REPLICA
+} belay__role_t;
+
+/* Each of them may be NULL. None is called inside a call into the cable or the link from its owner. */
+typedef struct belay__trunk_ops {
+  /* Find out where the cable's server is now: put it into cable->target, and tell belay__cable_found(), from the loop,
+   * in time or not. NULL: it is where it was. */
+  void (*find)(belay__cable_t *cable);
+  /* A connection is up; one was lost, or was not to be had. */
+  void (*up)(belay__link_t *link);
+  void (*lost)(belay__link_t *link, int error);
+  /* A call was refused because its key is elsewhere. Sees that it gets there; false if it cannot. NULL: nobody can. */
+  bool (*redirect)(belay__link_t *link, belay__call_t *call, const belay__reply_t *reply);
+  /* A channel is not where it was listened to. */
+  void (*moved)(belay__listener_t *listener);
+  /* A handle, a look-up or a link is over. */
+  void (*quiet)(belay__cable_t *cable);
+} belay__trunk_ops_t;
+
+struct belay__trunk {
+  const belay__trunk_ops_t *ops;
+  belay_client_t *client;
+  belay__host_t *host;
+  const char *username, *password; /* NULL: none */
+  const char *client_name;
+  int db;
+  int64_t connect_timeout_ms, stall_timeout_ms, idle_timeout_ms, reconnect_min_ms, reconnect_max_ms;
+  int64_t keepalive_ms, tcp_user_timeout_ms;
+  size_t max_pending, max_reply;
+  belay_on_full_t on_full;
+  uint32_t epochs; /* connections that became usable so far; numbers them from 1 */
+  uint64_t dials;  /* attempts to connect so far; numbers them from 1 */
+};
+
+struct belay__cable {
+  belay__trunk_t *trunk;
+  belay__target_t target;
+  belay__role_t role;
+  bool
+      readonly; /* a cluster's replica: it answers what only reads once it is told that this is meant */
+  unsigned version; /* of the server last spoken to; 0: not known */
+  size_t handles;   /* libuv handles that are open */
+  belay__listener_t *listener;
+  size_t lane_links; /* links of LEASE and of DATA each; the other lanes have one */
+  size_t count;      /* of all links that carry calls */
+  belay__link_t *links;
+};
+
+/* Makes a cable with its links and its listener, in one piece of memory; its target is to be set. NULL: memory is out. */
+belay__cable_t *belay__cable_new(belay__trunk_t *trunk, size_t lane_links);
+
+/* Ends all its connections at once. It is over when belay__cable_is_over(); then its memory may be given back. */
+void belay__cable_close(belay__cable_t *cable);
+bool belay__cable_is_over(const belay__cable_t *cable);
+void belay__cable_free(belay__cable_t *cable);
+
+/* Closes the links that nothing is under way on, for a cable that gets no more calls; true if these were all. */
+bool belay__cable_drain(belay__cable_t *cable);
+
+/* The link for calls of that lane and affinity. */
+belay__link_t *belay__cable_link(const belay__cable_t *cable, belay__lane_t lane,
+                                 uint32_t affinity);
+
+size_t belay__cable_links_up(const belay__cable_t *cable);
+
+/* What find() was to find out: 0 with the target set, or an error. */
+void belay__cable_found(belay__cable_t *cable, int error);
+
+/* Those that wait before they try again need not wait any longer: there is reason to hope. */
+void belay__cable_hurry(belay__cable_t *cable);
+
+/* Its connections lead to a server that is not the right one any more: they end before the loop sleeps. */
+void belay__cable_leave(belay__cable_t *cable, int error);
+
+#endif /* BELAY_REDIS_CABLE_H */

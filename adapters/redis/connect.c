@@ -1,0 +1,184 @@
+/* belay_connect(): from a URL and options to a client of the right kind. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "redis/node.h"
+
+static const belay__deployment_t *deployment_of(const belay__url_t *url) {
+  return url->kind == BELAY__URL_CLUSTER ? &belay__cluster : &belay__single;
+}
+
+/* ---- options ------------------------------------------------------------------------------------------- */
+
+/* Copies a text of the options; false if it does not fit. NULL leaves what is there. */
+static bool take_text(belay_t *belay, const char *name, const char *from, char *to, size_t size) {
+  if (from == NULL)
+    return true;
+  if (strlen(from) >= size) {
+    belay__detail(belay, "%s: too long", name);
+    return false;
+  }
+  snprintf(to, size, "%s", from);
+  return true;
+}
+
+/* What the options say overrides the URL; false if it does not fit. */
+static bool override(belay_t *belay, belay__url_t *url, const belay_client_options_t *o) {
+  if (!take_text(belay, "username", o->username, url->username, sizeof url->username) ||
+      !take_text(belay, "password", o->password, url->password, sizeof url->password))
+    return false;
+  if (o->username != NULL)
+    url->has_username = o->username[0] != '\0';
+  if (o->password != NULL)
+    url->has_password = o->password[0] != '\0';
+  if (o->db >= 0)
+    url->db = o->db;
+  return true;
+}
+
+/* What is for another kind of deployment would do nothing. */
+static bool fits_kind(belay_t *belay, const belay__url_t *url, const belay_client_options_t *o) {
+  const char *name = NULL;
+  if (url->kind != BELAY__URL_SENTINEL && o->sentinel_username != NULL)
+    name = "sentinel_username";
+  else if (url->kind != BELAY__URL_SENTINEL && o->sentinel_password != NULL)
+    name = "sentinel_password";
+  else if (url->kind == BELAY__URL_SINGLE && o->read_from != BELAY_READ_PRIMARY)
+    name = "read_from";
+  if (name != NULL)
+    belay__detail(belay, "%s: not for this kind of deployment", name);
+  return name == NULL;
+}
+
+static int read_url(belay_t *belay, const char *text, belay__url_t *url) {
+  const char *part = "url", *why = "NULL";
+  int error = text == NULL ? BELAY_EURL : belay__url_parse(text, url, &part, &why);
+  if (error != 0)
+    belay__detail(belay, "%s: %s", part, why);
+  return error;
+}
+
+/* ---- making -------------------------------------------------------------------------------------------- */
+
+/* "host:pid", so that a person who looks at a token sees where its holder runs. */
+static void default_owner(char *out, size_t size) {
+  char host[UV_MAXHOSTNAMESIZE];
+  size_t len = sizeof host;
+  if (uv_os_gethostname(host, &len) != 0)
+    snprintf(host, sizeof host, "localhost");
+  for (char *p = host; *p != '\0'; p++)
+    if (*p <= ' ' || *p > '~')
+      *p = '?';
+  snprintf(out, size, "%.48s:%ld", host, (long)uv_os_getpid());
+}
+
+static void fill_trunk(belay__node_t *node, const belay_client_options_t *o) {
+  const belay__url_t *url = &node->url;
+  node->trunk = (belay__trunk_t){
+      .ops = deployment_of(url)->trunk_ops,
+      .client = &node->base,
+      .host = (belay__host_t *)node->base.belay,
+      .username = url->has_username ? url->username : NULL,
+      /* a user may do without a password, and no password is not an empty one */
+      .password = url->has_username || url->password[0] != '\0' ? url->password : NULL,
+      .client_name = node->client_name,
+      .db = url->db,
+      .connect_timeout_ms = o->connect_timeout_ms,
+      .stall_timeout_ms = o->stall_timeout_ms,
+      .idle_timeout_ms = o->idle_timeout_ms,
+      .reconnect_min_ms = o->reconnect_min_ms,
+      .reconnect_max_ms = o->reconnect_max_ms,
+      .keepalive_ms = o->keepalive_ms,
+      .tcp_user_timeout_ms = o->tcp_user_timeout_ms,
+      .max_pending = o->max_pending,
+      .max_reply = o->max_reply,
+      .on_full = o->on_full,
+  };
+}
+
+static uint64_t mix(uint64_t hash, const char *text) {
+  for (; *text != '\0'; text++) /* FNV-1a */
+    hash = (hash ^ (unsigned char)*text) * UINT64_C(1099511628211);
+  return hash;
+}
+
+static uint64_t place_of(const belay__url_t *url) {
+  uint64_t hash = UINT64_C(14695981039346656037);
+  char rest[24];
+  for (size_t i = 0; i < url->place_count; i++) {
+    snprintf(rest, sizeof rest, ":%u,", url->places[i].port);
+    hash = mix(mix(hash, url->places[i].host), rest);
+  }
+  snprintf(rest, sizeof rest, "/%d", url->db);
+  return mix(mix(mix(hash, url->path), url->master), rest);
+}
+
+void belay__node_free(belay__node_t *node) {
+  size_t size = deployment_of(&node->url)->size;
+  belay_t *belay = node->base.belay;
+  memset(&node->url, 0, sizeof node->url); /* the password */
+  memset(node->sentinel_password, 0, sizeof node->sentinel_password);
+  belay__free(belay, node, size);
+}
+
+/* A node with all that every kind has. */
+static int make_node(belay_t *belay, const belay__url_t *url, const belay_client_options_t *o,
+                     belay__node_t **out) {
+  const belay__deployment_t *deployment = deployment_of(url);
+  char owner[BELAY__OWNER_MAX + 1];
+  belay__node_t *node = belay__alloc(belay, deployment->size);
+  if (node == NULL)
+    return BELAY_ENOMEM;
+  memset(node, 0, deployment->size);
+  default_owner(owner, sizeof owner);
+  int error = belay__client_init(&node->base, belay, deployment->ops, o, owner);
+  if (error != 0) {
+    belay__free(belay, node, deployment->size);
+    return error;
+  }
+  node->url = *url;
+  node->base.place = place_of(url);
+  node->base.db = url->db;
+  node->lane_links = o->links;
+  node->read_from = o->read_from;
+  *out = node;
+  return 0;
+}
+
+int belay_connect(belay_t *belay, const char *url, const belay_client_options_t *options,
+                  belay_client_t **out) {
+  if (out == NULL)
+    return BELAY_EINVAL;
+  *out = NULL;
+  belay_client_options_t defaults;
+  belay_client_options_init(&defaults);
+  const belay_client_options_t *o = options == NULL ? &defaults : options;
+  belay__url_t parsed;
+  belay__node_t *node;
+  int error = belay__check(belay);
+  if (error == 0)
+    error = read_url(belay, url, &parsed);
+  if (error == 0)
+    error = belay__client_options_check(belay, o);
+  if (error == 0 && (!override(belay, &parsed, o) || !fits_kind(belay, &parsed, o)))
+    error = BELAY_EINVAL;
+  if (error == 0)
+    error = make_node(belay, &parsed, o, &node);
+  if (error != 0)
+    return error;
+  snprintf(node->client_name, sizeof node->client_name, "%s", o->client_name);
+  bool fits = take_text(belay, "sentinel_username", o->sentinel_username, node->sentinel_username,
+                        sizeof node->sentinel_username) &&
+              take_text(belay, "sentinel_password", o->sentinel_password, node->sentinel_password,
+                        sizeof node->sentinel_password);
+  fill_trunk(node, o);
+  error = fits ? deployment_of(&parsed)->init(node) : BELAY_EINVAL;
+  if (error != 0) {
+    belay__client_fini(&node->base);
+    belay__node_free(node);
+    return error;
+  }
+  *out = &node->base;
+  return 0;
+}

@@ -1,0 +1,47 @@
+/* A finder: knows where the primary of a deployment is, and its replicas. sentinel.c asks sentinels, replicas.c asks
+ * everybody. */
+#ifndef BELAY_REDIS_FINDER_H
+#define BELAY_REDIS_FINDER_H
+
+#include "redis/scout.h"
+
+#define BELAY__REPLICAS_MAX 16
+
+typedef struct belay__finder belay__finder_t;
+
+/* What was found. */
+typedef struct belay__found {
+  belay__place_t primary;
+  belay__place_t replicas[BELAY__REPLICAS_MAX]; /* that were well when they were last heard of */
+  size_t replica_count;
+} belay__found_t;
+
+struct belay__finder {
+  belay__scout_t scout;
+  belay__timer_t
+      again; /* sentinel.c: it is asked from time to time whether everything is as it was */
+  belay__found_t found; /* what is being found, and in the callback what was */
+  unsigned answers;     /* to the question that is being asked */
+  unsigned primaries;   /* replicas.c: that say they are */
+  int error;            /* why the last one who was asked was of no use */
+  bool all;             /* the replicas are wanted too */
+  const char *master;   /* sentinel.c: its name */
+  /* The end of a question, which may have been the finder's own: 0, or an error. From the loop. */
+  void (*told)(belay__finder_t *finder, int error);
+  void (*quiet)(belay__finder_t *finder);
+};
+
+/* Fill in a finder that is zeros but for told, quiet, all and master. */
+void belay__sentinel_init(belay__finder_t *finder, belay__trunk_t *trunk, const char *username,
+                          const char *password, const belay__place_t *places, size_t n);
+void belay__replicas_init(belay__finder_t *finder, belay__trunk_t *trunk,
+                          const belay__place_t *places, size_t n);
+
+/* Asks, unless that is being done. It is not told inside this. */
+void belay__finder_ask(belay__finder_t *finder);
+
+void belay__finder_close(belay__finder_t *finder);
+bool belay__finder_is_over(const belay__finder_t *finder);
+void belay__finder_fini(belay__finder_t *finder);
+
+#endif /* BELAY_REDIS_FINDER_H */

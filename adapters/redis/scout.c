@@ -1,0 +1,296 @@
+/* A scout.
+ *
+ *   IDLE --ask--> WAITING --its turn--> DIALING --connected--> ASKING --DONE--> READY --ask--> ASKING
+ *    ^              ^                      |                     |                |
+ *    |              |                      v                     v                |
+ *    |              +---the next one---- lost, late, refused, NEXT                |
+ *    |                                     |                                      |
+ *    +-------------none is left------------+              +----------lost---------+
+ *    +----------------------------------------------------+
+ *
+ *   any --close--> CLOSED
+ *
+ * A round asks everybody once, whoever answered last first. */
+#include "redis/scout.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "core/refusal.h"
+#include "redis/pace.h"
+
+#define PATIENCE_MIN_MS 50
+#define PATIENCE_PART                                                                              \
+  4 /* of the time in which a connection must be made, everybody has this part to answer */
+
+static void on_dialed(belay__dial_t *dial, int error, int fd, belay__handle_t *handle);
+static void on_gone(belay__wire_t *wire, int error);
+static void on_timer(belay__timer_t *timer);
+static void on_pushed(belay__wire_t *wire, const belay__reply_t *reply);
+
+static belay_t *belay_of(const belay__scout_t *scout) {
+  return &scout->trunk->host->base;
+}
+
+static belay__scout_t *scout_of(const redisAsyncContext *ac) {
+  return BELAY__CONTAINER(ac->data, belay__scout_t, wire);
+}
+
+static void on_dial_over(belay__dial_t *dial) {
+  belay__scout_t *scout = BELAY__CONTAINER(dial, belay__scout_t, dial);
+  scout->ops->quiet(scout);
+}
+
+static void close_handle(belay__wire_t *wire, belay__handle_t *handle) {
+  belay__dial_close_handle(&BELAY__CONTAINER(wire, belay__scout_t, wire)->dial, handle);
+}
+
+static void on_heard(belay__wire_t *wire) {
+  (void)wire;
+}
+
+void belay__scout_init(belay__scout_t *scout) {
+  belay__trunk_t *trunk = scout->trunk;
+  scout->state = BELAY__SCOUT_IDLE;
+  scout->timer.fire = on_timer;
+  scout->target = (belay__target_t){.keepalive_ms = trunk->keepalive_ms,
+                                    .tcp_user_timeout_ms = trunk->tcp_user_timeout_ms};
+  scout->wire = (belay__wire_t){.host = trunk->host,
+                                .stats = &trunk->client->stats,
+                                .max_reply = trunk->max_reply,
+                                .heard = on_heard,
+                                .pushed = scout->channel != NULL ? on_pushed : NULL,
+                                .gone = on_gone,
+                                .close_handle = close_handle};
+  belay__wire_init(&scout->wire);
+  belay__dial_init(&scout->dial, trunk->host, &scout->target, &scout->handles, on_dialed,
+                   on_dial_over);
+}
+
+/* ---- places -------------------------------------------------------------------------------------------- */
+
+void belay__scout_add(belay__scout_t *scout, const belay__place_t *place) {
+  for (size_t i = 0; i < scout->count; i++)
+    if (belay__place_is(&scout->places[i], place))
+      return;
+  if (scout->count < BELAY__SCOUT_PLACES)
+    scout->places[scout->count++] = *place;
+}
+
+void belay__scout_set(belay__scout_t *scout, const belay__place_t *places, size_t n) {
+  if (n == 0)
+    return;
+  belay__place_t here = *belay__scout_place(scout);
+  scout->count = scout->at = 0;
+  for (size_t i = 0; i < n; i++)
+    belay__scout_add(scout, &places[i]);
+  for (size_t i = 0; i < scout->count; i++)
+    if (belay__place_is(&scout->places[i], &here))
+      scout->at = i;
+}
+
+const belay__place_t *belay__scout_place(const belay__scout_t *scout) {
+  return &scout->places[scout->at];
+}
+
+/* ---- the round ----------------------------------------------------------------------------------------- */
+
+static void set_patience(belay__scout_t *scout) {
+  int64_t ms = scout->trunk->connect_timeout_ms / PATIENCE_PART;
+  belay__timer_set(belay_of(scout), BELAY__RANK_OTHER, &scout->timer,
+                   belay__after_ms(belay_of(scout), ms > PATIENCE_MIN_MS ? ms : PATIENCE_MIN_MS));
+}
+
+/* It may be asked for from anywhere: so it is only begun from the loop. */
+static void wait_for_turn(belay__scout_t *scout) {
+  belay_t *belay = belay_of(scout);
+  scout->state = BELAY__SCOUT_WAITING;
+  uint64_t turn = scout->knocked ? belay__pace(scout->trunk->host) : belay__now(belay);
+  belay__timer_set(belay, BELAY__RANK_OTHER, &scout->timer, turn);
+}
+
+static void dial(belay__scout_t *scout) {
+  scout->state = BELAY__SCOUT_DIALING;
+  scout->knocked = true;
+  scout->target.place = *belay__scout_place(scout);
+  set_patience(scout);
+  belay__dial_start(&scout->dial, scout->timer.when);
+}
+
+static void end_round(belay__scout_t *scout, int error) {
+  belay__timer_stop(belay_of(scout), BELAY__RANK_OTHER, &scout->timer);
+  scout->ops->over(scout, error);
+}
+
+/* The one that is being asked is of no use; its connection is gone. */
+static void next(belay__scout_t *scout, int error) {
+  scout->error = error;
+  if (--scout->left == 0) {
+    scout->state = BELAY__SCOUT_IDLE;
+    end_round(scout, error);
+    return;
+  }
+  scout->at = (scout->at + 1) % scout->count;
+  wait_for_turn(scout);
+}
+
+static void done(belay__scout_t *scout) {
+  belay__place_t first = *belay__scout_place(scout);
+  memmove(&scout->places[1], &scout->places[0], scout->at * sizeof first);
+  scout->places[0] = first;
+  scout->at = 0;
+  scout->state = BELAY__SCOUT_READY;
+  end_round(scout, 0);
+}
+
+void belay__scout_ask(belay__scout_t *scout) {
+  assert(scout->count > 0);
+  if (scout->state == BELAY__SCOUT_IDLE) {
+    scout->left = scout->count;
+    wait_for_turn(scout);
+  } else if (scout->state == BELAY__SCOUT_READY) {
+    scout->left = scout->count;
+    scout->state = BELAY__SCOUT_ASKING;
+    set_patience(scout);
+    scout->ops->ask(scout);
+  }
+}
+
+static void on_timer(belay__timer_t *timer) {
+  belay__scout_t *scout = BELAY__CONTAINER(timer, belay__scout_t, timer);
+  if (scout->state == BELAY__SCOUT_WAITING) {
+    dial(scout);
+  } else if (scout->state == BELAY__SCOUT_DIALING) {
+    belay__dial_cancel(&scout->dial);
+    next(scout, belay__dial_busy(&scout->dial) ? BELAY_ERESOLVE : BELAY_EUNREACHABLE);
+  } else {
+    belay__wire_drop(&scout->wire, BELAY_EUNREACHABLE);
+  }
+}
+
+/* ---- the connection ------------------------------------------------------------------------------------ */
+
+static void on_gone(belay__wire_t *wire, int error) {
+  belay__scout_t *scout = BELAY__CONTAINER(wire, belay__scout_t, wire);
+  if (scout->state == BELAY__SCOUT_ASKING) {
+    next(scout, error);
+  } else if (scout->state == BELAY__SCOUT_READY) {
+    scout->state = BELAY__SCOUT_IDLE;
+    if (scout->ops->lost != NULL)
+      scout->ops->lost(scout);
+  }
+}
+
+/* Who does not let us in is asked no more. */
+static void on_auth(redisAsyncContext *ac, void *object, void *privdata) {
+  (void)privdata;
+  belay__scout_t *scout = scout_of(ac);
+  const belay__reply_t *reply = belay__wire_reply(&scout->wire, object);
+  if (reply != NULL && !belay__reply_is(reply, "OK", 2))
+    belay__wire_break(&scout->wire, BELAY_EAUTH);
+}
+
+/* Who cannot speak and be asked on one connection is only asked. */
+static void on_hello(redisAsyncContext *ac, void *object, void *privdata) {
+  (void)privdata;
+  belay__scout_t *scout = scout_of(ac);
+  const belay__reply_t *reply = belay__wire_reply(&scout->wire, object);
+  if (reply == NULL || scout->state != BELAY__SCOUT_ASKING)
+    return;
+  if (reply->type == BELAY__REPLY_ARRAY) {
+    const char *const argv[] = {"SUBSCRIBE", scout->channel};
+    const size_t lens[] = {9, strlen(scout->channel)};
+    scout->wire.reader.pushed = true;
+    belay__wire_say(&scout->wire, 2, argv, lens, false);
+  }
+  scout->ops->ask(scout);
+}
+
+static void on_dialed(belay__dial_t *dialed, int error, int fd, belay__handle_t *handle) {
+  belay__scout_t *scout = BELAY__CONTAINER(dialed, belay__scout_t, dial);
+  if (error == 0)
+    error = belay__wire_open(&scout->wire, fd, handle);
+  if (error != 0) {
+    next(scout, error);
+    return;
+  }
+  if (scout->password != NULL) {
+    const char *const with_user[] = {"AUTH", scout->username, scout->password};
+    bool user = scout->username != NULL;
+    belay__wire_command(&scout->wire, on_auth, user ? 3 : 2,
+                        user ? with_user : (const char *const[]){"AUTH", scout->password});
+  }
+  scout->state = BELAY__SCOUT_ASKING;
+  if (scout->channel != NULL)
+    belay__wire_command(&scout->wire, on_hello, 2, (const char *const[]){"HELLO", "3"});
+  else
+    scout->ops->ask(scout);
+}
+
+/* ---- answers ------------------------------------------------------------------------------------------- */
+
+static void answered(belay__scout_t *scout, const belay__reply_t *reply) {
+  if (reply == NULL || scout->state != BELAY__SCOUT_ASKING || scout->wire.broken)
+    return;
+  switch (scout->ops->answer(scout, reply)) {
+  case BELAY__SCOUT_DONE:
+    done(scout);
+    break;
+  case BELAY__SCOUT_MORE:
+    break;
+  case BELAY__SCOUT_NEXT:
+    if (reply->type == BELAY__REPLY_ERROR)
+      belay__wire_break(&scout->wire, belay__refusal_find(reply->str, reply->len)->error);
+    else
+      belay__wire_break(&scout->wire, BELAY_EPROTO);
+    break;
+  }
+}
+
+static void on_answer(redisAsyncContext *ac, void *object, void *privdata) {
+  (void)privdata;
+  belay__scout_t *scout = scout_of(ac);
+  answered(scout, belay__wire_reply(&scout->wire, object));
+}
+
+/* Where it listens, answers come the same way as what is said unasked (reader.h). */
+void belay__scout_say(belay__scout_t *scout, size_t argc, const char *const *argv) {
+  if (scout->wire.reader.pushed)
+    belay__wire_say(&scout->wire, argc, argv, NULL, true);
+  else
+    belay__wire_command(&scout->wire, on_answer, argc, argv);
+}
+
+static bool is_said_unasked(const belay__reply_t *reply) {
+  return reply->type == BELAY__REPLY_ARRAY && reply->count == 3 &&
+         reply->items[0]->type == BELAY__REPLY_STRING;
+}
+
+static void on_pushed(belay__wire_t *wire, const belay__reply_t *reply) {
+  belay__scout_t *scout = BELAY__CONTAINER(wire, belay__scout_t, wire);
+  if (!is_said_unasked(reply)) {
+    wire->owed--;
+    answered(scout, reply);
+  } else if (belay__reply_is(reply->items[0], "message", 7) &&
+             reply->items[2]->type == BELAY__REPLY_STRING) {
+    scout->ops->heard(scout, reply->items[2]->str, reply->items[2]->len);
+  }
+}
+
+/* ---- the end ------------------------------------------------------------------------------------------- */
+
+void belay__scout_close(belay__scout_t *scout) {
+  belay__timer_stop(belay_of(scout), BELAY__RANK_OTHER, &scout->timer);
+  belay__dial_close(&scout->dial);
+  scout->state = BELAY__SCOUT_CLOSED;
+  belay__wire_drop(&scout->wire, BELAY_ECANCELED);
+}
+
+bool belay__scout_is_over(const belay__scout_t *scout) {
+  return scout->state == BELAY__SCOUT_CLOSED && scout->wire.ac == NULL && scout->handles == 0 &&
+         !belay__dial_busy(&scout->dial);
+}
+
+void belay__scout_fini(belay__scout_t *scout) {
+  belay__wire_fini(&scout->wire);
+}

@@ -1,0 +1,84 @@
+/* A scout: asks one of several servers about the deployment, on a connection of its own. scout.c has the diagram.
+ *
+ * The servers are tried one after the other, each for a short time; the one that has answered is asked first next time,
+ * and the connection to it stays open. */
+#ifndef BELAY_REDIS_SCOUT_H
+#define BELAY_REDIS_SCOUT_H
+
+#include "redis/cable.h"
+#include "redis/wire.h"
+
+#define BELAY__SCOUT_PLACES 64
+
+typedef struct belay__scout belay__scout_t;
+
+typedef enum belay__scout_verdict {
+  BELAY__SCOUT_DONE, /* the question is answered */
+  BELAY__SCOUT_MORE, /* more answers are to come */
+  BELAY__SCOUT_NEXT  /* this one is of no use: the next is asked */
+} belay__scout_verdict_t;
+
+typedef struct belay__scout_ops {
+  /* It is connected: says what there is to ask, by belay__scout_say(). */
+  void (*ask)(belay__scout_t *scout);
+  /* An answer, in the order of what was said; an error too. */
+  belay__scout_verdict_t (*answer)(belay__scout_t *scout, const belay__reply_t *reply);
+  /* The question is over: 0, or why the last one of all did not answer. Another one may be begun in it. */
+  void (*over)(belay__scout_t *scout, int error);
+  /* The connection was lost while nothing was being asked; may be NULL. */
+  void (*lost)(belay__scout_t *scout);
+  /* Something came on the channel that is listened to. */
+  void (*heard)(belay__scout_t *scout, const char *data, size_t len);
+  void (*quiet)(belay__scout_t *scout); /* a handle or a look-up is over */
+} belay__scout_ops_t;
+
+typedef enum belay__scout_state {
+  BELAY__SCOUT_IDLE,    /* no connection, and nothing to ask */
+  BELAY__SCOUT_WAITING, /* a turn to dial is waited for */
+  BELAY__SCOUT_DIALING, /* looking up, connecting */
+  BELAY__SCOUT_ASKING,  /* what was said is being answered */
+  BELAY__SCOUT_READY,   /* connected, nothing to ask */
+  BELAY__SCOUT_CLOSED
+} belay__scout_state_t;
+
+struct belay__scout {
+  belay__trunk_t *trunk;
+  const belay__scout_ops_t *ops;
+  const char *username, *password; /* NULL: none */
+  const char *channel; /* to listen to, where the server can do both at once; NULL: none */
+  belay__scout_state_t state;
+  belay__place_t places[BELAY__SCOUT_PLACES];
+  size_t count;
+  size_t at;    /* the one that is being asked */
+  size_t left;  /* that were not asked yet, of this round */
+  bool knocked; /* it has dialed before */
+  int error;    /* of the last one that was of no use */
+  belay__target_t target;
+  belay__dial_t dial;
+  belay__wire_t wire;
+  belay__timer_t timer;
+  size_t handles; /* libuv handles that are open */
+};
+
+/* Fills in a scout whose strings, trunk and ops are set. */
+void belay__scout_init(belay__scout_t *scout);
+
+/* Where it may ask. One more than there is room for, or that is known, is left out. */
+void belay__scout_add(belay__scout_t *scout, const belay__place_t *place);
+/* It may ask there, and nowhere else; those are kept if n is 0. */
+void belay__scout_set(belay__scout_t *scout, const belay__place_t *places, size_t n);
+
+/* Begins to ask, unless it does. Nothing is told inside this. */
+void belay__scout_ask(belay__scout_t *scout);
+
+/* In ask(): one command, whose answer comes to answer(). */
+void belay__scout_say(belay__scout_t *scout, size_t argc, const char *const *argv);
+
+/* Whom it asks, or asked last. */
+const belay__place_t *belay__scout_place(const belay__scout_t *scout);
+
+void belay__scout_close(belay__scout_t *scout);
+bool belay__scout_is_over(const belay__scout_t *scout);
+void belay__scout_fini(belay__scout_t *scout);
+
+#endif /* BELAY_REDIS_SCOUT_H */
