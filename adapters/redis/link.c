@@ -82,8 +82,7 @@ void belay__link_fini(belay__link_t *link) {
 
 /* ---- a connection ends --------------------------------------------------------------------------------- */
 
-/* A reason that will not go away by itself: who asks is told at once, and nobody knocks too often. */
-static bool is_lasting(int error) {
+bool belay__link_is_lasting(int error) {
   return error == BELAY_EAUTH || error == BELAY_EPERM || error == BELAY_EREFUSED;
 }
 
@@ -94,7 +93,7 @@ static void back_off(belay__link_t *link, int error) {
   const belay__trunk_t *trunk = link->cable->trunk;
   if (link->state == BELAY__LINK_CLOSED)
     return;
-  bool lasting = is_lasting(error);
+  bool lasting = belay__link_is_lasting(error);
   bool old = link->listener != NULL && error == BELAY_EREFUSED;
   if (old && link->error != error)
     link->failures = 0;
@@ -123,7 +122,7 @@ static void back_off(belay__link_t *link, int error) {
 static void fail_attempt(belay__link_t *link, int error) {
   belay_client_t *client = link->cable->trunk->client;
   client->stats.connect_errors++;
-  if (!is_lasting(error))
+  if (!belay__link_is_lasting(error))
     belay__log(client->belay, BELAY_LOG_WARNING, "no connection: %s", belay_strerror(error));
   else if (error != link->error) /* once for each reason */
     belay__log(client->belay, BELAY_LOG_ERROR, "no connection: %s: %s", belay_strerror(error),
@@ -285,8 +284,10 @@ static void on_reply(redisAsyncContext *ac, void *object, void *privdata) {
       link->state = BELAY__LINK_DRAINING;
     break;
   case BELAY__VERDICT_REDIRECT:
-    if (ops->redirect == NULL || !ops->redirect(link, call, reply))
-      belay__call_stay(call, reply);
+    if (ops->redirect == NULL)
+      belay__call_stay(call, reply, BELAY_EMOVED);
+    else if (!ops->redirect(link, call, reply))
+      belay__call_stay(call, reply, BELAY_ECLUSTERDOWN);
     break;
   case BELAY__VERDICT_RESEND:
     if (!belay__wire_is_open(&link->wire) || !hand_over(link, call)) {
@@ -426,6 +427,20 @@ int belay__link_submit(belay__link_t *link, belay__call_t *const *calls, size_t 
     begin(link);
   pump(link);
   return 0;
+}
+
+void belay__link_adopt(belay__link_t *link, belay__call_t *call) {
+  if (link->state == BELAY__LINK_CLOSED || link->state == BELAY__LINK_REFUSED) {
+    belay__call_refused(call, link->error != 0 ? link->error : BELAY_EUNREACHABLE);
+    return;
+  }
+  call->at = link;
+  belay__list_push(call->urgent ? &link->urgent : &link->queue, &call->node);
+  link->queue_len++;
+  if (link->state == BELAY__LINK_DOWN)
+    begin(link);
+  if (!call->followed)
+    pump(link);
 }
 
 int belay__link_withdraw(belay__link_t *link, belay__call_t *call) {

@@ -61,6 +61,8 @@ int belay__link_withdraw(belay__link_t *link, belay__call_t *call);
 
 /* The error with which it would not take n more calls; 0: it would. */
 int belay__link_admits(const belay__link_t *link, bool urgent, size_t n);
+/* Queues a call that was queued before: there is no limit for it, and if it can be queued no more it is refused. */
+void belay__link_adopt(belay__link_t *link, belay__call_t *call);
 /* Takes back all that is queued, in order. */
 void belay__link_surrender(belay__link_t *link, belay__list_t *out);
 
@@ -92,6 +94,9 @@ void belay__link_paid(belay__link_t *link);
 /* Whether answers are owed, and nothing has been heard for so many nanoseconds. A loop that was away has heard
  * nothing either: so the answer is yes only if the loop has turned since it was first asked about. */
 bool belay__link_is_silent(belay__link_t *link, uint64_t limit);
+
+/* A reason that will not go away by itself: who asks is told at once, and nobody knocks too often. */
+bool belay__link_is_lasting(int error);
 
 static inline bool belay__link_is_up(const belay__link_t *link) {
   return link->state == BELAY__LINK_UP || link->state == BELAY__LINK_CHECKING ||

@@ -156,6 +156,14 @@ void belay__scout_ask(belay__scout_t *scout) {
   }
 }
 
+void belay__scout_turn(belay__scout_t *scout) {
+  scout->at = (scout->at + 1) % scout->count;
+  if (scout->state != BELAY__SCOUT_READY)
+    return;
+  scout->state = BELAY__SCOUT_IDLE;
+  belay__wire_break(&scout->wire, BELAY_EUNREACHABLE);
+}
+
 static void on_timer(belay__timer_t *timer) {
   belay__scout_t *scout = BELAY__CONTAINER(timer, belay__scout_t, timer);
   if (scout->state == BELAY__SCOUT_WAITING) {

@@ -71,6 +71,9 @@ void belay__scout_set(belay__scout_t *scout, const belay__place_t *places, size_
 /* Begins to ask, unless it does. Nothing is told inside this. */
 void belay__scout_ask(belay__scout_t *scout);
 
+/* The next question goes to somebody else first. */
+void belay__scout_turn(belay__scout_t *scout);
+
 /* In ask(): one command, whose answer comes to answer(). */
 void belay__scout_say(belay__scout_t *scout, size_t argc, const char *const *argv);
 

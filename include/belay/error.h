@@ -55,7 +55,7 @@ extern "C" {
   X(ELOADING, -20046, 1, "the server is loading its data")                                         \
   X(ESCRIPTBUSY, -20047, 1, "the server is busy running a script")                                 \
   X(EREADONLY, -20048, 1, "the server is a read-only replica")                                     \
-  X(ECLUSTERDOWN, -20049, 1, "the cluster, or the primary behind a replica, is down")              \
+  X(ECLUSTERDOWN, -20049, 1, "the cluster is down or being rearranged")                            \
   X(EMOVED, -20050, 0, "the key lives on another node of a cluster")                               \
   X(ECROSSSLOT, -20051, 0, "the keys live in different cluster slots")                             \
   X(EMAXCLIENTS, -20052, 1, "the server has too many clients")                                     \

@@ -206,8 +206,9 @@ static void explain(const belay__call_t *call, const belay__refusal_t *refusal,
   (void)belay__call_blame(call, refusal->error, text);
 }
 
-/* Another server has its key. It was not executed here, and begins anew there. */
-static bool redirect(belay__call_t *call) {
+/* It was not executed where it was sent to, and begins anew. What belongs to others, or would come behind what was sent
+ * later, does not. */
+bool belay__call_redirect(belay__call_t *call) {
   if (call->follows || call->followed || call->once || call->hops == HOPS_MAX)
     return false;
   call->hops++;
@@ -217,10 +218,9 @@ static bool redirect(belay__call_t *call) {
   return true;
 }
 
-void belay__call_stay(belay__call_t *call, const belay__reply_t *reply) {
-  const belay__refusal_t *refusal = belay__refusal_find(reply->str, reply->len);
-  explain(call, refusal, reply);
-  refuse(call, refusal);
+void belay__call_stay(belay__call_t *call, const belay__reply_t *reply, int error) {
+  belay__client_refused(call->client, error, reply->str, reply->len);
+  finish_with(call, BELAY_OUTCOME_REFUSED, error);
 }
 
 belay__verdict_t belay__call_reply(belay__call_t *call, const belay__reply_t *reply) {
@@ -245,7 +245,7 @@ belay__verdict_t belay__call_reply(belay__call_t *call, const belay__reply_t *re
     finish_with(call, BELAY_OUTCOME_REFUSED, BELAY_ENOMEM);
     return BELAY__VERDICT_OVER;
   }
-  if (refusal->remedy == BELAY__REMEDY_REDIRECT && redirect(call))
+  if (refusal->remedy == BELAY__REMEDY_REDIRECT)
     return BELAY__VERDICT_REDIRECT;
   bool passes =
       refusal->remedy == BELAY__REMEDY_RETRY || refusal->remedy == BELAY__REMEDY_RECONNECT;

@@ -143,8 +143,10 @@ void belay__call_sent(belay__call_t *call, uint32_t epoch);
 /* Its reply came. */
 belay__verdict_t belay__call_reply(belay__call_t *call, const belay__reply_t *reply);
 
-/* After BELAY__VERDICT_REDIRECT: the node knows of no other place for it. It is over. */
-void belay__call_stay(belay__call_t *call, const belay__reply_t *reply);
+/* After BELAY__VERDICT_REDIRECT: whether the call may be queued elsewhere; it is then as if it had not been sent. */
+bool belay__call_redirect(belay__call_t *call);
+/* Or else: it is over, with that error. */
+void belay__call_stay(belay__call_t *call, const belay__reply_t *reply, int error);
 
 /* Its connection is gone, or will never be. If no byte of the call left and its caller still waits, it is to
  * be queued again and true is returned; else it is over, and error says why. */
