@@ -365,8 +365,7 @@ static void test_a_release_wakes_who_waits_elsewhere(void **state) {
 
 static void test_in_a_cluster_by_its_shard(void **state) {
   (void)state;
-  const server_options_t cluster = {.address = "127.0.0.1",
-                                    .arguments = {"--cluster-enabled", "yes"}};
+  const server_options_t cluster = {.cluster = true};
   server_t *server = server_start(&cluster);
   server_do(server, "CLUSTER", "ADDSLOTSRANGE", "0", "16383", NULL);
   bed_t *bed = bed_open_with(server, NULL);

@@ -359,9 +359,8 @@ static void test_a_user_who_may_not_publish_is_told(void **state) {
 /* ---- clusters ---------------------------------------------------------------------------------------------------- */
 
 static bed_t *bed_with_cluster(const belay_client_options_t *options) {
-  const server_options_t cluster = {
-      .address = "127.0.0.1",
-      .arguments = {"--cluster-enabled", "yes", "--cluster-require-full-coverage", "no"}};
+  const server_options_t cluster = {.cluster = true,
+                                    .arguments = {"--cluster-require-full-coverage", "no"}};
   server_t *server = server_start(&cluster);
   server_do(server, "CLUSTER", "ADDSLOTSRANGE", "0", "16383", NULL);
   bed_t *bed = bed_open_with(server, options);

@@ -8,8 +8,7 @@
 #include "support/relay.h"
 
 static server_t *start_cluster(void) {
-  const server_options_t options = {.address = "127.0.0.1",
-                                    .arguments = {"--cluster-enabled", "yes"}};
+  const server_options_t options = {.cluster = true};
   server_t *server = server_start(&options);
   server_do(server, "CLUSTER", "ADDSLOTSRANGE", "0", "16383", NULL);
   while (strstr(server_string(server, "CLUSTER", "INFO", NULL), "cluster_state:ok") == NULL)

@@ -19,15 +19,15 @@
 #include "support/unit.h"
 
 #define SERVERS_MAX 64
-#define ARGUMENTS_MAX 32
 #define START_MS 10000
 
 struct server {
   server_options_t options;
   pid_t pid; /* 0: not running */
   bool paused;
-  int port;
-  char folder[64], socket[96], log[96], dump[96], url[256];
+  int port, bus; /* 0: none */
+  int held[2];   /* what keeps the ports ours; -1: nothing */
+  char folder[64], file[96], socket[96], log[96], dump[96], url[256];
   resp_client_t client;
   resp_t *reply; /* the last one */
 };
@@ -36,37 +36,28 @@ struct server {
 
 static server_t *running[SERVERS_MAX];
 
-/* Only what a signal handler may do. */
-/* What a server that appends only has written; its names are its own. */
-static void remove_appended(const server_t *server) {
-  char path[sizeof server->folder + 300];
-  snprintf(path, sizeof path, "%s/appendonlydir", server->folder);
+/* What servers write has names of their own, and lies one folder deep at most. */
+static void remove_folder(const char *path) {
+  char inside[512];
   DIR *dir = opendir(path);
   for (const struct dirent *entry; dir != NULL && (entry = readdir(dir)) != NULL;) {
-    snprintf(path, sizeof path, "%s/appendonlydir/%s", server->folder, entry->d_name);
-    unlink(path);
+    snprintf(inside, sizeof inside, "%s/%s", path, entry->d_name);
+    if (entry->d_type != DT_DIR)
+      unlink(inside);
+    else if (entry->d_name[0] != '.')
+      remove_folder(inside);
   }
   if (dir != NULL)
     closedir(dir);
-  snprintf(path, sizeof path, "%s/appendonlydir", server->folder);
   rmdir(path);
-  snprintf(path, sizeof path, "%s/appendonly.aof", server->folder);
-  unlink(path);
 }
 
 static void clean_up(const server_t *server) {
-  char nodes[sizeof server->folder + 16];
   if (server->pid > 0) {
     kill(server->pid, SIGKILL);
     waitpid(server->pid, NULL, 0); /* while it lives it writes to its log */
   }
-  unlink(server->socket);
-  unlink(server->log);
-  unlink(server->dump);
-  snprintf(nodes, sizeof nodes, "%s/nodes.conf", server->folder);
-  unlink(nodes);
-  remove_appended(server);
-  rmdir(server->folder);
+  remove_folder(server->folder);
 }
 
 static void clean_up_all(void) {
@@ -106,25 +97,31 @@ static void forget(const server_t *server) {
 
 /* ---- the process --------------------------------------------------------------------------------------- */
 
-static int free_port(const char *address) {
+/* Finds a free port and keeps it for a server of ours, from its first start to its last: nobody else, not even a
+ * connection that goes out, gets it while that server is down. What is bound lets those pass that share the address,
+ * and only who asks from now on may share: a server, but no other test. */
+static int hold_port(const char *address, int *fd) {
   struct sockaddr_in v4 = {.sin_family = AF_INET};
   struct sockaddr_in6 v6 = {.sin6_family = AF_INET6};
   bool is_v4 = inet_pton(AF_INET, address, &v4.sin_addr) == 1;
   inet_pton(AF_INET6, address, &v6.sin6_addr);
-  int fd = socket(is_v4 ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  *fd = socket(is_v4 ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
   struct sockaddr *any = is_v4 ? (struct sockaddr *)&v4 : (struct sockaddr *)&v6;
   socklen_t len = is_v4 ? sizeof v4 : sizeof v6;
-  int error = bind(fd, any, len);
-  getsockname(fd, any, &len);
-  close(fd);
-  return error != 0 ? -1 : ntohs(is_v4 ? v4.sin_port : v6.sin6_port);
+  if (bind(*fd, any, len) != 0 || getsockname(*fd, any, &len) != 0)
+    fail_msg("no port for a server on %s: %s", address, strerror(errno));
+  setsockopt(*fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));
+  return ntohs(is_v4 ? v4.sin_port : v6.sin6_port);
 }
 
 /* Debian's redis-check-rdb is the server too, when it is called by that name. */
 static void become_server(char **argv) {
   static const char *const programs[] = {"redis-server", "valkey-server", "redis-check-rdb"};
+  const char *chosen = getenv("BELAY_TEST_SERVER");
   argv[0] = (char *)(uintptr_t) "redis-server";
-  for (size_t i = 0; i < sizeof programs / sizeof *programs; i++)
+  if (chosen != NULL)
+    execvp(chosen, argv);
+  for (size_t i = 0; chosen == NULL && i < sizeof programs / sizeof *programs; i++)
     execvp(programs[i], argv);
   _exit(127);
 }
@@ -135,36 +132,39 @@ static bool is_cluster(void) {
   return getenv("BELAY_TEST_CLUSTER") != NULL;
 }
 
-static size_t put_arguments(const server_t *server, const char **argv, char *port,
-                            size_t port_size) {
-  const server_options_t *o = &server->options;
-  size_t n = 1;
-  const char *always[] = {"--save",       "",          "--appendonly", "no", "--dir",
-                          server->folder, "--logfile", server->log};
-  for (size_t i = 0; i < sizeof always / sizeof *always; i++)
-    argv[n++] = always[i];
-  snprintf(port, port_size, "%d", server->port);
-  argv[n++] = "--port";
-  argv[n++] = port;
-  argv[n++] = o->address != NULL ? "--bind" : "--unixsocket";
-  argv[n++] = o->address != NULL ? o->address : server->socket;
-  if (o->password != NULL) {
-    argv[n++] = "--requirepass";
-    argv[n++] = o->password;
-  }
-  for (size_t i = 0; i < 8 && o->arguments[i] != NULL; i++)
-    argv[n++] = o->arguments[i];
-  if (is_cluster()) {
-    argv[n++] = "--cluster-enabled";
-    argv[n++] = "yes";
-  }
-  return n;
+static void write_word(FILE *out, const char *word) {
+  fputs(" \"", out);
+  for (; *word != '\0'; word++)
+    fprintf(out, *word == '"' || *word == '\\' ? "\\%c" : "%c", *word);
+  fputc('"', out);
 }
 
-static void spawn(server_t *server) {
-  const char *argv[ARGUMENTS_MAX] = {0};
-  char port[12];
-  put_arguments(server, argv, port, sizeof port);
+/* The server's own file, in which it may write itself: a Sentinel must. */
+static void write_file(const server_t *server) {
+  const server_options_t *o = &server->options;
+  FILE *out = fopen(server->file, "we");
+  if (out == NULL)
+    fail_msg("no file for a server: %s", strerror(errno));
+  fprintf(out, "save \"\"\nappendonly no\ndir %s\nlogfile %s\nunixsocket %s\n", server->folder,
+          server->log, server->socket);
+  fprintf(out, o->tls ? "port 0\ntls-port %d\n" : "port %d\n", server->port);
+  if (o->address != NULL)
+    fprintf(out, "bind %s\n", o->address);
+  if (o->password != NULL)
+    fprintf(out, "requirepass %s\n", o->password);
+  if (server->bus != 0)
+    fprintf(out, "cluster-enabled yes\ncluster-port %d\n", server->bus);
+  for (size_t i = 0; i < SERVER_ARGUMENTS && o->arguments[i] != NULL; i++)
+    if (strncmp(o->arguments[i], "--", 2) == 0)
+      fprintf(out, "\n%s", o->arguments[i] + 2);
+    else
+      write_word(out, o->arguments[i]);
+  fprintf(out, "\n%s", o->lines != NULL ? o->lines : "");
+  fclose(out);
+}
+
+void server_spawn(server_t *server) {
+  char *argv[] = {NULL, server->file, server->options.sentinel ? "--sentinel" : NULL, NULL};
   pid_t parent = getpid();
   server->pid = fork();
   if (server->pid != 0)
@@ -176,7 +176,7 @@ static void spawn(server_t *server) {
   dup2(nowhere, 0);
   dup2(nowhere, 1);
   dup2(nowhere, 2);
-  become_server((char **)(uintptr_t)argv);
+  become_server(argv);
 }
 
 /* Whether it has ended by itself. */
@@ -189,9 +189,7 @@ static bool is_gone(server_t *server) {
 
 static bool dial(server_t *server) {
   const server_options_t *o = &server->options;
-  int error = o->address != NULL ? resp_dial_tcp(&server->client, o->address, server->port)
-                                 : resp_dial_unix(&server->client, server->socket);
-  if (error != 0)
+  if (resp_dial_unix(&server->client, server->socket) != 0)
     return false;
   if (o->password == NULL)
     return true;
@@ -199,6 +197,8 @@ static bool dial(server_t *server) {
   resp_t *reply = resp_call(&server->client, &auth);
   bool ok = reply != NULL && reply->type == RESP_STATUS;
   resp_free(reply);
+  if (!ok)
+    resp_hang_up(&server->client);
   return ok;
 }
 
@@ -214,48 +214,29 @@ static bool answers(server_t *server) {
   return ok;
 }
 
-/* False if the process ended: its port was taken, perhaps. */
-static bool wait_until_up(server_t *server) {
+void server_await(server_t *server) {
   int64_t began = clock_now();
   while (!answers(server)) {
     if (is_gone(server))
-      return false;
+      fail_msg("no server could be started: is redis-server, or redis-check-rdb, in PATH?");
     if (clock_since_ms(began) > START_MS * slow())
       fail_msg("a server that was started does not answer: see %s", server->log);
     stall_ms(2);
   }
-  return true;
 }
 
 static void name_url(server_t *server) {
   const server_options_t *o = &server->options;
   char secret[128] = "";
+  const char *scheme = o->tls ? "rediss" : "redis";
   if (o->password != NULL)
     snprintf(secret, sizeof secret, ":%s@", o->password);
   if (o->address == NULL)
     snprintf(server->url, sizeof server->url, "unix://%s%s", secret, server->socket);
-  else if (strchr(o->address, ':') != NULL)
-    snprintf(server->url, sizeof server->url, "redis://%s[%s]:%d", secret, o->address,
-             server->port);
   else
-    snprintf(server->url, sizeof server->url, "redis://%s%s:%d", secret, o->address, server->port);
-}
-
-static void start(server_t *server) {
-  spawn(server);
-  if (!wait_until_up(server))
-    fail_msg("no server could be started: is redis-server, or redis-check-rdb, in PATH?");
-}
-
-/* A port that is free may be taken before the server has it. */
-static void start_on_free_port(server_t *server) {
-  for (int tries = 0; tries < 20; tries++) {
-    server->port = free_port(server->options.address);
-    spawn(server);
-    if (wait_until_up(server))
-      return;
-  }
-  fail_msg("no server could be started on %s", server->options.address);
+    snprintf(server->url, sizeof server->url,
+             strchr(o->address, ':') != NULL ? "%s://%s[%s]:%d" : "%s://%s%s:%d", scheme, secret,
+             o->address, server->port);
 }
 
 static void own_all_slots(server_t *server) {
@@ -268,25 +249,36 @@ static void own_all_slots(server_t *server) {
   }
 }
 
-server_t *server_start(const server_options_t *options) {
+server_t *server_make(const server_options_t *options) {
   server_t *server = calloc(1, sizeof *server);
   if (options != NULL)
     server->options = *options;
-  server->client.fd = -1;
+  server_options_t *o = &server->options;
+  o->cluster = o->cluster || is_cluster();
+  if (o->cluster && o->address == NULL)
+    o->address = "127.0.0.1";
+  server->client.fd = server->held[0] = server->held[1] = -1;
   snprintf(server->folder, sizeof server->folder, "/tmp/belay-test-XXXXXX");
   if (mkdtemp(server->folder) == NULL)
     fail_msg("no folder for a server: %s", strerror(errno));
+  snprintf(server->file, sizeof server->file, "%s/conf", server->folder);
   snprintf(server->socket, sizeof server->socket, "%s/socket", server->folder);
   snprintf(server->log, sizeof server->log, "%s/log", server->folder);
   snprintf(server->dump, sizeof server->dump, "%s/dump.rdb", server->folder);
   remember(server);
-  if (is_cluster() && server->options.address == NULL)
-    server->options.address = "127.0.0.1";
-  if (server->options.address != NULL)
-    start_on_free_port(server);
-  else
-    start(server);
+  if (o->address != NULL)
+    server->port = hold_port(o->address, &server->held[0]);
+  if (o->cluster)
+    server->bus = hold_port(o->address, &server->held[1]);
   name_url(server);
+  write_file(server);
+  return server;
+}
+
+server_t *server_start(const server_options_t *options) {
+  server_t *server = server_make(options);
+  server_spawn(server);
+  server_await(server);
   if (is_cluster())
     own_all_slots(server);
   return server;
@@ -303,6 +295,21 @@ static void end_process(server_t *server, int signal_number) {
   server->paused = false;
 }
 
+bool server_is_running(const server_t *server) {
+  return server->pid > 0;
+}
+
+bool server_is_paused(const server_t *server) {
+  return server->paused;
+}
+
+void server_configure(server_t *server, const char *line) {
+  FILE *out = fopen(server->file, "ae");
+  assert_non_null(out);
+  fprintf(out, "%s\n", line);
+  fclose(out);
+}
+
 void server_kill(server_t *server) {
   end_process(server, SIGKILL);
 }
@@ -317,13 +324,17 @@ void server_stop(server_t *server) {
   server_kill(server);
   clean_up(server);
   forget(server);
+  for (size_t i = 0; i < 2; i++)
+    if (server->held[i] >= 0)
+      close(server->held[i]);
   resp_free(server->reply);
   free(server);
 }
 
 void server_restart(server_t *server) {
   server_kill(server);
-  start(server);
+  server_spawn(server);
+  server_await(server);
 }
 
 void server_restart_keeping(server_t *server) {
@@ -382,19 +393,43 @@ int server_port(const server_t *server) {
   return server->port;
 }
 
+int server_bus(const server_t *server) {
+  return server->bus;
+}
+
+const char *server_folder(const server_t *server) {
+  return server->folder;
+}
+
 /* ---- looking behind the scenes -------------------------------------------------------------------------- */
 
-const resp_t *server_ask_words(server_t *server, const resp_words_t *words) {
-  resp_free(server->reply);
-  server->reply = resp_call(&server->client, words);
-  if (server->reply == NULL) { /* somebody killed all connections */
+/* What is asked may be words of the last reply. */
+static const resp_t *try_words(server_t *server, const resp_words_t *words) {
+  resp_t *reply = NULL;
+  if (!server->paused && server->pid > 0)
+    reply = resp_call(&server->client, words);
+  if (reply == NULL && !server->paused && server->pid > 0) { /* somebody killed all connections */
     resp_hang_up(&server->client);
     if (dial(server))
-      server->reply = resp_call(&server->client, words);
+      reply = resp_call(&server->client, words);
   }
-  if (server->reply == NULL)
+  resp_free(server->reply);
+  server->reply = reply;
+  return reply;
+}
+
+const resp_t *server_ask_words(server_t *server, const resp_words_t *words) {
+  if (try_words(server, words) == NULL)
     fail_msg("the server does not answer %s", words->word[0]);
   return server->reply;
+}
+
+const resp_t *server_try(server_t *server, ...) {
+  va_list strings;
+  va_start(strings, server);
+  resp_words_t words = resp_words(strings);
+  va_end(strings);
+  return try_words(server, &words);
 }
 
 static const resp_t *ask(server_t *server, va_list strings) {

@@ -9,14 +9,27 @@
 
 typedef struct server server_t;
 
+enum { SERVER_ARGUMENTS = 32 };
+
+/* Address and password must last as long as the server, the rest until it is started. */
 typedef struct server_options {
-  const char *address;      /* listens on a free TCP port of this address; NULL: on a unix socket */
-  const char *password;     /* NULL: none */
-  const char *arguments[8]; /* more of the server's own, up to a NULL */
+  const char *address;  /* listens on a free TCP port of this address; NULL: on a unix socket */
+  const char *password; /* NULL: none */
+  bool tls;             /* on the port; the certificates are up to the arguments */
+  bool cluster;         /* a node of a cluster; on 127.0.0.1, if there is no address */
+  bool sentinel;        /* not a server, but a Sentinel */
+  const char *arguments[SERVER_ARGUMENTS]; /* more of the server's own, up to a NULL */
+  const char
+      *lines; /* and of its file; what the options point to must last only until it is started */
 } server_options_t;
 
 /* Starts one, and returns when it answers. NULL: a unix socket, no password. */
 server_t *server_start(const server_options_t *options);
+
+/* The same in steps, so that several can start at once: its folder and its ports; the process; until it answers. */
+server_t *server_make(const server_options_t *options);
+void server_spawn(server_t *server);
+void server_await(server_t *server);
 
 /* Ends it, paused or not, and removes its folder. */
 void server_stop(server_t *server);
@@ -27,6 +40,13 @@ void server_terminate(server_t *server);
 
 /* Starts it again at the same address; its data is gone, unless it was told to append it to a file. */
 void server_restart(server_t *server);
+
+/* Adds a line to its file, for when it starts again. */
+void server_configure(server_t *server, const char *line);
+
+/* Whether there is a process, and whether it stands still. */
+bool server_is_running(const server_t *server);
+bool server_is_paused(const server_t *server);
 
 /* Starts it again at the same address, with the data that it has now. */
 void server_restart_keeping(server_t *server);
@@ -42,12 +62,17 @@ void server_resume(server_t *server);
 const char *server_url(const server_t *server);
 const char *server_path(const server_t *server); /* of the unix socket; NULL on TCP */
 int server_port(const server_t *server);
+int server_bus(const server_t *server);            /* the port on which nodes of a cluster meet */
+const char *server_folder(const server_t *server); /* its own: where it writes, if it does */
 
 /* ---- looking behind the scenes: words up to a NULL ------------------------------------------------------ */
 
 /* The reply; valid until the next question. Fails the test if there is none. */
 const resp_t *server_ask(server_t *server, ...);
 const resp_t *server_ask_words(server_t *server, const resp_words_t *words);
+
+/* NULL if there is no reply, because it is down, paused, or not yet up. */
+const resp_t *server_try(server_t *server, ...);
 
 /* Fails the test if the reply is an error. */
 void server_do(server_t *server, ...);

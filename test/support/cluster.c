@@ -1,0 +1,515 @@
+#include "support/cluster.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "support/clock.h"
+#include "support/replicas.h"
+#include "support/unit.h"
+
+#define WAIT_MS 30000
+#define TIMEOUT_MS 1000
+#define ASK_AGAIN_MS 1000
+#define ID_SIZE 41
+#define BATCH 32 /* keys that move at once */
+
+typedef struct node {
+  server_t *server; /* NULL: forgotten */
+  char id[ID_SIZE];
+} node_t;
+
+struct cluster {
+  cluster_options_t options;
+  unsigned primaries, size;
+  node_t node[CLUSTER_NODES_MAX];
+  unsigned slot; /* that fails over */
+  int old;       /* who had it */
+  cluster_way_t way;
+  int64_t asked; /* when the replica was asked for it last */
+  char url[256];
+};
+
+/* ---- what a node says ---------------------------------------------------------------------------------- */
+
+/* A line of CLUSTER NODES. */
+typedef struct line {
+  char id[ID_SIZE], flags[64], primary[ID_SIZE], link[16];
+  unsigned long long epoch;
+  char slots[512]; /* "0-5460 5462 "; what is under way is left out */
+} line_t;
+
+/* Reads the first line; where the next one begins, NULL if there is none. */
+static const char *read_line(const char *text, line_t *line) {
+  int n = 0;
+  *line = (line_t){.id = ""};
+  if (sscanf(text, "%40s %*s %63s %40s %*s %*s %llu %15s%n", line->id, line->flags, line->primary,
+             &line->epoch, line->link, &n) < 5)
+    return NULL;
+  text += n;
+  for (char word[128]; *text == ' ' && sscanf(text, " %127s%n", word, &n) == 1; text += n)
+    if (word[0] != '[') {
+      size_t len = strlen(line->slots);
+      snprintf(line->slots + len, sizeof line->slots - len, "%s ", word);
+    }
+  return text + strcspn(text, "\n") + 1;
+}
+
+static const char *view_of(cluster_t *cluster, unsigned i) {
+  if (cluster->node[i].server == NULL)
+    return NULL;
+  const resp_t *reply = server_try(cluster->node[i].server, "CLUSTER", "NODES", NULL);
+  return reply != NULL && reply->type == RESP_STRING ? reply->str : NULL;
+}
+
+/* What this node says about that one. */
+static bool look_up(const char *view, const char *id, line_t *line) {
+  while (view != NULL && (view = read_line(view, line)) != NULL)
+    if (strcmp(line->id, id) == 0)
+      return true;
+  return false;
+}
+
+static bool has_slot(const line_t *line, unsigned slot) {
+  char *text = (char *)(uintptr_t)line->slots;
+  while (*text != '\0') {
+    unsigned long first = strtoul(text, &text, 10), last = first;
+    if (*text == '-')
+      last = strtoul(text + 1, &text, 10);
+    if (slot >= first && slot <= last)
+      return true;
+    text += strspn(text, " ");
+  }
+  return false;
+}
+
+int cluster_owner(cluster_t *cluster, unsigned slot) {
+  line_t line;
+  unsigned long long epoch = 0;
+  int owner = -1;
+  for (unsigned i = 0; i < cluster->size; i++)
+    if (look_up(view_of(cluster, i), cluster->node[i].id, &line) && has_slot(&line, slot) &&
+        (owner < 0 || line.epoch > epoch)) {
+      owner = (int)i;
+      epoch = line.epoch;
+    }
+  return owner;
+}
+
+unsigned cluster_slot(cluster_t *cluster, const char *key) {
+  return (unsigned)server_integer(cluster->node[0].server, "CLUSTER", "KEYSLOT", key, NULL);
+}
+
+static int find(const cluster_t *cluster, const char *id) {
+  for (unsigned i = 0; i < cluster->size; i++)
+    if (cluster->node[i].server != NULL && strcmp(cluster->node[i].id, id) == 0)
+      return (int)i;
+  return -1;
+}
+
+/* ---- starting ------------------------------------------------------------------------------------------ */
+
+static const char *const quick[] = {"--repl-diskless-sync",
+                                    "yes",
+                                    "--repl-diskless-sync-delay",
+                                    "0",
+                                    "--repl-diskless-load",
+                                    "swapdb",
+                                    "--cluster-replica-validity-factor",
+                                    "0",
+                                    "--cluster-allow-replica-migration",
+                                    "no",
+                                    NULL};
+
+static size_t put(server_options_t *options, size_t n, const char *const *words) {
+  for (; words != NULL && *words != NULL; words++) {
+    assert_true(n < SERVER_ARGUMENTS);
+    options->arguments[n++] = *words;
+  }
+  return n;
+}
+
+static size_t put_pair(server_options_t *options, size_t n, const char *name, const char *value) {
+  return value == NULL ? n : put(options, n, (const char *const[]){name, value, NULL});
+}
+
+/* A random name for it, as it would choose itself; the clock, so that it is nobody else's. */
+static void name_node(char *id) {
+  static unsigned count;
+  snprintf(id, ID_SIZE, "%016llx%016x%08x", (unsigned long long)clock_now(), (unsigned)getpid(),
+           ++count);
+}
+
+static void make_node(cluster_t *cluster) {
+  const cluster_options_t *o = &cluster->options;
+  char timeout[12];
+  server_options_t each = {.cluster = true, .password = o->password, .tls = o->tls};
+  snprintf(timeout, sizeof timeout, "%d", o->timeout_ms > 0 ? o->timeout_ms : TIMEOUT_MS);
+  size_t n = put(&each, 0, quick);
+  n = put_pair(&each, n, "--cluster-node-timeout", timeout);
+  n = put_pair(&each, n, "--masterauth", o->password);
+  n = put_pair(&each, n, "--cluster-announce-hostname", o->hostname);
+  n = put_pair(&each, n, "--cluster-preferred-endpoint-type", o->endpoints);
+  n = put_pair(&each, n, "--tls-replication", o->tls ? "yes" : NULL);
+  n = put_pair(&each, n, "--tls-cluster", o->tls ? "yes" : NULL);
+  put(&each, n, o->arguments);
+  assert_true(cluster->size < CLUSTER_NODES_MAX);
+  cluster->node[cluster->size++].server = server_make(&each);
+}
+
+static void name_url(cluster_t *cluster) {
+  const cluster_options_t *o = &cluster->options;
+  char *text = cluster->url;
+  size_t size = sizeof cluster->url, n;
+  n = (size_t)snprintf(text, size, "redis%s+cluster://", o->tls ? "s" : "");
+  if (o->password != NULL)
+    n += (size_t)snprintf(text + n, size - n, ":%s@", o->password);
+  for (unsigned i = 0; i < 3 && i < cluster->size; i++)
+    n += (size_t)snprintf(text + n, size - n, "%s127.0.0.1:%d", i > 0 ? "," : "",
+                          server_port(cluster->node[i].server));
+}
+
+/* What a node knows from the beginning: each shard has a primary that is nowhere. All nodes are replicas, because these
+ * take commands as soon as they know who has which slot; a primary that starts waits two seconds before it does. */
+static void write_map(const cluster_t *cluster, unsigned self, char (*nowhere)[ID_SIZE]) {
+  char path[128];
+  unsigned shards = cluster->primaries;
+  snprintf(path, sizeof path, "%s/nodes.conf", server_folder(cluster->node[self].server));
+  FILE *out = fopen(path, "we");
+  assert_non_null(out);
+  for (unsigned i = 0; i < shards; i++)
+    fprintf(out, "%s 127.0.0.1:1@1 master - 0 0 %u connected %u-%u\n", nowhere[i], i + 1,
+            i * CLUSTER_SLOTS / shards, (i + 1) * CLUSTER_SLOTS / shards - 1);
+  for (unsigned i = 0; i < cluster->size; i++)
+    fprintf(out, "%s 127.0.0.1:%d@%d %sslave %s 0 0 %u connected\n", cluster->node[i].id,
+            server_port(cluster->node[i].server), server_bus(cluster->node[i].server),
+            i == self ? "myself," : "", nowhere[i % shards], i % shards + 1);
+  /* Each takes over with a number of its own. */
+  fprintf(out, "vars currentEpoch %u lastVoteEpoch 0\n", shards + self);
+  fclose(out);
+}
+
+static bool is_ready(cluster_t *cluster, unsigned i) {
+  const resp_t *reply = server_try(cluster->node[i].server, "CLUSTER", "INFO", NULL);
+  return reply != NULL && reply->str != NULL && strstr(reply->str, "cluster_state:ok") != NULL;
+}
+
+/* Whether everybody has heard that the first ones have taken over. */
+static bool have_taken_over(cluster_t *cluster, unsigned unused) {
+  (void)unused;
+  line_t line;
+  for (unsigned i = 0; i < cluster->size; i++)
+    for (unsigned j = 0; j < cluster->primaries; j++)
+      if (!look_up(view_of(cluster, i), cluster->node[j].id, &line) || line.slots[0] == '\0')
+        return false;
+  return true;
+}
+
+static void wait_until(cluster_t *cluster, bool (*condition)(cluster_t *, unsigned), unsigned i,
+                       const char *what) {
+  int64_t began = clock_now();
+  while (!condition(cluster, i)) {
+    if (clock_since_ms(began) > WAIT_MS * slow())
+      fail_msg("a cluster: %s", what);
+    stall_ms(2);
+  }
+}
+
+cluster_t *cluster_start(const cluster_options_t *options) {
+  cluster_t *cluster = calloc(1, sizeof *cluster);
+  char nowhere[CLUSTER_NODES_MAX][ID_SIZE];
+  if (options != NULL)
+    cluster->options = *options;
+  cluster->primaries = cluster->options.primaries > 0 ? cluster->options.primaries : 3;
+  unsigned size = cluster->primaries * (cluster->options.without_replicas ? 1 : 2);
+  for (unsigned i = 0; i < size; i++) {
+    make_node(cluster);
+    name_node(cluster->node[i].id);
+    name_node(nowhere[i]);
+  }
+  for (unsigned i = 0; i < size; i++) {
+    write_map(cluster, i, nowhere);
+    server_spawn(cluster->node[i].server);
+  }
+  name_url(cluster);
+  for (unsigned i = 0; i < size; i++) {
+    server_await(cluster->node[i].server);
+    wait_until(cluster, is_ready, i, "no node takes commands");
+  }
+  for (unsigned i = 0; i < cluster->primaries; i++)
+    server_do(cluster->node[i].server, "CLUSTER", "FAILOVER", "TAKEOVER", NULL);
+  wait_until(cluster, have_taken_over, 0, "nobody takes over");
+  for (unsigned i = 0; i < size; i++)
+    for (unsigned j = 0; j < cluster->primaries; j++)
+      server_do(cluster->node[i].server, "CLUSTER", "FORGET", nowhere[j], NULL);
+  cluster_wait(cluster);
+  return cluster;
+}
+
+void cluster_stop(cluster_t *cluster) {
+  for (unsigned i = 0; cluster != NULL && i < cluster->size; i++)
+    server_stop(cluster->node[i].server);
+  free(cluster);
+}
+
+const char *cluster_url(const cluster_t *cluster) {
+  return cluster->url;
+}
+
+unsigned cluster_size(const cluster_t *cluster) {
+  return cluster->size;
+}
+
+server_t *cluster_node(const cluster_t *cluster, unsigned i) {
+  assert_true(i < cluster->size);
+  return cluster->node[i].server;
+}
+
+const char *cluster_id(const cluster_t *cluster, unsigned i) {
+  assert_true(i < cluster->size);
+  return cluster->node[i].id;
+}
+
+/* ---- whole --------------------------------------------------------------------------------------------- */
+
+static bool is_primary(const line_t *line) {
+  return strstr(line->flags, "master") != NULL;
+}
+
+/* Whether this view has nobody whom it should not, and says of each node what that one says itself. */
+static bool agrees(const cluster_t *cluster, char *const *view, unsigned i) {
+  line_t seen, own;
+  for (const char *text = view[i]; (text = read_line(text, &seen)) != NULL;) {
+    int j = find(cluster, seen.id);
+    if (j < 0 || !look_up(view[j], seen.id, &own) || strstr(seen.flags, "fail") != NULL ||
+        strcmp(seen.link, "connected") != 0 || is_primary(&seen) != is_primary(&own) ||
+        strcmp(seen.primary, own.primary) != 0 || strcmp(seen.slots, own.slots) != 0)
+      return false;
+  }
+  for (unsigned j = 0; j < cluster->size; j++)
+    if (cluster->node[j].server != NULL && !look_up(view[i], cluster->node[j].id, &seen))
+      return false;
+  return true;
+}
+
+/* Whether it takes commands, and if it is a replica, has what its primary has. */
+static bool is_up_to_date(cluster_t *cluster, const char *view, unsigned i) {
+  line_t line;
+  if (!is_ready(cluster, i) || !look_up(view, cluster->node[i].id, &line))
+    return false;
+  int primary = find(cluster, line.primary);
+  return is_primary(&line) || (primary >= 0 && server_is_in_step(cluster->node[i].server,
+                                                                 cluster->node[primary].server));
+}
+
+bool cluster_is_whole(cluster_t *cluster) {
+  char *view[CLUSTER_NODES_MAX] = {0};
+  bool whole = true;
+  for (unsigned i = 0; whole && i < cluster->size; i++) {
+    const char *text = view_of(cluster, i);
+    view[i] = text == NULL ? NULL : strdup(text);
+    whole = text != NULL || cluster->node[i].server == NULL;
+  }
+  for (unsigned i = 0; whole && i < cluster->size; i++)
+    whole = view[i] == NULL || (agrees(cluster, view, i) && is_up_to_date(cluster, view[i], i));
+  for (unsigned i = 0; i < cluster->size; i++)
+    free(view[i]);
+  return whole;
+}
+
+static bool is_whole(cluster_t *cluster, unsigned unused) {
+  (void)unused;
+  return cluster_is_whole(cluster);
+}
+
+void cluster_wait(cluster_t *cluster) {
+  wait_until(cluster, is_whole, 0, "it does not come together");
+}
+
+/* ---- failing over ---------------------------------------------------------------------------------------- */
+
+/* The first that runs; -1: none. */
+static int replica_of(cluster_t *cluster, unsigned primary) {
+  line_t line;
+  for (unsigned i = 0; i < cluster->size; i++)
+    if (look_up(view_of(cluster, i), cluster->node[i].id, &line) &&
+        strcmp(line.primary, cluster->node[primary].id) == 0)
+      return (int)i;
+  return -1;
+}
+
+/* A node that was elected is not for four seconds, and a shard that has elected one waits too: such are asked again. */
+static void ask_for_it(cluster_t *cluster) {
+  static const char *const words[] = {
+      [CLUSTER_ASKED] = NULL, [CLUSTER_FORCED] = "FORCE", [CLUSTER_TAKEN] = "TAKEOVER"};
+  int replica = replica_of(cluster, (unsigned)cluster->old);
+  cluster->asked = clock_now();
+  if (replica >= 0)
+    server_ask(cluster->node[replica].server, "CLUSTER", "FAILOVER", words[cluster->way], NULL);
+}
+
+void cluster_begin_fail_over(cluster_t *cluster, unsigned slot, cluster_way_t way) {
+  cluster->slot = slot;
+  cluster->way = way;
+  cluster->old = cluster_owner(cluster, slot);
+  assert_true(cluster->old >= 0);
+  server_t *old = cluster->node[cluster->old].server;
+  if (way == CLUSTER_KILLED)
+    server_kill(old);
+  else if (way == CLUSTER_PAUSED)
+    server_pause(old);
+  else
+    ask_for_it(cluster);
+}
+
+bool cluster_has_failed_over(cluster_t *cluster) {
+  int owner = cluster_owner(cluster, cluster->slot);
+  if (owner >= 0 && owner != cluster->old)
+    return true;
+  if (cluster->way <= CLUSTER_TAKEN && clock_since_ms(cluster->asked) > ASK_AGAIN_MS)
+    ask_for_it(cluster);
+  return false;
+}
+
+static bool has_failed_over(cluster_t *cluster, unsigned unused) {
+  (void)unused;
+  return cluster_has_failed_over(cluster);
+}
+
+unsigned cluster_fail_over(cluster_t *cluster, unsigned slot, cluster_way_t way) {
+  cluster_begin_fail_over(cluster, slot, way);
+  wait_until(cluster, has_failed_over, 0, "it does not fail over");
+  return (unsigned)cluster_owner(cluster, slot);
+}
+
+void cluster_mend(cluster_t *cluster) {
+  for (unsigned i = 0; i < cluster->size; i++) {
+    server_t *server = cluster->node[i].server;
+    if (server == NULL)
+      continue;
+    server_resume(server);
+    if (!server_is_running(server))
+      server_spawn(server);
+  }
+}
+
+/* ---- moving slots ---------------------------------------------------------------------------------------- */
+
+static server_t *owner_of(cluster_t *cluster, unsigned slot) {
+  int owner = cluster_owner(cluster, slot);
+  assert_true(owner >= 0);
+  return cluster->node[owner].server;
+}
+
+void cluster_move_begin(cluster_t *cluster, unsigned slot, unsigned to) {
+  char number[12];
+  int from = cluster_owner(cluster, slot);
+  assert_true(from >= 0 && from != (int)to);
+  snprintf(number, sizeof number, "%u", slot);
+  server_do(cluster->node[to].server, "CLUSTER", "SETSLOT", number, "IMPORTING",
+            cluster->node[from].id, NULL);
+  server_do(cluster->node[from].server, "CLUSTER", "SETSLOT", number, "MIGRATING",
+            cluster->node[to].id, NULL);
+}
+
+static void add_word(resp_words_t *words, const char *word, size_t len) {
+  assert_true(words->count < RESP_WORDS);
+  words->word[words->count] = word;
+  words->len[words->count++] = len;
+}
+
+static void migrate(const cluster_t *cluster, server_t *from, unsigned to, const resp_t *keys) {
+  char port[12];
+  resp_words_t words = {0};
+  const char *password = cluster->options.password;
+  snprintf(port, sizeof port, "%d", server_port(cluster->node[to].server));
+  const char *first[] = {"MIGRATE", "127.0.0.1", port, "", "0", "10000", "REPLACE"};
+  for (size_t i = 0; i < sizeof first / sizeof *first; i++)
+    add_word(&words, first[i], strlen(first[i]));
+  if (password != NULL) {
+    add_word(&words, "AUTH", 4);
+    add_word(&words, password, strlen(password));
+  }
+  add_word(&words, "KEYS", 4);
+  for (size_t i = 0; i < keys->count; i++)
+    add_word(&words, keys->items[i]->str, keys->items[i]->len);
+  const resp_t *reply = server_ask_words(from, &words);
+  if (reply->type == RESP_ERROR)
+    fail_msg("keys do not move: %s", reply->str);
+}
+
+unsigned cluster_move_keys(cluster_t *cluster, unsigned slot, unsigned to, unsigned count) {
+  char number[12], limit[12];
+  unsigned moved = 0;
+  server_t *from = owner_of(cluster, slot);
+  snprintf(number, sizeof number, "%u", slot);
+  while (moved < count) {
+    snprintf(limit, sizeof limit, "%u", count - moved < BATCH ? count - moved : BATCH);
+    const resp_t *keys = server_ask(from, "CLUSTER", "GETKEYSINSLOT", number, limit, NULL);
+    assert_int_equal(keys->type, RESP_ARRAY);
+    if (keys->count == 0)
+      break;
+    moved += (unsigned)keys->count;
+    migrate(cluster, from, to, keys);
+  }
+  return moved;
+}
+
+/* First who gets it, then who had it: in between both say that it is theirs, never neither. */
+void cluster_move_end(cluster_t *cluster, unsigned slot, unsigned to) {
+  char number[12];
+  int from = cluster_owner(cluster, slot);
+  snprintf(number, sizeof number, "%u", slot);
+  server_do(cluster->node[to].server, "CLUSTER", "SETSLOT", number, "NODE", cluster->node[to].id,
+            NULL);
+  if (from >= 0 && from != (int)to)
+    server_do(cluster->node[from].server, "CLUSTER", "SETSLOT", number, "NODE",
+              cluster->node[to].id, NULL);
+  for (unsigned i = 0; i < cluster->size; i++)
+    if (i != to && (int)i != from && cluster->node[i].server != NULL &&
+        server_is_primary(cluster->node[i].server))
+      server_do(cluster->node[i].server, "CLUSTER", "SETSLOT", number, "NODE", cluster->node[to].id,
+                NULL);
+}
+
+void cluster_move(cluster_t *cluster, unsigned slot, unsigned to) {
+  cluster_move_begin(cluster, slot, to);
+  (void)cluster_move_keys(cluster, slot, to, UINT_MAX);
+  cluster_move_end(cluster, slot, to);
+}
+
+/* ---- nodes that come and go ------------------------------------------------------------------------------ */
+
+unsigned cluster_add(cluster_t *cluster) {
+  char port[12], bus[12];
+  unsigned added = cluster->size;
+  make_node(cluster);
+  node_t *node = &cluster->node[added];
+  server_spawn(node->server);
+  server_await(node->server);
+  snprintf(node->id, ID_SIZE, "%s", server_string(node->server, "CLUSTER", "MYID", NULL));
+  snprintf(port, sizeof port, "%d", server_port(node->server));
+  snprintf(bus, sizeof bus, "%d", server_bus(node->server));
+  for (unsigned i = 0; i < added; i++)
+    if (cluster->node[i].server != NULL)
+      server_do(cluster->node[i].server, "CLUSTER", "MEET", "127.0.0.1", port, bus, NULL);
+  cluster_wait(cluster);
+  return added;
+}
+
+void cluster_replicate(cluster_t *cluster, unsigned i, unsigned primary) {
+  server_do(cluster->node[i].server, "CLUSTER", "REPLICATE", cluster->node[primary].id, NULL);
+  cluster_wait(cluster);
+}
+
+void cluster_forget(cluster_t *cluster, unsigned i) {
+  node_t *node = &cluster->node[i];
+  server_stop(node->server);
+  node->server = NULL;
+  for (unsigned other = 0; other < cluster->size; other++)
+    if (cluster->node[other].server != NULL)
+      server_do(cluster->node[other].server, "CLUSTER", "FORGET", node->id, NULL);
+  cluster_wait(cluster);
+}

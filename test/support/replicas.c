@@ -1,0 +1,149 @@
+#include "support/replicas.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/clock.h"
+#include "support/unit.h"
+
+#define WAIT_MS 20000
+
+struct replicas {
+  server_t *node[REPLICAS_NODES];
+  char url[256];
+};
+
+/* What is replicated goes through no file, and starts at once. */
+static const char *const quick[] = {"--repl-diskless-sync",
+                                    "yes",
+                                    "--repl-diskless-sync-delay",
+                                    "0",
+                                    "--repl-diskless-load",
+                                    "swapdb",
+                                    NULL};
+
+static size_t put(server_options_t *options, size_t n, const char *const *words) {
+  for (; words != NULL && *words != NULL; words++) {
+    assert_true(n < SERVER_ARGUMENTS);
+    options->arguments[n++] = *words;
+  }
+  return n;
+}
+
+static void name_url(replicas_t *replicas, const replicas_options_t *options) {
+  char *text = replicas->url;
+  size_t size = sizeof replicas->url, n;
+  n = (size_t)snprintf(text, size, "redis%s+replicas://", options->tls ? "s" : "");
+  if (options->password != NULL)
+    n += (size_t)snprintf(text + n, size - n, ":%s@", options->password);
+  for (unsigned i = 0; i < REPLICAS_NODES; i++)
+    n += (size_t)snprintf(text + n, size - n, "%s127.0.0.1:%d", i > 0 ? "," : "",
+                          server_port(replicas->node[i]));
+}
+
+replicas_t *replicas_start(const replicas_options_t *options) {
+  static const replicas_options_t none;
+  const replicas_options_t *o = options != NULL ? options : &none;
+  server_options_t each = {.address = "127.0.0.1", .password = o->password, .tls = o->tls};
+  size_t n = put(&each, 0, quick);
+  if (o->tls)
+    n = put(&each, n, (const char *const[]){"--tls-replication", "yes", NULL});
+  if (o->password != NULL)
+    n = put(&each, n, (const char *const[]){"--masterauth", o->password, NULL});
+  put(&each, n, o->arguments);
+  replicas_t *replicas = calloc(1, sizeof *replicas);
+  for (unsigned i = 0; i < REPLICAS_NODES; i++) {
+    replicas->node[i] = server_make(&each);
+    server_spawn(replicas->node[i]);
+  }
+  for (unsigned i = 0; i < REPLICAS_NODES; i++)
+    server_await(replicas->node[i]);
+  name_url(replicas, o);
+  replicas_promote(replicas, 0);
+  replicas_wait(replicas, 0);
+  return replicas;
+}
+
+void replicas_stop(replicas_t *replicas) {
+  for (unsigned i = 0; replicas != NULL && i < REPLICAS_NODES; i++)
+    server_stop(replicas->node[i]);
+  free(replicas);
+}
+
+const char *replicas_url(const replicas_t *replicas) {
+  return replicas->url;
+}
+
+server_t *replicas_node(const replicas_t *replicas, unsigned i) {
+  assert_true(i < REPLICAS_NODES);
+  return replicas->node[i];
+}
+
+int replicas_find(const replicas_t *replicas, int port) {
+  for (int i = 0; i < REPLICAS_NODES; i++)
+    if (server_port(replicas->node[i]) == port)
+      return i;
+  return -1;
+}
+
+static void follow(replicas_t *replicas, unsigned i, unsigned primary) {
+  char line[64], port[12];
+  snprintf(port, sizeof port, "%d", server_port(replicas->node[primary]));
+  snprintf(line, sizeof line, "replicaof 127.0.0.1 %s", port);
+  if (server_is_running(replicas->node[i]))
+    server_do(replicas->node[i], "REPLICAOF", "127.0.0.1", port, NULL);
+  else
+    server_configure(replicas->node[i], line);
+}
+
+void replicas_promote(replicas_t *replicas, unsigned primary) {
+  server_do(replicas->node[primary], "REPLICAOF", "NO", "ONE", NULL);
+  for (unsigned i = 0; i < REPLICAS_NODES; i++)
+    if (i != primary)
+      follow(replicas, i, primary);
+}
+
+void replicas_revive(replicas_t *replicas, unsigned i, unsigned primary) {
+  assert_false(server_is_running(replicas->node[i]));
+  follow(replicas, i, primary);
+  server_spawn(replicas->node[i]);
+}
+
+/* What it replies to ROLE, if that begins with this word. */
+static const resp_t *role(server_t *server, const char *word) {
+  const resp_t *reply = server_try(server, "ROLE", NULL);
+  bool is = reply != NULL && reply->type == RESP_ARRAY && strcmp(reply->items[0]->str, word) == 0;
+  return is ? reply : NULL;
+}
+
+bool server_is_primary(server_t *server) {
+  return role(server, "master") != NULL;
+}
+
+bool server_is_in_step(server_t *replica, server_t *primary) {
+  const resp_t *reply = role(primary, "master");
+  int64_t offset = reply == NULL ? INT64_MAX : reply->items[1]->integer;
+  reply = role(replica, "slave");
+  return reply != NULL && reply->items[2]->integer == server_port(primary) &&
+         strcmp(reply->items[3]->str, "connected") == 0 && reply->items[4]->integer >= offset;
+}
+
+bool replicas_are_in_line(replicas_t *replicas, unsigned primary) {
+  const resp_t *reply = role(replicas->node[primary], "master");
+  if (reply == NULL || reply->items[2]->count != REPLICAS_NODES - 1)
+    return false;
+  for (unsigned i = 0; i < REPLICAS_NODES; i++)
+    if (i != primary && !server_is_in_step(replicas->node[i], replicas->node[primary]))
+      return false;
+  return true;
+}
+
+void replicas_wait(replicas_t *replicas, unsigned primary) {
+  int64_t began = clock_now();
+  while (!replicas_are_in_line(replicas, primary)) {
+    if (clock_since_ms(began) > WAIT_MS * slow())
+      fail_msg("a replica does not follow its primary");
+    stall_ms(2);
+  }
+}
