@@ -245,7 +245,9 @@ belay__verdict_t belay__call_reply(belay__call_t *call, const belay__reply_t *re
     finish_with(call, BELAY_OUTCOME_REFUSED, BELAY_ENOMEM);
     return BELAY__VERDICT_OVER;
   }
-  if (refusal->remedy == BELAY__REMEDY_REDIRECT)
+  bool raised = memcmp(reply->str, "ERR ", reply->len < 4 ? reply->len : 4) ==
+                0; /* by a script, in the middle */
+  if (refusal->remedy == BELAY__REMEDY_REDIRECT && !raised)
     return BELAY__VERDICT_REDIRECT;
   bool passes =
       refusal->remedy == BELAY__REMEDY_RETRY || refusal->remedy == BELAY__REMEDY_RECONNECT;

@@ -105,6 +105,8 @@ static int may_pass(int error) {
   case BELAY_EEXPIRED:
   case BELAY_ELIMITED:
   case BELAY_ELOAD:
+  case BELAY_ENOSENTINEL:
+  case BELAY_ESPLIT:
   case BELAY_ENOQUORUM:
   case BELAY_EQUARANTINED:
   case BELAY_EUNREACHABLE:
