@@ -3,6 +3,9 @@
 
 Each script becomes a belay__script_t named belay__script_NAME: its text, and the SHA1 by which
 EVALSHA calls it. The comment at the top of a script is for its readers; it is not sent.
+
+And how many of its first lines are run before it may write anything: an error on one of these means that nothing was
+done. For this a call stands on a line of its own, and what is nested is indented.
 """
 
 import hashlib
@@ -27,6 +30,41 @@ def body(path):
     if not text:
         sys.exit(f"{path}: no script after the comment")
     return text
+
+
+# Commands that write nothing. What is not here is taken to write.
+READS = set(
+    """BITCOUNT EXISTS GET GETBIT GETRANGE HEXISTS HGET HGETALL HLEN HMGET LLEN LRANGE PTTL SCARD SINTER SINTERCARD SISMEMBER
+    SSCAN STRLEN TIME TYPE ZCARD ZCOUNT ZRANGE ZRANGEBYSCORE ZRANK ZREVRANGE ZREVRANGEBYSCORE ZREVRANK ZSCORE""".split()
+)
+
+
+def writes(call):
+    """Whether redis.call(this, ...) may write. PFCOUNT does: it keeps what it has counted."""
+    names = re.findall(r"'([^']*)'", call)
+    return not names or not READS.issuperset(names)
+
+
+def clean_lines(text):
+    """How many lines there are up to the first call that may write; None: there is none. Without a function, which may be
+    called again behind it, and a loop that it stands in."""
+    called = r"p?call\(([^,)]*)"
+    if not any(map(writes, re.findall(called, re.sub(r"--.*", "", text)))):
+        return None
+    loops = []  # that are open: how far each is indented, and the line before it
+    for number, line in enumerate(text.splitlines(), 1):
+        line = re.sub(r"--.*", "", line)
+        if not line.strip():
+            continue
+        indent = len(line) - len(line.lstrip())
+        loops = [loop for loop in loops if loop[0] < indent]
+        calls = re.findall(called, line)
+        if any(map(writes, calls)):
+            return min([before for _, before in loops] + [number if len(calls) == 1 else number - 1])
+        if re.search(r"\bfunction\b", line):
+            return min([before for _, before in loops] + [number - 1])
+        if re.search(r"\b(for|while|repeat)\b", line):
+            loops.append((indent, number - 1))
 
 
 def literal(text):
@@ -54,6 +92,7 @@ def main(header, source, *scripts):
             sys.exit(f"{path}: a script's name is part of a C name")
         text = body(path)
         data = text.encode("utf-8")
+        clean = clean_lines(text)
         declarations.append(f"extern const belay__script_t belay__script_{name};")
         addresses.append(f"    &belay__script_{name},")
         definitions.append(
@@ -62,6 +101,7 @@ def main(header, source, *scripts):
             f'    "{hashlib.sha1(data).hexdigest()}",\n'
             f"{literal(text)},\n"
             f"    {len(data)},\n"
+            f"    {'UINT_MAX' if clean is None else clean},\n"
             f"    {len(definitions)},\n"
             f"}};\n"
         )
@@ -78,6 +118,7 @@ def main(header, source, *scripts):
     )
     pathlib.Path(source).write_text(
         "/* Made from src/lua by tools/embed_lua.py. */\n"
+        "#include <limits.h>\n\n"
         '#include "scripts.gen.h"\n\n'
         "/* ISO C promises 4095 characters in a literal; every compiler takes more. */\n"
         '#pragma GCC diagnostic ignored "-Woverlength-strings"\n\n' + "\n".join(definitions) + "\n"

@@ -25,9 +25,19 @@
 #define SHARDED_CHANNELS_VERSION 70000
 #define UPTIME_MAX INT64_C(1000000000) /* in seconds; longer ones are of no interest */
 
+/* A server that does not understand AUTH may repeat what came with it. */
+static void keep_words(const belay__trunk_t *trunk, const belay__reply_t *reply, int error) {
+  belay__said_t said;
+  char text[BELAY__WORDS_MAX];
+  belay__said_begin(&said, reply->str, reply->len);
+  if (trunk->password != NULL)
+    belay__said_hide(&said, trunk->password, strlen(trunk->password));
+  belay__client_refused(trunk->client, error, text, belay__said_write(&said, text));
+}
+
 static void fail(belay__link_t *link, const belay__reply_t *reply, int error) {
   if (reply->type == BELAY__REPLY_ERROR)
-    belay__client_refused(link->cable->trunk->client, error, reply->str, reply->len);
+    keep_words(link->cable->trunk, reply, error);
   belay__link_shaken(link, error);
 }
 
@@ -54,12 +64,6 @@ static bool shut_out(belay__link_t *link, const belay__reply_t *reply) {
 
 /* ---- the answers --------------------------------------------------------------------------------------- */
 
-/* A server that does not understand AUTH may repeat what came with it. */
-static bool repeats_password(const belay__trunk_t *trunk, const belay__reply_t *reply) {
-  return trunk->password[0] != '\0' && reply->type == BELAY__REPLY_ERROR &&
-         strstr(reply->str, trunk->password) != NULL;
-}
-
 bool belay__role_is(const belay__reply_t *reply, belay__role_t role) {
   if (reply->type != BELAY__REPLY_ARRAY || reply->count < 1)
     return false;
@@ -72,17 +76,13 @@ bool belay__role_is(const belay__reply_t *reply, belay__role_t role) {
 
 static void on_auth(redisAsyncContext *ac, void *object, void *privdata) {
   (void)privdata;
-  static const char hidden[] = "AUTH was refused";
-  static const belay__reply_t silence = {
-      .type = BELAY__REPLY_ERROR, .str = hidden, .len = sizeof hidden - 1};
   belay__link_t *link = link_of(ac);
   const belay__reply_t *reply = receive(link, object);
   if (reply == NULL || belay__reply_is(reply, "OK", 2))
     return;
   bool refused = reply->type == BELAY__REPLY_ERROR;
   bool full = refused && belay__refusal_find(reply->str, reply->len)->error == BELAY_EMAXCLIENTS;
-  int error = full ? BELAY_EMAXCLIENTS : refused ? BELAY_EAUTH : BELAY_EPROTO;
-  fail(link, repeats_password(link->cable->trunk, reply) ? &silence : reply, error);
+  fail(link, reply, full ? BELAY_EMAXCLIENTS : refused ? BELAY_EAUTH : BELAY_EPROTO);
 }
 
 static void on_select(redisAsyncContext *ac, void *object, void *privdata) {

@@ -81,7 +81,8 @@ BELAY_API void *belay_data(const belay_t *belay);
 
 /** What the last error was about: after a call that returned BELAY_EINVAL or BELAY_EURL the name of
  * the option, argument or part of the URL and what is wrong with it; in a callback that tells of a
- * server's refusal the server's own text. Valid until the next call into belay; "" if there is none. */
+ * server's refusal the server's own text, without what it repeats of a command; bytes that are not printable stand
+ * there as \\xNN. Valid until the next call into belay; "" if there is none. */
 BELAY_API const char *belay_detail(const belay_t *belay);
 
 /** Figures of one belay_t. */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/client.h"
+#include "core/words.h"
 
 static void *plain_alloc(void *ctx, size_t size) {
   (void)ctx;
@@ -267,18 +268,13 @@ uint64_t belay__random_below(belay_t *belay, uint64_t limit) {
   return r % limit; /* the bias is below 2^-20 for any delay that is used here */
 }
 
-static void clean(char *text) {
-  for (unsigned char *p = (unsigned char *)text; *p != '\0'; p++)
-    if (*p < 0x20 || *p == 0x7f)
-      *p = '?';
-}
-
 void belay__detail(belay_t *belay, const char *format, ...) {
+  char text[BELAY__DETAIL_MAX];
   va_list args;
   va_start(args, format);
-  vsnprintf(belay->detail, sizeof belay->detail, format, args);
+  vsnprintf(text, sizeof text, format, args);
   va_end(args);
-  clean(belay->detail);
+  belay__words(belay->detail, sizeof belay->detail, text, strlen(text));
 }
 
 int belay__check_range(belay_t *belay, const char *what, int64_t value, int64_t min, int64_t max) {
@@ -302,12 +298,12 @@ int belay__check_bytes(belay_t *belay, const char *what, const void *bytes, size
 void belay__log(belay_t *belay, belay_log_level_t level, const char *format, ...) {
   if (belay->log == NULL)
     return;
-  char line[512];
+  char text[BELAY__LOG_MAX], line[BELAY__LOG_MAX];
   va_list args;
   va_start(args, format);
-  vsnprintf(line, sizeof line, format, args);
+  vsnprintf(text, sizeof text, format, args);
   va_end(args);
-  clean(line);
+  belay__words(line, sizeof line, text, strlen(text));
   belay->log(belay->log_ctx, level, line);
 }
 

@@ -22,6 +22,7 @@
 #define BELAY__MS UINT64_C(1000000)     /* nanoseconds in a millisecond */
 #define BELAY__NEVER UINT64_MAX         /* a time that does not come */
 #define BELAY__DETAIL_MAX ((size_t)256) /* bytes of belay_detail(), its 0 included */
+#define BELAY__LOG_MAX ((size_t)512)    /* of a line of the log */
 
 /* The order among timers that are due together. */
 typedef enum belay__rank {
@@ -111,7 +112,7 @@ uint64_t belay__random_below(belay_t *belay, uint64_t limit);
 /* A time in milliseconds as nanoseconds from now; BELAY_FOREVER and what overflows are BELAY__NEVER. */
 uint64_t belay__after_ms(belay_t *belay, int64_t ms);
 
-/* Sets belay_detail(); control bytes are replaced. */
+/* Sets belay_detail(); what is not printable stands there as \xNN (core/words.h). */
 __attribute__((format(printf, 2, 3))) void belay__detail(belay_t *belay, const char *format, ...);
 
 /* 0, or BELAY_EINVAL with a detail: a number that is not within min..max; bytes that are NULL, or not min_len to
@@ -120,7 +121,7 @@ int belay__check_range(belay_t *belay, const char *what, int64_t value, int64_t 
 int belay__check_bytes(belay_t *belay, const char *what, const void *bytes, size_t len,
                        size_t min_len, size_t max_len);
 
-/* A line for the log hook; control bytes are replaced. */
+/* A line for the log hook; likewise. */
 __attribute__((format(printf, 3, 4))) void belay__log(belay_t *belay, belay_log_level_t level,
                                                       const char *format, ...);
 

@@ -153,24 +153,28 @@ void belay__call_end_rests(belay_client_t *client) {
   }
 }
 
-/* An error raised by a script may have come after a write, unless it is one that we know is raised before. */
-static void refuse(belay__call_t *call, const belay__refusal_t *refusal) {
-  bool unknown = call->script != NULL && refusal->error == BELAY_EREFUSED &&
-                 refusal->remedy != BELAY__REMEDY_EVAL;
-  finish_with(call, unknown ? BELAY_OUTCOME_UNKNOWN : BELAY_OUTCOME_REFUSED, refusal->error);
+/* An error that stops a script may come after a write, unless it is one that comes before, or the server tells where it
+ * was raised, and the script writes behind that. */
+static void refuse(belay__call_t *call, const belay__refusal_t *refusal,
+                   const belay__reply_t *reply) {
+  bool maybe = call->script != NULL && refusal->maybe;
+  if (maybe) {
+    unsigned line = belay__refusal_line(reply->str, reply->len);
+    maybe = line == 0 || line > call->script->clean_lines;
+  }
+  finish_with(call, maybe ? BELAY_OUTCOME_UNKNOWN : BELAY_OUTCOME_REFUSED, refusal->error);
 }
 
 int belay__call_blame_key(const belay__call_t *call, const char *key, size_t key_len, int error,
                           const char *text, size_t text_len) {
-  char words[BELAY__REFUSAL_MAX];
-  int n = snprintf(words, sizeof words,
-                   "%.*s: ", (int)(key_len < BELAY__KEY_SHOWN ? key_len : BELAY__KEY_SHOWN), key);
-  size_t at = (size_t)n, room = sizeof words - at;
-  if (text_len > room)
-    text_len = room;
-  memcpy(words + at, text, text_len);
-  belay__client_refused(call->client, error, words, at + text_len);
-  call->client->refused.key_len = at;
+  belay__refused_t *refused = &call->client->refused;
+  char *out = refused->text;
+  size_t n = belay__words(out, BELAY__KEY_SHOWN, key, key_len);
+  out[n++] = ':';
+  out[n++] = ' ';
+  (void)belay__words(out + n, sizeof refused->text - n, text, text_len);
+  refused->key_len = n;
+  refused->error = error;
   return error;
 }
 
@@ -191,19 +195,29 @@ static bool names_a_key(const belay_client_t *client, const belay__reply_t *repl
   return false;
 }
 
+static size_t words_of(const belay__call_t *call, const belay__reply_t *reply,
+                       char text[BELAY__WORDS_MAX]) {
+  belay__said_t said;
+  belay__said_begin(&said, reply->str, reply->len);
+  belay__call_hide(call, &said);
+  return belay__said_write(&said, text);
+}
+
 /* Keeps the server's words; where something is wrong with what is there already, behind the key, which of several is the
  * first. */
 static void explain(const belay__call_t *call, const belay__refusal_t *refusal,
                     const belay__reply_t *reply) {
-  bool about_a_key = refusal->error == BELAY_EWRONGTYPE || refusal->error == BELAY_EMISMATCH;
+  char text[BELAY__WORDS_MAX], about[BELAY__WORDS_MAX];
+  size_t len = words_of(call, reply, text);
+  bool about_a_key = refusal->error == BELAY_EWRONGTYPE || refusal->error == BELAY_EMISMATCH ||
+                     refusal->error == BELAY_ECROSSSLOT;
   if (!about_a_key || names_a_key(call->client, reply)) {
-    belay__client_refused(call->client, refusal->error, reply->str, reply->len);
+    belay__client_refused(call->client, refusal->error, text, len);
     return;
   }
-  char text[BELAY__REFUSAL_MAX];
-  (void)snprintf(text, sizeof text, "%.100s%s", reply->str,
+  (void)snprintf(about, sizeof about, "%.100s%s", text,
                  belay__call_has_keys(call) ? " (or another key of this call)" : "");
-  (void)belay__call_blame(call, refusal->error, text);
+  (void)belay__call_blame(call, refusal->error, about);
 }
 
 /* It was not executed where it was sent to, and begins anew. What belongs to others, or would come behind what was sent
@@ -219,7 +233,8 @@ bool belay__call_redirect(belay__call_t *call) {
 }
 
 void belay__call_stay(belay__call_t *call, const belay__reply_t *reply, int error) {
-  belay__client_refused(call->client, error, reply->str, reply->len);
+  char text[BELAY__WORDS_MAX];
+  belay__client_refused(call->client, error, text, words_of(call, reply, text));
   finish_with(call, BELAY_OUTCOME_REFUSED, error);
 }
 
@@ -231,9 +246,10 @@ belay__verdict_t belay__call_reply(belay__call_t *call, const belay__reply_t *re
     return BELAY__VERDICT_OVER;
   }
   const belay__refusal_t *refusal = belay__refusal_find(reply->str, reply->len);
-  bool reconnect = refusal->remedy == BELAY__REMEDY_RECONNECT;
+  bool reauth = refusal->remedy == BELAY__REMEDY_REAUTH;
+  bool reconnect = refusal->remedy == BELAY__REMEDY_RECONNECT || reauth;
   if (call->state == BELAY__CALL_LATE) {
-    refuse(call, refusal);
+    refuse(call, refusal, reply);
     return reconnect ? BELAY__VERDICT_RECONNECT : BELAY__VERDICT_OVER;
   }
   assert(!call->followed || call->script == NULL || call->as_eval);
@@ -249,12 +265,11 @@ belay__verdict_t belay__call_reply(belay__call_t *call, const belay__reply_t *re
                 0; /* by a script, in the middle */
   if (refusal->remedy == BELAY__REMEDY_REDIRECT && !raised)
     return BELAY__VERDICT_REDIRECT;
-  bool passes =
-      refusal->remedy == BELAY__REMEDY_RETRY || refusal->remedy == BELAY__REMEDY_RECONNECT;
-  if (!passes || !rest(call, refusal->error)) {
-    explain(call, refusal, reply);
-    refuse(call, refusal);
-  }
+  explain(call, refusal, reply);
+  bool passes = (refusal->remedy == BELAY__REMEDY_RETRY || reconnect) &&
+                !(reauth && call->last_error == BELAY_EAUTH);
+  if (!passes || !rest(call, refusal->error))
+    refuse(call, refusal, reply);
   return reconnect ? BELAY__VERDICT_RECONNECT : BELAY__VERDICT_OVER;
 }
 

@@ -225,24 +225,55 @@ void belay__call_script_is_known(const belay__call_t *call) {
   *word_of(call->client, call->script) |= bit_of(call->script);
 }
 
+/* The next word of a command; NULL at its end. */
+static const char *next_word(const belay__call_t *call, size_t *at, size_t *len) {
+  const char *p = call->data + *at, *end = call->data + call->len;
+  if (p == end)
+    return NULL;
+  *len = 0;
+  for (p++; *p != '\r'; p++)
+    *len = 10 * *len + (size_t)(*p - '0');
+  p += 2;
+  *at = (size_t)(p - call->data) + *len + 2;
+  return p;
+}
+
+/* Where the words begin. */
+static size_t first_word(const belay__call_t *call) {
+  return (size_t)((const char *)memchr(call->data, '\n', call->len) - call->data) + 1;
+}
+
+/* The n-th word from 0, which is there. */
+static const char *nth_word(const belay__call_t *call, unsigned n, size_t *len) {
+  size_t at = first_word(call);
+  for (; n > 0; n--)
+    (void)next_word(call, &at, len);
+  return next_word(call, &at, len);
+}
+
 bool belay__call_has_keys(const belay__call_t *call) {
-  const char *at = call->data + call->tail;
+  size_t len;
   if (call->script == NULL)
     return false;
-  at = (const char *)memchr(at, '\n', call->len) + 1; /* behind the length of their number */
-  return at[0] > '1' || at[1] != '\r';
+  const char *count = nth_word(call, 2, &len);
+  return len > 1 || count[0] > '1';
+}
+
+static bool is_our_key(const belay_client_t *client, const char *word, size_t len) {
+  size_t n = client->prefix_len;
+  return len >= n + 2 && memcmp(word, client->prefix, n) == 0 && memcmp(word + n, "::", 2) == 0;
+}
+
+void belay__call_hide(const belay__call_t *call, belay__said_t *said) {
+  size_t at = first_word(call), len;
+  (void)next_word(call, &at, &len); /* the command */
+  for (const char *word; (word = next_word(call, &at, &len)) != NULL;)
+    if (!is_our_key(call->client, word, len))
+      belay__said_hide(said, word, len);
 }
 
 const char *belay__call_key(const belay__call_t *call, size_t *len) {
-  const char *at = call->data + call->tail;
-  int lines =
-      call->script != NULL ? 2 : 3; /* the number of keys; the number of words, the command */
-  for (int i = 0; i < lines; i++)
-    at = (const char *)memchr(at, '\n', call->len) + 1;
-  *len = 0;
-  for (at++; *at != '\r'; at++)
-    *len = 10 * *len + (size_t)(*at - '0');
-  return at + 2;
+  return nth_word(call, call->script != NULL ? 3 : 1, len);
 }
 
 /* Commands that have no key. */

@@ -3,6 +3,7 @@
 #define BELAY_CORE_CALL_BUILD_H
 
 #include "core/call.h"
+#include "core/words.h"
 
 /* A deadline, or the end of a rest: call.c's. */
 void belay__call_on_timer(belay__timer_t *timer);
@@ -12,6 +13,9 @@ void belay__call_recycle(belay__call_t *call);
 
 /* It is a script that was given more than one. */
 bool belay__call_has_keys(const belay__call_t *call);
+
+/* Hides what a server repeats of its arguments, but for keys of our own. */
+void belay__call_hide(const belay__call_t *call, belay__said_t *said);
 
 /* The server has run its script. */
 void belay__call_script_is_known(const belay__call_t *call);

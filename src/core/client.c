@@ -183,26 +183,26 @@ bool belay__client_ghost(const belay_client_t *client, const belay__call_t *answ
 }
 
 void belay__client_refused(belay_client_t *client, int error, const char *text, size_t len) {
-  size_t n = len < BELAY__REFUSAL_MAX ? len : BELAY__REFUSAL_MAX - 1;
-  memcpy(client->refused.text, text, n);
+  belay__said_t said;
+  belay__said_begin(&said, text, len);
+  (void)belay__said_write(&said, client->refused.text);
   client->refused.key_len = 0;
-  client->refused.text[n] = '\0';
-  char *arguments = strstr(client->refused.text, ", with args");
-  if (arguments != NULL) /* a server that does not know a command repeats what came with it */
-    *arguments = '\0';
   client->refused.error = error;
 }
 
 void belay__client_explain(belay_client_t *client, int status, const char *key, size_t key_len) {
   belay_t *belay = client->belay;
+  const belay__refused_t *refused = &client->refused;
+  char shown[BELAY__KEY_SHOWN];
   belay->detail[0] = '\0';
-  if (status == 0 || status != client->refused.error)
+  if (status == 0 || status != refused->error)
     return;
-  if (status == BELAY_EWRONGTYPE && key != NULL)
-    belay__detail(belay, "%.*s: %s", (int)(key_len < BELAY__KEY_SHOWN ? key_len : BELAY__KEY_SHOWN),
-                  key, client->refused.text + client->refused.key_len);
-  else
-    belay__detail(belay, "%s", client->refused.text);
+  if (status != BELAY_EWRONGTYPE || key == NULL) {
+    belay__detail(belay, "%s", refused->text);
+    return;
+  }
+  (void)belay__words(shown, sizeof shown, key, key_len);
+  belay__detail(belay, "%s: %s", shown, refused->text + refused->key_len);
 }
 
 /* ---- ping ---------------------------------------------------------------------------------------------- */

@@ -15,11 +15,11 @@
 #include "core/call.h"
 #include "core/table.h"
 #include "core/token.h"
+#include "core/words.h"
 
 #define BELAY__NAMESPACE_PARTS 8
 #define BELAY__NAMESPACE_PART_MAX ((size_t)128)
-#define BELAY__KEY_SHOWN ((size_t)150)   /* bytes of a key in a detail */
-#define BELAY__REFUSAL_MAX ((size_t)256) /* bytes of a refusal that are kept, the 0 included */
+#define BELAY__KEY_SHOWN ((size_t)151) /* bytes of a key in a detail, a 0 included */
 
 /* What lives on a client: locks, undos. Closing the client closes them first. */
 typedef struct belay__object belay__object_t;
@@ -54,7 +54,7 @@ typedef struct belay__channels {
 typedef struct belay__refused {
   int error;
   size_t key_len; /* the text begins with a key, and what parts it from the server's words */
-  char text[BELAY__REFUSAL_MAX];
+  char text[BELAY__WORDS_MAX];
 } belay__refused_t;
 
 struct belay_client {
@@ -131,8 +131,8 @@ void belay__client_start_close(belay_client_t *client, bool now);
 /* The node is closed. */
 void belay__client_gone(belay_client_t *client);
 
-/* Keeps what the server said when it refused; belay__call_blame() puts a key before it. And makes it belay_detail(), if
- * it is what this status comes from. key: NULL, or what BELAY_EWRONGTYPE is about, if several may be refused before one
+/* Keeps what the server said when it refused, as core/words.h has it; belay__call_blame() puts a key before it. And makes
+ * it belay_detail(), if it is what this status comes from. key: NULL, or what BELAY_EWRONGTYPE is about, if several may be refused before one
  * is told. */
 void belay__client_refused(belay_client_t *client, int error, const char *text, size_t len);
 void belay__client_explain(belay_client_t *client, int status, const char *key, size_t key_len);

@@ -166,6 +166,16 @@ static int both(int first, int second) {
   return first == 0 || (second == BELAY_EUNKNOWN && first != 0) ? second : first;
 }
 
+/* How a call ended of which it is not known what it did. That a script was stopped halfway is no refusal; the words are told
+ * all the same. */
+static int not_known(const belay__pending_t *pending, int error) {
+  if (error != BELAY_EREFUSED)
+    return error;
+  if (pending->client->refused.error == error)
+    pending->client->refused.error = BELAY_EUNKNOWN;
+  return BELAY_EUNKNOWN;
+}
+
 /* All that was asked is over. */
 static void end_of_step(belay__pending_t *pending) {
   int status = pending->status;
@@ -199,6 +209,7 @@ static void on_done(belay__call_t *call, const belay__result_t *result) {
     if (ask_again(pending, call, status))
       return;
     over(pending, call->part);
+    status = not_known(pending, status);
     break;
   case BELAY_OUTCOME_NOT_SENT:
   case BELAY_OUTCOME_REFUSED:

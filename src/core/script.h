@@ -11,6 +11,8 @@ typedef struct belay__script {
   const char *sha1; /* of the text, 40 hexadecimal digits */
   const char *text; /* what EVAL is given */
   size_t len;
+  /* what stops it on one of its first so many lines comes before anything that it writes; UINT_MAX: it writes nothing */
+  unsigned clean_lines;
   unsigned index; /* numbers the scripts from 0, below BELAY__SCRIPTS_MAX */
 } belay__script_t;
 
