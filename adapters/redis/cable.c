@@ -94,6 +94,18 @@ size_t belay__cable_links_up(const belay__cable_t *cable) {
   return n;
 }
 
+bool belay__cable_can(const belay__cable_t *cable, unsigned *can) {
+  bool any = false;
+  for (size_t i = 0; i < cable->count; i++) {
+    const belay__link_t *link = &cable->links[i];
+    if (!belay__link_is_up(link))
+      continue;
+    *can &= link->peer.can;
+    any = true;
+  }
+  return any;
+}
+
 void belay__cable_found(belay__cable_t *cable, int error) {
   for (size_t i = 0; i < cable->count; i++)
     belay__link_found(&cable->links[i], error);

@@ -52,6 +52,8 @@ struct belay__trunk {
   belay_on_full_t on_full;
   uint32_t epochs; /* connections that became usable so far; numbers them from 1 */
   uint64_t dials;  /* attempts to connect so far; numbers them from 1 */
+  bool can_known;  /* no connection has come or gone since `can` was put together: */
+  unsigned can;    /* a bit for each belay__capability_t of all servers that are connected */
 };
 
 struct belay__cable {
@@ -60,8 +62,7 @@ struct belay__cable {
   belay__role_t role;
   bool
       readonly; /* a cluster's replica: it answers what only reads once it is told that this is meant */
-  unsigned version; /* of the server last spoken to; 0: not known */
-  size_t handles;   /* libuv handles that are open */
+  size_t handles; /* libuv handles that are open */
   belay__listener_t *listener;
   size_t lane_links; /* links of LEASE and of DATA each; the other lanes have one */
   size_t count;      /* of all links that carry calls */
@@ -84,6 +85,9 @@ belay__link_t *belay__cable_link(const belay__cable_t *cable, belay__lane_t lane
                                  uint32_t affinity);
 
 size_t belay__cable_links_up(const belay__cable_t *cable);
+
+/* Takes out of *can what the server of one of its connections cannot do; false if there is none. */
+bool belay__cable_can(const belay__cable_t *cable, unsigned *can);
 
 /* What find() was to find out: 0 with the target set, or an error. */
 void belay__cable_found(belay__cable_t *cable, int error);

@@ -378,17 +378,18 @@ static size_t links_up(const belay_client_t *client) {
   return n;
 }
 
-/* The oldest of them. */
-static unsigned version(const belay_client_t *client) {
-  const cluster_t *cluster = (const cluster_t *)client;
-  unsigned oldest = 0;
-  for (size_t i = 0; i < cluster->servers_len; i++) {
-    const server_t *server = &cluster->servers[i];
-    unsigned its = is_live(server) ? server->cable->version : 0;
-    if (its != 0 && (oldest == 0 || its < oldest))
-      oldest = its;
+static bool can(belay_client_t *client, belay__capability_t what) {
+  const cluster_t *cluster = (cluster_t *)client;
+  belay__trunk_t *trunk = &((cluster_t *)client)->node.trunk;
+  if (!trunk->can_known) {
+    unsigned all = UINT_MAX;
+    bool any = false;
+    for (size_t i = 0; i < cluster->servers_len; i++)
+      any |= is_live(&cluster->servers[i]) && belay__cable_can(cluster->servers[i].cable, &all);
+    trunk->can = any ? all : 0;
+    trunk->can_known = true;
   }
-  return oldest;
+  return (trunk->can >> what & 1) != 0;
 }
 
 /* ---- listening ----------------------------------------------------------------------------------------- */
@@ -654,7 +655,7 @@ static const belay__node_ops_t node_ops = {
     .silent = silent,
     .shard = shard,
     .links_up = links_up,
-    .version = version,
+    .can = can,
     .listen = listen_to,
     .unlisten = unlisten,
     .close = close_all,

@@ -1,18 +1,20 @@
-/* The handshake: AUTH, SELECT, ROLE, CLIENT SETNAME, HELLO, INFO twice, sent together; then, after a connection that was
- * lost, CLIENT KILL of that one.
+/* The handshake: AUTH, SELECT, ROLE, CLIENT SETNAME, COMMAND INFO, HELLO, INFO twice, sent together; then, after a
+ * connection that was lost, CLIENT KILL of that one.
  *
  *   first ---all sent---> the last is answered --no ghost, or the server was restarted--> shaken
  *                             |
  *                             +--a ghost on the same server--> CLIENT KILL --answered--> shaken
  *
- * HELLO without arguments tells the version and our id, and leaves the protocol as it is; INFO tells the run id and
- * when it last became a primary.
+ * COMMAND INFO tells what the server can do. HELLO without arguments tells our id, and leaves the protocol as it is; INFO
+ * tells the run id and when it last became a primary.
  * Where it matters, ROLE tells whether it is what it is taken for: then, and on a cluster's replica READONLY, come first
  * behind AUTH and SELECT.
- * A server that permits neither HELLO nor INFO is used all the same: it is just not known whether a ghost is gone.
+ * A server that permits none of these three is used all the same: it is just not known whether a ghost is gone, and what
+ * can be done in two ways is done in the older one.
  *
- * A link that listens: AUTH, CLIENT SETNAME, PING, INFO, HELLO 3. The listener relies on PING; INFO tells whether
- * it is at the server that the calls are at; without RESP3 it cannot tell what is pushed from what is answered. */
+ * A link that listens: AUTH, CLIENT SETNAME, PING, COMMAND INFO, INFO, HELLO 3. The listener relies on PING; INFO tells
+ * whether it is at the server that the calls are at; without RESP3 it cannot tell what is pushed from what is
+ * answered. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,8 +23,7 @@
 #include "core/refusal.h"
 #include "redis/link.h"
 
-#define SECOND INT64_C(1000000000) /* in nanoseconds */
-#define SHARDED_CHANNELS_VERSION 70000
+#define SECOND INT64_C(1000000000)     /* in nanoseconds */
 #define UPTIME_MAX INT64_C(1000000000) /* in seconds; longer ones are of no interest */
 
 /* A server that does not understand AUTH may repeat what came with it. */
@@ -59,6 +60,17 @@ static bool shut_out(belay__link_t *link, const belay__reply_t *reply) {
   if (error != BELAY_EAUTH && error != BELAY_EMAXCLIENTS)
     return false;
   fail(link, reply, error);
+  return true;
+}
+
+/* A server that may not tell who it is may be used all the same; one that cannot at this time may not. */
+static bool not_now(belay__link_t *link, const belay__reply_t *reply) {
+  if (reply->type != BELAY__REPLY_ERROR)
+    return false;
+  const belay__refusal_t *refusal = belay__refusal_find(reply->str, reply->len);
+  if (refusal->remedy != BELAY__REMEDY_RETRY)
+    return false;
+  fail(link, reply, refusal->error);
   return true;
 }
 
@@ -127,22 +139,51 @@ static void on_readonly(redisAsyncContext *ac, void *object, void *privdata) {
     fail(link, reply, belay__refusal_find(reply->str, reply->len)->error);
 }
 
-static unsigned parse_version(const char *text) {
-  unsigned major = 0, minor = 0, patch = 0;
-  if (sscanf(text, "%3u.%2u.%2u", &major, &minor, &patch) < 1)
-    return 0;
-  return major * 10000 + minor * 100 + patch;
+/* What is asked about, and what a server can do that has it. */
+static const struct {
+  const char *command;
+  unsigned can;
+} probes[] = {
+    {"bitfield_ro", 1u << BELAY__BITFIELD_RO},
+    /* that SET takes NX and GET together cannot be seen: it does since the same release, Redis 7.0 */
+    {"ssubscribe", 1u << BELAY__SHARDED_CHANNELS | 1u << BELAY__SET_NX_GET},
+    {"delifeq", 1u << BELAY__DELIFEQ},
+    {"delex", 1u << BELAY__DELEX},
+};
+#define PROBES (sizeof probes / sizeof *probes)
+
+/* Of each command an array that begins with its name; nil: there is none. Of a server that says anything else nothing is
+ * known. */
+static void read_commands(belay__link_t *link, const belay__reply_t *reply) {
+  unsigned all = 0;
+  if (reply->type != BELAY__REPLY_ARRAY || reply->count != PROBES)
+    return;
+  for (size_t i = 0; i < PROBES; i++) {
+    const belay__reply_t *item = reply->items[i];
+    const char *name = probes[i].command;
+    if (item->type == BELAY__REPLY_NIL)
+      continue;
+    if (item->type != BELAY__REPLY_ARRAY || item->count == 0 ||
+        !belay__reply_is(item->items[0], name, strlen(name)))
+      return;
+    all |= probes[i].can;
+  }
+  link->peer.can = all;
+}
+
+static void on_commands(redisAsyncContext *ac, void *object, void *privdata) {
+  (void)privdata;
+  belay__link_t *link = link_of(ac);
+  const belay__reply_t *reply = receive(link, object);
+  if (reply != NULL && !shut_out(link, reply) && !not_now(link, reply))
+    read_commands(link, reply);
 }
 
 static void read_hello(belay__link_t *link, const belay__reply_t *reply) {
   const belay__reply_t *mode = belay__reply_field(reply, "mode");
-  const belay__reply_t *version = belay__reply_field(reply, "version");
   const belay__reply_t *id = belay__reply_field(reply, "id");
-  bool told = version != NULL && version->type == BELAY__REPLY_STRING;
-  unsigned number = told ? parse_version(version->str) : 0;
-  link->cable->version = number;
-  link->sharded =
-      mode != NULL && belay__reply_is(mode, "cluster", 7) && number >= SHARDED_CHANNELS_VERSION;
+  link->sharded = mode != NULL && belay__reply_is(mode, "cluster", 7) &&
+                  (link->peer.can >> BELAY__SHARDED_CHANNELS & 1) != 0;
   if (id == NULL || !belay__reply_integer(id, 1, INT64_MAX, &link->peer.id))
     link->peer.id = 0;
 }
@@ -218,17 +259,6 @@ static void read_data_id(belay__server_t *server, const char *info) {
       add_field(info, "second_repl_offset", server->data_id, n, BELAY__DATA_ID_MAX);
 }
 
-/* A server that may not tell who it is may be used all the same; one that cannot at this time may not. */
-static bool not_now(belay__link_t *link, const belay__reply_t *reply) {
-  if (reply->type != BELAY__REPLY_ERROR)
-    return false;
-  const belay__refusal_t *refusal = belay__refusal_find(reply->str, reply->len);
-  if (refusal->remedy != BELAY__REMEDY_RETRY)
-    return false;
-  fail(link, reply, refusal->error);
-  return true;
-}
-
 static void on_server(redisAsyncContext *ac, void *object, void *privdata) {
   (void)privdata;
   belay__link_t *link = link_of(ac);
@@ -290,6 +320,13 @@ static void on_hello_3(redisAsyncContext *ac, void *object, void *privdata) {
 
 /* ---- the questions ------------------------------------------------------------------------------------- */
 
+static void ask_for_commands(belay__link_t *link) {
+  const char *argv[2 + PROBES] = {"COMMAND", "INFO"};
+  for (size_t i = 0; i < PROBES; i++)
+    argv[2 + i] = probes[i].command;
+  belay__wire_command(&link->wire, on_commands, 2 + PROBES, argv);
+}
+
 void belay__handshake_start(belay__link_t *link) {
   const belay__cable_t *cable = link->cable;
   const belay__trunk_t *trunk = cable->trunk;
@@ -311,6 +348,7 @@ void belay__handshake_start(belay__link_t *link) {
     static const char *const ping[] = {"PING"}, *const hello_3[] = {"HELLO", "3"};
     belay__wire_command(&link->wire, on_setname, 3, setname);
     belay__wire_command(&link->wire, on_ping, 1, ping);
+    ask_for_commands(link);
     belay__wire_command(&link->wire, on_server, 2, server);
     belay__wire_command(&link->wire, on_hello_3, 2, hello_3);
     return;
@@ -324,6 +362,7 @@ void belay__handshake_start(belay__link_t *link) {
   const char *const hello[] = {"HELLO"};
   const char *const replication[] = {"INFO", "replication"};
   belay__wire_command(&link->wire, on_setname, 3, setname);
+  ask_for_commands(link);
   belay__wire_command(&link->wire, on_hello, 1, hello);
   belay__wire_command(&link->wire, on_server, 2, server);
   belay__wire_command(&link->wire, on_replication, 2, replication);

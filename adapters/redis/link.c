@@ -144,6 +144,7 @@ static void on_gone(belay__wire_t *wire, int error) {
   belay__link_t *link = link_of(wire);
   belay_client_t *client = link->cable->trunk->client;
   link->in_flight = 0;
+  link->cable->trunk->can_known = false;
   if (link->state == BELAY__LINK_DOWN) { /* retired: nothing was owed, so nothing can haunt us */
     link->peer.server.epoch = 0;
     return;
@@ -224,6 +225,7 @@ void belay__link_shaken(belay__link_t *link, int error) {
     return;
   }
   trunk->client->stats.connects++;
+  trunk->can_known = false;
   link->peer.server.epoch = ++trunk->epochs;
   link->error = 0;
   link->state = BELAY__LINK_UP;

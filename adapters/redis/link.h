@@ -19,10 +19,11 @@ typedef enum belay__link_state {
   BELAY__LINK_CLOSED
 } belay__link_state_t;
 
-/* Who is at the other end of a connection: enough to have it killed from the next one. */
+/* Who is at the other end of a connection: enough to have it killed from the next one; and what he can do. */
 typedef struct belay__peer {
   belay__server_t server; /* epoch 0: there was none */
   int64_t id;             /* CLIENT ID; 0: not known */
+  unsigned can;           /* a bit for each belay__capability_t */
 } belay__peer_t;
 
 struct belay__link {

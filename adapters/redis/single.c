@@ -3,6 +3,7 @@
  *
  * A finder is asked before each attempt to connect. Where it finds another primary than the one that we are connected
  * to, those connections end: what was sent on them and not answered is UNKNOWN, the rest goes to the new one. */
+#include <limits.h>
 #include <string.h>
 
 #include "redis/finder.h"
@@ -95,8 +96,18 @@ static size_t links_up(const belay_client_t *client) {
   return n;
 }
 
-static unsigned version(const belay_client_t *client) {
-  return ((const single_t *)client)->primary->version;
+static bool can(belay_client_t *client, belay__capability_t what) {
+  const single_t *single = (single_t *)client;
+  belay__trunk_t *trunk = &((single_t *)client)->node.trunk;
+  if (!trunk->can_known) {
+    unsigned all = UINT_MAX;
+    bool any = belay__cable_can(single->primary, &all);
+    for (size_t i = 0; i < BELAY__REPLICAS_MAX; i++)
+      any |= single->replicas[i] != NULL && belay__cable_can(single->replicas[i], &all);
+    trunk->can = any ? all : 0;
+    trunk->can_known = true;
+  }
+  return (trunk->can >> what & 1) != 0;
 }
 
 static void listen_to(belay_client_t *client, belay__channel_t *channel) {
@@ -268,7 +279,7 @@ static const belay__node_ops_t node_ops = {
     .silent = silent,
     .shard = shard,
     .links_up = links_up,
-    .version = version,
+    .can = can,
     .listen = listen_to,
     .unlisten = unlisten,
     .close = close_all,

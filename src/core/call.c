@@ -238,6 +238,17 @@ void belay__call_stay(belay__call_t *call, const belay__reply_t *reply, int erro
   finish_with(call, BELAY_OUTCOME_REFUSED, error);
 }
 
+/* A command that the user may not run counts as missing, whatever the server has. */
+static void note_denied(const belay__call_t *call, const belay__refusal_t *refusal) {
+  if (call->needs != 0 && (refusal->error == BELAY_EPERM || refusal->error == BELAY_EREFUSED))
+    call->client->denied |= 1u << (call->needs - 1);
+}
+
+bool belay__call_was_denied(const belay__call_t *call, const belay__result_t *result) {
+  return call->needs != 0 && result->outcome == BELAY_OUTCOME_REFUSED &&
+         (call->client->denied >> (call->needs - 1) & 1) != 0;
+}
+
 belay__verdict_t belay__call_reply(belay__call_t *call, const belay__reply_t *reply) {
   if (reply->type != BELAY__REPLY_ERROR) {
     if (call->script != NULL)
@@ -266,6 +277,7 @@ belay__verdict_t belay__call_reply(belay__call_t *call, const belay__reply_t *re
   if (refusal->remedy == BELAY__REMEDY_REDIRECT && !raised)
     return BELAY__VERDICT_REDIRECT;
   explain(call, refusal, reply);
+  note_denied(call, refusal);
   bool passes = (refusal->remedy == BELAY__REMEDY_RETRY || reconnect) &&
                 !(reauth && call->last_error == BELAY_EAUTH);
   if (!passes || !rest(call, refusal->error))

@@ -71,6 +71,7 @@ struct belay__call {
   bool as_eval;  /* the script's text is in it, not its hash */
   bool broken;   /* memory ran out while it was built */
   bool counted;  /* it is in the client's figures */
+  uint8_t needs; /* what the server must be able to do: 1 + a belay__capability_t; 0: nothing new */
   int last_error; /* of the refusal before a rest */
 
   size_t tail; /* where the arguments after the script begin */
@@ -101,6 +102,12 @@ void belay__call_arg(belay__call_t *call, const char *data, size_t len);
 void belay__call_arg_joined(belay__call_t *call, const char *a, size_t a_len, const char *b,
                             size_t b_len);
 void belay__call_arg_int(belay__call_t *call, int64_t value);
+
+/* The command is one that not every server has, and there is another way. */
+void belay__call_needs(belay__call_t *call, belay__capability_t what);
+/* Whether it was refused because of that: the user may not run the command, or it came to another server than it was made
+ * for. The client does not use it any more. From inside done. */
+bool belay__call_was_denied(const belay__call_t *call, const belay__result_t *result);
 
 /* The first key of a script that was called; of another command the first word behind its name, which must be there. */
 const char *belay__call_key(const belay__call_t *call, size_t *len);

@@ -150,6 +150,10 @@ void belay__call_command(belay__call_t *call, const char *name, size_t argc) {
   belay__call_arg(call, name, strlen(name));
 }
 
+void belay__call_needs(belay__call_t *call, belay__capability_t what) {
+  call->needs = (uint8_t)(1 + what);
+}
+
 static void put_script(belay__call_t *call, const belay__script_t *script, size_t keys, size_t args,
                        bool text) {
   call->script = script;
@@ -312,6 +316,7 @@ belay__call_t *belay__call_copy(const belay__call_t *call) {
   copy->urgent = call->urgent;
   copy->stale = call->stale;
   copy->publisher = call->publisher;
+  copy->needs = call->needs;
   copy->as_eval = call->as_eval;
   copy->tail = call->tail;
   return copy;

@@ -175,6 +175,10 @@ int belay__client_check(belay_client_t *client) {
   return error == 0 && client->closing ? BELAY_ECLOSING : error;
 }
 
+bool belay__client_can(belay_client_t *client, belay__capability_t what) {
+  return (client->denied >> what & 1) == 0 && client->node_ops->can(client, what);
+}
+
 bool belay__client_ghost(const belay_client_t *client, const belay__call_t *answered,
                          uint32_t epoch) {
   if (epoch == 0 || epoch == answered->epoch)

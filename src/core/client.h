@@ -75,6 +75,7 @@ struct belay_client {
   void *trace_ctx;
 
   belay__refused_t refused; /* last */
+  unsigned denied;          /* a bit for each belay__capability_t that was refused to us */
 
   belay__token_t instance; /* tells its owners from another client's; if has_instance */
   bool has_instance;
@@ -136,6 +137,9 @@ void belay__client_gone(belay_client_t *client);
  * is told. */
 void belay__client_refused(belay_client_t *client, int error, const char *text, size_t len);
 void belay__client_explain(belay_client_t *client, int status, const char *key, size_t key_len);
+
+/* Whether the servers can do that, and let us. */
+bool belay__client_can(belay_client_t *client, belay__capability_t what);
 
 /* Whether something that was sent on connection `epoch` (0: nothing was) may still be executed after
  * `answered`, a call of the same lane and affinity, has been. */

@@ -72,6 +72,15 @@ typedef enum belay__verdict {
   BELAY__VERDICT_RECONNECT /* as OVER, and the connection is of no use: drop it */
 } belay__verdict_t;
 
+/* What not every server can do, or lets us do. */
+typedef enum belay__capability {
+  BELAY__SET_NX_GET, /* SET with NX and GET */
+  BELAY__BITFIELD_RO,
+  BELAY__SHARDED_CHANNELS, /* SSUBSCRIBE, SPUBLISH */
+  BELAY__DELIFEQ,          /* Valkey's compare and delete */
+  BELAY__DELEX             /* Redis's */
+} belay__capability_t;
+
 #define BELAY__RUN_ID_MAX 40 /* bytes of a server's run id */
 #define BELAY__DATA_ID_MAX 64
 
@@ -125,8 +134,8 @@ typedef struct belay__node_ops {
   /* What belay_client_stats() does not count itself: links_up. */
   size_t (*links_up)(const belay_client_t *client);
 
-  /* The server's version as major * 10000 + minor * 100 + patch; 0 while it is not known. */
-  unsigned (*version)(const belay_client_t *client);
+  /* Whether all servers that the client is connected to can do that; false while there is none. */
+  bool (*can)(belay_client_t *client, belay__capability_t what);
 
   /* A channel is wanted, by one more who listens; or is not any more (core/channel.h). One that is wanted already
    * stays as it is, and if the server had refused it, it is asked for again. The node keeps one connection for all

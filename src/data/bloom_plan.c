@@ -15,7 +15,6 @@
  * `./run bench bloom`, over a socket; less, since wires are longer and thinner elsewhere. */
 #define BULK_BYTES_PER_ADD 64u
 #define BULK_BYTES_PER_EXISTS 256u
-#define BITFIELD_RO_SINCE 60000u
 #define SEGMENTS (BELAY__BLOOM_SEGMENTS_MAX + 1)
 
 /* ---- the plan ------------------------------------------------------------------------------------------ */
@@ -111,8 +110,8 @@ static belay__call_t *bitfield(belay_bloom_t *bloom, const belay__bloom_plan_t *
   belay_client_t *client = bloom->family.client;
   uint32_t positions[BELAY__BLOOM_K_MAX], k = plan->layer.shape.hashes;
   bool add = op->what == BELAY__BLOOM_ADD;
-  const char *name =
-      add || client->node_ops->version(client) < BITFIELD_RO_SINCE ? "BITFIELD" : "BITFIELD_RO";
+  bool reads = !add && belay__client_can(client, BELAY__BITFIELD_RO);
+  const char *name = reads ? "BITFIELD_RO" : "BITFIELD";
   belay__call_t *call = belay__call_new(client, plan->lane);
   if (call == NULL)
     return NULL;

@@ -293,9 +293,20 @@ bool belay__kind_has_one_key(const belay__kind_t *kind);
 void belay__lease_begin(const belay__lease_t *lease, belay__call_t *call,
                         const belay__script_t *script, bool fence, size_t args);
 
-/* Begins a kind's release; its three arguments are to be added. */
-void belay__release_begin(const belay__kind_t *kind, const char *key, size_t key_len,
-                          belay__call_t *call);
+/* What a release takes back. */
+typedef struct belay__release {
+  char token[BELAY__TOKEN_TEXT_MAX];
+  size_t token_len;                  /* 0: none */
+  char other[BELAY__TOKEN_TEXT_MAX]; /* a ticket, or another token; as kind->release has it */
+  size_t other_len;
+  bool notify; /* tells who waits */
+} belay__release_t;
+
+/* Fills in a kind's release; and reads its reply, which is no error: how many connections heard of it, and 1; 0: it was
+ * not ours. */
+void belay__release_build(const belay__kind_t *kind, const char *key, size_t key_len,
+                          const belay__release_t *release, belay__call_t *call);
+bool belay__release_read(const belay__call_t *call, const belay__reply_t *reply, int64_t *n);
 
 /* Adds the token; and the ticket, or '' if there is none. */
 void belay__lease_put_token(const belay__lease_t *lease, belay__call_t *call);

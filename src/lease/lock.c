@@ -8,8 +8,6 @@
 #include "lease/fair.h"
 #include "scripts.gen.h"
 
-#define SET_NX_GET_VERSION 70000 /* SET ... NX GET exists since Redis 7.0 */
-
 struct belay_lock {
   belay_lock_cb op_cb, extend_cb;
   belay_lock_lost_cb on_lost;
@@ -42,9 +40,9 @@ static const form_t passing = {&belay__script_lock_pass, &belay__script_lock_pas
 
 /* The native command, where the server has it. One that follows a refusal asks by script, which also tells how long
  * the holder may still hold it. */
-static bool is_native(const belay__lease_t *lease, const belay_client_t *client) {
+static bool is_native(const belay__lease_t *lease, belay_client_t *client) {
   return lease->attempts <= 1 && !belay__lease_counts(lease) &&
-         client->node_ops->version(client) >= SET_NX_GET_VERSION;
+         belay__client_can(client, BELAY__SET_NX_GET);
 }
 
 static void acquire_natively(const belay__lease_t *lease, belay__call_t *call) {

@@ -371,8 +371,8 @@ static int read_extended(belay__member_t *member, const belay__call_t *call,
 static int read_released(belay__member_t *member, const belay__call_t *call,
                          const belay__result_t *result) {
   int64_t n = 0;
-  bool answered = result->outcome == BELAY_OUTCOME_REPLY &&
-                  belay__reply_integer(result->reply, 0, INT32_MAX, &n);
+  bool answered =
+      result->outcome == BELAY_OUTCOME_REPLY && belay__release_read(call, result->reply, &n);
   if (!answered && !is_foreign(member->lease, result))
     return result->outcome == BELAY_OUTCOME_REPLY ? BELAY_EPROTO : result->error;
   note_gone(member, call);
@@ -422,9 +422,20 @@ static int read_reply(belay__member_t *member, const belay__call_t *call,
   return BELAY_EPROTO;
 }
 
+/* The same question in another way. */
+static void ask_again(belay__member_t *member) {
+  belay__member_ask(member, member->lease->answer_by);
+  if (member->status != BELAY__PENDING)
+    belay__lease_step(member->lease, BELAY__EV_ANSWER, 0);
+}
+
 static void on_reply(belay__call_t *call, const belay__result_t *result) {
   belay__member_t *member = call->owner;
   member->call = NULL;
+  if (belay__call_was_denied(call, result)) {
+    ask_again(member);
+    return;
+  }
   int status = read_reply(member, call, result);
   if (status == BELAY_EPROTO && result->outcome == BELAY_OUTCOME_REPLY)
     belay__call_distrust(call);

@@ -96,10 +96,49 @@ void belay__lease_begin(const belay__lease_t *lease, belay__call_t *call,
     put_fence_key(lease, call);
 }
 
-void belay__release_begin(const belay__kind_t *kind, const char *key, size_t key_len,
-                          belay__call_t *call) {
+/* Commands that do what the script of a lock's release does, if nobody is told and nothing else is taken back. */
+static const struct {
+  belay__capability_t needs;
+  const char *name, *condition;
+} removals[] = {
+    {BELAY__DELIFEQ, "DELIFEQ", NULL},
+    {BELAY__DELEX, "DELEX", "IFEQ"},
+};
+
+/* The one that the server has; false: none. */
+static bool remove_natively(const char *key, size_t key_len, const belay__release_t *release,
+                            belay__call_t *call) {
+  size_t i = 0;
+  while (i < sizeof removals / sizeof *removals &&
+         !belay__client_can(call->client, removals[i].needs))
+    i++;
+  if (i == sizeof removals / sizeof *removals)
+    return false;
+  const char *condition = removals[i].condition;
+  belay__call_command(call, removals[i].name, condition != NULL ? 4 : 3);
+  belay__call_needs(call, removals[i].needs);
+  belay__call_arg(call, key, key_len);
+  if (condition != NULL)
+    belay__call_arg(call, condition, strlen(condition));
+  belay__call_arg(call, release->token, release->token_len);
+  return true;
+}
+
+void belay__release_build(const belay__kind_t *kind, const char *key, size_t key_len,
+                          const belay__release_t *release, belay__call_t *call) {
+  bool plain = kind->release == &belay__script_lock_release && !release->notify &&
+               release->token_len > 0 && release->other_len == 0;
+  if (plain && remove_natively(key, key_len, release, call))
+    return;
   belay__call_script(call, kind->release, count_keys(kind, key, key_len), 3);
   put_keys(kind, key, key_len, call);
+  belay__call_arg(call, release->token, release->token_len);
+  belay__publish_arg(call, release->notify);
+  belay__call_arg(call, release->other, release->other_len);
+}
+
+bool belay__release_read(const belay__call_t *call, const belay__reply_t *reply, int64_t *n) {
+  return belay__reply_integer(reply, 0, call->script != NULL ? INT32_MAX : 1, n);
 }
 
 /* ---- the questions --------------------------------------------------------------------------------------- */
@@ -125,13 +164,13 @@ static void ask_extend(const belay__lease_t *lease, belay__call_t *call, bool re
 }
 
 static void ask_release(const belay__lease_t *lease, belay__call_t *call) {
-  belay__release_begin(lease->kind, lease->key, lease->key_len, call);
-  belay__lease_put_token(lease, call);
-  belay__publish_arg(call, lease->terms.notify);
-  if (lease->partner != NULL)
-    belay__lease_put_token(lease->partner, call); /* it may have been passed on */
-  else
-    belay__lease_put_ticket(lease, call); /* what came late may have left it there again */
+  belay__release_t release = {.notify = lease->terms.notify};
+  release.token_len = belay__lease_token(lease, release.token);
+  if (lease->partner != NULL) /* it may have been passed on */
+    release.other_len = belay__lease_token(lease->partner, release.other);
+  else /* what came late may have left it there again */
+    release.other_len = belay__ticket_text(lease->ticket, release.other);
+  belay__release_build(lease->kind, lease->key, lease->key_len, &release, call);
 }
 
 void belay__lease_question(const belay__lease_t *lease, belay__call_t *call, bool retake) {

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/publish.h"
 #include "lease/lease.h"
 
 #define UNDO_MAX ((size_t)4096)  /* undos under way in one client that nobody waits for */
@@ -70,7 +69,11 @@ static void on_reply(belay__call_t *call, const belay__result_t *result) {
   undo->call = NULL;
   int64_t removed;
   bool answered = result->outcome == BELAY_OUTCOME_REPLY;
-  if (answered && !belay__reply_integer(result->reply, 0, INT32_MAX, &removed)) {
+  if (belay__call_was_denied(call, result)) {
+    send(undo);
+    return;
+  }
+  if (answered && !belay__release_read(call, result->reply, &removed)) {
     belay__call_distrust(call);
     answered = false;
   }
@@ -92,16 +95,17 @@ static void on_timer(belay__timer_t *timer) {
     send(undo);
 }
 
-/* What becomes of the place. */
-static void put_place(const belay__undo_t *undo, belay__call_t *call) {
-  char ticket[BELAY__TICKET_TEXT_MAX], keep[16];
-  size_t len = belay__ticket_text(undo->of.ticket, ticket);
-  if (undo->of.keep_ms == 0) {
-    belay__call_arg(call, ticket, len);
-    return;
-  }
-  int n = snprintf(keep, sizeof keep, "+%u", (unsigned)undo->of.keep_ms);
-  belay__call_arg_joined(call, ticket, len, keep, (size_t)n);
+static belay__release_t what_of(const belay__undo_t *undo) {
+  const belay__undo_of_t *of = &undo->of;
+  belay__release_t release = {.notify = of->notify};
+  if (!of->no_token)
+    release.token_len = belay__token_text(release.token, &of->token, of->label, of->label_len);
+  size_t n = belay__ticket_text(of->ticket, release.other);
+  if (of->keep_ms != 0) /* what becomes of the place */
+    n +=
+        (size_t)snprintf(release.other + n, sizeof release.other - n, "+%u", (unsigned)of->keep_ms);
+  release.other_len = n;
+  return release;
 }
 
 static void send(belay__undo_t *undo) {
@@ -111,12 +115,8 @@ static void send(belay__undo_t *undo) {
     rest(undo);
     return;
   }
-  char token[BELAY__TOKEN_TEXT_MAX];
-  size_t token_len = belay__token_text(token, &undo->of.token, undo->of.label, undo->of.label_len);
-  belay__release_begin(undo->of.kind, undo->key, undo->of.key_len, call);
-  belay__call_arg(call, token, undo->of.no_token ? 0 : token_len);
-  belay__publish_arg(call, undo->of.notify);
-  put_place(undo, call);
+  belay__release_t release = what_of(undo);
+  belay__release_build(undo->of.kind, undo->key, undo->of.key_len, &release, call);
   uint64_t deadline = belay__after_ms(client->belay, client->timeout_ms);
   call->deadline = deadline < undo->of.until ? deadline : undo->of.until;
   call->affinity = undo->of.affinity;

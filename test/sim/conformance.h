@@ -29,6 +29,7 @@ typedef enum conformance_like {
   LIKE_FENCE,      /* such a string, or an integer as in LIKE_MS */
   LIKE_QUARANTINE, /* an array, that begins with an integer which is a difference to the clock */
   LIKE_HELLO,      /* all but the server's version */
+  LIKE_COMMANDS,   /* of each the name and the arity; or that there is none */
   LIKE_INFO,       /* the lines that belay reads */
   LIKE_SCAN,       /* a cursor, and an array in any order */
   LIKE_LEFT        /* several replies: the channels in any order */

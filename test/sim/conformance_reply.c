@@ -240,6 +240,21 @@ static bool are_hellos(engine_word_t a, engine_word_t b) {
   return true;
 }
 
+static bool are_commands(engine_word_t a, engine_word_t b) {
+  static engine_word_t as[ITEMS_MAX], bs[ITEMS_MAX], of_a[ITEMS_MAX], of_b[ITEMS_MAX];
+  size_t count = items_of(a, as);
+  if (!is_array(a) || !is_array(b) || count != items_of(b, bs))
+    return false;
+  for (size_t i = 0; i < count; i++) {
+    size_t items = items_of(as[i], of_a);
+    if (items != items_of(bs[i], of_b))
+      return false;
+    if (items == 0 ? !equal(as[i], bs[i]) : !equal(of_a[0], of_b[0]) || !equal(of_a[1], of_b[1]))
+      return false;
+  }
+  return true;
+}
+
 /* The value of a field; at NULL: it is not there. */
 static engine_word_t info_field(engine_word_t text, const char *name) {
   size_t n = strlen(name);
@@ -300,6 +315,8 @@ bool conformance_is_like(conformance_like_t like, const conformance_times_t *tim
     return are_quarantines(times, a, b);
   case LIKE_HELLO:
     return are_hellos(a, b);
+  case LIKE_COMMANDS:
+    return are_commands(a, b);
   case LIKE_INFO:
     return are_infos(a, b);
   case LIKE_SCAN:

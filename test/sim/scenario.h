@@ -40,7 +40,7 @@ struct sim_scenario {
   unsigned actors;    /* handles in each process */
   unsigned names;     /* that they contend for */
   unsigned links;     /* connections of each client for each kind of traffic; 0 is 1 */
-  bool secretive;     /* servers permit neither HELLO, INFO nor CLIENT KILL */
+  bool secretive;     /* servers permit neither HELLO, COMMAND, INFO nor CLIENT KILL */
 
   /* The locks' options. */
   bool fencing;

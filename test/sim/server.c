@@ -132,8 +132,12 @@ static bool is_word(engine_word_t word, const char *text) {
   return word.len == len && memcmp(word.at, text, len) == 0;
 }
 
-/* INFO is answered also by a server that has no room, loads, or is a replica. */
-static bool spares_info(const char *refusal) {
+/* Questions about the server itself: a server answers them that has no room, loads, or is a replica. */
+static bool is_of_server(engine_word_t command) {
+  return is_word(command, "INFO") || is_word(command, "COMMAND");
+}
+
+static bool spares_questions(const char *refusal) {
   return strncmp(refusal, "-BUSY", 5) != 0 && strncmp(refusal, "-NOAUTH", 7) != 0;
 }
 
@@ -142,13 +146,13 @@ static bool refuses(sim_server_t *server, const engine_word_t *argv, size_t argc
                     engine_buffer_t *out) {
   static const char secret[] = "-NOPERM this user has no permissions to run this command\r\n";
   sim_world_t *world = server->world;
-  if (server->secretive && (is_word(argv[0], "HELLO") || is_word(argv[0], "INFO") ||
+  if (server->secretive && (is_word(argv[0], "HELLO") || is_of_server(argv[0]) ||
                             (argc > 1 && is_word(argv[1], "KILL")))) {
     engine_buffer_add(out, secret, sizeof secret - 1);
     return true;
   }
   if (server->refusing_until <= world->now || is_word(argv[0], "CLIENT") ||
-      is_word(argv[0], "HELLO") || (is_word(argv[0], "INFO") && spares_info(server->refusal)))
+      is_word(argv[0], "HELLO") || (is_of_server(argv[0]) && spares_questions(server->refusal)))
     return false;
   sim_count(world, SIM_REFUSED);
   engine_buffer_add(out, server->refusal, strlen(server->refusal));
@@ -261,8 +265,8 @@ static void execute(sim_server_t *server, sim_conn_t *conn, const engine_word_t 
 
 /* What a client says of itself, and asks of the server as such, waits for nobody. */
 static bool waits(const engine_word_t *argv) {
-  static const char *const free[] = {"HELLO", "AUTH",      "CLIENT",     "INFO", "PING",
-                                     "TIME",  "SUBSCRIBE", "SSUBSCRIBE", "WAIT", "SCRIPT"};
+  static const char *const free[] = {"HELLO", "AUTH", "CLIENT",    "COMMAND",    "INFO",  "PING",
+                                     "TIME",  "WAIT", "SUBSCRIBE", "SSUBSCRIBE", "SCRIPT"};
   for (size_t i = 0; i < sizeof free / sizeof *free; i++)
     if (is_word(argv[0], free[i]))
       return false;

@@ -37,7 +37,7 @@ struct sim_server {
   unsigned from;       /* whose command it executes: a process's */
   const char *refusal; /* the error that it answers with until then */
   bool ghost; /* what it executes came on a dead connection, and its successor was served already */
-  bool secretive;        /* HELLO, INFO and CLIENT KILL are not permitted */
+  bool secretive;        /* HELLO, COMMAND, INFO and CLIENT KILL are not permitted */
   belay__list_t waiting; /* connections with input */
 };
 

@@ -73,7 +73,7 @@ static size_t take_command(char *data, size_t len, const char **words, size_t *c
 }
 
 bool fake_is_handshake(const char *const *words) {
-  static const char *const names[] = {"AUTH", "SELECT", "CLIENT", "HELLO", "INFO"};
+  static const char *const names[] = {"AUTH", "SELECT", "CLIENT", "COMMAND", "HELLO", "INFO"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (strcasecmp(words[0], names[i]) == 0)
       return true;
@@ -105,6 +105,21 @@ unsigned fake_link_command(const fake_link_t *link) {
   return link->commands;
 }
 
+/* COMMAND INFO: of each an array that begins with its name, or nil. */
+static void describe_commands(fake_link_t *link, const char *const *words, size_t count) {
+  const char *knows[] = {"bitfield_ro", "ssubscribe", link->fake->options.knows};
+  char text[256];
+  snprintf(text, sizeof text, "*%zu\r\n", count - 2);
+  fake_say(link, text);
+  for (size_t i = 2; i < count; i++) {
+    snprintf(text, sizeof text, "$-1\r\n");
+    for (size_t j = 0; j < 3; j++)
+      if (knows[j] != NULL && strcasecmp(words[i], knows[j]) == 0)
+        snprintf(text, sizeof text, "*2\r\n$%zu\r\n%s\r\n:-2\r\n", strlen(words[i]), words[i]);
+    fake_say(link, text);
+  }
+}
+
 static void answer_handshake(fake_link_t *link, const char *const *words, size_t count) {
   static const char info[] = "# Server\r\nredis_version:7.0.15\r\n"
                              "run_id:0123456789012345678901234567890123456789\r\n";
@@ -116,6 +131,8 @@ static void answer_handshake(fake_link_t *link, const char *const *words, size_t
              "$4\r\nrole\r\n$6\r\nmaster\r\n$7\r\nmodules\r\n*0\r\n",
              link->number);
     fake_say(link, text);
+  } else if (count > 1 && strcasecmp(words[0], "COMMAND") == 0) {
+    describe_commands(link, words, count);
   } else if (strcasecmp(words[0], "INFO") == 0) {
     snprintf(text, sizeof text, "$%zu\r\n%s\r\n", strlen(info), info);
     fake_say(link, text);

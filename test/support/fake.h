@@ -14,6 +14,7 @@ typedef void (*fake_command_fn)(fake_link_t *link, const char *const *words, siz
 
 typedef struct fake_options {
   bool mute;            /* accepts, reads, and never says a word */
+  const char *knows;    /* a command that version 7 does not; NULL: none */
   const char *greeting; /* said to whoever connects, before he has said a word; NULL: nothing */
   fake_command_fn on_command; /* NULL: fake_behave() */
   void *arg;
@@ -29,10 +30,10 @@ unsigned fake_commands(fake_t *fake);
 
 /* ---- in on_command ---------------------------------------------------------------------------------------- */
 
-/* Whether it belongs to a handshake: AUTH, SELECT, CLIENT, HELLO, INFO. */
+/* Whether it belongs to a handshake: AUTH, SELECT, CLIENT, COMMAND, HELLO, INFO. */
 bool fake_is_handshake(const char *const *words);
 
-/* Answers as a server of version 7 would that grants whatever is asked for. */
+/* Answers as a server of version 7 would that grants whatever is asked for, and gives back what it is asked to. */
 void fake_behave(fake_link_t *link, const char *const *words, size_t count);
 
 /* Numbers connections from 1, and the commands of one that are no handshake from 1. */

@@ -208,6 +208,43 @@ static const engine_command_t client_parts[] = {
     {NULL, NULL, 0, 0, NULL},
 };
 
+/* ---- COMMAND ------------------------------------------------------------------------------------------- */
+
+/* Its name, and its arity; all else that a server tells of a command is left empty. */
+static void describe(engine_call_t *call, const engine_command_t *command) {
+  enum { ITEMS = 10, NUMBERS_END = 6, NUMBERS = 3 };
+  char name[32];
+  size_t len = 0;
+  for (; command->name[len] != '\0' && len < sizeof name; len++) {
+    char c = command->name[len];
+    name[len] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+  }
+  engine_reply_array(call, ITEMS);
+  engine_reply_bulk(call, name, len);
+  engine_reply_integer(call, command->arity);
+  for (int i = 2; i < ITEMS; i++)
+    if (i >= NUMBERS && i < NUMBERS_END)
+      engine_reply_integer(call, 0);
+    else
+      engine_reply_set(call, 0);
+}
+
+static void describe_all(engine_call_t *call) {
+  engine_reply_array(call, call->argc - 2);
+  for (size_t i = 2; i < call->argc; i++) {
+    const engine_command_t *command = engine_command_find(call->argv[i]);
+    if (command != NULL)
+      describe(call, command);
+    else
+      engine_reply_nil(call);
+  }
+}
+
+static const engine_command_t command_parts[] = {
+    {"INFO", describe_all, -2, 0, NULL},
+    {NULL, NULL, 0, 0, NULL},
+};
+
 /* ---- INFO ---------------------------------------------------------------------------------------------- */
 
 enum { SERVER = 1, REPLICATION = 2, INFO_MAX = 1024 };
@@ -275,6 +312,7 @@ const engine_command_t engine_server_commands[] = {
     {"SELECT", select_database, 2, 0, NULL},
     {"HELLO", hello, -1, ENGINE_NO_SCRIPT, NULL},
     {"CLIENT", NULL, -2, ENGINE_NO_SCRIPT, client_parts},
+    {"COMMAND", NULL, -2, 0, command_parts},
     {"INFO", info, -1, 0, NULL},
     {NULL, NULL, 0, 0, NULL},
 };
