@@ -32,6 +32,7 @@
 #include "belay/semaphore.h"
 #include "belay/session.h"
 #include "belay/sweep.h"
+#include "belay/tls.h"
 #include "belay/topic.h"
 #include "belay/uuid.h"
 #include "belay/version.h"

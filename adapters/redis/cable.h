@@ -9,6 +9,7 @@
 #define BELAY_REDIS_CABLE_H
 
 #include "core/client.h"
+#include "redis/auth.h"
 #include "redis/dial.h"
 
 typedef struct belay__trunk belay__trunk_t;
@@ -43,7 +44,8 @@ struct belay__trunk {
   const belay__trunk_ops_t *ops;
   belay_client_t *client;
   belay__host_t *host;
-  const char *username, *password; /* NULL: none */
+  belay__identity_t identity;
+  belay_tls_t *tls; /* NULL: none is spoken */
   const char *client_name;
   int db;
   int64_t connect_timeout_ms, stall_timeout_ms, idle_timeout_ms, reconnect_min_ms, reconnect_max_ms;

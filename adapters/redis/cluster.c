@@ -639,8 +639,7 @@ static int init(belay__node_t *node) {
   cluster->sort.fire = on_sort;
   cluster->scout.trunk = &node->trunk;
   cluster->scout.ops = &scout_ops;
-  cluster->scout.username = node->trunk.username;
-  cluster->scout.password = node->trunk.password;
+  cluster->scout.identity = node->trunk.identity;
   belay__scout_init(&cluster->scout);
   belay__scout_set(&cluster->scout, node->url.places, node->url.place_count);
   return 0;

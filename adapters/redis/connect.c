@@ -1,4 +1,5 @@
 /* belay_connect(): from a URL and options to a client of the right kind. */
+#include <openssl/crypto.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -59,6 +60,20 @@ static int read_url(belay_t *belay, const char *text, belay__url_t *url) {
   return error;
 }
 
+/* What is spoken to the servers; *out stays NULL if that is not TLS. */
+static int choose_tls(belay_t *belay, const belay__url_t *url, belay_tls_t *given,
+                      belay_tls_t **out) {
+  if (given == NULL)
+    return url->tls ? belay__tls_of_system((belay__host_t *)belay, out) : 0;
+  if (!url->tls)
+    belay__detail(belay, "tls: the URL does not begin with rediss");
+  else if (&given->host->base != belay)
+    belay__detail(belay, "tls: of another belay_t");
+  else
+    *out = belay__tls_retain(given);
+  return *out == NULL ? BELAY_EINVAL : 0;
+}
+
 /* ---- making -------------------------------------------------------------------------------------------- */
 
 /* "host:pid", so that a person who looks at a token sees where its holder runs. */
@@ -79,9 +94,11 @@ static void fill_trunk(belay__node_t *node, const belay_client_options_t *o) {
       .ops = deployment_of(url)->trunk_ops,
       .client = &node->base,
       .host = (belay__host_t *)node->base.belay,
-      .username = url->has_username ? url->username : NULL,
       /* a user may do without a password, and no password is not an empty one */
-      .password = url->has_username || url->password[0] != '\0' ? url->password : NULL,
+      .identity = {.username = url->has_username ? url->username : NULL,
+                   .password = url->has_username || url->password[0] != '\0' ? url->password : NULL,
+                   .credentials = o->credentials,
+                   .credentials_ctx = o->credentials_ctx},
       .client_name = node->client_name,
       .db = url->db,
       .connect_timeout_ms = o->connect_timeout_ms,
@@ -117,8 +134,9 @@ static uint64_t place_of(const belay__url_t *url) {
 void belay__node_free(belay__node_t *node) {
   size_t size = deployment_of(&node->url)->size;
   belay_t *belay = node->base.belay;
-  memset(&node->url, 0, sizeof node->url); /* the password */
-  memset(node->sentinel_password, 0, sizeof node->sentinel_password);
+  belay__tls_release(node->trunk.tls);
+  OPENSSL_cleanse(&node->url, sizeof node->url); /* the password */
+  OPENSSL_cleanse(node->sentinel_password, sizeof node->sentinel_password);
   belay__free(belay, node, size);
 }
 
@@ -146,25 +164,10 @@ static int make_node(belay_t *belay, const belay__url_t *url, const belay_client
   return 0;
 }
 
-int belay_connect(belay_t *belay, const char *url, const belay_client_options_t *options,
-                  belay_client_t **out) {
-  if (out == NULL)
-    return BELAY_EINVAL;
-  *out = NULL;
-  belay_client_options_t defaults;
-  belay_client_options_init(&defaults);
-  const belay_client_options_t *o = options == NULL ? &defaults : options;
-  belay__url_t parsed;
+static int make(belay_t *belay, const belay__url_t *url, const belay_client_options_t *o,
+                belay_client_t **out) {
   belay__node_t *node;
-  int error = belay__check(belay);
-  if (error == 0)
-    error = read_url(belay, url, &parsed);
-  if (error == 0)
-    error = belay__client_options_check(belay, o);
-  if (error == 0 && (!override(belay, &parsed, o) || !fits_kind(belay, &parsed, o)))
-    error = BELAY_EINVAL;
-  if (error == 0)
-    error = make_node(belay, &parsed, o, &node);
+  int error = make_node(belay, url, o, &node);
   if (error != 0)
     return error;
   snprintf(node->client_name, sizeof node->client_name, "%s", o->client_name);
@@ -173,7 +176,9 @@ int belay_connect(belay_t *belay, const char *url, const belay_client_options_t 
               take_text(belay, "sentinel_password", o->sentinel_password, node->sentinel_password,
                         sizeof node->sentinel_password);
   fill_trunk(node, o);
-  error = fits ? deployment_of(&parsed)->init(node) : BELAY_EINVAL;
+  error = fits ? choose_tls(belay, url, o->tls, &node->trunk.tls) : BELAY_EINVAL;
+  if (error == 0)
+    error = deployment_of(url)->init(node);
   if (error != 0) {
     belay__client_fini(&node->base);
     belay__node_free(node);
@@ -181,4 +186,26 @@ int belay_connect(belay_t *belay, const char *url, const belay_client_options_t 
   }
   *out = &node->base;
   return 0;
+}
+
+int belay_connect(belay_t *belay, const char *url, const belay_client_options_t *options,
+                  belay_client_t **out) {
+  if (out == NULL)
+    return BELAY_EINVAL;
+  *out = NULL;
+  belay_client_options_t defaults;
+  belay_client_options_init(&defaults);
+  const belay_client_options_t *o = options == NULL ? &defaults : options;
+  belay__url_t parsed = {0};
+  int error = belay__check(belay);
+  if (error == 0)
+    error = read_url(belay, url, &parsed);
+  if (error == 0)
+    error = belay__client_options_check(belay, o);
+  if (error == 0 && (!override(belay, &parsed, o) || !fits_kind(belay, &parsed, o)))
+    error = BELAY_EINVAL;
+  if (error == 0)
+    error = make(belay, &parsed, o, out);
+  OPENSSL_cleanse(&parsed, sizeof parsed); /* the password */
+  return error;
 }

@@ -26,6 +26,7 @@ void belay__dial_close_handle(belay__dial_t *dial, belay__handle_t *handle) {
 
 /* Gives up the address that is being tried. */
 static void hang_up(belay__dial_t *dial) {
+  belay__gate_leave(&dial->host->gate, &dial->begin);
   belay__timer_stop(&dial->host->base, BELAY__RANK_OTHER, &dial->timer);
   if (dial->handle != NULL)
     belay__dial_close_handle(dial, dial->handle);
@@ -178,6 +179,11 @@ static void on_timer(belay__timer_t *timer) {
   try_next(BELAY__CONTAINER(timer, belay__dial_t, timer));
 }
 
+/* Fails if there are no addresses. */
+static void on_turn(belay__chore_t *begin) {
+  try_next(BELAY__CONTAINER(begin, belay__dial_t, begin));
+}
+
 /* ---- resolving ----------------------------------------------------------------------------------------- */
 
 static void on_resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *list) {
@@ -196,7 +202,7 @@ static void on_resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *
     if (status != 0 || dial->count == 0)
       fail(dial, BELAY_ERESOLVE);
     else
-      try_next(dial);
+      belay__gate_queue(&dial->host->gate, &dial->begin);
   } else {
     dial->freed(dial);
   }
@@ -230,19 +236,18 @@ void belay__dial_init(belay__dial_t *dial, belay__host_t *host, const belay__tar
                           .freed = freed,
                           .timer = {.fire = on_timer},
                           .fd = -1};
+  belay__chore_init(&dial->begin, on_turn);
 }
 
 void belay__dial_start(belay__dial_t *dial, uint64_t deadline) {
   assert(!dial->active);
-  belay_t *belay = &dial->host->base;
   dial->active = true;
   dial->next = dial->count = 0;
   dial->deadline = deadline;
   if (dial->resolving) /* for a start that was canceled; its answer will do */
     return;
   if (is_literal(dial)) {
-    belay__timer_set(belay, BELAY__RANK_OTHER, &dial->timer,
-                     belay__now(belay)); /* as soon as we are back */
+    belay__gate_queue(&dial->host->gate, &dial->begin);
     return;
   }
   char port[8];
@@ -253,6 +258,5 @@ void belay__dial_start(belay__dial_t *dial, uint64_t deadline) {
                      &hints) == 0)
     dial->resolving = true;
   else
-    belay__timer_set(belay, BELAY__RANK_OTHER, &dial->timer,
-                     belay__now(belay)); /* fails there: no address */
+    belay__gate_queue(&dial->host->gate, &dial->begin); /* fails there: no address */
 }

@@ -52,7 +52,8 @@ struct belay__dial {
   } addresses[BELAY__DIAL_ADDRESSES];
   size_t count, next;
   uint64_t deadline;
-  belay__timer_t timer; /* this address's share of the time */
+  belay__chore_t begin; /* waits at the gate, to try the first address */
+  belay__timer_t timer; /* the present address's share of the time */
   int fd;
   belay__handle_t *handle; /* CONNECTING */
 };

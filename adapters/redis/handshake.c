@@ -26,19 +26,9 @@
 #define SECOND INT64_C(1000000000)     /* in nanoseconds */
 #define UPTIME_MAX INT64_C(1000000000) /* in seconds; longer ones are of no interest */
 
-/* A server that does not understand AUTH may repeat what came with it. */
-static void keep_words(const belay__trunk_t *trunk, const belay__reply_t *reply, int error) {
-  belay__said_t said;
-  char text[BELAY__WORDS_MAX];
-  belay__said_begin(&said, reply->str, reply->len);
-  if (trunk->password != NULL)
-    belay__said_hide(&said, trunk->password, strlen(trunk->password));
-  belay__client_refused(trunk->client, error, text, belay__said_write(&said, text));
-}
-
 static void fail(belay__link_t *link, const belay__reply_t *reply, int error) {
   if (reply->type == BELAY__REPLY_ERROR)
-    keep_words(link->cable->trunk, reply, error);
+    belay__auth_explain(&link->cable->trunk->identity, link->cable->trunk->client, reply, error);
   belay__link_shaken(link, error);
 }
 
@@ -89,12 +79,11 @@ bool belay__role_is(const belay__reply_t *reply, belay__role_t role) {
 static void on_auth(redisAsyncContext *ac, void *object, void *privdata) {
   (void)privdata;
   belay__link_t *link = link_of(ac);
+  const belay__trunk_t *trunk = link->cable->trunk;
   const belay__reply_t *reply = receive(link, object);
-  if (reply == NULL || belay__reply_is(reply, "OK", 2))
-    return;
-  bool refused = reply->type == BELAY__REPLY_ERROR;
-  bool full = refused && belay__refusal_find(reply->str, reply->len)->error == BELAY_EMAXCLIENTS;
-  fail(link, reply, full ? BELAY_EMAXCLIENTS : refused ? BELAY_EAUTH : BELAY_EPROTO);
+  int error = reply == NULL ? 0 : belay__auth_read(&trunk->identity, trunk->client, reply);
+  if (error != 0)
+    belay__link_shaken(link, error);
 }
 
 static void on_select(redisAsyncContext *ac, void *object, void *privdata) {
@@ -332,11 +321,10 @@ void belay__handshake_start(belay__link_t *link) {
   const belay__trunk_t *trunk = cable->trunk;
   link->peer = (belay__peer_t){0};
   link->sharded = false;
-  if (trunk->password != NULL) {
-    const char *const with_user[] = {"AUTH", trunk->username, trunk->password};
-    const char *const without[] = {"AUTH", trunk->password};
-    bool user = trunk->username != NULL;
-    belay__wire_command(&link->wire, on_auth, user ? 3 : 2, user ? with_user : without);
+  int error = belay__auth_send(&trunk->identity, trunk->client, &link->wire, on_auth);
+  if (error != 0) {
+    belay__link_shaken(link, error);
+    return;
   }
   if (cable->role != BELAY__ROLE_ANY)
     belay__wire_command(&link->wire, on_role, 1, (const char *const[]){"ROLE"});

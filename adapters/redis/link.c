@@ -20,6 +20,7 @@
 #include "redis/link.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "core/publish.h"
 #include "redis/listener.h"
@@ -30,6 +31,7 @@
 static void on_dialed(belay__dial_t *dial, int error, int fd, belay__handle_t *handle);
 static void on_gone(belay__wire_t *wire, int error);
 static void on_heard(belay__wire_t *wire);
+static void on_ready(belay__wire_t *wire);
 static void on_timer(belay__timer_t *timer);
 static void pump(belay__link_t *link);
 static void watch(belay__link_t *link);
@@ -64,6 +66,7 @@ void belay__link_init(belay__link_t *link, belay__cable_t *cable, bool extra) {
       .wire = {.host = cable->trunk->host,
                .stats = &cable->trunk->client->stats,
                .max_reply = cable->trunk->max_reply,
+               .ready = on_ready,
                .heard = on_heard,
                .gone = on_gone,
                .close_handle = close_handle},
@@ -83,7 +86,8 @@ void belay__link_fini(belay__link_t *link) {
 /* ---- a connection ends --------------------------------------------------------------------------------- */
 
 bool belay__link_is_lasting(int error) {
-  return error == BELAY_EAUTH || error == BELAY_EPERM || error == BELAY_EREFUSED;
+  return error == BELAY_EAUTH || error == BELAY_EPERM || error == BELAY_EREFUSED ||
+         error == BELAY_ETLS;
 }
 
 /* There is no connection. Calls wait for the next one, or are refused. A server that is too old to be listened to
@@ -118,15 +122,30 @@ static void back_off(belay__link_t *link, int error) {
     trunk->ops->lost(link, error);
 }
 
-/* An attempt to connect came to nothing. */
-static void fail_attempt(belay__link_t *link, int error) {
+/* Keeps what is known of the reason, for belay_detail(); returns whether that is news. */
+static bool explain(belay__link_t *link, int error, const char *why) {
+  belay_client_t *client = link->cable->trunk->client;
+  bool news = error != link->error;
+  if (why != NULL) {
+    news = news || strncmp(why, client->refused.text, BELAY__WORDS_MAX - 1) != 0;
+    belay__client_refused(client, error, why, strlen(why));
+  } else if (error == BELAY_EUNREACHABLE && error == client->refused.error) {
+    client->refused.error = 0; /* those were another attempt's words */
+  }
+  return news;
+}
+
+/* An attempt to connect came to nothing. why: in words, where it is not the server that has said it. */
+static void fail_attempt(belay__link_t *link, int error, const char *why) {
   belay_client_t *client = link->cable->trunk->client;
   client->stats.connect_errors++;
-  if (!belay__link_is_lasting(error))
-    belay__log(client->belay, BELAY_LOG_WARNING, "no connection: %s", belay_strerror(error));
-  else if (error != link->error) /* once for each reason */
+  bool lasting = belay__link_is_lasting(error), news = explain(link, error, why);
+  if (lasting && news) /* once for each reason */
     belay__log(client->belay, BELAY_LOG_ERROR, "no connection: %s: %s", belay_strerror(error),
                client->refused.text);
+  else if (!lasting)
+    belay__log(client->belay, BELAY_LOG_WARNING, "no connection: %s%s%s", belay_strerror(error),
+               why == NULL ? "" : ": ", why == NULL ? "" : why);
   back_off(link, error);
 }
 
@@ -157,7 +176,7 @@ static void on_gone(belay__wire_t *wire, int error) {
     belay__log(client->belay, BELAY_LOG_INFO, "connection lost: %s", belay_strerror(error));
     back_off(link, error);
   } else if (link->state != BELAY__LINK_CLOSED) {
-    fail_attempt(link, error);
+    fail_attempt(link, error, wire->why);
   }
   belay__link_settle(link, error);
 }
@@ -187,7 +206,7 @@ void belay__link_found(belay__link_t *link, int error) {
   if (link->state != BELAY__LINK_FINDING)
     return;
   if (error != 0)
-    fail_attempt(link, error);
+    fail_attempt(link, error, NULL);
   else
     dial(link);
 }
@@ -206,15 +225,17 @@ static void knock(belay__link_t *link) {
 static void on_dialed(belay__dial_t *dialed, int error, int fd, belay__handle_t *handle) {
   belay__link_t *link = BELAY__CONTAINER(dialed, belay__link_t, dial);
   assert(link->state == BELAY__LINK_DIALING);
-  if (error == 0)
-    error = belay__wire_open(&link->wire, fd, handle);
-  if (error != 0) {
-    fail_attempt(link, error);
-    return;
-  }
-  link->state = BELAY__LINK_SHAKING;
   link->in_flight = 0;
-  belay__handshake_start(link);
+  link->state = BELAY__LINK_SHAKING;
+  if (error == 0)
+    error =
+        belay__wire_open(&link->wire, fd, handle, link->cable->trunk->tls, link->target.place.host);
+  if (error != 0)
+    fail_attempt(link, error, NULL);
+}
+
+static void on_ready(belay__wire_t *wire) {
+  belay__handshake_start(link_of(wire));
 }
 
 void belay__link_shaken(belay__link_t *link, int error) {
@@ -522,11 +543,11 @@ static void on_timer(belay__timer_t *timer) {
   belay__link_t *link = BELAY__CONTAINER(timer, belay__link_t, timer);
   switch (link->state) {
   case BELAY__LINK_FINDING:
-    fail_attempt(link, BELAY_EUNREACHABLE);
+    fail_attempt(link, BELAY_EUNREACHABLE, NULL);
     break;
   case BELAY__LINK_DIALING:
     belay__dial_cancel(&link->dial);
-    fail_attempt(link, belay__dial_busy(&link->dial) ? BELAY_ERESOLVE : BELAY_EUNREACHABLE);
+    fail_attempt(link, belay__dial_busy(&link->dial) ? BELAY_ERESOLVE : BELAY_EUNREACHABLE, NULL);
     break;
   case BELAY__LINK_SHAKING:
   case BELAY__LINK_CHECKING:

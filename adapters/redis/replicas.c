@@ -52,8 +52,7 @@ void belay__replicas_init(belay__finder_t *finder, belay__trunk_t *trunk,
                           const belay__place_t *places, size_t n) {
   finder->scout.trunk = trunk;
   finder->scout.ops = &ops;
-  finder->scout.username = trunk->username;
-  finder->scout.password = trunk->password;
+  finder->scout.identity = trunk->identity;
   belay__scout_init(&finder->scout);
   belay__scout_set(&finder->scout, places, n);
 }

@@ -24,6 +24,7 @@
   4 /* of the time in which a connection must be made, everybody has this part to answer */
 
 static void on_dialed(belay__dial_t *dial, int error, int fd, belay__handle_t *handle);
+static void on_ready(belay__wire_t *wire);
 static void on_gone(belay__wire_t *wire, int error);
 static void on_timer(belay__timer_t *timer);
 static void on_pushed(belay__wire_t *wire, const belay__reply_t *reply);
@@ -58,6 +59,7 @@ void belay__scout_init(belay__scout_t *scout) {
   scout->wire = (belay__wire_t){.host = trunk->host,
                                 .stats = &trunk->client->stats,
                                 .max_reply = trunk->max_reply,
+                                .ready = on_ready,
                                 .heard = on_heard,
                                 .pushed = scout->channel != NULL ? on_pushed : NULL,
                                 .gone = on_gone,
@@ -180,6 +182,8 @@ static void on_timer(belay__timer_t *timer) {
 
 static void on_gone(belay__wire_t *wire, int error) {
   belay__scout_t *scout = BELAY__CONTAINER(wire, belay__scout_t, wire);
+  if (wire->why != NULL)
+    belay__client_refused(scout->trunk->client, error, wire->why, strlen(wire->why));
   if (scout->state == BELAY__SCOUT_ASKING) {
     next(scout, error);
   } else if (scout->state == BELAY__SCOUT_READY) {
@@ -194,8 +198,11 @@ static void on_auth(redisAsyncContext *ac, void *object, void *privdata) {
   (void)privdata;
   belay__scout_t *scout = scout_of(ac);
   const belay__reply_t *reply = belay__wire_reply(&scout->wire, object);
-  if (reply != NULL && !belay__reply_is(reply, "OK", 2))
-    belay__wire_break(&scout->wire, BELAY_EAUTH);
+  if (reply == NULL)
+    return;
+  int error = belay__auth_read(&scout->identity, scout->trunk->client, reply);
+  if (error != 0)
+    belay__wire_break(&scout->wire, error);
 }
 
 /* Who cannot speak and be asked on one connection is only asked. */
@@ -216,20 +223,19 @@ static void on_hello(redisAsyncContext *ac, void *object, void *privdata) {
 
 static void on_dialed(belay__dial_t *dialed, int error, int fd, belay__handle_t *handle) {
   belay__scout_t *scout = BELAY__CONTAINER(dialed, belay__scout_t, dial);
-  if (error == 0)
-    error = belay__wire_open(&scout->wire, fd, handle);
-  if (error != 0) {
-    next(scout, error);
-    return;
-  }
-  if (scout->password != NULL) {
-    const char *const with_user[] = {"AUTH", scout->username, scout->password};
-    bool user = scout->username != NULL;
-    belay__wire_command(&scout->wire, on_auth, user ? 3 : 2,
-                        user ? with_user : (const char *const[]){"AUTH", scout->password});
-  }
   scout->state = BELAY__SCOUT_ASKING;
-  if (scout->channel != NULL)
+  if (error == 0)
+    error = belay__wire_open(&scout->wire, fd, handle, scout->trunk->tls, scout->target.place.host);
+  if (error != 0)
+    next(scout, error);
+}
+
+static void on_ready(belay__wire_t *wire) {
+  belay__scout_t *scout = BELAY__CONTAINER(wire, belay__scout_t, wire);
+  int error = belay__auth_send(&scout->identity, scout->trunk->client, wire, on_auth);
+  if (error != 0)
+    belay__wire_break(wire, error);
+  else if (scout->channel != NULL)
     belay__wire_command(&scout->wire, on_hello, 2, (const char *const[]){"HELLO", "3"});
   else
     scout->ops->ask(scout);

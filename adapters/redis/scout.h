@@ -44,7 +44,7 @@ typedef enum belay__scout_state {
 struct belay__scout {
   belay__trunk_t *trunk;
   const belay__scout_ops_t *ops;
-  const char *username, *password; /* NULL: none */
+  belay__identity_t identity;
   const char *channel; /* to listen to, where the server can do both at once; NULL: none */
   belay__scout_state_t state;
   belay__place_t places[BELAY__SCOUT_PLACES];

@@ -99,7 +99,7 @@ static void over(belay__scout_t *scout, int error) {
                    belay__now(belay) + wait + belay__random_below(belay, wait / 4));
   if (error != 0 && finder->error == BELAY_ENOMASTER)
     error = BELAY_ENOMASTER;
-  else if (error != 0 && error != BELAY_EAUTH && error != BELAY_EPERM)
+  else if (error != 0 && error != BELAY_EAUTH && error != BELAY_EPERM && error != BELAY_ETLS)
     error = BELAY_ENOSENTINEL;
   finder->told(finder, error);
 }
@@ -132,8 +132,7 @@ void belay__sentinel_init(belay__finder_t *finder, belay__trunk_t *trunk, const 
                           const char *password, const belay__place_t *places, size_t n) {
   finder->scout.trunk = trunk;
   finder->scout.ops = &ops;
-  finder->scout.username = username;
-  finder->scout.password = password;
+  finder->scout.identity = (belay__identity_t){.username = username, .password = password};
   finder->scout.channel = "+switch-master";
   finder->again.fire = on_again;
   belay__scout_init(&finder->scout);

@@ -2,17 +2,21 @@
 
 #include <errno.h>
 #include <hiredis/sds.h>
+#include <openssl/crypto.h>
 
 #include "redis/socket.h"
 
 #define FLUSH_AFTER 16
 #define REPLY_SLACK ((size_t)65536) /* bytes of several replies that may be in the buffer at once */
+#define HANDSHAKE_ROOM 1024         /* bytes that AUTH and what comes with it fit into */
 
 static void on_flush(belay__flush_t *flush);
+static void on_step(belay__chore_t *step);
 
 void belay__wire_init(belay__wire_t *wire) {
   belay__list_init(&wire->flush.node);
   wire->flush.run = on_flush;
+  belay__chore_init(&wire->step, on_step);
   belay__reader_init(&wire->reader, &wire->host->base, wire->max_reply, &wire->owed);
 }
 
@@ -20,8 +24,13 @@ void belay__wire_fini(belay__wire_t *wire) {
   belay__reader_fini(&wire->reader);
 }
 
+static bool is_writable(const belay__wire_t *wire) {
+  return wire->ac != NULL && wire->state != BELAY__WIRE_SHAKING && !wire->cut && !wire->broken &&
+         !(wire->ac->c.flags & REDIS_FREEING);
+}
+
 bool belay__wire_is_open(const belay__wire_t *wire) {
-  return wire->ac != NULL && !wire->cut && !wire->broken && !(wire->ac->c.flags & REDIS_FREEING);
+  return is_writable(wire) && wire->state == BELAY__WIRE_OPEN;
 }
 
 /* ---- hiredis's hooks ----------------------------------------------------------------------------------- */
@@ -32,20 +41,23 @@ static bool is_passing(int error) {
 
 static ssize_t read_some(redisContext *c, char *buffer, size_t size) {
   belay__wire_t *wire = c->privdata;
-  ssize_t n = belay__socket_read(c->fd, buffer, size);
+  ssize_t n = wire->tunnel != NULL ? belay__tunnel_read(wire->tunnel, buffer, size)
+                                   : belay__socket_read(c->fd, buffer, size);
   if (n < 0 && is_passing(errno))
     return 0;
   if (n <= 0) {
     c->err = n == 0 ? REDIS_ERR_EOF : REDIS_ERR_IO;
     return -1;
   }
+  wire->silent = false;
   wire->stats->bytes_in += (uint64_t)n;
   return n;
 }
 
 static ssize_t write_some(redisContext *c) {
   belay__wire_t *wire = c->privdata;
-  ssize_t n = belay__socket_write(c->fd, c->obuf, sdslen(c->obuf));
+  ssize_t n = wire->tunnel != NULL ? belay__tunnel_write(wire->tunnel, c->obuf, sdslen(c->obuf))
+                                   : belay__socket_write(c->fd, c->obuf, sdslen(c->obuf));
   if (n < 0 && is_passing(errno))
     return 0;
   if (n < 0 && (errno == EPIPE || errno == ECONNRESET)) {
@@ -56,6 +68,7 @@ static ssize_t write_some(redisContext *c) {
     c->err = REDIS_ERR_IO;
     return -1;
   }
+  OPENSSL_cleanse(c->obuf, (size_t)n); /* a password may be in it: hiredis only frees it */
   wire->written += (uint64_t)n;
   wire->stats->bytes_out += (uint64_t)n;
   wire->stats->writes++;
@@ -84,23 +97,40 @@ static void on_want_write(void *privdata) {
 static void on_cleanup(void *privdata) {
   belay__wire_t *wire = privdata;
   belay__host_flush_cancel(&wire->flush);
+  belay__gate_leave(&wire->host->gate, &wire->step);
   if (wire->handle == NULL)
     return;
   wire->close_handle(wire, wire->handle);
   wire->handle = NULL;
 }
 
+/* What the network, or TLS, did to it; in words, if that is all that was ever had of the server. */
+static const char *cause(const belay__wire_t *wire, int *error) {
+  if (wire->tunnel != NULL)
+    return belay__tunnel_why(wire->tunnel, error);
+  *error = BELAY_EUNREACHABLE;
+  bool hung_up = wire->silent && wire->error == 0;
+  return hung_up ? "the server hung up without a word: perhaps it speaks only TLS" : NULL;
+}
+
 /* The last thing that hiredis does with a context, after the callbacks with NULL. */
 static void on_disconnect(const redisAsyncContext *ac, int status) {
   (void)status; /* always the same when the context is freed */
   belay__wire_t *wire = ac->data;
+  belay__tunnel_t *tunnel = wire->tunnel;
   bool violation = ac->c.err == REDIS_ERR_PROTOCOL || wire->reader.refused != NULL;
-  int error = wire->error != 0 ? wire->error : (violation ? BELAY_EPROTO : BELAY_EUNREACHABLE);
+  int caused;
+  const char *why = cause(wire, &caused);
+  int error = wire->error != 0 ? wire->error : (violation ? BELAY_EPROTO : caused);
   if (wire->reader.refused != NULL)
     belay__log(&wire->host->base, BELAY_LOG_ERROR, "connection dropped: %s", wire->reader.refused);
+  wire->why = error == caused ? why : NULL;
+  wire->written += tunnel != NULL ? belay__tunnel_begun(tunnel) : 0;
+  wire->tunnel = NULL;
   wire->ac = NULL;
   wire->owed = 0;
   wire->gone(wire, error);
+  belay__tunnel_free(tunnel); /* the words are its */
 }
 
 /* ---- opening ------------------------------------------------------------------------------------------- */
@@ -113,6 +143,12 @@ static redisAsyncContext *adopt(belay__wire_t *wire, int fd) {
   redisAsyncContext *ac = redisAsyncConnectWithOptions(&options);
   if (ac == NULL)
     return NULL;
+  sds room = sdsMakeRoomFor(ac->c.obuf, HANDSHAKE_ROOM); /* what moves leaves copies behind */
+  if (room == NULL) {
+    redisAsyncFree(ac);
+    return NULL;
+  }
+  ac->c.obuf = room;
   ac->c.fd = fd; /* now: a context that could not be made may or may not have closed it */
   wire->funcs = *ac->c.funcs;
   wire->funcs.close = close_socket;
@@ -134,26 +170,47 @@ static redisAsyncContext *adopt(belay__wire_t *wire, int fd) {
   return ac;
 }
 
-int belay__wire_open(belay__wire_t *wire, int fd, belay__handle_t *handle) {
-  if (belay__socket_watch(handle, UV_READABLE, on_poll) != 0) {
-    wire->close_handle(wire, handle);
-    belay__socket_reset(fd);
-    return BELAY_ESYSTEM;
-  }
-  wire->ac = adopt(wire, fd);
-  if (wire->ac == NULL) {
-    wire->close_handle(wire, handle);
-    belay__socket_reset(fd);
+static int make(belay__wire_t *wire, int fd, belay__handle_t *handle, belay_tls_t *tls,
+                const char *host) {
+  wire->tunnel = tls == NULL ? NULL : belay__tunnel_new(tls, fd, host);
+  if (tls != NULL && wire->tunnel == NULL)
     return BELAY_ENOMEM;
+  if (tls == NULL && belay__socket_watch(handle, UV_READABLE, on_poll) != 0)
+    return BELAY_ESYSTEM;
+  wire->ac = adopt(wire, fd);
+  return wire->ac == NULL ? BELAY_ENOMEM : 0;
+}
+
+static void be_ready(belay__wire_t *wire) {
+  wire->state = BELAY__WIRE_OPEN;
+  wire->ready(wire);
+}
+
+int belay__wire_open(belay__wire_t *wire, int fd, belay__handle_t *handle, belay_tls_t *tls,
+                     const char *host) {
+  int error = make(wire, fd, handle, tls, host);
+  if (error != 0) {
+    belay__tunnel_free(wire->tunnel);
+    wire->tunnel = NULL;
+    wire->close_handle(wire, handle);
+    belay__socket_reset(fd);
+    return error;
   }
   wire->handle = handle;
   handle->u.poll.data = wire;
   wire->reader.refused = NULL;
   wire->error = 0;
+  wire->why = NULL;
   wire->owed = wire->unflushed = 0;
   wire->appended = wire->written = 0;
-  wire->wants_write = wire->cut = wire->broken = false;
+  wire->wants_write = wire->cut = wire->broken = wire->failing = false;
+  wire->silent = true;
   wire->last_heard = belay__now(&wire->host->base);
+  wire->state = BELAY__WIRE_SHAKING;
+  if (tls != NULL)
+    belay__gate_queue(&wire->host->gate, &wire->step);
+  else
+    be_ready(wire);
   return 0;
 }
 
@@ -179,7 +236,7 @@ void belay__wire_break(belay__wire_t *wire, int error) {
 static void flush_now(belay__wire_t *wire) {
   int done = 0;
   wire->unflushed = 0;
-  if (!belay__wire_is_open(wire))
+  if (!is_writable(wire))
     return;
   if (redisBufferWrite(&wire->ac->c, &done) != REDIS_OK) {
     belay__wire_break(wire, BELAY_EUNREACHABLE);
@@ -226,8 +283,10 @@ void belay__wire_command(belay__wire_t *wire, redisCallbackFn *fn, size_t argc,
   const char **words = (const char **)(uintptr_t)argv; /* hiredis does not write to them */
   long long len = redisFormatCommandArgv(&text, (int)argc, words, NULL);
   bool ok = len >= 0 && belay__wire_append(wire, fn, NULL, text, (size_t)len);
-  if (len >= 0)
+  if (len >= 0) {
+    OPENSSL_cleanse(text, (size_t)len); /* it may be AUTH */
     redisFreeCommand(text);
+  }
   if (!ok)
     belay__wire_break(wire, BELAY_ENOMEM);
   belay__wire_check(wire);
@@ -262,6 +321,31 @@ const belay__reply_t *belay__wire_reply(belay__wire_t *wire, void *object) {
   return belay__reader_reply(object);
 }
 
+/* Reads what is there; it may end the wire. */
+static void read_now(belay__wire_t *wire) {
+  wire->last_heard = belay__now(&wire->host->base);
+  if (wire->tunnel != NULL)
+    belay__tunnel_may_read(wire->tunnel);
+  do
+    redisAsyncHandleRead(wire->ac);
+  while (wire->tunnel != NULL && belay__tunnel_has_more(wire->tunnel));
+}
+
+/* The socket has something for an open wire. */
+static void serve(belay__wire_t *wire, int status, int events) {
+  if (events & UV_WRITABLE)
+    flush_now(wire);
+  /* an error too may come with words */
+  if (wire->ac != NULL && (status < 0 || (events & UV_READABLE)))
+    read_now(wire);
+  if (status < 0)
+    belay__wire_drop(wire, BELAY_EUNREACHABLE);
+  if (wire->ac != NULL && wire->ac->c.reader->len > wire->max_reply + REPLY_SLACK) {
+    wire->reader.refused = "a reply is over the limit";
+    belay__wire_drop(wire, BELAY_EPROTO);
+  }
+}
+
 static void on_poll(uv_poll_t *poll, int status, int events) {
   belay__wire_t *wire = poll->data;
   belay_t *belay = &wire->host->base;
@@ -271,20 +355,58 @@ static void on_poll(uv_poll_t *poll, int status, int events) {
   }
   if (wire->handle != NULL &&
       poll == &wire->handle->u.poll) { /* else a timer has just dropped it */
-    if (wire->ac != NULL && (events & UV_WRITABLE))
-      flush_now(wire);
-    if (wire->ac != NULL &&
-        (status < 0 || (events & UV_READABLE))) { /* an error too may come with words */
-      wire->last_heard = belay__now(belay);
-      redisAsyncHandleRead(wire->ac);
+    if (wire->state == BELAY__WIRE_SHAKING) {
+      wire->failing = status < 0;
+      belay__socket_ignore(wire->handle); /* while it waits for its turn */
+      belay__gate_queue(&wire->host->gate, &wire->step);
+    } else {
+      serve(wire, status, events);
+      wire->heard(wire);
     }
-    if (status < 0)
-      belay__wire_drop(wire, BELAY_EUNREACHABLE);
-    if (wire->ac != NULL && wire->ac->c.reader->len > wire->max_reply + REPLY_SLACK) {
-      wire->reader.refused = "a reply is over the limit";
-      belay__wire_drop(wire, BELAY_EPROTO);
-    }
-    wire->heard(wire);
   }
   belay__leave(belay);
+}
+
+/* ---- the handshake of TLS ------------------------------------------------------------------------------- */
+
+/* Whatever it says: that it says something means that we are let in. Before AUTH it may well be an error. */
+static void on_answer(redisAsyncContext *ac, void *object, void *privdata) {
+  (void)privdata;
+  belay__wire_t *wire = ac->data;
+  if (belay__wire_reply(wire, object) != NULL)
+    be_ready(wire);
+}
+
+/* The server has proved who it is. */
+static void on_verified(belay__wire_t *wire) {
+  static const char ping[] = "*1\r\n$4\r\nPING\r\n";
+  if (!belay__tunnel_is_doubted(wire->tunnel)) {
+    be_ready(wire);
+    return;
+  }
+  wire->state = BELAY__WIRE_ASKING;
+  if (!belay__wire_append(wire, on_answer, NULL, ping, sizeof ping - 1))
+    belay__wire_break(wire, BELAY_ENOMEM);
+  belay__wire_check(wire);
+}
+
+static void on_step(belay__chore_t *step) {
+  belay__wire_t *wire = BELAY__CONTAINER(step, belay__wire_t, step);
+  int wants = belay__tunnel_shake(wire->tunnel);
+  if (wants > 0 && wire->failing)
+    wants = BELAY_EUNREACHABLE;
+  if (wants >= 0 && belay__socket_is_closing(wire->handle))
+    return;
+  if (wants >= 0 &&
+      belay__socket_watch(wire->handle, wants > 0 ? wants : UV_READABLE, on_poll) != 0)
+    wants = BELAY_ESYSTEM;
+  if (wants < 0)
+    belay__wire_drop(wire, wants);
+  if (wants != 0)
+    return;
+  on_verified(wire);
+  if (wire->ac != NULL && belay__tunnel_has_more(wire->tunnel)) {
+    read_now(wire); /* the socket has given it away already */
+    wire->heard(wire);
+  }
 }

@@ -1,6 +1,14 @@
 /* A wire: one connection, hiredis on libuv, from the connected socket to its end.
  *
  *   open --> OPEN --error, end of file, drop--> the commands' callbacks with NULL --> gone is told --> closed
+ *     |       ^                                                                         ^
+ *     TLS     +--let in--+                                                              |
+ *     v                  |                                                              |
+ *   SHAKING --verified--> ASKING, if the server may still turn us away --error, end, drop+
+ *
+ * With TLS nothing but the handshake is written before the server has proved who it is, and, if it asked for our
+ * certificate, has answered a PING: then ready is told, and not before that may commands be appended. The steps of a
+ * handshake wait for their turn at the gate (uv/gate.h), where no loop is held up by many of them at once.
  *
  * Writing: commands are appended to hiredis's buffer, and the wire is put on the host's list of what to flush
  * before the loop sleeps and right after it has woken; sixteen commands are written at once, so that the
@@ -15,6 +23,7 @@
 #include <hiredis/async.h>
 
 #include "redis/reader.h"
+#include "redis/tunnel.h"
 #include "uv/handle.h"
 #include "uv/host.h"
 
@@ -24,6 +33,8 @@ struct belay__wire {
   belay__host_t *host;
   belay_client_stats_t *stats;
   size_t max_reply;
+  /* Commands may be appended. From the loop, or inside belay__wire_open(). */
+  void (*ready)(belay__wire_t *wire);
   void (*heard)(belay__wire_t *wire); /* a read is through, and the wire may be gone since */
   /* NULL: the server speaks when it is asked, in RESP2. Else it may say what it likes: that comes here, and once
    * reader.pushed is set the answers do too. The wire is not dropped in it, but broken. */
@@ -34,25 +45,34 @@ struct belay__wire {
   redisAsyncContext *ac;   /* NULL: not open */
   redisContextFuncs funcs; /* hiredis's, but for what is done with the socket */
   belay__handle_t *handle;
+  belay__tunnel_t *tunnel; /* NULL: there is no TLS */
+  belay__chore_t step;     /* of the TLS handshake: waits at the gate */
   belay__reader_t reader;
   belay__flush_t flush;
-  int error;           /* why it was dropped; 0: it was not */
-  unsigned unflushed;  /* commands since the last write */
+  int error; /* why it was dropped; 0: it was not */
+  /* In gone: the same in words, if the server was never spoken to; NULL: there are none. */
+  const char *why;
+  unsigned unflushed; /* commands since the last write */
+  enum { BELAY__WIRE_SHAKING, BELAY__WIRE_ASKING, BELAY__WIRE_OPEN } state; /* unless ac is NULL */
+  bool failing;        /* the socket has failed; what was said before is still read */
+  bool silent;         /* nothing was heard yet */
   bool wants_write;    /* the last write was not taken whole */
   bool cut;            /* the other side takes no more; what it has said is still read */
   bool broken;         /* it is of no use, and ends when the loop flushes it */
   size_t owed;         /* answers that the server owes */
   uint64_t appended;   /* bytes that were appended since it was opened */
-  uint64_t written;    /* of them: bytes that the system took */
+  uint64_t written;    /* of them: bytes that the system took, or, in gone, may have taken */
   uint64_t last_heard; /* when bytes last came, or the server last owed nothing */
 };
 
 void belay__wire_init(belay__wire_t *wire);
 void belay__wire_fini(belay__wire_t *wire);
 
-/* Opens it on a connected socket and a uv_poll for it that is not started. On an error both are closed.
+/* Opens it on a connected socket and a uv_poll for it that is not started. On an error both are closed. tls: NULL,
+ * or what is spoken to that host, a name or a numeric address; it must outlive the wire.
  * Returns 0, BELAY_ENOMEM or BELAY_ESYSTEM. */
-int belay__wire_open(belay__wire_t *wire, int fd, belay__handle_t *handle);
+int belay__wire_open(belay__wire_t *wire, int fd, belay__handle_t *handle, belay_tls_t *tls,
+                     const char *host);
 
 /* Whether commands may be appended. */
 bool belay__wire_is_open(const belay__wire_t *wire);

@@ -5,6 +5,7 @@
 #include <uv.h>
 
 #include "core/base.h"
+#include "uv/gate.h"
 #include "uv/handle.h"
 
 /* Something that wants to be run before the loop sleeps and right after it has woken: a batch of writes. */
@@ -13,9 +14,11 @@ typedef struct belay__flush {
   void (*run)(struct belay__flush *flush);
 } belay__flush_t;
 
+struct belay_tls;
+
 #define BELAY__HOST_ENTROPY 512
 
-typedef struct belay__host {
+struct belay__host {
   belay_t base; /* first */
   uv_loop_t *loop;
   belay__handle_t alarm; /* a timerfd on CLOCK_BOOTTIME, or a uv_timer where there is none */
@@ -27,12 +30,14 @@ typedef struct belay__host {
   int alarm_fd;  /* -1: a uv_timer */
   unsigned open_handles;
   belay__list_t flushes;
-  uint64_t turns;      /* how often the loop has looked at its sockets */
-  uint64_t turn_began; /* when the loop last woke; 0: not since it last slept */
-  unsigned fork_count; /* of the process that opened it */
+  belay__gate_t gate;
+  struct belay_tls *system_tls; /* of the clients that were given none; NULL: there are none */
+  uint64_t turns;               /* how often the loop has looked at its sockets */
+  uint64_t turn_began;          /* when the loop last woke; 0: not since it last slept */
+  unsigned fork_count;          /* of the process that opened it */
   size_t entropy_left;
   unsigned char entropy[BELAY__HOST_ENTROPY];
-} belay__host_t;
+};
 
 /* Queues a flush, also one that is queued already. */
 void belay__host_flush_soon(belay__host_t *host, belay__flush_t *flush);

@@ -7,6 +7,7 @@
 
 #include "belay/export.h"
 #include "belay/loop.h"
+#include "belay/tls.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -25,7 +26,7 @@ typedef enum belay_on_full {
 typedef enum belay_read_from {
   BELAY_READ_PRIMARY, /**< the primary, always */
   BELAY_READ_REPLICA, /**< a replica, if there is one that is connected to its primary; else the primary */
-  BELAY_READ_ANY      /**< any of them in turn, the primary too */
+  BELAY_READ_ANY /**< any of them in turn, the primary too */
 } belay_read_from_t;
 
 /** The stations of a call, for the trace hook. */
@@ -60,12 +61,30 @@ typedef struct belay_trace {
  * UNKNOWN because of the deadline. It must not call into belay. Keys, tokens and values never appear. */
 typedef void (*belay_trace_fn)(void *ctx, const belay_trace_t *trace);
 
+/** Who we are to a server: what AUTH says. */
+typedef struct belay_credentials {
+  const char *username; /**< NULL or "": the server's default user */
+  const char *password; /**< NULL: "", or, of the default user, none: then there is no AUTH */
+} belay_credentials_t;
+
+/** Tells who we are, each time that a connection has been made; with TLS, when the server has proved who it is. So a
+ * password may be changed at any time. It puts its answer into *out, where both are NULL, and returns 0; what they point
+ * to is read as soon as it is back, at most 65,536 bytes each, and belay keeps no copy. Anything but 0 ends the
+ * connection with BELAY_EAUTH. It runs on the loop, and must not block it, or call into belay. */
+typedef int (*belay_credentials_fn)(void *ctx, belay_credentials_t *out);
+
 /** Options of belay_connect(). A string that is not NULL overrides what the URL says. Everything is
  * copied. Times are milliseconds. */
 typedef struct belay_client_options {
   const char *username; /**< default: NULL, the URL's; "" is the server's default user */
   const char *password; /**< default: NULL, the URL's */
   int db;               /**< default: -1, the URL's or 0; otherwise 0 to 65535 */
+  /** asked instead of what URL and options say, at each connection; default: NULL */
+  belay_credentials_fn credentials;
+  void *credentials_ctx; /**< handed to credentials */
+  /** for a URL that begins with rediss; default: NULL, that URL has the system's authorities. With another URL it is
+   * BELAY_EINVAL. The client keeps it until it is closed. */
+  belay_tls_t *tls;
 
   /** What sentinels want to hear before they answer; for redis+sentinel:// only. Default: NULL, nothing: the user and
    * password above are those of the servers. At most 512 bytes each */
@@ -141,7 +160,7 @@ BELAY_API void belay_client_options_init(belay_client_options_t *options);
  *   redis+cluster://[user[:password]@]host[:port],host[:port]...[/db]
  *                                                  the hosts are some nodes of a cluster, the others are found
  *
- * and each of them but unix:// over TLS, "rediss" standing for "redis". At most 16 hosts. A NULL options means the
+ * and each of them but unix:// over TLS, "rediss" standing for "redis" (belay/tls.h). At most 16 hosts. A NULL options means the
  * defaults. On error *out is NULL and belay_detail() names the part or the option.
  *
  * Returns 0, BELAY_EINVAL, BELAY_EURL, BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. */

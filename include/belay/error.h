@@ -62,7 +62,8 @@ extern "C" {
   X(EREFUSED, -20053, 0, "the server refused the command")                                         \
   X(EMISMATCH, -20054, 0, "the server keeps another configuration for this")                       \
   X(EOVERFLOW, -20055, 0, "the number would leave its range")                                      \
-  X(ELOST, -20056, 0, "what the server kept for this is gone, at least in part")
+  X(ELOST, -20056, 0, "what the server kept for this is gone, at least in part")                   \
+  X(ETLS, -20057, 0, "the server could not be spoken to in TLS: nothing was sent")
 
 /** BELAY_EINVAL and so on; success is 0. */
 typedef enum belay_error {

@@ -113,6 +113,7 @@ int sim_host_open(sim_process_t *process, const belay_options_t *options) {
   memset(host, 0, sizeof *host);
   belay__init(&host->base.base, &host_ops, options);
   belay__list_init(&host->base.flushes);
+  belay__gate_init(&host->base.gate, &host->base);
   host->process = process;
   process->host = &host->base;
   process->belay = &host->base.base;

@@ -102,7 +102,7 @@ static void log_line(void *ctx, belay_log_level_t level, const char *message) {
     print_message("# %d %s\n", (int)level, message);
 }
 
-static bed_t *bed_new(void) {
+bed_t *bed_bare(void) {
   bed_t *bed = calloc(1, sizeof *bed);
   assert_int_equal(uv_loop_init(&bed->loop), 0);
   uv_timer_init(&bed->loop, &bed->patience);
@@ -136,7 +136,7 @@ belay_client_t *bed_connect(bed_t *bed, const char *url, const belay_client_opti
 }
 
 bed_t *bed_open_at(const char *url, const belay_client_options_t *options) {
-  bed_t *bed = bed_new();
+  bed_t *bed = bed_bare();
   bed->client = bed_connect(bed, url, options);
   return bed;
 }

@@ -76,6 +76,8 @@ struct contender {
 bed_t *bed_open(const belay_client_options_t *options);
 /* With a server that was started for it, and is stopped with it. */
 bed_t *bed_open_with(server_t *server, const belay_client_options_t *options);
+/* Without a client, and without a server. */
+bed_t *bed_bare(void);
 /* With a client for that URL and no server. */
 bed_t *bed_open_at(const char *url, const belay_client_options_t *options);
 

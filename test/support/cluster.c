@@ -7,18 +7,18 @@
 #include <unistd.h>
 
 #include "support/clock.h"
+#include "support/cluster_view.h"
 #include "support/replicas.h"
 #include "support/unit.h"
 
 #define WAIT_MS 30000
 #define TIMEOUT_MS 1000
 #define ASK_AGAIN_MS 1000
-#define ID_SIZE 41
 #define BATCH 32 /* keys that move at once */
 
 typedef struct node {
   server_t *server; /* NULL: forgotten */
-  char id[ID_SIZE];
+  char id[CLUSTER_ID_SIZE];
 } node_t;
 
 struct cluster {
@@ -34,29 +34,6 @@ struct cluster {
 
 /* ---- what a node says ---------------------------------------------------------------------------------- */
 
-/* A line of CLUSTER NODES. */
-typedef struct line {
-  char id[ID_SIZE], flags[64], primary[ID_SIZE], link[16];
-  unsigned long long epoch;
-  char slots[512]; /* "0-5460 5462 "; what is under way is left out */
-} line_t;
-
-/* Reads the first line; where the next one begins, NULL if there is none. */
-static const char *read_line(const char *text, line_t *line) {
-  int n = 0;
-  *line = (line_t){.id = ""};
-  if (sscanf(text, "%40s %*s %63s %40s %*s %*s %llu %15s%n", line->id, line->flags, line->primary,
-             &line->epoch, line->link, &n) < 5)
-    return NULL;
-  text += n;
-  for (char word[128]; *text == ' ' && sscanf(text, " %127s%n", word, &n) == 1; text += n)
-    if (word[0] != '[') {
-      size_t len = strlen(line->slots);
-      snprintf(line->slots + len, sizeof line->slots - len, "%s ", word);
-    }
-  return text + strcspn(text, "\n") + 1;
-}
-
 static const char *view_of(cluster_t *cluster, unsigned i) {
   if (cluster->node[i].server == NULL)
     return NULL;
@@ -64,34 +41,13 @@ static const char *view_of(cluster_t *cluster, unsigned i) {
   return reply != NULL && reply->type == RESP_STRING ? reply->str : NULL;
 }
 
-/* What this node says about that one. */
-static bool look_up(const char *view, const char *id, line_t *line) {
-  while (view != NULL && (view = read_line(view, line)) != NULL)
-    if (strcmp(line->id, id) == 0)
-      return true;
-  return false;
-}
-
-static bool has_slot(const line_t *line, unsigned slot) {
-  char *text = (char *)(uintptr_t)line->slots;
-  while (*text != '\0') {
-    unsigned long first = strtoul(text, &text, 10), last = first;
-    if (*text == '-')
-      last = strtoul(text + 1, &text, 10);
-    if (slot >= first && slot <= last)
-      return true;
-    text += strspn(text, " ");
-  }
-  return false;
-}
-
 int cluster_owner(cluster_t *cluster, unsigned slot) {
-  line_t line;
+  cluster_line_t line;
   unsigned long long epoch = 0;
   int owner = -1;
   for (unsigned i = 0; i < cluster->size; i++)
-    if (look_up(view_of(cluster, i), cluster->node[i].id, &line) && has_slot(&line, slot) &&
-        (owner < 0 || line.epoch > epoch)) {
+    if (cluster_look_up(view_of(cluster, i), cluster->node[i].id, &line) &&
+        cluster_has_slot(&line, slot) && (owner < 0 || line.epoch > epoch)) {
       owner = (int)i;
       epoch = line.epoch;
     }
@@ -100,6 +56,16 @@ int cluster_owner(cluster_t *cluster, unsigned slot) {
 
 unsigned cluster_slot(cluster_t *cluster, const char *key) {
   return (unsigned)server_integer(cluster->node[0].server, "CLUSTER", "KEYSLOT", key, NULL);
+}
+
+unsigned cluster_another(cluster_t *cluster, unsigned slot) {
+  int owner = cluster_owner(cluster, slot);
+  for (unsigned i = 0; i < cluster->size; i++)
+    if ((int)i != owner && cluster->node[i].server != NULL &&
+        server_is_primary(cluster->node[i].server))
+      return i;
+  fail_msg("a cluster: nobody else is a primary");
+  return 0;
 }
 
 static int find(const cluster_t *cluster, const char *id) {
@@ -111,35 +77,21 @@ static int find(const cluster_t *cluster, const char *id) {
 
 /* ---- starting ------------------------------------------------------------------------------------------ */
 
-static const char *const quick[] = {"--repl-diskless-sync",
-                                    "yes",
-                                    "--repl-diskless-sync-delay",
-                                    "0",
-                                    "--repl-diskless-load",
-                                    "swapdb",
+static const char *const quick[] = {"--hz",
+                                    "100",
                                     "--cluster-replica-validity-factor",
                                     "0",
                                     "--cluster-allow-replica-migration",
                                     "no",
+                                    "--repl-diskless-sync",
+                                    "no",
                                     NULL};
-
-static size_t put(server_options_t *options, size_t n, const char *const *words) {
-  for (; words != NULL && *words != NULL; words++) {
-    assert_true(n < SERVER_ARGUMENTS);
-    options->arguments[n++] = *words;
-  }
-  return n;
-}
-
-static size_t put_pair(server_options_t *options, size_t n, const char *name, const char *value) {
-  return value == NULL ? n : put(options, n, (const char *const[]){name, value, NULL});
-}
 
 /* A random name for it, as it would choose itself; the clock, so that it is nobody else's. */
 static void name_node(char *id) {
   static unsigned count;
-  snprintf(id, ID_SIZE, "%016llx%016x%08x", (unsigned long long)clock_now(), (unsigned)getpid(),
-           ++count);
+  snprintf(id, CLUSTER_ID_SIZE, "%016llx%016x%08x", (unsigned long long)clock_now(),
+           (unsigned)getpid(), ++count);
 }
 
 static void make_node(cluster_t *cluster) {
@@ -147,14 +99,14 @@ static void make_node(cluster_t *cluster) {
   char timeout[12];
   server_options_t each = {.cluster = true, .password = o->password, .tls = o->tls};
   snprintf(timeout, sizeof timeout, "%d", o->timeout_ms > 0 ? o->timeout_ms : TIMEOUT_MS);
-  size_t n = put(&each, 0, quick);
-  n = put_pair(&each, n, "--cluster-node-timeout", timeout);
-  n = put_pair(&each, n, "--masterauth", o->password);
-  n = put_pair(&each, n, "--cluster-announce-hostname", o->hostname);
-  n = put_pair(&each, n, "--cluster-preferred-endpoint-type", o->endpoints);
-  n = put_pair(&each, n, "--tls-replication", o->tls ? "yes" : NULL);
-  n = put_pair(&each, n, "--tls-cluster", o->tls ? "yes" : NULL);
-  put(&each, n, o->arguments);
+  server_add(&each, quick);
+  server_set(&each, "--cluster-node-timeout", timeout);
+  server_set(&each, "--masterauth", o->password);
+  server_set(&each, "--cluster-announce-hostname", o->hostname);
+  server_set(&each, "--cluster-preferred-endpoint-type", o->endpoints);
+  server_set(&each, "--tls-replication", o->tls ? "yes" : NULL);
+  server_set(&each, "--tls-cluster", o->tls ? "yes" : NULL);
+  server_add(&each, o->arguments);
   assert_true(cluster->size < CLUSTER_NODES_MAX);
   cluster->node[cluster->size++].server = server_make(&each);
 }
@@ -173,7 +125,7 @@ static void name_url(cluster_t *cluster) {
 
 /* What a node knows from the beginning: each shard has a primary that is nowhere. All nodes are replicas, because these
  * take commands as soon as they know who has which slot; a primary that starts waits two seconds before it does. */
-static void write_map(const cluster_t *cluster, unsigned self, char (*nowhere)[ID_SIZE]) {
+static void write_map(const cluster_t *cluster, unsigned self, char (*nowhere)[CLUSTER_ID_SIZE]) {
   char path[128];
   unsigned shards = cluster->primaries;
   snprintf(path, sizeof path, "%s/nodes.conf", server_folder(cluster->node[self].server));
@@ -199,10 +151,11 @@ static bool is_ready(cluster_t *cluster, unsigned i) {
 /* Whether everybody has heard that the first ones have taken over. */
 static bool have_taken_over(cluster_t *cluster, unsigned unused) {
   (void)unused;
-  line_t line;
+  cluster_line_t line;
   for (unsigned i = 0; i < cluster->size; i++)
     for (unsigned j = 0; j < cluster->primaries; j++)
-      if (!look_up(view_of(cluster, i), cluster->node[j].id, &line) || line.slots[0] == '\0')
+      if (!cluster_look_up(view_of(cluster, i), cluster->node[j].id, &line) ||
+          line.slots[0] == '\0')
         return false;
   return true;
 }
@@ -219,7 +172,7 @@ static void wait_until(cluster_t *cluster, bool (*condition)(cluster_t *, unsign
 
 cluster_t *cluster_start(const cluster_options_t *options) {
   cluster_t *cluster = calloc(1, sizeof *cluster);
-  char nowhere[CLUSTER_NODES_MAX][ID_SIZE];
+  char nowhere[CLUSTER_NODES_MAX][CLUSTER_ID_SIZE];
   if (options != NULL)
     cluster->options = *options;
   cluster->primaries = cluster->options.primaries > 0 ? cluster->options.primaries : 3;
@@ -274,34 +227,32 @@ const char *cluster_id(const cluster_t *cluster, unsigned i) {
 
 /* ---- whole --------------------------------------------------------------------------------------------- */
 
-static bool is_primary(const line_t *line) {
-  return strstr(line->flags, "master") != NULL;
-}
-
 /* Whether this view has nobody whom it should not, and says of each node what that one says itself. */
 static bool agrees(const cluster_t *cluster, char *const *view, unsigned i) {
-  line_t seen, own;
-  for (const char *text = view[i]; (text = read_line(text, &seen)) != NULL;) {
+  cluster_line_t seen, own;
+  for (const char *text = view[i]; (text = cluster_read_line(text, &seen)) != NULL;) {
     int j = find(cluster, seen.id);
-    if (j < 0 || !look_up(view[j], seen.id, &own) || strstr(seen.flags, "fail") != NULL ||
-        strcmp(seen.link, "connected") != 0 || is_primary(&seen) != is_primary(&own) ||
+    if (j < 0 || !cluster_look_up(view[j], seen.id, &own) || strstr(seen.flags, "fail") != NULL ||
+        strcmp(seen.link, "connected") != 0 ||
+        cluster_is_primary(&seen) != cluster_is_primary(&own) ||
         strcmp(seen.primary, own.primary) != 0 || strcmp(seen.slots, own.slots) != 0)
       return false;
   }
   for (unsigned j = 0; j < cluster->size; j++)
-    if (cluster->node[j].server != NULL && !look_up(view[i], cluster->node[j].id, &seen))
+    if (cluster->node[j].server != NULL && !cluster_look_up(view[i], cluster->node[j].id, &seen))
       return false;
   return true;
 }
 
 /* Whether it takes commands, and if it is a replica, has what its primary has. */
 static bool is_up_to_date(cluster_t *cluster, const char *view, unsigned i) {
-  line_t line;
-  if (!is_ready(cluster, i) || !look_up(view, cluster->node[i].id, &line))
+  cluster_line_t line;
+  if (!is_ready(cluster, i) || !cluster_look_up(view, cluster->node[i].id, &line))
     return false;
   int primary = find(cluster, line.primary);
-  return is_primary(&line) || (primary >= 0 && server_is_in_step(cluster->node[i].server,
-                                                                 cluster->node[primary].server));
+  return cluster_is_primary(&line) ||
+         (primary >= 0 &&
+          server_is_in_step(cluster->node[i].server, cluster->node[primary].server));
 }
 
 bool cluster_is_whole(cluster_t *cluster) {
@@ -332,9 +283,9 @@ void cluster_wait(cluster_t *cluster) {
 
 /* The first that runs; -1: none. */
 static int replica_of(cluster_t *cluster, unsigned primary) {
-  line_t line;
+  cluster_line_t line;
   for (unsigned i = 0; i < cluster->size; i++)
-    if (look_up(view_of(cluster, i), cluster->node[i].id, &line) &&
+    if (cluster_look_up(view_of(cluster, i), cluster->node[i].id, &line) &&
         strcmp(line.primary, cluster->node[primary].id) == 0)
       return (int)i;
   return -1;
@@ -489,7 +440,7 @@ unsigned cluster_add(cluster_t *cluster) {
   node_t *node = &cluster->node[added];
   server_spawn(node->server);
   server_await(node->server);
-  snprintf(node->id, ID_SIZE, "%s", server_string(node->server, "CLUSTER", "MYID", NULL));
+  snprintf(node->id, CLUSTER_ID_SIZE, "%s", server_string(node->server, "CLUSTER", "MYID", NULL));
   snprintf(port, sizeof port, "%d", server_port(node->server));
   snprintf(bus, sizeof bus, "%d", server_bus(node->server));
   for (unsigned i = 0; i < added; i++)

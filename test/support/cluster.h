@@ -47,6 +47,9 @@ const char *cluster_id(const cluster_t *cluster, unsigned i);
 unsigned cluster_slot(cluster_t *cluster, const char *key);
 int cluster_owner(cluster_t *cluster, unsigned slot);
 
+/* A primary that does not. */
+unsigned cluster_another(cluster_t *cluster, unsigned slot);
+
 /* ---- failing over ---------------------------------------------------------------------------------------- */
 
 /* The slot's primary goes, and whether its replica serves the slot since. Do not wait. */

@@ -39,6 +39,8 @@ typedef struct wire {
   int client, server; /* -1: none */
   way_t to_client, to_server;
   bool silent;
+  size_t left; /* bytes that still come through to the client; SIZE_MAX: all that come */
+  bool mute;   /* what follows is silence; else it is reset */
 } wire_t;
 
 struct relay {
@@ -49,6 +51,11 @@ struct relay {
   atomic_llong delay; /* nanoseconds, each way */
   char url[64];
   wire_t wires[WIRES_MAX];
+  pthread_mutex_t mutex; /* of what follows */
+  size_t limit;          /* 0: none */
+  bool mute, listening;
+  char *heard;
+  size_t heard_len;
 };
 
 static void drop(int *fd) {
@@ -75,11 +82,27 @@ static void end(wire_t *wire) {
   forget(&wire->to_server);
 }
 
+static void hear(relay_t *relay, const char *data, size_t len) {
+  pthread_mutex_lock(&relay->mutex);
+  if (relay->listening) {
+    relay->heard = realloc(relay->heard, relay->heard_len + len);
+    memcpy(relay->heard + relay->heard_len, data, len);
+    relay->heard_len += len;
+  }
+  pthread_mutex_unlock(&relay->mutex);
+}
+
 /* Takes what is there, or the end of it. */
-static void take(way_t *way, int from, int64_t delay) {
+static void take(relay_t *relay, wire_t *wire, way_t *way, int from, int64_t delay) {
   char buffer[65536];
   ssize_t n = recv(from, buffer, sizeof buffer, 0);
   size_t len = n > 0 ? (size_t)n : 0;
+  if (way == &wire->to_server && len > 0)
+    hear(relay, buffer, len);
+  if (way == &wire->to_client && wire->left != SIZE_MAX) {
+    len = len < wire->left ? len : wire->left;
+    wire->left -= len;
+  }
   chunk_t *chunk = malloc(sizeof *chunk + len);
   *chunk = (chunk_t){.due = clock_now() + delay, .len = len};
   memcpy(chunk->data, buffer, len);
@@ -117,9 +140,10 @@ static int rest(const relay_t *relay) {
 /* ---- the thread ------------------------------------------------------------------------------------------ */
 
 static int dial(resp_client_t *client, const char *target) {
-  static const char tcp[] = "redis://127.0.0.1:", local[] = "unix://";
-  if (strncmp(target, tcp, sizeof tcp - 1) == 0)
-    return resp_dial_tcp(client, "127.0.0.1", atoi(target + sizeof tcp - 1));
+  static const char tcp[] = "://127.0.0.1:", local[] = "unix://";
+  const char *port = strstr(target, tcp);
+  if (port != NULL)
+    return resp_dial_tcp(client, "127.0.0.1", atoi(port + sizeof tcp - 1));
   bool url = strncmp(target, local, sizeof local - 1) == 0;
   return resp_dial_unix(client, url ? target + sizeof local - 1 : target);
 }
@@ -139,10 +163,20 @@ static void welcome(relay_t *relay) {
     wire->client = fd;
     wire->server = client.fd;
     wire->silent = false;
+    pthread_mutex_lock(&relay->mutex);
+    wire->left = relay->limit == 0 ? SIZE_MAX : relay->limit;
+    wire->mute = relay->mute;
+    pthread_mutex_unlock(&relay->mutex);
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
     return;
   }
   close(fd);
+}
+
+static void reset(wire_t *wire) {
+  struct linger at_once = {.l_onoff = 1, .l_linger = 0};
+  setsockopt(wire->client, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  drop(&wire->client);
 }
 
 /* A wire that was cut, or is silent, ends unseen when its server's side does. */
@@ -157,13 +191,22 @@ static void obey(relay_t *relay) {
     forget(&wire->to_client);
     if (order != 'g')
       forget(&wire->to_server);
-    if (order == 's')
-      continue;
-    struct linger reset = {.l_onoff = 1, .l_linger = 0};
-    setsockopt(wire->client, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
-    drop(&wire->client);
+    if (order != 's')
+      reset(wire);
   }
   atomic_fetch_add(&relay->obeyed, 1);
+}
+
+/* Ends a wire on which nothing more may come through; the server hears of it. */
+static void keep_limit(wire_t *wire) {
+  if (wire->left > 0 || wire->to_client.first != NULL || wire->silent || wire->client < 0)
+    return;
+  if (wire->mute) {
+    wire->silent = true;
+    return;
+  }
+  reset(wire);
+  end(wire);
 }
 
 static struct pollfd listen_to(int fd, bool deaf) {
@@ -187,11 +230,13 @@ static void *run(void *arg) {
     for (size_t i = 0; i < WIRES_MAX; i++) {
       wire_t *wire = &relay->wires[i];
       if (polls[2 + 2 * i].revents != 0)
-        take(&wire->to_server, wire->client, delay);
+        take(relay, wire, &wire->to_server, wire->client, delay);
       if (polls[3 + 2 * i].revents != 0)
-        take(&wire->to_client, wire->server, delay);
-      if (!pass(&wire->to_server, wire->server) || !pass(&wire->to_client, wire->client))
+        take(relay, wire, &wire->to_client, wire->server, delay);
+      bool there = pass(&wire->to_server, wire->server);
+      if (!pass(&wire->to_client, wire->client) || !there) /* last words are passed on */
         end(wire);
+      keep_limit(wire);
     }
     if (polls[1].revents != 0)
       welcome(relay);
@@ -209,9 +254,11 @@ relay_t *relay_start(const char *target) {
   struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
   socklen_t len = sizeof address;
   atomic_init(&relay->target, target);
+  pthread_mutex_init(&relay->mutex, NULL);
   for (size_t i = 0; i < WIRES_MAX; i++) {
     wire_t *wire = &relay->wires[i];
     wire->client = wire->server = -1;
+    wire->left = SIZE_MAX;
     forget(&wire->to_client);
     forget(&wire->to_server);
   }
@@ -220,7 +267,8 @@ relay_t *relay_start(const char *target) {
   assert_int_equal(listen(relay->listener, 64), 0);
   assert_int_equal(getsockname(relay->listener, (struct sockaddr *)&address, &len), 0);
   assert_int_equal(pipe2(relay->orders, O_CLOEXEC), 0);
-  snprintf(relay->url, sizeof relay->url, "redis://127.0.0.1:%d", ntohs(address.sin_port));
+  snprintf(relay->url, sizeof relay->url, "%s://127.0.0.1:%d",
+           strncmp(target, "rediss:", 7) == 0 ? "rediss" : "redis", ntohs(address.sin_port));
   assert_int_equal(pthread_create(&relay->thread, NULL, run, relay), 0);
   return relay;
 }
@@ -232,6 +280,8 @@ void relay_stop(relay_t *relay) {
   close(relay->listener);
   for (size_t i = 0; i < WIRES_MAX; i++)
     end(&relay->wires[i]);
+  pthread_mutex_destroy(&relay->mutex);
+  free(relay->heard);
   free(relay);
 }
 
@@ -256,6 +306,44 @@ void relay_haunt(relay_t *relay) {
 
 void relay_delay(relay_t *relay, int64_t ms) {
   atomic_store(&relay->delay, ms * MS);
+}
+
+static void set_limit(relay_t *relay, size_t bytes, bool mute) {
+  pthread_mutex_lock(&relay->mutex);
+  relay->limit = bytes;
+  relay->mute = mute;
+  pthread_mutex_unlock(&relay->mutex);
+}
+
+void relay_cut_after(relay_t *relay, size_t bytes) {
+  set_limit(relay, bytes, false);
+}
+
+void relay_silence_after(relay_t *relay, size_t bytes) {
+  set_limit(relay, bytes, true);
+}
+
+void relay_listen(relay_t *relay) {
+  pthread_mutex_lock(&relay->mutex);
+  relay->listening = true;
+  pthread_mutex_unlock(&relay->mutex);
+}
+
+bool relay_heard(relay_t *relay, const char *words) {
+  pthread_mutex_lock(&relay->mutex);
+  bool heard =
+      relay->heard_len > 0 && memmem(relay->heard, relay->heard_len, words, strlen(words)) != NULL;
+  pthread_mutex_unlock(&relay->mutex);
+  return heard;
+}
+
+char *relay_capture(relay_t *relay, size_t *len) {
+  pthread_mutex_lock(&relay->mutex);
+  *len = relay->heard_len;
+  char *copy = malloc(*len + 1);
+  memcpy(copy, relay->heard_len > 0 ? relay->heard : "", *len);
+  pthread_mutex_unlock(&relay->mutex);
+  return copy;
 }
 
 void relay_lead(relay_t *relay, const char *target) {

@@ -2,12 +2,15 @@
 #ifndef TEST_RELAY_H
 #define TEST_RELAY_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 typedef struct relay relay_t;
 
 /* Listens on a TCP port of 127.0.0.1 and passes everything on to a server: the path of its unix socket, or its
- * URL there or on 127.0.0.1, without a password. The text must last as long as the relay. */
+ * URL there or on 127.0.0.1, without a password. The text must last as long as the relay. If that is a URL of TLS, the
+ * relay's is one too. */
 relay_t *relay_start(const char *target);
 void relay_stop(relay_t *relay);
 const char *relay_url(const relay_t *relay);
@@ -23,6 +26,18 @@ void relay_haunt(relay_t *relay);
 
 /* What comes in from now on is passed on so much later, in each direction; 0: at once. */
 void relay_delay(relay_t *relay, int64_t ms);
+
+/* On connections that are made from now on, so many bytes come through to the client; then it is reset, or nothing
+ * passes any more. 0: no such thing. */
+void relay_cut_after(relay_t *relay, size_t bytes);
+void relay_silence_after(relay_t *relay, size_t bytes);
+
+/* From now on it remembers what clients say. */
+void relay_listen(relay_t *relay);
+/* Whether one of them has said that, on any connection. */
+bool relay_heard(relay_t *relay, const char *words);
+/* All that they have said, one connection behind the other if there was one at a time; to be freed. */
+char *relay_capture(relay_t *relay, size_t *len);
 
 /* New connections lead there from now on. */
 void relay_lead(relay_t *relay, const char *target);

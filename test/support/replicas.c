@@ -15,21 +15,7 @@ struct replicas {
 };
 
 /* What is replicated goes through no file, and starts at once. */
-static const char *const quick[] = {"--repl-diskless-sync",
-                                    "yes",
-                                    "--repl-diskless-sync-delay",
-                                    "0",
-                                    "--repl-diskless-load",
-                                    "swapdb",
-                                    NULL};
-
-static size_t put(server_options_t *options, size_t n, const char *const *words) {
-  for (; words != NULL && *words != NULL; words++) {
-    assert_true(n < SERVER_ARGUMENTS);
-    options->arguments[n++] = *words;
-  }
-  return n;
-}
+static const char *const quick[] = {"--hz", "100", "--repl-diskless-sync", "no", NULL};
 
 static void name_url(replicas_t *replicas, const replicas_options_t *options) {
   char *text = replicas->url;
@@ -46,12 +32,10 @@ replicas_t *replicas_start(const replicas_options_t *options) {
   static const replicas_options_t none;
   const replicas_options_t *o = options != NULL ? options : &none;
   server_options_t each = {.address = "127.0.0.1", .password = o->password, .tls = o->tls};
-  size_t n = put(&each, 0, quick);
-  if (o->tls)
-    n = put(&each, n, (const char *const[]){"--tls-replication", "yes", NULL});
-  if (o->password != NULL)
-    n = put(&each, n, (const char *const[]){"--masterauth", o->password, NULL});
-  put(&each, n, o->arguments);
+  server_add(&each, quick);
+  server_set(&each, "--masterauth", o->password);
+  server_set(&each, "--tls-replication", o->tls ? "yes" : NULL);
+  server_add(&each, o->arguments);
   replicas_t *replicas = calloc(1, sizeof *replicas);
   for (unsigned i = 0; i < REPLICAS_NODES; i++) {
     replicas->node[i] = server_make(&each);

@@ -1,21 +1,18 @@
 #include "support/server.h"
 
-#include <arpa/inet.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "support/certs.h"
 #include "support/clock.h"
+#include "support/place.h"
 #include "support/unit.h"
 
 #define SERVERS_MAX 64
@@ -36,28 +33,12 @@ struct server {
 
 static server_t *running[SERVERS_MAX];
 
-/* What servers write has names of their own, and lies one folder deep at most. */
-static void remove_folder(const char *path) {
-  char inside[512];
-  DIR *dir = opendir(path);
-  for (const struct dirent *entry; dir != NULL && (entry = readdir(dir)) != NULL;) {
-    snprintf(inside, sizeof inside, "%s/%s", path, entry->d_name);
-    if (entry->d_type != DT_DIR)
-      unlink(inside);
-    else if (entry->d_name[0] != '.')
-      remove_folder(inside);
-  }
-  if (dir != NULL)
-    closedir(dir);
-  rmdir(path);
-}
-
 static void clean_up(const server_t *server) {
   if (server->pid > 0) {
     kill(server->pid, SIGKILL);
     waitpid(server->pid, NULL, 0); /* while it lives it writes to its log */
   }
-  remove_folder(server->folder);
+  place_remove(server->folder);
 }
 
 static void clean_up_all(void) {
@@ -97,23 +78,6 @@ static void forget(const server_t *server) {
 
 /* ---- the process --------------------------------------------------------------------------------------- */
 
-/* Finds a free port and keeps it for a server of ours, from its first start to its last: nobody else, not even a
- * connection that goes out, gets it while that server is down. What is bound lets those pass that share the address,
- * and only who asks from now on may share: a server, but no other test. */
-static int hold_port(const char *address, int *fd) {
-  struct sockaddr_in v4 = {.sin_family = AF_INET};
-  struct sockaddr_in6 v6 = {.sin6_family = AF_INET6};
-  bool is_v4 = inet_pton(AF_INET, address, &v4.sin_addr) == 1;
-  inet_pton(AF_INET6, address, &v6.sin6_addr);
-  *fd = socket(is_v4 ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  struct sockaddr *any = is_v4 ? (struct sockaddr *)&v4 : (struct sockaddr *)&v6;
-  socklen_t len = is_v4 ? sizeof v4 : sizeof v6;
-  if (bind(*fd, any, len) != 0 || getsockname(*fd, any, &len) != 0)
-    fail_msg("no port for a server on %s: %s", address, strerror(errno));
-  setsockopt(*fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));
-  return ntohs(is_v4 ? v4.sin_port : v6.sin6_port);
-}
-
 /* Debian's redis-check-rdb is the server too, when it is called by that name. */
 static void become_server(char **argv) {
   static const char *const programs[] = {"redis-server", "valkey-server", "redis-check-rdb"};
@@ -130,6 +94,22 @@ static void become_server(char **argv) {
  * that touches another slot's. */
 static bool is_cluster(void) {
   return getenv("BELAY_TEST_CLUSTER") != NULL;
+}
+
+/* Whether each server is to speak TLS, and each client that is given none of its own to trust it. */
+static bool is_secure(void) {
+  return getenv("BELAY_TEST_TLS") != NULL;
+}
+
+/* Where the server's certificate is, if the test has made none. */
+static certs_t *common_certs(void) {
+  static certs_t *certs;
+  if (certs == NULL) {
+    certs = certs_new("ca");
+    certs_make(certs, "server", NULL);
+    setenv("SSL_CERT_FILE", certs_path(certs, "ca.crt"), 1);
+  }
+  return certs;
 }
 
 static void write_word(FILE *out, const char *word) {
@@ -150,6 +130,12 @@ static void write_file(const server_t *server) {
   fprintf(out, o->tls ? "port 0\ntls-port %d\n" : "port %d\n", server->port);
   if (o->address != NULL)
     fprintf(out, "bind %s\n", o->address);
+  if (is_secure())
+    fprintf(out,
+            "tls-cert-file %s\ntls-key-file %s\ntls-ca-cert-file %s\ntls-auth-clients no\n"
+            "tls-replication yes\ntls-cluster yes\n",
+            certs_path(common_certs(), "server.crt"), certs_path(common_certs(), "server.key"),
+            certs_path(common_certs(), "ca.crt"));
   if (o->password != NULL)
     fprintf(out, "requirepass %s\n", o->password);
   if (server->bus != 0)
@@ -249,16 +235,34 @@ static void own_all_slots(server_t *server) {
   }
 }
 
+void server_add(server_options_t *options, const char *const *words) {
+  size_t n = 0;
+  while (n < SERVER_ARGUMENTS && options->arguments[n] != NULL)
+    n++;
+  for (; words != NULL && *words != NULL; words++) {
+    assert_true(n < SERVER_ARGUMENTS);
+    options->arguments[n++] = *words;
+  }
+}
+
+void server_set(server_options_t *options, const char *name, const char *value) {
+  if (value != NULL)
+    server_add(options, (const char *const[]){name, value, NULL});
+}
+
 server_t *server_make(const server_options_t *options) {
   server_t *server = calloc(1, sizeof *server);
   if (options != NULL)
     server->options = *options;
   server_options_t *o = &server->options;
   o->cluster = o->cluster || is_cluster();
-  if (o->cluster && o->address == NULL)
+  o->tls = o->tls || is_secure();
+  if ((o->cluster || is_secure()) && o->address == NULL)
     o->address = "127.0.0.1";
   server->client.fd = server->held[0] = server->held[1] = -1;
-  snprintf(server->folder, sizeof server->folder, "/tmp/belay-test-XXXXXX");
+  /* A Sentinel waits for its disk at every step. */
+  snprintf(server->folder, sizeof server->folder, "%s/belay-test-XXXXXX",
+           o->sentinel && access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
   if (mkdtemp(server->folder) == NULL)
     fail_msg("no folder for a server: %s", strerror(errno));
   snprintf(server->file, sizeof server->file, "%s/conf", server->folder);
@@ -267,9 +271,9 @@ server_t *server_make(const server_options_t *options) {
   snprintf(server->dump, sizeof server->dump, "%s/dump.rdb", server->folder);
   remember(server);
   if (o->address != NULL)
-    server->port = hold_port(o->address, &server->held[0]);
+    server->port = place_hold_port(o->address, &server->held[0]);
   if (o->cluster)
-    server->bus = hold_port(o->address, &server->held[1]);
+    server->bus = place_hold_port(o->address, &server->held[1]);
   name_url(server);
   write_file(server);
   return server;

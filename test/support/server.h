@@ -23,6 +23,12 @@ typedef struct server_options {
       *lines; /* and of its file; what the options point to must last only until it is started */
 } server_options_t;
 
+/* Adds to the arguments: words up to a NULL; NULL: none. */
+void server_add(server_options_t *options, const char *const *words);
+
+/* The same: a name and what it is to be; NULL: it stays as it is. */
+void server_set(server_options_t *options, const char *name, const char *value);
+
 /* Starts one, and returns when it answers. NULL: a unix socket, no password. */
 server_t *server_start(const server_options_t *options);
 

@@ -1,0 +1,95 @@
+/* TLS: who a server must prove to be, and who we are. */
+#ifndef BELAY_TLS_H
+#define BELAY_TLS_H
+
+#include "belay/export.h"
+#include "belay/loop.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** What clients need to speak TLS: authorities, a certificate of their own, the server's name. Any number of clients of
+ * one belay_t may share one (belay_client_options_t.tls); their URLs begin with rediss. Nothing is ever sent to a server,
+ * a user or password least of all, before it has proved who it is:
+ *
+ * - its certificate is signed by one of the authorities, and valid today;
+ * - it is for the name in the URL, or for the address, if that is what stands there. Of a wildcard only a whole label
+ *   counts: *.example.com is redis.example.com, and r*.example.com is nobody.
+ *
+ * Where it is not so, calls fail with BELAY_ETLS, belay_detail() and the log say why, and nothing falls back to anything.
+ *
+ * @code
+ * static belay_tls_t *tls;
+ *
+ * int connect_safely(belay_t *belay, belay_client_t **client) {
+ *   belay_tls_options_t options;
+ *   belay_client_options_t client_options;
+ *   belay_tls_options_init(&options);
+ *   options.ca_file = "/etc/redis/ca.pem";
+ *   options.cert_file = "/etc/redis/web.pem"; // the server wants to know who we are
+ *   options.key_file = "/etc/redis/web.key";
+ *   int error = belay_tls_new(belay, &options, &tls);
+ *   if (error != 0)
+ *     return error; // belay_detail(belay) says which file, and what is wrong with it
+ *   belay_client_options_init(&client_options);
+ *   client_options.tls = tls;
+ *   return belay_connect(belay, "rediss://redis.example.com", &client_options, client);
+ * }
+ *
+ * int certificates_were_renewed(const belay_tls_options_t *options) {
+ *   return belay_tls_reload(tls, options); // those that are connected stay so
+ * }
+ * @endcode */
+typedef struct belay_tls belay_tls_t;
+
+/** Versions of the protocol. */
+typedef enum belay_tls_version {
+  BELAY_TLS_1_2, /**< 1.2 */
+  BELAY_TLS_1_3  /**< 1.3 */
+} belay_tls_version_t;
+
+/** Options of belay_tls_new(). Everything is copied. Files are PEM. */
+typedef struct belay_tls_options {
+  /** A file of authorities, and a folder of them as `openssl rehash` leaves it; default: NULL both, the system's. What
+   * is in a folder is read when a server shows a certificate that needs it. */
+  const char *ca_file;
+  const char *ca_dir; /**< see ca_file */
+  /** Our own certificate, for servers that ask for one, followed by those between it and the authority; default:
+   * NULL, we have none */
+  const char *cert_file;
+  /** Its key, without a pass phrase; default: NULL, it is in cert_file too */
+  const char *key_file;
+  /** The name, or the numeric address, that a server's certificate must be for, instead of the one that is connected
+   * to: for tunnels, and where the servers of a deployment share a certificate. Default: NULL. 1 to 255 bytes. */
+  const char *server_name;
+  belay_tls_version_t min_version; /**< default BELAY_TLS_1_2 */
+} belay_tls_options_t;
+
+/** Fills in the defaults. */
+BELAY_API void belay_tls_options_init(belay_tls_options_t *options);
+
+/** Makes one. It reads the files, here and now; the system's authorities take some 20 ms. A NULL options means the
+ * defaults. On error *out is NULL, and belay_detail() names the option and says what is wrong with it.
+ *
+ * A client whose URL begins with rediss, and which is given none, has one with the defaults, which it shares with others
+ * like it.
+ *
+ * Returns 0, BELAY_EINVAL (also for a file that cannot be read), BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. */
+BELAY_API int belay_tls_new(belay_t *belay, const belay_tls_options_t *options, belay_tls_t **out);
+
+/** Replaces all of it: connections that are made from now on use these options, and those that are open stay as they are.
+ * A NULL options means the defaults, not what was there before. On error everything stays as it was.
+ *
+ * Returns as belay_tls_new(). */
+BELAY_API int belay_tls_reload(belay_tls_t *tls, const belay_tls_options_t *options);
+
+/** Gives it up; NULL is allowed. Clients that were made with it keep it for as long as they live, so this may be called
+ * as soon as they are made; and must be before the callback of belay_close() returns. */
+BELAY_API void belay_tls_close(belay_tls_t *tls);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* BELAY_TLS_H */
