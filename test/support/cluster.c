@@ -8,6 +8,7 @@
 
 #include "support/clock.h"
 #include "support/cluster_view.h"
+#include "support/program.h"
 #include "support/replicas.h"
 #include "support/unit.h"
 
@@ -128,16 +129,19 @@ static void name_url(cluster_t *cluster) {
 static void write_map(const cluster_t *cluster, unsigned self, char (*nowhere)[CLUSTER_ID_SIZE]) {
   char path[128];
   unsigned shards = cluster->primaries;
+  const char *named = program_is_since(7, 2) ? ",,tls-port=0,shard-id=" : ""; /* since then */
   snprintf(path, sizeof path, "%s/nodes.conf", server_folder(cluster->node[self].server));
   FILE *out = fopen(path, "we");
   assert_non_null(out);
   for (unsigned i = 0; i < shards; i++)
-    fprintf(out, "%s 127.0.0.1:1@1 master - 0 0 %u connected %u-%u\n", nowhere[i], i + 1,
-            i * CLUSTER_SLOTS / shards, (i + 1) * CLUSTER_SLOTS / shards - 1);
+    fprintf(out, "%s 127.0.0.1:1@1%s%s master - 0 0 %u connected %u-%u\n", nowhere[i], named,
+            named[0] != '\0' ? nowhere[i] : "", i + 1, i * CLUSTER_SLOTS / shards,
+            (i + 1) * CLUSTER_SLOTS / shards - 1);
   for (unsigned i = 0; i < cluster->size; i++)
-    fprintf(out, "%s 127.0.0.1:%d@%d %sslave %s 0 0 %u connected\n", cluster->node[i].id,
-            server_port(cluster->node[i].server), server_bus(cluster->node[i].server),
-            i == self ? "myself," : "", nowhere[i % shards], i % shards + 1);
+    fprintf(out, "%s 127.0.0.1:%d@%d%s%s %sslave %s 0 0 %u connected\n", cluster->node[i].id,
+            server_port(cluster->node[i].server), server_bus(cluster->node[i].server), named,
+            named[0] != '\0' ? nowhere[i % shards] : "", i == self ? "myself," : "",
+            nowhere[i % shards], i % shards + 1);
   /* Each takes over with a number of its own. */
   fprintf(out, "vars currentEpoch %u lastVoteEpoch 0\n", shards + self);
   fclose(out);

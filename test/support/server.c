@@ -13,6 +13,7 @@
 #include "support/certs.h"
 #include "support/clock.h"
 #include "support/place.h"
+#include "support/program.h"
 #include "support/unit.h"
 
 #define SERVERS_MAX 64
@@ -77,18 +78,6 @@ static void forget(const server_t *server) {
 }
 
 /* ---- the process --------------------------------------------------------------------------------------- */
-
-/* Debian's redis-check-rdb is the server too, when it is called by that name. */
-static void become_server(char **argv) {
-  static const char *const programs[] = {"redis-server", "valkey-server", "redis-check-rdb"};
-  const char *chosen = getenv("BELAY_TEST_SERVER");
-  argv[0] = (char *)(uintptr_t) "redis-server";
-  if (chosen != NULL)
-    execvp(chosen, argv);
-  for (size_t i = 0; chosen == NULL && i < sizeof programs / sizeof *programs; i++)
-    execvp(programs[i], argv);
-  _exit(127);
-}
 
 /* Whether each server is to be a cluster of its own: then it takes no command on keys of several slots, and no script
  * that touches another slot's. */
@@ -162,7 +151,7 @@ void server_spawn(server_t *server) {
   dup2(nowhere, 0);
   dup2(nowhere, 1);
   dup2(nowhere, 2);
-  become_server(argv);
+  program_become(argv);
 }
 
 /* Whether it has ended by itself. */
