@@ -4,6 +4,7 @@
 #ifndef BELAY_H
 #define BELAY_H
 
+#include "belay/acl.h"
 #include "belay/active.h"
 #include "belay/archiver.h"
 #include "belay/bloom.h"

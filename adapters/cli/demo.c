@@ -258,8 +258,14 @@ static void conclude(demo_t *demo, uint64_t began) {
                term_style(term, TERM_BAD), demo->failed, demo->facts, normal, seconds);
 }
 
+/* The URL of a command line that names none; NULL: a server of our own is started. */
+static const char *url_of_environment(void) {
+  const char *url = getenv("BELAY_URL");
+  return url == NULL || *url == '\0' ? NULL : url;
+}
+
 int command_demo(int argc, char **argv) {
-  const char *url = NULL;
+  const char *url = url_of_environment();
   if (argc == 4 && strcmp(argv[2], "--url") == 0)
     url = argv[3];
   else if (argc == 3 && strncmp(argv[2], "--url=", 6) == 0)

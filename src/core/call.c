@@ -10,6 +10,7 @@
 
 #define REST_MIN_MS UINT64_C(10) /* the first rest is drawn from 0 to this */
 #define REST_MAX_MS UINT64_C(500)
+#define LINE_SHOWN ((size_t)80) /* bytes of a script's line in a detail */
 #define HOPS_MAX 5
 
 /* ---- ends ---------------------------------------------------------------------------------------------- */
@@ -203,6 +204,18 @@ static size_t words_of(const belay__call_t *call, const belay__reply_t *reply,
   return belay__said_write(&said, text);
 }
 
+/* Some servers do not say which command of a script it is that they refuse: so the line that they name is told. */
+static void blame_line(const belay__call_t *call, int error, const belay__reply_t *reply,
+                       const char *text) {
+  char about[BELAY__WORDS_MAX];
+  size_t len;
+  const char *line =
+      belay__script_line(call->script, belay__refusal_line(reply->str, reply->len), &len);
+  (void)snprintf(about, sizeof about, "%s: %.*s%s%.120s", call->script->name,
+                 (int)(len < LINE_SHOWN ? len : LINE_SHOWN), line, len > 0 ? ": " : "", text);
+  belay__client_refused(call->client, error, about, strlen(about));
+}
+
 /* Keeps the server's words; where something is wrong with what is there already, behind the key, which of several is the
  * first. */
 static void explain(const belay__call_t *call, const belay__refusal_t *refusal,
@@ -211,6 +224,10 @@ static void explain(const belay__call_t *call, const belay__refusal_t *refusal,
   size_t len = words_of(call, reply, text);
   bool about_a_key = refusal->error == BELAY_EWRONGTYPE || refusal->error == BELAY_EMISMATCH ||
                      refusal->error == BELAY_ECROSSSLOT;
+  if (refusal->error == BELAY_EPERM && call->script != NULL) {
+    blame_line(call, refusal->error, reply, text);
+    return;
+  }
   if (!about_a_key || names_a_key(call->client, reply)) {
     belay__client_refused(call->client, refusal->error, text, len);
     return;

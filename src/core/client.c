@@ -105,21 +105,6 @@ int belay__client_options_check(belay_t *belay, const belay_client_options_t *o)
   return 0;
 }
 
-/* Escapes and joins the namespace; returns its length. out may be NULL. */
-static size_t join_namespace(char *out, const belay_client_options_t *o) {
-  size_t n = 0;
-  for (size_t i = 0; i < o->namespace_count; i++) {
-    if (i > 0) {
-      if (out != NULL)
-        memcpy(out + n, "::", 2);
-      n += 2;
-    }
-    const char *part = o->namespace_parts[i];
-    n += belay__key_escape(out == NULL ? NULL : out + n, part, strlen(part));
-  }
-  return n;
-}
-
 /* ---- making -------------------------------------------------------------------------------------------- */
 
 static void ping_told(belay__task_t *task);
@@ -141,11 +126,12 @@ int belay__client_init(belay_client_t *client, belay_t *belay, const belay__node
       .trace_ctx = options->trace_ctx,
       .close_timer = {.fire = close_timeout},
   };
-  client->prefix_len = join_namespace(NULL, options);
+  client->prefix_len =
+      belay__key_namespace(NULL, options->namespace_parts, options->namespace_count);
   client->prefix = belay__alloc(belay, client->prefix_len);
   if (client->prefix == NULL)
     return BELAY_ENOMEM;
-  join_namespace(client->prefix, options);
+  belay__key_namespace(client->prefix, options->namespace_parts, options->namespace_count);
   if (options->owner != NULL)
     owner = options->owner;
   client->owner_len = strlen(owner) < BELAY__OWNER_MAX ? strlen(owner) : BELAY__OWNER_MAX;

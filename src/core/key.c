@@ -78,6 +78,16 @@ static size_t put(char *out, size_t at, const char *text, size_t len) {
   return at + len;
 }
 
+size_t belay__key_namespace(char *out, const char *const *parts, size_t count) {
+  size_t n = 0;
+  for (size_t i = 0; i < count; i++) {
+    if (i > 0)
+      n = put(out, n, "::", 2);
+    n += belay__key_escape(out == NULL ? NULL : out + n, parts[i], strlen(parts[i]));
+  }
+  return n;
+}
+
 size_t belay__key_build(char *out, const char *prefix, size_t prefix_len, const char *family,
                         const char *name, size_t name_len) {
   size_t n = put(out, 0, prefix, prefix_len);

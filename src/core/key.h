@@ -20,6 +20,9 @@ size_t belay__key_escape(char *out, const char *part, size_t len);
  * made by belay__key_escape(). */
 bool belay__key_unescape(char *out, size_t *out_len, const char *text, size_t len);
 
+/* Writes the parts of a namespace at out (NULL to measure), escaped and joined; returns the length. No terminating 0. */
+size_t belay__key_namespace(char *out, const char *const *parts, size_t count);
+
 /* Writes prefix::family::{name} at out (NULL to measure); returns its length. No terminating 0. */
 size_t belay__key_build(char *out, const char *prefix, size_t prefix_len, const char *family,
                         const char *name, size_t name_len);

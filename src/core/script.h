@@ -16,4 +16,7 @@ typedef struct belay__script {
   unsigned index; /* numbers the scripts from 0, below BELAY__SCRIPTS_MAX */
 } belay__script_t;
 
+/* That line of the script, from 1 on, without its end and what is before its first call(); "" if there is none. */
+const char *belay__script_line(const belay__script_t *script, unsigned number, size_t *len);
+
 #endif /* BELAY_CORE_SCRIPT_H */

@@ -14,6 +14,9 @@ end
 local a, b = redis.call('SCARD', KEYS[1]), redis.call('SCARD', KEYS[2])
 local both = redis.pcall('SINTERCARD', 2, KEYS[1], KEYS[2])
 if type(both) ~= 'number' then
+  if not string.find(both.err, 'nknown', 1, true) then
+    return both
+  end
   both = #redis.call('SINTER', KEYS[1], KEYS[2])
 end
 return ARGV[1] == 'u' and a + b - both or ARGV[1] == 'i' and both or a - both

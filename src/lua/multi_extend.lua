@@ -6,7 +6,11 @@
 -- Run twice: the same again, counted from the second run.
 local ours = {}
 for i = 1, #KEYS do
-  if redis.pcall('GET', KEYS[i]) == ARGV[1] then -- one of another type is not ours
+  local holder = redis.pcall('GET', KEYS[i])
+  if type(holder) == 'table' and not string.match(holder.err, '^WRONGTYPE') then
+    return holder
+  end
+  if holder == ARGV[1] then -- one of another type is not ours
     ours[#ours + 1] = i
   end
 end

@@ -6,7 +6,11 @@
 -- Run twice: the second run replies 0, and removes nothing.
 local ours, heard = {}, 0
 for i = 1, #KEYS do
-  if redis.pcall('GET', KEYS[i]) == ARGV[1] then -- one of another type is not ours, and keeps nobody from the rest
+  local holder = redis.pcall('GET', KEYS[i])
+  if type(holder) == 'table' and not string.match(holder.err, '^WRONGTYPE') then
+    return holder
+  end
+  if holder == ARGV[1] then -- one of another type is not ours, and keeps nobody from the rest
     ours[#ours + 1] = i
   end
 end

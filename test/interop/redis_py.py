@@ -1,6 +1,6 @@
 """The other side of the interoperability test: redis-py's Lock, driven line by line.
 
-redis_py.py SOCKET KEY TTL; TTL is in seconds, 0 for none. It reads one word a line and answers with one:
+redis_py.py URL KEY TTL; TTL is in seconds, 0 for none. It reads one word a line and answers with one:
 
     try       acquire without waiting         yes, no
     wait      acquire within five seconds     yes, no
@@ -42,8 +42,8 @@ def answer(lock, word):
         return "not-held"
 
 
-def main(socket, key, ttl):
-    client = redis.Redis(unix_socket_path=socket)
+def main(url, key, ttl):
+    client = redis.Redis.from_url(url)
     lock = Lock(client, key, timeout=float(ttl) or None, sleep=0.02)
     for line in sys.stdin:
         print(answer(lock, line.strip()), flush=True)

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "cache/cache.h"
+#include "support/acl.h"
 #include "support/shelves.h"
 #include "support/relay.h"
 #include "support/scripts.h"
@@ -149,7 +150,7 @@ static void test_others_are_told(void **state) {
   bed_t *bed = bed_open(NULL);
   resp_client_t listener;
   const resp_words_t words = {2, {"SUBSCRIBE", DROPPED}, {9, strlen(DROPPED)}};
-  assert_int_equal(resp_dial_unix(&listener, server_path(bed->server)), 0);
+  assert_int_equal(acl_dial(NULL, &listener, server_path(bed->server)), 0);
   resp_free(resp_call(&listener, &words));
   for (int quiet = 0; quiet < 2; quiet++) {
     shelf_t shelf;

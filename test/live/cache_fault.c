@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
+#include "support/acl.h"
 #include "support/caches.h"
 #include "support/relay.h"
 #include "support/scripts.h"
@@ -79,7 +80,7 @@ static void wire_open(wire_t *wire) {
   hoard_new(&wire->hoard, wire->bed, &options);
   expect_cached(&wire->hoard, "other", "other#1", BELAY_CACHE_FROM_LOAD); /* scripts are known */
   bed_settle(wire->bed);
-  assert_int_equal(resp_dial_unix(&wire->monitor, server_path(wire->server)), 0);
+  assert_int_equal(acl_dial(NULL, &wire->monitor, server_path(wire->server)), 0);
   assert_int_equal(resp_send(wire->monitor.fd, "MONITOR\r\n", 9), 0);
 }
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "support/acl.h"
 #include "support/caches.h"
 #include "support/process.h"
 
@@ -73,10 +74,10 @@ static void on_load(belay_load_t *load, const char *key, size_t key_len, void *a
 static void member_open(char **argv) {
   enum { PATH = 2, LOAD_MS, LEASE_MS };
   char url[300];
-  snprintf(url, sizeof url, "unix://%s", argv[PATH]);
+  snprintf(url, sizeof url, "unix://%s%s", acl_login(&(server_options_t){0}), argv[PATH]);
   member.load_ms = strtoll(argv[LOAD_MS], NULL, 10);
   member.bed = bed_open_at(url, NULL);
-  assert_int_equal(resp_dial_unix(&member.wire, argv[PATH]), 0);
+  assert_int_equal(acl_dial(NULL, &member.wire, argv[PATH]), 0);
   belay_cache_options_t options = cache_options(&member.hoard);
   options.load = on_load;
   options.lease_ms = strtoll(argv[LEASE_MS], NULL, 10);

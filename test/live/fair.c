@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
+#include "support/acl.h"
 #include "support/bed.h"
 #include "support/process.h"
 
@@ -387,7 +388,7 @@ static void *read_all(void *arg) {
 
 static void monitor_start(monitor_t *m, const server_t *server) {
   *m = (monitor_t){.len = 0};
-  assert_int_equal(resp_dial_unix(&m->client, server_path(server)), 0);
+  assert_int_equal(acl_dial(NULL, &m->client, server_path(server)), 0);
   assert_int_equal(resp_send(m->client.fd, "MONITOR\r\n", 9), 0);
   assert_int_equal(pthread_create(&m->thread, NULL, read_all, m), 0);
 }

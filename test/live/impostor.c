@@ -2,6 +2,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
+#include "support/acl.h"
 #include "support/fake.h"
 #include "support/remote.h"
 
@@ -151,7 +152,7 @@ static busy_t busy_open(void) {
   static const char script[] = "EVAL \"while true do end\" 0\r\n";
   const server_options_t options = {.arguments = {"--busy-reply-threshold", "5"}};
   busy_t busy = {.bed = bed_open_with(server_start(&options), NULL)};
-  assert_int_equal(resp_dial_unix(&busy.script, server_path(busy.bed->server)), 0);
+  assert_int_equal(acl_dial(NULL, &busy.script, server_path(busy.bed->server)), 0);
   assert_int_equal(resp_send(busy.script.fd, script, sizeof script - 1), 0);
   while (server_ask(busy.bed->server, "PING", NULL)->type != RESP_ERROR)
     stall_ms(1);

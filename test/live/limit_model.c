@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "support/acl.h"
 #include "support/clock.h"
 #include "support/server.h"
 #include "support/unit.h"
@@ -48,6 +49,8 @@ static void run(const limit_suite_t *suite, uint64_t usually) {
   snprintf(sha1, sizeof sha1, "%s", server_string(server, "SCRIPT", "LOAD", text, NULL));
   assert_non_null(context);
   assert_int_equal(context->err, 0);
+  if (acl_applies(&(server_options_t){0}))
+    freeReplyObject(redisCommand(context, "AUTH %s %s", ACL_ADMIN, ACL_ADMIN_PASSWORD));
   for (size_t done = 0; done < ops; done += SEED_OPS, seed++) {
     server_do(server, "FLUSHALL", NULL);
     run_seed(context, suite, sha1, seed, ops - done < SEED_OPS ? ops - done : SEED_OPS);

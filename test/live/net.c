@@ -234,7 +234,8 @@ static void test_a_name_that_resolves_slowly(void **state) {
   (void)state;
   char url[64];
   server_t *server = server_start(&(server_options_t){.address = "127.0.0.1"});
-  snprintf(url, sizeof url, "redis://slow.somebody.test:%d", server_port(server));
+  snprintf(url, sizeof url, "redis://%sslow.somebody.test:%d", server_login(server),
+           server_port(server));
   bed_t *bed = bed_open_at(url, NULL);
   bed->server = server;
   assert_error(try_lock(contender_new(bed, "door", NULL)), 0);
@@ -259,7 +260,7 @@ static void test_every_address_of_a_name_is_tried(void **state) {
   (void)state;
   char url[64];
   server_t *server = server_start(&(server_options_t){.address = "127.0.0.1"});
-  snprintf(url, sizeof url, "redis://several.test:%d", server_port(server));
+  snprintf(url, sizeof url, "redis://%sseveral.test:%d", server_login(server), server_port(server));
   bed_t *bed = bed_open_at(url, NULL);
   bed->server = server;
   assert_error(try_lock(contender_new(bed, "door", NULL)), 0);
@@ -270,7 +271,7 @@ static void test_localhost(void **state) {
   (void)state;
   char url[64];
   server_t *server = server_start(&(server_options_t){.address = "127.0.0.1"});
-  snprintf(url, sizeof url, "redis://localhost:%d", server_port(server));
+  snprintf(url, sizeof url, "redis://%slocalhost:%d", server_login(server), server_port(server));
   bed_t *bed = bed_open_at(url, NULL);
   bed->server = server;
   assert_error(try_lock(contender_new(bed, "door", NULL)), 0);
@@ -291,7 +292,7 @@ static void test_an_ipv6_address(void **state) {
   if (!has_ipv6())
     skip();
   bed_t *bed = bed_open_with(server_start(&(server_options_t){.address = "::1"}), NULL);
-  assert_non_null(strstr(server_url(bed->server), "redis://[::1]:"));
+  assert_non_null(strstr(server_url(bed->server), "[::1]:"));
   contender_t *c = contender_new(bed, "door", NULL);
   assert_error(try_lock(c), 0);
   assert_true(is_on_server(c));
@@ -302,7 +303,7 @@ static void test_a_socket_and_a_database_of_a_url(void **state) {
   (void)state;
   char url[256];
   server_t *server = server_start(NULL);
-  snprintf(url, sizeof url, "unix://%s?db=3", server_path(server));
+  snprintf(url, sizeof url, "unix://%s%s?db=3", server_login(server), server_path(server));
   bed_t *bed = bed_open_at(url, NULL);
   bed->server = server;
   contender_t *c = contender_new(bed, "door", NULL);
@@ -332,7 +333,7 @@ static void test_the_options_database_counts_more_than_the_urls(void **state) {
   (void)state;
   char url[256];
   server_t *server = server_start(NULL);
-  snprintf(url, sizeof url, "unix://%s?db=3", server_path(server));
+  snprintf(url, sizeof url, "unix://%s%s?db=3", server_login(server), server_path(server));
   belay_client_options_t options = client_options();
   options.db = 0;
   bed_t *bed = bed_open_at(url, &options);
@@ -347,7 +348,7 @@ static void test_a_database_that_the_server_does_not_have(void **state) {
   (void)state;
   char url[256];
   server_t *server = server_start(NULL);
-  snprintf(url, sizeof url, "unix://%s?db=999", server_path(server));
+  snprintf(url, sizeof url, "unix://%s%s?db=999", server_login(server), server_path(server));
   belay_client_options_t options = client_options();
   options.timeout_ms = 300;
   bed_t *bed = bed_open_at(url, &options);

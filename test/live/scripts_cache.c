@@ -7,6 +7,7 @@
 
 #include "cache/record.h"
 #include "scripts.gen.h"
+#include "support/acl.h"
 #include "support/scripts.h"
 #include "support/unit.h"
 
@@ -483,7 +484,7 @@ static void test_who_waits_is_told(void **state) {
   (void)state;
   server_t *server = server_start(NULL);
   resp_client_t listener;
-  assert_int_equal(resp_dial_unix(&listener, server_path(server)), 0);
+  assert_int_equal(acl_dial(NULL, &listener, server_path(server)), 0);
   const resp_words_t words = {2, {"SUBSCRIBE", RECORD "::filled"}, {9, strlen(RECORD "::filled")}};
   resp_free(resp_call(&listener, &words));
   for (size_t i = 1; i < 6; i++)

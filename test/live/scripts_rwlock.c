@@ -1,6 +1,7 @@
 /* The scripts of readers and writers: times, refusals, and what is told. */
 #include <stdbool.h>
 
+#include "support/acl.h"
 #include "support/clock.h"
 #include "support/rw_scripts.h"
 #include "support/unit.h"
@@ -165,7 +166,7 @@ static void test_a_release_says_how_many_heard_of_it(void **state) {
   (void)state;
   server_t *server = server_start(NULL);
   resp_client_t listener;
-  assert_int_equal(resp_dial_unix(&listener, server_path(server)), 0);
+  assert_int_equal(acl_dial(NULL, &listener, server_path(server)), 0);
   resp_words_t subscribe = {2, {"SUBSCRIBE", LOCK "::wake"}, {9, sizeof LOCK "::wake" - 1}};
   resp_free(resp_call(&listener, &subscribe));
   assert_int_equal(write_as(server, 0), 0);

@@ -42,7 +42,8 @@ static void test_a_lookup_that_is_slower_than_a_connect_may_be_is_used_all_the_s
   options.connect_timeout_ms = 600 * slow();
   lookup_ms = 900 * slow();
   patient.timeout_ms = 5000 * slow();
-  snprintf(url, sizeof url, "redis://" SLOW_NAME ":%d", server_port(server));
+  snprintf(url, sizeof url, "redis://%s" SLOW_NAME ":%d", server_login(server),
+           server_port(server));
   bed_t *bed = bed_open_at(url, &options);
   bed->server = server;
   assert_error(try_lock(contender_new(bed, "door", &patient)), 0);

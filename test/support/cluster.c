@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "support/acl.h"
 #include "support/clock.h"
 #include "support/cluster_view.h"
 #include "support/program.h"
@@ -116,9 +117,8 @@ static void name_url(cluster_t *cluster) {
   const cluster_options_t *o = &cluster->options;
   char *text = cluster->url;
   size_t size = sizeof cluster->url, n;
-  n = (size_t)snprintf(text, size, "redis%s+cluster://", o->tls ? "s" : "");
-  if (o->password != NULL)
-    n += (size_t)snprintf(text + n, size - n, ":%s@", o->password);
+  n = (size_t)snprintf(text, size, "redis%s+cluster://%s", o->tls ? "s" : "",
+                       acl_login(&(server_options_t){.password = o->password}));
   for (unsigned i = 0; i < 3 && i < cluster->size; i++)
     n += (size_t)snprintf(text + n, size - n, "%s127.0.0.1:%d", i > 0 ? "," : "",
                           server_port(cluster->node[i].server));
@@ -383,7 +383,11 @@ static void migrate(const cluster_t *cluster, server_t *from, unsigned to, const
   const char *first[] = {"MIGRATE", "127.0.0.1", port, "", "0", "10000", "REPLACE"};
   for (size_t i = 0; i < sizeof first / sizeof *first; i++)
     add_word(&words, first[i], strlen(first[i]));
-  if (password != NULL) {
+  if (acl_applies(&(server_options_t){0})) {
+    add_word(&words, "AUTH2", 5);
+    add_word(&words, ACL_ADMIN, sizeof ACL_ADMIN - 1);
+    add_word(&words, ACL_ADMIN_PASSWORD, sizeof ACL_ADMIN_PASSWORD - 1);
+  } else if (password != NULL) {
     add_word(&words, "AUTH", 4);
     add_word(&words, password, strlen(password));
   }

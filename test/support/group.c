@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/acl.h"
 #include "support/clock.h"
 #include "support/unit.h"
 
@@ -77,7 +78,10 @@ static void watch(const group_t *group, unsigned i) {
   snprintf(port, sizeof port, "%d", server_port(group_node(group, 0)));
   hurry(sentinel);
   server_do(sentinel, "SENTINEL", "MONITOR", GROUP_NAME, "127.0.0.1", port, "2", NULL);
-  if (password != NULL)
+  if (acl_applies(&(server_options_t){0}))
+    server_do(sentinel, "SENTINEL", "SET", GROUP_NAME, "auth-user", ACL_ADMIN, "auth-pass",
+              ACL_ADMIN_PASSWORD, NULL);
+  else if (password != NULL)
     server_do(sentinel, "SENTINEL", "SET", GROUP_NAME, "auth-pass", password, NULL);
   server_do(sentinel, "SENTINEL", "SET", GROUP_NAME, "parallel-syncs", "2", NULL);
 }
@@ -86,9 +90,8 @@ static void name_url(group_t *group) {
   const replicas_options_t *nodes = &group->options.nodes;
   char *text = group->url;
   size_t size = sizeof group->url, n;
-  n = (size_t)snprintf(text, size, "redis%s+sentinel://", nodes->tls ? "s" : "");
-  if (nodes->password != NULL)
-    n += (size_t)snprintf(text + n, size - n, ":%s@", nodes->password);
+  n = (size_t)snprintf(text, size, "redis%s+sentinel://%s", nodes->tls ? "s" : "",
+                       acl_login(&(server_options_t){.password = nodes->password}));
   for (unsigned i = 0; i < GROUP_SENTINELS; i++)
     n += (size_t)snprintf(text + n, size - n, "%s127.0.0.1:%d", i > 0 ? "," : "",
                           server_port(group->sentinel[i]));

@@ -76,7 +76,7 @@ int stop_veterans(void **state) {
   return 0;
 }
 
-/* user: NULL, or "name:password". */
+/* user: NULL, or "name:password@". */
 static nodes_t *visit_as(const char *user) {
   static char name[24], url[256];
   static unsigned visits;
@@ -89,7 +89,7 @@ static nodes_t *visit_as(const char *user) {
   nodes->n = VETERANS;
   for (unsigned i = 0; i < VETERANS; i++) {
     nodes->server[i] = veteran[i];
-    snprintf(url, sizeof url, "unix://%s%s%s", user != NULL ? user : "", user != NULL ? "@" : "",
+    snprintf(url, sizeof url, "unix://%s%s", user != NULL ? user : server_login(veteran[i]),
              server_path(veteran[i]));
     if (i == 0)
       nodes->bed = bed_open_at(url, &options);
@@ -106,7 +106,7 @@ nodes_t *visit_without_info(void) {
   for (int i = 0; i < VETERANS; i++)
     server_do(veteran[i], "ACL", "SETUSER", "guest", "on", ">pw", "~*", "&*", "+@all", "-info",
               NULL);
-  return visit_as("guest:pw");
+  return visit_as("guest:pw@");
 }
 
 void leave(nodes_t *nodes) {

@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "support/acl.h"
 #include "support/clock.h"
 #include "support/resp.h"
 #include "support/unit.h"
@@ -140,12 +141,12 @@ static int rest(const relay_t *relay) {
 /* ---- the thread ------------------------------------------------------------------------------------------ */
 
 static int dial(resp_client_t *client, const char *target) {
-  static const char tcp[] = "://127.0.0.1:", local[] = "unix://";
+  static const char tcp[] = "127.0.0.1:", local[] = "unix://";
   const char *port = strstr(target, tcp);
   if (port != NULL)
     return resp_dial_tcp(client, "127.0.0.1", atoi(port + sizeof tcp - 1));
   bool url = strncmp(target, local, sizeof local - 1) == 0;
-  return resp_dial_unix(client, url ? target + sizeof local - 1 : target);
+  return resp_dial_unix(client, url ? strchr(target + sizeof local - 1, '/') : target);
 }
 
 static void welcome(relay_t *relay) {
@@ -267,8 +268,9 @@ relay_t *relay_start(const char *target) {
   assert_int_equal(listen(relay->listener, 64), 0);
   assert_int_equal(getsockname(relay->listener, (struct sockaddr *)&address, &len), 0);
   assert_int_equal(pipe2(relay->orders, O_CLOEXEC), 0);
-  snprintf(relay->url, sizeof relay->url, "%s://127.0.0.1:%d",
-           strncmp(target, "rediss:", 7) == 0 ? "rediss" : "redis", ntohs(address.sin_port));
+  snprintf(relay->url, sizeof relay->url, "%s://%s127.0.0.1:%d",
+           strncmp(target, "rediss:", 7) == 0 ? "rediss" : "redis",
+           acl_login(&(server_options_t){0}), ntohs(address.sin_port));
   assert_int_equal(pthread_create(&relay->thread, NULL, run, relay), 0);
   return relay;
 }

@@ -9,8 +9,8 @@
 typedef struct relay relay_t;
 
 /* Listens on a TCP port of 127.0.0.1 and passes everything on to a server: the path of its unix socket, or its
- * URL there or on 127.0.0.1, without a password. The text must last as long as the relay. If that is a URL of TLS, the
- * relay's is one too. */
+ * URL there or on 127.0.0.1. The text must last as long as the relay. If that is a URL of TLS, the relay's is one too;
+ * and it is for who can log in without a password of the test's. */
 relay_t *relay_start(const char *target);
 void relay_stop(relay_t *relay);
 const char *relay_url(const relay_t *relay);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/acl.h"
 #include "support/clock.h"
 #include "support/unit.h"
 
@@ -20,9 +21,8 @@ static const char *const quick[] = {"--hz", "100", "--repl-diskless-sync", "no",
 static void name_url(replicas_t *replicas, const replicas_options_t *options) {
   char *text = replicas->url;
   size_t size = sizeof replicas->url, n;
-  n = (size_t)snprintf(text, size, "redis%s+replicas://", options->tls ? "s" : "");
-  if (options->password != NULL)
-    n += (size_t)snprintf(text + n, size - n, ":%s@", options->password);
+  n = (size_t)snprintf(text, size, "redis%s+replicas://%s", options->tls ? "s" : "",
+                       acl_login(&(server_options_t){.password = options->password}));
   for (unsigned i = 0; i < REPLICAS_NODES; i++)
     n += (size_t)snprintf(text + n, size - n, "%s127.0.0.1:%d", i > 0 ? "," : "",
                           server_port(replicas->node[i]));

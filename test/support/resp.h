@@ -30,7 +30,7 @@ typedef struct resp_client {
   char buffer[4096];
 } resp_client_t;
 
-#define RESP_WORDS 64 /* words of a command at most */
+#define RESP_WORDS 128 /* words of a command at most */
 
 typedef struct resp_words {
   size_t count;

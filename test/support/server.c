@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "support/acl.h"
 #include "support/certs.h"
 #include "support/clock.h"
 #include "support/place.h"
@@ -125,7 +126,7 @@ static void write_file(const server_t *server) {
             "tls-replication yes\ntls-cluster yes\n",
             certs_path(common_certs(), "server.crt"), certs_path(common_certs(), "server.key"),
             certs_path(common_certs(), "ca.crt"));
-  if (o->password != NULL)
+  if (o->password != NULL && !acl_applies(o))
     fprintf(out, "requirepass %s\n", o->password);
   if (server->bus != 0)
     fprintf(out, "cluster-enabled yes\ncluster-port %d\n", server->bus);
@@ -134,7 +135,9 @@ static void write_file(const server_t *server) {
       fprintf(out, "\n%s", o->arguments[i] + 2);
     else
       write_word(out, o->arguments[i]);
-  fprintf(out, "\n%s", o->lines != NULL ? o->lines : "");
+  fprintf(out, "\n%s\n", o->lines != NULL ? o->lines : "");
+  if (acl_applies(o))
+    acl_write(out, o);
   fclose(out);
 }
 
@@ -164,9 +167,9 @@ static bool is_gone(server_t *server) {
 
 static bool dial(server_t *server) {
   const server_options_t *o = &server->options;
-  if (resp_dial_unix(&server->client, server->socket) != 0)
+  if (acl_dial(o, &server->client, server->socket) != 0)
     return false;
-  if (o->password == NULL)
+  if (o->password == NULL || acl_applies(o))
     return true;
   const resp_words_t auth = {2, {"AUTH", o->password}, {4, strlen(o->password)}};
   resp_t *reply = resp_call(&server->client, &auth);
@@ -202,10 +205,7 @@ void server_await(server_t *server) {
 
 static void name_url(server_t *server) {
   const server_options_t *o = &server->options;
-  char secret[128] = "";
-  const char *scheme = o->tls ? "rediss" : "redis";
-  if (o->password != NULL)
-    snprintf(secret, sizeof secret, ":%s@", o->password);
+  const char *scheme = o->tls ? "rediss" : "redis", *secret = acl_login(o);
   if (o->address == NULL)
     snprintf(server->url, sizeof server->url, "unix://%s%s", secret, server->socket);
   else
@@ -378,6 +378,10 @@ const char *server_url(const server_t *server) {
   return server->url;
 }
 
+const char *server_login(const server_t *server) {
+  return acl_login(&server->options);
+}
+
 const char *server_path(const server_t *server) {
   return server->options.address == NULL ? server->socket : NULL;
 }
@@ -397,8 +401,10 @@ const char *server_folder(const server_t *server) {
 /* ---- looking behind the scenes -------------------------------------------------------------------------- */
 
 /* What is asked may be words of the last reply. */
-static const resp_t *try_words(server_t *server, const resp_words_t *words) {
+static const resp_t *try_words(server_t *server, const resp_words_t *said) {
   resp_t *reply = NULL;
+  resp_words_t translated = *said, *words = &translated;
+  acl_translate(&server->options, words);
   if (!server->paused && server->pid > 0)
     reply = resp_call(&server->client, words);
   if (reply == NULL && !server->paused && server->pid > 0) { /* somebody killed all connections */

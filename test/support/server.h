@@ -66,6 +66,8 @@ void server_resume(server_t *server);
 
 /* Where it is: redis://address:port or unix:///path, with the password if there is one. */
 const char *server_url(const server_t *server);
+/* What stands in it before the host or the path: a user, a password, an '@'; or nothing. Valid until the next time. */
+const char *server_login(const server_t *server);
 const char *server_path(const server_t *server); /* of the unix socket; NULL on TCP */
 int server_port(const server_t *server);
 int server_bus(const server_t *server);            /* the port on which nodes of a cluster meet */

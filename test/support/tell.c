@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/acl.h"
 #include "support/unit.h"
 
 static void copy_list(const char **to, size_t max, const char *const *list) {
@@ -44,7 +45,7 @@ static resp_t *ask(listener_t *listener, const char *command, const char *word) 
 
 void listener_open(listener_t *listener, server_t *server, const char *channel) {
   listener->asked = 0;
-  assert_int_equal(resp_dial_unix(&listener->client, server_path(server)), 0);
+  assert_int_equal(acl_dial(NULL, &listener->client, server_path(server)), 0);
   resp_free(ask(listener, "SUBSCRIBE", channel));
 }
 
