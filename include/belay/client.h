@@ -89,7 +89,7 @@ typedef struct belay_client_options {
   /** What sentinels want to hear before they answer; for redis+sentinel:// only. Default: NULL, nothing: the user and
    * password above are those of the servers. At most 512 bytes each */
   const char *sentinel_username;
-  const char *sentinel_password;
+  const char *sentinel_password; /**< see sentinel_username */
 
   /** Who may answer the operations whose headers say that a replica may: they only read, and are told how things were a
    * moment ago, as far as the replica is behind. Nothing that decides who holds something, or who is let in, is ever
@@ -106,8 +106,8 @@ typedef struct belay_client_options {
   const char *client_name;
   const char *owner; /**< who we are, in every token: 1 to 64 printable bytes; default "host:pid" */
 
-  /** connections for each kind of traffic; default 1, at most 64. Calls that concern one name
-   * always share one. */
+  /** connections for each kind of traffic, to each server that is used; default 1, at most 64. Calls that
+   * concern one name always share one. */
   unsigned links;
   int64_t connect_timeout_ms; /**< resolve, connect and shake hands; default 2000; 1 to 600,000 */
   /** one call, where nothing else is said; default 2000; 1 to 600,000. A loop that was away for longer
@@ -160,8 +160,14 @@ BELAY_API void belay_client_options_init(belay_client_options_t *options);
  *   redis+cluster://[user[:password]@]host[:port],host[:port]...[/db]
  *                                                  the hosts are some nodes of a cluster, the others are found
  *
- * and each of them but unix:// over TLS, "rediss" standing for "redis" (belay/tls.h). At most 16 hosts. A NULL options means the
- * defaults. On error *out is NULL and belay_detail() names the part or the option.
+ * and each of them but unix:// over TLS, "rediss" standing for "redis" (belay/tls.h). At most 16 hosts. A cluster has
+ * hardly ever another db than 0. A NULL options means the defaults. On error *out is NULL and belay_detail() names the
+ * part or the option.
+ *
+ * Where an operation finds nobody to ask, nothing was sent, and it ends with BELAY_EUNREACHABLE, or with what says more:
+ * BELAY_ERESOLVE, BELAY_ENOSENTINEL, BELAY_ENOMASTER, BELAY_ESPLIT, BELAY_EREADONLY, BELAY_ECLUSTERDOWN, BELAY_ELOADING,
+ * BELAY_EMAXCLIENTS, BELAY_ETLS, BELAY_EAUTH or BELAY_EPERM. What each deployment promises is said in
+ * adapters/redis/README.md.
  *
  * Returns 0, BELAY_EINVAL, BELAY_EURL, BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_connect(belay_t *belay, const char *url, const belay_client_options_t *options,
@@ -169,9 +175,9 @@ BELAY_API int belay_connect(belay_t *belay, const char *url, const belay_client_
 
 typedef void (*belay_client_cb)(belay_client_t *client, int status);
 
-/** Asks the server for a sign of life (PING), on a connection that locks use too, which it makes if there is
- * none yet. timeout_ms: BELAY_DEFAULT is the client's. The callback's
- * status is 0 or an error that says why not. At most one at a time (BELAY_ESTATE).
+/** Asks the server (the primary of several, one node of a cluster) for a sign of life (PING), on a connection that locks
+ * use too, which it makes if there is none yet. timeout_ms: BELAY_DEFAULT is the client's. The callback's status is 0 or
+ * an error that says why not. At most one at a time (BELAY_ESTATE).
  *
  * Returns 0, BELAY_EINVAL, BELAY_ESTATE, BELAY_EBUSY, BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_client_ping(belay_client_t *client, int64_t timeout_ms, belay_client_cb cb);

@@ -134,8 +134,9 @@ BELAY_API int belay_counter_add_bounded(belay_counter_t *counter, belay_request_
                                         int64_t max, belay_counter_cb cb);
 
 /** Adds delta, unless an operation with that id (1 to BELAY_COUNTER_ID_MAX bytes, unique among those on this key within
- * op_ttl_ms) has done it: then value is what the first one was told. Sent again. What a server forgets before that time,
- * in a failover or since it evicts keys, may be added twice. An overflow is not remembered. A delete or a set of the
+ * op_ttl_ms) has done it: then value is what the first one was told. Sent again. What a server forgets before that time
+ * because it evicts keys may be added twice; what it loses in a failover or a restart it loses together with the add, so
+ * that to say the same id again makes it right. An overflow is not remembered. A delete or a set of the
  * counter forgets no operation. */
 BELAY_API int belay_counter_add_once(belay_counter_t *counter, belay_request_t *request,
                                      const char *key, size_t key_len, int64_t delta, const void *id,
@@ -241,8 +242,8 @@ BELAY_API int belay_counter_delete_fields(belay_counter_t *counter, belay_reques
  * counted or not. While no server answers, everything since then is only here, and sent when one does; a sum that was
  * sent and not answered is sent again for op_ttl_ms, after which the server might not know it any more. What the server
  * refuses for good, and what is not answered in the end, is told to on_lost. belay_counter_close() sends what there is,
- * and waits for the answers for at most the client's close_timeout_ms; what is left then is told too. An operation that
- * is known on a server and forgotten in a failover, or evicted, may count twice.
+ * and waits for the answers for at most the client's close_timeout_ms; what is left then is told too. A sum whose
+ * operation id was evicted may count twice; one that a server confirms, and loses in a failover, is missing.
  *
  * Returns 0, BELAY_EINVAL, BELAY_EOVERFLOW (the sum would leave its range: nothing is added), BELAY_EBUSY (max_keys
  * others have something to be sent), BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. */

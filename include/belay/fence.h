@@ -36,7 +36,7 @@ BELAY_API int belay_fence_guard(belay_fence_t *fence, uint64_t number, const cha
  *   EVAL text numkeys fence [key ...] number token command [argument ...]
  *
  * KEYS[1] remembers the number and token (a hash of these two fields, without a ttl); further KEYS are those
- * that the command uses. It must not touch KEYS[1] itself.
+ * that the command uses. It must not touch KEYS[1] itself. In a cluster all of them must share a slot.
  *
  * The reply is the command's, with integers beyond 2^53 rounded as by any script. If it is an error, the
  * request is not remembered. With one of these, and with WRONGTYPE if KEYS[1] is no hash, nothing was run:

@@ -49,7 +49,8 @@ BELAY_API const char *belay_lost_name(belay_lost_t reason);
  * A server votes if it has been up for max_ttl_ms, and a key in the namespace says that it is the server that wrote
  * there first, or that max_ttl_ms has passed since another one was noticed. A server is known by its run id
  * and by when it last became a primary. (One that once was promoted forgets that when it has had no replica for
- * an hour, repl-backlog-ttl: then it is quarantined for nothing.)
+ * an hour, repl-backlog-ttl: then it is quarantined for nothing.) It is one server that is asked: not for a client of a
+ * cluster.
  * All who use a namespace must have the same max_ttl_ms; it is stored in that key, and a lock with another one
  * ends with BELAY_EMISMATCH. To change it: stop all who use the namespace, wait for the longer of the two times,
  * delete the key NAMESPACE::node::{marker} on every server, and start them again. */
@@ -62,8 +63,8 @@ typedef enum belay_quarantine {
 
 /** How a waiter learns that it may ask again. */
 typedef enum belay_wakeup {
-  /** it is told of releases, through a connection that listens for all waiters of the client, and asks now and
-   * then all the same */
+  /** it is told of releases, through a connection that listens for all waiters of the client (in a cluster one to each
+   * node), and asks now and then all the same */
   BELAY_WAKE_NOTIFY,
   BELAY_WAKE_POLL /**< it asks now and then; and a release tells nobody */
 } belay_wakeup_t;
@@ -196,7 +197,8 @@ BELAY_API int belay_lock_new(belay_client_t *client, const char *name, size_t na
  *   BELAY_ECANCELED     belay_lock_cancel() or a close
  *   another error       the server's refusal, such as BELAY_EAUTH, BELAY_EOOM, BELAY_EWRONGTYPE, of the lock itself or
  *                       of what makes it count (WAIT, the quarantine's question); or what kept it
- *                       from being sent: BELAY_EBUSY, BELAY_ENOMEM, BELAY_EMAXCLIENTS
+ *                       from being sent: BELAY_EBUSY, BELAY_ENOMEM, BELAY_EMAXCLIENTS, or what belay_connect() says of
+ *                       a deployment that is away
  * In all but the first the lock is not held, and a key that the attempt may have left on the server is
  * removed in the background, or is gone after its ttl at the latest.
  *

@@ -25,8 +25,8 @@ typedef struct belay_multilock_name {
  * database, as they are written there) and, for one URL, the same namespaces: so two who want the same names never
  * hold a part each and wait for the other. While a later one is waited for the earlier ones are held; what was
  * taken is given back if the rest cannot be had in time. The lease is that of all of them: it is lost when the
- * first of them is, and then the others are given back. In a cluster the names must share a slot, otherwise an
- * acquire ends with BELAY_ECROSSSLOT. */
+ * first of them is, and then the others are given back. In a cluster the names of one client must share a slot, which
+ * two names hardly ever do; otherwise an acquire ends with BELAY_ECROSSSLOT. */
 typedef struct belay_multilock belay_multilock_t;
 
 /** How an acquire or a release ended: 0 or an error; exactly once for each that returned 0, on the loop, never

@@ -30,7 +30,8 @@ BELAY_API int belay_topic_publish(belay_client_t *client, belay_request_t *reque
                                   const char *name, size_t name_len, const void *message,
                                   size_t len, belay_topic_publish_cb cb);
 
-/** A subscription to one topic. All subscriptions of a client, and its waiters, share one connection. */
+/** A subscription to one topic. All subscriptions of a client, and its waiters, share one connection; in a cluster one to
+ * each node, where a topic is at the node that has its slot. */
 typedef struct belay_subscription belay_subscription_t;
 
 /** What a subscriber is told. */
@@ -39,10 +40,10 @@ typedef enum belay_topic_event {
    * again when a GAP is over. What was published before is not told: look at the data itself now. */
   BELAY_TOPIC_LISTENING = 1,
   BELAY_TOPIC_MESSAGE, /**< a message */
-  /** Messages are being lost: the connection is, or more came than the subscription may queue. Without a LISTENING
-   * before it: the server refuses, for a reason that does not pass by itself. It is asked again all the same, about
-   * as often as reconnect_max_ms says; one that is too old (before Redis 6) ever more seldom, up to every five
-   * minutes. */
+  /** Messages are being lost: the connection is, or the topic has moved to another node of a cluster, or more came than
+   * the subscription may queue. Without a LISTENING before it: the server refuses, for a reason that does not pass by
+   * itself. It is asked again all the same, about as often as reconnect_max_ms says; one that is too old (before Redis
+   * 6) ever more seldom, up to every five minutes. */
   BELAY_TOPIC_GAP
 } belay_topic_event_t;
 
