@@ -646,6 +646,7 @@ static int init(belay__node_t *node) {
 }
 
 static const belay__node_ops_t node_ops = {
+    .by_slots = true,
     .submit = submit,
     .withdraw = withdraw,
     .distrust = distrust,

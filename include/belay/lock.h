@@ -49,8 +49,8 @@ BELAY_API const char *belay_lost_name(belay_lost_t reason);
  * A server votes if it has been up for max_ttl_ms, and a key in the namespace says that it is the server that wrote
  * there first, or that max_ttl_ms has passed since another one was noticed. A server is known by its run id
  * and by when it last became a primary. (One that once was promoted forgets that when it has had no replica for
- * an hour, repl-backlog-ttl: then it is quarantined for nothing.) It is one server that is asked: not for a client of a
- * cluster.
+ * an hour, repl-backlog-ttl: then it is quarantined for nothing.) It is one server that is asked: with a client of a
+ * cluster ON and TRUST are refused (BELAY_EINVAL).
  * All who use a namespace must have the same max_ttl_ms; it is stored in that key, and a lock with another one
  * ends with BELAY_EMISMATCH. To change it: stop all who use the namespace, wait for the longer of the two times,
  * delete the key NAMESPACE::node::{marker} on every server, and start them again. */

@@ -55,7 +55,8 @@ extern "C" {
  * that jumps forward right after a restart without data, and a replica that takes over before it has received
  * the namespace's first marker.
  *
- * clients: 1 or 3 to BELAY_NODES_MAX, all different, of one belay_t, with the same namespace and owner, none of a cluster;
+ * clients: 1 or 3 to BELAY_NODES_MAX, all different, of one belay_t, with the same namespace and owner, none of a cluster
+ * (BELAY_EINVAL, whatever the quarantine is: the nodes of a cluster are not independent of each other);
  * 2 protect against nothing that 1 does not, and are refused unless allow_small. The array is copied. Closing one of
  * them closes the lock. That two of them reach the same server is refused where servers tell their run id: here
  * if it is known, else by the acquire (BELAY_EDUPLICATE).

@@ -173,7 +173,7 @@ typedef struct belay_session_watch_options {
   uint32_t interval_ms; /**< between looks at the index: 10 to 86,400,000; default 1000 */
   /** Listen to the server's expired events, where it has them on (notify-keyspace-events Ex), and look at once when a
    * context of this kind has expired. It only makes notices come sooner. All keys of the database that expire are
-   * heard then; in a cluster those of one node, and from Redis 7 on none, since they are not sharded. Default true. */
+   * heard then. Not in a cluster, where each node tells of its own keys only. Default true. */
   bool hints;
   void *data; /**< belay_session_watch_data() */
 } belay_session_watch_options_t;

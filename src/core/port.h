@@ -102,6 +102,9 @@ static inline bool belay__server_is(const belay__server_t *server, const char *r
 /* Between submit and belay__call_reply() or belay__call_dropped() a call is the node's: it stands in one
  * of its queues by call->node. */
 typedef struct belay__node_ops {
+  /* Keys belong to slots (core/slot.h), which may lie on several servers: those of two do not share a call. */
+  bool by_slots;
+
   /* Queues n calls, all or none. Those that follow each other are contiguous on one connection, and the others go
    * where the first goes as far as their keys let them; calls of one lane and affinity are sent in the order of their
    * submission, but for those whose slot moves to another server meanwhile. Returns 0, BELAY_EBUSY or a lasting error of the deployment

@@ -371,8 +371,11 @@ static void on_hear(belay__ear_t *ear, belay__heard_t what, const char *data, si
     belay__timer_set(host(watch), BELAY__RANK_OTHER, &watch->timer, soon);
 }
 
+/* A cluster's node tells of its own keys only, and on no channel that belongs to a slot. */
 static int listen_to_hints(belay_session_watch_t *watch) {
   belay_client_t *client = watch->session->family.client;
+  if (client->node_ops->by_slots)
+    return 0;
   char channel[48];
   int n = snprintf(channel, sizeof channel, "__keyevent@%d__:expired", client->db);
   return belay__listen(client, channel, (size_t)n, &watch->ear);

@@ -80,6 +80,14 @@ static bool has_quarantine(const belay_lock_options_t *o) {
   return o->quarantine == BELAY_QUARANTINE_ON || o->quarantine == BELAY_QUARANTINE_TRUST;
 }
 
+/* The marker is on one server of a cluster, and says nothing of the others. */
+static int check_deployment(const belay_client_t *client, bool quarantine) {
+  if (!quarantine || !client->node_ops->by_slots)
+    return 0;
+  belay__detail(client->belay, "quarantine: not for a client of a cluster");
+  return BELAY_EINVAL;
+}
+
 static int check_key(belay_t *belay, const belay_lock_options_t *o) {
   if (o->key == NULL)
     return 0;
@@ -136,7 +144,9 @@ static int check(const belay_client_t *client, size_t n, const belay_lock_option
     belay__detail(belay, "label: not 1 to %d printable bytes", BELAY__OWNER_MAX);
     return BELAY_EINVAL;
   }
-  int error = check_quarantine(belay, has_quarantine(o), o->max_ttl_ms, ttl);
+  int error = check_deployment(client, has_quarantine(o));
+  if (error == 0)
+    error = check_quarantine(belay, has_quarantine(o), o->max_ttl_ms, ttl);
   return error != 0 ? error : check_key(belay, o);
 }
 

@@ -47,6 +47,10 @@ static int check_clients(belay_t *belay, belay_client_t *const *clients, size_t 
       return BELAY_EINVAL;
     }
     int error = belay__client_check(clients[i]);
+    if (error == 0 && clients[i]->node_ops->by_slots) {
+      belay__detail(belay, "clients[%zu]: of a cluster, which is no node of a quorum", i);
+      error = BELAY_EINVAL;
+    }
     for (size_t j = 0; j < i && error == 0; j++)
       error = compare(clients[i], clients[j], i, j);
     if (error != 0)

@@ -256,6 +256,87 @@ static void test_many_clients_wait_for_fresh_servers(void **state) {
   nodes_close(nodes);
 }
 
+/* ---- who waits in vain -------------------------------------------------------------------------------------- */
+
+#define VAIN_MS (1500 * slow())
+/* Asked every retry_min_ms at the soonest, and what an attempt sends and takes back; far from what a loop that answers
+ * itself would send. */
+#define VAIN_ASKS (VAIN_MS / 25 + 10)
+
+static bed_t *bed_without_info(void) {
+  bed_t *bed = bed_open(NULL);
+  server_do(bed->server, "ACL", "SETUSER", "guest", "on", ">pw", "~*", "&*", "+@all", "-info",
+            NULL);
+  return bed;
+}
+
+static belay_client_t *guest_of(bed_t *bed) {
+  static char url[256];
+  snprintf(url, sizeof url, "unix://guest:pw@%s", server_path(bed->server));
+  return bed_connect(bed, url, NULL);
+}
+
+/* How often somebody has set a key, or run a script. */
+static int64_t asks_of(bed_t *bed) {
+  return server_calls(bed->server, "set") + server_calls(bed->server, "eval") +
+         server_calls(bed->server, "evalsha");
+}
+
+/* So many who wait for what they cannot have: each of them asks, and takes it back, at its own pace. */
+static void expect_patience(bed_t *bed, contender_t *const *c, int n) {
+  int64_t before = asks_of(bed);
+  for (int i = 0; i < n; i++)
+    assert_int_equal(begin_acquire(c[i], VAIN_MS), 0);
+  for (int i = 0; i < n; i++)
+    assert_true(outcome(c[i]) < 0);
+  bed_settle(bed);
+  assert_between(asks_of(bed) - before, 2 * n, 4 * n * VAIN_ASKS);
+}
+
+static void test_one_whose_grants_do_not_count_is_not_woken_by_its_own_undo(void **state) {
+  (void)state;
+  bed_t *bed = bed_without_info();
+  belay_lock_options_t options = quarantine_options();
+  contender_t *c = contender_of(bed, guest_of(bed), "door", &options);
+  assert_error(try_lock(c), BELAY_EQUARANTINED);
+  expect_patience(bed, &c, 1);
+  bed_close(bed);
+}
+
+static void test_nor_do_two_of_them_wake_each_other(void **state) {
+  (void)state;
+  bed_t *bed = bed_without_info();
+  belay_lock_options_t options = quarantine_options();
+  contender_t *c[2];
+  for (int i = 0; i < 2; i++)
+    c[i] = contender_of(bed, guest_of(bed), "door", &options);
+  expect_patience(bed, c, 2);
+  bed_close(bed);
+}
+
+static void test_nor_one_in_a_queue(void **state) {
+  (void)state;
+  bed_t *bed = bed_without_info();
+  belay_lock_options_t options = quarantine_options();
+  options.fair = true;
+  contender_t *c = contender_of(bed, guest_of(bed), "door", &options);
+  assert_error(try_lock(c), BELAY_EQUARANTINED);
+  expect_patience(bed, &c, 1);
+  bed_close(bed);
+}
+
+static void test_nor_one_that_is_granted_by_too_few_replicas(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_lock_options_t options = with_ttl(TTL);
+  options.min_replicas = 1;
+  options.replica_timeout_ms = 1;
+  contender_t *c = contender_new(bed, "door", &options);
+  assert_error(try_lock(c), BELAY_ENOREPLICAS);
+  expect_patience(bed, &c, 1);
+  bed_close(bed);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_the_marker_names_the_server_and_stays),
@@ -274,6 +355,10 @@ int main(void) {
       cmocka_unit_test(test_unless_they_are_trusted),
       cmocka_unit_test(test_a_new_connection_to_the_same_server_costs_no_vote),
       cmocka_unit_test(test_many_clients_wait_for_fresh_servers),
+      cmocka_unit_test(test_one_whose_grants_do_not_count_is_not_woken_by_its_own_undo),
+      cmocka_unit_test(test_nor_do_two_of_them_wake_each_other),
+      cmocka_unit_test(test_nor_one_in_a_queue),
+      cmocka_unit_test(test_nor_one_that_is_granted_by_too_few_replicas),
   };
   return cmocka_run_group_tests_name("quarantine", tests, start_veterans, stop_veterans);
 }

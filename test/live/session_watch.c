@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "scripts.gen.h"
+#include "support/cluster.h"
 #include "support/scripts.h"
 #include "support/sessions.h"
 
@@ -158,6 +159,26 @@ static void test_a_hint_makes_it_sooner(void **state) {
   assert_int_equal(stats.looks, 1);
   assert_int_equal(stats.hints, 1); /* none for another kind, nor for the events */
   bed_close(bed);
+}
+
+/* Each node of a cluster tells of its own keys only. */
+static void test_hints_are_not_listened_to_in_a_cluster(void **state) {
+  (void)state;
+  cluster_t *cluster = cluster_start(&(cluster_options_t){.without_replicas = true});
+  bed_t *bed = bed_open_at(cluster_url(cluster), NULL);
+  place_t place;
+  guard_t guard;
+  stay_t stay = {0};
+  place_noting(&place, bed, 1000);
+  guard_new(&guard, &place, 50, true);
+  touch_it(&place, &stay, "ann", "x", "c");
+  bed_until(bed, guard_knows(&guard, "ann", "c"));
+  bed_close(bed);
+  for (unsigned i = 0; i < cluster_size(cluster); i++)
+    assert_int_equal(server_calls(cluster_node(cluster, i), "ssubscribe") +
+                         server_calls(cluster_node(cluster, i), "subscribe"),
+                     0);
+  cluster_stop(cluster);
 }
 
 /* ---- the index -------------------------------------------------------------------------------------------- */
@@ -396,6 +417,7 @@ int main(void) {
       cmocka_unit_test(test_it_ends_by_itself_and_by_hand),
       cmocka_unit_test(test_one_of_many_is_told),
       cmocka_unit_test(test_a_hint_makes_it_sooner),
+      cmocka_unit_test(test_hints_are_not_listened_to_in_a_cluster),
       cmocka_unit_test(test_what_was_not_entered_is_entered_later),
       cmocka_unit_test(test_a_touch_goes_well_without_the_index),
       cmocka_unit_test(test_garbage_is_taken_out),
