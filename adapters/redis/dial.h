@@ -29,6 +29,12 @@ typedef struct belay__target {
   int64_t keepalive_ms, tcp_user_timeout_ms;
 } belay__target_t;
 
+#define BELAY__TARGET_WORDS ((size_t)128) /* bytes of where something is, a 0 included */
+
+/* "host:port" or the path, in print and cut (target.c): for logs and details. Both return out. */
+const char *belay__place_words(const belay__place_t *place, char out[BELAY__TARGET_WORDS]);
+const char *belay__target_words(const belay__target_t *target, char out[BELAY__TARGET_WORDS]);
+
 typedef struct belay__dial belay__dial_t;
 
 /* error 0: fd is connected and, with the handle (a uv_poll on it that is not started), the callee's from now

@@ -138,14 +138,18 @@ static bool explain(belay__link_t *link, int error, const char *why) {
 /* An attempt to connect came to nothing. why: in words, where it is not the server that has said it. */
 static void fail_attempt(belay__link_t *link, int error, const char *why) {
   belay_client_t *client = link->cable->trunk->client;
+  char place[BELAY__TARGET_WORDS];
+  bool found = link->state != BELAY__LINK_FINDING;
+  const char *to = found ? " to " : "";
+  const char *where = found ? belay__target_words(&link->target, place) : "";
   client->stats.connect_errors++;
   bool lasting = belay__link_is_lasting(error), news = explain(link, error, why);
   if (lasting && news) /* once for each reason */
-    belay__log(client->belay, BELAY_LOG_ERROR, "no connection: %s: %s", belay_strerror(error),
-               client->refused.text);
+    belay__log(client->belay, BELAY_LOG_ERROR, "no connection%s%s: %s: %s", to, where,
+               belay_strerror(error), client->refused.text);
   else if (!lasting)
-    belay__log(client->belay, BELAY_LOG_WARNING, "no connection: %s%s%s", belay_strerror(error),
-               why == NULL ? "" : ": ", why == NULL ? "" : why);
+    belay__log(client->belay, BELAY_LOG_WARNING, "no connection%s%s: %s%s%s", to, where,
+               belay_strerror(error), why == NULL ? "" : ": ", why == NULL ? "" : why);
   back_off(link, error);
 }
 
@@ -162,6 +166,7 @@ static void remember_ghost(belay__link_t *link) {
 static void on_gone(belay__wire_t *wire, int error) {
   belay__link_t *link = link_of(wire);
   belay_client_t *client = link->cable->trunk->client;
+  char place[BELAY__TARGET_WORDS];
   link->in_flight = 0;
   link->cable->trunk->can_known = false;
   if (link->state == BELAY__LINK_DOWN) { /* retired: nothing was owed, so nothing can haunt us */
@@ -173,7 +178,8 @@ static void on_gone(belay__wire_t *wire, int error) {
     memset(client->scripts, 0, sizeof client->scripts); /* it may be another server next time */
   if (belay__link_is_up(link)) {
     client->stats.drops++;
-    belay__log(client->belay, BELAY_LOG_INFO, "connection lost: %s", belay_strerror(error));
+    belay__log(client->belay, BELAY_LOG_INFO, "connection to %s lost: %s",
+               belay__target_words(&link->target, place), belay_strerror(error));
     back_off(link, error);
   } else if (link->state != BELAY__LINK_CLOSED) {
     fail_attempt(link, error, wire->why);
@@ -241,6 +247,7 @@ static void on_ready(belay__wire_t *wire) {
 void belay__link_shaken(belay__link_t *link, int error) {
   belay__cable_t *cable = link->cable;
   belay__trunk_t *trunk = cable->trunk;
+  char place[BELAY__TARGET_WORDS];
   if (error != 0) {
     belay__wire_drop(&link->wire, error);
     return;
@@ -250,7 +257,8 @@ void belay__link_shaken(belay__link_t *link, int error) {
   link->peer.server.epoch = ++trunk->epochs;
   link->error = 0;
   link->state = BELAY__LINK_UP;
-  belay__log(trunk->client->belay, BELAY_LOG_INFO, link->listener ? "listening" : "connected");
+  belay__log(trunk->client->belay, BELAY_LOG_INFO, "%s to %s",
+             link->listener ? "listening" : "connected", belay__target_words(&link->target, place));
   if (link->listener != NULL)
     belay__listener_up(link->listener);
   else
@@ -511,6 +519,7 @@ void belay__link_distrust(belay__link_t *link, uint32_t epoch) {
 static void watch(belay__link_t *link) {
   belay_t *belay = belay_of(link);
   uint64_t heard = link->wire.last_heard, limit = idle_limit(link), when;
+  char place[BELAY__TARGET_WORDS];
   if (link->wire.owed > 0)
     limit = (uint64_t)link->cable->trunk->stall_timeout_ms * BELAY__MS / 4 * 3;
   else if ((!link->extra && link->listener == NULL) || limit == BELAY__NEVER || link->queue_len > 0)
@@ -530,7 +539,8 @@ static void watch(belay__link_t *link) {
     return;
   } else {
     if (link->wire.owed > 0)
-      belay__log(belay, BELAY_LOG_WARNING, "the server owes an answer and is silent");
+      belay__log(belay, BELAY_LOG_WARNING, "%s owes an answer and is silent",
+                 belay__target_words(&link->target, place));
     else
       link->state = BELAY__LINK_DOWN; /* one too many: it is retired */
     belay__wire_drop(&link->wire, BELAY_EUNREACHABLE);
