@@ -4,6 +4,11 @@
 
 #include "redis/listener.h"
 
+#define PROBE_MS 5000
+#define SILENCE_MS 250
+
+static void on_probe(belay__timer_t *timer);
+
 static size_t size_of(size_t count) {
   return sizeof(belay__cable_t) + sizeof(belay__listener_t) + count * sizeof(belay__link_t);
 }
@@ -20,6 +25,7 @@ belay__cable_t *belay__cable_new(belay__trunk_t *trunk, size_t lane_links) {
   *cable = (belay__cable_t){.trunk = trunk,
                             .target = {.keepalive_ms = trunk->keepalive_ms,
                                        .tcp_user_timeout_ms = trunk->tcp_user_timeout_ms},
+                            .probe = {.fire = on_probe},
                             .lane_links = lane_links,
                             .count = count};
   cable->listener = (belay__listener_t *)(void *)(cable + 1);
@@ -30,14 +36,19 @@ belay__cable_t *belay__cable_new(belay__trunk_t *trunk, size_t lane_links) {
   return cable;
 }
 
+static belay_t *belay_of(const belay__cable_t *cable) {
+  return &cable->trunk->host->base;
+}
+
 void belay__cable_free(belay__cable_t *cable) {
   for (size_t i = 0; i < cable->count; i++)
     belay__link_fini(&cable->links[i]);
   belay__link_fini(&cable->listener->link);
-  belay__free(&cable->trunk->host->base, cable, size_of(cable->count));
+  belay__free(belay_of(cable), cable, size_of(cable->count));
 }
 
 void belay__cable_close(belay__cable_t *cable) {
+  belay__timer_stop(belay_of(cable), BELAY__RANK_OTHER, &cable->probe);
   for (size_t i = 0; i < cable->count; i++)
     belay__link_close(&cable->links[i]);
   belay__listener_close(cable->listener);
@@ -61,7 +72,7 @@ bool belay__cable_drain(belay__cable_t *cable) {
       all = false;
   }
   if (all)
-    belay__listener_close(cable->listener);
+    belay__cable_close(cable);
   return all;
 }
 
@@ -122,4 +133,55 @@ void belay__cable_leave(belay__cable_t *cable, int error) {
   for (size_t i = 0; i < cable->count; i++)
     belay__link_leave(&cable->links[i], error);
   belay__link_leave(&cable->listener->link, error);
+}
+
+/* ---- what it is ---------------------------------------------------------------------------------------- */
+
+static void on_role(redisAsyncContext *ac, void *object, void *privdata) {
+  (void)privdata;
+  belay__link_t *link = BELAY__CONTAINER(ac->data, belay__link_t, wire);
+  belay__cable_t *cable = link->cable;
+  const belay__reply_t *reply = belay__wire_reply(&link->wire, object);
+  if (reply == NULL || belay__role_is(reply, cable->role))
+    return;
+  belay__log(belay_of(cable), BELAY_LOG_WARNING, "%s:%u is not %s any more",
+             cable->target.place.host, cable->target.place.port,
+             cable->role == BELAY__ROLE_PRIMARY ? "a primary"
+                                                : "a replica that is connected to its primary");
+  belay__cable_leave(cable, BELAY_EREADONLY);
+}
+
+static void set_probe(belay__cable_t *cable) {
+  belay_t *belay = belay_of(cable);
+  uint64_t wait = PROBE_MS * BELAY__MS;
+  belay__timer_set(belay, BELAY__RANK_OTHER, &cable->probe,
+                   belay__now(belay) + wait - belay__random_below(belay, wait / 4));
+}
+
+void belay__cable_met(belay__cable_t *cable) {
+  if (cable->role != BELAY__ROLE_ANY && !belay__timer_is_set(&cable->probe))
+    set_probe(cable);
+}
+
+/* While there is a connection. */
+static void on_probe(belay__timer_t *timer) {
+  belay__cable_t *cable = BELAY__CONTAINER(timer, belay__cable_t, probe);
+  for (size_t i = 0; i < cable->count; i++) {
+    belay__link_t *link = &cable->links[i];
+    if (link->state != BELAY__LINK_UP || cable->role == BELAY__ROLE_ANY)
+      continue;
+    belay__wire_command(&link->wire, on_role, 1, (const char *const[]){"ROLE"});
+    belay__link_owed(link);
+    set_probe(cable);
+    return;
+  }
+}
+
+void belay__cable_want(belay__cable_t *cable) {
+  belay__link_want(belay__cable_link(cable, BELAY__LANE_DATA, 0));
+}
+
+bool belay__cable_reads(const belay__cable_t *cable, belay__lane_t lane, uint32_t affinity) {
+  return belay__link_is_up(belay__cable_link(cable, BELAY__LANE_DATA, 0)) &&
+         !belay__link_is_silent(belay__cable_link(cable, lane, affinity), SILENCE_MS * BELAY__MS);
 }

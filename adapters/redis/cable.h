@@ -17,7 +17,7 @@ typedef struct belay__cable belay__cable_t;
 typedef struct belay__link belay__link_t;
 typedef struct belay__listener belay__listener_t;
 
-/* What a server must be to be used; it is asked (ROLE) each time that it is connected to. */
+/* What a server must be to be used; it is asked (ROLE) each time that it is connected to, and every few seconds. */
 typedef enum belay__role {
   BELAY__ROLE_ANY, /* nobody asks */
   BELAY__ROLE_PRIMARY,
@@ -64,7 +64,8 @@ struct belay__cable {
   belay__role_t role;
   bool
       readonly; /* a cluster's replica: it answers what only reads once it is told that this is meant */
-  size_t handles; /* libuv handles that are open */
+  size_t handles;       /* libuv handles that are open */
+  belay__timer_t probe; /* it is asked again what it is */
   belay__listener_t *listener;
   size_t lane_links; /* links of LEASE and of DATA each; the other lanes have one */
   size_t count;      /* of all links that carry calls */
@@ -87,6 +88,15 @@ belay__link_t *belay__cable_link(const belay__cable_t *cable, belay__lane_t lane
                                  uint32_t affinity);
 
 size_t belay__cable_links_up(const belay__cable_t *cable);
+
+/* For who reads from replicas. Connects, so that it can be read from. */
+void belay__cable_want(belay__cable_t *cable);
+/* Whether what only reads may be asked there now: it is connected, has been found to be what it must be, and is not
+ * silent. */
+bool belay__cable_reads(const belay__cable_t *cable, belay__lane_t lane, uint32_t affinity);
+
+/* A link is up. */
+void belay__cable_met(belay__cable_t *cable);
 
 /* Takes out of *can what the server of one of its connections cannot do; false if there is none. */
 bool belay__cable_can(const belay__cable_t *cable, unsigned *can);

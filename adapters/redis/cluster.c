@@ -112,7 +112,7 @@ static void set_owner(cluster_t *cluster, uint16_t slot, uint16_t at) {
 
 /* The first replica of a primary that is connected, from where the turn is; NOBODY if none is. */
 static uint16_t reading_server(const cluster_t *cluster, uint16_t primary, unsigned turn) {
-  bool any = cluster->node.read_from == BELAY_READ_ANY;
+  bool any = cluster->node.base.read_from == BELAY_READ_ANY;
   uint16_t ready[BELAY__SHARD_REPLICAS + 1];
   unsigned n = 0;
   for (size_t i = 0; i < cluster->servers_len && n < BELAY__SHARD_REPLICAS; i++) {
@@ -139,7 +139,7 @@ static belay__link_t *link_of(const belay_client_t *client, belay__lane_t lane, 
 
 static belay__link_t *route(const cluster_t *cluster, const belay__call_t *call) {
   uint16_t at = cluster->owner[belay__call_slot(call)];
-  if (at != NOBODY && call->stale && cluster->node.read_from != BELAY_READ_PRIMARY)
+  if (at != NOBODY && call->stale)
     at = reading_server(cluster, at, cluster->turn);
   return link_at(cluster, at, (belay__lane_t)call->lane, call->affinity);
 }
@@ -456,7 +456,7 @@ static void visit(const belay__range_t *range, void *arg) {
   for (uint32_t slot = range->from; slot <= range->to; slot++)
     set_owner(cluster, (uint16_t)slot, primary);
   for (size_t i = 0; i < range->replica_count; i++) {
-    bool reads = cluster->node.read_from != BELAY_READ_PRIMARY;
+    bool reads = cluster->node.base.read_from != BELAY_READ_PRIMARY;
     uint16_t at = reads ? take(cluster, &range->replicas[i]) : NOBODY;
     if (at == NOBODY || at == primary)
       continue;
@@ -562,6 +562,7 @@ static void over(belay__scout_t *scout, int error) {
     use_map(cluster);
     return;
   }
+  belay__scout_explain(scout, error);
   if (!cluster->has_map)
     cluster->error = error;
   if (lasting && !cluster->has_map)

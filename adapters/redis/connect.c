@@ -159,7 +159,6 @@ static int make_node(belay_t *belay, const belay__url_t *url, const belay_client
   node->base.place = place_of(url);
   node->base.db = url->db;
   node->lane_links = o->links;
-  node->read_from = o->read_from;
   *out = node;
   return 0;
 }

@@ -57,6 +57,12 @@ void belay__dial_cancel(belay__dial_t *dial) {
   hang_up(dial);
 }
 
+int belay__dial_expire(belay__dial_t *dial) {
+  bool resolves = dial->resolving && dial->named;
+  belay__dial_cancel(dial);
+  return resolves ? BELAY_ERESOLVE : BELAY_EUNREACHABLE;
+}
+
 void belay__dial_close(belay__dial_t *dial) {
   belay__dial_cancel(dial);
   if (dial->resolving)
@@ -186,6 +192,21 @@ static void on_turn(belay__chore_t *begin) {
 
 /* ---- resolving ----------------------------------------------------------------------------------------- */
 
+static void look_up(belay__dial_t *dial);
+
+static void use_answer(belay__dial_t *dial, const struct addrinfo *list) {
+  dial->named = false;
+  for (const struct addrinfo *i = list; i != NULL && dial->count < BELAY__DIAL_ADDRESSES;
+       i = i->ai_next)
+    if (i->ai_addrlen <= sizeof dial->addresses[0])
+      memcpy(&dial->addresses[dial->count++], i->ai_addr, i->ai_addrlen);
+  if (dial->count == 0)
+    fail(dial, BELAY_ERESOLVE);
+  else
+    belay__gate_queue(&dial->host->gate, &dial->begin);
+}
+
+/* Of an answer to what is not asked any more nothing is used. */
 static void on_resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *list) {
   belay__dial_t *dial = request->data;
   belay_t *belay = &dial->host->base;
@@ -194,20 +215,30 @@ static void on_resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *
     return;
   }
   dial->resolving = false;
-  if (dial->active) {
-    for (struct addrinfo *i = list; i != NULL && dial->count < BELAY__DIAL_ADDRESSES;
-         i = i->ai_next)
-      if (i->ai_addrlen <= sizeof dial->addresses[0])
-        memcpy(&dial->addresses[dial->count++], i->ai_addr, i->ai_addrlen);
-    if (status != 0 || dial->count == 0)
-      fail(dial, BELAY_ERESOLVE);
-    else
-      belay__gate_queue(&dial->host->gate, &dial->begin);
-  } else {
+  if (!dial->active)
     dial->freed(dial);
-  }
+  else if (dial->named && belay__place_is(&dial->asked, &dial->target->place))
+    use_answer(dial, status == 0 ? list : NULL);
+  else if (dial->named)
+    look_up(dial);
   uv_freeaddrinfo(list);
   belay__leave(belay);
+}
+
+/* One look-up at a time: if there is one under way, for a start that was canceled, on_resolved() sees whether it was
+ * about the same name. */
+static void look_up(belay__dial_t *dial) {
+  char port[8];
+  const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+  if (dial->resolving)
+    return;
+  dial->asked = dial->target->place;
+  dial->request.data = dial;
+  snprintf(port, sizeof port, "%u", dial->asked.port);
+  dial->resolving = uv_getaddrinfo(dial->host->loop, &dial->request, on_resolved, dial->asked.host,
+                                   port, &hints) == 0;
+  if (!dial->resolving)
+    belay__gate_queue(&dial->host->gate, &dial->begin); /* fails there: no address */
 }
 
 /* Addresses that need no look-up; false if it is a name. */
@@ -244,19 +275,9 @@ void belay__dial_start(belay__dial_t *dial, uint64_t deadline) {
   dial->active = true;
   dial->next = dial->count = 0;
   dial->deadline = deadline;
-  if (dial->resolving) /* for a start that was canceled; its answer will do */
-    return;
-  if (is_literal(dial)) {
-    belay__gate_queue(&dial->host->gate, &dial->begin);
-    return;
-  }
-  char port[8];
-  snprintf(port, sizeof port, "%u", dial->target->place.port);
-  struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
-  dial->request.data = dial;
-  if (uv_getaddrinfo(dial->host->loop, &dial->request, on_resolved, dial->target->place.host, port,
-                     &hints) == 0)
-    dial->resolving = true;
+  dial->named = !is_literal(dial);
+  if (dial->named)
+    look_up(dial);
   else
-    belay__gate_queue(&dial->host->gate, &dial->begin); /* fails there: no address */
+    belay__gate_queue(&dial->host->gate, &dial->begin);
 }

@@ -8,7 +8,7 @@
  *     +--path, numeric address--> CONNECTING
  *
  * cancel() in any state: nothing is told any more. A name look-up cannot be stopped: until it has come back
- * belay__dial_busy() is true and the struct must stay; a start before that takes its answer. */
+ * belay__dial_busy() is true and the struct must stay; a start before that takes its answer, if it is for the same name. */
 #ifndef BELAY_REDIS_DIAL_H
 #define BELAY_REDIS_DIAL_H
 
@@ -49,7 +49,9 @@ struct belay__dial {
   void (*freed)(belay__dial_t *dial); /* a handle or a look-up of a dial is over */
 
   bool resolving, active;
+  bool named; /* active, and waits for the answer to a look-up */
   uv_getaddrinfo_t request;
+  belay__place_t asked; /* what is being looked up */
   union {
     struct sockaddr any;
     struct sockaddr_in v4;
@@ -67,9 +69,11 @@ struct belay__dial {
 void belay__dial_init(belay__dial_t *dial, belay__host_t *host, const belay__target_t *target,
                       size_t *handles, belay__dial_cb cb, void (*freed)(belay__dial_t *dial));
 
-/* Starts; tells once, from the loop and never from inside this call. Not while it is active. */
+/* Starts, for what the target is now; tells once, from the loop and never from inside this call. Not while it is active. */
 void belay__dial_start(belay__dial_t *dial, uint64_t deadline);
 void belay__dial_cancel(belay__dial_t *dial);
+/* The same when its time is over; returns the error that says how far it came. */
+int belay__dial_expire(belay__dial_t *dial);
 /* The same, for good. */
 void belay__dial_close(belay__dial_t *dial);
 

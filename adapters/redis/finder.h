@@ -12,21 +12,26 @@ typedef struct belay__finder belay__finder_t;
 /* What was found. */
 typedef struct belay__found {
   belay__place_t primary;
-  belay__place_t replicas[BELAY__REPLICAS_MAX]; /* that were well when they were last heard of */
+  belay__place_t replicas[BELAY__REPLICAS_MAX]; /* that may be well: they are asked themselves */
   size_t replica_count;
+  uint64_t epoch; /* sentinel.c: what is later has a higher one */
 } belay__found_t;
 
 struct belay__finder {
   belay__scout_t scout;
-  belay__timer_t
-      again; /* sentinel.c: it is asked from time to time whether everything is as it was */
-  belay__found_t found; /* what is being found, and in the callback what was */
-  unsigned answers;     /* to the question that is being asked */
-  unsigned primaries;   /* replicas.c: that say they are */
-  int error;            /* why the last one who was asked was of no use */
-  bool all;             /* the replicas are wanted too */
-  const char *master;   /* sentinel.c: its name */
-  /* The end of a question, which may have been the finder's own: 0, or an error. From the loop. */
+  belay__timer_t again;    /* sentinel.c: asks from time to time whether everything is as it was */
+  belay__found_t found;    /* what is being found; in told() what was */
+  belay__found_t outdated; /* sentinel.c: what one has said who does not know the latest, */
+  bool doubtful;           /* and found is that: it is good for whoever has nothing better */
+  unsigned answers;        /* sentinel.c: of the one that is being asked */
+  unsigned primaries;      /* replicas.c: that say they are */
+  uint64_t epoch;          /* sentinel.c: the highest that was heard of */
+  bool hinted;             /* sentinel.c: something has changed, and it was not asked yet */
+  bool news;               /* something had changed before it was asked */
+  bool all;                /* the replicas are wanted too */
+  const char *master;      /* sentinel.c: its name */
+  /* The end of a question, which may have been the finder's own: 0, or an error, which the client knows in words too.
+   * From the loop; another question may be begun in it. */
   void (*told)(belay__finder_t *finder, int error);
   void (*quiet)(belay__finder_t *finder);
 };

@@ -1,7 +1,7 @@
 /* The handshake: AUTH, SELECT, ROLE, CLIENT SETNAME, COMMAND INFO, HELLO, INFO twice, sent together; then, after a
  * connection that was lost, CLIENT KILL of that one.
  *
- *   first ---all sent---> the last is answered --no ghost, or the server was restarted--> shaken
+ *   first ---all sent---> the last is answered --no ghost on this server--> shaken
  *                             |
  *                             +--a ghost on the same server--> CLIENT KILL --answered--> shaken
  *
@@ -11,6 +11,9 @@
  * behind AUTH and SELECT.
  * A server that permits none of these three is used all the same: it is just not known whether a ghost is gone, and what
  * can be done in two ways is done in the older one.
+ * A ghost is not known to be gone either where this is another server, or the same one restarted, for the two look alike:
+ * the one before may stand still, have been replaced since, and go on with what it was sent, as a primary if it is made
+ * one again.
  *
  * A link that listens: AUTH, CLIENT SETNAME, PING, COMMAND INFO, INFO, HELLO 3. The listener relies on PING; INFO tells
  * whether it is at the server that the calls are at; without RESP3 it cannot tell what is pushed from what is
@@ -194,7 +197,10 @@ static void on_kill(redisAsyncContext *ac, void *object, void *privdata) {
   int64_t killed;
   if (reply == NULL)
     return;
-  if (belay__reply_integer(reply, 0, 1, &killed)) {
+  bool over = belay__reply_integer(reply, 0, 1, &killed);
+  if (over && link->several_ghosts) {
+    link->ghost.id = 0;
+  } else if (over) {
     link->dead_epoch = link->ghost.server.epoch;
     link->ghost.server.epoch = 0;
   }
@@ -267,17 +273,11 @@ static void on_replication(redisAsyncContext *ac, void *object, void *privdata) 
     return;
   if (reply->type == BELAY__REPLY_STRING)
     read_data_id(server, reply->str);
-  bool known = ghost->epoch != 0 && ghost->run_id_len > 0 && server->run_id_len > 0;
-  bool same = known && belay__server_is(server, ghost->run_id, ghost->run_id_len);
-  if (same && link->ghost.id != 0) {
+  bool known = ghost->epoch != 0 && ghost->run_id_len > 0 && link->ghost.id != 0;
+  if (known && belay__server_is(server, ghost->run_id, ghost->run_id_len))
     kill_ghost(link);
-    return;
-  }
-  if (known && !same) { /* that process is gone, and its sockets with it */
-    link->dead_epoch = ghost->epoch;
-    ghost->epoch = 0;
-  }
-  belay__link_shaken(link, 0);
+  else
+    belay__link_shaken(link, 0);
 }
 
 /* ---- of one that listens ------------------------------------------------------------------------------- */

@@ -10,8 +10,9 @@
  *
  *   any --close--> CLOSED
  *
- * FINDING is passed at once where the server of the cable is always in the same place. Who dials again waits for a
- * turn (pace.h): if everybody loses a server at once, not everybody knocks at once.
+ * FINDING is passed at once where the server of the cable is always in the same place; elsewhere it takes as long as its
+ * owner needs. Who dials again waits for a turn (pace.h): if everybody loses a server at once, not everybody knocks at
+ * once.
  *
  * When a connection ends, the wire gives back the calls that were not answered; each is judged by its place in
  * the stream of bytes: what left is UNKNOWN, what did not is queued again, in order, before everything that
@@ -156,10 +157,8 @@ static void fail_attempt(belay__link_t *link, int error, const char *why) {
 static void remember_ghost(belay__link_t *link) {
   if (link->peer.server.epoch == 0)
     return;
-  bool several = link->ghost.server.epoch != 0;
+  link->several_ghosts = link->ghost.server.epoch != 0;
   link->ghost = link->peer;
-  if (several)
-    link->ghost.id = 0;
   link->peer.server.epoch = 0;
 }
 
@@ -189,17 +188,19 @@ static void on_gone(belay__wire_t *wire, int error) {
 
 /* ---- a connection begins ------------------------------------------------------------------------------- */
 
+/* The timer covers all of it, the handshake too. */
 static void dial(belay__link_t *link) {
+  set_timer(link, link->cable->trunk->connect_timeout_ms);
   link->state = BELAY__LINK_DIALING;
   link->dialed = ++link->cable->trunk->dials;
   link->target = link->cable->target;
   belay__dial_start(&link->dial, link->timer.when);
 }
 
-/* The timer covers all of it: finding, dialing, the handshake. */
 static void begin(belay__link_t *link) {
   const belay__trunk_ops_t *ops = link->cable->trunk->ops;
-  set_timer(link, link->cable->trunk->connect_timeout_ms);
+  link->wanted = false;
+  belay__timer_stop(belay_of(link), BELAY__RANK_OTHER, &link->timer);
   if (ops->find == NULL) {
     dial(link);
     return;
@@ -226,6 +227,16 @@ static void knock(belay__link_t *link) {
     belay__timer_set(belay, BELAY__RANK_OTHER, &link->timer, turn);
   else
     begin(link);
+}
+
+/* Somebody wants it. The first time nobody needs to wait. */
+static void start(belay__link_t *link) {
+  if (link->error == 0) {
+    begin(link);
+  } else {
+    link->state = BELAY__LINK_BACKOFF;
+    knock(link);
+  }
 }
 
 static void on_dialed(belay__dial_t *dialed, int error, int fd, belay__handle_t *handle) {
@@ -265,6 +276,8 @@ void belay__link_shaken(belay__link_t *link, int error) {
     belay__listener_met(cable->listener, link);
   if (trunk->ops->up != NULL)
     trunk->ops->up(link);
+  belay__cable_met(cable);
+  belay__call_hurry_rests(trunk->client);
   watch(link);
   pump(link);
 }
@@ -455,7 +468,7 @@ int belay__link_submit(belay__link_t *link, belay__call_t *const *calls, size_t 
   }
   link->queue_len += n;
   if (link->state == BELAY__LINK_DOWN)
-    begin(link);
+    start(link);
   pump(link);
   return 0;
 }
@@ -469,7 +482,7 @@ void belay__link_adopt(belay__link_t *link, belay__call_t *call) {
   belay__list_push(call->urgent ? &link->urgent : &link->queue, &call->node);
   link->queue_len++;
   if (link->state == BELAY__LINK_DOWN)
-    begin(link);
+    start(link);
   if (!call->followed)
     pump(link);
 }
@@ -491,13 +504,13 @@ void belay__link_surrender(belay__link_t *link, belay__list_t *out) {
 }
 
 void belay__link_hurry(belay__link_t *link) {
-  if (link->state != BELAY__LINK_BACKOFF || link->paced)
-    return;
   link->failures = 0;
-  on_timer(&link->timer);
+  if (link->state == BELAY__LINK_BACKOFF && !link->paced)
+    on_timer(&link->timer);
 }
 
 void belay__link_leave(belay__link_t *link, int error) {
+  link->failures = 0;
   if (link->state == BELAY__LINK_DIALING) {
     belay__dial_cancel(&link->dial);
     begin(link);
@@ -552,12 +565,8 @@ static void watch(belay__link_t *link) {
 static void on_timer(belay__timer_t *timer) {
   belay__link_t *link = BELAY__CONTAINER(timer, belay__link_t, timer);
   switch (link->state) {
-  case BELAY__LINK_FINDING:
-    fail_attempt(link, BELAY_EUNREACHABLE, NULL);
-    break;
   case BELAY__LINK_DIALING:
-    belay__dial_cancel(&link->dial);
-    fail_attempt(link, belay__dial_busy(&link->dial) ? BELAY_ERESOLVE : BELAY_EUNREACHABLE, NULL);
+    fail_attempt(link, belay__dial_expire(&link->dial), NULL);
     break;
   case BELAY__LINK_SHAKING:
   case BELAY__LINK_CHECKING:
@@ -569,22 +578,26 @@ static void on_timer(belay__timer_t *timer) {
     break;
   case BELAY__LINK_BACKOFF:
   case BELAY__LINK_REFUSED:
-    if (link->queue_len == 0 && (link->listener == NULL || link->listener->wanted == 0))
+    if (link->queue_len == 0 && !link->wanted &&
+        (link->listener == NULL || link->listener->wanted == 0))
       link->state = BELAY__LINK_DOWN;
     else
       knock(link);
     break;
   case BELAY__LINK_DOWN:
+  case BELAY__LINK_FINDING:
   case BELAY__LINK_CLOSED:
     break;
   }
 }
 
-/* ---- listening ----------------------------------------------------------------------------------------- */
+/* ---- by others than calls ------------------------------------------------------------------------------- */
 
 void belay__link_want(belay__link_t *link) {
-  if (link->state == BELAY__LINK_DOWN)
-    begin(link);
+  if (link->state != BELAY__LINK_DOWN)
+    return;
+  link->wanted = true;
+  start(link);
 }
 
 void belay__link_try_again(belay__link_t *link) {
@@ -599,6 +612,7 @@ void belay__link_retire(belay__link_t *link) {
            !belay__link_is_up(link))
     return; /* who comes back soon waits for his turn */
   belay__timer_stop(belay_of(link), BELAY__RANK_OTHER, &link->timer);
+  link->wanted = false;
   link->state = BELAY__LINK_DOWN;
   belay__wire_drop(&link->wire, BELAY_EUNREACHABLE);
 }

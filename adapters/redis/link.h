@@ -31,6 +31,7 @@ struct belay__link {
   belay__listener_t *listener; /* NULL: it carries calls */
   belay__link_state_t state;
   bool paced;             /* BACKOFF, REFUSED: its turn to dial has been set */
+  bool wanted;            /* it is to be connected once more, although no call waits for it */
   bool extra;             /* not the first of its lane: closed when it is idle */
   bool sharded;           /* channels of its server belong to slots, and to those who serve them */
   belay__target_t target; /* of the last attempt to connect */
@@ -49,8 +50,9 @@ struct belay__link {
   uint64_t quiet_turn;    /* and the turn of the loop in which that was */
   int error;              /* why it is not up */
   belay__peer_t peer;     /* the present connection */
-  belay__peer_t ghost; /* the one before it, while the server may still execute what was sent on it;
-                            id 0 if there are several, so that killing one would not do */
+  belay__peer_t
+      ghost; /* the one before it, while the server may still execute what was sent on it */
+  bool several_ghosts; /* and of those before that too */
   uint32_t dead_epoch; /* connections up to this one are known to be dead */
 };
 
@@ -81,9 +83,10 @@ bool belay__link_is_over(const belay__link_t *link);
 /* Gives back what it still has; called last. */
 void belay__link_fini(belay__link_t *link);
 
-/* What follows is for a link that listens. Connects, unless it does or waits until it may. */
+/* Connects, unless it does or waits until it may, although no call asks for it. */
 void belay__link_want(belay__link_t *link);
-/* One that is REFUSED: there is reason to try again at once. */
+
+/* What follows is for a link that listens. One that is REFUSED: there is reason to try again at once. */
 void belay__link_try_again(belay__link_t *link);
 /* Nobody needs the connection any more. Not in a callback of the wire's. */
 void belay__link_retire(belay__link_t *link);

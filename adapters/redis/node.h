@@ -13,7 +13,6 @@ typedef struct belay__node {
   char client_name[65];
   char sentinel_username[BELAY__SECRET_MAX + 1], sentinel_password[BELAY__SECRET_MAX + 1];
   size_t lane_links;
-  belay_read_from_t read_from;
 } belay__node_t;
 
 /* A deployment of one kind: a node is its first member. */

@@ -1,8 +1,9 @@
-/* The finder for a list of addresses: everybody is asked who it is (ROLE), and exactly one must be the primary.
+/* The finder for a list of addresses: everybody is asked who it is (ROLE), and exactly one must be the primary. The
+ * others, whoever they say they are, are taken for its replicas: that is asked again where one is connected to.
  *
- * Two who say so are a primary and one that was replaced and does not know it yet, and which is which cannot be seen from
- * here: so neither is used until one of them has given up. */
-#include <string.h>
+ * Two who say that they are the primary are one that is and one that was replaced and does not know it yet, and which is
+ * which cannot be seen from here: so neither is used until one of them has given up. */
+#include <stdio.h>
 
 #include "redis/finder.h"
 #include "redis/link.h"
@@ -18,17 +19,28 @@ static void ask(belay__scout_t *scout) {
 /* All are asked, whatever the first of them say. */
 static belay__scout_verdict_t answer(belay__scout_t *scout, const belay__reply_t *reply) {
   belay__finder_t *finder = finder_of(scout);
-  belay__found_t *found = &finder->found;
-  if (reply->type == BELAY__REPLY_ARRAY)
-    finder->answers++;
-  if (belay__role_is(reply, BELAY__ROLE_PRIMARY)) {
-    found->primary = *belay__scout_place(scout);
-    finder->primaries++;
-  } else if (belay__role_is(reply, BELAY__ROLE_REPLICA) &&
-             found->replica_count < BELAY__REPLICAS_MAX) {
-    found->replicas[found->replica_count++] = *belay__scout_place(scout);
+  belay__place_t *primary = &finder->found.primary;
+  char words[64 + BELAY__HOST_MAX];
+  bool is_primary = belay__role_is(reply, BELAY__ROLE_PRIMARY);
+  if (is_primary && finder->primaries++ > 0) {
+    snprintf(words, sizeof words, "it is a primary, and %s:%u is one too", primary->host,
+             primary->port);
+    belay__scout_blame(scout, BELAY_ESPLIT, words);
+  } else if (is_primary) {
+    *primary = *belay__scout_place(scout);
+  } else if (reply->type == BELAY__REPLY_ARRAY && finder->primaries == 0) {
+    belay__scout_blame(scout, BELAY_EREADONLY, "it is a replica");
   }
   return BELAY__SCOUT_NEXT;
+}
+
+static void name_replicas(belay__finder_t *finder) {
+  const belay__scout_t *scout = &finder->scout;
+  belay__found_t *found = &finder->found;
+  found->replica_count = 0;
+  for (size_t i = 0; i < scout->count && found->replica_count < BELAY__REPLICAS_MAX; i++)
+    if (!belay__place_is(&scout->places[i], &found->primary))
+      found->replicas[found->replica_count++] = scout->places[i];
 }
 
 static void over(belay__scout_t *scout, int error) {
@@ -37,8 +49,9 @@ static void over(belay__scout_t *scout, int error) {
     error = BELAY_ESPLIT;
   else if (finder->primaries == 1)
     error = 0;
-  else if (finder->answers > 0)
-    error = BELAY_EREADONLY;
+  if (error != 0)
+    belay__scout_explain(scout, error);
+  name_replicas(finder);
   finder->told(finder, error);
 }
 

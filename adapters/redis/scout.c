@@ -14,14 +14,16 @@
 #include "redis/scout.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/refusal.h"
 #include "redis/pace.h"
 
+/* All have together the time in which a connection must be made; each has at least this. */
 #define PATIENCE_MIN_MS 50
-#define PATIENCE_PART                                                                              \
-  4 /* of the time in which a connection must be made, everybody has this part to answer */
+#define SHARES_MIN 4 /* parts of that time, of which each has one */
+#define SHARES_MAX 10
 
 static void on_dialed(belay__dial_t *dial, int error, int fd, belay__handle_t *handle);
 static void on_ready(belay__wire_t *wire);
@@ -75,8 +77,10 @@ void belay__scout_add(belay__scout_t *scout, const belay__place_t *place) {
   for (size_t i = 0; i < scout->count; i++)
     if (belay__place_is(&scout->places[i], place))
       return;
-  if (scout->count < BELAY__SCOUT_PLACES)
-    scout->places[scout->count++] = *place;
+  if (scout->count == BELAY__SCOUT_PLACES)
+    return;
+  scout->places[scout->count++] = *place;
+  scout->left++; /* of a round, if there is one */
 }
 
 void belay__scout_set(belay__scout_t *scout, const belay__place_t *places, size_t n) {
@@ -98,7 +102,12 @@ const belay__place_t *belay__scout_place(const belay__scout_t *scout) {
 /* ---- the round ----------------------------------------------------------------------------------------- */
 
 static void set_patience(belay__scout_t *scout) {
-  int64_t ms = scout->trunk->connect_timeout_ms / PATIENCE_PART;
+  int64_t shares = (int64_t)scout->count + 1;
+  if (shares < SHARES_MIN)
+    shares = SHARES_MIN;
+  if (shares > SHARES_MAX)
+    shares = SHARES_MAX;
+  int64_t ms = scout->trunk->connect_timeout_ms / shares;
   belay__timer_set(belay_of(scout), BELAY__RANK_OTHER, &scout->timer,
                    belay__after_ms(belay_of(scout), ms > PATIENCE_MIN_MS ? ms : PATIENCE_MIN_MS));
 }
@@ -124,12 +133,27 @@ static void end_round(belay__scout_t *scout, int error) {
   scout->ops->over(scout, error);
 }
 
-/* The one that is being asked is of no use; its connection is gone. */
-static void next(belay__scout_t *scout, int error) {
+/* What somebody has said outweighs that another one says nothing. */
+void belay__scout_blame(belay__scout_t *scout, int error, const char *words) {
+  const belay__place_t *place = belay__scout_place(scout);
+  if (words == NULL && scout->said)
+    return;
+  scout->said = words != NULL;
   scout->error = error;
+  snprintf(scout->why, sizeof scout->why, "%.100s:%u: %.140s", place->host, place->port,
+           words != NULL ? words : belay_strerror(error));
+}
+
+void belay__scout_explain(const belay__scout_t *scout, int error) {
+  belay__client_refused(scout->trunk->client, error, scout->why, strlen(scout->why));
+}
+
+/* The one that is being asked is of no use; its connection is gone. */
+static void next(belay__scout_t *scout, int error, const char *why) {
+  belay__scout_blame(scout, error, why);
   if (--scout->left == 0) {
     scout->state = BELAY__SCOUT_IDLE;
-    end_round(scout, error);
+    end_round(scout, scout->error);
     return;
   }
   scout->at = (scout->at + 1) % scout->count;
@@ -146,15 +170,18 @@ static void done(belay__scout_t *scout) {
 }
 
 void belay__scout_ask(belay__scout_t *scout) {
+  bool connected = scout->state == BELAY__SCOUT_READY;
   assert(scout->count > 0);
-  if (scout->state == BELAY__SCOUT_IDLE) {
-    scout->left = scout->count;
-    wait_for_turn(scout);
-  } else if (scout->state == BELAY__SCOUT_READY) {
-    scout->left = scout->count;
+  if (!connected && scout->state != BELAY__SCOUT_IDLE)
+    return;
+  scout->left = scout->count;
+  scout->said = false;
+  if (connected) {
     scout->state = BELAY__SCOUT_ASKING;
     set_patience(scout);
     scout->ops->ask(scout);
+  } else {
+    wait_for_turn(scout);
   }
 }
 
@@ -166,13 +193,17 @@ void belay__scout_turn(belay__scout_t *scout) {
   belay__wire_break(&scout->wire, BELAY_EUNREACHABLE);
 }
 
+static void fail_to_connect(belay__scout_t *scout, int error) {
+  scout->trunk->client->stats.connect_errors++;
+  next(scout, error, NULL);
+}
+
 static void on_timer(belay__timer_t *timer) {
   belay__scout_t *scout = BELAY__CONTAINER(timer, belay__scout_t, timer);
   if (scout->state == BELAY__SCOUT_WAITING) {
     dial(scout);
   } else if (scout->state == BELAY__SCOUT_DIALING) {
-    belay__dial_cancel(&scout->dial);
-    next(scout, belay__dial_busy(&scout->dial) ? BELAY_ERESOLVE : BELAY_EUNREACHABLE);
+    fail_to_connect(scout, belay__dial_expire(&scout->dial));
   } else {
     belay__wire_drop(&scout->wire, BELAY_EUNREACHABLE);
   }
@@ -182,10 +213,8 @@ static void on_timer(belay__timer_t *timer) {
 
 static void on_gone(belay__wire_t *wire, int error) {
   belay__scout_t *scout = BELAY__CONTAINER(wire, belay__scout_t, wire);
-  if (wire->why != NULL)
-    belay__client_refused(scout->trunk->client, error, wire->why, strlen(wire->why));
   if (scout->state == BELAY__SCOUT_ASKING) {
-    next(scout, error);
+    next(scout, error, wire->why);
   } else if (scout->state == BELAY__SCOUT_READY) {
     scout->state = BELAY__SCOUT_IDLE;
     if (scout->ops->lost != NULL)
@@ -197,12 +226,16 @@ static void on_gone(belay__wire_t *wire, int error) {
 static void on_auth(redisAsyncContext *ac, void *object, void *privdata) {
   (void)privdata;
   belay__scout_t *scout = scout_of(ac);
+  const belay_client_t *client = scout->trunk->client;
   const belay__reply_t *reply = belay__wire_reply(&scout->wire, object);
   if (reply == NULL)
     return;
   int error = belay__auth_read(&scout->identity, scout->trunk->client, reply);
-  if (error != 0)
-    belay__wire_break(&scout->wire, error);
+  if (error == 0)
+    return;
+  bool explained = client->refused.error == error;
+  belay__scout_blame(scout, error, explained ? client->refused.text : belay_strerror(error));
+  belay__wire_break(&scout->wire, error);
 }
 
 /* Who cannot speak and be asked on one connection is only asked. */
@@ -212,11 +245,11 @@ static void on_hello(redisAsyncContext *ac, void *object, void *privdata) {
   const belay__reply_t *reply = belay__wire_reply(&scout->wire, object);
   if (reply == NULL || scout->state != BELAY__SCOUT_ASKING)
     return;
-  if (reply->type == BELAY__REPLY_ARRAY) {
-    const char *const argv[] = {"SUBSCRIBE", scout->channel};
-    const size_t lens[] = {9, strlen(scout->channel)};
+  scout->subscribes = reply->type == BELAY__REPLY_ARRAY;
+  if (scout->subscribes) {
     scout->wire.reader.pushed = true;
-    belay__wire_say(&scout->wire, 2, argv, lens, false);
+    belay__wire_say(&scout->wire, 2, (const char *const[]){"SUBSCRIBE", scout->channel}, NULL,
+                    true);
   }
   scout->ops->ask(scout);
 }
@@ -227,12 +260,13 @@ static void on_dialed(belay__dial_t *dialed, int error, int fd, belay__handle_t 
   if (error == 0)
     error = belay__wire_open(&scout->wire, fd, handle, scout->trunk->tls, scout->target.place.host);
   if (error != 0)
-    next(scout, error);
+    fail_to_connect(scout, error);
 }
 
 static void on_ready(belay__wire_t *wire) {
   belay__scout_t *scout = BELAY__CONTAINER(wire, belay__scout_t, wire);
   int error = belay__auth_send(&scout->identity, scout->trunk->client, wire, on_auth);
+  scout->trunk->client->stats.connects++;
   if (error != 0)
     belay__wire_break(wire, error);
   else if (scout->channel != NULL)
@@ -244,6 +278,7 @@ static void on_ready(belay__wire_t *wire) {
 /* ---- answers ------------------------------------------------------------------------------------------- */
 
 static void answered(belay__scout_t *scout, const belay__reply_t *reply) {
+  int error = BELAY_EUNREACHABLE;
   if (reply == NULL || scout->state != BELAY__SCOUT_ASKING || scout->wire.broken)
     return;
   switch (scout->ops->answer(scout, reply)) {
@@ -253,10 +288,11 @@ static void answered(belay__scout_t *scout, const belay__reply_t *reply) {
   case BELAY__SCOUT_MORE:
     break;
   case BELAY__SCOUT_NEXT:
-    if (reply->type == BELAY__REPLY_ERROR)
-      belay__wire_break(&scout->wire, belay__refusal_find(reply->str, reply->len)->error);
-    else
-      belay__wire_break(&scout->wire, BELAY_EPROTO);
+    if (reply->type == BELAY__REPLY_ERROR) {
+      error = belay__refusal_find(reply->str, reply->len)->error;
+      belay__scout_blame(scout, error, reply->str);
+    }
+    belay__wire_break(&scout->wire, error);
     break;
   }
 }
@@ -275,20 +311,26 @@ void belay__scout_say(belay__scout_t *scout, size_t argc, const char *const *arg
     belay__wire_command(&scout->wire, on_answer, argc, argv);
 }
 
-static bool is_said_unasked(const belay__reply_t *reply) {
+static bool is_message(const belay__reply_t *reply) {
   return reply->type == BELAY__REPLY_ARRAY && reply->count == 3 &&
-         reply->items[0]->type == BELAY__REPLY_STRING;
+         belay__reply_is(reply->items[0], "message", 7) &&
+         reply->items[2]->type == BELAY__REPLY_STRING;
 }
 
+/* What answers come in order; the first one is to SUBSCRIBE. Who may not listen asks all the same. */
 static void on_pushed(belay__wire_t *wire, const belay__reply_t *reply) {
   belay__scout_t *scout = BELAY__CONTAINER(wire, belay__scout_t, wire);
-  if (!is_said_unasked(reply)) {
-    wire->owed--;
-    answered(scout, reply);
-  } else if (belay__reply_is(reply->items[0], "message", 7) &&
-             reply->items[2]->type == BELAY__REPLY_STRING) {
+  if (is_message(reply)) {
     scout->ops->heard(scout, reply->items[2]->str, reply->items[2]->len);
+    return;
   }
+  if (wire->owed == 0) /* nor is it an answer */
+    return;
+  wire->owed--;
+  if (scout->subscribes)
+    scout->subscribes = false;
+  else
+    answered(scout, reply);
 }
 
 /* ---- the end ------------------------------------------------------------------------------------------- */

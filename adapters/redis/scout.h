@@ -23,7 +23,8 @@ typedef struct belay__scout_ops {
   void (*ask)(belay__scout_t *scout);
   /* An answer, in the order of what was said; an error too. */
   belay__scout_verdict_t (*answer)(belay__scout_t *scout, const belay__reply_t *reply);
-  /* The question is over: 0, or why the last one of all did not answer. Another one may be begun in it. */
+  /* The question is over: 0, or why nobody has answered it; belay__scout_explain() tells the client. Another one may be
+   * begun in it. */
   void (*over)(belay__scout_t *scout, int error);
   /* The connection was lost while nothing was being asked; may be NULL. */
   void (*lost)(belay__scout_t *scout);
@@ -49,10 +50,13 @@ struct belay__scout {
   belay__scout_state_t state;
   belay__place_t places[BELAY__SCOUT_PLACES];
   size_t count;
-  size_t at;    /* the one that is being asked */
-  size_t left;  /* that were not asked yet, of this round */
-  bool knocked; /* it has dialed before */
-  int error;    /* of the last one that was of no use */
+  size_t at;                  /* the one that is being asked */
+  size_t left;                /* that were not asked yet, of this round */
+  bool knocked;               /* it has dialed before */
+  bool subscribes;            /* the answer to SUBSCRIBE comes next */
+  int error;                  /* why those that were asked in this round are of no use, */
+  bool said;                  /* as one of them has said, */
+  char why[BELAY__WORDS_MAX]; /* in words */
   belay__target_t target;
   belay__dial_t dial;
   belay__wire_t wire;
@@ -76,6 +80,12 @@ void belay__scout_turn(belay__scout_t *scout);
 
 /* In ask(): one command, whose answer comes to answer(). */
 void belay__scout_say(belay__scout_t *scout, size_t argc, const char *const *argv);
+
+/* In answer(): the one that is asked is of no use, in its words, for that reason. */
+void belay__scout_blame(belay__scout_t *scout, int error, const char *words);
+
+/* In over(): the client is going to be told of that error, and why. */
+void belay__scout_explain(const belay__scout_t *scout, int error);
 
 /* Whom it asks, or asked last. */
 const belay__place_t *belay__scout_place(const belay__scout_t *scout);

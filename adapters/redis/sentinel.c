@@ -1,16 +1,23 @@
 /* The finder that asks sentinels ("Guidelines for Redis clients with support for Redis Sentinel").
  *
- * They are asked one after the other until one knows the primary; the link that is made to it then verifies that it is
- * one (ROLE, in the handshake). The other sentinels are learned from the one that answered. Its connection stays open:
- * on it +switch-master is heard, which is only a hint to ask again. Hints can be lost, and a sentinel can die without a
- * word: so it is asked again from time to time in any case. */
-#include <stdlib.h>
+ *   ask the next one --says nothing, does not let us in, does not know the master--> ask the next one
+ *         |          --knows an older configuration than was heard of before-------> keep it, ask the next one
+ *         v
+ *   that is the primary
+ *
+ * If none is left, what was kept is taken by whoever has no connection: sentinels that were set up anew count from 0
+ * again. Whatever is found, the link that is made to it verifies that it is a primary (ROLE, in the handshake).
+ *
+ * The other sentinels are learned from the one that has answered. Its connection stays open: on it +switch-master is
+ * heard, which is only a hint to ask again. Hints can be lost, and a sentinel can die without a word: so it is asked
+ * again from time to time in any case. */
+#include <stdio.h>
 #include <string.h>
 
 #include "redis/finder.h"
+#include "redis/link.h"
 
 #define AGAIN_MS 5000
-#define QUESTIONS 3 /* at most: the address, the sentinels, the replicas */
 
 static belay__finder_t *finder_of(belay__scout_t *scout) {
   return BELAY__CONTAINER(scout, belay__finder_t, scout);
@@ -32,84 +39,133 @@ static bool read_place(const belay__reply_t *host, const belay__reply_t *port,
   return true;
 }
 
-static bool has_flag(const belay__reply_t *server, const char *flag) {
-  const belay__reply_t *flags = belay__reply_field(server, "flags");
-  return flags == NULL || flags->type != BELAY__REPLY_STRING || strstr(flags->str, flag) != NULL;
+static bool read_server(const belay__reply_t *server, belay__place_t *out) {
+  return read_place(belay__reply_field(server, "ip"), belay__reply_field(server, "port"), out);
 }
 
 /* Whether a replica has what its primary has, as far as the sentinel knows. */
 static bool is_well(const belay__reply_t *replica) {
   const belay__reply_t *link = belay__reply_field(replica, "master-link-status");
-  return link != NULL && belay__reply_is(link, "ok", 2) && !has_flag(replica, "s_down") &&
-         !has_flag(replica, "disconnected");
+  const belay__reply_t *flags = belay__reply_field(replica, "flags");
+  return link != NULL && belay__reply_is(link, "ok", 2) && flags != NULL &&
+         belay__reply_is(flags, "slave", 5);
 }
 
-static void read_sentinels(belay__finder_t *finder, const belay__reply_t *reply) {
+static bool read_address(belay__finder_t *finder, const belay__reply_t *reply) {
+  char words[64 + BELAY__MASTER_MAX];
+  if (reply->type == BELAY__REPLY_ARRAY && reply->count == 2)
+    return read_place(reply->items[0], reply->items[1], &finder->found.primary);
+  if (reply->type == BELAY__REPLY_NIL || reply->type == BELAY__REPLY_ARRAY) {
+    snprintf(words, sizeof words, "it knows no master %s", finder->master);
+    belay__scout_blame(&finder->scout, BELAY_ENOMASTER, words);
+  }
+  return false;
+}
+
+/* One who does not tell how old his word is, is believed. */
+static bool read_epoch(belay__finder_t *finder, const belay__reply_t *reply) {
+  bool told = reply->type == BELAY__REPLY_ARRAY;
+  const belay__reply_t *epoch = told ? belay__reply_field(reply, "config-epoch") : NULL;
+  if (epoch == NULL || !belay__reply_number(epoch, 0, UINT64_MAX, &finder->found.epoch))
+    finder->found.epoch = finder->epoch;
+  return true;
+}
+
+static bool read_sentinels(belay__finder_t *finder, const belay__reply_t *reply) {
   belay__place_t place;
-  for (size_t i = 0; i < reply->count; i++)
-    if (read_place(belay__reply_field(reply->items[i], "ip"),
-                   belay__reply_field(reply->items[i], "port"), &place))
+  bool list = reply->type == BELAY__REPLY_ARRAY;
+  for (size_t i = 0; list && i < reply->count; i++)
+    if (read_server(reply->items[i], &place))
       belay__scout_add(&finder->scout, &place);
+  return true;
 }
 
-static void read_replicas(belay__found_t *found, const belay__reply_t *reply) {
-  for (size_t i = 0; i < reply->count && found->replica_count < BELAY__REPLICAS_MAX; i++)
-    if (is_well(reply->items[i]) && read_place(belay__reply_field(reply->items[i], "ip"),
-                                               belay__reply_field(reply->items[i], "port"),
-                                               &found->replicas[found->replica_count]))
+static bool read_replicas(belay__finder_t *finder, const belay__reply_t *reply) {
+  belay__found_t *found = &finder->found;
+  bool list = reply->type == BELAY__REPLY_ARRAY;
+  for (size_t i = 0; list && i < reply->count && found->replica_count < BELAY__REPLICAS_MAX; i++)
+    if (is_well(reply->items[i]) &&
+        read_server(reply->items[i], &found->replicas[found->replica_count]))
       found->replica_count++;
+  return true;
 }
 
 /* ---- asking -------------------------------------------------------------------------------------------- */
 
+/* The last one only if all are wanted. */
+static const struct question {
+  const char *word;
+  /* False if one who answers so is of no use. */
+  bool (*read)(belay__finder_t *finder, const belay__reply_t *reply);
+} questions[] = {
+    {"GET-MASTER-ADDR-BY-NAME", read_address},
+    {"MASTER", read_epoch},
+    {"SENTINELS", read_sentinels},
+    {"REPLICAS", read_replicas},
+};
+
+static unsigned question_count(const belay__finder_t *finder) {
+  return sizeof questions / sizeof *questions - !finder->all;
+}
+
 static void ask(belay__scout_t *scout) {
   belay__finder_t *finder = finder_of(scout);
-  static const char *const words[QUESTIONS] = {"GET-MASTER-ADDR-BY-NAME", "SENTINELS", "REPLICAS"};
   finder->answers = 0;
   finder->found.replica_count = 0;
-  for (int i = 0; i < (finder->all ? QUESTIONS : QUESTIONS - 1); i++)
-    belay__scout_say(scout, 3, (const char *const[]){"SENTINEL", words[i], finder->master});
+  for (unsigned i = 0; i < question_count(finder); i++)
+    belay__scout_say(scout, 3,
+                     (const char *const[]){"SENTINEL", questions[i].word, finder->master});
 }
 
 static belay__scout_verdict_t answer(belay__scout_t *scout, const belay__reply_t *reply) {
   belay__finder_t *finder = finder_of(scout);
-  bool list = reply->type == BELAY__REPLY_ARRAY;
-  unsigned number = finder->answers++;
-  if (number == 0) {
-    if (reply->type == BELAY__REPLY_NIL || (list && reply->count == 0))
-      finder->error = BELAY_ENOMASTER;
-    if (!list || reply->count != 2 ||
-        !read_place(reply->items[0], reply->items[1], &finder->found.primary))
-      return BELAY__SCOUT_NEXT;
-  } else if (number == 1 && list) {
-    read_sentinels(finder, reply);
-  } else if (list) {
-    read_replicas(&finder->found, reply);
-  }
-  return finder->answers < (finder->all ? QUESTIONS : QUESTIONS - 1) ? BELAY__SCOUT_MORE
-                                                                     : BELAY__SCOUT_DONE;
+  if (!questions[finder->answers++].read(finder, reply))
+    return BELAY__SCOUT_NEXT;
+  if (finder->answers < question_count(finder))
+    return BELAY__SCOUT_MORE;
+  if (finder->found.epoch >= finder->epoch)
+    return BELAY__SCOUT_DONE;
+  if (finder->outdated.primary.port == 0 || finder->found.epoch > finder->outdated.epoch)
+    finder->outdated = finder->found;
+  return BELAY__SCOUT_NEXT;
 }
 
-/* That some did not let us in says more than that others did not answer. */
+/* That they do not let us in, or do not know the master, says more than that nobody has answered. */
+static int reason(const belay__finder_t *finder, int error) {
+  if (!belay__link_is_lasting(error) && error != BELAY_ENOMASTER)
+    error = BELAY_ENOSENTINEL;
+  belay__scout_explain(&finder->scout, error);
+  return error;
+}
+
 static void over(belay__scout_t *scout, int error) {
   belay__finder_t *finder = finder_of(scout);
   belay_t *belay = &scout->trunk->host->base;
   uint64_t wait = AGAIN_MS * BELAY__MS;
   belay__timer_set(belay, BELAY__RANK_OTHER, &finder->again,
                    belay__now(belay) + wait + belay__random_below(belay, wait / 4));
-  if (error != 0 && finder->error == BELAY_ENOMASTER)
-    error = BELAY_ENOMASTER;
-  else if (error != 0 && error != BELAY_EAUTH && error != BELAY_EPERM && error != BELAY_ETLS)
-    error = BELAY_ENOSENTINEL;
-  finder->told(finder, error);
+  finder->doubtful = error != 0 && finder->outdated.primary.port != 0;
+  if (finder->doubtful) {
+    finder->found = finder->outdated;
+    error = 0;
+  } else if (error == 0) {
+    finder->epoch = finder->found.epoch;
+  }
+  finder->told(finder, error == 0 ? 0 : reason(finder, error));
+  if (finder->hinted)
+    belay__finder_ask(finder);
 }
+
+/* ---- hints --------------------------------------------------------------------------------------------- */
 
 /* "name host port host port": of the primary that was, and of the new one. */
 static void heard(belay__scout_t *scout, const char *data, size_t len) {
   belay__finder_t *finder = finder_of(scout);
   size_t n = strlen(finder->master);
-  if (len > n && memcmp(data, finder->master, n) == 0 && data[n] == ' ')
-    belay__finder_ask(finder);
+  if (len <= n || memcmp(data, finder->master, n) != 0 || data[n] != ' ')
+    return;
+  finder->hinted = true;
+  belay__finder_ask(finder);
 }
 
 /* Without it nothing would be heard of a change. */
@@ -145,9 +201,10 @@ void belay__finder_ask(belay__finder_t *finder) {
   belay__scout_t *scout = &finder->scout;
   if (scout->state != BELAY__SCOUT_IDLE && scout->state != BELAY__SCOUT_READY)
     return;
-  finder->answers = finder->primaries = 0;
-  finder->error = 0;
-  finder->found.replica_count = 0;
+  finder->news = finder->hinted;
+  finder->hinted = false;
+  finder->primaries = 0;
+  finder->outdated.primary.port = 0;
   belay__scout_ask(scout);
 }
 

@@ -108,7 +108,8 @@ BELAY_API int belay_active_mark_many(belay_active_t *active, belay_request_t *re
                                      const belay_bytes_t *users, size_t n, int64_t time_ms,
                                      belay_active_cb cb);
 
-/** How many were seen in the period of that time. One count. */
+/** How many were seen in the period of that time. One count. A replica may answer (read_from), here and wherever else is
+ * only counted. */
 BELAY_API int belay_active_count(belay_active_t *active, belay_request_t *request, int64_t time_ms,
                                  belay_active_count_cb cb);
 

@@ -193,7 +193,8 @@ BELAY_API int belay_bloom_open(belay_bloom_t *bloom, belay_request_t *request, b
 BELAY_API int belay_bloom_add(belay_bloom_t *bloom, belay_request_t *request, const void *item,
                               size_t len, belay_bloom_answer_cb cb);
 
-/** Whether an item was added. */
+/** Whether an item was added. Of a PLAIN filter a replica may answer (read_from): what was added a moment ago may not be
+ * found there. */
 BELAY_API int belay_bloom_exists(belay_bloom_t *bloom, belay_request_t *request, const void *item,
                                  size_t len, belay_bloom_answer_cb cb);
 

@@ -29,8 +29,9 @@ extern "C" {
  *     message reaches it;
  *   - while the server cannot be asked: what options.away says;
  *   - where a failover or a restart loses what the server had acknowledged: until the value that comes back has
- *     expired.
- * All is read from the primary.
+ *     expired;
+ *   - from a replica, with options.replicas: for as long as that is behind its primary.
+ * Otherwise all is read from the primary.
  *
  * @code
  * static void load(belay_load_t *load, const char *key, size_t key_len, void *arg) {
@@ -177,6 +178,9 @@ typedef struct belay_cache_options {
   /** for so long it may serve what was invalidated elsewhere; default 1000; 1 to 86,400,000 */
   int64_t local_ttl_ms;
   bool quiet; /**< changes are not published: for when no process has a table; default false */
+  /** the first look of a get may be answered by a replica, if the client reads from them
+   * (belay_client_options_t::read_from); who finds nothing good there goes on with the primary. Default false */
+  bool replicas;
 
   /** default 8 MiB; 1 to BELAY_CACHE_VALUE_MAX, and less than the client's max_reply and max_bytes */
   size_t max_value_bytes;

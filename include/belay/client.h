@@ -92,9 +92,14 @@ typedef struct belay_client_options {
   const char *sentinel_password; /**< see sentinel_username */
 
   /** Who may answer the operations whose headers say that a replica may: they only read, and are told how things were a
-   * moment ago, as far as the replica is behind. Nothing that decides who holds something, or who is let in, is ever
-   * asked of a replica. For deployments that know their replicas: not for redis:// and unix://. Default
-   * BELAY_READ_PRIMARY */
+   * moment ago, as far as the replica is behind. So what was just written may not be found, and of two reads the later
+   * one may be told what is older. What was asked of a replica that cannot answer now is asked of the primary.
+   *
+   * A replica is read from while it says that it is connected to its primary, which it is asked (ROLE) every five
+   * seconds. One that was cut off without a word says so until its own repl-timeout, 60 s by default, has passed.
+   *
+   * Nothing that decides who holds something, or who is let in, is ever asked of a replica. For deployments that know
+   * their replicas: not for redis:// and unix://. Default BELAY_READ_PRIMARY */
   belay_read_from_t read_from;
 
   /** The parts of the namespace, wide to narrow, each 1 to 128 bytes; every key of this client begins

@@ -143,7 +143,7 @@ BELAY_API int belay_counter_add_once(belay_counter_t *counter, belay_request_t *
                                      size_t id_len, belay_counter_cb cb);
 
 /** Of a counter with shards, value is their sum. It is no snapshot: what is added meanwhile may be in it or not, and of
- * two such adds the later one may be in it without the earlier one. Sent again. */
+ * two such adds the later one may be in it without the earlier one. Sent again. A replica may answer (read_from). */
 BELAY_API int belay_counter_get(belay_counter_t *counter, belay_request_t *request, const char *key,
                                 size_t key_len, belay_counter_cb cb);
 
@@ -176,7 +176,7 @@ BELAY_API int belay_counter_add_many(belay_counter_t *counter, belay_request_t *
                                      belay_counter_many_cb cb);
 
 /** Reads n keys in one round trip: 1 to BELAY_COUNTER_MANY_MAX divided by the shards. No snapshot of all of them. Sent
- * again. */
+ * again. A replica may answer (read_from). */
 BELAY_API int belay_counter_get_many(belay_counter_t *counter, belay_request_t *request,
                                      const belay_bytes_t *keys, size_t n, belay_counter_many_cb cb);
 
@@ -197,13 +197,13 @@ BELAY_API int belay_counter_add_fields(belay_counter_t *counter, belay_request_t
                                        const belay_counter_add_item_t *items, size_t n,
                                        belay_counter_many_cb cb);
 
-/** Reads one field. Sent again. */
+/** Reads one field. Sent again. A replica may answer (read_from). */
 BELAY_API int belay_counter_get_field(belay_counter_t *counter, belay_request_t *request,
                                       const char *key, size_t key_len, const char *field,
                                       size_t field_len, belay_counter_cb cb);
 
 /** Reads n fields in one step: 1 to BELAY_COUNTER_MANY_MAX, and no more than one for each 256 bytes of the
- * client's max_reply. Sent again. */
+ * client's max_reply. Sent again. A replica may answer (read_from). */
 BELAY_API int belay_counter_get_fields(belay_counter_t *counter, belay_request_t *request,
                                        const char *key, size_t key_len, const belay_bytes_t *fields,
                                        size_t n, belay_counter_many_cb cb);
@@ -221,7 +221,7 @@ typedef void (*belay_counter_all_cb)(belay_request_t *request, int status,
 
 /** Reads all fields in one step, if they are no more than max (1 to BELAY_COUNTER_MANY_MAX) and fit into the client's
  * max_reply, where each takes some 400 bytes and twice its name; else the status is BELAY_EOVERFLOW, and belay_detail()
- * says how many there are. Sent again. */
+ * says how many there are. Sent again. A replica may answer (read_from). */
 BELAY_API int belay_counter_get_all(belay_counter_t *counter, belay_request_t *request,
                                     const char *key, size_t key_len, size_t max,
                                     belay_counter_all_cb cb);

@@ -159,7 +159,8 @@ BELAY_API int belay_dedup_mark_once(belay_dedup_t *dedup, belay_request_t *reque
                                     size_t key_len, const belay_bytes_t *items, size_t n,
                                     const void *id, size_t id_len, belay_dedup_many_cb cb);
 
-/** Whether an item is there: SEEN or NEW. Writes nothing; is sent again. */
+/** Whether an item is there: SEEN or NEW. Writes nothing; is sent again. A replica may answer (read_from): one that was
+ * marked a moment ago may be NEW there. */
 BELAY_API int belay_dedup_seen(belay_dedup_t *dedup, belay_request_t *request, const char *key,
                                size_t key_len, const void *item, size_t item_len,
                                belay_dedup_cb cb);
@@ -176,7 +177,7 @@ BELAY_API int belay_dedup_forget(belay_dedup_t *dedup, belay_request_t *request,
                                  belay_dedup_count_cb cb);
 
 /** How many are there. Is sent again. Of a bitmap the server looks at every byte: half a gigabyte takes it tens of
- * milliseconds. */
+ * milliseconds. A replica may answer (read_from). */
 BELAY_API int belay_dedup_count(belay_dedup_t *dedup, belay_request_t *request, const char *key,
                                 size_t key_len, belay_dedup_count_cb cb);
 
@@ -194,7 +195,7 @@ typedef enum belay_dedup_operator {
 
 /** How many are in what is made of these sets. SET: 1 or 2 keys; the intersection is counted, which takes the server as
  * long as the smaller set is large, and before Redis 7 memory too. COUNT: a union of 1 to BELAY_DEDUP_KEYS_MAX keys, an
- * estimate with the same error. Is sent again. */
+ * estimate with the same error. Is sent again. A replica may answer (read_from). */
 BELAY_API int belay_dedup_count_of(belay_dedup_t *dedup, belay_request_t *request,
                                    belay_dedup_operator_t how, const belay_bytes_t *keys, size_t n,
                                    belay_dedup_count_cb cb);

@@ -105,14 +105,14 @@ BELAY_API int belay_presence_clear(belay_presence_t *presence, belay_request_t *
 BELAY_API int belay_presence_clear_many(belay_presence_t *presence, belay_request_t *request,
                                         const uint32_t *ids, size_t n, belay_presence_cb cb);
 
-/** Whether he is online, or which of them are. Writes nothing. */
+/** Whether he is online, or which of them are. Writes nothing. A replica may answer (read_from). */
 BELAY_API int belay_presence_is(belay_presence_t *presence, belay_request_t *request, uint32_t id,
                                 belay_presence_is_cb cb);
 BELAY_API int belay_presence_is_many(belay_presence_t *presence, belay_request_t *request,
                                      const uint32_t *ids, size_t n, belay_presence_is_cb cb);
 
 /** How many are online. Four segments at a time, of which each keeps the server for about a millisecond: what changes meanwhile may be counted or not. With a window the
- * slices' union is made on the server for a moment, which takes 1 MiB of memory. */
+ * slices' union is made on the server for a moment, which takes 1 MiB of memory; without one a replica may answer (read_from). */
 BELAY_API int belay_presence_count(belay_presence_t *presence, belay_request_t *request,
                                    belay_presence_count_cb cb);
 

@@ -139,7 +139,8 @@ BELAY_API int belay_ranking_submit(belay_ranking_t *ranking, belay_request_t *re
                                    const belay_ranking_score_t *items, size_t n,
                                    belay_ranking_cb cb);
 
-/** Where members stand, 1 to BELAY_RANKING_ITEMS_MAX of them; an entry for each, in this order. Sent again. */
+/** Where members stand, 1 to BELAY_RANKING_ITEMS_MAX of them; an entry for each, in this order. Sent again. A
+ * replica may answer (read_from), here and in all that follows up to the counts. */
 BELAY_API int belay_ranking_find(belay_ranking_t *ranking, belay_request_t *request,
                                  const char *board, size_t board_len, const belay_bytes_t *members,
                                  size_t n, belay_ranking_cb cb);

@@ -189,8 +189,8 @@ int belay__flight_ask_look(belay__flight_t *flight) {
   int error =
       belay__family_begin(&flight->cache->family, &flight->request, &look_ops, NULL, &pending);
   if (error == 0) {
-    error = belay__look_send(flight->cache, pending, &flight->look, belay__now(belay_of(flight)),
-                             flight->key, flight->key_len);
+    error = belay__look_send(flight->cache, pending, &flight->look, BELAY__LOOK_AT_PRIMARY,
+                             belay__now(belay_of(flight)), flight->key, flight->key_len);
     if (error != 0)
       belay__request_forget(pending);
   }

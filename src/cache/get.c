@@ -242,7 +242,8 @@ int belay_cache_get_late(belay_cache_t *cache, belay_request_t *request, const c
   belay__cache_listen(cache);
   if (serve_local(pending, now))
     return 0;
-  error = belay__look_send(cache, pending, &get_of(pending)->look, now, key, key_len);
+  error = belay__look_send(cache, pending, &get_of(pending)->look, BELAY__LOOK_AT_ANY, now, key,
+                           key_len);
   if (error != 0)
     belay__request_forget(pending);
   return error;

@@ -32,8 +32,8 @@ static void abandon(belay__call_t **calls, size_t n) {
     (void)belay__call_abandon(calls[i]); /* they were built for nothing */
 }
 
-size_t belay__look_calls(belay_cache_t *cache, belay__look_t *look, uint64_t now, const char *key,
-                         size_t key_len, belay__call_t **calls) {
+size_t belay__look_calls(belay_cache_t *cache, belay__look_t *look, belay__look_at_t at,
+                         uint64_t now, const char *key, size_t key_len, belay__call_t **calls) {
   belay_bytes_t tags[BELAY_CACHE_TAGS_MAX];
   size_t tags_len = belay__cache_tags(cache, key, key_len, tags), n = 0;
   *look = (belay__look_t){.asked = now, .tags_len = (uint8_t)tags_len, .freshness = BELAY__GONE};
@@ -45,15 +45,17 @@ size_t belay__look_calls(belay_cache_t *cache, belay__look_t *look, uint64_t now
       abandon(calls, n);
       return 0;
     }
+    if (at == BELAY__LOOK_AT_ANY && cache->options.replicas)
+      (void)belay__call_stale(calls[n]);
     n++;
   }
   return n;
 }
 
 int belay__look_send(belay_cache_t *cache, belay__pending_t *pending, belay__look_t *look,
-                     uint64_t now, const char *key, size_t key_len) {
+                     belay__look_at_t at, uint64_t now, const char *key, size_t key_len) {
   belay__call_t *calls[BELAY__LOOK_CALLS_MAX + 1];
-  size_t n = belay__look_calls(cache, look, now, key, key_len, calls);
+  size_t n = belay__look_calls(cache, look, at, now, key, key_len, calls);
   if (n == 0)
     return BELAY_ENOMEM;
   if (!belay__servertime_known_at(&cache->time, &cache->family, now)) {

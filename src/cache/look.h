@@ -26,9 +26,12 @@ typedef struct belay__look {
 
 #define BELAY__LOOK_CALLS_MAX (1 + BELAY_CACHE_TAGS_MAX)
 
+/* Who may answer. */
+typedef enum belay__look_at { BELAY__LOOK_AT_PRIMARY, BELAY__LOOK_AT_ANY } belay__look_at_t;
+
 /* Builds the calls of a look, which begins now: at most BELAY__LOOK_CALLS_MAX; returns how many, or 0 if memory is out. */
-size_t belay__look_calls(belay_cache_t *cache, belay__look_t *look, uint64_t now, const char *key,
-                         size_t key_len, belay__call_t **calls);
+size_t belay__look_calls(belay_cache_t *cache, belay__look_t *look, belay__look_at_t at,
+                         uint64_t now, const char *key, size_t key_len, belay__call_t **calls);
 
 /* Reads the reply to the call number i of them. Returns 0, BELAY_ENOMEM or BELAY_EPROTO. */
 int belay__look_read(belay_cache_t *cache, belay__look_t *look, size_t i,
@@ -52,7 +55,7 @@ void belay__look_drop(belay_cache_t *cache, belay__look_t *look);
 /* Sends the calls of a single look, and TIME if it is due: a step of a request that is PARKED. Returns 0, BELAY_ENOMEM or
  * BELAY_EBUSY. Its reply is read by belay__look_step_read(). */
 int belay__look_send(belay_cache_t *cache, belay__pending_t *pending, belay__look_t *look,
-                     uint64_t now, const char *key, size_t key_len);
+                     belay__look_at_t at, uint64_t now, const char *key, size_t key_len);
 int belay__look_step_read(belay_cache_t *cache, belay__look_t *look, const belay__call_t *call,
                           const belay__reply_t *reply);
 

@@ -287,8 +287,8 @@ static int build(belay_cache_t *cache, many_t *many, uint64_t now, belay__call_t
       belay__flight_refresh_early(cache, entry->key, entry->key_len, served.record);
       continue;
     }
-    size_t more =
-        belay__look_calls(cache, &entry->look, now, entry->key, entry->key_len, calls + n);
+    size_t more = belay__look_calls(cache, &entry->look, BELAY__LOOK_AT_ANY, now, entry->key,
+                                    entry->key_len, calls + n);
     if (more == 0) {
       abandon(calls, n);
       return BELAY_ENOMEM;

@@ -139,6 +139,7 @@ static bool rest(belay__call_t *call, int error) {
   if (when >= call->deadline || call->follows || call->followed || call->once)
     return false;
   call->state = BELAY__CALL_RESTING;
+  call->stale = false; /* a replica that cannot answer now is not waited for: the primary may */
   call->last_error = error; /* first_sent stays: it only makes a lease believe in less */
   if (call->tries < UINT8_MAX)
     call->tries++;
@@ -151,6 +152,16 @@ void belay__call_end_rests(belay_client_t *client) {
   for (belay__list_t *node; (node = belay__list_pop(&client->resting)) != NULL;) {
     belay__call_t *call = BELAY__CONTAINER(node, belay__call_t, node);
     finish_with(call, BELAY_OUTCOME_REFUSED, call->last_error);
+  }
+}
+
+void belay__call_hurry_rests(belay_client_t *client) {
+  belay_t *belay = client->belay;
+  for (belay__list_t *node = client->resting.next; node != &client->resting; node = node->next) {
+    belay__call_t *call = BELAY__CONTAINER(node, belay__call_t, node);
+    uint64_t when = belay__now(belay) + 1 + belay__random_below(belay, REST_MIN_MS * BELAY__MS);
+    if (when < call->timer.when)
+      belay__timer_set(belay, BELAY__RANK_OTHER, &call->timer, when);
   }
 }
 

@@ -64,8 +64,7 @@ struct belay__call {
   bool follows;  /* belongs behind the call before it, on the same connection: */
   bool followed; /* neither of the two is sent again after a refusal */
   bool apart;    /* its owner's: it is sent together with others, and belongs behind none of them */
-  bool
-      stale; /* its owner's: only reads, and what is a little old will do: a replica may answer it */
+  bool stale;    /* belay__call_stale() */
   bool asking;   /* the node's: it goes where its slot is on its way to */
   bool repeated; /* its owner's: it is sent again, and what became of the first time is not known */
   bool as_eval;  /* the script's text is in it, not its hash */
@@ -103,6 +102,10 @@ void belay__call_arg_joined(belay__call_t *call, const char *a, size_t a_len, co
                             size_t b_len);
 void belay__call_arg_int(belay__call_t *call, int64_t value);
 
+/* It only reads, and what is a little old will do: a replica may answer it, if the client wants that. NULL, which it may
+ * be given, or the call. */
+belay__call_t *belay__call_stale(belay__call_t *call);
+
 /* The command is one that not every server has, and there is another way. */
 void belay__call_needs(belay__call_t *call, belay__capability_t what);
 /* Whether it was refused because of that: the user may not run the command, or it came to another server than it was made
@@ -137,6 +140,9 @@ bool belay__call_abandon(belay__call_t *call);
 
 /* The client closes: what rests is over. */
 void belay__call_end_rests(belay_client_t *client);
+
+/* There is a new connection, and so reason to hope: what rests does not rest for long any more. */
+void belay__call_hurry_rests(belay_client_t *client);
 
 /* The reply is of a kind that the command cannot give: the connection is not to be trusted. From inside
  * done or settled. */

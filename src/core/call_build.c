@@ -297,6 +297,12 @@ uint16_t belay__call_slot(const belay__call_t *call) {
   return belay__slot(key, len);
 }
 
+belay__call_t *belay__call_stale(belay__call_t *call) {
+  if (call != NULL)
+    call->stale = call->client->read_from != BELAY_READ_PRIMARY;
+  return call;
+}
+
 belay__call_t *belay__call_copy(const belay__call_t *call) {
   belay__call_t *copy = belay__call_new(call->client, call->lane);
   char *out = copy == NULL ? NULL : grow(copy, call->len + 1); /* for a longer publisher */

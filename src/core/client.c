@@ -122,6 +122,7 @@ int belay__client_init(belay_client_t *client, belay_t *belay, const belay__node
       .close_timeout_ms = options->close_timeout_ms,
       .max_bytes = options->max_bytes,
       .max_reply = options->max_reply,
+      .read_from = options->read_from,
       .trace = options->trace,
       .trace_ctx = options->trace_ctx,
       .close_timer = {.fire = close_timeout},

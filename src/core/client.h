@@ -71,6 +71,7 @@ struct belay_client {
   size_t owner_len;
   int64_t timeout_ms, stall_timeout_ms, close_timeout_ms;
   size_t max_bytes, max_reply;
+  belay_read_from_t read_from;
   belay_trace_fn trace;
   void *trace_ctx;
 

@@ -66,7 +66,7 @@ static int send_last(belay_active_t *active, belay__pending_t *pending,
   belay__call_t *calls[BELAY_ACTIVE_SPANS_MAX];
   int64_t to = belay__active_period(active, ask->to_ms);
   for (size_t i = 0; i < ask->n; i++) {
-    calls[i] = on_periods(active, "PFCOUNT", to - ask->spans[i] + 1, to);
+    calls[i] = belay__call_stale(on_periods(active, "PFCOUNT", to - ask->spans[i] + 1, to));
     if (calls[i] != NULL)
       continue;
     while (i-- > 0)
@@ -94,7 +94,9 @@ static int send_span(belay_active_t *active, belay__pending_t *pending,
   int64_t from, to;
   int error = periods_of(active, ask, &from, &to);
   pending->values[COUNTED] = 1;
-  return error != 0 ? error : belay__request_send(pending, on_periods(active, "PFCOUNT", from, to));
+  return error != 0 ? error
+                    : belay__request_send(
+                          pending, belay__call_stale(on_periods(active, "PFCOUNT", from, to)));
 }
 
 static int send_clear(belay_active_t *active, belay__pending_t *pending,
@@ -135,7 +137,7 @@ static belay__call_t *on_archives(const belay_active_t *active, const char *name
 static int send_count_archives(belay_active_t *active, belay__pending_t *pending,
                                const belay__active_ask_t *ask) {
   pending->values[COUNTED] = 1;
-  return belay__request_send(pending, on_archives(active, "PFCOUNT", ask));
+  return belay__request_send(pending, belay__call_stale(on_archives(active, "PFCOUNT", ask)));
 }
 
 static int send_clear_archives(belay_active_t *active, belay__pending_t *pending,

@@ -46,6 +46,7 @@ typedef struct belay__bloom_op {
   belay__bloom_what_t what;
   bool looking;                /* by belay__bloom_look() */
   bool touched;                /* some of its items were dealt with */
+  bool stale;                  /* an exists that a replica may answer */
   uint8_t found;               /* what that has found */
   uint8_t step;                /* the kind's */
   uint8_t tries;               /* so often has it begun again */

@@ -141,6 +141,11 @@ static int end_items(belay__pending_t *pending) {
   uint32_t left = belay__bloom_plan_left(plan, op->generation);
   if (left == 0)
     return 0;
+  if (op->stale) { /* perhaps a replica has not heard of it yet: its primary knows */
+    op->stale = false;
+    int error = send_items(pending);
+    return error != 0 ? error : BELAY__REQUEST_PARK;
+  }
   if (op->what != BELAY__BLOOM_ADD)
     return belay__bloom_look(pending, NULL, 0);
   belay_t *belay = pending->client->belay;
@@ -160,6 +165,7 @@ static int send(belay__pending_t *pending) {
   const belay_bloom_t *bloom = pending->context;
   belay__bloom_op_t *op = belay__bloom_op(pending);
   op->generation = bloom->config.generation;
+  op->stale = op->what == BELAY__BLOOM_EXISTS && pending->client->read_from != BELAY_READ_PRIMARY;
   return op->what == BELAY__BLOOM_INFO ? send_info(pending) : send_items(pending);
 }
 

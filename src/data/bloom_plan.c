@@ -193,7 +193,7 @@ bool belay__bloom_plan_calls(belay_bloom_t *bloom, belay__bloom_plan_t *plan,
       return false;
     }
     plan->sent[plan->sent_len] = i;
-    out[plan->sent_len++] = call;
+    out[plan->sent_len++] = op->stale ? belay__call_stale(call) : call;
   }
   return true;
 }

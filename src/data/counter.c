@@ -221,7 +221,7 @@ belay__call_t *belay__counter_get_call(const belay_counter_t *counter, const cha
     return NULL;
   belay__call_command(call, "GET", 2);
   belay__counter_arg(counter, call, key, key_len, shard);
-  return call;
+  return belay__call_stale(call);
 }
 
 /* ---- answers --------------------------------------------------------------------------------------------- */

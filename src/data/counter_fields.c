@@ -227,7 +227,7 @@ int belay_counter_get_field(belay_counter_t *counter, belay_request_t *request, 
     error = check_name(counter, field, field_len);
   if (error != 0)
     return error;
-  belay__call_t *call = new_call(counter, "HGET", key, key_len, 1);
+  belay__call_t *call = belay__call_stale(new_call(counter, "HGET", key, key_len, 1));
   if (call != NULL)
     belay__call_arg(call, field, field_len);
   return belay__family_start(&counter->family, request, call, &get_ops, (void (*)(void))cb);
@@ -284,7 +284,8 @@ int belay_counter_get_fields(belay_counter_t *counter, belay_request_t *request,
   error = check_names(counter, fields, n, most_numbers(counter, BELAY_COUNTER_MANY_MAX));
   if (error != 0)
     return error;
-  belay__call_t *call = call_of_fields(counter, "HMGET", key, key_len, fields, n);
+  belay__call_t *call =
+      belay__call_stale(call_of_fields(counter, "HMGET", key, key_len, fields, n));
   return start_many(counter, request, call, n, &get_fields_ops, cb);
 }
 
@@ -359,6 +360,7 @@ int belay_counter_get_all(belay_counter_t *counter, belay_request_t *request, co
   if (call == NULL)
     return BELAY_ENOMEM;
   belay__call_script(call, &belay__script_counter_all, 1, 2);
+  (void)belay__call_stale(call);
   belay__counter_arg(counter, call, key, key_len, 0);
   belay__call_arg_int(call, (int64_t)max);
   belay__call_arg_int(call, (int64_t)client->max_reply);

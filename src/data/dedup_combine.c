@@ -94,7 +94,7 @@ static belay__call_t *new_count(const belay_dedup_t *dedup, belay_dedup_operator
   put_keys(dedup, call, keys, n);
   if (n > 1 && !count)
     belay__call_arg(call, letter_of(how), 1);
-  return call;
+  return belay__call_stale(call);
 }
 
 int belay_dedup_count_of(belay_dedup_t *dedup, belay_request_t *request, belay_dedup_operator_t how,

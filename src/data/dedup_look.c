@@ -40,7 +40,7 @@ static belay__call_t *new_seen(const belay__dedup_batch_t *batch, const belay_by
     return NULL;
   belay__dedup_arg_key(dedup, call, batch->key, batch->key_len);
   belay__dedup_arg_items(batch, "GET", call, items, n);
-  return call;
+  return belay__call_stale(call);
 }
 
 int belay_dedup_seen(belay_dedup_t *dedup, belay_request_t *request, const char *key,
@@ -161,7 +161,7 @@ int belay_dedup_count(belay_dedup_t *dedup, belay_request_t *request, const char
   belay__call_t *call = dedup->kind == BELAY_DEDUP_WINDOW
                             ? belay__dedup_script(dedup, &belay__script_dedup_window_seen, 1, 0)
                             : belay__dedup_command(dedup, names[dedup->kind], 2);
-  return start(dedup, request, call, key, key_len, &count_ops, cb);
+  return start(dedup, request, belay__call_stale(call), key, key_len, &count_ops, cb);
 }
 
 int belay_dedup_clear(belay_dedup_t *dedup, belay_request_t *request, const char *key,

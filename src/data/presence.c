@@ -190,7 +190,8 @@ static belay__call_t *count_call(const belay_presence_t *presence, int64_t slice
     return NULL;
   if (presence->window_ms == 0) {
     belay__call_command(call, "BITCOUNT", 2);
-  } else {
+    (void)belay__call_stale(call);
+  } else { /* it writes for a moment, which a replica does not do */
     belay__call_script(call, &belay__script_presence_count, 1 + belay__presence_live(presence), 0);
     belay__presence_put_union(presence, call);
   }

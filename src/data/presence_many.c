@@ -114,6 +114,7 @@ static void make_is(const belay_presence_t *presence, belay__call_t *call, int64
   belay__call_command(call, "BITFIELD_RO", 2 + (size_t)3 * run->len);
   belay__presence_put(presence, call, slice, i, segment_of(work, run));
   put_bits(call, work, run, "GET", NULL);
+  (void)belay__call_stale(call);
 }
 
 /* ---- steps --------------------------------------------------------------------------------------------- */

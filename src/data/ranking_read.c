@@ -63,7 +63,7 @@ int belay_ranking_find(belay_ranking_t *ranking, belay_request_t *request, const
   belay__call_t *call = room == NULL ? NULL
                                      : belay__ranking_script(ranking, &belay__script_ranking_read,
                                                              board, board_len, 1 + n);
-  if (call != NULL) {
+  if (belay__call_stale(call) != NULL) {
     belay__call_arg(call, "find", 4);
     for (size_t i = 0; i < n; i++) {
       (void)belay__ranking_name(room, members[i].data, members[i].len);
@@ -158,7 +158,7 @@ static int start_page(belay_ranking_t *ranking, belay_request_t *request, belay_
   pending->values[FIRST] = first;
   pending->values[STEP] = from == BELAY_RANKING_FROM_BEST ? 1 : -1;
   pending->values[MOST] = (int64_t)n;
-  error = belay__request_send(pending, call);
+  error = belay__request_send(pending, belay__call_stale(call));
   if (error != 0)
     belay__request_forget(pending);
   return error;
@@ -304,7 +304,8 @@ static int start_count(belay_ranking_t *ranking, belay_request_t *request, const
   }
   for (size_t i = 0; i < more && call != NULL; i++)
     belay__call_arg_int(call, bounds[i]);
-  return belay__family_start(&ranking->family, request, call, &count_ops, (void (*)(void))cb);
+  return belay__family_start(&ranking->family, request, belay__call_stale(call), &count_ops,
+                             (void (*)(void))cb);
 }
 
 int belay_ranking_count(belay_ranking_t *ranking, belay_request_t *request, const char *board,

@@ -150,6 +150,11 @@ void belay__dial_cancel(belay__dial_t *dial) {
   drop(attempt);
 }
 
+int belay__dial_expire(belay__dial_t *dial) {
+  belay__dial_cancel(dial);
+  return BELAY_EUNREACHABLE;
+}
+
 void belay__dial_close(belay__dial_t *dial) {
   belay__dial_cancel(dial);
 }

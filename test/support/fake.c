@@ -24,6 +24,7 @@
 struct fake_link {
   fake_t *fake;
   int fd; /* -1: over */
+  bool listens;
   unsigned number, commands;
   size_t len;
   char buffer[65536];
@@ -32,7 +33,7 @@ struct fake_link {
 struct fake {
   fake_options_t options;
   pthread_t thread;
-  int listener, stop[2];
+  int listener, news[2]; /* a pipe for what is published; its end is the fake's */
   atomic_uint connections, commands;
   char url[64];
   fake_link_t *links[LINKS_MAX];
@@ -89,6 +90,10 @@ void fake_say_bytes(fake_link_t *link, const char *data, size_t len) {
 
 void fake_say(fake_link_t *link, const char *text) {
   fake_say_bytes(link, text, strlen(text));
+}
+
+void fake_listen(fake_link_t *link) {
+  link->listens = true;
 }
 
 void fake_hang_up(fake_link_t *link) {
@@ -217,9 +222,21 @@ static void welcome(fake_t *fake) {
   close(fd);
 }
 
+/* False: there will be none any more. */
+static bool publish_news(fake_t *fake) {
+  char *text;
+  if (read(fake->news[0], &text, sizeof text) != sizeof text)
+    return false;
+  for (size_t i = 0; i < LINKS_MAX; i++)
+    if (fake->links[i] != NULL && fake->links[i]->listens)
+      fake_say(fake->links[i], text);
+  free(text);
+  return true;
+}
+
 static size_t fill_poll(const fake_t *fake, struct pollfd *polls, fake_link_t **who) {
   size_t n = 0;
-  polls[n++] = (struct pollfd){.fd = fake->stop[0], .events = POLLIN};
+  polls[n++] = (struct pollfd){.fd = fake->news[0], .events = POLLIN};
   polls[n++] = (struct pollfd){.fd = fake->listener, .events = POLLIN};
   for (size_t i = 0; i < LINKS_MAX; i++)
     if (fake->links[i] != NULL && fake->links[i]->fd >= 0) {
@@ -237,7 +254,7 @@ static void *run(void *arg) {
     size_t n = fill_poll(fake, polls, who);
     if (poll(polls, n, -1) < 0 && errno != EINTR)
       return NULL;
-    if (polls[0].revents != 0)
+    if (polls[0].revents != 0 && !publish_news(fake))
       return NULL;
     for (size_t i = 2; i < n; i++)
       if (polls[i].revents != 0)
@@ -257,16 +274,16 @@ fake_t *fake_start(const fake_options_t *options) {
   assert_int_equal(bind(fake->listener, (struct sockaddr *)&address, len), 0);
   assert_int_equal(listen(fake->listener, 64), 0);
   assert_int_equal(getsockname(fake->listener, (struct sockaddr *)&address, &len), 0);
-  assert_int_equal(pipe2(fake->stop, O_CLOEXEC), 0);
+  assert_int_equal(pipe2(fake->news, O_CLOEXEC), 0);
   snprintf(fake->url, sizeof fake->url, "redis://127.0.0.1:%d", ntohs(address.sin_port));
   assert_int_equal(pthread_create(&fake->thread, NULL, run, fake), 0);
   return fake;
 }
 
 void fake_stop(fake_t *fake) {
-  close(fake->stop[1]);
+  close(fake->news[1]);
   pthread_join(fake->thread, NULL);
-  close(fake->stop[0]);
+  close(fake->news[0]);
   close(fake->listener);
   for (size_t i = 0; i < LINKS_MAX; i++) {
     if (fake->links[i] != NULL)
@@ -274,6 +291,11 @@ void fake_stop(fake_t *fake) {
     free(fake->links[i]);
   }
   free(fake);
+}
+
+void fake_publish(fake_t *fake, const char *text) {
+  char *copy = strdup(text);
+  assert_int_equal(write(fake->news[1], &copy, sizeof copy), sizeof copy);
 }
 
 const char *fake_url(const fake_t *fake) {

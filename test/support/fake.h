@@ -28,6 +28,9 @@ const char *fake_url(const fake_t *fake);
 unsigned fake_connections(fake_t *fake);
 unsigned fake_commands(fake_t *fake);
 
+/* Says something, soon, on every connection that listens. */
+void fake_publish(fake_t *fake, const char *text);
+
 /* ---- in on_command ---------------------------------------------------------------------------------------- */
 
 /* Whether it belongs to a handshake: AUTH, SELECT, CLIENT, COMMAND, HELLO, INFO. */
@@ -42,6 +45,9 @@ unsigned fake_link_command(const fake_link_t *link);
 
 void fake_say(fake_link_t *link, const char *text);
 void fake_say_bytes(fake_link_t *link, const char *data, size_t len);
+
+/* From now on what is published is said here too. */
+void fake_listen(fake_link_t *link);
 
 /* Says nothing more, and reads nothing more: FIN. */
 void fake_hang_up(fake_link_t *link);

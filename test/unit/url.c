@@ -1,34 +1,10 @@
 /* URLs: what is read from good ones, and which part is named of bad ones. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include "belay/error.h"
-#include "redis/url.h"
+#include "urls.h"
 
 #define HOST_MAX BELAY__HOST_MAX
 #define PATH_MAX_LEN (sizeof((belay__url_t *)0)->path - 1)
 #define USER_MAX (sizeof((belay__url_t *)0)->username - 1)
 #define PASSWORD_MAX (sizeof((belay__url_t *)0)->password - 1)
-
-/* Parses a copy that ends where it ends, so that the sanitizer sees a read behind it. */
-static int parse(const char *text, belay__url_t *url, const char **part, const char **why) {
-  char *copy = strdup(text);
-  assert_non_null(copy);
-  memset(url, 0x5a, sizeof *url);
-  *part = *why = NULL;
-  int error = belay__url_parse(copy, url, part, why);
-  free(copy);
-  assert_non_null(*part);
-  assert_non_null(*why);
-  return error;
-}
 
 /* ---- good ones ----------------------------------------------------------------------------------------- */
 
@@ -39,10 +15,6 @@ typedef struct good {
   const char *username, *password; /* NULL: there must be none */
 } good_t;
 
-static int same(const char *found, const char *expected) {
-  return strcmp(found, expected == NULL ? "" : expected) == 0;
-}
-
 static void check_good(const good_t *row) {
   belay__url_t url;
   const char *part, *why;
@@ -50,10 +22,12 @@ static void check_good(const good_t *row) {
     fail_msg("%s: %s: %s", row->text, part, why);
   assert_string_equal(part, "");
   assert_string_equal(why, "");
-  if (url.is_unix != (row->path != NULL) || !same(url.places[0].host, row->host) ||
-      !same(url.path, row->path))
+  if (url.is_unix != (row->path != NULL) || url.place_count != (row->host != NULL) ||
+      !same(url.places[0].host, row->host) || !same(url.path, row->path))
     fail_msg("%s: unix %d, host \"%s\", path \"%s\"", row->text, url.is_unix, url.places[0].host,
              url.path);
+  if (url.kind != BELAY__URL_SINGLE || url.tls || url.master[0] != '\0')
+    fail_msg("%s: kind %d, tls %d, master \"%s\"", row->text, (int)url.kind, url.tls, url.master);
   if (url.places[0].port != row->port || url.db != row->db)
     fail_msg("%s: port %d, db %d", row->text, url.places[0].port, url.db);
   if (url.has_username != (row->username != NULL) || !same(url.username, row->username))
@@ -143,8 +117,8 @@ static void empty_user_is_the_default_user(void **state) {
       {"redis://::@host", "host", NULL, 6379, 0, NULL, ":"},
       {"redis://:@host", "host", NULL, 6379, 0, NULL, ""},
       {"redis://@host", "host", NULL, 6379, 0, NULL, NULL},
-      {"unix://:secret@/run/redis.sock", NULL, "/run/redis.sock", 6379, 0, NULL, "secret"},
-      {"unix://@/run/redis.sock", NULL, "/run/redis.sock", 6379, 0, NULL, NULL},
+      {"unix://:secret@/run/redis.sock", NULL, "/run/redis.sock", 0, 0, NULL, "secret"},
+      {"unix://@/run/redis.sock", NULL, "/run/redis.sock", 0, 0, NULL, NULL},
   };
   CHECK_GOOD(rows);
 }
@@ -165,15 +139,15 @@ static void user_and_password_are_percent_decoded(void **state) {
 static void unix_path_and_db_are_read(void **state) {
   (void)state;
   static const good_t rows[] = {
-      {"unix:///run/redis.sock", NULL, "/run/redis.sock", 6379, 0, NULL, NULL},
-      {"unix:///r?db=0", NULL, "/r", 6379, 0, NULL, NULL},
-      {"unix:///run/redis.sock?db=7", NULL, "/run/redis.sock", 6379, 7, NULL, NULL},
-      {"unix:///r?db=65535", NULL, "/r", 6379, 65535, NULL, NULL},
-      {"unix:////run//redis.sock", NULL, "//run//redis.sock", 6379, 0, NULL, NULL},
-      {"unix://alice:secret@/run/redis.sock?db=1", NULL, "/run/redis.sock", 6379, 1, "alice",
+      {"unix:///run/redis.sock", NULL, "/run/redis.sock", 0, 0, NULL, NULL},
+      {"unix:///r?db=0", NULL, "/r", 0, 0, NULL, NULL},
+      {"unix:///run/redis.sock?db=7", NULL, "/run/redis.sock", 0, 7, NULL, NULL},
+      {"unix:///r?db=65535", NULL, "/r", 0, 65535, NULL, NULL},
+      {"unix:////run//redis.sock", NULL, "//run//redis.sock", 0, 0, NULL, NULL},
+      {"unix://alice:secret@/run/redis.sock?db=1", NULL, "/run/redis.sock", 0, 1, "alice",
        "secret"},
-      {"unix://alice@/r", NULL, "/r", 6379, 0, "alice", NULL},
-      {"unix://alice:p%2Fw%40@/r@s", NULL, "/r@s", 6379, 0, "alice", "p/w@"},
+      {"unix://alice@/r", NULL, "/r", 0, 0, "alice", NULL},
+      {"unix://alice:p%2Fw%40@/r@s", NULL, "/r@s", 0, 0, "alice", "p/w@"},
   };
   CHECK_GOOD(rows);
 }
@@ -181,47 +155,24 @@ static void unix_path_and_db_are_read(void **state) {
 static void unix_path_is_percent_decoded(void **state) {
   (void)state;
   static const good_t rows[] = {
-      {"unix:///run/my%20redis.sock", NULL, "/run/my redis.sock", 6379, 0, NULL, NULL},
-      {"unix:///run/a%3Fb%23c%25d?db=2", NULL, "/run/a?b#c%d", 6379, 2, NULL, NULL},
-      {"unix:///run%2fredis", NULL, "/run/redis", 6379, 0, NULL, NULL},
-      {"unix:///run/a@b:c&d=e", NULL, "/run/a@b:c&d=e", 6379, 0, NULL, NULL},
-      {"unix:///run/%C3%BC\xc3\xbc", NULL, "/run/\xc3\xbc\xc3\xbc", 6379, 0, NULL, NULL},
+      {"unix:///run/my%20redis.sock", NULL, "/run/my redis.sock", 0, 0, NULL, NULL},
+      {"unix:///run/a%3Fb%23c%25d?db=2", NULL, "/run/a?b#c%d", 0, 2, NULL, NULL},
+      {"unix:///run%2fredis", NULL, "/run/redis", 0, 0, NULL, NULL},
+      {"unix:///run/a@b:c&d=e", NULL, "/run/a@b:c&d=e", 0, 0, NULL, NULL},
+      {"unix:///run/%C3%BC\xc3\xbc", NULL, "/run/\xc3\xbc\xc3\xbc", 0, 0, NULL, NULL},
   };
   CHECK_GOOD(rows);
 }
 
 /* ---- bad ones ------------------------------------------------------------------------------------------ */
 
-static void check_bad(const char *text, const char *expected) {
-  belay__url_t url, zeros;
-  const char *part, *why;
-  memset(&zeros, 0, sizeof zeros);
-  int error = parse(text, &url, &part, &why);
-  if (error != BELAY_EURL || strcmp(part, expected) != 0)
-    fail_msg("\"%s\": %s, part \"%s\" (%s), not \"%s\"", text, belay_err_name(error), part, why,
-             expected);
-  assert_in_range(strlen(why), 5, 80);
-  assert_memory_equal(url.places[0].host, zeros.places[0].host, sizeof url.places[0].host);
-  assert_memory_equal(url.path, zeros.path, sizeof url.path);
-  assert_memory_equal(url.username, zeros.username, sizeof url.username);
-  assert_memory_equal(url.password, zeros.password, sizeof url.password);
-  assert_false(url.is_unix || url.has_username || url.has_password);
-  assert_int_equal(url.places[0].port, 0);
-  assert_int_equal(url.db, 0);
-}
-
-/* CHECK_BAD("host", text, text, ...) */
-#define CHECK_BAD(part, ...)                                                                       \
-  do {                                                                                             \
-    static const char *const texts[] = {__VA_ARGS__};                                              \
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)                                      \
-      check_bad(texts[i], part);                                                                   \
-  } while (0)
-
-static void scheme_is_redis_or_unix_in_lower_case(void **state) {
+static void scheme_is_one_of_the_list_in_lower_case(void **state) {
   (void)state;
   CHECK_BAD("scheme", "", "redis", "redis:", "redis:/", "redis:localhost", "redis:/localhost",
-            "rediss://localhost", "valkey://localhost", "http://localhost", "REDIS://localhost",
+            "redisss://localhost", "rediss+unix:///r", "unix+sentinel:///r",
+            "redis+tls://localhost", "redis+ssl://localhost", "redis+://localhost",
+            "redis+Sentinel://h/m", "sentinel://h/m", "rediss+replica://h", "redis+clusters://h",
+            "redis+cluster:/h", "valkey://localhost", "http://localhost", "REDIS://localhost",
             "Unix:///run/redis.sock", "unix:/run/redis.sock", "redis+socket:///run/redis.sock",
             " redis://localhost", "\nredis://localhost", "://localhost", "//localhost", "localhost",
             "localhost:6379", "/run/redis.sock", "redi", "redis;//localhost", "xredis://localhost");
@@ -239,7 +190,7 @@ static void host_has_the_characters_of_a_name_only(void **state) {
   CHECK_BAD("host", "redis://local host", "redis:// localhost", "redis://localhost ",
             "redis://local\thost", "redis://localhost\n", "redis://localhost\r\n", "redis://\x01",
             "redis://local\x7fhost", "redis://h\xc3\xb6st", "redis://local%68ost", "redis://%6c",
-            "redis://host%", "redis://a,b", "redis://a,b:6379", "redis://host#f", "redis://ho*st",
+            "redis://host%", "redis://a,b:6379", "redis://host#f", "redis://ho*st",
             "redis://host\\db", "redis://a=b", "redis://a]", "redis://a[b]", "redis://<host>",
             "redis://\"host\"", "redis://host;x", "redis://127.0.0.1%lo");
 }
@@ -349,34 +300,6 @@ static void user_and_password_encode_what_would_end_them(void **state) {
 
 /* ---- lengths ------------------------------------------------------------------------------------------- */
 
-/* head, then n times piece, then tail */
-static char *build(const char *head, const char *piece, size_t n, const char *tail) {
-  size_t head_len = strlen(head), piece_len = strlen(piece);
-  char *text = malloc(head_len + n * piece_len + strlen(tail) + 1);
-  assert_non_null(text);
-  strcpy(text, head);
-  for (size_t i = 0; i < n; i++)
-    strcpy(text + head_len + i * piece_len, piece);
-  strcpy(text + head_len + n * piece_len, tail);
-  return text;
-}
-
-/* n pieces are just good, and give n bytes; with one more, the part is too long. */
-static void check_limit(const char *head, const char *piece, size_t n, const char *tail,
-                        const char *part, size_t offset) {
-  belay__url_t url;
-  const char *found, *why;
-  char *text = build(head, piece, n, tail);
-  if (parse(text, &url, &found, &why) != 0)
-    fail_msg("%zu bytes of %s: %s: %s", n, part, found, why);
-  const char *out = (const char *)&url + offset;
-  assert_int_equal(strlen(out), n + (strcmp(part, "path") == 0)); /* its first '/' is in head */
-  free(text);
-  text = build(head, piece, n + 1, tail);
-  check_bad(text, part);
-  free(text);
-}
-
 static void parts_are_as_long_as_they_may_be_and_no_longer(void **state) {
   (void)state;
   const size_t host = offsetof(belay__url_t, places), path = offsetof(belay__url_t, path);
@@ -451,8 +374,13 @@ static void explanation_never_quotes_the_password(void **state) {
       "redis://:%s%%00@host",
       "redis://u:a@%s@host",
       "redis://:%s@[::1",
-      "rediss://:%s@host",
+      "rediss://:%s@host:",
       "redis://:%s@ho st",
+      "redis+cluster://:%s@a,,b",
+      "redis+sentinel://:%s@a",
+      "redis+sentinel://u:%s@a/m/x",
+      "redis+sentinel://u:%s/@a/m",
+      "redis+nothing://u:%s@a",
       "redis://h?%s",
       "unix://:%s@",
       "unix://:%s@r",
@@ -487,8 +415,8 @@ static uint64_t next_random(uint64_t *seed) {
 }
 
 static int is_part(const char *part) {
-  static const char *const parts[] = {"scheme", "user", "password", "host", "port",
-                                      "db",     "path", "query",    "url"};
+  static const char *const parts[] = {"scheme", "user", "password", "host",  "port",
+                                      "master", "db",   "path",     "query", "url"};
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
     if (strcmp(part, parts[i]) == 0)
       return 1;
@@ -505,10 +433,18 @@ static void check_sane(const char *text) {
   if (error != 0)
     fail_msg("\"%s\": %d, part \"%s\"", text, error, part);
   assert_int_equal(url.is_unix, strncmp(text, "unix://", 7) == 0);
+  assert_int_equal(url.tls, strncmp(text, "rediss", 6) == 0);
   assert_int_equal(url.path[0], url.is_unix ? '/' : '\0');
-  assert_int_equal(url.places[0].host[0] == '\0', url.is_unix);
-  assert_null(strpbrk(url.places[0].host, " \t\r\n/?#@[]"));
-  assert_in_range(url.places[0].port, 1, 65535);
+  assert_int_equal(url.master[0] != '\0', url.kind == BELAY__URL_SENTINEL);
+  if (url.kind == BELAY__URL_SINGLE)
+    assert_int_equal(url.place_count, !url.is_unix);
+  else
+    assert_in_range(url.place_count, 1, BELAY__URL_HOSTS);
+  for (size_t i = 0; i < url.place_count; i++) {
+    assert_string_not_equal(url.places[i].host, "");
+    assert_null(strpbrk(url.places[i].host, " \t\r\n/?#@[],"));
+    assert_in_range(url.places[i].port, 1, 65535);
+  }
   assert_in_range(url.db, 0, 65535);
   assert_int_equal(url.has_username, url.username[0] != '\0');
   assert_true(url.has_password || url.password[0] == '\0');
@@ -521,12 +457,15 @@ static void random_changes_of_good_urls_are_read_or_named(void **state) {
       "redis://:secret@[fe80::1%25eth0]:6380/3",
       "unix://alice:secret@/run/my%20redis.sock?db=3",
       "redis://localhost",
+      "rediss+sentinel://u:p@a:1,[::1]:2,b/main/4",
+      "redis+cluster://a,b:7000,c",
+      "redis+replicas://:s@a,b/1",
   };
-  static const char special[] = "/:@?#%[]=&0159aF.- \n\x7f\xc3";
+  static const char special[] = "/:@?#%[]=&0159aF.-, \n\x7f\xc3";
   uint64_t seed = 1;
   for (int i = 0; i < 200000; i++) {
     char text[80];
-    strcpy(text, seeds[next_random(&seed) % 4]);
+    strcpy(text, seeds[next_random(&seed) % (sizeof seeds / sizeof *seeds)]);
     for (uint64_t changes = 1 + next_random(&seed) % 3; changes > 0; changes--) {
       size_t len = strlen(text), at = next_random(&seed) % (len + 1);
       char c = special[next_random(&seed) % (sizeof special - 1)];
@@ -558,7 +497,7 @@ int main(void) {
       cmocka_unit_test(user_and_password_are_percent_decoded),
       cmocka_unit_test(unix_path_and_db_are_read),
       cmocka_unit_test(unix_path_is_percent_decoded),
-      cmocka_unit_test(scheme_is_redis_or_unix_in_lower_case),
+      cmocka_unit_test(scheme_is_one_of_the_list_in_lower_case),
       cmocka_unit_test(host_is_not_empty),
       cmocka_unit_test(host_has_the_characters_of_a_name_only),
       cmocka_unit_test(ipv6_address_stands_in_brackets),
