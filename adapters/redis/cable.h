@@ -54,6 +54,7 @@ struct belay__trunk {
   belay_on_full_t on_full;
   uint32_t epochs; /* connections that became usable so far; numbers them from 1 */
   uint64_t dials;  /* attempts to connect so far; numbers them from 1 */
+  bool warned;     /* that the servers are a cluster's, which nobody has said */
   bool can_known;  /* no connection has come or gone since `can` was put together: */
   unsigned can;    /* a bit for each belay__capability_t of all servers that are connected */
 };

@@ -180,12 +180,32 @@ static void read_hello(belay__link_t *link, const belay__reply_t *reply) {
     link->peer.id = 0;
 }
 
+/* One that is not what the URL takes it for. */
+static void check_kind(belay__link_t *link, const belay__reply_t *reply) {
+  static const char sentinel[] = "it is a sentinel, which has no data: redis+sentinel://";
+  belay__trunk_t *trunk = link->cable->trunk;
+  const belay__reply_t *mode = belay__reply_field(reply, "mode");
+  char place[BELAY__TARGET_WORDS];
+  if (mode != NULL && belay__reply_is(mode, "sentinel", 8)) {
+    belay__client_refused(trunk->client, BELAY_EREFUSED, sentinel, sizeof sentinel - 1);
+    belay__link_shaken(link, BELAY_EREFUSED);
+  } else if (mode != NULL && belay__reply_is(mode, "cluster", 7) && trunk->ops->redirect == NULL &&
+             !trunk->warned) {
+    trunk->warned = true;
+    belay__log(trunk->client->belay, BELAY_LOG_WARNING,
+               "%s is a node of a cluster, and refuses the keys of others: redis+cluster://",
+               belay__target_words(&link->target, place));
+  }
+}
+
 static void on_hello(redisAsyncContext *ac, void *object, void *privdata) {
   (void)privdata;
   belay__link_t *link = link_of(ac);
   const belay__reply_t *reply = receive(link, object);
-  if (reply != NULL && !shut_out(link, reply))
-    read_hello(link, reply);
+  if (reply == NULL || shut_out(link, reply))
+    return;
+  read_hello(link, reply);
+  check_kind(link, reply);
 }
 
 /* ---- of a link that carries calls ---------------------------------------------------------------------- */

@@ -136,20 +136,20 @@ static bool explain(belay__link_t *link, int error, const char *why) {
   return news;
 }
 
-/* An attempt to connect came to nothing. why: in words, where it is not the server that has said it. */
+/* An attempt to connect came to nothing. why: in words, where it is not the server that has said it. Who was to find out
+ * where the server is has said already why he has not. */
 static void fail_attempt(belay__link_t *link, int error, const char *why) {
   belay_client_t *client = link->cable->trunk->client;
   char place[BELAY__TARGET_WORDS];
-  bool found = link->state != BELAY__LINK_FINDING;
-  const char *to = found ? " to " : "";
-  const char *where = found ? belay__target_words(&link->target, place) : "";
+  bool told = link->state == BELAY__LINK_FINDING;
   client->stats.connect_errors++;
   bool lasting = belay__link_is_lasting(error), news = explain(link, error, why);
-  if (lasting && news) /* once for each reason */
-    belay__log(client->belay, BELAY_LOG_ERROR, "no connection%s%s: %s: %s", to, where,
+  belay__target_words(&link->target, place);
+  if (!told && lasting && news) /* once for each reason */
+    belay__log(client->belay, BELAY_LOG_ERROR, "no connection to %s: %s: %s", place,
                belay_strerror(error), client->refused.text);
-  else if (!lasting)
-    belay__log(client->belay, BELAY_LOG_WARNING, "no connection%s%s: %s%s%s", to, where,
+  else if (!told && !lasting)
+    belay__log(client->belay, BELAY_LOG_WARNING, "no connection to %s: %s%s%s", place,
                belay_strerror(error), why == NULL ? "" : ": ", why == NULL ? "" : why);
   back_off(link, error);
 }

@@ -16,6 +16,11 @@ static void ask(belay__scout_t *scout) {
   belay__scout_say(scout, 1, (const char *const[]){"ROLE"});
 }
 
+static bool is_sentinel(const belay__reply_t *reply) {
+  return reply->type == BELAY__REPLY_ARRAY && reply->count > 0 &&
+         belay__reply_is(reply->items[0], "sentinel", 8);
+}
+
 /* All are asked, whatever the first of them say. */
 static belay__scout_verdict_t answer(belay__scout_t *scout, const belay__reply_t *reply) {
   belay__finder_t *finder = finder_of(scout);
@@ -28,6 +33,8 @@ static belay__scout_verdict_t answer(belay__scout_t *scout, const belay__reply_t
     belay__scout_blame(scout, BELAY_ESPLIT, words);
   } else if (is_primary) {
     *primary = *belay__scout_place(scout);
+  } else if (is_sentinel(reply) && finder->primaries == 0) {
+    belay__scout_blame(scout, BELAY_EREFUSED, "it is a sentinel, which has no data");
   } else if (reply->type == BELAY__REPLY_ARRAY && finder->primaries == 0) {
     belay__scout_blame(scout, BELAY_EREADONLY, "it is a replica");
   }

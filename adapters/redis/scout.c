@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "core/refusal.h"
+#include "redis/link.h"
 #include "redis/pace.h"
 
 /* All have together the time in which a connection must be made; each has at least this. */
@@ -123,6 +124,7 @@ static void wait_for_turn(belay__scout_t *scout) {
 static void dial(belay__scout_t *scout) {
   scout->state = BELAY__SCOUT_DIALING;
   scout->knocked = true;
+  scout->met = false;
   scout->target.place = *belay__scout_place(scout);
   set_patience(scout);
   belay__dial_start(&scout->dial, scout->timer.when);
@@ -130,22 +132,36 @@ static void dial(belay__scout_t *scout) {
 
 static void end_round(belay__scout_t *scout, int error) {
   belay__timer_stop(belay_of(scout), BELAY__RANK_OTHER, &scout->timer);
+  if (error == 0)
+    scout->told = 0;
   scout->ops->over(scout, error);
 }
 
 /* What somebody has said outweighs that another one says nothing. */
 void belay__scout_blame(belay__scout_t *scout, int error, const char *words) {
-  const belay__place_t *place = belay__scout_place(scout);
   if (words == NULL && scout->said)
     return;
   scout->said = words != NULL;
   scout->error = error;
-  snprintf(scout->why, sizeof scout->why, "%.100s:%u: %.140s", place->host, place->port,
-           words != NULL ? words : belay_strerror(error));
+  scout->blamed = *belay__scout_place(scout);
+  snprintf(scout->why, sizeof scout->why, "%s", words != NULL ? words : belay_strerror(error));
 }
 
-void belay__scout_explain(const belay__scout_t *scout, int error) {
-  belay__client_refused(scout->trunk->client, error, scout->why, strlen(scout->why));
+/* The log has each reason once, whoever it is that gives it next. */
+void belay__scout_explain(belay__scout_t *scout, int error) {
+  belay_client_t *client = scout->trunk->client;
+  char text[BELAY__WORDS_MAX], place[BELAY__TARGET_WORDS];
+  bool news = error != scout->told || strcmp(scout->why, scout->told_why) != 0;
+  int n =
+      snprintf(text, sizeof text, "%s: %s", belay__place_words(&scout->blamed, place), scout->why);
+  belay__client_refused(client, error, text, (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
+  if (!news)
+    return;
+  scout->told = error;
+  memcpy(scout->told_why, scout->why, sizeof scout->why);
+  belay__log(client->belay, belay__link_is_lasting(error) ? BELAY_LOG_ERROR : BELAY_LOG_WARNING,
+             "asked %zu where to connect to, in vain: %s: %s", scout->count, belay_strerror(error),
+             client->refused.text);
 }
 
 /* The one that is being asked is of no use; its connection is gone. */
@@ -214,6 +230,7 @@ static void on_timer(belay__timer_t *timer) {
 static void on_gone(belay__wire_t *wire, int error) {
   belay__scout_t *scout = BELAY__CONTAINER(wire, belay__scout_t, wire);
   if (scout->state == BELAY__SCOUT_ASKING) {
+    scout->trunk->client->stats.connect_errors += !scout->met;
     next(scout, error, wire->why);
   } else if (scout->state == BELAY__SCOUT_READY) {
     scout->state = BELAY__SCOUT_IDLE;
@@ -281,6 +298,7 @@ static void answered(belay__scout_t *scout, const belay__reply_t *reply) {
   int error = BELAY_EUNREACHABLE;
   if (reply == NULL || scout->state != BELAY__SCOUT_ASKING || scout->wire.broken)
     return;
+  scout->met |= reply->type != BELAY__REPLY_ERROR;
   switch (scout->ops->answer(scout, reply)) {
   case BELAY__SCOUT_DONE:
     done(scout);

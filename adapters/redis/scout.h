@@ -54,9 +54,13 @@ struct belay__scout {
   size_t left;                /* that were not asked yet, of this round */
   bool knocked;               /* it has dialed before */
   bool subscribes;            /* the answer to SUBSCRIBE comes next */
+  bool met;                   /* somebody has answered something on this connection */
   int error;                  /* why those that were asked in this round are of no use, */
   bool said;                  /* as one of them has said, */
+  belay__place_t blamed;      /* this one, */
   char why[BELAY__WORDS_MAX]; /* in words */
+  int told; /* what the log was told since somebody last was of use; 0: nothing, */
+  char told_why[BELAY__WORDS_MAX]; /* and why */
   belay__target_t target;
   belay__dial_t dial;
   belay__wire_t wire;
@@ -85,7 +89,7 @@ void belay__scout_say(belay__scout_t *scout, size_t argc, const char *const *arg
 void belay__scout_blame(belay__scout_t *scout, int error, const char *words);
 
 /* In over(): the client is going to be told of that error, and why. */
-void belay__scout_explain(const belay__scout_t *scout, int error);
+void belay__scout_explain(belay__scout_t *scout, int error);
 
 /* Whom it asks, or asked last. */
 const belay__place_t *belay__scout_place(const belay__scout_t *scout);

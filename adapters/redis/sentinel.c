@@ -131,7 +131,7 @@ static belay__scout_verdict_t answer(belay__scout_t *scout, const belay__reply_t
 }
 
 /* That they do not let us in, or do not know the master, says more than that nobody has answered. */
-static int reason(const belay__finder_t *finder, int error) {
+static int reason(belay__finder_t *finder, int error) {
   if (!belay__link_is_lasting(error) && error != BELAY_ENOMASTER)
     error = BELAY_ENOSENTINEL;
   belay__scout_explain(&finder->scout, error);
