@@ -370,6 +370,10 @@ static bool shard(const belay_client_t *client, size_t i, uint32_t *affinity, ui
   return n == 0 && i == 0;
 }
 
+static uint32_t home(const belay_client_t *client, uint32_t affinity) {
+  return ((const cluster_t *)client)->owner[affinity % BELAY__SLOTS];
+}
+
 static size_t links_up(const belay_client_t *client) {
   const cluster_t *cluster = (const cluster_t *)client;
   size_t n = 0;
@@ -655,6 +659,7 @@ static const belay__node_ops_t node_ops = {
     .server = server_of,
     .silent = silent,
     .shard = shard,
+    .home = home,
     .links_up = links_up,
     .can = can,
     .listen = listen_to,

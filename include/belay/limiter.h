@@ -54,8 +54,8 @@ typedef struct belay_limit {
 
 /** What a take is answered while the server cannot be asked: when it ends without an answer, whatever the status (but
  * not BELAY_ECANCELED). With any but BELAY_AWAY_UNKNOWN a server that does not answer is asked by one take at a time,
- * until it does; all others are answered at once. In a cluster a node that does not answer counts for all of them, until
- * one does. BELAY_NEVER stays what it is. */
+ * until it does; all others are answered at once. In a cluster that goes for each node, and the keys that are there.
+ * BELAY_NEVER stays what it is. */
 typedef enum belay_away {
   BELAY_AWAY_UNKNOWN, /**< BELAY_INDETERMINATE: the caller decides */
   BELAY_AWAY_OPEN,    /**< BELAY_ALLOWED */

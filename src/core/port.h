@@ -134,6 +134,9 @@ typedef struct belay__node_ops {
    * so many. *version is another one whenever data may have moved from one to another since. */
   bool (*shard)(const belay_client_t *client, size_t i, uint32_t *affinity, uint32_t *version);
 
+  /* Which of the servers calls of that affinity go to: a number of its own. NULL: there is one. */
+  uint32_t (*home)(const belay_client_t *client, uint32_t affinity);
+
   /* What belay_client_stats() does not count itself: links_up. */
   size_t (*links_up)(const belay_client_t *client);
 

@@ -43,13 +43,14 @@ struct belay_limiter {
 struct belay__wanted {
   belay__policy_t *policy; /* under which it was asked; a reference */
   int64_t cost;
-  int64_t id;     /* of what a log's take adds */
-  uint8_t op;     /* belay__limiter_op_t */
-  uint8_t source; /* belay_source_t */
-  bool probe;     /* of a take: others are answered by options.away until it is told */
-  bool unasked;   /* of a take: answered by options.away without being sent */
-  uint32_t epoch; /* of its key, when it was sent */
-  uint64_t hash;  /* of its key */
+  int64_t id;       /* of what a log's take adds */
+  uint8_t op;       /* belay__limiter_op_t */
+  uint8_t source;   /* belay_source_t */
+  bool probe : 1;   /* of a take: others are answered by options.away until it is told */
+  bool unasked : 1; /* of a take: answered by options.away without being sent */
+  uint8_t breaker;  /* of a take: limit/away.h */
+  uint32_t epoch;   /* of its key, when it was sent */
+  uint64_t hash;    /* of its key */
   belay_reservation_t reservation;
   union {
     belay__queue_t *queue; /* of a wait */

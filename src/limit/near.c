@@ -44,7 +44,7 @@ static void learn(belay_limiter_t *limiter, const belay__wanted_t *wanted,
 
 void belay__near_after(belay_limiter_t *limiter, const belay__wanted_t *wanted,
                        const belay__call_t *call) {
-  belay__away_answered(limiter);
+  belay__away_answered(limiter, belay__away_breaker(limiter, call->affinity));
   if (wanted->op == BELAY__LIMITER_TAKE)
     learn(limiter, wanted, call);
   else if (gives_back(wanted->op)) /* it may have been sent more than once */
@@ -158,7 +158,9 @@ int belay__near_take(belay_limiter_t *limiter, belay__pending_t *pending, const 
     answer(pending, &known);
     return 0;
   }
-  int error = belay__away_check(limiter);
+  if (!wanted->probe)
+    wanted->breaker = belay__away_breaker_of(limiter, key, len);
+  int error = belay__away_check(limiter, wanted->breaker);
   if (error != 0) {
     wanted->unasked = true;
     belay__request_end(pending, error);
