@@ -4,12 +4,14 @@
 # all is there it does nothing, and where something went away it comes back.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+root=$PWD
 
 say() { echo "setup: $*" >&2; }
 wrap() { sed -n "s/^$1 = //p" subprojects/hiredis.wrap; }
 
 hiredis_hash=$(wrap source_hash)
 hiredis_tarball=subprojects/packagecache/$(wrap source_filename)
+valkey=subprojects/packagecache/valkey-server # for the tests alone: nothing is installed
 
 # ---- what is needed: a Debian package, and how to tell that it, or its like, is there ----
 
@@ -34,6 +36,8 @@ have_hiredis() {
   have_library 'hiredis >= 1.2' || echo "$hiredis_hash  $hiredis_tarball" | sha256sum --check
 }
 
+have_valkey() { have valkey-server || have valkey-check-rdb || "$valkey" --version; }
+
 look() { # look build|test|check|valgrind: fills `missing`
   missing=()
   need gcc have cc
@@ -53,6 +57,7 @@ look() { # look build|test|check|valgrind: fills `missing`
   need libssl-dev have_library libcrypto
   need python3-redis have_python_redis
   need strace have strace
+  need valkey have_valkey
   [ "$1" != valgrind ] || need valgrind have valgrind
   [ "$1" = check ] || return 0
 
@@ -81,35 +86,48 @@ candidate() { apt-cache show --no-all-versions "$1" 2>/dev/null | sed -n 's/^Ver
 
 install_packages() {
   local packages=() package
-  # The source of hiredis needs neither root nor the system's package lists. As for those: some
+  # What is only fetched needs neither root nor the system's package lists. As for those: some
   # repository that has nothing to do with us may be out of order, so go on and see.
-  [ "${missing[*]}" = hiredis ] || as_root apt-get -qq update || say "apt-get update had trouble"
+  [ -z "$(required)" ] || as_root apt-get -qq update || say "apt-get update had trouble"
   for package in "${missing[@]}"; do
-    if [ "$package" != hiredis ]; then
-      packages+=("$package")
-    elif dpkg --compare-versions "$(candidate libhiredis-dev)" ge 1.2; then
-      packages+=(libhiredis-dev)
-    else
-      fetch_hiredis || say "no luck with apt: Meson will try ${hiredis_tarball##*/} from its home"
-    fi
+    case $package in
+      hiredis)
+        if dpkg --compare-versions "$(candidate libhiredis-dev)" ge 1.2; then
+          packages+=(libhiredis-dev)
+        else
+          fetch_hiredis || say "no luck with apt: Meson will try ${hiredis_tarball##*/} from its home"
+        fi
+        ;;
+      valkey) ;; # last, because it needs what a server needs
+      *) packages+=("$package") ;;
+    esac
   done
-  [ ${#packages[@]} != 0 ] || return 0
-  say "installing ${packages[*]}"
-  as_root env DEBIAN_FRONTEND=noninteractive \
-    apt-get -qq install -y --no-install-recommends "${packages[@]}" >/dev/null
+  if [ ${#packages[@]} != 0 ]; then
+    say "installing ${packages[*]}"
+    as_root env DEBIAN_FRONTEND=noninteractive \
+      apt-get -qq install -y --no-install-recommends "${packages[@]}" >/dev/null
+  fi
+  [[ " ${missing[*]} " != *" valkey "* ]] || fetch_valkey ||
+    say "no luck with apt: the tests will skip what is to run on Valkey"
 }
 
-# The distribution's next release has hiredis 1.2: its source package holds the very tarball that
-# subprojects/hiredis.wrap names. Apt downloads it from the mirror that this machine uses anyway,
-# with lists of its own, so that nothing changes for the rest of the system.
-fetch_hiredis() {
-  local suite component mirror temp
-  # shellcheck disable=SC1091
-  . /etc/os-release # sets ID and VERSION_CODENAME
-  case $ID in
-    ubuntu) suite=noble component=universe ;;
-    *) suite=trixie component=main ;;
-  esac
+# What is missing, without what is done without: Meson can bring hiredis by itself where the
+# network lets it, and tests that have no Valkey are skipped.
+required() {
+  local package
+  for package in "${missing[@]}"; do
+    case $package in
+      hiredis | valkey) ;;
+      *) echo "$package" ;;
+    esac
+  done
+}
+
+# apart LINE COMMAND...: runs the command in an empty folder. `apt_get` is there apt with lists of
+# its own, of the one source in that line, in which MIRROR is the mirror that this machine uses
+# anyway: nothing changes for the rest of the system.
+apart() {
+  local mirror temp status=0
   # shellcheck disable=SC2016
   mirror=$(apt-get indextargets --format '$(RELEASE) $(REPO_URI)' 'Identifier: Packages' |
     awk -v name="$VERSION_CODENAME" '$1 == name || $1 ~ /^(old)?stable$/ { print $2; exit }')
@@ -117,41 +135,68 @@ fetch_hiredis() {
     say "apt's configuration names no mirror for $VERSION_CODENAME"
     return 1
   fi
-
-  say "fetching the source of hiredis from $suite"
   temp=$(mktemp -d)
-  # Trusted without a look at signatures, because the hash below proves more than they would.
-  echo "deb-src [trusted=yes] $mirror $suite $component" >"$temp/sources.list"
-  mkdir -p "$temp/lists/partial" "$temp/cache/archives/partial" "${hiredis_tarball%/*}"
-  local private=(-qq -o Dir::State::Lists="$temp/lists" -o Dir::Cache="$temp/cache"
+  echo "${1/MIRROR/$mirror}" >"$temp/sources.list"
+  mkdir -p "$temp/lists/partial" "$temp/cache/archives/partial"
+  private=(-qq -o Dir::State::Lists="$temp/lists" -o Dir::Cache="$temp/cache"
     -o Dir::Etc::SourceList="$temp/sources.list" -o Dir::Etc::SourceParts=/dev/null
-    -o APT::Sandbox::User=root)
-  (
-    trap 'rm -rf "$temp"' EXIT
-    cd "$temp" &&
-      apt-get "${private[@]}" update &&
-      apt-get "${private[@]}" source --download-only hiredis >/dev/null &&
-      mv hiredis_*.orig.tar.gz hiredis.tar.gz &&
-      echo "$hiredis_hash  hiredis.tar.gz" | sha256sum --check --quiet &&
-      mv hiredis.tar.gz "$OLDPWD/$hiredis_tarball"
-  )
+    -o APT::Sandbox::User=root -o Acquire::Retries=0 -o Acquire::http::Timeout=20)
+  shift
+  (cd "$temp" && apt_get update && "$@") || status=$?
+  rm -rf "$temp"
+  return "$status"
+}
+
+apt_get() { apt-get "${private[@]}" "$@" >/dev/null; }
+
+# keep FILE PLACE: moves what a command has made in an empty folder to where it belongs.
+keep() { mkdir -p "$root/${2%/*}" && mv "$1" "$root/$2"; }
+
+# The distribution's next release has hiredis 1.2: its source package holds the very tarball that
+# subprojects/hiredis.wrap names. Its hash proves more than a look at signatures would.
+fetch_hiredis() {
+  local suite component
+  case $ID in
+    ubuntu) suite=noble component=universe ;;
+    *) suite=trixie component=main ;;
+  esac
+  say "fetching the source of hiredis from $suite"
+  apart "deb-src [trusted=yes] MIRROR $suite $component" unpack_hiredis
+}
+
+unpack_hiredis() {
+  apt_get source --download-only hiredis &&
+    echo "$hiredis_hash  $(echo hiredis_*.orig.tar.gz)" | sha256sum --check --quiet &&
+    keep hiredis_*.orig.tar.gz "$hiredis_tarball"
+}
+
+# The distribution's backports have Valkey 8, signed as everything is. Of its tools one is the
+# server under another name; it is taken out of its package, so that none starts for the system.
+fetch_valkey() {
+  say "fetching Valkey from $VERSION_CODENAME-backports"
+  apart "deb MIRROR $VERSION_CODENAME-backports main" unpack_valkey
+}
+
+unpack_valkey() {
+  apt_get download valkey-tools &&
+    dpkg-deb --fsys-tarfile valkey-tools_*.deb | tar -xO ./usr/bin/valkey-check-rdb >valkey-server &&
+    chmod +x valkey-server && ./valkey-server --version >/dev/null &&
+    keep valkey-server "$valkey"
 }
 
 # ---- do it ----
 
-required=()
 look "${1:-check}"
 [ ${#missing[@]} != 0 ] || exit 0
 
 if have apt-get >/dev/null; then
+  # shellcheck disable=SC1091
+  . /etc/os-release # sets ID and VERSION_CODENAME
   install_packages
   look "${1:-check}"
 fi
-for package in "${missing[@]}"; do
-  # Meson can bring hiredis by itself where the network lets it.
-  [ "$package" = hiredis ] || required+=("$package")
-done
-if [ ${#required[@]} != 0 ]; then
-  say "still missing (as Debian names it, and libuv from 1.43 on): ${required[*]}"
+if [ -n "$(required)" ]; then
+  # shellcheck disable=SC2046
+  say "still missing (as Debian names it, and libuv from 1.43 on):" $(required)
   exit 1
 fi

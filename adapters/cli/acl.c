@@ -109,7 +109,11 @@ static bool read_number(const char **text, unsigned max, unsigned *out) {
 }
 
 static bool read_version(asked_t *asked, const char *text) {
+  static const char valkey[] = "valkey-";
   unsigned part[3] = {0};
+  asked->options.valkey = strncmp(text, valkey, sizeof valkey - 1) == 0;
+  if (asked->options.valkey)
+    text += sizeof valkey - 1;
   for (size_t i = 0; i < 3; i++) {
     if (!read_number(&text, 99, &part[i]))
       break;
@@ -120,7 +124,7 @@ static bool read_version(asked_t *asked, const char *text) {
     if (*text++ != '.')
       break;
   }
-  return wrong("--server: no version, such as 7.0");
+  return wrong("--server: no version, such as 7.0 or valkey-8.0");
 }
 
 static bool read_db(asked_t *asked, const char *text) {

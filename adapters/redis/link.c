@@ -173,8 +173,6 @@ static void on_gone(belay__wire_t *wire, int error) {
     return;
   }
   remember_ghost(link);
-  if (link->listener == NULL)
-    memset(client->scripts, 0, sizeof client->scripts); /* it may be another server next time */
   if (belay__link_is_up(link)) {
     client->stats.drops++;
     belay__log(client->belay, BELAY_LOG_INFO, "connection to %s lost: %s",
@@ -243,6 +241,7 @@ static void on_dialed(belay__dial_t *dialed, int error, int fd, belay__handle_t 
   belay__link_t *link = BELAY__CONTAINER(dialed, belay__link_t, dial);
   assert(link->state == BELAY__LINK_DIALING);
   link->in_flight = 0;
+  link->brought = (belay__scripts_t){.bits = {0}};
   link->state = BELAY__LINK_SHAKING;
   if (error == 0)
     error =
@@ -294,6 +293,7 @@ static void on_asking(redisAsyncContext *ac, void *object, void *privdata) {
 
 /* Hands a call to the wire; false if it did not take it. */
 static bool hand_over(belay__link_t *link, belay__call_t *call) {
+  belay__call_bring_script(call, &link->brought);
   if (call->publisher != 0)
     belay__publish_as(call, link->sharded);
   if (call->asking)

@@ -30,9 +30,10 @@ struct belay__link {
   belay__cable_t *cable;
   belay__listener_t *listener; /* NULL: it carries calls */
   belay__link_state_t state;
-  bool paced;             /* BACKOFF, REFUSED: its turn to dial has been set */
-  bool wanted;            /* it is to be connected once more, although no call waits for it */
-  bool extra;             /* not the first of its lane: closed when it is idle */
+  bool paced;               /* BACKOFF, REFUSED: its turn to dial has been set */
+  bool wanted;              /* it is to be connected once more, although no call waits for it */
+  bool extra;               /* not the first of its lane: closed when it is idle */
+  belay__scripts_t brought; /* whose text has gone over the present connection */
   bool sharded;           /* channels of its server belong to slots, and to those who serve them */
   belay__target_t target; /* of the last attempt to connect */
   belay__dial_t dial;

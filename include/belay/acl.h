@@ -31,8 +31,9 @@ typedef struct belay_acl_options {
   int db; /**< the database, 0 to 65535; default 0 */
 
   /** The oldest server that is to understand the rules, as major * 10000 + minor * 100 + patch: one refuses all rules
-   * if it does not know one of the commands. Default: 70000; from 60000 on. Valkey counts as Redis 7.2 */
+   * if it does not know one of the commands. Default: 70000; from 60000 on */
   unsigned server_version;
+  bool valkey; /**< that is a version of Valkey, rather than of Redis; default: false */
 
   /** The rules are for a user of the sentinels, rather than of the servers that they watch. Of the rest only
    * server_version matters then. Default: false */

@@ -25,8 +25,11 @@ typedef struct belay_multilock_name {
  * database, as they are written there) and, for one URL, the same namespaces: so two who want the same names never
  * hold a part each and wait for the other. While a later one is waited for the earlier ones are held; what was
  * taken is given back if the rest cannot be had in time. The lease is that of all of them: it is lost when the
- * first of them is, and then the others are given back. In a cluster the names of one client must share a slot, which
- * two names hardly ever do; otherwise an acquire ends with BELAY_ECROSSSLOT. */
+ * first of them is, and then the others are given back.
+ *
+ * Of a cluster (redis+cluster://) each slot is a deployment of its own in all of that: names that lie in different ones
+ * are asked for one after the other, in the order of the slots. A server that is a node of a cluster, and is called by
+ * a URL that does not say so, refuses names of different slots: BELAY_ECROSSSLOT. */
 typedef struct belay_multilock belay_multilock_t;
 
 /** How an acquire or a release ended: 0 or an error; exactly once for each that returned 0, on the loop, never
@@ -61,7 +64,7 @@ BELAY_API int belay_multilock_new(const belay_multilock_name_t *names, size_t n,
  * belay_multilock_error(). In all but 0 none of them is held. Besides, or with another meaning:
  *   BELAY_EEXPIRED    a part was granted, and over before the rest was; with time left all of them are asked again
  *   BELAY_EDUPLICATE  two of the clients reach the same server and database, and one of the names is meant by both
- *   BELAY_ECROSSSLOT  a cluster, and names that do not share a slot
+ *   BELAY_ECROSSSLOT  a node of a cluster whose URL does not say so, and names that do not share a slot
  *   BELAY_ECANCELED   belay_multilock_cancel(), a close, or one of the clients is closed
  *
  * Returns 0, BELAY_EINVAL, BELAY_ESTATE (held, or an operation is pending), BELAY_ECLOSING (also: one of the

@@ -29,6 +29,8 @@ typedef enum kind {
   DEPLOYMENT, /* not in "all" */
 } kind_t;
 
+enum { REDIS = 1, VALKEY = 2, ALONE = 4, IN_CLUSTER = 8 };
+
 typedef struct row {
   kind_t kind;
   const char *name;
@@ -42,11 +44,12 @@ typedef struct row {
 #define ALL "all"
 #define SENTINELS "sentinels"
 
-/* By kind and name. Commands that not every server knows are in the table below. */
+/* By kind and name. Commands that not every server knows, or needs, are in the table below. */
 static const row_t rows[] = {
-    {PART, CLIENT, "", "client|kill client|setname hello info|replication info|server ping"},
+    {PART, CLIENT, "",
+     "client|kill client|setname command|info hello info|replication info|server ping"},
     {PART, "fenced", "", "del hget hmget hset pexpire time"},
-    {PART, "lease", "script wake", "del get pexpire pttl set"},
+    {PART, "lease", "script wake", "del delex delifeq get pexpire pttl set"},
     {PART, "script", "", "eval evalsha"},
     {PART, SENTINELS, "",
      "hello sentinel|get-master-addr-by-name sentinel|replicas sentinel|sentinels subscribe"},
@@ -85,8 +88,7 @@ static const row_t rows[] = {
      "bitcount bitfield bitfield_ro bitop exists pexpire pexpireat pttl strlen time unlink"},
     {PRIMITIVE, "ranking", "script",
      "hdel hget hlen hset persist pexpireat time unlink zadd zcard zcount zrange zrangebyscore "
-     "zrank "
-     "zrem zremrangebyrank zrevrange zrevrangebyscore zrevrank zscore"},
+     "zrank zrem zremrangebyrank zrevrange zrevrangebyscore zrevrank zscore"},
     {PRIMITIVE, "redlock", "lease fenced", ""},
     {PRIMITIVE, "refiller", "bucket semaphore", "scan"},
     {PRIMITIVE, "rwlock", "script wake fenced",
@@ -94,11 +96,11 @@ static const row_t rows[] = {
      "zremrangebyscore zrevrange zscore zunionstore"},
     {PRIMITIVE, "semaphore", "script wake",
      "del exists hdel hget hlen hmget hset pexpire pttl time zadd zcard zcount zrange "
-     "zrangebyscore "
-     "zrank zrem zrevrange zrevrangebyscore zscore"},
+     "zrangebyscore zrank zrem zrevrange zrevrangebyscore zscore"},
     {PRIMITIVE, WATCHES, "script",
-     "del get hget hlen hmget hset llen lrange ltrim pexpire pttl rpush set subscribe time type "
-     "unlink unsubscribe zadd zrangebyscore zrem zremrangebyrank zremrangebyscore zscore"},
+     "del get hget hlen hmget hset llen lrange ltrim pexpire pttl rpush set ssubscribe subscribe "
+     "sunsubscribe time type unlink unsubscribe zadd zrangebyscore zrem zremrangebyrank "
+     "zremrangebyscore zscore"},
     {PRIMITIVE, "sweep", "", "scan unlink"},
     {PRIMITIVE, "topic", "wake", ""},
 
@@ -107,15 +109,26 @@ static const row_t rows[] = {
     {DEPLOYMENT, "sentinel", "", "role"},
 };
 
-/* Which servers know it, and are asked for it. */
+/* Where it is known and needed: it is if one of these says so, or none is about it. */
 static const struct {
   const char *word;
   unsigned since, until; /* until: 0: it still is */
-  bool cluster;          /* it is only asked of clusters */
+  unsigned where;
 } certain[] = {
-    {"cluster|shards", 70000, 0, true}, {"sinter", 0, 70000, false},
-    {"sintercard", 70000, 0, false},    {"spublish", 70000, 0, true},
-    {"ssubscribe", 70000, 0, true},     {"sunsubscribe", 70000, 0, true},
+    {"cluster|shards", 70000, 0, REDIS | VALKEY | IN_CLUSTER},
+    {"delex", 80400, 0, REDIS | ALONE | IN_CLUSTER},
+    {"delifeq", 90000, 0, VALKEY | ALONE | IN_CLUSTER},
+    {"publish", 0, 0, REDIS | VALKEY | ALONE},
+    {"publish", 0, 70000, REDIS | IN_CLUSTER},
+    {"sinter", 0, 70000, REDIS | ALONE | IN_CLUSTER},
+    {"sintercard", 70000, 0, REDIS | VALKEY | ALONE | IN_CLUSTER},
+    {"spublish", 70000, 0, REDIS | VALKEY | IN_CLUSTER},
+    {"ssubscribe", 70000, 0, REDIS | VALKEY | IN_CLUSTER},
+    {"subscribe", 0, 0, REDIS | VALKEY | ALONE},
+    {"subscribe", 0, 70000, REDIS | IN_CLUSTER},
+    {"sunsubscribe", 70000, 0, REDIS | VALKEY | IN_CLUSTER},
+    {"unsubscribe", 0, 0, REDIS | VALKEY | ALONE},
+    {"unsubscribe", 0, 70000, REDIS | IN_CLUSTER},
 };
 
 #define ROWS (sizeof rows / sizeof *rows)
@@ -160,15 +173,19 @@ static int compare(word_t a, word_t b) {
 }
 
 static bool is_for_this_server(const words_t *words, word_t word) {
+  const belay_acl_options_t *o = words->options;
+  unsigned fork = o->valkey ? VALKEY : REDIS, place = words->cluster ? IN_CLUSTER : ALONE;
+  bool named = false;
   for (size_t i = 0; i < sizeof certain / sizeof *certain; i++) {
-    word_t other = {certain[i].word, strlen(certain[i].word)};
-    if (compare(word, other) != 0)
+    if (compare(word, (word_t){certain[i].word, strlen(certain[i].word)}) != 0)
       continue;
-    unsigned version = words->options->server_version;
-    return version >= certain[i].since && (certain[i].until == 0 || version < certain[i].until) &&
-           (words->cluster || !certain[i].cluster);
+    named = true;
+    if ((certain[i].where & fork) != 0 && (certain[i].where & place) != 0 &&
+        o->server_version >= certain[i].since &&
+        (certain[i].until == 0 || o->server_version < certain[i].until))
+      return true;
   }
-  return true;
+  return !named;
 }
 
 static void add_word(words_t *words, word_t word) {

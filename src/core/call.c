@@ -207,11 +207,11 @@ static bool names_a_key(const belay_client_t *client, const belay__reply_t *repl
   return false;
 }
 
-static size_t words_of(const belay__call_t *call, const belay__reply_t *reply,
+static size_t words_of(const belay__call_t *call, const belay__reply_t *reply, bool with_keys,
                        char text[BELAY__WORDS_MAX]) {
   belay__said_t said;
   belay__said_begin(&said, reply->str, reply->len);
-  belay__call_hide(call, &said);
+  belay__call_hide(call, &said, with_keys);
   return belay__said_write(&said, text);
 }
 
@@ -232,14 +232,14 @@ static void blame_line(const belay__call_t *call, int error, const belay__reply_
 static void explain(const belay__call_t *call, const belay__refusal_t *refusal,
                     const belay__reply_t *reply) {
   char text[BELAY__WORDS_MAX], about[BELAY__WORDS_MAX];
-  size_t len = words_of(call, reply, text);
-  bool about_a_key = refusal->error == BELAY_EWRONGTYPE || refusal->error == BELAY_EMISMATCH ||
-                     refusal->error == BELAY_ECROSSSLOT;
+  bool of_a_key = refusal->error == BELAY_EWRONGTYPE || refusal->error == BELAY_EMISMATCH ||
+                  refusal->error == BELAY_ECROSSSLOT;
+  size_t len = words_of(call, reply, of_a_key, text), key_len;
   if (refusal->error == BELAY_EPERM && call->script != NULL) {
     blame_line(call, refusal->error, reply, text);
     return;
   }
-  if (!about_a_key || names_a_key(call->client, reply)) {
+  if (!of_a_key || belay__call_key(call, &key_len) == NULL || names_a_key(call->client, reply)) {
     belay__client_refused(call->client, refusal->error, text, len);
     return;
   }
@@ -262,7 +262,7 @@ bool belay__call_redirect(belay__call_t *call) {
 
 void belay__call_stay(belay__call_t *call, const belay__reply_t *reply, int error) {
   char text[BELAY__WORDS_MAX];
-  belay__client_refused(call->client, error, text, words_of(call, reply, text));
+  belay__client_refused(call->client, error, text, words_of(call, reply, false, text));
   finish_with(call, BELAY_OUTCOME_REFUSED, error);
 }
 
@@ -279,8 +279,6 @@ bool belay__call_was_denied(const belay__call_t *call, const belay__result_t *re
 
 belay__verdict_t belay__call_reply(belay__call_t *call, const belay__reply_t *reply) {
   if (reply->type != BELAY__REPLY_ERROR) {
-    if (call->script != NULL)
-      belay__call_script_is_known(call);
     finish(call, &(belay__result_t){.outcome = BELAY_OUTCOME_REPLY, .reply = reply});
     return BELAY__VERDICT_OVER;
   }

@@ -85,16 +85,18 @@ struct belay__call {
 belay__call_t *belay__call_new(belay_client_t *client, belay__lane_t lane);
 
 /* Begins a command of argc words (its name included), or a script with that many keys and other arguments: by its
- * hash, if the server has run it already. */
+ * hash, unless it is the first on its connection (belay__call_bring_script()). */
 void belay__call_command(belay__call_t *call, const char *name, size_t argc);
 void belay__call_script(belay__call_t *call, const belay__script_t *script, size_t keys,
                         size_t args);
 /* The same with the script's text in any case, for a call that is followed: it could not fall back to it later. */
 void belay__call_script_text(belay__call_t *call, const belay__script_t *script, size_t keys,
                              size_t args);
-/* The same with the hash in any case, for one of many that may come in any order: those before it bring the text. */
-void belay__call_script_hash(belay__call_t *call, const belay__script_t *script, size_t keys,
-                             size_t args);
+
+/* For the node, before it hands over a call: of a script whose text has not gone over this connection yet it has the text
+ * in it from now on. One that the server does not know would need a second trip, and a call behind it would overtake it.
+ * brought: of the connection, nothing at its beginning. */
+void belay__call_bring_script(belay__call_t *call, belay__scripts_t *brought);
 
 /* Adds one argument; and one that is made of two pieces. */
 void belay__call_arg(belay__call_t *call, const char *data, size_t len);
@@ -112,7 +114,7 @@ void belay__call_needs(belay__call_t *call, belay__capability_t what);
  * for. The client does not use it any more. From inside done. */
 bool belay__call_was_denied(const belay__call_t *call, const belay__result_t *result);
 
-/* The first key of a script that was called; of another command the first word behind its name, which must be there. */
+/* The first key of a script that was called; of another command the first word behind its name. NULL: it has no key. */
 const char *belay__call_key(const belay__call_t *call, size_t *len);
 
 /* What is kept at that key is not what it must be: makes text, behind the key, the detail of the error, which is

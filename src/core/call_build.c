@@ -166,30 +166,14 @@ static void put_script(belay__call_t *call, const belay__script_t *script, size_
   belay__call_arg_int(call, (int64_t)keys);
 }
 
-static uint64_t *word_of(belay_client_t *client, const belay__script_t *script) {
-  assert(script->index < BELAY__SCRIPTS_MAX);
-  return &client->scripts[script->index / 64];
-}
-
-static uint64_t bit_of(const belay__script_t *script) {
-  return UINT64_C(1) << script->index % 64;
-}
-
-/* A script that the server does not know would need a second trip, and a call behind it would overtake it: so it is
- * called by its hash only after the server has run it. */
 void belay__call_script(belay__call_t *call, const belay__script_t *script, size_t keys,
                         size_t args) {
-  put_script(call, script, keys, args, (*word_of(call->client, script) & bit_of(script)) == 0);
+  put_script(call, script, keys, args, false);
 }
 
 void belay__call_script_text(belay__call_t *call, const belay__script_t *script, size_t keys,
                              size_t args) {
   put_script(call, script, keys, args, true);
-}
-
-void belay__call_script_hash(belay__call_t *call, const belay__script_t *script, size_t keys,
-                             size_t args) {
-  put_script(call, script, keys, args, false);
 }
 
 bool belay__call_become_eval(belay__call_t *call) {
@@ -225,8 +209,15 @@ bool belay__call_become_eval(belay__call_t *call) {
   return call->as_eval;
 }
 
-void belay__call_script_is_known(const belay__call_t *call) {
-  *word_of(call->client, call->script) |= bit_of(call->script);
+/* Without memory it goes by its hash, and the server says what it thinks of that. */
+void belay__call_bring_script(belay__call_t *call, belay__scripts_t *brought) {
+  const belay__script_t *script = call->script;
+  if (script == NULL)
+    return;
+  assert(script->index < BELAY__SCRIPTS_MAX);
+  uint64_t *word = &brought->bits[script->index / 64], bit = UINT64_C(1) << script->index % 64;
+  if ((*word & bit) == 0 && (call->as_eval || belay__call_become_eval(call)))
+    *word |= bit;
 }
 
 /* The next word of a command; NULL at its end. */
@@ -268,16 +259,12 @@ static bool is_our_key(const belay_client_t *client, const char *word, size_t le
   return len >= n + 2 && memcmp(word, client->prefix, n) == 0 && memcmp(word + n, "::", 2) == 0;
 }
 
-void belay__call_hide(const belay__call_t *call, belay__said_t *said) {
+void belay__call_hide(const belay__call_t *call, belay__said_t *said, bool but_keys) {
   size_t at = first_word(call), len;
   (void)next_word(call, &at, &len); /* the command */
   for (const char *word; (word = next_word(call, &at, &len)) != NULL;)
-    if (!is_our_key(call->client, word, len))
+    if (!but_keys || !is_our_key(call->client, word, len))
       belay__said_hide(said, word, len);
-}
-
-const char *belay__call_key(const belay__call_t *call, size_t *len) {
-  return nth_word(call, call->script != NULL ? 3 : 1, len);
 }
 
 /* Commands that have no key. */
@@ -289,12 +276,16 @@ static bool is_keyless(const char *command) {
   return false;
 }
 
+const char *belay__call_key(const belay__call_t *call, size_t *len) {
+  if (call->script != NULL)
+    return nth_word(call, 3, len);
+  return is_keyless(call->command) ? NULL : nth_word(call, 1, len);
+}
+
 uint16_t belay__call_slot(const belay__call_t *call) {
   size_t len;
-  if (call->script == NULL && is_keyless(call->command))
-    return call->affinity % BELAY__SLOTS;
   const char *key = belay__call_key(call, &len);
-  return belay__slot(key, len);
+  return key == NULL ? call->affinity % BELAY__SLOTS : belay__slot(key, len);
 }
 
 belay__call_t *belay__call_stale(belay__call_t *call) {

@@ -14,11 +14,8 @@ void belay__call_recycle(belay__call_t *call);
 /* It is a script that was given more than one. */
 bool belay__call_has_keys(const belay__call_t *call);
 
-/* Hides what a server repeats of its arguments, but for keys of our own. */
-void belay__call_hide(const belay__call_t *call, belay__said_t *said);
-
-/* The server has run its script. */
-void belay__call_script_is_known(const belay__call_t *call);
+/* Hides what a server repeats of its arguments; but_keys: not keys of our own. */
+void belay__call_hide(const belay__call_t *call, belay__said_t *said, bool but_keys);
 
 /* Puts the script's text in the place of its hash; false if memory is out. */
 bool belay__call_become_eval(belay__call_t *call);

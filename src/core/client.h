@@ -82,9 +82,6 @@ struct belay_client {
   bool has_instance;
 
   belay__standing_t standing;
-  uint64_t
-      scripts[BELAY__SCRIPTS_MAX /
-              64]; /* a bit for each that the server has run since the last connection was lost */
 
   belay__table_t lines;  /* of leases, by key; lease/line.c's */
   belay__list_t resting; /* calls that wait for the time to try again */

@@ -3,6 +3,7 @@
 #define BELAY_CORE_SCRIPT_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #define BELAY__SCRIPTS_MAX 128
 
@@ -15,6 +16,11 @@ typedef struct belay__script {
   unsigned clean_lines;
   unsigned index; /* numbers the scripts from 0, below BELAY__SCRIPTS_MAX */
 } belay__script_t;
+
+/* Some of them: a bit for each. */
+typedef struct belay__scripts {
+  uint64_t bits[BELAY__SCRIPTS_MAX / 64];
+} belay__scripts_t;
 
 /* That line of the script, from 1 on, without its end and what is before its first call(); "" if there is none. */
 const char *belay__script_line(const belay__script_t *script, unsigned number, size_t *len);

@@ -51,11 +51,16 @@ size_t belay__words(char *out, size_t size, const char *text, size_t len) {
 
 /* ---- what a server repeats ----------------------------------------------------------------------------- */
 
+/* As it is in an error, which is one line. */
+static char in_a_line(char c) {
+  return c == '\r' || c == '\n' ? ' ' : c;
+}
+
 /* The bit for these bytes. */
 static size_t bit_of(const char *data, size_t len) {
   uint32_t hash = (uint32_t)len * UINT32_C(2654435761);
   for (size_t i = 0; i < len; i++)
-    hash = (hash ^ (unsigned char)data[i]) * UINT32_C(16777619);
+    hash = (hash ^ (unsigned char)in_a_line(data[i])) * UINT32_C(16777619);
   return (hash >> 7) % BELAY__WORDS_BITS;
 }
 
@@ -86,7 +91,7 @@ static bool is_word(const belay__said_t *said, size_t at, size_t len) {
 /* How much of it stands there: nothing, or at least its head. */
 static size_t match(const belay__said_t *said, size_t at, const char *data, size_t len) {
   size_t n = 0;
-  while (n < len && at + n < said->len && said->text[at + n] == data[n])
+  while (n < len && at + n < said->len && in_a_line(said->text[at + n]) == in_a_line(data[n]))
     n++;
   if (n >= HEAD_MAX || (n == len && is_word(said, at, n)))
     return n;

@@ -149,13 +149,10 @@ static void put_life(const belay_counter_t *counter, belay__call_t *call) {
   belay__call_arg_int(call, counter->extend);
 }
 
-/* Of many only the first has to bring the script's text. */
 static belay__call_t *new_script(const belay_counter_t *counter, const belay__script_t *script,
-                                 size_t keys, size_t args, bool behind) {
+                                 size_t keys, size_t args) {
   belay__call_t *call = new_call(counter);
-  if (call != NULL && behind)
-    belay__call_script_hash(call, script, keys, args);
-  else if (call != NULL)
+  if (call != NULL)
     belay__call_script(call, script, keys, args);
   return call;
 }
@@ -163,8 +160,8 @@ static belay__call_t *new_script(const belay_counter_t *counter, const belay__sc
 /* least, most: of the value before it. bounded: what is beyond them is an answer. */
 static belay__call_t *scripted_add(const belay_counter_t *counter, const char *key, size_t key_len,
                                    unsigned shard, int64_t delta, int64_t least, int64_t most,
-                                   bool bounded, bool behind) {
-  belay__call_t *call = new_script(counter, &belay__script_counter_add, 1, 6, behind);
+                                   bool bounded) {
+  belay__call_t *call = new_script(counter, &belay__script_counter_add, 1, 6);
   if (call == NULL)
     return NULL;
   belay__counter_arg(counter, call, key, key_len, shard);
@@ -177,13 +174,13 @@ static belay__call_t *scripted_add(const belay_counter_t *counter, const char *k
 }
 
 belay__call_t *belay__counter_add_call(belay_counter_t *counter, const char *key, size_t key_len,
-                                       int64_t delta, bool behind) {
+                                       int64_t delta) {
   unsigned shard = counter->turn;
   counter->turn = (shard + 1) % counter->shards;
   if (counter->ttl_ms > 0)
     return scripted_add(counter, key, key_len, shard, delta,
                         delta < 0 ? INT64_MIN - delta : INT64_MIN,
-                        delta > 0 ? INT64_MAX - delta : INT64_MAX, false, behind);
+                        delta > 0 ? INT64_MAX - delta : INT64_MAX, false);
   belay__call_t *call = new_call(counter);
   if (call == NULL)
     return NULL;
@@ -195,9 +192,9 @@ belay__call_t *belay__counter_add_call(belay_counter_t *counter, const char *key
 
 belay__call_t *belay__counter_once_call(const belay_counter_t *counter, const char *key,
                                         size_t key_len, int64_t delta, const void *id,
-                                        size_t id_len, int64_t record_ms, bool behind) {
+                                        size_t id_len, int64_t record_ms) {
   unsigned shard = belay__key_hash(id, id_len) % counter->shards;
-  belay__call_t *call = new_script(counter, &belay__script_counter_once, 2, 4, behind);
+  belay__call_t *call = new_script(counter, &belay__script_counter_once, 2, 4);
   if (call == NULL)
     return NULL;
   belay__counter_arg(counter, call, key, key_len, shard);
@@ -313,7 +310,7 @@ int belay_counter_add(belay_counter_t *counter, belay_request_t *request, const 
   int error = check(counter, request, key, key_len, cb);
   if (error != 0)
     return error;
-  belay__call_t *call = belay__counter_add_call(counter, key, key_len, delta, false);
+  belay__call_t *call = belay__counter_add_call(counter, key, key_len, delta);
   return start(counter, request, call, &add_ops, cb);
 }
 
@@ -342,7 +339,7 @@ int belay_counter_add_bounded(belay_counter_t *counter, belay_request_t *request
     least = 1;
     most = 0;
   }
-  belay__call_t *call = scripted_add(counter, key, key_len, 0, delta, least, most, true, false);
+  belay__call_t *call = scripted_add(counter, key, key_len, 0, delta, least, most, true);
   return start(counter, request, call, &add_ops, cb);
 }
 
@@ -356,7 +353,7 @@ int belay_counter_add_once(belay_counter_t *counter, belay_request_t *request, c
   if (error != 0)
     return error;
   belay__call_t *call = belay__counter_once_call(counter, key, key_len, delta, id, id_len,
-                                                 belay__counter_record_ms(counter, request), false);
+                                                 belay__counter_record_ms(counter, request));
   return start(counter, request, call, &once_ops, cb);
 }
 

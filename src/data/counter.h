@@ -51,15 +51,14 @@ int belay__counter_whole(const belay_counter_t *counter, const char *what);
 void belay__counter_arg(const belay_counter_t *counter, belay__call_t *call, const char *key,
                         size_t key_len, unsigned shard);
 
-/* The call that adds to a counter: to the shard whose turn it is; NULL if memory is out. behind: another one like it was
- * sent just before, or will be. */
+/* The call that adds to a counter: to the shard whose turn it is; NULL if memory is out. */
 belay__call_t *belay__counter_add_call(belay_counter_t *counter, const char *key, size_t key_len,
-                                       int64_t delta, bool behind);
+                                       int64_t delta);
 
 /* The call that adds once; record_ms: how long that is known. */
 belay__call_t *belay__counter_once_call(const belay_counter_t *counter, const char *key,
                                         size_t key_len, int64_t delta, const void *id,
-                                        size_t id_len, int64_t record_ms, bool behind);
+                                        size_t id_len, int64_t record_ms);
 
 /* For how long an operation must be known that this request may send again. */
 int64_t belay__counter_record_ms(const belay_counter_t *counter, const belay_request_t *request);

@@ -187,19 +187,19 @@ static void on_done(belay__call_t *call, const belay__result_t *result) {
   }
 }
 
-static belay__call_t *new_call(belay__tally_t *tally, bool behind) {
+static belay__call_t *new_call(belay__tally_t *tally) {
   const belay_counter_t *counter = tally->counter;
   const belay__counter_local_t *local = &counter->local;
   char id[ID_MAX + 1];
   size_t n =
       (size_t)snprintf(id, sizeof id, "%s:%llu", local->label, (unsigned long long)tally->number);
   return belay__counter_once_call(counter, tally->key, tally->key_len, tally->sum, id, n,
-                                  record_ms(counter), behind);
+                                  record_ms(counter));
 }
 
-/* Sends what was gathered, or the sum that was not answered once more; first: nothing was sent yet in this turn.
- * False: there is no room for it, and it waits. */
-static bool send(belay__tally_t *tally, uint64_t now, bool *first) {
+/* Sends what was gathered, or the sum that was not answered once more. False: there is no room for it, and it
+ * waits. */
+static bool send(belay__tally_t *tally, uint64_t now) {
   belay_counter_t *counter = tally->counter;
   belay__counter_local_t *local = &counter->local;
   if (tally->sum == 0 && tally->gathered == 0) {
@@ -219,7 +219,7 @@ static bool send(belay__tally_t *tally, uint64_t now, bool *first) {
   } else {
     local->stats.resends++;
   }
-  belay__call_t *call = new_call(tally, !*first);
+  belay__call_t *call = new_call(tally);
   int error = BELAY_ENOMEM;
   if (call != NULL) {
     call->deadline =
@@ -231,7 +231,6 @@ static bool send(belay__tally_t *tally, uint64_t now, bool *first) {
   }
   if (error == 0) {
     tally->call = call;
-    *first = false;
     move(tally, SENT);
   } else if (passes(error)) {
     try_again(tally);
@@ -251,7 +250,6 @@ static void on_timer(belay__timer_t *timer) {
     return;
   }
   belay__list_t batch;
-  bool first = true;
   local->more = false;
   belay__list_init(&batch);
   belay__list_splice_front(&batch, &local->ready);
@@ -262,7 +260,7 @@ static void on_timer(belay__timer_t *timer) {
   /* The last that goes lets the family go, in a task. */
   while (!belay__list_empty(&batch)) {
     bool sent = local->open < OPEN_MAX &&
-                send(BELAY__CONTAINER(belay__list_pop(&batch), belay__tally_t, node), now, &first);
+                send(BELAY__CONTAINER(belay__list_pop(&batch), belay__tally_t, node), now);
     if (sent)
       continue;
     local->more = true;

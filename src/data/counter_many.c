@@ -52,24 +52,20 @@ typedef struct wanted {
   const belay_counter_add_item_t *adds; /* or */
   const belay_bytes_t *keys;
   int64_t record_ms;
-  bool adds_before, ids_before; /* there is one already: with an operation id, or without */
 } wanted_t;
 
-static belay__call_t *call_for(belay_counter_t *counter, wanted_t *wanted, size_t i) {
+static belay__call_t *call_for(belay_counter_t *counter, const wanted_t *wanted, size_t i) {
   if (wanted->adds == NULL) {
     const belay_bytes_t *key = &wanted->keys[i / counter->shards];
     return belay__counter_get_call(counter, key->data, key->len, (unsigned)(i % counter->shards));
   }
   const belay_counter_add_item_t *item = &wanted->adds[i];
-  bool *before = item->id_len > 0 ? &wanted->ids_before : &wanted->adds_before, behind = *before;
-  *before = true;
-  return item->id_len > 0
-             ? belay__counter_once_call(counter, item->key, item->key_len, item->delta, item->id,
-                                        item->id_len, wanted->record_ms, behind)
-             : belay__counter_add_call(counter, item->key, item->key_len, item->delta, behind);
+  return item->id_len > 0 ? belay__counter_once_call(counter, item->key, item->key_len, item->delta,
+                                                     item->id, item->id_len, wanted->record_ms)
+                          : belay__counter_add_call(counter, item->key, item->key_len, item->delta);
 }
 
-static int send_all(belay_counter_t *counter, belay__pending_t *pending, wanted_t *wanted,
+static int send_all(belay_counter_t *counter, belay__pending_t *pending, const wanted_t *wanted,
                     size_t n) {
   belay_t *belay = counter->family.client->belay;
   belay__call_t **calls = belay__alloc(belay, n * sizeof(belay__call_t *));
@@ -89,8 +85,8 @@ static int send_all(belay_counter_t *counter, belay__pending_t *pending, wanted_
 }
 
 /* n things, calls calls; more: bytes of room. */
-static int start(belay_counter_t *counter, belay_request_t *request, wanted_t *wanted, size_t n,
-                 size_t calls, size_t more, const belay__request_ops_t *ops,
+static int start(belay_counter_t *counter, belay_request_t *request, const wanted_t *wanted,
+                 size_t n, size_t calls, size_t more, const belay__request_ops_t *ops,
                  belay_counter_many_cb cb) {
   belay__pending_t *pending;
   int error = belay__family_begin(&counter->family, request, ops, (void (*)(void))cb, &pending);
@@ -149,7 +145,7 @@ int belay_counter_add_many(belay_counter_t *counter, belay_request_t *request,
   }
   if (error != 0)
     return error;
-  wanted_t wanted = {.adds = items, .record_ms = belay__counter_record_ms(counter, request)};
+  const wanted_t wanted = {.adds = items, .record_ms = belay__counter_record_ms(counter, request)};
   return start(counter, request, &wanted, n, n, 0, ids == n ? &once_ops : &add_ops, cb);
 }
 
@@ -206,7 +202,7 @@ int belay_counter_get_many(belay_counter_t *counter, belay_request_t *request,
     error = belay__check_bytes(belay, "key", keys[i].data, keys[i].len, 1, BELAY_COUNTER_KEY_MAX);
   if (error != 0)
     return error;
-  wanted_t wanted = {.keys = keys};
+  const wanted_t wanted = {.keys = keys};
   return start(counter, request, &wanted, n, n * counter->shards, n * sizeof(parts_t), &get_ops,
                cb);
 }

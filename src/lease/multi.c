@@ -1,4 +1,4 @@
-/* The lock on several keys of one deployment: one script takes all of them or none. Each is the plain lock's key,
+/* The lock on several keys of one deployment, of a cluster in one slot: one script takes all of them or none. Each is the plain lock's key,
  * with our token; so it excludes, and is excluded by, plain locks, and others of several keys that have one in
  * common. */
 #include <string.h>

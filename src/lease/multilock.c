@@ -1,4 +1,5 @@
-/* The lock on several names: a lease for each deployment (multi.c), taken one after the other.
+/* The lock on several names: a lease for each deployment, and of a cluster for each slot (multi.c), taken one after the
+ * other.
  *
  *   IDLE --acquire--> ACQUIRING: one part after the other --the last one is held--> HELD --release--> RELEASING --> IDLE
  *    ^                  |     ^                                                     |

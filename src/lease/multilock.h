@@ -5,13 +5,13 @@
 #include "belay/multilock.h"
 #include "lease/lease.h"
 
-/* Several keys of one deployment. The key is a list, for belay__many_next(): they differ from each other, and stand
+/* Several keys of one deployment; of a cluster, of one slot. The key is a list, for belay__many_next(): they differ from each other, and stand
  * in the order of their bytes. */
 extern const belay__kind_t belay__multi_kind;
 
 /* ---- lease/multilock.c ----------------------------------------------------------------------------------- */
 
-/* What is asked of one deployment. */
+/* What is asked of one deployment; of a cluster, of whoever has a slot. */
 typedef struct belay__multilock_part {
   belay_multilock_t *whole;
   int status; /* of its last operation */
@@ -58,6 +58,7 @@ typedef struct belay__multilock_key {
   belay_client_t *client;
   const char *key;
   size_t len;
+  uint16_t slot; /* 0 where there are none */
 } belay__multilock_key_t;
 
 typedef struct belay__multilock_keys {
@@ -67,7 +68,7 @@ typedef struct belay__multilock_keys {
   size_t text_len;
 } belay__multilock_keys_t;
 
-/* Makes the keys of n names, those of one client together, in the order in which everybody takes them. Returns 0 or
+/* Makes the keys of n names, those of one part together, in the order in which everybody takes them. Returns 0 or
  * an error, with a detail; with 0 the text is to be freed. */
 int belay__multilock_keys(const belay_multilock_name_t *names, size_t n,
                           belay__multilock_keys_t *keys);
@@ -75,14 +76,14 @@ int belay__multilock_keys(const belay_multilock_name_t *names, size_t n,
 /* The order of two keys: less than, equal to, or greater than 0. */
 int belay__multilock_compare(const char *a, size_t a_len, const char *b, size_t b_len);
 
-/* The first of the keys from `from` on that belongs to another client; keys->count at the end. */
+/* The first of the keys from `from` on that belongs to another part; keys->count at the end. */
 size_t belay__multilock_group_end(const belay__multilock_keys_t *keys, size_t from);
 
 /* Writes the list of the keys from `from` to before `end` at out (NULL: measures it); returns its length. */
 size_t belay__multilock_list(const belay__multilock_keys_t *keys, size_t from, size_t end,
                              char *out);
 
-/* How many deployments there are, and how long their lists are together. Returns 0 or BELAY_EINVAL, with a detail. */
+/* How many parts there are, and how long their lists are together. Returns 0 or BELAY_EINVAL, with a detail. */
 int belay__multilock_measure(const belay__multilock_keys_t *keys, size_t *groups, size_t *list_len);
 
 #endif /* BELAY_LEASE_MULTILOCK_H */

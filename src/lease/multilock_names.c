@@ -1,10 +1,11 @@
 /* The names of a lock on several of them: sorted, so that everybody takes them in the same order.
  *
- * First by the deployment, which is known by the address in its URL; of one deployment by the namespace; then by
- * the key's bytes. What is meant twice counts once. */
+ * First by the deployment, which is known by the address in its URL; of one deployment by the namespace; of a cluster by
+ * the slot; then by the key's bytes. What is meant twice counts once. */
 #include <string.h>
 
 #include "core/key.h"
+#include "core/slot.h"
 #include "lease/multilock.h"
 
 #define FAMILY belay__multi_kind.family
@@ -24,6 +25,8 @@ static int compare_clients(const belay_client_t *a, const belay_client_t *b) {
 
 static int compare(const belay__multilock_key_t *a, const belay__multilock_key_t *b) {
   int order = compare_clients(a->client, b->client);
+  if (order == 0)
+    order = a->slot - b->slot;
   return order != 0 ? order : belay__multilock_compare(a->key, a->len, b->key, b->len);
 }
 
@@ -101,7 +104,10 @@ int belay__multilock_keys(const belay_multilock_name_t *names, size_t n,
     belay_client_t *client = names[i].client;
     size_t len = belay__key_build(keys->text + at, client->prefix, client->prefix_len, FAMILY,
                                   names[i].name, names[i].len);
-    insert(keys, (belay__multilock_key_t){.client = client, .key = keys->text + at, .len = len});
+    belay__multilock_key_t key = {.client = client, .key = keys->text + at, .len = len};
+    if (client->node_ops->by_slots)
+      key.slot = belay__slot(key.key, key.len);
+    insert(keys, key);
     at += len;
   }
   return 0;
@@ -109,7 +115,8 @@ int belay__multilock_keys(const belay_multilock_name_t *names, size_t n,
 
 size_t belay__multilock_group_end(const belay__multilock_keys_t *keys, size_t from) {
   size_t end = from + 1;
-  while (end < keys->count && keys->at[end].client == keys->at[from].client)
+  while (end < keys->count && keys->at[end].client == keys->at[from].client &&
+         keys->at[end].slot == keys->at[from].slot)
     end++;
   return end;
 }

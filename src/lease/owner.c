@@ -159,6 +159,14 @@ static void object_abort(belay__object_t *object) {
 
 static const belay__object_ops_t object_ops = {.close = object_close, .abort = object_abort};
 
+/* Of many keys the first one's, which is where all of them are. */
+static uint32_t affinity_of(const belay__kind_t *kind, const char *key, size_t len) {
+  size_t at = 0;
+  if (kind->many)
+    key = belay__many_next(key, len, &at, &len);
+  return belay__key_affinity(key, len);
+}
+
 void belay__lease_init(belay__lease_t *lease, const belay__kind_t *kind,
                        belay_client_t *const *clients, size_t n, const belay__terms_t *terms,
                        belay__member_t *member, char *key, size_t key_len, size_t extra_len) {
@@ -179,7 +187,7 @@ void belay__lease_init(belay__lease_t *lease, const belay__kind_t *kind,
   };
   belay__task_init(&lease->task, run_task);
   belay__list_init(&lease->line);
-  lease->affinity = belay__key_affinity(key, key_len);
+  lease->affinity = affinity_of(kind, key, key_len);
   for (size_t i = 0; i < n; i++) {
     member[i] = (belay__member_t){.object = {.ops = &object_ops},
                                   .lease = lease,

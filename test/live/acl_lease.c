@@ -257,12 +257,12 @@ static void test_several_names(void **state) {
 /* Two names, held by a user who is then deprived of a thing. */
 static bed_t *deprived(const char *word, const belay_lock_options_t *options) {
   server_t *server = server_start(NULL);
-  grants_give(server, "multilock", NULL, NULL);
+  grants_give(server, "multilock", NULL);
   bed_t *bed = bed_open_at(grants_url(server), NULL);
   bed->server = server;
   player_init(&players[0], bed, bed->client, MULTILOCK, 0, options);
   assert_error(come(&players[0]), 0);
-  grants_give(server, "multilock", word, NULL);
+  grants_give(server, "multilock", word);
   return bed;
 }
 

@@ -228,11 +228,14 @@ static void test_the_last_days_in_one_call(void **state) {
     int64_t now = server_now_ms(bed->server);
     active->time.shift_us = (12 * HOUR - now % DAY) * 1000; /* noon */
     now += active->time.shift_us / 1000;
+    int days = 0;
     for (int ago = 0; ago < 40; ago++) { /* one more each day; one comes every day */
       char user[16];
       snprintf(user, sizeof user, "user-%d", ago);
       int status = mark(bed, active, user, now - ago * DAY);
-      assert_error(status, ago <= 32 ? 0 : BELAY_ELOST);
+      if (ago != 32) /* which may be over by the server's clock, that is not shifted */
+        assert_error(status, ago < 32 ? 0 : BELAY_ELOST);
+      days += status == 0;
       assert_error(mark(bed, active, "ann", now - ago * DAY), status);
     }
     assert_error(
@@ -249,7 +252,7 @@ static void test_the_last_days_in_one_call(void **state) {
                          belay_active_count_last(active, r_, now - DAY, spans, 16, on_seen_counts)),
                  0);
     assert_int_equal(seen.n, 16);
-    assert_int_equal(seen.counts[0], 33);
+    assert_int_equal(seen.counts[0], days);
     assert_int_equal(seen.counts[15], hours ? 3 : 26);
     assert_int_equal(seen.counts[7], 2);
     assert_error(seen_do(bed, &seen, belay_active_count(active, r_, now - 2 * DAY, on_seen_counts)),

@@ -27,7 +27,27 @@ static void test_fails_over_and_heals(void **state) {
   group_stop(group);
 }
 
+/* Two of three Sentinels are enough; and everybody has a password. */
+static void test_goes_on_without_a_sentinel(void **state) {
+  (void)state;
+  const group_options_t options = {.nodes = {.password = "secret"}, .sentinel_password = "watch"};
+  group_t *group = group_start(&options);
+  server_kill(group_sentinel(group, 0));
+  server_pause(group_sentinel(group, 1));
+  assert_int_equal(group_primary(group), 0);
+  server_resume(group_sentinel(group, 1));
+  unsigned primary = group_fail_over(group, GROUP_KILLED);
+  assert_false(group_is_whole(group));
+  group_mend(group);
+  group_wait(group);
+  assert_int_equal(group_primary(group), primary);
+  group_stop(group);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_fails_over_and_heals)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_fails_over_and_heals),
+      cmocka_unit_test(test_goes_on_without_a_sentinel),
+  };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/program.h"
 #include "support/unit.h"
 
 #define RULES_MAX 4096
@@ -48,7 +49,7 @@ static const struct {
     {"live-semaphore*", "semaphore", NULL},
     {"live-session*", "session", NULL},
     {"live-steps", "all", "~k* ~counter ~lock ~words +append +incr"}, /* the same */
-    {"live-sweep", "sweep", "~*"},                            /* namespaces by chance */
+    {"live-sweep", "sweep", "~*"},                                    /* namespaces by chance */
     {"live-sweep*", "sweep", NULL},
     {"live-vigil", "latch", "~bell ~left &bell::wake +getset"}, /* the same */
     {"*", "all", NULL},
@@ -72,6 +73,10 @@ static size_t divide(char *text, const char **words, size_t max) {
   return n;
 }
 
+unsigned acl_version(void) {
+  return program_is_since(7, 0) ? 70000 : program_is_since(6, 2) ? 60200 : 60000;
+}
+
 /* All that the worker may, in words. */
 static void write_rules(char *out, bool cluster) {
   char text[256];
@@ -81,6 +86,7 @@ static void write_rules(char *out, bool cluster) {
   belay_acl_options_init(&options);
   snprintf(text, sizeof text, "%s%s", rows[row_of_program()].names, cluster ? " cluster" : "");
   options.names = names;
+  options.server_version = acl_version();
   options.names_count = divide(text, names, NAMES_MAX);
   assert_int_equal(belay_acl_rules(&options, out, RULES_MAX, &len), 0);
   if (more != NULL)

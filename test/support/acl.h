@@ -13,6 +13,9 @@
 #define ACL_ADMIN "admin"
 #define ACL_ADMIN_PASSWORD "of the house"
 
+/* The server_version of belay_acl_options_t that goes for the servers here. */
+unsigned acl_version(void);
+
 /* Whether a server with these options has such users: in this mode, if it is no sentinel and has all of its commands. */
 bool acl_applies(const server_options_t *options);
 

@@ -98,8 +98,8 @@ static void log_line(void *ctx, belay_log_level_t level, const char *message) {
   bed_t *bed = ctx;
   bed->errors += level == BELAY_LOG_ERROR;
   bed->warnings += level == BELAY_LOG_WARNING;
-  if (level <= BELAY_LOG_WARNING)
-    snprintf(bed->problem, sizeof bed->problem, "%s", message);
+  if (bed->heard != NULL)
+    bed->heard(bed, message);
   if (getenv("BELAY_TEST_LOG") != NULL)
     print_message("# %d %s\n", (int)level, message);
 }

@@ -35,9 +35,10 @@ typedef struct bed {
   unsigned sequence;             /* numbers callbacks in the order in which they ran */
   unsigned wrong;                /* callbacks that must not have come */
   unsigned errors, warnings;     /* lines of the log that are */
-  char problem[512];             /* the last of those */
-  unsigned inside;               /* calls of belay's that are on the stack, callbacks not counted */
-  contender_t *first;            /* all contenders */
+  void (*heard)(struct bed *bed, const char *line); /* is told of each line of it; NULL: nobody */
+  void *arg;                                        /* the test's */
+  unsigned inside;    /* calls of belay's that are on the stack, callbacks not counted */
+  contender_t *first; /* all contenders */
 
   uv_timer_t patience, ticker;
   const char *awaited; /* NULL: nothing is */

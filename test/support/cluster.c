@@ -109,6 +109,7 @@ static void make_node(cluster_t *cluster) {
   server_set(&each, "--tls-replication", o->tls ? "yes" : NULL);
   server_set(&each, "--tls-cluster", o->tls ? "yes" : NULL);
   server_add(&each, o->arguments);
+  each.lines = o->lines;
   assert_true(cluster->size < CLUSTER_NODES_MAX);
   cluster->node[cluster->size++].server = server_make(&each);
 }
@@ -174,9 +175,30 @@ static void wait_until(cluster_t *cluster, bool (*condition)(cluster_t *, unsign
   }
 }
 
+/* Starts the processes, none of which runs, and lets the first ones take over. */
+static void launch(cluster_t *cluster) {
+  char nowhere[CLUSTER_NODES_MAX][CLUSTER_ID_SIZE];
+  for (unsigned i = 0; i < cluster->primaries; i++)
+    name_node(nowhere[i]);
+  for (unsigned i = 0; i < cluster->size; i++) {
+    write_map(cluster, i, nowhere);
+    server_spawn(cluster->node[i].server);
+  }
+  for (unsigned i = 0; i < cluster->size; i++) {
+    server_await(cluster->node[i].server);
+    wait_until(cluster, is_ready, i, "no node takes commands");
+  }
+  for (unsigned i = 0; i < cluster->primaries; i++)
+    server_do(cluster->node[i].server, "CLUSTER", "FAILOVER", "TAKEOVER", NULL);
+  wait_until(cluster, have_taken_over, 0, "nobody takes over");
+  for (unsigned i = 0; i < cluster->size; i++)
+    for (unsigned j = 0; j < cluster->primaries; j++)
+      server_do(cluster->node[i].server, "CLUSTER", "FORGET", nowhere[j], NULL);
+  cluster_wait(cluster);
+}
+
 cluster_t *cluster_start(const cluster_options_t *options) {
   cluster_t *cluster = calloc(1, sizeof *cluster);
-  char nowhere[CLUSTER_NODES_MAX][CLUSTER_ID_SIZE];
   if (options != NULL)
     cluster->options = *options;
   cluster->primaries = cluster->options.primaries > 0 ? cluster->options.primaries : 3;
@@ -184,25 +206,16 @@ cluster_t *cluster_start(const cluster_options_t *options) {
   for (unsigned i = 0; i < size; i++) {
     make_node(cluster);
     name_node(cluster->node[i].id);
-    name_node(nowhere[i]);
-  }
-  for (unsigned i = 0; i < size; i++) {
-    write_map(cluster, i, nowhere);
-    server_spawn(cluster->node[i].server);
   }
   name_url(cluster);
-  for (unsigned i = 0; i < size; i++) {
-    server_await(cluster->node[i].server);
-    wait_until(cluster, is_ready, i, "no node takes commands");
-  }
-  for (unsigned i = 0; i < cluster->primaries; i++)
-    server_do(cluster->node[i].server, "CLUSTER", "FAILOVER", "TAKEOVER", NULL);
-  wait_until(cluster, have_taken_over, 0, "nobody takes over");
-  for (unsigned i = 0; i < size; i++)
-    for (unsigned j = 0; j < cluster->primaries; j++)
-      server_do(cluster->node[i].server, "CLUSTER", "FORGET", nowhere[j], NULL);
-  cluster_wait(cluster);
+  launch(cluster);
   return cluster;
+}
+
+void cluster_restart(cluster_t *cluster) {
+  for (unsigned i = 0; i < cluster->size; i++)
+    server_kill(cluster->node[i].server);
+  launch(cluster);
 }
 
 void cluster_stop(cluster_t *cluster) {

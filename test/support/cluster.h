@@ -21,6 +21,7 @@ typedef struct cluster_options {
   const char *hostname;         /* that each node announces; NULL: none */
   const char *endpoints;        /* "hostname" or "unknown-endpoint"; NULL: addresses */
   const char *const *arguments; /* more for each node, up to a NULL; NULL: none */
+  const char *lines;            /* and of its file; NULL: none */
 } cluster_options_t;
 
 /* How a shard's primary goes. */
@@ -35,6 +36,10 @@ typedef enum cluster_way {
 /* Starts it, and returns when all nodes agree, take commands, and have what their primaries have. NULL: as above. */
 cluster_t *cluster_start(const cluster_options_t *options);
 void cluster_stop(cluster_t *cluster);
+
+/* Of one as it was started, and without changes since: all nodes start again, without their data, unless that is in their
+ * files. */
+void cluster_restart(cluster_t *cluster);
 
 /* redis+cluster://[:password@]127.0.0.1:port,… or rediss+cluster://…: the first three nodes. */
 const char *cluster_url(const cluster_t *cluster);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "scripts.gen.h"
+#include "support/acl.h"
 
 #define RULES_MAX 4096
 #define NAMES_MAX 8
@@ -68,24 +69,37 @@ static void rules_for(const char *names, char *out) {
   divide(&words, names);
   options.names = words.at;
   options.names_count = words.n;
+  options.server_version = acl_version();
   assert_int_equal(belay_acl_rules(&options, out, RULES_MAX, &len), 0);
 }
 
 /* ---- the user ------------------------------------------------------------------------------------------ */
 
-/* One question has few words: so each of them is asked for by itself. */
-void grants_give(server_t *server, const char *names, const char *less, const char *more) {
-  char rules[RULES_MAX];
+static void add(resp_words_t *words, const char *word) {
+  assert_true(words->count < RESP_WORDS);
+  words->word[words->count] = word;
+  words->len[words->count++] = strlen(word);
+}
+
+void grants_set(server_t *server, const char *rules, const char *less) {
+  static const char *const first[] = {"ACL", "SETUSER", "worker", "reset", ">secret"};
+  resp_words_t command = {0};
   words_t words;
-  rules_for(names, rules);
+  for (size_t i = 0; i < sizeof first / sizeof *first; i++)
+    add(&command, first[i]);
   divide(&words, rules);
-  server_do(server, "ACL", "SETUSER", "worker", "reset", ">secret", NULL);
   for (size_t i = 0; i < words.n; i++)
     if (less == NULL || words.at[i][0] != '+' || strcmp(words.at[i] + 1, less) != 0)
-      server_do(server, "ACL", "SETUSER", "worker", words.at[i], NULL);
-  divide(&words, more == NULL ? "" : more);
-  for (size_t i = 0; i < words.n; i++)
-    server_do(server, "ACL", "SETUSER", "worker", words.at[i], NULL);
+      add(&command, words.at[i]);
+  const resp_t *reply = server_ask_words(server, &command);
+  if (reply->type == RESP_ERROR)
+    fail_msg("%s: %s", rules, reply->str);
+}
+
+void grants_give(server_t *server, const char *names, const char *less) {
+  char rules[RULES_MAX];
+  rules_for(names, rules);
+  grants_set(server, rules, less);
 }
 
 const char *grants_url(const server_t *server) {
@@ -153,7 +167,7 @@ static void give(const chore_t *chore, const char *less) {
   missing = less;
   for (unsigned i = 0; i <= chore->more; i++) {
     server_do(nodes[i], "FLUSHALL", NULL);
-    grants_give(nodes[i], chore->names, less, NULL);
+    grants_give(nodes[i], chore->names, less);
   }
 }
 

@@ -42,9 +42,9 @@ void grants_await_ear(bed_t *bed, const char *key);
 
 /* ---- by hand ------------------------------------------------------------------------------------------- */
 
-/* Makes the user "worker": all of the rules for these names, less that word (NULL: none), and more rules behind
- * them. */
-void grants_give(server_t *server, const char *names, const char *less, const char *more);
+/* Makes the user "worker", who has the rules, or those for these names, less that word (NULL: none). */
+void grants_set(server_t *server, const char *rules, const char *less);
+void grants_give(server_t *server, const char *names, const char *less);
 
 /* Where the server is for that user. Valid until the next time. */
 const char *grants_url(const server_t *server);

@@ -287,9 +287,11 @@ void group_mend(group_t *group) {
     if (!server_is_running(group_node(group, i)) && primary >= 0)
       replicas_revive(group->replicas, i, (unsigned)primary);
   }
-  for (unsigned i = 0; i < GROUP_SENTINELS; i++) {
-    server_resume(group->sentinel[i]);
-    if (!server_is_running(group->sentinel[i]))
+  for (unsigned i = 0; i < GROUP_SENTINELS; i++)
+    if (server_is_paused(group->sentinel[i])) {
+      server_resume(group->sentinel[i]);
+      group->mood = NULL; /* it may have missed it */
+    } else if (!server_is_running(group->sentinel[i])) {
       group_revive_sentinel(group, i);
-  }
+    }
 }

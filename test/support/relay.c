@@ -18,6 +18,7 @@
 
 #include "support/acl.h"
 #include "support/clock.h"
+#include "support/deployment.h"
 #include "support/resp.h"
 #include "support/unit.h"
 
@@ -40,6 +41,7 @@ typedef struct wire {
   int client, server; /* -1: none */
   way_t to_client, to_server;
   bool silent;
+  bool asks;   /* it was asked where the nodes of the cluster are */
   size_t left; /* bytes that still come through to the client; SIZE_MAX: all that come */
   bool mute;   /* what follows is silence; else it is reset */
 } wire_t;
@@ -50,6 +52,7 @@ struct relay {
   int listener, orders[2];
   atomic_uint connections, obeyed;
   atomic_llong delay; /* nanoseconds, each way */
+  int port;
   char url[64];
   wire_t wires[WIRES_MAX];
   pthread_mutex_t mutex; /* of what follows */
@@ -93,13 +96,35 @@ static void hear(relay_t *relay, const char *data, size_t len) {
   pthread_mutex_unlock(&relay->mutex);
 }
 
+#define BUFFER 65536
+
+/* Puts our port in the place of the node's, in an answer to CLUSTER SLOTS; returns how many bytes there are then. */
+static size_t forge(char *text, size_t len, int port) {
+  static const char host[] = "\r\n127.0.0.1\r\n:";
+  char *at = memmem(text, len, host, sizeof host - 1), number[12];
+  if (at == NULL)
+    return len;
+  at += sizeof host - 1;
+  char *behind = memchr(at, '\r', len - (size_t)(at - text));
+  if (behind == NULL)
+    return len;
+  size_t n = (size_t)snprintf(number, sizeof number, "%d", port);
+  memmove(at + n, behind, len - (size_t)(behind - text));
+  memcpy(at, number, n);
+  return len - (size_t)(behind - at) + n;
+}
+
 /* Takes what is there, or the end of it. */
 static void take(relay_t *relay, wire_t *wire, way_t *way, int from, int64_t delay) {
-  char buffer[65536];
-  ssize_t n = recv(from, buffer, sizeof buffer, 0);
+  char buffer[BUFFER + sizeof "65535"];
+  ssize_t n = recv(from, buffer, BUFFER, 0);
   size_t len = n > 0 ? (size_t)n : 0;
-  if (way == &wire->to_server && len > 0)
+  if (way == &wire->to_server && len > 0) {
     hear(relay, buffer, len);
+    wire->asks = wire->asks || memmem(buffer, len, "\r\nCLUSTER\r\n", 11) != NULL;
+  }
+  if (way == &wire->to_client && wire->asks)
+    len = forge(buffer, len, relay->port);
   if (way == &wire->to_client && wire->left != SIZE_MAX) {
     len = len < wire->left ? len : wire->left;
     wire->left -= len;
@@ -163,7 +188,7 @@ static void welcome(relay_t *relay) {
       break;
     wire->client = fd;
     wire->server = client.fd;
-    wire->silent = false;
+    wire->silent = wire->asks = false;
     pthread_mutex_lock(&relay->mutex);
     wire->left = relay->limit == 0 ? SIZE_MAX : relay->limit;
     wire->mute = relay->mute;
@@ -223,6 +248,8 @@ static void *run(void *arg) {
     for (size_t i = 0; i < WIRES_MAX; i++) {
       const wire_t *wire = &relay->wires[i];
       polls[2 + 2 * i] = listen_to(wire->client, wire->silent || wire->to_server.ended);
+      if (wire->silent && wire->mute) /* only whether he is still there */
+        polls[2 + 2 * i] = (struct pollfd){.fd = wire->client};
       polls[3 + 2 * i] = listen_to(wire->server, wire->silent || wire->to_client.ended);
     }
     if (poll(polls, 2 + 2 * WIRES_MAX, rest(relay)) < 0 && errno != EINTR)
@@ -230,7 +257,9 @@ static void *run(void *arg) {
     int64_t delay = atomic_load(&relay->delay);
     for (size_t i = 0; i < WIRES_MAX; i++) {
       wire_t *wire = &relay->wires[i];
-      if (polls[2 + 2 * i].revents != 0)
+      if (wire->silent && wire->mute && polls[2 + 2 * i].revents != 0)
+        end(wire);
+      else if (polls[2 + 2 * i].revents != 0)
         take(relay, wire, &wire->to_server, wire->client, delay);
       if (polls[3 + 2 * i].revents != 0)
         take(relay, wire, &wire->to_client, wire->server, delay);
@@ -251,6 +280,7 @@ static void *run(void *arg) {
 /* ---- for the test ---------------------------------------------------------------------------------------- */
 
 relay_t *relay_start(const char *target) {
+  needs_one_process("one process: a relay leads to one");
   relay_t *relay = calloc(1, sizeof *relay);
   struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
   socklen_t len = sizeof address;
@@ -268,9 +298,11 @@ relay_t *relay_start(const char *target) {
   assert_int_equal(listen(relay->listener, 64), 0);
   assert_int_equal(getsockname(relay->listener, (struct sockaddr *)&address, &len), 0);
   assert_int_equal(pipe2(relay->orders, O_CLOEXEC), 0);
-  snprintf(relay->url, sizeof relay->url, "%s://%s127.0.0.1:%d",
-           strncmp(target, "rediss:", 7) == 0 ? "rediss" : "redis",
-           acl_login(&(server_options_t){0}), ntohs(address.sin_port));
+  relay->port = ntohs(address.sin_port);
+  snprintf(relay->url, sizeof relay->url, "%s%s://%s127.0.0.1:%d",
+           strncmp(target, "rediss", 6) == 0 ? "rediss" : "redis",
+           deployment_is_cluster() ? "+cluster" : "", acl_login(&(server_options_t){0}),
+           relay->port);
   assert_int_equal(pthread_create(&relay->thread, NULL, run, relay), 0);
   return relay;
 }

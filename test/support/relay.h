@@ -1,4 +1,5 @@
-/* A wire between a client and a server that can be long, or cut without anybody being told. */
+/* A wire between a client and a server that can be long, or cut without anybody being told. Of a cluster of one node it is
+ * where that node is, as far as the client hears. */
 #ifndef TEST_RELAY_H
 #define TEST_RELAY_H
 

@@ -1,3 +1,4 @@
+#include "support/acl.h"
 #include "support/secure.h"
 
 #include <stdio.h>
@@ -21,8 +22,8 @@ const char *url_of(const char *scheme, const char *secret, const char *host, int
   static char urls[4][1024];
   static unsigned next;
   char *url = urls[next++ % 4];
-  snprintf(url, sizeof *urls, "%s://%s%s%s%s:%d", scheme, secret != NULL ? ":" : "",
-           secret != NULL ? secret : "", secret != NULL ? "@" : "", host, port);
+  snprintf(url, sizeof *urls, "%s://%s%s:%d", scheme,
+           acl_login(&(server_options_t){.password = secret}), host, port);
   return url;
 }
 

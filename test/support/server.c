@@ -13,23 +13,14 @@
 #include "support/acl.h"
 #include "support/certs.h"
 #include "support/clock.h"
+#include "support/deployment.h"
 #include "support/place.h"
 #include "support/program.h"
+#include "support/server_inside.h"
 #include "support/unit.h"
 
 #define SERVERS_MAX 64
 #define START_MS 10000
-
-struct server {
-  server_options_t options;
-  pid_t pid; /* 0: not running */
-  bool paused;
-  int port, bus; /* 0: none */
-  int held[2];   /* what keeps the ports ours; -1: nothing */
-  char folder[64], file[96], socket[96], log[96], dump[96], url[256];
-  resp_client_t client;
-  resp_t *reply; /* the last one */
-};
 
 /* ---- nothing is left behind ---------------------------------------------------------------------------- */
 
@@ -80,12 +71,6 @@ static void forget(const server_t *server) {
 
 /* ---- the process --------------------------------------------------------------------------------------- */
 
-/* Whether each server is to be a cluster of its own: then it takes no command on keys of several slots, and no script
- * that touches another slot's. */
-static bool is_cluster(void) {
-  return getenv("BELAY_TEST_CLUSTER") != NULL;
-}
-
 /* Whether each server is to speak TLS, and each client that is given none of its own to trust it. */
 static bool is_secure(void) {
   return getenv("BELAY_TEST_TLS") != NULL;
@@ -96,7 +81,7 @@ static certs_t *common_certs(void) {
   static certs_t *certs;
   if (certs == NULL) {
     certs = certs_new("ca");
-    certs_make(certs, "server", NULL);
+    certs_make(certs, "server", &(cert_options_t){.names = "DNS:localhost,IP:127.0.0.1,IP:::1"});
     setenv("SSL_CERT_FILE", certs_path(certs, "ca.crt"), 1);
   }
   return certs;
@@ -165,7 +150,7 @@ static bool is_gone(server_t *server) {
   return true;
 }
 
-static bool dial(server_t *server) {
+bool server_dial(server_t *server) {
   const server_options_t *o = &server->options;
   if (acl_dial(o, &server->client, server->socket) != 0)
     return false;
@@ -182,7 +167,7 @@ static bool dial(server_t *server) {
 
 static bool answers(server_t *server) {
   const resp_words_t ping = {1, {"PING"}, {4}};
-  if (!dial(server))
+  if (!server_dial(server))
     return false;
   resp_t *reply = resp_call(&server->client, &ping);
   bool ok = reply != NULL && reply->type == RESP_STATUS && strcmp(reply->str, "PONG") == 0;
@@ -214,16 +199,6 @@ static void name_url(server_t *server) {
              o->address, server->port);
 }
 
-static void own_all_slots(server_t *server) {
-  server_do(server, "CLUSTER", "ADDSLOTSRANGE", "0", "16383", NULL);
-  int64_t began = clock_now();
-  while (strstr(server_string(server, "CLUSTER", "INFO", NULL), "cluster_state:ok") == NULL) {
-    if (clock_since_ms(began) > START_MS * slow())
-      fail_msg("a cluster is not ready: see %s", server->log);
-    stall_ms(2);
-  }
-}
-
 void server_add(server_options_t *options, const char *const *words) {
   size_t n = 0;
   while (n < SERVER_ARGUMENTS && options->arguments[n] != NULL)
@@ -244,7 +219,6 @@ server_t *server_make(const server_options_t *options) {
   if (options != NULL)
     server->options = *options;
   server_options_t *o = &server->options;
-  o->cluster = o->cluster || is_cluster();
   o->tls = o->tls || is_secure();
   if ((o->cluster || is_secure()) && o->address == NULL)
     o->address = "127.0.0.1";
@@ -268,12 +242,33 @@ server_t *server_make(const server_options_t *options) {
   return server;
 }
 
+server_t *server_process(server_t *server, unsigned i) {
+  if (server->cluster == NULL)
+    return i == 0 ? server : NULL;
+  return i < cluster_size(server->cluster) ? cluster_node(server->cluster, i) : NULL;
+}
+
+static server_t *start_cluster(const server_options_t *options) {
+  server_t *server = calloc(1, sizeof *server);
+  if (options != NULL)
+    server->options = *options;
+  server->client.fd = -1;
+  server->cluster =
+      cluster_start(&(cluster_options_t){.primaries = deployment() == DEPLOYMENT_CLUSTER3 ? 3 : 1,
+                                         .without_replicas = true,
+                                         .password = server->options.password,
+                                         .tls = server->options.tls,
+                                         .arguments = server->options.arguments,
+                                         .lines = server->options.lines});
+  return server;
+}
+
 server_t *server_start(const server_options_t *options) {
+  if (deployment_is_cluster() && (options == NULL || !options->cluster))
+    return start_cluster(options);
   server_t *server = server_make(options);
   server_spawn(server);
   server_await(server);
-  if (is_cluster())
-    own_all_slots(server);
   return server;
 }
 
@@ -288,32 +283,51 @@ static void end_process(server_t *server, int signal_number) {
   server->paused = false;
 }
 
+static const server_t *first_process(const server_t *server) {
+  return server->cluster == NULL ? server : cluster_node(server->cluster, 0);
+}
+
 bool server_is_running(const server_t *server) {
-  return server->pid > 0;
+  return first_process(server)->pid > 0;
 }
 
 bool server_is_paused(const server_t *server) {
-  return server->paused;
+  return first_process(server)->paused;
 }
 
 void server_configure(server_t *server, const char *line) {
-  FILE *out = fopen(server->file, "ae");
-  assert_non_null(out);
-  fprintf(out, "%s\n", line);
-  fclose(out);
+  server_t *each;
+  for (unsigned i = 0; (each = server_process(server, i)) != NULL; i++) {
+    FILE *out = fopen(each->file, "ae");
+    assert_non_null(out);
+    fprintf(out, "%s\n", line);
+    fclose(out);
+  }
+}
+
+static void end_all(server_t *server, int signal_number) {
+  server_t *each;
+  for (unsigned i = 0; (each = server_process(server, i)) != NULL; i++)
+    end_process(each, signal_number);
 }
 
 void server_kill(server_t *server) {
-  end_process(server, SIGKILL);
+  end_all(server, SIGKILL);
 }
 
 void server_terminate(server_t *server) {
-  end_process(server, SIGTERM);
+  end_all(server, SIGTERM);
 }
 
 void server_stop(server_t *server) {
   if (server == NULL)
     return;
+  if (server->cluster != NULL) {
+    cluster_stop(server->cluster);
+    resp_free(server->reply);
+    free(server);
+    return;
+  }
   server_kill(server);
   clean_up(server);
   forget(server);
@@ -325,15 +339,21 @@ void server_stop(server_t *server) {
 }
 
 void server_restart(server_t *server) {
+  if (server->cluster != NULL) {
+    cluster_restart(server->cluster);
+    return;
+  }
   server_kill(server);
   server_spawn(server);
   server_await(server);
 }
 
 void server_restart_keeping(server_t *server) {
+  server_t *each;
   server_do(server, "SAVE", NULL);
   server_restart(server);
-  unlink(server->dump); /* the next one starts without */
+  for (unsigned i = 0; (each = server_process(server, i)) != NULL; i++)
+    unlink(each->dump); /* the next one starts without */
 }
 
 /* Until the replica has as many keys as the primary; the link being up says nothing yet. */
@@ -361,21 +381,27 @@ void server_follow(server_t *replica, server_t *primary) {
 }
 
 void server_pause(server_t *server) {
-  if (server->paused)
-    return;
-  kill(server->pid, SIGSTOP);
-  waitpid(server->pid, NULL, WUNTRACED);
-  server->paused = true;
+  server_t *each;
+  for (unsigned i = 0; (each = server_process(server, i)) != NULL; i++) {
+    if (each->paused)
+      continue;
+    kill(each->pid, SIGSTOP);
+    waitpid(each->pid, NULL, WUNTRACED);
+    each->paused = true;
+  }
 }
 
 void server_resume(server_t *server) {
-  server->paused = false;
-  if (server->pid > 0)
-    kill(server->pid, SIGCONT);
+  server_t *each;
+  for (unsigned i = 0; (each = server_process(server, i)) != NULL; i++) {
+    each->paused = false;
+    if (each->pid > 0)
+      kill(each->pid, SIGCONT);
+  }
 }
 
 const char *server_url(const server_t *server) {
-  return server->url;
+  return server->cluster == NULL ? server->url : cluster_url(server->cluster);
 }
 
 const char *server_login(const server_t *server) {
@@ -383,112 +409,17 @@ const char *server_login(const server_t *server) {
 }
 
 const char *server_path(const server_t *server) {
-  return server->options.address == NULL ? server->socket : NULL;
+  return server->options.address == NULL ? first_process(server)->socket : NULL;
 }
 
 int server_port(const server_t *server) {
-  return server->port;
+  return first_process(server)->port;
 }
 
 int server_bus(const server_t *server) {
-  return server->bus;
+  return first_process(server)->bus;
 }
 
 const char *server_folder(const server_t *server) {
-  return server->folder;
-}
-
-/* ---- looking behind the scenes -------------------------------------------------------------------------- */
-
-/* What is asked may be words of the last reply. */
-static const resp_t *try_words(server_t *server, const resp_words_t *said) {
-  resp_t *reply = NULL;
-  resp_words_t translated = *said, *words = &translated;
-  acl_translate(&server->options, words);
-  if (!server->paused && server->pid > 0)
-    reply = resp_call(&server->client, words);
-  if (reply == NULL && !server->paused && server->pid > 0) { /* somebody killed all connections */
-    resp_hang_up(&server->client);
-    if (dial(server))
-      reply = resp_call(&server->client, words);
-  }
-  resp_free(server->reply);
-  server->reply = reply;
-  return reply;
-}
-
-const resp_t *server_ask_words(server_t *server, const resp_words_t *words) {
-  if (try_words(server, words) == NULL)
-    fail_msg("the server does not answer %s", words->word[0]);
-  return server->reply;
-}
-
-const resp_t *server_try(server_t *server, ...) {
-  va_list strings;
-  va_start(strings, server);
-  resp_words_t words = resp_words(strings);
-  va_end(strings);
-  return try_words(server, &words);
-}
-
-static const resp_t *ask(server_t *server, va_list strings) {
-  resp_words_t words = resp_words(strings);
-  return server_ask_words(server, &words);
-}
-
-const resp_t *server_ask(server_t *server, ...) {
-  va_list strings;
-  va_start(strings, server);
-  const resp_t *reply = ask(server, strings);
-  va_end(strings);
-  return reply;
-}
-
-void server_do(server_t *server, ...) {
-  va_list strings;
-  va_start(strings, server);
-  const resp_t *reply = ask(server, strings);
-  va_end(strings);
-  if (reply->type == RESP_ERROR)
-    fail_msg("the server says: %s", reply->str);
-}
-
-int64_t server_integer(server_t *server, ...) {
-  va_list strings;
-  va_start(strings, server);
-  const resp_t *reply = ask(server, strings);
-  va_end(strings);
-  assert_int_equal(reply->type, RESP_INTEGER);
-  return reply->integer;
-}
-
-const char *server_string(server_t *server, ...) {
-  va_list strings;
-  va_start(strings, server);
-  const resp_t *reply = ask(server, strings);
-  va_end(strings);
-  if (reply->type == RESP_NIL)
-    return NULL;
-  assert_true(reply->type == RESP_STRING || reply->type == RESP_STATUS);
-  return reply->str;
-}
-
-int64_t server_info(server_t *server, const char *section, const char *field) {
-  char line[64];
-  const char *text = server_string(server, "INFO", section, NULL);
-  snprintf(line, sizeof line, "\n%s:", field);
-  const char *at = strstr(text, line);
-  return at == NULL ? -1 : strtoll(at + strlen(line), NULL, 10);
-}
-
-int64_t server_calls(server_t *server, const char *command) {
-  char line[64];
-  const char *text = server_string(server, "INFO", "commandstats", NULL);
-  snprintf(line, sizeof line, "\ncmdstat_%s:calls=", command);
-  const char *at = strstr(text, line);
-  return at == NULL ? 0 : strtoll(at + strlen(line), NULL, 10);
-}
-
-int64_t server_keys(server_t *server) {
-  return server_integer(server, "DBSIZE", NULL);
+  return first_process(server)->folder;
 }

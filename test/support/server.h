@@ -29,7 +29,9 @@ void server_add(server_options_t *options, const char *const *words);
 /* The same: a name and what it is to be; NULL: it stays as it is. */
 void server_set(server_options_t *options, const char *name, const char *value);
 
-/* Starts one, and returns when it answers. NULL: a unix socket, no password. */
+/* Starts one, and returns when it answers. NULL: a unix socket, no password. It is what BELAY_TEST_DEPLOYMENT says
+ * (support/deployment.h), unless it is to be a node of a cluster: of a cluster, all that follows is about all of its
+ * nodes. */
 server_t *server_start(const server_options_t *options);
 
 /* The same in steps, so that several can start at once: its folder and its ports; the process; until it answers. */
@@ -73,7 +75,9 @@ int server_port(const server_t *server);
 int server_bus(const server_t *server);            /* the port on which nodes of a cluster meet */
 const char *server_folder(const server_t *server); /* its own: where it writes, if it does */
 
-/* ---- looking behind the scenes: words up to a NULL ------------------------------------------------------ */
+/* ---- looking behind the scenes: words up to a NULL ------------------------------------------------------
+ * Of a cluster whoever has the key is asked; all of them, and the last one's reply is given, what is about no key and
+ * changes something (ACL, CLIENT, CONFIG, DEBUG, FLUSHALL, SAVE, SCRIPT); else the first. */
 
 /* The reply; valid until the next question. Fails the test if there is none. */
 const resp_t *server_ask(server_t *server, ...);
@@ -91,7 +95,7 @@ int64_t server_integer(server_t *server, ...);
 /* The reply must be a string or nil, which is NULL. Valid until the next question. */
 const char *server_string(server_t *server, ...);
 
-/* A number from INFO; -1 if it is not there. */
+/* A number from INFO, of several processes the sum; -1 if it is not there. */
 int64_t server_info(server_t *server, const char *section, const char *field);
 
 /* How often a command was called: "set", "evalsha". */

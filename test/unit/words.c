@@ -100,7 +100,7 @@ static void what_was_told_is_not_shown(void **state) {
       {{"abc"}, "ERR 'abc' is no abcd", "ERR '...' is no abcd"},
       {{"ab"}, "OOM cab ab-cab", "OOM cab ...-cab"},
       {{""}, "ERR ''", "ERR ''"},
-      {{"\n"}, "ERR a\nb", "ERR a\\x0ab"},
+      {{"a\r\nb: secret"}, "ERR a  b: secret!", "ERR ...!"}, /* an error is one line */
       {{"\xff\xfe\xfd\xfc"}, "ERR \xff\xfe\xfd\xfc.", "ERR ...."},
       /* and what the server itself calls arguments is cut off, told or not */
       {{NULL},

@@ -1,0 +1,38 @@
+#include "support/deployment.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/unit.h"
+
+deployment_t deployment(void) {
+  static const char *const names[] = {[DEPLOYMENT_SINGLE] = "",
+                                      [DEPLOYMENT_CLUSTER] = "cluster",
+                                      [DEPLOYMENT_CLUSTER3] = "cluster3"};
+  const char *wanted = getenv("BELAY_TEST_DEPLOYMENT");
+  for (size_t i = 0; wanted != NULL && i < sizeof names / sizeof *names; i++)
+    if (strcmp(names[i], wanted) == 0)
+      return (deployment_t)i;
+  if (wanted != NULL)
+    fail_msg("BELAY_TEST_DEPLOYMENT: %s is none of them", wanted);
+  return DEPLOYMENT_SINGLE;
+}
+
+bool deployment_is_cluster(void) {
+  return deployment() == DEPLOYMENT_CLUSTER || deployment() == DEPLOYMENT_CLUSTER3;
+}
+
+static void leave(const char *reason) {
+  print_message("needs %s\n", reason);
+  skip();
+}
+
+void needs_one_server(const char *reason) {
+  if (deployment() != DEPLOYMENT_SINGLE)
+    leave(reason);
+}
+
+void needs_one_process(const char *reason) {
+  if (deployment() == DEPLOYMENT_CLUSTER3)
+    leave(reason);
+}

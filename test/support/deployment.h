@@ -1,0 +1,23 @@
+/* What a test's servers are, where the test does not say so itself: BELAY_TEST_DEPLOYMENT in the environment. A test that
+ * knows nothing of it runs on any of them: it is given a server_t, whose URL leads to the whole, and which is asked, paused,
+ * killed and started again as one. */
+#ifndef TEST_DEPLOYMENT_H
+#define TEST_DEPLOYMENT_H
+
+#include <stdbool.h>
+
+typedef enum deployment {
+  DEPLOYMENT_SINGLE, /* nothing: one server */
+  DEPLOYMENT_CLUSTER, /* "cluster": a cluster of one node, where keys of several slots may not share a command */
+  DEPLOYMENT_CLUSTER3 /* "cluster3": a cluster of three nodes, which have a third of the slots each */
+} deployment_t;
+
+/* Fails the test if it is none of these. */
+deployment_t deployment(void);
+bool deployment_is_cluster(void);
+
+/* The test, or the case, ends as skipped, with that reason: unless it is one server; or, unless it is one process. */
+void needs_one_server(const char *reason);
+void needs_one_process(const char *reason);
+
+#endif /* TEST_DEPLOYMENT_H */
