@@ -283,11 +283,11 @@ static int64_t asks_of(bed_t *bed) {
 }
 
 /* So many who wait for what they cannot have: each of them asks, and takes it back, at its own pace. */
-static void expect_patience(bed_t *bed, contender_t *const *c, int n) {
+static void expect_patience(bed_t *bed, contender_t *const *c, int64_t n) {
   int64_t before = asks_of(bed);
-  for (int i = 0; i < n; i++)
+  for (int64_t i = 0; i < n; i++)
     assert_int_equal(begin_acquire(c[i], VAIN_MS), 0);
-  for (int i = 0; i < n; i++)
+  for (int64_t i = 0; i < n; i++)
     assert_true(outcome(c[i]) < 0);
   bed_settle(bed);
   assert_between(asks_of(bed) - before, 2 * n, 4 * n * VAIN_ASKS);
