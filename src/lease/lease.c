@@ -118,16 +118,28 @@ static belay__lease_state_t give_up(belay__lease_t *lease, int status) {
   return BELAY__LEASE_IDLE;
 }
 
+static uint64_t earlier(uint64_t a, uint64_t b) {
+  return a < b ? a : b;
+}
+
+/* When to ask because of what was heard: that it may be free is news for who found it held. Whose grant did not count,
+ * who was refused or not answered, may hear his own undo, or that of others like him; who answered those at once would do
+ * nothing else. */
+static uint64_t woken_at(const belay__lease_t *lease, belay__woken_t by, uint64_t now) {
+  bool held = lease->error == BELAY_EHELD || by == BELAY__WOKEN_AGAIN;
+  return belay__lease_woken_attempt(lease, now, held ? by : BELAY__WOKEN_PACED);
+}
+
 /* Waits for the time to ask again, or for what is heard. */
 static belay__lease_state_t wait(belay__lease_t *lease, int status, uint64_t now) {
   belay__round_undo(lease, BELAY__UNDO_KEEP_PLACE);
-  bool heard = lease->woken && status == BELAY_EHELD;
+  bool heard = lease->woken;
   if (!belay__wake_is_up(lease)) {
     belay__wake_listen(lease, false);
     heard |= belay__wake_is_up(lease); /* it was not when we asked */
   }
-  set_timer(lease, heard ? belay__lease_woken_attempt(lease, now, BELAY__WOKEN_ALL)
-                         : belay__lease_next_attempt(lease, status, now));
+  uint64_t when = belay__lease_next_attempt(lease, status, now);
+  set_timer(lease, heard ? earlier(when, woken_at(lease, BELAY__WOKEN_ALL, now)) : when);
   return BELAY__LEASE_WAITING;
 }
 
@@ -413,20 +425,14 @@ static belay__lease_state_t take_turn(belay__lease_t *lease, belay__yield_t yiel
   return BELAY__LEASE_WAITING;
 }
 
-/* It may be free: news for who found it held. Whose grant did not count, who was refused or not answered, was not
- * waiting for that; and it may be our own undo that we hear, or the undo of others whose grants do not count either:
- * who answered those at once would do nothing else. Returns the state to go to. */
+/* It may be free. Returns the state to go to. */
 static belay__lease_state_t woken(belay__lease_t *lease, belay__lease_state_t state,
                                   belay__woken_t by) {
   if (state != BELAY__LEASE_WAITING) {
     lease->woken = true; /* what is being asked may have been answered before */
     return state;
   }
-  if (by != BELAY__WOKEN_AGAIN && lease->error != BELAY_EHELD)
-    return state;
-  uint64_t when = belay__lease_woken_attempt(lease, belay__now(lease->belay), by);
-  if (when < lease->timer.when)
-    set_timer(lease, when);
+  set_timer(lease, earlier(lease->timer.when, woken_at(lease, by, belay__now(lease->belay))));
   return state;
 }
 

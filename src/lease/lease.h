@@ -255,6 +255,7 @@ typedef enum belay__yield {
 typedef enum belay__woken {
   BELAY__WOKEN_ALL,   /* others were told too */
   BELAY__WOKEN_ALONE, /* we come next */
+  BELAY__WOKEN_PACED, /* it may be ourselves whom we hear */
   BELAY__WOKEN_AGAIN  /* we are connected again, and may have missed something; as others may */
 } belay__woken_t;
 
