@@ -48,13 +48,13 @@ look() { # look build|test|check|valgrind: fills `missing`
   need libuv1-dev have_library 'libuv >= 1.43'
   need liblz4-dev have_library 'liblz4 >= 1.9'
   need libxxhash-dev have_library 'libxxhash >= 0.8'
+  need libssl-dev have_library 'openssl >= 1.1.1'
   need hiredis have_hiredis
   need redis-tools have_server
   [ "$1" != build ] || return 0
 
   need libcmocka-dev have_library cmocka
   need liblua5.1-0-dev have_lua
-  need libssl-dev have_library libcrypto
   need python3-redis have_python_redis
   need strace have strace
   need valkey have_valkey

@@ -7,6 +7,9 @@
  *     |                +--does not resolve-----+--none is left--> told: an error
  *     +--path, numeric address--> CONNECTING
  *
+ * Before the first address is tried the gate is passed (uv/gate.h): where many connect at once, not all of them do in the
+ * same turn of the loop.
+ *
  * cancel() in any state: nothing is told any more. A name look-up cannot be stopped: until it has come back
  * belay__dial_busy() is true and the struct must stay; a start before that takes its answer, if it is for the same name. */
 #ifndef BELAY_REDIS_DIAL_H

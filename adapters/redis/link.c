@@ -21,6 +21,7 @@
 #include "redis/link.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/publish.h"
@@ -28,6 +29,7 @@
 #include "redis/pace.h"
 
 #define OLD_SERVER_MS UINT64_C(300000)
+#define REPLICA_STALL_MS 1000
 
 static void on_dialed(belay__dial_t *dial, int error, int fd, belay__handle_t *handle);
 static void on_gone(belay__wire_t *wire, int error);
@@ -208,10 +210,13 @@ static void begin(belay__link_t *link) {
 }
 
 void belay__link_found(belay__link_t *link, int error) {
+  const belay__refused_t *refused = &link->cable->trunk->client->refused;
+  char words[BELAY__WORDS_MAX];
   if (link->state != BELAY__LINK_FINDING)
     return;
+  snprintf(words, sizeof words, "%s", refused->text);
   if (error != 0)
-    fail_attempt(link, error, NULL);
+    fail_attempt(link, error, refused->error == error ? words : NULL);
   else
     dial(link);
 }
@@ -526,6 +531,14 @@ void belay__link_distrust(belay__link_t *link, uint32_t epoch) {
 
 /* ---- time ---------------------------------------------------------------------------------------------- */
 
+/* Of a replica's others may be asked instead. */
+static uint64_t stall_limit(const belay__link_t *link) {
+  uint64_t ms = (uint64_t)link->cable->trunk->stall_timeout_ms;
+  if (link->cable->role == BELAY__ROLE_REPLICA && ms > REPLICA_STALL_MS)
+    ms = REPLICA_STALL_MS;
+  return ms * BELAY__MS;
+}
+
 /* UP: a link that owes nothing may be one too many; one that owes something must be heard of. A loop that was
  * away itself has heard nothing: so the last quarter of the time begins only when the silence is first
  * noticed. */
@@ -534,7 +547,7 @@ static void watch(belay__link_t *link) {
   uint64_t heard = link->wire.last_heard, limit = idle_limit(link), when;
   char place[BELAY__TARGET_WORDS];
   if (link->wire.owed > 0)
-    limit = (uint64_t)link->cable->trunk->stall_timeout_ms * BELAY__MS / 4 * 3;
+    limit = stall_limit(link) / 4 * 3;
   else if ((!link->extra && link->listener == NULL) || limit == BELAY__NEVER || link->queue_len > 0)
     limit = 0; /* nothing to watch for, or something is about to be handed over */
 

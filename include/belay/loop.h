@@ -18,7 +18,7 @@ struct uv_loop_s;
  * threads are two of these, which share nothing. */
 typedef struct belay belay_t;
 
-/** Memory. Called on the loop's thread only. What hiredis and libuv allocate does not pass here. */
+/** Memory. Called on the loop's thread only. What hiredis, libuv and OpenSSL allocate does not pass here. */
 typedef struct belay_allocator {
   void *(*alloc)(void *ctx, size_t size); /**< as malloc; size is never 0 */
   void (*free)(void *ctx, void *ptr);     /**< as free; ptr is never NULL */
@@ -63,7 +63,7 @@ BELAY_API int belay_open(struct uv_loop_s *loop, const belay_options_t *options,
 /** Runs when belay_close() is through: the pointer is not to be used any more. */
 typedef void (*belay_close_cb)(belay_t *belay, void *data);
 
-/** Closes everything that was made from it, then itself, and calls back (cb may be NULL). Clients are
+/** Closes everything that was made from it (but a belay_tls_t), then itself, and calls back (cb may be NULL). Clients are
  * closed as belay_client_close() says, so this takes as long as the longest close_timeout among them.
  * After the callback the memory is gone, and uv_loop_close() finds nothing of belay's.
  *

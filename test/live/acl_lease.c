@@ -363,39 +363,48 @@ static void test_semaphores(void **state) {
 
 /* ---- latches and barriers -------------------------------------------------------------------------------- */
 
-static int latch_chore(bed_t *bed) {
+static int await(player_t *p) {
+  player_until(p, p->came == p->begun);
+  return p->status;
+}
+
+/* Somebody waits, and it is counted down. */
+static int use_latch(bed_t *bed, player_t *waits) {
   belay_lock_options_t options = with_ttl(LONG);
-  player_t *latch = &players[0];
-  player_init(latch, bed, bed->client, LATCH, 0, &options);
-  player_come(latch);
+  player_init(waits, bed, bed->client, LATCH, 0, &options);
+  player_come(waits);
   bed_settle(bed);
-  if (latch->came == latch->begun)
-    return latch->status;
+  if (waits->came == waits->begun)
+    return waits->status;
   grants_await_ear(bed, kinds[LATCH].holders[0]);
   for (unsigned i = 0; i < MEETING; i++) {
-    player_begin_count(latch, i == 0 ? "a" : "b");
-    player_until(latch, latch->changed == latch->changing);
-    MUST(latch->change_status);
+    player_begin_count(waits, i == 0 ? "a" : "b");
+    player_until(waits, waits->changed == waits->changing);
+    MUST(waits->change_status);
   }
-  player_until(latch, latch->came == latch->begun);
-  MUST(latch->status);
+  return await(waits);
+}
 
-  for (int round = 0; round < 3; round++) {
-    player_t *party = &players[1 + round % 2];
-    player_init(party, bed, bed->client, BARRIER, 0, &options);
-    player_come(party);
-    bed_settle(bed);
-    if (party->came == party->begun && round == 0)
-      return party->status;
-    if (round == 0)
-      player_leave(party); /* it is withdrawn, or not */
-    player_until(party, party->came == party->begun || round == 1);
-    if (round == 0 && party->status != BELAY_ECANCELED)
-      return party->status;
-  }
-  MUST(players[1].status);
-  player_until(&players[2], players[2].came == players[2].begun);
-  return players[2].status;
+/* One comes and goes, and comes again; with the other one it opens. */
+static int use_barrier(bed_t *bed, player_t *first, player_t *second) {
+  belay_lock_options_t options = with_ttl(LONG);
+  player_init(first, bed, bed->client, BARRIER, 0, &options);
+  player_init(second, bed, bed->client, BARRIER, 1, &options);
+  player_come(first);
+  bed_settle(bed);
+  if (first->came < first->begun)
+    player_leave(first);
+  int status = await(first);
+  MUST(status == BELAY_ECANCELED ? 0 : status);
+  player_come(first);
+  player_come(second);
+  MUST(await(second)); /* who comes last opens it, or is refused */
+  return await(first);
+}
+
+static int latch_chore(bed_t *bed) {
+  MUST(use_latch(bed, &players[0]));
+  return use_barrier(bed, &players[1], &players[2]);
 }
 
 static void test_latches_and_barriers(void **state) {

@@ -86,6 +86,7 @@ static void test_a_server_that_does_not_speak_resp3(void **state) {
 /* It is asked ever more seldom, and the log told once; a server that is put in its place is asked at once. */
 static void test_a_server_of_before_resp3_is_left_alone(void **state) {
   (void)state;
+  needs_one_server("a server of before clusters");
   script_t script = {.to_hello = "-ERR unknown command 'HELLO'\r\n"};
   fake_t *fake = start(&script);
   server_t *server = server_start(NULL);

@@ -412,7 +412,8 @@ static void test_closing_at_any_moment(void **state) {
       assert_true(fetches[i].result.status == 0 || fetches[i].result.status == BELAY_ECANCELED);
       fetch_free(&fetches[i]);
     }
-    server_do(bed->server, "DEL", "belay::cache::pages::{a}", "belay::cache::pages::{b}", NULL);
+    server_do(bed->server, "DEL", "belay::cache::pages::{a}", NULL);
+    server_do(bed->server, "DEL", "belay::cache::pages::{b}", NULL);
   }
   hoard_t hoard = {0};
   fetch_t fetch = {.then = close_now};

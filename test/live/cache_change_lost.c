@@ -156,7 +156,7 @@ static void test_that_others_are_told_is_no_part_of_it(void **state) {
   belay_cache_options_t options = shelf_options();
   options.local_ttl_ms = 50;
   shelf_new(&hasty, wire.bed, &options);
-  wire.awaited = "PUBLISH";
+  wire.awaited = deployment_publish();
   for (int which = 0; which < CHANGES; which++) {
     edit_t edit = {0};
     if (which == 1)
@@ -171,7 +171,7 @@ static void test_that_others_are_told_is_no_part_of_it(void **state) {
     assert_true(clock_since_ms(before) < 5000 * slow());
     server_resume(wire.server);
   }
-  server_do(wire.server, "ACL", "SETUSER", "default", "-publish", NULL);
+  server_do(wire.server, "ACL", "SETUSER", "default", "-publish", "-spublish", NULL);
   for (int which = 0; which < CHANGES; which++) {
     edit_t edit = {0};
     assert_error(edit_nth(&wire.shelf, &edit, which, "page"), 0);
@@ -185,13 +185,13 @@ static void test_others_are_told_once_more(void **state) {
   (void)state;
   wire_t wire;
   wire_open(&wire, false);
-  wire.awaited = "PUBLISH";
+  wire.awaited = deployment_publish();
   wire.cuts = true;
-  int64_t before = server_calls(wire.server, "publish");
+  int64_t before = server_publications(wire.server);
   shelf_invalidate(&wire.shelf, "page");
   assert_false(wire.cuts);
   assert_int_equal(wire.sent, 2);
-  assert_true(server_calls(wire.server, "publish") > before);
+  assert_true(server_publications(wire.server) > before);
   wire_close(&wire);
 }
 

@@ -149,7 +149,8 @@ static void test_others_are_told(void **state) {
   (void)state;
   bed_t *bed = bed_open(NULL);
   resp_client_t listener;
-  const resp_words_t words = {2, {"SUBSCRIBE", DROPPED}, {9, strlen(DROPPED)}};
+  const resp_words_t words = {
+      2, {deployment_subscribe(), DROPPED}, {strlen(deployment_subscribe()), strlen(DROPPED)}};
   assert_int_equal(acl_dial(NULL, &listener, server_path(bed->server)), 0);
   resp_free(resp_call(&listener, &words));
   for (int quiet = 0; quiet < 2; quiet++) {
@@ -157,7 +158,7 @@ static void test_others_are_told(void **state) {
     belay_cache_options_t options = shelf_options();
     options.quiet = quiet == 1;
     shelf_new(&shelf, bed, &options);
-    int64_t before = server_calls(bed->server, "publish");
+    int64_t before = server_publications(bed->server);
     for (int which = 0; which < CHANGES; which++) {
       edit_t edit = {0};
       char expected[] = "$8\r\n01234567\r\n", got[256];
@@ -174,7 +175,7 @@ static void test_others_are_told(void **state) {
       assert_non_null(memmem(got, (size_t)n, DROPPED, strlen(DROPPED)));
     }
     /* put tells who waits for the key, too */
-    assert_int_equal(server_calls(bed->server, "publish") - before, quiet == 1 ? 1 : 4);
+    assert_int_equal(server_publications(bed->server) - before, quiet == 1 ? 1 : 4);
   }
   resp_hang_up(&listener);
   bed_close(bed);

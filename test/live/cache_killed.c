@@ -12,9 +12,9 @@
 enum { PROCESSES = 4, WAITERS = 1000 };
 
 /* Where loaders write down what they do: not belay's. */
-#define LOADS "loads"   /* how many */
-#define LOADER "loader" /* the process of the last one */
-#define BEGAN "began"   /* and when */
+#define LOADS "{load}s"   /* how many */
+#define LOADER "{load}er" /* the process of the last one */
+#define BEGAN "{load}ed"  /* and when */
 
 /* ---- one of the processes ------------------------------------------------------------------------------ */
 

@@ -227,9 +227,9 @@ static void test_nonsense_is_not_heard(void **state) {
   belay_cache_options_t options = local_options(&hoard);
   hoard_new(&hoard, bed, &options);
   warm_and_hear(&hoard, "home");
-  server_do(bed->server, "PUBLISH", DROPPED, "", NULL);
-  server_do(bed->server, "PUBLISH", DROPPED, "home", NULL);
-  server_do(bed->server, "PUBLISH", DROPPED, "a longer message", NULL);
+  (void)server_publish(bed->server, DROPPED, "");
+  (void)server_publish(bed->server, DROPPED, "home");
+  (void)server_publish(bed->server, DROPPED, "a longer message");
   bed_run_for(bed, 10);
   expect_peek(&hoard, "home", "home#2");
   bed_close(bed);

@@ -60,7 +60,9 @@ static void invalidate_behind_its_back(bed_t *bed, const char *key, const char *
     message[i] = (char)(hash >> 8 * i);
   snprintf(generation, sizeof generation, "%s::gen", record);
   server_do(bed->server, "DEL", record, generation, NULL);
-  resp_words_t words = {3, {"PUBLISH", DROPPED, message}, {7, strlen(DROPPED), 8}};
+  resp_words_t words = {3,
+                        {deployment_publish(), DROPPED, message},
+                        {strlen(deployment_publish()), strlen(DROPPED), 8}};
   (void)server_ask_words(bed->server, &words);
 }
 

@@ -182,9 +182,9 @@ typedef struct scene {
 } scene_t;
 
 #define ONE_KEY                                                                                    \
-  { "c" }
+  { "{c}" }
 #define TWO_KEYS                                                                                   \
-  { "c", "c::once" }
+  { "{c}", "{c}::once" }
 
 static const scene_t scenes[] = {
     {&belay__script_counter_add, {ONE_KEY, {"2", "0", "10", "60000", "0", "1"}}, 0},
@@ -203,10 +203,10 @@ static void set_scene(server_t *server, const scene_t *scene) {
   if (scene->value == 0)
     return;
   if (scene->script == &belay__script_counter_fields)
-    server_do(server, "HSET", "c", "f", "5", NULL);
+    server_do(server, "HSET", "{c}", "f", "5", NULL);
   else
-    server_do(server, "SET", "c", "5", NULL);
-  server_do(server, "PEXPIRE", "c", "50000", NULL);
+    server_do(server, "SET", "{c}", "5", NULL);
+  server_do(server, "PEXPIRE", "{c}", "50000", NULL);
 }
 
 /* Whatever a user may not do, and where the memory is full: what is refused has added nothing, and nothing lives for

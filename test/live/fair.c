@@ -476,10 +476,11 @@ static void note_line(arrivals_t *a, char *line, const char *key) {
   double time = atof(line[0] == '+' ? line + 1 : line);
   bool lua = strstr(line, " lua] ") != NULL;
   int n = split(line, words);
-  if (!lua && n >= 8 && strcmp(words[n - 1], "PUBLISH") == 0 && strlen(words[n - 3]) == 16)
+  if (!lua && n >= 8 && strcmp(words[n - 1], deployment_publish()) == 0 &&
+      strlen(words[n - 3]) == 16)
     note_acquire(a, words[n - 5], words[n - 3]);
-  else if (!lua && n >= 6 && strcmp(words[n - 2], "PUBLISH") == 0 && strlen(words[n - 1]) == 16 &&
-           find(a, words[n - 1]) >= 0)
+  else if (!lua && n >= 6 && strcmp(words[n - 2], deployment_publish()) == 0 &&
+           strlen(words[n - 1]) == 16 && find(a, words[n - 1]) >= 0)
     gone(a, find(a, words[n - 1])); /* a withdrawal */
   else if (lua && n == 5 && strcmp(words[0], "SET") == 0 && strcmp(words[1], key) == 0)
     note_grant(a, words[2], time);

@@ -114,6 +114,7 @@ static void grant_and_fall_silent(fake_link_t *link, const char *const *words, s
 /* The grant and the end of its connection are there when belay looks. */
 static void test_copies_on_another_server_are_no_copies(void **state) {
   (void)state;
+  needs_one_server("one that only pretends to be a server");
   grants_t grants = {.count = 0};
   fake_t *fake = fake_start(&(fake_options_t){.on_command = grant_and_fall_silent, .arg = &grants});
   relay_t *wire = relay_start(fake_url(fake));

@@ -90,7 +90,7 @@ static void test_who_waits_for_one_that_is_forgotten_does_not_know(void **state)
     server_do(bed->server, "DEL", KEY, NULL);
     if (another)
       assert_error(latch_wait_for(&other, 0), BELAY_ETIMEDOUT);
-    server_do(bed->server, "PUBLISH", KEY "::wake", "", NULL);
+    (void)server_publish(bed->server, KEY "::wake", "");
     assert_error(end_of_latch_wait(&h), BELAY_EUNKNOWN);
     assert_int_equal(server_keys(bed->server), another);
     assert_error(latch_wait_for(&h, 0), BELAY_ETIMEDOUT); /* that is another wait */

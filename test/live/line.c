@@ -106,11 +106,11 @@ static void test_without_hand_over_each_release_gives_it_back(void **state) {
   belay_lock_options_t options = with_ttl(30000);
   options.max_handovers = 0;
   turns_t turns = {.least_ttl = INT64_MAX};
-  uint64_t before = (uint64_t)server_calls(bed->server, "publish");
+  uint64_t before = (uint64_t)server_publications(bed->server);
   for (unsigned i = 0; i < 10; i++)
     ask(bed, bed->client, &turns, i, &options);
   bed_until(bed, turns.count == 10 && all_at_rest(&turns));
-  assert_int_equal((uint64_t)server_calls(bed->server, "publish") - before, 10);
+  assert_int_equal((uint64_t)server_publications(bed->server) - before, 10);
   bed_close(bed);
 }
 
@@ -359,7 +359,7 @@ static void test_a_release_wakes_who_waits_elsewhere(void **state) {
   (void)state;
   bed_t *bed = bed_open(NULL);
   expect_a_wake_up(bed);
-  assert_true(server_calls(bed->server, "publish") > 0);
+  assert_true(server_publications(bed->server) > 0);
   bed_close(bed);
 }
 
@@ -391,8 +391,8 @@ static void test_who_polls_tells_nobody_and_hears_nothing(void **state) {
   assert_error(release(holder), 0);
   assert_error(outcome(waiter), 0);
   assert_error(release(waiter), 0);
-  assert_int_equal(server_calls(bed->server, "publish"), 0);
-  assert_int_equal(server_calls(bed->server, "subscribe"), 0);
+  assert_int_equal(server_publications(bed->server), 0);
+  assert_int_equal(server_calls(bed->server, deployment_subscribe()), 0);
   bed_close(bed);
 }
 

@@ -289,6 +289,7 @@ static bool has_ipv6(void) {
 
 static void test_an_ipv6_address(void **state) {
   (void)state;
+  needs_one_server("an address of its own choice");
   if (!has_ipv6())
     skip();
   bed_t *bed = bed_open_with(server_start(&(server_options_t){.address = "::1"}), NULL);
@@ -301,6 +302,7 @@ static void test_an_ipv6_address(void **state) {
 
 static void test_a_socket_and_a_database_of_a_url(void **state) {
   (void)state;
+  needs_one_server("databases");
   char url[256];
   server_t *server = server_start(NULL);
   snprintf(url, sizeof url, "unix://%s%s?db=3", server_login(server), server_path(server));
@@ -317,6 +319,7 @@ static void test_a_socket_and_a_database_of_a_url(void **state) {
 
 static void test_a_port_and_a_database_of_a_url(void **state) {
   (void)state;
+  needs_one_server("databases");
   char url[256];
   server_t *server = server_start(&(server_options_t){.address = "127.0.0.1"});
   snprintf(url, sizeof url, "%s/5", server_url(server));
@@ -331,6 +334,7 @@ static void test_a_port_and_a_database_of_a_url(void **state) {
 
 static void test_the_options_database_counts_more_than_the_urls(void **state) {
   (void)state;
+  needs_one_server("databases");
   char url[256];
   server_t *server = server_start(NULL);
   snprintf(url, sizeof url, "unix://%s%s?db=3", server_login(server), server_path(server));

@@ -117,6 +117,7 @@ typedef struct move {
 } move_t;
 
 static move_t begin_move(bool to_cluster) {
+  needs_one_server("servers of both kinds in one place");
   const server_options_t tcp = {.address = "127.0.0.1"};
   server_t *cluster = start_cluster(), *single = server_start(&tcp);
   move_t m = {.from = to_cluster ? single : cluster, .to = to_cluster ? cluster : single};

@@ -2,6 +2,7 @@
  * makes them say something untrue when the right is given. */
 #include <stdio.h>
 
+#include "core/refusal.h"
 #include "scripts.gen.h"
 #include "support/bed.h"
 #include "support/scripts.h"
@@ -14,6 +15,10 @@ typedef struct run {
   const belay__script_t *script;
   script_input_t input;
 } run_t;
+
+static const server_options_t with_digest = {.arguments = {"--enable-debug-command", "yes"}};
+
+static unsigned clean_refusals;
 
 /* The last run is tried, after the others. */
 typedef struct scene {
@@ -202,19 +207,30 @@ static const run_t *play(server_t *server, const scene_t *scene) {
   return run;
 }
 
+/* Whether the server says that it was on a line before which nothing can have been written; then nothing was. */
+static bool is_refused_cleanly(const run_t *run, const resp_t *reply) {
+  unsigned line = belay__refusal_line(reply->str, reply->len);
+  return line > 0 && line <= run->script->clean_lines;
+}
+
 static bool is_refused_without(server_t *server, const run_t *run, const char *command) {
   char right[40];
+  uint64_t before = server_digest(server);
   snprintf(right, sizeof right, "-%s", command);
   server_do(server, "ACL", "SETUSER", "default", right, NULL);
-  bool refused = script_run(server, run->script, &run->input)->type == RESP_ERROR;
+  const resp_t *reply = script_run(server, run->script, &run->input);
+  bool refused = reply->type == RESP_ERROR, clean = refused && is_refused_cleanly(run, reply);
   server_do(server, "ACL", "SETUSER", "default", "+@all", NULL);
+  if (clean && server_digest(server) != before)
+    fail_msg("%s, without %s, has written", run->script->name, command);
+  clean_refusals += clean;
   return refused;
 }
 
 static void test_whatever_is_refused_nothing_stays_for_ever(void **state) {
   (void)state;
   unsigned refusals = 0;
-  server_t *server = server_start(NULL);
+  server_t *server = server_start(&with_digest);
   for (size_t i = 0; i < sizeof scenes / sizeof *scenes; i++) {
     char command[32];
     const run_t *run = play(server, &scenes[i]);
@@ -228,6 +244,7 @@ static void test_whatever_is_refused_nothing_stays_for_ever(void **state) {
     }
   }
   assert_true(refusals > sizeof scenes / sizeof *scenes);
+  assert_true(clean_refusals > 20);
   server_stop(server);
 }
 
@@ -236,7 +253,7 @@ static void test_a_barrier_opens_as_a_whole(void **state) {
   static const scene_t last = {"", {ARRIVE("a"), ARRIVE("b")}};
   static const run_t third = ARRIVE("c");
   char command[32];
-  server_t *server = server_start(NULL);
+  server_t *server = server_start(&with_digest);
   for (const char *at = belay__script_barrier_arrive.text; next_command(&at, command);) {
     const run_t *run = play(server, &last);
     (void)is_refused_without(server, run, command);
@@ -254,7 +271,7 @@ static void test_a_latch_counts_or_refuses(void **state) {
                                    {"", {COUNT("5000", "b", "100"), COUNT("5000", "a", TTL)}}};
   static const run_t look = LOOK;
   char command[32];
-  server_t *server = server_start(NULL);
+  server_t *server = server_start(&with_digest);
   for (int i = 0; i < 2; i++)
     for (const char *at = belay__script_latch_count.text; next_command(&at, command);) {
       const run_t *run = play(server, &counts[i]);

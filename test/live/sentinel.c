@@ -140,7 +140,7 @@ static void test_an_old_word_is_better_than_none(void **state) {
   assert_int_equal(scene_answering(&scene), 1);
   server_kill(scene.server[1]);
   bed_until(bed, client_stats(bed).links_up == 0);
-  assert_error(ping_of(bed), 0); /* at the first one */
+  assert_error(pong(bed, NULL), 0); /* at the first one */
   server_restart(scene.server[1]);
   assert_int_equal(scene_answering(&scene), 0);
   scene_tear_down(&scene);
@@ -164,7 +164,7 @@ static void test_a_replica_is_not_taken_for_a_primary(void **state) {
   make_replica(scene.server[1], scene.server[0]);
   scene_name(&scene, 1, 1);
   bed_t *bed = scene_open(&scene, &options);
-  assert_error(ping_of(bed), BELAY_EREADONLY);
+  assert_error(pong(bed, NULL), BELAY_EREADONLY);
   assert_int_equal(server_calls(scene.server[1], "ping"), 1); /* the test's own */
   assert_int_equal(client_stats(bed).not_sent, 1);
   server_do(scene.server[1], "REPLICAOF", "NO", "ONE", NULL);

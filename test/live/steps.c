@@ -174,7 +174,7 @@ static void test_of_several_keys_it_may_be_another(void **state) {
   asker_t asker = {.bed = bed};
   belay__pending_t *pending;
   asker.request.data = &asker;
-  server_do(bed->server, "LPUSH", "counter", "foreign", NULL);
+  server_do(bed->server, "LPUSH", "counter{lock}", "foreign", NULL);
   assert_error(belay__request_begin(bed->client, &asker.request, &once, NULL, NULL,
                                     (void (*)(void))on_told, &pending),
                0);
@@ -182,7 +182,7 @@ static void test_of_several_keys_it_may_be_another(void **state) {
   belay__call_t *call = belay__call_new(bed->client, BELAY__LANE_DATA);
   belay__call_script(call, &belay__script_lock_acquire_fenced, 2, 3);
   belay__call_arg(call, "lock", 4);
-  belay__call_arg(call, "counter", 7);
+  belay__call_arg(call, "counter{lock}", 13);
   belay__call_arg(call, "token", 5);
   belay__call_arg_int(call, 60000);
   belay__call_arg_int(call, 60000);

@@ -28,7 +28,7 @@ struct cluster {
   unsigned primaries, size;
   node_t node[CLUSTER_NODES_MAX];
   unsigned slot; /* that fails over */
-  int old;       /* who had it */
+  int old, new;  /* who had it, and who has it */
   cluster_way_t way;
   int64_t asked; /* when the replica was asked for it last */
   char url[256];
@@ -118,7 +118,8 @@ static void name_url(cluster_t *cluster) {
   const cluster_options_t *o = &cluster->options;
   char *text = cluster->url;
   size_t size = sizeof cluster->url, n;
-  n = (size_t)snprintf(text, size, "redis%s+cluster://%s", o->tls ? "s" : "",
+  n = (size_t)snprintf(text, size, "redis%s+cluster://%s",
+                       server_is_secure(cluster->node[0].server) ? "s" : "",
                        acl_login(&(server_options_t){.password = o->password}));
   for (unsigned i = 0; i < 3 && i < cluster->size; i++)
     n += (size_t)snprintf(text + n, size - n, "%s127.0.0.1:%d", i > 0 ? "," : "",
@@ -333,8 +334,8 @@ void cluster_begin_fail_over(cluster_t *cluster, unsigned slot, cluster_way_t wa
 }
 
 bool cluster_has_failed_over(cluster_t *cluster) {
-  int owner = cluster_owner(cluster, cluster->slot);
-  if (owner >= 0 && owner != cluster->old)
+  cluster->new = cluster_owner(cluster, cluster->slot);
+  if (cluster->new >= 0 && cluster->new != cluster->old)
     return true;
   if (cluster->way <= CLUSTER_TAKEN && clock_since_ms(cluster->asked) > ASK_AGAIN_MS)
     ask_for_it(cluster);
@@ -349,7 +350,7 @@ static bool has_failed_over(cluster_t *cluster, unsigned unused) {
 unsigned cluster_fail_over(cluster_t *cluster, unsigned slot, cluster_way_t way) {
   cluster_begin_fail_over(cluster, slot, way);
   wait_until(cluster, has_failed_over, 0, "it does not fail over");
-  return (unsigned)cluster_owner(cluster, slot);
+  return (unsigned)cluster->new;
 }
 
 void cluster_mend(cluster_t *cluster) {

@@ -22,8 +22,16 @@ bool deployment_is_cluster(void) {
   return deployment() == DEPLOYMENT_CLUSTER || deployment() == DEPLOYMENT_CLUSTER3;
 }
 
+const char *deployment_publish(void) {
+  return deployment_is_cluster() ? "SPUBLISH" : "PUBLISH";
+}
+
+const char *deployment_subscribe(void) {
+  return deployment_is_cluster() ? "SSUBSCRIBE" : "SUBSCRIBE";
+}
+
 static void leave(const char *reason) {
-  print_message("needs %s\n", reason);
+  print_message("skipped: it needs %s\n", reason);
   skip();
 }
 

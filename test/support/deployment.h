@@ -16,6 +16,10 @@ typedef enum deployment {
 deployment_t deployment(void);
 bool deployment_is_cluster(void);
 
+/* The commands by which a message is published there, and is heard: in a cluster channels belong to slots. */
+const char *deployment_publish(void);
+const char *deployment_subscribe(void);
+
 /* The test, or the case, ends as skipped, with that reason: unless it is one server; or, unless it is one process. */
 void needs_one_server(const char *reason);
 void needs_one_process(const char *reason);

@@ -29,8 +29,7 @@ void grants_await_ear(bed_t *bed, const char *key) {
   char channel[256];
   snprintf(channel, sizeof channel, "%s::wake", key);
   if (missing == NULL)
-    bed_until(bed,
-              server_ask(bed->server, "PUBSUB", "NUMSUB", channel, NULL)->items[1]->integer > 0);
+    bed_until(bed, server_listeners(bed->server, channel) > 0);
 }
 
 /* ---- words --------------------------------------------------------------------------------------------- */

@@ -15,7 +15,7 @@ struct group {
   replicas_t *replicas;
   server_t *sentinel[GROUP_SENTINELS];
   group_options_t options;
-  int old;         /* the primary when a failover began */
+  int old, new;    /* the primary when a failover began, and since; -1: none yet */
   group_way_t way; /* of that failover */
   int64_t asked;   /* when it was asked for last */
   const struct mood *mood;
@@ -90,7 +90,8 @@ static void name_url(group_t *group) {
   const replicas_options_t *nodes = &group->options.nodes;
   char *text = group->url;
   size_t size = sizeof group->url, n;
-  n = (size_t)snprintf(text, size, "redis%s+sentinel://%s", nodes->tls ? "s" : "",
+  n = (size_t)snprintf(text, size, "redis%s+sentinel://%s",
+                       server_is_secure(group->sentinel[0]) ? "s" : "",
                        acl_login(&(server_options_t){.password = nodes->password}));
   for (unsigned i = 0; i < GROUP_SENTINELS; i++)
     n += (size_t)snprintf(text + n, size - n, "%s127.0.0.1:%d", i > 0 ? "," : "",
@@ -262,7 +263,8 @@ void group_begin_fail_over(group_t *group, group_way_t way) {
 }
 
 bool group_has_failed_over(group_t *group) {
-  if (primary_but(group, group->old) >= 0)
+  group->new = primary_but(group, group->old);
+  if (group->new >= 0)
     return true;
   if (group->way == GROUP_ASKED)
     ask_for_it(group);
@@ -277,7 +279,7 @@ unsigned group_fail_over(group_t *group, group_way_t way) {
       fail_msg("a Sentinel group does not fail over");
     stall_ms(2);
   }
-  return (unsigned)primary_but(group, group->old);
+  return (unsigned)group->new;
 }
 
 void group_mend(group_t *group) {

@@ -49,8 +49,8 @@ int group_primary(group_t *group);
 void group_begin_fail_over(group_t *group, group_way_t way);
 bool group_has_failed_over(group_t *group);
 
-/* Lets everybody go on who was killed or paused. Does not wait. What was killed comes back as a replica; what was
- * paused, when its time has come. */
+/* Lets everybody go on who was killed or paused. Waits for nothing, but for a Sentinel that has to start. A node that
+ * was killed comes back as a replica; one that was paused does not know yet that it is one. */
 void group_mend(group_t *group);
 
 /* Whether all run, agree, and have what the primary has, so that the next failover may come. Does not wait. */

@@ -426,8 +426,12 @@ int64_t kind_queue(server_t *server, kind_id_t kind) {
 
 int64_t kind_listeners(server_t *server, kind_id_t kind) {
   char channel[128];
-  snprintf(channel, sizeof channel, "%s::wake", kinds[kind].holders[0]);
-  return server_ask(server, "PUBSUB", "NUMSUB", channel, NULL)->items[1]->integer;
+  int64_t n = 0;
+  for (unsigned i = 0; i < 2 && kinds[kind].holders[i] != NULL; i++) {
+    snprintf(channel, sizeof channel, "%s::wake", kinds[kind].holders[i]);
+    n += server_listeners(server, channel);
+  }
+  return n;
 }
 
 enum { KEYS_MAX = 256 };

@@ -21,7 +21,8 @@ static const char *const quick[] = {"--hz", "100", "--repl-diskless-sync", "no",
 static void name_url(replicas_t *replicas, const replicas_options_t *options) {
   char *text = replicas->url;
   size_t size = sizeof replicas->url, n;
-  n = (size_t)snprintf(text, size, "redis%s+replicas://%s", options->tls ? "s" : "",
+  n = (size_t)snprintf(text, size, "redis%s+replicas://%s",
+                       server_is_secure(replicas->node[0]) ? "s" : "",
                        acl_login(&(server_options_t){.password = options->password}));
   for (unsigned i = 0; i < REPLICAS_NODES; i++)
     n += (size_t)snprintf(text + n, size - n, "%s127.0.0.1:%d", i > 0 ? "," : "",

@@ -40,18 +40,11 @@ void scene_tear_down(scene_t *scene) {
     server_stop(scene->server[i]);
 }
 
-int ping_of(bed_t *bed) {
-  int pongs = bed->pongs;
-  assert_error(begin_ping(bed), 0);
-  bed_until(bed, bed->pongs > pongs);
-  return bed->pong_status;
-}
-
 int scene_answering(scene_t *scene) {
   int64_t before[2], came = -1;
   for (int i = 0; i < 2; i++)
     before[i] = server_calls(scene->server[i], "ping");
-  if (ping_of(scene->bed) != 0)
+  if (pong(scene->bed, NULL) != 0)
     return -1;
   for (int i = 0; i < 2; i++)
     if (server_calls(scene->server[i], "ping") > before[i])

@@ -4,6 +4,7 @@
 
 #include "support/bed.h"
 #include "support/oracle.h"
+#include "support/secure.h"
 
 enum { SCENE_ORACLES = 3 };
 
@@ -37,8 +38,5 @@ unsigned scene_questions(scene_t *scene);
 /* Which of the servers the client's calls come to; -1: none. And waits until it is that one. */
 int scene_answering(scene_t *scene);
 void scene_await(scene_t *scene, int server);
-
-/* A ping of a bed's client, and its status. */
-int ping_of(bed_t *bed);
 
 #endif /* TEST_SCENE_H */

@@ -369,6 +369,7 @@ static void wait_until_in_step(server_t *replica, server_t *primary) {
 /* What is replicated goes through no file, and starts at once. */
 void server_follow(server_t *replica, server_t *primary) {
   char port[12];
+  needs_one_server("REPLICAOF, which no node of a cluster takes");
   snprintf(port, sizeof port, "%d", primary->port);
   server_do(primary, "CONFIG", "SET", "repl-diskless-sync", "yes", "repl-diskless-sync-delay", "0",
             NULL);
@@ -409,7 +410,12 @@ const char *server_login(const server_t *server) {
 }
 
 const char *server_path(const server_t *server) {
-  return server->options.address == NULL ? first_process(server)->socket : NULL;
+  bool reached = server->options.address == NULL || is_secure();
+  return reached ? first_process(server)->socket : NULL;
+}
+
+bool server_is_secure(const server_t *server) {
+  return server->options.tls;
 }
 
 int server_port(const server_t *server) {

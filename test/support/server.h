@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "support/deployment.h"
 #include "support/resp.h"
 
 typedef struct server server_t;
@@ -70,8 +71,9 @@ void server_resume(server_t *server);
 const char *server_url(const server_t *server);
 /* What stands in it before the host or the path: a user, a password, an '@'; or nothing. Valid until the next time. */
 const char *server_login(const server_t *server);
-const char *server_path(const server_t *server); /* of the unix socket; NULL on TCP */
+const char *server_path(const server_t *server); /* of the unix socket; NULL on TCP without TLS */
 int server_port(const server_t *server);
+bool server_is_secure(const server_t *server); /* whether that is TLS */
 int server_bus(const server_t *server);            /* the port on which nodes of a cluster meet */
 const char *server_folder(const server_t *server); /* its own: where it writes, if it does */
 
@@ -98,8 +100,13 @@ const char *server_string(server_t *server, ...);
 /* A number from INFO, of several processes the sum; -1 if it is not there. */
 int64_t server_info(server_t *server, const char *section, const char *field);
 
-/* How often a command was called: "set", "evalsha". */
+/* How often a command was called: "set", "evalsha", in upper or lower case. And all that publish. */
 int64_t server_calls(server_t *server, const char *command);
+int64_t server_publications(server_t *server);
+
+/* How many hear a channel, and, by publishing, who has heard it. */
+int64_t server_listeners(server_t *server, const char *channel);
+int64_t server_publish(server_t *server, const char *channel, const char *message);
 
 /* How many keys there are. */
 int64_t server_keys(server_t *server);

@@ -1,9 +1,11 @@
 /* Looking behind the scenes. */
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "support/acl.h"
+#include "support/deployment.h"
 #include "support/server_inside.h"
 #include "support/unit.h"
 
@@ -138,8 +140,27 @@ int64_t server_info(server_t *server, const char *section, const char *field) {
 int64_t server_calls(server_t *server, const char *command) {
   char line[64];
   snprintf(line, sizeof line, "\ncmdstat_%s:calls=", command);
+  for (char *at = line; *at != '\0'; at++)
+    *at = (char)tolower((unsigned char)*at);
   int64_t n = sum_info(server, "commandstats", line);
   return n < 0 ? 0 : n;
+}
+
+int64_t server_publications(server_t *server) {
+  return server_calls(server, "publish") + server_calls(server, "spublish");
+}
+
+int64_t server_listeners(server_t *server, const char *channel) {
+  const char *word = deployment_is_cluster() ? "SHARDNUMSUB" : "NUMSUB";
+  server_t *each;
+  int64_t n = 0;
+  for (unsigned i = 0; (each = server_process(server, i)) != NULL; i++)
+    n += server_ask(each, "PUBSUB", word, channel, NULL)->items[1]->integer;
+  return n;
+}
+
+int64_t server_publish(server_t *server, const char *channel, const char *message) {
+  return server_integer(server, deployment_publish(), channel, message, NULL);
 }
 
 int64_t server_keys(server_t *server) {

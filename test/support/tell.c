@@ -46,7 +46,7 @@ static resp_t *ask(listener_t *listener, const char *command, const char *word) 
 void listener_open(listener_t *listener, server_t *server, const char *channel) {
   listener->asked = 0;
   assert_int_equal(acl_dial(NULL, &listener->client, server_path(server)), 0);
-  resp_free(ask(listener, "SUBSCRIBE", channel));
+  resp_free(ask(listener, deployment_subscribe(), channel));
 }
 
 void listener_close(listener_t *listener) {

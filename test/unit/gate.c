@@ -9,10 +9,10 @@
 
 typedef struct work {
   belay__chore_t chore;
-  unsigned number;
   uint64_t takes;
   struct work *leaves; /* takes that one out again; NULL: none */
-  bool again;          /* queues itself once more */
+  unsigned number;
+  bool again; /* queues itself once more */
 } work_t;
 
 static belay__host_t host;

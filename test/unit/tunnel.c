@@ -12,7 +12,7 @@
 #include "support/unit.h"
 
 #define PLENTY ((size_t)1 << 30)
-#define RECORD 16384
+#define RECORD ((size_t)16384)
 
 /* ---- the network ------------------------------------------------------------------------------------------ */
 
@@ -595,7 +595,7 @@ static void keys_may_change_while_the_socket_takes_nothing(void **state) {
 
 static void data_arrives_as_it_was_however_little_is_taken(void **state) {
   (void)state;
-  enum { LEN = 600000 };
+  static const size_t LEN = 600000;
   char *data = noise(LEN);
   size_t total = 0, given = 0; /* what was given once is given again */
   ends_t *ends = shaken(NULL);
