@@ -66,10 +66,12 @@ bool belay__cable_is_over(const belay__cable_t *cable) {
 bool belay__cable_drain(belay__cable_t *cable) {
   bool all = true;
   for (size_t i = 0; i < cable->count; i++) {
-    if (cable->links[i].in_flight == 0)
-      belay__link_close(&cable->links[i]);
+    belay__link_t *link = &cable->links[i];
+    if (link->in_flight == 0)
+      belay__link_close(link);
     else
-      all = false;
+      belay__link_drain(link, BELAY_EUNREACHABLE);
+    all = all && link->state == BELAY__LINK_CLOSED;
   }
   if (all)
     belay__cable_close(cable);
@@ -133,6 +135,11 @@ void belay__cable_leave(belay__cable_t *cable, int error) {
   for (size_t i = 0; i < cable->count; i++)
     belay__link_leave(&cable->links[i], error);
   belay__link_leave(&cable->listener->link, error);
+}
+
+void belay__cable_renew(belay__cable_t *cable) {
+  for (size_t i = 0; i < cable->count; i++)
+    belay__link_drain(&cable->links[i], BELAY_EREADONLY);
 }
 
 /* ---- what it is ---------------------------------------------------------------------------------------- */

@@ -11,6 +11,7 @@
 #include "core/client.h"
 #include "redis/auth.h"
 #include "redis/dial.h"
+#include "redis/slotmap.h"
 
 typedef struct belay__trunk belay__trunk_t;
 typedef struct belay__cable belay__cable_t;
@@ -32,10 +33,11 @@ typedef struct belay__trunk_ops {
   /* A connection is up; one was lost, or was not to be had. */
   void (*up)(belay__link_t *link);
   void (*lost)(belay__link_t *link, int error);
-  /* A call was refused because its key is elsewhere. Sees that it gets there; false if it cannot. NULL: nobody can. */
-  bool (*redirect)(belay__link_t *link, belay__call_t *call, const belay__reply_t *reply);
-  /* A channel is not where it was listened to. */
-  void (*moved)(belay__listener_t *listener);
+  /* Calls were refused because their key is elsewhere: takes them all, which belong together, to be queued there. Or the
+   * same of a channel, and no calls. NULL: nobody can. */
+  void (*redirect)(belay__link_t *link, const belay__redirect_t *to, belay__list_t *calls);
+  /* Who has what may not be as it was: the server is silent, or it says so, but not who. Not without redirect. */
+  void (*doubt)(belay__link_t *link);
   /* A handle, a look-up or a link is over. */
   void (*quiet)(belay__cable_t *cable);
 } belay__trunk_ops_t;
@@ -67,6 +69,7 @@ struct belay__cable {
       readonly; /* a cluster's replica: it answers what only reads once it is told that this is meant */
   size_t handles;       /* libuv handles that are open */
   belay__timer_t probe; /* it is asked again what it is */
+  void *of;             /* its owner's */
   belay__listener_t *listener;
   size_t lane_links; /* links of LEASE and of DATA each; the other lanes have one */
   size_t count;      /* of all links that carry calls */
@@ -81,7 +84,8 @@ void belay__cable_close(belay__cable_t *cable);
 bool belay__cable_is_over(const belay__cable_t *cable);
 void belay__cable_free(belay__cable_t *cable);
 
-/* Closes the links that nothing is under way on, for a cable that gets no more calls; true if these were all. */
+/* For a cable that gets no more calls: closes the links that nothing is under way on; the others end with the last answer,
+ * and lost() is told. True if there are no others. */
 bool belay__cable_drain(belay__cable_t *cable);
 
 /* The link for calls of that lane and affinity. */
@@ -110,5 +114,7 @@ void belay__cable_hurry(belay__cable_t *cable);
 
 /* Its connections lead to a server that is not the right one any more: they end before the loop sleeps. */
 void belay__cable_leave(belay__cable_t *cable, int error);
+/* The server is to be used for something else from now on: those that carry calls end when they have been answered. */
+void belay__cable_renew(belay__cable_t *cable);
 
 #endif /* BELAY_REDIS_CABLE_H */

@@ -24,7 +24,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/publish.h"
 #include "redis/listener.h"
 #include "redis/pace.h"
 
@@ -36,8 +35,6 @@ static void on_gone(belay__wire_t *wire, int error);
 static void on_heard(belay__wire_t *wire);
 static void on_ready(belay__wire_t *wire);
 static void on_timer(belay__timer_t *timer);
-static void pump(belay__link_t *link);
-static void watch(belay__link_t *link);
 
 static belay__link_t *link_of(const belay__wire_t *wire) {
   return BELAY__CONTAINER(wire, belay__link_t, wire);
@@ -77,6 +74,7 @@ void belay__link_init(belay__link_t *link, belay__cable_t *cable, bool extra) {
   belay__list_init(&link->urgent);
   belay__list_init(&link->queue);
   belay__list_init(&link->dropped);
+  belay__list_init(&link->parted);
   belay__wire_init(&link->wire);
   belay__dial_init(&link->dial, cable->trunk->host, &link->target, &cable->handles, on_dialed,
                    on_dial_over);
@@ -282,74 +280,11 @@ void belay__link_shaken(belay__link_t *link, int error) {
     trunk->ops->up(link);
   belay__cable_met(cable);
   belay__call_hurry_rests(trunk->client);
-  watch(link);
-  pump(link);
+  belay__link_watch(link);
+  belay__link_pump(link);
 }
 
-/* ---- calls --------------------------------------------------------------------------------------------- */
-
-static void on_reply(redisAsyncContext *ac, void *object, void *privdata);
-
-/* To this there is nothing to say: what it was said for is answered next. */
-static void on_asking(redisAsyncContext *ac, void *object, void *privdata) {
-  (void)privdata;
-  (void)belay__wire_reply(&link_of(ac->data)->wire, object);
-}
-
-/* Hands a call to the wire; false if it did not take it. */
-static bool hand_over(belay__link_t *link, belay__call_t *call) {
-  belay__call_bring_script(call, &link->brought);
-  if (call->publisher != 0)
-    belay__publish_as(call, link->sharded);
-  if (call->asking)
-    belay__wire_command(&link->wire, on_asking, 1, (const char *const[]){"ASKING"});
-  call->offset = link->wire.appended;
-  if (!belay__wire_append(&link->wire, on_reply, call, call->data, call->len))
-    return false;
-  link->in_flight++;
-  belay__call_sent(call, link->peer.server.epoch);
-  if (link->wire.owed == 1 || !belay__timer_is_set(&link->timer))
-    watch(link); /* the debt begins */
-  return true;
-}
-
-static void on_reply(redisAsyncContext *ac, void *object, void *privdata) {
-  belay__link_t *link = link_of(ac->data);
-  const belay__trunk_ops_t *ops = link->cable->trunk->ops;
-  belay__call_t *call = privdata;
-  const belay__reply_t *reply = belay__wire_reply(&link->wire, object);
-  if (reply == NULL) { /* the wire is ending; on_gone() judges */
-    belay__list_push(&link->dropped, &call->node);
-    return;
-  }
-  link->in_flight--;
-  switch (belay__call_reply(call, reply)) {
-  case BELAY__VERDICT_OVER:
-    if (link->state == BELAY__LINK_UP)
-      link->failures = 0;
-    break;
-  case BELAY__VERDICT_RECONNECT:
-    if (link->state == BELAY__LINK_UP)
-      link->state = BELAY__LINK_DRAINING;
-    break;
-  case BELAY__VERDICT_REDIRECT:
-    if (ops->redirect == NULL)
-      belay__call_stay(call, reply, BELAY_EMOVED);
-    else if (!ops->redirect(link, call, reply))
-      belay__call_stay(call, reply, BELAY_ECLUSTERDOWN);
-    break;
-  case BELAY__VERDICT_RESEND:
-    if (!belay__wire_is_open(&link->wire) || !hand_over(link, call)) {
-      call->offset = UINT64_MAX; /* what was sent of it was refused */
-      belay__list_push(&link->dropped, &call->node);
-      belay__wire_drop(&link->wire, BELAY_ENOMEM);
-    }
-    belay__wire_check(&link->wire);
-    break;
-  }
-  if (link->state == BELAY__LINK_DRAINING && link->in_flight == 0)
-    belay__wire_drop(&link->wire, BELAY_EREADONLY);
-}
+/* ---- idleness and silence ------------------------------------------------------------------------------- */
 
 static void on_pong(redisAsyncContext *ac, void *object, void *privdata) {
   (void)privdata;
@@ -362,7 +297,7 @@ static void on_pong(redisAsyncContext *ac, void *object, void *privdata) {
     return;
   }
   link->state = BELAY__LINK_UP;
-  watch(link);
+  belay__link_watch(link);
 }
 
 /* Since bytes last came, or since the server last owed nothing when it was asked; in nanoseconds. */
@@ -398,57 +333,15 @@ static void check(belay__link_t *link) {
     belay__wire_command(&link->wire, on_pong, 1, argv);
 }
 
-/* A connection that nothing was heard of for long may be dead, and would tell so only after a time-out. */
-static void check_if_idle(belay__link_t *link) {
+void belay__link_check_if_idle(belay__link_t *link) {
   if (link->wire.owed == 0 && silence(link) >= idle_limit(link))
     check(link);
 }
 
-/* The call that may be handed over next: an urgent one always, another if there is room. */
-static belay__call_t *next_call(const belay__link_t *link) {
-  if (!belay__list_empty(&link->urgent))
-    return BELAY__CONTAINER(link->urgent.next, belay__call_t, node);
-  if (!belay__list_empty(&link->queue) && link->in_flight < link->cable->trunk->max_pending)
-    return BELAY__CONTAINER(link->queue.next, belay__call_t, node);
-  return NULL;
-}
-
-/* Hands a call over, and those that belong behind it; false if the wire did not take all of them. */
-static bool hand_over_all(belay__link_t *link, belay__call_t *call) {
-  belay__list_t *list = call->urgent ? &link->urgent : &link->queue;
-  for (;;) {
-    bool followed = call->followed;
-    belay__list_remove(&call->node);
-    link->queue_len--;
-    if (!hand_over(link, call)) {
-      belay__list_push_front(list, &call->node);
-      link->queue_len++;
-      return false;
-    }
-    if (!followed || belay__list_empty(list))
-      return true;
-    call = BELAY__CONTAINER(list->next, belay__call_t, node);
-  }
-}
-
-/* Hands queued calls to the wire, as many as it may carry. What is urgent overtakes what is not: it undoes
- * nothing that is still queued, because that was withdrawn. */
-static void pump(belay__link_t *link) {
-  for (belay__call_t *call; (call = next_call(link)) != NULL;) {
-    if (link->state == BELAY__LINK_UP)
-      check_if_idle(link);
-    if (link->state != BELAY__LINK_UP || !belay__wire_is_open(&link->wire))
-      return;
-    if (!hand_over_all(link, call)) {
-      belay__wire_break(&link->wire, BELAY_ENOMEM);
-      return;
-    }
-    belay__wire_check(&link->wire);
-  }
-}
+/* ---- calls --------------------------------------------------------------------------------------------- */
 
 static void on_heard(belay__wire_t *wire) {
-  pump(link_of(wire));
+  belay__link_pump(link_of(wire));
 }
 
 int belay__link_admits(const belay__link_t *link, bool urgent, size_t n) {
@@ -474,7 +367,7 @@ int belay__link_submit(belay__link_t *link, belay__call_t *const *calls, size_t 
   link->queue_len += n;
   if (link->state == BELAY__LINK_DOWN)
     start(link);
-  pump(link);
+  belay__link_pump(link);
   return 0;
 }
 
@@ -489,7 +382,7 @@ void belay__link_adopt(belay__link_t *link, belay__call_t *call) {
   if (link->state == BELAY__LINK_DOWN)
     start(link);
   if (!call->followed)
-    pump(link);
+    belay__link_pump(link);
 }
 
 int belay__link_withdraw(belay__link_t *link, belay__call_t *call) {
@@ -524,6 +417,13 @@ void belay__link_leave(belay__link_t *link, int error) {
   }
 }
 
+void belay__link_drain(belay__link_t *link, int error) {
+  if (link->state == BELAY__LINK_UP && link->in_flight > 0)
+    link->state = BELAY__LINK_DRAINING;
+  else if (link->state != BELAY__LINK_DRAINING)
+    belay__link_leave(link, error);
+}
+
 void belay__link_distrust(belay__link_t *link, uint32_t epoch) {
   if (link->peer.server.epoch == epoch)
     belay__wire_drop(&link->wire, BELAY_EPROTO);
@@ -539,10 +439,17 @@ static uint64_t stall_limit(const belay__link_t *link) {
   return ms * BELAY__MS;
 }
 
+/* Perhaps its server has been replaced meanwhile. */
+static void doubt(belay__link_t *link) {
+  const belay__trunk_ops_t *ops = link->cable->trunk->ops;
+  if (ops->doubt != NULL)
+    ops->doubt(link);
+}
+
 /* UP: a link that owes nothing may be one too many; one that owes something must be heard of. A loop that was
  * away itself has heard nothing: so the last quarter of the time begins only when the silence is first
  * noticed. */
-static void watch(belay__link_t *link) {
+void belay__link_watch(belay__link_t *link) {
   belay_t *belay = belay_of(link);
   uint64_t heard = link->wire.last_heard, limit = idle_limit(link), when;
   char place[BELAY__TARGET_WORDS];
@@ -555,7 +462,11 @@ static void watch(belay__link_t *link) {
     belay__timer_stop(belay, BELAY__RANK_OTHER, &link->timer);
     return;
   }
-  if (silence(link) < limit) {
+  if (link->wire.owed > 0 && silence(link) < limit / 3) {
+    when = heard + limit / 3;
+  } else if (silence(link) < limit) {
+    if (link->wire.owed > 0)
+      doubt(link);
     when = heard + limit;
   } else if (link->wire.owed > 0 && link->suspect_since != heard) {
     link->suspect_since = heard;
@@ -587,7 +498,7 @@ static void on_timer(belay__timer_t *timer) {
     break;
   case BELAY__LINK_UP:
   case BELAY__LINK_DRAINING:
-    watch(link);
+    belay__link_watch(link);
     break;
   case BELAY__LINK_BACKOFF:
   case BELAY__LINK_REFUSED:
@@ -632,7 +543,7 @@ void belay__link_retire(belay__link_t *link) {
 
 void belay__link_owed(belay__link_t *link) {
   if (link->state == BELAY__LINK_UP)
-    watch(link);
+    belay__link_watch(link);
 }
 
 void belay__link_paid(belay__link_t *link) {
@@ -641,7 +552,7 @@ void belay__link_paid(belay__link_t *link) {
   if (checked)
     link->state = BELAY__LINK_UP;
   if (checked || link->wire.owed == 0)
-    watch(link);
+    belay__link_watch(link);
 }
 
 /* ---- the end ------------------------------------------------------------------------------------------- */

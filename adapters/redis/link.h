@@ -37,20 +37,22 @@ struct belay__link {
   bool sharded;           /* channels of its server belong to slots, and to those who serve them */
   belay__target_t target; /* of the last attempt to connect */
   belay__dial_t dial;
-  belay__wire_t wire;     /* open while SHAKING, UP, DRAINING, CHECKING */
-  belay__timer_t timer;   /* what it waits for depends on the state */
-  belay__list_t urgent;   /* calls that were not handed to the wire, and go first */
-  belay__list_t queue;    /* the others that were not */
-  belay__list_t dropped;  /* calls that the wire gives back while it ends */
-  size_t queue_len;       /* of both */
-  size_t in_flight;       /* calls that the server owes an answer to */
-  uint64_t dialed;        /* the number of the last attempt to connect */
-  unsigned failures;      /* connections in a row that came to nothing */
-  uint64_t suspect_since; /* the last_heard of a silence that was noticed already */
-  uint64_t quiet_since;   /* the last_heard of a silence that somebody asked about, */
-  uint64_t quiet_turn;    /* and the turn of the loop in which that was */
-  int error;              /* why it is not up */
-  belay__peer_t peer;     /* the present connection */
+  belay__wire_t wire;         /* open while SHAKING, UP, DRAINING, CHECKING */
+  belay__timer_t timer;       /* what it waits for depends on the state */
+  belay__list_t urgent;       /* calls that were not handed to the wire, and go first */
+  belay__list_t queue;        /* the others that were not */
+  belay__list_t dropped;      /* calls that the wire gives back while it ends */
+  belay__list_t parted;       /* calls that go elsewhere when the last of them is answered, */
+  belay__redirect_t redirect; /* and where that is */
+  size_t queue_len;           /* of both */
+  size_t in_flight;           /* calls that the server owes an answer to */
+  uint64_t dialed;            /* the number of the last attempt to connect */
+  unsigned failures;          /* connections in a row that came to nothing */
+  uint64_t suspect_since;     /* the last_heard of a silence that was noticed already */
+  uint64_t quiet_since;       /* the last_heard of a silence that somebody asked about, */
+  uint64_t quiet_turn;        /* and the turn of the loop in which that was */
+  int error;                  /* why it is not up */
+  belay__peer_t peer;         /* the present connection */
   belay__peer_t
       ghost; /* the one before it, while the server may still execute what was sent on it */
   bool several_ghosts; /* and of those before that too */
@@ -74,6 +76,7 @@ void belay__link_surrender(belay__link_t *link, belay__list_t *out);
 void belay__link_found(belay__link_t *link, int error);
 void belay__link_hurry(belay__link_t *link);
 void belay__link_leave(belay__link_t *link, int error);
+void belay__link_drain(belay__link_t *link, int error);
 
 /* Drops the connection, if it is the one of that number. */
 void belay__link_distrust(belay__link_t *link, uint32_t epoch);
@@ -107,6 +110,19 @@ static inline bool belay__link_is_up(const belay__link_t *link) {
   return link->state == BELAY__LINK_UP || link->state == BELAY__LINK_CHECKING ||
          link->state == BELAY__LINK_DRAINING;
 }
+
+/* ---- redis/carry.c -------------------------------------------------------------------------------------- */
+
+/* Hands queued calls to the wire, as many as it may carry. */
+void belay__link_pump(belay__link_t *link);
+
+/* What was to go elsewhere does not. */
+void belay__link_stay(belay__link_t *link, const belay__reply_t *reply);
+
+/* And what that needs of redis/link.c: what is watched for may have changed; a connection that nothing was heard of for
+ * long may be dead, and would tell so only after a time-out. */
+void belay__link_watch(belay__link_t *link);
+void belay__link_check_if_idle(belay__link_t *link);
 
 /* ---- redis/settle.c ------------------------------------------------------------------------------------- */
 

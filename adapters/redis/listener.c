@@ -282,17 +282,24 @@ static void on_subscribed(belay__listener_t *listener, const belay__reply_t *nam
   belay__channel_confirmed(channel);
 }
 
-/* The answer to a good-bye. One that nobody said: in a cluster, the channel's slot has moved elsewhere. */
-static void on_unsubscribed(belay__listener_t *listener) {
+/* The channel's slot has gone elsewhere. Where to is what is answered if it is asked for again. */
+static void on_taken_away(belay__listener_t *listener, belay__channel_t *channel) {
+  queue(listener, channel);
+  belay__channel_lost(channel, BELAY_ECLUSTERDOWN);
+}
+
+/* The answer to a good-bye; or nobody said one, and the channel is taken away. */
+static void on_unsubscribed(belay__listener_t *listener, const belay__reply_t *name) {
   belay__batch_t *batch = head(listener);
-  const belay__trunk_ops_t *ops = listener->link.cable->trunk->ops;
-  if (batch != NULL && batch->kind == BELAY__BATCH_LEAVE && batch->left > 0) {
+  belay_client_t *client = listener->link.cable->trunk->client;
+  belay__channel_t *channel = belay__channel_find(client, name->str, name->len);
+  bool sharded = listener->link.sharded;
+  if (sharded && channel != NULL && channel->node.at == listener && channel->node.state == UP)
+    on_taken_away(listener, channel);
+  else if (batch != NULL && batch->kind == BELAY__BATCH_LEAVE && batch->left > 0)
     batch->left--;
-    return;
-  }
-  if (ops->moved != NULL)
-    ops->moved(listener);
-  drop(listener, BELAY_EUNREACHABLE, NULL);
+  else if (!sharded) /* else it was left, and taken away too */
+    drop(listener, BELAY_EUNREACHABLE, NULL);
 }
 
 static void ask_again_later(belay__listener_t *listener) {
@@ -315,17 +322,29 @@ static void on_again(belay__timer_t *timer) {
     ask_again_later(listener);
 }
 
+/* The owner of the trunk sees that it is listened to there. */
+static void tell_moved(belay__listener_t *listener, const belay__reply_t *reply) {
+  belay__link_t *link = &listener->link;
+  const belay__trunk_ops_t *ops = link->cable->trunk->ops;
+  belay__list_t none;
+  belay__list_init(&none);
+  if (belay__slotmap_redirect(reply, &link->target.place, &link->redirect))
+    ops->redirect(link, &link->redirect, &none);
+  else
+    ops->doubt(link);
+}
+
 /* One was refused for itself. */
 static void refuse(belay__listener_t *listener, const belay__reply_t *reply, int error) {
   listener->heard++;
   belay__channel_t *channel = answered(listener);
-  const belay__trunk_ops_t *ops = listener->link.cable->trunk->ops;
-  bool moved = error == BELAY_EMOVED && ops->moved != NULL;
+  const belay__trunk_t *trunk = listener->link.cable->trunk;
+  bool moved = error == BELAY_EMOVED && trunk->ops->redirect != NULL;
   if (moved)
-    ops->moved(listener);
+    tell_moved(listener, reply);
   if (channel == NULL)
     return;
-  belay__client_refused(listener->link.cable->trunk->client, error, reply->str, reply->len);
+  belay__client_refused(trunk->client, error, reply->str, reply->len);
   channel->node.alone = true;
   channel->node.probe = false;
   move(channel, &listener->refused, REFUSED);
@@ -410,7 +429,7 @@ static void on_words(belay__listener_t *listener, const belay__reply_t *reply) {
   else if (on)
     on_subscribed(listener, words[1]);
   else
-    on_unsubscribed(listener);
+    on_unsubscribed(listener, words[1]);
 }
 
 static void on_pushed(belay__wire_t *wire, const belay__reply_t *reply) {

@@ -29,6 +29,7 @@ void belay__link_settle(belay__link_t *link, int error) {
   belay__list_init(&again);
   belay__list_init(&urgent);
   bool kept = false; /* the call before was queued again */
+  belay__link_stay(link, NULL);
   for (belay__list_t *node; (node = belay__list_pop(&link->dropped)) != NULL;) {
     belay__call_t *call = BELAY__CONTAINER(node, belay__call_t, node);
     bool sent = call->offset < link->wire.written, follows = call->follows;

@@ -94,29 +94,41 @@ static bool read_nodes(const belay__reply_t *nodes, const belay__place_t *here, 
 
 /* ---- both ---------------------------------------------------------------------------------------------- */
 
-static size_t length(const belay__range_t *range) {
-  return (size_t)range->to - range->from + 1;
-}
-
-size_t belay__slotmap_read(const belay__reply_t *reply, const belay__place_t *here, bool tls,
-                           void (*visit)(const belay__range_t *range, void *arg), void *arg) {
+void belay__slotmap_read(const belay__reply_t *reply, const belay__place_t *here, bool tls,
+                         belay__range_fn visit, void *arg) {
   belay__range_t range;
-  size_t told = 0;
   for (size_t i = 0; is_list(reply) && i < reply->count; i++) {
     const belay__reply_t *entry = reply->items[i];
     const belay__reply_t *slots = belay__reply_field(entry, "slots");
-    if (slots == NULL && read_range(entry, here, &range)) {
+    if (slots == NULL && read_range(entry, here, &range))
       visit(&range, arg);
-      told += length(&range);
-    }
     bool shard = slots != NULL && read_nodes(belay__reply_field(entry, "nodes"), here, tls, &range);
     for (size_t k = 0; shard && is_list(slots) && k + 1 < slots->count; k += 2)
-      if (read_slots(slots->items[k], slots->items[k + 1], &range)) {
+      if (read_slots(slots->items[k], slots->items[k + 1], &range))
         visit(&range, arg);
-        told += length(&range);
-      }
   }
-  return told;
+}
+
+typedef struct told {
+  uint64_t bits[BELAY__SLOTS / 64];
+  size_t count;
+  bool twice;
+} told_t;
+
+static void count(const belay__range_t *range, void *arg) {
+  told_t *told = arg;
+  for (size_t slot = range->from; slot <= range->to && !told->twice; slot++) {
+    uint64_t bit = UINT64_C(1) << slot % 64;
+    told->twice = (told->bits[slot / 64] & bit) != 0;
+    told->bits[slot / 64] |= bit;
+    told->count++;
+  }
+}
+
+size_t belay__slotmap_count(const belay__reply_t *reply, const belay__place_t *here, bool tls) {
+  told_t told = {.count = 0};
+  belay__slotmap_read(reply, here, tls, count, &told);
+  return told.twice ? 0 : told.count;
 }
 
 /* A number up to max, and what follows it; NULL if there is none. */
@@ -127,14 +139,14 @@ static const char *read_number(const char *at, const char *end, unsigned max, un
   return at == begin || *out > max ? NULL : at;
 }
 
-bool belay__slotmap_redirect(const belay__reply_t *reply, const belay__place_t *here, bool *ask,
-                             uint16_t *slot, belay__place_t *place) {
+bool belay__slotmap_redirect(const belay__reply_t *reply, const belay__place_t *here,
+                             belay__redirect_t *out) {
   const char *at = reply->str, *end = at + reply->len, *colon = NULL;
-  unsigned number, port;
-  *ask = reply->len > 4 && memcmp(at, "ASK ", 4) == 0;
-  if (!*ask && (reply->len < 6 || memcmp(at, "MOVED ", 6) != 0))
+  unsigned slot, port;
+  out->ask = reply->len > 4 && memcmp(at, "ASK ", 4) == 0;
+  if (!out->ask && (reply->len < 6 || memcmp(at, "MOVED ", 6) != 0))
     return false;
-  at = read_number(at + (*ask ? 4 : 6), end, BELAY__SLOTS - 1, &number);
+  at = read_number(at + (out->ask ? 4 : 6), end, BELAY__SLOTS - 1, &slot);
   if (at == NULL || at == end || *at != ' ')
     return false;
   for (const char *p = ++at; p < end; p++)
@@ -142,7 +154,7 @@ bool belay__slotmap_redirect(const belay__reply_t *reply, const belay__place_t *
       colon = p; /* the last: an IPv6 address has some of its own */
   if (colon == NULL || read_number(colon + 1, end, UINT16_MAX, &port) != end || port == 0)
     return false;
-  *slot = (uint16_t)number;
-  place->port = (uint16_t)port;
-  return read_host(at, (size_t)(colon - at), here, place);
+  out->slot = (uint16_t)slot;
+  out->place.port = (uint16_t)port;
+  return read_host(at, (size_t)(colon - at), here, &out->place);
 }

@@ -1,4 +1,4 @@
-/* What a cluster's node says of who has which slots: CLUSTER SLOTS, and CLUSTER SHARDS. */
+/* What a cluster's node says of who has which slots: CLUSTER SLOTS, CLUSTER SHARDS, MOVED and ASK. */
 #ifndef BELAY_REDIS_SLOTMAP_H
 #define BELAY_REDIS_SLOTMAP_H
 
@@ -15,14 +15,26 @@ typedef struct belay__range {
   size_t replica_count;
 } belay__range_t;
 
-/* Calls visit for each range whose primary's address is told, valid until that returns. here: who was asked; the answer
- * leaves out a host that is the same. tls: of two ports the one for that. Returns how many slots were told, 0 too for
- * what is no such answer. */
-size_t belay__slotmap_read(const belay__reply_t *reply, const belay__place_t *here, bool tls,
-                           void (*visit)(const belay__range_t *range, void *arg), void *arg);
+/* Where the key of a call is instead. */
+typedef struct belay__redirect {
+  bool ask; /* the slot is on its way there, and only this call is to follow */
+  uint16_t slot;
+  belay__place_t place;
+} belay__redirect_t;
 
-/* Reads "MOVED slot host:port", or the same with ASK: whether it is that, and tells where. */
-bool belay__slotmap_redirect(const belay__reply_t *reply, const belay__place_t *here, bool *ask,
-                             uint16_t *slot, belay__place_t *place);
+typedef void (*belay__range_fn)(const belay__range_t *range, void *arg);
+
+/* Calls visit for each range whose primary's address is told, valid until that returns. here: who was asked; the answer
+ * leaves out a host that is the same. tls: of two ports the one for that. What of it is malformed is left out. */
+void belay__slotmap_read(const belay__reply_t *reply, const belay__place_t *here, bool tls,
+                         belay__range_fn visit, void *arg);
+
+/* How many slots would be visited; 0 too if one would be twice: a node does not say that, and who does might go on for
+ * ever. */
+size_t belay__slotmap_count(const belay__reply_t *reply, const belay__place_t *here, bool tls);
+
+/* Reads "MOVED slot host:port", or the same with ASK; false if it is not that, or does not tell the host. */
+bool belay__slotmap_redirect(const belay__reply_t *reply, const belay__place_t *here,
+                             belay__redirect_t *out);
 
 #endif /* BELAY_REDIS_SLOTMAP_H */

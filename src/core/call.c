@@ -141,6 +141,7 @@ static bool rest(belay__call_t *call, int error) {
   call->state = BELAY__CALL_RESTING;
   call->stale = false; /* a replica that cannot answer now is not waited for: the primary may */
   call->last_error = error; /* first_sent stays: it only makes a lease believe in less */
+  call->hops = 0;
   if (call->tries < UINT8_MAX)
     call->tries++;
   belay__list_push(&call->client->resting, &call->node);
@@ -248,22 +249,27 @@ static void explain(const belay__call_t *call, const belay__refusal_t *refusal,
   (void)belay__call_blame(call, refusal->error, about);
 }
 
-/* It was not executed where it was sent to, and begins anew. What belongs to others, or would come behind what was sent
- * later, does not. */
-bool belay__call_redirect(belay__call_t *call) {
-  if (call->follows || call->followed || call->once || call->hops == HOPS_MAX)
-    return false;
+/* What would come behind what was sent later is not sent again. */
+bool belay__call_may_redirect(const belay__call_t *call) {
+  return call->state == BELAY__CALL_SENT && !call->once && call->hops < HOPS_MAX;
+}
+
+/* It was not executed where it was sent to, and begins anew. */
+void belay__call_redirect(belay__call_t *call) {
+  assert(belay__call_may_redirect(call));
   call->hops++;
   call->state = BELAY__CALL_QUEUED;
   call->first_sent = 0;
   call->epoch = 0;
-  return true;
 }
 
 void belay__call_stay(belay__call_t *call, const belay__reply_t *reply, int error) {
   char text[BELAY__WORDS_MAX];
-  belay__client_refused(call->client, error, text, words_of(call, reply, false, text));
-  finish_with(call, BELAY_OUTCOME_REFUSED, error);
+  if (reply != NULL)
+    belay__client_refused(call->client, error, text, words_of(call, reply, false, text));
+  bool waits = call->state == BELAY__CALL_SENT && error == BELAY_ECLUSTERDOWN && rest(call, error);
+  if (!waits)
+    finish_with(call, BELAY_OUTCOME_REFUSED, error);
 }
 
 /* A command that the user may not run counts as missing, whatever the server has. */

@@ -5,7 +5,7 @@
  *          RESTING --time to retry----+  +--deadline: NOT_SENT--> over  |  +--drop--> UNKNOWN, over;
  *             ^                      ^                                 |  |           or back to QUEUED
  *             +--------a refusal that may pass, deadline ahead---------+  |           if not a byte left
- *                                    +------------MOVED, ASK--------------+
+ *                                    +--MOVED, ASK: five times in a row---+
  *                                                                      |
  *                                        deadline: UNKNOWN, then LATE -+--reply or drop--> settled, over
  *
@@ -58,7 +58,7 @@ struct belay__call {
   uint8_t state; /* belay__call_state_t */
   uint8_t lane;  /* belay__lane_t */
   uint8_t tries; /* rests so far */
-  uint8_t hops;  /* redirections so far */
+  uint8_t hops;  /* redirections since it was last sent anew */
   bool urgent;   /* not subject to the client's limits: it gives something back */
   bool once;     /* not sent again after a refusal: it would come behind what was sent later */
   bool follows;  /* belongs behind the call before it, on the same connection: */
@@ -158,9 +158,11 @@ void belay__call_sent(belay__call_t *call, uint32_t epoch);
 /* Its reply came. */
 belay__verdict_t belay__call_reply(belay__call_t *call, const belay__reply_t *reply);
 
-/* After BELAY__VERDICT_REDIRECT: whether the call may be queued elsewhere; it is then as if it had not been sent. */
-bool belay__call_redirect(belay__call_t *call);
-/* Or else: it is over, with that error. */
+/* After BELAY__VERDICT_REDIRECT, for it and all that belong behind it, when they have been answered too: whether it may
+ * go elsewhere; it does, and is as if it had not been sent; or it does not, with that error. With BELAY_ECLUSTERDOWN it is
+ * tried again later where it may be and there is time, else it is over. reply: which tells why, or NULL. */
+bool belay__call_may_redirect(const belay__call_t *call);
+void belay__call_redirect(belay__call_t *call);
 void belay__call_stay(belay__call_t *call, const belay__reply_t *reply, int error);
 
 /* Its connection is gone, or will never be. If no byte of the call left and its caller still waits, it is to

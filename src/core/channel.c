@@ -22,7 +22,7 @@ static bool is_named(const belay__entry_t *entry, const void *name, size_t len) 
   return channel->len == len && memcmp(channel->name, name, len) == 0;
 }
 
-static belay__channel_t *find(belay_client_t *client, const char *name, size_t len) {
+belay__channel_t *belay__channel_find(belay_client_t *client, const char *name, size_t len) {
   belay__table_t *table = &client->channels.table;
   if (table->count == 0)
     return NULL;
@@ -120,7 +120,7 @@ static void linger(belay__channel_t *channel) {
 
 int belay__listen(belay_client_t *client, const char *name, size_t len, belay__ear_t *ear) {
   assert(ear->channel == NULL && !client->node_closing);
-  belay__channel_t *channel = find(client, name, len);
+  belay__channel_t *channel = belay__channel_find(client, name, len);
   bool fresh = channel == NULL;
   if (fresh && client->channels.table.count >= CHANNELS_MAX && !evict(client))
     return BELAY_EBUSY;
@@ -151,7 +151,7 @@ bool belay__ear_is_up(const belay__ear_t *ear) {
 }
 
 bool belay__channel_is_up(belay_client_t *client, const char *name, size_t len) {
-  const belay__channel_t *channel = find(client, name, len);
+  const belay__channel_t *channel = belay__channel_find(client, name, len);
   return channel != NULL && channel->up;
 }
 
@@ -213,7 +213,7 @@ void belay__channel_refused(belay__channel_t *channel, int error) {
 
 void belay__channel_message(belay_client_t *client, const char *name, size_t name_len,
                             const char *data, size_t len) {
-  belay__channel_t *channel = find(client, name, name_len);
+  belay__channel_t *channel = belay__channel_find(client, name, name_len);
   if (channel != NULL && channel->up) /* else it is of a subscription that was given up */
     tell(channel, BELAY__HEARD_MESSAGE, data, len, 0);
 }

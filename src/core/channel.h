@@ -69,11 +69,15 @@ struct belay__channel {
     bool alone;         /* is not asked for together with others */
     bool probe;         /* was refused, and is asked for to see whether it still is */
     uint8_t state;
+    uint16_t slot; /* in a cluster */
   } node;
 
   size_t len;
   char name[];
 };
+
+/* NULL if nobody listens to one of that name. */
+belay__channel_t *belay__channel_find(belay_client_t *client, const char *name, size_t len);
 
 /* The server has confirmed the subscription. */
 void belay__channel_confirmed(belay__channel_t *channel);

@@ -68,7 +68,7 @@ typedef enum belay__lane {
 typedef enum belay__verdict {
   BELAY__VERDICT_OVER,   /* the call is not the adapter's any more */
   BELAY__VERDICT_RESEND, /* send it again, now, on the same connection */
-  BELAY__VERDICT_REDIRECT, /* its key is with another server: belay__call_redirect(), or belay__call_stay() */
+  BELAY__VERDICT_REDIRECT, /* its key is with another server: belay__call_redirect() or belay__call_stay() */
   BELAY__VERDICT_RECONNECT /* as OVER, and the connection is of no use: drop it */
 } belay__verdict_t;
 

@@ -288,6 +288,26 @@ bool cluster_is_whole(cluster_t *cluster) {
   return whole;
 }
 
+/* Each knows the number of the newest change of every other one. */
+static bool knows_epochs(cluster_t *cluster, unsigned i) {
+  cluster_line_t seen, own;
+  char *view = strdup(view_of(cluster, i));
+  bool knows = true;
+  for (unsigned j = 0; knows && j < cluster->size; j++)
+    knows = cluster->node[j].server == NULL || !cluster_look_up(view, cluster->node[j].id, &seen) ||
+            (cluster_look_up(view_of(cluster, j), cluster->node[j].id, &own) &&
+             seen.epoch == own.epoch);
+  free(view);
+  return knows;
+}
+
+bool cluster_is_settled(cluster_t *cluster) {
+  bool settled = cluster_is_whole(cluster);
+  for (unsigned i = 0; settled && i < cluster->size; i++)
+    settled = cluster->node[i].server == NULL || knows_epochs(cluster, i);
+  return settled;
+}
+
 static bool is_whole(cluster_t *cluster, unsigned unused) {
   (void)unused;
   return cluster_is_whole(cluster);

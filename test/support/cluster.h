@@ -71,6 +71,10 @@ bool cluster_is_whole(cluster_t *cluster);
 unsigned cluster_fail_over(cluster_t *cluster, unsigned slot, cluster_way_t way);
 void cluster_wait(cluster_t *cluster);
 
+/* Whether it is whole, and a slot that has moved may move on: one that does before everybody has heard of it goes astray,
+ * because two nodes then say of each other that the other has it. Does not wait. */
+bool cluster_is_settled(cluster_t *cluster);
+
 /* ---- moving slots ---------------------------------------------------------------------------------------- */
 
 /* A slot goes to another primary, step by step: both are told; some keys, as many as that at most, go, and how many

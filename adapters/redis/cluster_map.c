@@ -1,0 +1,296 @@
+/* The map of a cluster: who has which slot, as one of its nodes tells.
+ *
+ *   KEPT --wanted: a connection was lost, MOVED, a slot that nobody has--> DUE --its time--> ASKED
+ *    ^ |                                                                   ^                  |
+ *    | +--a minute is over-------------------------------------------------|------------------+
+ *    |                                                                     |                  |
+ *    +--it has come, or nobody has one-------------------------------------|------------------+
+ *    |                                                                     +--still wanted----+
+ *    +--time-- REFUSED <--nobody has one, for a reason that is a lasting one------------------+
+ *
+ * It is asked for at most once a second, at a random time of a tenth of that, so that many who lose a server do not all
+ * ask at once. A node may know less than others: it lives in the past, or in a minority. So who asks again soon asks
+ * another one.
+ *
+ * A map may be partial. A slot that it leaves out stays with who had it, unless that one is in the map no more. */
+#include <string.h>
+
+#include "redis/cluster.h"
+#include "redis/link.h"
+#include "redis/listener.h"
+
+#define APART_MS UINT64_C(1000) /* two questions, at least */
+#define JITTER_MS UINT64_C(100)
+#define ANYWAY_MS UINT64_C(60000)
+#define SOON_MS UINT64_C(5000)
+#define SILENCE_MS UINT64_C(250) /* who owes an answer for so long may not be well */
+
+typedef enum event {
+  EVENT_WANTED,
+  EVENT_TIME, /* of the timer */
+  EVENT_OVER  /* the scout has an answer, or there is none */
+} event_t;
+
+/* ---- who is asked -------------------------------------------------------------------------------------- */
+
+static bool is_silent(belay__cable_t *cable, uint64_t ms) {
+  for (size_t i = 0; i < cable->count; i++)
+    if (belay__link_is_silent(&cable->links[i], ms * BELAY__MS))
+      return true;
+  return false;
+}
+
+/* Those who seem to be well, then the others, then those whom the user has named. */
+static void choose_scouts(belay__cluster_t *cluster) {
+  belay__place_t places[BELAY__SCOUT_PLACES];
+  const belay__url_t *url = &cluster->node.url;
+  size_t n = 0, room = BELAY__SCOUT_PLACES - url->place_count;
+  for (int well = 1; well >= 0; well--)
+    for (size_t i = 0; i < cluster->servers_len && n < room; i++) {
+      const belay__instance_t *server = cluster->servers[i];
+      if (server == NULL || server->retired)
+        continue;
+      bool is_well =
+          belay__cable_links_up(server->cable) > 0 && !is_silent(server->cable, SILENCE_MS);
+      if (is_well == well)
+        places[n++] = server->cable->target.place;
+    }
+  for (size_t i = 0; i < url->place_count; i++)
+    places[n++] = url->places[i];
+  belay__scout_set(&cluster->scout, places, n);
+}
+
+static void start_asking(belay__cluster_t *cluster) {
+  uint64_t now = belay__now(belay__cluster_host(cluster));
+  bool soon = cluster->answered != 0 && now - cluster->answered < SOON_MS * BELAY__MS;
+  cluster->asked = now;
+  cluster->wanted = false;
+  choose_scouts(cluster);
+  if (soon)
+    belay__scout_turn(&cluster->scout);
+  belay__scout_ask(&cluster->scout);
+}
+
+/* ---- when ---------------------------------------------------------------------------------------------- */
+
+static bool waits_for_server(const belay__cluster_t *cluster, const belay__instance_t *server) {
+  const belay__cable_t *cable = server->cable;
+  const belay__listener_t *listener = cable->listener;
+  uint64_t patience = (uint64_t)cluster->node.trunk.stall_timeout_ms / 4;
+  bool waits = listener->link.state == BELAY__LINK_BACKOFF && listener->wanted > 0;
+  for (size_t i = 0; i < cable->count && !waits; i++)
+    waits = cable->links[i].state == BELAY__LINK_BACKOFF && cable->links[i].queue_len > 0;
+  return waits || is_silent(server->cable, patience);
+}
+
+/* Whether anybody waits for a map that is better than the one there is. */
+static bool is_wanted(const belay__cluster_t *cluster) {
+  const belay_client_t *client = &cluster->node.base;
+  bool wanted = cluster->wanted || cluster->waiting_len > 0 ||
+                (!cluster->has_map && client->channels.table.count > 0);
+  for (size_t i = 0; i < cluster->servers_len && !wanted; i++)
+    wanted = cluster->servers[i] != NULL && !cluster->servers[i]->retired &&
+             waits_for_server(cluster, cluster->servers[i]);
+  return wanted;
+}
+
+static void set_timer(belay__cluster_t *cluster, uint64_t when) {
+  belay__timer_set(belay__cluster_host(cluster), BELAY__RANK_OTHER, &cluster->due, when);
+}
+
+/* As soon as may be, unless that is set. The first time there is nothing to wait for. */
+static void set_due(belay__cluster_t *cluster) {
+  belay_t *belay = belay__cluster_host(cluster);
+  uint64_t when = belay__now(belay), jitter = JITTER_MS * BELAY__MS;
+  if (cluster->map == BELAY__MAP_DUE)
+    return;
+  if (cluster->asked != 0) {
+    uint64_t again = cluster->asked + APART_MS * BELAY__MS;
+    when = (when > again ? when : again) + belay__random_below(belay, jitter);
+  }
+  cluster->map = BELAY__MAP_DUE;
+  set_timer(cluster, when);
+}
+
+/* A while, and a random part of it. */
+static void set_later(belay__cluster_t *cluster, uint64_t ms) {
+  belay_t *belay = belay__cluster_host(cluster);
+  uint64_t delay = ms * BELAY__MS;
+  set_timer(cluster, belay__now(belay) + delay + belay__random_below(belay, delay / 4));
+}
+
+static void end_question(belay__cluster_t *cluster, int error) {
+  bool lasting = belay__link_is_lasting(error);
+  uint64_t patience = (uint64_t)cluster->node.trunk.reconnect_max_ms;
+  cluster->error = cluster->has_map ? 0 : error;
+  if (error == 0)
+    cluster->answered = belay__now(belay__cluster_host(cluster));
+  else
+    belay__scout_explain(&cluster->scout, error);
+  if (error != 0 && lasting && !cluster->has_map) {
+    cluster->map = BELAY__MAP_REFUSED;
+    set_later(cluster, patience);
+    belay__cluster_refuse(cluster, error);
+    return;
+  }
+  cluster->map = BELAY__MAP_KEPT;
+  if (cluster->has_map)
+    set_later(cluster, error == 0 ? ANYWAY_MS : patience);
+  belay__cluster_tidy(cluster);
+  if (!cluster->closing && is_wanted(cluster))
+    set_due(cluster);
+}
+
+static void step(belay__cluster_t *cluster, event_t event, int error) {
+  belay__map_state_t state = cluster->map;
+  switch (event) {
+  case EVENT_WANTED:
+    if (state == BELAY__MAP_KEPT)
+      set_due(cluster);
+    else if (state == BELAY__MAP_ASKED)
+      cluster->wanted = true;
+    break;
+  case EVENT_TIME:
+    if (state == BELAY__MAP_REFUSED) {
+      cluster->map = BELAY__MAP_KEPT; /* whoever comes next may try */
+      cluster->error = 0;
+    } else {
+      cluster->map = BELAY__MAP_ASKED;
+      start_asking(cluster);
+    }
+    break;
+  case EVENT_OVER:
+    end_question(cluster, error);
+    break;
+  }
+}
+
+void belay__cluster_want_map(belay__cluster_t *cluster) {
+  if (!cluster->closing)
+    step(cluster, EVENT_WANTED, 0);
+}
+
+static void on_due(belay__timer_t *timer) {
+  step(BELAY__CONTAINER(timer, belay__cluster_t, due), EVENT_TIME, 0);
+}
+
+/* ---- what ---------------------------------------------------------------------------------------------- */
+
+static void add_replica(belay__cluster_t *cluster, belay__instance_t *primary,
+                        const belay__place_t *place) {
+  uint16_t number = belay__cluster_take(cluster, place);
+  belay__instance_t *server = number == BELAY__NOBODY ? NULL : cluster->servers[number];
+  if (server == NULL || server->known)
+    return;
+  server->known = true;
+  server->primary = primary->number;
+  server->next = primary->replica;
+  primary->replica = number;
+}
+
+/* What a map says of one range. */
+static void visit(const belay__range_t *range, void *arg) {
+  belay__cluster_t *cluster = arg;
+  uint16_t number = belay__cluster_take(cluster, &range->primary);
+  if (number == BELAY__NOBODY)
+    return;
+  belay__instance_t *server = cluster->servers[number];
+  server->known = true;
+  server->primary = BELAY__NOBODY;
+  for (uint32_t slot = range->from; slot <= range->to; slot++)
+    belay__cluster_set_owner(cluster, (uint16_t)slot, number);
+  for (size_t i = 0; i < range->replica_count; i++)
+    if (cluster->node.base.read_from != BELAY_READ_PRIMARY)
+      add_replica(cluster, server, &range->replicas[i]);
+}
+
+/* What it was connected to for is not what it is for now. */
+static void set_role(const belay__instance_t *server) {
+  belay__cable_t *cable = server->cable;
+  bool replica = server->primary != BELAY__NOBODY;
+  if (cable->readonly != replica) {
+    cable->readonly = replica;
+    cable->role = replica ? BELAY__ROLE_REPLICA : BELAY__ROLE_ANY;
+    belay__cable_renew(cable);
+  }
+}
+
+/* False if it is no map. One that knows no slots is of a node that is not a member yet. */
+static bool apply(belay__cluster_t *cluster, const belay__reply_t *reply) {
+  const belay__place_t here = *belay__scout_place(&cluster->scout);
+  bool tls = cluster->node.url.tls;
+  if (belay__slotmap_count(reply, &here, tls) == 0)
+    return false;
+  for (size_t i = 0; i < cluster->servers_len; i++)
+    if (cluster->servers[i] != NULL) {
+      cluster->servers[i]->known = false;
+      cluster->servers[i]->primary = cluster->servers[i]->replica = BELAY__NOBODY;
+    }
+  belay__slotmap_read(reply, &here, tls, visit, cluster);
+  for (size_t i = 0; i < cluster->servers_len; i++) {
+    belay__instance_t *server = cluster->servers[i];
+    if (server != NULL && !server->retired && server->known)
+      set_role(server);
+  }
+  belay__cluster_retire_unknown(cluster);
+  cluster->has_map = true;
+  return true;
+}
+
+/* ---- the scout ----------------------------------------------------------------------------------------- */
+
+static belay__cluster_t *of_scout(belay__scout_t *scout) {
+  return BELAY__CONTAINER(scout, belay__cluster_t, scout);
+}
+
+static void say(belay__cluster_t *cluster) {
+  const char *const argv[] = {"CLUSTER", cluster->by_shards ? "SHARDS" : "SLOTS"};
+  belay__scout_say(&cluster->scout, 2, argv);
+}
+
+static void ask(belay__scout_t *scout) {
+  belay__cluster_t *cluster = of_scout(scout);
+  cluster->tried_both = false;
+  say(cluster);
+}
+
+/* One of the two may have been renamed, or not be permitted, or not exist yet or any more. */
+static belay__scout_verdict_t answer(belay__scout_t *scout, const belay__reply_t *reply) {
+  belay__cluster_t *cluster = of_scout(scout);
+  if (reply->type != BELAY__REPLY_ERROR)
+    return apply(cluster, reply) ? BELAY__SCOUT_DONE : BELAY__SCOUT_NEXT;
+  if (cluster->tried_both)
+    return BELAY__SCOUT_NEXT;
+  cluster->tried_both = true;
+  cluster->by_shards = !cluster->by_shards;
+  say(cluster);
+  return BELAY__SCOUT_MORE;
+}
+
+static void over(belay__scout_t *scout, int error) {
+  step(of_scout(scout), EVENT_OVER, error);
+}
+
+static void quiet(belay__scout_t *scout) {
+  belay__cluster_quiet(of_scout(scout));
+}
+
+/* ---- begin and end ------------------------------------------------------------------------------------- */
+
+static const belay__scout_ops_t scout_ops = {
+    .ask = ask, .answer = answer, .over = over, .quiet = quiet};
+
+void belay__cluster_map_init(belay__cluster_t *cluster) {
+  const belay__node_t *node = &cluster->node;
+  cluster->due.fire = on_due;
+  cluster->scout.trunk = &cluster->node.trunk;
+  cluster->scout.ops = &scout_ops;
+  cluster->scout.identity = node->trunk.identity;
+  belay__scout_init(&cluster->scout);
+  belay__scout_set(&cluster->scout, node->url.places, node->url.place_count);
+}
+
+void belay__cluster_map_close(belay__cluster_t *cluster) {
+  belay__timer_stop(belay__cluster_host(cluster), BELAY__RANK_OTHER, &cluster->due);
+  belay__scout_close(&cluster->scout);
+}
