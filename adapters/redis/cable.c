@@ -144,15 +144,17 @@ void belay__cable_renew(belay__cable_t *cable) {
 
 /* ---- what it is ---------------------------------------------------------------------------------------- */
 
+/* One that cannot tell at this time, as while a script runs for long, is what it was. */
 static void on_role(redisAsyncContext *ac, void *object, void *privdata) {
   (void)privdata;
   belay__link_t *link = BELAY__CONTAINER(ac->data, belay__link_t, wire);
   belay__cable_t *cable = link->cable;
+  char place[BELAY__TARGET_WORDS];
   const belay__reply_t *reply = belay__wire_reply(&link->wire, object);
-  if (reply == NULL || belay__role_is(reply, cable->role))
+  if (reply == NULL || reply->type == BELAY__REPLY_ERROR || belay__role_is(reply, cable->role))
     return;
-  belay__log(belay_of(cable), BELAY_LOG_WARNING, "%s:%u is not %s any more",
-             cable->target.place.host, cable->target.place.port,
+  belay__log(belay_of(cable), BELAY_LOG_WARNING, "%s is not %s any more",
+             belay__target_words(&link->target, place),
              cable->role == BELAY__ROLE_PRIMARY ? "a primary"
                                                 : "a replica that is connected to its primary");
   belay__cable_leave(cable, BELAY_EREADONLY);
@@ -175,11 +177,13 @@ static void on_probe(belay__timer_t *timer) {
   belay__cable_t *cable = BELAY__CONTAINER(timer, belay__cable_t, probe);
   for (size_t i = 0; i < cable->count; i++) {
     belay__link_t *link = &cable->links[i];
-    if (link->state != BELAY__LINK_UP || cable->role == BELAY__ROLE_ANY)
+    if (!belay__link_is_up(link) || cable->role == BELAY__ROLE_ANY)
       continue;
+    set_probe(cable);
+    if (link->state != BELAY__LINK_UP)
+      continue; /* it may be, the next time */
     belay__wire_command(&link->wire, on_role, 1, (const char *const[]){"ROLE"});
     belay__link_owed(link);
-    set_probe(cable);
     return;
   }
 }
