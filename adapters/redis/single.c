@@ -178,6 +178,7 @@ static void on_lost(belay__link_t *link, int error) {
 
 static void on_tend(belay__timer_t *timer) {
   single_t *single = BELAY__CONTAINER(timer, single_t, tend);
+  on_sort(&single->sort); /* what is queued at one that is closed would be refused */
   belay__timer_set(belay_of(single), BELAY__RANK_OTHER, &single->tend,
                    belay__after_ms(belay_of(single), TEND_MS));
   for (size_t i = 0; i < BELAY__REPLICAS_MAX; i++) {
