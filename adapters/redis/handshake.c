@@ -1,4 +1,4 @@
-/* The handshake: AUTH, SELECT, ROLE, CLIENT SETNAME, COMMAND INFO, HELLO, INFO twice, sent together; then, after a
+/* The handshake: AUTH, ROLE, SELECT, CLIENT SETNAME, COMMAND INFO, HELLO, INFO twice, sent together; then, after a
  * connection that was lost, CLIENT KILL of that one.
  *
  *   first ---all sent---> the last is answered --no ghost on this server--> shaken
@@ -7,8 +7,8 @@
  *
  * COMMAND INFO tells what the server can do. HELLO without arguments tells our id, and leaves the protocol as it is; INFO
  * tells the run id and when it last became a primary.
- * Where it matters, ROLE tells whether it is what it is taken for: then, and on a cluster's replica READONLY, come first
- * behind AUTH and SELECT.
+ * Where it matters, ROLE tells whether it is what it is taken for: then it, and on a cluster's replica READONLY, come
+ * first behind AUTH.
  * A server that permits none of these three is used all the same: it is just not known whether a ghost is gone, and what
  * can be done in two ways is done in the older one.
  * A ghost is not known to be gone either where this is another server, or the same one restarted, for the two look alike:
