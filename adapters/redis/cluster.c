@@ -256,7 +256,13 @@ void belay__cluster_tidy(belay__cluster_t *cluster) {
     belay__cluster_end_retired(cluster);
 }
 
+static void tell_refused(belay__channel_t *channel, void *error) {
+  if (channel->node.at == NULL)
+    belay__channel_refused(channel, *(const int *)error);
+}
+
 void belay__cluster_refuse(belay__cluster_t *cluster, int error) {
+  belay__channels_each(&cluster->node.base, tell_refused, &error);
   for (belay__list_t *node; (node = belay__list_pop(&cluster->waiting)) != NULL;) {
     cluster->waiting_len--;
     belay__call_refused(BELAY__CONTAINER(node, belay__call_t, node), error);

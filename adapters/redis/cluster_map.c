@@ -7,6 +7,7 @@
  *    +--it has come, or nobody has one-------------------------------------|------------------+
  *    |                                                                     +--still wanted----+
  *    +--time-- REFUSED <--nobody has one, for a reason that is a lasting one------------------+
+ *                 +--time, and somebody listens--> ASKED
  *
  * It is asked for at most once a second, at a random time of a tenth of that, so that many who lose a server do not all
  * ask at once. A node may know less than others: it lives in the past, or in a minority. So who asks again soon asks
@@ -151,7 +152,7 @@ static void step(belay__cluster_t *cluster, event_t event, int error) {
       cluster->wanted = true;
     break;
   case EVENT_TIME:
-    if (state == BELAY__MAP_REFUSED) {
+    if (state == BELAY__MAP_REFUSED && !is_wanted(cluster)) {
       cluster->map = BELAY__MAP_KEPT; /* whoever comes next may try */
       cluster->error = 0;
     } else {

@@ -202,6 +202,7 @@ cluster_t *cluster_start(const cluster_options_t *options) {
   cluster_t *cluster = calloc(1, sizeof *cluster);
   if (options != NULL)
     cluster->options = *options;
+  cluster->options.tls = cluster->options.tls || server_is_secure();
   cluster->primaries = cluster->options.primaries > 0 ? cluster->options.primaries : 3;
   unsigned size = cluster->primaries * (cluster->options.without_replicas ? 1 : 2);
   for (unsigned i = 0; i < size; i++) {

@@ -103,6 +103,7 @@ group_t *group_start(const group_options_t *options) {
   group_t *group = calloc(1, sizeof *group);
   if (options != NULL)
     group->options = *options;
+  group->options.nodes.tls = group->options.nodes.tls || server_is_secure();
   begin_sentinels(group);
   group->replicas = replicas_start(&group->options.nodes);
   for (unsigned i = 0; i < GROUP_SENTINELS; i++) {

@@ -31,7 +31,9 @@ static void name_url(replicas_t *replicas, const replicas_options_t *options) {
 
 replicas_t *replicas_start(const replicas_options_t *options) {
   static const replicas_options_t none;
-  const replicas_options_t *o = options != NULL ? options : &none;
+  replicas_options_t with_tls = options != NULL ? *options : none;
+  const replicas_options_t *o = &with_tls;
+  with_tls.tls = with_tls.tls || server_is_secure();
   server_options_t each = {.address = "127.0.0.1", .password = o->password, .tls = o->tls};
   server_add(&each, quick);
   server_set(&each, "--masterauth", o->password);

@@ -71,8 +71,7 @@ static void forget(const server_t *server) {
 
 /* ---- the process --------------------------------------------------------------------------------------- */
 
-/* Whether each server is to speak TLS, and each client that is given none of its own to trust it. */
-static bool is_secure(void) {
+bool server_is_secure(void) {
   return getenv("BELAY_TEST_TLS") != NULL;
 }
 
@@ -105,7 +104,7 @@ static void write_file(const server_t *server) {
   fprintf(out, o->tls ? "port 0\ntls-port %d\n" : "port %d\n", server->port);
   if (o->address != NULL)
     fprintf(out, "bind %s\n", o->address);
-  if (is_secure())
+  if (server_is_secure())
     fprintf(out,
             "tls-cert-file %s\ntls-key-file %s\ntls-ca-cert-file %s\ntls-auth-clients no\n"
             "tls-replication yes\ntls-cluster yes\n",
@@ -219,8 +218,8 @@ server_t *server_make(const server_options_t *options) {
   if (options != NULL)
     server->options = *options;
   server_options_t *o = &server->options;
-  o->tls = o->tls || is_secure();
-  if ((o->cluster || is_secure()) && o->address == NULL)
+  o->tls = o->tls || server_is_secure();
+  if ((o->cluster || server_is_secure()) && o->address == NULL)
     o->address = "127.0.0.1";
   server->client.fd = server->held[0] = server->held[1] = -1;
   /* A Sentinel waits for its disk at every step. */
@@ -410,7 +409,7 @@ const char *server_login(const server_t *server) {
 }
 
 const char *server_path(const server_t *server) {
-  bool reached = server->options.address == NULL || is_secure();
+  bool reached = server->options.address == NULL || server_is_secure();
   return reached ? first_process(server)->socket : NULL;
 }
 

@@ -67,6 +67,9 @@ void server_follow(server_t *replica, server_t *primary);
 void server_pause(server_t *server);
 void server_resume(server_t *server);
 
+/* Whether each server is to speak TLS, and each client that is given none of its own to trust it (BELAY_TEST_TLS). */
+bool server_is_secure(void);
+
 /* Where it is: redis://address:port or unix:///path, with the password if there is one. */
 const char *server_url(const server_t *server);
 /* What stands in it before the host or the path: a user, a password, an '@'; or nothing. Valid until the next time. */
