@@ -84,6 +84,14 @@ void belay__scout_add(belay__scout_t *scout, const belay__place_t *place) {
   scout->left++; /* of a round, if there is one */
 }
 
+/* The connection leads to somebody who is not to be asked. */
+static void hang_up(belay__scout_t *scout) {
+  if (scout->state != BELAY__SCOUT_READY)
+    return;
+  scout->state = BELAY__SCOUT_IDLE;
+  belay__wire_break(&scout->wire, BELAY_EUNREACHABLE);
+}
+
 void belay__scout_set(belay__scout_t *scout, const belay__place_t *places, size_t n) {
   if (n == 0)
     return;
@@ -91,9 +99,12 @@ void belay__scout_set(belay__scout_t *scout, const belay__place_t *places, size_
   scout->count = scout->at = 0;
   for (size_t i = 0; i < n; i++)
     belay__scout_add(scout, &places[i]);
-  for (size_t i = 0; i < scout->count; i++)
-    if (belay__place_is(&scout->places[i], &here))
-      scout->at = i;
+  while (scout->at < scout->count && !belay__place_is(&scout->places[scout->at], &here))
+    scout->at++;
+  if (scout->at < scout->count)
+    return;
+  scout->at = 0;
+  hang_up(scout);
 }
 
 const belay__place_t *belay__scout_place(const belay__scout_t *scout) {
@@ -203,10 +214,7 @@ void belay__scout_ask(belay__scout_t *scout) {
 
 void belay__scout_turn(belay__scout_t *scout) {
   scout->at = (scout->at + 1) % scout->count;
-  if (scout->state != BELAY__SCOUT_READY)
-    return;
-  scout->state = BELAY__SCOUT_IDLE;
-  belay__wire_break(&scout->wire, BELAY_EUNREACHABLE);
+  hang_up(scout);
 }
 
 static void fail_to_connect(belay__scout_t *scout, int error) {
