@@ -192,8 +192,9 @@ bool belay__bloom_plan_calls(belay_bloom_t *bloom, belay__bloom_plan_t *plan,
         (void)belay__call_abandon(out[--plan->sent_len]);
       return false;
     }
+    bool reads = chunk->bulk || belay__client_can(bloom->family.client, BELAY__BITFIELD_RO);
     plan->sent[plan->sent_len] = i;
-    out[plan->sent_len++] = op->stale ? belay__call_stale(call) : call;
+    out[plan->sent_len++] = op->stale && reads ? belay__call_stale(call) : call;
   }
   return true;
 }
