@@ -12,6 +12,7 @@
 #include <assert.h>
 
 #include "core/publish.h"
+#include "core/refusal.h"
 #include "redis/link.h"
 
 static void on_reply(redisAsyncContext *ac, void *object, void *privdata);
@@ -142,7 +143,15 @@ static void resend(belay__link_t *link, belay__call_t *call) {
   belay__wire_check(&link->wire);
 }
 
+/* A server that does not know a script any more knows none. Not every call may fall back to its text. */
+static bool has_forgotten(const belay__reply_t *reply) {
+  return reply->type == BELAY__REPLY_ERROR &&
+         belay__refusal_find(reply->str, reply->len)->remedy == BELAY__REMEDY_EVAL;
+}
+
 static void answer(belay__link_t *link, belay__call_t *call, const belay__reply_t *reply) {
+  if (has_forgotten(reply))
+    link->brought = (belay__scripts_t){.bits = {0}};
   switch (belay__call_reply(call, reply)) {
   case BELAY__VERDICT_OVER:
     if (link->state == BELAY__LINK_UP)
