@@ -64,6 +64,27 @@ static void test_a_lease_goes_on(void **state) {
   replicas_stop(replicas);
 }
 
+/* It cannot say what it is meanwhile, and is asked every few seconds. */
+static void test_a_busy_primary_stays_one(void **state) {
+  (void)state;
+  static const char script[] = "EVAL \"while true do end\" 0\r\n";
+  static const char *const arguments[] = {"--busy-reply-threshold", "20", NULL};
+  replicas_t *replicas = replicas_start(&(replicas_options_t){.arguments = arguments});
+  server_t *primary = replicas_node(replicas, 0);
+  bed_t *bed = bed_open_at(replicas_url(replicas), NULL);
+  resp_client_t busy;
+  assert_error(pong(bed, NULL), 0);
+  assert_int_equal(resp_dial_tcp(&busy, "127.0.0.1", server_port(primary)), 0);
+  assert_int_equal(resp_send(busy.fd, script, sizeof script - 1), 0);
+  bed_run_for(bed, 6000);
+  server_do(primary, "SCRIPT", "KILL", NULL);
+  resp_hang_up(&busy);
+  expect_recovery(bed);
+  assert_int_equal(client_stats(bed).drops, 0);
+  bed_close(bed);
+  replicas_stop(replicas);
+}
+
 /* Who is connected goes on; who comes then cannot know which of them is the right one. */
 static void test_of_two_primaries_neither_is_used(void **state) {
   (void)state;
@@ -120,6 +141,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_the_primary_is_found_and_followed),
       cmocka_unit_test(test_a_lease_goes_on),
+      cmocka_unit_test(test_a_busy_primary_stays_one),
       cmocka_unit_test(test_of_two_primaries_neither_is_used),
       cmocka_unit_test(test_without_a_primary_nothing_is_written),
       cmocka_unit_test(test_nobody_lets_us_in),
