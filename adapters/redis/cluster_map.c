@@ -23,6 +23,7 @@
 #define APART_MS UINT64_C(1000) /* two questions, at least */
 #define JITTER_MS UINT64_C(100)
 #define ANYWAY_MS UINT64_C(60000)
+#define READER_MS UINT64_C(10000) /* who reads from replicas learns of new ones only so */
 #define SOON_MS UINT64_C(5000)
 #define SILENCE_MS UINT64_C(250) /* who owes an answer for so long may not be well */
 
@@ -135,8 +136,9 @@ static void end_question(belay__cluster_t *cluster, int error) {
     return;
   }
   cluster->map = BELAY__MAP_KEPT;
+  bool reads = cluster->node.base.read_from != BELAY_READ_PRIMARY;
   if (cluster->has_map)
-    set_later(cluster, error == 0 ? ANYWAY_MS : patience);
+    set_later(cluster, error != 0 ? patience : reads ? READER_MS : ANYWAY_MS);
   belay__cluster_tidy(cluster);
   if (!cluster->closing && is_wanted(cluster))
     set_due(cluster);

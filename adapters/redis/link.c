@@ -411,7 +411,8 @@ void belay__link_leave(belay__link_t *link, int error) {
   link->failures = 0;
   if (link->state == BELAY__LINK_DIALING) {
     belay__dial_cancel(&link->dial);
-    begin(link);
+    link->state = BELAY__LINK_BACKOFF;
+    knock(link);
   } else {
     belay__wire_break(&link->wire, error);
   }

@@ -64,7 +64,7 @@ void belay__scout_init(belay__scout_t *scout) {
                                 .max_reply = trunk->max_reply,
                                 .ready = on_ready,
                                 .heard = on_heard,
-                                .pushed = scout->channel != NULL ? on_pushed : NULL,
+                                .pushed = scout->channels != NULL ? on_pushed : NULL,
                                 .gone = on_gone,
                                 .close_handle = close_handle};
   belay__wire_init(&scout->wire);
@@ -263,6 +263,15 @@ static void on_auth(redisAsyncContext *ac, void *object, void *privdata) {
   belay__wire_break(&scout->wire, error);
 }
 
+/* Each for itself, so that each is answered once. */
+static void subscribe(belay__scout_t *scout) {
+  scout->wire.reader.pushed = true;
+  for (const char *const *channel = scout->channels; *channel != NULL; channel++) {
+    belay__wire_say(&scout->wire, 2, (const char *const[]){"SUBSCRIBE", *channel}, NULL, true);
+    scout->subscribes++;
+  }
+}
+
 /* Who cannot speak and be asked on one connection is only asked. */
 static void on_hello(redisAsyncContext *ac, void *object, void *privdata) {
   (void)privdata;
@@ -270,12 +279,9 @@ static void on_hello(redisAsyncContext *ac, void *object, void *privdata) {
   const belay__reply_t *reply = belay__wire_reply(&scout->wire, object);
   if (reply == NULL || scout->state != BELAY__SCOUT_ASKING)
     return;
-  scout->subscribes = reply->type == BELAY__REPLY_ARRAY;
-  if (scout->subscribes) {
-    scout->wire.reader.pushed = true;
-    belay__wire_say(&scout->wire, 2, (const char *const[]){"SUBSCRIBE", scout->channel}, NULL,
-                    true);
-  }
+  scout->subscribes = 0;
+  if (reply->type == BELAY__REPLY_ARRAY)
+    subscribe(scout);
   scout->ops->ask(scout);
 }
 
@@ -294,7 +300,7 @@ static void on_ready(belay__wire_t *wire) {
   scout->trunk->client->stats.connects++;
   if (error != 0)
     belay__wire_break(wire, error);
-  else if (scout->channel != NULL)
+  else if (scout->channels != NULL)
     belay__wire_command(&scout->wire, on_hello, 2, (const char *const[]){"HELLO", "3"});
   else
     scout->ops->ask(scout);
@@ -343,7 +349,7 @@ static bool is_message(const belay__reply_t *reply) {
          reply->items[2]->type == BELAY__REPLY_STRING;
 }
 
-/* What answers come in order; the first one is to SUBSCRIBE. Who may not listen asks all the same. */
+/* Answers come in order; the first ones are to SUBSCRIBE. Who may not listen asks all the same. */
 static void on_pushed(belay__wire_t *wire, const belay__reply_t *reply) {
   belay__scout_t *scout = BELAY__CONTAINER(wire, belay__scout_t, wire);
   if (is_message(reply)) {
@@ -353,8 +359,8 @@ static void on_pushed(belay__wire_t *wire, const belay__reply_t *reply) {
   if (wire->owed == 0) /* nor is it an answer */
     return;
   wire->owed--;
-  if (scout->subscribes)
-    scout->subscribes = false;
+  if (scout->subscribes > 0)
+    scout->subscribes--;
   else
     answered(scout, reply);
 }

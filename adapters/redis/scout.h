@@ -28,7 +28,7 @@ typedef struct belay__scout_ops {
   void (*over)(belay__scout_t *scout, int error);
   /* The connection was lost while nothing was being asked; may be NULL. */
   void (*lost)(belay__scout_t *scout);
-  /* Something came on the channel that is listened to. */
+  /* Something came on one of the channels that are listened to. */
   void (*heard)(belay__scout_t *scout, const char *data, size_t len);
   void (*quiet)(belay__scout_t *scout); /* a handle or a look-up is over */
 } belay__scout_ops_t;
@@ -46,14 +46,15 @@ struct belay__scout {
   belay__trunk_t *trunk;
   const belay__scout_ops_t *ops;
   belay__identity_t identity;
-  const char *channel; /* to listen to, where the server can do both at once; NULL: none */
+  const char *const *
+      channels; /* to listen to, where the server can do both at once, up to a NULL; or NULL: none */
   belay__scout_state_t state;
   belay__place_t places[BELAY__SCOUT_PLACES];
   size_t count;
   size_t at;                  /* the one that is being asked */
   size_t left;                /* that were not asked yet, of this round */
   bool knocked;               /* it has dialed before */
-  bool subscribes;            /* the answer to SUBSCRIBE comes next */
+  unsigned subscribes;        /* so many answers to SUBSCRIBE come next */
   bool met;                   /* somebody has answered something on this connection */
   int error;                  /* why those that were asked in this round are of no use, */
   bool said;                  /* as one of them has said, */

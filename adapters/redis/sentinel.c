@@ -8,9 +8,9 @@
  * If none is left, what was kept is taken by whoever has no connection: sentinels that were set up anew count from 0
  * again. Whatever is found, the link that is made to it verifies that it is a primary (ROLE, in the handshake).
  *
- * The other sentinels are learned from the one that has answered. Its connection stays open: on it +switch-master is
- * heard, which is only a hint to ask again. Hints can be lost, and a sentinel can die without a word: so it is asked
- * again from time to time in any case. */
+ * The other sentinels are learned from the one that has answered. Its connection stays open: on it is heard that
+ * something has changed, which is only a hint to ask again. Hints can be lost, and a sentinel can die without a word: so
+ * it is asked again from time to time in any case. */
 #include <stdio.h>
 #include <string.h>
 
@@ -158,11 +158,26 @@ static void over(belay__scout_t *scout, int error) {
 
 /* ---- hints --------------------------------------------------------------------------------------------- */
 
-/* "name host port host port": of the primary that was, and of the new one. */
+/* Who leads a failover knows of the new primary when that has been promoted, and ends it only when all replicas follow;
+ * the others change over when they are told by him. */
+static const char *const channels[] = {"+promoted-slave", "+switch-master", NULL};
+
+/* Words, of which one is the master's name. */
+static bool is_about(const char *data, size_t len, const char *master) {
+  size_t n = strlen(master);
+  for (const char *word = data, *end = data + len, *space; word < end; word = space + 1) {
+    space = memchr(word, ' ', (size_t)(end - word));
+    if (space == NULL)
+      space = end;
+    if ((size_t)(space - word) == n && memcmp(word, master, n) == 0)
+      return true;
+  }
+  return false;
+}
+
 static void heard(belay__scout_t *scout, const char *data, size_t len) {
   belay__finder_t *finder = finder_of(scout);
-  size_t n = strlen(finder->master);
-  if (len <= n || memcmp(data, finder->master, n) != 0 || data[n] != ' ')
+  if (!is_about(data, len, finder->master))
     return;
   finder->hinted = true;
   belay__finder_ask(finder);
@@ -189,7 +204,7 @@ void belay__sentinel_init(belay__finder_t *finder, belay__trunk_t *trunk, const 
   finder->scout.trunk = trunk;
   finder->scout.ops = &ops;
   finder->scout.identity = (belay__identity_t){.username = username, .password = password};
-  finder->scout.channel = "+switch-master";
+  finder->scout.channels = channels;
   finder->again.fire = on_again;
   belay__scout_init(&finder->scout);
   belay__scout_set(&finder->scout, places, n);

@@ -2,8 +2,9 @@
  * run with the permissions of whoever calls them.
  *
  * AUTH is not in it, since nobody can be forbidden to try. What belay asks for in vain without harm is: then it
- * does not know which server it speaks to (INFO, HELLO), bears no name (CLIENT SETNAME), cannot end a connection that
- * it has lost (CLIENT KILL), and polls for what it would have been told (PUBLISH, SUBSCRIBE). */
+ * does not know which server it speaks to (INFO, HELLO), nor what that can do (COMMAND INFO), bears no name (CLIENT
+ * SETNAME), cannot end a connection that it has lost (CLIENT KILL), and polls for what it would have been told (PUBLISH,
+ * SUBSCRIBE). */
 #include "belay/acl.h"
 
 #include <assert.h>

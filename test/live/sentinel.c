@@ -226,7 +226,7 @@ static void test_a_hint_is_not_believed(void **state) {
   unsigned asked = scene_questions(&scene);
   scene_hint(&scene, 0, "other");
   scene_hint(&scene, 0, ORACLE_MASTER "2");
-  oracle_publish(scene.oracle[0], ORACLE_MASTER);
+  oracle_publish(scene.oracle[0], "my" ORACLE_MASTER " " ORACLE_MASTER ":");
   oracle_publish(scene.oracle[0], "");
   bed_run_for(bed, 100);
   assert_int_equal(scene_questions(&scene), asked); /* these are not about us */

@@ -1,87 +1,11 @@
 /* Two hundred clients shake hands at once, on a loop that has others to serve: they queue, and it goes on turning. */
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
-#include <time.h>
 
 #include "support/fake.h"
+#include "support/pulse.h"
 #include "support/secure.h"
 
 enum { CROWD = 200, MUTE = 20, ROUNDS = 6, GAP_LIMIT_US = 5000 };
-
-/* ---- gaps --------------------------------------------------------------------------------------------------- */
-
-/* A timer that wants to be called each millisecond, and the longest that it had to wait: by the clock, and by the time
- * for which this thread computed, of which others on the machine take nothing away. In nanoseconds. */
-typedef struct pulse {
-  uv_timer_t timer;
-  int64_t last, longest;
-  int64_t last_busy, longest_busy;
-} pulse_t;
-
-static int64_t busy_now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return (int64_t)t.tv_sec * 1000 * MS + t.tv_nsec;
-}
-
-static int64_t longer(int64_t a, int64_t b) {
-  return a > b ? a : b;
-}
-
-static void on_pulse(uv_timer_t *timer) {
-  pulse_t *pulse = timer->data;
-  int64_t now = clock_now(), busy = busy_now();
-  if (pulse->last > 0) {
-    pulse->longest = longer(pulse->longest, now - pulse->last);
-    pulse->longest_busy = longer(pulse->longest_busy, busy - pulse->last_busy);
-  }
-  pulse->last = now;
-  pulse->last_busy = busy;
-}
-
-static void pulse_begin(pulse_t *pulse, uv_loop_t *loop) {
-  *pulse = (pulse_t){.last = 0};
-  uv_timer_init(loop, &pulse->timer);
-  pulse->timer.data = pulse;
-  uv_update_time(loop);
-  uv_timer_start(&pulse->timer, on_pulse, 1, 1);
-}
-
-/* A loop that does nothing else, as long as it is let. */
-typedef struct control {
-  pthread_t thread;
-  uv_loop_t loop;
-  uv_async_t stop;
-  pulse_t pulse;
-} control_t;
-
-static void on_stop(uv_async_t *stop) {
-  control_t *control = stop->data;
-  uv_close((uv_handle_t *)&control->pulse.timer, NULL);
-  uv_close((uv_handle_t *)stop, NULL);
-}
-
-static void *run_control(void *arg) {
-  uv_run(&((control_t *)arg)->loop, UV_RUN_DEFAULT);
-  return NULL;
-}
-
-static void control_begin(control_t *control) {
-  uv_loop_init(&control->loop);
-  uv_async_init(&control->loop, &control->stop, on_stop);
-  control->stop.data = control;
-  pulse_begin(&control->pulse, &control->loop);
-  assert_int_equal(pthread_create(&control->thread, NULL, run_control, control), 0);
-}
-
-/* Its longest gap. */
-static int64_t control_end(control_t *control) {
-  uv_async_send(&control->stop);
-  pthread_join(control->thread, NULL);
-  assert_int_equal(uv_loop_close(&control->loop), 0);
-  return control->pulse.longest;
-}
 
 /* ---- the crowd ---------------------------------------------------------------------------------------------- */
 
@@ -109,14 +33,13 @@ static void join(crowd_t *crowd, const char *url, belay_client_t **client, unsig
 static int64_t shake_all(crowd_t *crowd, pulse_t *pulse) {
   int64_t began = clock_now();
   pulse_begin(pulse, &crowd->bed->loop);
-  on_pulse(&pulse->timer);
   for (unsigned i = 0; i < MUTE; i++)
     assert_error(belay_client_ping(crowd->mute[i], 60000, on_pong), 0);
   for (unsigned i = 0; i < CROWD; i++)
     assert_error(belay_client_ping(crowd->client[i], 60000, on_pong), 0);
   bed_until(crowd->bed, crowd->up + crowd->refused == CROWD);
   int64_t took = clock_now() - began;
-  uv_close((uv_handle_t *)&pulse->timer, NULL);
+  pulse_end(pulse);
   uv_run(&crowd->bed->loop, UV_RUN_NOWAIT);
   return took;
 }
@@ -124,7 +47,7 @@ static int64_t shake_all(crowd_t *crowd, pulse_t *pulse) {
 /* One round: the longest time for which the loop computed without a look at its timers, in microseconds. */
 static int64_t measure(server_t *server, fake_t *fake, certs_t *certs) {
   static crowd_t crowd;
-  control_t control;
+  pulse_control_t control;
   crowd = (crowd_t){.bed = bed_bare()};
   belay_tls_options_t tls = trust(certs, NULL);
   belay_client_options_t o = client_options();
@@ -135,8 +58,8 @@ static int64_t measure(server_t *server, fake_t *fake, certs_t *certs) {
   belay_tls_close(o.tls);
 
   pulse_t pulse;
-  control_begin(&control);
-  int64_t took = shake_all(&crowd, &pulse), idle = control_end(&control);
+  pulse_control_begin(&control);
+  int64_t took = shake_all(&crowd, &pulse), idle = pulse_control_end(&control);
   print_message("# %d handshakes beside %d that are not answered: %.0f ms, longest gap %.2f ms, of "
                 "which it computed for %.2f ms; of an idle loop %.2f ms\n",
                 CROWD, MUTE, (double)took / 1e6, (double)pulse.longest / 1e6,

@@ -102,7 +102,7 @@ static void test_replicas_that_share_a_name(void **state) {
   bed = bed_of(replicas_url(replicas), NULL);
   const char *detail;
   assert_error(pong(bed, &detail), BELAY_ETLS);
-  assert_string_equal(detail, "the server's certificate is not for the address 127.0.0.1");
+  assert_non_null(strstr(detail, "the server's certificate is not for the address 127.0.0.1"));
   bed_close(bed);
   replicas_stop(replicas);
 }
@@ -116,7 +116,7 @@ static void test_sentinels_and_nodes_that_are_nobody(void **state) {
   const char *detail;
   bed_t *bed = bed_of(group_url(group), NULL);
   assert_error(pong(bed, &detail), BELAY_ETLS);
-  assert_string_equal(detail, "the server's certificate is not for the address 127.0.0.1");
+  assert_non_null(strstr(detail, "the server's certificate is not for the address 127.0.0.1"));
   bed_close(bed);
   group_stop(group);
 
@@ -124,7 +124,7 @@ static void test_sentinels_and_nodes_that_are_nobody(void **state) {
       &(cluster_options_t){.tls = true, .arguments = arguments, .without_replicas = true});
   bed = bed_of(cluster_url(cluster), NULL);
   assert_error(pong(bed, &detail), BELAY_ETLS);
-  assert_string_equal(detail, "the server's certificate is not for the address 127.0.0.1");
+  assert_non_null(strstr(detail, "the server's certificate is not for the address 127.0.0.1"));
   bed_close(bed);
   cluster_stop(cluster);
 }

@@ -192,7 +192,7 @@ int acl_dial(const server_options_t *options, resp_client_t *client, const char 
 }
 
 const char *acl_login(const server_options_t *options) {
-  static char login[160];
+  static char login[600]; /* what a URL has room for */
   snprintf(login, sizeof login, ":%s@", options->password == NULL ? "" : options->password);
   if (options->password != NULL)
     return login;

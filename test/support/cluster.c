@@ -115,15 +115,11 @@ static void make_node(cluster_t *cluster) {
 }
 
 static void name_url(cluster_t *cluster) {
-  const cluster_options_t *o = &cluster->options;
-  char *text = cluster->url;
-  size_t size = sizeof cluster->url, n;
-  n = (size_t)snprintf(text, size, "redis%s+cluster://%s",
-                       server_is_secure(cluster->node[0].server) ? "s" : "",
-                       acl_login(&(server_options_t){.password = o->password}));
-  for (unsigned i = 0; i < 3 && i < cluster->size; i++)
-    n += (size_t)snprintf(text + n, size - n, "%s127.0.0.1:%d", i > 0 ? "," : "",
-                          server_port(cluster->node[i].server));
+  server_t *some[3];
+  unsigned n = 0;
+  for (; n < 3 && n < cluster->size; n++)
+    some[n] = cluster->node[n].server;
+  server_name_several(cluster->url, sizeof cluster->url, "cluster", some[0], some, n);
 }
 
 /* What a node knows from the beginning: each shard has a primary that is nowhere. All nodes are replicas, because these
@@ -202,7 +198,7 @@ cluster_t *cluster_start(const cluster_options_t *options) {
   cluster_t *cluster = calloc(1, sizeof *cluster);
   if (options != NULL)
     cluster->options = *options;
-  cluster->options.tls = cluster->options.tls || server_is_secure();
+  cluster->options.tls = cluster->options.tls || servers_are_secure();
   cluster->primaries = cluster->options.primaries > 0 ? cluster->options.primaries : 3;
   unsigned size = cluster->primaries * (cluster->options.without_replicas ? 1 : 2);
   for (unsigned i = 0; i < size; i++) {

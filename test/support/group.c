@@ -86,31 +86,20 @@ static void watch(const group_t *group, unsigned i) {
   server_do(sentinel, "SENTINEL", "SET", GROUP_NAME, "parallel-syncs", "2", NULL);
 }
 
-static void name_url(group_t *group) {
-  const replicas_options_t *nodes = &group->options.nodes;
-  char *text = group->url;
-  size_t size = sizeof group->url, n;
-  n = (size_t)snprintf(text, size, "redis%s+sentinel://%s",
-                       server_is_secure(group->sentinel[0]) ? "s" : "",
-                       acl_login(&(server_options_t){.password = nodes->password}));
-  for (unsigned i = 0; i < GROUP_SENTINELS; i++)
-    n += (size_t)snprintf(text + n, size - n, "%s127.0.0.1:%d", i > 0 ? "," : "",
-                          server_port(group->sentinel[i]));
-  snprintf(text + n, size - n, "/%s", GROUP_NAME);
-}
-
 group_t *group_start(const group_options_t *options) {
   group_t *group = calloc(1, sizeof *group);
   if (options != NULL)
     group->options = *options;
-  group->options.nodes.tls = group->options.nodes.tls || server_is_secure();
+  group->options.nodes.tls = group->options.nodes.tls || servers_are_secure();
   begin_sentinels(group);
   group->replicas = replicas_start(&group->options.nodes);
   for (unsigned i = 0; i < GROUP_SENTINELS; i++) {
     server_await(group->sentinel[i]);
     watch(group, i);
   }
-  name_url(group);
+  server_name_several(group->url, sizeof group->url, "sentinel", group_node(group, 0),
+                      group->sentinel, GROUP_SENTINELS);
+  strcat(group->url, "/" GROUP_NAME);
   group_wait(group);
   return group;
 }

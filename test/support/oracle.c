@@ -92,14 +92,16 @@ static void on_question(fake_link_t *link, const char *const *words, size_t coun
   }
 }
 
-static void on_subscribe(fake_link_t *link, oracle_t *oracle) {
+static void on_subscribe(fake_link_t *link, const char *channel, oracle_t *oracle) {
   if (oracle->options.secretive) {
     fake_say(link, "-NOPERM this user has no permissions to access one of the channels\r\n");
     return;
   }
-  fake_say(link, ">3\r\n$9\r\nsubscribe\r\n$14\r\n+switch-master\r\n:1\r\n");
+  fake_say(link, ">3\r\n$9\r\nsubscribe\r\n");
+  say_string(link, channel);
+  fake_say(link, ":1\r\n");
   fake_listen(link);
-  oracle->listeners++;
+  oracle->listeners += strcmp(channel, "+switch-master") == 0;
 }
 
 static void on_auth(fake_link_t *link, const char *const *words, size_t count,
@@ -128,7 +130,7 @@ static void on_command(fake_link_t *link, const char *const *words, size_t count
   else if (hello)
     fake_say(link, "%2\r\n$6\r\nserver\r\n$5\r\nredis\r\n$5\r\nproto\r\n:3\r\n");
   else if (strcasecmp(words[0], "SUBSCRIBE") == 0)
-    on_subscribe(link, oracle);
+    on_subscribe(link, count > 1 ? words[1] : "", oracle);
   else if (strcasecmp(words[0], "SENTINEL") == 0)
     on_question(link, words, count, oracle);
   else

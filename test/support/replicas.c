@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/acl.h"
 #include "support/clock.h"
 #include "support/unit.h"
 
@@ -18,22 +17,11 @@ struct replicas {
 /* What is replicated goes through no file, and starts at once. */
 static const char *const quick[] = {"--hz", "100", "--repl-diskless-sync", "no", NULL};
 
-static void name_url(replicas_t *replicas, const replicas_options_t *options) {
-  char *text = replicas->url;
-  size_t size = sizeof replicas->url, n;
-  n = (size_t)snprintf(text, size, "redis%s+replicas://%s",
-                       server_is_secure(replicas->node[0]) ? "s" : "",
-                       acl_login(&(server_options_t){.password = options->password}));
-  for (unsigned i = 0; i < REPLICAS_NODES; i++)
-    n += (size_t)snprintf(text + n, size - n, "%s127.0.0.1:%d", i > 0 ? "," : "",
-                          server_port(replicas->node[i]));
-}
-
 replicas_t *replicas_start(const replicas_options_t *options) {
   static const replicas_options_t none;
   replicas_options_t with_tls = options != NULL ? *options : none;
   const replicas_options_t *o = &with_tls;
-  with_tls.tls = with_tls.tls || server_is_secure();
+  with_tls.tls = with_tls.tls || servers_are_secure();
   server_options_t each = {.address = "127.0.0.1", .password = o->password, .tls = o->tls};
   server_add(&each, quick);
   server_set(&each, "--masterauth", o->password);
@@ -46,7 +34,8 @@ replicas_t *replicas_start(const replicas_options_t *options) {
   }
   for (unsigned i = 0; i < REPLICAS_NODES; i++)
     server_await(replicas->node[i]);
-  name_url(replicas, o);
+  server_name_several(replicas->url, sizeof replicas->url, "replicas", replicas->node[0],
+                      replicas->node, REPLICAS_NODES);
   replicas_promote(replicas, 0);
   replicas_wait(replicas, 0);
   return replicas;

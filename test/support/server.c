@@ -71,7 +71,7 @@ static void forget(const server_t *server) {
 
 /* ---- the process --------------------------------------------------------------------------------------- */
 
-bool server_is_secure(void) {
+bool servers_are_secure(void) {
   return getenv("BELAY_TEST_TLS") != NULL;
 }
 
@@ -104,7 +104,7 @@ static void write_file(const server_t *server) {
   fprintf(out, o->tls ? "port 0\ntls-port %d\n" : "port %d\n", server->port);
   if (o->address != NULL)
     fprintf(out, "bind %s\n", o->address);
-  if (server_is_secure())
+  if (servers_are_secure())
     fprintf(out,
             "tls-cert-file %s\ntls-key-file %s\ntls-ca-cert-file %s\ntls-auth-clients no\n"
             "tls-replication yes\ntls-cluster yes\n",
@@ -218,8 +218,8 @@ server_t *server_make(const server_options_t *options) {
   if (options != NULL)
     server->options = *options;
   server_options_t *o = &server->options;
-  o->tls = o->tls || server_is_secure();
-  if ((o->cluster || server_is_secure()) && o->address == NULL)
+  o->tls = o->tls || servers_are_secure();
+  if ((o->cluster || servers_are_secure()) && o->address == NULL)
     o->address = "127.0.0.1";
   server->client.fd = server->held[0] = server->held[1] = -1;
   /* A Sentinel waits for its disk at every step. */
@@ -409,7 +409,7 @@ const char *server_login(const server_t *server) {
 }
 
 const char *server_path(const server_t *server) {
-  bool reached = server->options.address == NULL || server_is_secure();
+  bool reached = server->options.address == NULL || servers_are_secure();
   return reached ? first_process(server)->socket : NULL;
 }
 
@@ -419,6 +419,15 @@ bool server_is_secure(const server_t *server) {
 
 int server_port(const server_t *server) {
   return first_process(server)->port;
+}
+
+void server_name_several(char *url, size_t size, const char *kind, const server_t *login,
+                         server_t *const *servers, unsigned n) {
+  size_t len = (size_t)snprintf(url, size, "redis%s+%s://%s", login->options.tls ? "s" : "", kind,
+                                acl_login(&login->options));
+  for (unsigned i = 0; i < n; i++)
+    len += (size_t)snprintf(url + len, size - len, "%s%s:%d", i > 0 ? "," : "",
+                            servers[i]->options.address, servers[i]->port);
 }
 
 int server_bus(const server_t *server) {

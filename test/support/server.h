@@ -68,7 +68,7 @@ void server_pause(server_t *server);
 void server_resume(server_t *server);
 
 /* Whether each server is to speak TLS, and each client that is given none of its own to trust it (BELAY_TEST_TLS). */
-bool server_is_secure(void);
+bool servers_are_secure(void);
 
 /* Where it is: redis://address:port or unix:///path, with the password if there is one. */
 const char *server_url(const server_t *server);
@@ -76,9 +76,14 @@ const char *server_url(const server_t *server);
 const char *server_login(const server_t *server);
 const char *server_path(const server_t *server); /* of the unix socket; NULL on TCP without TLS */
 int server_port(const server_t *server);
-bool server_is_secure(const server_t *server); /* whether that is TLS */
+bool server_is_secure(const server_t *server);     /* whether that is TLS */
 int server_bus(const server_t *server);            /* the port on which nodes of a cluster meet */
 const char *server_folder(const server_t *server); /* its own: where it writes, if it does */
+
+/* The URL of several together: "redis+KIND://…" or "rediss+KIND://…", where each of these listens; the password is the one
+ * for `login`. */
+void server_name_several(char *url, size_t size, const char *kind, const server_t *login,
+                         server_t *const *servers, unsigned n);
 
 /* ---- looking behind the scenes: words up to a NULL ------------------------------------------------------
  * Of a cluster whoever has the key is asked; all of them, and the last one's reply is given, what is about no key and
