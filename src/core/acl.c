@@ -53,7 +53,8 @@ static const row_t rows[] = {
     {PART, "lease", "script wake", "del delex delifeq get pexpire pttl set"},
     {PART, "script", "", "eval evalsha"},
     {PART, SENTINELS, "",
-     "hello sentinel|get-master-addr-by-name sentinel|replicas sentinel|sentinels subscribe"},
+     "hello sentinel|get-master-addr-by-name sentinel|master sentinel|replicas sentinel|sentinels "
+     "subscribe"},
     {PART, "wake", "", "publish spublish ssubscribe subscribe sunsubscribe unsubscribe"},
 
     {PRIMITIVE, "active", "script",

@@ -72,8 +72,8 @@ static void test_the_text(void **state) {
   options.server_version = 70000;
   assert_string_equal(rules_of(&options),
                       "on resetkeys resetchannels clearselectors -@all &+switch-master +hello "
-                      "+sentinel|get-master-addr-by-name +sentinel|replicas +sentinel|sentinels "
-                      "+subscribe");
+                      "+sentinel|get-master-addr-by-name +sentinel|master +sentinel|replicas "
+                      "+sentinel|sentinels +subscribe");
   assert_non_null(strstr(rules_of(NULL), " ~belay::* &belay::* "));
 }
 
