@@ -71,8 +71,9 @@ static void test_the_text(void **state) {
   options.sentinel = true;
   options.server_version = 70000;
   assert_string_equal(rules_of(&options),
-                      "on resetkeys resetchannels clearselectors -@all &+switch-master +hello "
-                      "+sentinel|get-master-addr-by-name +sentinel|master +sentinel|replicas "
+                      "on resetkeys resetchannels clearselectors -@all &+promoted-slave "
+                      "&+switch-master +hello +sentinel|get-master-addr-by-name +sentinel|master "
+                      "+sentinel|replicas "
                       "+sentinel|sentinels +subscribe");
   assert_non_null(strstr(rules_of(NULL), " ~belay::* &belay::* "));
 }
