@@ -248,6 +248,13 @@ static void find(belay__cable_t *cable) {
     belay__finder_ask(single->finder);
 }
 
+/* It owes an answer, and is silent: perhaps it has been replaced without our being told. */
+static void on_doubt(belay__link_t *link) {
+  single_t *single = single_of(link->cable->trunk);
+  if (link->cable == single->primary)
+    belay__finder_ask(single->finder);
+}
+
 static void on_found(belay__finder_t *finder, int error) {
   single_t *single = (single_t *)finder->scout.trunk->client;
   belay__cable_t *cable = single->primary;
@@ -324,7 +331,8 @@ static void free_single(belay_client_t *client) {
 /* ---- making -------------------------------------------------------------------------------------------- */
 
 static const belay__trunk_ops_t fixed_ops = {.quiet = on_quiet};
-static const belay__trunk_ops_t found_ops = {.find = find, .lost = on_lost, .quiet = on_quiet};
+static const belay__trunk_ops_t found_ops = {
+    .find = find, .lost = on_lost, .doubt = on_doubt, .quiet = on_quiet};
 
 static const char *or_none(const char *text) {
   return text[0] == '\0' ? NULL : text;
