@@ -79,16 +79,6 @@ static int find(const cluster_t *cluster, const char *id) {
 
 /* ---- starting ------------------------------------------------------------------------------------------ */
 
-static const char *const quick[] = {"--hz",
-                                    "100",
-                                    "--cluster-replica-validity-factor",
-                                    "0",
-                                    "--cluster-allow-replica-migration",
-                                    "no",
-                                    "--repl-diskless-sync",
-                                    "no",
-                                    NULL};
-
 /* A random name for it, as it would choose itself; the clock, so that it is nobody else's. */
 static void name_node(char *id) {
   static unsigned count;
@@ -101,7 +91,10 @@ static void make_node(cluster_t *cluster) {
   char timeout[12];
   server_options_t each = {.cluster = true, .password = o->password, .tls = o->tls};
   snprintf(timeout, sizeof timeout, "%d", o->timeout_ms > 0 ? o->timeout_ms : TIMEOUT_MS);
-  server_add(&each, quick);
+  server_set(&each, "--hz", "100");
+  server_set(&each, "--repl-diskless-sync", "no"); /* as in replicas.c */
+  server_set(&each, "--cluster-replica-validity-factor", "0");
+  server_set(&each, "--cluster-allow-replica-migration", "no");
   server_set(&each, "--cluster-node-timeout", timeout);
   server_set(&each, "--masterauth", o->password);
   server_set(&each, "--cluster-announce-hostname", o->hostname);

@@ -76,7 +76,6 @@ const char *server_url(const server_t *server);
 const char *server_login(const server_t *server);
 const char *server_path(const server_t *server); /* of the unix socket; NULL on TCP without TLS */
 int server_port(const server_t *server);
-bool server_is_secure(const server_t *server);     /* whether that is TLS */
 int server_bus(const server_t *server);            /* the port on which nodes of a cluster meet */
 const char *server_folder(const server_t *server); /* its own: where it writes, if it does */
 
