@@ -193,6 +193,8 @@ void belay__cable_want(belay__cable_t *cable) {
 }
 
 bool belay__cable_reads(const belay__cable_t *cable, belay__lane_t lane, uint32_t affinity) {
+  belay__link_t *link = belay__cable_link(cable, lane, affinity);
   return belay__link_is_up(belay__cable_link(cable, BELAY__LANE_DATA, 0)) &&
-         !belay__link_is_silent(belay__cable_link(cable, lane, affinity), SILENCE_MS * BELAY__MS);
+         belay__link_admits(link, false, 1) == 0 &&
+         !belay__link_is_silent(link, SILENCE_MS * BELAY__MS);
 }

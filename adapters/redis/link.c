@@ -197,7 +197,7 @@ static void dial(belay__link_t *link) {
 
 static void begin(belay__link_t *link) {
   const belay__trunk_ops_t *ops = link->cable->trunk->ops;
-  link->wanted = false;
+  link->wanted = link->paced = false;
   belay__timer_stop(belay_of(link), BELAY__RANK_OTHER, &link->timer);
   if (ops->find == NULL) {
     dial(link);
