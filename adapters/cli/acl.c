@@ -56,13 +56,16 @@ void help_acl(FILE *out) {
   list_names(out, true);
   (void)fputs("\nand what says how the server is deployed, which is not in all:", out);
   list_names(out, false);
-  (void)fputs("\n\n"
-              "  belay acl --user app --namespace app lock limiter | redis-cli\n"
-              "  belay acl --user app --namespace app::eu --file all >>users.acl\n\n"
-              "The user has no password yet, and so cannot log in: give it one by\n"
-              "`ACL SETUSER app >...` at the prompt of redis-cli, or in users.acl by a word more,\n"
-              "`>` and the password, or `#` and its SHA-256.\n",
-              out);
+  (void)fputs(
+      "\n\n"
+      "  belay acl --user app --namespace app lock limiter | redis-cli\n"
+      "  belay acl --user app --namespace app::eu --file all >>users.acl\n\n"
+      "The user has no password yet, and so cannot log in: give it one by\n"
+      "`ACL SETUSER app >...` at the prompt of redis-cli, or in users.acl by a word more,\n"
+      "`>` and the password, or `#` and its SHA-256.\n\n"
+      "Where there is an AOF, switch the default user off by `user default off ~* &* +@all`:\n"
+      "with nothing that he may do, writes of scripts are lost at the next restart.\n",
+      out);
 }
 
 /* ---- the command line ---------------------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /* A client of a cluster: calls find their node, whatever nodes call themselves and whatever they refuse to tell. */
 #include <stdio.h>
 
+#include "support/acl.h"
 #include "support/bed.h"
 #include "support/cluster.h"
 
@@ -178,7 +179,8 @@ static void test_it_is_no_cluster(void **state) {
   (void)state;
   server_t *server = server_start(&(server_options_t){.address = "127.0.0.1"});
   char url[64];
-  snprintf(url, sizeof url, "redis+cluster://127.0.0.1:%d", server_port(server));
+  snprintf(url, sizeof url, "redis+cluster://%s127.0.0.1:%d", server_login(server),
+           server_port(server));
   bed_t *bed = bed_open_at(url, NULL);
   expect_words(bed, BELAY_EREFUSED, "cluster support disabled");
   bed_close(bed);
@@ -192,8 +194,8 @@ static void test_the_first_that_is_asked_knows_nothing(void **state) {
   cluster_t *cluster = cluster_start(&options);
   server_t *stranger = server_start(&(server_options_t){.cluster = true});
   char url[128];
-  snprintf(url, sizeof url, "redis+cluster://127.0.0.1:1,127.0.0.1:%d,127.0.0.1:%d",
-           server_port(stranger), server_port(cluster_node(cluster, 2)));
+  snprintf(url, sizeof url, "redis+cluster://%s127.0.0.1:1,127.0.0.1:%d,127.0.0.1:%d",
+           server_login(stranger), server_port(stranger), server_port(cluster_node(cluster, 2)));
   bed_t *bed = bed_open_at(url, NULL);
   assert_int_equal(take_all(bed), NAMES);
   expect_all_used(cluster);

@@ -1,6 +1,7 @@
 /* Who we are, asked each time. */
 #include <stdio.h>
 
+#include "support/acl.h"
 #include "support/fake.h"
 #include "support/secure.h"
 
@@ -89,6 +90,7 @@ static void test_what_is_told_overrides_the_rest(void **state) {
 
 static void test_nothing_to_tell_is_no_auth(void **state) {
   (void)state;
+  acl_skip("who does not say who he is may do nothing");
   teller_t teller = {0};
   belay_client_options_t o = asking(&teller);
   bed_t *bed = bed_open(&o);

@@ -4,6 +4,7 @@
 #include <ifaddrs.h>
 #include <stdio.h>
 
+#include "support/acl.h"
 #include "support/house.h"
 
 #define ALL(error)                                                                                 \
@@ -112,6 +113,7 @@ static bool find_address(char out[INET_ADDRSTRLEN]) {
 
 static void test_protected_mode(void **state) {
   (void)state;
+  acl_skip("it protects servers that have no password");
   static char address[INET_ADDRSTRLEN];
   house_t house;
   if (!find_address(address)) {

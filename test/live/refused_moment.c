@@ -2,6 +2,7 @@
  * it finds at a key. */
 #include <stdio.h>
 
+#include "support/acl.h"
 #include "support/cluster.h"
 #include "support/house.h"
 
@@ -114,7 +115,7 @@ static void test_a_script_that_cannot_be_stopped(void **state) {
              NULL, NULL);
   assert_error(house_acquire(&house), 0);
   assert_error(release(house.wanted), 0);
-  assert_int_equal(resp_dial_unix(&busy, server_path(house.server)), 0);
+  assert_int_equal(acl_dial(NULL, &busy, server_path(house.server)), 0);
   assert_int_equal(resp_send(busy.fd, script, sizeof script - 1), 0);
   int64_t began = clock_now();
   for (;;) {

@@ -1,6 +1,7 @@
 /* Reading from replicas: what may be asked of them, which of them are asked, and what is done when they cannot answer. */
 #include <stdio.h>
 
+#include "support/acl.h"
 #include "support/counters.h"
 #include "support/relay.h"
 #include "support/replicas.h"
@@ -498,8 +499,8 @@ static void set_up_late(late_t *late) {
     assert_true(clock_since_ms(began) < 15000 * slow());
     stall_ms(5);
   }
-  snprintf(url, sizeof url, "redis+replicas://127.0.0.1:%d,127.0.0.1:%d",
-           server_port(late->primary), server_port(late->replica));
+  snprintf(url, sizeof url, "redis+replicas://%s127.0.0.1:%d,127.0.0.1:%d",
+           server_login(late->primary), server_port(late->primary), server_port(late->replica));
   late->bed = bed_open_at(url, &options);
   await_links(late->bed, 2);
   relay_delay(late->relay, BEHIND_MS);

@@ -146,8 +146,9 @@ static void test_one_who_lets_us_in_is_enough(void **state) {
   scene_set_up(&scene, 1, &(oracle_options_t){.password = "another"});
   oracle_t *good = oracle_start(&(oracle_options_t){.password = SECRET});
   oracle_name(good, "127.0.0.1", scene_port(&scene, 0), 1);
-  snprintf(scene.url, sizeof scene.url, "redis+sentinel://127.0.0.1:%d,127.0.0.1:%d/" ORACLE_MASTER,
-           oracle_port(scene.oracle[0]), oracle_port(good));
+  snprintf(scene.url, sizeof scene.url,
+           "redis+sentinel://%s127.0.0.1:%d,127.0.0.1:%d/" ORACLE_MASTER,
+           server_login(scene.server[0]), oracle_port(scene.oracle[0]), oracle_port(good));
   scene_open(&scene, &options);
   assert_int_equal(scene_answering(&scene), 0);
   scene_tear_down(&scene);
@@ -312,8 +313,8 @@ static void test_names_are_looked_up(void **state) {
   (void)state;
   scene_t scene;
   scene_set_up(&scene, 1, NULL);
-  snprintf(scene.url, sizeof scene.url, "redis+sentinel://" QUICK_NAME ":%d/" ORACLE_MASTER,
-           oracle_port(scene.oracle[0]));
+  snprintf(scene.url, sizeof scene.url, "redis+sentinel://%s" QUICK_NAME ":%d/" ORACLE_MASTER,
+           server_login(scene.server[0]), oracle_port(scene.oracle[0]));
   oracle_name(scene.oracle[0], QUICK_NAME, scene_port(&scene, 0), 1);
   bed_t *bed = scene_open(&scene, NULL);
   assert_int_equal(scene_answering(&scene), 0);
@@ -368,8 +369,9 @@ static void test_a_sentinel_whose_name_takes_long_is_passed_over(void **state) {
   atomic_store(&lookup_ms, 3000 * (int)slow());
   scene_set_up(&scene, 2, NULL);
   snprintf(scene.url, sizeof scene.url,
-           "redis+sentinel://" SLOW_NAME ":%d,127.0.0.1:%d/" ORACLE_MASTER,
-           oracle_port(scene.oracle[0]), oracle_port(scene.oracle[1]));
+           "redis+sentinel://%s" SLOW_NAME ":%d,127.0.0.1:%d/" ORACLE_MASTER,
+           server_login(scene.server[0]), oracle_port(scene.oracle[0]),
+           oracle_port(scene.oracle[1]));
   int64_t began = clock_now();
   scene_open(&scene, NULL);
   assert_int_equal(scene_answering(&scene), 0);

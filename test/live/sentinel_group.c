@@ -172,8 +172,8 @@ static void test_sentinels_may_tell_names(void **state) {
       server_start(&(server_options_t){.address = "127.0.0.1", .sentinel = true, .lines = lines});
   const resp_t *reply = server_ask(sentinel, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", "named", NULL);
   assert_string_equal(reply->items[0]->str, "localhost");
-  snprintf(url, sizeof url, "redis%s+sentinel://localhost:%d/named",
-           servers_are_secure() ? "s" : "", server_port(sentinel));
+  snprintf(url, sizeof url, "redis%s+sentinel://%slocalhost:%d/named",
+           servers_are_secure() ? "s" : "", server_login(server), server_port(sentinel));
   bed_t *bed = bed_open_at(url, NULL);
   assert_error(pong(bed, NULL), 0);
   bed_close(bed);

@@ -2,6 +2,8 @@
 
 #include <stdio.h>
 
+#include "support/acl.h"
+
 int scene_port(const scene_t *scene, int server) {
   return server_port(scene->server[server]);
 }
@@ -11,7 +13,8 @@ void scene_set_up(scene_t *scene, unsigned oracles, const oracle_options_t *opti
   *scene = (scene_t){.bed = NULL};
   for (int i = 0; i < 2; i++)
     scene->server[i] = server_start(&(server_options_t){.address = "127.0.0.1"});
-  n += (size_t)snprintf(scene->url, sizeof scene->url, "redis+sentinel://");
+  n += (size_t)snprintf(scene->url, sizeof scene->url, "redis+sentinel://%s",
+                        acl_login(&(server_options_t){0}));
   for (unsigned i = 0; i < oracles; i++) {
     scene->oracle[i] = oracle_start(options);
     oracle_name(scene->oracle[i], "127.0.0.1", scene_port(scene, 0), 1);
