@@ -48,7 +48,6 @@ typedef struct belay__worker {
   belay__call_t *call;
   int64_t asked; /* that until be so */
   belay__identity_t server;
-  uint32_t affinity; /* the lock's */
 } belay__worker_t;
 
 struct belay_idgen {
@@ -108,6 +107,9 @@ void belay__idgen_ask_identity(const belay_idgen_t *idgen, belay__lane_t lane, u
 /* Whether that is who has answered this call. */
 bool belay__idgen_is_identity(const belay_idgen_t *idgen, const belay__call_t *call,
                               const belay__identity_t *identity);
+
+/* A PING to whoever has the keys, for a connection that there is; NULL if memory is out. */
+belay__call_t *belay__idgen_new_ping(belay_idgen_t *idgen, belay__lane_t lane, belay__call_cb done);
 
 /* A WAIT to go behind a call; NULL if memory is out. */
 belay__call_t *belay__idgen_new_wait(const belay_idgen_t *idgen, unsigned replicas,

@@ -160,14 +160,11 @@ static void send(belay_idgen_t *idgen, belay__call_t *call, belay__call_t *copy)
 }
 
 static void send_ping(belay_idgen_t *idgen) {
-  belay__call_t *call = belay__call_new(idgen->family.client, lane_of(idgen));
-  if (call == NULL) {
+  belay__call_t *call = belay__idgen_new_ping(idgen, lane_of(idgen), on_looked);
+  if (call == NULL)
     fail_soon(idgen, BELAY_ENOMEM);
-    return;
-  }
-  belay__call_command(call, "PING", 1);
-  call->done = on_looked;
-  send(idgen, call, NULL);
+  else
+    send(idgen, call, NULL);
 }
 
 /* Two servers that have forgotten the same must not jump to the same, and cannot know of each other: the second of two

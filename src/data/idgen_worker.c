@@ -17,7 +17,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/key.h"
 #include "data/idgen.h"
 #include "scripts.gen.h"
 
@@ -25,11 +24,8 @@
 #define SEQUENCE_BITS 12
 #define WORKER_BITS 10
 #define TIME_MAX ((INT64_C(1) << 41) - 1)
-#define RECORD_MS                                                                                  \
-  INT64_C(                                                                                         \
-      86400000) /* for how long a record is kept behind its end: much longer than clocks differ */
-#define BEHIND_MAX_MS                                                                              \
-  INT64_C(100) /* how long to wait at most before a clock that is behind is looked at again */
+#define RECORD_MS INT64_C(86400000) /* a record is kept behind its end: longer than clocks differ */
+#define BEHIND_MAX_MS INT64_C(100)  /* and then a clock that is behind is looked at again */
 #define WAIT_MS                                                                                    \
   INT64_C(1000) /* for a worker's lock at a time: who asks is told soon that others hold it */
 #define NUMBER_MAX (INT64_C(1) << 53) /* of milliseconds, as the script has them */
@@ -37,7 +33,7 @@
 enum {
   NONE,     /* there is none; if the timer is set, not before that */
   LOCKING,  /* a lock's acquire is pending */
-  CLAIMING, /* the lock is held, the record is being asked */
+  CLAIMING, /* the lock is held, the record is being asked, and before it who has it */
   READY     /* ids may be issued; the timer is the next renewal, of which one may be under way */
 };
 
@@ -105,7 +101,7 @@ static void take_lock(belay_idgen_t *idgen) {
   belay__worker_t *w = &idgen->worker;
   belay_lock_options_t options;
   char name[BELAY_IDGEN_NAME_MAX + 32];
-  size_t key_len, name_len = put_name(idgen, name, sizeof name);
+  size_t name_len = put_name(idgen, name, sizeof name);
   belay_lock_options_init(&options);
   options.ttl_ms = w->ttl;
   options.watchdog = BELAY_WATCHDOG_ON;
@@ -117,15 +113,11 @@ static void take_lock(belay_idgen_t *idgen) {
   if (error != 0) {
     w->status = error;
     set_timer(idgen, 0);
-    return;
   }
-  const char *key = belay_lock_key(w->lock, &key_len);
-  w->affinity = belay__key_affinity(key, key_len);
 }
 
 /* ---- the record ---------------------------------------------------------------------------------------- */
 
-/* On the connection of the lock: that is there, and its server known. */
 static belay__call_t *new_call(belay_idgen_t *idgen, const belay__script_t *script, size_t args) {
   belay__worker_t *w = &idgen->worker;
   char tail[32];
@@ -136,8 +128,7 @@ static belay__call_t *new_call(belay_idgen_t *idgen, const belay__script_t *scri
   (void)snprintf(tail, sizeof tail, "}::worker::%u", w->worker);
   belay__family_arg(&idgen->family, call, NULL, 0, tail);
   belay__call_arg(call, w->owner, w->owner_len);
-  belay__idgen_ask_identity(idgen, BELAY__LANE_LEASE, w->affinity, &w->server);
-  call->affinity = w->affinity;
+  belay__idgen_ask_identity(idgen, BELAY__LANE_LEASE, call->affinity, &w->server);
   call->deadline = belay__after_ms(belay_of(idgen), idgen->family.client->timeout_ms);
   call->owner = idgen;
   return call;
@@ -198,6 +189,25 @@ static void claim(belay_idgen_t *idgen) {
     call->done = on_claimed;
   }
   send(idgen, call);
+}
+
+static void on_looked(belay__call_t *call, const belay__result_t *result) {
+  belay_idgen_t *idgen = call->owner;
+  idgen->worker.call = NULL;
+  if (result->outcome == BELAY_OUTCOME_REPLY)
+    claim(idgen);
+  else
+    on_event(idgen, FAILED, result->error);
+}
+
+/* The script has to be told who its server is. The lock may be elsewhere: then there may be no connection yet. */
+static void look_and_claim(belay_idgen_t *idgen) {
+  belay__identity_t server;
+  belay__idgen_ask_identity(idgen, BELAY__LANE_LEASE, idgen->family.affinity, &server);
+  if (server.epoch != 0)
+    claim(idgen);
+  else
+    send(idgen, belay__idgen_new_ping(idgen, BELAY__LANE_LEASE, on_looked));
 }
 
 static belay__call_t *new_reserve(belay_idgen_t *idgen, int64_t until, bool last) {
@@ -290,13 +300,6 @@ static uint8_t issue(belay_idgen_t *idgen) {
   return READY;
 }
 
-/* A renewal has failed: it is not over before until is. */
-static void renew_again(belay_idgen_t *idgen, int status) {
-  belay__worker_t *w = &idgen->worker;
-  (void)belay__idgen_failed(idgen, status);
-  set_timer(idgen, (uint64_t)w->ahead * BELAY__MS / 10);
-}
-
 static void on_event(belay_idgen_t *idgen, event_t event, int status) {
   belay__worker_t *w = &idgen->worker;
   switch (w->state) {
@@ -308,7 +311,7 @@ static void on_event(belay_idgen_t *idgen, event_t event, int status) {
     if (event == LOCKED) {
       w->owner_len = belay_lock_token(w->lock, w->owner, sizeof w->owner);
       w->state = CLAIMING;
-      claim(idgen);
+      look_and_claim(idgen);
     } else if (event == HELD) {
       w->state = go_on(idgen, BELAY_EHELD);
     } else if (event != WANTED) {
@@ -325,12 +328,14 @@ static void on_event(belay_idgen_t *idgen, event_t event, int status) {
     break;
   default:
     assert(w->state == READY);
-    if (event == CLAIMED)
+    if (event == CLAIMED) {
       w->state = issue(idgen);
-    else if (event == LOST)
+    } else if (event == LOST) {
       w->state = give_up(idgen, status);
-    else if (event == FAILED)
-      renew_again(idgen, status);
+    } else if (event == FAILED) { /* a renewal: it is not over before until is */
+      (void)belay__idgen_failed(idgen, status);
+      set_timer(idgen, (uint64_t)w->ahead * BELAY__MS / 10);
+    }
     break;
   }
   if (w->state == READY)
