@@ -178,13 +178,13 @@ void belay__scout_explain(belay__scout_t *scout, int error) {
 /* The one that is being asked is of no use; its connection is gone. */
 static void next(belay__scout_t *scout, int error, const char *why) {
   belay__scout_blame(scout, error, why);
-  if (--scout->left == 0) {
-    scout->state = BELAY__SCOUT_IDLE;
-    end_round(scout, scout->error);
+  scout->at = (scout->at + 1) % scout->count;
+  if (--scout->left > 0) {
+    wait_for_turn(scout);
     return;
   }
-  scout->at = (scout->at + 1) % scout->count;
-  wait_for_turn(scout);
+  scout->state = BELAY__SCOUT_IDLE;
+  end_round(scout, scout->error);
 }
 
 static void done(belay__scout_t *scout) {

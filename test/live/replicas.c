@@ -89,15 +89,13 @@ static void test_a_busy_primary_stays_one(void **state) {
 static void test_of_two_primaries_neither_is_used(void **state) {
   (void)state;
   belay_client_options_t options = hasty();
-  char words[64];
   replicas_t *replicas = replicas_start(NULL);
   bed_t *bed = bed_open_at(replicas_url(replicas), &options);
   assert_error(pong(bed, NULL), 0);
   server_do(replicas_node(replicas, 1), "REPLICAOF", "NO", "ONE", NULL);
   assert_error(pong(bed, NULL), 0);
   bed_t *late = bed_open_at(replicas_url(replicas), &options);
-  snprintf(words, sizeof words, "127.0.0.1:%d is one too", server_port(replicas_node(replicas, 0)));
-  expect(late, BELAY_ESPLIT, words);
+  expect(late, BELAY_ESPLIT, "is one too");
   assert_int_equal(client_stats(late).commands, 0);
   replicas_promote(replicas, 1);
   expect_recovery(late);
