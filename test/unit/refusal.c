@@ -187,8 +187,7 @@ static void what_no_row_names_is_refused_and_not_retried(void **state) {
       " ",
       "ERR unknown subcommand 'FOO'. Try CLIENT HELP.",
       "ERR syntax error",
-      "ERR Unknown Redis command called from script script: "
-      "6b1bf486c81ceb7edf3c093f4a48582e38c0e791, on @user_script:1.",
+      "ERR Unknown Redis command called from script script: 6b1bf486, on @user_script:1.",
       "ERR DB index is out of range",
       "BUSYGROUP Consumer Group name already exists",
       "BUSYKEY Target key name already exists.",

@@ -146,7 +146,7 @@ static void a_long_text_is_cut(void **state) {
 static void nothing_of_it_is_left(void **state) {
   (void)state;
   uint32_t random = 1;
-#define NEXT(n) ((random = random * 1664525 + 1013904223) >> 16) % (n)
+#define NEXT(n) (((random = random * 1664525 + 1013904223) >> 16) % (n))
   for (int round = 0; round < 20000; round++) {
     char told[3][12], text[64];
     const char *words[HIDDEN_MAX] = {told[0], told[1], told[2]};
