@@ -13,9 +13,8 @@
  *
  * Each key is deleted by a command of its own, many of them at once: in a cluster keys that do not share a slot may not
  * share a command, and a server goes to others in between. A cursor means something to the process that made it alone:
- * where another one answers, all is looked at again.
- *
- * It walks over one node. In a cluster there will be a place for each, one after the other. */
+ * where another one answers, all is looked at again. Of several servers one is looked through after the other; where
+ * slots have moved from one to another meanwhile, all is looked at again too. */
 #include "data/sweep.h"
 
 #include <assert.h>
@@ -175,7 +174,7 @@ static uint8_t ask(belay_sweep_t *sweep) {
 }
 
 static uint8_t begin(belay_sweep_t *sweep) {
-  sweep->place = (belay__sweep_place_t){0};
+  belay__sweep_begin(sweep);
   sweep->totals = (belay_sweep_totals_t){0};
   sweep->count = sweep->batch;
   sweep->unlinks = BELAY__SWEEP_UNLINKS_MAX;

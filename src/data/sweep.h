@@ -8,11 +8,14 @@
 #define BELAY__SWEEP_TYPE_MAX ((size_t)32)
 #define BELAY__SWEEP_UNLINKS_MAX 256 /* at once */
 
-/* Where it is on a node. */
+/* Where it is. */
 typedef struct belay__sweep_place {
-  uint64_t cursor; /* 0: at the beginning, or at the end */
-  bool over;       /* at the end */
-  bool known;      /* the server has answered: */
+  size_t shard; /* on which of the servers that have the data */
+  uint32_t affinity;
+  uint32_t version; /* of who has what, since the beginning */
+  uint64_t cursor;  /* there; 0: at the beginning */
+  bool over;        /* at the end of the last */
+  bool known;       /* the server has answered: */
   uint32_t epoch;
   size_t run_id_len;
   char run_id[BELAY__RUN_ID_MAX];
@@ -49,6 +52,9 @@ struct belay_sweep {
   size_t match_len, match_room;
   char type[BELAY__SWEEP_TYPE_MAX + 1];
 };
+
+/* It begins, or begins anew. */
+void belay__sweep_begin(belay_sweep_t *sweep);
 
 /* Begins to ask for a page, or to delete some of it: 0, or why not. */
 int belay__sweep_scan(belay_sweep_t *sweep, const belay__request_ops_t *ops);

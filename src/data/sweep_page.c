@@ -48,6 +48,43 @@ static bool keep_page(belay_sweep_t *sweep, const belay__reply_t *keys) {
   return true;
 }
 
+/* ---- places -------------------------------------------------------------------------------------------- */
+
+/* Whether there is such a server; and who has what now. */
+static bool find_shard(const belay_sweep_t *sweep, size_t i, uint32_t *affinity,
+                       uint32_t *version) {
+  const belay_client_t *client = sweep->family.client;
+  return client->node_ops->shard(client, i, affinity, version);
+}
+
+void belay__sweep_begin(belay_sweep_t *sweep) {
+  belay__sweep_place_t *place = &sweep->place;
+  *place = (belay__sweep_place_t){0};
+  (void)find_shard(sweep, 0, &place->affinity, &place->version);
+}
+
+/* Where the next page is. */
+static void go_on(belay_sweep_t *sweep, uint64_t cursor) {
+  belay__sweep_place_t *place = &sweep->place, next = {.shard = place->shard + 1};
+  place->cursor = cursor;
+  if (cursor != 0)
+    return;
+  if (find_shard(sweep, next.shard, &next.affinity, &next.version))
+    *place = next;
+  else
+    place->over = true;
+}
+
+/* Whether data may have moved since it began. Who has what may not have been known before the first answer. */
+static bool has_moved(belay_sweep_t *sweep) {
+  belay__sweep_place_t *place = &sweep->place;
+  uint32_t affinity, version;
+  (void)find_shard(sweep, 0, &affinity, &version);
+  if (place->version == 0 && place->shard == 0 && place->cursor == 0)
+    place->version = version;
+  return version != place->version;
+}
+
 /* Whether the one who answers now is the one that the cursor is of; who is remembered. A connection says nothing where
  * the server does not tell who it is. */
 static bool is_the_same(belay_sweep_t *sweep, const belay__call_t *call) {
@@ -55,7 +92,10 @@ static bool is_the_same(belay_sweep_t *sweep, const belay__call_t *call) {
   belay__sweep_place_t *place = &sweep->place;
   const belay__server_t *server =
       client->node_ops->server(client, (belay__lane_t)call->lane, call->affinity);
-  belay__sweep_place_t now = {.cursor = place->cursor, .known = true, .epoch = call->epoch};
+  belay__sweep_place_t now = *place;
+  now.known = true;
+  now.epoch = call->epoch;
+  now.run_id_len = 0;
   if (server != NULL) {
     now.run_id_len = server->run_id_len;
     memcpy(now.run_id, server->run_id, server->run_id_len);
@@ -84,11 +124,13 @@ int belay__sweep_read_page(belay__pending_t *pending, const belay__call_t *call,
       return BELAY_EPROTO;
   if (!keep_page(sweep, keys))
     return BELAY_ENOMEM;
-  bool from_start = sweep->place.cursor == 0;
-  bool torn = !is_the_same(sweep, call) && !from_start;
-  sweep->totals.restarts += torn;
-  sweep->place.cursor = torn ? 0 : cursor;
-  sweep->place.over = !torn && cursor == 0;
+  bool from_start = sweep->place.cursor == 0, same = is_the_same(sweep, call);
+  if ((same || from_start) && !has_moved(sweep)) {
+    go_on(sweep, cursor);
+  } else {
+    sweep->totals.restarts++;
+    belay__sweep_begin(sweep);
+  }
   return 0;
 }
 
@@ -116,7 +158,7 @@ static belay__call_t *new_call(belay_sweep_t *sweep, const char *name, size_t ar
   belay__call_t *call = belay__call_new(sweep->family.client, BELAY__LANE_BULK);
   if (call == NULL)
     return NULL;
-  call->affinity = sweep->family.affinity;
+  call->affinity = sweep->place.affinity; /* of what has no key */
   belay__call_command(call, name, argc);
   return call;
 }

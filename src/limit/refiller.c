@@ -252,6 +252,10 @@ static int check_options(const belay_bucket_t *bucket, const belay_refiller_opti
     error = check_period(bucket, o->period_ms);
   if (error == 0 && o->pattern != NULL)
     error = check_text(client, "pattern", o->pattern, o->pattern_len, PATTERN_MAX);
+  if (error == 0 && o->pattern != NULL && client->node_ops->by_slots) {
+    belay__detail(client->belay, "pattern: not for a client of a cluster");
+    error = BELAY_EINVAL;
+  }
   return error;
 }
 

@@ -46,7 +46,7 @@ static void test_lost_answers_lose_nothing(void **state) {
     assert_error(begin_sweep(broom), 0);
     for (int i = 0; broom->done == 0; i++) {
       bed_run_for(wire.bed, 5 + i % 7 * 3);
-      if (i < 12)
+      if (i < 12 || client_stats(wire.bed).drops == 0)
         relay_cut(wire.relay);
     }
     assert_error(broom->status, 0);
@@ -155,11 +155,15 @@ static void test_a_rest_is_no_waiting(void **state) {
 
 /* ---- too much, and too little ------------------------------------------------------------------------------ */
 
-static void make_long_keys(server_t *server, const char *n, const char *len) {
-  server_do(
-      server, "EVAL",
-      "for i = 1, ARGV[1] do redis.call('SET', 'belay::' .. i .. string.rep('x', ARGV[2]), 1) end",
-      "0", n, len, NULL);
+static void make_long_keys(server_t *server, unsigned n, size_t len) {
+  char *key = calloc(1, len + 16);
+  for (unsigned i = 0; i < n; i++) {
+    int at = snprintf(key, 16, "belay::%u", i);
+    memset(key + at, 'x', len);
+    key[(size_t)at + len] = '\0';
+    server_do(server, "SET", key, "1", NULL);
+  }
+  free(key);
 }
 
 static void test_pages_that_are_too_large_become_smaller(void **state) {
@@ -169,14 +173,15 @@ static void test_pages_that_are_too_large_become_smaller(void **state) {
   client.reconnect_min_ms = 1;
   client.reconnect_max_ms = 2;
   bed_t *bed = bed_open(&client);
-  make_long_keys(bed->server, "600", "3000");
+  /* Not longer: a table that shrinks gathers what is left in a few places, each of which is a page at least. */
+  make_long_keys(bed->server, 600, 1000);
   const belay_sweep_options_t options = sweep_options("*", true);
   broom_t *broom = broom_new(bed, bed->client, &options);
   assert_error(begin_sweep(broom), 0);
   assert_error(end_of_sweep(broom), 0);
   assert_int_equal(server_keys(bed->server), 0);
   assert_int_equal(broom->totals.deleted, 600);
-  make_long_keys(bed->server, "1", "200000"); /* and this one is too large by itself */
+  make_long_keys(bed->server, 1, 200000); /* and this one is too large by itself */
   assert_error(begin_sweep(broom), 0);
   assert_error(end_of_sweep(broom), BELAY_EPROTO);
   assert_int_equal(server_keys(bed->server), 1);
@@ -206,7 +211,11 @@ static void test_what_is_not_permitted(void **state) {
     assert_non_null(strstr(detail_of_refusal, rights[i] + 1));
     server_do(bed->server, "ACL", "SETUSER", "default", "+@all", NULL);
     assert_int_equal(server_keys(bed->server), 100);
-    assert_int_equal(broom->totals.matched, i == 0 ? 0 : 100);
+    if (i == 0)
+      assert_int_equal(broom->totals.matched, 0);
+    else
+      assert_between((int)broom->totals.matched, 1,
+                     100); /* of the first node, if there are several */
   }
   assert_error(begin_sweep(broom), 0);
   assert_error(end_of_sweep(broom), 0);

@@ -128,9 +128,24 @@ unsigned times_found(const broom_t *broom, const char *key) {
   return n;
 }
 
-void make_keys(server_t *server, const char *prefix, unsigned n) {
-  char number[16];
+/* One by one where a script has only the keys of one node. */
+static void with_each(server_t *server, const char *script, const char *command, const char *prefix,
+                      unsigned n) {
+  char number[16], key[BROOM_KEY_MAX];
   snprintf(number, sizeof number, "%u", n);
-  server_do(server, "EVAL", "for i = 1, ARGV[2] do redis.call('SET', ARGV[1] .. i, i) end", "0",
-            prefix, number, NULL);
+  if (deployment() != DEPLOYMENT_CLUSTER3)
+    server_do(server, "EVAL", script, "0", prefix, number, NULL);
+  for (unsigned i = 1; deployment() == DEPLOYMENT_CLUSTER3 && i <= n; i++) {
+    snprintf(key, sizeof key, "%s%u", prefix, i);
+    server_do(server, command, key, *command == 'S' ? "1" : NULL, NULL);
+  }
+}
+
+void make_keys(server_t *server, const char *prefix, unsigned n) {
+  with_each(server, "for i = 1, ARGV[2] do redis.call('SET', ARGV[1] .. i, i) end", "SET", prefix,
+            n);
+}
+
+void drop_keys(server_t *server, const char *prefix, unsigned n) {
+  with_each(server, "for i = 1, ARGV[2] do redis.call('DEL', ARGV[1] .. i) end", "DEL", prefix, n);
 }

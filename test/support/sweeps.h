@@ -43,5 +43,6 @@ unsigned times_found(const broom_t *broom, const char *key);
 
 /* Makes n keys PREFIX1, PREFIX2 ... that are strings. */
 void make_keys(server_t *server, const char *prefix, unsigned n);
+void drop_keys(server_t *server, const char *prefix, unsigned n);
 
 #endif /* TEST_SWEEPS_H */
