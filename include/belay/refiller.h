@@ -57,7 +57,7 @@ typedef struct belay_refiller_options {
    * what stands for itself) and of which the server has tokens or an index; they are looked for with SCAN, every sweep_ms,
    * while it is elected. One that is not found any more, because it was deleted or forgotten, is not filled any more; but
    * each filling makes the index last. Where the server refuses to look, the log says so, and nothing is dropped. NULL:
-   * none. 1 to 1024 bytes; copied.. Not for a client of a cluster: its
+   * none. 1 to 1024 bytes; copied. Not for a client of a cluster: its
    * servers would have to be looked through one after the other */
   const char *pattern;
   size_t pattern_len; /**< bytes of it */
