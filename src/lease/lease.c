@@ -122,12 +122,16 @@ static uint64_t earlier(uint64_t a, uint64_t b) {
   return a < b ? a : b;
 }
 
-/* When to ask because of what was heard: that it may be free is news for who found it held. Whose grant did not count,
- * who was refused or not answered, may hear his own undo, or that of others like him; who answered those at once would do
- * nothing else. */
-static uint64_t woken_at(const belay__lease_t *lease, belay__woken_t by, uint64_t now) {
-  bool held = lease->error == BELAY_EHELD || by == BELAY__WOKEN_AGAIN;
-  return belay__lease_woken_attempt(lease, now, held ? by : BELAY__WOKEN_PACED);
+/* Asks sooner because of what was heard: that it may be free is news for who found it held. Whose grant did not count,
+ * who was refused or not answered, may hear his own undo, or that of others like him; who answered each of those at once
+ * would do nothing else, so he does it later, and once. */
+static void hasten(belay__lease_t *lease, belay__woken_t by, uint64_t now) {
+  bool held = lease->error == BELAY_EHELD;
+  if (!held && lease->hastened)
+    return;
+  lease->hastened = true;
+  uint64_t when = belay__lease_woken_attempt(lease, now, held ? by : BELAY__WOKEN_AGAIN);
+  set_timer(lease, earlier(lease->timer.when, when));
 }
 
 /* Waits for the time to ask again, or for what is heard. */
@@ -138,8 +142,10 @@ static belay__lease_state_t wait(belay__lease_t *lease, int status, uint64_t now
     belay__wake_listen(lease, false);
     heard |= belay__wake_is_up(lease); /* it was not when we asked */
   }
-  uint64_t when = belay__lease_next_attempt(lease, status, now);
-  set_timer(lease, heard ? earlier(when, woken_at(lease, BELAY__WOKEN_ALL, now)) : when);
+  set_timer(lease, belay__lease_next_attempt(lease, status, now));
+  lease->hastened = false;
+  if (heard)
+    hasten(lease, BELAY__WOKEN_ALL, now);
   return BELAY__LEASE_WAITING;
 }
 
@@ -432,7 +438,7 @@ static belay__lease_state_t woken(belay__lease_t *lease, belay__lease_state_t st
     lease->woken = true; /* what is being asked may have been answered before */
     return state;
   }
-  set_timer(lease, earlier(lease->timer.when, woken_at(lease, by, belay__now(lease->belay))));
+  hasten(lease, by, belay__now(lease->belay));
   return state;
 }
 

@@ -173,6 +173,7 @@ struct belay__lease {
   bool had;                 /* it was granted since it joined the line */
   bool offered;             /* it may have been passed on, and who was to get it did not learn */
   bool woken;               /* something was heard since the attempt was sent */
+  bool hastened;            /* WAITING: it is asked sooner because of that */
   bool asking;              /* the machine waits for what the round comes to */
   bool starting;            /* the round is being asked: nothing is decided yet */
   uint8_t proposals;        /* fencing numbers that were proposed for this grant */
@@ -255,7 +256,6 @@ typedef enum belay__yield {
 typedef enum belay__woken {
   BELAY__WOKEN_ALL,   /* others were told too */
   BELAY__WOKEN_ALONE, /* we come next */
-  BELAY__WOKEN_PACED, /* it may be ourselves whom we hear */
   BELAY__WOKEN_AGAIN  /* we are connected again, and may have missed something; as others may */
 } belay__woken_t;
 

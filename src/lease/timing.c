@@ -144,10 +144,6 @@ uint64_t belay__lease_woken_attempt(const belay__lease_t *lease, uint64_t now, b
     break;
   case BELAY__WOKEN_ALONE:
     break;
-  case BELAY__WOKEN_PACED:
-    least = lease->terms.retry_min * BELAY__MS;
-    spread = lease->terms.backoff_max * BELAY__MS - least + apart(lease, now);
-    break;
   case BELAY__WOKEN_AGAIN:
     spread = (max < MISSED_MAX_MS ? max : MISSED_MAX_MS) * BELAY__MS;
     break;

@@ -1,6 +1,6 @@
 /* What wakes a lease that waits: releases are published on the channel of its key, and it has an ear for that on
  * each of its nodes (or, of many keys, for each of them). Heard is only a hint, on which it asks again: at once if it
- * had found it held, else at its own pace. Without one it asks as often as it does without ears.
+ * had found it held, else within a second. Without one it asks as often as it does without ears.
  *
  *   message for everybody, or for our ticket --+
  *   subscription confirmed: first, after a gap -+--> as many ears as make a quorum (of many keys: one) --> BELAY__EV_WAKE */
