@@ -8,7 +8,8 @@
 deployment_t deployment(void) {
   static const char *const names[] = {[DEPLOYMENT_SINGLE] = "",
                                       [DEPLOYMENT_CLUSTER] = "cluster",
-                                      [DEPLOYMENT_CLUSTER3] = "cluster3"};
+                                      [DEPLOYMENT_CLUSTER3] = "cluster3",
+                                      [DEPLOYMENT_SENTINEL] = "sentinel"};
   const char *wanted = getenv("BELAY_TEST_DEPLOYMENT");
   for (size_t i = 0; wanted != NULL && i < sizeof names / sizeof *names; i++)
     if (strcmp(names[i], wanted) == 0)

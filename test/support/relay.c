@@ -21,6 +21,7 @@
 #include "support/deployment.h"
 #include "support/resp.h"
 #include "support/unit.h"
+#include "support/watcher.h"
 
 #define WIRES_MAX 64
 
@@ -168,6 +169,8 @@ static int rest(const relay_t *relay) {
 static int dial(resp_client_t *client, const char *target) {
   static const char tcp[] = "127.0.0.1:", local[] = "unix://";
   const char *port = strstr(target, tcp);
+  if (watcher_port(target) != 0)
+    return resp_dial_tcp(client, "127.0.0.1", watcher_port(target));
   if (port != NULL)
     return resp_dial_tcp(client, "127.0.0.1", atoi(port + sizeof tcp - 1));
   bool url = strncmp(target, local, sizeof local - 1) == 0;

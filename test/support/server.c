@@ -18,6 +18,7 @@
 #include "support/program.h"
 #include "support/server_inside.h"
 #include "support/unit.h"
+#include "support/watcher.h"
 
 #define SERVERS_MAX 64
 #define START_MS 10000
@@ -219,7 +220,8 @@ server_t *server_make(const server_options_t *options) {
     server->options = *options;
   server_options_t *o = &server->options;
   o->tls = o->tls || servers_are_secure();
-  if ((o->cluster || servers_are_secure()) && o->address == NULL)
+  bool tcp = o->cluster || servers_are_secure() || deployment() == DEPLOYMENT_SENTINEL;
+  if (tcp && o->address == NULL)
     o->address = "127.0.0.1";
   server->client.fd = server->held[0] = server->held[1] = -1;
   /* A Sentinel waits for its disk at every step. */
@@ -262,12 +264,19 @@ static server_t *start_cluster(const server_options_t *options) {
   return server;
 }
 
+static bool is_to_be_watched(const server_options_t *o) {
+  return deployment() == DEPLOYMENT_SENTINEL && !o->sentinel && !o->cluster;
+}
+
 server_t *server_start(const server_options_t *options) {
   if (deployment_is_cluster() && (options == NULL || !options->cluster))
     return start_cluster(options);
   server_t *server = server_make(options);
   server_spawn(server);
   server_await(server);
+  server->watched = is_to_be_watched(&server->options);
+  if (server->watched)
+    watcher_add(server, server->url, sizeof server->url);
   return server;
 }
 
@@ -327,6 +336,8 @@ void server_stop(server_t *server) {
     free(server);
     return;
   }
+  if (server->watched)
+    watcher_remove(server);
   server_kill(server);
   clean_up(server);
   forget(server);
@@ -409,7 +420,7 @@ const char *server_login(const server_t *server) {
 }
 
 const char *server_path(const server_t *server) {
-  bool reached = server->options.address == NULL || servers_are_secure();
+  bool reached = server->options.address == NULL || servers_are_secure() || server->watched;
   return reached ? first_process(server)->socket : NULL;
 }
 

@@ -15,6 +15,7 @@ struct server {
   bool paused;
   int port, bus; /* 0: none */
   int held[2];   /* what keeps the ports ours; -1: nothing */
+  bool watched;  /* a Sentinel knows it (support/watcher.h) */
   char folder[64], file[96], socket[96], log[96], dump[96], url[256];
   resp_client_t client;
   resp_t *reply; /* the last one */
