@@ -161,6 +161,7 @@ static void test_what_is_known_to_be_gone(void **state) {
   hoard.error = 5;
   expect_no_value(&hoard, "home", BELAY_ELOAD);
   server_kill(bed->server);
+  bed_until(bed, client_stats(bed).links_up == 0);
   expect_no_value(&hoard, "home", BELAY_EUNREACHABLE);
   bed_close(bed);
 }

@@ -36,7 +36,8 @@ static pair_t meet(const char *their_ttl_s) {
   options.key = KEY;
   options.key_len = strlen(KEY);
   pair.ours = contender_new(pair.bed, "door", &options);
-  const char *argv[] = {interpreter, script, server_url(pair.bed->server), KEY, their_ttl_s, NULL};
+  const char *argv[] = {interpreter, script,      server_own_url(pair.bed->server),
+                        KEY,         their_ttl_s, NULL};
   pair.theirs = process_start(argv);
   return pair;
 }

@@ -43,11 +43,6 @@ static void test_an_idle_link_that_was_killed_does_no_harm(void **state) {
   bed_close(bed);
 }
 
-/* Who looks where the nodes of a cluster are has a connection of his own. */
-static int scouts(void) {
-  return deployment_is_cluster();
-}
-
 /* The wire is dead, and nobody was told: the check finds out, and no outcome is unknown because of it. */
 static void test_an_idle_link_that_died_silently_is_found_out(void **state) {
   (void)state;
@@ -66,7 +61,7 @@ static void test_an_idle_link_that_died_silently_is_found_out(void **state) {
   relay_silence(relay);
   assert_error(try_lock(c), 0);
   assert_int_equal(client_stats(bed).unknown, 0);
-  assert_int_equal(relay_connections(relay), 2 + scouts());
+  assert_int_equal(relay_connections(relay), 2 + deployment_is_cluster());
   assert_true(is_on_server(c));
   bed_close(bed);
   relay_stop(relay);
@@ -118,8 +113,8 @@ static void test_it_connects_when_it_is_first_used(void **state) {
   assert_int_equal(server_info(bed->server, "stats", "total_connections_received"), before);
   assert_error(try_lock(c), 0);
   assert_int_equal(server_info(bed->server, "stats", "total_connections_received"),
-                   before + 1 + scouts());
-  assert_int_equal(client_stats(bed).connects, 1);
+                   before + 1 + deployment_is_cluster());
+  assert_int_equal(client_stats(bed).connects, 1 + deployment_scouts());
   assert_int_equal(client_stats(bed).links_up, 1);
   bed_close(bed);
 }

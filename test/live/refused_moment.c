@@ -91,6 +91,7 @@ static void test_a_server_that_comes_up_slowly(void **state) {
   server_do(house.server, "SAVE", NULL);
   server_configure(house.server, "key-load-delay 1000");
   server_kill(house.server);
+  bed_until(house.bed, client_stats(house.bed).links_up == 0);
   server_spawn(house.server);
   assert_error(begin_acquire(house.wanted, 60000), 0);
   assert_error(belay_limiter_take(house.limiter, asked(house.bed, &ask), "k", 1, 1, on_answer), 0);

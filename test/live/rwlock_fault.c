@@ -349,9 +349,11 @@ static void test_a_server_that_does_not_vote_refuses_an_upgrade(void **state) {
   belay_lock_options_t options = watched(1500 * slow());
   options.quarantine = BELAY_QUARANTINE_ON;
   options.max_ttl_ms = 2000 * slow();
-  contender_t *r = lone_reader(bed, &options);
+  contender_t *r = reader_of(bed, bed->client, "page", &options);
   assert_error(acquire(r, 60000), 0);
+  uint64_t drops = client_stats(bed).drops;
   server_restart_keeping(bed->server);
+  bed_until(bed, client_stats(bed).drops > drops); /* what is sent to who is gone is not known */
   for (int i = 0; i < 100 && extend(r, BELAY_DEFAULT) != 0; i++)
     bed_run_for(bed, 10);
   assert_error(r->extend_status, 0); /* it is held still */

@@ -23,6 +23,10 @@ bool deployment_is_cluster(void) {
   return deployment() == DEPLOYMENT_CLUSTER || deployment() == DEPLOYMENT_CLUSTER3;
 }
 
+unsigned deployment_scouts(void) {
+  return deployment() != DEPLOYMENT_SINGLE;
+}
+
 const char *deployment_publish(void) {
   return deployment_is_cluster() ? "SPUBLISH" : "PUBLISH";
 }
@@ -37,7 +41,7 @@ static void leave(const char *reason) {
 }
 
 void needs_one_server(const char *reason) {
-  if (deployment() != DEPLOYMENT_SINGLE)
+  if (deployment_is_cluster())
     leave(reason);
 }
 

@@ -17,11 +17,15 @@ typedef enum deployment {
 deployment_t deployment(void);
 bool deployment_is_cluster(void);
 
+/* The connections by which a client asks who is where: to a node of a cluster, or to a Sentinel. */
+unsigned deployment_scouts(void);
+
 /* The commands by which a message is published there, and is heard: in a cluster channels belong to slots. */
 const char *deployment_publish(void);
 const char *deployment_subscribe(void);
 
-/* The test, or the case, ends as skipped, with that reason: unless it is one server; or, unless it is one process. */
+/* The test, or the case, ends as skipped, with that reason: unless it is one server, wherever that is; or, unless it is
+ * one process. */
 void needs_one_server(const char *reason);
 void needs_one_process(const char *reason);
 

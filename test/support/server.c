@@ -276,7 +276,7 @@ server_t *server_start(const server_options_t *options) {
   server_await(server);
   server->watched = is_to_be_watched(&server->options);
   if (server->watched)
-    watcher_add(server, server->url, sizeof server->url);
+    watcher_add(server, server->led, sizeof server->led);
   return server;
 }
 
@@ -412,6 +412,10 @@ void server_resume(server_t *server) {
 }
 
 const char *server_url(const server_t *server) {
+  return server->watched ? server->led : server_own_url(server);
+}
+
+const char *server_own_url(const server_t *server) {
   return server->cluster == NULL ? server->url : cluster_url(server->cluster);
 }
 

@@ -70,8 +70,10 @@ void server_resume(server_t *server);
 /* Whether each server is to speak TLS, and each client that is given none of its own to trust it (BELAY_TEST_TLS). */
 bool servers_are_secure(void);
 
-/* Where it is: redis://address:port or unix:///path, with the password if there is one. */
+/* Where it is: redis://address:port or unix:///path, with the password if there is one; or what leads there. */
 const char *server_url(const server_t *server);
+/* The same of itself, where the other leads to a Sentinel. */
+const char *server_own_url(const server_t *server);
 /* What stands in it before the host or the path: a user, a password, an '@'; or nothing. Valid until the next time. */
 const char *server_login(const server_t *server);
 const char *server_path(const server_t *server); /* of the unix socket; NULL on TCP without TLS */

@@ -17,6 +17,7 @@ struct server {
   int held[2];   /* what keeps the ports ours; -1: nothing */
   bool watched;  /* a Sentinel knows it (support/watcher.h) */
   char folder[64], file[96], socket[96], log[96], dump[96], url[256];
+  char led[256]; /* the URL by which the Sentinel is asked */
   resp_client_t client;
   resp_t *reply; /* the last one */
 };

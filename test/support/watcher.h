@@ -1,5 +1,5 @@
 /* The deployment "sentinel" (support/deployment.h): one Sentinel knows all servers of a test, each as a master of its own,
- * which is never taken for dead. Their URLs lead there. */
+ * which is never taken for dead, nor ever connected to. Their URLs lead there. */
 #ifndef TEST_WATCHER_H
 #define TEST_WATCHER_H
 
