@@ -25,18 +25,21 @@ struct belay__finder {
   bool doubtful;           /* and found is that: it is good for whoever has nothing better */
   unsigned answers;        /* sentinel.c: of the one that is being asked */
   unsigned primaries;      /* replicas.c: that say they are */
-  uint64_t epoch;          /* sentinel.c: the highest that was heard of */
-  bool hinted;             /* sentinel.c: something has changed, and it was not asked yet */
-  bool news;               /* something had changed before it was asked */
-  bool all;                /* the replicas are wanted too */
-  const char *master;      /* sentinel.c: its name */
+  uint64_t epoch;          /* sentinel.c: of what is used: set by who uses it */
+  uint64_t missed;         /* since when what is found is of no use; 0: it is */
+  const belay__place_t *given; /* sentinel.c: the sentinels that were known from the beginning */
+  size_t given_count;
+  bool hinted;        /* sentinel.c: something has changed, and it was not asked yet */
+  bool news;          /* something had changed before it was asked */
+  bool all;           /* the replicas are wanted too */
+  const char *master; /* sentinel.c: its name */
   /* The end of a question, which may have been the finder's own: 0, or an error, which the client knows in words too.
    * From the loop; another question may be begun in it. */
   void (*told)(belay__finder_t *finder, int error);
   void (*quiet)(belay__finder_t *finder);
 };
 
-/* Fill in a finder that is zeros but for told, quiet, all and master. */
+/* Fill in a finder that is zeros but for told, quiet, all and master. The sentinels' places must last as long. */
 void belay__sentinel_init(belay__finder_t *finder, belay__trunk_t *trunk, const char *username,
                           const char *password, const belay__place_t *places, size_t n);
 void belay__replicas_init(belay__finder_t *finder, belay__trunk_t *trunk,
@@ -44,6 +47,9 @@ void belay__replicas_init(belay__finder_t *finder, belay__trunk_t *trunk,
 
 /* Asks, unless that is being done. It is not told inside this. */
 void belay__finder_ask(belay__finder_t *finder);
+
+/* What was found is of no use: there is no connection to it. Others may know better. */
+void belay__finder_missed(belay__finder_t *finder);
 
 void belay__finder_close(belay__finder_t *finder);
 bool belay__finder_is_over(const belay__finder_t *finder);

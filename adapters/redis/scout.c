@@ -74,14 +74,13 @@ void belay__scout_init(belay__scout_t *scout) {
 
 /* ---- places -------------------------------------------------------------------------------------------- */
 
-void belay__scout_add(belay__scout_t *scout, const belay__place_t *place) {
+static void add(belay__scout_t *scout, const belay__place_t *place) {
   for (size_t i = 0; i < scout->count; i++)
     if (belay__place_is(&scout->places[i], place))
       return;
   if (scout->count == BELAY__SCOUT_PLACES)
     return;
   scout->places[scout->count++] = *place;
-  scout->left++; /* of a round, if there is one */
 }
 
 /* The connection leads to somebody who is not to be asked. */
@@ -98,7 +97,9 @@ void belay__scout_set(belay__scout_t *scout, const belay__place_t *places, size_
   belay__place_t here = *belay__scout_place(scout);
   scout->count = scout->at = 0;
   for (size_t i = 0; i < n; i++)
-    belay__scout_add(scout, &places[i]);
+    add(scout, &places[i]);
+  if (scout->left > scout->count)
+    scout->left = scout->count;
   while (scout->at < scout->count && !belay__place_is(&scout->places[scout->at], &here))
     scout->at++;
   if (scout->at < scout->count)
@@ -188,10 +189,6 @@ static void next(belay__scout_t *scout, int error, const char *why) {
 }
 
 static void done(belay__scout_t *scout) {
-  belay__place_t first = *belay__scout_place(scout);
-  memmove(&scout->places[1], &scout->places[0], scout->at * sizeof first);
-  scout->places[0] = first;
-  scout->at = 0;
   scout->state = BELAY__SCOUT_READY;
   end_round(scout, 0);
 }
@@ -213,7 +210,11 @@ void belay__scout_ask(belay__scout_t *scout) {
 }
 
 void belay__scout_turn(belay__scout_t *scout) {
-  scout->at = (scout->at + 1) % scout->count;
+  if (scout->count == 1 ||
+      (scout->state != BELAY__SCOUT_IDLE && scout->state != BELAY__SCOUT_READY))
+    return;
+  scout->at += 1 + belay__random_below(belay_of(scout), scout->count - 1);
+  scout->at %= scout->count;
   hang_up(scout);
 }
 

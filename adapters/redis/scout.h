@@ -72,15 +72,14 @@ struct belay__scout {
 /* Fills in a scout whose strings, trunk and ops are set. */
 void belay__scout_init(belay__scout_t *scout);
 
-/* Where it may ask. One more than there is room for, or that is known, is left out. */
-void belay__scout_add(belay__scout_t *scout, const belay__place_t *place);
-/* It may ask there, and nowhere else; those are kept if n is 0. */
+/* Where it may ask, and nowhere else: one more than there is room for is left out, and so is one that is there already.
+ * Those that there are are kept if n is 0. */
 void belay__scout_set(belay__scout_t *scout, const belay__place_t *places, size_t n);
 
 /* Begins to ask, unless it does. Nothing is told inside this. */
 void belay__scout_ask(belay__scout_t *scout);
 
-/* The next question goes to somebody else first. */
+/* The next question goes to somebody else first, if one is to be begun. */
 void belay__scout_turn(belay__scout_t *scout);
 
 /* In ask(): one command, whose answer comes to answer(). */

@@ -6,11 +6,13 @@
  *   that is the primary
  *
  * If none is left, what was kept is taken by whoever has no connection: sentinels that were set up anew count from 0
- * again. Whatever is found, the link that is made to it verifies that it is a primary (ROLE, in the handshake).
+ * again. Whatever is found, the link that is made to it verifies that it is a primary (ROLE, in the handshake). That
+ * decides, and not how new a sentinel says that its word is: the epoch counts as long as what was found under it is of
+ * use. If it is of none for a while, nothing that was heard before counts any more, and another sentinel is asked first.
  *
- * The other sentinels are learned from the one that has answered. Its connection stays open: on it is heard that
- * something has changed, which is only a hint to ask again. Hints can be lost, and a sentinel can die without a word: so
- * it is asked again from time to time in any case. */
+ * The other sentinels are those that the one who is believed has named last, and those of the URL. Its connection stays
+ * open: on it is heard that something has changed, which is only a hint to ask again. Hints can be lost, and a sentinel
+ * can die without a word: so it is asked again from time to time in any case. */
 #include <stdio.h>
 #include <string.h>
 
@@ -71,12 +73,21 @@ static bool read_epoch(belay__finder_t *finder, const belay__reply_t *reply) {
   return true;
 }
 
+static bool is_outdated(const belay__finder_t *finder) {
+  return finder->found.epoch < finder->epoch;
+}
+
+/* It does not name itself. */
 static bool read_sentinels(belay__finder_t *finder, const belay__reply_t *reply) {
-  belay__place_t place;
-  bool list = reply->type == BELAY__REPLY_ARRAY;
-  for (size_t i = 0; list && i < reply->count; i++)
-    if (read_server(reply->items[i], &place))
-      belay__scout_add(&finder->scout, &place);
+  belay__place_t places[BELAY__SCOUT_PLACES];
+  size_t n = finder->given_count;
+  if (reply->type != BELAY__REPLY_ARRAY || is_outdated(finder))
+    return true;
+  memcpy(places, finder->given, n * sizeof *places);
+  places[n++] = *belay__scout_place(&finder->scout);
+  for (size_t i = 0; i < reply->count && n < BELAY__SCOUT_PLACES; i++)
+    n += read_server(reply->items[i], &places[n]);
+  belay__scout_set(&finder->scout, places, n);
   return true;
 }
 
@@ -123,7 +134,7 @@ static belay__scout_verdict_t answer(belay__scout_t *scout, const belay__reply_t
     return BELAY__SCOUT_NEXT;
   if (finder->answers < question_count(finder))
     return BELAY__SCOUT_MORE;
-  if (finder->found.epoch >= finder->epoch)
+  if (!is_outdated(finder))
     return BELAY__SCOUT_DONE;
   if (finder->outdated.primary.port == 0 || finder->found.epoch > finder->outdated.epoch)
     finder->outdated = finder->found;
@@ -148,8 +159,6 @@ static void over(belay__scout_t *scout, int error) {
   if (finder->doubtful) {
     finder->found = finder->outdated;
     error = 0;
-  } else if (error == 0) {
-    finder->epoch = finder->found.epoch;
   }
   finder->told(finder, error == 0 ? 0 : reason(finder, error));
   if (finder->hinted)
@@ -206,6 +215,8 @@ void belay__sentinel_init(belay__finder_t *finder, belay__trunk_t *trunk, const 
   finder->scout.identity = (belay__identity_t){.username = username, .password = password};
   finder->scout.channels = channels;
   finder->again.fire = on_again;
+  finder->given = places;
+  finder->given_count = n;
   belay__scout_init(&finder->scout);
   belay__scout_set(&finder->scout, places, n);
 }
@@ -221,6 +232,18 @@ void belay__finder_ask(belay__finder_t *finder) {
   finder->primaries = 0;
   finder->outdated.primary.port = 0;
   belay__scout_ask(scout);
+}
+
+void belay__finder_missed(belay__finder_t *finder) {
+  belay__scout_t *scout = &finder->scout;
+  uint64_t now = belay__now(&scout->trunk->host->base);
+  if (finder->missed == 0)
+    finder->missed = now;
+  if (finder->given_count == 0 || now - finder->missed < AGAIN_MS * BELAY__MS)
+    return;
+  finder->missed = 0;
+  finder->epoch = 0;
+  belay__scout_turn(scout);
 }
 
 void belay__finder_close(belay__finder_t *finder) {

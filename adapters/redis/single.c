@@ -242,10 +242,19 @@ static void use_replicas(single_t *single) {
 /* A replica's cable has been made for the place where it is. */
 static void find(belay__cable_t *cable) {
   single_t *single = single_of(cable->trunk);
-  if (cable != single->primary)
+  if (cable != single->primary) {
     belay__cable_found(cable, 0);
-  else if (!single->telling)
+  } else if (!single->telling) {
+    if (belay__cable_links_up(cable) == 0)
+      belay__finder_missed(single->finder);
     belay__finder_ask(single->finder);
+  }
+}
+
+static void on_up(belay__link_t *link) {
+  single_t *single = single_of(link->cable->trunk);
+  if (link->cable == single->primary)
+    single->finder->missed = 0;
 }
 
 /* It owes an answer, and is silent: perhaps it has been replaced without our being told. */
@@ -259,10 +268,13 @@ static void on_found(belay__finder_t *finder, int error) {
   single_t *single = (single_t *)finder->scout.trunk->client;
   belay__cable_t *cable = single->primary;
   belay__place_t *place = &cable->target.place;
-  bool moved = error == 0 && !belay__place_is(place, &finder->found.primary) &&
-               !(finder->doubtful && belay__cable_links_up(cable) > 0);
+  bool elsewhere = error == 0 && !belay__place_is(place, &finder->found.primary);
+  bool kept = elsewhere && finder->doubtful && belay__cable_links_up(cable) > 0;
+  bool moved = elsewhere && !kept;
   if (single->closing)
     return;
+  if (error == 0 && !kept)
+    finder->epoch = finder->found.epoch;
   single->telling = true;
   if (moved) {
     *place = finder->found.primary;
@@ -272,7 +284,7 @@ static void on_found(belay__finder_t *finder, int error) {
     belay__cable_hurry(cable);
   single->telling = false;
   belay__cable_found(cable, error);
-  if (error == 0 && finder->all && !finder->doubtful)
+  if (error == 0 && finder->all && !kept)
     use_replicas(single);
 }
 
@@ -332,7 +344,7 @@ static void free_single(belay_client_t *client) {
 
 static const belay__trunk_ops_t fixed_ops = {.quiet = on_quiet};
 static const belay__trunk_ops_t found_ops = {
-    .find = find, .lost = on_lost, .doubt = on_doubt, .quiet = on_quiet};
+    .find = find, .up = on_up, .lost = on_lost, .doubt = on_doubt, .quiet = on_quiet};
 
 static const char *or_none(const char *text) {
   return text[0] == '\0' ? NULL : text;

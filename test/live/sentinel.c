@@ -8,6 +8,12 @@ static void drop_clients(scene_t *scene, int server) {
   server_do(scene->server[server], "CLIENT", "KILL", "TYPE", "normal", NULL);
 }
 
+static void make_replica(server_t *replica, server_t *primary) {
+  char port[12];
+  snprintf(port, sizeof port, "%d", server_port(primary));
+  server_do(replica, "REPLICAOF", "127.0.0.1", port, NULL);
+}
+
 /* ---- who is asked -------------------------------------------------------------------------------------- */
 
 static void test_sentinels_are_tried_in_turn_and_a_good_one_comes_first(void **state) {
@@ -70,13 +76,17 @@ static void test_the_connection_moves_to_a_sentinel_that_is_there(void **state) 
   scene_tear_down(&scene);
 }
 
+/* Only the first is in the URL. */
+static void name_the_first(scene_t *scene) {
+  char *comma = strchr(scene->url, ',');
+  snprintf(comma, sizeof scene->url - (size_t)(comma - scene->url), "/" ORACLE_MASTER);
+}
+
 static void test_sentinels_are_learned(void **state) {
   (void)state;
   scene_t scene;
-  char *comma;
   scene_set_up(&scene, 2, NULL);
-  comma = strchr(scene.url, ','); /* the second is not in the URL */
-  snprintf(comma, sizeof scene.url - (size_t)(comma - scene.url), "/" ORACLE_MASTER);
+  name_the_first(&scene);
   oracle_introduce(scene.oracle[0], "127.0.0.1", oracle_port(scene.oracle[1]));
   bed_t *bed = scene_open(&scene, NULL);
   assert_int_equal(scene_answering(&scene), 0);
@@ -100,6 +110,29 @@ static void test_there_is_a_limit_to_what_is_learned(void **state) {
   assert_int_equal(scene_answering(&scene), 0);
   scene_end_oracle(&scene, 0);
   bed_until(bed, oracle_listeners(scene.oracle[1]) == 1);
+  scene_tear_down(&scene);
+}
+
+/* Who is asked next names others: those that were named before are asked no more, and there is room for these. */
+static void test_sentinels_are_forgotten(void **state) {
+  (void)state;
+  scene_t scene;
+  scene_set_up(&scene, 3, NULL);
+  name_the_first(&scene);
+  oracle_introduce(scene.oracle[0], "127.0.0.1", oracle_port(scene.oracle[1]));
+  for (int i = 1; i < 500; i++)
+    oracle_introduce(scene.oracle[0], "127.0.0.1", i);
+  bed_t *bed = scene_open(&scene, NULL);
+  assert_int_equal(scene_answering(&scene), 0);
+  oracle_forget(scene.oracle[0]);
+  oracle_introduce(scene.oracle[0], "127.0.0.1", oracle_port(scene.oracle[2]));
+  unsigned asked = scene_questions(&scene);
+  scene_hint(&scene, 0, ORACLE_MASTER);
+  bed_until(bed, scene_questions(&scene) > asked);
+  bed_run_for(bed, 100);
+  scene_end_oracle(&scene, 0);
+  bed_until(bed, oracle_listeners(scene.oracle[2]) == 1);
+  assert_int_equal(oracle_connections(scene.oracle[1]), 0);
   scene_tear_down(&scene);
 }
 
@@ -146,13 +179,40 @@ static void test_an_old_word_is_better_than_none(void **state) {
   scene_tear_down(&scene);
 }
 
-/* ---- who the primary is ---------------------------------------------------------------------------------- */
-
-static void make_replica(server_t *replica, server_t *primary) {
-  char port[12];
-  snprintf(port, sizeof port, "%d", server_port(primary));
-  server_do(replica, "REPLICAOF", "127.0.0.1", port, NULL);
+/* What was heard under it is of no use: others are asked, whatever they know. */
+static void test_a_huge_epoch_that_leads_nowhere_locks_nobody_out(void **state) {
+  (void)state;
+  scene_t scene;
+  belay_client_options_t options = client_options();
+  options.timeout_ms = 60000;
+  scene_set_up(&scene, 3, NULL);
+  make_replica(scene.server[1], scene.server[0]);
+  oracle_name(scene.oracle[0], "127.0.0.1", scene_port(&scene, 1), UINT64_MAX);
+  scene_open(&scene, &options);
+  assert_int_equal(scene_answering(&scene), 0);
+  assert_true(oracle_questions(scene.oracle[0]) > 1);
+  scene_tear_down(&scene);
 }
+
+/* Others know the same: from then on it is their epoch that counts. */
+static void test_a_huge_epoch_goes_with_who_has_named_it(void **state) {
+  (void)state;
+  scene_t scene;
+  scene_set_up(&scene, 2, NULL);
+  oracle_name(scene.oracle[0], "127.0.0.1", scene_port(&scene, 0), UINT64_MAX);
+  bed_t *bed = scene_open(&scene, NULL);
+  assert_int_equal(scene_answering(&scene), 0);
+  scene_end_oracle(&scene, 0);
+  bed_until(bed, oracle_listeners(scene.oracle[1]) == 2); /* he is asked, and then believed */
+  assert_int_equal(client_stats(bed).drops, 0);
+  oracle_name(scene.oracle[1], "127.0.0.1", scene_port(&scene, 1), 2);
+  scene_hint(&scene, 1, ORACLE_MASTER);
+  bed_until(bed, client_stats(bed).drops == 1);
+  assert_int_equal(scene_answering(&scene), 1);
+  scene_tear_down(&scene);
+}
+
+/* ---- who the primary is ---------------------------------------------------------------------------------- */
 
 /* A sentinel names a replica: nothing is asked of it before it is a primary. */
 static void test_a_replica_is_not_taken_for_a_primary(void **state) {
@@ -344,8 +404,11 @@ int main(void) {
       cmocka_unit_test(test_the_connection_moves_to_a_sentinel_that_is_there),
       cmocka_unit_test(test_sentinels_are_learned),
       cmocka_unit_test(test_there_is_a_limit_to_what_is_learned),
+      cmocka_unit_test(test_sentinels_are_forgotten),
       cmocka_unit_test(test_who_knows_less_than_was_heard_before_is_not_believed),
       cmocka_unit_test(test_an_old_word_is_better_than_none),
+      cmocka_unit_test(test_a_huge_epoch_that_leads_nowhere_locks_nobody_out),
+      cmocka_unit_test(test_a_huge_epoch_goes_with_who_has_named_it),
       cmocka_unit_test(test_a_replica_is_not_taken_for_a_primary),
       cmocka_unit_test(test_a_primary_that_becomes_a_replica_is_noticed),
       cmocka_unit_test(test_a_hint_is_followed_at_once),

@@ -188,6 +188,13 @@ void oracle_introduce(oracle_t *oracle, const char *host, int port) {
   add(oracle, oracle->sentinels, &oracle->sentinel_count, host, port, "sentinel");
 }
 
+void oracle_forget(oracle_t *oracle) {
+  pthread_mutex_lock(&oracle->lock);
+  oracle->sentinels[0] = '\0';
+  oracle->sentinel_count = 0;
+  pthread_mutex_unlock(&oracle->lock);
+}
+
 void oracle_add_replica(oracle_t *oracle, const char *host, int port, const char *flags) {
   add(oracle, oracle->replicas, &oracle->replica_count, host, port, flags);
 }

@@ -25,6 +25,8 @@ void oracle_name(oracle_t *oracle, const char *host, int port, uint64_t epoch);
 
 /* That there is another sentinel. */
 void oracle_introduce(oracle_t *oracle, const char *host, int port);
+/* That there is none. */
+void oracle_forget(oracle_t *oracle);
 /* That there is a replica; flags: as a sentinel tells them, "slave" if all is well. */
 void oracle_add_replica(oracle_t *oracle, const char *host, int port, const char *flags);
 
