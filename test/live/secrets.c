@@ -134,7 +134,7 @@ static void on_trace(void *ctx, const belay_trace_t *trace) {
 
 static void gossip_open(gossip_t *gossip, const manner_t *manner, bool grants) {
   belay_client_options_t options = client_options();
-  options.timeout_ms = 60 * slow();
+  options.timeout_ms = 400 * slow();
   options.reconnect_max_ms = 20;
   options.close_timeout_ms = 10;
   options.trace = on_trace;
