@@ -1,7 +1,7 @@
 /* The finder that asks sentinels ("Guidelines for Redis clients with support for Redis Sentinel").
  *
  *   ask the next one --says nothing, does not let us in, does not know the master--> ask the next one
- *         |          --knows an older configuration than was heard of before-------> keep it, ask the next one
+ *         |          --knows an older configuration than that which is in use-------> keep it, ask the next one
  *         v
  *   that is the primary
  *

@@ -90,7 +90,8 @@ static void write_rules(char *out, bool cluster) {
   size_t len;
   belay_acl_options_t options;
   belay_acl_options_init(&options);
-  snprintf(text, sizeof text, "%s%s", rows[row_of_program()].names, cluster ? " cluster" : "");
+  const char *where = deployment() == DEPLOYMENT_SENTINEL ? " sentinel" : "";
+  snprintf(text, sizeof text, "%s%s", rows[row_of_program()].names, cluster ? " cluster" : where);
   options.names = names;
   options.server_version = acl_version();
   options.names_count = divide(text, names, NAMES_MAX);

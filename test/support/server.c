@@ -264,8 +264,9 @@ static server_t *start_cluster(const server_options_t *options) {
   return server;
 }
 
+/* What is about TLS has URLs of its own. */
 static bool is_to_be_watched(const server_options_t *o) {
-  return deployment() == DEPLOYMENT_SENTINEL && !o->sentinel && !o->cluster;
+  return deployment() == DEPLOYMENT_SENTINEL && !o->sentinel && !o->cluster && !o->tls;
 }
 
 server_t *server_start(const server_options_t *options) {
