@@ -16,6 +16,7 @@ static void keep_detail(contender_t *contender, event_t event) {
 /* The key is set, and its copies are waited for: that ends, and nobody knows who has the key. */
 static void test_a_primary_that_is_deposed_while_copies_are_waited_for(void **state) {
   (void)state;
+  needs_one_server("REPLICAOF, which no node of a cluster takes");
   char detail[256] = "";
   belay_client_options_t patient = client_options();
   patient.stall_timeout_ms = 60000;

@@ -345,6 +345,7 @@ static void test_what_counts_is_copied(void **state) {
 /* A server that may have forgotten readers makes no writers, also of readers. */
 static void test_a_server_that_does_not_vote_refuses_an_upgrade(void **state) {
   (void)state;
+  needs_one_server("a quarantine");
   bed_t *bed = bed_open(NULL);
   belay_lock_options_t options = watched(1500 * slow());
   options.quarantine = BELAY_QUARANTINE_ON;
