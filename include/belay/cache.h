@@ -179,7 +179,8 @@ typedef struct belay_cache_options {
   int64_t local_ttl_ms;
   bool quiet; /**< changes are not published: for when no process has a table; default false */
   /** the first look of a get may be answered by a replica, if the client reads from them
-   * (belay_client_options_t::read_from); who finds nothing good there goes on with the primary. Default false */
+   * (belay_client_options_t::read_from); who finds nothing good there goes on with the primary. What a replica says is
+   * not kept in the table of this process. Default false */
   bool replicas;
 
   /** default 8 MiB; 1 to BELAY_CACHE_VALUE_MAX, and less than the client's max_reply and max_bytes */

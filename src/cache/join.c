@@ -190,7 +190,8 @@ void belay__flight_refresh(belay_cache_t *cache, const char *key, size_t key_len
 bool belay__flight_spare(belay_cache_t *cache, const char *key, size_t key_len, belay__look_t *look,
                          belay__served_t *served) {
   belay__look_over(cache, look);
-  belay__cache_keep_local(cache, key, key_len, look->record, &look->stamp, look->asked);
+  if (!look->behind) /* it would be served for longer than the replica is behind */
+    belay__cache_keep_local(cache, key, key_len, look->record, &look->stamp, look->asked);
   if (!belay__fresh_serves(look->freshness))
     return false;
   *served = belay__look_serve(look);

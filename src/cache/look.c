@@ -46,7 +46,7 @@ size_t belay__look_calls(belay_cache_t *cache, belay__look_t *look, belay__look_
       return 0;
     }
     if (at == BELAY__LOOK_AT_ANY && cache->options.replicas)
-      (void)belay__call_stale(calls[n]);
+      look->behind = belay__call_stale(calls[n])->stale;
     n++;
   }
   return n;

@@ -21,6 +21,7 @@ typedef struct belay__look {
   uint8_t tags_len; /* that the key has */
   belay__seen_t seen;
   bool untagged;                /* one of them has none */
+  bool behind;                  /* a replica may have answered */
   belay__freshness_t freshness; /* once it is over; GONE without a record */
 } belay__look_t;
 

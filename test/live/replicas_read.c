@@ -556,6 +556,43 @@ static void test_a_cache_is_as_stale_as_its_replica(void **state) {
   tear_down_late(&late);
 }
 
+/* The table of this process is not filled by who is behind: what was invalidated here would stay in it when the replica
+ * has long heard of it. */
+static void test_a_table_is_not_as_stale_as_a_replica(void **state) {
+  (void)state;
+  late_t late;
+  house_t house;
+  belay_cache_t *near;
+  belay_cache_options_t options;
+  set_up_late(&late);
+  reader_t reader = {.bed = late.bed};
+  build(&house, late.bed->client);
+  belay_cache_options_init(&options);
+  options.replicas = true;
+  options.local_bytes = 1 << 20;
+  options.local_ttl_ms = 60000;
+  assert_error(belay_cache_new(late.bed->client, &options, &near), 0);
+  READ(&reader, belay_cache_get(near, r, "other", 5, on_cached)); /* asks for the time too, */
+  READ(&reader,
+       belay_cache_get(house.cache, r, "other", 5, on_cached)); /* which replicas do not tell */
+  EXPECT(&reader, 1, belay_cache_put(near, r, "page", 4, "P", 1, BELAY_DEFAULT, on_changed));
+  int64_t began = clock_now();
+  do { /* the replica has heard of it */
+    assert_true(clock_since_ms(began) < 15000 * slow());
+    READ(&reader, belay_cache_get(house.cache, r, "page", 4, on_cached));
+  } while (reader.status == BELAY_EABSENT);
+  EXPECT(&reader, 1, belay_cache_invalidate(near, r, "page", 4, on_changed));
+  bed_run_for(late.bed, 100); /* what is published about it has come too */
+  EXPECT(&reader, 'P', belay_cache_get(near, r, "page", 4, on_cached));
+  do { /* and of that */
+    assert_true(clock_since_ms(began) < 15000 * slow());
+    READ(&reader, belay_cache_get(house.cache, r, "page", 4, on_cached));
+  } while (reader.status == 0);
+  READ(&reader, belay_cache_get(near, r, "page", 4, on_cached));
+  assert_error(reader.status, BELAY_EABSENT);
+  tear_down_late(&late);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_replicas_answer_what_only_reads),
@@ -571,6 +608,7 @@ int main(void) {
       cmocka_unit_test(test_reads_go_on_without_a_primary),
       cmocka_unit_test(test_a_filter_that_a_replica_has_not_heard_of_is_not_lost),
       cmocka_unit_test(test_a_cache_is_as_stale_as_its_replica),
+      cmocka_unit_test(test_a_table_is_not_as_stale_as_a_replica),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
