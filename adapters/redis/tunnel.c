@@ -140,6 +140,11 @@ static bool is_address(const char *name) {
   return inet_pton(AF_INET, name, ignored) == 1 || inet_pton(AF_INET6, name, ignored) == 1;
 }
 
+/* OpenSSL takes a name that begins with a dot for everybody's below it, and none for anybody's. */
+static bool is_nobody(const char *name) {
+  return name[0] == '\0' || name[0] == '.';
+}
+
 /* Who the server must prove to be. Only names are told to it: an address is none (RFC 6066). */
 static bool expect(SSL *ssl, const char *name) {
   if (is_address(name))
@@ -215,6 +220,11 @@ const char *belay__tunnel_why(const belay__tunnel_t *tunnel, int *error) {
 int belay__tunnel_shake(belay__tunnel_t *tunnel) {
   assert(!tunnel->through);
   ERR_clear_error();
+  if (is_nobody(tunnel->name)) {
+    tunnel->failed = true;
+    snprintf(tunnel->why, sizeof tunnel->why, "there is no name that a certificate is for");
+    return BELAY_ETLS;
+  }
   if (tunnel->ssl == NULL && !begin(tunnel))
     return BELAY_ENOMEM;
   tunnel->reads = SHAKE_READS;

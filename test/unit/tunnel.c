@@ -302,6 +302,13 @@ static void names_are_compared_as_they_should_be(void **state) {
       {"DNS:redis.example.com", "10.0.0.7", "redis.example.com", true},
       {"DNS:redis.example.com", "redis.example.com", "other.example.com", false},
       {"IP:10.0.0.7", "redis.example.com", "10.0.0.7", true},
+      /* names of nobody in particular, some of which OpenSSL takes for anybody's */
+      {"DNS:redis.example.com", "%eth0", NULL, false},
+      {"DNS:redis.example.com", "redis.example.com", "%", false},
+      {"DNS:redis.example.com", "redis.example.com", ".example.com", false},
+      {"DNS:redis.example.com", ".com", NULL, false},
+      {"DNS:redis.example.com", ".", NULL, false},
+      {"DNS:redis.example.com", "", NULL, false},
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     belay_tls_options_t o = {.server_name = rows[i].server_name};
