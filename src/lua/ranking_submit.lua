@@ -99,11 +99,13 @@ for i = 1, #changed do
       local old = code[member]
       code[member] = string.format('%016.0f', up and turn or MAX - turn)
       redis.call('HSET', KEYS[2], member, code[member], '', ARGV[1] .. ' ' .. string.format('%.0f', turn))
+      redis.call('ZADD', KEYS[1], string.format('%.0f', score[member]), code[member] .. member)
       if old then
         redis.call('ZREM', KEYS[1], old .. member)
       end
+    else
+      redis.call('ZADD', KEYS[1], string.format('%.0f', score[member]), code[member] .. member)
     end
-    redis.call('ZADD', KEYS[1], string.format('%.0f', score[member]), code[member] .. member)
   end
 end
 local over = math.min(redis.call('ZCARD', KEYS[1]) - most, #changed + 1024)

@@ -331,6 +331,54 @@ static void test_many_calls_are_on_their_way(void **state) {
   stage_close(&stage);
 }
 
+/* ---- keys that are taken away and made again --------------------------------------------------------------- */
+
+typedef struct submitted {
+  unsigned ended;
+  int status;
+  int64_t score;
+} submitted_t;
+
+static void on_submitted(belay_request_t *request, int status, const belay_ranking_entry_t *entries,
+                         size_t n) {
+  submitted_t *submitted = request->data;
+  submitted->ended++;
+  submitted->status = status;
+  submitted->score = n > 0 ? entries[0].score : -1;
+}
+
+static void submit(stage_t *stage, belay_ranking_t *ranking, int64_t score) {
+  submitted_t submitted = {.ended = 0};
+  belay_request_t request = {.data = &submitted};
+  const belay_ranking_score_t item = {.member = {"ann", 3}, .score = score};
+  assert_error(
+      belay_ranking_submit(ranking, &request, "door", 4, BELAY_RANKING_SET, &item, 1, on_submitted),
+      0);
+  bed_until(stage->bed, submitted.ended == 1);
+  assert_error(submitted.status, 0);
+  assert_int_equal(submitted.score, score);
+}
+
+/* On the way a node does not make a key again that its script has taken away: it would be stopped in the middle. */
+static void test_a_board_of_one_is_whole_on_its_way(void **state) {
+  (void)state;
+  stage_t stage = open_three();
+  belay_ranking_options_t options;
+  belay_ranking_t *ranking;
+  belay_ranking_options_init(&options);
+  options.name = "timed";
+  options.name_len = 5;
+  options.ties = BELAY_RANKING_EARLIER_FIRST;
+  assert_error(belay_ranking_new(stage.bed->client, &options, &ranking), 0);
+  submit(&stage, ranking, 7);
+  cluster_move_begin(stage.cluster, stage.slot, stage.to);
+  submit(&stage, ranking, 8);
+  (void)cluster_move_keys(stage.cluster, stage.slot, stage.to, 1000);
+  cluster_move_end(stage.cluster, stage.slot, stage.to);
+  submit(&stage, ranking, 9);
+  stage_close(&stage);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_slot_moves),
@@ -345,6 +393,7 @@ int main(void) {
       cmocka_unit_test(test_a_durable_lock_is_given_up_on_its_way),
       cmocka_unit_test(test_the_client_closes_while_a_durable_lock_is_on_its_way),
       cmocka_unit_test(test_many_calls_are_on_their_way),
+      cmocka_unit_test(test_a_board_of_one_is_whole_on_its_way),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
