@@ -73,6 +73,7 @@ const belay__kind_t belay__fair_kind = {
     .parts = parts,
     .extend = &belay__script_lock_extend,
     .release = &belay__script_fair_release,
+    .extend_keys = 1,
     .tickets = true,
     .acquire = acquire,
     .acquired = acquired,

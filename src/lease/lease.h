@@ -51,6 +51,9 @@ typedef struct belay__kind {
   int (*acquired)(belay__lease_t *lease, const belay__call_t *call, const belay__reply_t *reply,
                   int64_t *holder_ms);
 
+  size_t
+      extend_keys; /* so many of the keys, the first, are extend's: it works while a slot with the others is on its
+                         way from one node of a cluster to another; 0: all */
   size_t extend_args; /* how many extend_more adds; 0: it is NULL */
   void (*extend_more)(const belay__lease_t *lease, belay__call_t *call);
   /* What another reply than 0, 1, 2 to extend means; NULL: there is none. */

@@ -67,33 +67,38 @@ static size_t count_keys(const belay__kind_t *kind, const char *key, size_t key_
   return n;
 }
 
-static void put_keys(const belay__kind_t *kind, const char *key, size_t key_len,
+/* The first n of them. */
+static void put_keys(const belay__kind_t *kind, const char *key, size_t key_len, size_t n,
                      belay__call_t *call) {
   size_t at = 0, len;
   if (kind->many) {
-    for (const char *one; (one = belay__many_next(key, key_len, &at, &len)) != NULL;)
+    for (const char *one; n-- > 0 && (one = belay__many_next(key, key_len, &at, &len)) != NULL;)
       belay__call_arg(call, one, len);
     return;
   }
   belay__call_arg(call, key, key_len);
-  for (const char *const *part = kind->parts; part != NULL && *part != NULL; part++)
-    belay__call_arg_joined(call, key, key_len, *part, strlen(*part));
+  for (size_t i = 0; i + 1 < n; i++)
+    belay__call_arg_joined(call, key, key_len, kind->parts[i], strlen(kind->parts[i]));
 }
 
 static void put_fence_key(const belay__lease_t *lease, belay__call_t *call) {
   belay__call_arg_joined(call, lease->key, lease->key_len, FENCE_PART, sizeof FENCE_PART - 1);
 }
 
-void belay__lease_begin(const belay__lease_t *lease, belay__call_t *call,
-                        const belay__script_t *script, bool fence, size_t args) {
-  size_t keys = count_keys(lease->kind, lease->key, lease->key_len) + fence;
+static void begin(const belay__lease_t *lease, belay__call_t *call, const belay__script_t *script,
+                  size_t keys, bool fence, size_t args) {
   if (lease->terms.min_replicas > 0)
-    belay__call_script_text(call, script, keys, args);
+    belay__call_script_text(call, script, keys + fence, args);
   else
-    belay__call_script(call, script, keys, args);
-  put_keys(lease->kind, lease->key, lease->key_len, call);
+    belay__call_script(call, script, keys + fence, args);
+  put_keys(lease->kind, lease->key, lease->key_len, keys, call);
   if (fence)
     put_fence_key(lease, call);
+}
+
+void belay__lease_begin(const belay__lease_t *lease, belay__call_t *call,
+                        const belay__script_t *script, bool fence, size_t args) {
+  begin(lease, call, script, count_keys(lease->kind, lease->key, lease->key_len), fence, args);
 }
 
 /* Commands that do what the script of a lock's release does, if nobody is told and nothing else is taken back. */
@@ -130,8 +135,9 @@ void belay__release_build(const belay__kind_t *kind, const char *key, size_t key
                release->token_len > 0 && release->other_len == 0;
   if (plain && remove_natively(key, key_len, release, call))
     return;
-  belay__call_script(call, kind->release, count_keys(kind, key, key_len), 3);
-  put_keys(kind, key, key_len, call);
+  size_t keys = count_keys(kind, key, key_len);
+  belay__call_script(call, kind->release, keys, 3);
+  put_keys(kind, key, key_len, keys, call);
   belay__call_arg(call, release->token, release->token_len);
   belay__publish_arg(call, release->notify);
   belay__call_arg(call, release->other, release->other_len);
@@ -155,7 +161,10 @@ static void ask_fence(const belay__lease_t *lease, belay__call_t *call,
 static void ask_extend(const belay__lease_t *lease, belay__call_t *call, bool retake) {
   const belay__kind_t *kind = lease->kind;
   int64_t left = (int64_t)(belay__lease_remaining(lease) / BELAY__MS);
-  belay__lease_begin(lease, call, kind->extend, false, 3 + kind->extend_args);
+  size_t keys = kind->extend_keys;
+  if (keys == 0)
+    keys = count_keys(kind, lease->key, lease->key_len);
+  begin(lease, call, kind->extend, keys, false, 3 + kind->extend_args);
   belay__lease_put_token(lease, call);
   belay__call_arg_int(call, lease->ttl);
   belay__call_arg_int(call, retake ? left : 0);

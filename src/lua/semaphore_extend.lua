@@ -1,7 +1,7 @@
 -- Makes permits that are ours last for at least a ttl from now; never shortens that. Those that are gone can be taken
 -- again, where the limit is 1. How many they are is said again: the server may have lost the hash alone.
 -- KEYS[1]: who has permits, a zset of tokens by TIME in ms until when. KEYS[2]: the permits, a hash: how many each token
---   has; used, their sum; limit, if it was set. KEYS[3], KEYS[4]: not used. ARGV[1]: our token. ARGV[2]: the ttl in
+--   has; used, their sum; limit, if it was set. ARGV[1]: our token. ARGV[2]: the ttl in
 --   milliseconds. ARGV[3]: the ttl to take the only permit again with, in milliseconds, if nobody has it; 0: do not.
 --   ARGV[4]: how many permits.
 -- Reply: 1 they are ours and last that long; 0 they are not ours; 2 nobody had the only one, and it is ours again.

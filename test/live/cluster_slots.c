@@ -379,6 +379,25 @@ static void test_a_board_of_one_is_whole_on_its_way(void **state) {
   stage_close(&stage);
 }
 
+/* A renewal asks for no key that it does without: what is not there would stop it for as long as the slot is on its way. */
+static void test_leases_with_queues_last_on_their_way(void **state) {
+  (void)state;
+  stage_t stage = open_three();
+  belay_lock_options_t options;
+  belay_lock_options_init(&options);
+  options.fair = true;
+  contender_t *fair = in_slot(&stage, &options);
+  assert_error(try_lock(fair), 0);
+  cluster_move_begin(stage.cluster, stage.slot, stage.to);
+  assert_error(extend(fair, 10000), 0);
+  (void)cluster_move_keys(stage.cluster, stage.slot, stage.to, 1000);
+  assert_error(extend(fair, 10000), 0);
+  cluster_move_end(stage.cluster, stage.slot, stage.to);
+  assert_error(extend(fair, 10000), 0);
+  assert_error(release(fair), 0);
+  stage_close(&stage);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_slot_moves),
@@ -394,6 +413,7 @@ int main(void) {
       cmocka_unit_test(test_the_client_closes_while_a_durable_lock_is_on_its_way),
       cmocka_unit_test(test_many_calls_are_on_their_way),
       cmocka_unit_test(test_a_board_of_one_is_whole_on_its_way),
+      cmocka_unit_test(test_leases_with_queues_last_on_their_way),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
