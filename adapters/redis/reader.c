@@ -147,8 +147,8 @@ static void *make_double(const redisReadTask *task, double value, char *str, siz
 }
 
 static void *make_nil(const redisReadTask *task) {
-  /* no command that is sent in RESP2 is answered with another null */
-  if (task->type != REDIS_REPLY_STRING && !speaks_resp3(task))
+  /* no command that is sent in RESP2 is answered with another null; inside of an answer there may be one */
+  if (task->type != REDIS_REPLY_STRING && task->parent == NULL && !speaks_resp3(task))
     return refuse(task);
   return make(task, BELAY__REPLY_NIL);
 }

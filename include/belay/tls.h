@@ -16,6 +16,7 @@ extern "C" {
  * - its certificate is signed by one of the authorities, and valid today;
  * - it is for the name in the URL, or for the address, if that is what stands there. Of a wildcard only a whole label
  *   counts: *.example.com is redis.example.com, and r*.example.com is nobody.
+ *   What names it has are its subjectAltName; a common name (CN) is none.
  *
  * Where it is not so, calls fail with BELAY_ETLS, belay_detail() and the log say why, and nothing falls back to anything.
  *

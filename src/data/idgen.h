@@ -27,6 +27,7 @@ typedef struct belay__segment {
   uint64_t rest_until; /* nothing is fetched before */
   belay__call_t *call, *copy;
   int status;               /* of both, so far */
+  uint32_t sent_on;         /* the connection that the script went over */
   int64_t first;            /* that was answered */
   belay__identity_t server; /* that was told who it is */
 } belay__segment_t;
@@ -115,8 +116,8 @@ belay__call_t *belay__idgen_new_ping(belay_idgen_t *idgen, belay__lane_t lane, b
 belay__call_t *belay__idgen_new_wait(const belay_idgen_t *idgen, unsigned replicas,
                                      uint32_t timeout);
 
-/* Values of a request: how many it wants, and has; its only one. */
-enum { BELAY__IDGEN_WANTED, BELAY__IDGEN_HAS, BELAY__IDGEN_ID };
+/* Values of a request: how many it wants, and has; its only one; the connection that it came over. */
+enum { BELAY__IDGEN_WANTED, BELAY__IDGEN_HAS, BELAY__IDGEN_ID, BELAY__IDGEN_EPOCH };
 void belay__idgen_tell_one(belay_request_t *request, void (*cb)(void),
                            const belay__answer_t *answer);
 void belay__idgen_tell_many(belay_request_t *request, void (*cb)(void),

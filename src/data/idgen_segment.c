@@ -117,6 +117,7 @@ static void on_fetched(belay__call_t *call, const belay__result_t *result) {
   belay_idgen_t *idgen = call->owner;
   int status = result->error;
   idgen->segment.call = NULL;
+  idgen->segment.sent_on = call->epoch;
   if (result->outcome == BELAY_OUTCOME_REPLY)
     status = read_next(idgen, call, result->reply);
   over(idgen, status);
@@ -132,6 +133,8 @@ static void on_copied(belay__call_t *call, const belay__result_t *result) {
     if (!belay__reply_integer(result->reply, 0, INT64_MAX, &copies)) {
       belay__call_distrust(call);
       status = BELAY_EPROTO;
+    } else if (call->epoch != idgen->segment.sent_on) {
+      status = BELAY_EUNKNOWN; /* not from whom the script went to */
     } else if (copies < idgen->min_replicas) {
       status = BELAY_ENOREPLICAS;
     }

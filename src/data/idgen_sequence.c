@@ -34,10 +34,14 @@ static int read_answer(belay__pending_t *pending, const belay__call_t *call,
                        const belay__reply_t *reply) {
   const belay_idgen_t *idgen = pending->context;
   int64_t copies;
-  if (call->part == SCRIPT)
+  if (call->part == SCRIPT) {
+    pending->values[BELAY__IDGEN_EPOCH] = call->epoch;
     return read_last(pending, reply);
+  }
   if (!belay__reply_integer(reply, 0, INT64_MAX, &copies))
     return BELAY_EPROTO;
+  if (call->epoch != pending->values[BELAY__IDGEN_EPOCH])
+    return BELAY_EUNKNOWN; /* not from whom the script went to */
   return copies < idgen->min_replicas ? BELAY_ENOREPLICAS : 0;
 }
 

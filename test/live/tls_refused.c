@@ -21,6 +21,7 @@ static int make_certs(void **state) {
   certs_make(certs, "client", NULL);
   certs_make(certs, "elsewhere", &(cert_options_t){.names = "DNS:elsewhere,DNS:*.localhost"});
   certs_make(certs, "named", &(cert_options_t){.names = "DNS:localhost"});
+  certs_make(certs, "localhost", &(cert_options_t){.names = ""});
   certs_make(certs, "expired", &(cert_options_t){.from_day = -5, .days = 3});
   certs_make(certs, "early", &(cert_options_t){.from_day = 2});
   certs_make(certs, "self", &(cert_options_t){.self_signed = true});
@@ -90,6 +91,9 @@ typedef struct refusal {
 static const refusal_t refusals[] = {
     {.name = "wrong name",
      .server = {.cert = "elsewhere"},
+     .why = "is for another name than localhost"},
+    {.name = "a common name only",
+     .server = {.cert = "localhost"},
      .why = "is for another name than localhost"},
     {.name = "address not in it",
      .server = {.cert = "named"},

@@ -147,8 +147,9 @@ void certs_make(certs_t *certs, const char *name, const cert_options_t *options)
   X509 *issuer = o.self_signed ? cert : certs->authority;
   X509_set_issuer_name(cert, X509_get_subject_name(issuer));
   add_extension(cert, issuer, NID_basic_constraints, "CA:FALSE");
-  add_extension(cert, issuer, NID_subject_alt_name,
-                o.names == NULL ? "DNS:localhost,IP:127.0.0.1" : o.names);
+  if (o.names == NULL || o.names[0] != '\0')
+    add_extension(cert, issuer, NID_subject_alt_name,
+                  o.names == NULL ? "DNS:localhost,IP:127.0.0.1" : o.names);
   if (o.usage != NULL)
     add_extension(cert, issuer, NID_ext_key_usage, o.usage);
   assert_true(X509_sign(cert, o.self_signed ? key : certs->key, EVP_sha256()) > 0);

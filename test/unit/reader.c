@@ -91,6 +91,25 @@ static void everything_is_pushed_where_that_is_agreed_on(void **state) {
   end(&c);
 }
 
+/* In RESP2 a null that is no string stands inside of an answer, and is none. */
+static void a_null_array_is_part_of_an_answer(void **state) {
+  (void)state;
+  static const char ping[] = "*1\r\n$4\r\nPING\r\n";
+  conversation_t c;
+  begin(&c, false);
+  c.reader.resp3 = false;
+  assert_int_equal(redisAsyncFormattedCommand(c.ac, on_reply, NULL, ping, sizeof ping - 1),
+                   REDIS_OK);
+  hear(&c, "*2\r\n*-1\r\n:1\r\n");
+  assert_int_equal(c.elsewhere, 1);
+  assert_int_equal(c.ac->err, 0);
+  assert_int_equal(redisAsyncFormattedCommand(c.ac, on_reply, NULL, ping, sizeof ping - 1),
+                   REDIS_OK);
+  hear(&c, "*-1\r\n");
+  assert_int_equal(c.elsewhere, 1);
+  end(&c);
+}
+
 /* Before that, answers go to who has asked, and what is pushed between them does not. */
 static void a_push_is_no_answer(void **state) {
   (void)state;
@@ -112,6 +131,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(everything_is_pushed_where_that_is_agreed_on),
       cmocka_unit_test(a_push_is_no_answer),
+      cmocka_unit_test(a_null_array_is_part_of_an_answer),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
