@@ -149,9 +149,20 @@ static bool has_forgotten(const belay__reply_t *reply) {
          belay__refusal_find(reply->str, reply->len)->remedy == BELAY__REMEDY_EVAL;
 }
 
+/* A command that the user may not run counts as missing, whatever the server has: he may be let run it before the next
+ * connection is made. */
+static void note_denied(belay__link_t *link, belay__call_t *call, const belay__reply_t *reply) {
+  unsigned denied = belay__call_denied(call, reply);
+  if (denied == 0)
+    return;
+  link->peer.can &= ~denied;
+  link->cable->trunk->can_known = false;
+}
+
 static void answer(belay__link_t *link, belay__call_t *call, const belay__reply_t *reply) {
   if (has_forgotten(reply))
     link->brought = (belay__scripts_t){.bits = {0}};
+  note_denied(link, call, reply);
   switch (belay__call_reply(call, reply)) {
   case BELAY__VERDICT_OVER:
     if (link->state == BELAY__LINK_UP)

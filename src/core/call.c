@@ -272,15 +272,12 @@ void belay__call_stay(belay__call_t *call, const belay__reply_t *reply, int erro
     finish_with(call, BELAY_OUTCOME_REFUSED, error);
 }
 
-/* A command that the user may not run counts as missing, whatever the server has. */
-static void note_denied(const belay__call_t *call, const belay__refusal_t *refusal) {
-  if (call->needs != 0 && (refusal->error == BELAY_EPERM || refusal->error == BELAY_EREFUSED))
-    call->client->denied |= 1u << (call->needs - 1);
-}
-
-bool belay__call_was_denied(const belay__call_t *call, const belay__result_t *result) {
-  return call->needs != 0 && result->outcome == BELAY_OUTCOME_REFUSED &&
-         (call->client->denied >> (call->needs - 1) & 1) != 0;
+unsigned belay__call_denied(belay__call_t *call, const belay__reply_t *reply) {
+  if (call->needs == 0 || reply->type != BELAY__REPLY_ERROR)
+    return 0;
+  int error = belay__refusal_find(reply->str, reply->len)->error;
+  call->denied = error == BELAY_EPERM || error == BELAY_EREFUSED;
+  return call->denied ? 1u << (call->needs - 1) : 0;
 }
 
 belay__verdict_t belay__call_reply(belay__call_t *call, const belay__reply_t *reply) {
@@ -309,7 +306,6 @@ belay__verdict_t belay__call_reply(belay__call_t *call, const belay__reply_t *re
   if (refusal->remedy == BELAY__REMEDY_REDIRECT && !raised)
     return BELAY__VERDICT_REDIRECT;
   explain(call, refusal, reply);
-  note_denied(call, refusal);
   bool passes = (refusal->remedy == BELAY__REMEDY_RETRY || reconnect) &&
                 !(reauth && call->last_error == BELAY_EAUTH);
   if (!passes || !rest(call, refusal->error))

@@ -71,6 +71,7 @@ struct belay__call {
   bool broken;   /* memory ran out while it was built */
   bool counted;  /* it is in the client's figures */
   uint8_t needs; /* what the server must be able to do: 1 + a belay__capability_t; 0: nothing new */
+  bool denied;   /* belay__call_needs() */
   int last_error; /* of the refusal before a rest */
 
   size_t tail; /* where the arguments after the script begin */
@@ -108,11 +109,13 @@ void belay__call_arg_int(belay__call_t *call, int64_t value);
  * be given, or the call. */
 belay__call_t *belay__call_stale(belay__call_t *call);
 
-/* The command is one that not every server has, and there is another way. */
+/* The command is one that not every server has, and there is another way. If it is refused because of that, call->denied
+ * is set in done: the user may not run it, or it came to another server than it was made for. Then it is not used any more
+ * while that connection lasts. */
 void belay__call_needs(belay__call_t *call, belay__capability_t what);
-/* Whether it was refused because of that: the user may not run the command, or it came to another server than it was made
- * for. The client does not use it any more. From inside done. */
-bool belay__call_was_denied(const belay__call_t *call, const belay__result_t *result);
+/* For the node, before belay__call_reply(): what the connection counts as unable to do from now on, a bit of a
+ * belay__capability_t; 0: nothing new. */
+unsigned belay__call_denied(belay__call_t *call, const belay__reply_t *reply);
 
 /* The first key of a script that was called; of another command the first word behind its name. NULL: it has no key. */
 const char *belay__call_key(const belay__call_t *call, size_t *len);

@@ -72,7 +72,6 @@ struct belay_client {
   int64_t timeout_ms, stall_timeout_ms, close_timeout_ms;
   size_t max_bytes, max_reply;
   belay_read_from_t read_from;
-  unsigned denied; /* a bit for each belay__capability_t that was refused to us */
   belay_trace_fn trace;
   void *trace_ctx;
 

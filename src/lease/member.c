@@ -432,7 +432,7 @@ static void ask_again(belay__member_t *member) {
 static void on_reply(belay__call_t *call, const belay__result_t *result) {
   belay__member_t *member = call->owner;
   member->call = NULL;
-  if (belay__call_was_denied(call, result)) {
+  if (call->denied) {
     ask_again(member);
     return;
   }

@@ -69,7 +69,7 @@ static void on_reply(belay__call_t *call, const belay__result_t *result) {
   undo->call = NULL;
   int64_t removed;
   bool answered = result->outcome == BELAY_OUTCOME_REPLY;
-  if (belay__call_was_denied(call, result)) {
+  if (call->denied) {
     send(undo);
     return;
   }

@@ -315,6 +315,45 @@ static void test_a_command_that_is_refused(void **state) {
   }
 }
 
+/* A user who may not, until the second connection. */
+static void deny_then_hang_up(fake_link_t *link, const char *const *words, size_t count,
+                              void *arg) {
+  desk_t *desk = arg;
+  if (is(words[0], "PING") && fake_link_number(link) == 1) {
+    answer_removals(desk, NULL);
+    fake_hang_up(link);
+  } else {
+    answer_as_told(link, words, count, arg);
+  }
+}
+
+static void lock_and_release(contender_t *c) {
+  assert_error(try_lock(c), 0);
+  assert_error(release(c), 0);
+}
+
+static void test_a_refusal_is_forgotten_with_the_connection(void **state) {
+  (void)state;
+  desk_t desk = {.removal =
+                     "-NOPERM this user has no permissions to run the 'delifeq' command\r\n"};
+  pthread_mutex_init(&desk.mutex, NULL);
+  desk.fake = fake_start(
+      &(fake_options_t){.on_command = deny_then_hang_up, .arg = &desk, .knows = "delifeq"});
+  desk.bed = bed_open_at(fake_url(desk.fake), NULL);
+  contender_t *c = silent_contender(&desk);
+  lock_and_release(c);
+  expect_heard(&desk, "the first", "script DELIFEQ:KEY:TOKEN script");
+  lock_and_release(c);
+  expect_heard(&desk, "it once more", "SET script");
+  assert_error(begin_ping(desk.bed), 0);
+  bed_until(desk.bed, desk.bed->pongs == 1);
+  bed_until(desk.bed, client_stats(desk.bed).drops == 1);
+  lock_and_release(c);
+  expect_heard(&desk, "the second", "script DELIFEQ:KEY:TOKEN");
+  assert_int_equal(fake_connections(desk.fake), 2);
+  desk_close(&desk);
+}
+
 /* That it cannot now is not that it cannot. */
 static void test_a_refusal_that_passes_changes_nothing(void **state) {
   (void)state;
@@ -385,6 +424,7 @@ int main(void) {
       cmocka_unit_test(test_it_was_ours_or_not),
       cmocka_unit_test(test_replies_that_it_cannot_give),
       cmocka_unit_test(test_a_command_that_is_refused),
+      cmocka_unit_test(test_a_refusal_is_forgotten_with_the_connection),
       cmocka_unit_test(test_a_refusal_that_passes_changes_nothing),
       cmocka_unit_test(test_who_tells_others_does_it_by_script),
       cmocka_unit_test(test_what_may_have_been_taken_is_taken_back),
