@@ -10,6 +10,9 @@
 #define OTHER_TAG_KEY "belay::cache::{lang}::tag"
 #define YEAR_MS INT64_C(31536000000)
 
+/* What the cache takes for the server's time may be off by half of the time that it took to be told: a test that looks at
+ * it allows for all that it has taken itself. */
+
 /* ---- put ------------------------------------------------------------------------------------------------- */
 
 static void test_what_is_put_is_there(void **state) {
@@ -17,12 +20,12 @@ static void test_what_is_put_is_there(void **state) {
   bed_t *bed = bed_open(NULL);
   shelf_t shelf;
   shelf_new(&shelf, bed, NULL);
-  int64_t before = server_now_ms(bed->server);
+  int64_t before = server_now_ms(bed->server), began = clock_now();
   shelf_put(&shelf, "page", "first", true);
-  int64_t after = server_now_ms(bed->server);
+  int64_t after = server_now_ms(bed->server), took = clock_since_ms(began);
   belay__record_t *first = record_at(&shelf, KEY);
   assert_int_equal(first->kind, BELAY__RECORD_VALUE);
-  assert_between(first->created_ms, before - 2, after + 2);
+  assert_between(first->created_ms, before - 2, after + took + 2);
   assert_int_equal(first->fresh_ms, first->created_ms + 300000);
   assert_int_equal(first->retry_ms, 0);
   assert_int_equal(first->tags_len, 0);
@@ -61,6 +64,7 @@ static void test_for_how_long(void **state) {
     for (int touched = 0; touched < 2; touched++) {
       shelf_t shelf;
       edit_t edit = {0};
+      int64_t began = clock_now();
       shelf_new(&shelf, bed, &options);
       assert_error(edit_put_bytes(&shelf, &edit, "page", "v", 1, touched ? 30000 : rows[i].ttl_ms),
                    0);
@@ -69,7 +73,8 @@ static void test_for_how_long(void **state) {
         shelf_touch(&shelf, "page", rows[i].ttl_ms, true);
       belay__record_t *record = record_at(&shelf, KEY);
       int64_t now = server_now_ms(bed->server);
-      assert_between(record->fresh_ms - now, rows[i].fresh - 5000, rows[i].fresh + 2);
+      assert_between(record->fresh_ms - now, rows[i].fresh - 5000,
+                     rows[i].fresh + clock_since_ms(began) + 2);
       belay__record_drop(bed->belay, record);
       assert_between(server_integer(bed->server, "PTTL", KEY, NULL), rows[i].kept - 5000,
                      rows[i].kept);
@@ -138,6 +143,7 @@ static void test_the_largest_value(void **state) {
   (void)state;
   belay_client_options_t big = client_options();
   big.max_reply = big.max_bytes = (size_t)80 << 20;
+  big.timeout_ms = big.stall_timeout_ms = 10000 * slow();
   bed_t *bed = bed_open(&big);
   shelf_t shelf;
   edit_t edit = {0};
@@ -147,8 +153,11 @@ static void test_the_largest_value(void **state) {
   size_t len = BELAY_CACHE_VALUE_MAX;
   char *value = malloc(2 * len);
   memset(value, 'v', 2 * len);
-  assert_error(edit_put_bytes(&shelf, &edit, "page", value, len, BELAY_DEFAULT), 0);
-  assert_error(end_of_edit(&edit), 0);
+  for (int tries = 0; tries == 0 || (tries < 4 && edit.status == BELAY_EUNKNOWN); tries++) {
+    assert_error(edit_put_bytes(&shelf, &edit, "page", value, len, BELAY_DEFAULT), 0);
+    (void)end_of_edit(&edit); /* on a busy machine it may take more than its time */
+  }
+  assert_error(edit.status, 0);
   assert_int_equal(server_integer(bed->server, "STRLEN", KEY, NULL), BELAY__RECORD_HEAD + len);
   assert_error(edit_put_bytes(&shelf, &edit, "page", value, len + 1, BELAY_DEFAULT), BELAY_EINVAL);
   assert_error(edit_put_bytes(&shelf, &edit, "page", value, 2 * len, BELAY_DEFAULT),
