@@ -15,27 +15,31 @@ static bool is_too_long(const char *text) {
   return text != NULL && strnlen(text, CREDENTIAL_MAX + 1) > CREDENTIAL_MAX;
 }
 
-/* False if whoever is to tell who we are does not. */
-static bool find(const belay__identity_t *identity, belay_credentials_t *out) {
+/* NULL, or why it is not known who we are. */
+static const char *find(const belay__identity_t *identity, belay_credentials_t *out) {
   *out = (belay_credentials_t){identity->username, identity->password};
   if (identity->credentials == NULL)
-    return true;
+    return NULL;
   *out = (belay_credentials_t){NULL, NULL};
-  if (identity->credentials(identity->credentials_ctx, out) != 0 || is_too_long(out->username) ||
-      is_too_long(out->password))
-    return false;
+  if (identity->credentials(identity->credentials_ctx, out) != 0)
+    return "the credentials function has failed";
+  if (is_too_long(out->username))
+    return "the credentials function: username: too long";
+  if (is_too_long(out->password))
+    return "the credentials function: password: too long";
   if (out->username != NULL && out->username[0] == '\0')
     out->username = NULL;
   if (out->username != NULL && out->password == NULL)
     out->password = "";
-  return true;
+  return NULL;
 }
 
 int belay__auth_send(const belay__identity_t *identity, belay_client_t *client, belay__wire_t *wire,
                      redisCallbackFn *fn) {
   belay_credentials_t who;
-  if (!find(identity, &who)) {
-    explain(client, BELAY_EAUTH, "the credentials function has failed");
+  const char *why = find(identity, &who);
+  if (why != NULL) {
+    explain(client, BELAY_EAUTH, why);
     return BELAY_EAUTH;
   }
   if (who.password == NULL)

@@ -8,7 +8,7 @@
 
 #define FLUSH_AFTER 16
 #define REPLY_SLACK ((size_t)65536) /* bytes of several replies that may be in the buffer at once */
-#define HANDSHAKE_ROOM 1024         /* bytes that AUTH and what comes with it fit into */
+#define HANDSHAKE_ROOM 1024         /* bytes that what comes with AUTH fits into */
 
 static void on_flush(belay__flush_t *flush);
 static void on_step(belay__chore_t *step);
@@ -68,7 +68,7 @@ static ssize_t write_some(redisContext *c) {
     c->err = REDIS_ERR_IO;
     return -1;
   }
-  OPENSSL_cleanse(c->obuf, (size_t)n); /* a password may be in it: hiredis only frees it */
+  OPENSSL_cleanse(c->obuf, (size_t)n);
   wire->written += (uint64_t)n;
   wire->stats->bytes_out += (uint64_t)n;
   wire->stats->writes++;
@@ -126,6 +126,8 @@ static void on_disconnect(const redisAsyncContext *ac, int status) {
     belay__log(&wire->host->base, BELAY_LOG_ERROR, "connection dropped: %s", wire->reader.refused);
   wire->why = error == caused ? why : NULL;
   wire->written += tunnel != NULL ? belay__tunnel_begun(tunnel) : 0;
+  if (ac->c.obuf != NULL)
+    OPENSSL_cleanse(ac->c.obuf, sdslen(ac->c.obuf));
   wire->tunnel = NULL;
   wire->ac = NULL;
   wire->owed = 0;
@@ -143,12 +145,6 @@ static redisAsyncContext *adopt(belay__wire_t *wire, int fd) {
   redisAsyncContext *ac = redisAsyncConnectWithOptions(&options);
   if (ac == NULL)
     return NULL;
-  sds room = sdsMakeRoomFor(ac->c.obuf, HANDSHAKE_ROOM); /* what moves leaves copies behind */
-  if (room == NULL) {
-    redisAsyncFree(ac);
-    return NULL;
-  }
-  ac->c.obuf = room;
   ac->c.fd = fd; /* now: a context that could not be made may or may not have closed it */
   wire->funcs = *ac->c.funcs;
   wire->funcs.close = close_socket;
@@ -233,12 +229,42 @@ void belay__wire_break(belay__wire_t *wire, int error) {
 
 /* ---- writing ------------------------------------------------------------------------------------------- */
 
+/* A password may be in what is to be written: nothing of it is to be left in memory that is given back. hiredis does not
+ * care: so write_some() wipes what was written, write_out() what moved up behind it, grow() what was moved, and
+ * on_disconnect() the rest. */
+static int write_out(redisContext *c, int *done) {
+  size_t before = sdslen(c->obuf);
+  if (redisBufferWrite(c, done) != REDIS_OK)
+    return REDIS_ERR;
+  size_t left = sdslen(c->obuf);
+  if (left > 0)
+    OPENSSL_cleanse(c->obuf + left, before - left);
+  return REDIS_OK;
+}
+
+/* Makes room for so many bytes; false if memory is out. */
+static bool grow(redisContext *c, size_t len) {
+  size_t used = sdslen(c->obuf);
+  if (sdsavail(c->obuf) >= len)
+    return true;
+  sds empty = sdsempty(), room = NULL;
+  if (empty != NULL && (room = sdsMakeRoomFor(empty, used + len + HANDSHAKE_ROOM)) == NULL)
+    sdsfree(empty);
+  if (room == NULL)
+    return false;
+  room = sdscatlen(room, c->obuf, used); /* for which there is room */
+  OPENSSL_cleanse(c->obuf, used);
+  sdsfree(c->obuf);
+  c->obuf = room;
+  return true;
+}
+
 static void flush_now(belay__wire_t *wire) {
   int done = 0;
   wire->unflushed = 0;
   if (!is_writable(wire))
     return;
-  if (redisBufferWrite(&wire->ac->c, &done) != REDIS_OK) {
+  if (write_out(&wire->ac->c, &done) != REDIS_OK) {
     belay__wire_break(wire, BELAY_EUNREACHABLE);
     return;
   }
@@ -282,7 +308,8 @@ void belay__wire_command(belay__wire_t *wire, redisCallbackFn *fn, size_t argc,
     return;
   const char **words = (const char **)(uintptr_t)argv; /* hiredis does not write to them */
   long long len = redisFormatCommandArgv(&text, (int)argc, words, NULL);
-  bool ok = len >= 0 && belay__wire_append(wire, fn, NULL, text, (size_t)len);
+  bool ok = len >= 0 && grow(&wire->ac->c, (size_t)len) &&
+            belay__wire_append(wire, fn, NULL, text, (size_t)len);
   if (len >= 0) {
     OPENSSL_cleanse(text, (size_t)len); /* it may be AUTH */
     redisFreeCommand(text);

@@ -1,5 +1,11 @@
 /* Who we are, asked each time. */
+#include <errno.h>
+#include <hiredis/alloc.h>
+#include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
 
 #include "support/acl.h"
 #include "support/fake.h"
@@ -109,6 +115,10 @@ static void test_who_does_not_know_is_not_let_in(void **state) {
                         {.error = 7},
                         {.password = too_long},
                         {.username = too_long, .password = "sesame"}};
+  static const char *const why[] = {"the credentials function has failed",
+                                    "the credentials function has failed",
+                                    "the credentials function: password: too long",
+                                    "the credentials function: username: too long"};
   for (size_t i = 0; i < sizeof tellers / sizeof *tellers; i++) {
     teller_t teller = tellers[i];
     belay_client_options_t o = asking(&teller);
@@ -116,7 +126,7 @@ static void test_who_does_not_know_is_not_let_in(void **state) {
     const char *detail;
     server_do(bed->server, "CONFIG", "RESETSTAT", NULL);
     assert_error(pong(bed, &detail), BELAY_EAUTH);
-    assert_string_equal(detail, "the credentials function has failed");
+    assert_string_equal(detail, why[i]);
     bed_run_for(bed, 200);
     assert_in_range(teller.asked, 1, 10);
     assert_int_equal(bed->errors, 1);
@@ -185,6 +195,91 @@ static void test_nobody_is_asked_before_the_server_is_known(void **state) {
   certs_free(certs);
 }
 
+/* ---- what is left of it in memory ------------------------------------------------------------------------- */
+
+static const char piece[] = "Pa55w0rd"; /* a password is many of these */
+static size_t at_once = SIZE_MAX;       /* so much of what is sent the system takes; 0: nothing */
+static unsigned left_behind;
+
+ssize_t send(int fd, const void *data, size_t len, int flags) {
+  struct iovec part = {(void *)(uintptr_t)data, len < at_once ? len : at_once};
+  struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+  if (at_once == 0)
+    errno = EAGAIN;
+  return at_once == 0 ? -1 : sendmsg(fd, &message, flags);
+}
+
+/* Memory that knows its length, which stands before it. */
+typedef union block {
+  size_t len;
+  max_align_t align;
+} block_t;
+
+static void *block_new(size_t len) {
+  block_t *block = calloc(1, sizeof *block + len);
+  if (block == NULL)
+    return NULL;
+  block->len = len;
+  return block + 1;
+}
+
+static void block_free(void *data) {
+  if (data == NULL)
+    return;
+  block_t *block = (block_t *)data - 1;
+  left_behind += memmem(data, block->len, piece, sizeof piece - 1) != NULL;
+  free(block);
+}
+
+static void *block_new_array(size_t n, size_t size) {
+  return block_new(n * size);
+}
+
+static void *block_resize(void *data, size_t len) {
+  void *larger = block_new(len);
+  if (data != NULL && larger != NULL) {
+    size_t was = ((block_t *)data - 1)->len;
+    memcpy(larger, data, was < len ? was : len);
+    block_free(data);
+  }
+  return larger;
+}
+
+static char *block_copy(const char *text) {
+  char *copy = block_new(strlen(text) + 1);
+  return copy == NULL ? NULL : memcpy(copy, text, strlen(text) + 1);
+}
+
+/* Of a password of any length, however it is sent, or if it never is. */
+static void test_nothing_of_a_password_is_left_behind(void **state) {
+  (void)state;
+  static const size_t lengths[] = {8, 500, 1000, 3000, 60000}, most[] = {SIZE_MAX, 700, 0};
+  static char password[65536];
+  hiredisAllocFuncs funcs = {block_new, block_new_array, block_resize, block_copy, block_free};
+  for (size_t i = 0; i < sizeof password - sizeof piece; i += sizeof piece - 1)
+    memcpy(password + i, piece, sizeof piece - 1);
+  for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
+    for (size_t k = 0; k < sizeof most / sizeof *most; k++) {
+      char rest = password[lengths[i]];
+      password[lengths[i]] = '\0';
+      teller_t teller = {.password = password};
+      belay_client_options_t o = asking(&teller);
+      o.timeout_ms = most[k] == 0 ? 200 : 10000 * slow();
+      fake_t *fake = fake_start(NULL);
+      hiredisSetAllocators(&funcs);
+      bed_t *bed = bed_open_at(fake_url(fake), &o);
+      at_once = most[k];
+      assert_error(pong(bed, NULL), most[k] == 0 ? BELAY_EUNREACHABLE : 0);
+      at_once = SIZE_MAX;
+      bed_close(bed);
+      hiredisResetAllocators();
+      fake_stop(fake);
+      password[lengths[i]] = rest;
+      if (left_behind > 0)
+        fail_msg("%u blocks of a password of %zu bytes", left_behind, lengths[i]);
+    }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_password_may_change),
@@ -193,6 +288,7 @@ int main(void) {
       cmocka_unit_test(test_who_does_not_know_is_not_let_in),
       cmocka_unit_test(test_secrets_are_not_repeated),
       cmocka_unit_test(test_nobody_is_asked_before_the_server_is_known),
+      cmocka_unit_test(test_nothing_of_a_password_is_left_behind),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
