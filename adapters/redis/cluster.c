@@ -145,7 +145,7 @@ static int withdraw(belay_client_t *client, belay__call_t *call) {
 
 static void on_redirect(belay__link_t *link, const belay__redirect_t *to, belay__list_t *calls) {
   belay__cluster_t *cluster = of_link(link);
-  uint16_t number = belay__cluster_take(cluster, &to->place);
+  uint16_t number = belay__cluster_hear_of(cluster, &to->place);
   belay__list_t moving;
   belay__list_init(&moving);
   if (number == BELAY__NOBODY || (!to->ask && cluster->owner[to->slot] != number))

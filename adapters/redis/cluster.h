@@ -77,6 +77,8 @@ static inline belay_t *belay__cluster_host(const belay__cluster_t *cluster) {
 
 /* The server at that place, which may be new; NOBODY if there is no memory or room for it. */
 uint16_t belay__cluster_take(belay__cluster_t *cluster, const belay__place_t *place);
+/* The same of one that a redirection names: of those that no map has named there are few at a time. */
+uint16_t belay__cluster_hear_of(belay__cluster_t *cluster, const belay__place_t *place);
 
 void belay__cluster_set_owner(belay__cluster_t *cluster, uint16_t slot, uint16_t number);
 

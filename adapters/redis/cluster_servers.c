@@ -10,6 +10,8 @@
 #include "redis/link.h"
 
 #define TEND_MS UINT64_C(1000)
+#define HEARSAY                                                                                    \
+  16 /* servers that no map has named: who redirects to ever more of them does not lead far */
 
 void belay__cluster_tidy_soon(belay__cluster_t *cluster) {
   belay_t *belay = belay__cluster_host(cluster);
@@ -65,13 +67,19 @@ static belay__instance_t *make_server(belay__cluster_t *cluster, const belay__pl
   return server;
 }
 
+static uint16_t find(belay__cluster_t *cluster, const belay__place_t *place) {
+  belay__entry_t *entry =
+      belay__table_find(&cluster->places, hash_of(cluster, place), is_at, place, sizeof *place);
+  return entry == NULL ? BELAY__NOBODY : BELAY__CONTAINER(entry, belay__instance_t, entry)->number;
+}
+
 uint16_t belay__cluster_take(belay__cluster_t *cluster, const belay__place_t *place) {
   belay_t *belay = belay__cluster_host(cluster);
   uint64_t hash = hash_of(cluster, place);
-  belay__entry_t *entry = belay__table_find(&cluster->places, hash, is_at, place, sizeof *place);
-  uint16_t number = 0;
-  if (entry != NULL)
-    return BELAY__CONTAINER(entry, belay__instance_t, entry)->number;
+  uint16_t number = find(cluster, place);
+  if (number != BELAY__NOBODY)
+    return number;
+  number = 0;
   while (number < cluster->servers_len && cluster->servers[number] != NULL)
     number++;
   if (number == BELAY__CLUSTER_SERVERS) {
@@ -90,6 +98,19 @@ uint16_t belay__cluster_take(belay__cluster_t *cluster, const belay__place_t *pl
   }
   if (number == cluster->servers_len)
     cluster->servers_len++;
+  return number;
+}
+
+uint16_t belay__cluster_hear_of(belay__cluster_t *cluster, const belay__place_t *place) {
+  uint16_t number = find(cluster, place);
+  size_t heard = 0;
+  if (number != BELAY__NOBODY)
+    return number;
+  for (size_t i = 0; i < cluster->servers_len; i++)
+    heard += cluster->servers[i] != NULL && cluster->servers[i]->cable->hearsay;
+  number = heard < HEARSAY ? belay__cluster_take(cluster, place) : BELAY__NOBODY;
+  if (number != BELAY__NOBODY)
+    cluster->servers[number]->cable->hearsay = true;
   return number;
 }
 
@@ -118,6 +139,8 @@ void belay__cluster_retire_unknown(belay__cluster_t *cluster) {
   bool any = false;
   for (size_t i = 0; i < cluster->servers_len; i++) {
     belay__instance_t *server = cluster->servers[i];
+    if (server != NULL && server->known)
+      server->cable->hearsay = false;
     if (server == NULL || server->retired || server->known)
       continue;
     any = server->retired = server->changed = true;

@@ -230,9 +230,9 @@ static void knock(belay__link_t *link) {
     begin(link);
 }
 
-/* Somebody wants it. The first time nobody needs to wait. */
+/* Somebody wants it. The first time nobody needs to wait, unless there is no end of first times. */
 static void start(belay__link_t *link) {
-  if (link->error == 0) {
+  if (link->error == 0 && !link->cable->hearsay) {
     begin(link);
   } else {
     link->state = BELAY__LINK_BACKOFF;

@@ -1,8 +1,12 @@
 /* Nodes of a cluster that tell nonsense: maps that are none, or never end, and redirections that lead nowhere, or in a
  * circle. Nobody is sent astray for ever, and nothing stands still. */
+#include <netinet/in.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <strings.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "core/slot.h"
 #include "support/bed.h"
@@ -13,8 +17,48 @@ typedef struct liar {
   fake_t *fake;
   int port;
   _Atomic(const char *) map, answer; /* what it says to CLUSTER, and to calls; NULL: yes */
+  atomic_bool leads_on;              /* each call somewhere else, where nobody is */
   atomic_uint calls, asked;
 } liar_t;
+
+static unsigned door(void) {
+  return belay__slot("door", 4);
+}
+
+static void put_error(char *out, size_t size, const char *what, const char *host, int port) {
+  snprintf(out, size, "-%s %u %s:%d\r\n", what, door(), host, port);
+}
+
+/* ---- where nobody is ------------------------------------------------------------------------------------- */
+
+enum { NOWHERES = 65536 };
+
+static struct {
+  unsigned dials, places;
+  bool seen[NOWHERES];
+} nowhere;
+
+/* The n-th of them. */
+static void put_nowhere(char *out, size_t size, unsigned n) {
+  char host[24];
+  snprintf(host, sizeof host, "127.2.%u.%u", n / 256 % 256, n % 256);
+  put_error(out, size, n % 2 == 0 ? "ASK" : "MOVED", host, 1);
+}
+
+/* Who dials comes by here. */
+int note_dial(int fd, const struct sockaddr *address, socklen_t len) __asm__("connect");
+
+int note_dial(int fd, const struct sockaddr *address, socklen_t len) {
+  uint32_t ip = 0;
+  if (address->sa_family == AF_INET)
+    ip = ntohl(((const struct sockaddr_in *)(const void *)address)->sin_addr.s_addr);
+  if (ip >> 16 == (127 << 8 | 2)) {
+    nowhere.dials++;
+    nowhere.places += !nowhere.seen[ip % NOWHERES];
+    nowhere.seen[ip % NOWHERES] = true;
+  }
+  return (int)syscall(SYS_connect, fd, address, len);
+}
 
 /* In the fake's thread. */
 static void lie(fake_link_t *link, const char *const *words, size_t count, void *arg) {
@@ -25,7 +69,13 @@ static void lie(fake_link_t *link, const char *const *words, size_t count, void 
     fake_say(link, map);
   } else if (strcasecmp(words[0], "ASKING") == 0) {
     fake_say(link, "+OK\r\n");
-  } else if (answer == NULL || fake_is_handshake(words)) {
+  } else if (fake_is_handshake(words)) {
+    fake_behave(link, words, count);
+  } else if (atomic_load(&liar->leads_on)) {
+    char away[64];
+    put_nowhere(away, sizeof away, atomic_fetch_add(&liar->calls, 1));
+    fake_say(link, away);
+  } else if (answer == NULL) {
     fake_behave(link, words, count);
   } else {
     atomic_fetch_add(&liar->calls, 1);
@@ -39,17 +89,9 @@ static void liar_start(liar_t *liar) {
   liar->port = atoi(strrchr(fake_url(liar->fake), ':') + 1);
 }
 
-static unsigned door(void) {
-  return belay__slot("door", 4);
-}
-
 /* All slots are that one's. */
 static void put_map(char *out, size_t size, int port) {
   snprintf(out, size, "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:%d\r\n", port);
-}
-
-static void put_error(char *out, size_t size, const char *what, const char *host, int port) {
-  snprintf(out, size, "-%s %u %s:%d\r\n", what, door(), host, port);
 }
 
 static bed_t *open_at(const liar_t *first, int second, const belay_client_options_t *options) {
@@ -324,6 +366,53 @@ static void test_redirections_to_many(void **state) {
   two_close(&two);
 }
 
+/* As many as call at once are led on, each to somewhere else each time. */
+static void lead_on(two_t *two, belay_client_t *client, int count) {
+  atomic_store(&two->one.leads_on, true);
+  for (int i = 0; i < count; i++) {
+    char name[16];
+    snprintf(name, sizeof name, "door %d", i);
+    assert_error(begin_acquire(contender_of(two->bed, client, name, NULL), 0), 0);
+  }
+}
+
+/* Of servers that no map names there are few at a time. */
+static void test_redirections_to_ever_more(void **state) {
+  (void)state;
+  enum { FEW = 16 };
+  two_t two;
+  memset(&nowhere, 0, sizeof nowhere);
+  two_open(&two);
+  lead_on(&two, two.bed->client, 100);
+  bed_run_for(two.bed, 800);
+  assert_true(atomic_load(&two.one.calls) > 100);
+  assert_between(nowhere.places, 1, FEW * (atomic_load(&two.one.asked) + 1));
+  atomic_store(&two.one.leads_on, false);
+  assert_error(acquire(contender_new(two.bed, "door", NULL), 10000), 0);
+  two_close(&two);
+}
+
+/* Nor are they dialed all at once, whoever is led on: see belay_options_t.reconnects_per_s. */
+static void test_redirections_keep_the_pace(void **state) {
+  (void)state;
+  enum { CLIENTS = 40, PER_S = 200, BURST = PER_S / 5 };
+  two_t two;
+  char url[64];
+  belay_client_options_t options = hasty();
+  memset(&nowhere, 0, sizeof nowhere);
+  two_open(&two);
+  snprintf(url, sizeof url, "redis+cluster://127.0.0.1:%d", two.one.port);
+  int64_t began = clock_now();
+  for (int i = 0; i < CLIENTS; i++)
+    lead_on(&two, bed_connect(two.bed, url, &options), 20);
+  bed_run_for(two.bed, 200);
+  int64_t most = BURST + 1 + PER_S * clock_since_ms(began) / 1000;
+  assert_between(nowhere.dials, 1, most);
+  atomic_store(&two.one.leads_on, false);
+  assert_error(acquire(contender_new(two.bed, "door", NULL), 10000), 0);
+  two_close(&two);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_map_is_none),
@@ -336,6 +425,8 @@ int main(void) {
       cmocka_unit_test(test_redirections_that_lead_nowhere),
       cmocka_unit_test(test_an_ask_leads_to_the_dead),
       cmocka_unit_test(test_redirections_to_many),
+      cmocka_unit_test(test_redirections_to_ever_more),
+      cmocka_unit_test(test_redirections_keep_the_pace),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
