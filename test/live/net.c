@@ -9,6 +9,7 @@
 
 #include "support/bed.h"
 #include "support/fake.h"
+#include "support/pulse.h"
 #include "support/relay.h"
 
 /* ---- names that only this program knows ------------------------------------------------------------------ */
@@ -57,42 +58,35 @@ int getaddrinfo(const char *name, const char *service, const struct addrinfo *hi
 
 /* ---- the loop goes on ------------------------------------------------------------------------------------ */
 
-typedef struct ticking {
-  uv_timer_t timer;
-  int64_t last, largest_gap; /* nanoseconds */
-} ticking_t;
-
-static void on_tick(uv_timer_t *timer) {
-  ticking_t *ticking = timer->data;
-  int64_t now = clock_now();
-  if (now - ticking->last > ticking->largest_gap)
-    ticking->largest_gap = now - ticking->last;
-  ticking->last = now;
-}
-
-static void ticking_start(ticking_t *ticking, bed_t *bed) {
-  *ticking = (ticking_t){.last = clock_now()};
-  uv_timer_init(&bed->loop, &ticking->timer);
-  ticking->timer.data = ticking;
-  uv_update_time(&bed->loop);
-  uv_timer_start(&ticking->timer, on_tick, 1, 1);
-}
-
-static int64_t ticking_stop(ticking_t *ticking) {
-  uv_close((uv_handle_t *)&ticking->timer, NULL);
-  return ticking->largest_gap;
-}
-
-/* The smallest of the largest gaps of a few tries: what is left then is belay's. */
-static void expect_ticking(int64_t (*largest_gap)(void)) {
+/* The smallest of the longest of a few tries: what is left then is belay's. What others on the machine take away does not
+ * count. */
+static void expect_ticking(int64_t (*longest_held)(void)) {
   int64_t best = INT64_MAX;
   for (int i = 0; i < 5 && best >= 5 * MS * slow(); i++) {
-    int64_t gap = largest_gap();
-    if (gap < best)
-      best = gap;
+    int64_t held = longest_held();
+    if (held < best)
+      best = held;
   }
   if (best >= 5 * MS * slow())
     fail_msg("the loop stood still for %lld us", (long long)(best / 1000));
+}
+
+static void stand_still(uv_timer_t *timer) {
+  stall_ms(20);
+  uv_close((uv_handle_t *)timer, NULL);
+}
+
+static void test_a_loop_that_stands_still_is_found_out(void **state) {
+  (void)state;
+  bed_t *bed = bed_bare();
+  uv_timer_t timer;
+  pulse_t pulse;
+  pulse_begin(&pulse, &bed->loop);
+  uv_timer_init(&bed->loop, &timer);
+  uv_timer_start(&timer, stand_still, 5, 0);
+  bed_until(bed, pulse.longest_held >= 19 * MS);
+  pulse_end(&pulse);
+  bed_close(bed);
 }
 
 /* ---- servers that do not answer -------------------------------------------------------------------------- */
@@ -116,25 +110,25 @@ static void test_a_server_that_never_says_a_word_is_unreachable(void **state) {
   fake_stop(fake);
 }
 
-static int64_t gap_while_nobody_answers(void) {
+static int64_t held_while_nobody_answers(void) {
   fake_t *fake = fake_start(&(fake_options_t){.mute = true});
   belay_client_options_t options = client_options();
   options.connect_timeout_ms = 50;
   options.timeout_ms = 300;
   bed_t *bed = bed_open_at(fake_url(fake), &options);
-  ticking_t ticking;
-  ticking_start(&ticking, bed);
+  pulse_t pulse;
+  pulse_begin(&pulse, &bed->loop);
   contender_t *c = contender_new(bed, "door", NULL);
   assert_error(try_lock(c), BELAY_EUNREACHABLE);
-  int64_t gap = ticking_stop(&ticking);
+  pulse_end(&pulse);
   bed_close(bed);
   fake_stop(fake);
-  return gap;
+  return pulse.longest_held;
 }
 
 static void test_the_loop_ticks_while_nobody_answers(void **state) {
   (void)state;
-  expect_ticking(gap_while_nobody_answers);
+  expect_ticking(held_while_nobody_answers);
 }
 
 /* Shakes hands, and is silent from then on. */
@@ -211,23 +205,23 @@ static void test_a_name_that_does_not_resolve(void **state) {
   bed_close(bed);
 }
 
-static int64_t gap_while_a_name_is_looked_up(void) {
+static int64_t held_while_a_name_is_looked_up(void) {
   belay_client_options_t options = client_options();
   options.timeout_ms = 2 * SLOW_LOOKUP_MS;
   bed_t *bed = bed_open_at("redis://slow.nobody.test", &options);
-  ticking_t ticking;
-  ticking_start(&ticking, bed);
+  pulse_t pulse;
+  pulse_begin(&pulse, &bed->loop);
   int64_t began = clock_now();
   assert_error(try_lock(contender_new(bed, "door", NULL)), BELAY_ERESOLVE);
   assert_true(clock_since_ms(began) >= SLOW_LOOKUP_MS);
-  int64_t gap = ticking_stop(&ticking);
+  pulse_end(&pulse);
   bed_close(bed);
-  return gap;
+  return pulse.longest_held;
 }
 
 static void test_the_loop_ticks_while_a_name_is_looked_up(void **state) {
   (void)state;
-  expect_ticking(gap_while_a_name_is_looked_up);
+  expect_ticking(held_while_a_name_is_looked_up);
 }
 
 static void test_a_name_that_resolves_slowly(void **state) {
@@ -376,6 +370,7 @@ static void test_the_client_says_its_name(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_server_that_never_says_a_word_is_unreachable),
+      cmocka_unit_test(test_a_loop_that_stands_still_is_found_out),
       cmocka_unit_test(test_the_loop_ticks_while_nobody_answers),
       cmocka_unit_test(test_a_server_that_falls_silent_leaves_an_unknown_outcome),
       cmocka_unit_test(test_a_port_where_nobody_listens),

@@ -1,5 +1,6 @@
 #include "support/pulse.h"
 
+#include <stdio.h>
 #include <time.h>
 
 #include "support/clock.h"
@@ -11,18 +12,35 @@ static int64_t busy_now(void) {
   return (int64_t)t.tv_sec * 1000 * MS + t.tv_nsec;
 }
 
+/* For how long this thread was kept waiting for a processor so far; 0 if the system does not tell. */
+static int64_t kept_waiting(void) {
+  long long ran, waited = 0;
+  FILE *file = fopen("/proc/thread-self/schedstat", "r");
+  if (file == NULL)
+    return 0;
+  if (fscanf(file, "%lld %lld", &ran, &waited) != 2)
+    waited = 0;
+  fclose(file);
+  return waited;
+}
+
 static int64_t longer(int64_t a, int64_t b) {
   return a > b ? a : b;
 }
 
 static void on_pulse(uv_timer_t *timer) {
   pulse_t *pulse = timer->data;
+  /* it may be kept waiting between these lines: that is taken off both gaps */
+  int64_t kept = kept_waiting();
   int64_t now = clock_now(), busy = busy_now();
   if (pulse->last > 0) {
-    pulse->longest = longer(pulse->longest, now - pulse->last);
+    int64_t gap = now - pulse->last;
+    pulse->longest = longer(pulse->longest, gap);
+    pulse->longest_held = longer(pulse->longest_held, gap - (kept_waiting() - pulse->last_kept));
     pulse->longest_busy = longer(pulse->longest_busy, busy - pulse->last_busy);
   }
   pulse->last = now;
+  pulse->last_kept = kept;
   pulse->last_busy = busy;
 }
 
@@ -39,7 +57,7 @@ void pulse_end(pulse_t *pulse) {
 }
 
 void pulse_reset(pulse_t *pulse) {
-  pulse->last = pulse->longest = pulse->longest_busy = 0;
+  pulse->last = pulse->longest = pulse->longest_held = pulse->longest_busy = 0;
   on_pulse(&pulse->timer);
 }
 

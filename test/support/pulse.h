@@ -6,11 +6,13 @@
 #include <stdint.h>
 #include <uv.h>
 
-/* A timer that wants to be called each millisecond, and the longest that it had to wait: by the clock, and by the time
- * for which this thread computed, of which others on the machine take nothing away. In nanoseconds. */
+/* A timer that wants to be called each millisecond, and the longest that it had to wait: by the clock; by the clock, but
+ * for the time in which the thread could have gone on, and others had the processors; and by the time for which the thread
+ * computed. In nanoseconds. */
 typedef struct pulse {
   uv_timer_t timer;
   int64_t last, longest;
+  int64_t last_kept, longest_held;
   int64_t last_busy, longest_busy;
 } pulse_t;
 
