@@ -228,15 +228,29 @@ static bool is_about_time(const char *pattern) {
   return strpbrk(pattern, "aAtTxe") != NULL && strchr(pattern, '%') != NULL;
 }
 
+/* Whether what moves up into the place of that word cannot become a ttl, but for one that a pause outlasts or a sequence
+ * does not. */
+static bool may_move_up(const conformance_command_t *command, size_t at) {
+  for (size_t i = at + 1; i < command->argc; i++) {
+    uint64_t n = strtoull(command->argv[i].at, NULL, 10);
+    if (n > 3 && n < 60000)
+      return false;
+  }
+  return true;
+}
+
 /* What a client would not send: too few words, too many, some that have no business there. */
 static void spoil(generator_t *g, conformance_command_t *command, const char *pattern) {
   size_t count, at = below(g, command->argc);
-  const engine_word_t *odd = conformance_words(is_about_time(pattern) ? 'e' : '?', &count);
+  bool timed = is_about_time(pattern);
+  const engine_word_t *odd = conformance_words(timed ? 'e' : '?', &count);
   const engine_word_t *with = &odd[below(g, count)];
   switch (below(g, 4)) {
   case 0:
-    if (at > 0)
+    if (at > 0 && (!timed || may_move_up(command, at))) {
       drop_word(command, at);
+      command->pause = timed;
+    }
     break;
   case 1:
     drop_word(command, command->argc - 1);
