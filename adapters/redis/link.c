@@ -28,7 +28,6 @@
 #include "redis/pace.h"
 
 #define OLD_SERVER_MS UINT64_C(300000)
-#define REPLICA_STALL_MS 1000
 
 static void on_dialed(belay__dial_t *dial, int error, int fd, belay__handle_t *handle);
 static void on_gone(belay__wire_t *wire, int error);
@@ -284,60 +283,6 @@ void belay__link_shaken(belay__link_t *link, int error) {
   belay__link_pump(link);
 }
 
-/* ---- idleness and silence ------------------------------------------------------------------------------- */
-
-static void on_pong(redisAsyncContext *ac, void *object, void *privdata) {
-  (void)privdata;
-  belay__link_t *link = link_of(ac->data);
-  const belay__reply_t *reply = belay__wire_reply(&link->wire, object);
-  if (reply == NULL || link->state != BELAY__LINK_CHECKING)
-    return;
-  if (!belay__reply_is(reply, "PONG", 4)) {
-    belay__wire_drop(&link->wire, BELAY_EPROTO);
-    return;
-  }
-  link->state = BELAY__LINK_UP;
-  belay__link_watch(link);
-}
-
-/* Since bytes last came, or since the server last owed nothing when it was asked; in nanoseconds. */
-static uint64_t silence(const belay__link_t *link) {
-  return belay__now(belay_of(link)) - link->wire.last_heard;
-}
-
-bool belay__link_is_silent(belay__link_t *link, uint64_t limit) {
-  const belay__wire_t *wire = &link->wire;
-  uint64_t turn = link->cable->trunk->host->turns;
-  if (!belay__link_is_up(link) || wire->owed == 0 || silence(link) < limit)
-    return false;
-  if (link->quiet_since == wire->last_heard)
-    return link->quiet_turn != turn;
-  link->quiet_since = wire->last_heard;
-  link->quiet_turn = turn;
-  return false;
-}
-
-static uint64_t idle_limit(const belay__link_t *link) {
-  int64_t ms = link->cable->trunk->idle_timeout_ms;
-  return ms == BELAY_FOREVER ? BELAY__NEVER : (uint64_t)ms * BELAY__MS;
-}
-
-static void check(belay__link_t *link) {
-  static const char *const argv[] = {"PING"};
-  link->state = BELAY__LINK_CHECKING;
-  set_timer(link, (link->cable->trunk->connect_timeout_ms + 3) /
-                      4); /* leaves time for a new connection */
-  if (link->listener != NULL)
-    belay__wire_say(&link->wire, 1, argv, NULL, true);
-  else
-    belay__wire_command(&link->wire, on_pong, 1, argv);
-}
-
-void belay__link_check_if_idle(belay__link_t *link) {
-  if (link->wire.owed == 0 && silence(link) >= idle_limit(link))
-    check(link);
-}
-
 /* ---- calls --------------------------------------------------------------------------------------------- */
 
 static void on_heard(belay__wire_t *wire) {
@@ -431,61 +376,6 @@ void belay__link_distrust(belay__link_t *link, uint32_t epoch) {
 }
 
 /* ---- time ---------------------------------------------------------------------------------------------- */
-
-/* Of a replica's others may be asked instead. */
-static uint64_t stall_limit(const belay__link_t *link) {
-  uint64_t ms = (uint64_t)link->cable->trunk->stall_timeout_ms;
-  if (link->cable->role == BELAY__ROLE_REPLICA && ms > REPLICA_STALL_MS)
-    ms = REPLICA_STALL_MS;
-  return ms * BELAY__MS;
-}
-
-/* Perhaps its server has been replaced meanwhile. */
-static void doubt(belay__link_t *link) {
-  const belay__trunk_ops_t *ops = link->cable->trunk->ops;
-  if (ops->doubt != NULL)
-    ops->doubt(link);
-}
-
-/* UP: a link that owes nothing may be one too many; one that owes something must be heard of. A loop that was
- * away itself has heard nothing: so the last quarter of the time begins only when the silence is first
- * noticed. */
-void belay__link_watch(belay__link_t *link) {
-  belay_t *belay = belay_of(link);
-  uint64_t heard = link->wire.last_heard, limit = idle_limit(link), when;
-  char place[BELAY__TARGET_WORDS];
-  if (link->wire.owed > 0)
-    limit = stall_limit(link) / 4 * 3;
-  else if ((!link->extra && link->listener == NULL) || limit == BELAY__NEVER || link->queue_len > 0)
-    limit = 0; /* nothing to watch for, or something is about to be handed over */
-
-  if (limit == 0) {
-    belay__timer_stop(belay, BELAY__RANK_OTHER, &link->timer);
-    return;
-  }
-  if (link->wire.owed > 0 && silence(link) < limit / 3) {
-    when = heard + limit / 3;
-  } else if (silence(link) < limit) {
-    if (link->wire.owed > 0)
-      doubt(link);
-    when = heard + limit;
-  } else if (link->wire.owed > 0 && link->suspect_since != heard) {
-    link->suspect_since = heard;
-    when = belay__now(belay) + limit / 3 + 1;
-  } else if (link->wire.owed == 0 && link->listener != NULL) {
-    check(link); /* nothing that is ever sent would find out */
-    return;
-  } else {
-    if (link->wire.owed > 0)
-      belay__log(belay, BELAY_LOG_WARNING, "%s owes an answer and is silent",
-                 belay__target_words(&link->target, place));
-    else
-      link->state = BELAY__LINK_DOWN; /* one too many: it is retired */
-    belay__wire_drop(&link->wire, BELAY_EUNREACHABLE);
-    return;
-  }
-  belay__timer_set(belay, BELAY__RANK_OTHER, &link->timer, when);
-}
 
 static void on_timer(belay__timer_t *timer) {
   belay__link_t *link = BELAY__CONTAINER(timer, belay__link_t, timer);

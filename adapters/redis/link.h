@@ -99,10 +99,6 @@ void belay__link_owed(belay__link_t *link);
 /* The server has answered all that it was asked up to here. */
 void belay__link_paid(belay__link_t *link);
 
-/* Whether answers are owed, and nothing has been heard for so many nanoseconds. A loop that was away has heard
- * nothing either: so the answer is yes only if the loop has turned since it was first asked about. */
-bool belay__link_is_silent(belay__link_t *link, uint64_t limit);
-
 /* A reason that will not go away by itself: who asks is told at once, and nobody knocks too often. */
 bool belay__link_is_lasting(int error);
 
@@ -119,9 +115,15 @@ void belay__link_pump(belay__link_t *link);
 /* What was to go elsewhere does not. */
 void belay__link_stay(belay__link_t *link, const belay__reply_t *reply);
 
-/* And what that needs of redis/link.c: what is watched for may have changed; a connection that nothing was heard of for
- * long may be dead, and would tell so only after a time-out. */
+/* ---- redis/watch.c -------------------------------------------------------------------------------------- */
+
+/* Whether answers are owed, and nothing has been heard for so many nanoseconds. A loop that was away has heard
+ * nothing either: so the answer is yes only if the loop has turned since it was first asked about. */
+bool belay__link_is_silent(belay__link_t *link, uint64_t limit);
+
+/* What is watched for may have changed. */
 void belay__link_watch(belay__link_t *link);
+/* A connection that nothing was heard of for long may be dead, and would tell so only after a time-out: it is asked. */
 void belay__link_check_if_idle(belay__link_t *link);
 
 /* ---- redis/settle.c ------------------------------------------------------------------------------------- */
