@@ -386,7 +386,7 @@ static void test_redirections_to_ever_more(void **state) {
   lead_on(&two, two.bed->client, 100);
   bed_run_for(two.bed, 800);
   assert_true(atomic_load(&two.one.calls) > 100);
-  assert_between(nowhere.places, 1, FEW * (atomic_load(&two.one.asked) + 1));
+  assert_between(nowhere.places, 1, (int64_t)FEW * (atomic_load(&two.one.asked) + 1));
   atomic_store(&two.one.leads_on, false);
   assert_error(acquire(contender_new(two.bed, "door", NULL), 10000), 0);
   two_close(&two);

@@ -157,9 +157,10 @@ static const engine_word_t long_ms[] = {W("60000"), W("60001"), W("100000"), W("
                                         W("86400000")};
 static const engine_word_t long_s[] = {W("60"), W("100"), W("3600"), W("86400")};
 static const engine_word_t short_ms[] = {W("1"), W("2"), W("3")};
+/* Sums of one of these and a long one are made too: none is over while a sequence runs. */
 static const engine_word_t odd_ttls[] = {W("0"),
                                          W("-1"),
-                                         W("-60000"),
+                                         W("-70000"),
                                          W(""),
                                          W("abc"),
                                          W("70000.5"),
