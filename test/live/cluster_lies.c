@@ -399,12 +399,14 @@ static void test_redirections_keep_the_pace(void **state) {
   two_t two;
   char url[64];
   belay_client_options_t options = hasty();
+  options.timeout_ms *= slow();
   memset(&nowhere, 0, sizeof nowhere);
   two_open(&two);
   snprintf(url, sizeof url, "redis+cluster://127.0.0.1:%d", two.one.port);
   int64_t began = clock_now();
   for (int i = 0; i < CLIENTS; i++)
     lead_on(&two, bed_connect(two.bed, url, &options), 20);
+  bed_until(two.bed, nowhere.dials > 0);
   bed_run_for(two.bed, 200);
   int64_t most = BURST + 1 + PER_S * clock_since_ms(began) / 1000;
   assert_between(nowhere.dials, 1, most);
