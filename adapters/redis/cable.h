@@ -96,6 +96,9 @@ belay__link_t *belay__cable_link(const belay__cable_t *cable, belay__lane_t lane
 
 size_t belay__cable_links_up(const belay__cable_t *cable);
 
+/* Whether an answer is owed for so many milliseconds (belay__link_is_silent()). */
+bool belay__cable_is_silent(belay__cable_t *cable, uint64_t ms);
+
 /* For who reads from replicas. Connects, so that it can be read from. */
 void belay__cable_want(belay__cable_t *cable);
 /* Whether what only reads may be asked there now: it is connected, has been found to be what it must be, and is not

@@ -80,7 +80,7 @@ static void put(belay__cluster_t *cluster, belay__call_t *call, belay__link_t *l
     belay__link_adopt(link, call);
   } else {
     wait(cluster, &cluster->waiting, call);
-    belay__cluster_want_map(cluster);
+    belay__cluster_doubt(cluster);
   }
 }
 
@@ -119,7 +119,7 @@ static int submit(belay_client_t *client, belay__call_t *const *calls, size_t n)
   if (error != 0)
     return error;
   if (calls[0]->last_error == BELAY_ECLUSTERDOWN || calls[0]->last_error == BELAY_EREADONLY)
-    belay__cluster_want_map(cluster);
+    belay__cluster_doubt(cluster);
   for (size_t i = 0, end; i < n; i = end) {
     belay__link_t *link = route(cluster, calls[i]);
     end = i + group_len(&calls[i]);
@@ -149,7 +149,7 @@ static void on_redirect(belay__link_t *link, const belay__redirect_t *to, belay_
   belay__list_t moving;
   belay__list_init(&moving);
   if (number == BELAY__NOBODY || (!to->ask && cluster->owner[to->slot] != number))
-    belay__cluster_want_map(cluster);
+    belay__cluster_news(cluster);
   if (number != BELAY__NOBODY && to->ask) {
     belay__cluster_mark_moved(cluster, to->slot);
     cluster->servers[number]->guests = true;
@@ -236,24 +236,24 @@ static void tend(belay__cluster_t *cluster, belay__instance_t *server) {
 }
 
 void belay__cluster_tidy(belay__cluster_t *cluster) {
-  bool off = false;
+  bool again = false;
   belay__timer_stop(belay__cluster_host(cluster), BELAY__RANK_OTHER, &cluster->tidy);
   for (size_t i = 0; i < cluster->servers_len; i++) {
     belay__instance_t *server = cluster->servers[i];
     if (server == NULL || !(server->changed || is_off(server)))
       continue;
     tend(cluster, server);
-    off = off || is_off(server);
+    again = again || is_off(server);
   }
-  if (off)
-    belay__cluster_tidy_later(cluster);
   deal(cluster);
   if (cluster->tidied != cluster->version && !cluster->closing) {
     cluster->tidied = cluster->version;
     belay__channels_each(&cluster->node.base, move_channel, cluster);
   }
   if (!cluster->closing)
-    belay__cluster_end_retired(cluster);
+    again = !belay__cluster_end_retired(cluster) || again;
+  if (again)
+    belay__cluster_tidy_later(cluster);
 }
 
 static void tell_refused(belay__channel_t *channel, void *error) {
@@ -272,7 +272,7 @@ void belay__cluster_refuse(belay__cluster_t *cluster, int error) {
 /* ---- what links tell ----------------------------------------------------------------------------------- */
 
 static void on_doubt(belay__link_t *link) {
-  belay__cluster_want_map(of_link(link));
+  belay__cluster_doubt(of_link(link));
 }
 
 /* Its calls are still being given back. What waits there for an answer to ASK begins anew. */
@@ -285,7 +285,7 @@ static void on_lost(belay__link_t *link, int error) {
   if (server->changed || is_off(server))
     belay__cluster_tidy_soon(cluster);
   if (server->primary == BELAY__NOBODY)
-    belay__cluster_want_map(cluster);
+    belay__cluster_doubt(cluster);
 }
 
 static void end_if_over(belay__cluster_t *cluster);
@@ -338,7 +338,7 @@ static void listen_to(belay_client_t *client, belay__channel_t *channel) {
   if (listener == NULL)
     listener = listener_of(cluster, channel);
   if (listener == NULL)
-    belay__cluster_want_map(cluster);
+    belay__cluster_doubt(cluster);
   else
     belay__listener_listen(listener, channel);
 }

@@ -51,13 +51,20 @@ typedef struct belay__cluster {
   uint32_t tidied;     /* the version for which that was done */
 
   belay__map_state_t map;
-  belay__timer_t due;       /* of the map */
-  uint64_t asked, answered; /* when it last was; 0: never */
+  belay__timer_t due; /* of the map */
+  uint64_t asked;     /* when it last was; 0: never */
+  uint64_t answered;  /* when anything last was; 0: never */
+  size_t first;       /* who is asked first, if he is well */
   bool has_map;
-  bool wanted;     /* ASKED: the answer may be too old already */
-  bool by_shards;  /* CLUSTER SHARDS is asked first, because it was answered last */
-  bool tried_both; /* of the two */
-  int error;       /* why there is none */
+  bool wanted;      /* ASKED: the answer may be too old already */
+  bool news;        /* the map is known to be another one */
+  bool blind;       /* nobody tells whether anything has changed */
+  bool whole;       /* ASKED: the map is asked for, not only whether anything has changed */
+  bool by_shards;   /* CLUSTER SHARDS is asked first, because it was answered last */
+  unsigned answers; /* ASKED: so far, by the one that is asked now */
+  uint64_t epoch;   /* the cluster's when the map was asked for, */
+  uint64_t failing; /* and the slots that had failed when anything last was */
+  int error;        /* why there is none */
   bool closing, gone;
 } belay__cluster_t;
 
@@ -87,8 +94,8 @@ void belay__cluster_mark_moved(belay__cluster_t *cluster, uint16_t slot);
 
 /* Retires those that the last map does not name. */
 void belay__cluster_retire_unknown(belay__cluster_t *cluster);
-/* Ends those that are retired and owe nothing. Not while calls may be queued there. */
-void belay__cluster_end_retired(belay__cluster_t *cluster);
+/* Ends those that are retired and owe nothing; whether these were all. Not while calls may be queued there. */
+bool belay__cluster_end_retired(belay__cluster_t *cluster);
 void belay__cluster_free_server(belay__cluster_t *cluster, belay__instance_t *server);
 
 /* Runs belay__cluster_tidy() from the loop. */
@@ -114,8 +121,9 @@ void belay__cluster_refuse(belay__cluster_t *cluster, int error);
 void belay__cluster_map_init(belay__cluster_t *cluster);
 void belay__cluster_map_close(belay__cluster_t *cluster);
 
-/* There is reason to ask for a map. */
-void belay__cluster_want_map(belay__cluster_t *cluster);
+/* There is reason to ask whether the map has changed; or for another one, because it has. */
+void belay__cluster_doubt(belay__cluster_t *cluster);
+void belay__cluster_news(belay__cluster_t *cluster);
 
 /* The scout's last handle is closed; cluster.c's. */
 void belay__cluster_quiet(belay__cluster_t *cluster);

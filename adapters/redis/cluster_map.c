@@ -4,24 +4,33 @@
  *    ^ |                                                                   ^                  |
  *    | +--a minute is over-------------------------------------------------|------------------+
  *    |                                                                     |                  |
- *    +--it has come, or nobody has one-------------------------------------|------------------+
+ *    +--it has come, or is as it was, or nobody has one--------------------|------------------+
  *    |                                                                     +--still wanted----+
  *    +--time-- REFUSED <--nobody has one, for a reason that is a lasting one------------------+
  *                 +--time, and somebody listens--> ASKED
  *
  * It is asked for at most once a second, at a random time of a tenth of that, so that many who lose a server do not all
- * ask at once. A node may know less than others: it lives in the past, or in a minority. So who asks again soon asks
- * another one.
+ * ask at once. But until a replica takes over, which takes seconds, each map would be the same, and who has just asked for
+ * one would learn of the next a second late. So what is asked first, and may be asked ten times a second, is whether
+ * anything has changed (CLUSTER INFO): an election, which has another epoch, is over when no slots fail any more. The map
+ * is asked for only then; or if there is reason to believe that it is wrong, such as MOVED; or if it is old, or nobody
+ * tells, because an address may have changed, which is not seen so.
+ *
+ * A node may know less than others: it lives in the past, or in a minority. So who asks for the map again soon asks
+ * another one. (Not who asks for less: that would be ten connections a second.)
  *
  * A map may be partial. A slot that it leaves out stays with who had it, unless that one is in the map no more. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "redis/cluster.h"
 #include "redis/link.h"
 #include "redis/listener.h"
 
-#define APART_MS UINT64_C(1000) /* two questions, at least */
+#define APART_MS UINT64_C(1000) /* two maps, at least */
+#define LOOK_MS UINT64_C(50)    /* two questions, at least; and at most the jitter more */
 #define JITTER_MS UINT64_C(100)
+#define OLD_MS UINT64_C(5000) /* a map that somebody doubts */
 #define ANYWAY_MS UINT64_C(60000)
 #define READER_MS UINT64_C(10000) /* who reads from replicas learns of new ones only so */
 #define SOON_MS UINT64_C(5000)
@@ -35,25 +44,23 @@ typedef enum event {
 
 /* ---- who is asked -------------------------------------------------------------------------------------- */
 
-static bool is_silent(belay__cable_t *cable, uint64_t ms) {
-  for (size_t i = 0; i < cable->count; i++)
-    if (belay__link_is_silent(&cable->links[i], ms * BELAY__MS))
-      return true;
-  return false;
+static uint64_t since(const belay__cluster_t *cluster, uint64_t then) {
+  return belay__now(belay__cluster_host(cluster)) - then;
 }
 
-/* Those who seem to be well, then the others, then those whom the user has named. */
+/* Those who seem to be well, each of them the first in turn; then the others, then those whom the user has named. */
 static void choose_scouts(belay__cluster_t *cluster) {
   belay__place_t places[BELAY__SCOUT_PLACES];
   const belay__url_t *url = &cluster->node.url;
   size_t n = 0, room = BELAY__SCOUT_PLACES - url->place_count;
   for (int well = 1; well >= 0; well--)
     for (size_t i = 0; i < cluster->servers_len && n < room; i++) {
-      const belay__instance_t *server = cluster->servers[i];
+      const belay__instance_t *server =
+          cluster->servers[(cluster->first + i) % cluster->servers_len];
       if (server == NULL || server->retired)
         continue;
-      bool is_well =
-          belay__cable_links_up(server->cable) > 0 && !is_silent(server->cable, SILENCE_MS);
+      bool is_well = belay__cable_links_up(server->cable) > 0 &&
+                     !belay__cable_is_silent(server->cable, SILENCE_MS);
       if (is_well == well)
         places[n++] = server->cable->target.place;
     }
@@ -62,38 +69,59 @@ static void choose_scouts(belay__cluster_t *cluster) {
   belay__scout_set(&cluster->scout, places, n);
 }
 
-static void start_asking(belay__cluster_t *cluster) {
-  uint64_t now = belay__now(belay__cluster_host(cluster));
-  bool soon = cluster->answered != 0 && now - cluster->answered < SOON_MS * BELAY__MS;
-  cluster->asked = now;
-  cluster->wanted = false;
+/* Who asks again soon asks another one; what that one tells of slots that fail is not compared. */
+static void turn(belay__cluster_t *cluster) {
+  bool soon = cluster->answered != 0 && since(cluster, cluster->answered) < SOON_MS * BELAY__MS;
+  cluster->first += soon;
   choose_scouts(cluster);
-  if (soon)
-    belay__scout_turn(&cluster->scout);
-  belay__scout_ask(&cluster->scout);
+  if (!soon)
+    return;
+  cluster->failing = 0;
+  belay__scout_first(&cluster->scout);
 }
 
-/* ---- when ---------------------------------------------------------------------------------------------- */
+/* Whether somebody waits for a connection that was lost. */
+static bool is_missed(const belay__link_t *link, bool wanted) {
+  return wanted && link->error != 0 && !belay__link_is_lasting(link->error);
+}
 
 static bool waits_for_server(const belay__cluster_t *cluster, const belay__instance_t *server) {
   const belay__cable_t *cable = server->cable;
   const belay__listener_t *listener = cable->listener;
   uint64_t patience = (uint64_t)cluster->node.trunk.stall_timeout_ms / 4;
-  bool waits = listener->link.state == BELAY__LINK_BACKOFF && listener->wanted > 0;
+  bool waits = is_missed(&listener->link, listener->wanted > 0);
   for (size_t i = 0; i < cable->count && !waits; i++)
-    waits = cable->links[i].state == BELAY__LINK_BACKOFF && cable->links[i].queue_len > 0;
-  return waits || is_silent(server->cable, patience);
+    waits = is_missed(&cable->links[i], cable->links[i].queue_len > 0);
+  return waits || belay__cable_is_silent(server->cable, patience);
 }
 
 /* Whether anybody waits for a map that is better than the one there is. */
 static bool is_wanted(const belay__cluster_t *cluster) {
   const belay_client_t *client = &cluster->node.base;
-  bool wanted = cluster->wanted || cluster->waiting_len > 0 ||
+  bool wanted = cluster->wanted || cluster->news || cluster->waiting_len > 0 ||
                 (!cluster->has_map && client->channels.table.count > 0);
   for (size_t i = 0; i < cluster->servers_len && !wanted; i++)
     wanted = cluster->servers[i] != NULL && !cluster->servers[i]->retired &&
              waits_for_server(cluster, cluster->servers[i]);
   return wanted;
+}
+
+/* Whether it is asked for, whatever has changed, as soon as that may be. */
+static bool is_needed(const belay__cluster_t *cluster) {
+  return !cluster->has_map || cluster->news || cluster->blind || cluster->waiting_len > 0 ||
+         since(cluster, cluster->asked) >= OLD_MS * BELAY__MS;
+}
+
+static bool may_be_asked(const belay__cluster_t *cluster) {
+  return cluster->asked == 0 || since(cluster, cluster->asked) >= APART_MS * BELAY__MS;
+}
+
+static void start_asking(belay__cluster_t *cluster) {
+  cluster->wanted = false;
+  cluster->whole = is_needed(cluster) && may_be_asked(cluster);
+  if (cluster->whole)
+    turn(cluster);
+  belay__scout_ask(&cluster->scout);
 }
 
 static void set_timer(belay__cluster_t *cluster, uint64_t when) {
@@ -108,7 +136,11 @@ static void set_due(belay__cluster_t *cluster) {
     return;
   if (cluster->asked != 0) {
     uint64_t again = cluster->asked + APART_MS * BELAY__MS;
-    when = (when > again ? when : again) + belay__random_below(belay, jitter);
+    if (!is_needed(cluster))
+      when += LOOK_MS * BELAY__MS;
+    else if (when < again)
+      when = again;
+    when += belay__random_below(belay, jitter);
   }
   cluster->map = BELAY__MAP_DUE;
   set_timer(cluster, when);
@@ -124,9 +156,13 @@ static void set_later(belay__cluster_t *cluster, uint64_t ms) {
 static void end_question(belay__cluster_t *cluster, int error) {
   bool lasting = belay__link_is_lasting(error);
   uint64_t patience = (uint64_t)cluster->node.trunk.reconnect_max_ms;
+  uint64_t now = belay__now(belay__cluster_host(cluster));
   cluster->error = cluster->has_map ? 0 : error;
+  cluster->blind = cluster->blind || error != 0;
+  if (cluster->whole || error != 0)
+    cluster->asked = now;
   if (error == 0)
-    cluster->answered = belay__now(belay__cluster_host(cluster));
+    cluster->answered = now;
   else
     belay__scout_explain(&cluster->scout, error);
   if (error != 0 && lasting && !cluster->has_map) {
@@ -168,9 +204,14 @@ static void step(belay__cluster_t *cluster, event_t event, int error) {
   }
 }
 
-void belay__cluster_want_map(belay__cluster_t *cluster) {
+void belay__cluster_doubt(belay__cluster_t *cluster) {
   if (!cluster->closing)
     step(cluster, EVENT_WANTED, 0);
+}
+
+void belay__cluster_news(belay__cluster_t *cluster) {
+  cluster->news = true;
+  belay__cluster_doubt(cluster);
 }
 
 static void on_due(belay__timer_t *timer) {
@@ -246,27 +287,62 @@ static belay__cluster_t *of_scout(belay__scout_t *scout) {
   return BELAY__CONTAINER(scout, belay__cluster_t, scout);
 }
 
-static void say(belay__cluster_t *cluster) {
-  const char *const argv[] = {"CLUSTER", cluster->by_shards ? "SHARDS" : "SLOTS"};
-  belay__scout_say(&cluster->scout, 2, argv);
+static void say(belay__cluster_t *cluster, const char *what) {
+  belay__scout_say(&cluster->scout, 2, (const char *const[]){"CLUSTER", what});
+}
+
+static void say_map(belay__cluster_t *cluster) {
+  say(cluster, cluster->by_shards ? "SHARDS" : "SLOTS");
 }
 
 static void ask(belay__scout_t *scout) {
   belay__cluster_t *cluster = of_scout(scout);
-  cluster->tried_both = false;
-  say(cluster);
+  cluster->answers = 0;
+  say(cluster, "INFO");
+}
+
+static uint64_t number_in(const belay__reply_t *info, const char *name) {
+  const char *at = strstr(info->str, name);
+  return at == NULL ? 0 : strtoull(at + strlen(name), NULL, 10);
+}
+
+/* Whether the map has changed, as far as can be seen. While slots fail an election may be under way whose epoch is known
+ * already: so that is not taken note of. */
+static bool has_changed(belay__cluster_t *cluster, const belay__reply_t *info) {
+  uint64_t epoch = number_in(info, "cluster_current_epoch:"),
+           failing =
+               number_in(info, "cluster_slots_pfail:") + number_in(info, "cluster_slots_fail:");
+  bool fewer = failing < cluster->failing, other = failing == 0 && epoch > cluster->epoch;
+  cluster->failing = failing;
+  if (other || (cluster->whole && failing == 0))
+    cluster->epoch = epoch;
+  return fewer || other;
+}
+
+static belay__scout_verdict_t answer_info(belay__cluster_t *cluster, const belay__reply_t *reply) {
+  cluster->blind = reply->type != BELAY__REPLY_STRING;
+  if (cluster->blind || has_changed(cluster, reply))
+    cluster->news = true;
+  if (cluster->news && may_be_asked(cluster))
+    cluster->whole = true;
+  if (!cluster->whole)
+    return BELAY__SCOUT_DONE;
+  cluster->news = false;
+  say_map(cluster);
+  return BELAY__SCOUT_MORE;
 }
 
 /* One of the two may have been renamed, or not be permitted, or not exist yet or any more. */
 static belay__scout_verdict_t answer(belay__scout_t *scout, const belay__reply_t *reply) {
   belay__cluster_t *cluster = of_scout(scout);
+  if (cluster->answers++ == 0)
+    return answer_info(cluster, reply);
   if (reply->type != BELAY__REPLY_ERROR)
     return apply(cluster, reply) ? BELAY__SCOUT_DONE : BELAY__SCOUT_NEXT;
-  if (cluster->tried_both)
+  if (cluster->answers > 2)
     return BELAY__SCOUT_NEXT;
-  cluster->tried_both = true;
   cluster->by_shards = !cluster->by_shards;
-  say(cluster);
+  say_map(cluster);
   return BELAY__SCOUT_MORE;
 }
 

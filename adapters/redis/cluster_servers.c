@@ -9,9 +9,10 @@
 #include "redis/cluster.h"
 #include "redis/link.h"
 
-#define TEND_MS UINT64_C(1000)
+#define TEND_MS UINT64_C(500)
+#define SILENCE_MS UINT64_C(250)
 #define HEARSAY                                                                                    \
-  16 /* servers that no map has named: who redirects to ever more of them does not lead far */
+  16 /* servers that no map has named: who names ever more of them does not lead far */
 
 void belay__cluster_tidy_soon(belay__cluster_t *cluster) {
   belay_t *belay = belay__cluster_host(cluster);
@@ -22,7 +23,7 @@ void belay__cluster_tidy_soon(belay__cluster_t *cluster) {
 void belay__cluster_tidy_later(belay__cluster_t *cluster) {
   belay_t *belay = belay__cluster_host(cluster);
   uint64_t delay = TEND_MS * BELAY__MS;
-  if (!cluster->closing)
+  if (!cluster->closing && !belay__timer_is_set(&cluster->tidy))
     belay__timer_set(belay, BELAY__RANK_OTHER, &cluster->tidy,
                      belay__now(belay) + delay - belay__random_below(belay, delay / 4));
 }
@@ -153,13 +154,21 @@ void belay__cluster_retire_unknown(belay__cluster_t *cluster) {
   }
 }
 
-void belay__cluster_end_retired(belay__cluster_t *cluster) {
+/* One that is silent is not waited for: it is not of the cluster any more, and others may answer what it was asked. */
+bool belay__cluster_end_retired(belay__cluster_t *cluster) {
+  bool all = true;
   for (size_t i = 0; i < cluster->servers_len; i++) {
     belay__instance_t *server = cluster->servers[i];
-    if (server != NULL && server->retired && belay__cable_drain(server->cable) &&
-        belay__cable_is_over(server->cable))
+    if (server == NULL || !server->retired)
+      continue;
+    if (belay__cable_is_silent(server->cable, SILENCE_MS))
+      belay__cable_leave(server->cable, BELAY_EUNREACHABLE);
+    if (belay__cable_drain(server->cable) && belay__cable_is_over(server->cable))
       belay__cluster_free_server(cluster, server);
+    else
+      all = false;
   }
+  return all;
 }
 
 /* ---- what they have in common -------------------------------------------------------------------------- */

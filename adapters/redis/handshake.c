@@ -56,6 +56,13 @@ static bool shut_out(belay__link_t *link, const belay__reply_t *reply) {
   return true;
 }
 
+/* An answer that is not the one that was hoped for. */
+static void reject(belay__link_t *link, const belay__reply_t *reply, int error) {
+  if (reply->type == BELAY__REPLY_ERROR)
+    error = belay__refusal_find(reply->str, reply->len)->error;
+  fail(link, reply, error);
+}
+
 /* A server that may not tell who it is may be used all the same; one that cannot at this time may not. */
 static bool not_now(belay__link_t *link, const belay__reply_t *reply) {
   if (reply->type != BELAY__REPLY_ERROR)
@@ -93,12 +100,8 @@ static void on_select(redisAsyncContext *ac, void *object, void *privdata) {
   (void)privdata;
   belay__link_t *link = link_of(ac);
   const belay__reply_t *reply = receive(link, object);
-  if (reply == NULL || shut_out(link, reply))
-    return;
-  if (reply->type == BELAY__REPLY_ERROR)
-    fail(link, reply, belay__refusal_find(reply->str, reply->len)->error);
-  else if (!belay__reply_is(reply, "OK", 2))
-    fail(link, reply, BELAY_EPROTO);
+  if (reply != NULL && !belay__reply_is(reply, "OK", 2))
+    reject(link, reply, BELAY_EPROTO);
 }
 
 static void on_setname(redisAsyncContext *ac, void *object, void *privdata) {
@@ -115,20 +118,16 @@ static void on_role(redisAsyncContext *ac, void *object, void *privdata) {
   (void)privdata;
   belay__link_t *link = link_of(ac);
   const belay__reply_t *reply = receive(link, object);
-  if (reply == NULL || shut_out(link, reply))
-    return;
-  if (reply->type == BELAY__REPLY_ERROR)
-    fail(link, reply, belay__refusal_find(reply->str, reply->len)->error);
-  else if (!belay__role_is(reply, link->cable->role))
-    fail(link, reply, BELAY_EREADONLY);
+  if (reply != NULL && !belay__role_is(reply, link->cable->role))
+    reject(link, reply, BELAY_EREADONLY);
 }
 
 static void on_readonly(redisAsyncContext *ac, void *object, void *privdata) {
   (void)privdata;
   belay__link_t *link = link_of(ac);
   const belay__reply_t *reply = receive(link, object);
-  if (reply != NULL && reply->type == BELAY__REPLY_ERROR && !shut_out(link, reply))
-    fail(link, reply, belay__refusal_find(reply->str, reply->len)->error);
+  if (reply != NULL && !belay__reply_is(reply, "OK", 2))
+    reject(link, reply, BELAY_EPROTO);
 }
 
 /* What is asked about, and what a server can do that has it. */
@@ -306,25 +305,20 @@ static void on_ping(redisAsyncContext *ac, void *object, void *privdata) {
   (void)privdata;
   belay__link_t *link = link_of(ac);
   const belay__reply_t *reply = receive(link, object);
-  if (reply == NULL || belay__reply_is(reply, "PONG", 4))
-    return;
-  bool refused = reply->type == BELAY__REPLY_ERROR;
-  fail(link, reply, refused ? belay__refusal_find(reply->str, reply->len)->error : BELAY_EPROTO);
+  if (reply != NULL && !belay__reply_is(reply, "PONG", 4))
+    reject(link, reply, BELAY_EPROTO);
 }
 
 static void on_hello_3(redisAsyncContext *ac, void *object, void *privdata) {
   (void)privdata;
   belay__link_t *link = link_of(ac);
   const belay__reply_t *reply = receive(link, object);
-  if (reply == NULL)
-    return;
-  if (reply->type != BELAY__REPLY_ARRAY) {
-    bool refused = reply->type == BELAY__REPLY_ERROR;
-    fail(link, reply, refused ? belay__refusal_find(reply->str, reply->len)->error : BELAY_EPROTO);
-    return;
+  if (reply != NULL && reply->type != BELAY__REPLY_ARRAY) {
+    reject(link, reply, BELAY_EPROTO);
+  } else if (reply != NULL) {
+    read_hello(link, reply);
+    belay__link_shaken(link, 0);
   }
-  read_hello(link, reply);
-  belay__link_shaken(link, 0);
 }
 
 /* ---- the questions ------------------------------------------------------------------------------------- */

@@ -209,6 +209,13 @@ void belay__scout_ask(belay__scout_t *scout) {
   }
 }
 
+void belay__scout_first(belay__scout_t *scout) {
+  if (scout->at == 0)
+    return;
+  scout->at = 0;
+  hang_up(scout);
+}
+
 void belay__scout_turn(belay__scout_t *scout) {
   if (scout->count == 1 ||
       (scout->state != BELAY__SCOUT_IDLE && scout->state != BELAY__SCOUT_READY))

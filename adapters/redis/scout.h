@@ -79,6 +79,9 @@ void belay__scout_set(belay__scout_t *scout, const belay__place_t *places, size_
 /* Begins to ask, unless it does. Nothing is told inside this. */
 void belay__scout_ask(belay__scout_t *scout);
 
+/* The next question goes to the first of them first, not to whoever has answered last. */
+void belay__scout_first(belay__scout_t *scout);
+
 /* The next question goes to somebody else first, if one is to be begun. */
 void belay__scout_turn(belay__scout_t *scout);
 

@@ -106,7 +106,7 @@ static const row_t rows[] = {
     {PRIMITIVE, "sweep", "", "scan unlink"},
     {PRIMITIVE, "topic", "wake", ""},
 
-    {DEPLOYMENT, CLUSTER, "", "asking cluster|shards cluster|slots readonly role"},
+    {DEPLOYMENT, CLUSTER, "", "asking cluster|info cluster|shards cluster|slots readonly role"},
     {DEPLOYMENT, "replicas", "", "role"},
     {DEPLOYMENT, "sentinel", "", "role"},
 };

@@ -154,6 +154,7 @@ static void test_a_cluster(void **state) {
       {"lock topic cluster", NULL, 0, ""},
       {"lock topic cluster", "cluster|slots", 0, ""}, /* one of the two is enough */
       {"lock topic cluster", "cluster|shards", 0, ""},
+      {"lock topic cluster", "cluster|info", 0, ""},
       {"lock topic", NULL, BELAY_EPERM, "'cluster|"},
       {"lock topic cluster", "evalsha", BELAY_EPERM, "'evalsha'"},
       {"lock topic cluster", "set", BELAY_EPERM, "'set'"},

@@ -19,7 +19,7 @@ static int take_all(bed_t *bed) {
   for (int i = 0; i < NAMES; i++) {
     snprintf(name, sizeof name, "lock-%d", i);
     all[i] = contender_new(bed, name, NULL);
-    assert_error(begin_acquire(all[i], 1000), 0);
+    assert_error(begin_acquire(all[i], 20000), 0);
   }
   for (int i = 0; i < NAMES; i++)
     taken += outcome(all[i]) == 0;
@@ -175,11 +175,15 @@ static void test_nothing_is_told(void **state) {
   cluster_stop(cluster);
 }
 
+static const char *scheme(void) {
+  return servers_are_secure() ? "rediss" : "redis";
+}
+
 static void test_it_is_no_cluster(void **state) {
   (void)state;
   server_t *server = server_start(&(server_options_t){.address = "127.0.0.1"});
   char url[64];
-  snprintf(url, sizeof url, "redis+cluster://%s127.0.0.1:%d", server_login(server),
+  snprintf(url, sizeof url, "%s+cluster://%s127.0.0.1:%d", scheme(), server_login(server),
            server_port(server));
   bed_t *bed = bed_open_at(url, NULL);
   expect_words(bed, BELAY_EREFUSED, "cluster support disabled");
@@ -194,7 +198,7 @@ static void test_the_first_that_is_asked_knows_nothing(void **state) {
   cluster_t *cluster = cluster_start(&options);
   server_t *stranger = server_start(&(server_options_t){.cluster = true});
   char url[128];
-  snprintf(url, sizeof url, "redis+cluster://%s127.0.0.1:1,127.0.0.1:%d,127.0.0.1:%d",
+  snprintf(url, sizeof url, "%s+cluster://%s127.0.0.1:1,127.0.0.1:%d,127.0.0.1:%d", scheme(),
            server_login(stranger), server_port(stranger), server_port(cluster_node(cluster, 2)));
   bed_t *bed = bed_open_at(url, NULL);
   assert_int_equal(take_all(bed), NAMES);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "core/client.h"
+#include "core/key.h"
 #include "support/ids.h"
 #include "support/pulse.h"
 
@@ -47,7 +48,8 @@ static struct {
 
   belay_counter_t *counter;
   adder_t adder[ADDERS];
-  char key[32]; /* of the counter */
+  char key[32];      /* of the counter, */
+  uint32_t affinity; /* and its calls' */
   bool rests, rest_told;
   uint64_t operations, confirmed, unconfirmed;
 
@@ -63,7 +65,7 @@ static struct {
   int64_t ids[IDS_MAX];
 
   bool pinging;
-  uint32_t epoch; /* of the connection on which a ping was last answered */
+  uint32_t epoch; /* of the connection on which an answer last came */
   char run_id[BELAY__RUN_ID_MAX];
   pulse_t pulse;
   pulse_control_t control;
@@ -120,6 +122,25 @@ static void step_locker(locker_t *locker) {
   }
 }
 
+/* ---- who answers -------------------------------------------------------------------------------------------- */
+
+/* Told: the first answer on a connection to another server. */
+static void note_server(belay__lane_t lane, uint32_t affinity) {
+  const belay_client_t *client = my.bed->client;
+  const belay__server_t *server = client->node_ops->server(client, lane, affinity);
+  if (server == NULL || server->epoch == my.epoch)
+    return;
+  my.epoch = server->epoch;
+  if (server->run_id_len == 0 || belay__server_is(server, my.run_id, sizeof my.run_id))
+    return;
+  memcpy(my.run_id, server->run_id, sizeof my.run_id);
+  printf("up %" PRId64 " %.*s\n", clock_now(), (int)sizeof my.run_id, my.run_id);
+}
+
+static bool is_cluster(void) {
+  return my.bed->client->node_ops->by_slots;
+}
+
 /* ---- the counter -------------------------------------------------------------------------------------------- */
 
 static void on_added(belay_request_t *request, int status, const belay_counter_result_t *result) {
@@ -129,6 +150,8 @@ static void on_added(belay_request_t *request, int status, const belay_counter_r
   adder->due = status != 0;
   my.confirmed += status == 0;
   my.unconfirmed += status != 0;
+  if (status == 0 && is_cluster())
+    note_server(BELAY__LANE_DATA, my.affinity);
 }
 
 static void step_adder(adder_t *adder) {
@@ -184,18 +207,10 @@ static void step_ids(void) {
     (void)begin_get(&my.spring, &my.draw);
 }
 
-/* Told: the first answer on a connection to another server. */
 static void on_pinged(bed_t *bed) {
-  const belay_client_t *client = bed->client;
-  const belay__server_t *server = client->node_ops->server(client, BELAY__LANE_LEASE, 0);
   my.pinging = false;
-  if (bed->pong_status != 0 || server == NULL || server->epoch == my.epoch)
-    return;
-  my.epoch = server->epoch;
-  if (server->run_id_len == 0 || belay__server_is(server, my.run_id, sizeof my.run_id))
-    return;
-  memcpy(my.run_id, server->run_id, sizeof my.run_id);
-  printf("up %" PRId64 " %.*s\n", clock_now(), (int)sizeof my.run_id, my.run_id);
+  if (bed->pong_status == 0 && !is_cluster())
+    note_server(BELAY__LANE_LEASE, 0);
 }
 
 /* ---- what is told and heard --------------------------------------------------------------------------------- */
@@ -241,6 +256,7 @@ static void go_on(void) {
 static void on_line(const char *line) {
   if (strncmp(line, "begin ", 6) == 0) {
     snprintf(my.key, sizeof my.key, "%.31s", line + 6);
+    my.affinity = belay__key_affinity(my.key, strlen(my.key));
     my.operations = my.confirmed = 0;
     go_on();
   } else if (strcmp(line, "go on") == 0) {

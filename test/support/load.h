@@ -5,7 +5,8 @@
  *   - a counter that is added to by operations with ids, each repeated until it is confirmed
  *   - a limiter
  *   - ids, which count once all replicas know that they are gone
- *   - pings, of which the first that is answered by another server is told
+ *   - pings, of which the first that is answered by another server is told; of a cluster instead the first operation on the
+ *     counter that is
  *
  * A test's main() calls load_main() if its first argument is LOAD_ROLE. */
 #ifndef TEST_LOAD_H
@@ -24,7 +25,7 @@ int load_main(char **argv);
 /* What is known of it, by whoever has started it. Times are clock_now()'s. */
 typedef struct load {
   process_t process;
-  char server[41]; /* the run id of the server that answers pings, */
+  char server[41]; /* the run id of the server that answers, */
   int64_t since;   /* and since when */
 
   bool rests;                     /* all that the counter was asked for is confirmed: */
