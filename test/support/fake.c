@@ -18,7 +18,7 @@
 #include "support/resp.h"
 #include "support/unit.h"
 
-#define LINKS_MAX 64
+#define LINKS_MAX 256
 #define WORDS_MAX 32
 
 struct fake_link {
