@@ -1,6 +1,7 @@
 /* Many keys at once. */
 #include <stdio.h>
 
+#include "support/deployment.h"
 #include "support/hauls.h"
 #include "support/scripts.h"
 
@@ -323,6 +324,7 @@ static void test_with_tags(void **state) {
 
 static void test_each_has_its_own_status(void **state) {
   (void)state;
+  needs_one_process("loads in the order of the keys");
   static const char *const keys[] = {"value", "absent", "broken", "list", "big"};
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {.loading = LOADING_BY_HAND};

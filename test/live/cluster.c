@@ -1,9 +1,12 @@
 /* A client of a cluster: calls find their node, whatever nodes call themselves and whatever they refuse to tell. */
+#include <stdatomic.h>
 #include <stdio.h>
+#include <strings.h>
 
 #include "support/acl.h"
 #include "support/bed.h"
 #include "support/cluster.h"
+#include "support/fake.h"
 
 #define NAMES 40
 
@@ -147,19 +150,19 @@ static void test_slots_are_not_told_but_shards_are(void **state) {
   cluster_stop(cluster);
 }
 
-static char words[256];
+static char told[256];
 
-static void keep_words(contender_t *c, event_t event) {
+static void keep_told(contender_t *c, event_t event) {
   if (event == EVENT_ENDED)
-    snprintf(words, sizeof words, "%s", belay_detail(c->bed->belay));
+    snprintf(told, sizeof told, "%s", belay_detail(c->bed->belay));
 }
 
 static void expect_words(bed_t *bed, int error, const char *what) {
   contender_t *c = contender_new(bed, "door", NULL);
-  c->then = keep_words;
+  c->then = keep_told;
   assert_error(try_lock(c), error);
-  if (strstr(words, what) == NULL)
-    fail_msg("\"%s\" does not say \"%s\"", words, what);
+  if (strstr(told, what) == NULL)
+    fail_msg("\"%s\" does not say \"%s\"", told, what);
 }
 
 static void test_nothing_is_told(void **state) {
@@ -191,6 +194,111 @@ static void test_it_is_no_cluster(void **state) {
   server_stop(server);
 }
 
+/* A slot is nobody's, as far as all of them know: who needs it waits, and is told; the others notice nothing. */
+static void test_a_slot_is_nobodys(void **state) {
+  (void)state;
+  static const char *const arguments[] = {"--cluster-require-full-coverage", "no", NULL};
+  cluster_options_t options = three();
+  options.arguments = arguments;
+  cluster_t *cluster = cluster_start(&options);
+  char slot[12];
+  unsigned number = cluster_slot(cluster, "belay::lock::{door}");
+  unsigned owner = (unsigned)cluster_owner(cluster, number);
+  snprintf(slot, sizeof slot, "%u", number);
+  for (unsigned i = 0; i < cluster_size(cluster); i++)
+    server_do(cluster_node(cluster, i), "CLUSTER", "DELSLOTS", slot, NULL);
+  belay_client_options_t hasty = client_options();
+  hasty.timeout_ms = 500 * slow();
+  bed_t *bed = bed_open_at(cluster_url(cluster), &hasty);
+  contender_t *c = contender_new(bed, "door", NULL);
+  assert_int_equal(take_all(bed), NAMES);
+  assert_error(try_lock(c), BELAY_ECLUSTERDOWN);
+  assert_int_equal(take_all(bed), NAMES);
+  assert_error(begin_acquire(c, 20000), 0);
+  bed_run_for(bed, 100);
+  assert_int_equal(c->ended, c->begun - 1);
+  server_do(cluster_node(cluster, owner), "CLUSTER", "ADDSLOTS", slot, NULL);
+  assert_error(outcome(c), 0);
+  bed_close(bed);
+  cluster_stop(cluster);
+}
+
+/* ---- databases ----------------------------------------------------------------------------------------- */
+
+/* Whatever says which one: the URL, or the option. */
+static bed_t *open_db(const char *url, int db, bool by_option) {
+  char text[256];
+  belay_client_options_t options = client_options();
+  options.db = by_option ? db : options.db;
+  snprintf(text, sizeof text, by_option ? "%s" : "%s/%d", url, db);
+  return bed_open_at(text, &options);
+}
+
+/* A cluster has one: who wants another is told so at once, in the server's words, and nothing goes into the wrong one. */
+static void test_there_is_one_database(void **state) {
+  (void)state;
+  acl_skip("its user may not ask for another database");
+  cluster_options_t options = three();
+  cluster_t *cluster = cluster_start(&options);
+  for (int by_option = 0; by_option < 2; by_option++) {
+    bed_t *bed = open_db(cluster_url(cluster), 3, by_option);
+    int64_t began = clock_now();
+    expect_words(bed, BELAY_EREFUSED, "SELECT is not allowed in cluster mode");
+    assert_true(clock_since_ms(began) < 1500 * slow());
+    assert_int_equal(calls_of_all(cluster, "set") + calls_of_all(cluster, "eval"), 0);
+    assert_int_equal(calls_of_all(cluster, "evalsha"), 0);
+    bed_close(bed);
+  }
+  bed_t *bed = open_db(cluster_url(cluster), 0, false);
+  assert_int_equal(take_all(bed), NAMES);
+  bed_close(bed);
+  cluster_stop(cluster);
+}
+
+/* A node of a cluster that has several databases: which was asked for, and what was asked of it. */
+typedef struct shelf {
+  fake_t *fake;
+  char map[128];
+  atomic_int db, asked_elsewhere;
+} shelf_t;
+
+/* In the fake's thread; there is one connection for calls. */
+static void answer_as_shelf(fake_link_t *link, const char *const *words, size_t count, void *arg) {
+  shelf_t *shelf = arg;
+  if (strcasecmp(words[0], "CLUSTER") == 0) {
+    fake_say(link, shelf->map);
+    return;
+  }
+  if (strcasecmp(words[0], "SELECT") == 0)
+    atomic_store(&shelf->db, atoi(words[1]));
+  else if (!fake_is_handshake(words) && atomic_load(&shelf->db) != 3)
+    atomic_fetch_add(&shelf->asked_elsewhere, 1);
+  fake_behave(link, words, count);
+}
+
+/* Servers of which that is true are pretended: there are some that have databases in a cluster too. */
+static void test_a_server_may_have_several_databases(void **state) {
+  (void)state;
+  shelf_t shelf = {.db = 0};
+  shelf.fake = fake_start(&(fake_options_t){.on_command = answer_as_shelf, .arg = &shelf});
+  const char *place = strstr(fake_url(shelf.fake), "127.0.0.1");
+  char url[128];
+  snprintf(shelf.map, sizeof shelf.map,
+           "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:%d\r\n",
+           atoi(strrchr(place, ':') + 1));
+  snprintf(url, sizeof url, "redis+cluster://%s", place);
+  bed_t *bed = open_db(url, 3, false);
+  contender_t *c = contender_new(bed, "door", NULL);
+  assert_error(try_lock(c), 0);
+  assert_error(release(c), 0);
+  assert_int_equal(atomic_load(&shelf.db), 3);
+  assert_int_equal(atomic_load(&shelf.asked_elsewhere), 0);
+  bed_close(bed);
+  fake_stop(shelf.fake);
+}
+
+/* ---- strangers ----------------------------------------------------------------------------------------- */
+
 /* One that is no member knows no slots: the next one is asked. */
 static void test_the_first_that_is_asked_knows_nothing(void **state) {
   (void)state;
@@ -219,6 +327,9 @@ int main(void) {
       cmocka_unit_test(test_slots_are_not_told_but_shards_are),
       cmocka_unit_test(test_nothing_is_told),
       cmocka_unit_test(test_it_is_no_cluster),
+      cmocka_unit_test(test_a_slot_is_nobodys),
+      cmocka_unit_test(test_there_is_one_database),
+      cmocka_unit_test(test_a_server_may_have_several_databases),
       cmocka_unit_test(test_the_first_that_is_asked_knows_nothing),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

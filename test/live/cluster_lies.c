@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "core/slot.h"
+#include "support/acl.h"
 #include "support/bed.h"
 #include "support/cluster.h"
 #include "support/fake.h"
@@ -96,7 +97,8 @@ static void put_map(char *out, size_t size, int port) {
 
 static bed_t *open_at(const liar_t *first, int second, const belay_client_options_t *options) {
   char url[128];
-  int n = snprintf(url, sizeof url, "redis+cluster://127.0.0.1:%d", first->port);
+  int n = snprintf(url, sizeof url, "redis+cluster://%s127.0.0.1:%d",
+                   acl_login(&(server_options_t){0}), first->port);
   if (second > 0)
     snprintf(url + n, sizeof url - (size_t)n, ",127.0.0.1:%d", second);
   return bed_open_at(url, options);

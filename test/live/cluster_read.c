@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "core/slot.h"
+#include "support/acl.h"
 #include "support/cluster.h"
 #include "support/counters.h"
 #include "support/replicas.h"
@@ -217,6 +218,7 @@ static void test_a_replica_is_cut_off(void **state) {
   (void)state;
   stage_t *stage = stage_open(BELAY_READ_REPLICA, "secret");
   server_t *replica = cluster_node(stage->cluster, 3);
+  bool others = acl_applies(&(server_options_t){.password = "secret"}); /* servers have a user */
   server_do(replica, "CONFIG", "SET", "masterauth", "wrong", NULL);
   server_do(cluster_node(stage->cluster, 0), "CLIENT", "KILL", "TYPE", "replica", NULL);
   add_all(stage);
@@ -224,7 +226,7 @@ static void test_a_replica_is_cut_off(void **state) {
   int64_t reads = server_calls(replica, "get");
   read_all(stage);
   assert_int_equal(server_calls(replica, "get"), reads);
-  server_do(replica, "CONFIG", "SET", "masterauth", "secret", NULL);
+  server_do(replica, "CONFIG", "SET", "masterauth", others ? ACL_ADMIN_PASSWORD : "secret", NULL);
   until((read_all(stage), server_calls(replica, "get") > reads));
   until(all_read_new(stage));
   stage_close(stage);

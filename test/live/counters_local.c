@@ -222,6 +222,7 @@ static void test_a_close_is_bounded(void **state) {
     till_t till;
     till_new(&till, bed, &options);
     expect_added(&till, "hits", 1, 1);
+    expect_added(&till, "other", 1, 1); /* connected, wherever they are */
     server_pause(bed->server);
     assert_error(add_local(&till, "hits", 3), 0);
     assert_error(belay_counter_flush(till.counter), 0);

@@ -504,6 +504,7 @@ static void kill_them(process_t *victims) {
 
 static void test_eight_processes_are_served_in_the_order_of_arrival_whoever_dies(void **state) {
   (void)state;
+  needs_one_process("one that tells all that it is asked");
   static arrivals_t arrivals;
   const char *key = "belay::lock::{door}";
   int64_t ttl = 1000 * slow();

@@ -240,6 +240,7 @@ static void stall_when_ended(contender_t *c, event_t event) {
 /* The stall is in one of belay's own callbacks, with more of them waiting behind it. */
 static void test_after_a_stalled_callback_the_loss_comes_first(void **state) {
   (void)state;
+  needs_one_process("answers in order");
   bed_t *bed = bed_open(NULL);
   int64_t ttl = 300 * slow(), pause = 2 * ttl;
   belay_lock_options_t options = with_ttl(ttl);
@@ -332,6 +333,7 @@ static void test_no_server_for_a_while_and_a_wait_goes_on(void **state) {
 
 static void test_connections_that_are_killed_while_it_is_held(void **state) {
   (void)state;
+  needs_one_process("one that tells how many it has killed");
   bed_t *bed = bed_open(NULL);
   belay_lock_options_t options = watched(600 * slow());
   contender_t *c = contender_new(bed, "door", &options);
@@ -559,6 +561,7 @@ static server_t *server_with_password(const char *password) {
 
 static bed_t *bed_with_url(server_t *server, const char *url,
                            const belay_client_options_t *options) {
+  needs_one_process("a URL of its own");
   bed_t *bed = bed_open_at(url, options);
   bed->server = server;
   return bed;

@@ -65,6 +65,8 @@ static void drop_connections(server_t *server) {
 /* The first server is the primary, the second one its replica; both names are told of the first one only. */
 static void test_a_primary_that_was_a_replica_and_is_a_primary_again(void **state) {
   (void)state;
+  if (deployment_is_cluster())
+    skip(); /* where there is no quarantine */
   const server_options_t tcp = {.address = "127.0.0.1"};
   server_t *server = server_start(&tcp), *other = server_start(&tcp);
   bed_t *bed = bed_open_with(server, NULL);
@@ -171,6 +173,8 @@ static void connect_meanwhile(busy_t *busy) {
 
 static void test_a_server_that_is_busy_says_later_who_it_is(void **state) {
   (void)state;
+  if (deployment_is_cluster())
+    skip(); /* where there is no quarantine */
   busy_t busy = busy_open();
   belay_lock_options_t options = quarantine_options();
   contender_t *c = contender_new(busy.bed, "door", &options);
@@ -182,6 +186,8 @@ static void test_a_server_that_is_busy_says_later_who_it_is(void **state) {
 
 static void test_and_is_not_trusted_as_one_that_never_does(void **state) {
   (void)state;
+  if (deployment_is_cluster())
+    skip(); /* where there is no quarantine */
   busy_t busy = busy_open();
   belay_lock_options_t options = quarantine_options_with(BELAY_QUARANTINE_TRUST);
   options.max_ttl_ms = 60 * SECONDS * slow();

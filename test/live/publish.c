@@ -94,6 +94,7 @@ static void test_a_copy_becomes_it_too(void **state) {
 
 static void test_the_first_word_of_a_client(void **state) {
   (void)state;
+  needs_one_server("one that is no cluster");
   server_t *servers[] = {server_start(NULL), start_cluster()};
   for (int i = 0; i < 2; i++) {
     bed_t *bed = bed_open_with(servers[i], NULL);

@@ -11,7 +11,10 @@ typedef struct scene {
   hand_t hand;
 } scene_t;
 
+/* Skips the test where there are no patterns. */
 static belay_refiller_options_t pattern_options(const char *pattern) {
+  if (deployment_is_cluster())
+    skip();
   belay_refiller_options_t options = refiller_options("me", 1, 20);
   options.pattern = pattern;
   options.pattern_len = strlen(pattern);

@@ -138,6 +138,8 @@ static void test_one_of_many_is_told(void **state) {
 
 static void test_a_hint_makes_it_sooner(void **state) {
   (void)state;
+  if (deployment_is_cluster())
+    skip(); /* where there are none */
   bed_t *bed = bed_open(NULL);
   server_do(bed->server, "CONFIG", "SET", "notify-keyspace-events", "Ex", NULL);
   place_t place;

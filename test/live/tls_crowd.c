@@ -44,7 +44,8 @@ static int64_t shake_all(crowd_t *crowd, pulse_t *pulse) {
   return took;
 }
 
-/* One round: the longest time for which the loop computed without a look at its timers, in microseconds. */
+/* One round: by how much its longest gap is longer than that of an idle loop, in microseconds; what others on the machine
+ * took away from either does not count. */
 static int64_t measure(server_t *server, fake_t *fake, certs_t *certs) {
   static crowd_t crowd;
   pulse_control_t control;
@@ -60,17 +61,16 @@ static int64_t measure(server_t *server, fake_t *fake, certs_t *certs) {
   pulse_t pulse;
   pulse_control_begin(&control);
   int64_t took = shake_all(&crowd, &pulse), idle = pulse_control_end(&control);
-  print_message("# %d handshakes beside %d that are not answered: %.0f ms, longest gap %.2f ms, of "
-                "which it computed for %.2f ms; of an idle loop %.2f ms\n",
+  print_message("# %d handshakes beside %d that are not answered: %.0f ms, longest gap %.2f ms, "
+                "without others on the machine %.2f ms; of an idle loop %.2f ms\n",
                 CROWD, MUTE, (double)took / 1e6, (double)pulse.longest / 1e6,
-                (double)pulse.longest_busy / 1e6, (double)idle / 1e6);
+                (double)pulse.longest_held / 1e6, (double)idle / 1e6);
   assert_int_equal(crowd.up, CROWD);
   bed_close(crowd.bed);
-  return pulse.longest_busy / 1000;
+  return (pulse.longest_held - idle) / 1000;
 }
 
-/* What an idle loop's gaps are is the machine's business; what is ours is for how long we keep a processor busy. Now and
- * then a cold start, or the machine itself, adds to that: one round without is enough. */
+/* Now and then a cold start, or whatever this machine runs on, adds to that: one round without is enough. */
 static void test_a_loop_goes_on_turning_while_a_crowd_comes(void **state) {
   (void)state;
   certs_t *certs = certs_new("ca");
@@ -82,7 +82,7 @@ static void test_a_loop_goes_on_turning_while_a_crowd_comes(void **state) {
     int64_t longest = measure(server, fake, certs);
     best = longest < best ? longest : best;
   }
-  assert_between(best, 0, GAP_LIMIT_US * slow());
+  assert_true(best <= GAP_LIMIT_US * slow());
   fake_stop(fake);
   server_stop(server);
   certs_free(certs);

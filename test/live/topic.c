@@ -96,7 +96,7 @@ static void test_many_subscriptions_share_one_connection(void **state) {
       assert_error(subscribe_to(bed, bed->client, &all[i][j], name, strlen(name)), 0);
   }
   bed_until(bed, all[TOPICS - 1][EACH - 1].listening == 1);
-  assert_int_equal(client_stats(bed).links_up, 1);
+  assert_int_equal(client_stats(bed).links_up, deployment() == DEPLOYMENT_CLUSTER3 ? 3 : 1);
   assert_int_equal(server_calls(bed->server, deployment_subscribe()), /* by slots, or together */
                    deployment_is_cluster() ? TOPICS : 1);
   for (int i = 0; i < TOPICS; i++) {
@@ -131,7 +131,9 @@ static void test_a_late_subscriber_is_told_that_it_listens(void **state) {
 /* ---- gaps ------------------------------------------------------------------------------------------------ */
 
 static void kill_listeners(bed_t *bed) {
-  assert_int_equal(server_integer(bed->server, "CLIENT", "KILL", "TYPE", "pubsub", NULL), 1);
+  int64_t killed = server_integer(bed->server, "CLIENT", "KILL", "TYPE", "pubsub", NULL);
+  if (deployment() != DEPLOYMENT_CLUSTER3) /* there it is what the last of them says */
+    assert_int_equal(killed, 1);
 }
 
 static void test_a_lost_connection_is_a_gap(void **state) {

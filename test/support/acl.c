@@ -29,6 +29,7 @@ static const struct {
     {"live-dedup*", "dedup", NULL},
     {"live-election*", "election", NULL},
     {"live-failover*", "all sentinel", NULL},
+    {"live-failover*", "all sentinel", NULL},
     {"live-idempotency*", "idempotency", NULL},
     {"live-idgen*", "idgen durable", NULL},
     {"live-interop", "lock", "~shared:door &shared:door::wake +script|load"}, /* as redis-py, too */

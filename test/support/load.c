@@ -184,7 +184,8 @@ static void step_limiter(void) {
   if (my.taking || my.ends)
     return;
   my.take = (belay_request_t){.timeout_ms = 0};
-  my.taking = belay_limiter_take(my.limiter, &my.take, "all", 3, 1, on_taken) == 0;
+  my.taking =
+      belay_limiter_take(my.limiter, &my.take, LOAD_LIMIT, strlen(LOAD_LIMIT), 1, on_taken) == 0;
 }
 
 static void keep_id(int64_t id) {
@@ -232,7 +233,7 @@ static uint64_t count_same(void *values, size_t n) {
 static void tell_rest(void) {
   my.rest_told = true;
   printf("rest %" PRIu64 " %" PRIu64 " %" PRId64 " %" PRId64 " %" PRId64 "\n", my.operations,
-         my.confirmed, my.pulse.longest / 1000, my.pulse.longest_busy / 1000,
+         my.confirmed, my.pulse.longest / 1000, my.pulse.longest_held / 1000,
          pulse_control_end(&my.control) / 1000);
 }
 
@@ -307,7 +308,7 @@ static void make_lockers(void) {
   o.fencing = true;
   for (int i = 0; i < LOCKERS; i++) {
     locker_t *locker = &my.locker[i];
-    locker->contender = contender_of(my.bed, i % 2 == 0 ? my.bed->client : my.other, "door", &o);
+    locker->contender = contender_of(my.bed, i % 2 == 0 ? my.bed->client : my.other, LOAD_LOCK, &o);
     locker->contender->then = on_lock;
     locker->contender->arg = locker;
   }
@@ -330,6 +331,8 @@ static void make_all(const char *url, unsigned replicas) {
   limiter.limits_len = 1;
   assert_error(belay_limiter_new(my.bed->client, &limiter, &my.limiter), 0);
   belay_idgen_options_t ids = idgen_options(BELAY_IDGEN_SEGMENT);
+  ids.name = LOAD_IDS;
+  ids.name_len = strlen(LOAD_IDS);
   ids.step = 50;
   ids.min_replicas = replicas;
   spring_of(&my.spring, my.bed, my.other, &ids);

@@ -19,6 +19,11 @@
 
 #define LOAD_ROLE "--load"
 
+/* What is locked, what is limited, of what ids are drawn: in a cluster of three whoever has slot 0 has all of it. */
+#define LOAD_LOCK "hatch"
+#define LOAD_LIMIT "all"
+#define LOAD_IDS "entry"
+
 /* The process: argv[2] is the URL, argv[3] how many replicas have to know of an id. What it exits with. */
 int load_main(char **argv);
 
@@ -30,9 +35,9 @@ typedef struct load {
 
   bool rests;                     /* all that the counter was asked for is confirmed: */
   uint64_t operations, confirmed; /* so much of this name */
-  int64_t gap_us,
-      busy_us;     /* the longest gaps of its loop (support/pulse.h) since it rested before, */
-  int64_t idle_us; /* and that of an idle one */
+  int64_t gap_us;                 /* the longest gap of its loop since it rested before; */
+  int64_t busy_us,
+      idle_us; /* and without what others took away: that, and an idle loop's (support/pulse.h) */
 
   bool over;               /* it has told the rest: */
   uint64_t grants, writes; /* of the lock; of those who had it or had had it */
@@ -57,6 +62,9 @@ void load_go_on(load_t *load);
 
 /* Reads what it tells within so many milliseconds, which is less if it tells something. Fails the test if it has ended. */
 void load_hear(load_t *load, int64_t ms);
+
+/* How much longer the longest gap of its loop was than that of an idle one, since it rested before. */
+double load_gap_ms(const load_t *load);
 
 /* Ends it: all is told. */
 void load_end(load_t *load);

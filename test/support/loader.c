@@ -64,6 +64,10 @@ void load_hear(load_t *load, int64_t ms) {
   read_line(load, line);
 }
 
+double load_gap_ms(const load_t *load) {
+  return load->busy_us > load->idle_us ? (double)(load->busy_us - load->idle_us) / 1000 : 0;
+}
+
 void load_end(load_t *load) {
   int64_t began = clock_now();
   process_write_line(&load->process, "end");

@@ -85,5 +85,5 @@ int64_t pulse_control_end(pulse_control_t *control) {
   uv_async_send(&control->stop);
   pthread_join(control->thread, NULL);
   assert_int_equal(uv_loop_close(&control->loop), 0);
-  return control->pulse.longest;
+  return control->pulse.longest_held;
 }

@@ -32,7 +32,7 @@ typedef struct pulse_control {
 } pulse_control_t;
 
 void pulse_control_begin(pulse_control_t *control);
-/* Its longest gap. */
+/* Its longest gap, but for what others took away. */
 int64_t pulse_control_end(pulse_control_t *control);
 
 #endif /* TEST_PULSE_H */

@@ -34,6 +34,27 @@ static bool is_for_all(const resp_words_t *words) {
   return false;
 }
 
+/* Commands that look for keys, of which each has its own. */
+static bool looks_for_keys(const resp_words_t *words) {
+  return strcmp(words->word[0], "KEYS") == 0 || strcmp(words->word[0], "RANDOMKEY") == 0;
+}
+
+/* What one has said, and then another one: of two keys, the first; of two lists, one behind the other. */
+static resp_t *join(resp_t *all, resp_t *more) {
+  if (all == NULL || more == NULL || all->type == RESP_NIL) {
+    resp_free(all);
+    return more;
+  }
+  if (all->type == RESP_ARRAY && more->type == RESP_ARRAY && more->count > 0) {
+    all->items = realloc(all->items, (all->count + more->count) * sizeof(resp_t *));
+    memcpy(all->items + all->count, more->items, more->count * sizeof(resp_t *));
+    all->count += more->count;
+    more->count = 0;
+  }
+  resp_free(more);
+  return all;
+}
+
 /* The node that an error sends us to; NULL: it does not. */
 static server_t *redirected(server_t *server, const resp_t *reply) {
   server_t *each;
@@ -54,6 +75,8 @@ static const resp_t *try_words(server_t *server, const resp_words_t *words) {
     resp_free(reply);
     reply = call_process(each, words);
   }
+  for (unsigned i = 1; looks_for_keys(words) && (each = server_process(server, i)) != NULL; i++)
+    reply = join(reply, call_process(each, words));
   if ((other = redirected(server, reply)) != NULL) {
     resp_free(reply);
     reply = call_process(other, words);
