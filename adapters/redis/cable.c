@@ -100,6 +100,13 @@ belay__link_t *belay__cable_link(const belay__cable_t *cable, belay__lane_t lane
   return &cable->links[i];
 }
 
+bool belay__cable_owes(const belay__cable_t *cable, uint64_t ms) {
+  bool owes = false;
+  for (size_t i = 0; i < cable->count; i++)
+    owes |= belay__link_owes(&cable->links[i], ms * BELAY__MS);
+  return owes;
+}
+
 bool belay__cable_is_silent(belay__cable_t *cable, uint64_t ms) {
   bool silent = false; /* each is asked: it remembers when */
   for (size_t i = 0; i < cable->count; i++)

@@ -96,7 +96,8 @@ belay__link_t *belay__cable_link(const belay__cable_t *cable, belay__lane_t lane
 
 size_t belay__cable_links_up(const belay__cable_t *cable);
 
-/* Whether an answer is owed for so many milliseconds (belay__link_is_silent()). */
+/* Whether an answer is owed for so many milliseconds, by belay__link_owes(), belay__link_is_silent(). */
+bool belay__cable_owes(const belay__cable_t *cable, uint64_t ms);
 bool belay__cable_is_silent(belay__cable_t *cable, uint64_t ms);
 
 /* For who reads from replicas. Connects, so that it can be read from. */

@@ -250,10 +250,9 @@ void belay__cluster_tidy(belay__cluster_t *cluster) {
     cluster->tidied = cluster->version;
     belay__channels_each(&cluster->node.base, move_channel, cluster);
   }
-  if (!cluster->closing)
-    again = !belay__cluster_end_retired(cluster) || again;
-  if (again)
-    belay__cluster_tidy_later(cluster);
+  bool ends = !cluster->closing && !belay__cluster_end_retired(cluster);
+  if (again || ends)
+    belay__cluster_tidy_later(cluster, ends);
 }
 
 static void tell_refused(belay__channel_t *channel, void *error) {

@@ -98,9 +98,9 @@ void belay__cluster_retire_unknown(belay__cluster_t *cluster);
 bool belay__cluster_end_retired(belay__cluster_t *cluster);
 void belay__cluster_free_server(belay__cluster_t *cluster, belay__instance_t *server);
 
-/* Runs belay__cluster_tidy() from the loop. */
+/* Runs belay__cluster_tidy() from the loop: at once, or later, which is sooner where a server is to end. */
 void belay__cluster_tidy_soon(belay__cluster_t *cluster);
-void belay__cluster_tidy_later(belay__cluster_t *cluster);
+void belay__cluster_tidy_later(belay__cluster_t *cluster, bool ends);
 
 /* core/port.h */
 size_t belay__cluster_links_up(const belay_client_t *client);

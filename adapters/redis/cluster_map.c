@@ -48,6 +48,15 @@ static uint64_t since(const belay__cluster_t *cluster, uint64_t then) {
   return belay__now(belay__cluster_host(cluster)) - then;
 }
 
+/* As far as is known: it may never have been asked for anything. */
+static bool is_well(const belay__instance_t *server) {
+  const belay__cable_t *cable = server->cable;
+  bool failed = false;
+  for (size_t i = 0; i < cable->count; i++)
+    failed |= cable->links[i].error != 0;
+  return !belay__cable_owes(cable, SILENCE_MS) && (!failed || belay__cable_links_up(cable) > 0);
+}
+
 /* Those who seem to be well, each of them the first in turn; then the others, then those whom the user has named. */
 static void choose_scouts(belay__cluster_t *cluster) {
   belay__place_t places[BELAY__SCOUT_PLACES];
@@ -59,9 +68,7 @@ static void choose_scouts(belay__cluster_t *cluster) {
           cluster->servers[(cluster->first + i) % cluster->servers_len];
       if (server == NULL || server->retired)
         continue;
-      bool is_well = belay__cable_links_up(server->cable) > 0 &&
-                     !belay__cable_is_silent(server->cable, SILENCE_MS);
-      if (is_well == well)
+      if (is_well(server) == well)
         places[n++] = server->cable->target.place;
     }
   for (size_t i = 0; i < url->place_count; i++)
@@ -69,12 +76,27 @@ static void choose_scouts(belay__cluster_t *cluster) {
   belay__scout_set(&cluster->scout, places, n);
 }
 
-/* Who asks again soon asks another one; what that one tells of slots that fail is not compared. */
+/* Whether the one who was asked last does not seem to be. */
+static bool asks_the_sick(const belay__cluster_t *cluster) {
+  const belay__place_t *place = belay__scout_place(&cluster->scout);
+  for (size_t i = 0; i < cluster->servers_len; i++) {
+    const belay__instance_t *server = cluster->servers[i];
+    if (server != NULL && belay__place_is(&server->cable->target.place, place))
+      return !is_well(server);
+  }
+  return false;
+}
+
+/* Who asks again for the map soon asks another one, and so does whoever would ask one that is not well; what that one
+ * tells of slots that fail is not compared. */
 static void turn(belay__cluster_t *cluster) {
-  bool soon = cluster->answered != 0 && since(cluster, cluster->answered) < SOON_MS * BELAY__MS;
-  cluster->first += soon;
-  choose_scouts(cluster);
-  if (!soon)
+  bool again = cluster->whole && cluster->answered != 0 &&
+               since(cluster, cluster->answered) < SOON_MS * BELAY__MS;
+  bool sick = asks_the_sick(cluster);
+  cluster->first += again;
+  if (cluster->whole || sick)
+    choose_scouts(cluster);
+  if (!again && !sick)
     return;
   cluster->failing = 0;
   belay__scout_first(&cluster->scout);
@@ -92,7 +114,7 @@ static bool waits_for_server(const belay__cluster_t *cluster, const belay__insta
   bool waits = is_missed(&listener->link, listener->wanted > 0);
   for (size_t i = 0; i < cable->count && !waits; i++)
     waits = is_missed(&cable->links[i], cable->links[i].queue_len > 0);
-  return waits || belay__cable_is_silent(server->cable, patience);
+  return waits || belay__cable_owes(server->cable, patience);
 }
 
 /* Whether anybody waits for a map that is better than the one there is. */
@@ -119,8 +141,7 @@ static bool may_be_asked(const belay__cluster_t *cluster) {
 static void start_asking(belay__cluster_t *cluster) {
   cluster->wanted = false;
   cluster->whole = is_needed(cluster) && may_be_asked(cluster);
-  if (cluster->whole)
-    turn(cluster);
+  turn(cluster);
   belay__scout_ask(&cluster->scout);
 }
 

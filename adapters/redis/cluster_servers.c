@@ -10,6 +10,7 @@
 #include "redis/link.h"
 
 #define TEND_MS UINT64_C(500)
+#define END_MS UINT64_C(50)
 #define SILENCE_MS UINT64_C(250)
 #define HEARSAY                                                                                    \
   16 /* servers that no map has named: who names ever more of them does not lead far */
@@ -20,9 +21,9 @@ void belay__cluster_tidy_soon(belay__cluster_t *cluster) {
     belay__timer_set(belay, BELAY__RANK_OTHER, &cluster->tidy, belay__now(belay));
 }
 
-void belay__cluster_tidy_later(belay__cluster_t *cluster) {
+void belay__cluster_tidy_later(belay__cluster_t *cluster, bool ends) {
   belay_t *belay = belay__cluster_host(cluster);
-  uint64_t delay = TEND_MS * BELAY__MS;
+  uint64_t delay = (ends ? END_MS : TEND_MS) * BELAY__MS;
   if (!cluster->closing && !belay__timer_is_set(&cluster->tidy))
     belay__timer_set(belay, BELAY__RANK_OTHER, &cluster->tidy,
                      belay__now(belay) + delay - belay__random_below(belay, delay / 4));

@@ -117,8 +117,11 @@ void belay__link_stay(belay__link_t *link, const belay__reply_t *reply);
 
 /* ---- redis/watch.c -------------------------------------------------------------------------------------- */
 
-/* Whether answers are owed, and nothing has been heard for so many nanoseconds. A loop that was away has heard
- * nothing either: so the answer is yes only if the loop has turned since it was first asked about. */
+/* Whether answers are owed, and nothing has been heard for so many nanoseconds. */
+bool belay__link_owes(const belay__link_t *link, uint64_t limit);
+
+/* The same. A loop that was away has heard nothing either: so the answer is yes only if the loop has turned since it was
+ * first asked about. */
 bool belay__link_is_silent(belay__link_t *link, uint64_t limit);
 
 /* What is watched for may have changed. */

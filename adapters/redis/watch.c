@@ -34,10 +34,14 @@ static uint64_t silence(const belay__link_t *link) {
   return belay__now(belay_of(link)) - link->wire.last_heard;
 }
 
+bool belay__link_owes(const belay__link_t *link, uint64_t limit) {
+  return belay__link_is_up(link) && link->wire.owed > 0 && silence(link) >= limit;
+}
+
 bool belay__link_is_silent(belay__link_t *link, uint64_t limit) {
   const belay__wire_t *wire = &link->wire;
   uint64_t turn = link->cable->trunk->host->turns;
-  if (!belay__link_is_up(link) || wire->owed == 0 || silence(link) < limit)
+  if (!belay__link_owes(link, limit))
     return false;
   if (link->quiet_since == wire->last_heard)
     return link->quiet_turn != turn;
