@@ -330,14 +330,18 @@ void belay__link_adopt(belay__link_t *link, belay__call_t *call) {
     belay__link_pump(link);
 }
 
+int belay__link_unsent(int error) {
+  bool vague =
+      error == 0 || error == BELAY_EPROTO || error == BELAY_ENOMEM || error == BELAY_ESYSTEM;
+  return vague ? BELAY_EUNREACHABLE : error;
+}
+
 int belay__link_withdraw(belay__link_t *link, belay__call_t *call) {
   belay__list_remove(&call->node);
   link->queue_len--;
   if (link->state == BELAY__LINK_UP)
     return BELAY_EBUSY; /* it was not its turn yet */
-  bool vague = link->error == 0 || link->error == BELAY_EPROTO || link->error == BELAY_ENOMEM ||
-               link->error == BELAY_ESYSTEM;
-  return vague ? BELAY_EUNREACHABLE : link->error;
+  return belay__link_unsent(link->error);
 }
 
 void belay__link_surrender(belay__link_t *link, belay__list_t *out) {

@@ -99,6 +99,8 @@ void belay__link_owed(belay__link_t *link);
 /* The server has answered all that it was asked up to here. */
 void belay__link_paid(belay__link_t *link);
 
+/* What a call ends with that was not sent because there was no connection, for this reason or none. */
+int belay__link_unsent(int error);
 /* A reason that will not go away by itself: who asks is told at once, and nobody knocks too often. */
 bool belay__link_is_lasting(int error);
 
