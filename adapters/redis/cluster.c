@@ -140,7 +140,7 @@ static int withdraw(belay_client_t *client, belay__call_t *call) {
   cluster->waiting_len--;
   if (cluster->has_map)
     return BELAY_ECLUSTERDOWN;
-  return belay__link_unsent(cluster->error);
+  return belay__link_unsent(cluster->error != 0 ? cluster->error : cluster->scout.error);
 }
 
 static void on_redirect(belay__link_t *link, const belay__redirect_t *to, belay__list_t *calls) {

@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/refusal.h"
 #include "redis/cluster.h"
 #include "redis/link.h"
 #include "redis/listener.h"
@@ -342,6 +343,9 @@ static bool has_changed(belay__cluster_t *cluster, const belay__reply_t *info) {
 
 static belay__scout_verdict_t answer_info(belay__cluster_t *cluster, const belay__reply_t *reply) {
   cluster->blind = reply->type != BELAY__REPLY_STRING;
+  if (reply->type == BELAY__REPLY_ERROR) /* and perhaps to all else */
+    belay__scout_blame(&cluster->scout, belay__refusal_find(reply->str, reply->len)->error,
+                       reply->str);
   if (cluster->blind || has_changed(cluster, reply))
     cluster->news = true;
   if (cluster->news && may_be_asked(cluster))
