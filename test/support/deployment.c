@@ -9,7 +9,8 @@ deployment_t deployment(void) {
   static const char *const names[] = {[DEPLOYMENT_SINGLE] = "",
                                       [DEPLOYMENT_CLUSTER] = "cluster",
                                       [DEPLOYMENT_CLUSTER3] = "cluster3",
-                                      [DEPLOYMENT_SENTINEL] = "sentinel"};
+                                      [DEPLOYMENT_SENTINEL] = "sentinel",
+                                      [DEPLOYMENT_REPLICAS] = "replicas"};
   const char *wanted = getenv("BELAY_TEST_DEPLOYMENT");
   for (size_t i = 0; wanted != NULL && i < sizeof names / sizeof *names; i++)
     if (strcmp(names[i], wanted) == 0)

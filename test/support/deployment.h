@@ -10,7 +10,8 @@ typedef enum deployment {
   DEPLOYMENT_SINGLE, /* nothing: one server */
   DEPLOYMENT_CLUSTER, /* "cluster": a cluster of one node, where keys of several slots may not share a command */
   DEPLOYMENT_CLUSTER3, /* "cluster3": a cluster of three nodes, which have a third of the slots each */
-  DEPLOYMENT_SENTINEL /* "sentinel": one server, which is found by asking a Sentinel */
+  DEPLOYMENT_SENTINEL, /* "sentinel": one server, which is found by asking a Sentinel */
+  DEPLOYMENT_REPLICAS /* "replicas": a primary and a replica, which are told apart by asking them */
 } deployment_t;
 
 /* Fails the test if it is none of these. */

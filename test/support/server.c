@@ -220,7 +220,8 @@ server_t *server_make(const server_options_t *options) {
     server->options = *options;
   server_options_t *o = &server->options;
   o->tls = o->tls || servers_are_secure();
-  bool tcp = o->cluster || servers_are_secure() || deployment() == DEPLOYMENT_SENTINEL;
+  bool tcp = o->cluster || servers_are_secure() || deployment() == DEPLOYMENT_SENTINEL ||
+             deployment() == DEPLOYMENT_REPLICAS;
   if (tcp && o->address == NULL)
     o->address = "127.0.0.1";
   server->client.fd = server->held[0] = server->held[1] = -1;
@@ -264,9 +265,29 @@ static server_t *start_cluster(const server_options_t *options) {
   return server;
 }
 
-/* What is about TLS has URLs of its own. */
-static bool is_to_be_watched(const server_options_t *o) {
-  return deployment() == DEPLOYMENT_SENTINEL && !o->sentinel && !o->cluster && !o->tls;
+/* A replica of it, which only follows: all that is said of the server is said of the primary. */
+static void add_replica(server_t *server) {
+  char port[12];
+  server_options_t o = {.address = server->options.address, .password = server->options.password};
+  snprintf(port, sizeof port, "%d", server->port);
+  server_add(&o, (const char *const[]){"--replicaof", o.address, port, NULL});
+  server_set(&o, "--masterauth", o.password);
+  server->replica = server_make(&o);
+  server_spawn(server->replica);
+  server_await(server->replica);
+  snprintf(server->led, sizeof server->led, "redis+replicas://%s%s:%d,%s:%d", server_login(server),
+           o.address, server->port, o.address, server->replica->port);
+}
+
+/* Its URL becomes what the deployment says. What is about TLS has URLs of its own. */
+static void lead(server_t *server) {
+  const server_options_t *o = &server->options;
+  if (o->sentinel || o->cluster || o->tls)
+    return;
+  if (deployment() == DEPLOYMENT_SENTINEL)
+    watcher_add(server, server->led, sizeof server->led);
+  else if (deployment() == DEPLOYMENT_REPLICAS)
+    add_replica(server);
 }
 
 server_t *server_start(const server_options_t *options) {
@@ -275,10 +296,12 @@ server_t *server_start(const server_options_t *options) {
   server_t *server = server_make(options);
   server_spawn(server);
   server_await(server);
-  server->watched = is_to_be_watched(&server->options);
-  if (server->watched)
-    watcher_add(server, server->led, sizeof server->led);
+  lead(server);
   return server;
+}
+
+static bool is_led(const server_t *server) {
+  return server->led[0] != '\0';
 }
 
 static void end_process(server_t *server, int signal_number) {
@@ -314,9 +337,14 @@ void server_configure(server_t *server, const char *line) {
   }
 }
 
+/* What is one to a test: a replica ends, stands still and begins again with its primary. */
+static server_t *part(server_t *server, unsigned i) {
+  return i == 1 && server->replica != NULL ? server->replica : server_process(server, i);
+}
+
 static void end_all(server_t *server, int signal_number) {
   server_t *each;
-  for (unsigned i = 0; (each = server_process(server, i)) != NULL; i++)
+  for (unsigned i = 0; (each = part(server, i)) != NULL; i++)
     end_process(each, signal_number);
 }
 
@@ -337,8 +365,9 @@ void server_stop(server_t *server) {
     free(server);
     return;
   }
-  if (server->watched)
+  if (is_led(server) && server->replica == NULL)
     watcher_remove(server);
+  server_stop(server->replica);
   server_kill(server);
   clean_up(server);
   forget(server);
@@ -354,9 +383,12 @@ void server_restart(server_t *server) {
     cluster_restart(server->cluster);
     return;
   }
+  server_t *each;
   server_kill(server);
-  server_spawn(server);
-  server_await(server);
+  for (unsigned i = 0; (each = part(server, i)) != NULL; i++) {
+    server_spawn(each);
+    server_await(each);
+  }
 }
 
 void server_restart_keeping(server_t *server) {
@@ -394,7 +426,7 @@ void server_follow(server_t *replica, server_t *primary) {
 
 void server_pause(server_t *server) {
   server_t *each;
-  for (unsigned i = 0; (each = server_process(server, i)) != NULL; i++) {
+  for (unsigned i = 0; (each = part(server, i)) != NULL; i++) {
     if (each->paused)
       continue;
     kill(each->pid, SIGSTOP);
@@ -405,7 +437,7 @@ void server_pause(server_t *server) {
 
 void server_resume(server_t *server) {
   server_t *each;
-  for (unsigned i = 0; (each = server_process(server, i)) != NULL; i++) {
+  for (unsigned i = 0; (each = part(server, i)) != NULL; i++) {
     each->paused = false;
     if (each->pid > 0)
       kill(each->pid, SIGCONT);
@@ -413,7 +445,7 @@ void server_resume(server_t *server) {
 }
 
 const char *server_url(const server_t *server) {
-  return server->watched ? server->led : server_own_url(server);
+  return is_led(server) ? server->led : server_own_url(server);
 }
 
 const char *server_own_url(const server_t *server) {
@@ -425,7 +457,7 @@ const char *server_login(const server_t *server) {
 }
 
 const char *server_path(const server_t *server) {
-  bool reached = server->options.address == NULL || servers_are_secure() || server->watched;
+  bool reached = server->options.address == NULL || servers_are_secure() || is_led(server);
   return reached ? first_process(server)->socket : NULL;
 }
 

@@ -13,11 +13,11 @@ struct server {
   server_options_t options;
   pid_t pid; /* 0: not running */
   bool paused;
-  int port, bus; /* 0: none */
-  int held[2];   /* what keeps the ports ours; -1: nothing */
-  bool watched;  /* a Sentinel knows it (support/watcher.h) */
+  int port, bus;     /* 0: none */
+  int held[2];       /* what keeps the ports ours; -1: nothing */
+  server_t *replica; /* of the deployment "replicas"; it has none of its own */
   char folder[64], file[96], socket[96], log[96], dump[96], url[256];
-  char led[256]; /* the URL by which the Sentinel is asked */
+  char led[256]; /* the URL by which it is found, if that is not its own */
   resp_client_t client;
   resp_t *reply; /* the last one */
 };
