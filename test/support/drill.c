@@ -75,6 +75,19 @@ double drill_print(const char *what, double *values, unsigned n) {
   return values[n - 1];
 }
 
+void drill_note_gap(drill_gaps_t *gaps, const load_t *load) {
+  gaps->longer_ms[gaps->n] = load_gap_ms(load);
+  gaps->computed_ms[gaps->n++] = (double)load->busy_us / 1000;
+}
+
+void drill_judge_gaps(drill_gaps_t *gaps) {
+  (void)drill_print("gaps, longer than an idle loop's", gaps->longer_ms, gaps->n);
+  double computed = drill_print("computed at a stretch", gaps->computed_ms, gaps->n);
+  double longer = gaps->longer_ms[(gaps->n * 9 - 1) / 10]; /* they are in order now */
+  assert_true(!drill_is_strict() ||
+              (computed <= DRILL_GAP_MS * slow() && longer <= DRILL_GAP_MS * slow()));
+}
+
 void drill_judge(const load_t *load, const drill_sum_t *sum, unsigned forgotten) {
   print_message("# counted: %" PRIu64 " confirmed, %" PRIu64 " lost in %u failovers, %" PRIu64
                 " answers were not known\n",

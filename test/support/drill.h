@@ -7,7 +7,7 @@
 #include "support/server.h"
 #include "support/unit.h"
 
-enum { DRILLS_MAX = 10000, DRILL_PATIENCE_MS = 60000 };
+enum { DRILLS_MAX = 10000, DRILL_PATIENCE_MS = 60000, DRILL_GAP_MS = 5 };
 
 /* A number in the environment, or otherwise that. */
 unsigned drill_setting(const char *name, unsigned otherwise);
@@ -52,6 +52,18 @@ void drill_check_counter(load_t *load, server_t *primary, const char *name, uint
 
 /* Prints how they are distributed; returns the largest. */
 double drill_print(const char *what, double *values, unsigned n);
+
+/* Gaps of the load's loop in each failover. */
+typedef struct drill_gaps {
+  unsigned n;
+  double longer_ms[DRILLS_MAX];   /* than an idle loop's */
+  double computed_ms[DRILLS_MAX]; /* at a stretch */
+} drill_gaps_t;
+
+void drill_note_gap(drill_gaps_t *gaps, const load_t *load);
+/* Prints them. If the drill is strict: it must never have computed for more than DRILL_GAP_MS, and nine in ten gaps must be within
+ * as much of an idle loop's; the others may be the machine's, which holds up one loop and not the other. */
+void drill_judge_gaps(drill_gaps_t *gaps);
 
 /* Prints what has come of a load that has ended, and judges what must hold after its limiter was forgotten so many
  * times. */

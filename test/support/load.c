@@ -232,9 +232,9 @@ static uint64_t count_same(void *values, size_t n) {
 
 static void tell_rest(void) {
   my.rest_told = true;
-  printf("rest %" PRIu64 " %" PRIu64 " %" PRId64 " %" PRId64 " %" PRId64 "\n", my.operations,
-         my.confirmed, my.pulse.longest / 1000, my.pulse.longest_held / 1000,
-         pulse_control_end(&my.control) / 1000);
+  printf("rest %" PRIu64 " %" PRIu64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 "\n",
+         my.operations, my.confirmed, my.pulse.longest / 1000, my.pulse.longest_held / 1000,
+         my.pulse.longest_busy / 1000, pulse_control_end(&my.control) / 1000);
 }
 
 static void tell_all(void) {

@@ -36,8 +36,9 @@ typedef struct load {
   bool rests;                     /* all that the counter was asked for is confirmed: */
   uint64_t operations, confirmed; /* so much of this name */
   int64_t gap_us;                 /* the longest gap of its loop since it rested before; */
-  int64_t busy_us,
-      idle_us; /* and without what others took away: that, and an idle loop's (support/pulse.h) */
+  int64_t held_us,
+      busy_us;     /* the same, but for what others took away, and as far as it computed; */
+  int64_t idle_us; /* and an idle loop's, but for what others took away (support/pulse.h) */
 
   bool over;               /* it has told the rest: */
   uint64_t grants, writes; /* of the lock; of those who had it or had had it */

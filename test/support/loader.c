@@ -38,9 +38,9 @@ void load_go_on(load_t *load) {
 static void read_line(load_t *load, const char *line) {
   if (sscanf(line, "up %" SCNd64 " %40s", &load->since, load->server) == 2)
     return;
-  if (sscanf(line, "rest %" SCNu64 " %" SCNu64 " %" SCNd64 " %" SCNd64 " %" SCNd64,
-             &load->operations, &load->confirmed, &load->gap_us, &load->busy_us,
-             &load->idle_us) == 5) {
+  if (sscanf(line, "rest %" SCNu64 " %" SCNu64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64,
+             &load->operations, &load->confirmed, &load->gap_us, &load->held_us, &load->busy_us,
+             &load->idle_us) == 6) {
     load->rests = true;
     return;
   }
@@ -65,7 +65,7 @@ void load_hear(load_t *load, int64_t ms) {
 }
 
 double load_gap_ms(const load_t *load) {
-  return load->busy_us > load->idle_us ? (double)(load->busy_us - load->idle_us) / 1000 : 0;
+  return load->held_us > load->idle_us ? (double)(load->held_us - load->idle_us) / 1000 : 0;
 }
 
 void load_end(load_t *load) {
