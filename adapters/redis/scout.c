@@ -149,9 +149,9 @@ static void end_round(belay__scout_t *scout, int error) {
   scout->ops->over(scout, error);
 }
 
-/* What somebody has said outweighs that another one says nothing. */
+/* What somebody has said outweighs that another one says nothing, or is a replica. */
 void belay__scout_blame(belay__scout_t *scout, int error, const char *words) {
-  if (words == NULL && scout->said)
+  if (scout->said && (words == NULL || error == BELAY_EREADONLY))
     return;
   scout->said = words != NULL;
   scout->error = error;
