@@ -5,28 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-typedef struct bench_options {
-  double seconds;   /* how long a scenario measures; its own text says what of */
-  unsigned rounds;  /* everything is measured so often, in turns */
-  const char *only; /* letters of the parts that are wanted; NULL: all */
-  bool pin;         /* the server has the last processor to itself */
-  const char *json; /* the results go there too; NULL: nowhere */
-} bench_options_t;
-
-/* A scenario measures and reports; it ends the program only if something went wrong. */
-typedef struct bench_scenario {
-  const char *name, *about;
-  double seconds; /* where nothing else is said */
-  void (*run)(const bench_options_t *options);
-} bench_scenario_t;
-
-extern const bench_scenario_t bench_bloom, bench_cache, bench_contention, bench_ids, bench_limiter;
-
 /* Says what went wrong, and ends the program with status 1. */
 _Noreturn void bench_die(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-/* Whether a part is to be measured. */
-bool bench_wants(const bench_options_t *options, const char *part);
 
 /* CLOCK_MONOTONIC, in nanoseconds: the same in all processes. */
 int64_t bench_now(void);

@@ -1,114 +1,292 @@
-/* The benchmark program: arguments, and the table of scenarios. Started again by itself, it is a worker. */
-#include "bench.h"
-
+/* The benchmark program: arguments, and who is measured when. */
 #include <getopt.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
-#include "report.h"
-#include "team.h"
+#include <belay/version.h>
 
-static const bench_scenario_t *const scenarios[] = {
-    &bench_bloom, &bench_cache, &bench_contention, &bench_ids, &bench_limiter, NULL,
-};
+#include "bench.h"
+#include "load/meter.h"
+#include "load/peer.h"
+#include "load/results.h"
+#include "load/worker.h"
+#include "place.h"
+#include "server.h"
+#include "study/study.h"
 
-void bench_die(const char *format, ...) {
-  va_list values;
-  va_start(values, format);
-  fputs("bench: ", stderr);
-  vfprintf(stderr, format, values);
-  fputc('\n', stderr);
-  va_end(values);
-  exit(1);
-}
-
-int64_t bench_now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
-bool bench_wants(const bench_options_t *options, const char *part) {
-  return options->only == NULL || strstr(options->only, part) != NULL;
-}
+typedef struct options {
+  bool quick, pin, tcp;
+  unsigned rounds, concurrency; /* concurrency 0: the scenarios' own */
+  double seconds, rate;
+  const char *subjects, *json, *html;
+  unsigned urls;
+  const char *url[JOB_SERVERS_MAX];
+  int scenarios; /* how many are named */
+  char **names;
+} options_t;
 
 static void help(FILE *out) {
-  fputs("usage: bench SCENARIO [SECONDS] [--rounds N] [--only PARTS] [--pin] [--json FILE]\n\n"
-        "  --rounds N   measure everything so often, in turns; medians are of these (5)\n"
-        "  --only PARTS only these, by their letters\n"
-        "  --pin        the server on the last processor, all others on the rest\n"
-        "  --json FILE  the results go there too\n\n",
+  fputs("usage: bench [SCENARIO...] [OPTION...]\n"
+        "       bench study [NAME...]      a close look at one family\n\n"
+        "  --quick            the short table: one round, half a second each\n"
+        "  --rounds N         everything is measured so often, in turns; figures are medians (3)\n"
+        "  --seconds S        each time for so long (2), after a tenth of it\n"
+        "  --concurrency N    so many operations at once, instead of the scenario's numbers\n"
+        "  --rate R           an open loop: R operations a second begin, whatever becomes of them\n"
+        "  --subjects A,B     only these: belay, limit, naive-c, node-redlock, node-limiter, "
+        "redis-py\n"
+        "  --tcp              private servers on ports, not on unix sockets\n"
+        "  --url URL          this server instead (unix:// or redis://host:port); once for each of "
+        "them.\n"
+        "                     ALL ITS KEYS ARE LOST\n"
+        "  --pin              servers on the last processor, all others on the rest\n"
+        "  --json FILE        the results go there too\n"
+        "  --html FILE        and there, as a page with plots\n\n",
         out);
-  for (size_t i = 0; scenarios[i] != NULL; i++)
-    fprintf(out, "  %-12s %s (SECONDS: %g)\n", scenarios[i]->name, scenarios[i]->about,
-            scenarios[i]->seconds);
+  for (unsigned i = 0; i < scenarios_len; i++)
+    fprintf(out, "  %-15s %s\n", scenarios[i].name, scenarios[i].about);
 }
 
-static _Noreturn void refuse(const char *what) {
-  fprintf(stderr, "bench: %s\n", what);
+static _Noreturn void refuse(const char *what, const char *which) {
+  fprintf(stderr, "bench: %s%s\n", what, which);
   help(stderr);
   exit(2);
 }
 
-static const bench_scenario_t *find(const char *name) {
-  for (size_t i = 0; scenarios[i] != NULL; i++)
-    if (strcmp(scenarios[i]->name, name) == 0)
-      return scenarios[i];
-  refuse("no such scenario");
-}
-
-/* A number from more than 0 up to max, and nothing else. */
-static double number(const char *text, double max, const char *complaint) {
+static double number(const char *text, double max, const char *name) {
   char *end;
   double n = strtod(text, &end);
   if (end == text || *end != '\0' || !(n > 0 && n <= max))
-    refuse(complaint);
+    refuse("not a number that will do: --", name);
   return n;
 }
 
-static bench_options_t read_options(int argc, char **argv) {
-  static const struct option names[] = {
-      {"rounds", required_argument, NULL, 'r'}, {"only", required_argument, NULL, 'o'},
-      {"pin", no_argument, NULL, 'p'},          {"json", required_argument, NULL, 'j'},
-      {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
-  bench_options_t options = {.rounds = 5};
-  for (int c; (c = getopt_long(argc, argv, "h", names, NULL)) != -1;) {
-    if (c == 'r')
-      options.rounds = (unsigned)number(optarg, REPORT_ROUNDS_MAX, "how many rounds? 1 to 99");
-    else if (c == 'o')
-      options.only = optarg;
-    else if (c == 'p')
-      options.pin = true;
-    else if (c == 'j')
-      options.json = optarg;
-    else if (c == 'h') {
-      help(stdout);
-      exit(0);
-    } else
-      refuse("no such option");
+enum {
+  OPT_QUICK = 1,
+  OPT_ROUNDS,
+  OPT_SECONDS,
+  OPT_CONCURRENCY,
+  OPT_RATE,
+  OPT_SUBJECTS,
+  OPT_TCP,
+  OPT_URL,
+  OPT_PIN,
+  OPT_JSON,
+  OPT_HTML,
+  OPT_HELP
+};
+
+static void read_option(options_t *o, int c) {
+  switch (c) {
+  case OPT_QUICK:
+    o->quick = true;
+    o->rounds = 1;
+    o->seconds = 0.5;
+    break;
+  case OPT_ROUNDS:
+    o->rounds = (unsigned)number(optarg, RUNS_MAX, "rounds");
+    break;
+  case OPT_SECONDS:
+    o->seconds = number(optarg, 3600, "seconds");
+    break;
+  case OPT_CONCURRENCY:
+    o->concurrency = (unsigned)number(optarg, 1e6, "concurrency");
+    break;
+  case OPT_RATE:
+    o->rate = number(optarg, 1e7, "rate");
+    break;
+  case OPT_SUBJECTS:
+    o->subjects = optarg;
+    break;
+  case OPT_TCP:
+    o->tcp = true;
+    break;
+  case OPT_URL:
+    if (o->urls == JOB_SERVERS_MAX || strlen(optarg) >= JOB_URL_MAX)
+      refuse("too many servers, or too long a name: ", optarg);
+    o->url[o->urls++] = optarg;
+    break;
+  case OPT_PIN:
+    o->pin = true;
+    break;
+  case OPT_JSON:
+    o->json = optarg;
+    break;
+  case OPT_HTML:
+    o->html = optarg;
+    break;
+  case OPT_HELP:
+    help(stdout);
+    exit(0);
+  default:
+    refuse("no such option", "");
   }
-  if (options.rounds == 0)
-    refuse("how many rounds? 1 to 99");
+}
+
+static options_t read_options(int argc, char **argv) {
+  static const struct option names[] = {{"quick", no_argument, NULL, OPT_QUICK},
+                                        {"rounds", required_argument, NULL, OPT_ROUNDS},
+                                        {"seconds", required_argument, NULL, OPT_SECONDS},
+                                        {"concurrency", required_argument, NULL, OPT_CONCURRENCY},
+                                        {"rate", required_argument, NULL, OPT_RATE},
+                                        {"subjects", required_argument, NULL, OPT_SUBJECTS},
+                                        {"tcp", no_argument, NULL, OPT_TCP},
+                                        {"url", required_argument, NULL, OPT_URL},
+                                        {"pin", no_argument, NULL, OPT_PIN},
+                                        {"json", required_argument, NULL, OPT_JSON},
+                                        {"html", required_argument, NULL, OPT_HTML},
+                                        {"help", no_argument, NULL, OPT_HELP},
+                                        {NULL, 0, NULL, 0}};
+  options_t options = {.rounds = 3, .seconds = 2};
+  for (int c; (c = getopt_long(argc, argv, "", names, NULL)) != -1;)
+    read_option(&options, c);
+  options.scenarios = argc - optind;
+  options.names = argv + optind;
+  for (int i = 0; i < options.scenarios; i++)
+    if (scenario_find(options.names[i]) == NULL)
+      refuse("no such scenario: ", options.names[i]);
   return options;
 }
 
-int main(int argc, char **argv) {
-  if (argc == 4 && strcmp(argv[1], TEAM_WORKER) == 0)
-    return team_work(argv[2], argv[3]);
-  bench_options_t options = read_options(argc, argv);
-  if (argc == 1) {
-    help(stdout);
-    return 0;
+/* ---- who is measured --------------------------------------------------------------------------------------- */
+
+static bool is_named(const options_t *o, const scenario_t *scenario) {
+  for (int i = 0; i < o->scenarios; i++)
+    if (strcmp(o->names[i], scenario->name) == 0)
+      return true;
+  return o->scenarios == 0;
+}
+
+/* Whether a word is in a list with commas. */
+static bool is_in(const char *list, const char *word) {
+  size_t len = strlen(word);
+  for (const char *at = list; at != NULL; at = strchr(at, ',')) {
+    at += *at == ',';
+    if (strncmp(at, word, len) == 0 && (at[len] == ',' || at[len] == '\0'))
+      return true;
   }
-  if (optind == argc || argc - optind > 2)
-    refuse("which scenario?");
-  const bench_scenario_t *scenario = find(argv[optind]);
-  options.seconds = scenario->seconds;
-  if (argc - optind == 2)
-    options.seconds = number(argv[optind + 1], 3600, "how many seconds? at most 3600");
-  scenario->run(&options);
+  return list == NULL;
+}
+
+static bool there[SUBJECTS]; /* the peers that can be run here */
+
+static bool takes_part(const options_t *o, const scenario_t *scenario, subject_t subject) {
+  if (!is_in(o->subjects, subject_names[subject]))
+    return false;
+  if (subject == SUBJECT_BELAY)
+    return true;
+  if (subject == SUBJECT_LIMIT)
+    return true;
+  if (subject == SUBJECT_NAIVE)
+    return scenario->naive != NULL;
+  return scenario->peers[subject] && there[subject] && o->rate == 0;
+}
+
+/* Those that somebody may want to measure. */
+static void look_for_peers(const options_t *o) {
+  for (subject_t s = SUBJECT_NODE_REDLOCK; s < SUBJECTS; s++) {
+    char text[128];
+    bool wanted = false;
+    for (unsigned i = 0; i < scenarios_len; i++)
+      wanted |= scenarios[i].peers[s] && is_named(o, &scenarios[i]) &&
+                is_in(o->subjects, subject_names[s]);
+    if (!wanted)
+      continue;
+    there[s] = peer_is_there(s, text, sizeof text);
+    results_fact(subject_names[s], text);
+  }
+}
+
+/* ---- measuring --------------------------------------------------------------------------------------------- */
+
+static job_t job_of(const options_t *o, const scenario_t *scenario, const cell_t *cell,
+                    subject_t subject) {
+  job_t job = {.servers = scenario->servers,
+               .concurrency = o->concurrency > 0 ? o->concurrency : cell->concurrency,
+               .batch = cell->batch > 0 ? cell->batch : 1,
+               .fill = scenario->fill,
+               .rate = o->rate,
+               .warm_up = o->seconds / 10,
+               .seconds = o->seconds,
+               .pin = o->pin,
+               .processes = cell->processes > 0 ? cell->processes : 1,
+               .hold = cell->hold};
+  job.keys = cell->keys > 0 ? cell->keys : job.concurrency;
+  (void)snprintf(job.scenario, sizeof job.scenario, "%s", scenario->name);
+  (void)snprintf(job.subject, sizeof job.subject, "%s", subject_names[subject]);
+  for (unsigned i = 0; i < job.servers; i++)
+    (void)snprintf(job.urls[i], JOB_URL_MAX, "%s", o->urls > 0 ? o->url[i] : server_url(i));
+  return job;
+}
+
+static void forget_all(const job_t *job) {
+  meter_t meter;
+  meter_open(&meter, job);
+  for (unsigned i = 0; i < meter.servers; i++)
+    freeReplyObject(redisCommand(meter.server[i], "FLUSHALL"));
+  meter_close(&meter);
+}
+
+static void measure_cell(const options_t *o, results_t *results, const scenario_t *scenario,
+                         const cell_t *cell, unsigned round) {
+  static outcome_t outcome;
+  for (subject_t s = 0; s < SUBJECTS; s++) {
+    if (!takes_part(o, scenario, s))
+      continue;
+    job_t job = job_of(o, scenario, cell, s);
+    if (isatty(STDERR_FILENO))
+      fprintf(stderr, "\r\033[Kround %u of %u: %s, %s, %u at once", round, o->rounds,
+              scenario->name, subject_names[s], job.concurrency);
+    forget_all(&job);
+    worker_run(scenario, s, &job, &outcome);
+    results_add(results, scenario, s, &job, &outcome);
+  }
+}
+
+static void measure(const options_t *o, results_t *results) {
+  for (unsigned round = 1; round <= o->rounds; round++)
+    for (unsigned i = 0; i < scenarios_len; i++) {
+      const scenario_t *scenario = &scenarios[i];
+      if (!is_named(o, scenario) || (o->urls > 0 && o->urls < scenario->servers))
+        continue;
+      for (unsigned c = 0; c < CELLS_MAX && scenario->cells[c].concurrency > 0; c++) {
+        if ((!o->quick || scenario->cells[c].quick) && (o->concurrency == 0 || c == 0))
+          measure_cell(o, results, scenario, &scenario->cells[c], round);
+      }
+    }
+  if (isatty(STDERR_FILENO))
+    fputs("\r\033[K", stderr);
+}
+
+static void state_facts(const options_t *o) {
+  char text[512];
+  place_describe(o->pin, text, sizeof text);
+  results_fact("placement", text);
+  results_fact("belay", BELAY_VERSION_STRING);
+  results_fact("server", o->urls > 0 ? o->url[0] : server_version());
+  results_fact("sockets", o->urls > 0 ? "as the URL says" : o->tcp ? "TCP" : "unix");
+  (void)snprintf(text, sizeof text, "%d.%d.%d", HIREDIS_MAJOR, HIREDIS_MINOR, HIREDIS_PATCH);
+  results_fact("hiredis", text);
+  results_fact("libuv", uv_version_string());
+}
+
+int main(int argc, char **argv) {
+  static results_t results;
+  if (argc > 1 && strcmp(argv[1], "study") == 0)
+    return study_main(argc - 1, argv + 1);
+  options_t options = read_options(argc, argv);
+  if (options.urls == 0)
+    servers_start(SERVERS_MAX, options.tcp, options.pin);
+  state_facts(&options);
+  look_for_peers(&options);
+  measure(&options, &results);
+  results_print(&results);
+  if (options.json != NULL)
+    results_write_json(&results, options.json);
+  if (options.html != NULL)
+    results_write_page(&results, options.html);
   return 0;
 }

@@ -3,11 +3,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <hiredis/hiredis.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,41 +18,71 @@
 
 #define START_MAX_NS INT64_C(10000000000)
 
-static struct {
+typedef struct server {
   pid_t pid;
-  char folder[64], socket[96], log[96], version[32];
+  int port; /* 0: a socket only */
+  char folder[64], socket[96], log[96], version[32], url[128];
   redisContext *connection;
-} server;
+} server_t;
+
+static server_t servers[SERVERS_MAX];
+static unsigned count;
 
 /* ---- nothing is left behind ---------------------------------------------------------------------------- */
 
 /* Only what a signal handler may do. */
 static void clean_up(void) {
-  if (server.pid > 0) {
-    kill(server.pid, SIGKILL);
-    waitpid(server.pid, NULL, 0);
+  for (unsigned i = 0; i < count; i++) {
+    server_t *server = &servers[i];
+    if (server->pid > 0) {
+      kill(server->pid, SIGKILL);
+      waitpid(server->pid, NULL, 0);
+    }
+    unlink(server->socket);
+    unlink(server->log);
+    rmdir(server->folder);
   }
-  unlink(server.socket);
-  unlink(server.log);
-  rmdir(server.folder);
+}
+
+/* Not of those that are only copies of this process. */
+static pid_t owner;
+
+static void at_end(void) {
+  if (getpid() == owner)
+    clean_up();
 }
 
 static void on_signal(int number) {
-  clean_up();
+  at_end();
   signal(number, SIG_DFL);
   raise(number);
 }
 
-/* ---- the process --------------------------------------------------------------------------------------- */
+/* ---- processes ------------------------------------------------------------------------------------------- */
 
 /* Debian's redis-check-rdb is the server too, when it is called by that name. */
-static _Noreturn void become_server(bool pin, pid_t parent) {
+static _Noreturn void become_server(const server_t *server, bool pin) {
   static const char *const programs[] = {"redis-server", "valkey-server", "redis-check-rdb"};
-  const char *argv[] = {
-      "redis-server", "--port", "0",     "--unixsocket", server.socket, "--save",   "",
-      "--appendonly", "no",     "--dir", server.folder,  "--logfile",   server.log, NULL};
+  char port[12];
+  (void)snprintf(port, sizeof port, "%d", server->port);
+  const char *argv[] = {"redis-server",
+                        "--port",
+                        port,
+                        "--bind",
+                        "127.0.0.1",
+                        "--unixsocket",
+                        server->socket,
+                        "--save",
+                        "",
+                        "--appendonly",
+                        "no",
+                        "--dir",
+                        server->folder,
+                        "--logfile",
+                        server->log,
+                        NULL};
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent)
+  if (getppid() != owner)
     _exit(126);
   if (pin)
     place_as_server();
@@ -59,21 +91,21 @@ static _Noreturn void become_server(bool pin, pid_t parent) {
   _exit(127);
 }
 
-static bool dial(void) {
-  server.connection = redisConnectUnix(server.socket);
-  if (server.connection != NULL && server.connection->err == 0)
+static bool dial(server_t *server) {
+  server->connection = redisConnectUnix(server->socket);
+  if (server->connection != NULL && server->connection->err == 0)
     return true;
-  if (server.connection != NULL)
-    redisFree(server.connection);
-  server.connection = NULL;
+  if (server->connection != NULL)
+    redisFree(server->connection);
+  server->connection = NULL;
   return false;
 }
 
-static void wait_until_up(void) {
+static void wait_until_up(server_t *server) {
   int64_t began = bench_now();
-  while (!dial()) {
-    if (waitpid(server.pid, NULL, WNOHANG) == server.pid) {
-      server.pid = 0;
+  while (!dial(server)) {
+    if (waitpid(server->pid, NULL, WNOHANG) == server->pid) {
+      server->pid = 0;
       bench_die("no server could be started: is redis-server, or redis-check-rdb, in PATH?");
     }
     if (bench_now() - began > START_MAX_NS)
@@ -82,8 +114,8 @@ static void wait_until_up(void) {
   }
 }
 
-static redisReply *ask(int argc, const char **argv, int type) {
-  redisReply *reply = redisCommandArgv(server.connection, argc, argv, NULL);
+static redisReply *ask(server_t *server, int argc, const char **argv, int type) {
+  redisReply *reply = redisCommandArgv(server->connection, argc, argv, NULL);
   if (reply == NULL)
     bench_die("the server does not answer %s", argv[0]);
   if (reply->type != type)
@@ -91,54 +123,92 @@ static redisReply *ask(int argc, const char **argv, int type) {
   return reply;
 }
 
-static void learn_version(void) {
+static void learn_version(server_t *server) {
   const char *info[] = {"INFO", "server"};
-  redisReply *reply = ask(2, info, REDIS_REPLY_STRING);
+  redisReply *reply = ask(server, 2, info, REDIS_REPLY_STRING);
   const char *at = strstr(reply->str, "redis_version:");
   if (at != NULL)
-    (void)sscanf(at, "redis_version:%31[0-9.]", server.version);
+    (void)sscanf(at, "redis_version:%31[0-9.]", server->version);
   freeReplyObject(reply);
 }
 
-void server_start(bool pin) {
-  (void)snprintf(server.folder, sizeof server.folder, "/tmp/belay-bench-XXXXXX");
-  if (mkdtemp(server.folder) == NULL)
+/* A port that nobody has at the moment. */
+static int free_port(void) {
+  struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  socklen_t len = sizeof address;
+  int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) != 0 ||
+      getsockname(fd, (struct sockaddr *)&address, &len) != 0)
+    bench_die("no port for a server: %s", strerror(errno));
+  close(fd);
+  return ntohs(address.sin_port);
+}
+
+static void start(server_t *server, bool tcp, bool pin) {
+  char folder[] = "/tmp/belay-bench-XXXXXX";
+  if (mkdtemp(folder) == NULL)
     bench_die("no folder for a server: %s", strerror(errno));
-  (void)snprintf(server.socket, sizeof server.socket, "%s/socket", server.folder);
-  (void)snprintf(server.log, sizeof server.log, "%s/log", server.folder);
-  atexit(clean_up);
-  signal(SIGTERM, on_signal);
-  signal(SIGINT, on_signal);
-  pid_t parent = getpid();
-  server.pid = fork();
-  if (server.pid == 0)
-    become_server(pin, parent);
-  if (server.pid < 0)
+  (void)snprintf(server->folder, sizeof server->folder, "%s", folder);
+  (void)snprintf(server->socket, sizeof server->socket, "%s/socket", folder);
+  (void)snprintf(server->log, sizeof server->log, "%s/log", folder);
+  server->port = tcp ? free_port() : 0;
+  if (tcp)
+    (void)snprintf(server->url, sizeof server->url, "redis://127.0.0.1:%d", server->port);
+  else
+    (void)snprintf(server->url, sizeof server->url, "unix://%s/socket", folder);
+  server->pid = fork();
+  if (server->pid == 0)
+    become_server(server, pin);
+  if (server->pid < 0)
     bench_die("no process for a server: %s", strerror(errno));
-  wait_until_up();
-  learn_version();
+  wait_until_up(server);
+  learn_version(server);
+}
+
+void servers_start(unsigned n, bool tcp, bool pin) {
+  if (count == 0) {
+    owner = getpid();
+    atexit(at_end);
+    signal(SIGTERM, on_signal);
+    signal(SIGINT, on_signal);
+  }
+  for (; count < n; count++)
+    start(&servers[count], tcp, pin);
+}
+
+void server_start(bool pin) {
+  servers_start(1, false, pin);
+}
+
+const char *server_url(unsigned i) {
+  return servers[i].url;
 }
 
 const char *server_path(void) {
-  return server.socket;
+  return servers[0].socket;
 }
 
 pid_t server_pid(void) {
-  return server.pid;
+  return servers[0].pid;
 }
 
 const char *server_version(void) {
-  return server.version;
+  return servers[0].version;
+}
+
+void servers_flush(void) {
+  const char *flush[] = {"FLUSHALL"};
+  for (unsigned i = 0; i < count; i++)
+    freeReplyObject(ask(&servers[i], 1, flush, REDIS_REPLY_STATUS));
 }
 
 void server_flush(void) {
-  const char *flush[] = {"FLUSHALL"};
-  freeReplyObject(ask(1, flush, REDIS_REPLY_STATUS));
+  servers_flush();
 }
 
 void server_load(const char *script, char sha[SERVER_SHA_SIZE]) {
   const char *load[] = {"SCRIPT", "LOAD", script};
-  redisReply *reply = ask(3, load, REDIS_REPLY_STRING);
+  redisReply *reply = ask(&servers[0], 3, load, REDIS_REPLY_STRING);
   (void)snprintf(sha, SERVER_SHA_SIZE, "%s", reply->str);
   freeReplyObject(reply);
 }
@@ -146,7 +216,7 @@ void server_load(const char *script, char sha[SERVER_SHA_SIZE]) {
 int64_t server_cpu(void) {
   char path[48];
   long long ns = 0;
-  (void)snprintf(path, sizeof path, "/proc/%d/schedstat", (int)server.pid);
+  (void)snprintf(path, sizeof path, "/proc/%d/schedstat", (int)servers[0].pid);
   FILE *file = fopen(path, "r");
   if (file == NULL)
     return 0;
@@ -166,7 +236,7 @@ static double cpu_field(const char *info, const char *name) {
 
 double server_used_cpu(void) {
   const char *info[] = {"INFO", "cpu"};
-  redisReply *reply = ask(2, info, REDIS_REPLY_STRING);
+  redisReply *reply = ask(&servers[0], 2, info, REDIS_REPLY_STRING);
   double used = cpu_field(reply->str, "used_cpu_user:") + cpu_field(reply->str, "used_cpu_sys:");
   freeReplyObject(reply);
   return used;
@@ -174,7 +244,7 @@ double server_used_cpu(void) {
 
 uint64_t server_keys(void) {
   const char *size[] = {"DBSIZE"};
-  redisReply *reply = ask(1, size, REDIS_REPLY_INTEGER);
+  redisReply *reply = ask(&servers[0], 1, size, REDIS_REPLY_INTEGER);
   uint64_t keys = (uint64_t)reply->integer;
   freeReplyObject(reply);
   return keys;

@@ -1,4 +1,5 @@
-/* A Redis server of the benchmark's own: in a temporary folder, on a unix socket, gone with the program. */
+/* Redis servers of the benchmark's own: each in a temporary folder, on a unix socket (and a port), gone with the program.
+ * What is said of one server is said of the first. */
 #ifndef BENCH_SERVER_H
 #define BENCH_SERVER_H
 
@@ -8,7 +9,14 @@
 
 #define SERVER_SHA_SIZE 41
 
-/* Starts it, and returns when it answers; pin: on the last processor. One at a time. It ends with the program. */
+enum { SERVERS_MAX = 5 };
+
+/* Starts what is missing of so many, and returns when they answer; pin: on the last processor. */
+void servers_start(unsigned n, bool tcp, bool pin);
+const char *server_url(unsigned i); /* unix:// or redis:// */
+void servers_flush(void);           /* all of them forget all keys */
+
+/* Starts one, on a socket. */
 void server_start(bool pin);
 
 const char *server_path(void); /* of its socket */

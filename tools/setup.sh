@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Brings what belay needs: setup.sh build|test|check|valgrind (each but the last includes those
-# before it). It looks for the things themselves and keeps no note of having been here, so where
+# before it), or bench (which includes the first). It looks for the things themselves and keeps no note of having been here, so where
 # all is there it does nothing, and where something went away it comes back.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -12,6 +12,7 @@ wrap() { sed -n "s/^$1 = //p" subprojects/hiredis.wrap; }
 hiredis_hash=$(wrap source_hash)
 hiredis_tarball=subprojects/packagecache/$(wrap source_filename)
 valkey=subprojects/packagecache/valkey-server # for the tests alone: nothing is installed
+peers=bench/peers/node                         # for the benchmarks alone
 
 # ---- what is needed: a Debian package, and how to tell that it, or its like, is there ----
 
@@ -38,7 +39,9 @@ have_hiredis() {
 
 have_valkey() { have valkey-server || have valkey-check-rdb || "$valkey" --version; }
 
-look() { # look build|test|check|valgrind: fills `missing`
+have_peers() { (cd "$peers" && npm ls --silent); }
+
+look() { # look build|test|check|valgrind|bench: fills `missing`
   missing=()
   need gcc have cc
   need libc6-dev have_c_headers
@@ -52,6 +55,13 @@ look() { # look build|test|check|valgrind: fills `missing`
   need hiredis have_hiredis
   need redis-tools have_server
   [ "$1" != build ] || return 0
+  if [ "$1" = bench ]; then
+    need python3-redis have_python_redis
+    need nodejs have node
+    need npm have npm
+    need peers have_peers
+    return 0
+  fi
 
   need libcmocka-dev have_library cmocka
   need liblua5.1-0-dev have_lua
@@ -98,7 +108,7 @@ install_packages() {
           fetch_hiredis || say "no luck with apt: Meson will try ${hiredis_tarball##*/} from its home"
         fi
         ;;
-      valkey) ;; # last, because it needs what a server needs
+      valkey | peers) ;; # last, because it needs what a server needs, or npm
       *) packages+=("$package") ;;
     esac
   done
@@ -109,6 +119,8 @@ install_packages() {
   fi
   [[ " ${missing[*]} " != *" valkey "* ]] || fetch_valkey ||
     say "no luck with apt: the tests will skip what is to run on Valkey"
+  [[ " ${missing[*]} " != *" peers "* ]] || (cd "$peers" && npm ci --silent) ||
+    say "no luck with npm: the benchmarks will skip what runs on Node.js"
 }
 
 # What is missing, without what is done without: Meson can bring hiredis by itself where the
@@ -117,7 +129,7 @@ required() {
   local package
   for package in "${missing[@]}"; do
     case $package in
-      hiredis | valkey) ;;
+      hiredis | valkey | peers | nodejs | npm) ;;
       *) echo "$package" ;;
     esac
   done

@@ -1,0 +1,169 @@
+#include "load/ceiling.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "bench.h"
+#include "load/meter.h"
+#include "load/tap.h"
+
+enum { CHUNK = 1 << 16, LINE_MAX_LEN = 128 };
+#define RECORD_S 0.25 /* of belay's commands are enough */
+
+/* ---- answers are counted ------------------------------------------------------------------------------------- */
+
+typedef struct counter {
+  uint64_t answers;
+  uint64_t items; /* of the answer that is being read, still to come */
+  size_t skip;    /* bytes of a string, still to come */
+  size_t len;     /* of the line */
+  char line[LINE_MAX_LEN];
+} counter_t;
+
+static void end_line(counter_t *counter) {
+  const char *line = counter->line;
+  counter->line[counter->len] = '\0';
+  counter->len = 0;
+  long n = strtol(line + 1, NULL, 10);
+  if (line[0] == '-')
+    bench_die("the server refuses: %s", line);
+  if (counter->items == 0)
+    counter->items = 1;
+  counter->items--;
+  if (line[0] == '*')
+    counter->items += n > 0 ? (uint64_t)n : 0;
+  else if (line[0] == '$' && n >= 0)
+    counter->skip = (size_t)n + 2;
+  counter->answers += counter->items == 0;
+}
+
+static void count(counter_t *counter, const char *bytes, size_t n) {
+  for (size_t i = 0; i < n;) {
+    if (counter->skip > 0) {
+      size_t skip = counter->skip < n - i ? counter->skip : n - i;
+      counter->skip -= skip;
+      i += skip;
+    } else if (bytes[i++] != '\n') {
+      if (counter->len < LINE_MAX_LEN - 1)
+        counter->line[counter->len++] = bytes[i - 1];
+    } else {
+      end_line(counter);
+    }
+  }
+}
+
+/* ---- a pass over the tapes ------------------------------------------------------------------------------------- */
+
+typedef struct player {
+  redisContext *server;
+  tape_t tape;
+  size_t sent;
+  counter_t counter;
+} player_t;
+
+static void turn(player_t *player, short events) {
+  static char chunk[CHUNK];
+  ssize_t n;
+  if ((events & POLLOUT) != 0) {
+    n = send(player->server->fd, player->tape.bytes + player->sent, player->tape.len - player->sent,
+             MSG_NOSIGNAL | MSG_DONTWAIT);
+    player->sent += n > 0 ? (size_t)n : 0;
+  }
+  if ((events & (POLLIN | POLLHUP | POLLERR)) != 0) {
+    n = recv(player->server->fd, chunk, CHUNK, MSG_DONTWAIT);
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+      bench_die("the server has hung up");
+    count(&player->counter, chunk, n > 0 ? (size_t)n : 0);
+  }
+}
+
+static void play(player_t *players, unsigned n) {
+  unsigned playing = n;
+  for (unsigned i = 0; i < n; i++) {
+    players[i].sent = 0;
+    players[i].counter.answers = 0;
+  }
+  while (playing > 0) {
+    struct pollfd fds[JOB_SERVERS_MAX];
+    playing = 0;
+    for (unsigned i = 0; i < n; i++) {
+      bool over = players[i].counter.answers >= players[i].tape.commands;
+      short events = players[i].sent < players[i].tape.len ? POLLIN | POLLOUT : POLLIN;
+      fds[i] = (struct pollfd){over ? -1 : players[i].server->fd, events, 0};
+      playing += !over;
+    }
+    if (playing > 0 && poll(fds, n, -1) < 0 && errno != EINTR)
+      bench_die("poll: %s", strerror(errno));
+    for (unsigned i = 0; i < n; i++)
+      turn(&players[i], fds[i].revents);
+  }
+}
+
+/* ---- from begin to end ------------------------------------------------------------------------------------------- */
+
+static tap_t *taps[JOB_SERVERS_MAX];
+
+static void on_quiet(driver_t *driver, bool before) {
+  for (unsigned i = 0; i < driver->job->servers; i++)
+    tap_write(taps[i], before);
+}
+
+/* Returns how many operations it was. */
+static uint64_t record(const job_t *job, const doer_t *belay, player_t *players) {
+  job_t tapped = *job;
+  stage_t *unused = driver_alloc(1, sizeof *unused);
+  tapped.rate = 0;
+  tapped.warm_up = 0;
+  tapped.seconds = RECORD_S;
+  for (unsigned i = 0; i < job->servers; i++)
+    taps[i] = tap_open(job->urls[i], tapped.urls[i], sizeof tapped.urls[i]);
+  uint64_t operations = driver_run_watched(&tapped, unused, belay, on_quiet);
+  for (unsigned i = 0; i < job->servers; i++) {
+    players[i].tape = tap_close(taps[i]);
+    players[i].server = meter_dial(job->urls[i]);
+  }
+  free(unused);
+  return operations * job->batch;
+}
+
+static bool is_silent(const player_t *players, unsigned n) {
+  for (unsigned i = 0; i < n; i++)
+    if (players[i].tape.commands > 0)
+      return false;
+  return true;
+}
+
+void ceiling_run(const job_t *job, outcome_t *outcome, const doer_t *belay) {
+  player_t *players = driver_alloc(job->servers, sizeof *players);
+  meter_t meter;
+  reading_t before, after;
+  uint64_t operations = record(job, belay, players), passes = 0;
+  if (is_silent(players, job->servers))
+    bench_die("%s: belay has asked nobody", job->scenario);
+  meter_open(&meter, job);
+  play(players, job->servers);
+  meter_read(&meter, &before);
+  int64_t began = bench_now(), ends = began + (int64_t)(job->seconds * 1e9), now;
+  do {
+    play(players, job->servers);
+    passes++;
+  } while ((now = bench_now()) < ends);
+  meter_read(&meter, &after);
+  outcome->operations = operations * passes;
+  outcome->elapsed = (double)(now - began) / 1e9;
+  outcome->client_cpu = after.client_cpu - before.client_cpu;
+  outcome->server_cpu = after.server_cpu - before.server_cpu;
+  outcome->commands = after.commands - before.commands - job->servers;
+  outcome->done = true;
+  for (unsigned i = 0; i < job->servers; i++) {
+    redisFree(players[i].server);
+    free(players[i].tape.bytes);
+  }
+  meter_close(&meter);
+  free(players);
+}

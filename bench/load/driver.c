@@ -1,0 +1,316 @@
+#include "load/driver.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "bench.h"
+#include "load/meter.h"
+
+#define PATIENCE_NS INT64_C(30000000000) /* for what is under way at the end */
+#define TICK_MIN_NS INT64_C(20000)       /* of an open loop */
+
+typedef enum phase {
+  PHASE_FIRST,
+  PHASE_FILLING,
+  PHASE_WARMING,
+  PHASE_MEASURING,
+  PHASE_DRAINING
+} phase_t;
+
+typedef struct course {
+  phase_t phase;
+  unsigned under_way;
+  int64_t began, ends; /* the measured time */
+  int64_t due,
+      apart;    /* an open loop: when the next one begins, and how long after the one before */
+  int schedule; /* its timer's descriptor */
+  uv_poll_t poll;
+  uv_timer_t timer;
+  uv_prepare_t prepare;
+  int64_t turned;  /* when the loop's last turn was over, */
+  uint64_t waited; /* and how long it had waited by then */
+  runner_t *free;  /* an open loop's, which have nothing to do */
+  meter_t meter;
+  reading_t before;
+} course_t;
+
+void *driver_alloc(size_t count, size_t size) {
+  void *memory = calloc(count, size);
+  if (memory == NULL)
+    bench_die("out of memory");
+  return memory;
+}
+
+unsigned driver_next_key(driver_t *driver) {
+  return (unsigned)(driver->turn++ % driver->job->keys);
+}
+
+static void begin(runner_t *runner, int64_t when) {
+  runner->began = when;
+  runner->driver->course->under_way++;
+  runner->driver->doer->begin(runner);
+}
+
+/* ---- the open loop --------------------------------------------------------------------------------------- */
+
+/* Begins what is due, as long as there is somebody to do it. */
+static void keep_up(driver_t *driver) {
+  course_t *in = driver->course;
+  int64_t now = bench_now();
+  while (in->due <= now && in->free != NULL && in->phase != PHASE_DRAINING) {
+    runner_t *runner = in->free;
+    in->free = runner->next;
+    begin(runner, in->due);
+    in->due += in->apart;
+  }
+}
+
+static void on_schedule(uv_poll_t *poll, int status, int events) {
+  driver_t *driver = poll->data;
+  uint64_t times;
+  (void)events;
+  if (status == 0 && read(driver->course->schedule, &times, sizeof times) > 0)
+    keep_up(driver);
+}
+
+static void open_schedule(driver_t *driver) {
+  course_t *in = driver->course;
+  in->apart = (int64_t)(1e9 / driver->job->rate);
+  int64_t tick = in->apart > TICK_MIN_NS ? in->apart : TICK_MIN_NS;
+  struct timespec every = {tick / 1000000000, tick % 1000000000};
+  struct itimerspec when = {every, every};
+  in->schedule = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+  if (in->schedule < 0 || timerfd_settime(in->schedule, 0, &when, NULL) != 0)
+    bench_die("no timer: %s", strerror(errno));
+  uv_poll_init(&driver->loop, &in->poll, in->schedule);
+  in->poll.data = driver;
+  uv_poll_start(&in->poll, UV_READABLE, on_schedule);
+  in->due = bench_now();
+}
+
+/* ---- phases ------------------------------------------------------------------------------------------------ */
+
+static void on_time(uv_timer_t *timer);
+
+static void enter(driver_t *driver, phase_t phase, double seconds) {
+  driver->course->phase = phase;
+  uv_timer_start(&driver->course->timer, on_time, (uint64_t)(seconds * 1e3), 0);
+}
+
+static void start_all(driver_t *driver) {
+  course_t *in = driver->course;
+  if (driver->quiet != NULL)
+    driver->quiet(driver, true);
+  enter(driver, PHASE_WARMING, driver->job->warm_up);
+  for (unsigned i = driver->job->concurrency; i-- > 0;) {
+    runner_t *runner = &driver->runners[i];
+    runner->next = in->free;
+    in->free = runner;
+  }
+  if (driver->job->rate > 0) {
+    open_schedule(driver);
+    return;
+  }
+  int64_t now = bench_now();
+  for (unsigned i = 0; i < driver->job->concurrency; i++)
+    begin(&driver->runners[i], now);
+}
+
+/* Nobody measures: they go on by themselves until each key was used. */
+static void fill(driver_t *driver) {
+  if (!driver->job->fill) {
+    start_all(driver);
+    return;
+  }
+  enter(driver, PHASE_FILLING, (double)PATIENCE_NS / 1e9);
+  for (unsigned i = 0; i < driver->job->concurrency; i++)
+    begin(&driver->runners[i], 0);
+}
+
+static void filled_one(runner_t *runner) {
+  driver_t *driver = runner->driver;
+  if (driver->turn < driver->job->keys)
+    begin(runner, 0);
+  else if (driver->course->under_way == 0)
+    start_all(driver);
+}
+
+static void start_measuring(driver_t *driver) {
+  course_t *in = driver->course;
+  enter(driver, PHASE_MEASURING, driver->job->seconds);
+  meter_read(&in->meter, &in->before);
+  in->began = in->turned = bench_now();
+}
+
+static void end_measuring(driver_t *driver) {
+  course_t *in = driver->course;
+  outcome_t *o = driver->outcome;
+  reading_t after;
+  o->elapsed = (double)(bench_now() - in->began) / 1e9;
+  meter_read(&in->meter, &after);
+  o->client_cpu = after.client_cpu - in->before.client_cpu;
+  o->server_cpu = after.server_cpu - in->before.server_cpu;
+  o->commands = after.commands - in->before.commands - in->meter.servers; /* the first INFO */
+  o->allocations = after.allocations - in->before.allocations;
+  enter(driver, PHASE_DRAINING, (double)PATIENCE_NS / 1e9);
+}
+
+static void close_course(driver_t *driver) {
+  course_t *in = driver->course;
+  uv_close((uv_handle_t *)&in->timer, NULL);
+  uv_close((uv_handle_t *)&in->prepare, NULL);
+  if (driver->job->rate > 0) {
+    uv_close((uv_handle_t *)&in->poll, NULL);
+    close(in->schedule);
+  }
+  for (unsigned i = 0; i < driver->job->concurrency && driver->job->hold > 0; i++)
+    uv_close((uv_handle_t *)&driver->runners[i].timer, NULL);
+  if (driver->quiet != NULL)
+    driver->quiet(driver, false);
+  driver->doer->close(driver);
+}
+
+static void end_if_idle(driver_t *driver) {
+  if (driver->course->phase == PHASE_DRAINING && driver->course->under_way == 0)
+    close_course(driver);
+}
+
+static void on_time(uv_timer_t *timer) {
+  driver_t *driver = timer->data;
+  switch (driver->course->phase) {
+  case PHASE_FIRST:
+  case PHASE_FILLING:
+    bench_die("%s of %s: nothing is answered", driver->job->scenario, driver->job->subject);
+  case PHASE_WARMING:
+    start_measuring(driver);
+    break;
+  case PHASE_MEASURING:
+    end_measuring(driver);
+    end_if_idle(driver);
+    break;
+  case PHASE_DRAINING:
+    bench_die("%s of %s: %u operations do not end", driver->job->scenario, driver->job->subject,
+              driver->course->under_way);
+  }
+}
+
+void driver_done(runner_t *runner) {
+  driver_t *driver = runner->driver;
+  course_t *in = driver->course;
+  int64_t now = bench_now();
+  in->under_way--;
+  if (in->phase == PHASE_MEASURING) {
+    driver->outcome->operations += driver->job->batch;
+    hist_add(&driver->outcome->latency, (uint64_t)(now - runner->began));
+  }
+  if (in->phase == PHASE_FIRST) {
+    fill(driver);
+    return;
+  }
+  if (in->phase == PHASE_FILLING) {
+    filled_one(runner);
+    return;
+  }
+  driver->ended++;
+  if (in->phase == PHASE_DRAINING) {
+    end_if_idle(driver);
+  } else if (driver->job->rate > 0) {
+    runner->next = in->free;
+    in->free = runner;
+    keep_up(driver);
+  } else {
+    begin(runner, now);
+  }
+}
+
+/* ---- the loop ---------------------------------------------------------------------------------------------- */
+
+/* Once in each turn. What of it was not spent waiting was spent computing. */
+static void on_prepare(uv_prepare_t *prepare) {
+  driver_t *driver = prepare->data;
+  course_t *in = driver->course;
+  int64_t now = bench_now();
+  uint64_t waited = uv_metrics_idle_time(&driver->loop);
+  double gap = (double)(now - in->turned) / 1e9 - (double)(waited - in->waited) / 1e9;
+  if (in->phase == PHASE_MEASURING && gap > driver->outcome->gap)
+    driver->outcome->gap = gap;
+  in->turned = now;
+  in->waited = waited;
+}
+
+static void open_course(driver_t *driver) {
+  course_t *in = driver->course;
+  uv_timer_init(&driver->loop, &in->timer);
+  uv_prepare_init(&driver->loop, &in->prepare);
+  in->timer.data = in->prepare.data = driver;
+  uv_prepare_start(&in->prepare, on_prepare);
+}
+
+void driver_enter(driver_t *driver) {
+  if (atomic_fetch_add(driver->inside, 1) != 0)
+    bench_die("%s of %s: two have it at once", driver->job->scenario, driver->job->subject);
+}
+
+uint64_t driver_hold_ms(driver_t *driver) {
+  uv_update_time(&driver->loop);
+  return (uint64_t)(driver->job->hold * 1e3) + 1; /* of the first not all may be left */
+}
+
+void driver_leave(driver_t *driver) {
+  atomic_fetch_sub(driver->inside, 1);
+}
+
+static uint64_t run(driver_t *driver) {
+  const job_t *job = driver->job;
+  course_t *in = driver->course;
+  if (uv_loop_init(&driver->loop) != 0 ||
+      uv_loop_configure(&driver->loop, UV_METRICS_IDLE_TIME) != 0)
+    bench_die("no loop");
+  driver->runners = driver_alloc(job->concurrency, sizeof *driver->runners);
+  for (unsigned i = 0; i < job->concurrency; i++) {
+    driver->runners[i].driver = driver;
+    driver->runners[i].number = i;
+    driver->runners[i].request.data = &driver->runners[i];
+    driver->runners[i].timer.data = &driver->runners[i];
+    if (job->hold > 0)
+      uv_timer_init(&driver->loop, &driver->runners[i].timer);
+  }
+  if (driver->quiet == NULL) /* else nobody wants the figures, and the servers are behind taps */
+    meter_open(&in->meter, job);
+  driver->doer->open(driver);
+  open_course(driver);
+  enter(driver, PHASE_FIRST, (double)PATIENCE_NS / 1e9);
+  begin(&driver->runners[0], bench_now());
+  (void)uv_run(&driver->loop, UV_RUN_DEFAULT);
+  if (uv_loop_close(&driver->loop) != 0)
+    bench_die("something is left in the loop");
+  meter_close(&in->meter);
+  free(driver->runners);
+  driver->outcome->done = true;
+  return driver->ended;
+}
+
+uint64_t driver_run_watched(const job_t *job, stage_t *stage, const doer_t *doer,
+                            void (*quiet)(driver_t *driver, bool before)) {
+  course_t course = {.phase = PHASE_FIRST};
+  driver_t driver = {.job = job,
+                     .outcome = &stage->outcome[0],
+                     .doer = doer,
+                     .inside = &stage->inside,
+                     .course = &course,
+                     .quiet = quiet};
+  return run(&driver);
+}
+
+void driver_run(const job_t *job, stage_t *stage, unsigned process, const doer_t *doer) {
+  course_t course = {.phase = PHASE_FIRST};
+  driver_t driver = {.job = job,
+                     .outcome = &stage->outcome[process],
+                     .doer = doer,
+                     .inside = &stage->inside,
+                     .course = &course};
+  (void)run(&driver);
+}

@@ -1,0 +1,73 @@
+/* Begins operations, and measures: as many as there are runners, each anew where it ends (a closed loop), or so many a
+ * second by a schedule (an open one), where an operation's latency counts from when it was to begin, not from when a runner
+ * was free: otherwise those who wait behind a slow one would not be counted as slow.
+ *
+ *   open --> the first one, alone --> FILLING --each key was used--> WARMING --time--> MEASURING --time--> DRAINING --nobody is under way--> close */
+#ifndef BENCH_DRIVER_H
+#define BENCH_DRIVER_H
+
+#include <belay.h>
+#include <uv.h>
+
+#include "load/job.h"
+
+typedef struct driver driver_t;
+
+typedef struct runner {
+  driver_t *driver;
+  unsigned number;
+  int64_t began; /* or was to begin */
+  belay_request_t request;
+  uv_timer_t timer;    /* of a job that holds what it got */
+  void *own;           /* the subject's */
+  struct runner *next; /* free: an open loop's */
+} runner_t;
+
+/* How one subject does one scenario. */
+typedef struct doer {
+  /* Connects, and makes what the operations need; may run the loop. */
+  void (*open)(driver_t *driver);
+  /* Begins an operation, which ends with driver_done(), not inside of this. */
+  void (*begin)(runner_t *runner);
+  /* Begins to give everything back: the loop runs until nothing is left in it. */
+  void (*close)(driver_t *driver);
+} doer_t;
+
+struct driver {
+  const job_t *job;
+  outcome_t *outcome;
+  const doer_t *doer;
+  _Atomic int *inside; /* the stage's */
+  uv_loop_t loop;
+  runner_t *runners;
+  void *own;      /* the subject's */
+  uint64_t turn;  /* counts what is begun: for keys */
+  uint64_t ended; /* operations, since the first one */
+  /* Told when the first one is over and when nobody is under way any more. NULL: nobody wants to know. */
+  void (*quiet)(driver_t *driver, bool before);
+  struct course *course;
+};
+
+/* Does a job. Ends the program if anything goes wrong in it. */
+void driver_run(const job_t *job, stage_t *stage, unsigned process, const doer_t *doer);
+
+/* The same, alone, and quiet is told; returns how many operations ended between the two. */
+uint64_t driver_run_watched(const job_t *job, stage_t *stage, const doer_t *doer,
+                            void (*quiet)(driver_t *driver, bool before));
+
+/* For how long it is held, at least, by a timer that is started now. */
+uint64_t driver_hold_ms(driver_t *driver);
+
+/* Somebody has what one can have at most, or gives it back: the program ends if there are two. */
+void driver_enter(driver_t *driver);
+void driver_leave(driver_t *driver);
+
+/* An operation has ended well; it counts for as many as the job's batch. */
+void driver_done(runner_t *runner);
+
+/* The number of the next key, 0 to job->keys - 1. */
+unsigned driver_next_key(driver_t *driver);
+
+void *driver_alloc(size_t count, size_t size);
+
+#endif /* BENCH_DRIVER_H */

@@ -1,0 +1,129 @@
+#include "load/peer.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "bench.h"
+#include "load/meter.h"
+
+enum { ARGS_MAX = 10 + JOB_SERVERS_MAX, TEXT = 32 };
+
+typedef struct program {
+  const char *interpreter, *script, *subject;
+} program_t;
+
+static const program_t programs[SUBJECTS] = {
+    [SUBJECT_NODE_REDLOCK] = {"node", BENCH_PEERS "/node/bench.mjs", "redlock"},
+    [SUBJECT_NODE_LIMITER] = {"node", BENCH_PEERS "/node/bench.mjs", "limiter"},
+    [SUBJECT_REDIS_PY] = {"/usr/bin/python3", BENCH_PEERS "/redis_py.py", "lock"},
+};
+
+static FILE *start(const program_t *program, const char *const *argv, pid_t *pid) {
+  int pipes[2];
+  pid_t parent = getpid();
+  if (pipe(pipes) != 0 || (*pid = fork()) < 0)
+    bench_die("no process: %s", strerror(errno));
+  if (*pid == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent || dup2(pipes[1], STDOUT_FILENO) < 0)
+      _exit(126);
+    close(pipes[0]);
+    execvp(program->interpreter, (char **)(uintptr_t)argv);
+    _exit(127);
+  }
+  close(pipes[1]);
+  FILE *said = fdopen(pipes[0], "r");
+  if (said == NULL)
+    bench_die("no pipe: %s", strerror(errno));
+  return said;
+}
+
+bool peer_is_there(subject_t subject, char *text, size_t size) {
+  const program_t *program = &programs[subject];
+  const char *argv[] = {program->interpreter, program->script, program->subject, "--version", NULL};
+  pid_t pid;
+  int status = 0;
+  FILE *said = start(program, argv, &pid);
+  bool told = fgets(text, (int)size, said) != NULL;
+  fclose(said);
+  (void)waitpid(pid, &status, 0);
+  if (told)
+    text[strcspn(text, "\n")] = '\0';
+  if (!told || status != 0)
+    (void)snprintf(text, size, "not there: ./run setup bench");
+  return told && status == 0;
+}
+
+static void expect(FILE *said, const char *word) {
+  char line[TEXT];
+  if (fgets(line, sizeof line, said) == NULL || strncmp(line, word, strlen(word)) != 0)
+    bench_die("a peer has failed");
+}
+
+static void read_result(FILE *said, outcome_t *outcome) {
+  char line[2 * TEXT], *end;
+  if (fgets(line, sizeof line, said) == NULL)
+    bench_die("a peer has told nothing");
+  outcome->operations = strtoull(line, &end, 10);
+  outcome->elapsed = strtod(end, NULL);
+  if (outcome->elapsed <= 0)
+    bench_die("a peer has told nothing");
+  while (fgets(line, sizeof line, said) != NULL) {
+    uint64_t us = strtoull(line, &end, 10), times = strtoull(end, NULL, 10);
+    for (; times > 0; times--)
+      hist_add(&outcome->latency, us * 1000);
+  }
+}
+
+static double cpu_of_children(void) {
+  struct rusage usage;
+  getrusage(RUSAGE_CHILDREN, &usage);
+  return (double)usage.ru_utime.tv_sec + (double)usage.ru_stime.tv_sec +
+         ((double)usage.ru_utime.tv_usec + (double)usage.ru_stime.tv_usec) / 1e6;
+}
+
+void peer_run(subject_t subject, const job_t *job, outcome_t *outcome) {
+  const program_t *program = &programs[subject];
+  char concurrency[TEXT], keys[TEXT], warm_up[TEXT], seconds[TEXT];
+  const char *argv[ARGS_MAX + 1] = {program->interpreter,
+                                    program->script,
+                                    program->subject,
+                                    job->scenario,
+                                    concurrency,
+                                    keys,
+                                    warm_up,
+                                    seconds};
+  meter_t meter;
+  reading_t before, after;
+  pid_t pid;
+  int status = 0;
+  (void)snprintf(concurrency, TEXT, "%u", job->concurrency);
+  (void)snprintf(keys, TEXT, "%u", job->keys);
+  (void)snprintf(warm_up, TEXT, "%g", job->warm_up);
+  (void)snprintf(seconds, TEXT, "%g", job->seconds);
+  for (unsigned i = 0; i < job->servers; i++)
+    argv[8 + i] = job->urls[i];
+  meter_open(&meter, job);
+  FILE *said = start(program, argv, &pid);
+  expect(said, "begin");
+  meter_read(&meter, &before);
+  expect(said, "end");
+  meter_read(&meter, &after);
+  read_result(said, outcome);
+  fclose(said);
+  if (waitpid(pid, &status, 0) < 0 || status != 0)
+    bench_die("%s has failed", subject_names[subject]);
+  outcome->server_cpu = after.server_cpu - before.server_cpu;
+  outcome->commands = after.commands - before.commands - job->servers;
+  outcome->client_cpu =
+      cpu_of_children(); /* from its start on: it begins and ends in less than it measures */
+  meter_close(&meter);
+  outcome->done = true;
+}

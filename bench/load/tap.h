@@ -1,0 +1,27 @@
+/* A tap: stands between belay and a server, passes everything on, and writes down the commands that go by; not those that
+ * listen. It has a thread of its own. */
+#ifndef BENCH_TAP_H
+#define BENCH_TAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct tap tap_t;
+
+typedef struct tape {
+  char *bytes;
+  size_t len, size;
+  uint64_t commands;
+} tape_t;
+
+/* Opens a tap to a server; url is where it is reached. */
+tap_t *tap_open(const char *server, char *url, size_t size);
+
+/* Begins to write, or ends that. Between commands: nothing may be under way. */
+void tap_write(tap_t *tap, bool on);
+
+/* Closes it, and hands over what it has written: to be freed. */
+tape_t tap_close(tap_t *tap);
+
+#endif /* BENCH_TAP_H */

@@ -1,0 +1,10 @@
+/* Does one job in a process of its own, so that its processor time, its memory and its mistakes are its own. */
+#ifndef BENCH_WORKER_H
+#define BENCH_WORKER_H
+
+#include "load/scenarios.h"
+
+/* Returns when it is done; ends the program if that went wrong. */
+void worker_run(const scenario_t *scenario, subject_t subject, const job_t *job, outcome_t *out);
+
+#endif /* BENCH_WORKER_H */

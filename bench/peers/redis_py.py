@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""What Python users take: the Lock of redis-py, a thread for each that is under way. Told on the command line what to do, it
+says when it begins and ends to measure, and what came of it (bench/load/peer.h)."""
+
+import collections
+import sys
+import threading
+import time
+
+import redis
+
+
+def connect(url):
+    return redis.Redis(unix_socket_path=url[7:]) if url.startswith("unix://") else redis.Redis.from_url(url)
+
+
+def main():
+    _, scenario, *rest = sys.argv[1:]
+    if scenario == "--version":
+        print(f"redis-py {redis.__version__}, Python {sys.version.split()[0]}")
+        return
+    concurrency, _ = map(int, rest[:2])
+    warm_up, seconds = map(float, rest[2:4])
+    state = {"phase": "warming"}
+    latencies = [collections.Counter() for _ in range(concurrency)]
+
+    def run(number):
+        server = connect(rest[4])
+        while state["phase"] != "over":
+            began = time.perf_counter()
+            lock = server.lock(f"lock-{number}", timeout=60)
+            if not lock.acquire(blocking=False):
+                sys.exit("a lock that nobody else wants was not to be had")
+            lock.release()
+            if state["phase"] == "measuring":
+                latencies[number][round((time.perf_counter() - began) * 1e6)] += 1
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(concurrency)]
+    for thread in threads:
+        thread.start()
+    time.sleep(warm_up)
+    print("begin", flush=True)
+    began = time.perf_counter()
+    state["phase"] = "measuring"
+    time.sleep(seconds)
+    elapsed = time.perf_counter() - began
+    state["phase"] = "over"
+    print("end", flush=True)
+    for thread in threads:
+        thread.join()
+    total = sum(latencies, collections.Counter())
+    print(total.total(), elapsed)
+    for us, times in total.items():
+        print(us, times)
+
+
+main()

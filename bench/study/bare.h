@@ -1,0 +1,21 @@
+/* hiredis alone, on libuv with the adapter that comes with it: what one would write without belay. */
+#ifndef BENCH_BARE_H
+#define BENCH_BARE_H
+
+#include <hiredis/async.h>
+#include <hiredis/hiredis.h>
+#include <uv.h>
+
+#include "study/crowd.h"
+
+/* A connection to the scene's server on the crowd's loop. */
+redisAsyncContext *bare_connect(crowd_t *crowd);
+
+/* Sends words as they are; the function is called with waiter as its data. */
+void bare_send(redisAsyncContext *connection, redisCallbackFn *function, waiter_t *waiter, int argc,
+               const char **argv);
+
+/* The reply is an integer, or the program ends. */
+long long bare_integer(const redisReply *reply);
+
+#endif /* BENCH_BARE_H */

@@ -1,0 +1,115 @@
+/* Waiters as most programs have them: SET NX PX, and again after a fixed time; released by compare-and-delete. All
+ * of a process share one connection. */
+#include "study/bare.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "bench.h"
+
+typedef struct asker {
+  uv_timer_t timer;
+  uint64_t turn;
+  char token[64];
+} asker_t;
+
+typedef struct askers {
+  redisAsyncContext *connection;
+  uint64_t commands;
+  unsigned timers; /* that are open */
+  asker_t *asker;
+} askers_t;
+
+static void ask(waiter_t *waiter);
+
+static void on_time(uv_timer_t *timer) {
+  ask(timer->data);
+}
+
+static void on_asked(redisAsyncContext *connection, void *data, void *waiter_data) {
+  const redisReply *reply = data;
+  waiter_t *waiter = waiter_data;
+  (void)connection;
+  if (reply == NULL || waiter->crowd->over)
+    return;
+  if (reply->type == REDIS_REPLY_ERROR)
+    bench_die("SET: %s", reply->str);
+  if (reply->type != REDIS_REPLY_NIL)
+    crowd_granted(waiter);
+  else
+    uv_timer_start(waiter->own, on_time, waiter->crowd->scene->job.interval_ms, 0);
+}
+
+static void ask(waiter_t *waiter) {
+  askers_t *own = waiter->crowd->own;
+  asker_t *asker = &own->asker[waiter->number];
+  const char *argv[] = {"SET", "contended", asker->token, "NX", "PX", "10000"};
+  own->commands++;
+  bare_send(own->connection, on_asked, waiter, 6, argv);
+}
+
+static void begin(waiter_t *waiter) {
+  askers_t *own = waiter->crowd->own;
+  asker_t *asker = &own->asker[waiter->number];
+  (void)snprintf(asker->token, sizeof asker->token, "%d:%u:%llu", waiter->crowd->self,
+                 waiter->number, (unsigned long long)asker->turn++);
+  ask(waiter);
+}
+
+static void on_deleted(redisAsyncContext *connection, void *reply, void *waiter) {
+  (void)connection;
+  if (reply == NULL)
+    return;
+  if (bare_integer(reply) != 1)
+    bench_die("the lock was gone when it was released");
+  crowd_released(waiter);
+}
+
+static void delete_key(waiter_t *waiter) {
+  askers_t *own = waiter->crowd->own;
+  const char *argv[] = {"EVALSHA", waiter->crowd->scene->job.delete_sha, "1", "contended",
+                        own->asker[waiter->number].token};
+  own->commands++;
+  bare_send(own->connection, on_deleted, waiter, 5, argv);
+}
+
+static void open_askers(crowd_t *crowd) {
+  unsigned n = crowd->scene->job.waiters;
+  askers_t *own = crowd->own = crowd_alloc(1, sizeof *own);
+  own->connection = bare_connect(crowd);
+  own->asker = crowd_alloc(n, sizeof *own->asker);
+  own->timers = n;
+  for (unsigned i = 0; i < n; i++) {
+    uv_timer_init(&crowd->loop, &own->asker[i].timer);
+    own->asker[i].timer.data = &crowd->waiters[i];
+    crowd->waiters[i].own = &own->asker[i].timer;
+  }
+}
+
+static uint64_t count_commands(const crowd_t *crowd) {
+  return ((const askers_t *)crowd->own)->commands;
+}
+
+static void on_timer_closed(uv_handle_t *handle) {
+  const waiter_t *waiter = handle->data;
+  askers_t *own = waiter->crowd->own;
+  if (--own->timers > 0)
+    return;
+  free(own->asker);
+  free(own);
+}
+
+static void close_askers(crowd_t *crowd) {
+  askers_t *own = crowd->own;
+  redisAsyncFree(own->connection);
+  for (unsigned i = 0; i < crowd->scene->job.waiters; i++)
+    uv_close((uv_handle_t *)&own->asker[i].timer, on_timer_closed);
+}
+
+const crowd_kind_t crowd_naive = {
+    .open = open_askers,
+    .acquire = begin,
+    .release = delete_key,
+    .commands = count_commands,
+    .close = close_askers,
+};

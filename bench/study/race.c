@@ -1,0 +1,200 @@
+#include "study/race.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#include "core/client.h"
+#include "server.h"
+
+enum { BURST = 1000 /* peeks between two looks at the clock */ };
+
+typedef struct race race_t;
+
+typedef struct runner {
+  belay_request_t request;
+  race_t *race;
+} runner_t;
+
+struct race {
+  shelf_t *shelf;
+  const race_plan_t *plan;
+  uint64_t asked, answered;
+  unsigned next; /* of the keys */
+  runner_t runners[RACE_PENDING_MAX];
+};
+
+static void begin(runner_t *runner);
+
+static const shelf_key_t *next_key(race_t *race) {
+  const shelf_key_t *key = &race->shelf->keys[race->next];
+  race->next = race->next + 1 < race->plan->keys ? race->next + 1 : 0;
+  return key;
+}
+
+static void over(runner_t *runner) {
+  race_t *race = runner->race;
+  race->answered++;
+  if (race->asked < race->plan->calls)
+    begin(runner);
+}
+
+/* ---- ways ---------------------------------------------------------------------------------------------- */
+
+static void on_put(belay_request_t *request, int status, bool applied) {
+  shelf_must(status, "put");
+  if (!applied)
+    bench_die("a put was not applied");
+  over(request->data);
+}
+
+static void put(runner_t *runner) {
+  shelf_t *shelf = runner->race->shelf;
+  const shelf_key_t *key = next_key(runner->race);
+  shelf_must(belay_cache_put(shelf->cache, &runner->request, key->key, SHELF_KEY, shelf->value,
+                             shelf->value_len, BELAY_DEFAULT, on_put),
+             "put");
+}
+
+static void on_raw(belay__call_t *call, const belay__result_t *result) {
+  runner_t *runner = call->owner;
+  race_t *race = runner->race;
+  shelf_must(result->error, "GET");
+  if (result->reply->type != BELAY__REPLY_STRING || result->reply->len <= race->shelf->value_len)
+    bench_die("GET found nothing");
+  over(runner);
+  if (race->answered == race->plan->calls)
+    belay__free_loop(race->shelf->belay);
+}
+
+static void raw(runner_t *runner) {
+  shelf_t *shelf = runner->race->shelf;
+  const shelf_key_t *key = next_key(runner->race);
+  belay__call_t *call = belay__call_new(shelf->client, BELAY__LANE_BULK);
+  if (call == NULL)
+    bench_die("out of memory");
+  belay__call_command(call, "GET", 2);
+  belay__call_arg(call, key->name, sizeof *key);
+  call->deadline = belay__after_ms(shelf->belay, shelf->client->timeout_ms);
+  call->done = on_raw;
+  call->owner = runner;
+  shelf_must(belay__call_send(&call, 1), "GET");
+}
+
+static void on_get(belay_request_t *request, int status, const belay_cache_result_t *result) {
+  runner_t *runner = request->data;
+  shelf_must(status, "get");
+  if (result->len != runner->race->shelf->value_len)
+    bench_die("a get brought %zu bytes", result->len);
+  over(runner);
+}
+
+static void get(runner_t *runner) {
+  const shelf_key_t *key = next_key(runner->race);
+  shelf_must(
+      belay_cache_get(runner->race->shelf->cache, &runner->request, key->key, SHELF_KEY, on_get),
+      "get");
+}
+
+static void on_many(belay_request_t *request, int status, const belay_cache_result_t *results,
+                    size_t n) {
+  runner_t *runner = request->data;
+  shelf_must(status, "get_many");
+  for (size_t i = 0; i < n; i++)
+    if (results[i].status != 0 || results[i].len != runner->race->shelf->value_len)
+      bench_die("a get of many ended with %s", belay_err_name(results[i].status));
+  over(runner);
+}
+
+static void get_many(runner_t *runner) {
+  belay_bytes_t keys[RACE_MANY];
+  for (unsigned i = 0; i < RACE_MANY; i++)
+    keys[i] = (belay_bytes_t){.data = next_key(runner->race)->key, .len = SHELF_KEY};
+  shelf_must(
+      belay_cache_get_many(runner->race->shelf->cache, &runner->request, keys, RACE_MANY, on_many),
+      "get_many");
+}
+
+static void miss(runner_t *runner) {
+  char key[SHELF_KEY + 1];
+  shelf_new_key(runner->race->shelf, key);
+  shelf_must(belay_cache_get(runner->race->shelf->cache, &runner->request, key, SHELF_KEY, on_get),
+             "get");
+}
+
+static void begin(runner_t *runner) {
+  static void (*const ways[RACE_WAYS])(runner_t *) = {[RACE_PUT] = put,
+                                                      [RACE_RAW] = raw,
+                                                      [RACE_GET] = get,
+                                                      [RACE_MANY_GET] = get_many,
+                                                      [RACE_MISS] = miss};
+  runner->race->asked++;
+  ways[runner->race->plan->way](runner);
+}
+
+/* ---- the race ------------------------------------------------------------------------------------------ */
+
+static int64_t cpu_now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static race_t *line_up(shelf_t *shelf, const race_plan_t *plan) {
+  race_t *race = calloc(1, sizeof *race);
+  if (race == NULL)
+    bench_die("out of memory");
+  race->shelf = shelf;
+  race->plan = plan;
+  for (unsigned i = 0; i < RACE_PENDING_MAX; i++)
+    race->runners[i] = (runner_t){.request = {.data = &race->runners[i]}, .race = race};
+  return race;
+}
+
+race_outcome_t race_run(shelf_t *shelf, const race_plan_t *plan) {
+  double operations = (double)plan->calls * (plan->way == RACE_MANY_GET ? RACE_MANY : 1);
+  belay_client_stats_t before, after;
+  race_t *race = line_up(shelf, plan);
+  if (plan->way == RACE_RAW)
+    belay__hold_loop(shelf->belay); /* a request does that by itself */
+  belay_client_stats(shelf->client, &before);
+  uint64_t allocations = shelf_allocations(shelf);
+  int64_t server = server_cpu(), client = cpu_now(), began = bench_now();
+  for (unsigned i = 0; i < plan->pending && race->asked < plan->calls; i++)
+    begin(&race->runners[i]);
+  (void)uv_run(&shelf->loop, UV_RUN_DEFAULT);
+  int64_t ended = bench_now();
+  client = cpu_now() - client;
+  if (race->answered != plan->calls)
+    bench_die("%llu calls were answered", (unsigned long long)race->answered);
+  belay_client_stats(shelf->client, &after);
+  free(race);
+  return (race_outcome_t){.rate = operations * 1e9 / (double)(ended - began),
+                          .client_cpu = (double)client / operations,
+                          .server_cpu = (double)(server_cpu() - server) / operations,
+                          .allocations =
+                              (double)(shelf_allocations(shelf) - allocations) / operations,
+                          .commands = (double)(after.commands - before.commands) / operations};
+}
+
+/* ---- peeks --------------------------------------------------------------------------------------------- */
+
+peeks_outcome_t race_peeks(shelf_t *shelf, unsigned keys, double seconds) {
+  int64_t began = bench_now(), length = (int64_t)(seconds * 1e9), now;
+  uint64_t peeks = 0, allocations = shelf_allocations(shelf), random = 1;
+  int64_t cpu = cpu_now();
+  do {
+    for (unsigned i = 0; i < BURST; i++) {
+      belay_cache_result_t result;
+      random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+      const shelf_key_t *key = &shelf->keys[(random >> 32) * keys >> 32];
+      shelf_must(belay_cache_peek(shelf->cache, key->key, SHELF_KEY, &result), "peek");
+      if (result.len != shelf->value_len)
+        bench_die("a peek brought %zu bytes", result.len);
+    }
+    peeks += BURST;
+    now = bench_now();
+  } while (now - began < length);
+  return (peeks_outcome_t){.rate = (double)peeks * 1e9 / (double)(now - began),
+                           .cpu = (double)(cpu_now() - cpu) / (double)peeks,
+                           .allocations = (double)(shelf_allocations(shelf) - allocations)};
+}

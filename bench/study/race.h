@@ -1,0 +1,43 @@
+/* So many operations on a shelf, a number of them pending at any time: each is begun anew where it ends. */
+#ifndef BENCH_RACE_H
+#define BENCH_RACE_H
+
+#include "study/shelf.h"
+
+enum { RACE_PENDING_MAX = 1000, RACE_MANY = 100 /* keys of a get of many */ };
+
+typedef enum race_way {
+  RACE_PUT,      /* the shelf's value is put */
+  RACE_RAW,      /* GET, as a call of the core's: what a get of the cache's cannot do without */
+  RACE_GET,      /* a get of what is there */
+  RACE_MANY_GET, /* RACE_MANY of them in one */
+  RACE_MISS,     /* a get of what is not there, and is loaded at once */
+  RACE_WAYS
+} race_way_t;
+
+typedef struct race_plan {
+  race_way_t way;
+  unsigned keys; /* the first ones of the shelf, by turns */
+  unsigned pending;
+  uint64_t calls;
+} race_plan_t;
+
+/* Rates per second; processor times in nanoseconds for each operation; a get of many is many. */
+typedef struct race_outcome {
+  double rate;
+  double client_cpu, server_cpu;
+  double allocations, commands;
+} race_outcome_t;
+
+race_outcome_t race_run(shelf_t *shelf, const race_plan_t *plan);
+
+/* belay_cache_peek() of the first keys of a shelf, in no order, for so long. All are there. */
+typedef struct peeks_outcome {
+  double rate;        /* per second */
+  double cpu;         /* nanoseconds of processor time for each */
+  double allocations; /* in all */
+} peeks_outcome_t;
+
+peeks_outcome_t race_peeks(shelf_t *shelf, unsigned keys, double seconds);
+
+#endif /* BENCH_RACE_H */
