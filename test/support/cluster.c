@@ -143,15 +143,19 @@ static bool is_ready(cluster_t *cluster, unsigned i) {
   return reply != NULL && reply->str != NULL && strstr(reply->str, "cluster_state:ok") != NULL;
 }
 
-/* Whether everybody has heard that the first ones have taken over. */
+/* Whether everybody has heard that the first ones have taken over, and follows nobody else. */
 static bool have_taken_over(cluster_t *cluster, unsigned unused) {
   (void)unused;
   cluster_line_t line;
-  for (unsigned i = 0; i < cluster->size; i++)
+  for (unsigned i = 0; i < cluster->size; i++) {
+    if (!cluster_look_up(view_of(cluster, i), cluster->node[i].id, &line) ||
+        (line.primary[0] != '-' && find(cluster, line.primary) < 0))
+      return false;
     for (unsigned j = 0; j < cluster->primaries; j++)
       if (!cluster_look_up(view_of(cluster, i), cluster->node[j].id, &line) ||
           line.slots[0] == '\0')
         return false;
+  }
   return true;
 }
 
