@@ -6,7 +6,11 @@
 
 #include "redis/socket.h"
 
+/* Commands that are written before the loop's turn ends: so few while the server has nothing else to do, that it is at work
+ * while we are; but a system call, which may have to wake it, for each few is too much when it is busy anyway. */
 #define FLUSH_AFTER 16
+#define FLUSH_SHARE 8               /* of those that it owes answers to */
+#define ROOM_KEPT ((size_t)1 << 16) /* bytes to be written in the next turns */
 #define REPLY_SLACK ((size_t)65536) /* bytes of several replies that may be in the buffer at once */
 #define HANDSHAKE_ROOM 1024         /* bytes that what comes with AUTH fits into */
 
@@ -68,7 +72,6 @@ static ssize_t write_some(redisContext *c) {
     c->err = REDIS_ERR_IO;
     return -1;
   }
-  OPENSSL_cleanse(c->obuf, (size_t)n);
   wire->written += (uint64_t)n;
   wire->stats->bytes_out += (uint64_t)n;
   wire->stats->writes++;
@@ -199,7 +202,7 @@ int belay__wire_open(belay__wire_t *wire, int fd, belay__handle_t *handle, belay
   wire->why = NULL;
   wire->owed = wire->unflushed = 0;
   wire->appended = wire->written = 0;
-  wire->wants_write = wire->cut = wire->broken = wire->failing = false;
+  wire->wants_write = wire->cut = wire->broken = wire->failing = wire->secret = false;
   wire->silent = true;
   wire->last_heard = belay__now(&wire->host->base);
   wire->state = BELAY__WIRE_SHAKING;
@@ -229,17 +232,34 @@ void belay__wire_break(belay__wire_t *wire, int error) {
 
 /* ---- writing ------------------------------------------------------------------------------------------- */
 
-/* A password may be in what is to be written: nothing of it is to be left in memory that is given back. hiredis does not
- * care: so write_some() wipes what was written, write_out() what moved up behind it, grow() what was moved, and
- * on_disconnect() the rest. */
-static int write_out(redisContext *c, int *done) {
-  size_t before = sdslen(c->obuf);
-  if (redisBufferWrite(c, done) != REDIS_OK)
-    return REDIS_ERR;
-  size_t left = sdslen(c->obuf);
+/* Takes so many bytes away from what is to be written. hiredis would give the memory back each time, and not care what is
+ * in it: a password may be, and nothing of that is to be left in memory that is given back. So wipe what moved up too;
+ * grow() wipes what was moved, and on_disconnect() the rest. */
+static void take_away(belay__wire_t *wire, size_t n) {
+  redisContext *c = &wire->ac->c;
+  size_t before = sdslen(c->obuf), left = before - n;
+  memmove(c->obuf, c->obuf + n, left);
+  if (wire->secret)
+    OPENSSL_cleanse(c->obuf + left, n);
+  c->obuf[left] = '\0';
+  sdssetlen(c->obuf, left);
   if (left > 0)
-    OPENSSL_cleanse(c->obuf + left, before - left);
-  return REDIS_OK;
+    return;
+  wire->secret = false;
+  sds empty = sdsalloc(c->obuf) > ROOM_KEPT ? sdsempty() : NULL;
+  if (empty != NULL) {
+    sdsfree(c->obuf);
+    c->obuf = empty;
+  }
+}
+
+/* Writes what the socket takes; false if it is of no use any more. */
+static bool write_out(belay__wire_t *wire) {
+  redisContext *c = &wire->ac->c;
+  ssize_t n = sdslen(c->obuf) > 0 ? write_some(c) : 0;
+  if (n > 0)
+    take_away(wire, (size_t)n);
+  return n >= 0;
 }
 
 /* Makes room for so many bytes; false if memory is out. */
@@ -260,16 +280,14 @@ static bool grow(redisContext *c, size_t len) {
 }
 
 static void flush_now(belay__wire_t *wire) {
-  int done = 0;
   wire->unflushed = 0;
   if (!is_writable(wire))
     return;
-  if (write_out(&wire->ac->c, &done) != REDIS_OK) {
+  if (!write_out(wire)) {
     belay__wire_break(wire, BELAY_EUNREACHABLE);
     return;
   }
-  if (wire->cut)
-    done = 1;
+  bool done = wire->cut || sdslen(wire->ac->c.obuf) == 0;
   if (wire->wants_write == !done || belay__socket_is_closing(wire->handle))
     return;
   wire->wants_write = !done; /* each of these costs an epoll_ctl */
@@ -297,7 +315,7 @@ bool belay__wire_append(belay__wire_t *wire, redisCallbackFn *fn, void *privdata
 void belay__wire_check(belay__wire_t *wire) {
   if (wire->ac != NULL && wire->ac->c.err != 0)
     belay__wire_break(wire, BELAY_ENOMEM);
-  else if (wire->unflushed >= FLUSH_AFTER)
+  else if (wire->unflushed >= FLUSH_AFTER + wire->owed / FLUSH_SHARE)
     flush_now(wire);
 }
 
@@ -308,10 +326,11 @@ void belay__wire_command(belay__wire_t *wire, redisCallbackFn *fn, size_t argc,
     return;
   const char **words = (const char **)(uintptr_t)argv; /* hiredis does not write to them */
   long long len = redisFormatCommandArgv(&text, (int)argc, words, NULL);
+  wire->secret = true; /* it may be AUTH */
   bool ok = len >= 0 && grow(&wire->ac->c, (size_t)len) &&
             belay__wire_append(wire, fn, NULL, text, (size_t)len);
   if (len >= 0) {
-    OPENSSL_cleanse(text, (size_t)len); /* it may be AUTH */
+    OPENSSL_cleanse(text, (size_t)len);
     redisFreeCommand(text);
   }
   if (!ok)

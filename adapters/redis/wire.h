@@ -57,6 +57,7 @@ struct belay__wire {
   bool failing;        /* the socket has failed; what was said before is still read */
   bool silent;         /* nothing was heard yet */
   bool wants_write;    /* the last write was not taken whole */
+  bool secret;         /* something is to be written that must not be left in memory */
   bool cut;            /* the other side takes no more; what it has said is still read */
   bool broken;         /* it is of no use, and ends when the loop flushes it */
   size_t owed;         /* answers that the server owes */
