@@ -255,6 +255,14 @@ static size_t add_field(const char *info, const char *name, char *out, size_t le
   return len + n;
 }
 
+/* FNV-1a; 0: nothing is there. */
+static uint64_t mark_of(const char *text, size_t len) {
+  uint64_t mark = UINT64_C(14695981039346656037);
+  for (size_t i = 0; i < len; i++)
+    mark = (mark ^ (unsigned char)text[i]) * UINT64_C(1099511628211);
+  return len == 0 ? 0 : mark;
+}
+
 /* The uptime is a difference of two clocks that tick in seconds: it may say up to one too much. */
 static void read_server(belay__link_t *link, const char *info) {
   belay__server_t *server = &link->peer.server;
@@ -263,6 +271,7 @@ static void read_server(belay__link_t *link, const char *info) {
   up = up < 0 ? 0 : up < UPTIME_MAX ? up : UPTIME_MAX;
   server->started_by = (int64_t)belay__now(&link->cable->trunk->host->base) - up * SECOND;
   server->run_id_len = add_field(info, "run_id", server->run_id, 0, BELAY__RUN_ID_MAX);
+  server->mark = mark_of(server->run_id, server->run_id_len);
 }
 
 /* Whose data it has gone on with when it became a primary, and from where. This is zeros for one that was never

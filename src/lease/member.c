@@ -198,13 +198,8 @@ static void trust(belay__member_t *member) {
 /* Notes who has said yes. */
 static void note_voter(belay__member_t *member) {
   const belay__server_t *server = belay__member_server(member);
-  uint64_t mark = UINT64_C(14695981039346656037); /* FNV-1a */
-  member->voter = 0;
-  if (server == NULL || server->epoch != member->sent_on || server->run_id_len == 0)
-    return;
-  for (size_t i = 0; i < server->run_id_len; i++)
-    mark = (mark ^ (unsigned char)server->run_id[i]) * UINT64_C(1099511628211);
-  member->voter = mark;
+  bool known = server != NULL && server->epoch == member->sent_on;
+  member->voter = known ? server->mark : 0;
 }
 
 /* One server counts once, by its last word, wherever addresses lead: what it said for another member before does not
