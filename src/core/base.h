@@ -59,6 +59,8 @@ struct belay {
   char detail[BELAY__DETAIL_MAX];
   uint32_t reconnects_per_s;
   uint64_t paced_until; /* the adapter's: up to when turns to dial again are given away */
+  bool stopped;         /* the clock is: see belay__stop_clock(); */
+  uint64_t moment;      /* and it stands at this; 0: nobody has looked since */
 };
 
 /* Initializes the core's part of a host. options is not NULL. */
@@ -81,7 +83,25 @@ void *belay__alloc(belay_t *belay, size_t size);
 void belay__free(belay_t *belay, void *ptr, size_t size);
 
 static inline uint64_t belay__now(belay_t *belay) {
-  return belay->host->now(belay);
+  if (!belay->stopped)
+    return belay->host->now(belay);
+  if (belay->moment == 0)
+    belay->moment = belay->host->now(belay);
+  return belay->moment;
+}
+
+/* From here on all is done at one moment, up to belay__start_clock(), which is given what this returns. For a step of a
+ * machine, which is short and calls nobody back. */
+static inline bool belay__stop_clock(belay_t *belay) {
+  bool was = belay->stopped;
+  belay->stopped = true;
+  return was;
+}
+
+static inline void belay__start_clock(belay_t *belay, bool stopped) {
+  belay->stopped = stopped;
+  if (!stopped)
+    belay->moment = 0;
 }
 
 /* When the loop woke us, or now, if it did not: what came with that entry was there by then. A look at the clock may cost

@@ -64,26 +64,26 @@ void belay__call_pool_free(belay_client_t *client) {
 
 /* Room for more bytes at the end, and for a 0 behind them: hiredis looks for what follows a command's name
  * without asking whether anything does. NULL and broken if memory is out. */
-static char *grow(belay__call_t *call, size_t more) {
-  more++;
-  if (call->broken)
+static char *enlarge(belay__call_t *call, size_t more) {
+  size_t cap = call->cap == 0 ? FIRST_CAPACITY : call->cap;
+  while (cap - call->len < more)
+    cap *= 2;
+  char *data = call->broken ? NULL : belay__alloc(call->client->belay, cap);
+  if (data == NULL) {
+    call->broken = true;
     return NULL;
-  if (call->cap - call->len < more) {
-    size_t cap = call->cap == 0 ? FIRST_CAPACITY : call->cap;
-    while (cap - call->len < more)
-      cap *= 2;
-    char *data = belay__alloc(call->client->belay, cap);
-    if (data == NULL) {
-      call->broken = true;
-      return NULL;
-    }
-    if (call->len > 0)
-      memcpy(data, call->data, call->len);
-    belay__free(call->client->belay, call->data, call->cap);
-    call->data = data;
-    call->cap = cap;
   }
-  return call->data + call->len;
+  if (call->len > 0)
+    memcpy(data, call->data, call->len);
+  belay__free(call->client->belay, call->data, call->cap);
+  call->data = data;
+  call->cap = cap;
+  return data + call->len;
+}
+
+static inline char *grow(belay__call_t *call, size_t more) {
+  bool fits = call->cap - call->len > more && !call->broken;
+  return fits ? call->data + call->len : enlarge(call, more + 1);
 }
 
 #define DIGITS_MAX 20
@@ -102,20 +102,22 @@ static size_t put_digits(char out[DIGITS_MAX], uint64_t value) {
 }
 
 /* Writes a type byte, a number and a line end; returns the bytes written, at most 23. */
-static size_t put_header(char *out, char type, uint64_t value) {
+static inline size_t put_header(char *out, char type, uint64_t value) {
   size_t at = 0;
   out[at++] = type;
-  at += put_digits(out + at, value);
+  if (value < 100) { /* nearly always */
+    if (value >= 10)
+      out[at++] = (char)('0' + value / 10);
+    out[at++] = (char)('0' + value % 10);
+  } else {
+    at += put_digits(out + at, value);
+  }
   out[at++] = '\r';
   out[at++] = '\n';
   return at;
 }
 
-void belay__call_arg(belay__call_t *call, const char *data, size_t len) {
-  belay__call_arg_joined(call, data, len, "", 0);
-}
-
-void belay__call_arg_joined(belay__call_t *call, const char *a, size_t a_len, const char *b,
+static inline void put_word(belay__call_t *call, const char *a, size_t a_len, const char *b,
                             size_t b_len) {
   char *out = grow(call, a_len + b_len + 32);
   if (out == NULL)
@@ -129,6 +131,15 @@ void belay__call_arg_joined(belay__call_t *call, const char *a, size_t a_len, co
   out[at++] = '\n';
   out[at] = '\0';
   call->len += at;
+}
+
+void belay__call_arg(belay__call_t *call, const char *data, size_t len) {
+  put_word(call, data, len, "", 0);
+}
+
+void belay__call_arg_joined(belay__call_t *call, const char *a, size_t a_len, const char *b,
+                            size_t b_len) {
+  put_word(call, a, a_len, b, b_len);
 }
 
 void belay__call_arg_int(belay__call_t *call, int64_t value) {

@@ -570,6 +570,9 @@ void belay__lease_step(belay__lease_t *lease, belay__lease_event_t event, uint64
     assert(false && "what cannot happen in this state");
     return;
   }
+  belay_t *belay = lease->belay; /* which may outlive the lease */
+  bool stopped = belay__stop_clock(belay);
   lease->state = (uint8_t)next_state(lease, event, arg);
   settle(lease);
+  belay__start_clock(belay, stopped);
 }
