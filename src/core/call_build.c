@@ -305,27 +305,34 @@ belay__call_t *belay__call_stale(belay__call_t *call) {
   return call;
 }
 
+void belay__call_repeat(belay__call_t *call, const belay__call_t *said) {
+  char *out = grow(call, said->len + 1); /* for a longer publisher */
+  if (out == NULL)
+    return;
+  memcpy(out, said->data, said->len + 1); /* the 0 too */
+  call->len = said->len;
+  call->script = said->script;
+  call->command = said->command;
+  call->publisher = said->publisher;
+  call->needs = said->needs;
+  call->as_eval = said->as_eval;
+  call->tail = said->tail;
+}
+
 belay__call_t *belay__call_copy(const belay__call_t *call) {
   belay__call_t *copy = belay__call_new(call->client, call->lane);
-  char *out = copy == NULL ? NULL : grow(copy, call->len + 1); /* for a longer publisher */
-  if (out == NULL) {
-    if (copy != NULL)
-      belay__call_recycle(copy);
+  if (copy == NULL)
+    return NULL;
+  belay__call_repeat(copy, call);
+  if (copy->broken) {
+    belay__call_recycle(copy);
     return NULL;
   }
-  memcpy(out, call->data, call->len + 1); /* the 0 too */
-  copy->len = call->len;
   copy->settled = call->settled;
   copy->owner = call->owner;
-  copy->script = call->script;
-  copy->command = call->command;
   copy->deadline = call->deadline;
   copy->affinity = call->affinity;
   copy->urgent = call->urgent;
   copy->stale = call->stale;
-  copy->publisher = call->publisher;
-  copy->needs = call->needs;
-  copy->as_eval = call->as_eval;
-  copy->tail = call->tail;
   return copy;
 }

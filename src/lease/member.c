@@ -78,6 +78,19 @@ static void note_call(belay__member_t *member, uint32_t epoch) {
     member->lowered = epoch;
 }
 
+/* The member before it is being asked the same in the same words; NULL: it is not. What it has been sent may be the text of
+ * a script, which its server did not have. */
+static const belay__call_t *twin(const belay__member_t *member) {
+  const belay__lease_t *lease = member->lease;
+  if (!lease->starting || member == lease->member || member[-1].retake != member->retake)
+    return NULL;
+  const belay__call_t *call = member[-1].call;
+  if (call == NULL || call->broken || call->as_eval || call->needs != 0)
+    return NULL;
+  bool known = call->script != NULL || belay__client_can(member->client, BELAY__SET_NX_GET);
+  return known ? call : NULL;
+}
+
 /* The question, and with min_replicas the WAIT right behind it. */
 static int send(belay__member_t *member, uint64_t deadline) {
   const belay__lease_t *lease = member->lease;
@@ -85,7 +98,11 @@ static int send(belay__member_t *member, uint64_t deadline) {
   size_t n = 1;
   if (calls[0] == NULL)
     return BELAY_ENOMEM;
-  belay__lease_question(lease, calls[0], member->retake);
+  const belay__call_t *said = twin(member);
+  if (said != NULL)
+    belay__call_repeat(calls[0], said);
+  else
+    belay__lease_question(lease, calls[0], member->retake);
   calls[0]->done = on_reply;
   if (lease->terms.min_replicas > 0 && lease->round != BELAY__ROUND_RELEASE) {
     calls[n] = new_call(member, deadline);
