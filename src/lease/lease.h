@@ -304,6 +304,7 @@ typedef struct belay__release {
   char other[BELAY__TOKEN_TEXT_MAX]; /* a ticket, or another token; as kind->release has it */
   size_t other_len;
   bool notify; /* tells who waits */
+  bool apart;  /* which may be left to belay__wake_build(), if the call needs a capability */
 } belay__release_t;
 
 /* Fills in a kind's release; and reads its reply, which is no error: how many connections heard of it, and 1; 0: it was
@@ -433,6 +434,9 @@ void belay__wake_listen(belay__lease_t *lease, bool known);
 /* Whether nothing that frees it can be missed. */
 bool belay__wake_is_up(const belay__lease_t *lease);
 void belay__wake_stop(belay__lease_t *lease);
+
+/* The words that tell who waits that it may be free. */
+void belay__wake_build(const belay__lease_t *lease, belay__call_t *call);
 
 /* Whether others heard of the release that it just made, or may have. */
 bool belay__wake_others(const belay__lease_t *lease);

@@ -12,7 +12,8 @@
  *    v                                                            | yes
  *   answered: 0, and the lease runs until sent + ttl - drift <----+
  *
- * ASKED is member->call, COPYING and VETTED are member->confirm, which may be sent together with the call. An acquire
+ * ASKED is member->call, COPYING and VETTED are member->confirm, which may be sent together with the call; so is what
+ * tells who waits of a release that is not a script, which is over when both are answered. An acquire
  * that is ASKED when the others have decided is postponed (member->late): its yes still counts, nothing waits for
  * it. What a call may leave on the server is noted in `maybe` and `epoch`, whether its answer came or not. */
 #include <assert.h>
@@ -23,6 +24,7 @@
 
 static void on_reply(belay__call_t *call, const belay__result_t *result);
 static void on_copied(belay__call_t *call, const belay__result_t *result);
+static void on_heard(belay__call_t *call, const belay__result_t *result);
 static void on_late(belay__call_t *call, const belay__result_t *result);
 
 const belay__server_t *belay__member_server(const belay__member_t *member) {
@@ -91,7 +93,27 @@ static const belay__call_t *twin(const belay__member_t *member) {
   return known ? call : NULL;
 }
 
-/* The question, and with min_replicas the WAIT right behind it. */
+/* What takes it from others is to be copied; what removes it without a script leaves them untold. */
+static bool has_second(const belay__lease_t *lease, const belay__call_t *first) {
+  if (lease->round == BELAY__ROUND_RELEASE)
+    return first->needs != 0 && lease->terms.notify;
+  return lease->terms.min_replicas > 0;
+}
+
+static void build_second(const belay__lease_t *lease, belay__call_t *call) {
+  if (lease->round == BELAY__ROUND_RELEASE) {
+    belay__wake_build(lease, call);
+    call->apart = true; /* only a hint: the release may be sent again without it */
+    call->done = on_heard;
+    return;
+  }
+  belay__call_command(call, "WAIT", 3);
+  belay__call_arg_int(call, lease->terms.min_replicas);
+  belay__call_arg_int(call, lease->terms.replica_timeout);
+  call->done = on_copied;
+}
+
+/* The question, and what belongs right behind it. */
 static int send(belay__member_t *member, uint64_t deadline) {
   const belay__lease_t *lease = member->lease;
   belay__call_t *calls[2] = {new_call(member, deadline), NULL};
@@ -104,17 +126,13 @@ static int send(belay__member_t *member, uint64_t deadline) {
   else
     belay__lease_question(lease, calls[0], member->retake);
   calls[0]->done = on_reply;
-  if (lease->terms.min_replicas > 0 && lease->round != BELAY__ROUND_RELEASE) {
+  if (has_second(lease, calls[0])) {
     calls[n] = new_call(member, deadline);
     if (calls[n] == NULL) {
       belay__call_abandon(calls[0]);
       return BELAY_ENOMEM;
     }
-    belay__call_command(calls[n], "WAIT", 3);
-    belay__call_arg_int(calls[n], lease->terms.min_replicas);
-    belay__call_arg_int(calls[n], lease->terms.replica_timeout);
-    calls[n]->done = on_copied;
-    n++;
+    build_second(lease, calls[n++]);
   }
   member->call = calls[0];
   member->confirm = calls[1];
@@ -296,6 +314,18 @@ static void on_copied(belay__call_t *call, const belay__result_t *result) {
   belay__member_confirmed(member, status);
 }
 
+/* Who waits was told, or was not: the release is over all the same. */
+static void on_heard(belay__call_t *call, const belay__result_t *result) {
+  belay__member_t *member = call->owner;
+  int64_t heard;
+  bool known = result->outcome == BELAY_OUTCOME_REPLY &&
+               belay__reply_integer(result->reply, 0, INT32_MAX, &heard);
+  if (result->outcome == BELAY_OUTCOME_REPLY && !known)
+    belay__call_distrust(call);
+  member->lease->told = known ? (uint32_t)heard : BELAY__UNTOLD;
+  belay__member_confirmed(member, 0);
+}
+
 static int read_acquired(belay__member_t *member, const belay__call_t *call,
                          const belay__result_t *result) {
   belay__lease_t *lease = member->lease;
@@ -445,6 +475,7 @@ static void on_reply(belay__call_t *call, const belay__result_t *result) {
   belay__member_t *member = call->owner;
   member->call = NULL;
   if (call->denied) {
+    drop_confirm(member); /* who waits has been told too early, and is told again */
     ask_again(member);
     return;
   }

@@ -101,7 +101,7 @@ void belay__lease_begin(const belay__lease_t *lease, belay__call_t *call,
   begin(lease, call, script, count_keys(lease->kind, lease->key, lease->key_len), fence, args);
 }
 
-/* Commands that do what the script of a lock's release does, if nobody is told and nothing else is taken back. */
+/* Commands that do what the script of a lock's release does, but tell nobody, and take nothing else back. */
 static const struct {
   belay__capability_t needs;
   const char *name, *condition;
@@ -131,8 +131,9 @@ static bool remove_natively(const char *key, size_t key_len, const belay__releas
 
 void belay__release_build(const belay__kind_t *kind, const char *key, size_t key_len,
                           const belay__release_t *release, belay__call_t *call) {
-  bool plain = kind->release == &belay__script_lock_release && !release->notify &&
-               release->token_len > 0 && release->other_len == 0;
+  bool plain = kind->release == &belay__script_lock_release &&
+               (!release->notify || release->apart) && release->token_len > 0 &&
+               release->other_len == 0;
   if (plain && remove_natively(key, key_len, release, call))
     return;
   size_t keys = count_keys(kind, key, key_len);
@@ -173,7 +174,7 @@ static void ask_extend(const belay__lease_t *lease, belay__call_t *call, bool re
 }
 
 static void ask_release(const belay__lease_t *lease, belay__call_t *call) {
-  belay__release_t release = {.notify = lease->terms.notify};
+  belay__release_t release = {.notify = lease->terms.notify, .apart = true};
   release.token_len = belay__lease_token(lease, release.token);
   if (lease->partner != NULL) /* it may have been passed on */
     release.other_len = belay__lease_token(lease->partner, release.other);

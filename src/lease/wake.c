@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/key.h"
+#include "core/publish.h"
 #include "lease/lease.h"
 
 #define CHANNEL_PART "::wake"
@@ -150,6 +151,11 @@ void belay__wake_stop(belay__lease_t *lease) {
   for (unsigned i = 0; i < wake->count; i++)
     belay__unlisten(&wake->ears[i].ear);
   belay__free(lease->belay, wake, size_of(wake->count));
+}
+
+void belay__wake_build(const belay__lease_t *lease, belay__call_t *call) {
+  char name[CHANNEL_MAX];
+  belay__publish_build(call, name, channel_of(name, lease->key, lease->key_len), "", 0);
 }
 
 /* Where nobody is told, others may be waiting all the same. */

@@ -365,16 +365,28 @@ static void test_a_refusal_that_passes_changes_nothing(void **state) {
 
 /* ---- where it is used ------------------------------------------------------------------------------------ */
 
-static void test_who_tells_others_does_it_by_script(void **state) {
+static void test_who_waits_is_told_by_another_command(void **state) {
   (void)state;
-  desk_t desk = {.commands = NULL};
-  desk_open(&desk, "delifeq");
-  (void)known_contender(&desk);
-  contender_t *c = contender_new(desk.bed, "door", NULL);
-  assert_error(try_lock(c), 0);
-  assert_error(release(c), 0);
-  expect_heard(&desk, "a lock that wakes others", "SET script");
-  desk_close(&desk);
+  static const struct {
+    const char *removal, *heard;
+    int status;
+  } rows[] = {
+      {NULL, "SET DELIFEQ:KEY:TOKEN PUBLISH", 0},
+      {":0\r\n", "SET DELIFEQ:KEY:TOKEN PUBLISH", BELAY_ENOTOWNER},
+      {"-NOPERM this user has no permissions to run the 'delifeq' command\r\n",
+       "SET DELIFEQ:KEY:TOKEN PUBLISH script", 0},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    desk_t desk = {.commands = NULL};
+    desk_open(&desk, "delifeq");
+    (void)known_contender(&desk);
+    contender_t *c = contender_new(desk.bed, "door", NULL);
+    assert_error(try_lock(c), 0);
+    answer_removals(&desk, rows[i].removal);
+    assert_error(release(c), rows[i].status);
+    expect_heard(&desk, "a lock that wakes others", rows[i].heard);
+    desk_close(&desk);
+  }
 }
 
 static void test_what_may_have_been_taken_is_taken_back(void **state) {
@@ -426,7 +438,7 @@ int main(void) {
       cmocka_unit_test(test_a_command_that_is_refused),
       cmocka_unit_test(test_a_refusal_is_forgotten_with_the_connection),
       cmocka_unit_test(test_a_refusal_that_passes_changes_nothing),
-      cmocka_unit_test(test_who_tells_others_does_it_by_script),
+      cmocka_unit_test(test_who_waits_is_told_by_another_command),
       cmocka_unit_test(test_what_may_have_been_taken_is_taken_back),
       cmocka_unit_test(test_a_command_that_has_another_name_is_missing),
   };
