@@ -100,7 +100,7 @@ static void answer_removals(desk_t *desk, const char *reply) {
 
 static void desk_open(desk_t *desk, const char *knows) {
   belay_client_options_t options = client_options();
-  options.timeout_ms = 300 * slow();
+  options.timeout_ms = prompt_ms();
   pthread_mutex_init(&desk->mutex, NULL);
   desk->fake =
       fake_start(&(fake_options_t){.on_command = answer_as_told, .arg = desk, .knows = knows});

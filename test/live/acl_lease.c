@@ -268,7 +268,7 @@ static bed_t *deprived(const char *word, const belay_lock_options_t *options) {
 
 static void test_who_may_not_renew_loses_it(void **state) {
   (void)state;
-  belay_lock_options_t options = watched(300 * slow());
+  belay_lock_options_t options = watched(kept_ttl());
   bed_t *bed = deprived("pexpire", &options);
   bed_until(bed, players[0].lost == 1);
   assert_error(belay_multilock_error(players[0].multilock, NULL), BELAY_EPERM);

@@ -354,14 +354,14 @@ static void test_a_load_outlasts_its_lease(void **state) {
   hoard_t one = {.loading = LOADING_BY_HAND}, two = {.loading = LOADING_BY_HAND};
   fetch_t first = {0}, second = {0};
   belay_cache_options_t options = cache_options(&one);
-  options.lease_ms = 200 * slow();
+  int64_t lease = options.lease_ms = kept_ttl();
   hoard_new(&one, bed, &options);
   options.arg = &two;
   hoard_of(&two, bed, bed_connect(bed, server_url(bed->server), NULL), &options);
   assert_int_equal(begin_cache_get(&one, &first, "home"), 0);
   bed_until(bed, one.held == 1);
   assert_int_equal(begin_cache_get(&two, &second, "home"), 0);
-  bed_run_for(bed, 500 * slow());
+  bed_run_for(bed, lease + lease / 4);
   assert_int_equal(two.loaded, 0);
   assert_int_equal(hand_over(&one, "one"), 0);
   assert_int_equal(end_of_fetch(&first), 0);

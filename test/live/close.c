@@ -169,7 +169,7 @@ static void test_close(void **state) {
                was_closing && situation->target == THE_LOCK ? BELAY_ECLOSING : 0);
   assert_error(begin(situation->target, c), BELAY_ECLOSING);
   bed_until(bed, is_over(situation->target, c));
-  assert_between(clock_since_ms(began), 0, (CLOSE_TIMEOUT_MS + 200) * slow());
+  assert_between(clock_since_ms(began), 0, CLOSE_TIMEOUT_MS * slow() + lag());
   check_endings(c, op_pended, extend_pended);
   assert_int_equal(c->lost, losses);
   server_resume(bed->server);

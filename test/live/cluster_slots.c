@@ -187,7 +187,7 @@ static void test_keys_stay_apart(void **state) {
   stage_t stage = open_three();
   belay_lock_options_t options = lock_options();
   options.fencing = true;
-  options.timeout_ms = 300;
+  options.timeout_ms = prompt_ms();
   contender_t *c = in_slot(&stage, &options);
   assert_error(try_lock(c), 0);
   assert_error(release(c), 0);

@@ -43,10 +43,10 @@ static void test_a_stopped_server_and_no_watchdog(void **state) {
 static void test_a_stopped_server_and_a_watchdog(void **state) {
   (void)state;
   bed_t *bed = bed_open(NULL);
-  belay_lock_options_t options = watched(600 * slow());
+  belay_lock_options_t options = watched(kept_ttl());
   contender_t *c = contender_new(bed, "door", &options);
   assert_error(try_lock(c), 0);
-  bed_run_for(bed, 900 * slow()); /* renewed some times */
+  bed_run_for(bed, options.ttl_ms * 5 / 4); /* renewed some times */
   assert_int_equal(c->lost, 0);
   server_pause(bed->server);
   expect_loss_at_its_deadline(c, BELAY_LOST_EXPIRED);
@@ -59,13 +59,14 @@ static void test_a_stopped_server_and_a_watchdog(void **state) {
 static void test_a_stop_that_is_shorter_than_the_ttl_is_survived(void **state) {
   (void)state;
   bed_t *bed = bed_open(NULL);
-  belay_lock_options_t options = watched(900 * slow());
+  int64_t ttl = kept_ttl() * 3 / 2;
+  belay_lock_options_t options = watched(ttl);
   contender_t *c = contender_new(bed, "door", &options);
   assert_error(try_lock(c), 0);
   server_pause(bed->server);
-  bed_run_for(bed, 450 * slow());
+  bed_run_for(bed, ttl / 2);
   server_resume(bed->server);
-  bed_run_for(bed, 1200 * slow());
+  bed_run_for(bed, ttl);
   assert_int_equal(c->lost, 0);
   assert_true(is_on_server(c));
   bed_close(bed);
@@ -75,14 +76,14 @@ static void test_an_acquire_that_is_not_answered_in_time_is_unknown_and_undone(v
   (void)state;
   bed_t *bed = bed_open(NULL);
   belay_lock_options_t options = lock_options();
-  options.timeout_ms = 200 * slow();
+  options.timeout_ms = prompt_ms();
   contender_t *c = contender_new(bed, "door", &options);
   assert_error(try_lock(c), 0); /* connected */
   assert_error(release(c), 0);
   server_pause(bed->server);
   int64_t began = clock_now();
   assert_error(try_lock(c), BELAY_EUNKNOWN);
-  assert_between(clock_since_ms(began), 200 * slow() - 2, 600 * slow());
+  assert_between(clock_since_ms(began), options.timeout_ms - 2, options.timeout_ms + lag());
   assert_int_equal(belay_lock_remaining_us(c->lock), 0);
   server_resume(bed->server);
   expect_no_key(bed);
@@ -114,13 +115,13 @@ static void test_a_waiter_goes_on_after_an_attempt_that_was_not_answered(void **
   (void)state;
   bed_t *bed = bed_open(NULL);
   belay_lock_options_t options = lock_options();
-  options.timeout_ms = 100 * slow();
+  options.timeout_ms = prompt_ms();
   contender_t *c = contender_new(bed, "door", &options);
   assert_error(try_lock(c), 0);
   assert_error(release(c), 0);
   server_pause(bed->server);
   assert_error(begin_acquire(c, BELAY_FOREVER), 0);
-  bed_run_for(bed, 500 * slow());
+  bed_run_for(bed, 2 * options.timeout_ms);
   assert_int_equal(c->ended, 2);
   server_resume(bed->server);
   assert_error(outcome(c), 0);
@@ -135,7 +136,7 @@ static void test_a_release_that_is_not_answered_is_unknown_and_tried_again(void 
   (void)state;
   bed_t *bed = bed_open(NULL);
   belay_lock_options_t options = lock_options();
-  options.timeout_ms = 200 * slow();
+  options.timeout_ms = prompt_ms();
   contender_t *c = contender_new(bed, "door", &options);
   assert_error(try_lock(c), 0);
   server_pause(bed->server);
@@ -151,8 +152,8 @@ static void test_a_busy_server_answers_late(void **state) {
   bed_t *bed = bed_open(NULL);
   belay_lock_options_t impatient = lock_options(), patient = lock_options();
   char pause[12];
-  snprintf(pause, sizeof pause, "%d", (int)(400 * slow()));
-  impatient.timeout_ms = 100 * slow();
+  snprintf(pause, sizeof pause, "%d", (int)(2 * prompt_ms()));
+  impatient.timeout_ms = prompt_ms();
   patient.timeout_ms = 20000;
   contender_t *a = contender_new(bed, "a", &impatient), *b = contender_new(bed, "b", &patient);
   assert_error(try_lock(a), 0);
@@ -172,12 +173,14 @@ static void test_a_busy_server_answers_late(void **state) {
 static void test_a_grant_that_comes_too_late_is_no_grant(void **state) {
   (void)state;
   bed_t *bed = bed_open(NULL);
-  belay_lock_options_t options = with_ttl(200);
+  belay_lock_options_t options = with_ttl(prompt_ms());
+  char pause[12];
+  snprintf(pause, sizeof pause, "%d", (int)(2 * prompt_ms()));
   options.timeout_ms = 20000;
   contender_t *c = contender_new(bed, "door", &options);
   assert_error(try_lock(c), 0);
   assert_error(release(c), 0);
-  server_do(bed->server, "CLIENT", "PAUSE", "500", NULL);
+  server_do(bed->server, "CLIENT", "PAUSE", pause, NULL);
   assert_error(try_lock(c), BELAY_EEXPIRED);
   assert_int_equal(c->lost, 0);
   expect_no_key(bed);
@@ -197,7 +200,7 @@ static void test_after_a_stalled_loop_the_loss_comes_first(void **state) {
   patient.timeout_ms = 60000; /* no deadline but the lease's */
   patient.stall_timeout_ms = 60000;
   bed_t *bed = bed_open(&patient);
-  int64_t ttl = 300 * slow(), pause = 2 * ttl;
+  int64_t ttl = prompt_ms(), pause = ttl + 50;
   belay_lock_options_t options = with_ttl(ttl);
   contender_t *lost = contender_new(bed, "lost", &options);
   contender_t *first = contender_new(bed, "first", NULL),
@@ -242,7 +245,7 @@ static void test_after_a_stalled_callback_the_loss_comes_first(void **state) {
   (void)state;
   needs_one_process("answers in order");
   bed_t *bed = bed_open(NULL);
-  int64_t ttl = 300 * slow(), pause = 2 * ttl;
+  int64_t ttl = prompt_ms(), pause = ttl + 50;
   belay_lock_options_t options = with_ttl(ttl);
   contender_t *lost = contender_new(bed, "lost", &options);
   contender_t *first = contender_new(bed, "first", NULL),
@@ -272,7 +275,7 @@ static void check_remaining(uv_timer_t *timer) {
 static void test_remaining_is_true_even_where_the_loss_is_not_told_yet(void **state) {
   (void)state;
   bed_t *bed = bed_open(NULL);
-  belay_lock_options_t options = with_ttl(200 * slow());
+  belay_lock_options_t options = with_ttl(prompt_ms());
   contender_t *c = contender_new(bed, "door", &options);
   uv_timer_t own;
   uv_timer_init(&bed->loop, &own);
@@ -335,12 +338,12 @@ static void test_connections_that_are_killed_while_it_is_held(void **state) {
   (void)state;
   needs_one_process("one that tells how many it has killed");
   bed_t *bed = bed_open(NULL);
-  belay_lock_options_t options = watched(600 * slow());
+  belay_lock_options_t options = watched(kept_ttl());
   contender_t *c = contender_new(bed, "door", &options);
   assert_error(try_lock(c), 0);
   for (int i = 0; i < 3; i++) {
     assert_true(server_integer(bed->server, "CLIENT", "KILL", "TYPE", "normal", NULL) >= 1);
-    bed_run_for(bed, 500 * slow());
+    bed_run_for(bed, options.ttl_ms * 3 / 4);
   }
   assert_int_equal(c->lost, 0);
   assert_true(is_on_server(c));
@@ -489,7 +492,7 @@ static void test_scripts_that_are_flushed_are_sent_again(void **state) {
 static void test_flushall_is_a_loss_at_the_next_renewal(void **state) {
   (void)state;
   bed_t *bed = bed_open(NULL);
-  int64_t ttl = 600 * slow();
+  int64_t ttl = kept_ttl();
   belay_lock_options_t options = watched(ttl);
   contender_t *c = contender_new(bed, "door", &options);
   assert_error(try_lock(c), 0);
@@ -497,7 +500,7 @@ static void test_flushall_is_a_loss_at_the_next_renewal(void **state) {
   int64_t began = clock_now();
   bed_until(bed, c->lost == 1);
   assert_int_equal(c->reason, BELAY_LOST_TAKEN);
-  assert_true(clock_since_ms(began) < ttl * 2 / 3);
+  assert_true(clock_since_ms(began) < ttl / 3 + lag());
   assert_error(belay_lock_error(c->lock), BELAY_ENOTOWNER);
   assert_int_equal(server_keys(bed->server), 0);
   bed_run_for(bed, ttl);
@@ -508,7 +511,7 @@ static void test_flushall_is_a_loss_at_the_next_renewal(void **state) {
 static void test_a_key_that_somebody_took_over_is_a_loss_and_stays_his(void **state) {
   (void)state;
   bed_t *bed = bed_open(NULL);
-  belay_lock_options_t options = watched(600 * slow());
+  belay_lock_options_t options = watched(kept_ttl());
   contender_t *c = contender_new(bed, "door", &options);
   assert_error(try_lock(c), 0);
   foreign_holder(c, 60000);
@@ -523,7 +526,7 @@ static void test_a_key_that_somebody_took_over_is_a_loss_and_stays_his(void **st
 static void test_out_of_memory_no_lock_is_taken_but_held_ones_are_kept_and_released(void **state) {
   (void)state;
   bed_t *bed = bed_open(NULL);
-  belay_lock_options_t options = watched(600 * slow());
+  belay_lock_options_t options = watched(kept_ttl());
   contender_t *held = contender_new(bed, "held", &options),
               *other = contender_new(bed, "other", NULL);
   assert_error(try_lock(held), 0);
@@ -532,7 +535,7 @@ static void test_out_of_memory_no_lock_is_taken_but_held_ones_are_kept_and_relea
   assert_error(try_lock(other), BELAY_EOOM);
   assert_true(belay_err_retryable(BELAY_EOOM));
   assert_error(acquire(other, 300), BELAY_EOOM);
-  bed_run_for(bed, 1000 * slow());
+  bed_run_for(bed, options.ttl_ms * 5 / 4);
   assert_int_equal(held->lost, 0);
   assert_true(is_on_server(held));
   assert_error(release(held), 0);

@@ -105,10 +105,11 @@ static void test_who_has_permits_is_told(void **state) {
 static void test_a_label_is_in_all_that_is_said(void **state) {
   (void)state;
   bed_t *bed = bed_open(NULL);
-  belay_lock_options_t options = watched(300 * slow());
+  int64_t ttl = kept_ttl();
+  belay_lock_options_t options = watched(ttl);
   contender_t *c = labeled(bed, 9, "c", &options), *d = labeled(bed, 9, "d", &options);
   assert_error(try_lock(c), 0);
-  bed_run_for(bed, 450 * slow());
+  bed_run_for(bed, ttl + ttl / 4);
   assert_int_equal(c->lost, 0);
   assert_error(begin_acquire(d, BELAY_FOREVER), 0);
   assert_error(release(c), 0);

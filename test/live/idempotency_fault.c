@@ -328,10 +328,11 @@ static void test_what_is_not_known_is_given_back(void **state) {
   (void)state;
   bed_t *bed = bed_open(NULL);
   once_t once;
-  turn_t turn = {.request.timeout_ms = 50};
+  turn_t turn = {0};
   once_new(&once, bed);
   expect_turn(&turn, once_read(&once, &turn, "pay"), BELAY_IDEMPOTENCY_ABSENT);
   server_pause(bed->server);
+  turn.request.timeout_ms = 50;
   assert_error(once_begin(&once, &turn, "pay", "x", MINUTE), 0);
   assert_error(end_of_turn(&turn), BELAY_EUNKNOWN);
   server_resume(bed->server);
@@ -421,14 +422,14 @@ static void test_a_close_gives_back_what_is_about_to_be_told(void **state) {
   (void)state;
   bed_t *bed = bed_open(NULL);
   once_t once;
-  turn_t turn[2] = {{.request.timeout_ms = 50}, {.request.timeout_ms = 50}};
+  turn_t turn[2] = {{.request.timeout_ms = prompt_ms()}, {.request.timeout_ms = prompt_ms()}};
   once_new(&once, bed);
   expect_turn(&turn[0], once_read(&once, &turn[0], "pay"), BELAY_IDEMPOTENCY_ABSENT);
   server_pause(bed->server);
   assert_error(once_begin(&once, &turn[0], "first", "x", MINUTE), 0);
   assert_error(once_begin(&once, &turn[1], "pay", "x", MINUTE), 0);
   bed_run_for(bed, 20);
-  usleep(60000); /* both are over at once */
+  stall_ms(prompt_ms()); /* both are over at once */
   to_close = RECORDS;
   once.then = close_it;
   assert_error(end_of_turn(&turn[0]), BELAY_EUNKNOWN);

@@ -423,11 +423,14 @@ static void test_who_waits_is_called_when_the_token_is_there(void **state) {
   }
   /* Too late, too many. */
   ask_t ask = {0};
+  belay_limit_t rare = bucket_limit(1, S, 2);
+  limiter = limiter_new(bed, &rare, 1);
+  assert_int_equal(take(bed, limiter, "rare", 1)->verdict, BELAY_ALLOWED);
   assert_result(
-      answer(&ask, belay_limiter_wait(limiter, asked(bed, &ask), "k", 1, 2, 1000, on_answer)),
+      answer(&ask, belay_limiter_wait(limiter, asked(bed, &ask), "rare", 4, 2, SECOND, on_answer)),
       BELAY_DENIED, -2, -2, -2);
   assert_result(
-      answer(&ask, belay_limiter_wait(limiter, asked(bed, &ask), "k", 1, 3, SECOND, on_answer)),
+      answer(&ask, belay_limiter_wait(limiter, asked(bed, &ask), "rare", 4, 3, SECOND, on_answer)),
       BELAY_NEVER, -1, -1, -1);
   bed_close(bed);
 }

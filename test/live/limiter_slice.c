@@ -338,28 +338,29 @@ static void test_who_waits_has_a_deadline(void **state) {
 static void test_a_slice_is_void_after_its_time(void **state) {
   (void)state;
   belay_client_options_t options = client_options();
-  options.timeout_ms = 200;
+  options.timeout_ms = prompt_ms();
   bed_t *bed = bed_open(&options);
-  belay_limiter_t *limiter = leasing_limiter(bed, kinds[1], 1, 8, 200);
+  const int64_t ms = 2 * prompt_ms();
+  belay_limiter_t *limiter = leasing_limiter(bed, kinds[1], 1, 8, (uint32_t)ms);
   belay_limiter_result_t result;
   int64_t began = clock_now();
   assert_said(take(bed, limiter, "k", 1), BELAY_ALLOWED, BELAY_SOURCE_SLICE);
   server_pause(bed->server);
   int64_t served = 0;
-  while (clock_since_ms(began) < 300) {
+  while (clock_since_ms(began) < ms + 100) {
     int error = try_take(bed, limiter, "k", 1, &result);
     if (error == 0) {
       served++;
       assert_said(&result, BELAY_ALLOWED, BELAY_SOURCE_SLICE);
-      assert_true(clock_since_ms(began) <= 200);
+      assert_true(clock_since_ms(began) <= ms);
     } else {
       assert_int_equal(error, BELAY_EAGAIN);
-      if (clock_since_ms(began) > 205)
+      if (clock_since_ms(began) > ms + 5)
         break;
     }
-    bed_run_for(bed, 60); /* not so long that it is idle */
+    bed_run_for(bed, ms / 5); /* not so long that it is idle */
   }
-  assert_in_range(served, 1, 4);
+  assert_in_range(served, 1, 5);
   ask_t ask = {0};
   assert_error(belay_limiter_take(limiter, asked(bed, &ask), "k", 1, 1, on_answer), 0);
   assert_error(answer(&ask, 0)->status, BELAY_EUNKNOWN);
@@ -367,10 +368,12 @@ static void test_a_slice_is_void_after_its_time(void **state) {
   server_resume(bed->server);
 
   /* Also if the loop was away, and nobody has looked. */
-  for (int ms = 0; ms < 300; ms += 250) {
+  const int64_t brief = prompt_ms();
+  limiter = leasing_limiter(bed, kinds[1], 1, 8, (uint32_t)brief);
+  for (int away = 0; away < 2; away++) {
     assert_said(take(bed, limiter, "other", 1), BELAY_ALLOWED, BELAY_SOURCE_SLICE);
-    stall_ms(ms);
-    assert_int_equal(try_take(bed, limiter, "other", 1, &result), ms > 0 ? BELAY_EAGAIN : 0);
+    stall_ms(away * (brief + 50));
+    assert_int_equal(try_take(bed, limiter, "other", 1, &result), away ? BELAY_EAGAIN : 0);
   }
   bed_close(bed);
 }
@@ -401,7 +404,7 @@ static void test_a_late_slice_goes_back(void **state) {
   (void)state;
   for (int how = 0; how < 2; how++) {
     belay_client_options_t options = client_options();
-    options.timeout_ms = 100;
+    options.timeout_ms = prompt_ms();
     bed_t *bed = bed_open(&options);
     belay_limiter_t *limiter = leasing_limiter(bed, kinds[how == 0 ? 1 : 3], 1, 8, 60000);
     belay_limiter_t *other = limiter_new(bed, kinds[how == 0 ? 1 : 3], 1);
@@ -496,7 +499,12 @@ static void test_two_clients_and_the_bound(void **state) {
     }
   }
   uint64_t all = workers[0].admitted + workers[1].admitted;
-  int64_t ms = clock_since_ms(began);
+  int64_t ms = clock_since_ms(began),
+          used = 0; /* what passes in a pause that is longer than the burst is lost */
+  for (size_t i = 0; i + 1 < n; i++) {
+    int64_t turn = samples[i + 1].at - samples[i].at;
+    used += turn < 50 * MS ? turn : 50 * MS;
+  }
   for (size_t i = 0; i + 1 < n; i++) {
     size_t j = i + 1 + (i * 7919) % (n - i - 1 > 0 ? n - i - 1 : 1);
     if (j >= n)
@@ -506,7 +514,7 @@ static void test_two_clients_and_the_bound(void **state) {
     assert_true((int64_t)(samples[j].admitted - samples[i].admitted) <= 50 + d + 100 + 2);
   }
   assert_true((int64_t)all <= 50 + ms + 100);
-  assert_true(all >= (uint64_t)(ms * 7 / 10 / slow()));
+  assert_true(all >= (uint64_t)(used / MS * 7 / 10 / slow()));
   assert_true(workers[0].slices > 0 && workers[1].slices > 0);
   bed_until(bed, workers[0].ask.begun == workers[0].ask.ended &&
                      workers[1].ask.begun == workers[1].ask.ended);

@@ -11,7 +11,7 @@
 static void test_an_idle_link_is_checked_before_it_is_used(void **state) {
   (void)state;
   belay_client_options_t options = client_options();
-  options.idle_timeout_ms = 100;
+  options.idle_timeout_ms = lag();
   bed_t *bed = bed_open(&options);
   contender_t *c = contender_new(bed, "door", NULL);
   assert_error(try_lock(c), 0);
@@ -20,7 +20,7 @@ static void test_an_idle_link_is_checked_before_it_is_used(void **state) {
   assert_error(try_lock(c), 0);
   assert_error(release(c), 0);
   assert_int_equal(server_calls(bed->server, "ping"), pings); /* not idle for long */
-  bed_run_for(bed, 200);
+  bed_run_for(bed, options.idle_timeout_ms + 100);
   assert_error(try_lock(c), 0);
   assert_int_equal(server_calls(bed->server, "ping"), pings + 1);
   bed_close(bed);
@@ -50,7 +50,7 @@ static void test_an_idle_link_that_died_silently_is_found_out(void **state) {
   relay_t *relay = relay_start(server_path(server));
   belay_client_options_t options = client_options();
   options.idle_timeout_ms = 50;
-  options.connect_timeout_ms = 300 * slow();
+  options.connect_timeout_ms = prompt_ms();
   options.timeout_ms = 2000 * slow();
   bed_t *bed = bed_open_at(relay_url(relay), &options);
   bed->server = server;
@@ -72,7 +72,7 @@ static void test_who_waits_for_a_check_that_is_not_answered_is_told_the_truth(vo
   (void)state;
   belay_client_options_t options = client_options();
   options.idle_timeout_ms = 50;
-  options.timeout_ms = 300 * slow();
+  options.timeout_ms = prompt_ms();
   bed_t *bed = bed_open(&options);
   contender_t *c = contender_new(bed, "door", NULL);
   assert_error(try_lock(c), 0);
@@ -89,7 +89,7 @@ static void test_several_links_and_only_one_of_them_stays_when_idle(void **state
   (void)state;
   belay_client_options_t options = client_options();
   options.links = 4;
-  options.idle_timeout_ms = 200 * slow();
+  options.idle_timeout_ms = prompt_ms();
   bed_t *bed = bed_open(&options);
   char name[16];
   for (int i = 0; i < 40; i++) {
@@ -179,7 +179,7 @@ static void test_who_waits_for_room_waits_until_his_deadline(void **state) {
   (void)state;
   belay_client_options_t options = client_options();
   options.max_pending = ROOM;
-  options.timeout_ms = 300 * slow();
+  options.timeout_ms = prompt_ms();
   options.on_full = BELAY_FULL_WAIT;
   bed_t *bed = bed_open(&options);
   contender_t *all[CROWD];
@@ -259,7 +259,7 @@ static void test_the_trace_hook_hears_of_late_answers(void **state) {
   belay_client_options_t options = client_options();
   options.trace = on_trace;
   options.trace_ctx = &traced;
-  options.timeout_ms = 200 * slow();
+  options.timeout_ms = prompt_ms();
   bed_t *bed = bed_open(&options);
   assert_error(begin_ping(bed), 0);
   bed_until(bed, bed->pongs == 1);

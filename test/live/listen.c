@@ -153,7 +153,7 @@ static void test_a_connection_that_died_silently_is_found_out(void **state) {
   relay_t *relay = relay_start(server_path(server));
   belay_client_options_t options = client_options();
   options.idle_timeout_ms = 100;
-  options.connect_timeout_ms = 1000 * slow();
+  options.connect_timeout_ms = 4 * prompt_ms();
   bed_t *bed = bed_open_at(relay_url(relay), &options);
   bed->server = server;
   subscriber_t s = {0};
@@ -173,7 +173,7 @@ static void test_a_connection_that_died_silently_is_found_out(void **state) {
 static void test_a_server_that_stands_still_is_found_out(void **state) {
   (void)state;
   belay_client_options_t options = client_options();
-  options.stall_timeout_ms = 200;
+  options.stall_timeout_ms = prompt_ms();
   bed_t *bed = bed_open(&options);
   subscriber_t s = {0}, other = {0};
   subscribe(bed, &s, "news");

@@ -88,7 +88,7 @@ static void test_they_overlap_and_nobody_waits_for_ever(void **state) {
 static void test_one_that_is_gone_loses_all(void **state) {
   (void)state;
   pair_t *pair = pair_open();
-  belay_lock_options_t options = watched(600 * slow());
+  belay_lock_options_t options = watched(kept_ttl());
   holder_t *h = holder_new(pair, "0:a 0:b 1:c", &options);
   for (unsigned which = 0; which < 2; which++) {
     assert_error(holder_acquire(h, 0), 0);
@@ -115,10 +115,10 @@ static void test_a_ttl_that_runs_out_is_told_once(void **state) {
   assert_int_equal(h->reason, BELAY_LOST_EXPIRED);
   bed_run_for(pair->bed, 700 * slow());
   assert_int_equal(h->lost, 1);
-  options = watched(500 * slow());
+  options = watched(kept_ttl());
   holder_t *kept = holder_new(pair, "0:a 1:b", &options);
   assert_error(holder_acquire(kept, 1000), 0);
-  bed_run_for(pair->bed, 1200 * slow());
+  bed_run_for(pair->bed, options.ttl_ms * 5 / 4);
   assert_int_equal(kept->lost, 0);
   assert_true(holder_holds(kept));
   pair_close(pair);
@@ -157,8 +157,8 @@ static void test_a_key_of_another_type_is_said(void **state) {
 static void test_it_says_where_it_failed(void **state) {
   (void)state;
   pair_t *pair = pair_open();
-  belay_lock_options_t options = watched(600 * slow());
-  options.timeout_ms = 60 * slow();
+  belay_lock_options_t options = watched(3 * lag());
+  options.timeout_ms = lag();
   holder_t *h = holder_new(pair, "0:a 1:a", &options);
   for (int i = 0; i < 2; i++) {
     belay_client_t *where = pair->client[i];

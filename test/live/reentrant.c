@@ -232,8 +232,7 @@ static void test_one_hold_ends_and_the_other_is_renewed(void **state) {
   (void)state;
   bed_t *bed = bed_open(NULL);
   belay_lock_options_t brief = owned_by("me"), renewed = owned_by("me");
-  brief.ttl_ms = 400 * slow();
-  renewed.ttl_ms = 600 * slow();
+  int64_t ttl = brief.ttl_ms = renewed.ttl_ms = kept_ttl();
   renewed.watchdog = BELAY_WATCHDOG_ON;
   contender_t *a = contender_new(bed, "door", &brief), *b = contender_new(bed, "door", &renewed);
   contender_t *other = of(bed, "you");
@@ -241,7 +240,7 @@ static void test_one_hold_ends_and_the_other_is_renewed(void **state) {
   assert_error(acquire(b, 5000), 0);
   bed_until(bed, a->lost == 1);
   assert_int_equal(a->reason, BELAY_LOST_EXPIRED);
-  bed_run_for(bed, 1000 * slow());
+  bed_run_for(bed, ttl);
   assert_int_equal(b->lost, 0);
   assert_int_equal(holds_on_server(b), 1);
   assert_error(try_lock(other), BELAY_EHELD);
@@ -251,7 +250,7 @@ static void test_one_hold_ends_and_the_other_is_renewed(void **state) {
   assert_error(try_lock(other), BELAY_EHELD);
   int64_t began = clock_now();
   assert_error(acquire(other, 60000), 0); /* a's ttl is all that is left */
-  assert_true(clock_since_ms(began) < 400 * slow() + 1000 * slow());
+  assert_true(clock_since_ms(began) < ttl + 1000 * slow());
   assert_error(release(other), 0);
   bed_close(bed);
 }
@@ -260,7 +259,7 @@ static void test_what_is_gone_is_lost_by_all(void **state) {
   (void)state;
   bed_t *bed = bed_open(NULL);
   belay_lock_options_t o = owned_by("me");
-  o.ttl_ms = 600 * slow();
+  o.ttl_ms = kept_ttl();
   o.watchdog = BELAY_WATCHDOG_ON;
   contender_t *a = contender_new(bed, "door", &o), *b = contender_new(bed, "door", &o);
   for (int i = 0; i < 2; i++) {
@@ -268,7 +267,7 @@ static void test_what_is_gone_is_lost_by_all(void **state) {
     server_do(bed->server, "SCRIPT", "FLUSH", NULL);
     assert_error(acquire(b, 5000), 0);
     server_do(bed->server, "SCRIPT", "FLUSH", NULL);
-    bed_run_for(bed, 700 * slow());
+    bed_run_for(bed, o.ttl_ms * 9 / 8);
     assert_int_equal(a->lost + b->lost, 2 * (unsigned)i);
     if (i == 0)
       server_do(bed->server, "FLUSHALL", NULL);

@@ -294,21 +294,22 @@ static void test_an_upgrade_is_refused_while_others_read(void **state) {
 static void test_whoever_changed_is_renewed_as_that(void **state) {
   (void)state;
   bed_t *bed = bed_open(NULL);
-  belay_lock_options_t options = watched(300 * slow());
+  int64_t ttl = kept_ttl();
+  belay_lock_options_t options = watched(ttl);
   contender_t *a = lone_reader(bed, &options), *b = lone_reader(bed, NULL),
               *w = lone_writer(bed, &options);
   assert_error(try_lock(a), 0);
   assert_error(try_lock(b), 0);
   assert_error(upgrade(a), BELAY_ESHARED);
-  bed_run_for(bed, 700 * slow());
+  bed_run_for(bed, ttl + ttl / 4);
   assert_int_equal(a->lost, 0);
   assert_error(release(b), 0);
   assert_error(upgrade(a), 0);
-  bed_run_for(bed, 700 * slow());
+  bed_run_for(bed, ttl + ttl / 4);
   assert_int_equal(a->lost, 0);
   assert_true(is_on_server(a));
   assert_error(downgrade(a), 0);
-  bed_run_for(bed, 700 * slow());
+  bed_run_for(bed, ttl + ttl / 4);
   assert_int_equal(a->lost, 0);
   assert_int_equal(count_in(bed->server, a, "readers"), 1);
   assert_error(release(a), 0);

@@ -267,14 +267,14 @@ static void test_a_killed_waiter_is_in_the_way_for_its_place(void **state) {
 static void test_scripts_and_data_may_vanish(void **state) {
   (void)state;
   bed_t *bed = bed_open(NULL);
-  belay_lock_options_t options = watched(400 * slow());
+  belay_lock_options_t options = watched(kept_ttl());
   contender_t *r = lone_reader(bed, &options), *w = lone_writer(bed, &options),
               *next = lone_writer(bed, NULL);
   for (int i = 0; i < 3; i++) {
     server_do(bed->server, "SCRIPT", "FLUSH", NULL);
     assert_error(acquire(r, 5000), 0);
     server_do(bed->server, "SCRIPT", "FLUSH", NULL);
-    bed_run_for(bed, 500 * slow());
+    bed_run_for(bed, options.ttl_ms * 9 / 8);
     assert_error(upgrade(r), 0);
     server_do(bed->server, "SCRIPT", "FLUSH", NULL);
     assert_error(downgrade(r), 0);

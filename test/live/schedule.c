@@ -42,7 +42,7 @@ static void test_an_acquire_begun_and_closed_in_an_acquires_callback_is_canceled
 static void test_an_acquire_begun_and_closed_in_a_releases_callback_is_canceled(void **state) {
   (void)state;
   belay_client_options_t options = client_options();
-  options.timeout_ms = 50 * slow();
+  options.timeout_ms = prompt_ms();
   options.close_timeout_ms = 100;
   bed_t *bed = bed_open(&options);
   contender_t *c = contender_new(bed, "door", NULL);
@@ -81,7 +81,7 @@ static void end_as_another_program(int status) {
 
 static void test_a_fork_that_runs_the_loop_does_not_disturb_its_parent(void **state) {
   (void)state;
-  int64_t ttl = 400 * slow();
+  int64_t ttl = kept_ttl();
   bed_t *bed = bed_open(NULL);
   belay_lock_options_t options = watched(ttl);
   contender_t *c = contender_new(bed, "door", &options);
@@ -90,8 +90,8 @@ static void test_a_fork_that_runs_the_loop_does_not_disturb_its_parent(void **st
   fflush(NULL);
   pid_t child = fork();
   if (child == 0)
-    end_as_another_program(run_as_a_fork(bed, c, 4 * ttl));
-  bed_run_for(bed, 4 * ttl + ttl / 2);
+    end_as_another_program(run_as_a_fork(bed, c, 2 * ttl));
+  bed_run_for(bed, 2 * ttl + ttl / 2);
   int status = -1;
   assert_int_equal(waitpid(child, &status, 0), child);
 
@@ -117,7 +117,7 @@ static void stall_when_ended(contender_t *c, event_t event) {
 static void test_an_extend_that_is_told_after_the_loss_is_told_as_canceled(void **state) {
   (void)state;
   bed_t *bed = bed_open(NULL);
-  int64_t ttl = 300 * slow(), pause = 2 * ttl;
+  int64_t ttl = kept_ttl(), pause = ttl + 50;
   belay_lock_options_t options = with_ttl(ttl);
   contender_t *c = contender_new(bed, "door", &options);
   contender_t *busy = contender_new(bed, "another door", NULL);
@@ -144,10 +144,10 @@ static void test_an_extend_that_is_told_after_the_loss_is_told_as_canceled(void 
 /* The server was promised the long ttl, and goes by that. */
 static void test_what_was_shortened_is_undone_even_after_its_short_ttl(void **state) {
   (void)state;
-  int64_t brief = 400 * slow();
+  int64_t brief = 2 * lag();
   belay_client_options_t options = client_options();
-  options.timeout_ms = 100 * slow();
-  options.connect_timeout_ms = 200 * slow();
+  options.timeout_ms = prompt_ms();
+  options.connect_timeout_ms = prompt_ms();
   bed_t *bed = bed_open(&options);
   belay_lock_options_t lasting = with_ttl(600000);
   contender_t *c = contender_new(bed, "door", &lasting);
@@ -157,7 +157,7 @@ static void test_what_was_shortened_is_undone_even_after_its_short_ttl(void **st
   server_pause(bed->server);
   bed_until(bed, client_stats(bed).drops == 1);
   assert_error(release(c), BELAY_EUNREACHABLE);
-  bed_run_for(bed, 2 * brief);
+  bed_run_for(bed, brief);
   assert_int_equal(client_stats(bed).undo_pending, 1);
   server_resume(bed->server);
   assert_true(pttl_of(c) > 500000 || value_of(c) == NULL);
@@ -177,7 +177,7 @@ static void test_an_undo_keeps_the_loop_for_the_close_timeout_only(void **state)
   (void)state;
   int64_t limit = 4000 * slow();
   belay_client_options_t options = client_options();
-  options.timeout_ms = 100 * slow();
+  options.timeout_ms = prompt_ms();
   options.close_timeout_ms = 300 * slow();
   bed_t *bed = bed_open(&options);
   belay_lock_options_t lasting = with_ttl(2 * limit);
@@ -219,7 +219,7 @@ static void go_on(contender_t *c, event_t event) {
 static void test_a_watched_lock_is_kept_whatever_waits_for_its_turn(void **state) {
   (void)state;
   enum { CROWD = 20000 };
-  int64_t ttl = 400 * slow();
+  int64_t ttl = kept_ttl();
   belay_client_options_t options = client_options();
   options.on_full = BELAY_FULL_WAIT;
   options.max_pending = 1;
@@ -235,7 +235,7 @@ static void test_a_watched_lock_is_kept_whatever_waits_for_its_turn(void **state
     busy->then = go_on;
     assert_error(begin_acquire(busy, 0), 0);
   }
-  bed_run_for(bed, 4 * ttl);
+  bed_run_for(bed, 2 * ttl);
   assert_int_equal(c->lost, 0);
   assert_true(is_on_server(c));
   bed_close(bed);
@@ -381,7 +381,7 @@ static void test_what_a_loss_begins_before_the_loop_sleeps_is_sent_at_once(void 
   server_t *well = server_start(NULL);
   belay_client_options_t patient = client_options();
   patient.timeout_ms = patient.stall_timeout_ms = 60000;
-  belay_lock_options_t options = with_ttl(400 * slow());
+  belay_lock_options_t options = with_ttl(kept_ttl());
   options.watchdog = BELAY_WATCHDOG_OFF;
   options.on_lost = take_the_other;
   uv_loop_init(&late.loop);
@@ -394,7 +394,7 @@ static void test_what_a_loss_begins_before_the_loop_sleeps_is_sent_at_once(void 
   assert_error(belay_client_ping(late.well_client, BELAY_DEFAULT, on_well_up), 0);
   uv_run(&late.loop, UV_RUN_DEFAULT);
   assert_error(late.status, 0);
-  assert_true(late.took_ms < 200 * slow());
+  assert_true(late.took_ms < prompt_ms());
   assert_int_equal(uv_loop_close(&late.loop), 0);
   server_stop(well);
   server_stop(late.ill);

@@ -362,7 +362,7 @@ static void test_it_closes_at_any_time(void **state) {
 static void test_it_goes_on_when_the_server_is_back(void **state) {
   (void)state;
   belay_client_options_t options = client_options();
-  options.timeout_ms = 100;
+  options.timeout_ms = prompt_ms();
   bed_t *bed = bed_open(&options);
   place_t place;
   stay_t stay = {0};

@@ -59,8 +59,8 @@ static void expect_each_link_to_be_dropped(unsigned links) {
   contender_t *c[NAMES];
   belay_client_options_t options = client_options();
   options.links = links;
-  options.timeout_ms = 150 * slow();
-  options.stall_timeout_ms = 300 * slow();
+  options.timeout_ms = prompt_ms();
+  options.stall_timeout_ms = prompt_ms() + 100;
   bed_t *bed = bed_open(&options);
   for (int i = 0; i < NAMES; i++) {
     char name[16];
@@ -135,7 +135,7 @@ static void expect_too_many_clients(const char *address) {
   char detail[128] = "";
   server_t *server = server_start(&(server_options_t){.address = address});
   belay_client_options_t options = client_options();
-  options.timeout_ms = 400 * slow();
+  options.timeout_ms = prompt_ms();
   bed_t *bed = bed_open_with(server, &options);
   contender_t *c = contender_new(bed, "door", NULL);
   c->then = keep_detail;

@@ -43,7 +43,15 @@ int64_t slow(void) {
 }
 
 int64_t lag(void) {
-  return 250 + 50 * slow();
+  return 400 + 50 * slow();
+}
+
+int64_t prompt_ms(void) {
+  return lag() + 100 * slow();
+}
+
+int64_t kept_ttl(void) {
+  return lag() + 300 * slow(); /* it is renewed after a third of that at the latest */
 }
 
 void stall_ms(int64_t ms) {

@@ -20,6 +20,14 @@ int64_t slow(void);
  * machine's time just then. */
 int64_t lag(void);
 
+/* Milliseconds in which a server answers that is well, whatever the lag: a time limit for tests in which that answer is
+ * wanted, and a later one is not. */
+int64_t prompt_ms(void);
+
+/* Milliseconds for a lease that is renewed, and not lost although one of its renewals comes that late: for tests that are
+ * not about its loss. */
+int64_t kept_ttl(void);
+
 /* Whether memory is watched, so that the process's own size says nothing. */
 int memory_is_watched(void);
 
