@@ -146,12 +146,12 @@ static void test_who_asks_rarely_keeps_its_place(void **state) {
   bed_t *bed = bed_open(NULL);
   belay_latch_options_t options = barrier_options(2);
   options.retry_min_ms = options.retry_max_ms = 60000;
-  options.waiter_ttl_ms = 600 * slow();
+  options.waiter_ttl_ms = kept_ttl();
   party_t one, other;
   party_of(&one, bed, bed->client, &options);
   party_of(&other, bed, bed->client, &options);
   begin_and_come(&one, BELAY_FOREVER);
-  bed_run_for(bed, 1500 * slow());
+  bed_run_for(bed, 2 * options.waiter_ttl_ms);
   assert_error(barrier_wait_for(&other, 0), 0);
   assert_error(end_of_barrier_wait(&one), 0);
   bed_close(bed);
@@ -251,7 +251,7 @@ static void test_who_has_passed_is_forgotten(void **state) {
 static void test_what_may_come_late_is_remembered(void **state) {
   (void)state;
   belay_client_options_t client = client_options();
-  client.timeout_ms = 100 * slow();
+  client.timeout_ms = prompt_ms();
   bed_t *bed = bed_open(&client);
   party_t p;
   party_new(&p, bed, 1);

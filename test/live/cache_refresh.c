@@ -72,8 +72,8 @@ static void test_what_is_pinned_is_loaded_ahead_of_time(void **state) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {0};
   belay_cache_options_t options = cache_options(&hoard);
-  options.ttl_ms = 600 * slow();
-  options.refresh_ms = 560 * slow(); /* so there is half of that left at least */
+  options.ttl_ms = 2 * prompt_ms();
+  options.refresh_ms = options.ttl_ms - 40; /* so there is half of that left at least */
   hoard_new(&hoard, bed, &options);
   pin(&hoard, "home");
   bed_until(bed, hoard_stats(&hoard).fills == 1);

@@ -234,7 +234,7 @@ static void test_an_observer_sees_a_lease_end(void **state) {
 static void test_an_observer_is_told_when_it_cannot_know(void **state) {
   (void)state;
   belay_client_options_t client = client_options();
-  client.timeout_ms = 200 * slow();
+  client.timeout_ms = prompt_ms();
   client.reconnect_max_ms = 50;
   bed_t *bed = bed_open(&client);
   person_t *watcher = person_new(bed, NULL);

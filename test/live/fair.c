@@ -269,7 +269,7 @@ static void test_a_line_that_is_too_long_is_busy(void **state) {
   char queue[1100];
   snprintf(queue, sizeof queue, "%s", queue_of(c));
   server_do(bed->server, "EVAL", fill, "2", queue, alive_of(c), "9999999999999", NULL);
-  assert_error(acquire(c, 200), BELAY_EBUSY);
+  assert_error(acquire(c, prompt_ms()), BELAY_EBUSY);
   bed_close(bed);
 }
 

@@ -33,7 +33,7 @@ static int64_t pttl_at(nodes_t *nodes, contender_t *c, unsigned node) {
 
 static void test_it_is_renewed_by_a_majority(void **state) {
   (void)state;
-  const int64_t ttl_ms = 600 * slow();
+  const int64_t ttl_ms = kept_ttl();
   belay_lock_options_t options = renewed(ttl_ms);
   contender_t *c = open_held(&options);
   nodes_t *nodes = c->arg;
@@ -52,7 +52,7 @@ static void test_it_is_renewed_by_a_majority(void **state) {
 
 static void test_it_is_renewed_while_a_minority_stands_still(void **state) {
   (void)state;
-  const int64_t ttl_ms = 600 * slow();
+  const int64_t ttl_ms = kept_ttl();
   belay_lock_options_t options = renewed(ttl_ms);
   contender_t *c = open_held(&options);
   nodes_t *nodes = c->arg;
@@ -253,7 +253,7 @@ static void test_keys_that_were_set_again_make_no_majority(void **state) {
 static void test_keys_that_were_set_again_unheard_make_no_majority(void **state) {
   (void)state;
   belay_lock_options_t options = redlock_options(60000);
-  options.timeout_ms = 200 * slow();
+  options.timeout_ms = prompt_ms();
   contender_t *c = open_held(&options);
   nodes_t *nodes = c->arg;
   assert_error(extend(c, BELAY_DEFAULT), 0); /* the script is known everywhere */
@@ -310,7 +310,7 @@ static void test_an_extension_that_fails_leaves_the_old_deadline(void **state) {
 static void test_a_shorter_ttl_counts_at_once(void **state) {
   (void)state;
   belay_lock_options_t options = redlock_options(60000);
-  options.timeout_ms = 200 * slow();
+  options.timeout_ms = prompt_ms();
   contender_t *c = open_held(&options);
   nodes_t *nodes = c->arg;
   nodes_pause(nodes, 3);

@@ -308,7 +308,7 @@ static void test_with_one_node_it_says_what_a_plain_lock_says(void **state) {
     for (int plain = 0; plain < 2; plain++) {
       nodes_t *nodes = nodes_open(1, NULL);
       belay_lock_options_t options = redlock_options(10000);
-      options.timeout_ms = 200 * slow();
+      options.timeout_ms = prompt_ms();
       contender_t *c = plain ? contender_new(nodes->bed, "door", &options)
                              : nodes_contender(nodes, "door", &options);
       nodes_warm(nodes);

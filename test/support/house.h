@@ -5,7 +5,7 @@
 #include "support/asks.h"
 #include "support/counters.h"
 
-#define HOUSE_TIMEOUT_MS (250 * slow()) /* of every call */
+#define HOUSE_TIMEOUT_MS prompt_ms() /* of every call */
 
 typedef struct house {
   server_t *server;
