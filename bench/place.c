@@ -7,6 +7,12 @@
 
 #include "bench.h"
 
+const char *const placement_names[PLACEMENTS] = {
+    [PLACE_ANYWHERE] = "anywhere",
+    [PLACE_APART] = "apart",
+    [PLACE_SAME] = "same",
+};
+
 static cpu_set_t given(void) {
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) != 0)
@@ -22,22 +28,39 @@ static int last_of(const cpu_set_t *set) {
   return last;
 }
 
-static void run_on(const cpu_set_t *set) {
-  if (sched_setaffinity(0, sizeof *set, set) != 0)
+/* The processors of a client, or of a server. */
+static cpu_set_t wanted(placement_t placement, bool server) {
+  cpu_set_t all = given(), set = all;
+  int last = last_of(&all);
+  if (placement == PLACE_ANYWHERE)
+    return all;
+  if (placement == PLACE_SAME || server) {
+    CPU_ZERO(&set);
+    CPU_SET((size_t)last, &set);
+  } else {
+    CPU_CLR((size_t)last, &set);
+  }
+  return set;
+}
+
+static void run_on(pid_t pid, const cpu_set_t *set) {
+  if (sched_setaffinity(pid, sizeof *set, set) != 0)
     bench_die("a process cannot be pinned");
 }
 
-void place_as_server(void) {
-  cpu_set_t all = given(), set;
-  CPU_ZERO(&set);
-  CPU_SET((size_t)last_of(&all), &set);
-  run_on(&set);
+void place_server(pid_t pid, placement_t placement) {
+  cpu_set_t set = wanted(placement, true);
+  run_on(pid, &set);
 }
 
-void place_as_client(void) {
-  cpu_set_t set = given();
-  CPU_CLR((size_t)last_of(&set), &set);
-  run_on(&set);
+void place_as_client(placement_t placement) {
+  cpu_set_t set = wanted(placement, false);
+  run_on(0, &set);
+}
+
+bool place_can(placement_t placement) {
+  cpu_set_t set = wanted(placement, false);
+  return CPU_COUNT(&set) > 0;
 }
 
 #define FIELDS_BEFORE 37 /* in /proc/PID/stat, between the name in brackets and the processor */
@@ -64,18 +87,14 @@ static void list(const cpu_set_t *set, char *text, size_t size) {
       n += (size_t)snprintf(text + n, size - n, "%s%zu", n > 0 ? "," : "", cpu);
 }
 
-void place_describe(bool pin, char *text, size_t size) {
+void place_describe(placement_t placement, char *text, size_t size) {
   char cpus[256] = "";
-  cpu_set_t set = given();
-  int last = last_of(&set);
-  if (!pin) {
-    list(&set, cpus, sizeof cpus);
-    (void)snprintf(text, size, "left to the scheduler, on processors %s", cpus);
-    return;
-  }
-  CPU_CLR((size_t)last, &set);
+  cpu_set_t all = given(), set = wanted(placement, false);
   if (CPU_COUNT(&set) == 0)
     bench_die("with one processor there is nothing to pin");
   list(&set, cpus, sizeof cpus);
-  (void)snprintf(text, size, "server on processor %d, clients on %s", last, cpus);
+  if (placement == PLACE_ANYWHERE)
+    (void)snprintf(text, size, "left to the scheduler, on processors %s", cpus);
+  else
+    (void)snprintf(text, size, "server on processor %d, clients on %s", last_of(&all), cpus);
 }

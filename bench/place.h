@@ -6,14 +6,26 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* From here on this process runs on the last of its processors, or on all but that. */
-void place_as_server(void);
-void place_as_client(void);
+typedef enum placement {
+  PLACE_ANYWHERE, /* wherever the scheduler likes */
+  PLACE_APART,    /* servers on the last of the processors, clients on all others */
+  PLACE_SAME,     /* all on the last one */
+  PLACEMENTS
+} placement_t;
+
+extern const char *const placement_names[PLACEMENTS];
+
+/* From here on a server, or this process as a client, runs there; threads that it has already do not. */
+void place_server(pid_t pid, placement_t placement);
+void place_as_client(placement_t placement);
+
+/* Whether there are processors enough. */
+bool place_can(placement_t placement);
 
 /* The processor that a process ran on last; -1 if that cannot be told. */
 int place_of(pid_t pid);
 
 /* In words, for the report. Ends the program if there is but one processor, and nothing to pin. */
-void place_describe(bool pin, char *text, size_t size);
+void place_describe(placement_t placement, char *text, size_t size);
 
 #endif /* BENCH_PLACE_H */

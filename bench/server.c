@@ -61,7 +61,7 @@ static void on_signal(int number) {
 /* ---- processes ------------------------------------------------------------------------------------------- */
 
 /* Debian's redis-check-rdb is the server too, when it is called by that name. */
-static _Noreturn void become_server(const server_t *server, bool pin) {
+static _Noreturn void become_server(const server_t *server) {
   static const char *const programs[] = {"redis-server", "valkey-server", "redis-check-rdb"};
   char port[12];
   (void)snprintf(port, sizeof port, "%d", server->port);
@@ -84,8 +84,6 @@ static _Noreturn void become_server(const server_t *server, bool pin) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != owner)
     _exit(126);
-  if (pin)
-    place_as_server();
   for (size_t i = 0; i < sizeof programs / sizeof *programs; i++)
     execvp(programs[i], (char **)(uintptr_t)argv);
   _exit(127);
@@ -144,7 +142,7 @@ static int free_port(void) {
   return ntohs(address.sin_port);
 }
 
-static void start(server_t *server, bool tcp, bool pin) {
+static void start(server_t *server, bool tcp) {
   char folder[] = "/tmp/belay-bench-XXXXXX";
   if (mkdtemp(folder) == NULL)
     bench_die("no folder for a server: %s", strerror(errno));
@@ -158,14 +156,14 @@ static void start(server_t *server, bool tcp, bool pin) {
     (void)snprintf(server->url, sizeof server->url, "unix://%s/socket", folder);
   server->pid = fork();
   if (server->pid == 0)
-    become_server(server, pin);
+    become_server(server);
   if (server->pid < 0)
     bench_die("no process for a server: %s", strerror(errno));
   wait_until_up(server);
   learn_version(server);
 }
 
-void servers_start(unsigned n, bool tcp, bool pin) {
+void servers_start(unsigned n, bool tcp) {
   if (count == 0) {
     owner = getpid();
     atexit(at_end);
@@ -173,11 +171,17 @@ void servers_start(unsigned n, bool tcp, bool pin) {
     signal(SIGINT, on_signal);
   }
   for (; count < n; count++)
-    start(&servers[count], tcp, pin);
+    start(&servers[count], tcp);
 }
 
-void server_start(bool pin) {
-  servers_start(1, false, pin);
+void servers_place(placement_t placement) {
+  for (unsigned i = 0; i < count; i++)
+    place_server(servers[i].pid, placement);
+}
+
+void server_start(placement_t placement) {
+  servers_start(1, false);
+  servers_place(placement);
 }
 
 const char *server_url(unsigned i) {

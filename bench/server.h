@@ -7,17 +7,20 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "place.h"
+
 #define SERVER_SHA_SIZE 41
 
 enum { SERVERS_MAX = 5 };
 
-/* Starts what is missing of so many, and returns when they answer; pin: on the last processor. */
-void servers_start(unsigned n, bool tcp, bool pin);
+/* Starts what is missing of so many, and returns when they answer. */
+void servers_start(unsigned n, bool tcp);
+void servers_place(placement_t placement);
 const char *server_url(unsigned i); /* unix:// or redis:// */
 void servers_flush(void);           /* all of them forget all keys */
 
 /* Starts one, on a socket. */
-void server_start(bool pin);
+void server_start(placement_t placement);
 
 const char *server_path(void); /* of its socket */
 const char *server_version(void);

@@ -9,17 +9,17 @@ typedef struct host {
   belay_t *belay;
   unsigned n;
   belay_client_t *clients[JOB_SERVERS_MAX];
+  size_t bytes; /* that it needed before there was anything else */
 } host_t;
 
+/* driver->own begins with the host. */
 void host_open(host_t *host, driver_t *driver);
-void host_close(host_t *host);
+
+/* objects: how many of them the memory is shared by; 0: there are none to speak of. */
+void host_close(driver_t *driver, host_t *host, unsigned objects);
 
 /* The program ends unless it is 0. */
 void must(int status, const char *what);
-
-/* Of belay's own, so far; and what it has now, in bytes. */
-uint64_t host_allocations(const host_t *host);
-size_t host_bytes(const host_t *host);
 
 extern const doer_t belay_lock, belay_redlock, belay_contention, belay_semaphore, belay_fair,
     belay_renew;

@@ -101,7 +101,7 @@ static void close_caches(driver_t *driver) {
   if (loads > keys)
     bench_die("%llu loads for %llu keys", loads, keys);
   uv_close((uv_handle_t *)&caches->timer, NULL);
-  host_close(&caches->host);
+  host_close(driver, &caches->host, 0);
 }
 
 const doer_t belay_cache_hit = {open_hit, begin_hit, close_caches};

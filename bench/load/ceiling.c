@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
 
 #include "bench.h"
 #include "load/meter.h"
@@ -63,6 +65,7 @@ typedef struct player {
   redisContext *server;
   tape_t tape;
   size_t sent;
+  uint64_t asked; /* one at a time: commands that were written */
   counter_t counter;
 } player_t;
 
@@ -82,12 +85,16 @@ static void turn(player_t *player, short events) {
   }
 }
 
-static void play(player_t *players, unsigned n) {
-  unsigned playing = n;
+static void rewind_all(player_t *players, unsigned n) {
   for (unsigned i = 0; i < n; i++) {
     players[i].sent = 0;
-    players[i].counter.answers = 0;
+    players[i].asked = players[i].counter.answers = 0;
   }
+}
+
+static void play(player_t *players, unsigned n) {
+  unsigned playing = n;
+  rewind_all(players, n);
   while (playing > 0) {
     struct pollfd fds[JOB_SERVERS_MAX];
     playing = 0;
@@ -102,6 +109,88 @@ static void play(player_t *players, unsigned n) {
     for (unsigned i = 0; i < n; i++)
       turn(&players[i], fds[i].revents);
   }
+}
+
+/* ---- one at a time ------------------------------------------------------------------------------------------- */
+
+/* Writes the next command. */
+static void put(player_t *player) {
+  const char *next = player->tape.bytes + player->sent;
+  size_t len = tape_command_len(next, player->tape.len - player->sent);
+  if (len == 0 || send(player->server->fd, next, len, MSG_NOSIGNAL) != (ssize_t)len)
+    bench_die("a whole command cannot be written");
+  player->sent += len;
+  player->asked++;
+}
+
+/* Waits until somebody answers: in the reading itself where there is but one. */
+static void read_some(player_t *players, unsigned n) {
+  static char chunk[CHUNK];
+  struct pollfd fds[JOB_SERVERS_MAX];
+  for (unsigned i = 0; i < n; i++)
+    fds[i] = (struct pollfd){players[i].server->fd, POLLIN, n == 1 ? POLLIN : 0};
+  if (n > 1 && poll(fds, n, -1) < 0)
+    bench_die("poll: %s", strerror(errno));
+  for (unsigned i = 0; i < n; i++) {
+    if (fds[i].revents == 0)
+      continue;
+    ssize_t len = recv(players[i].server->fd, chunk, CHUNK, 0);
+    if (len <= 0)
+      bench_die("the server has hung up");
+    count(&players[i].counter, chunk, (size_t)len);
+  }
+}
+
+static void await(player_t *players, unsigned n, unsigned wanted) {
+  for (unsigned settled = 0; settled < wanted;) {
+    settled = 0;
+    for (unsigned i = 0; i < n; i++)
+      settled += players[i].counter.answers == players[i].asked;
+    if (settled < wanted)
+      read_some(players, n);
+  }
+}
+
+static void hold(int timer, double seconds) {
+  struct itimerspec when = {
+      .it_value = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)}};
+  uint64_t times;
+  if (timerfd_settime(timer, 0, &when, NULL) != 0 || read(timer, &times, sizeof times) < 0)
+    bench_die("no timer: %s", strerror(errno));
+}
+
+/* Returns how many commands it was to each server; so many steps are an operation. */
+static uint64_t walk(const job_t *job, player_t *players, uint64_t steps, double seconds,
+                     hist_t *latency) {
+  unsigned n = job->servers;
+  uint64_t most = UINT64_MAX, done = 0;
+  int timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+  int64_t began = bench_now(), now = began, ends = began + (int64_t)(seconds * 1e9);
+  for (unsigned i = 0; i < n; i++)
+    most = players[i].tape.commands < most ? players[i].tape.commands : most;
+  most -= most % steps;
+  if (most == 0 || timer < 0)
+    bench_die("%s: nothing to be walked through", job->scenario);
+  rewind_all(players, n);
+  while (now < ends) {
+    for (unsigned i = 0; i < n; i++)
+      put(&players[i]);
+    await(players, n, n / 2 + 1);
+    if (job->hold > 0)
+      hold(timer, job->hold);
+    if (++done % steps == 0) {
+      now = bench_now();
+      hist_add(latency, (uint64_t)(now - began));
+      began = now;
+    }
+    if (done % most == 0) {
+      await(players, n, n);
+      rewind_all(players, n);
+    }
+  }
+  close(timer);
+  await(players, n, n);
+  return done;
 }
 
 /* ---- from begin to end ------------------------------------------------------------------------------------------- */
@@ -138,24 +227,40 @@ static bool is_silent(const player_t *players, unsigned n) {
   return true;
 }
 
+/* As often as it goes; returns how many operations. */
+static uint64_t play_for(const job_t *job, player_t *players, uint64_t operations) {
+  int64_t ends = bench_now() + (int64_t)(job->seconds * 1e9);
+  uint64_t passes = 0;
+  do {
+    play(players, job->servers);
+    passes++;
+  } while (bench_now() < ends);
+  return operations * passes;
+}
+
+static uint64_t walk_for(const job_t *job, player_t *players, uint64_t operations,
+                         hist_t *latency) {
+  double each = job->hold > 0 ? 1 : (double)players[0].tape.commands / (double)operations;
+  uint64_t steps = each < 1 ? 1 : (uint64_t)(each + 0.5);
+  return (uint64_t)((double)walk(job, players, steps, job->seconds, latency) / each);
+}
+
 void ceiling_run(const job_t *job, outcome_t *outcome, const doer_t *belay) {
   player_t *players = driver_alloc(job->servers, sizeof *players);
+  bool one_at_a_time = job->concurrency == 1 || job->hold > 0;
   meter_t meter;
   reading_t before, after;
-  uint64_t operations = record(job, belay, players), passes = 0;
+  uint64_t operations = record(job, belay, players);
   if (is_silent(players, job->servers))
     bench_die("%s: belay has asked nobody", job->scenario);
   meter_open(&meter, job);
   play(players, job->servers);
   meter_read(&meter, &before);
-  int64_t began = bench_now(), ends = began + (int64_t)(job->seconds * 1e9), now;
-  do {
-    play(players, job->servers);
-    passes++;
-  } while ((now = bench_now()) < ends);
+  int64_t began = bench_now();
+  outcome->operations = one_at_a_time ? walk_for(job, players, operations, &outcome->latency)
+                                      : play_for(job, players, operations);
+  outcome->elapsed = (double)(bench_now() - began) / 1e9;
   meter_read(&meter, &after);
-  outcome->operations = operations * passes;
-  outcome->elapsed = (double)(now - began) / 1e9;
   outcome->client_cpu = after.client_cpu - before.client_cpu;
   outcome->server_cpu = after.server_cpu - before.server_cpu;
   outcome->commands = after.commands - before.commands - job->servers;

@@ -1,5 +1,10 @@
-/* The server's own limit: the same commands, word for word, that belay sends, written without end on one connection to each
- * server, by somebody who has them ready and only counts the answers. */
+/* The limit: the same commands, word for word, that belay sends, written on one connection to each server by somebody who has
+ * them ready and only counts the answers.
+ *
+ *   many at once  without end: what the servers can do at all
+ *   one at a time a command, its answer (of several servers: most of theirs), and then the next: the bare round trips
+ *   held          a command, its answer, and then the time for which it is held: a lock that is handed on by one command is
+ *                 had by another one a round trip later, and not before */
 #ifndef BENCH_CEILING_H
 #define BENCH_CEILING_H
 

@@ -22,7 +22,7 @@ static data_t *open_data(driver_t *driver) {
 
 static void close_data(driver_t *driver) {
   data_t *data = driver->own;
-  host_close(&data->host);
+  host_close(driver, &data->host, 0);
 }
 
 /* ---- Bloom filter ------------------------------------------------------------------------------------------ */

@@ -9,8 +9,8 @@
 #include "bench.h"
 #include "load/meter.h"
 
-#define PATIENCE_NS INT64_C(30000000000) /* for what is under way at the end */
-#define TICK_MIN_NS INT64_C(20000)       /* of an open loop */
+#define PATIENCE_NS INT64_C(120000000000) /* for what is under way, and to fill */
+#define TICK_MIN_NS INT64_C(20000)        /* of an open loop */
 
 typedef enum phase {
   PHASE_FIRST,
@@ -20,14 +20,21 @@ typedef enum phase {
   PHASE_DRAINING
 } phase_t;
 
+/* A timer that knows less than milliseconds. */
+typedef struct alarm {
+  int fd;
+  uv_poll_t poll;
+} alarm_t;
+
 typedef struct course {
   phase_t phase;
   unsigned under_way;
   int64_t began, ends; /* the measured time */
   int64_t due,
-      apart;    /* an open loop: when the next one begins, and how long after the one before */
-  int schedule; /* its timer's descriptor */
-  uv_poll_t poll;
+      apart; /* an open loop: when the next one begins, and how long after the one before */
+  alarm_t schedule, hold;
+  runner_t *holder;
+  void (*over)(runner_t *runner); /* the hold is */
   uv_timer_t timer;
   uv_prepare_t prepare;
   int64_t turned;  /* when the loop's last turn was over, */
@@ -35,6 +42,7 @@ typedef struct course {
   runner_t *free;  /* an open loop's, which have nothing to do */
   meter_t meter;
   reading_t before;
+  uint64_t belay_before; /* allocations */
 } course_t;
 
 void *driver_alloc(size_t count, size_t size) {
@@ -46,6 +54,32 @@ void *driver_alloc(size_t count, size_t size) {
 
 unsigned driver_next_key(driver_t *driver) {
   return (unsigned)(driver->turn++ % driver->job->keys);
+}
+
+static void alarm_open(driver_t *driver, alarm_t *alarm, uv_poll_cb on_alarm) {
+  alarm->fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+  if (alarm->fd < 0 || uv_poll_init(&driver->loop, &alarm->poll, alarm->fd) != 0)
+    bench_die("no timer: %s", strerror(errno));
+  alarm->poll.data = driver;
+  uv_poll_start(&alarm->poll, UV_READABLE, on_alarm);
+}
+
+/* After so many nanoseconds, and then as often as every says; 0: never again. */
+static void alarm_set(const alarm_t *alarm, int64_t ns, int64_t every) {
+  struct itimerspec when = {{every / 1000000000, every % 1000000000},
+                            {ns / 1000000000, ns % 1000000000}};
+  if (timerfd_settime(alarm->fd, 0, &when, NULL) != 0)
+    bench_die("no timer: %s", strerror(errno));
+}
+
+static bool alarm_is_due(const alarm_t *alarm) {
+  uint64_t times;
+  return read(alarm->fd, &times, sizeof times) > 0;
+}
+
+static void alarm_close(alarm_t *alarm) {
+  uv_close((uv_handle_t *)&alarm->poll, NULL);
+  close(alarm->fd);
 }
 
 static void begin(runner_t *runner, int64_t when) {
@@ -70,9 +104,8 @@ static void keep_up(driver_t *driver) {
 
 static void on_schedule(uv_poll_t *poll, int status, int events) {
   driver_t *driver = poll->data;
-  uint64_t times;
   (void)events;
-  if (status == 0 && read(driver->course->schedule, &times, sizeof times) > 0)
+  if (status == 0 && alarm_is_due(&driver->course->schedule))
     keep_up(driver);
 }
 
@@ -80,14 +113,8 @@ static void open_schedule(driver_t *driver) {
   course_t *in = driver->course;
   in->apart = (int64_t)(1e9 / driver->job->rate);
   int64_t tick = in->apart > TICK_MIN_NS ? in->apart : TICK_MIN_NS;
-  struct timespec every = {tick / 1000000000, tick % 1000000000};
-  struct itimerspec when = {every, every};
-  in->schedule = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-  if (in->schedule < 0 || timerfd_settime(in->schedule, 0, &when, NULL) != 0)
-    bench_die("no timer: %s", strerror(errno));
-  uv_poll_init(&driver->loop, &in->poll, in->schedule);
-  in->poll.data = driver;
-  uv_poll_start(&in->poll, UV_READABLE, on_schedule);
+  alarm_open(driver, &in->schedule, on_schedule);
+  alarm_set(&in->schedule, tick, tick);
   in->due = bench_now();
 }
 
@@ -142,6 +169,7 @@ static void start_measuring(driver_t *driver) {
   course_t *in = driver->course;
   enter(driver, PHASE_MEASURING, driver->job->seconds);
   meter_read(&in->meter, &in->before);
+  in->belay_before = driver->allocations != NULL ? driver->allocations(driver) : 0;
   in->began = in->turned = bench_now();
 }
 
@@ -155,6 +183,8 @@ static void end_measuring(driver_t *driver) {
   o->server_cpu = after.server_cpu - in->before.server_cpu;
   o->commands = after.commands - in->before.commands - in->meter.servers; /* the first INFO */
   o->allocations = after.allocations - in->before.allocations;
+  if (driver->allocations != NULL)
+    o->belay_allocations = driver->allocations(driver) - in->belay_before;
   enter(driver, PHASE_DRAINING, (double)PATIENCE_NS / 1e9);
 }
 
@@ -162,12 +192,10 @@ static void close_course(driver_t *driver) {
   course_t *in = driver->course;
   uv_close((uv_handle_t *)&in->timer, NULL);
   uv_close((uv_handle_t *)&in->prepare, NULL);
-  if (driver->job->rate > 0) {
-    uv_close((uv_handle_t *)&in->poll, NULL);
-    close(in->schedule);
-  }
-  for (unsigned i = 0; i < driver->job->concurrency && driver->job->hold > 0; i++)
-    uv_close((uv_handle_t *)&driver->runners[i].timer, NULL);
+  if (driver->job->rate > 0)
+    alarm_close(&in->schedule);
+  if (driver->job->hold > 0)
+    alarm_close(&in->hold);
   if (driver->quiet != NULL)
     driver->quiet(driver, false);
   driver->doer->close(driver);
@@ -204,7 +232,8 @@ void driver_done(runner_t *runner) {
   in->under_way--;
   if (in->phase == PHASE_MEASURING) {
     driver->outcome->operations += driver->job->batch;
-    hist_add(&driver->outcome->latency, (uint64_t)(now - runner->began));
+    if (runner->began >= in->began) /* or else it had to wait while the servers were asked */
+      hist_add(&driver->outcome->latency, (uint64_t)(now - runner->began));
   }
   if (in->phase == PHASE_FIRST) {
     fill(driver);
@@ -225,6 +254,66 @@ void driver_done(runner_t *runner) {
     begin(runner, now);
   }
 }
+
+/* ---- what is held ------------------------------------------------------------------------------------------ */
+
+static void on_held(uv_poll_t *poll, int status, int events) {
+  driver_t *driver = poll->data;
+  course_t *in = driver->course;
+  (void)events;
+  if (status != 0 || !alarm_is_due(&in->hold))
+    return;
+  atomic_fetch_sub(driver->inside, 1);
+  in->over(in->holder);
+}
+
+void driver_hold(runner_t *runner, void (*over)(runner_t *runner)) {
+  driver_t *driver = runner->driver;
+  course_t *in = driver->course;
+  if (atomic_fetch_add(driver->inside, 1) != 0)
+    bench_die("%s of %s: two have it at once", driver->job->scenario, driver->job->subject);
+  in->holder = runner;
+  in->over = over;
+  alarm_set(&in->hold, (int64_t)(driver->job->hold * 1e9), 0);
+}
+
+/* ---- the control ------------------------------------------------------------------------------------------- */
+
+typedef struct control {
+  uv_idle_t idle; /* active: the loop does not wait */
+  runner_t *first;
+} control_t;
+
+static void on_idle(uv_idle_t *idle) {
+  control_t *control = idle->data;
+  runner_t *next, *runner = control->first;
+  control->first = NULL;
+  uv_idle_stop(idle);
+  for (; runner != NULL; runner = next) {
+    next = runner->next;
+    driver_done(runner);
+  }
+}
+
+static void control_open(driver_t *driver) {
+  control_t *control = driver->own = driver_alloc(1, sizeof *control);
+  uv_idle_init(&driver->loop, &control->idle);
+  control->idle.data = control;
+}
+
+static void control_begin(runner_t *runner) {
+  control_t *control = runner->driver->own;
+  runner->next = control->first;
+  control->first = runner;
+  uv_idle_start(&control->idle, on_idle);
+}
+
+static void control_close(driver_t *driver) {
+  control_t *control = driver->own;
+  uv_close((uv_handle_t *)&control->idle, NULL);
+}
+
+const doer_t driver_control = {control_open, control_begin, control_close};
 
 /* ---- the loop ---------------------------------------------------------------------------------------------- */
 
@@ -247,20 +336,8 @@ static void open_course(driver_t *driver) {
   uv_prepare_init(&driver->loop, &in->prepare);
   in->timer.data = in->prepare.data = driver;
   uv_prepare_start(&in->prepare, on_prepare);
-}
-
-void driver_enter(driver_t *driver) {
-  if (atomic_fetch_add(driver->inside, 1) != 0)
-    bench_die("%s of %s: two have it at once", driver->job->scenario, driver->job->subject);
-}
-
-uint64_t driver_hold_ms(driver_t *driver) {
-  uv_update_time(&driver->loop);
-  return (uint64_t)(driver->job->hold * 1e3) + 1; /* of the first not all may be left */
-}
-
-void driver_leave(driver_t *driver) {
-  atomic_fetch_sub(driver->inside, 1);
+  if (driver->job->hold > 0)
+    alarm_open(driver, &in->hold, on_held);
 }
 
 static uint64_t run(driver_t *driver) {
@@ -274,9 +351,6 @@ static uint64_t run(driver_t *driver) {
     driver->runners[i].driver = driver;
     driver->runners[i].number = i;
     driver->runners[i].request.data = &driver->runners[i];
-    driver->runners[i].timer.data = &driver->runners[i];
-    if (job->hold > 0)
-      uv_timer_init(&driver->loop, &driver->runners[i].timer);
   }
   if (driver->quiet == NULL) /* else nobody wants the figures, and the servers are behind taps */
     meter_open(&in->meter, job);

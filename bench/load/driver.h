@@ -18,9 +18,8 @@ typedef struct runner {
   unsigned number;
   int64_t began; /* or was to begin */
   belay_request_t request;
-  uv_timer_t timer;    /* of a job that holds what it got */
   void *own;           /* the subject's */
-  struct runner *next; /* free: an open loop's */
+  struct runner *next; /* free: an open loop's; or the control's, to be ended */
 } runner_t;
 
 /* How one subject does one scenario. */
@@ -40,7 +39,9 @@ struct driver {
   _Atomic int *inside; /* the stage's */
   uv_loop_t loop;
   runner_t *runners;
-  void *own;      /* the subject's */
+  void *own; /* the subject's */
+  /* Of its own allocations, so far. NULL: it does not count them. */
+  uint64_t (*allocations)(const driver_t *driver);
   uint64_t turn;  /* counts what is begun: for keys */
   uint64_t ended; /* operations, since the first one */
   /* Told when the first one is over and when nobody is under way any more. NULL: nobody wants to know. */
@@ -55,12 +56,13 @@ void driver_run(const job_t *job, stage_t *stage, unsigned process, const doer_t
 uint64_t driver_run_watched(const job_t *job, stage_t *stage, const doer_t *doer,
                             void (*quiet)(driver_t *driver, bool before));
 
-/* For how long it is held, at least, by a timer that is started now. */
-uint64_t driver_hold_ms(driver_t *driver);
+/* A runner has what one can have at most, holds it for as long as the job says, and is to give it back then: the program ends
+ * if there are two. */
+void driver_hold(runner_t *runner, void (*over)(runner_t *runner));
 
-/* Somebody has what one can have at most, or gives it back: the program ends if there are two. */
-void driver_enter(driver_t *driver);
-void driver_leave(driver_t *driver);
+/* Does nothing: an operation ends in the loop's next turn. What it takes is what any operation takes that begins on such a
+ * loop, on this machine, at this time. */
+extern const doer_t driver_control;
 
 /* An operation has ended well; it counts for as many as the job's batch. */
 void driver_done(runner_t *runner);

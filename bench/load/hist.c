@@ -34,10 +34,10 @@ void hist_merge(hist_t *into, const hist_t *from) {
 }
 
 uint64_t hist_at(const hist_t *hist, double share) {
-  uint64_t before = 0, wanted = (uint64_t)(share * (double)hist->total);
-  for (unsigned i = 0; i < HIST_BUCKETS; i++) {
-    before += hist->counts[i];
-    if (before > wanted || (before == hist->total && before > 0)) {
+  uint64_t so_far = 0;
+  for (unsigned i = 0; i < HIST_BUCKETS && hist->total > 0; i++) {
+    so_far += hist->counts[i];
+    if ((double)so_far >= share * (double)hist->total) {
       uint64_t value = value_of(i);
       return value < hist->largest ? value : hist->largest;
     }

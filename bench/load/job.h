@@ -8,23 +8,32 @@
 #include <stdint.h>
 
 #include "load/hist.h"
+#include "place.h"
 
 enum { JOB_SERVERS_MAX = 5, JOB_URL_MAX = 160, JOB_NAME_MAX = 24 };
+
+/* When operations begin. */
+typedef enum load {
+  LOAD_CLOSED, /* each where one ends */
+  LOAD_OPEN,   /* so many a second, whatever becomes of them */
+  LOAD_HALF,   /* so, and half as many as the closed loop has just done */
+  LOADS
+} load_t;
 
 typedef struct job {
   char scenario[JOB_NAME_MAX], subject[JOB_NAME_MAX];
   unsigned servers;
   char urls[JOB_SERVERS_MAX][JOB_URL_MAX];
-  unsigned concurrency; /* operations under way; with a rate: at most */
+  unsigned concurrency; /* operations under way; with a rate, at most */
   unsigned keys;        /* how many there are; they are used by turns */
   unsigned batch;       /* items of one operation */
   bool fill;            /* beforehand, each key is used once */
-  /* operations per second that begin, whatever becomes of them; 0: each begins where one ends */
-  double rate;
+  load_t load;
+  double rate; /* operations per second that begin; 0: each begins where one ends */
   double warm_up, seconds;
-  bool pin;
+  placement_t placement;
   unsigned processes; /* that do it at the same time, each with its share of concurrency */
-  double hold;        /* what is got is held for so many seconds */
+  double hold;        /* what is got is held for so many seconds, by one at a time */
 } job_t;
 
 /* Between the two looks at the clock. Figures of a server are the sum of all. */
@@ -35,8 +44,10 @@ typedef struct outcome {
   double client_cpu, server_cpu;           /* seconds of processor time */
   uint64_t commands;                       /* that the servers counted, those inside scripts too */
   uint64_t allocations, belay_allocations; /* of the process; of these belay's own */
-  double bytes_per_object;                 /* of belay's memory; 0: there is none to be counted */
-  double gap; /* the longest that the loop computed at a stretch, in seconds */
+  double bytes_per_object;                 /* of belay's memory; 0: it is not known */
+  double
+      control_p99; /* of a loop that has the same to do and does nothing, in seconds; 0: not measured */
+  double gap;      /* the longest that the loop computed at a stretch, in seconds */
   hist_t latency;
 } outcome_t;
 

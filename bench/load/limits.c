@@ -9,6 +9,7 @@ enum { KEY_SIZE = 16 };
 typedef struct limits {
   host_t host;
   belay_limiter_t *limiter;
+  bool leased;
   uint64_t allowed, most; /* takes: those that were, and how many can be at most */
 } limits_t;
 
@@ -55,6 +56,7 @@ static void open_limits(driver_t *driver, const belay_limit_t *limit, int64_t sl
   options.max_denied = 0; /* a denial that is remembered asks nobody */
   options.slice = slice;
   limits->most = most;
+  limits->leased = slice > 0;
   must(belay_limiter_new(limits->host.clients[0], &options, &limits->limiter), "limiter");
 }
 
@@ -76,7 +78,7 @@ static void open_leased(driver_t *driver) {
 
 static void close_limits(driver_t *driver) {
   limits_t *limits = driver->own;
-  host_close(&limits->host);
+  host_close(driver, &limits->host, limits->leased ? driver->job->keys : 0); /* slices */
 }
 
 const doer_t belay_limit_fixed = {open_fixed, begin, close_limits};

@@ -32,17 +32,13 @@ static void begin_waiting(runner_t *runner) {
 }
 
 /* And holds it for a while. */
-static void on_held_long_enough(uv_timer_t *timer) {
-  runner_t *runner = timer->data;
-  driver_leave(runner->driver);
+static void on_held_long_enough(runner_t *runner) {
   release(runner->own);
 }
 
 static void on_held_alone(belay_lock_t *lock, int status) {
-  runner_t *runner = belay_lock_data(lock);
   must(status, "acquire");
-  driver_enter(runner->driver);
-  uv_timer_start(&runner->timer, on_held_long_enough, driver_hold_ms(runner->driver), 0);
+  driver_hold(belay_lock_data(lock), on_held_long_enough);
 }
 
 static void begin_contending(runner_t *runner) {
@@ -146,10 +142,7 @@ static void open_contention(driver_t *driver) {
 }
 
 static void close_locks(driver_t *driver) {
-  host_t *host = driver->own;
-  double bytes = (double)host_bytes(host);
-  driver->outcome->bytes_per_object = bytes / driver->job->concurrency;
-  host_close(host);
+  host_close(driver, driver->own, driver->job->concurrency);
 }
 
 const doer_t belay_lock = {open_own, begin, close_locks};

@@ -38,6 +38,7 @@ typedef struct own {
   char key[KEY_SIZE], token[TOKEN_SIZE];
   unsigned answers, yes; /* of the servers, to what was asked last */
   bool held;
+  uv_timer_t timer; /* until it asks again */
 } own_t;
 
 static void send_to(naive_t *naive, unsigned server, redisCallbackFn *function, runner_t *runner,
@@ -111,15 +112,12 @@ static void on_given_back(redisAsyncContext *connection, void *reply, void *data
 }
 
 static void on_time(uv_timer_t *timer) {
-  runner_t *runner = timer->data;
+  ask(timer->data);
+}
+
+static void give_back(runner_t *runner) {
   own_t *own = runner->own;
   naive_t *naive = runner->driver->own;
-  if (!own->held) {
-    ask(runner);
-    return;
-  }
-  own->held = false;
-  driver_leave(runner->driver);
   const char *argv[] = {"EVALSHA", naive->sha, "1", CONTENDED, own->token};
   send_to(naive, 0, on_given_back, runner, 5, argv);
 }
@@ -131,10 +129,10 @@ static void on_asked(redisAsyncContext *connection, void *reply, void *data) {
   (void)connection;
   if (r == NULL || r->type == REDIS_REPLY_ERROR)
     bench_die("SET: %s", r != NULL ? r->str : "a connection was lost");
-  own->held = r->type != REDIS_REPLY_NIL;
-  if (own->held)
-    driver_enter(runner->driver);
-  uv_timer_start(&runner->timer, on_time, own->held ? driver_hold_ms(runner->driver) : POLL_MS, 0);
+  if (r->type != REDIS_REPLY_NIL)
+    driver_hold(runner, give_back);
+  else
+    uv_timer_start(&own->timer, on_time, POLL_MS, 0);
 }
 
 static void ask(runner_t *runner) {
@@ -260,6 +258,8 @@ static void open_naive(driver_t *driver, const char *script) {
   for (unsigned i = 0; i < job->concurrency; i++) {
     (void)snprintf(owns[i].key, KEY_SIZE, "naive:lock-%07u", i);
     driver->runners[i].own = &owns[i];
+    uv_timer_init(&driver->loop, &owns[i].timer);
+    owns[i].timer.data = &driver->runners[i];
   }
 }
 
@@ -293,6 +293,8 @@ static void close_naive(driver_t *driver) {
   const naive_t *naive = driver->own;
   for (unsigned i = 0; i < naive->n; i++)
     redisAsyncDisconnect(naive->connection[i]);
+  for (unsigned i = 0; i < driver->job->concurrency; i++)
+    uv_close((uv_handle_t *)&((own_t *)driver->runners[i].own)->timer, NULL);
 }
 
 const doer_t naive_lock = {open_lock, begin_lock, close_naive};

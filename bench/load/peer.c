@@ -1,13 +1,13 @@
 #include "load/peer.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
-#include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "bench.h"
@@ -82,11 +82,13 @@ static void read_result(FILE *said, outcome_t *outcome) {
   }
 }
 
-static double cpu_of_children(void) {
-  struct rusage usage;
-  getrusage(RUSAGE_CHILDREN, &usage);
-  return (double)usage.ru_utime.tv_sec + (double)usage.ru_stime.tv_sec +
-         ((double)usage.ru_utime.tv_usec + (double)usage.ru_stime.tv_usec) / 1e6;
+/* Processor time of all its threads, so far. */
+static double cpu_of(pid_t pid) {
+  clockid_t clock;
+  struct timespec t;
+  if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &t) != 0)
+    bench_die("a peer does not run any more");
+  return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
 void peer_run(subject_t subject, const job_t *job, outcome_t *outcome) {
@@ -114,7 +116,9 @@ void peer_run(subject_t subject, const job_t *job, outcome_t *outcome) {
   FILE *said = start(program, argv, &pid);
   expect(said, "begin");
   meter_read(&meter, &before);
+  double client_cpu = -cpu_of(pid);
   expect(said, "end");
+  client_cpu += cpu_of(pid);
   meter_read(&meter, &after);
   read_result(said, outcome);
   fclose(said);
@@ -122,8 +126,7 @@ void peer_run(subject_t subject, const job_t *job, outcome_t *outcome) {
     bench_die("%s has failed", subject_names[subject]);
   outcome->server_cpu = after.server_cpu - before.server_cpu;
   outcome->commands = after.commands - before.commands - job->servers;
-  outcome->client_cpu =
-      cpu_of_children(); /* from its start on: it begins and ends in less than it measures */
+  outcome->client_cpu = client_cpu;
   meter_close(&meter);
   outcome->done = true;
 }

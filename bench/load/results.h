@@ -1,20 +1,25 @@
-/* What came of all measurements: medians, and how they are shown. */
+/* What came of all measurements: medians of rounds, and facts about the machine and what ran on it. */
 #ifndef BENCH_RESULTS_H
 #define BENCH_RESULTS_H
 
 #include "load/scenarios.h"
 
-enum { RESULTS_MAX = 512, RUNS_MAX = 99 };
+enum { RESULTS_MAX = 512, RUNS_MAX = 99, FACTS_MAX = 24, FACT_NAME = 32, FACT_VALUE = 256 };
 
+/* What was not measured is NAN. */
 typedef enum figure {
-  FIGURE_OPS, /* per second */
-  FIGURE_P50, /* microseconds */
+  FIGURE_OPS,  /* per second */
+  FIGURE_RATE, /* an open loop's: that were to begin, per second */
+  FIGURE_P50,  /* microseconds */
   FIGURE_P99,
   FIGURE_P999,
-  FIGURE_SERVER, /* microseconds of processor time for each operation */
+  FIGURE_CONTROL, /* the control's p99 */
+  FIGURE_EXCESS,  /* p99 less the control's */
+  FIGURE_SERVER,  /* microseconds of processor time for each operation */
   FIGURE_CLIENT,
   FIGURE_COMMANDS, /* for each operation */
   FIGURE_ALLOCS,
+  FIGURE_BELAY_ALLOCS,
   FIGURE_BYTES, /* of each object */
   FIGURE_GAP,   /* microseconds */
   FIGURES
@@ -24,7 +29,8 @@ typedef struct result {
   const scenario_t *scenario;
   subject_t subject;
   unsigned concurrency, keys, batch;
-  double rate;
+  placement_t placement;
+  load_t load;
   unsigned runs;
   double figure[FIGURES][RUNS_MAX];
 } result_t;
@@ -32,7 +38,13 @@ typedef struct result {
 typedef struct results {
   unsigned n;
   result_t result[RESULTS_MAX];
+  unsigned facts;
+  char fact[FACTS_MAX][FACT_NAME], value[FACTS_MAX][FACT_VALUE];
 } results_t;
+
+extern const char *const figure_names[FIGURES], *const load_names[LOADS];
+
+void results_fact(results_t *results, const char *name, const char *value);
 
 /* A run of that subject, scenario and size. */
 void results_add(results_t *results, const scenario_t *scenario, subject_t subject,
@@ -40,14 +52,10 @@ void results_add(results_t *results, const scenario_t *scenario, subject_t subje
 
 double result_median(const result_t *result, figure_t figure);
 
-/* Of the limit of the same scenario and size; 0: that was not measured. */
+/* Of all runs, the largest less the smallest, over the median. */
+double result_spread(const result_t *result);
+
+/* Of the limit of the same scenario and size; NAN: that was not measured. */
 double result_ratio(const results_t *results, const result_t *result);
-
-void results_print(const results_t *results);
-void results_write_json(const results_t *results, const char *path);
-void results_write_page(const results_t *results, const char *path);
-
-/* A fact about the machine and what ran on it, for all three. */
-void results_fact(const char *name, const char *value);
 
 #endif /* BENCH_RESULTS_H */

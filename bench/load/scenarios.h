@@ -16,21 +16,33 @@ typedef enum subject {
 
 extern const char *const subject_names[SUBJECTS];
 
+/* In which runs a cell is measured. */
+enum {
+  IN_QUICK = 1, /* the short table */
+  IN_FULL = 2,  /* the whole one */
+  IN_CURVE = 4, /* the curves: how the cost grows; of those that run in a process of ours */
+  IN_TABLE = IN_QUICK | IN_FULL,
+  IN_ALL = IN_TABLE | IN_CURVE
+};
+
 typedef struct cell {
+  unsigned in;
   unsigned concurrency, keys, batch; /* 0 keys: as many as there are runners; 0 batch: 1 */
-  bool quick;                        /* of the short table too */
-  unsigned processes;                /* 0: one */
+  bool half;                         /* at half the rate, too */
+  placement_t placement;
+  unsigned processes; /* 0: one */
   double hold;
 } cell_t;
 
-enum { CELLS_MAX = 6 };
+enum { CELLS_MAX = 16 };
 
 typedef struct scenario {
   const char *name, *about;
+  const char *limit; /* what its limit is; NULL: what the servers can do at all */
   unsigned servers;
   const doer_t *belay, *naive; /* naive may be NULL */
   bool fill;                   /* the keys are there when it begins */
-  bool peers[SUBJECTS];        /* of the processes that are not ours */
+  unsigned peers[SUBJECTS];    /* of the processes that are not ours: up to which concurrency */
   cell_t cells[CELLS_MAX];     /* until concurrency is 0 */
 } scenario_t;
 

@@ -65,6 +65,12 @@ static size_t command_len(const char *bytes, size_t len, const char **name, size
   return used > 0 ? (size_t)(at - bytes) : 0;
 }
 
+size_t tape_command_len(const char *bytes, size_t len) {
+  const char *name;
+  size_t name_len;
+  return command_len(bytes, len, &name, &name_len);
+}
+
 static bool listens(const char *name, size_t len) {
   static const char *const names[] = {"SUBSCRIBE", "SSUBSCRIBE", "UNSUBSCRIBE", "SUNSUBSCRIBE",
                                       "PING"};

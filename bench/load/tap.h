@@ -15,6 +15,9 @@ typedef struct tape {
   uint64_t commands;
 } tape_t;
 
+/* The length of the command at the beginning, 0: it is not all there. */
+size_t tape_command_len(const char *bytes, size_t len);
+
 /* Opens a tap to a server; url is where it is reached. */
 tap_t *tap_open(const char *server, char *url, size_t size);
 

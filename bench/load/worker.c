@@ -16,9 +16,10 @@
 
 static void work(const scenario_t *scenario, subject_t subject, const job_t *job, stage_t *stage,
                  unsigned process) {
-  if (job->pin)
-    place_as_client();
-  if (subject == SUBJECT_BELAY)
+  place_as_client(job->placement);
+  if (subject == SUBJECTS)
+    driver_run(job, stage, process, &driver_control);
+  else if (subject == SUBJECT_BELAY)
     driver_run(job, stage, process, scenario->belay);
   else if (subject == SUBJECT_LIMIT)
     ceiling_run(job, &stage->outcome[process], scenario->belay);
@@ -47,6 +48,7 @@ static void add(outcome_t *sum, const outcome_t *one) {
   sum->operations += one->operations;
   sum->client_cpu += one->client_cpu;
   sum->allocations += one->allocations;
+  sum->belay_allocations += one->belay_allocations;
   if (one->gap > sum->gap)
     sum->gap = one->gap;
   hist_merge(&sum->latency, &one->latency);
@@ -57,18 +59,21 @@ void worker_run(const scenario_t *scenario, subject_t subject, const job_t *job,
   /* those who write as much as the server takes, or are another program, are alone */
   bool alone = subject != SUBJECT_BELAY && subject != SUBJECT_NAIVE;
   unsigned processes = alone ? 1 : job->processes;
+  if (processes > job->concurrency)
+    processes = job->concurrency;
   job_t share = *job;
   stage_t *stage =
       mmap(NULL, sizeof *stage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (stage == MAP_FAILED)
     bench_die("no shared memory: %s", strerror(errno));
   share.concurrency = job->concurrency / processes;
+  share.rate = job->rate / processes;
   for (unsigned i = 0; i < processes; i++)
     pids[i] = start(scenario, subject, &share, stage, i);
   for (unsigned i = 0; i < processes; i++) {
     int status = 0;
     if (waitpid(pids[i], &status, 0) < 0 || status != 0 || !stage->outcome[i].done)
-      bench_die("%s of %s has failed", scenario->name, subject_names[subject]);
+      bench_die("%s of %s has failed", scenario->name, job->subject);
     if (i > 0)
       add(&stage->outcome[0], &stage->outcome[i]);
   }

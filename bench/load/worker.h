@@ -4,7 +4,7 @@
 
 #include "load/scenarios.h"
 
-/* Returns when it is done; ends the program if that went wrong. */
+/* Returns when it is done; ends the program if that went wrong. SUBJECTS: it is the control that does the job. */
 void worker_run(const scenario_t *scenario, subject_t subject, const job_t *job, outcome_t *out);
 
 #endif /* BENCH_WORKER_H */

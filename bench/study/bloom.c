@@ -209,8 +209,7 @@ static void run(const bench_options_t *options) {
   char place[512];
   place_describe(options->pin, place, sizeof place);
   server_start(options->pin);
-  if (options->pin)
-    place_as_client();
+  place_as_client(options->pin);
   report_fact("placement", place);
   report_fact("server", server_version());
   report_fact("filter", "a million items, 1 %, 7 hashes, one segment of 1.2 MB");

@@ -229,8 +229,7 @@ static void run(const bench_options_t *options) {
   char place[512];
   place_describe(options->pin, place, sizeof place);
   server_start(options->pin);
-  if (options->pin)
-    place_as_client();
+  place_as_client(options->pin);
   report_fact("placement", place);
   report_fact("server", server_version());
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)

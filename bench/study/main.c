@@ -64,7 +64,7 @@ static bench_options_t read_options(int argc, char **argv) {
     else if (c == 'o')
       options.only = optarg;
     else if (c == 'p')
-      options.pin = true;
+      options.pin = PLACE_APART;
     else if (c == 'j')
       options.json = optarg;
     else if (c == 'h') {

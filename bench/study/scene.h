@@ -24,7 +24,7 @@ typedef struct job {
   unsigned waiters; /* in each of them */
   int64_t hold;     /* nanoseconds; 0: released in the callback that tells of the grant */
   double seconds;
-  bool pin;
+  placement_t pin;
   char pass_sha[SERVER_SHA_SIZE], delete_sha[SERVER_SHA_SIZE];
 } job_t;
 

@@ -3,12 +3,13 @@
 #define BENCH_STUDY_H
 
 #include "bench.h"
+#include "place.h"
 
 typedef struct bench_options {
   double seconds;   /* how long a scenario measures; its own text says what of */
   unsigned rounds;  /* everything is measured so often, in turns */
   const char *only; /* letters of the parts that are wanted; NULL: all */
-  bool pin;         /* the server has the last processor to itself */
+  placement_t pin;  /* apart, or as it comes */
   const char *json; /* the results go there too; NULL: nowhere */
 } bench_options_t;
 

@@ -32,8 +32,7 @@ static scene_t *map_scene(int fd) {
 int team_work(const char *fd, const char *number) {
   scene_t *scene = map_scene((int)strtol(fd, NULL, 10));
   int self = (int)strtol(number, NULL, 10);
-  if (scene->job.pin)
-    place_as_client();
+  place_as_client(scene->job.pin);
   crowd_run(scene, self);
   scene->results[self].done = true;
   return 0;
