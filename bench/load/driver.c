@@ -10,11 +10,13 @@
 #include "load/meter.h"
 
 #define PATIENCE_NS INT64_C(120000000000) /* for what is under way, and to fill */
+#define GATHER_S 0.001                    /* until it looks again */
 #define TICK_MIN_NS INT64_C(20000)        /* of an open loop */
 
 typedef enum phase {
   PHASE_FIRST,
   PHASE_FILLING,
+  PHASE_GATHERING,
   PHASE_WARMING,
   PHASE_MEASURING,
   PHASE_DRAINING
@@ -29,7 +31,7 @@ typedef struct alarm {
 typedef struct course {
   phase_t phase;
   unsigned under_way;
-  int64_t began, ends; /* the measured time */
+  int64_t gathers, began; /* since when it waits for the others; and when it began to measure */
   int64_t due,
       apart; /* an open loop: when the next one begins, and how long after the one before */
   alarm_t schedule, hold;
@@ -146,10 +148,26 @@ static void start_all(driver_t *driver) {
     begin(&driver->runners[i], now);
 }
 
+/* All processes measure the same time: else one after the other could have for itself what is to be shared. */
+static void gather(driver_t *driver) {
+  if (atomic_load(&driver->stage->gathered) >= driver->job->processes)
+    start_all(driver);
+  else if (bench_now() - driver->course->gathers > PATIENCE_NS)
+    bench_die("%s of %s: a process does not begin", driver->job->scenario, driver->job->subject);
+  else
+    enter(driver, PHASE_GATHERING, GATHER_S);
+}
+
+static void arrive(driver_t *driver) {
+  driver->course->gathers = bench_now();
+  atomic_fetch_add(&driver->stage->gathered, 1);
+  gather(driver);
+}
+
 /* Nobody measures: they go on by themselves until each key was used. */
 static void fill(driver_t *driver) {
   if (!driver->job->fill) {
-    start_all(driver);
+    arrive(driver);
     return;
   }
   enter(driver, PHASE_FILLING, (double)PATIENCE_NS / 1e9);
@@ -162,7 +180,7 @@ static void filled_one(runner_t *runner) {
   if (driver->turn < driver->job->keys)
     begin(runner, 0);
   else if (driver->course->under_way == 0)
-    start_all(driver);
+    arrive(driver);
 }
 
 static void start_measuring(driver_t *driver) {
@@ -212,6 +230,9 @@ static void on_time(uv_timer_t *timer) {
   case PHASE_FIRST:
   case PHASE_FILLING:
     bench_die("%s of %s: nothing is answered", driver->job->scenario, driver->job->subject);
+  case PHASE_GATHERING:
+    gather(driver);
+    break;
   case PHASE_WARMING:
     start_measuring(driver);
     break;
@@ -263,14 +284,14 @@ static void on_held(uv_poll_t *poll, int status, int events) {
   (void)events;
   if (status != 0 || !alarm_is_due(&in->hold))
     return;
-  atomic_fetch_sub(driver->inside, 1);
+  atomic_fetch_sub(&driver->stage->inside, 1);
   in->over(in->holder);
 }
 
 void driver_hold(runner_t *runner, void (*over)(runner_t *runner)) {
   driver_t *driver = runner->driver;
   course_t *in = driver->course;
-  if (atomic_fetch_add(driver->inside, 1) != 0)
+  if (atomic_fetch_add(&driver->stage->inside, 1) != 0)
     bench_die("%s of %s: two have it at once", driver->job->scenario, driver->job->subject);
   in->holder = runner;
   in->over = over;
@@ -373,7 +394,7 @@ uint64_t driver_run_watched(const job_t *job, stage_t *stage, const doer_t *doer
   driver_t driver = {.job = job,
                      .outcome = &stage->outcome[0],
                      .doer = doer,
-                     .inside = &stage->inside,
+                     .stage = stage,
                      .course = &course,
                      .quiet = quiet};
   return run(&driver);
@@ -384,7 +405,7 @@ void driver_run(const job_t *job, stage_t *stage, unsigned process, const doer_t
   driver_t driver = {.job = job,
                      .outcome = &stage->outcome[process],
                      .doer = doer,
-                     .inside = &stage->inside,
+                     .stage = stage,
                      .course = &course};
   (void)run(&driver);
 }

@@ -2,7 +2,8 @@
  * second by a schedule (an open one), where an operation's latency counts from when it was to begin, not from when a runner
  * was free: otherwise those who wait behind a slow one would not be counted as slow.
  *
- *   open --> the first one, alone --> FILLING --each key was used--> WARMING --time--> MEASURING --time--> DRAINING --nobody is under way--> close */
+ *   open --> the first one, alone --> FILLING --each key was used--> GATHERING --all processes have come so far-->
+ *   WARMING --time--> MEASURING --time--> DRAINING --nobody is under way--> close */
 #ifndef BENCH_DRIVER_H
 #define BENCH_DRIVER_H
 
@@ -36,7 +37,7 @@ struct driver {
   const job_t *job;
   outcome_t *outcome;
   const doer_t *doer;
-  _Atomic int *inside; /* the stage's */
+  stage_t *stage;
   uv_loop_t loop;
   runner_t *runners;
   void *own; /* the subject's */

@@ -55,7 +55,8 @@ enum { JOB_PROCESSES_MAX = 8 };
 
 /* What all processes of a job share. */
 typedef struct stage {
-  _Atomic int inside; /* how many have what one can have at most */
+  _Atomic int inside;        /* how many have what one can have at most */
+  _Atomic unsigned gathered; /* processes, that are about to begin */
   outcome_t outcome[JOB_PROCESSES_MAX];
 } stage_t;
 

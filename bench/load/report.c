@@ -48,8 +48,8 @@ static bool is_next(const results_t *results, const scenario_t *scenario, row_t 
 /* ---- the terminal ------------------------------------------------------------------------------------------------ */
 
 static void print_cells(const char *const *titles, const row_t *row) {
-  static const int widths[TABLE_COLUMNS] = {-13, 7, 8, 5, 6, 6, 12, 5, 6,
-                                            8,   8, 8, 8, 8, 9, 7,  7, 7};
+  static const int widths[TABLE_COLUMNS] = {-13, 7, 8, 5, 6, 6, 12, 5, 6, 8,
+                                            8,   8, 8, 8, 9, 7, 7,  7, 7};
   for (unsigned c = 0; c < TABLE_COLUMNS; c++)
     printf(c > 0 ? " %*s" : "%*s", widths[c], titles != NULL ? titles[c] : row->cell[c]);
   putchar('\n');

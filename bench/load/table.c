@@ -6,8 +6,9 @@
 #include "load/growth.h"
 
 const char *const table_titles[TABLE_COLUMNS] = {
-    "subject", "at once", "keys",  "batch",  "load",   "placed", "ops/s", "+-",     "/limit",
-    "p50 us",  "p99 us",  "p99.9", "excess", "server", "client", "cmds",  "allocs", "bytes",
+    "subject", "at once", "keys",   "batch",  "load",   "placed", "ops/s",
+    "+-",      "/limit",  "p50 us", "p99 us", "p99.9",  "excess", "server",
+    "client",  "cmds",    "allocs", "bytes",  "gap us",
 };
 
 const char *const table_legend[] = {
@@ -25,7 +26,9 @@ const char *const table_legend[] = {
     "server, client: processor time in us for each operation, of the server's main thread and of "
     "the client's process. cmds: that the server counted, those inside scripts too. allocs: calls "
     "of malloc() and the like. bytes: of belay's memory for each object, where there are at least "
-    "1,000 of them (locks, slices of a limit); empty where one handle does it all.",
+    "1,000 of them (locks, slices of a limit); empty where one handle does it all. gap: the "
+    "longest "
+    "that the client's loop computed at a stretch.",
     "redis-py has a thread for each operation, which takes turns with all others: it is left out "
     "beyond 64.",
     NULL};
@@ -34,9 +37,9 @@ static const struct {
   figure_t figure;
   int digits;
 } figures[] = {
-    {FIGURE_P50, 0},      {FIGURE_P99, 0},    {FIGURE_P999, 0},
-    {FIGURE_EXCESS, 0},   {FIGURE_SERVER, 2}, {FIGURE_CLIENT, 2},
-    {FIGURE_COMMANDS, 2}, {FIGURE_ALLOCS, 2}, {FIGURE_BYTES, 0},
+    {FIGURE_P50, 0},    {FIGURE_P99, 0},    {FIGURE_P999, 0},     {FIGURE_EXCESS, 0},
+    {FIGURE_SERVER, 2}, {FIGURE_CLIENT, 2}, {FIGURE_COMMANDS, 2}, {FIGURE_ALLOCS, 2},
+    {FIGURE_BYTES, 0},  {FIGURE_GAP, 0},
 };
 
 static void put(char cell[TABLE_CELL], double n, int digits) {

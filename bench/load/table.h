@@ -4,7 +4,7 @@
 
 #include "load/results.h"
 
-enum { TABLE_COLUMNS = 18, TABLE_CELL = 24, TABLE_NOTE = 200 };
+enum { TABLE_COLUMNS = 19, TABLE_CELL = 24, TABLE_NOTE = 200 };
 
 typedef struct row {
   char cell[TABLE_COLUMNS][TABLE_CELL]; /* empty: not measured */

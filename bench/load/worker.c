@@ -68,6 +68,7 @@ void worker_run(const scenario_t *scenario, subject_t subject, const job_t *job,
     bench_die("no shared memory: %s", strerror(errno));
   share.concurrency = job->concurrency / processes;
   share.rate = job->rate / processes;
+  share.processes = processes;
   for (unsigned i = 0; i < processes; i++)
     pids[i] = start(scenario, subject, &share, stage, i);
   for (unsigned i = 0; i < processes; i++) {

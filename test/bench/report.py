@@ -1,0 +1,43 @@
+#!/usr/bin/env python3
+"""The benchmark program writes what it says: report.py BENCH. All files are there and well-formed, and what must be in them is;
+the figures themselves are not looked at."""
+
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import xml.dom.minidom
+
+FIELDS = """scenario subject concurrency keys batch load placement ops_per_s p50_us p99_us p999_us p99_control_us p99_excess_us
+server_us_per_op client_us_per_op commands_per_op allocs_per_op bytes_per_object max_gap_us ratio_to_limit runs""".split()
+
+
+def check(bench, folder):
+    files = {kind: folder / f"all.{kind}" for kind in ("json", "html", "markdown")}
+    options = [word for kind, file in files.items() for word in (f"--{kind}", str(file))]
+    subprocess.run([bench, "lock", "counter", "--half", "--concurrency", "8", "--rounds", "2", "--seconds", "0.2",
+                    "--subjects", "belay,limit,naive-c", *options], check=True, stdout=subprocess.DEVNULL)
+
+    results = json.loads(files["json"].read_text())["results"]
+    # belay and the naive one in a closed loop and at half its rate, and the limit, of both scenarios
+    assert len(results) == 10, results
+    for result in results:
+        assert set(FIELDS) <= set(result), result
+        assert len(result["runs"]) == 2 and result["ops_per_s"] > 0, result
+        assert (result["p99_excess_us"] is not None) == (result["load"] == "half"), result
+        assert (result["ratio_to_limit"] is not None) == (result["load"] == "closed"), result
+
+    text = files["markdown"].read_text()
+    plots = re.findall(r"!\[.*?\]\((.*?)\)", text)
+    assert len(plots) == 2, plots
+    for plot in plots:
+        xml.dom.minidom.parse(str(folder / plot))
+    tables = [line for line in text.splitlines() if line.startswith(("| belay ", "| limit ", "| naive-c "))]
+    assert len([line for line in tables if line.count("|") > 10]) == len(results), text
+    assert files["html"].read_text().count("<svg") == 2
+
+
+with tempfile.TemporaryDirectory(prefix="belay-bench-report-") as name:
+    check(sys.argv[1], pathlib.Path(name))
