@@ -96,7 +96,7 @@ static bool frame(frame_t *f, const panel_t *panel) {
 
 static void put_axes(FILE *out, const frame_t *f, const panel_t *panel) {
   const series_t *longest = &panel->series[0];
-  for (double e = f->y0; e <= f->y1; e++) {
+  for (int e = (int)f->y0; e <= (int)f->y1; e++) {
     double y = at_y(f, pow(10, e));
     fprintf(out, "<line class=\"axis\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>\n",
             f->left + LEFT, f->left + WIDTH - RIGHT, y, y);
@@ -169,7 +169,8 @@ void plot_write(FILE *out, const panel_t *panels, unsigned n) {
           width, height, width, height);
   fputs(style, out);
   for (unsigned i = 0; i < n; i++) {
-    frame_t f = {.left = i % ACROSS * (WIDTH + 10), .top = i / ACROSS * (HEIGHT + 10)};
+    unsigned column = i % ACROSS, row = i / ACROSS;
+    frame_t f = {.left = column * (WIDTH + 10), .top = row * (HEIGHT + 10)};
     fprintf(out,
             "<rect class=\"back\" x=\"%.0f\" y=\"%.0f\" width=\"%d\" height=\"%d\" rx=\"6\"/>\n",
             f.left, f.top, WIDTH, HEIGHT);

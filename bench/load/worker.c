@@ -58,9 +58,7 @@ void worker_run(const scenario_t *scenario, subject_t subject, const job_t *job,
   pid_t pids[JOB_PROCESSES_MAX];
   /* those who write as much as the server takes, or are another program, are alone */
   bool alone = subject != SUBJECT_BELAY && subject != SUBJECT_NAIVE;
-  unsigned processes = alone ? 1 : job->processes;
-  if (processes > job->concurrency)
-    processes = job->concurrency;
+  unsigned processes = alone || job->concurrency < job->processes ? 1 : job->processes;
   job_t share = *job;
   stage_t *stage =
       mmap(NULL, sizeof *stage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

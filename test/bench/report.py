@@ -17,7 +17,7 @@ server_us_per_op client_us_per_op commands_per_op allocs_per_op bytes_per_object
 def check(bench, folder):
     files = {kind: folder / f"all.{kind}" for kind in ("json", "html", "markdown")}
     options = [word for kind, file in files.items() for word in (f"--{kind}", str(file))]
-    subprocess.run([bench, "lock", "counter", "--half", "--concurrency", "8", "--rounds", "2", "--seconds", "0.2",
+    subprocess.run([bench, "lock", "counter", "--half", "--concurrency", "8", "--rounds", "2", "--seconds", "0.1",
                     "--subjects", "belay,limit,naive-c", *options], check=True, stdout=subprocess.DEVNULL)
 
     results = json.loads(files["json"].read_text())["results"]
