@@ -20,7 +20,8 @@ extern const char *const subject_names[SUBJECTS];
 enum {
   IN_QUICK = 1, /* the short table */
   IN_FULL = 2,  /* the whole one */
-  IN_CURVE = 4, /* the curves: how the cost grows; of those that run in a process of ours */
+  IN_CURVE =
+      4, /* the curves: how the cost grows, with a processor for each side; of processes of ours */
   IN_TABLE = IN_QUICK | IN_FULL,
   IN_ALL = IN_TABLE | IN_CURVE
 };
@@ -34,7 +35,7 @@ typedef struct cell {
   double hold;
 } cell_t;
 
-enum { CELLS_MAX = 16 };
+enum { CELLS_MAX = 18 };
 
 typedef struct scenario {
   const char *name, *about;
