@@ -6,6 +6,8 @@ EVALSHA calls it. The comment at the top of a script is for its readers; it is n
 
 And how many of its first lines are run before it may write anything: an error on one of these means that nothing was
 done. For this a call stands on a line of its own, and what is nested is indented.
+
+And of some a second script, which runs the first for several calls, each by itself.
 """
 
 import hashlib
@@ -67,6 +69,47 @@ def clean_lines(text):
             loops.append((indent, number - 1))
 
 
+# Scripts whose calls may travel together: short ones, where what a server does before and after a script counts.
+TOGETHER = {"limit", "lock_extend", "lock_release"}
+
+# The script as a function, its lines numbered as before. ARGV[1] is the number of calls, which have as many keys and
+# arguments each. Reply: theirs, in order. What one of them raises is its reply, and says where that was: on which level of
+# the stack depends on whether a command raised it. A nil would end the array.
+MANY = """{time}local of_all, rest, KEYS, ARGV = KEYS, ARGV, {{}}, {{}} local function one() {text}end
+local function raised(e)
+  local _, at = pcall(error, '', 3)
+  if at == '' then
+    _, at = pcall(error, '', 4)
+  end
+  if type(e) == 'table' then
+    return {{err = e.err .. ' script: of several, on @' .. at}}
+  end
+  return {{err = 'ERR Error running script (of several): @' .. at .. e}}
+end
+local n, replies = tonumber(rest[1]), {{}}
+local keys, args = #of_all / n, (#rest - 1) / n
+for i = 1, n do
+  local key, arg = (i - 1) * keys, (i - 1) * args + 1
+  for j = 1, keys do
+    KEYS[j] = of_all[key + j]
+  end
+  for j = 1, args do
+    ARGV[j] = rest[arg + j]
+  end
+  local _, reply = xpcall(one, raised)
+  replies[i] = reply or false
+end
+return replies
+"""
+
+
+def together(text):
+    """The script for several calls. All of them run at one time, which is asked for once: on the first line, so that what is
+    raised there can be told from what is raised behind a write."""
+    timeless = re.sub(r"\b(redis\.)?call\('TIME'\)", "TIME", text)
+    return MANY.format(time="" if timeless == text else "local TIME = redis.call('TIME') ", text=timeless)
+
+
 def literal(text):
     """The text as C string literals, one for each line."""
     quoted = []
@@ -84,27 +127,45 @@ def literal(text):
     return "\n".join(quoted)
 
 
+def definition(name, text, clean, index, many, linkage):
+    """One belay__script_t."""
+    data = text.encode("utf-8")
+    return (
+        f"{linkage} {name} = {{\n"
+        f'    "{re.sub("^belay__script_", "", name)}",\n'
+        f'    "{hashlib.sha1(data).hexdigest()}",\n'
+        f"{literal(text)},\n"
+        f"    {len(data)},\n"
+        f"    {'UINT_MAX' if clean is None else clean},\n"
+        f"    {index},\n"
+        f"    {many},\n"
+        f"}};\n"
+    )
+
+
 def main(header, source, *scripts):
-    declarations, definitions, addresses = [], [], []
+    declarations, definitions, addresses, joined = [], [], [], []
     for path in sorted(map(pathlib.Path, scripts)):
         name = path.stem
         if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
             sys.exit(f"{path}: a script's name is part of a C name")
         text = body(path)
-        data = text.encode("utf-8")
-        clean = clean_lines(text)
+        many = "NULL"
+        if name in TOGETHER:  # it is in no list, and numbered behind all that are
+            many = f"&many_{name}"
+            joined.append(name)
+            definitions.append(
+                definition(f"many_{name}", together(text), 0, len(scripts) + len(joined) - 1, "NULL",
+                           "static const belay__script_t")
+            )
         declarations.append(f"extern const belay__script_t belay__script_{name};")
-        addresses.append(f"    &belay__script_{name},")
         definitions.append(
-            f"const belay__script_t belay__script_{name} = {{\n"
-            f'    "{name}",\n'
-            f'    "{hashlib.sha1(data).hexdigest()}",\n'
-            f"{literal(text)},\n"
-            f"    {len(data)},\n"
-            f"    {'UINT_MAX' if clean is None else clean},\n"
-            f"    {len(definitions)},\n"
-            f"}};\n"
+            definition(f"belay__script_{name}", text, clean_lines(text), len(addresses), many,
+                       "const belay__script_t")
         )
+        addresses.append(f"    &belay__script_{name},")
+    if missing := TOGETHER.difference(joined):
+        sys.exit(f"no such scripts: {missing}")
 
     pathlib.Path(header).write_text(
         "/* Made from src/lua by tools/embed_lua.py. */\n"
@@ -122,7 +183,7 @@ def main(header, source, *scripts):
         '#include "scripts.gen.h"\n\n'
         "/* ISO C promises 4095 characters in a literal; every compiler takes more. */\n"
         '#pragma GCC diagnostic ignored "-Woverlength-strings"\n\n' + "\n".join(definitions) + "\n"
-        "_Static_assert(BELAY__SCRIPTS <= BELAY__SCRIPTS_MAX, \"a client has a bit for each\");\n\n"
+        f"_Static_assert({len(addresses) + len(joined)} <= BELAY__SCRIPTS_MAX, \"a client has a bit for each\");\n\n"
         "const belay__script_t *const belay__scripts[BELAY__SCRIPTS] = {\n"
         + "\n".join(addresses) + "\n};\n"
     )

@@ -51,7 +51,8 @@ static bool hand_over(belay__link_t *link, belay__call_t *call) {
 static belay__call_t *next_call(const belay__link_t *link) {
   if (!belay__list_empty(&link->urgent))
     return BELAY__CONTAINER(link->urgent.next, belay__call_t, node);
-  if (!belay__list_empty(&link->queue) && link->in_flight < link->cable->trunk->max_pending)
+  if (!belay__list_empty(&link->queue) &&
+      link->in_flight + link->convoy.len < link->cable->trunk->max_pending)
     return BELAY__CONTAINER(link->queue.next, belay__call_t, node);
   return NULL;
 }
@@ -61,6 +62,9 @@ static bool hand_over_all(belay__link_t *link, belay__call_t *call) {
   belay__list_t *list = call->urgent ? &link->urgent : &link->queue;
   for (;;) {
     bool followed = call->followed;
+    belay__convoy_give_way(link, call);
+    if (!belay__wire_is_open(&link->wire))
+      return false;
     belay__list_remove(&call->node);
     link->queue_len--;
     if (!hand_over(link, call)) {
@@ -74,6 +78,13 @@ static bool hand_over_all(belay__link_t *link, belay__call_t *call) {
   }
 }
 
+void belay__link_hand_over(belay__link_t *link, belay__call_t *call) {
+  if (hand_over_all(link, call))
+    belay__wire_check(&link->wire);
+  else
+    belay__wire_break(&link->wire, BELAY_ENOMEM);
+}
+
 /* What is urgent overtakes what is not: it undoes nothing that is still queued, because that was withdrawn. */
 void belay__link_pump(belay__link_t *link) {
   for (belay__call_t *call; (call = next_call(link)) != NULL;) {
@@ -81,11 +92,8 @@ void belay__link_pump(belay__link_t *link) {
       belay__link_check_if_idle(link);
     if (link->state != BELAY__LINK_UP || !belay__wire_is_open(&link->wire))
       return;
-    if (!hand_over_all(link, call)) {
-      belay__wire_break(&link->wire, BELAY_ENOMEM);
-      return;
-    }
-    belay__wire_check(&link->wire);
+    if (!belay__convoy_take(link, call))
+      belay__link_hand_over(link, call);
   }
 }
 
@@ -134,7 +142,8 @@ void belay__link_stay(belay__link_t *link, const belay__reply_t *reply) {
 
 /* ---- and back ------------------------------------------------------------------------------------------ */
 
-static void resend(belay__link_t *link, belay__call_t *call) {
+void belay__link_resend(belay__link_t *link, belay__call_t *call) {
+  call->first_sent = 0;
   if (!belay__wire_is_open(&link->wire) || !hand_over(link, call)) {
     call->offset = UINT64_MAX; /* what was sent of it was refused */
     belay__list_push(&link->dropped, &call->node);
@@ -159,7 +168,7 @@ static void note_denied(belay__link_t *link, belay__call_t *call, const belay__r
   link->cable->trunk->can_known = false;
 }
 
-static void answer(belay__link_t *link, belay__call_t *call, const belay__reply_t *reply) {
+void belay__link_answer(belay__link_t *link, belay__call_t *call, const belay__reply_t *reply) {
   if (has_forgotten(reply))
     link->brought = (belay__scripts_t){.bits = {0}};
   note_denied(link, call, reply);
@@ -176,9 +185,14 @@ static void answer(belay__link_t *link, belay__call_t *call, const belay__reply_
     part_first(link, call, reply);
     break;
   case BELAY__VERDICT_RESEND:
-    resend(link, call);
+    belay__link_resend(link, call);
     break;
   }
+}
+
+void belay__link_answered(belay__link_t *link) {
+  if (link->state == BELAY__LINK_DRAINING && link->in_flight == 0)
+    belay__wire_drop(&link->wire, BELAY_EREADONLY);
 }
 
 static void on_reply(redisAsyncContext *ac, void *object, void *privdata) {
@@ -191,9 +205,8 @@ static void on_reply(redisAsyncContext *ac, void *object, void *privdata) {
   }
   link->in_flight--;
   if (belay__list_empty(&link->parted))
-    answer(link, call, reply);
+    belay__link_answer(link, call, reply);
   else
     part(link, call);
-  if (link->state == BELAY__LINK_DRAINING && link->in_flight == 0)
-    belay__wire_drop(&link->wire, BELAY_EREADONLY);
+  belay__link_answered(link);
 }

@@ -72,6 +72,7 @@ void belay__link_init(belay__link_t *link, belay__cable_t *cable, bool extra) {
   };
   belay__list_init(&link->urgent);
   belay__list_init(&link->queue);
+  belay__convoy_init(&link->convoy);
   belay__list_init(&link->dropped);
   belay__list_init(&link->parted);
   belay__wire_init(&link->wire);
@@ -244,6 +245,7 @@ static void on_dialed(belay__dial_t *dialed, int error, int fd, belay__handle_t 
   assert(link->state == BELAY__LINK_DIALING);
   link->in_flight = 0;
   link->brought = (belay__scripts_t){.bits = {0}};
+  link->convoy.off = false;
   link->state = BELAY__LINK_SHAKING;
   if (error == 0)
     error =
@@ -337,6 +339,7 @@ int belay__link_unsent(int error) {
 }
 
 int belay__link_withdraw(belay__link_t *link, belay__call_t *call) {
+  belay__convoy_forget(link, call);
   belay__list_remove(&call->node);
   link->queue_len--;
   if (link->state == BELAY__LINK_UP)
@@ -345,6 +348,7 @@ int belay__link_withdraw(belay__link_t *link, belay__call_t *call) {
 }
 
 void belay__link_surrender(belay__link_t *link, belay__list_t *out) {
+  belay__convoy_disperse(link);
   belay__list_splice_front(out, &link->queue);
   belay__list_splice_front(out, &link->urgent);
   link->queue_len = 0;

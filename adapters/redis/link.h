@@ -4,6 +4,7 @@
 #define BELAY_REDIS_LINK_H
 
 #include "redis/cable.h"
+#include "redis/convoy.h"
 #include "redis/wire.h"
 
 typedef enum belay__link_state {
@@ -41,10 +42,11 @@ struct belay__link {
   belay__timer_t timer;       /* what it waits for depends on the state */
   belay__list_t urgent;       /* calls that were not handed to the wire, and go first */
   belay__list_t queue;        /* the others that were not */
+  belay__convoy_t convoy;     /* calls of both that wait for others to travel with */
   belay__list_t dropped;      /* calls that the wire gives back while it ends */
   belay__list_t parted;       /* calls that go elsewhere when the last of them is answered, */
   belay__redirect_t redirect; /* and where that is */
-  size_t queue_len;           /* of both */
+  size_t queue_len;           /* of both, and of the convoy */
   size_t in_flight;           /* calls that the server owes an answer to */
   uint64_t dialed;            /* the number of the last attempt to connect */
   unsigned failures;          /* connections in a row that came to nothing */
@@ -113,6 +115,18 @@ static inline bool belay__link_is_up(const belay__link_t *link) {
 
 /* Hands queued calls to the wire, as many as it may carry. */
 void belay__link_pump(belay__link_t *link);
+
+/* Hands one to the wire, and those that belong behind it, from the front of its queue; if the wire does not take all of
+ * them, the rest is still there, and the wire is broken. */
+void belay__link_hand_over(belay__link_t *link, belay__call_t *call);
+
+/* In a callback of the wire's: the reply to a call that is not in flight any more; and when all are given that the
+ * callback has. */
+void belay__link_answer(belay__link_t *link, belay__call_t *call, const belay__reply_t *reply);
+void belay__link_answered(belay__link_t *link);
+
+/* The same: it was refused before anything was executed, and is sent again at once. */
+void belay__link_resend(belay__link_t *link, belay__call_t *call);
 
 /* What was to go elsewhere does not. */
 void belay__link_stay(belay__link_t *link, const belay__reply_t *reply);

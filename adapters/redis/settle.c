@@ -4,6 +4,7 @@
 void belay__link_refuse(belay__link_t *link, int error) {
   belay__list_t refused;
   belay__list_init(&refused);
+  belay__convoy_disperse(link);
   belay__list_splice_front(&refused, &link->queue);
   belay__list_splice_front(&refused, &link->urgent);
   for (belay__list_t *node; (node = belay__list_pop(&refused)) != NULL;) {
@@ -30,6 +31,7 @@ void belay__link_settle(belay__link_t *link, int error) {
   belay__list_init(&urgent);
   bool kept = false; /* the call before was queued again */
   belay__link_stay(link, NULL);
+  belay__convoy_disperse(link);
   for (belay__list_t *node; (node = belay__list_pop(&link->dropped)) != NULL;) {
     belay__call_t *call = BELAY__CONTAINER(node, belay__call_t, node);
     bool sent = call->offset < link->wire.written, follows = call->follows;

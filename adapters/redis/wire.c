@@ -312,6 +312,11 @@ bool belay__wire_append(belay__wire_t *wire, redisCallbackFn *fn, void *privdata
   return true;
 }
 
+void belay__wire_extend(belay__wire_t *wire, const char *data, size_t len) {
+  (void)redisAppendFormattedCommand(&wire->ac->c, data, len); /* a failure is in c.err */
+  wire->appended += len;
+}
+
 void belay__wire_check(belay__wire_t *wire) {
   if (wire->ac != NULL && wire->ac->c.err != 0)
     belay__wire_break(wire, BELAY_ENOMEM);

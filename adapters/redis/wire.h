@@ -85,6 +85,9 @@ bool belay__wire_append(belay__wire_t *wire, redisCallbackFn *fn, void *privdata
 /* The same for a command given as words; memory that is out ends the wire. */
 void belay__wire_command(belay__wire_t *wire, redisCallbackFn *fn, size_t argc,
                          const char *const *argv);
+/* Adds to the command that was appended last, which has begun with its first word, and a part of the next: before
+ * belay__wire_check(). */
+void belay__wire_extend(belay__wire_t *wire, const char *data, size_t len);
 /* Appends a command that nobody is called back for, and writes it when the loop sleeps next; with `asks` the
  * server owes an answer, and who hears it counts wire->owed down. Memory that is out ends the wire. */
 void belay__wire_say(belay__wire_t *wire, size_t argc, const char *const *argv, const size_t *lens,

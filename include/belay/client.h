@@ -50,7 +50,7 @@ typedef struct belay_trace {
   belay_trace_event_t event; /**< which station */
   uint64_t call;             /**< numbers the calls of a client from 1 */
   const char *command;       /**< the command's or the script's name, such as "SET" */
-  size_t bytes;              /**< its size on the wire */
+  size_t bytes;              /**< its size on the wire, if it is alone */
   uint64_t elapsed_ns;       /**< since STARTED */
   belay_outcome_t outcome;   /**< with DONE and SETTLED */
   int error;                 /**< with DONE and SETTLED: 0 or an error */
@@ -214,6 +214,7 @@ typedef struct belay_client_stats {
   uint64_t unknown;        /**< outcome UNKNOWN */
   uint64_t settled_late;   /**< answers that came after their deadline */
   uint64_t commands;       /**< commands handed to connections, retries included, handshakes not */
+  uint64_t joined;         /**< of them: those that travelled with others, as one */
   uint64_t bytes_out;      /**< bytes written */
   uint64_t bytes_in;       /**< bytes read */
   uint64_t writes;         /**< writes to sockets */

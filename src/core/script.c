@@ -1,6 +1,15 @@
 #include "core/script.h"
 
+#include <assert.h>
 #include <string.h>
+
+bool belay__scripts_add(belay__scripts_t *scripts, const belay__script_t *script) {
+  assert(script->index < BELAY__SCRIPTS_MAX);
+  uint64_t *word = &scripts->bits[script->index / 64], bit = UINT64_C(1) << script->index % 64;
+  bool there = (*word & bit) != 0;
+  *word |= bit;
+  return there;
+}
 
 const char *belay__script_line(const belay__script_t *script, unsigned number, size_t *len) {
   const char *at = script->text, *end = script->text + script->len;
