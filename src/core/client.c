@@ -139,6 +139,7 @@ int belay__client_init(belay_client_t *client, belay_t *belay, const belay__node
   memcpy(client->owner, owner, client->owner_len);
   belay__list_init(&client->resting);
   belay__list_init(&client->pool);
+  belay__list_init(&client->terms);
   belay__list_init(&client->objects);
   belay__channels_init(client);
   belay__task_init(&client->ping_task, ping_told);

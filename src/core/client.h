@@ -83,6 +83,7 @@ struct belay_client {
   belay__standing_t standing;
 
   belay__table_t lines;  /* of leases, by key; lease/line.c's */
+  belay__list_t terms;   /* that leases share; lease/terms.c's */
   belay__list_t resting; /* calls that wait for the time to try again */
   belay__list_t pool;    /* calls that are not in use */
   size_t pool_len;

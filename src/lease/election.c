@@ -65,7 +65,7 @@ static void acquire(const belay__lease_t *lease, belay__call_t *call, const bela
   belay__lease_put_token(lease, call);
   belay__call_arg_int(call, lease->ttl);
   belay__call_arg_int(call, BELAY__FENCE_TTL_MS);
-  belay__publish_arg(call, lease->terms.notify);
+  belay__publish_arg(call, lease->terms->notify);
   belay__call_arg(call, belay__lease_extra(lease), lease->extra_len);
 }
 
@@ -339,10 +339,10 @@ static void init_vigil(belay_election_t *election, belay_client_t *client) {
   memcpy(election->channel, lease->key, lease->key_len);
   memcpy(election->channel + lease->key_len, wake_part, WAKE_PART_LEN);
   const belay__vigil_terms_t terms = {
-      .retry_min = lease->terms.retry_min,
-      .retry_max = lease->terms.retry_max,
-      .backoff_max = lease->terms.backoff_max,
-      .timeout = lease->terms.timeout,
+      .retry_min = lease->terms->retry_min,
+      .retry_max = lease->terms->retry_max,
+      .backoff_max = lease->terms->backoff_max,
+      .timeout = lease->terms->timeout,
       .stubborn = true,
   };
   belay__vigil_init(&election->vigil, &vigil_ops, client, &terms, election->channel,

@@ -35,8 +35,8 @@ int belay__fair_check(belay_t *belay, size_t n, const belay_lock_options_t *o) {
 
 void belay__fair_put_place(const belay__lease_t *lease, belay__call_t *call) {
   belay__lease_put_ticket(lease, call);
-  belay__call_arg_int(call, lease->terms.waiter_ttl);
-  belay__publish_arg(call, lease->terms.notify);
+  belay__call_arg_int(call, lease->terms->waiter_ttl);
+  belay__publish_arg(call, lease->terms->notify);
 }
 
 int belay__fair_read(belay__lease_t *lease, const belay__reply_t *reply, int64_t *holder_ms) {

@@ -84,7 +84,7 @@ static belay__lease_state_t attempt_failed(belay__lease_t *lease, int status);
 static belay__lease_state_t attempt(belay__lease_t *lease) {
   lease->attempts++;
   lease->asked_at = belay__now(lease->belay);
-  lease->ttl = lease->longest_ttl = lease->terms.ttl;
+  lease->ttl = lease->longest_ttl = lease->terms->ttl;
   lease->fence = 0;
   lease->proposals = 0;
   lease->woken = false;
@@ -94,7 +94,7 @@ static belay__lease_state_t attempt(belay__lease_t *lease) {
     return attempt_failed(lease, error);
   if (lease->wait_until != 0)
     belay__wake_listen(lease, true);
-  start_round(lease, BELAY__ROUND_ACQUIRE, lease->terms.timeout,
+  start_round(lease, BELAY__ROUND_ACQUIRE, lease->terms->timeout,
               lease->wait_until != 0 ? lease->wait_until : BELAY__NEVER);
   return BELAY__LEASE_ACQUIRING;
 }
@@ -161,7 +161,7 @@ static belay__lease_state_t attempt_failed(belay__lease_t *lease, int status) {
   lease->found_held = status == BELAY_EHELD ? lease->found_held + 1 : 0;
   lease->streak = 0;
   lease->streak_since = 0;
-  bool last = lease->terms.max_attempts != 0 && lease->attempts >= lease->terms.max_attempts;
+  bool last = lease->terms->max_attempts != 0 && lease->attempts >= lease->terms->max_attempts;
   if (lease->wait_until == 0 || last || belay__round_is_lasting(status))
     return give_up(lease, status);
   if (now >= lease->wait_until)
@@ -192,7 +192,7 @@ static uint64_t attempt_limit(const belay__lease_t *lease) {
 }
 
 static belay__lease_state_t propose(belay__lease_t *lease, belay__round_t round) {
-  start_round(lease, round, lease->terms.timeout, attempt_limit(lease));
+  start_round(lease, round, lease->terms->timeout, attempt_limit(lease));
   return BELAY__LEASE_FENCING;
 }
 
@@ -204,7 +204,7 @@ static belay__lease_state_t won(belay__lease_t *lease) {
   if (!set_expiry(lease))
     return attempt_failed(lease, BELAY_EEXPIRED);
   belay__round_won(lease);
-  if (!lease->terms.fencing || lease->fence != 0)
+  if (!lease->terms->fencing || lease->fence != 0)
     return granted(lease);
   return propose(lease, BELAY__ROUND_READ);
 }
@@ -231,7 +231,7 @@ static belay__lease_state_t lost(belay__lease_t *lease, belay_lost_t reason) {
 
 /* The deadline passed. Returns the state to go to. */
 static belay__lease_state_t expired(belay__lease_t *lease) {
-  bool over_held = lease->terms.renew && !belay__lease_renews(lease, belay__now(lease->belay));
+  bool over_held = lease->terms->renew && !belay__lease_renews(lease, belay__now(lease->belay));
   return lost(lease, over_held ? BELAY_LOST_MAX_HOLD : BELAY_LOST_EXPIRED);
 }
 
@@ -261,7 +261,7 @@ static void not_extended(belay__lease_t *lease, int status) {
   lease->unsettled &= !refused;
   if (refused)
     schedule_renewal(lease);
-  else if (lease->terms.renew || lease->unsettled)
+  else if (lease->terms->renew || lease->unsettled)
     set_timer(lease, belay__lease_renewal_retry(lease, belay__now(lease->belay)));
   lease->failures += !refused;
 }
@@ -285,7 +285,7 @@ static belay__lease_state_t extended(belay__lease_t *lease, int status) {
 
 /* The owner asked for another ttl: it counts from now on, and a shorter one at once. */
 void belay__lease_change_ttl(belay__lease_t *lease, uint32_t ttl_ms) {
-  uint64_t until = belay__now(lease->belay) + belay__lease_validity(ttl_ms, lease->terms.drift);
+  uint64_t until = belay__now(lease->belay) + belay__lease_validity(ttl_ms, lease->terms->drift);
   lease->ttl = ttl_ms;
   if (ttl_ms > lease->longest_ttl)
     lease->longest_ttl = ttl_ms;
@@ -405,7 +405,7 @@ static belay__lease_state_t begin(belay__lease_t *lease) {
   lease->had = false;
   lease->streak = 0;
   lease->streak_since = 0;
-  bool counted = lease->wait_until == 0 || lease->terms.max_attempts != 0;
+  bool counted = lease->wait_until == 0 || lease->terms->max_attempts != 0;
   if (!belay__line_join(lease, counted)) /* who has but so many attempts makes them */
     return attempt(lease);
   set_timer(lease, lease->wait_until);
@@ -447,7 +447,7 @@ static void settle(belay__lease_t *lease) {
   belay__lease_state_t state = (belay__lease_state_t)lease->state;
   bool waits = state == BELAY__LEASE_WAITING || state == BELAY__LEASE_ACQUIRING ||
                state == BELAY__LEASE_FENCING;
-  bool granted = state == BELAY__LEASE_GRANTED && !lease->kind->passes;
+  bool granted = state == BELAY__LEASE_GRANTED && !lease->terms->kind->passes;
   if (!waits)
     belay__wake_stop(lease);
   if (granted || state == BELAY__LEASE_IDLE || state >= BELAY__LEASE_LOST)
@@ -538,7 +538,7 @@ static belay__lease_state_t next_state(belay__lease_t *lease, belay__lease_event
       return renew(lease, (int64_t)arg);
     if (event == BELAY__EV_TIMER && !lease->asking)
       return lease->unsettled || belay__lease_renews(lease, belay__now(lease->belay))
-                 ? renew(lease, lease->terms.timeout)
+                 ? renew(lease, lease->terms->timeout)
                  : state;
     return heard(lease);
 

@@ -65,18 +65,23 @@ typedef struct belay__kind {
   void (*tell)(belay__lease_t *lease, belay__news_t news, int status);
 } belay__kind_t;
 
-/* How it is taken and kept; milliseconds. */
+/* How it is taken and kept; milliseconds. Shared by all of a client that have the same (lease/terms.c), and so never
+ * changed. */
 typedef struct belay__terms {
+  const belay__kind_t *kind;
+  belay_lock_lost_cb on_lost;
+  int64_t max_hold, wait;
   uint32_t ttl, renew_after; /* renew_after 0: a third of the ttl */
   int32_t drift;             /* -1: ttl/100 + 2 */
   uint32_t retry_min, retry_max, backoff_max, max_attempts, timeout;
   uint32_t max_handovers, waiter_ttl;
   uint32_t replica_timeout, max_ttl;
-  int64_t max_hold, wait;
-  uint8_t min_replicas; /* 0: a grant need not be copied */
+  uint32_t limit, permits; /* a semaphore's */
+  uint8_t min_replicas;    /* 0: a grant need not be copied */
   bool renew, fencing;
   bool quarantine, trust; /* trust: a server that does not tell its run id votes */
   bool notify;            /* releases are published, and waiters listen */
+  uint8_t none[2];        /* 0: see there */
 } belay__terms_t;
 
 typedef enum belay__lease_state {
@@ -134,7 +139,7 @@ typedef struct belay__member {
 typedef struct belay__wake belay__wake_t;
 
 struct belay__lease {
-  const belay__kind_t *kind;
+  const belay__terms_t *terms;
   belay_t *belay;
   belay__entry_t entry;    /* the first in its line: in the client's table of lines */
   belay__list_t line;      /* all of one key in one client; alone: in none */
@@ -143,8 +148,7 @@ struct belay__lease {
   belay__timer_t expiry;   /* GRANTED, HELD: the local deadline */
   belay__timer_t timer;    /* WAITING: the next attempt; HELD: renewal; CLOSING: patience */
   belay__task_t task;      /* tells the face what there is to tell */
-  belay__terms_t terms;
-  uint64_t wait_until; /* of the present acquire; 0: one attempt only */
+  uint64_t wait_until;     /* of the present acquire; 0: one attempt only */
   uint64_t held_since;
   uint64_t asked_at;    /* when the present attempt began */
   uint64_t answer_by;   /* the present round's deadline */
@@ -157,12 +161,12 @@ struct belay__lease {
   uint32_t told;       /* connections that heard of the last release; BELAY__UNTOLD */
   uint32_t streak;     /* how often others of this client had it, in a row, before us */
   uint64_t
-      streak_since; /* when the first of those got it that were in others' way; 0: we will be */
-  uint32_t limit, permits, holds; /* a semaphore's; a reentrant lock's */
-  int64_t holder_ms;              /* how long another may still hold it; -1: not known */
-  uint64_t ticket;                /* of the present wait; 0: none */
-  uint64_t fence; /* the fencing number, or the one that is being agreed on; 0: none */
-  int error;      /* the last that went wrong; 0 since the last grant */
+      streak_since;  /* when the first of those got it that were in others' way; 0: we will be */
+  uint32_t holds;    /* a reentrant lock's */
+  int64_t holder_ms; /* how long another may still hold it; -1: not known */
+  uint64_t ticket;   /* of the present wait; 0: none */
+  uint64_t fence;    /* the fencing number, or the one that is being agreed on; 0: none */
+  int error;         /* the last that went wrong; 0 since the last grant */
   int op_status, extend_status, lost_reason;
   belay__token_t token;
   belay__token_t host;
@@ -191,10 +195,10 @@ struct belay__lease {
 };
 
 /* Initializes a lease of n members, one for each client. member and key stay the caller's, until
- * BELAY__NEWS_CLOSED. */
-void belay__lease_init(belay__lease_t *lease, const belay__kind_t *kind,
-                       belay_client_t *const *clients, size_t n, const belay__terms_t *terms,
-                       belay__member_t *member, char *key, size_t key_len, size_t extra_len);
+ * BELAY__NEWS_CLOSED; the terms, shared with the first client's, are the lease's from now on. */
+void belay__lease_init(belay__lease_t *lease, belay_client_t *const *clients, size_t n,
+                       const belay__terms_t *terms, belay__member_t *member, char *key,
+                       size_t key_len, size_t extra_len);
 
 /* Who holds it, in its tokens; not terminated. */
 static inline const char *belay__lease_label(const belay__lease_t *lease, size_t *len) {
@@ -225,6 +229,14 @@ void belay__lease_tell_lost(belay__lease_t *lease, belay_lost_t reason);
 
 /* Something changed that keeps the loop alive, or does not any more. */
 void belay__lease_update_hold(belay__lease_t *lease);
+
+/* ---- lease/terms.c: what leases have in common ------------------------------------------------------------ */
+
+/* The client's copy of these terms, for one more lease; NULL if memory is out. */
+const belay__terms_t *belay__terms_share(belay_client_t *client, const belay__terms_t *terms);
+
+/* One lease less has them. */
+void belay__terms_leave(belay_client_t *client, const belay__terms_t *terms);
 
 /* ---- lease/timing.c: when things are due --------------------------------------------------------------- */
 
@@ -319,7 +331,7 @@ void belay__lease_put_ticket(const belay__lease_t *lease, belay__call_t *call);
 
 /* Whether the grants are counted where they are given: on one node. */
 static inline bool belay__lease_counts(const belay__lease_t *lease) {
-  return lease->terms.fencing && lease->members == 1;
+  return lease->terms->fencing && lease->members == 1;
 }
 
 /* Fills in the present round's. retake: an extend that takes it again if it is gone. */

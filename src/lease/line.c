@@ -27,7 +27,7 @@ static belay__table_t *table_of(const belay__lease_t *lease) {
 static bool is_same(const belay__entry_t *entry, const void *arg, size_t len) {
   (void)len;
   const belay__lease_t *one = of_entry(entry), *other = arg;
-  const belay__terms_t *a = &one->terms, *b = &other->terms;
+  const belay__terms_t *a = one->terms, *b = other->terms;
   return one->key_len == other->key_len && memcmp(one->key, other->key, one->key_len) == 0 &&
          one->members == other->members && a->min_replicas == b->min_replicas &&
          a->quarantine == b->quarantine && a->notify == b->notify && a->retry_min == b->retry_min &&
@@ -55,7 +55,7 @@ static void put_first(belay__lease_t *lease, belay__lease_t *was) {
 
 bool belay__line_join(belay__lease_t *lease, bool try) {
   lease->hosted = false;
-  if (!lease->kind->lines_up)
+  if (!lease->terms->kind->lines_up)
     return false;
   belay__lease_t *first = find_first(lease);
   if (first == NULL) {
@@ -102,13 +102,13 @@ void belay__line_inherit(belay__lease_t *next, const belay__lease_t *gone) {
  * is free, or may have been; or for so long, and others may be asking now and then; or what it asks for together
  * with them would be split. */
 static belay__yield_t yields(const belay__lease_t *next, const belay__lease_t *gone) {
-  if (!gone->kind->passes || !gone->had)
+  if (!gone->terms->kind->passes || !gone->had)
     return BELAY__YIELD_NOT;
   if (gone->members > 1)
     return BELAY__YIELD_BRIEFLY;
-  if (next->streak <= gone->terms.max_handovers)
+  if (next->streak <= gone->terms->max_handovers)
     return BELAY__YIELD_NOT;
-  if (gone->terms.notify && belay__wake_others(gone))
+  if (gone->terms->notify && belay__wake_others(gone))
     return BELAY__YIELD_BRIEFLY;
   uint64_t since = belay__now(gone->belay) - gone->streak_since;
   return since >= belay__lease_streak_max(gone) ? BELAY__YIELD_LONG : BELAY__YIELD_NOT;
@@ -124,11 +124,11 @@ static void bring(belay__lease_t *next, const belay__lease_t *granted) {
 /* It is the turn of the first, who waits for that. */
 static void call_first(belay__lease_t *first, const belay__lease_t *gone, bool granted) {
   belay__yield_t yield = granted ? BELAY__YIELD_NOT : yields(first, gone);
-  if (first->streak > gone->terms.max_handovers)
+  if (first->streak > gone->terms->max_handovers)
     first->streak = 0; /* it was given back to the server */
   if (yield != BELAY__YIELD_NOT)
     first->streak_since = 0;
-  if (granted && gone->kind->beside != NULL && gone->kind->beside(gone, first))
+  if (granted && gone->terms->kind->beside != NULL && gone->terms->kind->beside(gone, first))
     bring(first, gone);
   belay__lease_step(first, BELAY__EV_TURN, yield);
 }
@@ -138,7 +138,7 @@ static void call_others(belay__lease_t *first, const belay__lease_t *granted) {
   belay__lease_t *next = after(first);
   for (unsigned i = 0; i < RUN_MAX && next->in_line && next->state == BELAY__LEASE_QUEUED; i++) {
     belay__lease_t *behind = after(next);
-    if (!granted->kind->beside(granted, next))
+    if (!granted->terms->kind->beside(granted, next))
       return;
     bring(next, granted);
     belay__lease_step(next, BELAY__EV_TURN, BELAY__YIELD_NOT);
@@ -153,7 +153,7 @@ static void call_next(belay__lease_t *first, const belay__lease_t *gone, bool gr
     return; /* or all of them end */
   belay__line_inherit(first, gone);
   call_first(first, gone, granted);
-  if (granted && gone->kind->beside != NULL && first->in_line)
+  if (granted && gone->terms->kind->beside != NULL && first->in_line)
     call_others(first, gone);
 }
 

@@ -10,7 +10,6 @@
 
 struct belay_lock {
   belay_lock_cb op_cb, extend_cb;
-  belay_lock_lost_cb on_lost;
   belay_lock_close_cb close_cb;
   void *data;
   belay__lease_t lease;
@@ -137,8 +136,8 @@ void belay__lock_tell(belay__lease_t *lease, belay__news_t news, int status) {
   belay_lock_t *lock = lock_of(lease);
   switch (news) {
   case BELAY__NEWS_LOST:
-    if (lock->on_lost != NULL)
-      lock->on_lost(lock, (belay_lost_t)status);
+    if (lease->terms->on_lost != NULL)
+      lease->terms->on_lost(lock, (belay_lost_t)status);
     break;
   case BELAY__NEWS_EXTENDED:
     call_back(lock, &lock->extend_cb, status);
@@ -201,25 +200,28 @@ int belay__lock_make(belay_client_t *const *clients, size_t n, const char *name,
     error = belay__lock_terms(clients[0], n, options, &terms);
   if (error != 0)
     return error;
+  terms.kind = spec->kind;
+  terms.limit = spec->limit;
+  terms.permits = spec->permits;
   size_t key_len = put_key(NULL, clients[0], spec, name, name_len);
   size_t label_len = options->label == NULL ? 0 : strlen(options->label);
   belay_lock_t *lock = belay__alloc(belay, size_of(n, key_len + spec->extra_len, label_len));
-  if (lock == NULL)
+  const belay__terms_t *shared = lock == NULL ? NULL : belay__terms_share(clients[0], &terms);
+  if (shared == NULL) {
+    belay__free(belay, lock, size_of(n, key_len + spec->extra_len, label_len));
     return BELAY_ENOMEM;
-  *lock = (belay_lock_t){.on_lost = options->on_lost, .data = options->data};
+  }
+  *lock = (belay_lock_t){.data = options->data};
   char *key = (char *)&lock->member[n];
   put_key(key, clients[0], spec, name, name_len);
   if (spec->extra_len > 0)
     memcpy(key + key_len, spec->extra, spec->extra_len);
-  belay__lease_init(&lock->lease, spec->kind, clients, n, &terms, lock->member, key, key_len,
-                    spec->extra_len);
+  belay__lease_init(&lock->lease, clients, n, shared, lock->member, key, key_len, spec->extra_len);
   if (label_len > 0) {
     char *label = key + key_len + spec->extra_len;
     memcpy(label, options->label, label_len);
     lock->lease.label_len = (uint8_t)label_len;
   }
-  lock->lease.limit = spec->limit;
-  lock->lease.permits = spec->permits;
   lock->lease.mode = lock->lease.want = spec->mode;
   *out = lock;
   return 0;
@@ -284,7 +286,7 @@ int belay_lock_acquire(belay_lock_t *lock, int64_t wait_ms, belay_lock_cb cb) {
     return BELAY_EINVAL;
   }
   if (wait_ms == BELAY_DEFAULT)
-    wait_ms = lease->terms.wait;
+    wait_ms = lease->terms->wait;
   if ((error = belay__in_range(lease->belay, "wait_ms", wait_ms, 0, BELAY_FOREVER)) != 0)
     return error;
   if ((error = belay__lease_acquire(lease, wait_ms)) != 0)
@@ -299,7 +301,7 @@ int belay_lock_try(belay_lock_t *lock, belay_lock_cb cb) {
 
 static int check_timeout(const belay__lease_t *lease, int64_t *timeout_ms) {
   if (*timeout_ms == BELAY_DEFAULT)
-    *timeout_ms = lease->terms.timeout;
+    *timeout_ms = lease->terms->timeout;
   return belay__in_range(lease->belay, "timeout_ms", *timeout_ms, 1, 600000);
 }
 
@@ -375,7 +377,7 @@ uint64_t belay_lock_fence(const belay_lock_t *lock) {
 
 /* What stands under the key: with an owner that. */
 static size_t put_token(const belay__lease_t *lease, char out[BELAY__TOKEN_TEXT_MAX]) {
-  if (!lease->kind->owned)
+  if (!lease->terms->kind->owned)
     return belay__lease_token(lease, out);
   memcpy(out, belay__lease_extra(lease), lease->extra_len);
   return lease->extra_len;

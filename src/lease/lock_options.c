@@ -70,7 +70,7 @@ static int check_quarantine(belay_t *belay, bool quarantine, int64_t max_ttl, in
 }
 
 int belay__lock_check_ttl(const belay__lease_t *lease, int64_t ttl_ms) {
-  const belay__terms_t *terms = &lease->terms;
+  const belay__terms_t *terms = lease->terms;
   int error = belay__in_range(lease->belay, "ttl_ms", ttl_ms, BELAY__TTL_MIN_MS, BELAY__TTL_MAX_MS);
   return error != 0 ? error
                     : check_quarantine(lease->belay, terms->quarantine, terms->max_ttl, ttl_ms);
@@ -173,6 +173,7 @@ int belay__lock_terms(const belay_client_t *client, size_t n, const belay_lock_o
       .replica_timeout =
           (uint32_t)or_default(o->replica_timeout_ms, default_replica_timeout(client, timeout)),
       .max_ttl = (uint32_t)o->max_ttl_ms,
+      .on_lost = o->on_lost,
       .max_hold = o->max_hold_ms,
       .wait = o->wait_ms,
       .min_replicas = (uint8_t)o->min_replicas,

@@ -96,8 +96,8 @@ static const belay__call_t *twin(const belay__member_t *member) {
 /* What takes it from others is to be copied; what removes it without a script leaves them untold. */
 static bool has_second(const belay__lease_t *lease, const belay__call_t *first) {
   if (lease->round == BELAY__ROUND_RELEASE)
-    return first->needs != 0 && lease->terms.notify;
-  return lease->terms.min_replicas > 0;
+    return first->needs != 0 && lease->terms->notify;
+  return lease->terms->min_replicas > 0;
 }
 
 static void build_second(const belay__lease_t *lease, belay__call_t *call) {
@@ -108,8 +108,8 @@ static void build_second(const belay__lease_t *lease, belay__call_t *call) {
     return;
   }
   belay__call_command(call, "WAIT", 3);
-  belay__call_arg_int(call, lease->terms.min_replicas);
-  belay__call_arg_int(call, lease->terms.replica_timeout);
+  belay__call_arg_int(call, lease->terms->min_replicas);
+  belay__call_arg_int(call, lease->terms->replica_timeout);
   call->done = on_copied;
 }
 
@@ -154,7 +154,7 @@ static int foreknown(belay__member_t *member) {
   if (lease->round != BELAY__ROUND_ACQUIRE)
     return 0;
   /* A node that stands still would only be left more to undo. The others decide. */
-  uint64_t limit = lease->terms.timeout * BELAY__MS;
+  uint64_t limit = lease->terms->timeout * BELAY__MS;
   if (lease->members > 1 &&
       client->node_ops->silent(client, belay__lease_lane(lease), lease->affinity, limit))
     return BELAY_EUNKNOWN;
@@ -206,7 +206,7 @@ void belay__member_forget_late(belay__member_t *member) {
 
 void belay__member_postpone(belay__member_t *member) {
   belay__call_t *call = member->call;
-  if (call == NULL || member->lease->terms.min_replicas > 0)
+  if (call == NULL || member->lease->terms->min_replicas > 0)
     return; /* what its WAIT says would have to be heard too */
   drop_confirm(member);
   call->done = on_late;
@@ -225,7 +225,7 @@ static bool is_over(const belay__lease_t *lease) {
 /* The node keeps the lease for us for a ttl from when it was asked. */
 static void trust(belay__member_t *member) {
   const belay__lease_t *lease = member->lease;
-  uint64_t until = member->sent + belay__lease_validity(lease->ttl, lease->terms.drift);
+  uint64_t until = member->sent + belay__lease_validity(lease->ttl, lease->terms->drift);
   if (until > member->until)
     member->until = until;
 }
@@ -307,7 +307,7 @@ static void on_copied(belay__call_t *call, const belay__result_t *result) {
       belay__call_distrust(call);
     } else if (call->epoch != member->sent_on) {
       status = BELAY_EUNKNOWN; /* not from whom the write went to */
-    } else if (copies < member->lease->terms.min_replicas) {
+    } else if (copies < member->lease->terms->min_replicas) {
       status = BELAY_ENOREPLICAS;
     }
   }
@@ -332,7 +332,7 @@ static int read_acquired(belay__member_t *member, const belay__call_t *call,
   int64_t holder_ms = -1;
   int status = result->error;
   if (result->outcome == BELAY_OUTCOME_REPLY)
-    status = lease->kind->acquired(lease, call, result->reply, &holder_ms);
+    status = lease->terms->kind->acquired(lease, call, result->reply, &holder_ms);
   if (holder_ms >= 0 && (lease->holder_ms < 0 || holder_ms < lease->holder_ms))
     lease->holder_ms = holder_ms;
   if (result->outcome == BELAY_OUTCOME_REPLY)
@@ -366,7 +366,7 @@ static void on_late(belay__call_t *call, const belay__result_t *result) {
 
 /* A key of another type is not our key. */
 static bool is_foreign(const belay__lease_t *lease, const belay__result_t *result) {
-  return result->error == BELAY_EWRONGTYPE && belay__kind_has_one_key(lease->kind);
+  return result->error == BELAY_EWRONGTYPE && belay__kind_has_one_key(lease->terms->kind);
 }
 
 /* It is not there any more, unless an older call is still to be executed. */
@@ -379,7 +379,7 @@ static void note_gone(belay__member_t *member, const belay__call_t *call) {
 static int read_extended(belay__member_t *member, const belay__call_t *call,
                          const belay__result_t *result) {
   belay__lease_t *lease = member->lease;
-  int64_t most = lease->kind->extended != NULL ? INT32_MAX : 2, n = -1;
+  int64_t most = lease->terms->kind->extended != NULL ? INT32_MAX : 2, n = -1;
   bool answered = result->outcome == BELAY_OUTCOME_REPLY &&
                   belay__reply_integer(result->reply, 0, most, &n) && (n != 2 || member->retake);
   if (is_foreign(lease, result)) {
@@ -398,7 +398,8 @@ static int read_extended(belay__member_t *member, const belay__call_t *call,
     member->fresh = true;
     member->until = 0;
   }
-  int status = n > 2 && lease->kind->extended != NULL ? lease->kind->extended(lease, n) : 0;
+  int status =
+      n > 2 && lease->terms->kind->extended != NULL ? lease->terms->kind->extended(lease, n) : 0;
   bool writes = lease->want == BELAY_RWLOCK_WRITE;
   if (writes && status == 0 && belay__client_ghost(member->client, call, member->lowered))
     status = BELAY_EUNKNOWN; /* it is the writer, but who knows for how long */

@@ -28,7 +28,7 @@ static int acquired(belay__lease_t *lease, const belay__call_t *call, const bela
 
 /* When one of them is gone the others are given back, and those who wait for them are told. */
 static void extend_more(const belay__lease_t *lease, belay__call_t *call) {
-  belay__publish_arg(call, lease->terms.notify);
+  belay__publish_arg(call, lease->terms->notify);
 }
 
 const belay__kind_t belay__multi_kind = {

@@ -119,7 +119,7 @@ static state_t clear(belay_multilock_t *whole) {
   for (unsigned i = 0; i < whole->parts; i++) {
     belay__lease_t *lease = &whole->part[i].lease;
     if (lease->state == BELAY__LEASE_HELD && !lease->op_pending) /* or it is just being lost */
-      (void)belay__lease_release(lease, lease->terms.timeout);
+      (void)belay__lease_release(lease, lease->terms->timeout);
   }
   if (!is_settled(whole))
     return CLEARING;
@@ -174,7 +174,8 @@ static state_t released(belay_multilock_t *whole) {
 static state_t give_back(belay_multilock_t *whole) {
   for (unsigned i = 0; i < whole->parts; i++) {
     belay__lease_t *lease = &whole->part[i].lease;
-    int64_t timeout = whole->timeout_ms == BELAY_DEFAULT ? lease->terms.timeout : whole->timeout_ms;
+    int64_t timeout =
+        whole->timeout_ms == BELAY_DEFAULT ? lease->terms->timeout : whole->timeout_ms;
     whole->part[i].status = belay__lease_release(lease, timeout);
   }
   return released(whole);
@@ -390,7 +391,7 @@ int belay_multilock_acquire(belay_multilock_t *whole, int64_t wait_ms, belay_mul
     return BELAY_EINVAL;
   }
   if (wait_ms == BELAY_DEFAULT)
-    wait_ms = whole->part[0].lease.terms.wait;
+    wait_ms = whole->part[0].lease.terms->wait;
   if ((error = belay__in_range(whole->belay, "wait_ms", wait_ms, 0, BELAY_FOREVER)) != 0)
     return error;
   if (whole->op_pending || (whole->state != IDLE && whole->state != CLEARING))

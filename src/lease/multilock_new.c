@@ -17,21 +17,42 @@ static int check_options(belay_t *belay, const belay_lock_options_t *o) {
   return o->on_lost != NULL ? belay__lock_refuse(belay, "on_lost", kind) : 0;
 }
 
+/* The terms of a part of that client's. Returns 0 or an error, with a detail. */
+static int share(belay_client_t *client, const belay_lock_options_t *options,
+                 const belay__terms_t **shared) {
+  belay__terms_t terms;
+  int error = belay__lock_terms(client, 1, options, &terms);
+  if (error != 0)
+    return error;
+  terms.kind = &belay__multi_kind;
+  *shared = belay__terms_share(client, &terms);
+  return *shared != NULL ? 0 : BELAY_ENOMEM;
+}
+
+/* Those of the first n parts, which come to nothing. */
+static void leave(const belay__multilock_keys_t *keys, const belay__terms_t *const *terms,
+                  size_t n) {
+  for (size_t i = 0, from = 0; i < n; i++, from = belay__multilock_group_end(keys, from))
+    belay__terms_leave(keys->at[from].client, terms[i]);
+}
+
 static int make(const belay__multilock_keys_t *keys, const belay_lock_options_t *options,
                 belay_multilock_t **out) {
-  belay__terms_t terms[BELAY_MULTILOCK_MAX];
+  const belay__terms_t *terms[BELAY_MULTILOCK_MAX];
   belay_t *belay = keys->at[0].client->belay;
   size_t parts = 0, list_len = 0, at = 0, n = 0;
   int error = belay__multilock_measure(keys, &parts, &list_len);
   for (size_t from = 0; from < keys->count && error == 0;
-       from = belay__multilock_group_end(keys, from))
-    error = belay__lock_terms(keys->at[from].client, 1, options, &terms[n++]);
-  if (error != 0)
-    return error;
+       from = belay__multilock_group_end(keys, from)) {
+    error = share(keys->at[from].client, options, &terms[n]);
+    n += error == 0;
+  }
   size_t size = sizeof(belay_multilock_t) + parts * sizeof(belay__multilock_part_t) + list_len;
-  belay_multilock_t *whole = belay__alloc(belay, size);
-  if (whole == NULL)
-    return BELAY_ENOMEM;
+  belay_multilock_t *whole = error == 0 ? belay__alloc(belay, size) : NULL;
+  if (whole == NULL) {
+    leave(keys, terms, n);
+    return error == 0 ? BELAY_ENOMEM : error;
+  }
   *whole = (belay_multilock_t){.belay = belay,
                                .timer = {.fire = belay__multilock_on_timer},
                                .data = options->data,
@@ -47,8 +68,7 @@ static int make(const belay__multilock_keys_t *keys, const belay_lock_options_t 
     part->whole = whole;
     part->status = 0;
     part->closed = false;
-    belay__lease_init(&part->lease, &belay__multi_kind, &client, 1, &terms[i], &part->member, list,
-                      len, 0);
+    belay__lease_init(&part->lease, &client, 1, terms[i], &part->member, list, len, 0);
     list += len;
     at = end;
   }

@@ -9,7 +9,7 @@ int belay__lease_acquire(belay__lease_t *lease, int64_t wait_ms) {
   if (lease->op_pending || (lease->state != BELAY__LEASE_IDLE && lease->state != BELAY__LEASE_LOST))
     return BELAY_ESTATE;
   lease->ticket = 0;
-  if (lease->kind->tickets && wait_ms != 0) {
+  if (lease->terms->kind->tickets && wait_ms != 0) {
     int error = lease->belay->host->random(lease->belay, &lease->ticket, sizeof lease->ticket);
     if (error != 0)
       return error;
@@ -123,26 +123,29 @@ static void run_task(belay__task_t *task) {
   belay__lease_t *lease = BELAY__CONTAINER(task, belay__lease_t, task);
   if (lease->lost_over) {
     lease->lost_over = false;
-    lease->kind->tell(lease, BELAY__NEWS_LOST, lease->lost_reason);
+    lease->terms->kind->tell(lease, BELAY__NEWS_LOST, lease->lost_reason);
   }
   if (lease->extend_over) {
     lease->extend_over = lease->extend_pending = lease->upgrading = false;
     belay__lease_update_hold(lease);
-    lease->kind->tell(lease, BELAY__NEWS_EXTENDED, lease->extend_status);
+    lease->terms->kind->tell(lease, BELAY__NEWS_EXTENDED, lease->extend_status);
   }
   if (lease->op_over) {
     lease->op_over = lease->op_pending = false;
     belay__lease_step(lease, BELAY__EV_TOLD, 0);
-    lease->kind->tell(lease, BELAY__NEWS_ENDED, lease->op_status);
+    lease->terms->kind->tell(lease, BELAY__NEWS_ENDED, lease->op_status);
   }
   if (lease->state != BELAY__LEASE_CLOSED || lease->extend_over || lease->op_over)
     return; /* a callback has begun and closed again: the task is queued once more */
   belay__task_stop(lease->belay, task);
   belay__free_loop(lease->belay);
+  const belay__kind_t *kind = lease->terms->kind;
+  belay__terms_leave(lease->member[0].client, lease->terms); /* which may be gone before us */
+  lease->terms = NULL;
   for (unsigned i = 0; i < lease->members; i++)
     if (!belay__list_empty(&lease->member[i].object.node))
       belay__client_remove(lease->member[i].client, &lease->member[i].object);
-  lease->kind->tell(lease, BELAY__NEWS_CLOSED, 0);
+  kind->tell(lease, BELAY__NEWS_CLOSED, 0);
 }
 
 static void object_close(belay__object_t *object) {
@@ -167,15 +170,14 @@ static uint32_t affinity_of(const belay__kind_t *kind, const char *key, size_t l
   return belay__key_affinity(key, len);
 }
 
-void belay__lease_init(belay__lease_t *lease, const belay__kind_t *kind,
-                       belay_client_t *const *clients, size_t n, const belay__terms_t *terms,
-                       belay__member_t *member, char *key, size_t key_len, size_t extra_len) {
+void belay__lease_init(belay__lease_t *lease, belay_client_t *const *clients, size_t n,
+                       const belay__terms_t *terms, belay__member_t *member, char *key,
+                       size_t key_len, size_t extra_len) {
   *lease = (belay__lease_t){
-      .kind = kind,
+      .terms = terms,
       .belay = clients[0]->belay,
       .expiry = {.fire = on_expiry},
       .timer = {.fire = on_timer},
-      .terms = *terms,
       .ttl = terms->ttl,
       .holds = 1,
       .members = (uint8_t)n,
@@ -187,7 +189,7 @@ void belay__lease_init(belay__lease_t *lease, const belay__kind_t *kind,
   };
   belay__task_init(&lease->task, run_task);
   belay__list_init(&lease->line);
-  lease->affinity = affinity_of(kind, key, key_len);
+  lease->affinity = affinity_of(terms->kind, key, key_len);
   for (size_t i = 0; i < n; i++) {
     member[i] = (belay__member_t){.object = {.ops = &object_ops},
                                   .lease = lease,

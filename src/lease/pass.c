@@ -45,14 +45,15 @@ void belay__pass_over(belay__lease_t *lease, int status) {
 
 /* Whether a single script can pass it on, and nothing else has to be asked. */
 static bool is_simple(const belay__lease_t *lease) {
-  return lease->members == 1 && lease->terms.min_replicas == 0 && !lease->terms.quarantine;
+  return lease->members == 1 && lease->terms->min_replicas == 0 && !lease->terms->quarantine;
 }
 
 static belay__lease_t *find_heir(const belay__lease_t *lease) {
-  if (!lease->kind->passes || !is_simple(lease) || lease->streak >= lease->terms.max_handovers)
+  if (!lease->terms->kind->passes || !is_simple(lease) ||
+      lease->streak >= lease->terms->max_handovers)
     return NULL;
   belay__lease_t *heir = belay__line_next(lease);
-  return heir != NULL && heir->kind == lease->kind && is_simple(heir) ? heir : NULL;
+  return heir != NULL && heir->terms->kind == lease->terms->kind && is_simple(heir) ? heir : NULL;
 }
 
 bool belay__pass(belay__lease_t *lease, uint64_t answer_by) {

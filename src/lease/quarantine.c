@@ -25,7 +25,7 @@
 static bool is_known(const belay__member_t *member, const belay__server_t *server) {
   const belay__standing_t *standing = &member->client->standing;
   return server->run_id_len > 0 && server->epoch <= standing->server.epoch &&
-         standing->max_ttl == member->lease->terms.max_ttl &&
+         standing->max_ttl == member->lease->terms->max_ttl &&
          belay__server_is(&standing->server, server->run_id, server->run_id_len) &&
          standing->server.data_id_len == server->data_id_len &&
          memcmp(standing->server.data_id, server->data_id, server->data_id_len) == 0;
@@ -33,7 +33,7 @@ static bool is_known(const belay__member_t *member, const belay__server_t *serve
 
 bool belay__quarantine_known(const belay__member_t *member) {
   const belay__lease_t *lease = member->lease;
-  const belay__server_t *server = lease->terms.quarantine ? belay__member_server(member) : NULL;
+  const belay__server_t *server = lease->terms->quarantine ? belay__member_server(member) : NULL;
   return server != NULL && is_known(member, server) &&
          (int64_t)belay__now(lease->belay) < member->client->standing.votes_from;
 }
@@ -124,7 +124,7 @@ void belay__quarantine_leave(belay__call_t *call) {
 static int ask(belay__member_t *member, const belay__server_t *server, uint64_t deadline) {
   const belay__lease_t *lease = member->lease;
   belay_client_t *client = member->client;
-  uint64_t rest = belay__lease_forgotten_after(lease->terms.max_ttl);
+  uint64_t rest = belay__lease_forgotten_after(lease->terms->max_ttl);
   char key[KEY_MAX];
   belay__call_t *call = belay__call_new(client, belay__lease_lane(lease));
   if (call == NULL)
@@ -134,7 +134,7 @@ static int ask(belay__member_t *member, const belay__server_t *server, uint64_t 
                   belay__key_build(key, client->prefix, client->prefix_len, "node", "marker", 6));
   belay__call_arg_joined(call, server->run_id, server->run_id_len, server->data_id,
                          server->data_id_len);
-  belay__call_arg_int(call, lease->terms.max_ttl);
+  belay__call_arg_int(call, lease->terms->max_ttl);
   belay__call_arg_int(call, (int64_t)(rest / BELAY__MS) + 1);
   call->deadline = deadline;
   call->affinity = lease->affinity;
@@ -153,7 +153,7 @@ static int ask(belay__member_t *member, const belay__server_t *server, uint64_t 
 
 void belay__quarantine_ask_ahead(belay__member_t *member, uint64_t deadline) {
   const belay__server_t *server =
-      member->lease->terms.quarantine ? belay__member_server(member) : NULL;
+      member->lease->terms->quarantine ? belay__member_server(member) : NULL;
   if (server != NULL && server->run_id_len > 0 && !is_known(member, server))
     (void)ask(member, server, deadline);
 }
@@ -161,12 +161,12 @@ void belay__quarantine_ask_ahead(belay__member_t *member, uint64_t deadline) {
 bool belay__quarantine_allows(const belay__member_t *member) {
   const belay__lease_t *lease = member->lease;
   const belay__server_t *server = belay__member_server(member);
-  if (!lease->terms.quarantine)
+  if (!lease->terms->quarantine)
     return true;
   if (server == NULL || server->epoch != member->sent_on)
     return false;
   if (server->run_id_len == 0)
-    return lease->terms.trust;
+    return lease->terms->trust;
   return is_known(member, server) && (int64_t)member->sent >= member->client->standing.votes_from;
 }
 

@@ -37,7 +37,7 @@ void belay__lease_put_ticket(const belay__lease_t *lease, belay__call_t *call) {
 }
 
 belay__lane_t belay__lease_lane(const belay__lease_t *lease) {
-  return lease->terms.min_replicas > 0 ? BELAY__LANE_DURABLE : BELAY__LANE_LEASE;
+  return lease->terms->min_replicas > 0 ? BELAY__LANE_DURABLE : BELAY__LANE_LEASE;
 }
 
 /* ---- keys ------------------------------------------------------------------------------------------------ */
@@ -87,18 +87,19 @@ static void put_fence_key(const belay__lease_t *lease, belay__call_t *call) {
 
 static void begin(const belay__lease_t *lease, belay__call_t *call, const belay__script_t *script,
                   size_t keys, bool fence, size_t args) {
-  if (lease->terms.min_replicas > 0)
+  if (lease->terms->min_replicas > 0)
     belay__call_script_text(call, script, keys + fence, args);
   else
     belay__call_script(call, script, keys + fence, args);
-  put_keys(lease->kind, lease->key, lease->key_len, keys, call);
+  put_keys(lease->terms->kind, lease->key, lease->key_len, keys, call);
   if (fence)
     put_fence_key(lease, call);
 }
 
 void belay__lease_begin(const belay__lease_t *lease, belay__call_t *call,
                         const belay__script_t *script, bool fence, size_t args) {
-  begin(lease, call, script, count_keys(lease->kind, lease->key, lease->key_len), fence, args);
+  begin(lease, call, script, count_keys(lease->terms->kind, lease->key, lease->key_len), fence,
+        args);
 }
 
 /* Commands that do what the script of a lock's release does, but tell nobody, and take nothing else back. */
@@ -152,7 +153,7 @@ bool belay__release_read(const belay__call_t *call, const belay__reply_t *reply,
 
 static void ask_fence(const belay__lease_t *lease, belay__call_t *call,
                       const belay__script_t *script, size_t args) {
-  if (lease->terms.min_replicas > 0)
+  if (lease->terms->min_replicas > 0)
     belay__call_script_text(call, script, 1, args);
   else
     belay__call_script(call, script, 1, args);
@@ -160,7 +161,7 @@ static void ask_fence(const belay__lease_t *lease, belay__call_t *call,
 }
 
 static void ask_extend(const belay__lease_t *lease, belay__call_t *call, bool retake) {
-  const belay__kind_t *kind = lease->kind;
+  const belay__kind_t *kind = lease->terms->kind;
   int64_t left = (int64_t)(belay__lease_remaining(lease) / BELAY__MS);
   size_t keys = kind->extend_keys;
   if (keys == 0)
@@ -174,19 +175,19 @@ static void ask_extend(const belay__lease_t *lease, belay__call_t *call, bool re
 }
 
 static void ask_release(const belay__lease_t *lease, belay__call_t *call) {
-  belay__release_t release = {.notify = lease->terms.notify, .apart = true};
+  belay__release_t release = {.notify = lease->terms->notify, .apart = true};
   release.token_len = belay__lease_token(lease, release.token);
   if (lease->partner != NULL) /* it may have been passed on */
     release.other_len = belay__lease_token(lease->partner, release.other);
   else /* what came late may have left it there again */
     release.other_len = belay__ticket_text(lease->ticket, release.other);
-  belay__release_build(lease->kind, lease->key, lease->key_len, &release, call);
+  belay__release_build(lease->terms->kind, lease->key, lease->key_len, &release, call);
 }
 
 void belay__lease_question(const belay__lease_t *lease, belay__call_t *call, bool retake) {
   switch ((belay__round_t)lease->round) {
   case BELAY__ROUND_ACQUIRE:
-    lease->kind->acquire(lease, call, lease->partner);
+    lease->terms->kind->acquire(lease, call, lease->partner);
     break;
   case BELAY__ROUND_READ:
     ask_fence(lease, call, &belay__script_fence_read, 0);

@@ -137,16 +137,16 @@ static void undone(belay__undo_t *undo, void *owner, bool done) {
 static void undo(belay__member_t *member, belay__call_t *release, bool ticket, uint32_t keep,
                  bool wait) {
   belay__lease_t *lease = member->lease;
-  uint64_t ttl = member->maybe ? lease->longest_ttl : lease->terms.waiter_ttl;
+  uint64_t ttl = member->maybe ? lease->longest_ttl : lease->terms->waiter_ttl;
   size_t label_len;
   const char *label = belay__lease_label(lease, &label_len);
   belay__undo_of_t of = {
       .label = label,
       .label_len = label_len,
-      .kind = lease->kind,
+      .kind = lease->terms->kind,
       .key = lease->key,
       .key_len = lease->key_len,
-      .notify = lease->terms.notify,
+      .notify = lease->terms->notify,
       .token = lease->token,
       .no_token = !member->maybe,
       .ticket = ticket ? lease->ticket : 0,
@@ -174,7 +174,7 @@ void belay__round_undo(belay__lease_t *lease, belay__undo_how_t how) {
     bool waits = how == BELAY__UNDO_KEEP_PLACE && lease->ticket != 0;
     bool keep = waits && member->maybe, leave = member->placed && !waits;
     if (member->maybe || leave)
-      undo(member, release, keep || leave, keep ? lease->terms.waiter_ttl : 0,
+      undo(member, release, keep || leave, keep ? lease->terms->waiter_ttl : 0,
            how == BELAY__UNDO_AND_WAIT);
     member->placed = keep || (member->placed && !leave);
     member->maybe = member->fresh = false;

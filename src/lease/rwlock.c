@@ -36,7 +36,7 @@ static void acquire(const belay__lease_t *lease, belay__call_t *call, const bela
   belay__lease_put_token(lease, call);
   belay__call_arg_int(call, lease->ttl);
   belay__lease_put_ticket(lease, call);
-  belay__call_arg_int(call, lease->terms.waiter_ttl);
+  belay__call_arg_int(call, lease->terms->waiter_ttl);
   if (reads)
     put_host(lease, call);
   if (counts)
@@ -55,7 +55,7 @@ static int acquired(belay__lease_t *lease, const belay__call_t *call, const bela
 
 static void extend_more(const belay__lease_t *lease, belay__call_t *call) {
   belay__call_arg(call, lease->want == BELAY_RWLOCK_WRITE ? "w" : "r", 1);
-  belay__publish_arg(call, lease->terms.notify);
+  belay__publish_arg(call, lease->terms->notify);
 }
 
 static int extended(belay__lease_t *lease, int64_t reply) {
@@ -122,7 +122,7 @@ static int change(belay_lock_t *lock, bool up, int64_t timeout_ms, belay_lock_cb
   if (error != 0)
     return error;
   belay__lease_t *lease = belay__lock_lease(lock);
-  if (lease->kind != &kind) {
+  if (lease->terms->kind != &kind) {
     belay__detail(lease->belay, "lock: not a reader's or writer's");
     return BELAY_EINVAL;
   }

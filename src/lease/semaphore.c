@@ -25,15 +25,15 @@ static void acquire(const belay__lease_t *lease, belay__call_t *call, const bela
   belay__lease_begin(lease, call, &belay__script_semaphore_acquire, false, 8);
   belay__lease_put_token(lease, call);
   belay__call_arg_int(call, lease->ttl);
-  belay__call_arg_int(call, lease->permits);
-  belay__call_arg_int(call, lease->limit);
+  belay__call_arg_int(call, lease->terms->permits);
+  belay__call_arg_int(call, lease->terms->limit);
   belay__fair_put_place(lease, call);
   belay__call_arg_int(call, lease->members > 1);
 }
 
 /* How many they are: what the server has forgotten of them is put right. */
 static void extend_more(const belay__lease_t *lease, belay__call_t *call) {
-  belay__call_arg_int(call, lease->permits);
+  belay__call_arg_int(call, lease->terms->permits);
 }
 
 static int acquired(belay__lease_t *lease, const belay__call_t *call, const belay__reply_t *reply,

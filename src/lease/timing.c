@@ -42,14 +42,14 @@ uint64_t belay__lease_deadline(const belay__lease_t *lease) {
 }
 
 bool belay__lease_renews(const belay__lease_t *lease, uint64_t now) {
-  return lease->terms.renew &&
-         (lease->terms.max_hold == BELAY_FOREVER ||
-          (now - lease->held_since) / BELAY__MS < (uint64_t)lease->terms.max_hold);
+  return lease->terms->renew &&
+         (lease->terms->max_hold == BELAY_FOREVER ||
+          (now - lease->held_since) / BELAY__MS < (uint64_t)lease->terms->max_hold);
 }
 
 /* At most half of what can be trusted, so that there is time for a second try. */
 static uint64_t renew_after(const belay__lease_t *lease, uint64_t validity) {
-  uint64_t ttl = lease->ttl * BELAY__MS, after = lease->terms.renew_after * BELAY__MS;
+  uint64_t ttl = lease->ttl * BELAY__MS, after = lease->terms->renew_after * BELAY__MS;
   if (after == 0)
     after = ttl / 3;
   if (after < ttl / 10)
@@ -64,7 +64,7 @@ uint64_t belay__lease_renewal_due(const belay__lease_t *lease, uint64_t now) {
   if (!belay__lease_renews(lease, now))
     return BELAY__NEVER;
   uint64_t deadline = belay__lease_deadline(lease);
-  uint64_t validity = belay__lease_validity(lease->ttl, lease->terms.drift);
+  uint64_t validity = belay__lease_validity(lease->ttl, lease->terms->drift);
   uint64_t after = renew_after(lease, validity), rest = validity - after;
   uint64_t due = deadline > now + rest ? deadline - rest : 0;
   uint64_t sooner = after / 4 / 65536 * (lease->affinity >> 16);
@@ -95,7 +95,7 @@ static uint64_t backed_off(const belay__lease_t *lease, uint64_t max) {
 
 /* How long the last attempt took; a loop that stood still meanwhile does not count. */
 static uint64_t round_took(const belay__lease_t *lease, uint64_t now) {
-  uint64_t most = lease->terms.timeout * BELAY__MS * (lease->terms.fencing ? 3 : 1);
+  uint64_t most = lease->terms->timeout * BELAY__MS * (lease->terms->fencing ? 3 : 1);
   return now - lease->asked_at < most ? now - lease->asked_at : most;
 }
 
@@ -107,14 +107,14 @@ static uint64_t apart(const belay__lease_t *lease, uint64_t now) {
 /* Whether its holder, if that is one like us, has had it for no longer than from one poll to the next: so it changes
  * hands. */
 static bool is_moving(const belay__lease_t *lease) {
-  int64_t ttl = lease->terms.ttl; /* elsewhere what is told may be another time than a holder's */
-  return lease->kind->passes && lease->holder_ms <= ttl &&
-         lease->holder_ms + lease->terms.retry_max >= ttl;
+  int64_t ttl = lease->terms->ttl; /* elsewhere what is told may be another time than a holder's */
+  return lease->terms->kind->passes && lease->holder_ms <= ttl &&
+         lease->holder_ms + lease->terms->retry_max >= ttl;
 }
 
 /* It was held: the first time a short delay; then they double each time, unless it changes hands. */
 static void poll_range(const belay__lease_t *lease, uint64_t *min, uint64_t *max) {
-  const belay__terms_t *terms = &lease->terms;
+  const belay__terms_t *terms = lease->terms;
   *min = terms->retry_min * BELAY__MS;
   *max = terms->retry_max * BELAY__MS;
   if (lease->attempts == 1) {
@@ -135,7 +135,7 @@ static void poll_range(const belay__lease_t *lease, uint64_t *min, uint64_t *max
 }
 
 uint64_t belay__lease_woken_attempt(const belay__lease_t *lease, uint64_t now, belay__woken_t by) {
-  uint64_t least = 0, spread = 0, max = lease->terms.retry_max;
+  uint64_t least = 0, spread = 0, max = lease->terms->retry_max;
   uint32_t late = lease->found_held < WAKE_HALVINGS ? lease->found_held : WAKE_HALVINGS;
   switch (by) {
   case BELAY__WOKEN_ALL:
@@ -153,7 +153,7 @@ uint64_t belay__lease_woken_attempt(const belay__lease_t *lease, uint64_t now, b
 }
 
 uint64_t belay__lease_streak_max(const belay__lease_t *lease) {
-  return (lease->terms.notify ? STREAK_MAX_MS : POLLED_STREAK_MAX_MS) * BELAY__MS;
+  return (lease->terms->notify ? STREAK_MAX_MS : POLLED_STREAK_MAX_MS) * BELAY__MS;
 }
 
 uint64_t belay__lease_yielded_attempt(const belay__lease_t *lease, uint64_t now,
@@ -177,7 +177,7 @@ static void error_range(const belay__lease_t *lease, uint64_t *min, uint64_t *ma
 }
 
 uint64_t belay__lease_next_attempt(const belay__lease_t *lease, int status, uint64_t now) {
-  uint64_t min = lease->terms.retry_min * BELAY__MS, max = lease->terms.retry_max * BELAY__MS;
+  uint64_t min = lease->terms->retry_min * BELAY__MS, max = lease->terms->retry_max * BELAY__MS;
   if (status == BELAY_EHELD)
     poll_range(lease, &min, &max);
   else

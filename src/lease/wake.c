@@ -30,7 +30,7 @@ struct belay__wake {
 /* ---- what is heard ------------------------------------------------------------------------------------- */
 
 static unsigned needed(const belay__lease_t *lease, bool up) {
-  if (lease->kind->many)
+  if (lease->terms->kind->many)
     return up ? lease->wake->count : 1;
   return lease->quorum;
 }
@@ -96,16 +96,16 @@ static belay_client_t *channel(const belay__lease_t *lease, unsigned i, char out
                                size_t *len) {
   size_t at = 0, n = lease->key_len;
   const char *key = lease->key;
-  for (unsigned k = 0; lease->kind->many && k <= i; k++)
+  for (unsigned k = 0; lease->terms->kind->many && k <= i; k++)
     key = belay__many_next(lease->key, lease->key_len, &at, &n);
   *len = channel_of(out, key, n);
-  return lease->member[lease->kind->many ? 0 : i].client;
+  return lease->member[lease->terms->kind->many ? 0 : i].client;
 }
 
 static unsigned count_channels(const belay__lease_t *lease) {
   size_t at = 0, len;
   unsigned n = 0;
-  if (!lease->kind->many)
+  if (!lease->terms->kind->many)
     return lease->members;
   while (belay__many_next(lease->key, lease->key_len, &at, &len) != NULL)
     n++;
@@ -126,7 +126,7 @@ static bool are_known(const belay__lease_t *lease, unsigned count) {
 /* What cannot listen asks now and then. */
 void belay__wake_listen(belay__lease_t *lease, bool known) {
   unsigned count = count_channels(lease);
-  if (lease->wake != NULL || !lease->terms.notify || (known && !are_known(lease, count)))
+  if (lease->wake != NULL || !lease->terms->notify || (known && !are_known(lease, count)))
     return;
   belay__wake_t *wake = belay__alloc(lease->belay, size_of(count));
   if (wake == NULL)
@@ -161,7 +161,7 @@ void belay__wake_build(const belay__lease_t *lease, belay__call_t *call) {
 /* Where nobody is told, others may be waiting all the same. */
 bool belay__wake_others(const belay__lease_t *lease) {
   char name[CHANNEL_MAX];
-  if (!lease->terms.notify || lease->members > 1)
+  if (!lease->terms->notify || lease->members > 1)
     return true;
   size_t len = channel_of(name, lease->key, lease->key_len);
   return lease->told > (belay__channel_is_up(lease->member[0].client, name, len) ? 1 : 0);

@@ -90,7 +90,7 @@ static uint64_t remaining(const sim_watch_t *watch) {
 }
 
 static int64_t timeout_of(const sim_watch_t *watch, int64_t timeout_ms) {
-  return timeout_ms == BELAY_DEFAULT ? (int64_t)sim_watch_lease(watch)->terms.timeout : timeout_ms;
+  return timeout_ms == BELAY_DEFAULT ? (int64_t)sim_watch_lease(watch)->terms->timeout : timeout_ms;
 }
 
 static void on_lost(belay_lock_t *lock, belay_lost_t reason);
@@ -158,12 +158,12 @@ int sim_watch_acquire(sim_watch_t *watch, int64_t wait_ms) {
         watch->deaf ? BELAY_ESTATE : expected);
   if (error != 0)
     return error;
-  bool rounds = wait_ms == 0 && lease->terms.fencing && lease->members > 1;
-  expect(watch, SIM_ACQUIRE, wait_ms != 0 ? wait_ms : (int64_t)lease->terms.timeout);
+  bool rounds = wait_ms == 0 && lease->terms->fencing && lease->members > 1;
+  expect(watch, SIM_ACQUIRE, wait_ms != 0 ? wait_ms : (int64_t)lease->terms->timeout);
   sim_pending_t *pending = &watch->op[SIM_ACQUIRE];
   if (rounds) {
-    pending->rounds = ROUNDS_MAX * lease->terms.timeout * SIM_MS;
-    pending->limit = pending->called + lease->terms.ttl * SIM_MS;
+    pending->rounds = ROUNDS_MAX * lease->terms->timeout * SIM_MS;
+    pending->limit = pending->called + lease->terms->ttl * SIM_MS;
     pending->due = pending->called + pending->rounds;
     if (pending->due > pending->limit)
       pending->due = pending->limit;
@@ -235,8 +235,8 @@ int sim_watch_extend(sim_watch_t *watch, int64_t ttl_ms, int64_t timeout_ms, boo
   watch->deaf_extend = deaf;
   watch->turning = SIM_STAYS;
   const belay__lease_t *lease = sim_watch_lease(watch);
-  uint64_t until =
-      sim_process_now(watch->process) + belay__lease_validity((uint32_t)ttl_ms, lease->terms.drift);
+  uint64_t until = sim_process_now(watch->process) +
+                   belay__lease_validity((uint32_t)ttl_ms, lease->terms->drift);
   watch->before = until < deadline ? until : deadline;
   watch->seen = belay__lease_deadline(lease);
   if (watch->seen > watch->before)
