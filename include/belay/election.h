@@ -71,7 +71,7 @@ BELAY_API int belay_election_new(belay_client_t *const *clients, size_t n, const
  * success; a refusal that lasts (BELAY_EAUTH, BELAY_EWRONGTYPE) ends it, and cb (may be NULL) is told. cb's status:
  * 0 elected (before on_elected), BELAY_ECANCELED resigned or closed, or that error.
  *
- * Returns 0, BELAY_EINVAL, BELAY_ESTATE (stands, or leads), BELAY_ECLOSING or BELAY_EFORK. */
+ * Returns 0, BELAY_EINVAL, BELAY_ESTATE (stands, or leads), BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_election_campaign(belay_election_t *election, belay_election_cb cb);
 
 /** Does not want to lead: stops standing, or gives leadership back. cb (may be NULL) is told as

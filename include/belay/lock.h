@@ -202,7 +202,8 @@ BELAY_API int belay_lock_new(belay_client_t *client, const char *name, size_t na
  * In all but the first the lock is not held, and a key that the attempt may have left on the server is
  * removed in the background, or is gone after its ttl at the latest.
  *
- * Returns 0, BELAY_EINVAL, BELAY_ESTATE (held, or an operation is pending), BELAY_ECLOSING, BELAY_EFORK. */
+ * Returns 0, BELAY_EINVAL, BELAY_ESTATE (held, or an operation is pending), BELAY_ENOMEM, BELAY_ECLOSING,
+ * BELAY_EFORK. */
 BELAY_API int belay_lock_acquire(belay_lock_t *lock, int64_t wait_ms, belay_lock_cb cb);
 
 /** One attempt: belay_lock_acquire() with a wait of 0. */

@@ -153,6 +153,7 @@ void belay__client_fini(belay_client_t *client) {
   belay__channels_free(client);
   belay__call_pool_free(client);
   belay__table_free(client->belay, &client->lines);
+  belay__pool_free(client->belay, &client->bids);
   belay__free(client->belay, client->prefix, client->prefix_len);
 }
 

@@ -13,6 +13,7 @@
 
 #include "core/base.h"
 #include "core/call.h"
+#include "core/pool.h"
 #include "core/table.h"
 #include "core/token.h"
 #include "core/words.h"
@@ -84,6 +85,7 @@ struct belay_client {
 
   belay__table_t lines;  /* of leases, by key; lease/line.c's */
   belay__list_t terms;   /* that leases share; lease/terms.c's */
+  belay__pool_t bids;    /* of leases that are being asked for; lease/owner.c's */
   belay__list_t resting; /* calls that wait for the time to try again */
   belay__list_t pool;    /* calls that are not in use */
   size_t pool_len;

@@ -83,19 +83,19 @@ static belay__lease_state_t attempt_failed(belay__lease_t *lease, int status);
 /* One attempt, with a token of its own. Returns the state to go to. */
 static belay__lease_state_t attempt(belay__lease_t *lease) {
   lease->attempts++;
-  lease->asked_at = belay__now(lease->belay);
+  lease->bid->asked_at = belay__now(lease->belay);
   lease->ttl = lease->longest_ttl = lease->terms->ttl;
   lease->fence = 0;
-  lease->proposals = 0;
-  lease->woken = false;
+  lease->bid->proposals = 0;
+  lease->bid->woken = false;
   belay__timer_stop(lease->belay, BELAY__RANK_OTHER, &lease->timer);
   int error = lease->belay->host->random(lease->belay, &lease->token, sizeof lease->token);
   if (error != 0)
     return attempt_failed(lease, error);
-  if (lease->wait_until != 0)
+  if (lease->bid->wait_until != 0)
     belay__wake_listen(lease, true);
   start_round(lease, BELAY__ROUND_ACQUIRE, lease->terms->timeout,
-              lease->wait_until != 0 ? lease->wait_until : BELAY__NEVER);
+              lease->bid->wait_until != 0 ? lease->bid->wait_until : BELAY__NEVER);
   return BELAY__LEASE_ACQUIRING;
 }
 
@@ -106,8 +106,8 @@ static belay__lease_state_t attempt(belay__lease_t *lease) {
 static bool cut_short(const belay__lease_t *lease, int status, uint64_t now) {
   bool unanswered =
       status == BELAY_EUNKNOWN || status == BELAY_EUNREACHABLE || status == BELAY_ENOQUORUM;
-  return unanswered && lease->wait_until != 0 && now >= lease->wait_until &&
-         now - lease->asked_at < ANSWER_MS * BELAY__MS;
+  return unanswered && lease->bid->wait_until != 0 && now >= lease->bid->wait_until &&
+         now - lease->bid->asked_at < ANSWER_MS * BELAY__MS;
 }
 
 /* The attempts of an acquire are over. Returns the state to go to. */
@@ -127,9 +127,9 @@ static uint64_t earlier(uint64_t a, uint64_t b) {
  * would do nothing else, so he does it later, and once. */
 static void hasten(belay__lease_t *lease, belay__woken_t by, uint64_t now) {
   bool held = lease->error == BELAY_EHELD;
-  if (!held && lease->hastened)
+  if (!held && lease->bid->hastened)
     return;
-  lease->hastened = true;
+  lease->bid->hastened = true;
   uint64_t when = belay__lease_woken_attempt(lease, now, held ? by : BELAY__WOKEN_AGAIN);
   set_timer(lease, earlier(lease->timer.when, when));
 }
@@ -137,13 +137,13 @@ static void hasten(belay__lease_t *lease, belay__woken_t by, uint64_t now) {
 /* Waits for the time to ask again, or for what is heard. */
 static belay__lease_state_t wait(belay__lease_t *lease, int status, uint64_t now) {
   belay__round_undo(lease, BELAY__UNDO_KEEP_PLACE);
-  bool heard = lease->woken;
+  bool heard = lease->bid->woken;
   if (!belay__wake_is_up(lease)) {
     belay__wake_listen(lease, false);
     heard |= belay__wake_is_up(lease); /* it was not when we asked */
   }
   set_timer(lease, belay__lease_next_attempt(lease, status, now));
-  lease->hastened = false;
+  lease->bid->hastened = false;
   if (heard)
     hasten(lease, BELAY__WOKEN_ALL, now);
   return BELAY__LEASE_WAITING;
@@ -158,13 +158,13 @@ static belay__lease_state_t attempt_failed(belay__lease_t *lease, int status) {
     status = BELAY_EHELD;
   lease->error = status;
   lease->failures = status == BELAY_EHELD ? 0 : lease->failures + 1;
-  lease->found_held = status == BELAY_EHELD ? lease->found_held + 1 : 0;
+  lease->bid->found_held = status == BELAY_EHELD ? lease->bid->found_held + 1 : 0;
   lease->streak = 0;
   lease->streak_since = 0;
   bool last = lease->terms->max_attempts != 0 && lease->attempts >= lease->terms->max_attempts;
-  if (lease->wait_until == 0 || last || belay__round_is_lasting(status))
+  if (lease->bid->wait_until == 0 || last || belay__round_is_lasting(status))
     return give_up(lease, status);
-  if (now >= lease->wait_until)
+  if (now >= lease->bid->wait_until)
     return give_up(lease, status == BELAY_EHELD ? BELAY_ETIMEDOUT : status);
   return wait(lease, status, now);
 }
@@ -188,7 +188,8 @@ static belay__lease_state_t granted(belay__lease_t *lease) {
 /* The time that an attempt may take: the end of the wait, or of the lease itself. */
 static uint64_t attempt_limit(const belay__lease_t *lease) {
   uint64_t deadline = belay__lease_deadline(lease);
-  return lease->wait_until != 0 && lease->wait_until < deadline ? lease->wait_until : deadline;
+  return lease->bid->wait_until != 0 && lease->bid->wait_until < deadline ? lease->bid->wait_until
+                                                                          : deadline;
 }
 
 static belay__lease_state_t propose(belay__lease_t *lease, belay__round_t round) {
@@ -215,7 +216,7 @@ static belay__lease_state_t proposed(belay__lease_t *lease, int status) {
     return set_expiry(lease) ? granted(lease) : attempt_failed(lease, BELAY_EEXPIRED);
   if (status == 0)
     return propose(lease, BELAY__ROUND_ACCEPT);
-  if (status == BELAY_EFENCED && ++lease->proposals < PROPOSALS_MAX)
+  if (status == BELAY_EFENCED && ++lease->bid->proposals < PROPOSALS_MAX)
     return propose(lease, BELAY__ROUND_READ);
   return attempt_failed(lease, status == BELAY_EFENCED ? BELAY_ENOQUORUM : status);
 }
@@ -401,14 +402,14 @@ static belay__lease_state_t close_lease(belay__lease_t *lease) {
 
 /* The owner wants it. Returns the state to go to. */
 static belay__lease_state_t begin(belay__lease_t *lease) {
-  lease->found_held = 0;
+  lease->bid->found_held = 0;
   lease->had = false;
   lease->streak = 0;
   lease->streak_since = 0;
-  bool counted = lease->wait_until == 0 || lease->terms->max_attempts != 0;
+  bool counted = lease->bid->wait_until == 0 || lease->terms->max_attempts != 0;
   if (!belay__line_join(lease, counted)) /* who has but so many attempts makes them */
     return attempt(lease);
-  set_timer(lease, lease->wait_until);
+  set_timer(lease, lease->bid->wait_until);
   return BELAY__LEASE_QUEUED;
 }
 
@@ -421,13 +422,13 @@ static belay__lease_state_t overdue(belay__lease_t *lease) {
 /* Its turn. Returns the state to go to. */
 static belay__lease_state_t take_turn(belay__lease_t *lease, belay__yield_t yield) {
   uint64_t now = belay__now(lease->belay);
-  if (now >= lease->wait_until)
+  if (now >= lease->bid->wait_until)
     return overdue(lease);
   if (yield == BELAY__YIELD_NOT)
     return attempt(lease);
   uint64_t when = belay__lease_yielded_attempt(lease, now, yield);
   lease->error = BELAY_EHELD;
-  set_timer(lease, when < lease->wait_until ? when : lease->wait_until);
+  set_timer(lease, when < lease->bid->wait_until ? when : lease->bid->wait_until);
   return BELAY__LEASE_WAITING;
 }
 
@@ -435,7 +436,7 @@ static belay__lease_state_t take_turn(belay__lease_t *lease, belay__yield_t yiel
 static belay__lease_state_t woken(belay__lease_t *lease, belay__lease_state_t state,
                                   belay__woken_t by) {
   if (state != BELAY__LEASE_WAITING) {
-    lease->woken = true; /* what is being asked may have been answered before */
+    lease->bid->woken = true; /* what is being asked may have been answered before */
     return state;
   }
   hasten(lease, by, belay__now(lease->belay));
@@ -452,6 +453,8 @@ static void settle(belay__lease_t *lease) {
     belay__wake_stop(lease);
   if (granted || state == BELAY__LEASE_IDLE || state >= BELAY__LEASE_LOST)
     belay__line_leave(lease, granted);
+  if (state == BELAY__LEASE_IDLE || state >= BELAY__LEASE_HELD)
+    belay__lease_end_bid(lease);
   belay__lease_update_hold(lease);
 }
 
@@ -517,8 +520,8 @@ static belay__lease_state_t next_state(belay__lease_t *lease, belay__lease_event
   case BELAY__LEASE_WAITING:
     if (event == BELAY__EV_TURN)
       return take_turn(lease, (belay__yield_t)arg);
-    return belay__now(lease->belay) < lease->wait_until ? attempt(lease)
-                                                        : attempt_failed(lease, lease->error);
+    return belay__now(lease->belay) < lease->bid->wait_until ? attempt(lease)
+                                                             : attempt_failed(lease, lease->error);
 
   case BELAY__LEASE_GRANTED:
     if (event == BELAY__EV_EXPIRY)

@@ -138,52 +138,58 @@ typedef struct belay__member {
 /* Ears for what wakes a lease that waits; wake.c's. */
 typedef struct belay__wake belay__wake_t;
 
+/* What there is of an acquire until it is over, or its owner is told of the grant: most leases are held most of the
+ * time. */
+typedef struct belay__bid {
+  uint64_t wait_until; /* 0: one attempt only */
+  uint64_t asked_at;   /* when the present attempt began */
+  int64_t holder_ms;   /* how long another may still hold it; -1: not known */
+  belay__wake_t *wake; /* NULL: it does not listen */
+  uint32_t found_held; /* attempts in a row that found it held */
+  uint8_t proposals;   /* fencing numbers that were proposed for this grant */
+  bool woken;          /* something was heard since the attempt was sent */
+  bool hastened;       /* WAITING: it is asked sooner because of that */
+  bool hosted;         /* when its turn came, another was granted what both may have: host */
+  belay__token_t host;
+} belay__bid_t;
+
 struct belay__lease {
   const belay__terms_t *terms;
   belay_t *belay;
   belay__entry_t entry;    /* the first in its line: in the client's table of lines */
   belay__list_t line;      /* all of one key in one client; alone: in none */
   belay__lease_t *partner; /* RELEASING: who it is being passed to; ACQUIRING: by whom */
-  belay__wake_t *wake;     /* NULL: it does not listen */
+  belay__bid_t *bid;       /* QUEUED ... GRANTED; else NULL */
   belay__timer_t expiry;   /* GRANTED, HELD: the local deadline */
   belay__timer_t timer;    /* WAITING: the next attempt; HELD: renewal; CLOSING: patience */
   belay__task_t task;      /* tells the face what there is to tell */
-  uint64_t wait_until;     /* of the present acquire; 0: one attempt only */
   uint64_t held_since;
-  uint64_t asked_at;    /* when the present attempt began */
   uint64_t answer_by;   /* the present round's deadline */
   uint32_t ttl;         /* of the present hold */
   uint32_t longest_ttl; /* the server may keep it for that long: its own ttl is never shortened */
   uint32_t attempts;    /* of the present acquire */
   uint32_t failures;    /* renewals that failed in a row; acquires that were refused in a row */
   uint32_t affinity;
-  uint32_t found_held; /* attempts in a row that found it held */
-  uint32_t told;       /* connections that heard of the last release; BELAY__UNTOLD */
-  uint32_t streak;     /* how often others of this client had it, in a row, before us */
+  uint32_t told;   /* connections that heard of the last release; BELAY__UNTOLD */
+  uint32_t streak; /* how often others of this client had it, in a row, before us */
   uint64_t
-      streak_since;  /* when the first of those got it that were in others' way; 0: we will be */
-  uint32_t holds;    /* a reentrant lock's */
-  int64_t holder_ms; /* how long another may still hold it; -1: not known */
-  uint64_t ticket;   /* of the present wait; 0: none */
-  uint64_t fence;    /* the fencing number, or the one that is being agreed on; 0: none */
-  int error;         /* the last that went wrong; 0 since the last grant */
+      streak_since; /* when the first of those got it that were in others' way; 0: we will be */
+  uint32_t holds;   /* a reentrant lock's */
+  uint64_t ticket;  /* of the present wait; 0: none */
+  uint64_t fence;   /* the fencing number, or the one that is being agreed on; 0: none */
+  int error;        /* the last that went wrong; 0 since the last grant */
   int op_status, extend_status, lost_reason;
   belay__token_t token;
-  belay__token_t host;
   uint8_t state, round;
   uint8_t mode;   /* a reader's or a writer's: belay_rwlock_mode_t */
   uint8_t want;   /* the mode that the present extend is to bring */
   bool upgrading; /* the owner has asked to become the writer, and was not told yet */
   bool unsettled; /* a change of mode was not confirmed: some node may have it otherwise */
   bool in_line;
-  bool hosted;              /* when its turn came, another was granted what both may have: host */
   bool had;                 /* it was granted since it joined the line */
   bool offered;             /* it may have been passed on, and who was to get it did not learn */
-  bool woken;               /* something was heard since the attempt was sent */
-  bool hastened;            /* WAITING: it is asked sooner because of that */
   bool asking;              /* the machine waits for what the round comes to */
   bool starting;            /* the round is being asked: nothing is decided yet */
-  uint8_t proposals;        /* fencing numbers that were proposed for this grant */
   bool op_pending, op_over; /* an acquire or a release */
   bool extend_pending, extend_over; /* an extend of the owner's */
   bool lost_over : 1, ref : 1, holds_loop : 1;
@@ -226,6 +232,9 @@ uint64_t belay__lease_remaining(const belay__lease_t *lease);
 void belay__lease_end(belay__lease_t *lease, int status);
 void belay__lease_end_extend(belay__lease_t *lease, int status);
 void belay__lease_tell_lost(belay__lease_t *lease, belay_lost_t reason);
+
+/* The bid is over. */
+void belay__lease_end_bid(belay__lease_t *lease);
 
 /* Something changed that keeps the loop alive, or does not any more. */
 void belay__lease_update_hold(belay__lease_t *lease);

@@ -54,7 +54,7 @@ static void put_first(belay__lease_t *lease, belay__lease_t *was) {
 }
 
 bool belay__line_join(belay__lease_t *lease, bool try) {
-  lease->hosted = false;
+  lease->bid->hosted = false;
   if (!lease->terms->kind->lines_up)
     return false;
   belay__lease_t *first = find_first(lease);
@@ -74,7 +74,7 @@ bool belay__line_join(belay__lease_t *lease, bool try) {
 /* Whether it may be the next: it waits, and has not done so for too long. */
 static bool may_be_next(const belay__lease_t *lease) {
   return (lease->state == BELAY__LEASE_QUEUED || lease->state == BELAY__LEASE_WAITING) &&
-         belay__now(lease->belay) < lease->wait_until;
+         belay__now(lease->belay) < lease->bid->wait_until;
 }
 
 belay__lease_t *belay__line_next(const belay__lease_t *lease) {
@@ -117,8 +117,8 @@ static belay__yield_t yields(const belay__lease_t *next, const belay__lease_t *g
 /* It asks because of a grant that it may have its own beside. Whoever comes in so brings nobody else: others
  * elsewhere wait. */
 static void bring(belay__lease_t *next, const belay__lease_t *granted) {
-  next->hosted = !granted->hosted || granted->attempts > 1;
-  next->host = granted->token;
+  next->bid->hosted = !granted->bid->hosted || granted->attempts > 1;
+  next->bid->host = granted->token;
 }
 
 /* It is the turn of the first, who waits for that. */

@@ -333,8 +333,9 @@ static int read_acquired(belay__member_t *member, const belay__call_t *call,
   int status = result->error;
   if (result->outcome == BELAY_OUTCOME_REPLY)
     status = lease->terms->kind->acquired(lease, call, result->reply, &holder_ms);
-  if (holder_ms >= 0 && (lease->holder_ms < 0 || holder_ms < lease->holder_ms))
-    lease->holder_ms = holder_ms;
+  belay__bid_t *bid = lease->bid; /* NULL: the others have granted it, and that was told */
+  if (bid != NULL && holder_ms >= 0 && (bid->holder_ms < 0 || holder_ms < bid->holder_ms))
+    bid->holder_ms = holder_ms;
   if (result->outcome == BELAY_OUTCOME_REPLY)
     member->placed = lease->ticket != 0 && status != 0; /* a grant takes it out of the queue */
   if (status == 0 || status == BELAY_EDUPLICATE)

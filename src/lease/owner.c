@@ -1,9 +1,23 @@
 /* The owner's side of a lease: what it asks, and what it is told. */
+#include <assert.h>
+
 #include "belay/rwlock.h"
 #include "core/key.h"
 #include "lease/lease.h"
 
 /* ---- operations ---------------------------------------------------------------------------------------- */
+
+static belay__pool_t *bids_of(const belay__lease_t *lease) {
+  return &lease->member[0].client->bids;
+}
+
+void belay__lease_end_bid(belay__lease_t *lease) {
+  if (lease->bid == NULL)
+    return;
+  assert(lease->bid->wake == NULL);
+  belay__pool_give(lease->belay, bids_of(lease), lease->bid, sizeof *lease->bid);
+  lease->bid = NULL;
+}
 
 int belay__lease_acquire(belay__lease_t *lease, int64_t wait_ms) {
   if (lease->op_pending || (lease->state != BELAY__LEASE_IDLE && lease->state != BELAY__LEASE_LOST))
@@ -15,10 +29,14 @@ int belay__lease_acquire(belay__lease_t *lease, int64_t wait_ms) {
       return error;
     lease->ticket |= 1; /* 0 is none */
   }
+  lease->bid = belay__pool_take(lease->belay, bids_of(lease), sizeof *lease->bid);
+  if (lease->bid == NULL)
+    return BELAY_ENOMEM;
+  uint64_t wait_until = wait_ms == 0 ? 0 : belay__after_ms(lease->belay, wait_ms);
+  *lease->bid = (belay__bid_t){.wait_until = wait_until};
   lease->want = lease->mode;
   lease->unsettled = false;
   lease->op_pending = true;
-  lease->wait_until = wait_ms == 0 ? 0 : belay__after_ms(lease->belay, wait_ms);
   lease->attempts = lease->failures = 0;
   lease->error = 0;
   belay__lease_step(lease, BELAY__EV_ACQUIRE, 0);

@@ -29,7 +29,8 @@ void belay__round_start(belay__lease_t *lease, belay__round_t round, uint64_t ti
     deadline = limit;
   lease->round = (uint8_t)round;
   lease->answer_by = deadline;
-  lease->holder_ms = -1;
+  if (lease->bid != NULL)
+    lease->bid->holder_ms = -1;
   lease->starting = true; /* that one cannot be asked is looked at when all are */
   for (unsigned i = 0; i < lease->members; i++)
     lease->member[i].status = BELAY__PENDING;

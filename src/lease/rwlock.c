@@ -22,9 +22,10 @@ static const char *const parts[] = {"::readers", "::waiting", "::writers", "::ad
 static void put_host(const belay__lease_t *lease, belay__call_t *call) {
   char text[BELAY__TOKEN_TEXT_MAX];
   const belay_client_t *client = call->client;
-  bool hosted = lease->hosted && lease->attempts == 1;
+  const belay__bid_t *bid = lease->bid; /* NULL: the others have granted it, and that was told */
+  bool hosted = bid != NULL && bid->hosted && lease->attempts == 1;
   belay__call_arg(call, text,
-                  hosted ? belay__token_text(text, &lease->host, client->owner, client->owner_len)
+                  hosted ? belay__token_text(text, &bid->host, client->owner, client->owner_len)
                          : 0);
 }
 

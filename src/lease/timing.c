@@ -96,7 +96,7 @@ static uint64_t backed_off(const belay__lease_t *lease, uint64_t max) {
 /* How long the last attempt took; a loop that stood still meanwhile does not count. */
 static uint64_t round_took(const belay__lease_t *lease, uint64_t now) {
   uint64_t most = lease->terms->timeout * BELAY__MS * (lease->terms->fencing ? 3 : 1);
-  return now - lease->asked_at < most ? now - lease->asked_at : most;
+  return now - lease->bid->asked_at < most ? now - lease->bid->asked_at : most;
 }
 
 /* Contenders that split the votes must not meet again: the delays differ by more than a round takes. */
@@ -108,8 +108,8 @@ static uint64_t apart(const belay__lease_t *lease, uint64_t now) {
  * hands. */
 static bool is_moving(const belay__lease_t *lease) {
   int64_t ttl = lease->terms->ttl; /* elsewhere what is told may be another time than a holder's */
-  return lease->terms->kind->passes && lease->holder_ms <= ttl &&
-         lease->holder_ms + lease->terms->retry_max >= ttl;
+  return lease->terms->kind->passes && lease->bid->holder_ms <= ttl &&
+         lease->bid->holder_ms + lease->terms->retry_max >= ttl;
 }
 
 /* It was held: the first time a short delay; then they double each time, unless it changes hands. */
@@ -122,7 +122,8 @@ static void poll_range(const belay__lease_t *lease, uint64_t *min, uint64_t *max
     *max = *max < FIRST_POLL_MS * BELAY__MS ? *max : FIRST_POLL_MS * BELAY__MS;
     return;
   }
-  uint32_t doublings = lease->found_held > 2 && !is_moving(lease) ? lease->found_held - 2 : 0;
+  uint32_t doublings =
+      lease->bid->found_held > 2 && !is_moving(lease) ? lease->bid->found_held - 2 : 0;
   for (uint32_t i = 0; i < doublings && 2 * *max <= terms->backoff_max * BELAY__MS; i++) {
     *min *= 2;
     *max *= 2;
@@ -136,7 +137,7 @@ static void poll_range(const belay__lease_t *lease, uint64_t *min, uint64_t *max
 
 uint64_t belay__lease_woken_attempt(const belay__lease_t *lease, uint64_t now, belay__woken_t by) {
   uint64_t least = 0, spread = 0, max = lease->terms->retry_max;
-  uint32_t late = lease->found_held < WAKE_HALVINGS ? lease->found_held : WAKE_HALVINGS;
+  uint32_t late = lease->bid->found_held < WAKE_HALVINGS ? lease->bid->found_held : WAKE_HALVINGS;
   switch (by) {
   case BELAY__WOKEN_ALL:
     least = (WAKE_SPREAD_US * 1000 >> late) / 2;
@@ -149,7 +150,7 @@ uint64_t belay__lease_woken_attempt(const belay__lease_t *lease, uint64_t now, b
     break;
   }
   uint64_t when = now + 1 + least + belay__random_below(lease->belay, spread);
-  return when < lease->wait_until ? when : lease->wait_until;
+  return when < lease->bid->wait_until ? when : lease->bid->wait_until;
 }
 
 uint64_t belay__lease_streak_max(const belay__lease_t *lease) {
@@ -187,13 +188,13 @@ uint64_t belay__lease_next_attempt(const belay__lease_t *lease, int status, uint
     max = min + spread;
   uint64_t when = now + min + belay__random_below(lease->belay, max - min + 1);
   uint64_t news = belay__quarantine_ends(lease); /* what was in the way may be gone by then */
-  if (status == BELAY_EHELD && lease->holder_ms >= 0) {
-    uint64_t free_at = now + ((uint64_t)lease->holder_ms + 1) * BELAY__MS;
+  if (status == BELAY_EHELD && lease->bid->holder_ms >= 0) {
+    uint64_t free_at = now + ((uint64_t)lease->bid->holder_ms + 1) * BELAY__MS;
     news = news < free_at ? news : free_at;
   }
   if (news < when) {
     news += belay__random_below(lease->belay, HERD_MS * BELAY__MS);
     when = when < news ? when : news;
   }
-  return when < lease->wait_until ? when : lease->wait_until;
+  return when < lease->bid->wait_until ? when : lease->bid->wait_until;
 }

@@ -31,7 +31,7 @@ struct belay__wake {
 
 static unsigned needed(const belay__lease_t *lease, bool up) {
   if (lease->terms->kind->many)
-    return up ? lease->wake->count : 1;
+    return up ? lease->bid->wake->count : 1;
   return lease->quorum;
 }
 
@@ -50,7 +50,7 @@ static unsigned count_heard(const belay__wake_t *wake) {
 }
 
 bool belay__wake_is_up(const belay__lease_t *lease) {
-  return lease->wake != NULL && count_up(lease->wake) >= needed(lease, true);
+  return lease->bid->wake != NULL && count_up(lease->bid->wake) >= needed(lease, true);
 }
 
 /* '' is for everybody. */
@@ -71,11 +71,11 @@ static void hear(belay__ear_t *belay_ear, belay__heard_t what, const char *data,
   if (what == BELAY__HEARD_UP && ear->was_up)
     by = BELAY__WOKEN_AGAIN;
   ear->heard = ear->was_up = true;
-  if (what == BELAY__HEARD_MESSAGE ? count_heard(lease->wake) < needed(lease, false)
+  if (what == BELAY__HEARD_MESSAGE ? count_heard(lease->bid->wake) < needed(lease, false)
                                    : !belay__wake_is_up(lease))
     return;
-  for (unsigned i = 0; i < lease->wake->count; i++)
-    lease->wake->ears[i].heard = false;
+  for (unsigned i = 0; i < lease->bid->wake->count; i++)
+    lease->bid->wake->ears[i].heard = false;
   belay__lease_step(lease, BELAY__EV_WAKE, by);
 }
 
@@ -126,12 +126,12 @@ static bool are_known(const belay__lease_t *lease, unsigned count) {
 /* What cannot listen asks now and then. */
 void belay__wake_listen(belay__lease_t *lease, bool known) {
   unsigned count = count_channels(lease);
-  if (lease->wake != NULL || !lease->terms->notify || (known && !are_known(lease, count)))
+  if (lease->bid->wake != NULL || !lease->terms->notify || (known && !are_known(lease, count)))
     return;
   belay__wake_t *wake = belay__alloc(lease->belay, size_of(count));
   if (wake == NULL)
     return;
-  lease->wake = wake;
+  lease->bid->wake = wake;
   wake->count = count;
   for (unsigned i = 0; i < count; i++) {
     char name[CHANNEL_MAX];
@@ -144,10 +144,10 @@ void belay__wake_listen(belay__lease_t *lease, bool known) {
 }
 
 void belay__wake_stop(belay__lease_t *lease) {
-  belay__wake_t *wake = lease->wake;
+  belay__wake_t *wake = lease->bid != NULL ? lease->bid->wake : NULL;
   if (wake == NULL)
     return;
-  lease->wake = NULL;
+  lease->bid->wake = NULL;
   for (unsigned i = 0; i < wake->count; i++)
     belay__unlisten(&wake->ears[i].ear);
   belay__free(lease->belay, wake, size_of(wake->count));

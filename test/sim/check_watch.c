@@ -154,8 +154,10 @@ int sim_watch_acquire(sim_watch_t *watch, int64_t wait_ms) {
   enter(watch);
   int error = wait_ms == 0 ? belay_lock_try(watch->lock, on_acquired)
                            : belay_lock_acquire(watch->lock, wait_ms, on_acquired);
+  bool scarce = expected == 0 && watch->process->fails > 0;
+  int or_else = watch->deaf ? BELAY_ESTATE : expected;
   leave(watch, wait_ms == 0 ? "try" : "acquire", error, expected,
-        watch->deaf ? BELAY_ESTATE : expected);
+        scarce && error == BELAY_ENOMEM ? error : or_else);
   if (error != 0)
     return error;
   bool rounds = wait_ms == 0 && lease->terms->fencing && lease->members > 1;
