@@ -156,7 +156,7 @@ static belay__lease_state_t attempt_failed(belay__lease_t *lease, int status) {
   stop_timers(lease);
   if (lease->error == BELAY_EHELD && cut_short(lease, status, now))
     status = BELAY_EHELD;
-  lease->error = status;
+  lease->error = (int16_t)status;
   lease->failures = status == BELAY_EHELD ? 0 : lease->failures + 1;
   lease->bid->found_held = status == BELAY_EHELD ? lease->bid->found_held + 1 : 0;
   lease->streak = 0;
@@ -257,7 +257,7 @@ static void change_mode(belay__lease_t *lease) {
 /* Not extended, or not in that mode: what may be otherwise on some node is set right soon, renewed or not. */
 static void not_extended(belay__lease_t *lease, int status) {
   bool refused = status == BELAY_ESHARED && lease->members == 1; /* and all else is as it was */
-  lease->error = status;
+  lease->error = (int16_t)status;
   lease->want = lease->mode;
   lease->unsettled &= !refused;
   if (refused)
@@ -359,7 +359,7 @@ static belay__lease_state_t released(belay__lease_t *lease, int status) {
   if (lease->offered && status != 0) /* what was passed on is not ours, and was not lost */
     status = BELAY_EUNKNOWN;
   if (status != 0)
-    lease->error = status;
+    lease->error = (int16_t)status;
   belay__round_undo(lease, BELAY__UNDO);
   stop_timers(lease);
   belay__lease_end(lease, status);
@@ -415,7 +415,7 @@ static belay__lease_state_t begin(belay__lease_t *lease) {
 
 /* Its turn did not come in time: those who come first do not get it either, and they say why. */
 static belay__lease_state_t overdue(belay__lease_t *lease) {
-  lease->error = belay__line_reason(lease);
+  lease->error = (int16_t)belay__line_reason(lease);
   return give_up(lease, lease->error == BELAY_EHELD ? BELAY_ETIMEDOUT : lease->error);
 }
 

@@ -118,21 +118,24 @@ typedef struct belay__member {
   belay_client_t *client;
   belay__call_t *call;    /* of the present round */
   belay__call_t *confirm; /* what makes its answer count: a WAIT, or the quarantine's question */
-  belay__call_t *late;    /* an acquire that is not waited for */
-  belay__undo_t *undo;    /* while CLOSING: what is waited for */
-  uint64_t sent;          /* when the call was sent whose answer is being confirmed */
-  uint64_t until;         /* this node keeps the lease for us until then; 0: it does not */
-  uint64_t voter;         /* the server that last said yes: a hash of its run id; 0: not known */
-  int status;             /* in the present round */
-  int vote;               /* in the last acquire or extend */
-  uint32_t sent_on;       /* and the connection that it was sent on */
-  uint32_t epoch; /* that of the last call that may yet take the lease, unanswered; 0: none */
+  union {
+    belay__call_t *late; /* an acquire that is not waited for; before CLOSING */
+    belay__undo_t *undo; /* what CLOSING waits for */
+  };
+  uint64_t sent;    /* when the call was sent whose answer is being confirmed */
+  uint64_t until;   /* this node keeps the lease for us until then; 0: it does not */
+  uint64_t voter;   /* the server that last said yes: a hash of its run id; 0: not known */
+  uint32_t sent_on; /* ... and on which connection */
+  uint32_t epoch;   /* that of the last call that may yet take the lease, unanswered; 0: none */
   uint32_t
       lowered; /* that of the last extend that may yet make a reader of the writer, unanswered; 0: none */
-  bool maybe;  /* our token may be on this node */
-  bool placed; /* our ticket may be */
-  bool retake; /* the present extend takes it again if it is gone */
-  bool fresh;  /* taken again after it was gone: does not count until a round was won without it */
+  int16_t status;  /* in the present round */
+  int16_t vote;    /* in the last acquire or extend */
+  bool maybe : 1;  /* our token may be on this node */
+  bool placed : 1; /* our ticket may be */
+  bool retake : 1; /* the present extend takes it again if it is gone */
+  bool
+      fresh : 1; /* taken again after it was gone: does not count until a round was won without it */
 } belay__member_t;
 
 /* Ears for what wakes a lease that waits; wake.c's. */
@@ -153,6 +156,7 @@ typedef struct belay__bid {
   belay__token_t host;
 } belay__bid_t;
 
+/* There may be a hundred thousand of them: the widths are what is needed, and the order leaves no gaps. */
 struct belay__lease {
   const belay__terms_t *terms;
   belay_t *belay;
@@ -163,41 +167,42 @@ struct belay__lease {
   belay__timer_t expiry;   /* GRANTED, HELD: the local deadline */
   belay__timer_t timer;    /* WAITING: the next attempt; HELD: renewal; CLOSING: patience */
   belay__task_t task;      /* tells the face what there is to tell */
+  char *key;               /* and behind it `extra`, the kind's own, and the label */
+  belay__member_t *member; /* the face's memory, as the key is */
   uint64_t held_since;
-  uint64_t answer_by;   /* the present round's deadline */
-  uint32_t ttl;         /* of the present hold */
+  uint64_t answer_by; /* the present round's deadline */
+  uint64_t
+      streak_since; /* when the first of a streak got it that were in others' way; 0: we will be */
+  uint64_t ticket;  /* of the present wait; 0: none */
+  uint64_t fence;   /* the fencing number, or the one that is being agreed on; 0: none */
+  uint32_t ttl;     /* of the present hold */
   uint32_t longest_ttl; /* the server may keep it for that long: its own ttl is never shortened */
   uint32_t attempts;    /* of the present acquire */
   uint32_t failures;    /* renewals that failed in a row; acquires that were refused in a row */
   uint32_t affinity;
   uint32_t told;   /* connections that heard of the last release; BELAY__UNTOLD */
   uint32_t streak; /* how often others of this client had it, in a row, before us */
-  uint64_t
-      streak_since; /* when the first of those got it that were in others' way; 0: we will be */
-  uint32_t holds;   /* a reentrant lock's */
-  uint64_t ticket;  /* of the present wait; 0: none */
-  uint64_t fence;   /* the fencing number, or the one that is being agreed on; 0: none */
-  int error;        /* the last that went wrong; 0 since the last grant */
-  int op_status, extend_status, lost_reason;
+  uint32_t holds;  /* a reentrant lock's */
   belay__token_t token;
-  uint8_t state, round;
-  uint8_t mode;   /* a reader's or a writer's: belay_rwlock_mode_t */
-  uint8_t want;   /* the mode that the present extend is to bring */
-  bool upgrading; /* the owner has asked to become the writer, and was not told yet */
-  bool unsettled; /* a change of mode was not confirmed: some node may have it otherwise */
-  bool in_line;
-  bool had;                 /* it was granted since it joined the line */
-  bool offered;             /* it may have been passed on, and who was to get it did not learn */
-  bool asking;              /* the machine waits for what the round comes to */
-  bool starting;            /* the round is being asked: nothing is decided yet */
-  bool op_pending, op_over; /* an acquire or a release */
-  bool extend_pending, extend_over; /* an extend of the owner's */
-  bool lost_over : 1, ref : 1, holds_loop : 1;
-  uint8_t members, quorum;
-  uint8_t label_len; /* 0: the clients' owner label */
+  int16_t error; /* the last that went wrong; 0 since the last grant */
+  int16_t op_status, extend_status;
   uint16_t key_len, extra_len;
-  char *key;               /* and behind it `extra`, the kind's own, and the label */
-  belay__member_t *member; /* the face's memory, as the key is */
+  uint8_t label_len; /* 0: the clients' owner label */
+  uint8_t members, quorum;
+  uint8_t state, round;
+  uint8_t lost_reason;
+  uint8_t mode;       /* a reader's or a writer's: belay_rwlock_mode_t */
+  uint8_t want;       /* the mode that the present extend is to bring */
+  bool upgrading : 1; /* the owner has asked to become the writer, and was not told yet */
+  bool unsettled : 1; /* a change of mode was not confirmed: some node may have it otherwise */
+  bool in_line : 1;
+  bool had : 1;      /* it was granted since it joined the line */
+  bool offered : 1;  /* it may have been passed on, and who was to get it did not learn */
+  bool asking : 1;   /* the machine waits for what the round comes to */
+  bool starting : 1; /* the round is being asked: nothing is decided yet */
+  bool op_pending : 1, op_over : 1;         /* an acquire or a release */
+  bool extend_pending : 1, extend_over : 1; /* an extend of the owner's */
+  bool lost_over : 1, ref : 1, holds_loop : 1;
 };
 
 /* Initializes a lease of n members, one for each client. member and key stay the caller's, until

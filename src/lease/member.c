@@ -169,9 +169,9 @@ void belay__member_ask(belay__member_t *member, uint64_t deadline) {
   member->retake = lease->members > 1 && !member->maybe;
   if (status == 0)
     status = send(member, deadline);
-  member->status = status;
+  member->status = (int16_t)status;
   if (is_grant(lease))
-    member->vote = status;
+    member->vote = (int16_t)status;
   if (status == BELAY__PENDING && member->confirm == NULL && is_vote(lease))
     belay__quarantine_ask_ahead(member, deadline);
 }
@@ -265,9 +265,9 @@ static void answer(belay__member_t *member, int status) {
   }
   if (status == 0 && is_grant(lease))
     trust(member);
-  member->status = status;
+  member->status = (int16_t)status;
   if (is_grant(lease))
-    member->vote = status;
+    member->vote = (int16_t)status;
   belay__lease_step(lease, BELAY__EV_ANSWER, 0);
 }
 
@@ -361,7 +361,7 @@ static void on_late(belay__call_t *call, const belay__result_t *result) {
     note_voter(member);
     trust(member);
   }
-  member->vote = status;
+  member->vote = (int16_t)status;
   belay__lease_step(member->lease, BELAY__EV_ANSWER, 0);
 }
 

@@ -105,7 +105,7 @@ void belay__lease_update_hold(belay__lease_t *lease) {
 void belay__lease_end(belay__lease_t *lease, int status) {
   if (!lease->op_pending)
     return;
-  lease->op_status = status;
+  lease->op_status = (int16_t)status;
   lease->op_over = true;
   belay__defer(lease->belay, &lease->task);
 }
@@ -115,13 +115,13 @@ void belay__lease_end_extend(belay__lease_t *lease, int status) {
     return;
   if (status != 0 && lease->upgrading)
     lease->mode = BELAY_RWLOCK_READ; /* it had become the writer, and is not to know any more */
-  lease->extend_status = status;
+  lease->extend_status = (int16_t)status;
   lease->extend_over = true;
   belay__defer(lease->belay, &lease->task);
 }
 
 void belay__lease_tell_lost(belay__lease_t *lease, belay_lost_t reason) {
-  lease->lost_reason = (int)reason;
+  lease->lost_reason = (uint8_t)reason;
   lease->lost_over = true;
   belay__defer_urgent(lease->belay, &lease->task);
 }
@@ -175,6 +175,12 @@ static void object_close(belay__object_t *object) {
 static void object_abort(belay__object_t *object) {
   belay__lease_step(BELAY__CONTAINER(object, belay__member_t, object)->lease, BELAY__EV_CLOSE, 0);
 }
+
+/* A status has 16 bits there. */
+#define X(name, value, retryable, text)                                                            \
+  _Static_assert((value) >= INT16_MIN && (value) < 0, "an error that does not fit");
+BELAY_ERRORS(X)
+#undef X
 
 /* ---- the beginning ------------------------------------------------------------------------------------- */
 
