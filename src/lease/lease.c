@@ -46,23 +46,24 @@
 /* ---- leaves: time -------------------------------------------------------------------------------------- */
 
 static void stop_timers(belay__lease_t *lease) {
-  belay__timer_stop(lease->belay, BELAY__RANK_EXPIRY, &lease->expiry);
-  belay__timer_stop(lease->belay, BELAY__RANK_OTHER, &lease->timer);
+  belay__timer_stop(belay__lease_host(lease), BELAY__RANK_EXPIRY, &lease->expiry);
+  belay__timer_stop(belay__lease_host(lease), BELAY__RANK_OTHER, &lease->timer);
 }
 
 static void set_timer(belay__lease_t *lease, uint64_t when) {
-  belay__timer_set(lease->belay, BELAY__RANK_OTHER, &lease->timer, when);
+  belay__timer_set(belay__lease_host(lease), BELAY__RANK_OTHER, &lease->timer, when);
 }
 
 /* Puts the expiry timer at the deadline; false if that is not ahead. */
 static bool set_expiry(belay__lease_t *lease) {
-  uint64_t deadline = belay__lease_deadline(lease), now = belay__now(lease->belay);
-  belay__timer_set(lease->belay, BELAY__RANK_EXPIRY, &lease->expiry, deadline > 0 ? deadline : now);
+  belay_t *belay = belay__lease_host(lease);
+  uint64_t deadline = belay__lease_deadline(lease), now = belay__now(belay);
+  belay__timer_set(belay, BELAY__RANK_EXPIRY, &lease->expiry, deadline > 0 ? deadline : now);
   return deadline > now;
 }
 
 static void schedule_renewal(belay__lease_t *lease) {
-  uint64_t due = belay__lease_renewal_due(lease, belay__now(lease->belay));
+  uint64_t due = belay__lease_renewal_due(lease, belay__now(belay__lease_host(lease)));
   if (due != BELAY__NEVER)
     set_timer(lease, due);
 }
@@ -75,7 +76,7 @@ static void start_round(belay__lease_t *lease, belay__round_t round, int64_t tim
   belay__round_start(lease, round, (uint64_t)timeout_ms * BELAY__MS, limit);
   lease->asking = true;
   if (belay__round_status(lease) != BELAY__PENDING)
-    set_timer(lease, belay__now(lease->belay));
+    set_timer(lease, belay__now(belay__lease_host(lease)));
 }
 
 static belay__lease_state_t attempt_failed(belay__lease_t *lease, int status);
@@ -83,13 +84,14 @@ static belay__lease_state_t attempt_failed(belay__lease_t *lease, int status);
 /* One attempt, with a token of its own. Returns the state to go to. */
 static belay__lease_state_t attempt(belay__lease_t *lease) {
   lease->attempts++;
-  lease->bid->asked_at = belay__now(lease->belay);
+  lease->bid->asked_at = belay__now(belay__lease_host(lease));
   lease->ttl = lease->longest_ttl = lease->terms->ttl;
   lease->fence = 0;
   lease->bid->proposals = 0;
   lease->bid->woken = false;
-  belay__timer_stop(lease->belay, BELAY__RANK_OTHER, &lease->timer);
-  int error = lease->belay->host->random(lease->belay, &lease->token, sizeof lease->token);
+  belay__timer_stop(belay__lease_host(lease), BELAY__RANK_OTHER, &lease->timer);
+  belay_t *belay = belay__lease_host(lease);
+  int error = belay->host->random(belay, &lease->token, sizeof lease->token);
   if (error != 0)
     return attempt_failed(lease, error);
   if (lease->bid->wait_until != 0)
@@ -151,7 +153,7 @@ static belay__lease_state_t wait(belay__lease_t *lease, int status, uint64_t now
 
 /* An attempt did not end as held. Returns the state to go to. */
 static belay__lease_state_t attempt_failed(belay__lease_t *lease, int status) {
-  uint64_t now = belay__now(lease->belay);
+  uint64_t now = belay__now(belay__lease_host(lease));
   belay__pass_over(lease, status);
   stop_timers(lease);
   if (lease->error == BELAY_EHELD && cut_short(lease, status, now))
@@ -172,8 +174,8 @@ static belay__lease_state_t attempt_failed(belay__lease_t *lease, int status) {
 /* It is ours. Returns the state to go to. */
 static belay__lease_state_t granted(belay__lease_t *lease) {
   lease->asking = false;
-  belay__timer_stop(lease->belay, BELAY__RANK_OTHER, &lease->timer);
-  lease->held_since = belay__now(lease->belay);
+  belay__timer_stop(belay__lease_host(lease), BELAY__RANK_OTHER, &lease->timer);
+  lease->held_since = belay__now(belay__lease_host(lease));
   lease->failures = 0;
   lease->error = 0;
   lease->had = true;
@@ -232,7 +234,8 @@ static belay__lease_state_t lost(belay__lease_t *lease, belay_lost_t reason) {
 
 /* The deadline passed. Returns the state to go to. */
 static belay__lease_state_t expired(belay__lease_t *lease) {
-  bool over_held = lease->terms->renew && !belay__lease_renews(lease, belay__now(lease->belay));
+  bool over_held =
+      lease->terms->renew && !belay__lease_renews(lease, belay__now(belay__lease_host(lease)));
   return lost(lease, over_held ? BELAY_LOST_MAX_HOLD : BELAY_LOST_EXPIRED);
 }
 
@@ -263,7 +266,7 @@ static void not_extended(belay__lease_t *lease, int status) {
   if (refused)
     schedule_renewal(lease);
   else if (lease->terms->renew || lease->unsettled)
-    set_timer(lease, belay__lease_renewal_retry(lease, belay__now(lease->belay)));
+    set_timer(lease, belay__lease_renewal_retry(lease, belay__now(belay__lease_host(lease))));
   lease->failures += !refused;
 }
 
@@ -286,7 +289,8 @@ static belay__lease_state_t extended(belay__lease_t *lease, int status) {
 
 /* The owner asked for another ttl: it counts from now on, and a shorter one at once. */
 void belay__lease_change_ttl(belay__lease_t *lease, uint32_t ttl_ms) {
-  uint64_t until = belay__now(lease->belay) + belay__lease_validity(ttl_ms, lease->terms->drift);
+  uint64_t until =
+      belay__now(belay__lease_host(lease)) + belay__lease_validity(ttl_ms, lease->terms->drift);
   lease->ttl = ttl_ms;
   if (ttl_ms > lease->longest_ttl)
     lease->longest_ttl = ttl_ms;
@@ -310,7 +314,7 @@ static belay__lease_state_t heard(belay__lease_t *lease) {
 }
 
 static belay__lease_state_t renew(belay__lease_t *lease, int64_t timeout_ms) {
-  belay__timer_stop(lease->belay, BELAY__RANK_OTHER, &lease->timer);
+  belay__timer_stop(belay__lease_host(lease), BELAY__RANK_OTHER, &lease->timer);
   start_round(lease, BELAY__ROUND_EXTEND, timeout_ms, belay__lease_deadline(lease));
   belay__round_leave_places(lease); /* what was asked before may have left some, unheard */
   return BELAY__LEASE_HELD;
@@ -336,17 +340,17 @@ static belay__lease_state_t give_back(belay__lease_t *lease, int64_t timeout_ms)
   belay__lease_end_extend(lease, BELAY_ECANCELED);
   belay__round_forget(lease);
   lease->offered = false;
-  if (!belay__pass(lease, belay__after_ms(lease->belay, timeout_ms)))
+  if (!belay__pass(lease, belay__after_ms(belay__lease_host(lease), timeout_ms)))
     start_round(lease, BELAY__ROUND_RELEASE, timeout_ms, BELAY__NEVER);
   return BELAY__LEASE_RELEASING;
 }
 
 /* It was not passed on after all, or it is not known. Returns the state to go to. */
 static belay__lease_state_t give_back_still(belay__lease_t *lease, bool offered) {
-  uint64_t now = belay__now(lease->belay);
+  uint64_t now = belay__now(belay__lease_host(lease));
   uint64_t by = lease->answer_by > now ? lease->answer_by : now;
   lease->offered = offered;
-  belay__timer_stop(lease->belay, BELAY__RANK_OTHER, &lease->timer);
+  belay__timer_stop(belay__lease_host(lease), BELAY__RANK_OTHER, &lease->timer);
   belay__round_start(lease, BELAY__ROUND_RELEASE, by - now,
                      by); /* also if we stood still meanwhile */
   if (belay__round_status(lease) != BELAY__PENDING)
@@ -375,7 +379,7 @@ static belay__lease_state_t passed_overdue(belay__lease_t *lease) {
 static belay__lease_state_t closed(belay__lease_t *lease) {
   stop_timers(lease);
   belay__round_forget_undo(lease);
-  belay__defer(lease->belay, &lease->task);
+  belay__defer(belay__lease_host(lease), &lease->task);
   return BELAY__LEASE_CLOSED;
 }
 
@@ -394,7 +398,7 @@ static belay__lease_state_t close_lease(belay__lease_t *lease) {
   for (unsigned i = 0; i < lease->members; i++)
     if (lease->member[i].client->close_timeout_ms > patience)
       patience = lease->member[i].client->close_timeout_ms;
-  set_timer(lease, belay__after_ms(lease->belay, patience));
+  set_timer(lease, belay__after_ms(belay__lease_host(lease), patience));
   return BELAY__LEASE_CLOSING;
 }
 
@@ -421,7 +425,7 @@ static belay__lease_state_t overdue(belay__lease_t *lease) {
 
 /* Its turn. Returns the state to go to. */
 static belay__lease_state_t take_turn(belay__lease_t *lease, belay__yield_t yield) {
-  uint64_t now = belay__now(lease->belay);
+  uint64_t now = belay__now(belay__lease_host(lease));
   if (now >= lease->bid->wait_until)
     return overdue(lease);
   if (yield == BELAY__YIELD_NOT)
@@ -439,7 +443,7 @@ static belay__lease_state_t woken(belay__lease_t *lease, belay__lease_state_t st
     lease->bid->woken = true; /* what is being asked may have been answered before */
     return state;
   }
-  hasten(lease, by, belay__now(lease->belay));
+  hasten(lease, by, belay__now(belay__lease_host(lease)));
   return state;
 }
 
@@ -520,8 +524,9 @@ static belay__lease_state_t next_state(belay__lease_t *lease, belay__lease_event
   case BELAY__LEASE_WAITING:
     if (event == BELAY__EV_TURN)
       return take_turn(lease, (belay__yield_t)arg);
-    return belay__now(lease->belay) < lease->bid->wait_until ? attempt(lease)
-                                                             : attempt_failed(lease, lease->error);
+    return belay__now(belay__lease_host(lease)) < lease->bid->wait_until
+               ? attempt(lease)
+               : attempt_failed(lease, lease->error);
 
   case BELAY__LEASE_GRANTED:
     if (event == BELAY__EV_EXPIRY)
@@ -540,7 +545,7 @@ static belay__lease_state_t next_state(belay__lease_t *lease, belay__lease_event
     if (event == BELAY__EV_EXTEND)
       return renew(lease, (int64_t)arg);
     if (event == BELAY__EV_TIMER && !lease->asking)
-      return lease->unsettled || belay__lease_renews(lease, belay__now(lease->belay))
+      return lease->unsettled || belay__lease_renews(lease, belay__now(belay__lease_host(lease)))
                  ? renew(lease, lease->terms->timeout)
                  : state;
     return heard(lease);
@@ -573,7 +578,7 @@ void belay__lease_step(belay__lease_t *lease, belay__lease_event_t event, uint64
     assert(false && "what cannot happen in this state");
     return;
   }
-  belay_t *belay = lease->belay; /* which may outlive the lease */
+  belay_t *belay = belay__lease_host(lease); /* which may outlive the lease */
   bool stopped = belay__stop_clock(belay);
   lease->state = (uint8_t)next_state(lease, event, arg);
   settle(lease);

@@ -114,7 +114,6 @@ typedef enum belay__round {
 /* The lease on one node. */
 typedef struct belay__member {
   belay__object_t object; /* in the client's list */
-  belay__lease_t *lease;
   belay_client_t *client;
   belay__call_t *call;    /* of the present round */
   belay__call_t *confirm; /* what makes its answer count: a WAIT, or the quarantine's question */
@@ -131,6 +130,7 @@ typedef struct belay__member {
       lowered; /* that of the last extend that may yet make a reader of the writer, unanswered; 0: none */
   int16_t status;  /* in the present round */
   int16_t vote;    /* in the last acquire or extend */
+  uint8_t index;   /* among the lease's */
   bool maybe : 1;  /* our token may be on this node */
   bool placed : 1; /* our ticket may be */
   bool retake : 1; /* the present extend takes it again if it is gone */
@@ -159,7 +159,6 @@ typedef struct belay__bid {
 /* There may be a hundred thousand of them: the widths are what is needed, and the order leaves no gaps. */
 struct belay__lease {
   const belay__terms_t *terms;
-  belay_t *belay;
   belay__entry_t entry;    /* the first in its line: in the client's table of lines */
   belay__list_t line;      /* all of one key in one client; alone: in none */
   belay__lease_t *partner; /* RELEASING: who it is being passed to; ACQUIRING: by whom */
@@ -168,7 +167,6 @@ struct belay__lease {
   belay__timer_t timer;    /* WAITING: the next attempt; HELD: renewal; CLOSING: patience */
   belay__task_t task;      /* tells the face what there is to tell */
   char *key;               /* and behind it `extra`, the kind's own, and the label */
-  belay__member_t *member; /* the face's memory, as the key is */
   uint64_t held_since;
   uint64_t answer_by; /* the present round's deadline */
   uint64_t
@@ -203,13 +201,27 @@ struct belay__lease {
   bool op_pending : 1, op_over : 1;         /* an acquire or a release */
   bool extend_pending : 1, extend_over : 1; /* an extend of the owner's */
   bool lost_over : 1, ref : 1, holds_loop : 1;
+  belay__member_t member[1]; /* so many as `members` says: the face has the memory, right behind */
 };
 
-/* Initializes a lease of n members, one for each client. member and key stay the caller's, until
+/* The size of what ends with a lease of so many members; size: with that of one. */
+static inline size_t belay__lease_sized(size_t size, size_t members) {
+  return size + (members - 1) * sizeof(belay__member_t);
+}
+
+static inline belay_t *belay__lease_host(const belay__lease_t *lease) {
+  return lease->member[0].client->belay;
+}
+
+static inline belay__lease_t *belay__member_lease(const belay__member_t *member) {
+  const char *first = (const char *)(member - member->index);
+  return (belay__lease_t *)(uintptr_t)(first - offsetof(belay__lease_t, member));
+}
+
+/* Initializes a lease of n members, one for each client. Their memory, and the key's, stay the caller's, until
  * BELAY__NEWS_CLOSED; the terms, shared with the first client's, are the lease's from now on. */
 void belay__lease_init(belay__lease_t *lease, belay_client_t *const *clients, size_t n,
-                       const belay__terms_t *terms, belay__member_t *member, char *key,
-                       size_t key_len, size_t extra_len);
+                       const belay__terms_t *terms, char *key, size_t key_len, size_t extra_len);
 
 /* Who holds it, in its tokens; not terminated. */
 static inline const char *belay__lease_label(const belay__lease_t *lease, size_t *len) {

@@ -37,7 +37,7 @@ static bool is_same(const belay__entry_t *entry, const void *arg, size_t len) {
 /* The first in the line of that key; NULL if there is none. Notes the key's hash. */
 static belay__lease_t *find_first(belay__lease_t *lease) {
   belay__table_t *table = table_of(lease);
-  uint64_t hash = belay__table_hash(lease->belay, table, lease->key, lease->key_len);
+  uint64_t hash = belay__table_hash(belay__lease_host(lease), table, lease->key, lease->key_len);
   lease->entry.hash = hash;
   belay__entry_t *entry = belay__table_find(table, hash, is_same, lease, 0);
   return entry != NULL ? of_entry(entry) : NULL;
@@ -50,7 +50,8 @@ static belay__lease_t *first_of(const belay__lease_t *lease) {
 /* In the place of the one that was first: for that there is room. */
 static void put_first(belay__lease_t *lease, belay__lease_t *was) {
   belay__table_remove(table_of(was), &was->entry);
-  (void)belay__table_add(lease->belay, table_of(lease), &lease->entry, lease->entry.hash);
+  (void)belay__table_add(belay__lease_host(lease), table_of(lease), &lease->entry,
+                         lease->entry.hash);
 }
 
 bool belay__line_join(belay__lease_t *lease, bool try) {
@@ -60,8 +61,8 @@ bool belay__line_join(belay__lease_t *lease, bool try) {
   belay__lease_t *first = find_first(lease);
   if (first == NULL) {
     /* Without memory for the table it stands alone: others then contend beside it. */
-    lease->in_line =
-        belay__table_add(lease->belay, table_of(lease), &lease->entry, lease->entry.hash) == 0;
+    lease->in_line = belay__table_add(belay__lease_host(lease), table_of(lease), &lease->entry,
+                                      lease->entry.hash) == 0;
     return false;
   }
   lease->in_line = true;
@@ -74,7 +75,7 @@ bool belay__line_join(belay__lease_t *lease, bool try) {
 /* Whether it may be the next: it waits, and has not done so for too long. */
 static bool may_be_next(const belay__lease_t *lease) {
   return (lease->state == BELAY__LEASE_QUEUED || lease->state == BELAY__LEASE_WAITING) &&
-         belay__now(lease->belay) < lease->bid->wait_until;
+         belay__now(belay__lease_host(lease)) < lease->bid->wait_until;
 }
 
 belay__lease_t *belay__line_next(const belay__lease_t *lease) {
@@ -110,7 +111,7 @@ static belay__yield_t yields(const belay__lease_t *next, const belay__lease_t *g
     return BELAY__YIELD_NOT;
   if (gone->terms->notify && belay__wake_others(gone))
     return BELAY__YIELD_BRIEFLY;
-  uint64_t since = belay__now(gone->belay) - gone->streak_since;
+  uint64_t since = belay__now(belay__lease_host(gone)) - gone->streak_since;
   return since >= belay__lease_streak_max(gone) ? BELAY__YIELD_LONG : BELAY__YIELD_NOT;
 }
 

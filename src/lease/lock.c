@@ -12,12 +12,11 @@ struct belay_lock {
   belay_lock_cb op_cb, extend_cb;
   belay_lock_close_cb close_cb;
   void *data;
-  belay__lease_t lease;
-  belay__member_t member[]; /* and behind them the key, and the label */
+  belay__lease_t lease; /* and behind its members the key, and the label */
 };
 
 static size_t size_of(size_t members, size_t key_len, size_t label_len) {
-  return sizeof(belay_lock_t) + members * sizeof(belay__member_t) + key_len + label_len;
+  return belay__lease_sized(sizeof(belay_lock_t), members) + key_len + label_len;
 }
 
 static belay_lock_t *lock_of(const belay__lease_t *lease) {
@@ -117,8 +116,8 @@ static void free_lock(belay_lock_t *lock);
 static void explain(belay_lock_t *lock, int status) {
   const belay__lease_t *lease = &lock->lease;
   for (unsigned i = 0; i < lease->members; i++) {
-    belay__client_explain(lock->member[i].client, status, lease->key, lease->key_len);
-    if (lease->belay->detail[0] != '\0')
+    belay__client_explain(lease->member[i].client, status, lease->key, lease->key_len);
+    if (belay__lease_host(lease)->detail[0] != '\0')
       return;
   }
 }
@@ -168,7 +167,7 @@ const belay__kind_t belay__lock_kind = {
 
 static void free_lock(belay_lock_t *lock) {
   const belay__lease_t *lease = &lock->lease;
-  belay__free(lease->belay, lock,
+  belay__free(belay__lease_host(lease), lock,
               size_of(lease->members, lease->key_len + lease->extra_len, lease->label_len));
 }
 
@@ -212,11 +211,11 @@ int belay__lock_make(belay_client_t *const *clients, size_t n, const char *name,
     return BELAY_ENOMEM;
   }
   *lock = (belay_lock_t){.data = options->data};
-  char *key = (char *)&lock->member[n];
+  char *key = (char *)lock + size_of(n, 0, 0);
   put_key(key, clients[0], spec, name, name_len);
   if (spec->extra_len > 0)
     memcpy(key + key_len, spec->extra, spec->extra_len);
-  belay__lease_init(&lock->lease, clients, n, shared, lock->member, key, key_len, spec->extra_len);
+  belay__lease_init(&lock->lease, clients, n, shared, key, key_len, spec->extra_len);
   if (label_len > 0) {
     char *label = key + key_len + spec->extra_len;
     memcpy(label, options->label, label_len);
@@ -272,7 +271,7 @@ int belay_lock_new(belay_client_t *client, const char *name, size_t name_len,
 static int check(belay_lock_t *lock) {
   if (lock == NULL)
     return BELAY_EINVAL;
-  int error = belay__check(lock->lease.belay);
+  int error = belay__check(belay__lease_host(&lock->lease));
   return error == 0 && lock->lease.state >= BELAY__LEASE_CLOSING ? BELAY_ECLOSING : error;
 }
 
@@ -282,12 +281,13 @@ int belay_lock_acquire(belay_lock_t *lock, int64_t wait_ms, belay_lock_cb cb) {
     return error;
   belay__lease_t *lease = &lock->lease;
   if (cb == NULL) {
-    belay__detail(lease->belay, "cb: NULL");
+    belay__detail(belay__lease_host(lease), "cb: NULL");
     return BELAY_EINVAL;
   }
   if (wait_ms == BELAY_DEFAULT)
     wait_ms = lease->terms->wait;
-  if ((error = belay__in_range(lease->belay, "wait_ms", wait_ms, 0, BELAY_FOREVER)) != 0)
+  if ((error = belay__in_range(belay__lease_host(lease), "wait_ms", wait_ms, 0, BELAY_FOREVER)) !=
+      0)
     return error;
   if ((error = belay__lease_acquire(lease, wait_ms)) != 0)
     return error;
@@ -302,7 +302,7 @@ int belay_lock_try(belay_lock_t *lock, belay_lock_cb cb) {
 static int check_timeout(const belay__lease_t *lease, int64_t *timeout_ms) {
   if (*timeout_ms == BELAY_DEFAULT)
     *timeout_ms = lease->terms->timeout;
-  return belay__in_range(lease->belay, "timeout_ms", *timeout_ms, 1, 600000);
+  return belay__in_range(belay__lease_host(lease), "timeout_ms", *timeout_ms, 1, 600000);
 }
 
 int belay_lock_release(belay_lock_t *lock, int64_t timeout_ms, belay_lock_cb cb) {
@@ -358,7 +358,8 @@ int belay_lock_close(belay_lock_t *lock, belay_lock_close_cb cb) {
 /* ---- questions ----------------------------------------------------------------------------------------- */
 
 int64_t belay_lock_remaining_us(const belay_lock_t *lock) {
-  if (lock == NULL || lock->lease.belay->host->forked(lock->lease.belay))
+  if (lock == NULL ||
+      belay__lease_host(&lock->lease)->host->forked(belay__lease_host(&lock->lease)))
     return 0;
   return (int64_t)(belay__lease_remaining(&lock->lease) / 1000);
 }

@@ -71,9 +71,11 @@ static int check_quarantine(belay_t *belay, bool quarantine, int64_t max_ttl, in
 
 int belay__lock_check_ttl(const belay__lease_t *lease, int64_t ttl_ms) {
   const belay__terms_t *terms = lease->terms;
-  int error = belay__in_range(lease->belay, "ttl_ms", ttl_ms, BELAY__TTL_MIN_MS, BELAY__TTL_MAX_MS);
+  int error = belay__in_range(belay__lease_host(lease), "ttl_ms", ttl_ms, BELAY__TTL_MIN_MS,
+                              BELAY__TTL_MAX_MS);
   return error != 0 ? error
-                    : check_quarantine(lease->belay, terms->quarantine, terms->max_ttl, ttl_ms);
+                    : check_quarantine(belay__lease_host(lease), terms->quarantine, terms->max_ttl,
+                                       ttl_ms);
 }
 
 static bool has_quarantine(const belay_lock_options_t *o) {

@@ -28,7 +28,7 @@ static void on_heard(belay__call_t *call, const belay__result_t *result);
 static void on_late(belay__call_t *call, const belay__result_t *result);
 
 const belay__server_t *belay__member_server(const belay__member_t *member) {
-  const belay__lease_t *lease = member->lease;
+  const belay__lease_t *lease = belay__member_lease(member);
   return member->client->node_ops->server(member->client, belay__lease_lane(lease),
                                           lease->affinity);
 }
@@ -36,7 +36,7 @@ const belay__server_t *belay__member_server(const belay__member_t *member) {
 /* ---- asking ---------------------------------------------------------------------------------------------- */
 
 static belay__call_t *new_call(belay__member_t *member, uint64_t deadline) {
-  const belay__lease_t *lease = member->lease;
+  const belay__lease_t *lease = belay__member_lease(member);
   belay__call_t *call = belay__call_new(member->client, belay__lease_lane(lease));
   if (call == NULL)
     return NULL;
@@ -62,20 +62,20 @@ static bool is_vote(const belay__lease_t *lease) {
 /* A call was not answered that takes the lease: it may have, or may do so yet. */
 static void note_unanswered(belay__member_t *member, uint32_t epoch) {
   member->maybe = true;
-  member->placed |= member->lease->ticket != 0;
+  member->placed |= belay__member_lease(member)->ticket != 0;
   if (epoch > member->epoch)
     member->epoch = epoch;
 }
 
 /* The same for the present round's call. */
 static void note_call(belay__member_t *member, uint32_t epoch) {
-  bool retake = member->lease->round == BELAY__ROUND_EXTEND && member->retake;
+  bool retake = belay__member_lease(member)->round == BELAY__ROUND_EXTEND && member->retake;
   if (retake)
     member->fresh = true;
-  if (retake || member->lease->round == BELAY__ROUND_ACQUIRE)
+  if (retake || belay__member_lease(member)->round == BELAY__ROUND_ACQUIRE)
     note_unanswered(member, epoch);
-  bool lowers =
-      member->lease->round == BELAY__ROUND_EXTEND && member->lease->mode == BELAY_RWLOCK_READ;
+  bool lowers = belay__member_lease(member)->round == BELAY__ROUND_EXTEND &&
+                belay__member_lease(member)->mode == BELAY_RWLOCK_READ;
   if (lowers && epoch > member->lowered)
     member->lowered = epoch;
 }
@@ -83,7 +83,7 @@ static void note_call(belay__member_t *member, uint32_t epoch) {
 /* The member before it is being asked the same in the same words; NULL: it is not. What it has been sent may be the text of
  * a script, which its server did not have. */
 static const belay__call_t *twin(const belay__member_t *member) {
-  const belay__lease_t *lease = member->lease;
+  const belay__lease_t *lease = belay__member_lease(member);
   if (!lease->starting || member == lease->member || member[-1].retake != member->retake)
     return NULL;
   const belay__call_t *call = member[-1].call;
@@ -115,7 +115,7 @@ static void build_second(const belay__lease_t *lease, belay__call_t *call) {
 
 /* The question, and what belongs right behind it. */
 static int send(belay__member_t *member, uint64_t deadline) {
-  const belay__lease_t *lease = member->lease;
+  const belay__lease_t *lease = belay__member_lease(member);
   belay__call_t *calls[2] = {new_call(member, deadline), NULL};
   size_t n = 1;
   if (calls[0] == NULL)
@@ -145,7 +145,7 @@ static int send(belay__member_t *member, uint64_t deadline) {
 
 /* What is known without asking; 0 if nothing is. */
 static int foreknown(belay__member_t *member) {
-  const belay__lease_t *lease = member->lease;
+  const belay__lease_t *lease = belay__member_lease(member);
   belay_client_t *client = member->client;
   if (lease->round == BELAY__ROUND_RELEASE && !member->maybe)
     return BELAY_ENOTOWNER;
@@ -162,7 +162,7 @@ static int foreknown(belay__member_t *member) {
 }
 
 void belay__member_ask(belay__member_t *member, uint64_t deadline) {
-  const belay__lease_t *lease = member->lease;
+  const belay__lease_t *lease = belay__member_lease(member);
   int status = foreknown(member);
   /* Only where we are not: what is set again blindly, and not answered, cannot be told from what was always there,
    * and does not count either. */
@@ -206,7 +206,7 @@ void belay__member_forget_late(belay__member_t *member) {
 
 void belay__member_postpone(belay__member_t *member) {
   belay__call_t *call = member->call;
-  if (call == NULL || member->lease->terms->min_replicas > 0)
+  if (call == NULL || belay__member_lease(member)->terms->min_replicas > 0)
     return; /* what its WAIT says would have to be heard too */
   drop_confirm(member);
   call->done = on_late;
@@ -224,7 +224,7 @@ static bool is_over(const belay__lease_t *lease) {
 
 /* The node keeps the lease for us for a ttl from when it was asked. */
 static void trust(belay__member_t *member) {
-  const belay__lease_t *lease = member->lease;
+  const belay__lease_t *lease = belay__member_lease(member);
   uint64_t until = member->sent + belay__lease_validity(lease->ttl, lease->terms->drift);
   if (until > member->until)
     member->until = until;
@@ -240,7 +240,7 @@ static void note_voter(belay__member_t *member) {
 /* One server counts once, by its last word, wherever addresses lead: what it said for another member before does not
  * count any more. False if it has said yes to this very question for another. */
 static bool claim_vote(belay__member_t *member) {
-  const belay__lease_t *lease = member->lease;
+  belay__lease_t *lease = belay__member_lease(member);
   for (unsigned i = 0; i < lease->members; i++) {
     belay__member_t *other = &lease->member[i];
     if (other == member || member->voter == 0 || other->voter != member->voter)
@@ -254,7 +254,7 @@ static bool claim_vote(belay__member_t *member) {
 
 /* The member has said what it has to say. */
 static void answer(belay__member_t *member, int status) {
-  belay__lease_t *lease = member->lease;
+  belay__lease_t *lease = belay__member_lease(member);
   if (status == 0)
     note_voter(member);
   if (status == 0 && is_grant(lease) && is_over(lease))
@@ -275,7 +275,7 @@ static void answer(belay__member_t *member, int status) {
 static void confirm(belay__member_t *member) {
   if (member->call != NULL || member->confirm != NULL)
     return;
-  int status = is_vote(member->lease) ? belay__quarantine_judge(member) : 0;
+  int status = is_vote(belay__member_lease(member)) ? belay__quarantine_judge(member) : 0;
   if (status != BELAY__PENDING)
     answer(member, status);
 }
@@ -307,7 +307,7 @@ static void on_copied(belay__call_t *call, const belay__result_t *result) {
       belay__call_distrust(call);
     } else if (call->epoch != member->sent_on) {
       status = BELAY_EUNKNOWN; /* not from whom the write went to */
-    } else if (copies < member->lease->terms->min_replicas) {
+    } else if (copies < belay__member_lease(member)->terms->min_replicas) {
       status = BELAY_ENOREPLICAS;
     }
   }
@@ -322,13 +322,13 @@ static void on_heard(belay__call_t *call, const belay__result_t *result) {
                belay__reply_integer(result->reply, 0, INT32_MAX, &heard);
   if (result->outcome == BELAY_OUTCOME_REPLY && !known)
     belay__call_distrust(call);
-  member->lease->told = known ? (uint32_t)heard : BELAY__UNTOLD;
+  belay__member_lease(member)->told = known ? (uint32_t)heard : BELAY__UNTOLD;
   belay__member_confirmed(member, 0);
 }
 
 static int read_acquired(belay__member_t *member, const belay__call_t *call,
                          const belay__result_t *result) {
-  belay__lease_t *lease = member->lease;
+  belay__lease_t *lease = belay__member_lease(member);
   int64_t holder_ms = -1;
   int status = result->error;
   if (result->outcome == BELAY_OUTCOME_REPLY)
@@ -355,14 +355,14 @@ static void on_late(belay__call_t *call, const belay__result_t *result) {
     member->sent_on = call->epoch;
     status = belay__quarantine_allows(member) ? 0 : BELAY_EQUARANTINED;
   }
-  if (status == 0 && is_over(member->lease))
+  if (status == 0 && is_over(belay__member_lease(member)))
     status = BELAY_EEXPIRED;
   if (status == 0) {
     note_voter(member);
     trust(member);
   }
   member->vote = (int16_t)status;
-  belay__lease_step(member->lease, BELAY__EV_ANSWER, 0);
+  belay__lease_step(belay__member_lease(member), BELAY__EV_ANSWER, 0);
 }
 
 /* A key of another type is not our key. */
@@ -379,7 +379,7 @@ static void note_gone(belay__member_t *member, const belay__call_t *call) {
 /* What an extend replied. */
 static int read_extended(belay__member_t *member, const belay__call_t *call,
                          const belay__result_t *result) {
-  belay__lease_t *lease = member->lease;
+  belay__lease_t *lease = belay__member_lease(member);
   int64_t most = lease->terms->kind->extended != NULL ? INT32_MAX : 2, n = -1;
   bool answered = result->outcome == BELAY_OUTCOME_REPLY &&
                   belay__reply_integer(result->reply, 0, most, &n) && (n != 2 || member->retake);
@@ -417,16 +417,16 @@ static int read_released(belay__member_t *member, const belay__call_t *call,
   int64_t n = 0;
   bool answered =
       result->outcome == BELAY_OUTCOME_REPLY && belay__release_read(call, result->reply, &n);
-  if (!answered && !is_foreign(member->lease, result))
+  if (!answered && !is_foreign(belay__member_lease(member), result))
     return result->outcome == BELAY_OUTCOME_REPLY ? BELAY_EPROTO : result->error;
   note_gone(member, call);
-  member->lease->told = n > 0 ? (uint32_t)n - 1 : 0;
+  belay__member_lease(member)->told = n > 0 ? (uint32_t)n - 1 : 0;
   return n > 0 ? 0 : BELAY_ENOTOWNER;
 }
 
 /* The number to propose is the largest that any of them named. */
 static int read_number(belay__member_t *member, const belay__result_t *result) {
-  belay__lease_t *lease = member->lease;
+  belay__lease_t *lease = belay__member_lease(member);
   uint64_t number;
   if (result->outcome != BELAY_OUTCOME_REPLY)
     return result->error;
@@ -448,7 +448,7 @@ static int read_accepted(const belay__result_t *result) {
 
 static int read_reply(belay__member_t *member, const belay__call_t *call,
                       const belay__result_t *result) {
-  switch ((belay__round_t)member->lease->round) {
+  switch ((belay__round_t)belay__member_lease(member)->round) {
   case BELAY__ROUND_ACQUIRE:
     return read_acquired(member, call, result);
   case BELAY__ROUND_READ:
@@ -468,9 +468,9 @@ static int read_reply(belay__member_t *member, const belay__call_t *call,
 
 /* The same question in another way. */
 static void ask_again(belay__member_t *member) {
-  belay__member_ask(member, member->lease->answer_by);
+  belay__member_ask(member, belay__member_lease(member)->answer_by);
   if (member->status != BELAY__PENDING)
-    belay__lease_step(member->lease, BELAY__EV_ANSWER, 0);
+    belay__lease_step(belay__member_lease(member), BELAY__EV_ANSWER, 0);
 }
 
 static void on_reply(belay__call_t *call, const belay__result_t *result) {

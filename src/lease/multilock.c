@@ -108,7 +108,7 @@ static state_t ask(belay_multilock_t *whole, unsigned at) {
   whole->at = (uint8_t)at;
   if (wait_is_over(whole))
     return fail(whole, BELAY_ETIMEDOUT);
-  if (part->member.client->closing)
+  if (part->lease.member[0].client->closing)
     return fail(whole, BELAY_ECANCELED);
   int error = belay__lease_acquire(&part->lease, wait_left(whole));
   return error != 0 ? fail(whole, error) : ACQUIRING;
@@ -227,7 +227,7 @@ static bool meet(const belay__lease_t *a, const belay__lease_t *b) {
 bool belay__multilock_meets_itself(belay__lease_t *lease) {
   const belay__multilock_part_t *part = part_of(lease);
   for (const belay__multilock_part_t *held = part->whole->part; held < part; held++)
-    if (same_server(&held->member, &part->member) && meet(&held->lease, lease))
+    if (same_server(&held->lease.member[0], &part->lease.member[0]) && meet(&held->lease, lease))
       return true;
   return false;
 }
@@ -304,7 +304,7 @@ static void explain(const belay_multilock_t *whole, int status) {
   whole->belay->detail[0] = '\0';
   for (unsigned i = 0; i < whole->parts && whole->belay->detail[0] == '\0'; i++)
     if (!whole->part[i].closed)
-      belay__client_explain(whole->part[i].member.client, status, NULL, 0);
+      belay__client_explain(whole->part[i].lease.member[0].client, status, NULL, 0);
 }
 
 /* From a task. Each callback may do anything; only finish() frees. */
@@ -375,7 +375,7 @@ static int check(belay_multilock_t *whole) {
 
 static bool is_cut(const belay_multilock_t *whole) {
   for (unsigned i = 0; i < whole->parts; i++)
-    if (whole->part[i].closed || whole->part[i].member.client->closing)
+    if (whole->part[i].closed || whole->part[i].lease.member[0].client->closing)
       return true;
   return false;
 }
@@ -458,7 +458,7 @@ int belay_multilock_error(const belay_multilock_t *whole, belay_client_t **clien
   if (part == NULL || part->lease.error == 0)
     return 0;
   if (client != NULL && !part->closed)
-    *client = part->member.client;
+    *client = part->lease.member[0].client;
   return part->lease.error;
 }
 

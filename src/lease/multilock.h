@@ -17,7 +17,6 @@ typedef struct belay__multilock_part {
   int status; /* of its last operation */
   bool closed;
   belay__lease_t lease;
-  belay__member_t member;
 } belay__multilock_part_t;
 
 struct belay_multilock {

@@ -68,7 +68,7 @@ static int make(const belay__multilock_keys_t *keys, const belay_lock_options_t 
     part->whole = whole;
     part->status = 0;
     part->closed = false;
-    belay__lease_init(&part->lease, &client, 1, terms[i], &part->member, list, len, 0);
+    belay__lease_init(&part->lease, &client, 1, terms[i], list, len, 0);
     list += len;
     at = end;
   }

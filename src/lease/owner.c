@@ -15,7 +15,7 @@ void belay__lease_end_bid(belay__lease_t *lease) {
   if (lease->bid == NULL)
     return;
   assert(lease->bid->wake == NULL);
-  belay__pool_give(lease->belay, bids_of(lease), lease->bid, sizeof *lease->bid);
+  belay__pool_give(belay__lease_host(lease), bids_of(lease), lease->bid, sizeof *lease->bid);
   lease->bid = NULL;
 }
 
@@ -24,15 +24,16 @@ int belay__lease_acquire(belay__lease_t *lease, int64_t wait_ms) {
     return BELAY_ESTATE;
   lease->ticket = 0;
   if (lease->terms->kind->tickets && wait_ms != 0) {
-    int error = lease->belay->host->random(lease->belay, &lease->ticket, sizeof lease->ticket);
+    int error = belay__lease_host(lease)->host->random(belay__lease_host(lease), &lease->ticket,
+                                                       sizeof lease->ticket);
     if (error != 0)
       return error;
     lease->ticket |= 1; /* 0 is none */
   }
-  lease->bid = belay__pool_take(lease->belay, bids_of(lease), sizeof *lease->bid);
+  lease->bid = belay__pool_take(belay__lease_host(lease), bids_of(lease), sizeof *lease->bid);
   if (lease->bid == NULL)
     return BELAY_ENOMEM;
-  uint64_t wait_until = wait_ms == 0 ? 0 : belay__after_ms(lease->belay, wait_ms);
+  uint64_t wait_until = wait_ms == 0 ? 0 : belay__after_ms(belay__lease_host(lease), wait_ms);
   *lease->bid = (belay__bid_t){.wait_until = wait_until};
   lease->want = lease->mode;
   lease->unsettled = false;
@@ -85,7 +86,7 @@ void belay__lease_ref(belay__lease_t *lease, bool ref) {
 uint64_t belay__lease_remaining(const belay__lease_t *lease) {
   if (lease->state != BELAY__LEASE_HELD)
     return 0;
-  uint64_t deadline = belay__lease_deadline(lease), now = belay__now(lease->belay);
+  uint64_t deadline = belay__lease_deadline(lease), now = belay__now(belay__lease_host(lease));
   return deadline > now ? deadline - now : 0;
 }
 
@@ -99,7 +100,7 @@ void belay__lease_update_hold(belay__lease_t *lease) {
   if (want == lease->holds_loop)
     return;
   lease->holds_loop = want;
-  (want ? belay__hold_loop : belay__free_loop)(lease->belay);
+  (want ? belay__hold_loop : belay__free_loop)(belay__lease_host(lease));
 }
 
 void belay__lease_end(belay__lease_t *lease, int status) {
@@ -107,7 +108,7 @@ void belay__lease_end(belay__lease_t *lease, int status) {
     return;
   lease->op_status = (int16_t)status;
   lease->op_over = true;
-  belay__defer(lease->belay, &lease->task);
+  belay__defer(belay__lease_host(lease), &lease->task);
 }
 
 void belay__lease_end_extend(belay__lease_t *lease, int status) {
@@ -117,13 +118,13 @@ void belay__lease_end_extend(belay__lease_t *lease, int status) {
     lease->mode = BELAY_RWLOCK_READ; /* it had become the writer, and is not to know any more */
   lease->extend_status = (int16_t)status;
   lease->extend_over = true;
-  belay__defer(lease->belay, &lease->task);
+  belay__defer(belay__lease_host(lease), &lease->task);
 }
 
 void belay__lease_tell_lost(belay__lease_t *lease, belay_lost_t reason) {
   lease->lost_reason = (uint8_t)reason;
   lease->lost_over = true;
-  belay__defer_urgent(lease->belay, &lease->task);
+  belay__defer_urgent(belay__lease_host(lease), &lease->task);
 }
 
 /* ---- what it is told, and what else goes on ------------------------------------------------------------ */
@@ -155,8 +156,8 @@ static void run_task(belay__task_t *task) {
   }
   if (lease->state != BELAY__LEASE_CLOSED || lease->extend_over || lease->op_over)
     return; /* a callback has begun and closed again: the task is queued once more */
-  belay__task_stop(lease->belay, task);
-  belay__free_loop(lease->belay);
+  belay__task_stop(belay__lease_host(lease), task);
+  belay__free_loop(belay__lease_host(lease));
   const belay__kind_t *kind = lease->terms->kind;
   belay__terms_leave(lease->member[0].client, lease->terms); /* which may be gone before us */
   lease->terms = NULL;
@@ -167,13 +168,14 @@ static void run_task(belay__task_t *task) {
 }
 
 static void object_close(belay__object_t *object) {
-  belay__lease_t *lease = BELAY__CONTAINER(object, belay__member_t, object)->lease;
+  belay__lease_t *lease = belay__member_lease(BELAY__CONTAINER(object, belay__member_t, object));
   if (lease->state < BELAY__LEASE_CLOSING)
     belay__lease_step(lease, BELAY__EV_CLOSE, 0);
 }
 
 static void object_abort(belay__object_t *object) {
-  belay__lease_step(BELAY__CONTAINER(object, belay__member_t, object)->lease, BELAY__EV_CLOSE, 0);
+  belay__lease_step(belay__member_lease(BELAY__CONTAINER(object, belay__member_t, object)),
+                    BELAY__EV_CLOSE, 0);
 }
 
 /* A status has 16 bits there. */
@@ -195,11 +197,9 @@ static uint32_t affinity_of(const belay__kind_t *kind, const char *key, size_t l
 }
 
 void belay__lease_init(belay__lease_t *lease, belay_client_t *const *clients, size_t n,
-                       const belay__terms_t *terms, belay__member_t *member, char *key,
-                       size_t key_len, size_t extra_len) {
+                       const belay__terms_t *terms, char *key, size_t key_len, size_t extra_len) {
   *lease = (belay__lease_t){
       .terms = terms,
-      .belay = clients[0]->belay,
       .expiry = {.fire = on_expiry},
       .timer = {.fire = on_timer},
       .ttl = terms->ttl,
@@ -209,16 +209,15 @@ void belay__lease_init(belay__lease_t *lease, belay_client_t *const *clients, si
       .key_len = (uint16_t)key_len,
       .extra_len = (uint16_t)extra_len,
       .key = key,
-      .member = member,
   };
   belay__task_init(&lease->task, run_task);
   belay__list_init(&lease->line);
   lease->affinity = affinity_of(terms->kind, key, key_len);
   for (size_t i = 0; i < n; i++) {
-    member[i] = (belay__member_t){.object = {.ops = &object_ops},
-                                  .lease = lease,
-                                  .client = clients[i],
-                                  .vote = BELAY__UNASKED};
-    belay__client_add(clients[i], &member[i].object);
+    lease->member[i] = (belay__member_t){.object = {.ops = &object_ops},
+                                         .client = clients[i],
+                                         .index = (uint8_t)i,
+                                         .vote = BELAY__UNASKED};
+    belay__client_add(clients[i], &lease->member[i].object);
   }
 }

@@ -67,7 +67,7 @@ bool belay__pass(belay__lease_t *lease, uint64_t answer_by) {
   lease->partner = heir;
   heir->partner = lease;
   belay__line_inherit(heir, lease);
-  belay__timer_set(lease->belay, BELAY__RANK_OTHER, &lease->timer, answer_by);
+  belay__timer_set(belay__lease_host(lease), BELAY__RANK_OTHER, &lease->timer, answer_by);
   belay__lease_step(heir, BELAY__EV_TURN, 0);
   return lease->partner != NULL;
 }

@@ -25,17 +25,17 @@
 static bool is_known(const belay__member_t *member, const belay__server_t *server) {
   const belay__standing_t *standing = &member->client->standing;
   return server->run_id_len > 0 && server->epoch <= standing->server.epoch &&
-         standing->max_ttl == member->lease->terms->max_ttl &&
+         standing->max_ttl == belay__member_lease(member)->terms->max_ttl &&
          belay__server_is(&standing->server, server->run_id, server->run_id_len) &&
          standing->server.data_id_len == server->data_id_len &&
          memcmp(standing->server.data_id, server->data_id, server->data_id_len) == 0;
 }
 
 bool belay__quarantine_known(const belay__member_t *member) {
-  const belay__lease_t *lease = member->lease;
+  const belay__lease_t *lease = belay__member_lease(member);
   const belay__server_t *server = lease->terms->quarantine ? belay__member_server(member) : NULL;
   return server != NULL && is_known(member, server) &&
-         (int64_t)belay__now(lease->belay) < member->client->standing.votes_from;
+         (int64_t)belay__now(belay__lease_host(lease)) < member->client->standing.votes_from;
 }
 
 uint64_t belay__quarantine_ends(const belay__lease_t *lease) {
@@ -122,7 +122,7 @@ void belay__quarantine_leave(belay__call_t *call) {
 }
 
 static int ask(belay__member_t *member, const belay__server_t *server, uint64_t deadline) {
-  const belay__lease_t *lease = member->lease;
+  const belay__lease_t *lease = belay__member_lease(member);
   belay_client_t *client = member->client;
   uint64_t rest = belay__lease_forgotten_after(lease->terms->max_ttl);
   char key[KEY_MAX];
@@ -153,13 +153,13 @@ static int ask(belay__member_t *member, const belay__server_t *server, uint64_t 
 
 void belay__quarantine_ask_ahead(belay__member_t *member, uint64_t deadline) {
   const belay__server_t *server =
-      member->lease->terms->quarantine ? belay__member_server(member) : NULL;
+      belay__member_lease(member)->terms->quarantine ? belay__member_server(member) : NULL;
   if (server != NULL && server->run_id_len > 0 && !is_known(member, server))
     (void)ask(member, server, deadline);
 }
 
 bool belay__quarantine_allows(const belay__member_t *member) {
-  const belay__lease_t *lease = member->lease;
+  const belay__lease_t *lease = belay__member_lease(member);
   const belay__server_t *server = belay__member_server(member);
   if (!lease->terms->quarantine)
     return true;
@@ -178,8 +178,9 @@ int belay__quarantine_judge(belay__member_t *member) {
   if (server == NULL || server->epoch != member->sent_on)
     return BELAY_EUNKNOWN; /* whoever answered has gone away since */
   if (server->run_id_len > 0 && !is_known(member, server))
-    return ask(member, server, member->lease->answer_by) == BELAY__PENDING ? BELAY__PENDING
-                                                                           : BELAY_EUNKNOWN;
+    return ask(member, server, belay__member_lease(member)->answer_by) == BELAY__PENDING
+               ? BELAY__PENDING
+               : BELAY_EUNKNOWN;
   if (server->run_id_len == 0)
     belay__client_refused(member->client, BELAY_EQUARANTINED, silent, sizeof silent - 1);
   return BELAY_EQUARANTINED;

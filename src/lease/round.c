@@ -8,7 +8,7 @@
  * number is agreed on. */
 static void leave_question(belay__member_t *member, belay__round_t next) {
   bool fencing = next == BELAY__ROUND_READ || next == BELAY__ROUND_ACCEPT;
-  if (fencing && member->lease->round == BELAY__ROUND_ACQUIRE)
+  if (fencing && belay__member_lease(member)->round == BELAY__ROUND_ACQUIRE)
     belay__member_postpone(member);
   belay__member_forget(member);
   if (!fencing)
@@ -24,7 +24,7 @@ void belay__round_start(belay__lease_t *lease, belay__round_t round, uint64_t ti
                         uint64_t limit) {
   for (unsigned i = 0; i < lease->members; i++)
     leave_question(&lease->member[i], round);
-  uint64_t deadline = belay__now(lease->belay) + timeout;
+  uint64_t deadline = belay__now(belay__lease_host(lease)) + timeout;
   if (deadline > limit)
     deadline = limit;
   lease->round = (uint8_t)round;
@@ -130,14 +130,14 @@ static void undone(belay__undo_t *undo, void *owner, bool done) {
   belay__member_t *member = owner;
   assert(member->undo == undo);
   member->undo = NULL;
-  belay__lease_step(member->lease, BELAY__EV_UNDONE, 0);
+  belay__lease_step(belay__member_lease(member), BELAY__EV_UNDONE, 0);
 }
 
 /* Takes back our token, if it may be there; and our ticket, unless that is to keep its place for so many
  * milliseconds. A release that is under way is the undo's first try. */
 static void undo(belay__member_t *member, belay__call_t *release, bool ticket, uint32_t keep,
                  bool wait) {
-  belay__lease_t *lease = member->lease;
+  belay__lease_t *lease = belay__member_lease(member);
   uint64_t ttl = member->maybe ? lease->longest_ttl : lease->terms->waiter_ttl;
   size_t label_len;
   const char *label = belay__lease_label(lease, &label_len);
@@ -155,7 +155,7 @@ static void undo(belay__member_t *member, belay__call_t *release, bool ticket, u
       .lane = belay__lease_lane(lease),
       .affinity = lease->affinity,
       .epoch = member->epoch,
-      .until = belay__now(lease->belay) + belay__lease_forgotten_after((uint32_t)ttl),
+      .until = belay__now(belay__lease_host(lease)) + belay__lease_forgotten_after((uint32_t)ttl),
   };
   belay__undo_t *undo =
       belay__undo_start(member->client, &of, release, wait ? undone : NULL, member);

@@ -124,7 +124,7 @@ static int change(belay_lock_t *lock, bool up, int64_t timeout_ms, belay_lock_cb
     return error;
   belay__lease_t *lease = belay__lock_lease(lock);
   if (lease->terms->kind != &kind) {
-    belay__detail(lease->belay, "lock: not a reader's or writer's");
+    belay__detail(belay__lease_host(lease), "lock: not a reader's or writer's");
     return BELAY_EINVAL;
   }
   uint8_t mode = lease->mode, want = lease->want;

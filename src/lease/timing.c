@@ -81,7 +81,7 @@ uint64_t belay__lease_renewal_retry(const belay__lease_t *lease, uint64_t now) {
   uint64_t delay = (RENEW_RETRY_MS * BELAY__MS) << (lease->failures < 10 ? lease->failures : 10);
   if (delay > most)
     delay = most;
-  return now + 1 + delay / 2 + belay__random_below(lease->belay, delay / 2);
+  return now + 1 + delay / 2 + belay__random_below(belay__lease_host(lease), delay / 2);
 }
 
 /* The largest random delay after an attempt that was refused or not answered. */
@@ -149,7 +149,7 @@ uint64_t belay__lease_woken_attempt(const belay__lease_t *lease, uint64_t now, b
     spread = (max < MISSED_MAX_MS ? max : MISSED_MAX_MS) * BELAY__MS;
     break;
   }
-  uint64_t when = now + 1 + least + belay__random_below(lease->belay, spread);
+  uint64_t when = now + 1 + least + belay__random_below(belay__lease_host(lease), spread);
   return when < lease->bid->wait_until ? when : lease->bid->wait_until;
 }
 
@@ -164,7 +164,7 @@ uint64_t belay__lease_yielded_attempt(const belay__lease_t *lease, uint64_t now,
     least = LONG_YIELD_MS * BELAY__MS;
   else if (lease->members > 1)
     least = QUORUM_YIELD_MS * BELAY__MS;
-  return now + least + belay__random_below(lease->belay, least);
+  return now + least + belay__random_below(belay__lease_host(lease), least);
 }
 
 /* It was refused, or not answered. Then it may have been our turn, and our place may be gone: nobody would wake us. */
@@ -186,14 +186,14 @@ uint64_t belay__lease_next_attempt(const belay__lease_t *lease, int status, uint
   uint64_t spread = apart(lease, now);
   if (max - min < spread)
     max = min + spread;
-  uint64_t when = now + min + belay__random_below(lease->belay, max - min + 1);
+  uint64_t when = now + min + belay__random_below(belay__lease_host(lease), max - min + 1);
   uint64_t news = belay__quarantine_ends(lease); /* what was in the way may be gone by then */
   if (status == BELAY_EHELD && lease->bid->holder_ms >= 0) {
     uint64_t free_at = now + ((uint64_t)lease->bid->holder_ms + 1) * BELAY__MS;
     news = news < free_at ? news : free_at;
   }
   if (news < when) {
-    news += belay__random_below(lease->belay, HERD_MS * BELAY__MS);
+    news += belay__random_below(belay__lease_host(lease), HERD_MS * BELAY__MS);
     when = when < news ? when : news;
   }
   return when < lease->bid->wait_until ? when : lease->bid->wait_until;

@@ -128,7 +128,7 @@ void belay__wake_listen(belay__lease_t *lease, bool known) {
   unsigned count = count_channels(lease);
   if (lease->bid->wake != NULL || !lease->terms->notify || (known && !are_known(lease, count)))
     return;
-  belay__wake_t *wake = belay__alloc(lease->belay, size_of(count));
+  belay__wake_t *wake = belay__alloc(belay__lease_host(lease), size_of(count));
   if (wake == NULL)
     return;
   lease->bid->wake = wake;
@@ -150,7 +150,7 @@ void belay__wake_stop(belay__lease_t *lease) {
   lease->bid->wake = NULL;
   for (unsigned i = 0; i < wake->count; i++)
     belay__unlisten(&wake->ears[i].ear);
-  belay__free(lease->belay, wake, size_of(wake->count));
+  belay__free(belay__lease_host(lease), wake, size_of(wake->count));
 }
 
 void belay__wake_build(const belay__lease_t *lease, belay__call_t *call) {

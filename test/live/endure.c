@@ -123,7 +123,7 @@ static void test_nor_does_a_renewal(void **state) {
 
 /* ---- what is held costs little ------------------------------------------------------------------------------ */
 
-enum { HELD = 10000, BATCH = 64, BYTES_EACH = 656 };
+enum { HELD = 10000, BATCH = 64, BYTES_EACH = 470 };
 
 static void on_counted(belay_lock_t *lock, int status) {
   size_t *good = belay_lock_data(lock);

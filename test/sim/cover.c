@@ -19,7 +19,7 @@ _Static_assert(BELAY__EV_UNDONE + 1 == SIM_EVENTS, "one column for each event");
 void __wrap_belay__lease_step(belay__lease_t *lease, belay__lease_event_t event, uint64_t arg) {
   static const belay__lease_t *inside[NESTED];
   static unsigned depth;
-  sim_process_t *process = sim_process_of(lease->belay);
+  sim_process_t *process = sim_process_of(belay__lease_host(lease));
   if (lease->starting) { /* it will look at what has come of it */
     __real_belay__lease_step(lease, event, arg);
     return;

@@ -105,17 +105,13 @@ static void validity_grows_with_the_ttl_and_stays_below_it(void **state) {
 
 /* The deadline of a lease on n nodes that keep it until these times. */
 static uint64_t deadline(const uint64_t *until, uint8_t n, uint8_t quorum) {
-  belay__lease_t *lease = calloc(1, sizeof *lease);
-  belay__member_t *members = calloc(n, sizeof *members);
+  belay__lease_t *lease = calloc(1, belay__lease_sized(sizeof *lease, n));
   assert_non_null(lease);
-  assert_non_null(members);
-  lease->member = members;
   lease->members = n;
   lease->quorum = quorum;
   for (uint8_t i = 0; i < n; i++)
-    members[i].until = until[i];
+    lease->member[i].until = until[i];
   uint64_t result = belay__lease_deadline(lease);
-  free(members);
   free(lease);
   return result;
 }
