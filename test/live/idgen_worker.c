@@ -354,7 +354,7 @@ static void test_issuing_ends_with_the_lease(void **state) {
   belay_idgen_options_t options = snowflakes(-1);
   spring_t spring;
   int64_t id;
-  options.ttl_ms = 300 * slow();
+  options.ttl_ms = kept_ttl();
   options.ahead_ms = 60000; /* the record would allow it for long */
   bed_fake_wall(bed);
   open_at(&spring, bed, &options, NOON);

@@ -148,7 +148,7 @@ static double redlock_with_one_paused(const runners_t *runners) {
 /* For so long that it is not asked any more. */
 static double redlock_without_one(const runners_t *runners) {
   pause_one(runners);
-  assert_error(try_lock(runners->redlock), 0);
+  assert_error(acquire(runners->redlock, 5000), 0);
   bed_run_for(runners->nodes->bed, 100);
   assert_error(release(runners->redlock), 0);
   double us = run_block(runners->redlock);

@@ -176,6 +176,7 @@ static void test_nodes_that_forget(void **state) {
   o.watchdog = BELAY_WATCHDOG_ON;
   contender_t *w = writer(nodes, &o);
   assert_error(acquire(w, 5000 * slow()), 0);
+  bed_until(nodes->bed, nodes_holding(nodes, w) == 3); /* a majority was enough until now */
   server_do(nodes->server[1], "FLUSHALL", NULL);
   bed_until(nodes->bed, nodes_holding(nodes, w) == 3);
   bed_run_for(nodes->bed, 1500 * slow());

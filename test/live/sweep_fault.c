@@ -139,9 +139,9 @@ static void test_a_rest_is_no_waiting(void **state) {
   options.keys_per_s = (uint32_t)(100 / slow());
   options.patience_ms = 300 * slow(); /* less than it rests */
   broom_t *broom = broom_new(bed, bed->client, &options);
+  int64_t begun = clock_now();
   assert_error(begin_sweep(broom), 0);
   bed_until(bed, broom->progress == 1);
-  int64_t begun = clock_now();
   server_pause(bed->server);
   bed_run_for(bed, 550 * slow()); /* it has rested, and has had no answer */
   server_resume(bed->server);

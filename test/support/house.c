@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #define TRIES 5
-#define TTL_MS (8000 * slow())
+#define TTL_MS (16000 * slow())
 
 /* ---- the detail of what is told ------------------------------------------------------------------------ */
 
