@@ -41,6 +41,9 @@ void sim_check_changed(sim_server_t *server, engine_word_t key, engine_word_t wa
 /* It has executed a command of a process's, with this reply, which is no error. */
 void sim_check_executed(sim_server_t *server, const engine_word_t *argv, size_t argc,
                         engine_word_t reply);
+/* The same of one that is perhaps several calls' (redis/convoy.h). */
+void sim_check_executed_all(sim_server_t *server, const engine_word_t *argv, size_t argc,
+                            engine_word_t reply);
 /* It begins anew, with whatever it has. */
 void sim_check_restarted(sim_server_t *server);
 

@@ -255,8 +255,8 @@ static void execute(sim_server_t *server, sim_conn_t *conn, const engine_word_t 
   if (engine_writes(server->engine) != writes)
     conn->wrote = world->now + 1;
   if (out->len > at && out->at[at] != '-')
-    sim_check_executed(server, argv, argc,
-                       (engine_word_t){.at = out->at + at, .len = out->len - at});
+    sim_check_executed_all(server, argv, argc,
+                           (engine_word_t){.at = out->at + at, .len = out->len - at});
   if (world->timeline != NULL)
     note_command(conn, argv, argc, out, at);
 }
