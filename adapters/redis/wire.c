@@ -8,8 +8,8 @@
 
 /* Commands that are written before the loop's turn ends: so few while the server has nothing else to do, that it is at work
  * while we are; but a system call, which may have to wake it, for each few is too much when it is busy anyway. */
-#define FLUSH_AFTER 4
-#define FLUSH_SHARE 16              /* of those that it owes answers to */
+#define FLUSH_AFTER 2
+#define FLUSH_SHARE 8               /* of those that it owes answers to */
 #define ROOM_KEPT ((size_t)1 << 16) /* bytes to be written in the next turns */
 #define REPLY_SLACK ((size_t)65536) /* bytes of several replies that may be in the buffer at once */
 #define HANDSHAKE_ROOM 1024         /* bytes that what comes with AUTH fits into */

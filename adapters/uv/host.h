@@ -16,7 +16,7 @@ typedef struct belay__flush {
 
 struct belay_tls;
 
-#define BELAY__HOST_ENTROPY 512
+#define BELAY__HOST_ENTROPY 4096
 
 struct belay__host {
   belay_t base; /* first */

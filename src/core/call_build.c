@@ -9,7 +9,7 @@
 
 #define FIRST_CAPACITY ((size_t)256)  /* bytes of a new call's buffer */
 #define POOLED_CAPACITY ((size_t)512) /* a larger buffer is not kept */
-#define POOLED_CALLS ((size_t)512)    /* calls that a client keeps for later */
+#define POOLED_CALLS ((size_t)2048)   /* calls that a client keeps for later */
 
 belay__call_t *belay__call_new(belay_client_t *client, belay__lane_t lane) {
   belay__list_t *node = belay__list_pop(&client->pool);
