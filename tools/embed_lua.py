@@ -96,7 +96,10 @@ for i = 1, n do
   for j = 1, args do
     ARGV[j] = rest[arg + j]
   end
-  local _, reply = xpcall(one, raised)
+  local good, reply = xpcall(one, raised)
+  if not good and type(reply) ~= 'table' then
+    reply = {{err = 'ERR Error running script (of several): ' .. tostring(reply)}}
+  end
   replies[i] = reply or false
 end
 return replies

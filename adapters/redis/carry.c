@@ -81,7 +81,7 @@ static bool hand_over_all(belay__link_t *link, belay__call_t *call) {
 void belay__link_hand_over(belay__link_t *link, belay__call_t *call) {
   if (hand_over_all(link, call))
     belay__wire_check(&link->wire);
-  else
+  else if (belay__wire_is_open(&link->wire)) /* else what it has said is still read */
     belay__wire_break(&link->wire, BELAY_ENOMEM);
 }
 

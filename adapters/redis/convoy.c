@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "core/call_build.h"
 #include "core/call_parts.h"
 #include "core/publish.h"
 #include "core/refusal.h"
@@ -122,17 +123,16 @@ static void send_together(belay__link_t *link, size_t n) {
   belay__wire_check(&link->wire);
 }
 
-/* So few that it would not be faster. */
-static void send_each(belay__link_t *link) {
-  belay__list_t calls;
-  belay__list_init(&calls);
-  belay__list_splice_front(&calls, &link->convoy.calls);
-  reset(&link->convoy);
-  for (belay__list_t *node; (node = belay__list_pop(&calls)) != NULL;) {
-    belay__call_t *call = call_of(node);
-    belay__list_push_front(call->urgent ? &link->urgent : &link->queue, &call->node);
-    belay__link_hand_over(link, call);
-  }
+/* So few that it would not be faster. The connection may turn out to be gone on the way: what was not sent stays where it
+ * is put back, in order. */
+static void send_each(belay__link_t *link, size_t n) {
+  belay__call_t *calls[BELAY__CONVOY_MIN];
+  belay__list_t *node = link->convoy.calls.next;
+  for (size_t i = 0; i < n; i++, node = node->next)
+    calls[i] = call_of(node);
+  belay__convoy_disperse(link);
+  for (size_t i = 0; i < n && belay__wire_is_open(&link->wire); i++)
+    belay__link_hand_over(link, calls[i]);
 }
 
 static void leave(belay__link_t *link) {
@@ -140,7 +140,7 @@ static void leave(belay__link_t *link) {
   if (link->state != BELAY__LINK_UP || !belay__wire_is_open(&link->wire))
     belay__convoy_disperse(link);
   else if (n < BELAY__CONVOY_MIN)
-    send_each(link);
+    send_each(link, n);
   else
     send_together(link, n);
 }
@@ -195,6 +195,10 @@ bool belay__convoy_take(belay__link_t *link, belay__call_t *call) {
 
 void belay__convoy_give_way(belay__link_t *link, const belay__call_t *call) {
   belay__list_t *calls = &link->convoy.calls;
+  if (link->convoy.len > 0 && belay__call_has_keys(call)) { /* any of them may be another's */
+    leave(link);
+    return;
+  }
   if ((link->convoy.affinities & bit_of(call)) == 0)
     return;
   for (belay__list_t *node = calls->next; node != calls; node = node->next)
@@ -212,16 +216,26 @@ static bool is_stopped(const belay__refusal_t *refusal, const belay__reply_t *re
   return refusal->maybe && belay__refusal_line(reply->str, reply->len) != 1;
 }
 
+/* What passes by itself concerns all of them; else it may be only one that is refused. */
+static bool concerns_all(const belay__refusal_t *refusal) {
+  return refusal->remedy != BELAY__REMEDY_NONE && refusal->remedy != BELAY__REMEDY_EVAL &&
+         refusal->remedy != BELAY__REMEDY_REDIRECT;
+}
+
 static void refuse_all(belay__link_t *link, belay__list_t *calls, const belay__reply_t *reply) {
   const belay__refusal_t *refusal = belay__refusal_find(reply->str, reply->len);
-  bool stopped = is_stopped(refusal, reply);
-  if (refusal->remedy == BELAY__REMEDY_NONE)
+  bool for_all = is_stopped(refusal, reply) || concerns_all(refusal);
+  if (refusal->remedy == BELAY__REMEDY_NONE) {
     link->convoy.off = true;
+    belay__log(link->cable->trunk->client->belay, BELAY_LOG_INFO,
+               "calls go one by one from now on, since several were refused: %s",
+               belay_strerror(refusal->error));
+  }
   link->brought = (belay__scripts_t){.bits = {0}}; /* it was not read, or is forgotten */
   for (belay__list_t *node; (node = belay__list_pop(calls)) != NULL;) {
     belay__call_t *call = call_of(node);
     link->in_flight--;
-    if (stopped || call->state == BELAY__CALL_LATE)
+    if (for_all || call->state == BELAY__CALL_LATE)
       belay__link_answer(link, call, reply);
     else
       belay__link_resend(link, call);

@@ -7,11 +7,12 @@
  *
  * A server takes a good part of its time for a script before the first and after the last line of it: that is saved. What
  * one of the calls raises is that one's reply, and what the whole command is refused for before anything is executed
- * concerns perhaps only one of them: so each is sent again, and hears what concerns it.
+ * concerns perhaps only one of them: so each is sent again, and hears what concerns it; behind what was sent in between, as
+ * one is whose script is not known. What passes by itself, such as BUSY, concerns all of them.
  *
  * A call that waits is queued, as far as anybody but the link knows: it can be withdrawn, and has not been sent. Calls of
- * one affinity keep their order: before one of an affinity that waits is handed over, the convoy leaves. Others pass. In a
- * cluster all of a convoy are of one slot.
+ * one affinity keep their order: before one of an affinity that waits is handed over, or one of several keys, the convoy
+ * leaves. Others pass. In a cluster all of a convoy are of one slot.
  *
  * Calls that are under way together are linked in a ring by their nodes, without a head: the command's privdata is the
  * first of them. */
