@@ -90,7 +90,8 @@ typedef struct belay__server {
   int64_t started_by; /* by then it was running; negative: before this machine was */
   size_t run_id_len;  /* 0: it does not tell */
   char run_id[BELAY__RUN_ID_MAX];
-  uint64_t mark; /* stands for the run id where that would be long to compare; 0: it does not tell */
+  uint64_t
+      mark; /* stands for the run id where that would be long to compare; 0: it does not tell */
   size_t
       data_id_len; /* when it last became a primary, and after whom: another one after each time */
   char data_id[BELAY__DATA_ID_MAX];
