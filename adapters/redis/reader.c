@@ -5,7 +5,9 @@
 
 #define DEPTH_MAX 8
 #define ELEMENTS_MAX (1 << 20)
-#define CHUNK_SIZE ((size_t)2048) /* the smallest; one of these is kept from reply to reply */
+#define CHUNK_SIZE ((size_t)2048) /* the smallest; */
+#define SPARES_MAX                                                                                 \
+  4 /* so many of these are kept: an answer to calls that travel together fits in */
 
 struct belay__chunk {
   belay__chunk_t *next;
@@ -21,6 +23,22 @@ typedef struct object {
 
 /* ---- the arena ----------------------------------------------------------------------------------------- */
 
+static belay__chunk_t *get_chunk(belay__reader_t *reader, size_t room) {
+  belay__chunk_t *chunk = reader->spare;
+  if (room != CHUNK_SIZE || chunk == NULL)
+    return belay__alloc(reader->belay, sizeof *chunk + room);
+  reader->spare = chunk->next;
+  reader->spares--;
+  return chunk;
+}
+
+static void free_all(belay__reader_t *reader, belay__chunk_t *chunks) {
+  for (belay__chunk_t *chunk = chunks, *next; chunk != NULL; chunk = next) {
+    next = chunk->next;
+    belay__free(reader->belay, chunk, sizeof *chunk + chunk->size);
+  }
+}
+
 static void *arena_alloc(belay__reader_t *reader, size_t size) {
   size = (size + sizeof(max_align_t) - 1) / sizeof(max_align_t) * sizeof(max_align_t);
   belay__chunk_t *chunk = reader->chunks;
@@ -30,7 +48,7 @@ static void *arena_alloc(belay__reader_t *reader, size_t size) {
       reader->refused = "a reply is over the limit";
       return NULL;
     }
-    chunk = belay__alloc(reader->belay, sizeof *chunk + room);
+    chunk = get_chunk(reader, room);
     if (chunk == NULL)
       return NULL;
     chunk->next = reader->chunks;
@@ -44,22 +62,19 @@ static void *arena_alloc(belay__reader_t *reader, size_t size) {
   return at;
 }
 
-/* Empties the arena but for one chunk of the smallest size. */
+/* Empties the arena, and keeps some of what it was made of. */
 static void arena_reset(belay__reader_t *reader) {
-  belay__chunk_t *kept = NULL;
+  belay__chunk_t *chunks = reader->chunks;
+  reader->chunks = NULL;
   reader->bytes = 0;
-  for (belay__chunk_t *chunk = reader->chunks, *next; chunk != NULL; chunk = next) {
-    next = chunk->next;
-    if (kept == NULL && chunk->size == CHUNK_SIZE) {
-      kept = chunk;
-      kept->next = NULL;
-      kept->used = 0;
-      reader->bytes = CHUNK_SIZE;
-    } else {
-      belay__free(reader->belay, chunk, sizeof *chunk + chunk->size);
-    }
+  while (chunks != NULL && chunks->size == CHUNK_SIZE && reader->spares < SPARES_MAX) {
+    belay__chunk_t *next = chunks->next;
+    chunks->next = reader->spare;
+    reader->spare = chunks;
+    reader->spares++;
+    chunks = next;
   }
-  reader->chunks = kept;
+  free_all(reader, chunks);
 }
 
 /* ---- the functions ------------------------------------------------------------------------------------- */
@@ -178,9 +193,9 @@ void belay__reader_init(belay__reader_t *reader, belay_t *belay, size_t max_repl
 
 void belay__reader_fini(belay__reader_t *reader) {
   arena_reset(reader);
-  if (reader->chunks != NULL)
-    belay__free(reader->belay, reader->chunks, sizeof *reader->chunks + reader->chunks->size);
-  reader->chunks = NULL;
+  free_all(reader, reader->spare);
+  reader->spare = NULL;
+  reader->spares = 0;
 }
 
 void belay__reader_attach(belay__reader_t *reader, redisReader *hiredis) {

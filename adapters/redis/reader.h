@@ -21,7 +21,9 @@ typedef struct belay__chunk belay__chunk_t;
 typedef struct belay__reader {
   belay_t *belay;
   belay__chunk_t *chunks; /* the one that is being filled first */
-  size_t bytes;           /* in all chunks */
+  belay__chunk_t *spare;  /* some that are kept from reply to reply, */
+  unsigned spares;        /* so many */
+  size_t bytes;           /* in the chunks that are not spare */
   size_t max_reply;
   const size_t *owed;  /* how many replies are expected */
   bool resp3;          /* pushes and the types of RESP3 are expected */

@@ -18,8 +18,10 @@ typedef struct stage {
 /* The slot of "door". The client has asked for the map, and each node has run a script. */
 static stage_t stage_open(const cluster_options_t *options) {
   stage_t stage = {.cluster = cluster_start(options)};
+  belay_client_options_t client = client_options();
   char name[16];
-  stage.bed = bed_open_at(cluster_url(stage.cluster), NULL);
+  client.timeout_ms = 10000; /* until all nodes have heard of a move they may send us in circles */
+  stage.bed = bed_open_at(cluster_url(stage.cluster), &client);
   stage.slot = belay__slot("door", 4);
   stage.from = (unsigned)cluster_owner(stage.cluster, stage.slot);
   stage.to = (stage.from + 1) % 3;

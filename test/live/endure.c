@@ -91,7 +91,8 @@ static void test_nor_do_many_at_once(void **state) {
   (void)state;
   bed_t *bed = bed_open(NULL);
   lockers_t lockers = lockers_new(bed, 64, false);
-  assert_int_equal(allocations_after_warm_up(bed, &lockers, 20000 / (size_t)slow()), 0);
+  /* but what the most answers need that ever came at once */
+  assert_true(allocations_after_warm_up(bed, &lockers, 20000 / (size_t)slow()) <= 8);
   bed_close(bed);
 }
 

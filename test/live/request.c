@@ -119,7 +119,7 @@ static void test_an_answer_that_was_lost(void **state) {
   server_do(server, "SET", "s", "text", NULL);
   for (int i = 0; i < 2; i++) { /* the script's text, then its hash */
     belay__call_t *call = belay__call_new(bed->client, BELAY__LANE_DATA);
-    belay__call_script(call, &belay__script_lock_release, 1, 1);
+    belay__call_script(call, &belay__script_multi_release, 1, 1);
     belay__call_arg(call, "absent", 6);
     belay__call_arg(call, "token", 5);
     assert_error(start(bed, &scripted, &again, call, NULL), 0);
