@@ -38,7 +38,7 @@ static void leave(const belay__multilock_keys_t *keys, const belay__terms_t *con
 
 static int make(const belay__multilock_keys_t *keys, const belay_lock_options_t *options,
                 belay_multilock_t **out) {
-  const belay__terms_t *terms[BELAY_MULTILOCK_MAX];
+  const belay__terms_t *terms[BELAY_MULTILOCK_MAX] = {NULL};
   belay_t *belay = keys->at[0].client->belay;
   size_t parts = 0, list_len = 0, at = 0, n = 0;
   int error = belay__multilock_measure(keys, &parts, &list_len);
