@@ -206,12 +206,7 @@ static void measure_singles(const bench_options_t *options, unsigned round) {
 }
 
 static void run(const bench_options_t *options) {
-  char place[512];
-  place_describe(options->pin, place, sizeof place);
-  server_start(options->pin);
-  place_as_client(options->pin);
-  report_fact("placement", place);
-  report_fact("server", server_version());
+  bench_begin(options);
   report_fact("filter", "a million items, 1 %, 7 hashes, one segment of 1.2 MB");
   static const char *const parts[][2] = {{"A", "adds, 50,000 in a batch, two batches in flight"},
                                          {"B", "exists, the same"},

@@ -226,12 +226,7 @@ static void run(const bench_options_t *options) {
       {"C", "belay_cache_get() of what is not there, and is loaded at once, 64 pending"},
       {"D", "belay_cache_get_many() of 100 keys, values of 16 B, 4 pending; GETs: 400 pending"},
   };
-  char place[512];
-  place_describe(options->pin, place, sizeof place);
-  server_start(options->pin);
-  place_as_client(options->pin);
-  report_fact("placement", place);
-  report_fact("server", server_version());
+  bench_begin(options);
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
     if (bench_wants(options, parts[i][0]))
       report_part(parts[i][0], parts[i][1]);

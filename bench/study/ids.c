@@ -151,12 +151,7 @@ static void measure(const bench_options_t *options, unsigned i, unsigned round) 
 }
 
 static void run(const bench_options_t *options) {
-  char place[512];
-  place_describe(options->pin, place, sizeof place);
-  server_start(options->pin);
-  place_as_client(options->pin);
-  report_fact("placement", place);
-  report_fact("server", server_version());
+  bench_begin(options);
   report_part("A", "belay_idgen_next(), 2,000 in a turn of the loop, fetching ahead all the while");
   for (unsigned round = 1; round <= options->rounds; round++)
     for (unsigned i = 0; i < ROWS; i++)

@@ -163,12 +163,7 @@ static void name_parts(const bench_options_t *options) {
 }
 
 static void run(const bench_options_t *options) {
-  char place[512];
-  place_describe(options->pin, place, sizeof place);
-  server_start(options->pin);
-  place_as_client(options->pin);
-  report_fact("placement", place);
-  report_fact("server", server_version());
+  bench_begin(options);
   if (!takes_have_redis_benchmark())
     report_fact("redis-benchmark",
                 "there is none here, and nothing to compare with; it belongs to redis-tools");

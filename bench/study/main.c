@@ -7,12 +7,22 @@
 #include <string.h>
 
 #include "bench.h"
+#include "server.h"
 #include "study/report.h"
 #include "study/team.h"
 
 static const bench_scenario_t *const scenarios[] = {
     &bench_bloom, &bench_cache, &bench_contention, &bench_ids, &bench_limiter, NULL,
 };
+
+void bench_begin(const bench_options_t *options) {
+  char place[512];
+  place_describe(options->pin, place, sizeof place);
+  server_start(options->pin);
+  place_as_client(options->pin);
+  report_fact("placement", place);
+  report_fact("server", server_version());
+}
 
 bool bench_wants(const bench_options_t *options, const char *part) {
   return options->only == NULL || strstr(options->only, part) != NULL;

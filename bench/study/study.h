@@ -22,6 +22,9 @@ typedef struct bench_scenario {
 
 extern const bench_scenario_t bench_bloom, bench_cache, bench_contention, bench_ids, bench_limiter;
 
+/* Starts the server, and says where everything runs. */
+void bench_begin(const bench_options_t *options);
+
 /* Whether a part is to be measured. */
 bool bench_wants(const bench_options_t *options, const char *part);
 
