@@ -9,6 +9,7 @@
 
 #include "support/player.h"
 #include "support/process.h"
+#include "support/relay.h"
 
 typedef enum step_id {
   QUEUED,    /* behind another handle of its process, which has it */
@@ -213,6 +214,7 @@ static _Noreturn void be_victim(const char *url, const char *number) {
 typedef struct scene {
   step_id_t step;
   server_t *server;
+  relay_t *wire; /* of the dead, with TLS; else NULL */
   bed_t *bed;
   player_t holder[KINDS]; /* in the way of who is to wait */
   player_t heir[KINDS], other[KINDS];
@@ -224,6 +226,7 @@ static void open_scene(scene_t *s, step_id_t step) {
   belay_lock_options_t options = watched(20000 * slow());
   *s = (scene_t){.step = step, .server = server_start(NULL)};
   s->bed = bed_open_at(server_url(s->server), NULL);
+  s->wire = servers_are_secure() ? relay_start(server_url(s->server)) : NULL;
   belay_client_t *heirs = bed_connect(s->bed, server_url(s->server), NULL);
   belay_client_t *others = bed_connect(s->bed, server_url(s->server), NULL);
   FOR_KINDS(k, step) {
@@ -240,11 +243,13 @@ static void open_scene(scene_t *s, step_id_t step) {
   }
 }
 
-/* Starts one, and kills it at the step. */
+/* Starts one, and kills it at the step. With TLS a server reads a record at a time and answers before it reads the next one;
+ * an answer to a dead one is told so, which throws away what was not read. So its wire outlives it. */
 static void kill_one(scene_t *s) {
   char number[8], line[32];
   snprintf(number, sizeof number, "%d", (int)s->step);
-  const char *argv[] = {process_self(), "--victim", server_url(s->server), number, NULL};
+  const char *url = s->wire != NULL ? relay_url(s->wire) : server_url(s->server);
+  const char *argv[] = {process_self(), "--victim", url, number, NULL};
   process_t process = process_start(argv);
   if (steps[s->step].in_between) {
     assert_true(process_read_line(&process, line, sizeof line));
@@ -259,6 +264,10 @@ static void kill_one(scene_t *s) {
     bool queues = kinds[k].queue[0] != NULL && (s->step == WAITING || s->step == QUEUED);
     player_until(&s->heir[k], (!queues || kind_queue(s->server, k) > 0) &&
                                   (!hears || kind_listeners(s->server, k) > 0));
+  }
+  if (s->wire != NULL && steps[s->step].in_between) {
+    process_kill(&process, SIGSTOP);
+    relay_haunt(s->wire);
   }
   process_kill(&process, SIGKILL);
   assert_int_equal(process_wait(&process), -SIGKILL);
@@ -373,6 +382,8 @@ static void close_scene(scene_t *s) {
       fail_msg("%s: %s is still there", steps[s->step].name, key);
     stall_ms(10);
   }
+  if (s->wire != NULL)
+    relay_stop(s->wire);
   server_stop(s->server);
 }
 

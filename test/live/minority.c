@@ -65,6 +65,7 @@ static void start_contenders(stage_t *stage) {
 }
 
 static stage_t *stage_open(belay_quarantine_t quarantine, const int *weight, int64_t seconds) {
+  needs_quorum();
   stage_t *stage = calloc(1, sizeof *stage);
   unsigned room = (unsigned)seconds * GRANTS;
   stage->size = sizeof(shared_t) + PROCESSES * room * sizeof(belief_t);

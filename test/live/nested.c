@@ -1,7 +1,9 @@
 /* Things that happen while something else is being done: a connection that breaks while a round is asked, an
  * address that leads elsewhere, a loop that stands still in the middle of an attempt. */
+#include <dlfcn.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <openssl/ssl.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -20,6 +22,12 @@ static atomic_int
     armed; /* from now on numbers cannot be proposed to whoever is at that port; 0: they can */
 static atomic_uint broken;
 
+static bool encrypted; /* what is written is not to be read, and it is such a proposal */
+
+static bool proposes(const void *data, size_t len) {
+  return memmem(data, len, belay__script_fence_accept.sha1, 40) != NULL;
+}
+
 /* In the place of the C library's: a write may end a connection. */
 ssize_t send(int fd, const void *data, size_t len, int flags) {
   struct sockaddr_in peer;
@@ -27,12 +35,25 @@ ssize_t send(int fd, const void *data, size_t len, int flags) {
   int port = atomic_load(&armed);
   if (port != 0 && getpeername(fd, (struct sockaddr *)&peer, &size) == 0 &&
       peer.sin_family == AF_INET && ntohs(peer.sin_port) == port &&
-      memmem(data, len, belay__script_fence_accept.sha1, 40) != NULL) {
+      (encrypted || proposes(data, len))) {
     atomic_fetch_add(&broken, 1);
     errno = ETIMEDOUT;
     return -1;
   }
   return syscall(SYS_sendto, fd, data, len, flags, NULL, 0);
+}
+
+typedef int ssl_write_fn(SSL *, const void *, size_t, size_t *);
+
+/* In the place of OpenSSL's, which comes before. */
+int SSL_write_ex(SSL *ssl, const void *data, size_t len, size_t *written) {
+  ssl_write_fn *function;
+  void *symbol = dlsym(RTLD_NEXT, "SSL_write_ex");
+  memcpy(&function, &symbol, sizeof function);
+  encrypted = proposes(data, len);
+  int result = function(ssl, data, len, written);
+  encrypted = false;
+  return result;
 }
 
 static unsigned grants;
@@ -93,7 +114,9 @@ static void test_a_connection_that_breaks_while_the_others_are_asked(void **stat
 static void test_a_key_that_is_found_under_another_address_is_released(void **state) {
   (void)state;
   nodes_t *nodes = nodes_open(2, NULL);
-  relay_t *first = relay_start(server_url(nodes->server[0])), *third = relay_start("unix:///none");
+  relay_t *first = relay_start(server_url(nodes->server[0]));
+  relay_t *third = relay_start(server_url(nodes->server[0]));
+  relay_lead(third, "unix:///none");
   belay_client_options_t options = client_options();
   options.reconnect_max_ms = 50;
   belay_client_t *clients[] = {bed_connect(nodes->bed, relay_url(first), &options),

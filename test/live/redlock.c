@@ -52,8 +52,7 @@ static void test_a_plain_lock_of_that_name_has_the_same_key(void **state) {
 
 static void test_servers_on_tcp_and_on_unix_sockets_make_a_lock_together(void **state) {
   (void)state;
-  if (deployment_is_cluster())
-    skip(); /* which is no node of a quorum */
+  needs_quorum();
   enum { NODES = 5 };
   const server_options_t tcp = {.address = "127.0.0.1"};
   server_t *servers[NODES];

@@ -225,8 +225,7 @@ static void test_every_allocation_of_belays_may_fail(void **state) {
 
 static void test_every_allocation_of_a_quorums_may_fail(void **state) {
   (void)state;
-  if (deployment_is_cluster())
-    skip(); /* which is no node of a quorum */
+  needs_quorum();
   play_until_nothing_fails(NODES, with_failing_belay);
 }
 

@@ -46,6 +46,10 @@ void needs_one_server(const char *reason) {
     leave(reason);
 }
 
+void needs_quorum(void) {
+  needs_one_server("a quorum, of which a cluster is no node");
+}
+
 void needs_one_process(const char *reason) {
   if (deployment() == DEPLOYMENT_CLUSTER3)
     leave(reason);

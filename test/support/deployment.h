@@ -25,9 +25,10 @@ unsigned deployment_scouts(void);
 const char *deployment_publish(void);
 const char *deployment_subscribe(void);
 
-/* The test, or the case, ends as skipped, with that reason: unless it is one server, wherever that is; or, unless it is
- * one process. */
+/* The test, or the case, ends as skipped, with that reason: unless it is one server, wherever that is; unless it is one
+ * process; unless servers can be nodes of a quorum. */
 void needs_one_server(const char *reason);
 void needs_one_process(const char *reason);
+void needs_quorum(void);
 
 #endif /* TEST_DEPLOYMENT_H */

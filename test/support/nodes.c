@@ -6,15 +6,8 @@
 
 #define SIGN_OF_LIFE_MS 300 /* a server that has not answered by then stands still */
 
-static void need_no_cluster(void) {
-  if (deployment_is_cluster()) {
-    print_message("skipped: a cluster is no node of a quorum\n");
-    skip();
-  }
-}
-
 nodes_t *nodes_open(unsigned n, const belay_client_options_t *options) {
-  need_no_cluster();
+  needs_quorum();
   nodes_t *nodes = calloc(1, sizeof *nodes);
   assert_true(n >= 1 && n <= BELAY_NODES_MAX);
   nodes->n = n;
@@ -92,7 +85,7 @@ belay_lock_options_t unhurried_options(int64_t ttl_ms) {
 
 contender_t *contender_over(bed_t *bed, belay_client_t *const *clients, size_t n, const char *name,
                             const belay_lock_options_t *options) {
-  need_no_cluster();
+  needs_quorum();
   belay_lock_options_t o = options != NULL ? *options : lock_options();
   if (options == NULL)
     o.quarantine = BELAY_QUARANTINE_OFF;
