@@ -92,6 +92,7 @@ static void release_with_another(contender_t *c, event_t event) {
 /* Both answers come in one go; what the first callback does comes before the second is told. */
 static void test_who_releases_before_it_is_told_stays_a_reader(void **state) {
   (void)state;
+  needs_one_process("one connection");
   bed_t *bed = bed_open(NULL);
   unsigned seen = 0;
   for (int i = 0; i < 20; i++) {
