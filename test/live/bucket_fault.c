@@ -341,6 +341,7 @@ static void play(int n, what_t what) {
 
 static void test_every_callback_may_end_everything(void **state) {
   (void)state;
+  needs_one_process("one connection");
   for (int n = 0; n <= 3; n++)
     for (what_t what = n < 3 ? BUCKET : CLIENT; what < WHATS; what++)
       play(n, what);

@@ -147,6 +147,7 @@ static void test_tables_are_told(void **state) {
 
 static void test_others_are_told(void **state) {
   (void)state;
+  needs_one_process("one place to listen at");
   bed_t *bed = bed_open(NULL);
   resp_client_t listener;
   const resp_words_t words = {

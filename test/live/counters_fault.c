@@ -213,6 +213,7 @@ static void set_scene(server_t *server, const scene_t *scene) {
  * ever. */
 static void test_what_is_refused_has_done_nothing(void **state) {
   (void)state;
+  needs_one_process("rights in one place");
   acl_skip("its scripts are run by hand");
   static const char *const rights[] = {"-get",     "-set",   "-incrby", "-pexpire",
                                        "-hincrby", "-hmget", "-exists"};
@@ -416,6 +417,7 @@ static void close_it(till_t *till) {
 
 static void test_every_callback_may_end_everything(void **state) {
   (void)state;
+  needs_one_process("one connection");
   static const int some[] = {ADD, GET, SOME, ALL};
   for (int i = 0; i < 4; i++)
     for (to_close = 0; to_close < 3; to_close++) {

@@ -232,6 +232,7 @@ static void test_what_rests_does_not_wake_the_loop(void **state) {
 
 static void test_many_lockers_share_writes(void **state) {
   (void)state;
+  needs_one_process("one connection");
   bed_t *bed = bed_open(NULL);
   lockers_t lockers = lockers_new(bed, 64, false);
   run_cycles(bed, &lockers, 1000);

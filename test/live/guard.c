@@ -409,6 +409,7 @@ static void test_a_command_of_too_many_words_is_not_even_begun(void **state) {
 
 static void test_a_user_who_may_not_write_the_fence(void **state) {
   (void)state;
+  needs_one_process("rights in one place");
   server_t *server = server_start(NULL);
   server_do(server, "ACL", "SETUSER", "limited", "on", "nopass", "~*", "+@all", "-hset", NULL);
   server_do(server, "AUTH", "limited", "", NULL);

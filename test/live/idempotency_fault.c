@@ -79,6 +79,7 @@ static void test_what_is_no_record_is_left_alone(void **state) {
  * without a ttl. */
 static void test_what_is_refused_has_done_nothing(void **state) {
   (void)state;
+  needs_one_process("rights in one place");
   static const char *const rights[] = {"-hset", "-pexpire", "-hmget", "-exists", "-time"};
   bed_t *bed = bed_open_with(server_start(&with_digest), NULL);
   once_t once;
@@ -278,6 +279,7 @@ static void test_a_canceled_begin_is_given_back(void **state) {
 
 static void test_a_close_gives_back_and_waits_for_it(void **state) {
   (void)state;
+  needs_one_process("one connection");
   for (int how = 0; how < 2; how++) {
     bed_t *bed = bed_open(NULL);
     once_t once;
@@ -420,6 +422,7 @@ static void test_every_callback_may_end_everything(void **state) {
 /* Of two begins that are not answered the first one closes the handle: the second is given back all the same. */
 static void test_a_close_gives_back_what_is_about_to_be_told(void **state) {
   (void)state;
+  needs_one_process("one connection");
   bed_t *bed = bed_open(NULL);
   once_t once;
   turn_t turn[2] = {{.request.timeout_ms = prompt_ms()}, {.request.timeout_ms = prompt_ms()}};

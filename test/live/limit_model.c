@@ -62,11 +62,13 @@ static void run(const limit_suite_t *suite, uint64_t usually) {
 
 static void test_limits(void **state) {
   (void)state;
+  needs_one_process("keys in one place");
   run(&limit_suite, OPS);
 }
 
 static void test_logs(void **state) {
   (void)state;
+  needs_one_process("keys in one place");
   run(&limit_log_suite, OPS / 4);
 }
 

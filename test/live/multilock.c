@@ -194,6 +194,7 @@ static void test_it_says_where_it_failed(void **state) {
 /* Two ways to one server: whoever holds a name by one would wait for itself on the other. */
 static void test_one_server_by_two_ways_is_said(void **state) {
   (void)state;
+  needs_one_server("databases");
   pair_t *pair = pair_open();
   belay_client_t *own = pair->client[1];
   relay_t *wire = relay_start(server_url(pair->server[0]));

@@ -154,6 +154,7 @@ static void expect_other(bed_t *bed, int status, const char *words) {
 
 static void test_a_server_is_no_cluster_and_no_sentinel(void **state) {
   (void)state;
+  needs_one_server("one that is no cluster");
   acl_skip("it is a server who asks for a password before all else");
   server_t *server = server_start(&(server_options_t){.address = "127.0.0.1"});
   expect_other(open_at("redis+cluster", server, ""), BELAY_EREFUSED, "cluster support disabled");

@@ -89,10 +89,6 @@ static void test_what_is_refused_has_done_nothing(void **state) {
 
 /* ---- lost answers ---------------------------------------------------------------------------------------- */
 
-static int64_t commands(server_t *server) {
-  return server_info(server, "stats", "total_commands_processed");
-}
-
 /* It is executed, and the wire is cut before the answer comes. */
 static void test_lost_answers(void **state) {
   (void)state;
@@ -111,9 +107,9 @@ static void test_lost_answers(void **state) {
     for (deed_t deed = DEED_GET; deed <= DEED_CLEAR; deed++) {
       permit_t permit = {0};
       relay_delay(relay, 80);
-      int64_t looks = 1, before = commands(server);
+      int64_t looks = 1, before = server_commands(server);
       assert_error(begin_deed(&gate, &permit, deed, 1, deed == DEED_GRANT ? 8 : 6), 0);
-      for (; commands(server) == before + looks; looks++) /* each is a command too */
+      for (; server_commands(server) == before + looks; looks++) /* each is a command too */
         uv_run(&bed->loop, UV_RUN_NOWAIT);
       relay_cut(relay);
       relay_delay(relay, 0);

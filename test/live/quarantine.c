@@ -87,6 +87,7 @@ static void test_trust_changes_nothing_where_servers_tell_their_run_id(void **st
 
 static void test_a_plain_lock_may_have_a_quarantine(void **state) {
   (void)state;
+  needs_one_server("a quarantine");
   int64_t began = clock_now();
   bed_t *bed = bed_open(NULL);
   belay_lock_options_t options = quarantine_options();

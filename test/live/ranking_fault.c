@@ -246,10 +246,6 @@ static void wire_close(wire_t *wire) {
   relay_stop(wire->relay);
 }
 
-static int64_t commands(wire_t *wire) {
-  return server_info(wire->server, "stats", "total_commands_processed");
-}
-
 /* It is executed, and the wire is cut before the answer comes. */
 static void test_lost_answers(void **state) {
   (void)state;
@@ -262,9 +258,9 @@ static void test_lost_answers(void **state) {
     for (unsigned n = 0; n < STAND_OPERATIONS; n++) {
       query_t query = {0};
       relay_delay(wire.relay, 80);
-      int64_t looks = 1, before = commands(&wire);
+      int64_t looks = 1, before = server_commands(wire.server);
       assert_error(begin_operation(&wire.stand, &query, n), 0);
-      for (; commands(&wire) == before + looks; looks++) /* each is a command too */
+      for (; server_commands(wire.server) == before + looks; looks++) /* each is a command too */
         uv_run(&wire.bed->loop, UV_RUN_NOWAIT);
       relay_cut(wire.relay);
       relay_delay(wire.relay, 0);

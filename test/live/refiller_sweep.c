@@ -172,6 +172,7 @@ static void test_what_was_removed_comes_back(void **state) {
 /* Cursor by cursor, and no reply is larger than a client reads; what is found once stays, whatever becomes of a sweep. */
 static void test_many_keys_are_found_little_by_little(void **state) {
   (void)state;
+  needs_one_process("keys in one place");
   enum { KEYS = 400 };
   static const char fill[] = "for i = 1, ARGV[1] do redis.call('SET', 'belay::bucket::{' .. "
                              "string.rep('k', 900) .. i .. '}', 1) end return 1";

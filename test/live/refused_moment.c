@@ -111,6 +111,7 @@ static void test_a_server_that_comes_up_slowly(void **state) {
 /* A script that has written cannot be stopped. */
 static void test_a_script_that_cannot_be_stopped(void **state) {
   (void)state;
+  needs_one_process("a key in a known place");
   static const char script[] = "EVAL \"redis.call('SET', 'x', 'y') while true do end\" 0\r\n";
   house_t house;
   resp_client_t busy;

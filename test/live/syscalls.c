@@ -54,11 +54,11 @@ static void test_the_number_of_epoll_ctl_calls_does_not_depend_on_the_commands(v
   if (!may_trace())
     skip();
   server_t *server = server_start(NULL);
-  int64_t before = server_info(server, "stats", "total_commands_processed");
+  int64_t before = server_commands(server);
   unsigned few = calls_for(server, "500");
-  int64_t between = server_info(server, "stats", "total_commands_processed");
+  int64_t between = server_commands(server);
   unsigned many = calls_for(server, "10000");
-  int64_t after = server_info(server, "stats", "total_commands_processed");
+  int64_t after = server_commands(server);
   print_message("epoll_ctl: %u for %lld commands, %u for %lld\n", few,
                 (long long)(between - before), many, (long long)(after - between));
   assert_true(after - between > 20000);

@@ -88,6 +88,7 @@ static void until_waiting(watch_t *watch) {
 
 static void test_who_was_not_answered_for_too_long_does_not_know(void **state) {
   (void)state;
+  needs_one_process("keys in one place");
   bed_t *bed = bed_open(NULL);
   watch_t watch;
   watch_init(&watch, bed, (uint32_t)(400 * slow()));

@@ -109,6 +109,9 @@ const char *server_string(server_t *server, ...);
 /* A number from INFO, of several processes the sum; -1 if it is not there. */
 int64_t server_info(server_t *server, const char *section, const char *field);
 
+/* How many commands it was asked for, this look included; without those that replicas and watchers send by themselves. */
+int64_t server_commands(server_t *server);
+
 /* How often a command was called: "set", "evalsha", in upper or lower case. And all that publish. */
 int64_t server_calls(server_t *server, const char *command);
 int64_t server_publications(server_t *server);

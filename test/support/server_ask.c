@@ -142,14 +142,20 @@ const char *server_string(server_t *server, ...) {
   return reply->str;
 }
 
-/* Of all processes together: what they say in a line that begins so; -1: none does. */
+/* The number in a line that begins so; -1: there is none. */
+static int64_t read_info(const char *info, const char *line) {
+  const char *at = strstr(info, line);
+  return at != NULL ? strtoll(at + strlen(line), NULL, 10) : -1;
+}
+
+/* Of all processes together; -1: none has one. */
 static int64_t sum_info(server_t *server, const char *section, const char *line) {
   server_t *each;
   int64_t sum = -1;
   for (unsigned i = 0; (each = server_process(server, i)) != NULL; i++) {
-    const char *at = strstr(server_string(each, "INFO", section, NULL), line);
-    if (at != NULL)
-      sum = (sum < 0 ? 0 : sum) + strtoll(at + strlen(line), NULL, 10);
+    int64_t n = read_info(server_string(each, "INFO", section, NULL), line);
+    if (n >= 0)
+      sum = (sum < 0 ? 0 : sum) + n;
   }
   return sum;
 }
@@ -167,6 +173,22 @@ int64_t server_calls(server_t *server, const char *command) {
     *at = (char)tolower((unsigned char)*at);
   int64_t n = sum_info(server, "commandstats", line);
   return n < 0 ? 0 : n;
+}
+
+int64_t server_commands(server_t *server) {
+  static const char *const others[] = {
+      "\ncmdstat_replconf:calls=", "\ncmdstat_psync:calls=", "\ncmdstat_ping:calls="};
+  server_t *each;
+  int64_t sum = 0;
+  for (unsigned i = 0; (each = server_process(server, i)) != NULL; i++) {
+    const char *info = server_string(each, "INFO", "all", NULL);
+    sum += read_info(info, "\ntotal_commands_processed:");
+    for (size_t k = 0; k < sizeof others / sizeof *others; k++) {
+      int64_t n = read_info(info, others[k]);
+      sum -= n > 0 ? n : 0;
+    }
+  }
+  return sum;
 }
 
 int64_t server_publications(server_t *server) {
