@@ -1,78 +1,70 @@
-#include "acl.h"
+/* `belay acl`: the rules of a user who may do what belay does, and nothing else. */
+#include "belay/acl.h"
 
-#include <getopt.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "belay/acl.h"
-#include "term.h"
+#include "commands.h"
+#include "common.h"
+#include "out.h"
+#include "status.h"
 
-#define WRONG_USAGE 2
 #define USER_MAX 64
-#define PARTS_MAX 8
-#define KEYS_MAX 64
-#define NAMES_MAX 64
-#define HELP_WIDTH 78
 
-typedef struct asked {
-  const char *user;
+static struct {
+  const char *user, *namespace_text, *server;
+  texts_t keys;
+  int64_t db;
   bool file; /* for users.acl, rather than for redis-cli */
-  const char *parts[PARTS_MAX], *keys[KEYS_MAX], *names[NAMES_MAX];
-  belay_acl_options_t options;
-} asked_t;
+  bool sentinel;
+} asked;
 
-/* ---- help ---------------------------------------------------------------------------------------------- */
-
-static void list_names(FILE *out, bool wanted) {
-  const char *name;
-  size_t column = 0;
-  bool in_all;
-  for (size_t i = 0; (name = belay_acl_name(i, &in_all)) != NULL; i++) {
-    if (in_all != wanted)
-      continue;
-    bool breaks = column == 0 || column + 1 + strlen(name) > HELP_WIDTH;
-    column = (breaks ? 3 : column + 1) + strlen(name);
-    (void)fprintf(out, "%s%s", breaks ? "\n    " : " ", name);
-  }
-}
-
-void help_acl(FILE *out) {
-  (void)fputs(
-      "usage: belay acl --user NAME --namespace PART[::PART]... [OPTION]... NAME...\n\n"
-      "Prints the rules of a user who may do what the named things do, on keys and channels\n"
-      "of the namespace and those below it. It asks no server, and no password is part of it.\n"
-      "Replicas, the nodes of a cluster, and sentinels have users of their own each.\n\n"
-      "  --user NAME             who it is\n"
-      "  --namespace PART::PART  the client's namespace_parts; may not have spaces in it\n"
-      "  --key KEY               an exact key of a lock outside of it; may be given several times\n"
-      "  --db N                  the database, if not 0\n"
-      "  --server VERSION        the oldest server that is to understand it: 6.0, 6.2, 7.0 "
-      "(default)\n"
-      "  --file                  a line of users.acl; without it: one for redis-cli\n"
-      "  --sentinel              for servers that sentinels watch; and a second line, for these\n\n"
-      "NAME: all, or some of:",
-      out);
-  list_names(out, true);
-  (void)fputs("\nand what says how the server is deployed, which is not in all:", out);
-  list_names(out, false);
-  (void)fputs(
-      "\n\n"
-      "  belay acl --user app --namespace app lock limiter | redis-cli\n"
-      "  belay acl --user app --namespace app::eu --file all >>users.acl\n\n"
-      "The user has no password yet, and so cannot log in: give it one by\n"
-      "`ACL SETUSER app >...` at the prompt of redis-cli, or in users.acl by a word more,\n"
-      "`>` and the password, or `#` and its SHA-256.\n\n"
-      "Where there is an AOF, switch the default user off by `user default off ~* &* +@all`:\n"
-      "with nothing that he may do, writes of scripts are lost at the next restart.\n",
-      out);
-}
+static const option_t options[] = {
+    {.name = "user",
+     .kind = OPTION_TEXT,
+     .value = "NAME",
+     .to.text = &asked.user,
+     .help = "who it is; must be given"},
+    {.name = "namespace",
+     .letter = 'n',
+     .kind = OPTION_TEXT,
+     .value = "PART[::PART]...",
+     .to.text = &asked.namespace_text,
+     .help = "the client's namespace; may not have spaces in it; must be given"},
+    {.name = "key",
+     .kind = OPTION_TEXTS,
+     .value = "KEY",
+     .to.texts = &asked.keys,
+     .help = "an exact key of a lock outside of it; may be given several times"},
+    {.name = "db",
+     .kind = OPTION_NUMBER,
+     .value = "N",
+     .to.number = &asked.db,
+     .max = 65535,
+     .help = "the database, if not 0"},
+    {.name = "server",
+     .kind = OPTION_TEXT,
+     .value = "VERSION",
+     .to.text = &asked.server,
+     .help = "the oldest server that is to understand it: 6.0, 6.2, valkey-8.0, ...; default 7.0"},
+    {.name = "file",
+     .kind = OPTION_FLAG,
+     .to.flag = &asked.file,
+     .help = "a line of users.acl; without it: one for redis-cli"},
+    {.name = "sentinel",
+     .kind = OPTION_FLAG,
+     .to.flag = &asked.sentinel,
+     .help = "for servers that sentinels watch; and a second line, for these"},
+    {0},
+};
 
 /* ---- the command line ---------------------------------------------------------------------------------- */
 
 /* Says what is wrong, and never repeats what it was given: that may be a URL with a password. */
 static bool wrong(const char *what) {
-  (void)fprintf(stderr, "belay: acl: %s\n", what);
+  complain("%s", what);
   return false;
 }
 
@@ -85,22 +77,6 @@ static bool is_user(const char *text) {
   return len >= 1 && len <= USER_MAX;
 }
 
-/* Divides it, in place, at each "::". */
-static bool read_namespace(asked_t *asked, char *text) {
-  size_t n = 0;
-  for (char *next = text; next != NULL && n < PARTS_MAX; n++) {
-    asked->parts[n] = next;
-    next = strstr(next, "::");
-    if (next == NULL) {
-      asked->options.namespace_count = n + 1;
-      return true;
-    }
-    *next = '\0';
-    next += 2;
-  }
-  return wrong("--namespace: more than 8 parts");
-}
-
 static bool read_number(const char **text, unsigned max, unsigned *out) {
   char *end;
   unsigned long value = strtoul(*text, &end, 10);
@@ -111,59 +87,23 @@ static bool read_number(const char **text, unsigned max, unsigned *out) {
   return true;
 }
 
-static bool read_version(asked_t *asked, const char *text) {
+static bool read_version(belay_acl_options_t *o, const char *text) {
   static const char valkey[] = "valkey-";
   unsigned part[3] = {0};
-  asked->options.valkey = strncmp(text, valkey, sizeof valkey - 1) == 0;
-  if (asked->options.valkey)
+  o->valkey = strncmp(text, valkey, sizeof valkey - 1) == 0;
+  if (o->valkey)
     text += sizeof valkey - 1;
   for (size_t i = 0; i < 3; i++) {
     if (!read_number(&text, 99, &part[i]))
       break;
     if (*text == '\0') {
-      asked->options.server_version = part[0] * 10000 + part[1] * 100 + part[2];
+      o->server_version = part[0] * 10000 + part[1] * 100 + part[2];
       return part[0] >= 6 || wrong("--server: belay needs 6.0");
     }
     if (*text++ != '.')
       break;
   }
   return wrong("--server: no version, such as 7.0 or valkey-8.0");
-}
-
-static bool read_db(asked_t *asked, const char *text) {
-  unsigned db;
-  if (!read_number(&text, 65535, &db) || *text != '\0')
-    return wrong("--db: not from 0 to 65535");
-  asked->options.db = (int)db;
-  return true;
-}
-
-enum { USER = 1, NAMESPACE, KEY, DB, SERVER, FILE_FORM, SENTINEL };
-
-static bool read_option(asked_t *asked, int option) {
-  belay_acl_options_t *o = &asked->options;
-  switch (option) {
-  case USER:
-    asked->user = optarg;
-    return is_user(optarg) || wrong("--user: not 1 to 64 visible characters without quotes");
-  case NAMESPACE:
-    return read_namespace(asked, optarg);
-  case KEY:
-    if (o->keys_count == KEYS_MAX)
-      return wrong("--key: more than 64 of them");
-    asked->keys[o->keys_count++] = optarg;
-    return true;
-  case DB:
-    return read_db(asked, optarg);
-  case SERVER:
-    return read_version(asked, optarg);
-  case FILE_FORM:
-    return asked->file = true;
-  case SENTINEL:
-    return o->sentinel = true;
-  default:
-    return wrong("an option that is not known, or lacks its value");
-  }
 }
 
 static bool is_name(const char *text) {
@@ -174,35 +114,36 @@ static bool is_name(const char *text) {
   return strcmp(text, "all") == 0;
 }
 
-static bool read_line(asked_t *asked, int argc, char **argv) {
-  static const struct option options[] = {
-      {"user", required_argument, NULL, USER},
-      {"namespace", required_argument, NULL, NAMESPACE},
-      {"key", required_argument, NULL, KEY},
-      {"db", required_argument, NULL, DB},
-      {"server", required_argument, NULL, SERVER},
-      {"file", no_argument, NULL, FILE_FORM},
-      {"sentinel", no_argument, NULL, SENTINEL},
-      {0},
-  };
-  belay_acl_options_t *o = &asked->options;
-  opterr = 0;
-  for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;)
-    if (!read_option(asked, option))
-      return false;
-  for (o->names_count = 0; optind < argc; optind++) {
-    if (o->names_count == NAMES_MAX || !is_name(argv[optind]))
+/* The names, and room for one more. */
+static bool read_names(belay_acl_options_t *o, const arguments_t *arguments) {
+  static const char *names[TEXTS_MAX + 1];
+  for (size_t i = 0; i < arguments->n; i++) {
+    if (!is_name(arguments->item[i]))
       return wrong("nothing of belay's has such a name: belay acl --help lists them");
-    asked->names[o->names_count++] = argv[optind];
+    names[i] = arguments->item[i];
   }
-  if (o->sentinel && o->names_count < NAMES_MAX)
-    asked->names[o->names_count++] = "sentinel";
-  if (asked->user == NULL || asked->parts[0] == NULL || o->names_count == 0)
-    return wrong("--user, --namespace and at least one name are needed: see belay acl --help");
-  o->namespace_parts = asked->parts;
-  o->names = asked->names;
-  o->keys = asked->keys;
+  o->names = names;
+  o->names_count = arguments->n;
+  if (asked.sentinel)
+    names[o->names_count++] = "sentinel";
   return true;
+}
+
+static bool read_options(belay_acl_options_t *o) {
+  static namespace_parts_t parts;
+  if (asked.user == NULL || asked.namespace_text == NULL)
+    return wrong("--user and --namespace are needed: see belay acl --help");
+  if (!is_user(asked.user))
+    return wrong("--user: not 1 to 64 visible characters without quotes");
+  if (!namespace_divide(asked.namespace_text, &parts))
+    return wrong("--namespace: more than 8 parts");
+  o->namespace_parts = parts.part;
+  o->namespace_count = parts.n;
+  o->keys = asked.keys.item;
+  o->keys_count = asked.keys.n;
+  o->db = (int)asked.db;
+  o->sentinel = asked.sentinel;
+  return asked.server == NULL || read_version(o, asked.server);
 }
 
 /* ---- the lines ----------------------------------------------------------------------------------------- */
@@ -220,8 +161,8 @@ static void print_word(const char *word, size_t len, bool file) {
     (void)putchar('"');
 }
 
-static bool print_line(const asked_t *asked, bool sentinel) {
-  belay_acl_options_t o = asked->options;
+static bool print_line(const belay_acl_options_t *asked_for, bool sentinel) {
+  belay_acl_options_t o = *asked_for;
   size_t len;
   o.sentinel = sentinel;
   if (belay_acl_rules(&o, NULL, 0, &len) != 0)
@@ -232,10 +173,10 @@ static bool print_line(const asked_t *asked, bool sentinel) {
     free(rules);
     return wrong("out of memory");
   }
-  (void)printf("%s %s", asked->file ? "user" : "ACL SETUSER", asked->user);
+  (void)printf("%s %s", asked.file ? "user" : "ACL SETUSER", asked.user);
   for (const char *word = rules; *word != '\0'; word += *word == ' ') {
     size_t n = strcspn(word, " ");
-    print_word(word, n, asked->file);
+    print_word(word, n, asked.file);
     word += n;
   }
   (void)putchar('\n');
@@ -243,19 +184,47 @@ static bool print_line(const asked_t *asked, bool sentinel) {
   return true;
 }
 
-int command_acl(int argc, char **argv) {
-  asked_t asked = {0};
-  belay_acl_options_init(&asked.options);
-  if (!read_line(&asked, argc - 1, argv + 1) || !print_line(&asked, false))
-    return WRONG_USAGE;
-  if (asked.options.sentinel && !print_line(&asked, true))
-    return WRONG_USAGE;
-  if (!term_flush()) {
-    (void)wrong("not all of this could be written");
-    return 1;
-  }
-  (void)fprintf(
-      stderr, "belay: %s has no password from this: give it one with %s, or it cannot log in\n",
-      asked.user, asked.file ? "a word more, `>` and the password" : "ACL SETUSER ... >password");
-  return 0;
+static int run(const arguments_t *arguments) {
+  belay_acl_options_t o;
+  belay_acl_options_init(&o);
+  if (!read_options(&o) || !read_names(&o, arguments) || !print_line(&o, false) ||
+      (o.sentinel && !print_line(&o, true)))
+    return STATUS_USAGE;
+  complain("%s has no password from this: give it one with %s, or it cannot log in", asked.user,
+           asked.file ? "a word more, `>` and the password" : "ACL SETUSER ... >password");
+  return STATUS_YES;
 }
+
+static const char *words(size_t i) {
+  return i == 0 ? "all" : belay_acl_name(i - 1, NULL);
+}
+
+const command_t acl_command = {
+    .name = "acl",
+    .arguments = "NAME...",
+    .summary = "the rules of a least-privilege user",
+    .text =
+        "Prints the rules of a user who may do what the named things do, on keys and channels of "
+        "the "
+        "namespace and those below it. It asks no server, and no password is part of it. Replicas, "
+        "the nodes of a cluster, and sentinels have users of their own each.\n\n"
+        "What says how the server is deployed is not in all: cluster, replicas, sentinel.\n\n"
+        "The user has no password yet, and so cannot log in: give it one by `ACL SETUSER app >...` "
+        "at the prompt of redis-cli, or in users.acl by a word more, `>` and the password, or `#` "
+        "and "
+        "its SHA-256.\n\n"
+        "Where there is an AOF, switch the default user off by `user default off ~* &* +@all`: "
+        "with "
+        "nothing that he may do, writes of scripts are lost at the next restart.",
+    .examples =
+        (const example_t[]){{"A user for locks and limiters, made at once",
+                             "belay acl --user app --namespace app lock limiter | redis-cli"},
+                            {"A line for a file of users",
+                             "belay acl --user app --namespace app::eu --file all >>users.acl"},
+                            {0}},
+    .options = options,
+    .words = words,
+    .least = 1,
+    .most = TEXTS_MAX,
+    .run = run,
+};

@@ -6,6 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "commands.h"
+#include "out.h"
+#include "status.h"
+
 #define GUARD_MS 60000 /* no chapter takes a fourth of it */
 #define RULE_WIDTH 78
 
@@ -84,24 +88,24 @@ static void watch_signals(demo_t *demo) {
     watcher->data = demo;
     demo->signals++;
     if (uv_signal_start(watcher, on_signal, signums[i]) != 0)
-      (void)fputs("belay: warning: a signal will not find everything tidied up\n", stderr);
+      complain("a signal will not find everything tidied up");
     uv_unref((uv_handle_t *)watcher);
   }
 }
 
 /* ---- opening and closing ------------------------------------------------------------------------------- */
 
-static void complain(const demo_t *demo, const char *what, int error) {
+static void cannot(demo_t *demo, const char *what, int error) {
   const char *detail = demo->belay != NULL ? belay_detail(demo->belay) : "";
-  (void)fprintf(stderr, "belay: %s: %s%s%s\n", what, belay_strerror(error),
-                *detail != '\0' ? ": " : "", detail);
+  complain("%s: %s%s%s", what, belay_strerror(error), *detail != '\0' ? ": " : "", detail);
+  demo->status = status_of(error);
 }
 
 static void on_ping(belay_client_t *client, int status) {
   demo_t *demo = belay_client_data(client);
   demo->connect_error = status;
   if (status != 0)
-    complain(demo, "cannot use the server", status);
+    cannot(demo, "cannot use the server", status);
 }
 
 /* belay, and two clients of the same server. */
@@ -115,7 +119,7 @@ static bool open_clients(demo_t *demo, const char *url) {
     error = belay_connect(demo->belay, url, &options, &demo->client[i]);
   }
   if (error != 0) {
-    complain(demo, "cannot start", error);
+    cannot(demo, "cannot start", error);
     return false;
   }
   for (unsigned i = 0; i < DEMO_CONTENDERS && demo->connect_error == 0; i++) {
@@ -141,7 +145,7 @@ static bool open_demo(demo_t *demo, const char *url) {
   uv_unref((uv_handle_t *)&demo->guard);
   watch_signals(demo);
   if (scratch_make(demo->folder) != 0) {
-    (void)fprintf(stderr, "belay: no temporary folder: %s\n", strerror(errno));
+    complain("no temporary folder: %s", strerror(errno));
     return false;
   }
   if (url == NULL && server_start(&demo->server, &demo->family, demo->folder, "redis") != 0) {
@@ -170,7 +174,7 @@ static bool close_demo(demo_t *demo) {
   }
   scratch_remove(demo->folder);
   if (!well)
-    (void)fputs("belay: something was left open\n", stderr);
+    complain("something was left open");
   return well;
 }
 
@@ -264,19 +268,16 @@ static const char *url_of_environment(void) {
   return url == NULL || *url == '\0' ? NULL : url;
 }
 
-int command_demo(int argc, char **argv) {
-  const char *url = url_of_environment();
-  if (argc == 4 && strcmp(argv[2], "--url") == 0)
-    url = argv[3];
-  else if (argc == 3 && strncmp(argv[2], "--url=", 6) == 0)
-    url = argv[2] + 6;
-  else if (argc != 2)
-    return 2;
+static const char *asked_url;
+
+static int run(const arguments_t *arguments) {
+  (void)arguments;
+  const char *url = asked_url != NULL ? asked_url : url_of_environment();
   uint64_t began = uv_hrtime();
-  demo_t demo = {0};
+  demo_t demo = {.status = STATUS_TROUBLE};
+  (void)signal(SIGPIPE, SIG_DFL); /* who looks on no more ends it */
   term_init(&demo.term);
-  bool well = open_demo(&demo, url);
-  if (well) {
+  if (open_demo(&demo, url)) {
     introduce(&demo, url == NULL);
     for (size_t i = 0; i < CHAPTERS && !demo.server.over; i++)
       play(&demo, i);
@@ -285,12 +286,23 @@ int command_demo(int argc, char **argv) {
     else
       look_for_keys(&demo);
     conclude(&demo, began);
-    well = demo.failed == 0;
+    demo.status = demo.failed == 0 ? STATUS_YES : STATUS_NO;
   }
-  well = close_demo(&demo) && well;
-  if (!term_flush()) {
-    (void)fputs("belay: not all of this could be written\n", stderr);
-    return 1;
-  }
-  return well ? 0 : 1;
+  return close_demo(&demo) ? demo.status : STATUS_TROUBLE;
 }
+
+const command_t demo_command = {
+    .name = "demo",
+    .summary = "watch locks at work, and check what they promise",
+    .text = "Without --url, or BELAY_URL, the demo starts a server of its own, which is gone when "
+            "it ends. The "
+            "status is 1 if something is not as it was promised.",
+    .options = (const option_t[]){{.name = "url",
+                                   .letter = 'u',
+                                   .kind = OPTION_TEXT,
+                                   .value = "URL",
+                                   .to.text = &asked_url,
+                                   .help = "play on this server, in a namespace of its own"},
+                                  {0}},
+    .run = run,
+};

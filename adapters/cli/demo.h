@@ -41,6 +41,7 @@ typedef struct demo {
   size_t used_len;
   uint64_t began; /* this chapter, after its text */
   unsigned facts, failed;
+  int status; /* the command's, at its end */
 } demo_t;
 
 /* The chapters. Each starts something, runs the loop until nothing is left to wait for, and leaves nothing
@@ -118,8 +119,5 @@ void demo_timer_close(uv_timer_t *timer);
 /* A process that takes this chapter's lock for ttl_ms, works for work_ms, and gives it back. */
 void demo_worker_start(demo_t *demo, child_t *child, const char *owner, unsigned ttl_ms,
                        unsigned work_ms);
-
-/* The command, for the table in main.c. */
-int command_demo(int argc, char **argv);
 
 #endif /* BELAY_CLI_DEMO_H */

@@ -2,99 +2,64 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "acl.h"
-#include "belay/version.h"
-#include "demo.h"
+#include "commands.h"
+#include "common.h"
+#include "config.h"
+#include "harness.h"
+#include "help.h"
+#include "options.h"
+#include "out.h"
 #include "refill.h"
 #include "server.h"
 #include "stampede.h"
-#include "term.h"
+#include "status.h"
 #include "worker.h"
 
-#define WRONG_USAGE 2
-
-typedef struct command {
+/* Faces of this program that only the demo itself uses. argv[1] is the name. */
+static const struct {
   const char *name;
-  int (*run)(int argc, char **argv); /* argv[1] is the name */
-  const char *usage;                 /* NULL: only belay itself uses it */
-  const char *summary;
-  void (*help)(FILE *out); /* says more; NULL: there is no more to say */
-} command_t;
-
-static int command_help(int argc, char **argv);
-static int command_version(int argc, char **argv);
-
-static const command_t commands[] = {
-    {"acl", command_acl, "acl OPTION... NAME...", "the rules of a least-privilege user", help_acl},
-    {"demo", command_demo, "demo [--url URL]", "watch locks at work, and check what they promise",
-     NULL},
-    {"help", command_help, "help", "say this", NULL},
-    {"version", command_version, "version", "say which belay this is", NULL},
-    {"demo-worker", command_demo_worker, NULL, NULL, NULL},
-    {"demo-raw", command_demo_raw, NULL, NULL, NULL},
-    {"demo-refiller", command_demo_refiller, NULL, NULL, NULL},
-    {"demo-stampede", command_demo_stampede, NULL, NULL, NULL},
-    {"demo-server", command_demo_server, NULL, NULL, NULL},
+  int (*run)(int argc, char **argv);
+} hidden[] = {
+    {"demo-worker", command_demo_worker},     {"demo-raw", command_demo_raw},
+    {"demo-refiller", command_demo_refiller}, {"demo-stampede", command_demo_stampede},
+    {"demo-server", command_demo_server},
 };
-#define COMMANDS (sizeof commands / sizeof *commands)
 
-static void usage(FILE *out) {
-  (void)fputs("usage: belay COMMAND [OPTION]...\n\n", out);
-  for (size_t i = 0; i < COMMANDS; i++)
-    if (commands[i].usage != NULL)
-      (void)fprintf(out, "  belay %-20s %s\n", commands[i].usage, commands[i].summary);
-  (void)fputs("\nURL: redis://[user[:password]@]host[:port][/db] or unix:///path[?db=n];"
-              " without one,\nthe demo starts a server of its own, which is gone when it ends."
-              " A URL with a password\nbelongs in the environment variable BELAY_URL instead:"
-              " everybody on this machine may read\na command line (/proc/PID/cmdline).\n",
-              out);
+static out_form_t form(void) {
+  if (common.quiet)
+    return OUT_NONE;
+  return common.json ? OUT_JSON : OUT_PLAIN;
 }
 
-static int command_help(int argc, char **argv) {
-  (void)argv;
-  if (argc != 2) {
-    usage(stderr);
-    return WRONG_USAGE;
-  }
-  usage(stdout);
-  return term_flush() ? 0 : 1;
-}
-
-/* What a command says of itself, or belay of all of them. */
-static int help_of(const command_t *command) {
-  (command->help != NULL ? command->help : usage)(stdout);
-  return term_flush() ? 0 : 1;
-}
-
-static int command_version(int argc, char **argv) {
-  (void)argv;
-  if (argc != 2) {
-    usage(stderr);
-    return WRONG_USAGE;
-  }
-  (void)puts("belay " BELAY_VERSION_STRING);
-  return term_flush() ? 0 : 1;
-}
-
-/* Options that everybody tries first. */
-static const char *command_name(const char *argument) {
-  if (strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0)
-    return "help";
-  return strcmp(argument, "--version") == 0 ? "version" : argument;
+static int run(const command_t *command, const arguments_t *arguments) {
+  if (command->urls > 0 && !config_read())
+    return STATUS_USAGE;
+  out_verbose(common.verbose);
+  if (command->begin != NULL)
+    return harness_run(command, arguments);
+  int status = command->run(arguments);
+  return out_finish() || status >= STATUS_UNREACHABLE ? status : STATUS_TROUBLE;
 }
 
 int main(int argc, char **argv) {
-  const char *name = argc > 1 ? command_name(argv[1]) : "";
-  for (size_t i = 0; i < COMMANDS; i++) {
-    if (strcmp(commands[i].name, name) != 0)
-      continue;
-    if (argc == 3 && strcmp(command_name(argv[2]), "help") == 0)
-      return help_of(&commands[i]);
-    int status = commands[i].run(argc, argv);
-    if (status == WRONG_USAGE && commands[i].run == command_demo)
-      usage(stderr);
-    return status;
-  }
-  usage(stderr);
-  return WRONG_USAGE;
+  for (size_t i = 0; argc > 1 && i < sizeof hidden / sizeof *hidden; i++)
+    if (strcmp(hidden[i].name, argv[1]) == 0)
+      return hidden[i].run(argc, argv);
+  argc -= argc > 0;
+  argv++;
+  out_init(OUT_PLAIN);
+  const command_t *command = command_find(&argc, &argv);
+  if (command == NULL)
+    return STATUS_USAGE;
+  static char name[64];
+  arguments_t arguments;
+  (void)snprintf(name, sizeof name, "%s", help_name(command));
+  out_name(name);
+  if (!options_read(command, argc, argv, &arguments))
+    return STATUS_USAGE;
+  out_init(form());
+  if (!common.help)
+    return run(command, &arguments);
+  help_print(command);
+  return out_finish() ? STATUS_YES : STATUS_TROUBLE;
 }

@@ -237,7 +237,7 @@ static void test_help(void **state) {
   (void)state;
   const said_t *said = RUN("help");
   assert_int_equal(said->status, 0);
-  assert_non_null(strstr(said->out, "belay acl "));
+  assert_non_null(strstr(said->out, "\n  acl "));
   assert_non_null(strstr(said->out, "BELAY_URL"));
   assert_non_null(strstr(said->out, "/proc/PID/cmdline"));
   said = RUN("acl", "--help");
@@ -247,10 +247,11 @@ static void test_help(void **state) {
       strstr(said->out, "belay acl --user app --namespace app lock limiter | redis-cli"));
   process_t process = process_start(
       ARGS("sh", "-c", "\"$0\" acl --user a --namespace a all 2>&1 >/dev/full", belay));
-  char line[128];
-  assert_true(process_read_line(&process, line, sizeof line));
-  assert_string_equal(line, "belay: acl: not all of this could be written");
-  assert_int_equal(process_wait(&process), 1);
+  char line[256];
+  do
+    assert_true(process_read_line(&process, line, sizeof line));
+  while (strstr(line, "belay: acl: not all of this could be written: ") == NULL);
+  assert_int_equal(process_wait(&process), 123);
 }
 
 /* ---- secrets ----------------------------------------------------------------------------------------------- */
@@ -261,7 +262,7 @@ static void expect_no_secret(const said_t *said) {
 
 /* As an option, in both ways, and out of the environment: they fail, and say nothing of it. All at once, for some take
  * their time. */
-static void expect_failures(const char *const *urls, size_t n) {
+static void expect_failures(const char *const *urls, size_t n, int least) {
   static process_t processes[3 * URLS_MAX];
   assert_true(n <= URLS_MAX);
   for (size_t i = 0; i < n; i++) {
@@ -277,7 +278,7 @@ static void expect_failures(const char *const *urls, size_t n) {
     const said_t *said = hear(&processes[i]);
     expect_no_secret(said);
     assert_non_null(strstr(said->out, "belay: "));
-    assert_int_equal(said->status, 1);
+    assert_in_range(said->status, least, 123);
   }
 }
 
@@ -319,7 +320,7 @@ static void test_urls_that_are_none(void **state) {
       "redis+replicas://user:" SECRET "@",
       "rediss+what://user:" SECRET "@host",
   };
-  expect_failures(urls, sizeof urls / sizeof *urls);
+  expect_failures(urls, sizeof urls / sizeof *urls, 2);
 }
 
 /* Servers that are not there, do not let us in, do not permit it, or repeat what they are told. */
@@ -352,7 +353,7 @@ static void test_servers_that_refuse(void **state) {
     snprintf(url[i], sizeof url[i], "unix://user:" SECRET "@%s?db=1", server_path(servers[i]));
     urls[n++] = url[i];
   }
-  expect_failures(urls, n);
+  expect_failures(urls, n, 120);
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)
     server_stop(servers[i]);
 }

@@ -1,0 +1,42 @@
+/* `belay help` and `belay version`. */
+#include <stdio.h>
+
+#include "belay/version.h"
+#include "commands.h"
+#include "help.h"
+#include "out.h"
+#include "status.h"
+
+static int run_help(const arguments_t *arguments) {
+  int argc = (int)arguments->n;
+  char **argv = arguments->item;
+  const command_t *command = argc > 0 ? command_find(&argc, &argv) : NULL;
+  if (arguments->n > 0 && command == NULL)
+    return STATUS_USAGE;
+  help_print(command);
+  return STATUS_YES;
+}
+
+const command_t help_command = {
+    .name = "help",
+    .arguments = "[COMMAND]",
+    .summary = "say which commands there are, or all about one",
+    .most = 2,
+    .run = run_help,
+};
+
+static int run_version(const arguments_t *arguments) {
+  (void)arguments;
+  out_begin();
+  out_string("version", BELAY_VERSION_STRING);
+  out_say("belay %s", BELAY_VERSION_STRING);
+  (void)out_end();
+  return STATUS_YES;
+}
+
+const command_t version_command = {
+    .name = "version",
+    .summary = "say which belay this is",
+    .reports = true,
+    .run = run_version,
+};

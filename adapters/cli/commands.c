@@ -1,0 +1,73 @@
+#include "commands.h"
+
+#include <string.h>
+
+#include "common.h"
+#include "help.h"
+#include "options.h"
+#include "out.h"
+
+#define NAMES_MAX 64
+
+const command_t *const commands[] = {
+    &acl_command, &count_command, &demo_command, &help_command, &version_command, NULL,
+};
+
+const command_t *command_parent(const command_t *command) {
+  for (size_t i = 0; commands[i] != NULL; i++)
+    for (size_t j = 0; commands[i]->parts != NULL && commands[i]->parts[j] != NULL; j++)
+      if (commands[i]->parts[j] == command)
+        return commands[i];
+  return NULL;
+}
+
+/* Options that everybody tries first. */
+static const char *name_of(const char *word) {
+  if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
+    return "help";
+  return strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0 ? "version" : word;
+}
+
+/* What was written is not repeated: it may be anything, a URL with a password too. */
+static const command_t *find(const command_t *const *list, const char *word, const char *help) {
+  const char *names[NAMES_MAX];
+  size_t n = 0;
+  for (; list[n] != NULL && n < NAMES_MAX; n++) {
+    names[n] = list[n]->name;
+    if (strcmp(names[n], word) == 0)
+      return list[n];
+  }
+  const char *near = nearest(word, strlen(word), names, n);
+  if (near != NULL)
+    complain("there is no such command; did you mean %s?", near);
+  else
+    complain("there is no such command: see %s", help);
+  return NULL;
+}
+
+const command_t *command_find(int *argc, char ***argv) {
+  if (*argc == 0) {
+    complain("a command is missing: see belay help");
+    return NULL;
+  }
+  const command_t *command = find(commands, name_of(**argv), "belay help");
+  if (command == NULL)
+    return NULL;
+  --*argc;
+  ++*argv;
+  if (command->parts == NULL)
+    return command;
+  if (*argc > 0 && strcmp(name_of(**argv), "help") == 0) {
+    common.help = true;
+    return command;
+  }
+  out_name(command->name);
+  if (*argc == 0) {
+    complain("what? %s", help_usage(command));
+    return NULL;
+  }
+  command = find(command->parts, **argv, help_name(command));
+  --*argc;
+  ++*argv;
+  return command;
+}

@@ -1,0 +1,240 @@
+#include "config.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common.h"
+#include "options.h"
+#include "out.h"
+#include "text.h"
+
+#define PATH_LEN_MAX 4096
+#define LINE_MAX_BYTES 70000 /* a password has at most 65,536 bytes */
+#define ENV_NAME_MAX 64
+#define NAMES_MAX 32
+#define FILE_BYTES_MAX (1 << 20)
+#define NO_MEMORY "cannot be kept: there is no memory"
+
+/* All settings. */
+static const option_set_t settings = {{common_server_options, common_secrets}, 2};
+
+/* Those that were said by now, before what is being read: that is of less weight. One may come several times in what is
+ * being read, if its kind is OPTION_TEXTS. */
+static bool is_said(const option_t *option) {
+  bool password = option->to.text == &common.password || option->to.text == &common.password_file;
+  return option_given(option) ||
+         (password && (common.password != NULL || common.password_file != NULL));
+}
+
+/* ---- the environment ----------------------------------------------------------------------------------- */
+
+/* "tls-ca" is BELAY_TLS_CA. */
+static void name_in_environment(const option_t *option, char out[ENV_NAME_MAX]) {
+  (void)snprintf(out, ENV_NAME_MAX, "BELAY_%s", option->name);
+  for (char *c = out; *c != '\0'; c++)
+    *c = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
+}
+
+/* Of what may be several, they are apart by spaces. */
+static const char *set_from_environment(const option_t *option, const char *value) {
+  if (option->kind != OPTION_TEXTS)
+    return option_set_value(option, value);
+  static const char spaces[] = " \t\n";
+  for (value += strspn(value, spaces); *value != '\0'; value += strspn(value, spaces)) {
+    size_t len = strcspn(value, spaces);
+    const char *url = text_keep(value, len);
+    const char *wrong = url == NULL ? NO_MEMORY : option_set_value(option, url);
+    if (wrong != NULL)
+      return wrong;
+    value += len;
+  }
+  return NULL;
+}
+
+static bool read_environment(void) {
+  const option_t *found[NAMES_MAX];
+  size_t n = 0;
+  for (size_t i = 0; i < settings.n; i++) {
+    for (const option_t *o = settings.table[i]; o->name != NULL; o++) {
+      char name[ENV_NAME_MAX];
+      name_in_environment(o, name);
+      const char *value = getenv(name);
+      if (value == NULL || *value == '\0' || o->kind == OPTION_FLAG || is_said(o))
+        continue;
+      const char *wrong = set_from_environment(o, value);
+      if (wrong != NULL) {
+        complain("%s %s", name, wrong);
+        return false;
+      }
+      found[n++] = o;
+    }
+  }
+  while (n > 0)
+    option_mark(found[--n]);
+  return true;
+}
+
+/* ---- files --------------------------------------------------------------------------------------------- */
+
+typedef struct reading {
+  FILE *file;
+  const char *path;
+  unsigned line;
+  bool everybody; /* may read it */
+  const option_t *found[NAMES_MAX];
+  size_t n;
+} reading_t;
+
+bool url_has_password(const char *url) {
+  const char *rest = strstr(url, "://");
+  if (rest == NULL)
+    return false;
+  rest += 3;
+  size_t len = strcspn(rest, "@/");
+  return rest[len] == '@' && memchr(rest, ':', len) != NULL;
+}
+
+static bool wrong_line(const reading_t *r, const char *name, const char *what) {
+  complain("%s:%u: %s%s%s", r->path, r->line, name, *name != '\0' ? " " : "", what);
+  return false;
+}
+
+static bool no_setting(const reading_t *r, const char *name, size_t len) {
+  const char *names[NAMES_MAX];
+  size_t n = 0;
+  for (size_t i = 0; i < settings.n; i++)
+    for (const option_t *o = settings.table[i]; o->name != NULL && n < NAMES_MAX; o++)
+      names[n++] = o->name;
+  const char *near = nearest(name, len, names, n);
+  return wrong_line(r, near != NULL ? "there is no such setting; did you mean" : "",
+                    near != NULL ? near : "there is no such setting");
+}
+
+static bool was_found(const reading_t *r, const option_t *option) {
+  for (size_t i = 0; i < r->n; i++)
+    if (r->found[i] == option)
+      return true;
+  return false;
+}
+
+static bool set_from_file(reading_t *r, const option_t *option, const char *value) {
+  bool secret = option->to.text == &common.password ||
+                (option->to.texts == &common.urls && url_has_password(value));
+  if (secret && r->everybody) {
+    complain("%s: everybody may read it, and there is a password in it: chmod o= it", r->path);
+    return false;
+  }
+  bool again = was_found(r, option);
+  if (again && option->kind != OPTION_TEXTS)
+    return wrong_line(r, option->name, "is set twice");
+  if (!again && is_said(option))
+    return true;
+  const char *copy = text_keep(value, strlen(value));
+  const char *wrong = copy == NULL ? NO_MEMORY : option_set_value(option, copy);
+  if (wrong != NULL)
+    return wrong_line(r, option->name, wrong);
+  if (!again && r->n < NAMES_MAX)
+    r->found[r->n++] = option;
+  return true;
+}
+
+static bool read_line(reading_t *r, char *line) {
+  static const char spaces[] = " \t\r\n";
+  size_t len = strlen(line);
+  while (len > 0 && strchr(spaces, line[len - 1]) != NULL)
+    line[--len] = '\0';
+  line += strspn(line, spaces);
+  if (*line == '\0' || *line == '#')
+    return true;
+  size_t name_len = strcspn(line, "= \t");
+  char *value = line + name_len + strspn(line + name_len, " \t");
+  if (*value != '=')
+    return wrong_line(r, "", "is no `name = value`");
+  value += 1 + strspn(value + 1, " \t");
+  const option_t *option = option_find(&settings, line, name_len);
+  if (option == NULL || option->kind == OPTION_FLAG || option->to.text == &common.config)
+    return no_setting(r, line, name_len);
+  if (*value == '\0')
+    return wrong_line(r, option->name, "has no value");
+  return set_from_file(r, option, value);
+}
+
+static bool read_lines(reading_t *r) {
+  static char line[LINE_MAX_BYTES];
+  size_t bytes = 0;
+  while (fgets(line, sizeof line, r->file) != NULL) {
+    r->line++;
+    bytes += strlen(line);
+    if (strlen(line) == sizeof line - 1 || bytes > FILE_BYTES_MAX)
+      return wrong_line(r, "", "is too long");
+    if (!read_line(r, line))
+      return false;
+  }
+  if (ferror(r->file)) {
+    complain("%s: %s", r->path, strerror(errno));
+    return false;
+  }
+  while (r->n > 0)
+    option_mark(r->found[--r->n]);
+  return true;
+}
+
+/* needed: it is wrong if it is not there. */
+static bool read_file(const char *path, bool needed) {
+  struct stat status;
+  reading_t r = {.file = fopen(path, "re"), .path = path};
+  if (r.file == NULL && !needed && (errno == ENOENT || errno == ENOTDIR || errno == EACCES))
+    return true;
+  if (r.file == NULL || fstat(fileno(r.file), &status) != 0) {
+    complain("%s: %s", path, strerror(errno));
+    if (r.file != NULL)
+      (void)fclose(r.file);
+    return false;
+  }
+  r.everybody = (status.st_mode & S_IROTH) != 0;
+  bool well = read_lines(&r);
+  (void)fclose(r.file);
+  return well;
+}
+
+static bool read_files(void) {
+  char path[PATH_LEN_MAX];
+  if (common.config != NULL)
+    return read_file(common.config, true);
+  const char *folder = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+  int len = 0;
+  if (folder != NULL && *folder == '/')
+    len = snprintf(path, sizeof path, "%s/belay/config", folder);
+  else if (home != NULL && *home != '\0')
+    len = snprintf(path, sizeof path, "%s/.config/belay/config", home);
+  if (len > 0 && (size_t)len < sizeof path && !read_file(path, false))
+    return false;
+  return read_file("/etc/belay/config", false);
+}
+
+/* ---- passwords ----------------------------------------------------------------------------------------- */
+
+static bool read_password(void) {
+  static char line[LINE_MAX_BYTES];
+  FILE *file = fopen(common.password_file, "re");
+  bool well = file != NULL && fgets(line, sizeof line, file) != NULL;
+  if (file == NULL)
+    complain("the password file cannot be read: %s", strerror(errno));
+  else if (!well)
+    complain("there is no password in the password file");
+  if (file != NULL)
+    (void)fclose(file);
+  line[strcspn(line, "\r\n")] = '\0';
+  common.password = line;
+  return well;
+}
+
+bool config_read(void) {
+  if (!read_environment() || !read_files())
+    return false;
+  return common.password_file == NULL || common.password != NULL || read_password();
+}

@@ -1,0 +1,168 @@
+#include "harness.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config.h"
+
+/* ---- what is said -------------------------------------------------------------------------------------- */
+
+static void on_log(void *ctx, belay_log_level_t level, const char *message) {
+  (void)ctx;
+  (void)level;
+  remark("%s", message);
+}
+
+void harness_complain(const harness_t *harness, const char *what, int error) {
+  const char *detail = harness->belay != NULL ? belay_detail(harness->belay) : "";
+  complain("%s: %s%s%s", what, belay_strerror(error), *detail != '\0' ? ": " : "", detail);
+}
+
+void harness_fail(harness_t *harness, const char *what, int error) {
+  if (harness->done && error == BELAY_ECANCELED)
+    return;
+  harness_complain(harness, what, error);
+  harness_done(harness, status_of(error));
+}
+
+/* ---- the end ------------------------------------------------------------------------------------------- */
+
+bool harness_is_done(const harness_t *harness) {
+  return harness->done;
+}
+
+void harness_done(harness_t *harness, int status) {
+  if (harness->done)
+    return;
+  harness->done = true;
+  harness->status = status;
+  for (unsigned i = 0; i < harness->signals; i++)
+    uv_close((uv_handle_t *)&harness->signal[i], NULL);
+  if (harness->belay != NULL)
+    (void)belay_close(harness->belay, NULL); /* was not called before, so that it does not fail */
+}
+
+static void on_signal(uv_signal_t *watcher, int signum) {
+  harness_t *harness = watcher->data;
+  harness->signum = signum;
+  if (harness->command->stop != NULL)
+    harness->command->stop(harness, signum);
+  else
+    harness_done(harness, STATUS_SIGNAL + signum);
+}
+
+/* Those that end a program, but for one that it was told to ignore. */
+static void watch_signals(harness_t *harness) {
+  static const int signums[HARNESS_SIGNALS] = {SIGINT, SIGTERM, SIGHUP};
+  for (size_t i = 0; i < HARNESS_SIGNALS; i++) {
+    struct sigaction now;
+    uv_signal_t *watcher = &harness->signal[harness->signals];
+    if (sigaction(signums[i], NULL, &now) != 0 || now.sa_handler == SIG_IGN ||
+        uv_signal_init(&harness->loop, watcher) != 0)
+      continue;
+    watcher->data = harness;
+    harness->signals++;
+    if (uv_signal_start(watcher, on_signal, signums[i]) != 0)
+      complain("a signal will not find everything tidied up");
+    uv_unref((uv_handle_t *)watcher);
+  }
+}
+
+/* ---- the beginning ------------------------------------------------------------------------------------- */
+
+static bool asks_tls(void) {
+  return common.tls_ca != NULL || common.tls_ca_dir != NULL || common.tls_cert != NULL ||
+         common.tls_key != NULL || common.tls_server_name != NULL;
+}
+
+static int open_tls(harness_t *harness) {
+  if (!asks_tls())
+    return 0;
+  belay_tls_options_t options;
+  belay_tls_options_init(&options);
+  options.ca_file = common.tls_ca;
+  options.ca_dir = common.tls_ca_dir;
+  options.cert_file = common.tls_cert;
+  options.key_file = common.tls_key;
+  options.server_name = common.tls_server_name;
+  return belay_tls_new(harness->belay, &options, &harness->tls);
+}
+
+static int open_client(harness_t *harness, const char *url, const namespace_parts_t *parts) {
+  belay_client_options_t options;
+  belay_client_options_init(&options);
+  options.username = common.user;
+  options.password = url_has_password(url) ? NULL : common.password;
+  options.tls = harness->tls;
+  options.timeout_ms = common.timeout_ms;
+  if (options.connect_timeout_ms > common.timeout_ms)
+    options.connect_timeout_ms = common.timeout_ms;
+  if (parts->n > 0) {
+    options.namespace_parts = parts->part;
+    options.namespace_count = parts->n;
+  }
+  int error = belay_connect(harness->belay, url, &options, &harness->client[harness->clients]);
+  harness->clients += error == 0;
+  return error;
+}
+
+static bool open_clients(harness_t *harness) {
+  static const texts_t usual = {{COMMON_URL}, 1};
+  const texts_t *urls = common.urls.n > 0 ? &common.urls : &usual;
+  namespace_parts_t parts = {0};
+  if (urls->n > harness->command->urls) {
+    complain("--url: at most %u", harness->command->urls);
+    return false;
+  }
+  if (common.namespace_text != NULL && !namespace_divide(common.namespace_text, &parts)) {
+    complain("--namespace: more than %d parts", NAMESPACE_PARTS_MAX);
+    return false;
+  }
+  belay_options_t options;
+  belay_options_init(&options);
+  options.log = on_log;
+  int error = belay_open(&harness->loop, &options, &harness->belay);
+  if (error == 0)
+    error = open_tls(harness);
+  for (size_t i = 0; i < urls->n && error == 0; i++)
+    error = open_client(harness, urls->item[i], &parts);
+  if (error != 0)
+    harness_fail(harness, "cannot start", error);
+  return error == 0;
+}
+
+/* What a signal has ended ends by it: whoever started us learns of it. */
+static int end(const harness_t *harness) {
+  bool by_signal = harness->signum != 0 && harness->status == STATUS_SIGNAL + harness->signum;
+  bool written = out_finish();
+  if (by_signal) {
+    (void)signal(harness->signum, SIG_DFL);
+    (void)raise(harness->signum);
+  }
+  return written || harness->status >= STATUS_UNREACHABLE ? harness->status : STATUS_TROUBLE;
+}
+
+int harness_run(const command_t *command, const arguments_t *arguments) {
+  harness_t harness = {.command = command, .arguments = arguments};
+  if (uv_loop_init(&harness.loop) != 0) {
+    complain("no loop: too many files are open, or there is no memory");
+    return STATUS_TROUBLE;
+  }
+  watch_signals(&harness);
+  if (open_clients(&harness))
+    command->begin(&harness);
+  else
+    harness_done(&harness, STATUS_USAGE);
+  (void)uv_run(&harness.loop, UV_RUN_DEFAULT);
+  if (!harness.done) {
+    complain("nothing was left to wait for, and nothing has come of it");
+    harness_done(&harness, STATUS_TROUBLE);
+    (void)uv_run(&harness.loop, UV_RUN_DEFAULT);
+  }
+  belay_tls_close(harness.tls);
+  if (uv_loop_close(&harness.loop) != 0)
+    complain("something was left open");
+  return end(&harness);
+}

@@ -1,0 +1,31 @@
+/* Numbers, durations and rates, as people write them. */
+#ifndef BELAY_CLI_UNITS_H
+#define BELAY_CLI_UNITS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct rate {
+  int64_t count;  /* so many, at least 1 */
+  int64_t per_ms; /* in so long, at least 1 */
+} rate_t;
+
+#define UNITS_DURATION_MAX 32 /* bytes that units_show_duration() writes at most, with the 0 */
+
+/* All return false for what is none, or is too large for 64 bits, and leave *out alone then. */
+
+/* A whole number, with a sign or not: 10, -3. */
+bool units_number(const char *text, int64_t *out);
+
+/* 250ms, 90s, 1m30s, 1.5h, 7d, 2w: parts from large units to small ones, each once, together a whole number of
+ * milliseconds; or 0. A number alone is none: nobody can know its unit. */
+bool units_duration(const char *text, int64_t *out_ms);
+
+/* 10/s, 100/min, 5/h, 1000/d, 3/10s. */
+bool units_rate(const char *text, rate_t *out);
+
+/* The same the other way round, from 0 ms on: 1m30s. Returns buffer. */
+const char *units_show_duration(char buffer[UNITS_DURATION_MAX], int64_t ms);
+
+#endif /* BELAY_CLI_UNITS_H */
