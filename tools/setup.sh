@@ -67,6 +67,8 @@ look() { # look build|test|check|valgrind|bench: fills `missing`
   need liblua5.1-0-dev have_lua
   need python3-redis have_python_redis
   need strace have strace
+  need bats have bats
+  need man-db have man
   need valkey have_valkey
   [ "$1" != valgrind ] || need valgrind have valgrind
   [ "$1" = check ] || return 0

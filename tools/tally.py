@@ -1,21 +1,23 @@
 #!/usr/bin/env python3
 """Counts what runs of `meson test` came to: tally.py TESTLOG.json...
 
-Where a test is a cmocka program, each of its cases counts; any other test counts as one. Shows what
+Where a test is a cmocka program or speaks TAP, each of its cases counts; any other test counts as one. Shows what
 the failed ones printed, and ends with the line "N passed, N failed".
 """
 
 import json
 import os
+import re
 import sys
 
 
 def count(test):
     """(passed, failed, skipped) of one test."""
     output = test.get("stdout") or ""
-    passed = output.count("[       OK ] ")
-    failed = output.count("[  FAILED  ] ")
-    skipped = output.count("[  SKIPPED ] ")
+    tap = re.findall(r"^(ok|not ok) \d+.*?( # skip)?", output, re.MULTILINE)
+    passed = output.count("[       OK ] ") + tap.count(("ok", ""))
+    failed = output.count("[  FAILED  ] ") + sum(said == "not ok" for said, _ in tap)
+    skipped = output.count("[  SKIPPED ] ") + tap.count(("ok", " # skip"))
     if test["result"] == "SKIP":
         skipped = max(skipped, 1)
     elif test["result"] in ("OK", "EXPECTEDFAIL"):

@@ -89,7 +89,8 @@ struct command {
   unsigned urls; /* how many servers it may be told at most: --url and so on. 0: it asks none */
   bool reports;  /* it writes results: --json, --quiet */
 
-  /* What it does; one of them. run returns the exit status. begin starts something, and harness_done() ends it. */
+  /* What it does; one of them. run returns the exit status. begin starts something on
+   * a loop, and harness_done() ends it. */
   int (*run)(const arguments_t *arguments);
   void (*begin)(harness_t *harness);
   /* SIGINT, SIGTERM or SIGHUP has come: of one that begins. It is to call harness_done() soon, then or later, and is

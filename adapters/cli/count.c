@@ -363,7 +363,7 @@ const command_t count_command = {
             "is an error.",
     .examples =
         (const example_t[]){
-            {"How often has this machine restarted?", "belay count add restarts::$(hostname)"},
+            {"How often this machine has restarted", "belay count add restarts::$(hostname)"},
             {"The number of the day, and begin again at 0", "belay count set visits 0"},
             {0}},
     .parts = (const command_t *const[]){&add, &get, &set, &delete, NULL},

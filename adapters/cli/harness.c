@@ -109,9 +109,11 @@ static int open_client(harness_t *harness, const char *url, const namespace_part
 }
 
 static bool open_clients(harness_t *harness) {
-  static const texts_t usual = {{COMMON_URL}, 1};
+  static const texts_t usual = {{COMMON_URL}, 1}, none = {.n = 0};
   const texts_t *urls = common.urls.n > 0 ? &common.urls : &usual;
   namespace_parts_t parts = {0};
+  if (harness->command->urls == 0)
+    urls = &none;
   if (urls->n > harness->command->urls) {
     complain("--url: at most %u", harness->command->urls);
     return false;

@@ -22,7 +22,8 @@ enum { HARNESS_SIGNALS = 3 };
 struct harness {
   uv_loop_t loop;
   belay_t *belay;
-  belay_client_t *client[URLS_MAX]; /* in the order of --url; the first of them is always there */
+  belay_client_t
+      *client[URLS_MAX]; /* in the order of --url; of those that ask one the first is there */
   size_t clients;
   const arguments_t *arguments;
   void *data; /* the command's own */

@@ -1,0 +1,149 @@
+/* `belay completion bash`: what bash completes a command line by, out of the commands' tables. */
+#include <stdio.h>
+#include <string.h>
+
+#include "commands.h"
+#include "help.h"
+#include "options.h"
+#include "out.h"
+#include "status.h"
+
+/* Only spaces are between words, and nothing that a shell takes for anything else is in them: names of ours. */
+static void print_names(const command_t *const *list) {
+  for (size_t i = 0; list[i] != NULL; i++)
+    (void)printf("%s%s", i == 0 ? "" : " ", list[i]->name);
+}
+
+typedef bool (*option_test_fn)(const option_t *option);
+
+static bool is_any(const option_t *option) {
+  return option->name != NULL;
+}
+
+static bool takes_value(const option_t *option) {
+  return option->value != NULL;
+}
+
+static bool takes_file(const option_t *option) {
+  return option->value != NULL &&
+         (strcmp(option->value, "FILE") == 0 || strcmp(option->value, "FOLDER") == 0);
+}
+
+/* Each with a space before and behind it. */
+static void print_options(const command_t *command, option_test_fn wanted) {
+  option_set_t set = options_of(command);
+  for (size_t i = 0; i < set.n; i++) {
+    for (const option_t *o = set.table[i]; o->name != NULL; o++) {
+      if (!wanted(o))
+        continue;
+      (void)printf(" --%s", o->name);
+      if (o->letter != 0 && wanted != is_any)
+        (void)printf(" -%c", o->letter);
+    }
+  }
+  (void)putchar(' ');
+}
+
+/* One branch for each command: its options, which of them have values, which of those are files, and its words. */
+static void print_branch(const command_t *command) {
+  const char *word;
+  (void)printf("  '%s')\n    options='", help_name(command));
+  print_options(command, is_any);
+  (void)fputs("'\n    values='", stdout);
+  print_options(command, takes_value);
+  (void)fputs("'\n    files='", stdout);
+  print_options(command, takes_file);
+  (void)fputs("'\n    words='", stdout);
+  for (size_t i = 0; command->words != NULL && (word = command->words(i)) != NULL; i++)
+    (void)printf("%s ", word);
+  (void)printf("'\n    runs=%s\n    ;;\n", command->runs != RUNS_NOTHING ? "yes" : "");
+}
+
+static const char head[] =
+    "# Completion of belay for bash.\n"
+    "_belay() {\n"
+    "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}\n"
+    "  local path=${COMP_WORDS[1]} first=2 options='' values='' files='' words='' runs='' i\n"
+    "  COMPREPLY=()\n"
+    "  if ((COMP_CWORD == 1)); then\n"
+    "    path=''\n"
+    "  fi\n"
+    "  case $path in\n"
+    "  '') words='";
+
+static const char middle[] = "  esac\n"
+                             "  if ((first == 3 && COMP_CWORD > 2)); then\n"
+                             "    path=\"$path ${COMP_WORDS[2]}\"\n"
+                             "    words=''\n"
+                             "  fi\n"
+                             "  case $path in\n";
+
+static const char tail[] = "  esac\n"
+                           "  for ((i = first; i < COMP_CWORD; i++)); do\n"
+                           "    if [[ $runs && ${COMP_WORDS[i]} == -- ]]; then\n"
+                           "      if declare -F _command_offset >/dev/null; then\n"
+                           "        _command_offset $((i + 1))\n"
+                           "      else\n"
+                           "        mapfile -t COMPREPLY < <(compgen -c -- \"$cur\")\n"
+                           "      fi\n"
+                           "      return\n"
+                           "    fi\n"
+                           "  done\n"
+                           "  if [[ $files == *\" $prev \"* ]]; then\n"
+                           "    mapfile -t COMPREPLY < <(compgen -f -- \"$cur\")\n"
+                           "  elif [[ $values == *\" $prev \"* ]]; then\n"
+                           "    return\n"
+                           "  elif [[ $cur == -* ]]; then\n"
+                           "    mapfile -t COMPREPLY < <(compgen -W \"$options\" -- \"$cur\")\n"
+                           "  else\n"
+                           "    mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$cur\")\n"
+                           "  fi\n"
+                           "}\n"
+                           "complete -F _belay belay\n";
+
+static void print_bash(void) {
+  (void)fputs(head, stdout);
+  print_names(commands);
+  (void)fputs("' ;;\n", stdout);
+  for (size_t i = 0; commands[i] != NULL; i++) {
+    if (commands[i]->parts == NULL)
+      continue;
+    (void)printf("  %s) first=3 words='", commands[i]->name);
+    print_names(commands[i]->parts);
+    (void)fputs("' ;;\n", stdout);
+  }
+  (void)fputs(middle, stdout);
+  for (size_t i = 0; commands[i] != NULL; i++) {
+    if (commands[i]->parts == NULL)
+      print_branch(commands[i]);
+    for (size_t j = 0; commands[i]->parts != NULL && commands[i]->parts[j] != NULL; j++)
+      print_branch(commands[i]->parts[j]);
+  }
+  (void)fputs(tail, stdout);
+}
+
+static const char *shell(size_t i) {
+  return i == 0 ? "bash" : NULL;
+}
+
+static int run(const arguments_t *arguments) {
+  if (strcmp(arguments->item[0], shell(0)) != 0) {
+    complain("there is none for that shell: bash");
+    return STATUS_USAGE;
+  }
+  print_bash();
+  return STATUS_YES;
+}
+
+const command_t completion_command = {
+    .name = "completion",
+    .arguments = "SHELL",
+    .summary = "print what a shell completes command lines by",
+    .examples = (const example_t[]){{"In ~/.bashrc, where belay was not installed for all",
+                                     "source <(belay completion bash)"},
+                                    {0}},
+    .words = shell,
+    .least = 1,
+    .most = 1,
+    .run = run,
+};

@@ -1,0 +1,98 @@
+# What the tests of the belay command have in common: `load helper`. They find `belay` on the PATH as it was installed,
+# in a world of their own: no settings of whoever runs them.
+bats_require_minimum_version 1.5.0
+
+setup() {
+  unset "${!BELAY_@}" NO_COLOR
+  export HOME=$BATS_TEST_TMPDIR XDG_CONFIG_HOME=$BATS_TEST_TMPDIR/settings LC_ALL=C.UTF-8
+  : >"$HOME/none"
+  export BELAY_CONFIG=$HOME/none # not the machine's own
+  here=$BATS_TEST_DIRNAME
+  started=()
+  set_up
+}
+
+teardown() {
+  local pid
+  for pid in "${started[@]}"; do
+    kill -CONT "$pid" 2>/dev/null || true
+    kill -KILL "$pid" 2>/dev/null || true
+  done
+  for pid in "${started[@]}"; do
+    wait "$pid" 2>/dev/null || true
+  done
+  [ -z "${server_folder-}" ] || rm -rf "$server_folder"
+}
+
+# For the files to replace: what each of their tests begins with.
+set_up() { :; }
+
+# begin COMMAND...: runs it beside the test, and ends it with the test. Its process id is $!, and in $begun. What it says
+# goes where the caller says.
+begin() {
+  "$@" 3>&- &
+  begun=$!
+  started+=("$begun")
+}
+
+# start_server [ARGUMENT...]: a server of the test's own; $BELAY_URL is its, $server its process id, $server_socket
+# where it listens. A socket's path is short.
+start_server() {
+  server_folder=$(mktemp -d /tmp/belay-cli-XXXXXX)
+  server_socket=$server_folder/s
+  begin bash -c 'exec -a redis-server "$@"' server "$(server_program)" --port 0 --unixsocket "$server_socket" \
+    --dir "$server_folder" --save '' "$@" >"$server_folder/log"
+  server=$begun
+  wait_until ask PING
+  export BELAY_URL=unix://$server_socket
+}
+
+server_program() { command -v redis-server || command -v valkey-server || command -v redis-check-rdb; }
+
+# ask COMMAND...: of the server, past belay.
+ask() { redis-cli -s "$server_socket" "$@" 2>/dev/null; }
+
+# wait_until COMMAND...: until it succeeds. The machine may be busy.
+wait_until() {
+  local i
+  for ((i = 0; i < 600; i++)); do
+    if "$@" >/dev/null 2>&1; then
+      return 0
+    fi
+    sleep 0.05
+  done
+  echo "waited in vain for: $*"
+  return 1
+}
+
+# on_terminal [--stop SIGNAL_AFTER_TEXT] COMMAND...: on a pseudo-terminal: see terminal.py.
+on_terminal() { python3 "$here/terminal.py" "$@"; }
+
+# json PATH EXPRESSION: what Python says of the object `o` in each line of $output.
+json() { python3 -c 'import json, sys
+for line in sys.stdin:
+    o = json.loads(line)
+    print(eval(sys.argv[1]))' "$1" <<<"$output"; }
+
+# is ACTUAL EXPECTED
+is() {
+  [ "$1" = "$2" ] || {
+    echo "is:       $1"
+    echo "not:      $2"
+    return 1
+  }
+}
+
+# has TEXT PART; lacks TEXT PART
+has() {
+  [[ $1 == *"$2"* ]] || {
+    echo "'$2' is not in: $1"
+    return 1
+  }
+}
+lacks() {
+  [[ $1 != *"$2"* ]] || {
+    echo "'$2' is in: $1"
+    return 1
+  }
+}

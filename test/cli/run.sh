@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# run.sh BUILD FILE.bats: installs the build into a folder of its own, and runs the tests with the belay that lies there.
+set -euo pipefail
+
+build=$1 file=$2
+place=$(mktemp -d /tmp/belay-cli-XXXXXX)
+trap 'rm -rf "$place"' EXIT
+DESTDIR=$place meson install -C "$build" --no-rebuild --quiet --tags runtime >/dev/null
+
+belay=$(find "$place" -name belay -path '*/bin/*')
+library=$(find "$place" -name 'libbelay.so.*' -print -quit)
+export PATH=${belay%/*}:$PATH BELAY_CLI_PLACE=$place
+[ -z "$library" ] || export LD_LIBRARY_PATH=${library%/*}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+bats --tap "$file"
