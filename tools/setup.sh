@@ -68,6 +68,7 @@ look() { # look build|test|check|valgrind|bench: fills `missing`
   need python3-redis have_python_redis
   need strace have strace
   need bats have bats
+  need redis-tools have redis-cli
   need man-db have man
   need valkey have_valkey
   [ "$1" != valgrind ] || need valgrind have valgrind

@@ -3,6 +3,7 @@
 
 #include "belay/version.h"
 #include "commands.h"
+#include "common.h"
 #include "help.h"
 #include "out.h"
 #include "status.h"
@@ -10,6 +11,7 @@
 static int run_help(const arguments_t *arguments) {
   int argc = (int)arguments->n;
   char **argv = arguments->item;
+  common.help = true;
   const command_t *command = argc > 0 ? command_find(&argc, &argv) : NULL;
   if (arguments->n > 0 && command == NULL)
     return STATUS_USAGE;

@@ -58,10 +58,10 @@ const command_t *command_find(int *argc, char ***argv) {
   ++*argv;
   if (command->parts == NULL)
     return command;
-  if (*argc > 0 && strcmp(name_of(**argv), "help") == 0) {
+  if (*argc > 0 && strcmp(name_of(**argv), "help") == 0)
     common.help = true;
+  if (common.help && (*argc == 0 || strcmp(name_of(**argv), "help") == 0))
     return command;
-  }
   out_name(command->name);
   if (*argc == 0) {
     complain("what? %s", help_usage(command));

@@ -1,0 +1,136 @@
+#!/usr/bin/env bats
+# Settings: the command line before the environment before files; and passwords.
+load helper
+
+set_up() { start_server; }
+
+setting() { # setting FILE LINE...
+  local file=$1
+  shift
+  mkdir -p "${file%/*}"
+  printf '%s\n' "$@" >"$file"
+  chmod 600 "$file"
+}
+
+# Which namespace belay uses: what it leaves behind says it.
+namespace() {
+  ask FLUSHALL >/dev/null
+  belay count add k "$@" >/dev/null
+  ask KEYS '*'
+}
+
+@test "the command line, then the environment, then the user's file, then the default" {
+  unset BELAY_CONFIG
+  is "$(namespace)" 'belay::counter::{k}'
+  setting "$HOME/.config/belay/config" 'namespace = home'
+  is "$(namespace)" 'belay::counter::{k}' # XDG_CONFIG_HOME is another folder
+  is "$(XDG_CONFIG_HOME='' namespace)" 'home::counter::{k}'
+  setting "$XDG_CONFIG_HOME/belay/config" '# mine' '' '  namespace=file::part  '
+  is "$(namespace)" 'file::part::counter::{k}'
+  export BELAY_NAMESPACE=environment
+  is "$(namespace)" 'environment::counter::{k}'
+  is "$(namespace --namespace line)" 'line::counter::{k}'
+  is "$(BELAY_NAMESPACE='' namespace)" 'file::part::counter::{k}'
+}
+
+@test "--config and BELAY_CONFIG name the only file" {
+  setting "$XDG_CONFIG_HOME/belay/config" 'namespace = usual'
+  setting "$HOME/one" 'namespace = one'
+  setting "$HOME/two" 'namespace = two'
+  is "$(BELAY_CONFIG=$HOME/one namespace)" 'one::counter::{k}'
+  is "$(BELAY_CONFIG=$HOME/one namespace --config "$HOME/two")" 'two::counter::{k}'
+  run -2 belay count get k --config "$HOME/three"
+  has "$output" "No such file"
+}
+
+@test "the server too, and its timeout" {
+  local url=$BELAY_URL
+  unset BELAY_URL
+  setting "$HOME/settings" "url = $url" 'timeout = 10s'
+  is "$(belay count add k --config "$HOME/settings")" 1
+  BELAY_URL=redis://127.0.0.1:1 run -120 belay count add k --config "$HOME/settings" --timeout 100ms
+}
+
+@test "several URLs are too many for one" {
+  run -2 belay count get k --url "$BELAY_URL" --url "$BELAY_URL"
+  BELAY_URL="$BELAY_URL $BELAY_URL" run -2 belay count get k
+  setting "$HOME/settings" "url = $BELAY_URL" "url = $BELAY_URL"
+  unset BELAY_URL
+  run -2 belay count get k --config "$HOME/settings"
+  has "$output" "--url: at most 1"
+}
+
+@test "a file that is wrong: which line, and not what is in it" {
+  local i=0
+  for line in 'nmespace = hunter2' 'hunter2' 'namespace = ' 'timeout = hunter2' 'json = hunter2' 'config = hunter2' '= hunter2'; do
+    setting "$HOME/settings" 'user = me' "$line"
+    run -2 belay count get k --config "$HOME/settings"
+    has "$output" "$HOME/settings:2: "
+    lacks "$output" hunter2
+  done
+  setting "$HOME/settings" 'user = me' 'nmespace = x'
+  run -2 belay count get k --config "$HOME/settings"
+  has "$output" "did you mean namespace"
+  setting "$HOME/settings" 'user = me' 'user = you'
+  run -2 belay count get k --config "$HOME/settings"
+  has "$output" "is set twice"
+  run -2 belay count get k --config "$HOME"
+  BELAY_TIMEOUT=hunter2 run -2 belay count get k
+  has "$output" "BELAY_TIMEOUT is no duration"
+  lacks "$output" hunter2
+}
+
+# ---- passwords ----
+
+@test "a password comes from the environment, or a file, or a file of settings" {
+  ask CONFIG SET requirepass hunter2
+  run -123 belay count get k
+  BELAY_PASSWORD=hunter2 belay count add k
+  printf 'hunter2\n' >"$HOME/password"
+  is "$(belay count get k --password-file "$HOME/password")" 1
+  is "$(BELAY_PASSWORD_FILE=$HOME/password belay count get k)" 1
+  is "$(BELAY_PASSWORD=wrong belay count get k --password-file "$HOME/password")" 1
+  setting "$HOME/settings" 'password = hunter2'
+  is "$(belay count get k --config "$HOME/settings")" 1
+  BELAY_PASSWORD=wrong run -123 belay count get k --config "$HOME/settings"
+  is "$(BELAY_PASSWORD=wrong belay count get k --url "unix://:hunter2@$server_socket")" 1
+  ask -a hunter2 ACL SETUSER me on '>other' '~*' '+@all'
+  is "$(BELAY_USER=me BELAY_PASSWORD=other belay count get k)" 1
+  is "$(BELAY_PASSWORD=other belay count get k --user me)" 1
+  is "$(BELAY_PASSWORD=other belay count get k --url "unix://me@$server_socket")" 1
+}
+
+@test "a file of settings with a password that everybody may read is refused, and what to do is said" {
+  for line in 'password = hunter2' 'url = redis://:hunter2@nowhere'; do
+    setting "$HOME/settings" "$line"
+    chmod 644 "$HOME/settings"
+    run -2 belay count get k --config "$HOME/settings"
+    has "$output" "chmod o= "
+    lacks "$output" hunter2
+  done
+  chmod 640 "$HOME/settings"
+  setting "$HOME/settings" 'namespace = harmless'
+  chmod 644 "$HOME/settings"
+  run -1 belay count get k --config "$HOME/settings"
+}
+
+@test "a password file that is not there, or empty" {
+  run -2 belay count get k --password-file "$HOME/nowhere"
+  has "$output" "password file"
+  run -2 belay count get k --password-file "$HOME/none"
+}
+
+@test "a password is in no output, and on no command line" {
+  ask CONFIG SET requirepass another
+  BELAY_PASSWORD=hunter2 run -123 belay count get k --verbose
+  lacks "$output" hunter2
+  BELAY_URL=unix://:hunter2@$server_socket run -123 belay count get k --verbose
+  lacks "$output" hunter2
+  run -2 belay count get k --password hunter2
+  lacks "$output" hunter2
+  kill -STOP "$server"
+  BELAY_PASSWORD=hunter2 begin belay count get k --timeout 1m
+  local pid=$begun
+  wait_until grep -qz belay "/proc/$pid/cmdline"
+  lacks "$(tr '\0' ' ' <"/proc/$pid/cmdline")" hunter2
+}

@@ -1,0 +1,100 @@
+#!/usr/bin/env bats
+# belay count.
+load helper
+
+set_up() { start_server; }
+
+@test "add, get, set and delete say what has come of it" {
+  is "$(belay count add k)" 1
+  is "$(belay count add k 41)" 42
+  is "$(belay count add k -2)" 40
+  is "$(belay count get k)" 40
+  is "$(belay count set k 7)" 40
+  is "$(belay count get k)" 7
+  run -0 belay count delete k
+  is "$output" deleted
+  run -1 belay count delete k
+  is "$output" "not there"
+}
+
+@test "what is not there is 0, and the answer is no" {
+  belay count add there 3
+  run -1 belay count get nowhere
+  is "$output" 0
+  run -1 belay count get there nowhere
+  is "$output" $'there\t3\nnowhere\t0'
+  run -0 belay count get there there
+}
+
+@test "all of the range, and nothing beyond it" {
+  is "$(belay count add k 9223372036854775807)" 9223372036854775807
+  run -123 belay count add k
+  has "$output" "belay: count add: cannot add: "
+  is "$(belay count get k)" 9223372036854775807
+  run -2 belay count add k 9223372036854775808
+  has "$output" "N is no whole number"
+  is "$(belay count set k -9223372036854775808)" 9223372036854775807
+}
+
+@test "ten seats, and no eleventh" {
+  for i in {1..10}; do run -0 belay count add seats --max 10; done
+  run -1 belay count add seats --max 10
+  is "$output" 10
+  run -1 belay count add seats --max 10 --json
+  is "$(json 'o["applied"], o["value"]')" "(False, 10)"
+  run -0 belay count add seats -1 --min 0
+}
+
+@test "an id counts once" {
+  is "$(belay count add k 5 --id order-7)" 5
+  is "$(belay count add k 5 --id order-7)" 5
+  is "$(belay count add k 5 --id order-8)" 10
+  run -123 belay count add k 6 --id order-7
+}
+
+@test "a group of counters" {
+  belay count add page 2 --field top
+  belay count add page 3 --field bottom
+  is "$(belay count get page --field top)" 2
+  is "$(belay count get page --all | sort)" $'bottom\t3\ntop\t2'
+  run -0 belay count delete page --field top
+  run -1 belay count get page --field top
+  run -123 belay count get page
+  has "$output" "the key holds something else"
+}
+
+@test "a ttl, shards and names" {
+  belay count add short --ttl 1h
+  local left
+  left=$(ask PTTL belay::counter::{short})
+  ((left > 0 && left <= 3600000))
+  for i in {1..6}; do belay count add wide --shards 3; done
+  is "$(belay count get wide --shards 3)" 6
+  is "$(belay count add k --name mine)" 1
+  is "$(belay count add k --name yours)" 1
+}
+
+@test "what excludes each other" {
+  run -2 belay count add k --id x --max 3
+  run -2 belay count get a b --all
+  run -2 belay count get a --all --field b
+  run -2 belay count add k --shards 2 --max 3
+  is "$(ask DBSIZE)" 0
+}
+
+@test "any bytes are a key: in JSON, and to people, who are given no orders" {
+  belay count add $'a\nb\e[31m"\\\xff'
+  run -0 belay count get --json $'a\nb\e[31m"\\\xff'
+  is "$(json 'ascii(o["key"])')" "'a\\nb\\x1b[31m\"\\\\\\xff'"
+  belay count add $'\u00e4\u20ac'
+  run -0 belay count get --json $'\u00e4\u20ac'
+  is "$(json 'ascii(o["key"])')" "'\\xe4\\u20ac'"
+  run -0 belay count get $'a\nb\e[31m"\\\xff' $'a\nb\e[31m"\\\xff'
+  is "${lines[0]}" $'a\\x0ab\\x1b[31m"\\\\xff\t1'
+}
+
+@test "many processes at once lose nothing" {
+  for i in {1..20}; do begin belay count add k --quiet; done
+  for pid in "${started[@]:1}"; do wait "$pid"; done
+  is "$(belay count get k)" 20
+}

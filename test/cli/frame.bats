@@ -1,0 +1,170 @@
+#!/usr/bin/env bats
+# What all commands have in common: the command line, results, errors, endings.
+load helper
+
+# ---- the command line ----
+
+@test "an option or a command that is not there: the near one is named" {
+  run -2 belay cuont
+  has "$output" "did you mean count?"
+  run -2 belay conut add k
+  has "$output" "did you mean count?"
+  run -2 belay count dele
+  has "$output" "did you mean delete?"
+  run -2 belay count add --jsno k
+  is "$output" "belay: count add: there is no option --jsno; did you mean --json?"
+  run -2 belay count add --tls-server k
+  has "$output" "did you mean --tls-server-name?"
+  run -2 belay count add --xyzzy k
+  has "$output" "see belay count add --help"
+  run -2 belay xyzzy
+  has "$output" "see belay help"
+  run -2 belay
+}
+
+@test "options stand anywhere, in any of their forms" {
+  start_server
+  is "$(belay count add --json k 3)" '{"key":"k","value":3,"applied":true}'
+  is "$(belay count add k --max=10 -3 --json)" '{"key":"k","value":0,"applied":true}'
+  unset BELAY_URL
+  is "$(belay count add -uunix://"$server_socket" k)" 1
+  is "$(belay count add -u "unix://$server_socket" -n "other::part" k)" 1
+  run -0 belay count add -qu "unix://$server_socket" -- k
+  is "$output" ""
+  run -0 belay count add --url "unix://$server_socket" -- --json
+  is "$output" 1
+}
+
+@test "what is wrong with a value is said, and not the value" {
+  local secret=redis://me:hunter2@nowhere
+  for line in "count add k --max $secret" "count add k --ttl $secret" "count add k --$secret" "count add k -p$secret" \
+    "count $secret" "$secret" "count add k --json=$secret" "count add k --timeout $secret" "count add k --ttl" \
+    "count add k --max 1 --max 2" "count add k --ttl 0" "count add k --ttl 1y" "count add k --ttl 30" \
+    "count get" "count add a 1 2" "completion zsh" "version x" "--json" "count --json" \
+    "count get k --url $secret --url $secret" "count get k --url http://me:hunter2@nowhere" \
+    "count get k --namespace 1::2::3::4::5::6::7::8::9" "count get k --namespace a:::::b"; do
+    run belay $line
+    [ "$status" = 2 ] || { echo "status $status: $line: $output" && false; }
+    has "$output" "belay: "
+    lacks "$output" hunter2
+  done
+}
+
+# ---- servers ----
+
+@test "no server: 120, and the reason" {
+  run -120 belay count get k --url redis://127.0.0.1:1 --timeout 100ms
+  has "$output" "belay: count get: cannot read: no server could be reached"
+  run -120 belay count get k --url unix:///nonexistent/socket --timeout 100ms
+  run -120 belay count get k --url redis://nobody.invalid --timeout 1s
+}
+
+@test "a server that stands still: not known, within the timeout" {
+  start_server
+  belay count add k
+  kill -STOP "$server"
+  run belay count add k --timeout 300ms
+  [ "$status" = 120 ] || [ "$status" = 123 ] # it may not even have said hello
+  has "$output" "belay: count add: cannot add: "
+  kill -CONT "$server"
+}
+
+@test "a server that refuses: 123, in its words" {
+  start_server
+  ask SET 'belay::counter::{k}' text
+  run -123 belay count add k
+  has "$output" "cannot add: "
+  ask CONFIG SET maxmemory 1
+  run -123 belay count add other
+  has "$output" "over its memory limit"
+}
+
+@test "--verbose says what happens to connections, on standard error" {
+  start_server
+  run -0 --separate-stderr belay count add k --verbose
+  is "$output" 1
+  has "$stderr" "belay: count add: "
+}
+
+# ---- results ----
+
+@test "--json is JSON, --quiet is nothing" {
+  start_server
+  for line in "count add k" "count get k l" "count set k 1" "count add g --field f" "count get g --all" \
+    "count get g --field f" "count delete k" "id uuid" "id sequence s" "id decode 77" "version"; do
+    belay $line --json >"$HOME/said" || [ $? = 1 ]
+    while read -r one; do
+      python3 -m json.tool <<<"$one" >/dev/null
+    done <"$HOME/said"
+    [ -s "$HOME/said" ]
+    run --separate-stderr belay $line --quiet
+    is "$output$stderr" ""
+  done
+}
+
+@test "a full disk is noticed" {
+  start_server
+  for line in "count add k" "count get k --json" "help" "count --help" "count add --help" "version" "manual" \
+    "completion bash" "id uuid -c 9999" "acl --user a --namespace a all"; do
+    run -123 --separate-stderr bash -c "belay $line >/dev/full"
+    has "$stderr" "not all of this could be written: No space left on device"
+  done
+  is "$(ask GET 'belay::counter::{k}')" 1 # but it was done
+  run -0 bash -c "belay count add k --quiet >/dev/full"
+}
+
+@test "a reader that has gone is noticed, and no signal" {
+  run -0 bash -c '{ belay id uuid --count 65536; echo $? >"$HOME/status"; } | head -n 1'
+  is "$(cat "$HOME/status")" 123
+}
+
+@test "colours on a terminal; none elsewhere, with NO_COLOR, or on a dumb one" {
+  start_server
+  demo() { on_terminal --when "Five processes" --type ^C env "$@" belay demo; }
+  run -130 demo TERM=xterm
+  has "$output" $'\e['
+  run -130 demo TERM=xterm NO_COLOR=1
+  lacks "$output" $'\e'
+  run -130 demo TERM=dumb
+  lacks "$output" $'\e'
+  run belay demo --url nonsense
+  lacks "$output" $'\e'
+}
+
+# ---- endings ----
+
+@test "ctrl-C, SIGTERM and SIGHUP end it, tidily, and it is seen" {
+  start_server
+  belay count add k
+  kill -STOP "$server"
+  for signal in INT TERM HUP; do
+    begin env --default-signal=INT belay count get k --timeout 5m --verbose 2>"$HOME/said"
+    local pid=$begun status=0
+    sleep 0.3
+    kill -"$signal" "$pid"
+    wait "$pid" || status=$?
+    is "$status" $((128 + $(kill -l "$signal")))
+    lacks "$(cat "$HOME/said")" "left open"
+  done
+}
+
+@test "ctrl-C at a terminal" {
+  start_server
+  belay count add k
+  kill -STOP "$server"
+  run -130 on_terminal --when begun --type ^C sh -c 'echo begun; exec belay count get k --timeout 5m'
+}
+
+@test "who was told to ignore SIGHUP goes on" {
+  start_server
+  belay count add k
+  kill -STOP "$server"
+  begin bash -c 'trap "" HUP; exec belay count get k --timeout 5m' >"$HOME/said"
+  local pid=$begun
+  sleep 0.3
+  kill -HUP "$pid"
+  sleep 0.3
+  kill -CONT "$server"
+  wait "$pid"
+  is "$(cat "$HOME/said")" 1
+}

@@ -1,0 +1,91 @@
+#!/usr/bin/env bats
+# Help, manual and completion: out of the same tables.
+load helper
+
+# Every command, with those that consist of others: "count add".
+all_commands() {
+  local name part
+  for name in $(belay help | sed -n 's/^  \([a-z]*\)  .*/\1/p'); do
+    if belay help "$name" | head -n 1 | grep -q '|'; then
+      for part in $(belay help "$name" | sed -n 's/^  \([a-z]*\)  .*/\1/p'); do
+        echo "$name $part"
+      done
+    else
+      echo "$name"
+    fi
+  done
+}
+
+@test "each command says how it is used, in lines of a page" {
+  is "$(all_commands | grep -cx 'count add')" 1
+  while read -r command; do
+    for form in "$command --help" "help $command" "$command -h"; do
+      run -0 belay $form
+      has "${lines[0]}" "usage: belay $command"
+      has "$output" "--help "
+      # A usage, an example and a list of names may be longer than a line.
+      is "$(grep -v '^usage: \|^  belay ' <<<"$output" | awk 'length > 79')" ""
+    done
+  done < <(all_commands)
+}
+
+@test "belay --help and --version" {
+  run -0 belay --help
+  is "$output" "$(belay help)"
+  run -0 belay --version
+  [[ $output =~ ^belay\ [0-9]+\.[0-9]+\.[0-9]+$ ]]
+  run -2 belay help cuont
+  has "$output" "did you mean count?"
+}
+
+@test "help is for standard output, and needs no server" {
+  run -0 --separate-stderr belay count get --help --url nonsense
+  is "$stderr" ""
+}
+
+@test "the manual page has no mistakes, and all commands and options" {
+  page=$(find "$CLI_PLACE" -name belay.1)
+  is "$(belay manual)" "$(cat "$page")"
+  run -0 --separate-stderr env MANWIDTH=80 MANROFFOPT=-wall man --warnings -l "$page"
+  is "$stderr" ""
+  text=$(MANWIDTH=200 man -l "$page" 2>/dev/null | col -b)
+  while read -r command; do
+    has "$text" "belay $command "
+    for option in $(belay help $command | sed -n 's/^  \(-[a-z], \)\{0,1\}\(--[a-z-]*\).*/\2/p'); do
+      has "$text" "$option"
+    done
+  done < <(all_commands)
+  for status in 0 1 2 120 121 122 123 126 127 128; do
+    grep -qE "^ +$status +[a-z]" <<<"$text"
+  done
+  if command -v mandoc; then mandoc -T lint -W warning "$page"; fi
+}
+
+# complete WORD...: what bash completes the last of them to.
+complete_as() {
+  bash --norc -c 'source "$1"; shift
+    COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+    _belay
+    printf "%s\n" "${COMPREPLY[@]}"' bash "$(find "$CLI_PLACE" -name belay.bash)" "$@"
+}
+
+@test "bash completes commands, options, names and files" {
+  is "$(complete_as belay cou)" count
+  has "$(complete_as belay '')" version
+  is "$(complete_as belay count '')" $'add\nget\nset\ndelete'
+  is "$(complete_as belay count add --js)" --json
+  is "$(complete_as belay acl --user)" --user
+  has "$(complete_as belay acl --user me lock li)" limiter
+  is "$(complete_as belay count add --url '')" ""
+  is "$(cd "$HOME" && complete_as belay count add --config no)" none
+  is "$(complete_as belay completion '')" bash
+}
+
+@test "completion has no mistakes" {
+  belay completion bash | bash -n
+  if command -v shellcheck; then belay completion bash | shellcheck -s bash -; fi
+}
+
+@test "the command is made with public headers only" {
+  "$BATS_TEST_DIRNAME/../../tools/check_private.sh" "$CLI_BUILD"
+}

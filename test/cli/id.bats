@@ -1,0 +1,54 @@
+#!/usr/bin/env bats
+# belay id.
+load helper
+
+@test "uuids ask no server, and are of version 7" {
+  run -0 belay id uuid --count 1000
+  is "$(sort -u <<<"$output" | wc -l)" 1000
+  is "$(grep -cE '^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$' <<<"$output")" 1000
+  run -0 belay id uuid --json
+  is "$(json 'len(o["id"])')" 36
+}
+
+@test "a sequence is without gaps, whoever draws from it" {
+  start_server
+  is "$(belay id sequence invoices)" 1
+  is "$(belay id sequence invoices --count 3)" $'2\n3\n4'
+  is "$(belay id sequence invoices --kind credit --start 100)" 100
+  is "$(belay id sequence invoices --json)" '{"id":5}'
+}
+
+@test "segments: none comes twice, from many processes" {
+  start_server
+  for i in {1..10}; do begin belay id segment users --count 50 >"$HOME/ids.$i"; done
+  for pid in "${started[@]:1}"; do wait "$pid"; done
+  is "$(cat "$HOME"/ids.* | sort -nu | wc -l)" 500
+}
+
+@test "snowflakes are taken apart again" {
+  start_server
+  local before after
+  before=$(date +%s%3N)
+  run -0 belay id snowflake orders --worker 7 --timeout 30s
+  after=$(date +%s%3N)
+  run -0 belay id decode "$output" --json
+  is "$(json 'o["worker"]')" 7
+  # Issued ahead of the clock by no more than --ahead.
+  is "$(json "$before <= o['unix_ms'] <= $after + 1000")" True
+}
+
+@test "a worker that is taken is not given" {
+  start_server
+  begin belay id snowflake orders --worker 7 --ahead 1m --timeout 1m --ttl 1h
+  wait_until eval '[ "$(ask DBSIZE)" -gt 0 ]'
+  run -121 belay id snowflake orders --worker 7 --ahead 1m --timeout 5s
+  has "$output" "someone else holds it"
+}
+
+@test "what is no id" {
+  run -2 belay id decode x
+  run -2 belay id decode -5
+  run -2 belay id sequence x --count 0
+  run -2 belay id sequence x --count 65537
+  has "$output" "--count is not from 1 to 65536"
+}

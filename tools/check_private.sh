@@ -1,0 +1,16 @@
+#!/bin/sh
+# check_private.sh BUILD: shows that the command was compiled with nothing of belay's but include/ and its own files, by
+# what the compiler said that it had read.
+set -eu
+
+read=$(ninja -C "$1" -t deps | awk '
+  /^[^ ]/ { ours = $1 ~ /belay_command|^belay\.p/ }
+  ours && /^ / { print $1 }' | sort -u)
+echo "$read" | grep -q 'include/belay/client\.h$' || {
+  echo "the compiler's notes are not there"
+  exit 1
+}
+if echo "$read" | grep -E '(^|/)(src|test|bench)/|adapters/(uv|redis)/'; then
+  echo "adapters/cli reads these, which are private"
+  exit 1
+fi
