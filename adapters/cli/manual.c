@@ -47,7 +47,9 @@ static const section_t behind[] = {
                  "stand in BELAY_URL with spaces between them, and in a file in a line each.\n\n"
                  "A file has lines `name = value`, empty lines, and comments, which begin with #. "
                  "Without --config and BELAY_CONFIG the user's "
-                 "own counts first, and for what it does not say that of the system."},
+                 "own counts first, and for what it does not say that of the system; one of these "
+                 "that is not there, or not for this user to read, is passed "
+                 "over."},
     {"PASSWORDS", "There is no option for a password, since everybody on the machine may read a "
                   "command line (/proc/PID/cmdline). It "
                   "stands in BELAY_PASSWORD; in the first line of the file that --password-file or "

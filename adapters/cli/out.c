@@ -203,7 +203,7 @@ const char *out_shown(const void *bytes, size_t len) {
 
 bool out_finish(void) {
   if (fflush(stdout) != 0 || ferror(stdout))
-    out.error = out.error != 0 ? out.error : errno;
+    out.error = out.error != 0 ? out.error : errno != 0 ? errno : EIO;
   text_free(&out.line);
   if (out.error != 0)
     complain("not all of this could be written: %s", strerror(out.error));

@@ -85,7 +85,3 @@ complete_as() {
   belay completion bash | bash -n
   if command -v shellcheck; then belay completion bash | shellcheck -s bash -; fi
 }
-
-@test "the command is made with public headers only" {
-  "$BATS_TEST_DIRNAME/../../tools/check_private.sh" "$CLI_BUILD"
-}
