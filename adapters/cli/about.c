@@ -19,10 +19,15 @@ static int run_help(const arguments_t *arguments) {
   return STATUS_YES;
 }
 
+static const char *name_of(size_t i) {
+  return commands[i] != NULL ? commands[i]->name : NULL;
+}
+
 const command_t help_command = {
     .name = "help",
     .arguments = "[COMMAND]",
     .summary = "say which commands there are, or all about one",
+    .words = name_of,
     .most = 2,
     .run = run_help,
 };

@@ -140,7 +140,7 @@ load helper
   for signal in INT TERM HUP; do
     begin env --default-signal=INT belay count get k --timeout 5m --verbose 2>"$HOME/said"
     local pid=$begun status=0
-    sleep 0.3
+    wait_until catches "$pid" "$signal"
     kill -"$signal" "$pid"
     wait "$pid" || status=$?
     is "$status" $((128 + $(kill -l "$signal")))
@@ -161,9 +161,9 @@ load helper
   kill -STOP "$server"
   begin bash -c 'trap "" HUP; exec belay count get k --timeout 5m' >"$HOME/said"
   local pid=$begun
-  sleep 0.3
+  wait_until catches "$pid" TERM
   kill -HUP "$pid"
-  sleep 0.3
+  run -1 catches "$pid" HUP
   kill -CONT "$server"
   wait "$pid"
   is "$(cat "$HOME/said")" 1

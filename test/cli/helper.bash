@@ -65,10 +65,17 @@ wait_until() {
   return 1
 }
 
-# on_terminal [--stop SIGNAL_AFTER_TEXT] COMMAND...: on a pseudo-terminal: see terminal.py.
+# catches PID SIGNAL: whether that process has a handler for it by now.
+catches() {
+  local mask
+  mask=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$1/status")
+  (((0x$mask >> ($(kill -l "$2") - 1)) & 1))
+}
+
+# on_terminal [--when TEXT --type KEYS]... COMMAND...: on a pseudo-terminal: see terminal.py.
 on_terminal() { python3 "$here/terminal.py" "$@"; }
 
-# json PATH EXPRESSION: what Python says of the object `o` in each line of $output.
+# json EXPRESSION: what Python says of the object `o` in each line of $output.
 json() { python3 -c 'import json, sys
 for line in sys.stdin:
     o = json.loads(line)

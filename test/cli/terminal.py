@@ -51,8 +51,8 @@ def main():
     steps, command = read_arguments(sys.argv[1:])
     child, terminal = pty.fork()
     if child == 0:
+        fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
         os.execvp(command[0], command)
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
     seen = watch(terminal, steps)
     if seen is None:
         os.kill(child, signal.SIGKILL)
