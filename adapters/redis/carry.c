@@ -147,7 +147,8 @@ void belay__link_resend(belay__link_t *link, belay__call_t *call) {
   if (!belay__wire_is_open(&link->wire) || !hand_over(link, call)) {
     call->offset = UINT64_MAX; /* what was sent of it was refused */
     belay__list_push(&link->dropped, &call->node);
-    belay__wire_drop(&link->wire, BELAY_ENOMEM);
+    if (!link->wire.cut) /* else what it has said is still read */
+      belay__wire_drop(&link->wire, BELAY_ENOMEM);
   }
   belay__wire_check(&link->wire);
 }

@@ -1,6 +1,7 @@
 #include "redis/convoy.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "core/call_build.h"
 #include "core/call_parts.h"
@@ -23,7 +24,7 @@ void belay__convoy_init(belay__convoy_t *convoy) {
 /* The last one has left it. */
 static void reset(belay__convoy_t *convoy) {
   belay__host_flush_cancel(&convoy->flush);
-  convoy->len = 0;
+  convoy->len = convoy->bytes = 0;
   convoy->affinities = 0;
 }
 
@@ -162,7 +163,8 @@ static bool fits(const belay__link_t *link, const belay__call_t *call,
   const belay__convoy_t *convoy = &link->convoy;
   const belay__call_t *first = call_of(convoy->calls.next);
   bool by_slots = link->cable->trunk->ops->redirect != NULL;
-  return first->script == call->script && convoy->keys == parts->keys_count &&
+  return convoy->bytes + parts->keys_len + parts->args_len <= BELAY__CONVOY_BYTES &&
+         first->script == call->script && convoy->keys == parts->keys_count &&
          convoy->args == parts->args_count &&
          (!by_slots || belay__call_slot(first) == belay__call_slot(call));
 }
@@ -188,6 +190,7 @@ bool belay__convoy_take(belay__link_t *link, belay__call_t *call) {
   belay__list_remove(&call->node);
   belay__list_push(&convoy->calls, &call->node);
   convoy->affinities |= bit_of(call);
+  convoy->bytes += parts.keys_len + parts.args_len;
   if (++convoy->len == BELAY__CONVOY_MAX)
     leave(link);
   return true;
@@ -216,10 +219,17 @@ static bool is_stopped(const belay__refusal_t *refusal, const belay__reply_t *re
   return refusal->maybe && belay__refusal_line(reply->str, reply->len) != 1;
 }
 
-/* What passes by itself concerns all of them; else it may be only one that is refused. */
+/* What passes by itself concerns all of them; else it may be only one that is refused. TRYAGAIN is said of keys of which
+ * some are there and others are on their way: each by itself is in one place. */
 static bool concerns_all(const belay__refusal_t *refusal) {
-  return refusal->remedy != BELAY__REMEDY_NONE && refusal->remedy != BELAY__REMEDY_EVAL &&
-         refusal->remedy != BELAY__REMEDY_REDIRECT;
+  switch (refusal->remedy) {
+  case BELAY__REMEDY_NONE:
+  case BELAY__REMEDY_EVAL:
+  case BELAY__REMEDY_REDIRECT:
+    return false;
+  default:
+    return strcmp(refusal->prefix, "TRYAGAIN") != 0;
+  }
 }
 
 static void refuse_all(belay__link_t *link, belay__list_t *calls, const belay__reply_t *reply) {

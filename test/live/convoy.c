@@ -1,5 +1,6 @@
 /* Calls that travel together: each hears what became of it, and of nothing else; in order, and wherever the connection,
  * the server or the caller gives up. */
+#include <stdatomic.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -333,6 +334,43 @@ static void test_an_answer_that_is_not_one_for_each(void **state) {
   }
 }
 
+typedef struct moving {
+  atomic_bool held; /* what is asked for now is to be given back */
+  atomic_uint refused;
+} moving_t;
+
+/* Of several keys of a slot that is moved some may be in one place, and others in the other. */
+static void say_of_a_moving_slot(fake_link_t *link, const char *const *words, size_t count,
+                                 void *arg) {
+  moving_t *moving = arg;
+  if (fake_is_handshake(words)) {
+    fake_behave(link, words, count);
+  } else if (strcmp(words[2], "1") == 0) {
+    fake_say(link, atomic_load(&moving->held) ? ":1\r\n" : ":0\r\n");
+  } else {
+    atomic_fetch_add(&moving->refused, 1);
+    fake_say(link, "-TRYAGAIN Multiple keys request during rehashing of slot\r\n");
+  }
+}
+
+static void test_keys_on_their_way_are_asked_for_one_by_one(void **state) {
+  (void)state;
+  static moving_t moving;
+  fake_t *fake = fake_start(&(fake_options_t){.on_command = say_of_a_moving_slot, .arg = &moving});
+  bed_t *bed = bed_open_at(fake_url(fake), NULL);
+  contender_t *c[N];
+  make_all(bed, c);
+  acquire_all(c);
+  atomic_store(&moving.held, true);
+  for (int i = 0; i < N; i++)
+    assert_error(begin_release(c[i]), 0);
+  for (int i = 0; i < N; i++)
+    assert_error(outcome(c[i]), 0);
+  bed_close(bed);
+  fake_stop(fake);
+  assert_in_range(atomic_load(&moving.refused), 1, N / 4);
+}
+
 /* ---- callers that give up ------------------------------------------------------------------------------ */
 
 /* Who waits for others to travel with has not left. */
@@ -496,6 +534,7 @@ int main(void) {
       cmocka_unit_test(test_who_may_not_do_what_the_script_does_is_told_so),
       cmocka_unit_test(test_a_connection_that_is_cut_in_the_middle_of_the_answers),
       cmocka_unit_test(test_an_answer_that_is_not_one_for_each),
+      cmocka_unit_test(test_keys_on_their_way_are_asked_for_one_by_one),
       cmocka_unit_test(test_who_gives_up_while_it_waits_was_not_sent),
       cmocka_unit_test(test_who_gives_up_on_the_way_may_have_been_heard),
       cmocka_unit_test(test_a_deadline_that_passes_while_it_waits),
