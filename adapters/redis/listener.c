@@ -370,9 +370,12 @@ static void on_error(belay__listener_t *listener, const belay__reply_t *reply) {
   bool leaves = batch != NULL && batch->kind == BELAY__BATCH_LEAVE;
   /* others may be served */
   bool of_slot = refusal->error == BELAY_ECLUSTERDOWN || refusal->error == BELAY_EMOVED;
-  if (batch == NULL || listener->link.state == BELAY__LINK_CHECKING ||
-      (refusal->remedy != BELAY__REMEDY_NONE && !of_slot) ||
-      (leaves ? batch->left == 0 : listener->heard == batch->last))
+  if (leaves && of_slot &&
+      listener->link.sharded) /* perhaps taken away by then, which was heard as the answer */
+    batch->left -= batch->left > 0;
+  else if (batch == NULL || listener->link.state == BELAY__LINK_CHECKING ||
+           (refusal->remedy != BELAY__REMEDY_NONE && !of_slot) ||
+           (leaves ? batch->left == 0 : listener->heard == batch->last))
     drop(listener, refusal->error, NULL); /* it is the PING's; or a server that cannot now */
   else if (leaves)
     batch->left--; /* what is not wanted comes all the same, and is not heard */
