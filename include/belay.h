@@ -16,6 +16,7 @@
 #include "belay/election.h"
 #include "belay/error.h"
 #include "belay/fence.h"
+#include "belay/held.h"
 #include "belay/idempotency.h"
 #include "belay/idgen.h"
 #include "belay/latch.h"
@@ -35,6 +36,7 @@
 #include "belay/sweep.h"
 #include "belay/tls.h"
 #include "belay/topic.h"
+#include "belay/topology.h"
 #include "belay/uuid.h"
 #include "belay/version.h"
 

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "belay/client.h"
+#include "belay/held.h"
 #include "belay/request.h"
 
 #ifdef __cplusplus
@@ -66,6 +67,10 @@ typedef struct belay_sweep_totals {
  * who cancels or closes the sweep in it, keeps them. They are valid until the callback returns. */
 typedef void (*belay_sweep_keys_cb)(belay_sweep_t *sweep, const belay_bytes_t *keys, size_t n);
 
+/** One thing in the namespace that is held, where on_held is given; valid until the callback returns. A thing that changes
+ * hands meanwhile may be told several times, or not, as keys are. */
+typedef void (*belay_sweep_held_cb)(belay_sweep_t *sweep, const belay_held_t *held);
+
 /** A page is done, and its keys are deleted, if they were to be. totals is valid until the callback returns. */
 typedef void (*belay_sweep_progress_cb)(belay_sweep_t *sweep, const belay_sweep_totals_t *totals);
 
@@ -89,19 +94,25 @@ typedef struct belay_sweep_options {
    * what stands for itself. Keys are FAMILY, the handle's name, and the key's in braces: limiter::login::{*}; names
    * are escaped in them (`%`, braces, control bytes, and colons that could be taken for separators, are `%` and two
    * hexadecimal digits). Nothing outside of the namespace is ever found; a namespace of more parts that begins with
-   * this one's is inside of it. 1 to BELAY_SWEEP_PATTERN_MAX bytes; copied. Must be given: "*" is everything */
+   * this one's is inside of it. 1 to BELAY_SWEEP_PATTERN_MAX bytes; copied. Must be given, unless on_held is: "*" is
+   * everything */
   const char *pattern;
   size_t pattern_len; /**< bytes of it */
   /** only keys of that type, such as "string" or "zset": 1 to 32 printable bytes without spaces; copied. NULL: of any */
   const char *type;
   bool remove; /**< deletes what is found; default false: it is only told */
-  /** keys that are looked at, and keys that are deleted, in a second, both counted: 1 to 10,000,000; default 50,000 */
+  /** keys that are looked at, and keys that are deleted or asked about, in a second, both counted: 1 to 10,000,000; default 50,000 */
   uint32_t keys_per_s;
   /** keys that are looked at in one page: 1 to 10,000; default 1000. Fewer where a reply would be too large */
   uint32_t batch;
   /** for so long it goes on asking where it gets no answer, its rests before that not counted: 0 to 86,400,000; default
    * 60,000 */
   int64_t patience_ms;
+  /** Tells what is held, rather than only keys: of each that is found and is that of a lock, of readers and writers, a
+   * semaphore or an election of this namespace itself, and held, it is asked who holds it, and BELAY_HELD_LISTED_MAX of
+   * those are told. Other keys are left out, also of on_keys and of the totals. Not with remove. A lock whose key was given
+   * (belay_lock_options_t.key) is not found. Default: NULL */
+  belay_sweep_held_cb on_held;
   belay_sweep_keys_cb on_keys;         /**< may be NULL */
   belay_sweep_progress_cb on_progress; /**< may be NULL */
   void *data;                          /**< belay_sweep_data() */

@@ -73,6 +73,9 @@ static const row_t rows[] = {
      "sunionstore time type unlink zadd zcard zcount zrange zrem zremrangebyrank zscore"},
     {PRIMITIVE, "durable", "", "wait"},
     {PRIMITIVE, "election", "script wake", "del get hmget hset pexpire pttl set time"},
+    {PRIMITIVE, "held", "lock rwlock semaphore",
+     "getrange hget hmget pubsub|numsub pubsub|shardnumsub scan zcard zcount zrange "
+     "zrevrangebyscore"},
     {PRIMITIVE, "idempotency", "script", "del exists hmget hset pexpire pttl time unlink"},
     {PRIMITIVE, "idgen", "lease", "hexists hget hincrby hmget hset pexpire time"},
     {PRIMITIVE, "latch", "script wake",
@@ -105,6 +108,7 @@ static const row_t rows[] = {
      "zremrangebyscore zscore"},
     {PRIMITIVE, "sweep", "", "scan unlink"},
     {PRIMITIVE, "topic", "wake", ""},
+    {PRIMITIVE, "topology", "", "role time"},
 
     {DEPLOYMENT, CLUSTER, "", "asking cluster|info cluster|shards cluster|slots readonly role"},
     {DEPLOYMENT, "replicas", "", "role"},
@@ -122,6 +126,7 @@ static const struct {
     {"delifeq", 90000, 0, VALKEY | ALONE | IN_CLUSTER},
     {"publish", 0, 0, REDIS | VALKEY | ALONE},
     {"publish", 0, 70000, REDIS | IN_CLUSTER},
+    {"pubsub|shardnumsub", 70000, 0, REDIS | VALKEY | IN_CLUSTER},
     {"sinter", 0, 70000, REDIS | ALONE | IN_CLUSTER},
     {"sintercard", 70000, 0, REDIS | VALKEY | ALONE | IN_CLUSTER},
     {"spublish", 70000, 0, REDIS | VALKEY | IN_CLUSTER},

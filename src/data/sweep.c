@@ -1,18 +1,19 @@
 /* The sweep: a page of keys after the other, with rests in between.
  *
  *   IDLE      --start--> SCANNING
- *   SCANNING  --a page whose keys are to go is told--> UNLINKING
+ *   SCANNING  --a page with whose keys something is to be done is told--> WORKING
  *             --another one is--> RESTING; if it is the last, ENDING
- *   UNLINKING --some keys, or all, are gone--> RESTING; if they are the last of the last page, ENDING
- *   RESTING   --time--> UNLINKING, if the page has more keys; else SCANNING
- *   SCANNING, UNLINKING, as they are entered too
+ *   WORKING   --some keys, or all, are done with--> RESTING; if they are the last of the last page, ENDING
+ *   RESTING   --time--> WORKING, if the page has more keys; else SCANNING
+ *   SCANNING, WORKING, as they are entered too
  *             --no answer, for the time being--> RESTING
  *             --refused, or no answer for too long--> ENDING
  *   all these --cancel, close--> ENDING
  *   ENDING    --the task; told--> IDLE
  *
- * Each key is deleted by a command of its own, many of them at once: in a cluster keys that do not share a slot may not
- * share a command, and a server goes to others in between. A cursor means something to the process that made it alone:
+ * What is done with keys (they are deleted, or it is asked who holds what they are of) is done by a call for each, many of
+ * them at once: in a cluster keys that do not share a slot may not share a command, and a server goes to others in
+ * between. A cursor means something to the process that made it alone:
  * where another one answers, all is looked at again. Of several servers one is looked through after the other; where
  * slots have moved from one to another meanwhile, all is looked at again too. */
 #include "data/sweep.h"
@@ -25,16 +26,16 @@
 #define RETRY_MS UINT64_C(200)
 
 enum {
-  IDLE,      /* made; or the end of a run was told */
-  SCANNING,  /* started, or rested: a page was asked for, or is being told */
-  UNLINKING, /* told of a page, or rested: some keys are being deleted */
-  RESTING,   /* a page is dealt with, or some of its keys are; or it was not answered */
-  ENDING     /* the run is over; the task is queued */
+  IDLE,     /* made; or the end of a run was told */
+  SCANNING, /* started, or rested: a page was asked for, or is being told */
+  WORKING,  /* told of a page, or rested: something is being done with some keys */
+  RESTING,  /* a page is dealt with, or some of its keys are; or it was not answered */
+  ENDING    /* the run is over; the task is queued */
 };
 
 typedef enum event {
   EV_START,
-  EV_DELETE, /* the page has keys, and they are to go */
+  EV_WORK,   /* the page has keys, and something is to be done with them */
   EV_NEXT,   /* enough was done for now */
   EV_FAILED, /* no answer, or a refusal: sweep->status */
   EV_TIME,
@@ -52,7 +53,7 @@ static belay_t *host_of(const belay_sweep_t *sweep) {
 /* ---- asking ------------------------------------------------------------------------------------------- */
 
 static void on_scanned(belay_sweep_t *sweep, int status);
-static void on_unlinked(belay_sweep_t *sweep, int status);
+static void on_worked(belay_sweep_t *sweep, int status);
 
 /* Where the run is over meanwhile, nothing is heard of it. */
 static void tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
@@ -63,14 +64,12 @@ static void tell(belay_request_t *request, void (*cb)(void), const belay__answer
     sweep->since = belay__now(host_of(sweep));
   if (sweep->state == SCANNING)
     on_scanned(sweep, answer->status);
-  else if (sweep->state == UNLINKING)
-    on_unlinked(sweep, answer->status);
+  else if (sweep->state == WORKING)
+    on_worked(sweep, answer->status);
 }
 
 static const belay__request_ops_t scan_ops = {
     .read = belay__sweep_read_page, .tell = tell, .idempotent = true};
-static const belay__request_ops_t unlink_ops = {
-    .read = belay__sweep_read_unlinked, .tell = tell, .idempotent = true};
 
 /* ---- what is told -------------------------------------------------------------------------------------- */
 
@@ -103,20 +102,26 @@ static void on_scanned(belay_sweep_t *sweep, int status) {
     sweep->on_keys(sweep, sweep->page.keys, sweep->page.n);
   if (sweep->state != SCANNING)
     return;
-  if (sweep->page.n > 0 && sweep->remove) {
-    step(sweep, EV_DELETE);
+  if (sweep->page.n > 0 && sweep->work != NULL) {
+    step(sweep, EV_WORK);
     return;
   }
   belay__sweep_drop_page(sweep);
   go_on(sweep);
 }
 
-static void on_unlinked(belay_sweep_t *sweep, int status) {
+static void on_worked(belay_sweep_t *sweep, int status) {
+  const belay__sweep_work_t *work = sweep->work;
   if (status != 0) {
     fail(sweep, status);
     return;
   }
   sweep->page.next += sweep->cost;
+  if (work->told != NULL) {
+    work->told(sweep);
+    if (sweep->state != WORKING) /* it was told to stop */
+      return;
+  }
   if (sweep->page.next == sweep->page.n)
     belay__sweep_drop_page(sweep);
   go_on(sweep);
@@ -140,11 +145,17 @@ static uint8_t end(belay_sweep_t *sweep, int status) {
   return ENDING;
 }
 
+static void drop_answers(belay_sweep_t *sweep) {
+  if (sweep->work != NULL && sweep->work->drop != NULL)
+    sweep->work->drop(sweep);
+}
+
 /* Asks for less where that may be what is wrong, or waits; until patience is over. */
 static uint8_t give_way(belay_sweep_t *sweep, bool scanning) {
   uint64_t now = belay__now(host_of(sweep));
   int status = sweep->status;
-  uint32_t *size = scanning ? &sweep->count : &sweep->unlinks;
+  uint32_t *size = scanning ? &sweep->count : &sweep->calls;
+  drop_answers(sweep);
   if (status == (scanning ? BELAY_EPROTO : BELAY_EBUSY) && *size > 1) {
     *size /= 2;
     return rest_until(sweep, later_of(sweep->due, now));
@@ -165,19 +176,19 @@ static uint8_t ask(belay_sweep_t *sweep) {
   bool scanning = sweep->page.n == 0;
   uint64_t now = belay__now(host_of(sweep));
   sweep->status =
-      scanning ? belay__sweep_scan(sweep, &scan_ops) : belay__sweep_unlink(sweep, &unlink_ops);
+      scanning ? belay__sweep_scan(sweep, &scan_ops) : belay__sweep_work(sweep, &sweep->work_ops);
   if (sweep->status != 0)
     return give_way(sweep, scanning);
   uint64_t cost = UINT64_C(1000) * BELAY__MS * sweep->cost / sweep->keys_per_s;
   sweep->due = later_of(sweep->due, now) + cost;
-  return scanning ? SCANNING : UNLINKING;
+  return scanning ? SCANNING : WORKING;
 }
 
 static uint8_t begin(belay_sweep_t *sweep) {
   belay__sweep_begin(sweep);
   sweep->totals = (belay_sweep_totals_t){0};
   sweep->count = sweep->batch;
-  sweep->unlinks = BELAY__SWEEP_UNLINKS_MAX;
+  sweep->calls = BELAY__SWEEP_CALLS_MAX;
   sweep->due = 0;
   sweep->since = belay__now(host_of(sweep));
   belay__hold_loop(host_of(sweep));
@@ -195,7 +206,7 @@ static void step(belay_sweep_t *sweep, event_t event) {
   case EV_START:
     sweep->state = begin(sweep);
     break;
-  case EV_DELETE:
+  case EV_WORK:
   case EV_TIME:
     sweep->state = ask(sweep);
     break;
@@ -226,6 +237,7 @@ static void on_task(belay__task_t *task) {
   belay_sweep_t *sweep = BELAY__CONTAINER(task, belay_sweep_t, task);
   const belay_sweep_totals_t totals = sweep->totals;
   belay__sweep_drop_page(sweep);
+  drop_answers(sweep);
   step(sweep, EV_TOLD);
   belay__free_loop(host_of(sweep));
   belay__client_explain(sweep->family.client, sweep->status, NULL, 0);
@@ -260,7 +272,18 @@ void belay_sweep_options_init(belay_sweep_options_t *options) {
   *options = (belay_sweep_options_t){.keys_per_s = 50000, .batch = 1000, .patience_ms = 60000};
 }
 
-static int check_options(belay_t *belay, const belay_sweep_options_t *o) {
+/* All keys of what may be held, and few others: the beginnings of their families' names. */
+static const char held_pattern[] = "[elrs][elow]*::{*";
+
+static int check_options(belay_t *belay, belay_sweep_options_t *o) {
+  if (o->pattern == NULL && o->on_held != NULL) {
+    o->pattern = held_pattern;
+    o->pattern_len = sizeof held_pattern - 1;
+  }
+  if (o->remove && o->on_held != NULL) {
+    belay__detail(belay, "remove: not with on_held");
+    return BELAY_EINVAL;
+  }
   int error =
       belay__check_bytes(belay, "pattern", o->pattern, o->pattern_len, 1, BELAY_SWEEP_PATTERN_MAX);
   if (error == 0 && o->type != NULL && !belay__is_label(o->type, BELAY__SWEEP_TYPE_MAX)) {
@@ -292,6 +315,19 @@ static bool make_match(belay_sweep_t *sweep, const belay_sweep_options_t *o) {
   return true;
 }
 
+static void set_work(belay_sweep_t *sweep, const belay_sweep_options_t *o) {
+  belay__list_init(&sweep->held);
+  sweep->on_held = o->on_held;
+  if (o->remove)
+    sweep->work = &belay__sweep_unlinking;
+  else if (o->on_held != NULL)
+    sweep->work = &belay__sweep_asking;
+  if (sweep->work == NULL)
+    return;
+  sweep->work_ops = sweep->work->ops;
+  sweep->work_ops.tell = tell;
+}
+
 int belay_sweep_new(belay_client_t *client, const belay_sweep_options_t *options,
                     belay_sweep_t **out) {
   belay_sweep_options_t o;
@@ -313,7 +349,7 @@ int belay_sweep_new(belay_client_t *client, const belay_sweep_options_t *options
   belay_sweep_t *sweep = (belay_sweep_t *)family;
   sweep->timer.fire = on_timer;
   belay__task_init(&sweep->task, on_task);
-  sweep->remove = o.remove;
+  set_work(sweep, &o);
   sweep->keys_per_s = o.keys_per_s;
   sweep->batch = o.batch;
   sweep->patience_ms = o.patience_ms;

@@ -15,17 +15,19 @@ void belay__sweep_drop_page(belay_sweep_t *sweep) {
 }
 
 /* Whatever a server says: what is not in the namespace is not ours. */
-static bool is_ours(const belay_sweep_t *sweep, const belay__reply_t *key) {
+static bool is_wanted(const belay_sweep_t *sweep, const belay__reply_t *key) {
   const belay_client_t *client = sweep->family.client;
+  const belay__sweep_work_t *work = sweep->work;
   size_t len = client->prefix_len;
   return key->len >= len + 2 && memcmp(key->str, client->prefix, len) == 0 &&
-         memcmp(key->str + len, "::", 2) == 0;
+         memcmp(key->str + len, "::", 2) == 0 &&
+         (work == NULL || work->wants == NULL || work->wants(sweep, key->str, key->len));
 }
 
 static bool keep_page(belay_sweep_t *sweep, const belay__reply_t *keys) {
   size_t n = 0, bytes = 0;
   for (size_t i = 0; i < keys->count; i++)
-    if (is_ours(sweep, keys->items[i])) {
+    if (is_wanted(sweep, keys->items[i])) {
       n++;
       bytes += keys->items[i]->len;
     }
@@ -40,7 +42,7 @@ static bool keep_page(belay_sweep_t *sweep, const belay__reply_t *keys) {
   sweep->page = (belay__sweep_page_t){.keys = out, .size = size, .n = n};
   for (size_t i = 0; i < keys->count; i++) {
     const belay__reply_t *key = keys->items[i];
-    if (!is_ours(sweep, key))
+    if (!is_wanted(sweep, key))
       continue;
     *out++ = (belay_bytes_t){.data = memcpy(text, key->str, key->len), .len = key->len};
     text += key->len;
@@ -134,17 +136,6 @@ int belay__sweep_read_page(belay__pending_t *pending, const belay__call_t *call,
   return 0;
 }
 
-int belay__sweep_read_unlinked(belay__pending_t *pending, const belay__call_t *call,
-                               const belay__reply_t *reply) {
-  belay_sweep_t *sweep = pending->context;
-  int64_t n;
-  (void)call;
-  if (!belay__reply_integer(reply, 0, 1, &n))
-    return BELAY_EPROTO;
-  sweep->totals.deleted += (uint64_t)n;
-  return 0;
-}
-
 static void put_number(belay__call_t *call, uint64_t number) {
   char text[20];
   size_t n = sizeof text;
@@ -182,24 +173,43 @@ int belay__sweep_scan(belay_sweep_t *sweep, const belay__request_ops_t *ops) {
   return belay__family_start(&sweep->family, &sweep->request, call, ops, NULL);
 }
 
-int belay__sweep_unlink(belay_sweep_t *sweep, const belay__request_ops_t *ops) {
+int belay__sweep_work(belay_sweep_t *sweep, const belay__request_ops_t *ops) {
   const belay__sweep_page_t *page = &sweep->page;
-  belay__call_t *calls[BELAY__SWEEP_UNLINKS_MAX];
+  belay__call_t *calls[BELAY__SWEEP_CALLS_MAX];
   belay__pending_t *pending;
-  size_t left = page->n - page->next, n = left < sweep->unlinks ? left : sweep->unlinks, made = 0;
+  size_t left = page->n - page->next, n = left < sweep->calls ? left : sweep->calls, made = 0;
   int error = belay__family_begin(&sweep->family, &sweep->request, ops, NULL, &pending);
   if (error != 0)
     return error;
-  for (; made < n; made++) {
-    const belay_bytes_t *key = &page->keys[page->next + made];
-    calls[made] = new_call(sweep, "UNLINK", 2);
-    if (calls[made] == NULL)
-      break;
-    belay__call_arg(calls[made], key->data, key->len);
-  }
+  while (made < n &&
+         (calls[made] = sweep->work->call(sweep, &page->keys[page->next + made])) != NULL)
+    made++;
   sweep->cost = (uint32_t)made;
   error = made == 0 ? BELAY_ENOMEM : belay__request_send_all(pending, calls, made);
   if (error != 0)
     belay__request_forget(pending);
   return error;
 }
+
+/* ---- deleting ------------------------------------------------------------------------------------------ */
+
+static belay__call_t *new_unlink(belay_sweep_t *sweep, const belay_bytes_t *key) {
+  belay__call_t *call = new_call(sweep, "UNLINK", 2);
+  if (call != NULL)
+    belay__call_arg(call, key->data, key->len);
+  return call;
+}
+
+static int read_unlinked(belay__pending_t *pending, const belay__call_t *call,
+                         const belay__reply_t *reply) {
+  belay_sweep_t *sweep = pending->context;
+  int64_t n;
+  (void)call;
+  if (!belay__reply_integer(reply, 0, 1, &n))
+    return BELAY_EPROTO;
+  sweep->totals.deleted += (uint64_t)n;
+  return 0;
+}
+
+const belay__sweep_work_t belay__sweep_unlinking = {
+    .call = new_unlink, .ops = {.read = read_unlinked, .idempotent = true}};

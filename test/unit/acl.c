@@ -27,13 +27,18 @@ static const char *rules_of(const belay_acl_options_t *options) {
   return rules;
 }
 
-static bool has_word(const char *text, const char *word, size_t len) {
+/* ends: what may stand behind it, if that is not the end. */
+static bool has_before(const char *text, const char *word, size_t len, const char *ends) {
   for (const char *at = text; (at = strstr(at, " +")) != NULL;) {
     at += 2;
-    if (strncmp(at, word, len) == 0 && (at[len] == ' ' || at[len] == '\0'))
+    if (strncmp(at, word, len) == 0 && (at[len] == '\0' || strchr(ends, at[len]) != NULL))
       return true;
   }
   return false;
+}
+
+static bool has_word(const char *text, const char *word, size_t len) {
+  return has_before(text, word, len, " ");
 }
 
 static bool allows(const belay_acl_options_t *options, const char *word) {
@@ -289,13 +294,13 @@ static const struct {
     {"reentrant_release", {"lock"}},
 };
 
-/* Whether the user may do that on some server or other. */
+/* Whether the user may do that on some server or other, or some of its subcommands. */
 static bool ever_allows(const char *name, const char *word, size_t len) {
   static const unsigned versions[] = {60000, 70000};
   for (size_t i = 0; i < 2; i++) {
     belay_acl_options_t options = usual(&name, 1);
     options.server_version = versions[i];
-    if (has_word(rules_of(&options), word, len))
+    if (has_before(rules_of(&options), word, len, " |"))
       return true;
   }
   return false;

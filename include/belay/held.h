@@ -1,0 +1,149 @@
+/* What is held: by whom, for how much longer, and how it is taken away. For people who look after it, not for programs. */
+#ifndef BELAY_HELD_H
+#define BELAY_HELD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "belay/client.h"
+#include "belay/request.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define BELAY_HELD_HOLDERS_MAX                                                                     \
+  1000                           /**< holders of one thing that are told where one is asked about */
+#define BELAY_HELD_LISTED_MAX 16 /**< and where all are listed */
+
+/** What it is. A fair lock, one with an owner, and each name of a multilock are locks; what a Redlock has on one of its
+ * servers is what that kind is on one. */
+typedef enum belay_held_kind {
+  BELAY_HELD_LOCK,      /**< belay/lock.h, belay/redlock.h, belay/multilock.h */
+  BELAY_HELD_RWLOCK,    /**< belay/rwlock.h */
+  BELAY_HELD_SEMAPHORE, /**< belay/semaphore.h, and what a refiller fills with */
+  BELAY_HELD_ELECTION,  /**< belay/election.h, and what archivers and refillers are elected by */
+  BELAY_HELD_KINDS      /**< how many kinds there are */
+} belay_held_kind_t;
+
+/** The kind's name, as it stands in its keys: "lock", "rwlock", "semaphore", "election"; "?" for another number. */
+BELAY_API const char *belay_held_kind_name(belay_held_kind_t kind);
+
+/** One who holds something: each handle that does, by itself. */
+typedef struct belay_holder {
+  /** who it says that it is: the option label, or its client's owner; NULL: its token is none of belay's */
+  const char *label;
+  int64_t remaining_ms; /**< of its lease, by the server's clock, at least 1; -1: it has no end */
+  /** of a semaphore: how many it has, 0: the server has forgotten how many; else 1 */
+  unsigned permits;
+  bool writes; /**< of readers and writers: it is the writer */
+  /** Tells this hold from others, from later ones of the same holder too, as far as 64 bits can. It is made of the
+   * token; one of belay's cannot be made of it, or guessed: so it may be shown. Equal marks of several locks are one
+   * multilock's (of a cluster: no), or one Redlock's on several servers. */
+  uint64_t mark;
+} belay_holder_t;
+
+/** One thing, and who holds it. */
+typedef struct belay_held {
+  belay_held_kind_t kind;
+  const char *name; /**< as the handles are given it; name_len bytes, and a 0 */
+  size_t name_len;  /**< bytes of the name */
+  /** the writer first, and then whose lease lasts longest. NULL: nobody holds it */
+  const belay_holder_t *holders;
+  size_t holders_len;   /**< how many are told */
+  size_t holders_count; /**< how many there are, which may be more */
+  /** the last fencing number, or an election's last term; it stays when nobody holds it. 0: there is none */
+  uint64_t fence;
+  /** places in the server's queue: of fair locks, semaphores with the option fair, readers and writers. A client in which
+   * several wait in a line may have one for all of them */
+  size_t waiting;
+  /** connections that are told when it becomes free, about one for each client in which somebody waits for it (some of
+   * those who wait poll, and some listen for a second longer); of an election also those of its observers. -1: the
+   * server does not say */
+  int64_t listening;
+  unsigned limit; /**< of a semaphore, as it was set; 0 if it was not */
+  unsigned used;  /**< of a semaphore: permits that are out */
+  /** of an election: what the leader calls itself; of a lock with an owner: that owner. owner_len bytes, and a 0; else
+   * NULL */
+  const char *owner;
+  size_t owner_len; /**< bytes of the owner */
+} belay_held_t;
+
+/** held is valid until the callback returns; NULL unless status is 0. status:
+ *
+ *   0                    the server answered; where nobody holds it, held->holders_count is 0
+ *   BELAY_EWRONGTYPE     what is kept there is something else
+ *   BELAY_EUNREACHABLE   nothing was sent (BELAY_ERESOLVE: the name does not resolve)
+ *   BELAY_EUNKNOWN       sent, and not answered in time
+ *   BELAY_ECANCELED      belay_cancel() or a close
+ *   another error        the server's refusal */
+typedef void (*belay_held_cb)(belay_request_t *request, int status, const belay_held_t *held);
+
+/** Asks about one thing. At most BELAY_HELD_HOLDERS_MAX holders are told, or as many as fit into the client's max_reply:
+ * the first in that order. The name is 1 to 1024 bytes. To list what is held there is belay_sweep_options_t's
+ * on_held (belay/sweep.h).
+ *
+ * @code
+ * static void on_broken(belay_request_t *request, int status, const belay_broken_t *broken) {
+ *   (void)request;
+ *   printf("%s: %zu taken away\n", belay_strerror(status), status == 0 ? broken->removed : 0);
+ * }
+ * static void on_held(belay_request_t *request, int status, const belay_held_t *held) {
+ *   if (status != 0)
+ *     return;
+ *   for (size_t i = 0; i < held->holders_len; i++)
+ *     printf("%s holds it for %lld ms\n", held->holders[i].label != NULL ? held->holders[i].label : "?",
+ *            (long long)held->holders[i].remaining_ms);
+ *   if (held->holders_len > 0)
+ *     (void)belay_held_break((belay_client_t *)request->data, request, held, on_broken);
+ * }
+ *
+ * int free_orders(belay_client_t *client, belay_request_t *request) {
+ *   request->data = client;
+ *   return belay_held_read(client, request, BELAY_HELD_LOCK, "orders", 6, on_held);
+ * }
+ * @endcode
+ *
+ * Returns 0, BELAY_EINVAL, BELAY_ESTATE (the request is pending), BELAY_EBUSY, BELAY_ENOMEM, BELAY_ECLOSING or
+ * BELAY_EFORK. */
+BELAY_API int belay_held_read(belay_client_t *client, belay_request_t *request,
+                              belay_held_kind_t kind, const char *name, size_t name_len,
+                              belay_held_cb cb);
+
+/** What was taken away. */
+typedef struct belay_broken {
+  size_t removed; /**< holds that were there, and are not any more */
+  size_t
+      missed; /**< holds that were to go and were not there any more: given back, run out, or broken */
+  size_t others; /**< holds that were there and were none of these: they are as they were */
+  /** connections that were told that it may be free, of the release of which most heard */
+  size_t heard;
+} belay_broken_t;
+
+/** broken is valid until the callback returns; NULL unless status is 0. status: as with belay_held_read(); and
+ * BELAY_EUNKNOWN: it was sent and not answered, and not sent again: some or all of it may have been done, or may be yet,
+ * and to nobody else. */
+typedef void (*belay_broken_cb)(belay_request_t *request, int status, const belay_broken_t *broken);
+
+/** Takes from those that were seen what they hold: exactly the holders in `held`, by their marks; whoever came later keeps
+ * what he has. It is done as they would give it back themselves: who waits is woken. What they were is found out first,
+ * and then each is released by its token: two round trips.
+ *
+ * THE HOLDER IS NOT STOPPED, nor told: it takes itself for one until its next renewal, or its deadline. So this is for
+ * holders that are known to be dead, or whose work is guarded by fencing numbers; which stay, and go on growing. Of a
+ * Redlock it must be done on most of its servers.
+ *
+ * Of `held` kind, name, name_len, holders and holders_len are used, and of holders the marks; all of it is copied, so
+ * that it may be what a callback is given, or what was kept of it. 1 to BELAY_HELD_HOLDERS_MAX holders. A token of more
+ * than 256 bytes, which is none of belay's, is not taken away.
+ *
+ * Returns as belay_held_read() does. */
+BELAY_API int belay_held_break(belay_client_t *client, belay_request_t *request,
+                               const belay_held_t *held, belay_broken_cb cb);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* BELAY_HELD_H */

@@ -1,0 +1,47 @@
+-- Tells who holds a lock, or leads; of too many holds of one owner those that last longest.
+-- KEYS[1]: the lock, its holder's token or owner. KEYS[2]: the counter, a hash: number, token, and of an election value:
+--   what the leader calls itself. KEYS[3], of a lock: its owner's holds, a hash (see reentrant_acquire). KEYS[4], of a
+--   lock: until when each ticket in the queue keeps its place, a zset of tickets by TIME in ms. ARGV[1]: how releases are
+--   published: 'PUBLISH', 'SPUBLISH'. ARGV[2]: how many holders at most.
+-- Reply: the last fencing number, or ''; places in the queue; connections that listen, or -1; 0; 0; its owner, of a lock
+--   that has one, or value; how many hold it; and of each that does its token, for how many milliseconds (-1: for
+--   ever), 1, 0.
+-- Run twice: the same again. Nothing is written.
+local holder = redis.call('GETRANGE', KEYS[1], 0, 256)
+local left = redis.call('PTTL', KEYS[1])
+local counter = redis.call('HMGET', KEYS[2], 'number', 'value')
+local fields = KEYS[3] and redis.call('HGETALL', KEYS[3]) or {}
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local waiting = KEYS[4] and redis.call('ZCOUNT', KEYS[4], '(' .. string.format('%.0f', now), '+inf') or 0
+local count_of = ARGV[1] == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB'
+local listening = redis.pcall('PUBSUB', count_of, KEYS[1] .. '::wake')
+
+local owner
+local holds = {}
+for i = 1, #fields, 2 do
+  local field, value = fields[i], fields[i + 1]
+  if field == 'owner' then
+    owner = value
+  elseif field ~= 'number' then
+    local rest = tonumber(string.match(value, '^(%d+) ') or '0') - now
+    if rest > 0 then
+      holds[#holds + 1] = {field, rest}
+    end
+  end
+end
+local owned = owner == holder and holder ~= '' and #holds > 0
+if not owned then
+  holds = left ~= -2 and {{holder, left < 0 and -1 or math.max(left, 1)}} or {}
+end
+table.sort(holds, function(a, b)
+  return a[2] > b[2]
+end)
+
+local called = owned and owner or (holder ~= '' and counter[2]) or ''
+local reply = {counter[1] or '', waiting, listening[2] or -1, 0, 0, string.sub(called, 1, 256), #holds}
+for i = 1, math.min(#holds, tonumber(ARGV[2])) do
+  local n = #reply
+  reply[n + 1], reply[n + 2], reply[n + 3], reply[n + 4] = holds[i][1], holds[i][2], 1, 0
+end
+return reply

@@ -1,0 +1,34 @@
+-- Tells who holds a lock of readers and writers; of too many readers those who have it for longest.
+-- KEYS[1] to KEYS[5]: the lock (see rwlock_read). KEYS[6]: the counter, a hash: number, token. ARGV[1]: how releases are
+--   published: 'PUBLISH', 'SPUBLISH'. ARGV[2]: how many holders at most.
+-- Reply: the last fencing number, or ''; places in the queues; connections that listen, or -1; 0; 0; ''; how many hold
+--   it; and of each that does its token, for how many milliseconds (-1: for ever), 1, and 1 if it is the writer, else 0.
+-- Run twice: the same again. Nothing is written.
+local writer = redis.call('GETRANGE', KEYS[1], 0, 256)
+local left = redis.call('PTTL', KEYS[1])
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local alive = '(' .. string.format('%.0f', now)
+local count = redis.call('ZCOUNT', KEYS[2], alive, '+inf')
+local readers = redis.call('ZREVRANGEBYSCORE', KEYS[2], '+inf', alive, 'WITHSCORES', 'LIMIT', 0, ARGV[2])
+local waiting = redis.call('ZCOUNT', KEYS[3], alive, '+inf')
+waiting = waiting + redis.call('ZCOUNT', KEYS[4], alive, '+inf')
+waiting = waiting + redis.call('ZCOUNT', KEYS[5], alive, '+inf')
+local number = redis.call('HGET', KEYS[6], 'number')
+local count_of = ARGV[1] == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB'
+local listening = redis.pcall('PUBSUB', count_of, KEYS[1] .. '::wake')
+
+local reply = {number or '', waiting, listening[2] or -1, 0, 0, '', count + (left ~= -2 and 1 or 0)}
+local function add(token, rest, writes)
+  local n = #reply
+  if n < 7 + 4 * tonumber(ARGV[2]) then
+    reply[n + 1], reply[n + 2], reply[n + 3], reply[n + 4] = token, rest, 1, writes
+  end
+end
+if left ~= -2 then
+  add(writer, left < 0 and -1 or math.max(left, 1), 1)
+end
+for i = 1, #readers, 2 do
+  add(readers[i], readers[i + 1] - now, 0)
+end
+return reply
