@@ -197,6 +197,18 @@ bool belay__cluster_can(belay_client_t *client, belay__capability_t what) {
   return (trunk->can >> what & 1) != 0;
 }
 
+bool belay__cluster_place(const belay_client_t *client, size_t i, char out[BELAY__PLACE_MAX]) {
+  const belay__cluster_t *cluster = belay__cluster_of_client(client);
+  for (size_t k = 0; k < cluster->servers_len; k++) {
+    const belay__instance_t *server = cluster->servers[k];
+    if (server == NULL || server->retired || !server->known || i-- > 0)
+      continue;
+    belay__place_write(&server->cable->target.place, out, BELAY__PLACE_MAX);
+    return true;
+  }
+  return false;
+}
+
 /* Before there is a map it is one server as far as is known; then its version is another one. */
 bool belay__cluster_shard(const belay_client_t *client, size_t i, uint32_t *affinity,
                           uint32_t *version) {

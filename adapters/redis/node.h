@@ -26,6 +26,9 @@ typedef struct belay__deployment {
 
 extern const belay__deployment_t belay__single, belay__cluster;
 
+/* node_ops->visit. */
+int belay__node_visit(belay_client_t *client, const char *place, belay_client_t **out);
+
 /* Takes back the node; the last thing that node_ops->free does. */
 void belay__node_free(belay__node_t *node);
 

@@ -13,6 +13,7 @@
  *
  * What was to be asked of one that is lost goes to the others, or to the primary. */
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "redis/finder.h"
@@ -108,6 +109,23 @@ static bool shard(const belay_client_t *client, size_t i, uint32_t *affinity, ui
   *affinity = 0;
   *version = 0; /* another primary is another server, which is noticed anyway */
   return i == 0;
+}
+
+/* Of a finder's those are known that it was given; where these are sentinels, the primary that they have named. */
+static bool place(const belay_client_t *client, size_t i, char out[BELAY__PLACE_MAX]) {
+  const single_t *single = (const single_t *)client;
+  const belay__url_t *url = &single->node.url;
+  const belay__target_t *target = &single->primary->target;
+  const belay__place_t *at = &target->place;
+  if (url->kind == BELAY__URL_REPLICAS)
+    at = i < url->place_count ? &url->places[i] : NULL;
+  else if (i > 0 || (target->path == NULL && at->host[0] == '\0'))
+    at = NULL;
+  if (at != NULL && target->path != NULL)
+    (void)snprintf(out, BELAY__PLACE_MAX, "%s", target->path);
+  else if (at != NULL)
+    belay__place_write(at, out, BELAY__PLACE_MAX);
+  return at != NULL;
 }
 
 static size_t links_up(const belay_client_t *client) {
@@ -397,6 +415,8 @@ static const belay__node_ops_t node_ops = {
     .server = server,
     .silent = silent,
     .shard = shard,
+    .place = place,
+    .visit = belay__node_visit,
     .links_up = links_up,
     .can = can,
     .listen = listen_to,

@@ -1,6 +1,8 @@
 #include "redis/url.h"
 
 #include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "belay/error.h"
@@ -327,4 +329,25 @@ int belay__url_parse(const char *text, belay__url_t *out, const char **part, con
   *part = p.part;
   *why = p.why;
   return good ? 0 : BELAY_EURL;
+}
+
+void belay__place_write(const belay__place_t *place, char *out, size_t size) {
+  bool bare = strchr(place->host, ':') == NULL;
+  (void)snprintf(out, size, bare ? "%s:%u" : "[%s]:%u", place->host, place->port);
+}
+
+bool belay__place_read(const char *text, belay__place_t *out) {
+  const char *colon = strrchr(text, ':');
+  size_t len = colon == NULL ? 0 : (size_t)(colon - text);
+  bool bare = text[0] != '[';
+  if (len < (bare ? 1 : 3) || (!bare && text[len - 1] != ']'))
+    return false;
+  len -= bare ? 0 : 2;
+  unsigned long port = strtoul(colon + 1, NULL, 10);
+  if (len > BELAY__HOST_MAX || port < 1 || port > UINT16_MAX)
+    return false;
+  memcpy(out->host, text + !bare, len);
+  out->host[len] = '\0';
+  out->port = (uint16_t)port;
+  return true;
 }

@@ -54,6 +54,11 @@ typedef struct belay__url {
   int db;                             /* 0 to 65535; 0 if not given */
 } belay__url_t;
 
+/* "host:port", the host in brackets if there are colons in it, as in a URL: writes at most size bytes, a 0 included. And the
+ * reverse: false if it is none. */
+void belay__place_write(const belay__place_t *place, char *out, size_t size);
+bool belay__place_read(const char *text, belay__place_t *out);
+
 /* Takes a URL apart. Returns 0, or BELAY_EURL: then *out is all zeros, *part names what is wrong, "scheme",
  * "user", "password", "host", "port", "master", "db", "path", "query", or "url" if it is the whole, and *why says
  * in a few words how. Both are constants: nothing of the text is in them. On success both are "". */

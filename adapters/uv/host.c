@@ -44,11 +44,11 @@ static uint64_t host_now(belay_t *belay) {
   return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-static int64_t host_wall(belay_t *belay) {
+static int64_t host_wall_us(belay_t *belay) {
   (void)belay;
   struct timespec ts;
   clock_gettime(CLOCK_REALTIME, &ts);
-  return ts.tv_sec < 0 ? 0 : (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+  return ts.tv_sec < 0 ? 0 : (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
 }
 
 static void on_timer(uv_timer_t *timer);
@@ -245,7 +245,7 @@ static void host_close(belay_t *belay) {
 
 static const belay__host_ops_t host_ops = {
     .now = host_now,
-    .wall = host_wall,
+    .wall_us = host_wall_us,
     .wake_at = host_wake_at,
     .wake_soon = host_wake_soon,
     .keep_alive = host_keep_alive,

@@ -27,8 +27,8 @@ typedef struct belay__host_ops {
   /* Nanoseconds, monotonic, running while the machine is suspended. Never 0. */
   uint64_t (*now)(belay_t *belay);
 
-  /* What the machine takes for the time of day: milliseconds since 1970, which may step. Never negative. */
-  int64_t (*wall)(belay_t *belay);
+  /* What the machine takes for the time of day: microseconds since 1970, which may step. Never negative. */
+  int64_t (*wall_us)(belay_t *belay);
 
   /* Enter belay at that time or as soon after it as can be; replaces the time before. UINT64_MAX: never.
    * By itself this does not keep the loop alive. */
@@ -83,6 +83,7 @@ typedef enum belay__capability {
 
 #define BELAY__RUN_ID_MAX 40 /* bytes of a server's run id */
 #define BELAY__DATA_ID_MAX 64
+#define BELAY__PLACE_MAX 272 /* bytes of where a server is, a 0 included */
 
 /* The server at the other end of a connection. */
 typedef struct belay__server {
@@ -151,6 +152,15 @@ typedef struct belay__node_ops {
    * belay__channel_message() and belay__channel_lost(), none of them inside these two. Each message comes once. */
   void (*listen)(belay_client_t *client, belay__channel_t *channel);
   void (*unlisten)(belay_client_t *client, belay__channel_t *channel);
+
+  /* Goes through the places where servers of the deployment are known to be by now: writes the i-th in words, "host:port"
+   * or a path, at out; false if there are not so many. */
+  bool (*place)(const belay_client_t *client, size_t i, char out[BELAY__PLACE_MAX]);
+
+  /* Makes a client of the server in that place alone, with this one's user, password, TLS, database and timeouts. Returns
+   * 0, BELAY_ENOMEM, BELAY_ERESOLVE: that is no place, or BELAY_ESINGLE: the
+   * deployment is one server, and that is another. */
+  int (*visit)(belay_client_t *client, const char *place, belay_client_t **out);
 
   /* Drop every connection, end every call, then call belay__client_gone(). */
   void (*close)(belay_client_t *client);

@@ -35,7 +35,7 @@ int belay_uuid_v7(belay_t *belay, char out[BELAY_UUID_TEXT]) {
     error = belay->host->random(belay, random, sizeof random);
   if (error != 0)
     return error;
-  belay__uuid_make(uuid, (uint64_t)belay->host->wall(belay), random);
+  belay__uuid_make(uuid, (uint64_t)belay->host->wall_us(belay) / 1000, random);
   belay__uuid_text(out, uuid);
   out[BELAY__UUID_TEXT] = '\0';
   return 0;

@@ -53,7 +53,7 @@ static belay_t *belay_of(const belay_idgen_t *idgen) {
 }
 
 static int64_t wall_of(const belay_idgen_t *idgen) {
-  return belay_of(idgen)->host->wall(belay_of(idgen));
+  return belay_of(idgen)->host->wall_us(belay_of(idgen)) / 1000;
 }
 
 static void set_timer(belay_idgen_t *idgen, uint64_t ns) {

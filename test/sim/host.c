@@ -41,10 +41,11 @@ static uint64_t host_now(belay_t *belay) {
 
 /* Counted from the beginning of 2024, and off by up to 100 ms, each life of a process by something else: so it may have
  * been set back or forward in between. */
-static int64_t host_wall(belay_t *belay) {
+static int64_t host_wall_us(belay_t *belay) {
   const sim_process_t *process = sim_process_of(belay);
   int64_t off = (int64_t)(3 * process->lives + process->index) % 5 - 2;
-  return INT64_C(1704067200000) + (int64_t)(process->world->now / SIM_MS) + 1000 + 50 * off;
+  int64_t ms = INT64_C(1704067200000) + (int64_t)(process->world->now / SIM_MS) + 1000 + 50 * off;
+  return ms * 1000;
 }
 
 static void host_wake_at(belay_t *belay, uint64_t when) {
@@ -94,7 +95,7 @@ static void host_close(belay_t *belay) {
 
 static const belay__host_ops_t host_ops = {
     .now = host_now,
-    .wall = host_wall,
+    .wall_us = host_wall_us,
     .wake_at = host_wake_at,
     .wake_soon = host_wake_soon,
     .keep_alive = host_keep_alive,

@@ -156,19 +156,19 @@ void close_spring(spring_t *spring) {
 
 fake_wall_t fake_wall;
 
-static int64_t wall(belay_t *belay) {
+static int64_t wall_us(belay_t *belay) {
   (void)belay;
   struct timespec ts;
   if (fake_wall.at != 0)
-    return fake_wall.at;
+    return fake_wall.at * 1000;
   clock_gettime(CLOCK_REALTIME, &ts);
-  return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000 + fake_wall.shift;
+  return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000 + fake_wall.shift * 1000;
 }
 
 void bed_fake_wall(bed_t *bed) {
   static belay__host_ops_t host;
   host = *bed->belay->host;
-  host.wall = wall;
+  host.wall_us = wall_us;
   bed->belay->host = &host;
   fake_wall = (fake_wall_t){0};
 }
