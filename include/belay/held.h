@@ -46,9 +46,9 @@ typedef struct belay_holder {
 
 /** One thing, and who holds it. */
 typedef struct belay_held {
-  belay_held_kind_t kind;
-  const char *name; /**< as the handles are given it; name_len bytes, and a 0 */
-  size_t name_len;  /**< bytes of the name */
+  belay_held_kind_t kind; /**< what it is */
+  const char *name;       /**< as the handles are given it; name_len bytes, and a 0 */
+  size_t name_len;        /**< bytes of the name */
   /** the writer first, and then whose lease lasts longest. NULL: nobody holds it */
   const belay_holder_t *holders;
   size_t holders_len;   /**< how many are told */

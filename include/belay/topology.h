@@ -33,7 +33,7 @@ typedef struct belay_topology_server {
   /** 0: it was reached, and all that was asked was answered or refused; else why not, such as BELAY_EUNREACHABLE,
    * BELAY_ETLS, BELAY_EAUTH or BELAY_EUNKNOWN (an answer did not come in time) */
   int status;
-  belay_role_t role;
+  belay_role_t role;    /**< what it is */
   const char *software; /**< what it calls itself: "redis", "valkey" */
   const char *version;  /**< such as "7.0.15" */
   const char *run_id;   /**< another one after each start */

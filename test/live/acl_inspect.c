@@ -1,6 +1,7 @@
 /* Who looks at what is held, and takes it away, may do that and nothing else. */
 #include "support/grants.h"
 #include "support/sweeps.h"
+#include "support/tours.h"
 #include "support/views.h"
 
 static view_t view;
@@ -90,10 +91,29 @@ static void test_without_who_listens(void **state) {
   bed_close(bed);
 }
 
+/* What a server may not be asked is not told, and all the rest is. */
+static int topology_chore(bed_t *bed) {
+  static tour_report_t report;
+  MUST(tour(bed, &report, 3, 0));
+  assert_int_equal(report.n, 1);
+  const belay_topology_server_t *server = &report.server[0];
+  MUST(server->status);
+  assert_int_equal(strlen(server->run_id), 40);
+  assert_int_equal(server->role, grants_try("time") ? BELAY_ROLE_PRIMARY : BELAY_ROLE_UNKNOWN);
+  assert_int_equal(server->samples, grants_try("role") ? 3 : 0);
+  return 0;
+}
+
+static void test_topology(void **state) {
+  (void)state;
+  grants_check(&(chore_t){"topology", topology_chore, "role time", NULL, NULL, 0});
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_held),
       cmocka_unit_test(test_without_who_listens),
+      cmocka_unit_test(test_topology),
   };
   return cmocka_run_group_tests_name("acl_inspect", tests, NULL, NULL);
 }

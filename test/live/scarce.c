@@ -26,7 +26,7 @@ typedef struct play {
   belay_election_t *election;
   belay_request_t request;
   int pending; /* callbacks that are owed */
-  bool counted, opened, elected, seen, filled, listed, closed;
+  bool counted, opened, elected, seen, filled, listed, broken, met, closed;
   uint64_t generation[PARTIES];
 } play_t;
 
@@ -200,6 +200,56 @@ static void play_refiller(play_t *play) {
   play->pending += belay_refiller_members(refiller, &play->request, on_members) == 0;
 }
 
+/* ---- what is held ---------------------------------------------------------------------------------------- */
+
+static void on_broken(belay_request_t *request, int status, const belay_broken_t *broken) {
+  play_t *play = request->data;
+  play->broken = status == 0 && broken->removed == 1;
+  if (play->broken)
+    assert_int_equal(server_integer(play->server, "EXISTS", "belay::lock::{one}", NULL), 0);
+  answered(play);
+}
+
+static void on_held(belay_sweep_t *sweep, const belay_held_t *held) {
+  play_t *play = belay_sweep_data(sweep);
+  play->request.data = play;
+  play->pending += belay_held_break(play->client, &play->request, held, on_broken) == 0;
+}
+
+static void on_swept(belay_sweep_t *sweep, int status, const belay_sweep_totals_t *totals) {
+  (void)status;
+  (void)totals;
+  answered(belay_sweep_data(sweep));
+}
+
+static void play_held(play_t *play) {
+  belay_sweep_options_t options;
+  belay_sweep_t *sweep;
+  belay_sweep_options_init(&options);
+  options.on_held = on_held;
+  options.patience_ms = 0;
+  options.data = play;
+  server_do(play->server, "SET", "belay::lock::{one}",
+            "0123456789abcdef0123456789abcdef01234567:other", NULL);
+  if (belay_sweep_new(play->client, &options, &sweep) == 0)
+    play->pending += belay_sweep_start(sweep, on_swept) == 0;
+}
+
+/* ---- who the servers are --------------------------------------------------------------------------------- */
+
+static void on_servers(belay_request_t *request, int status, const belay_topology_server_t *servers,
+                       size_t n) {
+  play_t *play = request->data;
+  assert_true((n > 0) == (status == 0));
+  play->met = n > 0 && servers[0].samples == 2;
+  answered(play);
+}
+
+static void play_topology(play_t *play) {
+  play->request.data = play;
+  play->pending += belay_topology_read(play->client, &play->request, 2, on_servers) == 0;
+}
+
 /* ---- all of it ------------------------------------------------------------------------------------------- */
 
 static void perform(play_t *play, void (*part)(play_t *play)) {
@@ -279,11 +329,27 @@ static void test_a_refiller(void **state) {
   assert_true(play.listed);
 }
 
+static void test_what_is_held(void **state) {
+  (void)state;
+  play_t play = play_until_nothing_fails(play_held);
+  assert_true(play.broken);
+}
+
+static void test_who_the_servers_are(void **state) {
+  (void)state;
+  play_t play = play_until_nothing_fails(play_topology);
+  assert_true(play.met);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_latch),     cmocka_unit_test(test_a_barrier),
-      cmocka_unit_test(test_an_election), cmocka_unit_test(test_a_bucket),
+      cmocka_unit_test(test_a_latch),
+      cmocka_unit_test(test_a_barrier),
+      cmocka_unit_test(test_an_election),
+      cmocka_unit_test(test_a_bucket),
       cmocka_unit_test(test_a_refiller),
+      cmocka_unit_test(test_what_is_held),
+      cmocka_unit_test(test_who_the_servers_are),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -80,6 +80,8 @@ static void test_its_connections_are_closed(void **state) {
 static void test_one_that_is_away(void **state) {
   (void)state;
   needs_one_server("where others must find it");
+  if (servers_here() > 1)
+    skip();
   bed_t *bed = bed_open(NULL);
   server_kill(bed->server);
   assert_error(tour(bed, &report, 3, 200), 0);

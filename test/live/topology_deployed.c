@@ -48,9 +48,10 @@ static void test_names(void **state) {
   (void)state;
   replicas_t *replicas = replicas_start(NULL);
   char url[128];
-  (void)snprintf(url, sizeof url, "%s://localhost:%d",
-                 servers_are_secure() ? "rediss+replicas" : "redis+replicas",
-                 server_port(replicas_node(replicas, 0)));
+  server_t *primary = replicas_node(replicas, 0);
+  (void)snprintf(url, sizeof url, "%s://%slocalhost:%d",
+                 servers_are_secure() ? "rediss+replicas" : "redis+replicas", server_login(primary),
+                 server_port(primary));
   bed_t *bed = bed_open_at(url, NULL);
   assert_error(tour(bed, &report, 4, 0), 0);
   expect_three(replicas);
