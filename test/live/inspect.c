@@ -235,6 +235,38 @@ static void test_the_names_of_a_multilock_have_one_mark(void **state) {
   bed_close(bed);
 }
 
+/* On each of its servers it is a lock, and is broken there. */
+static void test_what_a_redlock_has_on_each_server(void **state) {
+  (void)state;
+  needs_quorum();
+  bed_t *bed = open_bed("me");
+  belay_client_options_t o = client_options();
+  o.owner = "me";
+  server_t *more[] = {server_start(NULL), server_start(NULL)};
+  belay_client_t *clients[] = {bed->client, bed_connect(bed, server_url(more[0]), &o),
+                               bed_connect(bed, server_url(more[1]), &o)};
+  belay_lock_options_t options = with_ttl(TTL);
+  options.quarantine = BELAY_QUARANTINE_OFF;
+  contender_t *c = contender_blank(bed, &options);
+  assert_error(belay_redlock_new(clients, 3, "n", 1, &options, &c->lock), 0);
+  held_by(c);
+  bed_settle(bed);
+  assert_error(view_held(bed, BELAY_HELD_LOCK, "n", &view), 0);
+  for (int i = 1; i < 3; i++) {
+    assert_error(view_held_of(bed, clients[i], BELAY_HELD_LOCK, "n", &other), 0);
+    assert_holder(&other, 0, "me", TTL);
+    assert_true(other.held.holders[0].mark == view.held.holders[0].mark);
+  }
+  belay_broken_t broken;
+  assert_error(break_held(bed, &view.held, &broken), 0);
+  assert_int_equal(broken.removed, 1);
+  assert_error(view_held_of(bed, clients[1], BELAY_HELD_LOCK, "n", &other), 0);
+  assert_int_equal(other.held.holders_count, 1);
+  bed_close(bed);
+  server_stop(more[0]);
+  server_stop(more[1]);
+}
+
 /* ---- what is taken away ------------------------------------------------------------------------------------ */
 
 static void test_who_waits_gets_what_was_broken(void **state) {
@@ -441,6 +473,7 @@ int main(void) {
       cmocka_unit_test(test_permits),
       cmocka_unit_test(test_a_leader),
       cmocka_unit_test(test_the_names_of_a_multilock_have_one_mark),
+      cmocka_unit_test(test_what_a_redlock_has_on_each_server),
       cmocka_unit_test(test_who_waits_gets_what_was_broken),
       cmocka_unit_test(test_a_later_hold_is_not_touched),
       cmocka_unit_test(test_some_of_several),
