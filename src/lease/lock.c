@@ -45,6 +45,7 @@ static bool is_native(const belay__lease_t *lease, belay_client_t *client) {
 
 static void acquire_natively(const belay__lease_t *lease, belay__call_t *call) {
   belay__call_command(call, "SET", 7);
+  belay__call_needs(call, BELAY__SET_NX_GET);
   belay__call_arg(call, lease->key, lease->key_len);
   belay__lease_put_token(lease, call);
   belay__call_arg(call, "NX", 2);

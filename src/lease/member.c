@@ -87,9 +87,10 @@ static const belay__call_t *twin(const belay__member_t *member) {
   if (!lease->starting || member == lease->member || member[-1].retake != member->retake)
     return NULL;
   const belay__call_t *call = member[-1].call;
-  if (call == NULL || call->broken || call->as_eval || call->needs != 0)
+  if (call == NULL || call->broken || call->as_eval)
     return NULL;
-  bool known = call->script != NULL || belay__client_can(member->client, BELAY__SET_NX_GET);
+  bool known = call->needs == 0 ||
+               belay__client_can(member->client, (belay__capability_t)(call->needs - 1));
   return known ? call : NULL;
 }
 

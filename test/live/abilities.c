@@ -17,6 +17,7 @@ typedef struct desk {
   const char *commands; /* what COMMAND INFO is answered with; NULL: as the fake knows it */
   unsigned commands_of; /* by the connection of this number only; 0: by all */
   const char *removal;  /* what a compare and delete is answered with; NULL: 1 */
+  const char *set;      /* what SET is answered with; NULL: as the fake has it */
   bool slow_to_set;     /* answers the next SET when it is asked something else */
   bool owes;            /* that answer */
   fake_t *fake;
@@ -87,6 +88,8 @@ static void answer_as_told(fake_link_t *link, const char *const *words, size_t c
     fake_say(link, desk->commands);
   else if (is_removal(words[0]) && removal != NULL)
     fake_say(link, removal);
+  else if (is(words[0], "SET") && desk->set != NULL)
+    fake_say(link, desk->set);
   else if (!waits)
     fake_behave(link, words, count);
 }
@@ -315,6 +318,26 @@ static void test_a_command_that_is_refused(void **state) {
   }
 }
 
+/* It is not what it seemed to be, or came to another server than it was made for. */
+static void test_a_set_that_is_refused(void **state) {
+  (void)state;
+  static const char *const replies[] = {
+      "-ERR syntax error\r\n",
+      "-NOPERM this user has no permissions to run the 'set' command\r\n"};
+  for (size_t i = 0; i < sizeof replies / sizeof *replies; i++) {
+    desk_t desk = {.set = replies[i]};
+    desk_open(&desk, NULL);
+    contender_t *c = known_contender(&desk);
+    for (int turn = 0; turn < 2; turn++) {
+      assert_error(try_lock(c), 0);
+      expect_heard(&desk, replies[i], turn == 0 ? "SET script" : "script");
+      assert_error(release(c), 0);
+      expect_heard(&desk, replies[i], "script");
+    }
+    desk_close(&desk);
+  }
+}
+
 /* A user who may not, until the second connection. */
 static void deny_then_hang_up(fake_link_t *link, const char *const *words, size_t count,
                               void *arg) {
@@ -436,6 +459,7 @@ int main(void) {
       cmocka_unit_test(test_it_was_ours_or_not),
       cmocka_unit_test(test_replies_that_it_cannot_give),
       cmocka_unit_test(test_a_command_that_is_refused),
+      cmocka_unit_test(test_a_set_that_is_refused),
       cmocka_unit_test(test_a_refusal_is_forgotten_with_the_connection),
       cmocka_unit_test(test_a_refusal_that_passes_changes_nothing),
       cmocka_unit_test(test_who_waits_is_told_by_another_command),

@@ -277,7 +277,6 @@ static void test_nothing_else_is_permitted(void **state) {
       {"SHUTDOWN"},
       {"REPLICAOF", "NO", "ONE"},
       {"CLUSTER", "SLOTS"},
-      {"ROLE"},
       {"INCR", "belay::x"},
       {"RANDOMKEY"},
       {"DBSIZE"},

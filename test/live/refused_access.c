@@ -136,6 +136,8 @@ static void test_protected_mode(void **state) {
 
 /* ---- commands that have another name --------------------------------------------------------------------- */
 
+#define FROM_SCRIPT "command called from script" /* "ERR Unknown Redis ", or "ERR Unknown " */
+
 static server_t *server_without(const char *command) {
   return server_start(&(server_options_t){.arguments = {"--rename-command", command, "", NULL}});
 }
@@ -154,10 +156,10 @@ static void test_a_command_that_has_another_name(void **state) {
   (void)state;
   house_t house;
   house_open(&house, server_without("SET"), NULL, NULL);
-  expect_unknown(&house, house_acquire(&house), /* not known to have SET with NX and GET yet */
-                 "ERR Unknown Redis command called from script");
-  expect_unknown(&house, house_acquire(&house), "ERR unknown command 'SET'");
-  expect_unknown(&house, house_take(&house), "ERR Unknown Redis command called from script");
+  for (int i = 0; i < 2;
+       i++) /* it is not known yet to have SET with NX and GET; then it is asked first */
+    expect_unknown(&house, house_acquire(&house), FROM_SCRIPT);
+  expect_unknown(&house, house_take(&house), FROM_SCRIPT);
   assert_error(house_add(&house), 0);
   assert_int_equal(client_stats(house.bed).undo_pending, 0); /* it did nothing: that is known */
   assert_int_equal(client_stats(house.bed).unknown, 0);
