@@ -39,6 +39,7 @@ typedef struct belay__cluster {
   belay__instance_t *servers[BELAY__CLUSTER_SERVERS]; /* NULL where there is none */
   size_t servers_len;                                 /* used so far */
   bool is_full;                                       /* there were more than there is room for */
+  uint16_t vacant;                                    /* no number below this one is */
   belay__table_t places;                              /* of those that are not retired */
   uint16_t owner[BELAY__SLOTS];                       /* NOBODY: nobody, as far as is known */
   uint64_t moved[BELAY__SLOTS / 64]; /* slots for which several servers have been asked */

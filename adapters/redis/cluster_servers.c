@@ -45,6 +45,8 @@ static uint64_t hash_of(belay__cluster_t *cluster, const belay__place_t *place) 
 
 void belay__cluster_free_server(belay__cluster_t *cluster, belay__instance_t *server) {
   cluster->servers[server->number] = NULL;
+  if (server->number < cluster->vacant)
+    cluster->vacant = server->number;
   belay__cable_free(server->cable);
   belay__free(belay__cluster_host(cluster), server, sizeof *server);
 }
@@ -81,9 +83,10 @@ uint16_t belay__cluster_take(belay__cluster_t *cluster, const belay__place_t *pl
   uint16_t number = find(cluster, place);
   if (number != BELAY__NOBODY)
     return number;
-  number = 0;
+  number = cluster->vacant; /* a map may name a hundred thousand that there is no room for */
   while (number < cluster->servers_len && cluster->servers[number] != NULL)
     number++;
+  cluster->vacant = number;
   if (number == BELAY__CLUSTER_SERVERS) {
     if (!cluster->is_full)
       belay__log(belay, BELAY_LOG_ERROR, "a cluster of more than %d servers", number);

@@ -178,8 +178,8 @@ static void fail(belay__tunnel_t *tunnel) {
     belay__tunnel_explain(tunnel->ssl, tunnel->name, tunnel->demanded, tunnel->why);
 }
 
-/* Without renegotiation, reading never waits for writing, nor writing for reading: where it did, the connection would be
- * of no use (EIO).
+/* Without renegotiation reading waits for writing, or writing for reading, only where a peer wants new keys while nothing can
+ * be written: such a connection is given up (EIO).
  *
  * What is to be made of a step that OpenSSL did not complete: UV_READABLE or UV_WRITABLE, 0 for the end, or -1 and an
  * errno: the network's fault if it is not EPROTO. */

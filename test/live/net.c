@@ -58,17 +58,20 @@ int getaddrinfo(const char *name, const char *service, const struct addrinfo *hi
 
 /* ---- the loop goes on ------------------------------------------------------------------------------------ */
 
-/* The smallest of the longest of a few tries: what is left then is belay's. What others on the machine take away does not
- * count. */
+/* The smallest of the longest of a few tries, each beside a loop that does nothing: what is left then is belay's. What others
+ * on the machine take away does not count. */
 static void expect_ticking(int64_t (*longest_held)(void)) {
   int64_t best = INT64_MAX;
   for (int i = 0; i < 5 && best >= 5 * MS * slow(); i++) {
-    int64_t held = longest_held();
+    pulse_control_t control;
+    pulse_control_begin(&control);
+    int64_t held = longest_held() - pulse_control_end(&control);
     if (held < best)
       best = held;
   }
   if (best >= 5 * MS * slow())
-    fail_msg("the loop stood still for %lld us", (long long)(best / 1000));
+    fail_msg("the loop stood still for %lld us more than one that does nothing",
+             (long long)(best / 1000));
 }
 
 static void stand_still(uv_timer_t *timer) {
