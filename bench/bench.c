@@ -20,3 +20,10 @@ int64_t bench_now(void) {
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
+
+void *bench_alloc(size_t count, size_t size) {
+  void *memory = calloc(count, size);
+  if (memory == NULL)
+    bench_die("out of memory");
+  return memory;
+}

@@ -9,6 +9,7 @@
 
 #include <belay/version.h>
 
+#include "ask.h"
 #include "bench.h"
 #include "load/meter.h"
 #include "load/peer.h"
@@ -265,7 +266,7 @@ static void forget_all(const job_t *job) {
   meter_t meter;
   meter_open(&meter, job);
   for (unsigned i = 0; i < meter.servers; i++)
-    freeReplyObject(redisCommand(meter.server[i], "FLUSHALL"));
+    ask_to_forget(meter.server[i]);
   meter_close(&meter);
 }
 

@@ -24,6 +24,11 @@ double samples_at(double *values, size_t count, double share) {
   return values[place(count, share)];
 }
 
+double samples_median(double *values, size_t count) {
+  double upper = samples_at(values, count, 0.5);
+  return count > 0 && count % 2 == 0 ? (values[count / 2 - 1] + upper) / 2 : upper;
+}
+
 uint32_t samples_at_u32(uint32_t *values, size_t count, double share) {
   if (count == 0)
     return 0;

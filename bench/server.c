@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "ask.h"
 #include "bench.h"
 #include "place.h"
 
@@ -21,7 +22,7 @@
 typedef struct server {
   pid_t pid;
   int port; /* 0: a socket only */
-  char folder[64], socket[96], log[96], version[32], url[128];
+  char folder[64], socket[96], log[96], version[ASK_VERSION_SIZE], url[128];
   redisContext *connection;
 } server_t;
 
@@ -112,24 +113,6 @@ static void wait_until_up(server_t *server) {
   }
 }
 
-static redisReply *ask(server_t *server, int argc, const char **argv, int type) {
-  redisReply *reply = redisCommandArgv(server->connection, argc, argv, NULL);
-  if (reply == NULL)
-    bench_die("the server does not answer %s", argv[0]);
-  if (reply->type != type)
-    bench_die("the server answers %s with: %s", argv[0], reply->str != NULL ? reply->str : "?");
-  return reply;
-}
-
-static void learn_version(server_t *server) {
-  const char *info[] = {"INFO", "server"};
-  redisReply *reply = ask(server, 2, info, REDIS_REPLY_STRING);
-  const char *at = strstr(reply->str, "redis_version:");
-  if (at != NULL)
-    (void)sscanf(at, "redis_version:%31[0-9.]", server->version);
-  freeReplyObject(reply);
-}
-
 /* A port that nobody has at the moment. */
 static int free_port(void) {
   struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -160,7 +143,7 @@ static void start(server_t *server, bool tcp) {
   if (server->pid < 0)
     bench_die("no process for a server: %s", strerror(errno));
   wait_until_up(server);
-  learn_version(server);
+  ask_version(server->connection, server->version);
 }
 
 void servers_start(unsigned n, bool tcp) {
@@ -201,20 +184,12 @@ const char *server_version(void) {
 }
 
 void servers_flush(void) {
-  const char *flush[] = {"FLUSHALL"};
   for (unsigned i = 0; i < count; i++)
-    freeReplyObject(ask(&servers[i], 1, flush, REDIS_REPLY_STATUS));
-}
-
-void server_flush(void) {
-  servers_flush();
+    ask_to_forget(servers[i].connection);
 }
 
 void server_load(const char *script, char sha[SERVER_SHA_SIZE]) {
-  const char *load[] = {"SCRIPT", "LOAD", script};
-  redisReply *reply = ask(&servers[0], 3, load, REDIS_REPLY_STRING);
-  (void)snprintf(sha, SERVER_SHA_SIZE, "%s", reply->str);
-  freeReplyObject(reply);
+  ask_to_learn(servers[0].connection, script, sha);
 }
 
 int64_t server_cpu(void) {
@@ -230,25 +205,18 @@ int64_t server_cpu(void) {
   return ns;
 }
 
-/* A field of INFO cpu. */
-static double cpu_field(const char *info, const char *name) {
-  const char *at = strstr(info, name);
-  if (at == NULL)
-    bench_die("the server does not say %s", name);
-  return strtod(at + strlen(name), NULL);
-}
-
 double server_used_cpu(void) {
   const char *info[] = {"INFO", "cpu"};
-  redisReply *reply = ask(&servers[0], 2, info, REDIS_REPLY_STRING);
-  double used = cpu_field(reply->str, "used_cpu_user:") + cpu_field(reply->str, "used_cpu_sys:");
+  redisReply *reply = ask(servers[0].connection, REDIS_REPLY_STRING, 2, info);
+  double used =
+      info_number(reply->str, "used_cpu_user:") + info_number(reply->str, "used_cpu_sys:");
   freeReplyObject(reply);
   return used;
 }
 
 uint64_t server_keys(void) {
   const char *size[] = {"DBSIZE"};
-  redisReply *reply = ask(&servers[0], 1, size, REDIS_REPLY_INTEGER);
+  redisReply *reply = ask(servers[0].connection, REDIS_REPLY_INTEGER, 1, size);
   uint64_t keys = (uint64_t)reply->integer;
   freeReplyObject(reply);
   return keys;

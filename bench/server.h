@@ -9,9 +9,7 @@
 
 #include "place.h"
 
-#define SERVER_SHA_SIZE 41
-
-enum { SERVERS_MAX = 5 };
+enum { SERVERS_MAX = 5, SERVER_SHA_SIZE = 41 };
 
 /* Starts what is missing of so many, and returns when they answer. */
 void servers_start(unsigned n, bool tcp);
@@ -24,9 +22,6 @@ void server_start(placement_t placement);
 
 const char *server_path(void); /* of its socket */
 const char *server_version(void);
-
-/* Forgets all keys. */
-void server_flush(void);
 
 /* Teaches it a script. */
 void server_load(const char *script, char sha[SERVER_SHA_SIZE]);

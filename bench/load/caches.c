@@ -71,7 +71,7 @@ static void load_later(belay_load_t *load, const char *key, size_t key_len, void
 /* ---- from begin to end ------------------------------------------------------------------------------------- */
 
 static void open_caches(driver_t *driver, belay_cache_load_fn load) {
-  caches_t *caches = driver->own = driver_alloc(1, sizeof *caches);
+  caches_t *caches = driver->own = bench_alloc(1, sizeof *caches);
   belay_cache_options_t options;
   memset(caches->value, 'v', VALUE);
   host_open(&caches->host, driver);
@@ -104,5 +104,5 @@ static void close_caches(driver_t *driver) {
   host_close(driver, &caches->host, 0);
 }
 
-const doer_t belay_cache_hit = {open_hit, begin_hit, close_caches};
-const doer_t belay_cache_stampede = {open_stampede, begin_stampede, close_caches};
+const doer_t belay_cache_hit = {open_hit, begin_hit, close_caches, NULL};
+const doer_t belay_cache_stampede = {open_stampede, begin_stampede, close_caches, NULL};

@@ -205,7 +205,7 @@ static void on_quiet(driver_t *driver, bool before) {
 /* Returns how many operations it was. */
 static uint64_t record(const job_t *job, const doer_t *belay, player_t *players) {
   job_t tapped = *job;
-  stage_t *unused = driver_alloc(1, sizeof *unused);
+  stage_t *unused = bench_alloc(1, sizeof *unused);
   tapped.rate = 0;
   tapped.warm_up = 0;
   tapped.seconds = RECORD_S;
@@ -246,7 +246,7 @@ static uint64_t walk_for(const job_t *job, player_t *players, uint64_t operation
 }
 
 void ceiling_run(const job_t *job, outcome_t *outcome, const doer_t *belay) {
-  player_t *players = driver_alloc(job->servers, sizeof *players);
+  player_t *players = bench_alloc(job->servers, sizeof *players);
   bool one_at_a_time = job->concurrency == 1 || job->hold > 0;
   meter_t meter;
   reading_t before, after;

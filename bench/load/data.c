@@ -15,7 +15,7 @@ typedef struct data {
 } data_t;
 
 static data_t *open_data(driver_t *driver) {
-  data_t *data = driver->own = driver_alloc(1, sizeof *data);
+  data_t *data = driver->own = bench_alloc(1, sizeof *data);
   host_open(&data->host, driver);
   return data;
 }
@@ -27,16 +27,31 @@ static void close_data(driver_t *driver) {
 
 /* ---- Bloom filter ------------------------------------------------------------------------------------------ */
 
-static void on_answer(belay_request_t *request, int status, bool answer) {
-  (void)answer;
-  must(status, "bloom");
+static void on_added(belay_request_t *request, int status, bool is_new) {
+  (void)is_new;
+  must(status, "add");
   driver_done(request->data);
 }
 
-static void on_answers(belay_request_t *request, int status, const bool *answers, size_t n) {
-  (void)answers;
+static void on_all_added(belay_request_t *request, int status, const bool *are_new, size_t n) {
+  (void)are_new;
   (void)n;
-  must(status, "bloom");
+  must(status, "add");
+  driver_done(request->data);
+}
+
+static void on_found(belay_request_t *request, int status, bool there) {
+  must(status, "exists");
+  if (!there)
+    bench_die("an item is not there that was added");
+  driver_done(request->data);
+}
+
+static void on_all_found(belay_request_t *request, int status, const bool *there, size_t n) {
+  must(status, "exists");
+  for (size_t i = 0; i < n; i++)
+    if (!there[i])
+      bench_die("an item is not there that was added");
   driver_done(request->data);
 }
 
@@ -46,8 +61,8 @@ typedef struct items {
 } items_t;
 
 /* The next ones; eight bytes each. */
-static void fill(items_t *items, driver_t *driver) {
-  for (unsigned i = 0; i < driver->job->batch; i++) {
+static void take_items(items_t *items, driver_t *driver, unsigned n) {
+  for (unsigned i = 0; i < n; i++) {
     items->bytes[i] = driver->turn++ % driver->job->keys;
     items->item[i] = (belay_bytes_t){.data = &items->bytes[i], .len = sizeof items->bytes[i]};
   }
@@ -57,10 +72,19 @@ static void begin_add(runner_t *runner) {
   static items_t items;
   const data_t *data = runner->driver->own;
   unsigned n = runner->driver->job->batch;
-  fill(&items, runner->driver);
+  take_items(&items, runner->driver, n);
   must(n == 1 ? belay_bloom_add(data->bloom, &runner->request, &items.bytes[0],
-                                sizeof items.bytes[0], on_answer)
-              : belay_bloom_add_many(data->bloom, &runner->request, items.item, n, on_answers),
+                                sizeof items.bytes[0], on_added)
+              : belay_bloom_add_many(data->bloom, &runner->request, items.item, n, on_all_added),
+       "add");
+}
+
+/* Beforehand: as many at once as can be. */
+static void begin_fill(runner_t *runner) {
+  static items_t items;
+  const data_t *data = runner->driver->own;
+  take_items(&items, runner->driver, BATCH_MAX);
+  must(belay_bloom_add_many(data->bloom, &runner->request, items.item, BATCH_MAX, on_all_added),
        "add");
 }
 
@@ -68,10 +92,10 @@ static void begin_exists(runner_t *runner) {
   static items_t items;
   const data_t *data = runner->driver->own;
   unsigned n = runner->driver->job->batch;
-  fill(&items, runner->driver);
+  take_items(&items, runner->driver, n);
   must(n == 1 ? belay_bloom_exists(data->bloom, &runner->request, &items.bytes[0],
-                                   sizeof items.bytes[0], on_answer)
-              : belay_bloom_exists_many(data->bloom, &runner->request, items.item, n, on_answers),
+                                   sizeof items.bytes[0], on_found)
+              : belay_bloom_exists_many(data->bloom, &runner->request, items.item, n, on_all_found),
        "exists");
 }
 
@@ -140,7 +164,7 @@ static void open_ids(driver_t *driver) {
   must(belay_idgen_new(data->host.clients[0], &options, &data->ids), "ids");
 }
 
-const doer_t belay_bloom_adds = {open_bloom, begin_add, close_data};
-const doer_t belay_bloom_finds = {open_bloom, begin_exists, close_data};
-const doer_t belay_counts = {open_counter, begin_count, close_data};
-const doer_t belay_ids = {open_ids, begin_id, close_data};
+const doer_t belay_bloom_adds = {open_bloom, begin_add, close_data, NULL};
+const doer_t belay_bloom_finds = {open_bloom, begin_exists, close_data, begin_fill};
+const doer_t belay_counts = {open_counter, begin_count, close_data, NULL};
+const doer_t belay_ids = {open_ids, begin_id, close_data, NULL};

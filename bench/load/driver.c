@@ -1,6 +1,7 @@
 #include "load/driver.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/timerfd.h>
@@ -11,7 +12,7 @@
 
 #define PATIENCE_NS INT64_C(120000000000) /* for what is under way, and to fill */
 #define GATHER_S 0.001                    /* until it looks again */
-#define TICK_MIN_NS INT64_C(20000)        /* of an open loop */
+#define TICK_MIN_NS INT64_C(100000) /* of an open loop: more often is what it would do all day */
 
 typedef enum phase {
   PHASE_FIRST,
@@ -31,28 +32,24 @@ typedef struct alarm {
 typedef struct course {
   phase_t phase;
   unsigned under_way;
-  int64_t gathers, began; /* since when it waits for the others; and when it began to measure */
+  int64_t gathers;      /* since when it waits for the others */
+  int64_t began, ended; /* to measure; INT64_MAX: not yet */
+  uint64_t first;       /* turn, of those that are measured */
   int64_t due,
       apart; /* an open loop: when the next one begins, and how long after the one before */
   alarm_t schedule, hold;
-  runner_t *holder;
-  void (*over)(runner_t *runner); /* the hold is */
+  runner_t *holder, *later;       /* who holds it; and who goes on in the next turn */
+  void (*over)(runner_t *runner); /* what they do then */
+  uv_idle_t idle;                 /* active: the loop does not wait */
   uv_timer_t timer;
   uv_prepare_t prepare;
   int64_t turned;  /* when the loop's last turn was over, */
   uint64_t waited; /* and how long it had waited by then */
   runner_t *free;  /* an open loop's, which have nothing to do */
   meter_t meter;
-  reading_t before;
+  reading_t before, after;
   uint64_t belay_before; /* allocations */
 } course_t;
-
-void *driver_alloc(size_t count, size_t size) {
-  void *memory = calloc(count, size);
-  if (memory == NULL)
-    bench_die("out of memory");
-  return memory;
-}
 
 unsigned driver_next_key(driver_t *driver) {
   return (unsigned)(driver->turn++ % driver->job->keys);
@@ -96,7 +93,7 @@ static void begin(runner_t *runner, int64_t when) {
 static void keep_up(driver_t *driver) {
   course_t *in = driver->course;
   int64_t now = bench_now();
-  while (in->due <= now && in->free != NULL && in->phase != PHASE_DRAINING) {
+  while (in->due <= now && in->due < in->ended && in->free != NULL) {
     runner_t *runner = in->free;
     in->free = runner->next;
     begin(runner, in->due);
@@ -164,6 +161,13 @@ static void arrive(driver_t *driver) {
   gather(driver);
 }
 
+static void begin_filling(runner_t *runner) {
+  const doer_t *doer = runner->driver->doer;
+  runner->began = 0;
+  runner->driver->course->under_way++;
+  (doer->fill != NULL ? doer->fill : doer->begin)(runner);
+}
+
 /* Nobody measures: they go on by themselves until each key was used. */
 static void fill(driver_t *driver) {
   if (!driver->job->fill) {
@@ -171,14 +175,24 @@ static void fill(driver_t *driver) {
     return;
   }
   enter(driver, PHASE_FILLING, (double)PATIENCE_NS / 1e9);
-  for (unsigned i = 0; i < driver->job->concurrency; i++)
-    begin(&driver->runners[i], 0);
+  for (unsigned i = 0; i < driver->job->concurrency && driver->turn < driver->job->keys; i++)
+    begin_filling(&driver->runners[i]);
+  if (driver->course->under_way == 0)
+    arrive(driver);
+}
+
+/* Alone: connections are made with it. */
+static void begin_first(runner_t *runner) {
+  if (runner->driver->job->fill)
+    begin_filling(runner);
+  else
+    begin(runner, 0);
 }
 
 static void filled_one(runner_t *runner) {
   driver_t *driver = runner->driver;
   if (driver->turn < driver->job->keys)
-    begin(runner, 0);
+    begin_filling(runner);
   else if (driver->course->under_way == 0)
     arrive(driver);
 }
@@ -186,30 +200,44 @@ static void filled_one(runner_t *runner) {
 static void start_measuring(driver_t *driver) {
   course_t *in = driver->course;
   enter(driver, PHASE_MEASURING, driver->job->seconds);
-  meter_read(&in->meter, &in->before);
+  meter_ask(&in->meter, &in->before);
   in->belay_before = driver->allocations != NULL ? driver->allocations(driver) : 0;
+  in->first = driver->turn;
   in->began = in->turned = bench_now();
+}
+
+static bool goes_on(const driver_t *driver) {
+  const course_t *in = driver->course;
+  return driver->turn - in->first < driver->job->keys &&
+         (double)(bench_now() - in->began) / 1e9 < driver->job->cover;
 }
 
 static void end_measuring(driver_t *driver) {
   course_t *in = driver->course;
   outcome_t *o = driver->outcome;
-  reading_t after;
-  o->elapsed = (double)(bench_now() - in->began) / 1e9;
-  meter_read(&in->meter, &after);
-  o->client_cpu = after.client_cpu - in->before.client_cpu;
-  o->server_cpu = after.server_cpu - in->before.server_cpu;
-  o->commands = after.commands - in->before.commands - in->meter.servers; /* the first INFO */
-  o->allocations = after.allocations - in->before.allocations;
+  in->ended = bench_now();
+  meter_ask(&in->meter, &in->after);
+  o->elapsed = (double)(in->ended - in->began) / 1e9;
   if (driver->allocations != NULL)
     o->belay_allocations = driver->allocations(driver) - in->belay_before;
   enter(driver, PHASE_DRAINING, (double)PATIENCE_NS / 1e9);
+  if (driver->job->rate > 0)
+    keep_up(driver);
+}
+
+static void hear_servers(driver_t *driver) {
+  course_t *in = driver->course;
+  meter_hear(&in->meter, &in->before);
+  meter_hear(&in->meter, &in->after);
+  meter_add(&in->meter, &in->before, &in->after, driver->outcome);
 }
 
 static void close_course(driver_t *driver) {
   course_t *in = driver->course;
   uv_close((uv_handle_t *)&in->timer, NULL);
   uv_close((uv_handle_t *)&in->prepare, NULL);
+  uv_close((uv_handle_t *)&in->idle, NULL);
+  hear_servers(driver);
   if (driver->job->rate > 0)
     alarm_close(&in->schedule);
   if (driver->job->hold > 0)
@@ -220,7 +248,9 @@ static void close_course(driver_t *driver) {
 }
 
 static void end_if_idle(driver_t *driver) {
-  if (driver->course->phase == PHASE_DRAINING && driver->course->under_way == 0)
+  const course_t *in = driver->course;
+  bool begun = driver->job->rate == 0 || in->due >= in->ended;
+  if (in->phase == PHASE_DRAINING && in->under_way == 0 && begun)
     close_course(driver);
 }
 
@@ -237,6 +267,10 @@ static void on_time(uv_timer_t *timer) {
     start_measuring(driver);
     break;
   case PHASE_MEASURING:
+    if (goes_on(driver)) {
+      enter(driver, PHASE_MEASURING, driver->job->seconds);
+      break;
+    }
     end_measuring(driver);
     end_if_idle(driver);
     break;
@@ -251,11 +285,10 @@ void driver_done(runner_t *runner) {
   course_t *in = driver->course;
   int64_t now = bench_now();
   in->under_way--;
-  if (in->phase == PHASE_MEASURING) {
+  if (in->phase == PHASE_MEASURING)
     driver->outcome->operations += driver->job->batch;
-    if (runner->began >= in->began) /* or else it had to wait while the servers were asked */
-      hist_add(&driver->outcome->latency, (uint64_t)(now - runner->began));
-  }
+  if (runner->began >= in->began && runner->began < in->ended)
+    hist_add(&driver->outcome->latency, (uint64_t)(now - runner->began));
   if (in->phase == PHASE_FIRST) {
     fill(driver);
     return;
@@ -265,76 +298,70 @@ void driver_done(runner_t *runner) {
     return;
   }
   driver->ended++;
-  if (in->phase == PHASE_DRAINING) {
-    end_if_idle(driver);
-  } else if (driver->job->rate > 0) {
+  if (driver->job->rate > 0) {
     runner->next = in->free;
     in->free = runner;
     keep_up(driver);
-  } else {
+  } else if (in->phase != PHASE_DRAINING) {
     begin(runner, now);
   }
+  end_if_idle(driver);
 }
 
 /* ---- what is held ------------------------------------------------------------------------------------------ */
 
-static void on_held(uv_poll_t *poll, int status, int events) {
-  driver_t *driver = poll->data;
-  course_t *in = driver->course;
-  (void)events;
-  if (status != 0 || !alarm_is_due(&in->hold))
-    return;
+static void let_go(runner_t *runner) {
+  driver_t *driver = runner->driver;
   atomic_fetch_sub(&driver->stage->inside, 1);
-  in->over(in->holder);
+  driver->course->over(runner);
 }
 
-void driver_hold(runner_t *runner, void (*over)(runner_t *runner)) {
+static void on_held(uv_poll_t *poll, int status, int events) {
+  driver_t *driver = poll->data;
+  (void)events;
+  if (status == 0 && alarm_is_due(&driver->course->hold))
+    let_go(driver->course->holder);
+}
+
+static void on_idle(uv_idle_t *idle) {
+  driver_t *driver = idle->data;
+  runner_t *next, *runner = driver->course->later;
+  driver->course->later = NULL;
+  uv_idle_stop(idle);
+  for (; runner != NULL; runner = next) {
+    next = runner->next;
+    let_go(runner);
+  }
+}
+
+void driver_hold(runner_t *runner, int most, void (*over)(runner_t *runner)) {
   driver_t *driver = runner->driver;
   course_t *in = driver->course;
-  if (atomic_fetch_add(&driver->stage->inside, 1) != 0)
-    bench_die("%s of %s: two have it at once", driver->job->scenario, driver->job->subject);
-  in->holder = runner;
+  if (atomic_fetch_add(&driver->stage->inside, 1) >= most)
+    bench_die("%s of %s: %d have it at once", driver->job->scenario, driver->job->subject,
+              most + 1);
   in->over = over;
-  alarm_set(&in->hold, (int64_t)(driver->job->hold * 1e9), 0);
+  if (driver->job->hold > 0) {
+    in->holder = runner;
+    alarm_set(&in->hold, (int64_t)(driver->job->hold * 1e9), 0);
+  } else {
+    runner->next = in->later;
+    in->later = runner;
+    uv_idle_start(&in->idle, on_idle);
+  }
 }
 
 /* ---- the control ------------------------------------------------------------------------------------------- */
 
-typedef struct control {
-  uv_idle_t idle; /* active: the loop does not wait */
-  runner_t *first;
-} control_t;
-
-static void on_idle(uv_idle_t *idle) {
-  control_t *control = idle->data;
-  runner_t *next, *runner = control->first;
-  control->first = NULL;
-  uv_idle_stop(idle);
-  for (; runner != NULL; runner = next) {
-    next = runner->next;
-    driver_done(runner);
-  }
-}
-
-static void control_open(driver_t *driver) {
-  control_t *control = driver->own = driver_alloc(1, sizeof *control);
-  uv_idle_init(&driver->loop, &control->idle);
-  control->idle.data = control;
-}
-
 static void control_begin(runner_t *runner) {
-  control_t *control = runner->driver->own;
-  runner->next = control->first;
-  control->first = runner;
-  uv_idle_start(&control->idle, on_idle);
+  driver_hold(runner, INT_MAX, driver_done);
 }
 
-static void control_close(driver_t *driver) {
-  control_t *control = driver->own;
-  uv_close((uv_handle_t *)&control->idle, NULL);
+static void control_nothing(driver_t *driver) {
+  (void)driver;
 }
 
-const doer_t driver_control = {control_open, control_begin, control_close};
+const doer_t driver_control = {control_nothing, control_begin, control_nothing, NULL};
 
 /* ---- the loop ---------------------------------------------------------------------------------------------- */
 
@@ -355,7 +382,8 @@ static void open_course(driver_t *driver) {
   course_t *in = driver->course;
   uv_timer_init(&driver->loop, &in->timer);
   uv_prepare_init(&driver->loop, &in->prepare);
-  in->timer.data = in->prepare.data = driver;
+  uv_idle_init(&driver->loop, &in->idle);
+  in->timer.data = in->prepare.data = in->idle.data = driver;
   uv_prepare_start(&in->prepare, on_prepare);
   if (driver->job->hold > 0)
     alarm_open(driver, &in->hold, on_held);
@@ -367,7 +395,7 @@ static uint64_t run(driver_t *driver) {
   if (uv_loop_init(&driver->loop) != 0 ||
       uv_loop_configure(&driver->loop, UV_METRICS_IDLE_TIME) != 0)
     bench_die("no loop");
-  driver->runners = driver_alloc(job->concurrency, sizeof *driver->runners);
+  driver->runners = bench_alloc(job->concurrency, sizeof *driver->runners);
   for (unsigned i = 0; i < job->concurrency; i++) {
     driver->runners[i].driver = driver;
     driver->runners[i].number = i;
@@ -378,7 +406,7 @@ static uint64_t run(driver_t *driver) {
   driver->doer->open(driver);
   open_course(driver);
   enter(driver, PHASE_FIRST, (double)PATIENCE_NS / 1e9);
-  begin(&driver->runners[0], bench_now());
+  begin_first(&driver->runners[0]);
   (void)uv_run(&driver->loop, UV_RUN_DEFAULT);
   if (uv_loop_close(&driver->loop) != 0)
     bench_die("something is left in the loop");
@@ -390,7 +418,7 @@ static uint64_t run(driver_t *driver) {
 
 uint64_t driver_run_watched(const job_t *job, stage_t *stage, const doer_t *doer,
                             void (*quiet)(driver_t *driver, bool before)) {
-  course_t course = {.phase = PHASE_FIRST};
+  course_t course = {.phase = PHASE_FIRST, .began = INT64_MAX, .ended = INT64_MAX};
   driver_t driver = {.job = job,
                      .outcome = &stage->outcome[0],
                      .doer = doer,
@@ -401,7 +429,7 @@ uint64_t driver_run_watched(const job_t *job, stage_t *stage, const doer_t *doer
 }
 
 void driver_run(const job_t *job, stage_t *stage, unsigned process, const doer_t *doer) {
-  course_t course = {.phase = PHASE_FIRST};
+  course_t course = {.phase = PHASE_FIRST, .began = INT64_MAX, .ended = INT64_MAX};
   driver_t driver = {.job = job,
                      .outcome = &stage->outcome[process],
                      .doer = doer,

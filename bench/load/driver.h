@@ -3,7 +3,10 @@
  * was free: otherwise those who wait behind a slow one would not be counted as slow.
  *
  *   open --> the first one, alone --> FILLING --each key was used--> GATHERING --all processes have come so far-->
- *   WARMING --time--> MEASURING --time--> DRAINING --nobody is under way--> close */
+ *   WARMING --time--> MEASURING --time--> DRAINING --all that was to begin has ended--> close
+ *
+ * The latency of everything counts that was to begin while it measured, also of what ends after that, and what an open loop
+ * begins only then because it is late. */
 #ifndef BENCH_DRIVER_H
 #define BENCH_DRIVER_H
 
@@ -19,8 +22,9 @@ typedef struct runner {
   unsigned number;
   int64_t began; /* or was to begin */
   belay_request_t request;
-  void *own;           /* the subject's */
-  struct runner *next; /* free: an open loop's; or the control's, to be ended */
+  void *own;           /* the subject's; */
+  uint64_t ticket;     /* and this, too */
+  struct runner *next; /* free: an open loop's; or what goes on in the next turn */
 } runner_t;
 
 /* How one subject does one scenario. */
@@ -31,6 +35,8 @@ typedef struct doer {
   void (*begin)(runner_t *runner);
   /* Begins to give everything back: the loop runs until nothing is left in it. */
   void (*close)(driver_t *driver);
+  /* Begins what is done beforehand, until each key was used; NULL: the operation itself. */
+  void (*fill)(runner_t *runner);
 } doer_t;
 
 struct driver {
@@ -57,9 +63,9 @@ void driver_run(const job_t *job, stage_t *stage, unsigned process, const doer_t
 uint64_t driver_run_watched(const job_t *job, stage_t *stage, const doer_t *doer,
                             void (*quiet)(driver_t *driver, bool before));
 
-/* A runner has what one can have at most, holds it for as long as the job says, and is to give it back then: the program ends
- * if there are two. */
-void driver_hold(runner_t *runner, void (*over)(runner_t *runner));
+/* A runner has what so many can have at most, and holds it for as long as the job says (then it is one), or until the loop's
+ * next turn, when all that this one has brought is known. It is to give it back then. The program ends if there are more. */
+void driver_hold(runner_t *runner, int most, void (*over)(runner_t *runner));
 
 /* Does nothing: an operation ends in the loop's next turn. What it takes is what any operation takes that begins on such a
  * loop, on this machine, at this time. */
@@ -70,7 +76,5 @@ void driver_done(runner_t *runner);
 
 /* The number of the next key, 0 to job->keys - 1. */
 unsigned driver_next_key(driver_t *driver);
-
-void *driver_alloc(size_t count, size_t size);
 
 #endif /* BENCH_DRIVER_H */

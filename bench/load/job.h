@@ -31,6 +31,8 @@ typedef struct job {
   load_t load;
   double rate; /* operations per second that begin; 0: each begins where one ends */
   double warm_up, seconds;
+  double
+      cover; /* it goes on until each key was used, for at most so many seconds; 0: it does not */
   placement_t placement;
   unsigned processes; /* that do it at the same time, each with its share of concurrency */
   double hold;        /* what is got is held for so many seconds, by one at a time */

@@ -45,7 +45,7 @@ static void begin(runner_t *runner) {
 
 static void open_limits(driver_t *driver, const belay_limit_t *limit, int64_t slice,
                         uint64_t most) {
-  limits_t *limits = driver->own = driver_alloc(1, sizeof *limits);
+  limits_t *limits = driver->own = bench_alloc(1, sizeof *limits);
   belay_limiter_options_t options;
   host_open(&limits->host, driver);
   belay_limiter_options_init(&options);
@@ -81,7 +81,7 @@ static void close_limits(driver_t *driver) {
   host_close(driver, &limits->host, limits->leased ? driver->job->keys : 0); /* slices */
 }
 
-const doer_t belay_limit_fixed = {open_fixed, begin, close_limits};
-const doer_t belay_limit_bucket = {open_bucket, begin, close_limits};
-const doer_t belay_limit_denied = {open_denied, begin, close_limits};
-const doer_t belay_limit_leased = {open_leased, begin, close_limits};
+const doer_t belay_limit_fixed = {open_fixed, begin, close_limits, NULL};
+const doer_t belay_limit_bucket = {open_bucket, begin, close_limits, NULL};
+const doer_t belay_limit_denied = {open_denied, begin, close_limits, NULL};
+const doer_t belay_limit_leased = {open_leased, begin, close_limits, NULL};

@@ -2,9 +2,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "bench.h"
 #include "load/belay.h"
 
 enum { PERMITS = 10, NAME_SIZE = 32 };
+
+typedef struct locks {
+  host_t host;
+  uint64_t asked, served; /* of those who queue */
+} locks_t;
 
 /* ---- operations ------------------------------------------------------------------------------------------- */
 
@@ -26,11 +32,6 @@ static void begin(runner_t *runner) {
   must(belay_lock_try(runner->own, on_held), "acquire");
 }
 
-/* Others want it too. */
-static void begin_waiting(runner_t *runner) {
-  must(belay_lock_acquire(runner->own, BELAY_FOREVER, on_held), "acquire");
-}
-
 /* And holds it for a while. */
 static void on_held_long_enough(runner_t *runner) {
   release(runner->own);
@@ -38,11 +39,37 @@ static void on_held_long_enough(runner_t *runner) {
 
 static void on_held_alone(belay_lock_t *lock, int status) {
   must(status, "acquire");
-  driver_hold(belay_lock_data(lock), on_held_long_enough);
+  driver_hold(belay_lock_data(lock), 1, on_held_long_enough);
 }
 
+static void on_permitted(belay_lock_t *lock, int status) {
+  must(status, "acquire");
+  driver_hold(belay_lock_data(lock), PERMITS, on_held_long_enough);
+}
+
+/* Who has asked first comes first. */
+static void on_turn(belay_lock_t *lock, int status) {
+  const runner_t *runner = belay_lock_data(lock);
+  locks_t *locks = runner->driver->own;
+  if (runner->ticket != locks->served++)
+    bench_die("number %llu of a queue comes after %llu", (unsigned long long)runner->ticket,
+              (unsigned long long)locks->served - 1);
+  on_held_alone(lock, status);
+}
+
+/* Others want it too. */
 static void begin_contending(runner_t *runner) {
   must(belay_lock_acquire(runner->own, BELAY_FOREVER, on_held_alone), "acquire");
+}
+
+static void begin_permitted(runner_t *runner) {
+  must(belay_lock_acquire(runner->own, BELAY_FOREVER, on_permitted), "acquire");
+}
+
+static void begin_queueing(runner_t *runner) {
+  locks_t *locks = runner->driver->own;
+  runner->ticket = locks->asked++;
+  must(belay_lock_acquire(runner->own, BELAY_FOREVER, on_turn), "acquire");
 }
 
 static void on_extended(belay_lock_t *lock, int status) {
@@ -67,8 +94,8 @@ static void begin_renewing(runner_t *runner) {
 /* ---- from begin to end -------------------------------------------------------------------------------------- */
 
 static void open_locks(driver_t *driver, belay_lock_options_t *options) {
-  host_t *host = driver->own = driver_alloc(1, sizeof *host);
-  host_open(host, driver);
+  locks_t *locks = driver->own = bench_alloc(1, sizeof *locks);
+  host_open(&locks->host, driver);
   belay_lock_options_init(options);
   options->ttl_ms = 600000;
   options->timeout_ms = 30000;
@@ -145,9 +172,9 @@ static void close_locks(driver_t *driver) {
   host_close(driver, driver->own, driver->job->concurrency);
 }
 
-const doer_t belay_lock = {open_own, begin, close_locks};
-const doer_t belay_redlock = {open_own, begin, close_locks};
-const doer_t belay_contention = {open_contention, begin_contending, close_locks};
-const doer_t belay_renew = {open_own, begin_renewing, close_locks};
-const doer_t belay_semaphore = {open_semaphore, begin_waiting, close_locks};
-const doer_t belay_fair = {open_fair, begin_waiting, close_locks};
+const doer_t belay_lock = {open_own, begin, close_locks, NULL};
+const doer_t belay_redlock = {open_own, begin, close_locks, NULL};
+const doer_t belay_contention = {open_contention, begin_contending, close_locks, NULL};
+const doer_t belay_renew = {open_own, begin_renewing, close_locks, NULL};
+const doer_t belay_semaphore = {open_semaphore, begin_permitted, close_locks, NULL};
+const doer_t belay_fair = {open_fair, begin_queueing, close_locks, NULL};

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "ask.h"
 #include "bench.h"
 
 static const char tcp[] = "redis://", local[] = "unix://";
@@ -36,29 +37,42 @@ void meter_close(meter_t *meter) {
     redisFree(meter->server[i]);
 }
 
-static double field(const char *info, const char *name) {
-  const char *at = strstr(info, name);
-  if (at == NULL)
-    bench_die("a server does not say %s", name);
-  return strtod(at + strlen(name), NULL);
+void meter_ask(meter_t *meter, reading_t *out) {
+  struct timespec t;
+  for (unsigned i = 0; i < meter->servers; i++) {
+    int written = 0;
+    if (redisAppendCommand(meter->server[i], "INFO") != REDIS_OK)
+      bench_die("out of memory");
+    while (!written)
+      if (redisBufferWrite(meter->server[i], &written) != REDIS_OK)
+        bench_die("a server cannot be asked: %s", meter->server[i]->errstr);
+  }
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  *out = (reading_t){.client_cpu = (double)t.tv_sec + (double)t.tv_nsec / 1e9,
+                     .allocations = meter_allocations()};
 }
 
-static void ask(redisContext *server, reading_t *out) {
-  redisReply *reply = redisCommand(server, "INFO all");
-  if (reply == NULL || (reply->type != REDIS_REPLY_STRING && reply->type != REDIS_REPLY_VERB))
-    bench_die("a server does not answer INFO");
-  out->server_cpu += field(reply->str, "used_cpu_sys_main_thread:") +
-                     field(reply->str, "used_cpu_user_main_thread:");
-  out->commands += (uint64_t)field(reply->str, "total_commands_processed:");
-  freeReplyObject(reply);
+void meter_hear(meter_t *meter, reading_t *out) {
+  for (unsigned i = 0; i < meter->servers; i++) {
+    redisReply *reply = NULL;
+    if (redisGetReply(meter->server[i], (void **)&reply) != REDIS_OK ||
+        (reply->type != REDIS_REPLY_STRING && reply->type != REDIS_REPLY_VERB))
+      bench_die("a server does not answer INFO");
+    out->server_cpu += info_number(reply->str, "used_cpu_sys_main_thread:") +
+                       info_number(reply->str, "used_cpu_user_main_thread:");
+    out->commands += (uint64_t)info_number(reply->str, "total_commands_processed:");
+    freeReplyObject(reply);
+  }
 }
 
 void meter_read(meter_t *meter, reading_t *out) {
-  struct timespec t;
-  *out = (reading_t){0};
-  for (unsigned i = 0; i < meter->servers; i++)
-    ask(meter->server[i], out);
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-  out->client_cpu = (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-  out->allocations = meter_allocations();
+  meter_ask(meter, out);
+  meter_hear(meter, out);
+}
+
+void meter_add(const meter_t *meter, const reading_t *from, const reading_t *to, outcome_t *o) {
+  o->client_cpu = to->client_cpu - from->client_cpu;
+  o->server_cpu = to->server_cpu - from->server_cpu;
+  o->commands = to->commands - from->commands - meter->servers; /* the first INFO */
+  o->allocations = to->allocations - from->allocations;
 }

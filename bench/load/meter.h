@@ -19,13 +19,24 @@ typedef struct reading {
 void meter_open(meter_t *meter, const job_t *job);
 void meter_close(meter_t *meter);
 
-/* Asks the servers; takes about a tenth of a millisecond for each. */
+/* Asks the servers, and does not wait for what they say: nothing that is under way is held up by it. What is said of this
+ * process is of now. */
+void meter_ask(meter_t *meter, reading_t *out);
+
+/* Adds what they have answered, to the first question that was not heard yet. */
+void meter_hear(meter_t *meter, reading_t *out);
+
+/* Both. */
 void meter_read(meter_t *meter, reading_t *out);
+
+/* What was used between two readings. */
+void meter_add(const meter_t *meter, const reading_t *from, const reading_t *to,
+               outcome_t *outcome);
 
 /* A connection of its own to a server of a job, which waits; with a unix socket's or redis://host:port. */
 redisContext *meter_dial(const char *url);
 
-/* How often malloc() and the like were called in this process. */
+/* How often malloc() and the like were called in this thread. */
 uint64_t meter_allocations(void);
 
 #endif /* BENCH_METER_H */

@@ -8,11 +8,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ask.h"
 #include "bench.h"
 #include "load/meter.h"
 #include "load/naive.h"
 
-enum { TOKEN_SIZE = 48, KEY_SIZE = 48, SHA_SIZE = 41, VALUE = 1024, POLL_MS = 1 };
+enum { TOKEN_SIZE = 48, KEY_SIZE = 48, VALUE = 1024, POLL_MS = 1 };
 
 #define CONTENDED "naive:contended"
 
@@ -29,7 +30,7 @@ typedef struct naive {
   unsigned n;
   redisAsyncContext *connection[JOB_SERVERS_MAX];
   const char *script;
-  char sha[SHA_SIZE];
+  char sha[ASK_SHA_SIZE];
   uint64_t turns;
 } naive_t;
 
@@ -102,7 +103,7 @@ static void set(runner_t *runner, redisCallbackFn *function) {
 
 /* ---- contention: it asks again after a millisecond ----------------------------------------------------------- */
 
-static void ask(runner_t *runner);
+static void want(runner_t *runner);
 
 static void on_given_back(redisAsyncContext *connection, void *reply, void *data) {
   (void)connection;
@@ -112,7 +113,7 @@ static void on_given_back(redisAsyncContext *connection, void *reply, void *data
 }
 
 static void on_time(uv_timer_t *timer) {
-  ask(timer->data);
+  want(timer->data);
 }
 
 static void give_back(runner_t *runner) {
@@ -130,12 +131,12 @@ static void on_asked(redisAsyncContext *connection, void *reply, void *data) {
   if (r == NULL || r->type == REDIS_REPLY_ERROR)
     bench_die("SET: %s", r != NULL ? r->str : "a connection was lost");
   if (r->type != REDIS_REPLY_NIL)
-    driver_hold(runner, give_back);
+    driver_hold(runner, 1, give_back);
   else
     uv_timer_start(&own->timer, on_time, POLL_MS, 0);
 }
 
-static void ask(runner_t *runner) {
+static void want(runner_t *runner) {
   own_t *own = runner->own;
   const char *argv[] = {"SET", CONTENDED, own->token, "NX", "PX", "60000"};
   send_to(runner->driver->own, 0, on_asked, runner, 6, argv);
@@ -146,7 +147,7 @@ static void begin_contending(runner_t *runner) {
   own_t *own = runner->own;
   (void)snprintf(own->token, sizeof own->token, "%d:%u:%llu", (int)getpid(), runner->number,
                  (unsigned long long)naive->turns++);
-  ask(runner);
+  want(runner);
 }
 
 static void begin_lock(runner_t *runner) {
@@ -235,25 +236,18 @@ static redisAsyncContext *dial(const char *url, uv_loop_t *loop) {
   return connection;
 }
 
-static void teach(naive_t *naive, const char *url, const char *script) {
-  redisContext *server = meter_dial(url);
-  redisReply *reply = redisCommand(server, "SCRIPT LOAD %s", script);
-  if (reply == NULL || reply->type != REDIS_REPLY_STRING)
-    bench_die("a script could not be loaded");
-  (void)snprintf(naive->sha, SHA_SIZE, "%s", reply->str);
-  freeReplyObject(reply);
-  redisFree(server);
-}
-
 static void open_naive(driver_t *driver, const char *script) {
   const job_t *job = driver->job;
-  naive_t *naive = driver->own = driver_alloc(1, sizeof *naive);
-  own_t *owns = driver_alloc(job->concurrency, sizeof *owns);
+  naive_t *naive = driver->own = bench_alloc(1, sizeof *naive);
+  own_t *owns = bench_alloc(job->concurrency, sizeof *owns);
   naive->n = job->servers;
   for (unsigned i = 0; i < naive->n; i++) {
     naive->connection[i] = dial(job->urls[i], &driver->loop);
-    if (script != NULL)
-      teach(naive, job->urls[i], script);
+    if (script == NULL)
+      continue;
+    redisContext *server = meter_dial(job->urls[i]);
+    ask_to_learn(server, script, naive->sha);
+    redisFree(server);
   }
   for (unsigned i = 0; i < job->concurrency; i++) {
     (void)snprintf(owns[i].key, KEY_SIZE, "naive:lock-%07u", i);
@@ -297,10 +291,10 @@ static void close_naive(driver_t *driver) {
     uv_close((uv_handle_t *)&((own_t *)driver->runners[i].own)->timer, NULL);
 }
 
-const doer_t naive_lock = {open_lock, begin_lock, close_naive};
-const doer_t naive_contention = {open_lock, begin_contending, close_naive};
-const doer_t naive_renew = {open_renew, begin_renew, close_naive};
-const doer_t naive_limit = {open_limit, begin_limit, close_naive};
-const doer_t naive_counter = {open_plain, begin_count, close_naive};
-const doer_t naive_ids = {open_plain, begin_id, close_naive};
-const doer_t naive_cache = {open_get, begin_get, close_naive};
+const doer_t naive_lock = {open_lock, begin_lock, close_naive, NULL};
+const doer_t naive_contention = {open_lock, begin_contending, close_naive, NULL};
+const doer_t naive_renew = {open_renew, begin_renew, close_naive, NULL};
+const doer_t naive_limit = {open_limit, begin_limit, close_naive, NULL};
+const doer_t naive_counter = {open_plain, begin_count, close_naive, NULL};
+const doer_t naive_ids = {open_plain, begin_id, close_naive, NULL};
+const doer_t naive_cache = {open_get, begin_get, close_naive, NULL};

@@ -124,8 +124,7 @@ void peer_run(subject_t subject, const job_t *job, outcome_t *outcome) {
   fclose(said);
   if (waitpid(pid, &status, 0) < 0 || status != 0)
     bench_die("%s has failed", subject_names[subject]);
-  outcome->server_cpu = after.server_cpu - before.server_cpu;
-  outcome->commands = after.commands - before.commands - job->servers;
+  meter_add(&meter, &before, &after, outcome);
   outcome->client_cpu = client_cpu;
   meter_close(&meter);
   outcome->done = true;

@@ -95,15 +95,18 @@ void results_add(results_t *results, const scenario_t *scenario, subject_t subje
 
 double result_median(const result_t *result, figure_t figure) {
   double values[RUNS_MAX];
-  memcpy(values, result->figure[figure], result->runs * sizeof *values);
-  return samples_at(values, result->runs, 0.5);
+  unsigned n = 0;
+  for (unsigned i = 0; i < result->runs; i++)
+    if (!isnan(result->figure[figure][i]))
+      values[n++] = result->figure[figure][i];
+  return n > 0 ? samples_median(values, n) : NAN;
 }
 
 double result_spread(const result_t *result) {
   double values[RUNS_MAX];
   memcpy(values, result->figure[FIGURE_OPS], result->runs * sizeof *values);
   double low = samples_at(values, result->runs, 0), high = samples_at(values, result->runs, 1);
-  return (high - low) / samples_at(values, result->runs, 0.5);
+  return (high - low) / samples_median(values, result->runs);
 }
 
 double result_ratio(const results_t *results, const result_t *result) {

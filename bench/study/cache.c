@@ -38,7 +38,7 @@ static unsigned share_of(const bench_options_t *options, unsigned keys) {
 static void fill(shelf_t *shelf) {
   race_plan_t plan = {
       .way = RACE_PUT, .keys = shelf->keys_len, .pending = FILL_PENDING, .calls = shelf->keys_len};
-  server_flush();
+  servers_flush();
   (void)race_run(shelf, &plan);
 }
 
@@ -79,8 +79,8 @@ static duel_t fight(shelf_t *shelf, race_plan_t own, race_plan_t other, double s
     rates[i] = a.rate / b.rate;
     times[i] = a.client_cpu / b.client_cpu;
   }
-  duel.rates = samples_at(rates, PAIRS, 0.5);
-  duel.times = samples_at(times, PAIRS, 0.5);
+  duel.rates = samples_median(rates, PAIRS);
+  duel.times = samples_median(times, PAIRS);
   return duel;
 }
 
@@ -189,7 +189,7 @@ static void measure_misses(const bench_options_t *options, bool lock, unsigned r
   shelf_plan_t plan = {.keys = 1, .value_len = 16, .lock = lock};
   shelf_t *shelf = shelf_open(&plan);
   race_plan_t race = {.way = RACE_MISS, .pending = MISS_PENDING, .calls = TRIAL_CALLS};
-  server_flush();
+  servers_flush();
   race.calls = (uint64_t)(race_run(shelf, &race).rate * options->seconds) + 1;
   race_outcome_t o = race_run(shelf, &race);
   shelf_close(shelf);

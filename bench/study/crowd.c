@@ -26,13 +26,6 @@ typedef struct crowd_clock {
   mark_t now, began;
 } crowd_clock_t;
 
-void *crowd_alloc(size_t count, size_t size) {
-  void *memory = calloc(count, size);
-  if (memory == NULL)
-    bench_die("out of memory");
-  return memory;
-}
-
 /* ---- writing down ---------------------------------------------------------------------------------------- */
 
 static void note(durations_t *durations, int64_t ns) {
@@ -212,7 +205,7 @@ void crowd_run(scene_t *scene, int self) {
   if (uv_loop_init(&crowd.loop) != 0)
     bench_die("no loop");
   open_clock(&crowd, &clock);
-  crowd.waiters = crowd_alloc(n, sizeof *crowd.waiters);
+  crowd.waiters = bench_alloc(n, sizeof *crowd.waiters);
   for (unsigned i = 0; i < n; i++)
     crowd.waiters[i] = (waiter_t){.crowd = &crowd, .number = i};
   crowd.kind->open(&crowd);

@@ -47,6 +47,5 @@ void crowd_lost(waiter_t *waiter);
 void crowd_run(scene_t *scene, int self);
 
 /* Memory, zeroed, or the end. */
-void *crowd_alloc(size_t count, size_t size);
 
 #endif /* BENCH_CROWD_H */

@@ -27,7 +27,7 @@ static void on_set(redisAsyncContext *connection, void *reply, void *waiter) {
 }
 
 static void open_loop(crowd_t *crowd) {
-  loop_t *own = crowd->own = crowd_alloc(1, sizeof *own);
+  loop_t *own = crowd->own = bench_alloc(1, sizeof *own);
   own->connection = bare_connect(crowd);
   name_tokens(own, crowd->self);
   const char *set[] = {"SET", "contended", own->token[0], "PX", "10000"};

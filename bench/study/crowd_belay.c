@@ -47,7 +47,7 @@ static void release_lock(waiter_t *waiter) {
 
 static void open_locks(crowd_t *crowd) {
   char url[160];
-  belays_t *own = crowd->own = crowd_alloc(1, sizeof *own);
+  belays_t *own = crowd->own = bench_alloc(1, sizeof *own);
   (void)snprintf(url, sizeof url, "unix://%s", crowd->scene->path);
   must(belay_open(&crowd->loop, NULL, &own->belay), "open");
   must(belay_connect(own->belay, url, NULL, &own->client), "connect");

@@ -75,9 +75,9 @@ static void delete_key(waiter_t *waiter) {
 
 static void open_askers(crowd_t *crowd) {
   unsigned n = crowd->scene->job.waiters;
-  askers_t *own = crowd->own = crowd_alloc(1, sizeof *own);
+  askers_t *own = crowd->own = bench_alloc(1, sizeof *own);
   own->connection = bare_connect(crowd);
-  own->asker = crowd_alloc(n, sizeof *own->asker);
+  own->asker = bench_alloc(n, sizeof *own->asker);
   own->timers = n;
   for (unsigned i = 0; i < n; i++) {
     uv_timer_init(&crowd->loop, &own->asker[i].timer);

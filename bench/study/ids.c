@@ -49,7 +49,7 @@ static void open_giver(giver_t *giver, int64_t step) {
     bench_die("out of memory");
   (void)uv_timer_init(&giver->loop, &giver->alive);
   (void)uv_timer_start(&giver->alive, on_timer, 7200000, 0);
-  server_flush();
+  servers_flush();
   must(belay_open(&giver->loop, NULL, &giver->belay), "open");
   (void)snprintf(url, sizeof url, "unix://%s", server_path());
   must(belay_connect(giver->belay, url, NULL, &giver->client), "connect");

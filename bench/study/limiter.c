@@ -79,7 +79,7 @@ static duel_t fight(takes_t *takes, double seconds, bool compare) {
     add_up(&duel.other, &other);
     ratios[i] = compare ? belay.rate / other.rate : 0;
   }
-  duel.ratio = samples_at(ratios, PAIRS, 0.5);
+  duel.ratio = samples_median(ratios, PAIRS);
   return duel;
 }
 

@@ -65,7 +65,7 @@ void report_add(const char *part, const char *who, const char *what, const char 
 static double median(const series_t *s) {
   double copy[REPORT_ROUNDS_MAX];
   memcpy(copy, s->values, sizeof copy);
-  return samples_at(copy, s->count, 0.5);
+  return samples_median(copy, s->count);
 }
 
 static bool is_met(const series_t *s) {

@@ -93,7 +93,7 @@ static void call(const takes_t *takes, const char *script, size_t len, uint64_t 
 
 void takes_prepare(const takes_t *takes) {
   takes_t spend = *takes;
-  server_flush();
+  servers_flush();
   spend.keys = TAKES_FRESH;
   if (takes->keys == TAKES_DENIED)
     call(&spend, belay__script_limit.text, reply_len(&spend), TAKES_SPENT);

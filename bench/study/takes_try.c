@@ -111,7 +111,7 @@ static trier_t *open_trier(const belay_limit_t *limit, int64_t slice, unsigned k
   trier->keys = keys;
   for (unsigned i = 0; i < keys; i++)
     takes_digits(i, trier->key[i]);
-  server_flush();
+  servers_flush();
   belay_options_init(&belay);
   belay.allocator = (belay_allocator_t){.alloc = count_alloc, .free = count_free, .ctx = trier};
   must(belay_open(&trier->loop, &belay, &trier->belay), "open");

@@ -160,7 +160,7 @@ outcome_t team_run(const job_t *job) {
   scene_t *scene = map_scene(fd);
   scene->job = *job;
   (void)snprintf(scene->path, sizeof scene->path, "%s", server_path());
-  server_flush();
+  servers_flush();
   scene->releaser = -1;
   scene->begin = bench_now() + SETTLE_NS;
   scene->end = scene->begin + (int64_t)(job->seconds * 1e9);
