@@ -1,5 +1,7 @@
 #include "load/growth.h"
 
+#include <math.h>
+
 const char *const axis_names[AXES] = {[AXIS_CONCURRENCY] = "at once", [AXIS_KEYS] = "keys"};
 
 unsigned axis_of(const result_t *result, axis_t axis) {
@@ -42,4 +44,10 @@ curve_t growth_curve(const results_t *results, const scenario_t *scenario, subje
       longest = curve;
   }
   return longest;
+}
+
+double growth_power(const curve_t *curve, axis_t axis) {
+  const result_t *first = curve->at[0], *last = curve->at[curve->n - 1];
+  double n = axis_of(first, axis), m = axis_of(last, axis);
+  return log(growth_cost(last) * m / (growth_cost(first) * n)) / log(m / n);
 }

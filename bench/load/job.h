@@ -17,6 +17,7 @@ typedef enum load {
   LOAD_CLOSED, /* each where one ends */
   LOAD_OPEN,   /* so many a second, whatever becomes of them */
   LOAD_HALF,   /* so, and half as many as the closed loop has just done */
+  LOAD_CALM,   /* so, and as few as leave the client half of its time */
   LOADS
 } load_t;
 
@@ -49,6 +50,8 @@ typedef struct outcome {
   double bytes_per_object;                 /* of belay's memory; 0: it is not known */
   double
       control_p99; /* of a loop that has the same to do and does nothing, in seconds; 0: not measured */
+  unsigned keys;   /* a limit's: that are on its tape */
+  uint64_t window; /* a limit's: how many were unanswered at most; 0: one */
   double gap;      /* the longest that the loop computed at a stretch, in seconds */
   hist_t latency;
 } outcome_t;

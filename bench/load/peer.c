@@ -1,6 +1,7 @@
 #include "load/peer.h"
 
 #include <errno.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,9 @@
 
 #include "bench.h"
 #include "load/meter.h"
+
+/* As long as this at least: they begin slowly, and compile what they do while they do it. */
+#define SECONDS_MIN 1.0
 
 enum { ARGS_MAX = 10 + JOB_SERVERS_MAX, TEXT = 32 };
 
@@ -108,8 +112,8 @@ void peer_run(subject_t subject, const job_t *job, outcome_t *outcome) {
   int status = 0;
   (void)snprintf(concurrency, TEXT, "%u", job->concurrency);
   (void)snprintf(keys, TEXT, "%u", job->keys);
-  (void)snprintf(warm_up, TEXT, "%g", job->warm_up);
-  (void)snprintf(seconds, TEXT, "%g", job->seconds);
+  (void)snprintf(warm_up, TEXT, "%g", fmax(job->warm_up, SECONDS_MIN));
+  (void)snprintf(seconds, TEXT, "%g", fmax(job->seconds, SECONDS_MIN));
   for (unsigned i = 0; i < job->servers; i++)
     argv[8 + i] = job->urls[i];
   meter_open(&meter, job);

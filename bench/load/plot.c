@@ -11,7 +11,7 @@ static const char style[] =
     "@media(prefers-color-scheme:dark){.plot text{fill:#98a2b3}.plot .title{fill:#e6e9f0}"
     ".plot .axis{stroke:#344054}.plot .back{fill:#1d222d}}</style>\n";
 
-static const char *const colours[] = {"#2563eb", "#98a2b3", "#d97706",
+static const char *const colours[] = {"#2563eb", "#98a2b3", "#667085", "#d97706",
                                       "#16a34a", "#0d9488", "#9333ea"};
 
 /* Where things are: of a panel with logarithmic axes. */

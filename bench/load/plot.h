@@ -9,7 +9,7 @@ enum { PLOT_POINTS = 16, PLOT_SERIES = 8, PLOT_PANELS = 8, PLOT_TITLE = 80 };
 
 typedef struct series {
   const char *name;
-  unsigned colour; /* 0 to 5 */
+  unsigned colour; /* 0 to 6 */
   unsigned n;
   double x[PLOT_POINTS], y[PLOT_POINTS]; /* what is not above 0 is left out */
 } series_t;

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "bench.h"
-#include "load/growth.h"
+#include "load/aims.h"
 #include "load/plots.h"
 #include "load/table.h"
 #include "page.gen.h"
@@ -48,8 +48,8 @@ static bool is_next(const results_t *results, const scenario_t *scenario, row_t 
 /* ---- the terminal ------------------------------------------------------------------------------------------------ */
 
 static void print_cells(const char *const *titles, const row_t *row) {
-  static const int widths[TABLE_COLUMNS] = {-13, 7, 8, 5, 6, 6, 12, 5, 6, 8,
-                                            8,   8, 8, 8, 9, 7, 7,  7, 7};
+  static const int widths[TABLE_COLUMNS] = {-13, 7, 8, 5, 6, 6, 12, 5, 6, 7, 8,
+                                            8,   8, 8, 8, 9, 5, 7,  7, 7, 7};
   for (unsigned c = 0; c < TABLE_COLUMNS; c++)
     printf(c > 0 ? " %*s" : "%*s", widths[c], titles != NULL ? titles[c] : row->cell[c]);
   putchar('\n');
@@ -58,6 +58,7 @@ static void print_cells(const char *const *titles, const row_t *row) {
 void report_print(const results_t *results) {
   const scenario_t *scenario;
   char note[TABLE_NOTE];
+  aim_row_t aim;
   row_t row;
   for (unsigned i = 0; i < results->facts; i++)
     printf("%s: %s\n", results->fact[i], results->value[i]);
@@ -68,10 +69,12 @@ void report_print(const results_t *results) {
       print_cells(NULL, &row);
     if (scenario->limit != NULL)
       printf("limit: %s\n", scenario->limit);
-    for (axis_t axis = 0; axis < AXES; axis++)
-      if (table_growth(note, results, scenario, axis))
-        printf("%s\n", note);
+    for (unsigned k = 0; table_note(note, results, scenario, &k);)
+      printf("%s\n", note);
   }
+  printf("\naims\n");
+  for (unsigned i = 0; aims_row(&aim, results, i); i++)
+    printf("%-12s  %-14s  %-28s  %s\n", aim.met, aim.asked, aim.measured, aim.aim);
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------------------------------- */
@@ -102,7 +105,8 @@ static void put_result(FILE *out, const results_t *results, const result_t *r) {
           load_names[r->load], placement_names[r->placement]);
   for (unsigned f = 0; f < FIGURES; f++)
     put_figure(out, figure_names[f], result_median(r, f));
-  put_figure(out, "ratio_to_limit", result_ratio(results, r));
+  put_figure(out, "ratio_to_limit", result_ratio(results, r, SUBJECT_LIMIT));
+  put_figure(out, "ratio_to_single", result_ratio(results, r, SUBJECT_SINGLE));
   fputs(", \"runs\": [", out);
   for (unsigned i = 0; i < r->runs; i++)
     fprintf(out, "%s%.6g", i > 0 ? ", " : "", r->figure[FIGURE_OPS][i]);
@@ -111,6 +115,7 @@ static void put_result(FILE *out, const results_t *results, const result_t *r) {
 
 void report_json(const results_t *results, const char *path) {
   FILE *out = create(path);
+  aim_row_t aim;
   fputs("{\"facts\": {", out);
   for (unsigned i = 0; i < results->facts; i++) {
     fputs(i > 0 ? ", " : "", out);
@@ -123,7 +128,19 @@ void report_json(const results_t *results, const char *path) {
     put_result(out, results, &results->result[i]);
     fputs(i + 1 < results->n ? ",\n" : "\n", out);
   }
-  fputs("]}\n", out);
+  fputs("],\n\"aims\": [\n", out);
+  for (unsigned i = 0; aims_row(&aim, results, i); i++) {
+    fputs(i > 0 ? ",\n{\"aim\": " : "{\"aim\": ", out);
+    put_text(out, aim.aim);
+    fputs(", \"asked\": ", out);
+    put_text(out, aim.asked);
+    fputs(", \"measured\": ", out);
+    put_text(out, aim.measured);
+    fputs(", \"met\": ", out);
+    put_text(out, aim.met);
+    fputc('}', out);
+  }
+  fputs("\n]}\n", out);
   finish(out, path);
 }
 
@@ -168,9 +185,23 @@ static void put_notes(FILE *out, const results_t *results, const scenario_t *sce
     put_escaped(out, scenario->limit);
     fputs("</p>\n", out);
   }
-  for (axis_t axis = 0; axis < AXES; axis++)
-    if (table_growth(note, results, scenario, axis))
-      put_element(out, "p", note);
+  for (unsigned i = 0; table_note(note, results, scenario, &i);)
+    put_element(out, "p", note);
+}
+
+static void put_aims(FILE *out, const results_t *results) {
+  aim_row_t aim;
+  put_element(out, "h2", "Aims");
+  fputs("<table>\n", out);
+  for (unsigned i = 0; aims_row(&aim, results, i); i++) {
+    fputs("<tr>", out);
+    put_element(out, "td", aim.aim);
+    put_element(out, "td", aim.asked);
+    put_element(out, "td", aim.measured);
+    put_element(out, "td", aim.met);
+    fputs("</tr>\n", out);
+  }
+  fputs("</table>\n", out);
 }
 
 /* One line of the page stands for all that is measured. */
@@ -189,6 +220,7 @@ static void put_body(FILE *out, const results_t *results) {
     put_table(out, results, scenario);
     put_notes(out, results, scenario);
   }
+  put_aims(out, results);
   put_element(out, "h2", "What the columns mean");
   for (unsigned i = 0; table_legend[i] != NULL; i++)
     put_element(out, "p", table_legend[i]);
@@ -238,6 +270,7 @@ void report_markdown(const results_t *results, const char *path) {
   const scenario_t *scenario;
   const char *stroke = strrchr(path, '/');
   char folder[PATH_SIZE], note[TABLE_NOTE];
+  aim_row_t aim;
   (void)snprintf(folder, sizeof folder, "%.*s", stroke != NULL ? (int)(stroke + 1 - path) : 0,
                  path);
   FILE *out = create(path);
@@ -254,11 +287,13 @@ void report_markdown(const results_t *results, const char *path) {
     put_rows(out, results, scenario);
     if (scenario->limit != NULL)
       fprintf(out, "\nThe limit: %s.\n", scenario->limit);
-    for (axis_t axis = 0; axis < AXES; axis++)
-      if (table_growth(note, results, scenario, axis))
-        fprintf(out, "\n%s\n", note);
+    for (unsigned k = 0; table_note(note, results, scenario, &k);)
+      fprintf(out, "\n%s\n", note);
     fprintf(out, "\n![%s](plots/%s.svg)\n", scenario->name, scenario->name);
     write_plots(results, scenario, folder);
   }
+  fputs("\n## Aims\n\n| aim | asked | measured | met |\n|---|--:|--:|---|\n", out);
+  for (unsigned i = 0; aims_row(&aim, results, i); i++)
+    fprintf(out, "| %s | %s | %s | %s |\n", aim.aim, aim.asked, aim.measured, aim.met);
   finish(out, path);
 }

@@ -22,10 +22,15 @@ const char *const figure_names[FIGURES] = {
     [FIGURE_BELAY_ALLOCS] = "belay_allocs_per_op",
     [FIGURE_BYTES] = "bytes_per_object",
     [FIGURE_GAP] = "max_gap_us",
+    [FIGURE_BUSY] = "client_share",
+    [FIGURE_LATENCIES] = "latencies",
+    [FIGURE_SECONDS] = "seconds",
+    [FIGURE_KEYS] = "tape_keys",
+    [FIGURE_WINDOW] = "tape_window",
 };
 
 const char *const load_names[LOADS] = {
-    [LOAD_CLOSED] = "closed", [LOAD_OPEN] = "open", [LOAD_HALF] = "half"};
+    [LOAD_CLOSED] = "closed", [LOAD_OPEN] = "open", [LOAD_HALF] = "half", [LOAD_CALM] = "calm"};
 
 void results_fact(results_t *results, const char *name, const char *value) {
   if (results->facts == FACTS_MAX)
@@ -87,6 +92,11 @@ void results_add(results_t *results, const scenario_t *scenario, subject_t subje
       [FIGURE_BELAY_ALLOCS] = subject == SUBJECT_BELAY ? (double)o->belay_allocations / n : NAN,
       [FIGURE_BYTES] = o->bytes_per_object > 0 ? o->bytes_per_object : NAN,
       [FIGURE_GAP] = ours ? o->gap * 1e6 : NAN,
+      [FIGURE_BUSY] = o->client_cpu / o->elapsed,
+      [FIGURE_LATENCIES] = (double)o->latency.total,
+      [FIGURE_SECONDS] = o->elapsed,
+      [FIGURE_KEYS] = o->keys > 0 ? (double)o->keys : NAN,
+      [FIGURE_WINDOW] = o->window > 0 && o->window < UINT64_MAX ? (double)o->window : NAN,
   };
   for (unsigned f = 0; f < FIGURES; f++)
     r->figure[f][r->runs] = values[f];
@@ -109,10 +119,12 @@ double result_spread(const result_t *result) {
   return (high - low) / samples_median(values, result->runs);
 }
 
-double result_ratio(const results_t *results, const result_t *result) {
-  for (unsigned i = 0; i < results->n && result->load == LOAD_CLOSED; i++) {
+double result_ratio(const results_t *results, const result_t *result, subject_t limit) {
+  if (result->load != LOAD_CLOSED || result->scenario->arithmetic)
+    return NAN;
+  for (unsigned i = 0; i < results->n; i++) {
     const result_t *r = &results->result[i];
-    if (r->scenario == result->scenario && r->subject == SUBJECT_LIMIT &&
+    if (r->scenario == result->scenario && r->subject == limit &&
         r->concurrency == result->concurrency && r->keys == result->keys &&
         r->batch == result->batch && r->placement == result->placement)
       return result_median(result, FIGURE_OPS) / result_median(r, FIGURE_OPS);

@@ -20,8 +20,13 @@ typedef enum figure {
   FIGURE_COMMANDS, /* for each operation */
   FIGURE_ALLOCS,
   FIGURE_BELAY_ALLOCS,
-  FIGURE_BYTES, /* of each object */
-  FIGURE_GAP,   /* microseconds */
+  FIGURE_BYTES,     /* of each object */
+  FIGURE_GAP,       /* microseconds */
+  FIGURE_BUSY,      /* the share of a processor that the client uses */
+  FIGURE_LATENCIES, /* how many were measured, */
+  FIGURE_SECONDS,   /* and how long */
+  FIGURE_KEYS,      /* a limit's tape has, */
+  FIGURE_WINDOW, /* and how many of it were unanswered at most; NAN also where that was not bounded */
   FIGURES
 } figure_t;
 
@@ -55,7 +60,7 @@ double result_median(const result_t *result, figure_t figure);
 /* Of all runs, the largest less the smallest, over the median. */
 double result_spread(const result_t *result);
 
-/* Of the limit of the same scenario and size; NAN: that was not measured. */
-double result_ratio(const results_t *results, const result_t *result);
+/* Of a limit of the same scenario and size; NAN: that was not measured, or is no limit to be near to. */
+double result_ratio(const results_t *results, const result_t *result, subject_t limit);
 
 #endif /* BENCH_RESULTS_H */

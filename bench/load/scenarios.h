@@ -7,6 +7,7 @@
 typedef enum subject {
   SUBJECT_BELAY,
   SUBJECT_LIMIT,
+  SUBJECT_SINGLE, /* the limit of calls that do not travel together */
   SUBJECT_NAIVE,
   SUBJECT_NODE_REDLOCK,
   SUBJECT_NODE_LIMITER,
@@ -30,8 +31,8 @@ typedef struct cell {
   unsigned in;
   unsigned concurrency, keys, batch; /* 0 keys: as many as there are runners; 0 batch: 1 */
   bool half;                         /* at half the rate, too */
-  placement_t placement;
-  unsigned processes; /* 0: one */
+  placement_t placement;             /* PLACE_ANYWHERE: the scenario's */
+  unsigned processes;                /* 0: one */
   double hold;
 } cell_t;
 
@@ -40,7 +41,10 @@ enum { CELLS_MAX = 18 };
 typedef struct scenario {
   const char *name, *about;
   const char *limit; /* what its limit is; NULL: what the servers can do at all */
+  bool arithmetic;   /* that is no rate that anybody could come near: there is no ratio */
+  bool joined;       /* belay's calls travel together: there is a limit of single ones */
   unsigned servers;
+  placement_t placement;       /* of what says nothing else */
   const doer_t *belay, *naive; /* naive may be NULL */
   bool fill;                   /* the keys are there when it begins */
   unsigned peers[SUBJECTS];    /* of the processes that are not ours: up to which concurrency */

@@ -5,20 +5,29 @@
 
 #include "load/growth.h"
 
+#define BEYOND 1.05 /* of the limit */
+
 const char *const table_titles[TABLE_COLUMNS] = {
-    "subject", "at once", "keys",   "batch",  "load",   "placed", "ops/s",
-    "+-",      "/limit",  "p50 us", "p99 us", "p99.9",  "excess", "server",
-    "client",  "cmds",    "allocs", "bytes",  "gap us",
+    "subject", "at once", "keys",    "batch",  "load",   "placed", "ops/s",
+    "+-",      "/limit",  "/single", "p50 us", "p99 us", "p99.9",  "excess",
+    "server",  "client",  "busy",    "cmds",   "allocs", "bytes",  "gap us",
 };
 
 const char *const table_legend[] = {
     "ops/s: medians of the rounds; +-: their spread; /limit: the ratio to the limit of the same "
     "size and placement.",
-    "limit: belay's own commands, word for word, written without end by a loop that only counts "
-    "the answers. At 1 at once it is the bare round trips: a command, its answer, then the next.",
+    "limit: belay's own commands, word for word, written by a loop that only counts the answers, "
+    "with as many unanswered "
+    "(64, 256, 1,000, or no matter how many) as suit the server best. At 1 at once it is the bare "
+    "round trips: a command, its answer, then the next. "
+    "keys: of a limit, how many its commands touch.",
+    "limit-single: the same, but calls that belay lets travel together, as one command, go each by "
+    "itself; /single: the ratio to that.",
     "load: empty where each operation begins when another one ends (a closed loop); half: so many "
-    "begin each second, by a schedule, as are half of what the closed loop has done; open: as many "
-    "as --rate says. Latency counts from when an operation was to begin.",
+    "begin each second, by a schedule, as are half of what the closed loop has done; calm, where "
+    "that keeps the client busy for more than half of the time: half as many, "
+    "and so on, until it does not; open: as many as --rate says. Latency counts from when an "
+    "operation was to begin. busy: the client's share of a processor then.",
     "excess: of p99, in us, what an idle control loop has not: one that begins as many operations, "
     "which do nothing, just before.",
     "placed: same, apart: client and server on one processor, or each on its own; empty: left to "
@@ -37,9 +46,9 @@ static const struct {
   figure_t figure;
   int digits;
 } figures[] = {
-    {FIGURE_P50, 0},    {FIGURE_P99, 0},    {FIGURE_P999, 0},     {FIGURE_EXCESS, 0},
-    {FIGURE_SERVER, 2}, {FIGURE_CLIENT, 2}, {FIGURE_COMMANDS, 2}, {FIGURE_ALLOCS, 2},
-    {FIGURE_BYTES, 0},  {FIGURE_GAP, 0},
+    {FIGURE_P50, 0},    {FIGURE_P99, 0},    {FIGURE_P999, 0}, {FIGURE_EXCESS, 0},
+    {FIGURE_SERVER, 2}, {FIGURE_CLIENT, 2}, {FIGURE_BUSY, 2}, {FIGURE_COMMANDS, 2},
+    {FIGURE_ALLOCS, 2}, {FIGURE_BYTES, 0},  {FIGURE_GAP, 0},
 };
 
 static void put(char cell[TABLE_CELL], double n, int digits) {
@@ -47,12 +56,24 @@ static void put(char cell[TABLE_CELL], double n, int digits) {
     (void)snprintf(cell, TABLE_CELL, "%.*f", digits, n);
 }
 
+/* Not of what is no limit to be near to, and of nobody to himself. */
+static void put_ratio(char cell[TABLE_CELL], const results_t *results, const result_t *r,
+                      subject_t limit) {
+  if (r->subject == limit)
+    return;
+  if (limit == SUBJECT_LIMIT && r->scenario->arithmetic && r->load == LOAD_CLOSED)
+    (void)snprintf(cell, TABLE_CELL, "-");
+  else
+    put(cell, result_ratio(results, r, limit), 2);
+}
+
 void table_row(row_t *row, const results_t *results, const result_t *r) {
   unsigned n = 0;
+  double keys = result_median(r, FIGURE_KEYS);
   *row = (row_t){0};
   (void)snprintf(row->cell[n++], TABLE_CELL, "%s", subject_names[r->subject]);
   put(row->cell[n++], r->concurrency, 0);
-  put(row->cell[n++], r->keys, 0);
+  put(row->cell[n++], isnan(keys) ? (double)r->keys : keys, 0);
   put(row->cell[n++], r->batch > 1 ? (double)r->batch : (double)NAN, 0);
   (void)snprintf(row->cell[n++], TABLE_CELL, "%s", r->load > 0 ? load_names[r->load] : "");
   (void)snprintf(row->cell[n++], TABLE_CELL, "%s",
@@ -61,23 +82,47 @@ void table_row(row_t *row, const results_t *results, const result_t *r) {
   if (r->runs > 1)
     (void)snprintf(row->cell[n], TABLE_CELL, "%.0f%%", 100 * result_spread(r));
   n++;
-  put(row->cell[n++], r->subject == SUBJECT_LIMIT ? NAN : result_ratio(results, r), 2);
-  for (unsigned i = 0; i < sizeof figures / sizeof *figures; i++)
-    put(row->cell[n++], result_median(r, figures[i].figure), figures[i].digits);
+  put_ratio(row->cell[n++], results, r, SUBJECT_LIMIT);
+  put_ratio(row->cell[n++], results, r, SUBJECT_SINGLE);
+  for (unsigned i = 0; i < sizeof figures / sizeof *figures; i++, n++)
+    if (figures[i].figure != FIGURE_BUSY || r->load != LOAD_CLOSED)
+      put(row->cell[n], result_median(r, figures[i].figure), figures[i].digits);
 }
 
-bool table_growth(char note[TABLE_NOTE], const results_t *results, const scenario_t *scenario,
-                  unsigned axis) {
+static bool note_growth(char note[TABLE_NOTE], const results_t *results, const scenario_t *scenario,
+                        axis_t axis) {
   curve_t curve = growth_curve(results, scenario, SUBJECT_BELAY, axis);
   if (curve.n < 3)
     return false;
   const result_t *first = curve.at[0], *last = curve.at[curve.n - 1];
-  double from = growth_cost(first), to = growth_cost(last);
-  double power = log(to * axis_of(last, axis) / (from * axis_of(first, axis))) /
-                 log((double)axis_of(last, axis) / axis_of(first, axis));
   (void)snprintf(note, TABLE_NOTE,
                  "From %u to %u %s, belay's operation costs %.1f us of processor time, then %.1f: "
                  "for all of them that grows with the power of %.2f.",
-                 axis_of(first, axis), axis_of(last, axis), axis_names[axis], from, to, power);
+                 axis_of(first, axis), axis_of(last, axis), axis_names[axis], growth_cost(first),
+                 growth_cost(last), growth_power(&curve, axis));
   return true;
+}
+
+/* belay sends what its limit does: it cannot be faster, unless the limit was measured while others had the machine. */
+static bool note_beyond(char note[TABLE_NOTE], const results_t *results, const scenario_t *scenario,
+                        const result_t *r) {
+  double ratio = result_ratio(results, r, SUBJECT_LIMIT);
+  if (r->scenario != scenario || r->subject != SUBJECT_BELAY || !(ratio > BEYOND))
+    return false;
+  (void)snprintf(note, TABLE_NOTE,
+                 "Beware: with %u at once and %u keys belay was %.2f times as fast as its limit, "
+                 "which then is none: the machine was not quiet.",
+                 r->concurrency, r->keys, ratio);
+  return true;
+}
+
+bool table_note(char note[TABLE_NOTE], const results_t *results, const scenario_t *scenario,
+                unsigned *i) {
+  while (*i < AXES + results->n) {
+    unsigned k = (*i)++;
+    if (k < AXES ? note_growth(note, results, scenario, k)
+                 : note_beyond(note, results, scenario, &results->result[k - AXES]))
+      return true;
+  }
+  return false;
 }

@@ -4,7 +4,7 @@
 
 #include "load/results.h"
 
-enum { TABLE_COLUMNS = 19, TABLE_CELL = 24, TABLE_NOTE = 200 };
+enum { TABLE_COLUMNS = 21, TABLE_CELL = 24, TABLE_NOTE = 200 };
 
 typedef struct row {
   char cell[TABLE_COLUMNS][TABLE_CELL]; /* empty: not measured */
@@ -17,8 +17,8 @@ extern const char *const table_legend[];
 
 void table_row(row_t *row, const results_t *results, const result_t *result);
 
-/* How what belay's operations cost grows; false: there is no curve. */
-bool table_growth(char note[TABLE_NOTE], const results_t *results, const scenario_t *scenario,
-                  unsigned axis);
+/* What else is to be said of a scenario: the next note from number i on; false: there are no more. */
+bool table_note(char note[TABLE_NOTE], const results_t *results, const scenario_t *scenario,
+                unsigned *i);
 
 #endif /* BENCH_TABLE_H */

@@ -49,33 +49,34 @@ static size_t number(const char *at, const char *end, long *n) {
   return (size_t)(line + 1 - at);
 }
 
-/* The length of the command at the beginning, 0: it is not all there; and its name. */
-static size_t command_len(const char *bytes, size_t len, const char **name, size_t *name_len) {
+size_t tape_words(const char *bytes, size_t len, tape_word_t *words, size_t max, size_t *n) {
   const char *at = bytes, *end = bytes + len;
-  long words, n = 0;
-  size_t used = number(at, end, &words);
+  long count, word_len = 0;
+  size_t used = number(at, end, &count);
   at += used;
-  for (long i = 0; used > 0 && i < words; i++) {
-    if (at == end || (used = number(at, end, &n)) == 0 || (size_t)(end - at) < used + (size_t)n + 2)
+  *n = 0;
+  for (long i = 0; used > 0 && i < count; i++) {
+    if (at == end || (used = number(at, end, &word_len)) == 0 ||
+        (size_t)(end - at) < used + (size_t)word_len + 2)
       return 0;
-    if (i == 0)
-      *name = at + used, *name_len = (size_t)n;
-    at += used + (size_t)n + 2;
+    if (*n < max)
+      words[(*n)++] = (tape_word_t){at + used, (size_t)word_len};
+    at += used + (size_t)word_len + 2;
   }
   return used > 0 ? (size_t)(at - bytes) : 0;
 }
 
 size_t tape_command_len(const char *bytes, size_t len) {
-  const char *name;
-  size_t name_len;
-  return command_len(bytes, len, &name, &name_len);
+  tape_word_t name;
+  size_t n;
+  return tape_words(bytes, len, &name, 1, &n);
 }
 
-static bool listens(const char *name, size_t len) {
+static bool listens(const tape_word_t *name) {
   static const char *const names[] = {"SUBSCRIBE", "SSUBSCRIBE", "UNSUBSCRIBE", "SUNSUBSCRIBE",
                                       "PING"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-    if (strlen(names[i]) == len && strncasecmp(names[i], name, len) == 0)
+    if (strlen(names[i]) == name->len && strncasecmp(names[i], name->at, name->len) == 0)
       return true;
   return false;
 }
@@ -91,13 +92,17 @@ static void append(char **bytes, size_t *len, size_t *size, const char *more, si
   *len += n;
 }
 
+void tape_append(tape_t *tape, const char *bytes, size_t n) {
+  append(&tape->bytes, &tape->len, &tape->size, bytes, n);
+}
+
 static void note(tap_t *tap, wire_t *wire, const char *bytes, size_t n) {
-  size_t used = 0, len, name_len = 0;
-  const char *name = "";
+  tape_word_t name = {0};
+  size_t used = 0, len, words;
   append(&wire->part, &wire->len, &wire->size, bytes, n);
-  while ((len = command_len(wire->part + used, wire->len - used, &name, &name_len)) > 0) {
-    if (atomic_load(&tap->writing) && !wire->late && !listens(name, name_len)) {
-      append(&tap->tape.bytes, &tap->tape.len, &tap->tape.size, wire->part + used, len);
+  while ((len = tape_words(wire->part + used, wire->len - used, &name, 1, &words)) > 0) {
+    if (atomic_load(&tap->writing) && !wire->late && !listens(&name)) {
+      tape_append(&tap->tape, wire->part + used, len);
       tap->tape.commands++;
     }
     used += len;
@@ -172,10 +177,8 @@ static void *run(void *arg) {
 /* ---- from begin to end --------------------------------------------------------------------------------------- */
 
 tap_t *tap_open(const char *server, char *url, size_t size) {
-  tap_t *tap = calloc(1, sizeof *tap);
+  tap_t *tap = bench_alloc(1, sizeof *tap);
   struct sockaddr_un address = {.sun_family = AF_UNIX};
-  if (tap == NULL)
-    bench_die("out of memory");
   (void)snprintf(tap->server, sizeof tap->server, "%s", server);
   (void)snprintf(tap->folder, sizeof tap->folder, "/tmp/belay-bench-tap-XXXXXX");
   if (mkdtemp(tap->folder) == NULL || pipe2(tap->bell, O_CLOEXEC) != 0)

@@ -15,8 +15,18 @@ typedef struct tape {
   uint64_t commands;
 } tape_t;
 
+typedef struct tape_word {
+  const char *at;
+  size_t len;
+} tape_word_t;
+
 /* The length of the command at the beginning, 0: it is not all there. */
 size_t tape_command_len(const char *bytes, size_t len);
+
+/* The same, and its words, up to max of them. */
+size_t tape_words(const char *bytes, size_t len, tape_word_t *words, size_t max, size_t *n);
+
+void tape_append(tape_t *tape, const char *bytes, size_t n);
 
 /* Opens a tap to a server; url is where it is reached. */
 tap_t *tap_open(const char *server, char *url, size_t size);

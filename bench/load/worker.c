@@ -21,8 +21,8 @@ static void work(const scenario_t *scenario, subject_t subject, const job_t *job
     driver_run(job, stage, process, &driver_control);
   else if (subject == SUBJECT_BELAY)
     driver_run(job, stage, process, scenario->belay);
-  else if (subject == SUBJECT_LIMIT)
-    ceiling_run(job, &stage->outcome[process], scenario->belay);
+  else if (subject == SUBJECT_LIMIT || subject == SUBJECT_SINGLE)
+    ceiling_run(job, &stage->outcome[process], scenario->belay, subject == SUBJECT_SINGLE);
   else if (subject == SUBJECT_NAIVE)
     driver_run(job, stage, process, scenario->naive);
   else

@@ -11,6 +11,9 @@ import time
 import redis
 
 
+WARM = 5  # operations of each thread, and as many seconds as it is told, before anything is measured
+
+
 def connect(url):
     return redis.Redis(unix_socket_path=url[7:]) if url.startswith("unix://") else redis.Redis.from_url(url)
 
@@ -23,6 +26,7 @@ def main():
     concurrency, _ = map(int, rest[:2])
     warm_up, seconds = map(float, rest[2:4])
     state = {"phase": "warming"}
+    ended = [0] * concurrency
     latencies = [collections.Counter() for _ in range(concurrency)]
 
     def run(number):
@@ -34,13 +38,21 @@ def main():
                 print("a lock that nobody else wants was not to be had", file=sys.stderr)
                 os._exit(1)  # sys.exit() would end this thread alone
             lock.release()
+            ended[number] += 1
             if state["phase"] == "measuring":
                 latencies[number][round((time.perf_counter() - began) * 1e6)] += 1
 
+    def fail(what):
+        sys.__excepthook__(what.exc_type, what.exc_value, what.exc_traceback)
+        os._exit(1)
+
+    threading.excepthook = fail  # else the others would go on without it
     threads = [threading.Thread(target=run, args=(number,)) for number in range(concurrency)]
     for thread in threads:
         thread.start()
     time.sleep(warm_up)
+    while min(ended) < WARM:
+        time.sleep(0.01)
     print("begin", flush=True)
     began = time.perf_counter()
     state["phase"] = "measuring"

@@ -35,14 +35,16 @@ const operations = {
   },
 };
 
-let phase = "warming", done = 0;
+const WARM = 5; // operations of each runner, and as many seconds as it is told, before anything is measured
+let phase = "warming", done = 0, warm = 0;
 const latencies = new Map();
 
 async function run(number) {
   const operation = operations[subject];
-  while (phase !== "over") {
+  for (let ended = 1; phase !== "over"; ended++) {
     const began = process.hrtime.bigint();
     await operation(number);
+    if (ended === WARM) warm++;
     if (phase !== "measuring") continue;
     const us = Math.round(Number(process.hrtime.bigint() - began) / 1e3);
     latencies.set(us, (latencies.get(us) ?? 0) + 1);
@@ -53,6 +55,7 @@ async function run(number) {
 const sleep = s => new Promise(resolve => setTimeout(resolve, s * 1e3));
 const runners = Array.from({ length: concurrency }, (_, number) => run(number));
 await sleep(warmUp);
+while (warm < concurrency) await sleep(0.01);
 console.log("begin");
 phase = "measuring";
 const began = process.hrtime.bigint();

@@ -1,0 +1,11 @@
+/* Who is measured when. */
+#ifndef BENCH_MEASURE_H
+#define BENCH_MEASURE_H
+
+#include "load/results.h"
+#include "options.h"
+
+/* All that the options ask for, in turns: each round measures everything once, and another subject comes first. */
+void measure(const options_t *options, results_t *results);
+
+#endif /* BENCH_MEASURE_H */
