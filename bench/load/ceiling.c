@@ -52,25 +52,24 @@ static uint64_t record(const job_t *job, const doer_t *belay, bool single, playe
 
 /* ---- how fast that can be ------------------------------------------------------------------------------------ */
 
-/* With few unanswered a server waits; with very many it has to put aside what it has to say. */
-static uint64_t best_window(const job_t *job, player_t *players) {
-  static const uint64_t windows[] = {64, 256, 1000, PLAYER_NO_WINDOW};
-  enum { WINDOWS = sizeof windows / sizeof *windows, PROBES = 2 * WINDOWS };
-  double best = 0, rates[WINDOWS] = {0};
-  uint64_t window = 0;
+/* With few unanswered a server waits; with very many it has to put aside what it has to say; and whoever sleeps has to be
+ * woken by it, but whoever does not takes processor time, which may be the server's. */
+static pace_t best_pace(const job_t *job, player_t *players) {
+  static const uint64_t windows[] = {16, 64, 256, 1000, PLAYER_NO_WINDOW};
+  enum { PACES = 2 * sizeof windows / sizeof *windows, PROBES = 2 * PACES };
+  double best = 0;
+  pace_t pace = {0};
   for (unsigned i = 0; i < PROBES; i++) {
+    pace_t probe = {windows[i % PACES / 2], i % 2 != 0};
     int64_t began = bench_now();
-    double times = players_play(players, job->servers, windows[i % WINDOWS], job->seconds / PROBES);
+    double times = players_play(players, job->servers, &probe, job->seconds / PROBES);
     double rate = times / (double)(bench_now() - began);
-    if (rate > rates[i % WINDOWS])
-      rates[i % WINDOWS] = rate;
-  }
-  for (unsigned i = 0; i < WINDOWS; i++)
-    if (rates[i] > best) {
-      best = rates[i];
-      window = windows[i];
+    if (rate > best) {
+      best = rate;
+      pace = probe;
     }
-  return window;
+  }
+  return pace;
 }
 
 static void measure(const job_t *job, player_t *players, uint64_t operations, outcome_t *o) {
@@ -80,22 +79,24 @@ static void measure(const job_t *job, player_t *players, uint64_t operations, ou
   double each = job->hold > 0 ? 1 : (double)players[0].tape.commands / (double)operations;
   uint64_t steps = each < 1 ? 1 : (uint64_t)(each + 0.5);
   hist_t unused = {0};
+  pace_t pace = {0};
   meter_open(&meter, job);
   if (one_at_a_time)
     (void)players_walk(job, players, steps, job->warm_up, &unused);
   else
-    o->window = best_window(job, players);
+    pace = best_pace(job, players);
   meter_read(&meter, &before);
   int64_t began = bench_now();
   o->operations =
       one_at_a_time
           ? (uint64_t)((double)players_walk(job, players, steps, job->seconds, &o->latency) / each)
-          : (uint64_t)(players_play(players, job->servers, o->window, job->seconds) *
+          : (uint64_t)(players_play(players, job->servers, &pace, job->seconds) *
                        (double)operations);
   o->elapsed = (double)(bench_now() - began) / 1e9;
   meter_read(&meter, &after);
   meter_add(&meter, &before, &after, o);
   meter_close(&meter);
+  o->window = pace.window;
 }
 
 void ceiling_run(const job_t *job, outcome_t *outcome, const doer_t *belay, bool single) {

@@ -11,7 +11,8 @@
 #include "load/meter.h"
 
 #define PATIENCE_NS INT64_C(120000000000) /* for what is under way, and to fill */
-#define GATHER_S 0.001                    /* until it looks again */
+#define SETTLE_NS INT64_C(50000000) /* for connections that the first operation did not need */
+#define GATHER_S 0.001              /* until it looks again */
 #define TICK_MIN_NS INT64_C(100000) /* of an open loop: more often is what it would do all day */
 
 typedef enum phase {
@@ -147,9 +148,10 @@ static void start_all(driver_t *driver) {
 
 /* All processes measure the same time: else one after the other could have for itself what is to be shared. */
 static void gather(driver_t *driver) {
-  if (atomic_load(&driver->stage->gathered) >= driver->job->processes)
+  int64_t waited = bench_now() - driver->course->gathers;
+  if (waited > SETTLE_NS && atomic_load(&driver->stage->gathered) >= driver->job->processes)
     start_all(driver);
-  else if (bench_now() - driver->course->gathers > PATIENCE_NS)
+  else if (waited > PATIENCE_NS)
     bench_die("%s of %s: a process does not begin", driver->job->scenario, driver->job->subject);
   else
     enter(driver, PHASE_GATHERING, GATHER_S);

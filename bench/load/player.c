@@ -72,7 +72,7 @@ static void put_some(player_t *player, uint64_t most) {
   player->part = to - (at > 0 ? player->ends[at - 1] : 0);
 }
 
-double players_play(player_t *players, unsigned n, uint64_t window, double seconds) {
+double players_play(player_t *players, unsigned n, const pace_t *pace, double seconds) {
   int64_t ends = bench_now() + (int64_t)(seconds * 1e9);
   double times = 0;
   for (unsigned i = 0; i < n; i++)
@@ -83,13 +83,13 @@ double players_play(player_t *players, unsigned n, uint64_t window, double secon
     bool over = bench_now() >= ends;
     playing = 0;
     for (unsigned i = 0; i < n; i++) {
-      rooms[i] = room(&players[i], window, over);
+      rooms[i] = room(&players[i], pace->window, over);
       bool done = over && players[i].part == 0 && unanswered(&players[i]) == 0;
       short events = rooms[i] > 0 ? POLLIN | POLLOUT : POLLIN;
       fds[i] = (struct pollfd){done ? -1 : players[i].server->fd, events, 0};
       playing += !done;
     }
-    if (playing > 0 && poll(fds, n, -1) < 0 && errno != EINTR)
+    if (playing > 0 && poll(fds, n, pace->awake ? 0 : -1) < 0 && errno != EINTR)
       bench_die("poll: %s", strerror(errno));
     for (unsigned i = 0; i < n && playing > 0; i++) {
       if ((fds[i].revents & POLLOUT) != 0)

@@ -24,9 +24,13 @@ typedef struct player {
 void player_open(player_t *player, const char *url, tape_t tape);
 void player_close(player_t *player);
 
-/* All of them for so long, over and over, with at most so many commands of each unanswered. Returns how often, which is no
- * whole number: of several the mean. */
-double players_play(player_t *players, unsigned n, uint64_t window, double seconds);
+typedef struct pace {
+  uint64_t window; /* so many commands of each are unanswered at most */
+  bool awake; /* it does not sleep until there is something to do: then nobody has to wake it */
+} pace_t;
+
+/* All of them for so long, over and over. Returns how often, which is no whole number: of several the mean. */
+double players_play(player_t *players, unsigned n, const pace_t *pace, double seconds);
 
 /* One command to each at a time: the next one when most have answered, and it was held for as long as the job says. So many
  * steps are an operation. Returns the steps. */

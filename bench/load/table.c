@@ -18,7 +18,7 @@ const char *const table_legend[] = {
     "size and placement.",
     "limit: belay's own commands, word for word, written by a loop that only counts the answers, "
     "with as many unanswered "
-    "(64, 256, 1,000, or no matter how many) as suit the server best. At 1 at once it is the bare "
+    "(16 to 1,000, or no matter how many) as suit the server best. At 1 at once it is the bare "
     "round trips: a command, its answer, then the next. "
     "keys: of a limit, how many its commands touch.",
     "limit-single: the same, but calls that belay lets travel together, as one command, go each by "
