@@ -92,7 +92,7 @@ static void put_text(FILE *out, const char *text) {
 
 static void put_figure(FILE *out, const char *name, double n) {
   if (isfinite(n))
-    fprintf(out, ", \"%s\": %.6g", name, n);
+    fprintf(out, ", \"%s\": %.9g", name, n);
   else
     fprintf(out, ", \"%s\": null", name);
 }
@@ -109,7 +109,7 @@ static void put_result(FILE *out, const results_t *results, const result_t *r) {
   put_figure(out, "ratio_to_single", result_ratio(results, r, SUBJECT_SINGLE));
   fputs(", \"runs\": [", out);
   for (unsigned i = 0; i < r->runs; i++)
-    fprintf(out, "%s%.6g", i > 0 ? ", " : "", r->figure[FIGURE_OPS][i]);
+    fprintf(out, "%s%.9g", i > 0 ? ", " : "", r->figure[FIGURE_OPS][i]);
   fputs("]}", out);
 }
 

@@ -11,22 +11,25 @@ import tempfile
 import xml.dom.minidom
 
 FIELDS = """scenario subject concurrency keys batch load placement ops_per_s p50_us p99_us p999_us p99_control_us p99_excess_us
-server_us_per_op client_us_per_op commands_per_op allocs_per_op bytes_per_object max_gap_us ratio_to_limit runs""".split()
+server_us_per_op client_us_per_op commands_per_op allocs_per_op bytes_per_object max_gap_us ratio_to_limit ratio_to_single client_share latencies
+seconds runs""".split()
 
 
 def check(bench, folder):
     files = {kind: folder / f"all.{kind}" for kind in ("json", "html", "markdown")}
     options = [word for kind, file in files.items() for word in (f"--{kind}", str(file))]
     subprocess.run([bench, "lock", "counter", "--half", "--concurrency", "8", "--rounds", "2", "--seconds", "0.1",
-                    "--subjects", "belay,limit,naive-c", *options], check=True, stdout=subprocess.DEVNULL)
+                    "--subjects", "belay,limit,limit-single,naive-c", *options], check=True, stdout=subprocess.DEVNULL)
 
     results = json.loads(files["json"].read_text())["results"]
-    # belay and the naive one in a closed loop and at half its rate, and the limit, of both scenarios
-    assert len(results) == 10, results
+    # belay and the naive one in a closed loop and at half its rate, and the limit, of both scenarios; of the lock also the limit
+    # of single calls; and a calm one where that leaves the client too little time
+    loads = [result["load"] for result in results]
+    assert len(results) - loads.count("calm") == 11, results
     for result in results:
         assert set(FIELDS) <= set(result), result
         assert len(result["runs"]) == 2 and result["ops_per_s"] > 0, result
-        assert (result["p99_excess_us"] is not None) == (result["load"] == "half"), result
+        assert (result["p99_excess_us"] is not None) == (result["load"] != "closed"), result
         assert (result["ratio_to_limit"] is not None) == (result["load"] == "closed"), result
 
     text = files["markdown"].read_text()
@@ -34,9 +37,15 @@ def check(bench, folder):
     assert len(plots) == 2, plots
     for plot in plots:
         xml.dom.minidom.parse(str(folder / plot))
-    tables = [line for line in text.splitlines() if line.startswith(("| belay ", "| limit ", "| naive-c "))]
+    tables = [line for line in text.splitlines() if line.startswith(("| belay ", "| limit ", "| limit-single ", "| naive-c "))]
     assert len([line for line in tables if line.count("|") > 10]) == len(results), text
     assert files["html"].read_text().count("<svg") == 2
+
+    aims = json.loads(files["json"].read_text())["aims"]
+    assert len(aims) > 20 and all(aim["met"] in ("yes", "NO", "not measured", "") for aim in aims), aims
+    assert all((aim["met"] == "not measured") == (aim["measured"] == "") for aim in aims), aims
+    for aim in aims:
+        assert f"| {aim['aim']} | {aim['asked']} | {aim['measured']} | {aim['met']} |" in text, (aim, text)
 
 
 with tempfile.TemporaryDirectory(prefix="belay-bench-report-") as name:

@@ -1,0 +1,97 @@
+/* The histogram of durations, against the durations themselves. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "load/hist.h"
+
+enum { VALUES = 100000 };
+#define ERROR 0.016
+
+static hist_t hist, other;
+static uint64_t values[VALUES];
+
+static int empty(void **state) {
+  (void)state;
+  hist = other = (hist_t){0};
+  return 0;
+}
+
+/* Always the same numbers (splitmix64), as many of each size. */
+static uint64_t next_value(uint64_t *seed) {
+  uint64_t z = (*seed += UINT64_C(0x9e3779b97f4a7c15));
+  z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+  z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+  z ^= z >> 31;
+  return z >> (24 + z % 40);
+}
+
+static int compare(const void *a, const void *b) {
+  uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+  return (x > y) - (x < y);
+}
+
+static void assert_near(uint64_t value, uint64_t expected) {
+  double apart = value > expected ? (double)(value - expected) : (double)(expected - value);
+  assert_true(apart <= ERROR * (double)expected);
+}
+
+static void nothing(void **state) {
+  (void)state;
+  assert_int_equal(hist_at(&hist, 0.5), 0);
+  assert_int_equal(hist_at(&hist, 1), 0);
+}
+
+static void each_size(void **state) {
+  (void)state;
+  for (unsigned bit = 0; bit < 42; bit++)
+    for (unsigned part = 0; part < 4; part++) {
+      uint64_t value = (UINT64_C(1) << bit) + (part << bit >> 2);
+      hist = (hist_t){0};
+      hist_add(&hist, value);
+      hist_add(&hist, value * 2); /* or the largest would be known */
+      assert_near(hist_at(&hist, 0.5), value);
+      assert_int_equal(hist_at(&hist, 1) <= value * 2, 1);
+    }
+}
+
+static void shares(void **state) {
+  static const double all[] = {0.001, 0.01, 0.1, 0.25, 0.5, 0.9, 0.99, 0.999};
+  uint64_t seed = 1;
+  (void)state;
+  for (unsigned i = 0; i < VALUES; i++) {
+    values[i] = next_value(&seed);
+    hist_add(i % 3 == 0 ? &other : &hist, values[i]);
+  }
+  hist_merge(&hist, &other);
+  assert_int_equal(hist.total, VALUES);
+  qsort(values, VALUES, sizeof *values, compare);
+  for (unsigned i = 0; i < sizeof all / sizeof *all; i++)
+    assert_near(hist_at(&hist, all[i]), values[(unsigned)(all[i] * VALUES) - 1]);
+  assert_int_equal(hist.largest, values[VALUES - 1]);
+  assert_near(hist_at(&hist, 1), values[VALUES - 1]);
+}
+
+static void too_long(void **state) {
+  (void)state;
+  hist_add(&hist, 5);
+  hist_add(&hist, UINT64_MAX);
+  assert_int_equal(hist.total, 2);
+  assert_int_equal(hist.largest, UINT64_MAX);
+  assert_int_equal(hist_at(&hist, 0.5), 5);
+  assert_true(hist_at(&hist, 1) > UINT64_C(4000000000000));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup(nothing, empty),
+      cmocka_unit_test_setup(each_size, empty),
+      cmocka_unit_test_setup(shares, empty),
+      cmocka_unit_test_setup(too_long, empty),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

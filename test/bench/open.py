@@ -1,0 +1,30 @@
+#!/usr/bin/env python3
+"""An open loop begins what is due, whatever becomes of it: open.py BENCH. As many latencies are measured as operations were to
+begin in that time, also where the server cannot keep up with them."""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+
+def check(bench, file, scenario, rate, concurrency):
+    subprocess.run([bench, scenario, "--rate", str(rate), "--concurrency", str(concurrency), "--rounds", "1", "--seconds", "0.2",
+                    "--subjects", "belay,naive-c", "--json", str(file)], check=True, stdout=subprocess.DEVNULL)
+    results = json.loads(file.read_text())["results"]
+    assert len(results) == 2, results
+    for result in results:
+        due = result["rate"] * result["seconds"]
+        assert result["load"] == "open" and result["rate"] == rate, result
+        assert abs(result["latencies"] - due) <= 2 + 1e-4 * due, (due, result)  # numbers of six digits
+        assert result["ratio_to_limit"] is None and result["client_share"] > 0, result
+    return results
+
+
+with tempfile.TemporaryDirectory(prefix="belay-bench-open-") as name:
+    file = pathlib.Path(name) / "all.json"
+    check(sys.argv[1], file, "counter", 2000, 8)
+    # more than one at a time can do: whoever comes later has waited longer, and is counted all the same
+    for result in check(sys.argv[1], file, "lock", 100000, 1):
+        assert result["ops_per_s"] < 95000 and result["p99_us"] > result["p50_us"] > 1000, result
