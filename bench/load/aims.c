@@ -16,9 +16,9 @@ typedef struct aim {
   subject_t who;    /* SUBJECT_BELAY unless said */
   subject_t beside; /* BELAY: nobody */
   figure_t figure;
+  want_t want;
   double factor; /* 0: 1 */
   const char *unit;
-  want_t want;
   double bound;
 } aim_t;
 

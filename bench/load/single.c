@@ -14,8 +14,8 @@ static const belay__script_t *const joined[] = {
     &belay__script_limit,
     &belay__script_lock_extend,
     &belay__script_lock_release,
+    NULL,
 };
-enum { JOINED = sizeof joined / sizeof *joined };
 
 static bool is_word(const tape_word_t *word, const char *text, size_t len) {
   return word->len == len && memcmp(word->at, text, len) == 0;
@@ -23,7 +23,7 @@ static bool is_word(const tape_word_t *word, const char *text, size_t len) {
 
 /* Which of them several calls of are in a command; NULL: it is none such. */
 static const belay__script_t *script_of(const tape_word_t *words, size_t n) {
-  for (size_t i = 0; i < JOINED && n > BEFORE_KEYS; i++) {
+  for (size_t i = 0; joined[i] != NULL && n > BEFORE_KEYS; i++) {
     const belay__script_t *many = joined[i]->many;
     if (is_word(&words[1], many->sha1, strlen(many->sha1)) ||
         is_word(&words[1], many->text, many->len))
@@ -70,7 +70,7 @@ static void split(tape_t *out, const belay__script_t *script, const tape_word_t 
 tape_t single_calls(const tape_t *tape, redisContext *server) {
   static tape_word_t words[WORDS_MAX];
   tape_t out = {0};
-  for (size_t i = 0; i < JOINED; i++) {
+  for (size_t i = 0; joined[i] != NULL; i++) {
     char sha[ASK_SHA_SIZE];
     ask_to_learn(server, joined[i]->text, sha);
     if (strcmp(sha, joined[i]->sha1) != 0)
