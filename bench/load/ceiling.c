@@ -60,7 +60,7 @@ static pace_t best_pace(const job_t *job, player_t *players) {
   double best = 0;
   pace_t pace = {0};
   for (unsigned i = 0; i < PROBES; i++) {
-    pace_t probe = {windows[i % PACES / 2], i % 2 != 0};
+    pace_t probe = {.window = windows[i % PACES / 2], .awake = i % 2 != 0};
     int64_t began = bench_now();
     double times = players_play(players, job->servers, &probe, job->seconds / PROBES);
     double rate = times / (double)(bench_now() - began);

@@ -75,14 +75,18 @@ static void put_some(player_t *player, uint64_t most) {
 double players_play(player_t *players, unsigned n, const pace_t *pace, double seconds) {
   int64_t ends = bench_now() + (int64_t)(seconds * 1e9);
   double times = 0;
-  for (unsigned i = 0; i < n; i++)
+  uint64_t last[JOB_SERVERS_MAX];
+  for (unsigned i = 0; i < n; i++) {
     times -= (double)players[i].heard.n / (double)players[i].tape.commands;
+    last[i] = players[i].asked + players[i].tape.commands;
+  }
   for (unsigned playing = n; playing > 0;) {
     struct pollfd fds[JOB_SERVERS_MAX];
     uint64_t rooms[JOB_SERVERS_MAX];
-    bool over = bench_now() >= ends;
+    bool late = bench_now() >= ends;
     playing = 0;
     for (unsigned i = 0; i < n; i++) {
+      bool over = pace->once ? players[i].asked == last[i] : late;
       rooms[i] = room(&players[i], pace->window, over);
       bool done = over && players[i].part == 0 && unanswered(&players[i]) == 0;
       short events = rooms[i] > 0 ? POLLIN | POLLOUT : POLLIN;

@@ -26,6 +26,7 @@ void player_close(player_t *player);
 
 typedef struct pace {
   uint64_t window; /* so many commands of each are unanswered at most */
+  bool once;       /* each tape, from its beginning to its end, instead of for a time */
   bool awake; /* it does not sleep until there is something to do: then nobody has to wake it */
 } pace_t;
 

@@ -38,32 +38,22 @@ static unsigned long number(const tape_word_t *word) {
   return strtoul(text, NULL, 10);
 }
 
-static void put(tape_t *tape, const char *text, size_t len) {
-  char head[NUMBER];
-  int n = snprintf(head, sizeof head, "$%zu\r\n", len);
-  tape_append(tape, head, (size_t)n);
-  tape_append(tape, text, len);
-  tape_append(tape, "\r\n", 2);
-}
-
 /* EVALSHA, script, number of keys, keys, number of calls, arguments. */
 static void split(tape_t *out, const belay__script_t *script, const tape_word_t *words, size_t n) {
   size_t all_keys = number(&words[2]), calls = number(&words[BEFORE_KEYS + all_keys]);
   size_t keys = all_keys / calls, args = (n - BEFORE_KEYS - all_keys - 1) / calls;
   const tape_word_t *key = words + BEFORE_KEYS, *arg = key + all_keys + 1;
-  char head[NUMBER], count[NUMBER];
-  int head_len = snprintf(head, sizeof head, "*%zu\r\n", BEFORE_KEYS + keys + args);
+  char count[NUMBER];
   int count_len = snprintf(count, sizeof count, "%zu", keys);
   for (size_t i = 0; i < calls; i++) {
-    tape_append(out, head, (size_t)head_len);
-    put(out, "EVALSHA", 7);
-    put(out, script->sha1, strlen(script->sha1));
-    put(out, count, (size_t)count_len);
+    tape_command(out, BEFORE_KEYS + keys + args);
+    tape_word(out, "EVALSHA", 7);
+    tape_word(out, script->sha1, strlen(script->sha1));
+    tape_word(out, count, (size_t)count_len);
     for (size_t k = 0; k < keys; k++, key++)
-      put(out, key->at, key->len);
+      tape_word(out, key->at, key->len);
     for (size_t k = 0; k < args; k++, arg++)
-      put(out, arg->at, arg->len);
-    out->commands++;
+      tape_word(out, arg->at, arg->len);
   }
 }
 

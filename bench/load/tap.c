@@ -96,6 +96,19 @@ void tape_append(tape_t *tape, const char *bytes, size_t n) {
   append(&tape->bytes, &tape->len, &tape->size, bytes, n);
 }
 
+void tape_command(tape_t *tape, size_t words) {
+  char head[24];
+  tape_append(tape, head, (size_t)snprintf(head, sizeof head, "*%zu\r\n", words));
+  tape->commands++;
+}
+
+void tape_word(tape_t *tape, const char *text, size_t len) {
+  char head[24];
+  tape_append(tape, head, (size_t)snprintf(head, sizeof head, "$%zu\r\n", len));
+  tape_append(tape, text, len);
+  tape_append(tape, "\r\n", 2);
+}
+
 static void note(tap_t *tap, wire_t *wire, const char *bytes, size_t n) {
   tape_word_t name = {0};
   size_t used = 0, len, words;

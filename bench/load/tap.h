@@ -26,7 +26,10 @@ size_t tape_command_len(const char *bytes, size_t len);
 /* The same, and its words, up to max of them. */
 size_t tape_words(const char *bytes, size_t len, tape_word_t *words, size_t max, size_t *n);
 
+/* Bytes as they are; the beginning of a command of so many words; and a word. */
 void tape_append(tape_t *tape, const char *bytes, size_t n);
+void tape_command(tape_t *tape, size_t words);
+void tape_word(tape_t *tape, const char *text, size_t len);
 
 /* Opens a tap to a server; url is where it is reached. */
 tap_t *tap_open(const char *server, char *url, size_t size);
