@@ -12,6 +12,7 @@
 
 #define PATIENCE_NS INT64_C(120000000000) /* for what is under way, and to fill */
 #define SETTLE_NS INT64_C(50000000) /* for connections that the first operation did not need */
+#define FILL_AT_ONCE 64             /* that is enough for nobody to wait */
 #define GATHER_S 0.001              /* until it looks again */
 #define TICK_MIN_NS INT64_C(100000) /* of an open loop: more often is what it would do all day */
 
@@ -177,7 +178,8 @@ static void fill(driver_t *driver) {
     return;
   }
   enter(driver, PHASE_FILLING, (double)PATIENCE_NS / 1e9);
-  for (unsigned i = 0; i < driver->job->concurrency && driver->turn < driver->job->keys; i++)
+  unsigned most = driver->job->concurrency < FILL_AT_ONCE ? driver->job->concurrency : FILL_AT_ONCE;
+  for (unsigned i = 0; i < most && driver->turn < driver->job->keys; i++)
     begin_filling(&driver->runners[i]);
   if (driver->course->under_way == 0)
     arrive(driver);

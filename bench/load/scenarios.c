@@ -143,7 +143,9 @@ const scenario_t scenarios[] = {
         .placement = PLACE_APART,
         .belay = &belay_bloom_finds,
         .fill = true,
-        .cells = {{IN_TABLE, 1000, .keys = 1000000}, {IN_TABLE, 64, .keys = 1000000, .batch = 100}},
+        .cells = {{IN_TABLE, 1000, .keys = 100000},
+                  {IN_TABLE, 64, .keys = 100000, .batch = 100},
+                  {IN_FULL, 1000, .keys = 1000000}},
     },
     {
         .name = "counter",
