@@ -40,7 +40,8 @@ typedef struct course {
   int64_t due,
       apart; /* an open loop: when the next one begins, and how long after the one before */
   alarm_t schedule, hold;
-  runner_t *holder, *later;       /* who holds it; and who goes on in the next turn */
+  runner_t *later;                /* who goes on in the next turn */
+  runner_t *holder, *last_holder; /* who holds something for a while: in the order of its end */
   void (*over)(runner_t *runner); /* what they do then */
   uv_idle_t idle;                 /* active: the loop does not wait */
   uv_timer_t timer;
@@ -213,7 +214,7 @@ static void start_measuring(driver_t *driver) {
 /* Where no turns are counted each runner has a key of its own. */
 static bool goes_on(const driver_t *driver) {
   const course_t *in = driver->course;
-  return driver->turn > 0 && driver->turn - in->first < driver->job->keys &&
+  return driver->turn > in->first && driver->turn - in->first < driver->job->keys &&
          (double)(bench_now() - in->began) / 1e9 < driver->job->cover;
 }
 
@@ -245,8 +246,7 @@ static void close_course(driver_t *driver) {
   hear_servers(driver);
   if (driver->job->rate > 0)
     alarm_close(&in->schedule);
-  if (driver->job->hold > 0)
-    alarm_close(&in->hold);
+  alarm_close(&in->hold);
   if (driver->quiet != NULL)
     driver->quiet(driver, false);
   driver->doer->close(driver);
@@ -321,11 +321,24 @@ static void let_go(runner_t *runner) {
   driver->course->over(runner);
 }
 
+static void wait_for_holder(driver_t *driver) {
+  course_t *in = driver->course;
+  int64_t left = in->holder != NULL ? in->holder->until - bench_now() : 0;
+  if (in->holder != NULL)
+    alarm_set(&in->hold, left > 0 ? left : 1, 0);
+}
+
 static void on_held(uv_poll_t *poll, int status, int events) {
   driver_t *driver = poll->data;
+  course_t *in = driver->course;
   (void)events;
-  if (status == 0 && alarm_is_due(&driver->course->hold))
-    let_go(driver->course->holder);
+  if (status != 0 || !alarm_is_due(&in->hold))
+    return;
+  for (runner_t *runner; (runner = in->holder) != NULL && runner->until <= bench_now();) {
+    in->holder = runner->next;
+    let_go(runner);
+  }
+  wait_for_holder(driver);
 }
 
 static void on_idle(uv_idle_t *idle) {
@@ -339,16 +352,28 @@ static void on_idle(uv_idle_t *idle) {
   }
 }
 
-void driver_hold(runner_t *runner, int most, void (*over)(runner_t *runner)) {
+static void hold_for(driver_t *driver, runner_t *runner, double seconds) {
+  course_t *in = driver->course;
+  runner->until = bench_now() + (int64_t)(seconds * 1e9);
+  runner->next = NULL;
+  if (in->holder != NULL) {
+    in->last_holder->next = runner;
+    in->last_holder = runner;
+    return;
+  }
+  in->holder = in->last_holder = runner;
+  wait_for_holder(driver);
+}
+
+void driver_hold(runner_t *runner, int most, double seconds, void (*over)(runner_t *runner)) {
   driver_t *driver = runner->driver;
   course_t *in = driver->course;
   if (atomic_fetch_add(&driver->stage->inside, 1) >= most)
     bench_die("%s of %s: %d have it at once", driver->job->scenario, driver->job->subject,
               most + 1);
   in->over = over;
-  if (driver->job->hold > 0) {
-    in->holder = runner;
-    alarm_set(&in->hold, (int64_t)(driver->job->hold * 1e9), 0);
+  if (seconds > 0) {
+    hold_for(driver, runner, seconds);
   } else {
     runner->next = in->later;
     in->later = runner;
@@ -359,7 +384,7 @@ void driver_hold(runner_t *runner, int most, void (*over)(runner_t *runner)) {
 /* ---- the control ------------------------------------------------------------------------------------------- */
 
 static void control_begin(runner_t *runner) {
-  driver_hold(runner, INT_MAX, driver_done);
+  driver_hold(runner, INT_MAX, 0, driver_done);
 }
 
 static void control_nothing(driver_t *driver) {
@@ -390,8 +415,7 @@ static void open_course(driver_t *driver) {
   uv_idle_init(&driver->loop, &in->idle);
   in->timer.data = in->prepare.data = in->idle.data = driver;
   uv_prepare_start(&in->prepare, on_prepare);
-  if (driver->job->hold > 0)
-    alarm_open(driver, &in->hold, on_held);
+  alarm_open(driver, &in->hold, on_held);
 }
 
 static uint64_t run(driver_t *driver) {

@@ -24,6 +24,7 @@ typedef struct runner {
   belay_request_t request;
   void *own;           /* the subject's; */
   uint64_t ticket;     /* and this, too */
+  int64_t until;       /* it holds something */
   struct runner *next; /* free: an open loop's; or what goes on in the next turn */
 } runner_t;
 
@@ -63,9 +64,10 @@ void driver_run(const job_t *job, stage_t *stage, unsigned process, const doer_t
 uint64_t driver_run_watched(const job_t *job, stage_t *stage, const doer_t *doer,
                             void (*quiet)(driver_t *driver, bool before));
 
-/* A runner has what so many can have at most, and holds it for as long as the job says (then it is one), or until the loop's
- * next turn, when all that this one has brought is known. It is to give it back then. The program ends if there are more. */
-void driver_hold(runner_t *runner, int most, void (*over)(runner_t *runner));
+/* A runner has what so many can have at most, and holds it for a while, always the same one, or, if that is 0, until the
+ * loop's next turn, when all that this one has brought is known. It is to give it back then. The program ends if there are
+ * more. */
+void driver_hold(runner_t *runner, int most, double seconds, void (*over)(runner_t *runner));
 
 /* Does nothing: an operation ends in the loop's next turn. What it takes is what any operation takes that begins on such a
  * loop, on this machine, at this time. */

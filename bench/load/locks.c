@@ -6,6 +6,7 @@
 #include "load/belay.h"
 
 enum { PERMITS = 10, NAME_SIZE = 32 };
+#define TEST_S 0.002
 
 typedef struct locks {
   host_t host;
@@ -37,14 +38,20 @@ static void on_held_long_enough(runner_t *runner) {
   release(runner->own);
 }
 
-static void on_held_alone(belay_lock_t *lock, int status) {
+/* Beforehand, when all want it at once, for long enough that one who should not have it would have it, too. */
+static void hold(belay_lock_t *lock, int status, int most) {
+  runner_t *runner = belay_lock_data(lock);
   must(status, "acquire");
-  driver_hold(belay_lock_data(lock), 1, on_held_long_enough);
+  driver_hold(runner, most, runner->began == 0 ? TEST_S : runner->driver->job->hold,
+              on_held_long_enough);
+}
+
+static void on_held_alone(belay_lock_t *lock, int status) {
+  hold(lock, status, 1);
 }
 
 static void on_permitted(belay_lock_t *lock, int status) {
-  must(status, "acquire");
-  driver_hold(belay_lock_data(lock), PERMITS, on_held_long_enough);
+  hold(lock, status, PERMITS);
 }
 
 /* Who has asked first comes first. */
@@ -70,6 +77,16 @@ static void begin_queueing(runner_t *runner) {
   locks_t *locks = runner->driver->own;
   runner->ticket = locks->asked++;
   must(belay_lock_acquire(runner->own, BELAY_FOREVER, on_turn), "acquire");
+}
+
+static void begin_testing_permits(runner_t *runner) {
+  (void)driver_next_key(runner->driver);
+  begin_permitted(runner);
+}
+
+static void begin_testing_queue(runner_t *runner) {
+  (void)driver_next_key(runner->driver);
+  begin_queueing(runner);
 }
 
 static void on_extended(belay_lock_t *lock, int status) {
@@ -176,5 +193,6 @@ const doer_t belay_lock = {open_own, begin, close_locks, NULL};
 const doer_t belay_redlock = {open_own, begin, close_locks, NULL};
 const doer_t belay_contention = {open_contention, begin_contending, close_locks, NULL};
 const doer_t belay_renew = {open_own, begin_renewing, close_locks, NULL};
-const doer_t belay_semaphore = {open_semaphore, begin_permitted, close_locks, NULL};
-const doer_t belay_fair = {open_fair, begin_queueing, close_locks, NULL};
+const doer_t belay_semaphore = {open_semaphore, begin_permitted, close_locks,
+                                begin_testing_permits};
+const doer_t belay_fair = {open_fair, begin_queueing, close_locks, begin_testing_queue};

@@ -131,7 +131,7 @@ static void on_asked(redisAsyncContext *connection, void *reply, void *data) {
   if (r == NULL || r->type == REDIS_REPLY_ERROR)
     bench_die("SET: %s", r != NULL ? r->str : "a connection was lost");
   if (r->type != REDIS_REPLY_NIL)
-    driver_hold(runner, 1, give_back);
+    driver_hold(runner, 1, runner->driver->job->hold, give_back);
   else
     uv_timer_start(&own->timer, on_time, POLL_MS, 0);
 }

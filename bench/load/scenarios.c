@@ -194,6 +194,7 @@ const scenario_t scenarios[] = {
         .servers = 1,
         .placement = PLACE_APART,
         .belay = &belay_semaphore,
+        .fill = true,
         .cells = {{IN_TABLE, 64}},
     },
     {
@@ -204,6 +205,7 @@ const scenario_t scenarios[] = {
         .servers = 1,
         .placement = PLACE_APART,
         .belay = &belay_fair,
+        .fill = true,
         .cells = {{IN_TABLE, 64}},
     },
 };
