@@ -67,7 +67,7 @@ const scenario_t scenarios[] = {
         .placement = PLACE_APART,
         .belay = &belay_renew,
         .naive = &naive_renew,
-        .cells = {{IN_TABLE, 1000}, {IN_FULL, 100000}},
+        .cells = {{IN_TABLE, 1000}, {IN_FULL | IN_CURVE, 100000}},
     },
     {
         .name = "limit-fixed",
