@@ -172,6 +172,11 @@ static void begin_filling(runner_t *runner) {
   (doer->fill != NULL ? doer->fill : doer->begin)(runner);
 }
 
+/* Where each runner has a key of its own each does it once; else whoever is free. */
+static runner_t *next_to_fill(driver_t *driver, runner_t *is_free) {
+  return driver->job->keys == driver->job->concurrency ? &driver->runners[driver->turn] : is_free;
+}
+
 /* Nobody measures: they go on by themselves until each key was used. */
 static void fill(driver_t *driver) {
   if (!driver->job->fill) {
@@ -181,7 +186,7 @@ static void fill(driver_t *driver) {
   enter(driver, PHASE_FILLING, (double)PATIENCE_NS / 1e9);
   unsigned most = driver->job->concurrency < FILL_AT_ONCE ? driver->job->concurrency : FILL_AT_ONCE;
   for (unsigned i = 0; i < most && driver->turn < driver->job->keys; i++)
-    begin_filling(&driver->runners[i]);
+    begin_filling(next_to_fill(driver, &driver->runners[i]));
   if (driver->course->under_way == 0)
     arrive(driver);
 }
@@ -197,7 +202,7 @@ static void begin_first(runner_t *runner) {
 static void filled_one(runner_t *runner) {
   driver_t *driver = runner->driver;
   if (driver->turn < driver->job->keys)
-    begin_filling(runner);
+    begin_filling(next_to_fill(driver, runner));
   else if (driver->course->under_way == 0)
     arrive(driver);
 }

@@ -108,6 +108,12 @@ static void begin_renewing(runner_t *runner) {
     must(belay_lock_try(lock, on_kept), "acquire");
 }
 
+/* Beforehand, each once. */
+static void begin_keeping(runner_t *runner) {
+  (void)driver_next_key(runner->driver);
+  begin_renewing(runner);
+}
+
 /* ---- from begin to end -------------------------------------------------------------------------------------- */
 
 static void open_locks(driver_t *driver, belay_lock_options_t *options) {
@@ -192,7 +198,7 @@ static void close_locks(driver_t *driver) {
 const doer_t belay_lock = {open_own, begin, close_locks, NULL};
 const doer_t belay_redlock = {open_own, begin, close_locks, NULL};
 const doer_t belay_contention = {open_contention, begin_contending, close_locks, NULL};
-const doer_t belay_renew = {open_own, begin_renewing, close_locks, NULL};
+const doer_t belay_renew = {open_own, begin_renewing, close_locks, begin_keeping};
 const doer_t belay_semaphore = {open_semaphore, begin_permitted, close_locks,
                                 begin_testing_permits};
 const doer_t belay_fair = {open_fair, begin_queueing, close_locks, begin_testing_queue};

@@ -178,6 +178,11 @@ static void begin_renew(runner_t *runner) {
     set(runner, on_kept);
 }
 
+static void begin_keeping(runner_t *runner) {
+  (void)driver_next_key(runner->driver);
+  begin_renew(runner);
+}
+
 /* ---- numbers and strings ------------------------------------------------------------------------------------ */
 
 static const char *next_key(runner_t *runner) {
@@ -293,7 +298,7 @@ static void close_naive(driver_t *driver) {
 
 const doer_t naive_lock = {open_lock, begin_lock, close_naive, NULL};
 const doer_t naive_contention = {open_lock, begin_contending, close_naive, NULL};
-const doer_t naive_renew = {open_renew, begin_renew, close_naive, NULL};
+const doer_t naive_renew = {open_renew, begin_renew, close_naive, begin_keeping};
 const doer_t naive_limit = {open_limit, begin_limit, close_naive, NULL};
 const doer_t naive_counter = {open_plain, begin_count, close_naive, NULL};
 const doer_t naive_ids = {open_plain, begin_id, close_naive, NULL};

@@ -66,6 +66,7 @@ const scenario_t scenarios[] = {
         .servers = 1,
         .placement = PLACE_APART,
         .belay = &belay_renew,
+        .fill = true,
         .naive = &naive_renew,
         .cells = {{IN_TABLE, 1000}, {IN_FULL | IN_CURVE, 100000}},
     },

@@ -31,7 +31,7 @@ struct tap {
   pthread_t thread;
   char path[64], folder[48], server[160];
   int listener, bell[2];
-  atomic_bool writing, over;
+  atomic_bool writing, deaf, over;
   unsigned n;
   wire_t wires[WIRES_MAX];
   tape_t tape;
@@ -144,12 +144,13 @@ static void close_wire(tap_t *tap, wire_t *wire) {
   *wire = tap->wires[--tap->n];
 }
 
+/* To nobody, where that is -1. */
 static bool pass(int from, int to, char *chunk, size_t *n) {
   ssize_t got = read(from, chunk, CHUNK);
   if (got <= 0)
     return false;
   *n = (size_t)got;
-  for (size_t sent = 0; sent < *n;) {
+  for (size_t sent = 0; sent < *n && to >= 0;) {
     ssize_t put = send(to, chunk + sent, *n - sent, MSG_NOSIGNAL);
     if (put <= 0)
       return false;
@@ -174,7 +175,8 @@ static void *run(void *arg) {
       wire_t *wire = &tap->wires[i];
       size_t len = 0;
       bool up = true;
-      if (fds[2 + 2 * i].revents != 0 && (up = pass(wire->client, wire->server, chunk, &len)))
+      int server = atomic_load(&tap->deaf) ? -1 : wire->server;
+      if (fds[2 + 2 * i].revents != 0 && (up = pass(wire->client, server, chunk, &len)))
         note(tap, wire, chunk, len);
       if (up && fds[3 + 2 * i].revents != 0)
         up = pass(wire->server, wire->client, chunk, &len);
@@ -210,6 +212,7 @@ tap_t *tap_open(const char *server, char *url, size_t size) {
 
 void tap_write(tap_t *tap, bool on) {
   atomic_store(&tap->writing, on);
+  atomic_store(&tap->deaf, !on);
 }
 
 tape_t tap_close(tap_t *tap) {

@@ -34,7 +34,8 @@ void tape_word(tape_t *tape, const char *text, size_t len);
 /* Opens a tap to a server; url is where it is reached. */
 tap_t *tap_open(const char *server, char *url, size_t size);
 
-/* Begins to write, or ends that. Between commands: nothing may be under way. */
+/* Begins to write, or ends that: then nothing is passed on any more, and the server stays as it is, whatever belay gives back
+ * when it is closed. Between commands: nothing may be under way. */
 void tap_write(tap_t *tap, bool on);
 
 /* Closes it, and hands over what it has written: to be freed. */
