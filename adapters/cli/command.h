@@ -51,6 +51,7 @@ typedef struct option {
   option_kind_t kind;
   char letter;  /* a short form; 0: it has none */
   bool forever; /* of a duration: "forever" is one too, BELAY_FOREVER */
+  bool bare;    /* of a duration: it may be left out, and is max then */
 } option_t;
 
 /* ---- commands ------------------------------------------------------------------------------------------ */

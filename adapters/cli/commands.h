@@ -10,6 +10,7 @@ extern const command_t count_command;
 extern const command_t demo_command;
 extern const command_t help_command;
 extern const command_t id_command;
+extern const command_t limit_command;
 extern const command_t manual_command;
 extern const command_t version_command;
 

@@ -1,9 +1,11 @@
 #include "harness.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "config.h"
 
@@ -135,6 +137,22 @@ static bool open_clients(harness_t *harness) {
   return error == 0;
 }
 
+void harness_become(harness_t *harness, char **command) {
+  if (harness->done)
+    return;
+  harness->become = command;
+  harness_done(harness, STATUS_YES);
+}
+
+/* Returns only if it cannot: the status. What libuv has open is closed by it, and its handlers of signals are no more. */
+static int become(char **command) {
+  out_leave();
+  (void)execvp(command[0], command);
+  int status = errno == ENOENT ? STATUS_NO_COMMAND : STATUS_CANNOT_RUN;
+  complain("cannot run %s: %s", out_shown(command[0], strlen(command[0])), strerror(errno));
+  return status;
+}
+
 /* What a signal has ended ends by it: whoever started us learns of it. */
 static int end(const harness_t *harness) {
   bool by_signal = harness->signum != 0 && harness->status == STATUS_SIGNAL + harness->signum;
@@ -143,6 +161,8 @@ static int end(const harness_t *harness) {
     (void)signal(harness->signum, SIG_DFL);
     (void)raise(harness->signum);
   }
+  if (written && harness->become != NULL && harness->signum == 0)
+    return become(harness->become);
   return written || harness->status >= STATUS_UNREACHABLE ? harness->status : STATUS_TROUBLE;
 }
 

@@ -35,6 +35,7 @@ struct harness {
   int signum;       /* the one that ended it */
   int status;
   bool done;
+  char **become; /* harness_become() */
 };
 
 /* For main.c. Returns the exit status; what is wrong was said. If a signal has ended it, it ends the process by that. */
@@ -47,6 +48,11 @@ void harness_done(harness_t *harness, int status);
 
 /* For callbacks whose command may be over: what comes then does not matter any more. */
 bool harness_is_done(const harness_t *harness);
+
+/* As harness_done() with STATUS_YES; and once everything is closed and written, that command, with its arguments and a NULL
+ * behind them, takes the place of this process. If it cannot, that is said, and the status is STATUS_NO_COMMAND or
+ * STATUS_CANNOT_RUN. */
+void harness_become(harness_t *harness, char **command);
 
 /* Says what did not work and why: "cannot add: no server could be reached", with what belay knows of it, and is done
  * with status_of(error). Call it in the callback that was told of the error, before anything else. Does nothing if

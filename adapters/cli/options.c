@@ -84,6 +84,10 @@ static const char *wrong_range(const option_t *option) {
 
 static const char *set_duration(const option_t *option, const char *value) {
   int64_t ms;
+  if (value == NULL) { /* left out */
+    *option->to.number = option->max;
+    return NULL;
+  }
   if (option->forever && strcmp(value, "forever") == 0) {
     *option->to.number = BELAY_FOREVER;
     return NULL;
@@ -181,9 +185,11 @@ static bool take_next(reading_t *r, const option_t *option, const char *value) {
     complain("--%s takes no value", option->name);
     return false;
   }
-  if (value != NULL)
+  int64_t ms;
+  bool none = r->next == r->end || (option->bare && !units_duration(*r->next, &ms));
+  if (value != NULL || (none && option->bare))
     return take(option, value);
-  if (r->next < r->end)
+  if (!none)
     return take(option, *r->next++);
   complain("--%s lacks its %s", option->name, option->value);
   return false;

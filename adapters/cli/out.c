@@ -15,7 +15,8 @@
 
 static struct {
   out_form_t form;
-  bool verbose, in_list, said;
+  bool verbose, said;
+  bool deaf;                /* SIGPIPE was ignored before us */
   unsigned members, listed; /* of this line; of this list */
   int error;                /* why something could not be written; 0: it could */
   const char *name;
@@ -23,8 +24,17 @@ static struct {
 } out;
 
 void out_init(out_form_t form) {
+  static bool begun;
+  void (*before)(int) = signal(SIGPIPE, SIG_IGN);
+  if (!begun)
+    out.deaf = before == SIG_IGN;
+  begun = true;
   out.form = form;
-  (void)signal(SIGPIPE, SIG_IGN);
+}
+
+void out_leave(void) {
+  if (!out.deaf)
+    (void)signal(SIGPIPE, SIG_DFL);
 }
 
 out_form_t out_form(void) {

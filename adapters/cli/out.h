@@ -56,6 +56,9 @@ const char *out_shown(const void *bytes, size_t len);
 /* Whether all could be written; says on standard error if not. At the end. */
 bool out_finish(void);
 
+/* What a command that takes our place is not to find changed. */
+void out_leave(void);
+
 /* ---- beside results ------------------------------------------------------------------------------------ */
 
 /* The command's name, which every message begins with, "count add"; valid to the end of the process. */

@@ -15,13 +15,13 @@ static struct {
   bool flag, other;
   const char *text;
   texts_t texts;
-  int64_t number, wait;
+  int64_t number, wait, bare;
   rate_t rate;
 } asked;
 
 /* Options that are given once are remembered; so each reading has tables of its own. */
-enum { READINGS = 32 };
-static option_t tables[READINGS][8];
+enum { READINGS = 48 };
+static option_t tables[READINGS][9];
 static command_t made[READINGS];
 static size_t reading;
 
@@ -49,6 +49,13 @@ static command_t *make(command_runs_t runs, unsigned least, unsigned most) {
        .to.rate = &asked.rate,
        .min = 1,
        .max = 100},
+      {.name = "bare",
+       .kind = OPTION_DURATION,
+       .value = "[D]",
+       .to.number = &asked.bare,
+       .min = 1,
+       .max = 1000,
+       .bare = true},
       {0},
   };
   assert_true(reading < READINGS);
@@ -104,6 +111,26 @@ static void test_options_in_all_forms(void **state) {
   assert_int_equal(arguments.n, 2); /* a number and "-" are arguments */
 }
 
+static void test_a_duration_that_may_be_left_out(void **state) {
+  (void)state;
+  assert_true(reads("--bare a"));
+  assert_int_equal(asked.bare, 1000);
+  assert_int_equal(arguments.n, 1);
+  assert_true(reads("--bare 500ms a"));
+  assert_int_equal(asked.bare, 500);
+  assert_int_equal(arguments.n, 1);
+  assert_true(reads("a --bare"));
+  assert_int_equal(asked.bare, 1000);
+  assert_true(reads("--bare=20ms 1s"));
+  assert_int_equal(asked.bare, 20);
+  assert_int_equal(arguments.n, 1);
+  assert_true(reads("--bare --flag"));
+  assert_true(asked.flag);
+  assert_true(read_with(make(RUNS_MAYBE, 0, 0), "--bare -- ls"));
+  assert_string_equal(arguments.command[0], "ls");
+  assert_int_equal(asked.bare, 1000);
+}
+
 static void test_what_is_behind_dashes(void **state) {
   (void)state;
   assert_true(reads("-f -- --text -o"));
@@ -126,12 +153,26 @@ static void test_what_is_behind_dashes(void **state) {
 static void test_what_it_does_not_take(void **state) {
   (void)state;
   static const char *const lines[] = {
-      "a b c d",    "--flags",     "--fla",
-      "-x",         "-fx",         "--flag=yes",
-      "--text",     "-t",          "--text a --text b",
-      "--number 6", "--number -6", "--number x",
-      "--wait 2s",  "--wait 5",    "--rate 101/s",
-      "--rate x",   "--=x",
+      "a b c d",
+      "--flags",
+      "--fla",
+      "-x",
+      "-fx",
+      "--flag=yes",
+      "--text",
+      "-t",
+      "--text a --text b",
+      "--number 6",
+      "--number -6",
+      "--number x",
+      "--wait 2s",
+      "--wait 5",
+      "--rate 101/s",
+      "--rate x",
+      "--=x",
+      "--bare 2s",
+      "--bare=",
+      "--bare --bare",
   };
   for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
     if (reads(lines[i]))
@@ -237,9 +278,13 @@ static void test_all_commands(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_options_in_all_forms),  cmocka_unit_test(test_what_is_behind_dashes),
-      cmocka_unit_test(test_what_it_does_not_take), cmocka_unit_test(test_too_many_texts),
-      cmocka_unit_test(test_the_nearest_name),      cmocka_unit_test(test_namespaces),
+      cmocka_unit_test(test_a_duration_that_may_be_left_out),
+      cmocka_unit_test(test_options_in_all_forms),
+      cmocka_unit_test(test_what_is_behind_dashes),
+      cmocka_unit_test(test_what_it_does_not_take),
+      cmocka_unit_test(test_too_many_texts),
+      cmocka_unit_test(test_the_nearest_name),
+      cmocka_unit_test(test_namespaces),
       cmocka_unit_test(test_all_commands),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
