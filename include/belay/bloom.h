@@ -182,12 +182,23 @@ typedef struct belay_bloom_info {
 typedef void (*belay_bloom_info_cb)(belay_request_t *request, int status,
                                     const belay_bloom_info_t *info);
 
+/** options: what a filter was made with, so that belay_bloom_new() makes a handle for it, once a name is added, and the
+ * key if its items are hashed under one: neither can be read. Its error_rate, if it was made from bits, and ttl_ms, but
+ * for 0, are the defaults. Valid until the callback returns; NULL unless status is 0. */
+typedef void (*belay_bloom_made_cb)(belay_request_t *request, int status,
+                                    const belay_bloom_options_t *options);
+
 /* All that follow return 0, BELAY_EINVAL, BELAY_ESTATE (the request is pending), BELAY_EBUSY, BELAY_ENOMEM,
  * BELAY_ECLOSING or BELAY_EFORK. Items may be empty, which is an item too. They are hashed before the call returns. */
 
 /** Reads the filter's configuration, or creates it; for who wants to know early whether it is the right one. One that
  * is there is never changed by this. */
 BELAY_API int belay_bloom_open(belay_bloom_t *bloom, belay_request_t *request, belay_bloom_cb cb);
+
+/** What the filter that is there was made with, by whomever: this handle's own options but for its name do not matter, and
+ * nothing is created. BELAY_EABSENT: there is none. BELAY_EMISMATCH: what is there is no filter. */
+BELAY_API int belay_bloom_made(belay_bloom_t *bloom, belay_request_t *request,
+                               belay_bloom_made_cb cb);
 
 /** Adds an item, and tells whether it is new, in one step. */
 BELAY_API int belay_bloom_add(belay_bloom_t *bloom, belay_request_t *request, const void *item,

@@ -41,6 +41,7 @@ static int sift(bed_t *bed, belay_bloom_options_t *options) {
   DONE(end_of_sift(&s), begin_sift_many(&sieve, &s, false, sift_items(0, 300), 300));
   DONE(end_of_sift(&s), begin_sift_many(&sieve, &s, true, sift_items(0, 3000), 3000));
   DONE(end_of_sift(&s), begin_sift_many(&sieve, &s, false, sift_items(0, 3000), 3000));
+  DONE(end_of_sift(&s), begin_sift_made(&sieve, &s));
   DONE(end_of_sift(&s), begin_sift_clear(&sieve, &s));
   DONE(end_of_sift(&s), begin_sift_exists(&sieve, &s, "a", 1));
   assert_false(s.answer);

@@ -220,6 +220,72 @@ static void test_another_configuration_is_an_error(void **state) {
   bed_close(bed);
 }
 
+/* Who knows the name alone can use it. */
+static void expect_made(const belay_bloom_options_t *options) {
+  bed_t *bed = bed_open(NULL);
+  sieve_t maker, stranger, user;
+  sift_t sift = {0};
+  belay_bloom_options_t other = bloom_options(1, 0.5);
+  sieve_of(&stranger, bed, bed->client, &other);
+  assert_error(begin_sift_made(&stranger, &sift), 0);
+  assert_error(end_of_sift(&sift), BELAY_EABSENT);
+  assert_int_equal(server_keys(bed->server), 0); /* nothing was created */
+  sieve_of(&maker, bed, bed->client, options);
+  assert_true(sift_add(&maker, "a"));
+  assert_error(begin_sift_made(&stranger, &sift), 0);
+  assert_error(end_of_sift(&sift), 0);
+  belay_bloom_options_t made = sift.made;
+  assert_null(made.name);
+  assert_int_equal(made.kind, options->kind);
+  assert_int_equal(made.capacity, options->capacity);
+  assert_int_equal(made.hashes, options->hashes);
+  assert_true(made.seed == options->seed && made.window_ms == options->window_ms);
+  assert_true(options->capacity == 0 || made.error_rate == options->error_rate);
+  assert_int_equal(made.ttl_ms == 0, options->ttl_ms == 0);
+  made.name = options->name;
+  made.name_len = options->name_len;
+  sieve_of(&user, bed, bed->client, &made);
+  assert_true(sift_exists(&user, "a"));
+  assert_true(sift_add(&user, "b"));
+  assert_true(sift_exists(&maker, "b"));
+  bed_close(bed);
+}
+
+static void test_what_one_was_made_with(void **state) {
+  (void)state;
+  belay_bloom_options_t options = bloom_options(1234, 0.003);
+  options.seed = 99;
+  expect_made(&options);
+  options.ttl_ms = 0;
+  options.kind = BELAY_BLOOM_SCALING;
+  expect_made(&options);
+  options = bloom_options(1234, 0.003);
+  options.kind = BELAY_BLOOM_ROTATING;
+  options.window_ms = 60000;
+  expect_made(&options);
+  options = bloom_options(0, 0.01);
+  options.bits = 70000001; /* three segments, which do not divide it evenly */
+  options.hashes = 5;
+  expect_made(&options);
+}
+
+static void test_what_is_no_filter_was_made_with_nothing(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  sieve_t sieve;
+  sift_t sift = {0};
+  sieve_new(&sieve, bed, 1000, 0.01);
+  server_do(bed->server, "SET", CONFIG, "hello", NULL);
+  assert_error(begin_sift_made(&sieve, &sift), 0);
+  assert_error(end_of_sift(&sift), BELAY_EMISMATCH);
+  assert_string_equal(sift.detail, CONFIG ": it holds no configuration of a Bloom filter");
+  server_do(bed->server, "DEL", CONFIG, NULL);
+  server_do(bed->server, "RPUSH", CONFIG, "hello", NULL);
+  assert_error(begin_sift_made(&sieve, &sift), 0);
+  assert_error(end_of_sift(&sift), BELAY_EWRONGTYPE);
+  bed_close(bed);
+}
+
 static void test_what_is_no_filter_is_left_alone(void **state) {
   (void)state;
   bed_t *bed = bed_open(NULL);
@@ -303,6 +369,7 @@ static void test_arguments_are_checked(void **state) {
   assert_error(belay_bloom_exists(sieve.bloom, &sift.request, "a", 1, NULL), BELAY_EINVAL);
   assert_error(belay_bloom_open(sieve.bloom, &sift.request, NULL), BELAY_EINVAL);
   assert_error(belay_bloom_info(sieve.bloom, &sift.request, NULL), BELAY_EINVAL);
+  assert_error(belay_bloom_made(sieve.bloom, &sift.request, NULL), BELAY_EINVAL);
   assert_error(belay_bloom_clear(sieve.bloom, &sift.request, NULL), BELAY_EINVAL);
   assert_error(belay_bloom_close(NULL, NULL), BELAY_EINVAL);
   assert_int_equal(server_keys(bed->server), 0);
@@ -374,6 +441,8 @@ int main(void) {
       cmocka_unit_test(test_a_million_are_all_found),
       cmocka_unit_test(test_bits_are_where_memory_has_them),
       cmocka_unit_test(test_another_configuration_is_an_error),
+      cmocka_unit_test(test_what_one_was_made_with),
+      cmocka_unit_test(test_what_is_no_filter_was_made_with_nothing),
       cmocka_unit_test(test_what_is_no_filter_is_left_alone),
       cmocka_unit_test(test_options_are_checked),
       cmocka_unit_test(test_arguments_are_checked),

@@ -77,6 +77,14 @@ static void on_info(belay_request_t *request, int status, const belay_bloom_info
   ended(sift, status);
 }
 
+static void on_made(belay_request_t *request, int status, const belay_bloom_options_t *options) {
+  sift_t *sift = request->data;
+  assert_int_equal(options != NULL, status == 0);
+  if (options != NULL)
+    sift->made = *options;
+  ended(sift, status);
+}
+
 static void on_closed(belay_bloom_t *bloom, void *data) {
   sieve_t *sieve = data;
   assert_ptr_equal(bloom, sieve->bloom);
@@ -128,6 +136,11 @@ int begin_sift_many(sieve_t *sieve, sift_t *sift, bool add, const belay_bytes_t 
 int begin_sift_info(sieve_t *sieve, sift_t *sift) {
   belay_request_t *request = begin(sieve, sift);
   return begun(sieve, sift, belay_bloom_info(sieve->bloom, request, on_info));
+}
+
+int begin_sift_made(sieve_t *sieve, sift_t *sift) {
+  belay_request_t *request = begin(sieve, sift);
+  return begun(sieve, sift, belay_bloom_made(sieve->bloom, request, on_made));
 }
 
 int begin_sift_clear(sieve_t *sieve, sift_t *sift) {

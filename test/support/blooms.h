@@ -24,6 +24,7 @@ typedef struct sift {
   bool *answers; /* where those of a batch go; NULL: nowhere */
   size_t n;
   belay_bloom_info_t info;
+  belay_bloom_options_t made;
   char detail[256]; /* belay_detail() in the callback */
 } sift_t;
 
@@ -40,6 +41,7 @@ int begin_sift_add(sieve_t *sieve, sift_t *sift, const void *item, size_t len);
 int begin_sift_exists(sieve_t *sieve, sift_t *sift, const void *item, size_t len);
 int begin_sift_many(sieve_t *sieve, sift_t *sift, bool add, const belay_bytes_t *items, size_t n);
 int begin_sift_info(sieve_t *sieve, sift_t *sift);
+int begin_sift_made(sieve_t *sieve, sift_t *sift);
 int begin_sift_clear(sieve_t *sieve, sift_t *sift);
 int begin_close_sieve(sieve_t *sieve);
 
