@@ -1,6 +1,8 @@
 /* The belay command: the library worn by a shell. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "commands.h"
 #include "common.h"
@@ -31,6 +33,14 @@ static out_form_t form(void) {
   return common.json ? OUT_JSON : OUT_PLAIN;
 }
 
+/* Where one of the three standard files is closed, the next that is opened would take its place, and be read or written
+ * to. What stands there instead can be neither. */
+static void hold_standard_files(void) {
+  for (int fd = 0; fd <= STDERR_FILENO; fd++)
+    if (fcntl(fd, F_GETFD) == -1)
+      (void)open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
 static int run(const command_t *command, const arguments_t *arguments) {
   if (command->urls > 0 && !config_read())
     return STATUS_USAGE;
@@ -42,6 +52,7 @@ static int run(const command_t *command, const arguments_t *arguments) {
 }
 
 int main(int argc, char **argv) {
+  hold_standard_files();
   for (size_t i = 0; argc > 1 && i < sizeof hidden / sizeof *hidden; i++)
     if (strcmp(hidden[i].name, argv[1]) == 0)
       return hidden[i].run(argc, argv);

@@ -118,6 +118,16 @@ load helper
   is "$(cat "$HOME/status")" 123
 }
 
+@test "standard files that are closed are nothing else" {
+  start_server
+  run -123 bash -c 'belay count add k >&-'
+  has "$output" "not all of this could be written: Bad file descriptor"
+  run -0 bash -c 'belay count add k <&- 2>&-'
+  is "$output" 2
+  run -123 bash -c 'belay count add k <&- >&- 2>&-'
+  is "$(belay count get k)" 3
+}
+
 @test "colours on a terminal; none elsewhere, with NO_COLOR, or on a dumb one" {
   start_server
   demo() { on_terminal --when "Five processes" --type ^C env "$@" belay demo; }
