@@ -5,6 +5,7 @@
 #include "command.h"
 
 extern const command_t acl_command;
+extern const command_t bloom_command;
 extern const command_t completion_command;
 extern const command_t count_command;
 extern const command_t demo_command;
