@@ -91,7 +91,7 @@ typedef void (*belay_sweep_cb)(belay_sweep_t *sweep, int status,
 /** Options; belay_sweep_options_init() sets the defaults. */
 typedef struct belay_sweep_options {
   /** What keys are to match behind NAMESPACE and the two colons, as of KEYS: * ? [a-z] [^a-z], and a backslash before
-   * what stands for itself. Keys are FAMILY, the handle's name, and the key's in braces: limiter::login::{*}; names
+   * what stands for itself. Keys are FAMILY, the handle's name, and the key's in braces: limit::login::{*}; names
    * are escaped in them (`%`, braces, control bytes, and colons that could be taken for separators, are `%` and two
    * hexadecimal digits). Nothing outside of the namespace is ever found; a namespace of more parts that begins with
    * this one's is inside of it. 1 to BELAY_SWEEP_PATTERN_MAX bytes; copied. Must be given, unless on_held is: "*" is
