@@ -13,6 +13,7 @@ extern const command_t help_command;
 extern const command_t id_command;
 extern const command_t limit_command;
 extern const command_t manual_command;
+extern const command_t sweep_command;
 extern const command_t version_command;
 
 /* Those above, in the order in which help says them; ends with NULL. */

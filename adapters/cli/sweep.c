@@ -1,0 +1,244 @@
+/* `belay sweep`: deletes what matches a pattern.
+ *
+ *   LOOKING: how much there is --it is known--> DELETING --> told
+ *      |--only on a terminal, for the bar
+ *   LISTING, with --dry-run ------------------------------> told
+ *
+ * ctrl-C ends what runs, and how far it came is told. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "commands.h"
+#include "harness.h"
+#include "term.h"
+
+#define BAR 40
+#define DAY_MS INT64_C(86400000)
+
+typedef enum pass { LOOKING, LISTING, DELETING } pass_t;
+
+static struct {
+  const char *type;
+  bool dry, yes;
+  int64_t keys_per_s, patience_ms, progress_ms;
+} asked = {.keys_per_s = 50000, .patience_ms = 60000, .progress_ms = 10000};
+
+static struct {
+  pass_t pass;
+  belay_sweep_t *sweep;
+  uint64_t expected; /* keys to be looked at, as LOOKING has found; 0: not known */
+  uint64_t said;     /* when a line was written last, by the loop's clock */
+  int signum;        /* that has ended it */
+  term_t term;
+} work;
+
+static void begin_pass(harness_t *h, pass_t pass);
+
+static bool has_bar(void) {
+  return work.term.fancy && out_form() == OUT_PLAIN;
+}
+
+/* ---- what is told -------------------------------------------------------------------------------------- */
+
+static void clear_live(void) {
+  term_print(&work.term, "%s", "");
+}
+
+static void bar(const belay_sweep_totals_t *totals) {
+  char line[BAR * 4 + 1] = "";
+  double part = work.expected > 0 ? (double)totals->scanned / (double)work.expected : 0;
+  if (part > 1) /* more has come meanwhile */
+    part = 1;
+  int full = (int)(part * BAR);
+  if (work.pass == LOOKING) {
+    term_live(&work.term, "looking: %" PRIu64 " keys, %" PRIu64 " match", totals->scanned,
+              totals->matched);
+    return;
+  }
+  for (int i = 0; i < BAR; i++)
+    (void)strcat(line, term_glyph(&work.term, i < full ? TERM_FULL : TERM_EMPTY));
+  term_live(&work.term, "%s%s%s %3d%%  %" PRIu64 " deleted", term_style(&work.term, TERM_A), line,
+            term_style(&work.term, TERM_NORMAL), (int)(part * 100), totals->deleted);
+}
+
+/* How far it is, or was. */
+static bool say(const harness_t *h, const belay_sweep_totals_t *totals, bool over) {
+  const char *state = over ? "" : work.signum != 0 ? "stopped: " : "so far: ";
+  out_begin();
+  out_string("pattern", h->arguments->item[0]);
+  out_bool("complete", over);
+  out_number("scanned", (int64_t)totals->scanned);
+  out_number("matched", (int64_t)totals->matched);
+  out_number("deleted", (int64_t)totals->deleted);
+  out_say("%s%" PRIu64 " deleted of %" PRIu64 " that matched; %" PRIu64 " keys looked at", state,
+          totals->deleted, totals->matched, totals->scanned);
+  return out_end();
+}
+
+static void on_progress(belay_sweep_t *sweep, const belay_sweep_totals_t *totals) {
+  harness_t *h = belay_sweep_data(sweep);
+  uint64_t now = uv_now(&h->loop);
+  if (has_bar())
+    bar(totals);
+  else if (now - work.said >= (uint64_t)asked.progress_ms) {
+    work.said = now;
+    if (!say(h, totals, false))
+      (void)belay_sweep_cancel(sweep);
+  }
+}
+
+/* --dry-run: each key, as it is on the server. */
+static void on_keys(belay_sweep_t *sweep, const belay_bytes_t *keys, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    out_begin();
+    out_text("key", keys[i].data, keys[i].len);
+    if (!out_end()) {
+      (void)belay_sweep_cancel(sweep);
+      return;
+    }
+  }
+}
+
+/* ---- passes -------------------------------------------------------------------------------------------- */
+
+static int status_at_end(const belay_sweep_totals_t *totals) {
+  return work.pass == LISTING && totals->matched == 0 ? STATUS_NO : STATUS_YES;
+}
+
+static void on_swept(belay_sweep_t *sweep, int status, const belay_sweep_totals_t *totals) {
+  harness_t *h = belay_sweep_data(sweep);
+  if (harness_is_done(h))
+    return;
+  if (work.pass == LOOKING && status == 0 && totals->matched > 0) {
+    work.expected = totals->scanned;
+    (void)belay_sweep_close(sweep, NULL);
+    begin_pass(h, DELETING);
+    return;
+  }
+  if (has_bar())
+    clear_live();
+  if (work.pass != LISTING)
+    (void)say(h, totals, status == 0);
+  if (work.signum != 0)
+    harness_done(h, STATUS_SIGNAL + work.signum);
+  else if (status == BELAY_ECANCELED)
+    harness_done(h, STATUS_TROUBLE); /* it could not be written */
+  else if (status != 0)
+    harness_fail(h, "cannot go on", status);
+  else
+    harness_done(h, status_at_end(totals));
+}
+
+static void begin_pass(harness_t *h, pass_t pass) {
+  belay_sweep_options_t options;
+  belay_sweep_options_init(&options);
+  work.pass = pass;
+  work.said = uv_now(&h->loop);
+  options.pattern = h->arguments->item[0];
+  options.pattern_len = strlen(options.pattern);
+  options.type = asked.type;
+  options.remove = pass == DELETING;
+  options.keys_per_s = (uint32_t)asked.keys_per_s;
+  options.patience_ms = asked.patience_ms;
+  options.on_keys = pass == LISTING ? on_keys : NULL;
+  options.on_progress = pass == LISTING ? NULL : on_progress;
+  options.data = h;
+  int error = belay_sweep_new(h->client[0], &options, &work.sweep);
+  if (error == 0)
+    error = belay_sweep_start(work.sweep, on_swept);
+  if (error != 0)
+    harness_fail(h, "cannot begin", error);
+}
+
+static void begin(harness_t *h) {
+  if (asked.dry == asked.yes) {
+    complain(asked.dry ? "--dry-run and --yes exclude each other"
+                       : "this deletes whatever matches, held locks too: look with --dry-run, then "
+                         "say --yes");
+    harness_done(h, STATUS_USAGE);
+    return;
+  }
+  term_init(&work.term);
+  begin_pass(h, asked.dry ? LISTING : has_bar() ? LOOKING : DELETING);
+}
+
+static void stop(harness_t *h, int signum) {
+  work.signum = signum;
+  if (work.sweep == NULL || belay_sweep_cancel(work.sweep) != 0)
+    harness_done(h, STATUS_SIGNAL + signum);
+}
+
+static const option_t sweep_options[] = {
+    {.name = "dry-run",
+     .kind = OPTION_FLAG,
+     .to.flag = &asked.dry,
+     .help =
+         "delete nothing: write the keys that match, whole, in no order; now and then one comes "
+         "twice; the status is 1 if there are none"},
+    {.name = "yes", .kind = OPTION_FLAG, .to.flag = &asked.yes, .help = "delete them"},
+    {.name = "type",
+     .kind = OPTION_TEXT,
+     .value = "TYPE",
+     .to.text = &asked.type,
+     .help = "only keys of that type: string, hash, list, set, zset, stream"},
+    {.name = "keys-per-s",
+     .kind = OPTION_NUMBER,
+     .value = "N",
+     .to.number = &asked.keys_per_s,
+     .min = 1,
+     .max = 10000000,
+     .help = "so many are looked at and deleted in a second, at most; default 50000"},
+    {.name = "patience",
+     .kind = OPTION_DURATION,
+     .value = "DURATION",
+     .to.number = &asked.patience_ms,
+     .max = DAY_MS,
+     .help = "for so long it goes on asking a server that does not answer; default 1m"},
+    {.name = "progress",
+     .kind = OPTION_DURATION,
+     .value = "DURATION",
+     .to.number = &asked.progress_ms,
+     .min = 1,
+     .max = DAY_MS,
+     .help = "how often a line says how far it is, where there is no terminal; default 10s"},
+    {0},
+};
+
+const command_t sweep_command = {
+    .name = "sweep",
+    .arguments = "PATTERN",
+    .summary = "delete the keys in the namespace that match a pattern",
+    .text = "PATTERN is what keys are behind the namespace and two colons: * ? [a-z] [^a-z], and a "
+            "backslash before what stands for itself. Put it in quotes. Nothing outside of the "
+            "namespace "
+            "is ever found. A whole key is FAMILY::NAME::{KEY}, such as limit::login::{ada}; "
+            "FAMILY::{KEY} "
+            "where there is no NAME."
+            "\n\n"
+            "It deletes what it is told to: the key of a lock that is held is a key like any "
+            "other, and so "
+            "are fencing numbers, idempotency records and ids that were handed out; with them goes "
+            "what "
+            "they protect. So it does nothing without --dry-run or --yes. What comes or goes "
+            "meanwhile is "
+            "found or not."
+            "\n\n"
+            "The server is asked for a page at a time, with rests in between. On a terminal it "
+            "looks at "
+            "everything first, so that a bar can show how far it is. ctrl-C stops it, and it says "
+            "how far "
+            "it came; what was deleted stays so.",
+    .examples =
+        (const example_t[]){{"What there is of all limits", "belay sweep 'limit::*' --dry-run"},
+                            {"Sessions of the old site, gently",
+                             "belay sweep 'session::old::*' -n shop --yes --keys-per-s 1000"},
+                            {0}},
+    .options = sweep_options,
+    .least = 1,
+    .most = 1,
+    .urls = 1,
+    .reports = true,
+    .begin = begin,
+    .stop = stop,
+};
