@@ -159,10 +159,8 @@ static void begin_create(harness_t *h) {
   const char *wrong = read_form(&made);
   if (wrong == NULL)
     look(h, on_looked);
-  else {
-    complain("%s", wrong);
-    done(h, STATUS_USAGE);
-  }
+  else
+    harness_refuse(h, wrong);
 }
 
 static const option_t create_options[] = {

@@ -5,6 +5,7 @@
 #include "command.h"
 
 extern const command_t acl_command;
+extern const command_t allow_command;
 extern const command_t bloom_command;
 extern const command_t completion_command;
 extern const command_t count_command;
@@ -13,6 +14,8 @@ extern const command_t help_command;
 extern const command_t id_command;
 extern const command_t limit_command;
 extern const command_t manual_command;
+extern const command_t online_command;
+extern const command_t rank_command;
 extern const command_t sweep_command;
 extern const command_t version_command;
 

@@ -137,6 +137,11 @@ static bool open_clients(harness_t *harness) {
   return error == 0;
 }
 
+void harness_refuse(harness_t *harness, const char *what) {
+  complain("%s", what);
+  harness_done(harness, STATUS_USAGE);
+}
+
 void harness_become(harness_t *harness, char **command) {
   if (harness->done)
     return;

@@ -49,6 +49,9 @@ void harness_done(harness_t *harness, int status);
 /* For callbacks whose command may be over: what comes then does not matter any more. */
 bool harness_is_done(const harness_t *harness);
 
+/* Says what is wrong with what was asked for, in words, and is done with STATUS_USAGE. */
+void harness_refuse(harness_t *harness, const char *what);
+
 /* As harness_done() with STATUS_YES; and once everything is closed and written, that command, with its arguments and a NULL
  * behind them, takes the place of this process. If it cannot, that is said, and the status is STATUS_NO_COMMAND or
  * STATUS_CANNOT_RUN. */

@@ -96,8 +96,7 @@ static const char *check(const harness_t *h) {
 static void begin(harness_t *h) {
   const char *key = h->arguments->item[0], *wrong = check(h);
   if (wrong != NULL) {
-    complain("%s", wrong);
-    harness_done(h, STATUS_USAGE);
+    harness_refuse(h, wrong);
     return;
   }
   const belay_limit_t limit = {.kind = BELAY_LIMIT_BUCKET,

@@ -153,10 +153,10 @@ static void begin_pass(harness_t *h, pass_t pass) {
 
 static void begin(harness_t *h) {
   if (asked.dry == asked.yes) {
-    complain(asked.dry ? "--dry-run and --yes exclude each other"
-                       : "this deletes whatever matches, held locks too: look with --dry-run, then "
-                         "say --yes");
-    harness_done(h, STATUS_USAGE);
+    harness_refuse(
+        h, asked.dry ? "--dry-run and --yes exclude each other"
+                     : "this deletes whatever matches, held locks too: look with --dry-run, then "
+                       "say --yes");
     return;
   }
   term_init(&work.term);

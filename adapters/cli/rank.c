@@ -1,0 +1,372 @@
+/* `belay rank`: members with scores, and who stands where. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "commands.h"
+#include "harness.h"
+
+#define YEAR_MS INT64_C(31536000000)
+
+static struct {
+  const char *name, *ties;
+  int64_t ttl_ms, max_members, skip;
+  bool low_first, best, worst;
+} asked = {.ttl_ms = INT64_C(2592000000)};
+
+static belay_ranking_t *ranking;
+static belay_request_t request;
+static belay_bytes_t members[TEXTS_MAX];
+
+static void fail(harness_t *h, int error) {
+  if (error != 0)
+    harness_fail(h, "cannot rank", error);
+}
+
+static const char *board_of(const harness_t *h) {
+  return h->arguments->item[0];
+}
+
+static size_t board_len(const harness_t *h) {
+  return strlen(board_of(h));
+}
+
+/* ---- what they have in common -------------------------------------------------------------------------- */
+
+static bool read_ties(belay_ranking_ties_t *out) {
+  static const char *const names[] = {[BELAY_RANKING_BY_MEMBER] = "member",
+                                      [BELAY_RANKING_EARLIER_FIRST] = "earlier",
+                                      [BELAY_RANKING_LATER_FIRST] = "later"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (asked.ties != NULL && strcmp(asked.ties, names[i]) == 0) {
+      *out = (belay_ranking_ties_t)i;
+      return true;
+    }
+  return asked.ties == NULL;
+}
+
+static bool open_ranking(harness_t *h) {
+  belay_ranking_options_t options;
+  belay_ranking_options_init(&options);
+  if (!read_ties(&options.ties)) {
+    harness_refuse(h, "--ties is none of member, earlier, later");
+    return false;
+  }
+  options.name = asked.name != NULL ? asked.name : "";
+  options.name_len = strlen(options.name);
+  options.order = asked.low_first ? BELAY_RANKING_LOW_FIRST : BELAY_RANKING_HIGH_FIRST;
+  options.ttl_ms = asked.ttl_ms == BELAY_FOREVER ? 0 : asked.ttl_ms;
+  options.max_members = asked.max_members;
+  request.data = h;
+  int error = belay_ranking_new(h->client[0], &options, &ranking);
+  fail(h, error);
+  return error == 0;
+}
+
+/* A whole number among the arguments, if it is there. */
+static bool read_number(harness_t *h, size_t i, int64_t least, int64_t most, int64_t *out) {
+  if (i >= h->arguments->n ||
+      (units_number(h->arguments->item[i], out) && *out >= least && *out <= most))
+    return true;
+  harness_refuse(h, "N is no whole number, or is out of range");
+  return false;
+}
+
+/* Those behind the board: how many. */
+static size_t read_members(const harness_t *h) {
+  const arguments_t *arguments = h->arguments;
+  for (size_t i = 1; i < arguments->n; i++)
+    members[i - 1] = (belay_bytes_t){arguments->item[i], strlen(arguments->item[i])};
+  return arguments->n - 1;
+}
+
+/* Ranks are those of people: the best is 1. */
+static bool out_entry(const belay_ranking_entry_t *entry) {
+  bool there = entry->rank >= 0;
+  out_begin();
+  if (there)
+    out_number("rank", entry->rank + 1);
+  else
+    out_null("rank");
+  out_text("member", entry->member.data, entry->member.len);
+  if (there)
+    out_number("score", entry->score);
+  else
+    out_null("score");
+  return out_end();
+}
+
+/* Of several: the status is 1 if one is not there, or there are none. */
+static void on_entries(belay_request_t *r, int status, const belay_ranking_entry_t *entries,
+                       size_t n) {
+  harness_t *h = r->data;
+  bool all = n > 0;
+  fail(h, status);
+  for (size_t i = 0; i < n; i++) {
+    all = all && entries[i].rank >= 0;
+    if (!out_entry(&entries[i]))
+      break;
+  }
+  harness_done(h, all ? STATUS_YES : STATUS_NO);
+}
+
+#define NAME_OPTION                                                                                \
+  {                                                                                                \
+    .name = "name", .kind = OPTION_TEXT, .value = "NAME", .to.text = &asked.name,                  \
+    .help = "which boards: part of the keys, so that others may have a BOARD of the same name"     \
+  }
+#define LOW_OPTION                                                                                 \
+  {                                                                                                \
+    .name = "low-first", .kind = OPTION_FLAG, .to.flag = &asked.low_first,                         \
+    .help = "the lowest score is the best: seconds, strokes"                                       \
+  }
+#define TIES_OPTION                                                                                \
+  {                                                                                                \
+    .name = "ties", .kind = OPTION_TEXT, .value = "WHO", .to.text = &asked.ties,                   \
+    .help = "of those with the same score is better: member (by their bytes), earlier or later "   \
+            "(who reached it first, last); default member"                                         \
+  }
+#define CHANGE_OPTIONS                                                                             \
+  {.name = "ttl",                                                                                  \
+   .kind = OPTION_DURATION,                                                                        \
+   .value = "DURATION",                                                                            \
+   .to.number = &asked.ttl_ms,                                                                     \
+   .min = 1000,                                                                                    \
+   .max = YEAR_MS,                                                                                 \
+   .forever = true,                                                                                \
+   .help = "the board is gone when nothing has changed for so long; default 30d"},                 \
+  {                                                                                                \
+    .name = "max-members", .kind = OPTION_NUMBER, .value = "N", .to.number = &asked.max_members,   \
+    .min = 1, .max = BELAY_RANKING_SIZE_MAX, .help = "so many stay, the best; default: any number" \
+  }
+#define BOARD_OPTIONS LOW_OPTION, TIES_OPTION, NAME_OPTION
+
+static const option_t board_options[] = {BOARD_OPTIONS, {0}};
+
+/* ---- add, set ------------------------------------------------------------------------------------------ */
+
+static void on_submitted(belay_request_t *r, int status, const belay_ranking_entry_t *entries,
+                         size_t n) {
+  harness_t *h = r->data;
+  fail(h, status);
+  if (n > 0)
+    (void)out_entry(entries);
+  harness_done(h, n > 0 && entries->rank >= 0 && (entries->changed || !asked.best) ? STATUS_YES
+                                                                                   : STATUS_NO);
+}
+
+static void submit(harness_t *h, belay_ranking_mode_t mode) {
+  belay_ranking_score_t item = {.score = 1};
+  (void)read_members(h);
+  item.member = members[0];
+  if (read_number(h, 2, BELAY_RANKING_SCORE_MIN, BELAY_RANKING_SCORE_MAX, &item.score) &&
+      open_ranking(h))
+    fail(h, belay_ranking_submit(ranking, &request, board_of(h), board_len(h), mode, &item, 1,
+                                 on_submitted));
+}
+
+static void begin_add(harness_t *h) {
+  submit(h, BELAY_RANKING_ADD);
+}
+
+static const command_t add = {
+    .name = "add",
+    .arguments = "BOARD MEMBER [N]",
+    .summary = "add N, or 1, to a member's score, and say where it stands",
+    .text = "An add whose answer is lost may have happened, and is not sent again: the status is "
+            "123. The status is 1 if --max-members leaves no place for it.",
+    .options = (const option_t[]){BOARD_OPTIONS, CHANGE_OPTIONS, {0}},
+    .least = 2,
+    .most = 3,
+    .urls = 1,
+    .reports = true,
+    .begin = begin_add,
+};
+
+static void begin_set(harness_t *h) {
+  submit(h, asked.best ? BELAY_RANKING_BEST : BELAY_RANKING_SET);
+}
+
+static const command_t set = {
+    .name = "set",
+    .arguments = "BOARD MEMBER N",
+    .summary = "give a member a score, and say where it stands",
+    .text = "The status is 1 if --max-members leaves no place for it.",
+    .options = (const option_t[]){{.name = "best",
+                                   .kind = OPTION_FLAG,
+                                   .to.flag = &asked.best,
+                                   .help = "only if that is better than what it has; the status is "
+                                           "1 if not"},
+                                  BOARD_OPTIONS,
+                                  CHANGE_OPTIONS,
+                                  {0}},
+    .least = 3,
+    .most = 3,
+    .urls = 1,
+    .reports = true,
+    .begin = begin_set,
+};
+
+/* ---- top, around, of ----------------------------------------------------------------------------------- */
+
+static void begin_top(harness_t *h) {
+  int64_t n = 10;
+  if (read_number(h, 1, 1, (int64_t)BELAY_RANKING_PAGE_MAX, &n) && open_ranking(h))
+    fail(h, belay_ranking_range(ranking, &request, board_of(h), board_len(h),
+                                asked.worst ? BELAY_RANKING_FROM_WORST : BELAY_RANKING_FROM_BEST,
+                                asked.skip, (size_t)n, on_entries));
+}
+
+static const command_t top = {
+    .name = "top",
+    .arguments = "BOARD [N]",
+    .summary = "the best N, or 10: rank, member, score; the status is 1 if there are none",
+    .options = (const option_t[]){{.name = "skip",
+                                   .kind = OPTION_NUMBER,
+                                   .value = "N",
+                                   .to.number = &asked.skip,
+                                   .max = BELAY_RANKING_SIZE_MAX,
+                                   .help = "not the first N of them"},
+                                  {.name = "worst",
+                                   .kind = OPTION_FLAG,
+                                   .to.flag = &asked.worst,
+                                   .help = "from the other end: the worst one first"},
+                                  BOARD_OPTIONS,
+                                  {0}},
+    .least = 1,
+    .most = 2,
+    .urls = 1,
+    .reports = true,
+    .begin = begin_top,
+};
+
+static void begin_around(harness_t *h) {
+  int64_t n = 5;
+  (void)read_members(h);
+  if (read_number(h, 2, 0, (int64_t)(BELAY_RANKING_PAGE_MAX - 1) / 2, &n) && open_ranking(h))
+    fail(h, belay_ranking_around(ranking, &request, board_of(h), board_len(h), members[0].data,
+                                 members[0].len, (size_t)n, (size_t)n, on_entries));
+}
+
+static const command_t around = {
+    .name = "around",
+    .arguments = "BOARD MEMBER [N]",
+    .summary = "a member, and up to N (default 5) who are better, and who are worse",
+    .text = "The status is 1 if it is not there.",
+    .options = board_options,
+    .least = 2,
+    .most = 3,
+    .urls = 1,
+    .reports = true,
+    .begin = begin_around,
+};
+
+static void begin_of(harness_t *h) {
+  size_t n = read_members(h);
+  if (open_ranking(h))
+    fail(h,
+         belay_ranking_find(ranking, &request, board_of(h), board_len(h), members, n, on_entries));
+}
+
+static const command_t of = {
+    .name = "of",
+    .arguments = "BOARD MEMBER...",
+    .summary = "where members stand; the status is 1 if one is not there",
+    .options = board_options,
+    .least = 2,
+    .most = TEXTS_MAX,
+    .urls = 1,
+    .reports = true,
+    .begin = begin_of,
+};
+
+/* ---- count, delete ------------------------------------------------------------------------------------- */
+
+static void on_count(belay_request_t *r, int status, int64_t count) {
+  harness_t *h = r->data;
+  if (status != 0) {
+    fail(h, status);
+    return;
+  }
+  out_begin();
+  out_string("board", board_of(h));
+  out_number("members", count);
+  out_say("%" PRId64, count);
+  (void)out_end();
+  harness_done(h, count > 0 ? STATUS_YES : STATUS_NO);
+}
+
+static void begin_count(harness_t *h) {
+  if (open_ranking(h))
+    fail(h, belay_ranking_count(ranking, &request, board_of(h), board_len(h), on_count));
+}
+
+static const command_t count = {
+    .name = "count",
+    .arguments = "BOARD",
+    .summary = "how many members there are; the status is 1 if there are none",
+    .options = board_options,
+    .least = 1,
+    .most = 1,
+    .urls = 1,
+    .reports = true,
+    .begin = begin_count,
+};
+
+static void on_removed(belay_request_t *r, int status, int64_t removed) {
+  harness_t *h = r->data;
+  if (status != 0) {
+    fail(h, status);
+    return;
+  }
+  out_begin();
+  out_string("board", board_of(h));
+  out_number("removed", removed);
+  out_say("%" PRId64, removed);
+  (void)out_end();
+  harness_done(h, removed > 0 ? STATUS_YES : STATUS_NO);
+}
+
+static void on_cleared(belay_request_t *r, int status, int64_t zero) {
+  harness_t *h = r->data;
+  (void)zero;
+  fail(h, status);
+  harness_done(h, STATUS_YES);
+}
+
+static void begin_delete(harness_t *h) {
+  size_t n = read_members(h);
+  if (!open_ranking(h))
+    return;
+  if (n > 0)
+    fail(h, belay_ranking_remove(ranking, &request, board_of(h), board_len(h), members, n,
+                                 on_removed));
+  else
+    fail(h, belay_ranking_clear(ranking, &request, board_of(h), board_len(h), on_cleared));
+}
+
+static const command_t delete = {
+    .name = "delete",
+    .arguments = "BOARD [MEMBER]...",
+    .summary = "take members off, and say how many were there; without any, the whole board",
+    .text = "The status is 1 if none of the members was there.",
+    .options = board_options,
+    .least = 1,
+    .most = TEXTS_MAX,
+    .urls = 1,
+    .reports = true,
+    .begin = begin_delete,
+};
+
+const command_t rank_command = {
+    .name = "rank",
+    .summary = "members with scores, and who stands where",
+    .text =
+        "Scores are whole numbers, up to 2^53 - 1; the best one has rank 1. All who share a BOARD "
+        "should say the same --low-first and --ties.",
+    .examples =
+        (const example_t[]){
+            {"Points, and the best three", "belay rank add points ada 5; belay rank top points 3"},
+            {"A personal best, in seconds", "belay rank set laps ada 73 --best --low-first"},
+            {0}},
+    .parts = (const command_t *const[]){&add, &around, &count, &delete, &of, &set, &top, NULL},
+};

@@ -1,0 +1,79 @@
+#!/usr/bin/env bats
+# belay allow.
+load helper
+
+set_up() { start_server; }
+
+NAMES="--names read,write,invite"
+
+@test "grant, check, revoke, set, list and delete" {
+  is "$(belay allow grant forum 17 write read $NAMES)" changed
+  is "$(belay allow grant forum 17 write $NAMES)" "it was so"
+  is "$(belay allow check forum 17 read write $NAMES)" allowed
+  run -1 belay allow check forum 17 read invite $NAMES
+  is "$output" "not allowed"
+  run -1 belay allow check forum 18 read $NAMES
+  belay allow set forum 3 invite $NAMES -q
+  is "$(belay allow list forum $NAMES)" $'3\tinvite\n17\tread write'
+  is "$(belay allow list forum 17 4 $NAMES)" $'17\tread write\n4\t'
+  is "$(belay allow revoke forum 17 read invite $NAMES)" changed
+  is "$(belay allow list forum 17 $NAMES)" $'17\twrite'
+  belay allow set forum 17 $NAMES -q
+  is "$(belay allow list forum $NAMES)" $'3\tinvite'
+  belay allow delete forum $NAMES
+  run -1 belay allow list forum $NAMES
+  is "$output" ""
+  is "$(ask DBSIZE)" 0
+}
+
+@test "--json" {
+  is "$(belay allow grant f 1 write $NAMES --json)" '{"id":1,"may":["write"],"before":[],"changed":true}'
+  is "$(belay allow grant f 1 read $NAMES --json)" '{"id":1,"may":["read","write"],"before":["write"],"changed":true}'
+  is "$(belay allow list f $NAMES --json)" '{"id":1,"may":["read","write"]}'
+  is "$(belay allow check f 1 invite $NAMES --json || true)" '{"id":1,"allowed":false,"may":["read","write"]}'
+}
+
+@test "numbers instead of names, and names with a width" {
+  belay allow grant f 1 0 7 -q
+  is "$(belay allow list f)" $'1\t0 7'
+  run -2 belay allow grant f 1 8
+  belay allow grant f 1 62 --width 63 -q
+  is "$(belay allow list f --width 63)" $'1\t62'
+  belay allow grant f 2 read 7 --names read --width 8 -q
+  is "$(belay allow list f)" $'1\t0 7\n2\t0 7'
+  is "$(belay allow list f 2 --names read --width 8)" $'2\tread 7'
+}
+
+@test "all of many, in their order" {
+  for i in 0 16383 16384 40000 1048575; do belay allow grant f "$i" 1 -q; done
+  is "$(belay allow list f | cut -f 1)" $'0\n16383\n16384\n40000\n1048575'
+  is "$(belay allow list f --max-id 20000 | cut -f 1)" $'0\n16383\n16384'
+}
+
+@test "for ever, unless it is said" {
+  belay allow grant f 1 1 -q
+  is "$(ask KEYS '*' | xargs -I{} redis-cli -s "$server_socket" PTTL {})" -1
+  belay allow grant g 1 1 --ttl 1h -q
+  local left
+  left=$(ask KEYS '*::{g}*' | xargs -I{} redis-cli -s "$server_socket" PTTL {})
+  ((left > 0 && left <= 3600000))
+}
+
+@test "what makes no sense is refused" {
+  for wrong in "grant f 1" "grant f x read" "grant f -1 0" "grant f 1 reed --names read" "check f 1048576 0" \
+    "grant f 1 0 --names a,,b" "grant f 1 0 --names a,b,a" "grant f 1 0 --names 1a" "grant f 1 0 --names a,b --width 1" \
+    "grant f 1 0 --width 64" "list f --names a,b,a" "list f x" "delete f --names ," "list f --max-id 4294967295"; do
+    run -2 belay allow $wrong
+  done
+  is "$(ask DBSIZE)" 0
+}
+
+@test "no server: 120; a full disk: 123" {
+  run -120 belay allow check f 1 1 --url redis://127.0.0.1:1 --timeout 100ms
+  has "$output" "belay: allow check: cannot ask: no server could be reached"
+  for i in {1..5}; do belay allow grant f "$i" 1 -q; done
+  run -123 bash -c 'belay allow list f >/dev/full'
+  run -123 bash -c 'belay allow grant f 1 1 >/dev/full'
+  run -0 --separate-stderr bash -c 'belay allow list f | head -n 1'
+  is "$output" $'1\t1'
+}
