@@ -47,6 +47,7 @@ static void clear_live(void) {
 
 static void bar(const belay_sweep_totals_t *totals) {
   char line[BAR * 4 + 1] = "";
+  size_t len = 0;
   double part = work.expected > 0 ? (double)totals->scanned / (double)work.expected : 0;
   if (part > 1) /* more has come meanwhile */
     part = 1;
@@ -57,7 +58,8 @@ static void bar(const belay_sweep_totals_t *totals) {
     return;
   }
   for (int i = 0; i < BAR; i++)
-    (void)strcat(line, term_glyph(&work.term, i < full ? TERM_FULL : TERM_EMPTY));
+    len += (size_t)snprintf(line + len, sizeof line - len, "%s",
+                            term_glyph(&work.term, i < full ? TERM_FULL : TERM_EMPTY));
   term_live(&work.term, "%s%s%s %3d%%  %" PRIu64 " deleted", term_style(&work.term, TERM_A), line,
             term_style(&work.term, TERM_NORMAL), (int)(part * 100), totals->deleted);
 }
