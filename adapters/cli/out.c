@@ -17,7 +17,8 @@ static struct {
   out_form_t form;
   bool verbose, said;
   bool deaf;                /* SIGPIPE was ignored before us */
-  unsigned members, listed; /* of this line; of this list */
+  unsigned members, listed; /* of this line, or of an object in its list; of this list */
+  unsigned outside;         /* in such an object: members of the line */
   int error;                /* why something could not be written; 0: it could */
   const char *name;
   text_t line;
@@ -151,6 +152,23 @@ void out_list_text(const void *bytes, size_t len) {
 void out_list_end(void) {
   if (out.form == OUT_JSON)
     text_add(&out.line, "]", 1);
+}
+
+void out_object_begin(void) {
+  if (out.form != OUT_JSON)
+    return;
+  if (out.listed++ > 0)
+    text_add(&out.line, ",", 1);
+  text_add(&out.line, "{", 1);
+  out.outside = out.members;
+  out.members = 0;
+}
+
+void out_object_end(void) {
+  if (out.form != OUT_JSON)
+    return;
+  text_add(&out.line, "}", 1);
+  out.members = out.outside;
 }
 
 void out_say(const char *format, ...) {

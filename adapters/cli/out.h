@@ -38,6 +38,10 @@ void out_list_begin(const char *name);
 void out_list_text(const void *bytes, size_t len);
 void out_list_end(void);
 
+/* In a list, instead of texts: objects, with members between these. For JSON only: people want it said otherwise. */
+void out_object_begin(void);
+void out_object_end(void);
+
 /* The line for people, without a line end, instead of the members' values. What comes from elsewhere is to go through
  * out_shown() first. */
 void out_say(const char *format, ...) __attribute__((format(printf, 1, 2)));

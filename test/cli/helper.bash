@@ -52,6 +52,19 @@ server_program() { command -v redis-server || command -v valkey-server || comman
 # ask COMMAND...: of the server, past belay.
 ask() { redis-cli -s "$server_socket" "$@" 2>/dev/null; }
 
+# hold KIND NAME LABEL [URL]...: has something held beside the test (see holder.c), at $BELAY_URL if nothing else is said;
+# its process id is in $begun. Returns when it is held; wait_for: at once, since it will wait.
+hold() {
+  wait_for "$@"
+  wait_until grep -q held "$HOME/holder-$begun"
+}
+wait_for() {
+  local said=$HOME/holder
+  [ $# -gt 3 ] || set -- "$@" "$BELAY_URL"
+  begin "$CLI_HOLDER" "$@" >"$said-new"
+  mv "$said-new" "$said-$begun"
+}
+
 # wait_until COMMAND...: until it succeeds. The machine may be busy.
 wait_until() {
   local i

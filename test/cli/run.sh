@@ -9,6 +9,6 @@ DESTDIR=$place meson install -C "$build" --no-rebuild --quiet --tags runtime >/d
 
 belay=$(find "$place" -name belay -path '*/bin/*')
 library=$(find "$place" -name 'libbelay.so.*' -print -quit)
-export PATH=${belay%/*}:$PATH CLI_PLACE=$place
+export PATH=${belay%/*}:$PATH CLI_PLACE=$place CLI_HOLDER=$build/test/cli/holder
 [ -z "$library" ] || export LD_LIBRARY_PATH=${library%/*}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 bats --tap "$file"

@@ -1,0 +1,119 @@
+#!/usr/bin/env bats
+# belay break.
+load helper
+
+set_up() { start_server; }
+
+mark_of() { belay show "$1" --json | python3 -c 'import json, sys
+for line in sys.stdin:
+    for h in json.loads(line)["holders"]:
+        if h["label"] == sys.argv[1]: print(h["mark"])' "$2"; }
+
+@test "nobody holds it: the status is 1" {
+  run -1 belay break orders --yes
+  is "$output" "belay: break: nobody holds it"
+  run -1 belay break orders
+  run -1 belay break orders --yes --quiet
+}
+
+@test "without --yes it is only said" {
+  hold lock orders web-1
+  run -2 belay break orders
+  [[ ${lines[0]} =~ ^would\ take\ lock\ orders\ from\ web-1,\ [0-9.]+s,\ mark\ [0-9a-f]{16}$ ]]
+  has "${lines[1]}" "nothing was done: say --yes"
+  run -0 belay show orders
+  run -2 --separate-stderr belay break orders --json
+  is "$(json 'o["label"], o["mark"], o["broken"]')" "('web-1', '$(mark_of orders web-1)', False)"
+}
+
+@test "who waits gets it; the holder learns of it; the fencing number grows" {
+  hold lock orders web-1
+  local before holder=$begun
+  run -0 belay show orders --json
+  before=$(json 'o["fence"]')
+  wait_for lock orders web-2
+  local waiter=$begun
+  listens() { run belay show orders --json && [ "$(json 'o["listening"]')" = 1 ]; }
+  wait_until listens
+  run -0 belay break orders --yes
+  is "$output" "lock orders: taken from 1"
+  wait_until grep -q held "$HOME/holder-$waiter"
+  run -0 belay show orders --json
+  is "$(json 'o["owner"], o["fence"] > '"$before")" "('web-2', True)"
+  kill -0 "$holder"
+}
+
+@test "a newer holder is never touched, and that is said" {
+  hold lock orders web-1
+  local old
+  old=$(mark_of orders web-1)
+  kill "$begun"
+  wait "$begun"
+  hold lock orders web-1 # the very same name
+  run -1 belay break orders --mark "$old" --yes
+  is "$output" "belay: break: nobody of that mark holds it: who holds it now keeps it"
+  run -0 belay show orders --quiet
+  run -0 belay break orders --mark "$(mark_of orders web-1)" --yes
+  run -1 belay show orders --quiet
+}
+
+@test "one of several holders" {
+  for i in 1 2 3; do hold reader doc "web-$i"; done
+  run -0 belay break doc --mark "$(mark_of doc web-2)" --yes --json
+  is "$(json 'o["removed"], o["missed"], o["others"]')" "(1, 0, 2)"
+  run -0 belay show doc --json
+  is "$(json 'sorted(h["label"] for h in o["holders"])')" "['web-1', 'web-3']"
+  run -0 belay break doc --mark "$(mark_of doc web-1)" --yes
+  is "$output" "rwlock doc: taken from 1; 1 more hold it, and keep it"
+  run -0 belay break doc --yes
+  run -1 belay show doc --quiet
+}
+
+@test "each kind, and a name that is of several" {
+  hold semaphore x web-1
+  hold election x web-2
+  run -2 belay break x --yes
+  has "$output" "say which one by --kind"
+  run -0 belay show x --quiet
+  run -0 belay break x --kind semaphore --yes
+  is "$output" "semaphore x: taken from 1"
+  run -0 belay break x --yes
+  is "$output" "election x: taken from 1"
+  run -1 belay show x --quiet
+}
+
+@test "a Redlock, while a minority is away" {
+  local urls=() pids=()
+  for i in 1 2 3; do
+    start_server
+    urls+=(--url "$BELAY_URL")
+    pids+=("$server")
+    folders+=("$server_folder")
+  done
+  hold lock orders web-1 "${urls[1]}" "${urls[3]}" "${urls[5]}"
+  run -2 belay break orders "${urls[@]}"
+  kill -KILL "${pids[0]}"
+  run -0 --separate-stderr belay break orders "${urls[@]}" --yes --timeout 500ms
+  is "${#lines[@]}" 2
+  run -1 belay show orders "${urls[@]}" --quiet --timeout 500ms
+  kill -KILL "${pids[1]}"
+  run -120 belay break orders "${urls[@]}" --yes --timeout 500ms
+  rm -rf "${folders[@]}"
+}
+
+@test "no token, no server, no mark, a full disk" {
+  local token=0123456789abcdef0123456789abcdef01234567
+  ask SET 'belay::lock::{a}' "$token:web-1"
+  run -2 belay break a -v
+  has "$output" "no end"
+  lacks "$output" "$token"
+  for mark in 1 "${token:0:16}0" "0x${token:0:14}" "$token"; do
+    run -2 belay break a --mark "$mark" --yes
+    has "$output" "--mark: not the 16 digits"
+  done
+  run -123 bash -c 'belay break a >/dev/full'
+  run -0 belay break a --yes --verbose
+  lacks "$output" "$token"
+  run -120 belay break a --yes --url unix:///nonexistent --timeout 200ms
+  run -2 belay break
+}
