@@ -42,6 +42,8 @@ typedef struct belay_topology_server {
   unsigned replicas;    /**< of a primary: how many are connected to it */
   /** bytes of the stream of writes: of a primary made, of a replica copied; -1: unknown */
   int64_t replicated;
+  /** commands that it has executed since it started, those of replication and of this look too; -1: unknown */
+  int64_t commands;
   unsigned samples;       /**< round trips that were measured; 0: none, and what follows is 0 */
   int64_t rtt_min_us;     /**< the shortest, on a connection that carries nothing else */
   int64_t rtt_median_us;  /**< half of them took no longer */

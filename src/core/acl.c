@@ -108,7 +108,7 @@ static const row_t rows[] = {
      "zremrangebyscore zscore"},
     {PRIMITIVE, "sweep", "", "scan unlink"},
     {PRIMITIVE, "topic", "wake", ""},
-    {PRIMITIVE, "topology", "", "role time"},
+    {PRIMITIVE, "topology", "", "info|stats role time"},
 
     {DEPLOYMENT, CLUSTER, "", "asking cluster|info cluster|shards cluster|slots readonly role"},
     {DEPLOYMENT, "replicas", "", "role"},

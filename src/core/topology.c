@@ -1,6 +1,6 @@
 /* A look at the servers of a deployment: each is visited by a client of its own, all of them at the same time.
  *
- *   a place is known --> MEETING --HELLO, ROLE answered--> SAMPLING --TIME, as often as it was wanted--> LEAVING
+ *   a place is known --> MEETING --HELLO ... answered---> SAMPLING --TIME, as often as it was wanted--> LEAVING
  *                           |  it names others: they are visited too    ^   |                             |  |
  *                           |                                           +---+                             |  |
  *                           +--not reached; or it was met before, elsewhere; or nobody wants to know------+  |
@@ -17,7 +17,7 @@
 #include "core/request.h"
 
 enum {
-  MEETING,  /* made: HELLO and ROLE are sent */
+  MEETING,  /* made: HELLO, ROLE and INFO are sent */
   SAMPLING, /* met: TIME is sent, again and again */
   LEAVING,  /* its client closes */
   GONE      /* there is no client, or none could be made */
@@ -31,7 +31,7 @@ struct visit {
   tour_t *tour;
   belay_client_t *client; /* NULL: GONE */
   belay__task_t task;     /* what was asked is answered */
-  belay__call_t *calls[2];
+  size_t asked;           /* calls that are on the way */
   uint8_t state;
   bool twin; /* it was met before, by another address */
   bool mute; /* it does not tell the time */
@@ -83,7 +83,17 @@ static bool is_known(const tour_t *tour, const char *place) {
 
 static void on_gone(belay_client_t *client, void *data);
 static void on_visit(belay__task_t *task);
-static bool ask(visit_t *visit, const char *first, const char *second);
+
+/* What is asked, of whom one meets, and then again and again. */
+typedef struct question {
+  const char *command, *argument;
+} question_t;
+
+#define QUESTIONS_MAX 3
+static const question_t who[QUESTIONS_MAX] = {{"HELLO", NULL}, {"ROLE", NULL}, {"INFO", "stats"}};
+static const question_t when[1] = {{"TIME", NULL}};
+
+static bool ask(visit_t *visit, const question_t *questions, size_t n);
 
 /* Visits that place, if that was not done. */
 static void add(tour_t *tour, const char *place) {
@@ -111,7 +121,7 @@ static void add(tour_t *tour, const char *place) {
   visit->client->close_cb = on_gone;
   visit->state = MEETING;
   tour->there++;
-  if (!ask(visit, "HELLO", "ROLE"))
+  if (!ask(visit, who, QUESTIONS_MAX))
     belay__defer(tour->belay, &visit->task);
 }
 
@@ -175,33 +185,32 @@ static void on_gone(belay_client_t *client, void *data) {
 
 static void on_answer(belay__call_t *call, const belay__result_t *result);
 
-/* Sends one or two commands that have no arguments; false if that cannot be. */
-static bool ask(visit_t *visit, const char *first, const char *second) {
-  const char *const names[] = {first, second};
-  size_t n = second == NULL ? 1 : 2;
-  for (size_t i = 0; i < n; i++) {
-    belay__call_t *call = belay__call_new(visit->client, BELAY__LANE_LEASE);
-    visit->calls[i] = call;
-    if (call == NULL) {
-      visit->sight.told.status = BELAY_ENOMEM;
-      if (i > 0)
-        (void)belay__call_abandon(visit->calls[0]); /* it was built for nothing */
-      visit->calls[0] = NULL;
-      return false;
-    }
-    belay__call_command(call, names[i], 1);
-    call->deadline = visit->tour->deadline;
-    call->done = on_answer;
-    call->owner = visit;
-    call->part = (uint32_t)i;
-  }
-  belay__call_t *calls[] = {visit->calls[0], visit->calls[1]};
-  int error = belay__call_send(calls, n);
-  if (error == 0)
-    return true;
-  visit->calls[0] = visit->calls[1] = NULL;
-  visit->sight.told.status = error;
-  return false;
+static belay__call_t *new_call(visit_t *visit, const question_t *question) {
+  belay__call_t *call = belay__call_new(visit->client, BELAY__LANE_LEASE);
+  if (call == NULL)
+    return NULL;
+  belay__call_command(call, question->command, question->argument == NULL ? 1 : 2);
+  if (question->argument != NULL)
+    belay__call_arg(call, question->argument, strlen(question->argument));
+  call->deadline = visit->tour->deadline;
+  call->done = on_answer;
+  call->owner = visit;
+  return call;
+}
+
+/* Sends them together; false if that cannot be. */
+static bool ask(visit_t *visit, const question_t *questions, size_t n) {
+  belay__call_t *calls[QUESTIONS_MAX];
+  size_t made = 0;
+  for (; made < n && (calls[made] = new_call(visit, &questions[made])) != NULL; made++)
+    calls[made]->part = (uint32_t)made;
+  int error = made == n ? belay__call_send(calls, n) : BELAY_ENOMEM;
+  for (size_t i = 0; made < n && i < made; i++)
+    (void)belay__call_abandon(calls[i]); /* they were built for nothing */
+  visit->asked = error == 0 ? n : 0;
+  if (error != 0)
+    visit->sight.told.status = error;
+  return error == 0;
 }
 
 static void keep_run_id(visit_t *visit) {
@@ -226,6 +235,8 @@ static void read_reply(visit_t *visit, const belay__call_t *call, const belay__r
       visit->sight.told.status = BELAY_EPROTO;
   } else if (call->part == 0) {
     belay__sight_read_hello(&visit->sight, reply);
+  } else if (call->part == 2) {
+    belay__sight_read_stats(&visit->sight, reply);
   } else {
     belay__sight_read_role(&visit->sight, reply);
     if (visit->tour->pending != NULL)
@@ -237,14 +248,13 @@ static void read_reply(visit_t *visit, const belay__call_t *call, const belay__r
 static void on_answer(belay__call_t *call, const belay__result_t *result) {
   visit_t *visit = call->owner;
   bool refused = result->outcome == BELAY_OUTCOME_REFUSED && call->epoch != 0;
-  visit->calls[call->part] = NULL;
   if (result->outcome == BELAY_OUTCOME_REPLY)
     read_reply(visit, call, result->reply);
   else if (refused && visit->state == SAMPLING)
     visit->mute = true;
   else if (!refused)
     visit->sight.told.status = result->error;
-  if (visit->calls[0] == NULL && visit->calls[1] == NULL)
+  if (--visit->asked == 0)
     belay__defer(visit->tour->belay, &visit->task);
 }
 
@@ -278,7 +288,7 @@ static void step(visit_t *visit) {
   default: /* it is leaving anyway */
     return;
   }
-  if (!goes_on(visit) || !ask(visit, "TIME", NULL))
+  if (!goes_on(visit) || !ask(visit, when, 1))
     leave(visit);
 }
 

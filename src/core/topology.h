@@ -21,9 +21,10 @@ typedef struct belay__sight {
 /* Of a server at that address nothing is known yet. */
 void belay__sight_init(belay__sight_t *sight, const char *address);
 
-/* Reads HELLO, ROLE; what is not as it should be is left out. */
+/* Reads HELLO, ROLE, INFO; what is not as it should be is left out. */
 void belay__sight_read_hello(belay__sight_t *sight, const belay__reply_t *reply);
 void belay__sight_read_role(belay__sight_t *sight, const belay__reply_t *reply);
+void belay__sight_read_stats(belay__sight_t *sight, const belay__reply_t *reply);
 
 /* Of a primary's ROLE: the address of its i-th replica; false if there are not so many. */
 bool belay__sight_replica(const belay__reply_t *reply, size_t i, char out[BELAY__PLACE_MAX]);

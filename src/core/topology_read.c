@@ -16,7 +16,7 @@ const char *belay_role_name(belay_role_t role) {
 void belay__sight_init(belay__sight_t *sight, const char *address) {
   memset(sight, 0, sizeof *sight);
   (void)snprintf(sight->address, sizeof sight->address, "%s", address);
-  sight->told.replicated = -1;
+  sight->told.replicated = sight->told.commands = -1;
 }
 
 /* ---- who it is ----------------------------------------------------------------------------------------- */
@@ -82,6 +82,19 @@ void belay__sight_read_role(belay__sight_t *sight, const belay__reply_t *reply) 
     read_replica(sight, reply);
   else if (belay__reply_is(reply->items[0], "sentinel", 8))
     sight->told.role = BELAY_ROLE_SENTINEL;
+}
+
+void belay__sight_read_stats(belay__sight_t *sight, const belay__reply_t *reply) {
+  static const char name[] = "\ntotal_commands_processed:";
+  const char *digits = is_text(reply) ? strstr(reply->str, name) : NULL;
+  if (digits == NULL)
+    return;
+  digits += sizeof name - 1;
+  size_t len = strspn(digits, "0123456789");
+  uint64_t commands;
+  const belay__reply_t number = {.type = BELAY__REPLY_STRING, .str = digits, .len = len};
+  if (belay__reply_number(&number, 0, INT64_MAX, &commands))
+    sight->told.commands = (int64_t)commands;
 }
 
 bool belay__sight_replica(const belay__reply_t *reply, size_t i, char out[BELAY__PLACE_MAX]) {

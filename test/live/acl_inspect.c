@@ -106,7 +106,26 @@ static int topology_chore(bed_t *bed) {
 
 static void test_topology(void **state) {
   (void)state;
-  grants_check(&(chore_t){"topology", topology_chore, "role time", NULL, NULL, 0});
+  grants_check(&(chore_t){"topology", topology_chore, "role time", "info|stats", NULL, 0});
+}
+
+/* A server counts INFO as one command, whatever of it was asked for. */
+static void test_topology_without_stats(void **state) {
+  static tour_report_t report;
+  (void)state;
+  server_t *server = server_start(NULL);
+  grants_give(server, "topology", "info|stats");
+  bed_t *bed = bed_open_at(grants_url(server), NULL);
+  for (int may = 0; may < 2; may++) {
+    assert_error(tour(bed, &report, 3, 0), 0);
+    assert_int_equal(report.n, 1);
+    assert_int_equal(report.server[0].status, 0);
+    assert_int_equal(report.server[0].samples, 3);
+    assert_int_equal(report.server[0].commands > 0, may);
+    grants_give(server, "topology", NULL);
+  }
+  bed->server = server;
+  bed_close(bed);
 }
 
 int main(void) {
@@ -114,6 +133,7 @@ int main(void) {
       cmocka_unit_test(test_held),
       cmocka_unit_test(test_without_who_listens),
       cmocka_unit_test(test_topology),
+      cmocka_unit_test(test_topology_without_stats),
   };
   return cmocka_run_group_tests_name("acl_inspect", tests, NULL, NULL);
 }

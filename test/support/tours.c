@@ -52,6 +52,7 @@ void assert_reached(const belay_topology_server_t *server, belay_role_t role, un
   assert_true(server->software[0] != '\0' && server->version[0] != '\0');
   assert_int_equal(strlen(server->run_id), 40);
   assert_true((server->primary[0] != '\0') == (role == BELAY_ROLE_REPLICA));
+  assert_true(server->commands > 0);
   assert_true(server->replicated >= 0 || (role == BELAY_ROLE_REPLICA && !server->in_sync));
   assert_int_equal(server->samples, samples);
   assert_true(server->rtt_min_us >= 0 && server->rtt_min_us <= server->rtt_median_us);

@@ -93,6 +93,30 @@ static void test_a_replica(void **state) {
   assert_int_equal(sight.told.replicated, -1);
 }
 
+static void test_commands(void **state) {
+  static const struct {
+    const char *said;
+    int64_t commands;
+  } rows[] = {
+      {"# Stats\r\ntotal_connections_received:9\r\ntotal_commands_processed:41\r\nx:1\r\n", 41},
+      {"# Stats\r\ntotal_commands_processed:9223372036854775807\r\n", INT64_MAX},
+      {"# Stats\r\ntotal_commands_processed:9223372036854775808\r\n", -1},
+      {"# Stats\r\ntotal_commands_processed:\r\n", -1},
+      {"# Stats\r\ntotal_commands_processed:-3\r\n", -1},
+      {"# Stats\r\ntotal_commands_processed", -1},
+      {"", -1},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    begin();
+    belay__sight_read_stats(&sight, text(rows[i].said));
+    assert_int_equal(sight.told.commands, rows[i].commands);
+  }
+  begin();
+  belay__sight_read_stats(&sight, number(3));
+  assert_int_equal(sight.told.commands, -1);
+}
+
 static void test_nonsense(void **state) {
   (void)state;
   char place[BELAY__PLACE_MAX], host[BELAY__PLACE_MAX + 1];
@@ -191,9 +215,13 @@ static void test_no_time(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_primary),        cmocka_unit_test(test_a_replica),
-      cmocka_unit_test(test_nonsense),         cmocka_unit_test(test_one_sample),
-      cmocka_unit_test(test_samples_together), cmocka_unit_test(test_a_clock_that_is_set),
+      cmocka_unit_test(test_a_primary),
+      cmocka_unit_test(test_a_replica),
+      cmocka_unit_test(test_nonsense),
+      cmocka_unit_test(test_commands),
+      cmocka_unit_test(test_one_sample),
+      cmocka_unit_test(test_samples_together),
+      cmocka_unit_test(test_a_clock_that_is_set),
       cmocka_unit_test(test_no_time),
   };
   return cmocka_run_group_tests_name("topology", tests, NULL, NULL);
