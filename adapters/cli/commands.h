@@ -21,6 +21,7 @@ extern const command_t ping_command;
 extern const command_t rank_command;
 extern const command_t show_command;
 extern const command_t sweep_command;
+extern const command_t top_command;
 extern const command_t version_command;
 
 /* Those above, in the order in which help says them; ends with NULL. */

@@ -13,10 +13,9 @@ static void on_held(belay_sweep_t *sweep, const belay_held_t *held) {
   if (!look_wants(held->kind) ||
       (listing->pattern != NULL && fnmatch(listing->pattern, held->name, 0) != 0))
     return;
-  if (!seen_add(&listing->seen, held, node->node)) {
-    complain("out of memory");
-    harness_done(listing->h, STATUS_TROUBLE);
-  } else if (listing->on_seen != NULL)
+  if (!seen_add(&listing->seen, held, node->node))
+    (void)belay_sweep_cancel(sweep);
+  else if (listing->on_seen != NULL)
     listing->on_seen(listing);
 }
 
@@ -27,6 +26,8 @@ static void on_swept(belay_sweep_t *sweep, int status, const belay_sweep_totals_
   (void)totals;
   if (harness_is_done(listing->h))
     return;
+  if (status == BELAY_ECANCELED) /* by us */
+    status = BELAY_ENOMEM;
   if (status != 0) {
     (void)snprintf(what, sizeof what, "cannot list%s", look_at(listing->h, node->node));
     if (!listing->silent)

@@ -53,6 +53,10 @@ bool seen_add(seen_list_t *list, const belay_held_t *held, size_t node) {
   return true;
 }
 
+void seen_drop(seen_list_t *list) {
+  free((void *)list->item[--list->n].held);
+}
+
 int seen_compare(const seen_t *a, const seen_t *b) {
   const belay_held_t *one = a->held, *other = b->held;
   size_t len = one->name_len < other->name_len ? one->name_len : other->name_len;

@@ -18,6 +18,9 @@ typedef struct seen_list {
 /* Adds a copy; false: no memory. */
 bool seen_add(seen_list_t *list, const belay_held_t *held, size_t node);
 
+/* Takes the last one off again. */
+void seen_drop(seen_list_t *list);
+
 /* By name, kind and node; of what was told more than once only one is left. */
 void seen_sort(seen_list_t *list);
 

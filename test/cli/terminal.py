@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Runs a command on a pseudo-terminal of 100 columns and 30 rows, as a person sees it.
 
-terminal.py [--when TEXT --type KEYS]... COMMAND [ARGUMENT]...: when TEXT has been written, KEYS are typed (^C is ctrl-C).
+terminal.py [--when TEXT --type KEYS | --when TEXT --size COLUMNSxROWS]... COMMAND [ARGUMENT]...: when TEXT has been
+written, KEYS are typed (^C is ctrl-C), or the terminal gets another size.
 Writes what the command has written, and ends with its exit status, 128 + N if it died of signal N; 99: it took too long.
 """
 
@@ -21,9 +22,20 @@ LONGEST_S = 60
 def read_arguments(arguments):
     steps = []
     while arguments and arguments[0] == "--when":
-        steps.append((arguments[1].encode(), arguments[3].replace("^C", "\x03").encode()))
+        steps.append((arguments[1].encode(), arguments[2], arguments[3]))
         arguments = arguments[4:]
     return steps, arguments
+
+
+def resize(terminal, columns, rows):
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+
+def do(terminal, what, value):
+    if what == "--size":
+        resize(terminal, *map(int, value.split("x")))
+    else:
+        os.write(terminal, value.replace("^C", "\x03").encode())
 
 
 def watch(terminal, steps):
@@ -41,9 +53,9 @@ def watch(terminal, steps):
             return seen
         seen += part
         while steps and steps[0][0] in seen[at:]:
-            text, keys = steps.pop(0)
+            text, what, value = steps.pop(0)
             at = seen.index(text, at) + len(text)
-            os.write(terminal, keys)
+            do(terminal, what, value)
     return None
 
 
