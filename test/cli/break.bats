@@ -88,7 +88,6 @@ for line in sys.stdin:
     start_server
     urls+=(--url "$BELAY_URL")
     pids+=("$server")
-    folders+=("$server_folder")
   done
   hold lock orders web-1 "${urls[1]}" "${urls[3]}" "${urls[5]}"
   run -2 belay break orders "${urls[@]}"
@@ -98,7 +97,6 @@ for line in sys.stdin:
   run -1 belay show orders "${urls[@]}" --quiet --timeout 500ms
   kill -KILL "${pids[1]}"
   run -120 belay break orders "${urls[@]}" --yes --timeout 500ms
-  rm -rf "${folders[@]}"
 }
 
 @test "no token, no server, no mark, a full disk" {

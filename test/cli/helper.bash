@@ -9,6 +9,7 @@ setup() {
   export BELAY_CONFIG=$HOME/none # not the machine's own
   here=$BATS_TEST_DIRNAME
   started=()
+  server_folders=()
   set_up
 }
 
@@ -21,7 +22,7 @@ teardown() {
   for pid in "${started[@]}"; do
     wait "$pid" 2>/dev/null || true
   done
-  [ -z "${server_folder-}" ] || rm -rf "$server_folder"
+  [ ${#server_folders[@]} = 0 ] || rm -rf "${server_folders[@]}"
 }
 
 # For the files to replace: what each of their tests begins with.
@@ -39,12 +40,26 @@ begin() {
 # where it listens. A socket's path is short.
 start_server() {
   server_folder=$(mktemp -d /tmp/belay-cli-XXXXXX)
+  server_folders+=("$server_folder")
   server_socket=$server_folder/s
   begin bash -c 'exec -a redis-server "$@"' server "$(server_program)" --port 0 --unixsocket "$server_socket" \
     --dir "$server_folder" --save '' "$@" >"$server_folder/log"
   server=$begun
   wait_until ask PING
   export BELAY_URL=unix://$server_socket
+}
+
+# A port that nobody listens on, nor on that 10,000 above it.
+free_port() {
+  python3 -c 'import random, socket
+while True:
+    port = random.randrange(20000, 50000)
+    try:
+        for p in port, port + 10000:
+            with socket.socket() as s: s.bind(("127.0.0.1", p))
+        break
+    except OSError: pass
+print(port)'
 }
 
 server_program() { command -v redis-server || command -v valkey-server || command -v redis-check-rdb; }

@@ -19,18 +19,13 @@ load helper
 
 @test "a primary and its replica" {
   start_server
-  local primary=$server_socket
-  folders+=("$server_folder")
-  # a place to be found by: replicas know their primary by its port
   local port
-  port=$(python3 -c 'import socket
-s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+  port=$(free_port)
   ask CONFIG SET port "$port"
   ask CONFIG SET repl-diskless-sync-delay 0
   start_server
   local other
-  other=$(python3 -c 'import socket
-s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+  other=$(free_port)
   ask CONFIG SET port "$other"
   ask REPLICAOF 127.0.0.1 "$port"
   both() { run belay ping --url "redis+replicas://127.0.0.1:$port" --json && [ "$(json 'o.get("in_sync", o["replicas"])')" = $'1\nTrue' ]; }
@@ -41,7 +36,6 @@ s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
   run -0 belay ping --url "redis+replicas://127.0.0.1:$other"
   has "$output" "in sync"
   has "$output" "1 replica"
-  rm -rf "${folders[@]}"
 }
 
 @test "several, and some of them away: 1; all of them: 120" {

@@ -56,7 +56,6 @@ semaphore both
     urls+=(--url "$BELAY_URL")
     sockets+=("$server_socket")
     pids+=("$server")
-    folders+=("$server_folder")
   done
   hold lock orders web-1 "${urls[1]}" "${urls[3]}" "${urls[5]}"
   run -0 belay show orders "${urls[@]}"
@@ -70,7 +69,6 @@ semaphore both
   has "$output" "the same holder at 1 of 3: no majority"
   kill -KILL "${pids[0]}"
   run -120 belay show orders "${urls[@]}" --timeout 500ms
-  rm -rf "${folders[@]}"
 }
 
 @test "no token, no orders" {

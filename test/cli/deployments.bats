@@ -1,0 +1,52 @@
+#!/usr/bin/env bats
+# What looks at what is held, and at servers, on deployments of several servers.
+load helper
+
+@test "a cluster: all of its nodes" {
+  local ports=() nodes=() i
+  for i in 1 2 3; do
+    ports+=("$(free_port)")
+    start_server --port "${ports[-1]}" --cluster-enabled yes
+    nodes+=("127.0.0.1:${ports[-1]}")
+  done
+  redis-cli --cluster create "${nodes[@]}" --cluster-yes >/dev/null
+  export BELAY_URL=redis+cluster://${nodes[0]}
+  well() { redis-cli -p "${ports[$1]}" CLUSTER INFO | grep -q cluster_state:ok; }
+  for i in 0 1 2; do wait_until well "$i"; done
+
+  run -0 belay ping --json
+  is "$(json 'o["server"]' | sort)" "$(printf '%s\n' "${nodes[@]}" | sort)"
+  is "$(json 'o["role"], o["reached"], o["samples"]' | sort -u)" "('primary', True, 5)"
+
+  for i in {1..9}; do hold lock "n$i" web-1; done
+  run -0 belay ls --json
+  is "$(json 'o["name"]')" "$(printf 'n%s\n' {1..9})"
+  run -0 belay show n7
+  has "$output" "held by web-1"
+  run -0 belay break n7 --yes
+  run -1 belay show n7
+  run -0 belay top --count 2 --every 500ms --json
+  is "$(json 'o["held"]')" $'8\n8'
+  is "$(json 'o["commands_per_s"] is None')" $'True\nFalse'
+}
+
+@test "a primary that sentinels watch" {
+  local port sentinel
+  port=$(free_port)
+  sentinel=$(free_port)
+  start_server --port "$port"
+  printf '%s\n' "port $sentinel" "dir $server_folder" "sentinel monitor main 127.0.0.1 $port 1" \
+    >"$server_folder/sentinel.conf"
+  begin bash -c 'exec -a redis-sentinel "$@"' server "$(server_program)" "$server_folder/sentinel.conf" --sentinel \
+    >"$server_folder/sentinel.log"
+  wait_until redis-cli -p "$sentinel" PING
+  export BELAY_URL=redis+sentinel://127.0.0.1:$sentinel/main
+  run -0 belay ping --json
+  is "$(json 'o["server"], o["role"]')" "('127.0.0.1:$port', 'primary')"
+  hold election chief web-1
+  run -0 belay ls --json
+  is "$(json 'o["kind"], o["name"], o["owner"]')" "('election', 'chief', 'web-1')"
+  run -0 belay break chief --yes
+  run -1 belay show chief --quiet
+  run -120 belay ping --url "redis+sentinel://127.0.0.1:$sentinel/nobody" --timeout 1s
+}
