@@ -2,7 +2,7 @@
 """Runs a command on a pseudo-terminal of 100 columns and 30 rows, as a person sees it.
 
 terminal.py [--when TEXT --type KEYS | --when TEXT --size COLUMNSxROWS]... COMMAND [ARGUMENT]...: when TEXT has been
-written, KEYS are typed (^C is ctrl-C), or the terminal gets another size.
+written, KEYS are typed (^C is ctrl-C, ^Z is ctrl-Z), or the terminal gets another size.
 Writes what the command has written, and ends with its exit status, 128 + N if it died of signal N; 99: it took too long.
 """
 
@@ -35,7 +35,7 @@ def do(terminal, what, value):
     if what == "--size":
         resize(terminal, *map(int, value.split("x")))
     else:
-        os.write(terminal, value.replace("^C", "\x03").encode())
+        os.write(terminal, value.replace("^C", "\x03").replace("^Z", "\x1a").encode())
 
 
 def watch(terminal, steps):

@@ -77,6 +77,18 @@ enter=$'\e[?1049h' leave=$'\e[?1049l'
   diff "$HOME/before" "$HOME/after"
 }
 
+@test "ctrl-Z gives the terminal back for as long as it is stopped" {
+  (
+    stopped() { grep -q ') T ' "/proc/$(cat "$HOME/pid")/stat"; }
+    wait_until stopped
+    kill -CONT "$(cat "$HOME/pid")"
+  ) 3>&- &
+  run -0 on_terminal --when "q: leave" --type ^Z --when "$leave" --type x --when "q: leave" --type q \
+    bash -c 'echo $$ >"$HOME/pid"; exec belay top --every 1h'
+  is "$(grep -aoF "$enter" <<<"$output" | wc -l)" 2
+  is "$(grep -aoF "$leave" <<<"$output" | wc -l)" 2
+}
+
 @test "it is redrawn: what is new, what is gone, and when the terminal gets another size" {
   for i in {1..40}; do hold_raw "n$i"; done
   run -0 on_terminal --when "q: leave" --size 40x10 --when "q: leave" --type q belay top --every 1h
