@@ -50,3 +50,25 @@ load helper
   run -1 belay show chief --quiet
   run -120 belay ping --url "redis+sentinel://127.0.0.1:$sentinel/nobody" --timeout 1s
 }
+
+@test "a user who may do that and nothing else" {
+  start_server
+  hold lock orders web-1
+  belay acl --user watch --namespace belay held sweep topology 2>/dev/null | ask
+  ask ACL SETUSER watch '>hunter2'
+  export BELAY_USER=watch BELAY_PASSWORD=hunter2
+  run -0 belay ls --json
+  is "$(json 'o["name"]')" orders
+  run -0 belay show orders
+  run -0 belay ping
+  run -0 belay top --count 2 --every 100ms --json
+  is "$(json 'o["held"], o["commands_per_s"] is None')" $'(1, True)\n(1, False)'
+  run -0 belay break orders --yes
+  run -123 belay count add k
+  has "$output" "may not run this command"
+  ask ACL SETUSER watch '-info' '-time'
+  run -0 belay ping --json
+  is "$(json 'o["role"], o["rtt_min_us"]')" "('primary', None)"
+  run -0 belay top --count 2 --every 100ms --json
+  is "$(json 'o["commands_per_s"]')" $'None\nNone'
+}
