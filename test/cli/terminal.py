@@ -63,7 +63,7 @@ def main():
     steps, command = read_arguments(sys.argv[1:])
     child, terminal = pty.fork()
     if child == 0:
-        fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
+        resize(0, 100, 30)
         os.execvp(command[0], command)
     seen = watch(terminal, steps)
     if seen is None:

@@ -96,6 +96,7 @@ enter=$'\e[?1049h' leave=$'\e[?1049l'
   local first=${output%%q: leave*} second=${output#*q: leave}
   is "$(grep -c '^.\[Klock' <<<"$first")" 25
   is "$(grep -c '^.\[Klock' <<<"$second")" 5
+  is "$(wc -l <<<"${first#*"$enter"}")" 30 # no line end in the last row
   is "$(sed 's/\x1b\[[0-9;?]*[a-zA-Z]//g; s/\r//g' <<<"$second" | awk 'length > 40')" ""
   has "$(sed 's/\x1b\[[0-9;?]*[a-zA-Z]//g; s/\r//g' <<<"$first")" REMAINING
 }
