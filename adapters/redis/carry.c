@@ -51,7 +51,7 @@ static bool hand_over(belay__link_t *link, belay__call_t *call) {
 static belay__call_t *next_call(const belay__link_t *link) {
   if (!belay__list_empty(&link->urgent))
     return BELAY__CONTAINER(link->urgent.next, belay__call_t, node);
-  if (!belay__list_empty(&link->queue) &&
+  if (!belay__list_empty(&link->queue) && !belay__wire_is_full(&link->wire) &&
       link->in_flight + link->convoy.len < link->cable->trunk->max_pending)
     return BELAY__CONTAINER(link->queue.next, belay__call_t, node);
   return NULL;

@@ -11,6 +11,7 @@
 #define FLUSH_AFTER 2
 #define FLUSH_SHARE 8               /* of those that it owes answers to */
 #define ROOM_KEPT ((size_t)1 << 16) /* bytes to be written in the next turns */
+#define BACKLOG ((uint64_t)1 << 20) /* bytes; and the command that goes beyond */
 #define REPLY_SLACK ((size_t)65536) /* bytes of several replies that may be in the buffer at once */
 #define HANDSHAKE_ROOM 1024         /* bytes that what comes with AUTH fits into */
 
@@ -35,6 +36,10 @@ static bool is_writable(const belay__wire_t *wire) {
 
 bool belay__wire_is_open(const belay__wire_t *wire) {
   return is_writable(wire) && wire->state == BELAY__WIRE_OPEN;
+}
+
+bool belay__wire_is_full(const belay__wire_t *wire) {
+  return wire->appended - wire->written >= BACKLOG;
 }
 
 /* ---- hiredis's hooks ----------------------------------------------------------------------------------- */

@@ -78,6 +78,10 @@ int belay__wire_open(belay__wire_t *wire, int fd, belay__handle_t *handle, belay
 /* Whether commands may be appended. */
 bool belay__wire_is_open(const belay__wire_t *wire);
 
+/* Whether so much waits to be written that more had better wait with its owner: there it may still be withdrawn, and the
+ * buffer, which grows by steps, is not copied again and again. What waits here is answered some time. */
+bool belay__wire_is_full(const belay__wire_t *wire);
+
 /* Appends one command; fn gets its reply, through belay__wire_reply(). False if memory is out: nothing was
  * appended, fn will not be called, and the wire is of no use any more. */
 bool belay__wire_append(belay__wire_t *wire, redisCallbackFn *fn, void *privdata, const char *data,

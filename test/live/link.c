@@ -5,6 +5,7 @@
 #include "support/bed.h"
 #include "support/fake.h"
 #include "support/relay.h"
+#include "support/subscriber.h"
 
 /* ---- links ----------------------------------------------------------------------------------------------- */
 
@@ -192,6 +193,38 @@ static void test_who_waits_for_room_waits_until_his_deadline(void **state) {
   bed_close(bed);
 }
 
+/* What the server does not take waits where it can be withdrawn: of that it is known that it was not sent. */
+static void test_more_bytes_than_the_server_takes_are_not_sent(void **state) {
+  (void)state;
+  enum { MANY = 400, EACH = 60000 };
+  static char words[EACH];
+  static publication_t all[MANY];
+  belay_client_options_t options = client_options();
+  options.timeout_ms = prompt_ms();
+  bed_t *bed = bed_open(&options);
+  assert_int_equal(publish(bed, all, "news", "first"), 0);
+  memset(words, 'x', sizeof words);
+  memset(all, 0, sizeof all);
+  server_pause(bed->server);
+  for (int i = 0; i < MANY; i++)
+    assert_error(begin_publish(bed, bed->client, &all[i], "news", words, sizeof words), 0);
+  unsigned unknown = 0, unsent = 0;
+  for (int i = 0; i < MANY; i++) {
+    bed_until(bed, all[i].ended == 1);
+    unknown += all[i].status == BELAY_EUNKNOWN;
+    unsent += all[i].status == BELAY_EBUSY;
+  }
+  assert_int_equal(unknown + unsent, MANY);
+  assert_true(unsent >= MANY / 2);
+  server_resume(bed->server);
+  publication_t last = {0};
+  while (publish(bed, &last, "news", "last") != 0)
+    bed_run_for(bed, 10);
+  bed_settle(bed);
+  assert_in_range(server_publications(bed->server), 2, unknown + 10);
+  bed_close(bed);
+}
+
 static void test_more_bytes_than_a_client_may_have_under_way(void **state) {
   (void)state;
   enum { MANY = 120 };
@@ -304,6 +337,7 @@ int main(void) {
       cmocka_unit_test(test_more_calls_than_there_is_room_for_are_refused),
       cmocka_unit_test(test_more_calls_than_there_is_room_for_wait),
       cmocka_unit_test(test_who_waits_for_room_waits_until_his_deadline),
+      cmocka_unit_test(test_more_bytes_than_the_server_takes_are_not_sent),
       cmocka_unit_test(test_more_bytes_than_a_client_may_have_under_way),
       cmocka_unit_test(test_the_trace_hook_hears_of_each_station),
       cmocka_unit_test(test_the_trace_hook_hears_of_late_answers),
