@@ -89,8 +89,8 @@ static const belay__call_t *twin(const belay__member_t *member) {
   const belay__call_t *call = member[-1].call;
   if (call == NULL || call->broken || call->as_eval)
     return NULL;
-  bool known = call->needs == 0 ||
-               belay__client_can(member->client, (belay__capability_t)(call->needs - 1));
+  bool known =
+      call->needs == 0 || belay__client_can(member->client, (belay__capability_t)(call->needs - 1));
   return known ? call : NULL;
 }
 

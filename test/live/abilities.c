@@ -322,8 +322,7 @@ static void test_a_command_that_is_refused(void **state) {
 static void test_a_set_that_is_refused(void **state) {
   (void)state;
   static const char *const replies[] = {
-      "-ERR syntax error\r\n",
-      "-NOPERM this user has no permissions to run the 'set' command\r\n"};
+      "-ERR syntax error\r\n", "-NOPERM this user has no permissions to run the 'set' command\r\n"};
   for (size_t i = 0; i < sizeof replies / sizeof *replies; i++) {
     desk_t desk = {.set = replies[i]};
     desk_open(&desk, NULL);
