@@ -11,7 +11,7 @@
  *   any --close--> CLOSED
  *
  * FINDING is passed at once where the server of the cable is always in the same place; elsewhere it takes as long as its
- * owner needs. Who dials again waits for a turn (pace.h): if everybody loses a server at once, not everybody knocks at
+ * owner needs. Who dials again waits for a turn (uv/pace.h): if everybody loses a server at once, not everybody knocks at
  * once.
  *
  * When a connection ends, the wire gives back the calls that were not answered; each is judged by its place in
@@ -25,7 +25,6 @@
 #include <string.h>
 
 #include "redis/listener.h"
-#include "redis/pace.h"
 
 #define OLD_SERVER_MS UINT64_C(300000)
 
@@ -34,6 +33,7 @@ static void on_gone(belay__wire_t *wire, int error);
 static void on_heard(belay__wire_t *wire);
 static void on_ready(belay__wire_t *wire);
 static void on_timer(belay__timer_t *timer);
+static void on_turn(belay__turn_t *turn);
 
 static belay__link_t *link_of(const belay__wire_t *wire) {
   return BELAY__CONTAINER(wire, belay__link_t, wire);
@@ -70,6 +70,7 @@ void belay__link_init(belay__link_t *link, belay__cable_t *cable, bool extra) {
                .gone = on_gone,
                .close_handle = close_handle},
   };
+  belay__turn_init(&link->turn, on_turn);
   belay__list_init(&link->urgent);
   belay__list_init(&link->queue);
   belay__convoy_init(&link->convoy);
@@ -186,6 +187,11 @@ static void on_gone(belay__wire_t *wire, int error) {
 
 /* ---- a connection begins ------------------------------------------------------------------------------- */
 
+static void stop_waiting(belay__link_t *link) {
+  belay__pace_leave(&link->cable->trunk->host->pace, &link->turn);
+  belay__timer_stop(belay_of(link), BELAY__RANK_OTHER, &link->timer);
+}
+
 /* The timer covers all of it, the handshake too. */
 static void dial(belay__link_t *link) {
   set_timer(link, link->cable->trunk->connect_timeout_ms);
@@ -197,8 +203,8 @@ static void dial(belay__link_t *link) {
 
 static void begin(belay__link_t *link) {
   const belay__trunk_ops_t *ops = link->cable->trunk->ops;
-  link->wanted = link->paced = false;
-  belay__timer_stop(belay_of(link), BELAY__RANK_OTHER, &link->timer);
+  link->wanted = false;
+  stop_waiting(link);
   if (ops->find == NULL) {
     dial(link);
     return;
@@ -221,13 +227,21 @@ void belay__link_found(belay__link_t *link, int error) {
 
 /* It has waited for long enough to dial again: does, when it is its turn. */
 static void knock(belay__link_t *link) {
-  belay_t *belay = belay_of(link);
-  uint64_t turn = link->paced ? 0 : belay__pace(link->cable->trunk->host);
-  link->paced = turn > belay__now(belay);
-  if (link->paced)
-    belay__timer_set(belay, BELAY__RANK_OTHER, &link->timer, turn);
+  belay__timer_stop(belay_of(link), BELAY__RANK_OTHER, &link->timer);
+  belay__pace_queue(&link->cable->trunk->host->pace, &link->turn, false);
+}
+
+/* The time, or the turn, has come: to go on, if anybody still waits for a connection. */
+static void go_on(belay__link_t *link, void (*on)(belay__link_t *link)) {
+  if (link->queue_len == 0 && !link->wanted &&
+      (link->listener == NULL || link->listener->wanted == 0))
+    link->state = BELAY__LINK_DOWN;
   else
-    begin(link);
+    on(link);
+}
+
+static void on_turn(belay__turn_t *turn) {
+  go_on(BELAY__CONTAINER(turn, belay__link_t, turn), begin);
 }
 
 /* Somebody wants it. The first time nobody needs to wait, unless there is no end of first times. */
@@ -356,7 +370,7 @@ void belay__link_surrender(belay__link_t *link, belay__list_t *out) {
 
 void belay__link_hurry(belay__link_t *link) {
   link->failures = 0;
-  if (link->state == BELAY__LINK_BACKOFF && !link->paced)
+  if (link->state == BELAY__LINK_BACKOFF && !belay__turn_is_awaited(&link->turn))
     on_timer(&link->timer);
 }
 
@@ -401,11 +415,7 @@ static void on_timer(belay__timer_t *timer) {
     break;
   case BELAY__LINK_BACKOFF:
   case BELAY__LINK_REFUSED:
-    if (link->queue_len == 0 && !link->wanted &&
-        (link->listener == NULL || link->listener->wanted == 0))
-      link->state = BELAY__LINK_DOWN;
-    else
-      knock(link);
+    go_on(link, knock);
     break;
   case BELAY__LINK_DOWN:
   case BELAY__LINK_FINDING:
@@ -457,7 +467,7 @@ void belay__link_paid(belay__link_t *link) {
 /* ---- the end ------------------------------------------------------------------------------------------- */
 
 void belay__link_close(belay__link_t *link) {
-  belay__timer_stop(belay_of(link), BELAY__RANK_OTHER, &link->timer);
+  stop_waiting(link);
   belay__dial_close(&link->dial);
   link->state = BELAY__LINK_CLOSED;
   belay__wire_drop(&link->wire, BELAY_ECANCELED);

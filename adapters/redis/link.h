@@ -31,7 +31,6 @@ struct belay__link {
   belay__cable_t *cable;
   belay__listener_t *listener; /* NULL: it carries calls */
   belay__link_state_t state;
-  bool paced;               /* BACKOFF, REFUSED: its turn to dial has been set */
   bool wanted;              /* it is to be connected once more, although no call waits for it */
   bool extra;               /* not the first of its lane: closed when it is idle */
   belay__scripts_t brought; /* whose text has gone over the present connection */
@@ -40,6 +39,7 @@ struct belay__link {
   belay__dial_t dial;
   belay__wire_t wire;         /* open while SHAKING, UP, DRAINING, CHECKING */
   belay__timer_t timer;       /* what it waits for depends on the state */
+  belay__turn_t turn;         /* BACKOFF, REFUSED: to dial, once the time is over */
   belay__list_t urgent;       /* calls that were not handed to the wire, and go first */
   belay__list_t queue;        /* the others that were not */
   belay__convoy_t convoy;     /* calls of both that wait for others to travel with */

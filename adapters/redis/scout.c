@@ -19,7 +19,6 @@
 
 #include "core/refusal.h"
 #include "redis/link.h"
-#include "redis/pace.h"
 
 /* All have together the time in which a connection must be made; each has at least this. */
 #define PATIENCE_MIN_MS 50
@@ -30,6 +29,7 @@ static void on_dialed(belay__dial_t *dial, int error, int fd, belay__handle_t *h
 static void on_ready(belay__wire_t *wire);
 static void on_gone(belay__wire_t *wire, int error);
 static void on_timer(belay__timer_t *timer);
+static void on_turn(belay__turn_t *turn);
 static void on_pushed(belay__wire_t *wire, const belay__reply_t *reply);
 
 static belay_t *belay_of(const belay__scout_t *scout) {
@@ -57,6 +57,7 @@ void belay__scout_init(belay__scout_t *scout) {
   belay__trunk_t *trunk = scout->trunk;
   scout->state = BELAY__SCOUT_IDLE;
   scout->timer.fire = on_timer;
+  belay__turn_init(&scout->turn, on_turn);
   scout->target = (belay__target_t){.keepalive_ms = trunk->keepalive_ms,
                                     .tcp_user_timeout_ms = trunk->tcp_user_timeout_ms};
   scout->wire = (belay__wire_t){.host = trunk->host,
@@ -125,12 +126,16 @@ static void set_patience(belay__scout_t *scout) {
                    belay__after_ms(belay_of(scout), ms > PATIENCE_MIN_MS ? ms : PATIENCE_MIN_MS));
 }
 
-/* It may be asked for from anywhere: so it is only begun from the loop. */
+/* It may be asked for from anywhere: so it is only begun from the loop. Who asks goes ahead of who only dials and does not
+ * know better, as long as he is answered. */
 static void wait_for_turn(belay__scout_t *scout) {
   belay_t *belay = belay_of(scout);
   scout->state = BELAY__SCOUT_WAITING;
-  uint64_t turn = scout->knocked ? belay__pace(scout->trunk->host) : belay__now(belay);
-  belay__timer_set(belay, BELAY__RANK_OTHER, &scout->timer, turn);
+  belay__timer_stop(belay, BELAY__RANK_OTHER, &scout->timer);
+  if (scout->knocked)
+    belay__pace_queue(&scout->trunk->host->pace, &scout->turn, scout->met);
+  else
+    belay__timer_set(belay, BELAY__RANK_OTHER, &scout->timer, belay__now(belay));
 }
 
 static void dial(belay__scout_t *scout) {
@@ -228,6 +233,10 @@ void belay__scout_turn(belay__scout_t *scout) {
 static void fail_to_connect(belay__scout_t *scout, int error) {
   scout->trunk->client->stats.connect_errors++;
   next(scout, error, NULL);
+}
+
+static void on_turn(belay__turn_t *turn) {
+  dial(BELAY__CONTAINER(turn, belay__scout_t, turn));
 }
 
 static void on_timer(belay__timer_t *timer) {
@@ -376,6 +385,7 @@ static void on_pushed(belay__wire_t *wire, const belay__reply_t *reply) {
 /* ---- the end ------------------------------------------------------------------------------------------- */
 
 void belay__scout_close(belay__scout_t *scout) {
+  belay__pace_leave(&scout->trunk->host->pace, &scout->turn);
   belay__timer_stop(belay_of(scout), BELAY__RANK_OTHER, &scout->timer);
   belay__dial_close(&scout->dial);
   scout->state = BELAY__SCOUT_CLOSED;

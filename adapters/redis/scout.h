@@ -66,7 +66,8 @@ struct belay__scout {
   belay__dial_t dial;
   belay__wire_t wire;
   belay__timer_t timer;
-  size_t handles; /* libuv handles that are open */
+  belay__turn_t turn; /* to dial again */
+  size_t handles;     /* libuv handles that are open */
 };
 
 /* Fills in a scout whose strings, trunk and ops are set. */

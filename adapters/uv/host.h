@@ -7,6 +7,7 @@
 #include "core/base.h"
 #include "uv/gate.h"
 #include "uv/handle.h"
+#include "uv/pace.h"
 
 /* Something that wants to be run before the loop sleeps and right after it has woken: a batch of writes. */
 typedef struct belay__flush {
@@ -31,6 +32,7 @@ struct belay__host {
   unsigned open_handles;
   belay__list_t flushes;
   belay__gate_t gate;
+  belay__pace_t pace;
   struct belay_tls *system_tls; /* of the clients that were given none; NULL: there are none */
   uint64_t turns;               /* how often the loop has looked at its sockets */
   uint64_t turn_began;          /* when the loop last woke; 0: not since it last slept */

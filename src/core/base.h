@@ -58,9 +58,8 @@ struct belay {
   belay_stats_t stats;
   char detail[BELAY__DETAIL_MAX];
   uint32_t reconnects_per_s;
-  uint64_t paced_until; /* the adapter's: up to when turns to dial again are given away */
-  bool stopped;         /* the clock is: see belay__stop_clock(); */
-  uint64_t moment;      /* and it stands at this; 0: nobody has looked since */
+  bool stopped;    /* the clock is: see belay__stop_clock(); */
+  uint64_t moment; /* and it stands at this; 0: nobody has looked since */
 };
 
 /* Initializes the core's part of a host. options is not NULL. */
