@@ -68,7 +68,7 @@ struct belay__cable {
   bool
       readonly; /* a cluster's replica: it answers what only reads once it is told that this is meant */
   bool
-      hearsay; /* only a redirection has named its server: the first to dial waits for its turn too */
+      rushed; /* all clients hear of its server at once: the first to dial waits for its turn too */
   size_t handles;       /* libuv handles that are open */
   belay__timer_t probe; /* it is asked again what it is */
   void *of;             /* its owner's */

@@ -21,6 +21,7 @@ typedef struct belay__instance {
   uint16_t replica, next; /* the first of its replicas; of a replica, the next one; NOBODY: none */
   bool known;             /* the last map names it */
   bool retired;           /* it gets no more calls */
+  bool hearsay;           /* only a redirection has named it */
   bool guests;            /* calls may be queued here whose slot is on its way here */
   bool changed;           /* what is queued here may belong elsewhere; or it has got slots */
 } belay__instance_t;

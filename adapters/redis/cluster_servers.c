@@ -63,6 +63,7 @@ static belay__instance_t *make_server(belay__cluster_t *cluster, const belay__pl
   }
   cable->target.place = *place;
   cable->of = server;
+  cable->rushed = cluster->has_map;
   *server = (belay__instance_t){.cable = cable,
                                 .number = number,
                                 .primary = BELAY__NOBODY,
@@ -112,10 +113,10 @@ uint16_t belay__cluster_hear_of(belay__cluster_t *cluster, const belay__place_t 
   if (number != BELAY__NOBODY)
     return number;
   for (size_t i = 0; i < cluster->servers_len; i++)
-    heard += cluster->servers[i] != NULL && cluster->servers[i]->cable->hearsay;
+    heard += cluster->servers[i] != NULL && cluster->servers[i]->hearsay;
   number = heard < HEARSAY ? belay__cluster_take(cluster, place) : BELAY__NOBODY;
   if (number != BELAY__NOBODY)
-    cluster->servers[number]->cable->hearsay = true;
+    cluster->servers[number]->hearsay = true;
   return number;
 }
 
@@ -131,8 +132,10 @@ void belay__cluster_set_owner(belay__cluster_t *cluster, uint16_t slot, uint16_t
     belay__cluster_mark_moved(cluster, slot);
     cluster->servers[*owner]->changed = true;
   }
-  if (number != BELAY__NOBODY)
+  if (number != BELAY__NOBODY) {
     cluster->servers[number]->changed = true;
+    cluster->servers[number]->cable->rushed |= cluster->has_map;
+  }
   *owner = number;
   if (cluster->version++ == cluster->tidied)
     belay__cluster_tidy_soon(cluster);
@@ -145,7 +148,7 @@ void belay__cluster_retire_unknown(belay__cluster_t *cluster) {
   for (size_t i = 0; i < cluster->servers_len; i++) {
     belay__instance_t *server = cluster->servers[i];
     if (server != NULL && server->known)
-      server->cable->hearsay = false;
+      server->hearsay = false;
     if (server == NULL || server->retired || server->known)
       continue;
     any = server->retired = server->changed = true;

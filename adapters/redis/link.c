@@ -244,9 +244,9 @@ static void on_turn(belay__turn_t *turn) {
   go_on(BELAY__CONTAINER(turn, belay__link_t, turn), begin);
 }
 
-/* Somebody wants it. The first time nobody needs to wait, unless there is no end of first times. */
+/* Somebody wants it. The first time nobody needs to wait, unless all come at once, or there is no end of first times. */
 static void start(belay__link_t *link) {
-  if (link->error == 0 && !link->cable->hearsay) {
+  if (link->error == 0 && !link->cable->rushed) {
     begin(link);
   } else {
     link->state = BELAY__LINK_BACKOFF;

@@ -44,8 +44,9 @@ typedef struct belay_options {
   void *log_ctx;               /**< handed to log */
   /** connections that were lost, or were not to be had, are tried again at most so often a second, all clients
    * together; a fifth of a second's may come at once. Default 200; 1 to 1,000,000. Processes add up: four of them knock
-   * at a server that has just been promoted at most 960 times in a second. A server of a cluster that only a redirection
-   * has named counts the first time too; until a map names them too a client knows at most 16 of those at a time */
+   * at a server that has just been promoted at most 960 times in a second. A server of a cluster that takes over from
+   * another one counts the first time too, and so does one that only a redirection has named, of which a client knows at
+   * most 16 at a time until a map names them */
   uint32_t reconnects_per_s;
 } belay_options_t;
 
