@@ -11,6 +11,7 @@
 #include "load/meter.h"
 
 #define PATIENCE_NS INT64_C(120000000000) /* for what is under way, and to fill */
+#define PATIENCE_S 20.0                   /* for the first that is done */
 #define SETTLE_NS INT64_C(50000000) /* for connections that the first operation did not need */
 #define FILL_AT_ONCE 64             /* that is enough for nobody to wait */
 #define GATHER_S 0.001              /* until it looks again */
@@ -216,11 +217,14 @@ static void start_measuring(driver_t *driver) {
   in->began = in->turned = bench_now();
 }
 
-/* Where no turns are counted each runner has a key of its own. */
+/* Until something was done, however busy the machine is; and until all keys were used, where that is wanted. Where no turns
+ * are counted each runner has a key of its own. */
 static bool goes_on(const driver_t *driver) {
   const course_t *in = driver->course;
-  return driver->turn > in->first && driver->turn - in->first < driver->job->keys &&
-         (double)(bench_now() - in->began) / 1e9 < driver->job->cover;
+  double seconds = (double)(bench_now() - in->began) / 1e9;
+  bool covers = driver->turn > in->first && driver->turn - in->first < driver->job->keys;
+  return (driver->outcome->operations == 0 && seconds < PATIENCE_S) ||
+         (covers && seconds < driver->job->cover);
 }
 
 static void end_measuring(driver_t *driver) {

@@ -28,7 +28,8 @@ def check(bench, folder):
     assert len(results) - loads.count("calm") == 11, results
     for result in results:
         assert set(FIELDS) <= set(result), result
-        assert len(result["runs"]) == 2 and result["ops_per_s"] > 0, result
+        rounds = {1, 2} if result["load"] == "calm" else {2}  # calm is measured where it is needed
+        assert len(result["runs"]) in rounds and result["ops_per_s"] > 0, result
         assert (result["p99_excess_us"] is not None) == (result["load"] != "closed"), result
         assert (result["ratio_to_limit"] is not None) == (result["load"] == "closed"), result
 
