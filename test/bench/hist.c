@@ -50,7 +50,7 @@ static void each_size(void **state) {
   (void)state;
   for (unsigned bit = 0; bit < 42; bit++)
     for (unsigned part = 0; part < 4; part++) {
-      uint64_t value = (UINT64_C(1) << bit) + (part << bit >> 2);
+      uint64_t value = (UINT64_C(1) << bit) + ((uint64_t)part << bit >> 2);
       hist = (hist_t){0};
       hist_add(&hist, value);
       hist_add(&hist, value * 2); /* or the largest would be known */
