@@ -115,6 +115,7 @@ int sim_host_open(sim_process_t *process, const belay_options_t *options) {
   belay__init(&host->base.base, &host_ops, options);
   belay__list_init(&host->base.flushes);
   belay__gate_init(&host->base.gate, &host->base);
+  belay__pace_init(&host->base.pace, &host->base);
   host->process = process;
   process->host = &host->base;
   process->belay = &host->base.base;
