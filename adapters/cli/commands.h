@@ -11,6 +11,7 @@ extern const command_t break_command;
 extern const command_t completion_command;
 extern const command_t count_command;
 extern const command_t demo_command;
+extern const command_t exec_command;
 extern const command_t help_command;
 extern const command_t id_command;
 extern const command_t limit_command;

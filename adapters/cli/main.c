@@ -9,6 +9,7 @@
 #include "config.h"
 #include "harness.h"
 #include "help.h"
+#include "keeper.h"
 #include "options.h"
 #include "out.h"
 #include "refill.h"
@@ -17,14 +18,14 @@
 #include "status.h"
 #include "worker.h"
 
-/* Faces of this program that only the demo itself uses. argv[1] is the name. */
+/* Faces of this program that only it itself uses. argv[1] is the name. */
 static const struct {
   const char *name;
   int (*run)(int argc, char **argv);
 } hidden[] = {
     {"demo-worker", command_demo_worker},     {"demo-raw", command_demo_raw},
     {"demo-refiller", command_demo_refiller}, {"demo-stampede", command_demo_stampede},
-    {"demo-server", command_demo_server},
+    {"demo-server", command_demo_server},     {KEEPER_NAME, command_keeper},
 };
 
 static out_form_t form(void) {

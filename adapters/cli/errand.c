@@ -1,0 +1,354 @@
+/* What belay does for a command that it runs; what has to be done in time is the keeper's: keeper.c.
+ *
+ *   start --> the keeper runs, and the command under it
+ *               each renewal: a new deadline to the keeper
+ *               a signal: to the command. SIGTSTP: to the command, and stops us; SIGCONT: it too
+ *   the keeper's process, its channel and the command's output have ended --> handles are closed --> on_end
+ *
+ * While belay is stopped it renews nothing, and the keeper ends the command at its deadline as always. */
+#include "errand.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MS_NS INT64_C(1000000)
+#define LOOK_MIN_MS 10
+#define LOOK_MAX_MS 1000
+#define KEEPER_ARGS 6
+
+/* ---- how long ------------------------------------------------------------------------------------------ */
+
+bool errand_grace(int64_t ttl_ms, int64_t *grace_ms) {
+  if (*grace_ms == 0)
+    *grace_ms = ttl_ms / 6;
+  if (ttl_ms >= 3 * *grace_ms)
+    return true;
+  complain(
+      "--ttl is to be at least three times --grace: renewal begins when a third of it is over");
+  return false;
+}
+
+/* ---- the end ------------------------------------------------------------------------------------------- */
+
+static void on_closed(uv_handle_t *handle) {
+  errand_t *errand = handle->data;
+  if (--errand->handles == 0)
+    errand->on_end(errand);
+}
+
+static void close_handle(uv_handle_t *handle) {
+  if (!uv_is_closing(handle))
+    uv_close(handle, on_closed);
+}
+
+/* How it ended, if nobody has told: the keeper was killed, and what it kept may be there still. */
+static void settle(errand_t *errand) {
+  if (errand->told)
+    return;
+  if (errand->command > 0)
+    (void)kill(-errand->command, SIGKILL);
+  errand->status = STATUS_TROUBLE;
+  complain("the command was lost sight of, and killed: its keeper is gone");
+}
+
+static void ended_one(errand_t *errand) {
+  if (--errand->waiting > 0)
+    return;
+  settle(errand);
+  close_handle((uv_handle_t *)&errand->timer);
+  for (size_t i = 0; i < ERRAND_SIGNALS; i++)
+    close_handle((uv_handle_t *)&errand->signal[i]);
+  if (uv_handle_get_type((uv_handle_t *)&errand->process) == UV_PROCESS)
+    close_handle((uv_handle_t *)&errand->process);
+  close_handle((uv_handle_t *)&errand->channel);
+  if (errand->output != NULL)
+    close_handle((uv_handle_t *)&errand->pipe);
+}
+
+bool errand_runs(const errand_t *errand) {
+  return errand->waiting > 0;
+}
+
+/* ---- belay to keeper ----------------------------------------------------------------------------------- */
+
+/* It is hardly ever so slow in reading that there is no room; then the next look repeats it. */
+static bool tell(errand_t *errand, const keeper_note_t *note) {
+  uv_buf_t buf = uv_buf_init((char *)note, sizeof *note);
+  return errand_runs(errand) && !uv_is_closing((uv_handle_t *)&errand->channel) &&
+         uv_try_write((uv_stream_t *)&errand->channel, &buf, 1) == (int)sizeof *note;
+}
+
+static keeper_note_t limits(const errand_t *errand, int64_t until) {
+  int64_t grace = errand->grace_ms * MS_NS;
+  return (keeper_note_t){
+      .word = KEEPER_LIMITS, .term_at = until - grace, .kill_at = until - grace / 10};
+}
+
+/* The clock is read first: so the deadline is never too late. */
+static int64_t read_until(const errand_t *errand) {
+  int64_t now = keeper_now(), left = errand->left(errand->data);
+  return now + (left < INT64_MAX / 2000 ? left * 1000 : INT64_MAX / 2 - now);
+}
+
+static void on_timer(uv_timer_t *timer);
+
+/* What is lost all at once, since the server says that it is someone else's, leaves the grace to tidy up. */
+void errand_look(errand_t *errand) {
+  int64_t now = keeper_now(), until = read_until(errand), end = now + errand->grace_ms * MS_NS;
+  if (!errand_runs(errand))
+    return;
+  if (until <= now + MS_NS)
+    until = errand->until < end ? errand->until : end;
+  int64_t apart = until - errand->until;
+  keeper_note_t note = limits(errand, until);
+  if ((apart > MS_NS || apart < -MS_NS) && tell(errand, &note))
+    errand->until = until;
+  int64_t next = (errand->until - end) / MS_NS / 4;
+  next = next < LOOK_MIN_MS ? LOOK_MIN_MS : next > LOOK_MAX_MS ? LOOK_MAX_MS : next;
+  (void)uv_timer_start(&errand->timer, on_timer, (uint64_t)next, 0);
+}
+
+static void on_timer(uv_timer_t *timer) {
+  errand_look(timer->data);
+}
+
+/* ---- signals ------------------------------------------------------------------------------------------- */
+
+void errand_signal(errand_t *errand, int signum) {
+  keeper_note_t note = {.word = KEEPER_SIGNAL, .number = signum};
+  (void)tell(errand, &note);
+}
+
+static void on_signal(uv_signal_t *watcher, int signum) {
+  errand_t *errand = watcher->data;
+  if (signum == SIGCONT) {
+    keeper_note_t note = {.word = KEEPER_CONTINUE};
+    (void)tell(errand, &note);
+    errand_look(errand);
+    return;
+  }
+  errand_signal(errand, signum);
+  if (signum == SIGTSTP)
+    (void)raise(SIGSTOP);
+}
+
+static bool is_ignored(int signum) {
+  struct sigaction now;
+  return sigaction(signum, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
+/* Bit N: signal N is ignored, as nohup(1) wants it. That of broken pipes is by ourselves. */
+static long ignored_signals(void) {
+  long mask = 0;
+  for (int i = 1; i < 32; i++)
+    if (i != SIGPIPE && is_ignored(i))
+      mask |= 1L << i;
+  return mask;
+}
+
+/* Those that the harness does not watch. */
+static void watch_signals(errand_t *errand) {
+  static const int signums[ERRAND_SIGNALS] = {SIGQUIT,  SIGUSR1, SIGUSR2,
+                                              SIGWINCH, SIGTSTP, SIGCONT};
+  for (size_t i = 0; i < ERRAND_SIGNALS; i++) {
+    uv_signal_t *watcher = &errand->signal[i];
+    (void)uv_signal_init(&errand->harness->loop, watcher);
+    watcher->data = errand;
+    errand->handles++;
+    if (!is_ignored(signums[i]) && uv_signal_start(watcher, on_signal, signums[i]) != 0)
+      complain("signal %d does not reach the command", signums[i]);
+  }
+}
+
+/* ---- keeper to belay ----------------------------------------------------------------------------------- */
+
+static void on_failed(errand_t *errand, int error) {
+  errand->told = true;
+  errand->status = error == ENOENT ? STATUS_NO_COMMAND : STATUS_CANNOT_RUN;
+  complain("%s: %s", out_shown(errand->name, strlen(errand->name)), strerror(error));
+}
+
+static void on_note(errand_t *errand, const keeper_note_t *note) {
+  switch (note->word) {
+  case KEEPER_STARTED:
+    errand->started = true;
+    errand->command = note->number;
+    break;
+  case KEEPER_FAILED:
+    on_failed(errand, note->number);
+    break;
+  case KEEPER_STOPPED: /* and whoever else the terminal would have stopped, if it had not been lent */
+    (void)kill(0, SIGTSTP);
+    break;
+  case KEEPER_OVERDUE:
+    errand->overdue = true;
+    break;
+  case KEEPER_ENDED:
+    errand->told = true;
+    errand->status = WIFEXITED(note->number) ? WEXITSTATUS(note->number)
+                                             : STATUS_SIGNAL + WTERMSIG(note->number);
+    break;
+  default:
+    break;
+  }
+}
+
+static void on_note_room(uv_handle_t *handle, size_t suggested, uv_buf_t *buf) {
+  (void)suggested;
+  errand_t *errand = handle->data;
+  *buf = uv_buf_init((char *)&errand->note + errand->len,
+                     (unsigned)(sizeof errand->note - errand->len));
+}
+
+static void on_note_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf) {
+  (void)buf;
+  errand_t *errand = stream->data;
+  if (n < 0) {
+    (void)uv_read_stop(stream);
+    ended_one(errand);
+    return;
+  }
+  errand->len += (size_t)n;
+  if (errand->len < sizeof errand->note)
+    return;
+  errand->len = 0;
+  on_note(errand, &errand->note);
+}
+
+static void on_exit_status(uv_process_t *process, int64_t status, int signum) {
+  (void)status;
+  (void)signum;
+  ended_one(process->data);
+}
+
+/* ---- its output ---------------------------------------------------------------------------------------- */
+
+static void on_output_room(uv_handle_t *handle, size_t suggested, uv_buf_t *buf) {
+  (void)suggested;
+  errand_t *errand = handle->data;
+  *buf = uv_buf_init(errand->buffer, sizeof errand->buffer);
+}
+
+static void on_output(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf) {
+  errand_t *errand = stream->data;
+  if (n < 0) {
+    (void)uv_read_stop(stream);
+    ended_one(errand);
+    return;
+  }
+  if ((size_t)n > errand->output_max - errand->output->len) {
+    errand->too_much = true;
+    errand_signal(errand, SIGKILL);
+    return;
+  }
+  text_add(errand->output, buf->base, (size_t)n);
+}
+
+/* ---- the beginning ------------------------------------------------------------------------------------- */
+
+/* This very program: what lies where it was started may be another one by now. */
+static const char *own_path(void) {
+  static char path[PATH_MAX] = "/proc/self/exe";
+  size_t size = sizeof path;
+  if (access(path, X_OK) != 0 && uv_exepath(path, &size) != 0)
+    path[0] = '\0'; /* which cannot be started, and that is said */
+  return path;
+}
+
+static int spawn(errand_t *errand, char **command, int channel) {
+  char socket[24], ignored[24], term_at[24], kill_at[24];
+  size_t n = 0;
+  while (command[n] != NULL)
+    n++;
+  char **args = calloc(n + KEEPER_ARGS + 1, sizeof *args);
+  if (args == NULL)
+    return UV_ENOMEM;
+  errand->until = read_until(errand);
+  keeper_note_t note = limits(errand, errand->until);
+  (void)snprintf(socket, sizeof socket, "%d", channel);
+  (void)snprintf(ignored, sizeof ignored, "%ld", ignored_signals());
+  (void)snprintf(term_at, sizeof term_at, "%" PRId64, note.term_at);
+  (void)snprintf(kill_at, sizeof kill_at, "%" PRId64, note.kill_at);
+  char *first[KEEPER_ARGS] = {"belay", KEEPER_NAME, socket, ignored, term_at, kill_at};
+  memcpy(args, first, sizeof first);
+  memcpy(args + KEEPER_ARGS, command, n * sizeof *command);
+
+  uv_stdio_container_t stdio[3];
+  for (int i = 0; i < 3; i++)
+    stdio[i] = (uv_stdio_container_t){.flags = UV_INHERIT_FD, .data.fd = i};
+  if (errand->output != NULL) {
+    stdio[1].flags = (uv_stdio_flags)(UV_CREATE_PIPE | UV_WRITABLE_PIPE);
+    stdio[1].data.stream = (uv_stream_t *)&errand->pipe;
+  }
+  uv_process_options_t options = {
+      .exit_cb = on_exit_status,
+      .file = own_path(),
+      .args = args,
+      .stdio_count = 3,
+      .stdio = stdio,
+  };
+  errand->handles++; /* also if it fails */
+  int error = uv_spawn(&errand->harness->loop, &errand->process, &options);
+  free(args);
+  return error;
+}
+
+static void open_handles(errand_t *errand) {
+  uv_loop_t *loop = &errand->harness->loop;
+  (void)uv_timer_init(loop, &errand->timer);
+  (void)uv_pipe_init(loop, &errand->channel, 0);
+  errand->timer.data = errand->channel.data = errand->process.data = errand;
+  errand->handles += 2;
+  if (errand->output == NULL)
+    return;
+  (void)uv_pipe_init(loop, &errand->pipe, 0);
+  errand->pipe.data = errand;
+  errand->handles++;
+}
+
+/* A socket of any number, instead of the first free ones: the command gets all files that belay was given. */
+static int begin(errand_t *errand, char **command) {
+  uv_os_sock_t ends[2];
+  int error = uv_socketpair(SOCK_STREAM, 0, ends, UV_NONBLOCK_PIPE, 0);
+  if (error != 0)
+    return error;
+  error = uv_pipe_open(&errand->channel, ends[0]);
+  if (error != 0)
+    (void)close(ends[0]);
+  (void)fcntl(ends[1], F_SETFD, 0);
+  if (error == 0)
+    error = spawn(errand, command, ends[1]);
+  (void)close(ends[1]);
+  return error;
+}
+
+void errand_start(errand_t *errand, harness_t *harness, char **command) {
+  errand->harness = harness;
+  errand->name = command[0];
+  errand->waiting = errand->output != NULL ? 3 : 2;
+  open_handles(errand);
+  int error = begin(errand, command);
+  watch_signals(errand); /* behind it: what we ignore is looked at before */
+  if (error == 0)
+    error = uv_read_start((uv_stream_t *)&errand->channel, on_note_room, on_note_read);
+  if (error == 0 && errand->output != NULL)
+    error = uv_read_start((uv_stream_t *)&errand->pipe, on_output_room, on_output);
+  if (error != 0) {
+    complain("the command cannot be run: %s", uv_strerror(error));
+    errand->told = true;
+    errand->status = STATUS_TROUBLE;
+    errand->waiting = 1;
+    ended_one(errand);
+    return;
+  }
+  errand_look(errand);
+}

@@ -1,0 +1,76 @@
+/* A command that is run while something is held that may be lost, and that is gone before it could be someone else's. */
+#ifndef BELAY_CLI_ERRAND_H
+#define BELAY_CLI_ERRAND_H
+
+#include <uv.h>
+
+#include "harness.h"
+#include "keeper.h"
+#include "text.h"
+
+typedef struct errand errand_t;
+
+/* It is over, and the struct the caller's again. */
+typedef void (*errand_end_cb)(errand_t *errand);
+
+/* For how long what it needs is held for certain, in microseconds; 0: it is not. */
+typedef int64_t (*errand_left_fn)(void *data);
+
+enum { ERRAND_SIGNALS = 6 };
+
+/* The caller zeroes it and fills in these: */
+struct errand {
+  errand_left_fn left;
+  int64_t
+      grace_ms; /* SIGTERM comes so long before it is not held any more; SIGKILL a tenth of that before */
+  errand_end_cb on_end;
+  void *data;     /* handed to left */
+  text_t *output; /* what it writes to standard output; NULL: it has ours. What is there is kept */
+  size_t output_max;
+
+  /* At the end: */
+  int status;    /* of status.h: what it returned, 128 + N, or 126, 127, 123, which were said */
+  bool started;  /* it was run */
+  bool overdue;  /* it was ended since its time was over */
+  bool too_much; /* since it has written more than output_max */
+
+  /* Of the errand's own. */
+  harness_t *harness;
+  const char *name;
+  int64_t until; /* keeper_now(): what the keeper knows */
+  pid_t command;
+  uv_process_t process;
+  uv_pipe_t channel, pipe;
+  uv_timer_t timer;
+  uv_signal_t signal[ERRAND_SIGNALS];
+  unsigned handles, waiting; /* that are not closed; whose end is waited for */
+  bool told;                 /* how it ended is known */
+  size_t len;
+  keeper_note_t note;
+  char buffer[65536];
+};
+
+/* The grace that goes with a ttl: 0 becomes the default, a sixth. false: too long, which was said. */
+bool errand_grace(int64_t ttl_ms, int64_t *grace_ms);
+
+#define ERRAND_GRACE_OPTION(where)                                                                 \
+  {                                                                                                \
+    .name = "grace", .kind = OPTION_DURATION, .value = "DURATION", .to.number = (where), .min = 1, \
+    .max = INT64_C(28800000),                                                                      \
+    .help = "SIGTERM so long before the lease ends if no renewal is confirmed, and SIGKILL when "  \
+            "nine tenths of it are over; at most a third of --ttl; default a sixth"                \
+  }
+
+/* Runs a command, NULL-ended, in a process group of its own under a keeper. on_end comes in any case, later. */
+void errand_start(errand_t *errand, harness_t *harness, char **command);
+
+/* What it needs is held for longer, or shorter, than before: it would be noticed soon in any case. */
+void errand_look(errand_t *errand);
+
+/* Hands a signal on to it. Nothing happens if it is over. */
+void errand_signal(errand_t *errand, int signum);
+
+/* Whether it was started and is not over. */
+bool errand_runs(const errand_t *errand);
+
+#endif /* BELAY_CLI_ERRAND_H */

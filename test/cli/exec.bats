@@ -1,0 +1,288 @@
+#!/usr/bin/env bats
+# belay exec: a command under a lock.
+load helper
+
+set_up() { start_server; }
+
+key='belay::lock::{job}'
+now_ms() { date +%s%3N; }
+is_gone() { [[ $(ps -o stat= -p "$1") != [^Z]* ]]; }
+
+# Renewed just now: there is no renewal for a while.
+is_fresh() { [ "$(ask PTTL "$key")" -gt "$1" ]; }
+
+# A command that says in a file that it lives, again and again, in a process that it has started itself.
+cat_lives() {
+  cat >"$HOME/lives" <<'END'
+#!/bin/bash
+trap 'echo term >>"$HOME/signals"; [ "$1" = stubborn ] || exit 0' TERM
+bash -c 'trap "" TERM; while :; do date +%s%3N >>"$HOME/beats"; sleep 0.01; done' & echo $! >"$HOME/pid"
+echo alive
+while :; do sleep 0.05; done
+END
+  chmod +x "$HOME/lives"
+}
+
+@test "the command's status is belay's, and the lock is free again" {
+  run -0 belay exec job -- true
+  run -7 belay exec job -- sh -c 'exit 7'
+  run -143 belay exec job -- sh -c 'kill -TERM $$'
+  is "$(ask EXISTS "$key")" 0
+}
+
+@test "its standard streams and open files are the command's" {
+  run -0 --separate-stderr bash -c 'echo in | belay exec job -- sh -c "cat; echo err >&2; cat <&7" 7< <(echo seven)'
+  is "$output" $'in\nseven'
+  is "$stderr" err
+}
+
+@test "it finds name, fencing number and deadline in its environment" {
+  show='echo "$BELAY_NAME $BELAY_FENCE $BELAY_DEADLINE"'
+  read -r name fence deadline < <(belay exec job --ttl 20s -- sh -c "$show")
+  is "$name" job
+  ((deadline > $(now_ms) + 1000 && deadline < $(now_ms) + 20000))
+  read -r name later deadline < <(belay exec job -- sh -c "$show")
+  ((later > fence))
+  run -0 env BELAY_FENCE=7 belay exec job --semaphore 2 -- sh -c 'echo "<$BELAY_FENCE>"'
+  is "$output" "<>"
+}
+
+@test "a command that does not exist: 127; that cannot be run: 126; and the lock is free" {
+  run -127 belay exec job -- no-such-command
+  is "$output" "belay: exec: no-such-command: No such file or directory"
+  echo true >"$HOME/file"
+  run -126 belay exec job -- "$HOME/file"
+  has "$output" "Permission denied"
+  run -126 belay exec job -- /
+  is "$(ask EXISTS "$key")" 0
+}
+
+@test "what makes no sense is refused, and nothing is run" {
+  for line in "--ttl 3s --grace 2s" "--try --wait 1s" "--shared --exclusive" "--shared --semaphore 2" "--fair --shared" \
+    "--redlock" "--url unix:///a --url unix:///b" "--redlock -u unix:///a -u unix:///b" "--ttl 10ms" "--semaphore 0" \
+    "--redlock --ttl 40s -u unix:///a -u unix:///b -u unix:///c" "--redlock --fair -u unix:///a -u unix:///b -u unix:///c"; do
+    run -2 belay exec job $line -- touch "$HOME/ran"
+  done
+  run -2 belay exec job
+  run -2 belay exec "" -- touch "$HOME/ran"
+  [ ! -e "$HOME/ran" ]
+}
+
+@test "cron on three machines: exactly one run" {
+  for i in 1 2 3; do
+    begin belay exec job --try --quiet -- sh -c 'echo ran >>"$HOME/runs"; sleep 3'
+  done
+  local statuses=
+  for pid in "${started[@]:1}"; do
+    local status=0
+    wait "$pid" || status=$?
+    statuses+="$status "
+  done
+  is "$(cat "$HOME/runs")" ran
+  is "$(tr ' ' '\n' <<<"$statuses" | sort | xargs)" "0 121 121"
+}
+
+@test "held: 121, at once or after the wait; or it has its turn" {
+  begin belay exec job -- sh -c 'echo held >"$HOME/held"; read -r line <"$HOME/go"'
+  mkfifo "$HOME/go"
+  wait_until test -e "$HOME/held"
+  run -121 belay exec job --try -- true
+  is "$output" "belay: exec: not acquired: someone else holds it"
+  run -121 belay exec job --wait 200ms -- true
+  run -121 belay exec job --try -q -- true
+  is "$output" ""
+  begin belay exec job --wait 1m -- touch "$HOME/turn"
+  sleep 0.2
+  [ ! -e "$HOME/turn" ]
+  echo >"$HOME/go"
+  wait "$begun"
+  [ -e "$HOME/turn" ]
+}
+
+@test "no server: 120, however long the wait is" {
+  run -120 belay exec job --url unix:///nonexistent -- touch "$HOME/ran"
+  has "$output" "no server could be reached"
+  [ ! -e "$HOME/ran" ]
+}
+
+@test "readers beside each other, a writer alone; so many at a time; fair" {
+  begin belay exec job --shared -- sleep 60
+  wait_until belay exec job --shared --try -- true
+  wait_until eval '[ -n "$(ask KEYS "belay::rwlock*")" ]'
+  run -121 belay exec job --exclusive --try -- true
+  begin belay exec two --semaphore 2 -- sleep 60
+  wait_until eval '[ -n "$(ask KEYS "belay::semaphore*")" ]'
+  run -0 belay exec two --semaphore 2 --try -- true
+  begin belay exec two --semaphore 2 -- touch "$HOME/second"
+  wait_until test -e "$HOME/second"
+  wait "$begun"
+  begin belay exec two --semaphore 2 -- sh -c 'touch "$HOME/third"; sleep 60'
+  wait_until test -e "$HOME/third"
+  run -121 belay exec two --semaphore 2 --try -- true
+  run -0 belay exec line --fair -- true
+}
+
+@test "signals go to the command, each once" {
+  begin belay exec job -- bash -c 'for s in HUP INT QUIT TERM USR1 USR2; do trap "echo $s >>$HOME/signals" $s; done
+    touch "$HOME/ready"; until [ -e "$HOME/end" ]; do sleep 0.05; done; exit 5' 2>/dev/null
+  wait_until test -e "$HOME/ready"
+  # who is begun in the background ignores two of them
+  for signal in HUP TERM USR1 USR2; do
+    kill -"$signal" "$begun"
+    wait_until grep -q "$signal" "$HOME/signals"
+  done
+  touch "$HOME/end"
+  local status=0
+  wait "$begun" || status=$?
+  is "$status" 5
+  is "$(xargs <"$HOME/signals")" "HUP TERM USR1 USR2"
+}
+
+@test "a signal that ends the command ends belay, and frees the lock; one that waits too" {
+  begin belay exec job -- sleep 60
+  wait_until ask GET "$key"
+  wait_until eval "[ \"\$(ask EXISTS '$key')\" = 1 ]"
+  local first=$begun status=0
+  begin belay exec job -- touch "$HOME/ran"
+  sleep 0.3
+  kill -TERM "$begun"
+  wait "$begun" || status=$?
+  is "$status" 143
+  kill -TERM "$first"
+  status=0
+  wait "$first" || status=$?
+  is "$status" 143
+  is "$(ask EXISTS "$key")" 0
+  [ ! -e "$HOME/ran" ]
+}
+
+@test "who was told to ignore SIGHUP has a command that does" {
+  run -0 bash -c 'trap "" HUP; belay exec job -- sh -c "kill -HUP \$\$; echo on"'
+  is "$output" on
+}
+
+@test "ctrl-C at a terminal: the command gets it, once" {
+  run -130 on_terminal --when begun --type ^C belay exec job -- \
+    bash -c 'trap "echo INT >>$HOME/signals; n=1" INT; echo begun; until [ -n "$n" ]; do sleep 0.1; done
+      sleep 0.5; trap - INT; kill -INT $$'
+  is "$(cat "$HOME/signals")" INT
+  is "$(ask EXISTS "$key")" 0
+}
+
+@test "a command may read from the terminal; then ctrl-C is its, and belay ends by it" {
+  run -0 on_terminal --when name --type $'me\n' belay exec job -- bash -c 'echo name; read -r n; echo "it is $n"'
+  has "$output" "it is me"
+  run -130 on_terminal --when name --type $'me\n' --when "it is" --type ^C \
+    bash -c 'belay exec job -- bash -c "echo name; read -r n; echo it is \$n; sleep 60"; echo went on'
+  lacks "$output" "went on"
+}
+
+@test "stopped at a terminal and continued in time: the command goes on" {
+  run -0 on_terminal --when '$ ' --type $'belay exec job --ttl 30s -- sh -c "echo be""gun; sleep 3; echo do""ne"\n' \
+    --when begun --type $'\x1a' --when Stopped --type $'fg\n' --when done --type $'exit 0\n' \
+    env PS1='$ ' bash --norc --noprofile -i
+  has "$output" done
+}
+
+@test "stopped at a terminal for too long: the command is gone, and that is seen" {
+  cat_lives
+  run -122 on_terminal --when '$ ' --type $'belay exec job --ttl 1500ms -- ~/lives\n' \
+    --when alive --type $'\x1a' --when Stopped --type $'sleep 3; echo sl""ept\n' --when slept --type $'fg\n' \
+    --when "lost" --type $'exit $?\n' env PS1='$ ' bash --norc --noprofile -i
+  is "$(cat "$HOME/signals")" term
+  is_gone "$(cat "$HOME/pid")"
+}
+
+@test "a server that stands still: SIGTERM, and all is gone before the lease is over" {
+  cat_lives
+  for kind in stubborn willing; do
+    rm -f "$HOME/signals" "$HOME/beats" "$HOME/pid"
+    begin belay exec job --ttl 3s --grace 1s --timeout 500ms -- "$HOME/lives" $kind 2>"$HOME/said"
+    local pid=$begun status=0 end last
+    wait_until test -e "$HOME/beats"
+    wait_until is_fresh 2900
+    end=$(ask PEXPIRETIME "$key")
+    kill -STOP "$server"
+    wait "$pid" || status=$?
+    last=$(tail -n 1 "$HOME/beats")
+    kill -CONT "$server"
+    is "$status" 122
+    is "$(cat "$HOME/signals")" term
+    is_gone "$(cat "$HOME/pid")"
+    echo "# $kind: gone $((end - last)) ms before the lease was over" >&3
+    ((last < end))
+    has "$(cat "$HOME/said")" "no renewal was confirmed in time"
+    wait_until eval "[ \"\$(ask EXISTS '$key')\" = 0 ]"
+  done
+}
+
+@test "belay stands still: the same" {
+  cat_lives
+  begin belay exec job --ttl 2s -- "$HOME/lives" stubborn 2>"$HOME/said"
+  local status=0 end
+  wait_until test -e "$HOME/beats"
+  wait_until is_fresh 1900
+  end=$(ask PEXPIRETIME "$key")
+  kill -STOP "$begun"
+  wait_until is_gone "$(cat "$HOME/pid")"
+  (($(tail -n 1 "$HOME/beats") < end))
+  kill -CONT "$begun"
+  wait "$begun" || status=$?
+  is "$status" 122
+  grep -q "lost while the command ran\|the command was ended" "$HOME/said"
+}
+
+@test "a lock that is someone else's all at once: SIGTERM, and 122" {
+  cat_lives
+  begin belay exec job --ttl 1500ms -- "$HOME/lives" 2>"$HOME/said"
+  local status=0
+  wait_until test -e "$HOME/beats"
+  ask SET "$key" other
+  wait "$begun" || status=$?
+  is "$status" 122
+  is "$(cat "$HOME/signals")" term
+  is_gone "$(cat "$HOME/pid")"
+  has "$(cat "$HOME/said")" "belay: exec: lost while the command ran: taken"
+  is "$(ask GET "$key")" other
+}
+
+@test "kill -9 of belay, or of its keeper: nothing of the command is left" {
+  cat_lives
+  for victim in belay keeper; do
+    rm -f "$HOME/beats" "$HOME/pid"
+    begin belay exec job -- "$HOME/lives" stubborn 2>"$HOME/said"
+    wait_until test -s "$HOME/pid"
+    local pid=$begun
+    [ $victim = belay ] || pid=$(pgrep -P "$begun")
+    kill -KILL "$pid"
+    wait_until is_gone "$(cat "$HOME/pid")"
+    wait "$begun" || true
+    ask DEL "$key"
+  done
+  has "$(cat "$HOME/said")" "its keeper is gone"
+}
+
+@test "on three servers, of which one is away" {
+  local urls=() i folder=$server_folder
+  for i in 1 2 3; do
+    begin bash -c 'exec -a redis-server "$@"' server "$(server_program)" --port 0 --unixsocket "$folder/$i" \
+      --save '' --dir "$folder" >"$folder/log$i"
+    urls+=(--url "unix://$folder/$i")
+  done
+  kill -KILL "$begun"
+  wait_until belay exec job --redlock --max-ttl 1s --ttl 1s "${urls[@]}" -- touch "$HOME/ran"
+  [ -e "$HOME/ran" ]
+  kill -KILL "${started[2]}"
+  run -120 belay exec job --redlock --max-ttl 1s --ttl 1s "${urls[@]}" -- true
+}
+
+@test "starting up and taking a free lock takes little time" {
+  local best=999999999 from to i
+  for i in {1..20}; do
+    from=$(date +%s%N)
+    to=$(belay exec job -- date +%s%N)
+    best=$((to - from < best ? to - from : best))
+  done
+  echo "# from the shell to the command: $((best / 1000)) us" >&3
+  ((best < 100000000))
+}
