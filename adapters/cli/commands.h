@@ -14,6 +14,7 @@ extern const command_t demo_command;
 extern const command_t exec_command;
 extern const command_t help_command;
 extern const command_t id_command;
+extern const command_t leader_command;
 extern const command_t limit_command;
 extern const command_t ls_command;
 extern const command_t manual_command;

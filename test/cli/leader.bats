@@ -1,0 +1,91 @@
+#!/usr/bin/env bats
+# belay leader: a command on one of many machines.
+load helper
+
+set_up() { start_server; }
+
+candidate() { begin belay leader job "$@" 2>>"$HOME/said"; }
+count() { [ "$(wc -l <"$HOME/$1" 2>/dev/null)" -ge "$2" ]; }
+
+@test "of three one runs the command; when its machine dies another one does" {
+  local pids=()
+  for i in 1 2 3; do
+    candidate --ttl 1s -- sh -c "echo $i >>\$HOME/leaders; exec sleep 60"
+    pids[i]=$begun
+  done
+  wait_until count leaders 1
+  sleep 1.5
+  is "$(wc -l <"$HOME/leaders")" 1
+  kill -KILL "${pids[$(cat "$HOME/leaders")]}"
+  wait_until count leaders 2
+  is "$(sort -u "$HOME/leaders" | wc -l)" 2
+}
+
+@test "the command's end is the leader's, and another one's turn" {
+  candidate -- sh -c 'echo one >>"$HOME/leaders"; read -r x <"$HOME/go"; exit 7'
+  mkfifo "$HOME/go"
+  local first=$begun status=0
+  wait_until count leaders 1
+  candidate -- sh -c 'echo two $BELAY_NAME $BELAY_FENCE >>"$HOME/leaders"'
+  local second=$begun
+  echo >"$HOME/go"
+  wait "$first" || status=$?
+  is "$status" 7
+  wait "$second"
+  [[ $(tail -n 1 "$HOME/leaders") =~ ^two\ job\ [0-9]+$ ]]
+}
+
+@test "--restart: it leads on, and starts the command again" {
+  candidate --restart 50ms -- sh -c 'echo $BELAY_FENCE >>"$HOME/runs"; exit 1'
+  wait_until count runs 3
+  is "$(sort -u "$HOME/runs" | wc -l)" 1
+  kill -TERM "$begun"
+  local status=0
+  wait "$begun" || status=$?
+  [ "$status" = 143 ] || [ "$status" = 1 ]
+  run -0 belay leader job -- true # free at once
+}
+
+@test "a command that cannot be run ends it, --restart or not" {
+  run -127 belay leader job --restart 1s -- no-such-command
+  run -126 belay leader job -- /
+  run -0 belay leader job -- true
+}
+
+@test "a server that stands still: the command is gone in time, and runs again when it is back" {
+  candidate --ttl 2s --timeout 500ms -- bash -c 'echo $BELAY_FENCE >>"$HOME/runs"; trap "" TERM
+    while :; do date +%s%3N >>"$HOME/beats"; sleep 0.01; done'
+  wait_until count runs 1
+  wait_until count beats 1
+  local key end
+  key=$(ask KEYS 'belay::election::*' | grep '}$')
+  fresh() { [ "$(ask PTTL "$key")" -gt 1900 ]; }
+  wait_until fresh
+  end=$(ask PEXPIRETIME "$key")
+  kill -STOP "$server"
+  wait_until grep -q deposed "$HOME/said"
+  (($(tail -n 1 "$HOME/beats") < end))
+  kill -CONT "$server"
+  wait_until count runs 2
+  is "$(sort -u "$HOME/runs" | wc -l)" 2
+  is "$(wc -l <"$HOME/runs")" 2
+  kill -KILL "$begun"
+}
+
+@test "a server that is not there is waited for; ctrl-C ends that" {
+  run -130 on_terminal --when begun --type ^C \
+    sh -c 'echo begun; exec belay leader job --url unix:///nonexistent -- echo ran'
+  lacks "$output" ran
+}
+
+@test "ctrl-C ends the command, and belay by it" {
+  run -130 on_terminal --when begun --type ^C belay leader job -- sh -c 'echo begun; sleep 60'
+}
+
+@test "what makes no sense is refused" {
+  for line in "--ttl 3s --grace 2s" "--restart x" "--url a --url b"; do
+    run -2 belay leader job $line -- touch "$HOME/ran"
+  done
+  run -2 belay leader job
+  [ ! -e "$HOME/ran" ]
+}
