@@ -10,11 +10,11 @@
 #define NAMES_MAX 64
 
 const command_t *const commands[] = {
-    &acl_command,     &allow_command, &bloom_command, &break_command,  &completion_command,
-    &count_command,   &demo_command,  &exec_command,  &help_command,   &id_command,
-    &leader_command,  &limit_command, &ls_command,    &manual_command, &online_command,
-    &ping_command,    &rank_command,  &show_command,  &sweep_command,  &top_command,
-    &version_command, NULL,
+    &acl_command,        &allow_command,  &bloom_command,   &break_command, &cache_command,
+    &completion_command, &count_command,  &demo_command,    &exec_command,  &help_command,
+    &id_command,         &leader_command, &limit_command,   &ls_command,    &manual_command,
+    &once_command,       &online_command, &ping_command,    &rank_command,  &show_command,
+    &sweep_command,      &top_command,    &version_command, NULL,
 };
 
 const command_t *command_parent(const command_t *command) {

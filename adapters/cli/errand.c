@@ -255,8 +255,7 @@ static void on_output(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf) {
 
 /* ---- the beginning ------------------------------------------------------------------------------------- */
 
-/* This very program: what lies where it was started may be another one by now. */
-static const char *own_path(void) {
+const char *errand_own_path(void) {
   static char path[PATH_MAX] = "/proc/self/exe";
   size_t size = sizeof path;
   if (access(path, X_OK) != 0 && uv_exepath(path, &size) != 0)
@@ -291,7 +290,7 @@ static int spawn(errand_t *errand, char **command, int channel) {
   }
   uv_process_options_t options = {
       .exit_cb = on_exit_status,
-      .file = own_path(),
+      .file = errand_own_path(),
       .args = args,
       .stdio_count = 3,
       .stdio = stdio,

@@ -73,4 +73,7 @@ void errand_signal(errand_t *errand, int signum);
 /* Whether it was started and is not over. */
 bool errand_runs(const errand_t *errand);
 
+/* Where this very program is: what lies where it was started may be another one by now. */
+const char *errand_own_path(void);
+
 #endif /* BELAY_CLI_ERRAND_H */

@@ -1,6 +1,7 @@
 /* The belay command: the library worn by a shell. */
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -57,6 +58,10 @@ int main(int argc, char **argv) {
   for (size_t i = 0; argc > 1 && i < sizeof hidden / sizeof *hidden; i++)
     if (strcmp(hidden[i].name, argv[1]) == 0)
       return hidden[i].run(argc, argv);
+  char **line = calloc((size_t)argc + 1, sizeof *line); /* options are taken out of argv itself */
+  if (line == NULL)
+    return STATUS_TROUBLE;
+  memcpy(line, argv, (size_t)argc * sizeof *line);
   argc -= argc > 0;
   argv++;
   out_init(OUT_PLAIN);
@@ -69,6 +74,7 @@ int main(int argc, char **argv) {
   out_name(name);
   if (!options_read(command, argc, argv, &arguments))
     return STATUS_USAGE;
+  arguments.line = line;
   out_init(form());
   if (!common.help)
     return run(command, &arguments);

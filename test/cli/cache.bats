@@ -1,0 +1,138 @@
+#!/usr/bin/env bats
+# belay cache: what a command writes, kept.
+load helper
+
+set_up() { start_server; }
+
+# Says how often it was run.
+cat_counts() {
+  cat >"$HOME/counts" <<'END'
+#!/bin/sh
+echo ran >>"$HOME/runs"
+wc -l <"$HOME/runs"
+END
+  chmod +x "$HOME/counts"
+}
+runs() { wc -l <"$HOME/runs"; }
+has_run() { [ "$(runs)" = "$1" ]; }
+
+@test "it is run once, and written out for all" {
+  cat_counts
+  is "$(belay cache k -- "$HOME/counts")" 1
+  is "$(belay cache k -- "$HOME/counts")" 1
+  is "$(belay cache other -- "$HOME/counts")" 2
+  is "$(belay cache k --name n -- "$HOME/counts")" 3
+  is "$(runs)" 3
+}
+
+@test "until it is too old" {
+  cat_counts
+  is "$(belay cache k --ttl 300ms -- "$HOME/counts")" 1
+  sleep 0.5
+  is "$(belay cache k --ttl 300ms -- "$HOME/counts")" 2
+}
+
+@test "stale: written out at once, while it runs again in the background" {
+  cat_counts
+  sed -i '2i [ ! -e "$HOME/runs" ] || sleep 1' "$HOME/counts"
+  cached() { belay cache k --ttl 3s --stale 1h -- "$HOME/counts"; }
+  is "$(cached)" 1
+  sleep 3.2
+  local from=$EPOCHREALTIME
+  is "$(cached)" 1
+  is "$(cached)" 1
+  local took=$((${EPOCHREALTIME/./} - ${from/./}))
+  echo "# two in $took us" >&3
+  wait_until has_run 2
+  wait_until eval '[ "$(cached)" = 2 ]'
+  is "$(runs)" 2
+}
+
+@test "any bytes, many of them, and none" {
+  head -c 3000000 /dev/urandom >"$HOME/bytes"
+  printf '\0\n\xff' >>"$HOME/bytes"
+  for i in 1 2; do
+    belay cache k -- cat "$HOME/bytes" | cmp - "$HOME/bytes"
+  done
+  rm "$HOME/bytes"
+  belay cache k -- cat "$HOME/bytes" >"$HOME/again"
+  is "$(wc -c <"$HOME/again")" 3000003
+  is "$(belay cache nothing -- true | wc -c)" 0
+  run -0 belay cache nothing -- echo something
+  is "$output" ""
+}
+
+@test "what is too much, or takes too long, is ended and not kept" {
+  run -123 --separate-stderr belay cache k --max-size 1000 -- sh -c 'touch "$HOME/began"; head -c 1001 /dev/zero; exec sleep 60'
+  is "$stderr" "belay: cache: the command writes more than --max-size allows"
+  [ -e "$HOME/began" ]
+  run -123 belay cache k --longest 500ms -- sh -c 'trap "" TERM; while :; do sleep 0.1; done'
+  is "$output" "belay: cache: the command has taken longer than --longest allows, and was ended"
+  is "$(belay cache k --max-size 1000 -- head -c 1000 /dev/zero | wc -c)" 1000
+}
+
+@test "one that fails: its output, its status, and nothing is kept" {
+  run -3 --separate-stderr belay cache k -- sh -c 'echo out; echo err >&2; exit 3'
+  is "$output" out
+  is "$stderr" err
+  run -127 belay cache k -- no-such-command
+  run -126 belay cache k -- /
+  run -137 belay cache k -- sh -c 'kill -KILL $$'
+  cat_counts
+  is "$(belay cache k -- "$HOME/counts")" 1
+}
+
+@test "ten at a time: one run, and the same for all" {
+  cat_counts
+  sed -i '2i sleep 1' "$HOME/counts"
+  for i in {1..10}; do
+    begin belay cache k -- "$HOME/counts" >"$HOME/said$i"
+  done
+  for pid in "${started[@]:1}"; do
+    wait "$pid"
+  done
+  is "$(cat "$HOME"/said* | sort | uniq -c | xargs)" "10 1"
+  is "$(runs)" 1
+}
+
+@test "kill -9 of who runs it: another one does" {
+  cat_counts
+  begin belay cache k -- sh -c 'echo $$ >"$HOME/pid"; exec sleep 60'
+  wait_until test -s "$HOME/pid"
+  kill -KILL "$begun"
+  is "$(belay cache k -- "$HOME/counts")" 1
+  [[ $(ps -o stat= -p "$(cat "$HOME/pid")") != [^Z]* ]]
+}
+
+@test "--forget, --refresh" {
+  cat_counts
+  is "$(belay cache k -- "$HOME/counts")" 1
+  run -0 belay cache k --forget
+  is "$(belay cache k -- "$HOME/counts")" 2
+  run -0 belay cache k --refresh -- "$HOME/counts"
+  is "$output" ""
+  is "$(runs)" 2
+  run -0 belay cache new --refresh -- "$HOME/counts"
+  is "$(belay cache new -- "$HOME/counts")" 3
+}
+
+@test "no server: 120, or --anyway" {
+  run -120 belay cache k --url unix:///nonexistent -- touch "$HOME/ran"
+  [ ! -e "$HOME/ran" ]
+  run -0 belay cache k --url unix:///nonexistent --anyway -- echo there
+  is "$output" there
+}
+
+@test "a full disk, nonsense" {
+  run -123 bash -c 'belay cache k -- echo hello >/dev/full'
+  has "$output" "No space left"
+  run -123 bash -c 'belay cache k -- echo hello >/dev/full'
+  for line in "" "--forget -- true" "--max-size 0 -- true" "--longest 1h -- true"; do
+    run -2 belay cache k $line
+  done
+}
+
+@test "ctrl-C ends it" {
+  run -130 on_terminal --when begun --type ^C belay cache k -- sh -c 'echo begun >&2; sleep 60'
+  is "$(belay cache k -- echo hello)" hello
+}

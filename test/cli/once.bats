@@ -1,0 +1,121 @@
+#!/usr/bin/env bats
+# belay once: a command that is run once for each key.
+load helper
+
+set_up() { start_server; }
+
+key='belay::idempotency::{k}'
+work() { belay once k "$@" -- sh -c 'echo ran >>"$HOME/runs"; echo work'; }
+is_gone() { [[ $(ps -o stat= -p "$1") != [^Z]* ]]; }
+
+@test "it is run once, and the second time it says so" {
+  is "$(work)" work
+  run -0 work
+  [[ $output =~ ^done\ already,\ by\ .*\;\ remembered\ for\ (1d|23h59m[0-9]+s)$ ]]
+  run -0 work --json
+  is "$(json 'o["key"], o["outcome"], o["remaining_ms"] > 86000000')" "('k', 'done', True)"
+  run -0 work --quiet
+  is "$output" ""
+  is "$(cat "$HOME/runs")" ran
+  is "$(belay once other -- echo work)" work
+}
+
+@test "it is remembered for so long" {
+  work --for 1s
+  run -0 work
+  has "$output" "done already"
+  wait_until eval "[ \"\$(ask EXISTS '$key')\" = 0 ]"
+  is "$(work)" work
+}
+
+@test "three at a time: one run; the others are told" {
+  for i in 1 2 3; do
+    begin belay once k -- sh -c 'echo ran >>"$HOME/runs"; sleep 3' >>"$HOME/said"
+  done
+  local statuses=
+  for pid in "${started[@]:1}"; do
+    local status=0
+    wait "$pid" || status=$?
+    statuses+="$status "
+  done
+  is "$(cat "$HOME/runs")" ran
+  is "$(tr ' ' '\n' <<<"$statuses" | sort | xargs)" "0 121 121"
+  is "$(grep -c 'runs already' "$HOME/said")" 2
+  run -0 work
+  has "$output" "done already"
+}
+
+@test "one that fails, that is killed, or that cannot be run is not remembered" {
+  run -3 belay once k -- sh -c 'exit 3'
+  run -137 belay once k -- sh -c 'kill -KILL $$'
+  run -127 belay once k -- no-such-command
+  run -126 belay once k -- /
+  is "$(work)" work
+}
+
+@test "a machine that dies while it works: another one begins when its time is over" {
+  begin belay once k --ttl 1s -- sh -c 'echo $$ >"$HOME/pid"; exec sleep 60'
+  wait_until test -s "$HOME/pid"
+  sleep 1.5 # it is extended
+  run -121 work
+  has "$output" "runs already"
+  kill -KILL "$begun"
+  wait_until is_gone "$(cat "$HOME/pid")"
+  wait_until work
+  is "$(cat "$HOME/runs")" ran
+}
+
+@test "a server that stands still: the command is gone in time, and may be run again" {
+  begin belay once k --ttl 2s --timeout 300ms -- bash -c 'trap "" TERM
+    while :; do date +%s%3N >>"$HOME/beats"; sleep 0.01; done' 2>"$HOME/said"
+  wait_until test -s "$HOME/beats"
+  local status=0 end before
+  before=$(ask HGET "$key" until)
+  extended() { end=$(ask HGET "$key" until) && [ "$end" != "$before" ]; }
+  wait_until extended
+  kill -STOP "$server"
+  wait "$begun" || status=$?
+  is "$status" 122
+  kill -CONT "$server"
+  (($(tail -n 1 "$HOME/beats") < end))
+  has "$(cat "$HOME/said")" "it could not be extended in time"
+  wait_until work
+}
+
+@test "what was taken over meanwhile is not done by us" {
+  begin belay once k --ttl 1s -- sh -c 'touch "$HOME/began"; exec sleep 60' 2>"$HOME/said"
+  wait_until test -e "$HOME/began"
+  ask DEL "$key"
+  is "$(work)" work
+  local status=0
+  wait "$begun" || status=$?
+  is "$status" 122
+  run -0 work
+  has "$output" "done already"
+}
+
+@test "--forget" {
+  run -1 belay once k --forget
+  is "$output" "not there"
+  work
+  run -0 belay once k --forget --json
+  is "$output" '{"key":"k","existed":true}'
+  is "$(work)" work
+  is "$(wc -l <"$HOME/runs")" 2
+}
+
+@test "no server, a full disk, nonsense" {
+  run -120 belay once k --url unix:///nonexistent -- touch "$HOME/ran"
+  work
+  run -123 bash -c 'belay once k -- touch "$HOME/ran" >/dev/full'
+  has "$output" "No space left"
+  for line in "" "--forget -- true" "--for 1ms -- true" "--ttl 3s --grace 2s -- true"; do
+    run -2 belay once other $line
+  done
+  [ ! -e "$HOME/ran" ]
+}
+
+@test "ctrl-C: it is given back" {
+  run -130 on_terminal --when begun --type ^C belay once k -- sh -c 'echo begun; sleep 60'
+  is "$(work)" work
+}
