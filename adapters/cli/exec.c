@@ -273,7 +273,8 @@ const command_t exec_command = {
         "belay renews nothing: continue it in time. What the command leaves running behind it when "
         "it ends by itself is let be, and holds no lock.\n\n"
         "Where neither clocks nor servers can be trusted so far, guard what is written to with "
-        "BELAY_FENCE. What has left the command's process group (setsid) is not ended.",
+        "BELAY_FENCE. What has left the command's process group (setsid), or belongs to another "
+        "user (sudo), is not ended.",
     .examples =
         (const example_t[]){
             {"From cron on many machines, on one of them",

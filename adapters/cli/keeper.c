@@ -299,6 +299,12 @@ int command_keeper(int argc, char **argv) {
   keeper.home = getpgrp();
   keeper.tty = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
 
+  if (keeper_now() >= keeper.term_at) { /* belay was stopped meanwhile */
+    tell(KEEPER_STARTED, 0);
+    tell(KEEPER_OVERDUE, 0);
+    tell(KEEPER_ENDED, SIGTERM);
+    return STATUS_YES;
+  }
   int error = start(argv + 6, strtol(argv[3], NULL, 10));
   if (error != 0) {
     tell(KEEPER_FAILED, error);

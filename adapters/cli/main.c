@@ -58,7 +58,8 @@ int main(int argc, char **argv) {
   for (size_t i = 0; argc > 1 && i < sizeof hidden / sizeof *hidden; i++)
     if (strcmp(hidden[i].name, argv[1]) == 0)
       return hidden[i].run(argc, argv);
-  char **line = calloc((size_t)argc + 1, sizeof *line); /* options are taken out of argv itself */
+  static char **line;
+  line = calloc((size_t)argc + 1, sizeof *line); /* options are taken out of argv itself */
   if (line == NULL)
     return STATUS_TROUBLE;
   memcpy(line, argv, (size_t)argc * sizeof *line);

@@ -262,6 +262,17 @@ END
   has "$(cat "$HOME/said")" "its keeper is gone"
 }
 
+@test "belay stood still for so long that the time was over before the command began: it does not" {
+  belay keep-command 9 0 1 2 touch "$HOME/ran" 9<>"$HOME/said"
+  [ ! -e "$HOME/ran" ]
+}
+
+@test "the terminal is that of whoever reads from it: a pager behind belay" {
+  run -0 on_terminal --when more --type $'yes\n' \
+    bash -c 'belay exec job -- echo more | { cat; read -r x </dev/tty; echo "it was $x"; }'
+  has "$output" "it was yes"
+}
+
 @test "on three servers, of which one is away" {
   local urls=() i folder=$server_folder
   for i in 1 2 3; do
