@@ -238,7 +238,8 @@ static int start(char **command, long ignored) {
   pid_t parent = getpid();
   if (pipe(ends) != 0)
     return errno;
-  (void)fcntl(ends[1], F_SETFD, FD_CLOEXEC); /* closed once another program runs */
+  for (int i = 0; i < 2; i++)
+    (void)fcntl(ends[i], F_SETFD, FD_CLOEXEC); /* closed once another program runs */
   keeper.command = fork();
   if (keeper.command == 0)
     become(command, ignored, parent, ends[1]);

@@ -34,6 +34,7 @@ END
   run -0 --separate-stderr bash -c 'echo in | belay exec job -- sh -c "cat; echo err >&2; cat <&7" 7< <(echo seven)'
   is "$output" $'in\nseven'
   is "$stderr" err
+  is "$(belay exec job -- sh -c 'ls /proc/$$/fd' | xargs)" "$(sh -c 'ls /proc/$$/fd' | xargs)"
 }
 
 @test "it finds name, fencing number and deadline in its environment" {
