@@ -50,10 +50,21 @@ static void close_handle(uv_handle_t *handle) {
     uv_close(handle, on_closed);
 }
 
+/* A ctrl-C goes to all that were started by us and are not in a group of their own: so also to a keeper that has not come
+ * to blocking it. It has not run anything then. */
+static bool was_interrupted(const errand_t *errand) {
+  int signum = errand->keeper_died_of;
+  return !errand->started && (signum == SIGINT || signum == SIGQUIT || signum == SIGHUP);
+}
+
 /* How it ended, if nobody has told: the keeper was killed, and what it kept may be there still. */
 static void settle(errand_t *errand) {
   if (errand->told)
     return;
+  if (was_interrupted(errand)) {
+    errand->status = STATUS_SIGNAL + errand->keeper_died_of;
+    return;
+  }
   if (errand->command > 0)
     (void)kill(-errand->command, SIGKILL);
   errand->status = STATUS_TROUBLE;
@@ -80,11 +91,45 @@ bool errand_runs(const errand_t *errand) {
 
 /* ---- belay to keeper ----------------------------------------------------------------------------------- */
 
-/* It is hardly ever so slow in reading that there is no room; then the next look repeats it. */
-static bool tell(errand_t *errand, const keeper_note_t *note) {
-  uv_buf_t buf = uv_buf_init((char *)note, sizeof *note);
-  return errand_runs(errand) && !uv_is_closing((uv_handle_t *)&errand->channel) &&
-         uv_try_write((uv_stream_t *)&errand->channel, &buf, 1) == (int)sizeof *note;
+static void on_told(uv_write_t *write, int status);
+
+/* What the channel has no room for is written once it has, and the rest behind it: the keeper may be stopped. Where it is
+ * gone that is noticed elsewhere. */
+static void tell_owed(errand_t *errand) {
+  uv_stream_t *channel = (uv_stream_t *)&errand->channel;
+  while (errand->owed_n > 0 && !errand->is_writing && !uv_is_closing((uv_handle_t *)channel)) {
+    errand->writing = errand->owed[0];
+    errand->owed_n--;
+    memmove(errand->owed, errand->owed + 1, errand->owed_n * sizeof *errand->owed);
+    uv_buf_t rest = uv_buf_init((char *)&errand->writing, sizeof errand->writing);
+    int n = uv_try_write(channel, &rest, 1);
+    if (n == (int)sizeof errand->writing)
+      continue;
+    if (n > 0)
+      rest = uv_buf_init(rest.base + n, (unsigned)(rest.len - (size_t)n));
+    errand->write.data = errand;
+    errand->is_writing = uv_write(&errand->write, channel, &rest, 1, on_told) == 0;
+  }
+}
+
+static void on_told(uv_write_t *write, int status) {
+  errand_t *errand = write->data;
+  errand->is_writing = false;
+  if (status == 0)
+    tell_owed(errand);
+}
+
+/* The same signal twice that nobody has looked at is one, as everywhere, and of limits the last ones count. */
+static void tell(errand_t *errand, keeper_note_t note) {
+  size_t kept = 0;
+  if (!errand_runs(errand))
+    return;
+  for (size_t i = 0; i < errand->owed_n; i++)
+    if (errand->owed[i].word != note.word || errand->owed[i].number != note.number)
+      errand->owed[kept++] = errand->owed[i];
+  errand->owed[kept] = note;
+  errand->owed_n = kept + 1;
+  tell_owed(errand);
 }
 
 static keeper_note_t limits(const errand_t *errand, int64_t until) {
@@ -109,9 +154,10 @@ void errand_look(errand_t *errand) {
   if (until <= now + MS_NS)
     until = errand->until < end ? errand->until : end;
   int64_t apart = until - errand->until;
-  keeper_note_t note = limits(errand, until);
-  if ((apart > MS_NS || apart < -MS_NS) && tell(errand, &note))
+  if (apart > MS_NS || apart < -MS_NS) {
+    tell(errand, limits(errand, until));
     errand->until = until;
+  }
   int64_t next = (errand->until - end) / MS_NS / 4;
   next = next < LOOK_MIN_MS ? LOOK_MIN_MS : next > LOOK_MAX_MS ? LOOK_MAX_MS : next;
   (void)uv_timer_start(&errand->timer, on_timer, (uint64_t)next, 0);
@@ -124,15 +170,13 @@ static void on_timer(uv_timer_t *timer) {
 /* ---- signals ------------------------------------------------------------------------------------------- */
 
 void errand_signal(errand_t *errand, int signum) {
-  keeper_note_t note = {.word = KEEPER_SIGNAL, .number = signum};
-  (void)tell(errand, &note);
+  tell(errand, (keeper_note_t){.word = KEEPER_SIGNAL, .number = signum});
 }
 
 static void on_signal(uv_signal_t *watcher, int signum) {
   errand_t *errand = watcher->data;
   if (signum == SIGCONT) {
-    keeper_note_t note = {.word = KEEPER_CONTINUE};
-    (void)tell(errand, &note);
+    tell(errand, (keeper_note_t){.word = KEEPER_CONTINUE});
     errand_look(errand);
     return;
   }
@@ -225,9 +269,10 @@ static void on_note_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf) {
 }
 
 static void on_exit_status(uv_process_t *process, int64_t status, int signum) {
+  errand_t *errand = process->data;
   (void)status;
-  (void)signum;
-  ended_one(process->data);
+  errand->keeper_died_of = signum;
+  ended_one(errand);
 }
 
 /* ---- its output ---------------------------------------------------------------------------------------- */

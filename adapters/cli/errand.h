@@ -16,7 +16,10 @@ typedef void (*errand_end_cb)(errand_t *errand);
 /* For how long what it needs is held for certain, in microseconds; 0: it is not. */
 typedef int64_t (*errand_left_fn)(void *data);
 
-enum { ERRAND_SIGNALS = 6 };
+enum {
+  ERRAND_SIGNALS = 6,
+  ERRAND_NOTES = ERRAND_SIGNALS + HARNESS_SIGNALS + 2 /* each signal, SIGKILL, and the limits */
+};
 
 /* The caller zeroes it and fills in these: */
 struct errand {
@@ -37,7 +40,7 @@ struct errand {
   /* Of the errand's own. */
   harness_t *harness;
   const char *name;
-  int64_t until; /* keeper_now(): what the keeper knows */
+  int64_t until; /* keeper_now(): what the keeper was told */
   pid_t command;
   uv_process_t process;
   uv_pipe_t channel, pipe;
@@ -45,8 +48,14 @@ struct errand {
   uv_signal_t signal[ERRAND_SIGNALS];
   unsigned handles, waiting; /* that are not closed; whose end is waited for */
   bool told;                 /* how it ended is known */
+  int keeper_died_of;        /* a signal; 0: of none */
   size_t len;
   keeper_note_t note;
+  keeper_note_t owed[ERRAND_NOTES]; /* to the keeper, in order; each kind of note once */
+  size_t owed_n;
+  keeper_note_t writing; /* that the channel had no room for */
+  uv_write_t write;
+  bool is_writing;
   char buffer[65536];
 };
 
@@ -67,7 +76,7 @@ void errand_start(errand_t *errand, harness_t *harness, char **command);
 /* What it needs is held for longer, or shorter, than before: it would be noticed soon in any case. */
 void errand_look(errand_t *errand);
 
-/* Hands a signal on to it. Nothing happens if it is over. */
+/* Hands a signal on to it: SIGKILL, or one that the harness watches. Nothing happens if it is over. */
 void errand_signal(errand_t *errand, int signum);
 
 /* Whether it was started and is not over. */

@@ -124,11 +124,12 @@ END
 }
 
 @test "signals go to the command, each once" {
-  begin belay exec job -- bash -c 'for s in HUP INT QUIT TERM USR1 USR2; do trap "echo $s >>$HOME/signals" $s; done
-    touch "$HOME/ready"; until [ -e "$HOME/end" ]; do sleep 0.05; done; exit 5' 2>/dev/null
-  wait_until test -e "$HOME/ready"
   # who is begun in the background ignores two of them
-  for signal in HUP TERM USR1 USR2; do
+  begin env --default-signal belay exec job -- bash -c 'for s; do trap "echo $s >>$HOME/signals" $s; done
+    touch "$HOME/ready"; until [ -e "$HOME/end" ]; do sleep 0.05; done; exit 5' \
+    command HUP INT QUIT TERM USR1 USR2 WINCH 2>/dev/null
+  wait_until test -e "$HOME/ready"
+  for signal in HUP INT QUIT TERM USR1 USR2 WINCH; do
     kill -"$signal" "$begun"
     wait_until grep -q "$signal" "$HOME/signals"
   done
@@ -136,7 +137,41 @@ END
   local status=0
   wait "$begun" || status=$?
   is "$status" 5
-  is "$(xargs <"$HOME/signals")" "HUP TERM USR1 USR2"
+  is "$(xargs <"$HOME/signals")" "HUP INT QUIT TERM USR1 USR2 WINCH"
+}
+
+@test "a signal that the keeper has no room for is kept for it" {
+  begin belay exec job --ttl 1h -- bash -c 'trap : USR1; touch "$HOME/ready"; while :; do sleep 0.05; done'
+  wait_until test -e "$HOME/ready"
+  local keeper status=0
+  keeper=$(pgrep -P "$begun")
+  started+=("$keeper")
+  kill -STOP "$keeper"
+  python3 -c 'import os, signal, sys, time
+for _ in range(1500):
+    os.kill(int(sys.argv[1]), signal.SIGUSR1)
+    time.sleep(0.001)' "$begun"
+  kill -TERM "$begun"
+  sleep 0.2
+  kill -CONT "$keeper"
+  wait "$begun" || status=$?
+  is "$status" 143
+}
+
+@test "ctrl-C before the keeper is ready: nothing is run, and belay ends by it" {
+  local i n keeper status
+  for i in {1..10}; do
+    begin env --default-signal setsid belay exec job -- sleep 60 2>>"$HOME/said"
+    keeper=
+    for ((n = 0; n < 1000000; n++)); do # at once: to wait in between is too late
+      read -r keeper <"/proc/$begun/task/$begun/children" || [ -z "$keeper" ] || break
+    done
+    kill -INT -- "-$begun"
+    status=0
+    wait "$begun" || status=$?
+    is "$status" 130
+  done
+  is "$(cat "$HOME/said")" ""
 }
 
 @test "a signal that ends the command ends belay, and frees the lock; one that waits too" {
