@@ -133,6 +133,6 @@ has_run() { [ "$(runs)" = "$1" ]; }
 }
 
 @test "ctrl-C ends it" {
-  run -130 on_terminal --when begun --type ^C belay cache k -- sh -c 'echo begun >&2; sleep 60'
+  run -130 on_terminal --when begun --type ^C belay cache k -- "${waits[@]}"
   is "$(belay cache k -- echo hello)" hello
 }

@@ -100,6 +100,10 @@ catches() {
   (((0x$mask >> ($(kill -l "$2") - 1)) & 1))
 }
 
+# A command that says "begun" on standard error, and waits for the signal that ends it. It is one program that does both: a
+# shell (dash) forgets a SIGINT that comes while it starts what is to wait.
+waits=(sh -c 'echo begun >"$HOME/begun"; exec tail -f "$HOME/begun" >&2')
+
 # on_terminal [--when TEXT --type KEYS]... COMMAND...: on a pseudo-terminal: see terminal.py.
 on_terminal() { python3 "$here/terminal.py" "$@"; }
 

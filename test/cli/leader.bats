@@ -79,7 +79,7 @@ count() { [ "$(wc -l <"$HOME/$1" 2>/dev/null)" -ge "$2" ]; }
 }
 
 @test "ctrl-C ends the command, and belay by it" {
-  run -130 on_terminal --when begun --type ^C belay leader job -- sh -c 'echo begun; sleep 60'
+  run -130 on_terminal --when begun --type ^C belay leader job -- "${waits[@]}"
 }
 
 @test "what makes no sense is refused" {

@@ -116,6 +116,6 @@ is_gone() { [[ $(ps -o stat= -p "$1") != [^Z]* ]]; }
 }
 
 @test "ctrl-C: it is given back" {
-  run -130 on_terminal --when begun --type ^C belay once k -- sh -c 'echo begun; sleep 60'
+  run -130 on_terminal --when begun --type ^C belay once k -- "${waits[@]}"
   is "$(work)" work
 }
