@@ -50,8 +50,8 @@ static void close_handle(uv_handle_t *handle) {
     uv_close(handle, on_closed);
 }
 
-/* A ctrl-C goes to all that were started by us and are not in a group of their own: so also to a keeper that has not come
- * to blocking it. It has not run anything then. */
+/* A ctrl-C goes to all that are in our group: so also to a keeper that has not come to leaving it, or to blocking
+ * signals. It has not run anything then. */
 static bool was_interrupted(const errand_t *errand) {
   int signum = errand->keeper_died_of;
   return !errand->started && (signum == SIGINT || signum == SIGQUIT || signum == SIGHUP);
@@ -146,6 +146,16 @@ static int64_t read_until(const errand_t *errand) {
 
 static void on_timer(uv_timer_t *timer);
 
+/* The keeper would have ended it by now if nobody had stopped it: in half the time that is left there. */
+static void guard(errand_t *errand, int64_t now) {
+  int64_t margin = errand->grace_ms * MS_NS / 20;
+  if (errand->told || errand->command <= 0 || now < limits(errand, errand->until).kill_at + margin)
+    return;
+  errand->overdue = true;
+  (void)kill(-errand->command, SIGKILL);
+  (void)uv_process_kill(&errand->process, SIGCONT);
+}
+
 /* What is lost all at once, since the server says that it is someone else's, leaves the grace to tidy up. */
 void errand_look(errand_t *errand) {
   int64_t now = keeper_now(), until = read_until(errand), end = now + errand->grace_ms * MS_NS;
@@ -158,6 +168,7 @@ void errand_look(errand_t *errand) {
     tell(errand, limits(errand, until));
     errand->until = until;
   }
+  guard(errand, now);
   int64_t next = (errand->until - end) / MS_NS / 4;
   next = next < LOOK_MIN_MS ? LOOK_MIN_MS : next > LOOK_MAX_MS ? LOOK_MAX_MS : next;
   (void)uv_timer_start(&errand->timer, on_timer, (uint64_t)next, 0);

@@ -9,7 +9,8 @@
  * was killed moves nothing, and the command is ended all the same. If the keeper itself is killed the command dies
  * with it where the system can do that (Linux: PR_SET_PDEATHSIG), and belay, which notices, kills the group.
  *
- * The command is in a process group of its own, so that all that it has started ends with it. What is typed at a
+ * The keeper is in a process group of its own: what is sent to belay's whole group (by timeout(1), or a shell) does not
+ * take it away. And so is the command, so that all that it has started ends with it. What is typed at a
  * terminal (ctrl-C) therefore goes to belay alone, which hands it on: the command gets it once. The terminal is lent
  * to the command when it wants to read from it, and only then: in `belay exec ... | less` it is the pager's. From then
  * on the command gets what is typed, and belay nothing. */
@@ -298,6 +299,7 @@ int command_keeper(int argc, char **argv) {
               1); /* whoever loses its parent is ours, so that we can wait for it */
 #endif
   keeper.home = getpgrp();
+  (void)setpgid(0, 0); /* who stops or kills belay's whole group lets us do what we are here for */
   keeper.tty = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
 
   if (keeper_now() >= keeper.term_at) { /* belay was stopped meanwhile */

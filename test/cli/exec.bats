@@ -298,6 +298,39 @@ for _ in range(1500):
   has "$(cat "$HOME/said")" "its keeper is gone"
 }
 
+@test "all of belay's process group is stopped or killed: the same" {
+  cat_lives
+  for signal in STOP KILL; do
+    rm -f "$HOME/beats" "$HOME/pid"
+    begin setsid "$(command -v belay)" exec job --ttl 2s -- "$HOME/lives" stubborn 2>"$HOME/said"
+    local status=0 end
+    wait_until test -e "$HOME/beats"
+    wait_until is_fresh 1900
+    end=$(ask PEXPIRETIME "$key")
+    kill -"$signal" -- "-$begun"
+    wait_until is_gone "$(cat "$HOME/pid")"
+    (($(tail -n 1 "$HOME/beats") < end))
+    kill -CONT "$begun" || [ $signal = KILL ]
+    wait "$begun" || status=$?
+    is "$status" "$([ $signal = KILL ] && echo 137 || echo 122)"
+    wait_until eval "[ \"\$(ask EXISTS '$key')\" = 0 ]"
+  done
+}
+
+@test "its keeper stands still: belay ends the command" {
+  cat_lives
+  begin belay exec job --ttl 2s -- "$HOME/lives" stubborn 2>"$HOME/said"
+  local status=0 keeper
+  wait_until test -e "$HOME/beats"
+  keeper=$(pgrep -P "$begun")
+  started+=("$keeper")
+  kill -STOP "$keeper"
+  ask SET "$key" other
+  wait "$begun" || status=$?
+  is "$status" 122
+  is_gone "$(cat "$HOME/pid")"
+}
+
 @test "belay stood still for so long that the time was over before the command began: it does not" {
   belay keep-command 9 0 1 2 touch "$HOME/ran" 9<>"$HOME/said"
   [ ! -e "$HOME/ran" ]
