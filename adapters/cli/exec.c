@@ -11,7 +11,9 @@
 
 /* IDLE --servers answered--> WAITING --granted--> RUNNING --the command is over--> RELEASING --> done
  *   |                           |                    |
- *   +-- too few of them: 120    +-- held: 121        +-- lost: the keeper ends it, 122 */
+ *   +-- too few of them: 120    +-- held: 121        +-- lost: the keeper ends it, 122
+ *
+ * That it was taken away may be noticed only by giving it back: 122 too. */
 
 #define DAY_MS INT64_C(86400000)
 #define QUARANTINE_MS 30000
@@ -28,30 +30,40 @@ static bool lost;
 
 /* ---- the end ------------------------------------------------------------------------------------------- */
 
+/* Once is enough. */
+static void say_lost(const char *why) {
+  if (!lost)
+    complain("lost while the command ran: %s", why);
+  lost = true;
+}
+
 static void on_released(belay_lock_t *l, int status) {
   harness_t *h = belay_lock_data(l);
-  if (status != 0 && status != BELAY_ECANCELED)
+  if (harness_is_done(h))
+    return;
+  if (status == BELAY_ENOTOWNER && errand.started) {
+    if (!errand.overdue)
+      say_lost(belay_lost_name(BELAY_LOST_TAKEN));
+    errand.status = STATUS_LOST;
+  } else if (status != 0)
     harness_complain(h, "not given back, so that it is held until its lease ends", status);
   harness_done(h, errand.status);
 }
 
 static void on_ended(errand_t *e) {
-  harness_t *h = e->harness;
   if ((lost || e->overdue) && e->started) {
     if (!lost)
       complain("no renewal was confirmed in time: the command was ended");
     e->status = STATUS_LOST;
   }
-  if (belay_lock_release(lock, BELAY_DEFAULT, on_released) != 0)
-    harness_done(h, e->status); /* it is not held */
+  int error = belay_lock_release(lock, BELAY_DEFAULT, on_released);
+  if (error != 0)
+    on_released(lock, error);
 }
 
 static void on_lost(belay_lock_t *l, belay_lost_t reason) {
   (void)l;
-  if (!errand_runs(&errand))
-    return;
-  lost = true;
-  complain("lost while the command ran: %s", belay_lost_name(reason));
+  say_lost(belay_lost_name(reason));
   errand_look(&errand);
 }
 

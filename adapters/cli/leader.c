@@ -41,7 +41,9 @@ static void run_command(harness_t *h);
 
 static void on_resigned(belay_election_t *e, int status) {
   harness_t *h = belay_election_data(e);
-  if (status != 0 && status != BELAY_ECANCELED)
+  if (status == BELAY_ENOTOWNER)
+    complain("deposed: %s", belay_lost_name(BELAY_LOST_TAKEN));
+  else if (status != 0 && status != BELAY_ECANCELED)
     harness_complain(h, "not given up, so that nobody leads until the lease ends", status);
   harness_done(h, errand.status);
 }

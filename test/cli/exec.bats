@@ -282,6 +282,13 @@ for _ in range(1500):
   is "$(ask GET "$key")" other
 }
 
+@test "a lock that was taken away is noticed at the end of a short command too: 122" {
+  run -122 belay exec job -- redis-cli -s "$server_socket" DEL "$key"
+  is "$output" $'1\nbelay: exec: lost while the command ran: taken'
+  run -122 belay exec job -- redis-cli -s "$server_socket" SET "$key" other
+  is "$(ask GET "$key")" other
+}
+
 @test "kill -9 of belay, or of its keeper: nothing of the command is left" {
   cat_lives
   for victim in belay keeper; do

@@ -46,6 +46,11 @@ count() { [ "$(wc -l <"$HOME/$1" 2>/dev/null)" -ge "$2" ]; }
   run -0 belay leader job -- true # free at once
 }
 
+@test "leadership that was taken away is noticed at the end of a short command too" {
+  run -0 belay leader job -- sh -c "ask='redis-cli -s $server_socket'"'; $ask DEL $($ask KEYS "belay::election::*")'
+  has "$output" "belay: leader: deposed: taken"
+}
+
 @test "a command that cannot be run ends it, --restart or not" {
   run -127 belay leader job --restart 1s -- no-such-command
   run -126 belay leader job -- /
