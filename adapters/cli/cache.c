@@ -93,7 +93,9 @@ static void on_ended(errand_t *e) {
     complain("the command writes more than --max-size allows");
   else if (e->overdue)
     complain("the command has taken longer than --longest allows, and was ended");
-  if (e->too_much || e->overdue || output.spoiled)
+  else if (e->not_all && e->status == STATUS_YES)
+    complain("the command has ended, but what it has left behind keeps its output open");
+  if (e->too_much || e->overdue || output.spoiled || (e->not_all && e->status == STATUS_YES))
     e->status = STATUS_TROUBLE;
   if (e->status == STATUS_YES)
     (void)belay_load_done(load, output.bytes, output.len); /* whoever waits is told of an error */

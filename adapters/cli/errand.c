@@ -5,6 +5,8 @@
  *               a signal: to the command. SIGTSTP: to the command, and stops us; SIGCONT: it too
  *   the keeper's process, its channel and the command's output have ended --> handles are closed --> on_end
  *
+ * The output may be open in what the command has left behind: that is waited for until its time is over, or a signal.
+ *
  * While belay is stopped it renews nothing, and the keeper ends the command at its deadline as always. */
 #include "errand.h"
 
@@ -83,6 +85,20 @@ static void ended_one(errand_t *errand) {
   close_handle((uv_handle_t *)&errand->channel);
   if (errand->output != NULL)
     close_handle((uv_handle_t *)&errand->pipe);
+}
+
+/* Nothing is waited for any more but the output, which whoever has it open may never close. */
+static bool only_reads(const errand_t *errand) {
+  return errand->told && errand->waiting == 1 && errand->output != NULL &&
+         uv_is_active((const uv_handle_t *)&errand->pipe);
+}
+
+static void give_up_reading(errand_t *errand) {
+  errand->not_all = true;
+  if (errand->hurried != 0 && errand->status == STATUS_YES)
+    errand->status = STATUS_SIGNAL + errand->hurried;
+  (void)uv_read_stop((uv_stream_t *)&errand->pipe);
+  ended_one(errand);
 }
 
 bool errand_runs(const errand_t *errand) {
@@ -169,6 +185,10 @@ void errand_look(errand_t *errand) {
     errand->until = until;
   }
   guard(errand, now);
+  if (only_reads(errand) && (errand->hurried != 0 || now >= errand->until)) {
+    give_up_reading(errand);
+    return;
+  }
   int64_t next = (errand->until - end) / MS_NS / 4;
   next = next < LOOK_MIN_MS ? LOOK_MIN_MS : next > LOOK_MAX_MS ? LOOK_MAX_MS : next;
   (void)uv_timer_start(&errand->timer, on_timer, (uint64_t)next, 0);
@@ -180,8 +200,17 @@ static void on_timer(uv_timer_t *timer) {
 
 /* ---- signals ------------------------------------------------------------------------------------------- */
 
+static bool is_to_end(int signum) {
+  return signum != SIGUSR1 && signum != SIGUSR2 && signum != SIGWINCH && signum != SIGTSTP;
+}
+
 void errand_signal(errand_t *errand, int signum) {
-  tell(errand, (keeper_note_t){.word = KEEPER_SIGNAL, .number = signum});
+  if (is_to_end(signum))
+    errand->hurried = signum;
+  if (only_reads(errand) && is_to_end(signum))
+    give_up_reading(errand);
+  else
+    tell(errand, (keeper_note_t){.word = KEEPER_SIGNAL, .number = signum});
 }
 
 static void on_signal(uv_signal_t *watcher, int signum) {

@@ -36,6 +36,8 @@ struct errand {
   bool started;  /* it was run */
   bool overdue;  /* it was ended since its time was over */
   bool too_much; /* since it has written more than output_max */
+  bool
+      not_all; /* its output was not read to the end: something that it has left behind kept it open */
 
   /* Of the errand's own. */
   harness_t *harness;
@@ -48,6 +50,7 @@ struct errand {
   uv_signal_t signal[ERRAND_SIGNALS];
   unsigned handles, waiting; /* that are not closed; whose end is waited for */
   bool told;                 /* how it ended is known */
+  int hurried;               /* the signal by which somebody wants it to end; 0: nobody does */
   int keeper_died_of;        /* a signal; 0: of none */
   size_t len;
   keeper_note_t note;
@@ -76,7 +79,8 @@ void errand_start(errand_t *errand, harness_t *harness, char **command);
 /* What it needs is held for longer, or shorter, than before: it would be noticed soon in any case. */
 void errand_look(errand_t *errand);
 
-/* Hands a signal on to it: SIGKILL, or one that the harness watches. Nothing happens if it is over. */
+/* Hands a signal on to it: SIGKILL, or one that the harness watches. If only its output is waited for any more, that is
+ * given up, and a status of 0 becomes the signal's. Nothing happens if it is over. */
 void errand_signal(errand_t *errand, int signum);
 
 /* Whether it was started and is not over. */

@@ -71,6 +71,17 @@ has_run() { [ "$(runs)" = "$1" ]; }
   is "$(belay cache k --max-size 1000 -- head -c 1000 /dev/zero | wc -c)" 1000
 }
 
+@test "one that leaves something behind which keeps its output open" {
+  left='sleep 60 2>/dev/null </dev/null & echo $! >"$HOME/left"; echo hi'
+  run -123 --separate-stderr belay cache k --longest 500ms -- sh -c "$left" 3>&-
+  kill "$(cat "$HOME/left")"
+  is "$output" hi
+  is "$stderr" "belay: cache: the command has ended, but what it has left behind keeps its output open"
+  run -130 on_terminal --when begun --type ^C belay cache k -- sh -c "$left; sleep 0.3; echo begun >&2"
+  kill "$(cat "$HOME/left")"
+  is "$(belay cache k --longest 10s -- sh -c 'sleep 1 & echo all')" all
+}
+
 @test "one that fails: its output, its status, and nothing is kept" {
   run -3 --separate-stderr belay cache k -- sh -c 'echo out; echo err >&2; exit 3'
   is "$output" out
