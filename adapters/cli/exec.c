@@ -285,8 +285,11 @@ const command_t exec_command = {
         "belay renews nothing: continue it in time. What the command leaves running behind it when "
         "it ends by itself is let be, and holds no lock.\n\n"
         "Where neither clocks nor servers can be trusted so far, guard what is written to with "
-        "BELAY_FENCE. What has left the command's process group (setsid), or belongs to another "
-        "user (sudo), is not ended.",
+        "BELAY_FENCE. What belongs to another user (sudo) is not ended; nor, elsewhere than on "
+        "Linux, "
+        "what has left the command's process group (setsid, timeout). BELAY_PASSWORD, if it is "
+        "set, "
+        "is in the command's environment too: --password-file keeps the password from it.",
     .examples =
         (const example_t[]){
             {"From cron on many machines, on one of them",

@@ -3,7 +3,8 @@
  *   RUNNING --term_at--> ENDING: SIGTERM, and SIGCONT in case it is stopped
  *   RUNNING, ENDING --kill_at, or belay is gone--> KILLED: SIGKILL
  *   RUNNING --the command has ended--> OVER
- *   ENDING, KILLED --the command has ended--> OVER, and what is left of its group is killed
+ *   ENDING, KILLED --the command has ended--> OVER, and what is left of its group is killed, and on Linux of all that
+ *                                              it has started, in whatever group: offspring.h
  *
  * Belay moves both times with each renewal, until the first of them has come. A belay that is stopped, that hangs, or that
  * was killed moves nothing, and the command is ended all the same. If the keeper itself is killed the command dies
@@ -23,13 +24,16 @@
 #include <stdlib.h>
 #include <sys/select.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
 #ifdef __linux__
 #include <sys/prctl.h>
+#include <sys/timerfd.h>
 #endif
 
+#include "offspring.h"
 #include "status.h"
 
 #define SECOND_NS INT64_C(1000000000)
@@ -39,11 +43,14 @@ static struct {
   /* KILLED: nothing is waited for any more but its end */
   enum { RUNNING, ENDING, KILLED, OVER } state;
   int channel;
+  int alarm;       /* readable when there is something to do; -1: none */
   int tty;         /* the terminal that belay and the command have; -1: none */
   pid_t home;      /* belay's process group */
   pid_t command;   /* the command, and its group */
   bool lent, left; /* the terminal is the command's; was, or was wanted, when it was stopped */
-  bool stopping;   /* belay knows that it is being stopped, and is itself */
+  bool has_modes;
+  struct termios modes; /* the terminal's when it was lent */
+  bool stopping;        /* belay knows that it is being stopped, and is itself */
   int64_t term_at, kill_at;
 } keeper;
 
@@ -75,12 +82,17 @@ static bool lend_terminal(void) {
       tcsetpgrp(keeper.tty, keeper.command) != 0)
     return false;
   keeper.lent = true;
+  keeper.has_modes = tcgetattr(keeper.tty, &keeper.modes) == 0;
   return true;
 }
 
-static void take_terminal_back(void) {
-  if (keeper.lent && tcgetpgrp(keeper.tty) == keeper.command)
+/* Who was killed had no time to leave it as it was. */
+static void take_terminal_back(bool killed) {
+  if (keeper.lent && tcgetpgrp(keeper.tty) == keeper.command) {
+    if (killed && keeper.has_modes)
+      (void)tcsetattr(keeper.tty, TCSANOW, &keeper.modes);
     (void)tcsetpgrp(keeper.tty, keeper.home);
+  }
   keeper.lent = false;
 }
 
@@ -94,7 +106,7 @@ static void on_stopped(int signum) {
     return;
   }
   keeper.left = keeper.lent || wants_terminal;
-  take_terminal_back();
+  take_terminal_back(false);
   if (!keeper.stopping)
     tell(KEEPER_STOPPED, signum);
 }
@@ -123,6 +135,7 @@ static void step(event_t event, int died_of) {
       return;
     keeper.state = ENDING;
     tell(KEEPER_OVERDUE, 0);
+    offspring_signal(keeper.command, SIGTERM);
     hand_on(SIGTERM);
     hand_on(SIGCONT);
     return;
@@ -139,7 +152,7 @@ static void step(event_t event, int died_of) {
     if (keeper.state != RUNNING)
       hand_on(SIGKILL);
     pass_interrupt(died_of);
-    take_terminal_back();
+    take_terminal_back(died_of != 0);
     keeper.state = OVER;
   }
 }
@@ -185,12 +198,16 @@ static void read_note(void) {
 /* The command has ended. It is left a zombie until its group is dealt with: so long the number is nobody else's. */
 static void on_ended(const siginfo_t *info) {
   int status = 0;
+  if (keeper_now() >= keeper.kill_at) /* the machine has slept */
+    step(TIME_TO_KILL, 0);
   bool in_time = keeper.state == RUNNING;
   step(COMMAND_ENDED, info->si_code == CLD_EXITED ? 0 : info->si_status);
   (void)waitpid(keeper.command, &status, 0);
   while (!in_time && waitpid(-keeper.command, NULL, 0) > 0) {
     /* the rest of its group, really gone: adopted, see command_keeper() */
   }
+  if (!in_time)
+    offspring_end();
   tell(KEEPER_ENDED, status);
 }
 
@@ -257,15 +274,36 @@ static void on_child(int signum) {
   (void)signum; /* it is enough that pselect() returns */
 }
 
-/* Waits until there is something to do, and does it. It looks up each second: timers stand still while the machine
- * sleeps, and the clock does not. */
+/* A timer of pselect()'s stands still while the machine sleeps; this one is over when it wakes up. */
+static void open_alarm(void) {
+  keeper.alarm = -1;
+#ifdef __linux__
+  keeper.alarm = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+  if (keeper.alarm >= FD_SETSIZE) {
+    (void)close(keeper.alarm);
+    keeper.alarm = -1;
+  }
+#endif
+}
+
+static void set_alarm(int64_t at) {
+#ifdef __linux__
+  struct itimerspec when = {.it_value = {.tv_sec = at / SECOND_NS, .tv_nsec = at % SECOND_NS}};
+  if (keeper.alarm >= 0)
+    (void)timerfd_settime(keeper.alarm, TFD_TIMER_ABSTIME, &when, NULL);
+#else
+  (void)at;
+#endif
+}
+
+/* Waits until there is something to do, and does it. Where there is no alarm it looks up each second. */
 static void turn(const sigset_t *mask) {
   int64_t now = keeper_now();
   if (now >= keeper.kill_at)
     step(TIME_TO_KILL, 0);
   else if (now >= keeper.term_at)
     step(TIME_TO_TERM, 0);
-  int64_t left = (keeper.state == RUNNING ? keeper.term_at : keeper.kill_at) - now;
+  int64_t next = keeper.state == RUNNING ? keeper.term_at : keeper.kill_at, left = next - now;
   if (left > SECOND_NS || left <= 0) /* there is none any more */
     left = SECOND_NS;
   struct timespec wait = {.tv_sec = left / SECOND_NS, .tv_nsec = left % SECOND_NS};
@@ -273,7 +311,13 @@ static void turn(const sigset_t *mask) {
   FD_ZERO(&readable);
   if (keeper.channel >= 0)
     FD_SET(keeper.channel, &readable);
-  if (pselect(keeper.channel + 1, &readable, NULL, NULL, &wait, mask) > 0)
+  if (keeper.alarm >= 0 && next > now) {
+    set_alarm(next);
+    FD_SET(keeper.alarm, &readable);
+  }
+  int highest = keeper.channel > keeper.alarm ? keeper.channel : keeper.alarm;
+  if (pselect(highest + 1, &readable, NULL, NULL, &wait, mask) > 0 && keeper.channel >= 0 &&
+      FD_ISSET(keeper.channel, &readable))
     read_note();
   look();
 }
@@ -300,6 +344,7 @@ int command_keeper(int argc, char **argv) {
 #endif
   keeper.home = getpgrp();
   (void)setpgid(0, 0); /* who stops or kills belay's whole group lets us do what we are here for */
+  open_alarm();
   keeper.tty = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
 
   if (keeper_now() >= keeper.term_at) { /* belay was stopped meanwhile */

@@ -289,6 +289,27 @@ for _ in range(1500):
   is "$(ask GET "$key")" other
 }
 
+@test "what has gone to another process group or session is gone too" {
+  begin belay exec job --ttl 1500ms -- sh -c 'timeout 60 sleep 60 &
+    (trap "" TERM; setsid sh -c "sleep 60 & wait" & wait) & wait' 3>&-
+  local pids
+  all() { for p in $(pgrep -P "$1"); do echo "$p"; all "$p"; done; }
+  wait_until eval '[ "$(for p in $(all "$begun"); do cat "/proc/$p/comm"; done | grep -c "^sleep$")" = 2 ]'
+  pids=$(all "$(pgrep -P "$begun")")
+  ask SET "$key" other
+  local status=0
+  wait "$begun" || status=$?
+  is "$status" 122
+  for pid in $pids; do is_gone "$pid"; done
+}
+
+@test "the modes of a terminal that a command has changed are set back if it is killed" {
+  run -0 on_terminal --when name --type $'me\n' bash -c 'belay exec job -- bash -c "echo name; read -r n
+    stty raw -echo; kill -KILL \$\$"; stty -a'
+  has "$output" " echo "
+  has "$output" " icanon"
+}
+
 @test "kill -9 of belay, or of its keeper: nothing of the command is left" {
   cat_lives
   for victim in belay keeper; do
