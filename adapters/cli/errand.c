@@ -215,14 +215,14 @@ void errand_signal(errand_t *errand, int signum) {
 
 static void on_signal(uv_signal_t *watcher, int signum) {
   errand_t *errand = watcher->data;
-  if (signum == SIGCONT) {
+  if (signum != SIGCONT)
+    errand_signal(errand, signum);
+  if (signum == SIGTSTP)
+    harness_suspend();
+  if (signum == SIGTSTP || signum == SIGCONT) { /* the system may not have stopped us */
     tell(errand, (keeper_note_t){.word = KEEPER_CONTINUE});
     errand_look(errand);
-    return;
   }
-  errand_signal(errand, signum);
-  if (signum == SIGTSTP)
-    (void)raise(SIGSTOP);
 }
 
 static bool is_ignored(int signum) {

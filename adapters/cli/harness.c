@@ -55,6 +55,18 @@ static void on_signal(uv_signal_t *watcher, int signum) {
     harness_done(harness, STATUS_SIGNAL + signum);
 }
 
+void harness_suspend(void) {
+  struct sigaction usual = {.sa_handler = SIG_DFL}, before;
+  sigset_t set, mask;
+  (void)sigemptyset(&set);
+  (void)sigaddset(&set, SIGTSTP);
+  (void)sigaction(SIGTSTP, &usual, &before);
+  (void)pthread_sigmask(SIG_UNBLOCK, &set, &mask);
+  (void)raise(SIGTSTP);
+  (void)pthread_sigmask(SIG_SETMASK, &mask, NULL);
+  (void)sigaction(SIGTSTP, &before, NULL);
+}
+
 /* Those that end a program, but for one that it was told to ignore. */
 static void watch_signals(harness_t *harness) {
   static const int signums[HARNESS_SIGNALS] = {SIGINT, SIGTERM, SIGHUP};

@@ -57,6 +57,10 @@ void harness_refuse(harness_t *harness, const char *what);
  * STATUS_CANNOT_RUN. */
 void harness_become(harness_t *harness, char **command);
 
+/* Is stopped by SIGTSTP as if nobody watched it, until SIGCONT comes; where no shell would continue it the system does not
+ * stop it, and it goes on. */
+void harness_suspend(void);
+
 /* Says what did not work and why: "cannot add: no server could be reached", with what belay knows of it, and is done
  * with status_of(error). Call it in the callback that was told of the error, before anything else. Does nothing if
  * error is BELAY_ECANCELED and it is done already. */

@@ -8,6 +8,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "harness.h"
+
 #define ENTER "\033[?1049h\033[?25l" /* another screen, without a cursor */
 #define LEAVE "\033[?25h\033[?1049l"
 #define TOP "\033[H"
@@ -63,9 +65,16 @@ static void on_suspended(uv_signal_t *watcher, int signum) {
   screen_t *screen = watcher->data;
   (void)signum;
   leave(screen);
-  (void)raise(SIGSTOP);
-  enter(screen); /* SIGCONT has come */
+  harness_suspend();
+  enter(screen);
   screen->on_changed(screen);
+}
+
+/* ctrl-\ is ctrl-C: the screen is to be left. */
+static void on_quit(uv_signal_t *watcher, int signum) {
+  (void)watcher;
+  (void)signum;
+  (void)raise(SIGINT);
 }
 
 static void on_readable(uv_poll_t *poll, int status, int events) {
@@ -106,6 +115,8 @@ int screen_open(screen_t *screen, uv_loop_t *loop) {
   int error = watch(loop, &screen->resized, screen, on_resized, SIGWINCH);
   if (error == 0)
     error = watch(loop, &screen->suspended, screen, on_suspended, SIGTSTP);
+  if (error == 0)
+    error = watch(loop, &screen->quit, screen, on_quit, SIGQUIT);
   if (error != 0)
     return error;
   read_keys(screen, loop);
@@ -141,6 +152,7 @@ void screen_close(screen_t *screen) {
   leave(screen);
   uv_close((uv_handle_t *)&screen->resized, NULL);
   uv_close((uv_handle_t *)&screen->suspended, NULL);
+  uv_close((uv_handle_t *)&screen->quit, NULL);
   if (screen->reads)
     uv_close((uv_handle_t *)&screen->keys, on_keys_closed);
 }

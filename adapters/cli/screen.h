@@ -19,14 +19,14 @@ struct screen {
   bool open, reads; /* it is ours; keys are read */
   int terminal;
   struct termios before;
-  uv_signal_t resized, suspended;
+  uv_signal_t resized, suspended, quit;
   uv_poll_t keys;
 };
 
 /* Whether standard output is one that can do that. */
 bool screen_possible(void);
 
-/* Takes it. ctrl-C is a signal as ever. Returns 0 or an error of libuv's. */
+/* Takes it. ctrl-C is a signal as ever, and ctrl-\ is as ctrl-C. Returns 0 or an error of libuv's. */
 int screen_open(screen_t *screen, uv_loop_t *loop);
 
 /* Draws lines, each with a line end and none wider than the screen, as many as it has rows; what is below them is empty.

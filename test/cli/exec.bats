@@ -220,6 +220,12 @@ for _ in range(1500):
   has "$output" done
 }
 
+@test "ctrl-Z where no shell does job control: nothing stands still" {
+  run -0 on_terminal --when begun --type $'\x1a' --when done --type "" \
+    belay exec job --ttl 30s -- sh -c 'echo be""gun; sleep 2; echo do""ne'
+  has "$output" done
+}
+
 @test "stopped at a terminal for too long: the command is gone, and that is seen" {
   cat_lives
   run -122 on_terminal --when '$ ' --type $'belay exec job --ttl 1500ms -- ~/lives\n' \

@@ -114,6 +114,13 @@ hold_raw() { ask SET "belay::lock::{$1}" "0123456789abcdef0123456789abcdef012345
   lacks "$output" $'\e'
 }
 
+@test "ctrl-\\ leaves the screen as ctrl-C does" {
+  run -130 on_terminal --when "q: leave" --type $'\x1c' belay top
+  has "$output" $'\e[?1049l'
+  run -0 on_terminal --when "q: leave" --type $'\x1c' bash -c 'trap : INT; belay top; stty -a'
+  has "$output" " icanon"
+}
+
 @test "a server that goes away and comes back" {
   hold_raw here
   begin belay top --every 200ms --timeout 300ms >"$HOME/lines" 2>"$HOME/errors"
