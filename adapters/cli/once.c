@@ -5,6 +5,8 @@
  *     +-- done before: 0       |  +-- another status, or a signal: GIVING_BACK --> done
  *     +-- runs elsewhere: 121  +-- not extended in time, or taken over: the keeper ends it, 122
  *
+ * A signal: RUNNING hands it on; REMEMBERING and GIVING_BACK go on in spite of the first one.
+ *
  * While it runs the record is extended each third of its time. */
 #include <inttypes.h>
 #include <signal.h>
@@ -29,8 +31,8 @@ static belay_idempotency_token_t token;
 static belay_request_t begin_request, extend_request, end_request;
 static errand_t errand;
 static uv_timer_t extend_timer;
-static int64_t until; /* keeper_now(): it is ours for so long */
-static bool taken, extending;
+static int64_t until;                /* keeper_now(): it is ours for so long */
+static bool taken, extending, urged; /* urged: a signal came when the command had ended */
 static size_t key_len;
 
 static const char *key_of(const harness_t *h) {
@@ -88,8 +90,11 @@ static void on_ended(errand_t *e) {
 }
 
 static void stop(harness_t *h, int signum) {
+  bool has_run = errand.harness != NULL;
   if (errand_runs(&errand))
     errand_signal(&errand, signum);
+  else if (has_run && !urged)
+    urged = true; /* that it is done is not thrown away: --timeout is for how long */
   else
     harness_done(h, STATUS_SIGNAL + signum);
 }
@@ -130,6 +135,8 @@ static void run_command(harness_t *h, const belay_idempotency_state_t *state) {
   if (state->outcome == BELAY_IDEMPOTENCY_TAKEN_OVER)
     remark("somebody has begun before, and has not ended in time");
   (void)setenv("BELAY_NAME", key_of(h), 1);
+  (void)unsetenv("BELAY_FENCE"); /* of a belay around this one */
+  (void)unsetenv("BELAY_DEADLINE");
   (void)uv_timer_init(&h->loop, &extend_timer);
   extend_timer.data = h;
   (void)uv_timer_start(&extend_timer, on_extend_timer, third, third);
@@ -139,11 +146,26 @@ static void run_command(harness_t *h, const belay_idempotency_state_t *state) {
 
 /* ---- the beginning ------------------------------------------------------------------------------------- */
 
-static void tell(const harness_t *h, const belay_idempotency_state_t *state) {
+/* Standard output is the command's: what is said to people in its stead does not go there. */
+static void say(bool done, const char *owner, int64_t ms) {
   char left[UNITS_DURATION_MAX];
+  if (common.quiet)
+    return;
+  if (done && ms < 0)
+    complain("done already, by %s; remembered for ever", owner);
+  else
+    complain(done ? "done already, by %s; remembered for %s"
+                  : "runs already, at %s, for at least %s",
+             owner, units_show_duration(left, ms > 1000 ? ms - ms % 1000 : ms));
+}
+
+static void tell(const harness_t *h, const belay_idempotency_state_t *state) {
   bool done = state->outcome == BELAY_IDEMPOTENCY_DONE;
-  const char *owner = out_shown(state->owner, strlen(state->owner));
   int64_t ms = state->remaining_ms;
+  if (!common.json) {
+    say(done, out_shown(state->owner, strlen(state->owner)), ms);
+    return;
+  }
   out_begin();
   out_string("key", key_of(h));
   out_string("outcome", done ? "done" : "running");
@@ -152,12 +174,6 @@ static void tell(const harness_t *h, const belay_idempotency_state_t *state) {
     out_null("remaining_ms");
   else
     out_duration("remaining_ms", ms);
-  if (done && ms < 0)
-    out_say("done already, by %s; remembered for ever", owner);
-  else
-    out_say(done ? "done already, by %s; remembered for %s"
-                 : "runs already, at %s, for at least %s",
-            owner, units_show_duration(left, ms > 1000 ? ms - ms % 1000 : ms));
   (void)out_end();
 }
 
@@ -251,7 +267,8 @@ const command_t once_command = {
     .summary = "run a command unless that was done before, on whatever machine",
     .text =
         "If the command ends with status 0 it is remembered, and whoever comes with the same KEY "
-        "is told so: \"done already\", and status 0. If it ends otherwise, or by a signal, nothing "
+        "is told so on standard error (with --json on standard output): \"done already\", and "
+        "status 0. If it ends otherwise, or by a signal, nothing "
         "is remembered, and whoever comes next runs it. While it runs elsewhere the status is "
         "121.\n\n"
         "That a command is run and that this is remembered are two steps: where a machine dies "

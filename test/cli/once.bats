@@ -11,7 +11,8 @@ is_gone() { [[ $(ps -o stat= -p "$1") != [^Z]* ]]; }
 @test "it is run once, and the second time it says so" {
   is "$(work)" work
   run -0 work
-  [[ $output =~ ^done\ already,\ by\ .*\;\ remembered\ for\ (1d|23h59m[0-9]+s)$ ]]
+  [[ $output =~ ^belay:\ once:\ done\ already,\ by\ .*\;\ remembered\ for\ (1d|23h59m[0-9]+s)$ ]]
+  is "$(work 2>"$HOME/said")" ""
   run -0 work --json
   is "$(json 'o["key"], o["outcome"], o["remaining_ms"] > 86000000')" "('k', 'done', True)"
   run -0 work --quiet
@@ -30,7 +31,7 @@ is_gone() { [[ $(ps -o stat= -p "$1") != [^Z]* ]]; }
 
 @test "three at a time: one run; the others are told" {
   for i in 1 2 3; do
-    begin belay once k -- sh -c 'echo ran >>"$HOME/runs"; sleep 3' >>"$HOME/said"
+    begin belay once k -- sh -c 'echo ran >>"$HOME/runs"; sleep 3' 2>>"$HOME/said"
   done
   local statuses=
   for pid in "${started[@]:1}"; do
@@ -107,12 +108,36 @@ is_gone() { [[ $(ps -o stat= -p "$1") != [^Z]* ]]; }
 @test "no server, a full disk, nonsense" {
   run -120 belay once k --url unix:///nonexistent -- touch "$HOME/ran"
   work
-  run -123 bash -c 'belay once k -- touch "$HOME/ran" >/dev/full'
+  run -123 bash -c 'belay once k --json -- touch "$HOME/ran" >/dev/full'
   has "$output" "No space left"
   for line in "" "--forget -- true" "--for 1ms -- true" "--ttl 3s --grace 2s -- true"; do
     run -2 belay once other $line
   done
   [ ! -e "$HOME/ran" ]
+}
+
+@test "a signal when the command has ended does not undo that; a second one ends it" {
+  for signals in 1 2; do
+    begin env --default-signal belay once "late$signals" --timeout 20s -- sh -c "kill -STOP $server"
+    local belay=$begun status
+    wait_until eval "[ -z \"\$(pgrep -P $belay)\" ]"
+    sleep 0.5
+    wait_until eval "[ -z \"\$(pgrep -P $belay)\" ]"
+    kill -INT "$belay"
+    sleep 0.3
+    [ $signals = 1 ] || kill -INT "$belay"
+    sleep 0.3
+    kill -CONT "$server"
+    status=0
+    wait "$belay" || status=$?
+    is "$status" "$([ $signals = 1 ] && echo 0 || echo 130)"
+  done
+  run -0 belay once late1 -- echo again
+  has "$output" "done already"
+}
+
+@test "what a belay around it has said in the environment is not its" {
+  is "$(BELAY_FENCE=7 BELAY_DEADLINE=8 belay once k -- sh -c 'echo "<$BELAY_FENCE$BELAY_DEADLINE>"')" "<>"
 }
 
 @test "ctrl-C: it is given back" {
