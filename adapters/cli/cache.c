@@ -174,9 +174,12 @@ static void on_got(belay_request_t *r, int status, const belay_cache_result_t *r
     else
       finish(h, STATUS_YES);
   } else if (status == BELAY_ETIMEDOUT) {
-    if (!asked.refresh)
+    bool ours = errand.harness != NULL;
+    if (ours && errand_runs(&errand) && !errand.overdue)
+      complain("the command has not ended in time");
+    else if (!ours && !asked.refresh)
       complain("another machine runs the command, and has not ended in time");
-    finish(h, asked.refresh ? STATUS_YES : STATUS_NOT_ACQUIRED);
+    finish(h, ours ? STATUS_TROUBLE : asked.refresh ? STATUS_YES : STATUS_NOT_ACQUIRED);
   } else {
     harness_complain(h, "cannot ask", status);
     finish(h, status_of(status));
