@@ -7,8 +7,10 @@
 
 #include "commands.h"
 #include "reading.h"
+#include "text.h"
 
 #define MARK_DIGITS 16
+#define MARKS_SAID_MAX 200 /* bytes: what people can look over */
 
 static struct {
   bool yes;
@@ -151,11 +153,29 @@ static void break_all(harness_t *h, size_t n) {
   }
 }
 
+/* As options, each once: on several servers it is the same holder's. */
+static void add_marks(text_t *text, const step_t *step) {
+  char option[MARK_DIGITS + 16];
+  for (size_t i = 0; i < step->seen.holders_len; i++) {
+    (void)snprintf(option, sizeof option, " --mark %016" PRIx64, step->seen.holders[i].mark);
+    if (text->bytes == NULL || strstr(text->bytes, option) == NULL)
+      text_add(text, option, strlen(option));
+  }
+}
+
 static void plan(harness_t *h, size_t n) {
   bool written = true;
-  for (size_t i = 0; i < n && written; i++)
+  text_t marks = {0};
+  for (size_t i = 0; i < n && written; i++) {
     written = write_plan(&steps[i]);
-  complain("nothing was done: say --yes, or --mark MARK --yes for one of them only");
+    add_marks(&marks, &steps[i]);
+  }
+  if (marks.len <= MARKS_SAID_MAX && !marks.spoiled && marks.len > 0)
+    complain("nothing was done: say --yes; or, for exactly what is told here:%s --yes",
+             marks.bytes);
+  else
+    complain("nothing was done: say --yes, or --mark MARK --yes for one of them only");
+  text_free(&marks);
   end(h, written ? STATUS_USAGE : STATUS_TROUBLE);
 }
 

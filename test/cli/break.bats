@@ -20,7 +20,7 @@ for line in sys.stdin:
   hold lock orders web-1
   run -2 belay break orders
   [[ ${lines[0]} =~ ^would\ take\ lock\ orders\ from\ web-1,\ [0-9.]+s,\ mark\ [0-9a-f]{16}$ ]]
-  has "${lines[1]}" "nothing was done: say --yes"
+  is "${lines[1]}" "belay: break: nothing was done: say --yes; or, for exactly what is told here: --mark ${lines[0]##*mark } --yes"
   run -0 belay show orders
   run -2 --separate-stderr belay break orders --json
   is "$(json 'o["label"], o["mark"], o["broken"]')" "('web-1', '$(mark_of orders web-1)', False)"
