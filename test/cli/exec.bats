@@ -390,13 +390,17 @@ for _ in range(1500):
   run -120 belay exec job --redlock --max-ttl 1s --ttl 1s "${urls[@]}" -- true
 }
 
-@test "starting up and taking a free lock takes little time" {
-  local best=999999999 from to i
-  for i in {1..20}; do
+# The best of many, beside the best of what starts up and asks once too: the machine may be busy.
+@test "starting up and taking a free lock, and the keeper, take under 10 ms beyond what one question takes" {
+  local best=999999999 control=999999999 from to i
+  for ((i = 0; i < 300 && (i < 20 || best - control >= 10000000); i++)); do
     from=$(date +%s%N)
     to=$(belay exec job -- date +%s%N)
     best=$((to - from < best ? to - from : best))
+    from=$(date +%s%N)
+    to=$(belay count add n >/dev/null && date +%s%N)
+    control=$((to - from < control ? to - from : control))
   done
-  echo "# from the shell to the command: $((best / 1000)) us" >&3
-  ((best < 100000000))
+  echo "# from the shell to the command: $((best / 1000)) us; one question: $((control / 1000)) us" >&3
+  ((best - control < 10000000))
 }
