@@ -309,6 +309,23 @@ for _ in range(1500):
   for pid in $pids; do is_gone "$pid"; done
 }
 
+@test "what has gone to another session is asked to end first, as the command is" {
+  cat >"$HOME/tidies" <<'END'
+#!/bin/bash
+trap 'echo term >"$HOME/signals"; exit' TERM
+touch "$HOME/ready"
+while :; do sleep 0.05; done
+END
+  chmod +x "$HOME/tidies"
+  begin belay exec job --ttl 3s -- bash -c 'trap : TERM; setsid "$HOME/tidies" & while kill -0 $!; do sleep 0.05; done' 2>/dev/null
+  wait_until test -e "$HOME/ready"
+  ask SET "$key" other
+  local status=0
+  wait "$begun" || status=$?
+  is "$status" 122
+  is "$(cat "$HOME/signals")" term
+}
+
 @test "the modes of a terminal that a command has changed are set back if it is killed" {
   run -0 on_terminal --when name --type $'me\n' bash -c 'belay exec job -- bash -c "echo name; read -r n
     stty raw -echo; kill -KILL \$\$"; stty -a'
