@@ -42,8 +42,7 @@ static void on_released(belay_lock_t *l, int status) {
   if (harness_is_done(h))
     return;
   if (status == BELAY_ENOTOWNER && errand.started) {
-    if (!errand.overdue)
-      say_lost(belay_lost_name(BELAY_LOST_TAKEN));
+    say_lost(belay_lost_name(BELAY_LOST_TAKEN));
     errand.status = STATUS_LOST;
   } else if (status != 0)
     harness_complain(h, "not given back, so that it is held until its lease ends", status);
@@ -52,8 +51,7 @@ static void on_released(belay_lock_t *l, int status) {
 
 static void on_ended(errand_t *e) {
   if ((lost || e->overdue) && e->started) {
-    if (!lost)
-      complain("no renewal was confirmed in time: the command was ended");
+    say_lost("no renewal was confirmed in time");
     e->status = STATUS_LOST;
   }
   int error = belay_lock_release(lock, BELAY_DEFAULT, on_released);
@@ -63,7 +61,8 @@ static void on_ended(errand_t *e) {
 
 static void on_lost(belay_lock_t *l, belay_lost_t reason) {
   (void)l;
-  say_lost(belay_lost_name(reason));
+  if (!errand.overdue) /* that is said at the end */
+    say_lost(belay_lost_name(reason));
   errand_look(&errand);
 }
 
