@@ -133,6 +133,7 @@ static void test_what_a_user_may_not_do(void **state) {
 /* What has begun may find that too much is on its way. */
 static void test_too_much_at_once(void **state) {
   (void)state;
+  needs_one_process("one connection");
   static char value[50000];
   belay_client_options_t options = client_options();
   belay_cache_options_t o = shelf_options();
