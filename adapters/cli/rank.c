@@ -281,7 +281,8 @@ static const command_t of = {
 
 /* ---- count, delete ------------------------------------------------------------------------------------- */
 
-static void on_count(belay_request_t *r, int status, int64_t count) {
+/* A number, and whether there is any. */
+static void tell(belay_request_t *r, int status, const char *member, int64_t n) {
   harness_t *h = r->data;
   if (status != 0) {
     fail(h, status);
@@ -289,10 +290,14 @@ static void on_count(belay_request_t *r, int status, int64_t count) {
   }
   out_begin();
   out_string("board", board_of(h));
-  out_number("members", count);
-  out_say("%" PRId64, count);
+  out_number(member, n);
+  out_say("%" PRId64, n);
   (void)out_end();
-  harness_done(h, count > 0 ? STATUS_YES : STATUS_NO);
+  harness_done(h, n > 0 ? STATUS_YES : STATUS_NO);
+}
+
+static void on_count(belay_request_t *r, int status, int64_t count) {
+  tell(r, status, "members", count);
 }
 
 static void begin_count(harness_t *h) {
@@ -313,17 +318,7 @@ static const command_t count = {
 };
 
 static void on_removed(belay_request_t *r, int status, int64_t removed) {
-  harness_t *h = r->data;
-  if (status != 0) {
-    fail(h, status);
-    return;
-  }
-  out_begin();
-  out_string("board", board_of(h));
-  out_number("removed", removed);
-  out_say("%" PRId64, removed);
-  (void)out_end();
-  harness_done(h, removed > 0 ? STATUS_YES : STATUS_NO);
+  tell(r, status, "removed", removed);
 }
 
 static void on_cleared(belay_request_t *r, int status, int64_t zero) {

@@ -94,6 +94,27 @@ void belay__bloom_arg_config(const belay_bloom_t *bloom, belay__call_t *call) {
   belay__family_arg(&bloom->family, call, "", 0, "}");
 }
 
+int belay__bloom_ask_config(belay_bloom_t *bloom, belay_request_t *request,
+                            const belay__request_ops_t *ops, void (*cb)(void), size_t room) {
+  belay__pending_t *pending;
+  int error = belay__family_check_request((const belay__family_t *)bloom, request, cb != NULL);
+  if (error == 0)
+    error = belay__family_begin(&bloom->family, request, ops, cb, &pending);
+  if (error != 0)
+    return error;
+  error = BELAY_ENOMEM;
+  belay__call_t *call = NULL;
+  if (belay__request_room(pending, room) != NULL &&
+      (call = belay__call_new(bloom->family.client, BELAY__LANE_DATA)) != NULL) {
+    belay__call_command(call, "GET", 2);
+    belay__bloom_arg_config(bloom, call);
+    error = belay__request_send(pending, call);
+  }
+  if (error != 0)
+    belay__request_forget(pending);
+  return error;
+}
+
 void belay__bloom_arg_beside(const belay_bloom_t *bloom, belay__call_t *call,
                              const belay__bloom_layer_t *layer, uint32_t segment,
                              const char *part) {

@@ -127,8 +127,12 @@ struct belay_bloom {
 
 /* ---- keys ---------------------------------------------------------------------------------------------- */
 
-/* Adds the key of the configuration, of a segment. */
+/* Adds the key of the configuration. */
 void belay__bloom_arg_config(const belay_bloom_t *bloom, belay__call_t *call);
+/* Begins a request that reads it first, with so many bytes of room: 0, or an error and nothing was begun. */
+int belay__bloom_ask_config(belay_bloom_t *bloom, belay_request_t *request,
+                            const belay__request_ops_t *ops, void (*cb)(void), size_t room);
+/* Adds the key of a segment. */
 void belay__bloom_arg_segment(const belay_bloom_t *bloom, belay__call_t *call,
                               const belay__bloom_layer_t *layer, uint32_t segment);
 /* And of something beside a segment, in its slot: part is "::" and a word. */

@@ -134,21 +134,5 @@ static const belay__request_ops_t clear_ops = {
     .read = read_step, .next = next_step, .tell = tell, .idempotent = true};
 
 int belay_bloom_clear(belay_bloom_t *bloom, belay_request_t *request, belay_bloom_cb cb) {
-  belay__pending_t *pending;
-  int error = belay__family_check_request((const belay__family_t *)bloom, request, cb != NULL);
-  if (error == 0)
-    error = belay__family_begin(&bloom->family, request, &clear_ops, (void (*)(void))cb, &pending);
-  if (error != 0)
-    return error;
-  error = BELAY_ENOMEM;
-  belay__call_t *call = NULL;
-  if (belay__request_room(pending, sizeof(plan_t)) != NULL &&
-      (call = belay__call_new(bloom->family.client, BELAY__LANE_DATA)) != NULL) {
-    belay__call_command(call, "GET", 2);
-    belay__bloom_arg_config(bloom, call);
-    error = belay__request_send(pending, call);
-  }
-  if (error != 0)
-    belay__request_forget(pending);
-  return error;
+  return belay__bloom_ask_config(bloom, request, &clear_ops, (void (*)(void))cb, sizeof(plan_t));
 }
