@@ -148,7 +148,7 @@ load helper
   belay count add k
   kill -STOP "$server"
   for signal in INT TERM HUP; do
-    begin env --default-signal=INT belay count get k --timeout 5m --verbose 2>"$HOME/said"
+    begin env --default-signal=INT,HUP belay count get k --timeout 5m --verbose 2>"$HOME/said"
     local pid=$begun status=0
     wait_until catches "$pid" "$signal"
     kill -"$signal" "$pid"

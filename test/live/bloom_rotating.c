@@ -116,7 +116,7 @@ static int64_t window_of(bed_t *bed, int64_t window_ms) {
 
 static void expect_end(bed_t *bed, const char *key, int64_t at) {
   assert_between(server_now_ms(bed->server) + server_integer(bed->server, "PTTL", key, NULL),
-                 at - 50, at + 50 * slow());
+                 at - lag(), at + lag());
 }
 
 static void test_all_of_it_ends_by_itself(void **state) {

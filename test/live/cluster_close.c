@@ -148,7 +148,7 @@ static void leave_a_node(stage_t *stage, bool goes_on) {
   bed_run_for(stage->bed, 300);
   close_client(stage);
   server_resume(cluster_node(stage->cluster, added));
-  while (!cluster_is_settled(stage->cluster))
+  while (!cluster_is_whole(stage->cluster))
     stall_ms(10);
   cluster_forget(stage->cluster, added);
 }

@@ -107,7 +107,7 @@ static void test_a_slot_moves(void **state) {
     expect_all_heard(stage);
     assert_int_equal(gaps(stage), turn);
     assert_int_equal(client_stats(stage->bed).drops, 0);
-    while (!cluster_is_settled(stage->cluster))
+    while (!cluster_is_whole(stage->cluster))
       bed_run_for(stage->bed, 10);
   }
   stage_close(stage);
@@ -130,7 +130,7 @@ static void test_a_slot_moves_that_is_used_too(void **state) {
     expect_all_heard(stage);
     assert_int_equal(gaps(stage), turn);
     assert_int_equal(client_stats(stage->bed).drops, 0);
-    while (!cluster_is_settled(stage->cluster))
+    while (!cluster_is_whole(stage->cluster))
       bed_run_for(stage->bed, 10);
   }
   stage_close(stage);

@@ -203,7 +203,7 @@ static void test_redirections_do_not_make_a_storm(void **state) {
       assert_error(outcome(all[i]), 0);
     for (int i = 0; i < LOCKS; i++)
       assert_error(release(all[i]), 0);
-    while (!cluster_is_settled(stage.cluster))
+    while (!cluster_is_whole(stage.cluster))
       bed_run_for(stage.bed, 5);
   }
   int64_t took = clock_since_ms(began);

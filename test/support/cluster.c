@@ -159,12 +159,21 @@ static bool have_taken_over(cluster_t *cluster, unsigned unused) {
   return true;
 }
 
+static void print_views(cluster_t *cluster) {
+  for (unsigned i = 0; i < cluster->size; i++) {
+    const char *view = view_of(cluster, i);
+    print_message("# %s says:\n%s", cluster->node[i].id, view != NULL ? view : "nothing\n");
+  }
+}
+
 static void wait_until(cluster_t *cluster, bool (*condition)(cluster_t *, unsigned), unsigned i,
                        const char *what) {
   int64_t began = clock_now();
   while (!condition(cluster, i)) {
-    if (clock_since_ms(began) > WAIT_MS * slow())
+    if (clock_since_ms(began) > WAIT_MS * slow()) {
+      print_views(cluster);
       fail_msg("a cluster: %s", what);
+    }
     stall_ms(2);
   }
 }
@@ -245,7 +254,7 @@ static bool agrees(const cluster_t *cluster, char *const *view, unsigned i) {
   for (const char *text = view[i]; (text = cluster_read_line(text, &seen)) != NULL;) {
     int j = find(cluster, seen.id);
     if (j < 0 || !cluster_look_up(view[j], seen.id, &own) || strstr(seen.flags, "fail") != NULL ||
-        strcmp(seen.link, "connected") != 0 ||
+        strcmp(seen.link, "connected") != 0 || seen.epoch != own.epoch ||
         cluster_is_primary(&seen) != cluster_is_primary(&own) ||
         strcmp(seen.primary, own.primary) != 0 || strcmp(seen.slots, own.slots) != 0)
       return false;
@@ -280,26 +289,6 @@ bool cluster_is_whole(cluster_t *cluster) {
   for (unsigned i = 0; i < cluster->size; i++)
     free(view[i]);
   return whole;
-}
-
-/* Each knows the number of the newest change of every other one. */
-static bool knows_epochs(cluster_t *cluster, unsigned i) {
-  cluster_line_t seen, own;
-  char *view = strdup(view_of(cluster, i));
-  bool knows = true;
-  for (unsigned j = 0; knows && j < cluster->size; j++)
-    knows = cluster->node[j].server == NULL || !cluster_look_up(view, cluster->node[j].id, &seen) ||
-            (cluster_look_up(view_of(cluster, j), cluster->node[j].id, &own) &&
-             seen.epoch == own.epoch);
-  free(view);
-  return knows;
-}
-
-bool cluster_is_settled(cluster_t *cluster) {
-  bool settled = cluster_is_whole(cluster);
-  for (unsigned i = 0; settled && i < cluster->size; i++)
-    settled = cluster->node[i].server == NULL || knows_epochs(cluster, i);
-  return settled;
 }
 
 static bool is_whole(cluster_t *cluster, unsigned unused) {
@@ -462,6 +451,7 @@ void cluster_move_end(cluster_t *cluster, unsigned slot, unsigned to) {
 }
 
 void cluster_move(cluster_t *cluster, unsigned slot, unsigned to) {
+  cluster_wait(cluster);
   cluster_move_begin(cluster, slot, to);
   (void)cluster_move_keys(cluster, slot, to, UINT_MAX);
   cluster_move_end(cluster, slot, to);

@@ -64,16 +64,14 @@ bool cluster_has_failed_over(cluster_t *cluster);
 /* Lets everybody go on who was killed or paused. Does not wait. */
 void cluster_mend(cluster_t *cluster);
 
-/* Whether all run, agree, and have what their primaries have, so that the next failover may come. Does not wait. */
+/* Whether all run, agree, and have what their primaries have, so that the next failover may come, or a slot may move: one
+ * that does before everybody has heard of the newest change goes astray, because two nodes then say of each other that the
+ * other has it. Does not wait. */
 bool cluster_is_whole(cluster_t *cluster);
 
 /* The same, and wait for it. A failover: who serves the slot then. */
 unsigned cluster_fail_over(cluster_t *cluster, unsigned slot, cluster_way_t way);
 void cluster_wait(cluster_t *cluster);
-
-/* Whether it is whole, and a slot that has moved may move on: one that does before everybody has heard of it goes astray,
- * because two nodes then say of each other that the other has it. Does not wait. */
-bool cluster_is_settled(cluster_t *cluster);
 
 /* ---- moving slots ---------------------------------------------------------------------------------------- */
 
@@ -84,7 +82,7 @@ void cluster_move_begin(cluster_t *cluster, unsigned slot, unsigned to);
 unsigned cluster_move_keys(cluster_t *cluster, unsigned slot, unsigned to, unsigned count);
 void cluster_move_end(cluster_t *cluster, unsigned slot, unsigned to);
 
-/* All of these. */
+/* All of these, once the cluster is whole: waits for that. */
 void cluster_move(cluster_t *cluster, unsigned slot, unsigned to);
 
 /* ---- nodes that come and go ------------------------------------------------------------------------------ */
