@@ -158,14 +158,16 @@ void belay__cable_renew(belay__cable_t *cable) {
 
 /* ---- what it is ---------------------------------------------------------------------------------------- */
 
-/* One that cannot tell at this time, as while a script runs for long, is what it was. */
+/* One that cannot tell at this time, as while a script runs for long, is what it was; and what is wanted of it may have
+ * changed since it was asked. */
 static void on_role(redisAsyncContext *ac, void *object, void *privdata) {
   (void)privdata;
   belay__link_t *link = BELAY__CONTAINER(ac->data, belay__link_t, wire);
   belay__cable_t *cable = link->cable;
   char place[BELAY__TARGET_WORDS];
   const belay__reply_t *reply = belay__wire_reply(&link->wire, object);
-  if (reply == NULL || reply->type == BELAY__REPLY_ERROR || belay__role_is(reply, cable->role))
+  if (cable->role == BELAY__ROLE_ANY || reply == NULL || reply->type == BELAY__REPLY_ERROR ||
+      belay__role_is(reply, cable->role))
     return;
   belay__log(belay_of(cable), BELAY_LOG_WARNING, "%s is not %s any more",
              belay__target_words(&link->target, place),

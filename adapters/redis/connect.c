@@ -231,6 +231,7 @@ static belay_client_options_t options_of(const belay__node_t *node) {
   o.owner = node->base.owner;
   o.connect_timeout_ms = trunk->connect_timeout_ms;
   o.timeout_ms = node->base.timeout_ms;
+  o.max_reply = trunk->max_reply;
   o.stall_timeout_ms = trunk->stall_timeout_ms;
   o.idle_timeout_ms = trunk->idle_timeout_ms;
   o.reconnect_min_ms = trunk->reconnect_min_ms;

@@ -2,7 +2,6 @@
 
 #include <arpa/inet.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "belay/error.h"
@@ -343,7 +342,7 @@ bool belay__place_read(const char *text, belay__place_t *out) {
   if (len < (bare ? 1 : 3) || (!bare && text[len - 1] != ']'))
     return false;
   len -= bare ? 0 : 2;
-  unsigned long port = strtoul(colon + 1, NULL, 10);
+  int port = number((span_t){colon + 1, colon + 1 + strlen(colon + 1)});
   if (len > BELAY__HOST_MAX || port < 1 || port > UINT16_MAX)
     return false;
   memcpy(out->host, text + !bare, len);

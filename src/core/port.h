@@ -157,7 +157,7 @@ typedef struct belay__node_ops {
    * or a path, at out; false if there are not so many. */
   bool (*place)(const belay_client_t *client, size_t i, char out[BELAY__PLACE_MAX]);
 
-  /* Makes a client of the server in that place alone, with this one's user, password, TLS, database and timeouts. Returns
+  /* Makes a client of the server in that place alone, with this one's user, password, TLS, database, timeouts and largest reply. Returns
    * 0, BELAY_ENOMEM, BELAY_ERESOLVE: that is no place, or BELAY_ESINGLE: the
    * deployment is one server, and that is another. */
   int (*visit)(belay_client_t *client, const char *place, belay_client_t **out);
