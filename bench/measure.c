@@ -9,6 +9,8 @@
 #include "load/worker.h"
 #include "server.h"
 
+#define WARM_UP 0.1 /* of the time that is measured */
+
 /* ---- who is measured --------------------------------------------------------------------------------------- */
 
 static bool there[SUBJECTS]; /* the peers that can be run here */
@@ -121,7 +123,7 @@ static job_t job_of(const options_t *o, const scenario_t *scenario, const cell_t
                .fill = scenario->fill,
                .load = o->rate > 0 ? LOAD_OPEN : LOAD_CLOSED,
                .rate = o->rate,
-               .warm_up = o->seconds / 10,
+               .warm_up = o->seconds * WARM_UP,
                .seconds = o->seconds,
                .placement = cell->placement,
                .processes = cell->processes,
@@ -158,21 +160,12 @@ static void run_beside_control(const scenario_t *scenario, subject_t s, const jo
   outcome->control_p99 = p99;
 }
 
-/* At half the rate; and if the client has not much time for anything else then, at one that leaves it half of its own. */
+/* At half of the rate that it has just reached. */
 static void run_half(results_t *results, const scenario_t *scenario, subject_t s, job_t job,
                      outcome_t *outcome) {
-  enum { TRIES = 6 };
   job.load = LOAD_HALF;
   job.rate = (double)outcome->operations / outcome->elapsed / job.batch / 2;
   run_beside_control(scenario, s, &job, outcome);
-  results_add(results, scenario, s, &job, outcome);
-  if (outcome->client_cpu <= outcome->elapsed / 2)
-    return;
-  job.load = LOAD_CALM;
-  for (unsigned i = 0; i < TRIES && outcome->client_cpu > outcome->elapsed / 2; i++) {
-    job.rate /= 2;
-    run_beside_control(scenario, s, &job, outcome);
-  }
   results_add(results, scenario, s, &job, outcome);
 }
 
@@ -195,7 +188,16 @@ static void measure_cell(const options_t *o, results_t *results, const scenario_
   }
 }
 
+static void note_times(const options_t *o, results_t *results) {
+  char text[128];
+  (void)snprintf(text, sizeof text,
+                 "%g s, after %g s of warming up; each until all that are at once have ended some",
+                 o->seconds, o->seconds * WARM_UP);
+  results_fact(results, "measured for", text);
+}
+
 void measure(const options_t *o, results_t *results) {
+  note_times(o, results);
   look_for_peers(o, results);
   for (unsigned round = 1; round <= o->rounds; round++)
     for (unsigned i = 0; i < scenarios_len; i++) {

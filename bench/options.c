@@ -13,9 +13,7 @@ static void help(FILE *out) {
       "       bench study [NAME...]      a close look at one family\n\n"
       "  --quick            the short table: one round, half a second each\n"
       "  --curve            also how the cost grows with how many are at once, and with the keys\n"
-      "  --half             everything of ours once more, at half the rate that it has reached; "
-      "and, if\n"
-      "                     that still keeps the client busy, at one that does not\n"
+      "  --half             everything of ours once more, at half the rate that it has reached\n"
       "  --rounds N         everything is measured so often, in turns; figures are medians (3)\n"
       "  --seconds S        each time for so long (2), after a tenth of it\n"
       "  --concurrency N    so many operations at once, instead of the scenario's numbers\n"
@@ -43,12 +41,39 @@ static _Noreturn void refuse(const char *what, const char *which) {
   exit(2);
 }
 
-static double number(const char *text, double max, const char *name) {
+/* More than 0; whole numbers too, if a least one is told. */
+static double number(const char *text, double max, double min, const char *name) {
   char *end;
   double n = strtod(text, &end);
-  if (end == text || *end != '\0' || !(n > 0 && n <= max))
+  if (end == text || *end != '\0' || !(n > 0 && n >= min && n <= max) ||
+      (min > 0 && n != (double)(unsigned)n))
     refuse("not a number that will do: --", name);
   return n;
+}
+
+static bool is_named(const char *at, subject_t subject) {
+  size_t len = strlen(subject_names[subject]);
+  return strncmp(at, subject_names[subject], len) == 0 && (at[len] == ',' || at[len] == '\0');
+}
+
+bool options_include(const options_t *o, subject_t subject) {
+  for (const char *at = o->subjects; at != NULL; at = strchr(at, ',')) {
+    at += *at == ',';
+    if (is_named(at, subject))
+      return true;
+  }
+  return o->subjects == NULL;
+}
+
+static void check_subjects(const char *text) {
+  for (const char *at = text; at != NULL; at = strchr(at, ',')) {
+    bool known = false;
+    at += *at == ',';
+    for (subject_t s = 0; s < SUBJECTS; s++)
+      known |= is_named(at, s);
+    if (!known)
+      refuse("no such subject: ", at);
+  }
 }
 
 static placement_t placement(const char *text) {
@@ -93,18 +118,19 @@ static void read_option(options_t *o, int c) {
     o->half = true;
     break;
   case OPT_ROUNDS:
-    o->rounds = (unsigned)number(optarg, RUNS_MAX, "rounds");
+    o->rounds = (unsigned)number(optarg, RUNS_MAX, 1, "rounds");
     break;
   case OPT_SECONDS:
-    o->seconds = number(optarg, 3600, "seconds");
+    o->seconds = number(optarg, 3600, 0, "seconds");
     break;
   case OPT_CONCURRENCY:
-    o->concurrency = (unsigned)number(optarg, 1e6, "concurrency");
+    o->concurrency = (unsigned)number(optarg, 1e6, 1, "concurrency");
     break;
   case OPT_RATE:
-    o->rate = number(optarg, 1e7, "rate");
+    o->rate = number(optarg, 1e7, 0, "rate");
     break;
   case OPT_SUBJECTS:
+    check_subjects(optarg);
     o->subjects = optarg;
     break;
   case OPT_TCP:
@@ -170,15 +196,4 @@ bool options_name(const options_t *o, const scenario_t *scenario) {
     if (strcmp(o->names[i], scenario->name) == 0)
       return true;
   return o->scenarios == 0;
-}
-
-bool options_include(const options_t *o, subject_t subject) {
-  const char *word = subject_names[subject];
-  size_t len = strlen(word);
-  for (const char *at = o->subjects; at != NULL; at = strchr(at, ',')) {
-    at += *at == ',';
-    if (strncmp(at, word, len) == 0 && (at[len] == ',' || at[len] == '\0'))
-      return true;
-  }
-  return o->subjects == NULL;
 }

@@ -7,7 +7,7 @@
 
 typedef enum want { TOLD, AT_LEAST, AT_MOST } want_t;
 
-/* A figure of belay's, or of `who`; over the same one of somebody else, or times a factor. */
+/* A figure of belay's, or of `who`; over the same one of somebody else. */
 typedef struct aim {
   const char *what, *scenario;
   unsigned concurrency, keys; /* 0 keys: any */
@@ -17,7 +17,6 @@ typedef struct aim {
   subject_t beside; /* BELAY: nobody */
   figure_t figure;
   want_t want;
-  double factor; /* 0: 1 */
   const char *unit;
   double bound;
 } aim_t;
@@ -28,9 +27,6 @@ typedef struct aim {
 #define CPU_OF_NAIVE .beside = SUBJECT_NAIVE, .figure = FIGURE_CLIENT, .unit = "x naive-c's"
 #define EXCESS .figure = FIGURE_EXCESS, .unit = "us"
 
-/* Renewed after two thirds of a third of the ttl at the earliest: 100,000 leases of 30 s, in millionths of a processor. */
-#define RENEWALS (100000 / (30.0 / 3 * 2 / 3) / 1e6)
-
 static const aim_t aims[] = {
     {"lock cycles, 1,000 at once", "lock", 1000, OF_LIMIT, .want = AT_LEAST, .bound = 0.95},
     {"lock cycles, 64 at once", "lock", 64, OF_NAIVE, .want = AT_LEAST, .bound = 1.35},
@@ -38,12 +34,10 @@ static const aim_t aims[] = {
      .placement = PLACE_SAME, OF_LIMIT, .want = AT_LEAST, .bound = 0.9},
     {"lock cycles, 1 at once, beside bare round trips, on two processors", "lock", 1,
      .placement = PLACE_APART, OF_LIMIT, .want = AT_LEAST, .bound = 0.9},
-    {"p99 of lock cycles at half load, beyond the control's", "lock", 1000, .load = LOAD_HALF,
-     EXCESS},
-    {"the same of naive-c", "lock", 1000, .load = LOAD_HALF, .who = SUBJECT_NAIVE, EXCESS},
-    {"p99 of lock cycles, the client at most half busy, beyond the control's", "lock", 1000,
-     .load = LOAD_CALM, EXCESS},
-    {"the same of naive-c", "lock", 1000, .load = LOAD_CALM, .who = SUBJECT_NAIVE, EXCESS},
+    {"p99 of lock cycles at half of what it has reached, beyond the control's", "lock", 1000,
+     .load = LOAD_HALF, EXCESS},
+    {"the same of naive-c, at half of what that has reached", "lock", 1000, .load = LOAD_HALF,
+     .who = SUBJECT_NAIVE, EXCESS},
     {"client's processor time of a lock cycle, 64 at once", "lock", 64, CPU_OF_NAIVE,
      .want = AT_MOST, .bound = 0.7},
     {"client's processor time of a lock cycle, 1,000 at once", "lock", 1000, CPU_OF_NAIVE,
@@ -60,8 +54,6 @@ static const aim_t aims[] = {
     {"redlock cycles, 1,000 at once", "redlock", 1000, OF_NAIVE, .want = AT_LEAST, .bound = 1.5},
     {"belay's memory for each of 100,000 held leases", "renew", 100000, .figure = FIGURE_BYTES,
      .unit = "bytes", .want = AT_MOST, .bound = 256},
-    {"a processor's share to renew these at a ttl of 30 s", "renew", 100000,
-     .figure = FIGURE_CLIENT, .factor = RENEWALS, .unit = "", .want = AT_MOST, .bound = 0.1},
     {"takes (bucket), 1,000 at once, 10,000 keys", "limit-bucket", 1000, 10000, OF_SINGLE,
      .want = AT_LEAST, .bound = 1.3},
     {"the same of the server itself", "limit-bucket", 1000, 10000, .who = SUBJECT_LIMIT, OF_SINGLE},
@@ -99,7 +91,7 @@ static double value_of(const results_t *results, const aim_t *aim) {
   const result_t *r = find(results, aim, aim->who), *other = NULL;
   if (r == NULL)
     return NAN;
-  double value = result_median(r, aim->figure) * (aim->factor > 0 ? aim->factor : 1);
+  double value = result_median(r, aim->figure);
   if (aim->beside == SUBJECT_BELAY)
     return value;
   other = find(results, aim, aim->beside);

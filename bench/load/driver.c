@@ -15,6 +15,8 @@
 #define SETTLE_NS INT64_C(50000000) /* for connections that the first operation did not need */
 #define FILL_AT_ONCE 64             /* that is enough for nobody to wait */
 #define GATHER_S 0.001              /* until it looks again */
+#define ROUNDS 4                    /* of all runners: to warm up, and to measure at least */
+#define ROUNDS_S 5.0                /* if it takes no longer than that */
 #define TICK_MIN_NS INT64_C(100000) /* of an open loop: more often is what it would do all day */
 
 typedef enum phase {
@@ -36,6 +38,7 @@ typedef struct course {
   phase_t phase;
   unsigned under_way;
   int64_t gathers;      /* since when it waits for the others */
+  int64_t warms;        /* since when it warms up */
   int64_t began, ended; /* to measure; INT64_MAX: not yet */
   uint64_t first;       /* turn, of those that are measured */
   int64_t due,
@@ -135,6 +138,7 @@ static void start_all(driver_t *driver) {
   if (driver->quiet != NULL)
     driver->quiet(driver, true);
   enter(driver, PHASE_WARMING, driver->job->warm_up);
+  in->warms = bench_now();
   for (unsigned i = driver->job->concurrency; i-- > 0;) {
     runner_t *runner = &driver->runners[i];
     runner->next = in->free;
@@ -208,6 +212,14 @@ static void filled_one(runner_t *runner) {
     arrive(driver);
 }
 
+/* Whether all runners have ended so many operations together that what they began with is no large part of it. Nobody waits
+ * for that where they begin by a schedule, or only bytes are wanted. */
+static bool is_through(const driver_t *driver, uint64_t ended, int64_t since) {
+  const job_t *job = driver->job;
+  return job->rate > 0 || driver->quiet != NULL || ended >= (uint64_t)ROUNDS * job->concurrency ||
+         (double)(bench_now() - since) / 1e9 > ROUNDS_S;
+}
+
 static void start_measuring(driver_t *driver) {
   course_t *in = driver->course;
   enter(driver, PHASE_MEASURING, driver->job->seconds);
@@ -224,6 +236,7 @@ static bool goes_on(const driver_t *driver) {
   double seconds = (double)(bench_now() - in->began) / 1e9;
   bool covers = driver->turn > in->first && driver->turn - in->first < driver->job->keys;
   return (driver->outcome->operations == 0 && seconds < PATIENCE_S) ||
+         !is_through(driver, driver->outcome->operations / driver->job->batch, in->began) ||
          (covers && seconds < driver->job->cover);
 }
 
@@ -278,7 +291,10 @@ static void on_time(uv_timer_t *timer) {
     gather(driver);
     break;
   case PHASE_WARMING:
-    start_measuring(driver);
+    if (is_through(driver, driver->ended, driver->course->warms))
+      start_measuring(driver);
+    else
+      enter(driver, PHASE_WARMING, GATHER_S);
     break;
   case PHASE_MEASURING:
     if (goes_on(driver)) {

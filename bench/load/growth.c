@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+enum { FAR = 10 };
+
 const char *const axis_names[AXES] = {[AXIS_CONCURRENCY] = "at once", [AXIS_KEYS] = "keys"};
 
 unsigned axis_of(const result_t *result, axis_t axis) {
@@ -46,8 +48,17 @@ curve_t growth_curve(const results_t *results, const scenario_t *scenario, subje
   return longest;
 }
 
+const result_t *growth_base(const curve_t *curve, axis_t axis) {
+  const result_t *base = curve->at[0];
+  unsigned last = axis_of(curve->at[curve->n - 1], axis);
+  for (unsigned i = 1; i < curve->n && axis_of(curve->at[i], axis) <= last / FAR; i++)
+    if (growth_cost(curve->at[i]) < growth_cost(base))
+      base = curve->at[i];
+  return base;
+}
+
 double growth_power(const curve_t *curve, axis_t axis) {
-  const result_t *first = curve->at[0], *last = curve->at[curve->n - 1];
+  const result_t *first = growth_base(curve, axis), *last = curve->at[curve->n - 1];
   double n = axis_of(first, axis), m = axis_of(last, axis);
   return log(growth_cost(last) * m / (growth_cost(first) * n)) / log(m / n);
 }

@@ -23,7 +23,10 @@ unsigned axis_of(const result_t *result, axis_t axis);
 curve_t growth_curve(const results_t *results, const scenario_t *scenario, subject_t subject,
                      axis_t axis);
 
-/* With which power what all operations of a curve cost grows, from its first point to its last one. */
+/* Where an operation is cheapest, of those that are far from the last point: what it costs there can only grow. */
+const result_t *growth_base(const curve_t *curve, axis_t axis);
+
+/* With which power what all operations of a curve cost grows, from there to its last point. */
 double growth_power(const curve_t *curve, axis_t axis);
 
 /* Processor time of an operation, of server and client, in microseconds. */

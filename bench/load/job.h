@@ -17,7 +17,6 @@ typedef enum load {
   LOAD_CLOSED, /* each where one ends */
   LOAD_OPEN,   /* so many a second, whatever becomes of them */
   LOAD_HALF,   /* so, and half as many as the closed loop has just done */
-  LOAD_CALM,   /* so, and as few as leave the client half of its time */
   LOADS
 } load_t;
 

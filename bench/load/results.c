@@ -7,6 +7,8 @@
 #include "bench.h"
 #include "samples.h"
 
+#define BEYOND_MIN 3 /* latencies that are longer than a percentile */
+
 const char *const figure_names[FIGURES] = {
     [FIGURE_OPS] = "ops_per_s",
     [FIGURE_RATE] = "rate",
@@ -30,7 +32,7 @@ const char *const figure_names[FIGURES] = {
 };
 
 const char *const load_names[LOADS] = {
-    [LOAD_CLOSED] = "closed", [LOAD_OPEN] = "open", [LOAD_HALF] = "half", [LOAD_CALM] = "calm"};
+    [LOAD_CLOSED] = "closed", [LOAD_OPEN] = "open", [LOAD_HALF] = "half"};
 
 void results_fact(results_t *results, const char *name, const char *value) {
   if (results->facts == FACTS_MAX)
@@ -65,8 +67,10 @@ static result_t *find(results_t *results, const scenario_t *scenario, subject_t 
   return r;
 }
 
+/* Of too few it would be the largest, whatever that is. */
 static double percentile(const hist_t *latency, double share) {
-  return latency->total > 0 ? (double)hist_at(latency, share) / 1e3 : NAN;
+  return (double)latency->total * (1 - share) >= BEYOND_MIN ? (double)hist_at(latency, share) / 1e3
+                                                            : NAN;
 }
 
 void results_add(results_t *results, const scenario_t *scenario, subject_t subject,

@@ -24,9 +24,8 @@ const char *const table_legend[] = {
     "limit-single: the same, but calls that belay lets travel together, as one command, go each by "
     "itself; /single: the ratio to that.",
     "load: empty where each operation begins when another one ends (a closed loop); half: so many "
-    "begin each second, by a schedule, as are half of what the closed loop has done; calm, where "
-    "that keeps the client busy for more than half of the time: half as many, "
-    "and so on, until it does not; open: as many as --rate says. Latency counts from when an "
+    "begin each second, by a schedule, as are half of what the closed loop has done; open: as many "
+    "as --rate says. Latency counts from when an "
     "operation was to begin. busy: the client's share of a processor then.",
     "excess: of p99, in us, what an idle control loop has not: one that begins as many operations, "
     "which do nothing, just before.",
@@ -94,11 +93,11 @@ static bool note_growth(char note[TABLE_NOTE], const results_t *results, const s
   curve_t curve = growth_curve(results, scenario, SUBJECT_BELAY, axis);
   if (curve.n < 3)
     return false;
-  const result_t *first = curve.at[0], *last = curve.at[curve.n - 1];
+  const result_t *first = growth_base(&curve, axis), *last = curve.at[curve.n - 1];
   (void)snprintf(note, TABLE_NOTE,
-                 "From %u to %u %s, belay's operation costs %.1f us of processor time, then %.1f: "
-                 "for all of them that grows with the power of %.2f.",
-                 axis_of(first, axis), axis_of(last, axis), axis_names[axis], growth_cost(first),
+                 "At its cheapest, with %u %s, belay's operation costs %.1f us of processor time; "
+                 "with %u it costs %.1f: for all of them that grows with the power of %.2f.",
+                 axis_of(first, axis), axis_names[axis], growth_cost(first), axis_of(last, axis),
                  growth_cost(last), growth_power(&curve, axis));
   return true;
 }
