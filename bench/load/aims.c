@@ -29,6 +29,7 @@ typedef struct aim {
 
 static const aim_t aims[] = {
     {"lock cycles, 1,000 at once", "lock", 1000, OF_LIMIT, .want = AT_LEAST, .bound = 0.95},
+    {"the same of naive-c", "lock", 1000, .who = SUBJECT_NAIVE, OF_LIMIT},
     {"lock cycles, 64 at once", "lock", 64, OF_NAIVE, .want = AT_LEAST, .bound = 1.35},
     {"lock cycles, 1 at once, beside bare round trips, on one processor", "lock", 1,
      .placement = PLACE_SAME, OF_LIMIT, .want = AT_LEAST, .bound = 0.9},
@@ -51,7 +52,9 @@ static const aim_t aims[] = {
     {"redlock cycles, 1 at once", "redlock", 1, .beside = SUBJECT_NODE_REDLOCK,
      .figure = FIGURE_OPS, .unit = "x node-redlock", .want = AT_LEAST, .bound = 1},
     {"redlock cycles, 64 at once", "redlock", 64, OF_NAIVE, .want = AT_LEAST, .bound = 1.8},
+    {"the same of the servers themselves", "redlock", 64, .who = SUBJECT_LIMIT, OF_NAIVE},
     {"redlock cycles, 1,000 at once", "redlock", 1000, OF_NAIVE, .want = AT_LEAST, .bound = 1.5},
+    {"the same of the servers themselves", "redlock", 1000, .who = SUBJECT_LIMIT, OF_NAIVE},
     {"belay's memory for each of 100,000 held leases", "renew", 100000, .figure = FIGURE_BYTES,
      .unit = "bytes", .want = AT_MOST, .bound = 256},
     {"takes (bucket), 1,000 at once, 10,000 keys", "limit-bucket", 1000, 10000, OF_SINGLE,
