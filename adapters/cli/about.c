@@ -27,6 +27,7 @@ const command_t help_command = {
     .name = "help",
     .arguments = "[COMMAND]",
     .summary = "say which commands there are, or all about one",
+    .examples = (const example_t[]){{"All about one command", "belay help count add"}, {0}},
     .words = name_of,
     .most = 2,
     .run = run_help,
@@ -44,6 +45,7 @@ static int run_version(const arguments_t *arguments) {
 const command_t version_command = {
     .name = "version",
     .summary = "say which belay this is",
+    .examples = (const example_t[]){{"In a script", "belay version --json | jq -r .version"}, {0}},
     .reports = true,
     .run = run_version,
 };

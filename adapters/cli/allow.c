@@ -206,6 +206,10 @@ static const command_t grant = {
     .name = "grant",
     .arguments = "KEY ID PERMISSION...",
     .summary = "somebody may do this too",
+    .examples =
+        (const example_t[]){{"A moderator of the forum",
+                             "belay allow grant forum 17 write invite --names read,write,invite"},
+                            {0}},
     .options = change_options,
     .least = 3,
     .most = TEXTS_MAX,
@@ -222,6 +226,10 @@ static const command_t revoke_part = {
     .name = "revoke",
     .arguments = "KEY ID PERMISSION...",
     .summary = "somebody may not do this any more",
+    .examples =
+        (const example_t[]){{"Who has left may only read",
+                             "belay allow revoke forum 17 write invite --names read,write,invite"},
+                            {0}},
     .options = change_options,
     .least = 3,
     .most = TEXTS_MAX,
@@ -238,6 +246,9 @@ static const command_t set = {
     .name = "set",
     .arguments = "KEY ID [PERMISSION]...",
     .summary = "somebody may do this, and nothing else",
+    .examples =
+        (const example_t[]){{"A guest", "belay allow set forum 23 read --names read,write,invite"},
+                            {0}},
     .options = change_options,
     .least = 2,
     .most = TEXTS_MAX,
@@ -349,6 +360,10 @@ static const command_t list = {
     .text =
         "Without an ID all of them up to --max-id are asked for, 16384 at a time; the status is 1 "
         "if nobody may do anything.",
+    .examples =
+        (const example_t[]){{"Two of them, as JSON",
+                             "belay allow list forum 17 23 --names read,write,invite --json"},
+                            {0}},
     .options = key_options,
     .least = 1,
     .most = TEXTS_MAX,
@@ -380,6 +395,7 @@ static const command_t delete = {
     .name = "delete",
     .arguments = "KEY",
     .summary = "nobody may do anything any more",
+    .examples = (const example_t[]){{"The forum is closed", "belay allow delete forum"}, {0}},
     .options = key_options,
     .least = 1,
     .most = 1,

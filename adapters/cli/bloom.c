@@ -424,6 +424,9 @@ static const command_t info = {
     .name = "info",
     .arguments = "NAME",
     .summary = "say how a filter was made, and how full it is; the status is 1 if there is none",
+    .examples =
+        (const example_t[]){
+            {"How full it is, in a script", "belay bloom info lines --json | jq .saturation"}, {0}},
     .least = 1,
     .most = 1,
     .urls = 1,
@@ -468,6 +471,11 @@ static const command_t delete = {
     .name = "delete",
     .arguments = "NAME",
     .summary = "remove a filter; the status is 1 if it was not there",
+    .examples =
+        (const example_t[]){
+            {"Begin again with a larger one",
+             "belay bloom delete lines; belay bloom create lines --capacity 10000000"},
+            {0}},
     .least = 1,
     .most = 1,
     .urls = 1,

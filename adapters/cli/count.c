@@ -271,6 +271,8 @@ static const command_t get = {
     .name = "get",
     .arguments = "KEY...",
     .summary = "say what counters are at: 0 where there is none, and the status is 1 then",
+    .examples =
+        (const example_t[]){{"What two of them are at", "belay count get visits orders"}, {0}},
     .options = get_options,
     .least = 1,
     .most = TEXTS_MAX,
@@ -307,6 +309,9 @@ static const command_t set = {
     .arguments = "KEY N",
     .summary = "replace what a counter is at, and say what that was",
     .text = "To 0: reads and resets in one step.",
+    .examples =
+        (const example_t[]){
+            {"The number of the day, and begin again at 0", "belay count set visits 0"}, {0}},
     .options = (const option_t[]){TTL_OPTION, NAME_OPTION, {0}},
     .least = 2,
     .most = 2,
@@ -346,6 +351,9 @@ static const command_t delete = {
     .name = "delete",
     .arguments = "KEY",
     .summary = "remove a counter, or a whole group; the status is 1 if it was not there",
+    .examples =
+        (const example_t[]){
+            {"What was counted of one day", "belay count delete visits::2024-02-29"}, {0}},
     .options = (const option_t[]){FIELD_OPTION, SHARDS_OPTION, NAME_OPTION, {0}},
     .least = 1,
     .most = 1,

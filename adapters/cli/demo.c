@@ -297,6 +297,9 @@ const command_t demo_command = {
     .text = "Without --url, or BELAY_URL, the demo starts a server of its own, which is gone when "
             "it ends. The "
             "status is 1 if something is not as it was promised.",
+    .examples =
+        (const example_t[]){
+            {"On a server that is there already", "belay demo --url redis://localhost"}, {0}},
     .options = (const option_t[]){{.name = "url",
                                    .letter = 'u',
                                    .kind = OPTION_TEXT,

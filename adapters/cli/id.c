@@ -70,6 +70,7 @@ static void begin_uuid(harness_t *h) {
 static const command_t uuid = {
     .name = "uuid",
     .summary = "a UUID of version 7, which asks no server",
+    .examples = (const example_t[]){{"Ten of them", "belay id uuid --count 10"}, {0}},
     .options = (const option_t[]){COUNT_OPTION, {0}},
     .reports = true,
     .begin = begin_uuid,
@@ -161,6 +162,11 @@ static const command_t segment = {
     .text = "A server that may have forgotten what it gave jumps ahead: then numbers are skipped. "
             "They are drawn from "
             "the same ones as belay_idgen_new() of that name has.",
+    .examples =
+        (const example_t[]){
+            {"A number for an order, even after a server was restored from yesterday's copy",
+             "belay id segment orders"},
+            {0}},
     .options = (const option_t[]){COUNT_OPTION,
                                   START_OPTION,
                                   {.name = "step",
@@ -192,6 +198,9 @@ static const command_t snowflake = {
             "was never used before; the "
             "status is 121 if all 1,024, or the one that was asked for, are taken. See belay id "
             "decode.",
+    .examples = (const example_t[]){{"Ids of a machine that always takes the same worker",
+                                     "belay id snowflake events --worker 7 --count 100"},
+                                    {0}},
     .options =
         (const option_t[]){COUNT_OPTION,
                            {.name = "worker",
@@ -249,6 +258,9 @@ static const command_t decode = {
     .name = "decode",
     .arguments = "ID",
     .summary = "what a snowflake is made of: when, in seconds since 1970, by which worker",
+    .examples = (const example_t[]){{"Which worker has made it",
+                                     "belay id decode 7305183413149696 --json | jq .worker"},
+                                    {0}},
     .options = (const option_t[]){EPOCH_OPTION, {0}},
     .least = 1,
     .most = 1,

@@ -137,6 +137,7 @@ static const command_t leave = {
     .name = "leave",
     .arguments = "SITE ID...",
     .summary = "somebody is there no more",
+    .examples = (const example_t[]){{"Somebody has logged out", "belay online leave shop 17"}, {0}},
     .options = site_options,
     .least = 2,
     .most = ANY_NUMBER,
@@ -153,6 +154,9 @@ static const command_t reset = {
     .name = "reset",
     .arguments = "SITE",
     .summary = "nobody is there any more",
+    .examples =
+        (const example_t[]){{"The shop was moved to another machine", "belay online reset shop"},
+                            {0}},
     .options = site_options,
     .least = 1,
     .most = 1,
@@ -188,6 +192,11 @@ static const command_t is = {
     .name = "is",
     .arguments = "SITE ID...",
     .summary = "whether somebody is there; the status is 0 if all of them are",
+    .examples =
+        (const example_t[]){
+            {"In a script",
+             "belay online is -q machines 17 --window 3m || echo machine 17 is down"},
+            {0}},
     .options = site_options,
     .least = 2,
     .most = ANY_NUMBER,
@@ -221,6 +230,9 @@ static const command_t count = {
     .name = "count",
     .arguments = "SITE",
     .summary = "how many are there",
+    .examples = (const example_t[]){{"How many were here within the last five minutes",
+                                     "belay online count shop --window 5m"},
+                                    {0}},
     .options = site_options,
     .least = 1,
     .most = 1,
@@ -284,6 +296,9 @@ static const command_t list = {
     .text =
         "It counts them, and then asks for ids from 0 on, 16384 at a time, until it has found as "
         "many: who comes or goes meanwhile may be told or not.",
+    .examples =
+        (const example_t[]){{"The machines that live", "belay online list machines --window 3m"},
+                            {0}},
     .options = site_options,
     .least = 1,
     .most = 1,

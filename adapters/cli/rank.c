@@ -174,6 +174,7 @@ static const command_t add = {
     .summary = "add N, or 1, to a member's score, and say where it stands",
     .text = "An add whose answer is lost may have happened, and is not sent again: the status is "
             "123. The status is 1 if --max-members leaves no place for it.",
+    .examples = (const example_t[]){{"Five points for ada", "belay rank add points ada 5"}, {0}},
     .options = (const option_t[]){BOARD_OPTIONS, CHANGE_OPTIONS, {0}},
     .least = 2,
     .most = 3,
@@ -191,6 +192,9 @@ static const command_t set = {
     .arguments = "BOARD MEMBER N",
     .summary = "give a member a score, and say where it stands",
     .text = "The status is 1 if --max-members leaves no place for it.",
+    .examples =
+        (const example_t[]){
+            {"A personal best, in seconds", "belay rank set laps ada 73 --best --low-first"}, {0}},
     .options = (const option_t[]){{.name = "best",
                                    .kind = OPTION_FLAG,
                                    .to.flag = &asked.best,
@@ -220,6 +224,8 @@ static const command_t top = {
     .name = "top",
     .arguments = "BOARD [N]",
     .summary = "the best N, or 10: rank, member, score; the status is 1 if there are none",
+    .examples =
+        (const example_t[]){{"The fastest three", "belay rank top laps 3 --low-first"}, {0}},
     .options = (const option_t[]){{.name = "skip",
                                    .kind = OPTION_NUMBER,
                                    .value = "N",
@@ -252,6 +258,9 @@ static const command_t around = {
     .arguments = "BOARD MEMBER [N]",
     .summary = "a member, and up to N (default 5) who are better, and who are worse",
     .text = "The status is 1 if it is not there.",
+    .examples =
+        (const example_t[]){
+            {"Who is just before ada, and just behind", "belay rank around points ada 1"}, {0}},
     .options = board_options,
     .least = 2,
     .most = 3,
@@ -271,6 +280,8 @@ static const command_t of = {
     .name = "of",
     .arguments = "BOARD MEMBER...",
     .summary = "where members stand; the status is 1 if one is not there",
+    .examples =
+        (const example_t[]){{"Where two of them stand", "belay rank of points ada bob"}, {0}},
     .options = board_options,
     .least = 2,
     .most = TEXTS_MAX,
@@ -309,6 +320,7 @@ static const command_t count = {
     .name = "count",
     .arguments = "BOARD",
     .summary = "how many members there are; the status is 1 if there are none",
+    .examples = (const example_t[]){{"How many take part", "belay rank count points"}, {0}},
     .options = board_options,
     .least = 1,
     .most = 1,
@@ -344,6 +356,8 @@ static const command_t delete = {
     .arguments = "BOARD [MEMBER]...",
     .summary = "take members off, and say how many were there; without any, the whole board",
     .text = "The status is 1 if none of the members was there.",
+    .examples =
+        (const example_t[]){{"Somebody who has cheated", "belay rank delete points mallory"}, {0}},
     .options = board_options,
     .least = 1,
     .most = TEXTS_MAX,

@@ -29,6 +29,13 @@ all_commands() {
   done < <(all_commands)
 }
 
+@test "each command has an example, those that consist of others too" {
+  while read -r command; do
+    run -0 belay $command --help
+    grep -qE "^  ([^ -].*)?belay $command( |$)" <<<"$output" || { echo "$command: $output" && false; }
+  done < <(all_commands; all_commands | sed -n 's/ .*//p' | uniq)
+}
+
 @test "belay --help and --version" {
   run -0 belay --help
   is "$output" "$(belay help)"

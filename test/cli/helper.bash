@@ -42,11 +42,24 @@ start_server() {
   server_folder=$(mktemp -d /tmp/belay-cli-XXXXXX)
   server_folders+=("$server_folder")
   server_socket=$server_folder/s
+  serve "$@"
+  export BELAY_URL=unix://$server_socket
+}
+
+# The same once more, at the same place, with nothing in it.
+serve() {
   begin bash -c 'exec -a redis-server "$@"' server "$(server_program)" --port 0 --unixsocket "$server_socket" \
     --dir "$server_folder" --save '' "$@" >"$server_folder/log"
   server=$begun
   wait_until ask PING
-  export BELAY_URL=unix://$server_socket
+}
+
+# start_relay [SECONDS]: to that server: see relay.py. $relay is its process id, $relay_url its URL.
+start_relay() {
+  relay_url=unix://$server_folder/r
+  begin python3 "$here/relay.py" "$server_folder/r" "$server_socket" "$@"
+  relay=$begun
+  wait_until test -S "$server_folder/r"
 }
 
 # A port that nobody listens on, nor on that 10,000 above it.

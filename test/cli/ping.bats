@@ -17,6 +17,20 @@ load helper
   is "$(json 'o["run_id"]')" "$(ask INFO server | tr -d '\r' | sed -n 's/^run_id://p')"
 }
 
+@test "a clock that goes ahead, and one that is behind: by how much, with a sign" {
+  start_server
+  local hour=3600000000
+  for sign in + -; do
+    start_relay "${sign}3600"
+    run -0 belay ping --url "$relay_url" --json
+    is "$(json "abs(o['clock_ahead_us'] - ${sign}$hour) <= o['clock_error_us'] < $hour / 10")" True
+    run -0 belay ping --url "$relay_url"
+    # about an hour, to the minute
+    [[ ${lines[1]} =~ ms\ +[$sign]3(5[4-9]|6[0-5])[0-9]{4}\.[0-9]{3}ms\  ]]
+    rm "$server_folder/r"
+  done
+}
+
 @test "a primary and its replica" {
   start_server
   local port
