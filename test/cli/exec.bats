@@ -5,23 +5,9 @@ load helper
 set_up() { start_server; }
 
 key='belay::lock::{job}'
-now_ms() { date +%s%3N; }
-is_gone() { [[ $(ps -o stat= -p "$1") != [^Z]* ]]; }
 
 # Renewed just now: there is no renewal for a while.
 is_fresh() { [ "$(ask PTTL "$key")" -gt "$1" ]; }
-
-# A command that says in a file that it lives, again and again, in a process that it has started itself.
-cat_lives() {
-  cat >"$HOME/lives" <<'END'
-#!/bin/bash
-trap 'echo term >>"$HOME/signals"; [ "$1" = stubborn ] || exit 0' TERM
-bash -c 'trap "" TERM; while :; do date +%s%3N >>"$HOME/beats"; sleep 0.01; done' & echo $! >"$HOME/pid"
-echo alive
-while :; do sleep 0.05; done
-END
-  chmod +x "$HOME/lives"
-}
 
 @test "the command's status is belay's, and the lock is free again" {
   run -0 belay exec job -- true
@@ -391,20 +377,6 @@ END
   run -0 on_terminal --when more --type $'yes\n' \
     bash -c 'belay exec job -- echo more | { cat; read -r x </dev/tty; echo "it was $x"; }'
   has "$output" "it was yes"
-}
-
-@test "on three servers, of which one is away" {
-  local urls=() i folder=$server_folder
-  for i in 1 2 3; do
-    begin bash -c 'exec -a redis-server "$@"' server "$(server_program)" --port 0 --unixsocket "$folder/$i" \
-      --save '' --dir "$folder" >"$folder/log$i"
-    urls+=(--url "unix://$folder/$i")
-  done
-  kill -KILL "$begun"
-  wait_until belay exec job --redlock --max-ttl 1s --ttl 1s "${urls[@]}" -- touch "$HOME/ran"
-  [ -e "$HOME/ran" ]
-  kill -KILL "${started[2]}"
-  run -120 belay exec job --redlock --max-ttl 1s --ttl 1s "${urls[@]}" -- true
 }
 
 # The best of many, beside the best of what starts up and asks once too: the machine may be busy.

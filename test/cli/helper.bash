@@ -117,6 +117,23 @@ catches() {
 # shell (dash) forgets a SIGINT that comes while it starts what is to wait.
 waits=(sh -c 'echo begun >"$HOME/begun"; exec tail -f "$HOME/begun" >&2')
 
+now_ms() { date +%s%3N; }
+is_gone() { [[ $(ps -o stat= -p "$1") != [^Z]* ]]; }
+
+# ~/lives [stubborn]: a command that says in a file (beats) that it lives, again and again, in a process (pid) that it has
+# started itself; and which signals it got, and when (asked). If it is stubborn it goes on.
+cat_lives() {
+  cat >"$HOME/lives" <<'END'
+#!/bin/bash
+trap 'date +%s%3N >"$HOME/asked"; echo term >>"$HOME/signals"; [ "$1" = stubborn ] || exit 0' TERM
+bash -c 'trap "" TERM; while :; do date +%s%3N >>"$HOME/beats"; sleep 0.01; done' & echo $! >"$HOME/pid"
+until [ -s "$HOME/beats" ]; do sleep 0.01; done
+echo alive
+while :; do sleep 0.05; done
+END
+  chmod +x "$HOME/lives"
+}
+
 # on_terminal [--when TEXT --type KEYS]... COMMAND...: on a pseudo-terminal: see terminal.py.
 on_terminal() { python3 "$here/terminal.py" "$@"; }
 

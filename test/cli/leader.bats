@@ -77,6 +77,40 @@ count() { [ "$(wc -l <"$HOME/$1" 2>/dev/null)" -ge "$2" ]; }
   kill -KILL "$begun"
 }
 
+# What they have written, in the order of time: a later leader has a larger number.
+never_both() { sort "$HOME"/beats-* | cut -d ' ' -f 2 | sort -n -C; }
+
+@test "two of which one is cut off, or stopped: never both at a time" {
+  cat >"$HOME/leads" <<'END'
+#!/bin/bash
+trap "" TERM
+while :; do echo "$EPOCHREALTIME $BELAY_FENCE" >>"$HOME/beats-$1"; sleep 0.01; done
+END
+  chmod +x "$HOME/leads"
+  local cut one other victim
+  for cut in relay leader; do
+    rm -f "$HOME"/beats-* "$server_folder/r"
+    start_relay
+    candidate --url "$relay_url" --ttl 2s --timeout 500ms -- "$HOME/leads" one
+    one=$begun
+    wait_until test -s "$HOME/beats-one"
+    candidate --ttl 2s -- "$HOME/leads" other
+    other=$begun
+    victim=$([ $cut = relay ] && echo "$relay" || echo "$one")
+    kill -STOP "$victim"
+    wait_until test -s "$HOME/beats-other"
+    kill -CONT "$victim"
+    sleep 1
+    never_both
+    mv "$HOME/beats-one" "$HOME/beats-one-before"
+    kill -KILL "$other"
+    wait_until test -s "$HOME/beats-one" # its turn again
+    kill -KILL "$one"
+    wait "$one" || true
+    never_both
+  done
+}
+
 @test "a server that is not there is waited for; ctrl-C ends that" {
   run -130 on_terminal --when begun --type ^C \
     sh -c 'echo begun; exec belay leader job --url unix:///nonexistent -- echo ran'

@@ -1,0 +1,167 @@
+#!/usr/bin/env bats
+# belay exec: what becomes of the command and of the lock when servers, terminals and signals come in between.
+load helper
+
+set_up() { start_server; }
+
+key='belay::lock::{job}'
+
+# three_servers: their --url, and their process ids.
+three_servers() {
+  local i
+  urls=() pids=()
+  for i in 1 2 3; do
+    start_server
+    urls+=(--url "$BELAY_URL")
+    pids+=("$server")
+  done
+}
+
+@test "SIGTERM when the grace begins, and not before; and all is gone before BELAY_DEADLINE" {
+  cat_lives
+  local status=75 i deadline asked last
+  for ((i = 0; i < 5 && status == 75; i++)); do
+    status=0
+    # It was not renewed yet, which begins after 3s: what it was told is what counts.
+    belay exec job --ttl 9s --grace 3s -- sh -c 'kill -STOP "$1"; echo $BELAY_DEADLINE >"$HOME/deadline"
+      [ $(($(date +%s%3N) + 6000)) -lt $BELAY_DEADLINE ] || exit 75
+      exec "$HOME/lives" stubborn' sh "$server" 2>"$HOME/said" || status=$?
+    kill -CONT "$server"
+  done
+  is "$status" 122
+  has "$(cat "$HOME/said")" "lost while the command ran: no renewal was confirmed in time"
+  is "$(cat "$HOME/signals")" term
+  is_gone "$(cat "$HOME/pid")"
+  deadline=$(cat "$HOME/deadline") asked=$(cat "$HOME/asked") last=$(tail -n 1 "$HOME/beats")
+  echo "# asked to end $((deadline - asked)) ms before the deadline, gone $((deadline - last)) ms before it" >&3
+  ((asked > deadline - 3000 - 150)) # two clocks are read, one after the other
+  ((asked < last && last < deadline))
+}
+
+@test "most of three servers stand still while the command runs: the same; one of them: nothing happens" {
+  cat_lives
+  three_servers
+  local with=(--redlock --max-ttl 3s --ttl 3s --timeout 500ms "${urls[@]}") status=0 pid before stopped
+  wait_until belay exec job "${with[@]}" -- true # they do not vote when they are young
+  begin belay exec job "${with[@]}" -- "$HOME/lives" stubborn 2>"$HOME/said"
+  pid=$begun
+  wait_until test -e "$HOME/beats"
+  kill -STOP "${pids[0]}"
+  before=$(now_ms)
+  lasts() { [ "$(ask PEXPIRETIME "$key")" -gt $((before + 6000)) ]; }
+  wait_until lasts # renewed for more than one lease since
+  kill -0 "$pid"
+  kill -STOP "${pids[1]}"
+  stopped=$(now_ms)
+  wait "$pid" || status=$?
+  is "$status" 122
+  is "$(cat "$HOME/signals")" term
+  is_gone "$(cat "$HOME/pid")"
+  has "$(cat "$HOME/said")" "belay: exec: lost while the command ran: no renewal was confirmed in time"
+  ((stopped < $(tail -n 1 "$HOME/beats") && $(tail -n 1 "$HOME/beats") < stopped + 3000))
+}
+
+@test "on three servers, of which one is away" {
+  three_servers
+  kill -KILL "${pids[2]}"
+  wait_until belay exec job --redlock --max-ttl 1s --ttl 1s "${urls[@]}" -- touch "$HOME/ran"
+  [ -e "$HOME/ran" ]
+  kill -KILL "${pids[1]}"
+  run -120 belay exec job --redlock --max-ttl 1s --ttl 1s "${urls[@]}" -- true
+}
+
+@test "--fair: in the order in which they came" {
+  hold fair line me
+  local holder=$begun i
+  waiting() { [ "$(belay show line --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["waiting"])')" = "$1" ]; }
+  for i in 1 2 3 4 5; do
+    begin belay exec line --fair -- sh -c "echo $i >>\$HOME/order"
+    wait_until waiting "$i"
+  done
+  kill -TERM "$holder"
+  for i in 1 2 3 4 5; do
+    wait "${started[-$i]}"
+  done
+  is "$(xargs <"$HOME/order")" "1 2 3 4 5"
+}
+
+# ---- waiting ----
+
+# One who waits has asked for it by now.
+has_asked() { ask INFO commandstats | grep -q cmdstat_eval; }
+
+@test "the server is lost while one waits: 120, or 123 if it may have been given; when the wait is over" {
+  ask SET "$key" other
+  for signal in STOP KILL; do
+    ask CONFIG RESETSTAT
+    begin belay exec job --wait 3s --timeout 500ms -- touch "$HOME/ran" 2>"$HOME/said"
+    local pid=$begun status=0
+    wait_until has_asked
+    kill -"$signal" "$server"
+    wait "$pid" || status=$?
+    has "$(cat "$HOME/said")" "belay: exec: cannot acquire: "
+    if [ $signal = STOP ]; then
+      kill -CONT "$server"
+      [ "$status" = 120 ] || [ "$status" = 123 ]
+    else
+      is "$status" 120
+      has "$(cat "$HOME/said")" "no server could be reached"
+    fi
+  done
+  [ ! -e "$HOME/ran" ]
+}
+
+@test "the server is lost while one waits, and comes back in time: one has the lock" {
+  ask SET "$key" other
+  begin belay exec job --wait 1m --timeout 500ms -- touch "$HOME/ran"
+  wait_until has_asked
+  kill -STOP "$server"
+  sleep 1.5 # longer than an answer may take
+  kill -0 "$begun"
+  kill -CONT "$server"
+  ask DEL "$key"
+  wait "$begun"
+  [ -e "$HOME/ran" ]
+
+  rm "$HOME/ran"
+  ask SET "$key" other
+  ask CONFIG RESETSTAT
+  begin belay exec job --wait 1m --timeout 500ms -- touch "$HOME/ran"
+  local pid=$begun
+  wait_until has_asked
+  kill -KILL "$server"
+  wait "$server" || true
+  sleep 1.5
+  kill -0 "$pid"
+  [ ! -e "$HOME/ran" ]
+  serve # with nothing in it
+  wait "$pid"
+  [ -e "$HOME/ran" ]
+}
+
+# ---- stopped ----
+
+@test "ctrl-Z: the command stands still, and nothing is renewed; fg: both go on" {
+  cat_lives
+  mkfifo "$HOME/go"
+  begin on_terminal --when '$ ' --type $'belay exec job --ttl 12s --grace 100ms -- ~/lives\n' --when alive --type ^Z \
+    --when Stopped --type $'touch ~/stopped; read -r x <~/go; fg; exit $?\n' \
+    env PS1='$ ' bash --norc --noprofile -i >"$HOME/said"
+  local pid=$begun beats end status=0
+  wait_until test -e "$HOME/stopped"
+  started+=("$(cat "$HOME/pid")")
+  beats=$(wc -l <"$HOME/beats") end=$(ask PEXPIRETIME "$key")
+  sleep 4.5 # a renewal is due when a third of the lease is over
+  is "$(wc -l <"$HOME/beats")" "$beats"
+  is "$(ask PEXPIRETIME "$key")" "$end"
+  echo >"$HOME/go"
+  more() { [ "$(wc -l <"$HOME/beats")" -gt "$beats" ] && [ "$(ask PEXPIRETIME "$key")" -gt "$end" ]; }
+  wait_until more
+  kill -TERM "$(pgrep -x belay -P "$(pgrep -x bash -P "$(pgrep -P "$pid")")" | head -n 1)"
+  wait_until test -e "$HOME/signals"
+  kill -KILL "${started[-1]}" # what the command leaves behind is let be
+  wait "$pid" || status=$?
+  is "$status" 0
+  is "$(cat "$HOME/signals")" term
+  is "$(ask EXISTS "$key")" 0
+}
