@@ -91,7 +91,9 @@ static bool asks_tls(void) {
          common.tls_key != NULL || common.tls_server_name != NULL;
 }
 
-static int open_tls(harness_t *harness) {
+/* *out: NULL if it was not asked for. */
+static int open_tls(harness_t *harness, belay_tls_t **out) {
+  *out = NULL;
   if (!asks_tls())
     return 0;
   belay_tls_options_t options;
@@ -101,15 +103,16 @@ static int open_tls(harness_t *harness) {
   options.cert_file = common.tls_cert;
   options.key_file = common.tls_key;
   options.server_name = common.tls_server_name;
-  return belay_tls_new(harness->belay, &options, &harness->tls);
+  return belay_tls_new(harness->belay, &options, out);
 }
 
-static int open_client(harness_t *harness, const char *url, const namespace_parts_t *parts) {
+static int open_client(harness_t *harness, const char *url, const namespace_parts_t *parts,
+                       belay_tls_t *tls) {
   belay_client_options_t options;
   belay_client_options_init(&options);
   options.username = common.user;
   options.password = url_has_password(url) ? NULL : common.password;
-  options.tls = harness->tls;
+  options.tls = tls;
   options.timeout_ms = common.timeout_ms;
   if (options.connect_timeout_ms > common.timeout_ms)
     options.connect_timeout_ms = common.timeout_ms;
@@ -140,10 +143,12 @@ static bool open_clients(harness_t *harness) {
   belay_options_init(&options);
   options.log = on_log;
   int error = belay_open(&harness->loop, &options, &harness->belay);
+  belay_tls_t *tls = NULL;
   if (error == 0)
-    error = open_tls(harness);
+    error = open_tls(harness, &tls);
   for (size_t i = 0; i < urls->n && error == 0; i++)
-    error = open_client(harness, urls->item[i], &parts);
+    error = open_client(harness, urls->item[i], &parts, tls);
+  belay_tls_close(tls); /* the clients keep it */
   if (error != 0)
     harness_fail(harness, "cannot start", error);
   return error == 0;
@@ -200,7 +205,6 @@ int harness_run(const command_t *command, const arguments_t *arguments) {
     harness_done(&harness, STATUS_TROUBLE);
     (void)uv_run(&harness.loop, UV_RUN_DEFAULT);
   }
-  belay_tls_close(harness.tls);
   if (uv_loop_close(&harness.loop) != 0)
     complain("something was left open");
   return end(&harness);

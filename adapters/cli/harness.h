@@ -29,7 +29,6 @@ struct harness {
   void *data; /* the command's own */
 
   const command_t *command;
-  belay_tls_t *tls;
   uv_signal_t signal[HARNESS_SIGNALS];
   unsigned signals; /* that are watched */
   int signum;       /* the one that ended it */
