@@ -71,10 +71,8 @@ static void finish_when_stored(harness_t *h) {
 }
 
 static void stop(harness_t *h, int signum) {
-  if (errand_runs(&errand)) {
-    errand_signal(&errand, signum);
+  if (errand_take(&errand, signum))
     return;
-  }
   if (storing)
     uv_close((uv_handle_t *)&store_timer, NULL);
   finish(h, STATUS_SIGNAL + signum);

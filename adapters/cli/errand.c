@@ -105,6 +105,13 @@ bool errand_runs(const errand_t *errand) {
   return errand->waiting > 0;
 }
 
+void errand_lose(errand_t *errand, const char *why) {
+  if (!errand->lost)
+    complain("lost while the command ran: %s", why);
+  errand->lost = true;
+  errand->status = STATUS_LOST;
+}
+
 /* ---- belay to keeper ----------------------------------------------------------------------------------- */
 
 static void on_told(uv_write_t *write, int status);
@@ -211,6 +218,14 @@ void errand_signal(errand_t *errand, int signum) {
     give_up_reading(errand);
   else
     tell(errand, (keeper_note_t){.word = KEEPER_SIGNAL, .number = signum});
+}
+
+bool errand_take(errand_t *errand, int signum) {
+  bool runs = errand_runs(errand), passes = !runs && errand->harness != NULL && !errand->urged;
+  if (runs)
+    errand_signal(errand, signum);
+  errand->urged = errand->urged || passes;
+  return runs || passes;
 }
 
 static void on_signal(uv_signal_t *watcher, int signum) {

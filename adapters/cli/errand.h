@@ -50,6 +50,8 @@ struct errand {
   uv_signal_t signal[ERRAND_SIGNALS];
   unsigned handles, waiting; /* that are not closed; whose end is waited for */
   bool told;                 /* how it ended is known */
+  bool lost;                 /* errand_lose() */
+  bool urged;                /* a signal has come after its end */
   int hurried;               /* the signal by which somebody wants it to end; 0: nobody does */
   int keeper_died_of;        /* a signal; 0: of none */
   size_t len;
@@ -85,6 +87,14 @@ void errand_signal(errand_t *errand, int signum);
 
 /* Whether it was started and is not over. */
 bool errand_runs(const errand_t *errand);
+
+/* What it needs was lost: says why, once, and its status is STATUS_LOST. */
+void errand_lose(errand_t *errand, const char *why);
+
+/* A signal that the harness watches, in whatever state: while the command runs it is handed on. When that has ended, what is
+ * held for it is being given back, or is noted, within --timeout: the first one is let pass, since that is not to be
+ * dropped. false: it is to end belay. */
+bool errand_take(errand_t *errand, int signum);
 
 /* Where this very program is: what lies where it was started may be another one by now. */
 const char *errand_own_path(void);

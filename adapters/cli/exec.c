@@ -13,7 +13,9 @@
  *   |                           |                    |
  *   +-- too few of them: 120    +-- held: 121        +-- lost: the keeper ends it, 122
  *
- * That it was taken away may be noticed only by giving it back: 122 too. */
+ * That it was taken away may be noticed only by giving it back: 122 too.
+ *
+ * A signal: RUNNING hands it on; RELEASING goes on in spite of the first one; the others end. */
 
 #define DAY_MS INT64_C(86400000)
 #define QUARANTINE_MS 30000
@@ -26,34 +28,23 @@ static struct {
 static belay_lock_t *lock;
 static errand_t errand;
 static size_t answered, alive;
-static bool lost;
 
 /* ---- the end ------------------------------------------------------------------------------------------- */
-
-/* Once is enough. */
-static void say_lost(const char *why) {
-  if (!lost)
-    complain("lost while the command ran: %s", why);
-  lost = true;
-}
 
 static void on_released(belay_lock_t *l, int status) {
   harness_t *h = belay_lock_data(l);
   if (harness_is_done(h))
     return;
-  if (status == BELAY_ENOTOWNER && errand.started) {
-    say_lost(belay_lost_name(BELAY_LOST_TAKEN));
-    errand.status = STATUS_LOST;
-  } else if (status != 0)
+  if (status == BELAY_ENOTOWNER && errand.started)
+    errand_lose(&errand, belay_lost_name(BELAY_LOST_TAKEN));
+  else if (status != 0)
     harness_complain(h, "not given back, so that it is held until its lease ends", status);
   harness_done(h, errand.status);
 }
 
 static void on_ended(errand_t *e) {
-  if ((lost || e->overdue) && e->started) {
-    say_lost("no renewal was confirmed in time");
-    e->status = STATUS_LOST;
-  }
+  if ((e->lost || e->overdue) && e->started)
+    errand_lose(e, "no renewal was confirmed in time");
   int error = belay_lock_release(lock, BELAY_DEFAULT, on_released);
   if (error != 0)
     on_released(lock, error);
@@ -62,14 +53,12 @@ static void on_ended(errand_t *e) {
 static void on_lost(belay_lock_t *l, belay_lost_t reason) {
   (void)l;
   if (!errand.overdue) /* that is said at the end */
-    say_lost(belay_lost_name(reason));
+    errand_lose(&errand, belay_lost_name(reason));
   errand_look(&errand);
 }
 
 static void stop(harness_t *h, int signum) {
-  if (errand_runs(&errand))
-    errand_signal(&errand, signum);
-  else
+  if (!errand_take(&errand, signum))
     harness_done(h, STATUS_SIGNAL + signum);
 }
 
@@ -283,7 +272,9 @@ const command_t exec_command = {
         "go to the command and its process group, those of the terminal too. Stopped by ctrl-Z, "
         "the command stands still and nothing is renewed: continued in time (fg) both go on; else "
         "the command is ended as above. What the command leaves running behind it when "
-        "it ends by itself is let be, and holds no lock.\n\n"
+        "it ends by itself is let be, and holds no lock. When it has ended a signal does not keep "
+        "belay "
+        "from giving the lock back, which takes no longer than --timeout; a second one ends it.\n\n"
         "Where neither clocks nor servers can be trusted so far, guard what is written to with "
         "BELAY_FENCE. What belongs to another user (sudo) is not ended; nor, elsewhere than on "
         "Linux, "

@@ -8,7 +8,8 @@
  *
  * A command that was ended since renewal was late, where we lead all the same in the end, is PAUSING too.
  *
- * A signal: STANDING and PAUSING end, RUNNING hands it on, and then ends as the command does. */
+ * A signal: STANDING and PAUSING end; RUNNING hands it on, and then ends as the command does; RESIGNING goes on in spite
+ * of the first one. */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -57,15 +58,12 @@ static void finish(harness_t *h) {
 
 static void stop(harness_t *h, int signum) {
   stopping = true;
-  if (state == RUNNING) {
-    errand_signal(&errand, signum);
-    return;
-  }
-  errand.status = STATUS_SIGNAL + signum;
-  if (state == RESIGNING)
-    harness_done(h, errand.status);
-  else
+  if (state == STANDING || state == PAUSING) {
+    errand.status = STATUS_SIGNAL + signum;
+    errand.urged = true;
     finish(h);
+  } else if (!errand_take(&errand, signum))
+    harness_done(h, STATUS_SIGNAL + signum);
 }
 
 /* ---- the command --------------------------------------------------------------------------------------- */
@@ -218,7 +216,8 @@ const command_t leader_command = {
         "When the command ends by itself belay gives up leadership, so that another machine "
         "runs it, and ends with its status: whoever started belay may start it again. With "
         "--restart it starts the command again itself. A signal goes to the command, and belay "
-        "ends with it.\n\n"
+        "ends with it. While leadership is given up one changes nothing; a second one ends "
+        "that.\n\n"
         "The command finds in its environment BELAY_NAME, and BELAY_FENCE, the number of the term: "
         "larger for each leader. For leadership that outlasts the loss of a server there is belay "
         "exec --redlock.",

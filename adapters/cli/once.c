@@ -31,8 +31,8 @@ static belay_idempotency_token_t token;
 static belay_request_t begin_request, extend_request, end_request;
 static errand_t errand;
 static uv_timer_t extend_timer;
-static int64_t until;                /* keeper_now(): it is ours for so long */
-static bool taken, extending, urged; /* urged: a signal came when the command had ended */
+static int64_t until; /* keeper_now(): it is ours for so long */
+static bool taken, extending;
 static size_t key_len;
 
 static const char *key_of(const harness_t *h) {
@@ -81,21 +81,13 @@ static void conclude(harness_t *h) {
 }
 
 static void on_ended(errand_t *e) {
-  if ((e->overdue || taken) && e->started) {
-    complain(taken ? "lost while the command ran: another one has begun"
-                   : "lost while the command ran: it could not be extended in time");
-    e->status = STATUS_LOST;
-  }
+  if ((e->overdue || taken) && e->started)
+    errand_lose(e, taken ? "another one has begun" : "it could not be extended in time");
   conclude(e->harness);
 }
 
 static void stop(harness_t *h, int signum) {
-  bool has_run = errand.harness != NULL;
-  if (errand_runs(&errand))
-    errand_signal(&errand, signum);
-  else if (has_run && !urged)
-    urged = true; /* that it is done is not thrown away: --timeout is for how long */
-  else
+  if (!errand_take(&errand, signum))
     harness_done(h, STATUS_SIGNAL + signum);
 }
 

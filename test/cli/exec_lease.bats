@@ -50,7 +50,7 @@ three_servers() {
   before=$(now_ms)
   lasts() { [ "$(ask PEXPIRETIME "$key")" -gt $((before + 6000)) ]; }
   wait_until lasts # renewed for more than one lease since
-  kill -0 "$pid"
+  run -1 is_gone "$pid"
   kill -STOP "${pids[1]}"
   stopped=$(now_ms)
   wait "$pid" || status=$?
@@ -117,7 +117,7 @@ has_asked() { ask INFO commandstats | grep -q cmdstat_eval; }
   wait_until has_asked
   kill -STOP "$server"
   sleep 1.5 # longer than an answer may take
-  kill -0 "$begun"
+  run -1 is_gone "$begun"
   kill -CONT "$server"
   ask DEL "$key"
   wait "$begun"
@@ -132,7 +132,7 @@ has_asked() { ask INFO commandstats | grep -q cmdstat_eval; }
   kill -KILL "$server"
   wait "$server" || true
   sleep 1.5
-  kill -0 "$pid"
+  run -1 is_gone "$pid"
   [ ! -e "$HOME/ran" ]
   serve # with nothing in it
   wait "$pid"
@@ -164,4 +164,21 @@ has_asked() { ask INFO commandstats | grep -q cmdstat_eval; }
   is "$status" 0
   is "$(cat "$HOME/signals")" term
   is "$(ask EXISTS "$key")" 0
+}
+
+@test "a signal while the lock is being given back does not drop that; a second one ends belay" {
+  local status=0
+  begin_giving_back belay exec job
+  kill -TERM "$begun"
+  sleep 0.3
+  run -1 is_gone "$begun"
+  kill -CONT "$server"
+  wait "$begun" || status=$?
+  is "$status" 7
+  is "$(ask KEYS 'belay::lock*}')" ""
+  begin_giving_back belay exec job
+  status=0
+  tell "$begun" TERM
+  wait "$begun" || status=$?
+  is "$status" 143
 }

@@ -134,6 +134,21 @@ END
   chmod +x "$HOME/lives"
 }
 
+# begin_giving_back COMMAND...: a belay that runs a command, which ends with status 7 when the server stands still.
+begin_giving_back() {
+  rm -f "$HOME/go"
+  begin "$@" --timeout 30s -- sh -c 'touch "$HOME/ready"; until [ -e "$HOME/go" ]; do sleep 0.05; done; exit 7' 2>/dev/null
+  wait_until test -e "$HOME/ready"
+  rm "$HOME/ready"
+  kill -STOP "$server"
+  touch "$HOME/go"
+  no_child() { ! pgrep -P "$begun"; }
+  wait_until no_child
+}
+
+# tell PID SIGNAL: again and again, until it ends.
+tell() { wait_until eval "kill -$2 $1; is_gone $1"; }
+
 # on_terminal [--when TEXT --type KEYS]... COMMAND...: on a pseudo-terminal: see terminal.py.
 on_terminal() { python3 "$here/terminal.py" "$@"; }
 
