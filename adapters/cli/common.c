@@ -52,7 +52,8 @@ const option_t common_server_options[] = {
      .kind = OPTION_TEXT,
      .value = "FILE",
      .to.text = &common.password_file,
-     .help = "its first line is the password; default: BELAY_PASSWORD, or what the URL says"},
+     .help = "its first line is the password; refused if everybody may read it; default: "
+             "BELAY_PASSWORD, or what the URL says"},
     {.name = "timeout",
      .kind = OPTION_DURATION,
      .value = "DURATION",

@@ -84,7 +84,6 @@ typedef struct reading {
   FILE *file;
   const char *path;
   unsigned line;
-  bool everybody; /* may read it */
   const option_t *found[NAMES_MAX];
   size_t n;
 } reading_t;
@@ -96,6 +95,18 @@ bool url_has_password(const char *url) {
   rest += 3;
   size_t len = strcspn(rest, "@/");
   return rest[len] == '@' && memchr(rest, ':', len) != NULL;
+}
+
+/* A file that is none, such as a pipe, is whoever's has opened it. */
+static bool is_open_to_all(FILE *file) {
+  struct stat status;
+  return fstat(fileno(file), &status) == 0 && S_ISREG(status.st_mode) &&
+         (status.st_mode & S_IROTH) != 0;
+}
+
+static bool refuse_open(const char *path) {
+  complain("%s: everybody may read it, and there is a password in it: chmod o= it", path);
+  return false;
 }
 
 static bool wrong_line(const reading_t *r, const char *name, const char *what) {
@@ -124,10 +135,8 @@ static bool was_found(const reading_t *r, const option_t *option) {
 static bool set_from_file(reading_t *r, const option_t *option, const char *value) {
   bool secret = option->to.text == &common.password ||
                 (option->to.texts == &common.urls && url_has_password(value));
-  if (secret && r->everybody) {
-    complain("%s: everybody may read it, and there is a password in it: chmod o= it", r->path);
-    return false;
-  }
+  if (secret && is_open_to_all(r->file))
+    return refuse_open(r->path);
   bool again = was_found(r, option);
   if (again && option->kind != OPTION_TEXTS)
     return wrong_line(r, option->name, "is set twice");
@@ -185,17 +194,13 @@ static bool read_lines(reading_t *r) {
 
 /* needed: it is wrong if it is not there. */
 static bool read_file(const char *path, bool needed) {
-  struct stat status;
   reading_t r = {.file = fopen(path, "re"), .path = path};
   if (r.file == NULL && !needed && (errno == ENOENT || errno == ENOTDIR || errno == EACCES))
     return true;
-  if (r.file == NULL || fstat(fileno(r.file), &status) != 0) {
+  if (r.file == NULL) {
     complain("%s: %s", path, strerror(errno));
-    if (r.file != NULL)
-      (void)fclose(r.file);
     return false;
   }
-  r.everybody = (status.st_mode & S_IROTH) != 0;
   bool well = read_lines(&r);
   (void)fclose(r.file);
   return well;
@@ -221,13 +226,16 @@ static bool read_files(void) {
 static bool read_password(void) {
   static char line[LINE_MAX_BYTES];
   FILE *file = fopen(common.password_file, "re");
-  bool well = file != NULL && fgets(line, sizeof line, file) != NULL;
-  if (file == NULL)
+  if (file == NULL) {
     complain("the password file cannot be read: %s", strerror(errno));
-  else if (!well)
+    return false;
+  }
+  bool well = !is_open_to_all(file) || refuse_open(common.password_file);
+  if (well && fgets(line, sizeof line, file) == NULL) {
     complain("there is no password in the password file");
-  if (file != NULL)
-    (void)fclose(file);
+    well = false;
+  }
+  (void)fclose(file);
   line[strcspn(line, "\r\n")] = '\0';
   common.password = line;
   return well;

@@ -54,9 +54,9 @@ static const section_t behind[] = {
                   "command line (/proc/PID/cmdline). It "
                   "stands in BELAY_PASSWORD; in the first line of the file that --password-file or "
                   "BELAY_PASSWORD_FILE names; as "
-                  "`password = TEXT` in a file of settings, which is refused if everybody may read "
-                  "it; or in the URL, where that stands "
-                  "in one of those places. A URL's own password counts more than the others."},
+                  "`password = TEXT` in a file of settings; or in the URL, where that stands "
+                  "in one of those places. A file with a password that everybody may read is "
+                  "refused. A URL's own password counts more than the others."},
 };
 static const section_t files[] = {
     {"FILES", "$XDG_CONFIG_HOME/belay/config, or ~/.config/belay/config: the user's settings.\n\n"

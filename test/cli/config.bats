@@ -86,7 +86,7 @@ namespace() {
   ask CONFIG SET requirepass hunter2
   run -123 belay count get k
   BELAY_PASSWORD=hunter2 belay count add k
-  printf 'hunter2\n' >"$HOME/password"
+  setting "$HOME/password" hunter2
   is "$(belay count get k --password-file "$HOME/password")" 1
   is "$(BELAY_PASSWORD_FILE=$HOME/password belay count get k)" 1
   is "$(BELAY_PASSWORD=wrong belay count get k --password-file "$HOME/password")" 1
@@ -114,10 +114,26 @@ namespace() {
   run -1 belay count get k --config "$HOME/settings"
 }
 
+@test "a password file that everybody may read is refused by its name, and what to do is said; a pipe is not" {
+  ask CONFIG SET requirepass hunter2
+  setting "$HOME/password" hunter2
+  chmod 644 "$HOME/password"
+  run -2 belay count add k --password-file "$HOME/password"
+  is "$output" "belay: count add: $HOME/password: everybody may read it, and there is a password in it: chmod o= it"
+  BELAY_PASSWORD_FILE=$HOME/password run -2 belay count add k
+  setting "$HOME/settings" "password-file = $HOME/password"
+  run -2 belay count add k --config "$HOME/settings"
+  chmod 640 "$HOME/password"
+  is "$(belay count add k --config "$HOME/settings")" 1
+  is "$(belay count add k --password-file <(echo hunter2))" 2
+}
+
 @test "a password file that is not there, or empty" {
   run -2 belay count get k --password-file "$HOME/nowhere"
   has "$output" "password file"
-  run -2 belay count get k --password-file "$HOME/none"
+  (umask 077 && : >"$HOME/empty")
+  run -2 belay count get k --password-file "$HOME/empty"
+  has "$output" "there is no password"
 }
 
 @test "a password is in no output, and on no command line" {
