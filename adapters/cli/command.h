@@ -61,7 +61,8 @@ typedef struct arguments {
   char **item;
   size_t n;
   char **command; /* what stood behind "--", ends with NULL; NULL: there was none */
-  char **line;    /* all of it, as main() was given it: ends with NULL */
+  char **
+      line; /* all of it, as main() was given it, but options behind the command's name: ends with NULL */
 } arguments_t;
 
 /* Whether a command runs another one, which stands behind "--". */

@@ -49,7 +49,21 @@ static const command_t *find(const command_t *const *list, const char *word, con
   return NULL;
 }
 
-const command_t *command_find(int *argc, char ***argv) {
+/* How many of the words are options and their values. -1: one is none, which was said. */
+static int words_in_front(int argc, char **argv) {
+  int n = 0, words;
+  for (; n < argc && argv[n][0] == '-' && name_of(argv[n]) == argv[n]; n += words) {
+    words = option_words(argv[n]);
+    if (words == 0) {
+      complain("there is no such option that may stand before a command's name: see belay help");
+      return -1;
+    }
+  }
+  return n < argc ? n : argc;
+}
+
+/* The command that the words begin with, and at *argv what is behind its name. */
+static const command_t *find_all(int *argc, char ***argv) {
   if (*argc == 0) {
     complain("a command is missing: see belay help");
     return NULL;
@@ -73,5 +87,23 @@ const command_t *command_find(int *argc, char ***argv) {
   command = find(command->parts, **argv, help_name(command));
   --*argc;
   ++*argv;
+  return command;
+}
+
+const command_t *command_find(int *argc, char ***argv) {
+  char **words = *argv;
+  int options = words_in_front(*argc, words);
+  if (options < 0)
+    return NULL;
+  *argc -= options;
+  *argv += options;
+  const command_t *command = find_all(argc, argv);
+  for (char **name = words + options; name < *argv; name++, words++) {
+    char *first = *name;
+    memmove(words + 1, words, (size_t)options * sizeof *words);
+    *words = first;
+  }
+  *argc += options;
+  *argv -= options;
   return command;
 }

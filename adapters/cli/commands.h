@@ -34,7 +34,8 @@ extern const command_t *const commands[];
 /* The command that it is a part of; NULL: it is none. */
 const command_t *command_parent(const command_t *command);
 
-/* The one that the line begins with; its name, or names, are left out of the rest. NULL: there is none, which was said. */
+/* The one that the line begins with; its name, or names, are left out of the rest. Options in front of it are put behind
+ * it, where the others are. NULL: there is none, which was said. */
 const command_t *command_find(int *argc, char ***argv);
 
 #endif /* BELAY_CLI_COMMANDS_H */

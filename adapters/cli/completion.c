@@ -63,23 +63,33 @@ static const char head[] =
     "# Completion of belay for bash.\n"
     "_belay() {\n"
     "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}\n"
-    "  local path=${COMP_WORDS[1]} first=2 options='' values='' files='' words='' runs='' i\n"
-    "  COMPREPLY=()\n"
-    "  if ((COMP_CWORD == 1)); then\n"
-    "    path=''\n"
-    "  fi\n"
-    "  case $path in\n"
-    "  '') words='";
+    "  local path='' parts='' options='' values='' files='' words='' runs='' i at\n"
+    "  local commands='";
+
+/* The command is the first word that is one's name, and no value of an option in front of it. */
+static const char seek[] = "  COMPREPLY=()\n"
+                           "  for ((at = 1; at < COMP_CWORD; at++)); do\n"
+                           "    if [[ \" $commands \" == *\" ${COMP_WORDS[at]} \"* && $values != "
+                           "*\" ${COMP_WORDS[at - 1]} "
+                           "\"* ]]; then\n"
+                           "      path=${COMP_WORDS[at]}\n"
+                           "      break\n"
+                           "    fi\n"
+                           "  done\n"
+                           "  case $path in\n";
 
 static const char middle[] = "  esac\n"
-                             "  if ((first == 3 && COMP_CWORD > 2)); then\n"
-                             "    path=\"$path ${COMP_WORDS[2]}\"\n"
-                             "    words=''\n"
+                             "  if [[ $parts ]] && ((COMP_CWORD > at + 1)); then\n"
+                             "    path=\"$path ${COMP_WORDS[at + 1]}\"\n"
+                             "    parts=''\n"
                              "  fi\n"
                              "  case $path in\n";
 
 static const char tail[] = "  esac\n"
-                           "  for ((i = first; i < COMP_CWORD; i++)); do\n"
+                           "  if [[ ! $path ]]; then\n"
+                           "    words=$commands\n"
+                           "  fi\n"
+                           "  for ((i = at + 1; i < COMP_CWORD; i++)); do\n"
                            "    if [[ $runs && ${COMP_WORDS[i]} == -- ]]; then\n"
                            "      if declare -F _command_offset >/dev/null; then\n"
                            "        _command_offset $((i + 1))\n"
@@ -96,7 +106,7 @@ static const char tail[] = "  esac\n"
                            "  elif [[ $cur == -* ]]; then\n"
                            "    mapfile -t COMPREPLY < <(compgen -W \"$options\" -- \"$cur\")\n"
                            "  else\n"
-                           "    mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$cur\")\n"
+                           "    mapfile -t COMPREPLY < <(compgen -W \"$words$parts\" -- \"$cur\")\n"
                            "  fi\n"
                            "}\n"
                            "complete -F _belay belay\n";
@@ -104,15 +114,18 @@ static const char tail[] = "  esac\n"
 static void print_bash(void) {
   (void)fputs(head, stdout);
   print_names(commands);
-  (void)fputs("' ;;\n", stdout);
+  (void)fputs("'\n  values='", stdout);
+  print_options(&in_front, takes_value);
+  (void)printf("'\n%s", seek);
   for (size_t i = 0; commands[i] != NULL; i++) {
     if (commands[i]->parts == NULL)
       continue;
-    (void)printf("  %s) first=3 words='", commands[i]->name);
+    (void)printf("  %s) parts='", commands[i]->name);
     print_names(commands[i]->parts);
     (void)fputs("' ;;\n", stdout);
   }
   (void)fputs(middle, stdout);
+  print_branch(&in_front);
   for (size_t i = 0; commands[i] != NULL; i++) {
     if (commands[i]->parts == NULL)
       print_branch(commands[i]);

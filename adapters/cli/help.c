@@ -146,13 +146,15 @@ static void print_command(const command_t *command) {
 }
 
 static void print_belay(void) {
-  (void)printf("usage: belay COMMAND [OPTION]... [ARGUMENT]...\n");
+  (void)printf("usage: belay [OPTION]... COMMAND [OPTION]... [ARGUMENT]...\n");
   print_commands(commands);
   print_paragraphs(
       "URL: redis://[user[:password]@]host[:port][/db] or unix:///path[?db=n]; rediss is over "
       "TLS, and redis+sentinel, redis+cluster and redis+replicas name several hosts.");
   print_paragraphs(help_about_passwords);
-  print_paragraphs("belay COMMAND --help says more, and man belay all of it.");
+  print_paragraphs(
+      "Options that commands share, such as --url, may stand before COMMAND too. belay "
+      "COMMAND --help says more, and man belay all of it.");
 }
 
 void help_print(const command_t *command) {

@@ -58,17 +58,19 @@ int main(int argc, char **argv) {
   for (size_t i = 0; argc > 1 && i < sizeof hidden / sizeof *hidden; i++)
     if (strcmp(hidden[i].name, argv[1]) == 0)
       return hidden[i].run(argc, argv);
+  size_t words = (size_t)argc;
   static char **line;
-  line = calloc((size_t)argc + 1, sizeof *line); /* options are taken out of argv itself */
+  line = calloc(words + 1, sizeof *line);
   if (line == NULL)
     return STATUS_TROUBLE;
-  memcpy(line, argv, (size_t)argc * sizeof *line);
+  char **all = argv;
   argc -= argc > 0;
   argv++;
   out_init(OUT_PLAIN);
   const command_t *command = command_find(&argc, &argv);
   if (command == NULL)
     return STATUS_USAGE;
+  memcpy(line, all, words * sizeof *line); /* options are taken out of argv itself */
   static char name[64];
   arguments_t arguments;
   (void)snprintf(name, sizeof name, "%s", help_name(command));

@@ -19,7 +19,8 @@ static const section_t before[] = {
                     "counters, ids and other things that many "
                     "machines share, on a Redis or Valkey server.\n\n"
                     "Options may stand anywhere behind the command's name, as --name VALUE or "
-                    "--name=VALUE. Behind -- there are none."},
+                    "--name=VALUE; those that commands share, which are told at the end, before it "
+                    "too. Behind -- there are none."},
 };
 static const section_t behind[] = {
     {"SERVERS",
@@ -195,7 +196,8 @@ static int run(const arguments_t *arguments) {
              ".SH NAME\n"
              "belay \\- locks, limits, counters and other things that machines share, on Redis\n"
              ".SH SYNOPSIS\n"
-             "\\fBbelay\\fR \\fICOMMAND\\fR [\\fIOPTION\\fR]... [\\fIARGUMENT\\fR]...");
+             "\\fBbelay\\fR [\\fIOPTION\\fR]... \\fICOMMAND\\fR [\\fIOPTION\\fR]... "
+             "[\\fIARGUMENT\\fR]...");
   print_sections(before, sizeof before / sizeof *before);
   (void)puts(".SH COMMANDS");
   for (size_t i = 0; commands[i] != NULL; i++)

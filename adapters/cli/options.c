@@ -265,3 +265,23 @@ bool options_read(const command_t *command, int argc, char **argv, arguments_t *
   }
   return common.help || enough(&r);
 }
+
+/* ---- in front of a command's name ---------------------------------------------------------------------- */
+
+const command_t in_front = {.name = "", .urls = 1, .reports = true};
+
+int option_words(const char *word) {
+  const option_set_t set = options_of(&in_front);
+  size_t len = strcspn(word, "=");
+  bool is_long = word[1] == '-', attached = is_long && word[len] == '=';
+  const option_t *option = is_long ? option_find(&set, word + 2, len - 2) : NULL;
+  for (const char *letter = word + 1; !is_long && *letter != '\0'; letter++) {
+    option = find_letter(&set, *letter);
+    attached = letter[1] != '\0';
+    if (option == NULL || option->kind != OPTION_FLAG)
+      break;
+  }
+  if (option == NULL)
+    return 0;
+  return option->kind == OPTION_FLAG || attached ? 1 : 2;
+}

@@ -18,6 +18,12 @@ option_set_t options_of(const command_t *command);
  * --help ends it: then the rest does not matter. */
 bool options_read(const command_t *command, int argc, char **argv, arguments_t *out);
 
+/* What may stand in front of a command's name: a command without a name that takes what commands share. */
+extern const command_t in_front;
+
+/* How many words such an option is, with its value; 0: there is none. */
+int option_words(const char *word);
+
 /* Gives an option its value (NULL: a flag). NULL: done; else what is wrong with it, in words. Used for settings too. */
 const char *option_set_value(const option_t *option, const char *value);
 

@@ -35,7 +35,7 @@ has_run() { [ "$(runs)" = "$1" ]; }
 @test "stale: written out at once, while it runs again in the background" {
   cat_counts
   sed -i '2i [ ! -e "$HOME/runs" ] || sleep 1' "$HOME/counts"
-  cached() { belay cache k --ttl 3s --stale 1h -- "$HOME/counts"; }
+  cached() { belay -n old cache k --ttl 3s --stale 1h -- "$HOME/counts"; }
   is "$(cached)" 1
   sleep 3.2
   local from=$EPOCHREALTIME

@@ -35,6 +35,31 @@ load helper
   is "$output" 1
 }
 
+@test "options that commands share stand before the command too" {
+  start_server
+  local url=$BELAY_URL
+  unset BELAY_URL
+  is "$(belay --url "$url" count add k 3)" 3
+  is "$(belay -u "$url" --json -n other::part count add --max=10 k)" '{"key":"k","value":1,"applied":true}'
+  is "$(belay -qu"$url" count add k)" ""
+  is "$(belay --url="$url" exec job -- sh -c 'echo $BELAY_NAME')" job
+  is "$(belay -u "$url" cache k --ttl 1s --stale 1h -- echo hi)" hi
+  is "$(belay --json version)" "$(belay version --json)"
+  is "$(belay --json --version)" "$(belay version --json)"
+  run -2 belay -u "$url" --url "$url" count get k # twice is twice
+  run -2 belay --timeout 1s count get k --timeout 1s
+  has "$output" "--timeout is given twice"
+  run -2 belay --json exec job -- true
+  has "$output" "belay: exec: there is no option --json"
+  run -2 belay --ttl 1s exec job -- true
+  is "$output" "belay: there is no such option that may stand before a command's name: see belay help"
+  run -2 belay --url
+  is "$output" "belay: a command is missing: see belay help"
+  run -2 belay -u "$url"
+  run -2 belay -
+  run -2 belay --
+}
+
 @test "what is wrong with a value is said, and not the value" {
   local secret=redis://me:hunter2@nowhere
   for line in "count add k --max $secret" "count add k --ttl $secret" "count add k --$secret" "count add k -p$secret" \

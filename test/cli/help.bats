@@ -91,6 +91,17 @@ complete_as() {
   is "$(complete_as belay help vers)" version
 }
 
+@test "bash completes behind options that stand before the command" {
+  is "$(complete_as belay --ur)" --url
+  is "$(complete_as belay -u x cou)" count
+  is "$(complete_as belay --url redis : //h : 6379 cou)" count # as bash takes a URL apart
+  is "$(complete_as belay -u x count '')" $'add\nget\nset\ndelete'
+  is "$(complete_as belay --namespace count cou)" count
+  is "$(complete_as belay -v exec job --fa)" --fair
+  is "$(complete_as belay --json -u '')" ""
+  is "$(cd "$HOME" && complete_as belay --config no)" none
+}
+
 @test "completion has no mistakes" {
   belay completion bash | bash -n
   if command -v shellcheck; then belay completion bash | shellcheck -s bash -; fi
