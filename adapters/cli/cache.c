@@ -1,6 +1,9 @@
 /* `belay cache`: what a command writes, kept for all machines.
  *
- *   ASKING --fresh, or stale--> written --> done; stale: another process of ours loads it again, and nobody waits
+ *   ASKING --fresh--> written --> done
+ *     |  |
+ *     |  +--stale--> written, SEEKING --nobody else loads it--> another process of ours does, and nobody waits --> done
+ *     |                           +-- somebody does --> done
  *     |  ^
  *     |  +-- another machine runs the command: it is waited for
  *     v
@@ -16,7 +19,7 @@
 #include "errand.h"
 
 #define YEAR_MS INT64_C(31536000000)
-#define STORE_LOOK_MS 2
+#define LOOK_MS 2
 #define LONGEST_MAX_MS                                                                             \
   300000 /* a get lasts twice as long at most: another one's run that fails, and ours */
 #define SLACK_MS 1000 /* the keeper is first */
@@ -34,8 +37,10 @@ static errand_t errand;
 static text_t output;
 static int64_t until; /* keeper_now(): the command is to have ended by then */
 static int ends_with; /* the status, once the command has ended too */
-static uv_timer_t store_timer;
-static bool over, storing;
+static uv_timer_t look_timer;
+static bool over;
+static bool seeking; /* whether it is we who are to run the command once more, in the background */
+static bool won;     /* it is */
 
 /* ---- the end ------------------------------------------------------------------------------------------- */
 
@@ -49,32 +54,34 @@ static void finish(harness_t *h, int status) {
     harness_done(h, status);
 }
 
-/* What was loaded is served before it is stored: it is stored, or refused, when nothing is under way any more, within
- * the time of one operation. */
-static void on_store_timer(uv_timer_t *timer) {
+static void refresh(harness_t *h);
+
+/* Served is what was loaded before it is stored, and what is stale before it is known who loads it again. Both are over when
+ * nothing is under way any more, within the time of one operation. */
+static void on_look_timer(uv_timer_t *timer) {
   belay_cache_stats_t stats;
   belay_cache_stats(cache, &stats);
   if (stats.flights > 0)
     return;
-  if (stats.fills == 0 && !asked.anyway)
+  if (won)
+    refresh(timer->data);
+  else if (!seeking && stats.fills == 0 && !asked.anyway)
     remark("what it has written could not be kept");
   uv_close((uv_handle_t *)timer, NULL);
-  storing = false;
   finish(timer->data, STATUS_YES);
 }
 
-static void finish_when_stored(harness_t *h) {
-  storing = true;
-  (void)uv_timer_init(&h->loop, &store_timer);
-  store_timer.data = h;
-  (void)uv_timer_start(&store_timer, on_store_timer, 0, STORE_LOOK_MS);
+static void finish_when_settled(harness_t *h) {
+  (void)uv_timer_init(&h->loop, &look_timer);
+  look_timer.data = h;
+  (void)uv_timer_start(&look_timer, on_look_timer, 0, LOOK_MS);
 }
 
 static void stop(harness_t *h, int signum) {
   if (errand_take(&errand, signum))
     return;
-  if (storing)
-    uv_close((uv_handle_t *)&store_timer, NULL);
+  if (uv_is_active((uv_handle_t *)&look_timer))
+    uv_close((uv_handle_t *)&look_timer, NULL);
   finish(h, STATUS_SIGNAL + signum);
 }
 
@@ -107,7 +114,8 @@ static void on_load(belay_load_t *l, const char *key, size_t key_len, void *arg)
   harness_t *h = arg;
   (void)key;
   (void)key_len;
-  if (over) {
+  if (over || seeking) { /* who runs it takes the lease that we give back */
+    won = seeking;
     (void)belay_load_failed(l, STATUS_TROUBLE);
     return;
   }
@@ -124,7 +132,8 @@ static void on_load(belay_load_t *l, const char *key, size_t key_len, void *arg)
 
 /* ---- what is there ------------------------------------------------------------------------------------- */
 
-/* The same again, in the background: `belay cache --refresh`, with all else that we were told. */
+/* The same again, in the background: `belay cache --refresh`, with all else that we were told. Of all who were served what
+ * is stale one does: who was given the lease. */
 static void refresh(harness_t *h) {
   static uv_process_t process;
   char **line = h->arguments->line;
@@ -146,6 +155,8 @@ static void refresh(harness_t *h) {
   int error = uv_spawn(&h->loop, &process, &options);
   if (error != 0)
     remark("cannot run it again in the background: %s", uv_strerror(error));
+  else
+    remark("stale: it is run again in the background");
   uv_close((uv_handle_t *)&process, NULL);
   free(args);
 }
@@ -164,11 +175,10 @@ static void on_got(belay_request_t *r, int status, const belay_cache_result_t *r
     write_it(output.bytes, output.len);
     finish(h, result->load_error);
   } else if (status == 0) {
-    if (result->stale)
-      refresh(h);
     write_it(result->data, result->len);
-    if (result->from == BELAY_CACHE_FROM_LOAD)
-      finish_when_stored(h);
+    seeking = result->stale;
+    if (seeking || result->from == BELAY_CACHE_FROM_LOAD)
+      finish_when_settled(h);
     else
       finish(h, STATUS_YES);
   } else if (status == BELAY_ETIMEDOUT) {
@@ -249,7 +259,7 @@ static const option_t options[] = {
      .to.number = &asked.stale_ms,
      .max = YEAR_MS,
      .help = "and for so long after that it is written out all the same, while the command runs "
-             "once more in the background; default 0s"},
+             "once more in the background, on one machine; default 0s"},
     {.name = "longest",
      .kind = OPTION_DURATION,
      .value = "DURATION",

@@ -48,6 +48,29 @@ has_run() { [ "$(runs)" = "$1" ]; }
   is "$(runs)" 2
 }
 
+@test "stale, many times: while it runs again nobody else begins that" {
+  cat >"$HOME/waits" <<'END'
+#!/bin/sh
+echo ran >>"$HOME/runs"
+[ "$(wc -l <"$HOME/runs")" = 1 ] || until [ -e "$HOME/go" ]; do sleep 0.05; done
+wc -l <"$HOME/runs"
+END
+  chmod +x "$HOME/waits"
+  cached() { belay cache k --verbose --ttl 1s --stale 1h -- "$HOME/waits" 2>>"$HOME/said"; }
+  begins() { grep -c "it is run again in the background" "$HOME/said"; }
+  is "$(cached)" 1
+  sleep 1.2
+  is "$(cached)" 1
+  is "$(begins)" 1
+  wait_until has_run 2
+  for i in {1..10}; do
+    is "$(cached)" 1
+  done
+  is "$(begins)" 1
+  touch "$HOME/go"
+  wait_until eval '[ "$(cached)" = 2 ]'
+}
+
 @test "any bytes, many of them, and none" {
   head -c 3000000 /dev/urandom >"$HOME/bytes"
   printf '\0\n\xff' >>"$HOME/bytes"
