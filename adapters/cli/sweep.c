@@ -1,8 +1,10 @@
 /* `belay sweep`: deletes what matches a pattern.
  *
- *   LOOKING: how much there is --it is known--> DELETING --> told
- *      |--only on a terminal, for the bar
- *   LISTING, with --dry-run ------------------------------> told
+ *   CHECKING: what is held --nothing--> LOOKING: how much there is --it is known--> DELETING --> told
+ *      |  |                                |--only on a terminal, for the bar
+ *      |  +--something: told
+ *      |--unless it is to go too, or no lock's key can match
+ *   LISTING, with --dry-run --> told
  *
  * ctrl-C ends what runs, and how far it came is told. */
 #include <inttypes.h>
@@ -16,20 +18,22 @@
 #define BAR 40
 #define DAY_MS INT64_C(86400000)
 
-typedef enum pass { LOOKING, LISTING, DELETING } pass_t;
+typedef enum pass { CHECKING, LOOKING, LISTING, DELETING } pass_t;
 
 static struct {
   const char *type;
-  bool dry, yes;
+  bool dry, yes, held;
   int64_t keys_per_s, patience_ms, progress_ms;
 } asked = {.keys_per_s = 50000, .patience_ms = 60000, .progress_ms = 10000};
 
 static struct {
   pass_t pass;
   belay_sweep_t *sweep;
-  uint64_t expected; /* keys to be looked at, as LOOKING has found; 0: not known */
-  uint64_t said;     /* when a line was written last, by the loop's clock */
-  int signum;        /* that has ended it */
+  uint64_t expected;              /* keys to be looked at, as LOOKING has found; 0: not known */
+  uint64_t held;                  /* that CHECKING has found */
+  uint64_t said;                  /* when a line was written last, by the loop's clock */
+  int signum;                     /* that has ended it */
+  char first[OUT_SHOWN_MAX + 16]; /* of them, and its kind */
   term_t term;
 } work;
 
@@ -52,6 +56,10 @@ static void bar(const belay_sweep_totals_t *totals) {
   if (part > 1) /* more has come meanwhile */
     part = 1;
   int full = (int)(part * BAR);
+  if (work.pass == CHECKING) {
+    term_live(&work.term, "looking for what is held: %" PRIu64 " keys", totals->scanned);
+    return;
+  }
   if (work.pass == LOOKING) {
     term_live(&work.term, "looking: %" PRIu64 " keys, %" PRIu64 " match", totals->scanned,
               totals->matched);
@@ -102,7 +110,38 @@ static void on_keys(belay_sweep_t *sweep, const belay_bytes_t *keys, size_t n) {
   }
 }
 
+static void on_held(belay_sweep_t *sweep, const belay_held_t *held) {
+  (void)sweep;
+  if (work.held++ == 0)
+    (void)snprintf(work.first, sizeof work.first, "%s %s", belay_held_kind_name(held->kind),
+                   out_shown(held->name, held->name_len));
+}
+
+/* Whether the pattern may match a key that says that something is held: they are KIND::{NAME}. */
+static bool may_be_held(const char *pattern) {
+  size_t plain = strcspn(pattern, "*?[\\");
+  for (int kind = 0; kind < BELAY_HELD_KINDS; kind++) {
+    char key[32];
+    int len = snprintf(key, sizeof key, "%s::{", belay_held_kind_name((belay_held_kind_t)kind));
+    if (memcmp(pattern, key, plain < (size_t)len ? plain : (size_t)len) == 0)
+      return true;
+  }
+  return false;
+}
+
 /* ---- passes -------------------------------------------------------------------------------------------- */
+
+static void refuse_held(harness_t *h) {
+  complain("nothing was deleted: %" PRIu64 " of what matches %s held, such as %s; belay ls says by "
+           "whom, and --held deletes that too",
+           work.held, work.held == 1 ? "is" : "are", work.first);
+  harness_done(h, STATUS_TROUBLE);
+}
+
+/* The next pass after this one, of those that delete. */
+static pass_t next_pass(void) {
+  return work.pass == CHECKING && has_bar() ? LOOKING : DELETING;
+}
 
 static int status_at_end(const belay_sweep_totals_t *totals) {
   return work.pass == LISTING && totals->matched == 0 ? STATUS_NO : STATUS_YES;
@@ -112,14 +151,20 @@ static void on_swept(belay_sweep_t *sweep, int status, const belay_sweep_totals_
   harness_t *h = belay_sweep_data(sweep);
   if (harness_is_done(h))
     return;
-  if (work.pass == LOOKING && status == 0 && totals->matched > 0) {
+  bool goes_on =
+      work.pass == CHECKING ? work.held == 0 : work.pass == LOOKING && totals->matched > 0;
+  if (goes_on && status == 0) {
     work.expected = totals->scanned;
     (void)belay_sweep_close(sweep, NULL);
-    begin_pass(h, DELETING);
+    begin_pass(h, next_pass());
     return;
   }
   if (has_bar())
     clear_live();
+  if (work.pass == CHECKING && status == 0) {
+    refuse_held(h);
+    return;
+  }
   if (work.pass != LISTING)
     (void)say(h, totals, status == 0);
   if (work.signum != 0)
@@ -144,6 +189,7 @@ static void begin_pass(harness_t *h, pass_t pass) {
   options.keys_per_s = (uint32_t)asked.keys_per_s;
   options.patience_ms = asked.patience_ms;
   options.on_keys = pass == LISTING ? on_keys : NULL;
+  options.on_held = pass == CHECKING ? on_held : NULL;
   options.on_progress = pass == LISTING ? NULL : on_progress;
   options.data = h;
   int error = belay_sweep_new(h->client[0], &options, &work.sweep);
@@ -155,14 +201,19 @@ static void begin_pass(harness_t *h, pass_t pass) {
 
 static void begin(harness_t *h) {
   if (asked.dry == asked.yes) {
-    harness_refuse(
-        h, asked.dry ? "--dry-run and --yes exclude each other"
-                     : "this deletes whatever matches, held locks too: look with --dry-run, then "
-                       "say --yes");
+    harness_refuse(h, asked.dry
+                          ? "--dry-run and --yes exclude each other"
+                          : "this deletes whatever matches: look with --dry-run, then say --yes");
+    return;
+  }
+  if (asked.dry && asked.held) {
+    harness_refuse(h, "--held goes with --yes");
     return;
   }
   term_init(&work.term);
-  begin_pass(h, asked.dry ? LISTING : has_bar() ? LOOKING : DELETING);
+  work.pass = CHECKING;
+  bool checks = !asked.held && may_be_held(h->arguments->item[0]);
+  begin_pass(h, asked.dry ? LISTING : checks ? CHECKING : next_pass());
 }
 
 static void stop(harness_t *h, int signum) {
@@ -179,6 +230,11 @@ static const option_t sweep_options[] = {
          "delete nothing: write the keys that match, whole, in no order; now and then one comes "
          "twice; the status is 1 if there are none"},
     {.name = "yes", .kind = OPTION_FLAG, .to.flag = &asked.yes, .help = "delete them"},
+    {.name = "held",
+     .kind = OPTION_FLAG,
+     .to.flag = &asked.held,
+     .help = "also if some are of locks, readers and writers, semaphores or elections that are "
+             "held"},
     {.name = "type",
      .kind = OPTION_TEXT,
      .value = "TYPE",
@@ -211,26 +267,27 @@ const command_t sweep_command = {
     .name = "sweep",
     .arguments = "PATTERN",
     .summary = "delete the keys in the namespace that match a pattern",
-    .text = "PATTERN is what keys are behind the namespace and two colons: * ? [a-z] [^a-z], and a "
-            "backslash before what stands for itself. Put it in quotes. Nothing outside of the "
-            "namespace "
-            "is ever found. A whole key is FAMILY::NAME::{KEY}, such as limit::login::{ada}; "
-            "FAMILY::{KEY} "
-            "where there is no NAME."
-            "\n\n"
-            "It deletes what it is told to: the key of a lock that is held is a key like any "
-            "other, and so "
-            "are fencing numbers, idempotency records and ids that were handed out; with them goes "
-            "what "
-            "they protect. So it does nothing without --dry-run or --yes. What comes or goes "
-            "meanwhile is "
-            "found or not."
-            "\n\n"
-            "The server is asked for a page at a time, with rests in between. On a terminal it "
-            "looks at "
-            "everything first, so that a bar can show how far it is. ctrl-C stops it, and it says "
-            "how far "
-            "it came; what was deleted stays so.",
+    .text =
+        "PATTERN is what keys are behind the namespace and two colons: * ? [a-z] [^a-z], and a "
+        "backslash before what stands for itself. Put it in quotes. Nothing outside of the "
+        "namespace "
+        "is ever found. A whole key is FAMILY::NAME::{KEY}, such as limit::login::{ada}; "
+        "FAMILY::{KEY} "
+        "where there is no NAME."
+        "\n\n"
+        "Where keys of locks may match, it looks first whether one of them is held; then it "
+        "deletes "
+        "nothing, and the status is 123, unless --held says so. What is taken meanwhile is not "
+        "seen, nor what is held in a namespace inside of this one. Else a key is a key: fencing "
+        "numbers, idempotency records and ids that were handed out go, and with them what they "
+        "protect. So it does nothing without --dry-run or --yes. What comes or goes meanwhile is "
+        "found or not."
+        "\n\n"
+        "The server is asked for a page at a time, with rests in between. On a terminal it "
+        "looks at "
+        "everything first, so that a bar can show how far it is. ctrl-C stops it, and it says "
+        "how far "
+        "it came; what was deleted stays so.",
     .examples =
         (const example_t[]){{"What there is of all limits", "belay sweep 'limit::*' --dry-run"},
                             {"Sessions of the old site, gently",

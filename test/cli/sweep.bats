@@ -44,6 +44,34 @@ fill() { seq "$1" | sed "s/.*/SET $2& 1/" | redis-cli -s "$server_socket" >/dev/
   is "$(ask DBSIZE)" 2
 }
 
+@test "what is held is not deleted, unless one says so" {
+  fill 3 belay::k
+  hold lock job web-1
+  hold election chief web-1
+  for pattern in '*' 'lock*' 'lock::{job}' 'l[o]ck*' '*job*'; do
+    run -123 --separate-stderr belay sweep "$pattern" --yes
+    is "$output" ""
+    has "$stderr" "belay: sweep: nothing was deleted: "
+    has "$stderr" "--held deletes that too"
+  done
+  has "$stderr" "1 of what matches is held, such as lock job; belay ls says by whom"
+  run -123 on_terminal env TERM=xterm belay sweep '*' --yes
+  has "$output" "2 of what matches are held, such as "
+  run -0 belay ls --json
+  is "$(json 'o["name"]' | sort)" $'chief\njob'
+  run -0 belay sweep 'k*' --yes
+  has "$output" "3 deleted of 3"
+  run -0 belay sweep 'semaphore*' --yes
+  run -0 belay sweep '*' --yes --type list
+  run -2 belay sweep '*' --dry-run --held
+  run -0 belay sweep 'lock::{job}' --yes --held
+  has "$output" "1 deleted of 1"
+  run -0 belay ls --json
+  is "$(json 'o["name"]')" chief
+  run -0 on_terminal env TERM=xterm belay sweep '*' --yes --held
+  is "$(ask DBSIZE)" 0
+}
+
 @test "only keys of a type" {
   fill 2 belay::k
   ask RPUSH belay::k::list x
@@ -110,7 +138,7 @@ fill() { seq "$1" | sed "s/.*/SET $2& 1/" | redis-cli -s "$server_socket" >/dev/
 
 @test "SIGTERM, where there is no terminal" {
   fill 20000 belay::k
-  begin belay sweep '*' --yes --keys-per-s 2000 --progress 1ms --json >"$HOME/said"
+  begin belay sweep 'k*' --yes --keys-per-s 2000 --progress 1ms --json >"$HOME/said"
   local pid=$begun status=0
   wait_until test -s "$HOME/said"
   kill -TERM "$pid"
@@ -128,7 +156,7 @@ fill() { seq "$1" | sed "s/.*/SET $2& 1/" | redis-cli -s "$server_socket" >/dev/
 
 @test "a server that stands still for a while is waited for" {
   fill 5000 belay::k
-  begin belay sweep '*' --yes --timeout 300ms --keys-per-s 5000 --progress 1ms >"$HOME/said"
+  begin belay sweep 'k*' --yes --timeout 300ms --keys-per-s 5000 --progress 1ms >"$HOME/said"
   local pid=$begun
   wait_until test -s "$HOME/said"
   kill -STOP "$server"
