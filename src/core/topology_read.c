@@ -44,7 +44,7 @@ static bool write_place(const belay__reply_t *host, const belay__reply_t *port, 
   else if (!belay__reply_number(port, 1, UINT16_MAX, &number))
     return false;
   if (!is_text(host) || host->len == 0 || host->len > BELAY__PLACE_MAX - sizeof "[]:65535" ||
-      number > UINT16_MAX)
+      memchr(host->str, '\0', host->len) != NULL || number > UINT16_MAX)
     return false;
   bool bare = strchr(host->str, ':') == NULL;
   (void)snprintf(out, BELAY__PLACE_MAX, bare ? "%s:%u" : "[%s]:%u", host->str, (unsigned)number);

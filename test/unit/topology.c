@@ -134,6 +134,11 @@ static void test_nonsense(void **state) {
   belay__sight_read_role(
       &sight, array(text("slave"), text(host), number(1), text("connected"), number(1), NULL));
   assert_string_equal(sight.primary, "");
+  belay__reply_t *cut =
+      next((belay__reply_t){.type = BELAY__REPLY_STRING, .str = "db1\0.other", .len = 10});
+  belay__sight_read_role(&sight,
+                         array(text("slave"), cut, number(1), text("connected"), number(1), NULL));
+  assert_string_equal(sight.primary, "");
   belay__sight_read_role(&sight, array(text("sentinel"), NULL));
   assert_int_equal(sight.told.role, BELAY_ROLE_SENTINEL);
   assert_string_equal(belay_role_name(BELAY_ROLE_SENTINEL), "sentinel");
