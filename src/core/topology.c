@@ -230,8 +230,9 @@ static void visit_others(visit_t *visit, const belay__reply_t *role) {
 static void read_reply(visit_t *visit, const belay__call_t *call, const belay__reply_t *reply) {
   belay_t *belay = visit->tour->belay;
   if (visit->state == SAMPLING) {
+    int64_t wall_us = belay->host->wall_us(belay); /* first: what it takes to look is in `took` */
     uint64_t took = belay__now(belay) - call->first_sent;
-    if (!belay__sight_read_time(&visit->sight, reply, took, belay->host->wall_us(belay)))
+    if (!belay__sight_read_time(&visit->sight, reply, took, wall_us))
       visit->sight.told.status = BELAY_EPROTO;
   } else if (call->part == 0) {
     belay__sight_read_hello(&visit->sight, reply);

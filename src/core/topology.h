@@ -29,7 +29,7 @@ void belay__sight_read_stats(belay__sight_t *sight, const belay__reply_t *reply)
 /* Of a primary's ROLE: the address of its i-th replica; false if there are not so many. */
 bool belay__sight_replica(const belay__reply_t *reply, size_t i, char out[BELAY__PLACE_MAX]);
 
-/* Reads TIME, whose answer was here `took` nanoseconds after it was asked, which was now at wall_us: false if it is none. */
+/* Reads TIME, whose answer was here at wall_us, at most `took` nanoseconds after it was asked: false if it is none. */
 bool belay__sight_read_time(belay__sight_t *sight, const belay__reply_t *reply, uint64_t took,
                             int64_t wall_us);
 

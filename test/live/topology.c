@@ -59,6 +59,18 @@ static void test_a_clock_that_is_wrong(void **state) {
   bed_close(bed);
 }
 
+/* What is said of the error is true all the same. */
+static void test_a_clock_that_it_takes_long_to_look_at(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  bed_fake_wall(bed);
+  fake_wall.slow = 20;
+  assert_error(tour(bed, &report, 1, 0), 0);
+  for (size_t i = 0; i < report.n; i++)
+    assert_reached(&report.server[i], report.server[i].role, 1);
+  bed_close(bed);
+}
+
 /* It leaves no connection behind, and belay_close() need not wait for anything. */
 static void test_its_connections_are_closed(void **state) {
   (void)state;
@@ -184,6 +196,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_all_are_told),
       cmocka_unit_test(test_a_clock_that_is_wrong),
+      cmocka_unit_test(test_a_clock_that_it_takes_long_to_look_at),
       cmocka_unit_test(test_its_connections_are_closed),
       cmocka_unit_test(test_one_that_is_away),
       cmocka_unit_test(test_one_that_does_not_let_us_in),

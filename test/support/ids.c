@@ -161,6 +161,8 @@ static int64_t wall_us(belay_t *belay) {
   struct timespec ts;
   if (fake_wall.at != 0)
     return fake_wall.at * 1000;
+  if (fake_wall.slow > 0)
+    stall_ms(fake_wall.slow);
   clock_gettime(CLOCK_REALTIME, &ts);
   return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000 + fake_wall.shift * 1000;
 }

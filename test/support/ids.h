@@ -47,9 +47,10 @@ void expect_get(spring_t *spring, int status);
 int64_t next_id(spring_t *spring);
 void close_spring(spring_t *spring);
 
-/* The wall clock of a bed is this one from now on, in milliseconds since 1970; 0: the machine's again, moved by `shift`. */
+/* The wall clock of a bed is this one from now on, in milliseconds since 1970; 0: the machine's again, moved by `shift`; to
+ * look at that takes as long as `slow`. */
 typedef struct fake_wall {
-  int64_t at, shift;
+  int64_t at, shift, slow;
 } fake_wall_t;
 extern fake_wall_t fake_wall;
 void bed_fake_wall(bed_t *bed);
