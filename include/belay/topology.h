@@ -69,7 +69,8 @@ typedef void (*belay_topology_cb)(belay_request_t *request, int status,
  * Of redis:// and unix:// that is one server; of the other URLs those that are in the URL or that are known by now, and
  * those that they name, primaries their replicas and replicas their primary. One that was found by two addresses is told
  * once, if it tells its run id. Sentinels are not told. All of it ends when request.timeout_ms is over: who has not
- * answered by then is told with what he has.
+ * answered by then is told with what he has. Only a look-up of a name may go on longer, because it cannot be cancelled:
+ * belay_close() waits for that.
  *
  * @code
  * static void on_servers(belay_request_t *request, int status, const belay_topology_server_t *servers, size_t n) {

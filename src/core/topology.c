@@ -5,11 +5,13 @@
  *                           |                                           +---+                             |  |
  *                           +--not reached; or it was met before, elsewhere; or nobody wants to know------+  |
  *                                                                                                            v
- *                                                     its client is closed; with the last one's it is told: GONE
+ *                                                                                 its client is closed: GONE
  *
- * Where no place is known the deployment's own client is asked for a sign of life first, for which it must find one.
- * Who asked may leave meanwhile: then the visits end, and the tour with the last of them. All answers end by one deadline, so
- * that it needs no timer. */
+ * When the last one is leaving it is told. When it was told, or who asked has left, and all are gone, so is the tour: a
+ * client that looks a name up is closed when that is over, which may be long after. Who leaves ends the visits. All answers
+ * end by one deadline, so that it needs no timer.
+ *
+ * Where no place is known the deployment's own client is asked for a sign of life first, for which it must find one. */
 #include "core/topology.h"
 
 #include <string.h>
@@ -19,7 +21,7 @@
 enum {
   MEETING,  /* made: HELLO, ROLE and INFO are sent */
   SAMPLING, /* met: TIME is sent, again and again */
-  LEAVING,  /* its client closes */
+  LEAVING,  /* all is known of it that will be: its client closes */
   GONE      /* there is no client, or none could be made */
 };
 
@@ -40,11 +42,12 @@ struct visit {
 
 struct tour {
   belay_t *belay;
-  belay_client_t *client;    /* whose deployment it is */
-  belay__pending_t *pending; /* NULL: nobody wants to know any more */
+  belay__pending_t *pending; /* NULL: it is over, or nobody wants to know any more */
+  belay_client_t *client;    /* whose deployment it is, until then */
   belay__task_t task;        /* to begin, or to end */
   belay__list_t visits;
-  size_t n, there; /* visits; those that are not GONE */
+  size_t n, open; /* visits; those that are MEETING or SAMPLING */
+  size_t holds;   /* who needs it: visits that are not GONE, and the request */
   unsigned samples;
   uint64_t deadline;
   int status; /* why nobody is known */
@@ -64,13 +67,13 @@ static void free_tour(tour_t *tour) {
   belay__free(tour->belay, tour, sizeof *tour);
 }
 
-/* Where nobody wants to know, nothing else may be there any more that a task could wait for. */
-static void check_end(tour_t *tour) {
-  if (tour->there > 0)
-    return;
-  if (tour->pending == NULL)
+static void let_go(tour_t *tour) {
+  if (--tour->holds == 0)
     free_tour(tour);
-  else if (tour->begun)
+}
+
+static void check_end(tour_t *tour) {
+  if (tour->open == 0 && tour->begun && tour->pending != NULL)
     belay__defer(tour->belay, &tour->task);
 }
 
@@ -120,7 +123,8 @@ static void add(tour_t *tour, const char *place) {
   visit->client->data = visit;
   visit->client->close_cb = on_gone;
   visit->state = MEETING;
-  tour->there++;
+  tour->open++;
+  tour->holds++;
   if (!ask(visit, who, QUESTIONS_MAX))
     belay__defer(tour->belay, &visit->task);
 }
@@ -151,12 +155,13 @@ static void end(tour_t *tour) {
     if (!visit->twin)
       told[n++] = visit->sight.told;
   }
+  tour->pending = NULL;
   pending->values[TOUR] = (int64_t)(intptr_t)tour;
   pending->values[SERVERS] = (int64_t)n;
   belay__request_end(pending, tour->status == 0 && told == NULL ? BELAY_ENOMEM : tour->status);
 }
 
-/* It begins; or all have left. */
+/* It begins; or all are leaving. */
 static void on_tour(belay__task_t *task) {
   tour_t *tour = BELAY__CONTAINER(task, tour_t, task);
   if (tour->begun)
@@ -168,19 +173,24 @@ static void on_tour(belay__task_t *task) {
 /* ---- a visit ------------------------------------------------------------------------------------------- */
 
 static void leave(visit_t *visit) {
+  if (visit->state == LEAVING)
+    return;
   visit->state = LEAVING;
+  visit->tour->open--;
   if (!visit->client->closing)
     belay__client_start_close(visit->client, false);
+  check_end(visit->tour);
 }
 
+/* It may be that somebody else has closed it: all of belay's clients. */
 static void on_gone(belay_client_t *client, void *data) {
   visit_t *visit = data;
   (void)client;
+  leave(visit);
   visit->state = GONE;
   visit->client = NULL;
   belay__task_stop(visit->tour->belay, &visit->task);
-  visit->tour->there--;
-  check_end(visit->tour);
+  let_go(visit->tour);
 }
 
 static void on_answer(belay__call_t *call, const belay__result_t *result);
@@ -320,11 +330,11 @@ static void left(belay__pending_t *pending, bool sent) {
   tour_t *tour = pending->context;
   (void)sent;
   tour->pending = NULL;
-  tour->client = NULL;
+  belay__task_stop(tour->belay, &tour->task);
   for (belay__list_t *node = tour->visits.next; node != &tour->visits; node = node->next)
-    if (visit_of(node)->state == MEETING || visit_of(node)->state == SAMPLING)
+    if (visit_of(node)->state != GONE)
       leave(visit_of(node));
-  check_end(tour);
+  let_go(tour);
 }
 
 static void tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
@@ -333,7 +343,7 @@ static void tell(belay_request_t *request, void (*cb)(void), const belay__answer
   ((belay_topology_cb)cb)(request, answer->status, well ? answer->room : NULL,
                           well ? (size_t)answer->values[SERVERS] : 0);
   if (tour != NULL)
-    free_tour(tour);
+    let_go(tour);
 }
 
 static const belay__request_ops_t ops = {
@@ -376,7 +386,7 @@ int belay_topology_read(belay_client_t *client, belay_request_t *request, unsign
   tour_t *tour = belay__alloc(belay, sizeof *tour);
   if (tour == NULL)
     return BELAY_ENOMEM;
-  *tour = (tour_t){.belay = belay, .client = client, .samples = samples};
+  *tour = (tour_t){.belay = belay, .client = client, .samples = samples, .holds = 1};
   belay__list_init(&tour->visits);
   belay__task_init(&tour->task, on_tour);
   tour->deadline = belay__after_ms(belay, belay__request_timeout_ms(client, request));
