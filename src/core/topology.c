@@ -11,7 +11,9 @@
  * client that looks a name up is closed when that is over, which may be long after. Who leaves ends the visits. All answers
  * end by one deadline, so that it needs no timer.
  *
- * Where no place is known the deployment's own client is asked for a sign of life first, for which it must find one. */
+ * Where no place is known the deployment's own client is asked for a sign of life first, for which it must find one. It may
+ * find who is dead: so after a third of the time whoever it knows by then is visited, and only if that is nobody it has the
+ * rest of it too. */
 #include "core/topology.h"
 
 #include <string.h>
@@ -309,6 +311,20 @@ static void on_visit(belay__task_t *task) {
 
 /* ---- who asks ------------------------------------------------------------------------------------------ */
 
+static bool knows_somebody(const tour_t *tour) {
+  char place[BELAY__PLACE_MAX];
+  return tour->client->node_ops->place(tour->client, 0, place);
+}
+
+static int ask_sign(tour_t *tour, uint64_t deadline) {
+  belay__call_t *call = belay__call_new(tour->client, BELAY__LANE_LEASE);
+  if (call == NULL)
+    return BELAY_ENOMEM;
+  belay__call_command(call, "PING", 1);
+  tour->pending->deadline = deadline;
+  return belay__request_send(tour->pending, call);
+}
+
 /* The deployment has given a sign of life, or none: what it knows now is where to go. */
 static int read_sign(belay__pending_t *pending, const belay__call_t *call,
                      const belay__reply_t *reply) {
@@ -321,7 +337,14 @@ static int read_sign(belay__pending_t *pending, const belay__call_t *call,
 
 static int recover(belay__pending_t *pending, int status) {
   tour_t *tour = pending->context;
+  bool early = pending->deadline < tour->deadline && belay__now(tour->belay) >= pending->deadline;
   tour->status = status;
+  if (early && !knows_somebody(tour)) {
+    int error = ask_sign(tour, tour->deadline);
+    if (error == 0)
+      return BELAY__REQUEST_PARK;
+    tour->status = error;
+  }
   belay__defer(tour->belay, &tour->task);
   return BELAY__REQUEST_PARK;
 }
@@ -364,17 +387,12 @@ static int check(belay_client_t *client, const belay_request_t *request, unsigne
 }
 
 /* Begins where somebody is known, or asks for a sign of life. */
-static int start(belay_client_t *client, tour_t *tour) {
-  char place[BELAY__PLACE_MAX];
-  if (client->node_ops->place(client, 0, place)) {
-    belay__defer(client->belay, &tour->task);
-    return 0;
-  }
-  belay__call_t *call = belay__call_new(client, BELAY__LANE_LEASE);
-  if (call == NULL)
-    return BELAY_ENOMEM;
-  belay__call_command(call, "PING", 1);
-  return belay__request_send(tour->pending, call);
+static int start(tour_t *tour) {
+  uint64_t now = belay__now(tour->belay);
+  if (!knows_somebody(tour))
+    return ask_sign(tour, now + (tour->deadline - now) / 3);
+  belay__defer(tour->belay, &tour->task);
+  return 0;
 }
 
 int belay_topology_read(belay_client_t *client, belay_request_t *request, unsigned samples,
@@ -393,8 +411,7 @@ int belay_topology_read(belay_client_t *client, belay_request_t *request, unsign
   error =
       belay__request_begin(client, request, &ops, tour, NULL, (void (*)(void))cb, &tour->pending);
   if (error == 0) {
-    tour->pending->deadline = tour->deadline;
-    error = start(client, tour);
+    error = start(tour);
     if (error != 0)
       belay__request_forget(tour->pending);
   }

@@ -93,12 +93,53 @@ static void test_a_cluster(void **state) {
   cluster_stop(cluster);
 }
 
+/* Who has no map yet asks by whom the first slot is kept, and that one is dead; he is waited for, but not for all of the time. */
+static void test_a_cluster_whose_first_is_dead(void **state) {
+  (void)state;
+  cluster_t *cluster = cluster_start(&(cluster_options_t){.without_replicas = true});
+  server_kill(cluster_node(cluster, 0));
+  bed_t *bed = bed_open_at(cluster_url(cluster), NULL);
+  assert_error(tour(bed, &report, 4, 1500 * slow()), 0);
+  assert_int_equal(report.n, 3);
+  for (unsigned i = 0; i < 3; i++) {
+    const belay_topology_server_t *server = toured(&report, server_port(cluster_node(cluster, i)));
+    if (i > 0)
+      assert_reached(server, BELAY_ROLE_PRIMARY, 4);
+    else
+      assert_error(server->status, BELAY_EUNREACHABLE);
+  }
+  bed_close(bed);
+  cluster_stop(cluster);
+}
+
+/* Who is found late is asked all the same. */
+static void test_sentinels_that_come_late(void **state) {
+  (void)state;
+  group_t *group = group_start(NULL);
+  bed_t *bed = bed_open_at(group_url(group), NULL);
+  for (unsigned i = 0; i < GROUP_SENTINELS; i++)
+    server_pause(group_sentinel(group, i));
+  int64_t timeout_ms = 4500 * slow();
+  assert_error(begin_tour(bed, &report, 4, timeout_ms), 0);
+  bed_run_for(bed, timeout_ms / 2);
+  assert_int_equal(report.told, 0);
+  for (unsigned i = 0; i < GROUP_SENTINELS; i++)
+    server_resume(group_sentinel(group, i));
+  bed_until(bed, report.told == 1);
+  assert_error(report.status, 0);
+  expect_three(group_replicas(group));
+  bed_close(bed);
+  group_stop(group);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_primary_and_its_replicas),
       cmocka_unit_test(test_names),
       cmocka_unit_test(test_behind_sentinels),
       cmocka_unit_test(test_a_cluster),
+      cmocka_unit_test(test_a_cluster_whose_first_is_dead),
+      cmocka_unit_test(test_sentinels_that_come_late),
   };
   return cmocka_run_group_tests_name("topology_deployed", tests, NULL, NULL);
 }
