@@ -31,7 +31,8 @@ BELAY_API const char *belay_role_name(belay_role_t role);
 typedef struct belay_topology_server {
   const char *address; /**< "host:port", as it was found, or the path of its socket */
   /** 0: it was reached, and all that was asked was answered or refused; else why not, such as BELAY_EUNREACHABLE,
-   * BELAY_ETLS, BELAY_EAUTH or BELAY_EUNKNOWN (an answer did not come in time) */
+   * BELAY_ETLS, BELAY_EAUTH, BELAY_EUNKNOWN (an answer did not come in time) or BELAY_ENOMEM (it was found, and could
+   * not be asked) */
   int status;
   belay_role_t role;    /**< what it is */
   const char *software; /**< what it calls itself: "redis", "valkey" */
@@ -57,7 +58,8 @@ typedef struct belay_topology_server {
  *
  *   0                 as far as servers were found they were asked: what they have answered is theirs to say
  *   BELAY_ECANCELED   belay_cancel() or a close
- *   another error     none was found, and this is why: such as BELAY_ENOSENTINEL, BELAY_ENOMASTER, BELAY_ENOMEM */
+ *   BELAY_ENOMEM      memory was out, so that not all that were found could be told
+ *   another error     none was found, and this is why: such as BELAY_ENOSENTINEL, BELAY_ENOMASTER */
 typedef void (*belay_topology_cb)(belay_request_t *request, int status,
                                   const belay_topology_server_t *servers, size_t n);
 

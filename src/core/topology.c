@@ -52,7 +52,7 @@ struct tour {
   size_t holds;   /* who needs it: visits that are not GONE, and the request */
   unsigned samples;
   uint64_t deadline;
-  int status; /* why nobody is known */
+  int status; /* why nobody is known, or not everybody who was named */
   bool begun;
 };
 
@@ -105,7 +105,7 @@ static void add(tour_t *tour, const char *place) {
   if (place[0] == '\0' || tour->n == BELAY_TOPOLOGY_SERVERS_MAX || is_known(tour, place))
     return;
   visit_t *visit = belay__alloc(tour->belay, sizeof *visit);
-  if (visit == NULL) {
+  if (visit == NULL) { /* there is not even room for what it would be told with */
     tour->status = BELAY_ENOMEM;
     return;
   }
