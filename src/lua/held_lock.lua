@@ -5,7 +5,7 @@
 --   published: 'PUBLISH', 'SPUBLISH'. ARGV[2]: how many holders at most.
 -- Reply: the last fencing number, or ''; places in the queue; connections that listen, or -1; 0; 0; its owner, of a lock
 --   that has one, or value; how many hold it; and of each that does its token, for how many milliseconds (-1: for
---   ever), 1, 0.
+--   ever), 1, 0. Numbers are bound, and of a token at most 257 bytes are told, because others may have written it.
 -- Run twice: the same again. Nothing is written.
 local holder = redis.call('GETRANGE', KEYS[1], 0, 256)
 local left = redis.call('PTTL', KEYS[1])
@@ -26,7 +26,7 @@ for i = 1, #fields, 2 do
   elseif field ~= 'number' then
     local rest = tonumber(string.match(value, '^(%d+) ') or '0') - now
     if rest > 0 then
-      holds[#holds + 1] = {field, rest}
+      holds[#holds + 1] = {string.sub(field, 1, 257), math.min(2 ^ 53, rest)}
     end
   end
 end
@@ -39,7 +39,7 @@ table.sort(holds, function(a, b)
 end)
 
 local called = owned and owner or (holder ~= '' and counter[2]) or ''
-local reply = {counter[1] or '', waiting, listening[2] or -1, 0, 0, string.sub(called, 1, 256), #holds}
+local reply = {string.sub(counter[1] or '', 1, 21), waiting, listening[2] or -1, 0, 0, string.sub(called, 1, 256), #holds}
 for i = 1, math.min(#holds, tonumber(ARGV[2])) do
   local n = #reply
   reply[n + 1], reply[n + 2], reply[n + 3], reply[n + 4] = holds[i][1], holds[i][2], 1, 0

@@ -3,6 +3,7 @@
 --   published: 'PUBLISH', 'SPUBLISH'. ARGV[2]: how many holders at most.
 -- Reply: the last fencing number, or ''; places in the queues; connections that listen, or -1; 0; 0; ''; how many hold
 --   it; and of each that does its token, for how many milliseconds (-1: for ever), 1, and 1 if it is the writer, else 0.
+--   Numbers are bound, and of a token at most 257 bytes are told, because others may have written it.
 -- Run twice: the same again. Nothing is written.
 local writer = redis.call('GETRANGE', KEYS[1], 0, 256)
 local left = redis.call('PTTL', KEYS[1])
@@ -18,7 +19,7 @@ local number = redis.call('HGET', KEYS[6], 'number')
 local count_of = ARGV[1] == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB'
 local listening = redis.pcall('PUBSUB', count_of, KEYS[1] .. '::wake')
 
-local reply = {number or '', waiting, listening[2] or -1, 0, 0, '', count + (left ~= -2 and 1 or 0)}
+local reply = {string.sub(number or '', 1, 21), waiting, listening[2] or -1, 0, 0, '', count + (left ~= -2 and 1 or 0)}
 local function add(token, rest, writes)
   local n = #reply
   if n < 7 + 4 * tonumber(ARGV[2]) then
@@ -29,6 +30,6 @@ if left ~= -2 then
   add(writer, left < 0 and -1 or math.max(left, 1), 1)
 end
 for i = 1, #readers, 2 do
-  add(readers[i], readers[i + 1] - now, 0)
+  add(string.sub(readers[i], 1, 257), math.min(2 ^ 53, readers[i + 1] - now), 0)
 end
 return reply

@@ -130,6 +130,64 @@ static void test_what_is_held_and_nothing_else(void **state) {
   bed_close(bed);
 }
 
+/* What others have written there is as if it were ours, as far as it can be: one such key does not spoil the list. */
+static void make_nonsense(server_t *server) {
+  char large[40001], digits[401];
+  memset(large, 'x', sizeof large - 1);
+  memset(digits, '9', sizeof digits - 1);
+  large[sizeof large - 1] = digits[sizeof digits - 1] = '\0';
+  memcpy(digits + 390, " 1", 3);
+  server_do(server, "ZADD", "belay::semaphore::{minus}", "9e15", "t", NULL);
+  server_do(server, "HSET", "belay::semaphore::{minus}::permits", "t", "-5", "limit", "-7", "used",
+            "-9", NULL);
+  server_do(server, "ZADD", "belay::semaphore::{ever}", "inf", "t", "-inf", "u", NULL);
+  server_do(server, "HSET", "belay::semaphore::{ever}::permits", "t", "1e300", "limit", "inf",
+            "used", "1e300", "u", "inf", NULL);
+  server_do(server, "ZADD", "belay::semaphore::{none}", "inf", "t", NULL);
+  server_do(server, "HSET", "belay::semaphore::{none}::permits", "t", "nan", "limit", "x", "used",
+            "nan", NULL);
+  server_do(server, "ZADD", "belay::semaphore::{large}", "9e15", large, NULL);
+  large[40000 - 1] = 'y';
+  server_do(server, "ZADD", "belay::semaphore::{large}", "9e15", large, NULL);
+  server_do(server, "ZADD", "belay::rwlock::{ever}::readers", "inf", "t", "9e15", large, NULL);
+  server_do(server, "HSET", "belay::rwlock::{ever}::fence", "number", large, NULL);
+  server_do(server, "HSET", "belay::lock::{ever}::holds", "owner", "o", "t", digits, large, digits,
+            NULL);
+  server_do(server, "HSET", "belay::lock::{ever}::fence", "number", large, NULL);
+  server_do(server, "SET", "belay::lock::{ever}", "o", NULL);
+}
+
+static void test_what_others_have_written(void **state) {
+  (void)state;
+  static view_t view;
+  belay_client_options_t client = client_options();
+  client.max_reply = client.max_bytes = 65536;
+  bed_t *bed = bed_open(&client);
+  make_nonsense(bed->server);
+  belay_sweep_options_t options = list_options();
+  broom_free(sweep_once(bed, &options));
+  assert_int_equal(listing.n, 6);
+  assert_int_equal(holders_of("semaphore minus"), 1);
+  assert_int_equal(holders_of("semaphore ever"), 1);
+  assert_int_equal(holders_of("semaphore none"), 1);
+  assert_int_equal(holders_of("semaphore large"), 2);
+  assert_int_equal(holders_of("rwlock ever"), 2);
+  assert_int_equal(holders_of("lock ever"), 2);
+  assert_error(view_held(bed, BELAY_HELD_SEMAPHORE, "minus", &view), 0);
+  assert_true(view.held.limit == 0 && view.held.used == 0);
+  assert_true(view.holders[0].permits == 0 && view.holders[0].remaining_ms > 0);
+  assert_error(view_held(bed, BELAY_HELD_SEMAPHORE, "ever", &view), 0);
+  assert_true(view.held.limit == UINT32_MAX && view.held.used == 0);
+  assert_true(view.holders[0].permits == UINT32_MAX);
+  assert_true(view.holders[0].remaining_ms == INT64_C(1) << 53);
+  assert_error(view_held(bed, BELAY_HELD_SEMAPHORE, "none", &view), 0);
+  assert_true(view.held.limit == 0 && view.held.used == 0 && view.holders[0].permits == 0);
+  assert_error(view_held(bed, BELAY_HELD_LOCK, "ever", &view), 0);
+  assert_true(view.held.fence == 0 && view.holders[0].remaining_ms == INT64_C(1) << 53);
+  assert_int_equal(client_stats(bed).drops, 0);
+  bed_close(bed);
+}
+
 static void test_nothing_is_held(void **state) {
   (void)state;
   bed_t *bed = bed_open(NULL);
@@ -213,6 +271,7 @@ static void test_options_are_checked(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_what_is_held_and_nothing_else),
+      cmocka_unit_test(test_what_others_have_written),
       cmocka_unit_test(test_nothing_is_held),
       cmocka_unit_test(test_all_of_many),
       cmocka_unit_test(test_a_connection_that_ends_leaves_nothing_out),
