@@ -52,6 +52,7 @@ static int start(belay_client_t *client, belay_request_t *request, const belay__
   int error = belay__request_begin(client, request, ops, NULL, NULL, cb, &pending);
   if (error != 0)
     return error;
+  pending->deadline = belay__after_ms(client->belay, belay__request_timeout_ms(client, request));
   ask_t *ask = belay__request_room(pending, sizeof *ask + n * sizeof *ask->marks + key_len);
   if (ask != NULL) {
     char *key = (char *)&ask->marks[n];
@@ -188,6 +189,7 @@ static int release(belay__pending_t *pending, const belay__reply_t *reply, size_
   }
   int error = BELAY_ENOMEM;
   pending->ops = &release_ops;
+  pending->maybe = false; /* whatever became of the question, it has done nothing */
   if (made == n)
     error = belay__request_send_all(pending, calls, n);
   else
