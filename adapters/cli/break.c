@@ -95,20 +95,24 @@ static bool write_plan(const step_t *step) {
 }
 
 static bool write_broken(const step_t *step, const belay_broken_t *broken) {
-  char kept[64] = "", missed[64] = "";
+  char kept[64] = "", missed[64] = "", unseen[96] = "";
   if (broken->missed > 0)
     (void)snprintf(missed, sizeof missed, "; %zu had gone by themselves", broken->missed);
+  if (broken->unseen > 0)
+    (void)snprintf(unseen, sizeof unseen, "; %zu may hold it or not: more do than are told",
+                   broken->unseen);
   if (broken->others > 0)
     (void)snprintf(kept, sizeof kept, "; %zu more hold it, and keep it", broken->others);
   out_begin();
   out_which(step);
   out_number("removed", (int64_t)broken->removed);
   out_number("missed", (int64_t)broken->missed);
+  out_number("unseen", (int64_t)broken->unseen);
   out_number("others", (int64_t)broken->others);
   out_number("heard", (int64_t)broken->heard);
-  out_say("%s %s%s: taken from %zu%s%s", belay_held_kind_name(step->seen.kind),
+  out_say("%s %s%s: taken from %zu%s%s%s", belay_held_kind_name(step->seen.kind),
           out_shown(step->seen.name, step->seen.name_len), look_at(step->h, step->node),
-          broken->removed, missed, kept);
+          broken->removed, missed, unseen, kept);
   return out_end();
 }
 
@@ -131,7 +135,7 @@ static void on_broken(belay_request_t *request, int status, const belay_broken_t
     failure = failure != 0 ? failure : status_of(status);
   } else {
     removed += broken->removed;
-    if (!write_broken(step, broken))
+    if (!write_broken(step, broken) || broken->unseen > 0)
       failure = STATUS_TROUBLE;
   }
   if (--pending > 0)
@@ -179,9 +183,19 @@ static void plan(harness_t *h, size_t n) {
   end(h, written ? STATUS_USAGE : STATUS_TROUBLE);
 }
 
+/* Whoever is meant was not found; crowd: among those who are told, and there are more. */
+static void say_nobody(bool held, bool crowd) {
+  if (crowd)
+    complain("nobody of that mark is among the first %d who hold it, and there are more",
+             BELAY_HELD_HOLDERS_MAX);
+  else
+    complain(held ? "nobody of that mark holds it: who holds it now keeps it" : "nobody holds it");
+}
+
 static void on_read(reading_t *read) {
   harness_t *h = read->h;
-  size_t n = 0, held = 0;
+  size_t n = 0;
+  bool held = false, crowd = false;
   int status = reading_status(read);
   if (!is_one_kind(&read->seen)) {
     complain("several things have this name: say which one by --kind");
@@ -192,15 +206,15 @@ static void on_read(reading_t *read) {
     seen_t *seen = &read->seen.item[i];
     steps[n] = (step_t){.h = h, .node = seen->node};
     steps[n].request.data = &steps[n];
-    held += seen->held->holders_count > 0;
+    held |= seen->held->holders_count > 0;
+    crowd |= seen->held->holders_count > seen->held->holders_len;
     choose(seen, &steps[n].seen);
     n += steps[n].seen.holders_len > 0;
   }
   if (n == 0) {
     if (status == STATUS_YES)
-      complain(held > 0 ? "nobody of that mark holds it: who holds it now keeps it"
-                        : "nobody holds it");
-    end(h, status != STATUS_YES ? status : STATUS_NO);
+      say_nobody(held, crowd);
+    end(h, status != STATUS_YES ? status : crowd ? STATUS_TROUBLE : STATUS_NO);
   } else if (asked.yes)
     break_all(h, n);
   else
@@ -247,7 +261,9 @@ const command_t break_command = {
         "his deadline. So this is for holders that are known to be dead, or whose work is guarded "
         "by fencing numbers, which stay.\n\n"
         "With several --url these are the servers of one Redlock; the status is 120 if less than a "
-        "majority of them have answered. At most 1000 holders are taken it from at once.",
+        "majority of them have answered. At most 1000 holders are taken it from at once, "
+        "those whose leases last longest; where more hold it, and it is not known whether the one "
+        "who is meant is among them, the status is 123.",
     .examples = (const example_t[]){{"What would be done", "belay break deploy"},
                                     {"The host that had it is gone", "belay break deploy --yes"},
                                     {"One holder of several, whom belay show has told",

@@ -116,7 +116,11 @@ typedef struct belay_broken {
   size_t removed; /**< holds that were there, and are not any more */
   size_t
       missed; /**< holds that were to go and were not there any more: given back, run out, or broken */
-  size_t others; /**< holds that were there and were none of these: they are as they were */
+  /** holds that were to go, and of which is not known whether they are there: more hold it than are told, and these were
+   * not among them. They are as they were: try again when there are fewer, or with a larger max_reply */
+  size_t unseen;
+  /** holds that were there and were none of those that were to go, unless they are unseen: they are as they were */
+  size_t others;
   /** connections that were told that it may be free, of the release of which most heard */
   size_t heard;
 } belay_broken_t;

@@ -4,6 +4,8 @@
  *   break:  who holds it? --those that were seen are there--> each released by its token --> told
  *                         --none is--> told
  *
+ * Of more than it can tell the server tells some: who is to go and is not among them may be there or not.
+ *
  * A token is known only between the two questions. What is released by it is gone or another's if it is not that one any
  * more: so nobody is hit who came later. */
 #include <string.h>
@@ -13,8 +15,8 @@
 #include "data/held.h"
 #include "scripts.gen.h"
 
-enum { HELD };                            /* of a read: values, where what is told is */
-enum { REMOVED, MATCHED, OTHERS, HEARD }; /* of a break */
+enum { HELD };                           /* of a read: values, where what is told is */
+enum { REMOVED, UNSEEN, OTHERS, HEARD }; /* of a break */
 
 /* What a request is about: in its room, with its key behind the marks. */
 typedef struct ask {
@@ -154,7 +156,8 @@ static void tell_broken(belay_request_t *request, void (*cb)(void), const belay_
   const ask_t *ask = answer->room;
   const belay_broken_t broken = {
       .removed = (size_t)answer->values[REMOVED],
-      .missed = ask->marks_len - (size_t)answer->values[REMOVED],
+      .missed = ask->marks_len - (size_t)(answer->values[REMOVED] + answer->values[UNSEEN]),
+      .unseen = (size_t)answer->values[UNSEEN],
       .others = (size_t)answer->values[OTHERS],
       .heard = (size_t)answer->values[HEARD],
   };
@@ -207,6 +210,10 @@ static int read_seen(belay__pending_t *pending, const belay__call_t *call,
     return BELAY_EPROTO;
   for (size_t i = 0; i < told; i++)
     n += is_marked(ask, belay__held_token(reply, i).mark);
+  if (n > ask->marks_len) /* it tells one twice */
+    return BELAY_EPROTO;
+  if (told < count)
+    pending->values[UNSEEN] = (int64_t)(ask->marks_len - n);
   pending->values[OTHERS] = (int64_t)(count - n);
   if (n == 0)
     return 0;

@@ -99,6 +99,19 @@ for line in sys.stdin:
   run -120 belay break orders "${urls[@]}" --yes --timeout 500ms
 }
 
+@test "who is behind a thousand others is not said to have gone" {
+  local mark i others=() token=0123456789abcdef0123456789abcdef01234567
+  for i in {1..1000}; do others+=(8e15 "$i"); done
+  ask ZADD 'belay::semaphore::{gpu}' 7e15 "$token:dead"
+  mark=$(mark_of gpu dead)
+  ask ZADD 'belay::semaphore::{gpu}' "${others[@]}"
+  run -123 belay break gpu --mark "$mark" --yes
+  is "$output" "belay: break: nobody of that mark is among the first 1000 who hold it, and there are more"
+  ask ZREM 'belay::semaphore::{gpu}' 1
+  run -0 belay break gpu --mark "$mark" --yes --json
+  is "$(json 'o["removed"], o["missed"], o["unseen"], o["others"]')" "(1, 0, 0, 999)"
+}
+
 @test "no token, no server, no mark, a full disk" {
   local token=0123456789abcdef0123456789abcdef01234567
   ask SET 'belay::lock::{a}' "$token:web-1"

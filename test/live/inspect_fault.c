@@ -1,6 +1,7 @@
 /* What is held is asked and taken away where something goes wrong in between: answers are late or lost, or wrong, and not
  * all is told. */
 #include <stdatomic.h>
+#include <stdio.h>
 
 #include "scripts.gen.h"
 #include "support/fake.h"
@@ -16,6 +17,7 @@ static view_t view;
 #define HEAD "$0\r\n\r\n:0\r\n:-1\r\n:0\r\n:0\r\n$0\r\n\r\n"
 
 static const char held_once[] = "*11\r\n" HEAD ":1\r\n" TOKEN;
+static const char held_twice[] = "*15\r\n" HEAD ":2\r\n" TOKEN TOKEN;
 
 /* NULL: it says nothing. */
 typedef struct plot {
@@ -68,6 +70,53 @@ static void test_a_refusal_is_told_as_one(void **state) {
   fake_stop(fake);
 }
 
+static void test_who_is_told_twice(void **state) {
+  (void)state;
+  fake_t *fake;
+  plot_t plot = {.answer = {held_once, held_twice}, .release = ":1\r\n"};
+  bed_t *bed = open_plot(&plot, &fake);
+  belay_broken_t broken;
+  assert_error(break_held(bed, &view.held, &broken), BELAY_EPROTO);
+  bed_close(bed);
+  fake_stop(fake);
+}
+
+/* ---- more than can be told ----------------------------------------------------------------------------------- */
+
+/* Those who renew push the one who does not to the end, where he is not seen; but he is there. */
+static void test_who_is_not_told_is_not_missed(void **state) {
+  (void)state;
+  static const char key[] = "belay::semaphore::{n}";
+  char token[16];
+  belay_client_options_t options = client_options();
+  options.max_reply = options.max_bytes = 65536;
+  bed_t *bed = bed_open(&options);
+  belay_broken_t broken;
+  server_do(bed->server, "ZADD", key, "8e15", "dead", "7e15", "gone", NULL);
+  for (int i = 0; i < 30; i++) {
+    (void)snprintf(token, sizeof token, "%d", i);
+    server_do(bed->server, "ZADD", key, "7e15", token, NULL);
+  }
+  assert_error(view_held(bed, BELAY_HELD_SEMAPHORE, "n", &view), 0);
+  assert_true(view.held.holders_len == 32 && view.held.holders_count == 32);
+  view.held.holders_len = 1;
+  server_do(bed->server, "ZADD", key, "6e15", "dead", NULL);
+  for (int i = 30; i < 100; i++) {
+    (void)snprintf(token, sizeof token, "%d", i);
+    server_do(bed->server, "ZADD", key, "7e15", token, NULL);
+  }
+  assert_error(break_held(bed, &view.held, &broken), 0);
+  assert_true(broken.removed == 0 && broken.missed == 0 && broken.unseen == 1);
+  assert_int_equal(broken.others, 102);
+  server_do(bed->server, "ZADD", key, "8e15", "dead", NULL);
+  assert_error(break_held(bed, &view.held, &broken), 0);
+  assert_true(broken.removed == 1 && broken.missed == 0 && broken.unseen == 0);
+  server_do(bed->server, "DEL", key, NULL);
+  assert_error(break_held(bed, &view.held, &broken), 0);
+  assert_true(broken.removed == 0 && broken.missed == 1 && broken.unseen == 0);
+  bed_close(bed);
+}
+
 /* ---- time ---------------------------------------------------------------------------------------------------- */
 
 typedef struct order {
@@ -111,6 +160,8 @@ static void test_both_questions_have_one_time(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_refusal_is_told_as_one),
+      cmocka_unit_test(test_who_is_told_twice),
+      cmocka_unit_test(test_who_is_not_told_is_not_missed),
       cmocka_unit_test(test_both_questions_have_one_time),
   };
   return cmocka_run_group_tests_name("inspect_fault", tests, NULL, NULL);
