@@ -281,7 +281,7 @@ const command_t sweep_command = {
         "seen, nor what is held in a namespace inside of this one. Else a key is a key: fencing "
         "numbers, idempotency records and ids that were handed out go, and with them what they "
         "protect. So it does nothing without --dry-run or --yes. What comes or goes meanwhile is "
-        "found or not."
+        "found or not; in a cluster so are the keys of a slot that moves meanwhile."
         "\n\n"
         "The server is asked for a page at a time, with rests in between. On a terminal it "
         "looks at "

@@ -24,7 +24,11 @@ extern "C" {
  *
  * What is guaranteed: a key that matches and is there from the start of a run to its end is found at least once. One
  * that comes or goes meanwhile is found or not; one may be found several times. A cursor means something only to the
- * server that made it: if another one answers, because that was restarted or replaced, the run begins anew.
+ * server that made it: if another one answers, because that was restarted or replaced, the run begins anew. IN A CLUSTER
+ * this holds only as long as no slot moves from one node to another, or as far as this client hears of it during the run,
+ * which then begins anew too: it hears of it when a command for that slot is redirected, and otherwise within about a
+ * minute. Keys that were moved from a node that comes later to one that was looked through may not be found, and nobody is
+ * told. So do not sweep while slots are being moved, or sweep again.
  *
  * @code
  * static void on_keys(belay_sweep_t *sweep, const belay_bytes_t *keys, size_t n) {
@@ -76,7 +80,7 @@ typedef void (*belay_sweep_progress_cb)(belay_sweep_t *sweep, const belay_sweep_
 
 /** The run is over; another one may be started. totals is valid until the callback returns, whatever the status. status:
  *
- *   0                 everything was looked at
+ *   0                 everything was looked at; in a cluster, as far as no slot was moved that this client did not hear of
  *   BELAY_ECANCELED   belay_sweep_cancel(), or a close. What was under way may be executed all the same
  *   BELAY_ELOST       it had to begin anew too often
  *   BELAY_EPROTO      a reply was malformed, or larger than the client's max_reply although only a few keys were asked

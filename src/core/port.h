@@ -134,7 +134,8 @@ typedef struct belay__node_ops {
   bool (*silent)(belay_client_t *client, belay__lane_t lane, uint32_t affinity, uint64_t limit);
 
   /* Goes through the servers that have the data: an affinity that leads to the i-th of them, false if there are not
-   * so many. *version is another one whenever data may have moved from one to another since. */
+   * so many. *version is another one whenever it is known here that data may have moved from one to
+   * another since; which may be a minute after it has, if nobody asks for that data. */
   bool (*shard)(const belay_client_t *client, size_t i, uint32_t *affinity, uint32_t *version);
 
   /* Which of the servers calls of that affinity go to: a number of its own. NULL: there is one. */

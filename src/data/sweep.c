@@ -14,8 +14,9 @@
  * What is done with keys (they are deleted, or it is asked who holds what they are of) is done by a call for each, many of
  * them at once: in a cluster keys that do not share a slot may not share a command, and a server goes to others in
  * between. A cursor means something to the process that made it alone:
- * where another one answers, all is looked at again. Of several servers one is looked through after the other; where
- * slots have moved from one to another meanwhile, all is looked at again too. */
+ * where another one answers, all is looked at again. Of several servers one is looked through after the other; where it
+ * is known that slots have moved from one to another meanwhile, all is looked at again too. (SCAN is never redirected: that
+ * slots have moved is known by other calls, and by the map, which comes once a minute.) */
 #include "data/sweep.h"
 
 #include <assert.h>

@@ -77,7 +77,7 @@ static void go_on(belay_sweep_t *sweep, uint64_t cursor) {
     place->over = true;
 }
 
-/* Whether data may have moved since it began. Who has what may not have been known before the first answer. */
+/* Whether data may have moved since it began, as far as is known. Who has what may not have been known before the first answer. */
 static bool has_moved(belay_sweep_t *sweep) {
   belay__sweep_place_t *place = &sweep->place;
   uint32_t affinity, version;
