@@ -147,8 +147,7 @@ static int send_first(belay_cache_t *cache, belay__pending_t *pending, change_t 
   change->tags_len = (uint8_t)tags_len;
   if (whole)
     return belay__request_send_all(pending, calls, n);
-  for (size_t i = 0; i + 1 < n; i++)
-    (void)belay__call_abandon(calls[i]); /* they were built for nothing */
+  belay__calls_discard(calls, n - 1);
   return BELAY_ENOMEM;
 }
 

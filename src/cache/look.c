@@ -27,11 +27,6 @@ static belay__call_t *new_get(const belay_cache_t *cache, const char *key, size_
   return call;
 }
 
-static void abandon(belay__call_t **calls, size_t n) {
-  for (size_t i = 0; i < n; i++)
-    (void)belay__call_abandon(calls[i]); /* they were built for nothing */
-}
-
 size_t belay__look_calls(belay_cache_t *cache, belay__look_t *look, belay__look_at_t at,
                          uint64_t now, const char *key, size_t key_len, belay__call_t **calls) {
   belay_bytes_t tags[BELAY_CACHE_TAGS_MAX];
@@ -42,7 +37,7 @@ size_t belay__look_calls(belay_cache_t *cache, belay__look_t *look, belay__look_
     calls[n] = n == 0 ? new_get(cache, key, key_len, "}")
                       : new_get(cache, tags[n - 1].data, tags[n - 1].len, BELAY__CACHE_TAG);
     if (calls[n] == NULL) {
-      abandon(calls, n);
+      belay__calls_discard(calls, n);
       return 0;
     }
     if (at == BELAY__LOOK_AT_ANY && cache->options.replicas)
@@ -61,7 +56,7 @@ int belay__look_send(belay_cache_t *cache, belay__pending_t *pending, belay__loo
   if (!belay__servertime_known_at(&cache->time, &cache->family, now)) {
     calls[n] = belay__servertime_call(&cache->time, &cache->family);
     if (calls[n] == NULL) {
-      abandon(calls, n);
+      belay__calls_discard(calls, n);
       return BELAY_ENOMEM;
     }
     n++;

@@ -268,11 +268,6 @@ static many_t *new_many(belay__pending_t *pending, const belay_bytes_t *keys, si
   return many;
 }
 
-static void abandon(belay__call_t **calls, size_t n) {
-  for (size_t i = 0; i < n; i++)
-    (void)belay__call_abandon(calls[i]); /* they were built for nothing */
-}
-
 /* The looks at what is not here: *len calls. Returns 0 or BELAY_ENOMEM. */
 static int build(belay_cache_t *cache, many_t *many, uint64_t now, belay__call_t **calls,
                  size_t *len) {
@@ -290,7 +285,7 @@ static int build(belay_cache_t *cache, many_t *many, uint64_t now, belay__call_t
     size_t more = belay__look_calls(cache, &entry->look, BELAY__LOOK_AT_ANY, now, entry->key,
                                     entry->key_len, calls + n);
     if (more == 0) {
-      abandon(calls, n);
+      belay__calls_discard(calls, n);
       return BELAY_ENOMEM;
     }
     entry->asked = true;
@@ -314,7 +309,7 @@ static int ask(belay_cache_t *cache, belay__pending_t *pending, uint64_t now,
   if (!belay__servertime_known_at(&cache->time, &cache->family, now)) {
     calls[n] = belay__servertime_call(&cache->time, &cache->family);
     if (calls[n] == NULL) {
-      abandon(calls, n);
+      belay__calls_discard(calls, n);
       return BELAY_ENOMEM;
     }
     n++;

@@ -389,6 +389,13 @@ bool belay__call_abandon(belay__call_t *call) {
   return true;
 }
 
+void belay__calls_discard(belay__call_t *const *calls, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    assert(calls[i]->state == BELAY__CALL_BUILDING);
+    belay__call_recycle(calls[i]);
+  }
+}
+
 void belay__call_distrust(belay__call_t *call) {
   belay_client_t *client = call->client;
   belay__log(client->belay, BELAY_LOG_ERROR, "%s: a reply of an unexpected type", call->command);

@@ -104,6 +104,7 @@ void belay__call_arg(belay__call_t *call, const char *data, size_t len);
 void belay__call_arg_joined(belay__call_t *call, const char *a, size_t a_len, const char *b,
                             size_t b_len);
 void belay__call_arg_int(belay__call_t *call, int64_t value);
+void belay__call_arg_uint(belay__call_t *call, uint64_t value);
 
 /* It only reads, and what is a little old will do: a replica may answer it, if the client wants that. NULL, which it may
  * be given, or the call. */
@@ -145,6 +146,9 @@ int belay__call_send(belay__call_t **calls, size_t n);
 /* The caller is not interested any more: neither done nor settled will be called, no retry and no
  * fallback is made. Returns true if the server may have executed the call, or still may. */
 bool belay__call_abandon(belay__call_t *call);
+
+/* Gives back n calls that were not sent: they were built for nothing. */
+void belay__calls_discard(belay__call_t *const *calls, size_t n);
 
 /* The client closes: what rests is over. */
 void belay__call_end_rests(belay_client_t *client);

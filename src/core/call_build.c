@@ -149,6 +149,11 @@ void belay__call_arg_int(belay__call_t *call, int64_t value) {
   belay__call_arg(call, text, sign + n);
 }
 
+void belay__call_arg_uint(belay__call_t *call, uint64_t value) {
+  char text[DIGITS_MAX];
+  belay__call_arg(call, text, put_digits(text, value));
+}
+
 static void put_count(belay__call_t *call, size_t argc) {
   char *out = grow(call, 32);
   if (out != NULL)

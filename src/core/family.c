@@ -151,13 +151,7 @@ int belay__family_check(const belay__family_t *family) {
 int belay__family_check_request(const belay__family_t *family, const belay_request_t *request,
                                 bool has_cb) {
   int error = belay__family_check(family);
-  if (error == 0)
-    error = belay__request_check(family->client, request);
-  if (error == 0 && !has_cb) {
-    belay__detail(family->client->belay, "cb: NULL");
-    return BELAY_EINVAL;
-  }
-  return error;
+  return error != 0 ? error : belay__request_check(family->client, request, has_cb);
 }
 
 int belay__family_check_key(const belay__family_t *family, const belay_request_t *request,

@@ -227,7 +227,7 @@ static void on_done(belay__call_t *call, const belay__result_t *result) {
     end_of_step(pending);
 }
 
-int belay__request_check(belay_client_t *client, const belay_request_t *request) {
+int belay__request_check(belay_client_t *client, const belay_request_t *request, bool has_cb) {
   if (request == NULL) {
     belay__detail(client->belay, "request: NULL");
     return BELAY_EINVAL;
@@ -235,6 +235,10 @@ int belay__request_check(belay_client_t *client, const belay_request_t *request)
   int64_t ms = request->timeout_ms;
   if (ms != 0 && ms != BELAY_DEFAULT && (ms < 1 || ms > TIMEOUT_MAX_MS)) {
     belay__detail(client->belay, "timeout_ms: not from 1 to %lld", (long long)TIMEOUT_MAX_MS);
+    return BELAY_EINVAL;
+  }
+  if (!has_cb) {
+    belay__detail(client->belay, "cb: NULL");
     return BELAY_EINVAL;
   }
   return 0;
@@ -302,8 +306,7 @@ int belay__request_send_all(belay__pending_t *pending, belay__call_t **calls, si
     calls[i]->apart = !pending->ops->joined;
   }
   if (!keep_calls(pending, calls, n)) {
-    for (size_t i = 0; i < n; i++)
-      (void)belay__call_abandon(calls[i]); /* they were built for nothing */
+    belay__calls_discard(calls, n);
     return BELAY_ENOMEM;
   }
   pending->status = 0;
@@ -340,7 +343,7 @@ int belay__request_start(belay_request_t *request, belay__call_t *call,
   belay__pending_t *pending;
   int error = belay__request_begin(call->client, request, ops, context, owner_list, cb, &pending);
   if (error != 0) {
-    (void)belay__call_abandon(call); /* it was built for nothing */
+    belay__calls_discard(&call, 1);
     return error;
   }
   error = belay__request_send(pending, call);

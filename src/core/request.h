@@ -97,8 +97,8 @@ struct belay__pending {
 
 belay_request_t *belay__request_of(belay__pending_t *pending);
 
-/* 0 or BELAY_EINVAL, with a detail: what a family checks of a request before anything else. */
-int belay__request_check(belay_client_t *client, const belay_request_t *request);
+/* 0 or BELAY_EINVAL, with a detail: what is checked of every request, and that there is a callback. */
+int belay__request_check(belay_client_t *client, const belay_request_t *request, bool has_cb);
 
 /* Its time; of one that was checked. */
 int64_t belay__request_timeout_ms(const belay_client_t *client, const belay_request_t *request);

@@ -217,8 +217,8 @@ static bool ask(visit_t *visit, const question_t *questions, size_t n) {
   for (; made < n && (calls[made] = new_call(visit, &questions[made])) != NULL; made++)
     calls[made]->part = (uint32_t)made;
   int error = made == n ? belay__call_send(calls, n) : BELAY_ENOMEM;
-  for (size_t i = 0; made < n && i < made; i++)
-    (void)belay__call_abandon(calls[i]); /* they were built for nothing */
+  if (made < n)
+    belay__calls_discard(calls, made);
   visit->asked = error == 0 ? n : 0;
   if (error != 0)
     visit->sight.told.status = error;
@@ -376,14 +376,10 @@ static int check(belay_client_t *client, const belay_request_t *request, unsigne
                  bool has_cb) {
   int error = belay__client_check(client);
   if (error == 0)
-    error = belay__request_check(client, request);
-  if (error != 0)
-    return error;
-  if (!has_cb) {
-    belay__detail(client->belay, "cb: NULL");
-    return BELAY_EINVAL;
-  }
-  return belay__check_range(client->belay, "samples", samples, 1, BELAY_TOPOLOGY_SAMPLES_MAX);
+    error = belay__request_check(client, request, has_cb);
+  return error != 0
+             ? error
+             : belay__check_range(client->belay, "samples", samples, 1, BELAY_TOPOLOGY_SAMPLES_MAX);
 }
 
 /* Begins where somebody is known, or asks for a sign of life. */

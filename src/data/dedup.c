@@ -206,11 +206,6 @@ void belay__dedup_arg_items(const belay__dedup_batch_t *batch, const char *word,
   }
 }
 
-static void give_back(belay__call_t **calls, size_t n) {
-  for (size_t i = 0; i < n; i++)
-    (void)belay__call_abandon(calls[i]); /* they were built for nothing */
-}
-
 static int send_parts(const belay__dedup_batch_t *batch, belay__pending_t *pending) {
   belay__call_t *calls[BELAY__DEDUP_PARTS];
   size_t parts = 0;
@@ -218,7 +213,7 @@ static int send_parts(const belay__dedup_batch_t *batch, belay__pending_t *pendi
     size_t n = batch->n - at < BELAY__DEDUP_PART ? batch->n - at : BELAY__DEDUP_PART;
     calls[parts] = batch->part(batch, batch->items + at, n);
     if (calls[parts] == NULL) {
-      give_back(calls, parts);
+      belay__calls_discard(calls, parts);
       return BELAY_ENOMEM;
     }
     at += n;

@@ -31,14 +31,9 @@ static int check(belay_client_t *client, const belay_request_t *request, belay_h
                  const char *name, size_t name_len, bool has_cb) {
   int error = belay__client_check(client);
   if (error == 0)
-    error = belay__request_check(client, request);
-  if (error != 0)
-    return error;
-  if (!has_cb) {
-    belay__detail(client->belay, "cb: NULL");
-    return BELAY_EINVAL;
-  }
-  error = belay__check_range(client->belay, "kind", (int64_t)kind, 0, BELAY_HELD_KINDS - 1);
+    error = belay__request_check(client, request, has_cb);
+  if (error == 0)
+    error = belay__check_range(client->belay, "kind", (int64_t)kind, 0, BELAY_HELD_KINDS - 1);
   return error != 0 ? error
                     : belay__check_bytes(client->belay, "name", name, name_len, 1, BELAY__NAME_MAX);
 }
@@ -167,11 +162,6 @@ static void tell_broken(belay_request_t *request, void (*cb)(void), const belay_
 /* Not sent again: the second answer would say that it was not there any more. */
 static const belay__request_ops_t release_ops = {.read = read_released, .tell = tell_broken};
 
-static void give_back(belay__call_t **calls, size_t n) {
-  for (size_t i = 0; i < n; i++)
-    (void)belay__call_abandon(calls[i]); /* they were built for nothing */
-}
-
 /* PARKED: releases n that were found. */
 static int release(belay__pending_t *pending, const belay__reply_t *reply, size_t told, size_t n) {
   belay_client_t *client = pending->client;
@@ -196,7 +186,7 @@ static int release(belay__pending_t *pending, const belay__reply_t *reply, size_
   if (made == n)
     error = belay__request_send_all(pending, calls, n);
   else
-    give_back(calls, made);
+    belay__calls_discard(calls, made);
   belay__free(client->belay, calls, n * sizeof(belay__call_t *));
   return error;
 }

@@ -136,15 +136,6 @@ int belay__sweep_read_page(belay__pending_t *pending, const belay__call_t *call,
   return 0;
 }
 
-static void put_number(belay__call_t *call, uint64_t number) {
-  char text[20];
-  size_t n = sizeof text;
-  do
-    text[--n] = (char)('0' + number % 10);
-  while ((number /= 10) > 0);
-  belay__call_arg(call, text + n, sizeof text - n);
-}
-
 static belay__call_t *new_call(belay_sweep_t *sweep, const char *name, size_t argc) {
   belay__call_t *call = belay__call_new(sweep->family.client, BELAY__LANE_BULK);
   if (call == NULL)
@@ -161,7 +152,7 @@ int belay__sweep_scan(belay_sweep_t *sweep, const belay__request_ops_t *ops) {
   belay__call_t *call = new_call(sweep, "SCAN", type_len > 0 ? 8 : 6);
   if (call == NULL)
     return BELAY_ENOMEM;
-  put_number(call, sweep->place.cursor);
+  belay__call_arg_uint(call, sweep->place.cursor);
   belay__call_arg(call, "MATCH", 5);
   belay__call_arg(call, sweep->match, sweep->match_len);
   belay__call_arg(call, "COUNT", 5);

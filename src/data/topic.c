@@ -54,14 +54,13 @@ int belay_topic_publish(belay_client_t *client, belay_request_t *request, const 
                         belay_topic_publish_cb cb) {
   int error = belay__client_check(client);
   if (error == 0)
-    error = belay__request_check(client, request);
+    error = belay__request_check(client, request, cb != NULL);
   if (error == 0)
     error = check_name(client, name, name_len);
   if (error != 0)
     return error;
-  if (len > BELAY_TOPIC_MESSAGE_MAX || (message == NULL && len > 0) || cb == NULL) {
-    const char *what = cb == NULL ? "cb: NULL" : "message: NULL, or more than 1,048,576 bytes";
-    belay__detail(client->belay, "%s", what);
+  if (len > BELAY_TOPIC_MESSAGE_MAX || (message == NULL && len > 0)) {
+    belay__detail(client->belay, "message: NULL, or more than 1,048,576 bytes");
     return BELAY_EINVAL;
   }
   size_t channel_len;

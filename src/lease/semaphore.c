@@ -163,13 +163,9 @@ static int check_request(belay_client_t *client, const belay_request_t *request,
                          size_t name_len, bool has_cb) {
   int error = belay__client_check(client);
   if (error == 0)
-    error = belay__request_check(client, request);
+    error = belay__request_check(client, request, has_cb);
   if (error != 0)
     return error;
-  if (!has_cb) {
-    belay__detail(client->belay, "cb: NULL");
-    return BELAY_EINVAL;
-  }
   if (name == NULL || name_len < 1 || name_len > BELAY__NAME_MAX) {
     belay__detail(client->belay, name == NULL ? "name: NULL" : "name: not 1 to 1024 bytes");
     return BELAY_EINVAL;

@@ -146,9 +146,7 @@ int belay__limiter_check_request(belay_limiter_t *limiter, const belay_request_t
   if (error == 0)
     error = belay__client_check(limiter->client);
   if (error == 0)
-    error = belay__request_check(limiter->client, request);
-  if (error == 0 && cb == NULL)
-    error = refuse(limiter->client->belay, "cb: NULL");
+    error = belay__request_check(limiter->client, request, cb != NULL);
   return error;
 }
 

@@ -82,11 +82,7 @@ int belay_refiller_members(belay_refiller_t *refiller, belay_request_t *request,
   if (error != 0)
     return error;
   belay_client_t *client = refiller->client;
-  if (cb == NULL) {
-    belay__detail(client->belay, "cb: NULL");
-    return BELAY_EINVAL;
-  }
-  if ((error = belay__request_check(client, request)) != 0)
+  if ((error = belay__request_check(client, request, cb != NULL)) != 0)
     return error;
   question_t *question = belay__alloc(client->belay, sizeof *question);
   if (question == NULL)
