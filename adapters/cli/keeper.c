@@ -1,10 +1,11 @@
 /* One command, its process group, and when it has to be gone.
  *
  *   RUNNING --term_at--> ENDING: SIGTERM, and SIGCONT in case it is stopped
- *   RUNNING, ENDING --kill_at, or belay is gone--> KILLED: SIGKILL
+ *   RUNNING, ENDING --kill_at, or belay is gone--> KILLED: SIGKILL; on Linux to all that it has started, in whatever
+ *                                                  group: offspring.h
  *   RUNNING --the command has ended--> OVER
- *   ENDING, KILLED --the command has ended--> OVER, and what is left of its group is killed, and on Linux of all that
- *                                              it has started, in whatever group: offspring.h
+ *   ENDING, KILLED --the command has ended--> OVER, and what is left of its group is killed, on Linux of all that it
+ *                                             has started, and waited for: first what can be killed, then the rest
  *
  * Belay moves both times with each renewal, until the first of them has come. A belay that is stopped, that hangs, or that
  * was killed moves nothing, and the command is ended all the same. If the keeper itself is killed the command dies
@@ -146,6 +147,7 @@ static void step(event_t event, int died_of) {
     if (keeper.state == RUNNING)
       tell(KEEPER_OVERDUE, 0);
     keeper.state = KILLED;
+    offspring_signal(keeper.command, SIGKILL); /* the command may be one that cannot be killed */
     hand_on(SIGKILL);
     return;
   case COMMAND_ENDED:
@@ -203,11 +205,11 @@ static void on_ended(const siginfo_t *info) {
   bool in_time = keeper.state == RUNNING;
   step(COMMAND_ENDED, info->si_code == CLD_EXITED ? 0 : info->si_status);
   (void)waitpid(keeper.command, &status, 0);
+  if (!in_time)
+    offspring_end();
   while (!in_time && waitpid(-keeper.command, NULL, 0) > 0) {
     /* the rest of its group, really gone: adopted, see command_keeper() */
   }
-  if (!in_time)
-    offspring_end();
   tell(KEEPER_ENDED, status);
 }
 

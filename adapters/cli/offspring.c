@@ -54,11 +54,6 @@ static bool send_one(pid_t pid, int depth) {
   return true;
 }
 
-static bool end_one(pid_t pid, int depth) {
-  (void)depth;
-  return kill(pid, SIGKILL) == 0;
-}
-
 void offspring_signal(pid_t but_group, int signum) {
   spared_group = but_group;
   sent = signum;
@@ -66,7 +61,9 @@ void offspring_signal(pid_t but_group, int signum) {
 }
 
 void offspring_end(void) {
-  while (visit_children(getpid(), end_one, 0) > 0 && waitpid(-1, NULL, 0) > 0) {
+  spared_group = 0; /* nobody's */
+  sent = SIGKILL;
+  while (visit_children(getpid(), send_one, 0) > 0 && waitpid(-1, NULL, 0) > 0) {
     /* who is gone has left us its children */
   }
 }

@@ -8,7 +8,7 @@
 void offspring_signal(pid_t but_group, int signum);
 
 /* Kills all of this process's, and waits for them: for a subreaper, to which comes who loses its parent. What it may not
- * kill, and what that has started, is left. */
+ * kill is left. */
 void offspring_end(void);
 
 #endif /* BELAY_CLI_OFFSPRING_H */

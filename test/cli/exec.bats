@@ -312,6 +312,30 @@ END
   is "$(cat "$HOME/signals")" term
 }
 
+@test "one in the command's group that cannot be killed keeps none of the others alive" {
+  [ "$(id -u)" = 0 ] || skip "who cannot kill another user's process is made by root"
+  cat >"$HOME/works" <<'END'
+#!/bin/bash
+trap '' TERM
+setsid sleep 61 & echo $! >"$HOME/worker"
+setpriv --reuid 65534 --clear-groups sleep 62 & echo $! >"$HOME/others"
+"$@"
+END
+  chmod +x "$HOME/works"
+  local kind
+  for kind in wait "exec setpriv --reuid 65534 --clear-groups sleep 63"; do
+    rm -f "$HOME/worker" "$HOME/others"
+    begin setpriv --bounding-set -kill belay exec job --ttl 1500ms -- "$HOME/works" $kind 2>"$HOME/said"
+    wait_until test -s "$HOME/others"
+    started+=("$(cat "$HOME/others")" "$(pgrep -P "$(pgrep -P "$begun")" | head -n 1)")
+    ask SET "$key" other
+    wait_until is_gone "$(cat "$HOME/worker")"
+    kill -0 "$(cat "$HOME/others")"
+    is "$(ps -o stat= -p "$begun" | cut -c 1)" S # it waits for what is left
+    ask DEL "$key"
+  done
+}
+
 @test "the modes of a terminal that a command has changed are set back if it is killed" {
   run -0 on_terminal --when name --type $'me\n' bash -c 'belay exec job -- bash -c "echo name; read -r n
     stty raw -echo; kill -KILL \$\$"; stty -a'
