@@ -169,13 +169,15 @@ static int64_t read_until(const errand_t *errand) {
 
 static void on_timer(uv_timer_t *timer);
 
-/* The keeper would have ended it by now if nobody had stopped it: in half the time that is left there. */
+/* The keeper would have ended it by now if nobody had stopped it: in half the time that is left there. One that goes on
+ * only now, and has begun nothing, does not. */
 static void guard(errand_t *errand, int64_t now) {
   int64_t margin = errand->grace_ms * MS_NS / 20;
-  if (errand->told || errand->command <= 0 || now < limits(errand, errand->until).kill_at + margin)
+  if (errand->told || now < limits(errand, errand->until).kill_at + margin)
     return;
   errand->overdue = true;
-  (void)kill(-errand->command, SIGKILL);
+  if (errand->command > 0)
+    (void)kill(-errand->command, SIGKILL);
   (void)uv_process_kill(&errand->process, SIGCONT);
 }
 
@@ -272,6 +274,7 @@ static void watch_signals(errand_t *errand) {
 
 static void on_failed(errand_t *errand, int error) {
   errand->told = true;
+  errand->started = false;
   errand->status = error == ENOENT ? STATUS_NO_COMMAND : STATUS_CANNOT_RUN;
   complain("%s: %s", out_shown(errand->name, strlen(errand->name)), strerror(error));
 }

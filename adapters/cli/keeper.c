@@ -1,15 +1,18 @@
 /* One command, its process group, and when it has to be gone.
  *
+ *   RUNNING: forked; whether the program is there may take long to know, and is one more thing that is waited for
  *   RUNNING --term_at--> ENDING: SIGTERM, and SIGCONT in case it is stopped
  *   RUNNING, ENDING --kill_at, or belay is gone--> KILLED: SIGKILL; on Linux to all that it has started, in whatever
  *                                                  group: offspring.h
  *   RUNNING --the command has ended--> OVER
+ *   RUNNING, ENDING, KILLED --it cannot be run--> OVER
  *   ENDING, KILLED --the command has ended--> OVER, and what is left of its group is killed, on Linux of all that it
  *                                             has started, and waited for: first what can be killed, then the rest
  *
- * Belay moves both times with each renewal, until the first of them has come. A belay that is stopped, that hangs, or that
- * was killed moves nothing, and the command is ended all the same. If the keeper itself is killed the command dies
- * with it where the system can do that (Linux: PR_SET_PDEATHSIG), and belay, which notices, kills the group.
+ * Belay moves both times with each renewal, until the first of them has come: what it has written is read first, and
+ * the clock then. A belay that is stopped, that hangs, or that was killed moves nothing, and the command is ended all the
+ * same. If the keeper itself is killed the command dies with it where the system can do that (Linux: PR_SET_PDEATHSIG),
+ * and belay, which notices, kills the group.
  *
  * The keeper is in a process group of its own: what is sent to belay's whole group (by timeout(1), or a shell) does not
  * take it away. And so is the command, so that all that it has started ends with it. What is typed at a
@@ -20,6 +23,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -44,6 +48,7 @@ static struct {
   /* KILLED: nothing is waited for any more but its end */
   enum { RUNNING, ENDING, KILLED, OVER } state;
   int channel;
+  int birth;       /* ends when the command's program runs, or tells why it cannot; -1: it has */
   int alarm;       /* readable when there is something to do; -1: none */
   int tty;         /* the terminal that belay and the command have; -1: none */
   pid_t home;      /* belay's process group */
@@ -127,7 +132,13 @@ static void pass_interrupt(int died_of) {
 
 /* ---- the machine --------------------------------------------------------------------------------------- */
 
-typedef enum event { TIME_TO_TERM, TIME_TO_KILL, BELAY_IS_GONE, COMMAND_ENDED } event_t;
+typedef enum event {
+  TIME_TO_TERM,
+  TIME_TO_KILL,
+  BELAY_IS_GONE,
+  COMMAND_ENDED,
+  CANNOT_BE_RUN
+} event_t;
 
 static void step(event_t event, int died_of) {
   switch (event) {
@@ -156,6 +167,9 @@ static void step(event_t event, int died_of) {
     pass_interrupt(died_of);
     take_terminal_back(died_of != 0);
     keeper.state = OVER;
+    return;
+  case CANNOT_BE_RUN:
+    keeper.state = OVER;
   }
 }
 
@@ -179,6 +193,11 @@ static void on_note(const keeper_note_t *note) {
   }
 }
 
+static bool is_readable(int file) {
+  struct pollfd one = {.fd = file, .events = POLLIN};
+  return file >= 0 && poll(&one, 1, 0) > 0;
+}
+
 static void read_note(void) {
   keeper_note_t note;
   size_t n = 0;
@@ -197,9 +216,34 @@ static void read_note(void) {
   on_note(&note);
 }
 
+/* Of several limits the last ones count, however long we could not look. */
+static void read_notes(void) {
+  while (is_readable(keeper.channel))
+    read_note();
+}
+
+/* What execvp() has come to. */
+static void read_birth(void) {
+  int error = 0;
+  if (!is_readable(keeper.birth))
+    return;
+  bool failed = read(keeper.birth, &error, sizeof error) == (ssize_t)sizeof error;
+  (void)close(keeper.birth);
+  keeper.birth = -1;
+  if (!failed)
+    return;
+  (void)waitpid(keeper.command, NULL, 0);
+  step(CANNOT_BE_RUN, 0);
+  tell(KEEPER_FAILED, error);
+}
+
 /* The command has ended. It is left a zombie until its group is dealt with: so long the number is nobody else's. */
 static void on_ended(const siginfo_t *info) {
   int status = 0;
+  read_birth(); /* there is nobody any more who could not tell */
+  if (keeper.state == OVER)
+    return;
+  read_notes();
   if (keeper_now() >= keeper.kill_at) /* the machine has slept */
     step(TIME_TO_KILL, 0);
   bool in_time = keeper.state == RUNNING;
@@ -252,7 +296,7 @@ static void become(char **command, long ignored, pid_t parent, int failed) {
   _exit(STATUS_NO_COMMAND);
 }
 
-/* Why it cannot be run, as an errno; 0: it runs. */
+/* Why it cannot be run, as an errno; 0: it will be, or read_birth() tells. */
 static int start(char **command, long ignored) {
   int ends[2], error = 0;
   pid_t parent = getpid();
@@ -260,15 +304,13 @@ static int start(char **command, long ignored) {
     return errno;
   for (int i = 0; i < 2; i++)
     (void)fcntl(ends[i], F_SETFD, FD_CLOEXEC); /* closed once another program runs */
-  keeper.command = fork();
+  keeper.command = ends[0] < FD_SETSIZE ? fork() : -1;
   if (keeper.command == 0)
     become(command, ignored, parent, ends[1]);
-  (void)close(ends[1]);
   if (keeper.command < 0)
-    error = errno;
-  else if (read(ends[0], &error, sizeof error) == (ssize_t)sizeof error)
-    (void)waitpid(keeper.command, NULL, 0);
-  (void)close(ends[0]);
+    error = ends[0] < FD_SETSIZE ? errno : EMFILE;
+  (void)close(ends[1]);
+  keeper.birth = ends[0];
   return error;
 }
 
@@ -298,8 +340,13 @@ static void set_alarm(int64_t at) {
 #endif
 }
 
-/* Waits until there is something to do, and does it. Where there is no alarm it looks up each second. */
+/* Does what there is to do, and waits until there is more. Where there is no alarm it looks up each second. */
 static void turn(const sigset_t *mask) {
+  read_notes();
+  read_birth();
+  look();
+  if (keeper.state == OVER)
+    return;
   int64_t now = keeper_now();
   if (now >= keeper.kill_at)
     step(TIME_TO_KILL, 0);
@@ -309,19 +356,17 @@ static void turn(const sigset_t *mask) {
   if (left > SECOND_NS || left <= 0) /* there is none any more */
     left = SECOND_NS;
   struct timespec wait = {.tv_sec = left / SECOND_NS, .tv_nsec = left % SECOND_NS};
+  int files[] = {keeper.channel, keeper.birth, next > now ? keeper.alarm : -1}, highest = -1;
   fd_set readable;
   FD_ZERO(&readable);
-  if (keeper.channel >= 0)
-    FD_SET(keeper.channel, &readable);
-  if (keeper.alarm >= 0 && next > now) {
+  if (next > now)
     set_alarm(next);
-    FD_SET(keeper.alarm, &readable);
+  for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+    if (files[i] >= 0)
+      FD_SET(files[i], &readable);
+    highest = files[i] > highest ? files[i] : highest;
   }
-  int highest = keeper.channel > keeper.alarm ? keeper.channel : keeper.alarm;
-  if (pselect(highest + 1, &readable, NULL, NULL, &wait, mask) > 0 && keeper.channel >= 0 &&
-      FD_ISSET(keeper.channel, &readable))
-    read_note();
-  look();
+  (void)pselect(highest + 1, &readable, NULL, NULL, &wait, mask);
 }
 
 int command_keeper(int argc, char **argv) {

@@ -10,8 +10,8 @@ typedef enum keeper_word {
   KEEPER_LIMITS = 1, /* belay: end it at term_at, and in any case at kill_at */
   KEEPER_SIGNAL,     /* belay: hand signal `number` on to it */
   KEEPER_CONTINUE,   /* belay: it was continued itself */
-  KEEPER_STARTED, /* keeper: it runs, as process `number`, which leads a group of its own; 0: it was too late for that */
-  KEEPER_FAILED,  /* keeper: it cannot be run: errno `number` */
+  KEEPER_STARTED, /* keeper: it is process `number`, which leads a group of its own; 0: it was too late for that */
+  KEEPER_FAILED,  /* keeper: it cannot be run after all: errno `number` */
   KEEPER_STOPPED, /* keeper: the terminal has stopped it */
   KEEPER_OVERDUE, /* keeper: its time is over, and it is being ended */
   KEEPER_ENDED    /* keeper: it has ended, with the status `number` of waitpid() */

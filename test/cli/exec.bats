@@ -392,6 +392,58 @@ END
   is_gone "$(cat "$HOME/pid")"
 }
 
+# slow_path N: N folders on the PATH that take about a millisecond each to look into: the way there is long.
+slow_path() {
+  local dots i
+  mkdir -p "$HOME/way"
+  dots=$(printf './%.0s' {1..2000})
+  ln -sfn "$dots." "$HOME/way/0"
+  for i in {1..38}; do
+    ln -sfn "$dots$((i - 1))" "$HOME/way/$i"
+  done
+  ln -sfn 38 "$HOME/way/l"
+  slow=(env -C "$HOME/way" PATH="$(printf 'l:%.0s' $(seq "$1"))$PATH" "$(command -v belay)")
+}
+
+@test "a command that is long in coming: it is run while the lock is renewed, and not any more once it is lost" {
+  slow_path 3000
+  run -0 "${slow[@]}" exec job --ttl 1500ms -- echo ran
+  is "$output" ran
+  slow_path 50000
+  begin "${slow[@]}" exec job --ttl 1500ms -- touch "$HOME/ran" 2>"$HOME/said"
+  local status=0
+  wait_until eval "[ \"\$(ask EXISTS '$key')\" = 1 ]"
+  ask SET "$key" other
+  wait_until is_gone "$begun"
+  wait "$begun" || status=$?
+  is "$status" 122
+  [ ! -e "$HOME/ran" ]
+  ask DEL "$key"
+  begin "${slow[@]}" exec job --ttl 1500ms -- touch "$HOME/ran"
+  wait_until eval "[ \"\$(ask EXISTS '$key')\" = 1 ]"
+  local keeper
+  wait_until eval 'keeper=$(pgrep -P "$begun")'
+  kill -KILL "$begun"
+  wait_until is_gone "$keeper"
+  [ ! -e "$HOME/ran" ]
+}
+
+@test "a keeper that has stood still goes by what belay has told it last" {
+  begin belay exec job --ttl 3s -- sh -c 'touch "$HOME/ready"; until [ -e "$HOME/end" ]; do sleep 0.05; done; exit 5'
+  wait_until test -e "$HOME/ready"
+  local keeper status=0
+  keeper=$(pgrep -P "$begun")
+  started+=("$keeper")
+  kill -STOP "$keeper"
+  sleep 4
+  wait_until is_fresh 2900
+  kill -CONT "$keeper"
+  sleep 0.5
+  touch "$HOME/end"
+  wait "$begun" || status=$?
+  is "$status" 5
+}
+
 @test "belay stood still for so long that the time was over before the command began: it does not" {
   belay keep-command 9 0 1 2 touch "$HOME/ran" 9<>"$HOME/said"
   [ ! -e "$HOME/ran" ]
