@@ -204,10 +204,12 @@ static void on_read(reading_t *read) {
   }
   for (size_t i = 0; i < read->seen.n; i++) {
     seen_t *seen = &read->seen.item[i];
+    if (seen->held->holders_count == 0)
+      continue;
+    held = true; /* of one kind: one for each server at most */
+    crowd |= seen->held->holders_count > seen->held->holders_len;
     steps[n] = (step_t){.h = h, .node = seen->node};
     steps[n].request.data = &steps[n];
-    held |= seen->held->holders_count > 0;
-    crowd |= seen->held->holders_count > seen->held->holders_len;
     choose(seen, &steps[n].seen);
     n += steps[n].seen.holders_len > 0;
   }

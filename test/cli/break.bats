@@ -57,6 +57,23 @@ for line in sys.stdin:
   run -1 belay show orders --quiet
 }
 
+@test "at as many servers as may be named, where it was something else before" {
+  local urls=() i
+  for i in {0..15}; do
+    urls+=(--url "$BELAY_URL?db=$i")
+    hold lock orders web-1 "$BELAY_URL?db=$i"
+  done
+  hold election orders web-2 "$BELAY_URL?db=15" # the last thing that is found
+  kill "$begun"
+  wait "$begun"
+  run -2 belay break orders "${urls[@]}"
+  is "$(grep -c "would take" <<<"$output")" 16
+  run -0 belay break orders "${urls[@]}" --yes
+  is "$(grep -c "taken from 1" <<<"$output")" 16
+  run -1 belay break orders "${urls[@]}" --yes
+  is "$output" "belay: break: nobody holds it"
+}
+
 @test "one of several holders" {
   for i in 1 2 3; do hold reader doc "web-$i"; done
   run -0 belay break doc --mark "$(mark_of doc web-2)" --yes --json
