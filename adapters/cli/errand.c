@@ -52,11 +52,14 @@ static void close_handle(uv_handle_t *handle) {
     uv_close(handle, on_closed);
 }
 
-/* A ctrl-C goes to all that are in our group: so also to a keeper that has not come to leaving it, or to blocking
- * signals. It has not run anything then. */
+/* A ctrl-C goes to all that are in our group, and so does what timeout(1) sends: also to a keeper that has not come to
+ * leaving it, or to blocking signals. It has not run anything then. */
 static bool was_interrupted(const errand_t *errand) {
-  int signum = errand->keeper_died_of;
-  return !errand->started && (signum == SIGINT || signum == SIGQUIT || signum == SIGHUP);
+  static const int signums[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+  for (size_t i = 0; i < sizeof signums / sizeof *signums; i++)
+    if (errand->keeper_died_of == signums[i])
+      return !errand->started;
+  return false;
 }
 
 /* How it ended, if nobody has told: the keeper was killed, and what it kept may be there still. */

@@ -144,18 +144,19 @@ for _ in range(1500):
   is "$status" 143
 }
 
-@test "ctrl-C before the keeper is ready: nothing is run, and belay ends by it" {
-  local i n keeper status
-  for i in {1..10}; do
+@test "ctrl-C, or what timeout sends, before the keeper is ready: nothing is run, and belay ends by it" {
+  local i n keeper status signal
+  for i in {1..20}; do
+    ((i % 2)) && signal=INT || signal=TERM
     begin env --default-signal setsid belay exec job -- sleep 60 2>>"$HOME/said"
     keeper=
     for ((n = 0; n < 1000000; n++)); do # at once: to wait in between is too late
       read -r keeper <"/proc/$begun/task/$begun/children" || [ -z "$keeper" ] || break
     done
-    kill -INT -- "-$begun"
+    kill -"$signal" -- "-$begun"
     status=0
     wait "$begun" || status=$?
-    is "$status" 130
+    is "$status" $((128 + $(kill -l "$signal")))
   done
   is "$(cat "$HOME/said")" ""
 }
