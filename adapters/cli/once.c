@@ -99,14 +99,19 @@ static int64_t left_us(void *data) {
   return left > 0 && !taken ? left : 0;
 }
 
-/* state tells how long from now, and counts from when the request was sent. */
+/* A record tells how long from now, and counts from when the request was sent. The server's clock may run faster than
+ * ours: as much is taken off as from a lock's lease. */
+static void hold(const belay_idempotency_state_t *state) {
+  until = keeper_now() + (state->remaining_ms - asked.ttl_ms / 100 - 2) * US_NS * 1000;
+}
+
 static void on_extended(belay_request_t *r, int status, const belay_idempotency_state_t *state) {
   (void)r;
   extending = false;
   if (status == BELAY_ENOTOWNER)
     taken = true;
   else if (status == 0)
-    until = keeper_now() + state->remaining_ms * US_NS * 1000;
+    hold(state);
   if (errand_runs(&errand))
     errand_look(&errand);
 }
@@ -123,7 +128,7 @@ static void on_extend_timer(uv_timer_t *timer) {
 static void run_command(harness_t *h, const belay_idempotency_state_t *state) {
   uint64_t third = (uint64_t)asked.ttl_ms / 3;
   token = state->token;
-  until = keeper_now() + state->remaining_ms * US_NS * 1000;
+  hold(state);
   if (state->outcome == BELAY_IDEMPOTENCY_TAKEN_OVER)
     remark("somebody has begun before, and has not ended in time");
   (void)setenv("BELAY_NAME", key_of(h), 1);
