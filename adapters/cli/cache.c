@@ -20,9 +20,9 @@
 
 #define YEAR_MS INT64_C(31536000000)
 #define LOOK_MS 2
-#define LONGEST_MAX_MS                                                                             \
-  300000 /* a get lasts twice as long at most: another one's run that fails, and ours */
-#define SLACK_MS 1000 /* the keeper is first */
+#define LONGEST_MAX_MS 300000
+#define GET_MAX_MS 600000 /* as long as a request may take */
+#define SLACK_MS 1000     /* the keeper is first */
 
 static struct {
   int64_t ttl_ms, stale_ms, longest_ms, max_size;
@@ -87,6 +87,11 @@ static void stop(harness_t *h, int signum) {
 
 /* ---- the command --------------------------------------------------------------------------------------- */
 
+/* From SIGTERM, when it has taken longer than --longest, to when it is certainly gone. */
+static int64_t grace_ms(void) {
+  return asked.longest_ms / 6;
+}
+
 static int64_t left_us(void *data) {
   (void)data;
   int64_t left = (until - keeper_now()) / 1000;
@@ -121,9 +126,9 @@ static void on_load(belay_load_t *l, const char *key, size_t key_len, void *arg)
   }
   load = l;
   text_clear(&output);
-  until = keeper_now() + asked.longest_ms * 1000000;
+  until = keeper_now() + (asked.longest_ms + grace_ms()) * 1000000;
   errand = (errand_t){.left = left_us,
-                      .grace_ms = asked.longest_ms / 6,
+                      .grace_ms = grace_ms(),
                       .on_end = on_ended,
                       .output = &output,
                       .output_max = (size_t)asked.max_size};
@@ -205,6 +210,12 @@ static void on_forgotten(belay_request_t *r, int status, bool applied) {
 
 /* ---- the beginning ------------------------------------------------------------------------------------- */
 
+/* Another one's run that fails, and ours. */
+static int64_t get_ms(void) {
+  int64_t ms = 2 * (asked.longest_ms + grace_ms());
+  return ms < GET_MAX_MS ? ms : GET_MAX_MS;
+}
+
 /* Who refreshes takes what is stale for nothing, and does not wait for somebody else who is about it. */
 static int open_cache(harness_t *h) {
   belay_cache_options_t options;
@@ -217,7 +228,7 @@ static int open_cache(harness_t *h) {
   options.jitter_percent = 0;
   options.stale_ms = asked.refresh ? 0 : asked.stale_ms;
   options.keep_ms = asked.stale_ms;
-  options.load_timeout_ms = asked.longest_ms + SLACK_MS;
+  options.load_timeout_ms = asked.longest_ms + grace_ms() + SLACK_MS;
   options.max_value_bytes = (size_t)asked.max_size;
   options.late = BELAY_CACHE_LATE_FAIL;
   options.away = asked.anyway ? BELAY_CACHE_AWAY_LOAD : BELAY_CACHE_AWAY_FAIL;
@@ -236,7 +247,7 @@ static void begin(harness_t *h) {
     return;
   }
   request.data = h;
-  request.timeout_ms = asked.forget ? 0 : 2 * asked.longest_ms;
+  request.timeout_ms = asked.forget ? 0 : get_ms();
   int error = open_cache(h);
   if (error == 0)
     error = asked.forget ? belay_cache_invalidate(cache, &request, key, strlen(key), on_forgotten)

@@ -94,6 +94,16 @@ END
   is "$(belay cache k --max-size 1000 -- head -c 1000 /dev/zero | wc -c)" 1000
 }
 
+@test "it has all of --longest before it is asked to end" {
+  cat >"$HOME/left" <<'END'
+import os, time
+words = open(f"/proc/{os.getppid()}/cmdline", "rb").read().split(b"\0") # its keeper's
+print((int(words[4]) - time.clock_gettime_ns(time.CLOCK_BOOTTIME)) // 10**9 > 280)
+END
+  run -0 belay cache k --longest 5m -- python3 "$HOME/left"
+  is "$output" True
+}
+
 @test "one that leaves something behind which keeps its output open" {
   left='sleep 60 2>/dev/null </dev/null & echo $! >"$HOME/left"; echo hi'
   run -123 --separate-stderr belay cache k --longest 500ms -- sh -c "$left" 3>&-
