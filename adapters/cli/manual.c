@@ -37,7 +37,7 @@ static const section_t behind[] = {
     {"RESULTS", "A line for each result, on standard output; with --json an object in a line. "
                 "Texts in it are as they are if they "
                 "are UTF-8; one that is not is taken for Latin-1: each of its bytes from 0x80 on "
-                "becomes \\u0080 to \\u00ff. For "
+                "becomes \\u0080 to \\u00ff. What terminals take for orders is \\uXXXX. For "
                 "people what is not printable is \\xXX. There are colours on terminals only, and "
                 "none if NO_COLOR is set.\n\n"
                 "What goes wrong is said on standard error, and begins with `belay: COMMAND: `."},

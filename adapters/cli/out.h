@@ -22,8 +22,8 @@ out_form_t out_form(void);
 /* Members, between out_begin() and out_end(), which writes a line: with --json an object of them; for people their
  * values, apart by tabs, or what out_say() said instead. Names are of this program, valid to out_end().
  *
- * Texts may have any bytes in them. In JSON one that is no UTF-8 is taken for Latin-1: \u00XX for each byte. For people
- * what is no printable UTF-8 is \xXX. */
+ * Texts may have any bytes in them. In JSON one that is no UTF-8 is taken for Latin-1: \u00XX for each byte; and what is
+ * no printable character is \uXXXX. For people what is no printable UTF-8 is \xXX. */
 void out_begin(void);
 void out_text(const char *name, const void *bytes, size_t len);
 void out_string(const char *name, const char *text); /* NULL: as out_null() */

@@ -80,41 +80,49 @@ char *text_keep(const char *bytes, size_t len) {
 
 /* ---- bytes of elsewhere -------------------------------------------------------------------------------- */
 
-size_t utf8_length(const unsigned char *bytes, size_t len) {
-  static const unsigned long least[] = {0, 0, 0x80, 0x800, 0x10000};
-  if (len == 0 || bytes[0] < 0x80)
+/* The character at the beginning, and how many bytes it has; 0: that is no UTF-8. */
+static size_t decode(const unsigned char *bytes, size_t len, unsigned *out) {
+  static const unsigned least[] = {0, 0, 0x80, 0x800, 0x10000};
+  unsigned code = len > 0 ? bytes[0] : 0;
+  *out = code;
+  if (len == 0 || code < 0x80)
     return len > 0;
-  size_t n = bytes[0] >= 0xf0 ? 4 : bytes[0] >= 0xe0 ? 3 : 2;
-  if (bytes[0] < 0xc2 || bytes[0] > 0xf4 || n > len)
+  size_t n = code >= 0xf0 ? 4 : code >= 0xe0 ? 3 : 2;
+  if (code < 0xc2 || code > 0xf4 || n > len)
     return 0;
-  unsigned long code = bytes[0] & (0xffu >> (n + 1));
+  code &= 0xffu >> (n + 1);
   for (size_t i = 1; i < n; i++) {
     if ((bytes[i] & 0xc0) != 0x80)
       return 0;
     code = code << 6 | (bytes[i] & 0x3fu);
   }
+  *out = code;
   return code < least[n] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ? 0 : n;
+}
+
+size_t utf8_length(const unsigned char *bytes, size_t len) {
+  unsigned code;
+  return decode(bytes, len, &code);
 }
 
 /* Terminals take the characters below 0x20, and from 0x7f to 0x9f, for orders; some of those that look like nothing turn
  * a line round (U+202A and so on), or make two look alike. */
-static bool is_printable(const unsigned char *c, size_t n) {
-  if (n == 1)
-    return *c >= 0x20 && *c != 0x7f;
-  if (n == 2)
-    return c[0] != 0xc2 || c[1] >= 0xa0;
-  bool turns =
-      n == 3 && c[0] == 0xe2 &&
-      ((c[1] == 0x80 && (c[2] >= 0xa8 || (c[2] >= 0x8b && c[2] <= 0x8f)) && c[2] <= 0xae) ||
-       (c[1] == 0x81 && c[2] >= 0xa6 && c[2] <= 0xa9));
-  return n != 0 && !turns;
+static bool is_printable(unsigned code) {
+  static const struct {
+    unsigned from, to;
+  } orders[] = {{0, 0x1f}, {0x7f, 0x9f}, {0x200b, 0x200f}, {0x2028, 0x202e}, {0x2066, 0x2069}};
+  for (size_t i = 0; i < sizeof orders / sizeof *orders; i++)
+    if (code >= orders[i].from && code <= orders[i].to)
+      return false;
+  return true;
 }
 
 void text_add_shown(text_t *text, const void *bytes, size_t len) {
   const unsigned char *c = bytes, *end = len > 0 ? c + len : c;
   while (c < end) {
-    size_t n = utf8_length(c, (size_t)(end - c));
-    if (n > 0 && is_printable(c, n)) {
+    unsigned code;
+    size_t n = decode(c, (size_t)(end - c), &code);
+    if (n > 0 && is_printable(code)) {
       text_add(text, c, n);
       c += n;
       continue;
@@ -131,17 +139,20 @@ static bool is_utf8(const unsigned char *c, size_t len) {
   return true;
 }
 
+/* What is not printable has four digits: that is_printable() knows. */
 void text_add_json(text_t *text, const void *bytes, size_t len) {
   const unsigned char *c = bytes;
   bool utf8 = is_utf8(c, len);
   text_add(text, "\"", 1);
-  for (size_t i = 0; i < len; i++) {
-    if (c[i] == '"' || c[i] == '\\')
-      text_print(text, "\\%c", c[i]);
-    else if (c[i] < 0x20 || c[i] == 0x7f || (c[i] >= 0x80 && !utf8))
-      text_print(text, "\\u%04x", c[i]);
+  for (size_t n; len > 0; c += n, len -= n) {
+    unsigned code = *c;
+    n = utf8 ? decode(c, len, &code) : 1;
+    if (code == '"' || code == '\\')
+      text_print(text, "\\%c", (int)code);
+    else if (!is_printable(code) || (code >= 0x80 && !utf8))
+      text_print(text, "\\u%04x", code);
     else
-      text_add(text, &c[i], 1);
+      text_add(text, c, n);
   }
   text_add(text, "\"", 1);
 }

@@ -44,6 +44,10 @@ static void test_json_strings(void **state) {
   JSON("a\"b\\c", "a\\\"b\\\\c");
   JSON("a\0\n\x1f\x7f", "a\\u0000\\u000a\\u001f\\u007f");
   JSON("\xc3\xa4\xf0\x9f\x98\x80", "\xc3\xa4\xf0\x9f\x98\x80");
+  JSON("\xc2\x9b"
+       "31m \xe2\x80\xae \xe2\x81\xa9",
+       "\\u009b31m \\u202e \\u2069"); /* to a terminal too it is no order */
+  JSON("\xc2\xa0\xe2\x80\xaf", "\xc2\xa0\xe2\x80\xaf");
   JSON("\xc3\xa4\xff", "\\u00c3\\u00a4\\u00ff"); /* no UTF-8: Latin-1 */
 }
 
