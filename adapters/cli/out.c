@@ -3,10 +3,12 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "text.h"
 #include "units.h"
@@ -182,11 +184,27 @@ void out_say(const char *format, ...) {
   va_end(args);
 }
 
-/* At once: what is written late is noticed late. */
+/* Why not, as an errno; 0: all of it. At once: what is written late is noticed late. Where standard input is the very same
+ * file (a socket of inetd's) nobody waits at it while items are read from there, so that this does. */
+static int write_all(int file, const char *bytes, size_t len) {
+  struct pollfd room = {.fd = file, .events = POLLOUT};
+  while (len > 0) {
+    ssize_t n = write(file, bytes, len);
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+      (void)poll(&room, 1, -1);
+    else if (n < 0 && errno != EINTR)
+      return errno;
+    else if (n > 0) {
+      bytes += n;
+      len -= (size_t)n;
+    }
+  }
+  return 0;
+}
+
 static bool write_out(const void *bytes, size_t len) {
-  if (out.error == 0 &&
-      (fwrite(bytes, 1, len, stdout) != len || fflush(stdout) != 0 || ferror(stdout)))
-    out.error = errno != 0 ? errno : EIO;
+  if (out.error == 0)
+    out.error = write_all(STDOUT_FILENO, bytes, len);
   return out.error == 0;
 }
 
@@ -253,8 +271,8 @@ static void tell(const char *format, va_list args) {
   text_vprint(&text, format, args);
   text_add(&text, "\n", 1);
   if (text.bytes != NULL)
-    (void)fwrite(text.bytes, 1, text.len,
-                 stderr); /* one write: lines of several processes stay lines */
+    (void)write_all(STDERR_FILENO, text.bytes,
+                    text.len); /* one write: lines of several processes stay lines */
   text_free(&text);
 }
 

@@ -119,6 +119,26 @@ has_all() { seq "$1" "$2" | belay bloom has f -q; }
   ((calls < 1000))
 }
 
+@test "one socket for input and output, as inetd has it: all results, however late they are taken" {
+  create
+  run -0 python3 -c 'import socket, subprocess, sys, threading, time
+ours, its = socket.socketpair()
+its.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+belay = subprocess.Popen(sys.argv[1:], stdin=its, stdout=its)
+its.close()
+lines = b"".join(b"%d\n" % i for i in range(10000))
+def send():
+    ours.sendall(lines)
+    ours.shutdown(socket.SHUT_WR)
+threading.Thread(target=send).start()
+time.sleep(1)
+taken = b""
+while part := ours.recv(65536): taken += part
+print(taken == lines)
+sys.exit(belay.wait())' belay bloom add f
+  is "$output" True
+}
+
 @test "10,000 lines out of a file, and off a terminal" {
   create
   seq 10000 >"$HOME/lines"
