@@ -5,6 +5,7 @@
  *      |  deposed: the     |  +---------- the pause is over ----------------+
  *      |  keeper ends it   |                                                |
  *      +-------------------+----------- deposed ----------------------------+
+ *      +-- deposed: elected, but stopped for so long meanwhile that we are not told
  *
  * A command that was ended since renewal was late, where we lead all the same in the end, is PAUSING too.
  *
@@ -126,7 +127,7 @@ static void on_deposed(belay_election_t *e, belay_lost_t reason) {
   deposed = true;
   if (state == RUNNING)
     errand_look(&errand); /* stands again when the command is gone */
-  else if (state == PAUSING) {
+  else if (state != RESIGNING) {
     (void)uv_timer_stop(&pause_timer);
     stand(h);
   }
