@@ -114,12 +114,18 @@ static bool wrong_line(const reading_t *r, const char *name, const char *what) {
   return false;
 }
 
+/* Which file it is cannot stand in one; nor can a flag, which has no value. */
+static bool is_setting(const option_t *option) {
+  return option->kind != OPTION_FLAG && option->to.text != &common.config;
+}
+
 static bool no_setting(const reading_t *r, const char *name, size_t len) {
   const char *names[NAMES_MAX];
   size_t n = 0;
   for (size_t i = 0; i < settings.n; i++)
     for (const option_t *o = settings.table[i]; o->name != NULL && n < NAMES_MAX; o++)
-      names[n++] = o->name;
+      if (is_setting(o))
+        names[n++] = o->name;
   const char *near = nearest(name, len, names, n);
   return wrong_line(r, near != NULL ? "there is no such setting; did you mean" : "",
                     near != NULL ? near : "there is no such setting");
@@ -165,7 +171,7 @@ static bool read_line(reading_t *r, char *line) {
     return wrong_line(r, "", "is no `name = value`");
   value += 1 + strspn(value + 1, " \t");
   const option_t *option = option_find(&settings, line, name_len);
-  if (option == NULL || option->kind == OPTION_FLAG || option->to.text == &common.config)
+  if (option == NULL || !is_setting(option))
     return no_setting(r, line, name_len);
   if (*value == '\0')
     return wrong_line(r, option->name, "has no value");

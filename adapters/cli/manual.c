@@ -43,7 +43,8 @@ static const section_t behind[] = {
                 "What goes wrong is said on standard error, and begins with `belay: COMMAND: `."},
     {"SETTINGS", "What the command line does not say is looked for in the environment, then in "
                  "files. Each option of THE SERVER above "
-                 "may be set there: --tls-ca is BELAY_TLS_CA in the environment, and a line "
+                 "that has a value may be set there, --config in the environment only: --tls-ca is "
+                 "BELAY_TLS_CA in the environment, and a line "
                  "`tls-ca = FILE` in a file. Several URLs "
                  "stand in BELAY_URL with spaces between them, and in a file in a line each.\n\n"
                  "A file has lines `name = value`, empty lines, and comments, which begin with #. "
