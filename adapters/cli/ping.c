@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "commands.h"
 #include "look.h"
@@ -45,11 +46,7 @@ static const char *state_of(const belay_topology_server_t *server) {
 }
 
 static const char *shown(const char *text) {
-  const char *bytes = text;
-  size_t len = 0;
-  while (bytes[len] != '\0')
-    len++;
-  return len > 0 ? out_shown(bytes, len) : "-";
+  return *text != '\0' ? out_shown(text, strlen(text)) : "-";
 }
 
 static void add_row(const belay_topology_server_t *server) {

@@ -39,8 +39,7 @@ void table_cell(table_t *table, const char *format, ...) {
     table->width[column] = width;
 }
 
-/* Appends at most so many characters; returns how many. */
-static size_t add_cut(text_t *out, const char *text, size_t width) {
+size_t utf8_add_cut(text_t *out, const char *text, size_t width) {
   size_t n = 0, bytes = 0;
   for (; text[bytes] != '\0'; bytes++) {
     bool begins = ((unsigned char)text[bytes] & 0xc0) != 0x80;
@@ -68,7 +67,7 @@ bool table_line(table_t *table, text_t *out, size_t width) {
     table->next += strlen(cell) + 1;
     if (*cell != '\0') {
       at += add_spaces(out, gap + (table->columns[i].right ? pad : 0), width - at);
-      at += add_cut(out, cell, width - at);
+      at += utf8_add_cut(out, cell, width - at);
       gap = table->columns[i].right ? 0 : pad;
     } else
       gap += pad;

@@ -39,4 +39,7 @@ void table_free(table_t *table);
 /* How many characters wide a text in UTF-8 is. */
 size_t utf8_width(const char *text);
 
+/* Appends at most so many characters of it; returns how many. */
+size_t utf8_add_cut(text_t *out, const char *text, size_t width);
+
 #endif /* BELAY_CLI_TABLE_H */

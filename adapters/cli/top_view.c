@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "table.h"
 #include "text.h"
 #include "top.h"
 
@@ -117,15 +118,8 @@ static int compare(const void *a, const void *b) {
 
 /* Appends a line that is no wider than the screen is, in a style. */
 static void add_line(const top_t *top, text_t *lines, term_style_t style, const char *text) {
-  size_t width = 0, len = 0;
-  for (; text[len] != '\0'; len++) {
-    bool begins = ((unsigned char)text[len] & 0xc0) != 0x80;
-    if (begins && width == top->screen.columns)
-      break;
-    width += begins;
-  }
   text_print(lines, "%s", style != TERM_NORMAL ? term_style(&top->term, style) : "");
-  text_add(lines, text, len);
+  (void)utf8_add_cut(lines, text, top->screen.columns);
   text_print(lines, "%s\n", style != TERM_NORMAL ? term_style(&top->term, TERM_NORMAL) : "");
 }
 
