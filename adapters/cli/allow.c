@@ -27,11 +27,6 @@ static struct {
   bool some;                      /* was told */
 } work;
 
-static void fail(harness_t *h, const char *what, int error) {
-  if (error != 0)
-    harness_fail(h, what, error);
-}
-
 static const char *key_of(const harness_t *h) {
   return h->arguments->item[0];
 }
@@ -112,7 +107,7 @@ static bool open_permission(harness_t *h) {
   options.ttl_ms = asked.ttl_ms;
   request.data = h;
   int error = belay_permission_new(h->client[0], &options, &permission);
-  fail(h, "cannot begin", error);
+  harness_fail(h, "cannot begin", error);
   return error == 0;
 }
 
@@ -176,7 +171,7 @@ static const option_t change_options[] = {KEY_OPTIONS, TTL_OPTION, {0}};
 static void on_changed(belay_request_t *r, int status, const belay_permission_result_t *results,
                        size_t n) {
   harness_t *h = r->data;
-  fail(h, "cannot change", status);
+  harness_fail(h, "cannot change", status);
   if (n > 0) {
     out_begin();
     out_number("id", (int64_t)results->index);
@@ -195,7 +190,8 @@ typedef int (*change_t)(belay_permission_t *, belay_request_t *, const char *, s
 
 static void change(harness_t *h, change_t how, belay_permission_cb cb) {
   if (read_field(h) && open_permission(h))
-    fail(h, "cannot begin", how(permission, &request, key_of(h), key_len(h), &work.field, 1, cb));
+    harness_fail(h, "cannot begin",
+                 how(permission, &request, key_of(h), key_len(h), &work.field, 1, cb));
 }
 
 static void begin_grant(harness_t *h) {
@@ -262,7 +258,7 @@ static const command_t set = {
 static void on_checked(belay_request_t *r, int status, const belay_permission_result_t *results,
                        size_t n) {
   harness_t *h = r->data;
-  fail(h, "cannot ask", status);
+  harness_fail(h, "cannot ask", status);
   if (n > 0) {
     out_begin();
     out_number("id", (int64_t)results->index);
@@ -298,7 +294,7 @@ static const command_t check = {
 static void on_listed(belay_request_t *r, int status, const belay_permission_result_t *results,
                       size_t n) {
   harness_t *h = r->data;
-  fail(h, "cannot list", status);
+  harness_fail(h, "cannot list", status);
   for (size_t i = 0; i < n; i++)
     if (!out_field(&results[i]))
       break;
@@ -311,7 +307,7 @@ static void ask_next(harness_t *h);
 static void on_some(belay_request_t *r, int status, const belay_permission_result_t *results,
                     size_t n) {
   harness_t *h = r->data;
-  fail(h, "cannot list", status);
+  harness_fail(h, "cannot list", status);
   for (size_t i = 0; i < n; i++)
     if (results[i].value != 0 && !out_field(&results[i])) {
       harness_done(h, STATUS_TROUBLE);
@@ -328,8 +324,9 @@ static void ask_next(harness_t *h) {
   if (n == 0)
     harness_done(h, work.some ? STATUS_YES : STATUS_NO);
   else
-    fail(h, "cannot list",
-         belay_permission_get(permission, &request, key_of(h), key_len(h), work.ids, n, on_some));
+    harness_fail(
+        h, "cannot list",
+        belay_permission_get(permission, &request, key_of(h), key_len(h), work.ids, n, on_some));
 }
 
 static void begin_list(harness_t *h) {
@@ -349,8 +346,9 @@ static void begin_list(harness_t *h) {
   else if (open_permission(h) && n == 0)
     ask_next(h);
   else if (!harness_is_done(h))
-    fail(h, "cannot list",
-         belay_permission_get(permission, &request, key_of(h), key_len(h), work.ids, n, on_listed));
+    harness_fail(
+        h, "cannot list",
+        belay_permission_get(permission, &request, key_of(h), key_len(h), work.ids, n, on_listed));
 }
 
 static const command_t list = {
@@ -378,7 +376,7 @@ static void on_deleted(belay_request_t *r, int status, const belay_permission_re
                        size_t n) {
   harness_t *h = r->data;
   (void)results, (void)n;
-  fail(h, "cannot delete", status);
+  harness_fail(h, "cannot delete", status);
   harness_done(h, STATUS_YES);
 }
 
@@ -387,8 +385,8 @@ static void begin_delete(harness_t *h) {
   if (wrong != NULL)
     harness_refuse(h, wrong);
   else if (open_permission(h))
-    fail(h, "cannot delete",
-         belay_permission_clear(permission, &request, key_of(h), key_len(h), on_deleted));
+    harness_fail(h, "cannot delete",
+                 belay_permission_clear(permission, &request, key_of(h), key_len(h), on_deleted));
 }
 
 static const command_t delete = {

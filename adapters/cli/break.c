@@ -227,8 +227,7 @@ static void begin(harness_t *h) {
   reading = (reading_t){.h = h, .name = h->arguments->item[0], .on_read = on_read};
   for (size_t i = 0; i < asked.marks.n; i++)
     if (!is_mark(asked.marks.item[i])) {
-      complain("--mark: not the 16 digits that belay show tells");
-      harness_done(h, STATUS_USAGE);
+      harness_refuse(h, "--mark: not the 16 digits that belay show tells");
       return;
     }
   if (look_check(h))

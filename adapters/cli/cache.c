@@ -242,8 +242,7 @@ static void begin(harness_t *h) {
   const char *key = h->arguments->item[0];
   bool runs = h->arguments->command != NULL;
   if (runs == asked.forget || (asked.forget && asked.refresh)) {
-    complain("either a command behind --, or --forget");
-    harness_done(h, STATUS_USAGE);
+    harness_refuse(h, "either a command behind --, or --forget");
     return;
   }
   request.data = h;
@@ -252,8 +251,7 @@ static void begin(harness_t *h) {
   if (error == 0)
     error = asked.forget ? belay_cache_invalidate(cache, &request, key, strlen(key), on_forgotten)
                          : belay_cache_get(cache, &request, key, strlen(key), on_got);
-  if (error != 0)
-    harness_fail(h, "cannot ask", error);
+  harness_fail(h, "cannot ask", error);
 }
 
 static const option_t options[] = {

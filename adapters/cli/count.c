@@ -43,6 +43,10 @@ static belay_request_t request;
 
 /* ---- what they have in common -------------------------------------------------------------------------- */
 
+static void fail(harness_t *h, int error) {
+  harness_fail(h, "cannot count", error);
+}
+
 static bool open_counter(harness_t *h) {
   belay_counter_options_t options;
   belay_counter_options_init(&options);
@@ -53,14 +57,8 @@ static bool open_counter(harness_t *h) {
   options.shards = (unsigned)asked.shards;
   request.data = h;
   int error = belay_counter_new(h->client[0], &options, &counter);
-  if (error != 0)
-    harness_fail(h, "cannot count", error);
+  fail(h, error);
   return error == 0;
-}
-
-static void began(harness_t *h, int error) {
-  if (error != 0)
-    harness_fail(h, "cannot count", error);
 }
 
 static const char *key_of(const harness_t *h) {
@@ -78,16 +76,13 @@ static void out_which(const harness_t *h) {
 static bool read_argument(harness_t *h, size_t i, int64_t *out) {
   if (i >= h->arguments->n || units_number(h->arguments->item[i], out))
     return true;
-  complain("N is no whole number of 64 bits");
-  harness_done(h, STATUS_USAGE);
+  harness_refuse(h, "N is no whole number of 64 bits");
   return false;
 }
 
 static bool refuse(harness_t *h, bool wrong, const char *what) {
-  if (wrong) {
-    complain("%s", what);
-    harness_done(h, STATUS_USAGE);
-  }
+  if (wrong)
+    harness_refuse(h, what);
   return wrong;
 }
 
@@ -118,16 +113,16 @@ static void begin_add(harness_t *h) {
       !open_counter(h))
     return;
   if (asked.field != NULL)
-    began(h, belay_counter_add_field(counter, &request, key, len, asked.field, strlen(asked.field),
-                                     asked.delta, on_added));
+    fail(h, belay_counter_add_field(counter, &request, key, len, asked.field, strlen(asked.field),
+                                    asked.delta, on_added));
   else if (asked.id != NULL)
-    began(h, belay_counter_add_once(counter, &request, key, len, asked.delta, asked.id,
-                                    strlen(asked.id), on_added));
+    fail(h, belay_counter_add_once(counter, &request, key, len, asked.delta, asked.id,
+                                   strlen(asked.id), on_added));
   else if (bounded)
-    began(h, belay_counter_add_bounded(counter, &request, key, len, asked.delta, asked.min,
-                                       asked.max, on_added));
+    fail(h, belay_counter_add_bounded(counter, &request, key, len, asked.delta, asked.min,
+                                      asked.max, on_added));
   else
-    began(h, belay_counter_add(counter, &request, key, len, asked.delta, on_added));
+    fail(h, belay_counter_add(counter, &request, key, len, asked.delta, on_added));
 }
 
 static const option_t add_options[] = {
@@ -247,13 +242,13 @@ static void begin_get(harness_t *h) {
   for (size_t i = 0; i < arguments->n; i++)
     keys[i] = (belay_bytes_t){arguments->item[i], strlen(arguments->item[i])};
   if (asked.all)
-    began(h, belay_counter_get_all(counter, &request, keys[0].data, keys[0].len,
-                                   BELAY_COUNTER_MANY_MAX, on_got_all));
+    fail(h, belay_counter_get_all(counter, &request, keys[0].data, keys[0].len,
+                                  BELAY_COUNTER_MANY_MAX, on_got_all));
   else if (asked.field != NULL)
-    began(h, belay_counter_get_field(counter, &request, keys[0].data, keys[0].len, asked.field,
-                                     strlen(asked.field), on_got_field));
+    fail(h, belay_counter_get_field(counter, &request, keys[0].data, keys[0].len, asked.field,
+                                    strlen(asked.field), on_got_field));
   else
-    began(h, belay_counter_get_many(counter, &request, keys, arguments->n, on_got_many));
+    fail(h, belay_counter_get_many(counter, &request, keys, arguments->n, on_got_many));
 }
 
 static const option_t get_options[] = {
@@ -301,7 +296,7 @@ static void on_set(belay_request_t *r, int status, const belay_counter_result_t 
 static void begin_set(harness_t *h) {
   int64_t value = 0;
   if (read_argument(h, 1, &value) && open_counter(h))
-    began(h, belay_counter_set(counter, &request, key_of(h), strlen(key_of(h)), value, on_set));
+    fail(h, belay_counter_set(counter, &request, key_of(h), strlen(key_of(h)), value, on_set));
 }
 
 static const command_t set = {
@@ -340,11 +335,11 @@ static void begin_delete(harness_t *h) {
   if (!open_counter(h))
     return;
   if (asked.field == NULL) {
-    began(h, belay_counter_delete(counter, &request, key, strlen(key), on_deleted));
+    fail(h, belay_counter_delete(counter, &request, key, strlen(key), on_deleted));
     return;
   }
   belay_bytes_t field = {asked.field, strlen(asked.field)};
-  began(h, belay_counter_delete_fields(counter, &request, key, strlen(key), &field, 1, on_deleted));
+  fail(h, belay_counter_delete_fields(counter, &request, key, strlen(key), &field, 1, on_deleted));
 }
 
 static const command_t delete = {

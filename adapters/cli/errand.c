@@ -29,14 +29,12 @@
 
 /* ---- how long ------------------------------------------------------------------------------------------ */
 
-bool errand_grace(int64_t ttl_ms, int64_t *grace_ms) {
+const char *errand_grace(int64_t ttl_ms, int64_t *grace_ms) {
   if (*grace_ms == 0)
     *grace_ms = ttl_ms / 6;
-  if (ttl_ms >= 3 * *grace_ms)
-    return true;
-  complain(
-      "--ttl is to be at least three times --grace: renewal begins when a third of it is over");
-  return false;
+  if (ttl_ms < 3 * *grace_ms)
+    return "--ttl is to be at least three times --grace: renewal begins when a third of it is over";
+  return NULL;
 }
 
 /* ---- the end ------------------------------------------------------------------------------------------- */

@@ -64,8 +64,8 @@ struct errand {
   char buffer[65536];
 };
 
-/* The grace that goes with a ttl: 0 becomes the default, a sixth. false: too long, which was said. */
-bool errand_grace(int64_t ttl_ms, int64_t *grace_ms);
+/* The grace that goes with a ttl: 0 becomes the default, a sixth. NULL; or what is wrong, in words: it is too long. */
+const char *errand_grace(int64_t ttl_ms, int64_t *grace_ms);
 
 #define ERRAND_GRACE_OPTION(where)                                                                 \
   {                                                                                                \

@@ -134,8 +134,7 @@ static int make_lock(harness_t *h) {
 
 static void acquire(harness_t *h) {
   int error = belay_lock_acquire(lock, asked.try_once ? 0 : asked.wait_ms, on_acquired);
-  if (error != 0)
-    harness_fail(h, "cannot acquire", error);
+  harness_fail(h, "cannot acquire", error);
 }
 
 /* That no server is there is to be said at once, however long one would wait for the lock. And connections are made
@@ -171,15 +170,13 @@ static const char *wrong(const harness_t *h) {
     return "--ttl: longer than --max-ttl";
   if (*name == '\0' || strlen(name) > 1024)
     return "NAME: 1 to 1024 bytes";
-  return NULL;
+  return errand_grace(asked.ttl_ms, &asked.grace_ms);
 }
 
 static void begin(harness_t *h) {
   const char *what = wrong(h);
-  if (what != NULL)
-    complain("%s", what);
-  if (what != NULL || !errand_grace(asked.ttl_ms, &asked.grace_ms)) {
-    harness_done(h, STATUS_USAGE);
+  if (what != NULL) {
+    harness_refuse(h, what);
     return;
   }
   int error = make_lock(h);
@@ -187,8 +184,7 @@ static void begin(harness_t *h) {
     belay_client_set_data(h->client[i], h);
     error = belay_client_ping(h->client[i], BELAY_DEFAULT, on_pinged);
   }
-  if (error != 0)
-    harness_fail(h, "cannot acquire", error);
+  harness_fail(h, "cannot acquire", error);
 }
 
 static const option_t options[] = {

@@ -23,7 +23,7 @@ void harness_complain(const harness_t *harness, const char *what, int error) {
 }
 
 void harness_fail(harness_t *harness, const char *what, int error) {
-  if (harness->done && error == BELAY_ECANCELED)
+  if (error == 0 || (harness->done && error == BELAY_ECANCELED))
     return;
   harness_complain(harness, what, error);
   harness_done(harness, status_of(error));
@@ -149,8 +149,7 @@ static bool open_clients(harness_t *harness) {
   for (size_t i = 0; i < urls->n && error == 0; i++)
     error = open_client(harness, urls->item[i], &parts, tls);
   belay_tls_close(tls); /* the clients keep it */
-  if (error != 0)
-    harness_fail(harness, "cannot start", error);
+  harness_fail(harness, "cannot start", error);
   return error == 0;
 }
 

@@ -62,7 +62,7 @@ void harness_suspend(void);
 
 /* Says what did not work and why: "cannot add: no server could be reached", with what belay knows of it, and is done
  * with status_of(error). Call it in the callback that was told of the error, before anything else. Does nothing if
- * error is BELAY_ECANCELED and it is done already. */
+ * error is 0, or is BELAY_ECANCELED and it is done already. */
 void harness_fail(harness_t *harness, const char *what, int error);
 
 /* So that what the server says is said too: harness_fail() without the end. */

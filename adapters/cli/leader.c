@@ -157,8 +157,9 @@ static void stand(harness_t *h) {
 static void begin(harness_t *h) {
   const char *name = h->arguments->item[0];
   char host[256] = "";
-  if (!errand_grace(asked.ttl_ms, &asked.grace_ms)) {
-    harness_done(h, STATUS_USAGE);
+  const char *wrong = errand_grace(asked.ttl_ms, &asked.grace_ms);
+  if (wrong != NULL) {
+    harness_refuse(h, wrong);
     return;
   }
   belay_election_options_t options;

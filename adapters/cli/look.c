@@ -20,8 +20,7 @@ static bool is_kind(const char *text) {
 bool look_check(harness_t *h) {
   for (size_t i = 0; i < look_kinds.n; i++)
     if (!is_kind(look_kinds.item[i])) {
-      complain("--kind: " LOOK_KIND_VALUES);
-      harness_done(h, STATUS_USAGE);
+      harness_refuse(h, "--kind: " LOOK_KIND_VALUES);
       return false;
     }
   return true;

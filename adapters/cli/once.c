@@ -76,8 +76,7 @@ static void conclude(harness_t *h) {
           ? belay_idempotency_finish(records, &end_request, key, key_len, &token, done,
                                      sizeof done - 1, asked.for_ms, on_finished)
           : belay_idempotency_abandon(records, &end_request, key, key_len, &token, on_abandoned);
-  if (error != 0)
-    harness_fail(h, "cannot say how it ended", error);
+  harness_fail(h, "cannot say how it ended", error);
 }
 
 static void on_ended(errand_t *e) {
@@ -206,10 +205,10 @@ static void on_forgotten(belay_request_t *r, int status, const belay_idempotency
 static void begin(harness_t *h) {
   const char *key = key_of(h);
   bool runs = h->arguments->command != NULL;
-  if (runs == asked.forget)
-    complain("either a command behind --, or --forget");
-  if (runs == asked.forget || !errand_grace(asked.ttl_ms, &asked.grace_ms)) {
-    harness_done(h, STATUS_USAGE);
+  const char *wrong = runs == asked.forget ? "either a command behind --, or --forget"
+                                           : errand_grace(asked.ttl_ms, &asked.grace_ms);
+  if (wrong != NULL) {
+    harness_refuse(h, wrong);
     return;
   }
   belay_idempotency_options_t options;
@@ -225,8 +224,7 @@ static void begin(harness_t *h) {
                 ? belay_idempotency_forget(records, &begin_request, key, key_len, on_forgotten)
                 : belay_idempotency_begin(records, &begin_request, key, key_len, NULL, 0,
                                           asked.ttl_ms, on_begun);
-  if (error != 0)
-    harness_fail(h, "cannot begin", error);
+  harness_fail(h, "cannot begin", error);
 }
 
 static const option_t options[] = {

@@ -21,11 +21,6 @@ static struct {
       left; /* of a list: the first id that was not asked for; how many are still to be found */
 } work;
 
-static void fail(harness_t *h, const char *what, int error) {
-  if (error != 0)
-    harness_fail(h, what, error);
-}
-
 static const char *site_of(const harness_t *h) {
   return h->arguments->item[0];
 }
@@ -65,7 +60,7 @@ static bool open_site(harness_t *h) {
   options.ttl_ms = asked.ttl_ms == BELAY_FOREVER ? 0 : asked.ttl_ms;
   request.data = h;
   int error = belay_presence_new(h->client[0], &options, &site);
-  fail(h, "cannot begin", error);
+  harness_fail(h, "cannot begin", error);
   return error == 0;
 }
 
@@ -105,13 +100,14 @@ static const option_t site_options[] = {SITE_OPTIONS, {0}};
 
 static void on_done(belay_request_t *r, int status) {
   harness_t *h = r->data;
-  fail(h, "cannot tell", status);
+  harness_fail(h, "cannot tell", status);
   harness_done(h, STATUS_YES);
 }
 
 static void begin_beat(harness_t *h) {
   if (read_ids(h) && open_site(h))
-    fail(h, "cannot tell", belay_presence_set_many(site, &request, work.ids, work.n, on_done));
+    harness_fail(h, "cannot tell",
+                 belay_presence_set_many(site, &request, work.ids, work.n, on_done));
 }
 
 static const command_t beat = {
@@ -130,7 +126,8 @@ static const command_t beat = {
 
 static void begin_leave(harness_t *h) {
   if (read_ids(h) && open_site(h))
-    fail(h, "cannot tell", belay_presence_clear_many(site, &request, work.ids, work.n, on_done));
+    harness_fail(h, "cannot tell",
+                 belay_presence_clear_many(site, &request, work.ids, work.n, on_done));
 }
 
 static const command_t leave = {
@@ -147,7 +144,7 @@ static const command_t leave = {
 
 static void begin_reset(harness_t *h) {
   if (open_site(h))
-    fail(h, "cannot tell", belay_presence_reset(site, &request, on_done));
+    harness_fail(h, "cannot tell", belay_presence_reset(site, &request, on_done));
 }
 
 static const command_t reset = {
@@ -169,7 +166,7 @@ static const command_t reset = {
 static void on_is(belay_request_t *r, int status, const bool *online, size_t n) {
   harness_t *h = r->data;
   bool all = true;
-  fail(h, "cannot ask", status);
+  harness_fail(h, "cannot ask", status);
   for (size_t i = 0; i < n; i++) {
     all = all && online[i];
     out_begin();
@@ -185,7 +182,7 @@ static void on_is(belay_request_t *r, int status, const bool *online, size_t n) 
 
 static void begin_is(harness_t *h) {
   if (read_ids(h) && open_site(h))
-    fail(h, "cannot ask", belay_presence_is_many(site, &request, work.ids, work.n, on_is));
+    harness_fail(h, "cannot ask", belay_presence_is_many(site, &request, work.ids, work.n, on_is));
 }
 
 static const command_t is = {
@@ -223,7 +220,7 @@ static void on_count(belay_request_t *r, int status, int64_t count) {
 
 static void begin_count(harness_t *h) {
   if (open_site(h))
-    fail(h, "cannot count", belay_presence_count(site, &request, on_count));
+    harness_fail(h, "cannot count", belay_presence_count(site, &request, on_count));
 }
 
 static const command_t count = {
@@ -247,7 +244,7 @@ static void ask_next(harness_t *h);
 
 static void on_some(belay_request_t *r, int status, const bool *online, size_t n) {
   harness_t *h = r->data;
-  fail(h, "cannot list", status);
+  harness_fail(h, "cannot list", status);
   for (size_t i = 0; i < n; i++) {
     if (!online[i])
       continue;
@@ -270,12 +267,12 @@ static void ask_next(harness_t *h) {
   }
   for (work.n = 0; work.n < BELAY_PRESENCE_IDS_MAX && work.next <= asked.max_id; work.n++)
     work.ids[work.n] = (uint32_t)work.next++;
-  fail(h, "cannot list", belay_presence_is_many(site, &request, work.ids, work.n, on_some));
+  harness_fail(h, "cannot list", belay_presence_is_many(site, &request, work.ids, work.n, on_some));
 }
 
 static void on_how_many(belay_request_t *r, int status, int64_t online) {
   harness_t *h = r->data;
-  fail(h, "cannot list", status);
+  harness_fail(h, "cannot list", status);
   work.left = online;
   if (status == 0)
     ask_next(h);
@@ -286,7 +283,7 @@ static void begin_list(harness_t *h) {
   if (work.ids == NULL)
     harness_fail(h, "cannot list", BELAY_ENOMEM);
   else if (open_site(h))
-    fail(h, "cannot list", belay_presence_count(site, &request, on_how_many));
+    harness_fail(h, "cannot list", belay_presence_count(site, &request, on_how_many));
 }
 
 static const command_t list = {

@@ -18,8 +18,7 @@ static belay_request_t request;
 static belay_bytes_t members[TEXTS_MAX];
 
 static void fail(harness_t *h, int error) {
-  if (error != 0)
-    harness_fail(h, "cannot rank", error);
+  harness_fail(h, "cannot rank", error);
 }
 
 static const char *board_of(const harness_t *h) {

@@ -195,8 +195,7 @@ static void begin_pass(harness_t *h, pass_t pass) {
   int error = belay_sweep_new(h->client[0], &options, &work.sweep);
   if (error == 0)
     error = belay_sweep_start(work.sweep, on_swept);
-  if (error != 0)
-    harness_fail(h, "cannot begin", error);
+  harness_fail(h, "cannot begin", error);
 }
 
 static void begin(harness_t *h) {
