@@ -8,7 +8,6 @@
 #include "harness.h"
 #include "text.h"
 
-#define YEAR_MS INT64_C(31536000000)
 #define WIDTH_DEFAULT 8
 
 static struct {

@@ -10,9 +10,6 @@
 #include "items.h"
 #include "text.h"
 
-#define YEARS_MS INT64_C(315360000000) /* ten */
-#define YEAR_MS INT64_C(31536000000)
-
 static struct {
   const char *error_rate;
   int64_t capacity, ttl_ms, window_ms, seed;
@@ -196,7 +193,7 @@ static const option_t create_options[] = {
      .value = "DURATION",
      .to.number = &asked.ttl_ms,
      .min = 1000,
-     .max = YEARS_MS,
+     .max = 10 * YEAR_MS,
      .forever = true,
      .help = "for how long it lives from now on; default 30d"},
     {.name = "seed",

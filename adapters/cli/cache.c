@@ -18,7 +18,6 @@
 #include "commands.h"
 #include "errand.h"
 
-#define YEAR_MS INT64_C(31536000000)
 #define LOOK_MS 2
 #define LONGEST_MAX_MS 300000
 #define GET_MAX_MS 600000 /* as long as a request may take */

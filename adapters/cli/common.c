@@ -4,8 +4,6 @@
 
 #include "text.h"
 
-#define HOUR_MS 3600000
-
 common_t common = {.timeout_ms = 2000};
 
 const option_t common_options[] = {

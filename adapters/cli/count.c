@@ -5,8 +5,6 @@
 #include "commands.h"
 #include "harness.h"
 
-#define YEAR_MS INT64_C(31536000000)
-
 /* What was asked for: each part has some of these options. */
 static struct {
   const char *name, *id, *field;

@@ -70,7 +70,7 @@ const char *errand_grace(int64_t ttl_ms, int64_t *grace_ms);
 #define ERRAND_GRACE_OPTION(where)                                                                 \
   {                                                                                                \
     .name = "grace", .kind = OPTION_DURATION, .value = "DURATION", .to.number = (where), .min = 1, \
-    .max = INT64_C(28800000),                                                                      \
+    .max = DAY_MS / 3,                                                                             \
     .help = "SIGTERM so long before the lease ends if no renewal is confirmed, and SIGKILL when "  \
             "nine tenths of it are over; at most a third of --ttl; default a sixth"                \
   }

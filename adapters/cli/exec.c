@@ -17,7 +17,6 @@
  *
  * A signal: RUNNING hands it on; RELEASING goes on in spite of the first one; the others end. */
 
-#define DAY_MS INT64_C(86400000)
 #define QUARANTINE_MS 30000
 
 static struct {
@@ -202,7 +201,7 @@ static const option_t options[] = {
      .kind = OPTION_DURATION,
      .value = "DURATION",
      .to.number = &asked.wait_ms,
-     .max = 365 * DAY_MS,
+     .max = YEAR_MS,
      .forever = true,
      .help = "for how long to wait for it; default forever"},
     {.name = "try",

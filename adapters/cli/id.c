@@ -5,7 +5,6 @@
 #include "commands.h"
 #include "harness.h"
 
-#define DAY_MS INT64_C(86400000)
 #define EPOCH_MAX_MS (INT64_C(1) << 42)
 
 /* What was asked for: each part has some of these options. */

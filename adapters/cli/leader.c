@@ -21,7 +21,6 @@
 #include "commands.h"
 #include "errand.h"
 
-#define DAY_MS INT64_C(86400000)
 #define LOOK_MS 100
 
 static struct {

@@ -6,8 +6,6 @@
 #include "commands.h"
 #include "harness.h"
 
-#define DAY_MS INT64_C(86400000)
-
 static struct {
   const char *name;
   rate_t rate;

@@ -17,7 +17,6 @@
 #include "commands.h"
 #include "errand.h"
 
-#define DAY_MS INT64_C(86400000)
 #define US_NS 1000
 
 static struct {
@@ -233,7 +232,7 @@ static const option_t options[] = {
      .value = "DURATION",
      .to.number = &asked.for_ms,
      .min = 1000,
-     .max = 365 * DAY_MS,
+     .max = YEAR_MS,
      .help = "for how long it is remembered that the command was run; default 1d"},
     {.name = "ttl",
      .kind = OPTION_DURATION,

@@ -6,11 +6,9 @@
 #include "commands.h"
 #include "harness.h"
 
-#define YEAR_MS INT64_C(31536000000)
-
 static struct {
   int64_t window_ms, slices, ttl_ms, max_id;
-} asked = {.slices = 4, .ttl_ms = 86400000, .max_id = (1 << 24) - 1};
+} asked = {.slices = 4, .ttl_ms = DAY_MS, .max_id = (1 << 24) - 1};
 
 static belay_presence_t *site;
 static belay_request_t request;

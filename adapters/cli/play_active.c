@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "demo.h"
+#include "units.h"
 
 enum { DAYS = 30, PER_DAY = 40, STAYING = 10, ARCHIVED = 4, SPANS = 5 };
-#define DAY_MS INT64_C(86400000)
 
 typedef struct site site_t;
 

@@ -5,13 +5,11 @@
 #include "commands.h"
 #include "harness.h"
 
-#define YEAR_MS INT64_C(31536000000)
-
 static struct {
   const char *name, *ties;
   int64_t ttl_ms, max_members, skip;
   bool low_first, best, worst;
-} asked = {.ttl_ms = INT64_C(2592000000)};
+} asked = {.ttl_ms = 30 * DAY_MS};
 
 static belay_ranking_t *ranking;
 static belay_request_t request;

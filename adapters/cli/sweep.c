@@ -16,7 +16,6 @@
 #include "term.h"
 
 #define BAR 40
-#define DAY_MS INT64_C(86400000)
 
 typedef enum pass { CHECKING, LOOKING, LISTING, DELETING } pass_t;
 

@@ -12,7 +12,6 @@
 
 #include "commands.h"
 
-#define HOUR_MS 3600000
 #define SECOND_NS 1e9
 
 static struct { int64_t every_ms, count; } asked = {.every_ms = 1000};

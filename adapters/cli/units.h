@@ -11,6 +11,10 @@ typedef struct rate {
   int64_t per_ms; /* in so long, at least 1 */
 } rate_t;
 
+#define HOUR_MS INT64_C(3600000)
+#define DAY_MS (24 * HOUR_MS)
+#define YEAR_MS (365 * DAY_MS)
+
 #define UNITS_DURATION_MAX 32 /* bytes that units_show_duration() writes at most, with the 0 */
 
 /* All return false for what is none, or is too large for 64 bits, and leave *out alone then. */
