@@ -7,7 +7,8 @@
 #include "redis/socket.h"
 
 /* Commands that are written before the loop's turn ends: so few while the server has nothing else to do, that it is at work
- * while we are; but a system call, which may have to wake it, for each few is too much when it is busy anyway. */
+ * while we are; but a system call, which may have to wake it, for each few is too much when it is busy anyway, or when there
+ * are others at work: then so many times their number squared. */
 #define FLUSH_AFTER 2
 #define FLUSH_SHARE 8               /* of those that it owes answers to */
 #define ROOM_KEPT ((size_t)1 << 16) /* bytes to be written in the next turns */
@@ -322,10 +323,28 @@ void belay__wire_extend(belay__wire_t *wire, const char *data, size_t len) {
   wire->appended += len;
 }
 
+/* To how many servers is written in this turn. */
+static size_t count_at_work(const belay__wire_t *wire) {
+  const belay__list_t *all = &wire->host->flushes;
+  size_t n = 0;
+  for (const belay__list_t *node = all->next; node != all; node = node->next)
+    n += BELAY__CONTAINER(node, belay__flush_t, node)->run == on_flush;
+  return n;
+}
+
+/* Whether so much waits to be written that it is not left for the end of the turn. */
+static bool is_due(const belay__wire_t *wire) {
+  size_t enough = FLUSH_AFTER + wire->owed / FLUSH_SHARE, n;
+  if (wire->unflushed < enough)
+    return false;
+  n = count_at_work(wire);
+  return wire->unflushed >= enough * n * n;
+}
+
 void belay__wire_check(belay__wire_t *wire) {
   if (wire->ac != NULL && wire->ac->c.err != 0)
     belay__wire_break(wire, BELAY_ENOMEM);
-  else if (wire->unflushed >= FLUSH_AFTER + wire->owed / FLUSH_SHARE)
+  else if (is_due(wire))
     flush_now(wire);
 }
 

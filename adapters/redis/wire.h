@@ -11,7 +11,7 @@
  * handshake wait for their turn at the gate (uv/gate.h), where no loop is held up by many of them at once.
  *
  * Writing: commands are appended to hiredis's buffer, and the wire is put on the host's list of what to flush
- * before the loop sleeps and right after it has woken; sixteen commands are written at once, so that the
+ * before the loop sleeps and right after it has woken; a few commands are written at once, so that the
  * server does not wait for us. The socket's read interest is armed once and stays; write interest is
  * asked for only after a write that the system did not take whole.
  *
