@@ -167,18 +167,5 @@ has_asked() { ask INFO commandstats | grep -q cmdstat_eval; }
 }
 
 @test "a signal while the lock is being given back does not drop that; a second one ends belay" {
-  local status=0
-  begin_giving_back belay exec job
-  kill -TERM "$begun"
-  sleep 0.3
-  run -1 is_gone "$begun"
-  kill -CONT "$server"
-  wait "$begun" || status=$?
-  is "$status" 7
-  is "$(ask KEYS 'belay::lock*}')" ""
-  begin_giving_back belay exec job
-  status=0
-  tell "$begun" TERM
-  wait "$begun" || status=$?
-  is "$status" 143
+  expect_given_back 'belay::lock*}' belay exec job
 }

@@ -146,6 +146,25 @@ begin_giving_back() {
   wait_until no_child
 }
 
+# expect_given_back KEYS COMMAND...: so, and a signal does not drop that: none of these keys is left. A second one ends it.
+expect_given_back() {
+  local keys=$1 status=0
+  shift
+  begin_giving_back "$@"
+  kill -TERM "$begun"
+  sleep 0.3
+  run -1 is_gone "$begun"
+  kill -CONT "$server"
+  wait "$begun" || status=$?
+  is "$status" 7
+  is "$(ask KEYS "$keys")" ""
+  begin_giving_back "$@"
+  status=0
+  tell "$begun" TERM
+  wait "$begun" || status=$?
+  is "$status" 143
+}
+
 # tell PID SIGNAL: again and again, until it ends.
 tell() { wait_until eval "kill -$2 $1; is_gone $1"; }
 

@@ -130,18 +130,5 @@ END
 }
 
 @test "a signal while leadership is being given back does not drop that; a second one ends belay" {
-  local status=0
-  begin_giving_back belay leader job
-  kill -TERM "$begun"
-  sleep 0.3
-  run -1 is_gone "$begun"
-  kill -CONT "$server"
-  wait "$begun" || status=$?
-  is "$status" 7
-  is "$(ask KEYS 'belay::election*}')" ""
-  begin_giving_back belay leader job
-  status=0
-  tell "$begun" TERM
-  wait "$begun" || status=$?
-  is "$status" 143
+  expect_given_back 'belay::election*}' belay leader job
 }

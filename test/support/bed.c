@@ -266,8 +266,16 @@ static void heard(contender_t *c, event_t event, unsigned *at) {
   bed->inside = inside;
 }
 
+void bed_note(bed_t *bed, int status) {
+  if (status == 0)
+    return;
+  bed->failed = status;
+  snprintf(bed->detail, sizeof bed->detail, "%s", belay_detail(bed->belay));
+}
+
 static void on_ended(belay_lock_t *lock, int status) {
   contender_t *c = belay_lock_data(lock);
+  bed_note(c->bed, status);
   c->ended++;
   c->status = status;
   c->ended_time = clock_now();
@@ -277,6 +285,7 @@ static void on_ended(belay_lock_t *lock, int status) {
 
 static void on_extended(belay_lock_t *lock, int status) {
   contender_t *c = belay_lock_data(lock);
+  bed_note(c->bed, status);
   c->extended++;
   c->extend_status = status;
   c->bed->wrong += c->extended > c->begun_extend;

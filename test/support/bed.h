@@ -37,6 +37,8 @@ typedef struct bed {
   unsigned errors, warnings;     /* lines of the log that are */
   void (*heard)(struct bed *bed, const char *line); /* is told of each line of it; NULL: nobody */
   void *arg;                                        /* the test's */
+  int failed;         /* the status of the last operation of a lease that has failed, */
+  char detail[256];   /* and what belay_detail() said then */
   unsigned inside;    /* calls of belay's that are on the stack, callbacks not counted */
   contender_t *first; /* all contenders */
 
@@ -123,6 +125,9 @@ void bed_run_for(bed_t *bed, int64_t ms);
 
 /* Until nothing that was asked of any server is under way any more, undos included. */
 void bed_settle(bed_t *bed);
+
+/* In a callback of a lease's operation, with its status. */
+void bed_note(bed_t *bed, int status);
 
 /* ---- contenders ---------------------------------------------------------------------------------------- */
 

@@ -125,7 +125,11 @@ static outcome_t run(const chore_t *chore) {
   bed_t *bed = bed_open_at(grants_url(server), &options);
   bed->server = server;
   outcome_t result = {.status = chore->run(bed)};
-  snprintf(result.detail, sizeof result.detail, "%s", belay_detail(bed->belay));
+  bool noted = result.status != 0 && bed->failed == result.status;
+  snprintf(result.detail, sizeof result.detail, "%s",
+           noted ? bed->detail : belay_detail(bed->belay));
+  if (result.status == 0 && missing == NULL)
+    bed_settle(bed); /* of several servers not all have answered yet */
   belay_client_stats_t stats = client_stats(bed);
   result.connects = stats.connects + stats.connect_errors;
   bed->server = NULL; /* there is more to be done with it */

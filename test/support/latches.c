@@ -32,6 +32,7 @@ static void then(handle_t *h) {
 
 void on_latch_ended(belay_latch_t *latch, int status) {
   handle_t *h = belay_latch_data(latch);
+  bed_note(h->bed, status);
   h->ended++;
   h->status = status;
   h->bed->wrong += h->ended > h->begun || h->closed > 0;
@@ -74,6 +75,7 @@ int begin_close_latch(handle_t *h) {
 
 void on_counted(belay_request_t *request, int status, unsigned left) {
   tally_t *t = request->data;
+  bed_note(t->handle->bed, status);
   t->ended++;
   t->status = status;
   t->left = left;

@@ -32,6 +32,7 @@ static void then(party_t *p) {
 
 void on_barrier_ended(belay_barrier_t *barrier, int status, uint64_t generation) {
   party_t *p = belay_barrier_data(barrier);
+  bed_note(p->bed, status);
   p->ended++;
   p->status = status;
   p->generation = generation;

@@ -80,6 +80,7 @@ static void tell(player_t *p, happening_t what) {
 }
 
 static void came(player_t *p, int status, uint64_t grant) {
+  bed_note(p->bed, status);
   p->came++;
   p->status = status;
   p->has = status == 0 && p->kind < HELD_KINDS;
@@ -91,6 +92,7 @@ static void came(player_t *p, int status, uint64_t grant) {
 }
 
 static void went(player_t *p, int status) {
+  bed_note(p->bed, status);
   p->left++;
   p->left_status = status;
   p->left_time = clock_now();
@@ -115,6 +117,7 @@ static void lock_went(belay_lock_t *lock, int status) {
 
 static void lock_changed(belay_lock_t *lock, int status) {
   player_t *p = belay_lock_data(lock);
+  bed_note(p->bed, status);
   p->changed++;
   p->change_status = status;
 }
@@ -318,6 +321,7 @@ void player_observe(player_t *p) {
 
 static void counted(belay_request_t *request, int status, unsigned left) {
   player_t *p = request->data;
+  bed_note(p->bed, status);
   p->changed++;
   p->change_status = status;
   p->to_count = left;
