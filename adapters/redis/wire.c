@@ -323,21 +323,14 @@ void belay__wire_extend(belay__wire_t *wire, const char *data, size_t len) {
   wire->appended += len;
 }
 
-/* To how many servers is written in this turn. */
-static size_t count_at_work(const belay__wire_t *wire) {
-  const belay__list_t *all = &wire->host->flushes;
-  size_t n = 0;
-  for (const belay__list_t *node = all->next; node != all; node = node->next)
-    n += BELAY__CONTAINER(node, belay__flush_t, node)->run == on_flush;
-  return n;
-}
-
-/* Whether so much waits to be written that it is not left for the end of the turn. */
+/* Whether so much waits to be written that it is not left for the end of the turn. Those to which something is written in
+ * this turn count as at work; no more of them are counted than matter. */
 static bool is_due(const belay__wire_t *wire) {
-  size_t enough = FLUSH_AFTER + wire->owed / FLUSH_SHARE, n;
-  if (wire->unflushed < enough)
-    return false;
-  n = count_at_work(wire);
+  const belay__list_t *all = &wire->host->flushes;
+  size_t enough = FLUSH_AFTER + wire->owed / FLUSH_SHARE, n = 1;
+  for (const belay__list_t *node = all->next; node != all && wire->unflushed >= enough * n * n;
+       node = node->next)
+    n += node != &wire->flush.node && BELAY__CONTAINER(node, belay__flush_t, node)->run == on_flush;
   return wire->unflushed >= enough * n * n;
 }
 
