@@ -192,6 +192,22 @@ static void say_nobody(bool held, bool crowd) {
     complain(held ? "nobody of that mark holds it: who holds it now keeps it" : "nobody holds it");
 }
 
+static bool is_found(uint64_t mark, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    for (size_t k = 0; k < steps[i].seen.holders_len; k++)
+      if (steps[i].seen.holders[k].mark == mark)
+        return true;
+  return false;
+}
+
+/* Each mark, at one server at least. */
+static bool are_all_found(size_t n) {
+  for (size_t i = 0; i < asked.marks.n; i++)
+    if (!is_found(strtoull(asked.marks.item[i], NULL, 16), n))
+      return false;
+  return true;
+}
+
 static void on_read(reading_t *read) {
   harness_t *h = read->h;
   size_t n = 0;
@@ -213,7 +229,13 @@ static void on_read(reading_t *read) {
     choose(seen, &steps[n].seen);
     n += steps[n].seen.holders_len > 0;
   }
-  if (n == 0) {
+  if (n > 0 && crowd && !are_all_found(n)) {
+    complain(
+        "one of these marks is not among the first %d who hold it, and there are more: nothing "
+        "was done",
+        BELAY_HELD_HOLDERS_MAX);
+    end(h, STATUS_TROUBLE);
+  } else if (n == 0) {
     if (status == STATUS_YES)
       say_nobody(held, crowd);
     end(h, status != STATUS_YES ? status : crowd ? STATUS_TROUBLE : STATUS_NO);

@@ -56,7 +56,7 @@ static void finish(harness_t *h, int status) {
 static void refresh(harness_t *h);
 
 /* Served is what was loaded before it is stored, and what is stale before it is known who loads it again. Both are over when
- * nothing is under way any more, within the time of one operation. */
+ * nothing is under way any more, which takes a few operations. */
 static void on_look_timer(uv_timer_t *timer) {
   belay_cache_stats_t stats;
   belay_cache_stats(cache, &stats);

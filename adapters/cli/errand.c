@@ -88,9 +88,10 @@ static void ended_one(errand_t *errand) {
     close_handle((uv_handle_t *)&errand->pipe);
 }
 
-/* Nothing is waited for any more but the output, which whoever has it open may never close. */
+/* Nothing is waited for any more but the output, which whoever has it open may never close; be it that the keeper was killed
+ * before he could tell. */
 static bool only_reads(const errand_t *errand) {
-  return errand->told && errand->waiting == 1 && errand->output != NULL &&
+  return errand->waiting == 1 && errand->output != NULL &&
          uv_is_active((const uv_handle_t *)&errand->pipe);
 }
 

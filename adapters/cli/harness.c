@@ -116,6 +116,8 @@ static int open_client(harness_t *harness, const char *url, const namespace_part
   options.timeout_ms = common.timeout_ms;
   if (options.connect_timeout_ms > common.timeout_ms)
     options.connect_timeout_ms = common.timeout_ms;
+  if (options.close_timeout_ms > common.timeout_ms)
+    options.close_timeout_ms = common.timeout_ms;
   if (parts->n > 0) {
     options.namespace_parts = parts->part;
     options.namespace_count = parts->n;

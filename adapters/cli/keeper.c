@@ -158,8 +158,8 @@ static void step(event_t event, int died_of) {
     if (keeper.state == RUNNING)
       tell(KEEPER_OVERDUE, 0);
     keeper.state = KILLED;
+    hand_on(SIGKILL); /* at once: to look for the others takes longer the more there are */
     offspring_signal(keeper.command, SIGKILL); /* the command may be one that cannot be killed */
-    hand_on(SIGKILL);
     return;
   case COMMAND_ENDED:
     if (keeper.state != RUNNING)
@@ -232,6 +232,7 @@ static void read_birth(void) {
   keeper.birth = -1;
   if (!failed)
     return;
+  (void)kill(keeper.command, SIGKILL); /* it may have been stopped on its way out */
   (void)waitpid(keeper.command, NULL, 0);
   step(CANNOT_BE_RUN, 0);
   tell(KEEPER_FAILED, error);

@@ -14,6 +14,7 @@
 #include "commands.h"
 #include "harness.h"
 #include "term.h"
+#include "text.h"
 
 #define BAR 40
 
@@ -29,6 +30,7 @@ static struct {
   pass_t pass;
   belay_sweep_t *sweep;
   uint64_t expected;              /* keys to be looked at, as LOOKING has found; 0: not known */
+  const char *whose;              /* what CHECKING looks at */
   uint64_t held;                  /* that CHECKING has found */
   uint64_t said;                  /* when a line was written last, by the loop's clock */
   int signum;                     /* that has ended it */
@@ -128,6 +130,21 @@ static bool may_be_held(const char *pattern) {
   return false;
 }
 
+/* What the keys that say so match, if what belongs to them matches the pattern: lock::{NAME}::holds belongs to lock::{NAME}.
+ * Where it cannot be told which these are, more than those. NULL: memory is out. */
+static const char *whose(const char *pattern) {
+  size_t len = strlen(pattern), plain = strcspn(pattern, "*[\\");
+  const char *close = strchr(pattern, '}');
+  if (close != NULL)
+    return text_keep(pattern, (size_t)(close + 1 - pattern));
+  if (len > 0 && pattern[len - 1] == '*')
+    return pattern;
+  char *cut = text_keep(pattern, len + 1);
+  if (cut != NULL)
+    (void)memcpy(cut + plain, plain < len ? "*" : "", plain < len ? 2 : 1);
+  return cut;
+}
+
 /* ---- passes -------------------------------------------------------------------------------------------- */
 
 static void refuse_held(harness_t *h) {
@@ -170,6 +187,8 @@ static void on_swept(belay_sweep_t *sweep, int status, const belay_sweep_totals_
     harness_done(h, STATUS_SIGNAL + work.signum);
   else if (status == BELAY_ECANCELED)
     harness_done(h, STATUS_TROUBLE); /* it could not be written */
+  else if (status == BELAY_EPERM && work.pass == CHECKING)
+    harness_fail(h, "cannot tell what is held (with --held it does not look)", status);
   else if (status != 0)
     harness_fail(h, "cannot go on", status);
   else
@@ -181,9 +200,10 @@ static void begin_pass(harness_t *h, pass_t pass) {
   belay_sweep_options_init(&options);
   work.pass = pass;
   work.said = uv_now(&h->loop);
-  options.pattern = h->arguments->item[0];
+  options.pattern = pass == CHECKING ? work.whose : h->arguments->item[0];
   options.pattern_len = strlen(options.pattern);
-  options.type = asked.type;
+  options.type =
+      pass == CHECKING ? NULL : asked.type; /* what belongs to it may be of another one */
   options.remove = pass == DELETING;
   options.keys_per_s = (uint32_t)asked.keys_per_s;
   options.patience_ms = asked.patience_ms;
@@ -210,6 +230,11 @@ static void begin(harness_t *h) {
   }
   term_init(&work.term);
   work.pass = CHECKING;
+  work.whose = whose(h->arguments->item[0]);
+  if (work.whose == NULL) {
+    harness_fail(h, "cannot begin", BELAY_ENOMEM);
+    return;
+  }
   bool checks = !asked.held && may_be_held(h->arguments->item[0]);
   begin_pass(h, asked.dry ? LISTING : checks ? CHECKING : next_pass());
 }
@@ -232,7 +257,7 @@ static const option_t sweep_options[] = {
      .kind = OPTION_FLAG,
      .to.flag = &asked.held,
      .help = "also if some are of locks, readers and writers, semaphores or elections that are "
-             "held"},
+             "held; that is not looked at then"},
     {.name = "type",
      .kind = OPTION_TEXT,
      .value = "TYPE",
@@ -275,7 +300,9 @@ const command_t sweep_command = {
         "\n\n"
         "Where keys of locks may match, it looks first whether one of them is held; then it "
         "deletes "
-        "nothing, and the status is 123, unless --held says so. What is taken meanwhile is not "
+        "nothing, and the status is 123, unless --held says so; for that a user needs the rights "
+        "of "
+        "belay acl held sweep. What is taken meanwhile is not "
         "seen, nor what is held in a namespace inside of this one. Else a key is a key: fencing "
         "numbers, idempotency records and ids that were handed out go, and with them what they "
         "protect. So it does nothing without --dry-run or --yes. What comes or goes meanwhile is "

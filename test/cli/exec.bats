@@ -332,7 +332,7 @@ END
     ask SET "$key" other
     wait_until is_gone "$(cat "$HOME/worker")"
     kill -0 "$(cat "$HOME/others")"
-    is "$(ps -o stat= -p "$begun" | cut -c 1)" S # it waits for what is left
+    run -1 is_gone "$begun" # it waits for what is left
     ask DEL "$key"
   done
 }

@@ -48,7 +48,7 @@ fill() { seq "$1" | sed "s/.*/SET $2& 1/" | redis-cli -s "$server_socket" >/dev/
   fill 3 belay::k
   hold lock job web-1
   hold election chief web-1
-  for pattern in '*' 'lock*' 'lock::{job}' 'l[o]ck*' '*job*'; do
+  for pattern in '*' 'lock*' 'lock::{job}' 'l[o]ck*' '*job*' 'lock::{j*}::*' '*::holds' 'lock::*::queue'; do
     run -123 --separate-stderr belay sweep "$pattern" --yes
     is "$output" ""
     has "$stderr" "belay: sweep: nothing was deleted: "
@@ -62,7 +62,8 @@ fill() { seq "$1" | sed "s/.*/SET $2& 1/" | redis-cli -s "$server_socket" >/dev/
   run -0 belay sweep 'k*' --yes
   has "$output" "3 deleted of 3"
   run -0 belay sweep 'semaphore*' --yes
-  run -0 belay sweep '*' --yes --type list
+  run -123 belay sweep '*' --yes --type hash # some of what belongs to it are
+  run -0 belay sweep '*::{job}::nothing' --yes --held
   run -2 belay sweep '*' --dry-run --held
   run -0 belay sweep 'lock::{job}' --yes --held
   has "$output" "1 deleted of 1"
@@ -70,6 +71,18 @@ fill() { seq "$1" | sed "s/.*/SET $2& 1/" | redis-cli -s "$server_socket" >/dev/
   is "$(json 'o["name"]')" chief
   run -0 on_terminal env TERM=xterm belay sweep '*' --yes --held
   is "$(ask DBSIZE)" 0
+}
+
+@test "a user who may delete, and not look who holds what" {
+  fill 3 belay::k
+  hold lock job web-1
+  belay acl --user sweeper --namespace belay sweep 2>/dev/null | ask
+  ask ACL SETUSER sweeper '>hunter2'
+  export BELAY_USER=sweeper BELAY_PASSWORD=hunter2
+  run -0 belay sweep 'k*' --yes
+  run -123 --separate-stderr belay sweep '*' --yes
+  has "$stderr" "cannot tell what is held (with --held it does not look): "
+  run -0 belay sweep '*' --yes --held
 }
 
 @test "only keys of a type" {
