@@ -151,7 +151,7 @@ static void test_a_lost_answer_is_asked_for_again(void **state) {
     int64_t before = server_calls(wire.server, commands[n]), times = n == LAST ? 5 : 1;
     if (n == COUNT)
       server_do(wire.server, "SCRIPT", "FLUSH", NULL);
-    relay_delay(wire.relay, 80);
+    relay_delay(wire.relay, RELAY_LONG);
     assert_error(begin(wire.bed, active, &seen, n, THEN), 0);
     seen_lose_answer(&wire, commands[n], before + times);
     assert_error(end_of_seen(&seen), 0);
@@ -171,13 +171,13 @@ static void test_a_mark_keeps_its_day(void **state) {
   seen_wire_open(&wire);
   belay_active_t *active = series(wire.bed);
   seen_t seen = {0};
-  relay_delay(wire.relay, 80);
+  relay_delay(wire.relay, RELAY_LONG);
   assert_error(begin(wire.bed, active, &seen, MARK, BELAY_ACTIVE_NOW), 0);
   seen_lose_answer(&wire, "time", 1);
   assert_error(end_of_seen(&seen), 0);
   assert_int_equal(server_calls(wire.server, "time"), 2);
   assert_int_equal(server_calls(wire.server, "pfadd"), 1);
-  relay_delay(wire.relay, 80);
+  relay_delay(wire.relay, RELAY_LONG);
   assert_error(begin(wire.bed, active, &seen, MARK, BELAY_ACTIVE_NOW), 0);
   active->time.shift_us = INT64_C(86400000000);
   seen_lose_answer(&wire, "pfadd", 2);

@@ -46,7 +46,7 @@ static void test_an_add_is_not_sent_again(void **state) {
     sift_t sift = {0};
     bool bulk = i == 1;
     const char *command = bulk ? "bitop" : "bitfield";
-    relay_delay(wire.relay, 80);
+    relay_delay(wire.relay, RELAY_LONG);
     int64_t calls = server_calls(wire.server, command);
     if (bulk)
       assert_error(begin_sift_many(&wire.sieve, &sift, true, sift_items(0, 5000), 5000), 0);
@@ -66,7 +66,7 @@ static void test_an_exists_is_asked_again(void **state) {
   wire_open(&wire);
   assert_true(sift_add(&wire.sieve, "a"));
   sift_t sift = {0};
-  relay_delay(wire.relay, 80);
+  relay_delay(wire.relay, RELAY_LONG);
   int64_t calls = server_calls(wire.server, "bitfield_ro");
   assert_error(begin_sift_exists(&wire.sieve, &sift, "a", 1), 0);
   lose_the_answer(&wire, "bitfield_ro", calls);

@@ -424,7 +424,7 @@ static void test_an_add_is_not_sent_again(void **state) {
   assert_true(sift_add(&sieve, "x"));
   sift_t sift = {0};
   int64_t calls = server_calls(server, "evalsha");
-  relay_delay(relay, 80);
+  relay_delay(relay, RELAY_LONG);
   assert_error(begin_sift_add(&sieve, &sift, "y", 1), 0);
   while (server_calls(server, "evalsha") == calls)
     uv_run(&bed->loop, UV_RUN_NOWAIT);

@@ -118,7 +118,7 @@ static void test_an_add_whose_answer_is_lost_adds_once(void **state) {
   expect_add(&wire.pail, "tap", 1, 0, true, 1, 1);
   for (int64_t i = 1; i < 6; i++) {
     dip_t dip = {0};
-    relay_delay(wire.relay, 50);
+    relay_delay(wire.relay, RELAY_LONG);
     assert_error(begin_add(&wire.pail, &dip, "tap", 1, i), 0);
     lose_the_answer(&wire, INDEX_KEY, i + 1);
     assert_error(end_of_dip(&dip), BELAY_EUNKNOWN); /* it was we, and cannot know that */
@@ -180,14 +180,14 @@ static void test_a_fetch_is_not_sent_again(void **state) {
   expect_add(&wire.pail, "tap", 100, 0, true, 100, 1);
   for (int64_t i = 1; i < 6; i++) {
     dip_t dip = {0};
-    relay_delay(wire.relay, 50);
+    relay_delay(wire.relay, RELAY_LONG);
     assert_error(begin_fetch(&wire.pail, &dip, "tap", 10), 0);
     lose_the_answer(&wire, KEY, 100 - 10 * i);
     assert_error(end_of_dip(&dip), BELAY_EUNKNOWN);
     expect_read(&wire.pail, "tap", 100 - 10 * i, 1);
   }
   dip_t dip = {0};
-  relay_delay(wire.relay, 50);
+  relay_delay(wire.relay, RELAY_LONG);
   assert_error(begin_delete(&wire.pail, &dip, "tap"), 0);
   lose_the_answer(&wire, KEY, 0);
   assert_error(end_of_dip(&dip), BELAY_EUNKNOWN); /* whether there was anything */

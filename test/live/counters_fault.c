@@ -306,7 +306,7 @@ static void test_what_is_sent_again(void **state) {
     count_t count = {0};
     expect_got(&wire.till, "else", false, 0); /* there is a connection */
     int64_t calls = server_calls(wire.server, rows[i].command);
-    relay_delay(wire.relay, 80);
+    relay_delay(wire.relay, RELAY_LONG);
     assert_error(begin_nth(&wire.till, &count, rows[i].n), 0);
     lose_the_answer(&wire, rows[i].command, calls < 0 ? 0 : calls);
     assert_error(end_of_count(&count), rows[i].status);

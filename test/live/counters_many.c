@@ -232,7 +232,7 @@ static void test_many_whose_answers_are_lost(void **state) {
         items[i].id = id;
         items[i].id_len = strlen(id);
       }
-      relay_delay(relay, 80);
+      relay_delay(relay, RELAY_LONG);
       assert_error(BEGIN(&till, &count, add_many, items, N, on_many), 0);
       times++;
       do

@@ -50,7 +50,7 @@ static void test_a_mark_is_not_sent_again(void **state) {
       const bool counts = (belay_dedup_kind_t)i == BELAY_DEDUP_COUNT;
       entry_t entry = {0};
       expect_clear(&wire.book, "k", n);
-      relay_delay(wire.relay, 80);
+      relay_delay(wire.relay, RELAY_LONG);
       assert_error(begin_dedup_nth(&wire.book, &entry, n), 0);
       lose_the_answer(&wire, KEY, true);
       assert_error(end_of_entry(&entry), counts ? 0 : BELAY_EUNKNOWN);
@@ -71,7 +71,7 @@ static void test_an_operation_with_an_id_is_sent_again(void **state) {
     wire_open(&wire, (belay_dedup_kind_t)i);
     expect_mark(&wire.book, "k", "2", "N");
     entry_t entry = {0};
-    relay_delay(wire.relay, 80);
+    relay_delay(wire.relay, RELAY_LONG);
     assert_error(begin_mark_once(&wire.book, &entry, "k", "1,2", "id"), 0);
     lose_the_answer(&wire, KEY "::op::id", true);
     assert_error(end_of_entry(&entry), 0);
@@ -91,7 +91,7 @@ static void test_a_difference_in_place_of_its_second_set_is_made_once(void **sta
   expect_mark(&wire.book, "k", "2", "N");
   for (int i = 0; i < 2; i++) {
     const char *into = i == 0 ? "first" : "k";
-    relay_delay(wire.relay, 80);
+    relay_delay(wire.relay, RELAY_LONG);
     assert_error(begin_store(&wire.book, &entry, BELAY_DEDUP_DIFFERENCE, "a,k", into), 0);
     while (server_calls(wire.server, "sdiffstore") == 0)
       uv_run(&wire.bed->loop, UV_RUN_NOWAIT);
@@ -140,7 +140,7 @@ static void test_what_takes_out_is_not_sent_again(void **state) {
   for (int n = 0; n < 2; n++) {
     entry_t entry = {0};
     expect_mark(&wire.book, "k", "1,2", "NN");
-    relay_delay(wire.relay, 80);
+    relay_delay(wire.relay, RELAY_LONG);
     assert_error(n == 0 ? begin_clear(&wire.book, &entry, "k")
                         : begin_forget(&wire.book, &entry, "k", "1,2"),
                  0);

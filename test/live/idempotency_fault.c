@@ -166,7 +166,7 @@ static void test_each_operation_is_asked_again(void **state) {
   for (int round = 0; round < 3; round++) {
     turn_t turn = {0};
     int64_t evals = server_calls(wire.server, "eval") + server_calls(wire.server, "evalsha");
-    relay_delay(wire.relay, 80);
+    relay_delay(wire.relay, RELAY_LONG);
     assert_error(once_begin(once, &turn, "pay", "x", MINUTE), 0);
     lose_the_answer(&wire, round == 2 ? "taken" : "started");
     assert_error(end_of_turn(&turn), 0); /* it has found itself */
@@ -176,7 +176,7 @@ static void test_each_operation_is_asked_again(void **state) {
     const belay_idempotency_token_t token = turn.state.token;
     assert_int_equal(server_calls(wire.server, "eval") + server_calls(wire.server, "evalsha"),
                      evals + 2);
-    relay_delay(wire.relay, 80);
+    relay_delay(wire.relay, RELAY_LONG);
     if (round == 0) {
       assert_error(once_abandon(once, &turn, "pay", &token), 0);
       lose_the_answer(&wire, "free");
@@ -194,7 +194,7 @@ static void test_each_operation_is_asked_again(void **state) {
     }
   }
   turn_t turn = {0};
-  relay_delay(wire.relay, 80);
+  relay_delay(wire.relay, RELAY_LONG);
   assert_error(once_forget(once, &turn, "pay"), 0);
   while (server_keys(wire.server) > 0)
     uv_run(&wire.bed->loop, UV_RUN_NOWAIT);
@@ -212,7 +212,7 @@ static void test_a_mismatch_is_one_also_when_asked_again(void **state) {
   turn_t turn = {0}, owned = {0};
   expect_turn(&turn, once_begin(&wire.once, &turn, "pay", "x", MINUTE), BELAY_IDEMPOTENCY_STARTED);
   belay_idempotency_token_t wrong = {{7}};
-  relay_delay(wire.relay, 80);
+  relay_delay(wire.relay, RELAY_LONG);
   assert_error(once_begin(&wire.once, &turn, "pay", "y", MINUTE), 0);
   assert_error(once_finish(&wire.once, &owned, "pay", &wrong, "r", 0), 0);
   bed_run_for(wire.bed, 20);
@@ -236,7 +236,7 @@ static void test_what_became_of_the_first_time_is_not_known(void **state) {
     expect_turn(&turn, once_begin(&wire.once, &turn, "pay", "x", MINUTE),
                 BELAY_IDEMPOTENCY_STARTED);
     const belay_idempotency_token_t token = turn.state.token;
-    relay_delay(wire.relay, 80);
+    relay_delay(wire.relay, RELAY_LONG);
     assert_error(i == 0 ? once_finish(&wire.once, &turn, "pay", &token, "r", 0)
                         : once_abandon(&wire.once, &turn, "pay", &token),
                  0);

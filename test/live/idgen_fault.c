@@ -62,7 +62,7 @@ static void test_a_segment_whose_answer_is_lost_is_skipped(void **state) {
   wire_open(&wire, &options);
   assert_error(begin_ping(wire.bed), 0);
   bed_until(wire.bed, wire.bed->pongs == 1);
-  relay_delay(wire.relay, 80);
+  relay_delay(wire.relay, RELAY_LONG);
   assert_error(begin_get(&wire.spring, &draw), 0);
   lose_the_answer(&wire, KEY, "next", 11);
   assert_error(end_of_draw(&draw), 0);
@@ -80,7 +80,7 @@ static void test_a_sequence_skips_what_was_lost(void **state) {
   assert_int_equal(get_id(&wire.spring), 1);
   for (int64_t last = 1; last < 7; last += 2) {
     draw_t draw = {0};
-    relay_delay(wire.relay, 80);
+    relay_delay(wire.relay, RELAY_LONG);
     assert_error(begin_get(&wire.spring, &draw), 0);
     lose_the_answer(&wire, SEQUENCE_KEY, "id", last + 1);
     assert_error(end_of_draw(&draw), 0);
@@ -91,7 +91,7 @@ static void test_a_sequence_skips_what_was_lost(void **state) {
   spring_t durable;
   draw_t draw = {0};
   spring_new(&durable, wire.bed, &options);
-  relay_delay(wire.relay, 80);
+  relay_delay(wire.relay, RELAY_LONG);
   assert_error(begin_get(&durable, &draw), 0);
   lose_the_answer(&wire, SEQUENCE_KEY, "id", 8);
   assert_error(end_of_draw(&draw), BELAY_EUNKNOWN);

@@ -106,7 +106,7 @@ static void test_lost_answers(void **state) {
     expect_deed(&gate, DEED_SET, 1, 1, 0, 1, true);
     for (deed_t deed = DEED_GET; deed <= DEED_CLEAR; deed++) {
       permit_t permit = {0};
-      relay_delay(relay, 80);
+      relay_delay(relay, RELAY_LONG);
       int64_t looks = 1, before = server_commands(server);
       assert_error(begin_deed(&gate, &permit, deed, 1, deed == DEED_GRANT ? 8 : 6), 0);
       for (; server_commands(server) == before + looks; looks++) /* each is a command too */

@@ -257,7 +257,7 @@ static void test_lost_answers(void **state) {
     int64_t score = 1;
     for (unsigned n = 0; n < STAND_OPERATIONS; n++) {
       query_t query = {0};
-      relay_delay(wire.relay, 80);
+      relay_delay(wire.relay, RELAY_LONG);
       int64_t looks = 1, before = server_commands(wire.server);
       assert_error(begin_operation(&wire.stand, &query, n), 0);
       for (; server_commands(wire.server) == before + looks; looks++) /* each is a command too */

@@ -178,18 +178,18 @@ static void test_a_touch_is_sent_once_but_with_an_operation(void **state) {
   stay_t stay = {0};
   wire_open(&wire);
   touch_it(&wire.place, &stay, "ann", "0", "first");
-  relay_delay(wire.relay, 80);
+  relay_delay(wire.relay, RELAY_LONG);
   assert_error(begin_touch(&wire.place, &stay, "ann", "1", NULL, NULL), 0);
   lose_the_answer(&wire, 2);
   assert_error(end_of_stay(&stay), BELAY_EUNKNOWN);
-  relay_delay(wire.relay, 80);
+  relay_delay(wire.relay, RELAY_LONG);
   assert_error(begin_touch(&wire.place, &stay, "ann", "2", NULL, "m2"), 0);
   lose_the_answer(&wire, 3);
   assert_error(end_of_stay(&stay), 0);
   assert_int_equal(stay.state.count, 3);
   assert_false(stay.state.is_new);
   server_do(wire.server, "DEL", KEY, NULL);
-  relay_delay(wire.relay, 80);
+  relay_delay(wire.relay, RELAY_LONG);
   assert_error(begin_touch(&wire.place, &stay, "ann", "3", "second", "m3"), 0);
   lose_the_answer(&wire, 1);
   assert_error(end_of_stay(&stay), 0);
@@ -207,7 +207,7 @@ static void test_an_end_is_not_told_of_another(void **state) {
   wire_open(&wire);
   for (int i = 0; i < 2; i++) {
     touch_it(&wire.place, &stay, "ann", "0", "first");
-    relay_delay(wire.relay, 80);
+    relay_delay(wire.relay, RELAY_LONG);
     assert_error(begin_end(&wire.place, &stay, "ann", i == 0 ? NULL : "first"), 0);
     lose_the_answer(&wire, -1);
     assert_error(end_of_stay(&stay), BELAY_EUNKNOWN);
@@ -215,7 +215,7 @@ static void test_an_end_is_not_told_of_another(void **state) {
     assert_false(stay.state.exists);
   }
   touch_it(&wire.place, &stay, "ann", "0", "first");
-  relay_delay(wire.relay, 80);
+  relay_delay(wire.relay, RELAY_LONG);
   assert_error(begin_look(&wire.place, &stay, "ann", 1), 0);
   bed_run_for(wire.bed, 20);
   relay_cut(wire.relay);

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "support/clock.h"
+
 typedef struct relay relay_t;
 
 /* Listens on a TCP port of 127.0.0.1 and passes everything on to a server: the path of its unix socket, or its
@@ -27,6 +29,9 @@ void relay_haunt(relay_t *relay);
 
 /* What comes in from now on is passed on so much later, in each direction; 0: at once. */
 void relay_delay(relay_t *relay, int64_t ms);
+
+/* So much later, that there is time to see what has come about and to cut the wire before the answer is back. */
+#define RELAY_LONG (150 * slow())
 
 /* On connections that are made from now on, so many bytes come through to the client; then it is reset, or nothing
  * passes any more. 0: no such thing. */
