@@ -207,7 +207,7 @@ static void test_the_watchdog_is_on_by_itself_exactly_when_no_ttl_was_given(void
 static void test_max_hold_ends_renewal(void **state) {
   (void)state;
   bed_t *bed = bed_open(NULL);
-  int64_t ttl = 200 * slow(), most = 500 * slow();
+  int64_t ttl = kept_ttl(), most = 2 * ttl;
   belay_lock_options_t options = watched(ttl);
   options.max_hold_ms = most;
   contender_t *c = contender_new(bed, "door", &options);
