@@ -259,8 +259,7 @@ static void test_an_add_is_not_sent_again(void **state) {
   (void)state;
   server_t *server = server_start(NULL);
   relay_t *relay = relay_start(server_path(server));
-  belay_client_options_t client = client_options();
-  client.timeout_ms = 10000 * slow();
+  belay_client_options_t client = relay_client_options();
   bed_t *bed = bed_open_at(relay_url(relay), &client);
   bed->server = server;
   sieve_t sieve;

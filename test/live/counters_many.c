@@ -217,8 +217,7 @@ static void test_many_whose_answers_are_lost(void **state) {
   static count_t count;
   server_t *server = server_start(NULL);
   relay_t *relay = relay_start(server_path(server));
-  belay_client_options_t options = client_options();
-  options.timeout_ms = 20000;
+  belay_client_options_t options = relay_client_options();
   bed_t *bed = bed_open_at(relay_url(relay), &options);
   till_t till;
   till_new(&till, bed, NULL);

@@ -33,9 +33,7 @@ typedef struct wire {
 static void wire_open(wire_t *wire, const belay_idgen_options_t *options) {
   wire->server = server_start(NULL);
   wire->relay = relay_start(server_path(wire->server));
-  belay_client_options_t client = client_options();
-  client.timeout_ms = 10000 * slow();
-  client.stall_timeout_ms = 300 * slow();
+  belay_client_options_t client = relay_client_options();
   wire->bed = bed_open_at(relay_url(wire->relay), &client);
   wire->bed->server = wire->server;
   spring_new(&wire->spring, wire->bed, options);

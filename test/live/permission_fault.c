@@ -96,9 +96,7 @@ static void test_lost_answers(void **state) {
   for (int ttl = 0; ttl < 2; ttl++) {
     server_t *server = server_start(NULL);
     relay_t *relay = relay_start(server_path(server));
-    belay_client_options_t options = client_options();
-    options.timeout_ms = 10000 * slow();
-    options.stall_timeout_ms = 300 * slow();
+    belay_client_options_t options = relay_client_options();
     bed_t *bed = bed_open_at(relay_url(relay), &options);
     bed->server = server;
     gate_t gate;

@@ -146,9 +146,7 @@ typedef struct wire {
 static void wire_open(wire_t *wire) {
   wire->server = server_start(NULL);
   wire->relay = relay_start(server_path(wire->server));
-  belay_client_options_t options = client_options();
-  options.timeout_ms = 10000 * slow();
-  options.stall_timeout_ms = 300 * slow();
+  belay_client_options_t options = relay_client_options();
   wire->bed = bed_open_at(relay_url(wire->relay), &options);
   wire->bed->server = wire->server;
   place_new(&wire->place, wire->bed);

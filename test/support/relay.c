@@ -341,6 +341,14 @@ void relay_haunt(relay_t *relay) {
   give_order(relay, 'g');
 }
 
+belay_client_options_t relay_client_options(void) {
+  belay_client_options_t options;
+  belay_client_options_init(&options);
+  options.timeout_ms = options.connect_timeout_ms = 10000 * slow();
+  options.stall_timeout_ms = 1000 * slow();
+  return options;
+}
+
 void relay_delay(relay_t *relay, int64_t ms) {
   atomic_store(&relay->delay, ms * MS);
 }

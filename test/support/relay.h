@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "belay/client.h"
 #include "support/clock.h"
 
 typedef struct relay relay_t;
@@ -32,6 +33,9 @@ void relay_delay(relay_t *relay, int64_t ms);
 
 /* So much later, that there is time to see what has come about and to cut the wire before the answer is back. */
 #define RELAY_LONG (150 * slow())
+
+/* Those of a client to whom so long a wire is none that is dead. */
+belay_client_options_t relay_client_options(void);
 
 /* On connections that are made from now on, so many bytes come through to the client; then it is reset, or nothing
  * passes any more. 0: no such thing. */

@@ -80,9 +80,7 @@ int end_of_seen(seen_t *seen) {
 void seen_wire_open(seen_wire_t *wire) {
   wire->server = server_start(NULL);
   wire->relay = relay_start(server_path(wire->server));
-  belay_client_options_t options = client_options();
-  options.timeout_ms = 10000 * slow();
-  options.stall_timeout_ms = 300 * slow();
+  belay_client_options_t options = relay_client_options();
   wire->bed = bed_open_at(relay_url(wire->relay), &options);
   wire->bed->server = wire->server;
 }

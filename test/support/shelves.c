@@ -210,9 +210,7 @@ void wire_shelf(wire_t *wire) {
 void wire_open(wire_t *wire, bool tags) {
   *wire = (wire_t){.server = server_start(NULL), .awaited = "", .tags = tags};
   wire->relay = relay_start(server_path(wire->server));
-  belay_client_options_t options = client_options();
-  options.timeout_ms = 10000 * slow();
-  options.stall_timeout_ms = 1000 * slow(); /* more than the wire ever takes */
+  belay_client_options_t options = relay_client_options();
   options.trace = on_trace;
   options.trace_ctx = wire;
   wire->bed = bed_open_at(relay_url(wire->relay), &options);
