@@ -286,6 +286,7 @@ static void close_the_other(contender_t *c, event_t event) {
 
 static void test_close_between_the_grant_and_its_news(void **state) {
   trap_t *trap = *state;
+  needs_one_process("answers that come together, in their order");
   bed_t *bed = open_bed();
   contender_t *first = contender_new(bed, "first", NULL);
   contender_t *second = trap->c = contender_new(bed, "second", NULL);
@@ -314,6 +315,7 @@ static void cancel_the_other(contender_t *c, event_t event) {
 
 static void test_cancel_between_the_grant_and_its_news(void **state) {
   (void)state;
+  needs_one_process("answers that come together, in their order");
   bed_t *bed = open_bed();
   contender_t *first = contender_new(bed, "first", NULL),
               *second = contender_new(bed, "second", NULL);
