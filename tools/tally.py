@@ -1,14 +1,21 @@
 #!/usr/bin/env python3
 """Counts what runs of `meson test` came to: tally.py TESTLOG.json...
 
-Where a test is a cmocka program or speaks TAP, each of its cases counts; any other test counts as one. Shows what
-the failed ones printed, and ends with the line "N passed, N failed".
+Where a test is a cmocka program or speaks TAP, each of its cases counts; any other test counts as one. Of a test that
+was run again only the last run counts. Shows what those printed that failed, also at first, and ends with the line
+"N passed, N failed".
+
+With --again before it: the names of those that are to be run again, by themselves. They have real clocks, and the
+machine is others' too: a few of hundreds may fail because it stood still. More than a few, a crash, a timeout, and a wrong
+answer, whatever the time (assert_never), are no accident.
 """
 
 import json
 import os
 import re
 import sys
+
+A_FEW = 5
 
 
 def count(test):
@@ -34,26 +41,60 @@ def read(path):
         return [json.loads(line) for line in log]
 
 
+def name_of(test):
+    return test["name"].split(" / ")[-1]
+
+
+def show(test, what):
+    print(f"\n==== {test['name']}: {what}, exit status {test['returncode']}")
+    print((test.get("stdout") or "") + (test.get("stderr") or ""))
+
+
 def main(paths):
     passed = failed = skipped = 0
-    tests = []
+    tests = {}
+    again = []
     for path in paths:
         ran = read(path)
         if not ran:
             print(f"no test ran: there is nothing in {path}")
             failed += 1
-        tests += ran
+        for test in ran:
+            if test["name"] in tests:
+                again.append(name_of(test))
+                show(tests[test["name"]], f"{test['result']} by itself, after {tests[test['name']]['result']}")
+            tests[test["name"]] = test
 
-    for test in tests:
+    for test in tests.values():
         oks, fails, skips = count(test)
         passed, failed, skipped = passed + oks, failed + fails, skipped + skips
         if fails:
-            print(f"\n==== {test['name']}: {test['result']}, exit status {test['returncode']}")
-            print((test.get("stdout") or "") + (test.get("stderr") or ""))
+            show(test, test["result"])
+    if again:
+        print(f"run again, by themselves: {' '.join(again)}")
     if skipped:
         print(f"{skipped} skipped")
     print(f"{passed} passed, {failed} failed")
     return failed != 0
 
 
-sys.exit(main(sys.argv[1:]))
+def may_be_the_machines(test):
+    """Whether it may have failed because the machine stood still, and for no other reason."""
+    output = (test.get("stdout") or "") + (test.get("stderr") or "")
+    crashed = not 0 < test["returncode"] < 128 or "Test failed with exception" in output
+    timeless = name_of(test).endswith("_model") or "NEVER: " in output
+    return test["result"] == "FAIL" and not crashed and not timeless
+
+
+def list_again(paths):
+    failed = [test for path in paths for test in read(path) if count(test)[1]]
+    if len(failed) <= A_FEW:
+        for test in failed:
+            if may_be_the_machines(test):
+                print(name_of(test))
+
+
+if sys.argv[1:2] == ["--again"]:
+    list_again(sys.argv[2:])
+else:
+    sys.exit(main(sys.argv[1:]))

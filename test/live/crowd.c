@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "support/bed.h"
+#include "support/never.h"
 #include "support/process.h"
 
 enum { PROCESSES = 4, LOCKERS = 50, SECONDS = 10 };
@@ -131,7 +132,7 @@ static void test_no_update_is_lost_among_two_hundred_lockers_in_four_processes(v
   print_message("%llu updates by %d lockers in %d s, %llu after another process's\n",
                 (unsigned long long)sum, PROCESSES * LOCKERS, SECONDS,
                 (unsigned long long)shared->changes);
-  assert_int_equal(shared->value, sum);
+  assert_never(shared->value != sum);
   assert_true(shared->changes > 50);
   assert_int_equal(server_keys(server), 0);
   munmap(shared, sizeof *shared);
@@ -175,7 +176,7 @@ static void test_a_holder_that_is_killed_blocks_nobody_for_longer_than_the_ttl(v
   int64_t took = (heir->ended_time - killed) / MS;
   print_message("inherited %lld ms after the kill, the ttl being %lld ms\n", (long long)took,
                 (long long)ttl);
-  assert_between(took, ttl / 3, ttl + 300 * slow()); /* renewed at least each third of it */
+  assert_between(took, ttl / 3, ttl + lag()); /* renewed at least each third of it */
   assert_true(is_on_server(heir));
   assert_int_equal(process_wait(&holder), -SIGKILL);
   bed_close(bed);

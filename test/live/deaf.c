@@ -87,8 +87,8 @@ static void test_deaf(void **state) {
   contest_await_turns(&contest, TURNS);
   contest_end(&contest);
   contest_expect_no_failures(&contest);
-  contest_expect_prompt(&contest, POLL_MS + 1000 * slow());
-  meet(bed, bed->client, bed->all[1], &options, POLL_MS + 1000 * slow());
+  contest_expect_prompt(&contest, POLL_MS + 600 * slow() + lag());
+  meet(bed, bed->client, bed->all[1], &options, POLL_MS + 600 * slow() + lag());
   if (deafness->killed)
     uv_close((uv_handle_t *)&killer, NULL);
   bed_close(bed);

@@ -244,9 +244,9 @@ static void test_the_fencing_counter_is_on_the_replica_too(void **state) {
 static void test_renewals_that_the_replica_has_not_do_not_count(void **state) {
   (void)state;
   pair_t pair = pair_open();
-  contender_t *c = durable_watched(&pair, 900 * slow());
+  contender_t *c = durable_watched(&pair, kept_ttl());
   assert_error(try_lock(c), 0);
-  bed_run_for(pair.bed, 1500 * slow()); /* renewed some times */
+  bed_run_for(pair.bed, kept_ttl() * 5 / 4); /* renewed some times */
   assert_int_equal(c->lost, 0);
   server_pause(pair.replica);
   bed_run_for(pair.bed, 20); /* what it still confirmed */
@@ -262,12 +262,12 @@ static void test_renewals_that_the_replica_has_not_do_not_count(void **state) {
 static void test_a_replica_that_is_away_for_less_than_the_ttl_costs_nothing(void **state) {
   (void)state;
   pair_t pair = pair_open();
-  contender_t *c = durable_watched(&pair, 1200 * slow());
+  contender_t *c = durable_watched(&pair, 2 * kept_ttl());
   assert_error(try_lock(c), 0);
   server_pause(pair.replica);
-  bed_run_for(pair.bed, 600 * slow());
+  bed_run_for(pair.bed, kept_ttl());
   server_resume(pair.replica);
-  bed_run_for(pair.bed, 1800 * slow());
+  bed_run_for(pair.bed, 2 * kept_ttl());
   assert_int_equal(c->lost, 0);
   assert_true(is_on_replica(&pair, c));
   pair_close(&pair);

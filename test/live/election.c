@@ -114,10 +114,10 @@ static void expect_deposed_in_time(person_t *p) {
 static void test_deposed_at_the_local_deadline(void **state) {
   (void)state;
   bed_t *bed = bed_open(NULL);
-  belay_election_options_t options = election_options(700 * slow(), "a");
+  belay_election_options_t options = election_options(kept_ttl(), "a");
   person_t *p = person_of(bed, bed->client, &options);
   lead(p);
-  bed_run_for(bed, 900 * slow());
+  bed_run_for(bed, kept_ttl() * 5 / 4);
   server_pause(bed->server);
   expect_deposed_in_time(p);
   server_resume(bed->server);
@@ -133,7 +133,7 @@ static void test_deposed_when_the_wire_is_cut(void **state) {
   bed_t *bed = bed_open_at(relay_url(relay), NULL);
   bed->server = server;
   belay_client_t *near = bed_connect(bed, server_url(server), NULL);
-  belay_election_options_t options = election_options(700 * slow(), "a");
+  belay_election_options_t options = election_options(kept_ttl(), "a");
   person_t *p = person_of(bed, bed->client, &options), *other = person_of(bed, near, &options);
   lead(p);
   assert_error(campaign(other), 0);
@@ -158,7 +158,7 @@ static void stand_again(person_t *p, news_t event) {
 static void test_standing_again_when_deposed(void **state) {
   (void)state;
   bed_t *bed = bed_open(NULL);
-  belay_election_options_t options = election_options(600 * slow(), "a");
+  belay_election_options_t options = election_options(kept_ttl(), "a");
   person_t *p = person_of(bed, bed->client, &options);
   p->then = stand_again;
   lead(p);
@@ -178,7 +178,7 @@ static void test_an_observer_is_told_of_changes_only(void **state) {
   (void)state;
   bed_t *bed = bed_open(NULL);
   belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
-  belay_election_options_t options = election_options(600 * slow(), "a");
+  belay_election_options_t options = election_options(kept_ttl(), "a");
   person_t *p = person_of(bed, bed->client, &options), *watcher = person_of(bed, client, &options);
   assert_error(observe(watcher, 1), 0);
   assert_error(observe(watcher, 1), 0);
@@ -191,8 +191,8 @@ static void test_an_observer_is_told_of_changes_only(void **state) {
   assert_int_equal(last_sight(watcher)->ours, 0);
   assert_int_equal(last_sight(p)->ours, 1);
   assert_string_equal(last_sight(watcher)->value, "a");
-  assert_between(last_sight(watcher)->remaining_ms, 1, 600 * slow());
-  bed_run_for(bed, 2000 * slow());
+  assert_between(last_sight(watcher)->remaining_ms, 1, kept_ttl());
+  bed_run_for(bed, 2 * kept_ttl());
   assert_int_equal(watcher->sights, 2);
   assert_int_equal(p->sights, 2);
   assert_error(resign(p), 0);

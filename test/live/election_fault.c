@@ -18,7 +18,7 @@ static void test_whatever_passes_is_sat_out(void **state) {
   client.timeout_ms = 200 * slow();
   client.reconnect_max_ms = 50;
   bed_t *bed = bed_open(&client);
-  belay_election_options_t options = election_options(600 * slow(), "a");
+  belay_election_options_t options = election_options(kept_ttl(), "a");
   person_t *p = person_of(bed, bed->client, &options);
   assert_error(observe(p, 1), 0);
   server_kill(bed->server);
@@ -67,11 +67,11 @@ static void test_what_lasts_ends_a_campaign(void **state) {
 static void test_a_term_is_remembered_while_it_lasts(void **state) {
   (void)state;
   bed_t *bed = bed_open(NULL);
-  belay_election_options_t options = election_options(600 * slow(), "a");
+  belay_election_options_t options = election_options(kept_ttl(), "a");
   person_t *p = person_of(bed, bed->client, &options);
   lead(p);
   server_do(bed->server, "PEXPIRE", KEY "::fence", "5000", NULL);
-  bed_run_for(bed, 600 * slow());
+  bed_run_for(bed, kept_ttl());
   assert_true(server_integer(bed->server, "PTTL", KEY "::fence", NULL) > 5000);
   bed_close(bed);
   person_free(p);

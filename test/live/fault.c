@@ -311,7 +311,7 @@ static void test_a_restart_in_the_middle_of_a_wait(void **state) {
 static void test_a_restart_while_held_is_a_loss_at_the_next_renewal(void **state) {
   (void)state;
   bed_t *bed = bed_open(NULL);
-  belay_lock_options_t options = watched(900 * slow());
+  belay_lock_options_t options = watched(kept_ttl());
   contender_t *c = contender_new(bed, "door", &options);
   assert_error(try_lock(c), 0);
   server_kill(bed->server);

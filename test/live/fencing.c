@@ -59,7 +59,7 @@ static void test_they_grow_whatever_is_lost_between_grants(void **state) {
 static void expect_one_number_for_one_hold(unsigned n) {
   nodes_t *nodes = nodes_open(n, NULL);
   belay_lock_options_t options = fencing_options();
-  options.ttl_ms = 900 * slow();
+  options.ttl_ms = kept_ttl();
   options.timeout_ms = 90 * slow();
   options.watchdog = BELAY_WATCHDOG_ON;
   contender_t *c = nodes_contender(nodes, "door", &options);
@@ -67,7 +67,7 @@ static void expect_one_number_for_one_hold(unsigned n) {
   assert_error(acquire(c, 5000 * slow()), 0);
   uint64_t fence = fence_of(c);
   assert_true(fence > 0);
-  bed_run_for(nodes->bed, 2000 * slow()); /* renewed some times */
+  bed_run_for(nodes->bed, kept_ttl() * 5 / 4); /* renewed some times */
   assert_int_equal(c->lost, 0);
   assert_int_equal(fence_of(c), fence);
   for (unsigned i = 0; i < n; i++)

@@ -11,6 +11,7 @@
 
 #include "core/list.h"
 #include "support/ids.h"
+#include "support/never.h"
 #include "support/process.h"
 
 enum { PROCESSES = 8, BURST = 40, PATH = 300 };
@@ -206,7 +207,7 @@ static void hammer(belay_idgen_mode_t mode) {
   }
   assert_int_equal(rmdir(family.folder), 0);
   print_message("%zu ids, %u killed\n", ids.n, family.killed);
-  assert_int_equal(duplicates(&ids), 0);
+  assert_never(duplicates(&ids) > 0);
   assert_true(ids.n > 1000); /* it did something */
   free(ids.id);
   server_stop(family.server);

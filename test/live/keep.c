@@ -72,13 +72,13 @@ static void test_it_is_renewed_while_a_minority_stands_still(void **state) {
 /* One after the other, so that there is always a majority: in the end none is as it was. */
 static void test_nodes_that_come_back_empty_are_given_the_key_again(void **state) {
   (void)state;
-  belay_lock_options_t options = renewed(900 * slow());
+  belay_lock_options_t options = renewed(kept_ttl());
   contender_t *c = open_held(&options);
   nodes_t *nodes = c->arg;
   for (unsigned i = 0; i < 5; i++) {
     server_restart(nodes->server[i]);
     bed_until(nodes->bed, nodes_holding(nodes, c) == 5);
-    bed_run_for(nodes->bed, 900 * slow()); /* renewed at least once more, and it counts again */
+    bed_run_for(nodes->bed, kept_ttl()); /* renewed at least once more, and it counts again */
   }
   assert_int_equal(c->lost, 0);
   assert_true(belay_lock_remaining_us(c->lock) > 0);
@@ -99,8 +99,7 @@ static void test_it_expires_when_a_majority_stands_still(void **state) {
   (void)state;
   for (int watchdog = 0; watchdog < 2; watchdog++)
     for (unsigned paused = 3; paused <= 5; paused += 2) {
-      belay_lock_options_t options =
-          watchdog ? renewed(900 * slow()) : unhurried_options(900 * slow());
+      belay_lock_options_t options = watchdog ? renewed(kept_ttl()) : unhurried_options(kept_ttl());
       contender_t *c = open_held(&options);
       nodes_t *nodes = c->arg;
       nodes_pause(nodes, paused);
@@ -115,7 +114,7 @@ static void test_it_expires_when_a_majority_stands_still(void **state) {
 
 static void test_it_expires_when_a_majority_is_killed(void **state) {
   (void)state;
-  belay_lock_options_t options = renewed(900 * slow());
+  belay_lock_options_t options = renewed(kept_ttl());
   contender_t *c = open_held(&options);
   nodes_t *nodes = c->arg;
   nodes_kill(nodes, 3);
@@ -127,13 +126,13 @@ static void test_it_expires_when_a_majority_is_killed(void **state) {
 
 static void test_it_outlives_a_majority_that_is_back_in_time(void **state) {
   (void)state;
-  belay_lock_options_t options = renewed(1200 * slow());
+  belay_lock_options_t options = renewed(2 * kept_ttl());
   contender_t *c = open_held(&options);
   nodes_t *nodes = c->arg;
   nodes_pause(nodes, 4);
-  bed_run_for(nodes->bed, 600 * slow());
+  bed_run_for(nodes->bed, kept_ttl());
   nodes_resume(nodes);
-  bed_run_for(nodes->bed, 1800 * slow());
+  bed_run_for(nodes->bed, 3 * kept_ttl());
   assert_int_equal(c->lost, 0);
   assert_int_equal(nodes_holding(nodes, c), 5);
   nodes_close(nodes);
@@ -149,7 +148,7 @@ static void take_away(nodes_t *nodes, contender_t *c, unsigned node, bool occupy
 
 /* The key is gone, or somebody else's, on so many nodes. */
 static void lose_on(unsigned count, bool occupy) {
-  const int64_t ttl_ms = 1500 * slow();
+  const int64_t ttl_ms = kept_ttl();
   belay_lock_options_t options = renewed(ttl_ms);
   contender_t *c = open_held(&options);
   nodes_t *nodes = c->arg;
@@ -164,7 +163,7 @@ static void lose_on(unsigned count, bool occupy) {
   } else {
     assert_int_equal(c->lost, 1);
     assert_string_equal(belay_lost_name(c->reason), "taken");
-    assert_true((c->lost_time - began) / MS < ttl_ms / 3 + 300 * slow());
+    assert_true((c->lost_time - began) / MS < ttl_ms / 3 + lag());
     assert_error(release(c), BELAY_ENOTOWNER);
   }
   nodes_settle(nodes);
@@ -230,7 +229,7 @@ static void test_a_key_is_set_again_for_the_time_that_is_left(void **state) {
 /* Two nodes that lost the key were given it again, and a third is gone. Five less three is no majority. */
 static void test_keys_that_were_set_again_make_no_majority(void **state) {
   (void)state;
-  belay_lock_options_t options = renewed(1500 * slow());
+  belay_lock_options_t options = renewed(kept_ttl());
   contender_t *c = open_held(&options);
   nodes_t *nodes = c->arg;
   server_kill(nodes->server[2]);

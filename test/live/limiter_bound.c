@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "support/asks.h"
+#include "support/never.h"
 #include "support/process.h"
 #include "support/relay.h"
 
@@ -182,7 +183,7 @@ static void expect_aligned_bound(const tally_t *tally) {
   for (size_t i = 0; i < tally->n[2]; i++) {
     bool same = i > 0 && all[i].at / PERIOD == all[i - 1].at / PERIOD;
     sum = (same ? sum : 0) + all[i].cost;
-    assert_true(sum <= COUNT);
+    assert_never(sum > COUNT);
   }
 }
 
@@ -196,7 +197,7 @@ static void expect_fixed_bound(const tally_t *tally) {
       sum = 0;
     }
     sum += all[i].cost;
-    assert_true(sum <= COUNT);
+    assert_never(sum > COUNT);
   }
 }
 
@@ -207,7 +208,7 @@ static void expect_sliding_bound(const tally_t *tally) {
     int64_t sum = 0;
     for (size_t i = first; i < tally->n[3] && all[i].at - all[first].at <= PERIOD; i++) {
       sum += all[i].cost;
-      assert_true((sum - COUNT) * PERIOD <= (all[i].at - all[first].at) * COUNT);
+      assert_never((sum - COUNT) * PERIOD > (all[i].at - all[first].at) * COUNT);
     }
   }
 }

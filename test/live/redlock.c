@@ -348,7 +348,7 @@ static void lose(size_t i, bool warm) {
     assert_error(release(c), 0);
   int64_t began = clock_now();
   assert_error(try_lock(c), losses[i].expected);
-  assert_true((c->ended_time - began) / MS <= deadline_ms + 300 * slow());
+  assert_true((c->ended_time - began) / MS <= deadline_ms + lag());
   nodes_settle(nodes);
   for (unsigned node = 0; node < losses[i].killed; node++) {
     belay_vote_t vote = tally_of(c).node[node].vote;

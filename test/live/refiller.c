@@ -124,7 +124,7 @@ static void test_a_bucket_is_filled_once_in_a_period(void **state) {
 
 /* ---- processes ------------------------------------------------------------------------------------------- */
 
-#define LEASE (slow() > 1 ? 700 * slow() : 1000)
+#define LEASE kept_ttl()
 #define PERIOD 100
 #define ELECTION "refill/3/tap/main" /* as the header says */
 

@@ -140,7 +140,7 @@ static void test_the_next_that_run_out_time_the_wait(void **state) {
   assert_error(try_lock(b), 0);
   int64_t begun = clock_now();
   assert_error(acquire(c, BELAY_FOREVER), 0);
-  assert_between((clock_now() - begun) / MS, ttl / 2, ttl + 400 * slow());
+  assert_between((clock_now() - begun) / MS, ttl / 2, ttl + lag());
   bed_until(bed, b->lost == 1);
   check_state(bed, 0, 3, 2, 0);
   bed_close(bed);

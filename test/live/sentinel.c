@@ -383,7 +383,7 @@ static void test_a_lease_is_renewed_at_the_new_primary(void **state) {
 static void test_a_lease_lasts_as_long_as_it_may(void **state) {
   (void)state;
   scene_t scene;
-  belay_lock_options_t lasting = watched(800 * slow());
+  belay_lock_options_t lasting = watched(kept_ttl());
   scene_set_up(&scene, 1, NULL);
   bed_t *bed = scene_open(&scene, NULL);
   contender_t *c = contender_new(bed, "door", &lasting);

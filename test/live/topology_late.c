@@ -79,7 +79,7 @@ static void test_what_is_closed_waits_for_it(void **state) {
     for (int all = 0; all < 2; all++) {
       bed_t *bed;
       fake_t *fake = fake_open(&bed);
-      assert_error(begin_tour(bed, &report, 2, 300 * slow()), 0);
+      assert_error(begin_tour(bed, &report, 2, prompt_ms()), 0);
       bed_until(bed, fake_commands(fake) > 2); /* it has named the other */
       bed_until(bed, told == 0 || report.told == 1);
       assert_error(all ? begin_belay_close(bed) : begin_client_close(bed), 0);

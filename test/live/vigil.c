@@ -91,14 +91,14 @@ static void test_who_was_not_answered_for_too_long_does_not_know(void **state) {
   needs_one_process("keys in one place");
   bed_t *bed = bed_open(NULL);
   watch_t watch;
-  watch_init(&watch, bed, (uint32_t)(400 * slow()));
+  watch_init(&watch, bed, (uint32_t)(lag() + 400 * slow()));
   belay__vigil_start(&watch.vigil, BELAY_FOREVER);
-  bed_run_for(bed, 1000 * slow()); /* answered all the time */
+  bed_run_for(bed, lag() + 1000 * slow()); /* answered all the time */
   assert_int_equal(watch.over, 0);
   server_pause(bed->server);
   int64_t began = clock_now();
   assert_error(end_of(&watch), BELAY_EUNKNOWN);
-  assert_between(clock_since_ms(began), 100 * slow(), 1500 * slow());
+  assert_between(clock_since_ms(began), 100 * slow(), 1500 * slow() + 2 * lag());
   assert_true(watch.missed > 0);
   server_resume(bed->server);
   bed_until(bed, has_left(bed));
@@ -132,12 +132,12 @@ static void test_who_is_answered_all_the_time_knows(void **state) {
       .retry_max = 60000,
       .backoff_max = 60000,
       .timeout = 60000,
-      .forgotten_after = (uint32_t)(800 * slow()),
+      .forgotten_after = (uint32_t)(lag() + 800 * slow()),
   };
   watch_t watch;
   watch_with(&watch, bed, &terms);
   belay__vigil_start(&watch.vigil, BELAY_FOREVER);
-  bed_run_for(bed, 2500 * slow());
+  bed_run_for(bed, 3 * (lag() + 800 * slow()));
   assert_int_equal(watch.over, 0);
   assert_true(watch.asked >= 4 && watch.asked < 20);
   server_do(bed->server, "SET", KEY, "1", NULL);

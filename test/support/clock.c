@@ -43,7 +43,7 @@ int64_t slow(void) {
 }
 
 int64_t lag(void) {
-  return 400 + 50 * slow();
+  return 1000 + 50 * slow();
 }
 
 int64_t prompt_ms(void) {
@@ -51,7 +51,7 @@ int64_t prompt_ms(void) {
 }
 
 int64_t kept_ttl(void) {
-  return lag() + 300 * slow(); /* it is renewed after a third of that at the latest */
+  return lag() * 3 / 2 + 300 * slow(); /* it is renewed after a third of that at the latest */
 }
 
 void stall_ms(int64_t ms) {

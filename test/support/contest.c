@@ -157,9 +157,9 @@ void contest_end(contest_t *contest) {
   bed_settle(contest->bed);
   for (kind_id_t kind = (kind_id_t)0; kind < HELD_KINDS; kind++) {
     if (contest->clashes[kind] > 0)
-      fail_msg("%s: %u times too many had it", kinds[kind].name, contest->clashes[kind]);
+      fail_msg("NEVER: %s: %u times too many had it", kinds[kind].name, contest->clashes[kind]);
     if (contest->backward[kind] > 0)
-      fail_msg("%s: %u numbers were not larger than the one before", kinds[kind].name,
+      fail_msg("NEVER: %s: %u numbers were not larger than the one before", kinds[kind].name,
                contest->backward[kind]);
   }
 }

@@ -1,4 +1,5 @@
 #include "support/cycles.h"
+#include "support/never.h"
 
 #include <stdio.h>
 
@@ -53,5 +54,5 @@ void run_cycles(bed_t *bed, const lockers_t *lockers, size_t cycles) {
     size_t before = runners.left;
     bed_until(bed, runners.running == 0 || before - runners.left >= 1000);
   }
-  assert_int_equal(runners.wrong, 0);
+  assert_never(runners.wrong > 0);
 }
