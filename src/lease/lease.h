@@ -375,6 +375,10 @@ void belay__member_forget(belay__member_t *member);
 void belay__member_postpone(belay__member_t *member);
 void belay__member_forget_late(belay__member_t *member);
 
+/* A round was won without those that were set again: they count from now on, and who has said in it that it still has ours
+ * does so for that. */
+void belay__member_rejoin(belay__member_t *member);
+
 /* Who answers now; NULL while there is no connection. */
 const belay__server_t *belay__member_server(const belay__member_t *member);
 

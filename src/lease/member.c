@@ -264,12 +264,21 @@ static void answer(belay__member_t *member, int status) {
     status = BELAY_EDUPLICATE;
     member->until = 0;
   }
+  if (status == 0 && lease->round == BELAY__ROUND_EXTEND && member->fresh)
+    status = BELAY__RESTORED;
   if (status == 0 && is_grant(lease))
     trust(member);
   member->status = (int16_t)status;
   if (is_grant(lease))
     member->vote = (int16_t)status;
   belay__lease_step(lease, BELAY__EV_ANSWER, 0);
+}
+
+void belay__member_rejoin(belay__member_t *member) {
+  bool kept = member->status == BELAY__RESTORED && !member->retake;
+  member->fresh = false;
+  if (kept && !is_over(belay__member_lease(member)) && claim_vote(member))
+    trust(member);
 }
 
 /* The server said yes; whether that counts is seen step by step. */
@@ -399,6 +408,7 @@ static int read_extended(belay__member_t *member, const belay__call_t *call,
   if (n == 2) {
     member->fresh = true;
     member->until = 0;
+    return BELAY__RESTORED;
   }
   int status =
       n > 2 && lease->terms->kind->extended != NULL ? lease->terms->kind->extended(lease, n) : 0;
@@ -407,9 +417,7 @@ static int read_extended(belay__member_t *member, const belay__call_t *call,
     status = BELAY_EUNKNOWN; /* it is the writer, but who knows for how long */
   if (writes && status != 0 && lease->mode == BELAY_RWLOCK_WRITE)
     member->until = 0;
-  if (status != 0)
-    return status;
-  return member->fresh ? BELAY__RESTORED : 0;
+  return status;
 }
 
 /* What a release replied. */

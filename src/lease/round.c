@@ -120,7 +120,7 @@ bool belay__round_distinct(const belay__lease_t *lease) {
 
 void belay__round_won(belay__lease_t *lease) {
   for (unsigned i = 0; i < lease->members; i++)
-    lease->member[i].fresh = false;
+    belay__member_rejoin(&lease->member[i]);
 }
 
 /* ---- taking back --------------------------------------------------------------------------------------- */

@@ -60,7 +60,7 @@ static void expect_one_number_for_one_hold(unsigned n) {
   nodes_t *nodes = nodes_open(n, NULL);
   belay_lock_options_t options = fencing_options();
   options.ttl_ms = kept_ttl();
-  options.timeout_ms = 90 * slow();
+  options.timeout_ms = kept_ttl() / 10;
   options.watchdog = BELAY_WATCHDOG_ON;
   contender_t *c = nodes_contender(nodes, "door", &options);
   assert_int_equal(fence_of(c), 0);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "support/nodes.h"
+#include "support/quarantine.h"
 
 static belay_lock_options_t renewed(int64_t ttl_ms) {
   belay_lock_options_t options = unhurried_options(ttl_ms);
@@ -23,6 +24,16 @@ static contender_t *open_held(const belay_lock_options_t *options) {
 
 static void forget(nodes_t *nodes, contender_t *c, unsigned node) {
   server_do(nodes->server[node], "DEL", key_of(c), NULL);
+}
+
+static void pause_pair(nodes_t *nodes, unsigned first) {
+  server_pause(nodes->server[first]);
+  server_pause(nodes->server[first + 1]);
+}
+
+static void resume_pair(nodes_t *nodes, unsigned first) {
+  server_resume(nodes->server[first]);
+  server_resume(nodes->server[first + 1]);
 }
 
 static int64_t pttl_at(nodes_t *nodes, contender_t *c, unsigned node) {
@@ -285,6 +296,40 @@ static void test_a_key_that_was_set_again_counts_after_a_majority_without_it(voi
   nodes_close(nodes);
 }
 
+/* The next majority is the next one, in whatever order the answers come. */
+static void test_it_counts_at_once_however_late_it_was_set_again(void **state) {
+  (void)state;
+  belay_lock_options_t options = unhurried_options(60000);
+  contender_t *c = open_held(&options);
+  nodes_t *nodes = c->arg;
+  forget(nodes, c, 0);
+  forget(nodes, c, 1);
+  assert_error(extend(c, BELAY_DEFAULT), 0);
+  nodes_settle(nodes);
+  pause_pair(nodes, 0); /* set again after the others have decided */
+  assert_error(extend(c, BELAY_DEFAULT), 0);
+  resume_pair(nodes, 0);
+  nodes_settle(nodes);
+  assert_int_equal(nodes_holding(nodes, c), 5);
+  pause_pair(nodes, 3); /* and first to answer in the next */
+  assert_error(begin_extend(c, BELAY_DEFAULT), 0);
+  bed_until(nodes->bed, tally_of(c).votes[BELAY_VOTE_RESTORED] == 2);
+  resume_pair(nodes, 3);
+  bed_until(nodes->bed, c->extended == c->begun_extend);
+  assert_error(c->extend_status, 0);
+  nodes_settle(nodes);
+  forget(nodes, c, 2);
+  pause_pair(nodes, 0);
+  assert_error(begin_extend(c, BELAY_DEFAULT), 0);
+  bed_until(nodes->bed, tally_of(c).votes[BELAY_VOTE_HELD] == 1);
+  assert_true(belay_lock_remaining_us(c->lock) > 0);
+  resume_pair(nodes, 0);
+  bed_until(nodes->bed, c->extended == c->begun_extend);
+  assert_error(c->extend_status, 0);
+  assert_int_equal(c->lost, 0);
+  nodes_close(nodes);
+}
+
 /* ---- extending --------------------------------------------------------------------------------------------- */
 
 static void test_an_extension_that_fails_leaves_the_old_deadline(void **state) {
@@ -407,6 +452,7 @@ int main(void) {
       cmocka_unit_test(test_keys_that_were_set_again_make_no_majority),
       cmocka_unit_test(test_keys_that_were_set_again_unheard_make_no_majority),
       cmocka_unit_test(test_a_key_that_was_set_again_counts_after_a_majority_without_it),
+      cmocka_unit_test(test_it_counts_at_once_however_late_it_was_set_again),
       cmocka_unit_test(test_an_extension_that_fails_leaves_the_old_deadline),
       cmocka_unit_test(test_a_shorter_ttl_counts_at_once),
       cmocka_unit_test(test_an_extension_by_a_majority_is_one),
