@@ -206,7 +206,6 @@ static belay__lease_state_t won(belay__lease_t *lease) {
     return attempt_failed(lease, BELAY_EDUPLICATE);
   if (!set_expiry(lease))
     return attempt_failed(lease, BELAY_EEXPIRED);
-  belay__round_won(lease);
   if (!lease->terms->fencing || lease->fence != 0)
     return granted(lease);
   return propose(lease, BELAY__ROUND_READ);
@@ -304,6 +303,9 @@ void belay__lease_change_ttl(belay__lease_t *lease, uint32_t ttl_ms) {
  * state to go to. */
 static belay__lease_state_t heard(belay__lease_t *lease) {
   belay__round_leave_places(lease);
+  bool late = lease->round == BELAY__ROUND_EXTEND && !lease->asking;
+  if (late && belay__round_status(lease) == 0)
+    belay__round_won(lease);               /* with one more */
   if (belay__lease_deadline(lease) == 0) { /* no quorum has it any more */
     lease->error = BELAY_ENOTOWNER;
     return lost(lease, BELAY_LOST_TAKEN);

@@ -136,6 +136,7 @@ typedef struct belay__member {
   bool retake : 1; /* the present extend takes it again if it is gone */
   bool
       fresh : 1; /* taken again after it was gone: does not count until a round was won without it */
+  bool heard : 1; /* ... which was heard before the present round began */
 } belay__member_t;
 
 /* Ears for what wakes a lease that waits; wake.c's. */
@@ -375,8 +376,8 @@ void belay__member_forget(belay__member_t *member);
 void belay__member_postpone(belay__member_t *member);
 void belay__member_forget_late(belay__member_t *member);
 
-/* A round was won without those that were set again: they count from now on, and who has said in it that it still has ours
- * does so for that. */
+/* An extend was won without those that were set again: who was heard to have it before that was asked, and has said so in it
+ * too, counts from now on, and for that. */
 void belay__member_rejoin(belay__member_t *member);
 
 /* Who answers now; NULL while there is no connection. */
@@ -414,7 +415,7 @@ bool belay__round_is_lasting(int status);
 /* Whether no two members, also such as did not answer, are known to be the same server. */
 bool belay__round_distinct(const belay__lease_t *lease);
 
-/* The round was won: who did not count in it does in the next. */
+/* An extend was won, perhaps with one more just now: who did not count in it may from now on. */
 void belay__round_won(belay__lease_t *lease);
 
 /* Asks; timeout in nanoseconds from now, cut off at `limit`. Ends the round before it, if one is going on. */

@@ -253,19 +253,34 @@ static bool claim_vote(belay__member_t *member) {
   return true;
 }
 
+/* Whether its server had lost it and was given it again; for this member, or for another that leads to it, perhaps just
+ * now. */
+static bool was_set_again(const belay__member_t *member) {
+  const belay__lease_t *lease = belay__member_lease(member);
+  bool again = member->fresh;
+  for (unsigned i = 0; i < lease->members && !again && member->voter != 0; i++) {
+    const belay__member_t *other = &lease->member[i];
+    const belay__server_t *server = NULL;
+    if (other != member && (other->fresh || other->retake))
+      server = belay__member_server(other);
+    again = server != NULL && server->mark == member->voter;
+  }
+  return again;
+}
+
 /* The member has said what it has to say. */
 static void answer(belay__member_t *member, int status) {
   belay__lease_t *lease = belay__member_lease(member);
-  if (status == 0)
+  if (status == 0 || status == BELAY__RESTORED)
     note_voter(member);
   if (status == 0 && is_grant(lease) && is_over(lease))
     status = BELAY_EEXPIRED;
+  if (status == 0 && lease->round == BELAY__ROUND_EXTEND && was_set_again(member))
+    status = BELAY__RESTORED;
   if (status == 0 && lease->round != BELAY__ROUND_RELEASE && !claim_vote(member)) {
     status = BELAY_EDUPLICATE;
     member->until = 0;
   }
-  if (status == 0 && lease->round == BELAY__ROUND_EXTEND && member->fresh)
-    status = BELAY__RESTORED;
   if (status == 0 && is_grant(lease))
     trust(member);
   member->status = (int16_t)status;
@@ -275,17 +290,21 @@ static void answer(belay__member_t *member, int status) {
 }
 
 void belay__member_rejoin(belay__member_t *member) {
-  bool kept = member->status == BELAY__RESTORED && !member->retake;
-  member->fresh = false;
-  if (kept && !is_over(belay__member_lease(member)) && claim_vote(member))
-    trust(member);
+  if (!member->heard || member->status != BELAY__RESTORED)
+    return;
+  member->heard = member->fresh = false;
+  if (is_over(belay__member_lease(member)) || !claim_vote(member))
+    return;
+  member->vote = 0;
+  trust(member);
 }
 
 /* The server said yes; whether that counts is seen step by step. */
 static void confirm(belay__member_t *member) {
   if (member->call != NULL || member->confirm != NULL)
     return;
-  int status = is_vote(belay__member_lease(member)) ? belay__quarantine_judge(member) : 0;
+  bool vote = is_vote(belay__member_lease(member)) || member->fresh;
+  int status = vote ? belay__quarantine_judge(member) : 0;
   if (status != BELAY__PENDING)
     answer(member, status);
 }
@@ -405,7 +424,8 @@ static int read_extended(belay__member_t *member, const belay__call_t *call,
     return BELAY_ENOTOWNER;
   }
   member->maybe = true;
-  if (n == 2) {
+  bool is_back = n == 2 || (n == 1 && member->retake); /* for another that leads there */
+  if (is_back) {
     member->fresh = true;
     member->until = 0;
     return BELAY__RESTORED;
@@ -493,9 +513,11 @@ static void on_reply(belay__call_t *call, const belay__result_t *result) {
   int status = read_reply(member, call, result);
   if (status == BELAY_EPROTO && result->outcome == BELAY_OUTCOME_REPLY)
     belay__call_distrust(call);
-  if (status == 0) {
+  if (status == 0 || status == BELAY__RESTORED) {
     member->sent = call->first_sent;
     member->sent_on = call->epoch;
+  }
+  if (status == 0) {
     confirm(member);
     return;
   }

@@ -32,8 +32,12 @@ void belay__round_start(belay__lease_t *lease, belay__round_t round, uint64_t ti
   if (lease->bid != NULL)
     lease->bid->holder_ms = -1;
   lease->starting = true; /* that one cannot be asked is looked at when all are */
-  for (unsigned i = 0; i < lease->members; i++)
-    lease->member[i].status = BELAY__PENDING;
+  for (unsigned i = 0; i < lease->members; i++) {
+    belay__member_t *member = &lease->member[i];
+    member->heard = member->status == BELAY__RESTORED;
+    member->fresh &= round != BELAY__ROUND_ACQUIRE;
+    member->status = BELAY__PENDING;
+  }
   for (unsigned i = 0; i < lease->members; i++)
     belay__member_ask(&lease->member[i], deadline);
   lease->starting = false;

@@ -180,6 +180,31 @@ static void test_nor_be_extended_to_more(void **state) {
   leave(nodes);
 }
 
+/* Nor does a renewal that sets it again bring one back before its time. */
+static void test_a_server_that_forgot_it_keeps_it_for_nobody_before_it_votes(void **state) {
+  (void)state;
+  nodes_t *nodes = seasoned(3);
+  contender_t *c = quarantined(nodes, "door");
+  unsigned rounds[BELAY_VOTES] = {0};
+  assert_error(wait_for(c), 0);
+  nodes_settle(nodes);
+  server_kill(nodes->server[0]);
+  server_restart(nodes->server[0]);
+  int64_t restarted = clock_now();
+  do {
+    assert_error(extend(c, MAX_TTL), 0);
+    nodes_settle(nodes);
+    bed_run_for(nodes->bed, 10);
+    rounds[tally_of(c).node[0].vote]++;
+  } while (rounds[BELAY_VOTE_GRANTED] == 0);
+  assert_true(clock_since_ms(restarted) >= MAX_TTL);
+  assert_true(rounds[BELAY_VOTE_RESTORED] >=
+              2); /* when it was set again, and when it was found there */
+  assert_true(rounds[BELAY_VOTE_QUARANTINED] > 0);
+  assert_error(release(c), 0);
+  nodes_close(nodes);
+}
+
 /* ---- servers that do not tell ----------------------------------------------------------------------------- */
 
 static void test_servers_that_do_not_tell_their_run_id_never_vote(void **state) {
@@ -353,6 +378,7 @@ int main(void) {
       cmocka_unit_test(test_a_mismatch_on_a_minority_costs_that_vote_only),
       cmocka_unit_test(test_no_ttl_may_be_longer_than_max_ttl),
       cmocka_unit_test(test_nor_be_extended_to_more),
+      cmocka_unit_test(test_a_server_that_forgot_it_keeps_it_for_nobody_before_it_votes),
       cmocka_unit_test(test_servers_that_do_not_tell_their_run_id_never_vote),
       cmocka_unit_test(test_unless_they_are_trusted),
       cmocka_unit_test(test_a_new_connection_to_the_same_server_costs_no_vote),
