@@ -54,6 +54,39 @@ static void test_an_address_that_comes_to_lead_to_another_node(void **state) {
   remote_close(remote);
 }
 
+static void extend_once(nodes_t *nodes, contender_t *c) {
+  assert_error(extend(c, BELAY_DEFAULT), 0);
+  nodes_settle(nodes);
+}
+
+/* A server that lost the key, and two of the five that lead to it. Set again it is nobody's vote yet, also where the other
+ * one finds what the first has just set. */
+static void test_a_server_that_was_set_again_for_two_counts_for_neither(void **state) {
+  (void)state;
+  remote_t *remote = remote_open(5);
+  nodes_t *nodes = remote->nodes;
+  belay_lock_options_t options = unhurried_options(60 * SECONDS);
+  options.timeout_ms = 2 * prompt_ms();
+  contender_t *c = nodes_contender(nodes, "door", &options);
+  assert_error(acquire(c, 5 * SECONDS * slow()), 0);
+  bed_until(nodes->bed, tally_of(c).votes[BELAY_VOTE_GRANTED] == 5);
+  relay_lead(remote->wire[4], server_url(nodes->server[0]));
+  relay_cut(remote->wire[4]);
+  server_do(nodes->server[4], "DEL", key_of(c), NULL);
+  do {
+    extend_once(nodes, c);
+    bed_run_for(nodes->bed, 10);
+  } while (tally_of(c).votes[BELAY_VOTE_GRANTED] < 4 || tally_of(c).votes[BELAY_VOTE_REFUSED] < 1);
+  server_do(nodes->server[0], "DEL", key_of(c), NULL);
+  extend_once(nodes, c);
+  assert_int_equal(tally_of(c).votes[BELAY_VOTE_HELD], 2);
+  server_pause(nodes->server[3]);
+  assert_error(extend(c, BELAY_DEFAULT), BELAY_ENOQUORUM);
+  assert_int_equal(tally_of(c).votes[BELAY_VOTE_RESTORED], 2);
+  server_resume(nodes->server[3]);
+  remote_close(remote);
+}
+
 /* ---- a server that was another's replica in between ---------------------------------------------------------- */
 
 #define HOLD (4000 * slow())
@@ -203,6 +236,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_one_server_behind_three_clients_that_does_not_tell_who_it_is),
       cmocka_unit_test(test_an_address_that_comes_to_lead_to_another_node),
+      cmocka_unit_test(test_a_server_that_was_set_again_for_two_counts_for_neither),
       cmocka_unit_test(test_a_primary_that_was_a_replica_and_is_a_primary_again),
       cmocka_unit_test(test_copies_on_another_server_are_no_copies),
       cmocka_unit_test(test_a_server_that_is_busy_says_later_who_it_is),
