@@ -267,7 +267,7 @@ typedef enum belay_vote {
   BELAY_VOTE_UNREACHABLE, /**< it could not be asked */
   /** what it says does not count yet: belay_quarantine_t */
   BELAY_VOTE_QUARANTINED,
-  /** it had lost the key, and has it again: counts after the next majority */
+  /** it had lost the key, and has it again: counts after the next majority that is asked, if it may vote by then */
   BELAY_VOTE_RESTORED,
   BELAY_VOTES
 } belay_vote_t;

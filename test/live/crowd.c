@@ -122,17 +122,20 @@ static void test_no_update_is_lost_among_two_hundred_lockers_in_four_processes(v
     workers[i] = process_start(argv);
   }
   uint64_t sum = 0;
+  unsigned lost = 0;
   for (int i = 0; i < PROCESSES; i++) {
     assert_true(process_read_line(&workers[i], line, sizeof line));
-    assert_string_equal(line, "0"); /* losses */
+    lost += strcmp(line, "0") != 0;
     assert_int_equal(process_wait(&workers[i]), 0);
-    assert_true(shared->increments[i] > 0);
     sum += shared->increments[i];
   }
   print_message("%llu updates by %d lockers in %d s, %llu after another process's\n",
                 (unsigned long long)sum, PROCESSES * LOCKERS, SECONDS,
                 (unsigned long long)shared->changes);
-  assert_never(shared->value != sum);
+  assert_never(lost == 0 && shared->value != sum);
+  assert_int_equal(lost, 0);
+  for (int i = 0; i < PROCESSES; i++)
+    assert_true(shared->increments[i] > 0);
   assert_true(shared->changes > 50);
   assert_int_equal(server_keys(server), 0);
   munmap(shared, sizeof *shared);

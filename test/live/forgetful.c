@@ -1,6 +1,7 @@
 /* Servers that have forgotten who holds what, or that took the place of another, make no second holder. */
 #include <stdio.h>
 
+#include "support/never.h"
 #include "support/quarantine.h"
 
 /* ---- servers that forgot ---------------------------------------------------------------------------------- */
@@ -47,6 +48,7 @@ static void expect_one_holder_at_a_time(belay_watchdog_t watchdog) {
   server_restart(nodes->server[1]);
   assert_true(remaining_ms(holder) > 0);
   assert_error(wait_for(other), 0);
+  assert_never(rival.believed_ms > 0);
   assert_int_equal(rival.believed_ms, 0);
   assert_int_equal(holder->lost, 1);
   nodes_close(nodes);
@@ -174,6 +176,7 @@ static void test_a_promoted_replica_that_lacks_the_lock_makes_no_second_holder(v
   assert_error(wait_for(holder), 0);
   server_kill(couple.primary);
   assert_error(wait_for(other), 0);
+  assert_never(rival.believed_ms > 0);
   assert_int_equal(rival.believed_ms, 0);
   couple_close(&couple);
 }
@@ -205,6 +208,7 @@ static void test_nor_does_a_primary_that_was_a_replica_for_a_moment(void **state
   demote_for_a_moment(couple.primary, couple.replica, key_of(holder));
   assert_true(remaining_ms(holder) > 0);
   assert_error(wait_for(other), 0);
+  assert_never(rival.believed_ms > 0);
   assert_int_equal(rival.believed_ms, 0);
   couple_close(&couple);
 }

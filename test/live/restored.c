@@ -61,12 +61,10 @@ static void test_a_key_that_is_set_again_keeps_nothing(void **state) {
   (void)state;
   remote_t *remote = remote_open(3);
   contender_t *c = held_and_restored(remote);
-  int64_t deadline = clock_now() + belay_lock_remaining_us(c->lock) * 1000;
+  int64_t deadline = believed_until(c);
   while (extend(c, LONG_TTL) == BELAY_ENOQUORUM) /* and it does not come to count by being asked */
     bed_run_for(remote->nodes->bed, LONG_TTL / 30);
-  bed_until(remote->nodes->bed, c->lost == 1);
-  assert_int_equal(c->reason, BELAY_LOST_EXPIRED);
-  assert_between((c->lost_time - deadline) / MS, -50, lag());
+  await_loss_at(c, deadline);
   remote_close(remote);
 }
 

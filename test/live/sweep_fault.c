@@ -145,7 +145,7 @@ static void test_a_rest_is_no_waiting(void **state) {
   server_resume(bed->server);
   assert_int_equal(broom->done, 0);
   assert_error(end_of_sweep(broom), 0);
-  assert_between((broom->done_at - begun) / MS, 550 * slow(), 800 * slow() + 3000);
+  assert_between((broom->done_at - begun) / MS, 750 * slow(), 800 * slow() + 3000);
   assert_int_equal(broom->found, 50);
   bed_close(bed);
   broom_free(broom);

@@ -439,6 +439,18 @@ int close_lock(contender_t *c) {
 
 /* ---- questions ----------------------------------------------------------------------------------------- */
 
+int64_t believed_until(const contender_t *c) {
+  int64_t now = clock_now();
+  return now + belay_lock_remaining_us(c->lock) * 1000;
+}
+
+void await_loss_at(contender_t *c, int64_t deadline) {
+  bed_until(c->bed, c->lost == 1 || believed_until(c) > deadline + 50 * MS);
+  assert_int_equal(c->lost, 1);
+  assert_int_equal(c->reason, BELAY_LOST_EXPIRED);
+  assert_between((c->lost_time - deadline) / MS, -50, lag());
+}
+
 int64_t remaining_ms(const contender_t *c) {
   return belay_lock_remaining_us(c->lock) / 1000;
 }

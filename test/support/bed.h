@@ -163,6 +163,12 @@ int close_lock(contender_t *contender);
 /* Milliseconds for which it is certainly held. */
 int64_t remaining_ms(const contender_t *contender);
 
+/* Until when it is believed to be held, by clock_now(). */
+int64_t believed_until(const contender_t *contender);
+
+/* Until it is lost because its time is over; that is at the deadline, by clock_now(), which does not move meanwhile. */
+void await_loss_at(contender_t *contender, int64_t deadline);
+
 /* Its key, as a string; valid until the next question. */
 const char *key_of(const contender_t *contender);
 
