@@ -304,8 +304,8 @@ void belay__lease_change_ttl(belay__lease_t *lease, uint32_t ttl_ms) {
 static belay__lease_state_t heard(belay__lease_t *lease) {
   belay__round_leave_places(lease);
   bool late = lease->round == BELAY__ROUND_EXTEND && !lease->asking;
-  if (late && belay__round_status(lease) == 0)
-    belay__round_won(lease);               /* with one more */
+  if (late && belay__round_status(lease) == 0) /* it counts as if it had come before */
+    belay__round_won(lease);
   if (belay__lease_deadline(lease) == 0) { /* no quorum has it any more */
     lease->error = BELAY_ENOTOWNER;
     return lost(lease, BELAY_LOST_TAKEN);

@@ -136,7 +136,7 @@ typedef struct belay__member {
   bool retake : 1; /* the present extend takes it again if it is gone */
   bool
       fresh : 1; /* taken again after it was gone: does not count until a round was won without it */
-  bool heard : 1; /* ... which was heard before the present round began */
+  bool known_back : 1; /* ... that was asked when it had said that it has it again */
 } belay__member_t;
 
 /* Ears for what wakes a lease that waits; wake.c's. */
@@ -376,8 +376,8 @@ void belay__member_forget(belay__member_t *member);
 void belay__member_postpone(belay__member_t *member);
 void belay__member_forget_late(belay__member_t *member);
 
-/* An extend was won without those that were set again: who was heard to have it before that was asked, and has said so in it
- * too, counts from now on, and for that. */
+/* An extend was won without those that were set again. Who was known to have it when that was asked, and has said in it that
+ * it does, is one of those that have it from now on. */
 void belay__member_rejoin(belay__member_t *member);
 
 /* Who answers now; NULL while there is no connection. */

@@ -67,11 +67,24 @@ static void note_unanswered(belay__member_t *member, uint32_t epoch) {
     member->epoch = epoch;
 }
 
+/* Its server had lost it, and has it again, or may soon: that does not count, whichever members lead there. */
+static void note_set_again(belay__member_t *member) {
+  belay__lease_t *lease = belay__member_lease(member);
+  for (unsigned i = 0; i < lease->members; i++) {
+    belay__member_t *other = &lease->member[i];
+    if (other != member && (member->voter == 0 || other->voter != member->voter))
+      continue;
+    other->fresh = true;
+    other->known_back = false;
+    other->until = 0;
+  }
+}
+
 /* The same for the present round's call. */
 static void note_call(belay__member_t *member, uint32_t epoch) {
   bool retake = belay__member_lease(member)->round == BELAY__ROUND_EXTEND && member->retake;
   if (retake)
-    member->fresh = true;
+    note_set_again(member);
   if (retake || belay__member_lease(member)->round == BELAY__ROUND_ACQUIRE)
     note_unanswered(member, epoch);
   bool lowers = belay__member_lease(member)->round == BELAY__ROUND_EXTEND &&
@@ -168,6 +181,10 @@ void belay__member_ask(belay__member_t *member, uint64_t deadline) {
   /* Only where we are not: what is set again blindly, and not answered, cannot be told from what was always there,
    * and does not count either. */
   member->retake = lease->members > 1 && !member->maybe;
+  if (member->retake && lease->round == BELAY__ROUND_EXTEND) {
+    const belay__server_t *server = belay__member_server(member);
+    member->voter = server != NULL ? server->mark : 0; /* whoever may have it next */
+  }
   if (status == 0)
     status = send(member, deadline);
   member->status = (int16_t)status;
@@ -253,17 +270,17 @@ static bool claim_vote(belay__member_t *member) {
   return true;
 }
 
-/* Whether its server had lost it and was given it again; for this member, or for another that leads to it, perhaps just
+/* Whether its server had lost it and was given it again; for this member, or for another that leads there, perhaps just
  * now. */
 static bool was_set_again(const belay__member_t *member) {
   const belay__lease_t *lease = belay__member_lease(member);
   bool again = member->fresh;
   for (unsigned i = 0; i < lease->members && !again && member->voter != 0; i++) {
     const belay__member_t *other = &lease->member[i];
-    const belay__server_t *server = NULL;
-    if (other != member && (other->fresh || other->retake))
-      server = belay__member_server(other);
-    again = server != NULL && server->mark == member->voter;
+    if (other == member || !(other->fresh || other->retake))
+      continue;
+    const belay__server_t *server = belay__member_server(other);
+    again = other->voter == member->voter || (server != NULL && server->mark == member->voter);
   }
   return again;
 }
@@ -271,12 +288,16 @@ static bool was_set_again(const belay__member_t *member) {
 /* The member has said what it has to say. */
 static void answer(belay__member_t *member, int status) {
   belay__lease_t *lease = belay__member_lease(member);
-  if (status == 0 || status == BELAY__RESTORED)
+  if (status == 0)
     note_voter(member);
   if (status == 0 && is_grant(lease) && is_over(lease))
     status = BELAY_EEXPIRED;
-  if (status == 0 && lease->round == BELAY__ROUND_EXTEND && was_set_again(member))
+  if (status == 0 && lease->round == BELAY__ROUND_EXTEND && was_set_again(member)) {
+    member->fresh = true;
     status = BELAY__RESTORED;
+  }
+  if (status == BELAY_EQUARANTINED && lease->round == BELAY__ROUND_ACQUIRE)
+    member->fresh = true; /* it has it, and does not count for being asked once more */
   if (status == 0 && lease->round != BELAY__ROUND_RELEASE && !claim_vote(member)) {
     status = BELAY_EDUPLICATE;
     member->until = 0;
@@ -290,12 +311,12 @@ static void answer(belay__member_t *member, int status) {
 }
 
 void belay__member_rejoin(belay__member_t *member) {
-  if (!member->heard || member->status != BELAY__RESTORED)
+  if (!member->known_back || member->status != BELAY__RESTORED)
     return;
-  member->heard = member->fresh = false;
+  member->fresh = member->known_back = false;
   if (is_over(belay__member_lease(member)) || !claim_vote(member))
     return;
-  member->vote = 0;
+  member->status = member->vote = 0;
   trust(member);
 }
 
@@ -383,6 +404,7 @@ static void on_late(belay__call_t *call, const belay__result_t *result) {
     member->sent = call->first_sent;
     member->sent_on = call->epoch;
     status = belay__quarantine_allows(member) ? 0 : BELAY_EQUARANTINED;
+    member->fresh = status != 0;
   }
   if (status == 0 && is_over(belay__member_lease(member)))
     status = BELAY_EEXPIRED;
@@ -424,12 +446,12 @@ static int read_extended(belay__member_t *member, const belay__call_t *call,
     return BELAY_ENOTOWNER;
   }
   member->maybe = true;
-  bool is_back = n == 2 || (n == 1 && member->retake); /* for another that leads there */
-  if (is_back) {
-    member->fresh = true;
-    member->until = 0;
+  if (n == 2) {
+    note_voter(member);
+    note_set_again(member);
     return BELAY__RESTORED;
   }
+  member->retake = false; /* it was not gone */
   int status =
       n > 2 && lease->terms->kind->extended != NULL ? lease->terms->kind->extended(lease, n) : 0;
   bool writes = lease->want == BELAY_RWLOCK_WRITE;
@@ -510,13 +532,13 @@ static void on_reply(belay__call_t *call, const belay__result_t *result) {
     ask_again(member);
     return;
   }
-  int status = read_reply(member, call, result);
-  if (status == BELAY_EPROTO && result->outcome == BELAY_OUTCOME_REPLY)
-    belay__call_distrust(call);
-  if (status == 0 || status == BELAY__RESTORED) {
+  if (result->outcome == BELAY_OUTCOME_REPLY) {
     member->sent = call->first_sent;
     member->sent_on = call->epoch;
   }
+  int status = read_reply(member, call, result);
+  if (status == BELAY_EPROTO && result->outcome == BELAY_OUTCOME_REPLY)
+    belay__call_distrust(call);
   if (status == 0) {
     confirm(member);
     return;

