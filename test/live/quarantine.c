@@ -204,6 +204,33 @@ static void test_a_server_that_forgot_it_keeps_it_for_nobody_before_it_votes(voi
   nodes_close(nodes);
 }
 
+/* It was granted there, and did not count. Neither does it when it is renewed. */
+static void test_nor_where_it_was_set_before_that(void **state) {
+  (void)state;
+  nodes_t *nodes = seasoned(3);
+  contender_t *c = quarantined(nodes, "door");
+  server_kill(nodes->server[0]);
+  server_restart(nodes->server[0]);
+  int64_t restarted = clock_now();
+  do {
+    int before = nodes->bed->pongs;
+    assert_error(begin_ping(nodes->bed), 0);
+    bed_until(nodes->bed, nodes->bed->pongs > before);
+  } while (nodes->bed->pong_status != 0);
+  assert_error(wait_for(c), 0);
+  nodes_settle(nodes);
+  assert_int_equal(tally_of(c).node[0].vote, BELAY_VOTE_QUARANTINED);
+  assert_non_null(nodes_value(nodes, 0, c));
+  do {
+    assert_error(extend(c, MAX_TTL), 0);
+    nodes_settle(nodes);
+    bed_run_for(nodes->bed, 10);
+  } while (tally_of(c).node[0].vote != BELAY_VOTE_GRANTED);
+  assert_true(clock_since_ms(restarted) >= MAX_TTL);
+  assert_error(release(c), 0);
+  nodes_close(nodes);
+}
+
 /* ---- servers that do not tell ----------------------------------------------------------------------------- */
 
 static void test_servers_that_do_not_tell_their_run_id_never_vote(void **state) {
@@ -378,6 +405,7 @@ int main(void) {
       cmocka_unit_test(test_no_ttl_may_be_longer_than_max_ttl),
       cmocka_unit_test(test_nor_be_extended_to_more),
       cmocka_unit_test(test_a_server_that_forgot_it_keeps_it_for_nobody_before_it_votes),
+      cmocka_unit_test(test_nor_where_it_was_set_before_that),
       cmocka_unit_test(test_servers_that_do_not_tell_their_run_id_never_vote),
       cmocka_unit_test(test_unless_they_are_trusted),
       cmocka_unit_test(test_a_new_connection_to_the_same_server_costs_no_vote),
