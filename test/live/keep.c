@@ -273,14 +273,20 @@ static void test_keys_that_were_set_again_unheard_make_no_majority(void **state)
   nodes_close(nodes);
 }
 
+/* By two of the five. */
+static contender_t *open_forgotten(void) {
+  belay_lock_options_t options = unhurried_options(60000);
+  contender_t *c = open_held(&options);
+  forget(c->arg, c, 0);
+  forget(c->arg, c, 1);
+  return c;
+}
+
 /* Two nodes were given the key again, and the three others have extended it since: then one of those may lose it. */
 static void test_a_key_that_was_set_again_counts_after_a_majority_without_it(void **state) {
   (void)state;
-  belay_lock_options_t options = unhurried_options(60000);
-  contender_t *c = open_held(&options);
+  contender_t *c = open_forgotten();
   nodes_t *nodes = c->arg;
-  forget(nodes, c, 0);
-  forget(nodes, c, 1);
   extend_until_restored(nodes, c, 0, 0);
   assert_error(extend(c, BELAY_DEFAULT), 0);
   nodes_settle(nodes);
@@ -294,11 +300,8 @@ static void test_a_key_that_was_set_again_counts_after_a_majority_without_it(voi
 /* The next majority is the next one, in whatever order the answers come. */
 static void test_it_counts_at_once_however_late_it_was_set_again(void **state) {
   (void)state;
-  belay_lock_options_t options = unhurried_options(60000);
-  contender_t *c = open_held(&options);
+  contender_t *c = open_forgotten();
   nodes_t *nodes = c->arg;
-  forget(nodes, c, 0);
-  forget(nodes, c, 1);
   assert_error(extend(c, BELAY_DEFAULT), 0);
   nodes_settle(nodes);
   pause_pair(nodes, 0); /* set again after the others have decided */
