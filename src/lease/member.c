@@ -59,10 +59,11 @@ static bool is_vote(const belay__lease_t *lease) {
          lease->round == BELAY__ROUND_ACCEPT || upgrade;
 }
 
-/* A call was not answered that takes the lease: it may have, or may do so yet. */
+/* A call was not answered that takes the lease: it may have, or may do so yet. A vote it is not. */
 static void note_unanswered(belay__member_t *member, uint32_t epoch) {
   member->maybe = true;
   member->placed |= belay__member_lease(member)->ticket != 0;
+  member->fresh |= belay__member_lease(member)->terms->quarantine;
   if (epoch > member->epoch)
     member->epoch = epoch;
 }
@@ -296,8 +297,8 @@ static void answer(belay__member_t *member, int status) {
     member->fresh = true;
     status = BELAY__RESTORED;
   }
-  if (status == BELAY_EQUARANTINED && lease->round == BELAY__ROUND_ACQUIRE)
-    member->fresh = true; /* it has it, and does not count for being asked once more */
+  if (status != 0 && lease->round == BELAY__ROUND_ACQUIRE && lease->terms->quarantine)
+    member->fresh = true; /* it may have it, and does not count for being asked once more */
   if (status == 0 && lease->round != BELAY__ROUND_RELEASE && !claim_vote(member)) {
     status = BELAY_EDUPLICATE;
     member->until = 0;
