@@ -31,7 +31,7 @@ static struct {
 
 static belay_cache_t *cache;
 static belay_request_t request;
-static belay_load_t *load;
+static belay_cache_load_t *load;
 static errand_t errand;
 static text_t output;
 static int64_t until; /* keeper_now(): the command is to have ended by then */
@@ -107,20 +107,21 @@ static void on_ended(errand_t *e) {
   if (e->too_much || e->overdue || output.spoiled || (e->not_all && e->status == STATUS_YES))
     e->status = STATUS_TROUBLE;
   if (e->status == STATUS_YES)
-    (void)belay_load_done(load, output.bytes, output.len); /* whoever waits is told of an error */
+    (void)belay_cache_load_done(load, output.bytes,
+                                output.len); /* whoever waits is told of an error */
   else
-    (void)belay_load_failed(load, e->status);
+    (void)belay_cache_load_failed(load, e->status);
   if (over)
     harness_done(e->harness, ends_with);
 }
 
-static void on_load(belay_load_t *l, const char *key, size_t key_len, void *arg) {
+static void on_load(belay_cache_load_t *l, const char *key, size_t key_len, void *arg) {
   harness_t *h = arg;
   (void)key;
   (void)key_len;
   if (over || seeking) { /* who runs it takes the lease that we give back */
     won = seeking;
-    (void)belay_load_failed(l, STATUS_TROUBLE);
+    (void)belay_cache_load_failed(l, STATUS_TROUBLE);
     return;
   }
   load = l;

@@ -66,7 +66,7 @@ static void on_abandoned(belay_request_t *r, int status, const belay_idempotency
 static void conclude(harness_t *h) {
   static const char done[] = "0";
   const char *key = key_of(h);
-  if (belay_cancel(&extend_request) != 0)
+  if (belay_request_cancel(&extend_request) != 0)
     extending = false; /* it was not pending */
   uv_close((uv_handle_t *)&extend_timer, NULL);
   end_request.data = h;

@@ -61,7 +61,7 @@ typedef struct visitor {
 
 /* What is being loaded: for the cache, or, by hand, for somebody. */
 typedef struct job {
-  belay_load_t *load;
+  belay_cache_load_t *load;
   visitor_t *visitor;
   uint64_t due;
 } job_t;
@@ -111,17 +111,18 @@ static void fail(stampede_t *stampede, int error) {
 /* ---- loading ------------------------------------------------------------------------------------------- */
 
 /* It asks a database, so to speak. */
-static void begin_job(stampede_t *stampede, belay_load_t *load, visitor_t *visitor) {
+static void begin_job(stampede_t *stampede, belay_cache_load_t *load, visitor_t *visitor) {
   if (stampede->jobs == STAMPEDE_EACH) {
     if (load != NULL)
-      (void)belay_load_failed(load, BELAY_EBUSY); /* and it will be seen that there are too many */
+      (void)belay_cache_load_failed(load,
+                                    BELAY_EBUSY); /* and it will be seen that there are too many */
     return;
   }
   job_t *job = &stampede->job[stampede->jobs++];
   *job = (job_t){load, visitor, uv_hrtime() + STAMPEDE_LOAD_MS * MS};
 }
 
-static void on_load(belay_load_t *load, const char *key, size_t key_len, void *arg) {
+static void on_load(belay_cache_load_t *load, const char *key, size_t key_len, void *arg) {
   (void)key, (void)key_len;
   begin_job(arg, load, NULL);
 }
@@ -170,9 +171,9 @@ static void end_job(stampede_t *stampede, const job_t *job) {
   if (job->visitor != NULL)
     serve_by_hand(job->visitor);
   else if (stages[stampede->stage].absent)
-    (void)belay_load_absent(job->load);
+    (void)belay_cache_load_absent(job->load);
   else
-    (void)belay_load_done(job->load, page, sizeof page - 1);
+    (void)belay_cache_load_done(job->load, page, sizeof page - 1);
 }
 
 /* Those that are due, which are the first. */

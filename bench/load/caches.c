@@ -14,7 +14,7 @@ typedef struct caches {
   uint64_t gets, loads;
   char value[VALUE];
   uv_timer_t timer; /* a load takes a while */
-  belay_load_t *loading;
+  belay_cache_load_t *loading;
 } caches_t;
 
 static void on_got(belay_request_t *request, int status, const belay_cache_result_t *result) {
@@ -43,21 +43,21 @@ static void begin_stampede(runner_t *runner) {
 
 /* ---- loads ------------------------------------------------------------------------------------------------- */
 
-static void load_at_once(belay_load_t *load, const char *key, size_t key_len, void *arg) {
+static void load_at_once(belay_cache_load_t *load, const char *key, size_t key_len, void *arg) {
   const caches_t *caches = arg;
   (void)key;
   (void)key_len;
-  must(belay_load_done(load, caches->value, VALUE), "load");
+  must(belay_cache_load_done(load, caches->value, VALUE), "load");
 }
 
 static void on_loaded(uv_timer_t *timer) {
   caches_t *caches = timer->data;
-  belay_load_t *load = caches->loading;
+  belay_cache_load_t *load = caches->loading;
   caches->loading = NULL;
-  must(belay_load_done(load, caches->value, VALUE), "load");
+  must(belay_cache_load_done(load, caches->value, VALUE), "load");
 }
 
-static void load_later(belay_load_t *load, const char *key, size_t key_len, void *arg) {
+static void load_later(belay_cache_load_t *load, const char *key, size_t key_len, void *arg) {
   caches_t *caches = arg;
   caches->loads++;
   if (caches->loading != NULL) { /* the keys' ends overlap */

@@ -17,11 +17,11 @@ void shelf_must(int status, const char *what) {
 }
 
 /* What was to be loaded is there at once. */
-static void load(belay_load_t *load, const char *key, size_t key_len, void *arg) {
+static void load(belay_cache_load_t *load, const char *key, size_t key_len, void *arg) {
   const shelf_t *shelf = arg;
   (void)key;
   (void)key_len;
-  shelf_must(belay_load_done(load, shelf->value, shelf->value_len), "load");
+  shelf_must(belay_cache_load_done(load, shelf->value, shelf->value_len), "load");
 }
 
 static void make_keys(shelf_t *shelf) {

@@ -84,7 +84,7 @@ BELAY_API int belay_active_new(belay_client_t *client, const belay_active_option
  *   BELAY_EUNREACHABLE   nothing was sent (also BELAY_ERESOLVE, BELAY_EBUSY, BELAY_ENOMEM)
  *   BELAY_EUNKNOWN       sent, and not answered by the deadline: it may have been executed. It can be asked again
  *   BELAY_ELOST          of a mark: the period was over ttl_ms ago or more, so that nothing is kept
- *   BELAY_ECANCELED      belay_cancel() or a close
+ *   BELAY_ECANCELED      belay_request_cancel() or a close
  *   BELAY_EMISMATCH      a key holds a HyperLogLog that is damaged
  *   another error        the server's refusal, such as BELAY_EWRONGTYPE (also where a key holds a string that is no
  *                        HyperLogLog) */

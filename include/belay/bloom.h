@@ -126,7 +126,7 @@ BELAY_API int belay_bloom_new(belay_client_t *client, const belay_bloom_options_
  *                       until something is added again, or the filter is created anew or cleared
  *   BELAY_EOVERFLOW     of an add to a SCALING one: there is no room for something new, and never will be. What comes
  *                       before that in a batch may have been added
- *   BELAY_ECANCELED     belay_cancel() or a close
+ *   BELAY_ECANCELED     belay_request_cancel() or a close
  *   another error       the server's refusal, such as BELAY_EWRONGTYPE. Where belay_err_retryable() says that an add_many
  *                       may be tried again, nothing of it was done; else a part of it may have been
  *

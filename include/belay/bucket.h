@@ -71,7 +71,7 @@ typedef struct belay_bucket_state {
  *                        An add is, until its deadline, since no index is added twice; if the index is another one by
  *                        then, it is not known who stepped it, and that is this error too: belay_bucket_read() tells
  *                        the next index. A read is sent again
- *   BELAY_ECANCELED      belay_cancel() or a close
+ *   BELAY_ECANCELED      belay_request_cancel() or a close
  *   BELAY_EMISMATCH      what the keys hold is no number of tokens, or no index
  *   another error        the server's refusal, such as BELAY_EWRONGTYPE */
 typedef void (*belay_bucket_cb)(belay_request_t *request, int status,

@@ -34,9 +34,9 @@ extern "C" {
  * Otherwise all is read from the primary.
  *
  * @code
- * static void load(belay_load_t *load, const char *key, size_t key_len, void *arg) {
- *   (void)arg; // here a database would be asked, and belay_load_done() be called when it has answered
- *   belay_load_done(load, key, key_len);
+ * static void load(belay_cache_load_t *load, const char *key, size_t key_len, void *arg) {
+ *   (void)arg; // here a database would be asked, and belay_cache_load_done() be called when it has answered
+ *   belay_cache_load_done(load, key, key_len);
  * }
  *
  * static void on_page(belay_request_t *request, int status, const belay_cache_result_t *page) {
@@ -57,10 +57,10 @@ extern "C" {
  * @endcode */
 typedef struct belay_cache belay_cache_t;
 
-/** A load that is under way. It is the loader's until it is ended by one of belay_load_done(), belay_load_absent()
- * and belay_load_failed(): once, in the loader itself or in any later callback on the loop, and also when nobody
- * wants it any more (belay_load_is_wanted()). */
-typedef struct belay_load belay_load_t;
+/** A load that is under way. It is the loader's until it is ended by one of belay_cache_load_done(), belay_cache_load_absent()
+ * and belay_cache_load_failed(): once, in the loader itself or in any later callback on the loop, and also when nobody
+ * wants it any more (belay_cache_load_is_wanted()). */
+typedef struct belay_cache_load belay_cache_load_t;
 
 #define BELAY_CACHE_KEY_MAX ((size_t)1024)               /**< bytes of a key */
 #define BELAY_CACHE_VALUE_MAX ((size_t)32 * 1024 * 1024) /**< bytes of the largest value */
@@ -70,12 +70,13 @@ typedef struct belay_load belay_load_t;
 
 /** Begins to load what a key stands for. Runs on the loop, never inside a call of the caller's. key is valid until the
  * load is ended. arg: the options'. */
-typedef void (*belay_cache_load_fn)(belay_load_t *load, const char *key, size_t key_len, void *arg);
+typedef void (*belay_cache_load_fn)(belay_cache_load_t *load, const char *key, size_t key_len,
+                                    void *arg);
 
 /** The same for several at once: n loads and their keys, each load to be ended by itself. The arrays are valid until it
  * returns, a key until its load is ended. */
-typedef void (*belay_cache_load_many_fn)(belay_load_t *const *loads, const belay_bytes_t *keys,
-                                         size_t n, void *arg);
+typedef void (*belay_cache_load_many_fn)(belay_cache_load_t *const *loads,
+                                         const belay_bytes_t *keys, size_t n, void *arg);
 
 /** Says which tags a key has: fills in up to BELAY_CACHE_TAGS_MAX of 1 to BELAY_CACHE_TAG_MAX bytes, and returns
  * how many. What they point to is copied when it returns. It is called inside belay's functions, calls none
@@ -213,7 +214,7 @@ typedef struct belay_cache_result {
    *   BELAY_ELIMITED    it would have to be loaded, and the limiter does not allow it, or cannot be asked
    *   BELAY_ELOAD       the load has failed, now or less than error_ms ago: load_error says how
    *   BELAY_ETIMEDOUT   the request's time was over; or it waited for wait_ms
-   *   BELAY_ECANCELED   belay_cancel() or a close
+   *   BELAY_ECANCELED   belay_request_cancel() or a close
    *   BELAY_EWRONGTYPE  what the key holds, or that of one of its tags, is no string
    *   BELAY_EMISMATCH   that of one of its tags holds no generation
    *   BELAY_ENOMEM      there is no memory left here
@@ -225,7 +226,7 @@ typedef struct belay_cache_result {
   belay_cache_from_t from; /**< where that comes from */
   bool stale;              /**< it is not fresh any more */
   int reason;              /**< the error that a stale value is served in place of; or 0 */
-  /** what belay_load_failed() was given, if status is BELAY_ELOAD; or reason is, and the load failed just now; else
+  /** what belay_cache_load_failed() was given, if status is BELAY_ELOAD; or reason is, and the load failed just now; else
    * 0 */
   int load_error;
   int64_t age_ms; /**< since it was loaded or put */
@@ -273,7 +274,7 @@ BELAY_API int belay_cache_get_many(belay_cache_t *cache, belay_request_t *reques
  *   0                    done
  *   BELAY_EUNREACHABLE   nothing was sent (also BELAY_ERESOLVE, BELAY_EBUSY, BELAY_ENOMEM)
  *   BELAY_EUNKNOWN       sent, and not answered, and sent again until its time was over: it may have been executed
- *   BELAY_ECANCELED      belay_cancel() or a close: the same; what is known to be done ends with 0
+ *   BELAY_ECANCELED      belay_request_cancel() or a close: the same; what is known to be done ends with 0
  *   BELAY_EWRONGTYPE     of put and touch: what the key holds, or one of its tags', is no string
  *   BELAY_EMISMATCH      of touch: it holds nothing of a cache's; of both: a tag's holds no generation
  *   another error        the server's refusal
@@ -318,20 +319,20 @@ BELAY_API int belay_cache_pin(belay_cache_t *cache, const char *key, size_t key_
 BELAY_API int belay_cache_unpin(belay_cache_t *cache, const char *key, size_t key_len);
 
 /** Ends a load with a value, which is copied; it may be NULL if len is 0. Returns 0; BELAY_EOVERFLOW: it has more than
- * options.max_value_bytes, and the load has failed with that, as by belay_load_failed(); BELAY_ENOMEM: the load has
+ * options.max_value_bytes, and the load has failed with that, as by belay_cache_load_failed(); BELAY_ENOMEM: the load has
  * failed with that; BELAY_EINVAL: it is not ended. */
-BELAY_API int belay_load_done(belay_load_t *load, const void *value, size_t len);
+BELAY_API int belay_cache_load_done(belay_cache_load_t *load, const void *value, size_t len);
 
 /** Ends a load: what was to be loaded does not exist. Returns 0 or BELAY_EINVAL. */
-BELAY_API int belay_load_absent(belay_load_t *load);
+BELAY_API int belay_cache_load_absent(belay_cache_load_t *load);
 
 /** Ends a load that has failed: error, any number but 0, is handed to those who wait. Returns 0 or BELAY_EINVAL. */
-BELAY_API int belay_load_failed(belay_load_t *load, int error);
+BELAY_API int belay_cache_load_failed(belay_cache_load_t *load, int error);
 
 /** Whether it is worth going on: false once the cache is closed, or the load has taken load_timeout_ms. It has to
  * be ended all the same, which then only gives its memory back; even if the belay_t is gone, whose allocator must
  * still work. */
-BELAY_API bool belay_load_is_wanted(const belay_load_t *load);
+BELAY_API bool belay_cache_load_is_wanted(const belay_cache_load_t *load);
 
 /** What happened since the cache was made, unless it says "now". */
 typedef struct belay_cache_stats {

@@ -106,7 +106,7 @@ typedef struct belay_counter_result {
  *   BELAY_EUNREACHABLE   nothing was sent (also BELAY_ERESOLVE, BELAY_EBUSY, BELAY_ENOMEM)
  *   BELAY_EUNKNOWN       sent, and not answered: it may have been executed. Gets are sent again until their deadline,
  *                        and so are adds with an operation id. Nothing else is: other adds, sets, deletes
- *   BELAY_ECANCELED      belay_cancel() or a close
+ *   BELAY_ECANCELED      belay_request_cancel() or a close
  *   BELAY_EWRONGTYPE     the key is no counter (or no group of them), and was left alone; belay_detail() names it
  *   BELAY_EMISMATCH      of an add with an operation id: that operation added something else, or what is known of it
  *                        is garbage; nothing was changed. Of a set: it was done; what was there before was no number

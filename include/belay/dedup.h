@@ -112,7 +112,7 @@ typedef enum belay_dedup_verdict {
  *   BELAY_EUNREACHABLE   nothing was sent (also BELAY_ERESOLVE, BELAY_EBUSY, BELAY_ENOMEM)
  *   BELAY_EUNKNOWN       sent, and not answered: it may have been executed, of a batch any part. It says at each
  *                        operation whether it is sent again; those that are end so only at their deadline
- *   BELAY_ECANCELED      belay_cancel() or a close
+ *   BELAY_ECANCELED      belay_request_cancel() or a close
  *   BELAY_EMISMATCH      the key's scores are no times; or the operation's id was used for other items
  *   another error        the server's refusal, such as BELAY_EWRONGTYPE. A batch travels in parts of 512: others of
  *                        them may have been executed

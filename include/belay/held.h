@@ -76,7 +76,7 @@ typedef struct belay_held {
  *   BELAY_EWRONGTYPE     what is kept there is something else
  *   BELAY_EUNREACHABLE   nothing was sent (BELAY_ERESOLVE: the name does not resolve)
  *   BELAY_EUNKNOWN       sent, and not answered in time
- *   BELAY_ECANCELED      belay_cancel() or a close
+ *   BELAY_ECANCELED      belay_request_cancel() or a close
  *   another error        the server's refusal */
 typedef void (*belay_held_cb)(belay_request_t *request, int status, const belay_held_t *held);
 

@@ -122,7 +122,7 @@ typedef struct belay_idempotency_state {
  *                        this, also in time: of an abandon, if somebody may have begun since the first one; of a
  *                        finish, if there is no record any more. A begin that ends so is given back in the
  *                        background, as one that is canceled
- *   BELAY_ECANCELED      belay_cancel() or a close
+ *   BELAY_ECANCELED      belay_request_cancel() or a close
  *   another error        the server's refusal, such as BELAY_EWRONGTYPE */
 typedef void (*belay_idempotency_cb)(belay_request_t *request, int status,
                                      const belay_idempotency_state_t *state);

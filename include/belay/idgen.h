@@ -148,7 +148,7 @@ BELAY_API int belay_idgen_next(belay_idgen_t *idgen, int64_t *id);
  *                        whose answer is lost is asked again while there is time, but for a SEQUENCE with min_replicas:
  *                        that can only skip an id
  *   BELAY_EUNREACHABLE   the server could not be reached (also BELAY_ERESOLVE, BELAY_EBUSY, BELAY_ENOMEM)
- *   BELAY_ECANCELED      belay_cancel() or a close
+ *   BELAY_ECANCELED      belay_request_cancel() or a close
  *   another error        as of belay_idgen_next(), or the server's refusal, such as BELAY_ENOREPLICAS */
 typedef void (*belay_idgen_cb)(belay_request_t *request, int status, int64_t id);
 

@@ -164,7 +164,7 @@ typedef struct belay_limiter_result {
    *   BELAY_EUNREACHABLE, BELAY_ERESOLVE, BELAY_EBUSY, BELAY_ENOMEM: nothing was sent
    *   BELAY_EUNKNOWN: sent, and not answered; it may have been executed. It is not sent again. Of a take that waits for
    *     a slice: that was
-   *   BELAY_ECANCELED: belay_cancel() or a close; as BELAY_EUNKNOWN
+   *   BELAY_ECANCELED: belay_request_cancel() or a close; as BELAY_EUNKNOWN
    *   BELAY_EWRONGTYPE: the key is somebody else's; or another refusal of the server's */
   int status;
   unsigned
@@ -252,7 +252,7 @@ BELAY_API int belay_limiter_cancel_reservation(belay_limiter_t *limiter, belay_r
 /** Reserves, and calls back when the time has come. The times are in the order in which the server was asked, among all
  * processes; and so are the callbacks of one handle and key, among those whose answers are in: a process that stood still
  * may hear of an earlier time after it has told a later one. DENIED, at once, if that would be later than max_wait_us.
- * belay_cancel() and a close give the reservation back. */
+ * belay_request_cancel() and a close give the reservation back. */
 BELAY_API int belay_limiter_wait(belay_limiter_t *limiter, belay_request_t *request,
                                  const char *key, size_t key_len, int64_t cost, int64_t max_wait_us,
                                  belay_limiter_cb cb);

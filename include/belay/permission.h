@@ -107,7 +107,7 @@ typedef struct belay_permission_result {
  *   BELAY_EUNKNOWN       sent, and not answered: it may have been executed. What only asks is sent again until its
  *                        deadline; what changes something is not, since what was before could not be told any more.
  *                        To set, grant or revoke the same once more is safe
- *   BELAY_ECANCELED      belay_cancel() or a close
+ *   BELAY_ECANCELED      belay_request_cancel() or a close
  *   another error        the server's refusal, such as BELAY_EWRONGTYPE */
 typedef void (*belay_permission_cb)(belay_request_t *request, int status,
                                     const belay_permission_result_t *results, size_t n);

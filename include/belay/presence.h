@@ -77,7 +77,7 @@ BELAY_API int belay_presence_new(belay_client_t *client, const belay_presence_op
  *   0                    done
  *   BELAY_EUNREACHABLE   nothing was sent (also BELAY_ERESOLVE, BELAY_EBUSY, BELAY_ENOMEM)
  *   BELAY_EUNKNOWN       sent, and not answered by the deadline: it may have been executed. It can be asked again
- *   BELAY_ECANCELED      belay_cancel() or a close
+ *   BELAY_ECANCELED      belay_request_cancel() or a close
  *   BELAY_EMISMATCH      of a count: a key is longer than a segment, or NAMESPACE::presence::{NAME}::union is there
  *   another error        the server's refusal, such as BELAY_EWRONGTYPE */
 typedef void (*belay_presence_cb)(belay_request_t *request, int status);

@@ -109,7 +109,7 @@ typedef struct belay_ranking_entry {
  *   BELAY_EUNKNOWN       sent, and not answered: it may have been executed. What only asks is sent again until its
  *                        deadline, a submit is not: whether it changed anything could not be told any more.
  *                        To submit the same once more is safe with BELAY_RANKING_SET and BELAY_RANKING_BEST
- *   BELAY_ECANCELED      belay_cancel() or a close
+ *   BELAY_ECANCELED      belay_request_cancel() or a close
  *   BELAY_EOVERFLOW      a score would leave its range: nothing was done, for none of the members
  *   BELAY_EMISMATCH      the board holds a score that is no such number, or is of another kind
  *   BELAY_ELOST          where ties are broken by time: the server has lost a part of the board, as by an eviction;

@@ -39,7 +39,7 @@ BELAY_API void belay_request_init(belay_request_t *request);
  * and only not told yet ends as it has.
  *
  * Returns 0, BELAY_EINVAL, BELAY_EFORK, or BELAY_ESTATE if nothing is pending. */
-BELAY_API int belay_cancel(belay_request_t *request);
+BELAY_API int belay_request_cancel(belay_request_t *request);
 
 #ifdef __cplusplus
 }

@@ -49,7 +49,7 @@ typedef struct belay_semaphore_state {
  *   0                    the server answered
  *   BELAY_EUNREACHABLE   nothing was sent (BELAY_ERESOLVE: the name does not resolve)
  *   BELAY_EUNKNOWN       sent, and not answered in time
- *   BELAY_ECANCELED      belay_cancel() or a close
+ *   BELAY_ECANCELED      belay_request_cancel() or a close
  *   another error        the server's refusal, such as BELAY_EWRONGTYPE */
 typedef void (*belay_semaphore_cb)(belay_request_t *request, int status,
                                    const belay_semaphore_state_t *state);

@@ -97,7 +97,7 @@ typedef struct belay_session_state {
  *   BELAY_EUNREACHABLE   nothing was sent (also BELAY_ERESOLVE, BELAY_EBUSY, BELAY_ENOMEM)
  *   BELAY_EUNKNOWN       sent, and not answered: it may have been executed. Reading is sent again until its deadline,
  *                        and so is a touch with an operation id, and an end with an id
- *   BELAY_ECANCELED      belay_cancel() or a close
+ *   BELAY_ECANCELED      belay_request_cancel() or a close
  *   BELAY_EMISMATCH      what the keys hold is no context
  *   another error        the server's refusal, such as BELAY_EWRONGTYPE */
 typedef void (*belay_session_cb)(belay_request_t *request, int status,

@@ -16,7 +16,7 @@ extern "C" {
  *   0                    the server has passed it on
  *   BELAY_EUNKNOWN       sent, and not answered: it may have been passed on. It is not sent again
  *   BELAY_EUNREACHABLE   nothing was sent
- *   BELAY_ECANCELED      belay_cancel() or a close
+ *   BELAY_ECANCELED      belay_request_cancel() or a close
  *   BELAY_EBUSY, BELAY_ENOMEM, BELAY_ERESOLVE, BELAY_EAUTH and others of a connection that is not there: nothing
  * was sent
  *   another error        the server's refusal, such as BELAY_EPERM */

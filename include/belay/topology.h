@@ -57,7 +57,7 @@ typedef struct belay_topology_server {
  * status is 0. status:
  *
  *   0                 as far as servers were found they were asked: what they have answered is theirs to say
- *   BELAY_ECANCELED   belay_cancel() or a close
+ *   BELAY_ECANCELED   belay_request_cancel() or a close
  *   BELAY_ENOMEM      memory was out, so that not all that were found could be told
  *   another error     none was found, and this is why: such as BELAY_ENOSENTINEL, BELAY_ENOMASTER */
 typedef void (*belay_topology_cb)(belay_request_t *request, int status,

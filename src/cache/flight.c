@@ -318,7 +318,7 @@ static void be_over(belay__flight_t *flight) {
   if (!cache->family.closing)
     belay__pin_over(cache, flight->key, flight->key_len, flight->left_ms);
   if (flight->asking)
-    (void)belay_cancel(&flight->request); /* it comes back */
+    (void)belay_request_cancel(&flight->request); /* it comes back */
   if (!belay__flight_end_lease(flight) && !flight->asking)
     belay__flight_free(flight);
 }

@@ -26,7 +26,7 @@ struct belay__waiter {
 };
 
 /* A flight's load, once it is the loader's; it may outlive the belay_t. */
-struct belay_load {
+struct belay_cache_load {
   belay__flight_t *flight; /* NULL: nobody wants it any more */
   belay_allocator_t allocator;
   size_t key_len;
@@ -43,14 +43,14 @@ struct belay__flight {
   belay__entry_t entry; /* in cache->flights */
   belay__part_t part;
   belay_cache_t *cache;
-  belay__list_t waiters;   /* in the order in which they joined */
-  belay_request_t request; /* of the present state */
-  belay_lock_t *lock;      /* NULL: none */
-  belay_load_t *load;      /* NULL: it is not the loader's */
-  belay__ear_t ear;        /* once it has waited: for what others store */
-  belay__timer_t timer;    /* WAITING: to look; LOADING: patience is over */
-  belay__list_t ready;     /* READY: in the cache's list, or its batch's */
-  belay__batch_t *batch;   /* NULL: none, or none any more */
+  belay__list_t waiters;    /* in the order in which they joined */
+  belay_request_t request;  /* of the present state */
+  belay_lock_t *lock;       /* NULL: none */
+  belay_cache_load_t *load; /* NULL: it is not the loader's */
+  belay__ear_t ear;         /* once it has waited: for what others store */
+  belay__timer_t timer;     /* WAITING: to look; LOADING: patience is over */
+  belay__list_t ready;      /* READY: in the cache's list, or its batch's */
+  belay__batch_t *batch;    /* NULL: none, or none any more */
 
   uint8_t state;
   bool asking;   /* its request is pending */

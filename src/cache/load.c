@@ -71,27 +71,27 @@ void belay__load_leave(belay__flight_t *flight) {
 
 /* ---- handing over -------------------------------------------------------------------------------------- */
 
-static belay_load_t *new_load(belay__flight_t *flight) {
+static belay_cache_load_t *new_load(belay__flight_t *flight) {
   belay_t *belay = belay_of(flight);
-  size_t size = sizeof(belay_load_t) + flight->key_len;
-  belay_load_t *load = belay->allocator.alloc(belay->allocator.ctx, size);
+  size_t size = sizeof(belay_cache_load_t) + flight->key_len;
+  belay_cache_load_t *load = belay->allocator.alloc(belay->allocator.ctx, size);
   if (load == NULL)
     return NULL;
-  *load =
-      (belay_load_t){.flight = flight, .allocator = belay->allocator, .key_len = flight->key_len};
+  *load = (belay_cache_load_t){
+      .flight = flight, .allocator = belay->allocator, .key_len = flight->key_len};
   memcpy(load->key, flight->key, flight->key_len);
   return load;
 }
 
 /* Its belay_t may be gone. */
-static void free_load(belay_load_t *load) {
+static void free_load(belay_cache_load_t *load) {
   belay_allocator_t allocator = load->allocator;
   allocator.free(allocator.ctx, load);
 }
 
 /* NULL: memory is out, and the flight has heard of it. */
-static belay_load_t *hand_over(belay__flight_t *flight) {
-  belay_load_t *load = new_load(flight);
+static belay_cache_load_t *hand_over(belay__flight_t *flight) {
+  belay_cache_load_t *load = new_load(flight);
   if (load == NULL) {
     belay__flight_step(flight, BELAY__FLIGHT_ERROR, BELAY_ENOMEM);
     return NULL;
@@ -102,7 +102,7 @@ static belay_load_t *hand_over(belay__flight_t *flight) {
 }
 
 /* Takes flights off a queue; the loader may add to it. Returns how many loads there are. */
-static size_t collect(belay__list_t *queue, belay_load_t **loads, size_t max) {
+static size_t collect(belay__list_t *queue, belay_cache_load_t **loads, size_t max) {
   size_t n = 0;
   for (belay__list_t *node; n < max && (node = belay__list_pop(queue)) != NULL;)
     if ((loads[n] = hand_over(BELAY__CONTAINER(node, belay__flight_t, ready))) != NULL)
@@ -116,7 +116,7 @@ static size_t collect(belay__list_t *queue, belay_load_t **loads, size_t max) {
 void belay__load_task(belay__task_t *task) {
   belay_cache_t *cache = BELAY__CONTAINER(task, belay_cache_t, task);
   const belay_cache_options_t *o = &cache->options;
-  belay_load_t *loads[AT_ONCE];
+  belay_cache_load_t *loads[AT_ONCE];
   belay_bytes_t keys[AT_ONCE];
   belay__family_hold(&cache->family);
   size_t n = collect(&cache->ready, loads, AT_ONCE);
@@ -144,7 +144,7 @@ void belay__load_detach(belay__flight_t *flight) {
   flight->load = NULL;
 }
 
-static void bring(belay_load_t *load, belay__record_t *record, int error) {
+static void bring(belay_cache_load_t *load, belay__record_t *record, int error) {
   belay__flight_t *flight = load->flight;
   free_load(load);
   if (flight == NULL)
@@ -172,7 +172,7 @@ static belay__record_t *new_record(const belay__flight_t *flight, belay__record_
   return record;
 }
 
-static int end(belay_load_t *load, belay__record_kind_t kind, const void *value, size_t len) {
+static int end(belay_cache_load_t *load, belay__record_kind_t kind, const void *value, size_t len) {
   belay__flight_t *flight = load->flight;
   if (flight == NULL) {
     bring(load, NULL, 0);
@@ -186,22 +186,22 @@ static int end(belay_load_t *load, belay__record_kind_t kind, const void *value,
   return error;
 }
 
-int belay_load_done(belay_load_t *load, const void *value, size_t len) {
+int belay_cache_load_done(belay_cache_load_t *load, const void *value, size_t len) {
   return load == NULL || (value == NULL && len > 0) ? BELAY_EINVAL
                                                     : end(load, BELAY__RECORD_VALUE, value, len);
 }
 
-int belay_load_absent(belay_load_t *load) {
+int belay_cache_load_absent(belay_cache_load_t *load) {
   return load == NULL ? BELAY_EINVAL : end(load, BELAY__RECORD_ABSENT, NULL, 0);
 }
 
-int belay_load_failed(belay_load_t *load, int error) {
+int belay_cache_load_failed(belay_cache_load_t *load, int error) {
   if (load == NULL || error == 0)
     return BELAY_EINVAL;
   bring(load, NULL, error);
   return 0;
 }
 
-bool belay_load_is_wanted(const belay_load_t *load) {
+bool belay_cache_load_is_wanted(const belay_cache_load_t *load) {
   return load != NULL && load->flight != NULL;
 }

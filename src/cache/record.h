@@ -12,7 +12,7 @@
  *   24  8  sum: XXH3 (64 bits) of bytes 32 to the end, exclusive-or bytes 0 to 7 as one number
  *   32  8  when it was stored, in milliseconds since 1970 by the server's clock; so are the other times
  *   40  4  how long the load took, in microseconds (at most 2^32 - 1)
- *   44  4  ERROR: what belay_load_failed() was given
+ *   44  4  ERROR: what belay_cache_load_failed() was given
  *   48 16  id: the generation under which it was stored; no two records have the same
  *   64  4  bytes of the data
  *   68  4  bytes of the data as it is written

@@ -364,7 +364,7 @@ void belay_request_init(belay_request_t *request) {
     memset(request, 0, sizeof *request);
 }
 
-int belay_cancel(belay_request_t *request) {
+int belay_request_cancel(belay_request_t *request) {
   if (request == NULL)
     return BELAY_EINVAL;
   belay__pending_t *pending = pending_of(request);

@@ -328,7 +328,7 @@ static void leave_off(belay_archiver_t *archiver) {
   belay__timer_stop(host_of(archiver), BELAY__RANK_OTHER, &archiver->timer);
   belay__task_stop(host_of(archiver), &archiver->task);
   if (archiver->asking)
-    (void)belay_cancel(&archiver->request);
+    (void)belay_request_cancel(&archiver->request);
 }
 
 /* Where the client closes the election does not tell when it is gone: nothing more is heard of it. */

@@ -393,7 +393,7 @@ static void close_watch(belay_session_watch_t *watch) {
   if (watch->state == RESTING)
     go_on(watch, false);
   else if (watch->state == ASKING)
-    (void)belay_cancel(&watch->request); /* or its end is known already, and told */
+    (void)belay_request_cancel(&watch->request); /* or its end is known already, and told */
 }
 
 void belay__session_watches_close(belay_session_t *session) {
@@ -403,7 +403,7 @@ void belay__session_watches_close(belay_session_t *session) {
 
 void belay__session_watches_abort(belay_session_t *session) {
   for (belay__list_t *i = session->watches.next; i != &session->watches; i = i->next)
-    (void)belay_cancel(&BELAY__CONTAINER(i, belay_session_watch_t, node)->request);
+    (void)belay_request_cancel(&BELAY__CONTAINER(i, belay_session_watch_t, node)->request);
 }
 
 /* ---- a new one ----------------------------------------------------------------------------------------- */

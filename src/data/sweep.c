@@ -197,7 +197,7 @@ static uint8_t begin(belay_sweep_t *sweep) {
 }
 
 static uint8_t stop(belay_sweep_t *sweep) {
-  (void)belay_cancel(&sweep->request); /* if there is one */
+  (void)belay_request_cancel(&sweep->request); /* if there is one */
   return end(sweep, BELAY_ECANCELED);
 }
 

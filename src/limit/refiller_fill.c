@@ -104,7 +104,7 @@ static void on_answer(belay_request_t *request, int status, const belay_bucket_s
 
 void belay__refill_cancel(belay_refiller_t *refiller) {
   for (belay__list_t *i = refiller->asked.next; i != &refiller->asked; i = i->next)
-    (void)belay_cancel(&BELAY__CONTAINER(i, belay__refill_slot_t, node)->request);
+    (void)belay_request_cancel(&BELAY__CONTAINER(i, belay__refill_slot_t, node)->request);
 }
 
 static belay__refill_key_t *first_due(const belay_refiller_t *refiller) {

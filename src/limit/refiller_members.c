@@ -71,7 +71,7 @@ static void left(belay__pending_t *pending, bool sent) {
   question_t *question = pending->context;
   (void)sent;
   question->asker = NULL;
-  (void)belay_cancel(&question->request);
+  (void)belay_request_cancel(&question->request);
 }
 
 static const belay__request_ops_t ops = {.tell = tell, .left = left};

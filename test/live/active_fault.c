@@ -240,7 +240,7 @@ static void test_a_close_cancels_what_is_pending(void **state) {
     for (int n = 0; n < OPERATIONS; n++)
       assert_error(begin(bed, active, &seen[n], n, BELAY_ACTIVE_NOW), 0);
     assert_error(begin(bed, active, &seen[0], COUNT, THEN), BELAY_ESTATE);
-    assert_error(belay_cancel(&seen[LAST].request), 0);
+    assert_error(belay_request_cancel(&seen[LAST].request), 0);
     assert_error(belay_active_close(active, on_closed), 0);
     assert_error(belay_active_close(active, on_closed), BELAY_ECLOSING);
     for (int n = 0; n < OPERATIONS; n++)

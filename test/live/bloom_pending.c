@@ -110,7 +110,7 @@ static void test_all_that_wait_for_an_opening_are_told(void **state) {
   assert_error(begin_sift_info(&sieve, &sifts[4]), 0);
   assert_error(begin_sift_exists(&sieve, &sifts[5], "c", 1), 0);
   assert_error(end_of_sift(&sifts[0]), BELAY_ETIMEDOUT);
-  assert_error(belay_cancel(&sifts[5].request), 0);
+  assert_error(belay_request_cancel(&sifts[5].request), 0);
   assert_error(end_of_sift(&sifts[5]), BELAY_ECANCELED);
   server_resume(bed->server);
   for (int i = 1; i < 5; i++)

@@ -240,7 +240,7 @@ static void test_a_request_does_one_thing_at_a_time(void **state) {
   assert_error(begin_add(&pail, &dip, "tap", 1, 0), BELAY_ESTATE);
   assert_error(begin_read(&pail, &dip, "tap"), BELAY_ESTATE);
   assert_error(begin_delete(&pail, &dip, "tap"), BELAY_ESTATE);
-  assert_error(belay_cancel(&dip.request), 0);
+  assert_error(belay_request_cancel(&dip.request), 0);
   assert_error(end_of_dip(&dip), BELAY_ECANCELED);
   server_resume(bed->server);
   assert_error(begin_add(&pail, &dip, "tap", 1, 0), 0);

@@ -40,7 +40,7 @@ static void test_keys_of_all_lengths(void **state) {
     key[lens[i]] = '\0';
     (void)snprintf(text, sizeof text, "%s#%u", key, i + 1);
     assert_int_equal(begin_cache_get(&hoard, &fetch, key), 0);
-    assert_int_equal(belay_cancel(&fetch.request), 0);
+    assert_int_equal(belay_request_cancel(&fetch.request), 0);
     assert_int_equal(end_of_fetch(&fetch), BELAY_ECANCELED);
     expect_cached(&hoard, key, text, BELAY_CACHE_FROM_LOAD);
     expect_cached(&hoard, key, text, BELAY_CACHE_FROM_SERVER);
@@ -257,10 +257,10 @@ static void test_nothing_at_all(void **state) {
   belay_cache_stats(NULL, &stats);
   assert_int_equal(stats.gets, 0);
   assert_error(belay_cache_get(NULL, &request, "k", 1, on_fetched), BELAY_EINVAL);
-  assert_error(belay_load_done(NULL, "x", 1), BELAY_EINVAL);
-  assert_error(belay_load_absent(NULL), BELAY_EINVAL);
-  assert_error(belay_load_failed(NULL, 1), BELAY_EINVAL);
-  assert_false(belay_load_is_wanted(NULL));
+  assert_error(belay_cache_load_done(NULL, "x", 1), BELAY_EINVAL);
+  assert_error(belay_cache_load_absent(NULL), BELAY_EINVAL);
+  assert_error(belay_cache_load_failed(NULL, 1), BELAY_EINVAL);
+  assert_false(belay_cache_load_is_wanted(NULL));
   assert_error(belay_cache_new(bed->client, NULL, &cache), 0); /* all as it comes */
   assert_null(belay_cache_data(cache));
   hoard = (hoard_t){.bed = bed, .cache = cache};
@@ -311,9 +311,9 @@ static void test_how_a_load_is_not_ended(void **state) {
   hoard_new(&hoard, bed, NULL);
   assert_error(begin_cache_get(&hoard, &fetch, "home"), 0);
   bed_until(bed, hoard.held == 1);
-  assert_error(belay_load_done(hoard.loads[0], NULL, 1), BELAY_EINVAL);
-  assert_error(belay_load_failed(hoard.loads[0], 0), BELAY_EINVAL);
-  assert_true(belay_load_is_wanted(hoard.loads[0]));
+  assert_error(belay_cache_load_done(hoard.loads[0], NULL, 1), BELAY_EINVAL);
+  assert_error(belay_cache_load_failed(hoard.loads[0], 0), BELAY_EINVAL);
+  assert_true(belay_cache_load_is_wanted(hoard.loads[0]));
   assert_error(hand_over(&hoard, "v1"), 0);
   expect_fetched(&fetch, "v1", BELAY_CACHE_FROM_LOAD);
   bed_close(bed);
@@ -322,13 +322,13 @@ static void test_how_a_load_is_not_ended(void **state) {
 /* A loader of its own: it remembers what it was given, and may do more. */
 typedef struct keeper {
   hoard_t hoard;
-  belay_load_t *load;
+  belay_cache_load_t *load;
   const char *key;
   size_t key_len;
   bool closes;
 } keeper_t;
 
-static void keep_load(belay_load_t *load, const char *key, size_t key_len, void *arg) {
+static void keep_load(belay_cache_load_t *load, const char *key, size_t key_len, void *arg) {
   keeper_t *keeper = arg;
   keeper->load = load;
   keeper->key = key;
@@ -353,16 +353,16 @@ static void test_a_load_outlives_everything(void **state) {
   keeper_new(&keeper, bed);
   assert_error(begin_cache_get(&keeper.hoard, &fetch, "home"), 0);
   bed_until(bed, keeper.load != NULL);
-  assert_error(belay_cancel(&fetch.request), 0);
+  assert_error(belay_request_cancel(&fetch.request), 0);
   expect_nothing_fetched(&fetch, BELAY_ECANCELED);
-  assert_true(belay_load_is_wanted(keeper.load));
+  assert_true(belay_cache_load_is_wanted(keeper.load));
   assert_memory_equal(keeper.key, "home", 4);
   assert_int_equal(keeper.key_len, 4);
   assert_error(begin_belay_close(bed), 0);
   bed_until(bed, bed->belay_closed == 1);
-  assert_false(belay_load_is_wanted(keeper.load));
+  assert_false(belay_cache_load_is_wanted(keeper.load));
   assert_memory_equal(keeper.key, "home", 4);
-  assert_error(belay_load_done(keeper.load, "late", 4), 0);
+  assert_error(belay_cache_load_done(keeper.load, "late", 4), 0);
   bed_close(bed);
 }
 
@@ -375,8 +375,8 @@ static void test_a_loader_that_closes(void **state) {
   assert_error(begin_cache_get(&keeper.hoard, &fetch, "home"), 0);
   expect_nothing_fetched(&fetch, BELAY_ECANCELED);
   bed_until(bed, keeper.hoard.closed == 1);
-  assert_false(belay_load_is_wanted(keeper.load));
-  assert_error(belay_load_failed(keeper.load, 1), 0);
+  assert_false(belay_cache_load_is_wanted(keeper.load));
+  assert_error(belay_cache_load_failed(keeper.load, 1), 0);
   bed_settle(bed);
   assert_int_equal(server_integer(bed->server, "EXISTS", KEY "::lease", NULL), 0);
   bed_close(bed);
@@ -437,7 +437,7 @@ static void test_canceling_at_any_moment(void **state) {
     assert_error(begin_cache_get(&hoard, &other, "home"), 0);
     for (int i = 0; i < turns; i++)
       uv_run(&bed->loop, UV_RUN_NOWAIT);
-    int error = belay_cancel(&fetch.request);
+    int error = belay_request_cancel(&fetch.request);
     assert_true(error == 0 || error == BELAY_ESTATE);
     bed_until(bed, fetch.ended == 1);
     assert_true(fetch.result.status == 0 || fetch.result.status == BELAY_ECANCELED);

@@ -26,7 +26,7 @@ typedef enum ending { CANCEL, CLOSE_SHELF, CLOSE_CLIENT, CLOSE_BELAY, ENDINGS } 
 static void end_it(wire_t *wire, edit_t *edit, ending_t how) {
   if (how == CANCEL) {
     wire->bed->inside++;
-    assert_error(belay_cancel(&edit->request), 0);
+    assert_error(belay_request_cancel(&edit->request), 0);
     wire->bed->inside--;
   } else {
     assert_error(how == CLOSE_SHELF    ? begin_close_shelf(&wire->shelf)

@@ -183,27 +183,27 @@ typedef struct inside {
   bed_t *bed;
   hoard_t hoard;
   ending_t ending;
-  belay_load_t *loads[8];
+  belay_cache_load_t *loads[8];
   unsigned n, calls;
   bool before; /* the load is ended in the loader, before that */
 } inside_t;
 
-static void load_and_close(belay_load_t *load, const char *key, size_t key_len, void *arg) {
+static void load_and_close(belay_cache_load_t *load, const char *key, size_t key_len, void *arg) {
   inside_t *inside = arg;
   (void)key, (void)key_len;
   assert_true(inside->n < 8);
   if (inside->before)
-    assert_int_equal(belay_load_done(load, "v", 1), 0);
+    assert_int_equal(belay_cache_load_done(load, "v", 1), 0);
   else
     inside->loads[inside->n++] = load;
   if (inside->calls++ == 0)
     end_it(inside->bed, &inside->hoard, inside->ending);
   if (!inside->before)
-    assert_false(belay_load_is_wanted(load));
+    assert_false(belay_cache_load_is_wanted(load));
 }
 
-static void load_many_and_close(belay_load_t *const *loads, const belay_bytes_t *keys, size_t n,
-                                void *arg) {
+static void load_many_and_close(belay_cache_load_t *const *loads, const belay_bytes_t *keys,
+                                size_t n, void *arg) {
   for (size_t i = 0; i < n; i++)
     load_and_close(loads[i], keys[i].data, keys[i].len, arg);
 }
@@ -236,7 +236,7 @@ static void test_a_loader_ends_everything(void **state) {
     assert_int_equal(inside.hoard.pending, 0);
     assert_int_equal(haul.ended, 1);
     for (unsigned j = 0; j < inside.n; j++)
-      assert_int_equal(belay_load_done(inside.loads[j], "v", 1), 0);
+      assert_int_equal(belay_cache_load_done(inside.loads[j], "v", 1), 0);
     for (int j = 0; j < 3; j++)
       fetch_free(&fetches[j]);
     bed_close(inside.bed);
@@ -298,10 +298,10 @@ static void test_loads_end_after_all_is_gone(void **state) {
     }
     bed_until(bed, hoard.held == 3);
     for (int i = 0; i < 3; i++)
-      assert_true(belay_load_is_wanted(hoard.loads[i]));
+      assert_true(belay_cache_load_is_wanted(hoard.loads[i]));
     end_it(bed, &hoard, ending);
     for (int i = 0; i < 3; i++)
-      assert_false(belay_load_is_wanted(hoard.loads[i]));
+      assert_false(belay_cache_load_is_wanted(hoard.loads[i]));
     bed_until(bed, ending == CACHE    ? hoard.closed == 1
                    : ending == CLIENT ? bed->client_closed == 1
                                       : bed->belay_closed == 1);
@@ -334,7 +334,7 @@ static void test_a_load_takes_too_long(void **state) {
     assert_int_equal(fetch.result.load_error, BELAY_ETIMEDOUT);
     assert_in_range(clock_since_ms(began), 38, 3000 * slow());
     assert_int_equal(hoard.held, i + 1);
-    assert_false(belay_load_is_wanted(hoard.loads[i]));
+    assert_false(belay_cache_load_is_wanted(hoard.loads[i]));
     bed_until(bed, hoard_stats(&hoard).flights == 0);
   }
   assert_int_equal(hoard_stats(&hoard).load_failures, 2);
@@ -386,11 +386,11 @@ static void test_one_goes_and_the_others_stay(void **state) {
   assert_int_equal(begin_cache_get(&hoard, &hasty, "home"), 0);
   assert_int_equal(begin_cache_get(&hoard, &patient, "home"), 0);
   bed_until(bed, hoard_stats(&hoard).joined == 2 && hoard.held == 1);
-  assert_int_equal(belay_cancel(&canceled.request), 0);
+  assert_int_equal(belay_request_cancel(&canceled.request), 0);
   assert_int_equal(end_of_fetch(&canceled), BELAY_ECANCELED);
   assert_int_equal(end_of_fetch(&hasty), BELAY_ETIMEDOUT);
   assert_int_equal(patient.ended, 0);
-  assert_true(belay_load_is_wanted(hoard.loads[0]));
+  assert_true(belay_cache_load_is_wanted(hoard.loads[0]));
   assert_int_equal(hand_over(&hoard, "value"), 0);
   assert_int_equal(end_of_fetch(&patient), 0);
   fetch_free(&patient);
@@ -398,9 +398,9 @@ static void test_one_goes_and_the_others_stay(void **state) {
   assert_int_equal(begin_cache_get(&hoard, &canceled, "other"),
                    0); /* all of them: it is stored all the same */
   bed_until(bed, hoard.held == 1);
-  assert_int_equal(belay_cancel(&canceled.request), 0);
+  assert_int_equal(belay_request_cancel(&canceled.request), 0);
   assert_int_equal(end_of_fetch(&canceled), BELAY_ECANCELED);
-  assert_true(belay_load_is_wanted(hoard.loads[0]));
+  assert_true(belay_cache_load_is_wanted(hoard.loads[0]));
   assert_int_equal(hand_over(&hoard, "kept"), 0);
   bed_until(bed, hoard_stats(&hoard).fills == 2);
   expect_cached(&hoard, "other", "kept", BELAY_CACHE_FROM_SERVER);
@@ -434,13 +434,13 @@ static void test_a_load_loses_its_lease(void **state) {
   bed_close(bed);
 }
 
-static void close_it(belay_load_t *load, const char *key, size_t key_len, void *arg) {
+static void close_it(belay_cache_load_t *load, const char *key, size_t key_len, void *arg) {
   hoard_t *hoard = arg;
   (void)key, (void)key_len;
   hoard->loaded++;
   assert_int_equal(begin_close_hoard(hoard), 0);
-  assert_false(belay_load_is_wanted(load));
-  assert_int_equal(belay_load_done(load, "", 0), 0);
+  assert_false(belay_cache_load_is_wanted(load));
+  assert_int_equal(belay_cache_load_done(load, "", 0), 0);
 }
 
 /* Whose loads were to begin with that one need not be told any more. */

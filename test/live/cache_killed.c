@@ -38,7 +38,7 @@ static void write_down(const char *command, const char *key, const char *value) 
 
 typedef struct later {
   uv_timer_t timer;
-  belay_load_t *load;
+  belay_cache_load_t *load;
 } later_t;
 
 static void on_later_closed(uv_handle_t *handle) {
@@ -50,11 +50,11 @@ static void on_later(uv_timer_t *timer) {
   later_t *later = timer->data;
   char value[24];
   snprintf(value, sizeof value, "of %d", (int)getpid());
-  assert_int_equal(belay_load_done(later->load, value, strlen(value)), 0);
+  assert_int_equal(belay_cache_load_done(later->load, value, strlen(value)), 0);
   uv_close((uv_handle_t *)timer, on_later_closed);
 }
 
-static void on_load(belay_load_t *load, const char *key, size_t key_len, void *arg) {
+static void on_load(belay_cache_load_t *load, const char *key, size_t key_len, void *arg) {
   char text[24];
   later_t *later = calloc(1, sizeof *later);
   (void)key, (void)key_len, (void)arg;

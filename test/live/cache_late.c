@@ -137,11 +137,11 @@ static void test_the_next_one_loads(void **state) {
   pair_open(&pair, bed_open(NULL), NULL);
   begin_load(&pair, &fetch);
   begin_wait(&pair, &other);
-  assert_true(belay_load_is_wanted(pair.one.loads[0]));
+  assert_true(belay_cache_load_is_wanted(pair.one.loads[0]));
   assert_error(begin_close_hoard(&pair.one), 0);
   expect_nothing_fetched(&fetch, BELAY_ECANCELED);
   bed_until(pair.bed, pair.one.closed == 1 && pair.two.held == 1);
-  assert_false(belay_load_is_wanted(pair.one.loads[0]));
+  assert_false(belay_cache_load_is_wanted(pair.one.loads[0]));
   assert_error(hand_over(&pair.one, "late"), 0); /* only gives memory back */
   assert_error(hand_over(&pair.two, "v2"), 0);
   expect_fetched(&other, "v2", BELAY_CACHE_FROM_LOAD);
@@ -162,7 +162,7 @@ static void test_a_load_that_takes_too_long(void **state) {
   expect_nothing_fetched(&fetch, BELAY_ELOAD);
   assert_true(clock_since_ms(began) >= options.load_timeout_ms);
   assert_error(fetch.result.load_error, BELAY_ETIMEDOUT);
-  assert_false(belay_load_is_wanted(pair.one.loads[0]));
+  assert_false(belay_cache_load_is_wanted(pair.one.loads[0]));
   bed_until(pair.bed, pair.two.held == 1 || other.ended == 1);
   assert_int_equal(other.ended, 0);
   assert_error(hand_over(&pair.two, "v2"), 0);
@@ -415,12 +415,12 @@ static void test_one_is_canceled(void **state) {
   assert_error(begin_cache_get(&pair.one, &second, "home"), 0);
   begin_wait(&pair, &far);
   bed_until(pair.bed, hoard_stats(&pair.one).joined == 1);
-  assert_error(belay_cancel(&first.request), 0);
-  assert_error(belay_cancel(&far.request), 0);
+  assert_error(belay_request_cancel(&first.request), 0);
+  assert_error(belay_request_cancel(&far.request), 0);
   expect_nothing_fetched(&first, BELAY_ECANCELED);
   expect_nothing_fetched(&far, BELAY_ECANCELED);
   assert_int_equal(second.ended, 0);
-  assert_true(belay_load_is_wanted(pair.one.loads[0]));
+  assert_true(belay_cache_load_is_wanted(pair.one.loads[0]));
   end_load(&pair, &second, "v1");
   bed_until(pair.bed, hoard_stats(&pair.one).fills == 1 && hoard_stats(&pair.two).flights == 0);
   bed_close(pair.bed);
@@ -434,11 +434,11 @@ static void test_all_are_canceled(void **state) {
   begin_load(&pair, &first);
   assert_error(begin_cache_get(&pair.one, &second, "home"), 0);
   bed_until(pair.bed, hoard_stats(&pair.one).joined == 1);
-  assert_error(belay_cancel(&first.request), 0);
-  assert_error(belay_cancel(&second.request), 0);
+  assert_error(belay_request_cancel(&first.request), 0);
+  assert_error(belay_request_cancel(&second.request), 0);
   expect_nothing_fetched(&first, BELAY_ECANCELED);
   expect_nothing_fetched(&second, BELAY_ECANCELED);
-  assert_true(belay_load_is_wanted(pair.one.loads[0]));
+  assert_true(belay_cache_load_is_wanted(pair.one.loads[0]));
   assert_error(begin_cache_get(&pair.one, &first, "home"),
                0); /* joins it, too late to be served... */
   bed_until(pair.bed, hoard_stats(&pair.one).joined == 2);

@@ -37,12 +37,12 @@ static void test_it_is_canceled(void **state) {
   haul_t *haul = haul_new(&hoard), *other = haul_new(&hoard);
   assert_error(begin_haul(haul, keys, 2), 0);
   assert_error(begin_haul(haul, keys, 2), BELAY_ESTATE);
-  assert_error(belay_cancel(&haul->request), 0); /* while it looks */
+  assert_error(belay_request_cancel(&haul->request), 0); /* while it looks */
   assert_error(end_of_haul(haul), BELAY_ECANCELED);
   assert_error(begin_haul(haul, keys, 2), 0);
   assert_error(begin_haul(other, keys, 2), 0);
   bed_until(bed, hoard.held == 2 && hoard_stats(&hoard).joined == 2);
-  assert_error(belay_cancel(&haul->request), 0); /* while it waits */
+  assert_error(belay_request_cancel(&haul->request), 0); /* while it waits */
   assert_error(end_of_haul(haul), BELAY_ECANCELED);
   assert_int_equal(other->ended, 0);
   assert_error(hand_over(&hoard, "a"), 0);

@@ -46,7 +46,7 @@ typedef struct op {
 } op_t;
 
 typedef struct held {
-  belay_load_t *load;
+  belay_cache_load_t *load;
   unsigned key, version;
 } held_t;
 
@@ -114,14 +114,14 @@ static unsigned version_of(const belay_cache_result_t *result, unsigned key) {
   return version;
 }
 
-static void on_load(belay_load_t *load, const char *key, size_t key_len, void *arg) {
+static void on_load(belay_cache_load_t *load, const char *key, size_t key_len, void *arg) {
   unsigned i = (unsigned)(key[0] - 'a');
   (void)arg;
   assert_true(i < KEYS && key_len == strlen(keys[i]) && m.held_len < LOADS);
   m.held[m.held_len++] = (held_t){load, i, m.sources[i].version};
 }
 
-static void on_load_many(belay_load_t *const *loads, const belay_bytes_t *names, size_t n,
+static void on_load_many(belay_cache_load_t *const *loads, const belay_bytes_t *names, size_t n,
                          void *arg) {
   for (size_t i = 0; i < n; i++)
     on_load(loads[i], names[i].data, names[i].len, arg);
@@ -132,11 +132,11 @@ static void end_load(unsigned i) {
   char value[96];
   m.held[i] = m.held[--m.held_len];
   if (m.terms->fails && below(5) == 0)
-    must(belay_load_failed(held.load, 42));
+    must(belay_cache_load_failed(held.load, 42));
   else if (!exists(held.version))
-    must(belay_load_absent(held.load));
+    must(belay_cache_load_absent(held.load));
   else
-    must(belay_load_done(held.load, value, value_of_version(value, held.key, held.version)));
+    must(belay_cache_load_done(held.load, value, value_of_version(value, held.key, held.version)));
 }
 
 /* Lets happen what happens, for a moment. */
@@ -363,7 +363,7 @@ static void step_cancel(void) {
   if (op->what != GET && op->what != GET_MANY)
     return;
   op->canceled = true;
-  (void)belay_cancel(&op->request);
+  (void)belay_request_cancel(&op->request);
 }
 
 static void step(void) {

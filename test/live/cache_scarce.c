@@ -62,20 +62,20 @@ static void over(play_t *play) {
 
 /* ---- a cache with all that there is -------------------------------------------------------------------- */
 
-static void on_load(belay_load_t *load, const char *key, size_t key_len, void *arg) {
+static void on_load(belay_cache_load_t *load, const char *key, size_t key_len, void *arg) {
   play_t *play = arg;
   int error = 0;
   play->loaded++;
   if (key_len == 4 && memcmp(key, "none", 4) == 0)
-    error = belay_load_absent(load);
+    error = belay_cache_load_absent(load);
   else if (key_len == 3 && memcmp(key, "bad", 3) == 0)
-    error = belay_load_failed(load, 7);
+    error = belay_cache_load_failed(load, 7);
   else
-    error = belay_load_done(load, value, VALUE);
+    error = belay_cache_load_done(load, value, VALUE);
   assert_true(error == 0 || error == BELAY_ENOMEM);
 }
 
-static void on_load_many(belay_load_t *const *loads, const belay_bytes_t *keys, size_t n,
+static void on_load_many(belay_cache_load_t *const *loads, const belay_bytes_t *keys, size_t n,
                          void *arg) {
   for (size_t i = 0; i < n; i++)
     on_load(loads[i], keys[i].data, keys[i].len, arg);

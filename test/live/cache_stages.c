@@ -9,17 +9,17 @@
 enum { TOKENS = 6, VALUE = 2000 };
 
 /* What the source has: "gone" is in the filter, and was deleted. */
-static void load(belay_load_t *load, const char *key, size_t key_len, void *arg) {
+static void load(belay_cache_load_t *load, const char *key, size_t key_len, void *arg) {
   static char value[VALUE];
   hoard_t *hoard = arg;
   hoard->loaded++;
   memset(value, 'v', sizeof value);
   if (key_len == 4 && memcmp(key, "gone", 4) == 0)
-    assert_error(belay_load_absent(load), 0);
+    assert_error(belay_cache_load_absent(load), 0);
   else if (key_len == 6 && memcmp(key, "broken", 6) == 0)
-    assert_error(belay_load_failed(load, 7), 0);
+    assert_error(belay_cache_load_failed(load, 7), 0);
   else
-    assert_error(belay_load_done(load, value, sizeof value), 0);
+    assert_error(belay_cache_load_done(load, value, sizeof value), 0);
 }
 
 static size_t tag(const char *key, size_t key_len, belay_bytes_t tags[BELAY_CACHE_TAGS_MAX],

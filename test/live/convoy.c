@@ -383,7 +383,7 @@ static void test_who_gives_up_while_it_waits_was_not_sent(void **state) {
   (void)peek(bed, limiter, "k"); /* connected */
   begin_some(bed, limiter, asks, 20, "k");
   for (int i = 0; i < 20; i += 2)
-    assert_error(belay_cancel(&asks[i].request), 0);
+    assert_error(belay_request_cancel(&asks[i].request), 0);
   for (int i = 0; i < 20; i++)
     assert_error(answer(&asks[i], 0)->status, i % 2 == 0 ? BELAY_ECANCELED : 0);
   assert_int_equal(peek(bed, limiter, "k")->remaining, 1000 - 10);
@@ -403,7 +403,7 @@ static void test_who_gives_up_on_the_way_may_have_been_heard(void **state) {
   uint64_t before = client_stats(bed).writes;
   bed_until(bed, client_stats(bed).writes > before);
   for (int i = 0; i < 20; i += 2)
-    assert_error(belay_cancel(&asks[i].request), 0);
+    assert_error(belay_request_cancel(&asks[i].request), 0);
   assert_int_equal(count_of(asks, 1, BELAY_ECANCELED), 1);
   server_resume(bed->server);
   for (int i = 0; i < 20; i++)

@@ -388,7 +388,7 @@ static void test_what_is_pending_ends_with_a_close_or_a_cancel(void **state) {
       assert_error(begin_client_close(bed), 0);
     for (int n = 0; n < OPERATIONS; n++) {
       if (how == 0)
-        assert_error(belay_cancel(&counts[n].request), 0);
+        assert_error(belay_request_cancel(&counts[n].request), 0);
       else
         assert_error(begin_nth(&till, &late, n), BELAY_ECLOSING);
     }

@@ -196,14 +196,14 @@ static void test_many_that_are_canceled(void **state) {
     if (i == 0)
       bed_run_for(bed, 20);
     if (i == 0)
-      assert_error(belay_cancel(&count.request), 0);
+      assert_error(belay_request_cancel(&count.request), 0);
     else
       assert_error(begin_close_till(&till), 0);
     assert_error(end_of_count(&count), BELAY_ECANCELED);
     for (int j = 0; j < N; j++)
       assert_error(count.many[j].status, BELAY_ECANCELED);
     if (i == 0)
-      assert_error(belay_cancel(&another.request), 0);
+      assert_error(belay_request_cancel(&another.request), 0);
     assert_error(end_of_count(&another), BELAY_ECANCELED);
   }
   bed_until(bed, till.closed == 1);

@@ -197,7 +197,7 @@ static void test_a_request_does_one_thing_at_a_time(void **state) {
   assert_error(begin_mark_many(&book, &entry, "k", "1,2"), 0);
   for (int n = 0; n < DEDUP_OPERATIONS; n++)
     assert_error(begin_dedup_nth(&book, &entry, n), BELAY_ESTATE);
-  assert_error(belay_cancel(&entry.request), 0);
+  assert_error(belay_request_cancel(&entry.request), 0);
   assert_error(end_of_entry(&entry), BELAY_ECANCELED);
   server_resume(bed->server);
   assert_error(begin_mark(&book, &entry, "k", "3"), 0);

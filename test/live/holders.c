@@ -191,7 +191,7 @@ static void test_it_is_canceled_at_any_time(void **state) {
     for (int i = 0; i < turns && answer.told == 0; i++)
       uv_run(&bed->loop, UV_RUN_NOWAIT);
     if (answer.told == 0)
-      assert_error(belay_cancel(&answer.request), 0);
+      assert_error(belay_request_cancel(&answer.request), 0);
     bed_until(bed, answer.told == 1);
   }
   assert_error(begin(bed), 0);

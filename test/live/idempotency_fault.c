@@ -263,7 +263,7 @@ static void test_a_canceled_begin_is_given_back(void **state) {
     assert_error(once_begin(&once, &turn, "pay", "x", MINUTE), 0);
     if (i > 0)
       bed_run_for(bed, 10); /* it is on its way */
-    assert_error(belay_cancel(&turn.request), 0);
+    assert_error(belay_request_cancel(&turn.request), 0);
     assert_error(end_of_turn(&turn), BELAY_ECANCELED);
     server_resume(bed->server);
     bed_settle(bed);

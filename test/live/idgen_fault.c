@@ -191,7 +191,7 @@ static void test_the_queue_is_bounded_and_in_order(void **state) {
   }
   assert_error(begin_get(&spring, &late), BELAY_EBUSY);
   assert_error(begin_get(&spring, &draws[2]), BELAY_EBUSY);
-  assert_error(belay_cancel(&draws[0].request), 0);
+  assert_error(belay_request_cancel(&draws[0].request), 0);
   assert_error(end_of_draw(&draws[0]), BELAY_ECANCELED);
   assert_error(end_of_draw(&draws[1]), BELAY_ETIMEDOUT);
   assert_error(begin_get(&spring, &draws[2]), BELAY_ESTATE);

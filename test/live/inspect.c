@@ -454,7 +454,7 @@ static void test_it_may_be_cancelled(void **state) {
     assert_error(belay_held_break(bed->client, &request, &view.held, note), BELAY_ESTATE);
     for (int i = 0; i < turns; i++)
       (void)uv_run(&bed->loop, UV_RUN_NOWAIT);
-    (void)belay_cancel(&request);
+    (void)belay_request_cancel(&request);
     bed_until(bed, told[0] == turns + 1);
     bed_settle(bed);
     server_do(bed->server, "FLUSHALL", NULL);

@@ -175,11 +175,11 @@ static void test_a_count_can_be_canceled(void **state) {
   handle_new(&h, bed, 2);
   assert_int_equal(count(&h, "a"), 1);
   assert_error(begin_count(&h, &t, "b"), 0);
-  assert_error(belay_cancel(&t.request), 0);
+  assert_error(belay_request_cancel(&t.request), 0);
   assert_int_equal(t.ended, 0);
   bed_until(bed, t.ended == 1);
   assert_error(t.status, BELAY_ECANCELED);
-  assert_error(belay_cancel(&t.request), BELAY_ESTATE);
+  assert_error(belay_request_cancel(&t.request), BELAY_ESTATE);
   assert_int_equal(count(&h, "b"),
                    0); /* the request is ours again, and the operation counts once */
   bed_close(bed);

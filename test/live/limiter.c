@@ -446,7 +446,7 @@ static void test_a_canceled_wait_gives_back(void **state) {
   bed_run_for(bed, 50);
   int64_t reset = peek(bed, limiter, "k")->reset_after_us;
   assert_true(reset > 25 * SECOND && reset <= 30 * SECOND);
-  assert_error(belay_cancel(&ask.request), 0);
+  assert_error(belay_request_cancel(&ask.request), 0);
   assert_int_equal(answer(&ask, 0)->status, BELAY_ECANCELED);
   reset = peek(bed, limiter, "k")->reset_after_us;
   assert_true(reset > 15 * SECOND && reset <= 20 * SECOND);

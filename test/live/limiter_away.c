@@ -131,7 +131,7 @@ static void test_one_asks_for_all(void **state) {
 
   /* A probe that is canceled is none any more; one that is answered ends it. */
   assert_error(belay_limiter_take(open, asked(bed, &probe), "k", 1, 1, on_answer), 0);
-  assert_error(belay_cancel(&probe.request), 0);
+  assert_error(belay_request_cancel(&probe.request), 0);
   assert_error(answer(&probe, 0)->status, BELAY_ECANCELED);
   assert_int_equal(probe.result.verdict, BELAY_INDETERMINATE);
   before = limiter_stats(open).asked;

@@ -420,8 +420,8 @@ static void end_it(ask_t *ask) {
     break;
   default:
     for (int i = 1; i < PENDING; i++)
-      assert_error(belay_cancel(&ending->ask[i].request), 0);
-    assert_error(belay_cancel(&ask->request), BELAY_ESTATE);
+      assert_error(belay_request_cancel(&ending->ask[i].request), 0);
+    assert_error(belay_request_cancel(&ask->request), BELAY_ESTATE);
     return;
   }
   assert_true(belay_limiter_take(ending->limiter, asked(ending->bed, ask), "k", 1, 1, on_answer) ==

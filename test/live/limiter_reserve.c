@@ -254,7 +254,7 @@ static void test_so_many_may_wait_and_no_more(void **state) {
     bed_run_for(bed, 20);
     if (most > 0) { /* a place is free again */
       int last = (int)most - 1;
-      int canceled = belay_cancel(&asks[last].request);
+      int canceled = belay_request_cancel(&asks[last].request);
       assert_true(canceled == 0 || asks[last].ended == 1);
       (void)answer(&asks[last], 0);
       assert_error(belay_limiter_wait(l, asked(bed, &asks[last]), "k", 1, 1, DAY, on_answer), 0);

@@ -259,7 +259,7 @@ static belay_limiter_t *to_close;
 
 static void cancel_next(ask_t *ask) {
   if (ask + 1 < crowd + CROWD && ask[1].begun > ask[1].ended)
-    assert_error(belay_cancel(&ask[1].request), 0);
+    assert_error(belay_request_cancel(&ask[1].request), 0);
 }
 
 static void close_it(ask_t *ask) {
@@ -277,7 +277,7 @@ static void test_who_waits_and_is_canceled(void **state) {
   ask_all(bed, limiter, 10, 1);
   for (int i = 0; i < 10; i++)
     crowd[i].then = cancel_next;
-  assert_error(belay_cancel(&crowd[3].request), 0);
+  assert_error(belay_request_cancel(&crowd[3].request), 0);
   for (int i = 0; i < 10; i++)
     answer(&crowd[i], 0);
   unsigned allowed = 0;

@@ -150,7 +150,7 @@ static void test_a_request_does_one_thing_at_a_time(void **state) {
     assert_error(begin_deed(&gate, &permit, deed, 1, 1), 0);
     for (deed_t other = DEED_GET; other <= DEED_CLEAR; other++)
       assert_error(begin_deed(&gate, &permit, other, 1, 1), BELAY_ESTATE);
-    assert_error(belay_cancel(&permit.request), 0);
+    assert_error(belay_request_cancel(&permit.request), 0);
     assert_error(end_of_permit(&permit), BELAY_ECANCELED);
   }
   server_resume(bed->server);

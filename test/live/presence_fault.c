@@ -290,7 +290,7 @@ static void test_a_close_cancels_what_is_pending(void **state) {
       assert_error(begin(bed, p, &seen[n], n), 0);
     for (int n = 0; n < OPERATIONS; n++)
       assert_error(begin(bed, p, &seen[0], n), BELAY_ESTATE);
-    assert_error(belay_cancel(&seen[ARE].request), 0);
+    assert_error(belay_request_cancel(&seen[ARE].request), 0);
     assert_error(belay_presence_close(p, on_closed), 0);
     assert_error(belay_presence_close(p, on_closed), BELAY_ECLOSING);
     for (int n = 0; n < OPERATIONS; n++)

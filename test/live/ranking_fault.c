@@ -306,9 +306,9 @@ static void test_a_request_does_one_thing_at_a_time(void **state) {
     assert_error(begin_operation(&stand, &query, i), 0);
     for (unsigned n = 0; n < STAND_OPERATIONS; n++)
       assert_error(begin_operation(&stand, &query, n), BELAY_ESTATE);
-    assert_error(belay_cancel(&query.request), 0);
+    assert_error(belay_request_cancel(&query.request), 0);
     assert_error(end_of_query(&query), BELAY_ECANCELED);
-    assert_error(belay_cancel(&query.request), BELAY_ESTATE);
+    assert_error(belay_request_cancel(&query.request), BELAY_ESTATE);
   }
   server_resume(bed->server);
   bed_close(bed);

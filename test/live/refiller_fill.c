@@ -367,7 +367,7 @@ static void test_asking_for_members_ends_in_any_way(void **state) {
     for (int i = 0; i < turns && crew.told == 0; i++)
       uv_run(&a.bed->loop, UV_RUN_NOWAIT);
     if (crew.told == 0)
-      assert_error(belay_cancel(&crew.request), 0);
+      assert_error(belay_request_cancel(&crew.request), 0);
     bed_until(a.bed, crew.told == 1);
     assert_true(crew.status == 0 || crew.status == BELAY_ECANCELED);
   }

@@ -47,7 +47,7 @@ static void cancel_it(belay__task_t *task) {
   if (ended_how == 0)
     belay__requests_cancel(ended_list);
   else if (ended_how == 1)
-    assert_error(belay_cancel(&ended_hook->request), 0);
+    assert_error(belay_request_cancel(&ended_hook->request), 0);
 }
 
 static int read_and_cancel(belay__pending_t *pending, const belay__call_t *call,

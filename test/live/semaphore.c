@@ -489,7 +489,7 @@ static void test_what_is_asked_about_it_is_checked(void **state) {
       BELAY_EINVAL);
   assert_error(belay_semaphore_read(bed->client, request, "pool", 4, on_state), 0);
   assert_error(belay_semaphore_read(bed->client, request, "pool", 4, on_state), BELAY_ESTATE);
-  assert_error(belay_cancel(request), 0);
+  assert_error(belay_request_cancel(request), 0);
   bed_until(bed, answer.told == 1);
   assert_error(answer.status, BELAY_ECANCELED);
   server_do(bed->server, "SET", "belay::semaphore::{pool}::permits", "x", NULL);

@@ -313,7 +313,7 @@ static void test_it_is_canceled_at_any_time(void **state) {
     assert_error(begin_touch(&place, &stay, "ann", "x", NULL, NULL), 0);
     for (int turn = 0; turn < i % 8; turn++)
       uv_run(&bed->loop, UV_RUN_NOWAIT);
-    (void)belay_cancel(&stay.request);
+    (void)belay_request_cancel(&stay.request);
     int status = end_of_stay(&stay);
     assert_true(status == 0 || status == BELAY_ECANCELED);
     canceled += status != 0;

@@ -350,7 +350,7 @@ static void test_it_is_canceled_as_a_whole(void **state) {
   for (int n = 1; n <= CALLS; n += CALLS - 1) {
     start(bed, &asker, &once, "INCR", n);
     bed->inside++;
-    assert_error(belay_cancel(&asker.request), 0);
+    assert_error(belay_request_cancel(&asker.request), 0);
     bed->inside--;
     assert_error(outcome_of(&asker), BELAY_ECANCELED);
     assert_int_equal(asker.replies, 0);

@@ -347,21 +347,21 @@ static void test_a_publication_is_canceled(void **state) {
   (void)state;
   bed_t *bed = bed_open(NULL);
   publication_t p = {0};
-  assert_error(belay_cancel(NULL), BELAY_EINVAL);
-  assert_error(belay_cancel(&p.request), BELAY_ESTATE);
+  assert_error(belay_request_cancel(NULL), BELAY_EINVAL);
+  assert_error(belay_request_cancel(&p.request), BELAY_ESTATE);
   assert_error(begin_publish(bed, bed->client, &p, "news", "x", 1), 0);
   assert_error(begin_publish(bed, bed->client, &p, "news", "x", 1), BELAY_ESTATE);
-  assert_error(belay_cancel(&p.request), 0);
+  assert_error(belay_request_cancel(&p.request), 0);
   bed_until(bed, p.ended == 1);
   assert_error(p.status, BELAY_ECANCELED);
-  assert_error(belay_cancel(&p.request), BELAY_ESTATE);
+  assert_error(belay_request_cancel(&p.request), BELAY_ESTATE);
   assert_error(publish(bed, &p, "news", "x"), 0);
 
   server_pause(bed->server); /* now one that was sent */
   assert_error(begin_publish(bed, bed->client, &p, "news", "x", 1), 0);
   bed_run_for(bed, 20);
-  assert_error(belay_cancel(&p.request), 0);
-  assert_error(belay_cancel(&p.request), 0); /* it was not told yet */
+  assert_error(belay_request_cancel(&p.request), 0);
+  assert_error(belay_request_cancel(&p.request), 0); /* it was not told yet */
   bed_until(bed, p.ended == 3);
   assert_error(p.status, BELAY_ECANCELED);
   server_resume(bed->server);

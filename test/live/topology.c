@@ -137,7 +137,7 @@ static void test_it_may_be_cancelled_at_any_time(void **state) {
     assert_error(belay_topology_read(bed->client, &report.request, 2, NULL), BELAY_EINVAL);
     for (int i = 0; i < turns && report.told == 0; i++)
       (void)uv_run(&bed->loop, UV_RUN_ONCE);
-    (void)belay_cancel(&report.request);
+    (void)belay_request_cancel(&report.request);
     bed_until(bed, report.told == 1);
     assert_true(report.status == 0 || report.status == BELAY_ECANCELED);
     well += report.status == 0;

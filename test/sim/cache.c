@@ -38,7 +38,7 @@ typedef struct ledger {
 } ledger_t;
 
 typedef struct load {
-  belay_load_t *load; /* NULL: none */
+  belay_cache_load_t *load; /* NULL: none */
   unsigned key;
   uint32_t version;
   bool alone; /* nothing had gone wrong when it began */
@@ -116,11 +116,12 @@ static void check_served(cache_hand_t *hand, const belay_cache_result_t *result,
 
 static void end(cache_hand_t *hand, load_t *load, bool well) {
   sim_hand_t *base = &hand->base;
-  belay_load_t *ended = load->load;
+  belay_cache_load_t *ended = load->load;
   char text[16];
   int n = snprintf(text, sizeof text, "v%u", load->version);
   load->load = NULL;
-  int error = well ? belay_load_done(ended, text, (size_t)n) : belay_load_failed(ended, 7);
+  int error =
+      well ? belay_cache_load_done(ended, text, (size_t)n) : belay_cache_load_failed(ended, 7);
   (void)sim_hand_leave(base, "load", error, 0);
 }
 
@@ -138,8 +139,8 @@ static unsigned loads_of(const sim_world_t *world, unsigned key) {
     sim_hand_t *base = sim_hand_at(world, i);
     for (unsigned j = 0; base != NULL && j < LOADS; j++) {
       const load_t *load = &of(base)->load[j];
-      n +=
-          load->load != NULL && load->key == key && load->alone && belay_load_is_wanted(load->load);
+      n += load->load != NULL && load->key == key && load->alone &&
+           belay_cache_load_is_wanted(load->load);
     }
   }
   return n;
@@ -152,7 +153,7 @@ static unsigned key_of(const char *key, size_t key_len) {
   return i;
 }
 
-static void on_load(belay_load_t *ours, const char *key, size_t key_len, void *arg) {
+static void on_load(belay_cache_load_t *ours, const char *key, size_t key_len, void *arg) {
   cache_hand_t *hand = arg;
   ledger_t *ledger = ledger_of(hand);
   sim_world_t *world = sim_world_of(&hand->base);
@@ -160,7 +161,7 @@ static void on_load(belay_load_t *ours, const char *key, size_t key_len, void *a
   while (load < hand->load + LOADS - 1 && load->load != NULL)
     load++;
   if (load->load != NULL) {
-    (void)belay_load_failed(ours, 1);
+    (void)belay_cache_load_failed(ours, 1);
     return;
   }
   unsigned number = key_of(key, key_len);
@@ -335,7 +336,7 @@ static void close_it(cache_hand_t *hand) {
 static void cancel(cache_hand_t *hand, unsigned which) {
   sim_hand_t *base = &hand->base;
   sim_hand_enter(base);
-  int error = belay_cancel(which == GET ? &hand->get : &hand->change);
+  int error = belay_request_cancel(which == GET ? &hand->get : &hand->change);
   if (!sim_hand_leave(base, "cancel", error, 0))
     return;
   hand->canceled[which] = true;

@@ -174,7 +174,7 @@ static void close_it(sim_data_hand_t *hand) {
 
 static void cancel(sim_data_hand_t *hand) {
   sim_hand_enter(&hand->base);
-  int error = belay_cancel(&hand->request);
+  int error = belay_request_cancel(&hand->request);
   if (!sim_hand_leave(&hand->base, "cancel", error, 0))
     return;
   hand->canceled = true;

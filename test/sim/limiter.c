@@ -364,7 +364,7 @@ static void reserve(hand_t *hand, bool waits) {
 
 static void cancel(hand_t *hand, unsigned i) {
   sim_hand_enter(&hand->base);
-  int error = belay_cancel(&hand->request[i]);
+  int error = belay_request_cancel(&hand->request[i]);
   if (!sim_hand_leave(&hand->base, "cancel", error, 0))
     return;
   hand->canceled[i] = true;

@@ -185,22 +185,23 @@ static load_t *oldest(orders_t *self, unsigned process) {
 }
 
 static void end(orders_t *self, load_t *load, bool well) {
-  belay_load_t *ended = load->load;
+  belay_cache_load_t *ended = load->load;
   char text[16];
   int n = snprintf(text, sizeof text, "v%u", load->version);
   load->load = NULL;
   self->failed |= !well;
   expect_0(self, load->process,
-           well ? belay_load_done(ended, text, (size_t)n) : belay_load_failed(ended, 7));
+           well ? belay_cache_load_done(ended, text, (size_t)n)
+                : belay_cache_load_failed(ended, 7));
 }
 
-static void on_load(belay_load_t *load, const char *key, size_t key_len, void *arg) {
+static void on_load(belay_cache_load_t *load, const char *key, size_t key_len, void *arg) {
   orders_t *self = sim_orders_current;
   unsigned process = arg == &self->cache[0] ? 0 : 1;
   if (self->loads == LOADS || key_len != strlen(self->key) ||
       memcmp(key, self->key, key_len) != 0) {
     violate(self, "callbacks", "a load that nobody wants", process, 0);
-    (void)belay_load_failed(load, 1);
+    (void)belay_cache_load_failed(load, 1);
     return;
   }
   sim_note(self->base.world, self->base.world->process[process].name, "loads %u", self->version);

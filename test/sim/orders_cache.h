@@ -31,7 +31,7 @@ typedef struct change {
 } change_t;
 
 typedef struct load {
-  belay_load_t *load; /* NULL: it has ended */
+  belay_cache_load_t *load; /* NULL: it has ended */
   unsigned process, version;
 } load_t;
 

@@ -7,7 +7,7 @@
 typedef struct later {
   uv_timer_t timer;
   hoard_t *hoard;
-  belay_load_t *load;
+  belay_cache_load_t *load;
   int error;
   bool absent;
   size_t len;
@@ -17,11 +17,11 @@ typedef struct later {
 static void end_load(const later_t *later) {
   int error;
   if (later->error != 0)
-    error = belay_load_failed(later->load, later->error);
+    error = belay_cache_load_failed(later->load, later->error);
   else if (later->absent)
-    error = belay_load_absent(later->load);
+    error = belay_cache_load_absent(later->load);
   else
-    error = belay_load_done(later->load, later->value, later->len);
+    error = belay_cache_load_done(later->load, later->value, later->len);
   assert_int_equal(error, 0);
 }
 
@@ -36,7 +36,7 @@ static void on_later(uv_timer_t *timer) {
   uv_close((uv_handle_t *)timer, on_later_closed);
 }
 
-static void load_one(hoard_t *hoard, belay_load_t *load, const char *key, size_t key_len) {
+static void load_one(hoard_t *hoard, belay_cache_load_t *load, const char *key, size_t key_len) {
   assert_true(hoard->bed->inside == 0);
   hoard->loaded++;
   if (hoard->loading == LOADING_BY_HAND) {
@@ -61,11 +61,11 @@ static void load_one(hoard_t *hoard, belay_load_t *load, const char *key, size_t
   assert_int_equal(uv_timer_start(&later->timer, on_later, (uint64_t)hoard->delay_ms, 0), 0);
 }
 
-static void on_load(belay_load_t *load, const char *key, size_t key_len, void *arg) {
+static void on_load(belay_cache_load_t *load, const char *key, size_t key_len, void *arg) {
   load_one(arg, load, key, key_len);
 }
 
-static void on_load_many(belay_load_t *const *loads, const belay_bytes_t *keys, size_t n,
+static void on_load_many(belay_cache_load_t *const *loads, const belay_bytes_t *keys, size_t n,
                          void *arg) {
   hoard_t *hoard = arg;
   hoard->batches++;
@@ -81,9 +81,9 @@ static void end_oldest(hoard_t *hoard) {
 
 int hand_over_bytes(hoard_t *hoard, const void *value, size_t len) {
   assert_true(hoard->held > 0);
-  belay_load_t *load = hoard->loads[0];
+  belay_cache_load_t *load = hoard->loads[0];
   end_oldest(hoard);
-  return belay_load_done(load, value, len);
+  return belay_cache_load_done(load, value, len);
 }
 
 int hand_over(hoard_t *hoard, const char *value) {
@@ -92,16 +92,16 @@ int hand_over(hoard_t *hoard, const char *value) {
 
 int hand_absent(hoard_t *hoard) {
   assert_true(hoard->held > 0);
-  belay_load_t *load = hoard->loads[0];
+  belay_cache_load_t *load = hoard->loads[0];
   end_oldest(hoard);
-  return belay_load_absent(load);
+  return belay_cache_load_absent(load);
 }
 
 int hand_failure(hoard_t *hoard, int error) {
   assert_true(hoard->held > 0);
-  belay_load_t *load = hoard->loads[0];
+  belay_cache_load_t *load = hoard->loads[0];
   end_oldest(hoard);
-  return belay_load_failed(load, error);
+  return belay_cache_load_failed(load, error);
 }
 
 /* ---- handles ------------------------------------------------------------------------------------------- */

@@ -21,13 +21,14 @@ typedef struct hoard {
 
   loading_t loading;
   int64_t delay_ms;
-  const char *value;                    /* what is loaded; NULL: "KEY#N" */
-  bool absent;                          /* it does not exist */
-  int error;                            /* it fails; 0: it does not */
-  unsigned loaded;                      /* calls of the loader, a key each */
-  unsigned batches;                     /* calls of load_many */
-  size_t batch;                         /* keys of the last one */
-  belay_load_t *loads[HOARD_LOADS_MAX]; /* BY_HAND: those that are not ended, in their order */
+  const char *value; /* what is loaded; NULL: "KEY#N" */
+  bool absent;       /* it does not exist */
+  int error;         /* it fails; 0: it does not */
+  unsigned loaded;   /* calls of the loader, a key each */
+  unsigned batches;  /* calls of load_many */
+  size_t batch;      /* keys of the last one */
+  belay_cache_load_t
+      *loads[HOARD_LOADS_MAX]; /* BY_HAND: those that are not ended, in their order */
   unsigned held;
   unsigned timers; /* of LATER, that have not closed */
 } hoard_t;
