@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Proves that the README's two commands are all that a bare Debian 12 needs: bare.sh [COMMAND]...
-# runs ./run demo and ./run test, or the given commands, in a fresh minimal system.
+# Proves that the README's commands are all that a bare Debian 12 needs: bare.sh [COMMAND]... runs ./run demo and ./run test, installs
+# belay, uses it as the README says and removes it; or it runs the given commands. All of that happens in
+# a fresh minimal system.
 #
 # The system is made by debootstrap from the mirrors that this machine's apt uses. All of it lives
 # in mount and process namespaces of its own: whatever is mounted or started there is gone with
@@ -56,7 +57,7 @@ if [ "${1:-}" = --inside ]; then
 fi
 
 [ "$(id -u)" = 0 ] || die "only root can do this"
-[ $# != 0 ] || set -- './run demo' './run test'
+[ $# != 0 ] || set -- './run demo' './run test' './run install' 'tools/check_installed.sh' './run uninstall'
 if ! command -v debootstrap >/dev/null; then
   apt-get -qq update
   DEBIAN_FRONTEND=noninteractive \

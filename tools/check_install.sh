@@ -1,21 +1,28 @@
 #!/bin/sh
-# check_install.sh BUILD CC...: installs the build into a folder of its own, and has a program find
-# belay there through pkg-config, include it, link to it and run: once shared, once static.
+# check_install.sh BUILD README CC...: installs the build into a folder of its own. There programs find belay through
+# pkg-config and through CMake, include it, link to it and run; the program in the README is compiled by the README's own
+# line. A Meson project finds belay's source through its wrap file.
 set -eu
 
-build=$1
-shift
+build=$1 readme=$2
+source=$(dirname "$readme")
+shift 2
+for program in pkg-config cmake meson; do
+  command -v "$program" >/dev/null || { echo "this test needs the program $program, which is not installed"; exit 1; }
+done
 temp=$(mktemp -d)
 trap 'rm -rf "$temp"' EXIT
 
 DESTDIR=$temp meson install -C "$build" --no-rebuild --quiet
 pc=$(find "$temp" -name belay.pc)
 lib=$(dirname "$(dirname "$pc")")
+prefix=$(dirname "$lib")
 sed -i "s|^prefix=|prefix=$temp|" "$pc"
 PKG_CONFIG_PATH=$(dirname "$pc") LD_LIBRARY_PATH=$lib
 export PKG_CONFIG_PATH LD_LIBRARY_PATH
 
-cat >"$temp/program.c" <<'END'
+mkdir "$temp/use"
+cat >"$temp/use/program.c" <<'END'
 #include <belay.h>
 #include <stdio.h>
 
@@ -23,17 +30,46 @@ int main(void) {
   return puts(belay_strerror(BELAY_EINVAL)) < 0;
 }
 END
+cat >"$temp/use/CMakeLists.txt" <<'END'
+cmake_minimum_required(VERSION 3.18)
+project(use C)
+find_package(belay REQUIRED)
+add_executable(program program.c)
+target_link_libraries(program belay::belay)
+END
+cat >"$temp/use/meson.build" <<'END'
+project('use', 'c')
+executable('program', 'program.c', dependencies: dependency('belay', fallback: 'belay'))
+END
 
 # The flags are words of their own.
 # shellcheck disable=SC2046
-{
-  if [ -e "$lib/libbelay.so" ]; then
-    "$@" -o "$temp/shared" "$temp/program.c" $(pkg-config --cflags --libs belay)
-    "$temp/shared"
+if [ -e "$lib/libbelay.so" ]; then
+  "$@" -o "$temp/shared" "$temp/use/program.c" $(pkg-config --cflags --libs belay)
+  "$temp/shared"
+  "$source/tools/check_readme.sh" "$readme" "$@"
+  cmake -S "$temp/use" -B "$temp/use/cmake" -DCMAKE_PREFIX_PATH="$prefix" >"$temp/log" || { cat "$temp/log"; exit 1; }
+  cmake --build "$temp/use/cmake" >"$temp/log" 2>&1 || { cat "$temp/log"; exit 1; }
+  "$temp/use/cmake/program"
+  if sed -i 's/belay REQUIRED/belay 99 REQUIRED/' "$temp/use/CMakeLists.txt" &&
+    cmake -S "$temp/use" -B "$temp/use/cmake-99" -DCMAKE_PREFIX_PATH="$prefix" >"$temp/log" 2>&1; then
+    echo "CMake found belay 99"
+    exit 1
   fi
-  rm -f "$lib"/libbelay.so*
-  if [ -e "$lib/libbelay.a" ]; then
-    "$@" -o "$temp/static" "$temp/program.c" $(pkg-config --static --cflags --libs belay)
-    "$temp/static"
-  fi
-}
+fi
+rm -f "$lib"/libbelay.so*
+# shellcheck disable=SC2046
+if [ -e "$lib/libbelay.a" ]; then
+  "$@" -o "$temp/static" "$temp/use/program.c" $(pkg-config --static --cflags --libs belay)
+  "$temp/static"
+fi
+
+mkdir "$temp/use/subprojects"
+cp "$source/tools/package/belay.wrap" "$temp/use/subprojects/"
+ln -s "$(realpath "$source")" "$temp/use/subprojects/belay"
+[ ! -d "$source/subprojects/packagecache" ] ||
+  ln -s "$(realpath "$source/subprojects/packagecache")" "$temp/use/subprojects/packagecache"
+PKG_CONFIG_PATH='' meson setup "$temp/use/meson" "$temp/use" --wrap-mode=forcefallback >"$temp/log" 2>&1 ||
+  { cat "$temp/log"; exit 1; }
+grep -q 'Dependency belay from subproject belay found: YES' "$temp/log" ||
+  grep -q 'Subproject belay finished' "$temp/log" || { cat "$temp/log"; exit 1; }

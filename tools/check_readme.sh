@@ -1,10 +1,11 @@
 #!/bin/sh
-# check_readme.sh README INCLUDES LIBRARY CC...: the program in the README is under 40 lines, compiles as it
-# stands, and takes and gives back a lock on a server that this script starts.
+# check_readme.sh README [CC...]: compiles the program in the README by the line that the README gives for it, against the
+# belay that pkg-config finds, with CC in the place of cc. The program has fewer than 40 lines, and takes and gives back a
+# lock on a server that this script starts.
 set -eu
 
-readme=$1 includes=$2 library=$3
-shift 3
+readme=$1
+shift
 temp=$(mktemp -d)
 server=
 trap '[ -z "$server" ] || kill "$server"; rm -rf "$temp"' EXIT
@@ -13,10 +14,10 @@ awk '/^```c$/ { inside = 1; next } /^```$/ { inside = 0 } inside' "$readme" >"$t
 lines=$(wc -l <"$temp/program.c")
 [ "$lines" -gt 10 ] && [ "$lines" -lt 40 ] || { echo "the program has $lines lines"; exit 1; }
 
-# The flags are words of their own.
-# shellcheck disable=SC2046,SC2086
-"$@" -Wall -Wextra -Werror -o "$temp/program" "$temp/program.c" $includes "$library" \
-  -Wl,-rpath,"$(dirname "$library")" $(pkg-config --cflags --libs libuv)
+line=$(grep -o 'cc program\.c [^`]*' "$readme" | head -n 1)
+[ -n "$line" ] || { echo "the README does not say how to compile the program"; exit 1; }
+[ $# != 0 ] || set -- cc
+(cd "$temp" && eval "$* -Wall -Wextra -Werror ${line#cc }")
 
 # Debian's redis-tools has the server under the name of its checker, which acts by the name it is called.
 found=$(command -v redis-server || command -v valkey-server || command -v redis-check-rdb)
@@ -30,7 +31,7 @@ while [ ! -S "$temp/socket" ]; do
   sleep 0.1
 done
 
-"$temp/program" "unix://$temp/socket" >"$temp/output"
+"$temp/a.out" "unix://$temp/socket" >"$temp/output"
 cat "$temp/output"
 grep -q '^acquired: success' "$temp/output"
 grep -q '^released: success' "$temp/output"

@@ -29,6 +29,7 @@ have_lua() { have_library lua5.1 || have_library lua-5.1; }
 # Any of them is a server: redis-check-rdb is the same program under another name, which lets the
 # tests have a server without a package that would start one for the whole system.
 have_server() { have redis-server || have valkey-server || have redis-check-rdb; }
+have_procps() { have ps && have pgrep; }
 have_python_redis() {
   local find='import importlib.util as u, sys; sys.exit(not u.find_spec("redis"))'
   /usr/bin/python3 -c "$find" || python3 -c "$find"
@@ -67,6 +68,9 @@ look() { # look build|test|check|valgrind|bench: fills `missing`
   need liblua5.1-0-dev have_lua
   need python3-redis have_python_redis
   need strace have strace
+  need procps have_procps
+  need openssl have openssl
+  need cmake have cmake
   need bats have bats
   need redis-tools have redis-cli
   need man-db have man
@@ -97,6 +101,16 @@ as_root() {
 # The version of a package that apt would install.
 candidate() { apt-cache show --no-all-versions "$1" 2>/dev/null | sed -n 's/^Version: //p'; }
 
+# quietly COMMAND...: what the command prints is shown only if it fails.
+quietly() {
+  local log status=0
+  log=$(mktemp)
+  "$@" >"$log" 2>&1 || status=$?
+  [ "$status" = 0 ] || cat "$log" >&2
+  rm "$log"
+  return "$status"
+}
+
 install_packages() {
   local packages=() package
   # What is only fetched needs neither root nor the system's package lists. As for those: some
@@ -117,8 +131,8 @@ install_packages() {
   done
   if [ ${#packages[@]} != 0 ]; then
     say "installing ${packages[*]}"
-    as_root env DEBIAN_FRONTEND=noninteractive \
-      apt-get -qq install -y --no-install-recommends "${packages[@]}" >/dev/null
+    quietly as_root env DEBIAN_FRONTEND=noninteractive \
+      apt-get -qq install -y --no-install-recommends "${packages[@]}"
   fi
   [[ " ${missing[*]} " != *" valkey "* ]] || fetch_valkey ||
     say "no luck with apt: the tests will skip what is to run on Valkey"

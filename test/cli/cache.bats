@@ -145,7 +145,7 @@ END
   wait_until test -s "$HOME/pid"
   kill -KILL "$begun"
   is "$(belay cache k -- "$HOME/counts")" 1
-  [[ $(ps -o stat= -p "$(cat "$HOME/pid")") != [^Z]* ]]
+  is_gone "$(cat "$HOME/pid")"
 }
 
 @test "--forget, --refresh" {

@@ -2,7 +2,19 @@
 # in a world of their own: no settings of whoever runs them.
 bats_require_minimum_version 1.5.0
 
+# require PROGRAM...: fails the test, with the program's name, unless each of them is installed.
+require() {
+  local program
+  for program; do
+    command -v "$program" >/dev/null || {
+      echo "this test needs the program $program, which is not installed"
+      return 1
+    }
+  done
+}
+
 setup() {
+  require pgrep ps python3 redis-cli
   unset "${!BELAY_@}" NO_COLOR
   export HOME=$BATS_TEST_TMPDIR XDG_CONFIG_HOME=$BATS_TEST_TMPDIR/settings LC_ALL=C.UTF-8
   : >"$HOME/none"

@@ -6,7 +6,6 @@ set_up() { start_server; }
 
 key='belay::idempotency::{k}'
 work() { belay once k "$@" -- sh -c 'echo ran >>"$HOME/runs"; echo work'; }
-is_gone() { [[ $(ps -o stat= -p "$1") != [^Z]* ]]; }
 
 @test "it is run once, and the second time it says so" {
   is "$(work)" work

@@ -14,6 +14,7 @@ signed() {
 }
 
 set_up() {
+  require openssl
   openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=ca -keyout "$HOME/ca.key" \
     -out "$HOME/ca.crt" 2>/dev/null
   signed server subjectAltName=DNS:localhost,IP:127.0.0.1 2>/dev/null

@@ -21,7 +21,10 @@ static int be_client(const char *url, const char *cycles) {
 static bool may_trace(void) {
   const char *argv[] = {"strace", "-f", "-o", "/dev/null", "true", NULL};
   process_t strace = process_start(argv);
-  return process_wait(&strace) == 0;
+  int status = process_wait(&strace);
+  if (status == 127)
+    fail_msg("this test needs the program strace, which is not installed");
+  return status == 0;
 }
 
 /* How many epoll_ctl calls a client makes that goes through so many cycles. */
