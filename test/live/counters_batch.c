@@ -202,7 +202,7 @@ static void test_into_shards_and_with_a_ttl(void **state) {
 /* ---- how fast -------------------------------------------------------------------------------------------- */
 
 static double nanoseconds(till_t *till, unsigned keys, int adds) {
-  static char names[1024][8];
+  static char names[1024][16];
   for (unsigned i = 0; i < keys; i++)
     snprintf(names[i], sizeof names[i], "k%03u", i);
   int64_t begun = clock_now();
