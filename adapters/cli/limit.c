@@ -63,10 +63,10 @@ static void run_it(harness_t *h, const belay_limiter_result_t *result) {
   harness_done(h, STATUS_NOT_ACQUIRED);
 }
 
-static void on_answer(belay_request_t *r, const belay_limiter_result_t *result) {
+static void on_answer(belay_request_t *r, int status, const belay_limiter_result_t *result) {
   harness_t *h = r->data;
   if (result->verdict == BELAY_INDETERMINATE) {
-    harness_fail(h, "cannot ask", result->status);
+    harness_fail(h, "cannot ask", status);
     return;
   }
   if (h->arguments->command != NULL) {

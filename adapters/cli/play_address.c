@@ -36,10 +36,10 @@ static void print_call(const address_t *address, const belay_limiter_result_t *r
                (double)result->retry_after_us / 1e6);
 }
 
-static void on_answer(belay_request_t *request, const belay_limiter_result_t *result) {
+static void on_answer(belay_request_t *request, int status, const belay_limiter_result_t *result) {
   address_t *address = request->data;
-  if (result->status != 0) {
-    demo_trouble(address->demo, "a call", result->status);
+  if (status != 0) {
+    demo_trouble(address->demo, "a call", status);
     return;
   }
   print_call(address, result);

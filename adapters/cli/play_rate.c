@@ -25,7 +25,7 @@ static void on_live(uv_timer_t *timer) {
   demo_waits(rate->demo, rate->over < BURST ? "..." : "the next one waits ...");
 }
 
-static void on_turn(belay_request_t *request, const belay_limiter_result_t *result) {
+static void on_turn(belay_request_t *request, int status, const belay_limiter_result_t *result) {
   rate_t *rate = request->data;
   const term_t *term = &rate->demo->term;
   unsigned number = (unsigned)(request - rate->request);
@@ -34,16 +34,17 @@ static void on_turn(belay_request_t *request, const belay_limiter_result_t *resu
   if (++rate->over == WAITERS)
     demo_timer_close(&rate->live);
   if (result->verdict != BELAY_ALLOWED)
-    demo_trouble(rate->demo, "waiting for a token", result->status);
+    demo_trouble(rate->demo, "waiting for a token", status);
   else
     demo_event(rate->demo, rate->at[number], "%s%u%s may act: %s", term_style(term, TERM_A),
                number + 1, term_style(term, TERM_NORMAL),
                result->wait_us == 0 ? "there was a token" : "its token has come");
 }
 
-static void on_hasty(belay_request_t *request, const belay_limiter_result_t *result) {
+static void on_hasty(belay_request_t *request, int status, const belay_limiter_result_t *result) {
   rate_t *rate = request->data;
   const term_t *term = &rate->demo->term;
+  (void)status;
   rate->refused = result->verdict == BELAY_DENIED;
   rate->told = (double)result->retry_after_us / 1e6;
   demo_event(rate->demo, 0, "%s6%s is told at once: not before %.1f s are over",

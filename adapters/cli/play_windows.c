@@ -84,11 +84,11 @@ static void on_denied(windows_t *windows, const belay_limiter_result_t *result) 
   demo_timer_start(demo, &windows->live, on_live, LIVE_MS, LIVE_MS);
 }
 
-static void on_taken(belay_request_t *request, const belay_limiter_result_t *result) {
+static void on_taken(belay_request_t *request, int status, const belay_limiter_result_t *result) {
   windows_t *windows = request->data;
   windows->calls++;
-  if (result->status != 0 || windows->calls == CALLS_MAX) {
-    demo_trouble(windows->demo, "taking a token", result->status);
+  if (status != 0 || windows->calls == CALLS_MAX) {
+    demo_trouble(windows->demo, "taking a token", status);
     finish(windows);
     return;
   }

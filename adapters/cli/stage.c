@@ -105,10 +105,10 @@ belay_limiter_t *demo_limiter(demo_t *demo, const belay_limit_t *limits, size_t 
   return limiter;
 }
 
-static void on_reset(belay_request_t *request, const belay_limiter_result_t *result) {
+static void on_reset(belay_request_t *request, int status, const belay_limiter_result_t *result) {
   demo_t *demo = request->data;
   if (result->verdict != BELAY_ALLOWED)
-    demo_trouble(demo, "forgetting what was taken", result->status);
+    demo_trouble(demo, "forgetting what was taken", status);
 }
 
 void demo_limiter_forget(demo_t *demo, belay_limiter_t *limiter, const char *key) {

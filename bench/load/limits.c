@@ -25,10 +25,10 @@ static const belay_limit_t fixed = {.kind = BELAY_LIMIT_FIXED,
                                      .period_us = SECOND},
                            single = {.kind = BELAY_LIMIT_BUCKET, .count = 1, .period_us = HOUR};
 
-static void on_taken(belay_request_t *request, const belay_limiter_result_t *result) {
+static void on_taken(belay_request_t *request, int status, const belay_limiter_result_t *result) {
   runner_t *runner = request->data;
   limits_t *limits = runner->driver->own;
-  must(result->status, "take");
+  must(status, "take");
   limits->allowed += result->verdict == BELAY_ALLOWED;
   if (limits->allowed > limits->most ||
       (limits->most == UINT64_MAX && result->verdict != BELAY_ALLOWED))

@@ -28,7 +28,7 @@ static void must(int status, const char *what) {
 
 /* ---- the calls ----------------------------------------------------------------------------------------- */
 
-static void on_taken(belay_request_t *request, const belay_limiter_result_t *result);
+static void on_taken(belay_request_t *request, int status, const belay_limiter_result_t *result);
 
 static void take(taker_t *taker, belay_request_t *request) {
   char key[TAKES_DIGITS];
@@ -37,11 +37,10 @@ static void take(taker_t *taker, belay_request_t *request) {
   must(belay_limiter_take(taker->limiter, request, key, sizeof key, 1, on_taken), "take");
 }
 
-static void on_taken(belay_request_t *request, const belay_limiter_result_t *result) {
+static void on_taken(belay_request_t *request, int status, const belay_limiter_result_t *result) {
   taker_t *taker = request->data;
   if (result->verdict != taker->expected || result->source != BELAY_SOURCE_SERVER)
-    bench_die("a take ended with %s, verdict %d", belay_err_name(result->status),
-              (int)result->verdict);
+    bench_die("a take ended with %s, verdict %d", belay_err_name(status), (int)result->verdict);
   taker->answered++;
   if (taker->asked < taker->takes->calls)
     take(taker, request);

@@ -45,9 +45,9 @@ static void count_free(void *ctx, void *memory) {
 
 /* ---- what asks the server ------------------------------------------------------------------------------ */
 
-static void on_taken(belay_request_t *request, const belay_limiter_result_t *result) {
+static void on_taken(belay_request_t *request, int status, const belay_limiter_result_t *result) {
   trier_t *trier = request->data;
-  must(result->status, "take");
+  must(status, "take");
   trier->answered = true;
   trier->verdict = result->verdict;
 }

@@ -77,7 +77,7 @@ BELAY_API void belay_active_options_init(belay_active_options_t *options);
 BELAY_API int belay_active_new(belay_client_t *client, const belay_active_options_t *options,
                                belay_active_t **out);
 
-/** How an operation ended. Whatever it did, it may be done more than once without harm, and says nothing of what was
+/** A callback of the shape of belay/request.h: how an operation ended. Whatever it did, it may be done more than once without harm, and says nothing of what was
  * before: so every one is sent again, until its deadline, where an answer was lost.
  *
  *   0                    done
@@ -90,7 +90,7 @@ BELAY_API int belay_active_new(belay_client_t *client, const belay_active_option
  *                        HyperLogLog) */
 typedef void (*belay_active_cb)(belay_request_t *request, int status);
 
-/** counts: n of them, valid until the callback returns; NULL, and n 0, unless status is 0. */
+/** counts: n of them; n is 0 unless status is 0. */
 typedef void (*belay_active_count_cb)(belay_request_t *request, int status, const int64_t *counts,
                                       size_t n);
 

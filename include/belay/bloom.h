@@ -146,13 +146,14 @@ BELAY_API int belay_bloom_new(belay_client_t *client, const belay_bloom_options_
  * A filter is read, or created, by the first operation of a handle, which takes up to three more round trips, for a new
  * one of many segments many commands; all that is begun meanwhile waits for that. */
 
+/** A callback of the shape of belay/request.h, as those that follow. */
 typedef void (*belay_bloom_cb)(belay_request_t *request, int status);
 
 /** answer: of an add: it is new, at least one bit was not set. Of two adds at once one is. Of an exists: it was probably
  * added. false unless status is 0. */
 typedef void (*belay_bloom_answer_cb)(belay_request_t *request, int status, bool answer);
 
-/** The same for each item, in their order, valid until the callback returns; NULL and 0 unless status is 0. Of equal
+/** The same for each item, in their order; n is 0 unless status is 0. Of equal
  * items in one add_many one is new: the first, unless the server refused a part of the batch for a moment. */
 typedef void (*belay_bloom_answers_cb)(belay_request_t *request, int status, const bool *answers,
                                        size_t n);
@@ -178,13 +179,13 @@ typedef struct belay_bloom_info {
   int64_t ttl_ms; /**< what is left of it; -1: for ever */
 } belay_bloom_info_t;
 
-/** Valid until the callback returns; NULL unless status is 0. */
+/** A callback of the shape of belay/request.h: if status is not 0, info is all 0. */
 typedef void (*belay_bloom_info_cb)(belay_request_t *request, int status,
                                     const belay_bloom_info_t *info);
 
 /** options: what a filter was made with, so that belay_bloom_new() makes a handle for it, once a name is added, and the
  * key if its items are hashed under one: neither can be read. Its error_rate, if it was made from bits, and ttl_ms, but
- * for 0, are the defaults. Valid until the callback returns; NULL unless status is 0. */
+ * for 0, are the defaults. If status is not 0, they are all 0, which belay_bloom_new() refuses. */
 typedef void (*belay_bloom_made_cb)(belay_request_t *request, int status,
                                     const belay_bloom_options_t *options);
 

@@ -56,14 +56,14 @@ BELAY_API void belay_bucket_options_init(belay_bucket_options_t *options);
 BELAY_API int belay_bucket_new(belay_client_t *client, const belay_bucket_options_t *options,
                                belay_bucket_t **out);
 
-/** How a bucket stands. */
+/** How a bucket stands. If status is not 0, tokens and index are -1. */
 typedef struct belay_bucket_state {
   bool applied;   /**< of fetch, add, delete: it was done; false of read */
   int64_t tokens; /**< that are there now, 0 to capacity */
   int64_t index;  /**< of the next filling; 0: there was none, or it was forgotten */
 } belay_bucket_state_t;
 
-/** state is valid until the callback returns; NULL unless status is 0. status:
+/** A callback of the shape of belay/request.h. status:
  *
  *   0                    the server answered
  *   BELAY_EUNREACHABLE   nothing was sent (also BELAY_ERESOLVE, BELAY_EBUSY, BELAY_ENOMEM)

@@ -233,7 +233,7 @@ typedef struct belay_cache_result {
   int64_t ttl_ms; /**< what is left of its being fresh */
 } belay_cache_result_t;
 
-/** result is never NULL, and valid until the callback returns; status is its. The request is the caller's again. */
+/** A callback of the shape of belay/request.h; result->status is status. */
 typedef void (*belay_cache_cb)(belay_request_t *request, int status,
                                const belay_cache_result_t *result);
 
@@ -260,7 +260,8 @@ BELAY_API int belay_cache_get_late(belay_cache_t *cache, belay_request_t *reques
 BELAY_API int belay_cache_peek(belay_cache_t *cache, const char *key, size_t key_len,
                                belay_cache_result_t *result);
 
-/** results: n of them, in the order of the keys, each with its own status; NULL unless status is 0. */
+/** results: n of them, in the order of the keys, each with its own status; n is as asked for, whatever the status. If
+ * status is not 0, each of them has it. */
 typedef void (*belay_cache_many_cb)(belay_request_t *request, int status,
                                     const belay_cache_result_t *results, size_t n);
 
@@ -270,7 +271,7 @@ typedef void (*belay_cache_many_cb)(belay_request_t *request, int status,
 BELAY_API int belay_cache_get_many(belay_cache_t *cache, belay_request_t *request,
                                    const belay_bytes_t *keys, size_t n, belay_cache_many_cb cb);
 
-/** How a change ended. status:
+/** A callback of the shape of belay/request.h: how a change ended. status:
  *   0                    done
  *   BELAY_EUNREACHABLE   nothing was sent (also BELAY_ERESOLVE, BELAY_EBUSY, BELAY_ENOMEM)
  *   BELAY_EUNKNOWN       sent, and not answered, and sent again until its time was over: it may have been executed
@@ -278,7 +279,7 @@ BELAY_API int belay_cache_get_many(belay_cache_t *cache, belay_request_t *reques
  *   BELAY_EWRONGTYPE     of put and touch: what the key holds, or one of its tags', is no string
  *   BELAY_EMISMATCH      of touch: it holds nothing of a cache's; of both: a tag's holds no generation
  *   another error        the server's refusal
- * applied, if status is 0: of put: it is stored; of touch: there was a value; of the others: true. */
+ * applied: false unless status is 0. Of put: it is stored; of touch: there was a value; of the others: true. */
 typedef void (*belay_cache_change_cb)(belay_request_t *request, int status, bool applied);
 
 /** Stores a value that is known without a load. Call it after what the key stands for was changed. ttl_ms: 1 to

@@ -89,7 +89,7 @@ BELAY_API void belay_counter_options_init(belay_counter_options_t *options);
 BELAY_API int belay_counter_new(belay_client_t *client, const belay_counter_options_t *options,
                                 belay_counter_t **out);
 
-/** What came of an operation, or of one of many. */
+/** The result of an operation, or of one of many. If status is not 0, all the rest is 0. */
 typedef struct belay_counter_result {
   int status; /**< as that of belay_counter_cb, for this key or field alone */
   bool
@@ -99,7 +99,7 @@ typedef struct belay_counter_result {
       value; /**< after an add, or as it is; of a set: before it; 0 if it was not there, or status is not 0 */
 } belay_counter_result_t;
 
-/** result is valid until the callback returns; NULL unless status is 0. status:
+/** A callback of the shape of belay/request.h; result->status is status. status:
  *
  *   0                    the server answered
  *   BELAY_EOVERFLOW      the number would leave its range, or a sum of shards has left it: nothing was changed
@@ -114,7 +114,7 @@ typedef struct belay_counter_result {
 typedef void (*belay_counter_cb)(belay_request_t *request, int status,
                                  const belay_counter_result_t *result);
 
-/** The results of many, in the order in which they were asked for; never NULL, n as it was. status is 0 if all went
+/** The results of many, in the order in which they were asked for; n is as asked for, whatever the status. status is 0 if all went
  * well; else BELAY_EUNKNOWN if that is one of them, or the first that came. Each has a status of its own. */
 typedef void (*belay_counter_many_cb)(belay_request_t *request, int status,
                                       const belay_counter_result_t *results, size_t n);
@@ -215,7 +215,7 @@ typedef struct belay_counter_field {
   int64_t value;    /**< as it is */
 } belay_counter_field_t;
 
-/** All fields, in no order; valid until the callback returns. n is 0 if there are none, or status is not 0. */
+/** All fields, in no order. n is 0 if there are none, or status is not 0. */
 typedef void (*belay_counter_all_cb)(belay_request_t *request, int status,
                                      const belay_counter_field_t *fields, size_t n);
 

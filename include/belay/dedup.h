@@ -106,7 +106,7 @@ typedef enum belay_dedup_verdict {
   BELAY_DEDUP_MAYBE
 } belay_dedup_verdict_t;
 
-/** Status of all callbacks that follow:
+/** Callbacks of the shape of belay/request.h. Status of all that follow:
  *
  *   0                    the server answered
  *   BELAY_EUNREACHABLE   nothing was sent (also BELAY_ERESOLVE, BELAY_EBUSY, BELAY_ENOMEM)
@@ -117,18 +117,18 @@ typedef enum belay_dedup_verdict {
  *   another error        the server's refusal, such as BELAY_EWRONGTYPE. A batch travels in parts of 512: others of
  *                        them may have been executed
  *
- * verdict, of one item: of no meaning unless status is 0. */
+ * verdict, of one item: BELAY_DEDUP_MAYBE unless status is 0. */
 typedef void (*belay_dedup_cb)(belay_request_t *request, int status, belay_dedup_verdict_t verdict);
 
-/** Of n items, in their order; valid until the callback returns; NULL and 0 unless status is 0. */
+/** Of n items, in their order; n is 0 unless status is 0. */
 typedef void (*belay_dedup_many_cb)(belay_request_t *request, int status,
                                     const belay_dedup_verdict_t *verdicts, size_t n);
 
 /** A number; 0 unless status is 0. */
 typedef void (*belay_dedup_count_cb)(belay_request_t *request, int status, int64_t count);
 
-/** Members, n of them, and the cursor of the next page: 0 if this was the last. Valid until the callback returns; NULL
- * and 0 unless status is 0. */
+/** Members, n of them, and the cursor of the next page: 0 if this was the last. n and
+ * next are 0 unless status is 0. */
 typedef void (*belay_dedup_page_cb)(belay_request_t *request, int status,
                                     const belay_bytes_t *items, size_t n, uint64_t next);
 

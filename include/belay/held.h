@@ -44,7 +44,8 @@ typedef struct belay_holder {
   uint64_t mark;
 } belay_holder_t;
 
-/** One thing, and who holds it. */
+/** One thing, and its holders. In a callback whose status is not 0, name is "" and listening is -1; a holders_count of 0
+ * does not mean then that the thing is free. */
 typedef struct belay_held {
   belay_held_kind_t kind; /**< what it is */
   const char *name;       /**< as the handles are given it; name_len bytes, and a 0 */
@@ -70,7 +71,7 @@ typedef struct belay_held {
   size_t owner_len; /**< bytes of the owner */
 } belay_held_t;
 
-/** held is valid until the callback returns; NULL unless status is 0. status:
+/** A callback of the shape of belay/request.h. status:
  *
  *   0                    the server answered; where nobody holds it, held->holders_count is 0
  *   BELAY_EWRONGTYPE     what is kept there is something else
@@ -125,7 +126,7 @@ typedef struct belay_broken {
   size_t heard;
 } belay_broken_t;
 
-/** broken is valid until the callback returns; NULL unless status is 0. status: as with belay_held_read(); and
+/** A callback of the shape of belay/request.h. status: as with belay_held_read(); and
  * BELAY_EUNKNOWN: it was sent and not answered, and not sent again: some or all of it may have been done, or may be yet,
  * and to nobody else. */
 typedef void (*belay_broken_cb)(belay_request_t *request, int status, const belay_broken_t *broken);

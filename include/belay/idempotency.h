@@ -82,9 +82,10 @@ typedef struct belay_idempotency_token {
 
 /** How a record stands. */
 typedef enum belay_idempotency_outcome {
-  BELAY_IDEMPOTENCY_ABSENT,     /**< there is none */
-  BELAY_IDEMPOTENCY_STARTED,    /**< it is yours: process the request */
-  BELAY_IDEMPOTENCY_TAKEN_OVER, /**< the same; somebody had begun, and his deadline has passed */
+  BELAY_IDEMPOTENCY_UNKNOWN = -1, /**< status says why it is not known */
+  BELAY_IDEMPOTENCY_ABSENT,       /**< there is none */
+  BELAY_IDEMPOTENCY_STARTED,      /**< it is yours: process the request */
+  BELAY_IDEMPOTENCY_TAKEN_OVER,   /**< the same; somebody had begun, and his deadline has passed */
   /** Somebody processes it. With remaining_ms 0 his deadline has passed, and who begins takes it over. */
   BELAY_IDEMPOTENCY_IN_PROGRESS,
   BELAY_IDEMPOTENCY_DONE,     /**< here is the result */
@@ -108,7 +109,8 @@ typedef struct belay_idempotency_state {
   bool existed;       /**< belay_idempotency_forget(): there was something */
 } belay_idempotency_state_t;
 
-/** state is valid until the callback returns; NULL unless status is 0 or BELAY_ENOTOWNER. status:
+/** A callback of the shape of belay/request.h, but state is valid with BELAY_ENOTOWNER too. With other errors
+ * state->outcome is BELAY_IDEMPOTENCY_UNKNOWN, and state->owner is "". status:
  *
  *   0                    the server answered
  *   BELAY_ENOTOWNER      of extend, finish, abandon: nothing was done, since it is not, or no longer, that token's.

@@ -138,7 +138,7 @@ BELAY_API int belay_idgen_new(belay_client_t *client, const belay_idgen_options_
  *                        tried again all the same, once a second */
 BELAY_API int belay_idgen_next(belay_idgen_t *idgen, int64_t *id);
 
-/** status, and the id if it is 0:
+/** A callback of the shape of belay/request.h. id is 0 unless status is 0. status:
  *
  *   0                    id is nobody else's
  *   BELAY_ETIMEDOUT      none came in time, and nothing went wrong: the clock is behind, or the server has not
@@ -152,7 +152,7 @@ BELAY_API int belay_idgen_next(belay_idgen_t *idgen, int64_t *id);
  *   another error        as of belay_idgen_next(), or the server's refusal, such as BELAY_ENOREPLICAS */
 typedef void (*belay_idgen_cb)(belay_request_t *request, int status, int64_t id);
 
-/** The same for n of them, in ascending order; NULL unless status is 0. Valid until the callback returns. Some of those
+/** The same for n of them, in ascending order; n is 0 unless status is 0. Some of those
  * that were already set aside for a request that fails are skipped. */
 typedef void (*belay_idgen_many_cb)(belay_request_t *request, int status, const int64_t *ids,
                                     size_t n);

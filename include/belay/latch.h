@@ -45,7 +45,8 @@ typedef struct belay_latch belay_latch_t;
 BELAY_API int belay_latch_new(belay_client_t *client, const char *name, size_t name_len,
                               const belay_latch_options_t *options, belay_latch_t **out);
 
-/** left: what is left to count down; 0: it is open. Valid if status is 0. */
+/** A callback of the shape of belay/request.h. left: what is left to count down; 0: it is open. UINT_MAX unless status is
+ * 0. */
 typedef void (*belay_latch_count_cb)(belay_request_t *request, int status, unsigned left);
 
 /** Counts down by one, exactly once for each operation id (1 to BELAY_OPERATION_MAX bytes, copied), however often

@@ -132,7 +132,7 @@ typedef enum belay_verdict {
   BELAY_ALLOWED = 1,
   BELAY_DENIED,       /**< nothing was taken; retry_after_us says when */
   BELAY_NEVER,        /**< nothing was taken: the cost is above the burst, or count */
-  BELAY_INDETERMINATE /**< not known: see status. With BELAY_EUNKNOWN it may have been taken */
+  BELAY_INDETERMINATE /**< not known: see cause. With BELAY_EUNKNOWN it may have been taken */
 } belay_verdict_t;
 
 /** Who says so. */
@@ -141,7 +141,7 @@ typedef enum belay_source {
   BELAY_SOURCE_DENIAL, /**< a denial that is remembered */
   BELAY_SOURCE_SLICE,  /**< tokens that were taken before */
   BELAY_SOURCE_POLICY, /**< the policy alone: infinite; or never, of reserve, wait and try */
-  BELAY_SOURCE_AWAY    /**< options.away: the server could not be asked, status says why */
+  BELAY_SOURCE_AWAY    /**< options.away: the server could not be asked, cause says why */
 } belay_source_t;
 
 /** What was taken, for belay_limiter_refund(). Plain data; may be copied and stored, and is good for one
@@ -155,18 +155,18 @@ typedef struct belay_reservation {
   char id[16]; /**< random */
 } belay_reservation_t;
 
-/** The answer. Everything but the verdict, source and status is -1 (or 0, receipt, reservation and window) where it is
- * not known. */
+/** The answer. Where it is not known remaining, retry_after_us and reset_after_us are -1, and all but the verdict, source
+ * and cause is 0. */
 typedef struct belay_limiter_result {
   belay_verdict_t verdict; /**< the answer */
   belay_source_t source;   /**< whose it is */
-  /** 0; or why the server gave no answer:
+  /** Why the server gave no answer; 0: it gave one, or was not asked. Set too where the verdict comes from options.away:
    *   BELAY_EUNREACHABLE, BELAY_ERESOLVE, BELAY_EBUSY, BELAY_ENOMEM: nothing was sent
    *   BELAY_EUNKNOWN: sent, and not answered; it may have been executed. It is not sent again. Of a take that waits for
    *     a slice: that was
    *   BELAY_ECANCELED: belay_request_cancel() or a close; as BELAY_EUNKNOWN
    *   BELAY_EWRONGTYPE: the key is somebody else's; or another refusal of the server's */
-  int status;
+  int cause;
   unsigned
       window; /**< DENIED, NEVER: which limit blocks, from 0: of several the one that does so longest */
   bool banned;       /**< DENIED: by a ban, which blocks longer than all limits */
@@ -182,8 +182,10 @@ typedef struct belay_limiter_result {
   belay_reservation_t reservation; /**< of reserve, whatever the verdict */
 } belay_limiter_result_t;
 
-/** result is valid until the callback returns. The request is the caller's again, and may be used in the callback. */
-typedef void (*belay_limiter_cb)(belay_request_t *request, const belay_limiter_result_t *result);
+/** A callback of the shape of belay/request.h. status is 0 if there is a verdict, from the server, a slice, a remembered
+ * denial or options.away. If the verdict is BELAY_INDETERMINATE, status is result->cause, which is not 0 then. */
+typedef void (*belay_limiter_cb)(belay_request_t *request, int status,
+                                 const belay_limiter_result_t *result);
 
 /* All that follow return 0, and then the callback runs exactly once, later, on the loop; or
  *   BELAY_EINVAL   key: not 1 to BELAY_LIMITER_KEY_MAX bytes; cost: negative, or another argument (see belay_detail())

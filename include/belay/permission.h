@@ -99,7 +99,7 @@ typedef struct belay_permission_result {
   bool yes;
 } belay_permission_result_t;
 
-/** results, n of them in the order of the fields, are valid until the callback returns; NULL and 0 unless status is 0.
+/** A callback of the shape of belay/request.h. results: n of them in the order of the fields; n is 0 unless status is 0.
  * status:
  *
  *   0                    the server answered

@@ -69,7 +69,7 @@ BELAY_API void belay_presence_options_init(belay_presence_options_t *options);
 BELAY_API int belay_presence_new(belay_client_t *client, const belay_presence_options_t *options,
                                  belay_presence_t **out);
 
-/** How an operation ended. None says what was before, and each may be done more than once: so every one is sent again,
+/** A callback of the shape of belay/request.h: how an operation ended. None says what was before, and each may be done more than once: so every one is sent again,
  * until its deadline, where an answer was lost. (A set that is sent again may come behind a clear that was asked for in
  * the meantime, and a clear behind a set.) Those on ids of several segments are a call for each of them: what is
  * executed of them stays executed where another one fails.
@@ -82,7 +82,7 @@ BELAY_API int belay_presence_new(belay_client_t *client, const belay_presence_op
  *   another error        the server's refusal, such as BELAY_EWRONGTYPE */
 typedef void (*belay_presence_cb)(belay_request_t *request, int status);
 
-/** online: for each of the n ids, in their order; valid until the callback returns. NULL, and n 0, unless status is 0. */
+/** online: for each of the n ids, in their order; n is 0 unless status is 0. */
 typedef void (*belay_presence_is_cb)(belay_request_t *request, int status, const bool *online,
                                      size_t n);
 

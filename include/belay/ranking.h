@@ -101,7 +101,7 @@ typedef struct belay_ranking_entry {
   bool changed; /**< of a submit: it gave the member another score, or its first */
 } belay_ranking_entry_t;
 
-/** entries, n of them, and what they point to, are valid until the callback returns; NULL and 0 unless status is 0.
+/** A callback of the shape of belay/request.h. entries: n of them; n is 0 unless status is 0.
  * status:
  *
  *   0                    the server answered

@@ -97,8 +97,8 @@ typedef struct belay_refiller_member {
   int64_t remaining_ms;         /**< of its lease, by the server's clock */
 } belay_refiller_member_t;
 
-/** members: those who have a place, as long as the callback runs; those that wait are not known to the server. NULL,
- * and n 0, unless status is 0; otherwise as of belay_bucket_cb. */
+/** A callback of the shape of belay/request.h. members: n of them, those that have a place; those that wait are not known to
+ * the server. status: as of belay_bucket_cb. */
 typedef void (*belay_refiller_members_cb)(belay_request_t *request, int status,
                                           const belay_refiller_member_t *members, size_t n);
 

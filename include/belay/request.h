@@ -26,6 +26,23 @@ typedef struct belay_request {
   } belay_private;
 } belay_request_t;
 
+/* Callbacks of requests. Each has the shape
+ *
+ *     void cb(belay_request_t *request, int status, RESULT)
+ *
+ * and runs exactly once, on the loop, never inside the call that began the operation. The request is the caller's again,
+ * and may be used in the callback. Everything that the callback is given is valid until it returns.
+ *
+ * status   0: the operation completed, and RESULT is valid. Otherwise an error; each header lists its errors.
+ * RESULT   is one of
+ *   a pointer to a struct   never NULL. If status is not 0, all fields are 0, false or NULL, but for those whose comment
+ *                           gives another value for "not known"
+ *   an array and n          n is 0 unless status is 0. If n is 0, the array may be NULL. Where each item has a status of
+ *                           its own (belay_counter_many_cb, belay_cache_many_cb), n is always as asked for
+ *   a number, a bool        0 or false unless status is 0, but where the comment gives another value
+ *
+ * request->data is the caller's: belay neither reads nor writes it. */
+
 /** Bytes of the caller's: what operations on many at once are given an array of. */
 typedef struct belay_bytes {
   const void *data; /**< may be NULL if len is 0 */

@@ -36,7 +36,7 @@ BELAY_API int belay_semaphore_new(belay_client_t *const *clients, size_t n, cons
                                   size_t name_len, unsigned limit, unsigned permits,
                                   const belay_lock_options_t *options, belay_lock_t **out);
 
-/** How a semaphore stands. */
+/** How a semaphore stands. All 0 if status is not 0. */
 typedef struct belay_semaphore_state {
   unsigned limit;   /**< as it was set; 0 if it was not */
   unsigned used;    /**< permits that are out */
@@ -44,7 +44,7 @@ typedef struct belay_semaphore_state {
   unsigned waiting; /**< in the server's queue: with fair */
 } belay_semaphore_state_t;
 
-/** state is valid until the callback returns; NULL unless status is 0. status:
+/** A callback of the shape of belay/request.h. status:
  *
  *   0                    the server answered
  *   BELAY_EUNREACHABLE   nothing was sent (BELAY_ERESOLVE: the name does not resolve)
@@ -70,7 +70,7 @@ typedef struct belay_semaphore_holder {
 
 #define BELAY_SEMAPHORE_HOLDERS_MAX 1000 /**< that are told */
 
-/** holders: n of them, in the order of their labels; valid until the callback returns. NULL unless status is 0.
+/** holders: n of them, in the order of their labels; n is 0 unless status is 0.
  * status: as with belay_semaphore_read(); BELAY_EMISMATCH: what the key holds is not belay's. */
 typedef void (*belay_semaphore_holders_cb)(belay_request_t *request, int status,
                                            const belay_semaphore_holder_t *holders, size_t n);

@@ -91,7 +91,7 @@ typedef struct belay_session_state {
   size_t events_len; /**< how many */
 } belay_session_state_t;
 
-/** state is valid until the callback returns; NULL unless status is 0. status:
+/** A callback of the shape of belay/request.h: if status is not 0, state is all 0. status:
  *
  *   0                    the server answered
  *   BELAY_EUNREACHABLE   nothing was sent (also BELAY_ERESOLVE, BELAY_EBUSY, BELAY_ENOMEM)

@@ -10,8 +10,9 @@ extern "C" {
 
 #define BELAY_TOPIC_MESSAGE_MAX ((size_t)1 << 20) /**< bytes of a message */
 
-/** How a publication ended. receivers: connections that the server gave it to, on the server that was asked; several
- * subscriptions of one client are one connection. 0 unless status is 0.
+/** A callback of the shape of belay/request.h: how a publication ended. receivers: connections that the
+ * server gave it to, on the server that was asked; several subscriptions of one client are one connection. 0 unless
+ * status is 0.
  *
  *   0                    the server has passed it on
  *   BELAY_EUNKNOWN       sent, and not answered: it may have been passed on. It is not sent again

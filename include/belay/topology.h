@@ -53,8 +53,8 @@ typedef struct belay_topology_server {
       clock_error_us; /**< by at most so much that is wrong, if neither clock was set meanwhile */
 } belay_topology_server_t;
 
-/** servers: n of them, at least 1, in the order in which they were found; valid until the callback returns; NULL unless
- * status is 0. status:
+/** A callback of the shape of belay/request.h. servers: n of them, at least 1, in the order in which they were found; n is
+ * 0 unless status is 0. status:
  *
  *   0                 as far as servers were found they were asked: what they have answered is theirs to say
  *   BELAY_ECANCELED   belay_request_cancel() or a close

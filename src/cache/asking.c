@@ -47,9 +47,10 @@ int belay__flight_ask_filter(belay__flight_t *flight) {
                                           flight->key, flight->key_len, on_filter));
 }
 
-static void on_limiter(belay_request_t *request, const belay_limiter_result_t *result) {
+static void on_limiter(belay_request_t *request, int status, const belay_limiter_result_t *result) {
   belay__flight_t *flight = flight_of(request);
   bool allowed = result->verdict == BELAY_ALLOWED;
+  (void)status;
   if (is_back(flight))
     belay__flight_step(flight, allowed ? BELAY__FLIGHT_YES : BELAY__FLIGHT_NO, 0);
 }

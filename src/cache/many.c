@@ -55,11 +55,11 @@ static void tell(belay_request_t *request, void (*cb)(void), const belay__answer
   belay_t *belay = answer->client->belay;
   many_t *many = answer->room;
   uint64_t now = belay__turn(belay);
+  const belay__served_t unknown = {.status = answer->status};
   for (size_t i = 0; i < many->n; i++)
-    belay__cache_result(cache, &many->entries[i].served, now, &many->results[i]);
-  bool told = answer->status == 0;
-  ((belay_cache_many_cb)cb)(request, answer->status, told ? many->results : NULL,
-                            told ? many->n : 0);
+    belay__cache_result(cache, answer->status == 0 ? &many->entries[i].served : &unknown, now,
+                        &many->results[i]);
+  ((belay_cache_many_cb)cb)(request, answer->status, many->results, many->n);
   for (size_t i = 0; i < many->n; i++) {
     belay__record_drop(belay, many->entries[i].look.record);
     belay__record_drop(belay, many->entries[i].served.record);

@@ -187,8 +187,9 @@ static void tell_answers(belay_request_t *request, void (*cb)(void),
 }
 
 static void tell_info(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
+  const belay_bloom_info_t unknown = {0};
   const belay__bloom_op_t *op = answer->room;
-  ((belay_bloom_info_cb)cb)(request, answer->status, answer->status == 0 ? &op->info : NULL);
+  ((belay_bloom_info_cb)cb)(request, answer->status, answer->status == 0 ? &op->info : &unknown);
 }
 
 #define OPS .read = on_reply, .next = on_next, .left = on_left

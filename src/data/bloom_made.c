@@ -33,7 +33,9 @@ static int read_made(belay__pending_t *pending, const belay__call_t *call,
 }
 
 static void tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
-  ((belay_bloom_made_cb)cb)(request, answer->status, answer->status == 0 ? answer->room : NULL);
+  const belay_bloom_options_t unknown = {0};
+  const belay_bloom_options_t *made = answer->room;
+  ((belay_bloom_made_cb)cb)(request, answer->status, answer->status == 0 ? made : &unknown);
 }
 
 static const belay__request_ops_t made_ops = {.read = read_made, .tell = tell, .idempotent = true};

@@ -282,7 +282,7 @@ static void tell(belay_request_t *request, void (*cb)(void), const belay__answer
   const belay_counter_result_t result = {.applied = answer->values[APPLIED] != 0,
                                          .found = answer->values[FOUND] != 0,
                                          .value = answer->values[VALUE]};
-  ((belay_counter_cb)cb)(request, answer->status, answer->status == 0 ? &result : NULL);
+  belay__counter_tell(request, (belay_counter_cb)cb, answer->status, &result);
 }
 
 static const belay__request_ops_t add_ops = {.read = read_added, .tell = tell};

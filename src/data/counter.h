@@ -69,6 +69,10 @@ belay__call_t *belay__counter_get_call(const belay_counter_t *counter, const cha
 
 /* ---- replies (counter_reply.c) --------------------------------------------------------------------------- */
 
+/* Calls back with the result, or, if status is not 0, with one of which nothing is known. */
+void belay__counter_tell(belay_request_t *request, belay_counter_cb cb, int status,
+                         const belay_counter_result_t *result);
+
 /* A number as the server writes it: true, and *out is set. */
 bool belay__counter_number(const char *text, size_t len, int64_t *out);
 

@@ -74,7 +74,7 @@ static int read_added(belay__pending_t *pending, const belay__call_t *call,
 
 static void tell_added(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
   const belay_counter_result_t result = {.applied = true, .value = answer->values[VALUE]};
-  ((belay_counter_cb)cb)(request, answer->status, answer->status == 0 ? &result : NULL);
+  belay__counter_tell(request, (belay_counter_cb)cb, answer->status, &result);
 }
 
 static const belay__request_ops_t add_ops = {.read = read_added, .tell = tell_added};
@@ -213,7 +213,7 @@ static int read_field(belay__pending_t *pending, const belay__call_t *call,
 static void tell_found(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
   const belay_counter_result_t result = {.found = answer->values[FOUND] != 0,
                                          .value = answer->values[VALUE]};
-  ((belay_counter_cb)cb)(request, answer->status, answer->status == 0 ? &result : NULL);
+  belay__counter_tell(request, (belay_counter_cb)cb, answer->status, &result);
 }
 
 static const belay__request_ops_t get_ops = {
@@ -391,7 +391,7 @@ static void tell_deleted(belay_request_t *request, void (*cb)(void),
                          const belay__answer_t *answer) {
   const belay_counter_result_t result = {
       .applied = true, .found = answer->values[FOUND] != 0, .value = answer->values[VALUE]};
-  ((belay_counter_cb)cb)(request, answer->status, answer->status == 0 ? &result : NULL);
+  belay__counter_tell(request, (belay_counter_cb)cb, answer->status, &result);
 }
 
 static const belay__request_ops_t delete_ops = {.read = read_deleted, .tell = tell_deleted};

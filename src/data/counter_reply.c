@@ -5,6 +5,12 @@
 #include "data/counter.h"
 #include "scripts.gen.h"
 
+void belay__counter_tell(belay_request_t *request, belay_counter_cb cb, int status,
+                         const belay_counter_result_t *result) {
+  const belay_counter_result_t unknown = {.status = status};
+  cb(request, status, status == 0 ? result : &unknown);
+}
+
 bool belay__counter_number(const char *text, size_t len, int64_t *out) {
   bool minus = len > 0 && text[0] == '-';
   size_t at = minus ? 1 : 0;

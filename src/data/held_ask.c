@@ -8,6 +8,7 @@
  *
  * A token is known only between the two questions. What is released by it is gone or another's if it is not that one any
  * more: so nobody is hit who came later. */
+#include <assert.h>
 #include <string.h>
 
 #include "core/key.h"
@@ -83,10 +84,11 @@ static int read_held(belay__pending_t *pending, const belay__call_t *call,
 
 /* What was read is told, whatever happens meanwhile, and then given back. */
 static void tell_held(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
+  const belay_held_t unknown = {.name = "", .listening = -1};
   belay__held_t *held = (void *)(intptr_t)answer->values[HELD];
   belay_t *belay = answer->client->belay;
-  ((belay_held_cb)cb)(request, answer->status,
-                      answer->status == 0 && held != NULL ? &held->held : NULL);
+  assert(answer->status != 0 || held != NULL);
+  ((belay_held_cb)cb)(request, answer->status, answer->status == 0 ? &held->held : &unknown);
   if (held != NULL)
     belay__free(belay, held, held->size);
 }
@@ -149,6 +151,7 @@ static int read_released(belay__pending_t *pending, const belay__call_t *call,
 
 static void tell_broken(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
   const ask_t *ask = answer->room;
+  const belay_broken_t unknown = {0};
   const belay_broken_t broken = {
       .removed = (size_t)answer->values[REMOVED],
       .missed = ask->marks_len - (size_t)(answer->values[REMOVED] + answer->values[UNSEEN]),
@@ -156,7 +159,7 @@ static void tell_broken(belay_request_t *request, void (*cb)(void), const belay_
       .others = (size_t)answer->values[OTHERS],
       .heard = (size_t)answer->values[HEARD],
   };
-  ((belay_broken_cb)cb)(request, answer->status, answer->status == 0 ? &broken : NULL);
+  ((belay_broken_cb)cb)(request, answer->status, answer->status == 0 ? &broken : &unknown);
 }
 
 /* Not sent again: the second answer would say that it was not there any more. */

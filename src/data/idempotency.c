@@ -134,6 +134,9 @@ static int read_forgotten(belay__pending_t *pending, const belay__call_t *call,
   return belay__reply_integer(reply, 0, 1, &pending->values[OURS]) ? 0 : BELAY_EPROTO;
 }
 
+static const belay_idempotency_state_t unknown = {.outcome = BELAY_IDEMPOTENCY_UNKNOWN,
+                                                  .owner = ""};
+
 /* token: of who has begun it; NULL: there is none to be told. */
 static void tell_state(belay_request_t *request, belay_idempotency_cb cb,
                        const belay__answer_t *answer, const belay__token_t *token) {
@@ -152,7 +155,7 @@ static void tell_state(belay_request_t *request, belay_idempotency_cb cb,
   }
   if (token != NULL && values[OURS])
     memcpy(state.token.bytes, token->bytes, sizeof state.token.bytes);
-  cb(request, status, known ? &state : NULL);
+  cb(request, status, known ? &state : &unknown);
 }
 
 static void tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
@@ -192,7 +195,7 @@ static void on_left(belay__pending_t *pending, bool sent) {
 static void tell_forgotten(belay_request_t *request, void (*cb)(void),
                            const belay__answer_t *answer) {
   const belay_idempotency_state_t state = {.owner = "", .existed = answer->values[OURS] != 0};
-  ((belay_idempotency_cb)cb)(request, answer->status, answer->status == 0 ? &state : NULL);
+  ((belay_idempotency_cb)cb)(request, answer->status, answer->status == 0 ? &state : &unknown);
 }
 
 static const belay__request_ops_t begin_ops = {

@@ -141,7 +141,8 @@ static int next(belay__pending_t *pending) {
 
 static void tell_state(belay_request_t *request, belay_session_cb cb, int status,
                        const belay_session_state_t *state) {
-  cb(request, status, status == 0 ? state : NULL);
+  const belay_session_state_t unknown = {0};
+  cb(request, status, status == 0 ? state : &unknown);
 }
 
 /* What was done is done, though the index does not know. */

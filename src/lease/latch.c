@@ -1,6 +1,7 @@
 /* The latch: one key that has the count and what was counted. Waiting for it is a vigil; counting it is a request. */
 #include "belay/latch.h"
 
+#include <limits.h>
 #include <string.h>
 
 #include "core/publish.h"
@@ -143,7 +144,7 @@ static int read_count(belay__pending_t *pending, const belay__call_t *call,
 }
 
 static void tell_count(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
-  unsigned left = answer->status == 0 ? (unsigned)answer->values[0] : 0;
+  unsigned left = answer->status == 0 ? (unsigned)answer->values[0] : UINT_MAX;
   ((belay_latch_count_cb)cb)(request, answer->status, left);
 }
 

@@ -123,13 +123,14 @@ static int read_state(belay__pending_t *pending, const belay__call_t *call,
 }
 
 static void tell_state(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
+  const belay_semaphore_state_t unknown = {0};
   const belay_semaphore_state_t state = {
       .limit = (unsigned)answer->values[0],
       .used = (unsigned)answer->values[1],
       .holders = (unsigned)answer->values[2],
       .waiting = (unsigned)answer->values[3],
   };
-  ((belay_semaphore_cb)cb)(request, answer->status, answer->status == 0 ? &state : NULL);
+  ((belay_semaphore_cb)cb)(request, answer->status, answer->status == 0 ? &state : &unknown);
 }
 
 static const belay__request_ops_t read_ops = {
@@ -286,8 +287,9 @@ static void tell_holders(belay_request_t *request, void (*cb)(void),
   belay_semaphore_holder_t *list = (void *)(intptr_t)answer->values[LIST];
   belay_t *belay = answer->client->belay;
   const belay_semaphore_holder_t *told = list == NULL ? &nobody : list;
-  ((belay_semaphore_holders_cb)cb)(request, answer->status, answer->status == 0 ? told : NULL,
-                                   (size_t)answer->values[COUNT]);
+  bool well = answer->status == 0;
+  ((belay_semaphore_holders_cb)cb)(request, answer->status, well ? told : NULL,
+                                   well ? (size_t)answer->values[COUNT] : 0);
   belay__free(belay, list, (size_t)answer->values[SIZE]);
 }
 

@@ -121,10 +121,11 @@ static int read_deleted(belay__pending_t *pending, const belay__call_t *call,
 }
 
 static void tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
+  const belay_bucket_state_t unknown = {.tokens = -1, .index = -1};
   const belay_bucket_state_t state = {.applied = answer->values[APPLIED] != 0,
                                       .tokens = answer->values[TOKENS],
                                       .index = answer->values[INDEX]};
-  ((belay_bucket_cb)cb)(request, answer->status, answer->status == 0 ? &state : NULL);
+  ((belay_bucket_cb)cb)(request, answer->status, answer->status == 0 ? &state : &unknown);
 }
 
 static const belay__request_ops_t fetch_ops = {.read = read_state, .tell = tell};

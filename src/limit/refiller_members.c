@@ -62,8 +62,9 @@ static void tell(belay_request_t *request, void (*cb)(void), const belay__answer
   belay_refiller_member_t *list = (void *)(intptr_t)answer->values[LIST];
   belay_t *belay = answer->client->belay;
   const belay_refiller_member_t *told = list == NULL ? &nobody : list;
-  ((belay_refiller_members_cb)cb)(request, answer->status, answer->status == 0 ? told : NULL,
-                                  (size_t)answer->values[COUNT]);
+  bool well = answer->status == 0;
+  ((belay_refiller_members_cb)cb)(request, answer->status, well ? told : NULL,
+                                  well ? (size_t)answer->values[COUNT] : 0);
   belay__free(belay, list, (size_t)answer->values[SIZE]);
 }
 

@@ -144,7 +144,7 @@ void belay__limiter_tell(belay_request_t *request, void (*cb)(void),
   bool never = is_limited(wanted) && wanted->cost > wanted->policy->most;
   belay_limiter_result_t result = {.verdict = never ? BELAY_NEVER : BELAY_ALLOWED,
                                    .source = (belay_source_t)wanted->source,
-                                   .status = answer->status,
+                                   .cause = answer->status,
                                    .remaining = -1,
                                    .retry_after_us = -1,
                                    .reset_after_us = -1};
@@ -162,7 +162,8 @@ void belay__limiter_tell(belay_request_t *request, void (*cb)(void),
   if (wanted->op == BELAY__LIMITER_RESERVE)
     result.reservation = wanted->reservation;
   belay__policy_drop(answer->client->belay, wanted->policy);
-  ((belay_limiter_cb)cb)(request, &result);
+  int status = result.verdict == BELAY_INDETERMINATE ? result.cause : 0;
+  ((belay_limiter_cb)cb)(request, status, &result);
 }
 
 static const belay__request_ops_t once = {.read = belay__limiter_read, .tell = belay__limiter_tell};

@@ -12,9 +12,9 @@
 
 /* The status; and where that is 0, the verdict must be that one. */
 static int said(const belay_limiter_result_t *result, belay_verdict_t verdict) {
-  if (result->status == 0)
+  if (result->cause == 0)
     assert_int_equal(result->verdict, verdict);
-  return result->status;
+  return result->cause;
 }
 
 /* With a limit of 5, of which nothing comes back soon. */

@@ -222,7 +222,8 @@ static void on_get(belay_request_t *request, int status, const belay_cache_resul
 static void on_many(belay_request_t *request, int status, const belay_cache_result_t *results,
                     size_t n) {
   op_t *op = request->data;
-  assert_int_equal(status, op->canceled && n == 0 ? BELAY_ECANCELED : 0);
+  assert_int_equal(status, op->canceled && status != 0 ? BELAY_ECANCELED : 0);
+  assert_int_equal(n, op->n);
   for (size_t i = 0; i < n; i++)
     check(op, &op->floors[i], &results[i]);
   op_over(op);

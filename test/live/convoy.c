@@ -39,7 +39,7 @@ static void begin_some(bed_t *bed, belay_limiter_t *limiter, ask_t *asks, int n,
 static int count_of(ask_t *asks, int n, int status) {
   int count = 0;
   for (int i = 0; i < n; i++)
-    count += answer(&asks[i], 0)->status == status;
+    count += answer(&asks[i], 0)->cause == status;
   return count;
 }
 
@@ -125,7 +125,7 @@ static void test_as_many_are_admitted_as_one_by_one(void **state) {
   begin_some(bed, limiter, asks, N, "k");
   for (int i = 0; i < N; i++) { /* in the order in which they were asked */
     const belay_limiter_result_t *result = answer(&asks[i], 0);
-    assert_error(result->status, 0);
+    assert_error(result->cause, 0);
     assert_int_equal(result->verdict, i < N / 2 + 3 ? BELAY_ALLOWED : BELAY_DENIED);
     if (result->verdict == BELAY_ALLOWED)
       assert_int_equal(result->remaining, N / 2 + 2 - i);
@@ -230,7 +230,7 @@ static void test_what_is_not_permitted_is_refused_alone(void **state) {
     for (int i = 0; i < N; i++)
       begin(bed, limiter, &asks[i], i % 10 == 7 ? "hidden" : "k");
     for (int i = 0; i < N; i++)
-      assert_error(answer(&asks[i], 0)->status, i % 10 == 7 ? BELAY_EPERM : 0);
+      assert_error(answer(&asks[i], 0)->cause, i % 10 == 7 ? BELAY_EPERM : 0);
     assert_int_equal(peek(bed, limiter, "k")->remaining, 1000 - turn * (N - N / 10));
   }
   server_do(bed->server, "ACL", "SETUSER", "default", "~*", NULL);
@@ -247,7 +247,7 @@ static void test_who_may_not_do_what_the_script_does_is_told_so(void **state) {
     static ask_t asks[N];
     memset(asks, 0, sizeof asks);
     server_do(bed->server, "ACL", "SETUSER", "default", rights[r], NULL);
-    assert_error(take(bed, limiter, "k", 1)->status, BELAY_EPERM);
+    assert_error(take(bed, limiter, "k", 1)->cause, BELAY_EPERM);
     uint64_t unknown = client_stats(bed).unknown; /* by itself */
     begin_some(bed, limiter, asks, N, "k");
     assert_int_equal(count_of(asks, N, BELAY_EPERM), N);
@@ -322,7 +322,7 @@ static void test_an_answer_that_is_not_one_for_each(void **state) {
     memset(asks, 0, sizeof asks);
     begin_some(bed, limiter, asks, 4, "k");
     for (int j = 0; j < 4; j++)
-      assert_int_not_equal(answer(&asks[j], 0)->status, 0);
+      assert_int_not_equal(answer(&asks[j], 0)->cause, 0);
     belay_client_stats_t stats = client_stats(bed);
     assert_int_equal(stats.joined, 4);
     if (all[i] != mixed) /* there each has heard something */
@@ -385,7 +385,7 @@ static void test_who_gives_up_while_it_waits_was_not_sent(void **state) {
   for (int i = 0; i < 20; i += 2)
     assert_error(belay_request_cancel(&asks[i].request), 0);
   for (int i = 0; i < 20; i++)
-    assert_error(answer(&asks[i], 0)->status, i % 2 == 0 ? BELAY_ECANCELED : 0);
+    assert_error(answer(&asks[i], 0)->cause, i % 2 == 0 ? BELAY_ECANCELED : 0);
   assert_int_equal(peek(bed, limiter, "k")->remaining, 1000 - 10);
   assert_int_equal(client_stats(bed).unknown, 0);
   bed_close(bed);
@@ -407,7 +407,7 @@ static void test_who_gives_up_on_the_way_may_have_been_heard(void **state) {
   assert_int_equal(count_of(asks, 1, BELAY_ECANCELED), 1);
   server_resume(bed->server);
   for (int i = 0; i < 20; i++)
-    assert_error(answer(&asks[i], 0)->status, i % 2 == 0 ? BELAY_ECANCELED : 0);
+    assert_error(answer(&asks[i], 0)->cause, i % 2 == 0 ? BELAY_ECANCELED : 0);
   assert_int_equal(peek(bed, limiter, "k")->remaining, 1000 - 20);
   bed_close(bed);
 }
@@ -425,7 +425,7 @@ static void test_a_deadline_that_passes_while_it_waits(void **state) {
   }
   usleep(20000); /* the loop is away */
   for (int i = 0; i < 20; i++)
-    assert_int_equal(answer(&asks[i], 0)->status == 0, i % 2 == 1);
+    assert_int_equal(answer(&asks[i], 0)->cause == 0, i % 2 == 1);
   assert_int_equal(client_stats(bed).not_sent, 10);
   assert_int_equal(peek(bed, limiter, "k")->remaining, 1000 - 10);
   bed_close(bed);

@@ -68,10 +68,10 @@ typedef struct play {
 
 static void ask(play_t *play);
 
-static void on_last(belay_request_t *request, const belay_limiter_result_t *result) {
+static void on_last(belay_request_t *request, int status, const belay_limiter_result_t *result) {
   play_t *play = request->data;
   belay_client_stats_t stats;
-  if (result->status == 0)
+  if (status == 0)
     play->counted = TOKENS - 1 - result->remaining;
   belay_client_stats(play->client, &stats);
   play->joined = stats.joined;
@@ -93,10 +93,11 @@ static void over(play_t *play) {
     ask_at_last(play);
 }
 
-static void on_answer(belay_request_t *request, const belay_limiter_result_t *result) {
+static void on_answer(belay_request_t *request, int status, const belay_limiter_result_t *result) {
   play_t *play = request->data;
-  play->done += result->status == 0;
-  play->unknown += result->status == BELAY_EUNKNOWN;
+  (void)result;
+  play->done += status == 0;
+  play->unknown += status == BELAY_EUNKNOWN;
   over(play);
 }
 

@@ -81,7 +81,7 @@ static void expect_rows(bed_t *bed, const belay_limit_t *limits, size_t n, const
       fail_msg("row %zu: verdict %d, remaining %lld, reset %lld us, retry %lld us", i,
                (int)result->verdict, (long long)result->remaining,
                (long long)result->reset_after_us, (long long)result->retry_after_us);
-    assert_int_equal(result->status, 0);
+    assert_int_equal(result->cause, 0);
     assert_int_equal(result->source, BELAY_SOURCE_SERVER);
   }
   assert_error(belay_limiter_close(limiter, NULL), 0);
@@ -447,7 +447,7 @@ static void test_a_canceled_wait_gives_back(void **state) {
   int64_t reset = peek(bed, limiter, "k")->reset_after_us;
   assert_true(reset > 25 * SECOND && reset <= 30 * SECOND);
   assert_error(belay_request_cancel(&ask.request), 0);
-  assert_int_equal(answer(&ask, 0)->status, BELAY_ECANCELED);
+  assert_int_equal(answer(&ask, 0)->cause, BELAY_ECANCELED);
   reset = peek(bed, limiter, "k")->reset_after_us;
   assert_true(reset > 15 * SECOND && reset <= 20 * SECOND);
   /* The same at a close, answered already and on the way. */
@@ -456,7 +456,7 @@ static void test_a_canceled_wait_gives_back(void **state) {
                  0);
     bed_run_for(bed, ms);
     assert_error(belay_limiter_close(limiter, NULL), 0);
-    assert_int_equal(answer(&ask, 0)->status, BELAY_ECANCELED);
+    assert_int_equal(answer(&ask, 0)->cause, BELAY_ECANCELED);
     bed_settle(bed);
     limiter = limiter_new(bed, &limit, 1);
     reset = peek(bed, limiter, "k")->reset_after_us;

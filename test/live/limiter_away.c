@@ -79,7 +79,7 @@ static void test_what_is_answered(void **state) {
     for (int i = 0; i < 4; i++) {
       const belay_limiter_result_t *result = answer(&asks[i], 0);
       assert_said(result, rows[i].verdict, rows[i].source);
-      assert_true(is_away(result->status));
+      assert_true(is_away(result->cause));
       assert_int_equal(result->retry_after_us, rows[i].verdict == BELAY_ALLOWED ? 0 : -1);
       assert_int_equal(answer(&others[i], 0)->verdict, BELAY_INDETERMINATE);
       assert_said(answer(&never[i], 0), BELAY_NEVER, BELAY_SOURCE_POLICY);
@@ -116,7 +116,7 @@ static void test_one_asks_for_all(void **state) {
     assert_error(belay_limiter_take(open, asked(bed, &asks[i]), "k", 1, 1, on_answer), 0);
   for (int i = 0; i < 50; i++) {
     assert_said(answer(&asks[i], 0), BELAY_ALLOWED, BELAY_SOURCE_AWAY);
-    assert_true(is_away(asks[i].result.status));
+    assert_true(is_away(asks[i].result.cause));
   }
   assert_int_equal(probe.ended, 0); /* and before it */
   assert_int_equal(limiter_stats(open).asked, before + 1);
@@ -132,7 +132,7 @@ static void test_one_asks_for_all(void **state) {
   /* A probe that is canceled is none any more; one that is answered ends it. */
   assert_error(belay_limiter_take(open, asked(bed, &probe), "k", 1, 1, on_answer), 0);
   assert_error(belay_request_cancel(&probe.request), 0);
-  assert_error(answer(&probe, 0)->status, BELAY_ECANCELED);
+  assert_error(answer(&probe, 0)->cause, BELAY_ECANCELED);
   assert_int_equal(probe.result.verdict, BELAY_INDETERMINATE);
   before = limiter_stats(open).asked;
   assert_error(belay_limiter_take(open, asked(bed, &probe), "k", 1, 1, on_answer), 0);
@@ -159,7 +159,7 @@ static void test_a_refusal_is_an_answer(void **state) {
   server_do(bed->server, "RPUSH", "belay::limit::test::{foreign}", "x", NULL);
   const belay_limiter_result_t *result = take(bed, closed, "foreign", 1);
   assert_said(result, BELAY_DENIED, BELAY_SOURCE_AWAY);
-  assert_error(result->status, BELAY_EWRONGTYPE);
+  assert_error(result->cause, BELAY_EWRONGTYPE);
   uint64_t before = limiter_stats(closed).asked;
   static ask_t asks[3];
   memset(asks, 0, sizeof asks);

@@ -227,7 +227,7 @@ static void expect_survival(const plot_t *plot) {
     const belay_limiter_result_t *result = i % 3 == 0   ? take(bed, limiter, "k", 5)
                                            : i % 3 == 1 ? peek(bed, limiter, "k")
                                                         : refund(bed, limiter, "k", &receipt, 5);
-    assert_error(result->status, BELAY_EPROTO);
+    assert_error(result->cause, BELAY_EPROTO);
     assert_int_equal(result->verdict, BELAY_INDETERMINATE);
     assert_int_equal(result->remaining, -1);
     assert_error(belay_limiter_close(limiter, NULL), 0);
@@ -301,9 +301,10 @@ static void on_closed(belay_t *belay, void *data) {
   ((play_t *)data)->closed++;
 }
 
-static void on_ended(belay_request_t *request, const belay_limiter_result_t *result) {
+static void on_ended(belay_request_t *request, int status, const belay_limiter_result_t *result) {
   play_t *play = request->data;
   play->ended++;
+  (void)status;
   play->allowed += result->verdict == BELAY_ALLOWED;
   if (play->ended == 1) /* the callback begins another one */
     play->begun += belay_limiter_peek(play->limiter, request, "k", 1, on_ended) == 0;
@@ -455,7 +456,7 @@ static void test_the_end_comes_in_a_callback(void **state) {
     server_resume(bed->server);
     for (int i = 0; i < PENDING; i++)
       (void)answer(&a[i], 0);
-    assert_int_equal(a[1].result.status, BELAY_ECANCELED);
+    assert_int_equal(a[1].result.cause, BELAY_ECANCELED);
     assert_int_equal(a[1].result.verdict, BELAY_INDETERMINATE);
     if (what == 0)
       bed_until(bed, ending.told == 1);

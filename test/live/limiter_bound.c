@@ -65,7 +65,7 @@ static void again(ask_t *ask) {
     printf("%zu %lld %lld\n", kind, (long long)result->receipt.belay_private[2], (long long)cost);
     fflush(stdout);
   } else if (result->verdict == BELAY_INDETERMINATE && kind == 0 &&
-             (result->status == BELAY_EUNKNOWN || result->status == BELAY_ECANCELED)) {
+             (result->cause == BELAY_EUNKNOWN || result->cause == BELAY_ECANCELED)) {
     hammer.unknown += cost;
   }
   if (clock_now() < hammer.until)

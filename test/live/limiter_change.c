@@ -192,7 +192,7 @@ static void test_a_log_with_another_count_or_period(void **state) {
   /* Nor do they understand each other's keys; and they leave them alone. */
   uint64_t print = print_of(bed->server, KEY);
   assert_error(
-      answer(&ask, belay_limiter_take(other, asked(bed, &ask), "k", 1, 1, on_answer))->status,
+      answer(&ask, belay_limiter_take(other, asked(bed, &ask), "k", 1, 1, on_answer))->cause,
       BELAY_EWRONGTYPE);
   assert_true(print_of(bed->server, KEY) == print);
   bed_close(bed);
@@ -235,7 +235,7 @@ static void test_a_change_while_a_request_is_pending(void **state) {
   assert_error(belay_limiter_take(limiter, asked(bed, &asks[0]), "k", 1, 1, on_answer), 0);
   assert_error(belay_limiter_reconfigure(limiter, limits, 1), 0);
   assert_error(belay_limiter_close(limiter, NULL), 0);
-  assert_error(answer(&asks[0], 0)->status, BELAY_ECANCELED);
+  assert_error(answer(&asks[0], 0)->cause, BELAY_ECANCELED);
   bed_close(bed);
 }
 

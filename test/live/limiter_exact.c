@@ -335,8 +335,8 @@ static void expect_refusals(bed_t *bed, belay_limiter_t *limiter, size_t n, cons
   for (size_t i = 0; i < n; i++) {
     ask_t ask = {0};
     const belay_limiter_result_t *result = answer(&ask, operations[i](limiter, asked(bed, &ask)));
-    if (result->status != BELAY_EWRONGTYPE || result->verdict != BELAY_INDETERMINATE)
-      fail_msg("%s, operation %zu: %s", what, i, belay_err_name(result->status));
+    if (result->cause != BELAY_EWRONGTYPE || result->verdict != BELAY_INDETERMINATE)
+      fail_msg("%s, operation %zu: %s", what, i, belay_err_name(result->cause));
     assert_int_equal(result->remaining, -1);
     assert_int_equal(result->retry_after_us, -1);
     assert_int_equal(result->reset_after_us, -1);

@@ -32,7 +32,7 @@ static void drop(belay_limiter_t *limiter) {
 static int64_t returned(bed_t *bed, belay_limiter_t *limiter, belay_receipt_t *receipt,
                         int64_t tokens) {
   const belay_limiter_result_t *result = refund(bed, limiter, "k", receipt, tokens);
-  assert_int_equal(result->status, 0);
+  assert_int_equal(result->cause, 0);
   assert_int_equal(result->verdict, BELAY_ALLOWED);
   return result->returned;
 }

@@ -17,7 +17,7 @@ static belay_limiter_t *at_start(bed_t *bed, int64_t burst) {
 
 /* How long a reservation waits; it must be one. */
 static int64_t wait_of(const belay_limiter_result_t *result) {
-  assert_int_equal(result->status, 0);
+  assert_int_equal(result->cause, 0);
   assert_int_equal(result->verdict, BELAY_ALLOWED);
   return result->wait_us;
 }
@@ -184,7 +184,7 @@ static void test_an_answer_that_is_lost(void **state) {
     asks[2].result = asks[0].result;
     assert_int_equal(owed(bed, l), turn == 0 ? 4 * S : 2 * S);
   }
-  assert_int_equal(answer(&asks[1], 0)->status, BELAY_EUNKNOWN); /* a take is not */
+  assert_int_equal(answer(&asks[1], 0)->cause, BELAY_EUNKNOWN); /* a take is not */
   assert_int_equal(asks[1].result.verdict, BELAY_INDETERMINATE);
   assert_int_equal(asks[1].result.remaining, -1);
   bed_close(bed);

@@ -50,13 +50,15 @@ static void over(play_t *play) {
   assert_int_equal(belay_close(play->belay, NULL), 0);
 }
 
-static void on_answer(belay_request_t *request, const belay_limiter_result_t *result) {
+static void on_answer(belay_request_t *request, int status, const belay_limiter_result_t *result) {
   play_t *play = request->data;
+  (void)status;
   play->allowed += result->verdict == BELAY_ALLOWED;
   over(play);
 }
 
-static void on_other(belay_request_t *request, const belay_limiter_result_t *result) {
+static void on_other(belay_request_t *request, int status, const belay_limiter_result_t *result) {
+  (void)status;
   (void)result;
   over(request->data);
 }

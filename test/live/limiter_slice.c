@@ -110,7 +110,7 @@ static void test_a_close_while_it_is_fetched(void **state) {
     bed_run_for(bed, 10);
     server_resume(bed->server);
     bed_until(bed, closed || bed->client_closed > 0);
-    assert_error(answer(&ask, 0)->status, BELAY_ECANCELED);
+    assert_error(answer(&ask, 0)->cause, BELAY_ECANCELED);
     assert_int_equal(left(bed, other), 20);
   }
   bed_close(bed);
@@ -282,10 +282,10 @@ static void test_who_waits_and_is_canceled(void **state) {
     answer(&crowd[i], 0);
   unsigned allowed = 0;
   for (int i = 0; i < 10; i++) {
-    assert_true(crowd[i].result.status == 0 || crowd[i].result.status == BELAY_ECANCELED);
+    assert_true(crowd[i].result.cause == 0 || crowd[i].result.cause == BELAY_ECANCELED);
     allowed += crowd[i].result.verdict == BELAY_ALLOWED;
   }
-  assert_error(crowd[3].result.status, BELAY_ECANCELED);
+  assert_error(crowd[3].result.cause, BELAY_ECANCELED);
   assert_in_range(allowed, 2, 7);
   belay_limiter_t *other = limiter_new(bed, kinds[1], 1);
   assert_in_range(left(bed, other), 20 - allowed - 2, 20 - allowed);
@@ -294,13 +294,13 @@ static void test_who_waits_and_is_canceled(void **state) {
   to_close = limiter;
   for (int i = 0; i < 10; i++)
     answer(&crowd[i], 0);
-  assert_error(crowd[9].result.status, BELAY_ECANCELED);
+  assert_error(crowd[9].result.cause, BELAY_ECANCELED);
   bed_settle(bed);
   limiter = leasing_limiter(bed, kinds[1], 1, 5, 60000);
   ask_all(bed, limiter, 10, 1);
   assert_error(begin_client_close(bed), 0);
   for (int i = 0; i < 10; i++)
-    assert_error(answer(&crowd[i], 0)->status, BELAY_ECANCELED);
+    assert_error(answer(&crowd[i], 0)->cause, BELAY_ECANCELED);
   bed_close(bed);
 }
 
@@ -316,7 +316,7 @@ static void test_who_waits_has_a_deadline(void **state) {
   int64_t began = clock_now();
   assert_error(belay_limiter_take(limiter, asked(bed, &patient), "k", 1, 1, on_answer), 0);
   assert_error(belay_limiter_take(limiter, asked(bed, &ask), "k", 1, 1, on_answer), 0);
-  assert_error(answer(&ask, 0)->status, BELAY_EUNKNOWN);
+  assert_error(answer(&ask, 0)->cause, BELAY_EUNKNOWN);
   assert_int_equal(ask.result.verdict, BELAY_INDETERMINATE);
   assert_in_range(clock_since_ms(began), 49, 1500);
   server_resume(bed->server);
@@ -363,7 +363,7 @@ static void test_a_slice_is_void_after_its_time(void **state) {
   assert_in_range(served, 1, 5);
   ask_t ask = {0};
   assert_error(belay_limiter_take(limiter, asked(bed, &ask), "k", 1, 1, on_answer), 0);
-  assert_error(answer(&ask, 0)->status, BELAY_EUNKNOWN);
+  assert_error(answer(&ask, 0)->cause, BELAY_EUNKNOWN);
   bed_until(bed, limiter_stats(limiter).void_tokens == 8 - 1 - (uint64_t)served);
   server_resume(bed->server);
 
@@ -412,7 +412,7 @@ static void test_a_late_slice_goes_back(void **state) {
     ask_t ask = {0};
     server_pause(bed->server);
     assert_error(belay_limiter_take(limiter, asked(bed, &ask), "k", 1, 1, on_answer), 0);
-    assert_error(answer(&ask, 0)->status, BELAY_EUNKNOWN);
+    assert_error(answer(&ask, 0)->cause, BELAY_EUNKNOWN);
     server_resume(bed->server);
     bed_until(bed, client_stats(bed).settled_late > 0);
     bed_settle(bed);

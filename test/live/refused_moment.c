@@ -70,7 +70,7 @@ static void test_a_server_that_goes_down_with_calls_on_their_way(void **state) {
   assert_error(outcome(house.leaves), BELAY_EUNKNOWN);
   bed_until(bed, house.held->extended == 1);
   assert_error(house.held->extend_status, BELAY_EUNKNOWN);
-  assert_error(answer(&ask, 0)->status, BELAY_EUNKNOWN);
+  assert_error(answer(&ask, 0)->cause, BELAY_EUNKNOWN);
   assert_error(end_of_count(&count), BELAY_EUNKNOWN);
   server_restart(house.server);
   house_expect_well(&house); /* nothing of it was executed */
@@ -99,7 +99,7 @@ static void test_a_server_that_comes_up_slowly(void **state) {
   assert_error(begin_acquire(house.wanted, 60000), 0);
   assert_error(belay_limiter_take(house.limiter, asked(house.bed, &ask), "k", 1, 1, on_answer), 0);
   assert_error(outcome(house.wanted), 0);
-  assert_error(answer(&ask, 0)->status, 0);
+  assert_error(answer(&ask, 0)->cause, 0);
   server_await(house.server);
   assert_true(client_stats(house.bed).calls > 0);
   assert_error(release(house.wanted), 0);

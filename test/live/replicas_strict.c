@@ -39,8 +39,9 @@ static void told(belay_request_t *request, int status) {
   question->status = status;
 }
 
-static void on_limited(belay_request_t *request, const belay_limiter_result_t *result) {
-  told(request, result->status);
+static void on_limited(belay_request_t *request, int status, const belay_limiter_result_t *result) {
+  (void)result;
+  told(request, status);
 }
 
 static void on_bucket_state(belay_request_t *request, int status,

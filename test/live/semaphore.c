@@ -41,8 +41,9 @@ static void on_state(belay_request_t *request, int status, const belay_semaphore
   answer_t *answer = request->data;
   answer->told++;
   answer->status = status;
-  assert_int_equal(state == NULL, status != 0);
-  if (state != NULL)
+  assert_non_null(state);
+  assert_true(status == 0 || state->limit + state->used + state->holders + state->waiting == 0);
+  if (status == 0)
     answer->state = *state;
 }
 

@@ -218,14 +218,13 @@ static void on_answer(belay_request_t *request, int status, const belay_bucket_s
   if (!ends_so)
     sim_violation(world, "callbacks: %s: a question must not end so (%s), at %.6f ms", base->who,
                   belay_err_name(status), sim_in_ms(world->now));
-  if ((status == 0) != (state != NULL))
-    sim_violation(world, "callbacks: %s is told %s, and %s, at %.6f ms", base->who,
-                  belay_err_name(status), state == NULL ? "nothing" : "how it stands",
-                  sim_in_ms(world->now));
+  if ((status == 0) != (state->tokens >= 0 && state->index >= 0))
+    sim_violation(world, "callbacks: %s is told %s, and %lld tokens, at %.6f ms", base->who,
+                  belay_err_name(status), (long long)state->tokens, sim_in_ms(world->now));
   if (number == 0)
     return;
   ask_t *ask = &ledger_of(world)->ask[number];
-  if (state != NULL)
+  if (status == 0)
     hand->seen[ask->key] = state->index;
   told(hand, ask, status, state);
   base->cured |= base->healing && ask->kind == FETCH && status == 0 && state->applied;

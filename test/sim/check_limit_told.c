@@ -102,11 +102,19 @@ static void indeterminate(sim_hand_t *hand, sim_ask_t *ask, int status) {
     false_to(hand, ask, "not sent, or refused, and a server has executed it", status);
 }
 
+void sim_limits_status(const sim_hand_t *hand, int status, const belay_limiter_result_t *result) {
+  int expected = result->verdict == BELAY_INDETERMINATE ? result->cause : 0;
+  if (status != expected)
+    sim_violation(sim_world_of(hand), "callbacks: %s: verdict %d, cause %s, and status %s",
+                  hand->who, (int)result->verdict, belay_err_name(result->cause),
+                  belay_err_name(status));
+}
+
 void sim_limits_told(sim_hand_t *hand, unsigned number, const belay_limiter_result_t *result) {
   sim_ask_t *ask = sim_limits_asked(sim_world_of(hand), number);
   if (result->verdict != BELAY_NEVER && /* which is known without the server */
-      (result->status != 0) != (result->verdict == BELAY_INDETERMINATE))
-    false_to(hand, ask, "a verdict that does not go with its status", result->status);
+      (result->cause != 0) != (result->verdict == BELAY_INDETERMINATE))
+    false_to(hand, ask, "a verdict that does not go with its cause", result->cause);
   switch (result->verdict) {
   case BELAY_ALLOWED:
     allowed(hand, ask, result);
@@ -123,8 +131,8 @@ void sim_limits_told(sim_hand_t *hand, unsigned number, const belay_limiter_resu
     ask->unsent = true;
     return;
   case BELAY_INDETERMINATE:
-    indeterminate(hand, ask, result->status);
+    indeterminate(hand, ask, result->cause);
     return;
   }
-  false_to(hand, ask, "no verdict", result->status);
+  false_to(hand, ask, "no verdict", result->cause);
 }

@@ -68,6 +68,8 @@ sim_ask_t *sim_limits_asked(sim_world_t *world, unsigned number);
 /* He could not. */
 void sim_limits_unasked(sim_world_t *world, unsigned number);
 
+/* The status of a callback goes with its verdict. */
+void sim_limits_status(const sim_hand_t *hand, int status, const belay_limiter_result_t *result);
 /* He is told. */
 void sim_limits_told(sim_hand_t *hand, unsigned number, const belay_limiter_result_t *result);
 

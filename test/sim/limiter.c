@@ -139,11 +139,12 @@ static void be_served(hand_t *hand, unsigned i) {
   base->cured |= hand->served[ASK] && (hand->served[WAIT] || !reserves(base));
 }
 
-static void on_answer(belay_request_t *request, const belay_limiter_result_t *result) {
+static void on_answer(belay_request_t *request, int status, const belay_limiter_result_t *result) {
   hand_t *hand = request->data;
   unsigned number = hand->ask[ASK];
-  sim_hand_kept(&hand->base, ASK, result->status);
-  check_status(hand, ASK, result->status);
+  sim_limits_status(&hand->base, status, result);
+  sim_hand_kept(&hand->base, ASK, status);
+  check_status(hand, ASK, status);
   hand->ask[ASK] = 0;
   hand->returning = NULL;
   if (number == 0)
@@ -184,11 +185,12 @@ static void check_order(const hand_t *hand, const sim_ask_t *ask, int64_t wait_u
   }
 }
 
-static void on_wait(belay_request_t *request, const belay_limiter_result_t *result) {
+static void on_wait(belay_request_t *request, int status, const belay_limiter_result_t *result) {
   hand_t *hand = request->data;
   unsigned number = hand->ask[WAIT];
-  sim_hand_kept(&hand->base, WAIT, result->status);
-  check_status(hand, WAIT, result->status);
+  sim_limits_status(&hand->base, status, result);
+  sim_hand_kept(&hand->base, WAIT, status);
+  check_status(hand, WAIT, status);
   hand->ask[WAIT] = 0;
   sim_limits_told(&hand->base, number, result);
   if (result->verdict != BELAY_ALLOWED)

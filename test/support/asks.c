@@ -35,11 +35,12 @@ void limiter_at(belay_limiter_t *limiter, int64_t time_us) {
   limiter->time = time_us;
 }
 
-void on_answer(belay_request_t *request, const belay_limiter_result_t *result) {
+void on_answer(belay_request_t *request, int status, const belay_limiter_result_t *result) {
   ask_t *ask = request->data;
   ask->bed->wrong += ask->bed->inside;
   ask->ended++;
   ask->bed->wrong += ask->ended > ask->begun;
+  ask->bed->wrong += status != (result->verdict == BELAY_INDETERMINATE ? result->cause : 0);
   ask->result = *result;
   if (ask->then != NULL)
     ask->then(ask);

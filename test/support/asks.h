@@ -27,7 +27,7 @@ belay_limit_t bucket_limit(int64_t count, int64_t period_us, int64_t burst);
 /* From now on it is that time for this limiter, in microseconds; 0: what the server says. */
 void limiter_at(belay_limiter_t *limiter, int64_t time_us);
 
-void on_answer(belay_request_t *request, const belay_limiter_result_t *result);
+void on_answer(belay_request_t *request, int status, const belay_limiter_result_t *result);
 
 /* For on_answer; to be called before each operation that is begun by hand. */
 belay_request_t *asked(bed_t *bed, ask_t *ask);
@@ -81,7 +81,7 @@ void close_limiter(bed_t *bed, belay_limiter_t *limiter);
 #define assert_result(result, the_verdict, the_remaining, the_retry, the_reset)                    \
   do {                                                                                             \
     const belay_limiter_result_t *result_ = (result);                                              \
-    assert_int_equal(result_->status, 0);                                                          \
+    assert_int_equal(result_->cause, 0);                                                           \
     assert_int_equal(result_->verdict, the_verdict);                                               \
     if ((the_remaining) != -2)                                                                     \
       assert_int_equal(result_->remaining, the_remaining);                                         \

@@ -71,16 +71,18 @@ static void on_answers(belay_request_t *request, int status, const bool *answers
 
 static void on_info(belay_request_t *request, int status, const belay_bloom_info_t *info) {
   sift_t *sift = request->data;
-  assert_int_equal(info != NULL, status == 0);
-  if (info != NULL)
+  assert_non_null(info);
+  assert_int_equal(info->generation != 0, status == 0);
+  if (status == 0)
     sift->info = *info;
   ended(sift, status);
 }
 
 static void on_made(belay_request_t *request, int status, const belay_bloom_options_t *options) {
   sift_t *sift = request->data;
-  assert_int_equal(options != NULL, status == 0);
-  if (options != NULL)
+  assert_non_null(options);
+  assert_int_equal(options->capacity + options->bits != 0, status == 0);
+  if (status == 0)
     sift->made = *options;
   ended(sift, status);
 }

@@ -36,10 +36,11 @@ static void then(pail_t *pail) {
 void on_dipped(belay_request_t *request, int status, const belay_bucket_state_t *state) {
   dip_t *dip = request->data;
   pail_t *pail = dip->pail;
-  assert_int_equal(state != NULL, status == 0);
+  assert_non_null(state);
+  assert_int_equal(state->tokens == -1 && state->index == -1 && !state->applied, status != 0);
   dip->ended++;
   dip->status = status;
-  dip->state = state != NULL ? *state : (belay_bucket_state_t){.tokens = -1, .index = -1};
+  dip->state = *state;
   pail->bed->wrong += dip->ended > dip->begun || pail->closed > 0;
   pail->pending--;
   then(pail);

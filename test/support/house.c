@@ -72,7 +72,7 @@ int house_take(house_t *house) {
     ask_t ask = {.then = keep_of_ask, .arg = house};
     belay_request_t *request = asked(house->bed, &ask);
     int begun = belay_limiter_take(house->limiter, request, "k", 1, 1, on_answer);
-    status = begun != 0 ? begun : answer(&ask, begun)->status;
+    status = begun != 0 ? begun : answer(&ask, begun)->cause;
   }
   return status;
 }

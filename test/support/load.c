@@ -174,8 +174,9 @@ static bool is_confirmed(void) {
 
 /* ---- limiter, ids, pings ------------------------------------------------------------------------------------ */
 
-static void on_taken(belay_request_t *request, const belay_limiter_result_t *result) {
+static void on_taken(belay_request_t *request, int status, const belay_limiter_result_t *result) {
   (void)request;
+  (void)status;
   my.taking = false;
   my.allowed += result->verdict == BELAY_ALLOWED;
 }

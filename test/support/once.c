@@ -47,12 +47,15 @@ static void keep(turn_t *turn, const belay_idempotency_state_t *state) {
 void on_turn(belay_request_t *request, int status, const belay_idempotency_state_t *state) {
   turn_t *turn = request->data;
   once_t *once = turn->once;
-  assert_int_equal(state != NULL, status == 0 || status == BELAY_ENOTOWNER);
+  bool known = status == 0 || status == BELAY_ENOTOWNER;
+  assert_non_null(state);
+  assert_int_equal(state->outcome != BELAY_IDEMPOTENCY_UNKNOWN, known);
+  assert_true(known || (state->result == NULL && state->owner[0] == '\0' && state->attempt == 0));
   turn->ended++;
   turn->status = status;
-  turn->told = state != NULL;
+  turn->told = known;
   snprintf(turn->detail, sizeof turn->detail, "%s", belay_detail(once->bed->belay));
-  if (state != NULL)
+  if (known)
     keep(turn, state);
   once->bed->wrong += turn->ended > turn->begun || once->closed > 0;
   once->pending--;

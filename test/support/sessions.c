@@ -44,12 +44,14 @@ static void keep_text(char out[STAY_TEXT], const void *data, size_t len) {
 void on_stay(belay_request_t *request, int status, const belay_session_state_t *state) {
   stay_t *stay = request->data;
   place_t *place = stay->place;
-  assert_int_equal(state != NULL, status == 0);
+  assert_non_null(state);
+  assert_true(status == 0 || (!state->exists && !state->is_new && !state->ended &&
+                              state->id == NULL && state->events == NULL && state->count == 0));
   stay->ended++;
   stay->status = status;
   snprintf(stay->detail, sizeof stay->detail, "%s", belay_detail(place->bed->belay));
   stay->state = (belay_session_state_t){.count = -1};
-  if (state != NULL) {
+  if (status == 0) {
     stay->state = *state;
     assert_int_equal(state->id != NULL, state->id_len > 0);
     assert_int_equal(state->events != NULL, state->events_len > 0);

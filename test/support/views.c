@@ -36,13 +36,19 @@ void view_copy(view_t *view, const belay_held_t *held) {
     view->held.holders = view->holders;
 }
 
+static bool is_unknown(const belay_held_t *held) {
+  return held->name_len == 0 && held->name[0] == '\0' && held->holders == NULL &&
+         held->holders_len + held->holders_count == 0 && held->listening == -1 &&
+         held->owner == NULL;
+}
+
 static void on_held(belay_request_t *request, int status, const belay_held_t *held) {
   answer_t *answer = request->data;
   answer->told++;
   answer->status = status;
   answer->bed->wrong +=
-      answer->told > 1 || answer->bed->inside > 0 || (held != NULL) != (status == 0);
-  if (held != NULL && answer->view != NULL)
+      answer->told > 1 || answer->bed->inside > 0 || (status != 0 && !is_unknown(held));
+  if (status == 0 && answer->view != NULL)
     view_copy(answer->view, held);
 }
 
@@ -67,9 +73,9 @@ static void on_broken(belay_request_t *request, int status, const belay_broken_t
   answer_t *answer = request->data;
   answer->told++;
   answer->status = status;
-  answer->bed->wrong +=
-      answer->told > 1 || answer->bed->inside > 0 || (broken != NULL) != (status == 0);
-  if (broken != NULL)
+  answer->bed->wrong += answer->told > 1 || answer->bed->inside > 0 ||
+                        (status != 0 && memcmp(broken, &(belay_broken_t){0}, sizeof *broken) != 0);
+  if (status == 0)
     *answer->broken = *broken;
 }
 
