@@ -8,25 +8,29 @@
 
 #include "commands.h"
 #include "errand.h"
+#include "probe.h"
 
-/* IDLE --servers answered--> WAITING --granted--> RUNNING --the command is over--> RELEASING --> done
- *   |                           |                    |
- *   +-- too few of them: 120    +-- held: 121        +-- lost: the keeper ends it, 122
+/* CONNECTING --enough servers answered (probe.h)--> WAITING --granted--> RUNNING --the command ended--> RELEASING --> DONE
+ *     |                                                |                  |
+ *     +--too few answered--> DONE: 120                 |                  +--lost: the keeper ends the command: 122
+ *                                                      +--held by another, or the wait is over--> DONE: 121
  *
- * That it was taken away may be noticed only by giving it back: 122 too.
+ * A loss may be noticed only by the release: 122 too.
  *
- * A signal: RUNNING hands it on; RELEASING goes on in spite of the first one; the others end. */
+ * A signal: CONNECTING and WAITING end; RUNNING hands it to the command; RELEASING ignores the first one, and the second
+ * one ends belay. */
 
 #define QUARANTINE_MS 30000
+#define QUORUM_TIMEOUT_MS 5 /* that the library always allows */
 
 static struct {
   int64_t ttl_ms, grace_ms, wait_ms, permits, max_ttl_ms;
   bool try_once, redlock, fair, shared, exclusive, quiet;
 } asked = {.ttl_ms = 30000, .wait_ms = BELAY_FOREVER, .max_ttl_ms = QUARANTINE_MS};
 
+static enum { CONNECTING, WAITING, RUNNING, RELEASING } state;
 static belay_lock_t *lock;
 static errand_t errand;
-static size_t answered, alive;
 
 /* ---- the end ------------------------------------------------------------------------------------------- */
 
@@ -42,6 +46,7 @@ static void on_released(belay_lock_t *l, int status) {
 }
 
 static void on_ended(errand_t *e) {
+  state = RELEASING;
   if ((e->lost || e->overdue) && e->started)
     errand_lose(e, "no renewal was confirmed in time");
   int error = belay_lock_release(lock, BELAY_DEFAULT, on_released);
@@ -57,8 +62,11 @@ static void on_lost(belay_lock_t *l, belay_lost_t reason) {
 }
 
 static void stop(harness_t *h, int signum) {
-  if (!errand_take(&errand, signum))
-    harness_done(h, STATUS_SIGNAL + signum);
+  bool started = state == RUNNING || state == RELEASING;
+  if (started && errand_take(&errand, signum))
+    return;
+  probe_end();
+  harness_done(h, STATUS_SIGNAL + signum);
 }
 
 /* ---- the command --------------------------------------------------------------------------------------- */
@@ -100,6 +108,7 @@ static void on_acquired(belay_lock_t *l, int status) {
     harness_fail(h, "cannot acquire", status);
     return;
   }
+  state = RUNNING;
   set_environment(h);
   errand =
       (errand_t){.left = left_us, .grace_ms = asked.grace_ms, .on_end = on_ended, .data = lock};
@@ -107,6 +116,13 @@ static void on_acquired(belay_lock_t *l, int status) {
 }
 
 /* ---- the beginning ------------------------------------------------------------------------------------- */
+
+/* One call to one of several servers: --timeout, as far as the library allows for that ttl. Its default, 50 ms, is for
+ * servers nearby. */
+static int64_t quorum_timeout(void) {
+  int64_t most = asked.ttl_ms / 10 > QUORUM_TIMEOUT_MS ? asked.ttl_ms / 10 : QUORUM_TIMEOUT_MS;
+  return common.timeout_ms < most ? common.timeout_ms : most;
+}
 
 static int make_lock(harness_t *h) {
   const char *name = h->arguments->item[0];
@@ -119,6 +135,8 @@ static int make_lock(harness_t *h) {
   options.fair = asked.fair;
   options.max_ttl_ms = asked.max_ttl_ms;
   options.quarantine = asked.redlock ? BELAY_QUARANTINE_ON : BELAY_QUARANTINE_AUTO;
+  if (h->clients > 1)
+    options.timeout_ms = quorum_timeout();
   options.on_lost = on_lost;
   options.data = h;
   if (asked.permits > 0)
@@ -132,22 +150,9 @@ static int make_lock(harness_t *h) {
 }
 
 static void acquire(harness_t *h) {
+  state = WAITING;
   int error = belay_lock_acquire(lock, asked.try_once ? 0 : asked.wait_ms, on_acquired);
   harness_fail(h, "cannot acquire", error);
-}
-
-/* That no server is there is to be said at once, however long one would wait for the lock. And connections are made
- * by then, for which a quorum leaves little time. */
-static void on_pinged(belay_client_t *client, int status) {
-  harness_t *h = belay_client_data(client);
-  if (harness_is_done(h))
-    return;
-  alive += status == 0;
-  answered++;
-  if (alive == h->clients / 2 + 1)
-    acquire(h);
-  else if (answered - alive == h->clients - h->clients / 2)
-    harness_fail(h, "cannot acquire", h->clients == 1 ? status : BELAY_ENOQUORUM);
 }
 
 /* What excludes what; NULL: nothing is wrong. */
@@ -179,11 +184,10 @@ static void begin(harness_t *h) {
     return;
   }
   int error = make_lock(h);
-  for (size_t i = 0; i < h->clients && error == 0; i++) {
-    belay_client_set_data(h->client[i], h);
-    error = belay_client_ping(h->client[i], BELAY_DEFAULT, on_pinged);
-  }
-  harness_fail(h, "cannot acquire", error);
+  if (error != 0)
+    harness_fail(h, "cannot acquire", error);
+  else
+    probe_begin(h, "cannot acquire", acquire);
 }
 
 static const option_t options[] = {

@@ -17,9 +17,27 @@ static void on_log(void *ctx, belay_log_level_t level, const char *message) {
   remark("%s", message);
 }
 
+/* A password stands before an @, and nothing behind the last one is a part of it. */
+const char *harness_url(size_t i) {
+  const char *url = i < common.urls.n ? common.urls.item[i] : COMMON_URL;
+  const char *host = strrchr(url, '@'), *end = strstr(url, "://");
+  if (host == NULL || end == NULL)
+    return out_shown(url, strlen(url));
+  char shown[OUT_SHOWN_MAX];
+  (void)snprintf(shown, sizeof shown, "%.*s%s", (int)(end + 3 - url), url, host + 1);
+  return out_shown(shown, strlen(shown));
+}
+
+/* Whether the error is about a connection: then the user needs to see to which server. */
+static bool is_of_connection(int error) {
+  return status_of(error) == STATUS_UNREACHABLE || error == BELAY_EUNKNOWN || error == BELAY_EAUTH;
+}
+
 void harness_complain(const harness_t *harness, const char *what, int error) {
   const char *detail = harness->belay != NULL ? belay_detail(harness->belay) : "";
-  complain("%s: %s%s%s", what, belay_strerror(error), *detail != '\0' ? ": " : "", detail);
+  bool named = harness->clients == 1 && is_of_connection(error);
+  complain("%s: %s%s%s%s%s%s", what, belay_strerror(error), *detail != '\0' ? ": " : "", detail,
+           named ? " (" : "", named ? harness_url(0) : "", named ? ")" : "");
 }
 
 void harness_fail(harness_t *harness, const char *what, int error) {

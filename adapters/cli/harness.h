@@ -65,6 +65,9 @@ void harness_suspend(void);
  * error is 0, or is BELAY_ECANCELED and it is done already. */
 void harness_fail(harness_t *harness, const char *what, int error);
 
+/* The URL of the i-th client as it may be shown: without user and password. Valid as what out_shown() returns. */
+const char *harness_url(size_t i);
+
 /* So that what the server says is said too: harness_fail() without the end. */
 void harness_complain(const harness_t *harness, const char *what, int error);
 

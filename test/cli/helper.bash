@@ -48,11 +48,16 @@ begin() {
   started+=("$begun")
 }
 
-# start_server [ARGUMENT...]: a server of the test's own; $BELAY_URL is its, $server its process id, $server_socket
-# where it listens. A socket's path is short.
-start_server() {
+# new_folder: $server_folder, for sockets, whose paths have to be short.
+new_folder() {
   server_folder=$(mktemp -d /tmp/belay-cli-XXXXXX)
   server_folders+=("$server_folder")
+}
+
+# start_server [ARGUMENT...]: a server of the test's own; $BELAY_URL is its, $server its process id, $server_socket
+# where it listens.
+start_server() {
+  new_folder
   server_socket=$server_folder/s
   serve "$@"
   export BELAY_URL=unix://$server_socket

@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+"""quorum.py SERVER FOLDER: `belay exec --redlock` on three and five servers, some of which are at fault.
+
+Each combination of faults is one belay, and all run at once, on one pool of servers. A fault is there from the start, or
+begins while the commands run. What each belay must end with follows from how many servers are at fault:
+
+    too many from the start: 120, and the command does not run;  too many later: 122;  else: the command's own status
+
+A line for each combination that ended otherwise; the status is 1 then.
+"""
+
+import asyncio
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import time
+
+TTL = 5
+COMMANDS_OWN = 7
+LATE, SLOW = 0.1, 5  # seconds: within --timeout, and beyond it
+FROM_START = ["dead", "stopped", "slow"]
+LATER = ["dies", "stops", "slows"]
+
+
+class Relay:
+    """A socket in front of a server, which answers only after `delay` seconds."""
+
+    def __init__(self, path, server, delay):
+        self.path, self.server, self.delay = path, server, delay
+
+    async def serve(self):
+        await asyncio.start_unix_server(self.accept, self.path, backlog=1000)
+
+    async def accept(self, near_in, near_out):
+        far_in, far_out = await asyncio.open_unix_connection(self.server)
+        await asyncio.gather(self.copy(near_in, far_out, 0), self.copy(far_in, near_out, 1))
+
+    async def copy(self, source, target, delays):
+        try:
+            while data := await source.read(65536):
+                if delays and self.delay:
+                    await asyncio.sleep(self.delay)
+                target.write(data)
+        except OSError:
+            pass
+        target.close()
+
+
+class Pool:
+    """Servers by what becomes of them, as many of each kind as one combination may have."""
+
+    def __init__(self, program, folder):
+        self.program, self.folder, self.processes, self.relays = program, folder, {}, []
+        self.sockets = {"dead": [f"{folder}/nobody-{i}" for i in range(3)]}
+        for kind, n in ("well", 5), ("stopped", 3), ("dies", 3), ("stops", 3):
+            self.sockets[kind] = [self.start(f"{kind}-{i}") for i in range(n)]
+        for kind, n, delay in ("slow", 3, SLOW), ("slows", 3, 0), ("late", 5, LATE):
+            self.sockets[kind] = []
+            for i in range(n):
+                relay = Relay(f"{folder}/relay-{kind}-{i}", self.start(f"{kind}-{i}"), delay)
+                self.relays.append((kind, relay))
+                self.sockets[kind].append(relay.path)
+
+    def start(self, name):
+        path = f"{self.folder}/{name}"
+        self.processes[name] = subprocess.Popen(
+            ["redis-server", "--port", "0", "--unixsocket", path, "--save", "", "--dir", self.folder,
+             "--tcp-backlog", "1000", "--maxclients", "5000"],
+            executable=self.program, stdout=subprocess.DEVNULL)
+        return path
+
+    def signal(self, kind, signum):
+        for name, process in self.processes.items():
+            if name.startswith(kind + "-"):
+                process.send_signal(signum)
+
+    def fail(self):
+        """What begins while the commands run."""
+        self.signal("dies", signal.SIGKILL)
+        self.signal("stops", signal.SIGSTOP)
+        for kind, relay in self.relays:
+            if kind == "slows":
+                relay.delay = SLOW
+
+    def end(self):
+        for process in self.processes.values():
+            process.kill()
+            process.wait()
+
+
+def combinations():
+    """Of three servers all; of five those in which one server more or less decides, and where all are late."""
+    for faults in range(4):
+        for kinds in itertools.combinations_with_replacement(FROM_START + LATER, faults):
+            yield (*kinds, *["well"] * (3 - faults))
+    for faults in 2, 3:
+        for kinds in itertools.combinations_with_replacement(FROM_START + LATER, faults):
+            yield (*kinds, *["well"] * (5 - faults))
+    yield from (("late",) * 3, ("late",) * 5, ("dead", "dies", "late", "late", "late"))
+
+
+def expected(kinds):
+    spare = (len(kinds) - 1) // 2
+    if sum(kind in FROM_START for kind in kinds) > spare:
+        return 120
+    return 122 if sum(kind in FROM_START + LATER for kind in kinds) > spare else COMMANDS_OWN
+
+
+def start_belay(pool, number, kinds, stdin):
+    """The command says that it runs, and ends when its standard input does."""
+    left = {kind: list(sockets) for kind, sockets in pool.sockets.items()}
+    urls = [word for kind in kinds for word in ("--url", "unix://" + left[kind].pop())]
+    return subprocess.Popen(
+        ["belay", "exec", f"job-{number}", "--redlock", "--ttl", f"{TTL}s", "--max-ttl", f"{TTL}s",
+         "--timeout", "2s", *urls, "--", "sh", "-c", f': >"$1"; read -r x; exit {COMMANDS_OWN}', "sh",
+         f"{pool.folder}/began-{number}"],
+        stdin=stdin, stderr=open(f"{pool.folder}/said-{number}", "wb"))
+
+
+async def until(condition, seconds=40):
+    """The machine may be busy."""
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        await asyncio.sleep(0.05)
+
+
+def judge(pool, number, kinds, belay):
+    began = os.path.exists(f"{pool.folder}/began-{number}")
+    with open(f"{pool.folder}/said-{number}", encoding="utf-8") as said:
+        words = said.read()
+    wrong = belay.returncode != expected(kinds) or began == (expected(kinds) == 120)
+    if wrong or "not in a state" in words:
+        print(f"{' '.join(kinds)}: {belay.returncode}, not {expected(kinds)}; began: {began}; {words}")
+    return not wrong
+
+
+async def main():
+    pool = Pool(sys.argv[1], sys.argv[2])
+    for path in itertools.chain(*pool.sockets.values()):
+        await until(lambda p=path: os.path.exists(p) or "relay" in p or "nobody" in p)
+    for _, relay in pool.relays:
+        await relay.serve()
+    await asyncio.sleep(TTL + 1)  # a server that was just started does not vote
+    pool.signal("stopped", signal.SIGSTOP)
+    stdin, stdin_writer = os.pipe()
+    belays = []
+    for number, kinds in enumerate(combinations()):
+        belays.append((number, kinds, start_belay(pool, number, kinds, stdin)))
+        await asyncio.sleep(0.01)  # the relays go on meanwhile
+    os.close(stdin)
+
+    def started(number, kinds, belay):
+        return belay.poll() is not None or os.path.exists(f"{pool.folder}/began-{number}")
+
+    await until(lambda: all(started(*one) for one in belays))
+    await asyncio.sleep(TTL / 2)  # renewed: all that are there have granted it
+    pool.fail()
+    await asyncio.sleep(TTL + 1)  # whatever is to be lost is lost by then
+    os.close(stdin_writer)
+    await until(lambda: all(one[2].poll() is not None for one in belays))
+    well = [judge(pool, *one) for one in belays]
+    for *_, belay in belays:
+        belay.kill()
+    pool.end()
+    print(f"{len(well)} combinations, {well.count(False)} wrong")
+    sys.stdout.flush()
+    os._exit(0 if all(well) else 1)  # with all connections that are open
+
+
+asyncio.run(main())
