@@ -48,30 +48,38 @@ typedef enum belay_idgen_mode {
    * (a replica that was promoted, a restart from an old file) may have forgotten what was fetched last, and jumps ahead
    * by a gap, or several; so it does when a handle was given more than it knows of. How many is drawn at random: another
    * one that has forgotten the same, and the jump too, must come out elsewhere; where a jump is lost with all that came
-   * behind it, one time in 1,000 it does not, unless there are min_replicas. What cannot be known is that a server has
-   * lost the whole key, while nobody is left who was given ids: then it begins anew, at `start`. */
+   * behind it, one time in 1,000 it does not, unless there are min_replicas.
+   *
+   * Without clock_rate a server cannot tell a key that was lost from one that never was. After
+   * FLUSHALL, a deletion or an eviction the next fetch decides. A handle that has ids makes the
+   * server jump above all that this handle was given. A handle that has none (a new process) is
+   * given ids from `start` on, and those may be in use. clock_rate prevents that. */
   BELAY_IDGEN_SEGMENT,
   /** 41 bits of milliseconds since an epoch, 10 of a worker, 12 of a sequence: made here, and ordered by time. The
    * worker is a number from 0 to 1023 that this handle has a lock of (NAMESPACE::lock::{idgen/LENGTH/NAME/WORKER}, LENGTH
    * that of the name), and a record that says up to when it may issue ids, written ahead and renewed:
-   * NAMESPACE::idgen::{NAME}::worker::N, kept until a day after that. Nothing is issued past that time, by this machine's wall clock,
-   * nor when the lock could be gone; whoever has the worker next starts above it. So ids are unique even where a lock
-   * fails, as long as the record is there. One that is missing, or another server's, counts as if it said ahead_ms from
-   * now, which is enough if the clocks of those concerned agree: so the first id of a worker that never was takes so
-   * long.
+   * NAMESPACE::idgen::{NAME}::worker::N, kept until a day after that. Beside the records the key
+   * NAMESPACE::idgen::{NAME}::workers says which epoch_ms the name has, until a day after its last
+   * worker has ended. Nothing is issued past that time, by this machine's wall clock, nor when the
+   * lock could be gone; whoever has the worker next starts above it. So ids are unique even where a
+   * lock fails, as long as the record is there. One that is missing, or another server's, counts as
+   * if it said ahead_ms from now, which is enough if the clocks of those concerned agree: so the
+   * first id of a worker that never was takes so long.
    *
    * Ids never go back: while the wall clock is behind the last id, there is none. A worker whose record is far ahead of
    * it, because somebody's clock was, is passed over if any will do. */
   BELAY_IDGEN_SNOWFLAKE,
   /** Each is asked for: one more than the one before, whoever was given that, but for some that are skipped.
    * One hash of that name, NAMESPACE::idgen::{NAME}::sequence, a field for each kind, for ever: it has no ttl. A server
-   * that loses writes gives the ids of those writes again: where that matters, use min_replicas. */
+   * that loses writes gives the ids of those writes again: where that matters, use min_replicas.
+   * One that loses the key (FLUSHALL, a deletion) gives all of them again, from `start` on. */
   BELAY_IDGEN_SEQUENCE
 } belay_idgen_mode_t;
 
 #define BELAY_IDGEN_NAME_MAX ((size_t)128)          /**< bytes of a name, and of a kind */
 #define BELAY_IDGEN_STEP_MAX (INT64_C(1) << 31)     /**< the largest step */
 #define BELAY_IDGEN_GAP_MAX (INT64_C(1) << 62)      /**< the largest gap */
+#define BELAY_IDGEN_CLOCK_RATE_MAX INT64_C(1000000) /**< ids per second of the server's clock */
 #define BELAY_IDGEN_MANY_MAX ((size_t)65536)        /**< ids of one belay_idgen_get_many() */
 #define BELAY_IDGEN_WORKERS 1024                    /**< how many of a name can issue at a time */
 #define BELAY_IDGEN_EPOCH_MS INT64_C(1704067200000) /**< the beginning of 2024, UTC */
@@ -86,12 +94,37 @@ typedef struct belay_idgen_options {
   int64_t start;
   /** SEGMENT: how many are fetched at a time; default 10,000; 1 to BELAY_IDGEN_STEP_MAX */
   int64_t step;
+  /** SEGMENT: makes ids follow the server's clock: this many for each second, 1 to
+   * BELAY_IDGEN_CLOCK_RATE_MAX. Default 0: they do not. With it:
+   *
+   *   - The first id of a name is `start` plus the seconds since 1970 times clock_rate; later ones
+   *     follow without a gap.
+   *   - No id is given before the clock has been past it for clock_skew_ms. So all processes
+   *     together get no more than clock_rate ids per second in the long run. What was not used in a
+   *     quiet time may be used later. The first fetch of a name takes clock_skew_ms plus step /
+   *     clock_rate seconds; a fetch that comes too early waits.
+   *   - A server that has lost the key, or may have forgotten a part, goes on at its clock. It does
+   *     not jump by a gap.
+   *   - Hence ids do not come twice after FLUSHALL, a deletion, an eviction, a restart from an old
+   *     file or a failover with lost writes, as long as the clocks of the servers that have the key
+   *     neither step back nor differ by more than clock_skew_ms.
+   *
+   * What it does not cover: another program that writes an older value into the hash of a server
+   * that keeps running; and a handle of another clock_rate that asks first after a loss. A handle
+   * whose clock_rate, clock_skew_ms differ from what the hash says gets BELAY_EMISMATCH. A hash
+   * that was made without a clock_rate adopts the first one; ids then wait until the clock is past
+   * them. `start` is at most 2^52. */
+  int64_t clock_rate;
+  /** SEGMENT with clock_rate: how much the clocks of servers may differ or step back, in
+   * milliseconds: 0 to 60,000; default 1,000. 0: not at all. */
+  int64_t clock_skew_ms;
   /** SEGMENT: a server that may have forgotten jumps by this, times a random number from 1 to 1,000, or to less where
    * that would be more than 2^50. It is to be more than all processes together can have fetched and the server not have
    * heard of, which is the lag of a replica, or the age of a file; and what an old primary goes on giving to those who
-   * have not noticed. 0 to BELAY_IDGEN_GAP_MAX; default BELAY_DEFAULT: 1,000 steps. 0: for
-   * servers that lose nothing. Otherwise a server that does not tell its run id (INFO) is refused with BELAY_EPERM,
-   * unless there are min_replicas. */
+   * have not noticed. 0 to BELAY_IDGEN_GAP_MAX; default BELAY_DEFAULT: 1,000 steps. With
+   * clock_rate only whether it is 0 counts. 0: for servers that lose nothing. Otherwise a server
+   * that does not tell its run id (INFO) is refused with BELAY_EPERM, unless there are
+   * min_replicas. */
   int64_t gap;
   /** SEGMENT, SEQUENCE: ids count once so many replicas of the server know that they are gone (WAIT); default 0; at
    * most 255. Fewer: BELAY_ENOREPLICAS, and those ids are skipped. */
@@ -110,8 +143,9 @@ typedef struct belay_idgen_options {
   /** SNOWFLAKE: how far ahead of the clock issuing is allowed, renewed after a third of it: for so long ids are
    * issued without a server. The same for all of a name. Default 1,000; 100 to 60,000 */
   int64_t ahead_ms;
-  /** SNOWFLAKE: when time begins, in milliseconds since 1970; 0 to 2^42. The same for all of a name, else
-   * BELAY_EMISMATCH. Default BELAY_IDGEN_EPOCH_MS, with which ids end in 2093: BELAY_EOVERFLOW. */
+  /** SNOWFLAKE: when time begins, in milliseconds since 1970; 0 to 2^42. The same for all of a
+   * name: another one is BELAY_EMISMATCH as long as the server has a record of the name. Default
+   * BELAY_IDGEN_EPOCH_MS, with which ids end in 2093: BELAY_EOVERFLOW. */
   int64_t epoch_ms;
 
   unsigned
@@ -132,7 +166,10 @@ BELAY_API int belay_idgen_new(belay_client_t *client, const belay_idgen_options_
  *                        for it. Always of a SEQUENCE, whose ids have to be asked for
  *   BELAY_EOVERFLOW      there is none any more: the range is used up, to less than a step; or the clock is before the
  *                        epoch, or 2^41 ms after it
- *   BELAY_EMISMATCH      what the key holds is none of what belay writes, or has another epoch
+ *   BELAY_EMISMATCH      a key or the field of the kind holds something that belay does not write
+ *                        (a hash of another program, no number), or was made with another epoch_ms,
+ *                        clock_rate or clock_skew_ms; nothing was written. belay_detail() says
+ *                        which
  *   BELAY_EINVAL, BELAY_ECLOSING, BELAY_EFORK
  *   another error        why none could be fetched, where that is not expected to pass, such as BELAY_EWRONGTYPE. It is
  *                        tried again all the same, once a second */

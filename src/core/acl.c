@@ -77,7 +77,7 @@ static const row_t rows[] = {
      "getrange hget hmget pubsub|numsub pubsub|shardnumsub scan zcard zcount zrange "
      "zrevrangebyscore"},
     {PRIMITIVE, "idempotency", "script", "del exists hmget hset pexpire pttl time unlink"},
-    {PRIMITIVE, "idgen", "lease", "hexists hget hincrby hmget hset pexpire time"},
+    {PRIMITIVE, "idgen", "lease", "exists hget hincrby hmget hset pexpire time"},
     {PRIMITIVE, "latch", "script wake",
      "del exists hexists hlen hmget hset pexpire pttl time zadd zcard zrange zrangebyscore zrem "
      "zremrangebyscore zscore"},

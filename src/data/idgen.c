@@ -199,6 +199,7 @@ void belay_idgen_options_init(belay_idgen_options_t *options) {
                                      .start = 1,
                                      .step = 10000,
                                      .gap = BELAY_DEFAULT,
+                                     .clock_skew_ms = 1000,
                                      .replica_timeout_ms = BELAY_DEFAULT,
                                      .kind = "id",
                                      .kind_len = 2,
@@ -211,6 +212,15 @@ void belay_idgen_options_init(belay_idgen_options_t *options) {
 
 static int64_t least(int64_t a, int64_t b) {
   return a < b ? a : b;
+}
+
+static int check_clock(belay_t *belay, const belay_idgen_options_t *o) {
+  int error = belay__check_range(belay, "clock_rate", o->clock_rate, 0, BELAY_IDGEN_CLOCK_RATE_MAX);
+  if (error == 0)
+    error = belay__check_range(belay, "clock_skew_ms", o->clock_skew_ms, 0, 60000);
+  if (error == 0 && o->clock_rate > 0)
+    error = belay__check_range(belay, "start", o->start, 0, INT64_C(1) << 52);
+  return error;
 }
 
 /* Sets the defaults that depend on others, and checks what is of the mode. */
@@ -227,6 +237,8 @@ static int check_stored(const belay_client_t *client, belay_idgen_options_t *o) 
     o->gap = 1000 * o->step;
   if (error == 0 && segment)
     error = belay__check_range(belay, "gap", o->gap, 0, BELAY_IDGEN_GAP_MAX);
+  if (error == 0 && segment)
+    error = check_clock(belay, o);
   if (error == 0)
     error = belay__check_range(belay, "min_replicas", o->min_replicas, 0, UINT8_MAX);
   if (error == 0 && o->min_replicas > 0)

@@ -21,6 +21,8 @@ typedef struct belay__segment {
   int64_t spare, spare_end;
   int64_t floor; /* all ids that were given to this handle are below it */
   int64_t step, gap;
+  int64_t clock_rate, clock_skew; /* ids per second, 0: none; milliseconds */
+  int64_t wait_ms;                /* LATER: from the last answer on */
 
   uint8_t state;       /* idgen_segment.c's */
   unsigned tries;      /* in a row that have failed */

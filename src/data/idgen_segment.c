@@ -8,6 +8,7 @@
  *    |    it was there |                       | which the script was told it was
  *    |                 v                       v
  *    +--rest, if it may pass-------------------+
+ *    +--the server's clock is not there yet----+
  *
  * The script has to be told who its server is. That is known once there is a connection, so that a PING makes one first;
  * and as the call may go out on a later one, it is looked at again when it is answered. What then is not as it was said
@@ -21,6 +22,7 @@
 
 #define JUMPS 1000                  /* gaps of the longest jump */
 #define JUMP_MAX (INT64_C(1) << 50) /* unless that is more than this */
+#define WAIT_MAX_MS 1000            /* the longest time that the script tells the caller to wait */
 
 enum {
   REST,     /* nothing is under way; after a failure, not before rest_until */
@@ -31,6 +33,7 @@ enum {
 typedef enum event {
   WANTED,   /* more ids are */
   ANSWERED, /* what was asked, well */
+  LATER,    /* the server's clock is not there yet; wait_ms says when it will be */
   FAILED
 } event_t;
 
@@ -76,7 +79,7 @@ static void over(belay_idgen_t *idgen, int status) {
   if (s->status == 0)
     s->status = status;
   if (s->call == NULL && s->copy == NULL)
-    on_event(idgen, s->status == 0 ? ANSWERED : FAILED);
+    on_event(idgen, s->status == 0 ? ANSWERED : s->status == BELAY_EAGAIN ? LATER : FAILED);
 }
 
 /* Something could not be sent: that is told as if it had been, later. */
@@ -103,8 +106,11 @@ static int read_next(belay_idgen_t *idgen, belay__call_t *call, const belay__rep
   belay__segment_t *s = &idgen->segment;
   int64_t what;
   uint64_t next;
-  if (belay__reply_integer(reply, -1, -1, &what))
-    return belay__family_mismatch(call, "it holds no number of the next id");
+  if (belay__reply_integer(reply, -2, -1, &what))
+    return belay__family_mismatch(call, what == -1 ? "it holds no number of the next id"
+                                                   : "it has another clock_rate or clock_skew_ms");
+  if (s->clock_rate > 0 && belay__reply_integer(reply, 1, WAIT_MAX_MS, &s->wait_ms))
+    return BELAY_EAGAIN;
   if (!belay__reply_number(reply, (uint64_t)s->floor + (uint64_t)s->step, INT64_MAX, &next)) {
     belay__call_distrust(call);
     return BELAY_EPROTO;
@@ -193,10 +199,10 @@ static void send_script(belay_idgen_t *idgen) {
     return;
   }
   if (copied) {
-    belay__call_script_text(call, &belay__script_idgen_segment, 1, 5);
+    belay__call_script_text(call, &belay__script_idgen_segment, 1, 7);
     copy->done = on_copied;
   } else {
-    belay__call_script(call, &belay__script_idgen_segment, 1, 5);
+    belay__call_script(call, &belay__script_idgen_segment, 1, 7);
   }
   belay__family_arg(&idgen->family, call, NULL, 0, "}");
   belay__call_arg_int(call, s->step);
@@ -204,6 +210,8 @@ static void send_script(belay_idgen_t *idgen) {
   belay__call_arg_int(call, s->floor);
   belay__call_arg(call, s->server.text, s->gap == 0 ? 0 : s->server.len);
   belay__call_arg_int(call, idgen->start);
+  belay__call_arg_int(call, s->clock_rate);
+  belay__call_arg_int(call, s->clock_skew);
   call->done = on_fetched;
   send(idgen, call, copy);
 }
@@ -244,6 +252,17 @@ static void rest(belay_idgen_t *idgen) {
     belay__timer_set(belay_of(idgen), BELAY__RANK_OTHER, &idgen->timer, s->rest_until);
 }
 
+/* The ids are there when the server's clock is. Nothing has failed. */
+static void wait_for_clock(belay_idgen_t *idgen) {
+  belay__segment_t *s = &idgen->segment;
+  s->tries = 0;
+  idgen->error = 0;
+  s->rest_until = belay__now(belay_of(idgen)) + (uint64_t)s->wait_ms * BELAY__MS;
+  idgen->low = s->end - (s->end - s->next) / 2;
+  if (idgen->waiting_len > 0)
+    belay__timer_set(belay_of(idgen), BELAY__RANK_OTHER, &idgen->timer, s->rest_until);
+}
+
 static void on_event(belay_idgen_t *idgen, event_t event) {
   belay__segment_t *s = &idgen->segment;
   switch (s->state) {
@@ -267,6 +286,8 @@ static void on_event(belay_idgen_t *idgen, event_t event) {
     if (event == ANSWERED) {
       keep(idgen);
       belay__idgen_serve(idgen);
+    } else if (event == LATER) {
+      wait_for_clock(idgen);
     } else {
       rest(idgen);
     }
@@ -323,7 +344,10 @@ static void close(belay_idgen_t *idgen) {
 
 void belay__idgen_segment_init(belay_idgen_t *idgen, const belay_idgen_options_t *options) {
   idgen->low = 0;
-  idgen->segment = (belay__segment_t){.step = options->step, .gap = options->gap};
+  idgen->segment = (belay__segment_t){.step = options->step,
+                                      .gap = options->gap,
+                                      .clock_rate = options->clock_rate,
+                                      .clock_skew = options->clock_skew_ms};
   idgen->timer.fire = on_timer;
 }
 

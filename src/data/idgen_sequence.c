@@ -20,8 +20,11 @@ static bool read_number(const belay__reply_t *reply, int64_t *out) {
   return true;
 }
 
-static int read_last(belay__pending_t *pending, const belay__reply_t *reply) {
+static int read_last(belay__pending_t *pending, const belay__call_t *call,
+                     const belay__reply_t *reply) {
   int64_t wanted = pending->values[BELAY__IDGEN_WANTED], last;
+  if (belay__reply_integer(reply, -1, -1, &last))
+    return belay__family_mismatch(call, "the field of this kind holds no number");
   if (!read_number(reply, &last) || last < INT64_MIN + (wanted - 1))
     return BELAY_EPROTO;
   int64_t *ids = pending->room != NULL ? pending->room : &pending->values[BELAY__IDGEN_ID];
@@ -36,7 +39,7 @@ static int read_answer(belay__pending_t *pending, const belay__call_t *call,
   int64_t copies;
   if (call->part == SCRIPT) {
     pending->values[BELAY__IDGEN_EPOCH] = call->epoch;
-    return read_last(pending, reply);
+    return read_last(pending, call, reply);
   }
   if (!belay__reply_integer(reply, 0, INT64_MAX, &copies))
     return BELAY_EPROTO;

@@ -124,9 +124,10 @@ static belay__call_t *new_call(belay_idgen_t *idgen, const belay__script_t *scri
   belay__call_t *call = belay__call_new(idgen->family.client, BELAY__LANE_LEASE);
   if (call == NULL)
     return NULL;
-  belay__call_script(call, script, 1, args);
+  belay__call_script(call, script, 2, args);
   (void)snprintf(tail, sizeof tail, "}::worker::%u", w->worker);
   belay__family_arg(&idgen->family, call, NULL, 0, tail);
+  belay__family_arg(&idgen->family, call, NULL, 0, "}::workers");
   belay__call_arg(call, w->owner, w->owner_len);
   belay__idgen_ask_identity(idgen, BELAY__LANE_LEASE, call->affinity, &w->server);
   call->deadline = belay__after_ms(belay_of(idgen), idgen->family.client->timeout_ms);
@@ -144,11 +145,16 @@ static void send(belay_idgen_t *idgen, belay__call_t *call) {
 }
 
 static int read_claim(belay_idgen_t *idgen, belay__call_t *call, const belay__reply_t *reply) {
+  static const char *const wrong[] = {
+      "it holds no record of a worker",
+      "it has another epoch_ms",
+      "the key beside it, ::workers, holds no epoch_ms",
+      "the workers of this name have another epoch_ms",
+  };
   belay__worker_t *w = &idgen->worker;
   int64_t what, floor, until;
-  if (belay__reply_integer(reply, -2, -1, &what))
-    return belay__family_mismatch(call, what == -1 ? "it holds no record of a worker"
-                                                   : "it has another epoch_ms");
+  if (belay__reply_integer(reply, -4, -1, &what))
+    return belay__family_mismatch(call, wrong[-1 - what]);
   if (reply->type != BELAY__REPLY_ARRAY || reply->count != 2 ||
       !belay__reply_integer(reply->items[0], 0, NUMBER_MAX, &floor) ||
       !belay__reply_integer(reply->items[1], floor, NUMBER_MAX, &until)) {

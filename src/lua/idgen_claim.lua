@@ -1,18 +1,23 @@
--- Makes somebody the owner of a worker, whose lock he has.
+-- Makes the holder of a worker's lock the owner of the worker.
 -- KEYS[1]: the worker's record, a hash: owner; until, the last time for which ids may have been issued, in milliseconds
---   since 1970; epoch; server, who wrote that. ARGV[1]: the new owner. ARGV[2]: his clock, in those milliseconds.
---   ARGV[3]: how far ahead of it until may be. ARGV[4]: the epoch. ARGV[5]: who this server is, '' if that is not known.
---   ARGV[6]: for how long the record is kept, in milliseconds, from now or from until on, whichever is later.
--- Reply: {floor, until}: ids may be issued above floor, up to until. -1: what it holds is no such record; -2: it has
+--   since 1970; epoch; server, the run of the server that wrote it. KEYS[2]: what all workers of
+--   the name share, a hash: epoch. ARGV[1]: the new owner. ARGV[2]: the new owner's clock, in those
+--   milliseconds. ARGV[3]: the longest time that until may be ahead of it. ARGV[4]: the epoch.
+--   ARGV[5]: the run of this server, '' if it is not known. ARGV[6]: for how long the records are
+--   kept, in milliseconds, from now or from until on, whichever is later.
+-- Reply: {floor, until}: ids may be issued above floor, up to until. -1: the worker's key holds no
+--   such record; -2: the record has another epoch; -3: the other key holds no such hash; -4: it has
 --   another epoch.
--- Run twice: all that the first one allowed counts as issued.
+-- Run twice: all that the first run allowed counts as issued.
 --
--- A record that is missing may have been forgotten, and one of another server may be an old one: whoever had the worker
--- may have issued ids up to as far ahead of his clock, which is taken to be the new owner's.
+-- A record that is missing may have been forgotten, and one of another server may be an old one:
+-- the last owner of the worker may have issued ids up to that time ahead of its clock, which is
+-- taken to be the new owner's.
 local known = redis.call('HMGET', KEYS[1], 'until', 'epoch', 'server', 'owner')
+local epoch = redis.call('HGET', KEYS[2], 'epoch')
 local now, ahead = tonumber(ARGV[2]), tonumber(ARGV[3])
 local floor = now + ahead
-if known[1] or known[2] or known[3] or known[4] then
+if redis.call('EXISTS', KEYS[1]) == 1 then
   local last = known[1] and string.match(known[1], '^%d+$') and #known[1] <= 15 and tonumber(known[1])
   if not last or not known[2] or not known[4] then
     return -1
@@ -23,10 +28,17 @@ if known[1] or known[2] or known[3] or known[4] then
   local same = ARGV[5] ~= '' and known[3] == ARGV[5]
   floor = same and last or math.max(last, floor)
 end
+if not epoch and redis.call('EXISTS', KEYS[2]) == 1 then
+  return -3
+elseif epoch and epoch ~= ARGV[4] then
+  return -4
+end
 local last = math.max(floor, now + ahead)
 local left = math.max(0, last - 1000 * tonumber(redis.call('TIME')[1]))
 local life = string.format('%.0f', left + tonumber(ARGV[6]))
-redis.call('PEXPIRE', KEYS[1], life) -- who may not do this shall not leave a new one for ever
+redis.call('PEXPIRE', KEYS[1], life) -- where that is not permitted, no record may be left for ever
 redis.call('HSET', KEYS[1], 'owner', ARGV[1], 'until', string.format('%.0f', last), 'epoch', ARGV[4], 'server', ARGV[5])
 redis.call('PEXPIRE', KEYS[1], life)
+redis.call('HSET', KEYS[2], 'epoch', ARGV[4])
+redis.call('PEXPIRE', KEYS[2], life)
 return {floor, last}

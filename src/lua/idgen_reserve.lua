@@ -1,19 +1,28 @@
--- Lets the owner of a worker issue ids for longer; or says, when he is done, up to when he has.
--- KEYS[1]: the worker's record (idgen_claim.lua). ARGV[1]: the owner. ARGV[2]: until when, in milliseconds since 1970.
---   ARGV[3]: '1' he is done; '0': until never gets less, since this may be executed behind a later one. ARGV[4]: who
---   this server is, '' if that is not known. ARGV[5]: for how long the record is kept, in milliseconds, from now or from
---   until on, whichever is later.
--- Reply: 1; 0: the record is somebody else's, or gone, and nothing was changed.
+-- Lets the owner of a worker issue ids for longer; or records, when the owner has ended, up to when
+-- it has.
+-- KEYS[1]: the worker's record; KEYS[2]: what all workers of the name share (idgen_claim.lua).
+--   ARGV[1]: the owner. ARGV[2]: until when, in milliseconds since 1970. ARGV[3]: '1' the owner has
+--   ended; '0': until never gets less, since this may be executed behind a later one. ARGV[4]: the
+--   run of this server, '' if it is not known. ARGV[5]: for how long the records are kept, in
+--   milliseconds, from now or from until on, whichever is later.
+-- Reply: 1; 0: the record is another owner's, gone, or none that belay wrote, or the workers of the
+--   name have another epoch by now; nothing was changed.
 -- Run twice: the same again.
-local known = redis.call('HMGET', KEYS[1], 'owner', 'until')
-if known[1] ~= ARGV[1] then
+local known = redis.call('HMGET', KEYS[1], 'owner', 'until', 'epoch')
+local epoch, last = redis.call('HGET', KEYS[2], 'epoch'), ARGV[2]
+local stored = known[2] and #known[2] <= 15 and string.match(known[2], '^%d+$')
+stored = stored and tonumber(stored)
+if known[1] ~= ARGV[1] or not stored or not known[3] or (epoch and epoch ~= known[3]) or
+    (not epoch and redis.call('EXISTS', KEYS[2]) == 1) then
   return 0
 end
-local last = ARGV[2]
-if ARGV[3] == '0' and (tonumber(known[2] or '') or 0) > tonumber(last) then
+if ARGV[3] == '0' and stored > tonumber(last) then
   last = known[2]
 end
 local left = math.max(0, tonumber(last) - 1000 * tonumber(redis.call('TIME')[1]))
-redis.call('PEXPIRE', KEYS[1], string.format('%.0f', left + tonumber(ARGV[5])))
+local life = string.format('%.0f', left + tonumber(ARGV[5]))
+redis.call('PEXPIRE', KEYS[1], life)
 redis.call('HSET', KEYS[1], 'until', last, 'server', ARGV[4])
+redis.call('HSET', KEYS[2], 'epoch', known[3])
+redis.call('PEXPIRE', KEYS[2], life)
 return 1

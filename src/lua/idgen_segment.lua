@@ -1,32 +1,69 @@
--- Takes the next ids out, a step of them.
--- KEYS[1]: a hash: next, the first id that nobody was given; server, who wrote that. It has no ttl.
--- ARGV[1]: the step. ARGV[2]: the step and a jump, by which next grows where ids may have been forgotten: where somebody
---   else wrote, or next is less than ARGV[3], what the caller was given ids below of ('0': none yet). ARGV[4]: who this
---   server is; '': it is not asked. ARGV[5]: what next begins with.
--- Reply: next after this, a string: the ids are the step before it. -1: what next holds is no number, or a negative one.
---   If next would leave its range that is an error, and nothing was given.
+-- Takes a step of ids out.
+-- KEYS[1]: a hash: next, the first id that no process has; server, the run of the server that wrote
+--   next; clock, the rate and the skew of ARGV[6] and ARGV[7] if the ids follow the clock. It has
+--   no ttl.
+-- ARGV[1]: the step. ARGV[2]: the step and a jump, by which next grows where ids may have been
+--   forgotten: where another server wrote next, or next is less than ARGV[3], the end of the ids
+--   that the caller has got ('0': none yet). ARGV[4]: the run of this server; '': it is not
+--   compared. ARGV[5]: what next begins with. ARGV[6]: ids per second of the server's clock, 1 to
+--   1,000,000; '0': the ids do not follow the clock. ARGV[7]: the skew in milliseconds.
+-- Reply: next after this, a string: the ids are the step before it. A number of milliseconds, 1 to
+--   1000: the clock is not there yet, and no id was given. -1: what the key holds is no such hash;
+--   -2: its clock is another one. If next would leave its range that is an error, and no id was
+--   given.
 -- Run twice: takes out twice.
 --
--- Numbers up to 2^63 do not fit into Lua's: HINCRBY adds, and they are compared as text. If anything stopped this half
--- way, ids would be skipped.
+-- With a clock: all ids given are less than the clock's id, skew milliseconds ago; and where ids
+-- may have been forgotten, or nothing is stored, next continues at the clock's id now. So the
+-- second ids are above the first ones, as long as the clock did not step back by more than the
+-- skew.
+--
+-- Numbers up to 2^63 do not fit into Lua's: HINCRBY adds, and they are compared as text. If this is
+-- stopped half way, ids are skipped.
 local function less(a, b)
   return #a < #b or (#a == #b and a < b)
 end
-local known = redis.call('HMGET', KEYS[1], 'next', 'server')
+local known = redis.call('HMGET', KEYS[1], 'next', 'server', 'clock')
 local text = known[1]
 if text and ((text ~= '0' and not string.match(text, '^[1-9]%d*$')) or less('9223372036854775807', text)) then
   return -1
+elseif not text and redis.call('EXISTS', KEYS[1]) == 1 then
+  return -1
+end
+local rate = tonumber(ARGV[6])
+local clock = rate > 0 and ARGV[6] .. ' ' .. ARGV[7]
+if known[3] and known[3] ~= clock then
+  return -2
 end
 local first = text or ARGV[5]
 local lost = (text and ARGV[4] ~= '' and known[2] ~= ARGV[4]) or less(first, ARGV[3])
 if less(first, ARGV[3]) then
   first = ARGV[3]
 end
+local wait = 0
+if clock then
+  local time = redis.call('TIME')
+  local now = ARGV[5] + time[1] * rate + math.floor(time[2] * rate / 1000000)
+  if now > 9007199254740991 then -- 2^53 - 1
+    return redis.error_reply('ERR increment or decrement would overflow')
+  end
+  local there = string.format('%.0f', now)
+  if (lost or not text) and less(first, there) then
+    first = there
+  end
+  lost = false
+  wait = math.ceil((first + ARGV[1] - now + ARGV[7] * rate / 1000) * 1000 / rate)
+end
 if first ~= text then
   redis.call('HSET', KEYS[1], 'next', first)
 end
-redis.call('HINCRBY', KEYS[1], 'next', lost and ARGV[2] or ARGV[1])
+if clock and not known[3] then
+  redis.call('HSET', KEYS[1], 'clock', clock)
+end
+if wait <= 0 then
+  redis.call('HINCRBY', KEYS[1], 'next', lost and ARGV[2] or ARGV[1])
+end
 if ARGV[4] ~= '' and known[2] ~= ARGV[4] then
   redis.call('HSET', KEYS[1], 'server', ARGV[4])
 end
-return redis.call('HGET', KEYS[1], 'next')
+return wait > 0 and math.min(wait, 1000) or redis.call('HGET', KEYS[1], 'next')

@@ -1,12 +1,19 @@
 -- Takes the next ids of a kind out.
--- KEYS[1]: a hash, a field for each kind: the last id that somebody was given. It has no ttl.
+-- KEYS[1]: a hash, a field for each kind: the last id that was given. It has no ttl.
 -- ARGV[1]: the kind. ARGV[2]: how many. ARGV[3]: the last of them, if they are the first of all; '': that would leave its
 --   range.
--- Reply: the last of them, a string. If it would leave its range that is an error, and nothing is changed.
+-- Reply: the last of them, a string. -1: the field holds no whole number of 64 bits. If the last
+--   one would leave its range that is an error. In both cases nothing is changed.
 -- Run twice: takes out twice.
 --
--- Numbers up to 2^63 do not fit into Lua's: HINCRBY adds.
-if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then
+-- Numbers up to 2^63 do not fit into Lua's: HINCRBY adds, and they are compared as text.
+local last = redis.call('HGET', KEYS[1], ARGV[1])
+if last then
+  local minus, digits = string.match(last, '^(%-?)([1-9]%d*)$')
+  local most = minus == '-' and '9223372036854775808' or '9223372036854775807'
+  if last ~= '0' and (not digits or #digits > #most or (#digits == #most and digits > most)) then
+    return -1
+  end
   redis.call('HINCRBY', KEYS[1], ARGV[1], ARGV[2])
 elseif ARGV[3] == '' then
   return redis.error_reply('ERR increment or decrement would overflow')

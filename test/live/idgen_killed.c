@@ -1,5 +1,6 @@
 /* Eight processes draw ids and write them to disk. They are killed and started again all the while, their clocks step,
- * and the server is restarted. No id is written twice, and each process's grow.
+ * and the server is restarted. No id is written twice, and each process's grow. With a clock_rate
+ * that goes for a server too whose keys are removed again and again.
  *
  * BELAY_SOAK_SECONDS in the environment: for how long, each mode; default 1.5. */
 #include <fcntl.h>
@@ -64,7 +65,7 @@ static void take_note(spring_t *spring) {
 }
 
 static int be_giver(char **argv) {
-  enum { URL = 2, MODE, INDEX, FILE_NAME, TIME };
+  enum { URL = 2, MODE, INDEX, FILE_NAME, TIME, RATE };
   static giver_t giver;
   int64_t until = clock_now() + strtoll(argv[TIME], NULL, 10) * MS, begins = BEGINS;
   int index = atoi(argv[INDEX]);
@@ -77,6 +78,8 @@ static int be_giver(char **argv) {
   put(&giver, &begins, 1);
   belay_idgen_options_t options = idgen_options((belay_idgen_mode_t)atoi(argv[MODE]));
   options.step = 100;
+  options.clock_rate = strtoll(argv[RATE], NULL, 10);
+  options.clock_skew_ms = 10;
   options.ttl_ms = 300 * slow();
   options.ahead_ms = 100;
   options.worker = index < 4 ? index / 2 : -1; /* some must wait for one that was killed */
@@ -102,6 +105,7 @@ typedef struct family {
   server_t *server;
   char folder[64];
   belay_idgen_mode_t mode;
+  int64_t clock_rate; /* more than 0: the server loses its keys again and again */
   process_t process[PROCESSES];
   unsigned killed;
   int64_t until;
@@ -112,15 +116,38 @@ static void path_of(const family_t *family, int i, char path[PATH]) {
 }
 
 static void start(family_t *family, int i) {
-  char mode[12], index[12], path[PATH], ms[24];
+  char mode[12], index[12], path[PATH], ms[24], rate[24];
   snprintf(mode, sizeof mode, "%d", (int)family->mode);
   snprintf(index, sizeof index, "%d", i);
   path_of(family, i, path);
   int64_t left = (family->until - clock_now()) / MS;
   snprintf(ms, sizeof ms, "%" PRId64, left > 0 ? left : 0);
+  snprintf(rate, sizeof rate, "%" PRId64, family->clock_rate);
   const char *argv[] = {
-      process_self(), "--giver", server_url(family->server), mode, index, path, ms, NULL};
+      process_self(), "--giver", server_url(family->server), mode, index, path, ms, rate, NULL};
   family->process[i] = process_start(argv);
+}
+
+static int64_t written(const family_t *family, int i) {
+  char path[PATH];
+  struct stat about;
+  path_of(family, i, path);
+  return stat(path, &about) == 0 ? (int64_t)about.st_size : 0;
+}
+
+/* The server loses all its keys, and the process that starts asks before those that have ids. */
+static void start_on_empty(family_t *family, int i) {
+  int64_t begins = written(family, i) + (int64_t)sizeof BEGINS, began = clock_now();
+  for (int j = 0; j < PROCESSES; j++)
+    if (j != i)
+      process_kill(&family->process[j], SIGSTOP);
+  server_do(family->server, "FLUSHALL", NULL);
+  start(family, i);
+  while (written(family, i) <= begins && clock_since_ms(began) < 2000 * slow())
+    stall_ms(1);
+  for (int j = 0; j < PROCESSES; j++)
+    if (j != i)
+      process_kill(&family->process[j], SIGCONT);
 }
 
 static void play(family_t *family, int64_t ms) {
@@ -136,7 +163,10 @@ static void play(family_t *family, int64_t ms) {
     process_kill(&family->process[i], SIGKILL);
     assert_int_equal(process_wait(&family->process[i]), -SIGKILL);
     family->killed++;
-    start(family, i);
+    if (family->clock_rate > 0)
+      start_on_empty(family, i);
+    else
+      start(family, i);
     if (!restarted && clock_since_ms(began) > ms / 2) {
       restarted = true;
       server_kill(family->server);
@@ -192,8 +222,8 @@ static size_t duplicates(ids_t *ids) {
   return n;
 }
 
-static void hammer(belay_idgen_mode_t mode) {
-  family_t family = {.mode = mode, .folder = "/tmp/belay-ids-XXXXXX"};
+static void hammer(belay_idgen_mode_t mode, int64_t clock_rate) {
+  family_t family = {.mode = mode, .clock_rate = clock_rate, .folder = "/tmp/belay-ids-XXXXXX"};
   ids_t ids = {0};
   assert_non_null(mkdtemp(family.folder));
   family.server = server_start(
@@ -215,12 +245,17 @@ static void hammer(belay_idgen_mode_t mode) {
 
 static void test_no_segment_is_given_twice(void **state) {
   (void)state;
-  hammer(BELAY_IDGEN_SEGMENT);
+  hammer(BELAY_IDGEN_SEGMENT, 0);
 }
 
 static void test_no_snowflake_is_given_twice(void **state) {
   (void)state;
-  hammer(BELAY_IDGEN_SNOWFLAKE);
+  hammer(BELAY_IDGEN_SNOWFLAKE, 0);
+}
+
+static void test_no_segment_is_given_twice_by_a_server_that_forgets(void **state) {
+  (void)state;
+  hammer(BELAY_IDGEN_SEGMENT, BELAY_IDGEN_CLOCK_RATE_MAX);
 }
 
 static void test_the_judge_sees_what_comes_twice(void **state) {
@@ -231,11 +266,12 @@ static void test_the_judge_sees_what_comes_twice(void **state) {
 }
 
 int main(int argc, char **argv) {
-  if (argc == 7 && strcmp(argv[1], "--giver") == 0)
+  if (argc == 8 && strcmp(argv[1], "--giver") == 0)
     return be_giver(argv);
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_the_judge_sees_what_comes_twice),
       cmocka_unit_test(test_no_segment_is_given_twice),
+      cmocka_unit_test(test_no_segment_is_given_twice_by_a_server_that_forgets),
       cmocka_unit_test(test_no_snowflake_is_given_twice),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

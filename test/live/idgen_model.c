@@ -106,7 +106,47 @@ static const resp_t *run_fetch(server_t *server, const fetch_t *fetch) {
       server, &belay__script_idgen_segment,
       &(script_input_t){{"ids"},
                         {spell(step, fetch->step), spell(jump, fetch->step + fetch->gap),
-                         spell(floor, fetch->floor), who, spell(start, fetch->start)}});
+                         spell(floor, fetch->floor), who, spell(start, fetch->start), "0", "0"}});
+}
+
+/* With a clock: whatever is lost, no fetch gets ids that one before it has got, and none is ahead
+ * of the clock. The time is the server's, so the replies are bounded, not computed. */
+static void test_segments_with_a_clock_never_overlap(void **state) {
+  (void)state;
+  enum { RATE = 1000000, SKEW_MS = 1, STEP = 50 };
+  server_t *server = server_start(NULL);
+  uint64_t random = UINT64_C(14142135);
+  int64_t end = 0; /* of all ids that were given */
+  unsigned given_out = 0, waits = 0, losses = 0;
+  for (int i = 0; i < 2 * STEPS; i++) {
+    char floor[TEXT_MAX];
+    const char who[] = {"ABC"[below(&random, 300) == 0 ? below(&random, 3) : 0], '\0'};
+    if (below(&random, 300) == 0) {
+      losses++;
+      server_do(server, "FLUSHALL", NULL);
+    } else if (below(&random, 600) == 0) { /* an old file, read by another server */
+      losses++;
+      server_do(server, "HSET", "ids", "next", "1", "server", "old", NULL);
+    }
+    bool knows = below(&random, 2) == 0;
+    const resp_t *reply = script_run(
+        server, &belay__script_idgen_segment,
+        &(script_input_t){{"ids"},
+                          {"50", "5050", spell(floor, knows ? end : 0), who, "1", "1000000", "1"}});
+    if (reply->type == RESP_INTEGER) {
+      assert_between(reply->integer, 1, 1000);
+      waits++;
+      continue;
+    }
+    int64_t next = number_of(reply);
+    assert_true(next - STEP >= end);
+    end = next;
+    assert_true(end <= 1 + (server_now_ms(server) + 1 - SKEW_MS) * RATE / 1000);
+    given_out++;
+  }
+  print_message("%u fetches, %u waits, %u losses\n", given_out, waits, losses);
+  assert_true(given_out > 100 && waits > 100 && losses > 20);
+  server_stop(server);
 }
 
 static void test_segments_are_as_the_model_says(void **state) {
@@ -185,6 +225,7 @@ typedef struct record {
   bool there;
   char owner, server, epoch;
   int64_t until;
+  char shared; /* epoch of all workers of the name; 0: none */
 } record_t;
 
 enum { AHEAD = 1000 };
@@ -196,10 +237,11 @@ static void expect_claim(server_t *server, record_t *model, uint64_t *random, in
   const char *epoch = below(random, 20) == 0 ? "1" : "0", *said = below(random, 15) == 0 ? "" : who;
   const resp_t *reply = script_run(
       server, &belay__script_idgen_claim,
-      &(script_input_t){{"w"}, {owner, spell(clock, now), "1000", epoch, said, "60000"}});
-  if (model->there && model->epoch != epoch[0]) {
+      &(script_input_t){{"w", "ws"}, {owner, spell(clock, now), "1000", epoch, said, "60000"}});
+  bool other = model->there && model->epoch != epoch[0];
+  if (other || (model->shared != 0 && model->shared != epoch[0])) {
     assert_int_equal(reply->type, RESP_INTEGER);
-    assert_int_equal(reply->integer, -2);
+    assert_int_equal(reply->integer, other ? -2 : -4);
     return;
   }
   int64_t floor = now + AHEAD;
@@ -207,7 +249,8 @@ static void expect_claim(server_t *server, record_t *model, uint64_t *random, in
     floor = model->until;
   else if (model->there && model->until > floor)
     floor = model->until;
-  *model = (record_t){true, owner[0], said[0], epoch[0], floor > now + AHEAD ? floor : now + AHEAD};
+  *model = (record_t){
+      true, owner[0], said[0], epoch[0], floor > now + AHEAD ? floor : now + AHEAD, epoch[0]};
   assert_int_equal(reply->type, RESP_ARRAY);
   assert_int_equal(reply->items[0]->integer, floor);
   assert_int_equal(reply->items[1]->integer, model->until);
@@ -219,13 +262,16 @@ static void expect_reserve(server_t *server, record_t *model, uint64_t *random, 
   bool last = below(random, 5) == 0;
   int64_t reply = script_integer(
       server, &belay__script_idgen_reserve,
-      &(script_input_t){{"w"}, {owner, spell(until, now), last ? "1" : "0", "A", "60000"}});
-  bool ours = model->there && model->owner == owner[0];
+      &(script_input_t){{"w", "ws"}, {owner, spell(until, now), last ? "1" : "0", "A", "60000"}});
+  bool ours = model->there && model->owner == owner[0] &&
+              (model->shared == 0 || model->shared == model->epoch);
   assert_int_equal(reply, ours);
   if (ours && (last || now > model->until))
     model->until = now;
   if (ours)
     model->server = 'A';
+  if (ours)
+    model->shared = model->epoch;
 }
 
 static void test_workers_are_as_the_model_says(void **state) {
@@ -238,6 +284,13 @@ static void test_workers_are_as_the_model_says(void **state) {
     server_do(server, "FLUSHALL", NULL);
     for (int j = 0; j < ROUND; j++) {
       now += (int64_t)below(&random, 1500) - 500;
+      if (below(&random, 20) == 0) {
+        server_do(server, "DEL", "w", NULL);
+        model = (record_t){.shared = model.shared};
+      } else if (below(&random, 20) == 0) {
+        server_do(server, "DEL", "ws", NULL);
+        model.shared = 0;
+      }
       if (below(&random, 3) == 0)
         expect_claim(server, &model, &random, now);
       else
@@ -306,6 +359,7 @@ static void test_handles_are_given_what_is_theirs(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_segments_are_as_the_model_says),
+      cmocka_unit_test(test_segments_with_a_clock_never_overlap),
       cmocka_unit_test(test_sequences_are_as_the_model_says),
       cmocka_unit_test(test_workers_are_as_the_model_says),
       cmocka_unit_test(test_handles_are_given_what_is_theirs),

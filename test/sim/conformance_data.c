@@ -31,12 +31,13 @@ const conformance_row_t conformance_data[] = {
     ROW("DEL {f}"),
 
     /* ids */
-    ROW("EVAL @idgen_segment 1 {i} 10 110 0 %S 1"),
-    ROW("EVAL @idgen_segment 1 {i} 10 110 %N %S 1"),
-    ROW("EVALSHA $idgen_segment 1 {i} %n 100 0 %S %N"),
+    ROW("EVAL @idgen_segment 1 {i} 10 110 0 %S 1 0 0"),
+    ROW("EVAL @idgen_segment 1 {i} 10 110 %N %S 1 0 0"),
+    ROW("EVALSHA $idgen_segment 1 {i} %n 100 0 %S %N 0 0"),
     ROW("EVAL @idgen_sequence 1 {n} %m 1 %N"),
     ROW("EVAL @idgen_sequence 1 {n} a %n %N"),
     ROW("HSET {i} next %N"),
+    ROW("HSET {i} clock %t"),
     ROW_LIKE("HGETALL {i}", LIKE_PAIRS),
     ROW_LIKE("HGETALL {n}", LIKE_PAIRS),
     ROW("DEL {i} {n}"),
