@@ -38,6 +38,7 @@ typedef struct belay_counter belay_counter_t;
 #define BELAY_COUNTER_KEY_MAX ((size_t)1024)  /**< bytes of a key */
 #define BELAY_COUNTER_FIELD_MAX ((size_t)256) /**< bytes of a field's name */
 #define BELAY_COUNTER_ID_MAX ((size_t)64)     /**< bytes of an operation's id */
+#define BELAY_COUNTER_OPS_MAX 10000000        /**< the largest max_ops */
 #define BELAY_COUNTER_MANY_MAX 65536  /**< keys, or keys times shards, or fields, in one request */
 #define BELAY_COUNTER_FIELDS_MAX 4096 /**< fields that are added to in one step */
 #define BELAY_COUNTER_SHARDS_MAX 256  /**< of one counter */
@@ -66,9 +67,23 @@ typedef struct belay_counter_options {
   /** The ttl begins again with each add; default false: it is counted from the creation, by an add or a set. A get
    * does not extend it. Not without ttl_ms. */
   bool extend;
-  /** For how long an operation id is known after the add: 1,000 to 31,536,000,000, default an hour; longer if the
-   * request may be sent again for longer than that. It is a key of its own, in the counter's slot. */
+  /** For how long an operation id is known after the add, in milliseconds: 1,000 to 31,536,000,000;
+   * default an hour. It is longer if the request may be sent again for longer: timeout_ms of the
+   * request, plus 1 %, plus 2 ms. */
   int64_t op_ttl_ms;
+  /** Records of operations that a counter has at most: 0 to BELAY_COUNTER_OPS_MAX. Default 0: no
+   * limit, and each record is a key of its own beside the counter,
+   * NAMESPACE::counter::NAME::{KEY}::once::ID, for op_ttl_ms: 10 adds per second leave 36,000 keys
+   * in an hour.
+   *
+   * More than 0: all records of a counter (of each shard) are in one hash beside it,
+   * NAMESPACE::counter::NAME::{KEY}::ops, which lives until its last record is op_ttl_ms old. An
+   * add drops records that are older than that, oldest first, and never a younger one: where
+   * max_ops younger records exist, the add ends with BELAY_EBUSY, and nothing is added. So choose
+   * more than the adds with an id that come in op_ttl_ms. A record takes some 200 bytes.
+   *
+   * All who share a counter have the same: an operation is looked for only where this says. */
+  int64_t max_ops;
   /** Keys that one counter is spread over, 1 to BELAY_COUNTER_SHARDS_MAX; default 1. All who share a counter must say
    * the same: who says less does not see all of it. More of them than 1: the keys are
    * NAMESPACE::counter::NAME::{KEY::SHARD}, each with a ttl of its own. An add goes to one of them, in turn; one with
@@ -103,7 +118,9 @@ typedef struct belay_counter_result {
  *
  *   0                    the server answered
  *   BELAY_EOVERFLOW      the number would leave its range, or a sum of shards has left it: nothing was changed
- *   BELAY_EUNREACHABLE   nothing was sent (also BELAY_ERESOLVE, BELAY_EBUSY, BELAY_ENOMEM)
+ *   BELAY_EUNREACHABLE   nothing was sent (also BELAY_ERESOLVE, BELAY_ENOMEM)
+ *   BELAY_EBUSY          nothing was sent, since too much is pending; or, of an add with an
+ *                        operation id, max_ops records exist: nothing was added
  *   BELAY_EUNKNOWN       sent, and not answered: it may have been executed. Gets are sent again until their deadline,
  *                        and so are adds with an operation id. Nothing else is: other adds, sets, deletes
  *   BELAY_ECANCELED      belay_request_cancel() or a close
@@ -133,11 +150,18 @@ BELAY_API int belay_counter_add_bounded(belay_counter_t *counter, belay_request_
                                         const char *key, size_t key_len, int64_t delta, int64_t min,
                                         int64_t max, belay_counter_cb cb);
 
-/** Adds delta, unless an operation with that id (1 to BELAY_COUNTER_ID_MAX bytes, unique among those on this key within
- * op_ttl_ms) has done it: then value is what the first one was told. Sent again. What a server forgets before that time
- * because it evicts keys may be added twice; what it loses in a failover or a restart it loses together with the add, so
- * that to say the same id again makes it right. An overflow is not remembered. A delete or a set of the
- * counter forgets no operation. */
+/** Adds delta, unless an operation with that id (1 to BELAY_COUNTER_ID_MAX bytes, unique among
+ * those on this key within op_ttl_ms) has done it: then value is what the first one was told. Sent
+ * again.
+ *
+ * Each operation leaves a key for op_ttl_ms, by default for an hour; with the option max_ops the
+ * operations of a counter share one key. The same goes for each sum of belay_counter_add_local().
+ *
+ * What a server forgets before that time because it evicts keys, or because its clock steps
+ * forward, may be added twice; what it loses in a failover or a restart it loses together with the
+ * add, so that to say the same id again makes it right. An overflow is not remembered. A delete or
+ * a set of the counter forgets no operation. BELAY_EBUSY: max_ops records exist, and nothing was
+ * added. */
 BELAY_API int belay_counter_add_once(belay_counter_t *counter, belay_request_t *request,
                                      const char *key, size_t key_len, int64_t delta, const void *id,
                                      size_t id_len, belay_counter_cb cb);

@@ -66,7 +66,7 @@ static const row_t rows[] = {
     {PRIMITIVE, "bucket", "script", "del get set"},
     {PRIMITIVE, "cache", "lease", "del exists get getrange pexpire pttl set setrange time"},
     {PRIMITIVE, "counter", "script",
-     "exists get getset hdel hget hgetall hincrby hlen hmget incrby pexpire set unlink"},
+     "exists get getset hdel hget hgetall hincrby hlen hmget hset incrby pexpire set time unlink"},
     {PRIMITIVE, "dedup", "script",
      "bitcount bitfield bitfield_ro exists get getrange pexpire pfadd pfcount pfmerge pttl sadd "
      "scard sdiffstore set setbit sinter sintercard sinterstore sismember srem sscan strlen "

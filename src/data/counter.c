@@ -54,6 +54,7 @@ static int check_options(belay_t *belay, const belay_counter_options_t *o) {
       {"ttl_ms", o->ttl_ms, 0, TTL_MAX_MS},
       {"op_ttl_ms", o->op_ttl_ms, 1000, TTL_MAX_MS},
       {"shards", o->shards, 1, BELAY_COUNTER_SHARDS_MAX},
+      {"max_ops", o->max_ops, 0, BELAY_COUNTER_OPS_MAX},
       {"batch_ms", o->batch_ms, 1, 60000},
       {"batch_max", o->batch_max, 0, INT64_MAX},
       {"max_keys", o->max_keys > INT32_MAX ? 0 : (int64_t)o->max_keys, 1, 1000000},
@@ -95,6 +96,7 @@ int belay_counter_new(belay_client_t *client, const belay_counter_options_t *opt
   family->data = o.data;
   counter->ttl_ms = o.ttl_ms;
   counter->op_ttl_ms = o.op_ttl_ms;
+  counter->max_ops = o.max_ops;
   counter->batch_ms = o.batch_ms;
   counter->batch_max = o.batch_max;
   counter->max_keys = o.max_keys;
@@ -126,7 +128,7 @@ void belay__counter_arg(const belay_counter_t *counter, belay__call_t *call, con
   belay__family_arg(&counter->family, call, key, key_len, tail);
 }
 
-/* The key of what is known of an operation, beside the counter. */
+/* The key beside the counter that has the record of an operation, or those of all of them. */
 static void put_record(const belay_counter_t *counter, belay__call_t *call, const char *key,
                        size_t key_len, unsigned shard, const void *id, size_t id_len) {
   const belay__family_t *family = &counter->family;
@@ -134,9 +136,14 @@ static void put_record(const belay_counter_t *counter, belay__call_t *call, cons
   size_t n = belay__key_escape(rest, key, key_len);
   if (counter->shards > 1)
     n += (size_t)snprintf(rest + n, 8, "::%u", shard);
-  memcpy(rest + n, "}::once::", 9);
-  n += 9;
-  n += belay__key_escape(rest + n, id, id_len);
+  if (counter->max_ops > 0) {
+    memcpy(rest + n, "}::ops", 6);
+    n += 6;
+  } else {
+    memcpy(rest + n, "}::once::", 9);
+    n += 9;
+    n += belay__key_escape(rest + n, id, id_len);
+  }
   belay__call_arg_joined(call, family->prefix, family->prefix_len, rest, n);
 }
 
@@ -194,7 +201,7 @@ belay__call_t *belay__counter_once_call(const belay_counter_t *counter, const ch
                                         size_t key_len, int64_t delta, const void *id,
                                         size_t id_len, int64_t record_ms) {
   unsigned shard = belay__key_hash(id, id_len) % counter->shards;
-  belay__call_t *call = new_script(counter, &belay__script_counter_once, 2, 4);
+  belay__call_t *call = new_script(counter, &belay__script_counter_once, 2, 6);
   if (call == NULL)
     return NULL;
   belay__counter_arg(counter, call, key, key_len, shard);
@@ -202,6 +209,8 @@ belay__call_t *belay__counter_once_call(const belay_counter_t *counter, const ch
   belay__call_arg_int(call, delta);
   belay__call_arg_int(call, record_ms);
   put_life(counter, call);
+  belay__call_arg_int(call, counter->max_ops);
+  belay__call_arg(call, counter->max_ops > 0 ? id : "", counter->max_ops > 0 ? id_len : 0);
   return call;
 }
 

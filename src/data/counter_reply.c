@@ -53,8 +53,10 @@ static bool is_number(const belay__reply_t *reply, int64_t *out) {
 
 static int once(const belay__call_t *call, const belay__reply_t *reply, int64_t *out) {
   int64_t what;
-  if (!belay__reply_integer(reply, -2, -1, &what))
+  if (!belay__reply_integer(reply, -3, -1, &what))
     return is_number(reply, out) ? 0 : BELAY_EPROTO;
+  if (what == -3)
+    return belay__call_blame(call, BELAY_EBUSY, "max_ops operations have a record already");
   return belay__family_mismatch(call, what == -1 ? "this operation added something else"
                                                  : "what is known of this operation is garbage");
 }

@@ -1,36 +1,128 @@
 -- Adds to a counter, unless the same operation has been here already.
--- KEYS[1]: the counter. KEYS[2]: what is known of the operation: what was added, a space, the value after it.
---   ARGV[1]: what to add. ARGV[2]: for how long the operation is known, in milliseconds. ARGV[3]: the counter's ttl in
---   milliseconds; 0: for ever. ARGV[4]: 1 if each add makes it live so long again; 0: only a new counter gets it.
--- Reply: the value after the add, as digits, as it was the first time; -1: the operation added something else; -2: what
---   KEYS[2] holds is nothing of ours.
+-- KEYS[1]: the counter. KEYS[2]: the record of the operation, a string: what was added, a space,
+--   the value after it. Or, if ARGV[5] is not 0, the records of the counter's operations, a hash.
+--   In it: "i" and an id: the operation's number, the time until which it is known, what was added,
+--   the value after it, with spaces between them; "s" and a number: the id of that operation;
+--   first, next: the numbers of the oldest operation and of the next one; until: the latest of
+--   those times. Times are this server's, in milliseconds.
+-- ARGV[1]: what to add. ARGV[2]: for how long the operation is known, in milliseconds. ARGV[3]: the
+--   counter's ttl in milliseconds; 0: for ever. ARGV[4]: 1 if each add makes it live so long again;
+--   0: only a new counter gets it. ARGV[5]: how many operations the hash has at most; 0: KEYS[2] is
+--   a string. ARGV[6]: the operation's id; '' for a string.
+-- Reply: the value after the add, as digits, as it was the first time; -1: the operation added
+--   something else; -2: what KEYS[2] holds was not written by belay; -3: the hash is full, and its
+--   oldest operation must still be known. Of -1 to -3 nothing was changed.
 -- Run twice: adds once.
 --
--- Numbers stay text, and are added by INCRBY: Lua's are doubles. It may refuse, so it comes before what is known of the
--- operation; what a user may not do, or there is no memory for, is found out before it.
-local known = redis.call('GET', KEYS[2])
-if known then
-  local delta, value = string.match(known, '^(%-?%d+) (%-?%d+)$')
-  if not delta then
+-- Numbers of the counter stay text, and are added by INCRBY: Lua's are doubles. INCRBY may be
+-- refused, so it comes before the record; what a user may not do, or there is no memory for, is
+-- found out before it.
+local most, now, first, next, last, fresh = tonumber(ARGV[5])
+local gone = {}
+
+local function number(text)
+  local n = text and (text == '0' or string.match(text, '^[1-9]%d*$')) and tonumber(text)
+  return n and n <= 9007199254740991 and n -- 2^53 - 1
+end
+local function text(n)
+  return string.format('%.0f', n)
+end
+-- Its number, until when it is known, what was added, the value; nil: there is none, or none of
+-- belay's
+local function record(id)
+  local known = redis.call('HGET', KEYS[2], 'i' .. id)
+  local n, till, delta, value = string.match(known or '', '^(%d+) (%d+) (%-?%d+) (%-?%d+)$')
+  return number(n), number(till), delta, value, known
+end
+
+-- The oldest operations that need not be known any more: a few at a time.
+local function age()
+  while first < next and #gone < 32 do
+    local slot = 's' .. text(first)
+    local id = redis.call('HGET', KEYS[2], slot)
+    local n, till = record(id or '')
+    gone[#gone + 1] = slot
+    if id and n == first then
+      if not till or till > now then
+        gone[#gone] = nil
+        return
+      end
+      gone[#gone + 1] = 'i' .. id
+    end
+    first = first + 1
+  end
+end
+
+local counter = redis.call('GET', KEYS[1])
+if most == 0 then
+  local known = redis.call('GET', KEYS[2])
+  if known then
+    local delta, value = string.match(known, '^(%-?%d+) (%-?%d+)$')
+    if not delta then
+      return -2
+    end
+    return delta == ARGV[1] and value or -1
+  end
+else
+  local time = redis.call('TIME')
+  now = time[1] * 1000 + math.floor(time[2] / 1000)
+  local _, till, delta, value, known = record(ARGV[6])
+  if known and not till then
+    return -2
+  elseif known and till > now then
+    return delta == ARGV[1] and value or -1
+  end
+  local r = redis.call('HMGET', KEYS[2], 'first', 'next', 'until')
+  first, next, last = number(r[1] or '0'), number(r[2] or '0'), number(r[3] or '0')
+  if not (first and next and last and first <= next) or (not r[2] and redis.call('EXISTS', KEYS[2]) == 1) then
     return -2
   end
-  return delta == ARGV[1] and value or -1
+  age()
+  if next - first >= most then
+    return -3
+  end
+  last = math.max(last, now + ARGV[2])
+  -- These change nothing, but are refused where there is no memory, and where a user may not do them.
+  redis.call('SET', KEYS[1], '', counter and 'NX' or 'XX')
+  redis.call('PEXPIRE', KEYS[2], text(last - now))
+  redis.call('HDEL', KEYS[2], '')
+  fresh = not r[2]
+  redis.call('HSET', KEYS[2], 'first', r[1] or '0', 'next', r[2] or '0', 'until', r[3] or '0')
+  redis.call('PEXPIRE', KEYS[2], text(last - now))
 end
-local value = ARGV[1]
-if redis.call('GET', KEYS[1]) then
-  redis.call('SET', KEYS[1], '', 'NX') -- it is there: this changes nothing
-  if ARGV[4] == '1' then
+
+local said
+if not counter and ARGV[3] == '0' then
+  said = redis.pcall('SET', KEYS[1], ARGV[1])
+elseif not counter then
+  said = redis.pcall('SET', KEYS[1], ARGV[1], 'PX', ARGV[3])
+else
+  if most == 0 then
+    redis.call('SET', KEYS[1], '', 'NX') -- it is there: this changes nothing
+  end
+  if most == 0 and ARGV[4] == '1' then
     redis.call('PEXPIRE', KEYS[2], ARGV[3]) -- it is not there: nor does this
   end
-  redis.call('INCRBY', KEYS[1], ARGV[1])
-  value = redis.call('GET', KEYS[1])
-  if ARGV[4] == '1' then
-    redis.call('PEXPIRE', KEYS[1], ARGV[3])
-  end
-elseif ARGV[3] == '0' then
-  redis.call('SET', KEYS[1], value)
-else
-  redis.call('SET', KEYS[1], value, 'PX', ARGV[3])
+  said = redis.pcall('INCRBY', KEYS[1], ARGV[1])
 end
-redis.call('SET', KEYS[2], ARGV[1] .. ' ' .. value, 'PX', ARGV[2])
+if type(said) == 'table' and said.err then
+  if fresh then
+    redis.call('HDEL', KEYS[2], 'first', 'next', 'until')
+  end
+  return said
+end
+local value = counter and redis.call('GET', KEYS[1]) or ARGV[1]
+if counter and ARGV[4] == '1' then
+  redis.call('PEXPIRE', KEYS[1], ARGV[3])
+end
+if most == 0 then
+  redis.call('SET', KEYS[2], ARGV[1] .. ' ' .. value, 'PX', ARGV[2])
+else
+  if #gone > 0 then
+    redis.call('HDEL', KEYS[2], unpack(gone))
+  end
+  local known = text(next) .. ' ' .. text(now + ARGV[2]) .. ' ' .. ARGV[1] .. ' ' .. value
+  redis.call('HSET', KEYS[2], 'i' .. ARGV[6], known, 's' .. text(next), ARGV[6], 'first', text(first), 'next',
+    text(next + 1), 'until', text(last))
+end
 return value

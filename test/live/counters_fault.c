@@ -190,9 +190,12 @@ static const scene_t scenes[] = {
     {&belay__script_counter_add, {ONE_KEY, {"2", "0", "10", "60000", "0", "1"}}, 0},
     {&belay__script_counter_add, {ONE_KEY, {"2", "0", "10", "60000", "0", "1"}}, 5},
     {&belay__script_counter_add, {ONE_KEY, {"2", "0", "10", "60000", "1", "1"}}, 5},
-    {&belay__script_counter_once, {TWO_KEYS, {"2", "60000", "60000", "0"}}, 0},
-    {&belay__script_counter_once, {TWO_KEYS, {"2", "60000", "60000", "0"}}, 5},
-    {&belay__script_counter_once, {TWO_KEYS, {"2", "60000", "60000", "1"}}, 5},
+    {&belay__script_counter_once, {TWO_KEYS, {"2", "60000", "60000", "0", "0", ""}}, 0},
+    {&belay__script_counter_once, {TWO_KEYS, {"2", "60000", "60000", "0", "0", ""}}, 5},
+    {&belay__script_counter_once, {TWO_KEYS, {"2", "60000", "60000", "1", "0", ""}}, 5},
+    {&belay__script_counter_once, {TWO_KEYS, {"2", "60000", "60000", "0", "9", "a"}}, 0},
+    {&belay__script_counter_once, {TWO_KEYS, {"2", "60000", "60000", "0", "9", "a"}}, 5},
+    {&belay__script_counter_once, {TWO_KEYS, {"2", "60000", "60000", "1", "9", "a"}}, 5},
     {&belay__script_counter_fields, {ONE_KEY, {"60000", "0", "f", "2", "0", "10"}}, 0},
     {&belay__script_counter_fields, {ONE_KEY, {"60000", "0", "f", "2", "0", "10"}}, 5},
     {&belay__script_counter_fields, {ONE_KEY, {"60000", "1", "f", "2", "0", "10"}}, 5},
@@ -216,7 +219,8 @@ static void test_what_is_refused_has_done_nothing(void **state) {
   needs_one_process("rights in one place");
   acl_skip("its scripts are run by hand");
   static const char *const rights[] = {"-get",     "-set",   "-incrby", "-pexpire",
-                                       "-hincrby", "-hmget", "-exists"};
+                                       "-hincrby", "-hmget", "-exists", "-hset",
+                                       "-hget",    "-hdel",  "-time"};
   const size_t n = sizeof rights / sizeof *rights;
   unsigned refusals = 0;
   server_t *server = server_start(&with_digest);
@@ -236,7 +240,7 @@ static void test_what_is_refused_has_done_nothing(void **state) {
       expect_ttls(server);
     }
   /* each by memory, and by the rights that it uses */
-  assert_int_equal(refusals, (3 + 3 + 5) + (3 + 4 + 5) + (6 + 4 + 6));
+  assert_int_equal(refusals, (3 + 3 + 5) + (3 + 4 + 5) + (10 + 11 + 11) + (6 + 4 + 6));
   server_stop(server);
 }
 

@@ -259,10 +259,11 @@ static void step(model_t *m) {
     step_field(m, &count, k);
 }
 
-static void play(model_t *m, bool lives) {
+static void play(model_t *m, bool lives, int64_t max_ops) {
   belay_counter_options_t options = counter_options();
   options.ttl_ms = lives ? 100000 : 0;
   options.extend = lives;
+  options.max_ops = max_ops;
   m->lives = lives;
   till_new(&m->till, m->bed, &options);
   server_do(m->bed->server, "FLUSHALL", NULL);
@@ -285,8 +286,8 @@ static void test_counters_do_what_the_model_does(void **state) {
   (void)state;
   static model_t m;
   m = (model_t){.bed = bed_open(NULL), .random = UINT64_C(0x9e3779b97f4a7c15)};
-  play(&m, false);
-  play(&m, true);
+  play(&m, false, 0);
+  play(&m, true, NAMES * OPERATIONS);
   print_message("%u applied, %u out of bounds, %u beyond the range, %u repeated, %u mismatched\n",
                 m.applied, m.refused, m.overflows, m.repeats, m.mismatches);
   assert_true(m.applied > 3000 && m.refused > 500 && m.overflows > 500 && m.repeats > 200 &&

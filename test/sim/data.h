@@ -37,10 +37,11 @@ typedef struct sim_data_ask {
 typedef struct sim_data {
   unsigned asks;
   sim_data_ask_t ask[SIM_DATA_ASKS];
-  int64_t sum[SIM_DATA_KEYS];      /* of the counter that is added to once for each operation */
-  int64_t events[SIM_DATA_KEYS];   /* of a user's session */
-  int64_t active;                  /* users that somebody was told are marked */
-  int64_t flake[SIM_DATA_WORKERS]; /* the highest snowflake of each worker that was given */
+  int64_t sum[SIM_DATA_KEYS];        /* of the counter that is added to once for each operation */
+  int64_t operations[SIM_DATA_KEYS]; /* the same, of the one whose operations share a key */
+  int64_t events[SIM_DATA_KEYS];     /* of a user's session */
+  int64_t active;                    /* users that somebody was told are marked */
+  int64_t flake[SIM_DATA_WORKERS];   /* the highest snowflake of each worker that was given */
   int64_t done[SIM_DATA_ASKS]; /* the result of an idempotency record, as it was told; 0: not yet */
   uint64_t ids[SIM_DATA_IDS / 64]; /* that were given, a bit for each */
 } sim_data_t;

@@ -29,6 +29,18 @@ static int make_counter(sim_data_hand_t *hand) {
   return belay_counter_new(client_of(hand), &options, (belay_counter_t **)&hand->handle);
 }
 
+static int make_counter_of_operations(sim_data_hand_t *hand) {
+  belay_counter_options_t options;
+  belay_counter_options_init(&options);
+  options.name = "ops";
+  options.name_len = 3;
+  options.ttl_ms = 3600000;
+  options.extend = true;
+  options.max_ops = BELAY_COUNTER_OPS_MAX;
+  options.data = hand;
+  return belay_counter_new(client_of(hand), &options, (belay_counter_t **)&hand->handle);
+}
+
 static int close_counter(sim_data_hand_t *hand) {
   return belay_counter_close(hand->handle, on_counter_closed);
 }
@@ -47,6 +59,10 @@ static int ask_add(sim_data_hand_t *hand, const sim_data_ask_t *ask, const char 
 
 static void count_once(sim_data_t *data, sim_data_ask_t *ask) {
   ask->value = ++data->sum[ask->key];
+}
+
+static void count_operation(sim_data_t *data, sim_data_ask_t *ask) {
+  ask->value = ++data->operations[ask->key];
 }
 
 static void on_added_once(belay_request_t *request, int status,
@@ -70,6 +86,12 @@ static const sim_craft_t add_once = {.name = "add once",
                                      .close = close_counter,
                                      .ask = ask_add_once,
                                      .executed = count_once};
+static const sim_craft_t add_operation = {.name = "add operation",
+                                          .again = true,
+                                          .make = make_counter_of_operations,
+                                          .close = close_counter,
+                                          .ask = ask_add_once,
+                                          .executed = count_operation};
 
 /* ---- dedup ----------------------------------------------------------------------------------------------- */
 
@@ -314,8 +336,19 @@ static const sim_craft_t submit = {.name = "submit",
 /* ---- all of them ----------------------------------------------------------------------------------------- */
 
 static const sim_craft_t *const data[] = {
-    &sim_craft_bloom, &sim_craft_scaling, &sim_craft_rotating, &add,     &add_once, &mark,
-    &mark_window,     &mark_once,         &mark_window_once,   &records, &ids,      &submit,
+    &sim_craft_bloom,
+    &sim_craft_scaling,
+    &sim_craft_rotating,
+    &add,
+    &add_once,
+    &add_operation,
+    &mark,
+    &mark_window,
+    &mark_once,
+    &mark_window_once,
+    &records,
+    &ids,
+    &submit,
 };
 static const sim_craft_t *const users[] = {
     &sim_craft_permission, &sim_craft_swap,  &sim_craft_presence,   &sim_craft_presence_window,
