@@ -103,6 +103,9 @@ static int counter_chore(bed_t *bed) {
   DONE(end_of_count(&c), BEGIN(&till, &c, add, KEY("m"), 1, on_counter_told));
   DONE(end_of_count(&c), BEGIN(&till, &c, set, KEY("m"), 9, on_counter_told));
   DONE(end_of_count(&c), BEGIN(&till, &c, add_field, KEY("h"), KEY("f"), 1, on_counter_told));
+  options.max_ops = 10;
+  till_new(&till, bed, &options);
+  DONE(end_of_count(&c), BEGIN(&till, &c, add_once, KEY("o"), 1, KEY("op"), on_counter_told));
   return 0;
 }
 
