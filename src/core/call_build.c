@@ -239,9 +239,9 @@ void belay__call_bring_script(belay__call_t *call, belay__scripts_t *brought) {
 /* The next word of a command; NULL at its end. */
 static const char *next_word(const belay__call_t *call, size_t *at, size_t *len) {
   const char *p = call->data + *at, *end = call->data + call->len;
+  *len = 0;
   if (p == end)
     return NULL;
-  *len = 0;
   for (p++; *p != '\r'; p++)
     *len = 10 * *len + (size_t)(*p - '0');
   p += 2;
