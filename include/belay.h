@@ -11,6 +11,7 @@
 #include "belay/bucket.h"
 #include "belay/cache.h"
 #include "belay/client.h"
+#include "belay/config.h"
 #include "belay/counter.h"
 #include "belay/dedup.h"
 #include "belay/election.h"

@@ -47,7 +47,7 @@ typedef struct belay_dedup belay_dedup_t;
  *               mark  seen  forget  count  clear  union  intersection, difference  page
  *   SET           x     x      x      x      x      x               x              x
  *   COUNT         x                   x      x      x
- *   WINDOW        x     x      x      x      x
+ *   WINDOW        x     x      x      x      x                                        x
  *   BITMAP        x     x      x      x      x
  *
  * What a kind cannot do is BELAY_EINVAL. Where it is enough that hardly anything new is taken for seen, and memory
@@ -208,8 +208,8 @@ BELAY_API int belay_dedup_store(belay_dedup_t *dedup, belay_request_t *request,
                                 belay_dedup_operator_t how, const belay_bytes_t *keys, size_t n,
                                 const char *into, size_t into_len, belay_dedup_count_cb cb);
 
-/** SET: the members of what is made of 1 or 2 sets, page by page: from cursor 0, then from the one that came with the
- * page before, until that is 0. A page has about `limit` members (1 to BELAY_DEDUP_PAGE_MAX), perhaps none; a small set
+/** WINDOW: the members of one set that count now, in no order; `how` does not matter. SET: the members of what is made of
+ * 1 or 2 sets. They come page by page: from cursor 0, then from the one that came with the page before, until that is 0. A page has about `limit` members (1 to BELAY_DEDUP_PAGE_MAX), perhaps none; a small set
  * may come as one. No page keeps the server for long. Is sent again.
  *
  * It walks the first set (of a union, then the second), so let that be the smaller one of an intersection. It is a walk

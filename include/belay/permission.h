@@ -13,7 +13,7 @@ extern "C" {
 /** Strings of fields of one width, any number of strings, each with a key of its own. The field of index i is w bits
  * from bit i * w on, so that a million users' 16 levels are half a megabyte; the string is as long as its highest index
  * needs. A field that was never set is 0. All who share a string must say the same width: it is part of the key, so that
- * fields of another width are never taken for these.
+ * fields of another width are never taken for these. belay/config.h makes another width an error.
  *
  * @code
  * enum { MAY_READ = 1, MAY_WRITE = 2, MAY_INVITE = 4 };
@@ -154,7 +154,8 @@ BELAY_API int belay_permission_compare_and_set(belay_permission_t *permission,
                                                size_t key_len, uint64_t index, uint64_t expected,
                                                uint64_t value, belay_permission_cb cb);
 
-/** Forgets all fields of a key, whatever it holds, in the background of the server; there are no results. Sent again. */
+/** Forgets all fields of a key, whatever it holds, and its configuration record (belay/config.h), in the background of
+ * the server; there are no results. Sent again. */
 BELAY_API int belay_permission_clear(belay_permission_t *permission, belay_request_t *request,
                                      const char *key, size_t key_len, belay_permission_cb cb);
 

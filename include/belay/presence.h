@@ -24,7 +24,7 @@ extern "C" {
  * A bitmap is cut into segments of 2^23 bits, each a key of its own (NAMESPACE::presence::{NAME}::SEGMENT, or
  * ...::SLICE::SEGMENT) of at most 1 MiB, which is made when the first of its bits is set; all are in one slot of a
  * cluster. So no command keeps the server for long, however large max_id is. All who share a name must say the same
- * window and slices, and should say the same ttl. A segment that was evicted is one in which nobody is online: there is no telling.
+ * window and slices (belay/config.h makes others an error), and should say the same ttl. A segment that was evicted is one in which nobody is online: there is no telling.
  * @code
  * static void on_set(belay_request_t *request, int status) {
  *   (void)request;
@@ -116,7 +116,8 @@ BELAY_API int belay_presence_is_many(belay_presence_t *presence, belay_request_t
 BELAY_API int belay_presence_count(belay_presence_t *presence, belay_request_t *request,
                                    belay_presence_count_cb cb);
 
-/** Nobody is online any more: the keys are unlinked, up to 1,024 at a time. */
+/** Nobody is online any more: the server unlinks the keys, up to 1,024 at a time, and the configuration record
+ * (belay/config.h). */
 BELAY_API int belay_presence_reset(belay_presence_t *presence, belay_request_t *request,
                                    belay_presence_cb cb);
 

@@ -11,7 +11,8 @@ extern "C" {
 #endif
 
 /** Boards of one kind, any number of them, each with a key of its own: a sorted set. A member is some bytes, a score a
- * whole number. Ranks begin at 0, which is the best. All who share a board should say the same options.
+ * whole number. Ranks begin at 0, which is the best. All who share a board should say the same options;
+ * belay/config.h makes another order, or other ties, an error.
  *
  * Who has the same score stands in the order of the members' bytes (from the smallest up where low scores are best, from
  * the largest down where high ones are), as a sorted set has it; or of the time at which the scores were reached. For
@@ -197,7 +198,8 @@ BELAY_API int belay_ranking_trim(belay_ranking_t *ranking, belay_request_t *requ
                                  const char *board, size_t board_len, int64_t size,
                                  belay_ranking_count_cb cb);
 
-/** Forgets a board, whatever its keys hold, in the background of the server; the count is 0. Sent again. */
+/** Forgets a board, whatever its keys hold, and its configuration record (belay/config.h), in the background of the
+ * server; the count is 0. Sent again. */
 BELAY_API int belay_ranking_clear(belay_ranking_t *ranking, belay_request_t *request,
                                   const char *board, size_t board_len, belay_ranking_count_cb cb);
 

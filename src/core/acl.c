@@ -65,12 +65,13 @@ static const row_t rows[] = {
      "unlink"},
     {PRIMITIVE, "bucket", "script", "del get set"},
     {PRIMITIVE, "cache", "lease", "del exists get getrange pexpire pttl set setrange time"},
+    {PRIMITIVE, "config", "script", "hgetall hlen hset persist pexpire"},
     {PRIMITIVE, "counter", "script",
      "exists get getset hdel hget hgetall hincrby hlen hmget hset incrby pexpire set time unlink"},
     {PRIMITIVE, "dedup", "script",
      "bitcount bitfield bitfield_ro exists get getrange pexpire pfadd pfcount pfmerge pttl sadd "
      "scard sdiffstore set setbit sinter sintercard sinterstore sismember srem sscan strlen "
-     "sunionstore time type unlink zadd zcard zcount zrange zrem zremrangebyrank zscore"},
+     "sunionstore time type unlink zadd zcard zcount zrange zrem zremrangebyrank zscan zscore"},
     {PRIMITIVE, "durable", "", "wait"},
     {PRIMITIVE, "election", "script wake", "del get hmget hset pexpire pttl set time"},
     {PRIMITIVE, "held", "lock rwlock semaphore",

@@ -219,10 +219,16 @@ static const belay__request_ops_t page_ops = {
 int belay_dedup_page(belay_dedup_t *dedup, belay_request_t *request, belay_dedup_operator_t how,
                      const belay_bytes_t *keys, size_t n, uint64_t cursor, size_t limit,
                      belay_dedup_page_cb cb) {
-  int error = check(dedup, request, 1U << BELAY_DEDUP_SET, how, keys, n, cb != NULL);
+  int error = check(dedup, request, 1U << BELAY_DEDUP_SET | 1U << BELAY_DEDUP_WINDOW, how, keys, n,
+                    cb != NULL);
   if (error != 0)
     return error;
+  bool window = dedup->kind == BELAY_DEDUP_WINDOW;
   belay_t *belay = dedup->family.client->belay;
+  if (window && n != 1) {
+    belay__detail(belay, "keys: of a window, 1");
+    return BELAY_EINVAL;
+  }
   if ((cursor & 1) != 0 && (how != BELAY_DEDUP_UNION || n != 2)) {
     belay__detail(belay, "cursor: not of a page of this");
     return BELAY_EINVAL;
@@ -231,11 +237,14 @@ int belay_dedup_page(belay_dedup_t *dedup, belay_request_t *request, belay_dedup
                              BELAY_DEDUP_PAGE_MAX);
   if (error != 0)
     return error;
-  belay__call_t *call = belay__dedup_script(dedup, &belay__script_dedup_page, n, 4);
+  belay__call_t *call = window ? belay__dedup_script(dedup, &belay__script_dedup_window_page, 1, 2)
+                               : belay__dedup_script(dedup, &belay__script_dedup_page, n, 4);
   if (call != NULL) {
     put_keys(dedup, call, keys, n);
-    belay__call_arg(call, letter_of(how), 1);
-    belay__call_arg_int(call, (int64_t)(cursor & 1));
+    if (!window) {
+      belay__call_arg(call, letter_of(how), 1);
+      belay__call_arg_int(call, (int64_t)(cursor & 1));
+    }
     belay__call_arg_int(call, (int64_t)(cursor >> 1));
     belay__call_arg_int(call, (int64_t)limit);
   }

@@ -259,7 +259,7 @@ static int read_cleared(belay__pending_t *pending, const belay__call_t *call,
                         const belay__reply_t *reply) {
   (void)pending, (void)call;
   int64_t keys;
-  return belay__reply_integer(reply, 0, 1, &keys) ? 0 : BELAY_EPROTO;
+  return belay__reply_integer(reply, 0, 2, &keys) ? 0 : BELAY_EPROTO;
 }
 
 static void tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
@@ -449,7 +449,8 @@ int belay_permission_clear(belay_permission_t *permission, belay_request_t *requ
   belay__call_t *call = belay__call_new(permission->family.client, BELAY__LANE_DATA);
   if (call == NULL)
     return BELAY_ENOMEM;
-  belay__call_command(call, "UNLINK", 2);
+  belay__call_command(call, "UNLINK", 3);
   belay__family_arg(&permission->family, call, key, key_len, permission->tail);
+  belay__family_arg(&permission->family, call, key, key_len, "}::config");
   return belay__family_start(&permission->family, request, call, &clear_ops, (void (*)(void))cb);
 }

@@ -18,7 +18,7 @@
 #define TTL_MAX_MS INT64_C(31536000000) /* a year */
 #define SLICES_MAX 14    /* the union of more than 16 bitmaps takes the server 20 times as long */
 #define COUNTS_AT_ONCE 4 /* segments: as many calls */
-#define UNLINKS_AT_ONCE 1024 /* keys, in one call */
+#define UNLINKS_AT_ONCE 1024 /* keys of segments, in one call */
 
 /* ---- closing ------------------------------------------------------------------------------------------- */
 
@@ -237,7 +237,7 @@ static int read_reset(belay__pending_t *pending, const belay__call_t *call,
   int64_t keys;
   if (belay__presence_learn(pending, call, reply, &status))
     return status;
-  return belay__reply_integer(reply, 0, UNLINKS_AT_ONCE, &keys) ? 0 : BELAY_EPROTO;
+  return belay__reply_integer(reply, 0, UNLINKS_AT_ONCE + 1, &keys) ? 0 : BELAY_EPROTO;
 }
 
 static int next_reset(belay__pending_t *pending) {
@@ -253,9 +253,12 @@ static int next_reset(belay__pending_t *pending) {
   belay__call_t *call = belay__call_new(presence->family.client, BELAY__LANE_DATA);
   if (call == NULL)
     return BELAY_ENOMEM;
-  belay__call_command(call, "UNLINK", 1 + (size_t)n * all);
+  bool last = from + n == segments; /* the configuration record goes with them */
+  belay__call_command(call, "UNLINK", 1 + (size_t)n * all + last);
   for (uint32_t i = from; i < from + n; i++)
     belay__presence_put_all(presence, call, pending->values[BELAY__PRESENCE_SLICE], i);
+  if (last)
+    belay__family_arg(&presence->family, call, NULL, 0, "}::config");
   pending->values[BELAY__PRESENCE_NEXT] = from + n;
   int error = belay__request_send(pending, call);
   return error != 0 ? error : BELAY__REQUEST_PARK;

@@ -179,7 +179,7 @@ static int read_cleared(belay__pending_t *pending, const belay__call_t *call,
                         const belay__reply_t *reply) {
   (void)pending, (void)call;
   int64_t keys;
-  return belay__reply_integer(reply, 0, 2, &keys) ? 0 : BELAY_EPROTO;
+  return belay__reply_integer(reply, 0, 3, &keys) ? 0 : BELAY_EPROTO;
 }
 
 static const belay__request_ops_t clear_ops = {
@@ -194,7 +194,8 @@ int belay_ranking_clear(belay_ranking_t *ranking, belay_request_t *request, cons
   belay__call_t *call = belay__call_new(ranking->family.client, BELAY__LANE_DATA);
   if (call == NULL)
     return BELAY_ENOMEM;
-  belay__call_command(call, "UNLINK", 1 + belay__ranking_keys(ranking));
+  belay__call_command(call, "UNLINK", 2 + belay__ranking_keys(ranking));
   belay__ranking_put_keys(ranking, call, board, board_len);
+  belay__family_arg(&ranking->family, call, board, board_len, "}::config");
   return belay__family_start(&ranking->family, request, call, &clear_ops, (void (*)(void))cb);
 }

@@ -142,6 +142,8 @@ static int dedup_chore(bed_t *bed) {
       DONE(end_of_entry(&e), begin_mark(&book, &e, "k", "1"));
       DONE(end_of_entry(&e), begin_forget(&book, &e, "k", "1"));
     }
+    for (int n = 0; n < 2 && all[i] == BELAY_DEDUP_WINDOW; n++)
+      DONE(end_of_entry(&e), begin_page(&book, &e, BELAY_DEDUP_UNION, "k", 0, 10));
     MUST(all[i] == BELAY_DEDUP_COUNT ? combine(&book, &e, BELAY_DEDUP_UNION) : 0);
     for (int how = BELAY_DEDUP_UNION; all[i] == BELAY_DEDUP_SET && how < BELAY_DEDUP_UNION + 3;
          how++) {
@@ -236,6 +238,40 @@ static int permission_chore(bed_t *bed) {
 static void test_permissions(void **state) {
   (void)state;
   grants_check(&(chore_t){"permission", permission_chore, NULL, NULL, NULL, 0});
+}
+
+static void on_config(belay_request_t *request, int status, const belay_config_field_t *fields,
+                      size_t n) {
+  (void)fields, (void)n;
+  *(int *)request->data = status;
+}
+
+static int config_chore(bed_t *bed) {
+  static const belay_config_field_t field = {.name = "width", .value = "3"};
+  static int status;
+  static belay_request_t request;
+  for (int i = 0; i < 4; i++) {
+    belay_config_options_t options;
+    belay_config_t *config;
+    belay_config_options_init(&options);
+    options.ttl_ms = i % 2 == 0 ? 0 : 60000;
+    MUST(belay_config_new(bed->client, &options, &config));
+    request.data = &status;
+    status = 1;
+    MUST(belay_config_open(config, &request, "forum", 5, &field, 1, on_config));
+    bed_until(bed, status != 1);
+    MUST(status);
+    status = 1;
+    MUST(belay_config_read(config, &request, "forum", 5, on_config));
+    bed_until(bed, status != 1);
+    MUST(status);
+  }
+  return 0;
+}
+
+static void test_configs(void **state) {
+  (void)state;
+  grants_check(&(chore_t){"config", config_chore, NULL, NULL, NULL, 0});
 }
 
 static int ranking_chore(bed_t *bed) {
@@ -342,8 +378,8 @@ int main(void) {
       cmocka_unit_test(test_bloom_filters), cmocka_unit_test(test_counters),
       cmocka_unit_test(test_dedup),         cmocka_unit_test(test_idempotency),
       cmocka_unit_test(test_ids),           cmocka_unit_test(test_permissions),
-      cmocka_unit_test(test_rankings),      cmocka_unit_test(test_presence),
-      cmocka_unit_test(test_active_users),
+      cmocka_unit_test(test_configs),       cmocka_unit_test(test_rankings),
+      cmocka_unit_test(test_presence),      cmocka_unit_test(test_active_users),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

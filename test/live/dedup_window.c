@@ -245,6 +245,62 @@ static void test_scores_must_be_times(void **state) {
   bed_close(bed);
 }
 
+/* ---- pages ----------------------------------------------------------------------------------------------- */
+
+enum { MANY = 3000 };
+
+static unsigned met[MANY];
+
+static void meet(entry_t *entry, const belay_bytes_t *member) {
+  char text[8] = "";
+  assert_true(member->len >= 1 && member->len <= 5);
+  memcpy(text, member->data, member->len);
+  int n = atoi(text);
+  assert_between(n, 0, MANY - 1);
+  met[n]++;
+  (void)entry;
+}
+
+static void test_what_counts_comes_in_pages(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_dedup_options_t options = window_of(600000, 2 * MANY);
+  book_t book;
+  book_of(&book, bed, bed->client, &options);
+  char script[200];
+  snprintf(
+      script, sizeof script,
+      "for i = 0, %d do redis.call('ZADD', KEYS[1], i %% 3 == 0 and ARGV[1] or '9999999999999', i) "
+      "end return 1",
+      MANY - 1);
+  char over[24];
+  snprintf(over, sizeof over, "%lld", (long long)server_now_ms(bed->server));
+  server_do(bed->server, "EVAL", script, "1", KEY, over, NULL);
+  unsigned pages = 0;
+  uint64_t cursor = 0;
+  memset(met, 0, sizeof met);
+  do {
+    entry_t entry = {.member = meet};
+    assert_error(begin_page(&book, &entry, BELAY_DEDUP_UNION, "k", cursor, 100), 0);
+    assert_error(end_of_entry(&entry), 0);
+    cursor = entry.next;
+    pages++;
+  } while (cursor != 0);
+  assert_true(pages > MANY / 100 / 4);
+  for (int i = 0; i < MANY; i++)
+    assert_int_equal(met[i] > 0, i % 3 != 0);
+  entry_t entry = {0};
+  assert_error(begin_page(&book, &entry, BELAY_DEDUP_UNION, "k,l", 0, 100), BELAY_EINVAL);
+  assert_error(begin_page(&book, &entry, BELAY_DEDUP_UNION, "k", 1, 100), BELAY_EINVAL);
+  assert_error(begin_page(&book, &entry, BELAY_DEDUP_UNION, "l", 0, 100), 0);
+  assert_error(end_of_entry(&entry), 0);
+  assert_true(entry.n == 0 && entry.next == 0);
+  server_do(bed->server, "SET", "belay::dedup::{n}::m", "x", NULL);
+  assert_error(begin_page(&book, &entry, BELAY_DEDUP_UNION, "m", 0, 100), 0);
+  assert_error(end_of_entry(&entry), BELAY_EWRONGTYPE);
+  bed_close(bed);
+}
+
 /* ---- bitmaps --------------------------------------------------------------------------------------------- */
 
 static void test_a_bitmap_has_an_end(void **state) {
@@ -329,6 +385,7 @@ int main(void) {
       cmocka_unit_test(test_the_oldest_make_room),
       cmocka_unit_test(test_a_smaller_window_gets_there_by_and_by),
       cmocka_unit_test(test_scores_must_be_times),
+      cmocka_unit_test(test_what_counts_comes_in_pages),
       cmocka_unit_test(test_a_bitmap_has_an_end),
       cmocka_unit_test(test_the_largest_offset),
       cmocka_unit_test(test_a_bitmap_is_bits),

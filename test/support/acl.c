@@ -27,6 +27,7 @@ static const struct {
     {"live-counter", "lock redlock", NULL}, /* of fencing numbers */
     {"live-counters*", "counter", NULL},
     {"live-dedup*", "dedup", NULL},
+    {"live-config", "config permission presence ranking", NULL},
     {"live-election*", "election", NULL},
     {"live-failover*", "all sentinel", NULL},
     {"live-failover*", "all sentinel", NULL},

@@ -252,7 +252,8 @@ int begin_dedup_nth(book_t *book, entry_t *entry, int n) {
 
 bool can_dedup(belay_dedup_kind_t kind, int n) {
   return n < 5 || (n < 8 && kind != BELAY_DEDUP_COUNT) ||
-         (n < 10 && n > 7 && kind == BELAY_DEDUP_COUNT) || kind == BELAY_DEDUP_SET;
+         (n < 10 && n > 7 && kind == BELAY_DEDUP_COUNT) ||
+         (n == 10 && kind == BELAY_DEDUP_WINDOW) || kind == BELAY_DEDUP_SET;
 }
 
 int end_of_entry(entry_t *entry) {
