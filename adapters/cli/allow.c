@@ -6,6 +6,7 @@
 
 #include "commands.h"
 #include "harness.h"
+#include "record.h"
 #include "text.h"
 
 #define WIDTH_DEFAULT 8
@@ -13,17 +14,18 @@
 static struct {
   const char *name, *names;
   int64_t width, max_id, ttl_ms;
-} asked = {.max_id = 1048575};
+} asked = {.max_id = -1, .ttl_ms = -1};
 
 static belay_permission_t *permission;
 static belay_request_t request;
 static struct {
   const char *names[BELAY_PERMISSION_WIDTH_MAX]; /* of bits, from the lowest on */
   size_t named;
-  belay_permission_field_t field; /* the one that is asked for, or changed */
-  uint64_t *ids;                  /* of a list */
-  uint64_t next;                  /* the first that was not asked for */
-  bool some;                      /* was told */
+  belay_permission_field_t field;                    /* the one that is asked for, or changed */
+  uint64_t *ids;                                     /* of a list */
+  uint64_t next;                                     /* the first that was not asked for */
+  bool some;                                         /* was told */
+  const char *(*read)(const arguments_t *arguments); /* NULL: KEY is all */
 } work;
 
 static const char *key_of(const harness_t *h) {
@@ -36,9 +38,10 @@ static size_t key_len(const harness_t *h) {
 
 /* ---- what they have in common -------------------------------------------------------------------------- */
 
-/* --names; NULL, or what is wrong with it. */
+/* Divides --names, or those of the record. NULL, or what is wrong with them. */
 static const char *read_names(void) {
   char *copy = asked.names != NULL ? text_keep(asked.names, strlen(asked.names)) : NULL;
+  work.named = 0;
   for (char *next = copy; next != NULL;) {
     char *name = next;
     next = strchr(name, ',');
@@ -53,9 +56,7 @@ static const char *read_names(void) {
         return "--names: one of them stands there twice";
     work.names[work.named++] = name;
   }
-  if (asked.width == 0)
-    asked.width = work.named > 0 ? (int64_t)work.named : WIDTH_DEFAULT;
-  return work.named > (size_t)asked.width ? "--names: more than --width" : NULL;
+  return NULL;
 }
 
 /* A name, or the number of a bit. */
@@ -82,18 +83,15 @@ static bool read_id(const char *word, uint64_t *out) {
 
 static const char not_an_id[] = "ID is no whole number from 0 to --max-id";
 
-/* The arguments behind the key: an id, and permissions. */
-static bool read_field(harness_t *h) {
-  const arguments_t *arguments = h->arguments;
-  const char *wrong = read_names();
-  if (wrong == NULL && !read_id(arguments->item[1], &work.field.index))
-    wrong = not_an_id;
-  for (size_t i = 2; wrong == NULL && i < arguments->n; i++)
+/* The arguments behind the key: an id, and permissions. NULL, or what is wrong with them. */
+static const char *read_field(const arguments_t *arguments) {
+  work.field.value = 0;
+  if (!read_id(arguments->item[1], &work.field.index))
+    return not_an_id;
+  for (size_t i = 2; i < arguments->n; i++)
     if (!read_bit(arguments->item[i], &work.field.value))
-      wrong = "PERMISSION is none of --names, and no number below --width";
-  if (wrong != NULL)
-    harness_refuse(h, wrong);
-  return wrong == NULL;
+      return "PERMISSION is none of --names, and no number below --width";
+  return NULL;
 }
 
 static bool open_permission(harness_t *h) {
@@ -108,6 +106,56 @@ static bool open_permission(harness_t *h) {
   int error = belay_permission_new(h->client[0], &options, &permission);
   harness_fail(h, "cannot begin", error);
   return error == 0;
+}
+
+/* All options are known now. */
+static bool check_arguments(harness_t *h) {
+  const char *wrong = read_names(); /* the record's, where none were given */
+  if (wrong == NULL && work.named > (size_t)asked.width)
+    wrong = "--names: more than --width";
+  if (wrong == NULL && work.read != NULL)
+    wrong = work.read(h->arguments);
+  if (wrong != NULL)
+    harness_refuse(h, wrong);
+  return wrong == NULL && open_permission(h);
+}
+
+static void begin_with(harness_t *h, record_use_t use, const char *what,
+                       const char *(*read)(const arguments_t *), void (*go)(harness_t *h)) {
+  static record_field_t fields[] = {
+      {.name = "width", .option = "--width", .number = &asked.width, .usual = WIDTH_DEFAULT},
+      {.name = "names", .option = "--names", .text = &asked.names},
+      {.name = "max_id",
+       .option = "--max-id",
+       .number = &asked.max_id,
+       .unset = -1,
+       .usual = 1048575,
+       .rule = BELAY_CONFIG_LARGEST},
+      {.name = "ttl_ms",
+       .option = "--ttl",
+       .number = &asked.ttl_ms,
+       .unset = -1,
+       .rule = BELAY_CONFIG_LATEST,
+       .duration = true}};
+  static record_t record = {.kind = BELAY_CONFIG_PERMISSION,
+                            .fields = fields,
+                            .n = sizeof fields / sizeof *fields,
+                            .life_ms = &asked.ttl_ms,
+                            .check = check_arguments};
+  const char *wrong = read_names();
+  if (wrong != NULL) {
+    harness_refuse(h, wrong);
+    return;
+  }
+  if (work.named > 0)
+    fields[0].usual = (int64_t)work.named;
+  record.name = asked.name;
+  record.set = key_of(h);
+  record.use = use;
+  record.what = what;
+  record.go = go;
+  work.read = read;
+  record_begin(h, &record);
 }
 
 /* The names of bits, or their numbers. */
@@ -136,21 +184,21 @@ static bool out_field(const belay_permission_result_t *result) {
    .kind = OPTION_TEXT,                                                                            \
    .value = "NAME,...",                                                                            \
    .to.text = &asked.names,                                                                        \
-   .help = "what permissions are called, the first one is number 0; default: they have numbers "   \
-           "only"},                                                                                \
+   .help = "what permissions are called, the first one is number 0; default: the names of KEY"},   \
       {.name = "width",                                                                            \
        .kind = OPTION_NUMBER,                                                                      \
        .value = "N",                                                                               \
        .to.number = &asked.width,                                                                  \
        .min = 1,                                                                                   \
        .max = BELAY_PERMISSION_WIDTH_MAX,                                                          \
-       .help = "how many permissions there are; default: as many as names, or 8"},                 \
+       .help = "how many permissions there are; default: that of KEY; of a new one as many as "    \
+               "names, or 8"},                                                                     \
       {.name = "max-id",                                                                           \
        .kind = OPTION_NUMBER,                                                                      \
        .value = "N",                                                                               \
        .to.number = &asked.max_id,                                                                 \
        .max = UINT32_MAX,                                                                          \
-       .help = "the largest id there may be; default 1048575"},                                    \
+       .help = "the largest id there may be; default: that of KEY; of a new one 1048575"},         \
   {                                                                                                \
     .name = "name", .kind = OPTION_TEXT, .value = "NAME", .to.text = &asked.name,                  \
     .help = "which permissions: part of the keys, so that others may have some of the same KEY"    \
@@ -159,7 +207,8 @@ static bool out_field(const belay_permission_result_t *result) {
   {                                                                                                \
     .name = "ttl", .kind = OPTION_DURATION, .value = "DURATION", .to.number = &asked.ttl_ms,       \
     .min = 1000, .max = YEAR_MS,                                                                   \
-    .help = "all of KEY is gone when nothing has changed for so long; default: never"              \
+    .help = "the server forgets KEY after this time without a change; default: that of KEY; of a " \
+            "new one: never"                                                                       \
   }
 
 static const option_t key_options[] = {KEY_OPTIONS, {0}};
@@ -187,14 +236,16 @@ static void on_changed(belay_request_t *r, int status, const belay_permission_re
 typedef int (*change_t)(belay_permission_t *, belay_request_t *, const char *, size_t,
                         const belay_permission_field_t *, size_t, belay_permission_cb);
 
-static void change(harness_t *h, change_t how, belay_permission_cb cb) {
-  if (read_field(h) && open_permission(h))
-    harness_fail(h, "cannot begin",
-                 how(permission, &request, key_of(h), key_len(h), &work.field, 1, cb));
+static void change(harness_t *h, const char *what, change_t how, belay_permission_cb cb) {
+  harness_fail(h, what, how(permission, &request, key_of(h), key_len(h), &work.field, 1, cb));
+}
+
+static void go_grant(harness_t *h) {
+  change(h, "cannot change", belay_permission_grant, on_changed);
 }
 
 static void begin_grant(harness_t *h) {
-  change(h, belay_permission_grant, on_changed);
+  begin_with(h, RECORD_ADDS, "cannot change", read_field, go_grant);
 }
 
 static const command_t grant = {
@@ -213,8 +264,12 @@ static const command_t grant = {
     .begin = begin_grant,
 };
 
+static void go_revoke(harness_t *h) {
+  change(h, "cannot change", belay_permission_revoke, on_changed);
+}
+
 static void begin_revoke(harness_t *h) {
-  change(h, belay_permission_revoke, on_changed);
+  begin_with(h, RECORD_REMOVES, "cannot change", read_field, go_revoke);
 }
 
 static const command_t revoke_part = {
@@ -222,9 +277,8 @@ static const command_t revoke_part = {
     .arguments = "KEY ID PERMISSION...",
     .summary = "somebody may not do this any more",
     .examples =
-        (const example_t[]){{"Who has left may only read",
-                             "belay allow revoke forum 17 write invite --names read,write,invite"},
-                            {0}},
+        (const example_t[]){
+            {"Who has left may only read", "belay allow revoke forum 17 write invite"}, {0}},
     .options = change_options,
     .least = 3,
     .most = TEXTS_MAX,
@@ -233,17 +287,19 @@ static const command_t revoke_part = {
     .begin = begin_revoke,
 };
 
+static void go_set(harness_t *h) {
+  change(h, "cannot change", belay_permission_set, on_changed);
+}
+
 static void begin_set(harness_t *h) {
-  change(h, belay_permission_set, on_changed);
+  begin_with(h, RECORD_ADDS, "cannot change", read_field, go_set);
 }
 
 static const command_t set = {
     .name = "set",
     .arguments = "KEY ID [PERMISSION]...",
     .summary = "somebody may do this, and nothing else",
-    .examples =
-        (const example_t[]){{"A guest", "belay allow set forum 23 read --names read,write,invite"},
-                            {0}},
+    .examples = (const example_t[]){{"A guest", "belay allow set forum 23 read"}, {0}},
     .options = change_options,
     .least = 2,
     .most = TEXTS_MAX,
@@ -269,17 +325,20 @@ static void on_checked(belay_request_t *r, int status, const belay_permission_re
   }
 }
 
+static void go_check(harness_t *h) {
+  change(h, "cannot ask", belay_permission_has, on_checked);
+}
+
 static void begin_check(harness_t *h) {
-  change(h, belay_permission_has, on_checked);
+  begin_with(h, RECORD_READS, "cannot ask", read_field, go_check);
 }
 
 static const command_t check = {
     .name = "check",
     .arguments = "KEY ID PERMISSION...",
     .summary = "whether somebody may do all of this; the status is 1 if not",
-    .examples = (const example_t[]){{"In a script", "belay allow check -q forum $ID write "
-                                                    "--names read,write,invite || exit 1"},
-                                    {0}},
+    .examples =
+        (const example_t[]){{"In a script", "belay allow check -q forum $ID write || exit 1"}, {0}},
     .options = key_options,
     .least = 3,
     .most = TEXTS_MAX,
@@ -328,26 +387,29 @@ static void ask_next(harness_t *h) {
         belay_permission_get(permission, &request, key_of(h), key_len(h), work.ids, n, on_some));
 }
 
-static void begin_list(harness_t *h) {
-  const arguments_t *arguments = h->arguments;
-  size_t n = arguments->n - 1;
-  const char *wrong = read_names();
-  work.ids = calloc(BELAY_PERMISSION_FIELDS_MAX, sizeof *work.ids);
-  if (work.ids == NULL) {
-    harness_fail(h, "cannot begin", BELAY_ENOMEM);
-    return;
-  }
-  for (size_t i = 0; i < n && wrong == NULL; i++)
-    if (!read_id(arguments->item[i + 1], &work.ids[i]))
-      wrong = not_an_id;
-  if (wrong != NULL)
-    harness_refuse(h, wrong);
-  else if (open_permission(h) && n == 0)
+static const char *read_list(const arguments_t *arguments) {
+  for (size_t i = 1; i < arguments->n; i++)
+    if (!read_id(arguments->item[i], &work.ids[i - 1]))
+      return not_an_id;
+  return NULL;
+}
+
+static void go_list(harness_t *h) {
+  size_t n = h->arguments->n - 1;
+  if (n == 0)
     ask_next(h);
-  else if (!harness_is_done(h))
+  else
     harness_fail(
         h, "cannot list",
         belay_permission_get(permission, &request, key_of(h), key_len(h), work.ids, n, on_listed));
+}
+
+static void begin_list(harness_t *h) {
+  work.ids = calloc(BELAY_PERMISSION_FIELDS_MAX, sizeof *work.ids);
+  if (work.ids == NULL)
+    harness_fail(h, "cannot begin", BELAY_ENOMEM);
+  else
+    begin_with(h, RECORD_READS, "cannot list", read_list, go_list);
 }
 
 static const command_t list = {
@@ -358,9 +420,7 @@ static const command_t list = {
         "Without an ID all of them up to --max-id are asked for, 16384 at a time; the status is 1 "
         "if nobody may do anything.",
     .examples =
-        (const example_t[]){{"Two of them, as JSON",
-                             "belay allow list forum 17 23 --names read,write,invite --json"},
-                            {0}},
+        (const example_t[]){{"Two of them, as JSON", "belay allow list forum 17 23 --json"}, {0}},
     .options = key_options,
     .least = 1,
     .most = TEXTS_MAX,
@@ -379,13 +439,13 @@ static void on_deleted(belay_request_t *r, int status, const belay_permission_re
   harness_done(h, STATUS_YES);
 }
 
+static void go_delete(harness_t *h) {
+  harness_fail(h, "cannot delete",
+               belay_permission_clear(permission, &request, key_of(h), key_len(h), on_deleted));
+}
+
 static void begin_delete(harness_t *h) {
-  const char *wrong = read_names();
-  if (wrong != NULL)
-    harness_refuse(h, wrong);
-  else if (open_permission(h))
-    harness_fail(h, "cannot delete",
-                 belay_permission_clear(permission, &request, key_of(h), key_len(h), on_deleted));
+  begin_with(h, RECORD_REMOVES, "cannot delete", NULL, go_delete);
 }
 
 static const command_t delete = {
@@ -404,12 +464,14 @@ const command_t allow_command = {
     .name = "allow",
     .summary = "who may do what, a few bits for each",
     .text =
-        "KEY is what it is about, ID somebody, a whole number from 0 on, and PERMISSION one of "
-        "--names or a number below --width. The width is part of the key: all who share a KEY must "
-        "say the same names, or the same width. What nobody was granted nobody may.",
+        "KEY is what it is about, ID a user's number, from 0 on, and PERMISSION one of --names or "
+        "a "
+        "number below --width. The first grant decides the names and the width of a KEY. The "
+        "server keeps them: later commands need not repeat them, and a command that contradicts "
+        "them ends with an error. A permission that was never granted is not allowed.",
     .examples = (const example_t[]){{"A moderator, and who may write",
                                      "belay allow grant forum 17 write --names read,write,invite; "
-                                     "belay allow list forum --names read,write,invite"},
+                                     "belay allow list forum"},
                                     {0}},
     .parts = (const command_t *const[]){&check, &delete, &grant, &list, &revoke_part, &set, NULL},
 };

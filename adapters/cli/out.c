@@ -107,6 +107,13 @@ void out_number(const char *name, int64_t value) {
   add_plain(name, digits, digits);
 }
 
+void out_wide(const char *name, int64_t value) {
+  char json[26], plain[24];
+  (void)snprintf(plain, sizeof plain, "%" PRId64, value);
+  (void)snprintf(json, sizeof json, "\"%s\"", plain);
+  add_plain(name, json, plain);
+}
+
 void out_fraction(const char *name, double value) {
   char digits[340];
   if (!isfinite(value)) { /* which JSON has no way to write */

@@ -27,7 +27,10 @@ out_form_t out_form(void);
 void out_begin(void);
 void out_text(const char *name, const void *bytes, size_t len);
 void out_string(const char *name, const char *text); /* NULL: as out_null() */
-void out_number(const char *name, int64_t value);
+void out_number(const char *name, int64_t value);    /* a small one: below 2^53 whatever happens */
+/* A number that may pass 2^53, or that belongs to a kind of which others may: ids, counters, scores, fencing tokens. In
+ * JSON it is a string of digits: many readers of JSON keep numbers as doubles, and round it. */
+void out_wide(const char *name, int64_t value);
 void out_fraction(const char *name, double value); /* with at most six digits behind the point */
 void out_bool(const char *name, bool value);       /* for people: yes, no */
 void out_null(const char *name);                   /* for people: - */

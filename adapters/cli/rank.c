@@ -4,16 +4,21 @@
 
 #include "commands.h"
 #include "harness.h"
+#include "record.h"
 
 static struct {
-  const char *name, *ties;
+  const char *name, *ties, *order; /* order: "low" or "high"; NULL: not given */
   int64_t ttl_ms, max_members, skip;
   bool low_first, best, worst;
-} asked = {.ttl_ms = 30 * DAY_MS};
+} asked = {.ttl_ms = -1, .max_members = -1};
 
 static belay_ranking_t *ranking;
 static belay_request_t request;
 static belay_bytes_t members[TEXTS_MAX];
+static size_t members_n;
+static int64_t number;  /* the argument N */
+static record_t record; /* what the board was made with */
+static belay_ranking_mode_t mode;
 
 static void fail(harness_t *h, int error) {
   harness_fail(h, "cannot rank", error);
@@ -41,6 +46,7 @@ static bool read_ties(belay_ranking_ties_t *out) {
   return asked.ties == NULL;
 }
 
+/* All options are known now. */
 static bool open_ranking(harness_t *h) {
   belay_ranking_options_t options;
   belay_ranking_options_init(&options);
@@ -50,8 +56,9 @@ static bool open_ranking(harness_t *h) {
   }
   options.name = asked.name != NULL ? asked.name : "";
   options.name_len = strlen(options.name);
-  options.order = asked.low_first ? BELAY_RANKING_LOW_FIRST : BELAY_RANKING_HIGH_FIRST;
-  options.ttl_ms = asked.ttl_ms == BELAY_FOREVER ? 0 : asked.ttl_ms;
+  bool low = asked.order != NULL && strcmp(asked.order, "low") == 0;
+  options.order = low ? BELAY_RANKING_LOW_FIRST : BELAY_RANKING_HIGH_FIRST;
+  options.ttl_ms = asked.ttl_ms;
   options.max_members = asked.max_members;
   request.data = h;
   int error = belay_ranking_new(h->client[0], &options, &ranking);
@@ -59,21 +66,61 @@ static bool open_ranking(harness_t *h) {
   return error == 0;
 }
 
-/* A whole number among the arguments, if it is there. */
-static bool read_number(harness_t *h, size_t i, int64_t least, int64_t most, int64_t *out) {
+/* A whole number among the arguments, if it is there; it goes to `number`. */
+static bool read_number(harness_t *h, size_t i, int64_t least, int64_t most, int64_t usual) {
+  number = usual;
   if (i >= h->arguments->n ||
-      (units_number(h->arguments->item[i], out) && *out >= least && *out <= most))
+      (units_number(h->arguments->item[i], &number) && number >= least && number <= most))
     return true;
   harness_refuse(h, "N is no whole number, or is out of range");
   return false;
 }
 
-/* Those behind the board: how many. */
-static size_t read_members(const harness_t *h) {
+/* Those behind the board. */
+static void read_members(const harness_t *h) {
   const arguments_t *arguments = h->arguments;
   for (size_t i = 1; i < arguments->n; i++)
     members[i - 1] = (belay_bytes_t){arguments->item[i], strlen(arguments->item[i])};
-  return arguments->n - 1;
+  members_n = arguments->n - 1;
+}
+
+static void begin_with(harness_t *h, record_use_t use, void (*go)(harness_t *h)) {
+  static const record_field_t fields[] = {
+      {.name = "order",
+       .option = "the order",
+       .text = &asked.order,
+       .usual_text = "high",
+       .rule = BELAY_CONFIG_SAME},
+      {.name = "ties", .option = "--ties", .text = &asked.ties, .usual_text = "member"},
+      {.name = "ttl_ms",
+       .option = "--ttl",
+       .number = &asked.ttl_ms,
+       .unset = -1,
+       .usual = 30 * DAY_MS,
+       .rule = BELAY_CONFIG_LATEST,
+       .duration = true},
+      {.name = "max_members",
+       .option = "--max-members",
+       .number = &asked.max_members,
+       .unset = -1,
+       .rule = BELAY_CONFIG_LATEST}};
+  belay_ranking_ties_t ties;
+  if (!read_ties(&ties)) {
+    harness_refuse(h, "--ties is none of member, earlier, later");
+    return;
+  }
+  asked.order = asked.low_first ? "low" : NULL;
+  record = (record_t){.kind = BELAY_CONFIG_RANKING,
+                      .name = asked.name,
+                      .set = board_of(h),
+                      .what = "cannot rank",
+                      .fields = fields,
+                      .n = sizeof fields / sizeof *fields,
+                      .use = use,
+                      .life_ms = &asked.ttl_ms,
+                      .check = open_ranking,
+                      .go = go};
+  record_begin(h, &record);
 }
 
 /* Ranks are those of people: the best is 1. */
@@ -120,7 +167,7 @@ static void on_entries(belay_request_t *r, int status, const belay_ranking_entry
   {                                                                                                \
     .name = "ties", .kind = OPTION_TEXT, .value = "WHO", .to.text = &asked.ties,                   \
     .help = "of those with the same score is better: member (by their bytes), earlier or later "   \
-            "(who reached it first, last); default member"                                         \
+            "(who reached it first, last); default: that of the board; of a new one member"        \
   }
 #define CHANGE_OPTIONS                                                                             \
   {.name = "ttl",                                                                                  \
@@ -130,10 +177,12 @@ static void on_entries(belay_request_t *r, int status, const belay_ranking_entry
    .min = 1000,                                                                                    \
    .max = YEAR_MS,                                                                                 \
    .forever = true,                                                                                \
-   .help = "the board is gone when nothing has changed for so long; default 30d"},                 \
+   .help = "the server forgets the board after this time without a change; default: that of the "  \
+           "board; of a new one 30d"},                                                             \
   {                                                                                                \
     .name = "max-members", .kind = OPTION_NUMBER, .value = "N", .to.number = &asked.max_members,   \
-    .min = 1, .max = BELAY_RANKING_SIZE_MAX, .help = "so many stay, the best; default: any number" \
+    .min = 1, .max = BELAY_RANKING_SIZE_MAX,                                                       \
+    .help = "how many members stay, the best; default: that of the board; of a new one any number" \
   }
 #define BOARD_OPTIONS LOW_OPTION, TIES_OPTION, NAME_OPTION
 
@@ -151,14 +200,17 @@ static void on_submitted(belay_request_t *r, int status, const belay_ranking_ent
                                                                                    : STATUS_NO);
 }
 
-static void submit(harness_t *h, belay_ranking_mode_t mode) {
-  belay_ranking_score_t item = {.score = 1};
-  (void)read_members(h);
-  item.member = members[0];
-  if (read_number(h, 2, BELAY_RANKING_SCORE_MIN, BELAY_RANKING_SCORE_MAX, &item.score) &&
-      open_ranking(h))
-    fail(h, belay_ranking_submit(ranking, &request, board_of(h), board_len(h), mode, &item, 1,
-                                 on_submitted));
+static void go_submit(harness_t *h) {
+  const belay_ranking_score_t item = {.member = members[0], .score = number};
+  fail(h, belay_ranking_submit(ranking, &request, board_of(h), board_len(h), mode, &item, 1,
+                               on_submitted));
+}
+
+static void submit(harness_t *h, belay_ranking_mode_t how) {
+  mode = how;
+  read_members(h);
+  if (read_number(h, 2, BELAY_RANKING_SCORE_MIN, BELAY_RANKING_SCORE_MAX, 1))
+    begin_with(h, RECORD_ADDS, go_submit);
 }
 
 static void begin_add(harness_t *h) {
@@ -209,20 +261,22 @@ static const command_t set = {
 
 /* ---- top, around, of ----------------------------------------------------------------------------------- */
 
+static void go_top(harness_t *h) {
+  fail(h, belay_ranking_range(ranking, &request, board_of(h), board_len(h),
+                              asked.worst ? BELAY_RANKING_FROM_WORST : BELAY_RANKING_FROM_BEST,
+                              asked.skip, (size_t)number, on_entries));
+}
+
 static void begin_top(harness_t *h) {
-  int64_t n = 10;
-  if (read_number(h, 1, 1, (int64_t)BELAY_RANKING_PAGE_MAX, &n) && open_ranking(h))
-    fail(h, belay_ranking_range(ranking, &request, board_of(h), board_len(h),
-                                asked.worst ? BELAY_RANKING_FROM_WORST : BELAY_RANKING_FROM_BEST,
-                                asked.skip, (size_t)n, on_entries));
+  if (read_number(h, 1, 1, (int64_t)BELAY_RANKING_PAGE_MAX, 10))
+    begin_with(h, RECORD_READS, go_top);
 }
 
 static const command_t top = {
     .name = "top",
     .arguments = "BOARD [N]",
     .summary = "the best N, or 10: rank, member, score; the status is 1 if there are none",
-    .examples =
-        (const example_t[]){{"The fastest three", "belay rank top laps 3 --low-first"}, {0}},
+    .examples = (const example_t[]){{"The fastest three", "belay rank top laps 3"}, {0}},
     .options = (const option_t[]){{.name = "skip",
                                    .kind = OPTION_NUMBER,
                                    .value = "N",
@@ -242,12 +296,15 @@ static const command_t top = {
     .begin = begin_top,
 };
 
+static void go_around(harness_t *h) {
+  fail(h, belay_ranking_around(ranking, &request, board_of(h), board_len(h), members[0].data,
+                               members[0].len, (size_t)number, (size_t)number, on_entries));
+}
+
 static void begin_around(harness_t *h) {
-  int64_t n = 5;
-  (void)read_members(h);
-  if (read_number(h, 2, 0, (int64_t)(BELAY_RANKING_PAGE_MAX - 1) / 2, &n) && open_ranking(h))
-    fail(h, belay_ranking_around(ranking, &request, board_of(h), board_len(h), members[0].data,
-                                 members[0].len, (size_t)n, (size_t)n, on_entries));
+  read_members(h);
+  if (read_number(h, 2, 0, (int64_t)(BELAY_RANKING_PAGE_MAX - 1) / 2, 5))
+    begin_with(h, RECORD_READS, go_around);
 }
 
 static const command_t around = {
@@ -266,11 +323,14 @@ static const command_t around = {
     .begin = begin_around,
 };
 
+static void go_of(harness_t *h) {
+  fail(h, belay_ranking_find(ranking, &request, board_of(h), board_len(h), members, members_n,
+                             on_entries));
+}
+
 static void begin_of(harness_t *h) {
-  size_t n = read_members(h);
-  if (open_ranking(h))
-    fail(h,
-         belay_ranking_find(ranking, &request, board_of(h), board_len(h), members, n, on_entries));
+  read_members(h);
+  begin_with(h, RECORD_READS, go_of);
 }
 
 static const command_t of = {
@@ -308,9 +368,12 @@ static void on_count(belay_request_t *r, int status, int64_t count) {
   tell(r, status, "members", count);
 }
 
+static void go_count(harness_t *h) {
+  fail(h, belay_ranking_count(ranking, &request, board_of(h), board_len(h), on_count));
+}
+
 static void begin_count(harness_t *h) {
-  if (open_ranking(h))
-    fail(h, belay_ranking_count(ranking, &request, board_of(h), board_len(h), on_count));
+  begin_with(h, RECORD_READS, go_count);
 }
 
 static const command_t count = {
@@ -337,15 +400,17 @@ static void on_cleared(belay_request_t *r, int status, int64_t zero) {
   harness_done(h, STATUS_YES);
 }
 
-static void begin_delete(harness_t *h) {
-  size_t n = read_members(h);
-  if (!open_ranking(h))
-    return;
-  if (n > 0)
-    fail(h, belay_ranking_remove(ranking, &request, board_of(h), board_len(h), members, n,
+static void go_delete(harness_t *h) {
+  if (members_n > 0)
+    fail(h, belay_ranking_remove(ranking, &request, board_of(h), board_len(h), members, members_n,
                                  on_removed));
   else
     fail(h, belay_ranking_clear(ranking, &request, board_of(h), board_len(h), on_cleared));
+}
+
+static void begin_delete(harness_t *h) {
+  read_members(h);
+  begin_with(h, RECORD_REMOVES, go_delete);
 }
 
 static const command_t delete = {
@@ -367,8 +432,9 @@ const command_t rank_command = {
     .name = "rank",
     .summary = "members with scores, and who stands where",
     .text =
-        "Scores are whole numbers, up to 2^53 - 1; the best one has rank 1. All who share a BOARD "
-        "should say the same --low-first and --ties.",
+        "Scores are whole numbers, up to 2^53 - 1; the best one has rank 1. The first add or set "
+        "decides --low-first and --ties of a BOARD. The server keeps them: later commands need not "
+        "repeat them, and a command that contradicts them ends with an error.",
     .examples =
         (const example_t[]){
             {"Points, and the best three", "belay rank add points ada 5; belay rank top points 3"},

@@ -37,11 +37,55 @@ NAMES="--names read,write,invite"
   belay allow grant f 1 0 7 -q
   is "$(belay allow list f)" $'1\t0 7'
   run -2 belay allow grant f 1 8
-  belay allow grant f 1 62 --width 63 -q
-  is "$(belay allow list f --width 63)" $'1\t62'
+  belay allow grant g 1 62 --width 63 -q
+  is "$(belay allow list g --width 63)" $'1\t62'
   belay allow grant f 2 read 7 --names read --width 8 -q
-  is "$(belay allow list f)" $'1\t0 7\n2\t0 7'
+  is "$(belay allow list f)" $'1\tread 7\n2\tread 7'
   is "$(belay allow list f 2 --names read --width 8)" $'2\tread 7'
+}
+
+@test "the key's width and names are kept: no command needs them again, and none can contradict them" {
+  belay allow grant forum 17 write read $NAMES -q
+  is "$(belay allow check forum 17 write)" allowed
+  is "$(belay allow list forum)" $'17\tread write'
+  is "$(belay allow revoke forum 17 write)" changed
+  is "$(belay allow list forum $NAMES)" $'17\tread'
+  is "$(belay allow grant forum 18 invite)" changed
+  is "$(belay allow list forum)" $'17\tread\n18\tinvite'
+  for wrong in "grant forum 17 1 --width 8" "check forum 17 1 --width 8" "revoke forum 17 1 --width 8" "delete forum --width 8"; do
+    run -123 belay allow $wrong
+    has "$output" "forum was made with --width 3, and --width 8 was given"
+  done
+  run -123 belay allow grant forum 17 write --names write,read,invite
+  has "$output" "forum was made with --names read,write,invite, and --names write,read,invite was given"
+  is "$(belay allow list forum)" $'17\tread\n18\tinvite'
+  belay allow delete forum
+  is "$(ask DBSIZE)" 0
+  run -1 belay allow check forum 18 invite $NAMES
+}
+
+@test "what takes away and cannot know where does not say that it did" {
+  for command in "revoke forum 17 1" "delete forum"; do
+    run -1 belay allow $command
+    has "$output" "there is no configuration of forum, so nothing was found"
+    has "$output" "--width, --names"
+  done
+  is "$(belay allow revoke forum 17 1 --width 3)" "it was so"
+  belay allow delete forum --width 3
+  is "$(ask DBSIZE)" 0
+}
+
+@test "the largest id and the ttl are kept as well" {
+  belay allow grant f 5 1 --max-id 9 --ttl 1h -q
+  run -2 belay allow grant f 10 1
+  belay allow grant f 10 1 --max-id 20 -q
+  is "$(belay allow list f)" $'5\t1\n10\t1'
+  is "$(belay allow list f --max-id 9)" $'5\t1'
+  is "$(belay allow list f)" $'5\t1\n10\t1'
+  ask PEXPIRE "belay::permission::{f}::u8" 1000 >/dev/null
+  belay allow grant f 6 1 -q
+  (($(ask PTTL "belay::permission::{f}::u8") > 1000))
+  (($(ask PTTL "belay::permission::{f}::config") > $(ask PTTL "belay::permission::{f}::u8")))
 }
 
 @test "all of many, in their order" {
@@ -52,10 +96,10 @@ NAMES="--names read,write,invite"
 
 @test "for ever, unless it is said" {
   belay allow grant f 1 1 -q
-  is "$(ask KEYS '*' | xargs -I{} redis-cli -s "$server_socket" PTTL {})" -1
+  is "$(ask KEYS '*' | xargs -I{} redis-cli -s "$server_socket" PTTL {})" $'-1\n-1'
   belay allow grant g 1 1 --ttl 1h -q
   local left
-  left=$(ask KEYS '*::{g}*' | xargs -I{} redis-cli -s "$server_socket" PTTL {})
+  left=$(ask KEYS '*::{g}::u*' | xargs -I{} redis-cli -s "$server_socket" PTTL {})
   ((left > 0 && left <= 3600000))
 }
 

@@ -58,6 +58,27 @@ set_up() { start_server; }
   is "$(belay rank top t --ties earlier)" $'1\tzoe\t5\n2\tada\t5'
 }
 
+@test "a board's order and ties are kept: no command needs them again, and none can contradict them" {
+  belay rank set t zoe 5 --ties earlier --low-first -q
+  belay rank set t ada 5 -q
+  belay rank add t bob 4 -q
+  is "$(belay rank top t)" $'1\tbob\t4\n2\tzoe\t5\n3\tada\t5'
+  is "$(belay rank of t ada)" $'3\tada\t5'
+  is "$(belay rank count t)" 3
+  run -123 belay rank top t --ties later
+  has "$output" "t was made with --ties earlier, and --ties later was given"
+  belay rank set high ada 5 -q
+  run -123 belay rank top high --low-first
+  has "$output" "high was made with the order high, and the order low was given"
+  run -123 belay rank delete t --ties member
+  is "$(belay rank delete t zoe)" 1
+  belay rank delete t
+  belay rank delete high
+  is "$(ask DBSIZE)" 0
+  run -1 belay rank delete t
+  has "$output" "there is no configuration of t"
+}
+
 @test "so many stay, and for so long" {
   for i in 3 1 2; do belay rank set b "m$i" "$i" --max-members 2 --ttl 1h -q; done
   is "$(belay rank top b)" $'1\tm3\t3\n2\tm2\t2'
@@ -65,7 +86,14 @@ set_up() { start_server; }
   is "$output" $'-\tm0\t-'
   local left
   left=$(ask PTTL 'belay::ranking::{b}')
-  ((left > 3600000 && left <= 2592000000)) # the last one said nothing of it
+  ((left > 0 && left <= 3600000)) # the ttl of the board is kept
+  belay rank set b m3 3 -q
+  is "$(belay rank count b)" 2
+  belay rank set b m4 4 --ttl forever --max-members 3 -q
+  is "$(ask PTTL 'belay::ranking::{b}')" -1
+  is "$(ask PTTL 'belay::ranking::{b}::config')" -1
+  is "$(belay rank count b)" 3
+  belay rank delete b m4 -q
   belay rank add b m3 --name other -q
   is "$(belay rank count b)" 2
 }
