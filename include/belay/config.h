@@ -87,8 +87,8 @@ typedef struct belay_config_field {
   belay_config_rule_t rule; /**< for belay_config_open(); default BELAY_CONFIG_SAME */
 } belay_config_field_t;
 
-/** fields: all n fields of the record, in no order, valid until the callback returns; NULL and 0 unless status is 0.
- * Their rule is BELAY_CONFIG_SAME. status:
+/** A callback of the shape of belay/request.h. fields: all n fields of the record, in no order; n is 0 unless status is
+ * 0. Their rule is BELAY_CONFIG_SAME. status:
  *
  *   0                    the server answered
  *   BELAY_EABSENT        of a read: there is no record
