@@ -15,6 +15,10 @@ typedef struct belay__found {
   belay__place_t replicas[BELAY__REPLICAS_MAX]; /* that may be well: they are asked themselves */
   size_t replica_count;
   uint64_t epoch; /* sentinel.c: what is later has a higher one */
+  bool down;      /* sentinel.c: the sentinel does not reach the primary that it names */
+  bool promotes;  /* sentinel.c: the sentinel leads a failover */
+  /* sentinel.c: the replica that the sentinel is promoting; port 0: none */
+  belay__place_t promoted;
 } belay__found_t;
 
 struct belay__finder {
@@ -33,6 +37,12 @@ struct belay__finder {
   bool news;          /* something had changed before it was asked */
   bool all;           /* the replicas are wanted too */
   const char *master; /* sentinel.c: its name */
+  /* sentinel.c: run id of the sentinel that was last elected to lead a failover; length 0: none since the last one was
+   * looked for */
+  char leader[BELAY__RUN_ID_MAX];
+  size_t leader_len;
+  belay__place_t
+      leads; /* sentinel.c: where that sentinel is; port 0: the one that was asked does not say */
   /* The end of a question, which may have been the finder's own: 0, or an error, which the client knows in words too.
    * From the loop; another question may be begun in it. */
   void (*told)(belay__finder_t *finder, int error);

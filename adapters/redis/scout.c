@@ -221,6 +221,21 @@ void belay__scout_first(belay__scout_t *scout) {
   hang_up(scout);
 }
 
+bool belay__scout_prefer(belay__scout_t *scout, const belay__place_t *place) {
+  size_t at = 0;
+  if (scout->state != BELAY__SCOUT_IDLE && scout->state != BELAY__SCOUT_READY)
+    return false;
+  while (at < scout->count && !belay__place_is(&scout->places[at], place))
+    at++;
+  if (at == scout->count)
+    return false;
+  if (at != scout->at) {
+    scout->at = at;
+    hang_up(scout);
+  }
+  return true;
+}
+
 void belay__scout_turn(belay__scout_t *scout) {
   if (scout->count == 1 ||
       (scout->state != BELAY__SCOUT_IDLE && scout->state != BELAY__SCOUT_READY))
@@ -370,7 +385,7 @@ static bool is_message(const belay__reply_t *reply) {
 static void on_pushed(belay__wire_t *wire, const belay__reply_t *reply) {
   belay__scout_t *scout = BELAY__CONTAINER(wire, belay__scout_t, wire);
   if (is_message(reply)) {
-    scout->ops->heard(scout, reply->items[2]->str, reply->items[2]->len);
+    scout->ops->heard(scout, reply->items[1], reply->items[2]);
     return;
   }
   if (wire->owed == 0) /* nor is it an answer */

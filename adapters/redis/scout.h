@@ -28,8 +28,9 @@ typedef struct belay__scout_ops {
   void (*over)(belay__scout_t *scout, int error);
   /* The connection was lost while nothing was being asked; may be NULL. */
   void (*lost)(belay__scout_t *scout);
-  /* Something came on one of the channels that are listened to. */
-  void (*heard)(belay__scout_t *scout, const char *data, size_t len);
+  /* A message came on one of the channels that are listened to. */
+  void (*heard)(belay__scout_t *scout, const belay__reply_t *channel,
+                const belay__reply_t *message);
   void (*quiet)(belay__scout_t *scout); /* a handle or a look-up is over */
 } belay__scout_ops_t;
 
@@ -82,6 +83,10 @@ void belay__scout_ask(belay__scout_t *scout);
 
 /* The next question goes to the first of them first, not to whoever has answered last. */
 void belay__scout_first(belay__scout_t *scout);
+
+/* The next question goes to that place first; false, and nothing is changed, if the scout may not ask there or is asking
+ * now. */
+bool belay__scout_prefer(belay__scout_t *scout, const belay__place_t *place);
 
 /* The next question goes to somebody else first, if one is to be begun. */
 void belay__scout_turn(belay__scout_t *scout);

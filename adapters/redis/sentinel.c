@@ -12,7 +12,18 @@
  *
  * The other sentinels are those that the one who is believed has named last, and those of the URL. Its connection stays
  * open: on it is heard that something has changed, which is only a hint to ask again. Hints can be lost, and a sentinel
- * can die without a word: so it is asked again from time to time in any case. */
+ * can die without a word: so it is asked again from time to time in any case.
+ *
+ * A failover:
+ *
+ *   +vote-for-leader RUNID --that sentinel is asked from now on--> +failover-state-wait-promotion --asked--> "promoted"
+ *
+ * The sentinel that leads a failover sends REPLICAOF NO ONE to a replica, and sees up to a second later that the replica
+ * has become a primary. Only then it names it as the master, and only then the other sentinels learn of it. Until then
+ * it flags the replica as "promoted". So the leader is asked, and where it says that the master is down, the promoted
+ * replica is the one to connect to: the handshake finds out whether it is a primary already. If the failover is given
+ * up the flag is gone, and what is named as the master counts again. A failover that an operator has ordered while the
+ * master is well is not anticipated: the old primary answers until the other one is named. */
 #include <stdio.h>
 #include <string.h>
 
@@ -64,17 +75,46 @@ static bool read_address(belay__finder_t *finder, const belay__reply_t *reply) {
   return false;
 }
 
-/* One who does not tell how old his word is, is believed. */
-static bool read_epoch(belay__finder_t *finder, const belay__reply_t *reply) {
-  bool told = reply->type == BELAY__REPLY_ARRAY;
-  const belay__reply_t *epoch = told ? belay__reply_field(reply, "config-epoch") : NULL;
-  if (epoch == NULL || !belay__reply_number(epoch, 0, UINT64_MAX, &finder->found.epoch))
-    finder->found.epoch = finder->epoch;
+/* True if the word is one of those of the field, which are separated by commas. */
+static bool has_flag(const belay__reply_t *reply, const char *flag) {
+  const belay__reply_t *flags = belay__reply_field(reply, "flags");
+  size_t n = strlen(flag);
+  if (flags == NULL || flags->type != BELAY__REPLY_STRING)
+    return false;
+  for (const char *at = flags->str, *comma; at != NULL; at = comma == NULL ? NULL : comma + 1) {
+    comma = strchr(at, ',');
+    size_t len = comma == NULL ? strlen(at) : (size_t)(comma - at);
+    if (len == n && memcmp(at, flag, n) == 0)
+      return true;
+  }
+  return false;
+}
+
+static void ask_for_replicas(belay__finder_t *finder);
+
+/* A sentinel that does not tell its epoch is believed. */
+static bool read_master(belay__finder_t *finder, const belay__reply_t *reply) {
+  belay__found_t *found = &finder->found;
+  const belay__reply_t *epoch = belay__reply_field(reply, "config-epoch");
+  if (epoch == NULL || !belay__reply_number(epoch, 0, UINT64_MAX, &found->epoch))
+    found->epoch = finder->epoch;
+  found->down = has_flag(reply, "s_down") || has_flag(reply, "o_down");
+  found->promotes = found->down && has_flag(reply, "failover_in_progress");
+  if (found->promotes && !finder->all)
+    ask_for_replicas(finder);
   return true;
 }
 
 static bool is_outdated(const belay__finder_t *finder) {
   return finder->found.epoch < finder->epoch;
+}
+
+/* Notes where the leader of a failover is, if this is the sentinel that was elected. */
+static void note_leader(belay__finder_t *finder, const belay__reply_t *sentinel) {
+  const belay__reply_t *run_id = belay__reply_field(sentinel, "runid");
+  if (finder->leader_len > 0 && run_id != NULL &&
+      belay__reply_is(run_id, finder->leader, finder->leader_len))
+    (void)read_server(sentinel, &finder->leads);
 }
 
 /* It does not name itself. */
@@ -85,8 +125,10 @@ static bool read_sentinels(belay__finder_t *finder, const belay__reply_t *reply)
     return true;
   memcpy(places, finder->given, n * sizeof *places);
   places[n++] = *belay__scout_place(&finder->scout);
-  for (size_t i = 0; i < reply->count && n < BELAY__SCOUT_PLACES; i++)
+  for (size_t i = 0; i < reply->count && n < BELAY__SCOUT_PLACES; i++) {
     n += read_server(reply->items[i], &places[n]);
+    note_leader(finder, reply->items[i]);
+  }
   belay__scout_set(&finder->scout, places, n);
   return true;
 }
@@ -94,38 +136,53 @@ static bool read_sentinels(belay__finder_t *finder, const belay__reply_t *reply)
 static bool read_replicas(belay__finder_t *finder, const belay__reply_t *reply) {
   belay__found_t *found = &finder->found;
   bool list = reply->type == BELAY__REPLY_ARRAY;
-  for (size_t i = 0; list && i < reply->count && found->replica_count < BELAY__REPLICAS_MAX; i++)
-    if (is_well(reply->items[i]) &&
-        read_server(reply->items[i], &found->replicas[found->replica_count]))
+  for (size_t i = 0; list && i < reply->count; i++) {
+    const belay__reply_t *replica = reply->items[i];
+    if (found->replica_count < BELAY__REPLICAS_MAX && is_well(replica) &&
+        read_server(replica, &found->replicas[found->replica_count]))
       found->replica_count++;
+    if (found->promotes && has_flag(replica, "promoted"))
+      (void)read_server(replica, &found->promoted);
+  }
   return true;
 }
 
 /* ---- asking -------------------------------------------------------------------------------------------- */
 
-/* The last one only if all are wanted. */
+/* The last one only if all are wanted, or the sentinel leads a failover. */
 static const struct question {
   const char *word;
   /* False if one who answers so is of no use. */
   bool (*read)(belay__finder_t *finder, const belay__reply_t *reply);
 } questions[] = {
     {"GET-MASTER-ADDR-BY-NAME", read_address},
-    {"MASTER", read_epoch},
+    {"MASTER", read_master},
     {"SENTINELS", read_sentinels},
     {"REPLICAS", read_replicas},
 };
 
+#define QUESTIONS ((unsigned)(sizeof questions / sizeof *questions))
+
 static unsigned question_count(const belay__finder_t *finder) {
-  return sizeof questions / sizeof *questions - !finder->all;
+  return QUESTIONS - !(finder->all || finder->found.promotes);
+}
+
+static void put(belay__finder_t *finder, unsigned question) {
+  const char *const argv[] = {"SENTINEL", questions[question].word, finder->master};
+  belay__scout_say(&finder->scout, 3, argv);
 }
 
 static void ask(belay__scout_t *scout) {
   belay__finder_t *finder = finder_of(scout);
   finder->answers = 0;
-  finder->found.replica_count = 0;
+  finder->found = (belay__found_t){.replica_count = 0};
+  finder->leads.port = 0;
   for (unsigned i = 0; i < question_count(finder); i++)
-    belay__scout_say(scout, 3,
-                     (const char *const[]){"SENTINEL", questions[i].word, finder->master});
+    put(finder, i);
+}
+
+static void ask_for_replicas(belay__finder_t *finder) {
+  put(finder, QUESTIONS - 1);
 }
 
 static belay__scout_verdict_t answer(belay__scout_t *scout, const belay__reply_t *reply) {
@@ -134,6 +191,8 @@ static belay__scout_verdict_t answer(belay__scout_t *scout, const belay__reply_t
     return BELAY__SCOUT_NEXT;
   if (finder->answers < question_count(finder))
     return BELAY__SCOUT_MORE;
+  if (finder->found.promoted.port != 0)
+    finder->found.primary = finder->found.promoted;
   if (!is_outdated(finder))
     return BELAY__SCOUT_DONE;
   if (finder->outdated.primary.port == 0 || finder->found.epoch > finder->outdated.epoch)
@@ -149,6 +208,16 @@ static int reason(belay__finder_t *finder, int error) {
   return error;
 }
 
+/* The primary seems to be down, and another sentinel was elected to lead a failover: that one is asked from now on. True if
+ * it is. */
+static bool follow_leader(belay__finder_t *finder) {
+  bool needed = finder->found.down || finder->missed != 0;
+  if (!needed || finder->leads.port == 0)
+    return false;
+  finder->leader_len = 0;
+  return belay__scout_prefer(&finder->scout, &finder->leads);
+}
+
 static void over(belay__scout_t *scout, int error) {
   belay__finder_t *finder = finder_of(scout);
   belay_t *belay = &scout->trunk->host->base;
@@ -160,16 +229,23 @@ static void over(belay__scout_t *scout, int error) {
     finder->found = finder->outdated;
     error = 0;
   }
+  bool follow = error == 0 && follow_leader(finder);
   finder->told(finder, error == 0 ? 0 : reason(finder, error));
-  if (finder->hinted)
+  if (finder->hinted || follow)
     belay__finder_ask(finder);
 }
 
 /* ---- hints --------------------------------------------------------------------------------------------- */
 
-/* Who leads a failover knows of the new primary when that has been promoted, and ends it only when all replicas follow;
- * the others change over when they are told by him. */
-static const char *const channels[] = {"+promoted-slave", "+switch-master", NULL};
+#define ELECTED "+vote-for-leader"
+#define DOWN "+sdown"
+
+/* +vote-for-leader: the sentinel has voted for the one that is to lead a failover. All others but +sdown are told by the
+ * leader: +failover-state-wait-promotion when a replica was told to become a primary, +promoted-slave when it has become
+ * one, +switch-master when all replicas follow it. The other sentinels say +switch-master when the leader has told them of
+ * the new primary. */
+static const char *const channels[] = {
+    DOWN, ELECTED, "+failover-state-wait-promotion", "+promoted-slave", "+switch-master", NULL};
 
 /* Words, of which one is the master's name. */
 static bool is_about(const char *data, size_t len, const char *master) {
@@ -184,9 +260,26 @@ static bool is_about(const char *data, size_t len, const char *master) {
   return false;
 }
 
-static void heard(belay__scout_t *scout, const char *data, size_t len) {
+/* "RUNID EPOCH", for whichever master: the run id of the sentinel that has the vote. */
+static void note_vote(belay__finder_t *finder, const char *data, size_t len) {
+  const char *space = memchr(data, ' ', len);
+  size_t n = space == NULL ? len : (size_t)(space - data);
+  if (n == 0 || n > sizeof finder->leader)
+    return;
+  memcpy(finder->leader, data, n);
+  finder->leader_len = n;
+}
+
+static void heard(belay__scout_t *scout, const belay__reply_t *channel,
+                  const belay__reply_t *message) {
   belay__finder_t *finder = finder_of(scout);
-  if (!is_about(data, len, finder->master))
+  const char *data = message->str;
+  bool vote = belay__reply_is(channel, ELECTED, sizeof ELECTED - 1);
+  bool other = belay__reply_is(channel, DOWN, sizeof DOWN - 1) &&
+               (message->len < 7 || memcmp(data, "master ", 7) != 0);
+  if (vote)
+    note_vote(finder, data, message->len);
+  else if (other || !is_about(data, message->len, finder->master))
     return;
   finder->hinted = true;
   belay__finder_ask(finder);

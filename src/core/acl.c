@@ -306,7 +306,8 @@ static void put_rules(text_t *text, const words_t *words) {
     put_string(text, " clearselectors");
   put_string(text, " -@all");
   if (o->sentinel && o->server_version >= CHANNELS_SINCE)
-    put_string(text, " &+promoted-slave &+switch-master");
+    put_string(text, " &+failover-state-wait-promotion &+promoted-slave &+sdown &+switch-master"
+                     " &+vote-for-leader");
   if (!o->sentinel)
     put_patterns(text, words);
   for (size_t i = 0; i < words->n; i++) {

@@ -9,7 +9,7 @@
 #include "support/fake.h"
 #include "support/unit.h"
 
-#define LIST_MAX 65536
+#define LIST_MAX 131072
 
 struct oracle {
   oracle_options_t options;
@@ -18,6 +18,7 @@ struct oracle {
   char host[300];       /* "": it knows no master */
   int port;
   uint64_t epoch;
+  const char *flags; /* of the master */
   const char *answer;
   bool mute;
   unsigned questions, listeners;
@@ -60,7 +61,7 @@ static void say_master(fake_link_t *link, const oracle_t *oracle) {
   say_string(link, "config-epoch");
   say_number(link, oracle->epoch);
   say_string(link, "flags");
-  say_string(link, "master");
+  say_string(link, oracle->flags);
 }
 
 static void say_list(fake_link_t *link, unsigned count, const char *list) {
@@ -144,6 +145,7 @@ oracle_t *oracle_start(const oracle_options_t *options) {
   oracle_t *oracle = calloc(1, sizeof *oracle);
   if (options != NULL)
     oracle->options = *options;
+  oracle->flags = "master";
   pthread_mutex_init(&oracle->lock, NULL);
   oracle->fake = fake_start(&(fake_options_t){.on_command = on_command, .arg = oracle});
   return oracle;
@@ -170,13 +172,14 @@ void oracle_name(oracle_t *oracle, const char *host, int port, uint64_t epoch) {
 /* Adds a list of names and values to a list of those. */
 static void add(oracle_t *oracle, char *list, unsigned *count, const char *host, int port,
                 const char *flags) {
-  char text[512], digits[12];
+  char text[512], digits[12], run_id[41];
   snprintf(digits, sizeof digits, "%d", port);
-  snprintf(
-      text, sizeof text,
-      "*8\r\n$2\r\nip\r\n$%zu\r\n%s\r\n$4\r\nport\r\n$%zu\r\n%s\r\n$5\r\nflags\r\n$%zu\r\n%s\r\n"
-      "$18\r\nmaster-link-status\r\n$2\r\nok\r\n",
-      strlen(host), host, strlen(digits), digits, strlen(flags), flags);
+  oracle_run_id(port, run_id);
+  snprintf(text, sizeof text,
+           "*10\r\n$5\r\nrunid\r\n$40\r\n%s\r\n$2\r\nip\r\n$%zu\r\n%s\r\n$4\r\nport\r\n$%zu\r\n%"
+           "s\r\n$5\r\nflags\r\n$%zu\r\n%s\r\n"
+           "$18\r\nmaster-link-status\r\n$2\r\nok\r\n",
+           run_id, strlen(host), host, strlen(digits), digits, strlen(flags), flags);
   pthread_mutex_lock(&oracle->lock);
   assert_true(strlen(list) + strlen(text) < LIST_MAX);
   strcat(list, text);
@@ -211,11 +214,25 @@ void oracle_mute(oracle_t *oracle, bool on) {
   pthread_mutex_unlock(&oracle->lock);
 }
 
-void oracle_publish(oracle_t *oracle, const char *message) {
+void oracle_publish_on(oracle_t *oracle, const char *channel, const char *message) {
   char text[1024];
-  snprintf(text, sizeof text, ">3\r\n$7\r\nmessage\r\n$14\r\n+switch-master\r\n$%zu\r\n%s\r\n",
-           strlen(message), message);
+  snprintf(text, sizeof text, ">3\r\n$7\r\nmessage\r\n$%zu\r\n%s\r\n$%zu\r\n%s\r\n",
+           strlen(channel), channel, strlen(message), message);
   fake_publish(oracle->fake, text);
+}
+
+void oracle_publish(oracle_t *oracle, const char *message) {
+  oracle_publish_on(oracle, "+switch-master", message);
+}
+
+void oracle_run_id(int port, char out[41]) {
+  snprintf(out, 41, "%040d", port);
+}
+
+void oracle_flag(oracle_t *oracle, const char *flags) {
+  pthread_mutex_lock(&oracle->lock);
+  oracle->flags = flags;
+  pthread_mutex_unlock(&oracle->lock);
 }
 
 unsigned oracle_connections(oracle_t *oracle) {

@@ -23,7 +23,10 @@ int oracle_port(const oracle_t *oracle);
 /* From now on it says that the primary is there, and has been since that epoch. NULL: it knows no master. */
 void oracle_name(oracle_t *oracle, const char *host, int port, uint64_t epoch);
 
-/* That there is another sentinel. */
+/* The flags that it gives to the master: "master" at first. They must last as long as the oracle. */
+void oracle_flag(oracle_t *oracle, const char *flags);
+
+/* That there is another sentinel; its run id is that of oracle_run_id(). */
 void oracle_introduce(oracle_t *oracle, const char *host, int port);
 /* That there is none. */
 void oracle_forget(oracle_t *oracle);
@@ -35,8 +38,12 @@ void oracle_answer(oracle_t *oracle, const char *text);
 /* It reads, and does not say a word any more; or does again, from the next question on. */
 void oracle_mute(oracle_t *oracle, bool on);
 
-/* Whoever listens hears this on +switch-master. */
+/* Whoever listens hears this on +switch-master; or on that channel. */
 void oracle_publish(oracle_t *oracle, const char *message);
+void oracle_publish_on(oracle_t *oracle, const char *channel, const char *message);
+
+/* The run id of the sentinel on that port, as oracles say it. */
+void oracle_run_id(int port, char out[41]);
 
 /* The same for anything at all. */
 void oracle_say(oracle_t *oracle, const char *text);
