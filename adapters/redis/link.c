@@ -294,7 +294,7 @@ void belay__link_shaken(belay__link_t *link, int error) {
   if (trunk->ops->up != NULL)
     trunk->ops->up(link);
   belay__cable_met(cable);
-  belay__call_hurry_rests(trunk->client);
+  belay__client_connected(trunk->client);
   belay__link_watch(link);
   belay__link_pump(link);
 }

@@ -108,6 +108,15 @@ int belay__client_options_check(belay_t *belay, const belay_client_options_t *o)
 /* ---- making -------------------------------------------------------------------------------------------- */
 
 static void ping_told(belay__task_t *task);
+void belay__client_connected(belay_client_t *client) {
+  belay__call_hurry_rests(client);
+  for (belay__list_t *node = client->objects.next; node != &client->objects; node = node->next) {
+    belay__object_t *object = BELAY__CONTAINER(node, belay__object_t, node);
+    if (object->ops->connected != NULL)
+      object->ops->connected(object);
+  }
+}
+
 static void close_node_if_empty(belay_client_t *client);
 static void gone(belay__task_t *task);
 static void close_timeout(belay__timer_t *timer);

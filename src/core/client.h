@@ -28,6 +28,9 @@ typedef struct belay__object belay__object_t;
 typedef struct belay__object_ops {
   void (*close)(belay__object_t *object); /* begin to end; may be called when it has begun */
   void (*abort)(belay__object_t *object); /* end now: the network is not waited for any more */
+  /* A connection of the client's is up. Brings forward what waits only because there was none; sends nothing itself. NULL:
+   * nothing does. */
+  void (*connected)(belay__object_t *object);
 } belay__object_ops_t;
 
 struct belay__object {
@@ -128,6 +131,9 @@ bool belay__is_label(const char *text, size_t max);
 
 /* Begins to close, unless it has begun. now: nothing is waited for. */
 void belay__client_start_close(belay_client_t *client, bool now);
+
+/* A connection is up: calls that rest, and objects that wait for the server, try again soon. */
+void belay__client_connected(belay_client_t *client);
 
 /* The node is closed. */
 void belay__client_gone(belay_client_t *client);

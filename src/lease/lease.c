@@ -128,11 +128,12 @@ static uint64_t earlier(uint64_t a, uint64_t b) {
  * who was refused or not answered, may hear his own undo, or that of others like him; who answered each of those at once
  * would do nothing else, so he does it later, and once. */
 static void hasten(belay__lease_t *lease, belay__woken_t by, uint64_t now) {
-  bool held = lease->error == BELAY_EHELD;
-  if (!held && lease->bid->hastened)
+  bool held = lease->error == BELAY_EHELD, connected = by == BELAY__WOKEN_CONNECTED;
+  if (held ? connected : lease->bid->hastened && !connected)
     return;
   lease->bid->hastened = true;
-  uint64_t when = belay__lease_woken_attempt(lease, now, held ? by : BELAY__WOKEN_AGAIN);
+  uint64_t when =
+      belay__lease_woken_attempt(lease, now, held || connected ? by : BELAY__WOKEN_AGAIN);
   set_timer(lease, earlier(lease->timer.when, when));
 }
 
@@ -447,6 +448,23 @@ static belay__lease_state_t woken(belay__lease_t *lease, belay__lease_state_t st
   }
   hasten(lease, by, belay__now(belay__lease_host(lease)));
   return state;
+}
+
+void belay__lease_connected(belay__lease_t *lease) {
+  unsigned up = 0;
+  bool waits = lease->state == BELAY__LEASE_WAITING;
+  bool renews = lease->state == BELAY__LEASE_HELD && !lease->asking;
+  if (lease->failures == 0 || !belay__timer_is_set(&lease->timer) || (!waits && !renews))
+    return;
+  for (unsigned i = 0; i < lease->members; i++)
+    up += belay__member_server(&lease->member[i]) != NULL;
+  if (up < lease->quorum)
+    return;
+  uint64_t now = belay__now(belay__lease_host(lease));
+  if (waits)
+    belay__lease_step(lease, BELAY__EV_WAKE, BELAY__WOKEN_CONNECTED);
+  else
+    set_timer(lease, earlier(lease->timer.when, belay__lease_renewal_soon(lease, now)));
 }
 
 /* What goes with a state: who waits for the server listens; who is through leaves the line. */

@@ -279,8 +279,10 @@ uint64_t belay__lease_deadline(const belay__lease_t *lease);
 /* Whether the watchdog has something left to do. */
 bool belay__lease_renews(const belay__lease_t *lease, uint64_t now);
 
-/* When to renew (BELAY__NEVER: not at all), and when to try again after a renewal that failed. */
+/* When to renew (BELAY__NEVER: not at all), and when to try again after a renewal that failed: later, or if there is a
+ * connection now, soon. */
 uint64_t belay__lease_renewal_due(const belay__lease_t *lease, uint64_t now);
+uint64_t belay__lease_renewal_soon(const belay__lease_t *lease, uint64_t now);
 uint64_t belay__lease_renewal_retry(const belay__lease_t *lease, uint64_t now);
 
 /* When to ask again after an attempt that ended with that status. */
@@ -296,9 +298,10 @@ typedef enum belay__yield {
 } belay__yield_t;
 
 typedef enum belay__woken {
-  BELAY__WOKEN_ALL,   /* others were told too */
-  BELAY__WOKEN_ALONE, /* we come next */
-  BELAY__WOKEN_AGAIN  /* we are connected again, and may have missed something; as others may */
+  BELAY__WOKEN_ALL,      /* others were told too */
+  BELAY__WOKEN_ALONE,    /* we come next */
+  BELAY__WOKEN_AGAIN,    /* we are connected again, and may have missed something; as others may */
+  BELAY__WOKEN_CONNECTED /* a quorum is connected: the last attempt failed for want of that */
 } belay__woken_t;
 
 /* When to ask after something was heard; and when it is our turn, but others elsewhere are to go first. */
@@ -508,6 +511,10 @@ void belay__lease_step(belay__lease_t *lease, belay__lease_event_t event, uint64
 
 /* Whether that can happen in that state; if it does all the same, belay is wrong and says so (assert). */
 bool belay__lease_expects(belay__lease_state_t state, belay__lease_event_t event);
+
+/* A member has a new connection. Where the last attempt or renewal failed, and a quorum is connected, the next one comes
+ * soon. */
+void belay__lease_connected(belay__lease_t *lease);
 
 /* The owner wants another ttl. */
 void belay__lease_change_ttl(belay__lease_t *lease, uint32_t ttl_ms);

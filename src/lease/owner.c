@@ -178,6 +178,10 @@ static void object_abort(belay__object_t *object) {
                     BELAY__EV_CLOSE, 0);
 }
 
+static void object_connected(belay__object_t *object) {
+  belay__lease_connected(belay__member_lease(BELAY__CONTAINER(object, belay__member_t, object)));
+}
+
 /* A status has 16 bits there. */
 #define X(name, value, retryable, text)                                                            \
   _Static_assert((value) >= INT16_MIN && (value) < 0, "an error that does not fit");
@@ -186,7 +190,8 @@ BELAY_ERRORS(X)
 
 /* ---- the beginning ------------------------------------------------------------------------------------- */
 
-static const belay__object_ops_t object_ops = {.close = object_close, .abort = object_abort};
+static const belay__object_ops_t object_ops = {
+    .close = object_close, .abort = object_abort, .connected = object_connected};
 
 /* Of many keys the first one's, which is where all of them are. */
 static uint32_t affinity_of(const belay__kind_t *kind, const char *key, size_t len) {

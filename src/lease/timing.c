@@ -4,8 +4,9 @@
 #define FIRST_POLL_MS UINT64_C(5)          /* the second attempt comes within this */
 #define REFUSED_REST_MAX_MS UINT64_C(2000) /* between attempts that the server refuses */
 #define ROUNDS_APART 4                     /* the least spread of delays of a quorum, in rounds */
-#define HERD_MS UINT64_C(10)               /* spreads who wakes when a holder's ttl ends */
-#define MISSED_MAX_MS UINT64_C(1000)       /* who may have missed a message asks within this */
+#define HERD_MS                                                                                    \
+  UINT64_C(10) /* spreads who wakes when a holder's ttl ends, or on a new connection */
+#define MISSED_MAX_MS UINT64_C(1000) /* who may have missed a message asks within this */
 #define WAKE_SPREAD_US UINT64_C(800) /* spreads who wakes when it was released; half of that */
 #define WAKE_HALVINGS 6        /* for each time that it was held: who waits for long goes first */
 #define YIELD_US UINT64_C(400) /* those who were woken are through with asking */
@@ -84,6 +85,10 @@ uint64_t belay__lease_renewal_retry(const belay__lease_t *lease, uint64_t now) {
   return now + 1 + delay / 2 + belay__random_below(belay__lease_host(lease), delay / 2);
 }
 
+uint64_t belay__lease_renewal_soon(const belay__lease_t *lease, uint64_t now) {
+  return now + 1 + belay__random_below(belay__lease_host(lease), HERD_MS * BELAY__MS);
+}
+
 /* The largest random delay after an attempt that was refused or not answered. */
 static uint64_t backed_off(const belay__lease_t *lease, uint64_t max) {
   uint64_t top = max << (lease->failures < 8 ? lease->failures : 8);
@@ -144,6 +149,9 @@ uint64_t belay__lease_woken_attempt(const belay__lease_t *lease, uint64_t now, b
     spread = least + apart(lease, now);
     break;
   case BELAY__WOKEN_ALONE:
+    break;
+  case BELAY__WOKEN_CONNECTED:
+    spread = HERD_MS * BELAY__MS;
     break;
   case BELAY__WOKEN_AGAIN:
     spread = (max < MISSED_MAX_MS ? max : MISSED_MAX_MS) * BELAY__MS;

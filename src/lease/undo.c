@@ -9,6 +9,7 @@
 #define GHOST_REPEATS 3          /* how often it is repeated where a ghost is possible */
 #define REST_MIN_MS UINT64_C(50) /* the first rest is drawn from half of this to this */
 #define REST_MAX_MS UINT64_C(1000)
+#define SOON_MS UINT64_C(10) /* a new connection ends a rest within this */
 
 struct belay__undo {
   belay__object_t object;
@@ -139,7 +140,19 @@ static void object_abort(belay__object_t *object) {
   over(BELAY__CONTAINER(object, belay__undo_t, object), false);
 }
 
-static const belay__object_ops_t object_ops = {.close = object_close, .abort = object_abort};
+/* What was answered is repeated because of ghosts, and that takes its time. */
+static void object_connected(belay__object_t *object) {
+  belay__undo_t *undo = BELAY__CONTAINER(object, belay__undo_t, object);
+  belay_t *belay = undo->client->belay;
+  uint64_t soon = belay__now(belay) + 1 + belay__random_below(belay, SOON_MS * BELAY__MS);
+  bool resting = undo->call == NULL && undo->answers == 0;
+  if (resting && belay__timer_is_set(&undo->timer) && soon < undo->timer.when &&
+      undo->client->node_ops->server(undo->client, undo->of.lane, undo->of.affinity) != NULL)
+    belay__timer_set(belay, BELAY__RANK_OTHER, &undo->timer, soon);
+}
+
+static const belay__object_ops_t object_ops = {
+    .close = object_close, .abort = object_abort, .connected = object_connected};
 
 belay__undo_t *belay__undo_start(belay_client_t *client, const belay__undo_of_t *of,
                                  belay__call_t *release, belay__undo_cb cb, void *owner) {
