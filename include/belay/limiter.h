@@ -14,11 +14,11 @@ extern "C" {
  * them; all that counts is on the server, one key for each, and every one of those has a ttl. */
 typedef struct belay_limiter belay_limiter_t;
 
-#define BELAY_LIMITER_WINDOWS_MAX 4          /**< limits of one policy */
-#define BELAY_LIMITER_KEY_MAX ((size_t)1024) /**< bytes of a key */
-#define BELAY_LIMITER_UNITS_MAX (INT64_C(1) << 52)
-#define BELAY_LIMITER_LOG_MAX 100000 /**< the largest count of a BELAY_LIMIT_LOG */
-#define BELAY_INFINITE INT64_MAX     /**< a count: no limit */
+#define BELAY_LIMITER_WINDOWS_MAX 4                /**< limits of one policy */
+#define BELAY_LIMITER_KEY_MAX ((size_t)1024)       /**< bytes of a key */
+#define BELAY_LIMITER_UNITS_MAX (INT64_C(1) << 52) /**< 2^52: what the server can count exactly */
+#define BELAY_LIMITER_LOG_MAX 100000               /**< the largest count of a BELAY_LIMIT_LOG */
+#define BELAY_INFINITE INT64_MAX                   /**< a count: no limit */
 
 /** How a limit counts. In what follows P is period_us, and all times are the server's. */
 typedef enum belay_limit_kind {
@@ -46,8 +46,13 @@ typedef struct belay_limit {
    * key, and must be given). */
   int64_t count;
   int64_t period_us; /**< 1 and more */
-  /** A bucket's: how many tokens it holds; 0: count. burst * P / gcd(count, P), like count * P of a window, is at
-   * most BELAY_LIMITER_UNITS_MAX. Others: 0. */
+  /** Of a bucket: how many tokens it holds. 0: count. Others: 0.
+   *
+   * The numbers of a limit have an upper bound, BELAY_LIMITER_UNITS_MAX, beyond which it is refused
+   * with BELAY_EINVAL. gcd is the greatest common divisor.
+   *   bucket               burst * P / gcd(count, P), and count / gcd(count, P)
+   *   bucket with count 0  burst * P
+   *   window               count * P */
   int64_t burst;
   bool aligned; /**< of BELAY_LIMIT_FIXED */
 } belay_limit_t;
@@ -169,15 +174,18 @@ typedef struct belay_limiter_result {
   int cause;
   unsigned
       window; /**< DENIED, NEVER: which limit blocks, from 0: of several the one that does so longest */
-  bool banned;       /**< DENIED: by a ban, which blocks longer than all limits */
-  int64_t remaining; /**< tokens that could be taken now, at once */
+  bool banned; /**< DENIED: by a ban, which blocks longer than all limits */
+  /** tokens that could be taken now, at once; BELAY_INFINITE: the policy has no limit */
+  int64_t remaining;
   int64_t
       retry_after_us; /**< ALLOWED: 0. DENIED: when the same cost, if alone, would be admitted (by a remembered
                          denial of less, or a ban: not before); -1: it is not known. Else -1: never */
   int64_t reset_after_us; /**< until it is as if nothing had ever been taken; -1: never by itself */
   int64_t
       wait_us; /**< of reserve: how long to wait before acting; of wait: how long it was waited. Else 0 */
-  int64_t returned;                /**< of refund and cancel: tokens that were given back. Else 0 */
+  /** of refund and cancel: tokens that were given back. Of a bucket that may be a fraction, since
+   * it leaks in fractions. Else 0 */
+  double returned;
   belay_receipt_t receipt;         /**< ALLOWED by the server */
   belay_reservation_t reservation; /**< of reserve, whatever the verdict */
 } belay_limiter_result_t;
@@ -220,12 +228,14 @@ BELAY_API int belay_limiter_penalty(belay_limiter_t *limiter, belay_request_t *r
 /** Gives back up to `tokens` (1 and more) of what a receipt is for: not what has leaked since, which others may have taken
  * already; nor what later reservations that still wait have been built upon. Where that cannot be told exactly
  * (several refunds on one key, out of order) rather less than more. The receipt is void afterwards, whatever the
- * outcome. result->returned: in that limit where it was least. */
+ * outcome. result->returned: in that limit where it was least. A receipt that is void, or of no
+ * take that the server allowed, is BELAY_EINVAL, and belay_detail() says so. */
 BELAY_API int belay_limiter_refund(belay_limiter_t *limiter, belay_request_t *request,
                                    const char *key, size_t key_len, belay_receipt_t *receipt,
                                    int64_t tokens, belay_limiter_cb cb);
 
-/** Forgets all that was taken, and a ban; our slice of it is void. Sent again if its answer is lost. */
+/** Forgets all that was taken, and a ban; our slice of it is void. result->remaining: what the
+ * policy allows then at once. Sent again if its answer is lost. */
 BELAY_API int belay_limiter_reset(belay_limiter_t *limiter, belay_request_t *request,
                                   const char *key, size_t key_len, belay_limiter_cb cb);
 

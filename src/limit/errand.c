@@ -40,9 +40,11 @@ static void on_given(belay__call_t *call, const belay__result_t *result) {
   errand_t *errand = call->owner;
   const belay__reply_t *reply = result->reply;
   belay__owed_t owed;
+  double exact; /* only whole tokens are told of */
   int64_t lost = errand->tokens;
   if (lost > 0 && result->outcome == BELAY_OUTCOME_REPLY &&
-      belay__policy_read(errand->policy, reply, &owed) && owed.answer > 0 && owed.answer <= lost)
+      belay__policy_read(errand->policy, reply, &exact, &owed) && owed.answer > 0 &&
+      owed.answer <= lost)
     lost -= owed.answer;
   errand->limiter->stats.void_tokens += (uint64_t)lost;
   over(errand);

@@ -43,7 +43,10 @@ struct belay_limiter {
 struct belay__wanted {
   belay__policy_t *policy; /* under which it was asked; a reference */
   int64_t cost;
-  int64_t id;       /* of what a log's take adds */
+  union {
+    int64_t id;      /* of what a log's take adds */
+    double returned; /* of a refund and a cancel: tokens */
+  };
   uint8_t op;       /* belay__limiter_op_t */
   uint8_t source;   /* belay_source_t */
   bool probe : 1;   /* of a take: others are answered by options.away until it is told */

@@ -129,6 +129,7 @@ int belay_limiter_try(belay_limiter_t *limiter, const char *key, size_t key_len,
     result->retry_after_us = -1;
   } else if (known.source == BELAY_SOURCE_POLICY) {
     result->reset_after_us = 0;
+    result->remaining = BELAY_INFINITE;
   }
   return 0;
 }

@@ -72,7 +72,9 @@ static int set_limit(belay_t *belay, size_t i, const belay_limit_t *from, belay_
     limit->p /= divisor;
     limit->r = from->count / divisor;
   }
-  if (limit->p > UNITS_MAX || limit->r > UNITS_MAX || limit->most > UNITS_MAX / limit->p)
+  if (limit->r > UNITS_MAX)
+    return refuse(belay, i, "count / gcd(count, period_us): over BELAY_LIMITER_UNITS_MAX");
+  if (limit->p > UNITS_MAX || limit->most > UNITS_MAX / limit->p)
     return refuse(belay, i, "burst, or count, times period_us: over BELAY_LIMITER_UNITS_MAX");
   limit->b = limit->kind == BELAY__LIMIT_BUCKET ? limit->most * limit->p : limit->most;
   return 0;
@@ -137,14 +139,19 @@ char *belay__policy_spell(char *out, const void *bytes, size_t len) {
   return out;
 }
 
-/* The number at data; false if it is no integer that a double has exactly. */
-static bool get(const char *data, int64_t *value) {
+/* The number at data; false if it is beyond the integers that a double has exactly. */
+static bool get_number(const char *data, double *number) {
   uint64_t bits = 0;
-  double number;
   for (int i = 0; i < 8; i++)
     bits |= (uint64_t)(unsigned char)data[i] << 8 * i;
-  memcpy(&number, &bits, sizeof number);
-  if (!(fabs(number) <= (double)EXACT_MAX) || number != floor(number))
+  memcpy(number, &bits, sizeof *number);
+  return fabs(*number) <= (double)EXACT_MAX;
+}
+
+/* The same of an integer. */
+static bool get(const char *data, int64_t *value) {
+  double number;
+  if (!get_number(data, &number) || number != floor(number))
     return false;
   *value = (int64_t)number;
   return true;
@@ -168,8 +175,9 @@ static bool read_debt(const belay__policy_t *policy, const belay__reply_t *reply
          belay__reply_integer(reply, 1, EXACT_MAX, &owed->limits[0].a);
 }
 
-bool belay__policy_read(const belay__policy_t *policy, const belay__reply_t *reply,
+bool belay__policy_read(const belay__policy_t *policy, const belay__reply_t *reply, double *exact,
                         belay__owed_t *owed) {
+  double answer;
   if (reply->type != BELAY__REPLY_STRING)
     return read_debt(policy, reply, owed);
   const char *data = reply->str;
@@ -178,8 +186,13 @@ bool belay__policy_read(const belay__policy_t *policy, const belay__reply_t *rep
   if (len != brief && len != whole)
     return false;
   *owed = (belay__owed_t){0};
-  if (!get(data, &owed->answer) || !get(data + 8, &owed->at) || !get(data + 16, &owed->since) ||
-      !get(data + 24, &owed->ban) || owed->answer < -1)
+  if (!get_number(data, &answer) || answer < -1 || !get(data + 8, &owed->at) ||
+      !get(data + 16, &owed->since) || !get(data + 24, &owed->ban))
+    return false;
+  owed->answer = (int64_t)floor(answer);
+  if (exact != NULL)
+    *exact = answer;
+  else if (answer > (double)owed->answer)
     return false;
   const char *at = data + 32;
   for (size_t i = 0; i < n; i++, at += len == brief ? 24 : 56) {

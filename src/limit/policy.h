@@ -63,8 +63,9 @@ char *belay__policy_put(char *out, int64_t value);
 /* Appends bytes as hexadecimal text; returns what is behind it. */
 char *belay__policy_spell(char *out, const void *bytes, size_t len);
 
-/* Reads a script's reply; false if it is none. */
-bool belay__policy_read(const belay__policy_t *policy, const belay__reply_t *reply,
+/* Reads a script's reply; false if it is none. Where the answer may be a fraction, *exact is set to
+ * it, and owed->answer is rounded down; NULL: it may not. */
+bool belay__policy_read(const belay__policy_t *policy, const belay__reply_t *reply, double *exact,
                         belay__owed_t *owed);
 
 /* What that means for somebody who wanted cost tokens: remaining, retry_after_us, reset_after_us, window, banned. */

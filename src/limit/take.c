@@ -92,12 +92,18 @@ bool belay__limiter_key_of(const belay_limiter_t *limiter, const belay__call_t *
 
 /* ---- the answer ---------------------------------------------------------------------------------------- */
 
+/* Whether its answer is how many tokens were given back. */
+static bool returns(const belay__wanted_t *wanted) {
+  return wanted->op == BELAY__LIMITER_REFUND || wanted->op == BELAY__LIMITER_CANCEL;
+}
+
 int belay__limiter_read(belay__pending_t *pending, const belay__call_t *call,
                         const belay__reply_t *reply) {
   belay__wanted_t *wanted = belay__wanted_of(pending);
   bool good = wanted->op == BELAY__LIMITER_RESET
                   ? belay__reply_integer(reply, 0, 2, &wanted->owed.answer)
-                  : belay__policy_read(wanted->policy, reply, &wanted->owed);
+                  : belay__policy_read(wanted->policy, reply,
+                                       returns(wanted) ? &wanted->returned : NULL, &wanted->owed);
   if (good)
     belay__near_after(pending->context, wanted, call);
   return good ? 0 : BELAY_EPROTO;
@@ -105,7 +111,8 @@ int belay__limiter_read(belay__pending_t *pending, const belay__call_t *call,
 
 bool belay__limiter_read_grant(const belay__policy_t *policy, belay__call_t *call,
                                const belay__reply_t *reply, int64_t asked, belay__owed_t *owed) {
-  bool good = belay__policy_read(policy, reply, owed) && owed->answer != 0 && owed->answer <= asked;
+  bool good =
+      belay__policy_read(policy, reply, NULL, owed) && owed->answer != 0 && owed->answer <= asked;
   if (!good)
     belay__call_distrust(call);
   return good;
@@ -132,8 +139,8 @@ static void tell_owed(const belay__wanted_t *wanted, belay_limiter_result_t *res
   if (wanted->op == BELAY__LIMITER_TAKE)
     belay__policy_receipt(wanted->policy, &wanted->owed, wanted->cost, wanted->id,
                           &result->receipt);
-  if (wanted->op == BELAY__LIMITER_REFUND || wanted->op == BELAY__LIMITER_CANCEL)
-    result->returned = answer;
+  if (returns(wanted))
+    result->returned = wanted->returned;
   if (wanted->op == BELAY__LIMITER_RESERVE || wanted->op == BELAY__LIMITER_WAIT)
     result->wait_us = answer;
 }
@@ -156,8 +163,10 @@ void belay__limiter_tell(belay_request_t *request, void (*cb)(void),
   else if (!never)
     result.retry_after_us = 0;
   if (result.verdict == BELAY_ALLOWED &&
-      (result.source == BELAY_SOURCE_POLICY || wanted->op == BELAY__LIMITER_RESET))
+      (result.source == BELAY_SOURCE_POLICY || wanted->op == BELAY__LIMITER_RESET)) {
     result.reset_after_us = 0;
+    result.remaining = wanted->policy->most;
+  }
   belay__near_tell(answer->context, wanted, answer->status, &result);
   if (wanted->op == BELAY__LIMITER_RESERVE)
     result.reservation = wanted->reservation;
@@ -312,6 +321,11 @@ int belay_limiter_refund(belay_limiter_t *limiter, belay_request_t *request, con
   int error = belay__limiter_check_request(limiter, request, key, key_len, cb);
   if (error == 0 && receipt == NULL) {
     belay__detail(limiter->client->belay, "receipt: NULL");
+    error = BELAY_EINVAL;
+  }
+  if (error == 0 && receipt->belay_private[0] <= 0) {
+    belay__detail(limiter->client->belay,
+                  "receipt: void: of no take that the server allowed, or used");
     error = BELAY_EINVAL;
   }
   if (error == 0)

@@ -23,7 +23,8 @@
 -- of the key, four doubles, and for each limit seven (in a denial perhaps only three):
 --   in the key: when the last of those who have reserved acts; 0: nobody waits. In a reply: -1 denied, and nothing is
 --     changed; else: of take and penalty 0; of peek 0; of slice the tokens that were taken; of reserve the microseconds
---     to wait; of refund and cancel the tokens that were given back, where they were least
+--     to wait; of refund and cancel the tokens that were given back, where they were least, which
+--     may be a fraction
 --   at, when this was so: of a reply, now
 --   since, another number whenever what was taken before is not to be given back any more
 --   ban, until when; 0 or past: none
@@ -286,7 +287,7 @@ for i = 1, limits do
       local built = waiting > 0 and later or 0
       given = math.max(math.min(cost * P - built, a - later - (later > 0 and waiting * R or 0)), 0)
       a, b = a - given, later == 0 and b - given or b
-      given = math.floor(given / P)
+      given = given / P
     elseif K == SLIDING and third + P == a then
       given = math.min(cost, c)
       c = c - given
@@ -307,6 +308,9 @@ for i = 1, limits do
 end
 
 -- Written, and said
+if op == 'cancel' then
+  answer = -1 - (-1 - answer) -- as it can be remembered
+end
 local reply = pack('<dddd', answer, now, since, ban) .. owed
 if charge or refund or write then
   if left > 0 then

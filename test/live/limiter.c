@@ -173,15 +173,18 @@ static void test_what_is_infinite_asks_nobody(void **state) {
   belay_limiter_t *limiter = limiter_new(bed, limits, 2);
   const belay_limiter_result_t *result = take(bed, limiter, "k", INT64_MAX);
   assert_int_equal(result->source, BELAY_SOURCE_POLICY);
-  assert_result(result, BELAY_ALLOWED, -2, 0, 0);
+  assert_result(result, BELAY_ALLOWED, BELAY_INFINITE, 0, 0);
+  assert_int_equal(peek(bed, limiter, "k")->remaining, BELAY_INFINITE);
   assert_int_equal(penalty(bed, limiter, "k", 1)->verdict, BELAY_ALLOWED);
   belay_limiter_stats_t stats;
   belay_limiter_stats(limiter, &stats);
   assert_int_equal(stats.asked, 0);
   assert_int_equal(server_keys(bed->server), 0);
+  assert_int_equal(reset(bed, limiter, "k")->remaining, BELAY_INFINITE);
   /* Beside others it does not count, and they keep their numbers. */
   limits[1] = bucket_limit(1, S, 1);
   assert_error(belay_limiter_reconfigure(limiter, limits, 2), 0);
+  assert_int_equal(reset(bed, limiter, "k")->remaining, 1);
   assert_result(take(bed, limiter, "k", 1), BELAY_ALLOWED, 0, 0, S);
   assert_int_equal(take(bed, limiter, "k", 1)->window, 1);
   bed_close(bed);
@@ -313,7 +316,7 @@ static void test_a_ban_denies_everything(void **state) {
     assert_result(ban(bed, limiter, key, 0), BELAY_ALLOWED, 0, 0, 5 * S);
     assert_result(peek(bed, limiter, key), BELAY_ALLOWED, 0, 0, 5 * S); /* what was taken stays */
     assert_result(ban(bed, limiter, key, S), BELAY_ALLOWED, 0, 0, 5 * S);
-    assert_result(reset(bed, limiter, key), BELAY_ALLOWED, -2, 0, 0);
+    assert_result(reset(bed, limiter, key), BELAY_ALLOWED, 5, 0, 0);
     assert_result(peek(bed, limiter, key), BELAY_ALLOWED, 5, 0, 0);
     assert_error(belay_limiter_close(limiter, NULL), 0);
   }

@@ -50,8 +50,12 @@ static void test_policies_that_are_none(void **state) {
       {{{B, 1, 1, BIG, false}}, 1, NULL},
       {{{B, 1, 1, BIG + 1, false}}, 1, "limits[0].burst, or count"},
       {{{B, 1, INT64_MAX, INT64_MAX, false}}, 1, "limits[0].burst, or count"},
-      {{{B, INT64_MAX - 1, INT64_MAX, 1, false}}, 1, "limits[0].burst, or count"},
-      {{{B, INT64_MAX - 1, 1, 1, false}}, 1, "limits[0].burst, or count"},
+      {{{B, INT64_MAX - 1, INT64_MAX, 1, false}},
+       1,
+       "limits[0].count / gcd(count, period_us): over"},
+      {{{B, INT64_MAX - 1, 1, 1, false}}, 1, "limits[0].count / gcd(count, period_us): over"},
+      {{{B, BIG + 1, 1, 1, false}}, 1, "limits[0].count / gcd(count, period_us): over"},
+      {{{B, BIG, 1, 1, false}}, 1, NULL},
       {{{B, BIG, BIG, BIG, false}}, 1, NULL}, /* divided by both it is small */
       {{{B, 0, BIG, 2, false}}, 1, "limits[0].burst, or count"},
       {{{F, 2, BIG, 0, false}}, 1, "limits[0].burst, or count"},
@@ -152,7 +156,7 @@ static void test_calls_that_are_refused(void **state) {
   REFUSED(belay_limiter_penalty(l, q, key, 1, BIG / S + 1, on_answer), "cost");
   REFUSED(belay_limiter_penalty(l, q, key, 0, 1, on_answer), "key");
   REFUSED(belay_limiter_refund(l, q, key, 1, NULL, 1, on_answer), "receipt");
-  REFUSED(belay_limiter_refund(l, q, key, 1, &empty, 1, on_answer), "tokens");
+  REFUSED(belay_limiter_refund(l, q, key, 1, &empty, 1, on_answer), "receipt: void");
   REFUSED(belay_limiter_refund(l, q, key, 1, &receipt, 0, on_answer), "tokens");
   REFUSED(belay_limiter_refund(l, q, key, 1, &receipt, 6, on_answer), "tokens");
   REFUSED(belay_limiter_refund(l, q, NULL, 1, &receipt, 1, on_answer), "key");

@@ -193,6 +193,7 @@ static void test_what_the_policy_says_alone(void **state) {
   assert_error(belay_limiter_reconfigure(limiter, &infinite, 1), 0);
   assert_int_equal(try_take(bed, limiter, "k", INT64_MAX, &result), 0);
   assert_said(&result, BELAY_ALLOWED, BELAY_SOURCE_POLICY);
+  assert_int_equal(result.remaining, BELAY_INFINITE);
   assert_int_equal(try_take(bed, limiter, "k", 0, &result), 0);
   assert_int_equal(limiter_stats(limiter).asked, 0);
 

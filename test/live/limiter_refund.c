@@ -29,12 +29,18 @@ static void drop(belay_limiter_t *limiter) {
   assert_error(belay_limiter_close(limiter, NULL), 0);
 }
 
-static int64_t returned(bed_t *bed, belay_limiter_t *limiter, belay_receipt_t *receipt,
-                        int64_t tokens) {
+/* What was returned, with its fraction; and rounded down. */
+static double exactly_returned(bed_t *bed, belay_limiter_t *limiter, belay_receipt_t *receipt,
+                               int64_t tokens) {
   const belay_limiter_result_t *result = refund(bed, limiter, "k", receipt, tokens);
   assert_int_equal(result->cause, 0);
   assert_int_equal(result->verdict, BELAY_ALLOWED);
   return result->returned;
+}
+
+static int64_t returned(bed_t *bed, belay_limiter_t *limiter, belay_receipt_t *receipt,
+                        int64_t tokens) {
+  return (int64_t)exactly_returned(bed, limiter, receipt, tokens);
 }
 
 static void test_at_once_it_is_as_if_it_had_not_been(void **state) {
@@ -68,16 +74,42 @@ static void test_a_receipt_is_good_for_one_refund(void **state) {
     assert_int_equal(returned(bed, limiter, &receipt, 3), 3);
     assert_error(belay_limiter_refund(limiter, &ask.request, "k", 1, &receipt, 1, on_answer),
                  BELAY_EINVAL);
-    assert_non_null(strstr(belay_detail(bed->belay), "tokens"));
+    assert_ptr_equal(strstr(belay_detail(bed->belay), "receipt: void"), belay_detail(bed->belay));
     assert_int_equal(peek(bed, limiter, "k")->remaining, 4);
     receipt = take(bed, limiter, "k", 5)->receipt; /* denied: it has none */
     assert_error(belay_limiter_refund(limiter, &ask.request, "k", 1, &receipt, 1, on_answer),
                  BELAY_EINVAL);
+    assert_ptr_equal(strstr(belay_detail(bed->belay), "receipt: void"), belay_detail(bed->belay));
     receipt = peek(bed, limiter, "k")->receipt;
     assert_error(belay_limiter_refund(limiter, &ask.request, "k", 1, &receipt, 1, on_answer),
                  BELAY_EINVAL);
+    receipt = taken(bed, limiter, "k", 1);
+    assert_error(belay_limiter_refund(limiter, &ask.request, "k", 1, &receipt, 2, on_answer),
+                 BELAY_EINVAL);
+    assert_string_equal(belay_detail(bed->belay), "tokens: not 1 to 1");
     drop(limiter);
   }
+  bed_close(bed);
+}
+
+/* What is told is what the key owes less: a token that was taken a moment ago comes back but for
+ * what has leaked. */
+static void test_what_is_told_is_what_was_returned(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_limiter_t *limiter = make(bed, 0);
+  for (int64_t ms = 0; ms < 1000; ms += 37) {
+    server_do(bed->server, "FLUSHALL", NULL);
+    limiter_at(limiter, T0);
+    belay_receipt_t receipt = taken(bed, limiter, "k", 1);
+    limiter_at(limiter, T0 + ms * S / 1000);
+    int64_t before = peek(bed, limiter, "k")->reset_after_us;
+    double back = exactly_returned(bed, limiter, &receipt, 1);
+    int64_t less = before - peek(bed, limiter, "k")->reset_after_us;
+    assert_true(back * S >= (double)less - 1.5 && back * S <= (double)less + 1.5);
+    assert_true(back > 0.999 - (double)ms / 1000 && back < 1.001 - (double)ms / 1000);
+  }
+  drop(limiter);
   bed_close(bed);
 }
 
@@ -88,7 +120,8 @@ static void test_what_has_leaked_is_gone(void **state) {
   belay_receipt_t first = taken(bed, limiter, "k", 3);
   limiter_at(limiter, T0 + 3 * S + S / 2);
   belay_receipt_t second = taken(bed, limiter, "k", 2);
-  assert_int_equal(returned(bed, limiter, &first, 3), 2); /* two and a half */
+  double back = exactly_returned(bed, limiter, &first, 3);
+  assert_true(back > 2.49 && back < 2.51);
   assert_int_equal(peek(bed, limiter, "k")->reset_after_us, 2 * S);
   limiter_at(limiter, T0 + 5 * S + S / 2); /* the second has leaked, and others come */
   (void)taken(bed, limiter, "k", 5);
@@ -314,6 +347,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       CASE(at_once_it_is_as_if_it_had_not_been),
       CASE(a_receipt_is_good_for_one_refund),
+      CASE(what_is_told_is_what_was_returned),
       CASE(what_has_leaked_is_gone),
       CASE(no_order_gives_too_much),
       CASE(last_in_first_out_is_exact),

@@ -140,7 +140,7 @@ static void test_who_acts_keeps_the_bound(void **state) {
       int which = i - rand_r(&seed) % 4; /* one of the last, if its time has not come */
       if (rand_r(&seed) % 2 == 0 || which < 0 || at[which] <= now || cost[which] == 0)
         continue;
-      assert_between(unreserve(bed, l, "k", &id[which])->returned, 0, cost[which]);
+      assert_between((int64_t)unreserve(bed, l, "k", &id[which])->returned, 0, cost[which]);
       cost[which] = 0;
     }
     for (int i = 0; i < N; i++)

@@ -33,7 +33,7 @@ static void allowed(sim_hand_t *hand, sim_ask_t *ask, const belay_limiter_result
     false_to(hand, ask, "allowed, and no server has done it", 0);
   if (result->retry_after_us != 0 || result->remaining < 0 || result->reset_after_us < 0)
     false_to(hand, ask, "allowed, with numbers that cannot be", 0);
-  if (ask->kind == SIM_ASK_REFUND && result->returned != ask->returned)
+  if (ask->kind == SIM_ASK_REFUND && (int64_t)result->returned != ask->returned)
     false_to(hand, ask, "not as much was given back as it is told", 0);
   if (ask->kind == SIM_ASK_RESERVE && ask->canceled)
     false_to(hand, ask, "reserved, and given back", 0);

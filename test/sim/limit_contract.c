@@ -32,7 +32,8 @@ static belay__policy_t policy_of(const limit_policy_t *from) {
 
 static belay__owed_t owed_of(const limit_outcome_t *outcome) {
   const limit_state_t *told = &outcome->told;
-  belay__owed_t owed = {outcome->answer, told->at, told->since, told->ban, {{0, 0, 0}}};
+  belay__owed_t owed = {
+      .answer = outcome->answer, .at = told->at, .since = told->since, .ban = told->ban};
   for (size_t i = 0; i < told->count; i++) {
     owed.limits[i].a = told->owed[i].a;
     owed.limits[i].b = told->owed[i].b;

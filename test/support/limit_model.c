@@ -251,9 +251,9 @@ typedef struct receipt {
 
 /* Debts lie one upon the other, and leak from the bottom. What of this one has not leaked is below all that was taken
  * later; when those act who were later and wait, it must still be owed what they take; and what was built upon by those
- * who wait is not given at all. Tells how many tokens, rounded down. */
-static int64_t give_units(limit_owed_t *owed, const receipt_t *receipt, int64_t third, int64_t now,
-                          int64_t wait) {
+ * who wait is not given at all. Tells how many tokens. */
+static double give_units(limit_owed_t *owed, const receipt_t *receipt, int64_t third, int64_t now,
+                         int64_t wait) {
   const limit_rule_t *rule = &owed->rule;
   wide_t leaked = times(now - receipt->taken, rule->r);
   wide_t before = wide(third); /* all that lay there when it was taken, itself included */
@@ -264,7 +264,7 @@ static int64_t give_units(limit_owed_t *owed, const receipt_t *receipt, int64_t 
   owed->a -= given;
   if (later == 0)
     owed->b -= given;
-  return given / rule->p;
+  return (double)given / (double)rule->p;
 }
 
 static int64_t give_tokens(limit_owed_t *owed, const receipt_t *receipt, int64_t third) {
@@ -278,14 +278,15 @@ static int64_t give_tokens(limit_owed_t *owed, const receipt_t *receipt, int64_t
   return given;
 }
 
-static int64_t give_back(limit_state_t *is, const receipt_t *receipt) {
-  int64_t least_given = receipt->cost, wait = largest(is->last - is->at, 0);
+static double give_back(limit_state_t *is, const receipt_t *receipt) {
+  double least_given = (double)receipt->cost;
+  int64_t wait = largest(is->last - is->at, 0);
   for (size_t i = 0; i < is->count; i++) {
     limit_owed_t *owed = &is->owed[i];
     int64_t third = receipt->thirds[i];
-    int64_t given = owed->rule.kind == LIMIT_BUCKET ? give_units(owed, receipt, third, is->at, wait)
-                                                    : give_tokens(owed, receipt, third);
-    least_given = least(least_given, given);
+    double given = owed->rule.kind == LIMIT_BUCKET ? give_units(owed, receipt, third, is->at, wait)
+                                                   : (double)give_tokens(owed, receipt, third);
+    least_given = given < least_given ? given : least_given;
   }
   return least_given;
 }
@@ -384,13 +385,15 @@ static bool cancel(limit_record_t *record, const limit_request_t *request,
   limit_state_t *is = &outcome->told;
   bool gives = record->what == LIMIT_RESERVED && record->since == is->since &&
                record->count == is->count && record->taken <= request->now;
-  int64_t returned = record->what == LIMIT_CANCELED ? record->returned : 0;
+  double returned = record->what == LIMIT_CANCELED ? record->returned : 0;
   if (gives) {
     receipt_t receipt = {record->taken, record->since, record->cost, record->thirds};
     returned = give_back(is, &receipt);
   }
+  returned = -1 - (-1 - returned); /* as it is remembered: what it is told twice is the same */
   *record = (limit_record_t){.what = LIMIT_CANCELED, .returned = returned};
-  outcome->answer = returned;
+  outcome->returned = returned;
+  outcome->answer = (int64_t)returned;
   outcome->record = LIMIT_SET;
   outcome->record_ttl_ms = in_ms(request->remember);
   return gives;
@@ -400,7 +403,8 @@ static bool refund(const limit_request_t *request, limit_outcome_t *outcome) {
   receipt_t receipt = {request->taken, request->since, request->cost, request->thirds};
   if (receipt.since != outcome->told.since || receipt.taken > request->now)
     return false;
-  outcome->answer = give_back(&outcome->told, &receipt);
+  outcome->returned = give_back(&outcome->told, &receipt);
+  outcome->answer = (int64_t)outcome->returned;
   return true;
 }
 

@@ -56,7 +56,7 @@ typedef struct limit_record {
   int64_t act, taken, since, cost;
   size_t count;
   int64_t thirds[LIMIT_RULES];
-  int64_t returned; /* LIMIT_CANCELED */
+  double returned; /* LIMIT_CANCELED */
 } limit_record_t;
 
 typedef enum limit_op {
@@ -86,6 +86,7 @@ typedef enum limit_change { LIMIT_KEPT, LIMIT_SET, LIMIT_GONE } limit_change_t;
 
 typedef struct limit_outcome {
   int64_t answer;     /* -1: denied */
+  double returned;    /* LIMIT_REFUND, LIMIT_CANCEL: tokens, which answer has rounded down */
   limit_state_t told; /* as of now */
   limit_change_t key, record;
   int64_t key_ttl_ms, record_ttl_ms; /* LIMIT_SET */

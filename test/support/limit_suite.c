@@ -86,15 +86,14 @@ void limit_words_begin(limit_words_t *words, size_t keys) {
 
 /* ---- numbers ------------------------------------------------------------------------------------------- */
 
-static bool read_number(const char *at, int64_t *value) {
+static bool read_number(const char *at, double *number, int64_t *value) {
   uint64_t bits = 0;
-  double number;
   for (int i = 0; i < 8; i++)
     bits |= (uint64_t)(unsigned char)at[i] << 8 * i;
-  memcpy(&number, &bits, sizeof number);
-  if (!(fabs(number) <= 0x1p62) || number < floor(number) || number > floor(number))
+  memcpy(number, &bits, sizeof *number);
+  if (!(fabs(*number) <= 0x1p62))
     return false;
-  *value = (int64_t)number;
+  *value = (int64_t)floor(*number);
   return true;
 }
 
@@ -102,9 +101,15 @@ bool limit_numbers_read(const char *at, size_t len, limit_numbers_t *out) {
   out->count = len / 8;
   if (at == NULL || len % 8 != 0 || out->count > LIMIT_NUMBERS)
     return false;
-  for (size_t i = 0; i < out->count; i++)
-    if (!read_number(at + 8 * i, &out->at[i]))
+  for (size_t i = 0; i < out->count; i++) {
+    double number;
+    if (!read_number(at + 8 * i, &number, &out->at[i]))
       return false;
+    if (i == 0)
+      out->first = number;
+    else if (number > (double)out->at[i])
+      return false;
+  }
   return true;
 }
 

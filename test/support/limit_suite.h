@@ -65,6 +65,7 @@ void limit_words_both(limit_words_t *words, int64_t value, int64_t integer);
 
 typedef struct limit_numbers {
   size_t count;
+  double first; /* which alone may be a fraction: at[0] is less than 1 below it */
   int64_t at[LIMIT_NUMBERS];
 } limit_numbers_t;
 
