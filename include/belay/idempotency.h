@@ -60,9 +60,13 @@ typedef struct belay_idempotency_options {
   int64_t deadline_ms;
   /** For how long a result is kept, where nothing else is said: 1,000 to 31,536,000,000; default a day. */
   int64_t ttl_ms;
-  /** For how long a record that was not finished is kept beyond its deadline, or was abandoned: so long the next who
-   * begins it is told that others have tried, and must have the same fingerprint: 1,000 to 31,536,000,000; default an
-   * hour. */
+  /** For how long a record is kept that was abandoned, or was not finished, from its deadline on, in
+   * milliseconds: 1,000 to 31,536,000,000; default an hour. In this time the next begin is told that
+   * others have tried, and must have the same fingerprint.
+   *
+   * A record is kept for at least as long as its begin, extend or abandon may be sent again:
+   * timeout_ms of the request, plus 1 %, plus 2 ms. With the default timeout_ms of 2,000 that is
+   * 2,022 ms, also where grace_ms is less. A request with a shorter timeout_ms allows less. */
   int64_t grace_ms;
   void *data; /**< belay_idempotency_data() */
 } belay_idempotency_options_t;
@@ -148,24 +152,26 @@ BELAY_API int belay_idempotency_begin(belay_idempotency_t *records, belay_reques
                                       belay_idempotency_cb cb);
 
 /** It is that token's for at least deadline_ms (1 to 86,400,000; 0 or BELAY_DEFAULT: the option's) from now; never
- * shorter than before. Also after its deadline, by grace_ms at most, as long as nobody has taken it over: STARTED or
- * TAKEN_OVER, as it began. */
+ * shorter than before. Also after its deadline, as long as the record is kept (grace_ms) and nobody
+ * has taken it over: STARTED or TAKEN_OVER, as it began. */
 BELAY_API int belay_idempotency_extend(belay_idempotency_t *records, belay_request_t *request,
                                        const char *key, size_t key_len,
                                        const belay_idempotency_token_t *token, int64_t deadline_ms,
                                        belay_idempotency_cb cb);
 
 /** The result is there: DONE, kept for ttl_ms (1,000 to 31,536,000,000; 0 or BELAY_DEFAULT: the option's), or for as
- * long as this may be sent again, if that is longer. Also after its deadline, by grace_ms at most, as long as nobody has taken
- * it over. A second finish of the same token with the same result goes well too; with another result it is BELAY_ENOTOWNER.
- * result: at most BELAY_IDEMPOTENCY_RESULT_MAX bytes, and half of the client's max_reply, which everybody who
- * shares the record should have alike. */
+ * long as this may be sent again, if that is longer. Also after its deadline, as long as the record
+ * is kept (grace_ms) and nobody has taken it over. A second finish of the same token with the same
+ * result goes well too; with another result it is BELAY_ENOTOWNER. result: at most
+ * BELAY_IDEMPOTENCY_RESULT_MAX bytes, and half of the client's max_reply, which everybody who
+ *                              shares the record should have alike. */
 BELAY_API int belay_idempotency_finish(belay_idempotency_t *records, belay_request_t *request,
                                        const char *key, size_t key_len,
                                        const belay_idempotency_token_t *token, const void *result,
                                        size_t result_len, int64_t ttl_ms, belay_idempotency_cb cb);
 
-/** Gives it back, since it could not be processed: ABANDONED; the next who begins starts at once. */
+/** Gives it back, since it could not be processed: ABANDONED for grace_ms; the next who begins
+ * starts at once. */
 BELAY_API int belay_idempotency_abandon(belay_idempotency_t *records, belay_request_t *request,
                                         const char *key, size_t key_len,
                                         const belay_idempotency_token_t *token,

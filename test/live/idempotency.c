@@ -123,6 +123,31 @@ static void test_a_late_owner_overwrites_nothing(void **state) {
   bed_close(bed);
 }
 
+/* A record outlives the last time that its request may be sent; else grace_ms is what it says. */
+static void test_a_record_that_was_not_finished_is_kept(void **state) {
+  (void)state;
+  static const int64_t timeouts[] = {500, 60000};
+  bed_t *bed = bed_open(NULL);
+  belay_idempotency_options_t options = once_options();
+  options.grace_ms = 10000;
+  for (int i = 0; i < 2; i++) {
+    int64_t kept = i == 0 ? options.grace_ms : 60000 + 600 + 2;
+    once_t once;
+    turn_t one = {.request.timeout_ms = timeouts[i]};
+    once_of(&once, bed, bed->client, &options);
+    server_do(bed->server, "FLUSHALL", NULL);
+    expect_turn(&one, once_begin(&once, &one, "pay", "", MINUTE), BELAY_IDEMPOTENCY_STARTED);
+    assert_between(pttl(bed), kept + MINUTE - 9000, kept + MINUTE);
+    const belay_idempotency_token_t token = one.state.token;
+    expect_turn(&one, once_extend(&once, &one, "pay", &token, 2 * MINUTE),
+                BELAY_IDEMPOTENCY_STARTED);
+    assert_between(pttl(bed), kept + 2 * MINUTE - 9000, kept + 2 * MINUTE);
+    expect_turn(&one, once_abandon(&once, &one, "pay", &token), BELAY_IDEMPOTENCY_ABANDONED);
+    assert_between(pttl(bed), kept - 9000, kept);
+  }
+  bed_close(bed);
+}
+
 /* As long as nobody has taken it over it is still his. */
 static void test_who_is_late_may_still_be_in_time(void **state) {
   (void)state;
@@ -323,6 +348,7 @@ int main(void) {
       cmocka_unit_test(test_another_request_is_told_nothing),
       cmocka_unit_test(test_a_late_owner_overwrites_nothing),
       cmocka_unit_test(test_who_is_late_may_still_be_in_time),
+      cmocka_unit_test(test_a_record_that_was_not_finished_is_kept),
       cmocka_unit_test(test_the_deadline_passes_by_the_servers_clock),
       cmocka_unit_test(test_the_label_says_who_has_it),
       cmocka_unit_test(test_the_largest_of_all),
