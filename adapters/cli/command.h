@@ -34,7 +34,7 @@ typedef enum option_kind {
 } option_kind_t;
 
 /* An array of them ends with {0}. What `to` points to begins as the default, and is left alone unless the option is
- * given. It is given once, but for flags and OPTION_TEXTS. */
+ * given. If it is given twice the last one counts, but for OPTION_TEXTS. */
 typedef struct option {
   const char *name; /* without the dashes, lower case */
   const char *

@@ -105,5 +105,6 @@ const command_t *command_find(int *argc, char ***argv) {
   }
   *argc += options;
   *argv -= options;
+  options_in_front = (size_t)options;
   return command;
 }

@@ -18,8 +18,13 @@ typedef struct reading {
   const command_t *command;
   option_set_t set;
   char **next, **end;
+  char **at,
+      **behind; /* the word that is being read; the first one that stood behind the command's name */
+  bool has_urls_in_front;
   arguments_t *out;
 } reading_t;
+
+size_t options_in_front;
 
 static const option_t *given[GIVEN_MAX];
 static size_t given_count;
@@ -165,11 +170,19 @@ static bool no_option(const reading_t *r, const char *name, size_t len) {
   return false;
 }
 
-static bool take(const option_t *option, const char *value) {
-  if (option->kind != OPTION_FLAG && option->kind != OPTION_TEXTS && option_given(option)) {
-    complain("--%s is given twice", option->name);
-    return false;
-  }
+/* The URLs in front of the command's name are an alias's: the first one behind it replaces them. Of a command that asks one
+ * server the last one counts. */
+static void drop_urls(reading_t *r) {
+  bool is_alias = r->at < r->behind;
+  if (r->command->urls == 1 || (r->has_urls_in_front && !is_alias))
+    common.urls.n = 0;
+  r->has_urls_in_front = is_alias;
+}
+
+/* What is given twice counts as it is given last, so that aliases may give options. */
+static bool take(reading_t *r, const option_t *option, const char *value) {
+  if (option->kind == OPTION_TEXTS && option->to.texts == &common.urls)
+    drop_urls(r);
   const char *wrong = option_set_value(option, value);
   if (wrong != NULL)
     complain("--%s %s", option->name, wrong);
@@ -181,16 +194,16 @@ static bool take(const option_t *option, const char *value) {
 static bool take_next(reading_t *r, const option_t *option, const char *value) {
   if (option->kind == OPTION_FLAG) {
     if (value == NULL)
-      return take(option, NULL);
+      return take(r, option, NULL);
     complain("--%s takes no value", option->name);
     return false;
   }
   int64_t ms;
   bool none = r->next == r->end || (option->bare && !units_duration(*r->next, &ms));
   if (value != NULL || (none && option->bare))
-    return take(option, value);
+    return take(r, option, value);
   if (!none)
-    return take(option, *r->next++);
+    return take(r, option, *r->next++);
   complain("--%s lacks its %s", option->name, option->value);
   return false;
 }
@@ -213,7 +226,7 @@ static bool read_letters(reading_t *r, const char *letters) {
     letters++;
     if (option->kind != OPTION_FLAG)
       return take_next(r, option, *letters != '\0' ? letters : NULL);
-    if (!take(option, NULL))
+    if (!take(r, option, NULL))
       return false;
   }
   return true;
@@ -244,10 +257,16 @@ static bool enough(const reading_t *r) {
 }
 
 bool options_read(const command_t *command, int argc, char **argv, arguments_t *out) {
-  reading_t r = {command, options_of(command), argv, argv + argc, out};
+  reading_t r = {.command = command,
+                 .set = options_of(command),
+                 .next = argv,
+                 .end = argv + argc,
+                 .behind = argv + options_in_front,
+                 .out = out};
   *out = (arguments_t){.item = argv}; /* in place: what is taken out has been read */
   bool only_arguments = false;
   while (r.next < r.end && !common.help) {
+    r.at = r.next;
     char *word = *r.next++;
     bool well = true;
     if (only_arguments || is_argument(word))

@@ -18,6 +18,9 @@ option_set_t options_of(const command_t *command);
  * --help ends it: then the rest does not matter. */
 bool options_read(const command_t *command, int argc, char **argv, arguments_t *out);
 
+/* How many words of the line that options_read() is given stood in front of the command's name: they begin it. */
+extern size_t options_in_front;
+
 /* What may stand in front of a command's name: a command without a name that takes what commands share. */
 extern const command_t in_front;
 

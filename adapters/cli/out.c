@@ -262,7 +262,7 @@ bool out_finish(void) {
   if (fflush(stdout) != 0 || ferror(stdout))
     out.error = out.error != 0 ? out.error : errno != 0 ? errno : EIO;
   text_free(&out.line);
-  if (out.error != 0)
+  if (out.error != 0 && out.error != EPIPE) /* a reader such as head(1) has had enough */
     complain("not all of this could be written: %s", strerror(out.error));
   return out.error == 0;
 }
