@@ -286,6 +286,8 @@ typedef struct belay_lock_tally {
   struct {
     belay_vote_t vote;
     int error;             /**< why it is not GRANTED: BELAY_EOOM, BELAY_EAUTH ...; otherwise 0 */
+    /** QUARANTINED: milliseconds until the server may vote, at least 1; 0 if that is not known. Otherwise 0 */
+    int64_t quarantine_ms;
   } node[BELAY_NODES_MAX]; /**< in the order of the clients */
 } belay_lock_tally_t;
 

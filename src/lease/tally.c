@@ -56,6 +56,14 @@ static belay_vote_t vote_of(int status) {
   return BELAY_VOTE_REFUSED;
 }
 
+/* Rounded up: 0 means that it is not known. */
+static int64_t quarantine_ms(const belay__member_t *member) {
+  if (!belay__quarantine_known(member))
+    return 0;
+  int64_t now = (int64_t)belay__now(belay__lease_host(belay__member_lease(member)));
+  return (member->client->standing.votes_from - now) / (int64_t)BELAY__MS + 1;
+}
+
 void belay_lock_tally(const belay_lock_t *lock, belay_lock_tally_t *out) {
   *out = (belay_lock_tally_t){0};
   if (lock == NULL)
@@ -69,5 +77,7 @@ void belay_lock_tally(const belay_lock_t *lock, belay_lock_tally_t *out) {
     out->votes[vote]++;
     out->node[i].vote = vote;
     out->node[i].error = status < 0 ? status : 0;
+    if (vote == BELAY_VOTE_QUARANTINED)
+      out->node[i].quarantine_ms = quarantine_ms(&lease->member[i]);
   }
 }
