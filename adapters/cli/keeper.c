@@ -1,17 +1,17 @@
 /* One command, its process group, and when it has to be gone.
  *
  *   RUNNING: forked; whether the program is there may take long to know, and is one more thing that is waited for
- *   RUNNING --term_at--> ENDING: SIGTERM, and SIGCONT in case it is stopped
- *   RUNNING, ENDING --kill_at, or belay is gone--> KILLED: SIGKILL; on Linux to all that it has started, in whatever
- *                                                  group: offspring.h
+ *   RUNNING --term_at, or belay is gone--> ENDING: SIGTERM, and SIGCONT in case it is stopped
+ *   RUNNING, ENDING --kill_at--> KILLED: SIGKILL; on Linux to all that it has started, in whatever group: offspring.h
  *   RUNNING --the command has ended--> OVER
  *   RUNNING, ENDING, KILLED --it cannot be run--> OVER
  *   ENDING, KILLED --the command has ended--> OVER, and what is left of its group is killed, on Linux of all that it
  *                                             has started, and waited for: first what can be killed, then the rest
  *
  * Belay moves both times with each renewal, until the first of them has come: what it has written is read first, and
- * the clock then. A belay that is stopped, that hangs, or that was killed moves nothing, and the command is ended all the
- * same. If the keeper itself is killed the command dies with it where the system can do that (Linux: PR_SET_PDEATHSIG),
+ * the clock then. A belay that is stopped or hangs moves nothing, and the keeper ends the command at these times. If belay
+ * was killed the keeper ends the command at once, with the grace between the two times, but no later than kill_at: the
+ * lease may be another's then. If the keeper itself is killed the command dies with it where the system can do that (Linux: PR_SET_PDEATHSIG),
  * and belay, which notices, kills the group.
  *
  * The keeper is in a process group of its own: what is sent to belay's whole group (by timeout(1), or a shell) does not
@@ -140,6 +140,11 @@ typedef enum event {
   CANNOT_BE_RUN
 } event_t;
 
+static void shorten(int64_t kill_at) {
+  if (kill_at < keeper.kill_at)
+    keeper.kill_at = kill_at;
+}
+
 static void step(event_t event, int died_of) {
   switch (event) {
   case TIME_TO_TERM:
@@ -151,8 +156,13 @@ static void step(event_t event, int died_of) {
     hand_on(SIGTERM);
     hand_on(SIGCONT);
     return;
-  case TIME_TO_KILL:
   case BELAY_IS_GONE:
+    if (keeper.state != RUNNING)
+      return;
+    shorten(keeper_now() + keeper.kill_at - keeper.term_at);
+    step(TIME_TO_TERM, 0);
+    return;
+  case TIME_TO_KILL:
     if (keeper.state == KILLED || keeper.state == OVER)
       return;
     if (keeper.state == RUNNING)
