@@ -11,6 +11,7 @@
 /* What was asked for, or the default. */
 typedef struct common {
   bool help, json, quiet, verbose;
+  const char *label;  /* --as of those commands that hold something: NULL: host:pid */
   const char *config; /* NULL: the usual places */
   texts_t urls;       /* empty: COMMON_URL */
   const char *namespace_text, *user, *password, *password_file;

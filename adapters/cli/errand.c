@@ -60,10 +60,15 @@ static bool was_interrupted(const errand_t *errand) {
   return false;
 }
 
-/* How it ended, if nobody has told: the keeper was killed, and what it kept may be there still. */
+/* How it ended. If the keeper has not told it, the keeper was killed, and what it kept may be there still. */
 static void settle(errand_t *errand) {
-  if (errand->told)
+  if (errand->told) {
+    if (errand->timed_out && errand->started) {
+      complain("ended: it ran for longer than --max-runtime");
+      errand->status = STATUS_TIMED_OUT;
+    }
     return;
+  }
   if (was_interrupted(errand)) {
     errand->status = STATUS_SIGNAL + errand->keeper_died_of;
     return;
@@ -158,9 +163,20 @@ static void tell(errand_t *errand, keeper_note_t note) {
 }
 
 static keeper_note_t limits(const errand_t *errand, int64_t until) {
-  int64_t grace = errand->grace_ms * MS_NS;
+  int64_t grace = errand->grace_ms * MS_NS, term_at = until - grace;
+  if (term_at > errand->run_until)
+    term_at = errand->run_until;
   return (keeper_note_t){
-      .word = KEEPER_LIMITS, .term_at = until - grace, .kill_at = until - grace / 10};
+      .word = KEEPER_LIMITS, .term_at = term_at, .kill_at = term_at + grace - grace / 10};
+}
+
+/* The keeper ends it: since its lease is nearly over, or since it has run for long enough. */
+static void note_overdue(errand_t *errand) {
+  int64_t term_at = errand->until - errand->grace_ms * MS_NS;
+  if (errand->run_until <= term_at && keeper_now() >= errand->run_until)
+    errand->timed_out = true;
+  else
+    errand->overdue = true;
 }
 
 /* The clock is read first: so the deadline is never too late. */
@@ -177,7 +193,7 @@ static void guard(errand_t *errand, int64_t now) {
   int64_t margin = errand->grace_ms * MS_NS / 20;
   if (errand->told || now < limits(errand, errand->until).kill_at + margin)
     return;
-  errand->overdue = true;
+  note_overdue(errand);
   if (errand->command > 0)
     (void)kill(-errand->command, SIGKILL);
   (void)uv_process_kill(&errand->process, SIGCONT);
@@ -294,7 +310,7 @@ static void on_note(errand_t *errand, const keeper_note_t *note) {
     (void)kill(0, SIGTSTP);
     break;
   case KEEPER_OVERDUE:
-    errand->overdue = true;
+    note_overdue(errand);
     break;
   case KEEPER_ENDED:
     errand->told = true;
@@ -377,6 +393,8 @@ static int spawn(errand_t *errand, char **command, int channel) {
   if (args == NULL)
     return UV_ENOMEM;
   errand->until = read_until(errand);
+  errand->run_until =
+      errand->max_runtime_ms > 0 ? keeper_now() + errand->max_runtime_ms * MS_NS : INT64_MAX;
   keeper_note_t note = limits(errand, errand->until);
   (void)snprintf(socket, sizeof socket, "%d", channel);
   (void)snprintf(ignored, sizeof ignored, "%ld", ignored_signals());
@@ -389,6 +407,8 @@ static int spawn(errand_t *errand, char **command, int channel) {
   uv_stdio_container_t stdio[3];
   for (int i = 0; i < 3; i++)
     stdio[i] = (uv_stdio_container_t){.flags = UV_INHERIT_FD, .data.fd = i};
+  for (int i = 1; i < 3 && errand->capture != NULL; i++)
+    stdio[i].data.fd = fileno(errand->capture->file[i - 1]);
   if (errand->output != NULL) {
     stdio[1].flags = (uv_stdio_flags)(UV_CREATE_PIPE | UV_WRITABLE_PIPE);
     stdio[1].data.stream = (uv_stream_t *)&errand->pipe;
@@ -440,7 +460,9 @@ void errand_start(errand_t *errand, harness_t *harness, char **command) {
   errand->name = command[0];
   errand->waiting = errand->output != NULL ? 3 : 2;
   open_handles(errand);
-  int error = begin(errand, command);
+  int error = errand->capture != NULL && !capture_open(errand->capture)
+                  ? uv_translate_sys_error(errno)
+                  : begin(errand, command);
   watch_signals(errand); /* behind it: what we ignore is looked at before */
   if (error == 0)
     error = uv_read_start((uv_stream_t *)&errand->channel, on_note_room, on_note_read);

@@ -4,6 +4,7 @@
 
 #include <uv.h>
 
+#include "capture.h"
 #include "harness.h"
 #include "keeper.h"
 #include "text.h"
@@ -26,15 +27,21 @@ struct errand {
   errand_left_fn left;
   int64_t
       grace_ms; /* SIGTERM comes so long before it is not held any more; SIGKILL a tenth of that before */
+  int64_t
+      max_runtime_ms; /* SIGTERM after so many milliseconds, and SIGKILL when nine tenths of grace_ms are over; 0: no limit */
+  capture_t *
+      capture; /* where its standard output and error go; NULL: they are ours. Beside `output` NULL */
   errand_end_cb on_end;
   void *data;     /* handed to left */
   text_t *output; /* what it writes to standard output; NULL: it has ours. What is there is kept */
   size_t output_max;
 
   /* At the end: */
-  int status;    /* of status.h: what it returned, 128 + N, or 126, 127, 123, which were said */
-  bool started;  /* it was run */
-  bool overdue;  /* it was ended since its time was over */
+  int status;   /* of status.h: what it returned, 128 + N, or 126, 127, 123, which were said */
+  bool started; /* it was run */
+  bool overdue; /* it was ended since its time was over */
+  bool
+      timed_out; /* it was ended since max_runtime_ms were over, and its status is STATUS_TIMED_OUT */
   bool too_much; /* since it has written more than output_max */
   bool
       not_all; /* its output was not read to the end: something that it has left behind kept it open */
@@ -42,7 +49,8 @@ struct errand {
   /* Of the errand's own. */
   harness_t *harness;
   const char *name;
-  int64_t until; /* keeper_now(): what the keeper was told */
+  int64_t until;     /* keeper_now(): what the keeper was told */
+  int64_t run_until; /* keeper_now(): when max_runtime_ms are over */
   pid_t command;
   uv_process_t process;
   uv_pipe_t channel, pipe;
@@ -71,8 +79,37 @@ const char *errand_grace(int64_t ttl_ms, int64_t *grace_ms);
   {                                                                                                \
     .name = "grace", .kind = OPTION_DURATION, .value = "DURATION", .to.number = (where), .min = 1, \
     .max = DAY_MS / 3,                                                                             \
-    .help = "SIGTERM so long before the lease ends if no renewal is confirmed, and SIGKILL when "  \
-            "nine tenths of it are over; at most a third of --ttl; default a sixth"                \
+    .help =                                                                                        \
+        "if no renewal is confirmed, SIGTERM this time before the lease ends, and SIGKILL when "   \
+        "nine tenths of it are over; at most a third of --ttl; default a sixth"                    \
+  }
+
+#define ERRAND_MAX_RUNTIME_OPTION(where)                                                           \
+  {                                                                                                \
+    .name = "max-runtime", .kind = OPTION_DURATION, .value = "DURATION", .to.number = (where),     \
+    .min = 1, .max = YEAR_MS,                                                                      \
+    .help = "SIGTERM when the command has run for this time, SIGKILL when nine tenths of --grace " \
+            "are over too; the status is 124; default: no limit"                                   \
+  }
+
+/* Of the command line: the status where another holds it, errand_t's capture, and who we are to others. */
+#define ERRAND_CONFLICT_OPTION(where)                                                              \
+  {                                                                                                \
+    .name = "conflict-exit-code", .letter = 'E', .kind = OPTION_NUMBER, .value = "STATUS",         \
+    .to.number = (where), .max = 255,                                                              \
+    .help = "the status if someone else holds it, or the wait is over; default 121"                \
+  }
+#define ERRAND_QUIET_OPTION(where)                                                                 \
+  {                                                                                                \
+    .name = "quiet-unless-failed", .kind = OPTION_FLAG, .to.flag = (where),                        \
+    .help = "show what the command writes only if the status is not 0, at the end: standard "      \
+            "output, then standard error"                                                          \
+  }
+#define ERRAND_LABEL_OPTION                                                                        \
+  {                                                                                                \
+    .name = "as", .kind = OPTION_TEXT, .value = "LABEL", .to.text = &common.label,                 \
+    .help = "who holds it, as others are shown it: 1 to 64 printable characters without spaces; "  \
+            "default HOST:PID"                                                                     \
   }
 
 /* Runs a command, NULL-ended, in a process group of its own under a keeper. on_end comes in any case, later. */

@@ -131,6 +131,7 @@ static int open_client(harness_t *harness, const char *url, const namespace_part
   options.username = common.user;
   options.password = url_has_password(url) ? NULL : common.password;
   options.tls = tls;
+  options.owner = common.label;
   options.timeout_ms = common.timeout_ms;
   if (options.connect_timeout_ms > common.timeout_ms)
     options.connect_timeout_ms = common.timeout_ms;

@@ -13,6 +13,7 @@
 #define USAGE_MAX 256
 #define COLUMN 14        /* of what a command does */
 #define OPTION_COLUMN 30 /* of what an option does */
+#define STATUS_COLUMN 7  /* of what an exit status means */
 
 const char help_about_passwords[] =
     "A password belongs in the environment (BELAY_PASSWORD, or BELAY_URL), in a file "
@@ -109,6 +110,13 @@ static void print_examples(const example_t *examples) {
     (void)printf("\n%s:\n\n  %s\n", e->what, e->line);
 }
 
+static void print_statuses(void) {
+  (void)printf("\nexit status:\n");
+#define PRINT_STATUS(name, value, text) print_entry(#value, STATUS_COLUMN, text);
+  STATUSES(PRINT_STATUS)
+#undef PRINT_STATUS
+}
+
 static void print_commands(const command_t *const *list) {
   (void)putchar('\n');
   for (size_t i = 0; list[i] != NULL; i++)
@@ -143,6 +151,8 @@ static void print_command(const command_t *command) {
   print_options("common options", command->reports ? common_report_options : common_options);
   if (command->reports)
     print_entry(help_option(common_options), OPTION_COLUMN, common_options->help);
+  if (command->runs != RUNS_NOTHING)
+    print_statuses();
 }
 
 static void print_belay(void) {

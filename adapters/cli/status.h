@@ -8,10 +8,12 @@
   X(YES, 0, "done; or the answer is yes")                                                          \
   X(NO, 1, "the answer is no: denied, not there, not allowed; nothing went wrong")                 \
   X(USAGE, 2, "the command line, the environment or the configuration is wrong; nothing was done") \
-  X(UNREACHABLE, 120, "no server could be reached, or too few; nothing was done")                  \
-  X(NOT_ACQUIRED, 121, "not acquired: someone else holds it, or the wait is over")                 \
-  X(LOST, 122, "it was lost while the command ran")                                                \
+  X(UNREACHABLE, 120, "no server could be reached, or too few may vote; nothing was done")         \
+  X(NOT_ACQUIRED, 121,                                                                             \
+    "not acquired: someone else holds it, or the wait is over; -E is another one")                 \
+  X(LOST, 122, "it was lost while the command ran, or before --hold was over")                     \
   X(TROUBLE, 123, "anything else: refused, not known, the output could not be written")            \
+  X(TIMED_OUT, 124, "the command ran for longer than --max-runtime")                               \
   X(CANNOT_RUN, 126, "the command was found and cannot be run")                                    \
   X(NO_COMMAND, 127, "there is no such command")                                                   \
   X(SIGNAL, 128, "and N: the command, or belay itself, was ended by signal N")
