@@ -1,11 +1,13 @@
 /* `belay once`: a command that is run once for each key.
  *
- *   ASKING --nobody has it--> RUNNING --status 0--> REMEMBERING --> done
- *     |                        |  |
- *     +-- done before: 0       |  +-- another status, or a signal: GIVING_BACK --> done
- *     +-- runs elsewhere: 121  +-- not extended in time, or taken over: the keeper ends it, 122
+ *   ASKING --nobody has it--> RUNNING --status 0--> REMEMBERING --> DONE
+ *    ^ |                       |  |
+ *    | +-- done before: 0      |  +-- another status, or a signal: GIVING_BACK --> DONE
+ *    | +-- runs elsewhere: 121 +-- not extended in time, taken over, or forgotten: the keeper ends it, 122
+ *    v
+ *   WAITING (runs elsewhere, and --wait is not over)
  *
- * A signal: RUNNING hands it on; REMEMBERING and GIVING_BACK go on in spite of the first one.
+ * A signal: ASKING and WAITING end; RUNNING hands it on; REMEMBERING and GIVING_BACK go on in spite of the first one.
  *
  * While it runs the record is extended each third of its time. */
 #include <inttypes.h>
@@ -16,22 +18,28 @@
 
 #include "commands.h"
 #include "errand.h"
+#include "look.h"
 
 #define US_NS 1000
 
+#define ASK_AGAIN_MS 1000 /* at most, of a run elsewhere; half of it at least */
+
 static struct {
-  int64_t for_ms, ttl_ms, grace_ms;
+  int64_t for_ms, ttl_ms, grace_ms, max_runtime_ms, wait_ms, conflict;
   const char *name;
-  bool forget;
-} asked = {.for_ms = DAY_MS, .ttl_ms = 30000, .name = ""};
+  bool forget, yes, hides;
+} asked = {.for_ms = DAY_MS, .ttl_ms = 30000, .name = "", .conflict = STATUS_NOT_ACQUIRED};
 
 static belay_idempotency_t *records;
 static belay_idempotency_token_t token;
 static belay_request_t begin_request, extend_request, end_request;
 static errand_t errand;
-static uv_timer_t extend_timer;
-static int64_t until; /* keeper_now(): it is ours for so long */
-static bool taken, extending;
+static capture_t capture;
+static uv_timer_t extend_timer, wait_timer;
+static uint64_t wait_until; /* uv_now(); UINT64_MAX: for ever */
+static int64_t until;       /* keeper_now(): it is ours for so long */
+static const char *taken;   /* why it is not ours any more, in words; NULL: it is */
+static bool extending;
 static size_t key_len;
 
 static const char *key_of(const harness_t *h) {
@@ -40,17 +48,46 @@ static const char *key_of(const harness_t *h) {
 
 /* ---- the end ------------------------------------------------------------------------------------------- */
 
+static void finish(harness_t *h, int status) {
+  if (status != STATUS_YES)
+    capture_show(&capture);
+  harness_done(h, status);
+}
+
+/* What has become of a record that is not ours any more. */
+static const char *why_taken(const belay_idempotency_state_t *state) {
+  return state->outcome == BELAY_IDEMPOTENCY_ABSENT
+             ? "its record is gone: forgotten (--forget), or lost by the server"
+             : "another one has begun";
+}
+
+static void complain_not_remembered(const char *why) {
+  complain("the command has done its work, but that is not remembered: %s", why);
+}
+
+/* A finish ends as unknown also if there is no record any more. */
+static void on_read_back(belay_request_t *r, int status, const belay_idempotency_state_t *state) {
+  harness_t *h = r->data;
+  bool gone = status == 0 && state->outcome == BELAY_IDEMPOTENCY_ABSENT;
+  if (harness_is_done(h))
+    return;
+  complain_not_remembered(gone ? why_taken(state) : belay_strerror(BELAY_EUNKNOWN));
+  finish(h, gone ? STATUS_LOST : STATUS_TROUBLE);
+}
+
 static void on_finished(belay_request_t *r, int status, const belay_idempotency_state_t *state) {
   harness_t *h = r->data;
-  (void)state;
+  if (harness_is_done(h))
+    return;
   if (status == 0)
-    harness_done(h, STATUS_YES);
+    finish(h, STATUS_YES);
   else if (status == BELAY_ENOTOWNER) {
-    complain("the command ran too long: another one has begun");
-    harness_done(h, STATUS_LOST);
-  } else {
+    complain_not_remembered(why_taken(state));
+    finish(h, STATUS_LOST);
+  } else if (status != BELAY_EUNKNOWN ||
+             belay_idempotency_read(records, &end_request, key_of(h), key_len, on_read_back) != 0) {
     harness_complain(h, "the command has done its work, but that is not remembered", status);
-    harness_done(h, STATUS_TROUBLE);
+    finish(h, STATUS_TROUBLE);
   }
 }
 
@@ -60,7 +97,7 @@ static void on_abandoned(belay_request_t *r, int status, const belay_idempotency
   if (status != 0 && status != BELAY_ENOTOWNER && status != BELAY_ECANCELED)
     harness_complain(h, "not given back, so that it is not run again before its time is over",
                      status);
-  harness_done(h, errand.status);
+  finish(h, errand.status);
 }
 
 static void conclude(harness_t *h) {
@@ -79,14 +116,22 @@ static void conclude(harness_t *h) {
 }
 
 static void on_ended(errand_t *e) {
-  if ((e->overdue || taken) && e->started)
-    errand_lose(e, taken ? "another one has begun" : "it could not be extended in time");
+  if ((e->overdue || taken != NULL) && e->started)
+    errand_lose(e, taken != NULL ? taken : "it could not be extended in time");
   conclude(e->harness);
 }
 
+static void end_wait(void) {
+  if (wait_timer.data != NULL)
+    uv_close((uv_handle_t *)&wait_timer, NULL);
+  wait_timer.data = NULL;
+}
+
 static void stop(harness_t *h, int signum) {
-  if (!errand_take(&errand, signum))
-    harness_done(h, STATUS_SIGNAL + signum);
+  if (errand_take(&errand, signum))
+    return;
+  end_wait();
+  harness_done(h, STATUS_SIGNAL + signum);
 }
 
 /* ---- the command --------------------------------------------------------------------------------------- */
@@ -94,7 +139,7 @@ static void stop(harness_t *h, int signum) {
 static int64_t left_us(void *data) {
   (void)data;
   int64_t left = (until - keeper_now()) / US_NS;
-  return left > 0 && !taken ? left : 0;
+  return left > 0 && taken == NULL ? left : 0;
 }
 
 /* A record tells how long from now, and counts from when the request was sent. The server's clock may run faster than
@@ -107,7 +152,7 @@ static void on_extended(belay_request_t *r, int status, const belay_idempotency_
   (void)r;
   extending = false;
   if (status == BELAY_ENOTOWNER)
-    taken = true;
+    taken = why_taken(state);
   else if (status == 0)
     hold(state);
   if (errand_runs(&errand))
@@ -116,7 +161,7 @@ static void on_extended(belay_request_t *r, int status, const belay_idempotency_
 
 static void on_extend_timer(uv_timer_t *timer) {
   harness_t *h = timer->data;
-  if (extending || taken)
+  if (extending || taken != NULL)
     return;
   extend_request.data = h;
   extending = belay_idempotency_extend(records, &extend_request, key_of(h), key_len, &token,
@@ -135,7 +180,11 @@ static void run_command(harness_t *h, const belay_idempotency_state_t *state) {
   (void)uv_timer_init(&h->loop, &extend_timer);
   extend_timer.data = h;
   (void)uv_timer_start(&extend_timer, on_extend_timer, third, third);
-  errand = (errand_t){.left = left_us, .grace_ms = asked.grace_ms, .on_end = on_ended};
+  errand = (errand_t){.left = left_us,
+                      .grace_ms = asked.grace_ms,
+                      .max_runtime_ms = asked.max_runtime_ms,
+                      .capture = asked.hides ? &capture : NULL,
+                      .on_end = on_ended};
   errand_start(&errand, h, h->arguments->command);
 }
 
@@ -172,8 +221,42 @@ static void tell(const harness_t *h, const belay_idempotency_state_t *state) {
   (void)out_end();
 }
 
+static void on_begun(belay_request_t *r, int status, const belay_idempotency_state_t *state);
+
+static int ask(harness_t *h) {
+  begin_request.data = h;
+  return belay_idempotency_begin(records, &begin_request, key_of(h), key_len, NULL, 0, asked.ttl_ms,
+                                 on_begun);
+}
+
+static void on_wait_timer(uv_timer_t *timer) {
+  harness_t *h = timer->data;
+  int error = ask(h);
+  if (error != 0)
+    end_wait();
+  harness_fail(h, "cannot begin", error);
+}
+
+/* Asks again when the run elsewhere may have ended: true; or the wait is over. */
+static bool wait_on(harness_t *h, const belay_idempotency_state_t *state) {
+  uint64_t now = uv_now(&h->loop), left = wait_until > now ? wait_until - now : 0;
+  unsigned char random = 0;
+  char shown[LOOK_TEXT_MAX];
+  if (left == 0 || harness_is_done(h))
+    return false;
+  remark("waiting for %s, %s left", out_shown(state->owner, strlen(state->owner)),
+         look_left(shown, state->remaining_ms));
+  (void)uv_random(NULL, NULL, &random, sizeof random, 0, NULL); /* any number will do */
+  uint64_t pause = ASK_AGAIN_MS / 2 + (uint64_t)random * (ASK_AGAIN_MS / 2) / 255;
+  (void)uv_timer_start(&wait_timer, on_wait_timer, pause < left ? pause : left, 0);
+  return true;
+}
+
 static void on_begun(belay_request_t *r, int status, const belay_idempotency_state_t *state) {
   harness_t *h = r->data;
+  if (status == 0 && state->outcome == BELAY_IDEMPOTENCY_IN_PROGRESS && wait_on(h, state))
+    return;
+  end_wait();
   if (status != 0) {
     harness_fail(h, "cannot begin", status);
     return;
@@ -184,8 +267,10 @@ static void on_begun(belay_request_t *r, int status, const belay_idempotency_sta
     return;
   }
   tell(h, state);
-  harness_done(h, state->outcome == BELAY_IDEMPOTENCY_DONE ? STATUS_YES : STATUS_NOT_ACQUIRED);
+  harness_done(h, state->outcome == BELAY_IDEMPOTENCY_DONE ? STATUS_YES : (int)asked.conflict);
 }
+
+/* ---- forgetting ---------------------------------------------------------------------------------------- */
 
 static void on_forgotten(belay_request_t *r, int status, const belay_idempotency_state_t *state) {
   harness_t *h = r->data;
@@ -201,13 +286,36 @@ static void on_forgotten(belay_request_t *r, int status, const belay_idempotency
   harness_done(h, state->existed ? STATUS_YES : STATUS_NO);
 }
 
-static void begin(harness_t *h) {
-  const char *key = key_of(h);
+static int forget(harness_t *h) {
+  begin_request.data = h;
+  return belay_idempotency_forget(records, &begin_request, key_of(h), key_len, on_forgotten);
+}
+
+/* That a run goes on is found out before: it would be run twice. */
+static void on_read(belay_request_t *r, int status, const belay_idempotency_state_t *state) {
+  harness_t *h = r->data;
+  if (status == 0 && state->outcome == BELAY_IDEMPOTENCY_IN_PROGRESS && state->remaining_ms > 0) {
+    complain("it runs at %s: nothing was done. With --yes it is forgotten; that run is ended "
+             "when it is extended next, and another one may begin before",
+             out_shown(state->owner, strlen(state->owner)));
+    harness_done(h, STATUS_USAGE);
+  } else
+    harness_fail(h, "cannot forget", status != 0 ? status : forget(h));
+}
+
+/* NULL: nothing is wrong. */
+static const char *wrong(const harness_t *h) {
   bool runs = h->arguments->command != NULL;
-  const char *wrong = runs == asked.forget ? "either a command behind --, or --forget"
-                                           : errand_grace(asked.ttl_ms, &asked.grace_ms);
-  if (wrong != NULL) {
-    harness_refuse(h, wrong);
+  if (runs == asked.forget)
+    return "either a command behind --, or --forget";
+  if (asked.yes && !asked.forget)
+    return "--yes is for --forget";
+  return errand_grace(asked.ttl_ms, &asked.grace_ms);
+}
+
+static void begin(harness_t *h) {
+  if (wrong(h) != NULL) {
+    harness_refuse(h, wrong(h));
     return;
   }
   belay_idempotency_options_t options;
@@ -215,14 +323,21 @@ static void begin(harness_t *h) {
   options.name = asked.name;
   options.name_len = strlen(asked.name);
   options.deadline_ms = asked.ttl_ms;
-  key_len = strlen(key);
+  key_len = strlen(key_of(h));
   begin_request.data = h;
   int error = belay_idempotency_new(h->client[0], &options, &records);
-  if (error == 0)
-    error = asked.forget
-                ? belay_idempotency_forget(records, &begin_request, key, key_len, on_forgotten)
-                : belay_idempotency_begin(records, &begin_request, key, key_len, NULL, 0,
-                                          asked.ttl_ms, on_begun);
+  if (error == 0 && !asked.forget) {
+    (void)uv_timer_init(&h->loop, &wait_timer);
+    wait_timer.data = h;
+    wait_until =
+        asked.wait_ms == BELAY_FOREVER ? UINT64_MAX : uv_now(&h->loop) + (uint64_t)asked.wait_ms;
+    error = ask(h);
+    if (error != 0)
+      end_wait();
+  } else if (error == 0)
+    error = asked.yes
+                ? forget(h)
+                : belay_idempotency_read(records, &begin_request, key_of(h), key_len, on_read);
   harness_fail(h, "cannot begin", error);
 }
 
@@ -243,6 +358,19 @@ static const option_t options[] = {
      .help = "renewed while it runs: if this machine dies another one may run it after so long; "
              "default 30s"},
     ERRAND_GRACE_OPTION(&asked.grace_ms),
+    ERRAND_MAX_RUNTIME_OPTION(&asked.max_runtime_ms),
+    {.name = "wait",
+     .letter = 'w',
+     .kind = OPTION_DURATION,
+     .value = "DURATION",
+     .to.number = &asked.wait_ms,
+     .max = YEAR_MS,
+     .forever = true,
+     .help = "while it runs elsewhere, wait for this time: until it is done, or can be run here; "
+             "default 0"},
+    ERRAND_CONFLICT_OPTION(&asked.conflict),
+    ERRAND_QUIET_OPTION(&asked.hides),
+    ERRAND_LABEL_OPTION,
     {.name = "name",
      .kind = OPTION_TEXT,
      .value = "NAME",
@@ -252,6 +380,11 @@ static const option_t options[] = {
      .kind = OPTION_FLAG,
      .to.flag = &asked.forget,
      .help = "instead of running a command: forget that one was run; the status is 1 if none was"},
+    {.name = "yes",
+     .letter = 'y',
+     .kind = OPTION_FLAG,
+     .to.flag = &asked.yes,
+     .help = "with --forget: also while a command runs; without it the status is 2 then"},
     {0},
 };
 
@@ -260,20 +393,26 @@ const command_t once_command = {
     .arguments = "KEY",
     .summary = "run a command unless that was done before, on whatever machine",
     .text =
-        "If the command ends with status 0 it is remembered, and whoever comes with the same KEY "
-        "is told so on standard error (with --json on standard output): \"done already\", and "
-        "status 0. If it ends otherwise, or by a signal, nothing "
-        "is remembered, and whoever comes next runs it. While it runs elsewhere the status is "
-        "121.\n\n"
+        "If the command ends with status 0, belay remembers that under the KEY. A later call with "
+        "the same KEY says so on standard error (with --json on standard output): \"done "
+        "already\", and its status is 0. If the command ends otherwise, or by a signal, nothing is "
+        "remembered, and the next call runs it. While it runs elsewhere the status is 121; with "
+        "--wait belay waits for that run.\n\n"
         "That a command is run and that this is remembered are two steps: where a machine dies "
         "between them the command is run again. If belay cannot extend its claim while the "
-        "command runs it ends the command in time, as belay exec does, with status 122. The "
-        "command finds BELAY_NAME, the KEY, in its environment.",
+        "command runs it ends the command in time, as belay exec does, with status 122. So it does "
+        "with a command whose KEY was forgotten meanwhile. The command finds BELAY_NAME, the KEY, "
+        "in its environment.\n\n"
+        "Use belay once where the same work must not be done again, and belay exec where it may be "
+        "done again but by one machine at a time.",
     .examples =
-        (const example_t[]){{"The month's invoices, however often cron is told",
-                             "belay once invoices-$(date +%Y-%m) --for 60d -- send-invoices"},
-                            {"Once more, please", "belay once invoices-$(date +%Y-%m) --forget"},
-                            {0}},
+        (const example_t[]){
+            {"The month's invoices, however often cron is told",
+             "belay once invoices-$(date +%Y-%m) --for 60d -- send-invoices"},
+            {"Migrate once, before any of the servers starts",
+             "belay once migration-7 --for 365d --wait 10m -- ./migrate && exec ./server"},
+            {"Once more, please", "belay once invoices-$(date +%Y-%m) --forget"},
+            {0}},
     .options = options,
     .least = 1,
     .most = 1,

@@ -104,6 +104,53 @@ work() { belay once k "$@" -- sh -c 'echo ran >>"$HOME/runs"; echo work'; }
   is "$(wc -l <"$HOME/runs")" 2
 }
 
+@test "--forget while it runs: asks for --yes, and the run is told the truth" {
+  begin belay once k --ttl 1500ms -- sh -c 'touch "$HOME/began"; exec sleep 60' 2>"$HOME/said"
+  local first=$begun status=0
+  wait_until test -e "$HOME/began"
+  run -2 belay once k --forget
+  has "$output" "belay: once: it runs at "
+  has "$output" "--yes"
+  is "$(ask EXISTS "$key")" 1
+  run -0 belay once k --forget --yes
+  wait "$first" || status=$?
+  is "$status" 122
+  has "$(cat "$HOME/said")" "its record is gone: forgotten (--forget), or lost by the server"
+  lacks "$(cat "$HOME/said")" "another one"
+  run -1 belay once k --forget --yes
+}
+
+@test "forgotten, and not extended since: that it was done is not remembered, and that is said" {
+  run -122 belay once k -- belay once k --forget --yes --quiet
+  has "$output" "the command has done its work, but that is not remembered: its record is gone"
+  run -122 belay once k -- sh -c 'belay once k --forget --yes -q; belay once k -- true'
+  has "$output" "not remembered: another one has begun"
+  work --for 1m
+  run -2 belay once k --yes -- true
+}
+
+@test "--wait: until it is done elsewhere, or can be run here" {
+  begin belay once k -- sh -c 'touch "$HOME/began"; sleep 1.5; exit 3'
+  wait_until test -e "$HOME/began"
+  run -121 work --wait 300ms
+  is "$(work --wait 1m)" work
+  rm "$HOME/began"
+  begin belay once other -- sh -c 'touch "$HOME/began"; sleep 1'
+  wait_until test -e "$HOME/began"
+  run -0 belay once other --wait forever -v -- touch "$HOME/twice"
+  has "$output" "belay: once: waiting for "
+  has "$output" "done already"
+  [ ! -e "$HOME/twice" ]
+  begin belay once late -- sh -c 'touch "$HOME/late"; exec sleep 60'
+  wait_until test -e "$HOME/late"
+  begin belay once late --wait 1h -- true
+  sleep 0.3
+  kill -TERM "$begun"
+  local status=0
+  wait "$begun" || status=$?
+  is "$status" 143
+}
+
 @test "no server, a full disk, nonsense" {
   run -120 belay once k --url unix:///nonexistent -- touch "$HOME/ran"
   work
