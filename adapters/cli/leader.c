@@ -9,7 +9,9 @@
  *
  * A command that was ended since renewal was late, where we lead all the same in the end, is PAUSING too.
  *
- * A signal: STANDING and PAUSING end; RUNNING hands it on, and then ends as the command does; RESIGNING goes on in spite
+ * With --observe: OBSERVING, and nothing else.
+ *
+ * A signal: OBSERVING, STANDING and PAUSING end; RUNNING hands it on, and then ends as the command does; RESIGNING goes on in spite
  * of the first one. */
 #include <inttypes.h>
 #include <signal.h>
@@ -20,18 +22,25 @@
 
 #include "commands.h"
 #include "errand.h"
+#include "hook.h"
+#include "waiting.h"
 
 #define LOOK_MS 100
 
 static struct {
-  int64_t ttl_ms, grace_ms, restart_ms;
-  const char *as;
+  int64_t ttl_ms, grace_ms, restart_ms, max_runtime_ms;
+  const char *as, *on_change;
+  bool observe;
 } asked = {.ttl_ms = 30000, .restart_ms = -1};
 
 static belay_election_t *election;
 static errand_t errand;
 static uv_timer_t pause_timer;
-static enum { STANDING, RUNNING, PAUSING, RESIGNING } state;
+static waiting_t waiting;
+static hook_t hook;
+static char term_text[24];
+static int unknown; /* why it is not known who leads; 0: it is */
+static enum { STANDING, RUNNING, PAUSING, RESIGNING, OBSERVING } state;
 static bool deposed;  /* since it was elected */
 static bool stopping; /* somebody wants us to end */
 
@@ -39,6 +48,12 @@ static void stand(harness_t *h);
 static void run_command(harness_t *h);
 
 /* ---- the end ------------------------------------------------------------------------------------------- */
+
+static void close_handles(void) {
+  uv_close((uv_handle_t *)&pause_timer, NULL);
+  waiting_end(&waiting);
+  hook_end(&hook);
+}
 
 static void on_resigned(belay_election_t *e, int status) {
   harness_t *h = belay_election_data(e);
@@ -50,7 +65,7 @@ static void on_resigned(belay_election_t *e, int status) {
 }
 
 static void finish(harness_t *h) {
-  uv_close((uv_handle_t *)&pause_timer, NULL);
+  close_handles();
   state = RESIGNING;
   if (belay_election_resign(election, on_resigned) != 0)
     harness_done(h, errand.status); /* it does not lead */
@@ -58,7 +73,10 @@ static void finish(harness_t *h) {
 
 static void stop(harness_t *h, int signum) {
   stopping = true;
-  if (state == STANDING || state == PAUSING) {
+  if (state == OBSERVING) {
+    close_handles();
+    harness_done(h, STATUS_SIGNAL + signum);
+  } else if (state == STANDING || state == PAUSING) {
     errand.status = STATUS_SIGNAL + signum;
     errand.urged = true;
     finish(h);
@@ -109,13 +127,17 @@ static void run_command(harness_t *h) {
   (void)setenv("BELAY_FENCE", term, 1);
   (void)unsetenv("BELAY_DEADLINE");
   state = RUNNING;
-  errand = (errand_t){.left = left_us, .grace_ms = asked.grace_ms, .on_end = on_ended};
+  errand = (errand_t){.left = left_us,
+                      .grace_ms = asked.grace_ms,
+                      .max_runtime_ms = asked.max_runtime_ms,
+                      .on_end = on_ended};
   errand_start(&errand, h, h->arguments->command);
 }
 
 /* ---- the election -------------------------------------------------------------------------------------- */
 
 static void on_elected(belay_election_t *e, uint64_t term) {
+  waiting_pause(&waiting);
   remark("elected, in term %" PRIu64, term);
   run_command(belay_election_data(e));
 }
@@ -137,7 +159,7 @@ static void on_campaign_over(belay_election_t *e, int status) {
   harness_t *h = belay_election_data(e);
   if (status == 0 || status == BELAY_ECANCELED)
     return;
-  uv_close((uv_handle_t *)&pause_timer, NULL);
+  close_handles();
   harness_fail(h, "cannot stand", status);
 }
 
@@ -145,22 +167,75 @@ static void stand(harness_t *h) {
   state = STANDING;
   deposed = false;
   int error = belay_election_campaign(election, on_campaign_over);
-  if (error == 0)
+  if (error == 0) {
+    waiting_begin(&waiting, h);
     return;
-  uv_close((uv_handle_t *)&pause_timer, NULL);
+  }
+  close_handles();
   harness_fail(h, "cannot stand", error);
+}
+
+/* ---- observing ----------------------------------------------------------------------------------------- */
+
+static bool write_leader(const belay_leader_t *leader) {
+  const char *name = leader->term != 0 ? out_shown(leader->value, leader->value_len) : NULL;
+  out_begin();
+  out_string("name", hook.name);
+  if (leader->term != 0)
+    out_text("leader", leader->value, leader->value_len);
+  else
+    out_null("leader");
+  (void)snprintf(term_text, sizeof term_text, "%" PRIu64, leader->term);
+  out_string("term", leader->term != 0 ? term_text : NULL);
+  if (name != NULL)
+    out_say("%s leads, term %s", name, term_text);
+  else
+    out_say("nobody leads");
+  return out_end();
+}
+
+static void on_observe(belay_election_t *e, int status, const belay_leader_t *leader) {
+  harness_t *h = belay_election_data(e);
+  unknown = status;
+  if (status != 0 || harness_is_done(h))
+    return;
+  if (asked.on_change != NULL) {
+    hook_event_t event = {.term = leader->term, .ours = leader->ours == 1};
+    size_t len =
+        leader->value_len < sizeof event.leader ? leader->value_len : sizeof event.leader - 1;
+    if (leader->term != 0)
+      memcpy(event.leader, leader->value, len);
+    hook_tell(&hook, h, &event);
+  }
+  if (!asked.observe || write_leader(leader))
+    return;
+  close_handles();
+  harness_done(h, STATUS_TROUBLE);
+}
+
+/* That no server answers is the only trouble of one who observes. */
+static const char *not_known(const waiting_t *w) {
+  static char words[OUT_SHOWN_MAX + 160];
+  (void)w;
+  (void)snprintf(words, sizeof words, "%s: %s", harness_url(0), belay_strerror(unknown));
+  return unknown != 0 ? words : NULL;
 }
 
 /* ---- the beginning ------------------------------------------------------------------------------------- */
 
-static void begin(harness_t *h) {
+/* NULL: nothing is wrong. */
+static const char *wrong(const harness_t *h) {
+  bool runs = h->arguments->command != NULL;
+  if (runs == asked.observe)
+    return "either a command behind --, or --observe";
+  if (common.json && !asked.observe)
+    return "--json is for --observe";
+  return errand_grace(asked.ttl_ms, &asked.grace_ms);
+}
+
+static int new_election(harness_t *h) {
   const char *name = h->arguments->item[0];
   char host[256] = "";
-  const char *wrong = errand_grace(asked.ttl_ms, &asked.grace_ms);
-  if (wrong != NULL) {
-    harness_refuse(h, wrong);
-    return;
-  }
   belay_election_options_t options;
   belay_election_options_init(&options);
   (void)gethostname(host, sizeof host - 1);
@@ -169,15 +244,35 @@ static void begin(harness_t *h) {
   options.ttl_ms = asked.ttl_ms;
   options.on_elected = on_elected;
   options.on_deposed = on_deposed;
+  options.on_observe = on_observe;
   options.data = h;
-  int error = belay_election_new(h->client, 1, name, strlen(name), &options, &election);
+  return belay_election_new(h->client, 1, name, strlen(name), &options, &election);
+}
+
+static void begin(harness_t *h) {
+  if (wrong(h) != NULL) {
+    harness_refuse(h, wrong(h));
+    return;
+  }
+  int error = new_election(h);
+  if (error == 0 && (asked.observe || asked.on_change != NULL))
+    error = belay_election_observe(election, 1);
   if (error != 0) {
-    harness_fail(h, "cannot stand", error);
+    harness_fail(h, asked.observe ? "cannot observe" : "cannot stand", error);
     return;
   }
   (void)uv_timer_init(&h->loop, &pause_timer);
   pause_timer.data = h;
-  stand(h);
+  hook = (hook_t){.command = asked.on_change, .name = h->arguments->item[0]};
+  waiting = (waiting_t){.kind = BELAY_HELD_ELECTION, .name = asked.observe ? NULL : hook.name};
+  if (!asked.observe) {
+    stand(h);
+    return;
+  }
+  state = OBSERVING;
+  waiting.trouble = not_known;
+  belay_election_ref(election);
+  waiting_begin(&waiting, h);
 }
 
 static const option_t options[] = {
@@ -187,21 +282,34 @@ static const option_t options[] = {
      .to.number = &asked.ttl_ms,
      .min = 100,
      .max = DAY_MS,
-     .help = "the lease, renewed while it leads: if the leader's machine dies there is none for so "
-             "long; default 30s"},
+     .help =
+         "the lease, renewed while it leads: if the leader's machine dies nobody leads until it "
+         "ends; default 30s"},
     ERRAND_GRACE_OPTION(&asked.grace_ms),
     {.name = "restart",
      .kind = OPTION_DURATION,
      .value = "DURATION",
      .to.number = &asked.restart_ms,
      .max = DAY_MS,
-     .help = "start the command again so long after it has ended, and lead meanwhile; default: "
+     .help = "start the command again this time after it has ended, and lead meanwhile; default: "
              "another machine's turn"},
     {.name = "as",
      .kind = OPTION_TEXT,
      .value = "TEXT",
      .to.text = &asked.as,
      .help = "what it calls itself while it leads, up to 256 bytes; default: the machine's name"},
+    ERRAND_MAX_RUNTIME_OPTION(&asked.max_runtime_ms),
+    {.name = "observe",
+     .kind = OPTION_FLAG,
+     .to.flag = &asked.observe,
+     .help = "instead of running a command: write who leads, now and at each change"},
+    {.name = "on-change",
+     .kind = OPTION_TEXT,
+     .value = "COMMAND",
+     .to.text = &asked.on_change,
+     .help = "run COMMAND by sh -c when another leads, or nobody, and at the start: it finds "
+             "BELAY_NAME, BELAY_LEADER (empty: nobody), BELAY_TERM and BELAY_LEADING (1: this "
+             "belay leads)"},
     {0},
 };
 
@@ -211,25 +319,33 @@ const command_t leader_command = {
     .summary = "keep a command running on exactly one of many machines",
     .text =
         "Each of the machines runs this. One of them is elected, and runs the command; the others "
-        "wait. A leader that is deposed, since it hears nothing of the server for too long, has "
-        "ended the command by then, as belay exec does, and stands again. A server that is away is "
-        "waited for.\n\n"
+        "wait. A leader that cannot renew its lease in time is deposed: it has ended the command "
+        "by "
+        "then, as belay exec does, and stands again. If no server answers belay says so, once and "
+        "then every minute, and goes on waiting.\n\n"
         "When the command ends by itself belay gives up leadership, so that another machine "
-        "runs it, and ends with its status: whoever started belay may start it again. With "
+        "runs it, and ends with the command's status: a supervisor may start belay again. With "
         "--restart it starts the command again itself. A signal goes to the command, and belay "
-        "ends with it. While leadership is given up one changes nothing; a second one ends "
-        "that.\n\n"
+        "ends with it. While leadership is given up belay ignores one signal; a second one ends "
+        "it.\n\n"
         "The command finds in its environment BELAY_NAME, and BELAY_FENCE, the number of the term: "
         "larger for each leader. For leadership that outlasts the loss of a server there is belay "
-        "exec --redlock.",
-    .examples = (const example_t[]){{"One scheduler, wherever it is",
-                                     "belay leader scheduler --restart 1s -- ./scheduler"},
-                                    {0}},
+        "exec --redlock.\n\n"
+        "--observe and --on-change tell who leads a moment after the change, by what the server "
+        "said: news, and no permission to act. Only the command itself runs under the lease.",
+    .examples =
+        (const example_t[]){
+            {"One scheduler, wherever it is", "belay leader scheduler --restart 1s -- ./scheduler"},
+            {"Who leads, from now on", "belay leader scheduler --observe"},
+            {"Point the proxy at each new leader",
+             "belay leader db --observe --on-change './repoint \"$BELAY_LEADER\"'"},
+            {0}},
     .options = options,
     .least = 1,
     .most = 1,
-    .runs = RUNS_ALWAYS,
+    .runs = RUNS_MAYBE,
     .urls = 1,
+    .reports = true,
     .begin = begin,
     .stop = stop,
 };
