@@ -109,11 +109,16 @@ typedef struct belay_idgen_options {
    *     file or a failover with lost writes, as long as the clocks of the servers that have the key
    *     neither step back nor differ by more than clock_skew_ms.
    *
-   * What it does not cover: another program that writes an older value into the hash of a server
-   * that keeps running; and a handle of another clock_rate that asks first after a loss. A handle
-   * whose clock_rate, clock_skew_ms differ from what the hash says gets BELAY_EMISMATCH. A hash
-   * that was made without a clock_rate adopts the first one; ids then wait until the clock is past
-   * them. `start` is at most 2^52. */
+   * What it does not cover:
+   *
+   *   - A primary that is cut off, and gives ids for longer than clock_skew_ms after another server
+   *     has begun to (split brain): both may give the same ones. min_replicas stops the first.
+   *   - Another program that writes an older value into the hash of a server that keeps running.
+   *   - A handle of another clock_rate or `start` that asks first after a loss.
+   *
+   * A handle whose clock_rate, clock_skew_ms or `start` differs from what the hash says gets
+   * BELAY_EMISMATCH. A hash that was made without a clock_rate adopts the first one; ids then wait
+   * until the clock is past them. `start` is at most 2^52. */
   int64_t clock_rate;
   /** SEGMENT with clock_rate: how much the clocks of servers may differ or step back, in
    * milliseconds: 0 to 60,000; default 1,000. 0: not at all. */
@@ -168,8 +173,8 @@ BELAY_API int belay_idgen_new(belay_client_t *client, const belay_idgen_options_
  *                        epoch, or 2^41 ms after it
  *   BELAY_EMISMATCH      a key or the field of the kind holds something that belay does not write
  *                        (a hash of another program, no number), or was made with another epoch_ms,
- *                        clock_rate or clock_skew_ms; nothing was written. belay_detail() says
- *                        which
+ *                        clock_rate, clock_skew_ms or start; nothing was written. belay_detail()
+ *                        says which
  *   BELAY_EINVAL, BELAY_ECLOSING, BELAY_EFORK
  *   another error        why none could be fetched, where that is not expected to pass, such as BELAY_EWRONGTYPE. It is
  *                        tried again all the same, once a second */

@@ -1,7 +1,7 @@
 -- Takes a step of ids out.
 -- KEYS[1]: a hash: next, the first id that no process has; server, the run of the server that wrote
---   next; clock, the rate and the skew of ARGV[6] and ARGV[7] if the ids follow the clock. It has
---   no ttl.
+--   next; clock, ARGV[6], ARGV[7] and ARGV[5] with spaces between them, if the ids follow the
+--   clock. It has no ttl.
 -- ARGV[1]: the step. ARGV[2]: the step and a jump, by which next grows where ids may have been
 --   forgotten: where another server wrote next, or next is less than ARGV[3], the end of the ids
 --   that the caller has got ('0': none yet). ARGV[4]: the run of this server; '': it is not
@@ -31,7 +31,7 @@ elseif not text and redis.call('EXISTS', KEYS[1]) == 1 then
   return -1
 end
 local rate = tonumber(ARGV[6])
-local clock = rate > 0 and ARGV[6] .. ' ' .. ARGV[7]
+local clock = rate > 0 and ARGV[6] .. ' ' .. ARGV[7] .. ' ' .. ARGV[5]
 if known[3] and known[3] ~= clock then
   return -2
 end

@@ -241,9 +241,14 @@ static void test_ids_stay_behind_their_clock(void **state) {
     assert_int_equal(id, first + i);
     assert_true(id < 7 + (server_now_ms(bed->server) - SKEW) * RATE / 1000 + 1);
   }
-  assert_string_equal(server_string(bed->server, "HGET", KEY, "clock", NULL), "200 100");
+  assert_string_equal(server_string(bed->server, "HGET", KEY, "clock", NULL), "200 100 7");
   close_spring(&spring);
-  options.clock_skew_ms = 99; /* all of a name have the same */
+  options.start = 8; /* all of a name have the same */
+  spring_new(&spring, bed, &options);
+  expect_get(&spring, BELAY_EMISMATCH);
+  close_spring(&spring);
+  options.start = 7;
+  options.clock_skew_ms = 99;
   spring_new(&spring, bed, &options);
   expect_get(&spring, BELAY_EMISMATCH);
   assert_error(belay_idgen_next(spring.idgen, &id), BELAY_EMISMATCH);

@@ -103,9 +103,35 @@ static void test_an_old_copy_may_come_again(void **state) {
   bed_close(bed);
 }
 
-/* A replica that has not heard of everything takes the place of a primary that is dead. */
-static void test_a_failover_that_lost_segments(void **state) {
+/* With a clock none comes out at the same: each goes on at its clock, and above what was given
+ * before. */
+static void test_an_old_copy_goes_on_at_its_clock(void **state) {
   (void)state;
+  enum { TIMES = 4 };
+  bed_t *bed = bed_open(NULL);
+  belay_idgen_options_t options = segments(10);
+  spring_t spring;
+  options.clock_rate = BELAY_IDGEN_CLOCK_RATE_MAX;
+  options.clock_skew_ms = 10;
+  spring_new(&spring, bed, &options);
+  int64_t last = next_id(&spring);
+  close_spring(&spring);
+  server_do(bed->server, "SAVE", NULL);
+  for (int i = 0; i < TIMES; i++) {
+    server_restart(bed->server); /* from that file each time */
+    spring_new(&spring, bed, &options);
+    for (int j = 0; j < 35; j++) {
+      int64_t id = next_id(&spring);
+      assert_true(id > last);
+      last = id;
+    }
+    close_spring(&spring);
+  }
+  bed_close(bed);
+}
+
+/* A replica that has not heard of everything takes the place of a primary that is dead. */
+static void fail_over(int64_t clock_rate) {
   server_t *primary = server_start(&(server_options_t){.address = "127.0.0.1"});
   server_t *replica = server_start(NULL);
   relay_t *relay = relay_start(server_url(primary));
@@ -114,6 +140,8 @@ static void test_a_failover_that_lost_segments(void **state) {
   belay_idgen_options_t options = segments(10);
   spring_t spring, fresh;
   int64_t last = 0;
+  options.clock_rate = clock_rate;
+  options.clock_skew_ms = 10;
   spring_new(&spring, bed, &options);
   (void)get_id(&spring);
   int64_t began = clock_now();
@@ -141,6 +169,16 @@ static void test_a_failover_that_lost_segments(void **state) {
   relay_stop(relay);
   server_stop(replica);
   server_stop(primary);
+}
+
+static void test_a_failover_that_lost_segments(void **state) {
+  (void)state;
+  fail_over(0);
+}
+
+static void test_a_failover_with_a_clock(void **state) {
+  (void)state;
+  fail_over(BELAY_IDGEN_CLOCK_RATE_MAX);
 }
 
 static void test_ids_count_once_replicas_know(void **state) {
@@ -214,7 +252,9 @@ int main(void) {
       cmocka_unit_test(test_what_is_gone_does_not_come_again),
       cmocka_unit_test(test_an_old_copy_is_noticed),
       cmocka_unit_test(test_an_old_copy_may_come_again),
+      cmocka_unit_test(test_an_old_copy_goes_on_at_its_clock),
       cmocka_unit_test(test_a_failover_that_lost_segments),
+      cmocka_unit_test(test_a_failover_with_a_clock),
       cmocka_unit_test(test_ids_count_once_replicas_know),
       cmocka_unit_test(test_a_server_that_does_not_tell_who_it_is),
   };
