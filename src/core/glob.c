@@ -10,17 +10,17 @@
 
 /* How long the class at p is, which begins with '['; *has: whether it has the byte. One without an end has all that
  * is left. */
-static size_t class_of(const char *p, size_t len, unsigned char c, bool *has) {
+static size_t class_of(const char *p, size_t len, char c, bool *has) {
   size_t i = 1;
   bool negated = i < len && p[i] == '^', found = false;
   i += negated;
   while (i < len && p[i] != ']') {
-    unsigned char from = (unsigned char)p[i], to = from;
+    char from = p[i], to = from;
     if (from == '\\' && i + 1 < len) {
-      from = to = (unsigned char)p[++i];
+      from = to = p[++i];
     } else if (i + 2 < len && p[i + 1] == '-') {
       i += 2;
-      to = (unsigned char)p[i];
+      to = p[i];
     }
     found |= from <= to ? c >= from && c <= to : c >= to && c <= from;
     i++;
@@ -32,7 +32,7 @@ static size_t class_of(const char *p, size_t len, unsigned char c, bool *has) {
 /* How much of the pattern at p, which is no '*', is for one byte; *has: whether it is this one. */
 static size_t one(const char *p, size_t len, char c, bool *has) {
   if (*p == '[')
-    return class_of(p, len, (unsigned char)c, has);
+    return class_of(p, len, c, has);
   bool quoted = *p == '\\' && len > 1;
   *has = *p == '?' || p[quoted] == c;
   return (size_t)1 + quoted;

@@ -1,4 +1,6 @@
-/* Patterns as servers match them (KEYS, SCAN): * any text, ? any byte, [a-z] and [^a-z] one byte of some, \x the byte x. */
+/* Patterns as servers match them (KEYS, SCAN): * any text, ? any byte, [a-z] and [^a-z] one byte of some, \x the byte x.
+ * The ends of a range are compared as plain `char`, as servers do: where that is signed, as on x86-64, [a-\xff] goes from
+ * \xff up to a. A server whose platform has the other sign matches such ranges differently. */
 #ifndef BELAY_CORE_GLOB_H
 #define BELAY_CORE_GLOB_H
 
