@@ -279,7 +279,8 @@ BELAY_API int belay_cache_get_many(belay_cache_t *cache, belay_request_t *reques
  *   BELAY_EWRONGTYPE     of put and touch: what the key holds, or one of its tags', is no string
  *   BELAY_EMISMATCH      of touch: it holds nothing of a cache's; of both: a tag's holds no generation
  *   another error        the server's refusal
- * applied: false unless status is 0. Of put: it is stored; of touch: there was a value; of the others: true. */
+ * applied: false unless status is 0. Of put: it is stored; of touch: there was a value, and none of its tags had been
+ * invalidated; of the others: true. */
 typedef void (*belay_cache_change_cb)(belay_request_t *request, int status, bool applied);
 
 /** Stores a value that is known without a load. Call it after what the key stands for was changed. ttl_ms: 1 to

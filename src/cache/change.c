@@ -42,6 +42,7 @@ typedef struct change {
   bool maybe;   /* an answer of this step was lost */
   bool asks;    /* the first step asks what time it is, too */
   unsigned char generation[BELAY__RECORD_ID];
+  unsigned char tags[BELAY_CACHE_TAGS_MAX][BELAY__RECORD_ID]; /* of a touch: their generations */
   size_t key_len;
   char key[];
 } change_t;
@@ -105,10 +106,11 @@ static belay__call_t *touch_call(belay_cache_t *cache, const change_t *change) {
   if (call == NULL)
     return NULL;
   belay__record_put_ms(fresh, dates.fresh_ms);
-  belay__call_script(call, &belay__script_cache_touch, 1, 2);
+  belay__call_script(call, &belay__script_cache_touch, 1, 3);
   belay__family_arg(&cache->family, call, change->key, change->key_len, "}");
   belay__call_arg(call, fresh, sizeof fresh);
   belay__call_arg_int(call, keep_ms);
+  belay__call_arg(call, (const char *)change->tags, change->tags_len * BELAY__RECORD_ID);
   return call;
 }
 
@@ -252,8 +254,8 @@ static int read_tag(belay__pending_t *pending, const belay__call_t *call, size_t
     return BELAY_EPROTO;
   if (reply->len != BELAY__RECORD_ID)
     return belay__family_mismatch(call, "it holds no generation of a tag");
-  if (change->record != NULL)
-    memcpy(belay__record_tag(change->record, i), reply->str, BELAY__RECORD_ID);
+  memcpy(change->record != NULL ? belay__record_tag(change->record, i) : change->tags[i],
+         reply->str, BELAY__RECORD_ID);
   return 0;
 }
 

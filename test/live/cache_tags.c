@@ -242,6 +242,23 @@ static void test_it_outlives_what_has_it(void **state) {
   bed_close(bed);
 }
 
+/* There is a value, but nobody is served it any more. */
+static void test_a_touch_does_not_find_what_was_invalidated(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  hoard_t hoard = {.value = "v"};
+  belay_cache_options_t options = tag_options(&hoard);
+  hoard_new(&hoard, bed, &options);
+  expect_cached(&hoard, "shop red", "v", BELAY_CACHE_FROM_LOAD);
+  expect_touch(&hoard, "shop red", 60000, true);
+  expect_invalidate_tag(&hoard, "red");
+  expect_touch(&hoard, "shop red", 60000, false);
+  expect_cached(&hoard, "shop red", "v", BELAY_CACHE_FROM_LOAD);
+  expect_touch(&hoard, "shop red", 60000, true);
+  expect_touch(&hoard, "shop", 60000, false); /* there is none */
+  bed_close(bed);
+}
+
 /* ---- invalidated while it is loaded ------------------------------------------------------------------------- */
 
 /* What is loaded is as old as the tags that were captured before: it is stored, and not served to who comes later. */
@@ -426,6 +443,7 @@ int main(void) {
       cmocka_unit_test(test_a_tag_that_was_forgotten),
       cmocka_unit_test(test_a_tag_of_somebody_else),
       cmocka_unit_test(test_it_outlives_what_has_it),
+      cmocka_unit_test(test_a_touch_does_not_find_what_was_invalidated),
       cmocka_unit_test(test_while_it_is_loaded),
       cmocka_unit_test(test_a_load_that_takes_longer_than_the_table_keeps),
       cmocka_unit_test(test_an_earlier_look),

@@ -16,6 +16,7 @@
 #define TAG "t"
 #define FOREIGN_MAX 160 /* bytes of what is written here */
 #define ID_MAX 17
+#define TAGGED "generationoftag1"
 
 enum { STEPS = 12000, ROUND = 40, IDS = 6 };
 
@@ -28,7 +29,8 @@ static void write_record(char out[FOREIGN_MAX], belay__record_kind_t kind, const
   memcpy(out + BELAY__RECORD_AT_FRESH, "freshfre", 8);
   memcpy(out + BELAY__RECORD_AT_RETRY, "retryret", 8);
   memcpy(out + BELAY__RECORD_AT_ID, id, BELAY__RECORD_ID);
-  memcpy(out + BELAY__RECORD_HEAD, "value", 6);
+  out[6] = 1;                                              /* a tag, */
+  memcpy(out + BELAY__RECORD_HEAD, TAGGED, sizeof TAGGED); /* and its generation */
 }
 
 static void write_id(char out[ID_MAX], unsigned n) {
@@ -159,8 +161,11 @@ static void step_fail(model_t *m) {
 }
 
 static void step_touch(model_t *m) {
-  const script_input_t input = {{RECORD}, {below(m, 2) ? "FRESHFRE" : "freshfre", "80000"}};
-  bool value = has_head(m, 5), record = has_head(m, 4);
+  bool tagged = below(m, 4) > 0;
+  const char *tag = tagged ? TAGGED : below(m, 2) ? "generationoftag2" : "";
+  const script_input_t input = {{RECORD}, {below(m, 2) ? "FRESHFRE" : "freshfre", "80000", tag}};
+  bool whole = m->has_record && strlen(m->record) >= BELAY__RECORD_HEAD + BELAY__RECORD_ID;
+  bool value = has_head(m, 5) && tagged && whole, record = has_head(m, 4);
   int64_t expected = value ? 1 : m->has_record && !record ? -1 : 0;
   expect_integer(m, &belay__script_cache_touch, &input, m->record_list, expected);
   if (m->record_list)
@@ -350,7 +355,7 @@ static const scene_t scenes[] = {
     {&belay__script_cache_fail, {{RECORD, GEN}, {OURS, failure, "60000", "RETRYRET", "PUBLISH"}}},
     {&belay__script_cache_fail, {{RECORD, GEN}, {OURS, failure, "60000", "", "PUBLISH"}}},
     {&belay__script_cache_fail, {{RECORD, GEN}, {OURS, "", "60000", "", "PUBLISH"}}},
-    {&belay__script_cache_touch, {{RECORD}, {"FRESHFRE", "60000"}}},
+    {&belay__script_cache_touch, {{RECORD}, {"FRESHFRE", "60000", TAGGED}}},
     {&belay__script_cache_tag, {{TAG}, {OURS, "60000"}}},
 };
 
@@ -462,7 +467,7 @@ static void test_ttls(void **state) {
 static void test_an_empty_string_is_no_record(void **state) {
   (void)state;
   server_t *server = server_start(NULL);
-  const script_input_t touch = {{RECORD}, {"FRESHFRE", "60000"}};
+  const script_input_t touch = {{RECORD}, {"FRESHFRE", "60000", ""}};
   assert_int_equal(script_integer(server, &belay__script_cache_touch, &touch), 0);
   server_do(server, "SET", RECORD, "", NULL);
   assert_int_equal(script_integer(server, &belay__script_cache_touch, &touch), -1);

@@ -19,9 +19,9 @@ const conformance_row_t conformance_cache[] = {
     ROW("EVAL @cache_fail 2 " PAIR " %G %R %t %U %H"),
     ROW("EVALSHA $cache_fail 2 " PAIR " %G %R %t %U %H"),
     ROW("EVAL @cache_fail 2 " PAIR " %G %R %e %U %H"),
-    ROW("EVAL @cache_touch 1 {v} %U %t"),
-    ROW("EVALSHA $cache_touch 1 {v} %U %t"),
-    ROW("EVAL @cache_touch 1 {v} %U %e"),
+    ROW("EVAL @cache_touch 1 {v} %U %t %e"),
+    ROW("EVALSHA $cache_touch 1 {v} %U %t %e"),
+    ROW("EVAL @cache_touch 1 {v} %U %e %e"),
 
     /* tags */
     ROW("EVAL @cache_tag 1 {v}tag %G %t"),
