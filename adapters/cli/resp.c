@@ -8,6 +8,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "units.h"
+
 #define PATIENCE_S 5
 
 /* ---- the URL ------------------------------------------------------------------------------------------- */
@@ -162,12 +164,11 @@ static bool shake_hands(FILE *in, FILE *out, const address_t *address) {
 
 static bool ask(FILE *in, FILE *out, const address_t *address, const char *const *args, size_t n,
                 int64_t *reply) {
-  char line[64], *end;
+  char line[64];
   if (!shake_hands(in, out, address) || !send_command(out, args, n) ||
       !read_line(in, line, sizeof line) || line[0] != ':')
     return false;
-  *reply = strtoll(line + 1, &end, 10);
-  return end != line + 1 && *end == '\0';
+  return units_number(line + 1, reply);
 }
 
 bool resp_ask(const char *url, const char *const *args, size_t n, int64_t *reply) {

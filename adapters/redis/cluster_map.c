@@ -20,7 +20,6 @@
  * another one. (Not who asks for less: that would be ten connections a second.)
  *
  * A map may be partial. A slot that it leaves out stays with who had it, unless that one is in the map no more. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/refusal.h"
@@ -323,17 +322,18 @@ static void ask(belay__scout_t *scout) {
   say(cluster, "INFO");
 }
 
+/* 0: it is not there, or no number. */
 static uint64_t number_in(const belay__reply_t *info, const char *name) {
-  const char *at = strstr(info->str, name);
-  return at == NULL ? 0 : strtoull(at + strlen(name), NULL, 10);
+  uint64_t number = 0;
+  (void)belay__info_number(info, name, 0, UINT64_MAX, &number);
+  return number;
 }
 
 /* Whether the map has changed, as far as can be seen. While slots fail an election may be under way whose epoch is known
  * already: so that is not taken note of. */
 static bool has_changed(belay__cluster_t *cluster, const belay__reply_t *info) {
-  uint64_t epoch = number_in(info, "cluster_current_epoch:"),
-           failing =
-               number_in(info, "cluster_slots_pfail:") + number_in(info, "cluster_slots_fail:");
+  uint64_t epoch = number_in(info, "cluster_current_epoch"),
+           failing = number_in(info, "cluster_slots_pfail") + number_in(info, "cluster_slots_fail");
   bool fewer = failing < cluster->failing, other = failing == 0 && epoch > cluster->epoch;
   cluster->failing = failing;
   if (other || (cluster->whole && failing == 0))

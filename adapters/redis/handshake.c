@@ -20,7 +20,6 @@
  * answered. */
 #include <assert.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/refusal.h"
@@ -233,25 +232,16 @@ static void kill_ghost(belay__link_t *link) {
   belay__wire_command(&link->wire, on_kill, 4, argv);
 }
 
-/* A field of INFO; NULL if it is not there. */
-static const char *info_field(const char *info, const char *name) {
-  for (const char *line = info; line != NULL; line = strchr(line, '\n')) {
-    line += *line == '\n';
-    size_t len = strlen(name);
-    if (strncmp(line, name, len) == 0 && line[len] == ':')
-      return line + len + 1;
-  }
-  return NULL;
-}
-
-/* Adds a field of INFO at out, as much as there is room for; returns the length with it. */
-static size_t add_field(const char *info, const char *name, char *out, size_t len, size_t max) {
-  const char *value = info_field(info, name);
-  size_t n = value == NULL ? 0 : strcspn(value, "\r\n");
+/* Adds a field of INFO at out, cut to the room that there is; returns the length with it. */
+static size_t add_field(const belay__reply_t *info, const char *name, char *out, size_t len,
+                        size_t max) {
+  size_t n = 0;
+  const char *value = belay__info_field(info, name, &n);
+  if (value == NULL)
+    return len;
   if (n > max - len)
     n = max - len;
-  if (n > 0)
-    memcpy(out + len, value, n);
+  memcpy(out + len, value, n);
   return len + n;
 }
 
@@ -263,12 +253,13 @@ static uint64_t mark_of(const char *text, size_t len) {
   return len == 0 ? 0 : mark;
 }
 
-/* The uptime is a difference of two clocks that tick in seconds: it may say up to one too much. */
-static void read_server(belay__link_t *link, const char *info) {
+/* The uptime is a difference of two clocks that tick in seconds: it may say up to one too much. One that is no number says
+ * nothing. */
+static void read_server(belay__link_t *link, const belay__reply_t *info) {
   belay__server_t *server = &link->peer.server;
-  const char *uptime = info_field(info, "uptime_in_seconds");
-  int64_t up = uptime == NULL ? 0 : strtoll(uptime, NULL, 10) - 1;
-  up = up < 0 ? 0 : up < UPTIME_MAX ? up : UPTIME_MAX;
+  uint64_t uptime = 0;
+  (void)belay__info_number(info, "uptime_in_seconds", 1, UINT64_MAX, &uptime);
+  int64_t up = uptime == 0 ? 0 : uptime < UPTIME_MAX ? (int64_t)uptime - 1 : UPTIME_MAX;
   server->started_by = (int64_t)belay__now(&link->cable->trunk->host->base) - up * SECOND;
   server->run_id_len = add_field(info, "run_id", server->run_id, 0, BELAY__RUN_ID_MAX);
   server->mark = mark_of(server->run_id, server->run_id_len);
@@ -276,7 +267,7 @@ static void read_server(belay__link_t *link, const char *info) {
 
 /* Whose data it has gone on with when it became a primary, and from where. This is zeros for one that was never
  * anything else; the replication id itself changes for less. */
-static void read_data_id(belay__server_t *server, const char *info) {
+static void read_data_id(belay__server_t *server, const belay__reply_t *info) {
   size_t n = add_field(info, "master_replid2", server->data_id, 0, BELAY__DATA_ID_MAX);
   server->data_id_len =
       add_field(info, "second_repl_offset", server->data_id, n, BELAY__DATA_ID_MAX);
@@ -289,7 +280,7 @@ static void on_server(redisAsyncContext *ac, void *object, void *privdata) {
   if (reply == NULL || shut_out(link, reply) || not_now(link, reply))
     return;
   if (reply->type == BELAY__REPLY_STRING)
-    read_server(link, reply->str);
+    read_server(link, reply);
 }
 
 static void on_replication(redisAsyncContext *ac, void *object, void *privdata) {
@@ -300,7 +291,7 @@ static void on_replication(redisAsyncContext *ac, void *object, void *privdata) 
   if (reply == NULL || shut_out(link, reply) || not_now(link, reply))
     return;
   if (reply->type == BELAY__REPLY_STRING)
-    read_data_id(server, reply->str);
+    read_data_id(server, reply);
   bool known = ghost->epoch != 0 && ghost->run_id_len > 0 && link->ghost.id != 0;
   if (known && belay__server_is(server, ghost->run_id, ghost->run_id_len))
     kill_ghost(link);

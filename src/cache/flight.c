@@ -170,7 +170,8 @@ static state_t load_it(belay__flight_t *flight) {
 /* For how long it need not be loaded again, but for the lead: what is no value is not loaded ahead of time. */
 static int64_t left_of(const belay__flight_t *flight, const belay__record_t *record) {
   int64_t left = record->fresh_ms - belay__cache_now_ms(flight->cache);
-  return record->kind == BELAY__RECORD_VALUE ? left : left + flight->cache->options.refresh_ms;
+  int64_t lead = record->kind == BELAY__RECORD_VALUE ? 0 : flight->cache->options.refresh_ms;
+  return left > INT64_MAX - lead ? INT64_MAX : left + lead;
 }
 
 /* There is a look. */

@@ -9,14 +9,14 @@ bool belay__reply_integer(const belay__reply_t *reply, int64_t min, int64_t max,
   return true;
 }
 
-bool belay__reply_number(const belay__reply_t *reply, uint64_t min, uint64_t max, uint64_t *out) {
-  if (reply->type != BELAY__REPLY_STRING || reply->len == 0 || reply->len > 20)
+static bool read_number(const char *text, size_t len, uint64_t min, uint64_t max, uint64_t *out) {
+  if (len == 0 || len > 20)
     return false;
   uint64_t n = 0;
-  for (size_t i = 0; i < reply->len; i++) {
-    if (reply->str[i] < '0' || reply->str[i] > '9')
+  for (size_t i = 0; i < len; i++) {
+    if (text[i] < '0' || text[i] > '9')
       return false;
-    uint64_t digit = (uint64_t)(reply->str[i] - '0');
+    uint64_t digit = (uint64_t)(text[i] - '0');
     if (n > (UINT64_MAX - digit) / 10)
       return false;
     n = n * 10 + digit;
@@ -25,6 +25,31 @@ bool belay__reply_number(const belay__reply_t *reply, uint64_t min, uint64_t max
     return false;
   *out = n;
   return true;
+}
+
+bool belay__reply_number(const belay__reply_t *reply, uint64_t min, uint64_t max, uint64_t *out) {
+  return reply->type == BELAY__REPLY_STRING && read_number(reply->str, reply->len, min, max, out);
+}
+
+const char *belay__info_field(const belay__reply_t *info, const char *name, size_t *len) {
+  size_t name_len = strlen(name);
+  if (info->type != BELAY__REPLY_STRING)
+    return NULL;
+  for (const char *line = info->str; line != NULL; line = strchr(line, '\n')) {
+    line += *line == '\n';
+    if (strncmp(line, name, name_len) == 0 && line[name_len] == ':') {
+      *len = strcspn(line + name_len + 1, "\r\n");
+      return line + name_len + 1;
+    }
+  }
+  return NULL;
+}
+
+bool belay__info_number(const belay__reply_t *info, const char *name, uint64_t min, uint64_t max,
+                        uint64_t *out) {
+  size_t len;
+  const char *text = belay__info_field(info, name, &len);
+  return text != NULL && read_number(text, len, min, max, out);
 }
 
 bool belay__reply_is(const belay__reply_t *reply, const char *str, size_t len) {

@@ -85,15 +85,8 @@ void belay__sight_read_role(belay__sight_t *sight, const belay__reply_t *reply) 
 }
 
 void belay__sight_read_stats(belay__sight_t *sight, const belay__reply_t *reply) {
-  static const char name[] = "\ntotal_commands_processed:";
-  const char *digits = is_text(reply) ? strstr(reply->str, name) : NULL;
-  if (digits == NULL)
-    return;
-  digits += sizeof name - 1;
-  size_t len = strspn(digits, "0123456789");
   uint64_t commands;
-  const belay__reply_t number = {.type = BELAY__REPLY_STRING, .str = digits, .len = len};
-  if (belay__reply_number(&number, 0, INT64_MAX, &commands))
+  if (belay__info_number(reply, "total_commands_processed", 0, INT64_MAX, &commands))
     sight->told.commands = (int64_t)commands;
 }
 

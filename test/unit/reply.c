@@ -230,10 +230,71 @@ static void other_types_have_no_fields(void **state) {
   }
 }
 
+/* ---- INFO ----------------------------------------------------------------------------------------------- */
+
+static void fields_of_info_are_lines(void **state) {
+  (void)state;
+  static const char info[] =
+      "# Server\r\nrun_id:abc\r\nuptime:5\r\nempty:\r\nxuptime:6\r\nlast:x:y";
+  const belay__reply_t reply = text(BELAY__REPLY_STRING, info);
+  const struct {
+    const char *name, *value;
+  } rows[] = {{"run_id", "abc"}, {"uptime", "5"}, {"empty", ""}, {"last", "x:y"},
+              {"time", NULL},    {"run", NULL},   {"abc", NULL}, {"", NULL}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    size_t len = 0;
+    const char *value = belay__info_field(&reply, rows[i].name, &len);
+    assert_int_equal(value == NULL, rows[i].value == NULL);
+    if (value == NULL)
+      continue;
+    assert_int_equal(len, strlen(rows[i].value));
+    assert_memory_equal(value, rows[i].value, len);
+  }
+  const belay__reply_t error = text(BELAY__REPLY_ERROR, info);
+  size_t len;
+  assert_null(belay__info_field(&error, "run_id", &len));
+}
+
+/* A server may send anything. */
+static void numbers_of_info_are_checked(void **state) {
+  (void)state;
+  const struct {
+    const char *value;
+    uint64_t number;
+    bool read;
+  } rows[] = {
+      {"0", 0, true},
+      {"4294967296", 4294967296, true},
+      {"18446744073709551615", UINT64_MAX, true},
+      {"18446744073709551616", 0, false},
+      {"-9223372036854775808", 0, false},
+      {"-1", 0, false},
+      {"9223372036854775808999", 0, false},
+      {"+1", 0, false},
+      {" 1", 0, false},
+      {"1 ", 0, false},
+      {"1.5", 0, false},
+      {"0x10", 0, false},
+      {"", 0, false},
+      {"nan", 0, false},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    char info[128] = "# Server\r\nuptime_in_seconds:";
+    strcat(strcat(info, rows[i].value), "\r\nhz:10\r\n");
+    const belay__reply_t reply = text(BELAY__REPLY_STRING, info);
+    uint64_t number = UNTOUCHED;
+    assert_int_equal(belay__info_number(&reply, "uptime_in_seconds", 0, UINT64_MAX, &number),
+                     rows[i].read);
+    assert_true(number == (rows[i].read ? rows[i].number : (uint64_t)UNTOUCHED));
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(integer_within_the_range_is_read),
       cmocka_unit_test(numbers_are_digits_within_the_range),
+      cmocka_unit_test(fields_of_info_are_lines),
+      cmocka_unit_test(numbers_of_info_are_checked),
       cmocka_unit_test(integer_outside_the_range_is_refused),
       cmocka_unit_test(other_types_are_no_integer),
       cmocka_unit_test(strings_and_statuses_are_what_they_say),
