@@ -2,10 +2,12 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "common.h"
 #include "options.h"
@@ -13,10 +15,10 @@
 #include "text.h"
 
 #define PATH_LEN_MAX 4096
-#define LINE_MAX_BYTES 70000 /* a password has at most 65,536 bytes */
+#define LINE_BYTES_MAX ((size_t)70000) /* a password has at most 65,536 bytes */
 #define ENV_NAME_MAX 64
 #define NAMES_MAX 32
-#define FILE_BYTES_MAX (1 << 20)
+#define FILE_BYTES_MAX ((size_t)1 << 20)
 #define NO_MEMORY "cannot be kept: there is no memory"
 
 /* All settings. */
@@ -81,8 +83,8 @@ static bool read_environment(void) {
 /* ---- files --------------------------------------------------------------------------------------------- */
 
 typedef struct reading {
-  FILE *file;
   const char *path;
+  bool open_to_all;
   unsigned line;
   const option_t *found[NAMES_MAX];
   size_t n;
@@ -97,11 +99,39 @@ bool url_has_password(const char *url) {
   return rest[len] == '@' && memchr(rest, ':', len) != NULL;
 }
 
-/* A file that is none, such as a pipe, is whoever's has opened it. */
-static bool is_open_to_all(FILE *file) {
-  struct stat status;
-  return fstat(fileno(file), &status) == 0 && S_ISREG(status.st_mode) &&
-         (status.st_mode & S_IROTH) != 0;
+/* Where a byte 0 stands what is behind it would be ignored. */
+static bool refuse_zero(const char *path, const char *text, size_t at) {
+  unsigned line = 1;
+  for (size_t i = 0; i < at; i++)
+    line += text[i] == '\n';
+  complain("%s:%u: has a byte 0", path, line);
+  return false;
+}
+
+/* Reads all of an open file, at most max bytes, behind which it puts a 0. */
+static bool read_all(int fd, const char *path, size_t max, char *out) {
+  size_t len = 0;
+  while (len <= max) {
+    ssize_t n = read(fd, out + len, max + 1 - len);
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n < 0) {
+      complain("%s: %s", path, strerror(errno));
+      return false;
+    }
+    if (n == 0)
+      break;
+    const char *zero = memchr(out + len, '\0', (size_t)n);
+    len += (size_t)n;
+    if (zero != NULL)
+      return refuse_zero(path, out, (size_t)(zero - out));
+  }
+  if (len > max) {
+    complain("%s: is longer than %zu bytes", path, max);
+    return false;
+  }
+  out[len] = '\0';
+  return true;
 }
 
 static bool refuse_open(const char *path) {
@@ -141,7 +171,7 @@ static bool was_found(const reading_t *r, const option_t *option) {
 static bool set_from_file(reading_t *r, const option_t *option, const char *value) {
   bool secret = option->to.text == &common.password ||
                 (option->to.texts == &common.urls && url_has_password(value));
-  if (secret && is_open_to_all(r->file))
+  if (secret && r->open_to_all)
     return refuse_open(r->path);
   bool again = was_found(r, option);
   if (again && option->kind != OPTION_TEXTS)
@@ -178,37 +208,50 @@ static bool read_line(reading_t *r, char *line) {
   return set_from_file(r, option, value);
 }
 
-static bool read_lines(reading_t *r) {
-  static char line[LINE_MAX_BYTES];
-  size_t bytes = 0;
-  while (fgets(line, sizeof line, r->file) != NULL) {
+static bool read_lines(reading_t *r, char *text) {
+  for (char *line = text, *next; *line != '\0'; line = next) {
+    size_t len = strcspn(line, "\n");
+    next = line + len + (line[len] == '\n');
+    line[len] = '\0';
     r->line++;
-    bytes += strlen(line);
-    if (strlen(line) == sizeof line - 1 || bytes > FILE_BYTES_MAX)
+    if (len > LINE_BYTES_MAX)
       return wrong_line(r, "", "is too long");
     if (!read_line(r, line))
       return false;
-  }
-  if (ferror(r->file)) {
-    complain("%s: %s", r->path, strerror(errno));
-    return false;
   }
   while (r->n > 0)
     option_mark(r->found[--r->n]);
   return true;
 }
 
-/* needed: it is wrong if it is not there. */
+static bool read_settings(const char *path, int fd) {
+  struct stat status;
+  if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
+    complain("%s: is no regular file", path);
+    return false;
+  }
+  reading_t r = {.path = path, .open_to_all = (status.st_mode & S_IROTH) != 0};
+  char *text = malloc(FILE_BYTES_MAX + 2);
+  if (text == NULL) {
+    complain("%s: %s", path, NO_MEMORY);
+    return false;
+  }
+  bool well = read_all(fd, path, FILE_BYTES_MAX, text) && read_lines(&r, text);
+  free(text);
+  return well;
+}
+
+/* needed: it is wrong if it is not there. Nobody needs to write to what is no regular file for it to be opened. */
 static bool read_file(const char *path, bool needed) {
-  reading_t r = {.file = fopen(path, "re"), .path = path};
-  if (r.file == NULL && !needed && (errno == ENOENT || errno == ENOTDIR || errno == EACCES))
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0 && !needed && (errno == ENOENT || errno == ENOTDIR || errno == EACCES))
     return true;
-  if (r.file == NULL) {
+  if (fd < 0) {
     complain("%s: %s", path, strerror(errno));
     return false;
   }
-  bool well = read_lines(&r);
-  (void)fclose(r.file);
+  bool well = read_settings(path, fd);
+  (void)close(fd);
   return well;
 }
 
@@ -229,21 +272,29 @@ static bool read_files(void) {
 
 /* ---- passwords ----------------------------------------------------------------------------------------- */
 
+/* A file that is none, such as a pipe, belongs to the process that has opened it. */
+static bool is_open_to_all(int fd) {
+  struct stat status;
+  return fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && (status.st_mode & S_IROTH) != 0;
+}
+
+/* The first line. */
 static bool read_password(void) {
-  static char line[LINE_MAX_BYTES];
-  FILE *file = fopen(common.password_file, "re");
-  if (file == NULL) {
+  static char text[LINE_BYTES_MAX + 2];
+  int fd = open(common.password_file, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) {
     complain("the password file cannot be read: %s", strerror(errno));
     return false;
   }
-  bool well = !is_open_to_all(file) || refuse_open(common.password_file);
-  if (well && fgets(line, sizeof line, file) == NULL) {
+  bool well = is_open_to_all(fd) ? refuse_open(common.password_file)
+                                 : read_all(fd, common.password_file, LINE_BYTES_MAX, text);
+  (void)close(fd);
+  text[strcspn(text, "\r\n")] = '\0';
+  if (well && text[0] == '\0') {
     complain("there is no password in the password file");
     well = false;
   }
-  (void)fclose(file);
-  line[strcspn(line, "\r\n")] = '\0';
-  common.password = line;
+  common.password = text;
   return well;
 }
 

@@ -40,6 +40,8 @@ static int check_path(belay_t *belay, const char *option, const char *path, bool
     return wrong(belay, option, strerror(error));
   if (S_ISDIR(info.st_mode) != folder)
     return wrong(belay, option, folder ? "is not a folder" : "is a folder");
+  if (S_ISCHR(info.st_mode) || S_ISBLK(info.st_mode)) /* which may have no end */
+    return wrong(belay, option, "is a device");
   return 0;
 }
 

@@ -85,6 +85,28 @@ namespace() {
   lacks "$output" hunter2
 }
 
+@test "a file of settings is a regular file of at most 1 MiB, without a byte 0" {
+  for file in /dev/zero /dev/null "$HOME" <(echo 'namespace = piped'); do
+    run -2 timeout 20 belay count get k --config "$file"
+    has "$output" "$file: is no regular file"
+  done
+  mkfifo "$HOME/pipe" # which nobody writes to
+  run -2 timeout 20 belay count get k --config "$HOME/pipe"
+  setting "$HOME/settings" 'namespace = x'
+  printf 'user = me\0password = hunter2\n' >>"$HOME/settings"
+  run -2 belay count get k --config "$HOME/settings"
+  has "$output" "$HOME/settings:2: has a byte 0"
+  lacks "$output" hunter2
+  (printf '# ' && head -c 70000 /dev/zero | tr '\0' x) >"$HOME/settings"
+  run -2 belay count get k --config "$HOME/settings"
+  has "$output" "$HOME/settings:1: is too long"
+  yes '# comment' | head -c 1048576 >"$HOME/settings"
+  run -1 belay count get k --config "$HOME/settings"
+  echo >>"$HOME/settings"
+  run -2 belay count get k --config "$HOME/settings"
+  has "$output" "is longer than 1048576 bytes"
+}
+
 # ---- passwords ----
 
 @test "a password comes from the environment, or a file, or a file of settings" {
@@ -139,6 +161,19 @@ namespace() {
   (umask 077 && : >"$HOME/empty")
   run -2 belay count get k --password-file "$HOME/empty"
   has "$output" "there is no password"
+  echo >"$HOME/empty"
+  run -2 belay count get k --password-file "$HOME/empty"
+  has "$output" "there is no password"
+}
+
+@test "a password file has at most 70,000 bytes, and no byte 0" {
+  run -2 timeout 20 belay count get k --password-file /dev/zero
+  has "$output" "has a byte 0"
+  run -2 belay count get k --password-file <(printf 'hunter2\0hunter2')
+  has "$output" "has a byte 0"
+  lacks "$output" hunter2
+  run -2 timeout 20 belay count get k --password-file <(yes)
+  has "$output" "is longer than 70000 bytes"
 }
 
 @test "a password is in no output, and on no command line" {
