@@ -35,9 +35,12 @@ static void cell_ms(bool known, const char *sign, int64_t us) {
 }
 
 static const char *state_of(const belay_topology_server_t *server) {
-  static char state[64];
-  if (server->status != 0)
-    return belay_strerror(server->status);
+  static char state[512];
+  if (server->status != 0) {
+    (void)snprintf(state, sizeof state, "%s%s%s", belay_strerror(server->status),
+                   *server->detail != '\0' ? ": " : "", server->detail);
+    return state;
+  }
   if (server->role == BELAY_ROLE_REPLICA)
     return server->in_sync ? "in sync" : "NOT IN SYNC";
   (void)snprintf(state, sizeof state, "%u replica%s", server->replicas,
@@ -80,6 +83,7 @@ static bool write_json(size_t node, const belay_topology_server_t *server) {
   out_string("server", server->address);
   out_bool("reached", server->status == 0);
   out_string("error", server->status != 0 ? belay_strerror(server->status) : NULL);
+  out_word("detail", server->detail);
   out_string("role", belay_role_name(server->role));
   out_word("software", server->software);
   out_word("version", server->version);

@@ -122,9 +122,16 @@ static int make_context(belay_t *belay, const belay_tls_options_t *o, SSL_CTX **
   return error;
 }
 
+/* Whether its belay_t is gone. */
+static bool is_late(const belay_tls_t *tls) {
+  return belay__list_empty(&tls->node);
+}
+
 int belay_tls_reload(belay_tls_t *tls, const belay_tls_options_t *options) {
   if (tls == NULL)
     return BELAY_EINVAL;
+  if (is_late(tls))
+    return BELAY_ESTATE;
   belay_t *belay = &tls->host->base;
   belay_tls_options_t defaults;
   belay_tls_options_init(&defaults);
@@ -156,7 +163,9 @@ int belay_tls_new(belay_t *belay, const belay_tls_options_t *options, belay_tls_
   belay_tls_t *tls = belay__alloc(belay, sizeof *tls);
   if (tls == NULL)
     return BELAY_ENOMEM;
-  *tls = (belay_tls_t){.host = (belay__host_t *)belay, .refs = 1};
+  *tls = (belay_tls_t){.host = (belay__host_t *)belay, .allocator = belay->allocator, .refs = 1};
+  belay__list_init(&tls->node);
+  belay__list_push(&belay->survivors, &tls->node);
   tls->transport = belay__tunnel_transport();
   error = tls->transport == NULL ? BELAY_ENOMEM : belay_tls_reload(tls, options);
   if (error != 0)
@@ -184,13 +193,20 @@ belay_tls_t *belay__tls_retain(belay_tls_t *tls) {
 void belay__tls_release(belay_tls_t *tls) {
   if (tls == NULL || --tls->refs > 0)
     return;
-  if (tls->host->system_tls == tls)
-    tls->host->system_tls = NULL;
   SSL_CTX_free(tls->context);
   BIO_meth_free(tls->transport);
+  if (is_late(tls)) {
+    tls->allocator.free(tls->allocator.ctx, tls);
+    return;
+  }
+  if (tls->host->system_tls == tls)
+    tls->host->system_tls = NULL;
+  belay__list_remove(&tls->node);
   belay__free(&tls->host->base, tls, sizeof *tls);
 }
 
-void belay_tls_close(belay_tls_t *tls) {
+int belay_tls_close(belay_tls_t *tls) {
+  int error = tls != NULL && is_late(tls) ? BELAY_ESTATE : 0;
   belay__tls_release(tls);
+  return error;
 }

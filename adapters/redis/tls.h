@@ -10,7 +10,9 @@
 #define BELAY__TLS_NAME_MAX ((size_t)255)
 
 struct belay_tls {
-  belay__host_t *host;
+  belay__list_t node;  /* among the survivors of its belay_t; alone: that is gone */
+  belay__host_t *host; /* unless that is gone */
+  belay_allocator_t allocator;
   unsigned refs;                             /* the user's, and one for each client */
   SSL_CTX *context;                          /* as of the last reload */
   BIO_METHOD *transport;                     /* how tunnels reach their sockets */

@@ -213,6 +213,8 @@ const char *belay__tunnel_why(const belay__tunnel_t *tunnel, int *error) {
     return "the server hung up in the middle of the TLS handshake";
   if (tunnel->left > 0 && tunnel->first < 0)
     return "the server does not answer a TLS handshake: perhaps it does not speak TLS";
+  if (tunnel->left > 0 && !tunnel->through)
+    return "the server stopped in the middle of the TLS handshake";
   return NULL;
 }
 

@@ -47,6 +47,10 @@ BELAY_API void belay_acl_options_init(belay_acl_options_t *options);
  * by single spaces. They begin with `on`, take away what the user was allowed before, but for the passwords, of which
  * they say nothing: a new user can not log in before it is given one.
  *
+ * CLIENT KILL is among them: a client ends a connection that it has lost, by its number, so that nothing sent on it is
+ * executed later. Servers know no rule that limits CLIENT KILL to the connections of the user itself: it can end those of
+ * other users too.
+ *
  * *len: their length, without the 0 behind them. buffer: NULL to ask for the length only; else it must have room for
  * *len + 1 bytes, and is empty ("") if it has not. options: NULL: the defaults.
  *

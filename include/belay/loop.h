@@ -65,7 +65,7 @@ BELAY_API int belay_open(struct uv_loop_s *loop, const belay_options_t *options,
 /** Runs when belay_close() is through: the pointer is not to be used any more. */
 typedef void (*belay_close_cb)(belay_t *belay, void *data);
 
-/** Closes everything that was made from it (but a belay_tls_t), then itself, and calls back (cb may be NULL). Clients are
+/** Closes everything that was made from it (but a belay_tls_t: see belay_tls_close()), then itself, and calls back (cb may be NULL). Clients are
  * closed as belay_client_close() says, so this takes as long as the longest close_timeout among them.
  * After the callback the memory is gone, and uv_loop_close() finds nothing of belay's.
  *

@@ -93,12 +93,17 @@ BELAY_API int belay_tls_new(belay_t *belay, const belay_tls_options_t *options, 
  * A NULL options means the defaults, not what was there before. On error everything stays as it was. It blocks the loop
  * for as long as belay_tls_new().
  *
- * Returns as belay_tls_new(). */
+ * Returns as belay_tls_new(), and BELAY_ESTATE if the belay_t is gone. */
 BELAY_API int belay_tls_reload(belay_tls_t *tls, const belay_tls_options_t *options);
 
-/** Gives it up; NULL is allowed. Clients that were made with it keep it for as long as they live, so this may be called
- * as soon as they are made; and must be before the callback of belay_close() returns. */
-BELAY_API void belay_tls_close(belay_tls_t *tls);
+/** Gives up the caller's reference; the pointer is not to be used any more. NULL is allowed. Clients that were made with it
+ * keep it for as long as they live: so call it as soon as they are made, or later, but before the callback of belay_close()
+ * returns.
+ *
+ * Returns
+ *   0             given up, and its memory goes with its last client
+ *   BELAY_ESTATE  the belay_t is gone already. The memory is given back all the same, by the allocator of belay_open(). */
+BELAY_API int belay_tls_close(belay_tls_t *tls);
 
 #ifdef __cplusplus
 }

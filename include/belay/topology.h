@@ -34,6 +34,8 @@ typedef struct belay_topology_server {
    * BELAY_ETLS, BELAY_EAUTH, BELAY_EUNKNOWN (an answer did not come in time) or BELAY_ENOMEM (it was found, and could
    * not be asked) */
   int status;
+  const char *
+      detail; /**< in words, what the status comes from, as belay_detail() has it; "": nothing is known */
   belay_role_t role;    /**< what it is */
   const char *software; /**< what it calls itself: "redis", "valkey" */
   const char *version;  /**< such as "7.0.15" */

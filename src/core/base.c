@@ -39,6 +39,7 @@ void belay__init(belay_t *belay, const belay__host_ops_t *host, const belay_opti
   belay__list_init(&belay->tasks);
   belay__list_init(&belay->urgent);
   belay__list_init(&belay->clients);
+  belay__list_init(&belay->survivors);
 }
 
 int belay__check(belay_t *belay) {
@@ -257,6 +258,8 @@ void belay__gone(belay_t *belay) {
   assert(belay__list_empty(&belay->tasks) && belay__list_empty(&belay->urgent));
   if (belay->close_cb != NULL)
     belay->close_cb(belay, belay->data);
+  while (belay__list_pop(&belay->survivors) != NULL)
+    ;
 }
 
 /* ---- the rest ------------------------------------------------------------------------------------------ */

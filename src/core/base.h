@@ -53,6 +53,8 @@ struct belay {
   size_t alive;        /* reasons to keep the loop alive */
 
   belay__list_t clients;
+  belay__list_t
+      survivors; /* objects of the user's that may outlive it; they are taken out when it is gone */
   bool closing;
   belay_close_cb close_cb;
   belay_stats_t stats;

@@ -197,6 +197,14 @@ static void on_gone(belay_client_t *client, void *data) {
 
 static void on_answer(belay__call_t *call, const belay__result_t *result);
 
+/* Keeps the error, and what the client knows of it. */
+static void fail(visit_t *visit, int error) {
+  const belay__refused_t *refused = &visit->client->refused;
+  visit->sight.told.status = error;
+  if (refused->error == error)
+    memcpy(visit->sight.detail, refused->text, sizeof visit->sight.detail);
+}
+
 static belay__call_t *new_call(visit_t *visit, const question_t *question) {
   belay__call_t *call = belay__call_new(visit->client, BELAY__LANE_LEASE);
   if (call == NULL)
@@ -221,7 +229,7 @@ static bool ask(visit_t *visit, const question_t *questions, size_t n) {
     belay__calls_discard(calls, made);
   visit->asked = error == 0 ? n : 0;
   if (error != 0)
-    visit->sight.told.status = error;
+    fail(visit, error);
   return error == 0;
 }
 
@@ -266,7 +274,7 @@ static void on_answer(belay__call_t *call, const belay__result_t *result) {
   else if (refused && visit->state == SAMPLING)
     visit->mute = true;
   else if (!refused)
-    visit->sight.told.status = result->error;
+    fail(visit, result->error);
   if (--visit->asked == 0)
     belay__defer(visit->tour->belay, &visit->task);
 }

@@ -14,6 +14,7 @@ typedef struct belay__sight {
   char address[BELAY__PLACE_MAX], primary[BELAY__PLACE_MAX];
   char software[BELAY__TOPOLOGY_WORD], version[BELAY__TOPOLOGY_WORD];
   char run_id[BELAY__RUN_ID_MAX + 1];
+  char detail[BELAY__WORDS_MAX];
   int64_t ahead_min_us, ahead_max_us; /* between which its clock is ahead, by all samples */
   int64_t rtt_us[BELAY_TOPOLOGY_SAMPLES_MAX];
 } belay__sight_t;

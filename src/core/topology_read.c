@@ -141,6 +141,7 @@ static int compare(const void *a, const void *b) {
 void belay__sight_sum_up(belay__sight_t *sight) {
   belay_topology_server_t *told = &sight->told;
   told->address = sight->address;
+  told->detail = sight->detail;
   told->software = sight->software;
   told->version = sight->version;
   told->run_id = sight->run_id;

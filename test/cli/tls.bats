@@ -57,6 +57,20 @@ set_up() {
   [ ! -e "$HOME/ran" ]
 }
 
+@test "ping says what is wrong with a certificate, as count does" {
+  export BELAY_PASSWORD_FILE=$HOME/password
+  run -120 belay count get k
+  has "$output" "signed by an unknown authority"
+  run -120 belay ping
+  has "$output" "signed by an unknown authority"
+  run -120 belay ping --json
+  has "$(json 'o["detail"]')" "signed by an unknown authority"
+  BELAY_TLS_CA=$HOME/ca.crt BELAY_TLS_SERVER_NAME=elsewhere run -120 belay ping
+  has "$output" "for another name than elsewhere"
+  BELAY_TLS_CA=$HOME/ca.crt run -0 belay ping --json
+  is "$(json 'o["detail"]')" None
+}
+
 @test "a server that wants to know who we are" {
   export BELAY_TLS_CA=$HOME/ca.crt BELAY_PASSWORD_FILE=$HOME/password
   REDISCLI_AUTH=hunter2 ask CONFIG SET tls-auth-clients yes

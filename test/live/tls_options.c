@@ -52,9 +52,11 @@ static const row_t rows[] = {
     {.ca_file = "/", .detail = "ca_file: is a folder"},
     {.ca_file = "garbage.pem", .detail = "ca_file: holds no certificate"},
     {.ca_file = "empty.pem", .detail = "ca_file: holds no certificate"},
-    {.ca_file = "/dev/null", .detail = "ca_file: holds no certificate"},
+    {.ca_file = "/dev/null", .detail = "ca_file: is a device"},
+    {.ca_file = "/dev/zero", .detail = "ca_file: is a device"},
     {.ca_dir = "/none", .detail = "ca_dir: No such file or directory"},
     {.ca_dir = "ca.crt", .detail = "ca_dir: is not a folder"},
+    {.cert_file = "/dev/zero", .detail = "cert_file: is a device"},
     {.cert_file = "none.pem", .detail = "cert_file: No such file or directory"},
     {.cert_file = "garbage.pem", .detail = "cert_file: holds no certificate"},
     {.cert_file = "client.key", .detail = "cert_file: holds no certificate"},
@@ -117,12 +119,28 @@ static void test_options_are_checked_by_name(void **state) {
   bed_close(bed);
 }
 
+/* It outlives its belay_t: that is an error, and nothing is lost. */
+static void test_a_close_that_comes_too_late(void **state) {
+  (void)state;
+  uv_loop_t loop;
+  belay_t *belay;
+  belay_tls_t *tls;
+  assert_int_equal(uv_loop_init(&loop), 0);
+  assert_error(belay_open(&loop, NULL, &belay), 0);
+  assert_error(belay_tls_new(belay, NULL, &tls), 0);
+  assert_error(belay_close(belay, NULL), 0);
+  assert_int_equal(uv_run(&loop, UV_RUN_DEFAULT), 0);
+  assert_int_equal(uv_loop_close(&loop), 0);
+  assert_error(belay_tls_reload(tls, NULL), BELAY_ESTATE);
+  assert_error(belay_tls_close(tls), BELAY_ESTATE);
+}
+
 static void test_what_is_not_there_is_refused(void **state) {
   (void)state;
   bed_t *bed = bed_bare();
   belay_tls_t *tls;
   belay_tls_options_init(NULL);
-  belay_tls_close(NULL);
+  assert_error(belay_tls_close(NULL), 0);
   assert_error(belay_tls_new(bed->belay, NULL, NULL), BELAY_EINVAL);
   assert_error(belay_tls_new(NULL, NULL, &tls), BELAY_EINVAL);
   assert_null(tls);
@@ -247,6 +265,7 @@ static void test_a_reload_lets_in_who_was_refused(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_options_are_checked_by_name),
+      cmocka_unit_test(test_a_close_that_comes_too_late),
       cmocka_unit_test(test_what_is_not_there_is_refused),
       cmocka_unit_test(test_a_tls_needs_a_url_that_says_so),
       cmocka_unit_test(test_a_reload_is_for_those_who_come),
