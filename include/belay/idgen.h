@@ -145,8 +145,13 @@ typedef struct belay_idgen_options {
   int worker; /**< SNOWFLAKE: this one, 0 to 1023; default -1: any that is free */
   int64_t
       ttl_ms; /**< SNOWFLAKE: of the worker's lock, renewed; default 10,000; 100 to 86,400,000 */
-  /** SNOWFLAKE: how far ahead of the clock issuing is allowed, renewed after a third of it: for so long ids are
-   * issued without a server. The same for all of a name. Default 1,000; 100 to 60,000 */
+  /** SNOWFLAKE: how far ahead of the clock a worker may be allowed to issue, in milliseconds;
+   * renewed after a third of it. For this time ids are issued without a server. 100 to 60,000;
+   * default 1,000.
+   *
+   * The same for all of a name. belay does not check that: where a worker's record is lost, the
+   * next owner starts at its own ahead_ms from now, and may give ids again that an owner with a
+   * larger one had given. Where it must change, let all workers end first. */
   int64_t ahead_ms;
   /** SNOWFLAKE: when time begins, in milliseconds since 1970; 0 to 2^42. The same for all of a
    * name: another one is BELAY_EMISMATCH as long as the server has a record of the name. Default

@@ -249,7 +249,10 @@ BELAY_API int belay_limiter_ban(belay_limiter_t *limiter, belay_request_t *reque
  * caller may act after result->wait_us and not earlier. Otherwise DENIED or NEVER, and nothing is taken. Who comes
  * later waits longer. Only for policies of token buckets with a count. Sent again if its answer is lost: the
  * reservation is the same one. Only what is executed after its deadline, from a connection that was given up, may be
- * charged once more: then tokens are lost until they leak, and none too many admitted. */
+ * charged once more: then tokens are lost until they leak, and none too many admitted.
+ *
+ * Each reservation is a key of its own beside the limiter's, until what the key owes then has
+ * leaked, and for at least as long as the request may be sent again. */
 BELAY_API int belay_limiter_reserve(belay_limiter_t *limiter, belay_request_t *request,
                                     const char *key, size_t key_len, int64_t cost,
                                     int64_t max_wait_us, belay_limiter_cb cb);
