@@ -410,3 +410,14 @@ int belay_idgen_get_many(belay_idgen_t *idgen, belay_request_t *request, size_t 
 void *belay_idgen_data(const belay_idgen_t *idgen) {
   return belay__family_data((const belay__family_t *)idgen);
 }
+
+int belay_idgen_decode(int64_t id, int64_t epoch_ms, belay_idgen_parts_t *parts) {
+  if (id < 0 || epoch_ms < 0 || epoch_ms > INT64_C(1) << 42 || parts == NULL)
+    return BELAY_EINVAL;
+  *parts = (belay_idgen_parts_t){
+      .unix_ms = epoch_ms + (id >> (BELAY__IDGEN_WORKER_BITS + BELAY__IDGEN_SEQUENCE_BITS)),
+      .worker = (unsigned)(id >> BELAY__IDGEN_SEQUENCE_BITS) % BELAY_IDGEN_WORKERS,
+      .sequence = (unsigned)id % BELAY__IDGEN_SEQUENCES,
+  };
+  return 0;
+}

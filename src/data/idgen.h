@@ -7,6 +7,11 @@
 #include "core/family.h"
 #include "core/token.h"
 
+/* What a snowflake is made of, beside the time. */
+#define BELAY__IDGEN_SEQUENCES 4096
+#define BELAY__IDGEN_SEQUENCE_BITS 12
+#define BELAY__IDGEN_WORKER_BITS 10
+
 #define BELAY__IDENTITY_MAX (BELAY__RUN_ID_MAX + BELAY__DATA_ID_MAX)
 
 /* Who a server is, as it stands in keys; len 0: it does not tell. */

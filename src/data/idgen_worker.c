@@ -20,9 +20,6 @@
 #include "data/idgen.h"
 #include "scripts.gen.h"
 
-#define SEQUENCES 4096
-#define SEQUENCE_BITS 12
-#define WORKER_BITS 10
 #define TIME_MAX ((INT64_C(1) << 41) - 1)
 #define RECORD_MS INT64_C(86400000) /* a record is kept behind its end: longer than clocks differ */
 #define BEHIND_MAX_MS INT64_C(100)  /* and then a clock that is behind is looked at again */
@@ -300,7 +297,7 @@ static uint8_t issue(belay_idgen_t *idgen) {
   idgen->error = 0;
   if (w->state == CLAIMING) {
     w->last = w->floor > w->last ? w->floor : w->last;
-    w->sequence = SEQUENCES; /* all of that time are gone */
+    w->sequence = BELAY__IDGEN_SEQUENCES; /* all of that time are gone */
   }
   set_timer(idgen, (uint64_t)w->ahead * BELAY__MS / 3);
   return READY;
@@ -395,12 +392,12 @@ static int take(belay_idgen_t *idgen, int64_t *id, uint64_t *again_at) {
     w->last = wall;
     w->sequence = 0;
   }
-  if (w->sequence == SEQUENCES) {
+  if (w->sequence == BELAY__IDGEN_SEQUENCES) {
     *again_at = belay__now(belay_of(idgen)) + BELAY__MS;
     return BELAY_EAGAIN;
   }
-  *id = (wall - w->epoch) << (WORKER_BITS + SEQUENCE_BITS) | (int64_t)w->worker << SEQUENCE_BITS |
-        w->sequence++;
+  *id = (wall - w->epoch) << (BELAY__IDGEN_WORKER_BITS + BELAY__IDGEN_SEQUENCE_BITS) |
+        (int64_t)w->worker << BELAY__IDGEN_SEQUENCE_BITS | w->sequence++;
   return 0;
 }
 
@@ -483,7 +480,7 @@ void belay__idgen_worker_init(belay_idgen_t *idgen, const belay_idgen_options_t 
                                     .ttl = options->ttl_ms,
                                     .ahead = options->ahead_ms,
                                     .epoch = options->epoch_ms,
-                                    .sequence = SEQUENCES};
+                                    .sequence = BELAY__IDGEN_SEQUENCES};
   idgen->timer.fire = on_timer;
 }
 
@@ -495,15 +492,4 @@ int belay_idgen_worker(const belay_idgen_t *idgen) {
       belay_lock_remaining_us(idgen->worker.lock) == 0)
     return -1;
   return (int)idgen->worker.worker;
-}
-
-int belay_idgen_decode(int64_t id, int64_t epoch_ms, belay_idgen_parts_t *parts) {
-  if (id < 0 || epoch_ms < 0 || epoch_ms > INT64_C(1) << 42 || parts == NULL)
-    return BELAY_EINVAL;
-  *parts = (belay_idgen_parts_t){
-      .unix_ms = epoch_ms + (id >> (WORKER_BITS + SEQUENCE_BITS)),
-      .worker = (unsigned)(id >> SEQUENCE_BITS) % BELAY_IDGEN_WORKERS,
-      .sequence = (unsigned)id % SEQUENCES,
-  };
-  return 0;
 }
