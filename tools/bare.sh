@@ -44,7 +44,7 @@ inside() {
   mount --rbind /dev "$root/dev"
   for command; do
     echo "bare: $command"
-    env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \
+    env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \
       chroot "$root" sh -c "cd /belay && $command" </dev/null || die "failed: $command"
   done
   echo "bare: all well"

@@ -224,6 +224,7 @@ static void let_a_primary_die(bool blind) {
     server_do(cluster_node(stage.cluster, i), "ACL", "SETUSER", "default", "-cluster|info", NULL);
   take_all(&stage);
   server_kill(cluster_node(stage.cluster, 0));
+  cluster_suspect_soon(stage.cluster);
   int64_t looks = calls_of_all(stage.cluster, "cluster|info"), maps[3], sum = 0;
   for (unsigned i = 1; i < 3; i++)
     maps[i] = server_calls(cluster_node(stage.cluster, i), "cluster|slots");

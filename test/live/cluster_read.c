@@ -109,6 +109,8 @@ static void give_something(cluster_t *cluster) {
     int owner = cluster_owner(cluster, slot_of(i));
     server_do(cluster_node(cluster, (unsigned)owner), "SET", name, "", NULL);
   }
+  cluster_suspect_soon(
+      cluster); /* nodes tell each other their offsets as often as they look for silence */
   for (unsigned i = 0; i < 6; i++)
     for (int64_t began = clock_now(); !tells_replicas(cluster_node(cluster, i)); stall_ms(2))
       assert_true(clock_since_ms(began) < WAIT_MS * slow());

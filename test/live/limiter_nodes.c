@@ -10,8 +10,7 @@
 /* Nobody notices that a node stands still, and the others go on without it. */
 static cluster_t *start_cluster(void) {
   static const char *const arguments[] = {"--cluster-require-full-coverage", "no", NULL};
-  return cluster_start(
-      &(cluster_options_t){.without_replicas = true, .timeout_ms = 600000, .arguments = arguments});
+  return cluster_start(&(cluster_options_t){.without_replicas = true, .arguments = arguments});
 }
 
 /* A key of that node. */

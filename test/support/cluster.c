@@ -14,7 +14,11 @@
 #include "support/unit.h"
 
 #define WAIT_MS 30000
-#define TIMEOUT_MS 1000
+/* How long a node may be silent before the others suspect it: longer than a machine under load stands still; and while
+ * the cluster forms or fails over. A shard votes again, and a node that
+ * came back counts again, only after twice that time. */
+#define TIMEOUT_MS "60000"
+#define SOON_MS "1000"
 #define ASK_AGAIN_MS 1000
 #define BATCH 32 /* keys that move at once */
 
@@ -30,7 +34,8 @@ struct cluster {
   unsigned slot; /* that fails over */
   int old, new;  /* who had it, and who has it */
   cluster_way_t way;
-  int64_t asked; /* when the replica was asked for it last */
+  int64_t asked;      /* when the replica was asked for it last */
+  bool suspects_soon; /* see cluster_suspect_soon() */
   char url[256];
 };
 
@@ -88,14 +93,12 @@ static void name_node(char *id) {
 
 static void make_node(cluster_t *cluster) {
   const cluster_options_t *o = &cluster->options;
-  char timeout[12];
   server_options_t each = {.cluster = true, .password = o->password, .tls = o->tls};
-  snprintf(timeout, sizeof timeout, "%d", o->timeout_ms > 0 ? o->timeout_ms : TIMEOUT_MS);
   server_set(&each, "--hz", "100");
   server_set(&each, "--repl-diskless-sync", "no"); /* as in replicas.c */
   server_set(&each, "--cluster-replica-validity-factor", "0");
   server_set(&each, "--cluster-allow-replica-migration", "no");
-  server_set(&each, "--cluster-node-timeout", timeout);
+  server_set(&each, "--cluster-node-timeout", SOON_MS);
   server_set(&each, "--masterauth", o->password);
   server_set(&each, "--cluster-announce-hostname", o->hostname);
   server_set(&each, "--cluster-preferred-endpoint-type", o->endpoints);
@@ -180,6 +183,7 @@ static void wait_until(cluster_t *cluster, bool (*condition)(cluster_t *, unsign
 
 /* Starts the processes, none of which runs, and lets the first ones take over. */
 static void launch(cluster_t *cluster) {
+  cluster->suspects_soon = true;
   char nowhere[CLUSTER_NODES_MAX][CLUSTER_ID_SIZE];
   for (unsigned i = 0; i < cluster->primaries; i++)
     name_node(nowhere[i]);
@@ -296,8 +300,20 @@ static bool is_whole(cluster_t *cluster, unsigned unused) {
   return cluster_is_whole(cluster);
 }
 
+static void set_timeout(cluster_t *cluster, const char *ms) {
+  for (unsigned i = 0; i < cluster->size; i++) {
+    server_t *server = cluster->node[i].server;
+    if (server != NULL && server_is_running(server) && !server_is_paused(server))
+      server_do(server, "CONFIG", "SET", "cluster-node-timeout", ms, NULL);
+  }
+}
+
 void cluster_wait(cluster_t *cluster) {
   wait_until(cluster, is_whole, 0, "it does not come together");
+  if (cluster->suspects_soon) {
+    set_timeout(cluster, TIMEOUT_MS);
+    cluster->suspects_soon = false;
+  }
 }
 
 /* ---- failing over ---------------------------------------------------------------------------------------- */
@@ -322,6 +338,11 @@ static void ask_for_it(cluster_t *cluster) {
     server_ask(cluster->node[replica].server, "CLUSTER", "FAILOVER", words[cluster->way], NULL);
 }
 
+void cluster_suspect_soon(cluster_t *cluster) {
+  cluster->suspects_soon = true;
+  set_timeout(cluster, SOON_MS);
+}
+
 void cluster_begin_fail_over(cluster_t *cluster, unsigned slot, cluster_way_t way) {
   cluster->slot = slot;
   cluster->way = way;
@@ -332,7 +353,8 @@ void cluster_begin_fail_over(cluster_t *cluster, unsigned slot, cluster_way_t wa
     server_kill(old);
   else if (way == CLUSTER_PAUSED)
     server_pause(old);
-  else
+  cluster_suspect_soon(cluster);
+  if (way <= CLUSTER_TAKEN)
     ask_for_it(cluster);
 }
 
@@ -357,14 +379,14 @@ unsigned cluster_fail_over(cluster_t *cluster, unsigned slot, cluster_way_t way)
 }
 
 void cluster_mend(cluster_t *cluster) {
-  for (unsigned i = 0; i < cluster->size; i++) {
-    server_t *server = cluster->node[i].server;
-    if (server == NULL)
-      continue;
-    server_resume(server);
-    if (!server_is_running(server))
-      server_spawn(server);
-  }
+  for (unsigned i = 0; i < cluster->size; i++)
+    if (cluster->node[i].server != NULL)
+      server_resume(cluster->node[i].server);
+  for (unsigned i = 0; i < cluster->size; i++)
+    if (cluster->node[i].server != NULL && !server_is_running(cluster->node[i].server)) {
+      server_spawn(cluster->node[i].server);
+      cluster->suspects_soon = true;
+    }
 }
 
 /* ---- moving slots ---------------------------------------------------------------------------------------- */

@@ -15,7 +15,6 @@ typedef struct cluster cluster_t;
 typedef struct cluster_options {
   unsigned primaries;           /* 0: three */
   bool without_replicas;        /* each primary has one otherwise */
-  int timeout_ms;               /* after which a silent node is suspected; 0: 1000 */
   const char *password;         /* NULL: none */
   bool tls;                     /* on all ports; the certificates are up to the arguments */
   const char *hostname;         /* that each node announces; NULL: none */
@@ -56,6 +55,9 @@ int cluster_owner(cluster_t *cluster, unsigned slot);
 unsigned cluster_another(cluster_t *cluster, unsigned slot);
 
 /* ---- failing over ---------------------------------------------------------------------------------------- */
+
+/* From now on until cluster_wait() the nodes suspect one that is silent for a second; otherwise for a minute. */
+void cluster_suspect_soon(cluster_t *cluster);
 
 /* The slot's primary goes, and whether its replica serves the slot since. Do not wait. */
 void cluster_begin_fail_over(cluster_t *cluster, unsigned slot, cluster_way_t way);
