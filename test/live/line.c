@@ -249,6 +249,7 @@ static void test_a_server_that_is_away_is_a_reason(void **state) {
   (void)state;
   bed_t *bed = bed_open(NULL);
   belay_lock_options_t options = lock_options();
+  options.timeout_ms = 500;
   contender_t *first = contender_new(bed, "door", &options);
   contender_t *second = contender_new(bed, "door", &options);
   server_kill(bed->server);
