@@ -361,8 +361,8 @@ static const option_t options[] = {
      .kind = OPTION_TEXT,
      .value = "KEY",
      .to.text = &asked.key,
-     .help = "the exact key on the server, instead of NAME: to share a lock with programs that do "
-             "SET KEY TOKEN NX PX; there is no BELAY_FENCE"},
+     .help = "the exact key on the server, instead of NAME, which is NAMESPACE::lock::{NAME}: to "
+             "share a lock with programs that do SET KEY TOKEN NX PX; there is no BELAY_FENCE"},
     {.name = "fair",
      .kind = OPTION_FLAG,
      .to.flag = &asked.fair,

@@ -29,7 +29,7 @@
 
 static struct {
   int64_t ttl_ms, grace_ms, restart_ms, max_runtime_ms;
-  const char *as, *on_change;
+  const char *as, *on_change, *key;
   bool observe;
 } asked = {.ttl_ms = 30000, .restart_ms = -1};
 
@@ -48,6 +48,10 @@ static void stand(harness_t *h);
 static void run_command(harness_t *h);
 
 /* ---- the end ------------------------------------------------------------------------------------------- */
+
+static const char *name_of(const harness_t *h) {
+  return asked.key != NULL ? asked.key : h->arguments->item[0];
+}
 
 static void close_handles(void) {
   uv_close((uv_handle_t *)&pause_timer, NULL);
@@ -123,7 +127,7 @@ static void on_ended(errand_t *e) {
 static void run_command(harness_t *h) {
   char term[24];
   (void)snprintf(term, sizeof term, "%" PRIu64, belay_election_term(election));
-  (void)setenv("BELAY_NAME", h->arguments->item[0], 1);
+  (void)setenv("BELAY_NAME", name_of(h), 1);
   (void)setenv("BELAY_FENCE", term, 1);
   (void)unsetenv("BELAY_DEADLINE");
   state = RUNNING;
@@ -226,6 +230,10 @@ static const char *not_known(const waiting_t *w) {
 /* NULL: nothing is wrong. */
 static const char *wrong(const harness_t *h) {
   bool runs = h->arguments->command != NULL;
+  if ((h->arguments->n > 0) == (asked.key != NULL))
+    return "either a NAME or --key";
+  if (*name_of(h) == '\0' || strlen(name_of(h)) > 1024)
+    return asked.key != NULL ? "--key: 1 to 1024 bytes" : "NAME: 1 to 1024 bytes";
   if (runs == asked.observe)
     return "either a command behind --, or --observe";
   if (common.json && !asked.observe)
@@ -234,7 +242,6 @@ static const char *wrong(const harness_t *h) {
 }
 
 static int new_election(harness_t *h) {
-  const char *name = h->arguments->item[0];
   char host[256] = "";
   belay_election_options_t options;
   belay_election_options_init(&options);
@@ -245,8 +252,9 @@ static int new_election(harness_t *h) {
   options.on_elected = on_elected;
   options.on_deposed = on_deposed;
   options.on_observe = on_observe;
+  options.key = asked.key;
   options.data = h;
-  return belay_election_new(h->client, 1, name, strlen(name), &options, &election);
+  return belay_election_new(h->client, 1, name_of(h), strlen(name_of(h)), &options, &election);
 }
 
 static void begin(harness_t *h) {
@@ -263,8 +271,9 @@ static void begin(harness_t *h) {
   }
   (void)uv_timer_init(&h->loop, &pause_timer);
   pause_timer.data = h;
-  hook = (hook_t){.command = asked.on_change, .name = h->arguments->item[0]};
-  waiting = (waiting_t){.kind = BELAY_HELD_ELECTION, .name = asked.observe ? NULL : hook.name};
+  hook = (hook_t){.command = asked.on_change, .name = name_of(h)};
+  waiting = (waiting_t){.kind = BELAY_HELD_ELECTION,
+                        .name = asked.observe || asked.key != NULL ? NULL : hook.name};
   if (!asked.observe) {
     stand(h);
     return;
@@ -299,6 +308,13 @@ static const option_t options[] = {
      .to.text = &asked.as,
      .help = "what it calls itself while it leads, up to 256 bytes; default: the machine's name"},
     ERRAND_MAX_RUNTIME_OPTION(&asked.max_runtime_ms),
+    {.name = "key",
+     .kind = OPTION_TEXT,
+     .value = "KEY",
+     .to.text = &asked.key,
+     .help =
+         "the exact key on the server, instead of NAME, which is NAMESPACE::election::{NAME}; the "
+         "term stands in KEY::fence"},
     {.name = "observe",
      .kind = OPTION_FLAG,
      .to.flag = &asked.observe,
@@ -315,7 +331,7 @@ static const option_t options[] = {
 
 const command_t leader_command = {
     .name = "leader",
-    .arguments = "NAME",
+    .arguments = "[NAME]",
     .summary = "keep a command running on exactly one of many machines",
     .text =
         "Each of the machines runs this. One of them is elected, and runs the command; the others "
@@ -341,7 +357,6 @@ const command_t leader_command = {
              "belay leader db --observe --on-change './repoint \"$BELAY_LEADER\"'"},
             {0}},
     .options = options,
-    .least = 1,
     .most = 1,
     .runs = RUNS_MAYBE,
     .urls = 1,

@@ -26,7 +26,7 @@
 
 static struct {
   int64_t for_ms, ttl_ms, grace_ms, max_runtime_ms, wait_ms, conflict;
-  const char *name;
+  const char *name, *key;
   bool forget, yes, hides;
 } asked = {.for_ms = DAY_MS, .ttl_ms = 30000, .name = "", .conflict = STATUS_NOT_ACQUIRED};
 
@@ -43,7 +43,7 @@ static bool extending;
 static size_t key_len;
 
 static const char *key_of(const harness_t *h) {
-  return h->arguments->item[0];
+  return asked.key != NULL ? asked.key : h->arguments->item[0];
 }
 
 /* ---- the end ------------------------------------------------------------------------------------------- */
@@ -306,6 +306,10 @@ static void on_read(belay_request_t *r, int status, const belay_idempotency_stat
 /* NULL: nothing is wrong. */
 static const char *wrong(const harness_t *h) {
   bool runs = h->arguments->command != NULL;
+  if ((h->arguments->n > 0) == (asked.key != NULL))
+    return "either a KEY or --key";
+  if (asked.key != NULL && *asked.name != '\0')
+    return "--key and --name exclude each other";
   if (runs == asked.forget)
     return "either a command behind --, or --forget";
   if (asked.yes && !asked.forget)
@@ -323,6 +327,7 @@ static void begin(harness_t *h) {
   options.name = asked.name;
   options.name_len = strlen(asked.name);
   options.deadline_ms = asked.ttl_ms;
+  options.exact_keys = asked.key != NULL;
   key_len = strlen(key_of(h));
   begin_request.data = h;
   int error = belay_idempotency_new(h->client[0], &options, &records);
@@ -371,6 +376,11 @@ static const option_t options[] = {
     ERRAND_CONFLICT_OPTION(&asked.conflict),
     ERRAND_QUIET_OPTION(&asked.hides),
     ERRAND_LABEL_OPTION,
+    {.name = "key",
+     .kind = OPTION_TEXT,
+     .value = "KEY",
+     .to.text = &asked.key,
+     .help = "the exact key on the server, instead of KEY, which is NAMESPACE::idempotency::{KEY}"},
     {.name = "name",
      .kind = OPTION_TEXT,
      .value = "NAME",
@@ -390,7 +400,7 @@ static const option_t options[] = {
 
 const command_t once_command = {
     .name = "once",
-    .arguments = "KEY",
+    .arguments = "[KEY]",
     .summary = "run a command unless that was done before, on whatever machine",
     .text =
         "If the command ends with status 0, belay remembers that under the KEY. A later call with "
@@ -414,7 +424,6 @@ const command_t once_command = {
             {"Once more, please", "belay once invoices-$(date +%Y-%m) --forget"},
             {0}},
     .options = options,
-    .least = 1,
     .most = 1,
     .runs = RUNS_MAYBE,
     .urls = 1,

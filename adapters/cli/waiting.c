@@ -38,23 +38,29 @@ static void name_holder(waiting_t *waiting, const belay_held_t *held) {
   waiting->named_at = now;
 }
 
-static void on_held(belay_request_t *request, int status, const belay_held_t *held) {
-  waiting_t *waiting = request->data;
+static void on_answer(waiting_t *waiting, int status, const belay_held_t *held) {
   waiting->asking = false;
   if (waiting->harness == NULL || harness_is_done(waiting->harness) ||
       !uv_is_active((uv_handle_t *)&waiting->timer))
     return;
-  waiting->error = status;
   const char *detail = belay_detail(waiting->harness->belay);
   if (status != 0)
     (void)snprintf(waiting->words, sizeof waiting->words, "%s: %s%s%s", harness_url(waiting->next),
                    belay_strerror(status), *detail != '\0' ? ": " : "", detail);
   if (waiting->trouble == NULL)
     tell_trouble(waiting, status != 0 ? waiting->words : NULL);
-  if (status == 0)
+  if (status == 0 && held != NULL)
     name_holder(waiting, held);
-  else
+  else if (status != 0)
     waiting->next = (waiting->next + 1) % waiting->harness->clients;
+}
+
+static void on_held(belay_request_t *request, int status, const belay_held_t *held) {
+  on_answer(request->data, status, held);
+}
+
+static void on_ping(belay_client_t *client, int status) {
+  on_answer(belay_client_data(client), status, NULL);
 }
 
 static void on_look(uv_timer_t *timer) {
@@ -62,12 +68,15 @@ static void on_look(uv_timer_t *timer) {
   harness_t *h = waiting->harness;
   if (waiting->trouble != NULL)
     tell_trouble(waiting, waiting->trouble(waiting));
-  bool wanted = waiting->name != NULL && (common.verbose || waiting->trouble == NULL);
-  if (!wanted || waiting->asking)
+  bool named = waiting->name != NULL && (common.verbose || waiting->trouble == NULL);
+  belay_client_t *client = h->client[waiting->next];
+  if (waiting->asking || (!named && waiting->trouble != NULL))
     return;
   waiting->request.data = waiting;
-  waiting->asking = belay_held_read(h->client[waiting->next], &waiting->request, waiting->kind,
-                                    waiting->name, strlen(waiting->name), on_held) == 0;
+  belay_client_set_data(client, waiting);
+  waiting->asking = (named ? belay_held_read(client, &waiting->request, waiting->kind,
+                                             waiting->name, strlen(waiting->name), on_held)
+                           : belay_client_ping(client, BELAY_DEFAULT, on_ping)) == 0;
 }
 
 void waiting_begin(waiting_t *waiting, harness_t *harness) {
@@ -90,7 +99,7 @@ void waiting_pause(waiting_t *waiting) {
 void waiting_end(waiting_t *waiting) {
   if (waiting->harness == NULL)
     return;
-  if (waiting->asking)
+  if (waiting->asking && waiting->name != NULL)
     (void)belay_request_cancel(&waiting->request);
   uv_close((uv_handle_t *)&waiting->timer, NULL);
   waiting->harness = NULL;

@@ -43,7 +43,11 @@ typedef void (*belay_election_cb)(belay_election_t *election, int status);
 typedef struct belay_election_options {
   /** what it calls itself: 0 to BELAY_ELECTION_VALUE_MAX bytes, copied; default: the client's owner label */
   const char *value;
-  size_t value_len;   /**< its length */
+  size_t value_len; /**< its length */
+  /** The exact key, 1 to 1024 bytes, instead of one made of namespace and name; the name may be NULL then. The term stands
+   * in KEY::fence: in a cluster the key has to contain a hash tag ({...}). Copied. Default NULL */
+  const char *key;
+  size_t key_len;     /**< bytes of key; 0: it is terminated */
   int64_t ttl_ms;     /**< as a lock's; always renewed; default BELAY_DEFAULT: 10,000 */
   int64_t timeout_ms; /**< one call; default BELAY_DEFAULT: the client's */
   int64_t

@@ -56,6 +56,8 @@ typedef struct belay_idempotency_options {
   /** part of the keys, NAMESPACE::idempotency::NAME::{KEY}; at most 128 bytes; copied */
   const char *name;
   size_t name_len; /**< bytes of it */
+  /** true if keys are exact ones: neither namespace nor name is a part of them. Default false */
+  bool exact_keys;
   /** For how long who begins may process, where nothing else is said: 1 to 86,400,000; default 30,000. */
   int64_t deadline_ms;
   /** For how long a result is kept, where nothing else is said: 1,000 to 31,536,000,000; default a day. */

@@ -355,7 +355,7 @@ int belay_idempotency_forget(belay_idempotency_t *records, belay_request_t *requ
   if (call == NULL)
     return BELAY_ENOMEM;
   belay__call_command(call, "UNLINK", 2);
-  belay__family_arg(&records->family, call, key, key_len, "}");
+  belay__idempotency_key(records, call, key, key_len);
   return belay__family_start(&records->family, request, call, &forget_ops, (void (*)(void))cb);
 }
 
@@ -413,6 +413,7 @@ int belay_idempotency_new(belay_client_t *client, const belay_idempotency_option
   records->deadline_ms = o.deadline_ms;
   records->ttl_ms = o.ttl_ms;
   records->grace_ms = o.grace_ms;
+  records->exact_keys = o.exact_keys;
   return 0;
 }
 

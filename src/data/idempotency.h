@@ -11,6 +11,7 @@ struct belay_idempotency {
   belay__family_t family; /* first */
   belay__list_t undoing;  /* claims */
   int64_t deadline_ms, ttl_ms, grace_ms;
+  bool exact_keys;
 };
 
 /* What a begin may have won. */
@@ -31,6 +32,10 @@ typedef struct belay__order {
   const void *text;
   size_t len;
 } belay__order_t;
+
+/* Adds a record's key to a call. */
+void belay__idempotency_key(const belay_idempotency_t *records, belay__call_t *call,
+                            const char *key, size_t key_len);
 
 /* NULL if memory is out. */
 belay__call_t *belay__idempotency_call(const belay_idempotency_t *records, const char *key,

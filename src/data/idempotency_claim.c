@@ -6,12 +6,24 @@
  *   UNDOING (an abandon is on its way, and the handle waits for it) --its end--> given back */
 #include <string.h>
 
+#include "core/key.h"
+
 #include "data/idempotency.h"
 #include "scripts.gen.h"
 
 #define TOKEN_TEXT ((size_t)2 * BELAY__TOKEN_BYTES)
 
 /* ---- calls --------------------------------------------------------------------------------------------- */
+
+void belay__idempotency_key(const belay_idempotency_t *records, belay__call_t *call,
+                            const char *key, size_t key_len) {
+  if (!records->exact_keys) {
+    belay__family_arg(&records->family, call, key, key_len, "}");
+    return;
+  }
+  belay__call_arg(call, key, key_len);
+  call->affinity = belay__key_affinity(key, key_len);
+}
 
 belay__call_t *belay__idempotency_call(const belay_idempotency_t *records, const char *key,
                                        size_t key_len, const belay__order_t *order) {
@@ -23,7 +35,7 @@ belay__call_t *belay__idempotency_call(const belay_idempotency_t *records, const
   if (order->token != NULL)
     (void)belay__token_text(token, order->token, "", 0);
   belay__call_script(call, &belay__script_idempotency, 1, 6);
-  belay__family_arg(&records->family, call, key, key_len, "}");
+  belay__idempotency_key(records, call, key, key_len);
   belay__call_arg(call, order->verb, strlen(order->verb));
   belay__call_arg(call, token, order->token != NULL ? TOKEN_TEXT : 0);
   belay__call_arg_int(call, order->ms);

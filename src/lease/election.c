@@ -11,6 +11,7 @@
 
 #include <string.h>
 
+#include "core/key.h"
 #include "core/publish.h"
 #include "lease/lock.h"
 #include "lease/vigil.h"
@@ -354,6 +355,8 @@ static int make(belay_client_t *client, const char *name, size_t name_len,
                 belay_election_t **out) {
   const belay__lock_spec_t spec = {
       .kind = &kind,
+      .key = o->key,
+      .key_len = o->key_len,
       .extra = o->value != NULL ? o->value : client->owner,
       .extra_len = o->value != NULL ? o->value_len : client->owner_len,
   };
@@ -405,6 +408,12 @@ int belay_election_new(belay_client_t *const *clients, size_t n, const char *nam
   else
     belay_election_options_init(&o);
   error = translate(clients[0], &o, &lock_options);
+  if (error == 0 && o.key != NULL) {
+    o.key_len = o.key_len > 0 ? o.key_len : strlen(o.key);
+    error = belay__check_bytes(clients[0]->belay, "key", o.key, o.key_len, 1, BELAY__NAME_MAX);
+    name = o.key; /* a lock wants one, and does not use it */
+    name_len = o.key_len;
+  }
   return error != 0 ? error : make(clients[0], name, name_len, &o, &lock_options, out);
 }
 

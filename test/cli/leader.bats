@@ -128,6 +128,17 @@ END
   wait_until test -e "$HOME/ran"
 }
 
+@test "--key: an exact key" {
+  begin belay leader --key app:leader --as me -- sh -c 'echo "$BELAY_NAME" >"$HOME/ran"; exec sleep 60'
+  wait_until grep -q '^app:leader$' "$HOME/ran"
+  is "$(ask KEYS '*' | sort | xargs)" "app:leader app:leader::fence"
+  begin belay leader --key app:leader --observe >"$HOME/observed"
+  wait_until grep -q "^me leads" "$HOME/observed"
+  for line in "job --key k" "" "--key="; do
+    run -2 belay leader $line -- true
+  done
+}
+
 @test "-v: who leads, and for how long" {
   candidate --as first -- sh -c 'touch "$HOME/ran"; exec sleep 60'
   wait_until test -e "$HOME/ran"

@@ -151,6 +151,18 @@ work() { belay once k "$@" -- sh -c 'echo ran >>"$HOME/runs"; echo work'; }
   is "$status" 143
 }
 
+@test "--key: an exact key" {
+  is "$(belay once --key app:done -- sh -c 'echo "$BELAY_NAME"')" app:done
+  is "$(ask KEYS '*')" app:done
+  run -0 belay once --key app:done -- echo twice
+  has "$output" "done already"
+  run -0 belay once --key app:done --forget
+  is "$(ask KEYS '*')" ""
+  for line in "k --key k" "" "--key k --name n" "--key="; do
+    run -2 belay once $line -- true
+  done
+}
+
 @test "no server, a full disk, nonsense" {
   run -120 belay once k --url unix:///nonexistent -- touch "$HOME/ran"
   work
