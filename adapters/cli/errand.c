@@ -7,6 +7,8 @@
  *
  * The output may be open in what the command has left behind: that is waited for until its time is over, or a signal.
  *
+ * The keeper is told two times: of the lease less the grace, and of --max-runtime, the earlier one counts.
+ *
  * While belay is stopped it renews nothing, and the keeper ends the command at its deadline as always. */
 #include "errand.h"
 

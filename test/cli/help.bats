@@ -62,8 +62,11 @@ all_commands() {
       has "$text" "$option"
     done
   done < <(all_commands)
-  for status in 0 1 2 120 121 122 123 126 127 128; do
+  for status in 0 1 2 120 121 122 123 124 126 127 128; do
     grep -qE "^ +$status +[a-z]" <<<"$text"
+    for command in exec leader once; do
+      belay "$command" --help | grep -qE "^ +$status +[a-z]"
+    done
   done
   if command -v mandoc; then # of which day it is, it does not say: who builds it again is to have the same
     is "$(mandoc -T lint -W warning "$page" | grep -v 'missing date')" ""
