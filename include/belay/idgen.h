@@ -143,6 +143,10 @@ typedef struct belay_idgen_options {
   size_t kind_len; /**< bytes of it */
 
   int worker; /**< SNOWFLAKE: this one, 0 to 1023; default -1: any that is free */
+  /** SNOWFLAKE, any worker: the worker that is tried first, 0 to 1023; if it is held, the next ones are. Default -1: a
+   * random one. The first id of a worker without a record takes ahead_ms: a process that runs for a moment and gives
+   * the same number each time finds a record, and does not wait. */
+  int first_worker;
   int64_t
       ttl_ms; /**< SNOWFLAKE: of the worker's lock, renewed; default 10,000; 100 to 86,400,000 */
   /** SNOWFLAKE: how far ahead of the clock a worker may be allowed to issue, in milliseconds;

@@ -204,6 +204,7 @@ void belay_idgen_options_init(belay_idgen_options_t *options) {
                                      .kind = "id",
                                      .kind_len = 2,
                                      .worker = -1,
+                                     .first_worker = -1,
                                      .ttl_ms = 10000,
                                      .ahead_ms = 1000,
                                      .epoch_ms = BELAY_IDGEN_EPOCH_MS,
@@ -250,6 +251,8 @@ static int check_stored(const belay_client_t *client, belay_idgen_options_t *o) 
 
 static int check_worker(belay_t *belay, const belay_idgen_options_t *o) {
   int error = belay__check_range(belay, "worker", o->worker, -1, BELAY_IDGEN_WORKERS - 1);
+  if (error == 0)
+    error = belay__check_range(belay, "first_worker", o->first_worker, -1, BELAY_IDGEN_WORKERS - 1);
   if (error == 0)
     error = belay__check_range(belay, "ttl_ms", o->ttl_ms, 100, 86400000);
   if (error == 0)

@@ -42,6 +42,7 @@ typedef struct belay__segment {
 typedef struct belay__worker {
   uint8_t state; /* idgen_worker.c's */
   int wanted;    /* -1: any */
+  int first;     /* of any, the first one that is tried; -1: a random one */
   unsigned worker, tried;
   int64_t ttl, ahead, epoch;
   belay_lock_t *lock; /* NULL: closed, or left to itself */

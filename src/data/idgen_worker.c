@@ -260,8 +260,9 @@ static uint8_t begin(belay_idgen_t *idgen) {
   belay__worker_t *w = &idgen->worker;
   belay__timer_stop(belay_of(idgen), BELAY__RANK_OTHER, &idgen->timer);
   w->tried = 1;
-  w->worker = w->wanted < 0 ? (unsigned)belay__random_below(belay_of(idgen), BELAY_IDGEN_WORKERS)
-                            : (unsigned)w->wanted;
+  int first = w->wanted < 0 ? w->first : w->wanted;
+  w->worker = first < 0 ? (unsigned)belay__random_below(belay_of(idgen), BELAY_IDGEN_WORKERS)
+                        : (unsigned)first;
   take_lock(idgen);
   return LOCKING;
 }
@@ -477,6 +478,7 @@ static void abort_all(belay_idgen_t *idgen) {
 
 void belay__idgen_worker_init(belay_idgen_t *idgen, const belay_idgen_options_t *options) {
   idgen->worker = (belay__worker_t){.wanted = options->worker,
+                                    .first = options->first_worker,
                                     .ttl = options->ttl_ms,
                                     .ahead = options->ahead_ms,
                                     .epoch = options->epoch_ms,

@@ -300,6 +300,27 @@ static void test_two_never_share_a_worker(void **state) {
   bed_close(bed);
 }
 
+static void test_the_first_worker_that_is_tried(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  spring_t springs[3];
+  for (int i = 0; i < 3; i++) {
+    belay_idgen_options_t options = snowflakes(-1);
+    options.first_worker = BELAY_IDGEN_WORKERS - 2;
+    spring_new(&springs[i], bed, &options);
+    draw_t draw = {.request.timeout_ms = 60000};
+    assert_error(begin_get(&springs[i], &draw), 0);
+    assert_error(end_of_draw(&draw), 0);
+    assert_int_equal(belay_idgen_worker(springs[i].idgen),
+                     (BELAY_IDGEN_WORKERS - 2 + i) % BELAY_IDGEN_WORKERS);
+  }
+  belay_idgen_t *none;
+  belay_idgen_options_t options = snowflakes(-1);
+  options.first_worker = BELAY_IDGEN_WORKERS;
+  assert_error(belay_idgen_new(bed->client, &options, &none), BELAY_EINVAL);
+  bed_close(bed);
+}
+
 static void test_a_worker_that_is_held_is_waited_for(void **state) {
   (void)state;
   bed_t *bed = bed_open(NULL);
@@ -432,6 +453,7 @@ int main(void) {
       cmocka_unit_test(test_a_successor_starts_above_what_was_used),
       cmocka_unit_test(test_a_successor_starts_above_what_was_allowed),
       cmocka_unit_test(test_two_never_share_a_worker),
+      cmocka_unit_test(test_the_first_worker_that_is_tried),
       cmocka_unit_test(test_a_worker_that_is_held_is_waited_for),
       cmocka_unit_test(test_a_worker_that_is_far_ahead_is_passed_over),
       cmocka_unit_test(test_issuing_ends_with_the_lease),
