@@ -174,7 +174,7 @@ static void out_bits(const char *name, uint64_t value) {
 static bool out_field(const belay_permission_result_t *result) {
   work.some = true;
   out_begin();
-  out_number("id", (int64_t)result->index);
+  out_wide("id", (int64_t)result->index);
   out_bits("may", result->value);
   return out_end();
 }
@@ -222,7 +222,7 @@ static void on_changed(belay_request_t *r, int status, const belay_permission_re
   harness_fail(h, "cannot change", status);
   if (n > 0) {
     out_begin();
-    out_number("id", (int64_t)results->index);
+    out_wide("id", (int64_t)results->index);
     out_bits("may", results->value);
     out_bits("before", results->before);
     out_bool("changed", results->yes);
@@ -316,7 +316,7 @@ static void on_checked(belay_request_t *r, int status, const belay_permission_re
   harness_fail(h, "cannot ask", status);
   if (n > 0) {
     out_begin();
-    out_number("id", (int64_t)results->index);
+    out_wide("id", (int64_t)results->index);
     out_bool("allowed", results->yes);
     out_bits("may", results->value);
     out_say("%s", results->yes ? "allowed" : "not allowed");
@@ -436,6 +436,12 @@ static void on_deleted(belay_request_t *r, int status, const belay_permission_re
   harness_t *h = r->data;
   (void)results, (void)n;
   harness_fail(h, "cannot delete", status);
+  if (status == 0 && out_form() == OUT_JSON) {
+    out_begin();
+    out_string("key", key_of(h));
+    out_bool("deleted", true);
+    (void)out_end();
+  }
   harness_done(h, STATUS_YES);
 }
 
@@ -457,6 +463,7 @@ static const command_t delete = {
     .least = 1,
     .most = 1,
     .urls = 1,
+    .reports = true,
     .begin = begin_delete,
 };
 

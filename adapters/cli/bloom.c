@@ -71,7 +71,8 @@ static void look(harness_t *h, belay_bloom_made_cb cb) {
 /* In the callback of look(): the filter is open then. status: of one that is not there. */
 static bool opened(harness_t *h, int error, const belay_bloom_options_t *options, int status) {
   if (error == BELAY_EABSENT) {
-    complain("there is no filter of this name: see belay bloom create --help");
+    complain("there is no filter %s: belay bloom create %s --capacity N makes one",
+             out_shown(name_of(h), strlen(name_of(h))), out_shown(name_of(h), strlen(name_of(h))));
     done(h, status);
     return false;
   }

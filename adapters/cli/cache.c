@@ -202,10 +202,17 @@ static void on_got(belay_request_t *r, int status, const belay_cache_result_t *r
 static void on_forgotten(belay_request_t *r, int status, bool applied) {
   harness_t *h = r->data;
   (void)applied;
-  if (status != 0)
+  if (status != 0) {
     harness_fail(h, "cannot forget", status);
-  else
-    harness_done(h, STATUS_YES);
+    return;
+  }
+  if (out_form() == OUT_JSON) {
+    out_begin();
+    out_string("key", h->arguments->item[0]);
+    out_bool("forgotten", true);
+    (void)out_end();
+  }
+  harness_done(h, STATUS_YES);
 }
 
 /* ---- the beginning ------------------------------------------------------------------------------------- */
@@ -243,6 +250,10 @@ static void begin(harness_t *h) {
   bool runs = h->arguments->command != NULL;
   if (runs == asked.forget || (asked.forget && asked.refresh)) {
     harness_refuse(h, "either a command behind --, or --forget");
+    return;
+  }
+  if (runs && out_form() == OUT_JSON) {
+    harness_refuse(h, "--json is for --forget: what the command writes is written as it is");
     return;
   }
   request.data = h;
@@ -322,6 +333,7 @@ const command_t cache_command = {
     .most = 1,
     .runs = RUNS_MAYBE,
     .urls = 1,
+    .reports = true,
     .begin = begin,
     .stop = stop,
 };

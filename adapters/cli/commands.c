@@ -1,5 +1,6 @@
 #include "commands.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "common.h"
@@ -32,8 +33,22 @@ static const char *name_of(const char *word) {
   return strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0 ? "version" : word;
 }
 
-/* What was written is not repeated: it may be anything, a URL with a password too. */
-static const command_t *find(const command_t *const *list, const char *word, const char *help) {
+/* "add, get or set". */
+static const char *names_of(const command_t *const *list) {
+  static char text[256];
+  size_t len = 0;
+  for (size_t i = 0; list[i] != NULL && len < sizeof text; i++)
+    len += (size_t)snprintf(text + len, sizeof text - len, "%s%s",
+                            i == 0                ? ""
+                            : list[i + 1] == NULL ? " or "
+                                                  : ", ",
+                            list[i]->name);
+  return text;
+}
+
+/* What was written is not repeated: it may be anything, a URL with a password too. of: NULL, or the command that the list
+ * is the parts of. */
+static const command_t *find(const command_t *const *list, const char *word, const command_t *of) {
   const char *names[NAMES_MAX];
   size_t n = 0;
   for (; list[n] != NULL && n < NAMES_MAX; n++) {
@@ -44,8 +59,10 @@ static const command_t *find(const command_t *const *list, const char *word, con
   const char *near = nearest(word, strlen(word), names, n);
   if (near != NULL)
     complain("there is no such command; did you mean %s?", near);
+  else if (of != NULL)
+    complain("there is no such command: %s is followed by %s", of->name, names_of(list));
   else
-    complain("there is no such command: see %s", help);
+    complain("there is no such command: see belay help");
   return NULL;
 }
 
@@ -68,7 +85,7 @@ static const command_t *find_all(int *argc, char ***argv) {
     complain("a command is missing: see belay help");
     return NULL;
   }
-  const command_t *command = find(commands, name_of(**argv), "belay help");
+  const command_t *command = find(commands, name_of(**argv), NULL);
   if (command == NULL)
     return NULL;
   --*argc;
@@ -81,10 +98,10 @@ static const command_t *find_all(int *argc, char ***argv) {
     return command;
   out_name(command->name);
   if (*argc == 0) {
-    complain("what? %s", help_usage(command));
+    complain("%s is missing\nusage: %s", names_of(command->parts), help_usage(command));
     return NULL;
   }
-  command = find(command->parts, **argv, help_name(command));
+  command = find(command->parts, **argv, command);
   --*argc;
   ++*argv;
   return command;

@@ -19,7 +19,8 @@ const option_t common_report_options[] = {
     {.name = "json",
      .kind = OPTION_FLAG,
      .to.flag = &common.json,
-     .help = "write each result as a JSON object in a line of its own"},
+     .help = "write each result as a JSON object in a line of its own; ids, counters, scores and "
+             "fencing numbers are strings of digits, other numbers are below 2^53"},
     {.name = "quiet",
      .letter = 'q',
      .kind = OPTION_FLAG,

@@ -94,7 +94,7 @@ static void on_added(belay_request_t *r, int status, const belay_counter_result_
   }
   out_begin();
   out_which(h);
-  out_number("value", result->value);
+  out_wide("value", result->value);
   out_bool("applied", result->applied);
   out_say("%" PRId64, result->value);
   (void)out_end();
@@ -183,7 +183,7 @@ static void on_got_many(belay_request_t *r, int status, const belay_counter_resu
     all = all && results[i].found;
     out_begin();
     out_string("key", key);
-    out_number("value", results[i].value);
+    out_wide("value", results[i].value);
     out_bool("found", results[i].found);
     if (n == 1)
       out_say("%" PRId64, results[i].value);
@@ -203,7 +203,7 @@ static void on_got_field(belay_request_t *r, int status, const belay_counter_res
   }
   out_begin();
   out_which(h);
-  out_number("value", result->value);
+  out_wide("value", result->value);
   out_bool("found", result->found);
   out_say("%" PRId64, result->value);
   (void)out_end();
@@ -221,7 +221,7 @@ static void on_got_all(belay_request_t *r, int status, const belay_counter_field
     out_begin();
     out_string("key", key_of(h));
     out_text("field", fields[i].name, fields[i].name_len);
-    out_number("value", fields[i].value);
+    out_wide("value", fields[i].value);
     out_say("%s\t%" PRId64, out_shown(fields[i].name, fields[i].name_len), fields[i].value);
     if (!out_end())
       break;
@@ -284,7 +284,7 @@ static void on_set(belay_request_t *r, int status, const belay_counter_result_t 
   }
   out_begin();
   out_which(h);
-  out_number("before", result->value);
+  out_wide("before", result->value);
   out_bool("found", result->found);
   out_say("%" PRId64, result->value);
   (void)out_end();

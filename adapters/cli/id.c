@@ -2,6 +2,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include <unistd.h>
+
 #include "commands.h"
 #include "harness.h"
 
@@ -90,11 +92,23 @@ static void on_ids(belay_request_t *r, int status, const int64_t *ids, size_t n)
   }
   for (size_t i = 0; i < n; i++) {
     out_begin();
-    out_number("id", ids[i]);
+    out_wide("id", ids[i]);
     if (!out_end())
       break;
   }
   harness_done(h, STATUS_YES);
+}
+
+/* The worker that this machine tries first: the same one each time, so that its record is there and the first id need not
+ * wait. FNV-1a of the host's name. */
+static int worker_of_host(void) {
+  char host[256] = "";
+  uint32_t hash = 2166136261U;
+  if (gethostname(host, sizeof host - 1) != 0)
+    return -1;
+  for (const char *c = host; *c != '\0'; c++)
+    hash = (hash ^ (unsigned char)*c) * 16777619U;
+  return (int)((hash ^ hash >> 16) % BELAY_IDGEN_WORKERS);
 }
 
 static void draw(harness_t *h, belay_idgen_mode_t mode) {
@@ -111,6 +125,7 @@ static void draw(harness_t *h, belay_idgen_mode_t mode) {
   o.step = asked.step > 0 ? asked.step : asked.count;
   o.min_replicas = (unsigned)asked.min_replicas;
   o.worker = (int)asked.worker;
+  o.first_worker = worker_of_host();
   o.ttl_ms = asked.ttl_ms;
   o.ahead_ms = asked.ahead_ms;
   o.epoch_ms = asked.epoch_ms;
@@ -192,10 +207,10 @@ static const command_t snowflake = {
     .name = "snowflake",
     .arguments = "NAME",
     .summary = "a number made of the time, a worker, and a sequence: 41, 10 and 12 bits",
-    .text = "It takes a worker of NAME for as long as it runs, and about a second if that worker "
-            "was never used before; the "
-            "status is 121 if all 1,024, or the one that was asked for, are taken. See belay id "
-            "decode.",
+    .text =
+        "It takes a worker of NAME for as long as it runs. A machine tries the same worker each "
+        "time; its first use of NAME takes --ahead longer. The status is 121 if all 1,024 "
+        "workers, or the one that was asked for, are taken. See belay id decode.",
     .examples = (const example_t[]){{"Ids of a machine that always takes the same worker",
                                      "belay id snowflake events --worker 7 --count 100"},
                                     {0}},
@@ -242,7 +257,7 @@ static int run_decode(const arguments_t *arguments) {
     return STATUS_USAGE;
   }
   out_begin();
-  out_number("id", id);
+  out_wide("id", id);
   out_number("unix_ms", parts.unix_ms);
   out_number("worker", parts.worker);
   out_number("sequence", parts.sequence);

@@ -175,7 +175,10 @@ void look_out(const harness_t *h, const seen_t *seen) {
     out_left("remaining_ms", held->holders[0].remaining_ms);
   else
     out_null("remaining_ms");
-  out_count("fence", (int64_t)held->fence);
+  if (held->fence > 0)
+    out_wide("fence", (int64_t)held->fence);
+  else
+    out_null("fence");
   out_number("waiting", (int64_t)held->waiting);
   out_left("listening", held->listening);
   if (held->kind == BELAY_HELD_SEMAPHORE) {

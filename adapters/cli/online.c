@@ -26,6 +26,13 @@ static const char *site_of(const harness_t *h) {
 
 void online_changed(harness_t *h, int status) {
   harness_fail(h, "cannot tell", status);
+  if (status == 0 && out_form() == OUT_JSON && !harness_is_done(h)) {
+    out_begin();
+    out_string("site", site_of(h));
+    out_string("event", h->command->name);
+    out_number("members", (int64_t)h->arguments->n - 1);
+    (void)out_end();
+  }
   harness_done(h, STATUS_YES);
 }
 
@@ -151,6 +158,7 @@ static const command_t beat = {
     .least = 2,
     .most = ANY_NUMBER,
     .urls = 1,
+    .reports = true,
     .begin = begin_beat,
 };
 
@@ -171,6 +179,7 @@ static const command_t leave = {
     .least = 2,
     .most = ANY_NUMBER,
     .urls = 1,
+    .reports = true,
     .begin = begin_leave,
 };
 
@@ -193,6 +202,7 @@ static const command_t reset = {
     .least = 1,
     .most = 1,
     .urls = 1,
+    .reports = true,
     .begin = begin_reset,
 };
 

@@ -79,8 +79,8 @@ static const char *wrong_range(const option_t *option) {
   static char text[96];
   char min[UNITS_DURATION_MAX], max[UNITS_DURATION_MAX];
   if (option->kind == OPTION_DURATION)
-    (void)snprintf(text, sizeof text, "is not from %s to %s", units_show_duration(min, option->min),
-                   units_show_duration(max, option->max));
+    (void)snprintf(text, sizeof text, "is not from %s to %s", units_show_exactly(min, option->min),
+                   units_show_exactly(max, option->max));
   else
     (void)snprintf(text, sizeof text, "is not from %" PRId64 " to %" PRId64, option->min,
                    option->max);
@@ -237,12 +237,32 @@ static bool is_argument(const char *word) {
   return word[0] != '-' || word[1] == '\0' || (word[1] >= '0' && word[1] <= '9');
 }
 
+/* The arguments that are not there, by the names that usage gives them: "ID and PERMISSION are missing". */
+static const char *missing(const command_t *command, size_t there) {
+  static char text[SHOWN_MAX * 8];
+  size_t len = 0, n = 0;
+  const char *word = command->arguments;
+  text[0] = '\0';
+  for (size_t i = 0; i < command->least && word != NULL && *word != '\0'; i++) {
+    size_t name = strcspn(word, " ."), size = sizeof text - len;
+    if (i >= there && name < size - 32) {
+      const char *between = n == 0 ? "" : i + 1 == command->least ? " and " : ", ";
+      len += (size_t)snprintf(text + len, size, "%s%.*s", between, (int)name, word);
+      n++;
+    }
+    word += strcspn(word, " ");
+    word += strspn(word, " ");
+  }
+  (void)snprintf(text + len, sizeof text - len, n == 1 ? " is missing" : " are missing");
+  return text;
+}
+
 static bool enough(const reading_t *r) {
   const command_t *command = r->command;
   const arguments_t *out = r->out;
   const char *wrong = NULL;
   if (out->n < command->least)
-    wrong = "something is missing";
+    wrong = missing(command, out->n);
   else if (out->n > command->most)
     wrong = command->runs != RUNS_NOTHING && out->command == NULL
                 ? "too many arguments: the command to be run stands behind --"

@@ -1,6 +1,7 @@
 /* `belay rank`: members with scores, and who stands where. */
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "commands.h"
 #include "harness.h"
@@ -133,10 +134,16 @@ static bool out_entry(const belay_ranking_entry_t *entry) {
     out_null("rank");
   out_text("member", entry->member.data, entry->member.len);
   if (there)
-    out_number("score", entry->score);
+    out_wide("score", entry->score);
   else
     out_null("score");
   return out_end();
+}
+
+/* Where a person looks on. */
+static void out_headings(void) {
+  if (out_form() == OUT_PLAIN && isatty(STDOUT_FILENO))
+    (void)out_raw("RANK\tMEMBER\tSCORE\n", strlen("RANK\tMEMBER\tSCORE\n"));
 }
 
 /* Of several: the status is 1 if one is not there, or there are none. */
@@ -145,6 +152,8 @@ static void on_entries(belay_request_t *r, int status, const belay_ranking_entry
   harness_t *h = r->data;
   bool all = n > 0;
   fail(h, status);
+  if (n > 0)
+    out_headings();
   for (size_t i = 0; i < n; i++) {
     all = all && entries[i].rank >= 0;
     if (!out_entry(&entries[i]))
@@ -397,6 +406,12 @@ static void on_cleared(belay_request_t *r, int status, int64_t zero) {
   harness_t *h = r->data;
   (void)zero;
   fail(h, status);
+  if (status == 0 && out_form() == OUT_JSON) {
+    out_begin();
+    out_string("board", board_of(h));
+    out_bool("deleted", true);
+    (void)out_end();
+  }
   harness_done(h, STATUS_YES);
 }
 

@@ -38,7 +38,7 @@ static const char *shown(const record_field_t *field, const char *value,
   int64_t ms;
   if (!field->duration || !units_number(value, &ms) || ms < 0)
     return out_shown(value, strlen(value));
-  return ms == 0 ? "none" : units_show_duration(buffer, ms);
+  return ms == 0 ? "none" : units_show_exactly(buffer, ms);
 }
 
 static void say_contradiction(const record_field_t *field, const char *kept, const char *given) {

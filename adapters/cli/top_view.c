@@ -53,7 +53,7 @@ static const char *clock_text(const char *format, bool local) {
   return text;
 }
 
-static void write_change(const top_t *top, const char *event, const char *sign, const seen_t *seen,
+static void write_change(const top_t *top, const char *event, const seen_t *seen,
                          const belay_holder_t *holder) {
   const belay_held_t *held = seen->held;
   char mark[20];
@@ -66,17 +66,17 @@ static void write_change(const top_t *top, const char *event, const char *sign, 
     out_string("node", look_node(seen->node));
   out_string("label", holder->label);
   out_string("mark", mark);
-  out_say("%s %s %s %s%s", sign, belay_held_kind_name(held->kind),
+  out_say("%s: %s %s by %s%s", event, belay_held_kind_name(held->kind),
           out_shown(held->name, held->name_len), look_holder(holder), look_at(top->h, seen->node));
   (void)out_end();
 }
 
 static void write_taken(const top_t *top, const seen_t *seen, const belay_holder_t *holder) {
-  write_change(top, "taken", "+", seen, holder);
+  write_change(top, "taken", seen, holder);
 }
 
 static void write_gone(const top_t *top, const seen_t *seen, const belay_holder_t *holder) {
-  write_change(top, "gone", "-", seen, holder);
+  write_change(top, "gone", seen, holder);
 }
 
 static const char *commands_text(const top_t *top) {

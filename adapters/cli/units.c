@@ -11,17 +11,29 @@ typedef struct unit {
   int64_t ms;
 } unit_t;
 
-/* From large to small. */
+/* From large to small: as they are written. */
 static const unit_t units[] = {
     {"w", 604800000}, {"d", 86400000}, {"h", 3600000}, {"m", 60000}, {"s", 1000}, {"ms", 1},
 };
 #define UNITS (sizeof units / sizeof *units)
 
-/* What a rate may be per, beside a duration. */
-static const unit_t periods[] = {
-    {"s", 1000},       {"sec", 1000},  {"second", 1000},  {"m", 60000},    {"min", 60000},
-    {"minute", 60000}, {"h", 3600000}, {"hour", 3600000}, {"d", 86400000}, {"day", 86400000},
+/* Other names of them, in durations and in rates. */
+static const unit_t words[] = {
+    {"weeks", 604800000}, {"week", 604800000}, {"days", 86400000}, {"day", 86400000},
+    {"hours", 3600000},   {"hour", 3600000},   {"minutes", 60000}, {"minute", 60000},
+    {"mins", 60000},      {"min", 60000},      {"seconds", 1000},  {"second", 1000},
+    {"secs", 1000},       {"sec", 1000},
 };
+
+static const unit_t *find_unit(const char *name, size_t len) {
+  for (size_t i = 0; i < UNITS; i++)
+    if (strlen(units[i].name) == len && memcmp(units[i].name, name, len) == 0)
+      return &units[i];
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    if (strlen(words[i].name) == len && memcmp(words[i].name, name, len) == 0)
+      return &words[i];
+  return NULL;
+}
 
 static bool is_digit(char c) {
   return c >= '0' && c <= '9';
@@ -68,7 +80,8 @@ bool units_duration(const char *text, int64_t *out_ms) {
     return true;
   }
   const char *rest = text;
-  for (size_t next = 0; *rest != '\0'; next++) {
+  int64_t last_ms = INT64_MAX; /* of the unit before */
+  while (*rest != '\0') {
     size_t digits = strspn(rest, "0123456789");
     if (digits == 0)
       return false;
@@ -78,12 +91,10 @@ bool units_duration(const char *text, int64_t *out_ms) {
         return false;
       digits += 1 + behind;
     }
-    size_t len = strcspn(rest + digits, "0123456789");
-    while (next < UNITS &&
-           (strlen(units[next].name) != len || memcmp(units[next].name, rest + digits, len) != 0))
-      next++;
-    if (next == UNITS || !read_part(&rest, &units[next], digits, &sum))
+    const unit_t *unit = find_unit(rest + digits, strcspn(rest + digits, "0123456789"));
+    if (unit == NULL || unit->ms >= last_ms || !read_part(&rest, unit, digits, &sum))
       return false;
+    last_ms = unit->ms;
   }
   if (rest == text)
     return false;
@@ -99,10 +110,10 @@ bool units_rate(const char *text, rate_t *out) {
     return false;
   memcpy(count, text, (size_t)(slash - text));
   count[slash - text] = '\0';
-  for (size_t i = 0; i < sizeof periods / sizeof *periods; i++)
-    if (strcmp(periods[i].name, slash + 1) == 0)
-      rate.per_ms = periods[i].ms;
-  if (rate.per_ms == 0 && !units_duration(slash + 1, &rate.per_ms))
+  const unit_t *unit = find_unit(slash + 1, strlen(slash + 1));
+  if (unit != NULL)
+    rate.per_ms = unit->ms;
+  else if (!units_duration(slash + 1, &rate.per_ms))
     return false;
   if (!units_number(count, &rate.count) || rate.count < 1 || rate.per_ms < 1)
     return false;
@@ -110,15 +121,25 @@ bool units_rate(const char *text, rate_t *out) {
   return true;
 }
 
-const char *units_show_duration(char buffer[UNITS_DURATION_MAX], int64_t ms) {
-  size_t n = 0;
+/* The first n units from the largest that is needed. */
+static const char *show(char buffer[UNITS_DURATION_MAX], int64_t ms, size_t n) {
+  size_t len = 0, left = n;
   (void)snprintf(buffer, UNITS_DURATION_MAX, "0s");
-  for (size_t i = 1; i < UNITS; i++) { /* nobody reads weeks as quickly as days */
+  for (size_t i = 1; i < UNITS && left > 0; i++) { /* not weeks: days are read more quickly */
     int64_t count = ms / units[i].ms;
     if (count > 0)
-      n += (size_t)snprintf(buffer + n, UNITS_DURATION_MAX - n, "%" PRId64 "%s", count,
-                            units[i].name);
+      len += (size_t)snprintf(buffer + len, UNITS_DURATION_MAX - len, "%" PRId64 "%s", count,
+                              units[i].name);
+    left -= len > 0;
     ms %= units[i].ms;
   }
   return buffer;
+}
+
+const char *units_show_duration(char buffer[UNITS_DURATION_MAX], int64_t ms) {
+  return show(buffer, ms, 2);
+}
+
+const char *units_show_exactly(char buffer[UNITS_DURATION_MAX], int64_t ms) {
+  return show(buffer, ms, UNITS);
 }

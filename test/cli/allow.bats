@@ -27,10 +27,10 @@ NAMES="--names read,write,invite"
 }
 
 @test "--json" {
-  is "$(belay allow grant f 1 write $NAMES --json)" '{"id":1,"may":["write"],"before":[],"changed":true}'
-  is "$(belay allow grant f 1 read $NAMES --json)" '{"id":1,"may":["read","write"],"before":["write"],"changed":true}'
-  is "$(belay allow list f $NAMES --json)" '{"id":1,"may":["read","write"]}'
-  is "$(belay allow check f 1 invite $NAMES --json || true)" '{"id":1,"allowed":false,"may":["read","write"]}'
+  is "$(belay allow grant f 1 write $NAMES --json)" '{"id":"1","may":["write"],"before":[],"changed":true}'
+  is "$(belay allow grant f 1 read $NAMES --json)" '{"id":"1","may":["read","write"],"before":["write"],"changed":true}'
+  is "$(belay allow list f $NAMES --json)" '{"id":"1","may":["read","write"]}'
+  is "$(belay allow check f 1 invite $NAMES --json || true)" '{"id":"1","allowed":false,"may":["read","write"]}'
 }
 
 @test "numbers instead of names, and names with a width" {

@@ -48,7 +48,7 @@ has_all() { seq "$1" "$2" | belay bloom has f -q; }
 
 @test "without a filter nothing is added, nor made" {
   run -123 belay bloom add f a
-  has "$output" "there is no filter of this name: see belay bloom create"
+  has "$output" "there is no filter"
   run -123 belay bloom has f a
   run -1 belay bloom info f
   is "$(ask DBSIZE)" 0

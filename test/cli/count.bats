@@ -36,12 +36,18 @@ set_up() { start_server; }
   is "$(belay count set k -9223372036854775808)" 9223372036854775807
 }
 
+@test "--json keeps every digit" {
+  belay count add k 9223372036854775807 -q
+  is "$(belay count get k --json)" '{"key":"k","value":"9223372036854775807","found":true}'
+  is "$(belay count set k 1 --json | tr -d ' ')" '{"key":"k","before":"9223372036854775807","found":true}'
+}
+
 @test "ten seats, and no eleventh" {
   for i in {1..10}; do run -0 belay count add seats --max 10; done
   run -1 belay count add seats --max 10
   is "$output" 10
   run -1 belay count add seats --max 10 --json
-  is "$(json 'o["applied"], o["value"]')" "(False, 10)"
+  is "$(json 'o["applied"], o["value"]')" "(False, '10')"
   run -0 belay count add seats -1 --min 0
 }
 

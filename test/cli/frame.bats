@@ -24,8 +24,8 @@ load helper
 
 @test "options stand anywhere, in any of their forms" {
   start_server
-  is "$(belay count add --json k 3)" '{"key":"k","value":3,"applied":true}'
-  is "$(belay count add k --max=10 -3 --json)" '{"key":"k","value":0,"applied":true}'
+  is "$(belay count add --json k 3)" '{"key":"k","value":"3","applied":true}'
+  is "$(belay count add k --max=10 -3 --json)" '{"key":"k","value":"0","applied":true}'
   unset BELAY_URL
   is "$(belay count add -uunix://"$server_socket" k)" 1
   is "$(belay count add -u "unix://$server_socket" -n "other::part" k)" 1
@@ -40,7 +40,7 @@ load helper
   local url=$BELAY_URL
   unset BELAY_URL
   is "$(belay --url "$url" count add k 3)" 3
-  is "$(belay -u "$url" --json -n other::part count add --max=10 k)" '{"key":"k","value":1,"applied":true}'
+  is "$(belay -u "$url" --json -n other::part count add --max=10 k)" '{"key":"k","value":"1","applied":true}'
   is "$(belay -qu"$url" count add k)" ""
   is "$(belay --url="$url" exec job -- sh -c 'echo $BELAY_NAME')" job
   is "$(belay -u "$url" cache k --ttl 1s --stale 1h -- echo hi)" hi

@@ -2,6 +2,15 @@
 # belay id.
 load helper
 
+@test "a machine takes the same snowflake worker again, and its second id does not wait" {
+  worker() { belay id decode "$(belay id snowflake n --ahead 100ms)" --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["worker"])'; }
+  local first
+  start_server
+  first=$(worker)
+  is "$(worker)" "$first"
+  is "$(worker)" "$first"
+}
+
 @test "uuids ask no server, and are of version 7" {
   run -0 belay id uuid --count 1000
   is "$(sort -u <<<"$output" | wc -l)" 1000
@@ -15,7 +24,7 @@ load helper
   is "$(belay id sequence invoices)" 1
   is "$(belay id sequence invoices --count 3)" $'2\n3\n4'
   is "$(belay id sequence invoices --kind credit --start 100)" 100
-  is "$(belay id sequence invoices --json)" '{"id":5}'
+  is "$(belay id sequence invoices --json)" '{"id":"5"}'
 }
 
 @test "segments: none comes twice, from many processes" {

@@ -112,6 +112,43 @@ retry_of() { belay limit k --rate 1/min --json | python3 -c 'import json, sys; p
   is "$(ask DBSIZE)" 0
 }
 
+@test "what was taken is given back, once" {
+  run -0 belay limit k --rate 10/h --cost 4 --json
+  local receipt
+  receipt=$(json 'o["receipt"]')
+  is "$(belay limit k --rate 10/h --cost 0)" "allowed, 6 left"
+  run -0 belay limit k --rate 10/h --refund "$receipt"
+  [[ $output =~ ^[34]\ given\ back$ ]] # some of it may have come back by itself
+  is "$(belay limit k --rate 10/h --cost 0)" "allowed, 10 left"
+  run -1 belay limit k --rate 10/h --refund "$receipt" --json
+  is "$output" '{"key":"k","returned":0}'
+  run -0 belay limit k --rate 1/h --cost 0 --json
+  is "$(json 'o["receipt"]')" None
+  for wrong in x 1. .1 "$receipt.1.1.1.1.1.1.1.1.1.1.1.1.1.1.1.1.1.1.1.1" 11111111111111111.1; do
+    run -2 belay limit k --rate 10/h --refund "$wrong"
+    has "$output" "that is no receipt"
+  done
+}
+
+@test "a ban, and a reset" {
+  belay limit k --rate 3/h --cost 3 -q
+  is "$(belay limit k --reset)" reset
+  is "$(belay limit k --rate 3/h)" "allowed, 2 left"
+  is "$(belay limit k --rate 3/h --ban 2min)" "banned for 2m"
+  run -1 belay limit k --rate 3/h
+  has "$output" "denied, again in 1m5"
+  is "$(belay limit k --rate 3/h --ban 0)" "not banned"
+  is "$(belay limit k --rate 3/h)" "allowed, 1 left"
+  is "$(belay limit k --rate 3/h --ban 1h --json)" '{"key":"k","banned_ms":3600000}'
+  is "$(belay limit k --reset --json)" '{"key":"k","reset":true}'
+  is "$(ask DBSIZE)" 0
+  run -2 belay limit k --rate 3/h --ban 1h --reset
+  has "$output" "exclude each other"
+  run -2 belay limit k --rate 3/h --ban 1h -- ls
+  run -2 belay limit k --ban 1h
+  has "$output" "--rate is missing"
+}
+
 @test "no server: 120, and the command is not run" {
   run -120 belay limit k --rate 1/s --url redis://127.0.0.1:1 --timeout 100ms
   has "$output" "belay: limit: cannot ask: no server could be reached"

@@ -42,7 +42,7 @@ lock queue 1 web-2 - 1"
 ('rwlock', 'log', 'web-7', 1, 0, True)
 ('lock', 'orders', 'web-1', 1, 0, True)
 ('lock', 'queue', 'web-2', 1, 1, True)"
-  is "$(json 'o.get("used"), o.get("limit"), (o["fence"] or 0) > 10 ** 15' | sort -u)" "(2, None, False)
+  is "$(json 'o.get("used"), o.get("limit"), int(o["fence"] or 0) > 10 ** 15' | sort -u)" "(2, None, False)
 (None, None, False)
 (None, None, True)"
 }

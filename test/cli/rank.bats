@@ -30,7 +30,7 @@ set_up() { start_server; }
 @test "around a member: up to so many on each side" {
   for i in {1..9}; do belay rank set b "m$i" "$i" -q; done
   is "$(belay rank around b m5 1)" $'4\tm6\t6\n5\tm5\t5\n6\tm4\t4'
-  is "$(belay rank around b m9 2 --json | tail -n 1)" '{"rank":3,"member":"m7","score":7}'
+  is "$(belay rank around b m9 2 --json | tail -n 1)" '{"rank":3,"member":"m7","score":"7"}'
   is "$(belay rank around b m5 0)" $'5\tm5\t5'
   is "$(belay rank around b m5 | wc -l)" 9
   run -1 belay rank around b nobody
@@ -38,7 +38,7 @@ set_up() { start_server; }
 }
 
 @test "--json" {
-  is "$(belay rank add b $'a"\xff' 3 --json)" '{"rank":1,"member":"a\"\u00ff","score":3}'
+  is "$(belay rank add b $'a"\xff' 3 --json)" '{"rank":1,"member":"a\"\u00ff","score":"3"}'
   run -1 belay rank of b nobody --json
   is "$output" '{"rank":null,"member":"nobody","score":null}'
   is "$(belay rank count b --json)" '{"board":"b","members":1}'

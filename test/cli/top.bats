@@ -21,8 +21,8 @@ enter=$'\e[?1049h' leave=$'\e[?1049l'
   wait_until grep -q 'held 1 .* gone 1$' "$HOME/lines"
   kill "$top"
   wait_until eval "! kill -0 $top"
-  is "$(grep '^[+-]' "$HOME/lines")" $'+ semaphore gpu web-2\n- semaphore gpu web-2'
-  is "$(grep -v '^[+-]' "$HOME/lines" | grep -vE '^[0-9:]{8}  held [0-9]+  waiting [0-9]+  commands/s [0-9-]+  taken [0-9]+  gone [0-9]+$')" ""
+  is "$(grep -E '^(taken|gone): ' "$HOME/lines")" $'taken: semaphore gpu by web-2\ngone: semaphore gpu by web-2'
+  is "$(grep -vE '^(taken|gone): ' "$HOME/lines" | grep -vE '^[0-9:]{8}  held [0-9]+  waiting [0-9]+  commands/s [0-9-]+  taken [0-9]+  gone [0-9]+$')" ""
   lacks "$(cat "$HOME/lines")" $'\e'
 }
 

@@ -62,6 +62,15 @@ static void test_durations(void **state) {
       {"0x10s", SAME},
       {"00", SAME},
       {"forever", SAME},
+      {"5min", 300000},
+      {"1hour30minutes", 5400000},
+      {"2days", 172800000},
+      {"1week", 604800000},
+      {"1second", 1000},
+      {"90secs", 90000},
+      {"1min1m", SAME},
+      {"1s1minute", SAME},
+      {"1minut", SAME},
   };
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
     int64_t ms = SAME;
@@ -76,11 +85,18 @@ static void test_durations_are_shown_as_they_are_read(void **state) {
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
     char shown[UNITS_DURATION_MAX];
     int64_t ms = SAME;
-    assert_true(units_duration(units_show_duration(shown, all[i]), &ms));
+    assert_true(units_duration(units_show_exactly(shown, all[i]), &ms));
     assert_int_equal(ms, all[i]);
   }
   char shown[UNITS_DURATION_MAX];
-  assert_string_equal(units_show_duration(shown, 90500), "1m30s500ms");
+  assert_string_equal(units_show_exactly(shown, 90500), "1m30s500ms");
+  static const struct {
+    int64_t ms;
+    const char *text;
+  } brief[] = {{90500, "1m30s"},    {1500, "1s500ms"},  {60001, "1m"},    {999, "999ms"},
+               {3599999, "59m59s"}, {90061001, "1d1h"}, {86400000, "1d"}, {86460000, "1d"}};
+  for (size_t i = 0; i < sizeof brief / sizeof *brief; i++)
+    assert_string_equal(units_show_duration(shown, brief[i].ms), brief[i].text);
   assert_string_equal(units_show_duration(shown, 0), "0s");
 }
 
