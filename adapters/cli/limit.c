@@ -183,8 +183,8 @@ static void on_changed(belay_request_t *r, int status, const belay_limiter_resul
   out_begin();
   out_string("key", h->arguments->item[0]);
   if (asked.refund != NULL) {
-    out_number("returned", result->returned);
-    out_say("%" PRId64 " given back", result->returned);
+    out_fraction("returned", result->returned);
+    out_say("%.3g given back", result->returned);
   } else if (asked.reset) {
     out_bool("reset", true);
     out_say("reset");
@@ -196,7 +196,7 @@ static void on_changed(belay_request_t *r, int status, const belay_limiter_resul
       out_say("banned for %s", units_show_duration(shown, asked.ban_ms));
   }
   (void)out_end();
-  harness_done(h, asked.refund != NULL && result->returned == 0 ? STATUS_NO : STATUS_YES);
+  harness_done(h, asked.refund != NULL && !(result->returned > 0) ? STATUS_NO : STATUS_YES);
 }
 
 static int change(const char *key) {

@@ -118,10 +118,10 @@ retry_of() { belay limit k --rate 1/min --json | python3 -c 'import json, sys; p
   receipt=$(json 'o["receipt"]')
   is "$(belay limit k --rate 10/h --cost 0)" "allowed, 6 left"
   run -0 belay limit k --rate 10/h --refund "$receipt"
-  [[ $output =~ ^[34]\ given\ back$ ]] # some of it may have come back by itself
+  [[ $output =~ ^(3[.0-9]*|4)\ given\ back$ ]] # some of it may have come back by itself
   is "$(belay limit k --rate 10/h --cost 0)" "allowed, 10 left"
-  run -1 belay limit k --rate 10/h --refund "$receipt" --json
-  is "$output" '{"key":"k","returned":0}'
+  run belay limit k --rate 10/h --refund "$receipt" --json
+  is "$(json 'o["returned"] < 0.5')" True
   run -0 belay limit k --rate 1/h --cost 0 --json
   is "$(json 'o["receipt"]')" None
   for wrong in x 1. .1 "$receipt.1.1.1.1.1.1.1.1.1.1.1.1.1.1.1.1.1.1.1.1" 11111111111111111.1; do
