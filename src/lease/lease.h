@@ -191,9 +191,13 @@ struct belay__lease {
   uint8_t state, round;
   uint8_t lost_reason;
   uint8_t mode;       /* a reader's or a writer's: belay_rwlock_mode_t */
-  uint8_t want;       /* the mode that the present extend is to bring */
+  uint8_t want;       /* the mode that the next extend is to bring */
   bool upgrading : 1; /* the owner has asked to become the writer, and was not told yet */
   bool unsettled : 1; /* a change of mode was not confirmed: some node may have it otherwise */
+  /* The terms of the present round's command. They stay as they are until the next round: a reply that comes after the
+   * decision answers the command that was sent, and not what the owner wants by then. */
+  bool asked_write : 1;  /* EXTEND: it asks for the writer's mode */
+  bool asked_change : 1; /* EXTEND: it asks for another mode than the lease had */
   bool in_line : 1;
   bool had : 1;      /* it was granted since it joined the line */
   bool offered : 1;  /* it may have been passed on, and who was to get it did not learn */

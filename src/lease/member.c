@@ -54,7 +54,7 @@ static bool is_grant(const belay__lease_t *lease) {
 
 /* Rounds in which only servers count that have a vote: those that ask for something new. */
 static bool is_vote(const belay__lease_t *lease) {
-  bool upgrade = lease->round == BELAY__ROUND_EXTEND && lease->want != lease->mode;
+  bool upgrade = lease->round == BELAY__ROUND_EXTEND && lease->asked_change;
   return lease->round == BELAY__ROUND_ACQUIRE || lease->round == BELAY__ROUND_READ ||
          lease->round == BELAY__ROUND_ACCEPT || upgrade;
 }
@@ -89,7 +89,7 @@ static void note_call(belay__member_t *member, uint32_t epoch) {
   if (retake || belay__member_lease(member)->round == BELAY__ROUND_ACQUIRE)
     note_unanswered(member, epoch);
   bool lowers = belay__member_lease(member)->round == BELAY__ROUND_EXTEND &&
-                belay__member_lease(member)->mode == BELAY_RWLOCK_READ;
+                !belay__member_lease(member)->asked_write;
   if (lowers && epoch > member->lowered)
     member->lowered = epoch;
 }
@@ -455,7 +455,7 @@ static int read_extended(belay__member_t *member, const belay__call_t *call,
   member->retake = false; /* it was not gone */
   int status =
       n > 2 && lease->terms->kind->extended != NULL ? lease->terms->kind->extended(lease, n) : 0;
-  bool writes = lease->want == BELAY_RWLOCK_WRITE;
+  bool writes = lease->asked_write;
   if (writes && status == 0 && belay__client_ghost(member->client, call, member->lowered))
     status = BELAY_EUNKNOWN; /* it is the writer, but who knows for how long */
   if (writes && status != 0 && lease->mode == BELAY_RWLOCK_WRITE)

@@ -2,6 +2,7 @@
  * that it does not need may still come in until the next round. */
 #include <assert.h>
 
+#include "belay/rwlock.h"
 #include "lease/lease.h"
 
 /* What was asked before is not waited for; but an acquire that is decided may still be answered while the fencing
@@ -28,6 +29,8 @@ void belay__round_start(belay__lease_t *lease, belay__round_t round, uint64_t ti
   if (deadline > limit)
     deadline = limit;
   lease->round = (uint8_t)round;
+  lease->asked_write = lease->want == BELAY_RWLOCK_WRITE;
+  lease->asked_change = lease->want != lease->mode;
   lease->answer_by = deadline;
   if (lease->bid != NULL)
     lease->bid->holder_ms = -1;

@@ -91,6 +91,33 @@ static void test_changing_sides(void **state) {
   }
 }
 
+/* When most have refused, the others answer the upgrade that they were sent: no connection is dropped for that. */
+static void test_a_late_refusal_of_an_upgrade_is_no_fault(void **state) {
+  (void)state;
+  for (unsigned n = 3; n <= 5; n += 2) {
+    nodes_t *nodes = nodes_open(n, NULL);
+    nodes_warm(nodes);
+    belay_lock_options_t o = usual();
+    contender_t *a = rw_over(nodes->bed, nodes->client, n, "page", BELAY_RWLOCK_READ, &o);
+    contender_t *b = reader(nodes, &o);
+    assert_error(acquire(a, 5000 * slow()), 0);
+    assert_error(acquire(b, 5000 * slow()), 0);
+    for (unsigned i = 0; i < n; i++)
+      bed_until(nodes->bed, count_in(nodes->server[i], a, "readers") == 2);
+    for (unsigned i = 0; i < 20; i++) {
+      assert_error(upgrade(a), BELAY_ESHARED);
+      nodes_settle(nodes);
+    }
+    assert_true(is_held(a) && is_held(b));
+    for (unsigned i = 0; i < n; i++) {
+      belay_client_stats_t stats;
+      belay_client_stats(nodes->client[i], &stats);
+      assert_int_equal(stats.drops, 0);
+    }
+    nodes_close(nodes);
+  }
+}
+
 /* Who upgrades is the writer where it is alone and stays a reader elsewhere: set right soon, though it is not
  * renewed. */
 static void test_a_refused_upgrade_is_taken_back_everywhere(void **state) {
@@ -226,6 +253,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_readers_together_and_a_writer_alone),
       cmocka_unit_test(test_changing_sides),
+      cmocka_unit_test(test_a_late_refusal_of_an_upgrade_is_no_fault),
       cmocka_unit_test(test_a_refused_upgrade_is_taken_back_everywhere),
       cmocka_unit_test(test_a_writer_counts_those_who_made_it_one),
       cmocka_unit_test(test_a_minority_may_be_away),
