@@ -63,8 +63,9 @@ BELAY_API int belay_latch_count_down(belay_latch_t *latch, belay_request_t *requ
 
 typedef void (*belay_latch_cb)(belay_latch_t *latch, int status);
 
-/** Waits until it is open, at most wait_ms (BELAY_FOREVER: no limit; 0: asks once). Status: 0 open; BELAY_ETIMEDOUT
- * it was not when the server last answered; BELAY_ECANCELED; BELAY_EMISMATCH; BELAY_EUNKNOWN: the server could not
+/** Waits until it is open, at most wait_ms (BELAY_FOREVER: no limit; 0: asks once). The end of the wait cuts short
+ * every question but the first, which has its whole timeout_ms. Status: 0 open; BELAY_ETIMEDOUT
+ * it was not at the last question that was not cut short; BELAY_ECANCELED; BELAY_EMISMATCH; BELAY_EUNKNOWN: the server could not
  * be asked, or has forgotten the latch that was waited for, which may have been open; another error: the last that
  * the server could not be asked for.
  *
@@ -101,6 +102,8 @@ typedef void (*belay_barrier_cb)(belay_barrier_t *barrier, int status, uint64_t 
 /** Comes, and waits until all parties have, at most wait_ms (BELAY_FOREVER: no limit; 0: asks once): then all of
  * them are called back with the same generation, and the barrier is closed again for the next. Exactly as many as
  * it opens for are of one generation.
+ *
+ * The end of the wait cuts short every question but the first, as of a latch.
  *
  * Who stops waiting (time, cancel, close) has not come, unless it was too late for that: then the status is 0. The
  * server is asked which of the two it is, so that the end may come by timeout_ms later (after a close:

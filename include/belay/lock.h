@@ -181,14 +181,19 @@ BELAY_API int belay_lock_new(belay_client_t *client, const char *name, size_t na
  * BELAY_FOREVER has no limit. The first attempt goes out at once, unless other handles of this client wait
  * for the name or hold it: then it queues behind them (one attempt never does). Attempts after it are made when a
  * release is heard of, and as retry_min_ms, retry_max_ms and backoff_max_ms say, the second one after a short delay.
+ * The end of the wait cuts short every attempt but the first, which has its whole timeout_ms (with fencing on several
+ * nodes, for each round). So a wait that is shorter than a round trip ends with an answer too, at most that much later.
+ * An attempt that was cut short says nothing: the status is that of the last attempt that was not. The caller holds
+ * nothing then, and what the attempt may have left on the server is undone.
  *
  * The callback's status:
  *   0                   held, and the lease is running: see belay_lock_remaining_us()
  *   BELAY_EHELD         one attempt, or max_attempts, and someone else holds it
- *   BELAY_ETIMEDOUT     waited for wait_ms, and someone else held it when the server last answered, or others of this
- *                       client still came first
+ *   BELAY_ETIMEDOUT     waited for wait_ms, and the last attempt that was not cut short found that someone else
+ *                       held it, or others of this client still came first
  *   BELAY_EEXPIRED      granted, but so late that the lease was over; it is being undone
- *   BELAY_EUNKNOWN      the last attempt was sent and not answered; it is being undone
+ *   BELAY_EUNKNOWN      the last attempt that was not cut short was sent and not answered within timeout_ms; it is
+ *                       being undone
  *   BELAY_EUNREACHABLE  nothing could be sent (BELAY_ERESOLVE: the name does not resolve)
  *   BELAY_ENOQUORUM     several nodes: too few of them answered, see belay_lock_tally()
  *   BELAY_EQUARANTINED  one node, and it does not vote yet

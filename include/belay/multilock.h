@@ -60,6 +60,8 @@ BELAY_API int belay_multilock_new(const belay_multilock_name_t *names, size_t n,
  * asked once; BELAY_FOREVER). The option max_attempts is for each deployment. After a failure or a loss it may be
  * acquired again at once; that begins when what was taken before is given back, which may take as long as one call.
  *
+ * The first attempt at each deployment has its whole timeout_ms, as belay_lock_acquire() says.
+ *
  * The callback's status is as that of belay_lock_acquire(), of the deployment that decided it:
  * belay_multilock_error(). In all but 0 none of them is held. Besides, or with another meaning:
  *   BELAY_EEXPIRED    a part was granted, and over before the rest was; with time left all of them are asked again

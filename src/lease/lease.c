@@ -40,8 +40,7 @@
 #include <assert.h>
 #include <string.h>
 
-#define ANSWER_MS UINT64_C(100) /* a server that is well answers within this */
-#define PROPOSALS_MAX 8         /* fencing numbers for one grant, each refused for a larger one */
+#define PROPOSALS_MAX 8 /* fencing numbers for one grant, each refused for a larger one */
 
 /* ---- leaves: time -------------------------------------------------------------------------------------- */
 
@@ -81,6 +80,12 @@ static void start_round(belay__lease_t *lease, belay__round_t round, int64_t tim
 
 static belay__lease_state_t attempt_failed(belay__lease_t *lease, int status);
 
+/* The end of the wait cuts every attempt short but the first: the first is answered, or has its whole timeout. */
+static uint64_t wait_limit(const belay__lease_t *lease) {
+  bool limited = lease->bid->wait_until != 0 && lease->attempts > 1;
+  return limited ? lease->bid->wait_until : BELAY__NEVER;
+}
+
 /* One attempt, with a token of its own. Returns the state to go to. */
 static belay__lease_state_t attempt(belay__lease_t *lease) {
   lease->attempts++;
@@ -96,20 +101,18 @@ static belay__lease_state_t attempt(belay__lease_t *lease) {
     return attempt_failed(lease, error);
   if (lease->bid->wait_until != 0)
     belay__wake_listen(lease, true);
-  start_round(lease, BELAY__ROUND_ACQUIRE, lease->terms->timeout,
-              lease->bid->wait_until != 0 ? lease->bid->wait_until : BELAY__NEVER);
+  start_round(lease, BELAY__ROUND_ACQUIRE, lease->terms->timeout, wait_limit(lease));
   return BELAY__LEASE_ACQUIRING;
 }
 
 /* ---- leaves: how attempts end ---------------------------------------------------------------------------- */
 
-/* The end of the wait cut an attempt short before an answer could be expected: that it was not answered says
- * nothing, and what the attempt before it found still stands. */
+/* The end of the wait cut the attempt short: that it was not answered says nothing, and what the attempt before it
+ * found still stands. */
 static bool cut_short(const belay__lease_t *lease, int status, uint64_t now) {
   bool unanswered =
       status == BELAY_EUNKNOWN || status == BELAY_EUNREACHABLE || status == BELAY_ENOQUORUM;
-  return unanswered && lease->bid->wait_until != 0 && now >= lease->bid->wait_until &&
-         now - lease->bid->asked_at < ANSWER_MS * BELAY__MS;
+  return unanswered && now >= wait_limit(lease) && lease->answer_by == wait_limit(lease);
 }
 
 /* The attempts of an acquire are over. Returns the state to go to. */
@@ -157,8 +160,8 @@ static belay__lease_state_t attempt_failed(belay__lease_t *lease, int status) {
   uint64_t now = belay__now(belay__lease_host(lease));
   belay__pass_over(lease, status);
   stop_timers(lease);
-  if (lease->error == BELAY_EHELD && cut_short(lease, status, now))
-    status = BELAY_EHELD;
+  if (cut_short(lease, status, now))
+    status = lease->error;
   lease->error = (int16_t)status;
   lease->failures = status == BELAY_EHELD ? 0 : lease->failures + 1;
   lease->bid->found_held = status == BELAY_EHELD ? lease->bid->found_held + 1 : 0;
@@ -188,15 +191,9 @@ static belay__lease_state_t granted(belay__lease_t *lease) {
   return BELAY__LEASE_GRANTED;
 }
 
-/* The time that an attempt may take: the end of the wait, or of the lease itself. */
-static uint64_t attempt_limit(const belay__lease_t *lease) {
-  uint64_t deadline = belay__lease_deadline(lease);
-  return lease->bid->wait_until != 0 && lease->bid->wait_until < deadline ? lease->bid->wait_until
-                                                                          : deadline;
-}
-
 static belay__lease_state_t propose(belay__lease_t *lease, belay__round_t round) {
-  start_round(lease, round, lease->terms->timeout, attempt_limit(lease));
+  start_round(lease, round, lease->terms->timeout,
+              earlier(wait_limit(lease), belay__lease_deadline(lease)));
   return BELAY__LEASE_FENCING;
 }
 

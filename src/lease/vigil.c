@@ -23,7 +23,6 @@
 #include "core/key.h"
 #include "lease/lease.h"
 
-#define ANSWER_MS UINT64_C(100)    /* a server that is well answers within this */
 #define HERD_MS UINT64_C(5)        /* spreads those who have heard the same */
 #define RECONNECT_MS 200           /* and those whose connection was lost */
 #define REST_MAX_MS UINT64_C(2000) /* between questions that are not answered */
@@ -173,12 +172,11 @@ static belay__vigil_state_t give_up(belay__vigil_t *vigil, int status) {
   return BELAY__VIGIL_LEAVING;
 }
 
-/* The end of the wait cut a question short before an answer could be expected: that it was not answered says
- * nothing, and what was answered before still stands. */
+/* The end of the wait cut a question short: that it was not answered says nothing, and what the one before it found
+ * still stands. */
 static bool cut_short(const belay__vigil_t *vigil, int status, uint64_t now) {
-  return vigil->last == BELAY_ETIMEDOUT && now >= vigil->wait_until &&
-         (status == BELAY_EUNKNOWN || status == BELAY_EUNREACHABLE) &&
-         now - vigil->asked_at < ANSWER_MS * BELAY__MS;
+  return vigil->limited && now >= vigil->wait_until &&
+         (status == BELAY_EUNKNOWN || status == BELAY_EUNREACHABLE);
 }
 
 static belay__vigil_state_t not_answered(belay__vigil_t *vigil, int status);
@@ -193,8 +191,10 @@ static belay__vigil_state_t ask(belay__vigil_t *vigil) {
   if (!vigil->maybe)
     vigil->sure_at = now;
   uint64_t deadline = earlier(answer_by(vigil), forgotten_at(vigil));
-  if (vigil->wait_until != 0)
-    deadline = earlier(deadline, vigil->wait_until);
+  bool first = vigil->vain == 0 && vigil->failures == 0; /* which is answered, or has its timeout */
+  vigil->limited = vigil->wait_until != 0 && !first && vigil->wait_until < deadline;
+  if (vigil->limited)
+    deadline = vigil->wait_until;
   int error = send(vigil, vigil->ops->ask, deadline, false);
   return error == 0 ? BELAY__VIGIL_ASKING : not_answered(vigil, error);
 }

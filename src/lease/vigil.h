@@ -69,8 +69,9 @@ struct belay__vigil {
   int last;                /* what the wait ends with if nothing better comes */
   int status;              /* what it has ended with */
   uint8_t state;
-  bool again; /* ASKING: something was heard meanwhile */
-  bool maybe; /* the server may have been asked */
+  bool limited; /* ASKING: the question may be cut short by the end of the wait */
+  bool again;   /* ASKING: something was heard meanwhile */
+  bool maybe;   /* the server may have been asked */
   bool
       astray; /* something that was asked in this wait, or the last one, may be executed at any time */
   bool gap; /* messages were lost: everybody else has that too */

@@ -49,7 +49,7 @@ static int be_crowded(contender_t *c) {
             "for i = 1, 100000 do redis.call('ZADD', KEYS[1], i, i) end "
             "redis.call('ZADD', KEYS[2], redis.call('TIME')[1] * 1000 + 60000, 1)",
             "2", queue, places, NULL);
-  int status = acquire(c, BELAY_FOREVER); /* so often as its options say */
+  int status = acquire(c, prompt_ms());
   return status == BELAY_EBUSY ? 0 : status;
 }
 
@@ -71,8 +71,7 @@ static int fair_lock(bed_t *bed) {
   MUST(release(a));
   MUST(outcome(c));
   MUST(release(c));
-  options.max_attempts = 3;
-  return be_crowded(contender_of(bed, elsewhere(bed), "queue", &options));
+  return be_crowded(c);
 }
 
 static int reentrant_lock(bed_t *bed) {
@@ -352,7 +351,6 @@ static int semaphore_chore(bed_t *bed) {
   MUST(ask(bed, 5));
   MUST(go(&players[0]));
   options.fair = true;
-  options.max_attempts = 3;
   contender_t *c = contender_blank(bed, &options);
   assert_error(belay_semaphore_new(&bed->client, 1, "full", 4, 1, 1, &options, &c->lock), 0);
   return be_crowded(c);
