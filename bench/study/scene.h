@@ -8,7 +8,7 @@
 
 #include "server.h"
 
-enum { SCENE_PROCESSES_MAX = 16, SCENE_SAMPLES_MAX = 1 << 20 };
+enum { SCENE_PROCESSES_MAX = 32, SCENE_SAMPLES_MAX = 1 << 20 };
 
 typedef enum crowd_name {
   CROWD_BARE,  /* nobody waits: a script over and over, by hiredis alone */

@@ -145,6 +145,7 @@ static outcome_t add_up(const scene_t *scene, int64_t server_cpu) {
   o.client_cpu /= grants;
   o.held /= grants;
   o.server_cpu = (double)server_cpu / grants;
+  o.least = least, o.most = most;
   o.share = most / (least > 0 ? least : 1);
   spread_t across = spread(scene, true), within = spread(scene, false);
   o.across_median = across.median, o.across_p99 = across.p99;

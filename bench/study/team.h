@@ -13,7 +13,8 @@ typedef struct outcome {
   double longest_wait;
   double commands, client_cpu, server_cpu, held; /* for each grant */
   double changes;                                /* of the owner between processes, per second */
-  double share; /* the largest process's grants over the smallest's */
+  double least, most; /* grants of the process with the fewest, and of that with the most */
+  double share;       /* most over least */
   double
       beside; /* the share of time that a client's processor was the server's: they need not be woken there */
   double across_median, across_p99, within_median, within_p99; /* from release to the next grant */

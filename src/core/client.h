@@ -45,6 +45,16 @@ typedef struct belay__standing {
   int64_t votes_from;
 } belay__standing_t;
 
+/* How many others wait for a key that this client has released; lease/crowd.c's. */
+typedef struct belay__crowd {
+  uint64_t hash;        /* of the key, as in client->lines */
+  uint64_t released_at; /* when the last release was answered, in nanoseconds */
+  uint64_t held_for;    /* the hold that ended then, in nanoseconds */
+  uint32_t others; /* connections of other clients that were told of it; 0: the entry is free */
+} belay__crowd_t;
+
+#define BELAY__CROWDS 16 /* keys that a client remembers others of; a power of two */
+
 /* What the client listens to; core/channel.c's. */
 typedef struct belay__channels {
   belay__table_t table;
@@ -86,11 +96,12 @@ struct belay_client {
 
   belay__standing_t standing;
 
-  belay__table_t lines;  /* of leases, by key; lease/line.c's */
-  belay__list_t terms;   /* that leases share; lease/terms.c's */
-  belay__pool_t bids;    /* of leases that are being asked for; lease/owner.c's */
-  belay__list_t resting; /* calls that wait for the time to try again */
-  belay__list_t pool;    /* calls that are not in use */
+  belay__crowd_t crowds[BELAY__CROWDS]; /* lease/crowd.c's */
+  belay__table_t lines;                 /* of leases, by key; lease/line.c's */
+  belay__list_t terms;                  /* that leases share; lease/terms.c's */
+  belay__pool_t bids;                   /* of leases that are being asked for; lease/owner.c's */
+  belay__list_t resting;                /* calls that wait for the time to try again */
+  belay__list_t pool;                   /* calls that are not in use */
   size_t pool_len;
   belay__list_t objects;
   belay__channels_t channels;

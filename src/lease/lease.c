@@ -3,6 +3,8 @@
  *   IDLE, LOST --acquire, others of this client come first--> QUEUED --cancel, wait over--> IDLE
  *    |                                                    | its turn (or after a rest, from WAITING)
  *    acquire         +------<-- next attempt, woken ------|--+
+ *    |  (after a release that others heard of: WAITING,   |  |
+ *    |  while they go first: crowd.c)                     |  |
  *    v               v                                    v  |
  *   IDLE ----------> ACQUIRING --not held,--------> WAITING --cancel, wait over, no token--> IDLE
  *    ^                 |     |     time left         ^  ^
@@ -132,12 +134,15 @@ static uint64_t earlier(uint64_t a, uint64_t b) {
  * would do nothing else, so he does it later, and once. */
 static void hasten(belay__lease_t *lease, belay__woken_t by, uint64_t now) {
   bool held = lease->error == BELAY_EHELD, connected = by == BELAY__WOKEN_CONNECTED;
+  uint64_t delay;
   if (held ? connected : lease->bid->hastened && !connected)
     return;
   lease->bid->hastened = true;
   uint64_t when =
       belay__lease_woken_attempt(lease, now, held || connected ? by : BELAY__WOKEN_AGAIN);
-  set_timer(lease, earlier(lease->timer.when, when));
+  /* Where others go first a poll that was due does not come before them. */
+  bool in_turn = held && by == BELAY__WOKEN_ALL && belay__crowd_delay(lease, &delay);
+  set_timer(lease, in_turn ? when : earlier(lease->timer.when, when));
 }
 
 /* Waits for the time to ask again, or for what is heard. */
@@ -364,6 +369,8 @@ static belay__lease_state_t released(belay__lease_t *lease, int status) {
     status = BELAY_EUNKNOWN;
   if (status != 0)
     lease->error = (int16_t)status;
+  else
+    belay__crowd_note(lease);
   belay__round_undo(lease, BELAY__UNDO);
   stop_timers(lease);
   belay__lease_end(lease, status);
@@ -404,15 +411,27 @@ static belay__lease_state_t close_lease(belay__lease_t *lease) {
 
 /* ---- leaves: the line ------------------------------------------------------------------------------------ */
 
+/* Lets others go first until then, or until half of the wait is over. Returns the state to go to. */
+static belay__lease_state_t attempt_after(belay__lease_t *lease, uint64_t when) {
+  uint64_t now = belay__now(belay__lease_host(lease)), until = lease->bid->wait_until;
+  when = earlier(when, now + (until - now) / 2);
+  if (when <= now)
+    return attempt(lease);
+  lease->error = BELAY_EHELD;
+  set_timer(lease, when);
+  return BELAY__LEASE_WAITING;
+}
+
 /* The owner wants it. Returns the state to go to. */
 static belay__lease_state_t begin(belay__lease_t *lease) {
   lease->bid->found_held = 0;
+  lease->bid->releases = 0;
   lease->had = false;
   lease->streak = 0;
   lease->streak_since = 0;
   bool counted = lease->bid->wait_until == 0 || lease->terms->max_attempts != 0;
   if (!belay__line_join(lease, counted)) /* who has but so many attempts makes them */
-    return attempt(lease);
+    return counted ? attempt(lease) : attempt_after(lease, belay__crowd_return_at(lease));
   set_timer(lease, lease->bid->wait_until);
   return BELAY__LEASE_QUEUED;
 }
@@ -430,15 +449,13 @@ static belay__lease_state_t take_turn(belay__lease_t *lease, belay__yield_t yiel
     return overdue(lease);
   if (yield == BELAY__YIELD_NOT)
     return attempt(lease);
-  uint64_t when = belay__lease_yielded_attempt(lease, now, yield);
-  lease->error = BELAY_EHELD;
-  set_timer(lease, when < lease->bid->wait_until ? when : lease->bid->wait_until);
-  return BELAY__LEASE_WAITING;
+  return attempt_after(lease, belay__lease_yielded_attempt(lease, now, yield));
 }
 
 /* It may be free. Returns the state to go to. */
 static belay__lease_state_t woken(belay__lease_t *lease, belay__lease_state_t state,
                                   belay__woken_t by) {
+  lease->bid->releases += by == BELAY__WOKEN_ALL;
   if (state != BELAY__LEASE_WAITING) {
     lease->bid->woken = true; /* what is being asked may have been answered before */
     return state;

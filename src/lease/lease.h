@@ -150,6 +150,7 @@ typedef struct belay__bid {
   int64_t holder_ms;   /* how long another may still hold it; -1: not known */
   belay__wake_t *wake; /* NULL: it does not listen */
   uint32_t found_held; /* attempts in a row that found it held */
+  uint32_t releases;   /* releases that were heard of since the wait began */
   uint8_t proposals;   /* fencing numbers that were proposed for this grant */
   bool woken;          /* something was heard since the attempt was sent */
   bool hastened;       /* WAITING: it is asked sooner because of that */
@@ -293,6 +294,7 @@ uint64_t belay__lease_renewal_retry(const belay__lease_t *lease, uint64_t now);
 uint64_t belay__lease_next_attempt(const belay__lease_t *lease, int status, uint64_t now);
 
 #define BELAY__UNTOLD UINT32_MAX
+#define BELAY__UNTOLD_MIN (INT32_MAX - 1) /* from here on the number of connections is not known */
 
 /* Whether it lets others elsewhere go first. */
 typedef enum belay__yield {
@@ -488,8 +490,22 @@ void belay__wake_stop(belay__lease_t *lease);
 /* The words that tell who waits that it may be free. */
 void belay__wake_build(const belay__lease_t *lease, belay__call_t *call);
 
+/* Whether this client is subscribed to the first member's channel, and so is told of its own releases. */
+bool belay__wake_is_subscribed(const belay__lease_t *lease);
+
 /* Whether others heard of the release that it just made, or may have. */
 bool belay__wake_others(const belay__lease_t *lease);
+
+/* ---- lease/crowd.c: turns among clients --------------------------------------------------------------------- */
+
+/* Notes how many others heard of the release that was just answered. */
+void belay__crowd_note(belay__lease_t *lease);
+
+/* How many nanoseconds a waiter that hears of a release lets others go first; false if that is not known. */
+bool belay__crowd_delay(const belay__lease_t *lease, uint64_t *delay);
+
+/* When the others that heard of this client's last release have asked; 0: there are none. */
+uint64_t belay__crowd_return_at(const belay__lease_t *lease);
 
 /* ---- lease/lease.c: the machine -------------------------------------------------------------------------- */
 

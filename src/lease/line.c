@@ -97,6 +97,8 @@ int belay__line_reason(const belay__lease_t *lease) {
 void belay__line_inherit(belay__lease_t *next, const belay__lease_t *gone) {
   next->streak = gone->streak + gone->had;
   next->streak_since = gone->streak_since;
+  if (gone->bid != NULL && !gone->had) /* their client has waited for as long as that */
+    next->bid->releases = gone->bid->releases;
 }
 
 /* Whether others elsewhere are to go first: this client has had it for so many times, and others were told that it

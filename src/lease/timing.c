@@ -157,7 +157,9 @@ uint64_t belay__lease_woken_attempt(const belay__lease_t *lease, uint64_t now, b
     spread = (max < MISSED_MAX_MS ? max : MISSED_MAX_MS) * BELAY__MS;
     break;
   }
-  uint64_t when = now + 1 + least + belay__random_below(belay__lease_host(lease), spread);
+  uint64_t when = now + 1 + least + belay__random_below(belay__lease_host(lease), spread), delay;
+  if (by == BELAY__WOKEN_ALL && belay__crowd_delay(lease, &delay))
+    when = now + 1 + delay;
   return when < lease->bid->wait_until ? when : lease->bid->wait_until;
 }
 
@@ -172,7 +174,9 @@ uint64_t belay__lease_yielded_attempt(const belay__lease_t *lease, uint64_t now,
     least = LONG_YIELD_MS * BELAY__MS;
   else if (lease->members > 1)
     least = QUORUM_YIELD_MS * BELAY__MS;
-  return now + least + belay__random_below(belay__lease_host(lease), least);
+  uint64_t when = now + least + belay__random_below(belay__lease_host(lease), least);
+  uint64_t others = belay__crowd_return_at(lease);
+  return when > others ? when : others;
 }
 
 /* It was refused, or not answered. Then it may have been our turn, and our place may be gone: nobody would wake us. */

@@ -158,11 +158,15 @@ void belay__wake_build(const belay__lease_t *lease, belay__call_t *call) {
   belay__publish_build(call, name, channel_of(name, lease->key, lease->key_len), "", 0);
 }
 
+bool belay__wake_is_subscribed(const belay__lease_t *lease) {
+  char name[CHANNEL_MAX];
+  size_t len = channel_of(name, lease->key, lease->key_len);
+  return belay__channel_is_up(lease->member[0].client, name, len);
+}
+
 /* Where nobody is told, others may be waiting all the same. */
 bool belay__wake_others(const belay__lease_t *lease) {
-  char name[CHANNEL_MAX];
   if (!lease->terms->notify || lease->members > 1)
     return true;
-  size_t len = channel_of(name, lease->key, lease->key_len);
-  return lease->told > (belay__channel_is_up(lease->member[0].client, name, len) ? 1 : 0);
+  return lease->told > (belay__wake_is_subscribed(lease) ? 1 : 0);
 }
