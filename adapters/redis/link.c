@@ -179,6 +179,8 @@ static void on_gone(belay__wire_t *wire, int error) {
     belay__log(client->belay, BELAY_LOG_INFO, "connection to %s lost: %s",
                belay__target_words(&link->target, place), belay_strerror(error));
     back_off(link, error);
+    if (link->listener == NULL)
+      belay__client_lost_connection(client);
   } else if (link->state != BELAY__LINK_CLOSED) {
     fail_attempt(link, error, wire->why);
   }

@@ -135,7 +135,8 @@ typedef void (*belay_broken_cb)(belay_request_t *request, int status, const bela
  * what he has. It is done as they would give it back themselves: who waits is woken. What they were is found out first,
  * and then each is released by its token: two round trips.
  *
- * THE HOLDER IS NOT STOPPED, nor told: it takes itself for one until its next renewal, or its deadline. So this is for
+ * THE HOLDER IS NOT STOPPED: it takes itself for one until its next renewal, or its deadline. Only a holder with the
+ * option notice_break (belay/lock.h) asks at once, as a rule within a few round trips; that message may be lost. So this is for
  * holders that are known to be dead, or whose work is guarded by fencing numbers; which stay, and go on growing. Of a
  * Redlock it must be done on most of its servers.
  *

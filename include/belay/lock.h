@@ -23,7 +23,10 @@ extern "C" {
  * the resource itself as well. */
 typedef struct belay_lock belay_lock_t;
 
-/** Whether the lease is renewed while it is held. */
+/** Whether the lease is renewed while it is held. A lease that is renewed is also asked about at once when the
+ * connection to its server was lost and is back. If the server has forgotten it, as after a restart without data, the
+ * loss is told then: BELAY_LOST_TAKEN. Until then, and without a watchdog until the local deadline, another client may
+ * be granted it by the server that forgot: belay_quarantine_t, and for one server a number: belay/fence.h. */
 typedef enum belay_watchdog {
   BELAY_WATCHDOG_AUTO, /**< exactly when no ttl was given */
   BELAY_WATCHDOG_ON,
@@ -99,6 +102,12 @@ typedef struct belay_lock_options {
    * retry_max_ms if that is more; retry_max_ms to 3,600,000 */
   int64_t backoff_max_ms;
   belay_wakeup_t wakeup; /**< default BELAY_WAKE_NOTIFY */
+  /** true if a holder with a watchdog listens to the channel of its key, and asks the server at once when
+   * belay_held_break() takes the hold away: BELAY_LOST_TAKEN about a round trip later. That costs one connection that
+   * listens for all locks of the client, and for each hold a subscription and one more renewal. Without it, and while
+   * that connection is away, the holder learns of the break at its next renewal. One of several readers, and one of
+   * several holds of an owner, learns of it then in any case. Default: false. */
+  bool notice_break;
   /** Of the waiters for one name in one client, with the same options for waiting, one asks the server, and the
    * others queue behind it in order (with an owner, or fair, each asks for itself). A release hands the lock to the
    * next one, with one script; after so many times in a row it is given back to the server, since others may be
@@ -183,17 +192,17 @@ BELAY_API int belay_lock_new(belay_client_t *client, const char *name, size_t na
  * release is heard of, and as retry_min_ms, retry_max_ms and backoff_max_ms say, the second one after a short delay.
  * The end of the wait cuts short every attempt but the first, which has its whole timeout_ms (with fencing on several
  * nodes, for each round). So a wait that is shorter than a round trip ends with an answer too, at most that much later.
- * An attempt that was cut short says nothing: the status is that of the last attempt that was not. The caller holds
- * nothing then, and what the attempt may have left on the server is undone.
+ * An attempt that was cut short says nothing: if the one before it found the lock held, or its queue full, the status
+ * says that. The caller holds nothing then, and what the attempt may have left on the server is undone.
  *
  * The callback's status:
  *   0                   held, and the lease is running: see belay_lock_remaining_us()
  *   BELAY_EHELD         one attempt, or max_attempts, and someone else holds it
- *   BELAY_ETIMEDOUT     waited for wait_ms, and the last attempt that was not cut short found that someone else
- *                       held it, or others of this client still came first
+ *   BELAY_ETIMEDOUT     waited for wait_ms, and someone else held it when the server last answered, or others of this
+ *                       client still came first
  *   BELAY_EEXPIRED      granted, but so late that the lease was over; it is being undone
- *   BELAY_EUNKNOWN      the last attempt that was not cut short was sent and not answered within timeout_ms; it is
- *                       being undone
+ *   BELAY_EUNKNOWN      the last attempt was sent and not answered, and the one before it did not find the lock held;
+ *                       it is being undone
  *   BELAY_EUNREACHABLE  nothing could be sent (BELAY_ERESOLVE: the name does not resolve)
  *   BELAY_ENOQUORUM     several nodes: too few of them answered, see belay_lock_tally()
  *   BELAY_EQUARANTINED  one node, and it does not vote yet

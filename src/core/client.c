@@ -287,6 +287,15 @@ void belay__client_remove(belay_client_t *client, belay__object_t *object) {
   close_node_if_empty(client);
 }
 
+void belay__client_lost_connection(belay_client_t *client) {
+  for (belay__list_t *i = client->objects.next; i != &client->objects && !client->closing;
+       i = i->next) {
+    belay__object_t *object = BELAY__CONTAINER(i, belay__object_t, node);
+    if (object->ops->lost_connection != NULL)
+      object->ops->lost_connection(object);
+  }
+}
+
 /* Calls close or abort of every object. One that ends takes itself out, and no other. */
 static void end_objects(belay_client_t *client, bool now) {
   for (belay__list_t *i = client->objects.next, *next; i != &client->objects; i = next) {

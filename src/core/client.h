@@ -31,6 +31,9 @@ typedef struct belay__object_ops {
   /* A connection of the client's is up. Brings forward what waits only because there was none; sends nothing itself. NULL:
    * nothing does. */
   void (*connected)(belay__object_t *object);
+  /* A connection of the client was lost, and the server may be another one when it comes back. Adds and removes no
+   * object. NULL: nothing to do. */
+  void (*lost_connection)(belay__object_t *object);
 } belay__object_ops_t;
 
 struct belay__object {
@@ -136,6 +139,9 @@ int belay__client_check(belay_client_t *client);
 
 void belay__client_add(belay_client_t *client, belay__object_t *object);
 void belay__client_remove(belay_client_t *client, belay__object_t *object);
+
+/* For the node: a connection that calls were sent on is gone. */
+void belay__client_lost_connection(belay_client_t *client);
 
 /* Whether it says who somebody is, in a token or to the server: 1 to max printable bytes without spaces. */
 bool belay__is_label(const char *text, size_t max);

@@ -20,7 +20,8 @@
  *    |                       v
  *    +--answer-- RELEASING <--release-- HELD --deadline, or no quorum has it--> LOST --acquire--> ACQUIRING
  *                                       | ^
- *                                       +-+ renewal, extend: it stays HELD
+ *                                       +-+ renewal, extend: it stays HELD; a renewal is due at once when the server
+ *                                         may have lost it: its connection was lost, or a break was heard of
  *
  *   any --close--> CLOSING --undone, or patience is over--> CLOSED
  *
@@ -109,12 +110,14 @@ static belay__lease_state_t attempt(belay__lease_t *lease) {
 
 /* ---- leaves: how attempts end ---------------------------------------------------------------------------- */
 
-/* The end of the wait cut the attempt short: that it was not answered says nothing, and what the attempt before it
- * found still stands. */
+/* The end of the wait cut the attempt short: that it was not answered says nothing, and if the attempt before it found
+ * the lock held, or its queue full, that still stands. */
 static bool cut_short(const belay__lease_t *lease, int status, uint64_t now) {
   bool unanswered =
       status == BELAY_EUNKNOWN || status == BELAY_EUNREACHABLE || status == BELAY_ENOQUORUM;
-  return unanswered && now >= wait_limit(lease) && lease->answer_by == wait_limit(lease);
+  bool contended = lease->error == BELAY_EHELD || lease->error == BELAY_EBUSY;
+  return contended && unanswered && now >= wait_limit(lease) &&
+         lease->answer_by == wait_limit(lease);
 }
 
 /* The attempts of an acquire are over. Returns the state to go to. */
@@ -188,6 +191,7 @@ static belay__lease_state_t granted(belay__lease_t *lease) {
   lease->failures = 0;
   lease->error = 0;
   lease->had = true;
+  lease->recheck = false;
   lease->told = BELAY__UNTOLD;
   if (lease->streak_since == 0)
     lease->streak_since = lease->held_since;
@@ -272,6 +276,17 @@ static void not_extended(belay__lease_t *lease, int status) {
   lease->failures += !refused;
 }
 
+/* The server may have lost the lease since it was asked: asks soon, if it would be asked again at all. Returns the
+ * state to go to. */
+static belay__lease_state_t check(belay__lease_t *lease, belay__check_t why) {
+  uint64_t now = belay__now(belay__lease_host(lease));
+  lease->recheck = lease->asking; /* what is being asked may have been answered before */
+  if (!lease->asking && belay__lease_renews(lease, now))
+    set_timer(lease, earlier(belay__timer_is_set(&lease->timer) ? lease->timer.when : BELAY__NEVER,
+                             belay__lease_check_at(lease, now, why)));
+  return BELAY__LEASE_HELD;
+}
+
 /* A renewal or an extend was decided. Returns the state to go to. */
 static belay__lease_state_t extended(belay__lease_t *lease, int status) {
   lease->asking = false;
@@ -286,7 +301,7 @@ static belay__lease_state_t extended(belay__lease_t *lease, int status) {
     not_extended(lease, status);
   }
   belay__lease_end_extend(lease, status);
-  return BELAY__LEASE_HELD;
+  return lease->recheck ? check(lease, BELAY__CHECK_HEARD) : BELAY__LEASE_HELD;
 }
 
 /* The owner asked for another ttl: it counts from now on, and a shorter one at once. */
@@ -328,7 +343,10 @@ static belay__lease_state_t renew(belay__lease_t *lease, int64_t timeout_ms) {
 /* The owner is about to know: from now on the watchdog works. */
 static belay__lease_state_t told(belay__lease_t *lease) {
   schedule_renewal(lease);
-  return BELAY__LEASE_HELD;
+  bool apart = false; /* from a server that was lost when it had granted it */
+  for (unsigned i = 0; i < lease->members; i++)
+    apart |= lease->member[i].until != 0 && belay__member_server(&lease->member[i]) == NULL;
+  return apart ? check(lease, BELAY__CHECK_LOST) : BELAY__LEASE_HELD;
 }
 
 /* The owner does not want it any more. Returns the state to go to. */
@@ -489,6 +507,10 @@ static void settle(belay__lease_t *lease) {
   bool granted = state == BELAY__LEASE_GRANTED && !lease->terms->kind->passes;
   if (!waits)
     belay__wake_stop(lease);
+  if (state == BELAY__LEASE_HELD)
+    belay__wake_watch(lease);
+  else
+    belay__wake_unwatch(lease);
   if (granted || state == BELAY__LEASE_IDLE || state >= BELAY__LEASE_LOST)
     belay__line_leave(lease, granted);
   if (state == BELAY__LEASE_IDLE || state >= BELAY__LEASE_HELD)
@@ -510,7 +532,7 @@ static const unsigned possible[] = {
     [BELAY__LEASE_WAITING] = ON(CANCEL) | ON(CLOSE) | ON(TIMER) | ON(WAKE) | ON(TURN),
     [BELAY__LEASE_GRANTED] = ON(CANCEL) | ON(CLOSE) | ON(ANSWER) | ON(EXPIRY) | ON(TOLD),
     [BELAY__LEASE_HELD] =
-        ON(RELEASE) | ON(EXTEND) | ON(CLOSE) | ON(ANSWER) | ON(TIMER) | ON(EXPIRY),
+        ON(CHECK) | ON(RELEASE) | ON(EXTEND) | ON(CLOSE) | ON(ANSWER) | ON(TIMER) | ON(EXPIRY),
     [BELAY__LEASE_RELEASING] = ON(KEPT) | ON(CLOSE) | ON(ANSWER) | ON(TIMER),
     [BELAY__LEASE_LOST] = ON(ACQUIRE) | ON(CLOSE),
     [BELAY__LEASE_CLOSING] = ON(CLOSE) | ON(TIMER) | ON(TOLD) | ON(UNDONE),
@@ -578,6 +600,8 @@ static belay__lease_state_t next_state(belay__lease_t *lease, belay__lease_event
       return give_back(lease, (int64_t)arg);
     if (event == BELAY__EV_EXTEND)
       return renew(lease, (int64_t)arg);
+    if (event == BELAY__EV_CHECK)
+      return check(lease, (belay__check_t)arg);
     if (event == BELAY__EV_TIMER && !lease->asking)
       return lease->unsettled || belay__lease_renews(lease, belay__now(belay__lease_host(lease)))
                  ? renew(lease, lease->terms->timeout)

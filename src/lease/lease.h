@@ -81,7 +81,8 @@ typedef struct belay__terms {
   bool renew, fencing;
   bool quarantine, trust; /* trust: a server that does not tell its run id votes */
   bool notify;            /* releases are published, and waiters listen */
-  uint8_t none[2];        /* 0: see there */
+  bool notice_break;      /* a holder with a watchdog listens too */
+  uint8_t none[1];        /* 0: see there */
 } belay__terms_t;
 
 typedef enum belay__lease_state {
@@ -139,7 +140,7 @@ typedef struct belay__member {
   bool known_back : 1; /* ... that was asked when it had said that it has it again */
 } belay__member_t;
 
-/* Ears for what wakes a lease that waits; wake.c's. */
+/* Ears for what wakes a lease that waits, or makes a holder ask; wake.c's. */
 typedef struct belay__wake belay__wake_t;
 
 /* What there is of an acquire until it is over, or its owner is told of the grant: most leases are held most of the
@@ -165,6 +166,7 @@ struct belay__lease {
   belay__list_t line;      /* all of one key in one client; alone: in none */
   belay__lease_t *partner; /* RELEASING: who it is being passed to; ACQUIRING: by whom */
   belay__bid_t *bid;       /* QUEUED ... GRANTED; else NULL */
+  belay__wake_t *watch;    /* HELD, with notice_break: its ears; else NULL */
   belay__timer_t expiry;   /* GRANTED, HELD: the local deadline */
   belay__timer_t timer;    /* WAITING: the next attempt; HELD: renewal; CLOSING: patience */
   belay__task_t task;      /* tells the face what there is to tell */
@@ -199,6 +201,7 @@ struct belay__lease {
    * decision answers the command that was sent, and not what the owner wants by then. */
   bool asked_write : 1;  /* EXTEND: it asks for the writer's mode */
   bool asked_change : 1; /* EXTEND: it asks for another mode than the lease had */
+  bool recheck : 1; /* HELD: the server may have lost it since it was asked what is being asked */
   bool in_line : 1;
   bool had : 1;      /* it was granted since it joined the line */
   bool offered : 1;  /* it may have been passed on, and who was to get it did not learn */
@@ -289,6 +292,15 @@ bool belay__lease_renews(const belay__lease_t *lease, uint64_t now);
 uint64_t belay__lease_renewal_due(const belay__lease_t *lease, uint64_t now);
 uint64_t belay__lease_renewal_soon(const belay__lease_t *lease, uint64_t now);
 uint64_t belay__lease_renewal_retry(const belay__lease_t *lease, uint64_t now);
+
+/* Why a holder asks the server before its next renewal is due. */
+typedef enum belay__check {
+  BELAY__CHECK_LOST, /* a connection was lost: of all that were held through it */
+  BELAY__CHECK_HEARD /* something was published on its channel */
+} belay__check_t;
+
+/* When to ask because of that. */
+uint64_t belay__lease_check_at(const belay__lease_t *lease, uint64_t now, belay__check_t why);
 
 /* When to ask again after an attempt that ended with that status. */
 uint64_t belay__lease_next_attempt(const belay__lease_t *lease, int status, uint64_t now);
@@ -490,6 +502,11 @@ void belay__wake_stop(belay__lease_t *lease);
 /* The words that tell who waits that it may be free. */
 void belay__wake_build(const belay__lease_t *lease, belay__call_t *call);
 
+/* A holder listens for what may have taken the lease from it: any message, and what it may have missed before its
+ * subscription was confirmed (BELAY__EV_CHECK). And does not any more. */
+void belay__wake_watch(belay__lease_t *lease);
+void belay__wake_unwatch(belay__lease_t *lease);
+
 /* Whether this client is subscribed to the first member's channel, and so is told of its own releases. */
 bool belay__wake_is_subscribed(const belay__lease_t *lease);
 
@@ -516,6 +533,7 @@ typedef enum belay__lease_event {
   BELAY__EV_WAKE,    /* it may be free; arg: a belay__woken_t */
   BELAY__EV_KEPT,    /* it was not passed on, as far as is known; arg: it may have been */
   BELAY__EV_EXTEND,  /* the owner wants it for longer */
+  BELAY__EV_CHECK,   /* the server may have lost it; arg: a belay__check_t */
   BELAY__EV_CANCEL,  /* the owner does not want to wait any more */
   BELAY__EV_CLOSE,   /* the handle ends */
   BELAY__EV_ANSWER,  /* a member answered */

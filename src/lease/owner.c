@@ -190,8 +190,18 @@ BELAY_ERRORS(X)
 
 /* ---- the beginning ------------------------------------------------------------------------------------- */
 
-static const belay__object_ops_t object_ops = {
-    .close = object_close, .abort = object_abort, .connected = object_connected};
+/* Through which of the client's connections the lease is held is seen from which of them is there. */
+static void object_lost_connection(belay__object_t *object) {
+  const belay__member_t *member = BELAY__CONTAINER(object, belay__member_t, object);
+  belay__lease_t *lease = belay__member_lease(member);
+  if (lease->state == BELAY__LEASE_HELD && belay__member_server(member) == NULL)
+    belay__lease_step(lease, BELAY__EV_CHECK, BELAY__CHECK_LOST);
+}
+
+static const belay__object_ops_t object_ops = {.close = object_close,
+                                               .abort = object_abort,
+                                               .connected = object_connected,
+                                               .lost_connection = object_lost_connection};
 
 /* Of many keys the first one's, which is where all of them are. */
 static uint32_t affinity_of(const belay__kind_t *kind, const char *key, size_t len) {

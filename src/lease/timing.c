@@ -15,6 +15,10 @@
 #define STREAK_MAX_MS UINT64_C(500) /* ... of which, after so long, there may be some, */
 #define POLLED_STREAK_MAX_MS UINT64_C(100) /* or are */
 #define RENEWAL_SLOTS 16 /* renewals of one period go out in so many parts, or up to twice that */
+#define CHECK_SPREAD_MS                                                                            \
+  UINT64_C(100) /* leases that were held through a lost connection ask within this */
+#define CHECKS_APART_MS                                                                            \
+  UINT64_C(100) /* a holder that hears many messages asks no more often than this */
 #define RENEW_RETRY_MS UINT64_C(20) /* after a failed renewal; doubles up to ttl/10 */
 
 uint64_t belay__lease_validity(uint32_t ttl_ms, int32_t drift_ms) {
@@ -87,6 +91,17 @@ uint64_t belay__lease_renewal_retry(const belay__lease_t *lease, uint64_t now) {
 
 uint64_t belay__lease_renewal_soon(const belay__lease_t *lease, uint64_t now) {
   return now + 1 + belay__random_below(belay__lease_host(lease), HERD_MS * BELAY__MS);
+}
+
+uint64_t belay__lease_check_at(const belay__lease_t *lease, uint64_t now, belay__check_t why) {
+  uint64_t spread = lease->ttl * BELAY__MS / 50, most = CHECK_SPREAD_MS * BELAY__MS, last = 0;
+  if (why == BELAY__CHECK_LOST)
+    return now + 1 + belay__random_below(belay__lease_host(lease), spread < most ? spread : most);
+  for (unsigned i = 0; i < lease->members; i++)
+    if (lease->member[i].sent > last)
+      last = lease->member[i].sent;
+  uint64_t when = last + CHECKS_APART_MS * BELAY__MS;
+  return when > now ? when : now + 1;
 }
 
 /* The largest random delay after an attempt that was refused or not answered. */

@@ -1,4 +1,6 @@
-/* What wakes a lease that waits: releases are published on the channel of its key, and it has an ear for that on
+/* What wakes a lease that waits, and what makes a holder ask.
+ *
+ * A waiter: releases are published on the channel of its key, and it has an ear for that on
  * each of its nodes (or, of many keys, for each of them). Heard is only a hint, on which it asks again: at once if it
  * had found it held, else within a second. Without one it asks as often as it does without ears.
  *
@@ -18,7 +20,7 @@
 typedef struct ear {
   belay__ear_t ear;
   belay__lease_t *lease;
-  bool heard;  /* since the last attempt */
+  bool heard;  /* a waiter's: since the last attempt */
   bool was_up; /* the subscription was confirmed before */
 } ear_t;
 
@@ -79,6 +81,15 @@ static void hear(belay__ear_t *belay_ear, belay__heard_t what, const char *data,
   belay__lease_step(lease, BELAY__EV_WAKE, by);
 }
 
+/* A holder's. */
+static void hear_as_holder(belay__ear_t *belay_ear, belay__heard_t what, const char *data,
+                           size_t len, int status) {
+  (void)data, (void)len, (void)status;
+  if (what != BELAY__HEARD_GAP)
+    belay__lease_step(BELAY__CONTAINER(belay_ear, ear_t, ear)->lease, BELAY__EV_CHECK,
+                      BELAY__CHECK_HEARD);
+}
+
 /* ---- ears ---------------------------------------------------------------------------------------------- */
 
 static size_t size_of(unsigned count) {
@@ -123,34 +134,61 @@ static bool are_known(const belay__lease_t *lease, unsigned count) {
   return true;
 }
 
+typedef void (*hear_t)(belay__ear_t *ear, belay__heard_t what, const char *data, size_t len,
+                       int status);
+
 /* What cannot listen asks now and then. */
-void belay__wake_listen(belay__lease_t *lease, bool known) {
-  unsigned count = count_channels(lease);
-  if (lease->bid->wake != NULL || !lease->terms->notify || (known && !are_known(lease, count)))
-    return;
+static void open_ears(belay__lease_t *lease, belay__wake_t **out, unsigned count, hear_t hear_it) {
   belay__wake_t *wake = belay__alloc(belay__lease_host(lease), size_of(count));
   if (wake == NULL)
     return;
-  lease->bid->wake = wake;
+  *out = wake;
   wake->count = count;
   for (unsigned i = 0; i < count; i++) {
     char name[CHANNEL_MAX];
     size_t len;
-    wake->ears[i] = (ear_t){.ear = {.hear = hear}, .lease = lease};
+    wake->ears[i] = (ear_t){.ear = {.hear = hear_it}, .lease = lease};
     belay_client_t *client = channel(lease, i, name, &len);
     (void)belay__listen(client, name, len, &wake->ears[i].ear);
     wake->ears[i].was_up = belay__ear_is_up(&wake->ears[i].ear);
   }
 }
 
-void belay__wake_stop(belay__lease_t *lease) {
-  belay__wake_t *wake = lease->bid != NULL ? lease->bid->wake : NULL;
-  if (wake == NULL)
-    return;
-  lease->bid->wake = NULL;
+static void close_ears(belay__lease_t *lease, belay__wake_t **ears) {
+  belay__wake_t *wake = *ears;
+  *ears = NULL;
   for (unsigned i = 0; i < wake->count; i++)
     belay__unlisten(&wake->ears[i].ear);
   belay__free(belay__lease_host(lease), wake, size_of(wake->count));
+}
+
+void belay__wake_listen(belay__lease_t *lease, bool known) {
+  unsigned count = count_channels(lease);
+  if (lease->bid->wake == NULL && lease->terms->notify && (!known || are_known(lease, count)))
+    open_ears(lease, &lease->bid->wake, count, hear);
+}
+
+void belay__wake_stop(belay__lease_t *lease) {
+  if (lease->bid != NULL && lease->bid->wake != NULL)
+    close_ears(lease, &lease->bid->wake);
+}
+
+static bool is_closing(const belay__lease_t *lease) {
+  bool closing = false;
+  for (unsigned i = 0; i < lease->members; i++)
+    closing |= lease->member[i].client->closing;
+  return closing;
+}
+
+void belay__wake_watch(belay__lease_t *lease) {
+  if (lease->watch == NULL && lease->terms->notice_break && lease->terms->renew &&
+      !is_closing(lease))
+    open_ears(lease, &lease->watch, count_channels(lease), hear_as_holder);
+}
+
+void belay__wake_unwatch(belay__lease_t *lease) {
+  if (lease->watch != NULL)
+    close_ears(lease, &lease->watch);
 }
 
 void belay__wake_build(const belay__lease_t *lease, belay__call_t *call) {

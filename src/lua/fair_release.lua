@@ -1,5 +1,6 @@
 -- Gives a lock back if it is ours; takes our ticket out of the queue if it is there, or keeps our place; and wakes who is
--- the first in line then, if it is free and the lock was ours, or another was the first before.
+-- the first in line then, if it is free and the lock was ours, or another was the first before. Where nobody is in line the
+-- release is published for everybody: a holder may listen for who takes the lock from it.
 -- KEYS[1]: the lock. KEYS[2]: the queue, a zset of tickets by their numbers. KEYS[3]: until when each ticket keeps its
 --   place, a zset of tickets by TIME in ms. ARGV[1]: our token; '': none. ARGV[2]: how to publish: 'PUBLISH', 'SPUBLISH', ''.
 --   ARGV[3]: our ticket; '': none; 'TICKET+MS': its owner goes on waiting, who does not know that it was granted: if
@@ -54,8 +55,8 @@ if not first and alive > 0 then
   redis.call('DEL', KEYS[3])
 end
 local heard
-if first and ARGV[2] ~= '' and (gave or (first ~= was_first[1] and not holder)) then
-  heard = redis.pcall(ARGV[2], KEYS[1] .. '::wake', first)
+if ARGV[2] ~= '' and (gave or (first and first ~= was_first[1] and not holder)) then
+  heard = redis.pcall(ARGV[2], KEYS[1] .. '::wake', first or '')
 end
 if not gave then
   return 0

@@ -62,14 +62,18 @@ static bool may_end_so(const sim_watch_t *watch, int status) {
   }
 }
 
+/* Whether the acquire has waited for as long as it was to. */
+static bool has_waited(const sim_watch_t *watch) {
+  uint64_t waited = sim_process_now(watch->process) - watch->op[SIM_ACQUIRE].called;
+  return watch->wait_ms != BELAY_FOREVER && waited >= (uint64_t)watch->wait_ms * SIM_MS;
+}
+
 static bool may_acquire_end_so(const sim_watch_t *watch, int status) {
-  const sim_pending_t *op = &watch->op[SIM_ACQUIRE];
   switch (status) {
   case BELAY_EHELD:
     return watch->wait_ms == 0 || watch->options.max_attempts > 0;
   case BELAY_ETIMEDOUT:
-    return watch->wait_ms != 0 &&
-           (watch->canceled || watch->closing || sim_process_now(watch->process) >= op->due);
+    return watch->wait_ms != 0 && (watch->canceled || watch->closing || has_waited(watch));
   case BELAY_EEXPIRED:
     return true;
   case BELAY_EMISMATCH: /* more than there are now */
@@ -136,12 +140,12 @@ static bool is_definite(const sim_watch_t *watch, int status) {
   if (!is_single(watch))
     return false;
   if (status == BELAY_EHELD)
-    return watch->wait_ms == 0 ||
-           sim_process_now(watch->process) < watch->op[SIM_ACQUIRE].due; /* else it was cut short */
+    return watch->wait_ms == 0 || !has_waited(watch); /* else it was cut short */
   /* A refusal may also be that of what would have made the lock count. */
   const belay__terms_t *terms = sim_watch_lease(watch)->terms;
   bool bare = !terms->quarantine && terms->min_replicas == 0;
-  return status == BELAY_EUNREACHABLE || status == BELAY_EBUSY || (bare && is_refusal(status));
+  bool busy = status == BELAY_EBUSY && (watch->wait_ms == 0 || !has_waited(watch));
+  return status == BELAY_EUNREACHABLE || busy || (bare && is_refusal(status));
 }
 
 static void not_granted(sim_watch_t *watch, int status) {

@@ -160,12 +160,15 @@ int sim_watch_acquire(sim_watch_t *watch, int64_t wait_ms) {
         scarce && error == BELAY_ENOMEM ? error : or_else);
   if (error != 0)
     return error;
-  bool rounds = wait_ms == 0 && lease->terms->fencing && lease->members > 1;
-  expect(watch, SIM_ACQUIRE, wait_ms != 0 ? wait_ms : (int64_t)lease->terms->timeout);
+  bool rounds = lease->terms->fencing && lease->members > 1 && wait_ms != BELAY_FOREVER;
+  /* The first attempt of a wait may begin at its end, and has its whole timeout. */
+  expect(watch, SIM_ACQUIRE,
+         wait_ms == BELAY_FOREVER ? wait_ms : wait_ms + (int64_t)lease->terms->timeout);
   sim_pending_t *pending = &watch->op[SIM_ACQUIRE];
   if (rounds) {
-    pending->rounds = ROUNDS_MAX * lease->terms->timeout * SIM_MS;
-    pending->limit = pending->called + lease->terms->ttl * SIM_MS;
+    uint64_t wait = (uint64_t)wait_ms * SIM_MS;
+    pending->rounds = wait + ROUNDS_MAX * lease->terms->timeout * SIM_MS;
+    pending->limit = pending->called + wait + lease->terms->ttl * SIM_MS;
     pending->due = pending->called + pending->rounds;
     if (pending->due > pending->limit)
       pending->due = pending->limit;

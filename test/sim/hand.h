@@ -70,6 +70,7 @@ void sim_hand_enter(sim_hand_t *hand);
 bool sim_hand_leave(sim_hand_t *hand, const char *what, int error, int may);
 
 /* Promise i is given: within so many milliseconds, or BELAY_FOREVER; is due now; is kept. */
+#define SIM_CALL_MS 2000 /* a client's timeout_ms where nothing else is said */
 void sim_hand_promise(sim_hand_t *hand, unsigned i, int64_t within_ms);
 void sim_hand_hurry(sim_hand_t *hand, unsigned i);
 void sim_hand_kept(sim_hand_t *hand, unsigned i, int status);

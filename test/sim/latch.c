@@ -162,7 +162,9 @@ static void wait(hand_t *hand) {
     sim_hand_think(base);
     return;
   }
-  sim_hand_promise(base, WAIT, wait_ms == 0 ? BELAY_FOREVER : wait_ms);
+  /* The first question has its whole timeout. */
+  bool bound = wait_ms != 0 && wait_ms != BELAY_FOREVER;
+  sim_hand_promise(base, WAIT, bound ? wait_ms + SIM_CALL_MS : BELAY_FOREVER);
   hand->canceled = false;
 }
 

@@ -190,7 +190,9 @@ static void acquire(hand_t *hand) {
     return;
   }
   /* One attempt at several servers is one after the other. */
-  sim_hand_promise(base, ACQUIRE, wait_ms != 0 ? wait_ms : BELAY_FOREVER);
+  /* The first attempt for each part has its whole timeout. */
+  bool bound = wait_ms != 0 && wait_ms != BELAY_FOREVER;
+  sim_hand_promise(base, ACQUIRE, bound ? wait_ms + SIM_CALL_MS : BELAY_FOREVER);
   hand->canceled = false;
   hand->cure = base->healing;
   if (!base->healing && sim_hand_chance(base, 150))
