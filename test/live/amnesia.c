@@ -5,7 +5,7 @@
 #include "support/contest.h"
 #include "support/relay.h"
 
-enum { TTL = 1500, CONTEST_TTL = 1200 };
+enum { TTL = 4000, CONTEST_TTL = 4000, RENEWALS = 10 /* in a ttl: the rest stands a standstill */ };
 
 typedef struct blow {
   const char *name;
@@ -90,7 +90,7 @@ static void open_scene(scene_t *s, const blow_t *blow) {
   open_wire(s->bed);
   belay_client_t *one = bed_connect(s->bed, relay_url(wire), &client);
   belay_client_t *other = bed_connect(s->bed, relay_url(wire), &client);
-  options.renew_after_ms = TTL / 4 * slow();
+  options.renew_after_ms = TTL / RENEWALS * slow();
   for (kind_id_t k = (kind_id_t)0; k < KINDS; k++) {
     belay_lock_options_t o = options;
     o.ttl_ms = k == LATCH ? 3600000 : options.ttl_ms; /* it is not renewed */
@@ -185,6 +185,7 @@ static void test_contest(void **state) {
   belay_client_options_t client = hasty();
   bed_t *bed = bed_open(&client);
   belay_lock_options_t options = watched(CONTEST_TTL * slow());
+  options.renew_after_ms = CONTEST_TTL / RENEWALS * slow();
   open_wire(bed);
   contest_begin(&contest, bed, relay_url(wire), &client, &options);
   contest_await_turns(&contest, 1);

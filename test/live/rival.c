@@ -50,7 +50,7 @@ static bool race_goes_on(race_t *race) {
       assert_error(begin_release(c), 0);
     } else if (race->resting[i] && race->turns[i] < TURNS) {
       race->resting[i] = false;
-      assert_error(begin_acquire(c, 10000 * slow()), 0);
+      assert_error(begin_acquire(c, BELAY_FOREVER), 0);
     }
     done += race->resting[i] && race->turns[i] == TURNS;
   }
@@ -81,8 +81,9 @@ static void test_three_rivals_for_five_nodes_all_have_their_turns(void **state) 
 static void test_a_split_vote_is_over_when_the_ttls_are(void **state) {
   (void)state;
   static const char *const strangers[] = {"one", "one", "another", "another", "a third"};
+  const int64_t ttl_ms = lag() + 1000 * slow(); /* longer than it takes to ask once */
   char ttl[24];
-  snprintf(ttl, sizeof ttl, "%d", (int)(400 * slow()));
+  snprintf(ttl, sizeof ttl, "%lld", (long long)ttl_ms);
   nodes_t *nodes = nodes_open(5, NULL);
   belay_lock_options_t options = unhurried_options(10000);
   contender_t *c = nodes_contender(nodes, "door", &options);
@@ -91,8 +92,8 @@ static void test_a_split_vote_is_over_when_the_ttls_are(void **state) {
   for (unsigned i = 0; i < 5; i++)
     server_do(nodes->server[i], "SET", key_of(c), strangers[i], "PX", ttl, NULL);
   assert_error(try_lock(c), BELAY_EHELD);
-  assert_error(acquire(c, 30000), 0);
-  assert_between(clock_since_ms(began), 390 * slow(), 1400 * slow());
+  assert_error(acquire(c, BELAY_FOREVER), 0);
+  assert_between(clock_since_ms(began), ttl_ms - 10, ttl_ms + 15000);
   nodes_settle(nodes);
   assert_int_equal(nodes_holding(nodes, c), 5);
   nodes_close(nodes);
@@ -100,13 +101,16 @@ static void test_a_split_vote_is_over_when_the_ttls_are(void **state) {
 
 /* ---- nodes that stand still while it is being taken ------------------------------------------------------- */
 
+/* A node that does not stand still answers within this, also if the machine stands still for a moment. */
+#define NODE_TIMEOUT_MS lag()
+
 /* A handle on five nodes, of which so many stand still. */
 static contender_t *open_paused(unsigned paused) {
   belay_client_options_t client_terms = client_options();
   client_terms.close_timeout_ms = 200;
   nodes_t *nodes = nodes_open(5, &client_terms);
   belay_lock_options_t options = redlock_options(60000);
-  options.timeout_ms = 100 * slow();
+  options.timeout_ms = NODE_TIMEOUT_MS;
   contender_t *c = nodes_contender(nodes, "door", &options);
   c->arg = nodes;
   nodes_warm(nodes);
@@ -131,7 +135,7 @@ static void test_late_grants_of_an_attempt_that_failed_are_undone(void **state) 
     nodes_t *nodes = c->arg;
     assert_error(try_lock(c), BELAY_ENOQUORUM);
     expect_all_undone(nodes, paused);
-    assert_error(acquire(c, 10000), 0);
+    assert_error(acquire(c, BELAY_FOREVER), 0);
     nodes_close(nodes);
   }
 }
@@ -159,7 +163,7 @@ static void test_late_grants_of_an_attempt_that_is_closed_are_undone(void **stat
     bed_run_for(nodes->bed, 20);
     int64_t began = clock_now();
     assert_error(close_lock(c), 0);
-    assert_true(clock_since_ms(began) < 200 + 500 * slow());
+    assert_true(clock_since_ms(began) < 15000); /* and not for the ttl */
     assert_error(c->status, BELAY_ECANCELED);
     expect_all_undone(nodes, paused);
     nodes_close(nodes);
@@ -221,7 +225,7 @@ static void test_a_node_that_stands_still_is_not_asked_again(void **state) {
   contender_t *c = open_paused(1);
   nodes_t *nodes = c->arg;
   assert_error(try_lock(c), 0);
-  bed_run_for(nodes->bed, 150 * slow());
+  bed_run_for(nodes->bed, NODE_TIMEOUT_MS * 3 / 2);
   assert_error(release(c), 0);
   for (int i = 0; i < 20; i++) {
     assert_error(try_lock(c), 0);
