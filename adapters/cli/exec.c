@@ -248,6 +248,7 @@ static int make_lock(harness_t *h) {
   belay_lock_options_init(&options);
   options.ttl_ms = asked.ttl_ms;
   options.watchdog = BELAY_WATCHDOG_ON;
+  options.notice_break = true;
   options.fencing = asked.permits == 0 && asked.key == NULL;
   options.key = asked.key;
   options.key_len = asked.key != NULL ? len : 0;

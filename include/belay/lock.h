@@ -188,8 +188,11 @@ BELAY_API int belay_lock_new(belay_client_t *client, const char *name, size_t na
 
 /** Takes the lock, waiting at most wait_ms for it: BELAY_DEFAULT is the option's, 0 is one attempt,
  * BELAY_FOREVER has no limit. The first attempt goes out at once, unless other handles of this client wait
- * for the name or hold it: then it queues behind them (one attempt never does). Attempts after it are made when a
- * release is heard of, and as retry_min_ms, retry_max_ms and backoff_max_ms say, the second one after a short delay.
+ * for the name or hold it: then it queues behind them (one attempt never does). After a release of this client that
+ * other clients were told of, they go first: the first attempt goes out a quarter of that hold after the release at the
+ * latest, and at most about 20 ms after it. Attempts after the first are made when a release is heard of, the sooner the
+ * more releases the waiter has heard of, and as retry_min_ms, retry_max_ms and backoff_max_ms say, the second one after a
+ * short delay.
  * The end of the wait cuts short every attempt but the first, which has its whole timeout_ms (with fencing on several
  * nodes, for each round). So a wait that is shorter than a round trip ends with an answer too, at most that much later.
  * An attempt that was cut short says nothing: if the one before it found the lock held, or its queue full, the status
@@ -299,7 +302,7 @@ typedef struct belay_lock_tally {
   unsigned votes[BELAY_VOTES]; /**< how many said what; by belay_vote_t */
   struct {
     belay_vote_t vote;
-    int error;             /**< why it is not GRANTED: BELAY_EOOM, BELAY_EAUTH ...; otherwise 0 */
+    int error; /**< why it is not GRANTED: BELAY_EOOM, BELAY_EAUTH ...; otherwise 0 */
     /** QUARANTINED: milliseconds until the server may vote, at least 1; 0 if that is not known. Otherwise 0 */
     int64_t quarantine_ms;
   } node[BELAY_NODES_MAX]; /**< in the order of the clients */

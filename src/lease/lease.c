@@ -20,8 +20,8 @@
  *    |                       v
  *    +--answer-- RELEASING <--release-- HELD --deadline, or no quorum has it--> LOST --acquire--> ACQUIRING
  *                                       | ^
- *                                       +-+ renewal, extend: it stays HELD; a renewal is due at once when the server
- *                                         may have lost it: its connection was lost, or a break was heard of
+ *                                       +-+ renewal, extend: it stays HELD. If the server may have lost the lease
+ *                                           (connection lost, break heard of) a renewal is due at once
  *
  *   any --close--> CLOSING --undone, or patience is over--> CLOSED
  *

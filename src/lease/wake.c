@@ -1,11 +1,14 @@
 /* What wakes a lease that waits, and what makes a holder ask.
  *
- * A waiter: releases are published on the channel of its key, and it has an ear for that on
- * each of its nodes (or, of many keys, for each of them). Heard is only a hint, on which it asks again: at once if it
- * had found it held, else within a second. Without one it asks as often as it does without ears.
+ * Releases are published on the channel of the key. A waiter has an ear for that on each of its nodes (or, of many keys,
+ * for each of them). A message is only a hint, on which it asks again: at once or in its turn (crowd.c) if it had found
+ * the lease held, else within a second. Without one it asks as often as it does without ears.
  *
  *   message for everybody, or for our ticket --+
- *   subscription confirmed: first, after a gap -+--> as many ears as make a quorum (of many keys: one) --> BELAY__EV_WAKE */
+ *   subscription confirmed: first, after a gap -+--> as many ears as make a quorum (of many keys: one) --> BELAY__EV_WAKE
+ *
+ * A holder with notice_break has the same ears. While the lease is held only a break publishes there, or a release of
+ * another that holds it too: whatever it hears, and each confirmed subscription, makes it ask --> BELAY__EV_CHECK */
 #include <string.h>
 
 #include "core/key.h"
