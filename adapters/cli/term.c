@@ -7,8 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <uv.h>
 
 #define CLEAR_LINE "\r\033[K"
+#define LIVE_NS                                                                                    \
+  UINT64_C(50000000) /* between two drawings of a live line: 50 ms, which an eye follows */
 
 void term_init(term_t *term) {
   const char *no_color = getenv("NO_COLOR"), *type = getenv("TERM");
@@ -55,8 +58,10 @@ void term_print(term_t *term, const char *format, ...) {
 }
 
 void term_live(term_t *term, const char *format, ...) {
-  if (!term->fancy)
+  uint64_t now = uv_hrtime();
+  if (!term->fancy || (term->live_shown && now - term->live_at < LIVE_NS))
     return;
+  term->live_at = now;
   va_list args;
   va_start(args, format);
   clear_live(term);

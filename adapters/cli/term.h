@@ -3,6 +3,7 @@
 #define BELAY_CLI_TERM_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 typedef enum term_style {
   TERM_NORMAL,
@@ -28,9 +29,10 @@ typedef enum term_glyph {
 } term_glyph_t;
 
 typedef struct term {
-  bool fancy;      /* a terminal, and NO_COLOR is not set */
-  bool utf8;       /* it shows more than ASCII */
-  bool live_shown; /* the line that the cursor stands in is a live one */
+  bool fancy;       /* a terminal, and NO_COLOR is not set */
+  bool utf8;        /* it shows more than ASCII */
+  bool live_shown;  /* the line that the cursor stands in is a live one */
+  uint64_t live_at; /* when it was drawn, by uv_hrtime(); 0: never */
 } term_t;
 
 void term_init(term_t *term);
