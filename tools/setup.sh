@@ -65,6 +65,8 @@ look() { # look build|test|check|valgrind|bench: fills `missing`
   fi
 
   need libcmocka-dev have_library cmocka
+  need zsh have zsh
+  need fish have fish
   need liblua5.1-0-dev have_lua
   need python3-redis have_python_redis
   need strace have strace

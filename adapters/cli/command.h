@@ -47,6 +47,8 @@ typedef struct option {
     int64_t *number;
     rate_t *rate;
   } to;
+  const char
+      *choices; /* of a text: all values that it may have, separated by spaces. NULL: any text */
   int64_t min, max; /* of number and rate; 0 both: there are none */
   option_kind_t kind;
   char letter;  /* a short form; 0: it has none */

@@ -14,6 +14,7 @@ extern texts_t look_kinds;
 #define LOOK_KIND_OPTION                                                                           \
   {                                                                                                \
     .name = "kind", .letter = 'k', .kind = OPTION_TEXTS, .value = "KIND", .to.texts = &look_kinds, \
+    .choices = "lock rwlock semaphore election",                                                   \
     .help = LOOK_KIND_VALUES "; may be given several times; default: all"                          \
   }
 

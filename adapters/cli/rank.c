@@ -175,6 +175,7 @@ static void on_entries(belay_request_t *r, int status, const belay_ranking_entry
 #define TIES_OPTION                                                                                \
   {                                                                                                \
     .name = "ties", .kind = OPTION_TEXT, .value = "WHO", .to.text = &asked.ties,                   \
+    .choices = "member earlier later",                                                             \
     .help = "of those with the same score is better: member (by their bytes), earlier or later "   \
             "(who reached it first, last); default: that of the board; of a new one member"        \
   }

@@ -261,6 +261,7 @@ static const option_t sweep_options[] = {
     {.name = "type",
      .kind = OPTION_TEXT,
      .value = "TYPE",
+     .choices = "string list set zset hash stream",
      .to.text = &asked.type,
      .help = "only keys of that type: string, hash, list, set, zset, stream"},
     {.name = "keys-per-s",

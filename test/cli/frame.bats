@@ -77,7 +77,7 @@ load helper
   for line in "count add k --max $secret" "count add k --ttl $secret" "count add k --$secret" "count add k -p$secret" \
     "count $secret" "$secret" "count add k --json=$secret" "count add k --timeout $secret" "count add k --ttl" \
     "count add k --ttl 0" "count add k --ttl 1y" "count add k --ttl 30" \
-    "count get" "count add a 1 2" "completion zsh" "version x" "--json" "count --json" \
+    "count get" "count add a 1 2" "completion tcsh" "version x" "--json" "count --json" \
     "count get k --url http://me:hunter2@nowhere" \
     "count get k --namespace 1::2::3::4::5::6::7::8::9" "count get k --namespace a:::::b"; do
     run belay $line

@@ -90,7 +90,9 @@ complete_as() {
   has "$(complete_as belay acl --user me lock li)" limiter
   is "$(complete_as belay count add --url '')" ""
   is "$(cd "$HOME" && complete_as belay count add --config no)" none
-  is "$(complete_as belay completion '')" bash
+  is "$(complete_as belay completion '')" $'bash\nfish\nzsh'
+  is "$(complete_as belay rank top b --ties '')" $'member\nearlier\nlater'
+  is "$(complete_as belay ls -k se)" semaphore
   is "$(complete_as belay help vers)" version
 }
 
@@ -105,7 +107,67 @@ complete_as() {
   is "$(cd "$HOME" && complete_as belay --config no)" none
 }
 
+# fish_completes LINE: what fish completes it to.
+fish_completes() {
+  fish --no-config -c 'source $argv[1]; complete -C $argv[2]' "$(find "$CLI_PLACE" -name belay.fish)" "$1" | cut -f 1
+}
+
+@test "fish completes commands, options, values and files" {
+  require fish
+  is "$(fish_completes 'belay cou')" count
+  is "$(fish_completes 'belay count ')" $'add\ndelete\nget\nset'
+  is "$(fish_completes 'belay count add --js')" --json
+  is "$(fish_completes 'belay rank top b --ties ')" $'earlier\nlater\nmember'
+  is "$(fish_completes 'belay ls -k se')" semaphore
+  is "$(fish_completes 'belay completion ')" $'bash\nfish\nzsh'
+  is "$(fish_completes 'belay -u x cou')" count
+  is "$(fish_completes 'belay --namespace count cou')" count
+  is "$(fish_completes 'belay exec job --fa')" --fair
+  is "$(fish_completes 'belay count add --url ')" ""
+  touch "$HOME/none"
+  is "$(cd "$HOME" && fish_completes 'belay ping --config no')" none
+  has "$(fish_completes 'belay exec job -- gre')" grep
+}
+
+# zsh_completes WORD...: what zsh offers for the last of them. It asks our function as its own completion does; what that
+# calls only writes.
+zsh_completes() {
+  zsh -f -c '
+    compdef() { :; }
+    compadd() { [[ $1 == -- ]] && shift; (( $# )) && print -rl -- "$@"; }
+    _describe() { [[ $1 == -o ]] && shift; print -rl -- "${(@)${(@P)2}%%:*}"; }
+    _files() { print FILES; }
+    _message() { :; }
+    _normal() { print -r -- "NORMAL $CURRENT $words"; }
+    source "$1"
+    shift
+    words=("$@") CURRENT=$#
+    _belay | { while read -r line; do [[ $line == ${words[CURRENT]}* || $line == (FILES|NORMAL*) ]] && print -r -- $line; done; true; }
+  ' zsh "$(find "$CLI_PLACE" -name _belay)" "$@"
+}
+
+@test "zsh completes commands, options, values and files" {
+  require zsh
+  is "$(zsh_completes belay cou)" count
+  is "$(zsh_completes belay count '')" $'add\nget\nset\ndelete'
+  is "$(zsh_completes belay count add --js)" --json
+  is "$(zsh_completes belay rank top b --ties '')" $'member\nearlier\nlater'
+  is "$(zsh_completes belay ls -k se)" semaphore
+  is "$(zsh_completes belay completion '')" $'bash\nfish\nzsh'
+  is "$(zsh_completes belay -u x cou)" count
+  is "$(zsh_completes belay --namespace count cou)" count
+  is "$(zsh_completes belay exec job --fa)" --fair
+  is "$(zsh_completes belay count add --url '')" ""
+  is "$(zsh_completes belay ping --config '')" FILES
+  is "$(zsh_completes belay exec job --ttl 9s -- gre)" "NORMAL 1 gre"
+}
+
 @test "completion has no mistakes" {
+  require zsh fish
+  belay completion zsh >"$HOME/_belay"
+  zsh -n "$HOME/_belay"
+  belay completion fish >"$HOME/belay.fish"
+  fish --no-execute "$HOME/belay.fish"
   belay completion bash | bash -n
   if command -v shellcheck; then belay completion bash | shellcheck -s bash -; fi
 }
