@@ -169,3 +169,40 @@ has_asked() { ask INFO commandstats | grep -q cmdstat_eval; }
 @test "a signal while the lock is being given back does not drop that; a second one ends belay" {
   expect_given_back 'belay::lock*}' belay exec job
 }
+
+# ---- taken away ----
+
+# The next renewal is due in twenty minutes.
+@test "belay break while the command runs: it is told at once, and ended by SIGTERM" {
+  cat_lives
+  local status=0 kind
+  for kind in "" "--shared" "--exclusive" "--semaphore 2" "--fair"; do
+    rm -f "$HOME/signals" "$HOME/beats" "$HOME/pid"
+    status=0
+    begin belay exec job $kind --ttl 1h --grace 20s -- "$HOME/lives" 2>"$HOME/said"
+    local pid=$begun
+    wait_until test -s "$HOME/beats"
+    run -0 belay break job --yes
+    wait_until is_gone "$pid"
+    wait "$pid" || status=$?
+    is "$status" 122
+    is "$(cat "$HOME/signals")" term
+    has "$(cat "$HOME/said")" "belay: exec: lost while the command ran: taken"
+  done
+}
+
+@test "a server that restarts without its data: the command is ended at once" {
+  cat_lives
+  local status=0
+  begin belay exec job --ttl 1h --grace 20s -- "$HOME/lives" 2>"$HOME/said"
+  local pid=$begun
+  wait_until test -s "$HOME/beats"
+  kill -KILL "$server"
+  wait "$server" || true
+  serve
+  wait_until is_gone "$pid"
+  wait "$pid" || status=$?
+  is "$status" 122
+  is "$(cat "$HOME/signals")" term
+  has "$(cat "$HOME/said")" "belay: exec: lost while the command ran: taken"
+}
