@@ -75,15 +75,18 @@ static void bar(const belay_sweep_totals_t *totals) {
 
 /* How far it is, or was. */
 static bool say(const harness_t *h, const belay_sweep_totals_t *totals, bool over) {
-  const char *state = over ? "" : work.signum != 0 ? "stopped: " : "so far: ";
   out_begin();
   out_string("pattern", h->arguments->item[0]);
   out_bool("complete", over);
   out_number("scanned", (int64_t)totals->scanned);
   out_number("matched", (int64_t)totals->matched);
   out_number("deleted", (int64_t)totals->deleted);
-  out_say("%s%" PRIu64 " deleted of %" PRIu64 " that matched; %" PRIu64 " keys looked at", state,
-          totals->deleted, totals->matched, totals->scanned);
+  if (over)
+    out_say("%" PRIu64 " deleted of %" PRIu64 " that matched", totals->deleted, totals->matched);
+  else
+    out_say("%s: %" PRIu64 " deleted of %" PRIu64 " that matched; up to %" PRIu64 " keys looked at",
+            work.signum != 0 ? "stopped" : "so far", totals->deleted, totals->matched,
+            totals->scanned);
   return out_end();
 }
 

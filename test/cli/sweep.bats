@@ -7,6 +7,12 @@ set_up() { start_server; }
 # fill N PREFIX: so many keys.
 fill() { seq "$1" | sed "s/.*/SET $2& 1/" | redis-cli -s "$server_socket" >/dev/null; }
 
+@test "no number is said of keys that nobody has counted" {
+  belay count add a
+  is "$(belay sweep 'counter::*' --yes)" "1 deleted of 1 that matched"
+  is "$(belay sweep 'counter::*' --yes)" "0 deleted of 0 that matched"
+}
+
 @test "nothing is deleted that nobody said yes to" {
   fill 3 belay::old::
   run -2 belay sweep '*'
@@ -35,7 +41,7 @@ fill() { seq "$1" | sed "s/.*/SET $2& 1/" | redis-cli -s "$server_socket" >/dev/
   fill 2 belay::new::
   fill 2 other::old::
   run -0 belay sweep 'old::*' --yes
-  has "$output" "3 deleted of 3 that matched; "
+  has "$output" "3 deleted of 3 that matched"
   is "$(ask KEYS '*' | sort)" $'belay::new::1\nbelay::new::2\nother::old::1\nother::old::2'
   run -0 belay sweep '*' --yes --namespace other --json
   is "$(json 'o["pattern"], o["complete"], o["matched"], o["deleted"]')" "('*', True, 2, 2)"
@@ -127,7 +133,7 @@ fill() { seq "$1" | sed "s/.*/SET $2& 1/" | redis-cli -s "$server_socket" >/dev/
   has "$output" "looking: "
   has "$output" "█"
   has "$output" "100%"
-  has "$output" $'\r\e[K1111 deleted of 1111 that matched; '
+  has "$output" $'\r\e[K1111 deleted of 1111 that matched'
   is "$(ask DBSIZE)" 3889
   run -0 on_terminal env TERM=xterm NO_COLOR=1 belay sweep 'k1*' --yes
   lacks "$output" $'\e'
@@ -164,7 +170,7 @@ fill() { seq "$1" | sed "s/.*/SET $2& 1/" | redis-cli -s "$server_socket" >/dev/
 @test "no server: 120, when patience is over" {
   run -120 belay sweep '*' --yes --url redis://127.0.0.1:1 --timeout 100ms --patience 200ms
   has "$output" "belay: sweep: cannot go on: "
-  is "${lines[0]}" "so far: 0 deleted of 0 that matched; 0 keys looked at"
+  is "${lines[0]}" "so far: 0 deleted of 0 that matched; up to 0 keys looked at"
 }
 
 @test "a server that stands still for a while is waited for" {
