@@ -253,6 +253,7 @@ static int new_election(harness_t *h) {
   options.on_deposed = on_deposed;
   options.on_observe = on_observe;
   options.key = asked.key;
+  options.notice_break = true;
   options.data = h;
   return belay_election_new(h->client, 1, name_of(h), strlen(name_of(h)), &options, &election);
 }

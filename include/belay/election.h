@@ -44,6 +44,9 @@ typedef struct belay_election_options {
   /** what it calls itself: 0 to BELAY_ELECTION_VALUE_MAX bytes, copied; default: the client's owner label */
   const char *value;
   size_t value_len; /**< its length */
+  /** true if a leader listens for belay_held_break(), and is deposed about a round trip after it: as a lock's. Without it a
+   * leader learns of the break at its next renewal. Default false */
+  bool notice_break;
   /** The exact key, 1 to 1024 bytes, instead of one made of namespace and name; the name may be NULL then. The term stands
    * in KEY::fence: in a cluster the key has to contain a hash tag ({...}). Copied. Default NULL */
   const char *key;

@@ -330,6 +330,7 @@ static int translate(belay_client_t *client, const belay_election_options_t *o,
   lock->retry_max_ms = o->retry_max_ms;
   lock->backoff_max_ms = o->backoff_max_ms;
   lock->fencing = true;
+  lock->notice_break = o->notice_break;
   lock->on_lost = on_lost;
   return 0;
 }

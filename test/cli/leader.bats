@@ -139,6 +139,19 @@ END
   done
 }
 
+# The next renewal is due in twenty minutes.
+@test "broken, or forgotten by its server: deposed at once, and elected again" {
+  candidate --ttl 1h --grace 20s -- sh -c 'echo ran >>"$HOME/runs"; exec sleep 60'
+  wait_until count runs 1
+  run -0 belay break job --yes
+  wait_until count runs 2
+  has "$(cat "$HOME/said")" "belay: leader: deposed: taken"
+  kill -KILL "$server"
+  wait "$server" || true
+  serve
+  wait_until count runs 3
+}
+
 @test "-v: who leads, and for how long" {
   candidate --as first -- sh -c 'touch "$HOME/ran"; exec sleep 60'
   wait_until test -e "$HOME/ran"
