@@ -39,7 +39,7 @@ for line in sys.stdin:
   is "$output" "lock orders: taken from 1"
   wait_until grep -q held "$HOME/holder-$waiter"
   run -0 belay show orders --json
-  is "$(json 'o["owner"], o["fence"] > '"$before")" "('web-2', True)"
+  is "$(json 'o["owner"], int(o["fence"]) > '"$before")" "('web-2', True)"
   kill -0 "$holder"
 }
 
