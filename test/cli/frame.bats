@@ -216,3 +216,30 @@ load helper
   wait "$pid"
   is "$(cat "$HOME/said")" 1
 }
+
+@test "what is missing is named" {
+  run -2 belay allow grant f
+  has "$output" "belay: allow grant: ID and PERMISSION are missing"
+  run -2 belay id sequence
+  has "$output" "belay: id sequence: NAME is missing"
+  run -2 belay allow grant
+  has "$output" "KEY, ID and PERMISSION are missing"
+  run -2 belay count
+  has "$output" "add, get, set or delete is missing"
+  run -2 belay count foo
+  has "$output" "there is no such command: count is followed by add, get, set or delete"
+}
+
+@test "what only writes has --json too" {
+  start_server
+  is "$(belay online beat shop 7 8 --json)" '{"site":"shop","event":"beat","members":2}'
+  is "$(belay online leave shop 7 --json)" '{"site":"shop","event":"leave","members":1}'
+  is "$(belay online reset shop --json)" '{"site":"shop","event":"reset","members":0}'
+  belay rank add b m -q
+  is "$(belay rank delete b --json)" '{"board":"b","deleted":true}'
+  belay allow grant f 1 1 -q
+  is "$(belay allow delete f --json)" '{"key":"f","deleted":true}'
+  is "$(belay cache report --forget --json)" '{"key":"report","forgotten":true}'
+  run -2 belay cache report --json -- echo x
+  has "$output" "--json is for --forget"
+}
