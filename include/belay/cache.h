@@ -136,7 +136,9 @@ typedef struct belay_cache_options {
   /* Who loads. */
   bool lock; /**< one process at a time, under a lease that is renewed; default true */
   /** of that lease: if its process dies, another one loads after so long, and retry_max_ms, at the latest; default
-   * 10,000; 100 to 86,400,000 */
+   * 10,000; 100 to 86,400,000. After a failover that has lost the end of a load, the process that has loaded ends the lease
+   * on the new primary too. Only if that process is dead, has closed its client, or does not reach the new primary, the key
+   * has no value for what is left of lease_ms. */
   int64_t lease_ms;
   /** a load that takes longer has failed, with BELAY_ETIMEDOUT; default 30,000; 1 to 3,600,000 */
   int64_t load_timeout_ms;

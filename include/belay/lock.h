@@ -134,6 +134,11 @@ typedef struct belay_lock_options {
    * at most half of the client's stall_timeout_ms */
   int64_t replica_timeout_ms;
 
+  /** true: a release that was confirmed is sent once more if its connection is lost while the server may still have the
+   * lease. A replica that takes over may not have been told of the release: without this option it keeps the lock for the
+   * rest of its ttl. At most 4096 releases of a client at a time; none after the client is closed. Default: false */
+  bool repeat_release;
+
   belay_quarantine_t quarantine; /**< default BELAY_QUARANTINE_AUTO */
   /** with a quarantine: the longest ttl that anybody uses in this namespace; default 30,000; 10 to
    * 86,400,000 */

@@ -117,6 +117,7 @@ static int new_lock(belay__flight_t *flight) {
   o.watchdog = BELAY_WATCHDOG_ON;
   o.wakeup = BELAY_WAKE_POLL; /* what is stored wakes whoever waits */
   o.max_handovers = 0;
+  o.repeat_release = true; /* else a failover that loses it keeps the key unloaded for lease_ms */
   o.on_lost = on_lost;
   o.data = flight;
   int error = belay_lock_new(client, flight->key, flight->key_len, &o, &flight->lock);

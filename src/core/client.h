@@ -103,8 +103,9 @@ struct belay_client {
   belay__table_t lines;                 /* of leases, by key; lease/line.c's */
   belay__list_t terms;                  /* that leases share; lease/terms.c's */
   belay__pool_t bids;                   /* of leases that are being asked for; lease/owner.c's */
-  belay__list_t resting;                /* calls that wait for the time to try again */
-  belay__list_t pool;                   /* calls that are not in use */
+  size_t kept_undos;     /* that are repeated if their connection is lost; lease/undo.c's */
+  belay__list_t resting; /* calls that wait for the time to try again */
+  belay__list_t pool;    /* calls that are not in use */
   size_t pool_len;
   belay__list_t objects;
   belay__channels_t channels;

@@ -389,6 +389,8 @@ static belay__lease_state_t released(belay__lease_t *lease, int status) {
     lease->error = (int16_t)status;
   else
     belay__crowd_note(lease);
+  if (status == 0 && lease->terms->repeat_release)
+    belay__round_keep_release(lease);
   belay__round_undo(lease, BELAY__UNDO);
   stop_timers(lease);
   belay__lease_end(lease, status);

@@ -82,7 +82,7 @@ typedef struct belay__terms {
   bool quarantine, trust; /* trust: a server that does not tell its run id votes */
   bool notify;            /* releases are published, and waiters listen */
   bool notice_break;      /* a holder with a watchdog listens too */
-  uint8_t none[1];        /* 0: see there */
+  bool repeat_release;    /* releases are repeated if their connection is lost */
 } belay__terms_t;
 
 typedef enum belay__lease_state {
@@ -457,6 +457,9 @@ typedef enum belay__undo_how {
   BELAY__UNDO_AND_WAIT
 } belay__undo_how_t;
 void belay__round_undo(belay__lease_t *lease, belay__undo_how_t how);
+/* A release was answered: it is sent again to members whose connection is lost while they may still have the lease. */
+void belay__round_keep_release(belay__lease_t *lease);
+
 /* It is held: gives up the places that it is known to have, or may have, on other nodes. */
 void belay__round_leave_places(belay__lease_t *lease);
 bool belay__round_undoing(const belay__lease_t *lease);

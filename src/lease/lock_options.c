@@ -185,6 +185,7 @@ int belay__lock_terms(const belay_client_t *client, size_t n, const belay_lock_o
       .trust = o->quarantine == BELAY_QUARANTINE_TRUST,
       .notify = o->wakeup == BELAY_WAKE_NOTIFY,
       .notice_break = o->notice_break,
+      .repeat_release = o->repeat_release,
   };
   return 0;
 }

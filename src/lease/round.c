@@ -139,15 +139,13 @@ static void undone(belay__undo_t *undo, void *owner, bool done) {
   belay__lease_step(belay__member_lease(member), BELAY__EV_UNDONE, 0);
 }
 
-/* Takes back our token, if it may be there; and our ticket, unless that is to keep its place for so many
- * milliseconds. A release that is under way is the undo's first try. */
-static void undo(belay__member_t *member, belay__call_t *release, bool ticket, uint32_t keep,
-                 bool wait) {
-  belay__lease_t *lease = belay__member_lease(member);
+/* Our token, if it may be there; and our ticket, unless that is to keep its place for so many milliseconds. */
+static belay__undo_of_t undo_of(const belay__member_t *member, bool ticket, uint32_t keep) {
+  const belay__lease_t *lease = belay__member_lease(member);
   uint64_t ttl = member->maybe ? lease->longest_ttl : lease->terms->waiter_ttl;
   size_t label_len;
   const char *label = belay__lease_label(lease, &label_len);
-  belay__undo_of_t of = {
+  return (belay__undo_of_t){
       .label = label,
       .label_len = label_len,
       .kind = lease->terms->kind,
@@ -156,6 +154,7 @@ static void undo(belay__member_t *member, belay__call_t *release, bool ticket, u
       .notify = lease->terms->notify,
       .token = lease->token,
       .no_token = !member->maybe,
+      .repeat = lease->terms->repeat_release && member->maybe,
       .ticket = ticket ? lease->ticket : 0,
       .keep_ms = keep,
       .lane = belay__lease_lane(lease),
@@ -163,6 +162,12 @@ static void undo(belay__member_t *member, belay__call_t *release, bool ticket, u
       .epoch = member->epoch,
       .until = belay__now(belay__lease_host(lease)) + belay__lease_forgotten_after((uint32_t)ttl),
   };
+}
+
+/* Takes that back. A release that is under way is the undo's first try. */
+static void undo(belay__member_t *member, belay__call_t *release, bool ticket, uint32_t keep,
+                 bool wait) {
+  const belay__undo_of_t of = undo_of(member, ticket, keep);
   belay__undo_t *undo =
       belay__undo_start(member->client, &of, release, wait ? undone : NULL, member);
   if (wait)
@@ -188,6 +193,18 @@ void belay__round_undo(belay__lease_t *lease, belay__undo_how_t how) {
     member->epoch = member->lowered = 0;
   }
   lease->round = BELAY__ROUND_NONE;
+}
+
+void belay__round_keep_release(belay__lease_t *lease) {
+  for (unsigned i = 0; i < lease->members; i++) {
+    belay__member_t *member = &lease->member[i];
+    bool maybe = member->maybe;
+    member->maybe = true;
+    const belay__undo_of_t of = undo_of(member, false, 0);
+    member->maybe = maybe;
+    if (!maybe) /* else it is undone */
+      belay__undo_keep(member->client, &of);
+  }
 }
 
 void belay__round_leave_places(belay__lease_t *lease) {

@@ -6,6 +6,7 @@
 #include "lease/lease.h"
 
 #define UNDO_MAX ((size_t)4096)  /* undos under way in one client that nobody waits for */
+#define KEPT_MAX ((size_t)4096)  /* undos that are KEPT in one client */
 #define GHOST_REPEATS 3          /* how often it is repeated where a ghost is possible */
 #define REST_MIN_MS UINT64_C(50) /* the first rest is drawn from half of this to this */
 #define REST_MAX_MS UINT64_C(1000)
@@ -17,7 +18,8 @@ struct belay__undo {
   belay__undo_cb cb;
   void *owner;
   belay__timer_t timer; /* RESTING: time to try again */
-  belay__call_t *call;  /* SENDING: the call; NULL while RESTING */
+  belay__call_t *call;  /* SENDING: the call; NULL while RESTING, KEPT */
+  bool kept;            /* it was KEPT before, or is: its owner was told, and nobody waits for it */
   belay__undo_of_t of;
   unsigned tries, answers;
   uint64_t patience; /* until then it keeps the loop alive */
@@ -28,12 +30,10 @@ struct belay__undo {
 
 static void send(belay__undo_t *undo);
 
-static void over(belay__undo_t *undo, bool done) {
+/* Tells the owner, who does not know of it any more. */
+static void tell(belay__undo_t *undo, bool done) {
   belay_client_t *client = undo->client;
   belay_t *belay = client->belay;
-  if (undo->call != NULL)
-    belay__call_abandon(undo->call);
-  belay__timer_stop(belay, BELAY__RANK_OTHER, &undo->timer);
   if (done) {
     client->stats.undone++;
   } else {
@@ -42,11 +42,45 @@ static void over(belay__undo_t *undo, bool done) {
   }
   if (undo->cb != NULL)
     undo->cb(undo, undo->owner, done);
+  undo->cb = NULL;
   client->stats.undo_pending--;
   if (undo->holds_loop)
     belay__free_loop(belay);
+  undo->holds_loop = false;
+}
+
+static void over(belay__undo_t *undo, bool done) {
+  belay_client_t *client = undo->client;
+  belay_t *belay = client->belay;
+  if (undo->call != NULL)
+    belay__call_abandon(undo->call);
+  belay__timer_stop(belay, BELAY__RANK_OTHER, &undo->timer);
+  if (undo->kept)
+    client->kept_undos--;
+  else
+    tell(undo, done);
   belay__client_remove(client, &undo->object);
   belay__free(belay, undo, undo->size);
+}
+
+static bool may_keep(const belay_client_t *client, const belay__undo_of_t *of) {
+  return of->repeat && !client->closing && client->kept_undos < KEPT_MAX &&
+         belay__now(client->belay) < of->until;
+}
+
+/* It was answered. */
+static void keep(belay__undo_t *undo) {
+  belay_client_t *client = undo->client;
+  if (!undo->kept && !may_keep(client, &undo->of)) {
+    over(undo, true);
+    return;
+  }
+  if (!undo->kept) {
+    tell(undo, true);
+    undo->kept = true;
+    client->kept_undos++;
+  }
+  belay__timer_set(client->belay, BELAY__RANK_OTHER, &undo->timer, undo->of.until);
 }
 
 static void rest(belay__undo_t *undo) {
@@ -82,7 +116,7 @@ static void on_reply(belay__call_t *call, const belay__result_t *result) {
     answered = true; /* the key holds something that is not ours */
   if (answered && (++undo->answers > GHOST_REPEATS ||
                    !belay__client_ghost(undo->client, call, undo->of.epoch))) {
-    over(undo, true);
+    keep(undo);
     return;
   }
   rest(undo);
@@ -132,8 +166,11 @@ static void send(belay__undo_t *undo) {
   }
 }
 
+/* One that was not answered is going as fast as it can. */
 static void object_close(belay__object_t *object) {
-  (void)object; /* it is going as fast as it can */
+  belay__undo_t *undo = BELAY__CONTAINER(object, belay__undo_t, object);
+  if (undo->kept)
+    over(undo, true);
 }
 
 static void object_abort(belay__object_t *object) {
@@ -151,15 +188,58 @@ static void object_connected(belay__object_t *object) {
     belay__timer_set(belay, BELAY__RANK_OTHER, &undo->timer, soon);
 }
 
-static const belay__object_ops_t object_ops = {
-    .close = object_close, .abort = object_abort, .connected = object_connected};
+/* The server that has answered may be replaced by one that does not know of it. */
+static void object_lost(belay__object_t *object) {
+  belay__undo_t *undo = BELAY__CONTAINER(object, belay__undo_t, object);
+  belay_client_t *client = undo->client;
+  belay_t *belay = client->belay;
+  if (!undo->kept || undo->call != NULL || undo->answers == 0 ||
+      client->node_ops->server(client, undo->of.lane, undo->of.affinity) != NULL)
+    return;
+  undo->answers = undo->tries = 0;
+  belay__timer_set(belay, BELAY__RANK_OTHER, &undo->timer,
+                   belay__now(belay) + 1 + belay__random_below(belay, SOON_MS * BELAY__MS));
+}
+
+static const belay__object_ops_t object_ops = {.close = object_close,
+                                               .abort = object_abort,
+                                               .connected = object_connected,
+                                               .lost_connection = object_lost};
+
+/* NULL: memory is out. */
+static belay__undo_t *new_undo(belay_client_t *client, const belay__undo_of_t *of) {
+  size_t size = sizeof(belay__undo_t) + of->key_len + of->label_len;
+  belay__undo_t *undo = belay__alloc(client->belay, size);
+  if (undo == NULL)
+    return NULL;
+  *undo = (belay__undo_t){.object = {.ops = &object_ops},
+                          .client = client,
+                          .timer = {.fire = on_timer},
+                          .of = *of,
+                          .size = size};
+  memcpy(undo->key, of->key, of->key_len);
+  memcpy(undo->key + of->key_len, of->label, of->label_len);
+  undo->of.key = undo->key;
+  undo->of.label = undo->key + of->key_len;
+  belay__client_add(client, &undo->object);
+  return undo;
+}
+
+void belay__undo_keep(belay_client_t *client, const belay__undo_of_t *of) {
+  belay__undo_t *undo = may_keep(client, of) ? new_undo(client, of) : NULL;
+  if (undo == NULL)
+    return;
+  undo->kept = true;
+  undo->answers = 1;
+  client->kept_undos++;
+  belay__timer_set(client->belay, BELAY__RANK_OTHER, &undo->timer, of->until);
+}
 
 belay__undo_t *belay__undo_start(belay_client_t *client, const belay__undo_of_t *of,
                                  belay__call_t *release, belay__undo_cb cb, void *owner) {
   belay_t *belay = client->belay;
-  size_t size = sizeof(belay__undo_t) + of->key_len + of->label_len;
   bool room = cb != NULL || client->stats.undo_pending < UNDO_MAX;
-  belay__undo_t *undo = room ? belay__alloc(belay, size) : NULL;
+  belay__undo_t *undo = room ? new_undo(client, of) : NULL;
   if (undo == NULL) {
     if (release != NULL)
       belay__call_abandon(release);
@@ -168,23 +248,11 @@ belay__undo_t *belay__undo_start(belay_client_t *client, const belay__undo_of_t 
                "no room for an undo: a key may live for the rest of its ttl");
     return NULL;
   }
-  *undo = (belay__undo_t){
-      .object = {.ops = &object_ops},
-      .client = client,
-      .cb = cb,
-      .owner = owner,
-      .timer = {.fire = on_timer},
-      .of = *of,
-      .patience = belay__after_ms(belay, client->close_timeout_ms),
-      .holds_loop = true,
-      .size = size,
-  };
-  memcpy(undo->key, of->key, of->key_len);
-  memcpy(undo->key + of->key_len, of->label, of->label_len);
-  undo->of.key = undo->key;
-  undo->of.label = undo->key + of->key_len;
+  undo->cb = cb;
+  undo->owner = owner;
+  undo->patience = belay__after_ms(belay, client->close_timeout_ms);
+  undo->holds_loop = true;
   client->stats.undo_pending++;
-  belay__client_add(client, &undo->object);
   belay__hold_loop(belay);
   if (release != NULL) {
     release->done = on_reply;

@@ -8,6 +8,12 @@
  *               v  |
  *             RESTING --the ttl has run out on the server, or abort--> over: given up
  *
+ * With `repeat` it is not over when it was answered, although its owner is told so: the server may be replaced by one
+ * that does not know of it.
+ *
+ *   answered --> KEPT --its connection is lost--> SENDING
+ *                  +--the ttl has run out on the server, or the client closes--> over
+ *
  * A ghost: the attempt went out on a connection that was lost, and the server may still read it from its
  * socket after the undo that came on the next connection. Where the new connection could not kill the
  * old one, the undo is repeated a few times; what slips through lives for its ttl. */
@@ -33,6 +39,7 @@ typedef struct belay__undo_of {
   size_t label_len;
   bool notify;     /* tell who waits */
   bool no_token;   /* only the ticket */
+  bool repeat;     /* an answer counts as long as the connection lasts */
   uint64_t ticket; /* 0: none */
   /* For how long the ticket keeps its place; 0: it goes. That is said once: behind what is asked next it might
    * bring back a place that was given up. */
@@ -49,6 +56,9 @@ typedef struct belay__undo_of {
  * then what is left lives for its ttl. */
 belay__undo_t *belay__undo_start(belay_client_t *client, const belay__undo_of_t *of,
                                  belay__call_t *release, belay__undo_cb cb, void *owner);
+
+/* The same for one that was answered already, as a release: it is KEPT, if there is room for it. */
+void belay__undo_keep(belay_client_t *client, const belay__undo_of_t *of);
 
 /* The owner does not want to be told any more; the undo goes on. */
 void belay__undo_detach(belay__undo_t *undo);
