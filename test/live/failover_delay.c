@@ -3,7 +3,7 @@
  *
  * The primary is killed or stands still, in turn. A thread asks both replicas for their role every other millisecond.
  *
- * BELAY_FAILOVERS in the environment: the number of failovers; default 4. With it the medians are judged at LIMIT_MS; without
+ * BELAY_FAILOVERS in the environment: the number of failovers; default 2. With it the medians are judged at LIMIT_MS; without
  * it the machine may serve others, and the limit is generous. */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -169,7 +169,7 @@ static void test_the_new_primary_is_used_at_once(void **state) {
   drill.contender = contender_new(drill.bed, "hatch", &lock);
   drill.contender->then = on_lock;
   drill.contender->arg = &drill;
-  unsigned n = drill_setting("BELAY_FAILOVERS", 4);
+  unsigned n = drill_setting("BELAY_FAILOVERS", 2);
   while (drill.count < n)
     fail_over(&drill, drill.count % 2 == 0 ? GROUP_KILLED : GROUP_PAUSED);
   (void)drill_print("plain call", drill.call_ms, n);
