@@ -75,12 +75,13 @@ static void test_the_text(void **state) {
   assert_null(strstr(rules_of(&options), "resetchannels"));
   options.sentinel = true;
   options.server_version = 70000;
-  assert_string_equal(rules_of(&options),
-                      "on resetkeys resetchannels clearselectors -@all "
-                      "&+failover-state-wait-promotion &+promoted-slave &+sdown "
-                      "&+switch-master &+vote-for-leader +hello +sentinel|get-master-addr-by-name +sentinel|master "
-                      "+sentinel|replicas "
-                      "+sentinel|sentinels +subscribe");
+  assert_string_equal(
+      rules_of(&options),
+      "on resetkeys resetchannels clearselectors -@all "
+      "&+failover-state-wait-promotion &+promoted-slave &+sdown "
+      "&+switch-master &+vote-for-leader +hello +sentinel|get-master-addr-by-name +sentinel|master "
+      "+sentinel|replicas "
+      "+sentinel|sentinels +subscribe");
   assert_non_null(strstr(rules_of(NULL), " ~belay::* &belay::* "));
 }
 
