@@ -16,8 +16,25 @@ import re
 import sys
 
 
+INCLUDES = pathlib.Path(__file__).resolve().parent.parent / "src" / "lua" / "include"
+
+
+def included(name):
+    """The file include/NAME.lua without its comments. Its functions call nothing of the server, and raise no errors."""
+    lines = (INCLUDES / f"{name}.lua").read_text(encoding="utf-8").splitlines(keepends=True)
+    text = "".join(line for line in lines if line.strip() and not line.startswith("--"))
+    if re.search(r"call\(", text):
+        sys.exit(f"{name}: what is included calls nothing of the server")
+    return text
+
+
+def expand(text):
+    """The text with what is included in place of each line "--@include NAME"."""
+    return re.sub(r"^--@include (\w+)\n", lambda match: included(match[1]), text, flags=re.M)
+
+
 def body(path):
-    """The script without its leading comment and blank lines."""
+    """The script without its leading comment and blank lines, and with what it includes."""
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
     start = 0
     while start < len(lines):
@@ -25,10 +42,10 @@ def body(path):
         if line.startswith("--[") or line.startswith("#!"):
             # A block comment may end amid code, and a shebang must stay the first line.
             sys.exit(f"{path}: a script starts with plain -- lines")
-        if line and not line.startswith("--"):
+        if line.startswith("--@") or line and not line.startswith("--"):
             break
         start += 1
-    text = "".join(lines[start:])
+    text = expand("".join(lines[start:]))
     if not text:
         sys.exit(f"{path}: no script after the comment")
     return text
@@ -49,10 +66,12 @@ def writes(call):
 
 def clean_lines(text):
     """How many lines there are up to the first call that may write; None: there is none. Without a function, which may be
-    called again behind it, and a loop that it stands in."""
+    called again behind it, unless it is included; and without a loop that the call stands in."""
     called = r"p?call\(([^,)]*)"
     if not any(map(writes, re.findall(called, re.sub(r"--.*", "", text)))):
         return None
+    for path in INCLUDES.glob("*.lua"):
+        text = text.replace(included(path.stem), "\n" * included(path.stem).count("\n"))
     loops = []  # that are open: how far each is indented, and the line before it
     for number, line in enumerate(text.splitlines(), 1):
         line = re.sub(r"--.*", "", line)
