@@ -37,6 +37,7 @@ static const belay__refusal_t table[] = {
     {"ERR value is not an integer", BELAY_EWRONGTYPE, BELAY__REMEDY_NONE, false},
     {"ERR hash value is not an integer", BELAY_EWRONGTYPE, BELAY__REMEDY_NONE, false},
     {"ERR increment or decrement would overflow", BELAY_EOVERFLOW, BELAY__REMEDY_NONE, false},
+    {"ERR the fencing number is used up", BELAY_EOVERFLOW, BELAY__REMEDY_NONE, false},
     {"INVALIDOBJ", BELAY_EMISMATCH, BELAY__REMEDY_NONE, false}, /* a HyperLogLog that is damaged */
     {"CROSSSLOT", BELAY_ECROSSSLOT, BELAY__REMEDY_NONE, false},
     {"MOVED", BELAY_EMOVED, BELAY__REMEDY_REDIRECT, false},

@@ -14,14 +14,19 @@
 --
 -- Which generations are old is known to a second, so that KEYS[4] stays small however often it opens. What might be refused
 -- is done before anything that must not be done alone: so it opens as a whole, and every key has a ttl.
+--@include stored
 local function text(n)
   return string.format('%.0f', n)
 end
 
 local state = redis.call('HMGET', KEYS[1], 'count', 'generation')
-redis.call('ZCARD', KEYS[2])
-redis.call('ZCARD', KEYS[4])
-local past = tonumber(redis.call('ZSCORE', KEYS[3], ARGV[3]) or '0')
+local newest = redis.call('ZRANGE', KEYS[4], -1, -1, 'WITHSCORES')[2]
+local place = redis.call('ZSCORE', KEYS[2], ARGV[3]) or '0'
+local past = whole(redis.call('ZSCORE', KEYS[3], ARGV[3]) or '0', -9007199254740991)
+local generation = whole(state[2] or '0')
+if not past or not generation or not whole(place) or newest and not whole(newest) then
+  return foreign('the state of the barrier')
+end
 if past ~= 0 then
   return past > 0 and past or -1
 end
@@ -31,7 +36,15 @@ end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local keep = math.max(tonumber(ARGV[2]), tonumber(ARGV[4]))
-local generation = tonumber(state[2] or '0')
+local today = text(now)
+local others = redis.call('ZCARD', KEYS[2]) - #redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', today)
+others = others - (tonumber(place) > now and 1 or 0)
+local opens = others + 1 >= tonumber(ARGV[1])
+local old = text(now - ARGV[5] - 1000)
+local gone = opens and redis.call('ZRANGEBYSCORE', KEYS[4], '-inf', old)
+if opens and gone[1] and not whole(gone[#gone]) then
+  return foreign('a generation of the barrier')
+end
 
 local function renew(i)
   redis.call('PEXPIRE', KEYS[i], text(math.max(redis.call('PTTL', KEYS[i]), keep)))
@@ -39,8 +52,6 @@ end
 
 -- Without openings that are remembered, no generation is.
 local function forget()
-  local old = text(now - ARGV[5] - 1000)
-  local gone = redis.call('ZRANGEBYSCORE', KEYS[4], '-inf', old)
   redis.call('ZREMRANGEBYSCORE', KEYS[4], '-inf', old)
   if redis.call('ZCARD', KEYS[4]) == 0 then
     gone = {'+inf'}
@@ -52,24 +63,22 @@ local function forget()
 end
 
 local function open(parties)
-  local last = redis.call('ZRANGE', KEYS[4], -1, -1, 'WITHSCORES')[2]
   redis.call('DEL', KEYS[2])
   generation = generation + 1
   redis.call('HSET', KEYS[1], 'generation', text(generation))
+  renew(1)
   for _, party in ipairs(parties) do
     redis.call('ZADD', KEYS[3], text(generation), party)
   end
-  if not last or math.abs(now - last) >= 1000 then
+  if not newest or math.abs(now - newest) >= 1000 or redis.call('ZCARD', KEYS[4]) == 0 then
     redis.call('ZADD', KEYS[4], text(now), text(generation))
   end
   redis.call('PEXPIRE', KEYS[3], ARGV[5])
   redis.call('PEXPIRE', KEYS[4], ARGV[5])
 end
 
-redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', text(now))
+redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', today)
 redis.call('ZREM', KEYS[3], ARGV[7])
-local others = redis.call('ZCARD', KEYS[2]) - (redis.call('ZSCORE', KEYS[2], ARGV[3]) and 1 or 0)
-local opens = others + 1 >= tonumber(ARGV[1])
 if opens then
   forget()
 end

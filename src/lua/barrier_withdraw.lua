@@ -4,7 +4,12 @@
 -- ARGV[1]: the party. ARGV[2]: who is through is remembered for so long, in milliseconds.
 -- Reply: n > 0: too late, it was one of the n-th generation; 0 it has withdrawn.
 -- Run twice: the same again. What it has sent before, and is executed after this, finds that it has withdrawn.
-local past = tonumber(redis.call('ZSCORE', KEYS[2], ARGV[1]) or '0')
+--@include stored
+local past = whole(redis.call('ZSCORE', KEYS[2], ARGV[1]) or '0', -9007199254740991)
+if not past then
+  return foreign('the state of a party')
+end
+redis.call('ZCARD', KEYS[1])
 if past > 0 then
   return past
 end

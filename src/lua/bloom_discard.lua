@@ -9,4 +9,7 @@ local head = redis.call('GETRANGE', KEYS[1], 0, math.max(7, #ARGV[1] - 1))
 if string.sub(head, 1, #ARGV[1]) ~= ARGV[1] and string.sub(head, 1, 8) ~= string.rep('\0', 8) then
   return 0
 end
+for i = 2, #KEYS do
+  redis.call('GETRANGE', KEYS[i], 0, 0) -- of another type this is an error
+end
 return redis.call('UNLINK', unpack(KEYS)) > 0 and 1 or 0

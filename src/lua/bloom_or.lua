@@ -10,6 +10,7 @@ local head = redis.call('GETRANGE', KEYS[1], 0, 7)
 if head ~= ARGV[1] then
   return head
 end
+redis.call('GETRANGE', KEYS[2], 0, 0) -- of another type this is an error
 local old = redis.call('GETRANGE', KEYS[1], 0, #ARGV[2] - 1) -- who had another filter's options may have made it longer
 if ARGV[3] ~= '0' then
   redis.call('PEXPIREAT', KEYS[1], ARGV[3]) -- it changes nothing; who may not do that shall not have changed anything

@@ -49,6 +49,7 @@ if adds and #ARGV > 5 and not has_current then
   redis.call('PEXPIREAT', KEYS[current], string.format('%.0f', ends))
   redis.call('PEXPIREAT', KEYS[1], string.format('%.0f', ends + 1000))
   redis.call('SETRANGE', KEYS[1], 96, state)
+  redis.call('PEXPIREAT', KEYS[1], string.format('%.0f', ends + 1000))
   has_current = true
 end
 

@@ -18,6 +18,9 @@ if string.sub(value, 1, #ARGV[1]) ~= ARGV[1] then
   return {-1, '', ''}
 end
 local state, ends = string.sub(value, 97), string.sub(value, 81, 96)
+if not string.match(ends, '^%d+$') then
+  return {-3, '', ''}
+end
 if state ~= '' and (not string.match(state, '^%d+$') or #state < 38 or #state % 22 ~= 16) then
   return {-3, '', ''}
 end
@@ -63,7 +66,7 @@ local function add(i, offsets)
   return false
 end
 
-local adds, answers, what, changed = ARGV[3] == '1', {}, 0, false
+local adds, answers, what, changed, made = ARGV[3] == '1', {}, 0, false, {}
 if adds and layers > 0 then
   keep() -- it changes nothing; what may not be written shall be refused before anything is
 end
@@ -89,6 +92,7 @@ for at = 5, #ARGV - most, most do
       if tonumber(ends) > 0 then
         redis.call('SET', KEYS[layers + 1], ARGV[2], 'PX', 60000)
         redis.call('PEXPIREAT', KEYS[layers + 1], string.format('%.0f', ends))
+        made[#made + 1] = KEYS[layers + 1]
       else
         redis.call('SET', KEYS[layers + 1], ARGV[2])
       end
@@ -103,5 +107,8 @@ for at = 5, #ARGV - most, most do
 end
 if changed then
   keep()
+end
+for i = 1, #made do -- nothing is written there after this: where the time has come it is deleted
+  redis.call('PEXPIREAT', made[i], string.format('%.0f', ends))
 end
 return {what, layers > 0 and string.format('%016.0f', count) .. string.sub(given, 1, 22 * layers) or '', table.concat(answers)}

@@ -22,4 +22,5 @@ end
 redis.call('SETRANGE', KEYS[1], 8, '') -- it changes nothing
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
 redis.call('SETRANGE', KEYS[1], 8, ARGV[1])
+redis.call('PEXPIRE', KEYS[1], ARGV[2]) -- last: it deletes the record if the ttl is over
 return 1

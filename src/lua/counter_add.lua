@@ -58,4 +58,8 @@ if ARGV[5] == '1' then
   redis.call('PEXPIRE', KEYS[1], ARGV[4])
 end
 redis.call('INCRBY', KEYS[1], ARGV[1])
-return {1, redis.call('GET', KEYS[1])}
+local value_now = redis.call('GET', KEYS[1])
+if ARGV[5] == '1' then
+  redis.call('PEXPIRE', KEYS[1], ARGV[4]) -- last: it deletes the key if the ttl is over
+end
+return {1, value_now}

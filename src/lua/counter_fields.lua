@@ -71,7 +71,7 @@ end
 for i = 1, #names do
   redis.call('HINCRBY', KEYS[1], names[i], ARGV[4 * i])
 end
-if lives and new then
+if lives then -- last: it deletes the key if the ttl is over
   redis.call('PEXPIRE', KEYS[1], ARGV[1])
 end
 return read()

@@ -17,6 +17,7 @@
 -- Numbers of the counter stay text, and are added by INCRBY: Lua's are doubles. INCRBY may be
 -- refused, so it comes before the record; what a user may not do, or there is no memory for, is
 -- found out before it.
+--@include int64
 local most, now, first, next, last, fresh = tonumber(ARGV[5])
 local gone = {}
 
@@ -58,7 +59,7 @@ if most == 0 then
   local known = redis.call('GET', KEYS[2])
   if known then
     local delta, value = string.match(known, '^(%-?%d+) (%-?%d+)$')
-    if not delta then
+    if not is_int64(value or false) then
       return -2
     end
     return delta == ARGV[1] and value or -1
@@ -67,7 +68,7 @@ else
   local time = redis.call('TIME')
   now = time[1] * 1000 + math.floor(time[2] / 1000)
   local _, till, delta, value, known = record(ARGV[6])
-  if known and not till then
+  if known and not (till and is_int64(value)) then
     return -2
   elseif known and till > now then
     return delta == ARGV[1] and value or -1
@@ -124,5 +125,6 @@ else
   local known = text(next) .. ' ' .. text(now + ARGV[2]) .. ' ' .. ARGV[1] .. ' ' .. value
   redis.call('HSET', KEYS[2], 'i' .. ARGV[6], known, 's' .. text(next), ARGV[6], 'first', text(first), 'next',
     text(next + 1), 'until', text(last))
+  redis.call('PEXPIRE', KEYS[2], text(last - now)) -- last: it deletes the key if the ttl is over
 end
 return value

@@ -4,14 +4,19 @@
 --   1: the time begins anew, also for one that is there. ARGV[4]: for how long the answer is kept. ARGV[5]: tells these
 --   items from others, 16 characters. ARGV[6] and so on: the items; of a bitmap SET, u1, the number, 1 for each.
 -- Reply: a digit for each item: 1 it was new, 0 it was not, or is not known to have been; -1: the answer that is kept is
---   one of other items.
+--   one of other items, or no answer.
 -- Run twice: without KEYS[2] the second answer is that nothing was new; with it, it is the first one, and nothing is done.
 --
 -- What might be refused comes first, where it changes nothing that lasts: to take memory, to set the ttl, to keep an empty
 -- answer, which is none.
 local kept = KEYS[2] and redis.call('GET', KEYS[2])
 if kept and kept ~= '' then
-  return string.sub(kept, 1, 16) == ARGV[5] and string.sub(kept, 17) or -1
+  local same, digits = string.sub(kept, 1, 16) == ARGV[5], string.sub(kept, 17)
+  local n = ARGV[1] == 'b' and (#ARGV - 5) / 4 or #ARGV - 5
+  if not string.match(digits, '^[01]+$') or same and #digits ~= n then
+    return -1
+  end
+  return same and digits or -1
 end
 
 local kind, ttl, there = ARGV[1], ARGV[2]
@@ -21,7 +26,7 @@ elseif kind == 'b' then
   there = redis.call('STRLEN', KEYS[1]) > 0
 else
   local magic = redis.call('GETRANGE', KEYS[1], 0, 3)
-  if magic ~= '' and magic ~= 'HYLL' then
+  if magic ~= 'HYLL' and (magic ~= '' or redis.call('EXISTS', KEYS[1]) == 1) then
     return redis.error_reply('WRONGTYPE it is no HyperLogLog')
   end
   there = magic ~= ''
@@ -42,12 +47,23 @@ if kind == 'b' then
   end
 else
   for i = 6, #ARGV do
-    answers[i - 5] = kind == 's' and redis.call('SADD', KEYS[1], ARGV[i])
-      or kind == 'c' and redis.call('PFADD', KEYS[1], ARGV[i])
+    local added
+    if kind == 's' then
+      added = redis.call('SADD', KEYS[1], ARGV[i])
+    else
+      added = redis.pcall('PFADD', KEYS[1], ARGV[i])
+    end
+    if type(added) == 'table' then -- it is damaged: the empty answer goes
+      if KEYS[2] and not kept then
+        redis.call('PEXPIRE', KEYS[2], 0)
+      end
+      return added
+    end
+    answers[i - 5] = added
   end
 end
 answers = table.concat(answers)
-if ttl ~= '0' and not there then
+if ttl ~= '0' and (ARGV[3] == '1' or not there) then -- last: it deletes the key if the ttl is over
   redis.call('PEXPIRE', KEYS[1], ttl)
 end
 if KEYS[2] then

@@ -17,7 +17,7 @@ if ARGV[1] ~= '0' and (ARGV[2] == '1' or not there) then
   redis.call('PEXPIRE', KEYS[1], ARGV[1])
 end
 redis.call('PFMERGE', KEYS[1], unpack(KEYS, 2))
-if ARGV[1] ~= '0' and not there then
+if ARGV[1] ~= '0' and (ARGV[2] == '1' or not there) then -- last: it may delete the key
   redis.call('PEXPIRE', KEYS[1], ARGV[1])
 end
 return redis.call('PFCOUNT', KEYS[1])

@@ -5,7 +5,7 @@
 --   is over first make room. ARGV[5]: for how long the answer is kept. ARGV[6]: tells these items from others, 16
 --   characters. ARGV[7] and so on: the items.
 -- Reply: a digit for each item: 1 it was new, 0 it was not, 2 it was, and there is no room; -1: the answer that is kept is
---   one of other items; -2: scores in KEYS[1] are no times.
+--   one of other items, or no answer; -2: scores in KEYS[1] are no times.
 -- Run twice: without KEYS[2] the second answer is that nothing was new; with it, it is the first one, and nothing is done.
 --
 -- Of what does not count any more some is thrown out each time: more than comes in, and never much. The key outlives what
@@ -13,7 +13,11 @@
 -- to be given it each time. What might be refused comes first, where it changes nothing that counts.
 local kept = KEYS[2] and redis.call('GET', KEYS[2])
 if kept and kept ~= '' then
-  return string.sub(kept, 1, 16) == ARGV[6] and string.sub(kept, 17) or -1
+  local same, digits = string.sub(kept, 1, 16) == ARGV[6], string.sub(kept, 17)
+  if not string.match(digits, '^[012]+$') or same and #digits ~= #ARGV - 6 then
+    return -1
+  end
+  return same and digits or -1
 end
 
 local first = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2]

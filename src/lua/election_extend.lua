@@ -6,6 +6,7 @@
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then
   return 0
 end
+redis.call('HMGET', KEYS[2], 'number') -- the term; of another type this is an error
 local left = redis.call('PTTL', KEYS[1])
 if left < tonumber(ARGV[2]) then
   left = ARGV[2]

@@ -3,6 +3,7 @@
 -- Reply: an array: the leader's token, its term, what it calls itself, and for how many milliseconds its lease still
 --   runs (-1: for ever); an empty one: nobody leads.
 -- Run twice: the same again.
+--@include stored
 local holder = redis.call('GET', KEYS[1])
 local term = redis.call('HMGET', KEYS[2], 'number', 'token', 'value')
 if not holder then
@@ -10,5 +11,8 @@ if not holder then
 end
 if term[2] ~= holder then
   return redis.error_reply('WRONGTYPE who holds it was not elected')
+end
+if not whole(term[1], 1) then
+  return foreign('the term')
 end
 return {holder, term[1], term[3] or '', redis.call('PTTL', KEYS[1])}

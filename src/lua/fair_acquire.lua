@@ -14,10 +14,21 @@
 --
 -- A ticket's number is one more than the largest in the queue: so the order is that of arrival here, and no clock's.
 -- Dead tickets are taken out when they come to be the first; some of the others when the queue is full.
+--@include stored
 local holder = redis.call('GET', KEYS[1])
-local alive = redis.call('ZCARD', KEYS[3])
+local alive = redis.call('ZREVRANGE', KEYS[3], 0, 0, 'WITHSCORES')[2]
 local mine = redis.call('ZSCORE', KEYS[2], ARGV[3])
 local stored = KEYS[4] and redis.call('HMGET', KEYS[4], 'number', 'token')
+local last
+if (holder or alive) and ARGV[3] ~= '' and not mine then
+  last = redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2]
+end
+if alive and not whole(alive) or last and not whole(last, -9007199254740991) then
+  return foreign('a place in the queue')
+end
+if stored and (stored[1] or stored[2]) and not whole(stored[1], 1) then
+  return foreign('the fencing number')
+end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
@@ -38,11 +49,9 @@ local function count()
     return nil
   end
   local text = string.format('%.0f', number)
-  local known = redis.call('PEXPIRE', KEYS[4], ARGV[6]) -- also before, as above
+  redis.call('PEXPIRE', KEYS[4], ARGV[6]) -- also before, as above
   redis.call('HSET', KEYS[4], 'number', text, 'token', ARGV[1])
-  if known == 0 then
-    redis.call('PEXPIRE', KEYS[4], ARGV[6])
-  end
+  redis.call('PEXPIRE', KEYS[4], ARGV[6])
   return text
 end
 
@@ -100,7 +109,7 @@ for i = 1, 129 do
   leave(first)
   removed = true
 end
-if not first and alive > 0 then
+if not first and alive then
   redis.call('DEL', KEYS[3])
 end
 
@@ -119,9 +128,12 @@ if ARGV[3] ~= '' and not mine then
       return -3
     end
   end
-  local last = redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2]
+  last = last or redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2] or '0'
+  if not whole(last, -9007199254740991) then
+    return foreign('a place in the queue')
+  end
   redis.call('ZADD', KEYS[2], 'XX', 0, ARGV[3]) -- it changes nothing; where the memory is full it is refused
-  keep(tonumber(last or '0') + 1)
+  keep(tonumber(last) + 1)
 end
 if first and first ~= ARGV[3] then
   return left

@@ -8,9 +8,13 @@
 --   many milliseconds.
 -- Reply: 0 it was not ours; n > 0 it was and is removed, and n - 1 connections have heard of it.
 -- Run twice: the second run replies 0, and removes nothing.
+--@include stored
 local holder = redis.call('GET', KEYS[1])
-local alive = redis.call('ZCARD', KEYS[3])
+local alive = redis.call('ZREVRANGE', KEYS[3], 0, 0, 'WITHSCORES')[2]
 local was_first = redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')
+if alive and not whole(alive) or was_first[2] and not whole(was_first[2], -9007199254740991) then
+  return foreign('a place in the queue')
+end
 local rank = redis.call('ZRANK', KEYS[2], ARGV[3])
 local kept, place = string.match(ARGV[3], '^(%x+)%+(%d+)$')
 local time = redis.call('TIME')
@@ -51,7 +55,7 @@ for _ = 1, 128 do -- enough for one call
   leave(first)
   first = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
 end
-if not first and alive > 0 then
+if not first and alive then
   redis.call('DEL', KEYS[3])
 end
 local heard

@@ -3,7 +3,11 @@
 -- ARGV[3]: for how long the counter is remembered, in milliseconds.
 -- Reply: 1 accepted; 0 refused.
 -- Run twice: the second run accepts too, unless a larger number came between.
+--@include stored
 local stored = redis.call('HMGET', KEYS[1], 'number', 'token')
+if (stored[1] or stored[2]) and not whole(stored[1], 1) then
+  return foreign('the fencing number')
+end
 local number, last = tonumber(ARGV[1]), tonumber(stored[1] or '0')
 if number < last or (number == last and stored[2] ~= ARGV[2]) then
   return 0

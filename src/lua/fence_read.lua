@@ -2,7 +2,11 @@
 -- KEYS[1]: the counter, a hash: number, token.
 -- Reply: the number, as a string.
 -- Run twice: a number that is as good.
+--@include stored
 local stored = redis.call('HGET', KEYS[1], 'number')
+if stored and not whole(stored, 1) then
+  return foreign('the fencing number')
+end
 local time = redis.call('TIME')
 local number = time[1] * 1000000 + time[2]
 if stored and number <= tonumber(stored) then

@@ -69,14 +69,17 @@ if verb == 'extend' and busy and ours == 1 then
   till = math.max(till, now + ARGV[3])
   keep(till - now + ARGV[4])
   redis.call('HSET', KEYS[1], 'until', string.format('%.0f', till))
+  keep(till - now + ARGV[4])
 elseif verb == 'finish' and busy and ours == 1 then
   redis.call('HSET', KEYS[1], 'owner', r[3])
   keep(tonumber(ARGV[3]))
   redis.call('HSET', KEYS[1], 'state', 'done', 'result', ARGV[5])
+  keep(tonumber(ARGV[3]))
   return {4, 1, attempt, tonumber(ARGV[3]), r[3], ''}
 elseif verb == 'abandon' and busy and ours == 1 then
   keep(tonumber(ARGV[4]))
   redis.call('HSET', KEYS[1], 'state', 'free', 'until', '0')
+  keep(tonumber(ARGV[4]))
   return {5, 1, attempt, 0, r[3], ''}
 end
 

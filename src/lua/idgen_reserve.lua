@@ -23,6 +23,7 @@ local left = math.max(0, tonumber(last) - 1000 * tonumber(redis.call('TIME')[1])
 local life = string.format('%.0f', left + tonumber(ARGV[5]))
 redis.call('PEXPIRE', KEYS[1], life)
 redis.call('HSET', KEYS[1], 'until', last, 'server', ARGV[4])
+redis.call('PEXPIRE', KEYS[1], life) -- again: it deletes the key if the time is over
 redis.call('HSET', KEYS[2], 'epoch', known[3])
 redis.call('PEXPIRE', KEYS[2], life)
 return 1

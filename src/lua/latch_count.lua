@@ -9,12 +9,16 @@
 --
 -- What is counted and what was counted are one key: neither can be forgotten without the other. Operations
 -- beyond the last one that counts need not be remembered: they can never count.
+--@include stored
 local latch = redis.call('HMGET', KEYS[1], 'count', 'made')
 if latch[1] and latch[1] ~= ARGV[1] then
   return -1
 end
 local ttl = math.max(tonumber(ARGV[2]), tonumber(ARGV[5]))
 local left
+if latch[2] and not whole(latch[2], 1) then
+  return foreign('when the latch was made')
+end
 if not latch[2] then
   if redis.call('EXISTS', KEYS[1]) == 1 then
     return redis.error_reply('WRONGTYPE not a latch')
@@ -37,10 +41,14 @@ else
     return left
   end
   local rest = redis.call('PTTL', KEYS[1])
-  if rest < tonumber(ARGV[5]) then -- first: where it is refused, nothing was counted
+  local short = rest < tonumber(ARGV[5])
+  if short then -- first: where it is refused, nothing was counted
     redis.call('PEXPIRE', KEYS[1], rest < 0 and ttl or ARGV[5])
   end
   redis.call('HSET', KEYS[1], ':' .. ARGV[3], '')
+  if short then
+    redis.call('PEXPIRE', KEYS[1], rest < 0 and ttl or ARGV[5]) -- last: it may delete the key
+  end
   left = left - 1
 end
 if left == 0 and ARGV[4] ~= '' then

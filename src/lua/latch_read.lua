@@ -5,12 +5,16 @@
 -- Reply: {n, made}: so many are left of the latch that was made then; -1 it has another count; -2 the latch that is
 --   waited for is forgotten, and none is made.
 -- Run twice: the same again.
+--@include stored
 local latch = redis.call('HMGET', KEYS[1], 'count', 'made')
 if ARGV[3] ~= '' and latch[2] ~= ARGV[3] then
   return -2
 end
 if latch[1] and latch[1] ~= ARGV[1] then
   return -1
+end
+if latch[2] and not whole(latch[2], 1) then
+  return foreign('when the latch was made')
 end
 if not latch[2] then
   if redis.call('EXISTS', KEYS[1]) == 1 then

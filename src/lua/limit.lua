@@ -67,8 +67,10 @@ if #policy == 32 and (not value or #value == 88) and argv[1] == 'take' and argv[
   if value then
     last, at, since, ban, a, b, c, k, p, r, q = unpack('<ddddddddddd', value)
   end
-  local same = k == K and p == P and r == R and q == B
-  if same and last == 0 and at <= now and K == BUCKET and c == 0 and b < COUNTS and ban <= now then
+  local same = k == K and p == P and r == R and q == B and a >= 0 and b >= 0 and c >= 0 and
+    at >= 0 and at <= now and since >= 0 and since <= MOST and ban >= -MOST and last == 0 and
+    at % 1 + since % 1 + ban % 1 + a % 1 + b % 1 + c % 1 == 0
+  if same and K == BUCKET and c == 0 and a <= MOST and b < COUNTS and ban <= now then
     local leaked, cost = (now - at) * R, argv[3] * P
     a = leaked < a and a - leaked or 0
     if a + cost > B then
@@ -79,7 +81,8 @@ if #policy == 32 and (not value or #value == 88) and argv[1] == 'take' and argv[
     call('SET', KEYS[1], value, 'PX', math.ceil(a / (R * 1000)))
     return value
   end
-  if same and last == 0 and at <= now and K > BUCKET and K < ALLOTMENT then
+  if same and K > BUCKET and K < ALLOTMENT and a <= now and ban <= MOST and
+    b * P <= COUNTS and c * P <= COUNTS then
     local cost = argv[3] + 0
     if now >= a + P then
       if K == SLIDING and now < a + 2 * P then
@@ -102,13 +105,17 @@ end
 
 local op, cost = ARGV[3] == '0' and ARGV[1] == 'take' and 'peek' or ARGV[1], tonumber(ARGV[3])
 local limits, stored = #policy / 32, value and (#value - 32) / 56 or 0
+local function is_none(number, least, most) -- NaN and infinity have no rest that is 0
+  return not (number % 1 == 0 and number >= least and number <= most)
+end
 if stored % 1 ~= 0 or stored < 0 or value and stored == 0 then
   return redis.error_reply('WRONGTYPE this key is not a limit')
 end
 if value then
   last, at, since, ban = unpack('<dddd', value)
 end
-if last < 0 or last % 1 ~= 0 then
+if is_none(last, 0, MOST) or is_none(at, 0, MOST) or is_none(since, 0, MOST) or
+    is_none(ban, -MOST, MOST) then
   return redis.error_reply('WRONGTYPE this key is not a limit')
 end
 local elapsed, changed, lapsed = now - at, stored ~= limits and stored ~= 0, false
@@ -175,7 +182,10 @@ for i = 1, limits do
   local a, b, c, k, p, r, q = 0, 0, 0, K, P, R, B
   if i <= stored then
     a, b, c, k, p, r, q = unpack('<ddddddd', value, i * 56 - 23)
-    if not (k >= BUCKET and k <= ALLOTMENT and p >= 1) then
+    local most = k == BUCKET and MOST or COUNTS / p
+    if is_none(k, BUCKET, ALLOTMENT) or is_none(p, 1, COUNTS) or is_none(r, 0, COUNTS) or
+        is_none(q, 1, COUNTS) or is_none(a, 0, MOST) or is_none(b, 0, most) or
+        is_none(c, 0, most) then
       return redis.error_reply('WRONGTYPE this key is not a limit')
     end
   end
@@ -219,6 +229,18 @@ local answer, charge, refund, wait, write = admitted and 0 or -1, false, false, 
 local record, act, remember, taken, valid, thirds
 if op == 'reserve' or op == 'cancel' then
   record = call('GET', KEYS[2])
+end
+if record then
+  local good = #record >= 40 and #record <= 64 and #record % 8 == 0
+  for i = 1, good and #record or 0, 8 do
+    good = good and not is_none(unpack('<d', record, i), 0, MOST)
+  end
+  if #record == 8 then -- canceled: what was given back may be a fraction
+    good = unpack('<d', record) <= -1 and unpack('<d', record) >= -MOST
+  end
+  if not good then
+    return redis.error_reply('WRONGTYPE this key is not a reservation')
+  end
 end
 if op == 'take' then
   charge = admitted

@@ -17,7 +17,9 @@
 --
 -- Twice: the same, as long as the id is; a take may then be denied because of itself.
 
+--@include stored
 local call, pack, read = redis.call, struct.pack, struct.unpack
+local MOST = 9007199254740991 -- 2^53 - 1
 local op, cost, now = ARGV[1], tonumber(ARGV[3]), tonumber(ARGV[5])
 if not now then
   now = call('TIME')
@@ -31,12 +33,19 @@ end
 
 local ban, banned, behind = 0, call('GET', KEYS[2]), false
 local newest = call('ZREVRANGE', KEYS[1], 0, 0, 'WITHSCORES')
+if newest[1] and not whole(newest[2]) then
+  return foreign('the time of a token')
+end
 if banned then
   if #banned ~= 16 then
     return redis.error_reply('WRONGTYPE this key is not a ban')
   end
   local longest
   ban, longest = read('<dd', banned)
+  if not (ban % 1 == 0 and ban >= 0 and ban <= MOST and longest % 1 == 0 and longest >= 0 and
+      longest <= MOST) then
+    return redis.error_reply('WRONGTYPE this key is not a ban')
+  end
   if ban > now + longest then
     ban, behind = now + longest, op ~= 'peek'
   end
@@ -109,7 +118,7 @@ end
 -- When enough of the oldest are over; when the newest is
 local function over(rank)
   local entry = call('ZRANGE', KEYS[1], rank, rank, 'WITHSCORES')
-  return entry[2] and math.max(math.min(tonumber(entry[2]), now) + P - now, 0) or 0
+  return entry[2] and math.max(math.min(math.ceil(tonumber(entry[2])), now) + P - now, 0) or 0
 end
 local retry, size = 0, call('ZCARD', KEYS[1])
 if count + cost > B and count > 0 then

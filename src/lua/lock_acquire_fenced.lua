@@ -4,6 +4,7 @@
 -- Reply: a string: taken, or ours already (its ttl is left alone), and this is its number; n > 0 another's
 --   for n more milliseconds; -2 another's, without a ttl.
 -- Run twice: the second run finds the token, and replies with the same number.
+--@include stored
 local holder = redis.call('GET', KEYS[1])
 if holder and holder ~= ARGV[1] then
   local left = redis.call('PTTL', KEYS[1])
@@ -16,6 +17,9 @@ if holder and holder ~= ARGV[1] then
   return left
 end
 local stored = redis.call('HMGET', KEYS[2], 'number', 'token')
+if (stored[1] or stored[2]) and not whole(stored[1], 1) then
+  return foreign('the fencing number')
+end
 if holder and stored[2] == ARGV[1] then
   return stored[1]
 end

@@ -5,6 +5,7 @@
 -- Reply: a string: passed, or passed already (its ttl is left alone), and this is its number; n > 0 nobody's, or a third
 --   one's for n more milliseconds; -2 a third one's, without a ttl.
 -- Run twice: the second run finds the new token, and replies with the same number.
+--@include stored
 local holder = redis.call('GET', KEYS[1])
 if not holder then
   return 1
@@ -17,6 +18,9 @@ if holder ~= ARGV[1] and holder ~= ARGV[2] then
   return left == 0 and 1 or left
 end
 local stored = redis.call('HMGET', KEYS[2], 'number', 'token')
+if (stored[1] or stored[2]) and not whole(stored[1], 1) then
+  return foreign('the fencing number')
+end
 if holder == ARGV[2] and stored[2] == ARGV[2] then
   return stored[1]
 end

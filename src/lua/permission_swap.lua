@@ -14,11 +14,13 @@ if not same then
   return reply
 end
 local ttl = tonumber(ARGV[1])
-local there = ttl == 0 and 1 or redis.call('PEXPIRE', KEYS[1], ARGV[1])
+if ttl ~= 0 then
+  redis.call('PEXPIRE', KEYS[1], ARGV[1])
+end
 for i = 2, #ARGV, 4 do
   redis.call('BITFIELD', KEYS[1], 'SET', ARGV[i], ARGV[i + 1], ARGV[i + 3])
 end
-if there == 0 then
+if ttl ~= 0 then -- last: it deletes the string if the ttl is over
   redis.call('PEXPIRE', KEYS[1], ARGV[1])
 end
 reply[1] = 1

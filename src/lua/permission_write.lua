@@ -4,9 +4,10 @@
 -- Reply: the numbers that the BITFIELD answers: what a field is, or was.
 -- Run twice: the second run says what the first one has left.
 --
--- Whoever may not set a ttl changes nothing: it is set before, and for a string that was not there again behind it.
+-- Whoever may not set a ttl changes nothing: it is set before; and again
+-- behind, since a ttl that is over by then deletes the string.
 redis.call('BITFIELD', KEYS[1], 'GET', 'u1', 0)
-local there = redis.call('PEXPIRE', KEYS[1], ARGV[1])
+redis.call('PEXPIRE', KEYS[1], ARGV[1])
 local words, reply = {}, {}
 for i = 2, #ARGV do
   words[#words + 1] = ARGV[i]
@@ -18,7 +19,5 @@ for i = 2, #ARGV do
     words = {}
   end
 end
-if there == 0 then
-  redis.call('PEXPIRE', KEYS[1], ARGV[1])
-end
+redis.call('PEXPIRE', KEYS[1], ARGV[1])
 return reply

@@ -20,7 +20,7 @@ for i = 3, #ARGV, 1000 do
   end
   redis.call('BITFIELD', KEYS[1], unpack(words))
 end
-if new then
+if new or ARGV[1] == 'PEXPIRE' then -- last: it deletes the key if the time is over
   redis.call(ARGV[1], KEYS[1], ARGV[2])
 end
 return 1

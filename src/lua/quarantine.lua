@@ -7,6 +7,7 @@
 -- Reply: n, the longest ttl, and who it was asked about. n > 0: it votes in n milliseconds; else it has voted for -n milliseconds.
 --   Or a string: the namespace has this other longest ttl.
 -- Run twice: the same again.
+--@include stored
 local always = -9007199254740992
 local function votes_in(ms)
   return {ms, tonumber(ARGV[2]), ARGV[1]}
@@ -21,7 +22,10 @@ if marker[2] ~= ARGV[2] then
 end
 local time = redis.call('TIME')
 local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
-local rest = tonumber(ARGV[3])
+local rest, since = tonumber(ARGV[3]), whole(marker[3])
+if not since then
+  return foreign('since when the server is another one')
+end
 if marker[1] ~= ARGV[1] then
   redis.call('HSET', KEYS[1], 'server', ARGV[1], 'since', now)
   return votes_in(rest)
@@ -29,7 +33,7 @@ end
 if marker[3] == '0' then
   return votes_in(always)
 end
-local left = marker[3] + rest - now
+local left = since + rest - now
 if left > rest then -- the clock was set back
   redis.call('HSET', KEYS[1], 'since', now)
   return votes_in(rest)

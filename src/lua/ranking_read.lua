@@ -7,6 +7,7 @@
 --   first one, {member, score, ...}}, members with their turns before them. "count": a number. -1: one of the keys is
 --   gone, or part of it; -2: what KEYS[2] holds is no such hash; -3: its kind is another one than ARGV[1].
 -- Run twice: says the same. It writes nothing.
+--@include stored
 local high = string.sub(ARGV[1], 1, 4) == 'high'
 local card = redis.call('ZCARD', KEYS[1])
 if KEYS[2] then
@@ -40,6 +41,16 @@ local function range(best, first, n)
   return redis.call(best == high and 'ZREVRANGE' or 'ZRANGE', KEYS[1], first, first + n - 1, 'WITHSCORES')
 end
 
+-- What is replied about members and their scores, if these are such as ranking_submit.lua writes.
+local function told(first, list)
+  for i = 2, #list, 2 do
+    if not whole(list[i], -9007199254740991) then
+      return foreign('a score')
+    end
+  end
+  return {first, list}
+end
+
 local what = ARGV[2]
 if what == 'find' then
   local reply = {}
@@ -50,12 +61,16 @@ if what == 'find' then
       return -1
     end
     reply[#reply + 1] = rank or -1
-    reply[#reply + 1] = rank and redis.call('ZSCORE', KEYS[1], entry) or '0'
+    local score = rank and redis.call('ZSCORE', KEYS[1], entry) or '0'
+    if not whole(score, -9007199254740991) then
+      return foreign('a score')
+    end
+    reply[#reply + 1] = score
   end
   return reply
 elseif what == 'rank' then
   local best, first = ARGV[3] == 'best', tonumber(ARGV[4])
-  return {best and first or card - 1 - first, range(best, first, ARGV[5])}
+  return told(best and first or card - 1 - first, range(best, first, ARGV[5]))
 elseif what == 'score' then
   local best, first = ARGV[5] == 'best', tonumber(ARGV[6])
   local falling = best == high
@@ -65,9 +80,9 @@ elseif what == 'score' then
   else
     before = redis.call('ZCOUNT', KEYS[1], '-inf', '(' .. ARGV[3])
   end
-  return {best and before + first or card - 1 - before - first,
+  return told(best and before + first or card - 1 - before - first,
     redis.call(falling and 'ZREVRANGEBYSCORE' or 'ZRANGEBYSCORE', KEYS[1], ARGV[falling and 4 or 3],
-      ARGV[falling and 3 or 4], 'WITHSCORES', 'LIMIT', ARGV[6], ARGV[7])}
+      ARGV[falling and 3 or 4], 'WITHSCORES', 'LIMIT', ARGV[6], ARGV[7]))
 elseif what == 'around' then
   local entry = entry_of(ARGV[3])
   local rank = entry and rank_of(entry)
@@ -75,7 +90,7 @@ elseif what == 'around' then
     return KEYS[2] and entry and -1 or {0, {}}
   end
   local first = math.max(0, rank - ARGV[4])
-  return {first, range(true, first, rank - first + 1 + ARGV[5])}
+  return told(first, range(true, first, rank - first + 1 + ARGV[5]))
 elseif ARGV[3] then
   return redis.call('ZCOUNT', KEYS[1], ARGV[3], ARGV[4])
 end

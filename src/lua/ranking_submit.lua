@@ -118,7 +118,7 @@ if most > 0 and over > 0 then
   end
   redis.call('ZREMRANGEBYRANK', KEYS[1], first, last)
 end
-if card == 0 and ttl > 0 then
+if ttl > 0 then -- last: it deletes the keys if the time is over
   for i = 1, #KEYS do
     redis.call('PEXPIREAT', KEYS[i], ends)
   end

@@ -9,6 +9,7 @@
 --   is taken again.
 --
 -- What stands in KEYS[2] is believed only while its owner has the lock. The lock lives as long as the longest hold.
+--@include stored
 local holder = redis.call('GET', KEYS[1])
 local left = redis.call('PTTL', KEYS[1])
 if holder and holder ~= ARGV[3] then
@@ -35,17 +36,24 @@ for i = 1, #fields, 2 do
     number = value
   else
     local expiry, count = string.match(value, '^(%d+) (%d+)$')
-    expiry = tonumber(expiry or '0')
+    expiry, count = whole(expiry), whole(count, 1)
+    if not expiry or not count then
+      return foreign('a hold')
+    end
     if expiry <= now then
       over[#over + 1] = field
     else
       holds = holds + 1
       last = math.max(last, expiry)
       if field == ARGV[1] then
-        ours = tonumber(count)
+        ours = count
       end
     end
   end
+end
+if number and not whole(number, 1) or
+    counter and (counter[1] or counter[2]) and not whole(counter[1], 1) then
+  return foreign('the fencing number')
 end
 local fresh = not holder or owner ~= holder or holds == 0
 if fresh then
@@ -71,6 +79,9 @@ end
 if counted then
   redis.call('PEXPIRE', KEYS[3], ARGV[4])
 end
+if ours and counted then
+  redis.call('HSET', KEYS[2], 'number', number)
+end
 if not ours then
   local expiry = now + tonumber(ARGV[2])
   ours = holds + 1
@@ -81,19 +92,21 @@ if not ours then
   end
   local hold = string.format('%.0f %d', expiry, ours)
   redis.call('HSET', KEYS[2], 'owner', ARGV[3], ARGV[1], hold)
-  redis.call('PEXPIREAT', KEYS[2], last)
   for i = 1, #over do
     if over[i] ~= ARGV[1] then
       redis.call('HDEL', KEYS[2], over[i])
     end
   end
+  if counted then
+    redis.call('HSET', KEYS[2], 'number', number)
+  end
+  redis.call('PEXPIREAT', KEYS[2], last) -- last: it may delete the key
   if not holder then
     redis.call('SET', KEYS[1], ARGV[3], 'PX', ARGV[2])
   end
   redis.call('PEXPIREAT', KEYS[1], last)
 end
 if counted then
-  redis.call('HSET', KEYS[2], 'number', number)
   redis.call('HSET', KEYS[3], 'number', number, 'token', ARGV[1])
   redis.call('PEXPIRE', KEYS[3], ARGV[4])
 end

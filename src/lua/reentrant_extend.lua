@@ -3,6 +3,7 @@
 -- ARGV[2]: the ttl in milliseconds. ARGV[3]: 0: what is gone is not taken again.
 -- Reply: 1 it is ours and lives that long; 0 it is not ours.
 -- Run twice: the same again, counted from the second run.
+--@include stored
 local holder = redis.call('GET', KEYS[1])
 local left = redis.call('PTTL', KEYS[1])
 local fields = redis.call('HGETALL', KEYS[2])
@@ -17,7 +18,10 @@ for i = 1, #fields, 2 do
     owner = value
   elseif field ~= 'number' then
     local expiry, nth = string.match(value, '^(%d+) (%d+)$')
-    expiry = tonumber(expiry or '0')
+    expiry = whole(expiry)
+    if not expiry then
+      return foreign('a hold')
+    end
     if expiry <= now then
       over[#over + 1] = field
     else
@@ -40,4 +44,5 @@ redis.call('HSET', KEYS[2], ARGV[1], string.format('%.0f ', expiry) .. count)
 for i = 1, #over do
   redis.call('HDEL', KEYS[2], over[i])
 end
+redis.call('PEXPIREAT', KEYS[2], last)
 return 1

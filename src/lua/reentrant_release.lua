@@ -3,6 +3,7 @@
 -- ARGV[2]: how to tell who waits that it is free: 'PUBLISH', 'SPUBLISH', or '' (not at all). ARGV[3]: not used here.
 -- Reply: n > 0 it was ours and is given back, and n - 1 connections were told that the lock is free; 0 it was not ours.
 -- Run twice: the second run replies 0 and changes nothing.
+--@include stored
 local holder = redis.call('GET', KEYS[1])
 local fields = redis.call('HGETALL', KEYS[2])
 local time = redis.call('TIME')
@@ -15,7 +16,10 @@ for i = 1, #fields, 2 do
   if field == 'owner' then
     owner = value
   elseif field ~= 'number' then
-    local expiry = tonumber(string.match(value, '^(%d+) ') or '0')
+    local expiry = whole(string.match(value, '^(%d+) '))
+    if not expiry then
+      return foreign('a hold')
+    end
     if field == ARGV[1] or expiry <= now then
       over[#over + 1] = field
     else

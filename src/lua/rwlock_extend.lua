@@ -6,11 +6,16 @@
 -- Reply: 1 it is ours, as it is wanted, and lives that long; 0 it is not ours; 2 it was gone and is taken again, as
 --   it is wanted; 3 it is ours and lives that long, but as a reader's: another reader is in.
 -- Run twice: the same again, counted from the second run; 1 after a 2.
+--@include stored
 local writer = redis.call('GET', KEYS[1])
 local hold = redis.call('ZSCORE', KEYS[2], ARGV[1]) or '0'
-local waiting = redis.call('ZCARD', KEYS[3])
+local readers = redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2] or '0'
+local waiting = redis.call('ZREVRANGE', KEYS[3], 0, 0, 'WITHSCORES')[2] or '0'
 redis.call('ZCARD', KEYS[4])
-redis.call('ZCARD', KEYS[5])
+local turns = redis.call('ZREVRANGE', KEYS[5], 0, 0, 'WITHSCORES')[2] or '0'
+if not (whole(readers) and whole(waiting) and whole(turns)) then
+  return foreign('a hold, or a place in the queue')
+end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local today = string.format('%.0f', now)
@@ -18,22 +23,22 @@ local reader = tonumber(hold) > now
 local others = redis.call('ZCOUNT', KEYS[2], '(' .. today, '+inf') - (reader and 1 or 0)
 
 local function be_reader(expiry)
-  local last = redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2] or '0'
+  local till = string.format('%.0f', math.max(tonumber(readers), expiry))
   -- This first: what was begun with it goes on when the server's memory is full.
-  redis.call('PEXPIREAT', KEYS[2], string.format('%.0f', math.max(tonumber(last), expiry)))
+  redis.call('PEXPIREAT', KEYS[2], till)
   redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', today)
   redis.call('ZADD', KEYS[2], string.format('%.0f', expiry), ARGV[1])
-  redis.call('PEXPIREAT', KEYS[2], redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2])
+  redis.call('PEXPIREAT', KEYS[2], till)
 end
 
 -- The readers that wait have their turn after us. What might be refused comes first: it has no effect on what is not there.
 local function be_writer(ttl)
-  local turns = redis.call('ZREVRANGE', KEYS[5], 0, 0, 'WITHSCORES')[2] or '0'
   redis.call('SET', KEYS[1], ARGV[1], 'PX', string.format('%.0f', ttl), 'XX')
   redis.call('PEXPIREAT', KEYS[5], turns)
-  if waiting > 0 then
+  if waiting ~= '0' then
     redis.call('ZUNIONSTORE', KEYS[5], 2, KEYS[3], KEYS[5], 'AGGREGATE', 'MAX')
-    redis.call('PEXPIREAT', KEYS[5], redis.call('ZREVRANGE', KEYS[5], 0, 0, 'WITHSCORES')[2])
+    local till = math.max(tonumber(waiting), tonumber(turns))
+    redis.call('PEXPIREAT', KEYS[5], string.format('%.0f', till))
     redis.call('DEL', KEYS[3])
   end
   redis.call('ZREM', KEYS[2], ARGV[1])

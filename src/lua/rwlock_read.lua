@@ -10,14 +10,25 @@
 --   n > 0: somebody is in the way for n more milliseconds; -2: a writer without a ttl is.
 -- Run twice: the second run finds the token; or renews the ticket's place. The number is the same, or if somebody was let in
 --   between a larger one.
+--@include stored
 local writer = redis.call('GET', KEYS[1])
+local last = {}
+for i = 2, 4 do
+  last[i] = redis.call('ZREVRANGE', KEYS[i], 0, 0, 'WITHSCORES')[2] or '0'
+end
+last[5] = writer and redis.call('ZREVRANGE', KEYS[5], 0, 0, 'WITHSCORES')[2] or '0'
 local hold = redis.call('ZSCORE', KEYS[2], ARGV[1])
-redis.call('ZCARD', KEYS[3])
-local writers = redis.call('ZREVRANGE', KEYS[4], 0, 0, 'WITHSCORES')[2] or '0'
+local writers = last[4]
 local turn = redis.call('ZSCORE', KEYS[5], ARGV[3]) or '0'
 local host = redis.call('ZSCORE', KEYS[2], ARGV[5]) or '0'
 turn = math.max(tonumber(turn), tonumber(host))
+if not (whole(last[2]) and whole(last[3]) and whole(last[4]) and whole(last[5])) then
+  return foreign('a hold, or a place in the queue')
+end
 local counter = KEYS[6] and redis.call('HMGET', KEYS[6], 'number', 'token')
+if counter and (counter[1] or counter[2]) and not whole(counter[1], 1) then
+  return foreign('the fencing number')
+end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local today = string.format('%.0f', now)
@@ -27,12 +38,12 @@ local ours = hold and tonumber(hold) > now
 -- on what is not there.
 local function put(i, expiry, who)
   local text = string.format('%.0f', expiry)
-  local last = redis.call('ZREVRANGE', KEYS[i], 0, 0, 'WITHSCORES')[2] or '0'
+  local till = string.format('%.0f', math.max(tonumber(last[i]), expiry))
   redis.call('ZADD', KEYS[i], 'XX', text, who)
-  redis.call('PEXPIREAT', KEYS[i], string.format('%.0f', math.max(tonumber(last), expiry)))
+  redis.call('PEXPIREAT', KEYS[i], till)
   redis.call('ZREMRANGEBYSCORE', KEYS[i], '-inf', today)
   redis.call('ZADD', KEYS[i], text, who)
-  redis.call('PEXPIREAT', KEYS[i], redis.call('ZREVRANGE', KEYS[i], 0, 0, 'WITHSCORES')[2])
+  redis.call('PEXPIREAT', KEYS[i], till)
 end
 
 if not ours and (writer or (tonumber(writers) > now and turn <= now)) then

@@ -3,9 +3,13 @@
 --   may come in now: 'PUBLISH', 'SPUBLISH', or '' (not at all). ARGV[3]: our ticket, or ''.
 -- Reply: n > 0 the hold was ours and is given back, and n - 1 connections were told; 0 it was not ours.
 -- Run twice: the second run replies 0 and changes nothing.
+--@include stored
 local writer = redis.call('GET', KEYS[1])
 local hold = redis.call('ZSCORE', KEYS[2], ARGV[1]) or '0'
 redis.call('ZCARD', KEYS[3])
+if not whole(hold) then
+  return foreign('a hold')
+end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local alive = '(' .. string.format('%.0f', now)

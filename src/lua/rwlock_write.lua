@@ -8,27 +8,34 @@
 -- Reply: 0 let in; -1 in already (the ttl is left alone); if it is counted instead of either: a string, the number.
 --   n > 0: somebody is in the way for n more milliseconds; -2: a writer without a ttl is.
 -- Run twice: the second run finds the token, and replies the same number; or renews the ticket's place.
+--@include stored
 local writer = redis.call('GET', KEYS[1])
 local readers = redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2] or '0'
-local waiting = redis.call('ZCARD', KEYS[3])
-redis.call('ZCARD', KEYS[4])
+local waiting = redis.call('ZREVRANGE', KEYS[3], 0, 0, 'WITHSCORES')[2] or '0'
+local writers = redis.call('ZREVRANGE', KEYS[4], 0, 0, 'WITHSCORES')[2] or '0'
 local turns = redis.call('ZREVRANGE', KEYS[5], 0, 0, 'WITHSCORES')[2] or '0'
+if not (whole(readers) and whole(waiting) and whole(writers) and whole(turns)) then
+  return foreign('a hold, or a place in the queue')
+end
 local counter = KEYS[6] and redis.call('HMGET', KEYS[6], 'number', 'token')
+if counter and (counter[1] or counter[2]) and not whole(counter[1], 1) then
+  return foreign('the fencing number')
+end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local ours = writer == ARGV[1]
 local today = string.format('%.0f', now)
 
--- Puts somebody into one of the sets, and takes out whose time is over. What might be refused comes first: it has no effect
--- on what is not there.
-local function put(i, expiry, who)
+-- Puts a ticket among the writers, and takes out those whose time is over. Commands that might be
+-- refused come first: they have no effect on a key that is missing.
+local function wait(expiry, who)
   local text = string.format('%.0f', expiry)
-  local last = redis.call('ZREVRANGE', KEYS[i], 0, 0, 'WITHSCORES')[2] or '0'
-  redis.call('ZADD', KEYS[i], 'XX', text, who)
-  redis.call('PEXPIREAT', KEYS[i], string.format('%.0f', math.max(tonumber(last), expiry)))
-  redis.call('ZREMRANGEBYSCORE', KEYS[i], '-inf', today)
-  redis.call('ZADD', KEYS[i], text, who)
-  redis.call('PEXPIREAT', KEYS[i], redis.call('ZREVRANGE', KEYS[i], 0, 0, 'WITHSCORES')[2])
+  local till = string.format('%.0f', math.max(tonumber(writers), expiry))
+  redis.call('ZADD', KEYS[4], 'XX', text, who)
+  redis.call('PEXPIREAT', KEYS[4], till)
+  redis.call('ZREMRANGEBYSCORE', KEYS[4], '-inf', today)
+  redis.call('ZADD', KEYS[4], text, who)
+  redis.call('PEXPIREAT', KEYS[4], till)
 end
 
 local left = math.max(tonumber(readers), tonumber(turns)) - now
@@ -38,7 +45,7 @@ if writer and not ours then
 end
 if not ours and (writer or left > 0) then
   if ARGV[3] ~= '' then
-    put(4, now + tonumber(ARGV[4]), ARGV[3])
+    wait(now + tonumber(ARGV[4]), ARGV[3])
   end
   return left
 end
@@ -67,8 +74,9 @@ if counted then
 end
 if not ours then
   redis.call('ZREM', KEYS[4], ARGV[3])
-  if waiting > 0 then -- nobody is left in KEYS[5] whose place has not expired
+  if waiting ~= '0' then -- nobody is left in KEYS[5] whose place has not expired
     redis.call('RENAME', KEYS[3], KEYS[5])
+    redis.call('PEXPIREAT', KEYS[5], waiting)
   end
   redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 end

@@ -14,8 +14,9 @@
 -- A ticket's number is one more than the largest in the queue: so the order is that of arrival here, and no clock's.
 -- Dead tickets are taken out when they come to be the first; some of the others when the queue is full. Who is given
 -- permits and leaves some wakes the next in line.
+--@include stored
 local mine = redis.call('ZSCORE', KEYS[3], ARGV[5])
-local alive = redis.call('ZCARD', KEYS[4])
+local alive = redis.call('ZREVRANGE', KEYS[4], 0, 0, 'WITHSCORES')[2]
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local wanted = tonumber(ARGV[3])
@@ -45,16 +46,36 @@ local function keep(number)
 end
 
 local set = redis.call('HMGET', KEYS[2], 'used', 'limit')
-local used = tonumber(set[1] or 0)
-local limit = tonumber(ARGV[8] == '0' and set[2] or ARGV[4])
-local swept
-for _, token in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'LIMIT', 0, 1000)) do
-  used = used - (redis.call('HGET', KEYS[2], token) or 0)
+local used, limit = whole(set[1] or '0'), tonumber(ARGV[4])
+if not used or set[2] and not whole(set[2]) then
+  return foreign('the permits')
+end
+if ARGV[8] == '0' and set[2] then
+  limit = whole(set[2])
+end
+local contended = alive or used + wanted > limit
+local last
+if contended and ARGV[5] ~= '' and not mine then
+  last = redis.call('ZREVRANGE', KEYS[3], 0, 0, 'WITHSCORES')[2]
+end
+local longest = contended and redis.call('ZREVRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2]
+if alive and not whole(alive) or last and not whole(last, -9007199254740991) or
+    longest and not whole(longest) then
+  return foreign('a place in the queue, or the end of a permit')
+end
+local over = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'LIMIT', 0, 1000)
+for _, token in ipairs(over) do
+  local has = redis.call('HGET', KEYS[2], token)
+  used = used - (has and whole(has) or has and math.huge or 0)
+end
+if used < 0 and #over > 0 then
+  return foreign('the permits')
+end
+for _, token in ipairs(over) do
   redis.call('ZREM', KEYS[1], token)
   redis.call('HDEL', KEYS[2], token)
-  swept = true
 end
-if swept and set[1] then
+if #over > 0 and set[1] then
   redis.call('HSET', KEYS[2], 'used', used)
 end
 
@@ -93,7 +114,7 @@ for i = 1, 129 do
   leave(first)
   removed = true
 end
-if not first and alive > 0 then
+if not first and alive then
   redis.call('DEL', KEYS[4])
 end
 
@@ -159,9 +180,12 @@ if ARGV[5] ~= '' and not mine then
       return -3
     end
   end
-  local last = redis.call('ZREVRANGE', KEYS[3], 0, 0, 'WITHSCORES')[2]
+  last = last or redis.call('ZREVRANGE', KEYS[3], 0, 0, 'WITHSCORES')[2] or '0'
+  if not whole(last, -9007199254740991) then
+    return foreign('a place in the queue')
+  end
   redis.call('ZADD', KEYS[3], 'XX', 0, ARGV[5]) -- as above
-  keep(tonumber(last or '0') + 1)
+  keep(tonumber(last) + 1)
 end
 if not is_first then
   return left
@@ -170,8 +194,8 @@ end
 -- Permits run out one after the other. Where there are very many it is said when the first of them have.
 local next_out = redis.call('ZRANGE', KEYS[1], 0, 63, 'WITHSCORES')
 for i = 1, #next_out, 2 do
-  used = used - (redis.call('HGET', KEYS[2], next_out[i]) or 0)
-  left = next_out[i + 1] - now
+  used = used - (whole(redis.call('HGET', KEYS[2], next_out[i])) or 0)
+  left = (whole(next_out[i + 1]) or now) - now
   if unknown or used + wanted <= limit then
     break
   end

@@ -6,8 +6,12 @@
 --   ARGV[4]: how many permits.
 -- Reply: 1 they are ours and last that long; 0 they are not ours; 2 nobody had the only one, and it is ours again.
 -- Run twice: the same again, counted from the second run; 1 after a 2.
+--@include stored
 local has = redis.call('HMGET', KEYS[2], ARGV[1], 'limit', 'used')
-local out = tonumber(redis.call('ZSCORE', KEYS[1], ARGV[1]) or '0')
+local out = whole(redis.call('ZSCORE', KEYS[1], ARGV[1]) or '0')
+if not (out and whole(has[1] or '0') and whole(has[2] or '0') and whole(has[3] or '0')) then
+  return foreign('the permits')
+end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local retake = out <= now

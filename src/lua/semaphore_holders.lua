@@ -3,6 +3,7 @@
 --   has; used, their sum; limit, if it was set. KEYS[3], KEYS[4]: not used. ARGV[1]: how many at most, 1 to 1000.
 -- Reply: of each its token, its permits (0: that is not known), and for how much longer, in milliseconds, at least 1.
 -- Run twice: the same again. Nothing is written.
+--@include stored
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local found = redis.call('ZREVRANGEBYSCORE', KEYS[1], '+inf', '(' .. string.format('%.0f', now), 'WITHSCORES', 'LIMIT',
@@ -16,7 +17,10 @@ if #tokens == 0 then
 end
 for i, has in ipairs(redis.call('HMGET', KEYS[2], unpack(tokens))) do
   reply[3 * i - 2] = tokens[i]
-  reply[3 * i - 1] = tonumber(has or 0)
-  reply[3 * i] = found[2 * i] - now
+  local permits, out = whole(has or '0'), whole(found[2 * i])
+  if not permits or not out then
+    return foreign('the permits')
+  end
+  reply[3 * i - 1], reply[3 * i] = permits, out - now
 end
 return reply

@@ -4,20 +4,25 @@
 --   place, a zset of tickets by TIME in ms.
 -- Reply: limit (0: it was not set), permits that are out, who has them, who waits.
 -- Run twice: the same again. Nothing is written.
+--@include stored
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local limit = redis.call('HGET', KEYS[2], 'limit')
+local set = redis.call('HMGET', KEYS[2], 'limit', 'used')
 local holders = redis.call('ZCOUNT', KEYS[1], '(' .. string.format('%.0f', now), '+inf')
 local waiting = redis.call('ZCOUNT', KEYS[4], '(' .. string.format('%.0f', now), '+inf')
-local used = 0
-if holders > 0 then -- and it does not count what has run out, and is still there
-  used = tonumber(redis.call('HGET', KEYS[2], 'used') or '0')
+local used, limit = whole(set[2] or '0'), whole(set[1] or '0')
+if holders == 0 then
+  used = used and 0
+elseif used then -- and it does not count what has run out, and is still there
   local out = redis.call('ZCARD', KEYS[1]) - holders
   for at = 0, out - 1, 1000 do
     local tokens = redis.call('ZRANGE', KEYS[1], at, math.min(at + 999, out - 1))
     for _, has in ipairs(redis.call('HMGET', KEYS[2], unpack(tokens))) do
-      used = used - (has or 0)
+      used = used - (whole(has or '0') or math.huge)
     end
   end
 end
-return {tonumber(limit or '0'), used, holders, waiting}
+if not limit or not used or used < 0 then
+  return foreign('the permits')
+end
+return {limit, used, holders, waiting}

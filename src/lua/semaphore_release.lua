@@ -9,12 +9,20 @@
 --   place for so many milliseconds.
 -- Reply: 0 they were not ours, or had run out; n > 0 they were and are given back, and n - 1 connections have heard of it.
 -- Run twice: the second run replies 0, and gives nothing back.
+--@include stored
 local out = redis.call('ZSCORE', KEYS[1], ARGV[1])
 local has = redis.call('HMGET', KEYS[2], ARGV[1], 'limit', 'used')
 local was_first = redis.call('ZRANGE', KEYS[3], 0, 0, 'WITHSCORES')
 local rank = redis.call('ZRANK', KEYS[3], ARGV[3])
-local alive = redis.call('ZCARD', KEYS[4])
+local alive = redis.call('ZREVRANGE', KEYS[4], 0, 0, 'WITHSCORES')[2]
 local kept, place = string.match(ARGV[3], '^(%x+)%+(%d+)$')
+if not (whole(out or '0') and whole(alive or '0') and whole(was_first[2] or '0', -9007199254740991)) then
+  return foreign('a place in the queue, or the end of a permit')
+end
+local left = has[1] and has[3] and whole(has[1]) and whole(has[3]) and has[3] - has[1]
+if out and has[1] and has[3] and not (left and left >= 0) then
+  return foreign('the permits')
+end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
@@ -39,7 +47,7 @@ if out then -- in this order: what is not known to have come back is not given t
   if has[1] then
     redis.call('HDEL', KEYS[2], ARGV[1])
     if has[3] then
-      redis.call('HSET', KEYS[2], 'used', has[3] - has[1])
+      redis.call('HSET', KEYS[2], 'used', left)
     end
   end
   if not has[2] and redis.call('EXISTS', KEYS[1]) == 0 then
@@ -63,7 +71,7 @@ for _ = 1, 128 do -- enough for one call
   leave(first)
   first = redis.call('ZRANGE', KEYS[3], 0, 0)[1]
 end
-if not first and alive > 0 then
+if not first and alive then
   redis.call('DEL', KEYS[4])
 end
 local heard

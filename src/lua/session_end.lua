@@ -12,6 +12,7 @@ local count = r[2] and #r[2] <= 15 and string.match(r[2], '^%d+$') and tonumber(
 if not (r[1] and #r[1] >= 1 and #r[1] <= 64 and count) then
   return -1
 end
+redis.call('LLEN', KEYS[2]) -- of another type this is an error
 if ARGV[1] ~= '' and ARGV[1] ~= r[1] then
   return {0, count, r[1]}
 end

@@ -84,9 +84,7 @@ end
 if listed then
   length = redis.call('RPUSH', KEYS[2], ARGV[5])
   kept = kept + 1
-  if length == 1 then
-    redis.call('PEXPIRE', KEYS[2], ARGV[2])
-  end
+  redis.call('PEXPIRE', KEYS[2], ARGV[2]) -- last: it deletes the list if the ttl is over
 end
 kept = math.min(kept, most)
 if ARGV[4] == '1' then
@@ -94,6 +92,7 @@ if ARGV[4] == '1' then
 end
 touches = touches + 1
 redis.call('HSET', KEYS[1], 'touches', text(touches), 'count', text(count), 'kept', text(kept))
+redis.call('PEXPIRE', KEYS[1], ARGV[2])
 
 local a = {there and 0 or 1, touches, count, length, math.max(kept - length, 0), since, now + ARGV[2], id}
 if #KEYS == 3 then

@@ -180,16 +180,21 @@ resp_words_t resp_words(va_list strings) {
   return words;
 }
 
-static int send_command(int fd, const resp_words_t *words) {
-  char *text = NULL;
-  size_t len = 0;
-  FILE *out = open_memstream(&text, &len);
+static void put_command(FILE *out, const resp_words_t *words) {
   fprintf(out, "*%zu\r\n", words->count);
   for (size_t i = 0; i < words->count; i++) {
     fprintf(out, "$%zu\r\n", words->len[i]);
     fwrite(words->word[i], 1, words->len[i], out);
     fputs("\r\n", out);
   }
+}
+
+static int send_commands(int fd, const resp_words_t *words, size_t n) {
+  char *text = NULL;
+  size_t len = 0;
+  FILE *out = open_memstream(&text, &len);
+  for (size_t i = 0; i < n; i++)
+    put_command(out, &words[i]);
   fclose(out);
   int error = resp_send(fd, text, len);
   free(text);
@@ -197,7 +202,16 @@ static int send_command(int fd, const resp_words_t *words) {
 }
 
 resp_t *resp_call(resp_client_t *client, const resp_words_t *words) {
-  if (client->fd < 0 || send_command(client->fd, words) != 0)
+  if (client->fd < 0 || send_commands(client->fd, words, 1) != 0)
     return NULL;
   return read_reply(client);
+}
+
+int resp_calls(resp_client_t *client, const resp_words_t *words, size_t n, resp_t **replies) {
+  if (client->fd < 0 || send_commands(client->fd, words, n) != 0)
+    return -1;
+  for (size_t i = 0; i < n; i++)
+    if ((replies[i] = read_reply(client)) == NULL)
+      return -1;
+  return 0;
 }

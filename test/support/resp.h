@@ -50,6 +50,10 @@ resp_words_t resp_words(va_list strings);
 resp_t *resp_call(resp_client_t *client, const resp_words_t *words);
 void resp_free(resp_t *reply);
 
+/* Sends n commands together and reads their replies; 0, or -1 if the connection is lost. What they say must fit into
+ * the buffers of the sockets. */
+int resp_calls(resp_client_t *client, const resp_words_t *words, size_t n, resp_t **replies);
+
 /* Sends everything, on any socket; 0, or -1 if the other side is gone. */
 int resp_send(int fd, const char *data, size_t len);
 
