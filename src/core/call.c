@@ -396,8 +396,13 @@ void belay__calls_discard(belay__call_t *const *calls, size_t n) {
   }
 }
 
-void belay__call_distrust(belay__call_t *call) {
+void belay__call_distrust(belay__call_t *call, const belay__reply_t *reply) {
   belay_client_t *client = call->client;
-  belay__log(client->belay, BELAY_LOG_ERROR, "%s: a reply of an unexpected type", call->command);
-  client->node_ops->distrust(client, call);
+  bool of_a_script =
+      call->script != NULL && reply->type != BELAY__REPLY_NIL && reply->type != BELAY__REPLY_STATUS;
+  belay__log(client->belay, BELAY_LOG_ERROR, "%s: a reply of an unexpected %s",
+             call->script != NULL ? call->script->name : call->command,
+             of_a_script ? "content: the call fails" : "type: the connection is dropped");
+  if (!of_a_script)
+    client->node_ops->distrust(client, call);
 }

@@ -156,9 +156,11 @@ void belay__call_end_rests(belay_client_t *client);
 /* There is a new connection, and so reason to hope: what rests does not rest for long any more. */
 void belay__call_hurry_rests(belay_client_t *client);
 
-/* The reply is of a kind that the command cannot give: the connection is not to be trusted. From inside
- * done or settled. */
-void belay__call_distrust(belay__call_t *call);
+/* The caller cannot read the reply. A plain command's reply then comes from a connection that cannot be trusted, and so
+ * does a nil or a status to a script, since no script replies these: the connection is dropped. What else a script
+ * replies is made of what its keys hold, and says nothing about the connection: only this call fails. Is called from
+ * inside done or settled. */
+void belay__call_distrust(belay__call_t *call, const belay__reply_t *reply);
 
 /* ---- for the node --------------------------------------------------------------------------------------- */
 

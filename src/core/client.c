@@ -225,7 +225,7 @@ static void ping_done(belay__call_t *call, const belay__result_t *result) {
   client->ping_status = result->error;
   if (result->outcome == BELAY_OUTCOME_REPLY && !belay__reply_is(result->reply, "PONG", 4)) {
     client->ping_status = BELAY_EPROTO;
-    belay__call_distrust(call);
+    belay__call_distrust(call, result->reply);
   }
   belay__defer(client->belay, &client->ping_task);
 }

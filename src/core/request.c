@@ -200,7 +200,7 @@ static void on_done(belay__call_t *call, const belay__result_t *result) {
     over(pending, call->part);
     status = pending->ops->read(pending, call, result->reply);
     if (status == BELAY_EPROTO)
-      belay__call_distrust(call);
+      belay__call_distrust(call, result->reply);
     if (status == BELAY__REQUEST_PARK)
       return;
     break;

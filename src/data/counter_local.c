@@ -167,7 +167,7 @@ static void on_done(belay__call_t *call, const belay__result_t *result) {
     error = belay__counter_added(call, result->reply, &applied, &value);
   if (error == BELAY_EPROTO) {
     if (result->outcome == BELAY_OUTCOME_REPLY)
-      belay__call_distrust(call);
+      belay__call_distrust(call, result->reply);
     unknown = true;
   }
   if (unknown && !tally->maybe) {

@@ -112,7 +112,7 @@ static int read_next(belay_idgen_t *idgen, belay__call_t *call, const belay__rep
   if (s->clock_rate > 0 && belay__reply_integer(reply, 1, WAIT_MAX_MS, &s->wait_ms))
     return BELAY_EAGAIN;
   if (!belay__reply_number(reply, (uint64_t)s->floor + (uint64_t)s->step, INT64_MAX, &next)) {
-    belay__call_distrust(call);
+    belay__call_distrust(call, reply);
     return BELAY_EPROTO;
   }
   s->first = (int64_t)next - s->step;
@@ -137,7 +137,7 @@ static void on_copied(belay__call_t *call, const belay__result_t *result) {
   if (result->outcome == BELAY_OUTCOME_REPLY) {
     status = 0;
     if (!belay__reply_integer(result->reply, 0, INT64_MAX, &copies)) {
-      belay__call_distrust(call);
+      belay__call_distrust(call, result->reply);
       status = BELAY_EPROTO;
     } else if (call->epoch != idgen->segment.sent_on) {
       status = BELAY_EUNKNOWN; /* not from whom the script went to */

@@ -155,7 +155,7 @@ static int read_claim(belay_idgen_t *idgen, belay__call_t *call, const belay__re
   if (reply->type != BELAY__REPLY_ARRAY || reply->count != 2 ||
       !belay__reply_integer(reply->items[0], 0, NUMBER_MAX, &floor) ||
       !belay__reply_integer(reply->items[1], floor, NUMBER_MAX, &until)) {
-    belay__call_distrust(call);
+    belay__call_distrust(call, reply);
     return BELAY_EPROTO;
   }
   if (!belay__idgen_is_identity(idgen, call, &w->server))
@@ -233,7 +233,7 @@ static void on_reserved(belay__call_t *call, const belay__result_t *result) {
   if (result->outcome != BELAY_OUTCOME_REPLY) {
     on_event(idgen, FAILED, result->error);
   } else if (!belay__reply_integer(result->reply, 0, 1, &ours)) {
-    belay__call_distrust(call);
+    belay__call_distrust(call, result->reply);
     on_event(idgen, FAILED, BELAY_EPROTO);
   } else if (ours == 0) {
     on_event(idgen, LOST, BELAY_EHELD);

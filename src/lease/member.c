@@ -355,7 +355,7 @@ static void on_copied(belay__call_t *call, const belay__result_t *result) {
   if (result->outcome == BELAY_OUTCOME_REPLY) {
     if (!belay__reply_integer(result->reply, 0, INT32_MAX, &copies)) {
       status = BELAY_EPROTO;
-      belay__call_distrust(call);
+      belay__call_distrust(call, result->reply);
     } else if (call->epoch != member->sent_on) {
       status = BELAY_EUNKNOWN; /* not from whom the write went to */
     } else if (copies < belay__member_lease(member)->terms->min_replicas) {
@@ -372,7 +372,7 @@ static void on_heard(belay__call_t *call, const belay__result_t *result) {
   bool known = result->outcome == BELAY_OUTCOME_REPLY &&
                belay__reply_integer(result->reply, 0, INT32_MAX, &heard);
   if (result->outcome == BELAY_OUTCOME_REPLY && !known)
-    belay__call_distrust(call);
+    belay__call_distrust(call, result->reply);
   belay__member_lease(member)->told = known ? (uint32_t)heard : BELAY__UNTOLD;
   belay__member_confirmed(member, 0);
 }
@@ -539,7 +539,7 @@ static void on_reply(belay__call_t *call, const belay__result_t *result) {
   }
   int status = read_reply(member, call, result);
   if (status == BELAY_EPROTO && result->outcome == BELAY_OUTCOME_REPLY)
-    belay__call_distrust(call);
+    belay__call_distrust(call, result->reply);
   if (status == 0) {
     confirm(member);
     return;

@@ -97,7 +97,7 @@ static int read_marker(const belay__member_t *member, belay__call_t *call,
   if (reply->type != BELAY__REPLY_ARRAY || reply->count != 3 ||
       !belay__reply_integer(reply->items[0], INT64_MIN, 2 * BELAY__TTL_MAX_MS, &ms) ||
       !belay__reply_integer(reply->items[1], BELAY__TTL_MIN_MS, BELAY__TTL_MAX_MS, &max_ttl)) {
-    belay__call_distrust(call);
+    belay__call_distrust(call, reply);
     return BELAY_EPROTO;
   }
   if (server == NULL || server->epoch != call->epoch || !is_name_of(server, reply->items[2]))

@@ -109,7 +109,7 @@ static void on_reply(belay__call_t *call, const belay__result_t *result) {
     return;
   }
   if (answered && !belay__release_read(call, result->reply, &removed)) {
-    belay__call_distrust(call);
+    belay__call_distrust(call, result->reply);
     answered = false;
   }
   if (result->error == BELAY_EWRONGTYPE && belay__kind_has_one_key(undo->of.kind))

@@ -305,7 +305,7 @@ static int read(belay__vigil_t *vigil, belay__call_t *call, const belay__result_
                    ? vigil->ops->left(vigil, result->reply)
                    : vigil->ops->read(vigil, result->reply, holds_ms);
   if (status == BELAY_EPROTO)
-    belay__call_distrust(call);
+    belay__call_distrust(call, result->reply);
   return status;
 }
 

@@ -114,7 +114,7 @@ static void on_scanned(belay__call_t *call, const belay__result_t *result) {
     return;
   }
   if (!read_cursor(result->reply, &sweep->cursor)) {
-    belay__call_distrust(call);
+    belay__call_distrust(call, result->reply);
     step(refiller, EV_FAILED);
     return;
   }

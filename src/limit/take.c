@@ -114,7 +114,7 @@ bool belay__limiter_read_grant(const belay__policy_t *policy, belay__call_t *cal
   bool good =
       belay__policy_read(policy, reply, NULL, owed) && owed->answer != 0 && owed->answer <= asked;
   if (!good)
-    belay__call_distrust(call);
+    belay__call_distrust(call, reply);
   return good;
 }
 
