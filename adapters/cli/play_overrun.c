@@ -109,7 +109,8 @@ void play_overrun(demo_t *demo) {
   belay_lock_options_t options;
   belay_lock_options_init(&options);
   options.data = &overrun;
-  options.ttl_ms = B_TTL_MS; /* a ttl that is given is not renewed, unless that is asked for */
+  options.watchdog = BELAY_WATCHDOG_OFF;
+  options.ttl_ms = B_TTL_MS;
   overrun.b = demo_lock(demo, DEMO_B, &options);
   options.ttl_ms = TTL_MS;
   options.on_lost = on_a_lost;

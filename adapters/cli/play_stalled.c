@@ -117,6 +117,7 @@ void play_stalled(demo_t *demo) {
   belay_lock_options_init(&options);
   options.data = &stalled;
   options.ttl_ms = TTL_MS;
+  options.watchdog = BELAY_WATCHDOG_OFF;
   stalled.a = demo_lock(demo, DEMO_A, &options);
   int error =
       stalled.a == NULL ? BELAY_ESTATE : belay_lock_acquire(stalled.a, BELAY_DEFAULT, on_held);

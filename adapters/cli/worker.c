@@ -196,8 +196,10 @@ static int open_lock(worker_t *worker, const char *run, const char *owner, const
   const char *parts[2];
   worker_client_options(&client, parts, run, owner);
   belay_lock_options_init(&lock);
-  if (ttl_ms > 0)
+  if (ttl_ms > 0) {
     lock.ttl_ms = ttl_ms;
+    lock.watchdog = BELAY_WATCHDOG_OFF;
+  }
   lock.data = worker;
   int error = belay_open(&worker->loop, NULL, &worker->belay);
   if (error == 0)

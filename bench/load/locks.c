@@ -121,6 +121,7 @@ static void open_locks(driver_t *driver, belay_lock_options_t *options) {
   host_open(&locks->host, driver);
   belay_lock_options_init(options);
   options->ttl_ms = 600000;
+  options->watchdog = BELAY_WATCHDOG_OFF;
   options->timeout_ms = 30000;
   options->drift_ms = 1000;
 }

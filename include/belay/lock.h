@@ -28,9 +28,8 @@ typedef struct belay_lock belay_lock_t;
  * loss is told then: BELAY_LOST_TAKEN. Until then, and without a watchdog until the local deadline, another client may
  * be granted it by the server that forgot: belay_quarantine_t, and for one server a number: belay/fence.h. */
 typedef enum belay_watchdog {
-  BELAY_WATCHDOG_AUTO, /**< exactly when no ttl was given */
-  BELAY_WATCHDOG_ON,
-  BELAY_WATCHDOG_OFF
+  BELAY_WATCHDOG_ON = 1, /**< it is renewed until it is released, lost, or held for max_hold_ms */
+  BELAY_WATCHDOG_OFF     /**< it ends after its ttl, unless belay_lock_extend() is called */
 } belay_watchdog_t;
 
 /** Why a lock was lost. */
@@ -83,10 +82,15 @@ typedef void (*belay_lock_lost_cb)(belay_lock_t *lock, belay_lost_t reason);
 
 /** Options of belay_lock_new(). Times are milliseconds. */
 typedef struct belay_lock_options {
-  int64_t ttl_ms; /**< the lease; default BELAY_DEFAULT: 10,000, renewed; 10 to 86,400,000 */
-  belay_watchdog_t watchdog; /**< default BELAY_WATCHDOG_AUTO */
-  /** renewal starts so long after the last one, or up to a third of that sooner, together with others; default
-   * BELAY_DEFAULT: ttl/3; ttl/10 to ttl/2 */
+  /** Length of the lease: 10 to 86,400,000; default BELAY_DEFAULT: 10,000. It has no influence on watchdog: a lease that is
+   * given a ttl is renewed too. The defaults of renew_after_ms and drift_ms depend on it, and with several nodes that of
+   * timeout_ms. With a quarantine it is at most max_ttl_ms. */
+  int64_t ttl_ms;
+  /** Whether the lease is renewed while it is held; default BELAY_WATCHDOG_ON. For a lease that ends after ttl_ms set
+   * BELAY_WATCHDOG_OFF. */
+  belay_watchdog_t watchdog;
+  /** Time between renewals: ttl/10 to ttl/2; default BELAY_DEFAULT: a third of ttl_ms. Renewals start up to a third earlier,
+   * so that they can share a batch. No effect without a watchdog. */
   int64_t renew_after_ms;
   /** no renewal after so long a hold, so that it ends at most a ttl later; default BELAY_FOREVER;
    * at least 1 */
@@ -96,10 +100,10 @@ typedef struct belay_lock_options {
   /** a waiter asks again after a random time from here ... default 25; 1 to 3,600,000 */
   int64_t retry_min_ms;
   /** ... to here, or when the holder's ttl ends if that is sooner; default 75; retry_min_ms to
-   * 3,600,000 */
+   * 3,600,000. The default of backoff_max_ms depends on it */
   int64_t retry_max_ms;
   /** both double with each time that it was held, until the larger one is this; default BELAY_DEFAULT: 300, or
-   * retry_max_ms if that is more; retry_max_ms to 3,600,000 */
+   * retry_max_ms if that is more (so it depends on retry_max_ms); retry_max_ms to 3,600,000 */
   int64_t backoff_max_ms;
   belay_wakeup_t wakeup; /**< default BELAY_WAKE_NOTIFY */
   /** true if a holder with a watchdog listens to the channel of its key, and asks the server at once when
@@ -119,8 +123,9 @@ typedef struct belay_lock_options {
                            the time */
   /** taken off each ttl for clocks that run apart; default BELAY_DEFAULT: ttl/100 + 2; 2 to ttl/2 */
   int64_t drift_ms;
-  /** one call to a server; default BELAY_DEFAULT: the client's; 1 to 600,000. With several nodes:
-   * min(50, ttl/(10 * nodes)), but at least 5; and at most ttl/10, or 5 if that is more */
+  /** Time of one question to a server: 1 to 600,000; default BELAY_DEFAULT: the client's (belay/request.h, TIME LIMITS). With
+   * several nodes the default depends on ttl_ms: min(50, ttl/(10 * nodes)), but at least 5; and it is at most ttl/10, or 5
+   * if that is more. The default of replica_timeout_ms depends on it */
   int64_t timeout_ms;
 
   /** With each grant goes a number that is larger than that of every grant of this name before:
@@ -146,10 +151,11 @@ typedef struct belay_lock_options {
   /** for belay_redlock_new(): two nodes are enough, although the lock then needs both; default: false */
   bool allow_small;
 
-  /** The exact key, 1 to 1024 bytes, instead of one made of namespace and name: to share a lock with
-   * another library that does SET key token NX PX. Default: NULL. */
+  /** The exact key, 1 to 1024 bytes, instead of one made of namespace and name (belay/client.h, KEYS): to share a lock with
+   * another library that does SET key token NX PX. The name is not used then, and may be NULL. Of belay_lock_new() and
+   * belay_redlock_new() only. Default: NULL. */
   const char *key;
-  size_t key_len; /**< its length; default 0 */
+  size_t key_len; /**< bytes of it; 0: it is terminated */
 
   /** Makes the lock reentrant: who waits for it is this owner (1 to 64 bytes), of this client; while it holds the
    * lock, every other handle of the same owner is granted at once, and it is free when all of them have released.
@@ -159,7 +165,7 @@ typedef struct belay_lock_options {
    * restart. Not with an exact key, nor fair; on several servers BELAY_ESINGLE: how many holds there are may differ
    * between them. Default: NULL. */
   const char *owner;
-  size_t owner_len; /**< its length; default 0 */
+  size_t owner_len; /**< bytes of it; 0: it is terminated */
 
   /** First come, first served among all clients: waiters queue on the server, in the order in which their first
    * attempts arrive there, and whoever releases wakes the first of them. All who use the name must say so: a plain
@@ -184,8 +190,8 @@ typedef struct belay_lock_options {
 /** Fills in the defaults. */
 BELAY_API void belay_lock_options_init(belay_lock_options_t *options);
 
-/** Makes a handle for the lock of that name (1 to 1024 bytes, any bytes; copied). Sends nothing.
- * On error *out is NULL and belay_detail() names the argument.
+/** Makes a handle for the lock of that name (1 to 1024 bytes, any bytes; copied). NULL and 0 with options.key. Sends
+ * nothing. On error *out is NULL and belay_detail() names the argument.
  *
  * Returns 0, BELAY_EINVAL, BELAY_ENOMEM, BELAY_ESYSTEM, BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_lock_new(belay_client_t *client, const char *name, size_t name_len,
@@ -327,7 +333,8 @@ BELAY_API uint64_t belay_lock_fence(const belay_lock_t *lock);
  * terminated string of at most size bytes and returns its full length; 0 and "" if the lock is not held. */
 BELAY_API size_t belay_lock_token(const belay_lock_t *lock, char *buffer, size_t size);
 
-/** The key on the server; *len is its length. Valid until the lock is closed. */
+/** The key on the server, not terminated; *len is its length. Its format is that of KEYS in belay/client.h, or it is
+ * options.key. Valid until the lock is closed. */
 BELAY_API const char *belay_lock_key(const belay_lock_t *lock, size_t *len);
 
 /** Whether the lock, while it is held, keeps the loop alive. It does not, unless asked to. Asking twice
@@ -339,7 +346,7 @@ BELAY_API void belay_lock_unref(belay_lock_t *lock);
 BELAY_API void belay_lock_set_data(belay_lock_t *lock, void *data);
 BELAY_API void *belay_lock_data(const belay_lock_t *lock);
 
-/** Runs when belay_lock_close() is through: the pointer is not to be used any more. */
+/** Runs once when belay_lock_close() is through. data: see CLOSING in belay/loop.h. */
 typedef void (*belay_lock_close_cb)(belay_lock_t *lock, void *data);
 
 /** Who is told when the handle is gone, whoever ends it, its client too; belay_lock_close() names another one, or none. */

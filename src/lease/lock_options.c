@@ -16,7 +16,7 @@ void belay_lock_options_init(belay_lock_options_t *options) {
     return;
   *options = (belay_lock_options_t){
       .ttl_ms = BELAY_DEFAULT,
-      .watchdog = BELAY_WATCHDOG_AUTO,
+      .watchdog = BELAY_WATCHDOG_ON,
       .renew_after_ms = BELAY_DEFAULT,
       .max_hold_ms = BELAY_FOREVER,
       .wait_ms = 5000,
@@ -114,7 +114,7 @@ static int check(const belay_client_t *client, size_t n, const belay_lock_option
     bool or_default; /* BELAY_DEFAULT is taken too */
   } ranges[] = {
       {"ttl_ms", ttl, BELAY__TTL_MIN_MS, BELAY__TTL_MAX_MS, false},
-      {"watchdog", (int64_t)o->watchdog, BELAY_WATCHDOG_AUTO, BELAY_WATCHDOG_OFF, false},
+      {"watchdog", (int64_t)o->watchdog, BELAY_WATCHDOG_ON, BELAY_WATCHDOG_OFF, false},
       {"renew_after_ms", o->renew_after_ms, ttl / 10, ttl / 2, true},
       {"max_hold_ms", o->max_hold_ms, 1, BELAY_FOREVER, false},
       {"wait_ms", o->wait_ms, 0, BELAY_FOREVER, false},
@@ -157,7 +157,6 @@ int belay__lock_terms(const belay_client_t *client, size_t n, const belay_lock_o
   int error = check(client, n, o);
   if (error != 0)
     return error;
-  bool given = o->ttl_ms != BELAY_DEFAULT;
   int64_t ttl = or_default(o->ttl_ms, TTL_MS);
   int64_t timeout = or_default(o->timeout_ms, default_timeout(client, n, ttl));
   *terms = (belay__terms_t){
@@ -179,7 +178,7 @@ int belay__lock_terms(const belay_client_t *client, size_t n, const belay_lock_o
       .max_hold = o->max_hold_ms,
       .wait = o->wait_ms,
       .min_replicas = (uint8_t)o->min_replicas,
-      .renew = o->watchdog == BELAY_WATCHDOG_ON || (o->watchdog == BELAY_WATCHDOG_AUTO && !given),
+      .renew = o->watchdog == BELAY_WATCHDOG_ON,
       .fencing = o->fencing,
       .quarantine = has_quarantine(o),
       .trust = o->quarantine == BELAY_QUARANTINE_TRUST,

@@ -61,6 +61,7 @@ static int make(const char *kind, const char *name, size_t n) {
   belay_lock_options_t options;
   belay_lock_options_init(&options);
   options.ttl_ms = TTL_MS;
+  options.watchdog = BELAY_WATCHDOG_OFF;
   options.fair = strcmp(kind, "fair") == 0;
   options.fencing = strcmp(kind, "lock") == 0;
   options.quarantine = BELAY_QUARANTINE_OFF; /* its servers are young */

@@ -276,6 +276,7 @@ static void expect_an_end(unsigned n) {
   nodes_t *nodes = nodes_open(n, NULL);
   belay_lock_options_t options = fencing_options();
   options.ttl_ms = 1000 * slow();
+  options.watchdog = BELAY_WATCHDOG_OFF;
   options.timeout_ms = 100 * slow();
   contender_t *c = nodes_contender(nodes, "door", &options);
   plant_on_all(nodes, c, digits(LARGEST_FENCE - 2));
@@ -303,6 +304,7 @@ static void expect_no_grant_from_nonsense(unsigned n, const char *nonsense) {
   nodes_t *nodes = nodes_open(n, NULL);
   belay_lock_options_t options = fencing_options();
   options.ttl_ms = 1000 * slow();
+  options.watchdog = BELAY_WATCHDOG_OFF;
   options.timeout_ms = 100 * slow();
   contender_t *c = nodes_contender(nodes, "door", &options);
   plant_on_all(nodes, c, nonsense);

@@ -233,6 +233,7 @@ static void test_a_loss_lets_the_next_one_try(void **state) {
   bed_t *bed = bed_open(NULL);
   belay_lock_options_t options = patient();
   options.ttl_ms = kept_ttl();
+  options.watchdog = BELAY_WATCHDOG_OFF;
   contender_t *holder = contender_new(bed, "door", &options);
   contender_t *heir = contender_new(bed, "door", &options);
   assert_error(try_lock(holder), 0);

@@ -151,6 +151,7 @@ static trap_t *trap_open(const char *script, void (*spring)(trap_t *trap), unsig
 static void set_trap(trap_t *trap) {
   belay_lock_options_t options = fencing_options();
   options.ttl_ms = 1500 * slow();
+  options.watchdog = BELAY_WATCHDOG_OFF;
   options.timeout_ms = 150 * slow();
   contender_t *c = nodes_contender(trap->nodes, "door", &options);
   (void)grow(c, 0);

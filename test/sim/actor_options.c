@@ -20,8 +20,8 @@ static uint64_t between(sim_watch_t *watch, uint64_t min, uint64_t max) {
 static void choose_pace(sim_watch_t *watch, belay_lock_options_t *options) {
   const sim_scenario_t *scenario = scenario_of(watch);
   uint64_t ttl = (uint64_t)options->ttl_ms;
-  options->watchdog = scenario->watchdog;
-  if (scenario->watchdog == BELAY_WATCHDOG_AUTO)
+  options->watchdog = (belay_watchdog_t)scenario->watchdog;
+  if (scenario->watchdog == 0)
     options->watchdog = chance(watch, 600) ? BELAY_WATCHDOG_ON : BELAY_WATCHDOG_OFF;
   if (chance(watch, 250))
     options->renew_after_ms = (int64_t)between(watch, (ttl + 9) / 10, ttl / 2);

@@ -48,7 +48,7 @@ struct sim_scenario {
   belay_quarantine_t quarantine;
   int64_t max_ttl_ms;
   int64_t ttl_min_ms, ttl_max_ms; /* each handle has one between these */
-  belay_watchdog_t watchdog;      /* AUTO: some have one, some have not */
+  int watchdog;                   /* belay_watchdog_t; 0: some have one, some have not */
   int64_t timeout_ms;             /* 0: the default */
   unsigned min_replicas;
   sim_waking_t waking;   /* BOTH: each handle in its own way */

@@ -325,6 +325,7 @@ belay_lock_options_t lock_options(void) {
 belay_lock_options_t with_ttl(int64_t ttl_ms) {
   belay_lock_options_t options = lock_options();
   options.ttl_ms = ttl_ms;
+  options.watchdog = BELAY_WATCHDOG_OFF;
   return options;
 }
 

@@ -56,10 +56,25 @@ static void a_node_may_be_given_a_tenth_of_the_ttl_and_no_more(void **state) {
   }
 }
 
+static void a_lease_is_renewed_whatever_its_ttl_unless_it_is_not_to_be(void **state) {
+  (void)state;
+  static const int64_t ttls[] = {BELAY_DEFAULT, 10, 10000, 86400000};
+  for (size_t i = 0; i < sizeof ttls / sizeof *ttls; i++) {
+    belay__terms_t terms;
+    belay_lock_options_t options = with(ttls[i], BELAY_DEFAULT);
+    assert_int_equal(belay__lock_terms(&client, 1, &options, &terms), 0);
+    assert_true(terms.renew);
+    options.watchdog = BELAY_WATCHDOG_OFF;
+    assert_int_equal(belay__lock_terms(&client, 1, &options, &terms), 0);
+    assert_false(terms.renew);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_node_has_by_default_its_share_of_a_tenth_of_the_ttl),
       cmocka_unit_test(a_node_may_be_given_a_tenth_of_the_ttl_and_no_more),
+      cmocka_unit_test(a_lease_is_renewed_whatever_its_ttl_unless_it_is_not_to_be),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
