@@ -97,7 +97,8 @@ typedef enum belay_cache_away {
   /** it is served what the table of this process has, fresh, stale or kept; else it ends with the error */
   BELAY_CACHE_AWAY_STALE,
   /** the same; and what the table has not, nor the server when it was last asked for it, is loaded, served, and not
-   * stored: one load for a key, and max_away_loads at a time; further gets end with the error */
+   * stored: one load for a key, and max_away_loads at a time; further gets end with the error. The question to the
+   * server takes at most half of the time of the get; the load has the rest */
   BELAY_CACHE_AWAY_LOAD
 } belay_cache_away_t;
 
@@ -107,7 +108,7 @@ typedef struct belay_cache_options {
    * and with "tag" behind that of a tag. At most 128 bytes; copied. Those who share a name share what is kept, and
    * should have the same options */
   const char *name;
-  size_t name_len; /**< bytes of it */
+  size_t name_len; /**< bytes of it; 0: it is terminated */
 
   belay_cache_load_fn
       load; /**< default NULL: then load_many; or, if that is NULL too, nothing is loaded */
@@ -118,12 +119,14 @@ typedef struct belay_cache_options {
 
   /* How long it lives. */
   int64_t
-      ttl_ms; /**< fresh for so long, by the server's clock; default 300,000; 1 to 31,536,000,000 */
+      ttl_ms; /**< fresh for so long, by the server's clock; default 300,000; 1 to 31,536,000,000. The default of refresh_ms
+               * depends on it */
   /** all is fresh for up to so many percent less, at random, so that what came together does not go together; default
    * 10; 0 to 90 */
   unsigned jitter_percent;
   int64_t
-      stale_ms; /**< and then stale ("stale-while-revalidate"); default 0; 0 to 31,536,000,000 */
+      stale_ms; /**< and then stale ("stale-while-revalidate"); default 0; 0 to 31,536,000,000. The default of keep_ms
+                 * depends on it */
   /** and kept until so long after it was fresh ("stale-if-error"); default 0: stale_ms; else stale_ms and more */
   int64_t keep_ms;
   /** for so long it is remembered that something does not exist; default 0: not at all, and all processes that wait for it
@@ -142,7 +145,9 @@ typedef struct belay_cache_options {
   int64_t lease_ms;
   /** a load that takes longer has failed, with BELAY_ETIMEDOUT; default 30,000; 1 to 3,600,000 */
   int64_t load_timeout_ms;
-  int64_t timeout_ms; /**< of a get whose request does not say; default 10,000; 1 to 600,000 */
+  /** Time of a get whose request.timeout_ms is not given, in milliseconds, all steps included, the load too; default 10,000;
+   * 1 to 600,000. Not of a put, a touch or an invalidation, which have the client's. See TIME LIMITS in belay/request.h. */
+  int64_t timeout_ms;
   /** who waits for the load of another process is told when it is over; and looks all the same, now and then: after a
    * random time from here ... default 20; 1 to 60,000 */
   int64_t retry_min_ms;
@@ -371,7 +376,7 @@ BELAY_API void belay_cache_stats(const belay_cache_t *cache, belay_cache_stats_t
 
 BELAY_API void *belay_cache_data(const belay_cache_t *cache);
 
-/** Runs when belay_cache_close() is through: the pointer is not to be used any more. */
+/** Runs once when belay_cache_close() is through. data: see CLOSING in belay/loop.h. */
 typedef void (*belay_cache_close_cb)(belay_cache_t *cache, void *data);
 
 /** Ends it, in any callback: what is pending ends with BELAY_ECANCELED, leases are released in the background.

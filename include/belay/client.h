@@ -73,6 +73,22 @@ typedef struct belay_credentials {
  * connection with BELAY_EAUTH. It runs on the loop, and must not block it, or call into belay. */
 typedef int (*belay_credentials_fn)(void *ctx, belay_credentials_t *out);
 
+/* KEYS. What belay keeps on a server lies under keys of this format:
+ *
+ *   NAMESPACE::FAMILY::{NAME}            one thing: lock, rwlock, semaphore, election, latch, barrier, topic, active, bloom,
+ *                                        dedup, idgen, presence
+ *   NAMESPACE::FAMILY::NAME::{KEY}       a handle with many keys: bucket, cache, counter, idempotency, limit, permission,
+ *                                        ranking, session; without a name NAMESPACE::FAMILY::{KEY}
+ *
+ * and the same with "::" and a word behind it for further parts, such as NAMESPACE::lock::{orders/42}::fence. NAMESPACE is
+ * namespace_parts, joined by "::". The braces keep all parts of one thing in one slot of a cluster. So the lock "orders/42"
+ * of a client with the default namespace is the string belay::lock::{orders/42}, and its value is the holder's token.
+ * belay_lock_key() returns the key of a handle. Locks with options.key have that key, whatever its format.
+ *
+ * In each part of the namespace, name and key these bytes are written as % and two upper-case hexadecimal digits: '%', '{',
+ * '}', bytes below 0x20, 0x7f, and ':' at an end of the part or before another ':'. All other bytes stand for themselves:
+ * the name "a::{b}" becomes a%3A:%7Bb%7D. */
+
 /** Options of belay_connect(). A string that is not NULL overrides what the URL says. Everything is
  * copied. Times are milliseconds. */
 typedef struct belay_client_options {
@@ -115,7 +131,8 @@ typedef struct belay_client_options {
    * concern one name always share one. */
   unsigned links;
   int64_t connect_timeout_ms; /**< resolve, connect and shake hands; default 2000; 1 to 600,000 */
-  /** one call, where nothing else is said; default 2000; 1 to 600,000. A loop that was away for longer
+  /** time of one operation where neither its request nor its handle gives one (belay/request.h, TIME LIMITS); default 2000;
+   * 1 to 600,000. A loop that was away for longer
    * ends its calls so, even if their answers lie in the socket: they may be about the past. */
   int64_t timeout_ms;
   /** a connection that owes an answer and is silent for so long is dropped; default 5000; 10 to
@@ -187,7 +204,7 @@ typedef void (*belay_client_cb)(belay_client_t *client, int status);
  * Returns 0, BELAY_EINVAL, BELAY_ESTATE, BELAY_EBUSY, BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_client_ping(belay_client_t *client, int64_t timeout_ms, belay_client_cb cb);
 
-/** Runs when belay_client_close() is through: the pointer is not to be used any more. */
+/** Runs once when belay_client_close() is through. data: see CLOSING in belay/loop.h. */
 typedef void (*belay_client_close_cb)(belay_client_t *client, void *data);
 
 /** Closes what was made from the client (pending operations end with BELAY_ECANCELED, what is held is

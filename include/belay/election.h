@@ -43,19 +43,21 @@ typedef void (*belay_election_cb)(belay_election_t *election, int status);
 typedef struct belay_election_options {
   /** what it calls itself: 0 to BELAY_ELECTION_VALUE_MAX bytes, copied; default: the client's owner label */
   const char *value;
-  size_t value_len; /**< its length */
-  /** true if a leader listens for belay_held_break(), and is deposed about a round trip after it: as a lock's. Without it a
-   * leader learns of the break at its next renewal. Default false */
+  size_t value_len; /**< bytes of it; 0: it is terminated */
+  /** true if a leader listens for belay_held_break(), and is deposed about a round trip after it: as a
+   * lock's. Without it a leader learns of the break at its next renewal. Default false */
   bool notice_break;
-  /** The exact key, 1 to 1024 bytes, instead of one made of namespace and name; the name may be NULL then. The term stands
-   * in KEY::fence: in a cluster the key has to contain a hash tag ({...}). Copied. Default NULL */
+  /** The exact key, 1 to 1024 bytes, instead of one made of namespace and name; the name may be NULL
+   * then. The term stands in KEY::fence: in a cluster the key has to contain a hash tag ({...}).
+   * Copied. Default NULL */
   const char *key;
-  size_t key_len;     /**< bytes of key; 0: it is terminated */
-  int64_t ttl_ms;     /**< as a lock's; always renewed; default BELAY_DEFAULT: 10,000 */
-  int64_t timeout_ms; /**< one call; default BELAY_DEFAULT: the client's */
+  size_t key_len; /**< bytes of key; 0: it is terminated */
+  int64_t ttl_ms; /**< as a lock's; always renewed; default BELAY_DEFAULT: 10,000 */
+  /** Time of one question; default BELAY_DEFAULT: the client's (belay/request.h, TIME LIMITS). */
+  int64_t timeout_ms;
   int64_t
       retry_min_ms; /**< candidates and observers ask now and then; as with a lock; default 25 */
-  int64_t retry_max_ms;        /**< default 75 */
+  int64_t retry_max_ms;        /**< default 75; the default of backoff_max_ms depends on it */
   int64_t backoff_max_ms;      /**< default BELAY_DEFAULT: 300, or retry_max_ms if that is more */
   belay_elected_cb on_elected; /**< default NULL */
   belay_deposed_cb on_deposed; /**< default NULL */
@@ -103,6 +105,7 @@ BELAY_API void belay_election_unref(belay_election_t *election);
 /** A pointer of the caller's own. */
 BELAY_API void belay_election_set_data(belay_election_t *election, void *data);
 BELAY_API void *belay_election_data(const belay_election_t *election);
+/** Runs once when belay_election_close() is through. data: see CLOSING in belay/loop.h. */
 typedef void (*belay_election_close_cb)(belay_election_t *election, void *data);
 /** Ends the handle; leadership is given back in the background, as belay_lock_close() does.
  *

@@ -240,7 +240,9 @@ void belay__cache_deadlines(const belay_cache_t *cache, belay__pending_t *pendin
   int64_t ms = request->timeout_ms;
   if (ms == 0 || ms == BELAY_DEFAULT)
     ms = cache->options.timeout_ms;
-  int64_t call_ms = ms < client->timeout_ms ? ms : client->timeout_ms;
+  int64_t call_ms = cache->options.away == BELAY_CACHE_AWAY_LOAD ? (ms + 1) / 2 : ms;
+  if (call_ms > client->timeout_ms)
+    call_ms = client->timeout_ms;
   *deadline = now + (uint64_t)ms * BELAY__MS;
   pending->deadline = now + (uint64_t)call_ms * BELAY__MS;
 }

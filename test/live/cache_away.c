@@ -234,6 +234,26 @@ static void test_load(void **state) {
   }
 }
 
+/* The request's time is shorter than the client's: half of it is for the question, and half for the load. */
+static void test_there_is_time_to_load(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  hoard_t hoard = {0};
+  belay_cache_options_t options = cache_options(&hoard);
+  options.away = BELAY_CACHE_AWAY_LOAD;
+  hoard_new(&hoard, bed, &options);
+  expect_cached(&hoard, "home", "home#1", BELAY_CACHE_FROM_LOAD);
+  bed_settle(bed);
+  server_pause(bed->server);
+  fetch_t fetch = {.request = {.timeout_ms = 600 * slow()}};
+  assert_int_equal(begin_cache_get(&hoard, &fetch, "new"), 0);
+  assert_error(end_of_fetch(&fetch), 0);
+  assert_int_equal(fetch.result.from, BELAY_CACHE_FROM_LOAD);
+  fetch_free(&fetch);
+  server_resume(bed->server);
+  bed_close(bed);
+}
+
 /* The server has it, but nobody may load it in its name: what it has is better than what is loaded past it. */
 static void test_what_the_server_has_kept(void **state) {
   (void)state;
@@ -461,6 +481,7 @@ int main(void) {
       cmocka_unit_test(test_kept),
       cmocka_unit_test(test_what_is_invalidated_is_not_kept),
       cmocka_unit_test(test_load),
+      cmocka_unit_test(test_there_is_time_to_load),
       cmocka_unit_test(test_what_the_server_has_kept),
       cmocka_unit_test(test_so_many_at_a_time),
       cmocka_unit_test(test_it_comes_back_while_it_is_loaded),
