@@ -59,7 +59,7 @@ typedef enum belay_active_unit {
 /** Options; belay_active_options_init() sets the defaults. */
 typedef struct belay_active_options {
   const char *name;         /**< of the series, 1 to 128 bytes; copied. Must be given */
-  size_t name_len;          /**< bytes of it */
+  size_t name_len;          /**< bytes of it; 0: it is terminated */
   belay_active_unit_t unit; /**< default BELAY_ACTIVE_DAY */
   /** How far the days' time zone is ahead of UTC, all the year: -720 to 840; default 0 */
   int32_t utc_offset_minutes;
@@ -77,8 +77,9 @@ BELAY_API void belay_active_options_init(belay_active_options_t *options);
 BELAY_API int belay_active_new(belay_client_t *client, const belay_active_options_t *options,
                                belay_active_t **out);
 
-/** A callback of the shape of belay/request.h: how an operation ended. Whatever it did, it may be done more than once without harm, and says nothing of what was
- * before: so every one is sent again, until its deadline, where an answer was lost.
+/** A callback of the shape of belay/request.h: how an operation ended. Whatever it did, it may be
+ * done more than once without harm, and says nothing of what was before: so every one is sent again, until its deadline,
+ * where an answer was lost.
  *
  *   0                    done
  *   BELAY_EUNREACHABLE   nothing was sent (also BELAY_ERESOLVE, BELAY_EBUSY, BELAY_ENOMEM)
@@ -145,7 +146,7 @@ BELAY_API int belay_active_clear_archives(belay_active_t *active, belay_request_
 
 BELAY_API void *belay_active_data(const belay_active_t *active);
 
-/** Runs when belay_active_close() is through: the pointer is not to be used any more. */
+/** Runs once when belay_active_close() is through. data: see CLOSING in belay/loop.h. */
 typedef void (*belay_active_close_cb)(belay_active_t *active, void *data);
 
 /** Ends it, in any callback: what is pending ends with BELAY_ECANCELED; its archivers close with it. cb may be NULL.

@@ -105,7 +105,7 @@ BELAY_API void belay_archiver_stats(const belay_archiver_t *archiver,
 
 BELAY_API void *belay_archiver_data(const belay_archiver_t *archiver);
 
-/** Runs when belay_archiver_close() is through: the pointer is not to be used any more. */
+/** Runs once when belay_archiver_close() is through. data: see CLOSING in belay/loop.h. */
 typedef void (*belay_archiver_close_cb)(belay_archiver_t *archiver, void *data);
 
 /** Ends it, in any callback, and gives leadership back. cb may be NULL.

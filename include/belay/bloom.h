@@ -65,7 +65,7 @@ typedef enum belay_bloom_kind {
 /** Options; belay_bloom_options_init() sets the defaults. Either capacity or bits must be given. */
 typedef struct belay_bloom_options {
   const char *name; /**< part of the keys, NAMESPACE::bloom::{NAME}; 1 to 128 bytes; copied */
-  size_t name_len;  /**< bytes of it */
+  size_t name_len;  /**< bytes of it; 0: it is terminated */
   belay_bloom_kind_t kind; /**< default BELAY_BLOOM_PLAIN */
 
   /** How many items there will be; of a SCALING one in the first layer, of a ROTATING one in a window. 1 to
@@ -229,7 +229,7 @@ BELAY_API int belay_bloom_clear(belay_bloom_t *bloom, belay_request_t *request, 
 
 BELAY_API void *belay_bloom_data(const belay_bloom_t *bloom);
 
-/** Runs when belay_bloom_close() is through: the pointer is not to be used any more. */
+/** Runs once when belay_bloom_close() is through. data: see CLOSING in belay/loop.h. */
 typedef void (*belay_bloom_close_cb)(belay_bloom_t *bloom, void *data);
 
 /** Ends it, in any callback: what is pending ends with BELAY_ECANCELED. The filter stays. cb may be NULL.

@@ -38,7 +38,7 @@ typedef struct belay_bucket belay_bucket_t;
 typedef struct belay_bucket_options {
   const char
       *name; /**< part of the keys, NAMESPACE::bucket::NAME::{KEY}; at most 128 bytes; copied */
-  size_t name_len;  /**< bytes of it */
+  size_t name_len;  /**< bytes of it; 0: it is terminated */
   int64_t capacity; /**< 1 to BELAY_BUCKET_TOKENS_MAX; must be given */
   bool full;        /**< a bucket that is not there counts as full; default false: as empty */
   /** The tokens are forgotten when nothing was fetched and nothing could be added for so long, and then are those of a
@@ -101,7 +101,7 @@ BELAY_API int belay_bucket_delete(belay_bucket_t *bucket, belay_request_t *reque
 
 BELAY_API void *belay_bucket_data(const belay_bucket_t *bucket);
 
-/** Runs when belay_bucket_close() is through: the pointer is not to be used any more. */
+/** Runs once when belay_bucket_close() is through. data: see CLOSING in belay/loop.h. */
 typedef void (*belay_bucket_close_cb)(belay_bucket_t *bucket, void *data);
 
 /** Ends it, in any callback: what is pending ends with BELAY_ECANCELED; its refillers close with it. cb may be NULL.

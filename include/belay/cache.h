@@ -97,8 +97,8 @@ typedef enum belay_cache_away {
   /** it is served what the table of this process has, fresh, stale or kept; else it ends with the error */
   BELAY_CACHE_AWAY_STALE,
   /** the same; and what the table has not, nor the server when it was last asked for it, is loaded, served, and not
-   * stored: one load for a key, and max_away_loads at a time; further gets end with the error. The question to the
-   * server takes at most half of the time of the get; the load has the rest */
+   * stored: one load for a key, and max_away_loads at a time; further gets end with the error. The
+   * question to the server takes at most half of the time of the get; the load has the rest */
   BELAY_CACHE_AWAY_LOAD
 } belay_cache_away_t;
 
@@ -118,15 +118,15 @@ typedef struct belay_cache_options {
   void *arg;                /**< handed to the three */
 
   /* How long it lives. */
-  int64_t
-      ttl_ms; /**< fresh for so long, by the server's clock; default 300,000; 1 to 31,536,000,000. The default of refresh_ms
-               * depends on it */
+  /** fresh for so long, by the server's clock; default 300,000; 1 to 31,536,000,000. The default of
+   * refresh_ms depends on it */
+  int64_t ttl_ms;
   /** all is fresh for up to so many percent less, at random, so that what came together does not go together; default
    * 10; 0 to 90 */
   unsigned jitter_percent;
-  int64_t
-      stale_ms; /**< and then stale ("stale-while-revalidate"); default 0; 0 to 31,536,000,000. The default of keep_ms
-                 * depends on it */
+  /** and then stale ("stale-while-revalidate"); default 0; 0 to 31,536,000,000. The default of
+   * keep_ms depends on it */
+  int64_t stale_ms;
   /** and kept until so long after it was fresh ("stale-if-error"); default 0: stale_ms; else stale_ms and more */
   int64_t keep_ms;
   /** for so long it is remembered that something does not exist; default 0: not at all, and all processes that wait for it
@@ -145,8 +145,9 @@ typedef struct belay_cache_options {
   int64_t lease_ms;
   /** a load that takes longer has failed, with BELAY_ETIMEDOUT; default 30,000; 1 to 3,600,000 */
   int64_t load_timeout_ms;
-  /** Time of a get whose request.timeout_ms is not given, in milliseconds, all steps included, the load too; default 10,000;
-   * 1 to 600,000. Not of a put, a touch or an invalidation, which have the client's. See TIME LIMITS in belay/request.h. */
+  /** Time of a get whose request.timeout_ms is not given, in milliseconds, all steps included, the
+   * load too; default 10,000; 1 to 600,000. Not of a put, a touch or an invalidation, which have
+   * the client's. See TIME LIMITS in belay/request.h. */
   int64_t timeout_ms;
   /** who waits for the load of another process is told when it is over; and looks all the same, now and then: after a
    * random time from here ... default 20; 1 to 60,000 */

@@ -75,19 +75,24 @@ typedef int (*belay_credentials_fn)(void *ctx, belay_credentials_t *out);
 
 /* KEYS. What belay keeps on a server lies under keys of this format:
  *
- *   NAMESPACE::FAMILY::{NAME}            one thing: lock, rwlock, semaphore, election, latch, barrier, topic, active, bloom,
- *                                        dedup, idgen, presence
- *   NAMESPACE::FAMILY::NAME::{KEY}       a handle with many keys: bucket, cache, counter, idempotency, limit, permission,
- *                                        ranking, session; without a name NAMESPACE::FAMILY::{KEY}
+ *   NAMESPACE::FAMILY::{NAME}
+ *       one thing: lock, rwlock, semaphore, election, latch, barrier, topic, active, bloom, dedup,
+ *       idgen, presence
+ *   NAMESPACE::FAMILY::NAME::{KEY}
+ *       a handle with many keys: bucket, cache, counter, idempotency, limit, permission, ranking,
+ *       session; without a name NAMESPACE::FAMILY::{KEY}
  *
- * and the same with "::" and a word behind it for further parts, such as NAMESPACE::lock::{orders/42}::fence. NAMESPACE is
- * namespace_parts, joined by "::". The braces keep all parts of one thing in one slot of a cluster. So the lock "orders/42"
- * of a client with the default namespace is the string belay::lock::{orders/42}, and its value is the holder's token.
- * belay_lock_key() returns the key of a handle. Locks with options.key have that key, whatever its format.
+ * and the same with "::" and a word behind it for further parts, such as
+ * NAMESPACE::lock::{orders/42}::fence. NAMESPACE is namespace_parts, joined by "::". The braces
+ * keep all parts of one thing in one slot of a cluster. So the lock "orders/42" of a client with
+ * the default namespace is the string belay::lock::{orders/42}, and its value is the holder's
+ * token. belay_lock_key() returns the key of a handle. Locks with options.key have that key,
+ * whatever its format.
  *
- * In each part of the namespace, name and key these bytes are written as % and two upper-case hexadecimal digits: '%', '{',
- * '}', bytes below 0x20, 0x7f, and ':' at an end of the part or before another ':'. All other bytes stand for themselves:
- * the name "a::{b}" becomes a%3A:%7Bb%7D. */
+ * In each part of the namespace, name and key these bytes are written as % and two upper-case
+ * hexadecimal digits: '%', '{', '}', bytes below 0x20, 0x7f, and ':' at an end of the part or
+ * before another ':'. All other bytes stand for themselves: "a::{b}" becomes
+ * a%3A:%7Bb%7D. */
 
 /** Options of belay_connect(). A string that is not NULL overrides what the URL says. Everything is
  * copied. Times are milliseconds. */
@@ -131,9 +136,9 @@ typedef struct belay_client_options {
    * concern one name always share one. */
   unsigned links;
   int64_t connect_timeout_ms; /**< resolve, connect and shake hands; default 2000; 1 to 600,000 */
-  /** time of one operation where neither its request nor its handle gives one (belay/request.h, TIME LIMITS); default 2000;
-   * 1 to 600,000. A loop that was away for longer
-   * ends its calls so, even if their answers lie in the socket: they may be about the past. */
+  /** time of one operation where neither its request nor its handle gives one (belay/request.h,
+   * TIME LIMITS); default 2000; 1 to 600,000. A loop that was away for longer ends its calls so,
+   * even if their answers lie in the socket: they may be about the past. */
   int64_t timeout_ms;
   /** a connection that owes an answer and is silent for so long is dropped; default 5000; 10 to
    * 600,000 */

@@ -58,7 +58,7 @@ typedef struct belay_config_options {
   belay_config_kind_t kind; /**< default BELAY_CONFIG_PERMISSION */
   /** Name of the permission, presence or ranking handle; at most 128 bytes, of a presence at least 1; copied. */
   const char *name;
-  size_t name_len; /**< Length of name, in bytes. */
+  size_t name_len; /**< bytes of it; 0: it is terminated */
   /** Lifetime of a record after each belay_config_open(), in milliseconds: 1,000 to 63,072,000,000. Default 0: no end. Use
    * at least the lifetime of the set, so that the record does not end before the set does. */
   int64_t ttl_ms;
@@ -118,7 +118,7 @@ BELAY_API int belay_config_open(belay_config_t *config, belay_request_t *request
 
 BELAY_API void *belay_config_data(const belay_config_t *config);
 
-/** Runs after belay_config_close() has ended everything: the pointer is not valid any more. */
+/** Runs once when belay_config_close() is through. data: see CLOSING in belay/loop.h. */
 typedef void (*belay_config_close_cb)(belay_config_t *config, void *data);
 
 /** Closes the handle; legal in any callback. Pending requests end with BELAY_ECANCELED. cb may be NULL.

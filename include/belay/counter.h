@@ -60,7 +60,7 @@ typedef void (*belay_counter_lost_cb)(belay_counter_t *counter, void *data,
 typedef struct belay_counter_options {
   const char
       *name; /**< part of the keys, NAMESPACE::counter::NAME::{KEY}; at most 128 bytes; copied */
-  size_t name_len; /**< bytes of it */
+  size_t name_len; /**< bytes of it; 0: it is terminated */
   /** For how long a counter lives: 1 to 31,536,000,000. Default 0: for ever, since what it counts is the user's data.
    * It is set in the step that creates the key: no key is ever there without it. */
   int64_t ttl_ms;
@@ -186,10 +186,10 @@ BELAY_API int belay_counter_delete(belay_counter_t *counter, belay_request_t *re
 /** An add to one of many keys; or to one of many fields. */
 typedef struct belay_counter_add_item {
   const char *key; /**< of the counter, or the field's name */
-  size_t key_len;  /**< bytes of it */
+  size_t key_len;  /**< bytes of it; 0: it is terminated */
   int64_t delta;   /**< what to add */
-  const void *id;  /**< its operation id; may be NULL. Not for fields */
-  size_t id_len;   /**< bytes of it; 0: it has none */
+  const void *id;  /**< its operation id; NULL: it has none. Not for fields */
+  size_t id_len;   /**< bytes of it */
 } belay_counter_add_item_t;
 
 /** Adds to n keys (1 to BELAY_COUNTER_MANY_MAX) in one round trip. Each add is done by itself: some may be, and others
@@ -291,7 +291,7 @@ BELAY_API void belay_counter_stats(const belay_counter_t *counter, belay_counter
 
 BELAY_API void *belay_counter_data(const belay_counter_t *counter);
 
-/** Runs when belay_counter_close() is through: the pointer is not to be used any more. */
+/** Runs once when belay_counter_close() is through. data: see CLOSING in belay/loop.h. */
 typedef void (*belay_counter_close_cb)(belay_counter_t *counter, void *data);
 
 /** Ends it, in any callback: what is pending ends with BELAY_ECANCELED; what was added locally is sent. cb may be NULL.

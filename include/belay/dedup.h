@@ -69,7 +69,7 @@ typedef struct belay_dedup_options {
   belay_dedup_kind_t kind; /**< default BELAY_DEDUP_SET */
   /** part of the keys, NAMESPACE::dedup::{NAME} with two colons and the set's key behind it; 1 to BELAY_DEDUP_NAME_MAX bytes; copied; must be given */
   const char *name;
-  size_t name_len; /**< bytes of it */
+  size_t name_len; /**< bytes of it; 0: it is terminated */
   /** SET, COUNT, BITMAP: a set is forgotten, as a whole, so long after it was made: 1,000 to 31,536,000,000; 0: never;
    * default a day */
   int64_t ttl_ms;
@@ -221,7 +221,7 @@ BELAY_API int belay_dedup_page(belay_dedup_t *dedup, belay_request_t *request,
 
 BELAY_API void *belay_dedup_data(const belay_dedup_t *dedup);
 
-/** Runs when belay_dedup_close() is through: the pointer is not to be used any more. */
+/** Runs once when belay_dedup_close() is through. data: see CLOSING in belay/loop.h. */
 typedef void (*belay_dedup_close_cb)(belay_dedup_t *dedup, void *data);
 
 /** Ends it, in any callback: what is pending ends with BELAY_ECANCELED. cb may be NULL.

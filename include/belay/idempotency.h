@@ -55,7 +55,7 @@ typedef struct belay_idempotency belay_idempotency_t;
 typedef struct belay_idempotency_options {
   /** part of the keys, NAMESPACE::idempotency::NAME::{KEY}; at most 128 bytes; copied */
   const char *name;
-  size_t name_len; /**< bytes of it */
+  size_t name_len; /**< bytes of it; 0: it is terminated */
   /** true if keys are exact ones: neither namespace nor name is a part of them. Default false */
   bool exact_keys;
   /** For how long who begins may process, where nothing else is said: 1 to 86,400,000; default 30,000. */
@@ -190,7 +190,7 @@ BELAY_API int belay_idempotency_forget(belay_idempotency_t *records, belay_reque
 
 BELAY_API void *belay_idempotency_data(const belay_idempotency_t *records);
 
-/** Runs when belay_idempotency_close() is through: the pointer is not to be used any more. */
+/** Runs once when belay_idempotency_close() is through. data: see CLOSING in belay/loop.h. */
 typedef void (*belay_idempotency_close_cb)(belay_idempotency_t *records, void *data);
 
 /** Ends the handle, in any callback: what is pending ends with BELAY_ECANCELED, and what may have been begun by it is

@@ -87,12 +87,13 @@ typedef enum belay_idgen_mode {
 /** Options; belay_idgen_options_init() sets the defaults. What is of one mode is not looked at in another. */
 typedef struct belay_idgen_options {
   const char *name; /**< of the ids, 1 to BELAY_IDGEN_NAME_MAX bytes; must be given; copied */
-  size_t name_len;  /**< bytes of it */
+  size_t name_len;  /**< bytes of it; 0: it is terminated */
   belay_idgen_mode_t mode; /**< default BELAY_IDGEN_SEGMENT */
 
   /** SEGMENT, SEQUENCE: the first id of all, which counts where nothing is stored yet; default 1; SEGMENT: at least 0 */
   int64_t start;
-  /** SEGMENT: how many are fetched at a time; default 10,000; 1 to BELAY_IDGEN_STEP_MAX */
+  /** SEGMENT: how many are fetched at a time; default 10,000; 1 to BELAY_IDGEN_STEP_MAX. The
+   * default of gap depends on it */
   int64_t step;
   /** SEGMENT: makes ids follow the server's clock: this many for each second, 1 to
    * BELAY_IDGEN_CLOCK_RATE_MAX. Default 0: they do not. With it:
@@ -140,7 +141,7 @@ typedef struct belay_idgen_options {
 
   const char
       *kind; /**< SEQUENCE: the field, 1 to BELAY_IDGEN_NAME_MAX bytes; default "id"; copied */
-  size_t kind_len; /**< bytes of it */
+  size_t kind_len; /**< bytes of it; 0: it is terminated */
 
   int worker; /**< SNOWFLAKE: this one, 0 to 1023; default -1: any that is free */
   /** SNOWFLAKE, any worker: the worker that is tried first, 0 to 1023; if it is held, the next ones are. Default -1: a
@@ -235,7 +236,7 @@ BELAY_API int belay_idgen_decode(int64_t id, int64_t epoch_ms, belay_idgen_parts
 
 BELAY_API void *belay_idgen_data(const belay_idgen_t *idgen);
 
-/** Runs when belay_idgen_close() is through: the pointer is not to be used any more. */
+/** Runs once when belay_idgen_close() is through. data: see CLOSING in belay/loop.h. */
 typedef void (*belay_idgen_close_cb)(belay_idgen_t *idgen, void *data);
 
 /** Ends it, in any callback: what is pending ends with BELAY_ECANCELED, a worker is given back. cb may be NULL.

@@ -23,13 +23,17 @@ typedef struct belay_latch_options {
   /** Who waits is told when it opens, through the connection that listens for all waiters of the client, and asks now
    * and then all the same: after a random time from here ... default 25; 1 to 3,600,000 */
   int64_t retry_min_ms;
-  int64_t retry_max_ms; /**< ... to here; default 75; retry_min_ms to 3,600,000 */
+  /** ... to here; default 75; retry_min_ms to 3,600,000. The default of backoff_max_ms depends on
+   * it */
+  int64_t retry_max_ms;
   /** both double each time until the larger one is this; default BELAY_DEFAULT: 300, or retry_max_ms if that is
    * more; retry_max_ms to 3,600,000 */
   int64_t backoff_max_ms;
   /** a barrier: who came and died counts for so long; who lives renews that; default 3000; 100 to 600,000 */
   int64_t waiter_ttl_ms;
-  int64_t timeout_ms; /**< one call of a wait; default BELAY_DEFAULT: the client's; 1 to 600,000 */
+  /** Time of one question of a wait, in milliseconds: 1 to 600,000; default BELAY_DEFAULT: the
+   * client's. See TIME LIMITS in belay/request.h. A count is a request, and has the time of one. */
+  int64_t timeout_ms;
 } belay_latch_options_t;
 
 BELAY_API void belay_latch_options_init(belay_latch_options_t *options);
@@ -79,6 +83,7 @@ BELAY_API int belay_latch_cancel(belay_latch_t *latch);
 BELAY_API void belay_latch_set_data(belay_latch_t *latch, void *data);
 BELAY_API void *belay_latch_data(const belay_latch_t *latch);
 
+/** Runs once when belay_latch_close() is through. data: see CLOSING in belay/loop.h. */
 typedef void (*belay_latch_close_cb)(belay_latch_t *latch, void *data);
 /** Ends the handle; a wait and counts that are pending end with BELAY_ECANCELED, or as it is known that they have
  * ended.
@@ -123,6 +128,7 @@ BELAY_API int belay_barrier_wait(belay_barrier_t *barrier, int64_t wait_ms, bela
 BELAY_API int belay_barrier_cancel(belay_barrier_t *barrier);
 BELAY_API void belay_barrier_set_data(belay_barrier_t *barrier, void *data);
 BELAY_API void *belay_barrier_data(const belay_barrier_t *barrier);
+/** Runs once when belay_barrier_close() is through. data: see CLOSING in belay/loop.h. */
 typedef void (*belay_barrier_close_cb)(belay_barrier_t *barrier, void *data);
 /** Ends the handle, and a wait before that.
  *

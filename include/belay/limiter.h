@@ -41,9 +41,10 @@ typedef enum belay_limit_kind {
 /** One limit of a policy. Initialize it with {0}. */
 typedef struct belay_limit {
   belay_limit_kind_t kind; /**< how it counts */
-  /** Tokens in a period: 1 and more; or BELAY_INFINITE. 0, for a bucket: it is never filled again: an allotment of
-   * `burst` tokens, until belay_limiter_reset() or until nothing was admitted for period_us (which is the ttl of its
-   * key, and must be given). */
+  /** Tokens in a period (and the default of a bucket's burst): 1 and more; or BELAY_INFINITE. 0,
+   * for a bucket: it is never filled again: an allotment of `burst` tokens, until
+   * belay_limiter_reset() or until nothing was admitted for period_us (which is the ttl of its key,
+   * and must be given). */
   int64_t count;
   int64_t period_us; /**< 1 and more */
   /** Of a bucket: how many tokens it holds. 0: count. Others: 0.
@@ -76,7 +77,7 @@ typedef struct belay_limiter_options {
    * reservation, and for the ban of a log. At most 128 bytes; copied. Handles of the
    * same name, also in other processes, share what was taken. */
   const char *name;
-  size_t name_len;             /**< bytes of it */
+  size_t name_len;             /**< bytes of it; 0: it is terminated */
   const belay_limit_t *limits; /**< all must allow; copied */
   size_t limits_len;           /**< how many: 1 to BELAY_LIMITER_WINDOWS_MAX */
 
@@ -289,7 +290,7 @@ typedef struct belay_limiter_stats {
 
 BELAY_API void belay_limiter_stats(const belay_limiter_t *limiter, belay_limiter_stats_t *stats);
 
-/** Runs when belay_limiter_close() is through: the pointer is not to be used any more. */
+/** Runs once when belay_limiter_close() is through. data: see CLOSING in belay/loop.h. */
 typedef void (*belay_limiter_close_cb)(belay_limiter_t *limiter, void *data);
 
 /** Ends it, in any callback: what is pending ends with BELAY_ECANCELED, slices are given back. cb may be NULL.

@@ -82,15 +82,16 @@ typedef void (*belay_lock_lost_cb)(belay_lock_t *lock, belay_lost_t reason);
 
 /** Options of belay_lock_new(). Times are milliseconds. */
 typedef struct belay_lock_options {
-  /** Length of the lease: 10 to 86,400,000; default BELAY_DEFAULT: 10,000. It has no influence on watchdog: a lease that is
-   * given a ttl is renewed too. The defaults of renew_after_ms and drift_ms depend on it, and with several nodes that of
-   * timeout_ms. With a quarantine it is at most max_ttl_ms. */
+  /** Length of the lease: 10 to 86,400,000; default BELAY_DEFAULT: 10,000. It has no influence on
+   * watchdog: a lease that is given a ttl is renewed too. The defaults of renew_after_ms and
+   * drift_ms depend on it, and with several nodes that of timeout_ms. With a quarantine it is at
+   * most max_ttl_ms. */
   int64_t ttl_ms;
-  /** Whether the lease is renewed while it is held; default BELAY_WATCHDOG_ON. For a lease that ends after ttl_ms set
-   * BELAY_WATCHDOG_OFF. */
+  /** Whether the lease is renewed while it is held; default BELAY_WATCHDOG_ON. For a lease that
+   * ends after ttl_ms set BELAY_WATCHDOG_OFF. */
   belay_watchdog_t watchdog;
-  /** Time between renewals: ttl/10 to ttl/2; default BELAY_DEFAULT: a third of ttl_ms. Renewals start up to a third earlier,
-   * so that they can share a batch. No effect without a watchdog. */
+  /** Time between renewals: ttl/10 to ttl/2; default BELAY_DEFAULT: a third of ttl_ms. Renewals
+   * start up to a third earlier, so that they can share a batch. No effect without a watchdog. */
   int64_t renew_after_ms;
   /** no renewal after so long a hold, so that it ends at most a ttl later; default BELAY_FOREVER;
    * at least 1 */
@@ -123,9 +124,10 @@ typedef struct belay_lock_options {
                            the time */
   /** taken off each ttl for clocks that run apart; default BELAY_DEFAULT: ttl/100 + 2; 2 to ttl/2 */
   int64_t drift_ms;
-  /** Time of one question to a server: 1 to 600,000; default BELAY_DEFAULT: the client's (belay/request.h, TIME LIMITS). With
-   * several nodes the default depends on ttl_ms: min(50, ttl/(10 * nodes)), but at least 5; and it is at most ttl/10, or 5
-   * if that is more. The default of replica_timeout_ms depends on it */
+  /** Time of one question to a server: 1 to 600,000; default BELAY_DEFAULT: the client's
+   * (belay/request.h, TIME LIMITS). With several nodes the default depends on ttl_ms: min(50,
+   * ttl/(10 * nodes)), but at least 5; and it is at most ttl/10, or 5 if that is more. The default
+   * of replica_timeout_ms depends on it */
   int64_t timeout_ms;
 
   /** With each grant goes a number that is larger than that of every grant of this name before:
@@ -151,9 +153,9 @@ typedef struct belay_lock_options {
   /** for belay_redlock_new(): two nodes are enough, although the lock then needs both; default: false */
   bool allow_small;
 
-  /** The exact key, 1 to 1024 bytes, instead of one made of namespace and name (belay/client.h, KEYS): to share a lock with
-   * another library that does SET key token NX PX. The name is not used then, and may be NULL. Of belay_lock_new() and
-   * belay_redlock_new() only. Default: NULL. */
+  /** The exact key, 1 to 1024 bytes, instead of one made of namespace and name (belay/client.h,
+   * KEYS): to share a lock with another library that does SET key token NX PX. The name is not used
+   * then, and may be NULL. Of belay_lock_new() and belay_redlock_new() only. Default: NULL. */
   const char *key;
   size_t key_len; /**< bytes of it; 0: it is terminated */
 
@@ -190,8 +192,8 @@ typedef struct belay_lock_options {
 /** Fills in the defaults. */
 BELAY_API void belay_lock_options_init(belay_lock_options_t *options);
 
-/** Makes a handle for the lock of that name (1 to 1024 bytes, any bytes; copied). NULL and 0 with options.key. Sends
- * nothing. On error *out is NULL and belay_detail() names the argument.
+/** Makes a handle for the lock of that name (1 to 1024 bytes, any bytes; copied). NULL and 0 with
+ * options.key. Sends nothing. On error *out is NULL and belay_detail() names the argument.
  *
  * Returns 0, BELAY_EINVAL, BELAY_ENOMEM, BELAY_ESYSTEM, BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_lock_new(belay_client_t *client, const char *name, size_t name_len,
@@ -333,8 +335,8 @@ BELAY_API uint64_t belay_lock_fence(const belay_lock_t *lock);
  * terminated string of at most size bytes and returns its full length; 0 and "" if the lock is not held. */
 BELAY_API size_t belay_lock_token(const belay_lock_t *lock, char *buffer, size_t size);
 
-/** The key on the server, not terminated; *len is its length. Its format is that of KEYS in belay/client.h, or it is
- * options.key. Valid until the lock is closed. */
+/** The key on the server, not terminated; *len is its length. Its format is that of KEYS in
+ * belay/client.h, or it is options.key. Valid until the lock is closed. */
 BELAY_API const char *belay_lock_key(const belay_lock_t *lock, size_t *len);
 
 /** Whether the lock, while it is held, keeps the loop alive. It does not, unless asked to. Asking twice

@@ -11,6 +11,34 @@
 extern "C" {
 #endif
 
+/* Conventions of all headers.
+ *
+ * TEXTS AND BYTES. Each parameter and field with a length is one of two kinds.
+ *
+ *   const char *name, size_t name_len
+ *       A text: names, keys, users, tags, patterns, tokens. A length other than 0 is exact, and the
+ *       text needs no terminating 0. A length of 0 means that the text is terminated: belay takes
+ *       strlen(name). No text is given by NULL and 0, an empty one by "" and 0.
+ *   const void *value, size_t len; belay_bytes_t
+ *       Bytes: values, messages, items, results, ids. The length is always exact, and the bytes
+ *       are never searched for a 0. No bytes are given by a length of 0; the pointer may then be
+ *       NULL. Where there must be some (an id, a fingerprint), a pointer with a length of 0 is
+ *       BELAY_EINVAL.
+ *
+ * So a text that comes from a buffer, and may be empty there, needs a check by the caller: a length
+ * of 0 makes belay read on up to the next 0, but never more than 4097 bytes. Results that belay
+ * hands out have exact lengths.
+ *
+ * OPTIONS. Every options argument may be NULL: that means the defaults. Where an option must be
+ * given (its comment says so) the function then returns BELAY_EINVAL, and belay_detail() names the
+ * option. Otherwise initialize the options with belay_X_options_init(), and set what differs.
+ * Options are copied.
+ *
+ * CLOSING. Each belay_X_close(x, cb) calls back once, when x is gone: cb(x, data). data is what
+ * belay_X_data(x) returned last: options.data, or the argument of belay_X_set_data() where there is
+ * one. belay reads it before it frees x. The pointer x only tells which handle it was. cb may be
+ * NULL. */
+
 struct uv_loop_s;
 
 /** belay's side of one loop. One for each loop; it belongs to that loop's thread, and every function
@@ -62,7 +90,7 @@ BELAY_API void belay_options_init(belay_options_t *options);
  * Returns 0, BELAY_EINVAL, BELAY_ENOMEM or BELAY_ESYSTEM. */
 BELAY_API int belay_open(struct uv_loop_s *loop, const belay_options_t *options, belay_t **out);
 
-/** Runs when belay_close() is through: the pointer is not to be used any more. */
+/** Runs once when belay_close() is through. data: see CLOSING above. */
 typedef void (*belay_close_cb)(belay_t *belay, void *data);
 
 /** Closes everything that was made from it (but a belay_tls_t: see belay_tls_close()), then itself, and calls back (cb may be NULL). Clients are

@@ -14,7 +14,7 @@ extern "C" {
 typedef struct belay_multilock_name {
   belay_client_t *client; /**< where it is */
   const char *name;       /**< 1 to 1024 bytes; copied */
-  size_t len;             /**< its length */
+  size_t len;             /**< bytes of it; 0: it is terminated */
 } belay_multilock_name_t;
 
 /** A lock on several names, in one deployment or in several. It excludes, and is excluded by, plain locks
@@ -102,7 +102,7 @@ BELAY_API void *belay_multilock_data(const belay_multilock_t *lock);
 BELAY_API void belay_multilock_ref(belay_multilock_t *lock);
 BELAY_API void belay_multilock_unref(belay_multilock_t *lock);
 
-/** Runs when belay_multilock_close() is through: the pointer is not to be used any more. */
+/** Runs once when belay_multilock_close() is through. data: see CLOSING in belay/loop.h. */
 typedef void (*belay_multilock_close_cb)(belay_multilock_t *lock, void *data);
 
 /** Ends the handle, in any state and in any callback. A pending operation ends with BELAY_ECANCELED; what is held,

@@ -49,7 +49,7 @@ typedef struct belay_permission belay_permission_t;
 typedef struct belay_permission_options {
   const char *
       name; /**< part of the keys, NAMESPACE::permission::NAME::{KEY} with two colons, u and the width behind it; at most 128 bytes; copied */
-  size_t name_len; /**< bytes of it */
+  size_t name_len; /**< bytes of it; 0: it is terminated */
   /** bits of a field, 1 to BELAY_PERMISSION_WIDTH_MAX; default 0: those that so many levels need */
   unsigned width;
   /** how many values there are: 1 to 2^63, and no more than fit into width; default 0: as many as names, or as width
@@ -161,7 +161,7 @@ BELAY_API int belay_permission_clear(belay_permission_t *permission, belay_reque
 
 BELAY_API void *belay_permission_data(const belay_permission_t *permission);
 
-/** Runs when belay_permission_close() is through: the pointer is not to be used any more. */
+/** Runs once when belay_permission_close() is through. data: see CLOSING in belay/loop.h. */
 typedef void (*belay_permission_close_cb)(belay_permission_t *permission, void *data);
 
 /** Ends it, in any callback: what is pending ends with BELAY_ECANCELED. cb may be NULL.

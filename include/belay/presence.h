@@ -50,7 +50,7 @@ typedef struct belay_presence belay_presence_t;
 /** Options; belay_presence_options_init() sets the defaults. */
 typedef struct belay_presence_options {
   const char *name; /**< 1 to 128 bytes; copied. Must be given */
-  size_t name_len;  /**< bytes of it */
+  size_t name_len;  /**< bytes of it; 0: it is terminated */
   /** The largest id; default 2^24 - 1. The bitmaps are as long as the largest id that was set: up to 512 MiB each, in
    * 512 segments, which a count reads one after the other */
   uint32_t max_id;
@@ -69,8 +69,8 @@ BELAY_API void belay_presence_options_init(belay_presence_options_t *options);
 BELAY_API int belay_presence_new(belay_client_t *client, const belay_presence_options_t *options,
                                  belay_presence_t **out);
 
-/** A callback of the shape of belay/request.h: how an operation ended. None says what was before, and each may be done more than once: so every one is sent again,
- * until its deadline, where an answer was lost. (A set that is sent again may come behind a clear that was asked for in
+/** A callback of the shape of belay/request.h: how an operation ended. None says what was before, and
+ * each may be done more than once: so every one is sent again, until its deadline, where an answer was lost. (A set that is sent again may come behind a clear that was asked for in
  * the meantime, and a clear behind a set.) Those on ids of several segments are a call for each of them: what is
  * executed of them stays executed where another one fails.
  *
@@ -123,7 +123,7 @@ BELAY_API int belay_presence_reset(belay_presence_t *presence, belay_request_t *
 
 BELAY_API void *belay_presence_data(const belay_presence_t *presence);
 
-/** Runs when belay_presence_close() is through: the pointer is not to be used any more. */
+/** Runs once when belay_presence_close() is through. data: see CLOSING in belay/loop.h. */
 typedef void (*belay_presence_close_cb)(belay_presence_t *presence, void *data);
 
 /** Ends it, in any callback: what is pending ends with BELAY_ECANCELED. cb may be NULL.

@@ -67,7 +67,7 @@ typedef enum belay_ranking_ties {
 typedef struct belay_ranking_options {
   const char
       *name; /**< part of the keys, NAMESPACE::ranking::NAME::{BOARD}; at most 128 bytes; copied */
-  size_t name_len;             /**< bytes of it */
+  size_t name_len;             /**< bytes of it; 0: it is terminated */
   belay_ranking_order_t order; /**< default BELAY_RANKING_HIGH_FIRST */
   belay_ranking_ties_t ties;   /**< default BELAY_RANKING_BY_MEMBER */
   /** A board is gone when nothing was submitted to it for so long: 1,000 to 31,536,000,000; default 30 days. 0: it
@@ -205,7 +205,7 @@ BELAY_API int belay_ranking_clear(belay_ranking_t *ranking, belay_request_t *req
 
 BELAY_API void *belay_ranking_data(const belay_ranking_t *ranking);
 
-/** Runs when belay_ranking_close() is through: the pointer is not to be used any more. */
+/** Runs once when belay_ranking_close() is through. data: see CLOSING in belay/loop.h. */
 typedef void (*belay_ranking_close_cb)(belay_ranking_t *ranking, void *data);
 
 /** Ends it, in any callback: what is pending ends with BELAY_ECANCELED. cb may be NULL.

@@ -40,7 +40,7 @@ typedef void (*belay_refiller_round_cb)(belay_refiller_t *refiller);
 /** Options; belay_refiller_options_init() sets the defaults. */
 typedef struct belay_refiller_options {
   const char *name; /**< of the election, 1 to 128 bytes; copied. Must be given */
-  size_t name_len;  /**< bytes of it */
+  size_t name_len;  /**< bytes of it; 0: it is terminated */
   /** Who this is, in lists: such as host:port. 1 to 64 printable bytes without spaces; copied. NULL: the client's
    * owner label. */
   const char *label;
@@ -60,7 +60,7 @@ typedef struct belay_refiller_options {
    * none. 1 to 1024 bytes; copied. Not for a client of a cluster: its
    * servers would have to be looked through one after the other */
   const char *pattern;
-  size_t pattern_len; /**< bytes of it */
+  size_t pattern_len; /**< bytes of it; 0: it is terminated */
   uint32_t sweep_ms;  /**< 100 to 86,400,000; default 10,000 */
 
   belay_refiller_change_cb on_change; /**< may be NULL */
@@ -120,7 +120,7 @@ BELAY_API void belay_refiller_stats(const belay_refiller_t *refiller,
 
 BELAY_API void *belay_refiller_data(const belay_refiller_t *refiller);
 
-/** Runs when belay_refiller_close() is through: the pointer is not to be used any more. */
+/** Runs once when belay_refiller_close() is through. data: see CLOSING in belay/loop.h. */
 typedef void (*belay_refiller_close_cb)(belay_refiller_t *refiller, void *data);
 
 /** Ends it, in any callback, and gives its place back. cb may be NULL.

@@ -17,8 +17,8 @@ extern "C" {
  * took it. */
 typedef struct belay_request {
   void *data; /**< the caller's own */
-  /** Time of one operation, in milliseconds: 1 to 600,000. 0 or BELAY_DEFAULT: the client's, and of a get of a cache
-   * that of the cache's options (see TIME LIMITS). */
+  /** Time of one operation, in milliseconds: 1 to 600,000. 0 or BELAY_DEFAULT: the client's, and of
+   * a get of a cache that of the cache's options (see TIME LIMITS). */
   int64_t timeout_ms;
 
   /** belay's: only its initialization, with 0, is the caller's */
@@ -45,28 +45,35 @@ typedef struct belay_request {
  *
  * request->data is the caller's: belay neither reads nor writes it. */
 
-/* TIME LIMITS, of all primitives. An operation has one deadline, which is set when it begins. The deadline covers all of its
- * steps: connecting, waiting behind other calls, redirects, repeats, and further questions to the server. Its distance is
- * the first of these that is given (not BELAY_DEFAULT, and of a request not 0):
+/* TIME LIMITS, of all primitives. An operation has one deadline, which is set when it begins. The
+ * deadline covers all of its steps: connecting, waiting behind other calls, redirects, repeats, and
+ * further questions to the server. Its distance is the first of these that is given (not
+ * BELAY_DEFAULT, and of a request not 0):
  *
- *   1. request.timeout_ms; or the argument timeout_ms of an operation without a request, such as belay_lock_release()
- *   2. options.timeout_ms of the handle: locks, elections, waits of latches and barriers, gets of caches
+ *   1. request.timeout_ms; or the argument timeout_ms of an operation without a request, such as
+ *      belay_lock_release()
+ *   2. options.timeout_ms of the handle: locks, elections, waits of latches and barriers, gets of
+ *      caches
  *   3. belay_client_options_t.timeout_ms
  *
- * Two kinds of operations take longer than one question to the server. Each question in them ends after rule 2 or 3, or
- * with the whole operation if that is earlier:
+ * Two kinds of operations take longer than one question to the server. Each question in them ends
+ * after rule 2 or 3, or with the whole operation if that is earlier:
  *
- *   a wait for others   a separate argument limits the whole: wait_ms of belay_lock_acquire() and belay_latch_wait(),
- *                       max_wait_us of belay_limiter_wait(). Rules 1 to 3 then give the time of each question
- *   a get of a cache    options.timeout_ms of a cache is the time of a get; a question takes at most the client's
- *                       timeout_ms. With BELAY_CACHE_AWAY_LOAD the first question takes at most half of the get's
- *                       time, so that the other half is left for the load
+ *   a wait for others
+ *       A separate argument limits the whole: wait_ms of belay_lock_acquire() and of
+ *       belay_latch_wait(), max_wait_us of belay_limiter_wait(). Rules 1 to 3 then give the time
+ *       of each question. The first question always has its whole time, so that the wait may end
+ *       that much later.
+ *   a get of a cache
+ *       options.timeout_ms of a cache is the time of a get; a question takes at most the client's
+ *       timeout_ms. With BELAY_CACHE_AWAY_LOAD the first question takes at most half of the time
+ *       of the get, so that the other half is left for the load.
  *
- * A policy for a server that is away (belay_away_t, belay_cache_away_t) acts when the question has failed. Except for that
- * load it needs no time. */
+ * A policy for a server that is away (belay_away_t, belay_cache_away_t) acts when the question has
+ * failed. Except for that load it needs no time. */
 
-/** Bytes of the caller's: what operations on many at once are given an array of. Their length is exact: see TEXTS AND BYTES
- * in belay/loop.h. */
+/** Bytes of the caller's: what operations on many at once are given an array of. Their length is
+ * exact: see TEXTS AND BYTES in belay/loop.h. */
 typedef struct belay_bytes {
   const void *data; /**< may be NULL if len is 0 */
   size_t len;       /**< bytes of it */

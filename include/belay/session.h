@@ -44,7 +44,7 @@ typedef struct belay_session belay_session_t;
 /** Options; belay_session_options_init() sets the defaults. All who touch contexts of a kind should have them alike. */
 typedef struct belay_session_options {
   const char *name; /**< the kind: part of the keys; at most 128 bytes; copied */
-  size_t name_len;  /**< bytes of it */
+  size_t name_len;  /**< bytes of it; 0: it is terminated */
   int64_t
       ttl_ms; /**< of a context that is not touched: 1,000 to 31,536,000,000; default half an hour */
   int64_t
@@ -202,7 +202,7 @@ BELAY_API void belay_session_watch_stats(const belay_session_watch_t *watch,
 
 BELAY_API void *belay_session_watch_data(const belay_session_watch_t *watch);
 
-/** Runs when belay_session_watch_close() is through: the pointer is not to be used any more. */
+/** Runs once when belay_session_watch_close() is through. data: see CLOSING in belay/loop.h. */
 typedef void (*belay_session_watch_close_cb)(belay_session_watch_t *watch, void *data);
 
 /** Ends it, in any callback; no notice comes after this call. cb may be NULL.
@@ -213,7 +213,7 @@ BELAY_API int belay_session_watch_close(belay_session_watch_t *watch,
 
 BELAY_API void *belay_session_data(const belay_session_t *session);
 
-/** Runs when belay_session_close() is through: the pointer is not to be used any more. */
+/** Runs once when belay_session_close() is through. data: see CLOSING in belay/loop.h. */
 typedef void (*belay_session_close_cb)(belay_session_t *session, void *data);
 
 /** Ends the handle, in any callback: what is pending ends with BELAY_ECANCELED; its watches close with it. Contexts stay. cb

@@ -101,7 +101,7 @@ typedef struct belay_sweep_options {
    * this one's is inside of it. 1 to BELAY_SWEEP_PATTERN_MAX bytes; copied. Must be given, unless on_held is: "*" is
    * everything */
   const char *pattern;
-  size_t pattern_len; /**< bytes of it */
+  size_t pattern_len; /**< bytes of it; 0: it is terminated */
   /** only keys of that type, such as "string" or "zset": 1 to 32 printable bytes without spaces; copied. NULL: of any */
   const char *type;
   bool remove; /**< deletes what is found; default false: it is only told */
@@ -140,7 +140,7 @@ BELAY_API int belay_sweep_cancel(belay_sweep_t *sweep);
 
 BELAY_API void *belay_sweep_data(const belay_sweep_t *sweep);
 
-/** Runs when belay_sweep_close() is through: the pointer is not to be used any more. */
+/** Runs once when belay_sweep_close() is through. data: see CLOSING in belay/loop.h. */
 typedef void (*belay_sweep_close_cb)(belay_sweep_t *sweep, void *data);
 
 /** Ends it, in any callback: a run ends with BELAY_ECANCELED before that. cb may be NULL.

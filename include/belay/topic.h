@@ -67,7 +67,7 @@ BELAY_API void *belay_subscription_data(const belay_subscription_t *subscription
 BELAY_API void belay_subscription_ref(belay_subscription_t *subscription);
 BELAY_API void belay_subscription_unref(belay_subscription_t *subscription);
 
-/** Runs when belay_subscription_close() is through: the pointer is not to be used any more. */
+/** Runs once when belay_subscription_close() is through. data: see CLOSING in belay/loop.h. */
 typedef void (*belay_subscription_close_cb)(belay_subscription_t *subscription, void *data);
 
 /** Ends it, in any callback; no event comes after this call. cb may be NULL.

@@ -359,6 +359,7 @@ static int check_ttl(const belay_cache_t *cache, int64_t ttl_ms) {
 
 int belay_cache_put(belay_cache_t *cache, belay_request_t *request, const char *key, size_t key_len,
                     const void *value, size_t len, int64_t ttl_ms, belay_cache_change_cb cb) {
+  key_len = belay__text_len(key, key_len);
   belay__pending_t *pending;
   int error =
       belay__family_check_key((const belay__family_t *)cache, request, key, key_len, cb != NULL);
@@ -387,6 +388,7 @@ int belay_cache_put(belay_cache_t *cache, belay_request_t *request, const char *
 
 int belay_cache_touch(belay_cache_t *cache, belay_request_t *request, const char *key,
                       size_t key_len, int64_t ttl_ms, belay_cache_change_cb cb) {
+  key_len = belay__text_len(key, key_len);
   belay__pending_t *pending;
   int error =
       belay__family_check_key((const belay__family_t *)cache, request, key, key_len, cb != NULL);
@@ -402,6 +404,7 @@ int belay_cache_touch(belay_cache_t *cache, belay_request_t *request, const char
 
 int belay_cache_invalidate(belay_cache_t *cache, belay_request_t *request, const char *key,
                            size_t key_len, belay_cache_change_cb cb) {
+  key_len = belay__text_len(key, key_len);
   belay__pending_t *pending;
   int error =
       belay__family_check_key((const belay__family_t *)cache, request, key, key_len, cb != NULL);
@@ -412,6 +415,7 @@ int belay_cache_invalidate(belay_cache_t *cache, belay_request_t *request, const
 
 int belay_cache_invalidate_tag(belay_cache_t *cache, belay_request_t *request, const char *tag,
                                size_t tag_len, belay_cache_change_cb cb) {
+  tag_len = belay__text_len(tag, tag_len);
   belay__pending_t *pending;
   int error = belay__family_check_request((const belay__family_t *)cache, request, cb != NULL);
   if (error == 0)

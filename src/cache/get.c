@@ -225,6 +225,7 @@ static int begin(belay_cache_t *cache, belay_request_t *request, uint64_t now, c
 
 int belay_cache_get_late(belay_cache_t *cache, belay_request_t *request, const char *key,
                          size_t key_len, belay_cache_late_t late, belay_cache_cb cb) {
+  key_len = belay__text_len(key, key_len);
   belay__pending_t *pending;
   if (cache == NULL)
     return BELAY_EINVAL;
@@ -258,6 +259,7 @@ int belay_cache_get(belay_cache_t *cache, belay_request_t *request, const char *
 
 int belay_cache_peek(belay_cache_t *cache, const char *key, size_t key_len,
                      belay_cache_result_t *result) {
+  key_len = belay__text_len(key, key_len);
   int error = belay__family_check((const belay__family_t *)cache);
   if (error != 0)
     return error;

@@ -88,6 +88,7 @@ static int check(const belay_cache_t *cache, const char *key, size_t key_len) {
 }
 
 int belay_cache_pin(belay_cache_t *cache, const char *key, size_t key_len) {
+  key_len = belay__text_len(key, key_len);
   uint64_t hash;
   int error = check(cache, key, key_len);
   if (error != 0)
@@ -115,6 +116,7 @@ int belay_cache_pin(belay_cache_t *cache, const char *key, size_t key_len) {
 }
 
 int belay_cache_unpin(belay_cache_t *cache, const char *key, size_t key_len) {
+  key_len = belay__text_len(key, key_len);
   uint64_t hash;
   int error = check(cache, key, key_len);
   if (error != 0)

@@ -280,6 +280,13 @@ void belay__detail(belay_t *belay, const char *format, ...) {
   belay__words(belay->detail, sizeof belay->detail, text, strlen(text));
 }
 
+size_t belay__text_len(const char *text, size_t len) {
+  if (len > 0 || text == NULL)
+    return len;
+  const char *end = memchr(text, '\0', BELAY__TEXT_MAX + 1);
+  return end == NULL ? BELAY__TEXT_MAX + 1 : (size_t)(end - text);
+}
+
 int belay__check_range(belay_t *belay, const char *what, int64_t value, int64_t min, int64_t max) {
   if (value >= min && value <= max)
     return 0;
@@ -296,6 +303,11 @@ int belay__check_bytes(belay_t *belay, const char *what, const void *bytes, size
   else
     belay__detail(belay, "%s: not %zu to %zu bytes", what, min_len, max_len);
   return BELAY_EINVAL;
+}
+
+int belay__check_optional(belay_t *belay, const char *what, const void *bytes, size_t len,
+                          size_t max_len) {
+  return bytes == NULL && len == 0 ? 0 : belay__check_bytes(belay, what, bytes, len, 1, max_len);
 }
 
 void belay__log(belay_t *belay, belay_log_level_t level, const char *format, ...) {

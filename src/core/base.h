@@ -136,9 +136,17 @@ uint64_t belay__after_ms(belay_t *belay, int64_t ms);
 /* Sets belay_detail(); what is not printable stands there as \xNN (core/words.h). */
 __attribute__((format(printf, 2, 3))) void belay__detail(belay_t *belay, const char *format, ...);
 
+/* The length of a text: len, or, if that is 0, up to its terminating 0 (belay/loop.h, "Texts and bytes"). 0 if text is
+ * NULL and len is 0. Reads at most BELAY__TEXT_MAX + 1 bytes; no text is that long. */
+#define BELAY__TEXT_MAX ((size_t)4096)
+size_t belay__text_len(const char *text, size_t len);
+
 /* 0, or BELAY_EINVAL with a detail: a number that is not within min..max; bytes that are NULL, or not min_len to
  * max_len of them. */
 int belay__check_range(belay_t *belay, const char *what, int64_t value, int64_t min, int64_t max);
+/* Bytes that may be left out, as NULL and 0; else 1 to max_len of them. */
+int belay__check_optional(belay_t *belay, const char *what, const void *bytes, size_t len,
+                          size_t max_len);
 int belay__check_bytes(belay_t *belay, const char *what, const void *bytes, size_t len,
                        size_t min_len, size_t max_len);
 

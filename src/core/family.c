@@ -116,6 +116,7 @@ int belay__family_new(belay_client_t *client, const belay__family_ops_t *ops, co
   if (out == NULL)
     return BELAY_EINVAL;
   *out = NULL;
+  name_len = belay__text_len(name, name_len);
   int error = belay__client_check(client);
   if (error == 0)
     error = belay__check_bytes(client->belay, "name", name, name_len, ops->whole ? 1 : 0,

@@ -72,6 +72,7 @@ int belay_active_new(belay_client_t *client, const belay_active_options_t *optio
   belay_active_options_init(&o);
   if (options != NULL)
     o = *options;
+  o.name_len = belay__text_len(o.name, o.name_len);
   error = check_options(client->belay, &o);
   if (error == 0)
     error = belay__family_new(client, &family_ops, o.name, o.name_len, &family);

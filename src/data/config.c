@@ -209,6 +209,7 @@ static int check_fields(belay_t *belay, const belay_config_field_t *fields, size
 
 int belay_config_read(belay_config_t *config, belay_request_t *request, const char *key,
                       size_t key_len, belay_config_cb cb) {
+  key_len = belay__text_len(key, key_len);
   int error = check(config, request, key, key_len, cb != NULL);
   if (error != 0)
     return error;
@@ -224,6 +225,7 @@ int belay_config_open(belay_config_t *config, belay_request_t *request, const ch
                       size_t key_len, const belay_config_field_t *fields, size_t n,
                       belay_config_cb cb) {
   static const char *const rules[] = {"same", "latest", "largest"};
+  key_len = belay__text_len(key, key_len);
   int error = check(config, request, key, key_len, cb != NULL);
   if (error == 0)
     error = check_fields(config->family.client->belay, fields, n);

@@ -316,6 +316,7 @@ static int start(belay_counter_t *counter, belay_request_t *request, belay__call
 
 int belay_counter_add(belay_counter_t *counter, belay_request_t *request, const char *key,
                       size_t key_len, int64_t delta, belay_counter_cb cb) {
+  key_len = belay__text_len(key, key_len);
   int error = check(counter, request, key, key_len, cb);
   if (error != 0)
     return error;
@@ -334,6 +335,7 @@ static int64_t difference(int64_t a, int64_t b) {
 int belay_counter_add_bounded(belay_counter_t *counter, belay_request_t *request, const char *key,
                               size_t key_len, int64_t delta, int64_t min, int64_t max,
                               belay_counter_cb cb) {
+  key_len = belay__text_len(key, key_len);
   int error = check(counter, request, key, key_len, cb);
   if (error == 0)
     error = belay__counter_whole(counter, "a bounded add");
@@ -355,6 +357,7 @@ int belay_counter_add_bounded(belay_counter_t *counter, belay_request_t *request
 int belay_counter_add_once(belay_counter_t *counter, belay_request_t *request, const char *key,
                            size_t key_len, int64_t delta, const void *id, size_t id_len,
                            belay_counter_cb cb) {
+  key_len = belay__text_len(key, key_len);
   int error = check(counter, request, key, key_len, cb);
   if (error == 0)
     error = belay__check_bytes(counter->family.client->belay, "id", id, id_len, 1,
@@ -368,6 +371,7 @@ int belay_counter_add_once(belay_counter_t *counter, belay_request_t *request, c
 
 int belay_counter_set(belay_counter_t *counter, belay_request_t *request, const char *key,
                       size_t key_len, int64_t value, belay_counter_cb cb) {
+  key_len = belay__text_len(key, key_len);
   int error = check(counter, request, key, key_len, cb);
   if (error == 0)
     error = belay__counter_whole(counter, "a set");
@@ -428,10 +432,12 @@ static int start_all(belay_counter_t *counter, belay_request_t *request, const c
 
 int belay_counter_get(belay_counter_t *counter, belay_request_t *request, const char *key,
                       size_t key_len, belay_counter_cb cb) {
+  key_len = belay__text_len(key, key_len);
   return start_all(counter, request, key, key_len, belay__counter_get_call, &get_ops, cb);
 }
 
 int belay_counter_delete(belay_counter_t *counter, belay_request_t *request, const char *key,
                          size_t key_len, belay_counter_cb cb) {
+  key_len = belay__text_len(key, key_len);
   return start_all(counter, request, key, key_len, delete_call, &delete_ops, cb);
 }

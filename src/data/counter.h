@@ -74,6 +74,11 @@ belay__call_t *belay__counter_get_call(const belay_counter_t *counter, const cha
 void belay__counter_tell(belay_request_t *request, belay_counter_cb cb, int status,
                          const belay_counter_result_t *result);
 
+/* Of its key, or its field's name. */
+static inline size_t belay__counter_key_len(const belay_counter_add_item_t *item) {
+  return belay__text_len(item->key, item->key_len);
+}
+
 /* A number as the server writes it: true, and *out is set. */
 bool belay__counter_number(const char *text, size_t len, int64_t *out);
 

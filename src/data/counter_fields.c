@@ -52,7 +52,7 @@ static belay__call_t *scripted_add(const belay_counter_t *counter, const char *k
   belay__call_arg_int(call, counter->extend);
   for (size_t i = 0; i < n; i++) {
     int64_t delta = items[i].delta;
-    belay__call_arg(call, items[i].key, items[i].key_len);
+    belay__call_arg(call, items[i].key, belay__counter_key_len(&items[i]));
     belay__call_arg_int(call, delta);
     belay__call_arg_int(call, delta < 0 ? INT64_MIN - delta : INT64_MIN);
     belay__call_arg_int(call, delta > 0 ? INT64_MAX - delta : INT64_MAX);
@@ -82,6 +82,8 @@ static const belay__request_ops_t add_ops = {.read = read_added, .tell = tell_ad
 int belay_counter_add_field(belay_counter_t *counter, belay_request_t *request, const char *key,
                             size_t key_len, const char *field, size_t field_len, int64_t delta,
                             belay_counter_cb cb) {
+  key_len = belay__text_len(key, key_len);
+  field_len = belay__text_len(field, field_len);
   int error = check(counter, request, key, key_len, cb != NULL);
   if (error == 0)
     error = check_name(counter, field, field_len);
@@ -100,9 +102,10 @@ int belay_counter_add_field(belay_counter_t *counter, belay_request_t *request, 
 static int by_name(const void *a, const void *b) {
   const belay_counter_add_item_t *x = *(const belay_counter_add_item_t *const *)a;
   const belay_counter_add_item_t *y = *(const belay_counter_add_item_t *const *)b;
-  if (x->key_len != y->key_len)
-    return x->key_len < y->key_len ? -1 : 1;
-  return memcmp(x->key, y->key, x->key_len);
+  size_t x_len = belay__counter_key_len(x), y_len = belay__counter_key_len(y);
+  if (x_len != y_len)
+    return x_len < y_len ? -1 : 1;
+  return memcmp(x->key, y->key, x_len);
 }
 
 /* One that came twice would be checked against the value before the first. */
@@ -134,7 +137,7 @@ static int check_items(const belay_counter_t *counter, const belay_counter_add_i
   }
   int error = 0;
   for (size_t i = 0; i < n && error == 0; i++) {
-    error = check_name(counter, items[i].key, items[i].key_len);
+    error = check_name(counter, items[i].key, belay__counter_key_len(&items[i]));
     if (error == 0 && (items[i].id != NULL || items[i].id_len > 0)) {
       belay__detail(belay, "id: not of a field");
       error = BELAY_EINVAL;
@@ -191,6 +194,7 @@ static int start_many(belay_counter_t *counter, belay_request_t *request, belay_
 int belay_counter_add_fields(belay_counter_t *counter, belay_request_t *request, const char *key,
                              size_t key_len, const belay_counter_add_item_t *items, size_t n,
                              belay_counter_many_cb cb) {
+  key_len = belay__text_len(key, key_len);
   int error = check(counter, request, key, key_len, cb != NULL);
   if (error == 0)
     error = check_items(counter, items, n);
@@ -222,6 +226,8 @@ static const belay__request_ops_t get_ops = {
 int belay_counter_get_field(belay_counter_t *counter, belay_request_t *request, const char *key,
                             size_t key_len, const char *field, size_t field_len,
                             belay_counter_cb cb) {
+  key_len = belay__text_len(key, key_len);
+  field_len = belay__text_len(field, field_len);
   int error = check(counter, request, key, key_len, cb != NULL);
   if (error == 0)
     error = check_name(counter, field, field_len);
@@ -278,6 +284,7 @@ static belay__call_t *call_of_fields(const belay_counter_t *counter, const char 
 int belay_counter_get_fields(belay_counter_t *counter, belay_request_t *request, const char *key,
                              size_t key_len, const belay_bytes_t *fields, size_t n,
                              belay_counter_many_cb cb) {
+  key_len = belay__text_len(key, key_len);
   int error = check(counter, request, key, key_len, cb != NULL);
   if (error != 0)
     return error;
@@ -347,6 +354,7 @@ static const belay__request_ops_t all_ops = {
 
 int belay_counter_get_all(belay_counter_t *counter, belay_request_t *request, const char *key,
                           size_t key_len, size_t max, belay_counter_all_cb cb) {
+  key_len = belay__text_len(key, key_len);
   belay__pending_t *pending;
   int error = check(counter, request, key, key_len, cb != NULL);
   if (error != 0)
@@ -399,6 +407,7 @@ static const belay__request_ops_t delete_ops = {.read = read_deleted, .tell = te
 int belay_counter_delete_fields(belay_counter_t *counter, belay_request_t *request, const char *key,
                                 size_t key_len, const belay_bytes_t *fields, size_t n,
                                 belay_counter_cb cb) {
+  key_len = belay__text_len(key, key_len);
   int error = check(counter, request, key, key_len, cb != NULL);
   if (error == 0)
     error = check_names(counter, fields, n, BELAY_COUNTER_MANY_MAX);

@@ -352,6 +352,7 @@ static int find(belay_counter_t *counter, const char *key, size_t key_len, belay
 
 int belay_counter_add_local(belay_counter_t *counter, const char *key, size_t key_len,
                             int64_t delta) {
+  key_len = belay__text_len(key, key_len);
   int error = belay__family_check((const belay__family_t *)counter);
   if (error == 0)
     error = belay__check_bytes(counter->family.client->belay, "key", key, key_len, 1,

@@ -60,9 +60,10 @@ static belay__call_t *call_for(belay_counter_t *counter, const wanted_t *wanted,
     return belay__counter_get_call(counter, key->data, key->len, (unsigned)(i % counter->shards));
   }
   const belay_counter_add_item_t *item = &wanted->adds[i];
-  return item->id_len > 0 ? belay__counter_once_call(counter, item->key, item->key_len, item->delta,
+  size_t key_len = belay__counter_key_len(item);
+  return item->id_len > 0 ? belay__counter_once_call(counter, item->key, key_len, item->delta,
                                                      item->id, item->id_len, wanted->record_ms)
-                          : belay__counter_add_call(counter, item->key, item->key_len, item->delta);
+                          : belay__counter_add_call(counter, item->key, key_len, item->delta);
 }
 
 static int send_all(belay_counter_t *counter, belay__pending_t *pending, const wanted_t *wanted,
@@ -136,11 +137,11 @@ int belay_counter_add_many(belay_counter_t *counter, belay_request_t *request,
   size_t ids = 0;
   error = check_n(belay, "items", items, n, BELAY_COUNTER_MANY_MAX);
   for (size_t i = 0; i < n && error == 0; i++) {
-    error =
-        belay__check_bytes(belay, "key", items[i].key, items[i].key_len, 1, BELAY_COUNTER_KEY_MAX);
+    error = belay__check_bytes(belay, "key", items[i].key, belay__counter_key_len(&items[i]), 1,
+                               BELAY_COUNTER_KEY_MAX);
     if (error == 0)
       error =
-          belay__check_bytes(belay, "id", items[i].id, items[i].id_len, 0, BELAY_COUNTER_ID_MAX);
+          belay__check_optional(belay, "id", items[i].id, items[i].id_len, BELAY_COUNTER_ID_MAX);
     ids += items[i].id_len > 0;
   }
   if (error != 0)

@@ -146,6 +146,7 @@ static bool is_its_own_end(belay_dedup_operator_t how, const belay_bytes_t *keys
 int belay_dedup_store(belay_dedup_t *dedup, belay_request_t *request, belay_dedup_operator_t how,
                       const belay_bytes_t *keys, size_t n, const char *into, size_t into_len,
                       belay_dedup_count_cb cb) {
+  into_len = belay__text_len(into, into_len);
   int error = check(dedup, request, COMBINABLE, how, keys, n, cb != NULL);
   if (error == 0)
     error = belay__check_bytes(dedup->family.client->belay, "into", into, into_len, 1,

@@ -45,6 +45,7 @@ static belay__call_t *new_seen(const belay__dedup_batch_t *batch, const belay_by
 
 int belay_dedup_seen(belay_dedup_t *dedup, belay_request_t *request, const char *key,
                      size_t key_len, const void *item, size_t item_len, belay_dedup_cb cb) {
+  key_len = belay__text_len(key, key_len);
   const belay_bytes_t one = {item, item_len};
   int error = check(dedup, request, WITH_MEMBERS, key, key_len, cb != NULL);
   if (error == 0)
@@ -59,6 +60,7 @@ int belay_dedup_seen(belay_dedup_t *dedup, belay_request_t *request, const char 
 int belay_dedup_seen_many(belay_dedup_t *dedup, belay_request_t *request, const char *key,
                           size_t key_len, const belay_bytes_t *items, size_t n,
                           belay_dedup_many_cb cb) {
+  key_len = belay__text_len(key, key_len);
   int error = check(dedup, request, WITH_MEMBERS, key, key_len, cb != NULL);
   if (error == 0)
     error = belay__dedup_check_items(dedup, items, n, BELAY_DEDUP_ITEMS_MAX);
@@ -111,6 +113,7 @@ static belay__call_t *new_forget(const belay__dedup_batch_t *batch, const belay_
 int belay_dedup_forget(belay_dedup_t *dedup, belay_request_t *request, const char *key,
                        size_t key_len, const belay_bytes_t *items, size_t n,
                        belay_dedup_count_cb cb) {
+  key_len = belay__text_len(key, key_len);
   int error = check(dedup, request, WITH_MEMBERS, key, key_len, cb != NULL);
   if (error == 0)
     error = belay__dedup_check_items(dedup, items, n, BELAY_DEDUP_ITEMS_MAX);
@@ -152,6 +155,7 @@ static int start(belay_dedup_t *dedup, belay_request_t *request, belay__call_t *
 
 int belay_dedup_count(belay_dedup_t *dedup, belay_request_t *request, const char *key,
                       size_t key_len, belay_dedup_count_cb cb) {
+  key_len = belay__text_len(key, key_len);
   static const char *const names[] = {[BELAY_DEDUP_SET] = "SCARD",
                                       [BELAY_DEDUP_COUNT] = "PFCOUNT",
                                       [BELAY_DEDUP_BITMAP] = "BITCOUNT"};
@@ -166,6 +170,7 @@ int belay_dedup_count(belay_dedup_t *dedup, belay_request_t *request, const char
 
 int belay_dedup_clear(belay_dedup_t *dedup, belay_request_t *request, const char *key,
                       size_t key_len, belay_dedup_count_cb cb) {
+  key_len = belay__text_len(key, key_len);
   int error = check(dedup, request, ALL_KINDS, key, key_len, cb != NULL);
   if (error != 0)
     return error;

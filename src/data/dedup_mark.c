@@ -140,6 +140,7 @@ static int check(const belay_dedup_t *dedup, const belay_request_t *request, con
 
 int belay_dedup_mark(belay_dedup_t *dedup, belay_request_t *request, const char *key,
                      size_t key_len, const void *item, size_t item_len, belay_dedup_cb cb) {
+  key_len = belay__text_len(key, key_len);
   const belay_bytes_t one = {item, item_len};
   int error = check(dedup, request, key, key_len, &one, 1, 1, cb != NULL);
   if (error != 0)
@@ -154,6 +155,7 @@ int belay_dedup_mark(belay_dedup_t *dedup, belay_request_t *request, const char 
 int belay_dedup_mark_many(belay_dedup_t *dedup, belay_request_t *request, const char *key,
                           size_t key_len, const belay_bytes_t *items, size_t n,
                           belay_dedup_many_cb cb) {
+  key_len = belay__text_len(key, key_len);
   int error = check(dedup, request, key, key_len, items, n, BELAY_DEDUP_ITEMS_MAX, cb != NULL);
   if (error != 0)
     return error;
@@ -179,6 +181,7 @@ static int64_t answer_ms(const belay_dedup_t *dedup, const belay_request_t *requ
 int belay_dedup_mark_once(belay_dedup_t *dedup, belay_request_t *request, const char *key,
                           size_t key_len, const belay_bytes_t *items, size_t n, const void *id,
                           size_t id_len, belay_dedup_many_cb cb) {
+  key_len = belay__text_len(key, key_len);
   int error = check(dedup, request, key, key_len, items, n, BELAY_DEDUP_ONCE_MAX, cb != NULL);
   if (error == 0)
     error = belay__check_bytes(dedup->family.client->belay, "id", id, id_len, 1,

@@ -98,6 +98,7 @@ static const belay__request_ops_t read_ops = {
 
 int belay_held_read(belay_client_t *client, belay_request_t *request, belay_held_kind_t kind,
                     const char *name, size_t name_len, belay_held_cb cb) {
+  name_len = belay__text_len(name, name_len);
   int error = check(client, request, kind, name, name_len, cb != NULL);
   if (error != 0)
     return error;
@@ -226,10 +227,12 @@ int belay_held_break(belay_client_t *client, belay_request_t *request, const bel
     belay__detail(client->belay, held == NULL ? "held: NULL" : "holders: NULL");
     return BELAY_EINVAL;
   }
-  error = check(client, request, held->kind, held->name, held->name_len, cb != NULL);
+  belay_held_t seen = *held;
+  seen.name_len = belay__text_len(held->name, held->name_len);
+  error = check(client, request, held->kind, held->name, seen.name_len, cb != NULL);
   if (error == 0)
     error = belay__check_range(client->belay, "holders_len",
                                held->holders_len > INT32_MAX ? 0 : (int64_t)held->holders_len, 1,
                                BELAY_HELD_HOLDERS_MAX);
-  return error != 0 ? error : start(client, request, &seen_ops, held, (void (*)(void))cb);
+  return error != 0 ? error : start(client, request, &seen_ops, &seen, (void (*)(void))cb);
 }

@@ -250,12 +250,13 @@ static int start(belay_idempotency_t *records, belay_request_t *request, const c
 int belay_idempotency_begin(belay_idempotency_t *records, belay_request_t *request, const char *key,
                             size_t key_len, const void *fingerprint, size_t fingerprint_len,
                             int64_t deadline_ms, belay_idempotency_cb cb) {
+  key_len = belay__text_len(key, key_len);
   belay__claim_t *claim;
   belay__pending_t *pending;
   int error = check(records, request, key, key_len, cb != NULL);
   if (error == 0)
-    error = belay__check_bytes(records->family.client->belay, "fingerprint", fingerprint,
-                               fingerprint_len, 0, BELAY_IDEMPOTENCY_FINGERPRINT_MAX);
+    error = belay__check_optional(records->family.client->belay, "fingerprint", fingerprint,
+                                  fingerprint_len, BELAY_IDEMPOTENCY_FINGERPRINT_MAX);
   if (error == 0)
     error = check_deadline(records, &deadline_ms);
   if (error == 0)
@@ -286,6 +287,7 @@ int belay_idempotency_extend(belay_idempotency_t *records, belay_request_t *requ
                              const char *key, size_t key_len,
                              const belay_idempotency_token_t *token, int64_t deadline_ms,
                              belay_idempotency_cb cb) {
+  key_len = belay__text_len(key, key_len);
   int error = check_owned(records, request, key, key_len, token, cb != NULL);
   if (error == 0)
     error = check_deadline(records, &deadline_ms);
@@ -304,6 +306,7 @@ int belay_idempotency_finish(belay_idempotency_t *records, belay_request_t *requ
                              const char *key, size_t key_len,
                              const belay_idempotency_token_t *token, const void *result,
                              size_t result_len, int64_t ttl_ms, belay_idempotency_cb cb) {
+  key_len = belay__text_len(key, key_len);
   int error = check_owned(records, request, key, key_len, token, cb != NULL);
   if (error == 0)
     error = check_ms(records, "ttl_ms", &ttl_ms, records->ttl_ms, TTL_MIN_MS, TTL_MAX_MS);
@@ -327,6 +330,7 @@ int belay_idempotency_finish(belay_idempotency_t *records, belay_request_t *requ
 int belay_idempotency_abandon(belay_idempotency_t *records, belay_request_t *request,
                               const char *key, size_t key_len,
                               const belay_idempotency_token_t *token, belay_idempotency_cb cb) {
+  key_len = belay__text_len(key, key_len);
   int error = check_owned(records, request, key, key_len, token, cb != NULL);
   if (error != 0)
     return error;
@@ -339,6 +343,7 @@ int belay_idempotency_abandon(belay_idempotency_t *records, belay_request_t *req
 
 int belay_idempotency_read(belay_idempotency_t *records, belay_request_t *request, const char *key,
                            size_t key_len, belay_idempotency_cb cb) {
+  key_len = belay__text_len(key, key_len);
   int error = check(records, request, key, key_len, cb != NULL);
   if (error != 0)
     return error;
@@ -348,6 +353,7 @@ int belay_idempotency_read(belay_idempotency_t *records, belay_request_t *reques
 
 int belay_idempotency_forget(belay_idempotency_t *records, belay_request_t *request,
                              const char *key, size_t key_len, belay_idempotency_cb cb) {
+  key_len = belay__text_len(key, key_len);
   int error = check(records, request, key, key_len, cb != NULL);
   if (error != 0)
     return error;

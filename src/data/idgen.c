@@ -292,6 +292,8 @@ int belay_idgen_new(belay_client_t *client, const belay_idgen_options_t *options
   belay_idgen_options_init(&o);
   if (options != NULL)
     o = *options;
+  o.name_len = belay__text_len(o.name, o.name_len);
+  o.kind_len = belay__text_len(o.kind, o.kind_len);
   error = check_options(client, &o);
   if (error == 0)
     error = belay__family_new(client, &family_ops, o.name, o.name_len, &family);

@@ -373,30 +373,35 @@ static int start(belay_permission_t *permission, belay_request_t *request, const
 int belay_permission_get(belay_permission_t *permission, belay_request_t *request, const char *key,
                          size_t key_len, const uint64_t *indices, size_t n,
                          belay_permission_cb cb) {
+  key_len = belay__text_len(key, key_len);
   return start(permission, request, key, key_len, GET, indices, NULL, n, cb);
 }
 
 int belay_permission_has(belay_permission_t *permission, belay_request_t *request, const char *key,
                          size_t key_len, const belay_permission_field_t *fields, size_t n,
                          belay_permission_cb cb) {
+  key_len = belay__text_len(key, key_len);
   return start(permission, request, key, key_len, HAS, NULL, fields, n, cb);
 }
 
 int belay_permission_set(belay_permission_t *permission, belay_request_t *request, const char *key,
                          size_t key_len, const belay_permission_field_t *fields, size_t n,
                          belay_permission_cb cb) {
+  key_len = belay__text_len(key, key_len);
   return start(permission, request, key, key_len, SET, NULL, fields, n, cb);
 }
 
 int belay_permission_grant(belay_permission_t *permission, belay_request_t *request,
                            const char *key, size_t key_len, const belay_permission_field_t *fields,
                            size_t n, belay_permission_cb cb) {
+  key_len = belay__text_len(key, key_len);
   return start(permission, request, key, key_len, GRANT, NULL, fields, n, cb);
 }
 
 int belay_permission_revoke(belay_permission_t *permission, belay_request_t *request,
                             const char *key, size_t key_len, const belay_permission_field_t *fields,
                             size_t n, belay_permission_cb cb) {
+  key_len = belay__text_len(key, key_len);
   return start(permission, request, key, key_len, REVOKE, NULL, fields, n, cb);
 }
 
@@ -425,6 +430,7 @@ static belay__call_t *new_swap(const belay_permission_t *permission, const char 
 int belay_permission_compare_and_set(belay_permission_t *permission, belay_request_t *request,
                                      const char *key, size_t key_len, uint64_t index,
                                      uint64_t expected, uint64_t value, belay_permission_cb cb) {
+  key_len = belay__text_len(key, key_len);
   belay__pending_t *pending;
   int error = check(permission, request, key, key_len, &index, 1, 1, cb != NULL);
   if (error == 0)
@@ -442,6 +448,7 @@ int belay_permission_compare_and_set(belay_permission_t *permission, belay_reque
 
 int belay_permission_clear(belay_permission_t *permission, belay_request_t *request,
                            const char *key, size_t key_len, belay_permission_cb cb) {
+  key_len = belay__text_len(key, key_len);
   int error = belay__family_check_key((const belay__family_t *)permission, request, key, key_len,
                                       cb != NULL);
   if (error != 0)

@@ -47,6 +47,7 @@ int belay__ranking_check_members(const belay_ranking_t *ranking, const belay_byt
 int belay_ranking_find(belay_ranking_t *ranking, belay_request_t *request, const char *board,
                        size_t board_len, const belay_bytes_t *members, size_t n,
                        belay_ranking_cb cb) {
+  board_len = belay__text_len(board, board_len);
   belay__pending_t *pending;
   size_t bytes = 0;
   int error = belay__family_check_key((const belay__family_t *)ranking, request, board, board_len,
@@ -213,6 +214,7 @@ static belay__call_t *new_range(const belay_ranking_t *ranking, const char *boar
 int belay_ranking_range(belay_ranking_t *ranking, belay_request_t *request, const char *board,
                         size_t board_len, belay_ranking_from_t from, int64_t skip, size_t n,
                         belay_ranking_cb cb) {
+  board_len = belay__text_len(board, board_len);
   int error = check_page(ranking, request, board, board_len, from, skip, n, cb != NULL);
   if (error != 0)
     return error;
@@ -222,6 +224,7 @@ int belay_ranking_range(belay_ranking_t *ranking, belay_request_t *request, cons
 
 int belay_ranking_top(belay_ranking_t *ranking, belay_request_t *request, const char *board,
                       size_t board_len, size_t n, belay_ranking_cb cb) {
+  board_len = belay__text_len(board, board_len);
   return belay_ranking_range(ranking, request, board, board_len, BELAY_RANKING_FROM_BEST, 0, n, cb);
 }
 
@@ -236,6 +239,7 @@ int belay_ranking_range_by_score(belay_ranking_t *ranking, belay_request_t *requ
                                  const char *board, size_t board_len, int64_t min, int64_t max,
                                  belay_ranking_from_t from, int64_t skip, size_t n,
                                  belay_ranking_cb cb) {
+  board_len = belay__text_len(board, board_len);
   int error = check_page(ranking, request, board, board_len, from, skip, n, cb != NULL);
   if (error == 0)
     error = check_scores(ranking, min, max);
@@ -257,6 +261,8 @@ int belay_ranking_range_by_score(belay_ranking_t *ranking, belay_request_t *requ
 int belay_ranking_around(belay_ranking_t *ranking, belay_request_t *request, const char *board,
                          size_t board_len, const char *member, size_t member_len, size_t before,
                          size_t after, belay_ranking_cb cb) {
+  board_len = belay__text_len(board, board_len);
+  member_len = belay__text_len(member, member_len);
   int error = belay__family_check_key((const belay__family_t *)ranking, request, board, board_len,
                                       cb != NULL);
   if (error != 0)
@@ -310,6 +316,7 @@ static int start_count(belay_ranking_t *ranking, belay_request_t *request, const
 
 int belay_ranking_count(belay_ranking_t *ranking, belay_request_t *request, const char *board,
                         size_t board_len, belay_ranking_count_cb cb) {
+  board_len = belay__text_len(board, board_len);
   int error = belay__family_check_key((const belay__family_t *)ranking, request, board, board_len,
                                       cb != NULL);
   return error != 0 ? error : start_count(ranking, request, board, board_len, NULL, cb);
@@ -318,6 +325,7 @@ int belay_ranking_count(belay_ranking_t *ranking, belay_request_t *request, cons
 int belay_ranking_count_by_score(belay_ranking_t *ranking, belay_request_t *request,
                                  const char *board, size_t board_len, int64_t min, int64_t max,
                                  belay_ranking_count_cb cb) {
+  board_len = belay__text_len(board, board_len);
   const int64_t bounds[] = {min, max};
   int error = belay__family_check_key((const belay__family_t *)ranking, request, board, board_len,
                                       cb != NULL);

@@ -74,6 +74,7 @@ static belay__call_t *new_submit(const belay_ranking_t *ranking, const char *boa
 int belay_ranking_submit(belay_ranking_t *ranking, belay_request_t *request, const char *board,
                          size_t board_len, belay_ranking_mode_t mode,
                          const belay_ranking_score_t *items, size_t n, belay_ranking_cb cb) {
+  board_len = belay__text_len(board, board_len);
   static const char *const modes[] = {"set", "add", "best"};
   belay__pending_t *pending;
   size_t bytes;
@@ -109,6 +110,7 @@ static const belay__request_ops_t remove_ops = {.read = belay__ranking_read_coun
 int belay_ranking_remove(belay_ranking_t *ranking, belay_request_t *request, const char *board,
                          size_t board_len, const belay_bytes_t *members, size_t n,
                          belay_ranking_count_cb cb) {
+  board_len = belay__text_len(board, board_len);
   int error = belay__family_check_key((const belay__family_t *)ranking, request, board, board_len,
                                       cb != NULL);
   if (error == 0)
@@ -149,6 +151,7 @@ static const belay__request_ops_t trim_ops = {
 
 int belay_ranking_trim(belay_ranking_t *ranking, belay_request_t *request, const char *board,
                        size_t board_len, int64_t size, belay_ranking_count_cb cb) {
+  board_len = belay__text_len(board, board_len);
   belay__pending_t *pending;
   int error = belay__family_check_key((const belay__family_t *)ranking, request, board, board_len,
                                       cb != NULL);
@@ -187,6 +190,7 @@ static const belay__request_ops_t clear_ops = {
 
 int belay_ranking_clear(belay_ranking_t *ranking, belay_request_t *request, const char *board,
                         size_t board_len, belay_ranking_count_cb cb) {
+  board_len = belay__text_len(board, board_len);
   int error = belay__family_check_key((const belay__family_t *)ranking, request, board, board_len,
                                       cb != NULL);
   if (error != 0)

@@ -248,22 +248,14 @@ static int check(const belay_session_t *session, const belay_request_t *request,
                                          BELAY_SESSION_USER_MAX);
 }
 
-/* Bytes that may be left away, by NULL and 0. */
-static int check_optional(const belay_session_t *session, const char *what, const void *bytes,
-                          size_t len, size_t max) {
-  return bytes == NULL && len == 0
-             ? 0
-             : belay__check_bytes(session->family.client->belay, what, bytes, len, 1, max);
-}
-
 static int check_touch(const belay_session_t *session, const belay_session_touch_t *touch) {
   belay_t *belay = session->family.client->belay;
   int error = belay__check_bytes(belay, "event", touch->event, touch->event_len, 0,
                                  BELAY_SESSION_EVENT_MAX);
   if (error == 0)
-    error = check_optional(session, "id", touch->id, touch->id_len, BELAY_SESSION_ID_MAX);
+    error = belay__check_optional(belay, "id", touch->id, touch->id_len, BELAY_SESSION_ID_MAX);
   if (error == 0)
-    error = check_optional(session, "op", touch->op, touch->op_len, BELAY_SESSION_OP_MAX);
+    error = belay__check_optional(belay, "op", touch->op, touch->op_len, BELAY_SESSION_OP_MAX);
   return error;
 }
 
@@ -316,6 +308,7 @@ static int64_t op_ttl(const belay_session_t *session, const belay_request_t *req
 
 int belay_session_touch(belay_session_t *session, belay_request_t *request, const char *user,
                         size_t user_len, const belay_session_touch_t *touch, belay_session_cb cb) {
+  user_len = belay__text_len(user, user_len);
   static const belay_session_touch_t nothing = {0};
   belay__pending_t *pending;
   char uuid[BELAY_UUID_TEXT];
@@ -351,6 +344,7 @@ int belay_session_touch(belay_session_t *session, belay_request_t *request, cons
 
 int belay_session_read(belay_session_t *session, belay_request_t *request, const char *user,
                        size_t user_len, size_t n, belay_session_cb cb) {
+  user_len = belay__text_len(user, user_len);
   int error = check(session, request, user, user_len, cb != NULL);
   if (error == 0 && n > BELAY_SESSION_EVENTS_MAX) {
     belay__detail(session->family.client->belay, "n: not from 0 to %d", BELAY_SESSION_EVENTS_MAX);
@@ -373,15 +367,18 @@ int belay_session_read(belay_session_t *session, belay_request_t *request, const
 
 int belay_session_exists(belay_session_t *session, belay_request_t *request, const char *user,
                          size_t user_len, belay_session_cb cb) {
+  user_len = belay__text_len(user, user_len);
   return belay_session_read(session, request, user, user_len, 0, cb);
 }
 
 int belay_session_end(belay_session_t *session, belay_request_t *request, const char *user,
                       size_t user_len, const void *id, size_t id_len, belay_session_cb cb) {
+  user_len = belay__text_len(user, user_len);
   belay__pending_t *pending;
   int error = check(session, request, user, user_len, cb != NULL);
   if (error == 0)
-    error = check_optional(session, "id", id, id_len, BELAY_SESSION_ID_MAX);
+    error = belay__check_optional(session->family.client->belay, "id", id, id_len,
+                                  BELAY_SESSION_ID_MAX);
   if (error == 0)
     error =
         begin(session, request, id != NULL ? &end_id_ops : &end_ops, user, user_len, cb, &pending);

@@ -342,6 +342,7 @@ int belay_sweep_new(belay_client_t *client, const belay_sweep_options_t *options
   belay_sweep_options_init(&o);
   if (options != NULL)
     o = *options;
+  o.pattern_len = belay__text_len(o.pattern, o.pattern_len);
   error = check_options(client->belay, &o);
   if (error == 0)
     error = belay__family_new(client, &family_ops, NULL, 0, &family);

@@ -52,6 +52,7 @@ static const belay__request_ops_t publish_ops = {.read = read_receivers, .tell =
 int belay_topic_publish(belay_client_t *client, belay_request_t *request, const char *name,
                         size_t name_len, const void *message, size_t len,
                         belay_topic_publish_cb cb) {
+  name_len = belay__text_len(name, name_len);
   int error = belay__client_check(client);
   if (error == 0)
     error = belay__request_check(client, request, cb != NULL);
@@ -212,6 +213,7 @@ static const belay__object_ops_t object_ops = {.close = on_close, .abort = on_cl
 
 int belay_topic_subscribe(belay_client_t *client, const char *name, size_t name_len,
                           belay_topic_cb cb, void *data, belay_subscription_t **out) {
+  name_len = belay__text_len(name, name_len);
   if (out == NULL)
     return BELAY_EINVAL;
   *out = NULL;

@@ -129,6 +129,7 @@ static const belay__post_ops_t post_ops = {.ended = ended, .closed = closed};
 
 int belay_barrier_new(belay_client_t *client, const char *name, size_t name_len,
                       const belay_latch_options_t *options, belay_barrier_t **out) {
+  name_len = belay__text_len(name, name_len);
   belay_latch_options_t o;
   if (out == NULL)
     return BELAY_EINVAL;

@@ -391,6 +391,7 @@ static int make(belay_client_t *client, const char *name, size_t name_len,
 
 int belay_election_new(belay_client_t *const *clients, size_t n, const char *name, size_t name_len,
                        const belay_election_options_t *options, belay_election_t **out) {
+  name_len = belay__text_len(name, name_len);
   belay_election_options_t o;
   belay_lock_options_t lock_options;
   belay_lock_t *none;
@@ -408,12 +409,11 @@ int belay_election_new(belay_client_t *const *clients, size_t n, const char *nam
     o = *options;
   else
     belay_election_options_init(&o);
+  o.value_len = belay__text_len(o.value, o.value_len);
   error = translate(clients[0], &o, &lock_options);
   if (error == 0 && o.key != NULL) {
-    o.key_len = o.key_len > 0 ? o.key_len : strlen(o.key);
+    o.key_len = belay__text_len(o.key, o.key_len);
     error = belay__check_bytes(clients[0]->belay, "key", o.key, o.key_len, 1, BELAY__NAME_MAX);
-    name = o.key; /* a lock wants one, and does not use it */
-    name_len = o.key_len;
   }
   return error != 0 ? error : make(clients[0], name, name_len, &o, &lock_options, out);
 }

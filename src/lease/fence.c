@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "belay/error.h"
+#include "core/base.h"
 #include "scripts.gen.h"
 
 #define NUMBER_MAX (UINT64_C(1) << 53) /* exact as a double too, which is what Lua has */
@@ -27,6 +28,7 @@ static void remember(belay_fence_t *fence, uint64_t number, const char *token, s
 }
 
 int belay_fence_guard(belay_fence_t *fence, uint64_t number, const char *token, size_t token_len) {
+  token_len = belay__text_len(token, token_len);
   if (fence == NULL || !is_request(number, token, token_len))
     return BELAY_EINVAL;
   if (number < fence->number)

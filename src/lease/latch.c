@@ -103,6 +103,7 @@ static int check(const belay_latch_t *latch) {
 
 int belay_latch_new(belay_client_t *client, const char *name, size_t name_len,
                     const belay_latch_options_t *options, belay_latch_t **out) {
+  name_len = belay__text_len(name, name_len);
   belay_latch_options_t o;
   if (out == NULL)
     return BELAY_EINVAL;
@@ -185,6 +186,7 @@ static int check_count(const belay_latch_t *latch, const belay_request_t *reques
 
 int belay_latch_count_down(belay_latch_t *latch, belay_request_t *request, const char *operation,
                            size_t operation_len, belay_latch_count_cb cb) {
+  operation_len = belay__text_len(operation, operation_len);
   char drawn[2 * OPERATION_BYTES];
   int error = check_count(latch, request, operation, operation_len, cb != NULL);
   if (error != 0)

@@ -195,7 +195,9 @@ int belay__lock_make(belay_client_t *const *clients, size_t n, const char *name,
                      belay_lock_t **out) {
   belay_t *belay = clients[0]->belay;
   belay__terms_t terms;
-  int error = spec->kind->many ? 0 : check_name(belay, name, name_len);
+  bool named = name != NULL || name_len > 0;
+  bool needs_name = !spec->kind->many && (named || spec->key == NULL);
+  int error = needs_name ? check_name(belay, name, name_len) : 0;
   if (error == 0)
     error = belay__lock_terms(clients[0], n, options, &terms);
   if (error != 0)
@@ -238,6 +240,8 @@ int belay__lock_check(belay_client_t *const *clients, size_t n, const belay_lock
     *resolved = *options;
   else
     belay_lock_options_init(resolved);
+  resolved->key_len = belay__text_len(resolved->key, resolved->key_len);
+  resolved->owner_len = belay__text_len(resolved->owner, resolved->owner_len);
   int error = belay__client_check(clients[0]);
   return error != 0 || n == 1 ? error : belay__redlock_check(clients, n, resolved);
 }
@@ -262,6 +266,7 @@ int belay__lock_new(belay_client_t *const *clients, size_t n, const char *name, 
 
 int belay_lock_new(belay_client_t *client, const char *name, size_t name_len,
                    const belay_lock_options_t *options, belay_lock_t **out) {
+  name_len = belay__text_len(name, name_len);
   belay_lock_options_t o;
   int error = belay__lock_check(&client, 1, options, &o, out);
   return error != 0 ? error : belay__lock_new(&client, 1, name, name_len, &o, out);

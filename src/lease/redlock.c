@@ -71,6 +71,7 @@ int belay__redlock_check(belay_client_t *const *clients, size_t n, belay_lock_op
 
 int belay_redlock_new(belay_client_t *const *clients, size_t n, const char *name, size_t name_len,
                       const belay_lock_options_t *options, belay_lock_t **out) {
+  name_len = belay__text_len(name, name_len);
   belay_lock_options_t o;
   int error = belay__lock_check(clients, n, options, &o, out);
   if (error == 0 && n == 1)

@@ -103,6 +103,7 @@ static int check(belay_t *belay, belay_rwlock_mode_t mode, const belay_lock_opti
 int belay_rwlock_new(belay_client_t *const *clients, size_t n, const char *name, size_t name_len,
                      belay_rwlock_mode_t mode, const belay_lock_options_t *options,
                      belay_lock_t **out) {
+  name_len = belay__text_len(name, name_len);
   belay_lock_options_t o;
   int error = belay__lock_check(clients, n, options, &o, out);
   if (error == 0)

@@ -99,6 +99,7 @@ static int check_options(belay_t *belay, size_t n, unsigned limit, unsigned perm
 int belay_semaphore_new(belay_client_t *const *clients, size_t n, const char *name, size_t name_len,
                         unsigned limit, unsigned permits, const belay_lock_options_t *options,
                         belay_lock_t **out) {
+  name_len = belay__text_len(name, name_len);
   belay_lock_options_t o;
   int error = belay__lock_check(clients, n, options, &o, out);
   if (error == 0)
@@ -176,6 +177,7 @@ static int check_request(belay_client_t *client, const belay_request_t *request,
 
 int belay_semaphore_read(belay_client_t *client, belay_request_t *request, const char *name,
                          size_t name_len, belay_semaphore_cb cb) {
+  name_len = belay__text_len(name, name_len);
   int error = check_request(client, request, name, name_len, cb != NULL);
   if (error != 0)
     return error;
@@ -189,6 +191,7 @@ int belay_semaphore_read(belay_client_t *client, belay_request_t *request, const
 
 int belay_semaphore_resize(belay_client_t *client, belay_request_t *request, const char *name,
                            size_t name_len, unsigned limit, belay_semaphore_cb cb) {
+  name_len = belay__text_len(name, name_len);
   int error = check_request(client, request, name, name_len, cb != NULL);
   if (error == 0)
     error = belay__in_range(client->belay, "limit", limit, 1, BELAY_SEMAPHORE_MAX);
@@ -301,6 +304,7 @@ static const belay__request_ops_t holders_ops = {
 
 int belay_semaphore_holders(belay_client_t *client, belay_request_t *request, const char *name,
                             size_t name_len, belay_semaphore_holders_cb cb) {
+  name_len = belay__text_len(name, name_len);
   int error = check_request(client, request, name, name_len, cb != NULL);
   if (error != 0)
     return error;

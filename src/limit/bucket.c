@@ -173,6 +173,7 @@ static belay__call_t *new_fetch(const belay_bucket_t *bucket, const char *key, s
 
 int belay_bucket_fetch(belay_bucket_t *bucket, belay_request_t *request, const char *key,
                        size_t key_len, int64_t tokens, belay_bucket_cb cb) {
+  key_len = belay__text_len(key, key_len);
   int error = check(bucket, request, key, key_len, cb != NULL);
   if (error == 0)
     error = check_tokens(bucket, tokens);
@@ -184,6 +185,7 @@ int belay_bucket_fetch(belay_bucket_t *bucket, belay_request_t *request, const c
 
 int belay_bucket_read(belay_bucket_t *bucket, belay_request_t *request, const char *key,
                       size_t key_len, belay_bucket_cb cb) {
+  key_len = belay__text_len(key, key_len);
   int error = check(bucket, request, key, key_len, cb != NULL);
   if (error != 0)
     return error;
@@ -200,6 +202,7 @@ static int64_t index_ms(const belay_bucket_t *bucket, const belay_request_t *req
 
 int belay_bucket_add(belay_bucket_t *bucket, belay_request_t *request, const char *key,
                      size_t key_len, int64_t tokens, int64_t index, belay_bucket_cb cb) {
+  key_len = belay__text_len(key, key_len);
   int error = check(bucket, request, key, key_len, cb != NULL);
   if (error == 0)
     error = check_tokens(bucket, tokens);
@@ -224,6 +227,7 @@ int belay_bucket_add(belay_bucket_t *bucket, belay_request_t *request, const cha
 
 int belay_bucket_delete(belay_bucket_t *bucket, belay_request_t *request, const char *key,
                         size_t key_len, belay_bucket_cb cb) {
+  key_len = belay__text_len(key, key_len);
   int error = check(bucket, request, key, key_len, cb != NULL);
   if (error != 0)
     return error;

@@ -77,7 +77,7 @@ int belay_limiter_new(belay_client_t *client, const belay_limiter_options_t *opt
     return error;
   belay_t *belay = client->belay;
   if (options == NULL)
-    return refuse(belay, "options: NULL, and there is no policy without");
+    return refuse(belay, "limits: NULL, and there is no policy without");
   error = check_options(belay, options);
   belay__policy_t *policy = NULL;
   if (error == 0)

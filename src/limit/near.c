@@ -99,6 +99,7 @@ static void deny(const belay__denial_t *denial, belay_limiter_result_t *result) 
 
 int belay_limiter_try(belay_limiter_t *limiter, const char *key, size_t key_len, int64_t cost,
                       belay_limiter_result_t *result) {
+  key_len = belay__text_len(key, key_len);
   int error = belay__limiter_check(limiter, key, key_len);
   if (error == 0)
     error = belay__limiter_range(limiter, "cost", cost, 0, INT64_MAX);

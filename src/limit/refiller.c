@@ -356,6 +356,8 @@ int belay_refiller_new(belay_bucket_t *bucket, const belay_refiller_options_t *o
   belay_refiller_options_init(&o);
   if (options != NULL)
     o = *options;
+  o.name_len = belay__text_len(o.name, o.name_len);
+  o.pattern_len = belay__text_len(o.pattern, o.pattern_len);
   if (error == 0)
     error = check_options(bucket, &o);
   if (error != 0)
@@ -391,6 +393,7 @@ static int check_key(const belay_refiller_t *refiller, const char *key, size_t k
 
 int belay_refiller_add(belay_refiller_t *refiller, const char *key, size_t key_len,
                        int64_t tokens) {
+  key_len = belay__text_len(key, key_len);
   int error = check_key(refiller, key, key_len);
   if (error == 0)
     error = belay__refiller_in_range(refiller->client, "tokens", tokens, 0,
@@ -409,6 +412,7 @@ int belay_refiller_add(belay_refiller_t *refiller, const char *key, size_t key_l
 }
 
 int belay_refiller_remove(belay_refiller_t *refiller, const char *key, size_t key_len) {
+  key_len = belay__text_len(key, key_len);
   int error = check_key(refiller, key, key_len);
   if (error != 0)
     return error;

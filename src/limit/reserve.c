@@ -202,6 +202,7 @@ static int draw(belay_limiter_t *limiter, belay_reservation_t *out) {
 
 int belay_limiter_reserve(belay_limiter_t *limiter, belay_request_t *request, const char *key,
                           size_t key_len, int64_t cost, int64_t max_wait_us, belay_limiter_cb cb) {
+  key_len = belay__text_len(key, key_len);
   belay_reservation_t drawn;
   belay__pending_t *pending;
   int error = check(limiter, request, key, key_len, cost, max_wait_us, cb);
@@ -218,6 +219,7 @@ int belay_limiter_reserve(belay_limiter_t *limiter, belay_request_t *request, co
 
 int belay_limiter_wait(belay_limiter_t *limiter, belay_request_t *request, const char *key,
                        size_t key_len, int64_t cost, int64_t max_wait_us, belay_limiter_cb cb) {
+  key_len = belay__text_len(key, key_len);
   belay_reservation_t drawn;
   belay__pending_t *pending;
   belay__queue_t *queue;
@@ -245,6 +247,7 @@ int belay_limiter_wait(belay_limiter_t *limiter, belay_request_t *request, const
 int belay_limiter_cancel_reservation(belay_limiter_t *limiter, belay_request_t *request,
                                      const char *key, size_t key_len,
                                      const belay_reservation_t *reservation, belay_limiter_cb cb) {
+  key_len = belay__text_len(key, key_len);
   int error = belay__limiter_check_request(limiter, request, key, key_len, cb);
   if (error == 0 && (reservation == NULL || !limiter->policy->reservable)) {
     belay__detail(limiter->client->belay,

@@ -271,6 +271,7 @@ static int operate(belay_limiter_t *limiter, belay_request_t *request,
 
 int belay_limiter_take(belay_limiter_t *limiter, belay_request_t *request, const char *key,
                        size_t key_len, int64_t cost, belay_limiter_cb cb) {
+  key_len = belay__text_len(key, key_len);
   int error = belay__limiter_check_request(limiter, request, key, key_len, cb);
   if (error == 0)
     error = belay__limiter_range(limiter, "cost", cost, 0, INT64_MAX);
@@ -292,11 +293,13 @@ int belay_limiter_take(belay_limiter_t *limiter, belay_request_t *request, const
 
 int belay_limiter_peek(belay_limiter_t *limiter, belay_request_t *request, const char *key,
                        size_t key_len, belay_limiter_cb cb) {
+  key_len = belay__text_len(key, key_len);
   return belay_limiter_take(limiter, request, key, key_len, 0, cb);
 }
 
 int belay_limiter_penalty(belay_limiter_t *limiter, belay_request_t *request, const char *key,
                           size_t key_len, int64_t cost, belay_limiter_cb cb) {
+  key_len = belay__text_len(key, key_len);
   int error = belay__limiter_check_request(limiter, request, key, key_len, cb);
   if (error != 0)
     return error;
@@ -318,6 +321,7 @@ int belay_limiter_penalty(belay_limiter_t *limiter, belay_request_t *request, co
 int belay_limiter_refund(belay_limiter_t *limiter, belay_request_t *request, const char *key,
                          size_t key_len, belay_receipt_t *receipt, int64_t tokens,
                          belay_limiter_cb cb) {
+  key_len = belay__text_len(key, key_len);
   int error = belay__limiter_check_request(limiter, request, key, key_len, cb);
   if (error == 0 && receipt == NULL) {
     belay__detail(limiter->client->belay, "receipt: NULL");
@@ -348,6 +352,7 @@ int belay_limiter_refund(belay_limiter_t *limiter, belay_request_t *request, con
 
 int belay_limiter_reset(belay_limiter_t *limiter, belay_request_t *request, const char *key,
                         size_t key_len, belay_limiter_cb cb) {
+  key_len = belay__text_len(key, key_len);
   int error = belay__limiter_check_request(limiter, request, key, key_len, cb);
   if (error != 0)
     return error;
@@ -357,6 +362,7 @@ int belay_limiter_reset(belay_limiter_t *limiter, belay_request_t *request, cons
 
 int belay_limiter_ban(belay_limiter_t *limiter, belay_request_t *request, const char *key,
                       size_t key_len, int64_t ban_us, belay_limiter_cb cb) {
+  key_len = belay__text_len(key, key_len);
   int error = belay__limiter_check_request(limiter, request, key, key_len, cb);
   if (error == 0)
     error = belay__limiter_range(limiter, "ban_us", ban_us, 0, BAN_MAX_US);

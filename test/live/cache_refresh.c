@@ -275,13 +275,13 @@ static void test_pins_that_are_refused(void **state) {
   hoard_new(&bare, bed, &options);
   assert_error(belay_cache_pin(NULL, "home", 4), BELAY_EINVAL);
   assert_error(belay_cache_pin(hoard.cache, NULL, 4), BELAY_EINVAL);
-  assert_error(belay_cache_pin(hoard.cache, "home", 0), BELAY_EINVAL);
+  assert_error(belay_cache_pin(hoard.cache, "", 0), BELAY_EINVAL);
   assert_error(belay_cache_pin(hoard.cache, big, sizeof big), BELAY_EINVAL);
   assert_error(belay_cache_pin(bare.cache, "home", 4), BELAY_EINVAL); /* there is no loader */
   assert_non_null(strstr(belay_detail(bed->belay), "load"));
   assert_error(belay_cache_unpin(NULL, "home", 4), BELAY_EINVAL);
   assert_error(belay_cache_unpin(hoard.cache, NULL, 4), BELAY_EINVAL);
-  assert_error(belay_cache_unpin(hoard.cache, "home", 0), BELAY_EINVAL);
+  assert_error(belay_cache_unpin(hoard.cache, "", 0), BELAY_EINVAL);
   assert_error(belay_cache_unpin(hoard.cache, "home", 4), BELAY_ESTATE);
   assert_int_equal(hoard.loaded, 0);
   bed_close(bed);

@@ -43,6 +43,7 @@ static void test_options_are_checked(void **state) {
     o.max_offset = i == 0 ? (uint64_t)BELAY_DEDUP_OFFSET_MAX + 1 : UINT64_MAX;
     expect_no_dedup(bed, &o, "max_offset: not from 0 to 4294967295");
     o = well;
+    o.name = i == 0 ? "" : o.name;
     o.name_len = i == 0 ? 0 : BELAY_DEDUP_NAME_MAX + 1;
     expect_no_dedup(bed, &o, "name: not 1 to 128 bytes");
   }

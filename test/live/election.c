@@ -304,7 +304,7 @@ static void test_bad_calls(void **state) {
   assert_error(belay_election_new(&none, 1, "crown", 5, NULL, &election), BELAY_EINVAL);
   assert_error(belay_election_new(two, 1, "crown", 5, NULL, NULL), BELAY_EINVAL);
   assert_error(belay_election_new(two, 1, NULL, 5, NULL, &election), BELAY_EINVAL);
-  assert_error(belay_election_new(two, 1, "crown", 0, NULL, &election), BELAY_EINVAL);
+  assert_error(belay_election_new(two, 1, "", 0, NULL, &election), BELAY_EINVAL);
   o = election_options(9, NULL);
   assert_error(belay_election_new(two, 1, "crown", 5, &o, &election), BELAY_EINVAL);
   assert_non_null(strstr(belay_detail(bed->belay), "ttl_ms"));

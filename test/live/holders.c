@@ -208,7 +208,7 @@ static void test_arguments_are_checked(void **state) {
   assert_error(belay_semaphore_holders(NULL, &request, "p", 1, on_holders), BELAY_EINVAL);
   assert_error(belay_semaphore_holders(client, NULL, "p", 1, on_holders), BELAY_EINVAL);
   assert_error(belay_semaphore_holders(client, &request, NULL, 1, on_holders), BELAY_EINVAL);
-  assert_error(belay_semaphore_holders(client, &request, "p", 0, on_holders), BELAY_EINVAL);
+  assert_error(belay_semaphore_holders(client, &request, "", 0, on_holders), BELAY_EINVAL);
   assert_error(belay_semaphore_holders(client, &request, "p", 1, NULL), BELAY_EINVAL);
   static const char *const labels[] = {
       "", "a b", "\x7f", "12345678901234567890123456789012345678901234567890123456789012345"};

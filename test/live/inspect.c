@@ -414,7 +414,7 @@ static void test_arguments_are_checked(void **state) {
   expect_detail(bed, belay_held_read(c, &request, BELAY_HELD_LOCK, "n", 1, NULL), "cb: NULL");
   expect_detail(bed, belay_held_read(c, &request, BELAY_HELD_KINDS, "n", 1, never),
                 "kind: not from 0 to 3");
-  expect_detail(bed, belay_held_read(c, &request, BELAY_HELD_LOCK, "n", 0, never),
+  expect_detail(bed, belay_held_read(c, &request, BELAY_HELD_LOCK, "", 0, never),
                 "name: not 1 to 1024 bytes");
   expect_detail(bed, belay_held_break(c, &request, NULL, never_broken), "held: NULL");
   expect_detail(bed, belay_held_break(c, &request, &held, never_broken),

@@ -375,7 +375,7 @@ static void test_bad_options(void **state) {
   belay_latch_t *latch;
   assert_error(belay_latch_new(NULL, "gate", 4, NULL, &latch), BELAY_EINVAL);
   assert_error(belay_latch_new(bed->client, NULL, 4, NULL, &latch), BELAY_EINVAL);
-  assert_error(belay_latch_new(bed->client, "gate", 0, NULL, &latch), BELAY_EINVAL);
+  assert_error(belay_latch_new(bed->client, "", 0, NULL, &latch), BELAY_EINVAL);
   assert_error(belay_latch_new(bed->client, "gate", 4, NULL, NULL), BELAY_EINVAL);
   bed_close(bed);
 }

@@ -122,7 +122,7 @@ static void test_options_out_of_range(void **state) {
     expect_detail(bed, i, belay_limiter_new(bed->client, &o[i], &limiter), details[i]);
     assert_null(limiter);
   }
-  expect_detail(bed, 99, belay_limiter_new(bed->client, NULL, &limiter), "options: NULL");
+  expect_detail(bed, 99, belay_limiter_new(bed->client, NULL, &limiter), "limits: NULL");
   assert_error(belay_limiter_new(NULL, &o[15], &limiter), BELAY_EINVAL);
   assert_error(belay_limiter_new(bed->client, &o[15], NULL), BELAY_EINVAL);
   o[15].name_len = 0;

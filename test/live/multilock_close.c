@@ -372,7 +372,7 @@ static void test_what_is_wrong_is_said(void **state) {
   assert_non_null(strstr(belay_detail(bed->belay), "names[1]"));
   list[1] = (belay_multilock_name_t){bed->client, NULL, 1};
   assert_error(make(list, 2, NULL), BELAY_EINVAL);
-  list[1] = (belay_multilock_name_t){bed->client, name, 0};
+  list[1] = (belay_multilock_name_t){bed->client, "", 0};
   assert_error(make(list, 2, NULL), BELAY_EINVAL);
   list[1].len = 1025;
   assert_error(make(list, 2, NULL), BELAY_EINVAL);

@@ -365,16 +365,17 @@ static void test_arguments_are_checked(void **state) {
   for (int i = 0; i < 4; i++) { /* no handle, no request, no key, no callback */
     belay_permission_t *h = i == 0 ? NULL : p;
     belay_request_t *r = i == 1 ? NULL : &q;
-    size_t len = i == 2 ? 0 : 1;
+    const char *k = i == 2 ? "" : "k";
+    size_t len = strlen(k);
     belay_permission_cb cb = i == 3 ? NULL : on_permit;
     const int errors[] = {
-        belay_permission_get(h, r, "k", len, &index, 1, cb),
-        belay_permission_has(h, r, "k", len, &field, 1, cb),
-        belay_permission_set(h, r, "k", len, &field, 1, cb),
-        belay_permission_grant(h, r, "k", len, &field, 1, cb),
-        belay_permission_revoke(h, r, "k", len, &field, 1, cb),
-        belay_permission_compare_and_set(h, r, "k", len, 0, 0, 1, cb),
-        belay_permission_clear(h, r, "k", len, cb),
+        belay_permission_get(h, r, k, len, &index, 1, cb),
+        belay_permission_has(h, r, k, len, &field, 1, cb),
+        belay_permission_set(h, r, k, len, &field, 1, cb),
+        belay_permission_grant(h, r, k, len, &field, 1, cb),
+        belay_permission_revoke(h, r, k, len, &field, 1, cb),
+        belay_permission_compare_and_set(h, r, k, len, 0, 0, 1, cb),
+        belay_permission_clear(h, r, k, len, cb),
     };
     for (size_t j = 0; j < sizeof errors / sizeof *errors; j++)
       assert_error(errors[j], BELAY_EINVAL);

@@ -468,21 +468,22 @@ static void test_arguments_are_checked(void **state) {
   for (int i = 0; i < 4; i++) { /* no handle, no request, no board, no callback */
     belay_ranking_t *h = i == 0 ? NULL : r;
     belay_request_t *p = i == 1 ? NULL : &q;
-    size_t len = i == 2 ? 0 : 1;
+    const char *k = i == 2 ? "" : b;
+    size_t len = strlen(k);
     belay_ranking_cb e = i == 3 ? NULL : on_entries;
     belay_ranking_count_cb c = i == 3 ? NULL : on_count;
     const int errors[] = {
-        belay_ranking_submit(h, p, b, len, BELAY_RANKING_SET, &item, 1, e),
-        belay_ranking_find(h, p, b, len, &member, 1, e),
-        belay_ranking_top(h, p, b, len, 1, e),
-        belay_ranking_range(h, p, b, len, best, 0, 1, e),
-        belay_ranking_range_by_score(h, p, b, len, 0, 1, best, 0, 1, e),
-        belay_ranking_around(h, p, b, len, "a", 1, 1, 1, e),
-        belay_ranking_count(h, p, b, len, c),
-        belay_ranking_count_by_score(h, p, b, len, 0, 1, c),
-        belay_ranking_remove(h, p, b, len, &member, 1, c),
-        belay_ranking_trim(h, p, b, len, 1, c),
-        belay_ranking_clear(h, p, b, len, c),
+        belay_ranking_submit(h, p, k, len, BELAY_RANKING_SET, &item, 1, e),
+        belay_ranking_find(h, p, k, len, &member, 1, e),
+        belay_ranking_top(h, p, k, len, 1, e),
+        belay_ranking_range(h, p, k, len, best, 0, 1, e),
+        belay_ranking_range_by_score(h, p, k, len, 0, 1, best, 0, 1, e),
+        belay_ranking_around(h, p, k, len, "a", 1, 1, 1, e),
+        belay_ranking_count(h, p, k, len, c),
+        belay_ranking_count_by_score(h, p, k, len, 0, 1, c),
+        belay_ranking_remove(h, p, k, len, &member, 1, c),
+        belay_ranking_trim(h, p, k, len, 1, c),
+        belay_ranking_clear(h, p, k, len, c),
     };
     for (size_t j = 0; j < sizeof errors / sizeof *errors; j++)
       assert_error(errors[j], BELAY_EINVAL);

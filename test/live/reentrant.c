@@ -204,8 +204,10 @@ static void test_what_it_cannot_be_is_refused(void **state) {
   (void)state;
   nodes_t *nodes = nodes_open(3, NULL);
   belay_lock_options_t o = owned_by("me");
+  o.owner = "";
   o.owner_len = 0;
   assert_error(try_options(nodes->bed, &o), BELAY_EINVAL);
+  o = owned_by("me");
   o.owner_len = 65;
   assert_error(try_options(nodes->bed, &o), BELAY_EINVAL);
   o = owned_by("me");
@@ -233,7 +235,7 @@ static void test_one_hold_ends_and_the_other_is_renewed(void **state) {
   bed_t *bed = bed_open(NULL);
   belay_lock_options_t brief = owned_by("me"), renewed = owned_by("me");
   int64_t ttl = brief.ttl_ms = renewed.ttl_ms = kept_ttl();
-  renewed.watchdog = BELAY_WATCHDOG_ON;
+  brief.watchdog = BELAY_WATCHDOG_OFF;
   contender_t *a = contender_new(bed, "door", &brief), *b = contender_new(bed, "door", &renewed);
   contender_t *other = of(bed, "you");
   assert_error(acquire(a, 5000), 0);
@@ -310,6 +312,7 @@ static void test_a_grant_that_is_not_heard_of_is_no_hold(void **state) {
   belay_client_t *client = bed_connect(bed, relay_url(wire), &far);
   belay_lock_options_t o = owned_by("me");
   o.ttl_ms = 20000 * slow();
+  o.watchdog = BELAY_WATCHDOG_OFF;
   contender_t *a = contender_of(bed, client, "door", &o),
               *b = contender_of(bed, client, "door", &o);
   assert_error(acquire(a, 5000), 0);

@@ -482,7 +482,7 @@ static void test_what_is_asked_about_it_is_checked(void **state) {
   assert_error(belay_semaphore_read(NULL, request, "pool", 4, on_state), BELAY_EINVAL);
   assert_error(belay_semaphore_read(bed->client, NULL, "pool", 4, on_state), BELAY_EINVAL);
   assert_error(belay_semaphore_read(bed->client, request, NULL, 4, on_state), BELAY_EINVAL);
-  assert_error(belay_semaphore_read(bed->client, request, "pool", 0, on_state), BELAY_EINVAL);
+  assert_error(belay_semaphore_read(bed->client, request, "", 0, on_state), BELAY_EINVAL);
   assert_error(belay_semaphore_read(bed->client, request, "pool", 4, NULL), BELAY_EINVAL);
   assert_error(belay_semaphore_resize(bed->client, request, "pool", 4, 0, on_state), BELAY_EINVAL);
   assert_error(

@@ -349,7 +349,7 @@ static void test_what_is_out_of_range_is_refused(void **state) {
   assert_error(belay_session_touch(NULL, &r, "u", 1, NULL, on_stay), BELAY_EINVAL);
   assert_error(belay_session_touch(s, NULL, "u", 1, NULL, on_stay), BELAY_EINVAL);
   assert_error(belay_session_touch(s, &r, NULL, 1, NULL, on_stay), BELAY_EINVAL);
-  assert_error(belay_session_touch(s, &r, "u", 0, NULL, on_stay), BELAY_EINVAL);
+  assert_error(belay_session_touch(s, &r, "", 0, NULL, on_stay), BELAY_EINVAL);
   assert_error(belay_session_touch(s, &r, large, 1025, NULL, on_stay), BELAY_EINVAL);
   assert_error(belay_session_touch(s, &r, "u", 1, NULL, NULL), BELAY_EINVAL);
   assert_error(belay_session_read(s, &r, "u", 1, 10001, on_stay), BELAY_EINVAL);

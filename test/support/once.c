@@ -88,7 +88,8 @@ static int begun(once_t *once, turn_t *turn, int error) {
 int once_begin(once_t *once, turn_t *turn, const char *key, const char *fingerprint, int64_t ms) {
   belay_request_t *request = begin(once, turn);
   return begun(once, turn,
-               belay_idempotency_begin(once->records, request, key, strlen(key), fingerprint,
+               belay_idempotency_begin(once->records, request, key, strlen(key),
+                                       *fingerprint != '\0' ? fingerprint : NULL,
                                        strlen(fingerprint), ms, on_turn));
 }
 
