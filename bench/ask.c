@@ -20,6 +20,11 @@ void ask_to_forget(redisContext *server) {
   freeReplyObject(ask(server, REDIS_REPLY_STATUS, 1, argv));
 }
 
+void ask_to_hang_up(redisContext *server) {
+  const char *argv[] = {"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"};
+  freeReplyObject(ask(server, REDIS_REPLY_INTEGER, 6, argv));
+}
+
 void ask_to_learn(redisContext *server, const char *script, char sha[ASK_SHA_SIZE]) {
   const char *argv[] = {"SCRIPT", "LOAD", script};
   redisReply *reply = ask(server, REDIS_REPLY_STRING, 3, argv);

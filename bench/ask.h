@@ -13,6 +13,9 @@ redisReply *ask(redisContext *server, int type, int argc, const char **argv);
 /* Forgets all keys. */
 void ask_to_forget(redisContext *server);
 
+/* Ends all connections to it but this one. */
+void ask_to_hang_up(redisContext *server);
+
 /* Teaches it a script. */
 void ask_to_learn(redisContext *server, const char *script, char sha[ASK_SHA_SIZE]);
 

@@ -188,6 +188,10 @@ void servers_flush(void) {
     ask_to_forget(servers[i].connection);
 }
 
+void server_hang_up(void) {
+  ask_to_hang_up(servers[0].connection);
+}
+
 void server_load(const char *script, char sha[SERVER_SHA_SIZE]) {
   ask_to_learn(servers[0].connection, script, sha);
 }

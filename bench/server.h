@@ -23,6 +23,9 @@ void server_start(placement_t placement);
 const char *server_path(void); /* of its socket */
 const char *server_version(void);
 
+/* It ends the connections of all its clients. */
+void server_hang_up(void);
+
 /* Teaches it a script. */
 void server_load(const char *script, char sha[SERVER_SHA_SIZE]);
 

@@ -7,7 +7,7 @@
 #define PROBE_MS 5000
 #define SILENCE_MS 250
 
-static void on_probe(belay__timer_t *timer);
+static void on_role_due(belay__timer_t *timer);
 
 static size_t size_of(size_t count) {
   return sizeof(belay__cable_t) + sizeof(belay__listener_t) + count * sizeof(belay__link_t);
@@ -25,7 +25,8 @@ belay__cable_t *belay__cable_new(belay__trunk_t *trunk, size_t lane_links) {
   *cable = (belay__cable_t){.trunk = trunk,
                             .target = {.keepalive_ms = trunk->keepalive_ms,
                                        .tcp_user_timeout_ms = trunk->tcp_user_timeout_ms},
-                            .probe = {.fire = on_probe},
+                            .role_timer = {.fire = on_role_due},
+                            .refuse = {.fire = belay__outage_on_refuse},
                             .lane_links = lane_links,
                             .count = count};
   cable->listener = (belay__listener_t *)(void *)(cable + 1);
@@ -48,7 +49,8 @@ void belay__cable_free(belay__cable_t *cable) {
 }
 
 void belay__cable_close(belay__cable_t *cable) {
-  belay__timer_stop(belay_of(cable), BELAY__RANK_OTHER, &cable->probe);
+  belay__timer_stop(belay_of(cable), BELAY__RANK_OTHER, &cable->role_timer);
+  belay__timer_stop(belay_of(cable), BELAY__RANK_OTHER, &cable->refuse);
   for (size_t i = 0; i < cable->count; i++)
     belay__link_close(&cable->links[i]);
   belay__listener_close(cable->listener);
@@ -70,7 +72,8 @@ bool belay__cable_drain(belay__cable_t *cable) {
     if (link->in_flight == 0)
       belay__link_close(link);
     else
-      belay__link_drain(link, BELAY_EUNREACHABLE);
+      belay__link_drain(link, BELAY_EUNREACHABLE,
+                        "the server is not part of the deployment any more");
     all = all && link->state == BELAY__LINK_CLOSED;
   }
   if (all)
@@ -145,15 +148,15 @@ void belay__cable_hurry(belay__cable_t *cable) {
   belay__link_hurry(&cable->listener->link);
 }
 
-void belay__cable_leave(belay__cable_t *cable, int error) {
+void belay__cable_leave(belay__cable_t *cable, int error, const char *cause) {
   for (size_t i = 0; i < cable->count; i++)
-    belay__link_leave(&cable->links[i], error);
-  belay__link_leave(&cable->listener->link, error);
+    belay__link_leave(&cable->links[i], error, cause);
+  belay__link_leave(&cable->listener->link, error, cause);
 }
 
 void belay__cable_renew(belay__cable_t *cable) {
   for (size_t i = 0; i < cable->count; i++)
-    belay__link_drain(&cable->links[i], BELAY_EREADONLY);
+    belay__link_drain(&cable->links[i], BELAY_EREADONLY, "the server has another role now");
 }
 
 /* ---- what it is ---------------------------------------------------------------------------------------- */
@@ -164,38 +167,33 @@ static void on_role(redisAsyncContext *ac, void *object, void *privdata) {
   (void)privdata;
   belay__link_t *link = BELAY__CONTAINER(ac->data, belay__link_t, wire);
   belay__cable_t *cable = link->cable;
-  char place[BELAY__TARGET_WORDS];
   const belay__reply_t *reply = belay__wire_reply(&link->wire, object);
   if (cable->role == BELAY__ROLE_ANY || reply == NULL || reply->type == BELAY__REPLY_ERROR ||
       belay__role_is(reply, cable->role))
     return;
-  belay__log(belay_of(cable), BELAY_LOG_WARNING, "%s is not %s any more",
-             belay__target_words(&link->target, place),
-             cable->role == BELAY__ROLE_PRIMARY ? "a primary"
-                                                : "a replica that is connected to its primary");
-  belay__cable_leave(cable, BELAY_EREADONLY);
+  belay__cable_leave(cable, BELAY_EREADONLY, belay__role_words(cable->role));
 }
 
-static void set_probe(belay__cable_t *cable) {
+static void set_role_timer(belay__cable_t *cable) {
   belay_t *belay = belay_of(cable);
   uint64_t wait = PROBE_MS * BELAY__MS;
-  belay__timer_set(belay, BELAY__RANK_OTHER, &cable->probe,
+  belay__timer_set(belay, BELAY__RANK_OTHER, &cable->role_timer,
                    belay__now(belay) + wait - belay__random_below(belay, wait / 4));
 }
 
 void belay__cable_met(belay__cable_t *cable) {
-  if (cable->role != BELAY__ROLE_ANY && !belay__timer_is_set(&cable->probe))
-    set_probe(cable);
+  if (cable->role != BELAY__ROLE_ANY && !belay__timer_is_set(&cable->role_timer))
+    set_role_timer(cable);
 }
 
 /* While there is a connection. */
-static void on_probe(belay__timer_t *timer) {
-  belay__cable_t *cable = BELAY__CONTAINER(timer, belay__cable_t, probe);
+static void on_role_due(belay__timer_t *timer) {
+  belay__cable_t *cable = BELAY__CONTAINER(timer, belay__cable_t, role_timer);
   for (size_t i = 0; i < cable->count; i++) {
     belay__link_t *link = &cable->links[i];
     if (!belay__link_is_up(link) || cable->role == BELAY__ROLE_ANY)
       continue;
-    set_probe(cable);
+    set_role_timer(cable);
     if (link->state != BELAY__LINK_UP)
       continue; /* it may be, the next time */
     belay__wire_command(&link->wire, on_role, 1, (const char *const[]){"ROLE"});

@@ -69,10 +69,20 @@ struct belay__cable {
       readonly; /* a cluster's replica: it answers what only reads once it is told that this is meant */
   bool
       rushed; /* all clients hear of its server at once: the first to dial waits for its turn too */
-  size_t handles;       /* libuv handles that are open */
-  belay__timer_t probe; /* it is asked again what it is */
-  void *of;             /* its owner's */
+  size_t handles;            /* libuv handles that are open */
+  belay__timer_t role_timer; /* the server is asked for its role again */
+  void *of;                  /* its owner's */
   belay__listener_t *listener;
+
+  /* Whether the server is away (redis/outage.c). Times are nanoseconds of the loop's clock. */
+  int failed;        /* error of the last attempt to connect; 0: it succeeded, or there was none */
+  uint64_t heard_at; /* when a byte last came from the server, for a link that carries calls */
+  uint64_t silent_since; /* since when a call that timed out heard nothing; 0: none has timed out */
+  belay__link_t *probe; /* the link that tries to connect most often while failed is set, or NULL */
+  uint64_t probe_until; /* links try to connect until then although no call waits */
+  belay__timer_t refuse;      /* calls with fail_fast that are queued end */
+  char why[BELAY__WORDS_MAX]; /* with failed: the server and the cause */
+
   size_t lane_links; /* links of LEASE and of DATA each; the other lanes have one */
   size_t count;      /* of all links that carry calls */
   belay__link_t *links;
@@ -119,7 +129,8 @@ void belay__cable_found(belay__cable_t *cable, int error);
 void belay__cable_hurry(belay__cable_t *cable);
 
 /* Its connections lead to a server that is not the right one any more: they end before the loop sleeps. */
-void belay__cable_leave(belay__cable_t *cable, int error);
+/* cause: in words. */
+void belay__cable_leave(belay__cable_t *cable, int error, const char *cause);
 /* The server is to be used for something else from now on: those that carry calls end when they have been answered. */
 void belay__cable_renew(belay__cable_t *cable);
 

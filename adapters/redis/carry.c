@@ -173,6 +173,7 @@ void belay__link_answer(belay__link_t *link, belay__call_t *call, const belay__r
   if (has_forgotten(reply))
     link->brought = (belay__scripts_t){.bits = {0}};
   note_denied(link, call, reply);
+  belay__outage_answered(link, reply);
   switch (belay__call_reply(call, reply)) {
   case BELAY__VERDICT_OVER:
     if (link->state == BELAY__LINK_UP)

@@ -93,23 +93,33 @@ static size_t group_len(belay__call_t *const *calls) {
 }
 
 /* Whether one more group may wait for a map; with the first there is always room. */
-static int may_wait(const belay__cluster_t *cluster, bool urgent, size_t n) {
+static int may_wait(belay__cluster_t *cluster, const belay__call_t *call, size_t n) {
+  bool urgent = call->urgent;
   const belay__trunk_t *trunk = &cluster->node.trunk;
   bool full = cluster->waiting_len > 0 && cluster->waiting_len + n > trunk->max_pending;
   if (cluster->map == BELAY__MAP_REFUSED)
     return cluster->error;
+  if (call->fail_fast && !cluster->has_map && cluster->error != 0) {
+    belay__scout_explain(&cluster->scout, cluster->error);
+    belay__cluster_doubt(cluster);
+    return belay__link_unsent(cluster->error);
+  }
   return full && !urgent && trunk->on_full == BELAY_FULL_REFUSE ? BELAY_EBUSY : 0;
 }
 
-static int admits(const belay__cluster_t *cluster, belay__call_t *const *calls, size_t n) {
+/* Of calls with fail_fast those whose server is away end from the loop, unless all are such. */
+static int admits(belay__cluster_t *cluster, belay__call_t *const *calls, size_t n) {
+  int away = BELAY_EUNREACHABLE;
   for (size_t i = 0; i < n; i += group_len(&calls[i])) {
-    const belay__link_t *link = route(cluster, calls[i]);
+    belay__link_t *link = route(cluster, calls[i]);
     bool urgent = calls[0]->urgent;
-    int error = link == NULL ? may_wait(cluster, urgent, n) : belay__link_admits(link, urgent, n);
+    int error = link == NULL ? may_wait(cluster, calls[0], n) : belay__link_admits(link, urgent, n);
     if (error != 0)
       return error;
+    if (away != 0)
+      away = link == NULL || !calls[i]->fail_fast ? 0 : belay__outage_check(link);
   }
-  return 0;
+  return away;
 }
 
 /* What was refused because its slot was not served may be served elsewhere by now. */
@@ -260,6 +270,21 @@ static void tell_refused(belay__channel_t *channel, void *error) {
     belay__channel_refused(channel, *(const int *)error);
 }
 
+void belay__cluster_refuse_fail_fast(belay__cluster_t *cluster, int error) {
+  belay__list_t kept;
+  belay__list_init(&kept);
+  for (belay__list_t *node; (node = belay__list_pop(&cluster->waiting)) != NULL;) {
+    belay__call_t *call = BELAY__CONTAINER(node, belay__call_t, node);
+    if (!call->fail_fast) {
+      belay__list_push(&kept, node);
+      continue;
+    }
+    cluster->waiting_len--;
+    belay__call_refused(call, belay__link_unsent(error));
+  }
+  belay__list_splice_front(&cluster->waiting, &kept);
+}
+
 void belay__cluster_refuse(belay__cluster_t *cluster, int error) {
   belay__channels_each(&cluster->node.base, tell_refused, &error);
   for (belay__list_t *node; (node = belay__list_pop(&cluster->waiting)) != NULL;) {
@@ -315,6 +340,12 @@ static uint32_t dead_epoch(const belay_client_t *client, belay__lane_t lane, uin
   return link == NULL || several ? 0 : link->dead_epoch;
 }
 
+static void overdue(belay_client_t *client, const belay__call_t *call) {
+  (void)client;
+  if (call->at != NULL)
+    belay__outage_overdue(call->at, call);
+}
+
 static const belay__server_t *server_of(const belay_client_t *client, belay__lane_t lane,
                                         uint32_t affinity) {
   const belay__link_t *link = link_of(client, lane, affinity);
@@ -324,10 +355,6 @@ static const belay__server_t *server_of(const belay_client_t *client, belay__lan
 static bool silent(belay_client_t *client, belay__lane_t lane, uint32_t affinity, uint64_t limit) {
   belay__link_t *link = link_of(client, lane, affinity);
   return link != NULL && belay__link_is_silent(link, limit);
-}
-
-static uint32_t home(const belay_client_t *client, uint32_t affinity) {
-  return ((const belay__cluster_t *)client)->owner[affinity % BELAY__SLOTS];
 }
 
 static void listen_to(belay_client_t *client, belay__channel_t *channel) {
@@ -399,6 +426,7 @@ static const belay__node_ops_t node_ops = {
     .by_slots = true,
     .submit = submit,
     .withdraw = withdraw,
+    .overdue = overdue,
     .distrust = distrust,
     .dead_epoch = dead_epoch,
     .server = server_of,
@@ -406,7 +434,6 @@ static const belay__node_ops_t node_ops = {
     .shard = belay__cluster_shard,
     .place = belay__cluster_place,
     .visit = belay__node_visit,
-    .home = home,
     .links_up = belay__cluster_links_up,
     .can = belay__cluster_can,
     .listen = listen_to,

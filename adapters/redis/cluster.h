@@ -91,6 +91,9 @@ uint16_t belay__cluster_hear_of(belay__cluster_t *cluster, const belay__place_t 
 
 void belay__cluster_set_owner(belay__cluster_t *cluster, uint16_t slot, uint16_t number);
 
+/* There is no map, and the attempt to get one failed: waiting calls with fail_fast end. */
+void belay__cluster_refuse_fail_fast(belay__cluster_t *cluster, int error);
+
 /* Several servers have been asked for the slot. */
 void belay__cluster_mark_moved(belay__cluster_t *cluster, uint16_t slot);
 

@@ -193,6 +193,8 @@ static void end_question(belay__cluster_t *cluster, int error) {
     return;
   }
   cluster->map = BELAY__MAP_KEPT;
+  if (error != 0 && !cluster->has_map)
+    belay__cluster_refuse_fail_fast(cluster, error);
   bool reads = cluster->node.base.read_from != BELAY_READ_PRIMARY;
   if (cluster->has_map)
     set_later(cluster, error != 0 ? patience : reads ? READER_MS : ANYWAY_MS);

@@ -169,7 +169,8 @@ bool belay__cluster_end_retired(belay__cluster_t *cluster) {
     if (server == NULL || !server->retired)
       continue;
     if (belay__cable_is_silent(server->cable, SILENCE_MS))
-      belay__cable_leave(server->cable, BELAY_EUNREACHABLE);
+      belay__cable_leave(server->cable, BELAY_EUNREACHABLE,
+                         "the server is silent and not part of the cluster any more");
     if (belay__cable_drain(server->cable) && belay__cable_is_over(server->cable))
       belay__cluster_free_server(cluster, server);
     else

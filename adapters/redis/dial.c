@@ -59,6 +59,7 @@ void belay__dial_cancel(belay__dial_t *dial) {
 
 int belay__dial_expire(belay__dial_t *dial) {
   bool resolves = dial->resolving && dial->named;
+  dial->reason = UV_ETIMEDOUT;
   belay__dial_cancel(dial);
   return resolves ? BELAY_ERESOLVE : BELAY_EUNREACHABLE;
 }
@@ -132,12 +133,20 @@ static void on_writable(uv_poll_t *poll, int status, int events) {
     int error = 0;
     socklen_t len = sizeof error;
     uv_poll_stop(poll);
-    if (status == 0 && getsockopt(dial->fd, SOL_SOCKET, SO_ERROR, &error, &len) == 0 && error == 0)
+    if (getsockopt(dial->fd, SOL_SOCKET, SO_ERROR, &error, &len) == 0 && error == 0 &&
+        status == 0) {
       succeed(dial);
-    else
+    } else {
+      dial->reason = error != 0 ? uv_translate_sys_error(error) : status;
       try_next(dial);
+    }
   }
   belay__leave(belay);
+}
+
+static bool note_error(belay__dial_t *dial) {
+  dial->reason = uv_translate_sys_error(errno);
+  return false;
 }
 
 /* Begins to connect to one address; false if it failed at once. */
@@ -145,11 +154,11 @@ static bool dial_address(belay__dial_t *dial, const struct sockaddr *address) {
   belay_t *belay = &dial->host->base;
   dial->fd = open_socket(address->sa_family);
   if (dial->fd < 0)
-    return false;
+    return note_error(dial);
   if (address->sa_family != AF_UNIX)
     tune_tcp(dial->fd, dial->target);
   if (connect(dial->fd, address, address_len(address)) < 0 && errno != EINPROGRESS)
-    return false;
+    return note_error(dial);
   belay__handle_t *handle = belay__alloc(belay, sizeof *handle);
   if (handle == NULL)
     return false;
@@ -182,7 +191,9 @@ static void try_next(belay__dial_t *dial) {
 }
 
 static void on_timer(belay__timer_t *timer) {
-  try_next(BELAY__CONTAINER(timer, belay__dial_t, timer));
+  belay__dial_t *dial = BELAY__CONTAINER(timer, belay__dial_t, timer);
+  dial->reason = UV_ETIMEDOUT;
+  try_next(dial);
 }
 
 /* Fails if there are no addresses. */
@@ -217,9 +228,10 @@ static void on_resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *
   dial->resolving = false;
   if (!dial->active)
     dial->freed(dial);
-  else if (dial->named && belay__place_is(&dial->asked, &dial->target->place))
+  else if (dial->named && belay__place_is(&dial->asked, &dial->target->place)) {
+    dial->reason = status;
     use_answer(dial, status == 0 ? list : NULL);
-  else if (dial->named)
+  } else if (dial->named)
     look_up(dial);
   uv_freeaddrinfo(list);
   belay__leave(belay);
@@ -274,6 +286,7 @@ void belay__dial_start(belay__dial_t *dial, uint64_t deadline) {
   assert(!dial->active);
   dial->active = true;
   dial->next = dial->count = 0;
+  dial->reason = 0;
   dial->deadline = deadline;
   dial->named = !is_literal(dial);
   if (dial->named)

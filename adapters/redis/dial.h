@@ -34,7 +34,7 @@ typedef struct belay__target {
 
 #define BELAY__TARGET_WORDS ((size_t)128) /* bytes of where something is, a 0 included */
 
-/* "host:port" or the path, in print and cut (target.c): for logs and details. Both return out. */
+/* "host:port" or "unix:" and the path, in print and cut (target.c): for logs and details. Both return out. */
 const char *belay__place_words(const belay__place_t *place, char out[BELAY__TARGET_WORDS]);
 const char *belay__target_words(const belay__target_t *target, char out[BELAY__TARGET_WORDS]);
 
@@ -65,6 +65,7 @@ struct belay__dial {
   uint64_t deadline;
   belay__chore_t begin; /* waits at the gate, to try the first address */
   belay__timer_t timer; /* the present address's share of the time */
+  int reason; /* why the last address failed, or the name, as libuv has it; 0: nothing has failed */
   int fd;
   belay__handle_t *handle; /* CONNECTING */
 };

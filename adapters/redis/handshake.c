@@ -75,6 +75,12 @@ static bool not_now(belay__link_t *link, const belay__reply_t *reply) {
 
 /* ---- the answers --------------------------------------------------------------------------------------- */
 
+const char *belay__role_words(belay__role_t role) {
+  return role == BELAY__ROLE_PRIMARY ? "the server says that it is not a primary"
+                                     : "the server says that it is not a replica that is connected "
+                                       "to its primary";
+}
+
 bool belay__role_is(const belay__reply_t *reply, belay__role_t role) {
   if (reply->type != BELAY__REPLY_ARRAY || reply->count < 1)
     return false;
@@ -117,8 +123,11 @@ static void on_role(redisAsyncContext *ac, void *object, void *privdata) {
   (void)privdata;
   belay__link_t *link = link_of(ac);
   const belay__reply_t *reply = receive(link, object);
-  if (reply != NULL && !belay__role_is(reply, link->cable->role))
-    reject(link, reply, BELAY_EREADONLY);
+  if (reply == NULL || belay__role_is(reply, link->cable->role))
+    return;
+  if (reply->type != BELAY__REPLY_ERROR)
+    belay__link_blame(link, "%s", belay__role_words(link->cable->role));
+  reject(link, reply, BELAY_EREADONLY);
 }
 
 static void on_readonly(redisAsyncContext *ac, void *object, void *privdata) {

@@ -26,8 +26,6 @@
 
 #include "redis/listener.h"
 
-#define OLD_SERVER_MS UINT64_C(300000)
-
 static void on_dialed(belay__dial_t *dial, int error, int fd, belay__handle_t *handle);
 static void on_gone(belay__wire_t *wire, int error);
 static void on_heard(belay__wire_t *wire);
@@ -87,74 +85,6 @@ void belay__link_fini(belay__link_t *link) {
 
 /* ---- a connection ends --------------------------------------------------------------------------------- */
 
-bool belay__link_is_lasting(int error) {
-  return error == BELAY_EAUTH || error == BELAY_EPERM || error == BELAY_EREFUSED ||
-         error == BELAY_ETLS;
-}
-
-/* There is no connection. Calls wait for the next one, or are refused. A server that is too old to be listened to
- * stays so until there is another one: it is asked ever more seldom. */
-static void back_off(belay__link_t *link, int error) {
-  belay_t *belay = belay_of(link);
-  const belay__trunk_t *trunk = link->cable->trunk;
-  if (link->state == BELAY__LINK_CLOSED)
-    return;
-  bool lasting = belay__link_is_lasting(error);
-  bool old = link->listener != NULL && error == BELAY_EREFUSED;
-  if (old && link->error != error)
-    link->failures = 0;
-  uint64_t most = (uint64_t)trunk->reconnect_max_ms;
-  uint64_t first = lasting ? most : (uint64_t)trunk->reconnect_min_ms;
-  uint64_t limit = first << (link->failures < 20 ? link->failures : 20);
-  if (old && most < OLD_SERVER_MS)
-    most = OLD_SERVER_MS;
-  if (limit > most)
-    limit = most;
-  uint64_t least = lasting ? limit / 2 : 0;
-  uint64_t delay = least * BELAY__MS + belay__random_below(belay, (limit - least) * BELAY__MS);
-  link->error = error;
-  link->failures++;
-  link->state = lasting ? BELAY__LINK_REFUSED : BELAY__LINK_BACKOFF;
-  belay__timer_set(belay, BELAY__RANK_OTHER, &link->timer, belay__now(belay) + 1 + delay);
-  if (lasting)
-    belay__link_refuse(link, error);
-  if (link->listener != NULL)
-    belay__listener_lost(link->listener, error);
-  if (trunk->ops->lost != NULL)
-    trunk->ops->lost(link, error);
-}
-
-/* Keeps what is known of the reason, for belay_detail(); returns whether that is news. */
-static bool explain(belay__link_t *link, int error, const char *why) {
-  belay_client_t *client = link->cable->trunk->client;
-  bool news = error != link->error;
-  if (why != NULL) {
-    news = news || strncmp(why, client->refused.text, BELAY__WORDS_MAX - 1) != 0;
-    belay__client_refused(client, error, why, strlen(why));
-  } else if (error == BELAY_EUNREACHABLE && error == client->refused.error) {
-    client->refused.error = 0; /* those were another attempt's words */
-  }
-  return news;
-}
-
-/* An attempt to connect came to nothing. why: in words, where it is not the server that has said it. Who was to find out
- * where the server is has said already why he has not. */
-static void fail_attempt(belay__link_t *link, int error, const char *why) {
-  belay_client_t *client = link->cable->trunk->client;
-  char place[BELAY__TARGET_WORDS];
-  bool told = link->state == BELAY__LINK_FINDING;
-  client->stats.connect_errors++;
-  bool lasting = belay__link_is_lasting(error), news = explain(link, error, why);
-  belay__target_words(&link->target, place);
-  if (!told && lasting && news) /* once for each reason */
-    belay__log(client->belay, BELAY_LOG_ERROR, "no connection to %s: %s: %s", place,
-               belay_strerror(error), client->refused.text);
-  else if (!told && !lasting)
-    belay__log(client->belay, BELAY_LOG_WARNING, "no connection to %s: %s%s%s", place,
-               belay_strerror(error), why == NULL ? "" : ": ", why == NULL ? "" : why);
-  back_off(link, error);
-}
-
 static void remember_ghost(belay__link_t *link) {
   if (link->peer.server.epoch == 0)
     return;
@@ -166,7 +96,6 @@ static void remember_ghost(belay__link_t *link) {
 static void on_gone(belay__wire_t *wire, int error) {
   belay__link_t *link = link_of(wire);
   belay_client_t *client = link->cable->trunk->client;
-  char place[BELAY__TARGET_WORDS];
   link->in_flight = 0;
   link->cable->trunk->can_known = false;
   if (link->state == BELAY__LINK_DOWN) { /* retired: nothing was owed, so nothing can haunt us */
@@ -174,15 +103,14 @@ static void on_gone(belay__wire_t *wire, int error) {
     return;
   }
   remember_ghost(link);
+  belay__link_blame_wire(link, error);
   if (belay__link_is_up(link)) {
     client->stats.drops++;
-    belay__log(client->belay, BELAY_LOG_INFO, "connection to %s lost: %s",
-               belay__target_words(&link->target, place), belay_strerror(error));
-    back_off(link, error);
+    belay__link_lose(link, error);
     if (link->listener == NULL)
       belay__client_lost_connection(client);
   } else if (link->state != BELAY__LINK_CLOSED) {
-    fail_attempt(link, error, wire->why);
+    belay__link_fail(link, error);
   }
   belay__link_settle(link, error);
 }
@@ -198,6 +126,7 @@ static void stop_waiting(belay__link_t *link) {
 static void dial(belay__link_t *link) {
   set_timer(link, link->cable->trunk->connect_timeout_ms);
   link->state = BELAY__LINK_DIALING;
+  link->blamed = false;
   link->dialed = ++link->cable->trunk->dials;
   link->target = link->cable->target;
   belay__dial_start(&link->dial, link->timer.when);
@@ -206,6 +135,7 @@ static void dial(belay__link_t *link) {
 static void begin(belay__link_t *link) {
   const belay__trunk_ops_t *ops = link->cable->trunk->ops;
   link->wanted = false;
+  link->attempt_since = belay__now(belay_of(link));
   stop_waiting(link);
   if (ops->find == NULL) {
     dial(link);
@@ -216,15 +146,15 @@ static void begin(belay__link_t *link) {
 }
 
 void belay__link_found(belay__link_t *link, int error) {
-  const belay__refused_t *refused = &link->cable->trunk->client->refused;
-  char words[BELAY__WORDS_MAX];
   if (link->state != BELAY__LINK_FINDING)
     return;
-  snprintf(words, sizeof words, "%s", refused->text);
-  if (error != 0)
-    fail_attempt(link, error, refused->error == error ? words : NULL);
-  else
+  if (error == 0) {
     dial(link);
+    return;
+  }
+  link->cause[0] = '\0';
+  link->blamed = true; /* the client has the finder's words */
+  belay__link_fail(link, error);
 }
 
 /* It has waited for long enough to dial again: does, when it is its turn. */
@@ -235,11 +165,13 @@ static void knock(belay__link_t *link) {
 
 /* The time, or the turn, has come: to go on, if anybody still waits for a connection. */
 static void go_on(belay__link_t *link, void (*on)(belay__link_t *link)) {
-  if (link->queue_len == 0 && !link->wanted &&
-      (link->listener == NULL || link->listener->wanted == 0))
-    link->state = BELAY__LINK_DOWN;
-  else
+  bool listens = link->listener != NULL && link->listener->wanted > 0;
+  if (link->queue_len > 0 || link->wanted || listens || belay__outage_probes(link)) {
     on(link);
+    return;
+  }
+  link->state = BELAY__LINK_DOWN;
+  belay__outage_rests(link);
 }
 
 static void on_turn(belay__turn_t *turn) {
@@ -266,8 +198,10 @@ static void on_dialed(belay__dial_t *dialed, int error, int fd, belay__handle_t 
   if (error == 0)
     error =
         belay__wire_open(&link->wire, fd, handle, link->cable->trunk->tls, link->target.place.host);
+  else if (dialed->reason != 0)
+    belay__link_blame(link, "%s", uv_strerror(dialed->reason));
   if (error != 0)
-    fail_attempt(link, error, NULL);
+    belay__link_fail(link, error);
 }
 
 static void on_ready(belay__wire_t *wire) {
@@ -287,6 +221,7 @@ void belay__link_shaken(belay__link_t *link, int error) {
   link->peer.server.epoch = ++trunk->epochs;
   link->error = 0;
   link->state = BELAY__LINK_UP;
+  belay__outage_connected(link);
   belay__log(trunk->client->belay, BELAY_LOG_INFO, "%s to %s",
              link->listener ? "listening" : "connected", belay__target_words(&link->target, place));
   if (link->listener != NULL)
@@ -304,6 +239,7 @@ void belay__link_shaken(belay__link_t *link, int error) {
 /* ---- calls --------------------------------------------------------------------------------------------- */
 
 static void on_heard(belay__wire_t *wire) {
+  belay__outage_heard(link_of(wire));
   belay__link_pump(link_of(wire));
 }
 
@@ -321,10 +257,13 @@ int belay__link_admits(const belay__link_t *link, bool urgent, size_t n) {
 
 int belay__link_submit(belay__link_t *link, belay__call_t *const *calls, size_t n) {
   int error = belay__link_admits(link, calls[0]->urgent, n);
+  if (error == 0 && calls[0]->fail_fast)
+    error = belay__outage_check(link);
   if (error != 0)
     return error;
   for (size_t i = 0; i < n; i++) {
     calls[i]->at = link;
+    calls[i]->no_rest = belay__outage_refuses(link, calls[i]);
     belay__list_push(calls[0]->urgent ? &link->urgent : &link->queue, &calls[i]->node);
   }
   link->queue_len += n;
@@ -340,6 +279,9 @@ void belay__link_adopt(belay__link_t *link, belay__call_t *call) {
     return;
   }
   call->at = link;
+  call->no_rest = belay__outage_refuses(link, call);
+  if (call->fail_fast && belay__outage_check(link) != 0)
+    belay__outage_refuse_soon(link->cable);
   belay__list_push(call->urgent ? &link->urgent : &link->queue, &call->node);
   link->queue_len++;
   if (link->state == BELAY__LINK_DOWN)
@@ -348,19 +290,13 @@ void belay__link_adopt(belay__link_t *link, belay__call_t *call) {
     belay__link_pump(link);
 }
 
-int belay__link_unsent(int error) {
-  bool vague =
-      error == 0 || error == BELAY_EPROTO || error == BELAY_ENOMEM || error == BELAY_ESYSTEM;
-  return vague ? BELAY_EUNREACHABLE : error;
-}
-
 int belay__link_withdraw(belay__link_t *link, belay__call_t *call) {
   belay__convoy_forget(link, call);
   belay__list_remove(&call->node);
   link->queue_len--;
   if (link->state == BELAY__LINK_UP)
     return BELAY_EBUSY; /* it was not its turn yet */
-  return belay__link_unsent(link->error);
+  return belay__outage_unsent(link);
 }
 
 void belay__link_surrender(belay__link_t *link, belay__list_t *out) {
@@ -376,22 +312,23 @@ void belay__link_hurry(belay__link_t *link) {
     on_timer(&link->timer);
 }
 
-void belay__link_leave(belay__link_t *link, int error) {
+void belay__link_leave(belay__link_t *link, int error, const char *cause) {
   link->failures = 0;
   if (link->state == BELAY__LINK_DIALING) {
     belay__dial_cancel(&link->dial);
     link->state = BELAY__LINK_BACKOFF;
     knock(link);
-  } else {
+  } else if (link->wire.ac != NULL) {
+    belay__link_blame(link, "%s", cause);
     belay__wire_break(&link->wire, error);
   }
 }
 
-void belay__link_drain(belay__link_t *link, int error) {
+void belay__link_drain(belay__link_t *link, int error, const char *cause) {
   if (link->state == BELAY__LINK_UP && link->in_flight > 0)
     link->state = BELAY__LINK_DRAINING;
   else if (link->state != BELAY__LINK_DRAINING)
-    belay__link_leave(link, error);
+    belay__link_leave(link, error, cause);
 }
 
 void belay__link_distrust(belay__link_t *link, uint32_t epoch) {
@@ -403,12 +340,21 @@ void belay__link_distrust(belay__link_t *link, uint32_t epoch) {
 
 static void on_timer(belay__timer_t *timer) {
   belay__link_t *link = BELAY__CONTAINER(timer, belay__link_t, timer);
+  int error;
   switch (link->state) {
   case BELAY__LINK_DIALING:
-    fail_attempt(link, belay__dial_expire(&link->dial), NULL);
+    error = belay__dial_expire(&link->dial);
+    belay__link_blame(link, "timed out: %s within %lld ms",
+                      error == BELAY_ERESOLVE ? "the name was not looked up" : "not connected",
+                      (long long)link->cable->trunk->connect_timeout_ms);
+    belay__link_fail(link, error);
     break;
   case BELAY__LINK_SHAKING:
+    link->wire.reason = UV_ETIMEDOUT;
+    belay__wire_drop(&link->wire, BELAY_EUNREACHABLE);
+    break;
   case BELAY__LINK_CHECKING:
+    belay__link_blame(link, "timed out: the connection was idle, and PING is not answered");
     belay__wire_drop(&link->wire, BELAY_EUNREACHABLE);
     break;
   case BELAY__LINK_UP:
@@ -429,10 +375,10 @@ static void on_timer(belay__timer_t *timer) {
 /* ---- by others than calls ------------------------------------------------------------------------------- */
 
 void belay__link_want(belay__link_t *link) {
-  if (link->state != BELAY__LINK_DOWN)
-    return;
-  link->wanted = true;
-  start(link);
+  link->wanted = link->wanted || link->state == BELAY__LINK_DOWN ||
+                 link->state == BELAY__LINK_BACKOFF || link->state == BELAY__LINK_REFUSED;
+  if (link->state == BELAY__LINK_DOWN)
+    start(link);
 }
 
 void belay__link_try_again(belay__link_t *link) {

@@ -27,6 +27,8 @@ typedef struct belay__peer {
   unsigned can;           /* a bit for each belay__capability_t */
 } belay__peer_t;
 
+#define BELAY__CAUSE_MAX ((size_t)160) /* bytes of a cause in words, a 0 included */
+
 struct belay__link {
   belay__cable_t *cable;
   belay__listener_t *listener; /* NULL: it carries calls */
@@ -49,12 +51,19 @@ struct belay__link {
   size_t queue_len;           /* of both, and of the convoy */
   size_t in_flight;           /* calls that the server owes an answer to */
   uint64_t dialed;            /* the number of the last attempt to connect */
-  unsigned failures;          /* connections in a row that came to nothing */
-  uint64_t suspect_since;     /* the last_heard of a silence that was noticed already */
-  uint64_t quiet_since;       /* the last_heard of a silence that somebody asked about, */
-  uint64_t quiet_turn;        /* and the turn of the loop in which that was */
-  int error;                  /* why it is not up */
-  belay__peer_t peer;         /* the present connection */
+  unsigned failures;          /* consecutive connections that failed or carried no answer */
+  uint64_t trouble_since;     /* with failures: when the first of them failed */
+  uint64_t attempt_since;     /* when the present attempt to connect began; 0: there is none */
+  /* The first of consecutive refusals that may pass; 0: the last answer was another. */
+  uint64_t refusing_since;
+  uint64_t suspect_since; /* the last_heard of a silence that was noticed already */
+  uint64_t quiet_since;   /* the last_heard of a silence that somebody asked about, */
+  uint64_t quiet_turn;    /* and the turn of the loop in which that was */
+  int error;              /* why it is not up */
+  /* The same in words: the cause of the last attempt or connection that ended, or "". */
+  char cause[BELAY__CAUSE_MAX];
+  bool blamed;        /* the cause is that of the present attempt or connection */
+  belay__peer_t peer; /* the present connection */
   belay__peer_t
       ghost; /* the one before it, while the server may still execute what was sent on it */
   bool several_ghosts; /* and of those before that too */
@@ -77,8 +86,8 @@ void belay__link_surrender(belay__link_t *link, belay__list_t *out);
 /* What the cable is told (redis/cable.h). */
 void belay__link_found(belay__link_t *link, int error);
 void belay__link_hurry(belay__link_t *link);
-void belay__link_leave(belay__link_t *link, int error);
-void belay__link_drain(belay__link_t *link, int error);
+void belay__link_leave(belay__link_t *link, int error, const char *cause);
+void belay__link_drain(belay__link_t *link, int error, const char *cause);
 
 /* Drops the connection, if it is the one of that number. */
 void belay__link_distrust(belay__link_t *link, uint32_t epoch);
@@ -101,8 +110,6 @@ void belay__link_owed(belay__link_t *link);
 /* The server has answered all that it was asked up to here. */
 void belay__link_paid(belay__link_t *link);
 
-/* What a call ends with that was not sent because there was no connection, for this reason or none. */
-int belay__link_unsent(int error);
 /* A reason that will not go away by itself: who asks is told at once, and nobody knocks too often. */
 bool belay__link_is_lasting(int error);
 
@@ -110,6 +117,56 @@ static inline bool belay__link_is_up(const belay__link_t *link) {
   return link->state == BELAY__LINK_UP || link->state == BELAY__LINK_CHECKING ||
          link->state == BELAY__LINK_DRAINING;
 }
+
+/* ---- redis/outage.c ------------------------------------------------------------------------------------- */
+
+/* For a call with fail_fast: 0; or the server is away, and the error with which the call ends in place
+ * of being queued, which the client knows in words. Then the link connects, unless it tries already. */
+int belay__outage_check(belay__link_t *link);
+
+/* For a call that is about to be queued: whether a refusal that may pass ends it. */
+bool belay__outage_refuses(const belay__link_t *link, const belay__call_t *call);
+/* The server answered a call. */
+void belay__outage_answered(belay__link_t *link, const belay__reply_t *reply);
+
+/* An attempt to connect failed; a connection was made; something was read. */
+void belay__outage_failed(belay__link_t *link, int error);
+void belay__outage_connected(belay__link_t *link);
+void belay__outage_heard(belay__link_t *link);
+
+/* The deadline of a call is over that was sent on the link. The same of a call that was queued; returns
+ * the error with which it ends. */
+void belay__outage_overdue(belay__link_t *link, const belay__call_t *call);
+int belay__outage_unsent(belay__link_t *link);
+
+/* Calls with fail_fast that are queued for a server that is away end; from the loop. */
+void belay__outage_refuse_soon(belay__cable_t *cable);
+void belay__outage_on_refuse(belay__timer_t *timer);
+
+/* Whether the link is to go on trying although no call waits: calls with fail_fast were refused of
+ * late. And it does not try any more: if no other does, it is not known whether the server is away. */
+bool belay__outage_probes(const belay__link_t *link);
+void belay__outage_rests(belay__link_t *link);
+
+/* Whether the link is to try less often to connect than another one of the cable does. */
+bool belay__outage_spares(belay__link_t *link);
+
+/* Why the link's connection or attempt ends, unless that is known already. */
+void belay__link_blame(belay__link_t *link, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* The cause that the link knows becomes the client's last refusal, behind the server's place. */
+void belay__link_explain(const belay__link_t *link, int error);
+
+/* What a call ends with that was not sent because there was no connection, for this reason or none. */
+int belay__link_unsent(int error);
+
+/* ---- redis/loss.c --------------------------------------------------------------------------------------- */
+
+/* The wire is gone: sets the cause, unless the one that ended the connection has set it. */
+void belay__link_blame_wire(belay__link_t *link, int error);
+/* An attempt to connect failed; the connection is lost, and its calls are still to be settled. */
+void belay__link_fail(belay__link_t *link, int error);
+void belay__link_lose(belay__link_t *link, int error);
 
 /* ---- redis/carry.c -------------------------------------------------------------------------------------- */
 
@@ -142,6 +199,8 @@ bool belay__link_is_silent(belay__link_t *link, uint64_t limit);
 
 /* What is watched for may have changed. */
 void belay__link_watch(belay__link_t *link);
+/* Asks for a sign of life, unless an answer is owed anyway. */
+void belay__link_ping(belay__link_t *link);
 /* A connection that nothing was heard of for long may be dead, and would tell so only after a time-out: it is asked. */
 void belay__link_check_if_idle(belay__link_t *link);
 
@@ -157,6 +216,9 @@ void belay__link_settle(belay__link_t *link, int error);
 
 /* Sends what must be agreed on before the first call, or before listening. */
 void belay__handshake_start(belay__link_t *link);
+
+/* The cause in words when a server does not have that role any more. */
+const char *belay__role_words(belay__role_t role);
 
 /* Whether that is the answer to ROLE of a server that is this. */
 bool belay__role_is(const belay__reply_t *reply, belay__role_t role);

@@ -161,7 +161,9 @@ void belay__scout_blame(belay__scout_t *scout, int error, const char *words) {
   scout->said = words != NULL;
   scout->error = error;
   scout->blamed = *belay__scout_place(scout);
-  snprintf(scout->why, sizeof scout->why, "%s", words != NULL ? words : belay_strerror(error));
+  if (words == NULL)
+    words = scout->reason != 0 ? uv_strerror(scout->reason) : belay_strerror(error);
+  snprintf(scout->why, sizeof scout->why, "%s", words);
 }
 
 /* The log has each reason once, whoever it is that gives it next. */
@@ -246,6 +248,7 @@ void belay__scout_turn(belay__scout_t *scout) {
 }
 
 static void fail_to_connect(belay__scout_t *scout, int error) {
+  scout->reason = scout->dial.reason;
   scout->trunk->client->stats.connect_errors++;
   next(scout, error, NULL);
 }
@@ -261,6 +264,7 @@ static void on_timer(belay__timer_t *timer) {
   } else if (scout->state == BELAY__SCOUT_DIALING) {
     fail_to_connect(scout, belay__dial_expire(&scout->dial));
   } else {
+    scout->wire.reason = UV_ETIMEDOUT;
     belay__wire_drop(&scout->wire, BELAY_EUNREACHABLE);
   }
 }
@@ -269,6 +273,7 @@ static void on_timer(belay__timer_t *timer) {
 
 static void on_gone(belay__wire_t *wire, int error) {
   belay__scout_t *scout = BELAY__CONTAINER(wire, belay__scout_t, wire);
+  scout->reason = wire->reason;
   if (scout->state == BELAY__SCOUT_ASKING) {
     scout->trunk->client->stats.connect_errors += !scout->met;
     next(scout, error, wire->why);

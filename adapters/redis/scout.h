@@ -52,14 +52,15 @@ struct belay__scout {
   belay__scout_state_t state;
   belay__place_t places[BELAY__SCOUT_PLACES];
   size_t count;
-  size_t at;                  /* the one that is being asked */
-  size_t left;                /* that were not asked yet, of this round */
-  bool knocked;               /* it has dialed before */
-  unsigned subscribes;        /* so many answers to SUBSCRIBE come next */
-  bool met;                   /* somebody has answered something on this connection */
-  int error;                  /* why those that were asked in this round are of no use, */
-  bool said;                  /* as one of them has said, */
-  belay__place_t blamed;      /* this one, */
+  size_t at;             /* the one that is being asked */
+  size_t left;           /* that were not asked yet, of this round */
+  bool knocked;          /* it has dialed before */
+  unsigned subscribes;   /* so many answers to SUBSCRIBE come next */
+  bool met;              /* somebody has answered something on this connection */
+  int reason;            /* the system's error of the last connection, as libuv has it; 0: none */
+  int error;             /* why those that were asked in this round are of no use, */
+  bool said;             /* as one of them has said, */
+  belay__place_t blamed; /* this one, */
   char why[BELAY__WORDS_MAX]; /* in words */
   int told; /* what the log was told since somebody last was of use; 0: nothing, */
   char told_why[BELAY__WORDS_MAX]; /* and why */

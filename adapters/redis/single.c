@@ -85,6 +85,11 @@ static int withdraw(belay_client_t *client, belay__call_t *call) {
   return belay__link_withdraw(call->at, call);
 }
 
+static void overdue(belay_client_t *client, const belay__call_t *call) {
+  (void)client;
+  belay__outage_overdue(call->at, call);
+}
+
 static void distrust(belay_client_t *client, const belay__call_t *call) {
   (void)client;
   belay__link_distrust(call->at, call->epoch);
@@ -295,8 +300,11 @@ static void on_found(belay__finder_t *finder, int error) {
     finder->epoch = finder->found.epoch;
   single->telling = true;
   if (moved) {
+    char words[BELAY__TARGET_WORDS], cause[BELAY__CAUSE_MAX];
     *place = finder->found.primary;
-    belay__cable_leave(cable, BELAY_EREADONLY);
+    (void)snprintf(cause, sizeof cause, "the primary is at %s now",
+                   belay__place_words(place, words));
+    belay__cable_leave(cable, BELAY_EUNREACHABLE, cause);
   }
   if (moved || (error == 0 && finder->news))
     belay__cable_hurry(cable);
@@ -410,6 +418,7 @@ static int init(belay__node_t *node) {
 static const belay__node_ops_t node_ops = {
     .submit = submit,
     .withdraw = withdraw,
+    .overdue = overdue,
     .distrust = distrust,
     .dead_epoch = dead_epoch,
     .server = server,

@@ -15,6 +15,9 @@ const char *belay__place_words(const belay__place_t *place, char out[BELAY__TARG
 const char *belay__target_words(const belay__target_t *target, char out[BELAY__TARGET_WORDS]) {
   if (target->path == NULL)
     return belay__place_words(&target->place, out);
-  belay__words(out, BELAY__TARGET_WORDS, target->path, strlen(target->path));
+  static const char scheme[] = "unix:";
+  memcpy(out, scheme, sizeof scheme - 1);
+  belay__words(out + sizeof scheme - 1, BELAY__TARGET_WORDS - (sizeof scheme - 1), target->path,
+               strlen(target->path));
   return out;
 }

@@ -55,6 +55,13 @@ static uint64_t idle_limit(const belay__link_t *link) {
   return ms == BELAY_FOREVER ? BELAY__NEVER : (uint64_t)ms * BELAY__MS;
 }
 
+void belay__link_ping(belay__link_t *link) {
+  if (link->state != BELAY__LINK_UP || link->wire.owed > 0 || link->listener != NULL)
+    return;
+  belay__wire_command(&link->wire, on_pong, 1, (const char *const[]){"PING"});
+  belay__link_owed(link);
+}
+
 static void check(belay__link_t *link) {
   static const char *const argv[] = {"PING"};
   link->state = BELAY__LINK_CHECKING;
@@ -93,7 +100,6 @@ static void doubt(belay__link_t *link) {
 void belay__link_watch(belay__link_t *link) {
   belay_t *belay = belay_of(link);
   uint64_t heard = link->wire.last_heard, limit = idle_limit(link), when;
-  char place[BELAY__TARGET_WORDS];
   if (link->wire.owed > 0)
     limit = stall_limit(link) / 4 * 3;
   else if ((!link->extra && link->listener == NULL) || limit == BELAY__NEVER || link->queue_len > 0)
@@ -117,8 +123,8 @@ void belay__link_watch(belay__link_t *link) {
     return;
   } else {
     if (link->wire.owed > 0)
-      belay__log(belay, BELAY_LOG_WARNING, "%s owes an answer and is silent",
-                 belay__target_words(&link->target, place));
+      belay__link_blame(link, "timed out: no answer for %llu ms",
+                        (unsigned long long)(silence(link) / BELAY__MS));
     else
       link->state = BELAY__LINK_DOWN; /* one too many: it is retired */
     belay__wire_drop(&link->wire, BELAY_EUNREACHABLE);

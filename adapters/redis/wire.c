@@ -57,9 +57,11 @@ static ssize_t read_some(redisContext *c, char *buffer, size_t size) {
     return 0;
   if (n <= 0) {
     c->err = n == 0 ? REDIS_ERR_EOF : REDIS_ERR_IO;
+    wire->reason = n == 0 ? UV_EOF : uv_translate_sys_error(errno);
     return -1;
   }
   wire->silent = false;
+  wire->last_read = belay__now(&wire->host->base);
   wire->stats->bytes_in += (uint64_t)n;
   return n;
 }
@@ -76,6 +78,7 @@ static ssize_t write_some(redisContext *c) {
   }
   if (n < 0) {
     c->err = REDIS_ERR_IO;
+    wire->reason = uv_translate_sys_error(errno);
     return -1;
   }
   wire->written += (uint64_t)n;
@@ -118,8 +121,12 @@ static const char *cause(const belay__wire_t *wire, int *error) {
   if (wire->tunnel != NULL)
     return belay__tunnel_why(wire->tunnel, error);
   *error = BELAY_EUNREACHABLE;
-  bool hung_up = wire->silent && wire->error == 0;
-  return hung_up ? "the server hung up without a word: perhaps it speaks only TLS" : NULL;
+  if (!wire->silent || wire->error != 0)
+    return NULL;
+  return wire->reason == UV_EOF ? "end of file before any answer: perhaps it speaks only TLS"
+         : wire->reason == UV_ECONNRESET
+             ? "connection reset by peer before any answer: perhaps it speaks only TLS"
+             : NULL;
 }
 
 /* The last thing that hiredis does with a context, after the callbacks with NULL. */
@@ -204,8 +211,9 @@ int belay__wire_open(belay__wire_t *wire, int fd, belay__handle_t *handle, belay
   wire->handle = handle;
   handle->u.poll.data = wire;
   wire->reader.refused = NULL;
-  wire->error = 0;
+  wire->error = wire->reason = 0;
   wire->why = NULL;
+  wire->last_read = 0;
   wire->owed = wire->unflushed = 0;
   wire->appended = wire->written = 0;
   wire->wants_write = wire->cut = wire->broken = wire->failing = wire->secret = false;
@@ -406,8 +414,10 @@ static void serve(belay__wire_t *wire, int status, int events) {
   /* an error too may come with words */
   if (wire->ac != NULL && (status < 0 || (events & UV_READABLE)))
     read_now(wire);
-  if (status < 0)
+  if (status < 0) {
+    wire->reason = wire->reason != 0 ? wire->reason : status;
     belay__wire_drop(wire, BELAY_EUNREACHABLE);
+  }
   if (wire->ac != NULL && wire->ac->c.reader->len > wire->max_reply + REPLY_SLACK) {
     wire->reader.refused = "a reply is over the limit";
     belay__wire_drop(wire, BELAY_EPROTO);

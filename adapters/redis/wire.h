@@ -50,6 +50,7 @@ struct belay__wire {
   belay__reader_t reader;
   belay__flush_t flush;
   int error; /* why it was dropped; 0: it was not */
+  int reason; /* the system's error that ended it, as libuv has it; UV_EOF: the server closed it; 0: none */
   /* In gone: the same in words, if the server was never spoken to; NULL: there are none. */
   const char *why;
   unsigned unflushed; /* commands since the last write */
@@ -64,6 +65,7 @@ struct belay__wire {
   uint64_t appended;   /* bytes that were appended since it was opened */
   uint64_t written;    /* of them: bytes that the system took, or, in gone, may have taken */
   uint64_t last_heard; /* when bytes last came, or the server last owed nothing */
+  uint64_t last_read;  /* when bytes last came; 0: none have */
 };
 
 void belay__wire_init(belay__wire_t *wire);

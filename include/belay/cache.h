@@ -91,7 +91,9 @@ typedef enum belay_cache_late {
   BELAY_CACHE_LATE_LOAD       /**< what it asks for is loaded here too, served, and not stored */
 } belay_cache_late_t;
 
-/** What is done while the server cannot be asked, or refuses: that is not taken for a miss. */
+/** What is done while the server cannot be asked, or refuses: that is not taken for a miss. With any but
+ * BELAY_CACHE_AWAY_FAIL only the first get of an outage may wait: once the client knows that the server is away
+ * (belay/client.h), the policy is applied at once, until it is back. */
 typedef enum belay_cache_away {
   BELAY_CACHE_AWAY_FAIL, /**< the get ends with the error */
   /** it is served what the table of this process has, fresh, stale or kept; else it ends with the error */

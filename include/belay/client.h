@@ -147,10 +147,10 @@ typedef struct belay_client_options {
    * the first of its kind; a PING that is not answered within a quarter of connect_timeout_ms
    * makes a new one; default 30,000; 10 to 86,400,000 or BELAY_FOREVER */
   int64_t idle_timeout_ms;
-  /** the first delay after a failed connection; default 20; 1 to 60,000 */
+  /** The longest delay before the second attempt to connect; default 20; 1 to 60,000 */
   int64_t reconnect_min_ms;
-  /** delays double up to this; each is drawn at random from 0 to the delay (full jitter); default
-   * 2000; reconnect_min_ms to 600,000 */
+  /** The longest delay between attempts to connect; default 2000; reconnect_min_ms to 600,000. Each delay is drawn at
+   * random, from 0 to half of the time for which the server has been away, at least reconnect_min_ms and at most this. */
   int64_t reconnect_max_ms;
   int64_t close_timeout_ms; /**< how long a close may go on releasing; default 1000; 0 to 600,000 */
   /** TCP_USER_TIMEOUT where the platform has it; default 10,000; 0: the system's */
@@ -190,6 +190,11 @@ BELAY_API void belay_client_options_init(belay_client_options_t *options);
  * and each of them but unix:// over TLS, "rediss" standing for "redis" (belay/tls.h). At most 16 hosts. A cluster has
  * hardly ever another db than 0. A NULL options means the defaults. On error *out is NULL and belay_detail() names the
  * part or the option.
+ *
+ * A server is away while no connection to it can be made, or while a call timed out on it and nothing was heard of it
+ * since. The client detects this for each server, and also its return, without calls. While a server is away, operations
+ * with a policy for it (belay_limiter_options_t::away, belay_cache_options_t::away) end at once; others wait for it until
+ * their timeouts. belay_detail() names the server and the cause: "127.0.0.1:6379: connection refused".
  *
  * Where an operation finds nobody to ask, nothing was sent, and it ends with BELAY_EUNREACHABLE, or with what says more:
  * BELAY_ERESOLVE, BELAY_ENOSENTINEL, BELAY_ENOMASTER, BELAY_ESPLIT, BELAY_EREADONLY, BELAY_ECLUSTERDOWN, BELAY_ELOADING,

@@ -38,8 +38,8 @@ extern "C" {
   X(ENOTOWNER, -20023, 0, "it is not, or no longer, ours")                                         \
   X(EEXPIRED, -20024, 1, "granted, but the answer came too late to be of use")                     \
   X(EUNKNOWN, -20025, 0, "sent, and the answer is not known: it may have happened")                \
-  X(EUNREACHABLE, -20026, 1, "no server could be reached: nothing was sent")                       \
-  X(ERESOLVE, -20027, 1, "the server's name does not resolve: nothing was sent")                   \
+  X(EUNREACHABLE, -20026, 1, "no server could be reached: the call was not sent")                  \
+  X(ERESOLVE, -20027, 1, "the server's name does not resolve: the call was not sent")              \
   X(EPROTO, -20028, 0, "a reply was malformed or of an unexpected type")                           \
   X(ENOQUORUM, -20029, 1, "too few of the servers answered")                                       \
   X(EQUARANTINED, -20030, 1, "the server does not vote yet: it may have lost data lately")         \
@@ -49,9 +49,9 @@ extern "C" {
   X(EABSENT, -20034, 0, "it does not exist")                                                       \
   X(ELIMITED, -20035, 1, "the limiter does not allow it now")                                      \
   X(ELOAD, -20036, 1, "it could not be loaded")                                                    \
-  X(ENOSENTINEL, -20037, 1, "no sentinel answers: nothing was sent")                               \
-  X(ENOMASTER, -20038, 0, "no sentinel knows a primary by this name: nothing was sent")            \
-  X(ESPLIT, -20039, 1, "several servers say that they are the primary: nothing was sent")          \
+  X(ENOSENTINEL, -20037, 1, "no sentinel answers: the call was not sent")                          \
+  X(ENOMASTER, -20038, 0, "no sentinel knows a primary by this name: the call was not sent")       \
+  X(ESPLIT, -20039, 1, "several servers say that they are the primary: the call was not sent")     \
   /* The server refused, before executing anything. */                                             \
   X(EAUTH, -20040, 0, "the server refused the user or password")                                   \
   X(EPERM, -20041, 0, "the user may not run this command")                                         \
@@ -70,7 +70,7 @@ extern "C" {
   X(EMISMATCH, -20054, 0, "the server keeps another configuration for this")                       \
   X(EOVERFLOW, -20055, 0, "the number would leave its range")                                      \
   X(ELOST, -20056, 0, "what the server kept for this is gone, at least in part")                   \
-  X(ETLS, -20057, 0, "the server could not be spoken to in TLS: nothing was sent")
+  X(ETLS, -20057, 0, "the server could not be spoken to in TLS: the call was not sent")
 
 /** BELAY_EINVAL and so on; success is 0. */
 typedef enum belay_error {

@@ -59,8 +59,8 @@ typedef struct belay_limit {
 } belay_limit_t;
 
 /** What a take is answered while the server cannot be asked: when it ends without an answer, whatever the status (but
- * not BELAY_ECANCELED). With any but BELAY_AWAY_UNKNOWN a server that does not answer is asked by one take at a time,
- * until it does; all others are answered at once. In a cluster that goes for each node, and the keys that are there.
+ * not BELAY_ECANCELED). With any but BELAY_AWAY_UNKNOWN only the first take of an outage may wait: once the
+ * client knows that the server is away (belay/client.h), takes are answered at once and are not sent, until it is back.
  * BELAY_NEVER stays what it is. */
 typedef enum belay_away {
   BELAY_AWAY_UNKNOWN, /**< BELAY_INDETERMINATE: the caller decides */

@@ -151,7 +151,11 @@ static int ask(belay__flight_t *flight, const belay__request_ops_t *ops, belay__
   belay__family_t *family = &flight->cache->family;
   belay__pending_t *pending;
   int error = belay__family_begin(family, &flight->request, ops, NULL, &pending);
-  if (error == 0 && (error = belay__request_send_all(pending, calls, n)) != 0)
+  if (error != 0)
+    return asked(flight, error);
+  pending->fail_fast = belay__cache_fails_fast(flight->cache);
+  error = belay__request_send_all(pending, calls, n);
+  if (error != 0)
     belay__request_forget(pending);
   return asked(flight, error);
 }

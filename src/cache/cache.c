@@ -306,6 +306,10 @@ bool belay__cache_is_away(int status) {
          status != BELAY_ENOMEM;
 }
 
+bool belay__cache_fails_fast(const belay_cache_t *cache) {
+  return cache->options.away != BELAY_CACHE_AWAY_FAIL;
+}
+
 belay__served_t belay__cache_serve_away(belay_cache_t *cache, const char *key, size_t key_len,
                                         int status) {
   if (cache->options.away == BELAY_CACHE_AWAY_FAIL || cache->options.local_bytes == 0)

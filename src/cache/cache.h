@@ -115,6 +115,8 @@ belay__served_t belay__cache_refuse(int status, int load_error);
 
 /* The server could not be asked, and that is not the key's fault. */
 bool belay__cache_is_away(int status);
+/* true if there is a policy for that, so that what a get asks does not wait for a server that is away. */
+bool belay__cache_fails_fast(const belay_cache_t *cache);
 /* What is served then, if options.away allows it and there is something; the table's reference. */
 belay__served_t belay__cache_serve_away(belay_cache_t *cache, const char *key, size_t key_len,
                                         int status);

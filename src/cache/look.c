@@ -61,6 +61,7 @@ int belay__look_send(belay_cache_t *cache, belay__pending_t *pending, belay__loo
     }
     n++;
   }
+  pending->fail_fast = belay__cache_fails_fast(cache);
   return belay__request_send_all(pending, calls, n);
 }
 

@@ -314,6 +314,7 @@ static int ask(belay_cache_t *cache, belay__pending_t *pending, uint64_t now,
     }
     n++;
   }
+  pending->fail_fast = belay__cache_fails_fast(cache);
   return belay__request_send_all(pending, calls, n);
 }
 

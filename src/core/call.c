@@ -136,7 +136,7 @@ static bool rest(belay__call_t *call, int error) {
   uint64_t limit = REST_MIN_MS << (call->tries < 6 ? call->tries : 6);
   uint64_t delay = (limit < REST_MAX_MS ? limit : REST_MAX_MS) * BELAY__MS;
   uint64_t when = belay__now(belay) + BELAY__MS + belay__random_below(belay, delay);
-  if (when >= call->deadline || call->follows || call->followed || call->once)
+  if (when >= call->deadline || call->follows || call->followed || call->once || call->no_rest)
     return false;
   call->state = BELAY__CALL_RESTING;
   call->stale = false; /* a replica that cannot answer now is not waited for: the primary may */
@@ -355,6 +355,7 @@ void belay__call_on_timer(belay__timer_t *timer) {
       finish_with(call, BELAY_OUTCOME_NOT_SENT, error);
     break;
   case BELAY__CALL_SENT:
+    call->client->node_ops->overdue(call->client, call);
     call->state = BELAY__CALL_LATE;
     tell(call, &(belay__result_t){.outcome = BELAY_OUTCOME_UNKNOWN, .error = BELAY_EUNKNOWN});
     break;

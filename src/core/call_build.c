@@ -339,5 +339,6 @@ belay__call_t *belay__call_copy(const belay__call_t *call) {
   copy->affinity = call->affinity;
   copy->urgent = call->urgent;
   copy->stale = call->stale;
+  copy->fail_fast = call->fail_fast;
   return copy;
 }

@@ -111,12 +111,21 @@ typedef struct belay__node_ops {
   /* Queues n calls, all or none. Those that follow each other are contiguous on one connection, and the others go
    * where the first goes as far as their keys let them; calls of one lane and affinity are sent in the order of their
    * submission, but for those whose slot moves to another server meanwhile. Returns 0, BELAY_EBUSY or a lasting error of the deployment
-   * (BELAY_EAUTH). The node tells belay__call_sent() when a call is handed to a connection. */
+   * (BELAY_EAUTH). The node tells belay__call_sent() when a call is handed to a connection.
+   *
+   * A server is away while no connection to it can be made, or none that it has is answered. The node detects this for each
+   * server, and detects its return by itself: no call is needed to find out. Calls with fail_fast whose servers are all
+   * away are not queued: the error that says why is returned. A queued call with fail_fast ends with
+   * belay__call_refused() when its server goes away. Other calls wait for the server until their deadlines. */
   int (*submit)(belay_client_t *client, belay__call_t *const *calls, size_t n);
 
   /* Takes a call that was not handed to a connection out of its queue. Returns the error that explains
    * why it was not: BELAY_EUNREACHABLE, BELAY_ERESOLVE, BELAY_EAUTH, BELAY_EBUSY. */
   int (*withdraw)(belay_client_t *client, belay__call_t *call);
+
+  /* The deadline of a call that was handed to a connection is over. Makes the reason the client's last refusal
+   * (belay__client_refused()) with BELAY_EUNKNOWN. */
+  void (*overdue)(belay_client_t *client, const belay__call_t *call);
 
   /* The call's connection broke the protocol: drop it. */
   void (*distrust)(belay_client_t *client, const belay__call_t *call);
@@ -137,9 +146,6 @@ typedef struct belay__node_ops {
    * so many. *version is another one whenever it is known here that data may have moved from one to
    * another since; which may be a minute after it has, if nobody asks for that data. */
   bool (*shard)(const belay_client_t *client, size_t i, uint32_t *affinity, uint32_t *version);
-
-  /* Which of the servers calls of that affinity go to: a number of its own. NULL: there is one. */
-  uint32_t (*home)(const belay_client_t *client, uint32_t affinity);
 
   /* What belay_client_stats() does not count itself: links_up. */
   size_t (*links_up)(const belay_client_t *client);

@@ -304,6 +304,7 @@ int belay__request_send_all(belay__pending_t *pending, belay__call_t **calls, si
     calls[i]->owner = pending;
     calls[i]->part = (uint32_t)i;
     calls[i]->apart = !pending->ops->joined;
+    calls[i]->fail_fast = pending->fail_fast;
   }
   if (!keep_calls(pending, calls, n)) {
     belay__calls_discard(calls, n);

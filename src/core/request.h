@@ -93,6 +93,7 @@ struct belay__pending {
   int status; /* of the calls that are over */
   uint8_t state;
   bool maybe; /* an answer was lost */
+  bool fail_fast; /* the family's: its calls end at once while their server is away */
 } __attribute__((may_alias));
 
 belay_request_t *belay__request_of(belay__pending_t *pending);

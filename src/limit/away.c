@@ -1,6 +1,5 @@
 #include "limit/away.h"
 
-#include "core/key.h"
 #include "limit/limiter.h"
 
 /* A bucket of this process, for one key or for those that have none of their own. Debts are in units of 1/100 of those of
@@ -165,7 +164,7 @@ static void answer_locally(belay_limiter_t *limiter, const belay__wanted_t *want
     take(limiter, local, wanted->cost, now, result);
 }
 
-/* ---- the breaker --------------------------------------------------------------------------------------- */
+/* ---- the policy ---------------------------------------------------------------------------------------- */
 
 void belay__away_init(belay__away_t *away) {
   belay__list_init(&away->used);
@@ -181,87 +180,19 @@ void belay__away_clear(belay_limiter_t *limiter) {
   away->shared = NULL;
 }
 
-static bool has_policy(const belay_limiter_t *limiter) {
+bool belay__away_has_policy(const belay_limiter_t *limiter) {
   return limiter->options.away != BELAY_AWAY_UNKNOWN;
-}
-
-uint8_t belay__away_breaker(const belay_limiter_t *limiter, uint32_t affinity) {
-  const belay_client_t *client = limiter->client;
-  return client->node_ops->home == NULL
-             ? 0
-             : (uint8_t)(client->node_ops->home(client, affinity) % BELAY__BREAKERS);
-}
-
-uint8_t belay__away_breaker_of(const belay_limiter_t *limiter, const char *key, size_t len) {
-  char escaped[3 * BELAY_LIMITER_KEY_MAX];
-  if (limiter->client->node_ops->home == NULL)
-    return 0;
-  if (len == 0)
-    return belay__away_breaker(limiter, limiter->family.affinity);
-  return belay__away_breaker(limiter,
-                             belay__key_affinity(escaped, belay__key_escape(escaped, key, len)));
-}
-
-int belay__away_check(const belay_limiter_t *limiter, uint8_t breaker) {
-  const belay__breaker_t *at = &limiter->away.breakers[breaker];
-  return has_policy(limiter) && at->away && at->probing ? at->status : 0;
-}
-
-bool belay__away_is(const belay_limiter_t *limiter, uint8_t breaker) {
-  return has_policy(limiter) && limiter->away.breakers[breaker].away;
-}
-
-void belay__away_asks(belay_limiter_t *limiter, belay__wanted_t *wanted) {
-  belay__breaker_t *at = &limiter->away.breakers[wanted->breaker];
-  if (!at->away || at->probing)
-    return;
-  at->probing = wanted->probe = true;
-}
-
-void belay__away_answered(belay_limiter_t *limiter, uint8_t breaker) {
-  limiter->away.breakers[breaker].away = false;
-}
-
-/* What a server says of one key or of us is an answer; that it is busy, or cannot do anything now, is none. */
-static bool is_lost(int status) {
-  switch (status) {
-  case 0:
-  case BELAY_ECANCELED:
-  case BELAY_EWRONGTYPE:
-  case BELAY_ECROSSSLOT:
-  case BELAY_EMOVED:
-  case BELAY_EREFUSED:
-    return false;
-  default:
-    return true;
-  }
-}
-
-void belay__away_lost(belay_limiter_t *limiter, uint8_t breaker, int status) {
-  belay__breaker_t *at = &limiter->away.breakers[breaker];
-  if (!is_lost(status))
-    return;
-  at->away = true;
-  at->status = status;
 }
 
 void belay__away_told(belay_limiter_t *limiter, const belay__wanted_t *wanted, int status,
                       belay_limiter_result_t *result) {
-  if (wanted->probe)
-    limiter->away.breakers[wanted->breaker].probing = false;
   if (status == 0 || status == BELAY_ECANCELED)
     return;
-  if (!wanted->unasked) {
-    if (is_lost(status))
-      belay__away_lost(limiter, wanted->breaker, status);
-    else
-      belay__away_answered(limiter, wanted->breaker);
-  }
   if (result->verdict == BELAY_NEVER) {
     result->source = BELAY_SOURCE_POLICY;
     return;
   }
-  if (!has_policy(limiter))
+  if (!belay__away_has_policy(limiter))
     return;
   limiter->stats.away++;
   result->source = BELAY_SOURCE_AWAY;

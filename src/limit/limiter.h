@@ -49,9 +49,6 @@ struct belay__wanted {
   };
   uint8_t op;       /* belay__limiter_op_t */
   uint8_t source;   /* belay_source_t */
-  bool probe : 1;   /* of a take: others are answered by options.away until it is told */
-  bool unasked : 1; /* of a take: answered by options.away without being sent */
-  uint8_t breaker;  /* of a take: limit/away.h */
   uint32_t epoch;   /* of its key, when it was sent */
   uint64_t hash;    /* of its key */
   belay_reservation_t reservation;

@@ -44,7 +44,6 @@ static void learn(belay_limiter_t *limiter, const belay__wanted_t *wanted,
 
 void belay__near_after(belay_limiter_t *limiter, const belay__wanted_t *wanted,
                        const belay__call_t *call) {
-  belay__away_answered(limiter, belay__away_breaker(limiter, call->affinity));
   if (wanted->op == BELAY__LIMITER_TAKE)
     learn(limiter, wanted, call);
   else if (gives_back(wanted->op)) /* it may have been sent more than once */
@@ -160,27 +159,16 @@ int belay__near_take(belay_limiter_t *limiter, belay__pending_t *pending, const 
     answer(pending, &known);
     return 0;
   }
-  if (!wanted->probe)
-    wanted->breaker = belay__away_breaker_of(limiter, key, len);
-  int error = belay__away_check(limiter, wanted->breaker);
-  if (error != 0) {
-    wanted->unasked = true;
-    belay__request_end(pending, error);
+  pending->fail_fast = belay__away_has_policy(limiter);
+  if (!never && has_slices(limiter, wanted->cost) && belay__slice_park(limiter, pending, key, len))
     return 0;
+  belay__question_t question = {
+      .op = BELAY__LIMITER_TAKE, .key = key, .key_len = len, .cost = wanted->cost};
+  if (never) { /* but how it stands is told */
+    question.op = BELAY__LIMITER_PEEK;
+    question.cost = 0;
   }
-  if (never || !has_slices(limiter, wanted->cost) ||
-      !belay__slice_park(limiter, pending, key, len)) {
-    belay__question_t question = {
-        .op = BELAY__LIMITER_TAKE, .key = key, .key_len = len, .cost = wanted->cost};
-    if (never) { /* but how it stands is told */
-      question.op = BELAY__LIMITER_PEEK;
-      question.cost = 0;
-    }
-    error = belay__limiter_send(limiter, pending, &question);
-  }
-  if (error == 0)
-    belay__away_asks(limiter, wanted);
-  return error;
+  return belay__limiter_send(limiter, pending, &question);
 }
 
 void belay__near_tell(belay_limiter_t *limiter, const belay__wanted_t *wanted, int status,

@@ -223,6 +223,7 @@ static bool fetch(belay__slice_t *slice, int64_t fewest, int64_t timeout_ms, uin
   call->deadline = belay__after_ms(belay, timeout_ms);
   call->done = on_fetched;
   call->owner = slice;
+  call->fail_fast = belay__away_has_policy(limiter);
   slice->call = call;
   slice->asked = asked;
   slice->fewest = fewest;
@@ -237,17 +238,12 @@ static bool fetch(belay__slice_t *slice, int64_t fewest, int64_t timeout_ms, uin
   return true;
 }
 
-static uint8_t breaker_of(const belay__slice_t *slice) {
-  return belay__away_breaker_of(slice->limiter, slice->key, slice->key_len);
-}
-
 void belay__slice_refill(belay__slice_t *slice, uint64_t now) {
   const belay_limiter_t *limiter = slice->limiter;
   if (slice->call != NULL || now < slice->rest_until ||
       left(slice, now) >= limiter->options.slice / 4 + (limiter->options.slice % 4 != 0))
     return;
-  if (belay__away_is(limiter, breaker_of(slice)) ||
-      !fetch(slice, 1, limiter->client->timeout_ms, now))
+  if (!fetch(slice, 1, limiter->client->timeout_ms, now))
     slice->rest_until = now + idle_ns(slice);
 }
 
@@ -357,7 +353,6 @@ static void answer_all(belay__slice_t *slice, const belay__owed_t *owed, uint64_
 
 static void on_lost(belay__slice_t *slice, int status, uint64_t now) {
   slice->rest_until = now + idle_ns(slice);
-  belay__away_lost(slice->limiter, breaker_of(slice), status);
   while (slice->waiting_len > 0) {
     belay__pending_t *pending = first_of(slice);
     leave(slice, pending);
@@ -404,7 +399,6 @@ static bool add(belay__slice_t *slice, const belay__call_t *call, const belay__o
 static void on_granted(belay__slice_t *slice, const belay__call_t *call, const belay__owed_t *owed,
                        uint64_t now) {
   bool stale = slice->stale, useful = owed->answer < 0 || add(slice, call, owed, now);
-  belay__away_answered(slice->limiter, breaker_of(slice));
   learn(slice, call, owed);
   if (useful || stale)
     answer_all(slice, stale ? NULL : owed, now);

@@ -217,7 +217,7 @@ int belay__limiter_send(belay_limiter_t *limiter, belay__pending_t *pending,
   wanted->hash = belay__limiter_hash(limiter, asked.key, asked.key_len);
   wanted->epoch = belay__denied_epoch(&limiter->denied, wanted->hash);
   int error = belay__request_send(pending, call);
-  if (error == 0)
+  if (error == 0 && pending->calls_len > 0) /* else it was refused at once */
     limiter->stats.asked++;
   return error;
 }

@@ -96,57 +96,61 @@ static void test_what_is_answered(void **state) {
   bed_close(bed);
 }
 
-/* A server that is away is asked by one take at a time; all others are answered at once. */
-static void test_one_asks_for_all(void **state) {
+/* Begins n takes, none of which the server is asked for. */
+static void expect_policy_at_once(bed_t *bed, belay_limiter_t *limiter, unsigned n) {
+  static ask_t asks[50];
+  uint64_t before = limiter_stats(limiter).asked, sent = client_stats(bed).commands;
+  memset(asks, 0, sizeof asks);
+  for (unsigned i = 0; i < n; i++)
+    assert_error(belay_limiter_take(limiter, asked(bed, &asks[i]), "k", 1, 1, on_answer), 0);
+  for (unsigned i = 0; i < n; i++) {
+    assert_said(answer(&asks[i], 0), BELAY_ALLOWED, BELAY_SOURCE_AWAY);
+    assert_error(asks[i].result.cause, BELAY_EUNREACHABLE);
+  }
+  assert_int_equal(limiter_stats(limiter).asked, before);
+  assert_int_equal(client_stats(bed).commands, sent);
+}
+
+/* The first take waits in vain; then the client knows that the server is away, and no take is sent until it is back. */
+static void test_no_take_waits_after_the_first(void **state) {
+  (void)state;
+  for (int how = 0; how < 2; how++) {
+    bed_t *bed = bed_that_times_out();
+    belay_limit_t limit = bucket_limit(1000, 3600 * S, 1000);
+    belay_limiter_t *open = limiter_away(bed, &limit, 1, BELAY_AWAY_OPEN);
+    belay_limiter_t *other = limiter_away(bed, &limit, 1, BELAY_AWAY_OPEN);
+    assert_said(take(bed, open, "k", 1), BELAY_ALLOWED, BELAY_SOURCE_SERVER);
+    leave(bed, how);
+    assert_said(take(bed, open, "k", 1), BELAY_ALLOWED, BELAY_SOURCE_AWAY);
+    expect_policy_at_once(bed, open, 50);
+    expect_policy_at_once(bed, other, 50); /* the client knows it, not one limiter */
+    bed_run_for(bed, 2 * TIMEOUT_MS);
+    expect_policy_at_once(bed, open, 50);
+    come_back(bed, how);
+    until_said(bed, open, BELAY_SOURCE_SERVER);
+    assert_said(take(bed, other, "k", 1), BELAY_ALLOWED, BELAY_SOURCE_SERVER);
+    bed_close(bed);
+  }
+}
+
+/* Without a policy each take is sent, and has its whole time. */
+static void test_without_a_policy_each_take_is_sent(void **state) {
   (void)state;
   bed_t *bed = bed_that_times_out();
   belay_limit_t limit = bucket_limit(1000, 3600 * S, 1000);
-  belay_limiter_t *open = limiter_away(bed, &limit, 1, BELAY_AWAY_OPEN);
   belay_limiter_t *unknown = limiter_away(bed, &limit, 1, BELAY_AWAY_UNKNOWN);
-  assert_said(take(bed, open, "k", 1), BELAY_ALLOWED, BELAY_SOURCE_SERVER);
+  static ask_t asks[10];
+  memset(asks, 0, sizeof asks);
+  assert_said(take(bed, unknown, "k", 1), BELAY_ALLOWED, BELAY_SOURCE_SERVER);
   server_pause(bed->server);
-  assert_said(take(bed, open, "k", 1), BELAY_ALLOWED, BELAY_SOURCE_AWAY);
   assert_int_equal(take(bed, unknown, "k", 1)->verdict, BELAY_INDETERMINATE);
-  uint64_t before = limiter_stats(open).asked;
-  static ask_t probe, asks[50];
-  probe = (ask_t){0};
-  memset(asks, 0, sizeof asks);
-  assert_error(belay_limiter_take(open, asked(bed, &probe), "k", 1, 1, on_answer), 0);
-  for (int i = 0; i < 50; i++)
-    assert_error(belay_limiter_take(open, asked(bed, &asks[i]), "k", 1, 1, on_answer), 0);
-  for (int i = 0; i < 50; i++) {
-    assert_said(answer(&asks[i], 0), BELAY_ALLOWED, BELAY_SOURCE_AWAY);
-    assert_true(is_away(asks[i].result.cause));
-  }
-  assert_int_equal(probe.ended, 0); /* and before it */
-  assert_int_equal(limiter_stats(open).asked, before + 1);
-  assert_said(answer(&probe, 0), BELAY_ALLOWED, BELAY_SOURCE_AWAY);
-  before = limiter_stats(unknown).asked;
-  memset(asks, 0, sizeof asks);
+  uint64_t before = limiter_stats(unknown).asked;
   for (int i = 0; i < 10; i++)
     assert_error(belay_limiter_take(unknown, asked(bed, &asks[i]), "k", 1, 1, on_answer), 0);
   assert_int_equal(limiter_stats(unknown).asked, before + 10);
   for (int i = 0; i < 10; i++)
     answer(&asks[i], 0);
-
-  /* A probe that is canceled is none any more; one that is answered ends it. */
-  assert_error(belay_limiter_take(open, asked(bed, &probe), "k", 1, 1, on_answer), 0);
-  assert_error(belay_request_cancel(&probe.request), 0);
-  assert_error(answer(&probe, 0)->cause, BELAY_ECANCELED);
-  assert_int_equal(probe.result.verdict, BELAY_INDETERMINATE);
-  before = limiter_stats(open).asked;
-  assert_error(belay_limiter_take(open, asked(bed, &probe), "k", 1, 1, on_answer), 0);
-  assert_int_equal(limiter_stats(open).asked, before + 1);
   server_resume(bed->server);
-  answer(&probe, 0);
-  until_said(bed, open, BELAY_SOURCE_SERVER);
-  before = limiter_stats(open).asked;
-  memset(asks, 0, sizeof asks);
-  for (int i = 0; i < 10; i++)
-    assert_error(belay_limiter_take(open, asked(bed, &asks[i]), "k", 1, 1, on_answer), 0);
-  assert_int_equal(limiter_stats(open).asked, before + 10);
-  for (int i = 0; i < 10; i++)
-    assert_said(answer(&asks[i], 0), BELAY_ALLOWED, BELAY_SOURCE_SERVER);
   bed_close(bed);
 }
 
@@ -220,11 +224,7 @@ static void test_the_local_limit_of_each_kind(void **state) {
     answer(&probe, belay_limiter_take(limiter, asked(bed, &probe), "other", 5, 1, on_answer));
     assert_said(&probe.result, BELAY_ALLOWED, BELAY_SOURCE_AWAY);
     assert_int_equal(probe.result.remaining, rows[i].admitted - 1);
-    /* While this one asks, the others are answered at once. */
-    assert_error(belay_limiter_take(limiter, asked(bed, &probe), "other", 5, 1, on_answer), 0);
     for (unsigned n = 0; n < rows[i].admitted + 3; n++) {
-      if (probe.ended == probe.begun)
-        assert_error(belay_limiter_take(limiter, asked(bed, &probe), "other", 5, 1, on_answer), 0);
       const belay_limiter_result_t *result = take(bed, limiter, "k", 1);
       assert_said(result, n < rows[i].admitted ? BELAY_ALLOWED : BELAY_DENIED, BELAY_SOURCE_AWAY);
       if (result->verdict == BELAY_DENIED) {
@@ -238,7 +238,6 @@ static void test_the_local_limit_of_each_kind(void **state) {
     const belay_limiter_result_t *result = take(bed, limiter, "k", rows[i].admitted + 1);
     assert_true(result->verdict == BELAY_DENIED || result->verdict == BELAY_NEVER);
     assert_int_equal(result->retry_after_us, -1);
-    answer(&probe, 0);
     close_limiter(bed, limiter);
   }
   bed_close(bed);
@@ -372,7 +371,8 @@ static void test_a_close_while_it_is_away(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       CASE(what_is_answered),
-      CASE(one_asks_for_all),
+      CASE(no_take_waits_after_the_first),
+      CASE(without_a_policy_each_take_is_sent),
       CASE(a_refusal_is_an_answer),
       CASE(the_local_limit_of_each_kind),
       CASE(the_local_rate),

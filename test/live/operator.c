@@ -82,7 +82,7 @@ static void test_the_log_says_which_socket(void **state) {
   belay_client_options_t options = hasty();
   bed_t *bed = listen_to(bed_open_at("unix://me:" SECRET "@/nowhere/re%09dis.sock", &options));
   assert_error(ping(bed), BELAY_EUNREACHABLE);
-  expect_words(problem, "no connection to /nowhere/re\\x09dis.sock: ");
+  expect_words(problem, "no connection to unix:/nowhere/re\\x09dis.sock: ");
   bed_close(bed);
 }
 

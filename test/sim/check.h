@@ -11,6 +11,7 @@
  *   bound, due, lease, filled
  *                 limits and refilled buckets: limit.h, check_limit_lease.c, bucket.c
  *   stale         who asks a cache is not served what was invalidated before: cache.c, orders_cache.c
+ *   attempts      no process connects more often in a second than it may: outage.c
  *   callbacks     every operation calls back once, in time, and keeps the loop alive until then
  *   truth         what a callback says agrees with what servers did
  *   loss          told at the local deadline, not later, once, and before a server gives the name away

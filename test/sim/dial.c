@@ -94,6 +94,7 @@ static void tell(sim_ready_t *ready) {
     if (conn != NULL && handle == NULL)
       sim_conn_close_process(conn, false);
     dial->active = false;
+    dial->reason = handle == NULL ? UV_ECONNREFUSED : 0;
     dial->cb(dial, handle == NULL ? BELAY_EUNREACHABLE : 0, handle == NULL ? -1 : conn->fd, handle);
   }
   belay__leave(belay);
@@ -120,11 +121,21 @@ void belay__dial_init(belay__dial_t *dial, belay__host_t *host, const belay__tar
       .host = host, .target = target, .handles = handles, .cb = cb, .freed = freed, .fd = -1};
 }
 
+static void count_attempt(sim_process_t *process) {
+  uint64_t second = process->world->now / SIM_S;
+  if (process->attempts_at != second)
+    process->attempts = 0;
+  process->attempts_at = second;
+  if (++process->attempts > process->attempts_most)
+    process->attempts_most = process->attempts;
+}
+
 void belay__dial_start(belay__dial_t *dial, uint64_t deadline) {
   sim_process_t *process = sim_process_of(&dial->host->base);
   sim_world_t *world = process->world;
   unsigned server = (unsigned)strtoul(dial->target->place.host + 1, NULL, 10);
   assert(!dial->active && server < world->scenario->servers);
+  count_attempt(process);
   attempt_t *attempt = sim_alloc(sizeof *attempt);
   attempt->process = process;
   attempt->server = &world->server[server];

@@ -57,6 +57,9 @@ struct sim_process {
   uint64_t closes;       /* when belay_close() was called, by its clock */
   uint64_t excused;      /* it stood still until then: what was due before is late with reason */
   unsigned fails;        /* so many of a thousand allocations fail */
+  uint64_t attempts_at;  /* the last second in which it began to connect, */
+  unsigned attempts;     /* how often it did in that, and the most in any */
+  unsigned attempts_most;
   belay__list_t due;     /* alarms */
   belay__list_t ready;   /* sockets, dials: to be polled */
   belay__list_t dials;   /* attempts to connect */

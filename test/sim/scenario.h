@@ -24,7 +24,8 @@ typedef enum sim_kind {
   SIM_DATA, /* data.h's crafts */
   SIM_USERS,
   SIM_CACHE,
-  SIM_ORDERS /* orders.h: nothing by chance */
+  SIM_ORDERS, /* orders.h: nothing by chance */
+  SIM_OUTAGE  /* outage.h: clients without actors */
 } sim_kind_t;
 
 typedef enum sim_waking { SIM_WAKE_BOTH, SIM_WAKE_NOTIFY, SIM_WAKE_POLL } sim_waking_t;
@@ -39,6 +40,7 @@ struct sim_scenario {
   unsigned processes; /* at most SIM_PROCESSES_MAX */
   unsigned actors;    /* handles in each process */
   unsigned names;     /* that they contend for */
+  unsigned clients;   /* OUTAGE: of each process */
   unsigned links;     /* connections of each client for each kind of traffic; 0 is 1 */
   bool secretive;     /* servers permit neither HELLO, COMMAND, INFO nor CLIENT KILL */
 

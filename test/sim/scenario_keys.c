@@ -99,6 +99,22 @@ const sim_scenario_t sim_scenarios_of_keys[] = {
         .processes = 2,
         .names = 1,
     },
+    {
+        .name = "outage",
+        .about = "200 clients lose their server for a minute, and connect again",
+        .kind = SIM_OUTAGE,
+        .servers = 1,
+        .processes = 4,
+        .clients = 50,
+    },
+    {
+        .name = "outage-10000",
+        .about = "10,000 clients lose their server for a minute, and connect again",
+        .kind = SIM_OUTAGE,
+        .servers = 1,
+        .processes = 8,
+        .clients = 1250,
+    },
 };
 
 const size_t sim_scenarios_of_keys_len =

@@ -7,6 +7,7 @@
 #include "sim/check.h"
 #include "sim/net.h"
 #include "sim/orders.h"
+#include "sim/outage.h"
 #include "sim/process.h"
 #include "sim/report.h"
 #include "sim/scenario.h"
@@ -240,13 +241,9 @@ void sim_world_close(sim_world_t *world) {
   free(world->events);
 }
 
-bool sim_run(const sim_scenario_t *scenario, uint64_t seed, FILE *timeline, sim_figures_t *figures,
-             char *verdict, size_t verdict_size) {
-  stage_t stage = {.world = {.scenario = scenario, .seed = seed, .timeline = timeline}};
-  sim_world_t *world = &stage.world;
-  if (scenario->kind == SIM_ORDERS)
-    return sim_orders_run(world, figures, verdict, verdict_size);
-  begin(&stage);
+static void run_phases(stage_t *stage) {
+  sim_world_t *world = &stage->world;
+  begin(stage);
   enter_phase(world, SIM_CALM);
   while (!world->failed && !(world->phase == SIM_CLOSING && all_down(world))) {
     sim_world_turn(world, SIM_NEVER);
@@ -255,6 +252,18 @@ bool sim_run(const sim_scenario_t *scenario, uint64_t seed, FILE *timeline, sim_
   }
   if (!world->failed)
     sim_check_end(world);
+}
+
+bool sim_run(const sim_scenario_t *scenario, uint64_t seed, FILE *timeline, sim_figures_t *figures,
+             char *verdict, size_t verdict_size) {
+  stage_t stage = {.world = {.scenario = scenario, .seed = seed, .timeline = timeline}};
+  sim_world_t *world = &stage.world;
+  if (scenario->kind == SIM_ORDERS)
+    return sim_orders_run(world, figures, verdict, verdict_size);
+  if (scenario->kind == SIM_OUTAGE)
+    sim_outage_run(world);
+  else
+    run_phases(&stage);
   world->figures.runs = 1;
   world->figures.violations = world->failed;
   world->figures.virtual_ns = world->now;
