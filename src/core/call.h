@@ -68,8 +68,9 @@ struct belay__call {
   bool asking;   /* the node's: it goes where its slot is on its way to */
   bool repeated; /* its owner's: it is sent again, and what became of the first time is not known */
   bool as_eval;  /* the script's text is in it, not its hash */
-  bool fail_fast; /* its caller has a policy for outages: it is not sent to a server that is away, and ends at once */
-  bool no_rest;   /* the node's: a refusal that may pass ends it */
+  bool
+      fail_fast; /* its caller has a policy for outages: it is not sent to a server that is away, and ends at once */
+  bool no_rest;  /* the node's: a refusal that may pass ends it */
   bool broken;   /* memory ran out while it was built */
   bool counted;  /* it is in the client's figures */
   uint8_t needs; /* what the server must be able to do: 1 + a belay__capability_t; 0: nothing new */

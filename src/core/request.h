@@ -92,7 +92,7 @@ struct belay__pending {
       deadline; /* of its calls; 0: they have timeout_ms each. The family's; else, of steps, that of the first */
   int status; /* of the calls that are over */
   uint8_t state;
-  bool maybe; /* an answer was lost */
+  bool maybe;     /* an answer was lost */
   bool fail_fast; /* the family's: its calls end at once while their server is away */
 } __attribute__((may_alias));
 

@@ -107,8 +107,9 @@ static int read_next(belay_idgen_t *idgen, belay__call_t *call, const belay__rep
   int64_t what;
   uint64_t next;
   if (belay__reply_integer(reply, -2, -1, &what))
-    return belay__family_mismatch(call, what == -1 ? "it holds no number of the next id"
-                                                   : "it has another clock_rate, clock_skew_ms or start");
+    return belay__family_mismatch(call, what == -1
+                                            ? "it holds no number of the next id"
+                                            : "it has another clock_rate, clock_skew_ms or start");
   if (s->clock_rate > 0 && belay__reply_integer(reply, 1, WAIT_MAX_MS, &s->wait_ms))
     return BELAY_EAGAIN;
   if (!belay__reply_number(reply, (uint64_t)s->floor + (uint64_t)s->step, INT64_MAX, &next)) {

@@ -47,10 +47,10 @@ struct belay__wanted {
     int64_t id;      /* of what a log's take adds */
     double returned; /* of a refund and a cancel: tokens */
   };
-  uint8_t op;       /* belay__limiter_op_t */
-  uint8_t source;   /* belay_source_t */
-  uint32_t epoch;   /* of its key, when it was sent */
-  uint64_t hash;    /* of its key */
+  uint8_t op;     /* belay__limiter_op_t */
+  uint8_t source; /* belay_source_t */
+  uint32_t epoch; /* of its key, when it was sent */
+  uint64_t hash;  /* of its key */
   belay_reservation_t reservation;
   union {
     belay__queue_t *queue; /* of a wait */

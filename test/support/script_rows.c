@@ -16,11 +16,16 @@
 #define EIGHTY_2 "0123456789ABCDEF0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 #define SIXTEEN "0123456789abcdef"
 #define TOKEN "0123456789abcdef0123456789abcdef01234567"
-#define LAYERS "0200000064000000000002" "0200000128000000000004"
+#define LAYERS                                                                                     \
+  "0200000064000000000002"                                                                         \
+  "0200000128000000000004"
 #define RECORD                                                                                     \
-  "\276ly\1\1111freshthretry000summsumm" "createdtload0000" SIXTEEN "rawwwrit" "the data"
+  "\276ly\1\1111freshthretry000summsumm"                                                           \
+  "createdtload0000" SIXTEEN "rawwwrit"                                                            \
+  "the data"
 #define RECORD_ABSENT                                                                              \
-  "\276ly\1\2111freshthretry000summsumm" "createdtload0000" SIXTEEN "rawwwrit"
+  "\276ly\1\2111freshthretry000summsumm"                                                           \
+  "createdtload0000" SIXTEEN "rawwwrit"
 #define BUCKET "$D 1 1000000 1 5000000"
 #define BUCKET_BRIEF "$D 1 10 1 50"
 #define SLIDING "$D 2 60000000 0 5"

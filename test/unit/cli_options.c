@@ -165,24 +165,9 @@ static void test_what_is_behind_dashes(void **state) {
 static void test_what_it_does_not_take(void **state) {
   (void)state;
   static const char *const lines[] = {
-      "a b c d",
-      "--flags",
-      "--fla",
-      "-x",
-      "-fx",
-      "--flag=yes",
-      "--text",
-      "-t",
-      "--number 6",
-      "--number -6",
-      "--number x",
-      "--wait 2s",
-      "--wait 5",
-      "--rate 101/s",
-      "--rate x",
-      "--=x",
-      "--bare 2s",
-      "--bare=",
+      "a b c d",  "--flags",      "--fla",      "-x",          "-fx",        "--flag=yes",
+      "--text",   "-t",           "--number 6", "--number -6", "--number x", "--wait 2s",
+      "--wait 5", "--rate 101/s", "--rate x",   "--=x",        "--bare 2s",  "--bare=",
   };
   for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
     if (reads(lines[i]))
