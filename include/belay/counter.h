@@ -72,12 +72,12 @@ typedef struct belay_counter_options {
    * request, plus 1 %, plus 2 ms. */
   int64_t op_ttl_ms;
   /** Records of operations that a counter has at most: 0 to BELAY_COUNTER_OPS_MAX. Default 0: no
-   * limit, and each record is a key of its own beside the counter,
-   * `NAMESPACE::counter::NAME::{KEY}::once::ID`, for op_ttl_ms: 10 adds per second leave 36,000 keys
+   * limit, and each record is a key of its own beside the counter
+   * (its key, and behind that once and the id), for op_ttl_ms: 10 adds per second leave 36,000 keys
    * in an hour.
    *
-   * More than 0: all records of a counter (of each shard) are in one hash beside it,
-   * `NAMESPACE::counter::NAME::{KEY}::ops`, which lives until its last record is op_ttl_ms old. An
+   * More than 0: all records of a counter (of each shard) are in one hash beside it
+   * (its key, and ops behind that), which lives until its last record is op_ttl_ms old. An
    * add drops records that are older than that, oldest first, and never a younger one: where
    * max_ops younger records exist, the add ends with BELAY_EBUSY, and nothing is added. So choose
    * more than the adds with an id that come in op_ttl_ms. A record takes some 200 bytes.

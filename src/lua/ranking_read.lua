@@ -5,7 +5,8 @@
 --   "count", min, max. from: "best" or "worst", which end they are counted and told from.
 -- Reply: "find": {rank, score, ...}, two for each; -1 and "0": it is not there. "rank", "score", "around": {rank of the
 --   first one, {member, score, ...}}, members with their turns before them. "count": a number. -1: one of the keys is
---   gone, or part of it; -2: what KEYS[2] holds is no such hash; -3: its kind is another one than ARGV[1].
+--   gone, or part of it; -2: what KEYS[2] holds is no such hash; -3: its kind is another one than ARGV[1]; -4: a score
+--   that is stored is no such number.
 -- Run twice: says the same. It writes nothing.
 --@include stored
 local high = string.sub(ARGV[1], 1, 4) == 'high'
@@ -45,7 +46,7 @@ end
 local function told(first, list)
   for i = 2, #list, 2 do
     if not whole(list[i], -9007199254740991) then
-      return foreign('a score')
+      return -4
     end
   end
   return {first, list}
@@ -63,7 +64,7 @@ if what == 'find' then
     reply[#reply + 1] = rank or -1
     local score = rank and redis.call('ZSCORE', KEYS[1], entry) or '0'
     if not whole(score, -9007199254740991) then
-      return foreign('a score')
+      return -4
     end
     reply[#reply + 1] = score
   end

@@ -40,7 +40,7 @@ static void test_the_number_does_not_shrink_when_a_node_forgets_it(void **state)
 static void expect_the_end(nodes_t *nodes, contender_t *c) {
   plant_on_all(nodes, c, digits(LARGEST_FENCE - 1));
   for (int i = 0; i < 3; i++) {
-    assert_error(try_lock(c), BELAY_EREFUSED);
+    assert_error(try_lock(c), BELAY_EOVERFLOW);
     assert_non_null(strstr(belay_detail(nodes->bed->belay), "fencing number"));
     expect_nothing_left(nodes, c);
   }
@@ -67,7 +67,7 @@ static void expect_the_last_ones(contender_t *c) {
   assert_true(last == LARGEST_FENCE - 2);
   last = grow(c, last);
   assert_true(last == LARGEST_FENCE - 1);
-  assert_error(try_lock(c), BELAY_EREFUSED);
+  assert_error(try_lock(c), BELAY_EOVERFLOW);
 }
 
 static void test_no_number_comes_twice_at_the_end(void **state) {
