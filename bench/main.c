@@ -10,8 +10,8 @@
 
 #include "ask.h"
 #include "commit.gen.h"
-#include "load/meter.h"
-#include "load/report.h"
+#include "load/driver/meter.h"
+#include "load/report/report.h"
 #include "measure.h"
 #include "server.h"
 #include "study/study.h"

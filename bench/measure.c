@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #include "ask.h"
-#include "load/meter.h"
-#include "load/peer.h"
-#include "load/worker.h"
+#include "load/driver/meter.h"
+#include "load/subjects/peer.h"
+#include "load/driver/worker.h"
 #include "server.h"
 
 #define WARM_UP 0.1 /* of the time that is measured */

@@ -2,7 +2,7 @@
 #ifndef BENCH_MEASURE_H
 #define BENCH_MEASURE_H
 
-#include "load/results.h"
+#include "load/report/results.h"
 #include "options.h"
 
 /* All that the options ask for, in turns: each round measures everything once, and another subject comes first. */

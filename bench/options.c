@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "load/results.h"
+#include "load/report/results.h"
 
 static void help(FILE *out) {
   fputs(

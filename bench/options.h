@@ -2,7 +2,7 @@
 #ifndef BENCH_OPTIONS_H
 #define BENCH_OPTIONS_H
 
-#include "load/scenarios.h"
+#include "load/driver/scenarios.h"
 
 typedef struct options {
   unsigned in; /* which cells */

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Turns src/lua/*.lua into C: embed_lua.py OUT.h OUT.c NAME.lua...
+"""Turns src/lua/*/*.lua into C: embed_lua.py OUT.h OUT.c FAMILY/FILE.lua...
 
-Each script becomes a belay__script_t named belay__script_NAME: its text, and the SHA1 by which
-EVALSHA calls it. The comment at the top of a script is for its readers; it is not sent.
+Each script becomes a belay__script_t named belay__script_FAMILY_FILE, or belay__script_FAMILY if the
+file has the family's name: its text, and the SHA1 by which EVALSHA calls it. The comment at the top of a script is for its readers; it is not sent.
 
 And how many of its first lines are run before it may write anything: an error on one of these means that nothing was
 done. For this a call stands on a line of its own, and what is nested is indented.
@@ -165,10 +165,15 @@ def definition(name, text, clean, index, many, linkage):
     )
 
 
+def script_name(path):
+    family, name = path.parent.name, path.stem
+    return family if name == family else f"{family}_{name}"
+
+
 def main(header, source, *scripts):
     declarations, definitions, addresses, joined = [], [], [], []
-    for path in sorted(map(pathlib.Path, scripts)):
-        name = path.stem
+    for path in sorted(map(pathlib.Path, scripts), key=script_name):
+        name = script_name(path)
         if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
             sys.exit(f"{path}: a script's name is part of a C name")
         text = body(path)
@@ -193,7 +198,7 @@ def main(header, source, *scripts):
         "/* Made from src/lua by tools/embed_lua.py. */\n"
         "#ifndef BELAY_SCRIPTS_GEN_H\n"
         "#define BELAY_SCRIPTS_GEN_H\n\n"
-        '#include "core/script.h"\n\n' + "\n".join(declarations) + "\n\n"
+        '#include "core/call/script.h"\n\n' + "\n".join(declarations) + "\n\n"
         "/* All of them, by their index. */\n"
         f"#define BELAY__SCRIPTS {len(addresses)}\n"
         "extern const belay__script_t *const belay__scripts[BELAY__SCRIPTS];\n\n"

@@ -10,7 +10,7 @@ it is there, then how it is found, then what to change, as a patch without line 
     seeds: 40
     caught by: exclusion
 
-    file: src/lease/timing.c
+    file: src/lease/machine/timing.c
     @@
      a line that stays
     -a line that goes
@@ -77,8 +77,9 @@ def main(mutant, out, *sources):
         out.write_text(mutant.apply(sources[0]), encoding="utf-8")
         return
     with tempfile.TemporaryDirectory() as temp:
-        scripts = [pathlib.Path(temp, source.name) for source in sources]
+        scripts = [pathlib.Path(temp, source.parent.name, source.name) for source in sources]
         for source, script in zip(sources, scripts):
+            script.parent.mkdir(exist_ok=True)
             script.write_text(mutant.apply(source), encoding="utf-8")
         embed = pathlib.Path(__file__).with_name("embed_lua.py")
         header = pathlib.Path(temp, "scripts.gen.h")

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "units.h"
+#include "shell/units.h"
 
 #define TEXTS_MAX 64 /* of one option, or of one command line's items in the configuration */
 #define ANY_NUMBER 0x7fffffff /* of arguments */

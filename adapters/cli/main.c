@@ -5,19 +5,19 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "commands.h"
-#include "common.h"
-#include "config.h"
-#include "harness.h"
-#include "help.h"
-#include "keeper.h"
-#include "options.h"
-#include "out.h"
-#include "refill.h"
-#include "server.h"
-#include "stampede.h"
-#include "status.h"
-#include "worker.h"
+#include "shell/commands.h"
+#include "shell/common.h"
+#include "shell/config.h"
+#include "demo/harness.h"
+#include "shell/help.h"
+#include "run/supervisor.h"
+#include "shell/options.h"
+#include "ui/out.h"
+#include "query/refill.h"
+#include "demo/server.h"
+#include "demo/stampede.h"
+#include "ui/status.h"
+#include "demo/worker.h"
 
 /* Faces of this program that only it itself uses. argv[1] is the name. */
 static const struct {

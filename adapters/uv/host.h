@@ -4,10 +4,10 @@
 
 #include <uv.h>
 
-#include "core/base.h"
-#include "uv/gate.h"
+#include "core/loop/loop.h"
+#include "uv/work_budget.h"
 #include "uv/handle.h"
-#include "uv/pace.h"
+#include "uv/connect_limiter.h"
 
 /* Something that wants to be run before the loop sleeps and right after it has woken: a batch of writes. */
 typedef struct belay__flush {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What Python users take: the Lock of redis-py, a thread for each that is under way. Told on the command line what to do, it
-says when it begins and ends to measure, and what came of it (bench/load/peer.h)."""
+says when it begins and ends to measure, and what came of it (bench/load/subjects/peer.h)."""
 
 import collections
 import os

@@ -6,7 +6,7 @@
 #include <hiredis/hiredis.h>
 #include <uv.h>
 
-#include "study/crowd.h"
+#include "study/crowd/crowd.h"
 
 /* A connection to the scene's server on the crowd's loop. */
 redisAsyncContext *bare_connect(crowd_t *crowd);

@@ -9,7 +9,7 @@
 #include "study/report.h"
 #include "samples.h"
 #include "server.h"
-#include "study/takes.h"
+#include "study/takes/takes.h"
 
 #define HOUR INT64_C(3600000000)
 enum { PAIRS = 8 };

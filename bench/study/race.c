@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "core/client.h"
+#include "core/client/client.h"
 #include "server.h"
 
 enum { BURST = 1000 /* peeks between two looks at the clock */ };

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "bench.h"
-#include "study/crowd.h"
+#include "study/crowd/crowd.h"
 #include "place.h"
 #include "samples.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "ask.h"
-#include "load/player.h"
+#include "load/subjects/player.h"
 #include "samples.h"
 #include "scripts.gen.h"
 #include "server.h"
@@ -19,7 +19,7 @@ static const unsigned sizes[] = {1, 4, 8, 16, 32};
 static const char *const names[] = {"one by one", "by 4", "by 8", "by 16", "by 32"};
 enum { SIZES = sizeof sizes / sizeof *sizes };
 
-/* A bucket of a million tokens; one leaks in 100 seconds, so that none is forgotten here (lua/limit.lua). */
+/* A bucket of a million tokens; one leaks in 100 seconds, so that none is forgotten here (lua/limit/limit.lua). */
 static const double bucket[] = {1, 1e8, 1, 1e14};
 
 typedef struct word {

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "cache/flight.h"
+#include "cache/single_flight.h"
 
 #define LIFE_MAX_MS INT64_C(31536000000) /* a year */
 #define DAY_MS INT64_C(86400000)

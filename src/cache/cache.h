@@ -1,22 +1,22 @@
 /* belay_cache_t: what all of the cache shares.
  *
- *   get.c, many.c --look.c--> is it there?        change.c  put, touch, invalidate
- *       | no, or not fresh                        pin.c     what is refreshed ahead of time
- *   join.c: who waits in which flight             local.c   the table of this process
+ *   get.c, get_many.c --lookup.c--> is it there?        write.c  put, touch, invalidate
+ *       | no, or not fresh                        keep_fresh.c     what is refreshed ahead of time
+ *   waiters.c: who waits in which flight             local.c   the table of this process
  *       |                                         record.c  what is kept, and how it is written
- *       v                                         fresh.c   how good it is
- *   flight.c: one for each key: the way to a value
- *       |      \--asking.c--> the filter, the lease, the generation, the limiter
+ *       v                                         xfetch.c   how good it is
+ *   single_flight.c: one for each key: the way to a value
+ *       |      \--load_steps.c--> the filter, the lease, the generation, the limiter
  *       v
- *   load.c: the caller's loader */
+ *   loader.c: the caller's loader */
 #ifndef BELAY_CACHE_CACHE_H
 #define BELAY_CACHE_CACHE_H
 
-#include "cache/fresh.h"
+#include "cache/xfetch.h"
 #include "cache/local.h"
-#include "core/channel.h"
-#include "core/family.h"
-#include "core/servertime.h"
+#include "core/client/channel.h"
+#include "core/client/handle.h"
+#include "core/client/server_time.h"
 
 struct belay_cache {
   belay__family_t family;        /* first */
@@ -28,7 +28,7 @@ struct belay_cache {
   belay__table_t flights;
   belay__table_t pins;
   belay__list_t pinned;
-  belay__list_t ready;    /* flights whose loads begin next; load.c's */
+  belay__list_t ready;    /* flights whose loads begin next; loader.c's */
   belay__list_t together; /* the same, by load_many */
   belay__task_t task;     /* begins them */
   size_t away_loads;      /* under way */

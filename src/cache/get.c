@@ -11,7 +11,7 @@
  * A key that is not short is its room. */
 #include <string.h>
 
-#include "cache/flight.h"
+#include "cache/single_flight.h"
 
 #define SHORT_KEY ((size_t)64)
 

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "cache/cache.h"
-#include "core/key.h"
+#include "core/key/key.h"
 #include "scripts.gen.h"
 
 #define GENERATION_SLACK_MS 60000 /* it outlives the load by so much */

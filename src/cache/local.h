@@ -11,8 +11,8 @@
 #define BELAY_CACHE_LOCAL_H
 
 #include "cache/record.h"
-#include "core/list.h"
-#include "core/table.h"
+#include "core/loop/list.h"
+#include "core/key/table.h"
 
 #define BELAY__LOCAL_COUNTERS 4096 /* a power of two */
 

@@ -24,7 +24,7 @@
 #define BELAY_CACHE_RECORD_H
 
 #include "belay/cache.h"
-#include "core/base.h"
+#include "core/loop/loop.h"
 
 #define BELAY__RECORD_HEAD ((size_t)72)
 #define BELAY__RECORD_ID ((size_t)16) /* bytes of an id, and of a generation */

@@ -4,7 +4,7 @@
  *
  * adapters/ keep it on libuv and hiredis; a simulation keeps it on a virtual clock. Everything runs on one
  * thread. The core never calls a user's function from inside these calls: completions are tasks
- * (core/base.h) that run when the world has left belay or is about to. */
+ * (core/loop/loop.h) that run when the world has left belay or is about to. */
 #ifndef BELAY_CORE_PORT_H
 #define BELAY_CORE_PORT_H
 
@@ -22,7 +22,7 @@ typedef struct belay__channel belay__channel_t;
 
 /* ---- host ---------------------------------------------------------------------------------------------- */
 
-/* Whatever the loop calls in the adapter is wrapped in belay__enter() ... belay__leave() (core/base.h). */
+/* Whatever the loop calls in the adapter is wrapped in belay__enter() ... belay__leave() (core/loop/loop.h). */
 typedef struct belay__host_ops {
   /* Nanoseconds, monotonic, running while the machine is suspended. Never 0. */
   uint64_t (*now)(belay_t *belay);
@@ -105,7 +105,7 @@ static inline bool belay__server_is(const belay__server_t *server, const char *r
 /* Between submit and belay__call_reply() or belay__call_dropped() a call is the node's: it stands in one
  * of its queues by call->node. */
 typedef struct belay__node_ops {
-  /* Keys belong to slots (core/slot.h), which may lie on several servers: those of two do not share a call. */
+  /* Keys belong to slots (core/key/slot.h), which may lie on several servers: those of two do not share a call. */
   bool by_slots;
 
   /* Queues n calls, all or none. Those that follow each other are contiguous on one connection, and the others go
@@ -153,7 +153,7 @@ typedef struct belay__node_ops {
   /* Whether all servers that the client is connected to can do that; false while there is none. */
   bool (*can)(belay_client_t *client, belay__capability_t what);
 
-  /* A channel is wanted, by one more who listens; or is not any more (core/channel.h). One that is wanted already
+  /* A channel is wanted, by one more who listens; or is not any more (core/client/channel.h). One that is wanted already
    * stays as it is, and if the server had refused it, it is asked for again. The node keeps one connection for all
    * of them while there are any, and tells belay__channel_confirmed(), belay__channel_refused(),
    * belay__channel_message() and belay__channel_lost(), none of them inside these two. Each message comes once. */

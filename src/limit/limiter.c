@@ -1,6 +1,6 @@
 #include "limit/limiter.h"
 
-#include "limit/errand.h"
+#include "limit/refund.h"
 
 void belay_limiter_options_init(belay_limiter_options_t *options) {
   if (options != NULL)

@@ -1,14 +1,14 @@
 /* belay_limiter_t: a policy and what is pending under it. A close waits until each request has been told and each errand
- * is over, or the client is out of patience. A request is one call, or an answer that is here already; core/request.h
+ * is over, or the client is out of patience. A request is one call, or an answer that is here already; core/client/request.h
  * has its states. */
 #ifndef BELAY_LIMIT_LIMITER_H
 #define BELAY_LIMIT_LIMITER_H
 
-#include "core/family.h"
-#include "limit/away.h"
-#include "limit/denied.h"
+#include "core/client/handle.h"
+#include "limit/fallback.h"
+#include "limit/denial_table.h"
 #include "limit/policy.h"
-#include "limit/slice.h"
+#include "limit/token_lease.h"
 
 typedef struct belay__queue belay__queue_t;
 
@@ -30,7 +30,7 @@ struct belay_limiter {
   belay_client_t *client; /* the family's */
   belay__policy_t *policy;
   belay_limiter_options_t options; /* its name and limits are not kept */
-  belay__list_t errands;           /* what is given back in the background; errand.c's */
+  belay__list_t errands;           /* what is given back in the background; refund.c's */
   belay__denied_t denied;
   belay__slices_t slices;
   belay__away_t away;

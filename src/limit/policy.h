@@ -1,13 +1,13 @@
 /* A policy: its limits, checked, as the scripts want them; and what their replies mean. Nothing here knows of keys or
  * connections.
  *
- * Exact: all numbers are integers, at most 2^53, and travel as doubles. lua/limit.lua says what they are. */
+ * Exact: all numbers are integers, at most 2^53, and travel as doubles. lua/limit/limit.lua says what they are. */
 #ifndef BELAY_LIMIT_POLICY_H
 #define BELAY_LIMIT_POLICY_H
 
 #include "belay/limiter.h"
-#include "core/base.h"
-#include "core/reply.h"
+#include "core/loop/loop.h"
+#include "core/call/reply.h"
 
 typedef enum belay__limit_kind {
   BELAY__LIMIT_BUCKET = 1,
@@ -37,7 +37,7 @@ typedef struct belay__policy {
   char packed[32 * BELAY_LIMITER_WINDOWS_MAX]; /* ARGV of the scripts */
 } belay__policy_t;
 
-/* What a reply says: the numbers at the top of lua/limit.lua. Of a log: a is the count, b the retry, c the reset. */
+/* What a reply says: the numbers at the top of lua/limit/limit.lua. Of a log: a is the count, b the retry, c the reset. */
 typedef struct belay__owed {
   int64_t answer, at, since, ban;
   struct {

@@ -8,7 +8,7 @@
  * that our clock's idea of it may say otherwise; but when one's time has come, so has that of all before it. */
 #include <string.h>
 
-#include "limit/errand.h"
+#include "limit/refund.h"
 #include "limit/limiter.h"
 
 #define WAIT_MAX_US (INT64_C(86400) * 1000000)

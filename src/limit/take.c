@@ -1,9 +1,9 @@
 /* What is asked about a key, and what is told. */
 #include <string.h>
 
-#include "core/key.h"
+#include "core/key/key.h"
 #include "limit/limiter.h"
-#include "limit/near.h"
+#include "limit/denial_cache.h"
 #include "scripts.gen.h"
 
 #define BAN_MAX_US (INT64_C(10) * 366 * 86400 * 1000000)

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "load/answers.h"
+#include "load/subjects/answers.h"
 
 /* In two pieces; returns whether there was no error. */
 static bool count(const char *text, size_t cut, uint64_t *n) {

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "load/hist.h"
+#include "load/driver/hist.h"
 
 enum { VALUES = 100000 };
 #define ERROR 0.016

@@ -11,8 +11,8 @@
 
 #include <belay.h>
 
-#include "support/bed.h"
-#include "support/process.h"
+#include "support/fixtures/bed.h"
+#include "support/servers/process.h"
 
 enum { THREADS = 2, TIMERS = 1000, LOCKS = 8, RUN_MS = 400 };
 

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "limit/policy.h"
-#include "support/clock.h"
-#include "support/limit_ops.h"
-#include "support/unit.h"
+#include "support/base/clock.h"
+#include "support/models/limit_ops.h"
+#include "support/base/unit.h"
 
 /* ---- what is computed from replies --------------------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 /* The scripts of limits do what their models say: random operations, each with a time of its own, through the engine.
  *
  * BELAY_LIMIT_OPS=N: so many of each script. BELAY_LIMIT_SEED=S: from that seed. */
-#include "support/limit_suite.h"
+#include "support/models/limit_suite.h"
 
 #include <hiredis/hiredis.h>
 #include <stdio.h>
@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "sim/engine/engine.h"
-#include "support/clock.h"
-#include "support/unit.h"
+#include "support/base/clock.h"
+#include "support/base/unit.h"
 
 #define OPS UINT64_C(1000000)
 #define SEED_OPS 20000 /* operations of a seed */

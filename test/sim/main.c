@@ -19,7 +19,7 @@
 
 #include "sim/engine/engine.h"
 #include "sim/report.h"
-#include "sim/scenario.h"
+#include "sim/scenarios/scenario.h"
 
 typedef struct wish {
   size_t scenario; /* sim_scenarios_count(): all */

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "sim/scenario.h"
+#include "sim/scenarios/scenario.h"
 
 #define LAST_LINES 60
 

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "sim/world.h"
+#include "sim/world/world.h"
 
 void sim_figures_add(sim_figures_t *sum, const sim_figures_t *more);
 

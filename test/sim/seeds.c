@@ -3,12 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lease/lease.h"
+#include "lease/machine/lease.h"
 #include "sim/engine/engine.h"
 #include "sim/report.h"
-#include "sim/scenario.h"
-#include "support/clock.h"
-#include "support/unit.h"
+#include "sim/scenarios/scenario.h"
+#include "support/base/clock.h"
+#include "support/base/unit.h"
 
 #define SEEDS (uint64_t)(12 / slow()) /* of each scenario */
 

@@ -1,5 +1,5 @@
 /* What Node.js users take: redlock and rate-limiter-flexible, on ioredis. Told on the command line what to do, it says when it
- * begins and ends to measure, and what came of it (bench/load/peer.h). */
+ * begins and ends to measure, and what came of it (bench/load/subjects/peer.h). */
 import { createRequire } from "node:module";
 import Redis from "ioredis";
 import Redlock from "redlock";

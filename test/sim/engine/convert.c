@@ -1,7 +1,7 @@
 /* Values on their way into Lua and out of it, as Redis converts them. */
 #include <stdlib.h>
 
-#include "script.h"
+#include "sim/engine/lua/script.h"
 
 void engine_push_error(lua_State *lua, const char *at, size_t len) {
   lua_createtable(lua, 0, 2);

@@ -1,0 +1,484 @@
+/* `belay allow`: who may do what. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shell/commands.h"
+#include "demo/harness.h"
+#include "query/record.h"
+#include "ui/text.h"
+
+#define WIDTH_DEFAULT 8
+
+static struct {
+  const char *name, *names;
+  int64_t width, max_id, ttl_ms;
+} asked = {.max_id = -1, .ttl_ms = -1};
+
+static belay_permission_t *permission;
+static belay_request_t request;
+static struct {
+  const char *names[BELAY_PERMISSION_WIDTH_MAX]; /* of bits, from the lowest on */
+  size_t named;
+  belay_permission_field_t field;                    /* the one that is asked for, or changed */
+  uint64_t *ids;                                     /* of a list */
+  uint64_t next;                                     /* the first that was not asked for */
+  bool some;                                         /* was told */
+  const char *(*read)(const arguments_t *arguments); /* NULL: KEY is all */
+} work;
+
+static const char *key_of(const harness_t *h) {
+  return h->arguments->item[0];
+}
+
+static size_t key_len(const harness_t *h) {
+  return strlen(key_of(h));
+}
+
+/* ---- what they have in common -------------------------------------------------------------------------- */
+
+/* Divides --names, or those of the record. NULL, or what is wrong with them. */
+static const char *read_names(void) {
+  char *copy = asked.names != NULL ? text_keep(asked.names, strlen(asked.names)) : NULL;
+  work.named = 0;
+  for (char *next = copy; next != NULL;) {
+    char *name = next;
+    next = strchr(name, ',');
+    if (next != NULL)
+      *next++ = '\0';
+    if (work.named == BELAY_PERMISSION_WIDTH_MAX)
+      return "--names: more than 63";
+    if (*name == '\0' || (*name >= '0' && *name <= '9'))
+      return "--names: each begins with something else than a digit: read,write,invite";
+    for (size_t i = 0; i < work.named; i++)
+      if (strcmp(work.names[i], name) == 0)
+        return "--names: one of them stands there twice";
+    work.names[work.named++] = name;
+  }
+  return NULL;
+}
+
+/* A name, or the number of a bit. */
+static bool read_bit(const char *word, uint64_t *out) {
+  int64_t number;
+  for (size_t i = 0; i < work.named; i++)
+    if (strcmp(work.names[i], word) == 0) {
+      *out |= UINT64_C(1) << i;
+      return true;
+    }
+  if (!units_number(word, &number) || number < 0 || number >= asked.width)
+    return false;
+  *out |= UINT64_C(1) << number;
+  return true;
+}
+
+static bool read_id(const char *word, uint64_t *out) {
+  int64_t id;
+  if (!units_number(word, &id) || id < 0 || id > asked.max_id)
+    return false;
+  *out = (uint64_t)id;
+  return true;
+}
+
+static const char not_an_id[] = "ID is no whole number from 0 to --max-id";
+
+/* The arguments behind the key: an id, and permissions. NULL, or what is wrong with them. */
+static const char *read_field(const arguments_t *arguments) {
+  work.field.value = 0;
+  if (!read_id(arguments->item[1], &work.field.index))
+    return not_an_id;
+  for (size_t i = 2; i < arguments->n; i++)
+    if (!read_bit(arguments->item[i], &work.field.value))
+      return "PERMISSION is none of --names, and no number below --width";
+  return NULL;
+}
+
+static bool open_permission(harness_t *h) {
+  belay_permission_options_t options;
+  belay_permission_options_init(&options);
+  options.name = asked.name != NULL ? asked.name : "";
+  options.name_len = strlen(options.name);
+  options.width = (unsigned)asked.width;
+  options.max_index = (uint64_t)asked.max_id;
+  options.ttl_ms = asked.ttl_ms;
+  request.data = h;
+  int error = belay_permission_new(h->client[0], &options, &permission);
+  harness_fail(h, "cannot begin", error);
+  return error == 0;
+}
+
+/* All options are known now. */
+static bool check_arguments(harness_t *h) {
+  const char *wrong = read_names(); /* the record's, where none were given */
+  if (wrong == NULL && work.named > (size_t)asked.width)
+    wrong = "--names: more than --width";
+  if (wrong == NULL && work.read != NULL)
+    wrong = work.read(h->arguments);
+  if (wrong != NULL)
+    harness_refuse(h, wrong);
+  return wrong == NULL && open_permission(h);
+}
+
+static void begin_with(harness_t *h, record_use_t use, const char *what,
+                       const char *(*read)(const arguments_t *), void (*go)(harness_t *h)) {
+  static record_field_t fields[] = {
+      {.name = "width", .option = "--width", .number = &asked.width, .usual = WIDTH_DEFAULT},
+      {.name = "names", .option = "--names", .text = &asked.names},
+      {.name = "max_id",
+       .option = "--max-id",
+       .number = &asked.max_id,
+       .unset = -1,
+       .usual = 1048575,
+       .rule = BELAY_CONFIG_LARGEST},
+      {.name = "ttl_ms",
+       .option = "--ttl",
+       .number = &asked.ttl_ms,
+       .unset = -1,
+       .rule = BELAY_CONFIG_LATEST,
+       .duration = true}};
+  static record_t record = {.kind = BELAY_CONFIG_PERMISSION,
+                            .fields = fields,
+                            .n = sizeof fields / sizeof *fields,
+                            .life_ms = &asked.ttl_ms,
+                            .check = check_arguments};
+  const char *wrong = read_names();
+  if (wrong != NULL) {
+    harness_refuse(h, wrong);
+    return;
+  }
+  if (work.named > 0)
+    fields[0].usual = (int64_t)work.named;
+  record.name = asked.name;
+  record.set = key_of(h);
+  record.use = use;
+  record.what = what;
+  record.go = go;
+  work.read = read;
+  record_begin(h, &record);
+}
+
+/* The names of bits, or their numbers. */
+static void out_bits(const char *name, uint64_t value) {
+  out_list_begin(name);
+  for (unsigned bit = 0; bit < (unsigned)asked.width; bit++) {
+    char number[16];
+    (void)snprintf(number, sizeof number, "%u", bit);
+    const char *word = bit < work.named ? work.names[bit] : number;
+    if (value >> bit & 1)
+      out_list_text(word, strlen(word));
+  }
+  out_list_end();
+}
+
+static bool out_field(const belay_permission_result_t *result) {
+  work.some = true;
+  out_begin();
+  out_wide("id", (int64_t)result->index);
+  out_bits("may", result->value);
+  return out_end();
+}
+
+#define KEY_OPTIONS                                                                                \
+  {.name = "names",                                                                                \
+   .kind = OPTION_TEXT,                                                                            \
+   .value = "NAME,...",                                                                            \
+   .to.text = &asked.names,                                                                        \
+   .help = "what permissions are called, the first one is number 0; default: the names of KEY"},   \
+      {.name = "width",                                                                            \
+       .kind = OPTION_NUMBER,                                                                      \
+       .value = "N",                                                                               \
+       .to.number = &asked.width,                                                                  \
+       .min = 1,                                                                                   \
+       .max = BELAY_PERMISSION_WIDTH_MAX,                                                          \
+       .help = "how many permissions there are; default: that of KEY; of a new one as many as "    \
+               "names, or 8"},                                                                     \
+      {.name = "max-id",                                                                           \
+       .kind = OPTION_NUMBER,                                                                      \
+       .value = "N",                                                                               \
+       .to.number = &asked.max_id,                                                                 \
+       .max = UINT32_MAX,                                                                          \
+       .help = "the largest id there may be; default: that of KEY; of a new one 1048575"},         \
+  {                                                                                                \
+    .name = "name", .kind = OPTION_TEXT, .value = "NAME", .to.text = &asked.name,                  \
+    .help = "which permissions: part of the keys, so that others may have some of the same KEY"    \
+  }
+#define TTL_OPTION                                                                                 \
+  {                                                                                                \
+    .name = "ttl", .kind = OPTION_DURATION, .value = "DURATION", .to.number = &asked.ttl_ms,       \
+    .min = 1000, .max = YEAR_MS,                                                                   \
+    .help = "the server forgets KEY after this time without a change; default: that of KEY; of a " \
+            "new one: never"                                                                       \
+  }
+
+static const option_t key_options[] = {KEY_OPTIONS, {0}};
+static const option_t change_options[] = {KEY_OPTIONS, TTL_OPTION, {0}};
+
+/* ---- grant, revoke, set -------------------------------------------------------------------------------- */
+
+static void on_changed(belay_request_t *r, int status, const belay_permission_result_t *results,
+                       size_t n) {
+  harness_t *h = r->data;
+  harness_fail(h, "cannot change", status);
+  if (n > 0) {
+    out_begin();
+    out_wide("id", (int64_t)results->index);
+    out_bits("may", results->value);
+    out_bits("before", results->before);
+    out_bool("changed", results->yes);
+    out_say("%s", results->yes ? "changed" : "it was so");
+    (void)out_end();
+  }
+  harness_done(h, STATUS_YES);
+}
+
+/* What grant, revoke, set and has of the library's are. */
+typedef int (*change_t)(belay_permission_t *, belay_request_t *, const char *, size_t,
+                        const belay_permission_field_t *, size_t, belay_permission_cb);
+
+static void change(harness_t *h, const char *what, change_t how, belay_permission_cb cb) {
+  harness_fail(h, what, how(permission, &request, key_of(h), key_len(h), &work.field, 1, cb));
+}
+
+static void go_grant(harness_t *h) {
+  change(h, "cannot change", belay_permission_grant, on_changed);
+}
+
+static void begin_grant(harness_t *h) {
+  begin_with(h, RECORD_ADDS, "cannot change", read_field, go_grant);
+}
+
+static const command_t grant = {
+    .name = "grant",
+    .arguments = "KEY ID PERMISSION...",
+    .summary = "somebody may do this too",
+    .examples =
+        (const example_t[]){{"A moderator of the forum",
+                             "belay allow grant forum 17 write invite --names read,write,invite"},
+                            {0}},
+    .options = change_options,
+    .least = 3,
+    .most = TEXTS_MAX,
+    .urls = 1,
+    .reports = true,
+    .begin = begin_grant,
+};
+
+static void go_revoke(harness_t *h) {
+  change(h, "cannot change", belay_permission_revoke, on_changed);
+}
+
+static void begin_revoke(harness_t *h) {
+  begin_with(h, RECORD_REMOVES, "cannot change", read_field, go_revoke);
+}
+
+static const command_t revoke_part = {
+    .name = "revoke",
+    .arguments = "KEY ID PERMISSION...",
+    .summary = "somebody may not do this any more",
+    .examples =
+        (const example_t[]){
+            {"Who has left may only read", "belay allow revoke forum 17 write invite"}, {0}},
+    .options = change_options,
+    .least = 3,
+    .most = TEXTS_MAX,
+    .urls = 1,
+    .reports = true,
+    .begin = begin_revoke,
+};
+
+static void go_set(harness_t *h) {
+  change(h, "cannot change", belay_permission_set, on_changed);
+}
+
+static void begin_set(harness_t *h) {
+  begin_with(h, RECORD_ADDS, "cannot change", read_field, go_set);
+}
+
+static const command_t set = {
+    .name = "set",
+    .arguments = "KEY ID [PERMISSION]...",
+    .summary = "somebody may do this, and nothing else",
+    .examples = (const example_t[]){{"A guest", "belay allow set forum 23 read"}, {0}},
+    .options = change_options,
+    .least = 2,
+    .most = TEXTS_MAX,
+    .urls = 1,
+    .reports = true,
+    .begin = begin_set,
+};
+
+/* ---- check --------------------------------------------------------------------------------------------- */
+
+static void on_checked(belay_request_t *r, int status, const belay_permission_result_t *results,
+                       size_t n) {
+  harness_t *h = r->data;
+  harness_fail(h, "cannot ask", status);
+  if (n > 0) {
+    out_begin();
+    out_wide("id", (int64_t)results->index);
+    out_bool("allowed", results->yes);
+    out_bits("may", results->value);
+    out_say("%s", results->yes ? "allowed" : "not allowed");
+    (void)out_end();
+    harness_done(h, results->yes ? STATUS_YES : STATUS_NO);
+  }
+}
+
+static void go_check(harness_t *h) {
+  change(h, "cannot ask", belay_permission_has, on_checked);
+}
+
+static void begin_check(harness_t *h) {
+  begin_with(h, RECORD_READS, "cannot ask", read_field, go_check);
+}
+
+static const command_t check = {
+    .name = "check",
+    .arguments = "KEY ID PERMISSION...",
+    .summary = "whether somebody may do all of this; the status is 1 if not",
+    .examples =
+        (const example_t[]){{"In a script", "belay allow check -q forum $ID write || exit 1"}, {0}},
+    .options = key_options,
+    .least = 3,
+    .most = TEXTS_MAX,
+    .urls = 1,
+    .reports = true,
+    .begin = begin_check,
+};
+
+/* ---- list ---------------------------------------------------------------------------------------------- */
+
+static void on_listed(belay_request_t *r, int status, const belay_permission_result_t *results,
+                      size_t n) {
+  harness_t *h = r->data;
+  harness_fail(h, "cannot list", status);
+  for (size_t i = 0; i < n; i++)
+    if (!out_field(&results[i]))
+      break;
+  harness_done(h, STATUS_YES);
+}
+
+static void ask_next(harness_t *h);
+
+/* Of all those who may do anything. */
+static void on_some(belay_request_t *r, int status, const belay_permission_result_t *results,
+                    size_t n) {
+  harness_t *h = r->data;
+  harness_fail(h, "cannot list", status);
+  for (size_t i = 0; i < n; i++)
+    if (results[i].value != 0 && !out_field(&results[i])) {
+      harness_done(h, STATUS_TROUBLE);
+      return;
+    }
+  if (status == 0)
+    ask_next(h);
+}
+
+static void ask_next(harness_t *h) {
+  size_t n = 0;
+  while (n < BELAY_PERMISSION_FIELDS_MAX && work.next <= (uint64_t)asked.max_id)
+    work.ids[n++] = work.next++;
+  if (n == 0)
+    harness_done(h, work.some ? STATUS_YES : STATUS_NO);
+  else
+    harness_fail(
+        h, "cannot list",
+        belay_permission_get(permission, &request, key_of(h), key_len(h), work.ids, n, on_some));
+}
+
+static const char *read_list(const arguments_t *arguments) {
+  for (size_t i = 1; i < arguments->n; i++)
+    if (!read_id(arguments->item[i], &work.ids[i - 1]))
+      return not_an_id;
+  return NULL;
+}
+
+static void go_list(harness_t *h) {
+  size_t n = h->arguments->n - 1;
+  if (n == 0)
+    ask_next(h);
+  else
+    harness_fail(
+        h, "cannot list",
+        belay_permission_get(permission, &request, key_of(h), key_len(h), work.ids, n, on_listed));
+}
+
+static void begin_list(harness_t *h) {
+  work.ids = calloc(BELAY_PERMISSION_FIELDS_MAX, sizeof *work.ids);
+  if (work.ids == NULL)
+    harness_fail(h, "cannot begin", BELAY_ENOMEM);
+  else
+    begin_with(h, RECORD_READS, "cannot list", read_list, go_list);
+}
+
+static const command_t list = {
+    .name = "list",
+    .arguments = "KEY [ID]...",
+    .summary = "what these may do; or all who may do anything, and what",
+    .text =
+        "Without an ID all of them up to --max-id are asked for, 16384 at a time; the status is 1 "
+        "if nobody may do anything.",
+    .examples =
+        (const example_t[]){{"Two of them, as JSON", "belay allow list forum 17 23 --json"}, {0}},
+    .options = key_options,
+    .least = 1,
+    .most = TEXTS_MAX,
+    .urls = 1,
+    .reports = true,
+    .begin = begin_list,
+};
+
+/* ---- delete -------------------------------------------------------------------------------------------- */
+
+static void on_deleted(belay_request_t *r, int status, const belay_permission_result_t *results,
+                       size_t n) {
+  harness_t *h = r->data;
+  (void)results, (void)n;
+  harness_fail(h, "cannot delete", status);
+  if (status == 0 && out_form() == OUT_JSON) {
+    out_begin();
+    out_string("key", key_of(h));
+    out_bool("deleted", true);
+    (void)out_end();
+  }
+  harness_done(h, STATUS_YES);
+}
+
+static void go_delete(harness_t *h) {
+  harness_fail(h, "cannot delete",
+               belay_permission_clear(permission, &request, key_of(h), key_len(h), on_deleted));
+}
+
+static void begin_delete(harness_t *h) {
+  begin_with(h, RECORD_REMOVES, "cannot delete", NULL, go_delete);
+}
+
+static const command_t delete = {
+    .name = "delete",
+    .arguments = "KEY",
+    .summary = "nobody may do anything any more",
+    .examples = (const example_t[]){{"The forum is closed", "belay allow delete forum"}, {0}},
+    .options = key_options,
+    .least = 1,
+    .most = 1,
+    .urls = 1,
+    .reports = true,
+    .begin = begin_delete,
+};
+
+const command_t allow_command = {
+    .name = "allow",
+    .summary = "who may do what, a few bits for each",
+    .text =
+        "KEY is what it is about, ID a user's number, from 0 on, and PERMISSION one of --names or "
+        "a "
+        "number below --width. The first grant decides the names and the width of a KEY. The "
+        "server keeps them: later commands need not repeat them, and a command that contradicts "
+        "them ends with an error. A permission that was never granted is not allowed.",
+    .examples = (const example_t[]){{"A moderator, and who may write",
+                                     "belay allow grant forum 17 write --names read,write,invite; "
+                                     "belay allow list forum"},
+                                    {0}},
+    .parts = (const command_t *const[]){&check, &delete, &grant, &list, &revoke_part, &set, NULL},
+};

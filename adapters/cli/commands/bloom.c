@@ -1,0 +1,498 @@
+/* `belay bloom`: whether something has been seen. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shell/commands.h"
+#include "demo/harness.h"
+#include "query/items.h"
+#include "ui/text.h"
+
+static struct {
+  const char *error_rate;
+  int64_t capacity, ttl_ms, window_ms, seed;
+  bool scaling, null, missing;
+} asked = {.ttl_ms = -1};
+
+/* One at a time. */
+static belay_request_t request;
+static belay_bloom_t *any, *bloom; /* of that name: to look what is there; and as it was made */
+static belay_bloom_options_t made;
+static items_t items;
+static struct {
+  bool adds;       /* else it asks */
+  uint64_t n, yes; /* answers; that it is new, or there */
+  text_t text;     /* of one batch */
+} work;
+
+static void done(harness_t *h, int status) {
+  items_stop(&items);
+  text_free(&work.text);
+  harness_done(h, status);
+}
+
+static void fail(harness_t *h, const char *what, int error) {
+  items_stop(&items);
+  text_free(&work.text);
+  harness_fail(h, what, error);
+}
+
+static void stop(harness_t *h, int signum) {
+  done(h, STATUS_SIGNAL + signum);
+}
+
+static const char *name_of(const harness_t *h) {
+  return h->arguments->item[0];
+}
+
+/* ---- what they have in common: the filter, as it was made ------------------------------------------------ */
+
+static int open_bloom(harness_t *h, belay_bloom_options_t *options, belay_bloom_t **out) {
+  options->name = name_of(h);
+  options->name_len = strlen(options->name);
+  request.data = h;
+  return belay_bloom_new(h->client[0], options, out);
+}
+
+/* Asks what there is. */
+static void look(harness_t *h, belay_bloom_made_cb cb) {
+  belay_bloom_options_t options;
+  belay_bloom_options_init(&options);
+  options.capacity = 1;
+  int error = open_bloom(h, &options, &any);
+  if (error == 0)
+    error = belay_bloom_made(any, &request, cb);
+  if (error != 0)
+    fail(h, "cannot look", error);
+}
+
+/* In the callback of look(): the filter is open then. status: of one that is not there. */
+static bool opened(harness_t *h, int error, const belay_bloom_options_t *options, int status) {
+  if (error == BELAY_EABSENT) {
+    complain("there is no filter %s: belay bloom create %s --capacity N makes one",
+             out_shown(name_of(h), strlen(name_of(h))), out_shown(name_of(h), strlen(name_of(h))));
+    done(h, status);
+    return false;
+  }
+  if (error == 0) {
+    made = *options;
+    error = open_bloom(h, &made, &bloom);
+  }
+  if (error != 0)
+    fail(h, "cannot look", error);
+  return error == 0;
+}
+
+/* ---- create -------------------------------------------------------------------------------------------- */
+
+/* 0.01 or 1%. */
+static bool read_rate(const char *text, double *out) {
+  char *end;
+  if (text[strspn(text, "0123456789.e-%")] != '\0')
+    return false;
+  *out = strtod(text, &end);
+  if (end == text)
+    return false;
+  if (strcmp(end, "%") == 0) {
+    *out /= 100;
+    end++;
+  }
+  return *end == '\0';
+}
+
+static const char *read_form(belay_bloom_options_t *out) {
+  belay_bloom_options_init(out);
+  if (asked.capacity == 0)
+    return "--capacity is missing: how many items there will be";
+  if (asked.scaling && asked.window_ms > 0)
+    return "--scaling and --window exclude each other";
+  if (asked.window_ms > 0 && asked.ttl_ms >= 0)
+    return "--window and --ttl exclude each other: items are forgotten by the window";
+  if (asked.error_rate != NULL && !read_rate(asked.error_rate, &out->error_rate))
+    return "--error-rate is no number such as 0.01 or 1%";
+  out->capacity = asked.capacity;
+  out->seed = (uint64_t)asked.seed;
+  out->window_ms = asked.window_ms;
+  if (asked.window_ms > 0)
+    out->kind = BELAY_BLOOM_ROTATING;
+  else if (asked.scaling)
+    out->kind = BELAY_BLOOM_SCALING;
+  if (asked.ttl_ms >= 0)
+    out->ttl_ms = asked.ttl_ms == BELAY_FOREVER ? 0 : asked.ttl_ms;
+  return NULL;
+}
+
+static bool there; /* before we came */
+
+static void on_created(belay_request_t *r, int status) {
+  harness_t *h = r->data;
+  if (status != 0) {
+    fail(h, "cannot create", status);
+    return;
+  }
+  out_begin();
+  out_string("name", name_of(h));
+  out_bool("created", !there);
+  out_say("%s", there ? "there already, made so" : "created");
+  (void)out_end();
+  done(h, STATUS_YES);
+}
+
+static void on_looked(belay_request_t *r, int status, const belay_bloom_options_t *options) {
+  harness_t *h = r->data;
+  (void)options;
+  there = status == 0;
+  int error = status == BELAY_EABSENT ? 0 : status;
+  if (error == 0)
+    error = open_bloom(h, &made, &bloom);
+  if (error == 0)
+    error = belay_bloom_open(bloom, r, on_created);
+  if (error != 0)
+    fail(h, "cannot create", error);
+}
+
+static void begin_create(harness_t *h) {
+  const char *wrong = read_form(&made);
+  if (wrong == NULL)
+    look(h, on_looked);
+  else
+    harness_refuse(h, wrong);
+}
+
+static const option_t create_options[] = {
+    {.name = "capacity",
+     .letter = 'c',
+     .kind = OPTION_NUMBER,
+     .value = "N",
+     .to.number = &asked.capacity,
+     .min = 1,
+     .max = BELAY_BLOOM_CAPACITY_MAX,
+     .help = "how many different items there will be; with --scaling: at first; with --window: in "
+             "that time"},
+    {.name = "error-rate",
+     .letter = 'e',
+     .kind = OPTION_TEXT,
+     .value = "RATE",
+     .to.text = &asked.error_rate,
+     .help = "how much of what was never added is found all the same, when it is full: 0.001 or "
+             "0.1%; default 1%"},
+    {.name = "scaling",
+     .kind = OPTION_FLAG,
+     .to.flag = &asked.scaling,
+     .help = "it grows beyond its capacity, and keeps to its error rate"},
+    {.name = "window",
+     .kind = OPTION_DURATION,
+     .value = "DURATION",
+     .to.number = &asked.window_ms,
+     .min = 1000,
+     .max = YEAR_MS,
+     .help = "items are forgotten after this time, or up to twice of it"},
+    {.name = "ttl",
+     .kind = OPTION_DURATION,
+     .value = "DURATION",
+     .to.number = &asked.ttl_ms,
+     .min = 1000,
+     .max = 10 * YEAR_MS,
+     .forever = true,
+     .help = "for how long it lives from now on; default 30d"},
+    {.name = "seed",
+     .kind = OPTION_NUMBER,
+     .value = "N",
+     .to.number = &asked.seed,
+     .help = "of two filters with different seeds, not the same items fail"},
+    {0},
+};
+
+static const command_t create = {
+    .name = "create",
+    .arguments = "NAME",
+    .summary = "make a filter, if there is none of that name",
+    .text = "If there is one that was made so, that is well too; one that was made otherwise is an "
+            "error, and is left as it is.",
+    .examples = (const example_t[]){{"A million addresses, of which one in a thousand is mistaken",
+                                     "belay bloom create addresses --capacity 1000000 "
+                                     "--error-rate 0.1%"},
+                                    {0}},
+    .options = create_options,
+    .least = 1,
+    .most = 1,
+    .urls = 1,
+    .reports = true,
+    .begin = begin_create,
+    .stop = stop,
+};
+
+/* ---- add, has ------------------------------------------------------------------------------------------ */
+
+/* For people only those that are asked for are written, one in a line as they were read: so that they can go on through a
+ * pipe. A terminal is given no orders by them. */
+static void write_plain(const belay_bytes_t *item) {
+  static int terminal = -1;
+  if (terminal == -1)
+    terminal = isatty(STDOUT_FILENO);
+  if (terminal == 1)
+    text_add_shown(&work.text, item->data, item->len);
+  else
+    text_add(&work.text, item->data, item->len);
+  text_add(&work.text, asked.null ? "" : "\n", 1); /* "" is a 0 byte */
+}
+
+static bool write_answers(const bool *answers, size_t n) {
+  bool written = true;
+  text_clear(&work.text);
+  for (size_t i = 0; i < n && written; i++) {
+    const belay_bytes_t *item = &items.batch[i];
+    work.n++;
+    work.yes += answers[i];
+    if (out_form() == OUT_JSON) {
+      out_begin();
+      out_text("item", item->data, item->len);
+      out_bool(work.adds ? "new" : "found", answers[i]);
+      written = out_end();
+    } else if (out_form() == OUT_PLAIN && answers[i] != asked.missing)
+      write_plain(item);
+  }
+  if (work.text.len > 0)
+    written = !work.text.spoiled && out_raw(work.text.bytes, work.text.len);
+  return written;
+}
+
+static void fail_items(harness_t *h, int error) {
+  char what[96];
+  if (work.n == 0)
+    (void)snprintf(what, sizeof what, work.adds ? "cannot add" : "cannot ask");
+  else
+    (void)snprintf(what, sizeof what, "cannot %s more than the first %" PRIu64,
+                   work.adds ? "add" : "ask for", work.n);
+  fail(h, what, error);
+}
+
+static void on_answers(belay_request_t *r, int status, const bool *answers, size_t n) {
+  harness_t *h = r->data;
+  if (status != 0)
+    fail_items(h, status);
+  else if (write_answers(answers, n))
+    items_next(&items);
+  else
+    done(h, STATUS_TROUBLE);
+}
+
+static void on_batch(items_t *source, const belay_bytes_t *batch, size_t n) {
+  harness_t *h = source->harness;
+  int error = work.adds ? belay_bloom_add_many(bloom, &request, batch, n, on_answers)
+                        : belay_bloom_exists_many(bloom, &request, batch, n, on_answers);
+  if (error != 0)
+    fail_items(h, error);
+}
+
+static void on_end(items_t *source, const char *wrong) {
+  harness_t *h = source->harness;
+  bool yes = work.adds ? work.yes > 0 || work.n == 0 : work.yes == work.n;
+  if (wrong != NULL)
+    complain("%s", wrong);
+  done(h, wrong != NULL ? STATUS_TROUBLE : yes ? STATUS_YES : STATUS_NO);
+}
+
+static void on_found(belay_request_t *r, int status, const belay_bloom_options_t *options) {
+  harness_t *h = r->data;
+  if (opened(h, status, options, STATUS_TROUBLE))
+    items_begin(&items, h, 1, asked.null, on_batch, on_end);
+}
+
+static void begin_add(harness_t *h) {
+  work.adds = true;
+  look(h, on_found);
+}
+
+static void begin_has(harness_t *h) {
+  look(h, on_found);
+}
+
+#define NULL_OPTION                                                                                \
+  {                                                                                                \
+    .name = "null", .kind = OPTION_FLAG, .to.flag = &asked.null,                                   \
+    .help = "items end with a 0 byte instead of a line end, read and written"                      \
+  }
+#define ABOUT_ITEMS                                                                                \
+  "Items are arguments, or, with none or \"-\", the lines on standard input, of at most a MiB "    \
+  "each: no more is read than is dealt with, and what comes slowly is dealt with at once."
+
+static const command_t add = {
+    .name = "add",
+    .arguments = "NAME [ITEM]...",
+    .summary = "add items, and write those that are new",
+    .text = ABOUT_ITEMS "\n\n"
+                        "The status is 0 if one of them was new, or there were none; 1 if all had "
+                        "been added before. An add whose answer is lost may have happened, and is "
+                        "not sent again: the status is 123.",
+    .examples = (const example_t[]){{"Of all addresses in a log those that were never seen",
+                                     "cut -d' ' -f1 access.log | belay bloom add addresses"},
+                                    {"Once for each order, here or elsewhere",
+                                     "belay bloom add -q orders \"$ID\" && mail-invoice \"$ID\""},
+                                    {0}},
+    .options = (const option_t[]){NULL_OPTION, {0}},
+    .least = 1,
+    .most = ANY_NUMBER,
+    .urls = 1,
+    .reports = true,
+    .begin = begin_add,
+    .stop = stop,
+};
+
+static const command_t has = {
+    .name = "has",
+    .arguments = "NAME [ITEM]...",
+    .summary = "write those items that were, probably, added; the status is 0 if all were",
+    .text = ABOUT_ITEMS,
+    .examples =
+        (const example_t[]){
+            {"Whom we have not written to", "belay bloom has mailed --missing < addresses"}, {0}},
+    .options = (const option_t[]){NULL_OPTION,
+                                  {.name = "missing",
+                                   .letter = 'm',
+                                   .kind = OPTION_FLAG,
+                                   .to.flag = &asked.missing,
+                                   .help = "write those that were certainly not added instead"},
+                                  {0}},
+    .least = 1,
+    .most = ANY_NUMBER,
+    .urls = 1,
+    .reports = true,
+    .begin = begin_has,
+    .stop = stop,
+};
+
+/* ---- info ---------------------------------------------------------------------------------------------- */
+
+static const char *kind_name(belay_bloom_kind_t kind) {
+  static const char *const names[] = {[BELAY_BLOOM_PLAIN] = "plain",
+                                      [BELAY_BLOOM_SCALING] = "scaling",
+                                      [BELAY_BLOOM_ROTATING] = "rotating"};
+  return names[kind];
+}
+
+static void on_info(belay_request_t *r, int status, const belay_bloom_info_t *info) {
+  harness_t *h = r->data;
+  char ends[UNITS_DURATION_MAX];
+  if (status != 0) {
+    fail(h, "cannot look", status);
+    return;
+  }
+  out_begin();
+  out_string("name", name_of(h));
+  out_string("kind", kind_name(info->kind));
+  out_number("items", info->items);
+  out_number("capacity", info->capacity);
+  out_fraction("error_rate", made.error_rate);
+  out_fraction("saturation", info->saturation);
+  out_number("bits", info->bits);
+  out_number("bits_set", info->bits_set);
+  out_number("hashes", info->hashes);
+  out_number("layers", info->layers);
+  out_number("segments", info->segments);
+  if (info->ttl_ms < 0)
+    out_null("ttl_ms");
+  else
+    out_duration("ttl_ms", info->ttl_ms);
+  out_say("%s, about %" PRId64 " items of %" PRId64 ", %.3g%% of %" PRId64 " bits are set, %s%s",
+          kind_name(info->kind), info->items, info->capacity, info->saturation * 100, info->bits,
+          info->ttl_ms < 0 ? "stays for ever" : "ends in ",
+          info->ttl_ms < 0 ? "" : units_show_duration(ends, info->ttl_ms));
+  (void)out_end();
+  done(h, STATUS_YES);
+}
+
+static void on_found_for_info(belay_request_t *r, int status,
+                              const belay_bloom_options_t *options) {
+  harness_t *h = r->data;
+  if (!opened(h, status, options, STATUS_NO))
+    return;
+  int error = belay_bloom_info(bloom, &request, on_info);
+  if (error != 0)
+    fail(h, "cannot look", error);
+}
+
+static void begin_info(harness_t *h) {
+  look(h, on_found_for_info);
+}
+
+static const command_t info = {
+    .name = "info",
+    .arguments = "NAME",
+    .summary = "say how a filter was made, and how full it is; the status is 1 if there is none",
+    .examples =
+        (const example_t[]){
+            {"How full it is, in a script", "belay bloom info lines --json | jq .saturation"}, {0}},
+    .least = 1,
+    .most = 1,
+    .urls = 1,
+    .reports = true,
+    .begin = begin_info,
+    .stop = stop,
+};
+
+/* ---- delete -------------------------------------------------------------------------------------------- */
+
+static void on_deleted(belay_request_t *r, int status) {
+  harness_t *h = r->data;
+  if (status != 0) {
+    fail(h, "cannot delete", status);
+    return;
+  }
+  out_begin();
+  out_string("name", name_of(h));
+  out_bool("found", there);
+  out_say("%s", there ? "deleted" : "not there");
+  (void)out_end();
+  done(h, there ? STATUS_YES : STATUS_NO);
+}
+
+/* Whatever there is of it, also if its configuration is lost. */
+static void on_found_for_delete(belay_request_t *r, int status,
+                                const belay_bloom_options_t *options) {
+  harness_t *h = r->data;
+  (void)options;
+  there = status == 0;
+  int error =
+      status == 0 || status == BELAY_EABSENT ? belay_bloom_clear(any, r, on_deleted) : status;
+  if (error != 0)
+    fail(h, "cannot delete", error);
+}
+
+static void begin_delete(harness_t *h) {
+  look(h, on_found_for_delete);
+}
+
+static const command_t delete = {
+    .name = "delete",
+    .arguments = "NAME",
+    .summary = "remove a filter; the status is 1 if it was not there",
+    .examples =
+        (const example_t[]){
+            {"Begin again with a larger one",
+             "belay bloom delete lines; belay bloom create lines --capacity 10000000"},
+            {0}},
+    .least = 1,
+    .most = 1,
+    .urls = 1,
+    .reports = true,
+    .begin = begin_delete,
+    .stop = stop,
+};
+
+const command_t bloom_command = {
+    .name = "bloom",
+    .summary = "whether something has been seen, in a few bits for each thing",
+    .text =
+        "What was added to a Bloom filter is found ever after; what was not is found all the same "
+        "now and then, as --error-rate says. Nothing can be taken out again. The others need its "
+        "name only: how it was made is on the server.",
+    .examples =
+        (const example_t[]){
+            {"Lines that no machine has seen before",
+             "belay bloom create lines --capacity 1000000; tail -f log | belay bloom add lines"},
+            {0}},
+    .parts = (const command_t *const[]){&create, &add, &has, &info, &delete, NULL},
+};

@@ -1,0 +1,302 @@
+/* `belay break`: takes away what someone holds. What is found is told, and of that just what was found is taken, by
+ * marks: who came in between keeps what he has. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shell/commands.h"
+#include "query/reading.h"
+#include "ui/text.h"
+
+#define MARK_DIGITS 16
+#define MARKS_SAID_MAX 200 /* bytes: what people can look over */
+
+static struct {
+  bool yes;
+  texts_t marks;
+} asked;
+
+/* What is asked of each server. */
+typedef struct step {
+  belay_request_t request;
+  harness_t *h;
+  size_t node;
+  belay_held_t seen; /* with those holders only that were asked for */
+} step_t;
+
+static reading_t reading;
+static step_t steps[URLS_MAX];
+static size_t pending, removed;
+static int failure;
+
+/* ---- whom ---------------------------------------------------------------------------------------------- */
+
+static bool is_mark(const char *text) {
+  return strlen(text) == MARK_DIGITS && strspn(text, "0123456789abcdefABCDEF") == MARK_DIGITS;
+}
+
+static bool is_meant(uint64_t mark) {
+  for (size_t i = 0; i < asked.marks.n; i++)
+    if (strtoull(asked.marks.item[i], NULL, 16) == mark)
+      return true;
+  return asked.marks.n == 0;
+}
+
+/* Leaves the holders who are meant. */
+static void choose(seen_t *seen, belay_held_t *out) {
+  belay_holder_t *holders = (belay_holder_t *)seen->held->holders; /* the list's own copy */
+  size_t n = 0;
+  for (size_t i = 0; i < seen->held->holders_len; i++)
+    if (is_meant(holders[i].mark))
+      holders[n++] = holders[i];
+  *out = *seen->held;
+  out->holders_len = n;
+}
+
+/* Of one name several things may be held; one is to be broken. */
+static bool is_one_kind(const seen_list_t *list) {
+  for (size_t i = 0, first = list->n; i < list->n; i++) {
+    if (list->item[i].held->holders_count == 0)
+      continue;
+    first = first < i ? first : i;
+    if (list->item[i].held->kind != list->item[first].held->kind)
+      return false;
+  }
+  return true;
+}
+
+/* ---- what is said -------------------------------------------------------------------------------------- */
+
+static void out_which(const step_t *step) {
+  out_string("kind", belay_held_kind_name(step->seen.kind));
+  out_text("name", step->seen.name, step->seen.name_len);
+  if (step->h->clients > 1)
+    out_string("node", look_node(step->node));
+}
+
+static bool write_plan(const step_t *step) {
+  char left[LOOK_TEXT_MAX], mark[MARK_DIGITS + 1];
+  for (size_t i = 0; i < step->seen.holders_len; i++) {
+    const belay_holder_t *holder = &step->seen.holders[i];
+    (void)snprintf(mark, sizeof mark, "%016" PRIx64, holder->mark);
+    out_begin();
+    out_which(step);
+    out_string("label", holder->label);
+    out_string("mark", mark);
+    out_bool("broken", false);
+    out_say("would take %s %s from %s, %s, mark %s%s", belay_held_kind_name(step->seen.kind),
+            out_shown(step->seen.name, step->seen.name_len), look_holder(holder),
+            look_left(left, holder->remaining_ms), mark, look_at(step->h, step->node));
+    if (!out_end())
+      return false;
+  }
+  return true;
+}
+
+static bool write_broken(const step_t *step, const belay_broken_t *broken) {
+  char kept[64] = "", missed[64] = "", unseen[96] = "";
+  if (broken->missed > 0)
+    (void)snprintf(missed, sizeof missed, "; %zu had gone by themselves", broken->missed);
+  if (broken->unseen > 0)
+    (void)snprintf(unseen, sizeof unseen, "; %zu may hold it or not: more do than are told",
+                   broken->unseen);
+  if (broken->others > 0)
+    (void)snprintf(kept, sizeof kept, "; %zu more hold it, and keep it", broken->others);
+  out_begin();
+  out_which(step);
+  out_number("removed", (int64_t)broken->removed);
+  out_number("missed", (int64_t)broken->missed);
+  out_number("unseen", (int64_t)broken->unseen);
+  out_number("others", (int64_t)broken->others);
+  out_number("heard", (int64_t)broken->heard);
+  out_say("%s %s%s: taken from %zu%s%s%s", belay_held_kind_name(step->seen.kind),
+          out_shown(step->seen.name, step->seen.name_len), look_at(step->h, step->node),
+          broken->removed, missed, unseen, kept);
+  return out_end();
+}
+
+/* ---- how ----------------------------------------------------------------------------------------------- */
+
+static void end(harness_t *h, int status) {
+  seen_clear(&reading.seen);
+  harness_done(h, status);
+}
+
+static void on_broken(belay_request_t *request, int status, const belay_broken_t *broken) {
+  step_t *step = request->data;
+  harness_t *h = step->h;
+  if (harness_is_done(h))
+    return;
+  if (status != 0) {
+    char what[OUT_SHOWN_MAX + 32];
+    (void)snprintf(what, sizeof what, "cannot break it%s", look_at(h, step->node));
+    harness_complain(h, what, status);
+    failure = failure != 0 ? failure : status_of(status);
+  } else {
+    removed += broken->removed;
+    if (!write_broken(step, broken) || broken->unseen > 0)
+      failure = STATUS_TROUBLE;
+  }
+  if (--pending > 0)
+    return;
+  if (failure == 0)
+    failure = reading_status(&reading); /* at a minority it is as good as not broken */
+  end(h, failure != 0 ? failure : removed > 0 ? STATUS_YES : STATUS_NO);
+}
+
+static void break_all(harness_t *h, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    int error =
+        belay_held_break(h->client[steps[i].node], &steps[i].request, &steps[i].seen, on_broken);
+    if (error != 0) {
+      harness_fail(h, "cannot break it", error);
+      return;
+    }
+    pending++;
+  }
+}
+
+/* As options, each once: on several servers it is the same holder's. */
+static void add_marks(text_t *text, const step_t *step) {
+  char option[MARK_DIGITS + 16];
+  for (size_t i = 0; i < step->seen.holders_len; i++) {
+    (void)snprintf(option, sizeof option, " --mark %016" PRIx64, step->seen.holders[i].mark);
+    if (text->bytes == NULL || strstr(text->bytes, option) == NULL)
+      text_add(text, option, strlen(option));
+  }
+}
+
+static void plan(harness_t *h, size_t n) {
+  bool written = true;
+  text_t marks = {0};
+  for (size_t i = 0; i < n && written; i++) {
+    written = write_plan(&steps[i]);
+    add_marks(&marks, &steps[i]);
+  }
+  if (marks.len <= MARKS_SAID_MAX && !marks.spoiled && marks.len > 0)
+    complain("nothing was done: say --yes; or, for exactly what is told here:%s --yes",
+             marks.bytes);
+  else
+    complain("nothing was done: say --yes, or --mark MARK --yes for one of them only");
+  text_free(&marks);
+  end(h, written ? STATUS_USAGE : STATUS_TROUBLE);
+}
+
+/* Whoever is meant was not found; crowd: among those who are told, and there are more. */
+static void say_nobody(bool held, bool crowd) {
+  if (crowd)
+    complain("nobody of that mark is among the first %d who hold it, and there are more",
+             BELAY_HELD_HOLDERS_MAX);
+  else
+    complain(held ? "nobody of that mark holds it: who holds it now keeps it" : "nobody holds it");
+}
+
+static bool is_found(uint64_t mark, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    for (size_t k = 0; k < steps[i].seen.holders_len; k++)
+      if (steps[i].seen.holders[k].mark == mark)
+        return true;
+  return false;
+}
+
+/* Each mark, at one server at least. */
+static bool are_all_found(size_t n) {
+  for (size_t i = 0; i < asked.marks.n; i++)
+    if (!is_found(strtoull(asked.marks.item[i], NULL, 16), n))
+      return false;
+  return true;
+}
+
+static void on_read(reading_t *read) {
+  harness_t *h = read->h;
+  size_t n = 0;
+  bool held = false, crowd = false;
+  int status = reading_status(read);
+  if (!is_one_kind(&read->seen)) {
+    complain("several things have this name: say which one by --kind");
+    end(h, STATUS_USAGE);
+    return;
+  }
+  for (size_t i = 0; i < read->seen.n; i++) {
+    seen_t *seen = &read->seen.item[i];
+    if (seen->held->holders_count == 0)
+      continue;
+    held = true; /* of one kind: one for each server at most */
+    crowd |= seen->held->holders_count > seen->held->holders_len;
+    steps[n] = (step_t){.h = h, .node = seen->node};
+    steps[n].request.data = &steps[n];
+    choose(seen, &steps[n].seen);
+    n += steps[n].seen.holders_len > 0;
+  }
+  if (n > 0 && crowd && !are_all_found(n)) {
+    complain(
+        "one of these marks is not among the first %d who hold it, and there are more: nothing "
+        "was done",
+        BELAY_HELD_HOLDERS_MAX);
+    end(h, STATUS_TROUBLE);
+  } else if (n == 0) {
+    if (status == STATUS_YES)
+      say_nobody(held, crowd);
+    end(h, status != STATUS_YES ? status : crowd ? STATUS_TROUBLE : STATUS_NO);
+  } else if (asked.yes)
+    break_all(h, n);
+  else
+    plan(h, n);
+}
+
+static void begin(harness_t *h) {
+  reading = (reading_t){.h = h, .name = h->arguments->item[0], .on_read = on_read};
+  for (size_t i = 0; i < asked.marks.n; i++)
+    if (!is_mark(asked.marks.item[i])) {
+      harness_refuse(h, "--mark: not the 16 digits that belay show tells");
+      return;
+    }
+  if (look_check(h))
+    reading_begin(&reading);
+}
+
+static const option_t options[] = {
+    {.name = "yes",
+     .letter = 'y',
+     .kind = OPTION_FLAG,
+     .to.flag = &asked.yes,
+     .help = "do it; without it: only say what would be done, the status is 2"},
+    {.name = "mark",
+     .letter = 'm',
+     .kind = OPTION_TEXTS,
+     .value = "MARK",
+     .to.texts = &asked.marks,
+     .help = "take it from this holder only, as belay show tells him; may be given several times"},
+    LOOK_KIND_OPTION,
+    {0},
+};
+
+const command_t break_command = {
+    .name = "break",
+    .arguments = "NAME",
+    .summary = "take NAME away from who holds it; the status is 1 if nobody does",
+    .text =
+        "Taken away is what is found to be held, from exactly those who are found: who gets it "
+        "before that is done keeps it. It is done as the holder would give it back, so that who "
+        "waits is woken. With --mark it is taken only if that holder still has it.\n\n"
+        "THE HOLDER IS NOT STOPPED: it takes itself for one until its next renewal, or its "
+        "deadline. As a rule belay exec and belay leader notice a break at once, and then end "
+        "their command. So this is for holders that are known to be dead, or whose work is guarded "
+        "by fencing numbers, which stay.\n\n"
+        "With several --url these are the servers of one Redlock; the status is 120 if less than a "
+        "majority of them have answered. At most 1000 holders are taken it from at once, "
+        "those whose leases last longest; where more hold it, and it is not known whether the one "
+        "who is meant is among them, the status is 123.",
+    .examples = (const example_t[]){{"What would be done", "belay break deploy"},
+                                    {"The host that had it is gone", "belay break deploy --yes"},
+                                    {"One holder of several, whom belay show has told",
+                                     "belay break gpu --mark 40e0b8deffef6e38 --yes"},
+                                    {0}},
+    .options = options,
+    .least = 1,
+    .most = 1,
+    .urls = URLS_MAX,
+    .reports = true,
+    .begin = begin,
+};

@@ -1,0 +1,339 @@
+/* `belay cache`: what a command writes, kept for all machines.
+ *
+ *   ASKING --fresh--> written --> done
+ *     |  |
+ *     |  +--stale--> written, SEEKING --nobody else loads it--> another process of ours does, and nobody waits --> done
+ *     |                           +-- somebody does --> done
+ *     |  ^
+ *     |  +-- another machine runs the command: it is waited for
+ *     v
+ *   LOADING: the command runs --status 0--> kept, written --> done
+ *                             --otherwise--> written, not kept --> done, with its status */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shell/commands.h"
+#include "run/guarded_command.h"
+
+#define LOOK_MS 2
+#define LONGEST_MAX_MS 300000
+#define GET_MAX_MS 600000 /* as long as a request may take */
+#define SLACK_MS 1000     /* the keeper is first */
+
+static struct {
+  int64_t ttl_ms, stale_ms, longest_ms, max_size;
+  const char *name;
+  bool refresh, anyway, forget;
+} asked = {.ttl_ms = 300000, .longest_ms = 60000, .max_size = 8 << 20, .name = ""};
+
+static belay_cache_t *cache;
+static belay_request_t request;
+static belay_cache_load_t *load;
+static errand_t errand;
+static text_t output;
+static int64_t until; /* keeper_now(): the command is to have ended by then */
+static int ends_with; /* the status, once the command has ended too */
+static uv_timer_t look_timer;
+static bool over;
+static bool seeking; /* whether it is we who are to run the command once more, in the background */
+static bool won;     /* it is */
+
+/* ---- the end ------------------------------------------------------------------------------------------- */
+
+/* No command is left behind. */
+static void finish(harness_t *h, int status) {
+  ends_with = status;
+  over = true;
+  if (errand_runs(&errand))
+    errand_signal(&errand, SIGKILL);
+  else
+    harness_done(h, status);
+}
+
+static void refresh(harness_t *h);
+
+/* Served is what was loaded before it is stored, and what is stale before it is known who loads it again. Both are over when
+ * nothing is under way any more, which takes a few operations. */
+static void on_look_timer(uv_timer_t *timer) {
+  belay_cache_stats_t stats;
+  belay_cache_stats(cache, &stats);
+  if (stats.flights > 0)
+    return;
+  if (won)
+    refresh(timer->data);
+  else if (!seeking && stats.fills == 0 && !asked.anyway)
+    remark("what it has written could not be kept");
+  uv_close((uv_handle_t *)timer, NULL);
+  finish(timer->data, STATUS_YES);
+}
+
+static void finish_when_settled(harness_t *h) {
+  (void)uv_timer_init(&h->loop, &look_timer);
+  look_timer.data = h;
+  (void)uv_timer_start(&look_timer, on_look_timer, 0, LOOK_MS);
+}
+
+static void stop(harness_t *h, int signum) {
+  if (errand_take(&errand, signum))
+    return;
+  if (uv_is_active((uv_handle_t *)&look_timer))
+    uv_close((uv_handle_t *)&look_timer, NULL);
+  finish(h, STATUS_SIGNAL + signum);
+}
+
+/* ---- the command --------------------------------------------------------------------------------------- */
+
+/* From SIGTERM, when it has taken longer than --longest, to when it is certainly gone. */
+static int64_t grace_ms(void) {
+  return asked.longest_ms / 6;
+}
+
+static int64_t left_us(void *data) {
+  (void)data;
+  int64_t left = (until - keeper_now()) / 1000;
+  return left > 0 ? left : 0;
+}
+
+static void on_ended(errand_t *e) {
+  if (e->too_much)
+    complain("the command writes more than --max-size allows");
+  else if (e->overdue)
+    complain("the command has taken longer than --longest allows, and was ended");
+  else if (e->not_all && e->status == STATUS_YES)
+    complain("the command has ended, but what it has left behind keeps its output open");
+  if (e->too_much || e->overdue || output.spoiled || (e->not_all && e->status == STATUS_YES))
+    e->status = STATUS_TROUBLE;
+  if (e->status == STATUS_YES)
+    (void)belay_cache_load_done(load, output.bytes,
+                                output.len); /* whoever waits is told of an error */
+  else
+    (void)belay_cache_load_failed(load, e->status);
+  if (over)
+    harness_done(e->harness, ends_with);
+}
+
+static void on_load(belay_cache_load_t *l, const char *key, size_t key_len, void *arg) {
+  harness_t *h = arg;
+  (void)key;
+  (void)key_len;
+  if (over || seeking) { /* who runs it takes the lease that we give back */
+    won = seeking;
+    (void)belay_cache_load_failed(l, STATUS_TROUBLE);
+    return;
+  }
+  load = l;
+  text_clear(&output);
+  until = keeper_now() + (asked.longest_ms + grace_ms()) * 1000000;
+  errand = (errand_t){.left = left_us,
+                      .grace_ms = grace_ms(),
+                      .on_end = on_ended,
+                      .output = &output,
+                      .output_max = (size_t)asked.max_size};
+  errand_start(&errand, h, h->arguments->command);
+}
+
+/* ---- what is there ------------------------------------------------------------------------------------- */
+
+/* The same again, in the background: `belay cache --refresh`, with all else that we were told. Of all who were served what
+ * is stale one does: who was given the lease. */
+static void refresh(harness_t *h) {
+  static uv_process_t process;
+  char **line = h->arguments->line;
+  size_t n = 0;
+  while (line[n] != NULL)
+    n++;
+  char **args = calloc(n + 2, sizeof *args);
+  if (args == NULL)
+    return;
+  args[0] = line[0];
+  args[1] = line[1]; /* "cache" */
+  args[2] = "--refresh";
+  memcpy(args + 3, line + 2, (n - 2) * sizeof *args);
+  uv_process_options_t options = {
+      .file = errand_own_path(),
+      .args = args,
+      .flags = UV_PROCESS_DETACHED,
+  };
+  int error = uv_spawn(&h->loop, &process, &options);
+  if (error != 0)
+    remark("cannot run it again in the background: %s", uv_strerror(error));
+  else
+    remark("stale: it is run again in the background");
+  uv_close((uv_handle_t *)&process, NULL);
+  free(args);
+}
+
+static void write_it(const void *bytes, size_t len) {
+  if (!asked.refresh && len > 0)
+    (void)out_raw(bytes, len);
+}
+
+static void on_got(belay_request_t *r, int status, const belay_cache_result_t *result) {
+  harness_t *h = r->data;
+  if (harness_is_done(h))
+    return;
+  bool failed = result->load_error > 0; /* by ourselves: others' failures are not kept */
+  if (failed && (status == BELAY_ELOAD || asked.refresh)) {
+    write_it(output.bytes, output.len);
+    finish(h, result->load_error);
+  } else if (status == 0) {
+    write_it(result->data, result->len);
+    seeking = result->stale;
+    if (seeking || result->from == BELAY_CACHE_FROM_LOAD)
+      finish_when_settled(h);
+    else
+      finish(h, STATUS_YES);
+  } else if (status == BELAY_ETIMEDOUT) {
+    bool ours = errand.harness != NULL;
+    if (ours && errand_runs(&errand) && !errand.overdue)
+      complain("the command has not ended in time");
+    else if (!ours && !asked.refresh)
+      complain("another machine runs the command, and has not ended in time");
+    finish(h, ours ? STATUS_TROUBLE : asked.refresh ? STATUS_YES : STATUS_NOT_ACQUIRED);
+  } else {
+    harness_complain(h, "cannot ask", status);
+    finish(h, status_of(status));
+  }
+}
+
+static void on_forgotten(belay_request_t *r, int status, bool applied) {
+  harness_t *h = r->data;
+  (void)applied;
+  if (status != 0) {
+    harness_fail(h, "cannot forget", status);
+    return;
+  }
+  if (out_form() == OUT_JSON) {
+    out_begin();
+    out_string("key", h->arguments->item[0]);
+    out_bool("forgotten", true);
+    (void)out_end();
+  }
+  harness_done(h, STATUS_YES);
+}
+
+/* ---- the beginning ------------------------------------------------------------------------------------- */
+
+/* Another one's run that fails, and ours. */
+static int64_t get_ms(void) {
+  int64_t ms = 2 * (asked.longest_ms + grace_ms());
+  return ms < GET_MAX_MS ? ms : GET_MAX_MS;
+}
+
+/* Who refreshes takes what is stale for nothing, and does not wait for somebody else who is about it. */
+static int open_cache(harness_t *h) {
+  belay_cache_options_t options;
+  belay_cache_options_init(&options);
+  options.name = asked.name;
+  options.name_len = strlen(asked.name);
+  options.load = on_load;
+  options.arg = h;
+  options.ttl_ms = asked.ttl_ms;
+  options.jitter_percent = 0;
+  options.stale_ms = asked.refresh ? 0 : asked.stale_ms;
+  options.keep_ms = asked.stale_ms;
+  options.load_timeout_ms = asked.longest_ms + grace_ms() + SLACK_MS;
+  options.max_value_bytes = (size_t)asked.max_size;
+  options.late = BELAY_CACHE_LATE_FAIL;
+  options.away = asked.anyway ? BELAY_CACHE_AWAY_LOAD : BELAY_CACHE_AWAY_FAIL;
+  options.quiet = true;
+  if (asked.refresh)
+    options.wait_ms = 0;
+  return belay_cache_new(h->client[0], &options, &cache);
+}
+
+static void begin(harness_t *h) {
+  const char *key = h->arguments->item[0];
+  bool runs = h->arguments->command != NULL;
+  if (runs == asked.forget || (asked.forget && asked.refresh)) {
+    harness_refuse(h, "either a command behind --, or --forget");
+    return;
+  }
+  if (runs && out_form() == OUT_JSON) {
+    harness_refuse(h, "--json is for --forget: what the command writes is written as it is");
+    return;
+  }
+  request.data = h;
+  request.timeout_ms = asked.forget ? 0 : get_ms();
+  int error = open_cache(h);
+  if (error == 0)
+    error = asked.forget ? belay_cache_invalidate(cache, &request, key, strlen(key), on_forgotten)
+                         : belay_cache_get(cache, &request, key, strlen(key), on_got);
+  harness_fail(h, "cannot ask", error);
+}
+
+static const option_t options[] = {
+    {.name = "ttl",
+     .kind = OPTION_DURATION,
+     .value = "DURATION",
+     .to.number = &asked.ttl_ms,
+     .min = 1,
+     .max = YEAR_MS,
+     .help = "what the command has written is fresh for so long; default 5m"},
+    {.name = "stale",
+     .kind = OPTION_DURATION,
+     .value = "DURATION",
+     .to.number = &asked.stale_ms,
+     .max = YEAR_MS,
+     .help = "and for so long after that it is written out all the same, while the command runs "
+             "once more in the background, on one machine; default 0s"},
+    {.name = "longest",
+     .kind = OPTION_DURATION,
+     .value = "DURATION",
+     .to.number = &asked.longest_ms,
+     .min = 100,
+     .max = LONGEST_MAX_MS,
+     .help = "the command is ended if it takes longer; default 1m"},
+    {.name = "max-size",
+     .kind = OPTION_NUMBER,
+     .value = "BYTES",
+     .to.number = &asked.max_size,
+     .min = 1,
+     .max = (int64_t)BELAY_CACHE_VALUE_MAX,
+     .help = "the command is ended if it writes more; default 8388608"},
+    {.name = "anyway",
+     .kind = OPTION_FLAG,
+     .to.flag = &asked.anyway,
+     .help = "if no server can be asked: run the command, and keep nothing"},
+    {.name = "refresh",
+     .kind = OPTION_FLAG,
+     .to.flag = &asked.refresh,
+     .help = "write nothing: run the command if what is there is not fresh, and nobody else does"},
+    {.name = "forget",
+     .kind = OPTION_FLAG,
+     .to.flag = &asked.forget,
+     .help = "instead of running a command: what is there is not written out any more"},
+    {.name = "name",
+     .kind = OPTION_TEXT,
+     .value = "NAME",
+     .to.text = &asked.name,
+     .help = "what the keys are of: others may have the same KEY under another NAME"},
+    {0},
+};
+
+const command_t cache_command = {
+    .name = "cache",
+    .arguments = "KEY",
+    .summary = "write what a command writes, without running it each time",
+    .text =
+        "What the command writes to standard output is kept under KEY if its status is 0, and "
+        "written out, byte for byte, wherever KEY is asked for until it is too old. One machine "
+        "at a time runs the command; the others wait for what it writes.\n\n"
+        "If the command fails, what it has written is written out, with its status, and nothing is "
+        "kept. Its standard error is ours.",
+    .examples = (const example_t[]){{"A slow report, at most five minutes old; at worst an hour",
+                                     "belay cache report --ttl 5m --stale 1h -- ./report"},
+                                    {"It has changed", "belay cache report --forget"},
+                                    {0}},
+    .options = options,
+    .least = 1,
+    .most = 1,
+    .runs = RUNS_MAYBE,
+    .urls = 1,
+    .reports = true,
+    .begin = begin,
+    .stop = stop,
+};

@@ -1,0 +1,456 @@
+/* `belay exec`: a command that runs while a lock is held. */
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "shell/commands.h"
+#include "run/guarded_command.h"
+#include "query/query.h"
+#include "run/probe.h"
+#include "run/waiting.h"
+
+/* CONNECTING --enough servers answered (probe.h)--> WAITING --granted--> RUNNING --the command ended--> HOLDING
+ *     |                                                |                  |
+ *     +--too few answered--> DONE: 120                 |                  +--lost: the keeper ends the command: 122
+ *                                                      +--held by another, or the wait is over--> DONE: 121, or -E
+ *
+ *   HOLDING --the time of --hold is over (at once without it), a signal, or lost--> RELEASING --> DONE
+ *
+ * The command's status is kept, but for a loss: 122. A loss may be noticed only by the release: 122 too.
+ *
+ * A signal: CONNECTING and WAITING end; RUNNING hands it to the command, and there is no HOLDING then; HOLDING ends;
+ * RELEASING ignores the first one, and the second one ends belay. */
+#define QUARANTINE_MS 30000
+#define QUORUM_TIMEOUT_MS 5 /* that the library always allows */
+
+static struct {
+  int64_t ttl_ms, grace_ms, wait_ms, permits, max_ttl_ms, hold_ms, max_runtime_ms, conflict;
+  const char *key;
+  bool try_once, redlock, fair, shared, exclusive, quiet, hides;
+} asked = {.ttl_ms = 30000,
+           .wait_ms = BELAY_FOREVER,
+           .max_ttl_ms = QUARANTINE_MS,
+           .conflict = STATUS_NOT_ACQUIRED};
+
+static enum { CONNECTING, WAITING, RUNNING, HOLDING, RELEASING } state;
+static belay_lock_t *lock;
+static errand_t errand;
+static capture_t capture;
+static waiting_t waiting;
+static uv_timer_t hold_timer;
+static uint64_t granted_at; /* uv_now() */
+static bool held_on;        /* for --hold, when the command had ended */
+
+static const char *name_of(const harness_t *h) {
+  return asked.key != NULL ? asked.key : h->arguments->item[0];
+}
+
+/* ---- the end ------------------------------------------------------------------------------------------- */
+
+static void finish(harness_t *h) {
+  if (errand.status != STATUS_YES)
+    capture_show(&capture);
+  harness_done(h, errand.status);
+}
+
+/* When it was lost is not known where it was held for longer than the command ran. */
+static void lose(const char *why) {
+  if (held_on && !errand.lost)
+    complain("lost while the command ran, or before --hold was over: %s", why);
+  errand.lost = errand.lost || held_on;
+  errand_lose(&errand, why);
+}
+
+static void on_released(belay_lock_t *l, int status) {
+  harness_t *h = belay_lock_data(l);
+  if (harness_is_done(h))
+    return;
+  if (status == BELAY_ENOTOWNER && errand.started)
+    lose(belay_lost_name(BELAY_LOST_TAKEN));
+  else if (status != 0)
+    harness_complain(h, "not given back, so that it is held until its lease ends", status);
+  finish(h);
+}
+
+static void release(void) {
+  state = RELEASING;
+  uv_close((uv_handle_t *)&hold_timer, NULL);
+  int error = belay_lock_release(lock, BELAY_DEFAULT, on_released);
+  if (error != 0)
+    on_released(lock, error);
+}
+
+static void on_hold_over(uv_timer_t *timer) {
+  (void)timer;
+  release();
+}
+
+/* A command that did not run is another machine's; one that a signal has ended is not kept for others either. */
+static void on_ended(errand_t *e) {
+  bool lost = (e->lost || e->overdue) && e->started;
+  uint64_t end = granted_at + (uint64_t)asked.hold_ms, now = uv_now(&e->harness->loop);
+  if (lost)
+    errand_lose(e, "no renewal was confirmed in time");
+  state = HOLDING;
+  held_on = !lost && e->started && e->hurried == 0 && end > now;
+  if (!held_on)
+    release();
+  else
+    (void)uv_timer_start(&hold_timer, on_hold_over, end - now, 0);
+}
+
+static void on_lost(belay_lock_t *l, belay_lost_t reason) {
+  (void)l;
+  if (state == HOLDING) {
+    lose(belay_lost_name(reason));
+    release();
+    return;
+  }
+  if (!errand.overdue) /* that is said at the end */
+    errand_lose(&errand, belay_lost_name(reason));
+  errand_look(&errand);
+}
+
+static void stop(harness_t *h, int signum) {
+  bool started = state == RUNNING || state == RELEASING;
+  if (state == HOLDING) {
+    release();
+    return;
+  }
+  if (started && errand_take(&errand, signum))
+    return;
+  probe_end();
+  waiting_end(&waiting);
+  harness_done(h, STATUS_SIGNAL + signum);
+}
+
+/* ---- the command --------------------------------------------------------------------------------------- */
+
+static int64_t left_us(void *data) {
+  (void)data;
+  return belay_lock_remaining_us(lock);
+}
+
+static void set_number(const char *name, uint64_t value) {
+  char digits[24];
+  (void)snprintf(digits, sizeof digits, "%" PRIu64, value);
+  (void)setenv(name, digits, 1);
+}
+
+/* What was there before is of a belay around this one. */
+static void set_environment(const harness_t *h) {
+  struct timespec now;
+  (void)clock_gettime(CLOCK_REALTIME, &now);
+  int64_t ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+  (void)setenv("BELAY_NAME", name_of(h), 1);
+  set_number("BELAY_DEADLINE", (uint64_t)(ms + belay_lock_remaining_us(lock) / 1000));
+  if (belay_lock_fence(lock) != 0)
+    set_number("BELAY_FENCE", belay_lock_fence(lock));
+  else
+    (void)unsetenv("BELAY_FENCE");
+}
+
+static void run_command(harness_t *h) {
+  state = RUNNING;
+  set_environment(h);
+  granted_at = uv_now(&h->loop);
+  (void)uv_timer_init(&h->loop, &hold_timer);
+  errand = (errand_t){.left = left_us,
+                      .grace_ms = asked.grace_ms,
+                      .max_runtime_ms = asked.max_runtime_ms,
+                      .capture = asked.hides ? &capture : NULL,
+                      .on_end = on_ended,
+                      .data = lock};
+  errand_start(&errand, h, h->arguments->command);
+}
+
+/* ---- waiting ------------------------------------------------------------------------------------------- */
+
+/* In words: which servers do not vote, and until when. */
+static const char *quarantine_words(const belay_lock_tally_t *tally) {
+  static char words[160];
+  char left[LOOK_TEXT_MAX];
+  int64_t ms = 0;
+  for (unsigned i = 0; i < tally->nodes; i++)
+    if (tally->node[i].quarantine_ms > ms)
+      ms = tally->node[i].quarantine_ms;
+  (void)snprintf(words, sizeof words,
+                 "%u of %u servers are in quarantine and do not vote: they were started less than "
+                 "--max-ttl ago; they vote in %s",
+                 tally->votes[BELAY_VOTE_QUARANTINED], tally->nodes,
+                 look_left(left, ms > 0 ? ms : asked.max_ttl_ms));
+  return words;
+}
+
+/* Which servers do not answer, and why. */
+static const char *absence_words(const belay_lock_tally_t *tally) {
+  static char words[1024];
+  size_t n = 0;
+  if (tally->nodes > 1)
+    n = (size_t)snprintf(words, sizeof words, "too few of the servers answer; ");
+  for (unsigned i = 0; i < tally->nodes; i++)
+    if (tally->node[i].error < 0 && tally->node[i].error != BELAY_EHELD && n < sizeof words)
+      n += (size_t)snprintf(words + n, sizeof words - n, "%s%s: %s", i == 0 ? "" : "; ",
+                            harness_url(i), belay_strerror(tally->node[i].error));
+  return words;
+}
+
+/* NULL: enough servers answer and vote. */
+static const char *trouble(const waiting_t *w) {
+  (void)w;
+  belay_lock_tally_t tally;
+  belay_lock_tally(lock, &tally);
+  const unsigned *votes = tally.votes;
+  unsigned quarantined = votes[BELAY_VOTE_QUARANTINED];
+  unsigned absent = votes[BELAY_VOTE_UNREACHABLE] + votes[BELAY_VOTE_TIMED_OUT];
+  absent += votes[BELAY_VOTE_REFUSED];
+  if (absent > tally.nodes - tally.quorum)
+    return absence_words(&tally);
+  return absent + quarantined > tally.nodes - tally.quorum ? quarantine_words(&tally) : NULL;
+}
+
+static void on_acquired(belay_lock_t *l, int status) {
+  harness_t *h = belay_lock_data(l);
+  waiting_end(&waiting);
+  if (harness_is_done(h))
+    return;
+  if (status == BELAY_EHELD || status == BELAY_ETIMEDOUT) {
+    if (!asked.quiet)
+      complain("not acquired: %s", status == BELAY_EHELD ? "someone else holds it"
+                                                         : "someone else held it all the time");
+    harness_done(h, (int)asked.conflict);
+  } else if (status == BELAY_ENOQUORUM || status == BELAY_EQUARANTINED) {
+    const char *why = trouble(&waiting);
+    complain("cannot acquire: %s", why != NULL ? why : belay_strerror(status));
+    harness_done(h, STATUS_UNREACHABLE);
+  } else if (status != 0)
+    harness_fail(h, "cannot acquire", status);
+  else
+    run_command(h);
+}
+
+/* ---- the beginning ------------------------------------------------------------------------------------- */
+
+/* One call to one of several servers: --timeout, as far as the library allows for that ttl. Its default, 50 ms, is for
+ * servers nearby. */
+static int64_t quorum_timeout(void) {
+  int64_t most = asked.ttl_ms / 10 > QUORUM_TIMEOUT_MS ? asked.ttl_ms / 10 : QUORUM_TIMEOUT_MS;
+  return common.timeout_ms < most ? common.timeout_ms : most;
+}
+
+static int make_lock(harness_t *h) {
+  const char *name = name_of(h);
+  size_t len = strlen(name);
+  belay_lock_options_t options;
+  belay_lock_options_init(&options);
+  options.ttl_ms = asked.ttl_ms;
+  options.watchdog = BELAY_WATCHDOG_ON;
+  options.notice_break = true;
+  options.fencing = asked.permits == 0 && asked.key == NULL;
+  options.key = asked.key;
+  options.key_len = asked.key != NULL ? len : 0;
+  options.fair = asked.fair;
+  options.max_ttl_ms = asked.max_ttl_ms;
+  options.quarantine = asked.redlock ? BELAY_QUARANTINE_ON : BELAY_QUARANTINE_AUTO;
+  if (h->clients > 1)
+    options.timeout_ms = quorum_timeout();
+  options.on_lost = on_lost;
+  options.data = h;
+  if (asked.permits > 0)
+    return belay_semaphore_new(h->client, h->clients, name, len, (unsigned)asked.permits, 1,
+                               &options, &lock);
+  if (asked.shared || asked.exclusive)
+    return belay_rwlock_new(h->client, h->clients, name, len,
+                            asked.shared ? BELAY_RWLOCK_READ : BELAY_RWLOCK_WRITE, &options, &lock);
+  return asked.redlock ? belay_redlock_new(h->client, h->clients, name, len, &options, &lock)
+                       : belay_lock_new(h->client[0], name, len, &options, &lock);
+}
+
+static void acquire(harness_t *h) {
+  state = WAITING;
+  waiting = (waiting_t){.kind = asked.permits > 0                 ? BELAY_HELD_SEMAPHORE
+                                : asked.shared || asked.exclusive ? BELAY_HELD_RWLOCK
+                                                                  : BELAY_HELD_LOCK,
+                        .name = asked.key == NULL ? name_of(h) : NULL,
+                        .trouble = trouble};
+  waiting_begin(&waiting, h);
+  int error = belay_lock_acquire(lock, asked.try_once ? 0 : asked.wait_ms, on_acquired);
+  harness_fail(h, "cannot acquire", error);
+}
+
+/* What excludes what; NULL: nothing is wrong. */
+static const char *wrong(const harness_t *h) {
+  bool special = asked.permits > 0 || asked.fair || asked.shared || asked.exclusive;
+  if ((h->arguments->n > 0) == (asked.key != NULL))
+    return "either a NAME or --key";
+  if (asked.key != NULL && special)
+    return "--key is for a plain lock, with --redlock or without";
+  if (asked.try_once && asked.wait_ms != BELAY_FOREVER)
+    return "--try and --wait exclude each other";
+  if ((asked.permits > 0) + asked.shared + asked.exclusive > 1)
+    return "--semaphore, --shared and --exclusive exclude each other";
+  if (asked.fair && (asked.shared || asked.exclusive || asked.redlock))
+    return "--fair is for a lock or a semaphore on one server";
+  if (asked.redlock != (h->clients > 1))
+    return "--redlock is for several servers, each with a --url of its own, and they for it";
+  if (asked.redlock && h->clients == 2)
+    return "--redlock: two servers protect against nothing that one does not: at least three";
+  if (asked.redlock && asked.permits > 1)
+    return "--redlock: a semaphore of more than one permit cannot be had of several servers";
+  if (asked.redlock && asked.ttl_ms > asked.max_ttl_ms)
+    return "--ttl: longer than --max-ttl";
+  if (*name_of(h) == '\0' || strlen(name_of(h)) > 1024)
+    return asked.key != NULL ? "--key: 1 to 1024 bytes" : "NAME: 1 to 1024 bytes";
+  return errand_grace(asked.ttl_ms, &asked.grace_ms);
+}
+
+static void begin(harness_t *h) {
+  const char *what = wrong(h);
+  if (what != NULL) {
+    harness_refuse(h, what);
+    return;
+  }
+  int error = make_lock(h);
+  if (error != 0)
+    harness_fail(h, "cannot acquire", error);
+  else
+    probe_begin(h, "cannot acquire", acquire);
+}
+
+static const option_t options[] = {
+    {.name = "ttl",
+     .kind = OPTION_DURATION,
+     .value = "DURATION",
+     .to.number = &asked.ttl_ms,
+     .min = 100,
+     .max = DAY_MS,
+     .help = "the lease, renewed while the command runs: if this machine dies others wait until it "
+             "ends; default 30s"},
+    ERRAND_GRACE_OPTION(&asked.grace_ms),
+    {.name = "hold",
+     .kind = OPTION_DURATION,
+     .value = "DURATION",
+     .to.number = &asked.hold_ms,
+     .max = DAY_MS,
+     .help = "keep the lock for at least this time, also when the command has ended; belay ends "
+             "after it; default 0"},
+    ERRAND_MAX_RUNTIME_OPTION(&asked.max_runtime_ms),
+    {.name = "wait",
+     .letter = 'w',
+     .kind = OPTION_DURATION,
+     .value = "DURATION",
+     .to.number = &asked.wait_ms,
+     .max = YEAR_MS,
+     .forever = true,
+     .help = "how long to wait for it; default forever"},
+    {.name = "try",
+     .kind = OPTION_FLAG,
+     .to.flag = &asked.try_once,
+     .help = "do not wait: end at once if someone else holds it"},
+    {.name = "quiet",
+     .letter = 'q',
+     .kind = OPTION_FLAG,
+     .to.flag = &asked.quiet,
+     .help = "do not say that it is not acquired: the status does"},
+    ERRAND_CONFLICT_OPTION(&asked.conflict),
+    ERRAND_QUIET_OPTION(&asked.hides),
+    ERRAND_LABEL_OPTION,
+    {.name = "key",
+     .kind = OPTION_TEXT,
+     .value = "KEY",
+     .to.text = &asked.key,
+     .help = "the exact key on the server, instead of NAME, which is NAMESPACE::lock::{NAME}: to "
+             "share a lock with programs that do SET KEY TOKEN NX PX; there is no BELAY_FENCE"},
+    {.name = "fair",
+     .kind = OPTION_FLAG,
+     .to.flag = &asked.fair,
+     .help = "first come, first served, among all processes that use --fair"},
+    {.name = "shared",
+     .kind = OPTION_FLAG,
+     .to.flag = &asked.shared,
+     .help = "as one of many readers, beside others that use --shared"},
+    {.name = "exclusive",
+     .kind = OPTION_FLAG,
+     .to.flag = &asked.exclusive,
+     .help = "as the writer, whom readers and other writers wait for; without either it is another "
+             "lock"},
+    {.name = "semaphore",
+     .kind = OPTION_NUMBER,
+     .value = "N",
+     .to.number = &asked.permits,
+     .min = 1,
+     .max = BELAY_SEMAPHORE_MAX,
+     .help = "with up to N at a time; all use the same N; there is no BELAY_FENCE"},
+    {.name = "redlock",
+     .kind = OPTION_FLAG,
+     .to.flag = &asked.redlock,
+     .help =
+         "on several independent servers, each a --url: held when most of them have granted it"},
+    {.name = "max-ttl",
+     .kind = OPTION_DURATION,
+     .value = "DURATION",
+     .to.number = &asked.max_ttl_ms,
+     .min = 100,
+     .max = DAY_MS,
+     .help = "with --redlock: the longest --ttl in this namespace, for all the same: a server that "
+             "was started does not vote for so long; default 30s"},
+    {0},
+};
+
+const command_t exec_command = {
+    .name = "exec",
+    .arguments = "[NAME]",
+    .summary = "run a command while holding the lock NAME, and end with its status",
+    .text =
+        "belay renews the lease while the command runs, and releases the lock when the command "
+        "has ended. If no renewal is confirmed, the command is ended before another process can "
+        "get the lock: SIGTERM when --grace is left, SIGKILL to all its processes shortly before "
+        "the end. The status is 122 then. A process of its own does that, also if belay is stopped "
+        "or killed: after kill -9 of belay it sends SIGTERM at once and SIGKILL after --grace, and "
+        "the lock stays held until its lease ends.\n\n"
+        "A lock can also be taken away: by belay break, or by a server that restarts without its "
+        "data. As a rule belay notices that at once: it listens for a break, and asks the server "
+        "when the connection is back. Where that message is lost the next renewal tells, a third "
+        "of --ttl after the last one at the latest. The command is sent SIGTERM then and has "
+        "--grace to end. From the break or the restart to its end it may run beside the next "
+        "holder: guard what it writes to with BELAY_FENCE, or use --redlock.\n\n"
+        "The command finds in its environment BELAY_NAME; BELAY_FENCE, a number that grows with "
+        "each grant of the lock: what the command writes to refuses smaller numbers; and "
+        "BELAY_DEADLINE, the end of the first lease, in milliseconds since 1970 by this machine's "
+        "clock (date +%s%3N).\n\n"
+        "For cron on many machines: --try alone runs a short job again on each machine whose clock "
+        "is later by more than the job takes. --hold keeps the lock for longer than clocks differ. "
+        "A second run while the lock is held ends with status 121. Use belay once where the "
+        "command must not run again later either, such as one invoice run for each month: it "
+        "remembers that the command was done.\n\n"
+        "belay hands SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2 and SIGWINCH to the "
+        "command and its process group, those of the terminal too. Stopped by ctrl-Z, the command "
+        "stands still and nothing is renewed: continued in time (fg) both go on; else the command "
+        "is ended as above. Processes that the command leaves behind when it ends by itself run "
+        "on, without the lock. While --hold lasts a signal ends the hold. While belay releases the "
+        "lock, which takes no longer than twice --timeout, it ignores one signal; a second one "
+        "ends it.\n\n"
+        "Processes of another user (sudo) are not ended; nor, elsewhere than on Linux, processes "
+        "that have left the command's process group (setsid, timeout). BELAY_PASSWORD, if it is "
+        "set, is in the command's environment too: --password-file keeps the password from it.",
+    .examples =
+        (const example_t[]){
+            {"From cron on many machines, whose clocks agree to a minute: on one of them",
+             "belay exec nightly --try --hold 1m --quiet -- backup --all"},
+            {"Wait for a minute, and then do without", "belay exec deploy --wait 1m -- ./deploy"},
+            {"At most three at a time", "belay exec encoder --semaphore 3 -- encode film.mov"},
+            {"Mail from cron only if it fails, or takes too long",
+             "belay exec sync --try -q --max-runtime 1h --quiet-unless-failed -- ./sync"},
+            {"On three servers of which one may fail",
+             "belay exec pay --redlock -u redis://a -u redis://b -u redis://c -- pay"},
+            {0}},
+    .options = options,
+    .most = 1,
+    .runs = RUNS_ALWAYS,
+    .urls = BELAY_NODES_MAX,
+    .begin = begin,
+    .stop = stop,
+};

@@ -1,0 +1,291 @@
+/* `belay id`: numbers that nobody else is given. */
+#include <inttypes.h>
+#include <string.h>
+
+#include <unistd.h>
+
+#include "shell/commands.h"
+#include "demo/harness.h"
+
+#define EPOCH_MAX_MS (INT64_C(1) << 42)
+
+/* What was asked for: each part has some of these options. */
+static struct {
+  const char *kind;
+  int64_t count, start, step, min_replicas, worker, ttl_ms, ahead_ms, epoch_ms;
+} asked = {
+    .count = 1,
+    .start = 1,
+    .worker = -1,
+    .ttl_ms = 10000,
+    .ahead_ms = 1000,
+    .epoch_ms = BELAY_IDGEN_EPOCH_MS,
+};
+
+static belay_idgen_t *idgen;
+static belay_request_t request;
+
+#define COUNT_OPTION                                                                               \
+  {                                                                                                \
+    .name = "count", .letter = 'c', .kind = OPTION_NUMBER, .value = "N",                           \
+    .to.number = &asked.count, .min = 1, .max = (int64_t)BELAY_IDGEN_MANY_MAX,                     \
+    .help = "so many, each in a line; default 1"                                                   \
+  }
+#define START_OPTION                                                                               \
+  {                                                                                                \
+    .name = "start", .kind = OPTION_NUMBER, .value = "N", .to.number = &asked.start,               \
+    .help = "the first id of all, where there was none yet; default 1"                             \
+  }
+#define REPLICAS_OPTION                                                                            \
+  {                                                                                                \
+    .name = "min-replicas", .kind = OPTION_NUMBER, .value = "N", .to.number = &asked.min_replicas, \
+    .max = 255, .help = "an id counts once so many replicas know that it is gone; default 0"       \
+  }
+#define EPOCH_OPTION                                                                               \
+  {                                                                                                \
+    .name = "epoch", .kind = OPTION_NUMBER, .value = "MS", .to.number = &asked.epoch_ms,           \
+    .max = EPOCH_MAX_MS,                                                                           \
+    .help =                                                                                        \
+        "when time begins, in milliseconds since 1970, the same for all of NAME; default: the "    \
+        "beginning of 2024"                                                                        \
+  }
+
+/* ---- uuid ---------------------------------------------------------------------------------------------- */
+
+static void begin_uuid(harness_t *h) {
+  for (int64_t i = 0; i < asked.count; i++) {
+    char uuid[BELAY_UUID_TEXT];
+    int error = belay_uuid_v7(h->belay, uuid);
+    if (error != 0) {
+      harness_fail(h, "cannot make one", error);
+      return;
+    }
+    out_begin();
+    out_string("id", uuid);
+    if (!out_end())
+      break;
+  }
+  harness_done(h, STATUS_YES);
+}
+
+static const command_t uuid = {
+    .name = "uuid",
+    .summary = "a UUID of version 7, which asks no server",
+    .examples = (const example_t[]){{"Ten of them", "belay id uuid --count 10"}, {0}},
+    .options = (const option_t[]){COUNT_OPTION, {0}},
+    .reports = true,
+    .begin = begin_uuid,
+};
+
+/* ---- what servers are asked for ------------------------------------------------------------------------ */
+
+static void on_ids(belay_request_t *r, int status, const int64_t *ids, size_t n) {
+  harness_t *h = r->data;
+  if (status == BELAY_EHELD) {
+    harness_complain(h, "cannot have a worker", status);
+    harness_done(h, STATUS_NOT_ACQUIRED);
+    return;
+  }
+  if (status != 0) {
+    harness_fail(h, "cannot have one", status);
+    return;
+  }
+  for (size_t i = 0; i < n; i++) {
+    out_begin();
+    out_wide("id", ids[i]);
+    if (!out_end())
+      break;
+  }
+  harness_done(h, STATUS_YES);
+}
+
+/* The worker that this machine tries first: the same one each time, so that its record is there and the first id need not
+ * wait. FNV-1a of the host's name. */
+static int worker_of_host(void) {
+  char host[256] = "";
+  uint32_t hash = 2166136261U;
+  if (gethostname(host, sizeof host - 1) != 0)
+    return -1;
+  for (const char *c = host; *c != '\0'; c++)
+    hash = (hash ^ (unsigned char)*c) * 16777619U;
+  return (int)((hash ^ hash >> 16) % BELAY_IDGEN_WORKERS);
+}
+
+static void draw(harness_t *h, belay_idgen_mode_t mode) {
+  belay_idgen_options_t o;
+  belay_idgen_options_init(&o);
+  o.mode = mode;
+  o.name = h->arguments->item[0];
+  o.name_len = strlen(o.name);
+  if (asked.kind != NULL) {
+    o.kind = asked.kind;
+    o.kind_len = strlen(asked.kind);
+  }
+  o.start = asked.start;
+  o.step = asked.step > 0 ? asked.step : asked.count;
+  o.min_replicas = (unsigned)asked.min_replicas;
+  o.worker = (int)asked.worker;
+  o.first_worker = worker_of_host();
+  o.ttl_ms = asked.ttl_ms;
+  o.ahead_ms = asked.ahead_ms;
+  o.epoch_ms = asked.epoch_ms;
+  request.data = h;
+  int error = belay_idgen_new(h->client[0], &o, &idgen);
+  if (error == 0)
+    error = belay_idgen_get_many(idgen, &request, (size_t)asked.count, on_ids);
+  harness_fail(h, "cannot have one", error);
+}
+
+static void begin_sequence(harness_t *h) {
+  draw(h, BELAY_IDGEN_SEQUENCE);
+}
+
+static const command_t sequence = {
+    .name = "sequence",
+    .arguments = "NAME",
+    .summary = "the next number: one more than the one before, whoever was given that",
+    .text = "Few are skipped: those whose answers were lost. A server that loses writes may give "
+            "some again, unless there "
+            "are --min-replicas.",
+    .examples = (const example_t[]){{"The next invoice", "belay id sequence invoices"}, {0}},
+    .options = (const option_t[]){COUNT_OPTION,
+                                  START_OPTION,
+                                  {.name = "kind",
+                                   .kind = OPTION_TEXT,
+                                   .value = "KIND",
+                                   .to.text = &asked.kind,
+                                   .help = "of several sequences of NAME this one; default id"},
+                                  REPLICAS_OPTION,
+                                  {0}},
+    .least = 1,
+    .most = 1,
+    .urls = 1,
+    .reports = true,
+    .begin = begin_sequence,
+};
+
+static void begin_segment(harness_t *h) {
+  draw(h, BELAY_IDGEN_SEGMENT);
+}
+
+static const command_t segment = {
+    .name = "segment",
+    .arguments = "NAME",
+    .summary = "a number that roughly grows, and comes once even if a server forgets",
+    .text = "A server that may have forgotten what it gave jumps ahead: then numbers are skipped. "
+            "They are drawn from "
+            "the same ones as belay_idgen_new() of that name has.",
+    .examples =
+        (const example_t[]){
+            {"A number for an order, even after a server was restored from yesterday's copy",
+             "belay id segment orders"},
+            {0}},
+    .options = (const option_t[]){COUNT_OPTION,
+                                  START_OPTION,
+                                  {.name = "step",
+                                   .kind = OPTION_NUMBER,
+                                   .value = "N",
+                                   .to.number = &asked.step,
+                                   .min = 1,
+                                   .max = BELAY_IDGEN_STEP_MAX,
+                                   .help = "so many are fetched, and those that are not used are "
+                                           "skipped; default: what --count says"},
+                                  REPLICAS_OPTION,
+                                  {0}},
+    .least = 1,
+    .most = 1,
+    .urls = 1,
+    .reports = true,
+    .begin = begin_segment,
+};
+
+static void begin_snowflake(harness_t *h) {
+  draw(h, BELAY_IDGEN_SNOWFLAKE);
+}
+
+static const command_t snowflake = {
+    .name = "snowflake",
+    .arguments = "NAME",
+    .summary = "a number made of the time, a worker, and a sequence: 41, 10 and 12 bits",
+    .text =
+        "It takes a worker of NAME for as long as it runs. A machine tries the same worker each "
+        "time; its first use of NAME takes --ahead longer. The status is 121 if all 1,024 "
+        "workers, or the one that was asked for, are taken. See belay id decode.",
+    .examples = (const example_t[]){{"Ids of a machine that always takes the same worker",
+                                     "belay id snowflake events --worker 7 --count 100"},
+                                    {0}},
+    .options =
+        (const option_t[]){COUNT_OPTION,
+                           {.name = "worker",
+                            .kind = OPTION_NUMBER,
+                            .value = "N",
+                            .to.number = &asked.worker,
+                            .max = BELAY_IDGEN_WORKERS - 1,
+                            .help = "this one, 0 to 1023; default: any that is free"},
+                           {.name = "ttl",
+                            .kind = OPTION_DURATION,
+                            .value = "DURATION",
+                            .to.number = &asked.ttl_ms,
+                            .min = 100,
+                            .max = DAY_MS,
+                            .help = "of the worker's lock; default 10s"},
+                           {.name = "ahead",
+                            .kind = OPTION_DURATION,
+                            .value = "DURATION",
+                            .to.number = &asked.ahead_ms,
+                            .min = 100,
+                            .max = 60000,
+                            .help = "for how long a worker may issue without asking, the same for "
+                                    "all of NAME; default 1s"},
+                           EPOCH_OPTION,
+                           {0}},
+    .least = 1,
+    .most = 1,
+    .urls = 1,
+    .reports = true,
+    .begin = begin_snowflake,
+};
+
+/* ---- decode -------------------------------------------------------------------------------------------- */
+
+static int run_decode(const arguments_t *arguments) {
+  belay_idgen_parts_t parts;
+  int64_t id;
+  if (!units_number(arguments->item[0], &id) ||
+      belay_idgen_decode(id, asked.epoch_ms, &parts) != 0) {
+    complain("ID is no number of 63 bits");
+    return STATUS_USAGE;
+  }
+  out_begin();
+  out_wide("id", id);
+  out_number("unix_ms", parts.unix_ms);
+  out_number("worker", parts.worker);
+  out_number("sequence", parts.sequence);
+  out_say("time %" PRId64 ".%03d, worker %u, sequence %u", parts.unix_ms / 1000,
+          (int)(parts.unix_ms % 1000), parts.worker, parts.sequence);
+  (void)out_end();
+  return STATUS_YES;
+}
+
+static const command_t decode = {
+    .name = "decode",
+    .arguments = "ID",
+    .summary = "what a snowflake is made of: when, in seconds since 1970, by which worker",
+    .examples = (const example_t[]){{"Which worker has made it",
+                                     "belay id decode 7305183413149696 --json | jq .worker"},
+                                    {0}},
+    .options = (const option_t[]){EPOCH_OPTION, {0}},
+    .least = 1,
+    .most = 1,
+    .reports = true,
+    .run = run_decode,
+};
+
+const command_t id_command = {
+    .name = "id",
+    .summary = "numbers that nobody else is given",
+    .examples = (const example_t[]){{"When one was made",
+                                     "date -d @$(belay id decode $ID --json | jq .unix_ms/1000)"},
+                                    {0}},
+    .parts = (const command_t *const[]){&decode, &segment, &sequence, &snowflake, &uuid, NULL},
+};

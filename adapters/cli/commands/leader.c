@@ -1,0 +1,367 @@
+/* `belay leader`: a command that runs on exactly one of many machines.
+ *
+ *   STANDING --elected--> RUNNING --the command has ended--> RESIGNING --> done; with --restart: PAUSING
+ *      ^                   |  ^                                             |
+ *      |  deposed: the     |  +---------- the pause is over ----------------+
+ *      |  keeper ends it   |                                                |
+ *      +-------------------+----------- deposed ----------------------------+
+ *      +-- deposed: elected, but stopped for so long meanwhile that we are not told
+ *
+ * A command that was ended since renewal was late, where we lead all the same in the end, is PAUSING too.
+ *
+ * With --observe: OBSERVING, and nothing else.
+ *
+ * A signal: OBSERVING, STANDING and PAUSING end; RUNNING hands it on, and then ends as the command does; RESIGNING goes on in spite
+ * of the first one. */
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shell/commands.h"
+#include "run/guarded_command.h"
+#include "run/hook.h"
+#include "run/waiting.h"
+
+#define LOOK_MS 100
+
+static struct {
+  int64_t ttl_ms, grace_ms, restart_ms, max_runtime_ms;
+  const char *as, *on_change, *key;
+  bool observe;
+} asked = {.ttl_ms = 30000, .restart_ms = -1};
+
+static belay_election_t *election;
+static errand_t errand;
+static uv_timer_t pause_timer;
+static waiting_t waiting;
+static hook_t hook;
+static char term_text[24];
+static int unknown; /* why it is not known who leads; 0: it is */
+static enum { STANDING, RUNNING, PAUSING, RESIGNING, OBSERVING } state;
+static bool deposed;  /* since it was elected */
+static bool stopping; /* somebody wants us to end */
+
+static void stand(harness_t *h);
+static void run_command(harness_t *h);
+
+/* ---- the end ------------------------------------------------------------------------------------------- */
+
+static const char *name_of(const harness_t *h) {
+  return asked.key != NULL ? asked.key : h->arguments->item[0];
+}
+
+static void close_handles(void) {
+  uv_close((uv_handle_t *)&pause_timer, NULL);
+  waiting_end(&waiting);
+  hook_end(&hook);
+}
+
+static void on_resigned(belay_election_t *e, int status) {
+  harness_t *h = belay_election_data(e);
+  if (status == BELAY_ENOTOWNER)
+    complain("deposed: %s", belay_lost_name(BELAY_LOST_TAKEN));
+  else if (status != 0 && status != BELAY_ECANCELED)
+    harness_complain(h, "not given up, so that nobody leads until the lease ends", status);
+  harness_done(h, errand.status);
+}
+
+static void finish(harness_t *h) {
+  close_handles();
+  state = RESIGNING;
+  if (belay_election_resign(election, on_resigned) != 0)
+    harness_done(h, errand.status); /* it does not lead */
+}
+
+static void stop(harness_t *h, int signum) {
+  stopping = true;
+  if (state == OBSERVING) {
+    close_handles();
+    harness_done(h, STATUS_SIGNAL + signum);
+  } else if (state == STANDING || state == PAUSING) {
+    errand.status = STATUS_SIGNAL + signum;
+    errand.urged = true;
+    finish(h);
+  } else if (!errand_take(&errand, signum))
+    harness_done(h, STATUS_SIGNAL + signum);
+}
+
+/* ---- the command --------------------------------------------------------------------------------------- */
+
+static int64_t left_us(void *data) {
+  (void)data;
+  return belay_election_remaining_us(election);
+}
+
+static void pause_for(int64_t ms);
+
+/* A lease that is nearly over is no time to start: it is renewed soon, or we are deposed. */
+static void on_pause_over(uv_timer_t *timer) {
+  if (left_us(NULL) > 2000 * asked.grace_ms)
+    run_command(timer->data);
+  else
+    pause_for(LOOK_MS);
+}
+
+static void pause_for(int64_t ms) {
+  state = PAUSING;
+  (void)uv_timer_start(&pause_timer, on_pause_over, (uint64_t)ms, 0);
+}
+
+static void on_ended(errand_t *e) {
+  harness_t *h = e->harness;
+  bool lost = (e->overdue || deposed) && e->started;
+  if (stopping || !e->started || (!lost && asked.restart_ms < 0)) {
+    finish(h);
+    return;
+  }
+  remark("the command has ended with status %d", e->status);
+  if (deposed)
+    stand(h);
+  else
+    pause_for(lost ? LOOK_MS : asked.restart_ms);
+}
+
+static void run_command(harness_t *h) {
+  char term[24];
+  (void)snprintf(term, sizeof term, "%" PRIu64, belay_election_term(election));
+  (void)setenv("BELAY_NAME", name_of(h), 1);
+  (void)setenv("BELAY_FENCE", term, 1);
+  (void)unsetenv("BELAY_DEADLINE");
+  state = RUNNING;
+  errand = (errand_t){.left = left_us,
+                      .grace_ms = asked.grace_ms,
+                      .max_runtime_ms = asked.max_runtime_ms,
+                      .on_end = on_ended};
+  errand_start(&errand, h, h->arguments->command);
+}
+
+/* ---- the election -------------------------------------------------------------------------------------- */
+
+static void on_elected(belay_election_t *e, uint64_t term) {
+  waiting_pause(&waiting);
+  remark("elected, in term %" PRIu64, term);
+  run_command(belay_election_data(e));
+}
+
+static void on_deposed(belay_election_t *e, belay_lost_t reason) {
+  harness_t *h = belay_election_data(e);
+  complain("deposed: %s", belay_lost_name(reason));
+  deposed = true;
+  if (state == RUNNING)
+    errand_look(&errand); /* stands again when the command is gone */
+  else if (state != RESIGNING) {
+    (void)uv_timer_stop(&pause_timer);
+    stand(h);
+  }
+}
+
+/* What passes is sat out. */
+static void on_campaign_over(belay_election_t *e, int status) {
+  harness_t *h = belay_election_data(e);
+  if (status == 0 || status == BELAY_ECANCELED)
+    return;
+  close_handles();
+  harness_fail(h, "cannot stand", status);
+}
+
+static void stand(harness_t *h) {
+  state = STANDING;
+  deposed = false;
+  int error = belay_election_campaign(election, on_campaign_over);
+  if (error == 0) {
+    waiting_begin(&waiting, h);
+    return;
+  }
+  close_handles();
+  harness_fail(h, "cannot stand", error);
+}
+
+/* ---- observing ----------------------------------------------------------------------------------------- */
+
+static bool write_leader(const belay_leader_t *leader) {
+  const char *name = leader->term != 0 ? out_shown(leader->value, leader->value_len) : NULL;
+  out_begin();
+  out_string("name", hook.name);
+  if (leader->term != 0)
+    out_text("leader", leader->value, leader->value_len);
+  else
+    out_null("leader");
+  (void)snprintf(term_text, sizeof term_text, "%" PRIu64, leader->term);
+  out_string("term", leader->term != 0 ? term_text : NULL);
+  if (name != NULL)
+    out_say("%s leads, term %s", name, term_text);
+  else
+    out_say("nobody leads");
+  return out_end();
+}
+
+static void on_observe(belay_election_t *e, int status, const belay_leader_t *leader) {
+  harness_t *h = belay_election_data(e);
+  unknown = status;
+  if (status != 0 || harness_is_done(h))
+    return;
+  if (asked.on_change != NULL) {
+    hook_event_t event = {.term = leader->term, .ours = leader->ours == 1};
+    size_t len =
+        leader->value_len < sizeof event.leader ? leader->value_len : sizeof event.leader - 1;
+    if (leader->term != 0)
+      memcpy(event.leader, leader->value, len);
+    hook_tell(&hook, h, &event);
+  }
+  if (!asked.observe || write_leader(leader))
+    return;
+  close_handles();
+  harness_done(h, STATUS_TROUBLE);
+}
+
+/* That no server answers is the only trouble of one who observes. */
+static const char *not_known(const waiting_t *w) {
+  static char words[OUT_SHOWN_MAX + 160];
+  (void)w;
+  (void)snprintf(words, sizeof words, "%s: %s", harness_url(0), belay_strerror(unknown));
+  return unknown != 0 ? words : NULL;
+}
+
+/* ---- the beginning ------------------------------------------------------------------------------------- */
+
+/* NULL: nothing is wrong. */
+static const char *wrong(const harness_t *h) {
+  bool runs = h->arguments->command != NULL;
+  if ((h->arguments->n > 0) == (asked.key != NULL))
+    return "either a NAME or --key";
+  if (*name_of(h) == '\0' || strlen(name_of(h)) > 1024)
+    return asked.key != NULL ? "--key: 1 to 1024 bytes" : "NAME: 1 to 1024 bytes";
+  if (runs == asked.observe)
+    return "either a command behind --, or --observe";
+  if (common.json && !asked.observe)
+    return "--json is for --observe";
+  return errand_grace(asked.ttl_ms, &asked.grace_ms);
+}
+
+static int new_election(harness_t *h) {
+  char host[256] = "";
+  belay_election_options_t options;
+  belay_election_options_init(&options);
+  (void)gethostname(host, sizeof host - 1);
+  options.value = asked.as != NULL ? asked.as : host;
+  options.value_len = strlen(options.value);
+  options.ttl_ms = asked.ttl_ms;
+  options.on_elected = on_elected;
+  options.on_deposed = on_deposed;
+  options.on_observe = on_observe;
+  options.key = asked.key;
+  options.notice_break = true;
+  options.data = h;
+  return belay_election_new(h->client, 1, name_of(h), strlen(name_of(h)), &options, &election);
+}
+
+static void begin(harness_t *h) {
+  if (wrong(h) != NULL) {
+    harness_refuse(h, wrong(h));
+    return;
+  }
+  int error = new_election(h);
+  if (error == 0 && (asked.observe || asked.on_change != NULL))
+    error = belay_election_observe(election, 1);
+  if (error != 0) {
+    harness_fail(h, asked.observe ? "cannot observe" : "cannot stand", error);
+    return;
+  }
+  (void)uv_timer_init(&h->loop, &pause_timer);
+  pause_timer.data = h;
+  hook = (hook_t){.command = asked.on_change, .name = name_of(h)};
+  waiting = (waiting_t){.kind = BELAY_HELD_ELECTION,
+                        .name = asked.observe || asked.key != NULL ? NULL : hook.name};
+  if (!asked.observe) {
+    stand(h);
+    return;
+  }
+  state = OBSERVING;
+  waiting.trouble = not_known;
+  belay_election_ref(election);
+  waiting_begin(&waiting, h);
+}
+
+static const option_t options[] = {
+    {.name = "ttl",
+     .kind = OPTION_DURATION,
+     .value = "DURATION",
+     .to.number = &asked.ttl_ms,
+     .min = 100,
+     .max = DAY_MS,
+     .help =
+         "the lease, renewed while it leads: if the leader's machine dies nobody leads until it "
+         "ends; default 30s"},
+    ERRAND_GRACE_OPTION(&asked.grace_ms),
+    {.name = "restart",
+     .kind = OPTION_DURATION,
+     .value = "DURATION",
+     .to.number = &asked.restart_ms,
+     .max = DAY_MS,
+     .help = "start the command again this time after it has ended, and lead meanwhile; default: "
+             "another machine's turn"},
+    {.name = "as",
+     .kind = OPTION_TEXT,
+     .value = "TEXT",
+     .to.text = &asked.as,
+     .help = "what it calls itself while it leads, up to 256 bytes; default: the machine's name"},
+    ERRAND_MAX_RUNTIME_OPTION(&asked.max_runtime_ms),
+    {.name = "key",
+     .kind = OPTION_TEXT,
+     .value = "KEY",
+     .to.text = &asked.key,
+     .help =
+         "the exact key on the server, instead of NAME, which is NAMESPACE::election::{NAME}; the "
+         "term stands in KEY::fence"},
+    {.name = "observe",
+     .kind = OPTION_FLAG,
+     .to.flag = &asked.observe,
+     .help = "instead of running a command: write who leads, now and at each change"},
+    {.name = "on-change",
+     .kind = OPTION_TEXT,
+     .value = "COMMAND",
+     .to.text = &asked.on_change,
+     .help = "run COMMAND by sh -c when another leads, or nobody, and at the start: it finds "
+             "BELAY_NAME, BELAY_LEADER (empty: nobody), BELAY_TERM and BELAY_LEADING (1: this "
+             "belay leads)"},
+    {0},
+};
+
+const command_t leader_command = {
+    .name = "leader",
+    .arguments = "[NAME]",
+    .summary = "keep a command running on exactly one of many machines",
+    .text =
+        "Each of the machines runs this. One of them is elected, and runs the command; the others "
+        "wait. A leader that cannot renew its lease in time is deposed: it has ended the command "
+        "by "
+        "then, as belay exec does, and stands again. If no server answers belay says so, once and "
+        "then every minute, and goes on waiting.\n\n"
+        "When the command ends by itself belay gives up leadership, so that another machine "
+        "runs it, and ends with the command's status: a supervisor may start belay again. With "
+        "--restart it starts the command again itself. A signal goes to the command, and belay "
+        "ends with it. While leadership is given up belay ignores one signal; a second one ends "
+        "it.\n\n"
+        "The command finds in its environment BELAY_NAME, and BELAY_FENCE, the number of the term: "
+        "larger for each leader. For leadership that outlasts the loss of a server there is belay "
+        "exec --redlock.\n\n"
+        "--observe and --on-change tell who leads a moment after the change, by what the server "
+        "said: news, and no permission to act. Only the command itself runs under the lease.",
+    .examples =
+        (const example_t[]){
+            {"One scheduler, wherever it is", "belay leader scheduler --restart 1s -- ./scheduler"},
+            {"Who leads, from now on", "belay leader scheduler --observe"},
+            {"Point the proxy at each new leader",
+             "belay leader db --observe --on-change './repoint \"$BELAY_LEADER\"'"},
+            {0}},
+    .options = options,
+    .most = 1,
+    .runs = RUNS_MAYBE,
+    .urls = 1,
+    .reports = true,
+    .begin = begin,
+    .stop = stop,
+};

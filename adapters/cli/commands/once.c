@@ -1,0 +1,433 @@
+/* `belay once`: a command that is run once for each key.
+ *
+ *   ASKING --nobody has it--> RUNNING --status 0--> REMEMBERING --> DONE
+ *    ^ |                       |  |
+ *    | +-- done before: 0      |  +-- another status, or a signal: GIVING_BACK --> DONE
+ *    | +-- runs elsewhere: 121 +-- not extended in time, taken over, or forgotten: the keeper ends it, 122
+ *    v
+ *   WAITING (runs elsewhere, and --wait is not over)
+ *
+ * A signal: ASKING and WAITING end; RUNNING hands it on; REMEMBERING and GIVING_BACK go on in spite of the first one.
+ *
+ * While it runs the record is extended each third of its time. */
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shell/commands.h"
+#include "run/guarded_command.h"
+#include "query/query.h"
+
+#define US_NS 1000
+
+#define ASK_AGAIN_MS 1000 /* at most, of a run elsewhere; half of it at least */
+
+static struct {
+  int64_t for_ms, ttl_ms, grace_ms, max_runtime_ms, wait_ms, conflict;
+  const char *name, *key;
+  bool forget, yes, hides;
+} asked = {.for_ms = DAY_MS, .ttl_ms = 30000, .name = "", .conflict = STATUS_NOT_ACQUIRED};
+
+static belay_idempotency_t *records;
+static belay_idempotency_token_t token;
+static belay_request_t begin_request, extend_request, end_request;
+static errand_t errand;
+static capture_t capture;
+static uv_timer_t extend_timer, wait_timer;
+static uint64_t wait_until; /* uv_now(); UINT64_MAX: for ever */
+static int64_t until;       /* keeper_now(): it is ours for so long */
+static const char *taken;   /* why it is not ours any more, in words; NULL: it is */
+static bool extending;
+static size_t key_len;
+
+static const char *key_of(const harness_t *h) {
+  return asked.key != NULL ? asked.key : h->arguments->item[0];
+}
+
+/* ---- the end ------------------------------------------------------------------------------------------- */
+
+static void finish(harness_t *h, int status) {
+  if (status != STATUS_YES)
+    capture_show(&capture);
+  harness_done(h, status);
+}
+
+/* What has become of a record that is not ours any more. */
+static const char *why_taken(const belay_idempotency_state_t *state) {
+  return state->outcome == BELAY_IDEMPOTENCY_ABSENT
+             ? "its record is gone: forgotten (--forget), or lost by the server"
+             : "another one has begun";
+}
+
+static void complain_not_remembered(const char *why) {
+  complain("the command has done its work, but that is not remembered: %s", why);
+}
+
+/* A finish ends as unknown also if there is no record any more. */
+static void on_read_back(belay_request_t *r, int status, const belay_idempotency_state_t *state) {
+  harness_t *h = r->data;
+  bool gone = status == 0 && state->outcome == BELAY_IDEMPOTENCY_ABSENT;
+  if (harness_is_done(h))
+    return;
+  complain_not_remembered(gone ? why_taken(state) : belay_strerror(BELAY_EUNKNOWN));
+  finish(h, gone ? STATUS_LOST : STATUS_TROUBLE);
+}
+
+static void on_finished(belay_request_t *r, int status, const belay_idempotency_state_t *state) {
+  harness_t *h = r->data;
+  if (harness_is_done(h))
+    return;
+  if (status == 0)
+    finish(h, STATUS_YES);
+  else if (status == BELAY_ENOTOWNER) {
+    complain_not_remembered(why_taken(state));
+    finish(h, STATUS_LOST);
+  } else if (status != BELAY_EUNKNOWN ||
+             belay_idempotency_read(records, &end_request, key_of(h), key_len, on_read_back) != 0) {
+    harness_complain(h, "the command has done its work, but that is not remembered", status);
+    finish(h, STATUS_TROUBLE);
+  }
+}
+
+static void on_abandoned(belay_request_t *r, int status, const belay_idempotency_state_t *state) {
+  harness_t *h = r->data;
+  (void)state;
+  if (status != 0 && status != BELAY_ENOTOWNER && status != BELAY_ECANCELED)
+    harness_complain(h, "not given back, so that it is not run again before its time is over",
+                     status);
+  finish(h, errand.status);
+}
+
+static void conclude(harness_t *h) {
+  static const char done[] = "0";
+  const char *key = key_of(h);
+  if (belay_request_cancel(&extend_request) != 0)
+    extending = false; /* it was not pending */
+  uv_close((uv_handle_t *)&extend_timer, NULL);
+  end_request.data = h;
+  int error =
+      errand.status == STATUS_YES
+          ? belay_idempotency_finish(records, &end_request, key, key_len, &token, done,
+                                     sizeof done - 1, asked.for_ms, on_finished)
+          : belay_idempotency_abandon(records, &end_request, key, key_len, &token, on_abandoned);
+  harness_fail(h, "cannot say how it ended", error);
+}
+
+static void on_ended(errand_t *e) {
+  if ((e->overdue || taken != NULL) && e->started)
+    errand_lose(e, taken != NULL ? taken : "it could not be extended in time");
+  conclude(e->harness);
+}
+
+static void end_wait(void) {
+  if (wait_timer.data != NULL)
+    uv_close((uv_handle_t *)&wait_timer, NULL);
+  wait_timer.data = NULL;
+}
+
+static void stop(harness_t *h, int signum) {
+  if (errand_take(&errand, signum))
+    return;
+  end_wait();
+  harness_done(h, STATUS_SIGNAL + signum);
+}
+
+/* ---- the command --------------------------------------------------------------------------------------- */
+
+static int64_t left_us(void *data) {
+  (void)data;
+  int64_t left = (until - keeper_now()) / US_NS;
+  return left > 0 && taken == NULL ? left : 0;
+}
+
+/* A record tells how long from now, and counts from when the request was sent. The server's clock may run faster than
+ * ours: as much is taken off as from a lock's lease. */
+static void hold(const belay_idempotency_state_t *state) {
+  until = keeper_now() + (state->remaining_ms - asked.ttl_ms / 100 - 2) * US_NS * 1000;
+}
+
+static void on_extended(belay_request_t *r, int status, const belay_idempotency_state_t *state) {
+  (void)r;
+  extending = false;
+  if (status == BELAY_ENOTOWNER)
+    taken = why_taken(state);
+  else if (status == 0)
+    hold(state);
+  if (errand_runs(&errand))
+    errand_look(&errand);
+}
+
+static void on_extend_timer(uv_timer_t *timer) {
+  harness_t *h = timer->data;
+  if (extending || taken != NULL)
+    return;
+  extend_request.data = h;
+  extending = belay_idempotency_extend(records, &extend_request, key_of(h), key_len, &token,
+                                       asked.ttl_ms, on_extended) == 0;
+}
+
+static void run_command(harness_t *h, const belay_idempotency_state_t *state) {
+  uint64_t third = (uint64_t)asked.ttl_ms / 3;
+  token = state->token;
+  hold(state);
+  if (state->outcome == BELAY_IDEMPOTENCY_TAKEN_OVER)
+    remark("somebody has begun before, and has not ended in time");
+  (void)setenv("BELAY_NAME", key_of(h), 1);
+  (void)unsetenv("BELAY_FENCE"); /* of a belay around this one */
+  (void)unsetenv("BELAY_DEADLINE");
+  (void)uv_timer_init(&h->loop, &extend_timer);
+  extend_timer.data = h;
+  (void)uv_timer_start(&extend_timer, on_extend_timer, third, third);
+  errand = (errand_t){.left = left_us,
+                      .grace_ms = asked.grace_ms,
+                      .max_runtime_ms = asked.max_runtime_ms,
+                      .capture = asked.hides ? &capture : NULL,
+                      .on_end = on_ended};
+  errand_start(&errand, h, h->arguments->command);
+}
+
+/* ---- the beginning ------------------------------------------------------------------------------------- */
+
+/* Standard output is the command's: what is said to people in its stead does not go there. */
+static void say(bool done, const char *owner, int64_t ms) {
+  char left[UNITS_DURATION_MAX];
+  if (common.quiet)
+    return;
+  if (done && ms < 0)
+    complain("done already, by %s; remembered for ever", owner);
+  else
+    complain(done ? "done already, by %s; remembered for %s"
+                  : "runs already, at %s, for at least %s",
+             owner, units_show_duration(left, ms > 1000 ? ms - ms % 1000 : ms));
+}
+
+static void tell(const harness_t *h, const belay_idempotency_state_t *state) {
+  bool done = state->outcome == BELAY_IDEMPOTENCY_DONE;
+  int64_t ms = state->remaining_ms;
+  if (!common.json) {
+    say(done, out_shown(state->owner, strlen(state->owner)), ms);
+    return;
+  }
+  out_begin();
+  out_string("key", key_of(h));
+  out_string("outcome", done ? "done" : "running");
+  out_string("owner", state->owner);
+  if (ms < 0)
+    out_null("remaining_ms");
+  else
+    out_duration("remaining_ms", ms);
+  (void)out_end();
+}
+
+static void on_begun(belay_request_t *r, int status, const belay_idempotency_state_t *state);
+
+static int ask(harness_t *h) {
+  begin_request.data = h;
+  return belay_idempotency_begin(records, &begin_request, key_of(h), key_len, NULL, 0, asked.ttl_ms,
+                                 on_begun);
+}
+
+static void on_wait_timer(uv_timer_t *timer) {
+  harness_t *h = timer->data;
+  int error = ask(h);
+  if (error != 0)
+    end_wait();
+  harness_fail(h, "cannot begin", error);
+}
+
+/* Asks again when the run elsewhere may have ended: true; or the wait is over. */
+static bool wait_on(harness_t *h, const belay_idempotency_state_t *state) {
+  uint64_t now = uv_now(&h->loop), left = wait_until > now ? wait_until - now : 0;
+  unsigned char random = 0;
+  char shown[LOOK_TEXT_MAX];
+  if (left == 0 || harness_is_done(h))
+    return false;
+  remark("waiting for %s, %s left", out_shown(state->owner, strlen(state->owner)),
+         look_left(shown, state->remaining_ms));
+  (void)uv_random(NULL, NULL, &random, sizeof random, 0, NULL); /* any number will do */
+  uint64_t pause = ASK_AGAIN_MS / 2 + (uint64_t)random * (ASK_AGAIN_MS / 2) / 255;
+  (void)uv_timer_start(&wait_timer, on_wait_timer, pause < left ? pause : left, 0);
+  return true;
+}
+
+static void on_begun(belay_request_t *r, int status, const belay_idempotency_state_t *state) {
+  harness_t *h = r->data;
+  if (status == 0 && state->outcome == BELAY_IDEMPOTENCY_IN_PROGRESS && wait_on(h, state))
+    return;
+  end_wait();
+  if (status != 0) {
+    harness_fail(h, "cannot begin", status);
+    return;
+  }
+  if (state->outcome == BELAY_IDEMPOTENCY_STARTED ||
+      state->outcome == BELAY_IDEMPOTENCY_TAKEN_OVER) {
+    run_command(h, state);
+    return;
+  }
+  tell(h, state);
+  harness_done(h, state->outcome == BELAY_IDEMPOTENCY_DONE ? STATUS_YES : (int)asked.conflict);
+}
+
+/* ---- forgetting ---------------------------------------------------------------------------------------- */
+
+static void on_forgotten(belay_request_t *r, int status, const belay_idempotency_state_t *state) {
+  harness_t *h = r->data;
+  if (status != 0) {
+    harness_fail(h, "cannot forget", status);
+    return;
+  }
+  out_begin();
+  out_string("key", key_of(h));
+  out_bool("existed", state->existed);
+  out_say("%s", state->existed ? "forgotten" : "not there");
+  (void)out_end();
+  harness_done(h, state->existed ? STATUS_YES : STATUS_NO);
+}
+
+static int forget(harness_t *h) {
+  begin_request.data = h;
+  return belay_idempotency_forget(records, &begin_request, key_of(h), key_len, on_forgotten);
+}
+
+/* That a run goes on is found out before: it would be run twice. */
+static void on_read(belay_request_t *r, int status, const belay_idempotency_state_t *state) {
+  harness_t *h = r->data;
+  if (status == 0 && state->outcome == BELAY_IDEMPOTENCY_IN_PROGRESS && state->remaining_ms > 0) {
+    complain("it runs at %s: nothing was done. With --yes it is forgotten; that run is ended "
+             "when it is extended next, and another one may begin before",
+             out_shown(state->owner, strlen(state->owner)));
+    harness_done(h, STATUS_USAGE);
+  } else
+    harness_fail(h, "cannot forget", status != 0 ? status : forget(h));
+}
+
+/* NULL: nothing is wrong. */
+static const char *wrong(const harness_t *h) {
+  bool runs = h->arguments->command != NULL;
+  if ((h->arguments->n > 0) == (asked.key != NULL))
+    return "either a KEY or --key";
+  if (asked.key != NULL && *asked.name != '\0')
+    return "--key and --name exclude each other";
+  if (runs == asked.forget)
+    return "either a command behind --, or --forget";
+  if (asked.yes && !asked.forget)
+    return "--yes is for --forget";
+  return errand_grace(asked.ttl_ms, &asked.grace_ms);
+}
+
+static void begin(harness_t *h) {
+  if (wrong(h) != NULL) {
+    harness_refuse(h, wrong(h));
+    return;
+  }
+  belay_idempotency_options_t options;
+  belay_idempotency_options_init(&options);
+  options.name = asked.name;
+  options.name_len = strlen(asked.name);
+  options.deadline_ms = asked.ttl_ms;
+  options.exact_keys = asked.key != NULL;
+  key_len = strlen(key_of(h));
+  begin_request.data = h;
+  int error = belay_idempotency_new(h->client[0], &options, &records);
+  if (error == 0 && !asked.forget) {
+    (void)uv_timer_init(&h->loop, &wait_timer);
+    wait_timer.data = h;
+    wait_until =
+        asked.wait_ms == BELAY_FOREVER ? UINT64_MAX : uv_now(&h->loop) + (uint64_t)asked.wait_ms;
+    error = ask(h);
+    if (error != 0)
+      end_wait();
+  } else if (error == 0)
+    error = asked.yes
+                ? forget(h)
+                : belay_idempotency_read(records, &begin_request, key_of(h), key_len, on_read);
+  harness_fail(h, "cannot begin", error);
+}
+
+static const option_t options[] = {
+    {.name = "for",
+     .kind = OPTION_DURATION,
+     .value = "DURATION",
+     .to.number = &asked.for_ms,
+     .min = 1000,
+     .max = YEAR_MS,
+     .help = "for how long it is remembered that the command was run; default 1d"},
+    {.name = "ttl",
+     .kind = OPTION_DURATION,
+     .value = "DURATION",
+     .to.number = &asked.ttl_ms,
+     .min = 100,
+     .max = DAY_MS,
+     .help = "renewed while it runs: if this machine dies another one may run it after so long; "
+             "default 30s"},
+    ERRAND_GRACE_OPTION(&asked.grace_ms),
+    ERRAND_MAX_RUNTIME_OPTION(&asked.max_runtime_ms),
+    {.name = "wait",
+     .letter = 'w',
+     .kind = OPTION_DURATION,
+     .value = "DURATION",
+     .to.number = &asked.wait_ms,
+     .max = YEAR_MS,
+     .forever = true,
+     .help = "while it runs elsewhere, wait for this time: until it is done, or can be run here; "
+             "default 0"},
+    ERRAND_CONFLICT_OPTION(&asked.conflict),
+    ERRAND_QUIET_OPTION(&asked.hides),
+    ERRAND_LABEL_OPTION,
+    {.name = "key",
+     .kind = OPTION_TEXT,
+     .value = "KEY",
+     .to.text = &asked.key,
+     .help = "the exact key on the server, instead of KEY, which is NAMESPACE::idempotency::{KEY}"},
+    {.name = "name",
+     .kind = OPTION_TEXT,
+     .value = "NAME",
+     .to.text = &asked.name,
+     .help = "what the keys are of: others may have the same KEY under another NAME"},
+    {.name = "forget",
+     .kind = OPTION_FLAG,
+     .to.flag = &asked.forget,
+     .help = "instead of running a command: forget that one was run; the status is 1 if none was"},
+    {.name = "yes",
+     .letter = 'y',
+     .kind = OPTION_FLAG,
+     .to.flag = &asked.yes,
+     .help = "with --forget: also while a command runs; without it the status is 2 then"},
+    {0},
+};
+
+const command_t once_command = {
+    .name = "once",
+    .arguments = "[KEY]",
+    .summary = "run a command unless that was done before, on whatever machine",
+    .text =
+        "If the command ends with status 0, belay remembers that under the KEY. A later call with "
+        "the same KEY says so on standard error (with --json on standard output): \"done "
+        "already\", and its status is 0. If the command ends otherwise, or by a signal, nothing is "
+        "remembered, and the next call runs it. While it runs elsewhere the status is 121; with "
+        "--wait belay waits for that run.\n\n"
+        "That a command is run and that this is remembered are two steps: where a machine dies "
+        "between them the command is run again. If belay cannot extend its claim while the "
+        "command runs it ends the command in time, as belay exec does, with status 122. So it does "
+        "with a command whose KEY was forgotten meanwhile. The command finds BELAY_NAME, the KEY, "
+        "in its environment.\n\n"
+        "Use belay once where the same work must not be done again, and belay exec where it may be "
+        "done again but by one machine at a time.",
+    .examples =
+        (const example_t[]){
+            {"The month's invoices, however often cron is told",
+             "belay once invoices-$(date +%Y-%m) --for 60d -- send-invoices"},
+            {"Migrate once, before any of the servers starts",
+             "belay once migration-7 --for 365d --wait 10m -- ./migrate && exec ./server"},
+            {"Once more, please", "belay once invoices-$(date +%Y-%m) --forget"},
+            {0}},
+    .options = options,
+    .most = 1,
+    .runs = RUNS_MAYBE,
+    .urls = 1,
+    .reports = true,
+    .begin = begin,
+    .stop = stop,
+};

@@ -1,0 +1,149 @@
+/* Sites of `belay online` whose members are numbers. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands/online.h"
+
+static belay_presence_t *site;
+static belay_request_t request;
+static struct {
+  uint32_t *ids; /* that are asked for, or set */
+  size_t n;
+  int64_t max_id;
+  int64_t next,
+      left; /* of a list: the first id that was not asked for; how many are still to be found */
+} work;
+
+/* The arguments behind the site; valid to the end of the process. */
+static bool read_ids(harness_t *h) {
+  const arguments_t *arguments = h->arguments;
+  work.n = arguments->n - 1;
+  work.ids = calloc(ONLINE_MEMBERS_MAX, sizeof *work.ids);
+  for (size_t i = 0; work.ids != NULL && i < work.n; i++) {
+    int64_t id;
+    if (!units_number(arguments->item[i + 1], &id) || id < 0 || id > work.max_id) {
+      harness_refuse(h, "ID is no whole number from 0 to --max-id; for names add --names to the "
+                        "first beat");
+      return false;
+    }
+    work.ids[i] = (uint32_t)id;
+  }
+  if (work.ids == NULL)
+    harness_fail(h, "cannot begin", BELAY_ENOMEM);
+  return work.ids != NULL;
+}
+
+static bool open_site(harness_t *h, const online_options_t *from) {
+  belay_presence_options_t options;
+  belay_presence_options_init(&options);
+  options.name = h->arguments->item[0];
+  options.name_len = strlen(options.name);
+  options.max_id = (uint32_t)from->max_id;
+  options.window_ms = from->window_ms;
+  options.slices = (uint32_t)from->slices;
+  options.ttl_ms = from->ttl_ms;
+  work.max_id = from->max_id;
+  request.data = h;
+  if (!read_ids(h))
+    return false;
+  int error = belay_presence_new(h->client[0], &options, &site);
+  harness_fail(h, "cannot begin", error);
+  return error == 0;
+}
+
+/* ---- beat, leave, reset -------------------------------------------------------------------------------- */
+
+static void on_done(belay_request_t *r, int status) {
+  online_changed(r->data, status);
+}
+
+static void beat(harness_t *h) {
+  harness_fail(h, "cannot tell",
+               belay_presence_set_many(site, &request, work.ids, work.n, on_done));
+}
+
+static void leave(harness_t *h) {
+  harness_fail(h, "cannot tell",
+               belay_presence_clear_many(site, &request, work.ids, work.n, on_done));
+}
+
+static void reset(harness_t *h) {
+  harness_fail(h, "cannot tell", belay_presence_reset(site, &request, on_done));
+}
+
+/* ---- is, count ----------------------------------------------------------------------------------------- */
+
+static void on_is(belay_request_t *r, int status, const bool *online, size_t n) {
+  harness_t *h = r->data;
+  bool all = true;
+  harness_fail(h, "cannot ask", status);
+  for (size_t i = 0; i < n; i++) {
+    all = all && online[i];
+    out_begin();
+    out_wide("id", work.ids[i]);
+    out_bool("online", online[i]);
+    if (n == 1)
+      out_say("%s", online[i] ? "online" : "not online");
+    if (!out_end())
+      break;
+  }
+  harness_done(h, all ? STATUS_YES : STATUS_NO);
+}
+
+static void is(harness_t *h) {
+  harness_fail(h, "cannot ask", belay_presence_is_many(site, &request, work.ids, work.n, on_is));
+}
+
+static void on_count(belay_request_t *r, int status, int64_t n) {
+  online_counted(r->data, status, n);
+}
+
+static void count(harness_t *h) {
+  harness_fail(h, "cannot count", belay_presence_count(site, &request, on_count));
+}
+
+/* ---- list ---------------------------------------------------------------------------------------------- */
+
+static void ask_next(harness_t *h);
+
+static void on_some(belay_request_t *r, int status, const bool *online, size_t n) {
+  harness_t *h = r->data;
+  harness_fail(h, "cannot list", status);
+  for (size_t i = 0; i < n; i++) {
+    if (!online[i])
+      continue;
+    work.left--;
+    out_begin();
+    out_wide("id", work.ids[i]);
+    if (!out_end()) {
+      harness_done(h, STATUS_TROUBLE);
+      return;
+    }
+  }
+  if (status == 0)
+    ask_next(h);
+}
+
+static void ask_next(harness_t *h) {
+  if (work.left <= 0 || work.next > work.max_id) {
+    harness_done(h, STATUS_YES);
+    return;
+  }
+  for (work.n = 0; work.n < ONLINE_MEMBERS_MAX && work.next <= work.max_id; work.n++)
+    work.ids[work.n] = (uint32_t)work.next++;
+  harness_fail(h, "cannot list", belay_presence_is_many(site, &request, work.ids, work.n, on_some));
+}
+
+static void on_how_many(belay_request_t *r, int status, int64_t online) {
+  harness_t *h = r->data;
+  harness_fail(h, "cannot list", status);
+  work.left = online;
+  if (status == 0)
+    ask_next(h);
+}
+
+static void list(harness_t *h) {
+  harness_fail(h, "cannot list", belay_presence_count(site, &request, on_how_many));
+}
+
+const online_kind_t online_ids = {open_site, beat, leave, reset, is, count, list};

@@ -1,0 +1,105 @@
+/* `belay show`: one name, and all who hold it or wait for it. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "shell/commands.h"
+#include "query/reading.h"
+#include "ui/text.h"
+
+static void add_holder(text_t *text, const belay_held_t *held, const belay_holder_t *holder) {
+  char left[LOOK_TEXT_MAX];
+  text_print(text, "\n  %s by %s, %s, mark %016" PRIx64,
+             held->kind != BELAY_HELD_RWLOCK ? "held"
+             : holder->writes                ? "written"
+                                             : "read",
+             look_holder(holder), look_left(left, holder->remaining_ms), holder->mark);
+  if (held->kind == BELAY_HELD_SEMAPHORE && holder->permits > 0)
+    text_print(text, ", %u permit%s", holder->permits, holder->permits == 1 ? "" : "s");
+}
+
+static void add_figures(text_t *text, const belay_held_t *held) {
+  if (held->holders_count > held->holders_len)
+    text_print(text, "\n  and %zu more", held->holders_count - held->holders_len);
+  if (held->kind == BELAY_HELD_SEMAPHORE && held->limit > 0)
+    text_print(text, "\n  %u of %u permits are out", held->used, held->limit);
+  if (held->owner != NULL)
+    text_print(text, "\n  its %s is %s", held->kind == BELAY_HELD_ELECTION ? "leader" : "owner",
+               look_owner(held));
+  if (held->fence > 0)
+    text_print(text, "\n  the last %s is %" PRIu64,
+               held->kind == BELAY_HELD_ELECTION ? "term" : "fencing number", held->fence);
+  if (held->waiting > 0)
+    text_print(text, "\n  %zu wait in the queue", held->waiting);
+  if (held->listening > 0)
+    text_print(text, "\n  %" PRId64 " listen for its release", held->listening);
+}
+
+static bool write_one(const harness_t *h, const seen_t *seen) {
+  const belay_held_t *held = seen->held;
+  text_t text = {0};
+  out_begin();
+  look_out(h, seen);
+  text_print(&text, "%s %s%s", belay_held_kind_name(held->kind),
+             out_shown(held->name, held->name_len), look_at(h, seen->node));
+  if (held->holders_count == 0)
+    text_print(&text, "\n  held by nobody");
+  for (size_t i = 0; i < held->holders_len; i++)
+    add_holder(&text, held, &held->holders[i]);
+  add_figures(&text, held);
+  if (!text.spoiled)
+    out_say("%s", text.bytes);
+  text_free(&text);
+  return out_end();
+}
+
+static void on_read(reading_t *reading) {
+  harness_t *h = reading->h;
+  size_t agreed = reading_agreed(reading);
+  bool written = true;
+  int status = reading_status(reading);
+  for (size_t i = 0; i < reading->seen.n && written; i++)
+    written = write_one(h, &reading->seen.item[i]);
+  if (h->clients > 1 && written && out_form() == OUT_PLAIN) {
+    out_begin();
+    out_say("the same holder at %zu of %zu: %s majority", agreed, h->clients,
+            agreed >= reading_majority(reading) ? "a" : "no");
+    written = out_end();
+  }
+  seen_clear(&reading->seen);
+  if (status == STATUS_YES)
+    status = agreed >= reading_majority(reading) ? STATUS_YES : STATUS_NO;
+  harness_done(h, written ? status : STATUS_TROUBLE);
+}
+
+static void begin(harness_t *h) {
+  static reading_t reading;
+  reading = (reading_t){.h = h, .name = h->arguments->item[0], .on_read = on_read};
+  if (look_check(h))
+    reading_begin(&reading);
+}
+
+const command_t show_command = {
+    .name = "show",
+    .arguments = "NAME",
+    .summary = "who holds NAME, and who waits for it; the status is 1 if nobody holds it",
+    .text =
+        "All kinds of that name are told, each holder with the time for which its lease goes on if "
+        "it is "
+        "not renewed, and with a mark, which tells this hold from all others, and later ones of "
+        "the same holder. A mark is no token: nothing can be done with it but break --mark.\n\n"
+        "With several --url these are the servers of one Redlock: then it is held if the same "
+        "holder is at a majority of them, and the status is 120 if less than that have "
+        "answered.\n\n"
+        "Who waits is told as far as the server knows: places in the queue of a fair lock, a "
+        "semaphore, readers and "
+        "writers; and connections that listen, about one for each process that waits.",
+    .examples = (const example_t[]){{"Who has the deployment", "belay show deploy"},
+                                    {"Whether anybody does", "belay show deploy --quiet"},
+                                    {0}},
+    .options = (const option_t[]){LOOK_KIND_OPTION, {0}},
+    .least = 1,
+    .most = 1,
+    .urls = URLS_MAX,
+    .reports = true,
+    .begin = begin,
+};

@@ -1,0 +1,332 @@
+/* `belay sweep`: deletes what matches a pattern.
+ *
+ *   CHECKING: what is held --nothing--> LOOKING: how much there is --it is known--> DELETING --> told
+ *      |  |                                |--only on a terminal, for the bar
+ *      |  +--something: told
+ *      |--unless it is to go too, or no lock's key can match
+ *   LISTING, with --dry-run --> told
+ *
+ * ctrl-C ends what runs, and how far it came is told. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "shell/commands.h"
+#include "demo/harness.h"
+#include "ui/term.h"
+#include "ui/text.h"
+
+#define BAR 40
+
+typedef enum pass { CHECKING, LOOKING, LISTING, DELETING } pass_t;
+
+static struct {
+  const char *type;
+  bool dry, yes, held;
+  int64_t keys_per_s, patience_ms, progress_ms;
+} asked = {.keys_per_s = 50000, .patience_ms = 60000, .progress_ms = 10000};
+
+static struct {
+  pass_t pass;
+  belay_sweep_t *sweep;
+  uint64_t expected;              /* keys to be looked at, as LOOKING has found; 0: not known */
+  const char *whose;              /* what CHECKING looks at */
+  uint64_t held;                  /* that CHECKING has found */
+  uint64_t said;                  /* when a line was written last, by the loop's clock */
+  int signum;                     /* that has ended it */
+  char first[OUT_SHOWN_MAX + 16]; /* of them, and its kind */
+  term_t term;
+} work;
+
+static void begin_pass(harness_t *h, pass_t pass);
+
+static bool has_bar(void) {
+  return work.term.fancy && out_form() == OUT_PLAIN;
+}
+
+/* ---- what is told -------------------------------------------------------------------------------------- */
+
+static void clear_live(void) {
+  term_print(&work.term, "%s", "");
+}
+
+static void bar(const belay_sweep_totals_t *totals) {
+  char line[BAR * 4 + 1] = "";
+  size_t len = 0;
+  double part = work.expected > 0 ? (double)totals->scanned / (double)work.expected : 0;
+  if (part > 1) /* more has come meanwhile */
+    part = 1;
+  int full = (int)(part * BAR);
+  if (work.pass == CHECKING) {
+    term_live(&work.term, "looking for what is held: %" PRIu64 " keys", totals->scanned);
+    return;
+  }
+  if (work.pass == LOOKING) {
+    term_live(&work.term, "looking: %" PRIu64 " keys, %" PRIu64 " match", totals->scanned,
+              totals->matched);
+    return;
+  }
+  for (int i = 0; i < BAR; i++)
+    len += (size_t)snprintf(line + len, sizeof line - len, "%s",
+                            term_glyph(&work.term, i < full ? TERM_FULL : TERM_EMPTY));
+  term_live(&work.term, "%s%s%s %3d%%  %" PRIu64 " deleted", term_style(&work.term, TERM_A), line,
+            term_style(&work.term, TERM_NORMAL), (int)(part * 100), totals->deleted);
+}
+
+/* How far it is, or was. */
+static bool say(const harness_t *h, const belay_sweep_totals_t *totals, bool over) {
+  out_begin();
+  out_string("pattern", h->arguments->item[0]);
+  out_bool("complete", over);
+  out_number("scanned", (int64_t)totals->scanned);
+  out_number("matched", (int64_t)totals->matched);
+  out_number("deleted", (int64_t)totals->deleted);
+  if (over)
+    out_say("%" PRIu64 " deleted of %" PRIu64 " that matched", totals->deleted, totals->matched);
+  else
+    out_say("%s: %" PRIu64 " deleted of %" PRIu64 " that matched; up to %" PRIu64 " keys looked at",
+            work.signum != 0 ? "stopped" : "so far", totals->deleted, totals->matched,
+            totals->scanned);
+  return out_end();
+}
+
+static void on_progress(belay_sweep_t *sweep, const belay_sweep_totals_t *totals) {
+  harness_t *h = belay_sweep_data(sweep);
+  uint64_t now = uv_now(&h->loop);
+  if (has_bar())
+    bar(totals);
+  else if (now - work.said >= (uint64_t)asked.progress_ms) {
+    work.said = now;
+    if (!say(h, totals, false))
+      (void)belay_sweep_cancel(sweep);
+  }
+}
+
+/* --dry-run: each key, as it is on the server. */
+static void on_keys(belay_sweep_t *sweep, const belay_bytes_t *keys, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    out_begin();
+    out_text("key", keys[i].data, keys[i].len);
+    if (!out_end()) {
+      (void)belay_sweep_cancel(sweep);
+      return;
+    }
+  }
+}
+
+static void on_held(belay_sweep_t *sweep, const belay_held_t *held) {
+  (void)sweep;
+  if (work.held++ == 0)
+    (void)snprintf(work.first, sizeof work.first, "%s %s", belay_held_kind_name(held->kind),
+                   out_shown(held->name, held->name_len));
+}
+
+/* Whether the pattern may match a key that says that something is held: they are KIND::{NAME}. */
+static bool may_be_held(const char *pattern) {
+  size_t plain = strcspn(pattern, "*?[\\");
+  for (int kind = 0; kind < BELAY_HELD_KINDS; kind++) {
+    char key[32];
+    int len = snprintf(key, sizeof key, "%s::{", belay_held_kind_name((belay_held_kind_t)kind));
+    if (memcmp(pattern, key, plain < (size_t)len ? plain : (size_t)len) == 0)
+      return true;
+  }
+  return false;
+}
+
+/* What the keys that say so match, if what belongs to them matches the pattern: lock::{NAME}::holds belongs to lock::{NAME}.
+ * Where it cannot be told which these are, more than those. NULL: memory is out. */
+static const char *whose(const char *pattern) {
+  size_t len = strlen(pattern), plain = strcspn(pattern, "*[\\");
+  const char *close = strchr(pattern, '}');
+  if (close != NULL)
+    return text_keep(pattern, (size_t)(close + 1 - pattern));
+  if (len > 0 && pattern[len - 1] == '*')
+    return pattern;
+  char *cut = text_keep(pattern, len + 1);
+  if (cut != NULL)
+    (void)memcpy(cut + plain, plain < len ? "*" : "", plain < len ? 2 : 1);
+  return cut;
+}
+
+/* ---- passes -------------------------------------------------------------------------------------------- */
+
+static void refuse_held(harness_t *h) {
+  complain("nothing was deleted: %" PRIu64 " of what matches %s held, such as %s; belay ls says by "
+           "whom, and --held deletes that too",
+           work.held, work.held == 1 ? "is" : "are", work.first);
+  harness_done(h, STATUS_TROUBLE);
+}
+
+/* The next pass after this one, of those that delete. */
+static pass_t next_pass(void) {
+  return work.pass == CHECKING && has_bar() ? LOOKING : DELETING;
+}
+
+static int status_at_end(const belay_sweep_totals_t *totals) {
+  return work.pass == LISTING && totals->matched == 0 ? STATUS_NO : STATUS_YES;
+}
+
+static void on_swept(belay_sweep_t *sweep, int status, const belay_sweep_totals_t *totals) {
+  harness_t *h = belay_sweep_data(sweep);
+  if (harness_is_done(h))
+    return;
+  bool goes_on =
+      work.pass == CHECKING ? work.held == 0 : work.pass == LOOKING && totals->matched > 0;
+  if (goes_on && status == 0) {
+    work.expected = totals->scanned;
+    (void)belay_sweep_close(sweep, NULL);
+    begin_pass(h, next_pass());
+    return;
+  }
+  if (has_bar())
+    clear_live();
+  if (work.pass == CHECKING && status == 0) {
+    refuse_held(h);
+    return;
+  }
+  if (work.pass != LISTING)
+    (void)say(h, totals, status == 0);
+  if (work.signum != 0)
+    harness_done(h, STATUS_SIGNAL + work.signum);
+  else if (status == BELAY_ECANCELED)
+    harness_done(h, STATUS_TROUBLE); /* it could not be written */
+  else if (status == BELAY_EPERM && work.pass == CHECKING)
+    harness_fail(h, "cannot tell what is held (with --held it does not look)", status);
+  else if (status != 0)
+    harness_fail(h, "cannot go on", status);
+  else
+    harness_done(h, status_at_end(totals));
+}
+
+static void begin_pass(harness_t *h, pass_t pass) {
+  belay_sweep_options_t options;
+  belay_sweep_options_init(&options);
+  work.pass = pass;
+  work.said = uv_now(&h->loop);
+  options.pattern = pass == CHECKING ? work.whose : h->arguments->item[0];
+  options.pattern_len = strlen(options.pattern);
+  options.type =
+      pass == CHECKING ? NULL : asked.type; /* what belongs to it may be of another one */
+  options.remove = pass == DELETING;
+  options.keys_per_s = (uint32_t)asked.keys_per_s;
+  options.patience_ms = asked.patience_ms;
+  options.on_keys = pass == LISTING ? on_keys : NULL;
+  options.on_held = pass == CHECKING ? on_held : NULL;
+  options.on_progress = pass == LISTING ? NULL : on_progress;
+  options.data = h;
+  int error = belay_sweep_new(h->client[0], &options, &work.sweep);
+  if (error == 0)
+    error = belay_sweep_start(work.sweep, on_swept);
+  harness_fail(h, "cannot begin", error);
+}
+
+static void begin(harness_t *h) {
+  if (asked.dry == asked.yes) {
+    harness_refuse(h, asked.dry
+                          ? "--dry-run and --yes exclude each other"
+                          : "this deletes whatever matches: look with --dry-run, then say --yes");
+    return;
+  }
+  if (asked.dry && asked.held) {
+    harness_refuse(h, "--held goes with --yes");
+    return;
+  }
+  term_init(&work.term);
+  work.pass = CHECKING;
+  work.whose = whose(h->arguments->item[0]);
+  if (work.whose == NULL) {
+    harness_fail(h, "cannot begin", BELAY_ENOMEM);
+    return;
+  }
+  bool checks = !asked.held && may_be_held(h->arguments->item[0]);
+  begin_pass(h, asked.dry ? LISTING : checks ? CHECKING : next_pass());
+}
+
+static void stop(harness_t *h, int signum) {
+  work.signum = signum;
+  if (work.sweep == NULL || belay_sweep_cancel(work.sweep) != 0)
+    harness_done(h, STATUS_SIGNAL + signum);
+}
+
+static const option_t sweep_options[] = {
+    {.name = "dry-run",
+     .kind = OPTION_FLAG,
+     .to.flag = &asked.dry,
+     .help =
+         "delete nothing: write the keys that match, whole, in no order; now and then one comes "
+         "twice; the status is 1 if there are none"},
+    {.name = "yes", .kind = OPTION_FLAG, .to.flag = &asked.yes, .help = "delete them"},
+    {.name = "held",
+     .kind = OPTION_FLAG,
+     .to.flag = &asked.held,
+     .help = "also if some are of locks, readers and writers, semaphores or elections that are "
+             "held; that is not looked at then"},
+    {.name = "type",
+     .kind = OPTION_TEXT,
+     .value = "TYPE",
+     .choices = "string list set zset hash stream",
+     .to.text = &asked.type,
+     .help = "only keys of that type: string, hash, list, set, zset, stream"},
+    {.name = "keys-per-s",
+     .kind = OPTION_NUMBER,
+     .value = "N",
+     .to.number = &asked.keys_per_s,
+     .min = 1,
+     .max = 10000000,
+     .help = "so many are looked at and deleted in a second, at most; default 50000"},
+    {.name = "patience",
+     .kind = OPTION_DURATION,
+     .value = "DURATION",
+     .to.number = &asked.patience_ms,
+     .max = DAY_MS,
+     .help = "for so long it goes on asking a server that does not answer; default 1m"},
+    {.name = "progress",
+     .kind = OPTION_DURATION,
+     .value = "DURATION",
+     .to.number = &asked.progress_ms,
+     .min = 1,
+     .max = DAY_MS,
+     .help = "how often a line says how far it is, where there is no terminal; default 10s"},
+    {0},
+};
+
+const command_t sweep_command = {
+    .name = "sweep",
+    .arguments = "PATTERN",
+    .summary = "delete the keys in the namespace that match a pattern",
+    .text =
+        "PATTERN is what keys are behind the namespace and two colons: * ? [a-z] [^a-z], and a "
+        "backslash before what stands for itself. Put it in quotes. Nothing outside of the "
+        "namespace "
+        "is ever found. A whole key is FAMILY::NAME::{KEY}, such as limit::login::{ada}; "
+        "FAMILY::{KEY} "
+        "where there is no NAME."
+        "\n\n"
+        "Where keys of locks may match, it looks first whether one of them is held; then it "
+        "deletes "
+        "nothing, and the status is 123, unless --held says so; for that a user needs the rights "
+        "of "
+        "belay acl held sweep. What is taken meanwhile is not "
+        "seen, nor what is held in a namespace inside of this one. Else a key is a key: fencing "
+        "numbers, idempotency records and ids that were handed out go, and with them what they "
+        "protect. So it does nothing without --dry-run or --yes. What comes or goes meanwhile is "
+        "found or not; in a cluster so are the keys of a slot that moves meanwhile."
+        "\n\n"
+        "The server is asked for a page at a time, with rests in between. On a terminal it "
+        "looks at "
+        "everything first, so that a bar can show how far it is. ctrl-C stops it, and it says "
+        "how far "
+        "it came; what was deleted stays so.",
+    .examples =
+        (const example_t[]){{"What there is of all limits", "belay sweep 'limit::*' --dry-run"},
+                            {"Sessions of the old site, gently",
+                             "belay sweep 'session::old::*' -n shop --yes --keys-per-s 1000"},
+                            {0}},
+    .options = sweep_options,
+    .least = 1,
+    .most = 1,
+    .urls = 1,
+    .reports = true,
+    .begin = begin,
+    .stop = stop,
+};

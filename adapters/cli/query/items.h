@@ -1,0 +1,63 @@
+/* A command's items: its arguments, or, if there are none or one that is "-", the lines on standard input; a batch at a
+ * time. No more is read while a batch is dealt with, so that whoever writes waits too. */
+#ifndef BELAY_CLI_QUERY_ITEMS_H
+#define BELAY_CLI_QUERY_ITEMS_H
+
+#include "demo/harness.h"
+
+#define ITEMS_BATCH 1024                     /* at most */
+#define ITEMS_LINE_MAX ((size_t)1024 * 1024) /* bytes of a line */
+
+typedef struct items items_t;
+
+/* The next n items, at least one; valid until items_next(). Those of a line are what stands before its end; the last one
+ * needs none. What is read from a pipe comes as soon as it is there. */
+typedef void (*items_batch_cb)(items_t *items, const belay_bytes_t *batch, size_t n);
+
+/* There are no more; wrong: why not, in words, or NULL. */
+typedef void (*items_end_cb)(items_t *items, const char *wrong);
+
+typedef enum items_source {
+  ITEMS_NONE, /* stopped, or not begun */
+  ITEMS_ARGUMENTS,
+  ITEMS_FILE,
+  ITEMS_STREAM
+} items_source_t;
+
+/* Lives until the loop has ended. */
+struct items {
+  harness_t *harness;
+  items_batch_cb on_batch;
+  items_end_cb on_end;
+
+  items_source_t source;
+  size_t next; /* of the arguments */
+  char separator;
+  bool over;                     /* nothing more will be read */
+  bool reading;                  /* a file, just now */
+  uint64_t lines;                /* that were given */
+  char *bytes;                   /* read: size of them, of which these are not given yet: */
+  size_t size, from, to, looked; /* and up to there is no line end */
+  belay_bytes_t batch[ITEMS_BATCH];
+  int flags; /* of standard input, before it was ours; -1: not changed */
+  uv_fs_t file;
+  union {
+    uv_stream_t stream;
+    uv_pipe_t pipe;
+    uv_tty_t terminal;
+  } input;
+};
+
+/* The arguments from `first` on, or lines; null: they end with a 0 byte. data and the like are the caller's own to keep
+ * beside it. The first batch, or the end, may come at once. */
+void items_begin(items_t *items, harness_t *harness, size_t first, bool null,
+                 items_batch_cb on_batch, items_end_cb on_end);
+
+/* The batch was dealt with. Not inside on_batch. */
+void items_next(items_t *items);
+
+/* No more, and on_end does not come either; closes what is open. Before harness_done(), whatever has ended it; legal
+ * any number of times, also if nothing was begun. */
+void items_stop(items_t *items);
+
+#endif /* BELAY_CLI_QUERY_ITEMS_H */

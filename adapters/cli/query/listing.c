@@ -1,0 +1,87 @@
+#include "query/listing.h"
+
+#include <ctype.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct listing_node listing_node_t;
+
+static void on_held(belay_sweep_t *sweep, const belay_held_t *held) {
+  listing_node_t *node = belay_sweep_data(sweep);
+  listing_t *listing = node->listing;
+  if (!look_wants(held->kind) ||
+      (listing->pattern != NULL && fnmatch(listing->pattern, held->name, 0) != 0))
+    return;
+  if (!seen_add(&listing->seen, held, node->node))
+    (void)belay_sweep_cancel(sweep);
+  else if (listing->on_seen != NULL)
+    listing->on_seen(listing);
+}
+
+static void on_swept(belay_sweep_t *sweep, int status, const belay_sweep_totals_t *totals) {
+  listing_node_t *node = belay_sweep_data(sweep);
+  listing_t *listing = node->listing;
+  char what[OUT_SHOWN_MAX + 32];
+  (void)totals;
+  if (harness_is_done(listing->h))
+    return;
+  if (status == BELAY_ECANCELED) /* by us */
+    status = BELAY_ENOMEM;
+  if (status != 0) {
+    (void)snprintf(what, sizeof what, "cannot list%s", look_at(listing->h, node->node));
+    if (!listing->silent)
+      harness_complain(listing->h, what, status);
+    listing->error = listing->error != 0 ? listing->error : status;
+    listing->failed++;
+  }
+  if (--listing->running == 0)
+    listing->on_listed(listing);
+}
+
+/* What the server is to look for: keys of one kind, and of names that begin as the pattern does, as far as those
+ * characters are the same in keys. The rest is seen to here: in keys names are escaped, which patterns are not. */
+static size_t write_pattern(char *out, size_t size, const char *pattern) {
+  const char *kind = look_kinds.n == 1 ? look_kinds.item[0] : "*";
+  size_t plain = 0;
+  while (pattern != NULL && plain < size / 2 && isalnum((unsigned char)pattern[plain]))
+    plain++;
+  return (size_t)snprintf(out, size, "%s::{%.*s*", kind, (int)plain,
+                          pattern != NULL ? pattern : "");
+}
+
+bool listing_open(listing_t *listing) {
+  harness_t *h = listing->h;
+  char pattern[128];
+  belay_sweep_options_t options;
+  belay_sweep_options_init(&options);
+  options.pattern_len = write_pattern(pattern, sizeof pattern, listing->pattern);
+  options.pattern = pattern;
+  options.on_held = on_held;
+  options.patience_ms = common.timeout_ms;
+  for (size_t i = 0; i < h->clients; i++) {
+    listing->nodes[i] = (listing_node_t){.listing = listing, .node = i};
+    options.data = &listing->nodes[i];
+    int error = belay_sweep_new(h->client[i], &options, &listing->nodes[i].sweep);
+    if (error != 0) {
+      harness_fail(h, "cannot list", error);
+      return false;
+    }
+  }
+  return true;
+}
+
+bool listing_run(listing_t *listing) {
+  harness_t *h = listing->h;
+  listing->error = 0;
+  listing->failed = 0;
+  listing->running = h->clients;
+  for (size_t i = 0; i < h->clients; i++) {
+    int error = belay_sweep_start(listing->nodes[i].sweep, on_swept);
+    if (error != 0) {
+      harness_fail(h, "cannot list", error);
+      return false;
+    }
+  }
+  return true;
+}

@@ -1,0 +1,190 @@
+#include "query/query.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "shell/units.h"
+
+texts_t look_kinds;
+
+/* ---- which --------------------------------------------------------------------------------------------- */
+
+static bool is_kind(const char *text) {
+  for (int kind = 0; kind < BELAY_HELD_KINDS; kind++)
+    if (strcmp(belay_held_kind_name((belay_held_kind_t)kind), text) == 0)
+      return true;
+  return false;
+}
+
+bool look_check(harness_t *h) {
+  for (size_t i = 0; i < look_kinds.n; i++)
+    if (!is_kind(look_kinds.item[i])) {
+      harness_refuse(h, "--kind: " LOOK_KIND_VALUES);
+      return false;
+    }
+  return true;
+}
+
+bool look_wants(belay_held_kind_t kind) {
+  for (size_t i = 0; i < look_kinds.n; i++)
+    if (strcmp(belay_held_kind_name(kind), look_kinds.item[i]) == 0)
+      return true;
+  return look_kinds.n == 0;
+}
+
+/* A password stands before an @, and nothing behind the last one is a part of it. */
+const char *look_node(size_t i) {
+  const char *url = i < common.urls.n ? common.urls.item[i] : COMMON_URL;
+  const char *host = strrchr(url, '@'), *scheme = strstr(url, "://");
+  if (host != NULL)
+    return out_shown(host + 1, strlen(host + 1));
+  host = scheme != NULL ? scheme + 3 : url;
+  return out_shown(host, strlen(host));
+}
+
+const char *look_at(const harness_t *h, size_t i) {
+  static char at[OUT_SHOWN_MAX + 4];
+  (void)snprintf(at, sizeof at, "%s%s", h->clients > 1 ? " at " : "",
+                 h->clients > 1 ? look_node(i) : "");
+  return at;
+}
+
+/* ---- how it is said ------------------------------------------------------------------------------------ */
+
+const char *look_holder(const belay_holder_t *holder) {
+  return holder->label != NULL ? out_shown(holder->label, strlen(holder->label)) : "?";
+}
+
+const char *look_owner(const belay_held_t *held) {
+  if (held->owner != NULL)
+    return out_shown(held->owner, held->owner_len);
+  return held->holders_len > 0 ? look_holder(&held->holders[0]) : "nobody";
+}
+
+const char *look_left(char buffer[LOOK_TEXT_MAX], int64_t ms) {
+  char shown[UNITS_DURATION_MAX];
+  if (ms >= 10000) /* nobody waits for its milliseconds */
+    ms -= ms % 1000;
+  if (ms >= 1000 && ms < 10000)
+    (void)snprintf(buffer, LOOK_TEXT_MAX, "%" PRId64 ".%" PRId64 "s", ms / 1000, ms % 1000 / 100);
+  else
+    (void)snprintf(buffer, LOOK_TEXT_MAX, "%s", ms < 0 ? "no end" : units_show_duration(shown, ms));
+  return buffer;
+}
+
+const char *look_holds(char buffer[LOOK_TEXT_MAX], const belay_held_t *held) {
+  size_t n = held->holders_count;
+  if (held->kind == BELAY_HELD_SEMAPHORE && held->limit > 0)
+    (void)snprintf(buffer, LOOK_TEXT_MAX, "%u of %u", held->used, held->limit);
+  else if (held->kind == BELAY_HELD_SEMAPHORE)
+    (void)snprintf(buffer, LOOK_TEXT_MAX, "%u permit%s", held->used, held->used == 1 ? "" : "s");
+  else if (held->kind == BELAY_HELD_RWLOCK && n > 0)
+    (void)snprintf(buffer, LOOK_TEXT_MAX, "%zu %s%s", n,
+                   held->holders[0].writes ? "writer" : "reader", n > 1 ? "s" : "");
+  else
+    (void)snprintf(buffer, LOOK_TEXT_MAX, "%zu", n);
+  return buffer;
+}
+
+int64_t look_waiters(const belay_held_t *held) {
+  int64_t waiting = (int64_t)held->waiting;
+  return waiting > held->listening ? waiting : held->listening;
+}
+
+const column_t *look_columns(const harness_t *h) {
+  static const column_t columns[] = {{"KIND", false},   {"NAME", false},     {"HELD", false},
+                                     {"OWNER", false},  {"REMAINING", true}, {"FENCE", true},
+                                     {"WAITING", true}, {"NODE", false},     {NULL, false}};
+  static column_t alone[sizeof columns / sizeof *columns];
+  if (h->clients > 1)
+    return columns;
+  memcpy(alone, columns, sizeof columns);
+  alone[sizeof columns / sizeof *columns - 2].heading = NULL;
+  return alone;
+}
+
+void look_row(table_t *table, const harness_t *h, const seen_t *seen, int64_t age_ms) {
+  char text[LOOK_TEXT_MAX];
+  const belay_held_t *held = seen->held;
+  int64_t left = held->holders_len > 0 ? held->holders[0].remaining_ms : 0;
+  if (left > 0)
+    left = left > age_ms ? left - age_ms : 0;
+  table_cell(table, "%s", belay_held_kind_name(held->kind));
+  table_cell(table, "%s", out_shown(held->name, held->name_len));
+  table_cell(table, "%s", look_holds(text, held));
+  if (held->holders_count > 1 && held->owner == NULL)
+    table_cell(table, "%s +%zu", look_owner(held), held->holders_count - 1);
+  else
+    table_cell(table, "%s", look_owner(held));
+  table_cell(table, "%s", look_left(text, left));
+  if (held->fence > 0)
+    table_cell(table, "%" PRIu64, held->fence);
+  else
+    table_cell(table, "-");
+  table_cell(table, "%" PRId64, look_waiters(held) > 0 ? look_waiters(held) : 0);
+  if (h->clients > 1)
+    table_cell(table, "%s", look_node(seen->node));
+}
+
+static void out_left(const char *name, int64_t ms) {
+  if (ms >= 0)
+    out_number(name, ms);
+  else
+    out_null(name);
+}
+
+/* 0: there is none. */
+static void out_count(const char *name, int64_t n) {
+  if (n > 0)
+    out_number(name, n);
+  else
+    out_null(name);
+}
+
+static void out_holders(const belay_held_t *held) {
+  char mark[20];
+  out_list_begin("holders");
+  for (size_t i = 0; i < held->holders_len; i++) {
+    const belay_holder_t *holder = &held->holders[i];
+    (void)snprintf(mark, sizeof mark, "%016" PRIx64, holder->mark);
+    out_object_begin();
+    out_string("label", holder->label);
+    out_left("remaining_ms", holder->remaining_ms);
+    if (held->kind == BELAY_HELD_SEMAPHORE)
+      out_number("permits", holder->permits);
+    if (held->kind == BELAY_HELD_RWLOCK)
+      out_bool("writes", holder->writes);
+    out_string("mark", mark);
+    out_object_end();
+  }
+  out_list_end();
+}
+
+void look_out(const harness_t *h, const seen_t *seen) {
+  const belay_held_t *held = seen->held;
+  out_string("kind", belay_held_kind_name(held->kind));
+  out_text("name", held->name, held->name_len);
+  if (h->clients > 1)
+    out_string("node", look_node(seen->node));
+  if (held->owner != NULL)
+    out_text("owner", held->owner, held->owner_len);
+  else
+    out_string("owner", held->holders_len > 0 ? held->holders[0].label : NULL);
+  if (held->holders_len > 0)
+    out_left("remaining_ms", held->holders[0].remaining_ms);
+  else
+    out_null("remaining_ms");
+  if (held->fence > 0)
+    out_wide("fence", (int64_t)held->fence);
+  else
+    out_null("fence");
+  out_number("waiting", (int64_t)held->waiting);
+  out_left("listening", held->listening);
+  if (held->kind == BELAY_HELD_SEMAPHORE) {
+    out_number("used", held->used);
+    out_count("limit", held->limit);
+  }
+  out_number("holders_count", (int64_t)held->holders_count);
+  out_holders(held);
+}

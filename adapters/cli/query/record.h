@@ -1,0 +1,52 @@
+/* The options that a set was made with, kept on the server beside the set (belay/config.h), so that a later command need
+ * not repeat them, and cannot contradict them.
+ *
+ *   record_begin --read--> merged with the command line --contradiction--> said; the command is done
+ *                            |
+ *                            +--> check() --RECORD_ADDS--> opened --> go()
+ *                                    +-----otherwise-----------------> go() */
+#ifndef BELAY_CLI_QUERY_RECORD_H
+#define BELAY_CLI_QUERY_RECORD_H
+
+#include "belay/config.h"
+#include "demo/harness.h"
+
+/* One option, and its field. Either number or text points to the variable that the option sets: before, it has the value
+ * `unset` (a text: NULL) unless the command line gave it; after the merge, the value that counts. */
+typedef struct record_field {
+  const char *name;   /* of the field */
+  const char *option; /* "--width", for messages */
+  int64_t *number;
+  int64_t unset,
+      usual; /* usual: the default, if neither the command line nor the record has a value */
+  const char **text;
+  const char *usual_text; /* NULL: none; then the field is not recorded */
+  belay_config_rule_t rule;
+  bool duration; /* number is in milliseconds; BELAY_FOREVER becomes 0 */
+} record_field_t;
+
+/* What a command does to the set. */
+typedef enum record_use {
+  RECORD_READS,
+  RECORD_ADDS, /* it creates the record, or renews its life */
+  RECORD_REMOVES /* without a record, and without an option that says where the set is, it ends with STATUS_NO */
+} record_use_t;
+
+typedef struct record {
+  belay_config_kind_t kind;
+  const char *name; /* of the handle; NULL: none */
+  const char *set;  /* what the user calls it: key, board or site */
+  const char *what; /* what fails if the record cannot be read: "cannot add" */
+  const record_field_t *fields;
+  size_t n;
+  record_use_t use;
+  const int64_t *life_ms; /* how long the set lives after a change; 0: no end */
+  bool (*check)(
+      harness_t *h); /* looks at the other arguments; false: something was said. NULL: none */
+  void (*go)(harness_t *h);
+} record_t;
+
+/* Calls record->go() once, or ends the command. The record lives as long as the command. */
+void record_begin(harness_t *h, const record_t *record);
+
+#endif /* BELAY_CLI_QUERY_RECORD_H */

@@ -1,0 +1,93 @@
+#include "query/snapshot.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Copies a text and puts a 0 behind it; *at is what is free. */
+static const char *keep(char **at, const char *text, size_t len) {
+  char *kept = *at;
+  if (text == NULL)
+    return NULL;
+  memcpy(kept, text, len);
+  kept[len] = '\0';
+  *at += len + 1;
+  return kept;
+}
+
+/* In one piece of memory with all that it points to. */
+static belay_held_t *copy(const belay_held_t *held) {
+  size_t size = sizeof *held + held->holders_len * sizeof *held->holders + held->name_len + 1 +
+                held->owner_len + 1;
+  for (size_t i = 0; i < held->holders_len; i++)
+    size += held->holders[i].label != NULL ? strlen(held->holders[i].label) + 1 : 0;
+  belay_held_t *made = malloc(size);
+  if (made == NULL)
+    return NULL;
+  belay_holder_t *holders = (belay_holder_t *)(made + 1);
+  char *at = (char *)(holders + held->holders_len);
+  *made = *held;
+  made->holders = holders;
+  made->name = keep(&at, held->name, held->name_len);
+  made->owner = keep(&at, held->owner, held->owner_len);
+  for (size_t i = 0; i < held->holders_len; i++) {
+    const char *label = held->holders[i].label;
+    holders[i] = held->holders[i];
+    holders[i].label = keep(&at, label, label != NULL ? strlen(label) : 0);
+  }
+  return made;
+}
+
+bool seen_add(seen_list_t *list, const belay_held_t *held, size_t node) {
+  if (list->n == list->size) {
+    size_t size = list->size == 0 ? 16 : 2 * list->size;
+    seen_t *item = realloc(list->item, size * sizeof *item);
+    if (item == NULL)
+      return false;
+    list->item = item;
+    list->size = size;
+  }
+  const belay_held_t *kept = copy(held);
+  if (kept == NULL)
+    return false;
+  list->item[list->n++] = (seen_t){.held = kept, .node = node};
+  return true;
+}
+
+void seen_drop(seen_list_t *list) {
+  free((void *)list->item[--list->n].held);
+}
+
+int seen_compare(const seen_t *a, const seen_t *b) {
+  const belay_held_t *one = a->held, *other = b->held;
+  size_t len = one->name_len < other->name_len ? one->name_len : other->name_len;
+  int order = memcmp(one->name, other->name, len);
+  if (order == 0)
+    order = (one->name_len > other->name_len) - (one->name_len < other->name_len);
+  if (order == 0)
+    order = (one->kind > other->kind) - (one->kind < other->kind);
+  return order != 0 ? order : (a->node > b->node) - (a->node < b->node);
+}
+
+static int compare(const void *a, const void *b) {
+  return seen_compare(a, b);
+}
+
+void seen_sort(seen_list_t *list) {
+  size_t n = 0;
+  if (list->n > 0)
+    qsort(list->item, list->n, sizeof *list->item, compare);
+  for (size_t i = 0; i < list->n; i++) {
+    if (n > 0 && seen_compare(&list->item[n - 1], &list->item[i]) == 0)
+      free((void *)list->item[i].held);
+    else
+      list->item[n++] = list->item[i];
+  }
+  list->n = n;
+}
+
+void seen_clear(seen_list_t *list) {
+  for (size_t i = 0; i < list->n; i++)
+    free((void *)list->item[i].held);
+  free(list->item);
+  *list = (seen_list_t){0};
+}

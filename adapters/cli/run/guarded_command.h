@@ -1,0 +1,139 @@
+/* A command that is run while something is held that may be lost, and that is gone before it could be someone else's. */
+#ifndef BELAY_CLI_RUN_GUARDED_COMMAND_H
+#define BELAY_CLI_RUN_GUARDED_COMMAND_H
+
+#include <uv.h>
+
+#include "run/capture.h"
+#include "demo/harness.h"
+#include "run/supervisor.h"
+#include "ui/text.h"
+
+typedef struct errand errand_t;
+
+/* It is over, and the struct the caller's again. */
+typedef void (*errand_end_cb)(errand_t *errand);
+
+/* For how long what it needs is held for certain, in microseconds; 0: it is not. */
+typedef int64_t (*errand_left_fn)(void *data);
+
+enum {
+  ERRAND_SIGNALS = 6,
+  ERRAND_NOTES = ERRAND_SIGNALS + HARNESS_SIGNALS + 2 /* each signal, SIGKILL, and the limits */
+};
+
+/* The caller zeroes it and fills in these: */
+struct errand {
+  errand_left_fn left;
+  int64_t
+      grace_ms; /* SIGTERM comes so long before it is not held any more; SIGKILL a tenth of that before */
+  int64_t
+      max_runtime_ms; /* SIGTERM after so many milliseconds, and SIGKILL when nine tenths of grace_ms are over; 0: no limit */
+  capture_t *
+      capture; /* where its standard output and error go; NULL: they are ours. Beside `output` NULL */
+  errand_end_cb on_end;
+  void *data;     /* handed to left */
+  text_t *output; /* what it writes to standard output; NULL: it has ours. What is there is kept */
+  size_t output_max;
+
+  /* At the end: */
+  int status;   /* of status.h: what it returned, 128 + N, or 126, 127, 123, which were said */
+  bool started; /* it was run */
+  bool overdue; /* it was ended since its time was over */
+  bool
+      timed_out; /* it was ended since max_runtime_ms were over, and its status is STATUS_TIMED_OUT */
+  bool too_much; /* since it has written more than output_max */
+  bool
+      not_all; /* its output was not read to the end: something that it has left behind kept it open */
+
+  /* Of the errand's own. */
+  harness_t *harness;
+  const char *name;
+  int64_t until;     /* keeper_now(): what the keeper was told */
+  int64_t run_until; /* keeper_now(): when max_runtime_ms are over */
+  pid_t command;
+  uv_process_t process;
+  uv_pipe_t channel, pipe;
+  uv_timer_t timer;
+  uv_signal_t signal[ERRAND_SIGNALS];
+  unsigned handles, waiting; /* that are not closed; whose end is waited for */
+  bool told;                 /* how it ended is known */
+  bool lost;                 /* errand_lose() */
+  bool urged;                /* a signal has come after its end */
+  int hurried;               /* the signal by which somebody wants it to end; 0: nobody does */
+  int keeper_died_of;        /* a signal; 0: of none */
+  size_t len;
+  keeper_note_t note;
+  keeper_note_t owed[ERRAND_NOTES]; /* to the keeper, in order; each kind of note once */
+  size_t owed_n;
+  keeper_note_t writing; /* that the channel had no room for */
+  uv_write_t write;
+  bool is_writing;
+  char buffer[65536];
+};
+
+/* The grace that goes with a ttl: 0 becomes the default, a sixth. NULL; or what is wrong, in words: it is too long. */
+const char *errand_grace(int64_t ttl_ms, int64_t *grace_ms);
+
+#define ERRAND_GRACE_OPTION(where)                                                                 \
+  {                                                                                                \
+    .name = "grace", .kind = OPTION_DURATION, .value = "DURATION", .to.number = (where), .min = 1, \
+    .max = DAY_MS / 3,                                                                             \
+    .help =                                                                                        \
+        "if no renewal is confirmed, SIGTERM this time before the lease ends, and SIGKILL when "   \
+        "nine tenths of it are over; at most a third of --ttl; default a sixth"                    \
+  }
+
+#define ERRAND_MAX_RUNTIME_OPTION(where)                                                           \
+  {                                                                                                \
+    .name = "max-runtime", .kind = OPTION_DURATION, .value = "DURATION", .to.number = (where),     \
+    .min = 1, .max = YEAR_MS,                                                                      \
+    .help = "SIGTERM when the command has run for this time, SIGKILL when nine tenths of --grace " \
+            "are over too; the status is 124; default: no limit"                                   \
+  }
+
+/* Of the command line: the status where another holds it, errand_t's capture, and who we are to others. */
+#define ERRAND_CONFLICT_OPTION(where)                                                              \
+  {                                                                                                \
+    .name = "conflict-exit-code", .letter = 'E', .kind = OPTION_NUMBER, .value = "STATUS",         \
+    .to.number = (where), .max = 255,                                                              \
+    .help = "the status if someone else holds it, or the wait is over; default 121"                \
+  }
+#define ERRAND_QUIET_OPTION(where)                                                                 \
+  {                                                                                                \
+    .name = "quiet-unless-failed", .kind = OPTION_FLAG, .to.flag = (where),                        \
+    .help = "show what the command writes only if the status is not 0, at the end: standard "      \
+            "output, then standard error"                                                          \
+  }
+#define ERRAND_LABEL_OPTION                                                                        \
+  {                                                                                                \
+    .name = "as", .kind = OPTION_TEXT, .value = "LABEL", .to.text = &common.label,                 \
+    .help = "who holds it, as others are shown it: 1 to 64 printable characters without spaces; "  \
+            "default HOST:PID"                                                                     \
+  }
+
+/* Runs a command, NULL-ended, in a process group of its own under a keeper. on_end comes in any case, later. */
+void errand_start(errand_t *errand, harness_t *harness, char **command);
+
+/* What it needs is held for longer, or shorter, than before: it would be noticed soon in any case. */
+void errand_look(errand_t *errand);
+
+/* Hands a signal on to it: SIGKILL, or one that the harness watches. If only its output is waited for any more, that is
+ * given up, and a status of 0 becomes the signal's. Nothing happens if it is over. */
+void errand_signal(errand_t *errand, int signum);
+
+/* Whether it was started and is not over. */
+bool errand_runs(const errand_t *errand);
+
+/* What it needs was lost: says why, once, and its status is STATUS_LOST. */
+void errand_lose(errand_t *errand, const char *why);
+
+/* A signal that the harness watches, in whatever state: while the command runs it is handed on. When that has ended, what is
+ * held for it is being given back, or is noted, within --timeout: the first one is let pass, since that is not to be
+ * dropped. false: it is to end belay. */
+bool errand_take(errand_t *errand, int signum);
+
+/* Where this very program is: what lies where it was started may be another one by now. */
+const char *errand_own_path(void);
+
+#endif /* BELAY_CLI_RUN_GUARDED_COMMAND_H */

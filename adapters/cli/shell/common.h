@@ -1,0 +1,43 @@
+/* What all commands have in common: options, and the settings behind those, which may also stand in the environment and
+ * in configuration files. */
+#ifndef BELAY_CLI_SHELL_COMMON_H
+#define BELAY_CLI_SHELL_COMMON_H
+
+#include "command.h"
+
+#define URLS_MAX 16
+#define NAMESPACE_PARTS_MAX 8
+
+/* What was asked for, or the default. */
+typedef struct common {
+  bool help, json, quiet, verbose;
+  const char *label;  /* --as of those commands that hold something: NULL: host:pid */
+  const char *config; /* NULL: the usual places */
+  texts_t urls;       /* empty: COMMON_URL */
+  const char *namespace_text, *user, *password, *password_file;
+  int64_t timeout_ms; /* of one operation */
+  const char *tls_ca, *tls_ca_dir, *tls_cert, *tls_key, *tls_server_name;
+} common_t;
+
+#define COMMON_URL "redis://127.0.0.1:6379"
+
+extern common_t common;
+
+/* Those of every command, of those that report, and of those that ask servers. Of the last one each is a setting too:
+ * --tls-ca is BELAY_TLS_CA in the environment and tls-ca in a file. */
+extern const option_t common_options[], common_report_options[], common_server_options[];
+
+/* Which settings there are beside those: what is not for command lines, which everybody may read. */
+extern const option_t common_secrets[];
+
+/* A namespace, divided. */
+typedef struct namespace_parts {
+  const char *part[NAMESPACE_PARTS_MAX];
+  size_t n;
+} namespace_parts_t;
+
+/* Divides "PART::PART" at each "::"; the parts are copies, for as long as the process lives. Returns false if there are
+ * too many of them, or no memory. */
+bool namespace_divide(const char *text, namespace_parts_t *out);
+
+#endif /* BELAY_CLI_SHELL_COMMON_H */

@@ -1,0 +1,305 @@
+#include "shell/config.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "shell/common.h"
+#include "shell/options.h"
+#include "ui/out.h"
+#include "ui/text.h"
+
+#define PATH_LEN_MAX 4096
+#define LINE_BYTES_MAX ((size_t)70000) /* a password has at most 65,536 bytes */
+#define ENV_NAME_MAX 64
+#define NAMES_MAX 32
+#define FILE_BYTES_MAX ((size_t)1 << 20)
+#define NO_MEMORY "cannot be kept: there is no memory"
+
+/* All settings. */
+static const option_set_t settings = {{common_server_options, common_secrets}, 2};
+
+/* Those that were said by now, before what is being read: that is of less weight. One may come several times in what is
+ * being read, if its kind is OPTION_TEXTS. */
+static bool is_said(const option_t *option) {
+  bool password = option->to.text == &common.password || option->to.text == &common.password_file;
+  return option_given(option) ||
+         (password && (common.password != NULL || common.password_file != NULL));
+}
+
+/* ---- the environment ----------------------------------------------------------------------------------- */
+
+/* "tls-ca" is BELAY_TLS_CA. */
+static void name_in_environment(const option_t *option, char out[ENV_NAME_MAX]) {
+  (void)snprintf(out, ENV_NAME_MAX, "BELAY_%s", option->name);
+  for (char *c = out; *c != '\0'; c++)
+    *c = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
+}
+
+/* Of what may be several, they are apart by spaces. */
+static const char *set_from_environment(const option_t *option, const char *value) {
+  if (option->kind != OPTION_TEXTS)
+    return option_set_value(option, value);
+  static const char spaces[] = " \t\n";
+  for (value += strspn(value, spaces); *value != '\0'; value += strspn(value, spaces)) {
+    size_t len = strcspn(value, spaces);
+    const char *url = text_keep(value, len);
+    const char *wrong = url == NULL ? NO_MEMORY : option_set_value(option, url);
+    if (wrong != NULL)
+      return wrong;
+    value += len;
+  }
+  return NULL;
+}
+
+static bool read_environment(void) {
+  const option_t *found[NAMES_MAX];
+  size_t n = 0;
+  for (size_t i = 0; i < settings.n; i++) {
+    for (const option_t *o = settings.table[i]; o->name != NULL; o++) {
+      char name[ENV_NAME_MAX];
+      name_in_environment(o, name);
+      const char *value = getenv(name);
+      if (value == NULL || *value == '\0' || o->kind == OPTION_FLAG || is_said(o))
+        continue;
+      const char *wrong = set_from_environment(o, value);
+      if (wrong != NULL) {
+        complain("%s %s", name, wrong);
+        return false;
+      }
+      found[n++] = o;
+    }
+  }
+  while (n > 0)
+    option_mark(found[--n]);
+  return true;
+}
+
+/* ---- files --------------------------------------------------------------------------------------------- */
+
+typedef struct reading {
+  const char *path;
+  bool open_to_all;
+  unsigned line;
+  const option_t *found[NAMES_MAX];
+  size_t n;
+} reading_t;
+
+bool url_has_password(const char *url) {
+  const char *rest = strstr(url, "://");
+  if (rest == NULL)
+    return false;
+  rest += 3;
+  size_t len = strcspn(rest, "@/");
+  return rest[len] == '@' && memchr(rest, ':', len) != NULL;
+}
+
+/* Where a byte 0 stands what is behind it would be ignored. */
+static bool refuse_zero(const char *path, const char *text, size_t at) {
+  unsigned line = 1;
+  for (size_t i = 0; i < at; i++)
+    line += text[i] == '\n';
+  complain("%s:%u: has a byte 0", path, line);
+  return false;
+}
+
+/* Reads all of an open file, at most max bytes, behind which it puts a 0. */
+static bool read_all(int fd, const char *path, size_t max, char *out) {
+  size_t len = 0;
+  while (len <= max) {
+    ssize_t n = read(fd, out + len, max + 1 - len);
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n < 0) {
+      complain("%s: %s", path, strerror(errno));
+      return false;
+    }
+    if (n == 0)
+      break;
+    const char *zero = memchr(out + len, '\0', (size_t)n);
+    len += (size_t)n;
+    if (zero != NULL)
+      return refuse_zero(path, out, (size_t)(zero - out));
+  }
+  if (len > max) {
+    complain("%s: is longer than %zu bytes", path, max);
+    return false;
+  }
+  out[len] = '\0';
+  return true;
+}
+
+static bool refuse_open(const char *path) {
+  complain("%s: everybody may read it, and there is a password in it: chmod o= it", path);
+  return false;
+}
+
+static bool wrong_line(const reading_t *r, const char *name, const char *what) {
+  complain("%s:%u: %s%s%s", r->path, r->line, name, *name != '\0' ? " " : "", what);
+  return false;
+}
+
+/* Which file it is cannot stand in one; nor can a flag, which has no value. */
+static bool is_setting(const option_t *option) {
+  return option->kind != OPTION_FLAG && option->to.text != &common.config;
+}
+
+static bool no_setting(const reading_t *r, const char *name, size_t len) {
+  const char *names[NAMES_MAX];
+  size_t n = 0;
+  for (size_t i = 0; i < settings.n; i++)
+    for (const option_t *o = settings.table[i]; o->name != NULL && n < NAMES_MAX; o++)
+      if (is_setting(o))
+        names[n++] = o->name;
+  const char *near = nearest(name, len, names, n);
+  return wrong_line(r, near != NULL ? "there is no such setting; did you mean" : "",
+                    near != NULL ? near : "there is no such setting");
+}
+
+static bool was_found(const reading_t *r, const option_t *option) {
+  for (size_t i = 0; i < r->n; i++)
+    if (r->found[i] == option)
+      return true;
+  return false;
+}
+
+static bool set_from_file(reading_t *r, const option_t *option, const char *value) {
+  bool secret = option->to.text == &common.password ||
+                (option->to.texts == &common.urls && url_has_password(value));
+  if (secret && r->open_to_all)
+    return refuse_open(r->path);
+  bool again = was_found(r, option);
+  if (again && option->kind != OPTION_TEXTS)
+    return wrong_line(r, option->name, "is set twice");
+  if (!again && is_said(option))
+    return true;
+  const char *copy = text_keep(value, strlen(value));
+  const char *wrong = copy == NULL ? NO_MEMORY : option_set_value(option, copy);
+  if (wrong != NULL)
+    return wrong_line(r, option->name, wrong);
+  if (!again && r->n < NAMES_MAX)
+    r->found[r->n++] = option;
+  return true;
+}
+
+static bool read_line(reading_t *r, char *line) {
+  static const char spaces[] = " \t\r\n";
+  size_t len = strlen(line);
+  while (len > 0 && strchr(spaces, line[len - 1]) != NULL)
+    line[--len] = '\0';
+  line += strspn(line, spaces);
+  if (*line == '\0' || *line == '#')
+    return true;
+  size_t name_len = strcspn(line, "= \t");
+  char *value = line + name_len + strspn(line + name_len, " \t");
+  if (*value != '=')
+    return wrong_line(r, "", "is no `name = value`");
+  value += 1 + strspn(value + 1, " \t");
+  const option_t *option = option_find(&settings, line, name_len);
+  if (option == NULL || !is_setting(option))
+    return no_setting(r, line, name_len);
+  if (*value == '\0')
+    return wrong_line(r, option->name, "has no value");
+  return set_from_file(r, option, value);
+}
+
+static bool read_lines(reading_t *r, char *text) {
+  for (char *line = text, *next; *line != '\0'; line = next) {
+    size_t len = strcspn(line, "\n");
+    next = line + len + (line[len] == '\n');
+    line[len] = '\0';
+    r->line++;
+    if (len > LINE_BYTES_MAX)
+      return wrong_line(r, "", "is too long");
+    if (!read_line(r, line))
+      return false;
+  }
+  while (r->n > 0)
+    option_mark(r->found[--r->n]);
+  return true;
+}
+
+static bool read_settings(const char *path, int fd) {
+  struct stat status;
+  if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
+    complain("%s: is no regular file", path);
+    return false;
+  }
+  reading_t r = {.path = path, .open_to_all = (status.st_mode & S_IROTH) != 0};
+  char *text = malloc(FILE_BYTES_MAX + 2);
+  if (text == NULL) {
+    complain("%s: %s", path, NO_MEMORY);
+    return false;
+  }
+  bool well = read_all(fd, path, FILE_BYTES_MAX, text) && read_lines(&r, text);
+  free(text);
+  return well;
+}
+
+/* needed: it is wrong if it is not there. Nobody needs to write to what is no regular file for it to be opened. */
+static bool read_file(const char *path, bool needed) {
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0 && !needed && (errno == ENOENT || errno == ENOTDIR || errno == EACCES))
+    return true;
+  if (fd < 0) {
+    complain("%s: %s", path, strerror(errno));
+    return false;
+  }
+  bool well = read_settings(path, fd);
+  (void)close(fd);
+  return well;
+}
+
+static bool read_files(void) {
+  char path[PATH_LEN_MAX];
+  if (common.config != NULL)
+    return read_file(common.config, true);
+  const char *folder = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+  int len = 0;
+  if (folder != NULL && *folder == '/')
+    len = snprintf(path, sizeof path, "%s/belay/config", folder);
+  else if (home != NULL && *home != '\0')
+    len = snprintf(path, sizeof path, "%s/.config/belay/config", home);
+  if (len > 0 && (size_t)len < sizeof path && !read_file(path, false))
+    return false;
+  return read_file("/etc/belay/config", false);
+}
+
+/* ---- passwords ----------------------------------------------------------------------------------------- */
+
+/* A file that is none, such as a pipe, belongs to the process that has opened it. */
+static bool is_open_to_all(int fd) {
+  struct stat status;
+  return fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && (status.st_mode & S_IROTH) != 0;
+}
+
+/* The first line. */
+static bool read_password(void) {
+  static char text[LINE_BYTES_MAX + 2];
+  int fd = open(common.password_file, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) {
+    complain("the password file cannot be read: %s", strerror(errno));
+    return false;
+  }
+  bool well = is_open_to_all(fd) ? refuse_open(common.password_file)
+                                 : read_all(fd, common.password_file, LINE_BYTES_MAX, text);
+  (void)close(fd);
+  text[strcspn(text, "\r\n")] = '\0';
+  if (well && text[0] == '\0') {
+    complain("there is no password in the password file");
+    well = false;
+  }
+  common.password = text;
+  return well;
+}
+
+bool config_read(void) {
+  if (!read_environment() || !read_files())
+    return false;
+  return common.password_file == NULL || common.password != NULL || read_password();
+}

@@ -1,0 +1,175 @@
+#include "shell/help.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "shell/commands.h"
+#include "shell/common.h"
+#include "shell/options.h"
+#include "ui/out.h"
+#include "ui/status.h"
+
+#define WIDTH 79
+#define USAGE_MAX 256
+#define COLUMN 14        /* of what a command does */
+#define OPTION_COLUMN 30 /* of what an option does */
+#define STATUS_COLUMN 7  /* of what an exit status means */
+
+const char help_about_passwords[] =
+    "A password belongs in the environment (BELAY_PASSWORD, or BELAY_URL), in a file "
+    "(--password-file), or "
+    "in the configuration: everybody on this machine may read a command line (/proc/PID/cmdline).";
+
+const char *help_name(const command_t *command) {
+  static char name[USAGE_MAX];
+  const command_t *parent = command_parent(command);
+  (void)snprintf(name, sizeof name, "%s%s%s", parent != NULL ? parent->name : "",
+                 parent != NULL ? " " : "", command->name);
+  return name;
+}
+
+const char *help_usage(const command_t *command) {
+  static char usage[USAGE_MAX];
+  static const char *const runs[] = {"", " [-- COMMAND [ARGUMENT]...]",
+                                     " -- COMMAND [ARGUMENT]..."};
+  size_t n = (size_t)snprintf(usage, sizeof usage, "belay %s", help_name(command));
+  if (command->parts != NULL) {
+    for (size_t i = 0; command->parts[i] != NULL; i++)
+      n += (size_t)snprintf(usage + n, sizeof usage - n, "%s%s", i == 0 ? " " : "|",
+                            command->parts[i]->name);
+    (void)snprintf(usage + n, sizeof usage - n, " ...");
+  } else
+    (void)snprintf(usage + n, sizeof usage - n, "%s%s [OPTION]...%s",
+                   command->arguments != NULL ? " " : "",
+                   command->arguments != NULL ? command->arguments : "", runs[command->runs]);
+  return usage;
+}
+
+const char *help_option(const option_t *option) {
+  static char shown[USAGE_MAX];
+  size_t n = 0;
+  if (option->letter != 0)
+    n = (size_t)snprintf(shown, sizeof shown, "-%c, ", option->letter);
+  (void)snprintf(shown + n, sizeof shown - n, "--%s%s%s", option->name,
+                 option->value != NULL ? " " : "", option->value != NULL ? option->value : "");
+  return shown;
+}
+
+/* Words, broken into lines that begin in a column; the first one is there already. */
+static void print_words(const char *words, size_t column) {
+  size_t at = column;
+  bool first = true;
+  while (*words != '\0') {
+    size_t len = strcspn(words, " \n");
+    if (!first && at + 1 + len > WIDTH) {
+      (void)printf("\n%*s", (int)column, "");
+      at = column;
+      first = true;
+    }
+    (void)printf("%s%.*s", first ? "" : " ", (int)len, words);
+    at += len + !first;
+    first = false;
+    words += len;
+    words += strspn(words, " \n");
+  }
+  (void)putchar('\n');
+}
+
+static void print_paragraphs(const char *text) {
+  while (text != NULL && *text != '\0') {
+    const char *end = strstr(text, "\n\n");
+    char paragraph[4096];
+    size_t len = end != NULL ? (size_t)(end - text) : strlen(text);
+    (void)snprintf(paragraph, sizeof paragraph, "%.*s", (int)len, text);
+    (void)putchar('\n');
+    print_words(paragraph, 0);
+    text = end != NULL ? end + 2 : NULL;
+  }
+}
+
+/* A name, and in a column what it means. */
+static void print_entry(const char *name, size_t column, const char *what) {
+  int n = printf("  %s", name);
+  if (n > 0 && (size_t)n + 2 > column)
+    (void)printf("\n%*s", (int)column, "");
+  else
+    (void)printf("%*s", (int)column - n, "");
+  print_words(what, column);
+}
+
+static void print_options(const char *heading, const option_t *options) {
+  if (options == NULL)
+    return;
+  (void)printf("\n%s:\n", heading);
+  for (const option_t *o = options; o->name != NULL; o++)
+    print_entry(help_option(o), OPTION_COLUMN, o->help);
+}
+
+static void print_examples(const example_t *examples) {
+  for (const example_t *e = examples; e != NULL && e->line != NULL; e++)
+    (void)printf("\n%s:\n\n  %s\n", e->what, e->line);
+}
+
+static void print_statuses(void) {
+  (void)printf("\nexit status:\n");
+#define PRINT_STATUS(name, value, text) print_entry(#value, STATUS_COLUMN, text);
+  STATUSES(PRINT_STATUS)
+#undef PRINT_STATUS
+}
+
+static void print_commands(const command_t *const *list) {
+  (void)putchar('\n');
+  for (size_t i = 0; list[i] != NULL; i++)
+    print_entry(list[i]->name, COLUMN, list[i]->summary);
+}
+
+static void print_words_of(const command_t *command) {
+  const char *word;
+  char words[2048] = "";
+  size_t n = 0;
+  for (size_t i = 0; (word = command->words(i)) != NULL && n < sizeof words; i++)
+    n += (size_t)snprintf(words + n, sizeof words - n, "%s ", word);
+  (void)printf("\n%s: ", command->arguments);
+  print_words(words, strlen(command->arguments) + 2);
+}
+
+static void print_command(const command_t *command) {
+  (void)printf("usage: %s\n\nbelay %s: ", help_usage(command), help_name(command));
+  print_words(command->summary, strlen(help_name(command)) + 8);
+  print_paragraphs(command->text);
+  if (command->words != NULL)
+    print_words_of(command);
+  if (command->parts != NULL)
+    print_commands(command->parts);
+  else
+    print_options("options", command->options);
+  print_examples(command->examples);
+  if (command->parts != NULL)
+    return;
+  if (command->urls > 0)
+    print_options("the server", common_server_options);
+  print_options("common options", command->reports ? common_report_options : common_options);
+  if (command->reports)
+    print_entry(help_option(common_options), OPTION_COLUMN, common_options->help);
+  if (command->runs != RUNS_NOTHING)
+    print_statuses();
+}
+
+static void print_belay(void) {
+  (void)printf("usage: belay [OPTION]... COMMAND [OPTION]... [ARGUMENT]...\n");
+  print_commands(commands);
+  print_paragraphs(
+      "URL: redis://[user[:password]@]host[:port][/db] or unix:///path[?db=n]; rediss is over "
+      "TLS, and redis+sentinel, redis+cluster and redis+replicas name several hosts.");
+  print_paragraphs(help_about_passwords);
+  print_paragraphs(
+      "Options that commands share, such as --url, may stand before COMMAND too. belay "
+      "COMMAND --help says more, and man belay all of it.");
+}
+
+void help_print(const command_t *command) {
+  if (command == NULL)
+    print_belay();
+  else
+    print_command(command);
+}

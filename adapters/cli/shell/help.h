@@ -1,0 +1,23 @@
+/* What commands say of themselves, out of their tables. */
+#ifndef BELAY_CLI_SHELL_HELP_H
+#define BELAY_CLI_SHELL_HELP_H
+
+#include "command.h"
+#include "ui/text.h"
+
+/* Its name, with that of the one it is a part of: "count add". Valid to the next call. */
+const char *help_name(const command_t *command);
+
+/* How it is used, in one line: "belay count add KEY [N] [OPTION]...". Valid to the next call. */
+const char *help_usage(const command_t *command);
+
+/* How an option is written: "--ttl DURATION", "-q, --quiet". Valid to the next call. */
+const char *help_option(const option_t *option);
+
+/* Where they are to be, and where not. */
+extern const char help_about_passwords[];
+
+/* All about a command, or about belay (NULL). */
+void help_print(const command_t *command);
+
+#endif /* BELAY_CLI_SHELL_HELP_H */

@@ -1,0 +1,226 @@
+/* `belay manual`: the manual page, belay(1), out of the commands' tables. */
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "belay/version.h"
+#include "shell/commands.h"
+#include "shell/common.h"
+#include "shell/help.h"
+#include "ui/status.h"
+
+typedef struct section {
+  const char *heading, *text;
+} section_t;
+
+/* What no table says. */
+static const section_t before[] = {
+    {"DESCRIPTION", "belay is the library of that name in a shell and in cron: locks, limits, "
+                    "counters, ids and other things that many "
+                    "machines share, on a Redis or Valkey server.\n\n"
+                    "Options may stand anywhere behind the command's name, as --name VALUE or "
+                    "--name=VALUE; those that commands share, which are told at the end, before it "
+                    "too. Behind -- there are none."},
+};
+static const section_t behind[] = {
+    {"SERVERS",
+     "redis://[user[:password]@]host[:port][/db], unix://[user[:password]@]/path[?db=n], "
+     "redis+replicas://host,host[/db], redis+sentinel://host,host/master[/db], "
+     "redis+cluster://host,host[/db]; each but "
+     "unix over TLS with rediss in the place of redis. User, password and path may be "
+     "percent-encoded.\n\n"
+     "What belay does for others is done by one deployment. Where several make a quorum, each has "
+     "a --url of its own."},
+    {"UNITS", "Durations: 250ms, 90s, 1m30s, 1.5h, 24h, 7d, 2w; from large units to small ones. A "
+              "number without a unit is none. "
+              "Rates: 10/s, 100/min, 5/h, 1000/d, 3/10s."},
+    {"RESULTS", "A line for each result, on standard output; with --json an object in a line. "
+                "Texts in it are as they are if they "
+                "are UTF-8; one that is not is taken for Latin-1: each of its bytes from 0x80 on "
+                "becomes \\u0080 to \\u00ff. What terminals take for orders is \\uXXXX. For "
+                "people what is not printable is \\xXX. There are colours on terminals only, and "
+                "none if NO_COLOR is set.\n\n"
+                "What goes wrong is said on standard error, and begins with `belay: COMMAND: `."},
+    {"SETTINGS", "What the command line does not say is looked for in the environment, then in "
+                 "files. Each option of THE SERVER above "
+                 "that has a value may be set there, --config in the environment only: --tls-ca is "
+                 "BELAY_TLS_CA in the environment, and a line "
+                 "`tls-ca = FILE` in a file. Several URLs "
+                 "stand in BELAY_URL with spaces between them, and in a file in a line each.\n\n"
+                 "A file has lines `name = value`, empty lines, and comments, which begin with #. "
+                 "Without --config and BELAY_CONFIG the user's "
+                 "own counts first, and for what it does not say that of the system; one of these "
+                 "that is not there, or not for this user to read, is passed "
+                 "over."},
+    {"PASSWORDS", "There is no option for a password, since everybody on the machine may read a "
+                  "command line (/proc/PID/cmdline). It "
+                  "stands in BELAY_PASSWORD; in the first line of the file that --password-file or "
+                  "BELAY_PASSWORD_FILE names; as "
+                  "`password = TEXT` in a file of settings; or in the URL, where that stands "
+                  "in one of those places. A file with a password that everybody may read is "
+                  "refused. A URL's own password counts more than the others."},
+};
+static const section_t files[] = {
+    {"FILES", "$XDG_CONFIG_HOME/belay/config, or ~/.config/belay/config: the user's settings.\n\n"
+              "/etc/belay/config: those of all users."},
+    {"SEE ALSO", "redis-cli(1), flock(1)"},
+};
+
+/* ---- roff ---------------------------------------------------------------------------------------------- */
+
+/* Text in which nothing is an order. */
+static void print_text(const char *text, size_t len) {
+  for (size_t i = 0; i < len; i++) {
+    switch (text[i]) {
+    case '\\':
+      (void)fputs("\\e", stdout);
+      break;
+    case '-':
+      (void)fputs("\\-", stdout);
+      break;
+    case '`':
+      (void)fputs("\\(ga", stdout);
+      break;
+    case '\'':
+      (void)fputs("\\(aq", stdout);
+      break;
+    case '^':
+      (void)fputs("\\(ha", stdout);
+      break;
+    case '~':
+      (void)fputs("\\(ti", stdout);
+      break;
+    case '.':
+      (void)fputs(i == 0 || text[i - 1] == '\n' ? "\\&." : ".", stdout);
+      break;
+    default:
+      (void)putchar(text[i]);
+    }
+  }
+}
+
+static void print_string(const char *text) {
+  print_text(text, strlen(text));
+}
+
+static void print_line(const char *text) {
+  print_string(text);
+  (void)putchar('\n');
+}
+
+static void print_paragraphs(const char *text) {
+  while (text != NULL) {
+    const char *end = strstr(text, "\n\n");
+    print_text(text, end != NULL ? (size_t)(end - text) : strlen(text));
+    (void)putchar('\n');
+    if (end != NULL)
+      (void)puts(".PP");
+    text = end != NULL ? end + 2 : NULL;
+  }
+}
+
+/* A term, in bold, and what it means. */
+static void print_entry(const char *term, const char *what) {
+  (void)fputs(".TP\n\\fB", stdout);
+  print_string(term);
+  (void)fputs("\\fR\n", stdout);
+  print_line(what);
+}
+
+static void print_options(const option_t *options) {
+  for (const option_t *o = options; o != NULL && o->name != NULL; o++)
+    print_entry(help_option(o), o->help);
+}
+
+static void print_sections(const section_t *sections, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    (void)printf(".SH %s\n", sections[i].heading);
+    print_paragraphs(sections[i].text);
+  }
+}
+
+/* ---- the page ------------------------------------------------------------------------------------------ */
+
+static void print_sentence(const char *text) {
+  (void)putchar(toupper((unsigned char)*text));
+  print_string(text + 1);
+  (void)puts(".");
+}
+
+static void print_command(const command_t *command) {
+  const char *word;
+  (void)printf(".SS ");
+  print_line(help_usage(command));
+  print_sentence(command->summary);
+  if (command->text != NULL) {
+    (void)puts(".PP");
+    print_paragraphs(command->text);
+  }
+  if (command->words != NULL) {
+    (void)printf(".PP\n%s:", command->arguments);
+    for (size_t i = 0; (word = command->words(i)) != NULL; i++) {
+      (void)putchar(' ');
+      print_string(word);
+    }
+    (void)putchar('\n');
+  }
+  print_options(command->options);
+  for (const example_t *e = command->examples; e != NULL && e->line != NULL; e++) {
+    (void)puts(".PP");
+    print_string(e->what);
+    (void)puts(":\n.PP\n.nf\n.RS");
+    print_line(e->line);
+    (void)puts(".RE\n.fi");
+  }
+  for (size_t i = 0; command->parts != NULL && command->parts[i] != NULL; i++)
+    print_command(command->parts[i]);
+}
+
+static void print_statuses(void) {
+  (void)puts(".SH EXIT STATUS");
+#define PRINT_STATUS(name, value, text) print_entry(#value, text);
+  STATUSES(PRINT_STATUS)
+#undef PRINT_STATUS
+}
+
+static void print_environment(void) {
+  (void)puts(".SH ENVIRONMENT");
+  print_entry("BELAY_URL, BELAY_NAMESPACE, BELAY_PASSWORD, ...", "see SETTINGS");
+  print_entry("BELAY_CONFIG", "the file of settings, as --config");
+  print_entry("NO_COLOR", "if set, and not empty: no colours");
+}
+
+static int run(const arguments_t *arguments) {
+  (void)arguments;
+  (void)puts(".TH BELAY 1 \"\" \"belay " BELAY_VERSION_STRING "\" \"User Commands\"\n"
+             ".nh\n.ad l\n"
+             ".SH NAME\n"
+             "belay \\- locks, limits, counters and other things that machines share, on Redis\n"
+             ".SH SYNOPSIS\n"
+             "\\fBbelay\\fR [\\fIOPTION\\fR]... \\fICOMMAND\\fR [\\fIOPTION\\fR]... "
+             "[\\fIARGUMENT\\fR]...");
+  print_sections(before, sizeof before / sizeof *before);
+  (void)puts(".SH COMMANDS");
+  for (size_t i = 0; commands[i] != NULL; i++)
+    print_command(commands[i]);
+  (void)puts(".SH OPTIONS\n.SS All commands");
+  print_options(common_options);
+  (void)puts(".SS Commands that report");
+  print_options(common_report_options);
+  (void)puts(".SS The server");
+  print_options(common_server_options);
+  print_sections(behind, sizeof behind / sizeof *behind);
+  print_statuses();
+  print_environment();
+  print_sections(files, sizeof files / sizeof *files);
+  return STATUS_YES;
+}
+
+const command_t manual_command = {
+    .name = "manual",
+    .summary = "print the manual page, as roff",
+    .examples =
+        (const example_t[]){{"Read it, where it was not installed", "belay manual | man -l -"},
+                            {0}},
+    .run = run,
+};

@@ -1,0 +1,326 @@
+#include "shell/options.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "belay/export.h"
+#include "shell/common.h"
+#include "shell/help.h"
+#include "ui/out.h"
+
+#define NAMES_MAX 96 /* options of one command */
+#define GIVEN_MAX 96
+#define SHOWN_MAX 24 /* longer than any name is */
+
+/* Where one is on the line. */
+typedef struct reading {
+  const command_t *command;
+  option_set_t set;
+  char **next, **end;
+  char **at,
+      **behind; /* the word that is being read; the first one that stood behind the command's name */
+  bool has_urls_in_front;
+  arguments_t *out;
+} reading_t;
+
+size_t options_in_front;
+
+static const option_t *given[GIVEN_MAX];
+static size_t given_count;
+
+option_set_t options_of(const command_t *command) {
+  option_set_t set = {0};
+  if (command->options != NULL)
+    set.table[set.n++] = command->options;
+  if (command->urls > 0)
+    set.table[set.n++] = common_server_options;
+  if (command->reports)
+    set.table[set.n++] = common_report_options;
+  set.table[set.n++] = common_options;
+  return set;
+}
+
+bool option_given(const option_t *option) {
+  for (size_t i = 0; i < given_count; i++)
+    if (given[i] == option)
+      return true;
+  return false;
+}
+
+void option_mark(const option_t *option) {
+  if (!option_given(option) && given_count < GIVEN_MAX)
+    given[given_count++] = option;
+}
+
+const option_t *option_find(const option_set_t *set, const char *name, size_t len) {
+  for (size_t i = 0; i < set->n; i++)
+    for (const option_t *o = set->table[i]; o->name != NULL; o++)
+      if (strlen(o->name) == len && memcmp(o->name, name, len) == 0)
+        return o;
+  return NULL;
+}
+
+static const option_t *find_letter(const option_set_t *set, char letter) {
+  for (size_t i = 0; i < set->n; i++)
+    for (const option_t *o = set->table[i]; o->name != NULL; o++)
+      if (o->letter != 0 && o->letter == letter)
+        return o;
+  return NULL;
+}
+
+/* ---- values -------------------------------------------------------------------------------------------- */
+
+static bool in_range(const option_t *option, int64_t value) {
+  return (option->min == 0 && option->max == 0) || (value >= option->min && value <= option->max);
+}
+
+static const char *wrong_range(const option_t *option) {
+  static char text[96];
+  char min[UNITS_DURATION_MAX], max[UNITS_DURATION_MAX];
+  if (option->kind == OPTION_DURATION)
+    (void)snprintf(text, sizeof text, "is not from %s to %s", units_show_exactly(min, option->min),
+                   units_show_exactly(max, option->max));
+  else
+    (void)snprintf(text, sizeof text, "is not from %" PRId64 " to %" PRId64, option->min,
+                   option->max);
+  return text;
+}
+
+static const char *set_duration(const option_t *option, const char *value) {
+  int64_t ms;
+  if (value == NULL) { /* left out */
+    *option->to.number = option->max;
+    return NULL;
+  }
+  if (option->forever && strcmp(value, "forever") == 0) {
+    *option->to.number = BELAY_FOREVER;
+    return NULL;
+  }
+  if (!units_duration(value, &ms))
+    return "is no duration such as 90s, 1m30s, 250ms, 24h or 7d";
+  if (!in_range(option, ms))
+    return wrong_range(option);
+  *option->to.number = ms;
+  return NULL;
+}
+
+static const char *set_number(const option_t *option, const char *value) {
+  int64_t number;
+  if (!units_number(value, &number))
+    return "is no whole number";
+  if (!in_range(option, number))
+    return wrong_range(option);
+  *option->to.number = number;
+  return NULL;
+}
+
+static const char *set_rate(const option_t *option, const char *value) {
+  rate_t rate;
+  if (!units_rate(value, &rate))
+    return "is no rate such as 10/s, 100/min, 5/h, 1000/d or 3/10s";
+  if (!in_range(option, rate.count))
+    return wrong_range(option);
+  *option->to.rate = rate;
+  return NULL;
+}
+
+const char *option_set_value(const option_t *option, const char *value) {
+  texts_t *texts = option->to.texts;
+  switch (option->kind) {
+  case OPTION_FLAG:
+    *option->to.flag = true;
+    return NULL;
+  case OPTION_TEXT:
+    *option->to.text = value;
+    return NULL;
+  case OPTION_TEXTS:
+    if (texts->n == TEXTS_MAX)
+      return "is given too often";
+    texts->item[texts->n++] = value;
+    return NULL;
+  case OPTION_NUMBER:
+    return set_number(option, value);
+  case OPTION_DURATION:
+    return set_duration(option, value);
+  case OPTION_RATE:
+    return set_rate(option, value);
+  }
+  return "is of no kind";
+}
+
+/* ---- the line ------------------------------------------------------------------------------------------ */
+
+/* What stood there is only repeated if it can be nothing but a name: it might be a value, in the wrong place. */
+static bool no_option(const reading_t *r, const char *name, size_t len) {
+  const char *names[NAMES_MAX];
+  size_t n = 0;
+  for (size_t i = 0; i < r->set.n; i++)
+    for (const option_t *o = r->set.table[i]; o->name != NULL && n < NAMES_MAX; o++)
+      names[n++] = o->name;
+  const char *near = nearest(name, len, names, n);
+  bool plain = len <= SHOWN_MAX && strspn(name, "abcdefghijklmnopqrstuvwxyz-") >= len;
+  char shown[SHOWN_MAX + 4] = "";
+  if (plain)
+    (void)snprintf(shown, sizeof shown, " --%.*s", (int)len, name);
+  if (near != NULL)
+    complain("there is no option%s; did you mean --%s?", shown, near);
+  else
+    complain("there is no option%s: see belay %s --help", shown, help_name(r->command));
+  return false;
+}
+
+/* The URLs in front of the command's name are an alias's: the first one behind it replaces them. Of a command that asks one
+ * server the last one counts. */
+static void drop_urls(reading_t *r) {
+  bool is_alias = r->at < r->behind;
+  if (r->command->urls == 1 || (r->has_urls_in_front && !is_alias))
+    common.urls.n = 0;
+  r->has_urls_in_front = is_alias;
+}
+
+/* What is given twice counts as it is given last, so that aliases may give options. */
+static bool take(reading_t *r, const option_t *option, const char *value) {
+  if (option->kind == OPTION_TEXTS && option->to.texts == &common.urls)
+    drop_urls(r);
+  const char *wrong = option_set_value(option, value);
+  if (wrong != NULL)
+    complain("--%s %s", option->name, wrong);
+  option_mark(option);
+  return wrong == NULL;
+}
+
+/* value: what was attached to it; NULL: nothing. */
+static bool take_next(reading_t *r, const option_t *option, const char *value) {
+  if (option->kind == OPTION_FLAG) {
+    if (value == NULL)
+      return take(r, option, NULL);
+    complain("--%s takes no value", option->name);
+    return false;
+  }
+  int64_t ms;
+  bool none = r->next == r->end || (option->bare && !units_duration(*r->next, &ms));
+  if (value != NULL || (none && option->bare))
+    return take(r, option, value);
+  if (!none)
+    return take(r, option, *r->next++);
+  complain("--%s lacks its %s", option->name, option->value);
+  return false;
+}
+
+static bool read_long(reading_t *r, const char *word) {
+  size_t len = strcspn(word, "=");
+  const option_t *option = option_find(&r->set, word, len);
+  if (option == NULL)
+    return no_option(r, word, len);
+  return take_next(r, option, word[len] == '=' ? word + len + 1 : NULL);
+}
+
+static bool read_letters(reading_t *r, const char *letters) {
+  while (*letters != '\0') {
+    const option_t *option = find_letter(&r->set, *letters);
+    if (option == NULL) {
+      complain("there is no such short option: see belay %s --help", help_name(r->command));
+      return false;
+    }
+    letters++;
+    if (option->kind != OPTION_FLAG)
+      return take_next(r, option, *letters != '\0' ? letters : NULL);
+    if (!take(r, option, NULL))
+      return false;
+  }
+  return true;
+}
+
+/* What begins like an option and is none: "-", and numbers. */
+static bool is_argument(const char *word) {
+  return word[0] != '-' || word[1] == '\0' || (word[1] >= '0' && word[1] <= '9');
+}
+
+/* The arguments that are not there, by the names that usage gives them: "ID and PERMISSION are missing". */
+static const char *missing(const command_t *command, size_t there) {
+  static char text[SHOWN_MAX * 8];
+  size_t len = 0, n = 0;
+  const char *word = command->arguments;
+  text[0] = '\0';
+  for (size_t i = 0; i < command->least && word != NULL && *word != '\0'; i++) {
+    size_t name = strcspn(word, " ."), size = sizeof text - len;
+    if (i >= there && name < size - 32) {
+      const char *between = n == 0 ? "" : i + 1 == command->least ? " and " : ", ";
+      len += (size_t)snprintf(text + len, size, "%s%.*s", between, (int)name, word);
+      n++;
+    }
+    word += strcspn(word, " ");
+    word += strspn(word, " ");
+  }
+  (void)snprintf(text + len, sizeof text - len, n == 1 ? " is missing" : " are missing");
+  return text;
+}
+
+static bool enough(const reading_t *r) {
+  const command_t *command = r->command;
+  const arguments_t *out = r->out;
+  const char *wrong = NULL;
+  if (out->n < command->least)
+    wrong = missing(command, out->n);
+  else if (out->n > command->most)
+    wrong = command->runs != RUNS_NOTHING && out->command == NULL
+                ? "too many arguments: the command to be run stands behind --"
+                : "too many arguments";
+  else if (out->command == NULL && command->runs == RUNS_ALWAYS)
+    wrong = "the command to be run is missing: -- COMMAND...";
+  else if (out->command != NULL && *out->command == NULL)
+    wrong = "there is nothing behind --";
+  if (wrong != NULL)
+    complain("%s\nusage: %s", wrong, help_usage(command));
+  return wrong == NULL;
+}
+
+bool options_read(const command_t *command, int argc, char **argv, arguments_t *out) {
+  reading_t r = {.command = command,
+                 .set = options_of(command),
+                 .next = argv,
+                 .end = argv + argc,
+                 .behind = argv + options_in_front,
+                 .out = out};
+  *out = (arguments_t){.item = argv}; /* in place: what is taken out has been read */
+  bool only_arguments = false;
+  while (r.next < r.end && !common.help) {
+    r.at = r.next;
+    char *word = *r.next++;
+    bool well = true;
+    if (only_arguments || is_argument(word))
+      out->item[out->n++] = word;
+    else if (strcmp(word, "--") != 0)
+      well = word[1] == '-' ? read_long(&r, word + 2) : read_letters(&r, word + 1);
+    else if (command->runs == RUNS_NOTHING)
+      only_arguments = true;
+    else {
+      out->command = r.next;
+      break;
+    }
+    if (!well)
+      return false;
+  }
+  return common.help || enough(&r);
+}
+
+/* ---- in front of a command's name ---------------------------------------------------------------------- */
+
+const command_t in_front = {.name = "", .urls = 1, .reports = true};
+
+int option_words(const char *word) {
+  const option_set_t set = options_of(&in_front);
+  size_t len = strcspn(word, "=");
+  bool is_long = word[1] == '-', attached = is_long && word[len] == '=';
+  const option_t *option = is_long ? option_find(&set, word + 2, len - 2) : NULL;
+  for (const char *letter = word + 1; !is_long && *letter != '\0'; letter++) {
+    option = find_letter(&set, *letter);
+    attached = letter[1] != '\0';
+    if (option == NULL || option->kind != OPTION_FLAG)
+      break;
+  }
+  if (option == NULL)
+    return 0;
+  return option->kind == OPTION_FLAG || attached ? 1 : 2;
+}

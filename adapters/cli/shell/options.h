@@ -1,0 +1,45 @@
+/* Reads command lines, by the tables of command.h. */
+#ifndef BELAY_CLI_SHELL_OPTIONS_H
+#define BELAY_CLI_SHELL_OPTIONS_H
+
+#include "command.h"
+
+#define OPTION_TABLES_MAX 8 /* that one command can have */
+
+/* The options that a command takes: its own, and those it shares with others. */
+typedef struct option_set {
+  const option_t *table[OPTION_TABLES_MAX];
+  size_t n;
+} option_set_t;
+
+option_set_t options_of(const command_t *command);
+
+/* Reads what stands behind the command's name into where the options say and *out. false: that is wrong, and was said.
+ * --help ends it: then the rest does not matter. */
+bool options_read(const command_t *command, int argc, char **argv, arguments_t *out);
+
+/* How many words of the line that options_read() is given stood in front of the command's name: they begin it. */
+extern size_t options_in_front;
+
+/* What may stand in front of a command's name: a command without a name that takes what commands share. */
+extern const command_t in_front;
+
+/* How many words such an option is, with its value; 0: there is none. */
+int option_words(const char *word);
+
+/* Gives an option its value (NULL: a flag). NULL: done; else what is wrong with it, in words. Used for settings too. */
+const char *option_set_value(const option_t *option, const char *value);
+
+/* Whether the command line gave it. */
+bool option_given(const option_t *option);
+
+/* That it was given, so that a setting of less weight does not count. */
+void option_mark(const option_t *option);
+
+/* The one of that name; NULL: there is none. */
+const option_t *option_find(const option_set_t *set, const char *name, size_t len);
+
+/* What somebody may have meant who has written `word`: the one of n names that is nearest, NULL if none is near. */
+const char *nearest(const char *word, size_t len, const char *const *names, size_t n);
+
+#endif /* BELAY_CLI_SHELL_OPTIONS_H */

@@ -1,0 +1,32 @@
+/* How the command ends: one list, which the manual prints too. */
+#ifndef BELAY_CLI_UI_STATUS_H
+#define BELAY_CLI_UI_STATUS_H
+
+/* X(NAME, value, text). What a command that is run returns by itself is passed on, and hardly ever one of the high
+ * ones. */
+#define STATUSES(X)                                                                                \
+  X(YES, 0, "done; or the answer is yes")                                                          \
+  X(NO, 1, "the answer is no: denied, not there, not allowed; nothing went wrong")                 \
+  X(USAGE, 2, "the command line, the environment or the configuration is wrong; nothing was done") \
+  X(UNREACHABLE, 120, "no server could be reached, or too few may vote; nothing was done")         \
+  X(NOT_ACQUIRED, 121,                                                                             \
+    "not acquired: someone else holds it, or the wait is over; -E is another one")                 \
+  X(LOST, 122, "it was lost while the command ran, or before --hold was over")                     \
+  X(TROUBLE, 123, "anything else: refused, not known, the output could not be written")            \
+  X(TIMED_OUT, 124, "the command ran for longer than --max-runtime")                               \
+  X(CANNOT_RUN, 126, "the command was found and cannot be run")                                    \
+  X(NO_COMMAND, 127, "there is no such command")                                                   \
+  X(SIGNAL, 128, "and N: the command, or belay itself, was ended by signal N")
+
+/* STATUS_YES and so on. */
+enum {
+#define STATUS_ENUM(name, value, text) STATUS_##name = (value),
+  STATUSES(STATUS_ENUM)
+#undef STATUS_ENUM
+};
+
+/* Which one says best what an error of belay's means: _USAGE, _UNREACHABLE or _TROUBLE. 0: _YES. What is no trouble to
+ * a command (BELAY_EHELD, BELAY_EABSENT, ...) it knows by itself. */
+int status_of(int error);
+
+#endif /* BELAY_CLI_UI_STATUS_H */

@@ -1,0 +1,80 @@
+#include "redis/conn/auth.h"
+
+#include <string.h>
+
+#include "core/call/refusal.h"
+#include "core/call/error_text.h"
+
+#define CREDENTIAL_MAX ((size_t)65536) /* bytes of a user or a password */
+
+static void explain(belay_client_t *client, int error, const char *words) {
+  belay__client_refused(client, error, words, strlen(words));
+}
+
+static bool is_too_long(const char *text) {
+  return text != NULL && strnlen(text, CREDENTIAL_MAX + 1) > CREDENTIAL_MAX;
+}
+
+/* NULL, or why it is not known who we are. */
+static const char *find(const belay__identity_t *identity, belay_credentials_t *out) {
+  *out = (belay_credentials_t){identity->username, identity->password};
+  if (identity->credentials == NULL)
+    return NULL;
+  *out = (belay_credentials_t){NULL, NULL};
+  if (identity->credentials(identity->credentials_ctx, out) != 0)
+    return "the credentials function has failed";
+  if (is_too_long(out->username))
+    return "the credentials function: username: too long";
+  if (is_too_long(out->password))
+    return "the credentials function: password: too long";
+  if (out->username != NULL && out->username[0] == '\0')
+    out->username = NULL;
+  if (out->username != NULL && out->password == NULL)
+    out->password = "";
+  return NULL;
+}
+
+int belay__auth_send(const belay__identity_t *identity, belay_client_t *client, belay__wire_t *wire,
+                     redisCallbackFn *fn) {
+  belay_credentials_t who;
+  const char *why = find(identity, &who);
+  if (why != NULL) {
+    explain(client, BELAY_EAUTH, why);
+    return BELAY_EAUTH;
+  }
+  if (who.password == NULL)
+    return 0;
+  const char *const with_user[] = {"AUTH", who.username, who.password};
+  const char *const without[] = {"AUTH", who.password};
+  bool user = who.username != NULL;
+  belay__wire_command(wire, fn, user ? 3 : 2, user ? with_user : without);
+  return 0;
+}
+
+/* A server that does not understand AUTH may repeat what came with it. */
+void belay__auth_explain(const belay__identity_t *identity, belay_client_t *client,
+                         const belay__reply_t *reply, int error) {
+  belay__said_t said;
+  char text[BELAY__WORDS_MAX];
+  belay__said_begin(&said, reply->str, reply->len);
+  if (identity->password != NULL)
+    belay__said_hide(&said, identity->password, strlen(identity->password));
+  belay__client_refused(client, error, text, belay__said_write(&said, text));
+}
+
+int belay__auth_read(const belay__identity_t *identity, belay_client_t *client,
+                     const belay__reply_t *reply) {
+  if (belay__reply_is(reply, "OK", 2))
+    return 0;
+  if (reply->type != BELAY__REPLY_ERROR)
+    return BELAY_EPROTO;
+  int error = belay__refusal_find(reply->str, reply->len)->error;
+  if (error != BELAY_EMAXCLIENTS)
+    error = BELAY_EAUTH;
+  if (identity->credentials !=
+      NULL) /* nobody can say any more whether it repeats what we were only told for the moment */
+    explain(client, error, "AUTH was refused");
+  else
+    belay__auth_explain(identity, client, reply, error);
+  return error;
+}

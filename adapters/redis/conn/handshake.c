@@ -1,0 +1,380 @@
+/* The handshake: AUTH, ROLE, SELECT, CLIENT SETNAME, COMMAND INFO, HELLO, INFO twice, sent together; then, after a
+ * connection that was lost, CLIENT KILL of that one.
+ *
+ *   first ---all sent---> the last is answered --no ghost on this server--> shaken
+ *                             |
+ *                             +--a ghost on the same server--> CLIENT KILL --answered--> shaken
+ *
+ * COMMAND INFO tells what the server can do. HELLO without arguments tells our id, and leaves the protocol as it is; INFO
+ * tells the run id and when it last became a primary.
+ * Where it matters, ROLE tells whether it is what it is taken for: then it, and on a cluster's replica READONLY, come
+ * first behind AUTH.
+ * A server that permits none of these three is used all the same: it is just not known whether a ghost is gone, and what
+ * can be done in two ways is done in the older one.
+ * A ghost is not known to be gone either where this is another server, or the same one restarted, for the two look alike:
+ * the one before may stand still, have been replaced since, and go on with what it was sent, as a primary if it is made
+ * one again.
+ *
+ * A link that listens: AUTH, CLIENT SETNAME, PING, COMMAND INFO, INFO, HELLO 3. The listener relies on PING; INFO tells
+ * whether it is at the server that the calls are at; without RESP3 it cannot tell what is pushed from what is
+ * answered. */
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/call/refusal.h"
+#include "redis/conn/connection.h"
+
+#define SECOND INT64_C(1000000000)     /* in nanoseconds */
+#define UPTIME_MAX INT64_C(1000000000) /* in seconds; longer ones are of no interest */
+
+static void fail(belay__link_t *link, const belay__reply_t *reply, int error) {
+  if (reply->type == BELAY__REPLY_ERROR)
+    belay__auth_explain(&link->cable->trunk->identity, link->cable->trunk->client, reply, error);
+  belay__link_shaken(link, error);
+}
+
+static belay__link_t *link_of(const redisAsyncContext *ac) {
+  return BELAY__CONTAINER(ac->data, belay__link_t, wire);
+}
+
+/* The reply in a callback; NULL when the connection is ending or being given up. */
+static const belay__reply_t *receive(belay__link_t *link, void *object) {
+  const belay__reply_t *reply = belay__wire_reply(&link->wire, object);
+  return link->state == BELAY__LINK_SHAKING ? reply : NULL;
+}
+
+/* An error that means that we may not come in, whatever command it answers. */
+static bool shut_out(belay__link_t *link, const belay__reply_t *reply) {
+  if (reply->type != BELAY__REPLY_ERROR)
+    return false;
+  int error = belay__refusal_find(reply->str, reply->len)->error;
+  if (error != BELAY_EAUTH && error != BELAY_EMAXCLIENTS)
+    return false;
+  fail(link, reply, error);
+  return true;
+}
+
+/* An answer that is not the one that was hoped for. */
+static void reject(belay__link_t *link, const belay__reply_t *reply, int error) {
+  if (reply->type == BELAY__REPLY_ERROR)
+    error = belay__refusal_find(reply->str, reply->len)->error;
+  fail(link, reply, error);
+}
+
+/* A server that may not tell who it is may be used all the same; one that cannot at this time may not. */
+static bool not_now(belay__link_t *link, const belay__reply_t *reply) {
+  if (reply->type != BELAY__REPLY_ERROR)
+    return false;
+  const belay__refusal_t *refusal = belay__refusal_find(reply->str, reply->len);
+  if (refusal->remedy != BELAY__REMEDY_RETRY)
+    return false;
+  fail(link, reply, refusal->error);
+  return true;
+}
+
+/* ---- the answers --------------------------------------------------------------------------------------- */
+
+const char *belay__role_words(belay__role_t role) {
+  return role == BELAY__ROLE_PRIMARY ? "the server says that it is not a primary"
+                                     : "the server says that it is not a replica that is connected "
+                                       "to its primary";
+}
+
+bool belay__role_is(const belay__reply_t *reply, belay__role_t role) {
+  if (reply->type != BELAY__REPLY_ARRAY || reply->count < 1)
+    return false;
+  if (role == BELAY__ROLE_PRIMARY)
+    return belay__reply_is(reply->items[0], "master", 6);
+  return belay__reply_is(reply->items[0], "slave", 5) && reply->count >= 4 &&
+         belay__reply_is(reply->items[3], "connected",
+                         9); /* to its primary: it is not much behind */
+}
+
+static void on_auth(redisAsyncContext *ac, void *object, void *privdata) {
+  (void)privdata;
+  belay__link_t *link = link_of(ac);
+  const belay__trunk_t *trunk = link->cable->trunk;
+  const belay__reply_t *reply = receive(link, object);
+  int error = reply == NULL ? 0 : belay__auth_read(&trunk->identity, trunk->client, reply);
+  if (error != 0)
+    belay__link_shaken(link, error);
+}
+
+static void on_select(redisAsyncContext *ac, void *object, void *privdata) {
+  (void)privdata;
+  belay__link_t *link = link_of(ac);
+  const belay__reply_t *reply = receive(link, object);
+  if (reply != NULL && !belay__reply_is(reply, "OK", 2))
+    reject(link, reply, BELAY_EPROTO);
+}
+
+static void on_setname(redisAsyncContext *ac, void *object, void *privdata) {
+  (void)privdata;
+  belay__link_t *link = link_of(ac);
+  const belay__reply_t *reply = receive(link, object);
+  if (reply != NULL)
+    (void)shut_out(link,
+                   reply); /* a name that the server does not take is not worth a connection */
+}
+
+/* Sentinels, or a list of addresses, may know no better than we who is who by now. */
+static void on_role(redisAsyncContext *ac, void *object, void *privdata) {
+  (void)privdata;
+  belay__link_t *link = link_of(ac);
+  const belay__reply_t *reply = receive(link, object);
+  if (reply == NULL || belay__role_is(reply, link->cable->role))
+    return;
+  if (reply->type != BELAY__REPLY_ERROR)
+    belay__link_blame(link, "%s", belay__role_words(link->cable->role));
+  reject(link, reply, BELAY_EREADONLY);
+}
+
+static void on_readonly(redisAsyncContext *ac, void *object, void *privdata) {
+  (void)privdata;
+  belay__link_t *link = link_of(ac);
+  const belay__reply_t *reply = receive(link, object);
+  if (reply != NULL && !belay__reply_is(reply, "OK", 2))
+    reject(link, reply, BELAY_EPROTO);
+}
+
+/* What is asked about, and what a server can do that has it. */
+static const struct {
+  const char *command;
+  unsigned can;
+} probes[] = {
+    {"bitfield_ro", 1u << BELAY__BITFIELD_RO},
+    /* that SET takes NX and GET together cannot be seen: it does since the same release, Redis 7.0 */
+    {"ssubscribe", 1u << BELAY__SHARDED_CHANNELS | 1u << BELAY__SET_NX_GET},
+    {"delifeq", 1u << BELAY__DELIFEQ},
+    {"delex", 1u << BELAY__DELEX},
+};
+#define PROBES (sizeof probes / sizeof *probes)
+
+/* Of each command an array that begins with its name; nil: there is none. Of a server that says anything else nothing is
+ * known. */
+static void read_commands(belay__link_t *link, const belay__reply_t *reply) {
+  unsigned all = 0;
+  if (reply->type != BELAY__REPLY_ARRAY || reply->count != PROBES)
+    return;
+  for (size_t i = 0; i < PROBES; i++) {
+    const belay__reply_t *item = reply->items[i];
+    const char *name = probes[i].command;
+    if (item->type == BELAY__REPLY_NIL)
+      continue;
+    if (item->type != BELAY__REPLY_ARRAY || item->count == 0 ||
+        !belay__reply_is(item->items[0], name, strlen(name)))
+      return;
+    all |= probes[i].can;
+  }
+  link->peer.can = all;
+}
+
+static void on_commands(redisAsyncContext *ac, void *object, void *privdata) {
+  (void)privdata;
+  belay__link_t *link = link_of(ac);
+  const belay__reply_t *reply = receive(link, object);
+  if (reply != NULL && !shut_out(link, reply) && !not_now(link, reply))
+    read_commands(link, reply);
+}
+
+static void read_hello(belay__link_t *link, const belay__reply_t *reply) {
+  const belay__reply_t *mode = belay__reply_field(reply, "mode");
+  const belay__reply_t *id = belay__reply_field(reply, "id");
+  link->sharded = mode != NULL && belay__reply_is(mode, "cluster", 7) &&
+                  (link->peer.can >> BELAY__SHARDED_CHANNELS & 1) != 0;
+  if (id == NULL || !belay__reply_integer(id, 1, INT64_MAX, &link->peer.id))
+    link->peer.id = 0;
+}
+
+/* One that is not what the URL takes it for. */
+static void check_kind(belay__link_t *link, const belay__reply_t *reply) {
+  static const char sentinel[] = "it is a sentinel, which has no data: redis+sentinel://";
+  belay__trunk_t *trunk = link->cable->trunk;
+  const belay__reply_t *mode = belay__reply_field(reply, "mode");
+  char place[BELAY__TARGET_WORDS];
+  if (mode != NULL && belay__reply_is(mode, "sentinel", 8)) {
+    belay__client_refused(trunk->client, BELAY_EREFUSED, sentinel, sizeof sentinel - 1);
+    belay__link_shaken(link, BELAY_EREFUSED);
+  } else if (mode != NULL && belay__reply_is(mode, "cluster", 7) && trunk->ops->redirect == NULL &&
+             !trunk->warned) {
+    trunk->warned = true;
+    belay__log(trunk->client->belay, BELAY_LOG_WARNING,
+               "%s is a node of a cluster, and refuses the keys of others: redis+cluster://",
+               belay__target_words(&link->target, place));
+  }
+}
+
+static void on_hello(redisAsyncContext *ac, void *object, void *privdata) {
+  (void)privdata;
+  belay__link_t *link = link_of(ac);
+  const belay__reply_t *reply = receive(link, object);
+  if (reply == NULL || shut_out(link, reply))
+    return;
+  read_hello(link, reply);
+  check_kind(link, reply);
+}
+
+/* ---- of a link that carries calls ---------------------------------------------------------------------- */
+
+static void on_kill(redisAsyncContext *ac, void *object, void *privdata) {
+  (void)privdata;
+  belay__link_t *link = link_of(ac);
+  const belay__reply_t *reply = receive(link, object);
+  int64_t killed;
+  if (reply == NULL)
+    return;
+  bool over = belay__reply_integer(reply, 0, 1, &killed);
+  if (over && link->several_ghosts) {
+    link->ghost.id = 0;
+  } else if (over) {
+    link->dead_epoch = link->ghost.server.epoch;
+    link->ghost.server.epoch = 0;
+  }
+  belay__link_shaken(link, 0);
+}
+
+static void kill_ghost(belay__link_t *link) {
+  char id[24];
+  snprintf(id, sizeof id, "%lld", (long long)link->ghost.id);
+  const char *const argv[] = {"CLIENT", "KILL", "ID", id};
+  belay__wire_command(&link->wire, on_kill, 4, argv);
+}
+
+/* Adds a field of INFO at out, cut to the room that there is; returns the length with it. */
+static size_t add_field(const belay__reply_t *info, const char *name, char *out, size_t len,
+                        size_t max) {
+  size_t n = 0;
+  const char *value = belay__info_field(info, name, &n);
+  if (value == NULL)
+    return len;
+  if (n > max - len)
+    n = max - len;
+  memcpy(out + len, value, n);
+  return len + n;
+}
+
+/* FNV-1a; 0: nothing is there. */
+static uint64_t mark_of(const char *text, size_t len) {
+  uint64_t mark = UINT64_C(14695981039346656037);
+  for (size_t i = 0; i < len; i++)
+    mark = (mark ^ (unsigned char)text[i]) * UINT64_C(1099511628211);
+  return len == 0 ? 0 : mark;
+}
+
+/* The uptime is a difference of two clocks that tick in seconds: it may say up to one too much. One that is no number says
+ * nothing. */
+static void read_server(belay__link_t *link, const belay__reply_t *info) {
+  belay__server_t *server = &link->peer.server;
+  uint64_t uptime = 0;
+  (void)belay__info_number(info, "uptime_in_seconds", 1, UINT64_MAX, &uptime);
+  int64_t up = uptime == 0 ? 0 : uptime < UPTIME_MAX ? (int64_t)uptime - 1 : UPTIME_MAX;
+  server->started_by = (int64_t)belay__now(&link->cable->trunk->host->base) - up * SECOND;
+  server->run_id_len = add_field(info, "run_id", server->run_id, 0, BELAY__RUN_ID_MAX);
+  server->mark = mark_of(server->run_id, server->run_id_len);
+}
+
+/* Whose data it has gone on with when it became a primary, and from where. This is zeros for one that was never
+ * anything else; the replication id itself changes for less. */
+static void read_data_id(belay__server_t *server, const belay__reply_t *info) {
+  size_t n = add_field(info, "master_replid2", server->data_id, 0, BELAY__DATA_ID_MAX);
+  server->data_id_len =
+      add_field(info, "second_repl_offset", server->data_id, n, BELAY__DATA_ID_MAX);
+}
+
+static void on_server(redisAsyncContext *ac, void *object, void *privdata) {
+  (void)privdata;
+  belay__link_t *link = link_of(ac);
+  const belay__reply_t *reply = receive(link, object);
+  if (reply == NULL || shut_out(link, reply) || not_now(link, reply))
+    return;
+  if (reply->type == BELAY__REPLY_STRING)
+    read_server(link, reply);
+}
+
+static void on_replication(redisAsyncContext *ac, void *object, void *privdata) {
+  (void)privdata;
+  belay__link_t *link = link_of(ac);
+  belay__server_t *server = &link->peer.server, *ghost = &link->ghost.server;
+  const belay__reply_t *reply = receive(link, object);
+  if (reply == NULL || shut_out(link, reply) || not_now(link, reply))
+    return;
+  if (reply->type == BELAY__REPLY_STRING)
+    read_data_id(server, reply);
+  bool known = ghost->epoch != 0 && ghost->run_id_len > 0 && link->ghost.id != 0;
+  if (known && belay__server_is(server, ghost->run_id, ghost->run_id_len))
+    kill_ghost(link);
+  else
+    belay__link_shaken(link, 0);
+}
+
+/* ---- of one that listens ------------------------------------------------------------------------------- */
+
+static void on_ping(redisAsyncContext *ac, void *object, void *privdata) {
+  (void)privdata;
+  belay__link_t *link = link_of(ac);
+  const belay__reply_t *reply = receive(link, object);
+  if (reply != NULL && !belay__reply_is(reply, "PONG", 4))
+    reject(link, reply, BELAY_EPROTO);
+}
+
+static void on_hello_3(redisAsyncContext *ac, void *object, void *privdata) {
+  (void)privdata;
+  belay__link_t *link = link_of(ac);
+  const belay__reply_t *reply = receive(link, object);
+  if (reply != NULL && reply->type != BELAY__REPLY_ARRAY) {
+    reject(link, reply, BELAY_EPROTO);
+  } else if (reply != NULL) {
+    read_hello(link, reply);
+    belay__link_shaken(link, 0);
+  }
+}
+
+/* ---- the questions ------------------------------------------------------------------------------------- */
+
+static void ask_for_commands(belay__link_t *link) {
+  const char *argv[2 + PROBES] = {"COMMAND", "INFO"};
+  for (size_t i = 0; i < PROBES; i++)
+    argv[2 + i] = probes[i].command;
+  belay__wire_command(&link->wire, on_commands, 2 + PROBES, argv);
+}
+
+void belay__handshake_start(belay__link_t *link) {
+  const belay__cable_t *cable = link->cable;
+  const belay__trunk_t *trunk = cable->trunk;
+  link->peer = (belay__peer_t){0};
+  link->sharded = false;
+  int error = belay__auth_send(&trunk->identity, trunk->client, &link->wire, on_auth);
+  if (error != 0) {
+    belay__link_shaken(link, error);
+    return;
+  }
+  if (cable->role != BELAY__ROLE_ANY)
+    belay__wire_command(&link->wire, on_role, 1, (const char *const[]){"ROLE"});
+  if (cable->readonly)
+    belay__wire_command(&link->wire, on_readonly, 1, (const char *const[]){"READONLY"});
+  const char *const setname[] = {"CLIENT", "SETNAME", trunk->client_name};
+  static const char *const server[] = {"INFO", "server"};
+  if (link->listener != NULL) {
+    static const char *const ping[] = {"PING"}, *const hello_3[] = {"HELLO", "3"};
+    belay__wire_command(&link->wire, on_setname, 3, setname);
+    belay__wire_command(&link->wire, on_ping, 1, ping);
+    ask_for_commands(link);
+    belay__wire_command(&link->wire, on_server, 2, server);
+    belay__wire_command(&link->wire, on_hello_3, 2, hello_3);
+    return;
+  }
+  if (trunk->db != 0) {
+    char db[12];
+    snprintf(db, sizeof db, "%d", trunk->db);
+    const char *const argv[] = {"SELECT", db};
+    belay__wire_command(&link->wire, on_select, 2, argv);
+  }
+  const char *const hello[] = {"HELLO"};
+  const char *const replication[] = {"INFO", "replication"};
+  belay__wire_command(&link->wire, on_setname, 3, setname);
+  ask_for_commands(link);
+  belay__wire_command(&link->wire, on_hello, 1, hello);
+  belay__wire_command(&link->wire, on_server, 2, server);
+  belay__wire_command(&link->wire, on_replication, 2, replication);
+}

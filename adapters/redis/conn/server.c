@@ -1,0 +1,214 @@
+#include "redis/conn/server.h"
+
+#include <string.h>
+
+#include "redis/conn/subscriber.h"
+
+#define PROBE_MS 5000
+#define SILENCE_MS 250
+
+static void on_role_due(belay__timer_t *timer);
+
+static size_t size_of(size_t count) {
+  return sizeof(belay__cable_t) + sizeof(belay__listener_t) + count * sizeof(belay__link_t);
+}
+
+belay__cable_t *belay__cable_new(belay__trunk_t *trunk, size_t lane_links) {
+  size_t count = 2 * lane_links + 2;
+  _Static_assert(sizeof(belay__cable_t) % _Alignof(belay__listener_t) == 0 &&
+                     sizeof(belay__listener_t) % _Alignof(belay__link_t) == 0,
+                 "they lie behind each other");
+  belay__cable_t *cable = belay__alloc(&trunk->host->base, size_of(count));
+  if (cable == NULL)
+    return NULL;
+  memset(cable, 0, size_of(count));
+  *cable = (belay__cable_t){.trunk = trunk,
+                            .target = {.keepalive_ms = trunk->keepalive_ms,
+                                       .tcp_user_timeout_ms = trunk->tcp_user_timeout_ms},
+                            .role_timer = {.fire = on_role_due},
+                            .refuse = {.fire = belay__outage_on_refuse},
+                            .lane_links = lane_links,
+                            .count = count};
+  cable->listener = (belay__listener_t *)(void *)(cable + 1);
+  cable->links = (belay__link_t *)(void *)(cable->listener + 1);
+  for (size_t i = 0; i < count; i++)
+    belay__link_init(&cable->links[i], cable, i < 2 * lane_links && i % lane_links != 0);
+  belay__listener_init(cable->listener, cable);
+  return cable;
+}
+
+static belay_t *belay_of(const belay__cable_t *cable) {
+  return &cable->trunk->host->base;
+}
+
+void belay__cable_free(belay__cable_t *cable) {
+  for (size_t i = 0; i < cable->count; i++)
+    belay__link_fini(&cable->links[i]);
+  belay__link_fini(&cable->listener->link);
+  belay__free(belay_of(cable), cable, size_of(cable->count));
+}
+
+void belay__cable_close(belay__cable_t *cable) {
+  belay__timer_stop(belay_of(cable), BELAY__RANK_OTHER, &cable->role_timer);
+  belay__timer_stop(belay_of(cable), BELAY__RANK_OTHER, &cable->refuse);
+  for (size_t i = 0; i < cable->count; i++)
+    belay__link_close(&cable->links[i]);
+  belay__listener_close(cable->listener);
+}
+
+bool belay__cable_is_over(const belay__cable_t *cable) {
+  if (cable->handles > 0 || !belay__link_is_over(&cable->listener->link))
+    return false;
+  for (size_t i = 0; i < cable->count; i++)
+    if (!belay__link_is_over(&cable->links[i]))
+      return false;
+  return true;
+}
+
+bool belay__cable_drain(belay__cable_t *cable) {
+  bool all = true;
+  for (size_t i = 0; i < cable->count; i++) {
+    belay__link_t *link = &cable->links[i];
+    if (link->in_flight == 0)
+      belay__link_close(link);
+    else
+      belay__link_drain(link, BELAY_EUNREACHABLE,
+                        "the server is not part of the deployment any more");
+    all = all && link->state == BELAY__LINK_CLOSED;
+  }
+  if (all)
+    belay__cable_close(cable);
+  return all;
+}
+
+/* The links stand in the order of the lanes. */
+belay__link_t *belay__cable_link(const belay__cable_t *cable, belay__lane_t lane,
+                                 uint32_t affinity) {
+  size_t n = cable->lane_links, own = (affinity >> 14) % n, i = 0;
+  switch (lane) {
+  case BELAY__LANE_LEASE:
+    i = own;
+    break;
+  case BELAY__LANE_DATA:
+    i = n + own;
+    break;
+  case BELAY__LANE_BULK:
+    i = 2 * n;
+    break;
+  case BELAY__LANE_DURABLE:
+  case BELAY__LANES:
+    i = 2 * n + 1;
+    break;
+  }
+  return &cable->links[i];
+}
+
+bool belay__cable_owes(const belay__cable_t *cable, uint64_t ms) {
+  bool owes = false;
+  for (size_t i = 0; i < cable->count; i++)
+    owes |= belay__link_owes(&cable->links[i], ms * BELAY__MS);
+  return owes;
+}
+
+bool belay__cable_is_silent(belay__cable_t *cable, uint64_t ms) {
+  bool silent = false; /* each is asked: it remembers when */
+  for (size_t i = 0; i < cable->count; i++)
+    silent |= belay__link_is_silent(&cable->links[i], ms * BELAY__MS);
+  return silent;
+}
+
+size_t belay__cable_links_up(const belay__cable_t *cable) {
+  size_t n = belay__link_is_up(&cable->listener->link);
+  for (size_t i = 0; i < cable->count; i++)
+    n += belay__link_is_up(&cable->links[i]);
+  return n;
+}
+
+bool belay__cable_can(const belay__cable_t *cable, unsigned *can) {
+  bool any = false;
+  for (size_t i = 0; i < cable->count; i++) {
+    const belay__link_t *link = &cable->links[i];
+    if (!belay__link_is_up(link))
+      continue;
+    *can &= link->peer.can;
+    any = true;
+  }
+  return any;
+}
+
+void belay__cable_found(belay__cable_t *cable, int error) {
+  for (size_t i = 0; i < cable->count; i++)
+    belay__link_found(&cable->links[i], error);
+  belay__link_found(&cable->listener->link, error);
+}
+
+void belay__cable_hurry(belay__cable_t *cable) {
+  for (size_t i = 0; i < cable->count; i++)
+    belay__link_hurry(&cable->links[i]);
+  belay__link_hurry(&cable->listener->link);
+}
+
+void belay__cable_leave(belay__cable_t *cable, int error, const char *cause) {
+  for (size_t i = 0; i < cable->count; i++)
+    belay__link_leave(&cable->links[i], error, cause);
+  belay__link_leave(&cable->listener->link, error, cause);
+}
+
+void belay__cable_renew(belay__cable_t *cable) {
+  for (size_t i = 0; i < cable->count; i++)
+    belay__link_drain(&cable->links[i], BELAY_EREADONLY, "the server has another role now");
+}
+
+/* ---- what it is ---------------------------------------------------------------------------------------- */
+
+/* One that cannot tell at this time, as while a script runs for long, is what it was; and what is wanted of it may have
+ * changed since it was asked. */
+static void on_role(redisAsyncContext *ac, void *object, void *privdata) {
+  (void)privdata;
+  belay__link_t *link = BELAY__CONTAINER(ac->data, belay__link_t, wire);
+  belay__cable_t *cable = link->cable;
+  const belay__reply_t *reply = belay__wire_reply(&link->wire, object);
+  if (cable->role == BELAY__ROLE_ANY || reply == NULL || reply->type == BELAY__REPLY_ERROR ||
+      belay__role_is(reply, cable->role))
+    return;
+  belay__cable_leave(cable, BELAY_EREADONLY, belay__role_words(cable->role));
+}
+
+static void set_role_timer(belay__cable_t *cable) {
+  belay_t *belay = belay_of(cable);
+  uint64_t wait = PROBE_MS * BELAY__MS;
+  belay__timer_set(belay, BELAY__RANK_OTHER, &cable->role_timer,
+                   belay__now(belay) + wait - belay__random_below(belay, wait / 4));
+}
+
+void belay__cable_met(belay__cable_t *cable) {
+  if (cable->role != BELAY__ROLE_ANY && !belay__timer_is_set(&cable->role_timer))
+    set_role_timer(cable);
+}
+
+/* While there is a connection. */
+static void on_role_due(belay__timer_t *timer) {
+  belay__cable_t *cable = BELAY__CONTAINER(timer, belay__cable_t, role_timer);
+  for (size_t i = 0; i < cable->count; i++) {
+    belay__link_t *link = &cable->links[i];
+    if (!belay__link_is_up(link) || cable->role == BELAY__ROLE_ANY)
+      continue;
+    set_role_timer(cable);
+    if (link->state != BELAY__LINK_UP)
+      continue; /* it may be, the next time */
+    belay__wire_command(&link->wire, on_role, 1, (const char *const[]){"ROLE"});
+    belay__link_owed(link);
+    return;
+  }
+}
+
+void belay__cable_want(belay__cable_t *cable) {
+  belay__link_want(belay__cable_link(cable, BELAY__LANE_DATA, 0));
+}
+
+bool belay__cable_reads(const belay__cable_t *cable, belay__lane_t lane, uint32_t affinity) {
+  belay__link_t *link = belay__cable_link(cable, lane, affinity);
+  return belay__link_is_up(belay__cable_link(cable, BELAY__LANE_DATA, 0)) &&
+         belay__link_admits(link, false, 1) == 0 &&
+         !belay__link_is_silent(link, SILENCE_MS * BELAY__MS);
+}

@@ -1,0 +1,237 @@
+/* The servers of a cluster, and who has which slot.
+ *
+ *   made: a map or a redirection names it --> in use --a map does not--> retired --its last answer is in--> gone
+ *
+ * Nothing leads to a server that is retired: no slot, no replica, no place. */
+#include <limits.h>
+#include <string.h>
+
+#include "redis/deployment/cluster.h"
+#include "redis/conn/connection.h"
+
+#define TEND_MS UINT64_C(500)
+#define END_MS UINT64_C(50)
+#define SILENCE_MS UINT64_C(250)
+#define HEARSAY                                                                                    \
+  16 /* servers that no map has named: who names ever more of them does not lead far */
+
+void belay__cluster_tidy_soon(belay__cluster_t *cluster) {
+  belay_t *belay = belay__cluster_host(cluster);
+  if (!cluster->closing)
+    belay__timer_set(belay, BELAY__RANK_OTHER, &cluster->tidy, belay__now(belay));
+}
+
+void belay__cluster_tidy_later(belay__cluster_t *cluster, bool ends) {
+  belay_t *belay = belay__cluster_host(cluster);
+  uint64_t delay = (ends ? END_MS : TEND_MS) * BELAY__MS;
+  if (!cluster->closing && !belay__timer_is_set(&cluster->tidy))
+    belay__timer_set(belay, BELAY__RANK_OTHER, &cluster->tidy,
+                     belay__now(belay) + delay - belay__random_below(belay, delay / 4));
+}
+
+/* ---- by their place ------------------------------------------------------------------------------------ */
+
+static bool is_at(const belay__entry_t *entry, const void *key, size_t len) {
+  const belay__instance_t *server = BELAY__CONTAINER(entry, belay__instance_t, entry);
+  (void)len;
+  return belay__place_is(&server->cable->target.place, key);
+}
+
+static uint64_t hash_of(belay__cluster_t *cluster, const belay__place_t *place) {
+  return belay__table_hash(belay__cluster_host(cluster), &cluster->places, place->host,
+                           strlen(place->host)) +
+         place->port;
+}
+
+void belay__cluster_free_server(belay__cluster_t *cluster, belay__instance_t *server) {
+  cluster->servers[server->number] = NULL;
+  if (server->number < cluster->vacant)
+    cluster->vacant = server->number;
+  belay__cable_free(server->cable);
+  belay__free(belay__cluster_host(cluster), server, sizeof *server);
+}
+
+static belay__instance_t *make_server(belay__cluster_t *cluster, const belay__place_t *place,
+                                      uint16_t number) {
+  belay_t *belay = belay__cluster_host(cluster);
+  belay__instance_t *server = belay__alloc(belay, sizeof *server);
+  belay__cable_t *cable =
+      server == NULL ? NULL : belay__cable_new(&cluster->node.trunk, cluster->node.lane_links);
+  if (cable == NULL) {
+    belay__free(belay, server, sizeof *server);
+    return NULL;
+  }
+  cable->target.place = *place;
+  cable->of = server;
+  cable->rushed = cluster->has_map;
+  *server = (belay__instance_t){.cable = cable,
+                                .number = number,
+                                .primary = BELAY__NOBODY,
+                                .replica = BELAY__NOBODY,
+                                .next = BELAY__NOBODY};
+  return server;
+}
+
+static uint16_t find(belay__cluster_t *cluster, const belay__place_t *place) {
+  belay__entry_t *entry =
+      belay__table_find(&cluster->places, hash_of(cluster, place), is_at, place, sizeof *place);
+  return entry == NULL ? BELAY__NOBODY : BELAY__CONTAINER(entry, belay__instance_t, entry)->number;
+}
+
+uint16_t belay__cluster_take(belay__cluster_t *cluster, const belay__place_t *place) {
+  belay_t *belay = belay__cluster_host(cluster);
+  uint64_t hash = hash_of(cluster, place);
+  uint16_t number = find(cluster, place);
+  if (number != BELAY__NOBODY)
+    return number;
+  number = cluster->vacant; /* a map may name a hundred thousand that there is no room for */
+  while (number < cluster->servers_len && cluster->servers[number] != NULL)
+    number++;
+  cluster->vacant = number;
+  if (number == BELAY__CLUSTER_SERVERS) {
+    if (!cluster->is_full)
+      belay__log(belay, BELAY_LOG_ERROR, "a cluster of more than %d servers", number);
+    cluster->is_full = true;
+    return BELAY__NOBODY;
+  }
+  belay__instance_t *server = make_server(cluster, place, number);
+  if (server == NULL)
+    return BELAY__NOBODY;
+  cluster->servers[number] = server;
+  if (belay__table_add(belay, &cluster->places, &server->entry, hash) != 0) {
+    belay__cluster_free_server(cluster, server);
+    return BELAY__NOBODY;
+  }
+  if (number == cluster->servers_len)
+    cluster->servers_len++;
+  return number;
+}
+
+uint16_t belay__cluster_hear_of(belay__cluster_t *cluster, const belay__place_t *place) {
+  uint16_t number = find(cluster, place);
+  size_t heard = 0;
+  if (number != BELAY__NOBODY)
+    return number;
+  for (size_t i = 0; i < cluster->servers_len; i++)
+    heard += cluster->servers[i] != NULL && cluster->servers[i]->hearsay;
+  number = heard < HEARSAY ? belay__cluster_take(cluster, place) : BELAY__NOBODY;
+  if (number != BELAY__NOBODY)
+    cluster->servers[number]->hearsay = true;
+  return number;
+}
+
+void belay__cluster_mark_moved(belay__cluster_t *cluster, uint16_t slot) {
+  cluster->moved[slot / 64] |= UINT64_C(1) << slot % 64;
+}
+
+void belay__cluster_set_owner(belay__cluster_t *cluster, uint16_t slot, uint16_t number) {
+  uint16_t *owner = &cluster->owner[slot];
+  if (*owner == number)
+    return;
+  if (*owner != BELAY__NOBODY) {
+    belay__cluster_mark_moved(cluster, slot);
+    cluster->servers[*owner]->changed = true;
+  }
+  if (number != BELAY__NOBODY) {
+    cluster->servers[number]->changed = true;
+    cluster->servers[number]->cable->rushed |= cluster->has_map;
+  }
+  *owner = number;
+  if (cluster->version++ == cluster->tidied)
+    belay__cluster_tidy_soon(cluster);
+}
+
+/* ---- their end ----------------------------------------------------------------------------------------- */
+
+void belay__cluster_retire_unknown(belay__cluster_t *cluster) {
+  bool any = false;
+  for (size_t i = 0; i < cluster->servers_len; i++) {
+    belay__instance_t *server = cluster->servers[i];
+    if (server != NULL && server->known)
+      server->hearsay = false;
+    if (server == NULL || server->retired || server->known)
+      continue;
+    any = server->retired = server->changed = true;
+    belay__table_remove(&cluster->places, &server->entry);
+  }
+  for (size_t slot = 0; slot < BELAY__SLOTS && any; slot++) {
+    uint16_t number = cluster->owner[slot];
+    if (number != BELAY__NOBODY && cluster->servers[number]->retired)
+      belay__cluster_set_owner(cluster, (uint16_t)slot, BELAY__NOBODY);
+  }
+}
+
+/* One that is silent is not waited for: it is not of the cluster any more, and others may answer what it was asked. */
+bool belay__cluster_end_retired(belay__cluster_t *cluster) {
+  bool all = true;
+  for (size_t i = 0; i < cluster->servers_len; i++) {
+    belay__instance_t *server = cluster->servers[i];
+    if (server == NULL || !server->retired)
+      continue;
+    if (belay__cable_is_silent(server->cable, SILENCE_MS))
+      belay__cable_leave(server->cable, BELAY_EUNREACHABLE,
+                         "the server is silent and not part of the cluster any more");
+    if (belay__cable_drain(server->cable) && belay__cable_is_over(server->cable))
+      belay__cluster_free_server(cluster, server);
+    else
+      all = false;
+  }
+  return all;
+}
+
+/* ---- what they have in common -------------------------------------------------------------------------- */
+
+size_t belay__cluster_links_up(const belay_client_t *client) {
+  const belay__cluster_t *cluster = belay__cluster_of_client(client);
+  size_t n = 0;
+  for (size_t i = 0; i < cluster->servers_len; i++)
+    n += cluster->servers[i] == NULL ? 0 : belay__cable_links_up(cluster->servers[i]->cable);
+  return n;
+}
+
+bool belay__cluster_can(belay_client_t *client, belay__capability_t what) {
+  belay__cluster_t *cluster = belay__cluster_of_client(client);
+  belay__trunk_t *trunk = &cluster->node.trunk;
+  if (!trunk->can_known) {
+    unsigned all = UINT_MAX;
+    bool any = false;
+    for (size_t i = 0; i < cluster->servers_len; i++)
+      any |= cluster->servers[i] != NULL && !cluster->servers[i]->retired &&
+             belay__cable_can(cluster->servers[i]->cable, &all);
+    trunk->can = any ? all : 0;
+    trunk->can_known = true;
+  }
+  return (trunk->can >> what & 1) != 0;
+}
+
+bool belay__cluster_place(const belay_client_t *client, size_t i, char out[BELAY__PLACE_MAX]) {
+  const belay__cluster_t *cluster = belay__cluster_of_client(client);
+  for (size_t k = 0; k < cluster->servers_len; k++) {
+    const belay__instance_t *server = cluster->servers[k];
+    if (server == NULL || server->retired || !server->known || i-- > 0)
+      continue;
+    belay__place_write(&server->cable->target.place, out, BELAY__PLACE_MAX);
+    return true;
+  }
+  return false;
+}
+
+/* Before there is a map it is one server as far as is known; then its version is another one. */
+bool belay__cluster_shard(const belay_client_t *client, size_t i, uint32_t *affinity,
+                          uint32_t *version) {
+  const belay__cluster_t *cluster = belay__cluster_of_client(client);
+  uint64_t seen[BELAY__CLUSTER_SERVERS / 64] = {0};
+  size_t n = 0;
+  *version = cluster->version;
+  *affinity = 0;
+  for (uint32_t slot = 0; slot < BELAY__SLOTS; slot++) {
+    uint16_t number = cluster->owner[slot];
+    if (number == BELAY__NOBODY || (seen[number / 64] >> number % 64 & 1) != 0)
+      continue;
+    seen[number / 64] |= UINT64_C(1) << number % 64;
+    *affinity = slot;
+    if (n++ == i)
+      return true;
+  }
+  return n == 0 && i == 0;
+}

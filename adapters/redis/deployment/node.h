@@ -1,0 +1,35 @@
+/* A node: what every deployment's client has, whatever is behind it. */
+#ifndef BELAY_REDIS_DEPLOYMENT_NODE_H
+#define BELAY_REDIS_DEPLOYMENT_NODE_H
+
+#include "redis/conn/server.h"
+
+#define BELAY__SECRET_MAX 512 /* bytes of a user's name or a password */
+
+typedef struct belay__node {
+  belay_client_t base; /* first */
+  belay__trunk_t trunk;
+  belay__url_t url; /* what the trunk's strings point into */
+  char client_name[65];
+  char sentinel_username[BELAY__SECRET_MAX + 1], sentinel_password[BELAY__SECRET_MAX + 1];
+  size_t lane_links;
+} belay__node_t;
+
+/* A deployment of one kind: a node is its first member. */
+typedef struct belay__deployment {
+  size_t size;
+  const belay__node_ops_t *ops;
+  const belay__trunk_ops_t *trunk_ops;
+  int (*init)(
+      belay__node_t *node); /* the rest of it, which is zeros; 0, or what belay_connect() returns */
+} belay__deployment_t;
+
+extern const belay__deployment_t belay__single, belay__cluster;
+
+/* node_ops->visit. */
+int belay__node_visit(belay_client_t *client, const char *place, belay_client_t **out);
+
+/* Takes back the node; the last thing that node_ops->free does. */
+void belay__node_free(belay__node_t *node);
+
+#endif /* BELAY_REDIS_DEPLOYMENT_NODE_H */

@@ -1,0 +1,68 @@
+/* A finder: knows where the primary of a deployment is, and its replicas. sentinel.c asks sentinels, replicas.c asks
+ * everybody. */
+#ifndef BELAY_REDIS_DEPLOYMENT_PRIMARY_RESOLVER_H
+#define BELAY_REDIS_DEPLOYMENT_PRIMARY_RESOLVER_H
+
+#include "redis/deployment/discovery.h"
+
+#define BELAY__REPLICAS_MAX 16
+
+typedef struct belay__finder belay__finder_t;
+
+/* What was found. */
+typedef struct belay__found {
+  belay__place_t primary;
+  belay__place_t replicas[BELAY__REPLICAS_MAX]; /* that may be well: they are asked themselves */
+  size_t replica_count;
+  uint64_t epoch; /* sentinel.c: what is later has a higher one */
+  bool down;      /* sentinel.c: the sentinel does not reach the primary that it names */
+  bool promotes;  /* sentinel.c: the sentinel leads a failover */
+  /* sentinel.c: the replica that the sentinel is promoting; port 0: none */
+  belay__place_t promoted;
+} belay__found_t;
+
+struct belay__finder {
+  belay__scout_t scout;
+  belay__timer_t again;    /* sentinel.c: asks from time to time whether everything is as it was */
+  belay__found_t found;    /* what is being found; in told() what was */
+  belay__found_t outdated; /* sentinel.c: what one has said who does not know the latest, */
+  bool doubtful;           /* and found is that: it is good for whoever has nothing better */
+  unsigned answers;        /* sentinel.c: of the one that is being asked */
+  unsigned primaries;      /* replicas.c: that say they are */
+  uint64_t epoch;          /* sentinel.c: of what is used: set by who uses it */
+  uint64_t missed;         /* since when what is found is of no use; 0: it is */
+  const belay__place_t *given; /* sentinel.c: the sentinels that were known from the beginning */
+  size_t given_count;
+  bool hinted;        /* sentinel.c: something has changed, and it was not asked yet */
+  bool news;          /* something had changed before it was asked */
+  bool all;           /* the replicas are wanted too */
+  const char *master; /* sentinel.c: its name */
+  /* sentinel.c: run id of the sentinel that was last elected to lead a failover; length 0: none since the last one was
+   * looked for */
+  char leader[BELAY__RUN_ID_MAX];
+  size_t leader_len;
+  belay__place_t
+      leads; /* sentinel.c: where that sentinel is; port 0: the one that was asked does not say */
+  /* The end of a question, which may have been the finder's own: 0, or an error, which the client knows in words too.
+   * From the loop; another question may be begun in it. */
+  void (*told)(belay__finder_t *finder, int error);
+  void (*quiet)(belay__finder_t *finder);
+};
+
+/* Fill in a finder that is zeros but for told, quiet, all and master. The sentinels' places must last as long. */
+void belay__sentinel_init(belay__finder_t *finder, belay__trunk_t *trunk, const char *username,
+                          const char *password, const belay__place_t *places, size_t n);
+void belay__replicas_init(belay__finder_t *finder, belay__trunk_t *trunk,
+                          const belay__place_t *places, size_t n);
+
+/* Asks, unless that is being done. It is not told inside this. */
+void belay__finder_ask(belay__finder_t *finder);
+
+/* What was found is of no use: there is no connection to it. Others may know better. */
+void belay__finder_missed(belay__finder_t *finder);
+
+void belay__finder_close(belay__finder_t *finder);
+bool belay__finder_is_over(const belay__finder_t *finder);
+void belay__finder_fini(belay__finder_t *finder);
+
+#endif /* BELAY_REDIS_DEPLOYMENT_PRIMARY_RESOLVER_H */

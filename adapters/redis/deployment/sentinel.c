@@ -1,0 +1,353 @@
+/* The finder that asks sentinels ("Guidelines for Redis clients with support for Redis Sentinel").
+ *
+ *   ask the next one --says nothing, does not let us in, does not know the master--> ask the next one
+ *         |          --knows an older configuration than that which is in use-------> keep it, ask the next one
+ *         v
+ *   that is the primary
+ *
+ * If none is left, what was kept is taken by whoever has no connection: sentinels that were set up anew count from 0
+ * again. Whatever is found, the link that is made to it verifies that it is a primary (ROLE, in the handshake). That
+ * decides, and not how new a sentinel says that its word is: the epoch counts as long as what was found under it is of
+ * use. If it is of none for a while, nothing that was heard before counts any more, and another sentinel is asked first.
+ *
+ * The other sentinels are those that the one who is believed has named last, and those of the URL. Its connection stays
+ * open: on it is heard that something has changed, which is only a hint to ask again. Hints can be lost, and a sentinel
+ * can die without a word: so it is asked again from time to time in any case.
+ *
+ * A failover:
+ *
+ *   +vote-for-leader RUNID --that sentinel is asked from now on--> +failover-state-wait-promotion --asked--> "promoted"
+ *
+ * The sentinel that leads a failover sends REPLICAOF NO ONE to a replica, and sees up to a second later that the replica
+ * has become a primary. Only then it names it as the master, and only then the other sentinels learn of it. Until then
+ * it flags the replica as "promoted". So the leader is asked, and where it says that the master is down, the promoted
+ * replica is the one to connect to: the handshake finds out whether it is a primary already. If the failover is given
+ * up the flag is gone, and what is named as the master counts again. A failover that an operator has ordered while the
+ * master is well is not anticipated: the old primary answers until the other one is named. */
+#include <stdio.h>
+#include <string.h>
+
+#include "redis/deployment/primary_resolver.h"
+#include "redis/conn/connection.h"
+
+#define AGAIN_MS 5000
+
+static belay__finder_t *finder_of(belay__scout_t *scout) {
+  return BELAY__CONTAINER(scout, belay__finder_t, scout);
+}
+
+/* ---- reading ------------------------------------------------------------------------------------------- */
+
+/* An address as a sentinel gives it. */
+static bool read_place(const belay__reply_t *host, const belay__reply_t *port,
+                       belay__place_t *out) {
+  uint64_t number;
+  if (host == NULL || port == NULL || host->type != BELAY__REPLY_STRING || host->len < 1 ||
+      host->len > BELAY__HOST_MAX || memchr(host->str, '\0', host->len) != NULL ||
+      !belay__reply_number(port, 1, UINT16_MAX, &number))
+    return false;
+  memcpy(out->host, host->str, host->len);
+  out->host[host->len] = '\0';
+  out->port = (uint16_t)number;
+  return true;
+}
+
+static bool read_server(const belay__reply_t *server, belay__place_t *out) {
+  return read_place(belay__reply_field(server, "ip"), belay__reply_field(server, "port"), out);
+}
+
+/* Whether a replica has what its primary has, as far as the sentinel knows. */
+static bool is_well(const belay__reply_t *replica) {
+  const belay__reply_t *link = belay__reply_field(replica, "master-link-status");
+  const belay__reply_t *flags = belay__reply_field(replica, "flags");
+  return link != NULL && belay__reply_is(link, "ok", 2) && flags != NULL &&
+         belay__reply_is(flags, "slave", 5);
+}
+
+static bool read_address(belay__finder_t *finder, const belay__reply_t *reply) {
+  char words[64 + BELAY__MASTER_MAX];
+  if (reply->type == BELAY__REPLY_ARRAY && reply->count == 2)
+    return read_place(reply->items[0], reply->items[1], &finder->found.primary);
+  if (reply->type == BELAY__REPLY_NIL || reply->type == BELAY__REPLY_ARRAY) {
+    snprintf(words, sizeof words, "it knows no master %s", finder->master);
+    belay__scout_blame(&finder->scout, BELAY_ENOMASTER, words);
+  }
+  return false;
+}
+
+/* True if the word is one of those of the field, which are separated by commas. */
+static bool has_flag(const belay__reply_t *reply, const char *flag) {
+  const belay__reply_t *flags = belay__reply_field(reply, "flags");
+  size_t n = strlen(flag);
+  if (flags == NULL || flags->type != BELAY__REPLY_STRING)
+    return false;
+  for (const char *at = flags->str, *comma; at != NULL; at = comma == NULL ? NULL : comma + 1) {
+    comma = strchr(at, ',');
+    size_t len = comma == NULL ? strlen(at) : (size_t)(comma - at);
+    if (len == n && memcmp(at, flag, n) == 0)
+      return true;
+  }
+  return false;
+}
+
+static void ask_for_replicas(belay__finder_t *finder);
+
+/* A sentinel that does not tell its epoch is believed. */
+static bool read_master(belay__finder_t *finder, const belay__reply_t *reply) {
+  belay__found_t *found = &finder->found;
+  const belay__reply_t *epoch = belay__reply_field(reply, "config-epoch");
+  if (epoch == NULL || !belay__reply_number(epoch, 0, UINT64_MAX, &found->epoch))
+    found->epoch = finder->epoch;
+  found->down = has_flag(reply, "s_down") || has_flag(reply, "o_down");
+  found->promotes = found->down && has_flag(reply, "failover_in_progress");
+  if (found->promotes && !finder->all)
+    ask_for_replicas(finder);
+  return true;
+}
+
+static bool is_outdated(const belay__finder_t *finder) {
+  return finder->found.epoch < finder->epoch;
+}
+
+/* Notes where the leader of a failover is, if this is the sentinel that was elected. */
+static void note_leader(belay__finder_t *finder, const belay__reply_t *sentinel) {
+  const belay__reply_t *run_id = belay__reply_field(sentinel, "runid");
+  if (finder->leader_len > 0 && run_id != NULL &&
+      belay__reply_is(run_id, finder->leader, finder->leader_len))
+    (void)read_server(sentinel, &finder->leads);
+}
+
+/* It does not name itself. */
+static bool read_sentinels(belay__finder_t *finder, const belay__reply_t *reply) {
+  belay__place_t places[BELAY__SCOUT_PLACES];
+  size_t n = finder->given_count;
+  if (reply->type != BELAY__REPLY_ARRAY || is_outdated(finder))
+    return true;
+  memcpy(places, finder->given, n * sizeof *places);
+  places[n++] = *belay__scout_place(&finder->scout);
+  for (size_t i = 0; i < reply->count && n < BELAY__SCOUT_PLACES; i++) {
+    n += read_server(reply->items[i], &places[n]);
+    note_leader(finder, reply->items[i]);
+  }
+  belay__scout_set(&finder->scout, places, n);
+  return true;
+}
+
+static bool read_replicas(belay__finder_t *finder, const belay__reply_t *reply) {
+  belay__found_t *found = &finder->found;
+  bool list = reply->type == BELAY__REPLY_ARRAY;
+  for (size_t i = 0; list && i < reply->count; i++) {
+    const belay__reply_t *replica = reply->items[i];
+    if (found->replica_count < BELAY__REPLICAS_MAX && is_well(replica) &&
+        read_server(replica, &found->replicas[found->replica_count]))
+      found->replica_count++;
+    if (found->promotes && has_flag(replica, "promoted"))
+      (void)read_server(replica, &found->promoted);
+  }
+  return true;
+}
+
+/* ---- asking -------------------------------------------------------------------------------------------- */
+
+/* The last one only if all are wanted, or the sentinel leads a failover. */
+static const struct question {
+  const char *word;
+  /* False if one who answers so is of no use. */
+  bool (*read)(belay__finder_t *finder, const belay__reply_t *reply);
+} questions[] = {
+    {"GET-MASTER-ADDR-BY-NAME", read_address},
+    {"MASTER", read_master},
+    {"SENTINELS", read_sentinels},
+    {"REPLICAS", read_replicas},
+};
+
+#define QUESTIONS ((unsigned)(sizeof questions / sizeof *questions))
+
+static unsigned question_count(const belay__finder_t *finder) {
+  return QUESTIONS - !(finder->all || finder->found.promotes);
+}
+
+static void put(belay__finder_t *finder, unsigned question) {
+  const char *const argv[] = {"SENTINEL", questions[question].word, finder->master};
+  belay__scout_say(&finder->scout, 3, argv);
+}
+
+static void ask(belay__scout_t *scout) {
+  belay__finder_t *finder = finder_of(scout);
+  finder->answers = 0;
+  finder->found = (belay__found_t){.replica_count = 0};
+  finder->leads.port = 0;
+  for (unsigned i = 0; i < question_count(finder); i++)
+    put(finder, i);
+}
+
+static void ask_for_replicas(belay__finder_t *finder) {
+  put(finder, QUESTIONS - 1);
+}
+
+static belay__scout_verdict_t answer(belay__scout_t *scout, const belay__reply_t *reply) {
+  belay__finder_t *finder = finder_of(scout);
+  if (!questions[finder->answers++].read(finder, reply))
+    return BELAY__SCOUT_NEXT;
+  if (finder->answers < question_count(finder))
+    return BELAY__SCOUT_MORE;
+  if (finder->found.promoted.port != 0)
+    finder->found.primary = finder->found.promoted;
+  if (!is_outdated(finder))
+    return BELAY__SCOUT_DONE;
+  if (finder->outdated.primary.port == 0 || finder->found.epoch > finder->outdated.epoch)
+    finder->outdated = finder->found;
+  return BELAY__SCOUT_NEXT;
+}
+
+/* That they do not let us in, or do not know the master, says more than that nobody has answered. */
+static int reason(belay__finder_t *finder, int error) {
+  if (!belay__link_is_lasting(error) && error != BELAY_ENOMASTER)
+    error = BELAY_ENOSENTINEL;
+  belay__scout_explain(&finder->scout, error);
+  return error;
+}
+
+/* The primary seems to be down, and another sentinel was elected to lead a failover: that one is asked from now on. True if
+ * it is. */
+static bool follow_leader(belay__finder_t *finder) {
+  bool needed = finder->found.down || finder->missed != 0;
+  if (!needed || finder->leads.port == 0)
+    return false;
+  finder->leader_len = 0;
+  return belay__scout_prefer(&finder->scout, &finder->leads);
+}
+
+static void over(belay__scout_t *scout, int error) {
+  belay__finder_t *finder = finder_of(scout);
+  belay_t *belay = &scout->trunk->host->base;
+  uint64_t wait = AGAIN_MS * BELAY__MS;
+  belay__timer_set(belay, BELAY__RANK_OTHER, &finder->again,
+                   belay__now(belay) + wait + belay__random_below(belay, wait / 4));
+  finder->doubtful = error != 0 && finder->outdated.primary.port != 0;
+  if (finder->doubtful) {
+    finder->found = finder->outdated;
+    error = 0;
+  }
+  bool follow = error == 0 && follow_leader(finder);
+  finder->told(finder, error == 0 ? 0 : reason(finder, error));
+  if (finder->hinted || follow)
+    belay__finder_ask(finder);
+}
+
+/* ---- hints --------------------------------------------------------------------------------------------- */
+
+#define ELECTED "+vote-for-leader"
+#define DOWN "+sdown"
+
+/* +vote-for-leader: the sentinel has voted for the one that is to lead a failover. All others but +sdown are told by the
+ * leader: +failover-state-wait-promotion when a replica was told to become a primary, +promoted-slave when it has become
+ * one, +switch-master when all replicas follow it. The other sentinels say +switch-master when the leader has told them of
+ * the new primary. */
+static const char *const channels[] = {
+    DOWN, ELECTED, "+failover-state-wait-promotion", "+promoted-slave", "+switch-master", NULL};
+
+/* Words, of which one is the master's name. */
+static bool is_about(const char *data, size_t len, const char *master) {
+  size_t n = strlen(master);
+  for (const char *word = data, *end = data + len, *space; word < end; word = space + 1) {
+    space = memchr(word, ' ', (size_t)(end - word));
+    if (space == NULL)
+      space = end;
+    if ((size_t)(space - word) == n && memcmp(word, master, n) == 0)
+      return true;
+  }
+  return false;
+}
+
+/* "RUNID EPOCH", for whichever master: the run id of the sentinel that has the vote. */
+static void note_vote(belay__finder_t *finder, const char *data, size_t len) {
+  const char *space = memchr(data, ' ', len);
+  size_t n = space == NULL ? len : (size_t)(space - data);
+  if (n == 0 || n > sizeof finder->leader)
+    return;
+  memcpy(finder->leader, data, n);
+  finder->leader_len = n;
+}
+
+static void heard(belay__scout_t *scout, const belay__reply_t *channel,
+                  const belay__reply_t *message) {
+  belay__finder_t *finder = finder_of(scout);
+  const char *data = message->str;
+  bool vote = belay__reply_is(channel, ELECTED, sizeof ELECTED - 1);
+  bool other = belay__reply_is(channel, DOWN, sizeof DOWN - 1) &&
+               (message->len < 7 || memcmp(data, "master ", 7) != 0);
+  if (vote)
+    note_vote(finder, data, message->len);
+  else if (other || !is_about(data, message->len, finder->master))
+    return;
+  finder->hinted = true;
+  belay__finder_ask(finder);
+}
+
+/* Without it nothing would be heard of a change. */
+static void lost(belay__scout_t *scout) {
+  belay__finder_ask(finder_of(scout));
+}
+
+static void on_again(belay__timer_t *timer) {
+  belay__finder_ask(BELAY__CONTAINER(timer, belay__finder_t, again));
+}
+
+static void quiet(belay__scout_t *scout) {
+  finder_of(scout)->quiet(finder_of(scout));
+}
+
+static const belay__scout_ops_t ops = {
+    .ask = ask, .answer = answer, .over = over, .lost = lost, .heard = heard, .quiet = quiet};
+
+void belay__sentinel_init(belay__finder_t *finder, belay__trunk_t *trunk, const char *username,
+                          const char *password, const belay__place_t *places, size_t n) {
+  finder->scout.trunk = trunk;
+  finder->scout.ops = &ops;
+  finder->scout.identity = (belay__identity_t){.username = username, .password = password};
+  finder->scout.channels = channels;
+  finder->again.fire = on_again;
+  finder->given = places;
+  finder->given_count = n;
+  belay__scout_init(&finder->scout);
+  belay__scout_set(&finder->scout, places, n);
+}
+
+/* ---- every finder -------------------------------------------------------------------------------------- */
+
+void belay__finder_ask(belay__finder_t *finder) {
+  belay__scout_t *scout = &finder->scout;
+  if (scout->state != BELAY__SCOUT_IDLE && scout->state != BELAY__SCOUT_READY)
+    return;
+  finder->news = finder->hinted;
+  finder->hinted = false;
+  finder->primaries = 0;
+  finder->outdated.primary.port = 0;
+  belay__scout_ask(scout);
+}
+
+void belay__finder_missed(belay__finder_t *finder) {
+  belay__scout_t *scout = &finder->scout;
+  uint64_t now = belay__now(&scout->trunk->host->base);
+  if (finder->missed == 0)
+    finder->missed = now;
+  if (finder->given_count == 0 || now - finder->missed < AGAIN_MS * BELAY__MS)
+    return;
+  finder->missed = 0;
+  finder->epoch = 0;
+  belay__scout_turn(scout);
+}
+
+void belay__finder_close(belay__finder_t *finder) {
+  belay__timer_stop(&finder->scout.trunk->host->base, BELAY__RANK_OTHER, &finder->again);
+  belay__scout_close(&finder->scout);
+}
+
+bool belay__finder_is_over(const belay__finder_t *finder) {
+  return belay__scout_is_over(&finder->scout);
+}
+
+void belay__finder_fini(belay__finder_t *finder) {
+  belay__scout_fini(&finder->scout);
+}

@@ -1,0 +1,91 @@
+/* Dialing: from a name to a connected socket, every address tried, nothing ever blocking.
+ *
+ *   start --name--> RESOLVING --addresses--> CONNECTING --connected--> told: a socket
+ *     |                |                       |    ^
+ *     |                |                       +----+ this address failed, or took its share of the time
+ *     |                |                       |
+ *     |                +--does not resolve-----+--none is left--> told: an error
+ *     +--path, numeric address--> CONNECTING
+ *
+ * Before the first address is tried the gate is passed (uv/work_budget.h): where many connect at once, not all of them do in the
+ * same turn of the loop.
+ *
+ * cancel() in any state: nothing is told any more. A name look-up cannot be stopped: until it has come back
+ * belay__dial_busy() is true and the struct must stay; a start before that takes its answer, if it is for the same name. */
+#ifndef BELAY_REDIS_NET_DIAL_H
+#define BELAY_REDIS_NET_DIAL_H
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <uv.h>
+
+#include "redis/net/url.h"
+#include "uv/handle.h"
+#include "uv/host.h"
+
+#define BELAY__DIAL_ADDRESSES 16
+
+typedef struct belay__target {
+  const char *path; /* of a unix socket; else NULL */
+  belay__place_t place;
+  int64_t keepalive_ms, tcp_user_timeout_ms;
+} belay__target_t;
+
+#define BELAY__TARGET_WORDS ((size_t)128) /* bytes of where something is, a 0 included */
+
+/* "host:port" or "unix:" and the path, in print and cut (address.c): for logs and details. Both return out. */
+const char *belay__place_words(const belay__place_t *place, char out[BELAY__TARGET_WORDS]);
+const char *belay__target_words(const belay__target_t *target, char out[BELAY__TARGET_WORDS]);
+
+typedef struct belay__dial belay__dial_t;
+
+/* error 0: fd is connected and, with the handle (a uv_poll on it that is not started), the callee's from now
+ * on. Otherwise BELAY_ERESOLVE or BELAY_EUNREACHABLE. From the loop. */
+typedef void (*belay__dial_cb)(belay__dial_t *dial, int error, int fd, belay__handle_t *handle);
+
+struct belay__dial {
+  belay__host_t *host;
+  const belay__target_t *target;
+  size_t *handles; /* counts the handles that are open */
+  belay__dial_cb cb;
+  void (*freed)(belay__dial_t *dial); /* a handle or a look-up of a dial is over */
+
+  bool resolving, active;
+  bool named; /* active, and waits for the answer to a look-up */
+  uv_getaddrinfo_t request;
+  belay__place_t asked; /* what is being looked up */
+  union {
+    struct sockaddr any;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+    struct sockaddr_un un;
+  } addresses[BELAY__DIAL_ADDRESSES];
+  size_t count, next;
+  uint64_t deadline;
+  belay__chore_t begin; /* waits at the gate, to try the first address */
+  belay__timer_t timer; /* the present address's share of the time */
+  int reason; /* why the last address failed, or the name, as libuv has it; 0: nothing has failed */
+  int fd;
+  belay__handle_t *handle; /* CONNECTING */
+};
+
+void belay__dial_init(belay__dial_t *dial, belay__host_t *host, const belay__target_t *target,
+                      size_t *handles, belay__dial_cb cb, void (*freed)(belay__dial_t *dial));
+
+/* Starts, for what the target is now; tells once, from the loop and never from inside this call. Not while it is active. */
+void belay__dial_start(belay__dial_t *dial, uint64_t deadline);
+void belay__dial_cancel(belay__dial_t *dial);
+/* The same when its time is over; returns the error that says how far it came. */
+int belay__dial_expire(belay__dial_t *dial);
+/* The same, for good. */
+void belay__dial_close(belay__dial_t *dial);
+
+static inline bool belay__dial_busy(const belay__dial_t *dial) {
+  return dial->resolving;
+}
+
+/* Closes a handle that a dial made and gives its memory back when libuv is through with it. */
+void belay__dial_close_handle(belay__dial_t *dial, belay__handle_t *handle);
+
+#endif /* BELAY_REDIS_NET_DIAL_H */

@@ -1,0 +1,34 @@
+#include "redis/net/socket.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+ssize_t belay__socket_read(int fd, char *buffer, size_t size) {
+  return recv(fd, buffer, size, 0);
+}
+
+ssize_t belay__socket_write(int fd, const char *data, size_t len) {
+  int flags = 0;
+#ifdef MSG_NOSIGNAL
+  flags = MSG_NOSIGNAL; /* a host that does not ignore SIGPIPE must not die of us */
+#endif
+  return send(fd, data, len, flags);
+}
+
+void belay__socket_reset(int fd) {
+  struct linger reset = {.l_onoff = 1, .l_linger = 0};
+  (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+  close(fd);
+}
+
+int belay__socket_watch(belay__handle_t *handle, int events, uv_poll_cb cb) {
+  return uv_poll_start(&handle->u.poll, events, cb);
+}
+
+void belay__socket_ignore(belay__handle_t *handle) {
+  uv_poll_stop(&handle->u.poll);
+}
+
+bool belay__socket_is_closing(const belay__handle_t *handle) {
+  return uv_is_closing(&handle->u.any);
+}

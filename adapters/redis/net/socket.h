@@ -1,0 +1,25 @@
+/* What a wire asks of its socket: all that it does with the system, and with libuv's poll handle for it. A simulation
+ * keeps this page, and those of dial.h and uv/host.h, on a network of its own. */
+#ifndef BELAY_REDIS_NET_SOCKET_H
+#define BELAY_REDIS_NET_SOCKET_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "uv/handle.h"
+
+/* As recv() and send(): bytes; 0, for a read, the end; -1 and errno. Writing never raises SIGPIPE. */
+ssize_t belay__socket_read(int fd, char *buffer, size_t size);
+ssize_t belay__socket_write(int fd, const char *data, size_t len);
+
+/* Closes it at once: what was not sent is not, and the other side is told. */
+void belay__socket_reset(int fd);
+
+/* Calls back while one of these events is so, in the place of what was watched for before; 0 or an error. */
+int belay__socket_watch(belay__handle_t *handle, int events, uv_poll_cb cb);
+void belay__socket_ignore(belay__handle_t *handle);
+
+/* Whether somebody else has closed the handle. */
+bool belay__socket_is_closing(const belay__handle_t *handle);
+
+#endif /* BELAY_REDIS_NET_SOCKET_H */

@@ -1,0 +1,28 @@
+/* TLS: what tunnels (redis/net/tls_connection.h) are made from, and several clients share. */
+#ifndef BELAY_REDIS_NET_TLS_H
+#define BELAY_REDIS_NET_TLS_H
+
+#include <openssl/ssl.h>
+
+#include "belay/tls.h"
+#include "uv/host.h"
+
+#define BELAY__TLS_NAME_MAX ((size_t)255)
+
+struct belay_tls {
+  belay__list_t node;  /* among the survivors of its belay_t; alone: that is gone */
+  belay__host_t *host; /* unless that is gone */
+  belay_allocator_t allocator;
+  unsigned refs;                             /* the user's, and one for each client */
+  SSL_CTX *context;                          /* as of the last reload */
+  BIO_METHOD *transport;                     /* how tunnels reach their sockets */
+  char server_name[BELAY__TLS_NAME_MAX + 1]; /* "": the one that is connected to */
+};
+
+/* What a client has that was given none: the system's authorities, and one for all of them. */
+int belay__tls_of_system(belay__host_t *host, belay_tls_t **out);
+
+belay_tls_t *belay__tls_retain(belay_tls_t *tls);
+void belay__tls_release(belay_tls_t *tls); /* also NULL */
+
+#endif /* BELAY_REDIS_NET_TLS_H */

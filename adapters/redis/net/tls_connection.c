@@ -1,0 +1,319 @@
+#include "redis/net/tls_connection.h"
+
+#include <arpa/inet.h>
+#include <assert.h>
+#include <errno.h>
+#include <openssl/err.h>
+#include <openssl/x509v3.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "redis/net/socket.h"
+
+#define RECORD_MAX SSL3_RT_MAX_PLAIN_LENGTH /* bytes that a record holds */
+#define RECORD_TYPES_FIRST 20
+#define RECORD_TYPES_LAST 24
+#define SHAKE_READS 16   /* of the socket in one step of a handshake */
+#define WRITE_RECORDS 16 /* at a time: the others wait for the loop's next turn */
+
+struct belay__tunnel {
+  belay_tls_t *tls;
+  SSL *ssl; /* NULL: nothing has been done yet */
+  int fd;
+  char name[BELAY__TLS_NAME_MAX + 1]; /* what the certificate must be for */
+
+  bool through;  /* the handshake is */
+  bool demanded; /* the server asked for a certificate of ours */
+  bool answered; /* it has said something since the handshake was through */
+  bool more;     /* there may be more in it than was read */
+  bool failed;
+  unsigned reads; /* of the socket that it may still make */
+  int first;      /* byte that came; -1: none has */
+
+  bool ended;                  /* the other side says nothing more */
+  int read_error, write_error; /* of the socket; 0: none */
+  uint64_t left;               /* bytes that the socket took */
+  size_t record;               /* bytes of data in the record that is being written; 0: none is */
+  uint64_t left_before;        /* what had left when that was begun */
+  char why[BELAY__TUNNEL_WHY_MAX]; /* with failed */
+};
+
+/* ---- the socket, as OpenSSL sees it ---------------------------------------------------------------------- */
+
+static bool is_passing(int error) {
+  return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
+}
+
+static int read_socket(BIO *bio, char *buffer, int size) {
+  belay__tunnel_t *tunnel = BIO_get_data(bio);
+  BIO_clear_retry_flags(bio);
+  if (tunnel->reads == 0) {
+    BIO_set_retry_read(bio);
+    return -1;
+  }
+  tunnel->reads--;
+  ssize_t n = belay__socket_read(tunnel->fd, buffer, (size_t)size);
+  if (n < 0 && is_passing(errno))
+    BIO_set_retry_read(bio);
+  else if (n < 0)
+    tunnel->read_error = errno;
+  else if (n == 0)
+    tunnel->ended = true;
+  else if (tunnel->first < 0)
+    tunnel->first = (unsigned char)buffer[0];
+  return (int)n;
+}
+
+/* Whatever goes wrong here looks like a socket that takes nothing for the time being: who writes is told by
+ * write_error, and what the other side has said before it hung up can still be read. */
+static int write_socket(BIO *bio, const char *data, int len) {
+  belay__tunnel_t *tunnel = BIO_get_data(bio);
+  BIO_clear_retry_flags(bio);
+  ssize_t n = tunnel->write_error != 0 ? -1 : belay__socket_write(tunnel->fd, data, (size_t)len);
+  if (n >= 0) {
+    tunnel->left += (uint64_t)n;
+    return (int)n;
+  }
+  if (tunnel->write_error == 0 && !is_passing(errno))
+    tunnel->write_error = errno;
+  BIO_set_retry_write(bio);
+  return -1;
+}
+
+static long control(BIO *bio, int command, long number, void *pointer) {
+  (void)number;
+  (void)pointer;
+  const belay__tunnel_t *tunnel = BIO_get_data(bio);
+  if (command == BIO_CTRL_EOF)
+    return tunnel->ended;
+  return command == BIO_CTRL_FLUSH; /* nothing is kept back here */
+}
+
+BIO_METHOD *belay__tunnel_transport(void) {
+  BIO_METHOD *method = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "belay's socket");
+  if (method == NULL)
+    return NULL;
+  (void)BIO_meth_set_read(method, read_socket);
+  (void)BIO_meth_set_write(method, write_socket);
+  (void)BIO_meth_set_ctrl(method, control);
+  return method;
+}
+
+/* ---- making, and the first step -------------------------------------------------------------------------- */
+
+/* A name as certificates have it: without the dot that makes it absolute. An address without its zone. */
+static void put_name(char *out, const char *host) {
+  size_t len = strcspn(host, "%");
+  if (len > BELAY__TLS_NAME_MAX)
+    len = BELAY__TLS_NAME_MAX;
+  if (len > 1 && host[len - 1] == '.')
+    len--;
+  memcpy(out, host, len);
+  out[len] = '\0';
+}
+
+belay__tunnel_t *belay__tunnel_new(belay_tls_t *tls, int fd, const char *host) {
+  belay__tunnel_t *tunnel = belay__alloc(&tls->host->base, sizeof *tunnel);
+  if (tunnel == NULL)
+    return NULL;
+  *tunnel = (belay__tunnel_t){.tls = tls, .fd = fd, .first = -1};
+  put_name(tunnel->name, tls->server_name[0] != '\0' ? tls->server_name : host);
+  return tunnel;
+}
+
+void belay__tunnel_free(belay__tunnel_t *tunnel) {
+  if (tunnel == NULL)
+    return;
+  SSL_free(tunnel->ssl);
+  belay__free(&tunnel->tls->host->base, tunnel, sizeof *tunnel);
+}
+
+/* Called if the server asks for a certificate. */
+static int on_demand(SSL *ssl, void *arg) {
+  (void)ssl;
+  ((belay__tunnel_t *)arg)->demanded = true;
+  return 1; /* goes on, with the one that is loaded, or with none */
+}
+
+static bool is_address(const char *name) {
+  unsigned char ignored[sizeof(struct in6_addr)];
+  return inet_pton(AF_INET, name, ignored) == 1 || inet_pton(AF_INET6, name, ignored) == 1;
+}
+
+/* OpenSSL takes a name that begins with a dot for everybody's below it, and none for anybody's. */
+static bool is_nobody(const char *name) {
+  return name[0] == '\0' || name[0] == '.';
+}
+
+/* Who the server must prove to be. Only names are told to it: an address is none (RFC 6066). */
+static bool expect(SSL *ssl, const char *name) {
+  if (is_address(name))
+    return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), name) == 1;
+  SSL_set_hostflags(ssl,
+                    X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
+  return SSL_set1_host(ssl, name) == 1 && SSL_set_tlsext_host_name(ssl, name) == 1;
+}
+
+static bool begin(belay__tunnel_t *tunnel) {
+  SSL *ssl = tunnel->ssl = SSL_new(tunnel->tls->context);
+  BIO *bio = ssl == NULL ? NULL : BIO_new(tunnel->tls->transport);
+  if (bio == NULL)
+    return false;
+  BIO_set_data(bio, tunnel);
+  BIO_set_init(bio, 1);
+  SSL_set_bio(ssl, bio, bio);
+  SSL_set_connect_state(ssl);
+  SSL_set_cert_cb(ssl, on_demand, tunnel);
+  return expect(ssl, tunnel->name);
+}
+
+/* ---- ends ------------------------------------------------------------------------------------------------ */
+
+static void fail(belay__tunnel_t *tunnel) {
+  bool tls = tunnel->first >= RECORD_TYPES_FIRST && tunnel->first <= RECORD_TYPES_LAST;
+  tunnel->failed = true;
+  if (!tls && tunnel->first >= 0)
+    snprintf(tunnel->why, sizeof tunnel->why, "the server does not speak TLS");
+  else
+    belay__tunnel_explain(tunnel->ssl, tunnel->name, tunnel->demanded, tunnel->why);
+}
+
+/* Without renegotiation reading waits for writing, or writing for reading, only where a peer wants new keys while nothing can
+ * be written: such a connection is given up (EIO).
+ *
+ * What is to be made of a step that OpenSSL did not complete: UV_READABLE or UV_WRITABLE, 0 for the end, or -1 and an
+ * errno: the network's fault if it is not EPROTO. */
+static int judge(belay__tunnel_t *tunnel, int result) {
+  int error = SSL_get_error(tunnel->ssl, result);
+  if (error == SSL_ERROR_WANT_READ)
+    return UV_READABLE;
+  if (error == SSL_ERROR_WANT_WRITE && tunnel->write_error == 0)
+    return UV_WRITABLE;
+  if (error == SSL_ERROR_ZERO_RETURN)
+    return 0;
+  if (error == SSL_ERROR_WANT_WRITE || tunnel->read_error != 0) {
+    errno = tunnel->read_error != 0 ? tunnel->read_error : tunnel->write_error;
+    return -1;
+  }
+  if (tunnel->ended)
+    return 0;
+  fail(tunnel);
+  errno = EPROTO;
+  return -1;
+}
+
+const char *belay__tunnel_why(const belay__tunnel_t *tunnel, int *error) {
+  bool in_use = tunnel->through && tunnel->answered;
+  *error = tunnel->failed && !in_use ? BELAY_ETLS : BELAY_EUNREACHABLE;
+  if (in_use)
+    return NULL; /* it has been good: whatever has befallen it since may pass */
+  if (tunnel->failed)
+    return tunnel->why;
+  if (tunnel->ended || tunnel->read_error != 0 || tunnel->write_error != 0)
+    return "the server hung up in the middle of the TLS handshake";
+  if (tunnel->left > 0 && tunnel->first < 0)
+    return "the server does not answer a TLS handshake: perhaps it does not speak TLS";
+  if (tunnel->left > 0 && !tunnel->through)
+    return "the server stopped in the middle of the TLS handshake";
+  return NULL;
+}
+
+/* ---- the handshake --------------------------------------------------------------------------------------- */
+
+int belay__tunnel_shake(belay__tunnel_t *tunnel) {
+  assert(!tunnel->through);
+  ERR_clear_error();
+  if (is_nobody(tunnel->name)) {
+    tunnel->failed = true;
+    snprintf(tunnel->why, sizeof tunnel->why, "there is no name that a certificate is for");
+    return BELAY_ETLS;
+  }
+  if (tunnel->ssl == NULL && !begin(tunnel))
+    return BELAY_ENOMEM;
+  tunnel->reads = SHAKE_READS;
+  int result = SSL_do_handshake(tunnel->ssl);
+  if (result != 1) {
+    int wants = judge(tunnel, result);
+    return wants > 0 ? wants : (tunnel->failed ? BELAY_ETLS : BELAY_EUNREACHABLE);
+  }
+  /* What must be so by now, whatever a configuration of the system's has made of OpenSSL. */
+  X509 *certificate = SSL_get_peer_certificate(tunnel->ssl);
+  bool proved = certificate != NULL && SSL_get_verify_result(tunnel->ssl) == X509_V_OK;
+  X509_free(certificate);
+  if (!proved) {
+    fail(tunnel);
+    return BELAY_ETLS;
+  }
+  tunnel->through = true;
+  tunnel->answered = SSL_version(tunnel->ssl) < TLS1_3_VERSION || !tunnel->demanded;
+  tunnel->more = SSL_has_pending(tunnel->ssl) == 1;
+  return 0;
+}
+
+bool belay__tunnel_is_doubted(const belay__tunnel_t *tunnel) {
+  return tunnel->through && !tunnel->answered;
+}
+
+/* ---- reading --------------------------------------------------------------------------------------------- */
+
+void belay__tunnel_may_read(belay__tunnel_t *tunnel) {
+  tunnel->reads = 1;
+}
+
+ssize_t belay__tunnel_read(belay__tunnel_t *tunnel, char *buffer, size_t size) {
+  size_t n = 0;
+  ERR_clear_error();
+  int result = SSL_read_ex(tunnel->ssl, buffer, size, &n);
+  tunnel->more = false;
+  if (result == 1) {
+    tunnel->answered = true;
+    tunnel->more = SSL_has_pending(tunnel->ssl) == 1;
+    return (ssize_t)n;
+  }
+  int wants = judge(tunnel, result);
+  if (wants > 0)
+    errno = wants == UV_READABLE ? EAGAIN : EIO;
+  return wants == 0 ? 0 : -1;
+}
+
+bool belay__tunnel_has_more(const belay__tunnel_t *tunnel) {
+  return tunnel->more;
+}
+
+/* ---- writing --------------------------------------------------------------------------------------------- */
+
+/* Data goes out in records, each encrypted and sealed as a whole. One that the socket did not take whole is kept by
+ * OpenSSL, which goes on with it when it is given the same data again. If it were given more than one record's, it would
+ * go on with the next ones too, and where those are not taken whole, not tell that the first was: so it never is. */
+ssize_t belay__tunnel_write(belay__tunnel_t *tunnel, const char *data, size_t len) {
+  size_t total = 0;
+  for (int i = 0; i < WRITE_RECORDS && total < len; i++) {
+    size_t n = 0, rest = len - total;
+    if (tunnel->record == 0) {
+      tunnel->record = rest < RECORD_MAX ? rest : RECORD_MAX;
+      tunnel->left_before = tunnel->left;
+    }
+    assert(tunnel->record <= rest);
+    ERR_clear_error();
+    int result = SSL_write_ex(tunnel->ssl, data + total, tunnel->record, &n);
+    if (result != 1) {
+      if (total > 0)
+        break;
+      int wants = judge(tunnel, result);
+      if (wants >= 0)
+        errno = wants == UV_WRITABLE ? EAGAIN : EIO;
+      return -1;
+    }
+    tunnel->record = 0;
+    total += n;
+  }
+  return (ssize_t)total;
+}
+
+/* A server can do nothing with part of a record: it takes a record for its peer's only when it has all of it. So what is
+ * in one that left in part has certainly not been executed. It counts as begun all the same, from the first byte that the
+ * socket took: as a command does that left in part without TLS. To say of something that it was not sent when it was would
+ * be the worst of errors; to say that it is not known costs a question. */
+size_t belay__tunnel_begun(const belay__tunnel_t *tunnel) {
+  return tunnel->left > tunnel->left_before ? tunnel->record : 0;
+}

@@ -1,0 +1,37 @@
+/* The gate: work that holds the loop up, a slice of it in each turn.
+ *
+ * A step of a TLS handshake takes half a millisecond of arithmetic, to begin a connection a tenth of that; two hundred of
+ * them that are due at once, one after another, would keep everything else waiting. So each step waits here for its turn.
+ * They are let in in order, until a millisecond of the loop's turn is used up; the others come in its next one. Only
+ * work is waited for: whoever waits for the network stands outside, so that a peer that says nothing stops nobody. */
+#ifndef BELAY_UV_WORK_BUDGET_H
+#define BELAY_UV_WORK_BUDGET_H
+
+#include "core/loop/loop.h"
+
+typedef struct belay__host belay__host_t;
+
+/* A step. It is run once, from the loop, when the machines are at rest. */
+typedef struct belay__chore {
+  belay__list_t node; /* in the gate's queue, or alone */
+  void (*run)(struct belay__chore *chore);
+} belay__chore_t;
+
+typedef struct belay__gate {
+  belay__host_t *host;
+  belay__list_t queue;
+  belay__task_t task;
+  uint64_t turn;  /* of the loop, in which the last step was, */
+  uint64_t spent; /* and how much of it is used up, in nanoseconds */
+} belay__gate_t;
+
+void belay__gate_init(belay__gate_t *gate, belay__host_t *host);
+
+void belay__chore_init(belay__chore_t *chore, void (*run)(belay__chore_t *chore));
+
+/* Queues a step, also one that is queued already. */
+void belay__gate_queue(belay__gate_t *gate, belay__chore_t *chore);
+/* Takes it out again, also one that is not queued. */
+void belay__gate_leave(belay__gate_t *gate, belay__chore_t *chore);
+
+#endif /* BELAY_UV_WORK_BUDGET_H */

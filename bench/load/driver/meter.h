@@ -1,0 +1,42 @@
+/* What a measurement costs: of this process, and of the servers, as they say themselves. */
+#ifndef BENCH_LOAD_DRIVER_METER_H
+#define BENCH_LOAD_DRIVER_METER_H
+
+#include <hiredis/hiredis.h>
+
+#include "load/driver/job.h"
+
+typedef struct meter {
+  unsigned servers;
+  redisContext *server[JOB_SERVERS_MAX];
+} meter_t;
+
+typedef struct reading {
+  double client_cpu, server_cpu; /* seconds so far */
+  uint64_t commands, allocations;
+} reading_t;
+
+void meter_open(meter_t *meter, const job_t *job);
+void meter_close(meter_t *meter);
+
+/* Asks the servers, and does not wait for what they say: nothing that is under way is held up by it. What is said of this
+ * process is of now. */
+void meter_ask(meter_t *meter, reading_t *out);
+
+/* Adds what they have answered, to the first question that was not heard yet. */
+void meter_hear(meter_t *meter, reading_t *out);
+
+/* Both. */
+void meter_read(meter_t *meter, reading_t *out);
+
+/* What was used between two readings. */
+void meter_add(const meter_t *meter, const reading_t *from, const reading_t *to,
+               outcome_t *outcome);
+
+/* A connection of its own to a server of a job, which waits; with a unix socket's or redis://host:port. */
+redisContext *meter_dial(const char *url);
+
+/* How often malloc() and the like were called in this thread. */
+uint64_t meter_allocations(void);
+
+#endif /* BENCH_LOAD_DRIVER_METER_H */

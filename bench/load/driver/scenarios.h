@@ -1,0 +1,59 @@
+/* The scenarios: what is measured, of whom, and in which sizes. All of it is data. */
+#ifndef BENCH_LOAD_DRIVER_SCENARIOS_H
+#define BENCH_LOAD_DRIVER_SCENARIOS_H
+
+#include "load/driver/driver.h"
+
+typedef enum subject {
+  SUBJECT_BELAY,
+  SUBJECT_LIMIT,
+  SUBJECT_SINGLE, /* the limit of calls that do not travel together */
+  SUBJECT_NAIVE,
+  SUBJECT_NODE_REDLOCK,
+  SUBJECT_NODE_LIMITER,
+  SUBJECT_REDIS_PY,
+  SUBJECTS
+} subject_t;
+
+extern const char *const subject_names[SUBJECTS];
+
+/* In which runs a cell is measured. */
+enum {
+  IN_QUICK = 1, /* the short table */
+  IN_FULL = 2,  /* the whole one */
+  IN_CURVE =
+      4, /* the curves: how the cost grows, with a processor for each side; of processes of ours */
+  IN_TABLE = IN_QUICK | IN_FULL,
+  IN_ALL = IN_TABLE | IN_CURVE
+};
+
+typedef struct cell {
+  unsigned in;
+  unsigned concurrency, keys, batch; /* 0 keys: as many as there are runners; 0 batch: 1 */
+  bool half;                         /* at half the rate, too */
+  placement_t placement;             /* PLACE_ANYWHERE: the scenario's */
+  unsigned processes;                /* 0: one */
+  double hold;
+} cell_t;
+
+enum { CELLS_MAX = 18 };
+
+typedef struct scenario {
+  const char *name, *about;
+  const char *limit; /* what its limit is; NULL: what the servers can do at all */
+  bool arithmetic;   /* that is no rate that anybody could come near: there is no ratio */
+  bool joined;       /* belay's calls travel together: there is a limit of single ones */
+  unsigned servers;
+  placement_t placement;       /* of what says nothing else */
+  const doer_t *belay, *naive; /* naive may be NULL */
+  bool fill;                   /* the keys are there when it begins */
+  unsigned peers[SUBJECTS];    /* of the processes that are not ours: up to which concurrency */
+  cell_t cells[CELLS_MAX];     /* until concurrency is 0 */
+} scenario_t;
+
+extern const scenario_t scenarios[];
+extern const unsigned scenarios_len;
+
+const scenario_t *scenario_find(const char *name); /* NULL: there is none */
+
+#endif /* BENCH_LOAD_DRIVER_SCENARIOS_H */

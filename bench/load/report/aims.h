@@ -1,0 +1,17 @@
+/* What belay is to reach, and whether it has, in this run. */
+#ifndef BENCH_LOAD_REPORT_AIMS_H
+#define BENCH_LOAD_REPORT_AIMS_H
+
+#include "load/report/results.h"
+
+enum { AIMS_CELL = 160 };
+
+typedef struct aim_row {
+  char aim[AIMS_CELL], asked[AIMS_CELL], measured[AIMS_CELL]; /* asked: empty: it is only told */
+  const char *met; /* yes, NO, not measured; empty where nothing is asked for */
+} aim_row_t;
+
+/* Number i, from 0 on; false: there are no more. */
+bool aims_row(aim_row_t *row, const results_t *results, unsigned i);
+
+#endif /* BENCH_LOAD_REPORT_AIMS_H */

@@ -1,0 +1,299 @@
+#include "load/report/report.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "bench.h"
+#include "load/report/aims.h"
+#include "load/report/plots.h"
+#include "load/report/table.h"
+#include "page.gen.h"
+
+enum { PATH_SIZE = 512 };
+
+static FILE *create(const char *path) {
+  FILE *out = fopen(path, "w");
+  if (out == NULL)
+    bench_die("%s: %s", path, strerror(errno));
+  return out;
+}
+
+static void finish(FILE *out, const char *path) {
+  bool failed = ferror(out) != 0;
+  if (fclose(out) != 0 || failed)
+    bench_die("%s could not be written", path);
+}
+
+/* The next one that has results, from number i on; NULL: there is none. */
+static const scenario_t *next(const results_t *results, unsigned *i) {
+  for (; *i < scenarios_len; ++*i)
+    for (unsigned k = 0; k < results->n; k++)
+      if (results->result[k].scenario == &scenarios[*i])
+        return &scenarios[(*i)++];
+  return NULL;
+}
+
+static bool is_next(const results_t *results, const scenario_t *scenario, row_t *row, unsigned *i) {
+  for (; *i < results->n; ++*i)
+    if (results->result[*i].scenario == scenario) {
+      table_row(row, results, &results->result[(*i)++]);
+      return true;
+    }
+  return false;
+}
+
+/* ---- the terminal ------------------------------------------------------------------------------------------------ */
+
+static void print_cells(const char *const *titles, const row_t *row) {
+  static const int widths[TABLE_COLUMNS] = {-13, 7, 8, 5, 6, 6, 12, 5, 6, 7, 8,
+                                            8,   8, 8, 8, 9, 5, 7,  7, 7, 7};
+  for (unsigned c = 0; c < TABLE_COLUMNS; c++)
+    printf(c > 0 ? " %*s" : "%*s", widths[c], titles != NULL ? titles[c] : row->cell[c]);
+  putchar('\n');
+}
+
+void report_print(const results_t *results) {
+  const scenario_t *scenario;
+  char note[TABLE_NOTE];
+  aim_row_t aim;
+  row_t row;
+  for (unsigned i = 0; i < results->facts; i++)
+    printf("%s: %s\n", results->fact[i], results->value[i]);
+  for (unsigned i = 0; (scenario = next(results, &i)) != NULL;) {
+    printf("\n%s: %s\n", scenario->name, scenario->about);
+    print_cells(table_titles, NULL);
+    for (unsigned k = 0; is_next(results, scenario, &row, &k);)
+      print_cells(NULL, &row);
+    if (scenario->limit != NULL)
+      printf("limit: %s\n", scenario->limit);
+    for (unsigned k = 0; table_note(note, results, scenario, &k);)
+      printf("%s\n", note);
+  }
+  printf("\naims\n");
+  for (unsigned i = 0; aims_row(&aim, results, i); i++)
+    printf("%-12s  %-14s  %-28s  %s\n", aim.met, aim.asked, aim.measured, aim.aim);
+}
+
+/* ---- JSON ---------------------------------------------------------------------------------------------------------- */
+
+static void put_text(FILE *out, const char *text) {
+  fputc('"', out);
+  for (; *text != '\0'; text++) {
+    if (*text == '"' || *text == '\\')
+      fprintf(out, "\\%c", *text);
+    else if ((unsigned char)*text >= ' ')
+      fputc(*text, out);
+  }
+  fputc('"', out);
+}
+
+static void put_figure(FILE *out, const char *name, double n) {
+  if (isfinite(n))
+    fprintf(out, ", \"%s\": %.9g", name, n);
+  else
+    fprintf(out, ", \"%s\": null", name);
+}
+
+static void put_result(FILE *out, const results_t *results, const result_t *r) {
+  fprintf(out,
+          "{\"scenario\": \"%s\", \"subject\": \"%s\", \"concurrency\": %u, \"keys\": %u, "
+          "\"batch\": %u, \"load\": \"%s\", \"placement\": \"%s\"",
+          r->scenario->name, subject_names[r->subject], r->concurrency, r->keys, r->batch,
+          load_names[r->load], placement_names[r->placement]);
+  for (unsigned f = 0; f < FIGURES; f++)
+    put_figure(out, figure_names[f], result_median(r, f));
+  put_figure(out, "ratio_to_limit", result_ratio(results, r, SUBJECT_LIMIT));
+  put_figure(out, "ratio_to_single", result_ratio(results, r, SUBJECT_SINGLE));
+  fputs(", \"runs\": [", out);
+  for (unsigned i = 0; i < r->runs; i++)
+    fprintf(out, "%s%.9g", i > 0 ? ", " : "", r->figure[FIGURE_OPS][i]);
+  fputs("]}", out);
+}
+
+void report_json(const results_t *results, const char *path) {
+  FILE *out = create(path);
+  aim_row_t aim;
+  fputs("{\"facts\": {", out);
+  for (unsigned i = 0; i < results->facts; i++) {
+    fputs(i > 0 ? ", " : "", out);
+    put_text(out, results->fact[i]);
+    fputs(": ", out);
+    put_text(out, results->value[i]);
+  }
+  fputs("},\n\"results\": [\n", out);
+  for (unsigned i = 0; i < results->n; i++) {
+    put_result(out, results, &results->result[i]);
+    fputs(i + 1 < results->n ? ",\n" : "\n", out);
+  }
+  fputs("],\n\"aims\": [\n", out);
+  for (unsigned i = 0; aims_row(&aim, results, i); i++) {
+    fputs(i > 0 ? ",\n{\"aim\": " : "{\"aim\": ", out);
+    put_text(out, aim.aim);
+    fputs(", \"asked\": ", out);
+    put_text(out, aim.asked);
+    fputs(", \"measured\": ", out);
+    put_text(out, aim.measured);
+    fputs(", \"met\": ", out);
+    put_text(out, aim.met);
+    fputc('}', out);
+  }
+  fputs("\n]}\n", out);
+  finish(out, path);
+}
+
+/* ---- the page -------------------------------------------------------------------------------------------------------- */
+
+static void put_escaped(FILE *out, const char *text) {
+  for (; *text != '\0'; text++) {
+    if (*text == '<')
+      fputs("&lt;", out);
+    else if (*text == '&')
+      fputs("&amp;", out);
+    else
+      fputc(*text, out);
+  }
+}
+
+static void put_element(FILE *out, const char *name, const char *text) {
+  fprintf(out, "<%s>", name);
+  put_escaped(out, text);
+  fprintf(out, "</%s>\n", name);
+}
+
+static void put_table(FILE *out, const results_t *results, const scenario_t *scenario) {
+  row_t row;
+  fputs("<table>\n<tr>", out);
+  for (unsigned c = 0; c < TABLE_COLUMNS; c++)
+    put_element(out, "th", table_titles[c]);
+  fputs("</tr>\n", out);
+  for (unsigned i = 0; is_next(results, scenario, &row, &i);) {
+    fprintf(out, "<tr class=\"%s\">", row.cell[0]);
+    for (unsigned c = 0; c < TABLE_COLUMNS; c++)
+      fprintf(out, "<td>%s</td>", row.cell[c]);
+    fputs("</tr>\n", out);
+  }
+  fputs("</table>\n", out);
+}
+
+static void put_notes(FILE *out, const results_t *results, const scenario_t *scenario) {
+  char note[TABLE_NOTE];
+  if (scenario->limit != NULL) {
+    fputs("<p>limit: ", out);
+    put_escaped(out, scenario->limit);
+    fputs("</p>\n", out);
+  }
+  for (unsigned i = 0; table_note(note, results, scenario, &i);)
+    put_element(out, "p", note);
+}
+
+static void put_aims(FILE *out, const results_t *results) {
+  aim_row_t aim;
+  put_element(out, "h2", "Aims");
+  fputs("<table>\n", out);
+  for (unsigned i = 0; aims_row(&aim, results, i); i++) {
+    fputs("<tr>", out);
+    put_element(out, "td", aim.aim);
+    put_element(out, "td", aim.asked);
+    put_element(out, "td", aim.measured);
+    put_element(out, "td", aim.met);
+    fputs("</tr>\n", out);
+  }
+  fputs("</table>\n", out);
+}
+
+/* One line of the page stands for all that is measured. */
+static void put_body(FILE *out, const results_t *results) {
+  const scenario_t *scenario;
+  fputs("<dl>\n", out);
+  for (unsigned i = 0; i < results->facts; i++) {
+    put_element(out, "dt", results->fact[i]);
+    put_element(out, "dd", results->value[i]);
+  }
+  fputs("</dl>\n", out);
+  for (unsigned i = 0; (scenario = next(results, &i)) != NULL;) {
+    put_element(out, "h2", scenario->name);
+    put_element(out, "p", scenario->about);
+    plots_write(out, results, scenario);
+    put_table(out, results, scenario);
+    put_notes(out, results, scenario);
+  }
+  put_aims(out, results);
+  put_element(out, "h2", "What the columns mean");
+  for (unsigned i = 0; table_legend[i] != NULL; i++)
+    put_element(out, "p", table_legend[i]);
+}
+
+void report_page(const results_t *results, const char *path) {
+  FILE *out = create(path);
+  for (size_t i = 0; i < sizeof bench_page / sizeof *bench_page; i++) {
+    if (strcmp(bench_page[i], "RESULTS_GO_HERE") == 0)
+      put_body(out, results);
+    else
+      fprintf(out, "%s\n", bench_page[i]);
+  }
+  finish(out, path);
+}
+
+/* ---- Markdown -------------------------------------------------------------------------------------------------------- */
+
+static void put_rows(FILE *out, const results_t *results, const scenario_t *scenario) {
+  row_t row;
+  for (unsigned c = 0; c < TABLE_COLUMNS; c++)
+    fprintf(out, "| %s ", table_titles[c]);
+  fputs("|\n|", out);
+  for (unsigned c = 0; c < TABLE_COLUMNS; c++)
+    fputs(c > 0 ? "--:|" : "---|", out);
+  fputc('\n', out);
+  for (unsigned i = 0; is_next(results, scenario, &row, &i);) {
+    for (unsigned c = 0; c < TABLE_COLUMNS; c++)
+      fprintf(out, row.cell[c][0] != '\0' ? "| %s " : "|%s ", row.cell[c]);
+    fputs("|\n", out);
+  }
+}
+
+/* Beside the text: folder is where that lies, and ends with a stroke or is empty. */
+static void write_plots(const results_t *results, const scenario_t *scenario, const char *folder) {
+  char path[PATH_SIZE + TABLE_CELL];
+  (void)snprintf(path, sizeof path, "%splots", folder);
+  if (mkdir(path, 0777) != 0 && errno != EEXIST)
+    bench_die("%s: %s", path, strerror(errno));
+  (void)snprintf(path, sizeof path, "%splots/%s.svg", folder, scenario->name);
+  FILE *out = create(path);
+  plots_write(out, results, scenario);
+  finish(out, path);
+}
+
+void report_markdown(const results_t *results, const char *path) {
+  const scenario_t *scenario;
+  const char *stroke = strrchr(path, '/');
+  char folder[PATH_SIZE], note[TABLE_NOTE];
+  aim_row_t aim;
+  (void)snprintf(folder, sizeof folder, "%.*s", stroke != NULL ? (int)(stroke + 1 - path) : 0,
+                 path);
+  FILE *out = create(path);
+  fputs("# What was measured\n\nWritten by `bench --markdown`. On a shared machine only ratios of "
+        "one run mean something.\n\n| | |\n|---|---|\n",
+        out);
+  for (unsigned i = 0; i < results->facts; i++)
+    fprintf(out, "| %s | %s |\n", results->fact[i], results->value[i]);
+  fputs("\n## What the columns mean\n\n", out);
+  for (unsigned i = 0; table_legend[i] != NULL; i++)
+    fprintf(out, "- %s\n", table_legend[i]);
+  for (unsigned i = 0; (scenario = next(results, &i)) != NULL;) {
+    fprintf(out, "\n## %s\n\nIn words: %s.\n\n", scenario->name, scenario->about);
+    put_rows(out, results, scenario);
+    if (scenario->limit != NULL)
+      fprintf(out, "\nThe limit: %s.\n", scenario->limit);
+    for (unsigned k = 0; table_note(note, results, scenario, &k);)
+      fprintf(out, "\n%s\n", note);
+    fprintf(out, "\n![%s](plots/%s.svg)\n", scenario->name, scenario->name);
+    write_plots(results, scenario, folder);
+  }
+  fputs("\n## Aims\n\n| aim | asked | measured | met |\n|---|--:|--:|---|\n", out);
+  for (unsigned i = 0; aims_row(&aim, results, i); i++)
+    fprintf(out, "| %s | %s | %s | %s |\n", aim.aim, aim.asked, aim.measured, aim.met);
+  finish(out, path);
+}

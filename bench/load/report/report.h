@@ -1,0 +1,16 @@
+/* How results are shown: a table on the terminal, JSON, a page, Markdown with its plots. */
+#ifndef BENCH_LOAD_REPORT_REPORT_H
+#define BENCH_LOAD_REPORT_REPORT_H
+
+#include <stdio.h>
+
+#include "load/report/results.h"
+
+void report_print(const results_t *results);
+void report_json(const results_t *results, const char *path);
+void report_page(const results_t *results, const char *path);
+
+/* The plots lie beside it, in plots/. */
+void report_markdown(const results_t *results, const char *path);
+
+#endif /* BENCH_LOAD_REPORT_REPORT_H */

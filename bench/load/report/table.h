@@ -1,0 +1,24 @@
+/* The table: one row for each result, the same wherever it is shown. */
+#ifndef BENCH_LOAD_REPORT_TABLE_H
+#define BENCH_LOAD_REPORT_TABLE_H
+
+#include "load/report/results.h"
+
+enum { TABLE_COLUMNS = 21, TABLE_CELL = 24, TABLE_NOTE = 200 };
+
+typedef struct row {
+  char cell[TABLE_COLUMNS][TABLE_CELL]; /* empty: not measured */
+} row_t;
+
+extern const char *const table_titles[TABLE_COLUMNS];
+
+/* What the columns mean, and what is left out; until NULL. */
+extern const char *const table_legend[];
+
+void table_row(row_t *row, const results_t *results, const result_t *result);
+
+/* What else is to be said of a scenario: the next note from number i on; false: there are no more. */
+bool table_note(char note[TABLE_NOTE], const results_t *results, const scenario_t *scenario,
+                unsigned *i);
+
+#endif /* BENCH_LOAD_REPORT_TABLE_H */

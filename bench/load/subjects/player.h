@@ -1,0 +1,41 @@
+/* Plays tapes: commands that are ready, written by somebody who only counts the answers; one tape for each server. */
+#ifndef BENCH_LOAD_SUBJECTS_PLAYER_H
+#define BENCH_LOAD_SUBJECTS_PLAYER_H
+
+#include <hiredis/hiredis.h>
+
+#include "load/subjects/answers.h"
+#include "load/driver/job.h"
+#include "load/subjects/tap.h"
+
+typedef struct player {
+  redisContext *server;
+  tape_t tape;
+  size_t *ends;    /* of its commands: bytes */
+  uint64_t asked;  /* commands that were written */
+  size_t part;     /* and bytes of the next one */
+  bool filling;    /* more may be written now */
+  answers_t heard; /* n of them */
+} player_t;
+
+#define PLAYER_NO_WINDOW UINT64_MAX
+
+/* Takes the tape. */
+void player_open(player_t *player, const char *url, tape_t tape);
+void player_close(player_t *player);
+
+typedef struct pace {
+  uint64_t window; /* so many commands of each are unanswered at most */
+  bool once;       /* each tape, from its beginning to its end, instead of for a time */
+  bool awake; /* it does not sleep until there is something to do: then nobody has to wake it */
+} pace_t;
+
+/* All of them for so long, over and over. Returns how often, which is no whole number: of several the mean. */
+double players_play(player_t *players, unsigned n, const pace_t *pace, double seconds);
+
+/* One command to each at a time: the next one when most have answered, and it was held for as long as the job says. So many
+ * steps are an operation. Returns the steps. */
+uint64_t players_walk(const job_t *job, player_t *players, uint64_t steps, double seconds,
+                      hist_t *latency);
+
+#endif /* BENCH_LOAD_SUBJECTS_PLAYER_H */

@@ -1,0 +1,253 @@
+/* What is held: where it stands, how it is asked for, and how the answer is read. */
+#include "admin/held.h"
+
+#include <string.h>
+
+#include "core/key/key.h"
+#include "core/call/publish.h"
+#include "core/key/token.h"
+#include "data/bloom/hash.h"
+#include "scripts.gen.h"
+
+#define LABEL_AT ((size_t)2 * BELAY__TOKEN_BYTES + 1)
+#define HOLDER_BYTES ((size_t)1024) /* of a reply as it lies in memory: more than one of ours has */
+
+const belay__held_kind_t belay__held_kinds[BELAY_HELD_KINDS] = {
+    [BELAY_HELD_LOCK] = {.name = "lock",
+                         .read = &belay__script_held_lock,
+                         .parts = {"::fence", "::holds", "::alive"},
+                         .release = &belay__script_lock_release},
+    [BELAY_HELD_RWLOCK] = {.name = "rwlock",
+                           .also = "::readers",
+                           .read = &belay__script_held_rwlock,
+                           .parts = {"::readers", "::waiting", "::writers", "::admitted",
+                                     "::fence"},
+                           .release = &belay__script_rwlock_release,
+                           .release_parts = {"::readers", "::waiting", "::writers", "::admitted"}},
+    [BELAY_HELD_SEMAPHORE] = {.name = "semaphore",
+                              .read = &belay__script_held_semaphore,
+                              .parts = {"::permits", "::alive"},
+                              .release = &belay__script_semaphore_release,
+                              .release_parts = {"::permits", "::queue", "::alive"}},
+    [BELAY_HELD_ELECTION] = {.name = "election",
+                             .read = &belay__script_held_lock,
+                             .parts = {"::fence"},
+                             .release = &belay__script_lock_release},
+};
+
+const char *belay_held_kind_name(belay_held_kind_t kind) {
+  return (unsigned)kind < BELAY_HELD_KINDS ? belay__held_kinds[kind].name : "?";
+}
+
+/* ---- keys ---------------------------------------------------------------------------------------------- */
+
+/* Takes a text off the beginning; false if it does not begin with it. */
+static bool take(const char **at, size_t *len, const char *text, size_t text_len) {
+  if (*len < text_len || memcmp(*at, text, text_len) != 0)
+    return false;
+  *at += text_len;
+  *len -= text_len;
+  return true;
+}
+
+static bool take_string(const char **at, size_t *len, const char *text) {
+  return take(at, len, text, strlen(text));
+}
+
+static bool parse_as(belay_held_kind_t kind, const char *at, size_t len, belay__held_key_t *out) {
+  const belay__held_kind_t *how = &belay__held_kinds[kind];
+  if (!take_string(&at, &len, how->name) || !take_string(&at, &len, "::{"))
+    return false;
+  const char *close = memchr(at, '}', len);
+  if (close == NULL || close == at || (size_t)(close - at) > 3 * BELAY__NAME_MAX)
+    return false;
+  out->kind = kind;
+  out->name = at;
+  out->name_len = (size_t)(close - at);
+  out->key_len = (size_t)(close + 1 - out->key);
+  at = close + 1;
+  len -= out->name_len + 1;
+  out->also = how->also != NULL && take_string(&at, &len, how->also);
+  return len == 0;
+}
+
+bool belay__held_parse(const belay_client_t *client, const char *key, size_t len,
+                       belay__held_key_t *out) {
+  const char *at = key;
+  *out = (belay__held_key_t){.key = key};
+  if (!take(&at, &len, client->prefix, client->prefix_len) || !take_string(&at, &len, "::"))
+    return false;
+  for (int kind = 0; kind < BELAY_HELD_KINDS; kind++)
+    if (parse_as((belay_held_kind_t)kind, at, len, out))
+      return true;
+  return false;
+}
+
+belay__call_t *belay__held_call(belay_client_t *client, belay__lane_t lane,
+                                const belay__held_key_t *key, size_t most) {
+  const belay__held_kind_t *how = &belay__held_kinds[key->kind];
+  size_t fit = client->max_reply / HOLDER_BYTES, parts = 0;
+  belay__call_t *call = belay__call_new(client, lane);
+  if (call == NULL)
+    return NULL;
+  while (how->parts[parts] != NULL)
+    parts++;
+  belay__call_script(call, how->read, 1 + parts, 2);
+  call->affinity = belay__key_affinity(key->key, key->key_len);
+  belay__call_arg(call, key->key, key->key_len);
+  for (size_t i = 0; i < parts; i++)
+    belay__call_arg_joined(call, key->key, key->key_len, how->parts[i], strlen(how->parts[i]));
+  belay__publish_arg(call, true);
+  belay__call_arg_int(call, (int64_t)(fit < most ? fit : most));
+  return call;
+}
+
+/* ---- answers ------------------------------------------------------------------------------------------- */
+
+enum { FENCE, WAITING, LISTENING, LIMIT, USED, OWNER, COUNT }; /* the head of a reply */
+enum { TOKEN, LEFT, PERMITS, WRITES };                         /* and a holder */
+
+static bool is_integer(const belay__reply_t *reply, int64_t min) {
+  int64_t n;
+  return belay__reply_integer(reply, min, INT64_MAX, &n);
+}
+
+bool belay__held_check(const belay__reply_t *reply, size_t *count, size_t *n) {
+  if (reply->type != BELAY__REPLY_ARRAY || reply->count < BELAY__HELD_HEAD ||
+      (reply->count - BELAY__HELD_HEAD) % BELAY__HELD_EACH != 0)
+    return false;
+  belay__reply_t *const *head = reply->items;
+  if (head[FENCE]->type != BELAY__REPLY_STRING || head[OWNER]->type != BELAY__REPLY_STRING ||
+      !is_integer(head[WAITING], 0) || !is_integer(head[LISTENING], -1) ||
+      !is_integer(head[LIMIT], 0) || !is_integer(head[USED], 0) || !is_integer(head[COUNT], 0))
+    return false;
+  *count = (size_t)head[COUNT]->integer;
+  *n = (reply->count - BELAY__HELD_HEAD) / BELAY__HELD_EACH;
+  for (size_t i = 0; i < *n; i++) {
+    belay__reply_t *const *item = &reply->items[BELAY__HELD_HEAD + i * BELAY__HELD_EACH];
+    if (item[TOKEN]->type != BELAY__REPLY_STRING || !is_integer(item[LEFT], -1) ||
+        !is_integer(item[PERMITS], 0) || !is_integer(item[WRITES], 0))
+      return false;
+  }
+  return *n <= *count && *n <= BELAY_HELD_HOLDERS_MAX;
+}
+
+/* The 160 bits of a token cannot be made of 64. */
+belay__held_token_t belay__held_token(const belay__reply_t *reply, size_t i) {
+  static const uint8_t key[BELAY__BLOOM_KEY_LEN] = "belay: the mark";
+  const belay__reply_t *token = reply->items[BELAY__HELD_HEAD + i * BELAY__HELD_EACH];
+  return (belay__held_token_t){.token = token->str,
+                               .len = token->len,
+                               .mark = belay__siphash128(key, token->str, token->len).h1};
+}
+
+/* What stands behind the digits of a token; NULL: it is none of ours. */
+static const char *behind_digits(const char *token, size_t len, size_t *rest) {
+  if (len <= LABEL_AT || token[LABEL_AT - 1] != ':')
+    return NULL;
+  for (size_t i = 0; i + 1 < LABEL_AT; i++)
+    if (strchr("0123456789abcdef", token[i]) == NULL || token[i] == '\0')
+      return NULL;
+  *rest = len - LABEL_AT;
+  return token + LABEL_AT;
+}
+
+static const char *label_of(belay__held_token_t token, size_t *len) {
+  const char *label = behind_digits(token.token, token.len, len);
+  if (label == NULL || *len > BELAY__OWNER_MAX)
+    return NULL;
+  for (size_t i = 0; i < *len; i++)
+    if (label[i] < ' ' || label[i] > '~')
+      return NULL;
+  return label;
+}
+
+bool belay__held_is_owned(const belay__held_key_t *key, const belay__reply_t *reply) {
+  return key->kind == BELAY_HELD_LOCK && reply->items[OWNER]->len > 0;
+}
+
+/* Of a lock it stands behind the digits that are its client's. */
+static const char *owner_of(const belay__held_key_t *key, const belay__reply_t *reply,
+                            size_t *len) {
+  const belay__reply_t *owner = reply->items[OWNER];
+  *len = owner->len;
+  if (belay__held_is_owned(key, reply))
+    return behind_digits(owner->str, owner->len, len);
+  return owner->len > 0 ? owner->str : NULL;
+}
+
+/* Copies a text and puts a 0 behind it; *at is what is free. */
+static const char *keep(char **at, const char *text, size_t len) {
+  char *out = *at;
+  if (text == NULL)
+    return NULL;
+  memcpy(out, text, len);
+  out[len] = '\0';
+  *at += len + 1;
+  return out;
+}
+
+static size_t measure(const belay__held_key_t *key, const belay__reply_t *reply, size_t n) {
+  size_t len, size = sizeof(belay__held_t) + n * sizeof(belay_holder_t) + key->name_len + 1;
+  if (owner_of(key, reply, &len) != NULL)
+    size += len + 1;
+  for (size_t i = 0; i < n; i++)
+    if (label_of(belay__held_token(reply, i), &len) != NULL)
+      size += len + 1;
+  return size;
+}
+
+static void fill_holders(belay_holder_t *out, const belay__reply_t *reply, size_t n, char **at) {
+  for (size_t i = 0; i < n; i++) {
+    belay__reply_t *const *item = &reply->items[BELAY__HELD_HEAD + i * BELAY__HELD_EACH];
+    belay__held_token_t token = belay__held_token(reply, i);
+    size_t len = 0;
+    const char *label = label_of(token, &len);
+    out[i] = (belay_holder_t){
+        .label = keep(at, label, len),
+        .remaining_ms = item[LEFT]->integer == 0 ? 1 : item[LEFT]->integer,
+        .permits = (unsigned)item[PERMITS]->integer,
+        .writes = item[WRITES]->integer != 0,
+        .mark = token.mark,
+    };
+  }
+}
+
+int belay__held_make(belay_t *belay, const belay__held_key_t *key, const belay__reply_t *reply,
+                     belay__held_t **out) {
+  size_t count, n, owner_len;
+  if (!belay__held_check(reply, &count, &n))
+    return BELAY_EPROTO;
+  size_t size = measure(key, reply, n);
+  belay__held_t *made = belay__alloc(belay, size);
+  if (made == NULL)
+    return BELAY_ENOMEM;
+  *made = (belay__held_t){.size = size};
+  belay__list_init(&made->node);
+  belay_holder_t *holders = (belay_holder_t *)(made + 1);
+  char *at = (char *)(holders + n), *name = at;
+  belay__reply_t *const *head = reply->items;
+  belay_held_t *held = &made->held;
+  *held = (belay_held_t){.kind = key->kind,
+                         .name = name,
+                         .holders = n == 0 ? NULL : holders,
+                         .holders_len = n,
+                         .holders_count = count,
+                         .waiting = (size_t)head[WAITING]->integer,
+                         .listening = head[LISTENING]->integer,
+                         .limit = (unsigned)head[LIMIT]->integer,
+                         .used = (unsigned)head[USED]->integer};
+  (void)belay__reply_number(head[FENCE], 0, UINT64_MAX, &held->fence);
+  if (!belay__key_unescape(name, &held->name_len, key->name, key->name_len)) {
+    memcpy(name, key->name, key->name_len); /* not made by us, and told as it stands there */
+    held->name_len = key->name_len;
+  }
+  name[held->name_len] = '\0';
+  at += key->name_len + 1;
+  const char *owner = owner_of(key, reply, &owner_len);
+  held->owner = keep(&at, owner, owner_len);
+  held->owner_len = owner == NULL ? 0 : owner_len;
+  fill_holders(holders, reply, n, &at);
+  *out = made;
+  return 0;
+}

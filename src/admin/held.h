@@ -1,0 +1,70 @@
+/* What is held, as it is read from the server (held.c); asking about one thing, and taking it away, are held_query.c's, and
+ * listing is admin/sweep_held.c's. */
+#ifndef BELAY_ADMIN_HELD_H
+#define BELAY_ADMIN_HELD_H
+
+#include "belay/held.h"
+#include "core/client/request.h"
+#include "core/call/script.h"
+
+#define BELAY__HELD_PARTS_MAX 6
+
+/* How a kind keeps what it keeps. */
+typedef struct belay__held_kind {
+  const char *name;            /* the family in its keys */
+  const char *also;            /* it may be held where there is this part and no key; or NULL */
+  const belay__script_t *read; /* reads the key and these: */
+  const char *parts[BELAY__HELD_PARTS_MAX]; /* up to a NULL */
+  const belay__script_t *release;           /* gives back by a token the key and these: */
+  const char *release_parts[BELAY__HELD_PARTS_MAX];
+} belay__held_kind_t;
+
+extern const belay__held_kind_t belay__held_kinds[BELAY_HELD_KINDS];
+
+/* Which key it is. */
+typedef struct belay__held_key {
+  belay_held_kind_t kind;
+  const char *key; /* up to the brace that closes, key_len bytes */
+  size_t key_len;
+  const char *name; /* in it, escaped */
+  size_t name_len;
+  bool also; /* it was told by the kind's `also` */
+} belay__held_key_t;
+
+/* Whether something of the client's namespace itself may be held where there is this key. */
+bool belay__held_parse(const belay_client_t *client, const char *key, size_t len,
+                       belay__held_key_t *out);
+
+/* Asks who holds it; at most so many are told. NULL: memory is out. */
+belay__call_t *belay__held_call(belay_client_t *client, belay__lane_t lane,
+                                const belay__held_key_t *key, size_t most);
+
+/* A holder, as it stands in a reply. */
+typedef struct belay__held_token {
+  const char *token;
+  size_t len;
+  uint64_t mark;
+} belay__held_token_t;
+
+#define BELAY__HELD_HEAD ((size_t)7) /* items of a reply before the holders */
+#define BELAY__HELD_EACH ((size_t)4) /* and of each of these */
+
+/* Whether it is a reply of the scripts; then *count is how many holders there are, and *n how many it tells. */
+bool belay__held_check(const belay__reply_t *reply, size_t *count, size_t *n);
+/* The i-th holder. */
+belay__held_token_t belay__held_token(const belay__reply_t *reply, size_t i);
+/* Of a lock: whether it is held by its owner, whose holds these are. */
+bool belay__held_is_owned(const belay__held_key_t *key, const belay__reply_t *reply);
+
+/* What is told, in one piece of memory with all that it points to. */
+typedef struct belay__held {
+  belay__list_t node; /* its owner's */
+  size_t size;
+  belay_held_t held;
+} belay__held_t;
+
+/* Makes that of a reply: 0, BELAY_EPROTO or BELAY_ENOMEM. It is given back by belay__free(), with its size. */
+int belay__held_make(belay_t *belay, const belay__held_key_t *key, const belay__reply_t *reply,
+                     belay__held_t **out);
+
+#endif /* BELAY_ADMIN_HELD_H */

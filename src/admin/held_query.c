@@ -1,0 +1,238 @@
+/* Asking about one thing that is held, and taking it away.
+ *
+ *   read:   who holds it? --> told
+ *   break:  who holds it? --those that were seen are there--> each released by its token --> told
+ *                         --none is--> told
+ *
+ * Of more than it can tell the server tells some: who is to go and is not among them may be there or not.
+ *
+ * A token is known only between the two questions. What is released by it is gone or another's if it is not that one any
+ * more: so nobody is hit who came later. */
+#include <assert.h>
+#include <string.h>
+
+#include "core/key/key.h"
+#include "core/call/publish.h"
+#include "admin/held.h"
+#include "scripts.gen.h"
+
+enum { HELD };                           /* of a read: values, where what is told is */
+enum { REMOVED, UNSEEN, OTHERS, HEARD }; /* of a break */
+
+/* What a request is about: in its room, with its key behind the marks. */
+typedef struct ask {
+  belay__held_key_t key;
+  size_t marks_len;
+  uint64_t marks[];
+} ask_t;
+
+/* ---- beginning ----------------------------------------------------------------------------------------- */
+
+static int check(belay_client_t *client, const belay_request_t *request, belay_held_kind_t kind,
+                 const char *name, size_t name_len, bool has_cb) {
+  int error = belay__client_check(client);
+  if (error == 0)
+    error = belay__request_check(client, request, has_cb);
+  if (error == 0)
+    error = belay__check_range(client->belay, "kind", (int64_t)kind, 0, BELAY_HELD_KINDS - 1);
+  return error != 0 ? error
+                    : belay__check_bytes(client->belay, "name", name, name_len, 1, BELAY__NAME_MAX);
+}
+
+/* Begins a request, and asks who holds it. */
+static int start(belay_client_t *client, belay_request_t *request, const belay__request_ops_t *ops,
+                 const belay_held_t *what, void (*cb)(void)) {
+  const char *family = belay__held_kinds[what->kind].name;
+  size_t key_len = belay__key_build(NULL, client->prefix, client->prefix_len, family, what->name,
+                                    what->name_len);
+  size_t n = what->holders_len;
+  belay__pending_t *pending;
+  int error = belay__request_begin(client, request, ops, NULL, NULL, cb, &pending);
+  if (error != 0)
+    return error;
+  pending->deadline = belay__after_ms(client->belay, belay__request_timeout_ms(client, request));
+  ask_t *ask = belay__request_room(pending, sizeof *ask + n * sizeof *ask->marks + key_len);
+  if (ask != NULL) {
+    char *key = (char *)&ask->marks[n];
+    belay__key_build(key, client->prefix, client->prefix_len, family, what->name, what->name_len);
+    (void)belay__held_parse(client, key, key_len, &ask->key);
+    ask->marks_len = n;
+    for (size_t i = 0; i < n; i++)
+      ask->marks[i] = what->holders[i].mark;
+    error = belay__request_send(
+        pending, belay__held_call(client, BELAY__LANE_DATA, &ask->key, BELAY_HELD_HOLDERS_MAX));
+  } else {
+    error = BELAY_ENOMEM;
+  }
+  if (error != 0)
+    belay__request_forget(pending);
+  return error;
+}
+
+/* ---- read ---------------------------------------------------------------------------------------------- */
+
+static int read_held(belay__pending_t *pending, const belay__call_t *call,
+                     const belay__reply_t *reply) {
+  const ask_t *ask = pending->room;
+  belay__held_t *held;
+  (void)call;
+  int error = belay__held_make(pending->client->belay, &ask->key, reply, &held);
+  if (error == 0)
+    pending->values[HELD] = (int64_t)(intptr_t)held;
+  return error;
+}
+
+/* What was read is told, whatever happens meanwhile, and then given back. */
+static void tell_held(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
+  const belay_held_t unknown = {.name = "", .listening = -1};
+  belay__held_t *held = (void *)(intptr_t)answer->values[HELD];
+  belay_t *belay = answer->client->belay;
+  assert(answer->status != 0 || held != NULL);
+  ((belay_held_cb)cb)(request, answer->status, answer->status == 0 ? &held->held : &unknown);
+  if (held != NULL)
+    belay__free(belay, held, held->size);
+}
+
+static const belay__request_ops_t read_ops = {
+    .read = read_held, .tell = tell_held, .idempotent = true};
+
+int belay_held_read(belay_client_t *client, belay_request_t *request, belay_held_kind_t kind,
+                    const char *name, size_t name_len, belay_held_cb cb) {
+  name_len = belay__text_len(name, name_len);
+  int error = check(client, request, kind, name, name_len, cb != NULL);
+  if (error != 0)
+    return error;
+  const belay_held_t what = {.kind = kind, .name = name, .name_len = name_len};
+  return start(client, request, &read_ops, &what, (void (*)(void))cb);
+}
+
+/* ---- break --------------------------------------------------------------------------------------------- */
+
+static bool is_marked(const ask_t *ask, uint64_t mark) {
+  for (size_t i = 0; i < ask->marks_len; i++)
+    if (ask->marks[i] == mark)
+      return true;
+  return false;
+}
+
+/* As the holder would give it back. */
+static belay__call_t *new_release(belay_client_t *client, const belay__held_key_t *key, bool owned,
+                                  belay__held_token_t token) {
+  static const char *const holds[BELAY__HELD_PARTS_MAX] = {"::holds"};
+  const belay__held_kind_t *how = &belay__held_kinds[key->kind];
+  const char *const *parts = owned ? holds : how->release_parts;
+  size_t n = 0;
+  belay__call_t *call = belay__call_new(client, BELAY__LANE_DATA);
+  if (call == NULL)
+    return NULL;
+  while (parts[n] != NULL)
+    n++;
+  belay__call_script(call, owned ? &belay__script_reentrant_release : how->release, 1 + n, 3);
+  call->affinity = belay__key_affinity(key->key, key->key_len);
+  belay__call_arg(call, key->key, key->key_len);
+  for (size_t i = 0; i < n; i++)
+    belay__call_arg_joined(call, key->key, key->key_len, parts[i], strlen(parts[i]));
+  belay__call_arg(call, token.token, token.len);
+  belay__publish_arg(call, true);
+  belay__call_arg(call, "", 0);
+  return call;
+}
+
+static int read_released(belay__pending_t *pending, const belay__call_t *call,
+                         const belay__reply_t *reply) {
+  int64_t n, *heard = &pending->values[HEARD];
+  (void)call;
+  if (!belay__reply_integer(reply, 0, INT32_MAX, &n))
+    return BELAY_EPROTO;
+  pending->values[REMOVED] += n > 0;
+  if (n < INT32_MAX && n - 1 > *heard) /* INT32_MAX: nobody could be told */
+    *heard = n - 1;
+  return 0;
+}
+
+static void tell_broken(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
+  const ask_t *ask = answer->room;
+  const belay_broken_t unknown = {0};
+  const belay_broken_t broken = {
+      .removed = (size_t)answer->values[REMOVED],
+      .missed = ask->marks_len - (size_t)(answer->values[REMOVED] + answer->values[UNSEEN]),
+      .unseen = (size_t)answer->values[UNSEEN],
+      .others = (size_t)answer->values[OTHERS],
+      .heard = (size_t)answer->values[HEARD],
+  };
+  ((belay_broken_cb)cb)(request, answer->status, answer->status == 0 ? &broken : &unknown);
+}
+
+/* Not sent again: the second answer would say that it was not there any more. */
+static const belay__request_ops_t release_ops = {.read = read_released, .tell = tell_broken};
+
+/* PARKED: releases n that were found. */
+static int release(belay__pending_t *pending, const belay__reply_t *reply, size_t told, size_t n) {
+  belay_client_t *client = pending->client;
+  const ask_t *ask = pending->room;
+  belay__call_t **calls = belay__alloc(client->belay, n * sizeof(belay__call_t *));
+  bool owned = belay__held_is_owned(&ask->key, reply);
+  size_t made = 0;
+  if (calls == NULL)
+    return BELAY_ENOMEM;
+  for (size_t i = 0; i < told; i++) {
+    belay__held_token_t token = belay__held_token(reply, i);
+    if (!is_marked(ask, token.mark))
+      continue;
+    calls[made] = new_release(client, &ask->key, owned, token);
+    if (calls[made] == NULL)
+      break;
+    made++;
+  }
+  int error = BELAY_ENOMEM;
+  pending->ops = &release_ops;
+  pending->maybe = false; /* whatever became of the question, it has done nothing */
+  if (made == n)
+    error = belay__request_send_all(pending, calls, n);
+  else
+    belay__calls_discard(calls, made);
+  belay__free(client->belay, calls, n * sizeof(belay__call_t *));
+  return error;
+}
+
+static int read_seen(belay__pending_t *pending, const belay__call_t *call,
+                     const belay__reply_t *reply) {
+  const ask_t *ask = pending->room;
+  size_t count, told, n = 0;
+  (void)call;
+  if (!belay__held_check(reply, &count, &told))
+    return BELAY_EPROTO;
+  for (size_t i = 0; i < told; i++)
+    n += is_marked(ask, belay__held_token(reply, i).mark);
+  if (n > ask->marks_len) /* it tells one twice */
+    return BELAY_EPROTO;
+  if (told < count)
+    pending->values[UNSEEN] = (int64_t)(ask->marks_len - n);
+  pending->values[OTHERS] = (int64_t)(count - n);
+  if (n == 0)
+    return 0;
+  int error = release(pending, reply, told, n);
+  return error == 0 ? BELAY__REQUEST_PARK : error;
+}
+
+static const belay__request_ops_t seen_ops = {
+    .read = read_seen, .tell = tell_broken, .idempotent = true};
+
+int belay_held_break(belay_client_t *client, belay_request_t *request, const belay_held_t *held,
+                     belay_broken_cb cb) {
+  int error = belay__client_check(client);
+  if (error != 0)
+    return error;
+  if (held == NULL || (held->holders == NULL && held->holders_len > 0)) {
+    belay__detail(client->belay, held == NULL ? "held: NULL" : "holders: NULL");
+    return BELAY_EINVAL;
+  }
+  belay_held_t seen = *held;
+  seen.name_len = belay__text_len(held->name, held->name_len);
+  error = check(client, request, held->kind, held->name, seen.name_len, cb != NULL);
+  if (error == 0)
+    error = belay__check_range(client->belay, "holders_len",
+                               held->holders_len > INT32_MAX ? 0 : (int64_t)held->holders_len, 1,
+                               BELAY_HELD_HOLDERS_MAX);
+  return error != 0 ? error : start(client, request, &seen_ops, &seen, (void (*)(void))cb);
+}

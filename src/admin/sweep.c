@@ -1,0 +1,404 @@
+/* The sweep: a page of keys after the other, with rests in between.
+ *
+ *   IDLE      --start--> SCANNING
+ *   SCANNING  --a page with whose keys something is to be done is told--> WORKING
+ *             --another one is--> RESTING; if it is the last, ENDING
+ *   WORKING   --some keys, or all, are done with--> RESTING; if they are the last of the last page, ENDING
+ *   RESTING   --time--> WORKING, if the page has more keys; else SCANNING
+ *   SCANNING, WORKING, as they are entered too
+ *             --no answer, for the time being--> RESTING
+ *             --refused, or no answer for too long--> ENDING
+ *   all these --cancel, close--> ENDING
+ *   ENDING    --the task; told--> IDLE
+ *
+ * What is done with keys (they are deleted, or it is asked who holds what they are of) is done by a call for each, many of
+ * them at once: in a cluster keys that do not share a slot may not share a command, and a server goes to others in
+ * between. A cursor means something to the process that made it alone:
+ * where another one answers, all is looked at again. Of several servers one is looked through after the other; where it
+ * is known that slots have moved from one to another meanwhile, all is looked at again too. (SCAN is never redirected: that
+ * slots have moved is known by other calls, and by the map, which comes once a minute.) */
+#include "admin/sweep.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "core/key/glob.h"
+
+#define RETRY_MS UINT64_C(200)
+
+enum {
+  IDLE,     /* made; or the end of a run was told */
+  SCANNING, /* started, or rested: a page was asked for, or is being told */
+  WORKING,  /* told of a page, or rested: something is being done with some keys */
+  RESTING,  /* a page is dealt with, or some of its keys are; or it was not answered */
+  ENDING    /* the run is over; the task is queued */
+};
+
+typedef enum event {
+  EV_START,
+  EV_WORK,   /* the page has keys, and something is to be done with them */
+  EV_NEXT,   /* enough was done for now */
+  EV_FAILED, /* no answer, or a refusal: sweep->status */
+  EV_TIME,
+  EV_LAST, /* everything was done */
+  EV_STOP, /* canceled, closed */
+  EV_TOLD  /* the run is over, and is being told */
+} event_t;
+
+static void step(belay_sweep_t *sweep, event_t event);
+
+static belay_t *host_of(const belay_sweep_t *sweep) {
+  return sweep->family.client->belay;
+}
+
+/* ---- asking ------------------------------------------------------------------------------------------- */
+
+static void on_scanned(belay_sweep_t *sweep, int status);
+static void on_worked(belay_sweep_t *sweep, int status);
+
+/* Where the run is over meanwhile, nothing is heard of it. */
+static void tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
+  belay_sweep_t *sweep = answer->context;
+  (void)request;
+  (void)cb;
+  if (answer->status == 0)
+    sweep->since = belay__now(host_of(sweep));
+  if (sweep->state == SCANNING)
+    on_scanned(sweep, answer->status);
+  else if (sweep->state == WORKING)
+    on_worked(sweep, answer->status);
+}
+
+static const belay__request_ops_t scan_ops = {
+    .read = belay__sweep_read_page, .tell = tell, .idempotent = true};
+
+/* ---- what is told -------------------------------------------------------------------------------------- */
+
+/* What was asked is done; some of the page's keys may be left. */
+static void go_on(belay_sweep_t *sweep) {
+  const uint8_t state = sweep->state;
+  if (sweep->page.n == 0 && sweep->on_progress != NULL) {
+    const belay_sweep_totals_t totals = sweep->totals;
+    sweep->on_progress(sweep, &totals);
+    if (sweep->state != state) /* it was told to stop */
+      return;
+  }
+  step(sweep, sweep->page.n == 0 && sweep->place.over ? EV_LAST : EV_NEXT);
+}
+
+static void fail(belay_sweep_t *sweep, int status) {
+  sweep->status = status;
+  step(sweep, EV_FAILED);
+}
+
+static void on_scanned(belay_sweep_t *sweep, int status) {
+  if (status != 0) {
+    fail(sweep, status);
+    return;
+  }
+  sweep->totals.pages++;
+  sweep->totals.scanned += sweep->cost;
+  sweep->totals.matched += sweep->page.n;
+  if (sweep->page.n > 0 && sweep->on_keys != NULL)
+    sweep->on_keys(sweep, sweep->page.keys, sweep->page.n);
+  if (sweep->state != SCANNING)
+    return;
+  if (sweep->page.n > 0 && sweep->work != NULL) {
+    step(sweep, EV_WORK);
+    return;
+  }
+  belay__sweep_drop_page(sweep);
+  go_on(sweep);
+}
+
+static void on_worked(belay_sweep_t *sweep, int status) {
+  const belay__sweep_work_t *work = sweep->work;
+  if (status != 0) {
+    fail(sweep, status);
+    return;
+  }
+  sweep->page.next += sweep->cost;
+  if (work->told != NULL) {
+    work->told(sweep);
+    if (sweep->state != WORKING) /* it was told to stop */
+      return;
+  }
+  if (sweep->page.next == sweep->page.n)
+    belay__sweep_drop_page(sweep);
+  go_on(sweep);
+}
+
+/* ---- the machine --------------------------------------------------------------------------------------- */
+
+static uint64_t later_of(uint64_t a, uint64_t b) {
+  return a > b ? a : b;
+}
+
+static uint8_t rest_until(belay_sweep_t *sweep, uint64_t when) {
+  belay__timer_set(host_of(sweep), BELAY__RANK_OTHER, &sweep->timer, when);
+  return RESTING;
+}
+
+static uint8_t end(belay_sweep_t *sweep, int status) {
+  sweep->status = status;
+  belay__timer_stop(host_of(sweep), BELAY__RANK_OTHER, &sweep->timer);
+  belay__defer(host_of(sweep), &sweep->task);
+  return ENDING;
+}
+
+static void drop_answers(belay_sweep_t *sweep) {
+  if (sweep->work != NULL && sweep->work->drop != NULL)
+    sweep->work->drop(sweep);
+}
+
+/* Asks for less where that may be what is wrong, or waits; until patience is over. */
+static uint8_t give_way(belay_sweep_t *sweep, bool scanning) {
+  uint64_t now = belay__now(host_of(sweep));
+  int status = sweep->status;
+  uint32_t *size = scanning ? &sweep->count : &sweep->calls;
+  drop_answers(sweep);
+  if (status == (scanning ? BELAY_EPROTO : BELAY_EBUSY) && *size > 1) {
+    *size /= 2;
+    return rest_until(sweep, later_of(sweep->due, now));
+  }
+  if ((!belay_err_retryable(status) && status != BELAY_EUNKNOWN) ||
+      now - sweep->since >= (uint64_t)sweep->patience_ms * BELAY__MS)
+    return end(sweep, status);
+  return rest_until(sweep, later_of(sweep->due, now + RETRY_MS * BELAY__MS));
+}
+
+/* Enough was done for now. What it rests is not what it waits for an answer. */
+static uint8_t rest(belay_sweep_t *sweep) {
+  sweep->since = later_of(sweep->due, belay__now(host_of(sweep)));
+  return rest_until(sweep, sweep->since);
+}
+
+static uint8_t ask(belay_sweep_t *sweep) {
+  bool scanning = sweep->page.n == 0;
+  uint64_t now = belay__now(host_of(sweep));
+  sweep->status =
+      scanning ? belay__sweep_scan(sweep, &scan_ops) : belay__sweep_work(sweep, &sweep->work_ops);
+  if (sweep->status != 0)
+    return give_way(sweep, scanning);
+  uint64_t cost = UINT64_C(1000) * BELAY__MS * sweep->cost / sweep->keys_per_s;
+  sweep->due = later_of(sweep->due, now) + cost;
+  return scanning ? SCANNING : WORKING;
+}
+
+static uint8_t begin(belay_sweep_t *sweep) {
+  belay__sweep_begin(sweep);
+  sweep->totals = (belay_sweep_totals_t){0};
+  sweep->count = sweep->batch;
+  sweep->calls = BELAY__SWEEP_CALLS_MAX;
+  sweep->due = 0;
+  sweep->since = belay__now(host_of(sweep));
+  belay__hold_loop(host_of(sweep));
+  return ask(sweep);
+}
+
+static uint8_t stop(belay_sweep_t *sweep) {
+  (void)belay_request_cancel(&sweep->request); /* if there is one */
+  return end(sweep, BELAY_ECANCELED);
+}
+
+/* All transitions. */
+static void step(belay_sweep_t *sweep, event_t event) {
+  switch (event) {
+  case EV_START:
+    sweep->state = begin(sweep);
+    break;
+  case EV_WORK:
+  case EV_TIME:
+    sweep->state = ask(sweep);
+    break;
+  case EV_NEXT:
+    sweep->state =
+        sweep->totals.restarts > BELAY_SWEEP_RESTARTS_MAX ? end(sweep, BELAY_ELOST) : rest(sweep);
+    break;
+  case EV_FAILED:
+    sweep->state = give_way(sweep, sweep->state == SCANNING);
+    break;
+  case EV_LAST:
+    sweep->state = end(sweep, 0);
+    break;
+  case EV_STOP:
+    sweep->state = stop(sweep);
+    break;
+  case EV_TOLD:
+    sweep->state = IDLE;
+    break;
+  }
+}
+
+static void on_timer(belay__timer_t *timer) {
+  step(BELAY__CONTAINER(timer, belay_sweep_t, timer), EV_TIME);
+}
+
+static void on_task(belay__task_t *task) {
+  belay_sweep_t *sweep = BELAY__CONTAINER(task, belay_sweep_t, task);
+  const belay_sweep_totals_t totals = sweep->totals;
+  belay__sweep_drop_page(sweep);
+  drop_answers(sweep);
+  step(sweep, EV_TOLD);
+  belay__free_loop(host_of(sweep));
+  belay__client_explain(sweep->family.client, sweep->status, NULL, 0);
+  sweep->cb(sweep, sweep->status, &totals);
+}
+
+/* ---- a new one, and its end ---------------------------------------------------------------------------- */
+
+static bool runs(const belay_sweep_t *sweep) {
+  return sweep->state != IDLE && sweep->state != ENDING;
+}
+
+static void on_close(belay__family_t *family) {
+  belay_sweep_t *sweep = (belay_sweep_t *)family;
+  if (runs(sweep))
+    step(sweep, EV_STOP);
+}
+
+static void on_gone(belay__family_t *family) {
+  belay_sweep_t *sweep = (belay_sweep_t *)family;
+  if (family->close_cb != NULL)
+    ((belay_sweep_close_cb)family->close_cb)(sweep, family->data);
+  belay__free(host_of(sweep), sweep->match, sweep->match_room);
+}
+
+static const belay__family_ops_t family_ops = {
+    .name = "sweep", .size = sizeof(belay_sweep_t), .close = on_close, .gone = on_gone};
+
+void belay_sweep_options_init(belay_sweep_options_t *options) {
+  if (options == NULL)
+    return;
+  *options = (belay_sweep_options_t){.keys_per_s = 50000, .batch = 1000, .patience_ms = 60000};
+}
+
+/* All keys of what may be held, and few others: the beginnings of their families' names. */
+static const char held_pattern[] = "[elrs][elow]*::{*";
+
+static int check_options(belay_t *belay, belay_sweep_options_t *o) {
+  if (o->pattern == NULL && o->on_held != NULL) {
+    o->pattern = held_pattern;
+    o->pattern_len = sizeof held_pattern - 1;
+  }
+  if (o->remove && o->on_held != NULL) {
+    belay__detail(belay, "remove: not with on_held");
+    return BELAY_EINVAL;
+  }
+  int error =
+      belay__check_bytes(belay, "pattern", o->pattern, o->pattern_len, 1, BELAY_SWEEP_PATTERN_MAX);
+  if (error == 0 && o->type != NULL && !belay__is_label(o->type, BELAY__SWEEP_TYPE_MAX)) {
+    belay__detail(belay, "type: not 1 to %zu printable bytes without spaces",
+                  BELAY__SWEEP_TYPE_MAX);
+    error = BELAY_EINVAL;
+  }
+  if (error == 0)
+    error = belay__check_range(belay, "keys_per_s", o->keys_per_s, 1, 10000000);
+  if (error == 0)
+    error = belay__check_range(belay, "batch", o->batch, 1, 10000);
+  if (error == 0)
+    error = belay__check_range(belay, "patience_ms", o->patience_ms, 0, 86400000);
+  return error;
+}
+
+/* The namespace, in which nothing has a meaning, and then the pattern, in which everything has. */
+static bool make_match(belay_sweep_t *sweep, const belay_sweep_options_t *o) {
+  const belay_client_t *client = sweep->family.client;
+  assert(o->pattern != NULL);
+  sweep->match_room = 2 * client->prefix_len + 2 + o->pattern_len;
+  sweep->match = belay__alloc(client->belay, sweep->match_room);
+  if (sweep->match == NULL)
+    return false;
+  size_t n = belay__glob_quote(sweep->match, client->prefix, client->prefix_len);
+  memcpy(sweep->match + n, "::", 2);
+  memcpy(sweep->match + n + 2, o->pattern, o->pattern_len);
+  sweep->match_len = n + 2 + o->pattern_len;
+  return true;
+}
+
+static void set_work(belay_sweep_t *sweep, const belay_sweep_options_t *o) {
+  belay__list_init(&sweep->held);
+  sweep->on_held = o->on_held;
+  if (o->remove)
+    sweep->work = &belay__sweep_unlinking;
+  else if (o->on_held != NULL)
+    sweep->work = &belay__sweep_asking;
+  if (sweep->work == NULL)
+    return;
+  sweep->work_ops = sweep->work->ops;
+  sweep->work_ops.tell = tell;
+}
+
+int belay_sweep_new(belay_client_t *client, const belay_sweep_options_t *options,
+                    belay_sweep_t **out) {
+  belay_sweep_options_t o;
+  belay__family_t *family;
+  if (out == NULL)
+    return BELAY_EINVAL;
+  *out = NULL;
+  int error = belay__client_check(client);
+  if (error != 0)
+    return error;
+  belay_sweep_options_init(&o);
+  if (options != NULL)
+    o = *options;
+  o.pattern_len = belay__text_len(o.pattern, o.pattern_len);
+  error = check_options(client->belay, &o);
+  if (error == 0)
+    error = belay__family_new(client, &family_ops, NULL, 0, &family);
+  if (error != 0)
+    return error;
+  belay_sweep_t *sweep = (belay_sweep_t *)family;
+  sweep->timer.fire = on_timer;
+  belay__task_init(&sweep->task, on_task);
+  set_work(sweep, &o);
+  sweep->keys_per_s = o.keys_per_s;
+  sweep->batch = o.batch;
+  sweep->patience_ms = o.patience_ms;
+  sweep->on_keys = o.on_keys;
+  sweep->on_progress = o.on_progress;
+  family->data = o.data;
+  if (o.type != NULL)
+    memcpy(sweep->type, o.type, strlen(o.type));
+  if (!make_match(sweep, &o)) {
+    (void)belay__family_close(family, NULL); /* nobody is told */
+    return BELAY_ENOMEM;
+  }
+  *out = sweep;
+  return 0;
+}
+
+/* ---- operations ---------------------------------------------------------------------------------------- */
+
+int belay_sweep_start(belay_sweep_t *sweep, belay_sweep_cb cb) {
+  int error = belay__family_check((const belay__family_t *)sweep);
+  if (error != 0)
+    return error;
+  if (cb == NULL) {
+    belay__detail(host_of(sweep), "cb: NULL");
+    return BELAY_EINVAL;
+  }
+  if (sweep->state != IDLE)
+    return BELAY_ESTATE;
+  sweep->cb = cb;
+  step(sweep, EV_START);
+  return 0;
+}
+
+int belay_sweep_cancel(belay_sweep_t *sweep) {
+  int error = belay__family_check((const belay__family_t *)sweep);
+  if (error != 0)
+    return error;
+  if (!runs(sweep))
+    return BELAY_ESTATE;
+  step(sweep, EV_STOP);
+  return 0;
+}
+
+void *belay_sweep_data(const belay_sweep_t *sweep) {
+  return belay__family_data((const belay__family_t *)sweep);
+}
+
+int belay_sweep_close(belay_sweep_t *sweep, belay_sweep_close_cb cb) {
+  return belay__family_close((belay__family_t *)sweep, (void (*)(void))cb);
+}

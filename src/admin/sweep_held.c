@@ -1,0 +1,75 @@
+/* A sweep that lists what is held: of each key that may be that of something it asks who holds it. */
+#include "admin/held.h"
+#include "admin/sweep.h"
+
+static bool wants(const belay_sweep_t *sweep, const char *key, size_t len) {
+  belay__held_key_t parsed;
+  return belay__held_parse(sweep->family.client, key, len, &parsed);
+}
+
+static belay__held_key_t parse(const belay_sweep_t *sweep, const belay_bytes_t *key) {
+  belay__held_key_t parsed;
+  (void)belay__held_parse(sweep->family.client, key->data, key->len, &parsed);
+  return parsed;
+}
+
+static belay__call_t *ask(belay_sweep_t *sweep, const belay_bytes_t *key) {
+  belay__held_key_t parsed = parse(sweep, key);
+  return belay__held_call(sweep->family.client, BELAY__LANE_BULK, &parsed, BELAY_HELD_LISTED_MAX);
+}
+
+/* Given back meanwhile it is not held; and what has a key too is found by that. */
+static int read_held(belay__pending_t *pending, const belay__call_t *call,
+                     const belay__reply_t *reply) {
+  belay_sweep_t *sweep = pending->context;
+  belay__held_key_t key = parse(sweep, &sweep->page.keys[sweep->page.next + call->part]);
+  belay_t *belay = sweep->family.client->belay;
+  belay__held_t *held;
+  int error = belay__held_make(belay, &key, reply, &held);
+  if (error != 0)
+    return error;
+  if (held->held.holders_len == 0 || (key.also && held->held.holders[0].writes))
+    belay__free(belay, held, held->size);
+  else
+    belay__list_push(&sweep->held, &held->node);
+  return 0;
+}
+
+enum { ERROR }; /* of a request's values: why it has failed, but for keys that are something else */
+
+static void failed(belay__pending_t *pending, const belay__call_t *call, int status) {
+  int64_t *error = &pending->values[ERROR];
+  (void)call;
+  if (status != BELAY_EWRONGTYPE && (*error == 0 || status == BELAY_EUNKNOWN))
+    *error = status;
+}
+
+static int recover(belay__pending_t *pending, int status) {
+  return status == BELAY_EWRONGTYPE ? (int)pending->values[ERROR] : status;
+}
+
+static belay__held_t *pop(belay_sweep_t *sweep) {
+  belay__list_t *node = belay__list_pop(&sweep->held);
+  return node == NULL ? NULL : BELAY__CONTAINER(node, belay__held_t, node);
+}
+
+/* Where the run is ended in it, what is left is dropped with the page. */
+static void told(belay_sweep_t *sweep) {
+  const uint8_t state = sweep->state;
+  for (belay__held_t *held; sweep->state == state && (held = pop(sweep)) != NULL;) {
+    sweep->on_held(sweep, &held->held);
+    belay__free(sweep->family.client->belay, held, held->size);
+  }
+}
+
+static void drop(belay_sweep_t *sweep) {
+  for (belay__held_t *held; (held = pop(sweep)) != NULL;)
+    belay__free(sweep->family.client->belay, held, held->size);
+}
+
+const belay__sweep_work_t belay__sweep_asking = {
+    .wants = wants,
+    .call = ask,
+    .ops = {.read = read_held, .failed = failed, .recover = recover, .idempotent = true},
+    .told = told,
+    .drop = drop};

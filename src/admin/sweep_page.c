@@ -1,0 +1,206 @@
+/* What a sweep asks a server, and how it reads the answers. */
+#include "admin/sweep.h"
+
+#include <string.h>
+
+static belay_t *host_of(const belay_sweep_t *sweep) {
+  return sweep->family.client->belay;
+}
+
+/* ---- pages --------------------------------------------------------------------------------------------- */
+
+void belay__sweep_drop_page(belay_sweep_t *sweep) {
+  belay__free(host_of(sweep), sweep->page.keys, sweep->page.size);
+  sweep->page = (belay__sweep_page_t){0};
+}
+
+/* Whatever a server says: what is not in the namespace is not ours. */
+static bool is_wanted(const belay_sweep_t *sweep, const belay__reply_t *key) {
+  const belay_client_t *client = sweep->family.client;
+  const belay__sweep_work_t *work = sweep->work;
+  size_t len = client->prefix_len;
+  return key->len >= len + 2 && memcmp(key->str, client->prefix, len) == 0 &&
+         memcmp(key->str + len, "::", 2) == 0 &&
+         (work == NULL || work->wants == NULL || work->wants(sweep, key->str, key->len));
+}
+
+static bool keep_page(belay_sweep_t *sweep, const belay__reply_t *keys) {
+  size_t n = 0, bytes = 0;
+  for (size_t i = 0; i < keys->count; i++)
+    if (is_wanted(sweep, keys->items[i])) {
+      n++;
+      bytes += keys->items[i]->len;
+    }
+  belay__sweep_drop_page(sweep);
+  if (n == 0)
+    return true;
+  size_t size = n * sizeof(belay_bytes_t) + bytes;
+  belay_bytes_t *out = belay__alloc(host_of(sweep), size);
+  if (out == NULL)
+    return false;
+  char *text = (char *)(out + n);
+  sweep->page = (belay__sweep_page_t){.keys = out, .size = size, .n = n};
+  for (size_t i = 0; i < keys->count; i++) {
+    const belay__reply_t *key = keys->items[i];
+    if (!is_wanted(sweep, key))
+      continue;
+    *out++ = (belay_bytes_t){.data = memcpy(text, key->str, key->len), .len = key->len};
+    text += key->len;
+  }
+  return true;
+}
+
+/* ---- places -------------------------------------------------------------------------------------------- */
+
+/* Whether there is such a server; and who has what now. */
+static bool find_shard(const belay_sweep_t *sweep, size_t i, uint32_t *affinity,
+                       uint32_t *version) {
+  const belay_client_t *client = sweep->family.client;
+  return client->node_ops->shard(client, i, affinity, version);
+}
+
+void belay__sweep_begin(belay_sweep_t *sweep) {
+  belay__sweep_place_t *place = &sweep->place;
+  *place = (belay__sweep_place_t){0};
+  (void)find_shard(sweep, 0, &place->affinity, &place->version);
+}
+
+/* Where the next page is. */
+static void go_on(belay_sweep_t *sweep, uint64_t cursor) {
+  belay__sweep_place_t *place = &sweep->place, next = {.shard = place->shard + 1};
+  place->cursor = cursor;
+  if (cursor != 0)
+    return;
+  if (find_shard(sweep, next.shard, &next.affinity, &next.version))
+    *place = next;
+  else
+    place->over = true;
+}
+
+/* Whether data may have moved since it began, as far as is known. Who has what may not have been known before the first answer. */
+static bool has_moved(belay_sweep_t *sweep) {
+  belay__sweep_place_t *place = &sweep->place;
+  uint32_t affinity, version;
+  (void)find_shard(sweep, 0, &affinity, &version);
+  if (place->version == 0 && place->shard == 0 && place->cursor == 0)
+    place->version = version;
+  return version != place->version;
+}
+
+/* Whether the one who answers now is the one that the cursor is of; who is remembered. A connection says nothing where
+ * the server does not tell who it is. */
+static bool is_the_same(belay_sweep_t *sweep, const belay__call_t *call) {
+  belay_client_t *client = call->client;
+  belay__sweep_place_t *place = &sweep->place;
+  const belay__server_t *server =
+      client->node_ops->server(client, (belay__lane_t)call->lane, call->affinity);
+  belay__sweep_place_t now = *place;
+  now.known = true;
+  now.epoch = call->epoch;
+  now.run_id_len = 0;
+  if (server != NULL) {
+    now.run_id_len = server->run_id_len;
+    memcpy(now.run_id, server->run_id, server->run_id_len);
+  }
+  bool same =
+      !place->known || (now.run_id_len > 0 && now.run_id_len == place->run_id_len
+                            ? memcmp(now.run_id, place->run_id, now.run_id_len) == 0
+                            : now.run_id_len == place->run_id_len && now.epoch == place->epoch);
+  *place = now;
+  return same;
+}
+
+/* ---- asking -------------------------------------------------------------------------------------------- */
+
+int belay__sweep_read_page(belay__pending_t *pending, const belay__call_t *call,
+                           const belay__reply_t *reply) {
+  belay_sweep_t *sweep = pending->context;
+  uint64_t cursor;
+  if (reply->type != BELAY__REPLY_ARRAY || reply->count != 2 ||
+      !belay__reply_number(reply->items[0], 0, UINT64_MAX, &cursor) ||
+      reply->items[1]->type != BELAY__REPLY_ARRAY)
+    return BELAY_EPROTO;
+  const belay__reply_t *keys = reply->items[1];
+  for (size_t i = 0; i < keys->count; i++)
+    if (keys->items[i]->type != BELAY__REPLY_STRING)
+      return BELAY_EPROTO;
+  if (!keep_page(sweep, keys))
+    return BELAY_ENOMEM;
+  bool from_start = sweep->place.cursor == 0, same = is_the_same(sweep, call);
+  if ((same || from_start) && !has_moved(sweep)) {
+    go_on(sweep, cursor);
+  } else {
+    sweep->totals.restarts++;
+    belay__sweep_begin(sweep);
+  }
+  return 0;
+}
+
+static belay__call_t *new_call(belay_sweep_t *sweep, const char *name, size_t argc) {
+  belay__call_t *call = belay__call_new(sweep->family.client, BELAY__LANE_BULK);
+  if (call == NULL)
+    return NULL;
+  call->affinity = sweep->place.affinity; /* of what has no key */
+  belay__call_command(call, name, argc);
+  return call;
+}
+
+int belay__sweep_scan(belay_sweep_t *sweep, const belay__request_ops_t *ops) {
+  size_t type_len = strlen(sweep->type);
+  belay__sweep_drop_page(sweep);
+  sweep->cost = sweep->count;
+  belay__call_t *call = new_call(sweep, "SCAN", type_len > 0 ? 8 : 6);
+  if (call == NULL)
+    return BELAY_ENOMEM;
+  belay__call_arg_uint(call, sweep->place.cursor);
+  belay__call_arg(call, "MATCH", 5);
+  belay__call_arg(call, sweep->match, sweep->match_len);
+  belay__call_arg(call, "COUNT", 5);
+  belay__call_arg_int(call, sweep->count);
+  if (type_len > 0) {
+    belay__call_arg(call, "TYPE", 4);
+    belay__call_arg(call, sweep->type, type_len);
+  }
+  return belay__family_start(&sweep->family, &sweep->request, call, ops, NULL);
+}
+
+int belay__sweep_work(belay_sweep_t *sweep, const belay__request_ops_t *ops) {
+  const belay__sweep_page_t *page = &sweep->page;
+  belay__call_t *calls[BELAY__SWEEP_CALLS_MAX];
+  belay__pending_t *pending;
+  size_t left = page->n - page->next, n = left < sweep->calls ? left : sweep->calls, made = 0;
+  int error = belay__family_begin(&sweep->family, &sweep->request, ops, NULL, &pending);
+  if (error != 0)
+    return error;
+  while (made < n &&
+         (calls[made] = sweep->work->call(sweep, &page->keys[page->next + made])) != NULL)
+    made++;
+  sweep->cost = (uint32_t)made;
+  error = made == 0 ? BELAY_ENOMEM : belay__request_send_all(pending, calls, made);
+  if (error != 0)
+    belay__request_forget(pending);
+  return error;
+}
+
+/* ---- deleting ------------------------------------------------------------------------------------------ */
+
+static belay__call_t *new_unlink(belay_sweep_t *sweep, const belay_bytes_t *key) {
+  belay__call_t *call = new_call(sweep, "UNLINK", 2);
+  if (call != NULL)
+    belay__call_arg(call, key->data, key->len);
+  return call;
+}
+
+static int read_unlinked(belay__pending_t *pending, const belay__call_t *call,
+                         const belay__reply_t *reply) {
+  belay_sweep_t *sweep = pending->context;
+  int64_t n;
+  (void)call;
+  if (!belay__reply_integer(reply, 0, 1, &n))
+    return BELAY_EPROTO;
+  sweep->totals.deleted += (uint64_t)n;
+  return 0;
+}
+
+const belay__sweep_work_t belay__sweep_unlinking = {
+    .call = new_unlink, .ops = {.read = read_unlinked, .idempotent = true}};

@@ -1,0 +1,157 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "admin/topology.h"
+
+static const char *const roles[] = {[BELAY_ROLE_UNKNOWN] = "unknown",
+                                    [BELAY_ROLE_PRIMARY] = "primary",
+                                    [BELAY_ROLE_REPLICA] = "replica",
+                                    [BELAY_ROLE_SENTINEL] = "sentinel"};
+
+const char *belay_role_name(belay_role_t role) {
+  return (size_t)role < sizeof roles / sizeof *roles ? roles[role] : "?";
+}
+
+void belay__sight_init(belay__sight_t *sight, const char *address) {
+  memset(sight, 0, sizeof *sight);
+  (void)snprintf(sight->address, sizeof sight->address, "%s", address);
+  sight->told.replicated = sight->told.commands = -1;
+}
+
+/* ---- who it is ----------------------------------------------------------------------------------------- */
+
+static bool is_text(const belay__reply_t *reply) {
+  return reply->type == BELAY__REPLY_STRING || reply->type == BELAY__REPLY_STATUS;
+}
+
+static void take_field(const belay__reply_t *reply, const char *name, char *out, size_t size) {
+  const belay__reply_t *field = belay__reply_field(reply, name);
+  if (field != NULL && is_text(field) && field->len < size)
+    (void)snprintf(out, size, "%s", field->str);
+}
+
+void belay__sight_read_hello(belay__sight_t *sight, const belay__reply_t *reply) {
+  take_field(reply, "server", sight->software, sizeof sight->software);
+  take_field(reply, "version", sight->version, sizeof sight->version);
+}
+
+/* A host and a port: an integer, or a string of digits. */
+static bool write_place(const belay__reply_t *host, const belay__reply_t *port, char *out) {
+  uint64_t number = 0;
+  if (port->type == BELAY__REPLY_INTEGER && port->integer > 0)
+    number = (uint64_t)port->integer;
+  else if (!belay__reply_number(port, 1, UINT16_MAX, &number))
+    return false;
+  if (!is_text(host) || host->len == 0 || host->len > BELAY__PLACE_MAX - sizeof "[]:65535" ||
+      memchr(host->str, '\0', host->len) != NULL || number > UINT16_MAX)
+    return false;
+  bool bare = strchr(host->str, ':') == NULL;
+  (void)snprintf(out, BELAY__PLACE_MAX, bare ? "%s:%u" : "[%s]:%u", host->str, (unsigned)number);
+  return true;
+}
+
+/* "master", what was written, the replicas. */
+static void read_primary(belay__sight_t *sight, const belay__reply_t *reply) {
+  sight->told.role = BELAY_ROLE_PRIMARY;
+  if (reply->count < 3)
+    return;
+  if (reply->items[1]->type == BELAY__REPLY_INTEGER && reply->items[1]->integer >= 0)
+    sight->told.replicated = reply->items[1]->integer;
+  if (reply->items[2]->type == BELAY__REPLY_ARRAY)
+    sight->told.replicas = (unsigned)reply->items[2]->count;
+}
+
+/* "slave", the primary's host and port, how it stands with that, what was copied. */
+static void read_replica(belay__sight_t *sight, const belay__reply_t *reply) {
+  sight->told.role = BELAY_ROLE_REPLICA;
+  if (reply->count < 5)
+    return;
+  (void)write_place(reply->items[1], reply->items[2], sight->primary);
+  sight->told.in_sync = belay__reply_is(reply->items[3], "connected", 9);
+  if (reply->items[4]->type == BELAY__REPLY_INTEGER && reply->items[4]->integer >= 0)
+    sight->told.replicated = reply->items[4]->integer;
+}
+
+void belay__sight_read_role(belay__sight_t *sight, const belay__reply_t *reply) {
+  if (reply->type != BELAY__REPLY_ARRAY || reply->count == 0)
+    return;
+  if (belay__reply_is(reply->items[0], "master", 6))
+    read_primary(sight, reply);
+  else if (belay__reply_is(reply->items[0], "slave", 5))
+    read_replica(sight, reply);
+  else if (belay__reply_is(reply->items[0], "sentinel", 8))
+    sight->told.role = BELAY_ROLE_SENTINEL;
+}
+
+void belay__sight_read_stats(belay__sight_t *sight, const belay__reply_t *reply) {
+  uint64_t commands;
+  if (belay__info_number(reply, "total_commands_processed", 0, INT64_MAX, &commands))
+    sight->told.commands = (int64_t)commands;
+}
+
+bool belay__sight_replica(const belay__reply_t *reply, size_t i, char out[BELAY__PLACE_MAX]) {
+  out[0] = '\0';
+  if (reply->type != BELAY__REPLY_ARRAY || reply->count < 3 ||
+      !belay__reply_is(reply->items[0], "master", 6) ||
+      reply->items[2]->type != BELAY__REPLY_ARRAY || i >= reply->items[2]->count)
+    return false;
+  const belay__reply_t *replica = reply->items[2]->items[i];
+  if (replica->type == BELAY__REPLY_ARRAY && replica->count >= 2)
+    (void)write_place(replica->items[0], replica->items[1], out);
+  return true;
+}
+
+/* ---- distance and clock -------------------------------------------------------------------------------- */
+
+/* When it looked at its clock, ours was somewhere between asking and answer. Each sample says so of one moment; as long as
+ * no clock is set what they say is all true, and together more than each. */
+static void narrow(belay__sight_t *sight, int64_t min_us, int64_t max_us) {
+  bool first = sight->told.samples == 0;
+  if (first || min_us > sight->ahead_min_us)
+    sight->ahead_min_us = min_us;
+  if (first || max_us < sight->ahead_max_us)
+    sight->ahead_max_us = max_us;
+  if (sight->ahead_min_us > sight->ahead_max_us) { /* one was set: the last is what holds */
+    sight->ahead_min_us = min_us;
+    sight->ahead_max_us = max_us;
+  }
+}
+
+bool belay__sight_read_time(belay__sight_t *sight, const belay__reply_t *reply, uint64_t took,
+                            int64_t wall_us) {
+  uint64_t s, us;
+  if (reply->type != BELAY__REPLY_ARRAY || reply->count != 2 ||
+      !belay__reply_number(reply->items[0], 0, INT64_MAX / 2000000, &s) ||
+      !belay__reply_number(reply->items[1], 0, 999999, &us) ||
+      sight->told.samples == BELAY_TOPOLOGY_SAMPLES_MAX)
+    return false;
+  int64_t theirs = (int64_t)(s * 1000000 + us), took_us = (int64_t)(took / 1000);
+  /* all three were rounded down, each by less than a microsecond */
+  narrow(sight, theirs - wall_us - 1, theirs - wall_us + took_us + 2);
+  sight->rtt_us[sight->told.samples++] = took_us;
+  return true;
+}
+
+static int compare(const void *a, const void *b) {
+  const int64_t *one = a, *other = b;
+  return (*one > *other) - (*one < *other);
+}
+
+void belay__sight_sum_up(belay__sight_t *sight) {
+  belay_topology_server_t *told = &sight->told;
+  told->address = sight->address;
+  told->detail = sight->detail;
+  told->software = sight->software;
+  told->version = sight->version;
+  told->run_id = sight->run_id;
+  told->primary = sight->primary;
+  if (told->samples == 0)
+    return;
+  qsort(sight->rtt_us, told->samples, sizeof *sight->rtt_us, compare);
+  told->rtt_min_us = sight->rtt_us[0];
+  told->rtt_median_us = sight->rtt_us[(told->samples - 1) / 2];
+  int64_t width = sight->ahead_max_us - sight->ahead_min_us;
+  told->clock_ahead_us = sight->ahead_min_us + width / 2;
+  told->clock_error_us = width - width / 2;
+}

@@ -1,0 +1,129 @@
+/* Pinned keys: a timer for each.
+ *
+ *   pinned --at once--> a flight that looks, and loads what has little left --over--> the timer, by what is left --+
+ *                        ^                                                                                         |
+ *                        +-----------------------------------------------------------------------------------------+
+ *
+ * Whoever loads the key meanwhile sets the timer too. Of many processes that have pinned it, one loads: each looks at a
+ * random moment, and who comes later finds it fresh. */
+#include <string.h>
+
+#include "cache/single_flight.h"
+
+#define AGAIN_MS                                                                                   \
+  1000 /* where it is not known what is left, or little is: after so long, or refresh_ms */
+
+typedef struct pin {
+  belay__entry_t entry; /* in cache->pins */
+  belay__list_t node;   /* in cache->pinned */
+  belay__timer_t timer;
+  belay_cache_t *cache;
+  size_t key_len;
+  char key[];
+} pin_t;
+
+static bool is_of(const belay__entry_t *entry, const void *key, size_t len) {
+  const pin_t *pin = BELAY__CONTAINER(entry, pin_t, entry);
+  return pin->key_len == len && memcmp(pin->key, key, len) == 0;
+}
+
+static pin_t *find(belay_cache_t *cache, const char *key, size_t len, uint64_t *hash) {
+  *hash = belay__table_hash(cache->family.client->belay, &cache->pins, key, len);
+  belay__entry_t *entry = belay__table_find(&cache->pins, *hash, is_of, key, len);
+  return entry == NULL ? NULL : BELAY__CONTAINER(entry, pin_t, entry);
+}
+
+/* At a random moment between the two. */
+static void set(pin_t *pin, int64_t from_ms, int64_t to_ms) {
+  belay_t *belay = pin->cache->family.client->belay;
+  uint64_t range = (uint64_t)(to_ms - from_ms) * BELAY__MS;
+  belay__timer_set(belay, BELAY__RANK_OTHER, &pin->timer,
+                   belay__after_ms(belay, from_ms) + belay__random_below(belay, range + 1));
+}
+
+/* In the first half of what is the lead by then, so that a load has time. */
+void belay__pin_over(belay_cache_t *cache, const char *key, size_t key_len, int64_t left_ms) {
+  uint64_t hash;
+  if (cache->pins.count == 0)
+    return;
+  pin_t *pin = find(cache, key, key_len, &hash);
+  if (pin == NULL)
+    return;
+  int64_t lead_ms = cache->options.refresh_ms, again_ms = lead_ms < AGAIN_MS ? lead_ms : AGAIN_MS;
+  if (left_ms > lead_ms)
+    set(pin, left_ms - lead_ms, left_ms - lead_ms / 2);
+  else
+    set(pin, again_ms / 2, again_ms);
+}
+
+static void on_timer(belay__timer_t *timer) {
+  pin_t *pin = BELAY__CONTAINER(timer, pin_t, timer);
+  belay_cache_t *cache = pin->cache;
+  int64_t lead_ms = cache->options.refresh_ms;
+  set(pin, lead_ms, lead_ms + AGAIN_MS); /* if the flight does not come so far */
+  (void)belay__flight_check(cache, pin->key, pin->key_len, lead_ms);
+}
+
+static void unpin(pin_t *pin) {
+  belay_cache_t *cache = pin->cache;
+  belay_t *belay = cache->family.client->belay;
+  belay__timer_stop(belay, BELAY__RANK_OTHER, &pin->timer);
+  belay__table_remove(&cache->pins, &pin->entry);
+  belay__list_remove(&pin->node);
+  belay__free(belay, pin, sizeof *pin + pin->key_len);
+}
+
+void belay__pins_free(belay_cache_t *cache) {
+  while (!belay__list_empty(&cache->pinned))
+    unpin(BELAY__CONTAINER(cache->pinned.next, pin_t, node));
+}
+
+/* ---- operations ---------------------------------------------------------------------------------------- */
+
+static int check(const belay_cache_t *cache, const char *key, size_t key_len) {
+  int error = belay__family_check((const belay__family_t *)cache);
+  return error != 0 ? error
+                    : belay__check_bytes(cache->family.client->belay, "key", key, key_len, 1,
+                                         BELAY_CACHE_KEY_MAX);
+}
+
+int belay_cache_pin(belay_cache_t *cache, const char *key, size_t key_len) {
+  key_len = belay__text_len(key, key_len);
+  uint64_t hash;
+  int error = check(cache, key, key_len);
+  if (error != 0)
+    return error;
+  belay_t *belay = cache->family.client->belay;
+  if (!belay__cache_loads(cache)) {
+    belay__detail(belay, "load: NULL, and so is load_many");
+    return BELAY_EINVAL;
+  }
+  if (find(cache, key, key_len, &hash) != NULL)
+    return 0;
+  pin_t *pin = belay__alloc(belay, sizeof *pin + key_len);
+  if (pin == NULL)
+    return BELAY_ENOMEM;
+  *pin = (pin_t){.cache = cache, .timer.fire = on_timer, .key_len = key_len};
+  memcpy(pin->key, key, key_len);
+  if (belay__table_add(belay, &cache->pins, &pin->entry, hash) != 0) {
+    belay__free(belay, pin, sizeof *pin + key_len);
+    return BELAY_ENOMEM;
+  }
+  belay__list_push(&cache->pinned, &pin->node);
+  belay__cache_listen(cache);
+  belay__timer_set(belay, BELAY__RANK_OTHER, &pin->timer, belay__now(belay));
+  return 0;
+}
+
+int belay_cache_unpin(belay_cache_t *cache, const char *key, size_t key_len) {
+  key_len = belay__text_len(key, key_len);
+  uint64_t hash;
+  int error = check(cache, key, key_len);
+  if (error != 0)
+    return error;
+  pin_t *pin = find(cache, key, key_len, &hash);
+  if (pin == NULL)
+    return BELAY_ESTATE;
+  unpin(pin);
+  return 0;
+}

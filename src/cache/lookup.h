@@ -1,0 +1,63 @@
+/* A look at what the server has of a key: a GET, and one for the generation of each of its tags, and TIME now and then,
+ * all at once. */
+#ifndef BELAY_CACHE_LOOKUP_H
+#define BELAY_CACHE_LOOKUP_H
+
+#include "cache/cache.h"
+
+/* What is seen of a record by scripts: bytes 48 to 63, or as many as there are. */
+typedef struct belay__seen {
+  uint8_t len;
+  unsigned char id[BELAY__RECORD_ID];
+} belay__seen_t;
+
+void belay__seen_set(belay__seen_t *seen, const char *bytes, size_t len);
+
+typedef struct belay__look {
+  belay__record_t *record; /* a reference; NULL: nothing that is good */
+  uint64_t asked;          /* when; by the host */
+  uint64_t tags;           /* the generations that the tags have now, folded */
+  belay__stamp_t stamp;
+  uint8_t tags_len; /* that the key has */
+  belay__seen_t seen;
+  bool untagged;                /* one of them has none */
+  bool behind;                  /* a replica may have answered */
+  belay__freshness_t freshness; /* once it is over; GONE without a record */
+} belay__look_t;
+
+#define BELAY__LOOK_CALLS_MAX (1 + BELAY_CACHE_TAGS_MAX)
+
+/* Who may answer. */
+typedef enum belay__look_at { BELAY__LOOK_AT_PRIMARY, BELAY__LOOK_AT_ANY } belay__look_at_t;
+
+/* Builds the calls of a look, which begins now: at most BELAY__LOOK_CALLS_MAX; returns how many, or 0 if memory is out. */
+size_t belay__look_calls(belay_cache_t *cache, belay__look_t *look, belay__look_at_t at,
+                         uint64_t now, const char *key, size_t key_len, belay__call_t **calls);
+
+/* Reads the reply to the call number i of them. Returns 0, BELAY_ENOMEM or BELAY_EPROTO. */
+int belay__look_read(belay_cache_t *cache, belay__look_t *look, size_t i,
+                     const belay__reply_t *reply);
+
+/* The generation of the tag number i, as a part of look->tags, which is the exclusive or of them all. */
+uint64_t belay__look_fold(size_t i, const void *generation);
+
+/* All are answered: what it comes to. */
+void belay__look_over(belay_cache_t *cache, belay__look_t *look);
+
+/* The same for a record that came from elsewhere, on the server since the look: replaces what was found. */
+int belay__look_again(belay_cache_t *cache, belay__look_t *look, const char *bytes, size_t len);
+
+/* What is served of one that found something; it keeps the reference. */
+belay__served_t belay__look_serve(const belay__look_t *look);
+
+/* Gives its record back. */
+void belay__look_drop(belay_cache_t *cache, belay__look_t *look);
+
+/* Sends the calls of a single look, and TIME if it is due: a step of a request that is PARKED. Returns 0, BELAY_ENOMEM or
+ * BELAY_EBUSY. Its reply is read by belay__look_step_read(). */
+int belay__look_send(belay_cache_t *cache, belay__pending_t *pending, belay__look_t *look,
+                     belay__look_at_t at, uint64_t now, const char *key, size_t key_len);
+int belay__look_step_read(belay_cache_t *cache, belay__look_t *look, const belay__call_t *call,
+                          const belay__reply_t *reply);
+
+#endif /* BELAY_CACHE_LOOKUP_H */

@@ -1,0 +1,432 @@
+/* Changes: put, touch, invalidate. Each is a few steps:
+ *
+ *   put --> BEGINNING --begun--> FILLING --stored-----------------> TELLING --> told, applied
+ *                 |                 +--refused--> DROPPING --------> TELLING --> told, not applied
+ *                 +--its answer is lost-------------^
+ *   touch --> PREPARING --the tags last, the time is known--> TOUCHING --> told
+ *        +--it has no tags, and the time is known-------------^
+ *   invalidate --> DROPPING --> TELLING --> told
+ *
+ * What was lost is sent again until the time is over: the whole step, made anew, since a generation of a tag that was sent
+ * once is never sent again. But a put does not begin twice: the second time may come behind an invalidation which the
+ * first came before, and what is put is older. So what is late on its way stores nothing after an invalidation. (That the
+ * others are told is no part of the change: it is over in any case.) */
+#include <string.h>
+
+#include "cache/cache.h"
+#include "core/call/publish.h"
+#include "scripts.gen.h"
+
+#define TTL_MAX_MS INT64_C(31536000000) /* a year */
+
+typedef enum state {
+  BEGINNING, /* what is there, and whoever loads, is out of the race; the tags are captured; what time it is */
+  FILLING,   /* begun */
+  DROPPING,  /* what is there is deleted: that is all, or another one was faster */
+  PREPARING, /* the tags are kept for long enough; what time it is */
+  TOUCHING,  /* prepared */
+  TELLING,   /* it is done; the tables of others are told */
+  OVER
+} state_t;
+
+/* What is in a request's room. */
+typedef struct change {
+  belay__record_t *record; /* what is put; or NULL */
+  int64_t ttl_ms;
+  uint64_t hash; /* by which tables know it */
+  size_t bytes;  /* of the record, as it was written */
+  uint8_t state; /* state_t */
+  uint8_t tags_len;
+  bool is_tag;  /* the key is a tag */
+  bool applied; /* the last step came to something */
+  bool maybe;   /* an answer of this step was lost */
+  bool asks;    /* the first step asks what time it is, too */
+  unsigned char generation[BELAY__RECORD_ID];
+  unsigned char tags[BELAY_CACHE_TAGS_MAX][BELAY__RECORD_ID]; /* of a touch: their generations */
+  size_t key_len;
+  char key[];
+} change_t;
+
+/* ---- calls --------------------------------------------------------------------------------------------- */
+
+static belay__call_t *begin_call(belay_cache_t *cache, change_t *change) {
+  static const char any[] = "whatever is there";
+  if (belay__cache_generation(cache, change->generation) != 0)
+    return NULL;
+  belay__call_t *call =
+      belay__cache_script(cache, &belay__script_cache_begin, change->key, change->key_len, 3);
+  if (call == NULL)
+    return NULL;
+  belay__call_arg(call, any, sizeof any - 1);
+  belay__call_arg(call, (const char *)change->generation, BELAY__RECORD_ID);
+  belay__call_arg_int(call, belay__cache_generation_ms(cache));
+  return call;
+}
+
+static belay__call_t *fill_call(belay_cache_t *cache, change_t *change) {
+  belay_t *belay = cache->family.client->belay;
+  belay__record_t *record = change->record;
+  char *bytes;
+  size_t size;
+  int64_t keep_ms = belay__cache_date(cache, record, change->ttl_ms);
+  memcpy(record->id, change->generation, BELAY__RECORD_ID);
+  if (belay__record_write(belay, record, cache->options.compress_bytes, &bytes, &change->bytes,
+                          &size) != 0)
+    return NULL;
+  belay__call_t *call =
+      belay__cache_script(cache, &belay__script_cache_fill, change->key, change->key_len, 4);
+  if (call != NULL) {
+    belay__call_arg(call, (const char *)change->generation, BELAY__RECORD_ID);
+    belay__call_arg(call, bytes, change->bytes);
+    belay__call_arg_int(call, keep_ms);
+    belay__publish_arg(call, true);
+  }
+  belay__free(belay, bytes, size);
+  return call;
+}
+
+static belay__call_t *drop_call(const belay_cache_t *cache, const change_t *change) {
+  belay__call_t *call = belay__cache_command(cache, "DEL", change->is_tag ? 2 : 3);
+  if (call == NULL)
+    return NULL;
+  if (change->is_tag) {
+    belay__family_arg(&cache->family, call, change->key, change->key_len, BELAY__CACHE_TAG);
+    return call;
+  }
+  belay__family_arg(&cache->family, call, change->key, change->key_len, "}");
+  belay__family_arg(&cache->family, call, change->key, change->key_len, BELAY__CACHE_GENERATION);
+  return call;
+}
+
+static belay__call_t *touch_call(belay_cache_t *cache, const change_t *change) {
+  belay__record_t dates = {.kind = BELAY__RECORD_VALUE};
+  char fresh[8];
+  int64_t keep_ms = belay__cache_date(cache, &dates, change->ttl_ms);
+  belay__call_t *call = belay__call_new(cache->family.client, BELAY__LANE_BULK);
+  if (call == NULL)
+    return NULL;
+  belay__record_put_ms(fresh, dates.fresh_ms);
+  belay__call_script(call, &belay__script_cache_touch, 1, 3);
+  belay__family_arg(&cache->family, call, change->key, change->key_len, "}");
+  belay__call_arg(call, fresh, sizeof fresh);
+  belay__call_arg_int(call, keep_ms);
+  belay__call_arg(call, (const char *)change->tags, change->tags_len * BELAY__RECORD_ID);
+  return call;
+}
+
+static belay__call_t *tell_call(const belay_cache_t *cache, const change_t *change) {
+  char message[8];
+  size_t len = 0;
+  char *channel = belay__cache_key(cache, "", 0, BELAY__CACHE_DROPPED, &len);
+  belay__call_t *call =
+      channel == NULL ? NULL : belay__call_new(cache->family.client, BELAY__LANE_BULK);
+  if (call != NULL) {
+    for (size_t i = 0; i < sizeof message; i++)
+      message[i] = (char)(unsigned char)(change->hash >> 8 * i);
+    belay__publish_build(call, channel, len, message, sizeof message);
+    call->affinity = cache->family.affinity;
+  }
+  belay__free(cache->family.client->belay, channel, len);
+  return call;
+}
+
+/* ---- steps --------------------------------------------------------------------------------------------- */
+
+/* The first step of what is kept: begin, if there is one, the tags, and what time it is, all at once. */
+static int send_first(belay_cache_t *cache, belay__pending_t *pending, change_t *change) {
+  belay__call_t *calls[2 + BELAY_CACHE_TAGS_MAX];
+  belay_bytes_t tags[BELAY_CACHE_TAGS_MAX];
+  size_t n = 0, tags_len = belay__cache_tags(cache, change->key, change->key_len, tags);
+  if (tags_len > change->tags_len)
+    tags_len = change->tags_len; /* it does not say the same: what it has not said is never good */
+  bool whole = true;
+  if (change->state == BEGINNING)
+    whole = (calls[n++] = begin_call(cache, change)) != NULL;
+  for (size_t i = 0; i < tags_len && whole; i++)
+    whole = (calls[n++] = belay__cache_capture(cache, &tags[i], change->ttl_ms)) != NULL;
+  if (whole && change->asks)
+    whole = (calls[n++] = belay__servertime_call(&cache->time, &cache->family)) != NULL;
+  change->tags_len = (uint8_t)tags_len;
+  if (whole)
+    return belay__request_send_all(pending, calls, n);
+  belay__calls_discard(calls, n - 1);
+  return BELAY_ENOMEM;
+}
+
+/* What others still have by then they would not have served any more. */
+static void hurry(const belay_cache_t *cache, belay__pending_t *pending) {
+  uint64_t until = belay__after_ms(cache->family.client->belay, cache->options.local_ttl_ms);
+  if (until < pending->deadline)
+    pending->deadline = until;
+}
+
+/* All transitions. */
+static state_t next_state(belay_cache_t *cache, const change_t *change) {
+  state_t last = cache->options.quiet ? OVER : TELLING;
+  switch ((state_t)change->state) {
+  case BEGINNING: /* begun anew, it would come behind who invalidates it meanwhile */
+    return change->maybe ? DROPPING : FILLING;
+  case FILLING:
+    return change->applied ? last : DROPPING;
+  case DROPPING:
+    return last;
+  case PREPARING:
+    return TOUCHING;
+  case TOUCHING:
+  case TELLING:
+  case OVER:
+    break;
+  }
+  return OVER;
+}
+
+/* Sends what belongs to the state: also once more. */
+static int enter(belay__pending_t *pending) {
+  belay_cache_t *cache = pending->context;
+  change_t *change = pending->room;
+  if (change->state == BEGINNING || change->state == PREPARING)
+    change->asks = !belay__servertime_known(&cache->time, &cache->family);
+  if (change->state == PREPARING && change->tags_len == 0 && !change->asks)
+    change->state = (uint8_t)next_state(cache, change);
+  switch ((state_t)change->state) {
+  case BEGINNING:
+  case PREPARING:
+    return send_first(cache, pending, change);
+  case FILLING:
+    return belay__request_send(pending, fill_call(cache, change));
+  case DROPPING:
+    return belay__request_send(pending, drop_call(cache, change));
+  case TOUCHING:
+    return belay__request_send(pending, touch_call(cache, change));
+  case TELLING:
+    hurry(cache, pending);
+    return belay__request_send(pending, tell_call(cache, change));
+  case OVER:
+    break;
+  }
+  return 0;
+}
+
+/* What the step has come to, for this process. */
+static void note(belay_cache_t *cache, const change_t *change) {
+  if (change->state == FILLING && change->applied) {
+    cache->stats.fills++;
+    cache->stats.bytes_out += change->bytes;
+  } else if (change->state == FILLING) {
+    cache->stats.refused_fills++;
+  }
+  if (change->state == FILLING || change->state == DROPPING || change->state == TOUCHING)
+    belay__local_invalidate(&cache->local, change->hash);
+}
+
+static int next(belay__pending_t *pending) {
+  belay_cache_t *cache = pending->context;
+  change_t *change = pending->room;
+  note(cache, change);
+  change->state = (uint8_t)next_state(cache, change);
+  change->maybe = false;
+  if (change->state == OVER)
+    return 0;
+  int error = enter(pending);
+  return error != 0 ? error : BELAY__REQUEST_PARK;
+}
+
+static int recover(belay__pending_t *pending, int status) {
+  change_t *change = pending->room;
+  belay_client_t *client = pending->client;
+  if (status == BELAY_EUNKNOWN && !client->closing &&
+      belay__now(client->belay) < pending->deadline) {
+    change->maybe = true;
+    if (change->state == BEGINNING)
+      change->state = (uint8_t)next_state(pending->context, change);
+    if (enter(pending) == 0)
+      return BELAY__REQUEST_PARK;
+  }
+  return change->maybe ? BELAY_EUNKNOWN : status;
+}
+
+/* ---- replies ------------------------------------------------------------------------------------------- */
+
+static int read_tag(belay__pending_t *pending, const belay__call_t *call, size_t i,
+                    const belay__reply_t *reply) {
+  change_t *change = pending->room;
+  if (reply->type != BELAY__REPLY_STRING)
+    return BELAY_EPROTO;
+  if (reply->len != BELAY__RECORD_ID)
+    return belay__family_mismatch(call, "it holds no generation of a tag");
+  memcpy(change->record != NULL ? belay__record_tag(change->record, i) : change->tags[i],
+         reply->str, BELAY__RECORD_ID);
+  return 0;
+}
+
+static int read_first(belay__pending_t *pending, const belay__call_t *call,
+                      const belay__reply_t *reply) {
+  belay_cache_t *cache = pending->context;
+  const change_t *change = pending->room;
+  size_t i = call->part;
+  int64_t begun;
+  if (change->state == BEGINNING && i-- == 0)
+    return belay__reply_integer(reply, 1, 1, &begun) ? 0 : BELAY_EPROTO;
+  return i < change->tags_len ? read_tag(pending, call, i, reply)
+                              : belay__servertime_read(&cache->time, call, reply);
+}
+
+/* 1 or 0: whether it came to something. */
+static int read_applied(change_t *change, const belay__reply_t *reply) {
+  int64_t n;
+  if (!belay__reply_integer(reply, 0, 1, &n))
+    return BELAY_EPROTO;
+  change->applied = n == 1;
+  return 0;
+}
+
+static int read_reply(belay__pending_t *pending, const belay__call_t *call,
+                      const belay__reply_t *reply) {
+  change_t *change = pending->room;
+  int64_t n;
+  switch ((state_t)change->state) {
+  case BEGINNING:
+  case PREPARING:
+    return read_first(pending, call, reply);
+  case FILLING:
+    return read_applied(change, reply);
+  case DROPPING: /* whether there was anything is of no account */
+    return belay__reply_integer(reply, 0, 2, &n) ? 0 : BELAY_EPROTO;
+  case TOUCHING:
+    if (belay__reply_integer(reply, -1, -1, &n))
+      return belay__family_mismatch(call, "it holds nothing of a cache's");
+    return read_applied(change, reply);
+  case TELLING:
+  case OVER:
+    return belay__reply_integer(reply, 0, INT64_MAX, &n) ? 0 : BELAY_EPROTO;
+  }
+  return BELAY_EPROTO;
+}
+
+/* Done is done, whether the others were told or not. */
+static void tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
+  change_t *change = answer->room;
+  bool done = change->state == TELLING || change->state == OVER, applied = change->applied;
+  belay__record_drop(answer->client->belay, change->record);
+  int status = done ? 0 : answer->status;
+  ((belay_cache_change_cb)cb)(request, status, status == 0 && applied);
+}
+
+static const belay__request_ops_t change_ops = {
+    .read = read_reply, .next = next, .recover = recover, .tell = tell};
+
+/* ---- operations ---------------------------------------------------------------------------------------- */
+
+/* One that is not sent yet. */
+static int begin(belay_cache_t *cache, belay_request_t *request, state_t state, const char *key,
+                 size_t key_len, belay_cache_change_cb cb, belay__pending_t **out) {
+  belay_bytes_t tags[BELAY_CACHE_TAGS_MAX];
+  int error = belay__family_begin(&cache->family, request, &change_ops, (void (*)(void))cb, out);
+  if (error != 0)
+    return error;
+  change_t *change = belay__request_room(*out, sizeof *change + key_len);
+  if (change == NULL) {
+    belay__request_forget(*out);
+    return BELAY_ENOMEM;
+  }
+  change->state = (uint8_t)state;
+  change->key_len = key_len;
+  memcpy(change->key, key, key_len);
+  change->hash = belay__local_hash(key, key_len, false);
+  if (state == DROPPING)
+    change->applied = true;
+  else
+    change->tags_len = (uint8_t)belay__cache_tags(cache, change->key, key_len, tags);
+  return 0;
+}
+
+static int go(belay_cache_t *cache, belay__pending_t *pending) {
+  change_t *change = pending->room;
+  if (change->state != PREPARING)
+    belay__local_invalidate(&cache->local, change->hash);
+  int error = enter(pending);
+  if (error == 0)
+    return 0;
+  belay__record_drop(pending->client->belay, change->record);
+  belay__request_forget(pending);
+  return error;
+}
+
+static int check_ttl(const belay_cache_t *cache, int64_t ttl_ms) {
+  belay_t *belay = cache->family.client->belay;
+  return ttl_ms == BELAY_DEFAULT ? 0 : belay__check_range(belay, "ttl_ms", ttl_ms, 1, TTL_MAX_MS);
+}
+
+int belay_cache_put(belay_cache_t *cache, belay_request_t *request, const char *key, size_t key_len,
+                    const void *value, size_t len, int64_t ttl_ms, belay_cache_change_cb cb) {
+  key_len = belay__text_len(key, key_len);
+  belay__pending_t *pending;
+  int error =
+      belay__family_check_key((const belay__family_t *)cache, request, key, key_len, cb != NULL);
+  if (error == 0)
+    error = belay__check_bytes(cache->family.client->belay, "value", value, len, 0,
+                               cache->options.max_value_bytes);
+  if (error == 0)
+    error = check_ttl(cache, ttl_ms);
+  if (error == 0)
+    error = begin(cache, request, BEGINNING, key, key_len, cb, &pending);
+  if (error != 0)
+    return error;
+  change_t *change = pending->room;
+  change->ttl_ms = ttl_ms;
+  change->record =
+      belay__record_new(pending->client->belay, BELAY__RECORD_VALUE, len, change->tags_len);
+  if (change->record == NULL) {
+    belay__request_forget(pending);
+    return BELAY_ENOMEM;
+  }
+  if (len > 0)
+    memcpy(change->record->bytes, value, len);
+  memset(belay__record_tag(change->record, 0), 0, change->tags_len * BELAY__RECORD_ID);
+  return go(cache, pending);
+}
+
+int belay_cache_touch(belay_cache_t *cache, belay_request_t *request, const char *key,
+                      size_t key_len, int64_t ttl_ms, belay_cache_change_cb cb) {
+  key_len = belay__text_len(key, key_len);
+  belay__pending_t *pending;
+  int error =
+      belay__family_check_key((const belay__family_t *)cache, request, key, key_len, cb != NULL);
+  if (error == 0)
+    error = check_ttl(cache, ttl_ms);
+  if (error == 0)
+    error = begin(cache, request, PREPARING, key, key_len, cb, &pending);
+  if (error != 0)
+    return error;
+  ((change_t *)pending->room)->ttl_ms = ttl_ms;
+  return go(cache, pending);
+}
+
+int belay_cache_invalidate(belay_cache_t *cache, belay_request_t *request, const char *key,
+                           size_t key_len, belay_cache_change_cb cb) {
+  key_len = belay__text_len(key, key_len);
+  belay__pending_t *pending;
+  int error =
+      belay__family_check_key((const belay__family_t *)cache, request, key, key_len, cb != NULL);
+  if (error == 0)
+    error = begin(cache, request, DROPPING, key, key_len, cb, &pending);
+  return error != 0 ? error : go(cache, pending);
+}
+
+int belay_cache_invalidate_tag(belay_cache_t *cache, belay_request_t *request, const char *tag,
+                               size_t tag_len, belay_cache_change_cb cb) {
+  tag_len = belay__text_len(tag, tag_len);
+  belay__pending_t *pending;
+  int error = belay__family_check_request((const belay__family_t *)cache, request, cb != NULL);
+  if (error == 0)
+    error = belay__check_bytes(cache->family.client->belay, "tag", tag, tag_len, 1,
+                               BELAY_CACHE_TAG_MAX);
+  if (error == 0)
+    error = begin(cache, request, DROPPING, tag, tag_len, cb, &pending);
+  if (error != 0)
+    return error;
+  change_t *change = pending->room;
+  change->is_tag = true;
+  change->hash = belay__local_hash(tag, tag_len, true);
+  return go(cache, pending);
+}

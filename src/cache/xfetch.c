@@ -1,0 +1,32 @@
+#include "cache/xfetch.h"
+
+#include <math.h>
+
+/* XFetch: how long the last load took, stretched at random, is all that is left, or more. */
+static bool is_early(const belay__record_t *record, double beta, int64_t left, double random) {
+  double delta = (double)record->load_us / 1000;
+  return beta > 0 && -beta * delta * log(random) >= (double)left;
+}
+
+belay__freshness_t belay__fresh_judge(const belay__record_t *record,
+                                      const belay__fresh_terms_t *terms, int64_t now_ms,
+                                      double random) {
+  int64_t left = record->fresh_ms - now_ms; /* neither of them is negative */
+  if (record->kind != BELAY__RECORD_VALUE)
+    return left > 0 ? BELAY__FRESH : BELAY__GONE;
+  bool rests = record->retry_ms > now_ms;
+  if (left > 0)
+    return !rests && is_early(record, terms->beta, left, random) ? BELAY__EARLY : BELAY__FRESH;
+  if (-left >= terms->keep_ms)
+    return BELAY__GONE;
+  if (rests)
+    return BELAY__RESTING;
+  return -left < terms->stale_ms ? BELAY__STALE : BELAY__KEPT;
+}
+
+double belay__fresh_random(belay_t *belay) {
+  uint64_t bits;
+  if (belay->host->random(belay, &bits, sizeof bits) != 0)
+    return 1; /* which is never early */
+  return (double)((bits >> 11) + 1) * 0x1p-53;
+}

@@ -1,0 +1,344 @@
+/* How a call is made: memory, words, scripts by their text or their hash. */
+#include "core/call/build.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "core/client/client.h"
+#include "core/key/slot.h"
+
+#define FIRST_CAPACITY ((size_t)256)  /* bytes of a new call's buffer */
+#define POOLED_CAPACITY ((size_t)512) /* a larger buffer is not kept */
+#define POOLED_CALLS ((size_t)2048)   /* calls that a client keeps for later */
+
+belay__call_t *belay__call_new(belay_client_t *client, belay__lane_t lane) {
+  belay__list_t *node = belay__list_pop(&client->pool);
+  belay__call_t *call;
+  char *data = NULL;
+  size_t cap = 0;
+  if (node != NULL) {
+    client->pool_len--;
+    call = BELAY__CONTAINER(node, belay__call_t, node);
+    data = call->data;
+    cap = call->cap;
+  } else if ((call = belay__alloc(client->belay, sizeof *call)) == NULL) {
+    return NULL;
+  }
+  *call = (belay__call_t){.timer = {.fire = belay__call_on_timer},
+                          .client = client,
+                          .lane = (uint8_t)lane,
+                          .data = data,
+                          .cap = cap};
+  belay__list_init(&call->node);
+  return call;
+}
+
+static void free_call(belay__call_t *call) {
+  belay_t *belay = call->client->belay;
+  belay__free(belay, call->data, call->cap);
+  belay__free(belay, call, sizeof *call);
+}
+
+void belay__call_recycle(belay__call_t *call) {
+  belay_client_t *client = call->client;
+  assert(belay__list_empty(&call->node));
+  belay__timer_stop(client->belay, BELAY__RANK_OTHER, &call->timer);
+  if (call->counted) {
+    client->stats.pending--;
+    client->stats.pending_bytes -= call->len;
+    call->counted = false;
+  }
+  if (call->cap > POOLED_CAPACITY || client->pool_len >= POOLED_CALLS) {
+    free_call(call);
+    return;
+  }
+  belay__list_push_front(&client->pool, &call->node);
+  client->pool_len++;
+}
+
+void belay__call_pool_free(belay_client_t *client) {
+  for (belay__list_t *node; (node = belay__list_pop(&client->pool)) != NULL;)
+    free_call(BELAY__CONTAINER(node, belay__call_t, node));
+  client->pool_len = 0;
+}
+
+/* Room for more bytes at the end, and for a 0 behind them: hiredis looks for what follows a command's name
+ * without asking whether anything does. NULL and broken if memory is out. */
+static char *enlarge(belay__call_t *call, size_t more) {
+  size_t cap = call->cap == 0 ? FIRST_CAPACITY : call->cap;
+  while (cap - call->len < more)
+    cap *= 2;
+  char *data = call->broken ? NULL : belay__alloc(call->client->belay, cap);
+  if (data == NULL) {
+    call->broken = true;
+    return NULL;
+  }
+  if (call->len > 0)
+    memcpy(data, call->data, call->len);
+  belay__free(call->client->belay, call->data, call->cap);
+  call->data = data;
+  call->cap = cap;
+  return data + call->len;
+}
+
+static inline char *grow(belay__call_t *call, size_t more) {
+  bool fits = call->cap - call->len > more && !call->broken;
+  return fits ? call->data + call->len : enlarge(call, more + 1);
+}
+
+#define DIGITS_MAX 20
+
+/* Writes a number; returns how many digits. Many times faster than snprintf(), and on the way of every call. */
+static size_t put_digits(char out[DIGITS_MAX], uint64_t value) {
+  char digits[DIGITS_MAX];
+  size_t n = 0, at = 0;
+  do {
+    digits[n++] = (char)('0' + value % 10);
+    value /= 10;
+  } while (value > 0);
+  while (n > 0)
+    out[at++] = digits[--n];
+  return at;
+}
+
+/* Writes a type byte, a number and a line end; returns the bytes written, at most 23. */
+static inline size_t put_header(char *out, char type, uint64_t value) {
+  size_t at = 0;
+  out[at++] = type;
+  if (value < 100) { /* nearly always */
+    if (value >= 10)
+      out[at++] = (char)('0' + value / 10);
+    out[at++] = (char)('0' + value % 10);
+  } else {
+    at += put_digits(out + at, value);
+  }
+  out[at++] = '\r';
+  out[at++] = '\n';
+  return at;
+}
+
+static inline void put_word(belay__call_t *call, const char *a, size_t a_len, const char *b,
+                            size_t b_len) {
+  char *out = grow(call, a_len + b_len + 32);
+  if (out == NULL)
+    return;
+  size_t at = put_header(out, '$', a_len + b_len);
+  memcpy(out + at, a, a_len);
+  at += a_len;
+  memcpy(out + at, b, b_len);
+  at += b_len;
+  out[at++] = '\r';
+  out[at++] = '\n';
+  out[at] = '\0';
+  call->len += at;
+}
+
+void belay__call_arg(belay__call_t *call, const char *data, size_t len) {
+  put_word(call, data, len, "", 0);
+}
+
+void belay__call_arg_joined(belay__call_t *call, const char *a, size_t a_len, const char *b,
+                            size_t b_len) {
+  put_word(call, a, a_len, b, b_len);
+}
+
+void belay__call_arg_int(belay__call_t *call, int64_t value) {
+  char text[1 + DIGITS_MAX] = "-";
+  size_t sign = value < 0;
+  size_t n = put_digits(text + sign, sign ? -(uint64_t)value : (uint64_t)value);
+  belay__call_arg(call, text, sign + n);
+}
+
+void belay__call_arg_uint(belay__call_t *call, uint64_t value) {
+  char text[DIGITS_MAX];
+  belay__call_arg(call, text, put_digits(text, value));
+}
+
+static void put_count(belay__call_t *call, size_t argc) {
+  char *out = grow(call, 32);
+  if (out != NULL)
+    call->len += put_header(out, '*', argc);
+}
+
+void belay__call_command(belay__call_t *call, const char *name, size_t argc) {
+  call->command = name;
+  put_count(call, argc);
+  belay__call_arg(call, name, strlen(name));
+}
+
+void belay__call_needs(belay__call_t *call, belay__capability_t what) {
+  call->needs = (uint8_t)(1 + what);
+}
+
+static void put_script(belay__call_t *call, const belay__script_t *script, size_t keys, size_t args,
+                       bool text) {
+  call->script = script;
+  call->command = script->name;
+  call->as_eval = text;
+  put_count(call, 3 + keys + args);
+  belay__call_arg(call, text ? "EVAL" : "EVALSHA", text ? 4 : 7);
+  belay__call_arg(call, text ? script->text : script->sha1, text ? script->len : 40);
+  call->tail = call->len;
+  belay__call_arg_int(call, (int64_t)keys);
+}
+
+void belay__call_script(belay__call_t *call, const belay__script_t *script, size_t keys,
+                        size_t args) {
+  put_script(call, script, keys, args, false);
+}
+
+void belay__call_script_text(belay__call_t *call, const belay__script_t *script, size_t keys,
+                             size_t args) {
+  put_script(call, script, keys, args, true);
+}
+
+bool belay__call_become_eval(belay__call_t *call) {
+  belay_client_t *client = call->client;
+  size_t tail_len = call->len - call->tail;
+  belay__call_t *fresh = belay__call_new(client, call->lane);
+  if (fresh == NULL)
+    return false;
+  char *count_end = memchr(call->data, '\n', call->len);
+  size_t count_len = (size_t)(count_end - call->data) + 1;
+  char *out = grow(fresh, count_len + call->script->len + tail_len + 64);
+  if (out != NULL) {
+    memcpy(out, call->data, count_len);
+    fresh->len = count_len;
+    belay__call_arg(fresh, "EVAL", 4);
+    belay__call_arg(fresh, call->script->text, call->script->len);
+    size_t tail = fresh->len;
+    memcpy(fresh->data + fresh->len, call->data + call->tail, tail_len + 1); /* the 0 too */
+    client->stats.pending_bytes += fresh->len + tail_len - call->len;
+    char *data = call->data;
+    size_t cap = call->cap;
+    call->data = fresh->data;
+    call->cap = fresh->cap;
+    call->len = fresh->len + tail_len;
+    if (call->publisher != 0)
+      call->publisher += tail - call->tail;
+    call->tail = tail;
+    call->as_eval = true;
+    fresh->data = data;
+    fresh->cap = cap;
+  }
+  belay__call_recycle(fresh);
+  return call->as_eval;
+}
+
+/* Without memory it goes by its hash, and the server says what it thinks of that. */
+void belay__call_bring_script(belay__call_t *call, belay__scripts_t *brought) {
+  const belay__script_t *script = call->script;
+  if (script == NULL)
+    return;
+  assert(script->index < BELAY__SCRIPTS_MAX);
+  uint64_t *word = &brought->bits[script->index / 64], bit = UINT64_C(1) << script->index % 64;
+  if ((*word & bit) == 0 && (call->as_eval || belay__call_become_eval(call)))
+    *word |= bit;
+}
+
+/* The next word of a command; NULL at its end. */
+static const char *next_word(const belay__call_t *call, size_t *at, size_t *len) {
+  const char *p = call->data + *at, *end = call->data + call->len;
+  *len = 0;
+  if (p == end)
+    return NULL;
+  for (p++; *p != '\r'; p++)
+    *len = 10 * *len + (size_t)(*p - '0');
+  p += 2;
+  *at = (size_t)(p - call->data) + *len + 2;
+  return p;
+}
+
+/* Where the words begin. */
+static size_t first_word(const belay__call_t *call) {
+  return (size_t)((const char *)memchr(call->data, '\n', call->len) - call->data) + 1;
+}
+
+/* The n-th word from 0, which is there. */
+static const char *nth_word(const belay__call_t *call, unsigned n, size_t *len) {
+  size_t at = first_word(call);
+  for (; n > 0; n--)
+    (void)next_word(call, &at, len);
+  return next_word(call, &at, len);
+}
+
+bool belay__call_has_keys(const belay__call_t *call) {
+  size_t len;
+  if (call->script == NULL)
+    return false;
+  const char *count = nth_word(call, 2, &len);
+  return len > 1 || count[0] > '1';
+}
+
+static bool is_our_key(const belay_client_t *client, const char *word, size_t len) {
+  size_t n = client->prefix_len;
+  return len >= n + 2 && memcmp(word, client->prefix, n) == 0 && memcmp(word + n, "::", 2) == 0;
+}
+
+void belay__call_hide(const belay__call_t *call, belay__said_t *said, bool but_keys) {
+  size_t at = first_word(call), len;
+  (void)next_word(call, &at, &len); /* the command */
+  for (const char *word; (word = next_word(call, &at, &len)) != NULL;)
+    if (!but_keys || !is_our_key(call->client, word, len))
+      belay__said_hide(said, word, len);
+}
+
+/* Commands that have no key. */
+static bool is_keyless(const char *command) {
+  static const char *const names[] = {"PING", "TIME", "SCAN", "WAIT", "INFO"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (strcmp(command, names[i]) == 0)
+      return true;
+  return false;
+}
+
+const char *belay__call_key(const belay__call_t *call, size_t *len) {
+  if (call->script != NULL)
+    return nth_word(call, 3, len);
+  return is_keyless(call->command) ? NULL : nth_word(call, 1, len);
+}
+
+uint16_t belay__call_slot(const belay__call_t *call) {
+  size_t len;
+  const char *key = belay__call_key(call, &len);
+  return key == NULL ? call->affinity % BELAY__SLOTS : belay__slot(key, len);
+}
+
+belay__call_t *belay__call_stale(belay__call_t *call) {
+  if (call != NULL)
+    call->stale = call->client->read_from != BELAY_READ_PRIMARY;
+  return call;
+}
+
+void belay__call_repeat(belay__call_t *call, const belay__call_t *said) {
+  char *out = grow(call, said->len + 1); /* for a longer publisher */
+  if (out == NULL)
+    return;
+  memcpy(out, said->data, said->len + 1); /* the 0 too */
+  call->len = said->len;
+  call->script = said->script;
+  call->command = said->command;
+  call->publisher = said->publisher;
+  call->needs = said->needs;
+  call->as_eval = said->as_eval;
+  call->tail = said->tail;
+}
+
+belay__call_t *belay__call_copy(const belay__call_t *call) {
+  belay__call_t *copy = belay__call_new(call->client, call->lane);
+  if (copy == NULL)
+    return NULL;
+  belay__call_repeat(copy, call);
+  if (copy->broken) {
+    belay__call_recycle(copy);
+    return NULL;
+  }
+  copy->settled = call->settled;
+  copy->owner = call->owner;
+  copy->deadline = call->deadline;
+  copy->affinity = call->affinity;
+  copy->urgent = call->urgent;
+  copy->stale = call->stale;
+  copy->fail_fast = call->fail_fast;
+  return copy;
+}

@@ -1,0 +1,409 @@
+#include "core/call/call.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/call/build.h"
+#include "core/client/client.h"
+#include "core/call/refusal.h"
+
+#define REST_MIN_MS UINT64_C(10) /* the first rest is drawn from 0 to this */
+#define REST_MAX_MS UINT64_C(500)
+#define LINE_SHOWN ((size_t)80) /* bytes of a script's line in a detail */
+#define HOPS_MAX 5
+
+/* ---- ends ---------------------------------------------------------------------------------------------- */
+
+static void trace(const belay__call_t *call, belay_trace_event_t event, belay_outcome_t outcome,
+                  int error) {
+  const belay_client_t *client = call->client;
+  if (client->trace == NULL)
+    return;
+  belay_trace_t t = {
+      .event = event,
+      .call = call->id,
+      .command = call->command,
+      .bytes = call->len,
+      .elapsed_ns = belay__now(client->belay) - call->started,
+      .outcome = outcome,
+      .error = error,
+  };
+  client->trace(client->trace_ctx, &t);
+}
+
+static void tell(belay__call_t *call, const belay__result_t *result) {
+  belay_client_stats_t *stats = &call->client->stats;
+  switch (result->outcome) {
+  case BELAY_OUTCOME_REPLY:
+    stats->replies++;
+    break;
+  case BELAY_OUTCOME_REFUSED:
+    stats->refused++;
+    break;
+  case BELAY_OUTCOME_NOT_SENT:
+    stats->not_sent++;
+    break;
+  case BELAY_OUTCOME_UNKNOWN:
+    stats->unknown++;
+    break;
+  }
+  trace(call, BELAY_TRACE_DONE, result->outcome, result->error);
+  belay__call_cb done = call->done;
+  call->done = NULL;
+  if (done != NULL)
+    done(call, result);
+}
+
+/* The call is over: tells whoever still wants to know, and gives it back. */
+static void finish(belay__call_t *call, const belay__result_t *result) {
+  if (call->state == BELAY__CALL_LATE) {
+    if (result->outcome == BELAY_OUTCOME_REPLY)
+      call->client->stats.settled_late++;
+    trace(call, BELAY_TRACE_SETTLED, result->outcome, result->error);
+    if (call->settled != NULL)
+      call->settled(call, result);
+  } else {
+    tell(call, result);
+  }
+  belay__call_recycle(call);
+}
+
+static void finish_with(belay__call_t *call, belay_outcome_t outcome, int error) {
+  finish(call, &(belay__result_t){.outcome = outcome, .error = error});
+}
+
+/* ---- the way there and back ---------------------------------------------------------------------------- */
+
+static void start(belay__call_t *call, uint64_t now) {
+  belay_client_t *client = call->client;
+  client->stats.calls++;
+  client->stats.pending++;
+  client->stats.pending_bytes += call->len;
+  call->counted = true;
+  call->id = client->stats.calls;
+  call->started = now;
+  call->state = BELAY__CALL_QUEUED;
+  belay__timer_set(client->belay, BELAY__RANK_OTHER, &call->timer, call->deadline);
+  trace(call, BELAY_TRACE_STARTED, BELAY_OUTCOME_NOT_SENT, 0);
+}
+
+int belay__call_send(belay__call_t **calls, size_t n) {
+  belay_client_t *client = calls[0]->client;
+  size_t bytes = client->stats.pending_bytes;
+  int error = 0;
+  for (size_t i = 0; i < n; i++) {
+    bytes += calls[i]->len;
+    calls[i]->follows = i > 0 && !calls[i]->apart;
+    calls[i]->followed = i + 1 < n && !calls[i + 1]->apart;
+    if (calls[i]->broken)
+      error = BELAY_ENOMEM;
+  }
+  if (error == 0 && bytes > client->max_bytes && !calls[0]->urgent)
+    error = BELAY_EBUSY;
+  if (error == 0) {
+    uint64_t now = belay__now(client->belay);
+    for (size_t i = 0; i < n; i++)
+      start(calls[i], now);
+    client->sending = now;
+    error = client->node_ops->submit(client, calls, n);
+    client->sending = 0;
+  }
+  for (size_t i = 0; i < n && error != 0; i++) {
+    if (calls[i]->counted) {
+      client->stats.not_sent++;
+      trace(calls[i], BELAY_TRACE_DONE, BELAY_OUTCOME_NOT_SENT, error);
+    }
+    belay__call_recycle(calls[i]);
+  }
+  return error;
+}
+
+void belay__call_sent(belay__call_t *call, uint32_t epoch) {
+  assert(call->state == BELAY__CALL_QUEUED || call->state == BELAY__CALL_SENT);
+  call->state = BELAY__CALL_SENT;
+  call->epoch = epoch;
+  belay_client_t *client = call->client;
+  if (call->first_sent == 0)
+    call->first_sent = client->sending != 0 ? client->sending : belay__now(client->belay);
+  client->stats.commands++;
+  trace(call, BELAY_TRACE_SENT, BELAY_OUTCOME_UNKNOWN, 0);
+}
+
+/* Backs off after a refusal that may pass, if there is time for another try. */
+static bool rest(belay__call_t *call, int error) {
+  belay_t *belay = call->client->belay;
+  uint64_t limit = REST_MIN_MS << (call->tries < 6 ? call->tries : 6);
+  uint64_t delay = (limit < REST_MAX_MS ? limit : REST_MAX_MS) * BELAY__MS;
+  uint64_t when = belay__now(belay) + BELAY__MS + belay__random_below(belay, delay);
+  if (when >= call->deadline || call->follows || call->followed || call->once || call->no_rest)
+    return false;
+  call->state = BELAY__CALL_RESTING;
+  call->stale = false; /* a replica that cannot answer now is not waited for: the primary may */
+  call->last_error = error; /* first_sent stays: it only makes a lease believe in less */
+  call->hops = 0;
+  if (call->tries < UINT8_MAX)
+    call->tries++;
+  belay__list_push(&call->client->resting, &call->node);
+  belay__timer_set(belay, BELAY__RANK_OTHER, &call->timer, when);
+  return true;
+}
+
+void belay__call_end_rests(belay_client_t *client) {
+  for (belay__list_t *node; (node = belay__list_pop(&client->resting)) != NULL;) {
+    belay__call_t *call = BELAY__CONTAINER(node, belay__call_t, node);
+    finish_with(call, BELAY_OUTCOME_REFUSED, call->last_error);
+  }
+}
+
+void belay__call_hurry_rests(belay_client_t *client) {
+  belay_t *belay = client->belay;
+  for (belay__list_t *node = client->resting.next; node != &client->resting; node = node->next) {
+    belay__call_t *call = BELAY__CONTAINER(node, belay__call_t, node);
+    uint64_t when = belay__now(belay) + 1 + belay__random_below(belay, REST_MIN_MS * BELAY__MS);
+    if (when < call->timer.when)
+      belay__timer_set(belay, BELAY__RANK_OTHER, &call->timer, when);
+  }
+}
+
+/* An error that stops a script may come after a write, unless it is one that comes before, or the server tells where it
+ * was raised, and the script writes behind that. */
+static void refuse(belay__call_t *call, const belay__refusal_t *refusal,
+                   const belay__reply_t *reply) {
+  bool maybe = call->script != NULL && refusal->maybe;
+  if (maybe) {
+    unsigned line = belay__refusal_line(reply->str, reply->len);
+    maybe = line == 0 || line > call->script->clean_lines;
+  }
+  finish_with(call, maybe ? BELAY_OUTCOME_UNKNOWN : BELAY_OUTCOME_REFUSED, refusal->error);
+}
+
+int belay__call_blame_key(const belay__call_t *call, const char *key, size_t key_len, int error,
+                          const char *text, size_t text_len) {
+  belay__refused_t *refused = &call->client->refused;
+  char *out = refused->text;
+  size_t n = belay__words(out, BELAY__KEY_SHOWN, key, key_len);
+  out[n++] = ':';
+  out[n++] = ' ';
+  (void)belay__words(out + n, sizeof refused->text - n, text, text_len);
+  refused->key_len = n;
+  refused->error = error;
+  return error;
+}
+
+int belay__call_blame(const belay__call_t *call, int error, const char *text) {
+  size_t key_len;
+  const char *key = belay__call_key(call, &key_len);
+  return belay__call_blame_key(call, key, key_len, error, text, strlen(text));
+}
+
+/* Whether a script has named one of several keys itself: the namespace and "::" are in it. */
+static bool names_a_key(const belay_client_t *client, const belay__reply_t *reply) {
+  const char *at = reply->str, *end = at + reply->len;
+  while ((at = memmem(at, (size_t)(end - at), client->prefix, client->prefix_len)) != NULL) {
+    at += client->prefix_len;
+    if (end - at >= 2 && memcmp(at, "::", 2) == 0)
+      return true;
+  }
+  return false;
+}
+
+static size_t words_of(const belay__call_t *call, const belay__reply_t *reply, bool with_keys,
+                       char text[BELAY__WORDS_MAX]) {
+  belay__said_t said;
+  belay__said_begin(&said, reply->str, reply->len);
+  belay__call_hide(call, &said, with_keys);
+  return belay__said_write(&said, text);
+}
+
+/* Some servers do not say which command of a script it is that they refuse: so the line that they name is told. */
+static void blame_line(const belay__call_t *call, int error, const belay__reply_t *reply,
+                       const char *text) {
+  char about[BELAY__WORDS_MAX];
+  size_t len;
+  const char *line =
+      belay__script_line(call->script, belay__refusal_line(reply->str, reply->len), &len);
+  (void)snprintf(about, sizeof about, "%s: %.*s%s%.120s", call->script->name,
+                 (int)(len < LINE_SHOWN ? len : LINE_SHOWN), line, len > 0 ? ": " : "", text);
+  belay__client_refused(call->client, error, about, strlen(about));
+}
+
+/* Keeps the server's words; where something is wrong with what is there already, behind the key, which of several is the
+ * first. */
+static void explain(const belay__call_t *call, const belay__refusal_t *refusal,
+                    const belay__reply_t *reply) {
+  char text[BELAY__WORDS_MAX], about[BELAY__WORDS_MAX];
+  bool of_a_key = refusal->error == BELAY_EWRONGTYPE || refusal->error == BELAY_EMISMATCH ||
+                  refusal->error == BELAY_ECROSSSLOT;
+  size_t len = words_of(call, reply, of_a_key, text), key_len;
+  if (refusal->error == BELAY_EPERM && call->script != NULL) {
+    blame_line(call, refusal->error, reply, text);
+    return;
+  }
+  if (!of_a_key || belay__call_key(call, &key_len) == NULL || names_a_key(call->client, reply)) {
+    belay__client_refused(call->client, refusal->error, text, len);
+    return;
+  }
+  (void)snprintf(about, sizeof about, "%.100s%s", text,
+                 belay__call_has_keys(call) ? " (or another key of this call)" : "");
+  (void)belay__call_blame(call, refusal->error, about);
+}
+
+/* What would come behind what was sent later is not sent again. */
+bool belay__call_may_redirect(const belay__call_t *call) {
+  return call->state == BELAY__CALL_SENT && !call->once && call->hops < HOPS_MAX;
+}
+
+/* It was not executed where it was sent to, and begins anew. */
+void belay__call_redirect(belay__call_t *call) {
+  assert(belay__call_may_redirect(call));
+  call->hops++;
+  call->state = BELAY__CALL_QUEUED;
+  call->first_sent = 0;
+  call->epoch = 0;
+}
+
+void belay__call_stay(belay__call_t *call, const belay__reply_t *reply, int error) {
+  char text[BELAY__WORDS_MAX];
+  if (reply != NULL)
+    belay__client_refused(call->client, error, text, words_of(call, reply, false, text));
+  bool waits = call->state == BELAY__CALL_SENT && error == BELAY_ECLUSTERDOWN && rest(call, error);
+  if (!waits)
+    finish_with(call, BELAY_OUTCOME_REFUSED, error);
+}
+
+unsigned belay__call_denied(belay__call_t *call, const belay__reply_t *reply) {
+  if (call->needs == 0 || reply->type != BELAY__REPLY_ERROR)
+    return 0;
+  int error = belay__refusal_find(reply->str, reply->len)->error;
+  call->denied = error == BELAY_EPERM || error == BELAY_EREFUSED;
+  return call->denied ? 1u << (call->needs - 1) : 0;
+}
+
+belay__verdict_t belay__call_reply(belay__call_t *call, const belay__reply_t *reply) {
+  if (reply->type != BELAY__REPLY_ERROR) {
+    finish(call, &(belay__result_t){.outcome = BELAY_OUTCOME_REPLY, .reply = reply});
+    return BELAY__VERDICT_OVER;
+  }
+  const belay__refusal_t *refusal = belay__refusal_find(reply->str, reply->len);
+  bool reauth = refusal->remedy == BELAY__REMEDY_REAUTH;
+  bool reconnect = refusal->remedy == BELAY__REMEDY_RECONNECT || reauth;
+  if (call->state == BELAY__CALL_LATE) {
+    refuse(call, refusal, reply);
+    return reconnect ? BELAY__VERDICT_RECONNECT : BELAY__VERDICT_OVER;
+  }
+  assert(!call->followed || call->script == NULL || call->as_eval);
+  if (refusal->remedy == BELAY__REMEDY_EVAL && call->script != NULL && !call->as_eval &&
+      !call->once) {
+    call->first_sent = 0;
+    if (belay__call_become_eval(call))
+      return BELAY__VERDICT_RESEND;
+    finish_with(call, BELAY_OUTCOME_REFUSED, BELAY_ENOMEM);
+    return BELAY__VERDICT_OVER;
+  }
+  bool raised = memcmp(reply->str, "ERR ", reply->len < 4 ? reply->len : 4) ==
+                0; /* by a script, in the middle */
+  if (refusal->remedy == BELAY__REMEDY_REDIRECT && !raised)
+    return BELAY__VERDICT_REDIRECT;
+  explain(call, refusal, reply);
+  bool passes = (refusal->remedy == BELAY__REMEDY_RETRY || reconnect) &&
+                !(reauth && call->last_error == BELAY_EAUTH);
+  if (!passes || !rest(call, refusal->error))
+    refuse(call, refusal, reply);
+  return reconnect ? BELAY__VERDICT_RECONNECT : BELAY__VERDICT_OVER;
+}
+
+bool belay__call_dropped(belay__call_t *call, bool sent, int error) {
+  if (call->state == BELAY__CALL_LATE || sent) {
+    finish_with(call, sent ? BELAY_OUTCOME_UNKNOWN : BELAY_OUTCOME_NOT_SENT,
+                error == BELAY_EPROTO ? BELAY_EPROTO : BELAY_EUNKNOWN);
+    return false;
+  }
+  call->state = BELAY__CALL_QUEUED;
+  call->first_sent = 0;
+  call->epoch = 0;
+  return true;
+}
+
+void belay__call_refused(belay__call_t *call, int error) {
+  assert(call->state == BELAY__CALL_QUEUED);
+  finish_with(call, BELAY_OUTCOME_NOT_SENT, error);
+}
+
+static void retry(belay__call_t *call) {
+  belay_client_t *client = call->client;
+  belay__list_remove(&call->node);
+  call->state = BELAY__CALL_QUEUED;
+  belay__timer_set(client->belay, BELAY__RANK_OTHER, &call->timer, call->deadline);
+  int error = client->node_ops->submit(client, &call, 1);
+  if (error != 0)
+    finish_with(call, BELAY_OUTCOME_REFUSED, call->last_error);
+}
+
+void belay__call_on_timer(belay__timer_t *timer) {
+  belay__call_t *call = BELAY__CONTAINER(timer, belay__call_t, timer);
+  int error;
+  switch ((belay__call_state_t)call->state) {
+  case BELAY__CALL_RESTING:
+    retry(call);
+    break;
+  case BELAY__CALL_QUEUED:
+    error = call->client->node_ops->withdraw(call->client, call);
+    if (call->last_error != 0)
+      finish_with(call, BELAY_OUTCOME_REFUSED, call->last_error);
+    else
+      finish_with(call, BELAY_OUTCOME_NOT_SENT, error);
+    break;
+  case BELAY__CALL_SENT:
+    call->client->node_ops->overdue(call->client, call);
+    call->state = BELAY__CALL_LATE;
+    tell(call, &(belay__result_t){.outcome = BELAY_OUTCOME_UNKNOWN, .error = BELAY_EUNKNOWN});
+    break;
+  case BELAY__CALL_BUILDING:
+  case BELAY__CALL_LATE:
+    assert(false && "a timer that is not set in this state");
+  }
+}
+
+bool belay__call_abandon(belay__call_t *call) {
+  call->done = call->settled = NULL;
+  belay__timer_stop(call->client->belay, BELAY__RANK_OTHER, &call->timer);
+  switch ((belay__call_state_t)call->state) {
+  case BELAY__CALL_QUEUED:
+    (void)call->client->node_ops->withdraw(call->client, call);
+    finish_with(call, BELAY_OUTCOME_NOT_SENT, BELAY_ECANCELED);
+    return false;
+  case BELAY__CALL_RESTING:
+    belay__list_remove(&call->node);
+    finish_with(call, BELAY_OUTCOME_REFUSED, BELAY_ECANCELED);
+    return false;
+  case BELAY__CALL_SENT:
+    call->state = BELAY__CALL_LATE;
+    tell(call, &(belay__result_t){.outcome = BELAY_OUTCOME_UNKNOWN, .error = BELAY_ECANCELED});
+    return true;
+  case BELAY__CALL_BUILDING:
+    belay__call_recycle(call);
+    return false;
+  case BELAY__CALL_LATE:
+    return true;
+  }
+  return true;
+}
+
+void belay__calls_discard(belay__call_t *const *calls, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    assert(calls[i]->state == BELAY__CALL_BUILDING);
+    belay__call_recycle(calls[i]);
+  }
+}
+
+void belay__call_distrust(belay__call_t *call, const belay__reply_t *reply) {
+  belay_client_t *client = call->client;
+  bool of_a_script =
+      call->script != NULL && reply->type != BELAY__REPLY_NIL && reply->type != BELAY__REPLY_STATUS;
+  belay__log(client->belay, BELAY_LOG_ERROR, "%s: a reply of an unexpected %s",
+             call->script != NULL ? call->script->name : call->command,
+             of_a_script ? "content: the call fails" : "type: the connection is dropped");
+  if (!of_a_script)
+    client->node_ops->distrust(client, call);
+}

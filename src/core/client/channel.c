@@ -1,0 +1,246 @@
+#include "core/client/channel.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define CHANNELS_MAX ((size_t)65536)
+#define LINGERING_MAX ((size_t)1024)
+#define LINGER_MS 1000
+
+static void on_timer(belay__timer_t *timer);
+
+void belay__channels_init(belay_client_t *client) {
+  client->channels = (belay__channels_t){.timer = {.fire = on_timer}};
+  belay__list_init(&client->channels.all);
+  belay__list_init(&client->channels.lingering);
+}
+
+/* ---- the registry -------------------------------------------------------------------------------------- */
+
+static bool is_named(const belay__entry_t *entry, const void *name, size_t len) {
+  const belay__channel_t *channel = BELAY__CONTAINER(entry, belay__channel_t, entry);
+  return channel->len == len && memcmp(channel->name, name, len) == 0;
+}
+
+belay__channel_t *belay__channel_find(belay_client_t *client, const char *name, size_t len) {
+  belay__table_t *table = &client->channels.table;
+  if (table->count == 0)
+    return NULL;
+  uint64_t hash = belay__table_hash(client->belay, table, name, len);
+  belay__entry_t *entry = belay__table_find(table, hash, is_named, name, len);
+  return entry == NULL ? NULL : BELAY__CONTAINER(entry, belay__channel_t, entry);
+}
+
+static belay__channel_t *make(belay_client_t *client, const char *name, size_t len) {
+  belay_t *belay = client->belay;
+  belay__table_t *table = &client->channels.table;
+  belay__channel_t *channel = belay__alloc(belay, sizeof *channel + len);
+  if (channel == NULL)
+    return NULL;
+  *channel = (belay__channel_t){.client = client, .len = len};
+  memcpy(channel->name, name, len);
+  belay__list_init(&channel->lingers);
+  belay__list_init(&channel->ears);
+  belay__list_init(&channel->node.list);
+  if (belay__table_add(belay, table, &channel->entry, belay__table_hash(belay, table, name, len)) !=
+      0) {
+    belay__free(belay, channel, sizeof *channel + len);
+    return NULL;
+  }
+  belay__list_push(&client->channels.all, &channel->all);
+  return channel;
+}
+
+static void discard(belay__channel_t *channel) {
+  belay__channels_t *channels = &channel->client->channels;
+  belay__list_remove(&channel->all);
+  belay__table_remove(&channels->table, &channel->entry);
+  belay__free(channel->client->belay, channel, sizeof *channel + channel->len);
+}
+
+/* ---- lingering ----------------------------------------------------------------------------------------- */
+
+static void stay(belay__channel_t *channel) {
+  if (belay__list_empty(&channel->lingers))
+    return;
+  belay__list_remove(&channel->lingers);
+  channel->client->channels.lingering_len--;
+}
+
+static void leave(belay__channel_t *channel) {
+  belay_client_t *client = channel->client;
+  stay(channel);
+  client->node_ops->unlisten(client, channel);
+  discard(channel);
+}
+
+/* Sets the timer to the first that lingers; one that is set is early at most. */
+static void watch(belay_client_t *client) {
+  belay__channels_t *channels = &client->channels;
+  if (belay__list_empty(&channels->lingering) || belay__timer_is_set(&channels->timer))
+    return;
+  const belay__channel_t *first =
+      BELAY__CONTAINER(channels->lingering.next, belay__channel_t, lingers);
+  belay__timer_set(client->belay, BELAY__RANK_OTHER, &channels->timer, first->lingers_until);
+}
+
+static void on_timer(belay__timer_t *timer) {
+  belay_client_t *client = BELAY__CONTAINER(timer, belay_client_t, channels.timer);
+  belay__list_t *lingering = &client->channels.lingering;
+  uint64_t now = belay__now(client->belay);
+  while (!belay__list_empty(lingering)) {
+    belay__channel_t *first = BELAY__CONTAINER(lingering->next, belay__channel_t, lingers);
+    if (first->lingers_until > now)
+      break;
+    leave(first);
+  }
+  watch(client);
+}
+
+/* The one that was left first goes at once. False if there is none. */
+static bool evict(belay_client_t *client) {
+  belay__list_t *lingering = &client->channels.lingering;
+  if (belay__list_empty(lingering))
+    return false;
+  leave(BELAY__CONTAINER(lingering->next, belay__channel_t, lingers));
+  return true;
+}
+
+/* Nobody hears it. */
+static void linger(belay__channel_t *channel) {
+  belay_client_t *client = channel->client;
+  channel->lingers_until = belay__after_ms(client->belay, LINGER_MS);
+  belay__list_push(&client->channels.lingering, &channel->lingers);
+  if (++client->channels.lingering_len > LINGERING_MAX)
+    (void)evict(client);
+  watch(client);
+}
+
+/* ---- ears ---------------------------------------------------------------------------------------------- */
+
+int belay__listen(belay_client_t *client, const char *name, size_t len, belay__ear_t *ear) {
+  assert(ear->channel == NULL && !client->node_closing);
+  belay__channel_t *channel = belay__channel_find(client, name, len);
+  bool fresh = channel == NULL;
+  if (fresh && client->channels.table.count >= CHANNELS_MAX && !evict(client))
+    return BELAY_EBUSY;
+  if (fresh && (channel = make(client, name, len)) == NULL)
+    return BELAY_ENOMEM;
+  stay(channel);
+  ear->channel = channel;
+  ear->up = channel->up;
+  ear->told = 0;
+  belay__list_push(&channel->ears, &ear->node);
+  client->node_ops->listen(client, channel);
+  return 0;
+}
+
+void belay__unlisten(belay__ear_t *ear) {
+  belay__channel_t *channel = ear->channel;
+  if (channel == NULL)
+    return;
+  belay__list_remove(&ear->node);
+  ear->channel = NULL;
+  ear->up = false;
+  if (belay__list_empty(&channel->ears) && !channel->busy) /* else tell() looks */
+    linger(channel);
+}
+
+bool belay__ear_is_up(const belay__ear_t *ear) {
+  return ear->channel != NULL && ear->channel->up;
+}
+
+bool belay__channel_is_up(belay_client_t *client, const char *name, size_t len) {
+  const belay__channel_t *channel = belay__channel_find(client, name, len);
+  return channel != NULL && channel->up;
+}
+
+/* ---- what is heard ------------------------------------------------------------------------------------- */
+
+/* Whether it concerns this ear; notes that it was told. */
+static bool concerns(belay__ear_t *ear, belay__heard_t what, int status) {
+  bool was_up = ear->up;
+  switch (what) {
+  case BELAY__HEARD_UP:
+    ear->up = true;
+    ear->told = 0;
+    return !was_up;
+  case BELAY__HEARD_MESSAGE:
+    return true;
+  case BELAY__HEARD_GAP:
+    if (!was_up && (belay_err_retryable(status) || ear->told == status))
+      return false;
+    ear->up = false;
+    ear->told = belay_err_retryable(status) ? 0 : status;
+    return true;
+  }
+  return false;
+}
+
+/* Tells all ears; those that come meanwhile know it already. */
+static void tell(belay__channel_t *channel, belay__heard_t what, const char *data, size_t len,
+                 int status) {
+  belay__list_t untold;
+  if (belay__list_empty(&channel->ears))
+    return;
+  belay__list_init(&untold);
+  belay__list_splice_front(&untold, &channel->ears);
+  channel->busy = true;
+  for (belay__list_t *node; (node = belay__list_pop(&untold)) != NULL;) {
+    belay__ear_t *ear = BELAY__CONTAINER(node, belay__ear_t, node);
+    belay__list_push(&channel->ears, &ear->node);
+    if (concerns(ear, what, status))
+      ear->hear(ear, what, data, len, status);
+  }
+  channel->busy = false;
+  if (belay__list_empty(&channel->ears))
+    linger(channel);
+}
+
+void belay__channel_confirmed(belay__channel_t *channel) {
+  channel->up = true;
+  tell(channel, BELAY__HEARD_UP, NULL, 0, 0);
+}
+
+void belay__channel_lost(belay__channel_t *channel, int error) {
+  channel->up = false;
+  tell(channel, BELAY__HEARD_GAP, NULL, 0, error);
+}
+
+void belay__channel_refused(belay__channel_t *channel, int error) {
+  belay__channel_lost(channel, error);
+}
+
+void belay__channel_message(belay_client_t *client, const char *name, size_t name_len,
+                            const char *data, size_t len) {
+  belay__channel_t *channel = belay__channel_find(client, name, name_len);
+  if (channel != NULL && channel->up) /* else it is of a subscription that was given up */
+    tell(channel, BELAY__HEARD_MESSAGE, data, len, 0);
+}
+
+void belay__channels_each(belay_client_t *client,
+                          void (*visit)(belay__channel_t *channel, void *arg), void *arg) {
+  belay__list_t *all = &client->channels.all, untold;
+  belay__list_init(&untold);
+  belay__list_splice_front(&untold, all);
+  for (belay__list_t *node; (node = belay__list_pop(&untold)) != NULL;) {
+    belay__list_push(all, node);
+    visit(BELAY__CONTAINER(node, belay__channel_t, all), arg);
+  }
+}
+
+/* ---- the end ------------------------------------------------------------------------------------------- */
+
+void belay__channels_close(belay_client_t *client) {
+  belay__timer_stop(client->belay, BELAY__RANK_OTHER, &client->channels.timer);
+}
+
+void belay__channels_free(belay_client_t *client) {
+  belay__channels_t *channels = &client->channels;
+  for (belay__list_t *node; (node = belay__list_pop(&channels->all)) != NULL;) {
+    belay__channel_t *channel = BELAY__CONTAINER(node, belay__channel_t, all);
+    assert(belay__list_empty(&channel->ears));
+    discard(channel);
+  }
+  belay__table_free(client->belay, &channels->table);
+}

@@ -1,0 +1,177 @@
+/* belay_client_t: the core's part of one deployment. The adapter that reaches it embeds this as its first
+ * member.
+ *
+ *   OPEN --close--> CLOSING: objects close, each in its own time
+ *                     |--the last object is gone, or close_timeout: the rest is aborted
+ *                     v
+ *                   the node closes: connections are dropped, calls end
+ *                     |--belay__client_gone
+ *                     v
+ *                   the user is told, the memory is given back */
+#ifndef BELAY_CORE_CLIENT_CLIENT_H
+#define BELAY_CORE_CLIENT_CLIENT_H
+
+#include "core/loop/loop.h"
+#include "core/call/call.h"
+#include "core/loop/pool.h"
+#include "core/key/table.h"
+#include "core/key/token.h"
+#include "core/call/error_text.h"
+
+#define BELAY__NAMESPACE_PARTS 8
+#define BELAY__NAMESPACE_PART_MAX ((size_t)128)
+#define BELAY__KEY_SHOWN ((size_t)151) /* bytes of a key in a detail, a 0 included */
+
+/* What lives on a client: locks, undos. Closing the client closes them first. */
+typedef struct belay__object belay__object_t;
+
+typedef struct belay__object_ops {
+  void (*close)(belay__object_t *object); /* begin to end; may be called when it has begun */
+  void (*abort)(belay__object_t *object); /* end now: the network is not waited for any more */
+  /* A connection of the client's is up. Brings forward what waits only because there was none; sends nothing itself. NULL:
+   * nothing does. */
+  void (*connected)(belay__object_t *object);
+  /* A connection of the client was lost, and the server may be another one when it comes back. Adds and removes no
+   * object. NULL: nothing to do. */
+  void (*lost_connection)(belay__object_t *object);
+} belay__object_ops_t;
+
+struct belay__object {
+  belay__list_t node;
+  const belay__object_ops_t *ops;
+};
+
+/* Whether the server has a vote, as far as was found out; lease/machine/quarantine.c's. */
+typedef struct belay__standing {
+  belay__server_t server; /* of the connection on which that was; epoch 0: it was not yet */
+  uint32_t max_ttl;
+  int64_t votes_from;
+} belay__standing_t;
+
+/* How many others wait for a key that this client has released; lease/wait/turns.c's. */
+typedef struct belay__crowd {
+  uint64_t hash;        /* of the key, as in client->lines */
+  uint64_t released_at; /* when the last release was answered, in nanoseconds */
+  uint64_t held_for;    /* the hold that ended then, in nanoseconds */
+  uint32_t others; /* connections of other clients that were told of it; 0: the entry is free */
+} belay__crowd_t;
+
+#define BELAY__CROWDS 16 /* keys that a client remembers others of; a power of two */
+
+/* What the client listens to; core/client/channel.c's. */
+typedef struct belay__channels {
+  belay__table_t table;
+  belay__list_t all;
+  belay__list_t lingering; /* in the order in which they were left */
+  size_t lingering_len;
+  belay__timer_t timer; /* the first of them has lingered for long enough */
+} belay__channels_t;
+
+/* What the server refused with. */
+typedef struct belay__refused {
+  int error;
+  size_t key_len; /* the text begins with a key, and what parts it from the server's words */
+  char text[BELAY__WORDS_MAX];
+} belay__refused_t;
+
+struct belay_client {
+  belay_t *belay;
+  const belay__node_ops_t *node_ops;
+  belay__list_t node; /* in belay->clients */
+  void *data;
+
+  uint64_t place; /* where its URL leads: the same number wherever the URL is the same */
+  int db;         /* the database there */
+  char *prefix;   /* the namespace, escaped and joined */
+  size_t prefix_len;
+  char owner[BELAY__OWNER_MAX + 1];
+  size_t owner_len;
+  int64_t timeout_ms, stall_timeout_ms, close_timeout_ms;
+  size_t max_bytes, max_reply;
+  belay_read_from_t read_from;
+  belay_trace_fn trace;
+  void *trace_ctx;
+
+  belay__refused_t refused; /* last */
+
+  belay__token_t instance; /* tells its owners from another client's; if has_instance */
+  bool has_instance;
+
+  belay__standing_t standing;
+
+  belay__crowd_t crowds[BELAY__CROWDS]; /* lease/wait/turns.c's */
+  belay__table_t lines;                 /* of leases, by key; lease/wait/queue.c's */
+  belay__list_t terms;                  /* that leases share; lease/machine/config.c's */
+  belay__pool_t bids;    /* of leases that are being asked for; lease/machine/owner.c's */
+  size_t kept_undos;     /* that are repeated if their connection is lost; lease/machine/undo.c's */
+  belay__list_t resting; /* calls that wait for the time to try again */
+  belay__list_t pool;    /* calls that are not in use */
+  size_t pool_len;
+  belay__list_t objects;
+  belay__channels_t channels;
+  belay_client_stats_t stats;
+
+  belay__call_t *ping;
+  belay_client_cb ping_cb;
+  int ping_status;
+  belay__task_t ping_task;
+
+  uint64_t sending; /* inside belay__call_send(): when that began; else 0 */
+
+  bool closing, node_closing;
+  belay_client_close_cb close_cb;
+  belay__timer_t close_timer;
+  belay__task_t close_task;
+};
+
+/* Initializes the core's part and adds it to belay's clients. owner is the label to use where the options
+ * name none. Returns 0, BELAY_EINVAL (with a detail) or BELAY_ENOMEM. */
+int belay__client_init(belay_client_t *client, belay_t *belay, const belay__node_ops_t *node_ops,
+                       const belay_client_options_t *options, const char *owner);
+
+/* Checks the options' ranges; BELAY_EINVAL with a detail, or 0. */
+int belay__client_options_check(belay_t *belay, const belay_client_options_t *options);
+
+/* Takes back what belay__client_init() did, for an adapter that fails after it. */
+void belay__client_fini(belay_client_t *client);
+
+/* 0, BELAY_EINVAL for NULL, BELAY_EFORK or BELAY_ECLOSING. */
+int belay__client_check(belay_client_t *client);
+
+void belay__client_add(belay_client_t *client, belay__object_t *object);
+void belay__client_remove(belay_client_t *client, belay__object_t *object);
+
+/* For the node: a connection that calls were sent on is gone. */
+void belay__client_lost_connection(belay_client_t *client);
+
+/* Whether it says who somebody is, in a token or to the server: 1 to max printable bytes without spaces. */
+bool belay__is_label(const char *text, size_t max);
+
+/* Begins to close, unless it has begun. now: nothing is waited for. */
+void belay__client_start_close(belay_client_t *client, bool now);
+
+/* A connection is up: calls that rest, and objects that wait for the server, try again soon. */
+void belay__client_connected(belay_client_t *client);
+
+/* The node is closed. */
+void belay__client_gone(belay_client_t *client);
+
+/* Keeps what the server said when it refused, as core/call/error_text.h has it; belay__call_blame() puts a key before it. And makes
+ * it belay_detail(), if it is what this status comes from. key: NULL, or what BELAY_EWRONGTYPE is about, if several may be refused before one
+ * is told. */
+void belay__client_refused(belay_client_t *client, int error, const char *text, size_t len);
+void belay__client_explain(belay_client_t *client, int status, const char *key, size_t key_len);
+
+/* Whether the servers can do that, and let us. */
+bool belay__client_can(belay_client_t *client, belay__capability_t what);
+
+/* Whether something that was sent on connection `epoch` (0: nothing was) may still be executed after
+ * `answered`, a call of the same lane and affinity, has been. */
+bool belay__client_ghost(const belay_client_t *client, const belay__call_t *answered,
+                         uint32_t epoch);
+
+void belay__channels_init(belay_client_t *client);  /* channel.c */
+void belay__call_pool_free(belay_client_t *client); /* call.c */
+void belay__close_if_empty(belay_t *belay);         /* loop.c */
+
+#endif /* BELAY_CORE_CLIENT_CLIENT_H */

@@ -1,0 +1,64 @@
+#include "core/client/server_time.h"
+
+#define FRESH_MS 60000 /* so long nobody asks */
+#define OLD_MS 600000  /* and after that everybody does */
+#define AGAIN_MS 5000  /* if who was told to ask has no answer by then, another is told to */
+#define NEAR_MS 100    /* what took longer to be answered is asked again so soon too */
+#define TIME_MAX_US INT64_C(253370764799999000) /* the end of the year 9998 */
+
+/* Whether calls of this family are answered by the server that was asked, as far as is known. */
+static bool is_same_server(const belay__servertime_t *time, const belay__family_t *family) {
+  const belay_client_t *client = family->client;
+  const belay__server_t *server = client->node_ops->server(client, time->lane, family->affinity);
+  return server == NULL || server->epoch == time->epoch;
+}
+
+bool belay__servertime_known_at(belay__servertime_t *time, const belay__family_t *family,
+                                uint64_t now) {
+  if (time->learnt == 0 || now - time->learnt >= OLD_MS * BELAY__MS ||
+      !is_same_server(time, family))
+    return false;
+  if (now < time->ask_at)
+    return true;
+  time->ask_at = now + AGAIN_MS * BELAY__MS;
+  return false;
+}
+
+bool belay__servertime_known(belay__servertime_t *time, const belay__family_t *family) {
+  return belay__servertime_known_at(time, family, belay__now(family->client->belay));
+}
+
+int64_t belay__servertime_ms_at(const belay__servertime_t *time, uint64_t now) {
+  int64_t since_us = (int64_t)(now - time->learnt) / 1000; /* less than 0 if it was learnt since */
+  return (time->us + time->shift_us + since_us) / 1000;
+}
+
+int64_t belay__servertime_ms(const belay__servertime_t *time, const belay__family_t *family) {
+  return belay__servertime_ms_at(time, belay__now(family->client->belay));
+}
+
+belay__call_t *belay__servertime_call(const belay__servertime_t *time,
+                                      const belay__family_t *family) {
+  belay__call_t *call = belay__call_new(family->client, time->lane);
+  if (call == NULL)
+    return NULL;
+  belay__call_command(call, "TIME", 1);
+  call->affinity = family->affinity;
+  return call;
+}
+
+int belay__servertime_read(belay__servertime_t *time, const belay__call_t *call,
+                           const belay__reply_t *reply) {
+  uint64_t seconds, us, now = belay__now(call->client->belay);
+  if (reply->type != BELAY__REPLY_ARRAY || reply->count != 2 ||
+      !belay__reply_number(reply->items[0], 1, TIME_MAX_US / 1000000, &seconds) ||
+      !belay__reply_number(reply->items[1], 0, 999999, &us))
+    return BELAY_EPROTO;
+  /* Its clock was read some time between the two; half way is never off by more than half of it. */
+  uint64_t took = now - call->first_sent;
+  time->learnt = call->first_sent + took / 2;
+  time->us = (int64_t)(seconds * 1000000 + us);
+  time->ask_at = now + (took <= NEAR_MS * BELAY__MS ? FRESH_MS : AGAIN_MS) * BELAY__MS;
+  time->epoch = call->epoch;
+  return 0;
+}

@@ -1,0 +1,14 @@
+/* Slots: the parts into which a cluster divides its keys. */
+#ifndef BELAY_CORE_KEY_SLOT_H
+#define BELAY_CORE_KEY_SLOT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define BELAY__SLOTS 16384
+
+/* The slot of a key: CRC-16/XMODEM of what stands between the first '{' and the next '}' behind it, if there is
+ * anything, else of all of it ("Redis cluster specification"). */
+uint16_t belay__slot(const char *key, size_t len);
+
+#endif /* BELAY_CORE_KEY_SLOT_H */

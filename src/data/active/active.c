@@ -1,0 +1,257 @@
+/* Active users: the series, its keys, and marks. An operation that says "now" is one step, or two:
+ *
+ *   begin --the time is known, or given--> ASKING --answered--> told
+ *     |                                      ^
+ *     +--> LEARNING: TIME --answered---------+
+ *
+ * What it asks is on the stack in the first case, and copied into the request's room in the second. */
+#include "data/active/active.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/key/key.h"
+#include "scripts.gen.h"
+
+#define TTL_MAX_MS INT64_C(315360000000) /* ten years */
+#define OFFSET_MIN (-720)
+#define OFFSET_MAX 840
+
+/* ---- closing ------------------------------------------------------------------------------------------- */
+
+static void on_gone(belay__family_t *family) {
+  belay_active_t *active = (belay_active_t *)family;
+  if (family->close_cb != NULL)
+    ((belay_active_close_cb)family->close_cb)(active, family->data);
+}
+
+static const belay__family_ops_t family_ops = {
+    .name = "active", .size = sizeof(belay_active_t), .whole = true, .gone = on_gone};
+
+int belay_active_close(belay_active_t *active, belay_active_close_cb cb) {
+  return belay__family_close((belay__family_t *)active, (void (*)(void))cb);
+}
+
+void *belay_active_data(const belay_active_t *active) {
+  return belay__family_data((const belay__family_t *)active);
+}
+
+/* ---- a new one ----------------------------------------------------------------------------------------- */
+
+void belay_active_options_init(belay_active_options_t *options) {
+  if (options == NULL)
+    return;
+  *options = (belay_active_options_t){.unit = BELAY_ACTIVE_DAY,
+                                      .ttl_ms = 32 * BELAY__DAY_MS,
+                                      .archive_ttl_ms = 400 * BELAY__DAY_MS};
+}
+
+static int check_options(belay_t *belay, const belay_active_options_t *o) {
+  int error = belay__check_range(belay, "unit", o->unit, BELAY_ACTIVE_DAY, BELAY_ACTIVE_HOUR);
+  if (error == 0)
+    error = belay__check_range(belay, "utc_offset_minutes", o->utc_offset_minutes, OFFSET_MIN,
+                               OFFSET_MAX);
+  if (error == 0)
+    error = belay__check_range(belay, "ttl_ms", o->ttl_ms, 1000, TTL_MAX_MS);
+  if (error == 0 && o->archive_ttl_ms != 0)
+    error = belay__check_range(belay, "archive_ttl_ms", o->archive_ttl_ms, 1000, TTL_MAX_MS);
+  return error;
+}
+
+int belay_active_new(belay_client_t *client, const belay_active_options_t *options,
+                     belay_active_t **out) {
+  belay_active_options_t o;
+  belay__family_t *family;
+  if (out == NULL)
+    return BELAY_EINVAL;
+  *out = NULL;
+  int error = belay__client_check(client);
+  if (error != 0)
+    return error;
+  belay_active_options_init(&o);
+  if (options != NULL)
+    o = *options;
+  o.name_len = belay__text_len(o.name, o.name_len);
+  error = check_options(client->belay, &o);
+  if (error == 0)
+    error = belay__family_new(client, &family_ops, o.name, o.name_len, &family);
+  if (error != 0)
+    return error;
+  belay_active_t *active = *out = (belay_active_t *)family;
+  family->data = o.data;
+  active->time.lane = BELAY__LANE_DATA;
+  active->unit_ms = o.unit == BELAY_ACTIVE_DAY ? BELAY__DAY_MS : BELAY__HOUR_MS;
+  active->offset_ms = (int64_t)o.utc_offset_minutes * 60000;
+  active->ttl_ms = o.ttl_ms;
+  active->archive_ttl_ms = o.archive_ttl_ms;
+  assert(o.name != NULL); /* a series has one */
+  active->name_len = o.name_len;
+  memcpy(active->name, o.name, o.name_len);
+  return 0;
+}
+
+/* ---- keys ---------------------------------------------------------------------------------------------- */
+
+void belay__active_put_period(const belay_active_t *active, belay__call_t *call, int64_t period) {
+  char tail[32];
+  int64_t in_day = BELAY__DAY_MS / active->unit_ms, day = belay__date_floor(period, in_day);
+  int date = belay__date_of(day), hour = (int)(period - day * in_day);
+  if (in_day == 1)
+    (void)snprintf(tail, sizeof tail, "}::%08d", date);
+  else
+    (void)snprintf(tail, sizeof tail, "}::%08d%02d", date, hour);
+  belay__family_arg(&active->family, call, NULL, 0, tail);
+}
+
+void belay__active_put_archive(const belay_active_t *active, belay__call_t *call, const char *label,
+                               size_t label_len) {
+  static const char head[] = "}::archive::";
+  char tail[sizeof head + 3 * BELAY_ACTIVE_LABEL_MAX];
+  memcpy(tail, head, sizeof head);
+  size_t n = belay__key_escape(tail + sizeof head - 1, label, label_len); /* none of it is a 0 */
+  tail[sizeof head - 1 + n] = '\0';
+  belay__family_arg(&active->family, call, NULL, 0, tail);
+}
+
+void belay__active_put_record(const belay_active_t *active, belay__call_t *call) {
+  belay__family_arg(&active->family, call, NULL, 0, "}::archived");
+}
+
+/* ---- steps --------------------------------------------------------------------------------------------- */
+
+int belay__active_check_time(const belay_active_t *active, const char *what, int64_t time_ms) {
+  return time_ms == BELAY_ACTIVE_NOW ? 0
+                                     : belay__check_range(active->family.client->belay, what,
+                                                          time_ms, 1, BELAY_ACTIVE_TIME_MAX);
+}
+
+static int send(belay_active_t *active, belay__pending_t *pending, const belay__active_ask_t *ask) {
+  belay__active_ask_t dated = *ask;
+  int64_t now = belay__servertime_ms(&active->time, &active->family);
+  if (dated.from_ms == BELAY_ACTIVE_NOW)
+    dated.from_ms = now;
+  if (dated.to_ms == BELAY_ACTIVE_NOW)
+    dated.to_ms = now;
+  return dated.send(active, pending, &dated);
+}
+
+/* Copies what is asked into the request's room. */
+static bool keep(belay__pending_t *pending, const belay__active_ask_t *ask) {
+  size_t items = ask->items == NULL ? 0 : ask->n, size = sizeof *ask + items * sizeof *ask->items;
+  for (size_t i = 0; i < items; i++)
+    size += ask->items[i].len;
+  belay__active_ask_t *copy = belay__request_room(pending, size);
+  if (copy == NULL)
+    return false;
+  *copy = *ask;
+  if (items == 0)
+    return true;
+  belay_bytes_t *to = (belay_bytes_t *)(void *)(copy + 1);
+  char *at = (char *)(to + items);
+  copy->items = to;
+  for (size_t i = 0; i < items; i++) {
+    to[i] = (belay_bytes_t){.data = at, .len = ask->items[i].len};
+    memcpy(at, ask->items[i].data, ask->items[i].len);
+    at += ask->items[i].len;
+  }
+  return true;
+}
+
+int belay__active_begin(belay_active_t *active, belay_request_t *request,
+                        const belay__request_ops_t *ops, const belay__active_ask_t *ask,
+                        void (*cb)(void)) {
+  belay_client_t *client = active->family.client;
+  belay__pending_t *pending;
+  int error = belay__family_begin(&active->family, request, ops, cb, &pending);
+  if (error != 0)
+    return error;
+  pending->deadline = belay__after_ms(client->belay, belay__request_timeout_ms(client, request));
+  bool now = ask->from_ms == BELAY_ACTIVE_NOW || ask->to_ms == BELAY_ACTIVE_NOW;
+  if (!now || belay__servertime_known(&active->time, &active->family)) {
+    error = send(active, pending, ask);
+  } else if (!keep(pending, ask)) {
+    error = BELAY_ENOMEM;
+  } else {
+    pending->values[BELAY__ACTIVE_LEARNING] = 1;
+    error = belay__request_send(pending, belay__servertime_call(&active->time, &active->family));
+  }
+  if (error != 0)
+    belay__request_forget(pending);
+  return error;
+}
+
+bool belay__active_learn(belay__pending_t *pending, const belay__call_t *call,
+                         const belay__reply_t *reply, int *status) {
+  belay_active_t *active = pending->context;
+  if (!pending->values[BELAY__ACTIVE_LEARNING])
+    return false;
+  *status = belay__servertime_read(&active->time, call, reply);
+  return true;
+}
+
+int belay__active_next(belay__pending_t *pending) {
+  if (!pending->values[BELAY__ACTIVE_LEARNING])
+    return 0;
+  pending->values[BELAY__ACTIVE_LEARNING] = 0;
+  int error = send(pending->context, pending, pending->room);
+  return error != 0 ? error : BELAY__REQUEST_PARK;
+}
+
+void belay__active_tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
+  ((belay_active_cb)cb)(request, answer->status);
+}
+
+/* ---- marks --------------------------------------------------------------------------------------------- */
+
+static int read_marked(belay__pending_t *pending, const belay__call_t *call,
+                       const belay__reply_t *reply) {
+  int status;
+  int64_t kept;
+  if (belay__active_learn(pending, call, reply, &status))
+    return status;
+  if (!belay__reply_integer(reply, 0, 1, &kept))
+    return BELAY_EPROTO;
+  return kept ? 0 : BELAY_ELOST;
+}
+
+static const belay__request_ops_t mark_ops = {.read = read_marked,
+                                              .next = belay__active_next,
+                                              .tell = belay__active_tell,
+                                              .idempotent = true};
+
+static int send_mark(belay_active_t *active, belay__pending_t *pending,
+                     const belay__active_ask_t *ask) {
+  int64_t period = belay__active_period(active, ask->from_ms);
+  belay__call_t *call = belay__call_new(active->family.client, BELAY__LANE_DATA);
+  if (call == NULL)
+    return BELAY_ENOMEM;
+  belay__call_script(call, &belay__script_active_mark, 1, 1 + ask->n);
+  belay__active_put_period(active, call, period);
+  belay__call_arg_int(call, belay__active_begins_ms(active, period + 1) + active->ttl_ms);
+  for (size_t i = 0; i < ask->n; i++)
+    belay__call_arg(call, ask->items[i].data, ask->items[i].len);
+  return belay__request_send(pending, call);
+}
+
+int belay_active_mark_many(belay_active_t *active, belay_request_t *request,
+                           const belay_bytes_t *users, size_t n, int64_t time_ms,
+                           belay_active_cb cb) {
+  const belay__family_t *family = (const belay__family_t *)active;
+  int error = belay__family_check_request(family, request, cb != NULL);
+  if (error == 0)
+    error = belay__family_check_items(family, users, n, 1, BELAY_ACTIVE_USER_MAX);
+  if (error == 0)
+    error = belay__active_check_time(active, "time_ms", time_ms);
+  if (error != 0)
+    return error;
+  const belay__active_ask_t ask = {
+      .send = send_mark, .from_ms = time_ms, .to_ms = time_ms, .items = users, .n = n};
+  return belay__active_begin(active, request, &mark_ops, &ask, (void (*)(void))cb);
+}
+
+int belay_active_mark(belay_active_t *active, belay_request_t *request, const void *user,
+                      size_t user_len, int64_t time_ms, belay_active_cb cb) {
+  const belay_bytes_t users = {.data = user, .len = user_len};
+  return belay_active_mark_many(active, request, &users, 1, time_ms, cb);
+}

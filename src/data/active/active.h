@@ -1,0 +1,65 @@
+/* What the files of active users share: the series, its periods, and how an operation asks. */
+#ifndef BELAY_DATA_ACTIVE_ACTIVE_H
+#define BELAY_DATA_ACTIVE_ACTIVE_H
+
+#include "belay/active.h"
+#include "data/active/date.h"
+#include "core/client/server_time.h"
+
+struct belay_active {
+  belay__family_t family; /* first */
+  belay__servertime_t time;
+  int64_t unit_ms, offset_ms, ttl_ms, archive_ttl_ms;
+  size_t name_len;
+  char name[BELAY__FAMILY_NAME_MAX];
+};
+
+/* ---- periods: numbered from the one that 1970-01-01 begins with ------------------------------------------ */
+
+static inline int64_t belay__active_period(const belay_active_t *active, int64_t time_ms) {
+  return belay__date_floor(time_ms + active->offset_ms, active->unit_ms);
+}
+
+static inline int64_t belay__active_begins_ms(const belay_active_t *active, int64_t period) {
+  return period * active->unit_ms - active->offset_ms;
+}
+
+/* Adds keys: of a period, of an archive, and of the record. */
+void belay__active_put_period(const belay_active_t *active, belay__call_t *call, int64_t period);
+void belay__active_put_archive(const belay_active_t *active, belay__call_t *call, const char *label,
+                               size_t label_len);
+void belay__active_put_record(const belay_active_t *active, belay__call_t *call);
+
+/* ---- operations ------------------------------------------------------------------------------------------- */
+
+/* What is asked, until it is known what time it is. */
+typedef struct belay__active_ask belay__active_ask_t;
+
+struct belay__active_ask {
+  /* Sends its calls: 0 or an error. */
+  int (*send)(belay_active_t *active, belay__pending_t *pending, const belay__active_ask_t *ask);
+  int64_t from_ms, to_ms; /* BELAY_ACTIVE_NOW becomes the time when it is known */
+  const belay_bytes_t *items;
+  size_t n;
+  uint32_t spans[BELAY_ACTIVE_SPANS_MAX]; /* n of them, where there are no items */
+};
+
+/* Begins it: asks what time it is before, if that is not known and of account. */
+int belay__active_begin(belay_active_t *active, belay_request_t *request,
+                        const belay__request_ops_t *ops, const belay__active_ask_t *ask,
+                        void (*cb)(void));
+
+/* Of requests that are begun so. */
+enum { BELAY__ACTIVE_COUNTS = BELAY_ACTIVE_SPANS_MAX, BELAY__ACTIVE_LEARNING, BELAY__ACTIVE_LEN };
+
+int belay__active_next(belay__pending_t *pending);
+void belay__active_tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer);
+
+/* Reads the answer, if it is to the question of the time: true, and *status is set. */
+bool belay__active_learn(belay__pending_t *pending, const belay__call_t *call,
+                         const belay__reply_t *reply, int *status);
+
+/* 0, or BELAY_EINVAL with a detail. */
+int belay__active_check_time(const belay_active_t *active, const char *what, int64_t time_ms);
+
+#endif /* BELAY_DATA_ACTIVE_ACTIVE_H */

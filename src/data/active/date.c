@@ -1,0 +1,34 @@
+/* A year begins with March here, so that the day that is there only now and then is its last; and 400 years, an era,
+ * always have the same number of days. */
+#include "data/active/date.h"
+
+#define ERA_DAYS 146097   /* in 400 years */
+#define EPOCH_DAYS 719468 /* from 0000-03-01 to 1970-01-01 */
+
+int64_t belay__date_floor(int64_t n, int64_t by) {
+  return n / by - (n % by < 0);
+}
+
+int32_t belay__date_of(int64_t days) {
+  int64_t from_march = days + EPOCH_DAYS, era = belay__date_floor(from_march, ERA_DAYS);
+  int64_t in_era = from_march - era * ERA_DAYS; /* 0 to 146096 */
+  int64_t year = (in_era - in_era / 1460 + in_era / 36524 - in_era / 146096) / 365; /* 0 to 399 */
+  int64_t in_year = in_era - (365 * year + year / 4 - year / 100);                  /* 0 to 365 */
+  int64_t month = (5 * in_year + 2) / 153;               /* 0: March, 11: February */
+  int64_t day = in_year - (153 * month + 2) / 5 + 1;     /* 1 to 31 */
+  int64_t calendar = month < 10 ? month + 3 : month - 9; /* 1: January */
+  int64_t calendar_year = year + era * 400 + (calendar <= 2 ? 1 : 0);
+  return (int32_t)(calendar_year * 10000 + calendar * 100 + day);
+}
+
+bool belay__date_days(int64_t date, int64_t *days) {
+  int64_t year = date / 10000, month = date / 100 % 100, day = date % 100;
+  if (date < 10101 || year > 9999 || month < 1 || month > 12 || day < 1 || day > 31)
+    return false;
+  int64_t from_march = month > 2 ? month - 3 : month + 9; /* 0: March */
+  year -= month <= 2;
+  int64_t era = year / 400, of_era = year - era * 400;
+  int64_t in_year = (153 * from_march + 2) / 5 + day - 1;
+  *days = era * ERA_DAYS + of_era * 365 + of_era / 4 - of_era / 100 + in_year - EPOCH_DAYS;
+  return belay__date_of(*days) == date; /* not so for February 30 */
+}

@@ -1,0 +1,316 @@
+#include "data/bloom/bloom.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define TTL_MAX_MS INT64_C(315360000000) /* ten years */
+
+/* ---- closing ------------------------------------------------------------------------------------------- */
+
+static void on_gone(belay__family_t *family) {
+  belay_bloom_t *bloom = (belay_bloom_t *)family;
+  if (family->close_cb != NULL)
+    ((belay_bloom_close_cb)family->close_cb)(bloom, family->data);
+}
+
+static const belay__family_ops_t family_ops = {
+    .name = "bloom", .size = sizeof(belay_bloom_t), .whole = true, .gone = on_gone};
+
+int belay_bloom_close(belay_bloom_t *bloom, belay_bloom_close_cb cb) {
+  return belay__family_close((belay__family_t *)bloom, (void (*)(void))cb);
+}
+
+const belay__bloom_kind_t *belay__bloom_kind(belay_bloom_kind_t kind) {
+  switch (kind) {
+  case BELAY_BLOOM_PLAIN:
+    return &belay__bloom_plain;
+  case BELAY_BLOOM_SCALING:
+    return &belay__bloom_scaling;
+  case BELAY_BLOOM_ROTATING:
+    return &belay__bloom_rotating;
+  default:
+    return NULL;
+  }
+}
+
+/* ---- a new one ----------------------------------------------------------------------------------------- */
+
+void belay_bloom_options_init(belay_bloom_options_t *options) {
+  if (options == NULL)
+    return;
+  *options = (belay_bloom_options_t){
+      .kind = BELAY_BLOOM_PLAIN, .error_rate = 0.01, .ttl_ms = INT64_C(2592000000)};
+}
+
+static int check_options(belay_t *belay, const belay_bloom_options_t *o,
+                         belay__bloom_form_t *form) {
+  const char *wrong = belay__bloom_form_of(o, form);
+  if (wrong == NULL && belay__bloom_kind(o->kind) == NULL)
+    wrong = "kind: not one of the three";
+  if (wrong == NULL &&
+      (o->ttl_ms < 0 || (o->ttl_ms > 0 && o->ttl_ms < 1000) || o->ttl_ms > TTL_MAX_MS))
+    wrong = "ttl_ms: not 0, or from 1000 to 315360000000";
+  if (wrong == NULL)
+    return 0;
+  belay__detail(belay, "%s", wrong);
+  return BELAY_EINVAL;
+}
+
+int belay_bloom_new(belay_client_t *client, const belay_bloom_options_t *options,
+                    belay_bloom_t **out) {
+  belay__bloom_form_t form;
+  belay__family_t *family;
+  if (out == NULL)
+    return BELAY_EINVAL;
+  *out = NULL;
+  int error = belay__client_check(client);
+  if (error != 0)
+    return error;
+  belay_bloom_options_t o;
+  belay_bloom_options_init(&o);
+  if (options != NULL)
+    o = *options;
+  error = check_options(client->belay, &o, &form);
+  if (error == 0)
+    error = belay__family_new(client, &family_ops, o.name, o.name_len, &family);
+  if (error != 0)
+    return error;
+  belay_bloom_t *bloom = *out = (belay_bloom_t *)family;
+  bloom->kind = belay__bloom_kind(o.kind);
+  bloom->form = form;
+  bloom->ttl_ms = o.kind == BELAY_BLOOM_ROTATING ? 2 * o.window_ms + 2000 : o.ttl_ms;
+  family->data = o.data;
+  belay__list_init(&bloom->waiting);
+  return 0;
+}
+
+void *belay_bloom_data(const belay_bloom_t *bloom) {
+  return belay__family_data((const belay__family_t *)bloom);
+}
+
+/* ---- keys ---------------------------------------------------------------------------------------------- */
+
+void belay__bloom_arg_config(const belay_bloom_t *bloom, belay__call_t *call) {
+  belay__family_arg(&bloom->family, call, "", 0, "}");
+}
+
+int belay__bloom_ask_config(belay_bloom_t *bloom, belay_request_t *request,
+                            const belay__request_ops_t *ops, void (*cb)(void), size_t room) {
+  belay__pending_t *pending;
+  int error = belay__family_check_request((const belay__family_t *)bloom, request, cb != NULL);
+  if (error == 0)
+    error = belay__family_begin(&bloom->family, request, ops, cb, &pending);
+  if (error != 0)
+    return error;
+  error = BELAY_ENOMEM;
+  belay__call_t *call = NULL;
+  if (belay__request_room(pending, room) != NULL &&
+      (call = belay__call_new(bloom->family.client, BELAY__LANE_DATA)) != NULL) {
+    belay__call_command(call, "GET", 2);
+    belay__bloom_arg_config(bloom, call);
+    error = belay__request_send(pending, call);
+  }
+  if (error != 0)
+    belay__request_forget(pending);
+  return error;
+}
+
+void belay__bloom_arg_beside(const belay_bloom_t *bloom, belay__call_t *call,
+                             const belay__bloom_layer_t *layer, uint32_t segment,
+                             const char *part) {
+  char tail[BELAY__BLOOM_TAIL_MAX];
+  (void)snprintf(tail, sizeof tail, layer->together ? "}%s::%u%s" : "%s::%u}%s", layer->label,
+                 (unsigned)segment, part);
+  belay__family_arg(&bloom->family, call, "", 0, tail);
+}
+
+void belay__bloom_arg_segment(const belay_bloom_t *bloom, belay__call_t *call,
+                              const belay__bloom_layer_t *layer, uint32_t segment) {
+  belay__bloom_arg_beside(bloom, call, layer, segment, "");
+}
+
+void belay__bloom_header(int64_t generation, char out[BELAY__BLOOM_HEADER]) {
+  for (int i = 0; i < BELAY__BLOOM_HEADER; i++)
+    out[i] = (char)((uint64_t)generation >> (56 - 8 * i) & 0xff);
+}
+
+/* ---- operations that need an open filter ----------------------------------------------------------------- */
+
+static int on_reply(belay__pending_t *pending, const belay__call_t *call,
+                    const belay__reply_t *reply) {
+  const belay_bloom_t *bloom = pending->context;
+  return belay__bloom_op(pending)->looking ? belay__bloom_read_look(pending, call, reply)
+                                           : bloom->kind->read(pending, call, reply);
+}
+
+static int on_next(belay__pending_t *pending) {
+  const belay_bloom_t *bloom = pending->context;
+  return belay__bloom_op(pending)->looking ? belay__bloom_looked(pending)
+                                           : bloom->kind->next(pending);
+}
+
+static void on_left(belay__pending_t *pending, bool sent) {
+  (void)sent;
+  belay__list_remove(&pending->queued);
+  belay__timer_stop(pending->client->belay, BELAY__RANK_OTHER, &pending->timer);
+}
+
+static void on_timer(belay__timer_t *timer) {
+  belay__pending_t *pending = BELAY__CONTAINER(timer, belay__pending_t, timer);
+  belay__list_remove(&pending->queued);
+  belay__request_end(pending, BELAY_ETIMEDOUT);
+}
+
+static void tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
+  ((belay_bloom_cb)cb)(request, answer->status);
+}
+
+/* An add of which a part was executed is not one that may be tried again. */
+static int status_of_items(const belay__answer_t *answer) {
+  const belay__bloom_op_t *op = answer->room;
+  bool part = op->what == BELAY__BLOOM_ADD && op->touched;
+  return part && belay_err_retryable(answer->status) ? BELAY_EUNKNOWN : answer->status;
+}
+
+static void tell_answer(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
+  const belay__bloom_op_t *op = answer->room;
+  int status = status_of_items(answer);
+  ((belay_bloom_answer_cb)cb)(request, status, status == 0 && op->answers[0]);
+}
+
+static void tell_answers(belay_request_t *request, void (*cb)(void),
+                         const belay__answer_t *answer) {
+  const belay__bloom_op_t *op = answer->room;
+  int status = status_of_items(answer);
+  bool well = status == 0;
+  ((belay_bloom_answers_cb)cb)(request, status, well ? op->answers : NULL, well ? op->n : 0);
+}
+
+static void tell_info(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
+  const belay_bloom_info_t unknown = {0};
+  const belay__bloom_op_t *op = answer->room;
+  ((belay_bloom_info_cb)cb)(request, answer->status, answer->status == 0 ? &op->info : &unknown);
+}
+
+#define OPS .read = on_reply, .next = on_next, .left = on_left
+
+static const belay__request_ops_t open_ops = {OPS, .tell = tell, .idempotent = true};
+static const belay__request_ops_t add_ops = {OPS, .tell = tell_answer, .idempotent = false};
+static const belay__request_ops_t exists_ops = {OPS, .tell = tell_answer, .idempotent = true};
+static const belay__request_ops_t add_many_ops = {OPS, .tell = tell_answers, .idempotent = false};
+static const belay__request_ops_t exists_many_ops = {OPS, .tell = tell_answers, .idempotent = true};
+static const belay__request_ops_t info_ops = {OPS, .tell = tell_info, .idempotent = true};
+
+int belay__bloom_submit(belay_bloom_t *bloom, belay__pending_t *pending) {
+  if (bloom->state == BELAY__BLOOM_IS_OPEN) {
+    if (belay__bloom_op(pending)->what == BELAY__BLOOM_OPEN) {
+      belay__request_end(pending, 0);
+      return 0;
+    }
+    return bloom->kind->send(pending);
+  }
+  if (bloom->state == BELAY__BLOOM_UNREAD) {
+    int64_t ms = belay__request_timeout_ms(pending->client, belay__request_of(pending));
+    int error = belay__bloom_begin_opening(bloom, ms);
+    if (error != 0)
+      return error;
+  }
+  pending->timer.fire = on_timer;
+  belay__timer_set(pending->client->belay, BELAY__RANK_OTHER, &pending->timer, pending->deadline);
+  belay__list_push(&bloom->waiting, &pending->queued);
+  return 0;
+}
+
+void belay__bloom_opened(belay_bloom_t *bloom, int status) {
+  bloom->state = status == 0 ? BELAY__BLOOM_IS_OPEN : BELAY__BLOOM_UNREAD;
+  belay__list_t *node;
+  while ((node = belay__list_pop(&bloom->waiting)) != NULL) {
+    belay__pending_t *pending = BELAY__CONTAINER(node, belay__pending_t, queued);
+    belay__timer_stop(pending->client->belay, BELAY__RANK_OTHER, &pending->timer);
+    int error = status != 0 ? status : belay__bloom_submit(bloom, pending);
+    if (error != 0)
+      belay__request_end(pending, error);
+  }
+}
+
+/* The room of a request: what it is about, the hashes, the plan of its kind, and the answers. */
+static belay__bloom_op_t *room_for(const belay_bloom_t *bloom, belay__pending_t *pending,
+                                   belay__bloom_what_t what, size_t n) {
+  size_t plan = what == BELAY__BLOOM_OPEN ? 0 : bloom->kind->plan_size(bloom, what, n);
+  plan = (plan + 15) / 16 * 16;
+  size_t hashes = n * sizeof(belay__bloom_hash_t);
+  belay__bloom_op_t *op = belay__request_room(pending, sizeof *op + hashes + plan + n);
+  if (op == NULL)
+    return NULL;
+  op->what = what;
+  op->n = (uint32_t)n;
+  op->hashes = (belay__bloom_hash_t *)(op + 1);
+  op->plan = (char *)op->hashes + hashes;
+  op->answers = (bool *)op->plan + plan;
+  return op;
+}
+
+static int start(belay_bloom_t *bloom, belay_request_t *request, const belay__request_ops_t *ops,
+                 belay__bloom_what_t what, const belay_bytes_t *items, size_t n, void (*cb)(void)) {
+  belay__pending_t *pending;
+  int error = belay__family_begin(&bloom->family, request, ops, cb, &pending);
+  if (error != 0)
+    return error;
+  belay_client_t *client = bloom->family.client;
+  pending->deadline = belay__after_ms(client->belay, belay__request_timeout_ms(client, request));
+  belay__bloom_op_t *op = room_for(bloom, pending, what, n);
+  for (size_t i = 0; op != NULL && i < n; i++)
+    op->hashes[i] = belay__bloom_hash(&bloom->form.hasher, items[i].data, items[i].len);
+  error = op == NULL ? BELAY_ENOMEM : belay__bloom_submit(bloom, pending);
+  if (error != 0)
+    belay__request_forget(pending);
+  return error;
+}
+
+static int start_items(belay_bloom_t *bloom, belay_request_t *request,
+                       const belay__request_ops_t *ops, belay__bloom_what_t what,
+                       const belay_bytes_t *items, size_t n, void (*cb)(void)) {
+  int error = belay__family_check_request((const belay__family_t *)bloom, request, cb != NULL);
+  if (error == 0)
+    error = belay__family_check_items(&bloom->family, items, n, 0, BELAY_BLOOM_ITEM_MAX);
+  return error != 0 ? error : start(bloom, request, ops, what, items, n, cb);
+}
+
+_Static_assert(BELAY_BLOOM_ITEMS_MAX == BELAY__FAMILY_KEYS_MAX, "what a family checks");
+
+int belay_bloom_open(belay_bloom_t *bloom, belay_request_t *request, belay_bloom_cb cb) {
+  int error = belay__family_check_request((const belay__family_t *)bloom, request, cb != NULL);
+  return error != 0
+             ? error
+             : start(bloom, request, &open_ops, BELAY__BLOOM_OPEN, NULL, 0, (void (*)(void))cb);
+}
+
+int belay_bloom_add(belay_bloom_t *bloom, belay_request_t *request, const void *item, size_t len,
+                    belay_bloom_answer_cb cb) {
+  const belay_bytes_t one = {.data = item, .len = len};
+  return start_items(bloom, request, &add_ops, BELAY__BLOOM_ADD, &one, 1, (void (*)(void))cb);
+}
+
+int belay_bloom_exists(belay_bloom_t *bloom, belay_request_t *request, const void *item, size_t len,
+                       belay_bloom_answer_cb cb) {
+  const belay_bytes_t one = {.data = item, .len = len};
+  return start_items(bloom, request, &exists_ops, BELAY__BLOOM_EXISTS, &one, 1, (void (*)(void))cb);
+}
+
+int belay_bloom_add_many(belay_bloom_t *bloom, belay_request_t *request, const belay_bytes_t *items,
+                         size_t n, belay_bloom_answers_cb cb) {
+  return start_items(bloom, request, &add_many_ops, BELAY__BLOOM_ADD, items, n, (void (*)(void))cb);
+}
+
+int belay_bloom_exists_many(belay_bloom_t *bloom, belay_request_t *request,
+                            const belay_bytes_t *items, size_t n, belay_bloom_answers_cb cb) {
+  return start_items(bloom, request, &exists_many_ops, BELAY__BLOOM_EXISTS, items, n,
+                     (void (*)(void))cb);
+}
+
+int belay_bloom_info(belay_bloom_t *bloom, belay_request_t *request, belay_bloom_info_cb cb) {
+  int error = belay__family_check_request((const belay__family_t *)bloom, request, cb != NULL);
+  return error != 0
+             ? error
+             : start(bloom, request, &info_ops, BELAY__BLOOM_INFO, NULL, 0, (void (*)(void))cb);
+}

@@ -1,0 +1,138 @@
+/* Clearing: reads the configuration, whatever it is, and removes it, with the layers that are in its slot, and then the
+ * segments that it speaks of. Whoever creates the filter anew meanwhile keeps what he has created: what goes is of the
+ * configuration, or the generation, that was read. Where none was read, or a filter that was never finished, all go. */
+#include <string.h>
+
+#include "data/bloom/bloom.h"
+#include "scripts.gen.h"
+
+typedef struct plan {
+  bool removing; /* else reading */
+  bool ready;
+  int64_t generation; /* 0: none */
+  size_t value_len;   /* 0: none */
+  uint8_t value[BELAY__BLOOM_VALUE_LEN];
+  unsigned layers_len;
+  belay__bloom_layer_t layers[BELAY__BLOOM_LAYERS_MAX];
+} plan_t;
+
+static unsigned own_layers(const belay_bloom_t *bloom, plan_t *plan) {
+  const belay__bloom_config_t own = {.form = bloom->form};
+  return bloom->kind->layers(&own, NULL, 0, plan->layers);
+}
+
+static int read_config(belay__pending_t *pending, plan_t *plan, const belay__reply_t *reply) {
+  const belay_bloom_t *bloom = pending->context;
+  belay__bloom_config_t config;
+  if (reply->type != BELAY__REPLY_NIL && reply->type != BELAY__REPLY_STRING)
+    return BELAY_EPROTO;
+  plan->layers_len = 0;
+  if (reply->type == BELAY__REPLY_STRING &&
+      belay__bloom_unpack(reply->str, reply->len, &config) == NULL) {
+    plan->value_len = sizeof plan->value;
+    memcpy(plan->value, reply->str, sizeof plan->value);
+    plan->ready = config.ready;
+    plan->generation = config.generation;
+    const belay__bloom_kind_t *kind = belay__bloom_kind(config.form.kind);
+    if (kind != NULL)
+      plan->layers_len = kind->layers(&config, reply->str, reply->len, plan->layers);
+  }
+  if (plan->layers_len == 0)
+    plan->layers_len = own_layers(bloom, plan);
+  return 0;
+}
+
+static int read_step(belay__pending_t *pending, const belay__call_t *call,
+                     const belay__reply_t *reply) {
+  int64_t removed;
+  plan_t *plan = pending->room;
+  (void)call;
+  if (!plan->removing)
+    return read_config(pending, plan, reply);
+  return belay__reply_integer(reply, 0, 1, &removed) ? 0 : BELAY_EPROTO;
+}
+
+/* The configuration, and all that is in its slot, in one step; or, with a layer, a segment of it. */
+static belay__call_t *discard(const belay__pending_t *pending, const plan_t *plan,
+                              const belay__bloom_layer_t *layer, uint32_t segment) {
+  const belay_bloom_t *bloom = pending->context;
+  char header[BELAY__BLOOM_HEADER];
+  size_t together = 0;
+  belay__call_t *call = belay__call_new(pending->client, BELAY__LANE_DATA);
+  if (call == NULL)
+    return NULL;
+  for (unsigned i = 0; layer == NULL && i < plan->layers_len; i++)
+    together += plan->layers[i].together;
+  belay__call_script(call, &belay__script_bloom_discard, 1 + together, 1);
+  if (layer == NULL) {
+    belay__bloom_arg_config(bloom, call);
+    for (unsigned i = 0; i < plan->layers_len; i++)
+      if (plan->layers[i].together)
+        belay__bloom_arg_segment(bloom, call, &plan->layers[i], 0);
+    belay__call_arg(call, (const char *)plan->value, plan->value_len);
+  } else {
+    belay__bloom_arg_segment(bloom, call, layer, segment);
+    belay__bloom_header(plan->generation, header);
+    belay__call_arg(call, header, plan->ready ? sizeof header : 0);
+  }
+  return call;
+}
+
+static size_t calls_of(const plan_t *plan) {
+  size_t n = 1;
+  for (unsigned i = 0; i < plan->layers_len; i++)
+    n += plan->layers[i].together ? 0 : plan->layers[i].shape.segments;
+  return n;
+}
+
+static size_t make_calls(belay__pending_t *pending, const plan_t *plan, belay__call_t **out) {
+  size_t n = 0;
+  out[n] = discard(pending, plan, NULL, 0);
+  if (out[n++] == NULL)
+    return 0;
+  for (unsigned i = 0; i < plan->layers_len; i++) {
+    const belay__bloom_layer_t *layer = &plan->layers[i];
+    for (uint32_t segment = 0; !layer->together && segment < layer->shape.segments; segment++) {
+      out[n] = discard(pending, plan, layer, segment);
+      if (out[n] == NULL)
+        return n;
+      n++;
+    }
+  }
+  return n;
+}
+
+static int next_step(belay__pending_t *pending) {
+  plan_t *plan = pending->room;
+  belay_t *belay = pending->client->belay;
+  if (plan->removing)
+    return 0;
+  plan->removing = true;
+  size_t n = calls_of(plan);
+  belay__call_t **calls = belay__alloc(belay, n * sizeof(belay__call_t *));
+  if (calls == NULL)
+    return BELAY_ENOMEM;
+  size_t made = make_calls(pending, plan, calls);
+  int error = BELAY_ENOMEM;
+  if (made == n)
+    error = belay__request_send_all(pending, calls, n);
+  else
+    while (made > 0)
+      (void)belay__call_abandon(calls[--made]);
+  belay__free(belay, calls, n * sizeof(belay__call_t *));
+  return error == 0 ? BELAY__REQUEST_PARK : error;
+}
+
+static void tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
+  const plan_t *plan = answer->room;
+  if (plan->removing)
+    belay__bloom_forget(answer->context, 0);
+  ((belay_bloom_cb)cb)(request, answer->status);
+}
+
+static const belay__request_ops_t clear_ops = {
+    .read = read_step, .next = next_step, .tell = tell, .idempotent = true};
+
+int belay_bloom_clear(belay_bloom_t *bloom, belay_request_t *request, belay_bloom_cb cb) {
+  return belay__bloom_ask_config(bloom, request, &clear_ops, (void (*)(void))cb, sizeof(plan_t));
+}

@@ -1,0 +1,55 @@
+/* What a filter is made to be, by its options; and how that is written down on the server. Pure. */
+#ifndef BELAY_DATA_BLOOM_FORM_H
+#define BELAY_DATA_BLOOM_FORM_H
+
+#include "belay/bloom.h"
+#include "data/bloom/hash.h"
+
+typedef struct belay__bloom_form {
+  belay_bloom_kind_t kind;
+  belay__bloom_hasher_t hasher;
+  belay__bloom_shape_t shape; /* of a PLAIN one; of another the first layer's */
+  int64_t capacity;           /* 0: it was made from bits */
+  double error_rate;          /* 0: so */
+  int64_t window_ms;
+} belay__bloom_form_t;
+
+/* Sets *out; or returns what is wrong with the options. ttl_ms and the name are not looked at. */
+const char *belay__bloom_form_of(const belay_bloom_options_t *options, belay__bloom_form_t *out);
+
+/* A filter's configuration, as it is kept under NAMESPACE::bloom::{NAME}:
+ *
+ *   0   "belayBF" and the version, 1
+ *   8   kind, hash (0 XXH3, 1 SipHash), ready (0 being created, 1), 0
+ *   12  hashes; 16 segments; 20 bits of a segment          (little-endian, as all that follows)
+ *   24  seed; 32 fingerprint of the key
+ *   40  capacity; 48 error rate, as IEEE 754 has it; 56 window_ms
+ *   64  generation, positive
+ *   72  XXH3 (64 bits) of all of the above
+ *   80  when it ends by the server's clock, milliseconds, 16 decimal digits; 0: never
+ *
+ * The last line is written by the server, and what follows it is the kind's. */
+#define BELAY__BLOOM_CONFIG_LEN 80 /* what is checked */
+#define BELAY__BLOOM_DIGITS 16
+#define BELAY__BLOOM_VALUE_LEN (BELAY__BLOOM_CONFIG_LEN + BELAY__BLOOM_DIGITS)
+
+typedef struct belay__bloom_config {
+  belay__bloom_form_t form; /* its hasher has the seed, and no key */
+  uint64_t fingerprint;
+  int64_t generation;
+  int64_t ends_at; /* 0: never */
+  bool ready;
+} belay__bloom_config_t;
+
+/* The checked part, of one with that generation. */
+void belay__bloom_pack(const belay__bloom_form_t *form, int64_t generation, bool ready,
+                       uint8_t out[BELAY__BLOOM_CONFIG_LEN]);
+
+/* Reads a value with at least its BELAY__BLOOM_VALUE_LEN bytes; or returns what is wrong with it. */
+const char *belay__bloom_unpack(const void *value, size_t len, belay__bloom_config_t *out);
+
+/* What differs, and bits would be elsewhere: NULL if nothing does. */
+const char *belay__bloom_differs(const belay__bloom_form_t *form,
+                                 const belay__bloom_config_t *config);
+
+#endif /* BELAY_DATA_BLOOM_FORM_H */

@@ -1,0 +1,77 @@
+/* Where the bits of an item are. Pure, and the same on every machine and for ever: a stored filter depends on it.
+ *
+ * An item is hashed to two numbers of 64 bits: the low and the high half of XXH3's 128 bits, under the seed; or, under a
+ * key, the first and the second 8 bytes of SipHash-2-4 with 128 bits of output, little-endian.
+ *
+ *   segment     = floor(high 32 bits of h1 * segments / 2^32)
+ *   g(i)        = h1 + i * h2 + (i^3 - i) / 6 mod 2^64, for i = 0 ... k - 1     (enhanced double hashing)
+ *   position(i) = floor((mix(g(i)) >> 25) * bits / 2^39), within the segment
+ *
+ * mix is a bijection, the finalizer of MurmurHash3. With g(i) mod bits there would be no more than bits^2
+ * different sets of positions, and so many items would share theirs with another that low rates could not be met:
+ * of 1,000 items in the 29,000 bits that one in a million takes, more than one in a million would. With it items share
+ * their positions if they share 128 bits. */
+#ifndef BELAY_DATA_BLOOM_HASH_H
+#define BELAY_DATA_BLOOM_HASH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "data/bloom/shape.h"
+
+#define BELAY__BLOOM_KEY_LEN 16
+
+typedef struct belay__bloom_hash {
+  uint64_t h1, h2;
+} belay__bloom_hash_t;
+
+/* How items are hashed. */
+typedef struct belay__bloom_hasher {
+  bool keyed;
+  uint64_t seed;                     /* if it is not keyed */
+  uint8_t key[BELAY__BLOOM_KEY_LEN]; /* if it is */
+} belay__bloom_hasher_t;
+
+/* item may be NULL if len is 0. */
+belay__bloom_hash_t belay__bloom_hash(const belay__bloom_hasher_t *hasher, const void *item,
+                                      size_t len);
+
+/* Tells a key from another, and does not tell the key. 0 without one. */
+uint64_t belay__bloom_fingerprint(const belay__bloom_hasher_t *hasher);
+
+uint32_t belay__bloom_segment(belay__bloom_hash_t hash, const belay__bloom_shape_t *shape);
+
+/* Goes through the positions of an item, one after the other: i is 0, 1, 2 ... The differences of (i^3 - i) / 6 are
+ * i (i + 1) / 2, and theirs are 1, 2, 3: so sums do. */
+typedef struct belay__bloom_walk {
+  uint64_t g, step;
+} belay__bloom_walk_t;
+
+static inline uint32_t belay__bloom_walk(belay__bloom_walk_t *walk, uint32_t i,
+                                         const belay__bloom_shape_t *shape) {
+  uint64_t x = walk->g;
+  walk->g += walk->step;
+  walk->step += i + 1;
+  x = (x ^ x >> 33) * UINT64_C(0xff51afd7ed558ccd);
+  x = (x ^ x >> 33) * UINT64_C(0xc4ceb9fe1a85ec53);
+  return (uint32_t)(((x ^ x >> 33) >> 25) * shape->segment_bits >> 39);
+}
+
+/* Sets shape->hashes of them, each less than shape->segment_bits; some may be the same. */
+void belay__bloom_positions(belay__bloom_hash_t hash, const belay__bloom_shape_t *shape,
+                            uint32_t out[BELAY__BLOOM_K_MAX]);
+
+/* Bits as the server counts them: 0 is the highest of the first byte. */
+static inline bool belay__bloom_bit(const uint8_t *bits, uint32_t position) {
+  return (bits[position >> 3] & 0x80u >> (position & 7)) != 0;
+}
+
+static inline void belay__bloom_bit_set(uint8_t *bits, uint32_t position) {
+  bits[position >> 3] |= (uint8_t)(0x80u >> (position & 7));
+}
+
+/* SipHash-2-4 with 128 bits of output. */
+belay__bloom_hash_t belay__siphash128(const uint8_t key[BELAY__BLOOM_KEY_LEN], const void *item,
+                                      size_t len);
+
+#endif /* BELAY_DATA_BLOOM_HASH_H */

@@ -1,0 +1,294 @@
+/* Opening a filter, and looking what has become of one. The opening is a request of the handle's own:
+ *
+ *   READING --it is being created--> CREATING: segments, so many at a time --all are there--> MARKING --> told
+ *    ^   |                            |                                                       |
+ *    |   +--it is ready; mismatch; error--> told                                              |
+ *    |                                |                                                       |
+ *    +----------it took too long------+---------------it is another one by now----------------+
+ *
+ * Whoever finds a filter that is being created goes on with it, so that none is left so for good. */
+#include <string.h>
+
+#include "data/bloom/bloom.h"
+#include "scripts.gen.h"
+
+#define AT_ONCE 256u /* segments that are created in one step */
+#define CREATE_MS                                                                                  \
+  INT64_C(10000) /* after the configuration was read, segments are created for so long */
+
+enum { READING, CREATING, MARKING }; /* values[STEP] */
+enum { STEP, CREATE_UNTIL, TOO_LATE };
+
+static int64_t random_generation(belay_t *belay) {
+  uint64_t random;
+  if (belay->host->random(belay, &random, sizeof random) != 0)
+    return 0;
+  random >>= 1;
+  return random == 0 ? 1 : (int64_t)random;
+}
+
+/* ---- reading ------------------------------------------------------------------------------------------- */
+
+int belay__bloom_read_config(const belay_bloom_t *bloom, const belay__call_t *call,
+                             const belay__reply_t *reply, belay__bloom_config_t *out) {
+  if (reply->type != BELAY__REPLY_STRING)
+    return BELAY_EPROTO;
+  const char *wrong = belay__bloom_unpack(reply->str, reply->len, out);
+  if (wrong == NULL)
+    wrong = belay__bloom_differs(&bloom->form, out);
+  return wrong == NULL ? 0 : belay__family_mismatch(call, wrong);
+}
+
+static int send_open(belay__pending_t *pending) {
+  belay_bloom_t *bloom = pending->context;
+  uint8_t fresh[BELAY__BLOOM_CONFIG_LEN];
+  int64_t generation = random_generation(pending->client->belay);
+  belay__call_t *call = belay__call_new(pending->client, BELAY__LANE_DATA);
+  if (call == NULL)
+    return BELAY_ENOMEM;
+  if (generation == 0) {
+    (void)belay__call_abandon(call);
+    return BELAY_ESYSTEM;
+  }
+  belay__bloom_pack(&bloom->form, generation, false, fresh);
+  belay__call_script(call, &belay__script_bloom_open, 1, 2);
+  belay__bloom_arg_config(bloom, call);
+  belay__call_arg(call, (const char *)fresh, sizeof fresh);
+  belay__call_arg_int(call, bloom->ttl_ms);
+  pending->values[STEP] = READING;
+  return belay__request_send(pending, call);
+}
+
+static int read_open(belay__pending_t *pending, const belay__call_t *call,
+                     const belay__reply_t *reply) {
+  belay_bloom_t *bloom = pending->context;
+  belay__bloom_config_t config;
+  int64_t now;
+  if (reply->type != BELAY__REPLY_ARRAY || reply->count != 2 ||
+      !belay__reply_integer(reply->items[1], 0, INT64_C(1) << 53, &now))
+    return BELAY_EPROTO;
+  int error = belay__bloom_read_config(bloom, call, reply->items[0], &config);
+  if (error != 0)
+    return error;
+  bloom->config = config; /* which is as our form is, from the first one on */
+  bloom->config.form.hasher = bloom->form.hasher;
+  memcpy(bloom->value, reply->items[0]->str, sizeof bloom->value);
+  bloom->segment = 0;
+  bloom->clock.server_ms = now;
+  bloom->clock.at = belay__now(pending->client->belay);
+  pending->values[CREATE_UNTIL] = now + CREATE_MS;
+  pending->values[TOO_LATE] = 0;
+  return 0;
+}
+
+/* ---- creating ------------------------------------------------------------------------------------------ */
+
+/* Of the other kinds there are none before something is added. */
+static uint32_t segments_of(const belay_bloom_t *bloom) {
+  return bloom->kind == &belay__bloom_plain ? bloom->config.form.shape.segments : 0;
+}
+
+static belay__call_t *new_segment(belay_bloom_t *bloom, const belay__pending_t *pending) {
+  const belay__bloom_layer_t layer = {.shape = bloom->config.form.shape};
+  char header[BELAY__BLOOM_HEADER];
+  belay__call_t *call = belay__call_new(pending->client, BELAY__LANE_DATA);
+  if (call == NULL)
+    return NULL;
+  belay__bloom_header(bloom->config.generation, header);
+  belay__call_script(call, &belay__script_bloom_segment, 1, 3);
+  belay__bloom_arg_segment(bloom, call, &layer, bloom->segment);
+  belay__call_arg(call, header, sizeof header);
+  belay__call_arg_int(call, bloom->config.ends_at);
+  belay__call_arg_int(call, pending->values[CREATE_UNTIL]);
+  return call;
+}
+
+/* The next ones; or none, if there are no more: *n says. */
+static int send_segments(belay__pending_t *pending, size_t *n) {
+  belay_bloom_t *bloom = pending->context;
+  belay__call_t *calls[AT_ONCE];
+  for (*n = 0; *n < AT_ONCE && bloom->segment < segments_of(bloom); (*n)++) {
+    calls[*n] = new_segment(bloom, pending);
+    if (calls[*n] == NULL) {
+      while (*n > 0)
+        (void)belay__call_abandon(calls[--*n]);
+      return BELAY_ENOMEM;
+    }
+    bloom->segment++;
+  }
+  pending->values[STEP] = CREATING;
+  return *n == 0 ? 0 : belay__request_send_all(pending, calls, *n);
+}
+
+static int read_segment(belay__pending_t *pending, const belay__call_t *call,
+                        const belay__reply_t *reply) {
+  int64_t what;
+  if (!belay__reply_integer(reply, 0, 3, &what))
+    return BELAY_EPROTO;
+  if (what == 3)
+    pending->values[TOO_LATE] = 1;
+  if (what != 0)
+    return 0;
+  return belay__call_blame(call, BELAY_ELOST, "a segment of a filter that has no configuration");
+}
+
+/* ---- marking ------------------------------------------------------------------------------------------- */
+
+static int send_ready(belay__pending_t *pending) {
+  belay_bloom_t *bloom = pending->context;
+  uint8_t ready[BELAY__BLOOM_VALUE_LEN];
+  belay__call_t *call = belay__call_new(pending->client, BELAY__LANE_DATA);
+  if (call == NULL)
+    return BELAY_ENOMEM;
+  memcpy(ready, bloom->value, sizeof ready);
+  bloom->config.form.hasher = bloom->form.hasher;
+  belay__bloom_pack(&bloom->config.form, bloom->config.generation, true, ready);
+  belay__call_script(call, &belay__script_bloom_ready, 1, 2);
+  belay__bloom_arg_config(bloom, call);
+  belay__call_arg(call, (const char *)bloom->value, sizeof bloom->value);
+  belay__call_arg(call, (const char *)ready, sizeof ready);
+  pending->values[STEP] = MARKING;
+  return belay__request_send(pending, call);
+}
+
+static int read_ready(belay__pending_t *pending, const belay__reply_t *reply) {
+  belay_bloom_t *bloom = pending->context;
+  int64_t done;
+  if (!belay__reply_integer(reply, 0, 1, &done))
+    return BELAY_EPROTO;
+  bloom->config.ready = done == 1;
+  return 0;
+}
+
+/* ---- the steps ----------------------------------------------------------------------------------------- */
+
+static int read_step(belay__pending_t *pending, const belay__call_t *call,
+                     const belay__reply_t *reply) {
+  switch (pending->values[STEP]) {
+  case READING:
+    return read_open(pending, call, reply);
+  case CREATING:
+    return read_segment(pending, call, reply);
+  default:
+    return read_ready(pending, reply);
+  }
+}
+
+static int again(belay__pending_t *pending) {
+  belay_bloom_t *bloom = pending->context;
+  if (++bloom->tries > BELAY__BLOOM_TRIES)
+    return BELAY_ELOST; /* as often as it was created, somebody has removed it */
+  return send_open(pending);
+}
+
+static int next_step(belay__pending_t *pending) {
+  belay_bloom_t *bloom = pending->context;
+  size_t sent = 0;
+  int error;
+  if (bloom->config.ready)
+    return 0;
+  if (pending->values[STEP] == MARKING || pending->values[TOO_LATE]) {
+    error = again(pending);
+  } else {
+    error = send_segments(pending, &sent);
+    if (error == 0 && sent == 0)
+      error = send_ready(pending);
+  }
+  return error == 0 ? BELAY__REQUEST_PARK : error;
+}
+
+static void tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
+  (void)request;
+  (void)cb;
+  belay__bloom_opened(answer->context, answer->status);
+}
+
+static const belay__request_ops_t opening_ops = {
+    .read = read_step, .next = next_step, .tell = tell, .idempotent = true};
+
+int belay__bloom_begin_opening(belay_bloom_t *bloom, int64_t timeout_ms) {
+  belay__pending_t *pending;
+  int error = belay__family_begin(&bloom->family, &bloom->opening, &opening_ops, NULL, &pending);
+  if (error != 0)
+    return error;
+  int64_t least = bloom->family.client->timeout_ms;
+  bloom->opening.timeout_ms = timeout_ms > least ? timeout_ms : least;
+  bloom->tries = 0;
+  error = send_open(pending);
+  if (error != 0)
+    belay__request_forget(pending);
+  else
+    bloom->state = BELAY__BLOOM_OPENING;
+  return error;
+}
+
+/* ---- looking ------------------------------------------------------------------------------------------- */
+
+enum { GONE, SAME, OTHER }; /* op->found */
+
+void belay__bloom_forget(belay_bloom_t *bloom, int64_t generation) {
+  if (bloom->state == BELAY__BLOOM_IS_OPEN &&
+      (generation == 0 || bloom->config.generation == generation))
+    bloom->state = BELAY__BLOOM_UNREAD;
+}
+
+int belay__bloom_look(belay__pending_t *pending, belay__call_t **strays, uint32_t n) {
+  belay_bloom_t *bloom = pending->context;
+  belay_t *belay = pending->client->belay;
+  size_t size = (n + 1) * sizeof(belay__call_t *);
+  belay__call_t **calls = belay__alloc(belay, size);
+  bool whole = calls != NULL;
+  for (uint32_t i = 0; i < n; i++)
+    whole = whole && strays[i] != NULL;
+  belay__call_t *call = whole ? belay__call_new(pending->client, BELAY__LANE_DATA) : NULL;
+  int error = BELAY_ENOMEM;
+  if (call != NULL) {
+    belay__call_command(call, "GET", 2);
+    belay__bloom_arg_config(bloom, call);
+    calls[0] = call;
+    for (uint32_t i = 0; i < n; i++)
+      calls[i + 1] = strays[i];
+    belay__bloom_op(pending)->looking = true;
+    error = belay__request_send_all(pending, calls, n + 1);
+  } else {
+    for (uint32_t i = 0; i < n; i++)
+      if (strays[i] != NULL)
+        (void)belay__call_abandon(strays[i]);
+  }
+  belay__free(belay, calls, size);
+  return error == 0 ? BELAY__REQUEST_PARK : error;
+}
+
+int belay__bloom_read_look(belay__pending_t *pending, const belay__call_t *call,
+                           const belay__reply_t *reply) {
+  belay_bloom_t *bloom = pending->context;
+  belay__bloom_op_t *op = belay__bloom_op(pending);
+  belay__bloom_config_t config;
+  int64_t removed;
+  if (call->part > 0)
+    return belay__reply_integer(reply, 0, 1, &removed) ? 0 : BELAY_EPROTO;
+  if (reply->type == BELAY__REPLY_NIL) {
+    op->found = GONE;
+    return 0;
+  }
+  int error = belay__bloom_read_config(bloom, call, reply, &config);
+  if (error != 0) {
+    belay__bloom_forget(bloom, op->generation);
+    return error;
+  }
+  op->found = config.generation == op->generation ? SAME : OTHER;
+  return 0;
+}
+
+int belay__bloom_looked(belay__pending_t *pending) {
+  belay_bloom_t *bloom = pending->context;
+  belay__bloom_op_t *op = belay__bloom_op(pending);
+  op->looking = false;
+  if (op->found == SAME)
+    return BELAY_ELOST;
+  belay__bloom_forget(bloom, op->generation);
+  if (op->found == GONE || ++op->tries > BELAY__BLOOM_TRIES)
+    return BELAY_ELOST;
+  int error = belay__bloom_submit(bloom, pending);
+  return error == 0 ? BELAY__REQUEST_PARK : error;
+}

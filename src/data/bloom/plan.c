@@ -1,0 +1,296 @@
+#include "data/bloom/plan.h"
+
+#include <string.h>
+
+#include "scripts.gen.h"
+
+/* Of a chunk that goes bit by bit: a megabyte is not held up behind another. */
+#define CHUNK_BITS 16384u
+/* Bytes, at most, by which an answer counts towards max_reply; and a segment, beside its own. */
+#define REPLY_OF_A_BIT 192u
+#define REPLY_OF_A_SEGMENT 65536u
+/* A batch that sets or gets more bits is to hold nobody up. */
+#define BULK_LANE_BITS 1024u
+/* Bytes of a segment for each bit that is wanted, below which the whole of it costs less: 100 and more than 300, by
+ * `./run bench study bloom`, over a socket; less, since wires are longer and thinner elsewhere. */
+#define BULK_BYTES_PER_ADD 64u
+#define BULK_BYTES_PER_EXISTS 256u
+#define SEGMENTS (BELAY__BLOOM_SEGMENTS_MAX + 1)
+
+/* ---- the plan ------------------------------------------------------------------------------------------ */
+
+static uint32_t chunk_items(const belay_bloom_t *bloom, const belay__bloom_shape_t *shape) {
+  size_t bits = bloom->family.client->max_reply / REPLY_OF_A_BIT;
+  if (bits > CHUNK_BITS)
+    bits = CHUNK_BITS;
+  return bits > shape->hashes ? (uint32_t)(bits / shape->hashes) : 1;
+}
+
+/* Each segment that is touched ends with a chunk that is not full. */
+static size_t chunks_max(const belay_bloom_t *bloom, const belay__bloom_shape_t *shape, size_t n) {
+  size_t touched = n < shape->segments ? n : shape->segments;
+  return touched + n / chunk_items(bloom, shape);
+}
+
+size_t belay__bloom_plan_size(const belay_bloom_t *bloom, const belay__bloom_shape_t *shape,
+                              size_t n) {
+  size_t chunks = chunks_max(bloom, shape, n);
+  return sizeof(belay__bloom_plan_t) + chunks * sizeof(belay__bloom_chunk_t) +
+         chunks * sizeof(uint32_t) + n * sizeof(uint32_t);
+}
+
+/* Whether n items of a segment cost less as a bitmap. A quarter of what the client may have pending is left to others. */
+static bool is_bulk(const belay_bloom_t *bloom, const belay__bloom_shape_t *shape,
+                    const belay__bloom_op_t *op, uint32_t n, size_t *bulk_bytes) {
+  const belay_client_t *client = bloom->family.client;
+  bool add = op->what == BELAY__BLOOM_ADD;
+  size_t bytes = belay__bloom_segment_bytes(shape);
+  size_t wanted = (size_t)n * shape->hashes * (add ? BULK_BYTES_PER_ADD : BULK_BYTES_PER_EXISTS);
+  if (n < 2 || bytes > wanted || bytes + REPLY_OF_A_SEGMENT > client->max_reply ||
+      *bulk_bytes + bytes > client->max_bytes / 4 * 3)
+    return false;
+  *bulk_bytes += bytes;
+  return true;
+}
+
+/* Counts, then places: those of one segment stay in their order. */
+static void sort(belay__bloom_plan_t *plan, const belay__bloom_op_t *op, uint32_t at[SEGMENTS]) {
+  const belay__bloom_shape_t *shape = &plan->layer.shape;
+  memset(at, 0, (shape->segments + 1) * sizeof *at);
+  for (uint32_t i = 0; i < op->n; i++)
+    at[belay__bloom_segment(op->hashes[i], shape) + 1]++;
+  for (uint32_t s = 0; s < shape->segments; s++)
+    at[s + 1] += at[s];
+  for (uint32_t i = 0; i < op->n; i++)
+    plan->order[at[belay__bloom_segment(op->hashes[i], shape)]++] = i;
+}
+
+void belay__bloom_plan_make(const belay_bloom_t *bloom, belay__bloom_plan_t *plan,
+                            const belay__bloom_layer_t *layer, const belay__bloom_op_t *op) {
+  const belay__bloom_shape_t *shape = &layer->shape;
+  uint32_t ends[SEGMENTS], first = 0, most = chunk_items(bloom, shape);
+  size_t bulk_bytes = 0, chunks = chunks_max(bloom, shape, op->n);
+  plan->layer = *layer;
+  plan->chunks = (belay__bloom_chunk_t *)(plan + 1);
+  plan->sent = (uint32_t *)(plan->chunks + chunks);
+  plan->order = plan->sent + chunks;
+  plan->chunks_len = plan->sent_len = 0;
+  plan->lane = op->n * shape->hashes > BULK_LANE_BITS ? BELAY__LANE_BULK : BELAY__LANE_DATA;
+  sort(plan, op, ends);
+  for (uint32_t s = 0; s < shape->segments; s++) {
+    bool bulk = is_bulk(bloom, shape, op, ends[s] - first, &bulk_bytes);
+    if (bulk)
+      plan->lane = BELAY__LANE_BULK; /* all of it: its calls are one step, on one connection */
+    while (first < ends[s]) {
+      uint32_t n = ends[s] - first;
+      if (!bulk && n > most)
+        n = most;
+      plan->chunks[plan->chunks_len++] =
+          (belay__bloom_chunk_t){.segment = s, .first = first, .n = n, .bulk = bulk};
+      first += n;
+    }
+  }
+}
+
+static bool stands(const belay__bloom_chunk_t *chunk, int64_t generation) {
+  return chunk->answered && chunk->header == generation;
+}
+
+uint32_t belay__bloom_plan_left(const belay__bloom_plan_t *plan, int64_t generation) {
+  uint32_t left = 0;
+  for (uint32_t i = 0; i < plan->chunks_len; i++)
+    left += !stands(&plan->chunks[i], generation);
+  return left;
+}
+
+/* ---- calls --------------------------------------------------------------------------------------------- */
+
+static belay__call_t *bitfield(belay_bloom_t *bloom, const belay__bloom_plan_t *plan,
+                               const belay__bloom_chunk_t *chunk, const belay__bloom_op_t *op) {
+  belay_client_t *client = bloom->family.client;
+  uint32_t positions[BELAY__BLOOM_K_MAX], k = plan->layer.shape.hashes;
+  bool add = op->what == BELAY__BLOOM_ADD;
+  bool reads = !add && belay__client_can(client, BELAY__BITFIELD_RO);
+  const char *name = reads ? "BITFIELD_RO" : "BITFIELD";
+  belay__call_t *call = belay__call_new(client, plan->lane);
+  if (call == NULL)
+    return NULL;
+  belay__call_command(call, name, 5 + (size_t)chunk->n * k * (add ? 4 : 3));
+  belay__bloom_arg_segment(bloom, call, &plan->layer, chunk->segment);
+  belay__call_arg(call, "GET", 3);
+  belay__call_arg(call, "i64", 3);
+  belay__call_arg(call, "0", 1);
+  for (uint32_t i = 0; i < chunk->n; i++) {
+    belay__bloom_positions(op->hashes[plan->order[chunk->first + i]], &plan->layer.shape,
+                           positions);
+    for (uint32_t j = 0; j < k; j++) {
+      belay__call_arg(call, add ? "SET" : "GET", 3);
+      belay__call_arg(call, "u1", 2);
+      belay__call_arg_int(call, INT64_C(8) * BELAY__BLOOM_HEADER + positions[j]);
+      if (add)
+        belay__call_arg(call, "1", 1);
+    }
+  }
+  return call;
+}
+
+static belay__call_t *fetch(belay_bloom_t *bloom, const belay__bloom_plan_t *plan,
+                            const belay__bloom_chunk_t *chunk) {
+  belay__call_t *call = belay__call_new(bloom->family.client, plan->lane);
+  if (call == NULL)
+    return NULL;
+  belay__call_command(call, "GETRANGE", 4);
+  belay__bloom_arg_segment(bloom, call, &plan->layer, chunk->segment);
+  belay__call_arg_int(call, 0);
+  belay__call_arg_int(call, (int64_t)belay__bloom_segment_bytes(&plan->layer.shape) - 1);
+  return call;
+}
+
+static belay__call_t *unite(belay_bloom_t *bloom, const belay__bloom_plan_t *plan,
+                            const belay__bloom_chunk_t *chunk, const belay__bloom_op_t *op) {
+  belay_client_t *client = bloom->family.client;
+  uint32_t positions[BELAY__BLOOM_K_MAX], k = plan->layer.shape.hashes;
+  size_t len = belay__bloom_segment_bytes(&plan->layer.shape);
+  char header[BELAY__BLOOM_HEADER];
+  belay__call_t *call = belay__call_new(client, plan->lane);
+  uint8_t *bits = call == NULL ? NULL : belay__alloc(client->belay, len);
+  if (bits == NULL) {
+    if (call != NULL)
+      (void)belay__call_abandon(call);
+    return NULL;
+  }
+  memset(bits, 0, len);
+  for (uint32_t i = 0; i < chunk->n; i++) {
+    belay__bloom_positions(op->hashes[plan->order[chunk->first + i]], &plan->layer.shape,
+                           positions);
+    for (uint32_t j = 0; j < k; j++)
+      belay__bloom_bit_set(bits + BELAY__BLOOM_HEADER, positions[j]);
+  }
+  belay__bloom_header(op->generation, header);
+  belay__call_script(call, &belay__script_bloom_or, 2, 3);
+  belay__bloom_arg_segment(bloom, call, &plan->layer, chunk->segment);
+  belay__bloom_arg_beside(bloom, call, &plan->layer, chunk->segment, "::or");
+  belay__call_arg(call, header, sizeof header);
+  belay__call_arg(call, (const char *)bits, len);
+  belay__call_arg_int(call, bloom->config.ends_at);
+  belay__free(client->belay, bits, len);
+  return call;
+}
+
+bool belay__bloom_plan_calls(belay_bloom_t *bloom, belay__bloom_plan_t *plan,
+                             const belay__bloom_op_t *op, belay__call_t **out) {
+  plan->sent_len = 0;
+  for (uint32_t i = 0; i < plan->chunks_len; i++) {
+    const belay__bloom_chunk_t *chunk = &plan->chunks[i];
+    if (stands(chunk, op->generation))
+      continue;
+    belay__call_t *call = !chunk->bulk                      ? bitfield(bloom, plan, chunk, op)
+                          : op->what == BELAY__BLOOM_EXISTS ? fetch(bloom, plan, chunk)
+                                                            : unite(bloom, plan, chunk, op);
+    if (call == NULL) {
+      while (plan->sent_len > 0)
+        (void)belay__call_abandon(out[--plan->sent_len]);
+      return false;
+    }
+    bool reads = chunk->bulk || belay__client_can(bloom->family.client, BELAY__BITFIELD_RO);
+    plan->sent[plan->sent_len] = i;
+    out[plan->sent_len++] = op->stale && reads ? belay__call_stale(call) : call;
+  }
+  return true;
+}
+
+uint32_t belay__bloom_plan_strays(belay_bloom_t *bloom, const belay__bloom_plan_t *plan,
+                                  belay__call_t **out, uint32_t max) {
+  static const char nothing[BELAY__BLOOM_HEADER];
+  uint32_t n = 0, last = UINT32_MAX;
+  for (uint32_t i = 0; i < plan->chunks_len && n < max; i++) {
+    const belay__bloom_chunk_t *chunk = &plan->chunks[i];
+    if (!chunk->answered || chunk->header != 0 || chunk->segment == last)
+      continue;
+    belay__call_t *call = belay__call_new(bloom->family.client, BELAY__LANE_DATA);
+    if (call != NULL) {
+      belay__call_script(call, &belay__script_bloom_discard, 1, 1);
+      belay__bloom_arg_segment(bloom, call, &plan->layer, chunk->segment);
+      belay__call_arg(call, nothing, sizeof nothing);
+    }
+    out[n++] = call;
+    last = chunk->segment;
+  }
+  return n;
+}
+
+/* ---- answers ------------------------------------------------------------------------------------------- */
+
+static int read_bitfield(const belay__bloom_plan_t *plan, belay__bloom_chunk_t *chunk,
+                         belay__bloom_op_t *op, const belay__reply_t *reply) {
+  uint32_t k = plan->layer.shape.hashes;
+  int64_t bit;
+  if (reply->type != BELAY__REPLY_ARRAY || reply->count != 1 + (size_t)chunk->n * k ||
+      !belay__reply_integer(reply->items[0], INT64_MIN, INT64_MAX, &chunk->header))
+    return BELAY_EPROTO;
+  for (uint32_t i = 0; i < chunk->n; i++) {
+    bool all = true;
+    for (uint32_t j = 0; j < k; j++) {
+      if (!belay__reply_integer(reply->items[1 + (size_t)i * k + j], 0, 1, &bit))
+        return BELAY_EPROTO;
+      all = all && bit == 1;
+    }
+    op->answers[plan->order[chunk->first + i]] = all == (op->what == BELAY__BLOOM_EXISTS);
+  }
+  return 0;
+}
+
+/* What the segment was, and what it has become by each item: the second of two that are equal is not new. */
+static void judge(const belay__bloom_plan_t *plan, const belay__bloom_chunk_t *chunk,
+                  belay__bloom_op_t *op, uint8_t *bits) {
+  uint32_t positions[BELAY__BLOOM_K_MAX], k = plan->layer.shape.hashes;
+  bool add = op->what == BELAY__BLOOM_ADD;
+  for (uint32_t i = 0; i < chunk->n; i++) {
+    uint32_t item = plan->order[chunk->first + i];
+    bool all = true;
+    belay__bloom_positions(op->hashes[item], &plan->layer.shape, positions);
+    for (uint32_t j = 0; j < k; j++) {
+      all = all && belay__bloom_bit(bits, positions[j]);
+      if (add)
+        belay__bloom_bit_set(bits, positions[j]);
+    }
+    op->answers[item] = all != add;
+  }
+}
+
+static int read_bulk(belay_bloom_t *bloom, const belay__bloom_plan_t *plan,
+                     belay__bloom_chunk_t *chunk, belay__bloom_op_t *op,
+                     const belay__reply_t *reply) {
+  belay_t *belay = bloom->family.client->belay;
+  size_t len = belay__bloom_segment_bytes(&plan->layer.shape);
+  char header[BELAY__BLOOM_HEADER];
+  if (reply->type != BELAY__REPLY_STRING || reply->len > len)
+    return BELAY_EPROTO;
+  uint64_t head = 0;
+  for (size_t i = 0; i < BELAY__BLOOM_HEADER; i++)
+    head = head << 8 | (i < reply->len ? (uint8_t)reply->str[i] : 0);
+  chunk->header = (int64_t)head;
+  belay__bloom_header(op->generation, header);
+  if (reply->len < sizeof header || memcmp(reply->str, header, sizeof header) != 0) {
+    chunk->answered = false; /* nothing was done, by which one could go */
+    return 0;
+  }
+  uint8_t *bits = belay__alloc(belay, len); /* a segment is shorter while its last bits are clear */
+  if (bits == NULL)
+    return op->what == BELAY__BLOOM_ADD ? BELAY_EUNKNOWN : BELAY_ENOMEM;
+  memset(bits, 0, len);
+  memcpy(bits, reply->str, reply->len);
+  judge(plan, chunk, op, bits + BELAY__BLOOM_HEADER);
+  belay__free(belay, bits, len);
+  return 0;
+}
+
+int belay__bloom_plan_read(belay_bloom_t *bloom, belay__bloom_plan_t *plan, belay__bloom_op_t *op,
+                           uint32_t nth, const belay__reply_t *reply) {
+  belay__bloom_chunk_t *chunk = &plan->chunks[plan->sent[nth]];
+  chunk->answered = true;
+  int error = chunk->bulk ? read_bulk(bloom, plan, chunk, op, reply)
+                          : read_bitfield(plan, chunk, op, reply);
+  op->touched |= chunk->answered;
+  return error;
+}

@@ -1,0 +1,56 @@
+/* How the items of an operation travel to one layer.
+ *
+ * They are sorted by segment, and cut into chunks, each a call. A chunk sets or gets bits one by one, in one BITFIELD
+ * that reads the header too; or, where so many bits of a segment are wanted that it costs less, all of it is fetched,
+ * and a bitmap is sent to be or-ed into it. The chunks of one segment are in the order of their items.
+ *
+ * An answer stands if its chunk's header is the generation that the operation is about in the end. So a chunk is not sent
+ * again when the filter turns out to be another one by now, and it had met that already: its own bits
+ * would make its items old. */
+#ifndef BELAY_DATA_BLOOM_PLAN_H
+#define BELAY_DATA_BLOOM_PLAN_H
+
+#include "data/bloom/bloom.h"
+
+typedef struct belay__bloom_chunk {
+  uint32_t segment, first, n; /* n items, plan->order[first] and so on */
+  bool bulk;
+  bool answered;
+  int64_t header; /* that it met; 0: none */
+} belay__bloom_chunk_t;
+
+typedef struct belay__bloom_plan {
+  belay__bloom_layer_t layer;
+  belay__lane_t lane; /* of its calls */
+  uint32_t chunks_len, sent_len;
+  uint32_t *order;              /* of the items, by segment */
+  uint32_t *sent;               /* the chunks that were sent the last time, by number */
+  belay__bloom_chunk_t *chunks; /* */
+} belay__bloom_plan_t;
+
+/* Bytes of a plan for n items, with what it points to. */
+size_t belay__bloom_plan_size(const belay_bloom_t *bloom, const belay__bloom_shape_t *shape,
+                              size_t n);
+
+/* Fills in a plan, in memory of that size, 0 or made before: of all items of op->hashes. */
+void belay__bloom_plan_make(const belay_bloom_t *bloom, belay__bloom_plan_t *plan,
+                            const belay__bloom_layer_t *layer, const belay__bloom_op_t *op);
+
+/* How many chunks have not been answered under that generation. */
+uint32_t belay__bloom_plan_left(const belay__bloom_plan_t *plan, int64_t generation);
+
+/* Makes their calls: plan->sent_len of them; false if memory is out, and none is left. out has room for
+ * belay__bloom_plan_left(). */
+bool belay__bloom_plan_calls(belay_bloom_t *bloom, belay__bloom_plan_t *plan,
+                             const belay__bloom_op_t *op, belay__call_t **out);
+
+/* Reads the reply to the nth of them: the header, and the answers of its items. */
+int belay__bloom_plan_read(belay_bloom_t *bloom, belay__bloom_plan_t *plan, belay__bloom_op_t *op,
+                           uint32_t nth, const belay__reply_t *reply);
+
+/* Makes calls that remove what an add has left where there was no segment; how many, at most `max`. NULL of them: memory
+ * was out. */
+uint32_t belay__bloom_plan_strays(belay_bloom_t *bloom, const belay__bloom_plan_t *plan,
+                                  belay__call_t **out, uint32_t max);
+
+#endif /* BELAY_DATA_BLOOM_PLAN_H */

@@ -1,0 +1,304 @@
+/* The scaling kind: layers, each of twice the capacity and half the error rate of the one before, so that all together
+ * meet the rate: the first one has half of it. When the newest layer has as many items as it was made for, the script
+ * that adds the next one makes a new layer. A layer that would take more than a segment's bits is as large as one.
+ *
+ * All layers are in the slot of the name, under NAMESPACE::bloom::{NAME}::lI::0, and which there are is written behind the
+ * configuration (lua/bloom/scaling.lua). A handle knows those that it has been told of. It says where the bits of an item
+ * are in these and in the one that comes next; if there are others, it is told.
+ *
+ * How large a layer is follows from logarithms, which are not the same to the last bit on every machine: what was
+ * written down counts. */
+#include <stdio.h>
+#include <string.h>
+
+#include "data/bloom/batch.h"
+#include "scripts.gen.h"
+
+#define COUNT_DIGITS 16
+
+enum { ITEMS, LOOKING, COUNTING }; /* op->step; the last two of an info */
+
+typedef struct plan {
+  belay__bloom_batch_t batch; /* first */
+  int64_t count;              /* items in the newest layer */
+  unsigned layers;            /* that are counted */
+  belay__bloom_census_t census[BELAY__BLOOM_LAYERS_MAX];
+} plan_t;
+
+/* ---- layers -------------------------------------------------------------------------------------------- */
+
+static belay__bloom_layer_t layer_at(const belay__bloom_shape_t *shape, unsigned i) {
+  belay__bloom_layer_t layer = {.shape = *shape, .together = true};
+  (void)snprintf(layer.label, sizeof layer.label, "::l%u", i);
+  return layer;
+}
+
+static bool fits(uint64_t n, double rate, belay__bloom_shape_t *out) {
+  return belay__bloom_shape_of_capacity(n, rate, out) && out->segments == 1;
+}
+
+/* What the layer i of a filter is to be; false: there is to be none. */
+static bool next_layer(const belay__bloom_form_t *form, unsigned i, belay__bloom_growth_t *out) {
+  double rate = form->error_rate / 2;
+  for (unsigned j = 0; j < i; j++)
+    rate /= 2;
+  if (i >= BELAY__BLOOM_LAYERS_MAX || rate < BELAY__BLOOM_RATE_MIN)
+    return false;
+  uint64_t most = (uint64_t)form->capacity << i, least = 1;
+  belay__bloom_shape_t *shape = &out->shapes[i];
+  if (i == 0) {
+    *shape = form->shape;
+  } else if (!fits(most, rate, shape)) {
+    while (most - least > 1) {
+      uint64_t middle = least + (most - least) / 2;
+      *(fits(middle, rate, shape) ? &least : &most) = middle;
+    }
+    most = least;
+    if (!fits(most, rate, shape))
+      return false;
+  }
+  out->capacities[i] = (int64_t)most;
+  return true;
+}
+
+static size_t put_layer(const belay__bloom_growth_t *growth, unsigned i,
+                        char out[BELAY__BLOOM_LAYER_DIGITS + 1]) {
+  (void)snprintf(out, BELAY__BLOOM_LAYER_DIGITS + 1, "%02u%08u%012llu",
+                 (unsigned)growth->shapes[i].hashes % 100u,
+                 (unsigned)growth->shapes[i].segment_bits % 100000000u,
+                 (unsigned long long)growth->capacities[i] % 1000000000000u);
+  return BELAY__BLOOM_LAYER_DIGITS;
+}
+
+static bool digits(const char *text, size_t len, uint64_t *out) {
+  *out = 0;
+  for (size_t i = 0; i < len; i++) {
+    if (text[i] < '0' || text[i] > '9')
+      return false;
+    *out = *out * 10 + (uint64_t)(text[i] - '0');
+  }
+  return true;
+}
+
+/* Reads the state of a filter: how many layers there are, and how many items the newest has. */
+static bool read_state(const char *text, size_t len, belay__bloom_growth_t *out, int64_t *count) {
+  uint64_t n, hashes, bits, capacity;
+  out->there = 0;
+  *count = 0;
+  if (len == 0)
+    return true;
+  if (len < COUNT_DIGITS || (len - COUNT_DIGITS) % BELAY__BLOOM_LAYER_DIGITS != 0 ||
+      !digits(text, COUNT_DIGITS, &n))
+    return false;
+  size_t layers = (len - COUNT_DIGITS) / BELAY__BLOOM_LAYER_DIGITS;
+  if (layers < 1 || layers > BELAY__BLOOM_LAYERS_MAX)
+    return false;
+  text += COUNT_DIGITS;
+  for (size_t i = 0; i < layers; i++, text += BELAY__BLOOM_LAYER_DIGITS) {
+    if (!digits(text, 2, &hashes) || !digits(text + 2, 8, &bits) ||
+        !digits(text + 10, 12, &capacity) || hashes < 1 || hashes > BELAY__BLOOM_K_MAX ||
+        bits < 1 || bits > BELAY__BLOOM_SEGMENT_BITS_MAX || capacity < 1)
+      return false;
+    out->shapes[i] = (belay__bloom_shape_t){
+        .hashes = (uint32_t)hashes, .segments = 1, .segment_bits = (uint32_t)bits};
+    out->capacities[i] = (int64_t)capacity;
+  }
+  out->there = (unsigned)layers;
+  *count = (int64_t)n;
+  return n <= (uint64_t)out->capacities[layers - 1];
+}
+
+static void add_next(belay_bloom_t *bloom) {
+  belay__bloom_growth_t *growth = &bloom->growth;
+  growth->given = growth->there + next_layer(&bloom->config.form, growth->there, growth);
+}
+
+/* What is known of another generation is of no use. */
+static void know(belay_bloom_t *bloom) {
+  if (bloom->growth.generation == bloom->config.generation)
+    return;
+  bloom->growth.generation = bloom->config.generation;
+  bloom->growth.there = 0;
+  add_next(bloom);
+}
+
+/* What a script has said. */
+static bool learn(belay__pending_t *pending, const belay__reply_t *state) {
+  belay_bloom_t *bloom = pending->context;
+  plan_t *plan = belay__bloom_op(pending)->plan;
+  belay__bloom_growth_t now;
+  int64_t count;
+  if (!read_state(state->str, state->len, &now, &count))
+    return false;
+  belay__bloom_growth_t *growth = &bloom->growth;
+  if (growth->generation != plan->batch.generation)
+    return true; /* it is another filter by now */
+  plan->count = count;
+  if (now.there < growth->there)
+    return true; /* said before what we know was */
+  size_t n = now.there;
+  if (now.there > growth->there ||
+      memcmp(now.shapes, growth->shapes, n * sizeof *now.shapes) != 0) {
+    memcpy(growth->shapes, now.shapes, n * sizeof *now.shapes);
+    memcpy(growth->capacities, now.capacities, n * sizeof *now.capacities);
+    growth->there = now.there;
+    add_next(bloom);
+    plan->batch.learnt = true;
+  }
+  return true;
+}
+
+/* All that there may be: those of a filter whose configuration was lost are cleared too. */
+static unsigned layers(const belay__bloom_config_t *config, const void *value, size_t len,
+                       belay__bloom_layer_t out[BELAY__BLOOM_LAYERS_MAX]) {
+  (void)value;
+  (void)len;
+  for (unsigned i = 0; i < BELAY__BLOOM_LAYERS_MAX; i++)
+    out[i] = layer_at(&config->form.shape, i);
+  return BELAY__BLOOM_LAYERS_MAX;
+}
+
+/* ---- items --------------------------------------------------------------------------------------------- */
+
+static unsigned layers_max(const belay_bloom_t *bloom) {
+  unsigned n = 0;
+  double rate = bloom->config.form.error_rate / 2;
+  for (; n < BELAY__BLOOM_LAYERS_MAX && rate >= BELAY__BLOOM_RATE_MIN; n++)
+    rate /= 2;
+  return n;
+}
+
+static belay__call_t *make(belay__pending_t *pending, uint32_t first, uint32_t end) {
+  belay_bloom_t *bloom = pending->context;
+  const belay__bloom_op_t *op = belay__bloom_op(pending);
+  const belay__bloom_growth_t *growth = &bloom->growth;
+  uint8_t begins[BELAY__BLOOM_CONFIG_LEN];
+  char header[BELAY__BLOOM_HEADER];
+  char given[BELAY__BLOOM_LAYERS_MAX * BELAY__BLOOM_LAYER_DIGITS + 1];
+  size_t len = 0;
+  belay__call_t *call = belay__call_new(pending->client, BELAY__LANE_DATA);
+  if (call == NULL)
+    return NULL;
+  belay__call_script(call, &belay__script_bloom_scaling, 1 + growth->given,
+                     5 + (size_t)growth->given * belay__bloom_batch_items(pending, first, end));
+  belay__bloom_arg_config(bloom, call);
+  for (unsigned i = 0; i < growth->given; i++) {
+    const belay__bloom_layer_t layer = layer_at(&growth->shapes[i], i);
+    belay__bloom_arg_segment(bloom, call, &layer, 0);
+    len += put_layer(growth, i, given + len);
+  }
+  belay__bloom_pack(&bloom->config.form, op->generation, true, begins);
+  belay__call_arg(call, (const char *)begins, sizeof begins);
+  belay__bloom_header(op->generation, header);
+  belay__call_arg(call, header, sizeof header);
+  belay__call_arg_int(call, op->what == BELAY__BLOOM_ADD);
+  belay__call_arg(call, given, len);
+  belay__call_arg_int(call, layers_max(bloom));
+  belay__bloom_batch_args(pending, call, first, end, growth->shapes, growth->given);
+  return call;
+}
+
+static uint32_t bits_of_item(const belay_bloom_t *bloom) {
+  uint32_t bits = 0;
+  for (unsigned i = 0; i < bloom->growth.given; i++)
+    bits += bloom->growth.shapes[i].hashes;
+  return bits;
+}
+
+static int read_items(belay__pending_t *pending, const belay__call_t *call,
+                      const belay__reply_t *reply) {
+  int64_t what;
+  int error = belay__bloom_batch_read(pending, call, reply, 3, &what);
+  if (error != 0)
+    return error;
+  if (reply->items[1]->type != BELAY__REPLY_STRING)
+    return BELAY_EPROTO;
+  if (what >= 0 && !learn(pending, reply->items[1]))
+    return belay__family_mismatch(call, BELAY__BLOOM_DAMAGED);
+  if (what != 2)
+    return 0;
+  return belay__call_blame(call, BELAY_EOVERFLOW, "it is full, and cannot grow any more");
+}
+
+/* ---- info ---------------------------------------------------------------------------------------------- */
+
+static int send_census(belay__pending_t *pending) {
+  const belay_bloom_t *bloom = pending->context;
+  belay__bloom_layer_t all[BELAY__BLOOM_LAYERS_MAX];
+  for (unsigned i = 0; i < bloom->growth.there; i++)
+    all[i] = layer_at(&bloom->growth.shapes[i], i);
+  belay__bloom_op(pending)->step = COUNTING;
+  int error = belay__bloom_census_send(pending, all, bloom->growth.there);
+  return error == 0 ? BELAY__REQUEST_PARK : error;
+}
+
+/* All of it is about the layers that there were when the calls were made: there may be more by now. */
+static int end_info(belay__pending_t *pending) {
+  const belay_bloom_t *bloom = pending->context;
+  const belay__bloom_growth_t *growth = &bloom->growth;
+  belay__bloom_op_t *op = belay__bloom_op(pending);
+  plan_t *plan = op->plan;
+  belay_bloom_info_t *info = &op->info;
+  unsigned n = plan->layers;
+  bool whole = info->ttl_ms != -2 && growth->generation == op->generation;
+  *info = (belay_bloom_info_t){.kind = BELAY_BLOOM_SCALING,
+                               .generation = op->generation,
+                               .layers = n,
+                               .segments = n,
+                               .hashes = growth->shapes[n == 0 ? 0 : n - 1].hashes,
+                               .ttl_ms = info->ttl_ms};
+  for (unsigned i = 0; i < n; i++) {
+    whole = whole && plan->census[i].there;
+    info->capacity += growth->capacities[i];
+    info->bits += growth->shapes[i].segment_bits;
+    info->bits_set += plan->census[i].bits_set;
+    info->items += i + 1 == n ? plan->count : growth->capacities[i];
+    info->saturation = (double)plan->census[i].bits_set / growth->shapes[i].segment_bits;
+  }
+  return whole ? 0 : belay__bloom_look(pending, NULL, 0);
+}
+
+static int next_of_info(belay__pending_t *pending) {
+  const belay_bloom_t *bloom = pending->context;
+  belay__bloom_op_t *op = belay__bloom_op(pending);
+  const belay__bloom_batch_t *batch = op->plan;
+  if (op->step == COUNTING)
+    return end_info(pending);
+  if (batch->other || batch->lost)
+    return belay__bloom_look(pending, NULL, 0);
+  ((plan_t *)op->plan)->layers = bloom->growth.there;
+  return send_census(pending);
+}
+
+/* ---- the kind ------------------------------------------------------------------------------------------ */
+
+static size_t plan_size(const belay_bloom_t *bloom, belay__bloom_what_t what, size_t n) {
+  (void)bloom;
+  (void)what;
+  return belay__bloom_batch_size(sizeof(plan_t), n);
+}
+
+static int send(belay__pending_t *pending) {
+  belay_bloom_t *bloom = pending->context;
+  belay__bloom_op_t *op = belay__bloom_op(pending);
+  op->step = op->what == BELAY__BLOOM_INFO ? LOOKING : ITEMS;
+  belay__bloom_batch_begin(pending, sizeof(plan_t));
+  know(bloom);
+  return belay__bloom_batch_send(pending, bits_of_item(bloom), make);
+}
+
+static int read(belay__pending_t *pending, const belay__call_t *call, const belay__reply_t *reply) {
+  belay__bloom_op_t *op = belay__bloom_op(pending);
+  plan_t *plan = op->plan;
+  return op->step == COUNTING ? belay__bloom_census_read(pending, call, reply, plan->census)
+                              : read_items(pending, call, reply);
+}
+
+static int next(belay__pending_t *pending) {
+  const belay__bloom_op_t *op = belay__bloom_op(pending);
+  return op->step == ITEMS ? belay__bloom_batch_next(pending, bits_of_item(pending->context), make)
+                           : next_of_info(pending);
+}
+
+const belay__bloom_kind_t belay__bloom_scaling = {
+    .plan_size = plan_size, .send = send, .read = read, .next = next, .layers = layers};

@@ -1,0 +1,246 @@
+/* Configuration records: a hash beside a set, read with HGETALL, written by one script. */
+#include "belay/config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/client/handle.h"
+#include "scripts.gen.h"
+
+#define TTL_MIN_MS 1000
+#define TTL_MAX_MS INT64_C(63072000000) /* two years: twice the lifetime of a set */
+#define TAIL "}::config"
+#define SHOWN 120 /* bytes of a value in an error's detail */
+
+struct belay_config {
+  belay__family_t family; /* first */
+  int64_t ttl_ms;
+};
+
+/* ---- closing ------------------------------------------------------------------------------------------- */
+
+static void on_gone(belay__family_t *family) {
+  belay_config_t *config = (belay_config_t *)family;
+  if (family->close_cb != NULL)
+    ((belay_config_close_cb)family->close_cb)(config, family->data);
+}
+
+/* The names are those of the sets, so that the keys begin as theirs do. */
+static const belay__family_ops_t family_ops[] = {
+    [BELAY_CONFIG_PERMISSION] = {.name = "permission",
+                                 .size = sizeof(belay_config_t),
+                                 .gone = on_gone},
+    [BELAY_CONFIG_PRESENCE] = {.name = "presence",
+                               .size = sizeof(belay_config_t),
+                               .whole = true,
+                               .gone = on_gone},
+    [BELAY_CONFIG_RANKING] = {.name = "ranking", .size = sizeof(belay_config_t), .gone = on_gone},
+};
+
+int belay_config_close(belay_config_t *config, belay_config_close_cb cb) {
+  return belay__family_close((belay__family_t *)config, (void (*)(void))cb);
+}
+
+void *belay_config_data(const belay_config_t *config) {
+  return belay__family_data((const belay__family_t *)config);
+}
+
+/* ---- a new one ----------------------------------------------------------------------------------------- */
+
+void belay_config_options_init(belay_config_options_t *options) {
+  if (options == NULL)
+    return;
+  *options = (belay_config_options_t){.kind = BELAY_CONFIG_PERMISSION};
+}
+
+int belay_config_new(belay_client_t *client, const belay_config_options_t *options,
+                     belay_config_t **out) {
+  belay_config_options_t o;
+  belay__family_t *family;
+  if (out == NULL)
+    return BELAY_EINVAL;
+  *out = NULL;
+  int error = belay__client_check(client);
+  if (error != 0)
+    return error;
+  belay_config_options_init(&o);
+  if (options != NULL)
+    o = *options;
+  error = belay__check_range(client->belay, "kind", (int64_t)o.kind, 0, BELAY_CONFIG_RANKING);
+  if (error == 0 && o.ttl_ms != 0)
+    error = belay__check_range(client->belay, "ttl_ms", o.ttl_ms, TTL_MIN_MS, TTL_MAX_MS);
+  if (error == 0)
+    error = belay__family_new(client, &family_ops[o.kind], o.name, o.name_len, &family);
+  if (error != 0)
+    return error;
+  family->data = o.data;
+  (*out = (belay_config_t *)family)->ttl_ms = o.ttl_ms;
+  return 0;
+}
+
+/* ---- answers ------------------------------------------------------------------------------------------- */
+
+/* A request's room: the fields, and behind them the bytes of their names and values. */
+typedef struct room {
+  size_t n;
+  belay_config_field_t fields[];
+} room_t;
+
+static bool is_text(const belay__reply_t *reply, size_t max) {
+  return reply->type == BELAY__REPLY_STRING && reply->len <= max &&
+         memchr(reply->str, '\0', reply->len) == NULL;
+}
+
+static const char *put(char **at, const belay__reply_t *reply) {
+  char *text = *at;
+  memcpy(text, reply->str, reply->len);
+  text[reply->len] = '\0';
+  *at += reply->len + 1;
+  return text;
+}
+
+static int not_a_record(const belay__call_t *call) {
+  return belay__family_mismatch(call, "it is no configuration record");
+}
+
+/* Names and values from the item `first` on. */
+static int take_fields(belay__pending_t *pending, const belay__call_t *call,
+                       const belay__reply_t *reply, size_t first) {
+  size_t n = (reply->count - first) / 2, bytes = 0;
+  if ((reply->count - first) % 2 != 0 || n > BELAY_CONFIG_FIELDS_MAX)
+    return not_a_record(call);
+  for (size_t i = first; i < reply->count; i++) {
+    bool name = (i - first) % 2 == 0;
+    if (!is_text(reply->items[i], name ? BELAY_CONFIG_NAME_MAX : BELAY_CONFIG_VALUE_MAX))
+      return not_a_record(call);
+    bytes += reply->items[i]->len + 1;
+  }
+  room_t *room = belay__request_room(pending, sizeof *room + n * sizeof room->fields[0] + bytes);
+  if (room == NULL)
+    return BELAY_ENOMEM;
+  char *at = (char *)&room->fields[n];
+  for (size_t i = 0; i < n; i++) {
+    room->fields[i].name = put(&at, reply->items[first + 2 * i]);
+    room->fields[i].value = put(&at, reply->items[first + 2 * i + 1]);
+  }
+  room->n = n;
+  return 0;
+}
+
+static int read_record(belay__pending_t *pending, const belay__call_t *call,
+                       const belay__reply_t *reply) {
+  if (reply->type != BELAY__REPLY_ARRAY)
+    return BELAY_EPROTO;
+  return reply->count == 0 ? BELAY_EABSENT : take_fields(pending, call, reply, 0);
+}
+
+/* {0, name, recorded, given} */
+static int contradiction(const belay__call_t *call, const belay__reply_t *reply) {
+  char text[BELAY_CONFIG_NAME_MAX + 2 * SHOWN + 48];
+  if (reply->count != 4)
+    return BELAY_EPROTO;
+  for (size_t i = 1; i < 4; i++)
+    if (reply->items[i]->type != BELAY__REPLY_STRING)
+      return BELAY_EPROTO;
+  (void)snprintf(text, sizeof text, "%.64s is \"%.*s\" in the record, \"%.*s\" was given",
+                 reply->items[1]->str, SHOWN, reply->items[2]->str, SHOWN, reply->items[3]->str);
+  return belay__family_mismatch(call, text);
+}
+
+static int read_opened(belay__pending_t *pending, const belay__call_t *call,
+                       const belay__reply_t *reply) {
+  int64_t code;
+  if (belay__reply_integer(reply, -1, -1, &code))
+    return not_a_record(call);
+  if (reply->type != BELAY__REPLY_ARRAY || reply->count < 1 ||
+      !belay__reply_integer(reply->items[0], 0, 1, &code))
+    return BELAY_EPROTO;
+  return code == 0 ? contradiction(call, reply) : take_fields(pending, call, reply, 1);
+}
+
+static void tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
+  const room_t *room = answer->status == 0 ? answer->room : NULL;
+  ((belay_config_cb)cb)(request, answer->status, room != NULL ? room->fields : NULL,
+                        room != NULL ? room->n : 0);
+}
+
+static const belay__request_ops_t read_ops = {
+    .read = read_record, .tell = tell, .idempotent = true};
+static const belay__request_ops_t open_ops = {
+    .read = read_opened, .tell = tell, .idempotent = true};
+
+/* ---- operations ---------------------------------------------------------------------------------------- */
+
+static int check(const belay_config_t *config, const belay_request_t *request, const char *key,
+                 size_t key_len, bool has_cb) {
+  const belay__family_t *family = (const belay__family_t *)config;
+  if (config == NULL || !family->ops->whole)
+    return belay__family_check_key(family, request, key, key_len, has_cb);
+  int error = belay__family_check_request(family, request, has_cb);
+  if (error != 0 || key == NULL)
+    return error;
+  belay__detail(family->client->belay, "key: a presence has one record; NULL is expected");
+  return BELAY_EINVAL;
+}
+
+static int check_fields(belay_t *belay, const belay_config_field_t *fields, size_t n) {
+  if (fields == NULL || n < 1 || n > BELAY_CONFIG_FIELDS_MAX) {
+    belay__detail(belay, "fields: NULL, or not 1 to %zu of them", BELAY_CONFIG_FIELDS_MAX);
+    return BELAY_EINVAL;
+  }
+  int error = 0;
+  for (size_t i = 0; i < n && error == 0; i++) {
+    const belay_config_field_t *field = &fields[i];
+    error =
+        belay__check_bytes(belay, "name", field->name,
+                           field->name != NULL ? strlen(field->name) : 0, 1, BELAY_CONFIG_NAME_MAX);
+    if (error == 0 && field->value == NULL) {
+      belay__detail(belay, "value: NULL");
+      error = BELAY_EINVAL;
+    }
+    if (error == 0)
+      error = belay__check_bytes(belay, "value", field->value, strlen(field->value), 0,
+                                 BELAY_CONFIG_VALUE_MAX);
+    if (error == 0)
+      error = belay__check_range(belay, "rule", (int64_t)field->rule, 0, BELAY_CONFIG_LARGEST);
+  }
+  return error;
+}
+
+int belay_config_read(belay_config_t *config, belay_request_t *request, const char *key,
+                      size_t key_len, belay_config_cb cb) {
+  key_len = belay__text_len(key, key_len);
+  int error = check(config, request, key, key_len, cb != NULL);
+  if (error != 0)
+    return error;
+  belay__call_t *call = belay__call_new(config->family.client, BELAY__LANE_DATA);
+  if (call != NULL) {
+    belay__call_command(call, "HGETALL", 2);
+    belay__family_arg(&config->family, call, key, key_len, TAIL);
+  }
+  return belay__family_start(&config->family, request, call, &read_ops, (void (*)(void))cb);
+}
+
+int belay_config_open(belay_config_t *config, belay_request_t *request, const char *key,
+                      size_t key_len, const belay_config_field_t *fields, size_t n,
+                      belay_config_cb cb) {
+  static const char *const rules[] = {"same", "latest", "largest"};
+  key_len = belay__text_len(key, key_len);
+  int error = check(config, request, key, key_len, cb != NULL);
+  if (error == 0)
+    error = check_fields(config->family.client->belay, fields, n);
+  if (error != 0)
+    return error;
+  belay__call_t *call = belay__call_new(config->family.client, BELAY__LANE_DATA);
+  if (call == NULL)
+    return BELAY_ENOMEM;
+  belay__call_script(call, &belay__script_config_open, 1, 1 + 3 * n);
+  belay__family_arg(&config->family, call, key, key_len, TAIL);
+  belay__call_arg_int(call, config->ttl_ms);
+  for (size_t i = 0; i < n; i++) {
+    belay__call_arg(call, rules[fields[i].rule], strlen(rules[fields[i].rule]));
+    belay__call_arg(call, fields[i].name, strlen(fields[i].name));
+    belay__call_arg(call, fields[i].value, strlen(fields[i].value));
+  }
+  return belay__family_start(&config->family, request, call, &open_ops, (void (*)(void))cb);
+}

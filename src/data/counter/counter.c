@@ -1,0 +1,443 @@
+/* Counters in a key each. Native commands where nothing else has to happen in the same step: INCRBY, GET, GETSET;
+ * scripts for what has a ttl, bounds, or an operation id. */
+#include "data/counter/counter.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/key/key.h"
+#include "scripts.gen.h"
+
+#define TTL_MAX_MS INT64_C(31536000000) /* a year */
+
+/* ---- closing --------------------------------------------------------------------------------------------- */
+
+static void on_close(belay__family_t *family) {
+  belay__counter_local_close((belay_counter_t *)family);
+}
+
+static void on_abort(belay__family_t *family) {
+  belay__counter_local_abort((belay_counter_t *)family);
+}
+
+static void on_gone(belay__family_t *family) {
+  belay_counter_t *counter = (belay_counter_t *)family;
+  belay__counter_local_free(counter);
+  if (family->close_cb != NULL)
+    ((belay_counter_close_cb)family->close_cb)(counter, family->data);
+}
+
+static const belay__family_ops_t family_ops = {.name = "counter",
+                                               .size = sizeof(belay_counter_t),
+                                               .close = on_close,
+                                               .abort = on_abort,
+                                               .gone = on_gone};
+
+int belay_counter_close(belay_counter_t *counter, belay_counter_close_cb cb) {
+  return belay__family_close((belay__family_t *)counter, (void (*)(void))cb);
+}
+
+/* ---- a new one ------------------------------------------------------------------------------------------- */
+
+void belay_counter_options_init(belay_counter_options_t *options) {
+  if (options == NULL)
+    return;
+  *options = (belay_counter_options_t){
+      .op_ttl_ms = 3600000, .shards = 1, .batch_ms = 100, .max_keys = 10000};
+}
+
+static int check_options(belay_t *belay, const belay_counter_options_t *o) {
+  const struct {
+    const char *name;
+    int64_t value, min, max;
+  } ranges[] = {
+      {"ttl_ms", o->ttl_ms, 0, TTL_MAX_MS},
+      {"op_ttl_ms", o->op_ttl_ms, 1000, TTL_MAX_MS},
+      {"shards", o->shards, 1, BELAY_COUNTER_SHARDS_MAX},
+      {"max_ops", o->max_ops, 0, BELAY_COUNTER_OPS_MAX},
+      {"batch_ms", o->batch_ms, 1, 60000},
+      {"batch_max", o->batch_max, 0, INT64_MAX},
+      {"max_keys", o->max_keys > INT32_MAX ? 0 : (int64_t)o->max_keys, 1, 1000000},
+  };
+  int error = 0;
+  for (size_t i = 0; i < sizeof ranges / sizeof *ranges && error == 0; i++)
+    error =
+        belay__check_range(belay, ranges[i].name, ranges[i].value, ranges[i].min, ranges[i].max);
+  if (error == 0 && o->extend && o->ttl_ms == 0) {
+    belay__detail(belay, "extend: without ttl_ms");
+    error = BELAY_EINVAL;
+  }
+  return error;
+}
+
+int belay_counter_new(belay_client_t *client, const belay_counter_options_t *options,
+                      belay_counter_t **out) {
+  belay_counter_options_t o;
+  belay__family_t *family;
+  if (out == NULL)
+    return BELAY_EINVAL;
+  *out = NULL;
+  int error = belay__client_check(client);
+  if (error != 0)
+    return error;
+  belay_counter_options_init(&o);
+  if (options != NULL)
+    o = *options;
+  uint8_t label[BELAY__COUNTER_LABEL_BYTES];
+  error = check_options(client->belay, &o);
+  if (error == 0)
+    error = client->belay->host->random(client->belay, label, sizeof label);
+  if (error == 0)
+    error = belay__family_new(client, &family_ops, o.name, o.name_len, &family);
+  if (error != 0)
+    return error;
+  belay_counter_t *counter = *out = (belay_counter_t *)family;
+  counter->on_lost = o.on_lost;
+  family->data = o.data;
+  counter->ttl_ms = o.ttl_ms;
+  counter->op_ttl_ms = o.op_ttl_ms;
+  counter->max_ops = o.max_ops;
+  counter->batch_ms = o.batch_ms;
+  counter->batch_max = o.batch_max;
+  counter->max_keys = o.max_keys;
+  counter->shards = o.shards;
+  counter->turn = (unsigned)belay__random_below(client->belay, o.shards);
+  counter->extend = o.extend;
+  belay__counter_local_init(counter, label);
+  return 0;
+}
+
+void *belay_counter_data(const belay_counter_t *counter) {
+  return belay__family_data((const belay__family_t *)counter);
+}
+
+/* ---- calls ----------------------------------------------------------------------------------------------- */
+
+int belay__counter_whole(const belay_counter_t *counter, const char *what) {
+  if (counter->shards == 1)
+    return 0;
+  belay__detail(counter->family.client->belay, "%s: not of a counter with shards", what);
+  return BELAY_EINVAL;
+}
+
+void belay__counter_arg(const belay_counter_t *counter, belay__call_t *call, const char *key,
+                        size_t key_len, unsigned shard) {
+  char tail[16] = "}";
+  if (counter->shards > 1)
+    (void)snprintf(tail, sizeof tail, "::%u}", shard);
+  belay__family_arg(&counter->family, call, key, key_len, tail);
+}
+
+/* The key beside the counter that has the record of an operation, or those of all of them. */
+static void put_record(const belay_counter_t *counter, belay__call_t *call, const char *key,
+                       size_t key_len, unsigned shard, const void *id, size_t id_len) {
+  const belay__family_t *family = &counter->family;
+  char rest[3 * (BELAY_COUNTER_KEY_MAX + BELAY_COUNTER_ID_MAX) + 32];
+  size_t n = belay__key_escape(rest, key, key_len);
+  if (counter->shards > 1)
+    n += (size_t)snprintf(rest + n, 8, "::%u", shard);
+  if (counter->max_ops > 0) {
+    memcpy(rest + n, "}::ops", 6);
+    n += 6;
+  } else {
+    memcpy(rest + n, "}::once::", 9);
+    n += 9;
+    n += belay__key_escape(rest + n, id, id_len);
+  }
+  belay__call_arg_joined(call, family->prefix, family->prefix_len, rest, n);
+}
+
+static belay__call_t *new_call(const belay_counter_t *counter) {
+  return belay__call_new(counter->family.client, BELAY__LANE_DATA);
+}
+
+static void put_life(const belay_counter_t *counter, belay__call_t *call) {
+  belay__call_arg_int(call, counter->ttl_ms);
+  belay__call_arg_int(call, counter->extend);
+}
+
+static belay__call_t *new_script(const belay_counter_t *counter, const belay__script_t *script,
+                                 size_t keys, size_t args) {
+  belay__call_t *call = new_call(counter);
+  if (call != NULL)
+    belay__call_script(call, script, keys, args);
+  return call;
+}
+
+/* least, most: of the value before it. bounded: what is beyond them is an answer. */
+static belay__call_t *scripted_add(const belay_counter_t *counter, const char *key, size_t key_len,
+                                   unsigned shard, int64_t delta, int64_t least, int64_t most,
+                                   bool bounded) {
+  belay__call_t *call = new_script(counter, &belay__script_counter_add, 1, 6);
+  if (call == NULL)
+    return NULL;
+  belay__counter_arg(counter, call, key, key_len, shard);
+  belay__call_arg_int(call, delta);
+  belay__call_arg_int(call, least);
+  belay__call_arg_int(call, most);
+  put_life(counter, call);
+  belay__call_arg_int(call, bounded);
+  return call;
+}
+
+belay__call_t *belay__counter_add_call(belay_counter_t *counter, const char *key, size_t key_len,
+                                       int64_t delta) {
+  unsigned shard = counter->turn;
+  counter->turn = (shard + 1) % counter->shards;
+  if (counter->ttl_ms > 0)
+    return scripted_add(counter, key, key_len, shard, delta,
+                        delta < 0 ? INT64_MIN - delta : INT64_MIN,
+                        delta > 0 ? INT64_MAX - delta : INT64_MAX, false);
+  belay__call_t *call = new_call(counter);
+  if (call == NULL)
+    return NULL;
+  belay__call_command(call, "INCRBY", 3);
+  belay__counter_arg(counter, call, key, key_len, shard);
+  belay__call_arg_int(call, delta);
+  return call;
+}
+
+belay__call_t *belay__counter_once_call(const belay_counter_t *counter, const char *key,
+                                        size_t key_len, int64_t delta, const void *id,
+                                        size_t id_len, int64_t record_ms) {
+  unsigned shard = belay__key_hash(id, id_len) % counter->shards;
+  belay__call_t *call = new_script(counter, &belay__script_counter_once, 2, 6);
+  if (call == NULL)
+    return NULL;
+  belay__counter_arg(counter, call, key, key_len, shard);
+  put_record(counter, call, key, key_len, shard, id, id_len);
+  belay__call_arg_int(call, delta);
+  belay__call_arg_int(call, record_ms);
+  put_life(counter, call);
+  belay__call_arg_int(call, counter->max_ops);
+  belay__call_arg(call, counter->max_ops > 0 ? id : "", counter->max_ops > 0 ? id_len : 0);
+  return call;
+}
+
+int64_t belay__counter_record_ms(const belay_counter_t *counter, const belay_request_t *request) {
+  int64_t ms = belay__request_timeout_ms(counter->family.client, request);
+  ms += ms / 100 + 2;
+  return ms > counter->op_ttl_ms ? ms : counter->op_ttl_ms;
+}
+
+belay__call_t *belay__counter_get_call(const belay_counter_t *counter, const char *key,
+                                       size_t key_len, unsigned shard) {
+  belay__call_t *call = new_call(counter);
+  if (call == NULL)
+    return NULL;
+  belay__call_command(call, "GET", 2);
+  belay__counter_arg(counter, call, key, key_len, shard);
+  return belay__call_stale(call);
+}
+
+/* ---- answers --------------------------------------------------------------------------------------------- */
+
+enum { APPLIED, FOUND, VALUE, HIGH, LOW }; /* of a request */
+
+static int read_added(belay__pending_t *pending, const belay__call_t *call,
+                      const belay__reply_t *reply) {
+  bool applied;
+  int error = belay__counter_added(call, reply, &applied, &pending->values[VALUE]);
+  pending->values[APPLIED] = applied;
+  return error;
+}
+
+/* One shard more, or the only one. */
+static int read_shard(belay__pending_t *pending, const belay__call_t *call,
+                      const belay__reply_t *reply) {
+  int64_t *values = pending->values, value;
+  bool found;
+  int error = belay__counter_look(call, reply, &found, &value);
+  if (error != 0 || !found)
+    return error;
+  belay__sum_t sum = {.high = values[HIGH], .low = values[LOW]};
+  belay__sum_add(&sum, value);
+  values[FOUND] = 1;
+  values[HIGH] = sum.high;
+  values[LOW] = sum.low;
+  return 0;
+}
+
+static int sum_up(belay__pending_t *pending) {
+  int64_t *values = pending->values;
+  const belay__sum_t sum = {.high = values[HIGH], .low = values[LOW]};
+  return belay__sum_value(&sum, &values[VALUE]);
+}
+
+static int read_set(belay__pending_t *pending, const belay__call_t *call,
+                    const belay__reply_t *reply) {
+  int64_t *values = pending->values;
+  bool found;
+  int error = belay__counter_look(call, reply, &found, &values[VALUE]);
+  values[APPLIED] = 1;
+  values[FOUND] = found;
+  return error == BELAY_EWRONGTYPE
+             ? belay__family_mismatch(call, "what was there before was no number")
+             : error;
+}
+
+static int read_deleted(belay__pending_t *pending, const belay__call_t *call,
+                        const belay__reply_t *reply) {
+  (void)call;
+  int64_t keys;
+  if (!belay__reply_integer(reply, 0, 1, &keys))
+    return BELAY_EPROTO;
+  pending->values[APPLIED] = 1;
+  pending->values[FOUND] |= keys;
+  return 0;
+}
+
+static void tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
+  const belay_counter_result_t result = {.applied = answer->values[APPLIED] != 0,
+                                         .found = answer->values[FOUND] != 0,
+                                         .value = answer->values[VALUE]};
+  belay__counter_tell(request, (belay_counter_cb)cb, answer->status, &result);
+}
+
+static const belay__request_ops_t add_ops = {.read = read_added, .tell = tell};
+static const belay__request_ops_t once_ops = {.read = read_added, .tell = tell, .idempotent = true};
+static const belay__request_ops_t get_ops = {
+    .read = read_shard, .next = sum_up, .tell = tell, .idempotent = true};
+static const belay__request_ops_t set_ops = {.read = read_set, .tell = tell};
+static const belay__request_ops_t delete_ops = {.read = read_deleted, .tell = tell};
+
+/* ---- operations ------------------------------------------------------------------------------------------ */
+
+static int check(const belay_counter_t *counter, const belay_request_t *request, const char *key,
+                 size_t key_len, belay_counter_cb cb) {
+  return belay__family_check_key((const belay__family_t *)counter, request, key, key_len,
+                                 cb != NULL);
+}
+
+static int start(belay_counter_t *counter, belay_request_t *request, belay__call_t *call,
+                 const belay__request_ops_t *ops, belay_counter_cb cb) {
+  return belay__family_start(&counter->family, request, call, ops, (void (*)(void))cb);
+}
+
+int belay_counter_add(belay_counter_t *counter, belay_request_t *request, const char *key,
+                      size_t key_len, int64_t delta, belay_counter_cb cb) {
+  key_len = belay__text_len(key, key_len);
+  int error = check(counter, request, key, key_len, cb);
+  if (error != 0)
+    return error;
+  belay__call_t *call = belay__counter_add_call(counter, key, key_len, delta);
+  return start(counter, request, call, &add_ops, cb);
+}
+
+/* a - b, or the end of the range that it is beyond. */
+static int64_t difference(int64_t a, int64_t b) {
+  int64_t out;
+  if (!__builtin_sub_overflow(a, b, &out))
+    return out;
+  return b < 0 ? INT64_MAX : INT64_MIN;
+}
+
+int belay_counter_add_bounded(belay_counter_t *counter, belay_request_t *request, const char *key,
+                              size_t key_len, int64_t delta, int64_t min, int64_t max,
+                              belay_counter_cb cb) {
+  key_len = belay__text_len(key, key_len);
+  int error = check(counter, request, key, key_len, cb);
+  if (error == 0)
+    error = belay__counter_whole(counter, "a bounded add");
+  if (error == 0)
+    error = belay__check_range(counter->family.client->belay, "max", max, min, INT64_MAX);
+  if (error != 0)
+    return error;
+  /* What the value must be before it. Where no value would do, none is said to. */
+  int64_t least = difference(min, delta), most = difference(max, delta), unused;
+  if ((delta < 0 && __builtin_sub_overflow(min, delta, &unused)) ||
+      (delta > 0 && __builtin_sub_overflow(max, delta, &unused))) {
+    least = 1;
+    most = 0;
+  }
+  belay__call_t *call = scripted_add(counter, key, key_len, 0, delta, least, most, true);
+  return start(counter, request, call, &add_ops, cb);
+}
+
+int belay_counter_add_once(belay_counter_t *counter, belay_request_t *request, const char *key,
+                           size_t key_len, int64_t delta, const void *id, size_t id_len,
+                           belay_counter_cb cb) {
+  key_len = belay__text_len(key, key_len);
+  int error = check(counter, request, key, key_len, cb);
+  if (error == 0)
+    error = belay__check_bytes(counter->family.client->belay, "id", id, id_len, 1,
+                               BELAY_COUNTER_ID_MAX);
+  if (error != 0)
+    return error;
+  belay__call_t *call = belay__counter_once_call(counter, key, key_len, delta, id, id_len,
+                                                 belay__counter_record_ms(counter, request));
+  return start(counter, request, call, &once_ops, cb);
+}
+
+int belay_counter_set(belay_counter_t *counter, belay_request_t *request, const char *key,
+                      size_t key_len, int64_t value, belay_counter_cb cb) {
+  key_len = belay__text_len(key, key_len);
+  int error = check(counter, request, key, key_len, cb);
+  if (error == 0)
+    error = belay__counter_whole(counter, "a set");
+  if (error != 0)
+    return error;
+  belay__call_t *call = new_call(counter);
+  if (call == NULL)
+    return BELAY_ENOMEM;
+  bool lives = counter->ttl_ms > 0;
+  belay__call_command(call, lives ? "SET" : "GETSET", lives ? 6 : 3);
+  belay__counter_arg(counter, call, key, key_len, 0);
+  belay__call_arg_int(call, value);
+  if (lives) {
+    belay__call_arg(call, "PX", 2);
+    belay__call_arg_int(call, counter->ttl_ms);
+    belay__call_arg(call, "GET", 3);
+  }
+  return start(counter, request, call, &set_ops, cb);
+}
+
+static belay__call_t *delete_call(const belay_counter_t *counter, const char *key, size_t key_len,
+                                  unsigned shard) {
+  belay__call_t *call = new_call(counter);
+  if (call == NULL)
+    return NULL;
+  belay__call_command(call, "UNLINK", 2); /* a group may be large */
+  belay__counter_arg(counter, call, key, key_len, shard);
+  return call;
+}
+
+/* The same of all shards. */
+static int start_all(belay_counter_t *counter, belay_request_t *request, const char *key,
+                     size_t key_len,
+                     belay__call_t *(*make)(const belay_counter_t *counter, const char *key,
+                                            size_t key_len, unsigned shard),
+                     const belay__request_ops_t *ops, belay_counter_cb cb) {
+  belay__call_t *calls[BELAY_COUNTER_SHARDS_MAX];
+  belay__pending_t *pending;
+  int error = check(counter, request, key, key_len, cb);
+  if (error == 0)
+    error = belay__family_begin(&counter->family, request, ops, (void (*)(void))cb, &pending);
+  if (error != 0)
+    return error;
+  unsigned n = 0;
+  while (n < counter->shards && (calls[n] = make(counter, key, key_len, n)) != NULL)
+    n++;
+  if (n == counter->shards) {
+    error = belay__request_send_all(pending, calls, n);
+  } else {
+    error = BELAY_ENOMEM;
+    while (n > 0)
+      (void)belay__call_abandon(calls[--n]); /* they were built for nothing */
+  }
+  if (error != 0)
+    belay__request_forget(pending);
+  return error;
+}
+
+int belay_counter_get(belay_counter_t *counter, belay_request_t *request, const char *key,
+                      size_t key_len, belay_counter_cb cb) {
+  key_len = belay__text_len(key, key_len);
+  return start_all(counter, request, key, key_len, belay__counter_get_call, &get_ops, cb);
+}
+
+int belay_counter_delete(belay_counter_t *counter, belay_request_t *request, const char *key,
+                         size_t key_len, belay_counter_cb cb) {
+  key_len = belay__text_len(key, key_len);
+  return start_all(counter, request, key, key_len, delete_call, &delete_ops, cb);
+}

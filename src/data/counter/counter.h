@@ -1,0 +1,124 @@
+/* What the parts of a counter share: one key, many keys, fields of a hash, and what is added here first. */
+#ifndef BELAY_DATA_COUNTER_COUNTER_H
+#define BELAY_DATA_COUNTER_COUNTER_H
+
+#include "belay/counter.h"
+#include "core/client/handle.h"
+
+#define BELAY__COUNTER_NUMBER_MAX 20 /* characters of a number: a sign and 19 digits */
+#define BELAY__COUNTER_TAIL_MAX 256  /* bytes behind a key, the 0 included */
+#define BELAY__COUNTER_LABEL_BYTES 16
+
+/* What was added here and is not on the server yet; local.c's. */
+typedef struct belay__tally belay__tally_t;
+
+typedef struct belay__counter_local {
+  belay__table_t table; /* of tallies, by key */
+  belay__list_t ready;  /* that may be sent when the timer fires */
+  belay__list_t sent;   /* that wait for an answer */
+  belay__list_t lost;   /* that the user is to be told of */
+  belay__tally_t *last; /* that was added to; NULL: none, or it is gone */
+  belay__timer_t timer; /* the next flush; set while there is something ready */
+  belay__task_t task;   /* tells of those that are lost */
+  uint64_t until;       /* closing: it ends then */
+  uint64_t flushed;     /* when the last flush was */
+  uint64_t asked;       /* when one was last asked for */
+  uint64_t number;      /* of the last sum; part of its operation id */
+  int64_t adds;         /* since the last flush */
+  unsigned open;        /* how many are SENT */
+  bool more;            /* some were due, and wait for answers to the others */
+  bool ended;           /* nothing is sent any more */
+  char label[2 * BELAY__COUNTER_LABEL_BYTES + 1]; /* tells our operation ids from another's */
+  belay_counter_stats_t stats;
+} belay__counter_local_t;
+
+struct belay_counter {
+  belay__family_t family; /* first */
+  belay_counter_lost_cb on_lost;
+  int64_t ttl_ms, op_ttl_ms, batch_ms, batch_max;
+  size_t max_keys;
+  int64_t max_ops;       /* recorded operations of a counter; 0: each is a key */
+  unsigned shards, turn; /* turn: the next shard to be added to */
+  bool extend;           /* each add makes it live for ttl_ms again */
+  belay__counter_local_t local;
+};
+
+/* ---- one key (counter.c) --------------------------------------------------------------------------------- */
+
+/* Whether the handle's counters are in one key each; else BELAY_EINVAL, which says what cannot be done. */
+int belay__counter_whole(const belay_counter_t *counter, const char *what);
+
+/* Adds the key of a counter; of that shard, if it has several. */
+void belay__counter_arg(const belay_counter_t *counter, belay__call_t *call, const char *key,
+                        size_t key_len, unsigned shard);
+
+/* The call that adds to a counter: to the shard whose turn it is; NULL if memory is out. */
+belay__call_t *belay__counter_add_call(belay_counter_t *counter, const char *key, size_t key_len,
+                                       int64_t delta);
+
+/* The call that adds once; record_ms: how long that is known. */
+belay__call_t *belay__counter_once_call(const belay_counter_t *counter, const char *key,
+                                        size_t key_len, int64_t delta, const void *id,
+                                        size_t id_len, int64_t record_ms);
+
+/* For how long an operation must be known that this request may send again. */
+int64_t belay__counter_record_ms(const belay_counter_t *counter, const belay_request_t *request);
+
+/* The call that reads a counter, or one of its shards. */
+belay__call_t *belay__counter_get_call(const belay_counter_t *counter, const char *key,
+                                       size_t key_len, unsigned shard);
+
+/* ---- replies (reply.c) --------------------------------------------------------------------------- */
+
+/* Calls back with the result, or, if status is not 0, with one of which nothing is known. */
+void belay__counter_tell(belay_request_t *request, belay_counter_cb cb, int status,
+                         const belay_counter_result_t *result);
+
+/* Of its key, or its field's name. */
+static inline size_t belay__counter_key_len(const belay_counter_add_item_t *item) {
+  return belay__text_len(item->key, item->key_len);
+}
+
+/* A number as the server writes it: true, and *out is set. */
+bool belay__counter_number(const char *text, size_t len, int64_t *out);
+
+/* A number that was read, or nil: then *found is false, and *out is 0. 0, BELAY_EWRONGTYPE (with a detail) or
+ * BELAY_EPROTO. */
+int belay__counter_look(const belay__call_t *call, const belay__reply_t *reply, bool *found,
+                        int64_t *out);
+
+/* Whether it was added, and the value now: of INCRBY, or of the scripts that add to one key or add once. */
+int belay__counter_added(const belay__call_t *call, const belay__reply_t *reply, bool *applied,
+                         int64_t *out);
+
+/* A sum that knows no bounds, until it is asked for. */
+typedef struct belay__sum {
+  int64_t high, low; /* high * 2^32 + low */
+  bool found;
+} belay__sum_t;
+
+void belay__sum_add(belay__sum_t *sum, int64_t value);
+/* 0, or BELAY_EOVERFLOW. */
+int belay__sum_value(const belay__sum_t *sum, int64_t *out);
+
+/* ---- several results (many.c) -------------------------------------------------------------------- */
+
+/* The room of a request about n things: n results, none of which has a status yet. NULL if there is no memory. */
+belay_counter_result_t *belay__counter_room(belay__pending_t *pending, size_t n, size_t more);
+
+/* These, and how many there are. */
+belay_counter_result_t *belay__counter_results(belay__pending_t *pending, size_t *n);
+
+/* Tells all of them; what has no status has the request's. */
+void belay__counter_tell_many(belay_request_t *request, void (*cb)(void),
+                              const belay__answer_t *answer);
+
+/* ---- what is added here first (local.c) ---------------------------------------------------------- */
+
+void belay__counter_local_init(belay_counter_t *counter,
+                               const uint8_t label[BELAY__COUNTER_LABEL_BYTES]);
+void belay__counter_local_close(belay_counter_t *counter);
+void belay__counter_local_abort(belay_counter_t *counter);
+void belay__counter_local_free(belay_counter_t *counter);
+
+#endif /* BELAY_DATA_COUNTER_COUNTER_H */

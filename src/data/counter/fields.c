@@ -1,0 +1,418 @@
+/* Many counters in one key: a hash. HINCRBY, HGET, HMGET, HDEL; scripts for what has a ttl, and for all or nothing. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "data/counter/counter.h"
+#include "scripts.gen.h"
+
+#define FIELD_BYTES 256 /* of max_reply, for a number in a reply */
+
+static int check(const belay_counter_t *counter, const belay_request_t *request, const char *key,
+                 size_t key_len, bool has_cb) {
+  int error =
+      belay__family_check_key((const belay__family_t *)counter, request, key, key_len, has_cb);
+  return error != 0 ? error : belay__counter_whole(counter, "fields");
+}
+
+static int check_name(const belay_counter_t *counter, const void *name, size_t len) {
+  return belay__check_bytes(counter->family.client->belay, "field", name, len, 1,
+                            BELAY_COUNTER_FIELD_MAX);
+}
+
+/* A command of its key and `more` words. */
+static belay__call_t *new_call(const belay_counter_t *counter, const char *name, const char *key,
+                               size_t key_len, size_t more) {
+  belay__call_t *call = belay__call_new(counter->family.client, BELAY__LANE_DATA);
+  if (call == NULL)
+    return NULL;
+  belay__call_command(call, name, 2 + more);
+  belay__counter_arg(counter, call, key, key_len, 0);
+  return call;
+}
+
+/* How many numbers may be asked for in one reply. */
+static size_t most_numbers(const belay_counter_t *counter, size_t most) {
+  size_t max = counter->family.client->max_reply / FIELD_BYTES;
+  return max < most ? max : most;
+}
+
+/* ---- adding ---------------------------------------------------------------------------------------------- */
+
+enum { VALUE, FOUND }; /* of a request about one field */
+
+static belay__call_t *scripted_add(const belay_counter_t *counter, const char *key, size_t key_len,
+                                   const belay_counter_add_item_t *items, size_t n) {
+  belay__call_t *call = belay__call_new(counter->family.client, BELAY__LANE_DATA);
+  if (call == NULL)
+    return NULL;
+  belay__call_script(call, &belay__script_counter_fields, 1, 2 + 4 * n);
+  belay__counter_arg(counter, call, key, key_len, 0);
+  belay__call_arg_int(call, counter->ttl_ms);
+  belay__call_arg_int(call, counter->extend);
+  for (size_t i = 0; i < n; i++) {
+    int64_t delta = items[i].delta;
+    belay__call_arg(call, items[i].key, belay__counter_key_len(&items[i]));
+    belay__call_arg_int(call, delta);
+    belay__call_arg_int(call, delta < 0 ? INT64_MIN - delta : INT64_MIN);
+    belay__call_arg_int(call, delta > 0 ? INT64_MAX - delta : INT64_MAX);
+  }
+  return call;
+}
+
+static int read_added(belay__pending_t *pending, const belay__call_t *call,
+                      const belay__reply_t *reply) {
+  int64_t *value = &pending->values[VALUE];
+  if (call->script == NULL)
+    return belay__reply_integer(reply, INT64_MIN, INT64_MAX, value) ? 0 : BELAY_EPROTO;
+  if (reply->type != BELAY__REPLY_ARRAY || reply->count != 1 ||
+      reply->items[0]->type != BELAY__REPLY_STRING ||
+      !belay__counter_number(reply->items[0]->str, reply->items[0]->len, value))
+    return BELAY_EPROTO;
+  return 0;
+}
+
+static void tell_added(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
+  const belay_counter_result_t result = {.applied = true, .value = answer->values[VALUE]};
+  belay__counter_tell(request, (belay_counter_cb)cb, answer->status, &result);
+}
+
+static const belay__request_ops_t add_ops = {.read = read_added, .tell = tell_added};
+
+int belay_counter_add_field(belay_counter_t *counter, belay_request_t *request, const char *key,
+                            size_t key_len, const char *field, size_t field_len, int64_t delta,
+                            belay_counter_cb cb) {
+  key_len = belay__text_len(key, key_len);
+  field_len = belay__text_len(field, field_len);
+  int error = check(counter, request, key, key_len, cb != NULL);
+  if (error == 0)
+    error = check_name(counter, field, field_len);
+  if (error != 0)
+    return error;
+  const belay_counter_add_item_t item = {.key = field, .key_len = field_len, .delta = delta};
+  belay__call_t *call = counter->ttl_ms > 0 ? scripted_add(counter, key, key_len, &item, 1)
+                                            : new_call(counter, "HINCRBY", key, key_len, 2);
+  if (call != NULL && call->script == NULL) {
+    belay__call_arg(call, field, field_len);
+    belay__call_arg_int(call, delta);
+  }
+  return belay__family_start(&counter->family, request, call, &add_ops, (void (*)(void))cb);
+}
+
+static int by_name(const void *a, const void *b) {
+  const belay_counter_add_item_t *x = *(const belay_counter_add_item_t *const *)a;
+  const belay_counter_add_item_t *y = *(const belay_counter_add_item_t *const *)b;
+  size_t x_len = belay__counter_key_len(x), y_len = belay__counter_key_len(y);
+  if (x_len != y_len)
+    return x_len < y_len ? -1 : 1;
+  return memcmp(x->key, y->key, x_len);
+}
+
+/* One that came twice would be checked against the value before the first. */
+static int check_distinct(belay_t *belay, const belay_counter_add_item_t *items, size_t n) {
+  typedef const belay_counter_add_item_t *item_t;
+  item_t *sorted = belay__alloc(belay, n * sizeof(item_t));
+  if (sorted == NULL)
+    return BELAY_ENOMEM;
+  for (size_t i = 0; i < n; i++)
+    sorted[i] = &items[i];
+  qsort(sorted, n, sizeof(item_t), by_name);
+  int error = 0;
+  for (size_t i = 1; i < n && error == 0; i++)
+    if (by_name(&sorted[i - 1], &sorted[i]) == 0)
+      error = BELAY_EINVAL;
+  belay__free(belay, sorted, n * sizeof(item_t));
+  if (error != 0)
+    belay__detail(belay, "items: a field comes twice");
+  return error;
+}
+
+static int check_items(const belay_counter_t *counter, const belay_counter_add_item_t *items,
+                       size_t n) {
+  belay_t *belay = counter->family.client->belay;
+  const size_t max = most_numbers(counter, BELAY_COUNTER_FIELDS_MAX);
+  if (items == NULL || n < 1 || n > max) {
+    belay__detail(belay, "items: NULL, or not 1 to %zu of them", max);
+    return BELAY_EINVAL;
+  }
+  int error = 0;
+  for (size_t i = 0; i < n && error == 0; i++) {
+    error = check_name(counter, items[i].key, belay__counter_key_len(&items[i]));
+    if (error == 0 && (items[i].id != NULL || items[i].id_len > 0)) {
+      belay__detail(belay, "id: not of a field");
+      error = BELAY_EINVAL;
+    }
+  }
+  return error != 0 ? error : check_distinct(belay, items, n);
+}
+
+/* n numbers. */
+static int read_all_added(belay__pending_t *pending, const belay__call_t *call,
+                          const belay__reply_t *reply) {
+  (void)call;
+  size_t n;
+  belay_counter_result_t *results = belay__counter_results(pending, &n);
+  if (reply->type != BELAY__REPLY_ARRAY || reply->count != n)
+    return BELAY_EPROTO;
+  for (size_t i = 0; i < n; i++) {
+    const belay__reply_t *item = reply->items[i];
+    if (item->type != BELAY__REPLY_STRING ||
+        !belay__counter_number(item->str, item->len, &results[i].value))
+      return BELAY_EPROTO;
+    results[i].applied = true;
+  }
+  for (size_t i = 0; i < n; i++)
+    results[i].status = 0;
+  return 0;
+}
+
+static const belay__request_ops_t add_all_ops = {.read = read_all_added,
+                                                 .tell = belay__counter_tell_many};
+
+/* A request about n fields, with a call that is made already (NULL: memory was out). */
+static int start_many(belay_counter_t *counter, belay_request_t *request, belay__call_t *call,
+                      size_t n, const belay__request_ops_t *ops, belay_counter_many_cb cb) {
+  belay__pending_t *pending;
+  if (call == NULL)
+    return BELAY_ENOMEM;
+  int error = belay__family_begin(&counter->family, request, ops, (void (*)(void))cb, &pending);
+  if (error != 0) {
+    (void)belay__call_abandon(call); /* it was built for nothing */
+    return error;
+  }
+  if (belay__counter_room(pending, n, 0) == NULL) {
+    (void)belay__call_abandon(call);
+    error = BELAY_ENOMEM;
+  } else {
+    error = belay__request_send(pending, call);
+  }
+  if (error != 0)
+    belay__request_forget(pending);
+  return error;
+}
+
+int belay_counter_add_fields(belay_counter_t *counter, belay_request_t *request, const char *key,
+                             size_t key_len, const belay_counter_add_item_t *items, size_t n,
+                             belay_counter_many_cb cb) {
+  key_len = belay__text_len(key, key_len);
+  int error = check(counter, request, key, key_len, cb != NULL);
+  if (error == 0)
+    error = check_items(counter, items, n);
+  if (error != 0)
+    return error;
+  belay__call_t *call = scripted_add(counter, key, key_len, items, n);
+  return start_many(counter, request, call, n, &add_all_ops, cb);
+}
+
+/* ---- getting some of them -------------------------------------------------------------------------------- */
+
+static int read_field(belay__pending_t *pending, const belay__call_t *call,
+                      const belay__reply_t *reply) {
+  bool found;
+  int error = belay__counter_look(call, reply, &found, &pending->values[VALUE]);
+  pending->values[FOUND] = found;
+  return error;
+}
+
+static void tell_found(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
+  const belay_counter_result_t result = {.found = answer->values[FOUND] != 0,
+                                         .value = answer->values[VALUE]};
+  belay__counter_tell(request, (belay_counter_cb)cb, answer->status, &result);
+}
+
+static const belay__request_ops_t get_ops = {
+    .read = read_field, .tell = tell_found, .idempotent = true};
+
+int belay_counter_get_field(belay_counter_t *counter, belay_request_t *request, const char *key,
+                            size_t key_len, const char *field, size_t field_len,
+                            belay_counter_cb cb) {
+  key_len = belay__text_len(key, key_len);
+  field_len = belay__text_len(field, field_len);
+  int error = check(counter, request, key, key_len, cb != NULL);
+  if (error == 0)
+    error = check_name(counter, field, field_len);
+  if (error != 0)
+    return error;
+  belay__call_t *call = belay__call_stale(new_call(counter, "HGET", key, key_len, 1));
+  if (call != NULL)
+    belay__call_arg(call, field, field_len);
+  return belay__family_start(&counter->family, request, call, &get_ops, (void (*)(void))cb);
+}
+
+/* Each is a number or missing, or it is none: then the others are what they are all the same. */
+static int read_fields(belay__pending_t *pending, const belay__call_t *call,
+                       const belay__reply_t *reply) {
+  size_t n;
+  int error = 0;
+  belay_counter_result_t *results = belay__counter_results(pending, &n);
+  if (reply->type != BELAY__REPLY_ARRAY || reply->count != n)
+    return BELAY_EPROTO;
+  for (size_t i = 0; i < n; i++) {
+    results[i].status =
+        belay__counter_look(call, reply->items[i], &results[i].found, &results[i].value);
+    if (results[i].status == BELAY_EPROTO || error == 0)
+      error = results[i].status;
+  }
+  return error;
+}
+
+static const belay__request_ops_t get_fields_ops = {
+    .read = read_fields, .tell = belay__counter_tell_many, .idempotent = true};
+
+static int check_names(const belay_counter_t *counter, const belay_bytes_t *fields, size_t n,
+                       size_t max) {
+  belay_t *belay = counter->family.client->belay;
+  if (fields == NULL || n < 1 || n > max) {
+    belay__detail(belay, "fields: NULL, or not 1 to %zu of them", max);
+    return BELAY_EINVAL;
+  }
+  int error = 0;
+  for (size_t i = 0; i < n && error == 0; i++)
+    error = check_name(counter, fields[i].data, fields[i].len);
+  return error;
+}
+
+static belay__call_t *call_of_fields(const belay_counter_t *counter, const char *name,
+                                     const char *key, size_t key_len, const belay_bytes_t *fields,
+                                     size_t n) {
+  belay__call_t *call = new_call(counter, name, key, key_len, n);
+  for (size_t i = 0; i < n && call != NULL; i++)
+    belay__call_arg(call, fields[i].data, fields[i].len);
+  return call;
+}
+
+int belay_counter_get_fields(belay_counter_t *counter, belay_request_t *request, const char *key,
+                             size_t key_len, const belay_bytes_t *fields, size_t n,
+                             belay_counter_many_cb cb) {
+  key_len = belay__text_len(key, key_len);
+  int error = check(counter, request, key, key_len, cb != NULL);
+  if (error != 0)
+    return error;
+  error = check_names(counter, fields, n, most_numbers(counter, BELAY_COUNTER_MANY_MAX));
+  if (error != 0)
+    return error;
+  belay__call_t *call =
+      belay__call_stale(call_of_fields(counter, "HMGET", key, key_len, fields, n));
+  return start_many(counter, request, call, n, &get_fields_ops, cb);
+}
+
+/* ---- getting all of them --------------------------------------------------------------------------------- */
+
+enum { COUNT, MAX }; /* of a request about all */
+
+static int too_many(const belay__call_t *call, int64_t n) {
+  char text[64];
+  (void)snprintf(text, sizeof text, "it has %lld fields", (long long)n);
+  return belay__call_blame(call, BELAY_EOVERFLOW, text);
+}
+
+/* The fields, and behind them their names. */
+static int keep_fields(belay__pending_t *pending, const belay__call_t *call,
+                       const belay__reply_t *reply, size_t n) {
+  size_t size = n * sizeof(belay_counter_field_t);
+  for (size_t i = 0; i < n; i++)
+    size += reply->items[2 * i]->len + 1;
+  belay_counter_field_t *fields = belay__request_room(pending, size);
+  if (fields == NULL)
+    return BELAY_ENOMEM;
+  char *names = (char *)&fields[n];
+  for (size_t i = 0; i < n; i++) {
+    const belay__reply_t *name = reply->items[2 * i];
+    bool found;
+    int error = belay__counter_look(call, reply->items[2 * i + 1], &found, &fields[i].value);
+    if (error != 0)
+      return error;
+    fields[i].name = memcpy(names, name->str, name->len);
+    fields[i].name_len = name->len;
+    names += name->len + 1; /* the 0 is there */
+  }
+  pending->values[COUNT] = (int64_t)n;
+  return 0;
+}
+
+static int read_all(belay__pending_t *pending, const belay__call_t *call,
+                    const belay__reply_t *reply) {
+  int64_t many;
+  if (belay__reply_integer(reply, 1, INT64_MAX, &many))
+    return too_many(call, many);
+  if (reply->type != BELAY__REPLY_ARRAY || reply->count % 2 != 0 ||
+      reply->count / 2 > (size_t)pending->values[MAX])
+    return BELAY_EPROTO;
+  for (size_t i = 0; i < reply->count; i++)
+    if (reply->items[i]->type != BELAY__REPLY_STRING)
+      return BELAY_EPROTO;
+  return reply->count == 0 ? 0 : keep_fields(pending, call, reply, reply->count / 2);
+}
+
+static void tell_all(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
+  size_t n = answer->status == 0 ? (size_t)answer->values[COUNT] : 0;
+  ((belay_counter_all_cb)cb)(request, answer->status, n > 0 ? answer->room : NULL, n);
+}
+
+static const belay__request_ops_t all_ops = {
+    .read = read_all, .tell = tell_all, .idempotent = true};
+
+int belay_counter_get_all(belay_counter_t *counter, belay_request_t *request, const char *key,
+                          size_t key_len, size_t max, belay_counter_all_cb cb) {
+  key_len = belay__text_len(key, key_len);
+  belay__pending_t *pending;
+  int error = check(counter, request, key, key_len, cb != NULL);
+  if (error != 0)
+    return error;
+  belay_client_t *client = counter->family.client;
+  error = belay__check_range(client->belay, "max", max > INT32_MAX ? 0 : (int64_t)max, 1,
+                             BELAY_COUNTER_MANY_MAX);
+  if (error != 0)
+    return error;
+  belay__call_t *call = belay__call_new(client, BELAY__LANE_BULK);
+  if (call == NULL)
+    return BELAY_ENOMEM;
+  belay__call_script(call, &belay__script_counter_all, 1, 2);
+  (void)belay__call_stale(call);
+  belay__counter_arg(counter, call, key, key_len, 0);
+  belay__call_arg_int(call, (int64_t)max);
+  belay__call_arg_int(call, (int64_t)client->max_reply);
+  error = belay__family_begin(&counter->family, request, &all_ops, (void (*)(void))cb, &pending);
+  if (error != 0) {
+    (void)belay__call_abandon(call); /* it was built for nothing */
+    return error;
+  }
+  pending->values[MAX] = (int64_t)max;
+  error = belay__request_send(pending, call);
+  if (error != 0)
+    belay__request_forget(pending);
+  return error;
+}
+
+/* ---- removing -------------------------------------------------------------------------------------------- */
+
+static int read_deleted(belay__pending_t *pending, const belay__call_t *call,
+                        const belay__reply_t *reply) {
+  (void)call;
+  if (!belay__reply_integer(reply, 0, BELAY_COUNTER_MANY_MAX, &pending->values[VALUE]))
+    return BELAY_EPROTO;
+  pending->values[FOUND] = pending->values[VALUE] > 0;
+  return 0;
+}
+
+static void tell_deleted(belay_request_t *request, void (*cb)(void),
+                         const belay__answer_t *answer) {
+  const belay_counter_result_t result = {
+      .applied = true, .found = answer->values[FOUND] != 0, .value = answer->values[VALUE]};
+  belay__counter_tell(request, (belay_counter_cb)cb, answer->status, &result);
+}
+
+static const belay__request_ops_t delete_ops = {.read = read_deleted, .tell = tell_deleted};
+
+int belay_counter_delete_fields(belay_counter_t *counter, belay_request_t *request, const char *key,
+                                size_t key_len, const belay_bytes_t *fields, size_t n,
+                                belay_counter_cb cb) {
+  key_len = belay__text_len(key, key_len);
+  int error = check(counter, request, key, key_len, cb != NULL);
+  if (error == 0)
+    error = check_names(counter, fields, n, BELAY_COUNTER_MANY_MAX);
+  if (error != 0)
+    return error;
+  belay__call_t *call = call_of_fields(counter, "HDEL", key, key_len, fields, n);
+  return belay__family_start(&counter->family, request, call, &delete_ops, (void (*)(void))cb);
+}

@@ -1,0 +1,209 @@
+/* Many counters in one round trip: a call for each key, or for each shard of it. */
+#include "data/counter/counter.h"
+
+#define OPEN 1 /* a result's status while there is none */
+
+/* ---- results --------------------------------------------------------------------------------------------- */
+
+/* What the room of a request about n things begins with. */
+typedef struct many {
+  size_t n;
+  belay_counter_result_t results[];
+} many_t;
+
+belay_counter_result_t *belay__counter_room(belay__pending_t *pending, size_t n, size_t more) {
+  many_t *many =
+      belay__request_room(pending, sizeof *many + n * sizeof(belay_counter_result_t) + more);
+  if (many == NULL)
+    return NULL;
+  many->n = n;
+  for (size_t i = 0; i < n; i++)
+    many->results[i].status = OPEN;
+  return many->results;
+}
+
+belay_counter_result_t *belay__counter_results(belay__pending_t *pending, size_t *n) {
+  many_t *many = pending->room;
+  *n = many->n;
+  return many->results;
+}
+
+static belay_counter_result_t *results_of(const belay__pending_t *pending) {
+  return ((many_t *)pending->room)->results;
+}
+
+void belay__counter_tell_many(belay_request_t *request, void (*cb)(void),
+                              const belay__answer_t *answer) {
+  many_t *many = answer->room;
+  for (size_t i = 0; i < many->n; i++) {
+    belay_counter_result_t *result = &many->results[i];
+    if (result->status == OPEN)
+      result->status = answer->status;
+    if (result->status != 0)
+      *result = (belay_counter_result_t){.status = result->status};
+  }
+  ((belay_counter_many_cb)cb)(request, answer->status, many->results, many->n);
+}
+
+/* ---- sending --------------------------------------------------------------------------------------------- */
+
+/* What a request about many keys is given. */
+typedef struct wanted {
+  const belay_counter_add_item_t *adds; /* or */
+  const belay_bytes_t *keys;
+  int64_t record_ms;
+} wanted_t;
+
+static belay__call_t *call_for(belay_counter_t *counter, const wanted_t *wanted, size_t i) {
+  if (wanted->adds == NULL) {
+    const belay_bytes_t *key = &wanted->keys[i / counter->shards];
+    return belay__counter_get_call(counter, key->data, key->len, (unsigned)(i % counter->shards));
+  }
+  const belay_counter_add_item_t *item = &wanted->adds[i];
+  size_t key_len = belay__counter_key_len(item);
+  return item->id_len > 0 ? belay__counter_once_call(counter, item->key, key_len, item->delta,
+                                                     item->id, item->id_len, wanted->record_ms)
+                          : belay__counter_add_call(counter, item->key, key_len, item->delta);
+}
+
+static int send_all(belay_counter_t *counter, belay__pending_t *pending, const wanted_t *wanted,
+                    size_t n) {
+  belay_t *belay = counter->family.client->belay;
+  belay__call_t **calls = belay__alloc(belay, n * sizeof(belay__call_t *));
+  if (calls == NULL)
+    return BELAY_ENOMEM;
+  int error = BELAY_ENOMEM;
+  size_t made = 0;
+  while (made < n && (calls[made] = call_for(counter, wanted, made)) != NULL)
+    made++;
+  if (made == n)
+    error = belay__request_send_all(pending, calls, n);
+  else
+    while (made > 0)
+      (void)belay__call_abandon(calls[--made]); /* they were built for nothing */
+  belay__free(belay, calls, n * sizeof(belay__call_t *));
+  return error;
+}
+
+/* n things, calls calls; more: bytes of room. */
+static int start(belay_counter_t *counter, belay_request_t *request, const wanted_t *wanted,
+                 size_t n, size_t calls, size_t more, const belay__request_ops_t *ops,
+                 belay_counter_many_cb cb) {
+  belay__pending_t *pending;
+  int error = belay__family_begin(&counter->family, request, ops, (void (*)(void))cb, &pending);
+  if (error != 0)
+    return error;
+  error = belay__counter_room(pending, n, more) == NULL ? BELAY_ENOMEM
+                                                        : send_all(counter, pending, wanted, calls);
+  if (error != 0)
+    belay__request_forget(pending);
+  return error;
+}
+
+/* ---- adding ---------------------------------------------------------------------------------------------- */
+
+static int read_added(belay__pending_t *pending, const belay__call_t *call,
+                      const belay__reply_t *reply) {
+  belay_counter_result_t *result = &results_of(pending)[call->part];
+  int error = belay__counter_added(call, reply, &result->applied, &result->value);
+  if (error == 0)
+    result->status = 0;
+  return error;
+}
+
+static void add_failed(belay__pending_t *pending, const belay__call_t *call, int status) {
+  results_of(pending)[call->part].status = status;
+}
+
+static const belay__request_ops_t add_ops = {
+    .read = read_added, .failed = add_failed, .tell = belay__counter_tell_many};
+static const belay__request_ops_t once_ops = {
+    .read = read_added, .failed = add_failed, .tell = belay__counter_tell_many, .idempotent = true};
+
+static int check_n(belay_t *belay, const char *what, const void *items, size_t n, size_t max) {
+  if (items != NULL && n >= 1 && n <= max)
+    return 0;
+  belay__detail(belay, "%s: NULL, or not 1 to %zu of them", what, max);
+  return BELAY_EINVAL;
+}
+
+int belay_counter_add_many(belay_counter_t *counter, belay_request_t *request,
+                           const belay_counter_add_item_t *items, size_t n,
+                           belay_counter_many_cb cb) {
+  int error = belay__family_check_request((const belay__family_t *)counter, request, cb != NULL);
+  if (error != 0)
+    return error;
+  belay_t *belay = counter->family.client->belay;
+  size_t ids = 0;
+  error = check_n(belay, "items", items, n, BELAY_COUNTER_MANY_MAX);
+  for (size_t i = 0; i < n && error == 0; i++) {
+    error = belay__check_bytes(belay, "key", items[i].key, belay__counter_key_len(&items[i]), 1,
+                               BELAY_COUNTER_KEY_MAX);
+    if (error == 0)
+      error =
+          belay__check_optional(belay, "id", items[i].id, items[i].id_len, BELAY_COUNTER_ID_MAX);
+    ids += items[i].id_len > 0;
+  }
+  if (error != 0)
+    return error;
+  const wanted_t wanted = {.adds = items, .record_ms = belay__counter_record_ms(counter, request)};
+  return start(counter, request, &wanted, n, n, 0, ids == n ? &once_ops : &add_ops, cb);
+}
+
+/* ---- getting --------------------------------------------------------------------------------------------- */
+
+/* A key of which not all shards have answered. */
+typedef struct parts {
+  belay__sum_t sum;
+  unsigned heard;
+} parts_t;
+
+static int read_shard(belay__pending_t *pending, const belay__call_t *call,
+                      const belay__reply_t *reply) {
+  const belay_counter_t *counter = pending->context;
+  many_t *many = pending->room;
+  size_t i = call->part / counter->shards;
+  parts_t *parts = (parts_t *)(void *)&many->results[many->n] + i;
+  belay_counter_result_t *result = &many->results[i];
+  int64_t value;
+  bool found;
+  int error = belay__counter_look(call, reply, &found, &value);
+  if (error != 0)
+    return error;
+  if (found)
+    belay__sum_add(&parts->sum, value);
+  if (++parts->heard < counter->shards)
+    return 0;
+  error = belay__sum_value(&parts->sum, &result->value);
+  result->found = parts->sum.found;
+  if (error == 0)
+    result->status = 0;
+  return error;
+}
+
+/* That a shard is not known outweighs what another one is. */
+static void get_failed(belay__pending_t *pending, const belay__call_t *call, int status) {
+  const belay_counter_t *counter = pending->context;
+  int *known = &results_of(pending)[call->part / counter->shards].status;
+  if (*known == OPEN || status == BELAY_EUNKNOWN)
+    *known = status;
+}
+
+static const belay__request_ops_t get_ops = {
+    .read = read_shard, .failed = get_failed, .tell = belay__counter_tell_many, .idempotent = true};
+
+int belay_counter_get_many(belay_counter_t *counter, belay_request_t *request,
+                           const belay_bytes_t *keys, size_t n, belay_counter_many_cb cb) {
+  int error = belay__family_check_request((const belay__family_t *)counter, request, cb != NULL);
+  if (error != 0)
+    return error;
+  belay_t *belay = counter->family.client->belay;
+  error = check_n(belay, "keys", keys, n, BELAY_COUNTER_MANY_MAX / counter->shards);
+  for (size_t i = 0; i < n && error == 0; i++)
+    error = belay__check_bytes(belay, "key", keys[i].data, keys[i].len, 1, BELAY_COUNTER_KEY_MAX);
+  if (error != 0)
+    return error;
+  const wanted_t wanted = {.keys = keys};
+  return start(counter, request, &wanted, n, n * counter->shards, n * sizeof(parts_t), &get_ops,
+               cb);
+}

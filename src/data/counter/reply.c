@@ -1,0 +1,96 @@
+/* What the server says about counters, read strictly. */
+#include <assert.h>
+#include <string.h>
+
+#include "data/counter/counter.h"
+#include "scripts.gen.h"
+
+void belay__counter_tell(belay_request_t *request, belay_counter_cb cb, int status,
+                         const belay_counter_result_t *result) {
+  const belay_counter_result_t unknown = {.status = status};
+  cb(request, status, status == 0 ? result : &unknown);
+}
+
+bool belay__counter_number(const char *text, size_t len, int64_t *out) {
+  bool minus = len > 0 && text[0] == '-';
+  size_t at = minus ? 1 : 0;
+  const uint64_t max = (uint64_t)INT64_MAX + (minus ? 1 : 0);
+  uint64_t n = 0;
+  if (len == at || len > BELAY__COUNTER_NUMBER_MAX || (text[at] == '0' && len > 1))
+    return false;
+  for (; at < len; at++) {
+    if (text[at] < '0' || text[at] > '9')
+      return false;
+    unsigned digit = (unsigned)(text[at] - '0');
+    if (n > (max - digit) / 10)
+      return false;
+    n = n * 10 + digit;
+  }
+  *out = !minus ? (int64_t)n : n > (uint64_t)INT64_MAX ? INT64_MIN : -(int64_t)n;
+  return true;
+}
+
+/* The server would say so of an add, and says nothing of a get. */
+static int no_number(const belay__call_t *call) {
+  return belay__call_blame(call, BELAY_EWRONGTYPE, "it holds no number");
+}
+
+int belay__counter_look(const belay__call_t *call, const belay__reply_t *reply, bool *found,
+                        int64_t *out) {
+  *found = false;
+  *out = 0;
+  if (reply->type == BELAY__REPLY_NIL)
+    return 0;
+  if (reply->type != BELAY__REPLY_STRING)
+    return BELAY_EPROTO;
+  *found = belay__counter_number(reply->str, reply->len, out);
+  return *found ? 0 : no_number(call);
+}
+
+static bool is_number(const belay__reply_t *reply, int64_t *out) {
+  return reply->type == BELAY__REPLY_STRING && belay__counter_number(reply->str, reply->len, out);
+}
+
+static int once(const belay__call_t *call, const belay__reply_t *reply, int64_t *out) {
+  int64_t what;
+  if (!belay__reply_integer(reply, -3, -1, &what))
+    return is_number(reply, out) ? 0 : BELAY_EPROTO;
+  if (what == -3)
+    return belay__call_blame(call, BELAY_EBUSY, "max_ops operations have a record already");
+  return belay__family_mismatch(call, what == -1 ? "this operation added something else"
+                                                 : "what is known of this operation is garbage");
+}
+
+int belay__counter_added(const belay__call_t *call, const belay__reply_t *reply, bool *applied,
+                         int64_t *out) {
+  int64_t flag = 1;
+  *applied = true;
+  if (call->script == &belay__script_counter_once)
+    return once(call, reply, out);
+  if (call->script == NULL)
+    return belay__reply_integer(reply, INT64_MIN, INT64_MAX, out) ? 0 : BELAY_EPROTO;
+  if (reply->type != BELAY__REPLY_ARRAY || reply->count != 2 ||
+      !belay__reply_integer(reply->items[0], 0, 1, &flag) || !is_number(reply->items[1], out))
+    return BELAY_EPROTO;
+  *applied = flag != 0;
+  return 0;
+}
+
+/* ---- sums ------------------------------------------------------------------------------------------------ */
+
+void belay__sum_add(belay__sum_t *sum, int64_t value) {
+  uint64_t bits = (uint64_t)value;
+  sum->low += (int64_t)(bits & UINT32_MAX);
+  sum->high += (int64_t)(bits >> 32) - (value < 0 ? INT64_C(1) << 32 : 0);
+  sum->high += sum->low >> 32;
+  sum->low &= UINT32_MAX;
+  sum->found = true;
+}
+
+int belay__sum_value(const belay__sum_t *sum, int64_t *out) {
+  assert(sum->low >= 0 && sum->low <= UINT32_MAX);
+  if (sum->high < INT32_MIN || sum->high > INT32_MAX)
+    return BELAY_EOVERFLOW;
+  *out = sum->high * (INT64_C(1) << 32) + sum->low;
+  return 0;
+}

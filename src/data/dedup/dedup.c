@@ -1,0 +1,291 @@
+/* Dedup: the handle, the keys of its sets, and how batches travel. A set is a key behind the braces, so that all sets of
+ * a handle live together and can be combined. */
+#include "data/dedup/dedup.h"
+
+#include <string.h>
+
+#include "core/key/key.h"
+
+#define TTL_MAX_MS INT64_C(31536000000) /* a year */
+
+/* ---- closing ------------------------------------------------------------------------------------------- */
+
+static void on_gone(belay__family_t *family) {
+  belay_dedup_t *dedup = (belay_dedup_t *)family;
+  if (family->close_cb != NULL)
+    ((belay_dedup_close_cb)family->close_cb)(dedup, family->data);
+}
+
+static const belay__family_ops_t family_ops = {
+    .name = "dedup", .size = sizeof(belay_dedup_t), .whole = true, .gone = on_gone};
+
+int belay_dedup_close(belay_dedup_t *dedup, belay_dedup_close_cb cb) {
+  return belay__family_close((belay__family_t *)dedup, (void (*)(void))cb);
+}
+
+void *belay_dedup_data(const belay_dedup_t *dedup) {
+  return belay__family_data((const belay__family_t *)dedup);
+}
+
+/* ---- a new one ----------------------------------------------------------------------------------------- */
+
+void belay_dedup_options_init(belay_dedup_options_t *options) {
+  if (options == NULL)
+    return;
+  *options = (belay_dedup_options_t){.kind = BELAY_DEDUP_SET,
+                                     .ttl_ms = 86400000,
+                                     .window_ms = 3600000,
+                                     .max_items = 1000000,
+                                     .max_offset = (1 << 24) - 1,
+                                     .answer_ms = 60000};
+}
+
+static int check_options(belay_t *belay, const belay_dedup_options_t *o) {
+  int error = belay__check_range(belay, "kind", (int64_t)o->kind, 0, BELAY_DEDUP_BITMAP);
+  if (error == 0 && o->ttl_ms != 0)
+    error = belay__check_range(belay, "ttl_ms", o->ttl_ms, 1000, TTL_MAX_MS);
+  if (error == 0)
+    error = belay__check_range(belay, "window_ms", o->window_ms, 1, TTL_MAX_MS);
+  if (error == 0)
+    error = belay__check_range(belay, "max_items", o->max_items, 1, BELAY_DEDUP_WINDOW_ITEMS_MAX);
+  if (error == 0)
+    error = belay__check_range(belay, "answer_ms", o->answer_ms, 1000, 86400000);
+  if (error == 0)
+    error = belay__check_range(belay, "max_offset",
+                               o->max_offset > INT64_MAX ? -1 : (int64_t)o->max_offset, 0,
+                               BELAY_DEDUP_OFFSET_MAX);
+  return error;
+}
+
+int belay_dedup_new(belay_client_t *client, const belay_dedup_options_t *options,
+                    belay_dedup_t **out) {
+  belay_dedup_options_t o;
+  belay__family_t *family;
+  if (out == NULL)
+    return BELAY_EINVAL;
+  *out = NULL;
+  int error = belay__client_check(client);
+  if (error != 0)
+    return error;
+  belay_dedup_options_init(&o);
+  if (options != NULL)
+    o = *options;
+  error = check_options(client->belay, &o);
+  if (error == 0)
+    error = belay__family_new(client, &family_ops, o.name, o.name_len, &family);
+  if (error != 0)
+    return error;
+  belay_dedup_t *dedup = *out = (belay_dedup_t *)family;
+  family->data = o.data;
+  dedup->kind = o.kind;
+  dedup->ttl_ms = o.ttl_ms;
+  dedup->window_ms = o.window_ms;
+  dedup->max_items = o.max_items;
+  dedup->answer_ms = o.answer_ms;
+  dedup->max_offset = o.max_offset;
+  dedup->refresh = o.refresh;
+  dedup->evict = o.evict;
+  return 0;
+}
+
+/* ---- checks -------------------------------------------------------------------------------------------- */
+
+int belay__dedup_check(const belay_dedup_t *dedup, const belay_request_t *request, unsigned kinds,
+                       bool has_cb) {
+  int error = belay__family_check_request((const belay__family_t *)dedup, request, has_cb);
+  if (error == 0 && (kinds & 1U << dedup->kind) == 0) {
+    static const char *const names[] = {"a set", "a count", "a window", "a bitmap"};
+    belay__detail(dedup->family.client->belay, "kind: %s cannot do that", names[dedup->kind]);
+    return BELAY_EINVAL;
+  }
+  return error;
+}
+
+int belay__dedup_check_key(const belay_dedup_t *dedup, const char *key, size_t key_len) {
+  return belay__check_bytes(dedup->family.client->belay, "key", key, key_len, 1,
+                            BELAY_DEDUP_KEY_MAX);
+}
+
+/* A number as it is written, from 0 to max. */
+static bool is_number(const belay_bytes_t *item, uint64_t max) {
+  const char *text = item->data;
+  uint64_t n = 0;
+  if (item->len < 1 || item->len > 10 || (text[0] == '0' && item->len > 1))
+    return false;
+  for (size_t i = 0; i < item->len; i++) {
+    if (text[i] < '0' || text[i] > '9')
+      return false;
+    n = n * 10 + (uint64_t)(text[i] - '0');
+  }
+  return n <= max;
+}
+
+int belay__dedup_check_items(const belay_dedup_t *dedup, const belay_bytes_t *items, size_t n,
+                             size_t max) {
+  belay_t *belay = dedup->family.client->belay;
+  if (items == NULL || n < 1 || n > max) {
+    belay__detail(belay, "items: NULL, or not 1 to %zu of them", max);
+    return BELAY_EINVAL;
+  }
+  int error = belay__family_check_items(&dedup->family, items, n, 0, BELAY_DEDUP_ITEM_MAX);
+  for (size_t i = 0; i < n && error == 0 && dedup->kind == BELAY_DEDUP_BITMAP; i++)
+    if (!is_number(&items[i], dedup->max_offset)) {
+      belay__detail(belay, "item: not a number from 0 to %llu",
+                    (unsigned long long)dedup->max_offset);
+      error = BELAY_EINVAL;
+    }
+  return error;
+}
+
+/* ---- calls --------------------------------------------------------------------------------------------- */
+
+/* Sets of one handle share a connection: what combines them is behind what has filled them. */
+static belay__call_t *new_call(const belay_dedup_t *dedup) {
+  belay__call_t *call = belay__call_new(dedup->family.client, BELAY__LANE_DATA);
+  if (call != NULL)
+    call->affinity = dedup->family.affinity;
+  return call;
+}
+
+belay__call_t *belay__dedup_script(const belay_dedup_t *dedup, const belay__script_t *script,
+                                   size_t keys, size_t args) {
+  belay__call_t *call = new_call(dedup);
+  if (call != NULL)
+    belay__call_script(call, script, keys, args);
+  return call;
+}
+
+belay__call_t *belay__dedup_command(const belay_dedup_t *dedup, const char *name, size_t argc) {
+  belay__call_t *call = new_call(dedup);
+  if (call != NULL)
+    belay__call_command(call, name, argc);
+  return call;
+}
+
+#define CLOSING "}::" /* the braces, and what is in them with the key */
+
+void belay__dedup_arg_answer(const belay_dedup_t *dedup, belay__call_t *call, const char *key,
+                             size_t key_len, const void *id, size_t id_len) {
+  static const char answer[] = "::op::";
+  char rest[sizeof CLOSING + 3 * BELAY_DEDUP_KEY_MAX + sizeof answer +
+            3 * BELAY_DEDUP_OPERATION_MAX] = CLOSING;
+  size_t n = sizeof CLOSING - 1;
+  n += belay__key_escape(rest + n, key, key_len);
+  if (id_len > 0) {
+    memcpy(rest + n, answer, sizeof answer - 1);
+    n += sizeof answer - 1;
+    n += belay__key_escape(rest + n, id, id_len);
+  }
+  belay__call_arg_joined(call, dedup->family.prefix, dedup->family.prefix_len, rest, n);
+}
+
+void belay__dedup_arg_key(const belay_dedup_t *dedup, belay__call_t *call, const char *key,
+                          size_t key_len) {
+  belay__dedup_arg_answer(dedup, call, key, key_len, NULL, 0);
+}
+
+/* ---- batches ------------------------------------------------------------------------------------------- */
+
+size_t belay__dedup_words(const belay__dedup_batch_t *batch, const char *word, size_t n) {
+  if (batch->dedup->kind != BELAY_DEDUP_BITMAP || word == NULL)
+    return n;
+  return n * (*word == 'S' ? 4 : 3);
+}
+
+void belay__dedup_arg_items(const belay__dedup_batch_t *batch, const char *word,
+                            belay__call_t *call, const belay_bytes_t *items, size_t n) {
+  bool words = batch->dedup->kind == BELAY_DEDUP_BITMAP && word != NULL;
+  for (size_t i = 0; i < n; i++) {
+    if (words) {
+      belay__call_arg(call, word, 3);
+      belay__call_arg(call, "u1", 2);
+    }
+    belay__call_arg(call, items[i].len == 0 ? "" : items[i].data, items[i].len);
+    if (words && *word == 'S')
+      belay__call_arg(call, "1", 1);
+  }
+}
+
+static int send_parts(const belay__dedup_batch_t *batch, belay__pending_t *pending) {
+  belay__call_t *calls[BELAY__DEDUP_PARTS];
+  size_t parts = 0;
+  for (size_t at = 0; at < batch->n; parts++) {
+    size_t n = batch->n - at < BELAY__DEDUP_PART ? batch->n - at : BELAY__DEDUP_PART;
+    calls[parts] = batch->part(batch, batch->items + at, n);
+    if (calls[parts] == NULL) {
+      belay__calls_discard(calls, parts);
+      return BELAY_ENOMEM;
+    }
+    at += n;
+  }
+  return belay__request_send_all(pending, calls, parts);
+}
+
+int belay__dedup_start(const belay__dedup_batch_t *batch, belay_request_t *request,
+                       const belay__request_ops_t *ops, void (*cb)(void)) {
+  belay__pending_t *pending;
+  int error = belay__family_begin(&batch->dedup->family, request, ops, cb, &pending);
+  if (error != 0)
+    return error;
+  if (batch->many && belay__request_room(pending, batch->n * sizeof(belay_dedup_verdict_t)) == NULL)
+    error = BELAY_ENOMEM;
+  if (error == 0)
+    error = send_parts(batch, pending);
+  if (error != 0)
+    belay__request_forget(pending);
+  return error;
+}
+
+static int put_verdict(belay__pending_t *pending, size_t at, int64_t answer,
+                       const int verdicts[3]) {
+  if (answer < 0 || answer > 2 || verdicts[answer] < 0)
+    return BELAY_EPROTO;
+  if (pending->room != NULL)
+    ((belay_dedup_verdict_t *)pending->room)[at] = (belay_dedup_verdict_t)verdicts[answer];
+  else
+    pending->values[0] = verdicts[answer];
+  return 0;
+}
+
+int belay__dedup_read(belay__pending_t *pending, const belay__call_t *call,
+                      const belay__reply_t *reply, const int verdicts[3]) {
+  int64_t answer = 0;
+  if (belay__reply_integer(reply, -2, -1, &answer))
+    return belay__family_mismatch(call, answer == -1 ? "its ::op has the answer for other items"
+                                                     : "its scores are no times");
+  size_t all = pending->room == NULL ? 1 : pending->room_len / sizeof(belay_dedup_verdict_t);
+  size_t at = call->part * BELAY__DEDUP_PART;
+  size_t n = all - at < BELAY__DEDUP_PART ? all - at : BELAY__DEDUP_PART;
+  if (reply->type == BELAY__REPLY_INTEGER && n == 1)
+    return put_verdict(pending, at, reply->integer, verdicts);
+  bool array = reply->type == BELAY__REPLY_ARRAY;
+  if ((!array && reply->type != BELAY__REPLY_STRING) || (array ? reply->count : reply->len) != n)
+    return BELAY_EPROTO;
+  int error = 0;
+  for (size_t i = 0; i < n && error == 0; i++) {
+    if (!array)
+      answer = reply->str[i] - '0';
+    else if (!belay__reply_integer(reply->items[i], 0, 1, &answer))
+      return BELAY_EPROTO;
+    error = put_verdict(pending, at + i, answer, verdicts);
+  }
+  return error;
+}
+
+void belay__dedup_tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
+  belay_dedup_verdict_t verdict =
+      answer->status == 0 ? (belay_dedup_verdict_t)answer->values[0] : BELAY_DEDUP_MAYBE;
+  ((belay_dedup_cb)cb)(request, answer->status, verdict);
+}
+
+void belay__dedup_tell_many(belay_request_t *request, void (*cb)(void),
+                            const belay__answer_t *answer) {
+  bool well = answer->status == 0;
+  ((belay_dedup_many_cb)cb)(request, answer->status, well ? answer->room : NULL,
+                            well ? answer->room_len / sizeof(belay_dedup_verdict_t) : 0);
+}
+
+void belay__dedup_tell_count(belay_request_t *request, void (*cb)(void),
+                             const belay__answer_t *answer) {
+  ((belay_dedup_count_cb)cb)(request, answer->status, answer->status == 0 ? answer->values[0] : 0);
+}

@@ -1,0 +1,82 @@
+/* What the parts of dedup share: the handle, its keys, and batches that travel in parts. */
+#ifndef BELAY_DATA_DEDUP_DEDUP_H
+#define BELAY_DATA_DEDUP_DEDUP_H
+
+#include "belay/dedup.h"
+#include "core/client/handle.h"
+
+#define BELAY__DEDUP_PART ((size_t)512) /* items that one call has at most */
+#define BELAY__DEDUP_PARTS (BELAY_DEDUP_ITEMS_MAX / BELAY__DEDUP_PART)
+
+struct belay_dedup {
+  belay__family_t family; /* first */
+  belay_dedup_kind_t kind;
+  int64_t ttl_ms, window_ms, max_items, answer_ms;
+  uint64_t max_offset;
+  bool refresh, evict;
+};
+
+/* ---- checks: 0 or an error, as belay__family_check() ----------------------------------------------------- */
+
+/* Of an operation that the kinds can do which have their bits (1 << BELAY_DEDUP_SET and so on) in `kinds`. */
+int belay__dedup_check(const belay_dedup_t *dedup, const belay_request_t *request, unsigned kinds,
+                       bool has_cb);
+int belay__dedup_check_key(const belay_dedup_t *dedup, const char *key, size_t key_len);
+int belay__dedup_check_items(const belay_dedup_t *dedup, const belay_bytes_t *items, size_t n,
+                             size_t max);
+
+/* ---- calls ----------------------------------------------------------------------------------------------- */
+
+/* Begins a script, or a command; NULL if memory is out. */
+belay__call_t *belay__dedup_script(const belay_dedup_t *dedup, const belay__script_t *script,
+                                   size_t keys, size_t args);
+belay__call_t *belay__dedup_command(const belay_dedup_t *dedup, const char *name, size_t argc);
+
+/* Adds the key of a set; and that of an operation's answer, beside it. */
+void belay__dedup_arg_key(const belay_dedup_t *dedup, belay__call_t *call, const char *key,
+                          size_t key_len);
+void belay__dedup_arg_answer(const belay_dedup_t *dedup, belay__call_t *call, const char *key,
+                             size_t key_len, const void *id, size_t id_len);
+
+/* ---- batches --------------------------------------------------------------------------------------------- */
+
+typedef struct belay__dedup_batch belay__dedup_batch_t;
+
+/* An operation on items of one set: in one call if they are few, in several at once if not. */
+struct belay__dedup_batch {
+  belay_dedup_t *dedup;
+  const char *key;
+  size_t key_len;
+  const belay_bytes_t *items;
+  size_t n;
+  const void *id; /* of an operation; NULL: it has none */
+  size_t id_len;
+  int64_t answer_ms; /* for how long its answer is kept */
+
+  /* Makes the call for n of the items; NULL if memory is out. */
+  belay__call_t *(*part)(const belay__dedup_batch_t *batch, const belay_bytes_t *items, size_t n);
+  bool
+      many; /* verdicts are in the request's room, one for each item; else there is one, in values[0] */
+};
+
+/* The number of words of n items in a call, and the items: of a bitmap `word`, u1, the number, and 1 behind SET. */
+size_t belay__dedup_words(const belay__dedup_batch_t *batch, const char *word, size_t n);
+void belay__dedup_arg_items(const belay__dedup_batch_t *batch, const char *word,
+                            belay__call_t *call, const belay_bytes_t *items, size_t n);
+
+int belay__dedup_start(const belay__dedup_batch_t *batch, belay_request_t *request,
+                       const belay__request_ops_t *ops, void (*cb)(void));
+
+/* Reads what one call has answered for its items: a digit, a number or an integer of an array for each, which is what
+ * verdicts[] has there, or -1: it cannot be that. */
+int belay__dedup_read(belay__pending_t *pending, const belay__call_t *call,
+                      const belay__reply_t *reply, const int verdicts[3]);
+
+/* Calls back a belay_dedup_cb, belay_dedup_many_cb, or belay_dedup_count_cb, which is told values[0]. */
+void belay__dedup_tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer);
+void belay__dedup_tell_many(belay_request_t *request, void (*cb)(void),
+                            const belay__answer_t *answer);
+void belay__dedup_tell_count(belay_request_t *request, void (*cb)(void),
+                             const belay__answer_t *answer);
+
+#endif /* BELAY_DATA_DEDUP_DEDUP_H */

@@ -1,0 +1,202 @@
+/* Dedup: marking. Whether an item was new is told by whoever adds it, in one step; so a second try is told something
+ * else than the first, unless the first answer was kept under an operation's id. */
+#include <stdio.h>
+
+#include "data/dedup/dedup.h"
+#include "scripts.gen.h"
+
+/* ---- answers ------------------------------------------------------------------------------------------- */
+
+static int read_mark(belay__pending_t *pending, const belay__call_t *call,
+                     const belay__reply_t *reply) {
+  static const int exact[] = {BELAY_DEDUP_SEEN, BELAY_DEDUP_NEW, -1};
+  static const int count[] = {BELAY_DEDUP_MAYBE, BELAY_DEDUP_NEW, -1};
+  static const int window[] = {BELAY_DEDUP_SEEN, BELAY_DEDUP_NEW, BELAY_DEDUP_FULL};
+  static const int bits[] = {BELAY_DEDUP_NEW, BELAY_DEDUP_SEEN, -1}; /* that were there before */
+  const belay_dedup_t *dedup = pending->context;
+  const int *verdicts = exact;
+  if (dedup->kind == BELAY_DEDUP_COUNT)
+    verdicts = count;
+  else if (dedup->kind == BELAY_DEDUP_WINDOW)
+    verdicts = window;
+  else if (reply->type == BELAY__REPLY_ARRAY)
+    verdicts = bits;
+  return belay__dedup_read(pending, call, reply, verdicts);
+}
+
+static const belay__request_ops_t mark_ops = {.read = read_mark, .tell = belay__dedup_tell};
+static const belay__request_ops_t many_ops = {.read = read_mark, .tell = belay__dedup_tell_many};
+
+/* Whose answer says the same, or less that is true, however often it is asked. */
+static const belay__request_ops_t mark_again_ops = {
+    .read = read_mark, .tell = belay__dedup_tell, .idempotent = true};
+static const belay__request_ops_t many_again_ops = {
+    .read = read_mark, .tell = belay__dedup_tell_many, .idempotent = true};
+
+/* ---- calls --------------------------------------------------------------------------------------------- */
+
+/* Without a ttl and an operation's id, a command does where there is one. */
+static belay__call_t *new_command(const belay__dedup_batch_t *batch, const belay_bytes_t *items,
+                                  size_t n) {
+  static const char *const names[] = {
+      [BELAY_DEDUP_SET] = "SADD", [BELAY_DEDUP_COUNT] = "PFADD", [BELAY_DEDUP_BITMAP] = "BITFIELD"};
+  const belay_dedup_t *dedup = batch->dedup;
+  size_t words = belay__dedup_words(batch, "SET", n);
+  belay__call_t *call = belay__dedup_command(dedup, names[dedup->kind], 2 + words);
+  if (call == NULL)
+    return NULL;
+  belay__dedup_arg_key(dedup, call, batch->key, batch->key_len);
+  belay__dedup_arg_items(batch, "SET", call, items, n);
+  return call;
+}
+
+/* FNV-1a, of the items and their lengths. */
+static uint64_t fingerprint(const belay_bytes_t *items, size_t n) {
+  uint64_t hash = UINT64_C(14695981039346656037);
+  for (size_t i = 0; i < n; i++) {
+    const unsigned char *bytes = items[i].data;
+    for (size_t j = 0; j < items[i].len; j++)
+      hash = (hash ^ bytes[j]) * UINT64_C(1099511628211);
+    for (size_t j = 0; j < 2; j++)
+      hash = (hash ^ (items[i].len >> 8 * j & 0xff)) * UINT64_C(1099511628211);
+  }
+  return hash;
+}
+
+static void put_answer(const belay__dedup_batch_t *batch, belay__call_t *call,
+                       const belay_bytes_t *items, size_t n) {
+  char text[17] = "";
+  if (batch->id != NULL)
+    (void)snprintf(text, sizeof text, "%016llx", (unsigned long long)fingerprint(items, n));
+  belay__call_arg_int(call, batch->answer_ms);
+  belay__call_arg(call, text, batch->id != NULL ? 16 : 0);
+}
+
+static void put_keys(const belay__dedup_batch_t *batch, belay__call_t *call) {
+  belay__dedup_arg_key(batch->dedup, call, batch->key, batch->key_len);
+  if (batch->id != NULL)
+    belay__dedup_arg_answer(batch->dedup, call, batch->key, batch->key_len, batch->id,
+                            batch->id_len);
+}
+
+static belay__call_t *new_window_script(const belay__dedup_batch_t *batch,
+                                        const belay_bytes_t *items, size_t n) {
+  const belay_dedup_t *dedup = batch->dedup;
+  belay__call_t *call = belay__dedup_script(dedup, &belay__script_dedup_window_mark,
+                                            batch->id == NULL ? 1 : 2, 6 + n);
+  if (call == NULL)
+    return NULL;
+  put_keys(batch, call);
+  belay__call_arg_int(call, dedup->window_ms);
+  belay__call_arg_int(call, dedup->refresh);
+  belay__call_arg_int(call, dedup->max_items);
+  belay__call_arg_int(call, dedup->evict);
+  put_answer(batch, call, items, n);
+  belay__dedup_arg_items(batch, NULL, call, items, n);
+  return call;
+}
+
+static belay__call_t *new_script(const belay__dedup_batch_t *batch, const belay_bytes_t *items,
+                                 size_t n) {
+  static const char *const letters[] = {
+      [BELAY_DEDUP_SET] = "s", [BELAY_DEDUP_COUNT] = "c", [BELAY_DEDUP_BITMAP] = "b"};
+  const belay_dedup_t *dedup = batch->dedup;
+  size_t words = belay__dedup_words(batch, "SET", n);
+  belay__call_t *call =
+      belay__dedup_script(dedup, &belay__script_dedup_mark, batch->id == NULL ? 1 : 2, 5 + words);
+  if (call == NULL)
+    return NULL;
+  put_keys(batch, call);
+  belay__call_arg(call, letters[dedup->kind], 1);
+  belay__call_arg_int(call, dedup->ttl_ms);
+  belay__call_arg_int(call, dedup->refresh);
+  put_answer(batch, call, items, n);
+  belay__dedup_arg_items(batch, "SET", call, items, n);
+  return call;
+}
+
+static belay__call_t *new_part(const belay__dedup_batch_t *batch, const belay_bytes_t *items,
+                               size_t n) {
+  const belay_dedup_t *dedup = batch->dedup;
+  if (dedup->kind == BELAY_DEDUP_WINDOW)
+    return new_window_script(batch, items, n);
+  bool plain = dedup->ttl_ms == 0 && batch->id == NULL;
+  if (plain && (batch->n == 1 || dedup->kind == BELAY_DEDUP_BITMAP))
+    return new_command(batch, items, n);
+  return new_script(batch, items, n);
+}
+
+/* ---- operations ---------------------------------------------------------------------------------------- */
+
+#define ALL_KINDS 15U
+
+static int check(const belay_dedup_t *dedup, const belay_request_t *request, const char *key,
+                 size_t key_len, const belay_bytes_t *items, size_t n, size_t max, bool has_cb) {
+  int error = belay__dedup_check(dedup, request, ALL_KINDS, has_cb);
+  if (error == 0)
+    error = belay__dedup_check_key(dedup, key, key_len);
+  return error != 0 ? error : belay__dedup_check_items(dedup, items, n, max);
+}
+
+int belay_dedup_mark(belay_dedup_t *dedup, belay_request_t *request, const char *key,
+                     size_t key_len, const void *item, size_t item_len, belay_dedup_cb cb) {
+  key_len = belay__text_len(key, key_len);
+  const belay_bytes_t one = {item, item_len};
+  int error = check(dedup, request, key, key_len, &one, 1, 1, cb != NULL);
+  if (error != 0)
+    return error;
+  const belay__dedup_batch_t batch = {
+      .dedup = dedup, .key = key, .key_len = key_len, .items = &one, .n = 1, .part = new_part};
+  bool again = dedup->kind == BELAY_DEDUP_COUNT;
+  return belay__dedup_start(&batch, request, again ? &mark_again_ops : &mark_ops,
+                            (void (*)(void))cb);
+}
+
+int belay_dedup_mark_many(belay_dedup_t *dedup, belay_request_t *request, const char *key,
+                          size_t key_len, const belay_bytes_t *items, size_t n,
+                          belay_dedup_many_cb cb) {
+  key_len = belay__text_len(key, key_len);
+  int error = check(dedup, request, key, key_len, items, n, BELAY_DEDUP_ITEMS_MAX, cb != NULL);
+  if (error != 0)
+    return error;
+  const belay__dedup_batch_t batch = {.dedup = dedup,
+                                      .key = key,
+                                      .key_len = key_len,
+                                      .items = items,
+                                      .n = n,
+                                      .part = new_part,
+                                      .many = true};
+  bool again = dedup->kind == BELAY_DEDUP_COUNT;
+  return belay__dedup_start(&batch, request, again ? &many_again_ops : &many_ops,
+                            (void (*)(void))cb);
+}
+
+/* An answer outlives the last time that the request may be sent. */
+static int64_t answer_ms(const belay_dedup_t *dedup, const belay_request_t *request) {
+  int64_t ms = belay__request_timeout_ms(dedup->family.client, request);
+  ms += ms / 100 + 2;
+  return ms > dedup->answer_ms ? ms : dedup->answer_ms;
+}
+
+int belay_dedup_mark_once(belay_dedup_t *dedup, belay_request_t *request, const char *key,
+                          size_t key_len, const belay_bytes_t *items, size_t n, const void *id,
+                          size_t id_len, belay_dedup_many_cb cb) {
+  key_len = belay__text_len(key, key_len);
+  int error = check(dedup, request, key, key_len, items, n, BELAY_DEDUP_ONCE_MAX, cb != NULL);
+  if (error == 0)
+    error = belay__check_bytes(dedup->family.client->belay, "id", id, id_len, 1,
+                               BELAY_DEDUP_OPERATION_MAX);
+  if (error != 0)
+    return error;
+  const belay__dedup_batch_t batch = {.dedup = dedup,
+                                      .key = key,
+                                      .key_len = key_len,
+                                      .items = items,
+                                      .n = n,
+                                      .id = id,
+                                      .id_len = id_len,
+                                      .answer_ms = answer_ms(dedup, request),
+                                      .part = new_part,
+                                      .many = true};
+  return belay__dedup_start(&batch, request, &many_again_ops, (void (*)(void))cb);
+}

@@ -1,0 +1,179 @@
+/* Dedup: what is there, how many are, and taking out. */
+#include "data/dedup/dedup.h"
+#include "scripts.gen.h"
+
+#define ALL_KINDS 15U
+#define WITH_MEMBERS (1U << BELAY_DEDUP_SET | 1U << BELAY_DEDUP_WINDOW | 1U << BELAY_DEDUP_BITMAP)
+
+static int check(const belay_dedup_t *dedup, const belay_request_t *request, unsigned kinds,
+                 const char *key, size_t key_len, bool has_cb) {
+  int error = belay__dedup_check(dedup, request, kinds, has_cb);
+  return error != 0 ? error : belay__dedup_check_key(dedup, key, key_len);
+}
+
+/* ---- seen ---------------------------------------------------------------------------------------------- */
+
+static int read_seen(belay__pending_t *pending, const belay__call_t *call,
+                     const belay__reply_t *reply) {
+  static const int verdicts[] = {BELAY_DEDUP_NEW, BELAY_DEDUP_SEEN, -1};
+  return belay__dedup_read(pending, call, reply, verdicts);
+}
+
+static const belay__request_ops_t seen_ops = {
+    .read = read_seen, .tell = belay__dedup_tell, .idempotent = true};
+static const belay__request_ops_t seen_many_ops = {
+    .read = read_seen, .tell = belay__dedup_tell_many, .idempotent = true};
+
+static belay__call_t *new_seen(const belay__dedup_batch_t *batch, const belay_bytes_t *items,
+                               size_t n) {
+  const belay_dedup_t *dedup = batch->dedup;
+  belay__call_t *call;
+  if (dedup->kind == BELAY_DEDUP_BITMAP)
+    call = belay__dedup_command(dedup, "BITFIELD_RO", 2 + belay__dedup_words(batch, "GET", n));
+  else if (dedup->kind == BELAY_DEDUP_WINDOW)
+    call = belay__dedup_script(dedup, &belay__script_dedup_window_seen, 1, n);
+  else if (batch->n == 1)
+    call = belay__dedup_command(dedup, "SISMEMBER", 3);
+  else
+    call = belay__dedup_script(dedup, &belay__script_dedup_seen, 1, n);
+  if (call == NULL)
+    return NULL;
+  belay__dedup_arg_key(dedup, call, batch->key, batch->key_len);
+  belay__dedup_arg_items(batch, "GET", call, items, n);
+  return belay__call_stale(call);
+}
+
+int belay_dedup_seen(belay_dedup_t *dedup, belay_request_t *request, const char *key,
+                     size_t key_len, const void *item, size_t item_len, belay_dedup_cb cb) {
+  key_len = belay__text_len(key, key_len);
+  const belay_bytes_t one = {item, item_len};
+  int error = check(dedup, request, WITH_MEMBERS, key, key_len, cb != NULL);
+  if (error == 0)
+    error = belay__dedup_check_items(dedup, &one, 1, 1);
+  if (error != 0)
+    return error;
+  const belay__dedup_batch_t batch = {
+      .dedup = dedup, .key = key, .key_len = key_len, .items = &one, .n = 1, .part = new_seen};
+  return belay__dedup_start(&batch, request, &seen_ops, (void (*)(void))cb);
+}
+
+int belay_dedup_seen_many(belay_dedup_t *dedup, belay_request_t *request, const char *key,
+                          size_t key_len, const belay_bytes_t *items, size_t n,
+                          belay_dedup_many_cb cb) {
+  key_len = belay__text_len(key, key_len);
+  int error = check(dedup, request, WITH_MEMBERS, key, key_len, cb != NULL);
+  if (error == 0)
+    error = belay__dedup_check_items(dedup, items, n, BELAY_DEDUP_ITEMS_MAX);
+  if (error != 0)
+    return error;
+  const belay__dedup_batch_t batch = {.dedup = dedup,
+                                      .key = key,
+                                      .key_len = key_len,
+                                      .items = items,
+                                      .n = n,
+                                      .part = new_seen,
+                                      .many = true};
+  return belay__dedup_start(&batch, request, &seen_many_ops, (void (*)(void))cb);
+}
+
+/* ---- forget -------------------------------------------------------------------------------------------- */
+
+/* Each part adds what it has taken out. */
+static int read_forgotten(belay__pending_t *pending, const belay__call_t *call,
+                          const belay__reply_t *reply) {
+  int64_t n;
+  if (belay__reply_integer(reply, -2, -2, &n))
+    return belay__family_mismatch(call, "its scores are no times");
+  if (!belay__reply_integer(reply, 0, BELAY__DEDUP_PART, &n))
+    return BELAY_EPROTO;
+  pending->values[0] += n;
+  return 0;
+}
+
+static const belay__request_ops_t forget_ops = {.read = read_forgotten,
+                                                .tell = belay__dedup_tell_count};
+
+static belay__call_t *new_forget(const belay__dedup_batch_t *batch, const belay_bytes_t *items,
+                                 size_t n) {
+  const belay_dedup_t *dedup = batch->dedup;
+  belay__call_t *call;
+  if (dedup->kind == BELAY_DEDUP_BITMAP)
+    call = belay__dedup_script(dedup, &belay__script_dedup_bitmap_forget, 1, n);
+  else if (dedup->kind == BELAY_DEDUP_WINDOW)
+    call = belay__dedup_script(dedup, &belay__script_dedup_window_forget, 1, n);
+  else
+    call = belay__dedup_command(dedup, "SREM", 2 + n);
+  if (call == NULL)
+    return NULL;
+  belay__dedup_arg_key(dedup, call, batch->key, batch->key_len);
+  belay__dedup_arg_items(batch, NULL, call, items, n);
+  return call;
+}
+
+int belay_dedup_forget(belay_dedup_t *dedup, belay_request_t *request, const char *key,
+                       size_t key_len, const belay_bytes_t *items, size_t n,
+                       belay_dedup_count_cb cb) {
+  key_len = belay__text_len(key, key_len);
+  int error = check(dedup, request, WITH_MEMBERS, key, key_len, cb != NULL);
+  if (error == 0)
+    error = belay__dedup_check_items(dedup, items, n, BELAY_DEDUP_ITEMS_MAX);
+  if (error != 0)
+    return error;
+  const belay__dedup_batch_t batch = {
+      .dedup = dedup, .key = key, .key_len = key_len, .items = items, .n = n, .part = new_forget};
+  return belay__dedup_start(&batch, request, &forget_ops, (void (*)(void))cb);
+}
+
+/* ---- count, clear -------------------------------------------------------------------------------------- */
+
+static int read_count(belay__pending_t *pending, const belay__call_t *call,
+                      const belay__reply_t *reply) {
+  int64_t n;
+  if (belay__reply_integer(reply, -2, -2, &n))
+    return belay__family_mismatch(call, "its scores are no times");
+  return belay__reply_integer(reply, 0, INT64_MAX, &pending->values[0]) ? 0 : BELAY_EPROTO;
+}
+
+static int read_cleared(belay__pending_t *pending, const belay__call_t *call,
+                        const belay__reply_t *reply) {
+  (void)call;
+  return belay__reply_integer(reply, 0, 1, &pending->values[0]) ? 0 : BELAY_EPROTO;
+}
+
+static const belay__request_ops_t count_ops = {
+    .read = read_count, .tell = belay__dedup_tell_count, .idempotent = true};
+static const belay__request_ops_t clear_ops = {.read = read_cleared,
+                                               .tell = belay__dedup_tell_count};
+
+static int start(belay_dedup_t *dedup, belay_request_t *request, belay__call_t *call,
+                 const char *key, size_t key_len, const belay__request_ops_t *ops,
+                 belay_dedup_count_cb cb) {
+  if (call != NULL)
+    belay__dedup_arg_key(dedup, call, key, key_len);
+  return belay__family_start(&dedup->family, request, call, ops, (void (*)(void))cb);
+}
+
+int belay_dedup_count(belay_dedup_t *dedup, belay_request_t *request, const char *key,
+                      size_t key_len, belay_dedup_count_cb cb) {
+  key_len = belay__text_len(key, key_len);
+  static const char *const names[] = {[BELAY_DEDUP_SET] = "SCARD",
+                                      [BELAY_DEDUP_COUNT] = "PFCOUNT",
+                                      [BELAY_DEDUP_BITMAP] = "BITCOUNT"};
+  int error = check(dedup, request, ALL_KINDS, key, key_len, cb != NULL);
+  if (error != 0)
+    return error;
+  belay__call_t *call = dedup->kind == BELAY_DEDUP_WINDOW
+                            ? belay__dedup_script(dedup, &belay__script_dedup_window_seen, 1, 0)
+                            : belay__dedup_command(dedup, names[dedup->kind], 2);
+  return start(dedup, request, belay__call_stale(call), key, key_len, &count_ops, cb);
+}
+
+int belay_dedup_clear(belay_dedup_t *dedup, belay_request_t *request, const char *key,
+                      size_t key_len, belay_dedup_count_cb cb) {
+  key_len = belay__text_len(key, key_len);
+  int error = check(dedup, request, ALL_KINDS, key, key_len, cb != NULL);
+  if (error != 0)
+    return error;
+  belay__call_t *call = belay__dedup_command(dedup, "UNLINK", 2);
+  return start(dedup, request, call, key, key_len, &clear_ops, cb);
+}

@@ -1,0 +1,109 @@
+/* What a begin may have won. One whose caller is told nothing good, and that may have been executed, is taken back:
+ *
+ *   BEGINNING --told, or never sent--> given back
+ *       |
+ *       v
+ *   UNDOING (an abandon is on its way, and the handle waits for it) --its end--> given back */
+#include <string.h>
+
+#include "core/key/key.h"
+
+#include "data/idempotency/idempotency.h"
+#include "scripts.gen.h"
+
+#define TOKEN_TEXT ((size_t)2 * BELAY__TOKEN_BYTES)
+
+/* ---- calls --------------------------------------------------------------------------------------------- */
+
+void belay__idempotency_key(const belay_idempotency_t *records, belay__call_t *call,
+                            const char *key, size_t key_len) {
+  if (!records->exact_keys) {
+    belay__family_arg(&records->family, call, key, key_len, "}");
+    return;
+  }
+  belay__call_arg(call, key, key_len);
+  call->affinity = belay__key_affinity(key, key_len);
+}
+
+belay__call_t *belay__idempotency_call(const belay_idempotency_t *records, const char *key,
+                                       size_t key_len, const belay__order_t *order) {
+  const belay_client_t *client = records->family.client;
+  belay__call_t *call = belay__call_new(records->family.client, BELAY__LANE_DATA);
+  if (call == NULL)
+    return NULL;
+  char token[BELAY__TOKEN_TEXT_MAX];
+  if (order->token != NULL)
+    (void)belay__token_text(token, order->token, "", 0);
+  belay__call_script(call, &belay__script_idempotency, 1, 6);
+  belay__idempotency_key(records, call, key, key_len);
+  belay__call_arg(call, order->verb, strlen(order->verb));
+  belay__call_arg(call, token, order->token != NULL ? TOKEN_TEXT : 0);
+  belay__call_arg_int(call, order->ms);
+  belay__call_arg_int(call, order->keep_ms);
+  belay__call_arg(call, order->len == 0 ? "" : order->text, order->len);
+  belay__call_arg(call, client->owner, client->owner_len);
+  return call;
+}
+
+/* ---- claims -------------------------------------------------------------------------------------------- */
+
+void belay__claim_free(belay__claim_t *claim) {
+  belay__free(claim->records->family.client->belay, claim, sizeof *claim + claim->key_len);
+}
+
+int belay__claim_new(belay_idempotency_t *records, const char *key, size_t key_len,
+                     belay__claim_t **out) {
+  belay_t *belay = records->family.client->belay;
+  belay__claim_t *claim = *out = belay__alloc(belay, sizeof *claim + key_len);
+  if (claim == NULL)
+    return BELAY_ENOMEM;
+  *claim = (belay__claim_t){.records = records, .key_len = key_len};
+  belay__list_init(&claim->node);
+  memcpy(claim->key, key, key_len);
+  int error = belay->host->random(belay, &claim->token, sizeof claim->token);
+  if (error != 0)
+    belay__claim_free(claim);
+  return error;
+}
+
+static void end_undo(belay__claim_t *claim) {
+  belay_idempotency_t *records = claim->records;
+  belay__list_remove(&claim->node);
+  belay__claim_free(claim);
+  belay__family_free(&records->family);
+}
+
+static void on_undone(belay__call_t *call, const belay__result_t *result) {
+  (void)result; /* if it failed, the deadline is left */
+  end_undo(call->owner);
+}
+
+/* It comes behind the begin, if the two share a connection; else the deadline is left. */
+void belay__claim_undo(belay__claim_t *claim) {
+  belay_idempotency_t *records = claim->records;
+  belay_client_t *client = records->family.client;
+  const belay__order_t order = {
+      .verb = "abandon", .token = &claim->token, .ms = 0, .keep_ms = records->grace_ms};
+  belay__call_t *call = belay__idempotency_call(records, claim->key, claim->key_len, &order);
+  if (call != NULL) {
+    call->deadline = belay__after_ms(client->belay, client->timeout_ms);
+    call->done = on_undone;
+    call->owner = claim;
+    call->urgent = true;
+  }
+  if (call == NULL || belay__call_send(&call, 1) != 0) {
+    belay__claim_free(claim);
+    return;
+  }
+  claim->call = call;
+  belay__list_push(&records->undoing, &claim->node);
+  belay__family_hold(&records->family);
+}
+
+void belay__claims_abort(belay_idempotency_t *records) {
+  while (!belay__list_empty(&records->undoing)) {
+    belay__claim_t *claim = BELAY__CONTAINER(records->undoing.next, belay__claim_t, node);
+    (void)belay__call_abandon(claim->call);
+    end_undo(claim);
+  }
+}

@@ -1,0 +1,432 @@
+/* Idempotency records. All that is done to one is done by one script, under a token that is drawn before it is sent;
+ * so a begin that is sent again finds itself. */
+#include "data/idempotency/idempotency.h"
+
+#include <string.h>
+
+#define TTL_MIN_MS INT64_C(1000)
+#define TTL_MAX_MS INT64_C(31536000000) /* a year */
+#define DEADLINE_MAX_MS INT64_C(86400000)
+#define NUMBER_MAX ((INT64_C(1) << 53) - 1)
+
+_Static_assert(sizeof(belay_idempotency_token_t) == BELAY__TOKEN_BYTES, "one is the other");
+_Static_assert(BELAY_IDEMPOTENCY_OWNER_MAX == BELAY__OWNER_MAX, "one is the other");
+
+/* What is kept outlives the last time that this may be sent. */
+static int64_t at_least(const belay_idempotency_t *records, const belay_request_t *request,
+                        int64_t ms) {
+  int64_t timeout = belay__request_timeout_ms(records->family.client, request);
+  timeout += timeout / 100 + 2;
+  return timeout > ms ? timeout : ms;
+}
+
+/* ---- answers ------------------------------------------------------------------------------------------- */
+
+enum {
+  WHAT,
+  OURS,
+  ATTEMPT,
+  LEFT,
+  OWNER_LEN,
+  RESULT_LEN,
+  VERDICT,
+  CLAIM,
+  SENT, /* when it was, by this machine's clock */
+  MALFORMED = -1,
+  OTHER = -2
+};
+enum { PARTS = 6 }; /* of a reply */
+
+static belay__claim_t *claim_of(int64_t value) {
+  return (belay__claim_t *)(void *)(intptr_t)value; // NOLINT(performance-no-int-to-ptr)
+}
+
+/* Owner and result in one piece. */
+static int keep_texts(belay__pending_t *pending, const belay__reply_t *owner,
+                      const belay__reply_t *result) {
+  pending->values[OWNER_LEN] = (int64_t)owner->len;
+  pending->values[RESULT_LEN] = (int64_t)result->len;
+  char *room = belay__request_room(pending, owner->len + 1 + result->len);
+  if (room == NULL)
+    return BELAY_ENOMEM;
+  memcpy(room, owner->str, owner->len); /* the 0 behind it is there */
+  if (result->len > 0)
+    memcpy(room + owner->len + 1, result->str, result->len);
+  return 0;
+}
+
+static int read_state(belay__pending_t *pending, const belay__call_t *call,
+                      const belay__reply_t *reply) {
+  static const int64_t min[] = {BELAY_IDEMPOTENCY_ABSENT, 0, 0, -1},
+                       max[] = {BELAY_IDEMPOTENCY_ABANDONED, 1, NUMBER_MAX, NUMBER_MAX};
+  int64_t what;
+  pending->values[SENT] = (int64_t)call->started;
+  if (belay__reply_integer(reply, OTHER, MALFORMED, &what))
+    return belay__family_mismatch(call, what == OTHER ? "it has another fingerprint"
+                                                      : "it is no idempotency record");
+  if (reply->type != BELAY__REPLY_ARRAY || reply->count != PARTS)
+    return BELAY_EPROTO;
+  for (int i = 0; i <= LEFT; i++)
+    if (!belay__reply_integer(reply->items[i], min[i], max[i], &pending->values[i]))
+      return BELAY_EPROTO;
+  const belay__reply_t *owner = reply->items[OWNER_LEN], *result = reply->items[RESULT_LEN];
+  if (owner->type != BELAY__REPLY_STRING || owner->len > BELAY__OWNER_MAX ||
+      result->type != BELAY__REPLY_STRING)
+    return BELAY_EPROTO;
+  return keep_texts(pending, owner, result);
+}
+
+/* What is left, as it is told; of one's own time counted from before it was sent. */
+static int64_t left(const belay__answer_t *answer) {
+  const int64_t *values = answer->values;
+  if (values[WHAT] != BELAY_IDEMPOTENCY_STARTED && values[WHAT] != BELAY_IDEMPOTENCY_TAKEN_OVER)
+    return values[LEFT];
+  uint64_t ns = belay__now(answer->client->belay) - (uint64_t)values[SENT];
+  int64_t ms = (int64_t)((ns + BELAY__MS - 1) / BELAY__MS);
+  return values[LEFT] > ms ? values[LEFT] - ms : 0;
+}
+
+/* That it is somebody else's is what a request that was sent twice knows for certain, so it is no refusal here. */
+static int read_owned(belay__pending_t *pending, const belay__call_t *call,
+                      const belay__reply_t *reply) {
+  int error = read_state(pending, call, reply);
+  if (error == 0 && !pending->values[OURS])
+    pending->values[VERDICT] = BELAY_ENOTOWNER;
+  return error;
+}
+
+/* But whether the first time has given it back, and somebody has begun it since, is not known. */
+static int read_abandoned(belay__pending_t *pending, const belay__call_t *call,
+                          const belay__reply_t *reply) {
+  int error = read_owned(pending, call, reply);
+  return error == 0 && pending->maybe && !pending->values[OURS] ? BELAY_EUNKNOWN : error;
+}
+
+/* Nor whether it has brought the result, where there is nothing any more. */
+static int read_finished(belay__pending_t *pending, const belay__call_t *call,
+                         const belay__reply_t *reply) {
+  int error = read_owned(pending, call, reply);
+  bool gone = error == 0 && pending->values[WHAT] == BELAY_IDEMPOTENCY_ABSENT;
+  return pending->maybe && gone ? BELAY_EUNKNOWN : error;
+}
+
+static bool is_other(const belay__reply_t *reply) {
+  int64_t what;
+  return belay__reply_integer(reply, OTHER, OTHER, &what);
+}
+
+static int read_begun(belay__pending_t *pending, const belay__call_t *call,
+                      const belay__reply_t *reply) {
+  int error = read_state(pending, call, reply);
+  if (is_other(reply)) {
+    pending->values[VERDICT] =
+        error; /* also of one that was sent twice: the first has done nothing either */
+    return 0;
+  }
+  if (error == 0 && pending->values[WHAT] == BELAY_IDEMPOTENCY_ABANDONED)
+    pending->values[VERDICT] = BELAY_ENOTOWNER; /* somebody else knew its token */
+  return error;
+}
+
+static int read_forgotten(belay__pending_t *pending, const belay__call_t *call,
+                          const belay__reply_t *reply) {
+  (void)call;
+  return belay__reply_integer(reply, 0, 1, &pending->values[OURS]) ? 0 : BELAY_EPROTO;
+}
+
+static const belay_idempotency_state_t unknown = {.outcome = BELAY_IDEMPOTENCY_UNKNOWN,
+                                                  .owner = ""};
+
+/* token: of who has begun it; NULL: there is none to be told. */
+static void tell_state(belay_request_t *request, belay_idempotency_cb cb,
+                       const belay__answer_t *answer, const belay__token_t *token) {
+  const int64_t *values = answer->values;
+  int status = answer->status != 0 ? answer->status : (int)values[VERDICT];
+  bool known = answer->status == 0 && (status == 0 || status == BELAY_ENOTOWNER);
+  if (answer->status == 0)
+    belay__client_explain(answer->client, status, NULL, 0);
+  belay_idempotency_state_t state = {.outcome = (belay_idempotency_outcome_t)values[WHAT],
+                                     .attempt = values[ATTEMPT],
+                                     .remaining_ms = left(answer),
+                                     .owner = answer->room != NULL ? answer->room : ""};
+  if (state.outcome == BELAY_IDEMPOTENCY_DONE && !values[OURS]) {
+    state.result = state.owner + values[OWNER_LEN] + 1;
+    state.result_len = (size_t)values[RESULT_LEN];
+  }
+  if (token != NULL && values[OURS])
+    memcpy(state.token.bytes, token->bytes, sizeof state.token.bytes);
+  cb(request, status, known ? &state : &unknown);
+}
+
+static void tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
+  tell_state(request, (belay_idempotency_cb)cb, answer, NULL);
+}
+
+/* Nothing good is told, and it may have been executed. A client that is closing by now does not wait any more. */
+static bool is_to_be_undone(const belay__answer_t *answer) {
+  return !answer->client->closing &&
+         (answer->status == BELAY_EUNKNOWN || answer->status == BELAY_EPROTO ||
+          answer->status == BELAY_ENOMEM);
+}
+
+static void tell_begun(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
+  belay__claim_t *claim = claim_of(answer->values[CLAIM]);
+  belay__token_t token = {{0}};
+  if (claim != NULL) {
+    token = claim->token;
+    if (is_to_be_undone(answer))
+      belay__claim_undo(claim);
+    else
+      belay__claim_free(claim);
+  }
+  tell_state(request, (belay_idempotency_cb)cb, answer, &token);
+}
+
+/* It is canceled, or the handle closes, which then waits for what is begun here. */
+static void on_left(belay__pending_t *pending, bool sent) {
+  belay__claim_t *claim = claim_of(pending->values[CLAIM]);
+  pending->values[CLAIM] = 0;
+  if (sent)
+    belay__claim_undo(claim);
+  else
+    belay__claim_free(claim);
+}
+
+static void tell_forgotten(belay_request_t *request, void (*cb)(void),
+                           const belay__answer_t *answer) {
+  const belay_idempotency_state_t state = {.owner = "", .existed = answer->values[OURS] != 0};
+  ((belay_idempotency_cb)cb)(request, answer->status, answer->status == 0 ? &state : &unknown);
+}
+
+static const belay__request_ops_t begin_ops = {
+    .read = read_begun, .tell = tell_begun, .left = on_left, .idempotent = true};
+static const belay__request_ops_t extend_ops = {
+    .read = read_owned, .tell = tell, .idempotent = true};
+static const belay__request_ops_t finish_ops = {
+    .read = read_finished, .tell = tell, .idempotent = true};
+static const belay__request_ops_t abandon_ops = {
+    .read = read_abandoned, .tell = tell, .idempotent = true};
+static const belay__request_ops_t read_ops = {.read = read_state, .tell = tell, .idempotent = true};
+static const belay__request_ops_t forget_ops = {.read = read_forgotten, .tell = tell_forgotten};
+
+/* ---- operations ---------------------------------------------------------------------------------------- */
+
+static int check(const belay_idempotency_t *records, const belay_request_t *request,
+                 const char *key, size_t key_len, bool has_cb) {
+  return belay__family_check_key((const belay__family_t *)records, request, key, key_len, has_cb);
+}
+
+/* The same of who says a token. */
+static int check_owned(const belay_idempotency_t *records, const belay_request_t *request,
+                       const char *key, size_t key_len, const belay_idempotency_token_t *token,
+                       bool has_cb) {
+  int error = check(records, request, key, key_len, has_cb);
+  if (error == 0 && token == NULL) {
+    belay__detail(records->family.client->belay, "token: NULL");
+    return BELAY_EINVAL;
+  }
+  return error;
+}
+
+/* A time that is said, or the option. */
+static int check_ms(const belay_idempotency_t *records, const char *what, int64_t *ms,
+                    int64_t option, int64_t min, int64_t max) {
+  if (*ms == 0 || *ms == BELAY_DEFAULT)
+    *ms = option;
+  return belay__check_range(records->family.client->belay, what, *ms, min, max);
+}
+
+static int check_deadline(const belay_idempotency_t *records, int64_t *ms) {
+  return check_ms(records, "deadline_ms", ms, records->deadline_ms, 1, DEADLINE_MAX_MS);
+}
+
+static int start(belay_idempotency_t *records, belay_request_t *request, const char *key,
+                 size_t key_len, const belay__order_t *order, const belay__request_ops_t *ops,
+                 belay_idempotency_cb cb) {
+  belay__call_t *call = belay__idempotency_call(records, key, key_len, order);
+  return belay__family_start(&records->family, request, call, ops, (void (*)(void))cb);
+}
+
+int belay_idempotency_begin(belay_idempotency_t *records, belay_request_t *request, const char *key,
+                            size_t key_len, const void *fingerprint, size_t fingerprint_len,
+                            int64_t deadline_ms, belay_idempotency_cb cb) {
+  key_len = belay__text_len(key, key_len);
+  belay__claim_t *claim;
+  belay__pending_t *pending;
+  int error = check(records, request, key, key_len, cb != NULL);
+  if (error == 0)
+    error = belay__check_optional(records->family.client->belay, "fingerprint", fingerprint,
+                                  fingerprint_len, BELAY_IDEMPOTENCY_FINGERPRINT_MAX);
+  if (error == 0)
+    error = check_deadline(records, &deadline_ms);
+  if (error == 0)
+    error = belay__claim_new(records, key, key_len, &claim);
+  if (error != 0)
+    return error;
+  error = belay__family_begin(&records->family, request, &begin_ops, (void (*)(void))cb, &pending);
+  if (error != 0) {
+    belay__claim_free(claim);
+    return error;
+  }
+  const belay__order_t order = {.verb = "begin",
+                                .token = &claim->token,
+                                .ms = deadline_ms,
+                                .keep_ms = at_least(records, request, records->grace_ms),
+                                .text = fingerprint,
+                                .len = fingerprint_len};
+  pending->values[CLAIM] = (int64_t)(intptr_t)claim;
+  error = belay__request_send(pending, belay__idempotency_call(records, key, key_len, &order));
+  if (error != 0) {
+    belay__request_forget(pending);
+    belay__claim_free(claim);
+  }
+  return error;
+}
+
+int belay_idempotency_extend(belay_idempotency_t *records, belay_request_t *request,
+                             const char *key, size_t key_len,
+                             const belay_idempotency_token_t *token, int64_t deadline_ms,
+                             belay_idempotency_cb cb) {
+  key_len = belay__text_len(key, key_len);
+  int error = check_owned(records, request, key, key_len, token, cb != NULL);
+  if (error == 0)
+    error = check_deadline(records, &deadline_ms);
+  if (error != 0)
+    return error;
+  belay__token_t bytes;
+  memcpy(&bytes, token, sizeof bytes);
+  const belay__order_t order = {.verb = "extend",
+                                .token = &bytes,
+                                .ms = deadline_ms,
+                                .keep_ms = at_least(records, request, records->grace_ms)};
+  return start(records, request, key, key_len, &order, &extend_ops, cb);
+}
+
+int belay_idempotency_finish(belay_idempotency_t *records, belay_request_t *request,
+                             const char *key, size_t key_len,
+                             const belay_idempotency_token_t *token, const void *result,
+                             size_t result_len, int64_t ttl_ms, belay_idempotency_cb cb) {
+  key_len = belay__text_len(key, key_len);
+  int error = check_owned(records, request, key, key_len, token, cb != NULL);
+  if (error == 0)
+    error = check_ms(records, "ttl_ms", &ttl_ms, records->ttl_ms, TTL_MIN_MS, TTL_MAX_MS);
+  if (error == 0) {
+    size_t half = records->family.client->max_reply / 2;
+    size_t max = half < BELAY_IDEMPOTENCY_RESULT_MAX ? half : BELAY_IDEMPOTENCY_RESULT_MAX;
+    error = belay__check_bytes(records->family.client->belay, "result", result, result_len, 0, max);
+  }
+  if (error != 0)
+    return error;
+  belay__token_t bytes;
+  memcpy(&bytes, token, sizeof bytes);
+  const belay__order_t order = {.verb = "finish",
+                                .token = &bytes,
+                                .ms = at_least(records, request, ttl_ms),
+                                .text = result,
+                                .len = result_len};
+  return start(records, request, key, key_len, &order, &finish_ops, cb);
+}
+
+int belay_idempotency_abandon(belay_idempotency_t *records, belay_request_t *request,
+                              const char *key, size_t key_len,
+                              const belay_idempotency_token_t *token, belay_idempotency_cb cb) {
+  key_len = belay__text_len(key, key_len);
+  int error = check_owned(records, request, key, key_len, token, cb != NULL);
+  if (error != 0)
+    return error;
+  belay__token_t bytes;
+  memcpy(&bytes, token, sizeof bytes);
+  const belay__order_t order = {
+      .verb = "abandon", .token = &bytes, .keep_ms = at_least(records, request, records->grace_ms)};
+  return start(records, request, key, key_len, &order, &abandon_ops, cb);
+}
+
+int belay_idempotency_read(belay_idempotency_t *records, belay_request_t *request, const char *key,
+                           size_t key_len, belay_idempotency_cb cb) {
+  key_len = belay__text_len(key, key_len);
+  int error = check(records, request, key, key_len, cb != NULL);
+  if (error != 0)
+    return error;
+  const belay__order_t order = {.verb = "read"};
+  return start(records, request, key, key_len, &order, &read_ops, cb);
+}
+
+int belay_idempotency_forget(belay_idempotency_t *records, belay_request_t *request,
+                             const char *key, size_t key_len, belay_idempotency_cb cb) {
+  key_len = belay__text_len(key, key_len);
+  int error = check(records, request, key, key_len, cb != NULL);
+  if (error != 0)
+    return error;
+  belay__call_t *call = belay__call_new(records->family.client, BELAY__LANE_DATA);
+  if (call == NULL)
+    return BELAY_ENOMEM;
+  belay__call_command(call, "UNLINK", 2);
+  belay__idempotency_key(records, call, key, key_len);
+  return belay__family_start(&records->family, request, call, &forget_ops, (void (*)(void))cb);
+}
+
+/* ---- the handle ---------------------------------------------------------------------------------------- */
+
+static void on_abort(belay__family_t *family) {
+  belay__claims_abort((belay_idempotency_t *)family);
+}
+
+static void on_gone(belay__family_t *family) {
+  belay_idempotency_t *records = (belay_idempotency_t *)family;
+  if (family->close_cb != NULL)
+    ((belay_idempotency_close_cb)family->close_cb)(records, family->data);
+}
+
+static const belay__family_ops_t family_ops = {
+    .name = "idempotency", .size = sizeof(belay_idempotency_t), .abort = on_abort, .gone = on_gone};
+
+void belay_idempotency_options_init(belay_idempotency_options_t *options) {
+  if (options != NULL)
+    *options = (belay_idempotency_options_t){
+        .deadline_ms = 30000, .ttl_ms = 86400000, .grace_ms = 3600000};
+}
+
+static int check_options(belay_t *belay, const belay_idempotency_options_t *o) {
+  int error = belay__check_range(belay, "deadline_ms", o->deadline_ms, 1, DEADLINE_MAX_MS);
+  if (error == 0)
+    error = belay__check_range(belay, "ttl_ms", o->ttl_ms, TTL_MIN_MS, TTL_MAX_MS);
+  if (error == 0)
+    error = belay__check_range(belay, "grace_ms", o->grace_ms, TTL_MIN_MS, TTL_MAX_MS);
+  return error;
+}
+
+int belay_idempotency_new(belay_client_t *client, const belay_idempotency_options_t *options,
+                          belay_idempotency_t **out) {
+  belay_idempotency_options_t o;
+  belay__family_t *family;
+  if (out == NULL)
+    return BELAY_EINVAL;
+  *out = NULL;
+  int error = belay__client_check(client);
+  if (error != 0)
+    return error;
+  belay_idempotency_options_init(&o);
+  if (options != NULL)
+    o = *options;
+  error = check_options(client->belay, &o);
+  if (error == 0)
+    error = belay__family_new(client, &family_ops, o.name, o.name_len, &family);
+  if (error != 0)
+    return error;
+  belay_idempotency_t *records = *out = (belay_idempotency_t *)family;
+  belay__list_init(&records->undoing);
+  family->data = o.data;
+  records->deadline_ms = o.deadline_ms;
+  records->ttl_ms = o.ttl_ms;
+  records->grace_ms = o.grace_ms;
+  records->exact_keys = o.exact_keys;
+  return 0;
+}
+
+void *belay_idempotency_data(const belay_idempotency_t *records) {
+  return belay__family_data((const belay__family_t *)records);
+}
+
+int belay_idempotency_close(belay_idempotency_t *records, belay_idempotency_close_cb cb) {
+  return belay__family_close((belay__family_t *)records, (void (*)(void))cb);
+}

@@ -1,0 +1,428 @@
+/* Ids: the handle, what is answered from memory, and who waits.
+ *
+ *   a request: begun --ids are here, and nobody waits--> told
+ *                |
+ *                v
+ *              waiting, in order --ids come--> told, when it has all of its ids
+ *                |--its time is over; nothing will come; canceled--> told; what it had is skipped
+ *
+ * Three keys of belay's have no ttl, since they must outlive all that was made from them: the two hashes here
+ * (NAMESPACE::idgen::{NAME} and NAMESPACE::idgen::{NAME}::sequence), and the quarantine's marker (lease/machine/quarantine.c). */
+#include "data/idgen/idgen.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define REST_MIN_MS UINT64_C(10)
+#define REST_MAX_MS UINT64_C(1000)
+
+static const belay__idgen_kind_t *const kinds[] = {
+    [BELAY_IDGEN_SEGMENT] = &belay__idgen_segment,
+    [BELAY_IDGEN_SNOWFLAKE] = &belay__idgen_worker,
+    [BELAY_IDGEN_SEQUENCE] = &belay__idgen_sequence,
+};
+
+/* ---- who waits ----------------------------------------------------------------------------------------- */
+
+static void leave(belay_idgen_t *idgen, belay__pending_t *pending) {
+  belay__timer_stop(pending->client->belay, BELAY__RANK_OTHER, &pending->timer);
+  belay__list_remove(&pending->queued);
+  idgen->waiting_len--;
+}
+
+static void on_left(belay__pending_t *pending, bool sent) {
+  (void)sent;
+  leave(pending->context, pending);
+}
+
+static void on_deadline(belay__timer_t *timer) {
+  belay__pending_t *pending = BELAY__CONTAINER(timer, belay__pending_t, timer);
+  belay_idgen_t *idgen = pending->context;
+  leave(idgen, pending);
+  belay__request_end(pending, idgen->error != 0 ? idgen->error : BELAY_ETIMEDOUT);
+}
+
+static belay__pending_t *first_of(const belay_idgen_t *idgen) {
+  return BELAY__CONTAINER(idgen->waiting.next, belay__pending_t, queued);
+}
+
+/* 0: it has all; else why not. */
+static int fill(belay_idgen_t *idgen, belay__pending_t *pending, uint64_t *again_at) {
+  int64_t *ids = pending->room != NULL ? pending->room : &pending->values[BELAY__IDGEN_ID];
+  int64_t *has = &pending->values[BELAY__IDGEN_HAS], wanted = pending->values[BELAY__IDGEN_WANTED];
+  int error = 0;
+  while (*has < wanted && error == 0) {
+    error = idgen->kind->take(idgen, &ids[*has], again_at);
+    *has += error == 0;
+  }
+  return error;
+}
+
+void belay__idgen_serve(belay_idgen_t *idgen) {
+  belay_t *belay = idgen->family.client->belay;
+  belay__timer_stop(belay, BELAY__RANK_OTHER, &idgen->tick);
+  while (idgen->waiting_len > 0) {
+    belay__pending_t *pending = first_of(idgen);
+    uint64_t again_at = 0;
+    int error = fill(idgen, pending, &again_at);
+    if (error == BELAY_EAGAIN) {
+      if (again_at != 0)
+        belay__timer_set(belay, BELAY__RANK_OTHER, &idgen->tick, again_at);
+      return;
+    }
+    leave(idgen, pending);
+    belay__request_end(pending, error);
+  }
+}
+
+static void on_tick(belay__timer_t *timer) {
+  belay__idgen_serve(BELAY__CONTAINER(timer, belay_idgen_t, tick));
+}
+
+bool belay__idgen_passes(int status) {
+  return status == BELAY_EUNKNOWN || belay_err_retryable(status);
+}
+
+bool belay__idgen_failed(belay_idgen_t *idgen, int status) {
+  idgen->error = status;
+  if (belay__idgen_passes(status))
+    return true;
+  while (idgen->waiting_len > 0) {
+    belay__pending_t *pending = first_of(idgen);
+    leave(idgen, pending);
+    belay__request_end(pending, status);
+  }
+  return false;
+}
+
+uint64_t belay__idgen_rest(belay_idgen_t *idgen, unsigned tries) {
+  uint64_t ms = REST_MIN_MS << (tries < 7 ? tries : 7);
+  if (ms > REST_MAX_MS || !belay__idgen_passes(idgen->error))
+    ms = REST_MAX_MS;
+  return ms * BELAY__MS / 2 +
+         belay__random_below(idgen->family.client->belay, ms * BELAY__MS / 2 + 1);
+}
+
+/* ---- what all modes ask -------------------------------------------------------------------------------- */
+
+static void identify(const belay__server_t *server, belay__identity_t *out) {
+  out->epoch = server == NULL ? 0 : server->epoch;
+  out->len = 0;
+  if (server == NULL || server->run_id_len == 0)
+    return;
+  memcpy(out->text, server->run_id, server->run_id_len);
+  memcpy(out->text + server->run_id_len, server->data_id, server->data_id_len);
+  out->len = server->run_id_len + server->data_id_len;
+}
+
+void belay__idgen_ask_identity(const belay_idgen_t *idgen, belay__lane_t lane, uint32_t affinity,
+                               belay__identity_t *out) {
+  const belay_client_t *client = idgen->family.client;
+  identify(client->node_ops->server(client, lane, affinity), out);
+}
+
+bool belay__idgen_is_identity(const belay_idgen_t *idgen, const belay__call_t *call,
+                              const belay__identity_t *identity) {
+  belay__identity_t now;
+  belay__idgen_ask_identity(idgen, (belay__lane_t)call->lane, call->affinity, &now);
+  return now.epoch != 0 && now.epoch == call->epoch && now.len == identity->len &&
+         memcmp(now.text, identity->text, now.len) == 0;
+}
+
+belay__call_t *belay__idgen_new_ping(belay_idgen_t *idgen, belay__lane_t lane,
+                                     belay__call_cb done) {
+  belay__call_t *call = belay__call_new(idgen->family.client, lane);
+  if (call == NULL)
+    return NULL;
+  belay__call_command(call, "PING", 1);
+  call->affinity = idgen->family.affinity;
+  call->deadline = belay__after_ms(idgen->family.client->belay, idgen->family.client->timeout_ms);
+  call->owner = idgen;
+  call->done = done;
+  return call;
+}
+
+belay__call_t *belay__idgen_new_wait(const belay_idgen_t *idgen, unsigned replicas,
+                                     uint32_t timeout) {
+  belay__call_t *call = belay__call_new(idgen->family.client, BELAY__LANE_DURABLE);
+  if (call == NULL)
+    return NULL;
+  belay__call_command(call, "WAIT", 3);
+  belay__call_arg_int(call, replicas);
+  belay__call_arg_int(call, timeout);
+  call->affinity = idgen->family.affinity;
+  return call;
+}
+
+/* ---- closing ------------------------------------------------------------------------------------------- */
+
+static void on_close(belay__family_t *family) {
+  belay_idgen_t *idgen = (belay_idgen_t *)family;
+  belay_t *belay = family->client->belay;
+  belay__timer_stop(belay, BELAY__RANK_OTHER, &idgen->timer);
+  belay__timer_stop(belay, BELAY__RANK_OTHER, &idgen->tick);
+  idgen->low = INT64_MIN;
+  if (idgen->kind->close != NULL)
+    idgen->kind->close(idgen);
+}
+
+static void on_abort(belay__family_t *family) {
+  belay_idgen_t *idgen = (belay_idgen_t *)family;
+  if (idgen->kind->abort != NULL)
+    idgen->kind->abort(idgen);
+}
+
+static void on_gone(belay__family_t *family) {
+  belay_idgen_t *idgen = (belay_idgen_t *)family;
+  assert(idgen->waiting_len == 0);
+  if (family->close_cb != NULL)
+    ((belay_idgen_close_cb)family->close_cb)(idgen, family->data);
+}
+
+static const belay__family_ops_t family_ops = {.name = "idgen",
+                                               .size = sizeof(belay_idgen_t),
+                                               .whole = true,
+                                               .close = on_close,
+                                               .abort = on_abort,
+                                               .gone = on_gone};
+
+int belay_idgen_close(belay_idgen_t *idgen, belay_idgen_close_cb cb) {
+  return belay__family_close((belay__family_t *)idgen, (void (*)(void))cb);
+}
+
+/* ---- a new one ----------------------------------------------------------------------------------------- */
+
+void belay_idgen_options_init(belay_idgen_options_t *options) {
+  if (options == NULL)
+    return;
+  *options = (belay_idgen_options_t){.mode = BELAY_IDGEN_SEGMENT,
+                                     .start = 1,
+                                     .step = 10000,
+                                     .gap = BELAY_DEFAULT,
+                                     .clock_skew_ms = 1000,
+                                     .replica_timeout_ms = BELAY_DEFAULT,
+                                     .kind = "id",
+                                     .kind_len = 2,
+                                     .worker = -1,
+                                     .first_worker = -1,
+                                     .ttl_ms = 10000,
+                                     .ahead_ms = 1000,
+                                     .epoch_ms = BELAY_IDGEN_EPOCH_MS,
+                                     .max_waiting = 1024};
+}
+
+static int64_t least(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+
+static int check_clock(belay_t *belay, const belay_idgen_options_t *o) {
+  int error = belay__check_range(belay, "clock_rate", o->clock_rate, 0, BELAY_IDGEN_CLOCK_RATE_MAX);
+  if (error == 0)
+    error = belay__check_range(belay, "clock_skew_ms", o->clock_skew_ms, 0, 60000);
+  if (error == 0 && o->clock_rate > 0)
+    error = belay__check_range(belay, "start", o->start, 0, INT64_C(1) << 52);
+  return error;
+}
+
+/* Sets the defaults that depend on others, and checks what is of the mode. */
+static int check_stored(const belay_client_t *client, belay_idgen_options_t *o) {
+  belay_t *belay = client->belay;
+  bool segment = o->mode == BELAY_IDGEN_SEGMENT;
+  int64_t longest = least(client->timeout_ms, client->stall_timeout_ms / 2);
+  if (o->replica_timeout_ms == BELAY_DEFAULT)
+    o->replica_timeout_ms = least((client->timeout_ms + 1) / 2, longest);
+  int error = belay__check_range(belay, "start", o->start, segment ? 0 : INT64_MIN, INT64_MAX);
+  if (error == 0 && segment)
+    error = belay__check_range(belay, "step", o->step, 1, BELAY_IDGEN_STEP_MAX);
+  if (error == 0 && segment && o->gap == BELAY_DEFAULT)
+    o->gap = 1000 * o->step;
+  if (error == 0 && segment)
+    error = belay__check_range(belay, "gap", o->gap, 0, BELAY_IDGEN_GAP_MAX);
+  if (error == 0 && segment)
+    error = check_clock(belay, o);
+  if (error == 0)
+    error = belay__check_range(belay, "min_replicas", o->min_replicas, 0, UINT8_MAX);
+  if (error == 0 && o->min_replicas > 0)
+    error = belay__check_range(belay, "replica_timeout_ms", o->replica_timeout_ms, 1, longest);
+  if (error == 0 && !segment)
+    error = belay__check_bytes(belay, "kind", o->kind, o->kind_len, 1, BELAY_IDGEN_NAME_MAX);
+  return error;
+}
+
+static int check_worker(belay_t *belay, const belay_idgen_options_t *o) {
+  int error = belay__check_range(belay, "worker", o->worker, -1, BELAY_IDGEN_WORKERS - 1);
+  if (error == 0)
+    error = belay__check_range(belay, "first_worker", o->first_worker, -1, BELAY_IDGEN_WORKERS - 1);
+  if (error == 0)
+    error = belay__check_range(belay, "ttl_ms", o->ttl_ms, 100, 86400000);
+  if (error == 0)
+    error = belay__check_range(belay, "ahead_ms", o->ahead_ms, 100, 60000);
+  if (error == 0)
+    error = belay__check_range(belay, "epoch_ms", o->epoch_ms, 0, INT64_C(1) << 42);
+  return error;
+}
+
+static int check_options(const belay_client_t *client, belay_idgen_options_t *o) {
+  belay_t *belay = client->belay;
+  int error = belay__check_range(belay, "mode", (int64_t)o->mode, BELAY_IDGEN_SEGMENT,
+                                 BELAY_IDGEN_SEQUENCE);
+  if (error == 0)
+    error = belay__check_range(belay, "max_waiting", o->max_waiting, 1, 65536);
+  if (error == 0)
+    error = o->mode == BELAY_IDGEN_SNOWFLAKE ? check_worker(belay, o) : check_stored(client, o);
+  return error;
+}
+
+static void keep_text(belay_idgen_t *idgen, const char *text, size_t len) {
+  assert(text != NULL && len <= sizeof idgen->text);
+  memcpy(idgen->text, text, len);
+  idgen->text_len = len;
+}
+
+int belay_idgen_new(belay_client_t *client, const belay_idgen_options_t *options,
+                    belay_idgen_t **out) {
+  belay_idgen_options_t o;
+  belay__family_t *family;
+  if (out == NULL)
+    return BELAY_EINVAL;
+  *out = NULL;
+  int error = belay__client_check(client);
+  if (error != 0)
+    return error;
+  belay_idgen_options_init(&o);
+  if (options != NULL)
+    o = *options;
+  o.name_len = belay__text_len(o.name, o.name_len);
+  o.kind_len = belay__text_len(o.kind, o.kind_len);
+  error = check_options(client, &o);
+  if (error == 0)
+    error = belay__family_new(client, &family_ops, o.name, o.name_len, &family);
+  if (error != 0)
+    return error;
+  belay_idgen_t *idgen = *out = (belay_idgen_t *)family;
+  bool sequence = o.mode == BELAY_IDGEN_SEQUENCE;
+  idgen->low = INT64_MIN;
+  idgen->kind = kinds[o.mode];
+  family->data = o.data;
+  idgen->max_waiting = o.max_waiting;
+  belay__list_init(&idgen->waiting);
+  idgen->tick.fire = on_tick;
+  idgen->start = o.start;
+  idgen->replica_timeout = (uint32_t)o.replica_timeout_ms;
+  idgen->min_replicas = (uint8_t)o.min_replicas;
+  keep_text(idgen, sequence ? o.kind : o.name, sequence ? o.kind_len : o.name_len);
+  if (o.mode == BELAY_IDGEN_SEGMENT)
+    belay__idgen_segment_init(idgen, &o);
+  else if (o.mode == BELAY_IDGEN_SNOWFLAKE)
+    belay__idgen_worker_init(idgen, &o);
+  return 0;
+}
+
+/* ---- operations ---------------------------------------------------------------------------------------- */
+
+/* Whoever waits was here before. */
+static __attribute__((noinline)) int next_slowly(belay_idgen_t *idgen, int64_t *id) {
+  belay_client_t *client = idgen->family.client;
+  uint64_t again_at;
+  int error = belay__family_check(&idgen->family);
+  if (error == 0 && id == NULL) {
+    belay__detail(client->belay, "id: NULL");
+    return BELAY_EINVAL;
+  }
+  if (error != 0)
+    return error;
+  error = BELAY_EAGAIN;
+  if (idgen->kind->take != NULL && idgen->waiting_len == 0)
+    error = idgen->kind->take(idgen, id, &again_at);
+  if (error == BELAY_EAGAIN && idgen->error != 0 && !belay__idgen_passes(idgen->error))
+    error = idgen->error;
+  if (error != 0 && error != BELAY_EAGAIN)
+    belay__client_explain(client, error, NULL, 0);
+  return error;
+}
+
+int belay_idgen_next(belay_idgen_t *idgen, int64_t *id) {
+  if (idgen == NULL)
+    return BELAY_EINVAL;
+  if (idgen->segment.next >= idgen->low || id == NULL)
+    return next_slowly(idgen, id);
+  const belay_t *belay = idgen->family.client->belay;
+  if (belay->host->forked(belay))
+    return BELAY_EFORK;
+  *id = idgen->segment.next++;
+  return 0;
+}
+
+void belay__idgen_tell_one(belay_request_t *request, void (*cb)(void),
+                           const belay__answer_t *answer) {
+  ((belay_idgen_cb)cb)(request, answer->status,
+                       answer->status == 0 ? answer->values[BELAY__IDGEN_ID] : 0);
+}
+
+void belay__idgen_tell_many(belay_request_t *request, void (*cb)(void),
+                            const belay__answer_t *answer) {
+  bool well = answer->status == 0;
+  ((belay_idgen_many_cb)cb)(request, answer->status, well ? answer->room : NULL,
+                            well ? (size_t)answer->values[BELAY__IDGEN_WANTED] : 0);
+}
+
+static const belay__request_ops_t one_ops = {.tell = belay__idgen_tell_one, .left = on_left};
+static const belay__request_ops_t many_ops = {.tell = belay__idgen_tell_many, .left = on_left};
+
+static int get(belay_idgen_t *idgen, belay_request_t *request, size_t n, bool many,
+               void (*cb)(void)) {
+  belay__pending_t *pending;
+  belay_t *belay = idgen->family.client->belay;
+  if (idgen->kind->take == NULL)
+    return belay__idgen_sequence_get(idgen, request, n, many, cb);
+  if (idgen->waiting_len >= idgen->max_waiting)
+    return BELAY_EBUSY;
+  int error =
+      belay__family_begin(&idgen->family, request, many ? &many_ops : &one_ops, cb, &pending);
+  if (error != 0)
+    return error;
+  if (many && belay__request_room(pending, n * sizeof(int64_t)) == NULL) {
+    belay__request_forget(pending);
+    return BELAY_ENOMEM;
+  }
+  pending->values[BELAY__IDGEN_WANTED] = (int64_t)n;
+  belay__list_push(&idgen->waiting, &pending->queued);
+  pending->timer.fire = on_deadline;
+  belay__timer_set(belay, BELAY__RANK_OTHER, &pending->timer,
+                   belay__after_ms(belay, belay__request_timeout_ms(pending->client, request)));
+  if (idgen->waiting_len++ == 0)
+    belay__idgen_serve(idgen);
+  if (idgen->waiting_len > 0)
+    idgen->kind->want(idgen);
+  return 0;
+}
+
+int belay_idgen_get(belay_idgen_t *idgen, belay_request_t *request, belay_idgen_cb cb) {
+  int error = belay__family_check_request((const belay__family_t *)idgen, request, cb != NULL);
+  return error != 0 ? error : get(idgen, request, 1, false, (void (*)(void))cb);
+}
+
+int belay_idgen_get_many(belay_idgen_t *idgen, belay_request_t *request, size_t n,
+                         belay_idgen_many_cb cb) {
+  int error = belay__family_check_request((const belay__family_t *)idgen, request, cb != NULL);
+  if (error == 0 && (n < 1 || n > BELAY_IDGEN_MANY_MAX)) {
+    belay__detail(idgen->family.client->belay, "n: not 1 to %zu", BELAY_IDGEN_MANY_MAX);
+    error = BELAY_EINVAL;
+  }
+  return error != 0 ? error : get(idgen, request, n, true, (void (*)(void))cb);
+}
+
+void *belay_idgen_data(const belay_idgen_t *idgen) {
+  return belay__family_data((const belay__family_t *)idgen);
+}
+
+int belay_idgen_decode(int64_t id, int64_t epoch_ms, belay_idgen_parts_t *parts) {
+  if (id < 0 || epoch_ms < 0 || epoch_ms > INT64_C(1) << 42 || parts == NULL)
+    return BELAY_EINVAL;
+  *parts = (belay_idgen_parts_t){
+      .unix_ms = epoch_ms + (id >> (BELAY__IDGEN_WORKER_BITS + BELAY__IDGEN_SEQUENCE_BITS)),
+      .worker = (unsigned)(id >> BELAY__IDGEN_SEQUENCE_BITS) % BELAY_IDGEN_WORKERS,
+      .sequence = (unsigned)id % BELAY__IDGEN_SEQUENCES,
+  };
+  return 0;
+}

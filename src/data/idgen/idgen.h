@@ -1,0 +1,134 @@
+/* Ids, inside: the handle, which all modes share, and what each of them does. */
+#ifndef BELAY_DATA_IDGEN_IDGEN_H
+#define BELAY_DATA_IDGEN_IDGEN_H
+
+#include "belay/idgen.h"
+#include "belay/lock.h"
+#include "core/client/handle.h"
+#include "core/key/token.h"
+
+/* What a snowflake is made of, beside the time. */
+#define BELAY__IDGEN_SEQUENCES 4096
+#define BELAY__IDGEN_SEQUENCE_BITS 12
+#define BELAY__IDGEN_WORKER_BITS 10
+
+#define BELAY__IDENTITY_MAX (BELAY__RUN_ID_MAX + BELAY__DATA_ID_MAX)
+
+/* Who a server is, as it stands in keys; len 0: it does not tell. */
+typedef struct belay__identity {
+  uint32_t epoch; /* of the connection on which it was; 0: there was none */
+  size_t len;
+  char text[BELAY__IDENTITY_MAX];
+} belay__identity_t;
+
+typedef struct belay__segment {
+  int64_t next, end; /* ids that are here: next to end - 1 */
+  int64_t spare, spare_end;
+  int64_t floor; /* all ids that were given to this handle are below it */
+  int64_t step, gap;
+  int64_t clock_rate, clock_skew; /* ids per second, 0: none; milliseconds */
+  int64_t wait_ms;                /* LATER: from the last answer on */
+
+  uint8_t state;       /* segment.c's */
+  unsigned tries;      /* in a row that have failed */
+  uint64_t rest_until; /* nothing is fetched before */
+  belay__call_t *call, *copy;
+  int status;               /* of both, so far */
+  uint32_t sent_on;         /* the connection that the script went over */
+  int64_t first;            /* that was answered */
+  belay__identity_t server; /* that was told who it is */
+} belay__segment_t;
+
+typedef struct belay__worker {
+  uint8_t state; /* worker.c's */
+  int wanted;    /* -1: any */
+  int first;     /* of any, the first one that is tried; -1: a random one */
+  unsigned worker, tried;
+  int64_t ttl, ahead, epoch;
+  belay_lock_t *lock; /* NULL: closed, or left to itself */
+  size_t owner_len;
+  char owner[BELAY__TOKEN_TEXT_MAX + 1];
+  int64_t last; /* no id has a later time; the wall clock's milliseconds */
+  int64_t until;
+  unsigned sequence; /* of the next id at that time */
+  unsigned tries;    /* in a row that have failed */
+  int status;        /* of what could not be sent; 0: it was */
+  int64_t floor;     /* of the last claim: what it must start above */
+  belay__call_t *call;
+  int64_t asked; /* that until be so */
+  belay__identity_t server;
+} belay__worker_t;
+
+struct belay_idgen {
+  belay__family_t family; /* first */
+  int64_t low;            /* SEGMENT: below it there is nothing to do but to hand out */
+  union {
+    belay__segment_t segment;
+    belay__worker_t worker;
+  };
+  const struct belay__idgen_kind *kind;
+  int error;             /* what the last try ended with; 0: well, or not yet */
+  belay__list_t waiting; /* requests, in order */
+  size_t waiting_len, max_waiting;
+  belay__timer_t timer; /* the mode's */
+  belay__timer_t tick;  /* who waits may be served */
+
+  int64_t start;
+  uint32_t replica_timeout;
+  uint8_t min_replicas;
+  size_t text_len;
+  char text[BELAY_IDGEN_NAME_MAX]; /* SEQUENCE: the kind; else the name */
+};
+
+/* What a mode does. */
+typedef struct belay__idgen_kind {
+  /* The next id that is here: 0 or BELAY_EAGAIN, and then *again_at says when to ask again without being told to (0:
+   * not before). Fetches more, if that is due. NULL: all have to be asked for. */
+  int (*take)(belay_idgen_t *idgen, int64_t *id, uint64_t *again_at);
+  /* Somebody waits: as take, and the last failure does not count. */
+  void (*want)(belay_idgen_t *idgen);
+  void (*close)(belay_idgen_t *idgen);
+  void (*abort)(belay_idgen_t *idgen);
+} belay__idgen_kind_t;
+
+extern const belay__idgen_kind_t belay__idgen_segment, belay__idgen_worker, belay__idgen_sequence;
+
+void belay__idgen_segment_init(belay_idgen_t *idgen, const belay_idgen_options_t *options);
+void belay__idgen_worker_init(belay_idgen_t *idgen, const belay_idgen_options_t *options);
+int belay__idgen_sequence_get(belay_idgen_t *idgen, belay_request_t *request, size_t n, bool many,
+                              void (*cb)(void));
+
+/* There is something: serves those who wait, in order. */
+void belay__idgen_serve(belay_idgen_t *idgen);
+
+/* A try has failed: if that is not expected to pass, those who wait are told. True: it will be tried again. */
+bool belay__idgen_failed(belay_idgen_t *idgen, int status);
+
+/* Whether the same may go well in a while. */
+bool belay__idgen_passes(int status);
+
+/* How long to rest after so many tries in a row that have failed, in nanoseconds. */
+uint64_t belay__idgen_rest(belay_idgen_t *idgen, unsigned tries);
+
+/* Who answers calls of that lane and affinity now. */
+void belay__idgen_ask_identity(const belay_idgen_t *idgen, belay__lane_t lane, uint32_t affinity,
+                               belay__identity_t *out);
+/* Whether that is who has answered this call. */
+bool belay__idgen_is_identity(const belay_idgen_t *idgen, const belay__call_t *call,
+                              const belay__identity_t *identity);
+
+/* A PING to whoever has the keys, for a connection that there is; NULL if memory is out. */
+belay__call_t *belay__idgen_new_ping(belay_idgen_t *idgen, belay__lane_t lane, belay__call_cb done);
+
+/* A WAIT to go behind a call; NULL if memory is out. */
+belay__call_t *belay__idgen_new_wait(const belay_idgen_t *idgen, unsigned replicas,
+                                     uint32_t timeout);
+
+/* Values of a request: how many it wants, and has; its only one; the connection that it came over. */
+enum { BELAY__IDGEN_WANTED, BELAY__IDGEN_HAS, BELAY__IDGEN_ID, BELAY__IDGEN_EPOCH };
+void belay__idgen_tell_one(belay_request_t *request, void (*cb)(void),
+                           const belay__answer_t *answer);
+void belay__idgen_tell_many(belay_request_t *request, void (*cb)(void),
+                            const belay__answer_t *answer);
+
+#endif /* BELAY_DATA_IDGEN_IDGEN_H */

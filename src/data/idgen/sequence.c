@@ -1,0 +1,102 @@
+/* Sequences: each id is asked for. A question whose answer was lost is asked again, which skips what the first one may
+ * have taken out: nobody can tell that from somebody else's ids. */
+#include "data/idgen/idgen.h"
+#include "scripts.gen.h"
+
+enum { SCRIPT, WAIT }; /* parts of a request */
+
+/* Any number of 64 bits, as text. */
+static bool read_number(const belay__reply_t *reply, int64_t *out) {
+  bool minus = reply->type == BELAY__REPLY_STRING && reply->len > 0 && reply->str[0] == '-';
+  belay__reply_t digits = *reply;
+  uint64_t n;
+  if (minus) {
+    digits.str++;
+    digits.len--;
+  }
+  if (!belay__reply_number(&digits, 0, (uint64_t)INT64_MAX + minus, &n))
+    return false;
+  *out = minus ? (int64_t)(0 - n) : (int64_t)n;
+  return true;
+}
+
+static int read_last(belay__pending_t *pending, const belay__call_t *call,
+                     const belay__reply_t *reply) {
+  int64_t wanted = pending->values[BELAY__IDGEN_WANTED], last;
+  if (belay__reply_integer(reply, -1, -1, &last))
+    return belay__family_mismatch(call, "the field of this kind holds no number");
+  if (!read_number(reply, &last) || last < INT64_MIN + (wanted - 1))
+    return BELAY_EPROTO;
+  int64_t *ids = pending->room != NULL ? pending->room : &pending->values[BELAY__IDGEN_ID];
+  for (int64_t i = 0; i < wanted; i++)
+    ids[i] = last - (wanted - 1) + i;
+  return 0;
+}
+
+static int read_answer(belay__pending_t *pending, const belay__call_t *call,
+                       const belay__reply_t *reply) {
+  const belay_idgen_t *idgen = pending->context;
+  int64_t copies;
+  if (call->part == SCRIPT) {
+    pending->values[BELAY__IDGEN_EPOCH] = call->epoch;
+    return read_last(pending, call, reply);
+  }
+  if (!belay__reply_integer(reply, 0, INT64_MAX, &copies))
+    return BELAY_EPROTO;
+  if (call->epoch != pending->values[BELAY__IDGEN_EPOCH])
+    return BELAY_EUNKNOWN; /* not from whom the script went to */
+  return copies < idgen->min_replicas ? BELAY_ENOREPLICAS : 0;
+}
+
+/* Of two calls that belong together none is sent again alone. */
+static const belay__request_ops_t ops[2][2] = {
+    {{.read = read_answer, .tell = belay__idgen_tell_one, .idempotent = true},
+     {.read = read_answer, .tell = belay__idgen_tell_many, .idempotent = true}},
+    {{.read = read_answer, .tell = belay__idgen_tell_one, .joined = true},
+     {.read = read_answer, .tell = belay__idgen_tell_many, .joined = true}},
+};
+
+static belay__call_t *new_script(const belay_idgen_t *idgen, int64_t n) {
+  bool copied = idgen->min_replicas > 0;
+  belay__call_t *call =
+      belay__call_new(idgen->family.client, copied ? BELAY__LANE_DURABLE : BELAY__LANE_DATA);
+  if (call == NULL)
+    return NULL;
+  if (copied)
+    belay__call_script_text(call, &belay__script_idgen_sequence, 1, 3);
+  else
+    belay__call_script(call, &belay__script_idgen_sequence, 1, 3);
+  belay__family_arg(&idgen->family, call, NULL, 0, "}::sequence");
+  belay__call_arg(call, idgen->text, idgen->text_len);
+  belay__call_arg_int(call, n);
+  if (idgen->start > INT64_MAX - (n - 1))
+    belay__call_arg(call, "", 0);
+  else
+    belay__call_arg_int(call, idgen->start + (n - 1));
+  return call;
+}
+
+int belay__idgen_sequence_get(belay_idgen_t *idgen, belay_request_t *request, size_t n, bool many,
+                              void (*cb)(void)) {
+  belay__pending_t *pending;
+  bool copied = idgen->min_replicas > 0;
+  int error = belay__family_begin(&idgen->family, request, &ops[copied][many], cb, &pending);
+  if (error != 0)
+    return error;
+  pending->values[BELAY__IDGEN_WANTED] = (int64_t)n;
+  belay__call_t *calls[2] = {NULL, NULL};
+  if (!many || belay__request_room(pending, n * sizeof(int64_t)) != NULL)
+    calls[SCRIPT] = new_script(idgen, (int64_t)n);
+  if (calls[SCRIPT] != NULL && copied)
+    calls[WAIT] = belay__idgen_new_wait(idgen, idgen->min_replicas, idgen->replica_timeout);
+  error = BELAY_ENOMEM;
+  if (calls[SCRIPT] != NULL && (!copied || calls[WAIT] != NULL))
+    error = belay__request_send_all(pending, calls, copied ? 2 : 1);
+  else if (calls[SCRIPT] != NULL)
+    (void)belay__call_abandon(calls[SCRIPT]);
+  if (error != 0)
+    belay__request_forget(pending);
+  return error;
+}
+
+const belay__idgen_kind_t belay__idgen_sequence = {.take = NULL};

@@ -1,0 +1,497 @@
+/* Snowflakes: a worker whose lock is held, and whose record says up to when ids may be issued.
+ *
+ *         wanted                    granted               it is ours
+ *   NONE ------> LOCKING ------------------> CLAIMING ------------------> READY --+ renewed: until is later
+ *    ^  |        |  ^  held by another;         |                          |  ^   |
+ *    |  |        +--+  any will do: the next    |                          |  +---+
+ *    |  |                  one is tried <-------+ its record is far ahead  |
+ *    |  +<--wanted, or somebody waits--+                                   |
+ *    |                                 |                                   |
+ *    +--rest <--held, refused, not answered; lost, fenced------------------+
+ *
+ * The record outlasts the lock: its owner has written that nobody issues ids up to that time but he, before he does. So
+ * two who believe to have the worker, because a lock failed, are told apart by it: the later one starts above what the
+ * first one was allowed, and the first one's next renewal is refused. The wall clock decides which time an id has, the
+ * lock's own clock and the record whether there is one. */
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "data/idgen/idgen.h"
+#include "scripts.gen.h"
+
+#define TIME_MAX ((INT64_C(1) << 41) - 1)
+#define RECORD_MS INT64_C(86400000) /* a record is kept behind its end: longer than clocks differ */
+#define BEHIND_MAX_MS INT64_C(100)  /* and then a clock that is behind is looked at again */
+#define WAIT_MS                                                                                    \
+  INT64_C(1000) /* for a worker's lock at a time: who asks is told soon that others hold it */
+#define NUMBER_MAX (INT64_C(1) << 53) /* of milliseconds, as the script has them */
+
+enum {
+  NONE,     /* there is none; if the timer is set, not before that */
+  LOCKING,  /* a lock's acquire is pending */
+  CLAIMING, /* the lock is held, the record is being asked, and before it who has it */
+  READY     /* ids may be issued; the timer is the next renewal, of which one may be under way */
+};
+
+typedef enum event {
+  WANTED,  /* ids are, or the rest is over and somebody waits */
+  LOCKED,  /* the lock is held */
+  HELD,    /* it is held by another, or its record is far ahead */
+  CLAIMED, /* until is later, or was set first */
+  FAILED,  /* idgen->worker.status says how */
+  LOST     /* the lock, or the record */
+} event_t;
+
+static void on_event(belay_idgen_t *idgen, event_t event, int status);
+
+static belay_t *belay_of(const belay_idgen_t *idgen) {
+  return idgen->family.client->belay;
+}
+
+static int64_t wall_of(const belay_idgen_t *idgen) {
+  return belay_of(idgen)->host->wall_us(belay_of(idgen)) / 1000;
+}
+
+static void set_timer(belay_idgen_t *idgen, uint64_t ns) {
+  belay_t *belay = belay_of(idgen);
+  belay__timer_set(belay, BELAY__RANK_OTHER, &idgen->timer, belay__now(belay) + ns);
+}
+
+/* ---- the lock ------------------------------------------------------------------------------------------ */
+
+/* It goes on without us: what it calls finds nobody. */
+static void let_go(belay_idgen_t *idgen) {
+  belay__worker_t *w = &idgen->worker;
+  if (w->lock == NULL)
+    return;
+  belay_lock_set_data(w->lock, NULL);
+  (void)belay_lock_close(w->lock, NULL); /* or the client has */
+  w->lock = NULL;
+}
+
+static void on_locked(belay_lock_t *lock, int status) {
+  belay_idgen_t *idgen = belay_lock_data(lock);
+  if (idgen == NULL || idgen->family.closing)
+    return;
+  if (status == BELAY_ETIMEDOUT)
+    status = BELAY_EHELD;
+  on_event(idgen, status == 0 ? LOCKED : status == BELAY_EHELD ? HELD : FAILED, status);
+}
+
+static void on_lost(belay_lock_t *lock, belay_lost_t reason) {
+  belay_idgen_t *idgen = belay_lock_data(lock);
+  (void)reason;
+  if (idgen != NULL && !idgen->family.closing)
+    on_event(idgen, LOST, BELAY_EHELD);
+}
+
+/* Its length comes before the name, which may be any bytes. */
+static size_t put_name(const belay_idgen_t *idgen, char *out, size_t size) {
+  size_t n = (size_t)snprintf(out, size, "idgen/%zu/", idgen->text_len);
+  memcpy(out + n, idgen->text, idgen->text_len);
+  n += idgen->text_len;
+  return n + (size_t)snprintf(out + n, size - n, "/%u", idgen->worker.worker);
+}
+
+static void take_lock(belay_idgen_t *idgen) {
+  belay__worker_t *w = &idgen->worker;
+  belay_lock_options_t options;
+  char name[BELAY_IDGEN_NAME_MAX + 32];
+  size_t name_len = put_name(idgen, name, sizeof name);
+  belay_lock_options_init(&options);
+  options.ttl_ms = w->ttl;
+  options.watchdog = BELAY_WATCHDOG_ON;
+  options.on_lost = on_lost;
+  options.data = idgen;
+  int error = belay_lock_new(idgen->family.client, name, name_len, &options, &w->lock);
+  if (error == 0)
+    error = belay_lock_acquire(w->lock, w->wanted < 0 ? 0 : WAIT_MS, on_locked);
+  if (error != 0) {
+    w->status = error;
+    set_timer(idgen, 0);
+  }
+}
+
+/* ---- the record ---------------------------------------------------------------------------------------- */
+
+static belay__call_t *new_call(belay_idgen_t *idgen, const belay__script_t *script, size_t args) {
+  belay__worker_t *w = &idgen->worker;
+  char tail[32];
+  belay__call_t *call = belay__call_new(idgen->family.client, BELAY__LANE_LEASE);
+  if (call == NULL)
+    return NULL;
+  belay__call_script(call, script, 2, args);
+  (void)snprintf(tail, sizeof tail, "}::worker::%u", w->worker);
+  belay__family_arg(&idgen->family, call, NULL, 0, tail);
+  belay__family_arg(&idgen->family, call, NULL, 0, "}::workers");
+  belay__call_arg(call, w->owner, w->owner_len);
+  belay__idgen_ask_identity(idgen, BELAY__LANE_LEASE, call->affinity, &w->server);
+  call->deadline = belay__after_ms(belay_of(idgen), idgen->family.client->timeout_ms);
+  call->owner = idgen;
+  return call;
+}
+
+static void send(belay_idgen_t *idgen, belay__call_t *call) {
+  belay__worker_t *w = &idgen->worker;
+  int error = call == NULL ? BELAY_ENOMEM : belay__call_send(&call, 1);
+  w->call = error == 0 ? call : NULL;
+  w->status = error;
+  if (error != 0)
+    set_timer(idgen, 0);
+}
+
+static int read_claim(belay_idgen_t *idgen, belay__call_t *call, const belay__reply_t *reply) {
+  static const char *const wrong[] = {
+      "it holds no record of a worker",
+      "it has another epoch_ms",
+      "the key beside it, ::workers, holds no epoch_ms",
+      "the workers of this name have another epoch_ms",
+  };
+  belay__worker_t *w = &idgen->worker;
+  int64_t what, floor, until;
+  if (belay__reply_integer(reply, -4, -1, &what))
+    return belay__family_mismatch(call, wrong[-1 - what]);
+  if (reply->type != BELAY__REPLY_ARRAY || reply->count != 2 ||
+      !belay__reply_integer(reply->items[0], 0, NUMBER_MAX, &floor) ||
+      !belay__reply_integer(reply->items[1], floor, NUMBER_MAX, &until)) {
+    belay__call_distrust(call, reply);
+    return BELAY_EPROTO;
+  }
+  if (!belay__idgen_is_identity(idgen, call, &w->server))
+    return BELAY_EUNKNOWN; /* another one's record may be an old one */
+  w->floor = floor;
+  w->until = until;
+  return 0;
+}
+
+/* Somebody's clock was far ahead, or ours is behind: another worker may be of use at once. */
+static bool is_far_ahead(const belay_idgen_t *idgen) {
+  const belay__worker_t *w = &idgen->worker;
+  return w->wanted < 0 && w->floor > wall_of(idgen) + 2 * w->ahead;
+}
+
+static void on_claimed(belay__call_t *call, const belay__result_t *result) {
+  belay_idgen_t *idgen = call->owner;
+  int status = result->error;
+  idgen->worker.call = NULL;
+  if (result->outcome == BELAY_OUTCOME_REPLY)
+    status = read_claim(idgen, call, result->reply);
+  on_event(idgen, status != 0 ? FAILED : is_far_ahead(idgen) ? HELD : CLAIMED, status);
+}
+
+static void claim(belay_idgen_t *idgen) {
+  belay__worker_t *w = &idgen->worker;
+  belay__call_t *call = new_call(idgen, &belay__script_idgen_claim, 6);
+  if (call != NULL) {
+    belay__call_arg_int(call, wall_of(idgen));
+    belay__call_arg_int(call, w->ahead);
+    belay__call_arg_int(call, w->epoch);
+    belay__call_arg(call, w->server.text, w->server.len);
+    belay__call_arg_int(call, RECORD_MS);
+    call->done = on_claimed;
+  }
+  send(idgen, call);
+}
+
+static void on_looked(belay__call_t *call, const belay__result_t *result) {
+  belay_idgen_t *idgen = call->owner;
+  idgen->worker.call = NULL;
+  if (result->outcome == BELAY_OUTCOME_REPLY)
+    claim(idgen);
+  else
+    on_event(idgen, FAILED, result->error);
+}
+
+/* The script has to be told who its server is. The lock may be elsewhere: then there may be no connection yet. */
+static void look_and_claim(belay_idgen_t *idgen) {
+  belay__identity_t server;
+  belay__idgen_ask_identity(idgen, BELAY__LANE_LEASE, idgen->family.affinity, &server);
+  if (server.epoch != 0)
+    claim(idgen);
+  else
+    send(idgen, belay__idgen_new_ping(idgen, BELAY__LANE_LEASE, on_looked));
+}
+
+static belay__call_t *new_reserve(belay_idgen_t *idgen, int64_t until, bool last) {
+  const belay__worker_t *w = &idgen->worker;
+  belay__call_t *call = new_call(idgen, &belay__script_idgen_reserve, 5);
+  if (call == NULL)
+    return NULL;
+  belay__call_arg_int(call, until);
+  belay__call_arg_int(call, last);
+  belay__call_arg(call, w->server.text, w->server.len);
+  belay__call_arg_int(call, RECORD_MS);
+  return call;
+}
+
+static void on_reserved(belay__call_t *call, const belay__result_t *result) {
+  belay_idgen_t *idgen = call->owner;
+  belay__worker_t *w = &idgen->worker;
+  int64_t ours;
+  w->call = NULL;
+  if (result->outcome != BELAY_OUTCOME_REPLY) {
+    on_event(idgen, FAILED, result->error);
+  } else if (!belay__reply_integer(result->reply, 0, 1, &ours)) {
+    belay__call_distrust(call, result->reply);
+    on_event(idgen, FAILED, BELAY_EPROTO);
+  } else if (ours == 0) {
+    on_event(idgen, LOST, BELAY_EHELD);
+  } else {
+    w->until = w->asked > w->until ? w->asked : w->until;
+    on_event(idgen, CLAIMED, 0);
+  }
+}
+
+static void reserve(belay_idgen_t *idgen) {
+  belay__worker_t *w = &idgen->worker;
+  if (w->call != NULL)
+    return;
+  w->asked = wall_of(idgen) + w->ahead;
+  belay__call_t *call = new_reserve(idgen, w->asked, false);
+  if (call != NULL)
+    call->done = on_reserved;
+  send(idgen, call);
+}
+
+/* ---- the machine --------------------------------------------------------------------------------------- */
+
+static uint8_t begin(belay_idgen_t *idgen) {
+  belay__worker_t *w = &idgen->worker;
+  belay__timer_stop(belay_of(idgen), BELAY__RANK_OTHER, &idgen->timer);
+  w->tried = 1;
+  int first = w->wanted < 0 ? w->first : w->wanted;
+  w->worker = first < 0 ? (unsigned)belay__random_below(belay_of(idgen), BELAY_IDGEN_WORKERS)
+                        : (unsigned)first;
+  take_lock(idgen);
+  return LOCKING;
+}
+
+/* Back to NONE, with a rest. */
+static uint8_t give_up(belay_idgen_t *idgen, int status) {
+  belay__worker_t *w = &idgen->worker;
+  let_go(idgen);
+  if (w->call != NULL)
+    (void)belay__call_abandon(w->call);
+  w->call = NULL;
+  w->tries++;
+  (void)belay__idgen_failed(idgen, status);
+  set_timer(idgen, belay__idgen_rest(idgen, w->tries));
+  return NONE;
+}
+
+/* The next worker, if any will do. */
+static uint8_t go_on(belay_idgen_t *idgen, int status) {
+  belay__worker_t *w = &idgen->worker;
+  if (w->wanted >= 0 || w->tried == BELAY_IDGEN_WORKERS)
+    return give_up(idgen, status);
+  let_go(idgen);
+  w->tried++;
+  w->worker = (w->worker + 1) % BELAY_IDGEN_WORKERS;
+  take_lock(idgen);
+  return LOCKING;
+}
+
+static uint8_t issue(belay_idgen_t *idgen) {
+  belay__worker_t *w = &idgen->worker;
+  w->tries = 0;
+  idgen->error = 0;
+  if (w->state == CLAIMING) {
+    w->last = w->floor > w->last ? w->floor : w->last;
+    w->sequence = BELAY__IDGEN_SEQUENCES; /* all of that time are gone */
+  }
+  set_timer(idgen, (uint64_t)w->ahead * BELAY__MS / 3);
+  return READY;
+}
+
+static void on_event(belay_idgen_t *idgen, event_t event, int status) {
+  belay__worker_t *w = &idgen->worker;
+  switch (w->state) {
+  case NONE:
+    assert(event == WANTED);
+    w->state = begin(idgen);
+    break;
+  case LOCKING:
+    if (event == LOCKED) {
+      w->owner_len = belay_lock_token(w->lock, w->owner, sizeof w->owner);
+      w->state = CLAIMING;
+      look_and_claim(idgen);
+    } else if (event == HELD) {
+      w->state = go_on(idgen, BELAY_EHELD);
+    } else if (event != WANTED) {
+      w->state = give_up(idgen, status);
+    }
+    break;
+  case CLAIMING:
+    if (event == CLAIMED)
+      w->state = issue(idgen);
+    else if (event == HELD)
+      w->state = go_on(idgen, BELAY_EHELD);
+    else if (event != WANTED)
+      w->state = give_up(idgen, status);
+    break;
+  default:
+    assert(w->state == READY);
+    if (event == CLAIMED) {
+      w->state = issue(idgen);
+    } else if (event == LOST) {
+      w->state = give_up(idgen, status);
+    } else if (event == FAILED) { /* a renewal: it is not over before until is */
+      (void)belay__idgen_failed(idgen, status);
+      set_timer(idgen, (uint64_t)w->ahead * BELAY__MS / 10);
+    }
+    break;
+  }
+  if (w->state == READY)
+    belay__idgen_serve(idgen);
+}
+
+static void on_timer(belay__timer_t *timer) {
+  belay_idgen_t *idgen = BELAY__CONTAINER(timer, belay_idgen_t, timer);
+  belay__worker_t *w = &idgen->worker;
+  int status = w->status;
+  w->status = 0;
+  if (w->state == NONE && idgen->waiting_len > 0)
+    on_event(idgen, WANTED, 0);
+  else if (w->state != NONE && status != 0) /* something could not be sent */
+    on_event(idgen, FAILED, status);
+  else if (w->state == READY)
+    reserve(idgen);
+}
+
+/* ---- what the handle asks of it ------------------------------------------------------------------------ */
+
+/* The record says whether there is one at that time, the lock whether it is still ours. */
+static int permitted(belay_idgen_t *idgen, int64_t wall, uint64_t *again_at) {
+  belay__worker_t *w = &idgen->worker;
+  if (wall < w->last) {
+    int64_t behind = w->last - wall < BEHIND_MAX_MS ? w->last - wall : BEHIND_MAX_MS;
+    *again_at = belay__now(belay_of(idgen)) + (uint64_t)behind * BELAY__MS;
+    return BELAY_EAGAIN;
+  }
+  if (wall > w->until) {
+    reserve(idgen);
+    return BELAY_EAGAIN;
+  }
+  if (wall < w->epoch || wall - w->epoch > TIME_MAX)
+    return BELAY_EOVERFLOW;
+  return belay_lock_remaining_us(w->lock) > 0 ? 0 : BELAY_EAGAIN;
+}
+
+static int take(belay_idgen_t *idgen, int64_t *id, uint64_t *again_at) {
+  belay__worker_t *w = &idgen->worker;
+  *again_at = 0;
+  if (w->state == NONE && !belay__timer_is_set(&idgen->timer))
+    on_event(idgen, WANTED, 0);
+  if (w->state != READY)
+    return BELAY_EAGAIN;
+  int64_t wall = wall_of(idgen);
+  int error = permitted(idgen, wall, again_at);
+  if (error != 0)
+    return error;
+  if (wall > w->last) {
+    w->last = wall;
+    w->sequence = 0;
+  }
+  if (w->sequence == BELAY__IDGEN_SEQUENCES) {
+    *again_at = belay__now(belay_of(idgen)) + BELAY__MS;
+    return BELAY_EAGAIN;
+  }
+  *id = (wall - w->epoch) << (BELAY__IDGEN_WORKER_BITS + BELAY__IDGEN_SEQUENCE_BITS) |
+        (int64_t)w->worker << BELAY__IDGEN_SEQUENCE_BITS | w->sequence++;
+  return 0;
+}
+
+static void want(belay_idgen_t *idgen) {
+  belay__worker_t *w = &idgen->worker;
+  if (w->state == NONE &&
+      (!belay__timer_is_set(&idgen->timer) || !belay__idgen_passes(idgen->error)))
+    on_event(idgen, WANTED, 0);
+}
+
+/* ---- the end ------------------------------------------------------------------------------------------- */
+
+static void on_given(belay__call_t *call, const belay__result_t *result) {
+  belay_idgen_t *idgen = call->owner;
+  (void)result;
+  idgen->worker.call = NULL;
+  belay__family_free(&idgen->family);
+}
+
+static void on_lock_closed(belay_lock_t *lock, void *data) {
+  belay_idgen_t *idgen = data;
+  (void)lock;
+  if (idgen == NULL)
+    return;
+  idgen->worker.lock = NULL;
+  belay__family_free(&idgen->family);
+}
+
+/* Whoever is next need not wait for what was allowed, and not used. */
+static void give_back(belay_idgen_t *idgen) {
+  belay__worker_t *w = &idgen->worker;
+  const belay_client_t *client = idgen->family.client;
+  belay__call_t *call = new_reserve(idgen, w->last, true);
+  if (call == NULL)
+    return;
+  uint64_t patience = belay__after_ms(belay_of(idgen), client->close_timeout_ms);
+  if (patience < call->deadline)
+    call->deadline = patience;
+  call->done = on_given;
+  if (belay__call_send(&call, 1) != 0)
+    return;
+  w->call = call;
+  belay__family_hold(&idgen->family);
+}
+
+static void close(belay_idgen_t *idgen) {
+  belay__worker_t *w = &idgen->worker;
+  if (w->call != NULL)
+    (void)belay__call_abandon(w->call);
+  w->call = NULL;
+  if (w->state == READY)
+    give_back(idgen);
+  w->state = NONE;
+  if (w->lock == NULL)
+    return;
+  if (belay_lock_close(w->lock, on_lock_closed) == 0)
+    belay__family_hold(&idgen->family);
+  else
+    let_go(idgen);
+}
+
+static void abort_all(belay_idgen_t *idgen) {
+  belay__worker_t *w = &idgen->worker;
+  if (w->call != NULL) {
+    (void)belay__call_abandon(w->call);
+    w->call = NULL;
+    belay__family_free(&idgen->family);
+  }
+  if (w->lock != NULL) {
+    belay_lock_set_data(w->lock, NULL);
+    w->lock = NULL;
+    belay__family_free(&idgen->family);
+  }
+}
+
+/* ---- the rest ------------------------------------------------------------------------------------------ */
+
+void belay__idgen_worker_init(belay_idgen_t *idgen, const belay_idgen_options_t *options) {
+  idgen->worker = (belay__worker_t){.wanted = options->worker,
+                                    .first = options->first_worker,
+                                    .ttl = options->ttl_ms,
+                                    .ahead = options->ahead_ms,
+                                    .epoch = options->epoch_ms,
+                                    .sequence = BELAY__IDGEN_SEQUENCES};
+  idgen->timer.fire = on_timer;
+}
+
+const belay__idgen_kind_t belay__idgen_worker = {
+    .take = take, .want = want, .close = close, .abort = abort_all};
+
+int belay_idgen_worker(const belay_idgen_t *idgen) {
+  if (idgen == NULL || idgen->kind != &belay__idgen_worker || idgen->worker.state != READY ||
+      belay_lock_remaining_us(idgen->worker.lock) == 0)
+    return -1;
+  return (int)idgen->worker.worker;
+}

@@ -1,0 +1,463 @@
+/* Permissions: BITFIELD on one string. A field is unsigned and its highest bit comes first, so that bit b of field i is
+ * bit i * w + (w - 1 - b) of the string; bits of a field that lie together are set at once.
+ *
+ *   width 4, index 2     bit  8  9 10 11
+ *                         b   3  2  1  0     grant 0b0110: SET u2 9 3, GET u4 8
+ *
+ * A number that passes through a script is a double there, so what is wider than 32 bits goes there in two pieces. */
+#include "data/permission/permission.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "scripts.gen.h"
+
+#define NATIVE_BITS 63 /* of a piece, in a command */
+#define SCRIPT_BITS 32 /* and in a script */
+
+/* ---- closing ------------------------------------------------------------------------------------------- */
+
+static void on_gone(belay__family_t *family) {
+  belay_permission_t *permission = (belay_permission_t *)family;
+  if (family->close_cb != NULL)
+    ((belay_permission_close_cb)family->close_cb)(permission, family->data);
+  belay__permission_free_names(family->client->belay, permission->names);
+}
+
+static const belay__family_ops_t family_ops = {
+    .name = "permission", .size = sizeof(belay_permission_t), .gone = on_gone};
+
+int belay_permission_close(belay_permission_t *permission, belay_permission_close_cb cb) {
+  return belay__family_close((belay__family_t *)permission, (void (*)(void))cb);
+}
+
+void *belay_permission_data(const belay_permission_t *permission) {
+  return belay__family_data((const belay__family_t *)permission);
+}
+
+/* ---- a new one ----------------------------------------------------------------------------------------- */
+
+void belay_permission_options_init(belay_permission_options_t *options) {
+  if (options == NULL)
+    return;
+  *options = (belay_permission_options_t){.max_index = 1048575};
+}
+
+int belay_permission_new(belay_client_t *client, const belay_permission_options_t *options,
+                         belay_permission_t **out) {
+  belay_permission_options_t o;
+  belay__family_t *family;
+  belay__names_t *names;
+  if (out == NULL)
+    return BELAY_EINVAL;
+  *out = NULL;
+  int error = belay__client_check(client);
+  if (error != 0)
+    return error;
+  belay_permission_options_init(&o);
+  if (options != NULL)
+    o = *options;
+  error = belay__permission_check_options(client->belay, &o);
+  if (error != 0)
+    return error;
+  if (!belay__permission_copy_names(client->belay, &o, &names))
+    return BELAY_ENOMEM;
+  error = belay__family_new(client, &family_ops, o.name, o.name_len, &family);
+  if (error != 0) {
+    belay__permission_free_names(client->belay, names);
+    return error;
+  }
+  belay_permission_t *permission = *out = (belay_permission_t *)family;
+  family->data = o.data;
+  permission->names = names;
+  permission->width = o.width;
+  permission->max_index = o.max_index;
+  permission->ttl_ms = o.ttl_ms;
+  (void)snprintf(permission->tail, sizeof permission->tail, "}::u%u", o.width);
+  return 0;
+}
+
+/* ---- pieces -------------------------------------------------------------------------------------------- */
+
+/* Writes what a BITFIELD is given; or counts its words, while there is no call. */
+typedef struct writer {
+  belay__call_t *call;
+  size_t words;
+  unsigned piece; /* bits of one, at most */
+} writer_t;
+
+static void put_word(writer_t *writer, const char *text) {
+  writer->words++;
+  if (writer->call != NULL)
+    belay__call_arg(writer->call, text, strlen(text));
+}
+
+static void put_number(writer_t *writer, uint64_t n) {
+  writer->words++;
+  if (writer->call != NULL)
+    belay__call_arg_int(writer->call, (int64_t)n);
+}
+
+static void put_place(writer_t *writer, uint64_t offset, unsigned width) {
+  char type[16];
+  (void)snprintf(type, sizeof type, "u%u", width);
+  put_word(writer, type);
+  put_number(writer, offset);
+}
+
+/* How many bits of so many are not in the first piece. */
+static unsigned rest_of(unsigned width, unsigned piece) {
+  return width > piece ? piece : 0;
+}
+
+static uint64_t mask_of(unsigned width) {
+  return (UINT64_C(1) << width) - 1; /* at most 63 */
+}
+
+static void put_get(writer_t *writer, uint64_t offset, unsigned width) {
+  unsigned rest = rest_of(width, writer->piece);
+  put_word(writer, "GET");
+  put_place(writer, offset, width - rest);
+  if (rest > 0)
+    put_get(writer, offset + width - rest, rest);
+}
+
+static void put_set(writer_t *writer, uint64_t offset, unsigned width, uint64_t value) {
+  unsigned rest = rest_of(width, writer->piece);
+  put_word(writer, "SET");
+  put_place(writer, offset, width - rest);
+  put_number(writer, value >> rest);
+  if (rest > 0)
+    put_set(writer, offset + width - rest, rest, value & mask_of(rest));
+}
+
+/* Reads the numbers of a reply, one after the other. */
+typedef struct reader {
+  const belay__reply_t *reply;
+  size_t at;
+  unsigned piece;
+} reader_t;
+
+/* What put_get() or put_set() has asked for: false if the reply is none. */
+static bool take_number(reader_t *reader, unsigned width, uint64_t *out) {
+  unsigned rest = rest_of(width, reader->piece);
+  int64_t n;
+  uint64_t low = 0;
+  if (reader->at == reader->reply->count ||
+      !belay__reply_integer(reader->reply->items[reader->at], 0, (int64_t)mask_of(width - rest),
+                            &n))
+    return false;
+  reader->at++;
+  if (rest > 0 && !take_number(reader, rest, &low))
+    return false;
+  *out = (uint64_t)n << rest | low;
+  return true;
+}
+
+/* The highest bits of mask that lie together: how many, 0 if there are none; *low is the number of the lowest. */
+static unsigned run_of(uint64_t mask, unsigned *low) {
+  unsigned high = BELAY_PERMISSION_WIDTH_MAX, bits = 0;
+  if (mask == 0)
+    return 0;
+  while ((mask >> high & 1) == 0)
+    high--;
+  while (bits <= high && (mask >> (high - bits) & 1) != 0)
+    bits++;
+  *low = high + 1 - bits;
+  return bits;
+}
+
+/* ---- what is asked, and what comes of it --------------------------------------------------------------- */
+
+typedef enum what { GET, HAS, SET, GRANT, REVOKE } what_t;
+
+/* A request's room: what was given is in the results until the answer is. */
+typedef struct room {
+  size_t n;
+  what_t what;
+  belay_permission_result_t results[];
+} room_t;
+
+/* All of a field: in value is what it was given. */
+static void put_field(writer_t *writer, what_t what, unsigned width,
+                      const belay_permission_result_t *field) {
+  uint64_t offset = field->index * width, mask = field->value;
+  unsigned low, bits;
+  if (what == SET) {
+    put_set(writer, offset, width, field->value);
+    return;
+  }
+  for (; (what == GRANT || what == REVOKE) && (bits = run_of(mask, &low)) > 0;
+       mask &= mask_of(low)) {
+    uint64_t ones = mask_of(bits);
+    put_set(writer, offset + width - low - bits, bits, what == GRANT ? ones : 0);
+  }
+  put_get(writer, offset, width);
+}
+
+static bool take_field(reader_t *reader, what_t what, unsigned width,
+                       belay_permission_result_t *field) {
+  uint64_t given = field->value, old = 0, n;
+  unsigned low, bits;
+  if (what == SET) {
+    if (!take_number(reader, width, &field->before))
+      return false;
+    field->yes = field->before != given;
+    return true;
+  }
+  uint64_t changing = what == GRANT || what == REVOKE ? given : 0;
+  for (uint64_t mask = changing; (bits = run_of(mask, &low)) > 0; mask &= mask_of(low)) {
+    if (!take_number(reader, bits, &n))
+      return false;
+    old |= n << low;
+  }
+  if (!take_number(reader, width, &field->value))
+    return false;
+  field->before = (field->value & ~changing) | old;
+  field->yes = what == GET   ? field->value != 0
+               : what == HAS ? (field->value & given) == given
+                             : field->value != field->before;
+  return true;
+}
+
+static bool is_script(const belay_permission_t *permission, what_t what) {
+  return permission->ttl_ms != 0 && what != GET && what != HAS;
+}
+
+static int read_fields(belay__pending_t *pending, const belay__call_t *call,
+                       const belay__reply_t *reply) {
+  const belay_permission_t *permission = pending->context;
+  room_t *room = pending->room;
+  reader_t reader = {.reply = reply, .piece = call->script != NULL ? SCRIPT_BITS : NATIVE_BITS};
+  if (reply->type != BELAY__REPLY_ARRAY)
+    return BELAY_EPROTO;
+  for (size_t i = 0; i < room->n; i++)
+    if (!take_field(&reader, room->what, permission->width, &room->results[i]))
+      return BELAY_EPROTO;
+  return reader.at == reply->count ? 0 : BELAY_EPROTO;
+}
+
+/* 1 or 0, and the pieces of what it was. */
+static int read_swapped(belay__pending_t *pending, const belay__call_t *call,
+                        const belay__reply_t *reply) {
+  (void)call;
+  const belay_permission_t *permission = pending->context;
+  belay_permission_result_t *field = ((room_t *)pending->room)->results;
+  reader_t reader = {.reply = reply, .at = 1, .piece = SCRIPT_BITS};
+  int64_t swapped;
+  if (reply->type != BELAY__REPLY_ARRAY || reply->count < 1 ||
+      !belay__reply_integer(reply->items[0], 0, 1, &swapped) ||
+      !take_number(&reader, permission->width, &field->before) || reader.at != reply->count)
+    return BELAY_EPROTO;
+  field->yes = swapped != 0;
+  if (!field->yes)
+    field->value = field->before;
+  return 0;
+}
+
+static int read_cleared(belay__pending_t *pending, const belay__call_t *call,
+                        const belay__reply_t *reply) {
+  (void)pending, (void)call;
+  int64_t keys;
+  return belay__reply_integer(reply, 0, 2, &keys) ? 0 : BELAY_EPROTO;
+}
+
+static void tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
+  const room_t *room = answer->status == 0 ? answer->room : NULL;
+  ((belay_permission_cb)cb)(request, answer->status, room != NULL ? room->results : NULL,
+                            room != NULL ? room->n : 0);
+}
+
+static const belay__request_ops_t ask_ops = {.read = read_fields, .tell = tell, .idempotent = true};
+static const belay__request_ops_t change_ops = {.read = read_fields, .tell = tell};
+static const belay__request_ops_t swap_ops = {.read = read_swapped, .tell = tell};
+static const belay__request_ops_t clear_ops = {
+    .read = read_cleared, .tell = tell, .idempotent = true};
+
+/* ---- operations ---------------------------------------------------------------------------------------- */
+
+static int check(const belay_permission_t *permission, const belay_request_t *request,
+                 const char *key, size_t key_len, const void *fields, size_t n, size_t max,
+                 bool has_cb) {
+  int error =
+      belay__family_check_key((const belay__family_t *)permission, request, key, key_len, has_cb);
+  if (error != 0 || (fields != NULL && n >= 1 && n <= max))
+    return error;
+  belay__detail(permission->family.client->belay, "fields: NULL, or not 1 to %zu of them", max);
+  return BELAY_EINVAL;
+}
+
+static int check_field(const belay_permission_t *permission, uint64_t index, uint64_t value) {
+  belay_t *belay = permission->family.client->belay;
+  if (index > permission->max_index) {
+    belay__detail(belay, "index: not from 0 to %llu", (unsigned long long)permission->max_index);
+    return BELAY_EINVAL;
+  }
+  if (value > mask_of(permission->width)) {
+    belay__detail(belay, "value: not of %u bits", permission->width);
+    return BELAY_EINVAL;
+  }
+  return 0;
+}
+
+static belay__call_t *new_call(const belay_permission_t *permission, const char *key,
+                               size_t key_len, const room_t *room) {
+  bool script = is_script(permission, room->what), asks = room->what <= HAS;
+  writer_t writer = {.piece = script ? SCRIPT_BITS : NATIVE_BITS};
+  for (size_t i = 0; i < room->n; i++)
+    put_field(&writer, room->what, permission->width, &room->results[i]);
+  belay__call_t *call = belay__call_new(permission->family.client, BELAY__LANE_DATA);
+  if (call == NULL)
+    return NULL;
+  if (script)
+    belay__call_script(call, &belay__script_permission_write, 1, 1 + writer.words);
+  else
+    belay__call_command(call, asks ? "BITFIELD_RO" : "BITFIELD", 2 + writer.words);
+  belay__family_arg(&permission->family, call, key, key_len, permission->tail);
+  if (script)
+    belay__call_arg_int(call, permission->ttl_ms);
+  writer.call = call;
+  for (size_t i = 0; i < room->n; i++)
+    put_field(&writer, room->what, permission->width, &room->results[i]);
+  return call;
+}
+
+/* Of what was checked: begins it, with room for n results. */
+static int begin(belay_permission_t *permission, belay_request_t *request,
+                 const belay__request_ops_t *ops, what_t what, size_t n, belay_permission_cb cb,
+                 belay__pending_t **out) {
+  int error = belay__family_begin(&permission->family, request, ops, (void (*)(void))cb, out);
+  if (error != 0)
+    return error;
+  room_t *room = belay__request_room(*out, sizeof *room + n * sizeof room->results[0]);
+  if (room == NULL) {
+    belay__request_forget(*out);
+    return BELAY_ENOMEM;
+  }
+  room->n = n;
+  room->what = what;
+  return 0;
+}
+
+static int send_call(belay__pending_t *pending, belay__call_t *call) {
+  int error = belay__request_send(pending, call);
+  if (error != 0)
+    belay__request_forget(pending);
+  return error;
+}
+
+/* Either indices or fields. */
+static int start(belay_permission_t *permission, belay_request_t *request, const char *key,
+                 size_t key_len, what_t what, const uint64_t *indices,
+                 const belay_permission_field_t *fields, size_t n, belay_permission_cb cb) {
+  belay__pending_t *pending;
+  bool many = what <= SET;
+  const void *given = what == GET ? (const void *)indices : (const void *)fields;
+  int error = check(permission, request, key, key_len, given, n,
+                    many ? BELAY_PERMISSION_FIELDS_MAX : BELAY_PERMISSION_GRANTS_MAX, cb != NULL);
+  for (size_t i = 0; i < n && error == 0; i++)
+    error = what == GET ? check_field(permission, indices[i], 0)
+                        : check_field(permission, fields[i].index, fields[i].value);
+  if (error == 0)
+    error = begin(permission, request, what <= HAS ? &ask_ops : &change_ops, what, n, cb, &pending);
+  if (error != 0)
+    return error;
+  room_t *room = pending->room;
+  for (size_t i = 0; i < n; i++) {
+    room->results[i].index = what == GET ? indices[i] : fields[i].index;
+    room->results[i].value = what == GET ? 0 : fields[i].value;
+  }
+  return send_call(pending, new_call(permission, key, key_len, room));
+}
+
+int belay_permission_get(belay_permission_t *permission, belay_request_t *request, const char *key,
+                         size_t key_len, const uint64_t *indices, size_t n,
+                         belay_permission_cb cb) {
+  key_len = belay__text_len(key, key_len);
+  return start(permission, request, key, key_len, GET, indices, NULL, n, cb);
+}
+
+int belay_permission_has(belay_permission_t *permission, belay_request_t *request, const char *key,
+                         size_t key_len, const belay_permission_field_t *fields, size_t n,
+                         belay_permission_cb cb) {
+  key_len = belay__text_len(key, key_len);
+  return start(permission, request, key, key_len, HAS, NULL, fields, n, cb);
+}
+
+int belay_permission_set(belay_permission_t *permission, belay_request_t *request, const char *key,
+                         size_t key_len, const belay_permission_field_t *fields, size_t n,
+                         belay_permission_cb cb) {
+  key_len = belay__text_len(key, key_len);
+  return start(permission, request, key, key_len, SET, NULL, fields, n, cb);
+}
+
+int belay_permission_grant(belay_permission_t *permission, belay_request_t *request,
+                           const char *key, size_t key_len, const belay_permission_field_t *fields,
+                           size_t n, belay_permission_cb cb) {
+  key_len = belay__text_len(key, key_len);
+  return start(permission, request, key, key_len, GRANT, NULL, fields, n, cb);
+}
+
+int belay_permission_revoke(belay_permission_t *permission, belay_request_t *request,
+                            const char *key, size_t key_len, const belay_permission_field_t *fields,
+                            size_t n, belay_permission_cb cb) {
+  key_len = belay__text_len(key, key_len);
+  return start(permission, request, key, key_len, REVOKE, NULL, fields, n, cb);
+}
+
+static belay__call_t *new_swap(const belay_permission_t *permission, const char *key,
+                               size_t key_len, uint64_t index, uint64_t expected, uint64_t value) {
+  unsigned width = permission->width, rest = rest_of(width, SCRIPT_BITS);
+  uint64_t offset = index * width;
+  belay__call_t *call = belay__call_new(permission->family.client, BELAY__LANE_DATA);
+  writer_t writer = {.call = call};
+  if (call == NULL)
+    return NULL;
+  belay__call_script(call, &belay__script_permission_swap, 1, rest > 0 ? 9 : 5);
+  belay__family_arg(&permission->family, call, key, key_len, permission->tail);
+  belay__call_arg_int(call, permission->ttl_ms);
+  put_place(&writer, offset, width - rest);
+  put_number(&writer, expected >> rest);
+  put_number(&writer, value >> rest);
+  if (rest == 0)
+    return call;
+  put_place(&writer, offset + width - rest, rest);
+  put_number(&writer, expected & mask_of(rest));
+  put_number(&writer, value & mask_of(rest));
+  return call;
+}
+
+int belay_permission_compare_and_set(belay_permission_t *permission, belay_request_t *request,
+                                     const char *key, size_t key_len, uint64_t index,
+                                     uint64_t expected, uint64_t value, belay_permission_cb cb) {
+  key_len = belay__text_len(key, key_len);
+  belay__pending_t *pending;
+  int error = check(permission, request, key, key_len, &index, 1, 1, cb != NULL);
+  if (error == 0)
+    error = check_field(permission, index, value);
+  if (error == 0)
+    error = check_field(permission, index, expected);
+  if (error == 0)
+    error = begin(permission, request, &swap_ops, SET, 1, cb, &pending);
+  if (error != 0)
+    return error;
+  room_t *room = pending->room;
+  room->results[0] = (belay_permission_result_t){.index = index, .value = value};
+  return send_call(pending, new_swap(permission, key, key_len, index, expected, value));
+}
+
+int belay_permission_clear(belay_permission_t *permission, belay_request_t *request,
+                           const char *key, size_t key_len, belay_permission_cb cb) {
+  key_len = belay__text_len(key, key_len);
+  int error = belay__family_check_key((const belay__family_t *)permission, request, key, key_len,
+                                      cb != NULL);
+  if (error != 0)
+    return error;
+  belay__call_t *call = belay__call_new(permission->family.client, BELAY__LANE_DATA);
+  if (call == NULL)
+    return BELAY_ENOMEM;
+  belay__call_command(call, "UNLINK", 3);
+  belay__family_arg(&permission->family, call, key, key_len, permission->tail);
+  belay__family_arg(&permission->family, call, key, key_len, "}::config");
+  return belay__family_start(&permission->family, request, call, &clear_ops, (void (*)(void))cb);
+}

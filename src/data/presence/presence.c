@@ -1,0 +1,289 @@
+/* Presence: the handle, its keys, counts and resets. An operation is a few steps:
+ *
+ *   begin, go --there is no window, or the time is known--> next: sends calls --answered--> next ... --> told
+ *                |                                          ^
+ *                +--> TIME --answered-----------------------+
+ *
+ * What is asked of several segments goes out together, and what takes the server long in portions, one after the
+ * other: it does not come to others between calls that were sent together. */
+#include "data/presence/presence.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "scripts.gen.h"
+
+#define WINDOW_MIN_MS 100
+#define TTL_MIN_MS 1000
+#define TTL_MAX_MS INT64_C(31536000000) /* a year */
+#define SLICES_MAX 14    /* the union of more than 16 bitmaps takes the server 20 times as long */
+#define COUNTS_AT_ONCE 4 /* segments: as many calls */
+#define UNLINKS_AT_ONCE 1024 /* keys of segments, in one call */
+
+/* ---- closing ------------------------------------------------------------------------------------------- */
+
+static void on_gone(belay__family_t *family) {
+  belay_presence_t *presence = (belay_presence_t *)family;
+  if (family->close_cb != NULL)
+    ((belay_presence_close_cb)family->close_cb)(presence, family->data);
+}
+
+static const belay__family_ops_t family_ops = {
+    .name = "presence", .size = sizeof(belay_presence_t), .whole = true, .gone = on_gone};
+
+int belay_presence_close(belay_presence_t *presence, belay_presence_close_cb cb) {
+  return belay__family_close((belay__family_t *)presence, (void (*)(void))cb);
+}
+
+void *belay_presence_data(const belay_presence_t *presence) {
+  return belay__family_data((const belay__family_t *)presence);
+}
+
+/* ---- a new one ----------------------------------------------------------------------------------------- */
+
+void belay_presence_options_init(belay_presence_options_t *options) {
+  if (options == NULL)
+    return;
+  *options = (belay_presence_options_t){
+      .max_id = (UINT32_C(1) << 24) - 1, .slices = 4, .ttl_ms = INT64_C(86400000)};
+}
+
+static int check_options(belay_t *belay, const belay_presence_options_t *o) {
+  int error = belay__check_range(belay, "slices", o->slices, 1, SLICES_MAX);
+  if (error == 0 && o->window_ms != 0)
+    error = belay__check_range(belay, "window_ms", o->window_ms, WINDOW_MIN_MS, TTL_MAX_MS);
+  if (error == 0 && o->ttl_ms != 0)
+    error = belay__check_range(belay, "ttl_ms", o->ttl_ms, TTL_MIN_MS, TTL_MAX_MS);
+  return error;
+}
+
+int belay_presence_new(belay_client_t *client, const belay_presence_options_t *options,
+                       belay_presence_t **out) {
+  belay_presence_options_t o;
+  belay__family_t *family;
+  if (out == NULL)
+    return BELAY_EINVAL;
+  *out = NULL;
+  int error = belay__client_check(client);
+  if (error != 0)
+    return error;
+  belay_presence_options_init(&o);
+  if (options != NULL)
+    o = *options;
+  error = check_options(client->belay, &o);
+  if (error == 0)
+    error = belay__family_new(client, &family_ops, o.name, o.name_len, &family);
+  if (error != 0)
+    return error;
+  belay_presence_t *presence = *out = (belay_presence_t *)family;
+  family->data = o.data;
+  presence->time.lane = BELAY__LANE_DATA;
+  presence->max_id = o.max_id;
+  presence->slices = o.slices;
+  presence->window_ms = o.window_ms;
+  presence->slice_ms = (o.window_ms + o.slices - 1) / o.slices;
+  presence->ttl_ms = o.ttl_ms;
+  return 0;
+}
+
+/* ---- keys ---------------------------------------------------------------------------------------------- */
+
+void belay__presence_put(const belay_presence_t *presence, belay__call_t *call, int64_t slice,
+                         uint32_t i, uint32_t segment) {
+  char tail[64];
+  if (presence->window_ms == 0)
+    (void)snprintf(tail, sizeof tail, "}::%u", segment);
+  else
+    (void)snprintf(tail, sizeof tail, "}::%" PRId64 "::%u", slice - presence->slices + i, segment);
+  belay__family_arg(&presence->family, call, NULL, 0, tail);
+}
+
+void belay__presence_put_union(const belay_presence_t *presence, belay__call_t *call) {
+  belay__family_arg(&presence->family, call, NULL, 0, "}::union");
+}
+
+void belay__presence_put_live(const belay_presence_t *presence, belay__call_t *call, int64_t slice,
+                              uint32_t segment) {
+  for (uint32_t i = 0; i < belay__presence_live(presence); i++)
+    belay__presence_put(presence, call, slice, i, segment);
+}
+
+void belay__presence_put_all(const belay_presence_t *presence, belay__call_t *call, int64_t slice,
+                             uint32_t segment) {
+  if (presence->window_ms != 0)
+    belay__presence_put(presence, call, slice - 1, 0, segment);
+  belay__presence_put_live(presence, call, slice, segment);
+}
+
+/* ---- steps --------------------------------------------------------------------------------------------- */
+
+int belay__presence_begin(belay_presence_t *presence, belay_request_t *request,
+                          const belay__request_ops_t *ops, void (*cb)(void),
+                          belay__pending_t **out) {
+  belay_client_t *client = presence->family.client;
+  int error = belay__family_begin(&presence->family, request, ops, cb, out);
+  if (error == 0)
+    (*out)->deadline = belay__after_ms(client->belay, belay__request_timeout_ms(client, request));
+  return error;
+}
+
+int belay__presence_go(belay_presence_t *presence, belay__pending_t *pending) {
+  int error;
+  if (presence->window_ms == 0 || belay__servertime_known(&presence->time, &presence->family)) {
+    error = pending->ops->next(pending);
+  } else {
+    pending->values[BELAY__PRESENCE_LEARNING] = 1;
+    error =
+        belay__request_send(pending, belay__servertime_call(&presence->time, &presence->family));
+  }
+  if (error == BELAY__REQUEST_PARK)
+    error = 0;
+  if (error != 0)
+    belay__request_forget(pending);
+  return error;
+}
+
+bool belay__presence_learn(belay__pending_t *pending, const belay__call_t *call,
+                           const belay__reply_t *reply, int *status) {
+  belay_presence_t *presence = pending->context;
+  if (!pending->values[BELAY__PRESENCE_LEARNING])
+    return false;
+  *status = belay__servertime_read(&presence->time, call, reply);
+  return true;
+}
+
+void belay__presence_settle(belay__pending_t *pending) {
+  const belay_presence_t *presence = pending->context;
+  pending->values[BELAY__PRESENCE_LEARNING] = 0;
+  if (presence->window_ms != 0 && pending->values[BELAY__PRESENCE_NEXT] == 0)
+    pending->values[BELAY__PRESENCE_SLICE] =
+        belay__servertime_ms(&presence->time, &presence->family) / presence->slice_ms;
+}
+
+void belay__presence_tell(belay_request_t *request, void (*cb)(void),
+                          const belay__answer_t *answer) {
+  ((belay_presence_cb)cb)(request, answer->status);
+}
+
+/* ---- counts -------------------------------------------------------------------------------------------- */
+
+static int read_count(belay__pending_t *pending, const belay__call_t *call,
+                      const belay__reply_t *reply) {
+  int status;
+  int64_t count;
+  if (belay__presence_learn(pending, call, reply, &status))
+    return status;
+  if (!belay__reply_integer(reply, -1, INT64_MAX, &count))
+    return BELAY_EPROTO;
+  if (count == -1)
+    return belay__family_mismatch(call, "it is where unions are made for a moment");
+  if (count > BELAY__PRESENCE_SEGMENT)
+    return belay__family_mismatch(call, "it is longer than a segment");
+  pending->values[BELAY__PRESENCE_COUNT] += count;
+  return 0;
+}
+
+static belay__call_t *count_call(const belay_presence_t *presence, int64_t slice,
+                                 uint32_t segment) {
+  belay__call_t *call = belay__call_new(presence->family.client, BELAY__LANE_DATA);
+  if (call == NULL)
+    return NULL;
+  if (presence->window_ms == 0) {
+    belay__call_command(call, "BITCOUNT", 2);
+    (void)belay__call_stale(call);
+  } else { /* it writes for a moment, which a replica does not do */
+    belay__call_script(call, &belay__script_presence_count, 1 + belay__presence_live(presence), 0);
+    belay__presence_put_union(presence, call);
+  }
+  belay__presence_put_live(presence, call, slice, segment);
+  return call;
+}
+
+static int next_count(belay__pending_t *pending) {
+  const belay_presence_t *presence = pending->context;
+  belay__call_t *calls[COUNTS_AT_ONCE];
+  uint32_t n = 0, segments = belay__presence_segments(presence);
+  belay__presence_settle(pending);
+  uint32_t from = (uint32_t)pending->values[BELAY__PRESENCE_NEXT];
+  if (from == segments)
+    return 0;
+  for (; n < COUNTS_AT_ONCE && from + n < segments; n++) {
+    calls[n] = count_call(presence, pending->values[BELAY__PRESENCE_SLICE], from + n);
+    if (calls[n] != NULL)
+      continue;
+    while (n-- > 0)
+      (void)belay__call_abandon(calls[n]);
+    return BELAY_ENOMEM;
+  }
+  pending->values[BELAY__PRESENCE_NEXT] = from + n;
+  int error = belay__request_send_all(pending, calls, n);
+  return error != 0 ? error : BELAY__REQUEST_PARK;
+}
+
+static void tell_count(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
+  bool well = answer->status == 0;
+  ((belay_presence_count_cb)cb)(request, answer->status,
+                                well ? answer->values[BELAY__PRESENCE_COUNT] : 0);
+}
+
+static const belay__request_ops_t count_ops = {
+    .read = read_count, .next = next_count, .tell = tell_count, .idempotent = true};
+
+/* ---- resets -------------------------------------------------------------------------------------------- */
+
+static int read_reset(belay__pending_t *pending, const belay__call_t *call,
+                      const belay__reply_t *reply) {
+  int status;
+  int64_t keys;
+  if (belay__presence_learn(pending, call, reply, &status))
+    return status;
+  return belay__reply_integer(reply, 0, UNLINKS_AT_ONCE + 1, &keys) ? 0 : BELAY_EPROTO;
+}
+
+static int next_reset(belay__pending_t *pending) {
+  const belay_presence_t *presence = pending->context;
+  uint32_t all = belay__presence_all(presence), segments = belay__presence_segments(presence);
+  belay__presence_settle(pending);
+  uint32_t from = (uint32_t)pending->values[BELAY__PRESENCE_NEXT];
+  if (from == segments)
+    return 0;
+  uint32_t n = UNLINKS_AT_ONCE / all;
+  if (n > segments - from)
+    n = segments - from;
+  belay__call_t *call = belay__call_new(presence->family.client, BELAY__LANE_DATA);
+  if (call == NULL)
+    return BELAY_ENOMEM;
+  bool last = from + n == segments; /* the configuration record goes with them */
+  belay__call_command(call, "UNLINK", 1 + (size_t)n * all + last);
+  for (uint32_t i = from; i < from + n; i++)
+    belay__presence_put_all(presence, call, pending->values[BELAY__PRESENCE_SLICE], i);
+  if (last)
+    belay__family_arg(&presence->family, call, NULL, 0, "}::config");
+  pending->values[BELAY__PRESENCE_NEXT] = from + n;
+  int error = belay__request_send(pending, call);
+  return error != 0 ? error : BELAY__REQUEST_PARK;
+}
+
+static const belay__request_ops_t reset_ops = {
+    .read = read_reset, .next = next_reset, .tell = belay__presence_tell, .idempotent = true};
+
+/* ---- operations ---------------------------------------------------------------------------------------- */
+
+static int begin(belay_presence_t *presence, belay_request_t *request,
+                 const belay__request_ops_t *ops, void (*cb)(void)) {
+  belay__pending_t *pending;
+  int error = belay__family_check_request((const belay__family_t *)presence, request, cb != NULL);
+  if (error == 0)
+    error = belay__presence_begin(presence, request, ops, cb, &pending);
+  return error != 0 ? error : belay__presence_go(presence, pending);
+}
+
+int belay_presence_count(belay_presence_t *presence, belay_request_t *request,
+                         belay_presence_count_cb cb) {
+  return begin(presence, request, &count_ops, (void (*)(void))cb);
+}
+
+int belay_presence_reset(belay_presence_t *presence, belay_request_t *request,
+                         belay_presence_cb cb) {
+  return begin(presence, request, &reset_ops, (void (*)(void))cb);
+}

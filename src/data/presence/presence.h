@@ -1,0 +1,71 @@
+/* What the files of presence share: the handle, its keys, and what is in a request's room. */
+#ifndef BELAY_DATA_PRESENCE_PRESENCE_H
+#define BELAY_DATA_PRESENCE_PRESENCE_H
+
+#include "belay/presence.h"
+#include "core/client/server_time.h"
+
+#define BELAY__PRESENCE_SEGMENT (UINT32_C(1) << 23) /* bits */
+#define BELAY__PRESENCE_SEGMENTS 512                /* of 2^32 ids */
+
+struct belay_presence {
+  belay__family_t family; /* first */
+  belay__servertime_t time;
+  uint32_t max_id, slices;
+  int64_t window_ms, slice_ms, ttl_ms; /* window_ms 0: there are no slices */
+};
+
+/* Of a request: whether it asks what time it is; which slice it is; which comes next; what was found so far. */
+enum {
+  BELAY__PRESENCE_LEARNING,
+  BELAY__PRESENCE_SLICE,
+  BELAY__PRESENCE_NEXT,
+  BELAY__PRESENCE_COUNT
+};
+
+/* Begins it: PARKED; the caller makes it room, and says go. */
+int belay__presence_begin(belay_presence_t *presence, belay_request_t *request,
+                          const belay__request_ops_t *ops, void (*cb)(void),
+                          belay__pending_t **out);
+
+/* Asks what time it is, if that is of account and not known, and then calls ops->next; it is forgotten on an error. */
+int belay__presence_go(belay_presence_t *presence, belay__pending_t *pending);
+
+/* What every ops->next begins with: settles which slice it is. */
+void belay__presence_settle(belay__pending_t *pending);
+
+/* Of an answer to the question of the time: true, and *status is set. */
+bool belay__presence_learn(belay__pending_t *pending, const belay__call_t *call,
+                           const belay__reply_t *reply, int *status);
+
+void belay__presence_tell(belay_request_t *request, void (*cb)(void),
+                          const belay__answer_t *answer);
+
+static inline uint32_t belay__presence_segments(const belay_presence_t *presence) {
+  return presence->max_id / BELAY__PRESENCE_SEGMENT + 1;
+}
+
+/* How many slices are looked at: the one that it is, those before it whose bits count, and the one after it, in which
+ * it may be already for somebody else. Without a window there is one bitmap. */
+static inline uint32_t belay__presence_live(const belay_presence_t *presence) {
+  return presence->window_ms == 0 ? 1 : presence->slices + 2;
+}
+
+/* Adds the key of a segment: of the i-th of those slices. And where unions are made. */
+void belay__presence_put(const belay_presence_t *presence, belay__call_t *call, int64_t slice,
+                         uint32_t i, uint32_t segment);
+void belay__presence_put_union(const belay_presence_t *presence, belay__call_t *call);
+
+/* Adds the segment in all of them. */
+void belay__presence_put_live(const belay_presence_t *presence, belay__call_t *call, int64_t slice,
+                              uint32_t segment);
+
+/* The same, with the slice before them, which counts for somebody whose clock is late: what is not to be there is to be
+ * in none. And how many they are. */
+void belay__presence_put_all(const belay_presence_t *presence, belay__call_t *call, int64_t slice,
+                             uint32_t segment);
+static inline uint32_t belay__presence_all(const belay_presence_t *presence) {
+  return belay__presence_live(presence) + (presence->window_ms == 0 ? 0 : 1);
+}
+
+#endif /* BELAY_DATA_PRESENCE_PRESENCE_H */

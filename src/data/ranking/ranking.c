@@ -1,0 +1,175 @@
+/* Rankings: a sorted set for each board; and where ties are broken by time a hash, which says what stands before each
+ * member there: its turn, in digits, so that the order of the bytes is that of the turns.
+ *
+ *   members ordered by bytes    NAME::{BOARD}         ada -> 7, bob -> 7
+ *   by time                     NAME::{BOARD}::timed  0000000000000001bob -> 7, 0000000000000002ada -> 7
+ *                               NAME::{BOARD}::turns  ada -> 0000000000000002, bob -> 0000000000000001,
+ *                                                     (empty) -> low-earlier 2
+ *
+ * The hash has one field more than the set has members, in every script: else a key was lost. */
+#include "data/ranking/ranking.h"
+
+#include <string.h>
+
+#define TTL_MAX_MS INT64_C(31536000000) /* a year */
+
+/* ---- closing ------------------------------------------------------------------------------------------- */
+
+static void on_gone(belay__family_t *family) {
+  belay_ranking_t *ranking = (belay_ranking_t *)family;
+  if (family->close_cb != NULL)
+    ((belay_ranking_close_cb)family->close_cb)(ranking, family->data);
+}
+
+static const belay__family_ops_t family_ops = {
+    .name = "ranking", .size = sizeof(belay_ranking_t), .gone = on_gone};
+
+int belay_ranking_close(belay_ranking_t *ranking, belay_ranking_close_cb cb) {
+  return belay__family_close((belay__family_t *)ranking, (void (*)(void))cb);
+}
+
+void *belay_ranking_data(const belay_ranking_t *ranking) {
+  return belay__family_data((const belay__family_t *)ranking);
+}
+
+/* ---- a new one ----------------------------------------------------------------------------------------- */
+
+void belay_ranking_options_init(belay_ranking_options_t *options) {
+  if (options == NULL)
+    return;
+  *options = (belay_ranking_options_t){.ttl_ms = INT64_C(2592000000)};
+}
+
+static int check_options(belay_t *belay, const belay_ranking_options_t *o) {
+  int error = belay__check_range(belay, "order", (int64_t)o->order, 0, BELAY_RANKING_LOW_FIRST);
+  if (error == 0)
+    error = belay__check_range(belay, "ties", (int64_t)o->ties, 0, BELAY_RANKING_LATER_FIRST);
+  if (error == 0 && o->ttl_ms != 0)
+    error = belay__check_range(belay, "ttl_ms", o->ttl_ms, 1000, TTL_MAX_MS);
+  if (error == 0)
+    error = belay__check_range(belay, "max_members", o->max_members, 0, BELAY_RANKING_SIZE_MAX);
+  return error;
+}
+
+int belay_ranking_new(belay_client_t *client, const belay_ranking_options_t *options,
+                      belay_ranking_t **out) {
+  static const char *const kinds[][3] = {{"high", "high-earlier", "high-later"},
+                                         {"low", "low-earlier", "low-later"}};
+  belay_ranking_options_t o;
+  belay__family_t *family;
+  if (out == NULL)
+    return BELAY_EINVAL;
+  *out = NULL;
+  int error = belay__client_check(client);
+  if (error != 0)
+    return error;
+  belay_ranking_options_init(&o);
+  if (options != NULL)
+    o = *options;
+  error = check_options(client->belay, &o);
+  if (error == 0)
+    error = belay__family_new(client, &family_ops, o.name, o.name_len, &family);
+  if (error != 0)
+    return error;
+  belay_ranking_t *ranking = *out = (belay_ranking_t *)family;
+  family->data = o.data;
+  ranking->high = o.order == BELAY_RANKING_HIGH_FIRST;
+  ranking->timed = o.ties != BELAY_RANKING_BY_MEMBER;
+  ranking->kind = kinds[o.order][o.ties];
+  ranking->ttl_ms = o.ttl_ms;
+  ranking->max_members = o.max_members;
+  return 0;
+}
+
+/* ---- calls --------------------------------------------------------------------------------------------- */
+
+size_t belay__ranking_keys(const belay_ranking_t *ranking) {
+  return ranking->timed ? 2 : 1;
+}
+
+void belay__ranking_put_keys(const belay_ranking_t *ranking, belay__call_t *call, const char *board,
+                             size_t board_len) {
+  const char *tail = ranking->timed ? "}::timed" : "}";
+  belay__family_arg(&ranking->family, call, board, board_len, tail);
+  if (ranking->timed)
+    belay__family_arg(&ranking->family, call, board, board_len, "}::turns");
+}
+
+belay__call_t *belay__ranking_script(const belay_ranking_t *ranking, const belay__script_t *script,
+                                     const char *board, size_t board_len, size_t args) {
+  belay__call_t *call = belay__call_new(ranking->family.client, BELAY__LANE_DATA);
+  if (call == NULL)
+    return NULL;
+  belay__call_script(call, script, belay__ranking_keys(ranking), 1 + args);
+  belay__ranking_put_keys(ranking, call, board, board_len);
+  belay__call_arg(call, ranking->kind, strlen(ranking->kind));
+  return call;
+}
+
+/* ---- answers ------------------------------------------------------------------------------------------- */
+
+int belay__ranking_bad_score(const belay__call_t *call) {
+  return belay__family_mismatch(call, "it holds a score that is no whole number within 2^53");
+}
+
+int belay__ranking_fault(const belay__call_t *call, const belay__reply_t *reply) {
+  if (reply->type != BELAY__REPLY_INTEGER || reply->integer >= 0)
+    return 0;
+  switch (reply->integer) {
+  case -1:
+    return BELAY_ELOST;
+  case -2:
+    return belay__family_mismatch(call, "its ::turns are none");
+  case -3:
+    return belay__family_mismatch(call, "it has another order, or other ties");
+  case -4:
+    return belay__ranking_bad_score(call);
+  case -5:
+    return BELAY_EOVERFLOW;
+  default:
+    return BELAY_EPROTO;
+  }
+}
+
+int belay__ranking_read_count(belay__pending_t *pending, const belay__call_t *call,
+                              const belay__reply_t *reply) {
+  int error = belay__ranking_fault(call, reply);
+  if (error != 0)
+    return error;
+  return belay__reply_integer(reply, 0, BELAY_RANKING_SCORE_MAX, &pending->values[0])
+             ? 0
+             : BELAY_EPROTO;
+}
+
+void belay__ranking_tell_count(belay_request_t *request, void (*cb)(void),
+                               const belay__answer_t *answer) {
+  ((belay_ranking_count_cb)cb)(request, answer->status,
+                               answer->status == 0 ? answer->values[0] : 0);
+}
+
+belay__ranking_room_t *belay__ranking_room(belay__pending_t *pending, size_t n, size_t bytes) {
+  belay__ranking_room_t *room =
+      belay__request_room(pending, sizeof *room + n * sizeof room->entries[0] + bytes);
+  if (room == NULL)
+    return NULL;
+  room->n = n;
+  room->bytes = (char *)&room->entries[n];
+  return room;
+}
+
+belay_ranking_entry_t *belay__ranking_name(belay__ranking_room_t *room, const void *data,
+                                           size_t len) {
+  belay_ranking_entry_t *entry = &room->entries[room->named++];
+  entry->member = (belay_bytes_t){.data = room->bytes, .len = len};
+  if (len > 0)
+    memcpy(room->bytes, data, len);
+  room->bytes += len;
+  return entry;
+}
+
+void belay__ranking_tell(belay_request_t *request, void (*cb)(void),
+                         const belay__answer_t *answer) {
+  const belay__ranking_room_t *room = answer->room;
+  bool any = answer->status == 0 && room->n > 0;
+  ((belay_ranking_cb)cb)(request, answer->status, any ? room->entries : NULL, any ? room->n : 0);
+}

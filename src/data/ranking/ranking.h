@@ -1,0 +1,59 @@
+/* What the parts of a ranking share: how its keys and its replies are read. */
+#ifndef BELAY_DATA_RANKING_RANKING_H
+#define BELAY_DATA_RANKING_RANKING_H
+
+#include "belay/ranking.h"
+#include "core/client/handle.h"
+
+#define BELAY__RANKING_TURN ((size_t)16) /* digits before a member where ties are broken by time */
+
+struct belay_ranking {
+  belay__family_t family; /* first */
+  bool high, timed;
+  const char *kind; /* "high", "low-earlier": what the scripts call it */
+  int64_t ttl_ms, max_members;
+};
+
+/* Adds the board's key, and that of its turns if it has any: how many that are is belay__ranking_keys(). */
+size_t belay__ranking_keys(const belay_ranking_t *ranking);
+void belay__ranking_put_keys(const belay_ranking_t *ranking, belay__call_t *call, const char *board,
+                             size_t board_len);
+
+/* A script's call with its keys and its first argument, the kind; args more are to be added. NULL: memory was out. */
+belay__call_t *belay__ranking_script(const belay_ranking_t *ranking, const belay__script_t *script,
+                                     const char *board, size_t board_len, size_t args);
+
+/* BELAY_EINVAL, with a detail, or 0. */
+int belay__ranking_check_members(const belay_ranking_t *ranking, const belay_bytes_t *members,
+                                 size_t n);
+
+/* What the scripts say instead of an answer: an error, or 0. */
+int belay__ranking_fault(const belay__call_t *call, const belay__reply_t *reply);
+
+/* A score that is no number of ours: BELAY_EMISMATCH. */
+int belay__ranking_bad_score(const belay__call_t *call);
+
+/* A score as servers write it ("7", "-7", "1e+15", "1.5e3"), if it is a whole number of our range. */
+bool belay__ranking_score(const char *text, size_t len, int64_t *out);
+
+/* A reply that is a number, of what there is of them. */
+int belay__ranking_read_count(belay__pending_t *pending, const belay__call_t *call,
+                              const belay__reply_t *reply);
+void belay__ranking_tell_count(belay_request_t *request, void (*cb)(void),
+                               const belay__answer_t *answer);
+
+/* What a request's room holds for an answer of n entries, and behind them the bytes of their members. */
+typedef struct belay__ranking_room {
+  size_t n, named; /* entries, and how many of them have a member */
+  char *bytes;     /* of the next one */
+  belay_ranking_entry_t entries[];
+} belay__ranking_room_t;
+
+/* NULL if there is no memory. */
+belay__ranking_room_t *belay__ranking_room(belay__pending_t *pending, size_t n, size_t bytes);
+/* Gives the next entry its member, a copy; returns the entry. */
+belay_ranking_entry_t *belay__ranking_name(belay__ranking_room_t *room, const void *data,
+                                           size_t len);
+void belay__ranking_tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer);
+
+#endif /* BELAY_DATA_RANKING_RANKING_H */

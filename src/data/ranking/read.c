@@ -1,0 +1,335 @@
+/* What asks about a board. Where ties are broken by the members' bytes and a command of the server's says it all it is
+ * that command; else a script, which sees the board at one time. */
+#include <string.h>
+
+#include "data/ranking/ranking.h"
+#include "scripts.gen.h"
+
+/* ---- where members stand ------------------------------------------------------------------------------- */
+
+static int read_found(belay__pending_t *pending, const belay__call_t *call,
+                      const belay__reply_t *reply) {
+  belay__ranking_room_t *room = pending->room;
+  int error = belay__ranking_fault(call, reply);
+  if (error != 0)
+    return error;
+  if (reply->type != BELAY__REPLY_ARRAY || reply->count != 2 * room->n)
+    return BELAY_EPROTO;
+  for (size_t i = 0; i < room->n; i++) {
+    belay_ranking_entry_t *entry = &room->entries[i];
+    const belay__reply_t *rank = reply->items[2 * i], *score = reply->items[2 * i + 1];
+    if (!belay__reply_integer(rank, -1, BELAY_RANKING_SIZE_MAX, &entry->rank) ||
+        score->type != BELAY__REPLY_STRING)
+      return BELAY_EPROTO;
+    if (!belay__ranking_score(score->str, score->len, &entry->score))
+      return belay__ranking_bad_score(call);
+  }
+  return 0;
+}
+
+static const belay__request_ops_t find_ops = {
+    .read = read_found, .tell = belay__ranking_tell, .idempotent = true};
+
+int belay__ranking_check_members(const belay_ranking_t *ranking, const belay_bytes_t *members,
+                                 size_t n) {
+  belay_t *belay = ranking->family.client->belay;
+  int error = 0;
+  if (members == NULL || n < 1 || n > BELAY_RANKING_ITEMS_MAX) {
+    belay__detail(belay, "members: NULL, or not 1 to %zu of them", BELAY_RANKING_ITEMS_MAX);
+    return BELAY_EINVAL;
+  }
+  for (size_t i = 0; i < n && error == 0; i++)
+    error = belay__check_bytes(belay, "member", members[i].data, members[i].len, 1,
+                               BELAY_RANKING_MEMBER_MAX);
+  return error;
+}
+
+int belay_ranking_find(belay_ranking_t *ranking, belay_request_t *request, const char *board,
+                       size_t board_len, const belay_bytes_t *members, size_t n,
+                       belay_ranking_cb cb) {
+  board_len = belay__text_len(board, board_len);
+  belay__pending_t *pending;
+  size_t bytes = 0;
+  int error = belay__family_check_key((const belay__family_t *)ranking, request, board, board_len,
+                                      cb != NULL);
+  if (error == 0)
+    error = belay__ranking_check_members(ranking, members, n);
+  if (error == 0)
+    error = belay__family_begin(&ranking->family, request, &find_ops, (void (*)(void))cb, &pending);
+  if (error != 0)
+    return error;
+  for (size_t i = 0; i < n; i++)
+    bytes += members[i].len;
+  belay__ranking_room_t *room = belay__ranking_room(pending, n, bytes);
+  belay__call_t *call = room == NULL ? NULL
+                                     : belay__ranking_script(ranking, &belay__script_ranking_read,
+                                                             board, board_len, 1 + n);
+  if (belay__call_stale(call) != NULL) {
+    belay__call_arg(call, "find", 4);
+    for (size_t i = 0; i < n; i++) {
+      (void)belay__ranking_name(room, members[i].data, members[i].len);
+      belay__call_arg(call, members[i].data, members[i].len);
+    }
+  }
+  error = belay__request_send(pending, call);
+  if (error != 0)
+    belay__request_forget(pending);
+  return error;
+}
+
+/* ---- pages --------------------------------------------------------------------------------------------- */
+
+enum {
+  FIRST,
+  STEP,
+  MOST
+}; /* of a request: the first one's rank, what the next one's differs by; how many */
+
+/* Whether a turn stands before a member. */
+static bool is_timed(const belay__reply_t *member) {
+  size_t i = 0;
+  while (i < BELAY__RANKING_TURN && i < member->len && member->str[i] >= '0' &&
+         member->str[i] <= '9')
+    i++;
+  return i == BELAY__RANKING_TURN && member->len > i;
+}
+
+/* Members and scores, in turn. */
+static int read_list(belay__pending_t *pending, const belay__call_t *call,
+                     const belay__reply_t *list) {
+  const belay_ranking_t *ranking = pending->context;
+  size_t skip = ranking->timed ? BELAY__RANKING_TURN : 0, bytes = 0;
+  const int64_t *values = pending->values;
+  if (list->type != BELAY__REPLY_ARRAY || list->count % 2 != 0 ||
+      list->count / 2 > (size_t)values[MOST])
+    return BELAY_EPROTO;
+  for (size_t i = 0; i < list->count; i++) {
+    if (list->items[i]->type != BELAY__REPLY_STRING)
+      return BELAY_EPROTO;
+    if (i % 2 == 0 && ranking->timed && !is_timed(list->items[i]))
+      return belay__family_mismatch(call, "it holds a member that has no turn");
+    bytes += i % 2 == 0 ? list->items[i]->len : 0;
+  }
+  belay__ranking_room_t *room = belay__ranking_room(pending, list->count / 2, bytes);
+  if (room == NULL)
+    return BELAY_ENOMEM;
+  for (size_t i = 0; i < room->n; i++) {
+    const belay__reply_t *member = list->items[2 * i], *score = list->items[2 * i + 1];
+    belay_ranking_entry_t *entry =
+        belay__ranking_name(room, member->str + skip, member->len - skip);
+    entry->rank = values[FIRST] + (int64_t)i * values[STEP];
+    if (entry->rank < 0)
+      return BELAY_EPROTO;
+    if (!belay__ranking_score(score->str, score->len, &entry->score))
+      return belay__ranking_bad_score(call);
+  }
+  return 0;
+}
+
+/* The rank of the first, and a list; or a list alone. */
+static int read_page(belay__pending_t *pending, const belay__call_t *call,
+                     const belay__reply_t *reply) {
+  int error = belay__ranking_fault(call, reply);
+  if (error != 0)
+    return error;
+  if (call->script == NULL)
+    return read_list(pending, call, reply);
+  if (reply->type != BELAY__REPLY_ARRAY || reply->count != 2 ||
+      !belay__reply_integer(reply->items[0], -BELAY_RANKING_SCORE_MAX, BELAY_RANKING_SCORE_MAX,
+                            &pending->values[FIRST]))
+    return BELAY_EPROTO;
+  return read_list(pending, call, reply->items[1]);
+}
+
+static const belay__request_ops_t page_ops = {
+    .read = read_page, .tell = belay__ranking_tell, .idempotent = true};
+
+/* Sends what asks for up to n. */
+static int start_page(belay_ranking_t *ranking, belay_request_t *request, belay__call_t *call,
+                      int64_t first, belay_ranking_from_t from, size_t n, belay_ranking_cb cb) {
+  belay__pending_t *pending;
+  int error = call == NULL ? BELAY_ENOMEM
+                           : belay__family_begin(&ranking->family, request, &page_ops,
+                                                 (void (*)(void))cb, &pending);
+  if (error != 0) {
+    if (call != NULL)
+      (void)belay__call_abandon(call); /* it was built for nothing */
+    return error;
+  }
+  pending->values[FIRST] = first;
+  pending->values[STEP] = from == BELAY_RANKING_FROM_BEST ? 1 : -1;
+  pending->values[MOST] = (int64_t)n;
+  error = belay__request_send(pending, belay__call_stale(call));
+  if (error != 0)
+    belay__request_forget(pending);
+  return error;
+}
+
+static int check_page(const belay_ranking_t *ranking, const belay_request_t *request,
+                      const char *board, size_t board_len, belay_ranking_from_t from, int64_t skip,
+                      size_t n, bool has_cb) {
+  int error =
+      belay__family_check_key((const belay__family_t *)ranking, request, board, board_len, has_cb);
+  if (error != 0)
+    return error;
+  belay_t *belay = ranking->family.client->belay;
+  error = belay__check_range(belay, "from", (int64_t)from, 0, BELAY_RANKING_FROM_WORST);
+  if (error == 0)
+    error = belay__check_range(belay, "skip", skip, 0, BELAY_RANKING_SIZE_MAX);
+  if (error == 0)
+    error = belay__check_range(belay, "n", n > INT64_MAX ? 0 : (int64_t)n, 1,
+                               (int64_t)BELAY_RANKING_PAGE_MAX);
+  return error;
+}
+
+static void put_from(belay__call_t *call, belay_ranking_from_t from) {
+  const char *word = from == BELAY_RANKING_FROM_BEST ? "best" : "worst";
+  belay__call_arg(call, word, strlen(word));
+}
+
+static belay__call_t *new_range(const belay_ranking_t *ranking, const char *board, size_t board_len,
+                                belay_ranking_from_t from, int64_t skip, int64_t n) {
+  belay__call_t *call;
+  if (ranking->timed || from == BELAY_RANKING_FROM_WORST) { /* how many there are says the ranks */
+    call = belay__ranking_script(ranking, &belay__script_ranking_read, board, board_len, 4);
+    if (call == NULL)
+      return NULL;
+    belay__call_arg(call, "rank", 4);
+    put_from(call, from);
+    belay__call_arg_int(call, skip);
+    belay__call_arg_int(call, n);
+    return call;
+  }
+  call = belay__call_new(ranking->family.client, BELAY__LANE_DATA);
+  if (call == NULL)
+    return NULL;
+  belay__call_command(call, ranking->high ? "ZREVRANGE" : "ZRANGE", 5);
+  belay__ranking_put_keys(ranking, call, board, board_len);
+  belay__call_arg_int(call, skip);
+  belay__call_arg_int(call, skip + n - 1);
+  belay__call_arg(call, "WITHSCORES", 10);
+  return call;
+}
+
+int belay_ranking_range(belay_ranking_t *ranking, belay_request_t *request, const char *board,
+                        size_t board_len, belay_ranking_from_t from, int64_t skip, size_t n,
+                        belay_ranking_cb cb) {
+  board_len = belay__text_len(board, board_len);
+  int error = check_page(ranking, request, board, board_len, from, skip, n, cb != NULL);
+  if (error != 0)
+    return error;
+  belay__call_t *call = new_range(ranking, board, board_len, from, skip, (int64_t)n);
+  return start_page(ranking, request, call, skip, from, n, cb);
+}
+
+int belay_ranking_top(belay_ranking_t *ranking, belay_request_t *request, const char *board,
+                      size_t board_len, size_t n, belay_ranking_cb cb) {
+  board_len = belay__text_len(board, board_len);
+  return belay_ranking_range(ranking, request, board, board_len, BELAY_RANKING_FROM_BEST, 0, n, cb);
+}
+
+static int check_scores(const belay_ranking_t *ranking, int64_t min, int64_t max) {
+  belay_t *belay = ranking->family.client->belay;
+  int error =
+      belay__check_range(belay, "min", min, BELAY_RANKING_SCORE_MIN, BELAY_RANKING_SCORE_MAX);
+  return error != 0 ? error : belay__check_range(belay, "max", max, min, BELAY_RANKING_SCORE_MAX);
+}
+
+int belay_ranking_range_by_score(belay_ranking_t *ranking, belay_request_t *request,
+                                 const char *board, size_t board_len, int64_t min, int64_t max,
+                                 belay_ranking_from_t from, int64_t skip, size_t n,
+                                 belay_ranking_cb cb) {
+  board_len = belay__text_len(board, board_len);
+  int error = check_page(ranking, request, board, board_len, from, skip, n, cb != NULL);
+  if (error == 0)
+    error = check_scores(ranking, min, max);
+  if (error != 0)
+    return error;
+  belay__call_t *call =
+      belay__ranking_script(ranking, &belay__script_ranking_read, board, board_len, 6);
+  if (call != NULL) {
+    belay__call_arg(call, "score", 5);
+    belay__call_arg_int(call, min);
+    belay__call_arg_int(call, max);
+    put_from(call, from);
+    belay__call_arg_int(call, skip);
+    belay__call_arg_int(call, (int64_t)n);
+  }
+  return start_page(ranking, request, call, 0, from, n, cb);
+}
+
+int belay_ranking_around(belay_ranking_t *ranking, belay_request_t *request, const char *board,
+                         size_t board_len, const char *member, size_t member_len, size_t before,
+                         size_t after, belay_ranking_cb cb) {
+  board_len = belay__text_len(board, board_len);
+  member_len = belay__text_len(member, member_len);
+  int error = belay__family_check_key((const belay__family_t *)ranking, request, board, board_len,
+                                      cb != NULL);
+  if (error != 0)
+    return error;
+  belay_t *belay = ranking->family.client->belay;
+  error = belay__check_bytes(belay, "member", member, member_len, 1, BELAY_RANKING_MEMBER_MAX);
+  if (error != 0)
+    return error;
+  const size_t others = BELAY_RANKING_PAGE_MAX - 1;
+  if (before > others || after > others - before) {
+    belay__detail(belay, "before, after: more than %zu in all", others);
+    return BELAY_EINVAL;
+  }
+  belay__call_t *call =
+      belay__ranking_script(ranking, &belay__script_ranking_read, board, board_len, 4);
+  if (call != NULL) {
+    belay__call_arg(call, "around", 6);
+    belay__call_arg(call, member, member_len);
+    belay__call_arg_int(call, (int64_t)before);
+    belay__call_arg_int(call, (int64_t)after);
+  }
+  return start_page(ranking, request, call, 0, BELAY_RANKING_FROM_BEST, before + 1 + after, cb);
+}
+
+/* ---- how many ------------------------------------------------------------------------------------------ */
+
+static const belay__request_ops_t count_ops = {
+    .read = belay__ranking_read_count, .tell = belay__ranking_tell_count, .idempotent = true};
+
+/* Of all; or of those from bounds[0] to bounds[1], if that is not NULL. */
+static int start_count(belay_ranking_t *ranking, belay_request_t *request, const char *board,
+                       size_t board_len, const int64_t *bounds, belay_ranking_count_cb cb) {
+  size_t more = bounds == NULL ? 0 : 2;
+  belay__call_t *call;
+  if (ranking->timed) {
+    call = belay__ranking_script(ranking, &belay__script_ranking_read, board, board_len, 1 + more);
+    if (call != NULL)
+      belay__call_arg(call, "count", 5);
+  } else {
+    call = belay__call_new(ranking->family.client, BELAY__LANE_DATA);
+    if (call != NULL) {
+      belay__call_command(call, bounds == NULL ? "ZCARD" : "ZCOUNT", 2 + more);
+      belay__ranking_put_keys(ranking, call, board, board_len);
+    }
+  }
+  for (size_t i = 0; i < more && call != NULL; i++)
+    belay__call_arg_int(call, bounds[i]);
+  return belay__family_start(&ranking->family, request, belay__call_stale(call), &count_ops,
+                             (void (*)(void))cb);
+}
+
+int belay_ranking_count(belay_ranking_t *ranking, belay_request_t *request, const char *board,
+                        size_t board_len, belay_ranking_count_cb cb) {
+  board_len = belay__text_len(board, board_len);
+  int error = belay__family_check_key((const belay__family_t *)ranking, request, board, board_len,
+                                      cb != NULL);
+  return error != 0 ? error : start_count(ranking, request, board, board_len, NULL, cb);
+}
+
+int belay_ranking_count_by_score(belay_ranking_t *ranking, belay_request_t *request,
+                                 const char *board, size_t board_len, int64_t min, int64_t max,
+                                 belay_ranking_count_cb cb) {
+  board_len = belay__text_len(board, board_len);
+  const int64_t bounds[] = {min, max};
+  int error = belay__family_check_key((const belay__family_t *)ranking, request, board, board_len,
+                                      cb != NULL);
+  if (error == 0)
+    error = check_scores(ranking, min, max);
+  return error != 0 ? error : start_count(ranking, request, board, board_len, bounds, cb);
+}

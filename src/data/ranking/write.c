@@ -1,0 +1,205 @@
+/* What changes a board. */
+#include <string.h>
+
+#include "data/ranking/ranking.h"
+#include "scripts.gen.h"
+
+#define TRIM_STEP                                                                                  \
+  8192 /* members that are taken off at once: some milliseconds of the server's time */
+
+/* ---- submit -------------------------------------------------------------------------------------------- */
+
+static int read_submitted(belay__pending_t *pending, const belay__call_t *call,
+                          const belay__reply_t *reply) {
+  belay__ranking_room_t *room = pending->room;
+  int error = belay__ranking_fault(call, reply);
+  if (error != 0)
+    return error;
+  if (reply->type != BELAY__REPLY_ARRAY || reply->count != 3 * room->n)
+    return BELAY_EPROTO;
+  for (size_t i = 0; i < room->n; i++) {
+    belay_ranking_entry_t *entry = &room->entries[i];
+    belay__reply_t **item = reply->items + 3 * i;
+    int64_t changed;
+    if (!belay__reply_integer(item[0], BELAY_RANKING_SCORE_MIN, BELAY_RANKING_SCORE_MAX,
+                              &entry->score) ||
+        !belay__reply_integer(item[1], -1, BELAY_RANKING_SIZE_MAX, &entry->rank) ||
+        !belay__reply_integer(item[2], 0, 1, &changed))
+      return BELAY_EPROTO;
+    entry->changed = changed != 0;
+  }
+  return 0;
+}
+
+static const belay__request_ops_t submit_ops = {.read = read_submitted,
+                                                .tell = belay__ranking_tell};
+
+static int check_items(belay_t *belay, const belay_ranking_score_t *items, size_t n,
+                       size_t *bytes) {
+  int error = 0;
+  *bytes = 0;
+  if (items == NULL || n < 1 || n > BELAY_RANKING_ITEMS_MAX) {
+    belay__detail(belay, "items: NULL, or not 1 to %zu of them", BELAY_RANKING_ITEMS_MAX);
+    return BELAY_EINVAL;
+  }
+  for (size_t i = 0; i < n && error == 0; i++) {
+    const belay_bytes_t *member = &items[i].member;
+    error =
+        belay__check_bytes(belay, "member", member->data, member->len, 1, BELAY_RANKING_MEMBER_MAX);
+    if (error == 0)
+      error = belay__check_range(belay, "score", items[i].score, BELAY_RANKING_SCORE_MIN,
+                                 BELAY_RANKING_SCORE_MAX);
+    *bytes += member->len;
+  }
+  return error;
+}
+
+static belay__call_t *new_submit(const belay_ranking_t *ranking, const char *board,
+                                 size_t board_len, const char *mode,
+                                 const belay_ranking_score_t *items, size_t n) {
+  belay__call_t *call =
+      belay__ranking_script(ranking, &belay__script_ranking_submit, board, board_len, 3 + 2 * n);
+  if (call == NULL)
+    return NULL;
+  belay__call_arg(call, mode, strlen(mode));
+  belay__call_arg_int(call, ranking->ttl_ms);
+  belay__call_arg_int(call, ranking->max_members);
+  for (size_t i = 0; i < n; i++) {
+    belay__call_arg(call, items[i].member.data, items[i].member.len);
+    belay__call_arg_int(call, items[i].score);
+  }
+  return call;
+}
+
+int belay_ranking_submit(belay_ranking_t *ranking, belay_request_t *request, const char *board,
+                         size_t board_len, belay_ranking_mode_t mode,
+                         const belay_ranking_score_t *items, size_t n, belay_ranking_cb cb) {
+  board_len = belay__text_len(board, board_len);
+  static const char *const modes[] = {"set", "add", "best"};
+  belay__pending_t *pending;
+  size_t bytes;
+  int error = belay__family_check_key((const belay__family_t *)ranking, request, board, board_len,
+                                      cb != NULL);
+  if (error != 0)
+    return error;
+  belay_t *belay = ranking->family.client->belay;
+  error = belay__check_range(belay, "mode", (int64_t)mode, 0, BELAY_RANKING_BEST);
+  if (error == 0)
+    error = check_items(belay, items, n, &bytes);
+  if (error == 0)
+    error =
+        belay__family_begin(&ranking->family, request, &submit_ops, (void (*)(void))cb, &pending);
+  if (error != 0)
+    return error;
+  belay__ranking_room_t *room = belay__ranking_room(pending, n, bytes);
+  for (size_t i = 0; i < n && room != NULL; i++)
+    (void)belay__ranking_name(room, items[i].member.data, items[i].member.len);
+  belay__call_t *call =
+      room == NULL ? NULL : new_submit(ranking, board, board_len, modes[mode], items, n);
+  error = belay__request_send(pending, call);
+  if (error != 0)
+    belay__request_forget(pending);
+  return error;
+}
+
+/* ---- what takes members off ---------------------------------------------------------------------------- */
+
+static const belay__request_ops_t remove_ops = {.read = belay__ranking_read_count,
+                                                .tell = belay__ranking_tell_count};
+
+int belay_ranking_remove(belay_ranking_t *ranking, belay_request_t *request, const char *board,
+                         size_t board_len, const belay_bytes_t *members, size_t n,
+                         belay_ranking_count_cb cb) {
+  board_len = belay__text_len(board, board_len);
+  int error = belay__family_check_key((const belay__family_t *)ranking, request, board, board_len,
+                                      cb != NULL);
+  if (error == 0)
+    error = belay__ranking_check_members(ranking, members, n);
+  if (error != 0)
+    return error;
+  belay__call_t *call;
+  if (ranking->timed) {
+    call = belay__ranking_script(ranking, &belay__script_ranking_drop, board, board_len, 1 + n);
+    if (call != NULL)
+      belay__call_arg(call, "remove", 6);
+  } else {
+    call = belay__call_new(ranking->family.client, BELAY__LANE_DATA);
+    if (call != NULL) {
+      belay__call_command(call, "ZREM", 2 + n);
+      belay__ranking_put_keys(ranking, call, board, board_len);
+    }
+  }
+  for (size_t i = 0; i < n && call != NULL; i++)
+    belay__call_arg(call, members[i].data, members[i].len);
+  return belay__family_start(&ranking->family, request, call, &remove_ops, (void (*)(void))cb);
+}
+
+/* How many there are now. Too many still, and it was a whole step: the next one. */
+static int read_trimmed(belay__pending_t *pending, const belay__call_t *call,
+                        const belay__reply_t *reply) {
+  int64_t size = pending->values[1], left;
+  int error = belay__ranking_read_count(pending, call, reply);
+  left = pending->values[0];
+  if (error != 0 || left <= size)
+    return error;
+  error = belay__request_send(pending, belay__call_copy(call));
+  return error == 0 ? BELAY__REQUEST_PARK : error;
+}
+
+static const belay__request_ops_t trim_ops = {
+    .read = read_trimmed, .tell = belay__ranking_tell_count, .idempotent = true};
+
+int belay_ranking_trim(belay_ranking_t *ranking, belay_request_t *request, const char *board,
+                       size_t board_len, int64_t size, belay_ranking_count_cb cb) {
+  board_len = belay__text_len(board, board_len);
+  belay__pending_t *pending;
+  int error = belay__family_check_key((const belay__family_t *)ranking, request, board, board_len,
+                                      cb != NULL);
+  if (error == 0)
+    error =
+        belay__check_range(ranking->family.client->belay, "size", size, 0, BELAY_RANKING_SIZE_MAX);
+  if (error == 0)
+    error = belay__family_begin(&ranking->family, request, &trim_ops, (void (*)(void))cb, &pending);
+  if (error != 0)
+    return error;
+  pending->values[1] = size;
+  belay__call_t *call =
+      belay__ranking_script(ranking, &belay__script_ranking_drop, board, board_len, 3);
+  if (call != NULL) {
+    belay__call_arg(call, "trim", 4);
+    belay__call_arg_int(call, size);
+    belay__call_arg_int(call, TRIM_STEP);
+  }
+  error = belay__request_send(pending, call);
+  if (error != 0)
+    belay__request_forget(pending);
+  return error;
+}
+
+/* ---- clear --------------------------------------------------------------------------------------------- */
+
+static int read_cleared(belay__pending_t *pending, const belay__call_t *call,
+                        const belay__reply_t *reply) {
+  (void)pending, (void)call;
+  int64_t keys;
+  return belay__reply_integer(reply, 0, 3, &keys) ? 0 : BELAY_EPROTO;
+}
+
+static const belay__request_ops_t clear_ops = {
+    .read = read_cleared, .tell = belay__ranking_tell_count, .idempotent = true};
+
+int belay_ranking_clear(belay_ranking_t *ranking, belay_request_t *request, const char *board,
+                        size_t board_len, belay_ranking_count_cb cb) {
+  board_len = belay__text_len(board, board_len);
+  int error = belay__family_check_key((const belay__family_t *)ranking, request, board, board_len,
+                                      cb != NULL);
+  if (error != 0)
+    return error;
+  belay__call_t *call = belay__call_new(ranking->family.client, BELAY__LANE_DATA);
+  if (call == NULL)
+    return BELAY_ENOMEM;
+  belay__call_command(call, "UNLINK", 2 + belay__ranking_keys(ranking));
+  belay__ranking_put_keys(ranking, call, board, board_len);
+  belay__family_arg(&ranking->family, call, board, board_len, "}::config");
+  return belay__family_start(&ranking->family, request, call, &clear_ops, (void (*)(void))cb);
+}

@@ -1,0 +1,513 @@
+/* The election: a candidate is a lock whose kind also says who leads, an observer is a vigil that never ends. A
+ * handle is made of both, and of a task that tells what was observed:
+ *
+ *   campaign --> lock --> elected, deposed; each makes the vigil look
+ *   observe  --> vigil --another leads than was told--> task --> on_observe
+ *
+ *   close: the vigil stops, the lock closes; when that is through the memory is given back
+ *
+ * The term is the fencing number of the lock. What the leader calls itself stands beside it. */
+#include "belay/election.h"
+
+#include <string.h>
+
+#include "core/key/key.h"
+#include "core/call/publish.h"
+#include "lease/kinds/lock.h"
+#include "sync/waiter.h"
+#include "scripts.gen.h"
+
+static const char fence_part[] = "::fence", wake_part[] = "::wake";
+#define FENCE_PART_LEN (sizeof fence_part - 1)
+#define WAKE_PART_LEN (sizeof wake_part - 1)
+
+/* Who leads, as the server says; or why that is not known. */
+typedef struct view {
+  int status;
+  uint64_t term; /* 0: nobody */
+  int64_t remaining_ms;
+  size_t token_len, value_len;
+  char token[BELAY__TOKEN_TEXT_MAX], value[BELAY_ELECTION_VALUE_MAX];
+} view_t;
+
+struct belay_election {
+  belay__object_t object; /* in the client's list */
+  belay_lock_t *lock;
+  belay__vigil_t vigil;
+  belay__task_t task;
+  belay_elected_cb on_elected;
+  belay_deposed_cb on_deposed;
+  belay_observe_cb on_observe;
+  belay_election_cb campaign_cb, resign_cb;
+  belay_election_close_cb close_cb;
+  void *data;
+  bool resigning; /* while it stood */
+  bool news;      /* `seen` is to be told */
+  bool told_any;  /* since observing began */
+  bool ref, holds_loop, closing;
+  view_t seen, told;
+  size_t channel_len;
+  char channel[];
+};
+
+static belay_client_t *client_of(const belay_election_t *election) {
+  return election->vigil.client;
+}
+
+static belay__lease_t *lease_of(const belay_election_t *election) {
+  return belay__lock_lease(election->lock);
+}
+
+/* ---- the candidate: a kind of lock ----------------------------------------------------------------------- */
+
+static void acquire(const belay__lease_t *lease, belay__call_t *call, const belay__lease_t *giver) {
+  (void)giver; /* it is not passed on: who has resigned has not chosen an heir */
+  belay__lease_begin(lease, call, &belay__script_election_acquire, false, 5);
+  belay__lease_put_token(lease, call);
+  belay__call_arg_int(call, lease->ttl);
+  belay__call_arg_int(call, BELAY__FENCE_TTL_MS);
+  belay__publish_arg(call, lease->terms->notify);
+  belay__call_arg(call, belay__lease_extra(lease), lease->extra_len);
+}
+
+static int acquired(belay__lease_t *lease, const belay__call_t *call, const belay__reply_t *reply,
+                    int64_t *holder_ms) {
+  int64_t n;
+  (void)call;
+  int status = belay__lease_read_grant(lease, reply, &n);
+  if (status == BELAY_EHELD)
+    *holder_ms = n > 0 && n < BELAY__TTL_MAX_MS ? n : -1;
+  return status;
+}
+
+/* Who leads for longer than terms are remembered still has one. */
+static void extend_more(const belay__lease_t *lease, belay__call_t *call) {
+  (void)lease;
+  belay__call_arg_int(call, BELAY__FENCE_TTL_MS);
+}
+
+static const char *const parts[] = {fence_part, NULL};
+
+static const belay__kind_t kind = {
+    .family = "election",
+    .parts = parts,
+    .extend = &belay__script_election_extend,
+    .extend_args = 1,
+    .extend_more = extend_more,
+    .release = &belay__script_lock_release,
+    .lines_up = true,
+    .acquire = acquire,
+    .acquired = acquired,
+    .tell = belay__lock_tell,
+};
+
+/* ---- the observer: a vigil ------------------------------------------------------------------------------- */
+
+static belay_election_t *election_of(belay__vigil_t *vigil) {
+  return BELAY__CONTAINER(vigil, belay_election_t, vigil);
+}
+
+static void ask(belay__vigil_t *vigil, belay__call_t *call) {
+  const belay_election_t *election = election_of(vigil);
+  size_t key_len = election->channel_len - WAKE_PART_LEN;
+  belay__call_script(call, &belay__script_election_read, 2, 0);
+  belay__call_arg(call, election->channel, key_len);
+  belay__call_arg_joined(call, election->channel, key_len, fence_part, FENCE_PART_LEN);
+}
+
+static bool is_same(const view_t *a, const view_t *b) {
+  if (a->status != 0 || b->status != 0)
+    return a->status != 0 && b->status != 0;
+  return a->term == b->term && a->token_len == b->token_len &&
+         memcmp(a->token, b->token, a->token_len) == 0;
+}
+
+/* Tells what was seen, unless that was told last. */
+static void note(belay_election_t *election) {
+  election->news = !election->told_any || !is_same(&election->seen, &election->told);
+  if (election->news)
+    belay__defer(client_of(election)->belay, &election->task);
+}
+
+static bool copy(const belay__reply_t *reply, char *out, size_t max, size_t *len) {
+  if (reply->type != BELAY__REPLY_STRING || reply->len > max)
+    return false;
+  memcpy(out, reply->str, reply->len);
+  *len = reply->len;
+  return true;
+}
+
+/* token, term, value, for how long; or nothing. */
+static bool read_view(const belay__reply_t *reply, view_t *view) {
+  *view = (view_t){0};
+  if (reply->type != BELAY__REPLY_ARRAY || (reply->count != 0 && reply->count != 4))
+    return false;
+  if (reply->count == 0)
+    return true;
+  belay__reply_t *const *item = reply->items;
+  return copy(item[0], view->token, sizeof view->token, &view->token_len) &&
+         belay__reply_number(item[1], 1, BELAY__FENCE_MAX, &view->term) &&
+         copy(item[2], view->value, sizeof view->value, &view->value_len) &&
+         belay__reply_integer(item[3], -1, INT64_MAX, &view->remaining_ms);
+}
+
+static int read(belay__vigil_t *vigil, const belay__reply_t *reply, int64_t *holds_ms) {
+  belay_election_t *election = election_of(vigil);
+  view_t view;
+  if (!read_view(reply, &view))
+    return BELAY_EPROTO;
+  election->seen = view;
+  note(election);
+  if (view.term != 0 && view.remaining_ms >= 0 && view.remaining_ms < BELAY__TTL_MAX_MS)
+    *holds_ms = view.remaining_ms;
+  return BELAY__NOT_YET;
+}
+
+static void missed(belay__vigil_t *vigil, int status) {
+  belay_election_t *election = election_of(vigil);
+  election->seen = (view_t){.status = status};
+  note(election);
+}
+
+static void over(belay__vigil_t *vigil) {
+  (void)vigil; /* it ends only when nobody wants to know any more */
+}
+
+static const belay__vigil_ops_t vigil_ops = {
+    .ask = ask,
+    .read = read,
+    .missed = missed,
+    .over = over,
+};
+
+static bool is_ours(const belay_election_t *election, const view_t *view) {
+  char token[BELAY__TOKEN_TEXT_MAX + 1];
+  size_t len = belay_lock_token(election->lock, token, sizeof token);
+  return len > 0 && len == view->token_len && memcmp(token, view->token, len) == 0;
+}
+
+static void run_task(belay__task_t *task) {
+  belay_election_t *election = BELAY__CONTAINER(task, belay_election_t, task);
+  if (!election->news)
+    return;
+  election->news = false;
+  election->told_any = true;
+  election->told = election->seen;
+  const view_t *view = &election->told;
+  if (view->status != 0) {
+    size_t key_len = election->channel_len - WAKE_PART_LEN;
+    belay__client_explain(client_of(election), view->status, election->channel, key_len);
+    election->on_observe(election, view->status, NULL);
+    return;
+  }
+  const belay_leader_t leader = {
+      .term = view->term,
+      .value = view->value,
+      .value_len = view->value_len,
+      .remaining_ms = view->remaining_ms,
+      .ours = is_ours(election, view),
+  };
+  election->on_observe(election, 0, &leader);
+}
+
+static void stop_observing(belay_election_t *election) {
+  belay__vigil_stop(&election->vigil);
+  election->news = false;
+  belay__task_stop(client_of(election)->belay, &election->task);
+}
+
+/* An observer keeps the loop alive only if it is asked to. */
+static void update_hold(belay_election_t *election) {
+  bool want = election->ref && belay__vigil_is_on(&election->vigil);
+  if (want == election->holds_loop)
+    return;
+  election->holds_loop = want;
+  (want ? belay__hold_loop : belay__free_loop)(client_of(election)->belay);
+}
+
+/* ---- what the lock tells ----------------------------------------------------------------------------------- */
+
+static void call_back(belay_election_t *election, belay_election_cb *slot, int status) {
+  belay_election_cb cb = *slot;
+  *slot = NULL;
+  if (cb != NULL)
+    cb(election, status);
+}
+
+/* In the callback it may have been given back, or its time have passed. */
+static void tell_elected(belay_election_t *election, uint64_t term) {
+  if (election->on_elected != NULL && belay_election_term(election) == term)
+    election->on_elected(election, term);
+}
+
+static void on_campaigned(belay_lock_t *lock, int status) {
+  belay_election_t *election = belay_lock_data(lock);
+  bool resigned = election->resigning;
+  election->resigning = false;
+  if (status == 0)
+    belay__vigil_look(&election->vigil);
+  uint64_t term = lease_of(election)->fence;
+  call_back(election, &election->campaign_cb, status);
+  if (status == 0)
+    tell_elected(election, term);
+  if (resigned)
+    call_back(election, &election->resign_cb, 0);
+}
+
+static void on_resigned(belay_lock_t *lock, int status) {
+  belay_election_t *election = belay_lock_data(lock);
+  belay__vigil_look(&election->vigil);
+  call_back(election, &election->resign_cb, status);
+}
+
+static void on_lost(belay_lock_t *lock, belay_lost_t reason) {
+  belay_election_t *election = belay_lock_data(lock);
+  belay__vigil_look(&election->vigil);
+  if (election->on_deposed != NULL)
+    election->on_deposed(election, reason);
+}
+
+/* ---- making and closing ------------------------------------------------------------------------------------ */
+
+static size_t size_of(size_t channel_len) {
+  return sizeof(belay_election_t) + channel_len;
+}
+
+static void on_lock_closed(belay_lock_t *lock, void *data) {
+  belay_election_t *election = data;
+  belay_client_t *client = client_of(election);
+  (void)lock;
+  stop_observing(election);
+  update_hold(election);
+  if (election->close_cb != NULL)
+    election->close_cb(election, election->data);
+  belay__client_remove(client, &election->object);
+  belay__free(client->belay, election, size_of(election->channel_len));
+}
+
+static void start_close(belay_election_t *election) {
+  if (election->closing)
+    return;
+  election->closing = true;
+  stop_observing(election);
+  update_hold(election);
+  (void)belay__lease_close(lease_of(election)); /* or the client has begun to */
+}
+
+static void object_close(belay__object_t *object) {
+  start_close(BELAY__CONTAINER(object, belay_election_t, object));
+}
+
+static const belay__object_ops_t object_ops = {
+    .close = object_close, .abort = object_close /* the lock has its own */
+};
+
+void belay_election_options_init(belay_election_options_t *options) {
+  belay_lock_options_t lock;
+  if (options == NULL)
+    return;
+  belay_lock_options_init(&lock);
+  *options = (belay_election_options_t){
+      .ttl_ms = lock.ttl_ms,
+      .timeout_ms = lock.timeout_ms,
+      .retry_min_ms = lock.retry_min_ms,
+      .retry_max_ms = lock.retry_max_ms,
+      .backoff_max_ms = lock.backoff_max_ms,
+  };
+}
+
+/* The options of the lock. 0 or an error, with a detail. */
+static int translate(belay_client_t *client, const belay_election_options_t *o,
+                     belay_lock_options_t *lock) {
+  if (o->value_len > BELAY_ELECTION_VALUE_MAX || (o->value == NULL && o->value_len > 0)) {
+    belay__detail(client->belay, "value_len: not 0 to %d", BELAY_ELECTION_VALUE_MAX);
+    return BELAY_EINVAL;
+  }
+  lock->ttl_ms = o->ttl_ms;
+  lock->watchdog = BELAY_WATCHDOG_ON;
+  lock->timeout_ms = o->timeout_ms;
+  lock->retry_min_ms = o->retry_min_ms;
+  lock->retry_max_ms = o->retry_max_ms;
+  lock->backoff_max_ms = o->backoff_max_ms;
+  lock->fencing = true;
+  lock->notice_break = o->notice_break;
+  lock->on_lost = on_lost;
+  return 0;
+}
+
+/* The channel, from which the key is read, too. */
+static void init_vigil(belay_election_t *election, belay_client_t *client) {
+  const belay__lease_t *lease = lease_of(election);
+  memcpy(election->channel, lease->key, lease->key_len);
+  memcpy(election->channel + lease->key_len, wake_part, WAKE_PART_LEN);
+  const belay__vigil_terms_t terms = {
+      .retry_min = lease->terms->retry_min,
+      .retry_max = lease->terms->retry_max,
+      .backoff_max = lease->terms->backoff_max,
+      .timeout = lease->terms->timeout,
+      .stubborn = true,
+  };
+  belay__vigil_init(&election->vigil, &vigil_ops, client, &terms, election->channel,
+                    election->channel_len);
+}
+
+static int make(belay_client_t *client, const char *name, size_t name_len,
+                const belay_election_options_t *o, belay_lock_options_t *lock_options,
+                belay_election_t **out) {
+  const belay__lock_spec_t spec = {
+      .kind = &kind,
+      .key = o->key,
+      .key_len = o->key_len,
+      .extra = o->value != NULL ? o->value : client->owner,
+      .extra_len = o->value != NULL ? o->value_len : client->owner_len,
+  };
+  belay_lock_t *lock;
+  int error = belay__lock_make(&client, 1, name, name_len, lock_options, &spec, &lock);
+  if (error != 0)
+    return error;
+  size_t channel_len = belay__lock_lease(lock)->key_len + WAKE_PART_LEN;
+  belay_election_t *election = belay__alloc(client->belay, size_of(channel_len));
+  if (election == NULL) {
+    (void)belay_lock_close(lock, NULL);
+    return BELAY_ENOMEM;
+  }
+  *election = (belay_election_t){
+      .object = {.ops = &object_ops},
+      .lock = lock,
+      .on_elected = o->on_elected,
+      .on_deposed = o->on_deposed,
+      .on_observe = o->on_observe,
+      .data = o->data,
+      .channel_len = channel_len,
+  };
+  belay_lock_set_data(lock, election);
+  belay_lock_on_closed(lock, on_lock_closed);
+  belay__task_init(&election->task, run_task);
+  init_vigil(election, client);
+  belay__client_add(client, &election->object);
+  *out = election;
+  return 0;
+}
+
+int belay_election_new(belay_client_t *const *clients, size_t n, const char *name, size_t name_len,
+                       const belay_election_options_t *options, belay_election_t **out) {
+  name_len = belay__text_len(name, name_len);
+  belay_election_options_t o;
+  belay_lock_options_t lock_options;
+  belay_lock_t *none;
+  if (out == NULL)
+    return BELAY_EINVAL;
+  *out = NULL;
+  int error = belay__lock_check(clients, n > 1 ? 1 : n, NULL, &lock_options, &none);
+  if (error != 0)
+    return error;
+  if (n > 1) {
+    belay__detail(clients[0]->belay, "n: not 1");
+    return BELAY_ESINGLE;
+  }
+  if (options != NULL)
+    o = *options;
+  else
+    belay_election_options_init(&o);
+  o.value_len = belay__text_len(o.value, o.value_len);
+  error = translate(clients[0], &o, &lock_options);
+  if (error == 0 && o.key != NULL) {
+    o.key_len = belay__text_len(o.key, o.key_len);
+    error = belay__check_bytes(clients[0]->belay, "key", o.key, o.key_len, 1, BELAY__NAME_MAX);
+  }
+  return error != 0 ? error : make(clients[0], name, name_len, &o, &lock_options, out);
+}
+
+/* ---- operations -------------------------------------------------------------------------------------------- */
+
+static int check(const belay_election_t *election) {
+  if (election == NULL)
+    return BELAY_EINVAL;
+  int error = belay__check(client_of(election)->belay);
+  return error == 0 && election->closing ? BELAY_ECLOSING : error;
+}
+
+int belay_election_campaign(belay_election_t *election, belay_election_cb cb) {
+  int error = check(election);
+  if (error == 0)
+    error = belay_lock_acquire(election->lock, BELAY_FOREVER, on_campaigned);
+  if (error == 0)
+    election->campaign_cb = cb;
+  return error;
+}
+
+int belay_election_resign(belay_election_t *election, belay_election_cb cb) {
+  int error = check(election);
+  if (error != 0)
+    return error;
+  error = belay_lock_release(election->lock, BELAY_DEFAULT, on_resigned);
+  if (error == BELAY_ENOTOWNER) {
+    error = belay_lock_cancel(election->lock);
+    election->resigning |= error == 0;
+  }
+  if (error == 0)
+    election->resign_cb = cb;
+  return error;
+}
+
+int belay_election_observe(belay_election_t *election, int on) {
+  int error = check(election);
+  if (error != 0)
+    return error;
+  if (on && election->on_observe == NULL) {
+    belay__detail(client_of(election)->belay, "on_observe: NULL");
+    return BELAY_EINVAL;
+  }
+  if (!on) {
+    stop_observing(election);
+  } else if (!belay__vigil_is_on(&election->vigil)) {
+    election->told_any = false;
+    belay__vigil_start(&election->vigil, BELAY_FOREVER);
+  }
+  update_hold(election);
+  return 0;
+}
+
+int belay_election_close(belay_election_t *election, belay_election_close_cb cb) {
+  int error = check(election);
+  if (error != 0)
+    return error;
+  election->close_cb = cb;
+  start_close(election);
+  return 0;
+}
+
+/* ---- questions --------------------------------------------------------------------------------------------- */
+
+uint64_t belay_election_term(const belay_election_t *election) {
+  return election == NULL ? 0 : belay_lock_fence(election->lock);
+}
+
+int64_t belay_election_remaining_us(const belay_election_t *election) {
+  return election == NULL ? 0 : belay_lock_remaining_us(election->lock);
+}
+
+static void set_ref(belay_election_t *election, bool ref) {
+  if (election == NULL)
+    return;
+  election->ref = ref;
+  belay__lease_ref(lease_of(election), ref);
+  update_hold(election);
+}
+
+void belay_election_ref(belay_election_t *election) {
+  set_ref(election, true);
+}
+
+void belay_election_unref(belay_election_t *election) {
+  set_ref(election, false);
+}
+
+void belay_election_set_data(belay_election_t *election, void *data) {
+  if (election != NULL)
+    election->data = data;
+}
+
+void *belay_election_data(const belay_election_t *election) {
+  return election == NULL ? NULL : election->data;
+}

@@ -1,0 +1,81 @@
+/* The fair lock: first come, first served, among all clients.
+ *
+ *   acquire --> a ticket in the server's queue --first in line, and it is free--> held
+ *                 | each time that it asks its place is renewed; who does not ask loses it
+ *                 +--cancel, close, the wait is over--> taken out; was it the first, and it is free, the next one is woken
+ *
+ * The key is that of the plain lock, so that the two exclude each other; only the fair ones keep to the queue. The
+ * order is that in which the first attempts came to the server. Whoever gives the lock back wakes the first in
+ * line, by the ticket: all hear it, and the others take no notice; and all others are told when that one's place
+ * runs out, so that one of them comes then, takes the dead out, and wakes the next. */
+#include "lease/kinds/fair.h"
+
+#include <string.h>
+
+#include "core/call/publish.h"
+#include "lease/kinds/lock.h"
+#include "scripts.gen.h"
+
+#define QUEUE_FULL (-3)
+#define TOO_MANY (-4)
+
+int belay__fair_check(belay_t *belay, size_t n, const belay_lock_options_t *o) {
+  if (!o->fair)
+    return 0;
+  if (n > 1) {
+    belay__detail(belay, "fair: queues on several servers have no common order");
+    return BELAY_ESINGLE;
+  }
+  if (o->owner != NULL || o->key != NULL) {
+    belay__detail(belay, "fair: not with %s", o->owner != NULL ? "an owner" : "an exact key");
+    return BELAY_EINVAL;
+  }
+  return 0;
+}
+
+void belay__fair_put_place(const belay__lease_t *lease, belay__call_t *call) {
+  belay__lease_put_ticket(lease, call);
+  belay__call_arg_int(call, lease->terms->waiter_ttl);
+  belay__publish_arg(call, lease->terms->notify);
+}
+
+int belay__fair_read(belay__lease_t *lease, const belay__reply_t *reply, int64_t *holder_ms) {
+  int64_t n;
+  if (belay__reply_integer(reply, TOO_MANY, QUEUE_FULL, &n))
+    return n == QUEUE_FULL ? BELAY_EBUSY : BELAY_EMISMATCH;
+  int status = belay__lease_read_grant(lease, reply, &n);
+  if (status == BELAY_EHELD)
+    *holder_ms = n > 0 && n <= BELAY__TTL_MAX_MS ? n : -1;
+  return status;
+}
+
+static void acquire(const belay__lease_t *lease, belay__call_t *call, const belay__lease_t *giver) {
+  (void)giver; /* it is never passed on */
+  bool counts = belay__lease_counts(lease);
+  belay__lease_begin(lease, call, &belay__script_fair_acquire, counts, 5 + counts);
+  belay__lease_put_token(lease, call);
+  belay__call_arg_int(call, lease->ttl);
+  belay__fair_put_place(lease, call);
+  if (counts)
+    belay__call_arg_int(call, BELAY__FENCE_TTL_MS);
+}
+
+static int acquired(belay__lease_t *lease, const belay__call_t *call, const belay__reply_t *reply,
+                    int64_t *holder_ms) {
+  (void)call;
+  return belay__fair_read(lease, reply, holder_ms);
+}
+
+static const char *const parts[] = {"::queue", "::alive", NULL};
+
+const belay__kind_t belay__fair_kind = {
+    .family = "lock",
+    .parts = parts,
+    .extend = &belay__script_lock_extend,
+    .release = &belay__script_fair_release,
+    .extend_keys = 1,
+    .tickets = true,
+    .acquire = acquire,
+    .acquired = acquired,
+    .tell = belay__lock_tell,
+};

@@ -1,0 +1,21 @@
+/* The queue on the server, of the kinds that are served in the order of arrival. */
+#ifndef BELAY_LEASE_KINDS_FAIR_H
+#define BELAY_LEASE_KINDS_FAIR_H
+
+#include "lease/machine/lease.h"
+
+/* The fair lock; on one node. */
+extern const belay__kind_t belay__fair_kind;
+
+/* 0, or an error with a detail: what fair does not go with. */
+int belay__fair_check(belay_t *belay, size_t n, const belay_lock_options_t *options);
+
+/* Adds what a script needs to know of a waiter: its ticket, for how long that keeps its place, and how to publish.
+ * One attempt alone does not queue. */
+void belay__fair_put_place(const belay__lease_t *lease, belay__call_t *call);
+
+/* Reads an acquire's reply, as belay__lease_read_grant() does, and those of a queue: BELAY_EBUSY, it is full;
+ * BELAY_EMISMATCH, this can never be granted. */
+int belay__fair_read(belay__lease_t *lease, const belay__reply_t *reply, int64_t *holder_ms);
+
+#endif /* BELAY_LEASE_KINDS_FAIR_H */

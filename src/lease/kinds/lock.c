@@ -1,0 +1,429 @@
+/* The lock: a lease whose key holds the token as a string. So it excludes, and is excluded by, every other library
+ * that does SET key token NX PX. On one node it is the plain lock, on several Redlock. */
+#include "lease/kinds/lock.h"
+
+#include <string.h>
+
+#include "core/key/key.h"
+#include "lease/kinds/fair.h"
+#include "scripts.gen.h"
+
+struct belay_lock {
+  belay_lock_cb op_cb, extend_cb;
+  belay_lock_close_cb close_cb;
+  void *data;
+  belay__lease_t lease; /* and behind its members the key, and the label */
+};
+
+static size_t size_of(size_t members, size_t key_len, size_t label_len) {
+  return belay__lease_sized(sizeof(belay_lock_t), members) + key_len + label_len;
+}
+
+static belay_lock_t *lock_of(const belay__lease_t *lease) {
+  return BELAY__CONTAINER(lease, belay_lock_t, lease);
+}
+
+belay__lease_t *belay__lock_lease(const belay_lock_t *lock) {
+  return (belay__lease_t *)(uintptr_t)&lock->lease;
+}
+
+/* ---- the kind ------------------------------------------------------------------------------------------ */
+
+typedef struct form {
+  const belay__script_t *plain, *fenced;
+} form_t;
+
+static const form_t taking = {&belay__script_lock_acquire, &belay__script_lock_acquire_fenced};
+static const form_t passing = {&belay__script_lock_pass, &belay__script_lock_pass_fenced};
+
+/* The native command, where the server has it. One that follows a refusal asks by script, which also tells how long
+ * the holder may still hold it. */
+static bool is_native(const belay__lease_t *lease, belay_client_t *client) {
+  return lease->attempts <= 1 && !belay__lease_counts(lease) &&
+         belay__client_can(client, BELAY__SET_NX_GET);
+}
+
+static void acquire_natively(const belay__lease_t *lease, belay__call_t *call) {
+  belay__call_command(call, "SET", 7);
+  belay__call_needs(call, BELAY__SET_NX_GET);
+  belay__call_arg(call, lease->key, lease->key_len);
+  belay__lease_put_token(lease, call);
+  belay__call_arg(call, "NX", 2);
+  belay__call_arg(call, "GET", 3);
+  belay__call_arg(call, "PX", 2);
+  belay__call_arg_int(call, lease->ttl);
+}
+
+static void acquire(const belay__lease_t *lease, belay__call_t *call, const belay__lease_t *giver) {
+  bool counts = belay__lease_counts(lease);
+  const form_t *form = giver != NULL ? &passing : &taking;
+  if (giver == NULL && is_native(lease, call->client)) {
+    acquire_natively(lease, call);
+    return;
+  }
+  belay__lease_begin(lease, call, counts ? form->fenced : form->plain, counts,
+                     (size_t)2 + (giver != NULL) + counts);
+  if (giver != NULL)
+    belay__lease_put_token(giver, call);
+  belay__lease_put_token(lease, call);
+  belay__call_arg_int(call, lease->ttl);
+  if (counts)
+    belay__call_arg_int(call, BELAY__FENCE_TTL_MS);
+}
+
+/* Our own token is there already. It was an earlier send of the same call; or, where several nodes are asked, two
+ * clients lead to one server. */
+static int own(const belay__lease_t *lease) {
+  return lease->members == 1 ? 0 : BELAY_EDUPLICATE;
+}
+
+/* SET NX GET: nil is granted. */
+static int read_set(const belay__lease_t *lease, const belay__reply_t *reply) {
+  if (reply->type == BELAY__REPLY_NIL)
+    return 0;
+  if (reply->type != BELAY__REPLY_STRING)
+    return BELAY_EPROTO;
+  char token[BELAY__TOKEN_TEXT_MAX];
+  return belay__reply_is(reply, token, belay__lease_token(lease, token)) ? own(lease) : BELAY_EHELD;
+}
+
+static int acquired(belay__lease_t *lease, const belay__call_t *call, const belay__reply_t *reply,
+                    int64_t *holder_ms) {
+  if (call->script == NULL)
+    return read_set(lease, reply);
+  int64_t n;
+  int status = belay__lease_read_grant(lease, reply, &n);
+  if (status == BELAY_EHELD)
+    *holder_ms = n > 0 && n < BELAY__TTL_MAX_MS ? n : -1;
+  return status;
+}
+
+int belay__lease_read_grant(belay__lease_t *lease, const belay__reply_t *reply, int64_t *n) {
+  bool counts = belay__lease_counts(lease);
+  if (counts && belay__reply_number(reply, 1, BELAY__FENCE_MAX, &lease->fence))
+    return 0;
+  if (!belay__reply_integer(reply, -2, INT64_MAX, n))
+    return BELAY_EPROTO;
+  if (*n != 0 && *n != -1)
+    return BELAY_EHELD;
+  if (counts)
+    return BELAY_EPROTO; /* a number would have come with it */
+  return *n == 0 ? 0 : own(lease);
+}
+
+static void free_lock(belay_lock_t *lock);
+
+/* What a server said, if it is what the status comes from, becomes belay_detail(). */
+static void explain(belay_lock_t *lock, int status) {
+  const belay__lease_t *lease = &lock->lease;
+  for (unsigned i = 0; i < lease->members; i++) {
+    belay__client_explain(lease->member[i].client, status, lease->key, lease->key_len);
+    if (belay__lease_host(lease)->detail[0] != '\0')
+      return;
+  }
+}
+
+static void call_back(belay_lock_t *lock, belay_lock_cb *slot, int status) {
+  belay_lock_cb cb = *slot;
+  *slot = NULL;
+  if (cb == NULL)
+    return;
+  explain(lock, status);
+  cb(lock, status);
+}
+
+void belay__lock_tell(belay__lease_t *lease, belay__news_t news, int status) {
+  belay_lock_t *lock = lock_of(lease);
+  switch (news) {
+  case BELAY__NEWS_LOST:
+    if (lease->terms->on_lost != NULL)
+      lease->terms->on_lost(lock, (belay_lost_t)status);
+    break;
+  case BELAY__NEWS_EXTENDED:
+    call_back(lock, &lock->extend_cb, status);
+    break;
+  case BELAY__NEWS_ENDED:
+    call_back(lock, &lock->op_cb, status);
+    break;
+  case BELAY__NEWS_CLOSED:
+    if (lock->close_cb != NULL)
+      lock->close_cb(lock, lock->data);
+    free_lock(lock);
+    break;
+  }
+}
+
+const belay__kind_t belay__lock_kind = {
+    .family = "lock",
+    .extend = &belay__script_lock_extend,
+    .release = &belay__script_lock_release,
+    .lines_up = true,
+    .passes = true,
+    .acquire = acquire,
+    .acquired = acquired,
+    .tell = belay__lock_tell,
+};
+
+/* ---- making and freeing -------------------------------------------------------------------------------- */
+
+static void free_lock(belay_lock_t *lock) {
+  const belay__lease_t *lease = &lock->lease;
+  belay__free(belay__lease_host(lease), lock,
+              size_of(lease->members, lease->key_len + lease->extra_len, lease->label_len));
+}
+
+static int check_name(belay_t *belay, const char *name, size_t len) {
+  if (name != NULL && len >= 1 && len <= BELAY__NAME_MAX)
+    return 0;
+  belay__detail(belay, name == NULL ? "name: NULL" : "name: not 1 to 1024 bytes");
+  return BELAY_EINVAL;
+}
+
+/* Writes the key at out (NULL: measures it); returns its length. */
+static size_t put_key(char *out, const belay_client_t *client, const belay__lock_spec_t *spec,
+                      const char *name, size_t name_len) {
+  if (spec->key == NULL)
+    return belay__key_build(out, client->prefix, client->prefix_len, spec->kind->family, name,
+                            name_len);
+  if (out != NULL)
+    memcpy(out, spec->key, spec->key_len);
+  return spec->key_len;
+}
+
+int belay__lock_make(belay_client_t *const *clients, size_t n, const char *name, size_t name_len,
+                     const belay_lock_options_t *options, const belay__lock_spec_t *spec,
+                     belay_lock_t **out) {
+  belay_t *belay = clients[0]->belay;
+  belay__terms_t terms;
+  bool named = name != NULL || name_len > 0;
+  bool needs_name = !spec->kind->many && (named || spec->key == NULL);
+  int error = needs_name ? check_name(belay, name, name_len) : 0;
+  if (error == 0)
+    error = belay__lock_terms(clients[0], n, options, &terms);
+  if (error != 0)
+    return error;
+  terms.kind = spec->kind;
+  terms.limit = spec->limit;
+  terms.permits = spec->permits;
+  size_t key_len = put_key(NULL, clients[0], spec, name, name_len);
+  size_t label_len = options->label == NULL ? 0 : strlen(options->label);
+  belay_lock_t *lock = belay__alloc(belay, size_of(n, key_len + spec->extra_len, label_len));
+  const belay__terms_t *shared = lock == NULL ? NULL : belay__terms_share(clients[0], &terms);
+  if (shared == NULL) {
+    belay__free(belay, lock, size_of(n, key_len + spec->extra_len, label_len));
+    return BELAY_ENOMEM;
+  }
+  *lock = (belay_lock_t){.data = options->data};
+  char *key = (char *)lock + size_of(n, 0, 0);
+  put_key(key, clients[0], spec, name, name_len);
+  if (spec->extra_len > 0)
+    memcpy(key + key_len, spec->extra, spec->extra_len);
+  belay__lease_init(&lock->lease, clients, n, shared, key, key_len, spec->extra_len);
+  if (label_len > 0) {
+    char *label = key + key_len + spec->extra_len;
+    memcpy(label, options->label, label_len);
+    lock->lease.label_len = (uint8_t)label_len;
+  }
+  lock->lease.mode = lock->lease.want = spec->mode;
+  *out = lock;
+  return 0;
+}
+
+int belay__lock_check(belay_client_t *const *clients, size_t n, const belay_lock_options_t *options,
+                      belay_lock_options_t *resolved, belay_lock_t **out) {
+  if (out == NULL)
+    return BELAY_EINVAL;
+  *out = NULL;
+  if (clients == NULL || n == 0 || clients[0] == NULL)
+    return BELAY_EINVAL;
+  if (options != NULL)
+    *resolved = *options;
+  else
+    belay_lock_options_init(resolved);
+  resolved->key_len = belay__text_len(resolved->key, resolved->key_len);
+  resolved->owner_len = belay__text_len(resolved->owner, resolved->owner_len);
+  int error = belay__client_check(clients[0]);
+  return error != 0 || n == 1 ? error : belay__redlock_check(clients, n, resolved);
+}
+
+int belay__lock_refuse(belay_t *belay, const char *option, const char *kind) {
+  belay__detail(belay, "%s: not for %s", option, kind);
+  return BELAY_EINVAL;
+}
+
+int belay__lock_new(belay_client_t *const *clients, size_t n, const char *name, size_t name_len,
+                    const belay_lock_options_t *o, belay_lock_t **out) {
+  int error = belay__fair_check(clients[0]->belay, n, o);
+  if (error != 0)
+    return error;
+  if (o->owner != NULL)
+    return belay__reentrant_new(clients, n, name, name_len, o, out);
+  belay__lock_spec_t spec = {.kind = o->fair ? &belay__fair_kind : &belay__lock_kind,
+                             .key = o->key,
+                             .key_len = o->key_len};
+  return belay__lock_make(clients, n, name, name_len, o, &spec, out);
+}
+
+int belay_lock_new(belay_client_t *client, const char *name, size_t name_len,
+                   const belay_lock_options_t *options, belay_lock_t **out) {
+  name_len = belay__text_len(name, name_len);
+  belay_lock_options_t o;
+  int error = belay__lock_check(&client, 1, options, &o, out);
+  return error != 0 ? error : belay__lock_new(&client, 1, name, name_len, &o, out);
+}
+
+/* ---- operations ---------------------------------------------------------------------------------------- */
+
+static int check(belay_lock_t *lock) {
+  if (lock == NULL)
+    return BELAY_EINVAL;
+  int error = belay__check(belay__lease_host(&lock->lease));
+  return error == 0 && lock->lease.state >= BELAY__LEASE_CLOSING ? BELAY_ECLOSING : error;
+}
+
+int belay_lock_acquire(belay_lock_t *lock, int64_t wait_ms, belay_lock_cb cb) {
+  int error = check(lock);
+  if (error != 0)
+    return error;
+  belay__lease_t *lease = &lock->lease;
+  if (cb == NULL) {
+    belay__detail(belay__lease_host(lease), "cb: NULL");
+    return BELAY_EINVAL;
+  }
+  if (wait_ms == BELAY_DEFAULT)
+    wait_ms = lease->terms->wait;
+  if ((error = belay__in_range(belay__lease_host(lease), "wait_ms", wait_ms, 0, BELAY_FOREVER)) !=
+      0)
+    return error;
+  if ((error = belay__lease_acquire(lease, wait_ms)) != 0)
+    return error;
+  lock->op_cb = cb;
+  return 0;
+}
+
+int belay_lock_try(belay_lock_t *lock, belay_lock_cb cb) {
+  return belay_lock_acquire(lock, 0, cb);
+}
+
+static int check_timeout(const belay__lease_t *lease, int64_t *timeout_ms) {
+  if (*timeout_ms == BELAY_DEFAULT)
+    *timeout_ms = lease->terms->timeout;
+  return belay__in_range(belay__lease_host(lease), "timeout_ms", *timeout_ms, 1, 600000);
+}
+
+int belay_lock_release(belay_lock_t *lock, int64_t timeout_ms, belay_lock_cb cb) {
+  int error = check(lock);
+  if (error == 0)
+    error = check_timeout(&lock->lease, &timeout_ms);
+  if (error == 0)
+    error = belay__lease_release(&lock->lease, timeout_ms);
+  if (error == 0)
+    lock->op_cb = cb;
+  return error;
+}
+
+int belay__lock_usable(belay_lock_t *lock, int64_t *timeout_ms) {
+  int error = check(lock);
+  return error != 0 ? error : check_timeout(&lock->lease, timeout_ms);
+}
+
+int belay__lock_extend(belay_lock_t *lock, int64_t ttl_ms, int64_t timeout_ms, belay_lock_cb cb) {
+  int error = belay__lease_extend(&lock->lease, ttl_ms, timeout_ms);
+  if (error == 0)
+    lock->extend_cb = cb;
+  return error;
+}
+
+int belay_lock_extend(belay_lock_t *lock, int64_t ttl_ms, int64_t timeout_ms, belay_lock_cb cb) {
+  int error = belay__lock_usable(lock, &timeout_ms);
+  if (error == 0 && ttl_ms == BELAY_DEFAULT)
+    ttl_ms = lock->lease.ttl;
+  if (error == 0)
+    error = belay__lock_check_ttl(&lock->lease, ttl_ms);
+  return error != 0 ? error : belay__lock_extend(lock, ttl_ms, timeout_ms, cb);
+}
+
+int belay_lock_cancel(belay_lock_t *lock) {
+  int error = check(lock);
+  return error != 0 ? error : belay__lease_cancel(&lock->lease);
+}
+
+void belay_lock_on_closed(belay_lock_t *lock, belay_lock_close_cb cb) {
+  if (lock != NULL)
+    lock->close_cb = cb;
+}
+
+int belay_lock_close(belay_lock_t *lock, belay_lock_close_cb cb) {
+  int error = check(lock);
+  if (error != 0)
+    return error;
+  lock->close_cb = cb;
+  return belay__lease_close(&lock->lease);
+}
+
+/* ---- questions ----------------------------------------------------------------------------------------- */
+
+int64_t belay_lock_remaining_us(const belay_lock_t *lock) {
+  if (lock == NULL ||
+      belay__lease_host(&lock->lease)->host->forked(belay__lease_host(&lock->lease)))
+    return 0;
+  return (int64_t)(belay__lease_remaining(&lock->lease) / 1000);
+}
+
+int belay_lock_error(const belay_lock_t *lock) {
+  return lock == NULL ? BELAY_EINVAL : lock->lease.error;
+}
+
+unsigned belay_lock_holds(const belay_lock_t *lock) {
+  return belay_lock_remaining_us(lock) > 0 ? lock->lease.holds : 0;
+}
+
+uint64_t belay_lock_fence(const belay_lock_t *lock) {
+  return belay_lock_remaining_us(lock) > 0 ? lock->lease.fence : 0;
+}
+
+/* What stands under the key: with an owner that. */
+static size_t put_token(const belay__lease_t *lease, char out[BELAY__TOKEN_TEXT_MAX]) {
+  if (!lease->terms->kind->owned)
+    return belay__lease_token(lease, out);
+  memcpy(out, belay__lease_extra(lease), lease->extra_len);
+  return lease->extra_len;
+}
+
+size_t belay_lock_token(const belay_lock_t *lock, char *buffer, size_t size) {
+  char token[BELAY__TOKEN_TEXT_MAX];
+  size_t len = 0;
+  if (belay_lock_remaining_us(lock) > 0)
+    len = put_token(&lock->lease, token);
+  if (size > 0) {
+    size_t n = len < size ? len : size - 1;
+    memcpy(buffer, token, n);
+    buffer[n] = '\0';
+  }
+  return len;
+}
+
+const char *belay_lock_key(const belay_lock_t *lock, size_t *len) {
+  if (len != NULL)
+    *len = lock == NULL ? 0 : lock->lease.key_len;
+  return lock == NULL ? NULL : lock->lease.key;
+}
+
+void belay_lock_ref(belay_lock_t *lock) {
+  if (lock != NULL)
+    belay__lease_ref(&lock->lease, true);
+}
+
+void belay_lock_unref(belay_lock_t *lock) {
+  if (lock != NULL)
+    belay__lease_ref(&lock->lease, false);
+}
+
+void belay_lock_set_data(belay_lock_t *lock, void *data) {
+  if (lock != NULL)
+    lock->data = data;
+}
+
+void *belay_lock_data(const belay_lock_t *lock) {
+  return lock == NULL ? NULL : lock->data;
+}

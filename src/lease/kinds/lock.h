@@ -1,0 +1,72 @@
+/* What the constructors of a lock share. */
+#ifndef BELAY_LEASE_KINDS_LOCK_H
+#define BELAY_LEASE_KINDS_LOCK_H
+
+#include "lease/machine/lease.h"
+
+/* What is to be made. */
+typedef struct belay__lock_spec {
+  const belay__kind_t *kind;
+  const char *key; /* NULL: made of the namespace, the kind's family and the name */
+  size_t key_len;
+  const char *extra; /* stands behind the key: belay__lease_extra() */
+  size_t extra_len;
+  uint32_t limit, permits;
+  uint8_t mode;
+} belay__lock_spec_t;
+
+/* What public constructors begin with: sets *out to NULL, checks the clients, and copies the options, or the
+ * defaults. Returns 0 or an error, with a detail. */
+int belay__lock_check(belay_client_t *const *clients, size_t n, const belay_lock_options_t *options,
+                      belay_lock_options_t *resolved, belay_lock_t **out);
+
+/* Makes a lock over n clients that were checked. The name is checked here, and is of no use where the spec has a
+ * key. */
+int belay__lock_make(belay_client_t *const *clients, size_t n, const char *name, size_t name_len,
+                     const belay_lock_options_t *options, const belay__lock_spec_t *spec,
+                     belay_lock_t **out);
+
+/* What a quorum asks of its clients and options; sets those whose default is another one for it. */
+int belay__redlock_check(belay_client_t *const *clients, size_t n, belay_lock_options_t *options);
+
+/* A lock of the kind that the options name, over n clients that were checked. */
+int belay__lock_new(belay_client_t *const *clients, size_t n, const char *name, size_t name_len,
+                    const belay_lock_options_t *options, belay_lock_t **out);
+
+/* The plain lock, on one node or several. */
+extern const belay__kind_t belay__lock_kind;
+
+/* The lock of an owner, who may take it again. */
+int belay__reentrant_new(belay_client_t *const *clients, size_t n, const char *name,
+                         size_t name_len, const belay_lock_options_t *options, belay_lock_t **out);
+
+/* A kind's `tell`, for all that are a belay_lock_t. */
+void belay__lock_tell(belay__lease_t *lease, belay__news_t news, int status);
+
+/* Reads what acquire scripts reply: a string, where grants are counted, or 0: granted; -1: ours already; another
+ * number, *n: BELAY_EHELD. Other replies are BELAY_EPROTO. */
+int belay__lease_read_grant(belay__lease_t *lease, const belay__reply_t *reply, int64_t *n);
+
+/* For the functions of a kind. 0 or an error: the handle is not to be used. Sets *timeout_ms, if it is the default. */
+int belay__lock_usable(belay_lock_t *lock, int64_t *timeout_ms);
+/* An extend that is asked for: to be told. */
+int belay__lock_extend(belay_lock_t *lock, int64_t ttl_ms, int64_t timeout_ms, belay_lock_cb cb);
+
+/* Says so, and why: the option is not for this kind. Returns BELAY_EINVAL. */
+int belay__lock_refuse(belay_t *belay, const char *option, const char *kind);
+
+belay__lease_t *belay__lock_lease(const belay_lock_t *lock);
+
+/* ---- lease/kinds/lock_options.c -------------------------------------------------------------------------------- */
+
+/* Checks the options of a lock over n nodes, and makes terms of them. Returns 0, or BELAY_EINVAL with a detail. */
+int belay__lock_terms(const belay_client_t *client, size_t n, const belay_lock_options_t *options,
+                      belay__terms_t *terms);
+
+/* The same for another ttl of a lock that exists. */
+int belay__lock_check_ttl(const belay__lease_t *lease, int64_t ttl_ms);
+
+/* 0, or BELAY_EINVAL with a detail that has the name. */
+int belay__in_range(belay_t *belay, const char *name, int64_t value, int64_t min, int64_t max);
+
+#endif /* BELAY_LEASE_KINDS_LOCK_H */

@@ -1,0 +1,190 @@
+/* The options of a lock: defaults, ranges, and what the lease is told of them. */
+#include "lease/kinds/lock.h"
+
+#include "core/key/key.h"
+
+#define TTL_MS INT64_C(10000)     /* where none is given */
+#define MAX_TTL_MS INT64_C(30000) /* of a namespace with a quarantine, where none is given */
+#define TIMEOUT_MAX_MS INT64_C(600000)
+#define NODE_TIMEOUT_MS INT64_C(50) /* one of several nodes has at most so long to answer, */
+#define NODE_TIMEOUT_LEAST_MS INT64_C(5)
+#define BACKOFF_MAX_MS INT64_C(300)
+#define TTL_PART 10 /* and all one after the other no more than a tenth of the ttl */
+
+void belay_lock_options_init(belay_lock_options_t *options) {
+  if (options == NULL)
+    return;
+  *options = (belay_lock_options_t){
+      .ttl_ms = BELAY_DEFAULT,
+      .watchdog = BELAY_WATCHDOG_ON,
+      .renew_after_ms = BELAY_DEFAULT,
+      .max_hold_ms = BELAY_FOREVER,
+      .wait_ms = 5000,
+      .retry_min_ms = 25,
+      .retry_max_ms = 75,
+      .backoff_max_ms = BELAY_DEFAULT,
+      .wakeup = BELAY_WAKE_NOTIFY,
+      .max_handovers = 16,
+      .waiter_ttl_ms = 3000,
+      .drift_ms = BELAY_DEFAULT,
+      .timeout_ms = BELAY_DEFAULT,
+      .replica_timeout_ms = BELAY_DEFAULT,
+      .quarantine = BELAY_QUARANTINE_AUTO,
+      .max_ttl_ms = MAX_TTL_MS,
+  };
+}
+
+int belay__in_range(belay_t *belay, const char *name, int64_t value, int64_t min, int64_t max) {
+  if (value >= min && value <= max)
+    return 0;
+  belay__detail(belay, "%s: not from %lld to %lld", name, (long long)min, (long long)max);
+  return BELAY_EINVAL;
+}
+
+static int64_t or_default(int64_t value, int64_t standard) {
+  return value == BELAY_DEFAULT ? standard : value;
+}
+
+static int64_t at_least(int64_t value, int64_t least) {
+  return value > least ? value : least;
+}
+
+/* How long one call may take by default; in a quorum, so that it is through within a tenth of the ttl. */
+static int64_t default_timeout(const belay_client_t *client, size_t n, int64_t ttl) {
+  if (n == 1)
+    return client->timeout_ms;
+  int64_t share = ttl / (TTL_PART * (int64_t)n);
+  return at_least(share < NODE_TIMEOUT_MS ? share : NODE_TIMEOUT_MS, NODE_TIMEOUT_LEAST_MS);
+}
+
+static int64_t default_replica_timeout(const belay_client_t *client, int64_t timeout) {
+  int64_t least = timeout < client->stall_timeout_ms ? timeout : client->stall_timeout_ms;
+  return at_least(least / 2, 1);
+}
+
+static int check_quarantine(belay_t *belay, bool quarantine, int64_t max_ttl, int64_t ttl) {
+  if (!quarantine || ttl <= max_ttl)
+    return 0;
+  belay__detail(belay, "ttl_ms: over max_ttl_ms, %lld", (long long)max_ttl);
+  return BELAY_EINVAL;
+}
+
+int belay__lock_check_ttl(const belay__lease_t *lease, int64_t ttl_ms) {
+  const belay__terms_t *terms = lease->terms;
+  int error = belay__in_range(belay__lease_host(lease), "ttl_ms", ttl_ms, BELAY__TTL_MIN_MS,
+                              BELAY__TTL_MAX_MS);
+  return error != 0 ? error
+                    : check_quarantine(belay__lease_host(lease), terms->quarantine, terms->max_ttl,
+                                       ttl_ms);
+}
+
+static bool has_quarantine(const belay_lock_options_t *o) {
+  return o->quarantine == BELAY_QUARANTINE_ON || o->quarantine == BELAY_QUARANTINE_TRUST;
+}
+
+/* The marker is on one server of a cluster, and says nothing of the others. */
+static int check_deployment(const belay_client_t *client, bool quarantine) {
+  if (!quarantine || !client->node_ops->by_slots)
+    return 0;
+  belay__detail(client->belay, "quarantine: not for a client of a cluster");
+  return BELAY_EINVAL;
+}
+
+static int check_key(belay_t *belay, const belay_lock_options_t *o) {
+  if (o->key == NULL)
+    return 0;
+  if (o->fencing) {
+    belay__detail(belay, "fencing: not with an exact key");
+    return BELAY_EINVAL;
+  }
+  return belay__in_range(belay, "key_len", o->key_len > INT32_MAX ? 0 : (int64_t)o->key_len, 1,
+                         (int64_t)BELAY__NAME_MAX);
+}
+
+static int check(const belay_client_t *client, size_t n, const belay_lock_options_t *o) {
+  belay_t *belay = client->belay;
+  int64_t ttl = or_default(o->ttl_ms, TTL_MS);
+  int64_t most = n == 1 ? TIMEOUT_MAX_MS : at_least(ttl / TTL_PART, NODE_TIMEOUT_LEAST_MS);
+  int64_t timeout = or_default(o->timeout_ms, default_timeout(client, n, ttl));
+  int64_t stall =
+      client->stall_timeout_ms / 2; /* a server that waits for its replicas is not away */
+  const struct {
+    const char *name;
+    int64_t value, min, max;
+    bool or_default; /* BELAY_DEFAULT is taken too */
+  } ranges[] = {
+      {"ttl_ms", ttl, BELAY__TTL_MIN_MS, BELAY__TTL_MAX_MS, false},
+      {"watchdog", (int64_t)o->watchdog, BELAY_WATCHDOG_ON, BELAY_WATCHDOG_OFF, false},
+      {"renew_after_ms", o->renew_after_ms, ttl / 10, ttl / 2, true},
+      {"max_hold_ms", o->max_hold_ms, 1, BELAY_FOREVER, false},
+      {"wait_ms", o->wait_ms, 0, BELAY_FOREVER, false},
+      {"retry_min_ms", o->retry_min_ms, 1, 3600000, false},
+      {"retry_max_ms", o->retry_max_ms, o->retry_min_ms, 3600000, false},
+      {"backoff_max_ms", o->backoff_max_ms, o->retry_max_ms, 3600000, true},
+      {"wakeup", (int64_t)o->wakeup, BELAY_WAKE_NOTIFY, BELAY_WAKE_POLL, false},
+      {"max_handovers", o->max_handovers, 0, 1000000, false},
+      {"waiter_ttl_ms", o->waiter_ttl_ms, 100, 600000, false},
+      {"owner_len",
+       o->owner == NULL    ? 1
+       : o->owner_len > 64 ? 65
+                           : (int64_t)o->owner_len,
+       1, 64, false},
+      {"drift_ms", o->drift_ms, 2, ttl / 2, true},
+      {"timeout_ms", o->timeout_ms, 1, most < TIMEOUT_MAX_MS ? most : TIMEOUT_MAX_MS, true},
+      {"min_replicas", o->min_replicas, 0, UINT8_MAX, false},
+      {"replica_timeout_ms", o->replica_timeout_ms, 1, timeout < stall ? timeout : stall, true},
+      {"quarantine", (int64_t)o->quarantine, BELAY_QUARANTINE_AUTO, BELAY_QUARANTINE_OFF, false},
+      {"max_ttl_ms", o->max_ttl_ms, BELAY__TTL_MIN_MS, BELAY__TTL_MAX_MS, false},
+  };
+  for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
+    if (ranges[i].or_default && ranges[i].value == BELAY_DEFAULT)
+      continue;
+    if (belay__in_range(belay, ranges[i].name, ranges[i].value, ranges[i].min, ranges[i].max) != 0)
+      return BELAY_EINVAL;
+  }
+  if (o->label != NULL && !belay__is_label(o->label, BELAY__OWNER_MAX)) {
+    belay__detail(belay, "label: not 1 to %d printable bytes", BELAY__OWNER_MAX);
+    return BELAY_EINVAL;
+  }
+  int error = check_deployment(client, has_quarantine(o));
+  if (error == 0)
+    error = check_quarantine(belay, has_quarantine(o), o->max_ttl_ms, ttl);
+  return error != 0 ? error : check_key(belay, o);
+}
+
+int belay__lock_terms(const belay_client_t *client, size_t n, const belay_lock_options_t *o,
+                      belay__terms_t *terms) {
+  int error = check(client, n, o);
+  if (error != 0)
+    return error;
+  int64_t ttl = or_default(o->ttl_ms, TTL_MS);
+  int64_t timeout = or_default(o->timeout_ms, default_timeout(client, n, ttl));
+  *terms = (belay__terms_t){
+      .ttl = (uint32_t)ttl,
+      .renew_after = (uint32_t)or_default(o->renew_after_ms, 0),
+      .drift = (int32_t)o->drift_ms,
+      .retry_min = (uint32_t)o->retry_min_ms,
+      .retry_max = (uint32_t)o->retry_max_ms,
+      .backoff_max =
+          (uint32_t)or_default(o->backoff_max_ms, at_least(BACKOFF_MAX_MS, o->retry_max_ms)),
+      .max_handovers = o->max_handovers,
+      .waiter_ttl = (uint32_t)o->waiter_ttl_ms,
+      .max_attempts = o->max_attempts,
+      .timeout = (uint32_t)timeout,
+      .replica_timeout =
+          (uint32_t)or_default(o->replica_timeout_ms, default_replica_timeout(client, timeout)),
+      .max_ttl = (uint32_t)o->max_ttl_ms,
+      .on_lost = o->on_lost,
+      .max_hold = o->max_hold_ms,
+      .wait = o->wait_ms,
+      .min_replicas = (uint8_t)o->min_replicas,
+      .renew = o->watchdog == BELAY_WATCHDOG_ON,
+      .fencing = o->fencing,
+      .quarantine = has_quarantine(o),
+      .trust = o->quarantine == BELAY_QUARANTINE_TRUST,
+      .notify = o->wakeup == BELAY_WAKE_NOTIFY,
+      .notice_break = o->notice_break,
+      .repeat_release = o->repeat_release,
+  };
+  return 0;
+}

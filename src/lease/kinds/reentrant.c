@@ -1,0 +1,101 @@
+/* The reentrant lock: a lock whose string is its owner, and not a token; the tokens stand beside it, one for each
+ * hold.
+ *
+ *   KEY          <the client's 40 digits>:<the owner>
+ *   KEY::holds   token of a hold -> when it ends, and how many there were with it
+ *
+ * To whoever uses the key as a plain lock it is held or free. Each handle is a lease of its own and contends by
+ * itself: who would stand in a line behind another owner is let in before it if it is the holder's. It is not for a
+ * quorum: the counts of several servers may differ, and what is the last hold on one is not on another. */
+#include <string.h>
+
+#include "lease/kinds/lock.h"
+#include "scripts.gen.h"
+
+#define OWNER_MAX ((size_t)64)
+#define INSTANCE_LEN (2 * BELAY__TOKEN_BYTES + 1) /* the digits and a colon */
+
+static const char *const parts[] = {"::holds", NULL};
+
+static void acquire(const belay__lease_t *lease, belay__call_t *call, const belay__lease_t *giver) {
+  (void)giver;
+  bool counts = belay__lease_counts(lease);
+  belay__lease_begin(lease, call, &belay__script_reentrant_acquire, counts, 3 + counts);
+  belay__lease_put_token(lease, call);
+  belay__call_arg_int(call, lease->ttl);
+  belay__call_arg(call, belay__lease_extra(lease), lease->extra_len);
+  if (counts)
+    belay__call_arg_int(call, BELAY__FENCE_TTL_MS);
+}
+
+/* Two items are a grant: how many holds there are, and its number. */
+static int read_grant(belay__lease_t *lease, const belay__reply_t *reply) {
+  int64_t holds;
+  if (reply->count != 2 || !belay__reply_integer(reply->items[0], 1, INT32_MAX, &holds))
+    return BELAY_EPROTO;
+  bool counted = belay__reply_number(reply->items[1], 1, BELAY__FENCE_MAX, &lease->fence);
+  if (counted != belay__lease_counts(lease) ||
+      (!counted && !belay__reply_is(reply->items[1], "", 0)))
+    return BELAY_EPROTO;
+  lease->holds = (uint32_t)holds;
+  return 0;
+}
+
+static int acquired(belay__lease_t *lease, const belay__call_t *call, const belay__reply_t *reply,
+                    int64_t *holder_ms) {
+  (void)call;
+  if (reply->type == BELAY__REPLY_ARRAY)
+    return read_grant(lease, reply);
+  int64_t n;
+  if (!belay__reply_integer(reply, -2, INT64_MAX, &n) || n == 0 || n == -1)
+    return BELAY_EPROTO;
+  *holder_ms = n > 0 && n < BELAY__TTL_MAX_MS ? n : -1;
+  return BELAY_EHELD;
+}
+
+static const belay__kind_t kind = {
+    .family = "lock",
+    .parts = parts,
+    .extend = &belay__script_reentrant_extend,
+    .release = &belay__script_reentrant_release,
+    .owned = true,
+    .acquire = acquire,
+    .acquired = acquired,
+    .tell = belay__lock_tell,
+};
+
+/* ---- making ---------------------------------------------------------------------------------------------- */
+
+/* Drawn when it is first needed. */
+static int draw_instance(belay_client_t *client) {
+  if (client->has_instance)
+    return 0;
+  belay_t *belay = client->belay;
+  int error = belay->host->random(belay, &client->instance, sizeof client->instance);
+  client->has_instance = error == 0;
+  return error;
+}
+
+static int check(belay_t *belay, size_t n, const belay_lock_options_t *o) {
+  if (n > 1) {
+    belay__detail(belay, "owner: not on several servers, whose counts of holds may differ");
+    return BELAY_ESINGLE;
+  }
+  if (o->key != NULL)
+    return belay__lock_refuse(belay, "key", "a lock with an owner");
+  return belay__in_range(belay, "owner_len", o->owner_len > OWNER_MAX ? 0 : (int64_t)o->owner_len,
+                         1, (int64_t)OWNER_MAX);
+}
+
+int belay__reentrant_new(belay_client_t *const *clients, size_t n, const char *name,
+                         size_t name_len, const belay_lock_options_t *options, belay_lock_t **out) {
+  int error = check(clients[0]->belay, n, options);
+  if (error == 0)
+    error = draw_instance(clients[0]);
+  if (error != 0)
+    return error;
+  char owner[INSTANCE_LEN + OWNER_MAX];
+  size_t len = belay__token_text(owner, &clients[0]->instance, options->owner, options->owner_len);
+  belay__lock_spec_t spec = {.kind = &kind, .extra = owner, .extra_len = len};
+  return belay__lock_make(clients, n, name, name_len, options, &spec, out);
+}

@@ -1,0 +1,152 @@
+/* Readers and writers: a lease in one of two modes.
+ *
+ *   KEY             the writer's token
+ *   KEY::readers    the readers' tokens, by when they end
+ *   KEY::waiting    tickets of readers that wait behind a waiting writer
+ *   KEY::writers    tickets of writers that wait
+ *   KEY::admitted   tickets of readers that a writer was let in before: they are next
+ *
+ * A ticket is in them for waiter_ttl after its owner last asked. lease->mode is what the handle is, lease->want what the
+ * next extend is to make of it, lease->asked_write what the extend that is under way asks for. A downgrade is in force before it is sent: what a writer has on the
+ * server is enough for a reader. An upgrade is when a quorum has said yes; until then, and if it never does, the
+ * handle is a reader, and the next extend says so to whoever may have done it. */
+#include "belay/rwlock.h"
+
+#include "core/call/publish.h"
+#include "lease/kinds/lock.h"
+#include "scripts.gen.h"
+
+static const char *const parts[] = {"::readers", "::waiting", "::writers", "::admitted", NULL};
+
+/* Of the readers of one client that wait only the first has a ticket; its turn is that of those behind it. */
+static void put_host(const belay__lease_t *lease, belay__call_t *call) {
+  char text[BELAY__TOKEN_TEXT_MAX];
+  const belay_client_t *client = call->client;
+  const belay__bid_t *bid = lease->bid; /* NULL: the others have granted it, and that was told */
+  bool hosted = bid != NULL && bid->hosted && lease->attempts == 1;
+  belay__call_arg(call, text,
+                  hosted ? belay__token_text(text, &bid->host, client->owner, client->owner_len)
+                         : 0);
+}
+
+static void acquire(const belay__lease_t *lease, belay__call_t *call, const belay__lease_t *giver) {
+  (void)giver;
+  bool counts = belay__lease_counts(lease), reads = lease->mode == BELAY_RWLOCK_READ;
+  const belay__script_t *script = reads ? &belay__script_rwlock_read : &belay__script_rwlock_write;
+  belay__lease_begin(lease, call, script, counts, (size_t)4 + reads + counts);
+  belay__lease_put_token(lease, call);
+  belay__call_arg_int(call, lease->ttl);
+  belay__lease_put_ticket(lease, call);
+  belay__call_arg_int(call, lease->terms->waiter_ttl);
+  if (reads)
+    put_host(lease, call);
+  if (counts)
+    belay__call_arg_int(call, BELAY__FENCE_TTL_MS);
+}
+
+static int acquired(belay__lease_t *lease, const belay__call_t *call, const belay__reply_t *reply,
+                    int64_t *holder_ms) {
+  (void)call;
+  int64_t n;
+  int status = belay__lease_read_grant(lease, reply, &n);
+  if (status == BELAY_EHELD)
+    *holder_ms = n > 0 && n < BELAY__TTL_MAX_MS ? n : -1;
+  return status;
+}
+
+static void extend_more(const belay__lease_t *lease, belay__call_t *call) {
+  belay__call_arg(call, lease->asked_write ? "w" : "r", 1);
+  belay__publish_arg(call, lease->terms->notify);
+}
+
+static int extended(belay__lease_t *lease, int64_t reply) {
+  return reply == 3 && lease->asked_write ? BELAY_ESHARED : BELAY_EPROTO;
+}
+
+static bool beside(const belay__lease_t *granted, const belay__lease_t *waiting) {
+  return granted->mode == BELAY_RWLOCK_READ && waiting->mode == BELAY_RWLOCK_READ;
+}
+
+static const belay__kind_t kind = {
+    .family = "rwlock",
+    .parts = parts,
+    .extend = &belay__script_rwlock_extend,
+    .release = &belay__script_rwlock_release,
+    .lines_up = true,
+    .tickets = true,
+    .acquire = acquire,
+    .acquired = acquired,
+    .extend_args = 2,
+    .extend_more = extend_more,
+    .extended = extended,
+    .beside = beside,
+    .tell = belay__lock_tell,
+};
+
+/* ---- the face -------------------------------------------------------------------------------------------- */
+
+static int check(belay_t *belay, belay_rwlock_mode_t mode, const belay_lock_options_t *o) {
+  const char *option = NULL;
+  if (o->owner != NULL)
+    option = "owner";
+  else if (o->fair)
+    option = "fair";
+  else if (o->key != NULL)
+    option = "key";
+  else if (o->label != NULL)
+    option = "label";
+  if (option != NULL)
+    return belay__lock_refuse(belay, option, "readers and writers");
+  return belay__in_range(belay, "mode", (int64_t)mode, BELAY_RWLOCK_READ, BELAY_RWLOCK_WRITE);
+}
+
+int belay_rwlock_new(belay_client_t *const *clients, size_t n, const char *name, size_t name_len,
+                     belay_rwlock_mode_t mode, const belay_lock_options_t *options,
+                     belay_lock_t **out) {
+  name_len = belay__text_len(name, name_len);
+  belay_lock_options_t o;
+  int error = belay__lock_check(clients, n, options, &o, out);
+  if (error == 0)
+    error = check(clients[0]->belay, mode, &o);
+  if (error != 0)
+    return error;
+  belay__lock_spec_t spec = {.kind = &kind, .mode = (uint8_t)mode};
+  return belay__lock_make(clients, n, name, name_len, &o, &spec, out);
+}
+
+belay_rwlock_mode_t belay_rwlock_mode(const belay_lock_t *lock) {
+  return lock != NULL ? (belay_rwlock_mode_t)belay__lock_lease((belay_lock_t *)lock)->mode
+                      : BELAY_RWLOCK_READ;
+}
+
+static int change(belay_lock_t *lock, bool up, int64_t timeout_ms, belay_lock_cb cb) {
+  int error = belay__lock_usable(lock, &timeout_ms);
+  if (error != 0)
+    return error;
+  belay__lease_t *lease = belay__lock_lease(lock);
+  if (lease->terms->kind != &kind) {
+    belay__detail(belay__lease_host(lease), "lock: not a reader's or writer's");
+    return BELAY_EINVAL;
+  }
+  uint8_t mode = lease->mode, want = lease->want;
+  lease->want = up ? BELAY_RWLOCK_WRITE : BELAY_RWLOCK_READ;
+  if (!up)
+    lease->mode = BELAY_RWLOCK_READ;
+  error = belay__lock_extend(lock, lease->ttl, timeout_ms, cb);
+  if (error == 0) {
+    lease->unsettled |= mode != lease->want; /* otherwise it is an extend, and no more */
+    lease->upgrading = lease->want != lease->mode;
+  } else {
+    lease->mode = mode;
+    lease->want = want;
+  }
+  return error;
+}
+
+int belay_rwlock_downgrade(belay_lock_t *lock, int64_t timeout_ms, belay_lock_cb cb) {
+  return change(lock, false, timeout_ms, cb);
+}
+
+int belay_rwlock_upgrade(belay_lock_t *lock, int64_t timeout_ms, belay_lock_cb cb) {
+  return change(lock, true, timeout_ms, cb);
+}

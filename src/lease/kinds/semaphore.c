@@ -1,0 +1,320 @@
+/* The semaphore: permits, each acquire's a lease of its own that the server's clock ends. Two kinds, of which one
+ * queues on the server as the fair lock does; they share their keys and scripts.
+ *
+ *   key, a zset: token -> until when      ::permits, a hash: token -> how many; used; limit
+ *   ::queue, ::alive: as the fair lock's, also asked by those that do not queue: nobody overtakes who does */
+#include "belay/semaphore.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/key/key.h"
+#include "core/call/publish.h"
+#include "core/client/request.h"
+#include "lease/kinds/fair.h"
+#include "lease/kinds/lock.h"
+#include "scripts.gen.h"
+
+#define FAMILY "semaphore"
+
+/* ---- the kinds ------------------------------------------------------------------------------------------- */
+
+/* On a quorum the limit is 1, whatever somebody has set on one of the nodes. */
+static void acquire(const belay__lease_t *lease, belay__call_t *call, const belay__lease_t *giver) {
+  (void)giver; /* they are never passed on */
+  belay__lease_begin(lease, call, &belay__script_semaphore_acquire, false, 8);
+  belay__lease_put_token(lease, call);
+  belay__call_arg_int(call, lease->ttl);
+  belay__call_arg_int(call, lease->terms->permits);
+  belay__call_arg_int(call, lease->terms->limit);
+  belay__fair_put_place(lease, call);
+  belay__call_arg_int(call, lease->members > 1);
+}
+
+/* How many they are: what the server has forgotten of them is put right. */
+static void extend_more(const belay__lease_t *lease, belay__call_t *call) {
+  belay__call_arg_int(call, lease->terms->permits);
+}
+
+static int acquired(belay__lease_t *lease, const belay__call_t *call, const belay__reply_t *reply,
+                    int64_t *holder_ms) {
+  (void)call;
+  return belay__fair_read(lease, reply, holder_ms);
+}
+
+static const char *const parts[] = {"::permits", "::queue", "::alive", NULL};
+
+/* In a client one asks at a time; when it has its permits, the next one does. */
+static const belay__kind_t plain = {
+    .family = FAMILY,
+    .parts = parts,
+    .extend = &belay__script_semaphore_extend,
+    .release = &belay__script_semaphore_release,
+    .lines_up = true,
+    .acquire = acquire,
+    .acquired = acquired,
+    .extend_keys = 2,
+    .extend_args = 1,
+    .extend_more = extend_more,
+    .tell = belay__lock_tell,
+};
+
+static const belay__kind_t fair = {
+    .family = FAMILY,
+    .parts = parts,
+    .extend = &belay__script_semaphore_extend,
+    .release = &belay__script_semaphore_release,
+    .tickets = true,
+    .acquire = acquire,
+    .acquired = acquired,
+    .extend_keys = 2,
+    .extend_args = 1,
+    .extend_more = extend_more,
+    .tell = belay__lock_tell,
+};
+
+/* ---- making it ------------------------------------------------------------------------------------------- */
+
+static int check_options(belay_t *belay, size_t n, unsigned limit, unsigned permits,
+                         const belay_lock_options_t *o) {
+  static const char kind[] = "a semaphore";
+  if (o->owner != NULL)
+    return belay__lock_refuse(belay, "owner", kind);
+  if (o->key != NULL)
+    return belay__lock_refuse(belay, "key", kind);
+  if (o->fencing)
+    return belay__lock_refuse(belay, "fencing", kind);
+  int error = belay__in_range(belay, "limit", limit, 1, BELAY_SEMAPHORE_MAX);
+  if (error == 0)
+    error = belay__in_range(belay, "permits", permits, 1, limit);
+  if (error != 0)
+    return error;
+  if (n > 1 && limit > 1) {
+    belay__detail(belay, "limit: over 1, with several clients");
+    return BELAY_ESINGLE;
+  }
+  return belay__fair_check(belay, n, o);
+}
+
+int belay_semaphore_new(belay_client_t *const *clients, size_t n, const char *name, size_t name_len,
+                        unsigned limit, unsigned permits, const belay_lock_options_t *options,
+                        belay_lock_t **out) {
+  name_len = belay__text_len(name, name_len);
+  belay_lock_options_t o;
+  int error = belay__lock_check(clients, n, options, &o, out);
+  if (error == 0)
+    error = check_options(clients[0]->belay, n, limit, permits, &o);
+  if (error != 0)
+    return error;
+  belay__lock_spec_t spec = {.kind = o.fair ? &fair : &plain, .limit = limit, .permits = permits};
+  return belay__lock_make(clients, n, name, name_len, &o, &spec, out);
+}
+
+/* ---- asking about it ------------------------------------------------------------------------------------- */
+
+static int read_state(belay__pending_t *pending, const belay__call_t *call,
+                      const belay__reply_t *reply) {
+  (void)call;
+  if (reply->type != BELAY__REPLY_ARRAY || reply->count != 4)
+    return BELAY_EPROTO;
+  for (size_t i = 0; i < 4; i++)
+    if (!belay__reply_integer(reply->items[i], 0, UINT32_MAX, &pending->values[i]))
+      return BELAY_EPROTO;
+  return 0;
+}
+
+static void tell_state(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
+  const belay_semaphore_state_t unknown = {0};
+  const belay_semaphore_state_t state = {
+      .limit = (unsigned)answer->values[0],
+      .used = (unsigned)answer->values[1],
+      .holders = (unsigned)answer->values[2],
+      .waiting = (unsigned)answer->values[3],
+  };
+  ((belay_semaphore_cb)cb)(request, answer->status, answer->status == 0 ? &state : &unknown);
+}
+
+static const belay__request_ops_t read_ops = {
+    .read = read_state,
+    .tell = tell_state,
+    .idempotent = true,
+};
+
+/* Not sent again when the answer is lost: the second answer would not tell when the first is executed, and that may
+ * be after another has set the limit. */
+static const belay__request_ops_t resize_ops = {.read = read_state, .tell = tell_state};
+
+/* Adds the key and its parts. */
+static void put_keys(belay__call_t *call, const char *name, size_t name_len) {
+  const belay_client_t *client = call->client;
+  belay_t *belay = client->belay;
+  size_t len = belay__key_build(NULL, client->prefix, client->prefix_len, FAMILY, name, name_len);
+  char *key = belay__alloc(belay, len);
+  if (key == NULL) {
+    call->broken = true;
+    return;
+  }
+  belay__key_build(key, client->prefix, client->prefix_len, FAMILY, name, name_len);
+  belay__call_arg(call, key, len);
+  for (const char *const *part = parts; *part != NULL; part++)
+    belay__call_arg_joined(call, key, len, *part, strlen(*part));
+  belay__free(belay, key, len);
+}
+
+static int check_request(belay_client_t *client, const belay_request_t *request, const char *name,
+                         size_t name_len, bool has_cb) {
+  int error = belay__client_check(client);
+  if (error == 0)
+    error = belay__request_check(client, request, has_cb);
+  if (error != 0)
+    return error;
+  if (name == NULL || name_len < 1 || name_len > BELAY__NAME_MAX) {
+    belay__detail(client->belay, name == NULL ? "name: NULL" : "name: not 1 to 1024 bytes");
+    return BELAY_EINVAL;
+  }
+  return 0;
+}
+
+int belay_semaphore_read(belay_client_t *client, belay_request_t *request, const char *name,
+                         size_t name_len, belay_semaphore_cb cb) {
+  name_len = belay__text_len(name, name_len);
+  int error = check_request(client, request, name, name_len, cb != NULL);
+  if (error != 0)
+    return error;
+  belay__call_t *call = belay__call_new(client, BELAY__LANE_DATA);
+  if (call == NULL)
+    return BELAY_ENOMEM;
+  belay__call_script(call, &belay__script_semaphore_read, 4, 0);
+  put_keys(call, name, name_len);
+  return belay__request_start(request, call, &read_ops, NULL, NULL, (void (*)(void))cb);
+}
+
+int belay_semaphore_resize(belay_client_t *client, belay_request_t *request, const char *name,
+                           size_t name_len, unsigned limit, belay_semaphore_cb cb) {
+  name_len = belay__text_len(name, name_len);
+  int error = check_request(client, request, name, name_len, cb != NULL);
+  if (error == 0)
+    error = belay__in_range(client->belay, "limit", limit, 1, BELAY_SEMAPHORE_MAX);
+  if (error != 0)
+    return error;
+  belay__call_t *call = belay__call_new(client, BELAY__LANE_DATA);
+  if (call == NULL)
+    return BELAY_ENOMEM;
+  belay__call_script(call, &belay__script_semaphore_resize, 4, 2);
+  put_keys(call, name, name_len);
+  belay__call_arg_int(call, limit);
+  belay__publish_arg(call, true);
+  return belay__request_start(request, call, &resize_ops, NULL, NULL, (void (*)(void))cb);
+}
+
+/* ---- who has permits ------------------------------------------------------------------------------------- */
+
+#define HOLDER_FIELDS ((size_t)3)
+#define HOLDER_BYTES ((size_t)768) /* of a reply as it lies in memory: more than one of ours has */
+#define LABEL_AT ((size_t)2 * BELAY__TOKEN_BYTES + 1)
+
+/* A list of them, and behind it their labels. In a request's values: where it is, how many, its size. What was read
+ * is told, whatever happens meanwhile, and then given back. */
+enum { LIST, COUNT, SIZE };
+
+static int compare(const void *a, const void *b) {
+  const belay_semaphore_holder_t *one = a, *other = b;
+  int order = strcmp(one->label, other->label);
+  if (order != 0)
+    return order;
+  return (one->remaining_ms > other->remaining_ms) - (one->remaining_ms < other->remaining_ms);
+}
+
+/* The label of a token, or its length only (out NULL); false if it is none of ours. */
+static bool read_label(const belay__reply_t *token, size_t *len, char *out) {
+  if (token->type != BELAY__REPLY_STRING || token->len <= LABEL_AT ||
+      token->len > BELAY__TOKEN_TEXT_MAX || token->str[LABEL_AT - 1] != ':' ||
+      memchr(token->str, '\0', token->len) != NULL)
+    return false;
+  *len = token->len - LABEL_AT;
+  if (out != NULL) {
+    memcpy(out, token->str + LABEL_AT, *len);
+    out[*len] = '\0';
+  }
+  return true;
+}
+
+/* token, permits, remaining_ms of each. 0, or an error. */
+static int measure(const belay__reply_t *reply, size_t *size) {
+  if (reply->type != BELAY__REPLY_ARRAY || reply->count % HOLDER_FIELDS != 0 ||
+      reply->count > HOLDER_FIELDS * BELAY_SEMAPHORE_HOLDERS_MAX)
+    return BELAY_EPROTO;
+  *size = 0;
+  for (size_t i = 0; i < reply->count; i += HOLDER_FIELDS) {
+    int64_t n;
+    size_t len;
+    if (!belay__reply_integer(reply->items[i + 1], 0, BELAY_SEMAPHORE_MAX, &n) ||
+        !belay__reply_integer(reply->items[i + 2], 1, INT64_MAX, &n))
+      return BELAY_EPROTO;
+    if (!read_label(reply->items[i], &len, NULL))
+      return BELAY_EMISMATCH;
+    *size += sizeof(belay_semaphore_holder_t) + len + 1;
+  }
+  return 0;
+}
+
+static int read_holders(belay__pending_t *pending, const belay__call_t *call,
+                        const belay__reply_t *reply) {
+  (void)call;
+  size_t size, n = reply->count / HOLDER_FIELDS;
+  int error = measure(reply, &size);
+  if (error != 0 || n == 0)
+    return error;
+  belay_semaphore_holder_t *list = belay__alloc(pending->client->belay, size);
+  if (list == NULL)
+    return BELAY_ENOMEM;
+  char *label = (char *)&list[n];
+  for (size_t i = 0; i < n; i++) {
+    belay__reply_t *const *item = &reply->items[HOLDER_FIELDS * i];
+    size_t len = 0;
+    (void)read_label(item[0], &len, label);
+    list[i] = (belay_semaphore_holder_t){
+        .label = label, .permits = (unsigned)item[1]->integer, .remaining_ms = item[2]->integer};
+    label += len + 1;
+  }
+  qsort(list, n, sizeof *list, compare);
+  pending->values[LIST] = (int64_t)(intptr_t)list;
+  pending->values[COUNT] = (int64_t)n;
+  pending->values[SIZE] = (int64_t)size;
+  return 0;
+}
+
+static void tell_holders(belay_request_t *request, void (*cb)(void),
+                         const belay__answer_t *answer) {
+  static const belay_semaphore_holder_t nobody;
+  belay_semaphore_holder_t *list = (void *)(intptr_t)answer->values[LIST];
+  belay_t *belay = answer->client->belay;
+  const belay_semaphore_holder_t *told = list == NULL ? &nobody : list;
+  bool well = answer->status == 0;
+  ((belay_semaphore_holders_cb)cb)(request, answer->status, well ? told : NULL,
+                                   well ? (size_t)answer->values[COUNT] : 0);
+  belay__free(belay, list, (size_t)answer->values[SIZE]);
+}
+
+static const belay__request_ops_t holders_ops = {
+    .read = read_holders,
+    .tell = tell_holders,
+    .idempotent = true,
+};
+
+int belay_semaphore_holders(belay_client_t *client, belay_request_t *request, const char *name,
+                            size_t name_len, belay_semaphore_holders_cb cb) {
+  name_len = belay__text_len(name, name_len);
+  int error = check_request(client, request, name, name_len, cb != NULL);
+  if (error != 0)
+    return error;
+  belay__call_t *call = belay__call_new(client, BELAY__LANE_DATA);
+  if (call == NULL)
+    return BELAY_ENOMEM;
+  size_t most = client->max_reply / HOLDER_BYTES;
+  belay__call_script(call, &belay__script_semaphore_holders, 4, 1);
+  put_keys(call, name, name_len);
+  belay__call_arg_int(call, most < BELAY_SEMAPHORE_HOLDERS_MAX ? (int64_t)most
+                                                               : BELAY_SEMAPHORE_HOLDERS_MAX);
+  return belay__request_start(request, call, &holders_ops, NULL, NULL, (void (*)(void))cb);
+}

@@ -1,0 +1,210 @@
+/* What a lease asks: keys, tokens, scripts. Nothing here changes a lease. */
+#include <assert.h>
+#include <string.h>
+
+#include "core/call/publish.h"
+#include "lease/machine/lease.h"
+#include "scripts.gen.h"
+
+#define FENCE_PART "::fence"
+#define TICKET_LEN 16 /* hexadecimal digits */
+
+/* ---- words ----------------------------------------------------------------------------------------------- */
+
+size_t belay__lease_token(const belay__lease_t *lease, char out[BELAY__TOKEN_TEXT_MAX]) {
+  size_t len;
+  const char *label = belay__lease_label(lease, &len);
+  return belay__token_text(out, &lease->token, label, len);
+}
+
+void belay__lease_put_token(const belay__lease_t *lease, belay__call_t *call) {
+  char token[BELAY__TOKEN_TEXT_MAX];
+  belay__call_arg(call, token, belay__lease_token(lease, token));
+}
+
+size_t belay__ticket_text(uint64_t ticket, char out[BELAY__TICKET_TEXT_MAX]) {
+  static const char digits[] = "0123456789abcdef";
+  if (ticket == 0)
+    return 0;
+  for (int i = TICKET_LEN; i-- > 0; ticket >>= 4)
+    out[i] = digits[ticket & 15];
+  return TICKET_LEN;
+}
+
+void belay__lease_put_ticket(const belay__lease_t *lease, belay__call_t *call) {
+  char text[BELAY__TICKET_TEXT_MAX];
+  belay__call_arg(call, text, belay__ticket_text(lease->ticket, text));
+}
+
+belay__lane_t belay__lease_lane(const belay__lease_t *lease) {
+  return lease->terms->min_replicas > 0 ? BELAY__LANE_DURABLE : BELAY__LANE_LEASE;
+}
+
+/* ---- keys ------------------------------------------------------------------------------------------------ */
+
+const char *belay__many_next(const char *list, size_t list_len, size_t *at, size_t *len) {
+  uint16_t n;
+  if (*at >= list_len)
+    return NULL;
+  memcpy(&n, list + *at, sizeof n);
+  const char *key = list + *at + sizeof n;
+  *at += sizeof n + n;
+  *len = n;
+  return key;
+}
+
+bool belay__kind_has_one_key(const belay__kind_t *kind) {
+  return kind->parts == NULL && !kind->many;
+}
+
+static size_t count_keys(const belay__kind_t *kind, const char *key, size_t key_len) {
+  size_t n = 1, at = 0, len;
+  for (const char *const *part = kind->parts; part != NULL && *part != NULL; part++)
+    n++;
+  if (kind->many)
+    for (n = 0; belay__many_next(key, key_len, &at, &len) != NULL;)
+      n++;
+  return n;
+}
+
+/* The first n of them. */
+static void put_keys(const belay__kind_t *kind, const char *key, size_t key_len, size_t n,
+                     belay__call_t *call) {
+  size_t at = 0, len;
+  if (kind->many) {
+    for (const char *one; n-- > 0 && (one = belay__many_next(key, key_len, &at, &len)) != NULL;)
+      belay__call_arg(call, one, len);
+    return;
+  }
+  belay__call_arg(call, key, key_len);
+  for (size_t i = 0; i + 1 < n; i++)
+    belay__call_arg_joined(call, key, key_len, kind->parts[i], strlen(kind->parts[i]));
+}
+
+static void put_fence_key(const belay__lease_t *lease, belay__call_t *call) {
+  belay__call_arg_joined(call, lease->key, lease->key_len, FENCE_PART, sizeof FENCE_PART - 1);
+}
+
+static void begin(const belay__lease_t *lease, belay__call_t *call, const belay__script_t *script,
+                  size_t keys, bool fence, size_t args) {
+  if (lease->terms->min_replicas > 0)
+    belay__call_script_text(call, script, keys + fence, args);
+  else
+    belay__call_script(call, script, keys + fence, args);
+  put_keys(lease->terms->kind, lease->key, lease->key_len, keys, call);
+  if (fence)
+    put_fence_key(lease, call);
+}
+
+void belay__lease_begin(const belay__lease_t *lease, belay__call_t *call,
+                        const belay__script_t *script, bool fence, size_t args) {
+  begin(lease, call, script, count_keys(lease->terms->kind, lease->key, lease->key_len), fence,
+        args);
+}
+
+/* Commands that do what the script of a lock's release does, but tell nobody, and take nothing else back. */
+static const struct {
+  belay__capability_t needs;
+  const char *name, *condition;
+} removals[] = {
+    {BELAY__DELIFEQ, "DELIFEQ", NULL},
+    {BELAY__DELEX, "DELEX", "IFEQ"},
+};
+
+/* The one that the server has; false: none. */
+static bool remove_natively(const char *key, size_t key_len, const belay__release_t *release,
+                            belay__call_t *call) {
+  size_t i = 0;
+  while (i < sizeof removals / sizeof *removals &&
+         !belay__client_can(call->client, removals[i].needs))
+    i++;
+  if (i == sizeof removals / sizeof *removals)
+    return false;
+  const char *condition = removals[i].condition;
+  belay__call_command(call, removals[i].name, condition != NULL ? 4 : 3);
+  belay__call_needs(call, removals[i].needs);
+  belay__call_arg(call, key, key_len);
+  if (condition != NULL)
+    belay__call_arg(call, condition, strlen(condition));
+  belay__call_arg(call, release->token, release->token_len);
+  return true;
+}
+
+void belay__release_build(const belay__kind_t *kind, const char *key, size_t key_len,
+                          const belay__release_t *release, belay__call_t *call) {
+  bool plain = kind->release == &belay__script_lock_release &&
+               (!release->notify || release->apart) && release->token_len > 0 &&
+               release->other_len == 0;
+  if (plain && remove_natively(key, key_len, release, call))
+    return;
+  size_t keys = count_keys(kind, key, key_len);
+  belay__call_script(call, kind->release, keys, 3);
+  put_keys(kind, key, key_len, keys, call);
+  belay__call_arg(call, release->token, release->token_len);
+  belay__publish_arg(call, release->notify);
+  belay__call_arg(call, release->other, release->other_len);
+}
+
+bool belay__release_read(const belay__call_t *call, const belay__reply_t *reply, int64_t *n) {
+  return belay__reply_integer(reply, 0, call->script != NULL ? INT32_MAX : 1, n);
+}
+
+/* ---- the questions --------------------------------------------------------------------------------------- */
+
+static void ask_fence(const belay__lease_t *lease, belay__call_t *call,
+                      const belay__script_t *script, size_t args) {
+  if (lease->terms->min_replicas > 0)
+    belay__call_script_text(call, script, 1, args);
+  else
+    belay__call_script(call, script, 1, args);
+  put_fence_key(lease, call);
+}
+
+static void ask_extend(const belay__lease_t *lease, belay__call_t *call, bool retake) {
+  const belay__kind_t *kind = lease->terms->kind;
+  int64_t left = (int64_t)(belay__lease_remaining(lease) / BELAY__MS);
+  size_t keys = kind->extend_keys;
+  if (keys == 0)
+    keys = count_keys(kind, lease->key, lease->key_len);
+  begin(lease, call, kind->extend, keys, false, 3 + kind->extend_args);
+  belay__lease_put_token(lease, call);
+  belay__call_arg_int(call, lease->ttl);
+  belay__call_arg_int(call, retake ? left : 0);
+  if (kind->extend_more != NULL)
+    kind->extend_more(lease, call);
+}
+
+static void ask_release(const belay__lease_t *lease, belay__call_t *call) {
+  belay__release_t release = {.notify = lease->terms->notify, .apart = true};
+  release.token_len = belay__lease_token(lease, release.token);
+  if (lease->partner != NULL) /* it may have been passed on */
+    release.other_len = belay__lease_token(lease->partner, release.other);
+  else /* what came late may have left it there again */
+    release.other_len = belay__ticket_text(lease->ticket, release.other);
+  belay__release_build(lease->terms->kind, lease->key, lease->key_len, &release, call);
+}
+
+void belay__lease_question(const belay__lease_t *lease, belay__call_t *call, bool retake) {
+  switch ((belay__round_t)lease->round) {
+  case BELAY__ROUND_ACQUIRE:
+    lease->terms->kind->acquire(lease, call, lease->partner);
+    break;
+  case BELAY__ROUND_READ:
+    ask_fence(lease, call, &belay__script_fence_read, 0);
+    break;
+  case BELAY__ROUND_ACCEPT:
+    ask_fence(lease, call, &belay__script_fence_accept, 3);
+    belay__call_arg_int(call, (int64_t)lease->fence);
+    belay__lease_put_token(lease, call);
+    belay__call_arg_int(call, BELAY__FENCE_TTL_MS);
+    break;
+  case BELAY__ROUND_EXTEND:
+    ask_extend(lease, call, retake);
+    break;
+  case BELAY__ROUND_RELEASE:
+    ask_release(lease, call);
+    break;
+  case BELAY__ROUND_NONE:
+    assert(false && "nothing to ask");
+  }
+}

@@ -1,0 +1,54 @@
+/* What leases agree on. A program has many leases and few sorts of them: those of one client that are taken and kept in the
+ * same way share one copy of their terms. The copies stand in a list, the last used first; a program that has more sorts
+ * at a time than are looked through has some of them twice. */
+#include <assert.h>
+#include <string.h>
+
+#include "lease/machine/lease.h"
+
+#define LOOKED_THROUGH 32
+
+typedef struct shared {
+  belay__list_t node; /* in the client's list */
+  size_t uses;
+  belay__terms_t terms;
+} shared_t;
+
+/* Equal terms are equal bytes: there are none between the members. */
+_Static_assert(sizeof(belay__terms_t) ==
+                   2 * sizeof(void *) + 2 * sizeof(int64_t) + 14 * sizeof(uint32_t) + 8,
+               "terms with gaps");
+
+static shared_t *find(belay_client_t *client, const belay__terms_t *terms) {
+  belay__list_t *node = client->terms.next;
+  for (unsigned i = 0; i < LOOKED_THROUGH && node != &client->terms; i++, node = node->next) {
+    shared_t *shared = BELAY__CONTAINER(node, shared_t, node);
+    if (memcmp(&shared->terms, terms, sizeof *terms) == 0)
+      return shared;
+  }
+  return NULL;
+}
+
+const belay__terms_t *belay__terms_share(belay_client_t *client, const belay__terms_t *terms) {
+  shared_t *shared = find(client, terms);
+  if (shared == NULL) {
+    shared = belay__alloc(client->belay, sizeof *shared);
+    if (shared == NULL)
+      return NULL;
+    *shared = (shared_t){.terms = *terms};
+    belay__list_init(&shared->node);
+  }
+  shared->uses++;
+  belay__list_remove(&shared->node);
+  belay__list_push_front(&client->terms, &shared->node);
+  return &shared->terms;
+}
+
+void belay__terms_leave(belay_client_t *client, const belay__terms_t *terms) {
+  shared_t *shared = (shared_t *)(uintptr_t)((const char *)terms - offsetof(shared_t, terms));
+  assert(shared->uses > 0);
+  if (--shared->uses > 0)
+    return;
+  belay__list_remove(&shared->node);
+  belay__free(client->belay, shared, sizeof *shared);
+}

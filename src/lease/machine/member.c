@@ -1,0 +1,549 @@
+/* A member: one node of a lease, and what it says to one question.
+ *
+ *   ask --cannot be sent--> answered: why
+ *    |
+ *    v
+ *   ASKED --no, or an error--> answered
+ *    | yes
+ *    +--with min_replicas--> COPYING: the WAIT that was sent right behind it --too few--> answered: ENOREPLICAS
+ *    |                          | enough
+ *    +--------------------------+--a vote, with a quarantine--> VETTED: quarantine.c asks whether its server
+ *    |                                                          votes --no--> answered: EQUARANTINED
+ *    v                                                            | yes
+ *   answered: 0, and the lease runs until sent + ttl - drift <----+
+ *
+ * ASKED is member->call, COPYING and VETTED are member->confirm, which may be sent together with the call; so is what
+ * tells who waits of a release that is not a script, which is over when both are answered. An acquire
+ * that is ASKED when the others have decided is postponed (member->late): its yes still counts, nothing waits for
+ * it. What a call may leave on the server is noted in `maybe` and `epoch`, whether its answer came or not. */
+#include <assert.h>
+
+#include "belay/rwlock.h"
+#include "lease/machine/lease.h"
+#include "scripts.gen.h"
+
+static void on_reply(belay__call_t *call, const belay__result_t *result);
+static void on_copied(belay__call_t *call, const belay__result_t *result);
+static void on_heard(belay__call_t *call, const belay__result_t *result);
+static void on_late(belay__call_t *call, const belay__result_t *result);
+
+const belay__server_t *belay__member_server(const belay__member_t *member) {
+  const belay__lease_t *lease = belay__member_lease(member);
+  return member->client->node_ops->server(member->client, belay__lease_lane(lease),
+                                          lease->affinity);
+}
+
+/* ---- asking ---------------------------------------------------------------------------------------------- */
+
+static belay__call_t *new_call(belay__member_t *member, uint64_t deadline) {
+  const belay__lease_t *lease = belay__member_lease(member);
+  belay__call_t *call = belay__call_new(member->client, belay__lease_lane(lease));
+  if (call == NULL)
+    return NULL;
+  call->deadline = deadline;
+  call->affinity = lease->affinity;
+  /* What asks for something new is subject to the client's limits; what keeps or gives back is not. */
+  call->urgent = lease->round != BELAY__ROUND_ACQUIRE || lease->partner != NULL;
+  call->owner = member;
+  return call;
+}
+
+static bool is_grant(const belay__lease_t *lease) {
+  return lease->round == BELAY__ROUND_ACQUIRE || lease->round == BELAY__ROUND_EXTEND;
+}
+
+/* Rounds in which only servers count that have a vote: those that ask for something new. */
+static bool is_vote(const belay__lease_t *lease) {
+  bool upgrade = lease->round == BELAY__ROUND_EXTEND && lease->asked_change;
+  return lease->round == BELAY__ROUND_ACQUIRE || lease->round == BELAY__ROUND_READ ||
+         lease->round == BELAY__ROUND_ACCEPT || upgrade;
+}
+
+/* A call was not answered that takes the lease: it may have, or may do so yet. A vote it is not. */
+static void note_unanswered(belay__member_t *member, uint32_t epoch) {
+  member->maybe = true;
+  member->placed |= belay__member_lease(member)->ticket != 0;
+  member->fresh |= belay__member_lease(member)->terms->quarantine;
+  if (epoch > member->epoch)
+    member->epoch = epoch;
+}
+
+/* Its server had lost it, and has it again, or may soon: that does not count, whichever members lead there. */
+static void note_set_again(belay__member_t *member) {
+  belay__lease_t *lease = belay__member_lease(member);
+  for (unsigned i = 0; i < lease->members; i++) {
+    belay__member_t *other = &lease->member[i];
+    if (other != member && (member->voter == 0 || other->voter != member->voter))
+      continue;
+    other->fresh = true;
+    other->known_back = false;
+    other->until = 0;
+  }
+}
+
+/* The same for the present round's call. */
+static void note_call(belay__member_t *member, uint32_t epoch) {
+  bool retake = belay__member_lease(member)->round == BELAY__ROUND_EXTEND && member->retake;
+  if (retake)
+    note_set_again(member);
+  if (retake || belay__member_lease(member)->round == BELAY__ROUND_ACQUIRE)
+    note_unanswered(member, epoch);
+  bool lowers = belay__member_lease(member)->round == BELAY__ROUND_EXTEND &&
+                !belay__member_lease(member)->asked_write;
+  if (lowers && epoch > member->lowered)
+    member->lowered = epoch;
+}
+
+/* The member before it is being asked the same in the same words; NULL: it is not. What it has been sent may be the text of
+ * a script, which its server did not have. */
+static const belay__call_t *twin(const belay__member_t *member) {
+  const belay__lease_t *lease = belay__member_lease(member);
+  if (!lease->starting || member == lease->member || member[-1].retake != member->retake)
+    return NULL;
+  const belay__call_t *call = member[-1].call;
+  if (call == NULL || call->broken || call->as_eval)
+    return NULL;
+  bool known =
+      call->needs == 0 || belay__client_can(member->client, (belay__capability_t)(call->needs - 1));
+  return known ? call : NULL;
+}
+
+/* What takes it from others is to be copied; what removes it without a script leaves them untold. */
+static bool has_second(const belay__lease_t *lease, const belay__call_t *first) {
+  if (lease->round == BELAY__ROUND_RELEASE)
+    return first->needs != 0 && lease->terms->notify;
+  return lease->terms->min_replicas > 0;
+}
+
+static void build_second(const belay__lease_t *lease, belay__call_t *call) {
+  if (lease->round == BELAY__ROUND_RELEASE) {
+    belay__wake_build(lease, call);
+    call->apart = true; /* only a hint: the release may be sent again without it */
+    call->done = on_heard;
+    return;
+  }
+  belay__call_command(call, "WAIT", 3);
+  belay__call_arg_int(call, lease->terms->min_replicas);
+  belay__call_arg_int(call, lease->terms->replica_timeout);
+  call->done = on_copied;
+}
+
+/* The question, and what belongs right behind it. */
+static int send(belay__member_t *member, uint64_t deadline) {
+  const belay__lease_t *lease = belay__member_lease(member);
+  belay__call_t *calls[2] = {new_call(member, deadline), NULL};
+  size_t n = 1;
+  if (calls[0] == NULL)
+    return BELAY_ENOMEM;
+  const belay__call_t *said = twin(member);
+  if (said != NULL)
+    belay__call_repeat(calls[0], said);
+  else
+    belay__lease_question(lease, calls[0], member->retake);
+  calls[0]->done = on_reply;
+  if (has_second(lease, calls[0])) {
+    calls[n] = new_call(member, deadline);
+    if (calls[n] == NULL) {
+      belay__call_abandon(calls[0]);
+      return BELAY_ENOMEM;
+    }
+    build_second(lease, calls[n++]);
+  }
+  member->call = calls[0];
+  member->confirm = calls[1];
+  int error = belay__call_send(calls, n);
+  if (error == 0)
+    return BELAY__PENDING;
+  member->call = member->confirm = NULL;
+  return error;
+}
+
+/* What is known without asking; 0 if nothing is. */
+static int foreknown(belay__member_t *member) {
+  const belay__lease_t *lease = belay__member_lease(member);
+  belay_client_t *client = member->client;
+  if (lease->round == BELAY__ROUND_RELEASE && !member->maybe)
+    return BELAY_ENOTOWNER;
+  if (is_vote(lease) && belay__quarantine_known(member))
+    return BELAY_EQUARANTINED;
+  if (lease->round != BELAY__ROUND_ACQUIRE)
+    return 0;
+  /* A node that stands still would only be left more to undo. The others decide. */
+  uint64_t limit = lease->terms->timeout * BELAY__MS;
+  if (lease->members > 1 &&
+      client->node_ops->silent(client, belay__lease_lane(lease), lease->affinity, limit))
+    return BELAY_EUNKNOWN;
+  return 0;
+}
+
+void belay__member_ask(belay__member_t *member, uint64_t deadline) {
+  const belay__lease_t *lease = belay__member_lease(member);
+  int status = foreknown(member);
+  /* Only where we are not: what is set again blindly, and not answered, cannot be told from what was always there,
+   * and does not count either. */
+  member->retake = lease->members > 1 && !member->maybe;
+  if (member->retake && lease->round == BELAY__ROUND_EXTEND) {
+    const belay__server_t *server = belay__member_server(member);
+    member->voter = server != NULL ? server->mark : 0; /* whoever may have it next */
+  }
+  if (status == 0)
+    status = send(member, deadline);
+  member->status = (int16_t)status;
+  if (is_grant(lease))
+    member->vote = (int16_t)status;
+  if (status == BELAY__PENDING && member->confirm == NULL && is_vote(lease))
+    belay__quarantine_ask_ahead(member, deadline);
+}
+
+static void drop_confirm(belay__member_t *member) {
+  belay__call_t *call = member->confirm;
+  member->confirm = NULL;
+  if (call == NULL)
+    return;
+  if (call->script == &belay__script_quarantine)
+    belay__quarantine_leave(call);
+  else
+    belay__call_abandon(call);
+}
+
+void belay__member_forget(belay__member_t *member) {
+  belay__call_t *call = member->call;
+  member->call = NULL;
+  drop_confirm(member);
+  uint32_t epoch = call != NULL ? call->epoch : 0;
+  if (call != NULL && belay__call_abandon(call))
+    note_call(member, epoch);
+}
+
+void belay__member_forget_late(belay__member_t *member) {
+  belay__call_t *call = member->late;
+  member->late = NULL;
+  uint32_t epoch = call != NULL ? call->epoch : 0;
+  if (call != NULL && belay__call_abandon(call))
+    note_unanswered(member, epoch);
+}
+
+void belay__member_postpone(belay__member_t *member) {
+  belay__call_t *call = member->call;
+  if (call == NULL || belay__member_lease(member)->terms->min_replicas > 0)
+    return; /* what its WAIT says would have to be heard too */
+  drop_confirm(member);
+  call->done = on_late;
+  member->late = call;
+  member->call = NULL;
+}
+
+/* ---- answers --------------------------------------------------------------------------------------------- */
+
+/* The lease was held and is over, although nobody has noticed: a process may be stopped anywhere. What a node says
+ * now does not count: what is over stays over. */
+static bool is_over(const belay__lease_t *lease) {
+  return lease->state == BELAY__LEASE_HELD && belay__lease_remaining(lease) == 0;
+}
+
+/* The node keeps the lease for us for a ttl from when it was asked. */
+static void trust(belay__member_t *member) {
+  const belay__lease_t *lease = belay__member_lease(member);
+  uint64_t until = member->sent + belay__lease_validity(lease->ttl, lease->terms->drift);
+  if (until > member->until)
+    member->until = until;
+}
+
+/* Notes who has said yes. */
+static void note_voter(belay__member_t *member) {
+  const belay__server_t *server = belay__member_server(member);
+  bool known = server != NULL && server->epoch == member->sent_on;
+  member->voter = known ? server->mark : 0;
+}
+
+/* One server counts once, by its last word, wherever addresses lead: what it said for another member before does not
+ * count any more. False if it has said yes to this very question for another. */
+static bool claim_vote(belay__member_t *member) {
+  belay__lease_t *lease = belay__member_lease(member);
+  for (unsigned i = 0; i < lease->members; i++) {
+    belay__member_t *other = &lease->member[i];
+    if (other == member || member->voter == 0 || other->voter != member->voter)
+      continue;
+    if (other->status == 0)
+      return false;
+    other->until = 0;
+  }
+  return true;
+}
+
+/* Whether its server had lost it and was given it again; for this member, or for another that leads there, perhaps just
+ * now. */
+static bool was_set_again(const belay__member_t *member) {
+  const belay__lease_t *lease = belay__member_lease(member);
+  bool again = member->fresh;
+  for (unsigned i = 0; i < lease->members && !again && member->voter != 0; i++) {
+    const belay__member_t *other = &lease->member[i];
+    if (other == member || !(other->fresh || other->retake))
+      continue;
+    const belay__server_t *server = belay__member_server(other);
+    again = other->voter == member->voter || (server != NULL && server->mark == member->voter);
+  }
+  return again;
+}
+
+/* The member has said what it has to say. */
+static void answer(belay__member_t *member, int status) {
+  belay__lease_t *lease = belay__member_lease(member);
+  if (status == 0)
+    note_voter(member);
+  if (status == 0 && is_grant(lease) && is_over(lease))
+    status = BELAY_EEXPIRED;
+  if (status == 0 && lease->round == BELAY__ROUND_EXTEND && was_set_again(member)) {
+    member->fresh = true;
+    status = BELAY__RESTORED;
+  }
+  if (status != 0 && lease->round == BELAY__ROUND_ACQUIRE && lease->terms->quarantine)
+    member->fresh = true; /* it may have it, and does not count for being asked once more */
+  if (status == 0 && lease->round != BELAY__ROUND_RELEASE && !claim_vote(member)) {
+    status = BELAY_EDUPLICATE;
+    member->until = 0;
+  }
+  if (status == 0 && is_grant(lease))
+    trust(member);
+  member->status = (int16_t)status;
+  if (is_grant(lease))
+    member->vote = (int16_t)status;
+  belay__lease_step(lease, BELAY__EV_ANSWER, 0);
+}
+
+void belay__member_rejoin(belay__member_t *member) {
+  if (!member->known_back || member->status != BELAY__RESTORED)
+    return;
+  member->fresh = member->known_back = false;
+  if (is_over(belay__member_lease(member)) || !claim_vote(member))
+    return;
+  member->status = member->vote = 0;
+  trust(member);
+}
+
+/* The server said yes; whether that counts is seen step by step. */
+static void confirm(belay__member_t *member) {
+  if (member->call != NULL || member->confirm != NULL)
+    return;
+  bool vote = is_vote(belay__member_lease(member)) || member->fresh;
+  int status = vote ? belay__quarantine_judge(member) : 0;
+  if (status != BELAY__PENDING)
+    answer(member, status);
+}
+
+void belay__member_confirmed(belay__member_t *member, int status) {
+  member->confirm = NULL;
+  if (status == 0) {
+    confirm(member);
+    return;
+  }
+  belay__member_forget(member); /* a WAIT's deadline may come before that of the call before it */
+  answer(member, status);
+}
+
+int belay__member_unconfirmed(const belay__member_t *member, const belay__result_t *result) {
+  bool unasked =
+      member != NULL && member->call != NULL && member->call->state == BELAY__CALL_QUEUED;
+  bool unsent = result->outcome == BELAY_OUTCOME_NOT_SENT;
+  return unsent && !unasked ? BELAY_EUNKNOWN : result->error;
+}
+
+static void on_copied(belay__call_t *call, const belay__result_t *result) {
+  belay__member_t *member = call->owner;
+  int64_t copies;
+  int status = belay__member_unconfirmed(member, result);
+  if (result->outcome == BELAY_OUTCOME_REPLY) {
+    if (!belay__reply_integer(result->reply, 0, INT32_MAX, &copies)) {
+      status = BELAY_EPROTO;
+      belay__call_distrust(call, result->reply);
+    } else if (call->epoch != member->sent_on) {
+      status = BELAY_EUNKNOWN; /* not from whom the write went to */
+    } else if (copies < belay__member_lease(member)->terms->min_replicas) {
+      status = BELAY_ENOREPLICAS;
+    }
+  }
+  belay__member_confirmed(member, status);
+}
+
+/* Who waits was told, or was not: the release is over all the same. */
+static void on_heard(belay__call_t *call, const belay__result_t *result) {
+  belay__member_t *member = call->owner;
+  int64_t heard;
+  bool known = result->outcome == BELAY_OUTCOME_REPLY &&
+               belay__reply_integer(result->reply, 0, INT32_MAX, &heard);
+  if (result->outcome == BELAY_OUTCOME_REPLY && !known)
+    belay__call_distrust(call, result->reply);
+  belay__member_lease(member)->told = known ? (uint32_t)heard : BELAY__UNTOLD;
+  belay__member_confirmed(member, 0);
+}
+
+static int read_acquired(belay__member_t *member, const belay__call_t *call,
+                         const belay__result_t *result) {
+  belay__lease_t *lease = belay__member_lease(member);
+  int64_t holder_ms = -1;
+  int status = result->error;
+  if (result->outcome == BELAY_OUTCOME_REPLY)
+    status = lease->terms->kind->acquired(lease, call, result->reply, &holder_ms);
+  belay__bid_t *bid = lease->bid; /* NULL: the others have granted it, and that was told */
+  if (bid != NULL && holder_ms >= 0 && (bid->holder_ms < 0 || holder_ms < bid->holder_ms))
+    bid->holder_ms = holder_ms;
+  if (result->outcome == BELAY_OUTCOME_REPLY)
+    member->placed = lease->ticket != 0 && status != 0; /* a grant takes it out of the queue */
+  if (status == 0 || status == BELAY_EDUPLICATE)
+    member->maybe = true;
+  if (status == BELAY_EPROTO || result->outcome == BELAY_OUTCOME_UNKNOWN)
+    note_unanswered(member, call->epoch);
+  return status;
+}
+
+/* An acquire that a round about the fencing number did not wait for. */
+static void on_late(belay__call_t *call, const belay__result_t *result) {
+  belay__member_t *member = call->owner;
+  member->late = NULL;
+  int status = read_acquired(member, call, result);
+  if (status == 0) {
+    member->sent = call->first_sent;
+    member->sent_on = call->epoch;
+    status = belay__quarantine_allows(member) ? 0 : BELAY_EQUARANTINED;
+    member->fresh = status != 0;
+  }
+  if (status == 0 && is_over(belay__member_lease(member)))
+    status = BELAY_EEXPIRED;
+  if (status == 0) {
+    note_voter(member);
+    trust(member);
+  }
+  member->vote = (int16_t)status;
+  belay__lease_step(belay__member_lease(member), BELAY__EV_ANSWER, 0);
+}
+
+/* A key of another type is not our key. */
+static bool is_foreign(const belay__lease_t *lease, const belay__result_t *result) {
+  return result->error == BELAY_EWRONGTYPE && belay__kind_has_one_key(lease->terms->kind);
+}
+
+/* It is not there any more, unless an older call is still to be executed. */
+static void note_gone(belay__member_t *member, const belay__call_t *call) {
+  member->maybe = belay__client_ghost(member->client, call, member->epoch);
+  member->until = 0;
+}
+
+/* What an extend replied. */
+static int read_extended(belay__member_t *member, const belay__call_t *call,
+                         const belay__result_t *result) {
+  belay__lease_t *lease = belay__member_lease(member);
+  int64_t most = lease->terms->kind->extended != NULL ? INT32_MAX : 2, n = -1;
+  bool answered = result->outcome == BELAY_OUTCOME_REPLY &&
+                  belay__reply_integer(result->reply, 0, most, &n) && (n != 2 || member->retake);
+  if (is_foreign(lease, result)) {
+    n = 0;
+  } else if (!answered) {
+    if (result->outcome != BELAY_OUTCOME_NOT_SENT)
+      note_call(member, call->epoch);
+    return result->outcome == BELAY_OUTCOME_REPLY ? BELAY_EPROTO : result->error;
+  }
+  if (n == 0) {
+    note_gone(member, call);
+    return BELAY_ENOTOWNER;
+  }
+  member->maybe = true;
+  if (n == 2) {
+    note_voter(member);
+    note_set_again(member);
+    return BELAY__RESTORED;
+  }
+  member->retake = false; /* it was not gone */
+  int status =
+      n > 2 && lease->terms->kind->extended != NULL ? lease->terms->kind->extended(lease, n) : 0;
+  bool writes = lease->asked_write;
+  if (writes && status == 0 && belay__client_ghost(member->client, call, member->lowered))
+    status = BELAY_EUNKNOWN; /* it is the writer, but who knows for how long */
+  if (writes && status != 0 && lease->mode == BELAY_RWLOCK_WRITE)
+    member->until = 0;
+  return status;
+}
+
+/* What a release replied. */
+static int read_released(belay__member_t *member, const belay__call_t *call,
+                         const belay__result_t *result) {
+  int64_t n = 0;
+  bool answered =
+      result->outcome == BELAY_OUTCOME_REPLY && belay__release_read(call, result->reply, &n);
+  if (!answered && !is_foreign(belay__member_lease(member), result))
+    return result->outcome == BELAY_OUTCOME_REPLY ? BELAY_EPROTO : result->error;
+  note_gone(member, call);
+  belay__member_lease(member)->told = n > 0 ? (uint32_t)n - 1 : 0;
+  return n > 0 ? 0 : BELAY_ENOTOWNER;
+}
+
+/* The number to propose is the largest that any of them named. */
+static int read_number(belay__member_t *member, const belay__result_t *result) {
+  belay__lease_t *lease = belay__member_lease(member);
+  uint64_t number;
+  if (result->outcome != BELAY_OUTCOME_REPLY)
+    return result->error;
+  if (!belay__reply_number(result->reply, 1, BELAY__FENCE_MAX, &number))
+    return BELAY_EPROTO;
+  if (number > lease->fence)
+    lease->fence = number;
+  return 0;
+}
+
+static int read_accepted(const belay__result_t *result) {
+  int64_t accepted;
+  if (result->outcome != BELAY_OUTCOME_REPLY)
+    return result->error;
+  if (!belay__reply_integer(result->reply, 0, 1, &accepted))
+    return BELAY_EPROTO;
+  return accepted == 1 ? 0 : BELAY_EFENCED;
+}
+
+static int read_reply(belay__member_t *member, const belay__call_t *call,
+                      const belay__result_t *result) {
+  switch ((belay__round_t)belay__member_lease(member)->round) {
+  case BELAY__ROUND_ACQUIRE:
+    return read_acquired(member, call, result);
+  case BELAY__ROUND_READ:
+    return read_number(member, result);
+  case BELAY__ROUND_ACCEPT:
+    return read_accepted(result);
+  case BELAY__ROUND_EXTEND:
+    return read_extended(member, call, result);
+  case BELAY__ROUND_RELEASE:
+    return read_released(member, call, result);
+  case BELAY__ROUND_NONE:
+    break;
+  }
+  assert(false && "nothing was asked");
+  return BELAY_EPROTO;
+}
+
+/* The same question in another way. */
+static void ask_again(belay__member_t *member) {
+  belay__member_ask(member, belay__member_lease(member)->answer_by);
+  if (member->status != BELAY__PENDING)
+    belay__lease_step(belay__member_lease(member), BELAY__EV_ANSWER, 0);
+}
+
+static void on_reply(belay__call_t *call, const belay__result_t *result) {
+  belay__member_t *member = call->owner;
+  member->call = NULL;
+  if (call->denied) {
+    drop_confirm(member); /* who waits has been told too early, and is told again */
+    ask_again(member);
+    return;
+  }
+  if (result->outcome == BELAY_OUTCOME_REPLY) {
+    member->sent = call->first_sent;
+    member->sent_on = call->epoch;
+  }
+  int status = read_reply(member, call, result);
+  if (status == BELAY_EPROTO && result->outcome == BELAY_OUTCOME_REPLY)
+    belay__call_distrust(call, result->reply);
+  if (status == 0) {
+    confirm(member);
+    return;
+  }
+  belay__member_forget(member); /* the WAIT behind it tells nothing */
+  answer(member, status);
+}

@@ -1,0 +1,238 @@
+/* The owner's side of a lease: what it asks, and what it is told. */
+#include <assert.h>
+
+#include "belay/rwlock.h"
+#include "core/key/key.h"
+#include "lease/machine/lease.h"
+
+/* ---- operations ---------------------------------------------------------------------------------------- */
+
+static belay__pool_t *bids_of(const belay__lease_t *lease) {
+  return &lease->member[0].client->bids;
+}
+
+void belay__lease_end_bid(belay__lease_t *lease) {
+  if (lease->bid == NULL)
+    return;
+  assert(lease->bid->wake == NULL);
+  belay__pool_give(belay__lease_host(lease), bids_of(lease), lease->bid, sizeof *lease->bid);
+  lease->bid = NULL;
+}
+
+int belay__lease_acquire(belay__lease_t *lease, int64_t wait_ms) {
+  if (lease->op_pending || (lease->state != BELAY__LEASE_IDLE && lease->state != BELAY__LEASE_LOST))
+    return BELAY_ESTATE;
+  lease->ticket = 0;
+  if (lease->terms->kind->tickets && wait_ms != 0) {
+    int error = belay__lease_host(lease)->host->random(belay__lease_host(lease), &lease->ticket,
+                                                       sizeof lease->ticket);
+    if (error != 0)
+      return error;
+    lease->ticket |= 1; /* 0 is none */
+  }
+  lease->bid = belay__pool_take(belay__lease_host(lease), bids_of(lease), sizeof *lease->bid);
+  if (lease->bid == NULL)
+    return BELAY_ENOMEM;
+  uint64_t wait_until = wait_ms == 0 ? 0 : belay__after_ms(belay__lease_host(lease), wait_ms);
+  *lease->bid = (belay__bid_t){.wait_until = wait_until};
+  lease->want = lease->mode;
+  lease->unsettled = false;
+  lease->op_pending = true;
+  lease->attempts = lease->failures = 0;
+  lease->error = 0;
+  belay__lease_step(lease, BELAY__EV_ACQUIRE, 0);
+  return 0;
+}
+
+int belay__lease_release(belay__lease_t *lease, int64_t timeout_ms) {
+  if (lease->state != BELAY__LEASE_HELD || belay__lease_remaining(lease) == 0)
+    return BELAY_ENOTOWNER;
+  lease->op_pending = true;
+  belay__lease_step(lease, BELAY__EV_RELEASE, (uint64_t)timeout_ms);
+  return 0;
+}
+
+int belay__lease_extend(belay__lease_t *lease, int64_t ttl_ms, int64_t timeout_ms) {
+  if (lease->state != BELAY__LEASE_HELD || belay__lease_remaining(lease) == 0)
+    return BELAY_ENOTOWNER;
+  if (lease->extend_pending)
+    return BELAY_ESTATE;
+  lease->extend_pending = true;
+  belay__lease_change_ttl(lease, (uint32_t)ttl_ms);
+  belay__lease_step(lease, BELAY__EV_EXTEND, (uint64_t)timeout_ms);
+  return 0;
+}
+
+int belay__lease_cancel(belay__lease_t *lease) {
+  if (!lease->op_pending || lease->state == BELAY__LEASE_RELEASING ||
+      (lease->op_over && lease->state != BELAY__LEASE_GRANTED))
+    return BELAY_ESTATE;
+  belay__lease_step(lease, BELAY__EV_CANCEL, 0);
+  return 0;
+}
+
+int belay__lease_close(belay__lease_t *lease) {
+  if (lease->state >= BELAY__LEASE_CLOSING)
+    return BELAY_ECLOSING;
+  belay__lease_step(lease, BELAY__EV_CLOSE, 0);
+  return 0;
+}
+
+void belay__lease_ref(belay__lease_t *lease, bool ref) {
+  lease->ref = ref;
+  belay__lease_update_hold(lease);
+}
+
+uint64_t belay__lease_remaining(const belay__lease_t *lease) {
+  if (lease->state != BELAY__LEASE_HELD)
+    return 0;
+  uint64_t deadline = belay__lease_deadline(lease), now = belay__now(belay__lease_host(lease));
+  return deadline > now ? deadline - now : 0;
+}
+
+/* ---- what is to be told ------------------------------------------------------------------------- */
+
+/* Whatever pends, and a lease that is held with a reference, keeps the loop alive. */
+void belay__lease_update_hold(belay__lease_t *lease) {
+  bool held = lease->state == BELAY__LEASE_GRANTED || lease->state == BELAY__LEASE_HELD;
+  bool want = lease->op_pending || lease->extend_pending || lease->state >= BELAY__LEASE_CLOSING ||
+              (held && lease->ref);
+  if (want == lease->holds_loop)
+    return;
+  lease->holds_loop = want;
+  (want ? belay__hold_loop : belay__free_loop)(belay__lease_host(lease));
+}
+
+void belay__lease_end(belay__lease_t *lease, int status) {
+  if (!lease->op_pending)
+    return;
+  lease->op_status = (int16_t)status;
+  lease->op_over = true;
+  belay__defer(belay__lease_host(lease), &lease->task);
+}
+
+void belay__lease_end_extend(belay__lease_t *lease, int status) {
+  if (!lease->extend_pending) /* what was not told yet may still turn worse */
+    return;
+  if (status != 0 && lease->upgrading)
+    lease->mode = BELAY_RWLOCK_READ; /* it had become the writer, and is not to know any more */
+  lease->extend_status = (int16_t)status;
+  lease->extend_over = true;
+  belay__defer(belay__lease_host(lease), &lease->task);
+}
+
+void belay__lease_tell_lost(belay__lease_t *lease, belay_lost_t reason) {
+  lease->lost_reason = (uint8_t)reason;
+  lease->lost_over = true;
+  belay__defer_urgent(belay__lease_host(lease), &lease->task);
+}
+
+/* ---- what it is told, and what else goes on ------------------------------------------------------------ */
+
+static void on_timer(belay__timer_t *timer) {
+  belay__lease_step(BELAY__CONTAINER(timer, belay__lease_t, timer), BELAY__EV_TIMER, 0);
+}
+
+static void on_expiry(belay__timer_t *timer) {
+  belay__lease_step(BELAY__CONTAINER(timer, belay__lease_t, expiry), BELAY__EV_EXPIRY, 0);
+}
+
+/* Tells the owner what there is to tell. Each callback may do anything but free the lease. */
+static void run_task(belay__task_t *task) {
+  belay__lease_t *lease = BELAY__CONTAINER(task, belay__lease_t, task);
+  if (lease->lost_over) {
+    lease->lost_over = false;
+    lease->terms->kind->tell(lease, BELAY__NEWS_LOST, lease->lost_reason);
+  }
+  if (lease->extend_over) {
+    lease->extend_over = lease->extend_pending = lease->upgrading = false;
+    belay__lease_update_hold(lease);
+    lease->terms->kind->tell(lease, BELAY__NEWS_EXTENDED, lease->extend_status);
+  }
+  if (lease->op_over) {
+    lease->op_over = lease->op_pending = false;
+    belay__lease_step(lease, BELAY__EV_TOLD, 0);
+    lease->terms->kind->tell(lease, BELAY__NEWS_ENDED, lease->op_status);
+  }
+  if (lease->state != BELAY__LEASE_CLOSED || lease->extend_over || lease->op_over)
+    return; /* a callback has begun and closed again: the task is queued once more */
+  belay__task_stop(belay__lease_host(lease), task);
+  belay__free_loop(belay__lease_host(lease));
+  const belay__kind_t *kind = lease->terms->kind;
+  belay__terms_leave(lease->member[0].client, lease->terms); /* which may be gone before us */
+  lease->terms = NULL;
+  for (unsigned i = 0; i < lease->members; i++)
+    if (!belay__list_empty(&lease->member[i].object.node))
+      belay__client_remove(lease->member[i].client, &lease->member[i].object);
+  kind->tell(lease, BELAY__NEWS_CLOSED, 0);
+}
+
+static void object_close(belay__object_t *object) {
+  belay__lease_t *lease = belay__member_lease(BELAY__CONTAINER(object, belay__member_t, object));
+  if (lease->state < BELAY__LEASE_CLOSING)
+    belay__lease_step(lease, BELAY__EV_CLOSE, 0);
+}
+
+static void object_abort(belay__object_t *object) {
+  belay__lease_step(belay__member_lease(BELAY__CONTAINER(object, belay__member_t, object)),
+                    BELAY__EV_CLOSE, 0);
+}
+
+static void object_connected(belay__object_t *object) {
+  belay__lease_connected(belay__member_lease(BELAY__CONTAINER(object, belay__member_t, object)));
+}
+
+/* A status has 16 bits there. */
+#define X(name, value, retryable, text)                                                            \
+  _Static_assert((value) >= INT16_MIN && (value) < 0, "an error that does not fit");
+BELAY_ERRORS(X)
+#undef X
+
+/* ---- the beginning ------------------------------------------------------------------------------------- */
+
+/* Through which of the client's connections the lease is held is seen from which of them is there. */
+static void object_lost_connection(belay__object_t *object) {
+  const belay__member_t *member = BELAY__CONTAINER(object, belay__member_t, object);
+  belay__lease_t *lease = belay__member_lease(member);
+  if (lease->state == BELAY__LEASE_HELD && belay__member_server(member) == NULL)
+    belay__lease_step(lease, BELAY__EV_CHECK, BELAY__CHECK_LOST);
+}
+
+static const belay__object_ops_t object_ops = {.close = object_close,
+                                               .abort = object_abort,
+                                               .connected = object_connected,
+                                               .lost_connection = object_lost_connection};
+
+/* Of many keys the first one's, which is where all of them are. */
+static uint32_t affinity_of(const belay__kind_t *kind, const char *key, size_t len) {
+  size_t at = 0;
+  if (kind->many)
+    key = belay__many_next(key, len, &at, &len);
+  return belay__key_affinity(key, len);
+}
+
+void belay__lease_init(belay__lease_t *lease, belay_client_t *const *clients, size_t n,
+                       const belay__terms_t *terms, char *key, size_t key_len, size_t extra_len) {
+  *lease = (belay__lease_t){
+      .terms = terms,
+      .expiry = {.fire = on_expiry},
+      .timer = {.fire = on_timer},
+      .ttl = terms->ttl,
+      .holds = 1,
+      .members = (uint8_t)n,
+      .quorum = (uint8_t)(n / 2 + 1),
+      .key_len = (uint16_t)key_len,
+      .extra_len = (uint16_t)extra_len,
+      .key = key,
+  };
+  belay__task_init(&lease->task, run_task);
+  belay__list_init(&lease->line);
+  lease->affinity = affinity_of(terms->kind, key, key_len);
+  for (size_t i = 0; i < n; i++) {
+    lease->member[i] = (belay__member_t){.object = {.ops = &object_ops},
+                                         .client = clients[i],
+                                         .index = (uint8_t)i,
+                                         .vote = BELAY__UNASKED};
+    belay__client_add(clients[i], &lease->member[i].object);
+  }
+}

@@ -1,0 +1,187 @@
+/* The quarantine: a server that may have forgotten leases does not vote before they have run out.
+ *
+ * When a connection to a server is first used for a vote, the namespace's marker on it is read, by a script behind
+ * the question, whose answer waits for it. From what it says and from how long the server has been up follows
+ * since when, or from when on, it votes:
+ *
+ *   restarted without its data:     no marker           up for less than the longest ttl
+ *   restarted with its data:        another's marker    up for less than that
+ *   a replica in its place:         another's marker    up for however long
+ *   it has been there all the time: its own marker      up for long
+ *
+ * A server is known by its run id and by when it became a primary: one that was demoted in between has another's
+ * data. What was found out holds for connections up to the one on which it was: so it
+ * is asked once for each connection, by whoever comes first, however many locks there are. */
+#include "lease/machine/lease.h"
+
+#include <stdio.h>
+
+#include "core/key/key.h"
+#include "scripts.gen.h"
+
+#define KEY_MAX (BELAY__NAMESPACE_PARTS * (3 * BELAY__NAMESPACE_PART_MAX + 2) + 32)
+
+/* Whether what the client knows is about this server and no older than this connection. */
+static bool is_known(const belay__member_t *member, const belay__server_t *server) {
+  const belay__standing_t *standing = &member->client->standing;
+  return server->run_id_len > 0 && server->epoch <= standing->server.epoch &&
+         standing->max_ttl == belay__member_lease(member)->terms->max_ttl &&
+         belay__server_is(&standing->server, server->run_id, server->run_id_len) &&
+         standing->server.data_id_len == server->data_id_len &&
+         memcmp(standing->server.data_id, server->data_id, server->data_id_len) == 0;
+}
+
+bool belay__quarantine_known(const belay__member_t *member) {
+  const belay__lease_t *lease = belay__member_lease(member);
+  const belay__server_t *server = lease->terms->quarantine ? belay__member_server(member) : NULL;
+  return server != NULL && is_known(member, server) &&
+         (int64_t)belay__now(belay__lease_host(lease)) < member->client->standing.votes_from;
+}
+
+uint64_t belay__quarantine_ends(const belay__lease_t *lease) {
+  uint64_t first = BELAY__NEVER;
+  for (unsigned i = 0; i < lease->members; i++) {
+    const belay__member_t *member = &lease->member[i];
+    if (!belay__quarantine_known(member))
+      continue;
+    uint64_t from = (uint64_t)member->client->standing.votes_from;
+    if (from < first)
+      first = from;
+  }
+  return first;
+}
+
+static int64_t later(int64_t a, int64_t b) {
+  return a > b ? a : b;
+}
+
+/* The marker was read: n > 0 the server votes in n milliseconds; n <= 0 it has for -n milliseconds. */
+static void learn(belay_client_t *client, const belay__server_t *server, int64_t ms,
+                  uint32_t max_ttl) {
+  int64_t ns = (int64_t)BELAY__MS, now = (int64_t)belay__now(client->belay);
+  int64_t by_uptime = server->started_by + (int64_t)belay__lease_forgotten_after(max_ttl);
+  int64_t by_marker =
+      ms < -now / ns ? 0 : now + (ms + 1) * ns; /* its clock was cut to milliseconds */
+  client->standing = (belay__standing_t){
+      .server = *server, .max_ttl = max_ttl, .votes_from = later(by_uptime, by_marker)};
+}
+
+/* Another longest ttl is stored: to count on either would be a mistake for somebody. */
+static int mismatch(belay_client_t *client, const belay__reply_t *reply) {
+  char text[96];
+  int n = snprintf(text, sizeof text, "the namespace has another max_ttl_ms: %.20s", reply->str);
+  belay__client_refused(client, BELAY_EMISMATCH, text, (size_t)n);
+  return BELAY_EMISMATCH;
+}
+
+/* Whether the text is the server's name. A question that was made for one connection may travel on the next. */
+static bool is_name_of(const belay__server_t *server, const belay__reply_t *name) {
+  size_t n = server->run_id_len;
+  return name->type == BELAY__REPLY_STRING && name->len == n + server->data_id_len &&
+         memcmp(name->str, server->run_id, n) == 0 &&
+         memcmp(name->str + n, server->data_id, server->data_id_len) == 0;
+}
+
+/* Reads the reply, and learns from it; 0 or an error. member: who waits for it, or NULL. */
+static int read_marker(const belay__member_t *member, belay__call_t *call,
+                       const belay__result_t *result) {
+  belay_client_t *client = call->client;
+  const belay__reply_t *reply = result->reply;
+  const belay__server_t *server =
+      client->node_ops->server(client, (belay__lane_t)call->lane, call->affinity);
+  int64_t ms, max_ttl;
+  if (result->outcome != BELAY_OUTCOME_REPLY)
+    return belay__member_unconfirmed(member, result);
+  if (reply->type == BELAY__REPLY_STRING)
+    return mismatch(client, reply);
+  if (reply->type != BELAY__REPLY_ARRAY || reply->count != 3 ||
+      !belay__reply_integer(reply->items[0], INT64_MIN, 2 * BELAY__TTL_MAX_MS, &ms) ||
+      !belay__reply_integer(reply->items[1], BELAY__TTL_MIN_MS, BELAY__TTL_MAX_MS, &max_ttl)) {
+    belay__call_distrust(call, reply);
+    return BELAY_EPROTO;
+  }
+  if (server == NULL || server->epoch != call->epoch || !is_name_of(server, reply->items[2]))
+    return BELAY_EUNKNOWN;
+  learn(client, server, ms, (uint32_t)max_ttl);
+  return 0;
+}
+
+static void on_marker(belay__call_t *call, const belay__result_t *result) {
+  belay__member_t *member = call->owner;
+  belay__member_confirmed(member, read_marker(member, call, result));
+}
+
+/* Nobody waits for it, or not any more. */
+static void on_left(belay__call_t *call, const belay__result_t *result) {
+  (void)read_marker(NULL, call, result);
+}
+
+void belay__quarantine_leave(belay__call_t *call) {
+  call->done = on_left;
+  call->owner = NULL;
+}
+
+static int ask(belay__member_t *member, const belay__server_t *server, uint64_t deadline) {
+  const belay__lease_t *lease = belay__member_lease(member);
+  belay_client_t *client = member->client;
+  uint64_t rest = belay__lease_forgotten_after(lease->terms->max_ttl);
+  char key[KEY_MAX];
+  belay__call_t *call = belay__call_new(client, belay__lease_lane(lease));
+  if (call == NULL)
+    return BELAY_ENOMEM;
+  belay__call_script_text(call, &belay__script_quarantine, 1, 3);
+  belay__call_arg(call, key,
+                  belay__key_build(key, client->prefix, client->prefix_len, "node", "marker", 6));
+  belay__call_arg_joined(call, server->run_id, server->run_id_len, server->data_id,
+                         server->data_id_len);
+  belay__call_arg_int(call, lease->terms->max_ttl);
+  belay__call_arg_int(call, (int64_t)(rest / BELAY__MS) + 1);
+  call->deadline = deadline;
+  call->affinity = lease->affinity;
+  call->urgent = true;
+  call->done = on_marker;
+  call->settled = on_left;
+  call->owner = member;
+  member->confirm = call;
+  int error = belay__call_send(&call, 1);
+  if (error != 0)
+    member->confirm = NULL;
+  return error == 0 ? BELAY__PENDING : error;
+}
+
+/* ---- questions -------------------------------------------------------------------------------------------- */
+
+void belay__quarantine_ask_ahead(belay__member_t *member, uint64_t deadline) {
+  const belay__server_t *server =
+      belay__member_lease(member)->terms->quarantine ? belay__member_server(member) : NULL;
+  if (server != NULL && server->run_id_len > 0 && !is_known(member, server))
+    (void)ask(member, server, deadline);
+}
+
+bool belay__quarantine_allows(const belay__member_t *member) {
+  const belay__lease_t *lease = belay__member_lease(member);
+  const belay__server_t *server = belay__member_server(member);
+  if (!lease->terms->quarantine)
+    return true;
+  if (server == NULL || server->epoch != member->sent_on)
+    return false;
+  if (server->run_id_len == 0)
+    return lease->terms->trust;
+  return is_known(member, server) && (int64_t)member->sent >= member->client->standing.votes_from;
+}
+
+int belay__quarantine_judge(belay__member_t *member) {
+  static const char silent[] = "the server does not tell its run id";
+  const belay__server_t *server = belay__member_server(member);
+  if (belay__quarantine_allows(member))
+    return 0;
+  if (server == NULL || server->epoch != member->sent_on)
+    return BELAY_EUNKNOWN; /* whoever answered has gone away since */
+  if (server->run_id_len > 0 && !is_known(member, server))
+    return ask(member, server, belay__member_lease(member)->answer_by) == BELAY__PENDING
+               ? BELAY__PENDING
+               : BELAY_EUNKNOWN;
+  if (server->run_id_len == 0)
+    belay__client_refused(member->client, BELAY_EQUARANTINED, silent, sizeof silent - 1);
+  return BELAY_EQUARANTINED;
+}

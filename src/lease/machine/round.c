@@ -1,0 +1,235 @@
+/* A round: the same question to all members at once, and a decision as soon as the answers allow one. Answers
+ * that it does not need may still come in until the next round. */
+#include <assert.h>
+
+#include "belay/rwlock.h"
+#include "lease/machine/lease.h"
+
+/* What was asked before is not waited for; but an acquire that is decided may still be answered while the fencing
+ * number is agreed on. */
+static void leave_question(belay__member_t *member, belay__round_t next) {
+  bool fencing = next == BELAY__ROUND_READ || next == BELAY__ROUND_ACCEPT;
+  if (fencing && belay__member_lease(member)->round == BELAY__ROUND_ACQUIRE)
+    belay__member_postpone(member);
+  belay__member_forget(member);
+  if (!fencing)
+    belay__member_forget_late(member);
+}
+
+void belay__round_forget(belay__lease_t *lease) {
+  for (unsigned i = 0; i < lease->members; i++)
+    leave_question(&lease->member[i], BELAY__ROUND_NONE);
+}
+
+void belay__round_start(belay__lease_t *lease, belay__round_t round, uint64_t timeout,
+                        uint64_t limit) {
+  for (unsigned i = 0; i < lease->members; i++)
+    leave_question(&lease->member[i], round);
+  uint64_t deadline = belay__now(belay__lease_host(lease)) + timeout;
+  if (deadline > limit)
+    deadline = limit;
+  lease->round = (uint8_t)round;
+  lease->asked_write = lease->want == BELAY_RWLOCK_WRITE;
+  lease->asked_change = lease->want != lease->mode;
+  lease->answer_by = deadline;
+  if (lease->bid != NULL)
+    lease->bid->holder_ms = -1;
+  lease->starting = true; /* that one cannot be asked is looked at when all are */
+  for (unsigned i = 0; i < lease->members; i++) {
+    belay__member_t *member = &lease->member[i];
+    member->known_back |= member->status == BELAY__RESTORED;
+    member->status = BELAY__PENDING;
+  }
+  for (unsigned i = 0; i < lease->members; i++)
+    belay__member_ask(&lease->member[i], deadline);
+  lease->starting = false;
+}
+
+/* ---- votes --------------------------------------------------------------------------------------------- */
+
+typedef struct votes {
+  unsigned yes, no, pending; /* no: it is someone else's, or not ours */
+  unsigned shared;           /* of those: it is ours, but not ours alone */
+  unsigned lasting;          /* refusals that will be the same next time */
+  int reason;                /* the first of them */
+  bool twice;                /* a server has voted for two members */
+} votes_t;
+
+bool belay__round_is_lasting(int status) {
+  return status < 0 && !belay_err_retryable(status) && status != BELAY_EUNKNOWN &&
+         status != BELAY_EPROTO;
+}
+
+static votes_t count(const belay__lease_t *lease) {
+  votes_t votes = {0};
+  for (unsigned i = 0; i < lease->members; i++) {
+    int status = lease->member[i].status;
+    votes.twice |= status == BELAY_EDUPLICATE;
+    if (status == 0)
+      votes.yes++;
+    else if (status == BELAY__PENDING)
+      votes.pending++;
+    else if (status == BELAY_EHELD || status == BELAY_ENOTOWNER || status == BELAY_EFENCED)
+      votes.no++;
+    else if (status == BELAY_ESHARED)
+      votes.no++, votes.shared++;
+    else if (belay__round_is_lasting(status) && votes.lasting++ == 0)
+      votes.reason = status;
+  }
+  return votes;
+}
+
+/* What an acquire is told is the same in whatever order the answers come: somebody else has it, if enough nodes
+ * answered to know; else that too few did, or why so many never will. What keeps, gives back or counts asks
+ * whether it can still be won, and whether a definite no stands in the way. */
+int belay__round_status(const belay__lease_t *lease) {
+  unsigned quorum = lease->quorum, spare = lease->members - quorum;
+  votes_t votes = count(lease);
+  if (lease->members == 1)
+    return lease->member[0].status;
+  if (votes.twice && lease->round == BELAY__ROUND_ACQUIRE)
+    return BELAY_EDUPLICATE;
+  if (votes.yes >= quorum)
+    return 0;
+  if (votes.yes + votes.pending >= quorum)
+    return BELAY__PENDING;
+  if (lease->round == BELAY__ROUND_ACQUIRE) {
+    if (votes.yes + votes.no >= quorum)
+      return BELAY_EHELD;
+    if (votes.yes + votes.no + votes.pending >= quorum)
+      return BELAY__PENDING;
+  } else if (votes.no > spare) {
+    if (votes.shared > 0 && votes.no - votes.shared <= spare)
+      return BELAY_ESHARED;
+    return lease->round == BELAY__ROUND_ACCEPT ? BELAY_EFENCED : BELAY_ENOTOWNER;
+  } else if (votes.pending > 0) {
+    return BELAY__PENDING;
+  } else if (votes.no > 0 && lease->round == BELAY__ROUND_ACCEPT) {
+    return BELAY_EFENCED;
+  }
+  if (votes.lasting > spare)
+    return votes.reason;
+  return votes.lasting + votes.pending > spare ? BELAY__PENDING : BELAY_ENOQUORUM;
+}
+
+bool belay__round_distinct(const belay__lease_t *lease) {
+  for (unsigned i = 1; i < lease->members; i++) {
+    const belay__server_t *one = belay__member_server(&lease->member[i]);
+    for (unsigned j = 0; j < i && one != NULL && one->run_id_len > 0; j++) {
+      const belay__server_t *other = belay__member_server(&lease->member[j]);
+      if (other != NULL && belay__server_is(one, other->run_id, other->run_id_len))
+        return false;
+    }
+  }
+  return true;
+}
+
+void belay__round_won(belay__lease_t *lease) {
+  for (unsigned i = 0; i < lease->members; i++)
+    belay__member_rejoin(&lease->member[i]);
+}
+
+/* ---- taking back --------------------------------------------------------------------------------------- */
+
+static void undone(belay__undo_t *undo, void *owner, bool done) {
+  (void)done;
+  belay__member_t *member = owner;
+  assert(member->undo == undo);
+  member->undo = NULL;
+  belay__lease_step(belay__member_lease(member), BELAY__EV_UNDONE, 0);
+}
+
+/* Our token, if it may be there; and our ticket, unless that is to keep its place for so many milliseconds. */
+static belay__undo_of_t undo_of(const belay__member_t *member, bool ticket, uint32_t keep) {
+  const belay__lease_t *lease = belay__member_lease(member);
+  uint64_t ttl = member->maybe ? lease->longest_ttl : lease->terms->waiter_ttl;
+  size_t label_len;
+  const char *label = belay__lease_label(lease, &label_len);
+  return (belay__undo_of_t){
+      .label = label,
+      .label_len = label_len,
+      .kind = lease->terms->kind,
+      .key = lease->key,
+      .key_len = lease->key_len,
+      .notify = lease->terms->notify,
+      .token = lease->token,
+      .no_token = !member->maybe,
+      .repeat = lease->terms->repeat_release && member->maybe,
+      .ticket = ticket ? lease->ticket : 0,
+      .keep_ms = keep,
+      .lane = belay__lease_lane(lease),
+      .affinity = lease->affinity,
+      .epoch = member->epoch,
+      .until = belay__now(belay__lease_host(lease)) + belay__lease_forgotten_after((uint32_t)ttl),
+  };
+}
+
+/* Takes that back. A release that is under way is the undo's first try. */
+static void undo(belay__member_t *member, belay__call_t *release, bool ticket, uint32_t keep,
+                 bool wait) {
+  const belay__undo_of_t of = undo_of(member, ticket, keep);
+  belay__undo_t *undo =
+      belay__undo_start(member->client, &of, release, wait ? undone : NULL, member);
+  if (wait)
+    member->undo = undo;
+}
+
+void belay__round_undo(belay__lease_t *lease, belay__undo_how_t how) {
+  for (unsigned i = 0; i < lease->members; i++) {
+    belay__member_t *member = &lease->member[i];
+    belay__call_t *release = lease->round == BELAY__ROUND_RELEASE ? member->call : NULL;
+    if (release != NULL)
+      member->call = NULL;
+    belay__member_forget(member);
+    belay__member_forget_late(member);
+    member->until = 0;
+    bool waits = how == BELAY__UNDO_KEEP_PLACE && lease->ticket != 0;
+    bool keep = waits && member->maybe, leave = member->placed && !waits;
+    if (member->maybe || leave)
+      undo(member, release, keep || leave, keep ? lease->terms->waiter_ttl : 0,
+           how == BELAY__UNDO_AND_WAIT);
+    member->placed = keep || (member->placed && !leave);
+    member->maybe = member->fresh = member->known_back = false;
+    member->epoch = member->lowered = 0;
+  }
+  lease->round = BELAY__ROUND_NONE;
+}
+
+void belay__round_keep_release(belay__lease_t *lease) {
+  for (unsigned i = 0; i < lease->members; i++) {
+    belay__member_t *member = &lease->member[i];
+    bool maybe = member->maybe;
+    member->maybe = true;
+    const belay__undo_of_t of = undo_of(member, false, 0);
+    member->maybe = maybe;
+    if (!maybe) /* else it is undone */
+      belay__undo_keep(member->client, &of);
+  }
+}
+
+void belay__round_leave_places(belay__lease_t *lease) {
+  for (unsigned i = 0; i < lease->members; i++) {
+    belay__member_t *member = &lease->member[i];
+    if (!member->placed)
+      continue;
+    bool maybe = member->maybe;
+    member->maybe = member->placed = false; /* the token stays */
+    undo(member, NULL, true, 0, false);
+    member->maybe = maybe;
+  }
+}
+
+bool belay__round_undoing(const belay__lease_t *lease) {
+  for (unsigned i = 0; i < lease->members; i++)
+    if (lease->member[i].undo != NULL)
+      return true;
+  return false;
+}
+
+void belay__round_forget_undo(belay__lease_t *lease) {
+  for (unsigned i = 0; i < lease->members; i++)
+    if (lease->member[i].undo != NULL) {
+      belay__undo_detach(lease->member[i].undo);
+      lease->member[i].undo = NULL;
+    }
+}

@@ -1,0 +1,227 @@
+/* When things are due. Nothing here changes a lease. */
+#include "lease/machine/lease.h"
+
+#define FIRST_POLL_MS UINT64_C(5)          /* the second attempt comes within this */
+#define REFUSED_REST_MAX_MS UINT64_C(2000) /* between attempts that the server refuses */
+#define ROUNDS_APART 4                     /* the least spread of delays of a quorum, in rounds */
+#define HERD_MS                                                                                    \
+  UINT64_C(10) /* spreads who wakes when a holder's ttl ends, or on a new connection */
+#define MISSED_MAX_MS UINT64_C(1000) /* who may have missed a message asks within this */
+#define WAKE_SPREAD_US UINT64_C(800) /* spreads who wakes when it was released; half of that */
+#define WAKE_HALVINGS 6        /* for each time that it was held: who waits for long goes first */
+#define YIELD_US UINT64_C(400) /* those who were woken are through with asking */
+#define QUORUM_YIELD_MS UINT64_C(2)
+#define LONG_YIELD_MS UINT64_C(10)  /* long enough for some of those who ask now and then, ... */
+#define STREAK_MAX_MS UINT64_C(500) /* ... of which, after so long, there may be some, */
+#define POLLED_STREAK_MAX_MS UINT64_C(100) /* or are */
+#define RENEWAL_SLOTS 16 /* renewals of one period go out in so many parts, or up to twice that */
+#define CHECK_SPREAD_MS                                                                            \
+  UINT64_C(100) /* leases that were held through a lost connection ask within this */
+#define CHECKS_APART_MS                                                                            \
+  UINT64_C(100) /* a holder that hears many messages asks no more often than this */
+#define RENEW_RETRY_MS UINT64_C(20) /* after a failed renewal; doubles up to ttl/10 */
+
+uint64_t belay__lease_validity(uint32_t ttl_ms, int32_t drift_ms) {
+  uint64_t drift =
+      drift_ms >= 0 ? (uint64_t)drift_ms * BELAY__MS : ttl_ms * BELAY__MS / 100 + 2 * BELAY__MS;
+  uint64_t ttl = ttl_ms * BELAY__MS;
+  return ttl > drift ? ttl - drift : 0;
+}
+
+uint64_t belay__lease_forgotten_after(uint32_t ttl_ms) {
+  return ttl_ms * BELAY__MS + ttl_ms * BELAY__MS / 100 + 2 * BELAY__MS;
+}
+
+/* The quorum-th largest of the members' times. */
+uint64_t belay__lease_deadline(const belay__lease_t *lease) {
+  for (unsigned i = 0; i < lease->members; i++) {
+    unsigned as_long = 0, longer = 0;
+    for (unsigned j = 0; j < lease->members; j++) {
+      as_long += lease->member[j].until >= lease->member[i].until;
+      longer += lease->member[j].until > lease->member[i].until;
+    }
+    if (longer < lease->quorum && as_long >= lease->quorum)
+      return lease->member[i].until;
+  }
+  return 0;
+}
+
+bool belay__lease_renews(const belay__lease_t *lease, uint64_t now) {
+  return lease->terms->renew &&
+         (lease->terms->max_hold == BELAY_FOREVER ||
+          (now - lease->held_since) / BELAY__MS < (uint64_t)lease->terms->max_hold);
+}
+
+/* At most half of what can be trusted, so that there is time for a second try. */
+static uint64_t renew_after(const belay__lease_t *lease, uint64_t validity) {
+  uint64_t ttl = lease->ttl * BELAY__MS, after = lease->terms->renew_after * BELAY__MS;
+  if (after == 0)
+    after = ttl / 3;
+  if (after < ttl / 10)
+    after = ttl / 10;
+  return after < validity / 2 ? after : validity / 2;
+}
+
+/* So long after the send that the present deadline counts from; a little earlier, so that all that are due at about
+ * the same time go out together. How much earlier differs from lease to lease by up to a quarter: otherwise those
+ * that a loop which was away has renewed together would be due together for ever. */
+uint64_t belay__lease_renewal_due(const belay__lease_t *lease, uint64_t now) {
+  if (!belay__lease_renews(lease, now))
+    return BELAY__NEVER;
+  uint64_t deadline = belay__lease_deadline(lease);
+  uint64_t validity = belay__lease_validity(lease->ttl, lease->terms->drift);
+  uint64_t after = renew_after(lease, validity), rest = validity - after;
+  uint64_t due = deadline > now + rest ? deadline - rest : 0;
+  uint64_t sooner = after / 4 / 65536 * (lease->affinity >> 16);
+  due = due > sooner ? due - sooner : 0;
+  uint64_t slot = 1; /* a power of two, so that those of different ttls meet */
+  while (slot <= after / RENEWAL_SLOTS / 2)
+    slot *= 2;
+  due -= due % slot;
+  return due > now ? due : now + 1;
+}
+
+uint64_t belay__lease_renewal_retry(const belay__lease_t *lease, uint64_t now) {
+  uint64_t most = lease->ttl * BELAY__MS / 10;
+  uint64_t delay = (RENEW_RETRY_MS * BELAY__MS) << (lease->failures < 10 ? lease->failures : 10);
+  if (delay > most)
+    delay = most;
+  return now + 1 + delay / 2 + belay__random_below(belay__lease_host(lease), delay / 2);
+}
+
+uint64_t belay__lease_renewal_soon(const belay__lease_t *lease, uint64_t now) {
+  return now + 1 + belay__random_below(belay__lease_host(lease), HERD_MS * BELAY__MS);
+}
+
+uint64_t belay__lease_check_at(const belay__lease_t *lease, uint64_t now, belay__check_t why) {
+  uint64_t spread = lease->ttl * BELAY__MS / 50, most = CHECK_SPREAD_MS * BELAY__MS, last = 0;
+  if (why == BELAY__CHECK_LOST)
+    return now + 1 + belay__random_below(belay__lease_host(lease), spread < most ? spread : most);
+  for (unsigned i = 0; i < lease->members; i++)
+    if (lease->member[i].sent > last)
+      last = lease->member[i].sent;
+  uint64_t when = last + CHECKS_APART_MS * BELAY__MS;
+  return when > now ? when : now + 1;
+}
+
+/* The largest random delay after an attempt that was refused or not answered. */
+static uint64_t backed_off(const belay__lease_t *lease, uint64_t max) {
+  uint64_t top = max << (lease->failures < 8 ? lease->failures : 8);
+  uint64_t most = REFUSED_REST_MAX_MS * BELAY__MS;
+  if (top < most)
+    return top;
+  return max > most ? max : most;
+}
+
+/* How long the last attempt took; a loop that stood still meanwhile does not count. */
+static uint64_t round_took(const belay__lease_t *lease, uint64_t now) {
+  uint64_t most = lease->terms->timeout * BELAY__MS * (lease->terms->fencing ? 3 : 1);
+  return now - lease->bid->asked_at < most ? now - lease->bid->asked_at : most;
+}
+
+/* Contenders that split the votes must not meet again: the delays differ by more than a round takes. */
+static uint64_t apart(const belay__lease_t *lease, uint64_t now) {
+  return lease->members > 1 ? ROUNDS_APART * round_took(lease, now) : 0;
+}
+
+/* Whether its holder, if that is one like us, has had it for no longer than from one poll to the next: so it changes
+ * hands. */
+static bool is_moving(const belay__lease_t *lease) {
+  int64_t ttl = lease->terms->ttl; /* elsewhere what is told may be another time than a holder's */
+  return lease->terms->kind->passes && lease->bid->holder_ms <= ttl &&
+         lease->bid->holder_ms + lease->terms->retry_max >= ttl;
+}
+
+/* It was held: the first time a short delay; then they double each time, unless it changes hands. */
+static void poll_range(const belay__lease_t *lease, uint64_t *min, uint64_t *max) {
+  const belay__terms_t *terms = lease->terms;
+  *min = terms->retry_min * BELAY__MS;
+  *max = terms->retry_max * BELAY__MS;
+  if (lease->attempts == 1) {
+    *min = *min < BELAY__MS ? *min : BELAY__MS;
+    *max = *max < FIRST_POLL_MS * BELAY__MS ? *max : FIRST_POLL_MS * BELAY__MS;
+    return;
+  }
+  uint32_t doublings =
+      lease->bid->found_held > 2 && !is_moving(lease) ? lease->bid->found_held - 2 : 0;
+  for (uint32_t i = 0; i < doublings && 2 * *max <= terms->backoff_max * BELAY__MS; i++) {
+    *min *= 2;
+    *max *= 2;
+  }
+  uint64_t most = terms->waiter_ttl * BELAY__MS / 3; /* so that our place is kept */
+  if (lease->ticket != 0 && *max > most) {
+    *min = *min < most / 2 ? *min : most / 2;
+    *max = most;
+  }
+}
+
+uint64_t belay__lease_woken_attempt(const belay__lease_t *lease, uint64_t now, belay__woken_t by) {
+  uint64_t least = 0, spread = 0, max = lease->terms->retry_max;
+  uint32_t late = lease->bid->found_held < WAKE_HALVINGS ? lease->bid->found_held : WAKE_HALVINGS;
+  switch (by) {
+  case BELAY__WOKEN_ALL:
+    least = (WAKE_SPREAD_US * 1000 >> late) / 2;
+    spread = least + apart(lease, now);
+    break;
+  case BELAY__WOKEN_ALONE:
+    break;
+  case BELAY__WOKEN_CONNECTED:
+    spread = HERD_MS * BELAY__MS;
+    break;
+  case BELAY__WOKEN_AGAIN:
+    spread = (max < MISSED_MAX_MS ? max : MISSED_MAX_MS) * BELAY__MS;
+    break;
+  }
+  uint64_t when = now + 1 + least + belay__random_below(belay__lease_host(lease), spread), delay;
+  if (by == BELAY__WOKEN_ALL && belay__crowd_delay(lease, &delay))
+    when = now + 1 + delay;
+  return when < lease->bid->wait_until ? when : lease->bid->wait_until;
+}
+
+uint64_t belay__lease_streak_max(const belay__lease_t *lease) {
+  return (lease->terms->notify ? STREAK_MAX_MS : POLLED_STREAK_MAX_MS) * BELAY__MS;
+}
+
+uint64_t belay__lease_yielded_attempt(const belay__lease_t *lease, uint64_t now,
+                                      belay__yield_t how) {
+  uint64_t least = YIELD_US * 1000;
+  if (how == BELAY__YIELD_LONG)
+    least = LONG_YIELD_MS * BELAY__MS;
+  else if (lease->members > 1)
+    least = QUORUM_YIELD_MS * BELAY__MS;
+  uint64_t when = now + least + belay__random_below(belay__lease_host(lease), least);
+  uint64_t others = belay__crowd_return_at(lease);
+  return when > others ? when : others;
+}
+
+/* It was refused, or not answered. Then it may have been our turn, and our place may be gone: nobody would wake us. */
+static void error_range(const belay__lease_t *lease, uint64_t *min, uint64_t *max) {
+  uint64_t most = MISSED_MAX_MS * BELAY__MS;
+  *max = backed_off(lease, *max);
+  if (lease->ticket != 0 && *max > most) {
+    *min = *min < most / 2 ? *min : most / 2;
+    *max = most;
+  }
+}
+
+uint64_t belay__lease_next_attempt(const belay__lease_t *lease, int status, uint64_t now) {
+  uint64_t min = lease->terms->retry_min * BELAY__MS, max = lease->terms->retry_max * BELAY__MS;
+  if (status == BELAY_EHELD)
+    poll_range(lease, &min, &max);
+  else
+    error_range(lease, &min, &max);
+  uint64_t spread = apart(lease, now);
+  if (max - min < spread)
+    max = min + spread;
+  uint64_t when = now + min + belay__random_below(belay__lease_host(lease), max - min + 1);
+  uint64_t news = belay__quarantine_ends(lease); /* what was in the way may be gone by then */
+  if (status == BELAY_EHELD && lease->bid->holder_ms >= 0) {
+    uint64_t free_at = now + ((uint64_t)lease->bid->holder_ms + 1) * BELAY__MS;
+    news = news < free_at ? news : free_at;
+  }
+  if (news < when) {
+    news += belay__random_below(belay__lease_host(lease), HERD_MS * BELAY__MS);
+    when = when < news ? when : news;
+  }
+  return when < lease->bid->wait_until ? when : lease->bid->wait_until;
+}

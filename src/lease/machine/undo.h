@@ -1,0 +1,66 @@
+/* An undo: takes back what an attempt may have left on a server, in the background, also when the handle that
+ * made the attempt is closed.
+ *
+ *   start --> SENDING --answer, nothing can come after it--> over: undone
+ *               |  ^
+ *    not known, |  | time to try again
+ *    or a ghost |  |
+ *               v  |
+ *             RESTING --the ttl has run out on the server, or abort--> over: given up
+ *
+ * With `repeat` it is not over when it was answered, although its owner is told so: the server may be replaced by one
+ * that does not know of it.
+ *
+ *   answered --> KEPT --its connection is lost--> SENDING
+ *                  +--the ttl has run out on the server, or the client closes--> over
+ *
+ * A ghost: the attempt went out on a connection that was lost, and the server may still read it from its
+ * socket after the undo that came on the next connection. Where the new connection could not kill the
+ * old one, the undo is repeated a few times; what slips through lives for its ttl. */
+#ifndef BELAY_LEASE_MACHINE_UNDO_H
+#define BELAY_LEASE_MACHINE_UNDO_H
+
+#include "core/client/client.h"
+#include "core/call/script.h"
+#include "core/key/token.h"
+
+typedef struct belay__undo belay__undo_t;
+
+/* done: true if it is known that nothing is left. */
+typedef void (*belay__undo_cb)(belay__undo_t *undo, void *owner, bool done);
+
+/* What to undo. */
+typedef struct belay__undo_of {
+  const struct belay__kind *kind; /* whose release it runs */
+  const char *key;                /* copied */
+  size_t key_len;
+  belay__token_t token;
+  const char *label; /* in the token; copied */
+  size_t label_len;
+  bool notify;     /* tell who waits */
+  bool no_token;   /* only the ticket */
+  bool repeat;     /* an answer counts as long as the connection lasts */
+  uint64_t ticket; /* 0: none */
+  /* For how long the ticket keeps its place; 0: it goes. That is said once: behind what is asked next it might
+   * bring back a place that was given up. */
+  uint32_t keep_ms;
+  belay__lane_t lane;
+  uint32_t affinity;
+  uint32_t epoch; /* the connection of an attempt that was not answered; 0: none */
+  uint64_t until; /* by then the server has forgotten it in any case */
+} belay__undo_of_t;
+
+/* Starts one; its call goes out before this returns, behind all that were sent on its lane with its affinity,
+ * unless a release is under way already: then that is its call (release may be NULL). cb (which may be NULL) is
+ * told once, later. NULL if memory is out, or if there is no cb and more are under way than a client may have:
+ * then what is left lives for its ttl. */
+belay__undo_t *belay__undo_start(belay_client_t *client, const belay__undo_of_t *of,
+                                 belay__call_t *release, belay__undo_cb cb, void *owner);
+
+/* The same for one that was answered already, as a release: it is KEPT, if there is room for it. */
+void belay__undo_keep(belay_client_t *client, const belay__undo_of_t *of);
+
+/* The owner does not want to be told any more; the undo goes on. */
+void belay__undo_detach(belay__undo_t *undo);
+
+#endif /* BELAY_LEASE_MACHINE_UNDO_H */

@@ -1,0 +1,81 @@
+/* Turns among clients. The server publishes a release to all that listen, and the first question that reaches it wins:
+ * that is the fastest client, not the one that has waited longest. So the clients put themselves in order. A client learns
+ * from its own release how many other connections were told of it: `others`. Each of them has its turn before this client
+ * has its next one, so a waiter that has heard of n releases since its wait began is about n-th of them:
+ *
+ *   release heard --n >= others--> asks at once: it has waited longest
+ *                 --n < others --> asks (others - n) steps later, and sooner with each release
+ *
+ * All steps together are a small part of a hold, so that little is lost if those that should come first have gone. A
+ * client that has not released the key lately knows of no others and asks as belay__lease_woken_attempt() says. Only the
+ * plain lock on one server does this: only there a release serves exactly one waiter. */
+#include "lease/machine/lease.h"
+
+#define STEP_MAX_US UINT64_C(500) /* two clients that hear of the same release ask this far apart */
+#define SPREAD_MAX_MS                                                                              \
+  UINT64_C(20)        /* the longest that a waiter which was woken lets others go first */
+#define HOLD_PART 8   /* and the part of a hold that this is at most */
+#define TURNS_KNOWN 4 /* what was learnt from a release holds for this many turns of all */
+#define RETURN_MAX_US UINT64_C(400) /* for those that were woken to ask */
+
+static belay__crowd_t *slot_of(const belay__lease_t *lease) {
+  return &lease->member[0].client->crowds[lease->entry.hash % BELAY__CROWDS];
+}
+
+static bool takes_turns(const belay__lease_t *lease) {
+  return lease->members == 1 && lease->terms->kind->passes && lease->terms->notify;
+}
+
+/* Whether the others have had their turns long ago, or have gone. */
+static bool is_stale(const belay__crowd_t *crowd, uint64_t now) {
+  uint64_t turn = (crowd->others + UINT64_C(1)) * (crowd->held_for + BELAY__MS);
+  return now - crowd->released_at > TURNS_KNOWN * turn;
+}
+
+/* NULL: no others are known of. */
+static const belay__crowd_t *find(const belay__lease_t *lease) {
+  const belay__crowd_t *crowd = slot_of(lease);
+  if (!takes_turns(lease) || crowd->others == 0 || crowd->hash != lease->entry.hash)
+    return NULL;
+  return is_stale(crowd, belay__now(belay__lease_host(lease))) ? NULL : crowd;
+}
+
+static uint64_t least(uint64_t a, uint64_t b) {
+  return a < b ? a : b;
+}
+
+static uint64_t spread_of(const belay__crowd_t *crowd) {
+  uint64_t steps = crowd->others * STEP_MAX_US * 1000;
+  return least(least(steps, SPREAD_MAX_MS * BELAY__MS), crowd->held_for / HOLD_PART);
+}
+
+void belay__crowd_note(belay__lease_t *lease) {
+  belay__crowd_t *crowd = slot_of(lease);
+  if (!takes_turns(lease) || lease->told >= BELAY__UNTOLD_MIN)
+    return;
+  uint32_t others = lease->told - (lease->told > 0 && belay__wake_is_subscribed(lease));
+  if (others == 0 && crowd->hash != lease->entry.hash)
+    return; /* another key's stays */
+  uint64_t now = belay__now(belay__lease_host(lease));
+  *crowd = (belay__crowd_t){.hash = lease->entry.hash,
+                            .released_at = now,
+                            .held_for = now - lease->held_since,
+                            .others = others};
+}
+
+bool belay__crowd_delay(const belay__lease_t *lease, uint64_t *delay) {
+  const belay__crowd_t *crowd = find(lease);
+  if (crowd == NULL)
+    return false;
+  uint32_t before = lease->bid->releases < crowd->others ? crowd->others - lease->bid->releases : 0;
+  *delay = spread_of(crowd) * before / crowd->others;
+  return true;
+}
+
+uint64_t belay__crowd_return_at(const belay__lease_t *lease) {
+  const belay__crowd_t *crowd = find(lease);
+  if (crowd == NULL)
+    return 0;
+  return crowd->released_at + spread_of(crowd) +
+         least(RETURN_MAX_US * 1000, crowd->held_for / HOLD_PART);
+}

@@ -1,0 +1,267 @@
+/* The refilled bucket: a number of tokens and the index of the next filling, a key for each, and scripts that know
+ * both. All its operations are requests. */
+#include "limit/refiller/bucket.h"
+
+#include <string.h>
+
+#include "core/client/handle.h"
+#include "scripts.gen.h"
+
+#define TTL_MAX_MS INT64_C(31536000000) /* a year */
+
+struct belay_bucket {
+  belay__family_t family; /* first */
+  int64_t capacity, idle_ms, index_ms;
+  bool full;
+};
+
+/* ---- closing ------------------------------------------------------------------------------------------- */
+
+static void on_gone(belay__family_t *family) {
+  belay_bucket_t *bucket = (belay_bucket_t *)family;
+  if (family->close_cb != NULL)
+    ((belay_bucket_close_cb)family->close_cb)(bucket, family->data);
+}
+
+static const belay__family_ops_t family_ops = {
+    .name = "bucket", .size = sizeof(belay_bucket_t), .gone = on_gone};
+
+int belay__bucket_check(const belay_bucket_t *bucket) {
+  return belay__family_check((const belay__family_t *)bucket);
+}
+
+int belay_bucket_close(belay_bucket_t *bucket, belay_bucket_close_cb cb) {
+  return belay__family_close((belay__family_t *)bucket, (void (*)(void))cb);
+}
+
+/* ---- a new one ----------------------------------------------------------------------------------------- */
+
+void belay_bucket_options_init(belay_bucket_options_t *options) {
+  if (options == NULL)
+    return;
+  *options = (belay_bucket_options_t){.idle_ms = 3600000, .index_ms = 86400000};
+}
+
+static int check_options(belay_t *belay, const belay_bucket_options_t *o) {
+  int error = belay__check_range(belay, "capacity", o->capacity, 1, BELAY_BUCKET_TOKENS_MAX);
+  if (error == 0)
+    error = belay__check_range(belay, "idle_ms", o->idle_ms, 1000, TTL_MAX_MS);
+  if (error == 0)
+    error = belay__check_range(belay, "index_ms", o->index_ms, o->idle_ms, TTL_MAX_MS);
+  return error;
+}
+
+int belay_bucket_new(belay_client_t *client, const belay_bucket_options_t *options,
+                     belay_bucket_t **out) {
+  belay_bucket_options_t o;
+  belay__family_t *family;
+  if (out == NULL)
+    return BELAY_EINVAL;
+  *out = NULL;
+  int error = belay__client_check(client);
+  if (error != 0)
+    return error;
+  belay_bucket_options_init(&o);
+  if (options != NULL)
+    o = *options;
+  error = check_options(client->belay, &o);
+  if (error == 0)
+    error = belay__family_new(client, &family_ops, o.name, o.name_len, &family);
+  if (error != 0)
+    return error;
+  belay_bucket_t *bucket = *out = (belay_bucket_t *)family;
+  family->data = o.data;
+  bucket->capacity = o.capacity;
+  bucket->idle_ms = o.idle_ms;
+  bucket->index_ms = o.index_ms;
+  bucket->full = o.full;
+  return 0;
+}
+
+/* ---- answers ------------------------------------------------------------------------------------------- */
+
+enum { APPLIED, TOKENS, INDEX, VALUES }; /* of a request */
+
+static int64_t tokens_of_missing(const belay_bucket_t *bucket) {
+  return bucket->full ? bucket->capacity : 0;
+}
+
+static int read_state(belay__pending_t *pending, const belay__call_t *call,
+                      const belay__reply_t *reply) {
+  const belay_bucket_t *bucket = pending->context;
+  const int64_t max[VALUES] = {1, bucket->capacity, BELAY_BUCKET_INDEX_MAX};
+  int64_t what;
+  if (belay__reply_integer(reply, -2, -1, &what))
+    return belay__family_mismatch(call, what == -1 ? "it holds no number of tokens"
+                                                   : "its ::index holds no index");
+  if (reply->type != BELAY__REPLY_ARRAY || reply->count != VALUES)
+    return BELAY_EPROTO;
+  for (int i = 0; i < VALUES; i++)
+    if (!belay__reply_integer(reply->items[i], 0, max[i], &pending->values[i]))
+      return BELAY_EPROTO;
+  return 0;
+}
+
+/* Where an answer was lost, and this time the index is another one, it may be we who have stepped it. */
+static int read_added(belay__pending_t *pending, const belay__call_t *call,
+                      const belay__reply_t *reply) {
+  int error = read_state(pending, call, reply);
+  return error == 0 && pending->maybe && !pending->values[APPLIED] ? BELAY_EUNKNOWN : error;
+}
+
+static int read_deleted(belay__pending_t *pending, const belay__call_t *call,
+                        const belay__reply_t *reply) {
+  (void)call;
+  int64_t keys;
+  if (!belay__reply_integer(reply, 0, 2, &keys))
+    return BELAY_EPROTO;
+  pending->values[APPLIED] = keys > 0;
+  pending->values[TOKENS] = tokens_of_missing(pending->context);
+  return 0;
+}
+
+static void tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
+  const belay_bucket_state_t unknown = {.tokens = -1, .index = -1};
+  const belay_bucket_state_t state = {.applied = answer->values[APPLIED] != 0,
+                                      .tokens = answer->values[TOKENS],
+                                      .index = answer->values[INDEX]};
+  ((belay_bucket_cb)cb)(request, answer->status, answer->status == 0 ? &state : &unknown);
+}
+
+static const belay__request_ops_t fetch_ops = {.read = read_state, .tell = tell};
+static const belay__request_ops_t add_ops = {.read = read_added, .tell = tell, .idempotent = true};
+static const belay__request_ops_t read_ops = {.read = read_state, .tell = tell, .idempotent = true};
+static const belay__request_ops_t delete_ops = {.read = read_deleted, .tell = tell};
+
+/* ---- operations ---------------------------------------------------------------------------------------- */
+
+static int check(const belay_bucket_t *bucket, const belay_request_t *request, const char *key,
+                 size_t key_len, bool has_cb) {
+  return belay__family_check_key((const belay__family_t *)bucket, request, key, key_len, has_cb);
+}
+
+static int check_tokens(const belay_bucket_t *bucket, int64_t tokens) {
+  return belay__check_range(bucket->family.client->belay, "tokens", tokens, 1, bucket->capacity);
+}
+
+/* Adds both keys of a bucket. */
+static void put_keys(const belay_bucket_t *bucket, belay__call_t *call, const char *key,
+                     size_t key_len) {
+  belay__family_arg(&bucket->family, call, key, key_len, "}");
+  belay__family_arg(&bucket->family, call, key, key_len, BELAY__BUCKET_INDEX);
+}
+
+static int start(belay_bucket_t *bucket, belay_request_t *request, belay__call_t *call,
+                 const belay__request_ops_t *ops, belay_bucket_cb cb) {
+  return belay__family_start(&bucket->family, request, call, ops, (void (*)(void))cb);
+}
+
+/* Of 0 tokens it is a look. */
+static belay__call_t *new_fetch(const belay_bucket_t *bucket, const char *key, size_t key_len,
+                                int64_t tokens) {
+  belay__call_t *call = belay__call_new(bucket->family.client, BELAY__LANE_DATA);
+  if (call == NULL)
+    return NULL;
+  belay__call_script(call, &belay__script_bucket_fetch, 2, 4);
+  put_keys(bucket, call, key, key_len);
+  belay__call_arg_int(call, tokens);
+  belay__call_arg_int(call, bucket->capacity);
+  belay__call_arg_int(call, tokens_of_missing(bucket));
+  belay__call_arg_int(call, bucket->idle_ms);
+  return call;
+}
+
+int belay_bucket_fetch(belay_bucket_t *bucket, belay_request_t *request, const char *key,
+                       size_t key_len, int64_t tokens, belay_bucket_cb cb) {
+  key_len = belay__text_len(key, key_len);
+  int error = check(bucket, request, key, key_len, cb != NULL);
+  if (error == 0)
+    error = check_tokens(bucket, tokens);
+  if (error != 0)
+    return error;
+  belay__call_t *call = new_fetch(bucket, key, key_len, tokens);
+  return start(bucket, request, call, &fetch_ops, cb);
+}
+
+int belay_bucket_read(belay_bucket_t *bucket, belay_request_t *request, const char *key,
+                      size_t key_len, belay_bucket_cb cb) {
+  key_len = belay__text_len(key, key_len);
+  int error = check(bucket, request, key, key_len, cb != NULL);
+  if (error != 0)
+    return error;
+  belay__call_t *call = new_fetch(bucket, key, key_len, 0);
+  return start(bucket, request, call, &read_ops, cb);
+}
+
+/* The index outlives the last time that this may be sent, or that would find a bucket that has no index again. */
+static int64_t index_ms(const belay_bucket_t *bucket, const belay_request_t *request) {
+  int64_t ms = belay__request_timeout_ms(bucket->family.client, request);
+  ms += ms / 100 + 2;
+  return ms > bucket->index_ms ? ms : bucket->index_ms;
+}
+
+int belay_bucket_add(belay_bucket_t *bucket, belay_request_t *request, const char *key,
+                     size_t key_len, int64_t tokens, int64_t index, belay_bucket_cb cb) {
+  key_len = belay__text_len(key, key_len);
+  int error = check(bucket, request, key, key_len, cb != NULL);
+  if (error == 0)
+    error = check_tokens(bucket, tokens);
+  if (error == 0)
+    error = belay__check_range(bucket->family.client->belay, "index", index, 0,
+                               BELAY_BUCKET_INDEX_MAX - 1);
+  if (error != 0)
+    return error;
+  belay__call_t *call = belay__call_new(bucket->family.client, BELAY__LANE_DATA);
+  if (call == NULL)
+    return BELAY_ENOMEM;
+  belay__call_script(call, &belay__script_bucket_add, 2, 6);
+  put_keys(bucket, call, key, key_len);
+  belay__call_arg_int(call, tokens);
+  belay__call_arg_int(call, index);
+  belay__call_arg_int(call, bucket->capacity);
+  belay__call_arg_int(call, tokens_of_missing(bucket));
+  belay__call_arg_int(call, bucket->idle_ms);
+  belay__call_arg_int(call, index_ms(bucket, request));
+  return start(bucket, request, call, &add_ops, cb);
+}
+
+int belay_bucket_delete(belay_bucket_t *bucket, belay_request_t *request, const char *key,
+                        size_t key_len, belay_bucket_cb cb) {
+  key_len = belay__text_len(key, key_len);
+  int error = check(bucket, request, key, key_len, cb != NULL);
+  if (error != 0)
+    return error;
+  belay__call_t *call = belay__call_new(bucket->family.client, BELAY__LANE_DATA);
+  if (call == NULL)
+    return BELAY_ENOMEM;
+  belay__call_command(call, "DEL", 3);
+  put_keys(bucket, call, key, key_len);
+  return start(bucket, request, call, &delete_ops, cb);
+}
+
+/* ---- the rest ------------------------------------------------------------------------------------------ */
+
+void *belay_bucket_data(const belay_bucket_t *bucket) {
+  return belay__family_data((const belay__family_t *)bucket);
+}
+
+belay_client_t *belay__bucket_client(const belay_bucket_t *bucket) {
+  return bucket->family.client;
+}
+
+int64_t belay__bucket_capacity(const belay_bucket_t *bucket) {
+  return bucket->capacity;
+}
+
+int64_t belay__bucket_idle_ms(const belay_bucket_t *bucket) {
+  return bucket->idle_ms;
+}
+
+int64_t belay__bucket_index_ms(const belay_bucket_t *bucket) {
+  return bucket->index_ms;
+}
+
+const char *belay__bucket_prefix(const belay_bucket_t *bucket, size_t *len) {
+  *len = bucket->family.prefix_len;
+  return bucket->family.prefix;
+}

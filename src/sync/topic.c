@@ -1,0 +1,289 @@
+/* Topics. A subscription:
+ *
+ *   LISTENING: what comes is queued --closed--> CLOSING --the task--> told, gone
+ *     |    ^
+ *     v    | the gap has been told, and the channel is up
+ *   a gap waits to be told: what comes is lost in it
+ *
+ * The queue and the gap behind it are told from the task. What the connection does meanwhile is part of the same
+ * gap; so what waits is bounded by bytes, whatever happens. */
+#include <belay/topic.h>
+#include <string.h>
+
+#include "core/client/channel.h"
+#include "core/key/key.h"
+#include "core/call/publish.h"
+#include "core/client/request.h"
+
+#define FAMILY "topic"
+#define EVENTS_IN_A_TURN 64 /* a deadline of somebody else's must not wait for all of them */
+
+static int check_name(belay_client_t *client, const char *name, size_t len) {
+  if (name != NULL && len >= 1 && len <= BELAY__NAME_MAX)
+    return 0;
+  belay__detail(client->belay, "name: not 1 to %zu bytes", BELAY__NAME_MAX);
+  return BELAY_EINVAL;
+}
+
+/* The name of a topic's channel; NULL if memory is out. */
+static char *channel_new(belay_client_t *client, const char *name, size_t name_len, size_t *len) {
+  *len = belay__key_build(NULL, client->prefix, client->prefix_len, FAMILY, name, name_len);
+  char *channel = belay__alloc(client->belay, *len);
+  if (channel != NULL)
+    belay__key_build(channel, client->prefix, client->prefix_len, FAMILY, name, name_len);
+  return channel;
+}
+
+/* ---- publishing ---------------------------------------------------------------------------------------- */
+
+static int read_receivers(belay__pending_t *pending, const belay__call_t *call,
+                          const belay__reply_t *reply) {
+  (void)call;
+  return belay__reply_integer(reply, 0, INT64_MAX, &pending->values[0]) ? 0 : BELAY_EPROTO;
+}
+
+static void tell_published(belay_request_t *request, void (*cb)(void),
+                           const belay__answer_t *answer) {
+  ((belay_topic_publish_cb)cb)(request, answer->status, answer->values[0]);
+}
+
+static const belay__request_ops_t publish_ops = {.read = read_receivers, .tell = tell_published};
+
+int belay_topic_publish(belay_client_t *client, belay_request_t *request, const char *name,
+                        size_t name_len, const void *message, size_t len,
+                        belay_topic_publish_cb cb) {
+  name_len = belay__text_len(name, name_len);
+  int error = belay__client_check(client);
+  if (error == 0)
+    error = belay__request_check(client, request, cb != NULL);
+  if (error == 0)
+    error = check_name(client, name, name_len);
+  if (error != 0)
+    return error;
+  if (len > BELAY_TOPIC_MESSAGE_MAX || (message == NULL && len > 0)) {
+    belay__detail(client->belay, "message: NULL, or more than 1,048,576 bytes");
+    return BELAY_EINVAL;
+  }
+  size_t channel_len;
+  char *channel = channel_new(client, name, name_len, &channel_len);
+  belay__call_t *call = channel == NULL ? NULL : belay__call_new(client, BELAY__LANE_DATA);
+  if (call != NULL) {
+    belay__publish_build(call, channel, channel_len, len == 0 ? "" : message, len);
+    call->affinity = belay__key_affinity(channel, channel_len);
+  }
+  belay__free(client->belay, channel, channel_len);
+  return call == NULL
+             ? BELAY_ENOMEM
+             : belay__request_start(request, call, &publish_ops, NULL, NULL, (void (*)(void))cb);
+}
+
+/* ---- a subscription ------------------------------------------------------------------------------------ */
+
+typedef struct message {
+  belay__list_t node;
+  size_t len;
+  char data[];
+} message_t;
+
+struct belay_subscription {
+  belay__object_t object; /* of the client */
+  belay_client_t *client;
+  belay__ear_t ear;
+  belay__task_t task;
+  belay_topic_cb cb;
+  belay_subscription_close_cb close_cb;
+  void *data;
+  bool ref, closing;
+  bool listening;      /* LISTENING waits to be told, before the queue */
+  int gap;             /* why a gap waits to be told, behind the queue; 0: none does */
+  belay__list_t queue; /* messages */
+  size_t bytes;        /* of the queue */
+};
+
+static size_t size_of(const message_t *message) {
+  return sizeof *message + message->len;
+}
+
+static void free_first(belay_subscription_t *subscription) {
+  message_t *message = BELAY__CONTAINER(belay__list_pop(&subscription->queue), message_t, node);
+  subscription->bytes -= size_of(message);
+  belay__free(subscription->client->belay, message, size_of(message));
+}
+
+/* 0, or why the message is lost. One that comes alone has room. */
+static int add_message(belay_subscription_t *subscription, const char *data, size_t len) {
+  belay_client_t *client = subscription->client;
+  size_t bytes = subscription->bytes + sizeof(message_t) + len;
+  if (subscription->bytes > 0 && bytes > client->max_reply)
+    return BELAY_EBUSY;
+  message_t *message = belay__alloc(client->belay, sizeof *message + len);
+  if (message == NULL)
+    return BELAY_ENOMEM;
+  message->len = len;
+  if (len > 0)
+    memcpy(message->data, data, len);
+  belay__list_push(&subscription->queue, &message->node);
+  subscription->bytes += size_of(message);
+  return 0;
+}
+
+static void on_hear(belay__ear_t *ear, belay__heard_t what, const char *data, size_t len,
+                    int status) {
+  belay_subscription_t *subscription = BELAY__CONTAINER(ear, belay_subscription_t, ear);
+  if (subscription->gap != 0)
+    return; /* it is in the gap; when that has been told, the task looks whether it is over */
+  switch (what) {
+  case BELAY__HEARD_UP:
+    subscription->listening = true;
+    break;
+  case BELAY__HEARD_MESSAGE:
+    subscription->gap = add_message(subscription, data, len);
+    break;
+  case BELAY__HEARD_GAP:
+    subscription->gap = status;
+    break;
+  }
+  belay__defer(subscription->client->belay, &subscription->task);
+}
+
+/* Tells the first event that waits; false if none does. */
+static bool tell_one(belay_subscription_t *subscription) {
+  belay_client_t *client = subscription->client;
+  if (subscription->listening) {
+    subscription->listening = false;
+    subscription->cb(subscription, BELAY_TOPIC_LISTENING, NULL, 0, 0);
+    return true;
+  }
+  if (!belay__list_empty(&subscription->queue)) {
+    message_t *message = BELAY__CONTAINER(subscription->queue.next, message_t, node);
+    belay__list_remove(&message->node);
+    subscription->bytes -= size_of(message);
+    subscription->cb(subscription, BELAY_TOPIC_MESSAGE, message->data, message->len, 0);
+    belay__free(client->belay, message, size_of(message));
+    return true;
+  }
+  if (subscription->gap != 0) {
+    int status = subscription->gap;
+    subscription->gap = 0;
+    subscription->listening = belay__ear_is_up(&subscription->ear);
+    belay__client_explain(client, status, NULL, 0);
+    subscription->cb(subscription, BELAY_TOPIC_GAP, NULL, 0, status);
+    return true;
+  }
+  return false;
+}
+
+static void finish(belay_subscription_t *subscription) {
+  belay_client_t *client = subscription->client;
+  belay_t *belay = client->belay;
+  if (subscription->close_cb != NULL)
+    subscription->close_cb(subscription, subscription->data);
+  if (subscription->ref)
+    belay__free_loop(belay);
+  belay__client_remove(client, &subscription->object);
+  belay__free(belay, subscription, sizeof *subscription);
+}
+
+static void on_task(belay__task_t *task) {
+  belay_subscription_t *subscription = BELAY__CONTAINER(task, belay_subscription_t, task);
+  if (subscription->closing) {
+    finish(subscription);
+    return;
+  }
+  bool more = true;
+  for (int i = 0; i < EVENTS_IN_A_TURN && more && !subscription->closing; i++)
+    more = tell_one(subscription);
+  if (more && !subscription->closing) /* else a close has queued it */
+    belay__defer(subscription->client->belay, &subscription->task);
+}
+
+/* Begins to close, unless it has begun. */
+static void on_close(belay__object_t *object) {
+  belay_subscription_t *subscription = BELAY__CONTAINER(object, belay_subscription_t, object);
+  if (subscription->closing)
+    return;
+  subscription->closing = true;
+  belay__unlisten(&subscription->ear);
+  while (!belay__list_empty(&subscription->queue))
+    free_first(subscription);
+  belay__defer(subscription->client->belay, &subscription->task);
+}
+
+static const belay__object_ops_t object_ops = {.close = on_close, .abort = on_close};
+
+int belay_topic_subscribe(belay_client_t *client, const char *name, size_t name_len,
+                          belay_topic_cb cb, void *data, belay_subscription_t **out) {
+  name_len = belay__text_len(name, name_len);
+  if (out == NULL)
+    return BELAY_EINVAL;
+  *out = NULL;
+  int error = belay__client_check(client);
+  if (error == 0)
+    error = check_name(client, name, name_len);
+  if (error != 0)
+    return error;
+  belay_t *belay = client->belay;
+  if (cb == NULL) {
+    belay__detail(belay, "cb: NULL");
+    return BELAY_EINVAL;
+  }
+  belay_subscription_t *subscription = belay__alloc(belay, sizeof *subscription);
+  if (subscription == NULL)
+    return BELAY_ENOMEM;
+  *subscription = (belay_subscription_t){.object = {.ops = &object_ops},
+                                         .client = client,
+                                         .ear = {.hear = on_hear},
+                                         .cb = cb,
+                                         .data = data};
+  belay__list_init(&subscription->queue);
+  belay__task_init(&subscription->task, on_task);
+  size_t len;
+  char *channel = channel_new(client, name, name_len, &len);
+  error = channel == NULL ? BELAY_ENOMEM : belay__listen(client, channel, len, &subscription->ear);
+  belay__free(belay, channel, len);
+  if (error != 0) {
+    belay__free(belay, subscription, sizeof *subscription);
+    return error;
+  }
+  belay__client_add(client, &subscription->object);
+  subscription->listening = belay__ear_is_up(&subscription->ear);
+  if (subscription->listening)
+    belay__defer(belay, &subscription->task);
+  *out = subscription;
+  return 0;
+}
+
+/* ---- the rest ------------------------------------------------------------------------------------------ */
+
+int belay_subscription_close(belay_subscription_t *subscription, belay_subscription_close_cb cb) {
+  int error = subscription == NULL ? BELAY_EINVAL : belay__client_check(subscription->client);
+  if (error == 0 && subscription->closing)
+    error = BELAY_ECLOSING;
+  if (error != 0)
+    return error;
+  subscription->close_cb = cb;
+  on_close(&subscription->object);
+  return 0;
+}
+
+void *belay_subscription_data(const belay_subscription_t *subscription) {
+  return subscription == NULL ? NULL : subscription->data;
+}
+
+static void set_ref(belay_subscription_t *subscription, bool ref) {
+  if (subscription == NULL || subscription->ref == ref || subscription->closing)
+    return;
+  subscription->ref = ref;
+  if (ref)
+    belay__hold_loop(subscription->client->belay);
+  else
+    belay__free_loop(subscription->client->belay);
+}
+
+void belay_subscription_ref(belay_subscription_t *subscription) {
+  set_ref(subscription, true);
+}
+
+void belay_subscription_unref(belay_subscription_t *subscription) {
+  set_ref(subscription, false);
+}

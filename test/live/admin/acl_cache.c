@@ -1,0 +1,226 @@
+/* Caches, topics, sessions, sweeps, archivers, by somebody who may do what they need and nothing else; and by somebody who
+ * lacks one thing for it. */
+#include <stdio.h>
+
+#include "data/archiver/archiver.h"
+#include "support/fixtures/cache/caches.h"
+#include "support/load/grants.h"
+#include "support/fixtures/data/sessions.h"
+#include "support/fixtures/subscriber.h"
+#include "support/fixtures/admin/sweeps.h"
+
+#define DAY INT64_C(86400000)
+
+/* What is begun is waited for: its status. */
+#define DONE(end, begin)                                                                           \
+  do {                                                                                             \
+    assert_error(begin, 0);                                                                        \
+    MUST(end);                                                                                     \
+  } while (0)
+
+/* ---- caches --------------------------------------------------------------------------------------------- */
+
+static size_t one_tag(const char *key, size_t key_len, belay_bytes_t *tags, void *arg) {
+  (void)arg;
+  (void)key;
+  (void)key_len;
+  tags[0] = (belay_bytes_t){"site", 4};
+  return 1;
+}
+
+static int get(hoard_t *hoard, const char *key, int expected) {
+  static fetch_t f;
+  f = (fetch_t){0};
+  assert_error(begin_cache_get(hoard, &f, key), 0);
+  int status = end_of_fetch(&f);
+  fetch_free(&f);
+  return status == expected ? 0 : status;
+}
+
+static int change_all(hoard_t *hoard) {
+  static change_t c;
+  c = (change_t){0};
+  for (int i = 0; i < 2; i++) {
+    DONE(end_of_change(&c), begin_put(hoard, &c, "a", "value"));
+    DONE(end_of_change(&c), begin_cache_touch(hoard, &c, "a", 60000));
+    assert_true(c.applied);
+    MUST(get(hoard, "a", 0));
+    DONE(end_of_change(&c), begin_cache_touch(hoard, &c, "nothing", 60000));
+    assert_false(c.applied);
+    DONE(end_of_change(&c), begin_invalidate(hoard, &c, "a"));
+    DONE(end_of_change(&c), begin_invalidate_tag(hoard, &c, "site"));
+  }
+  return 0;
+}
+
+/* What is loaded, does not exist, or fails. */
+static int cache_chore(bed_t *bed) {
+  static hoard_t hoards[2];
+  for (int i = 0; i < 2; i++) {
+    hoard_t *hoard = &hoards[i];
+    *hoard = (hoard_t){0};
+    belay_cache_options_t options = cache_options(hoard);
+    options.absent_ms = options.error_ms = 1000;
+    options.lock = i == 0;
+    options.tags = one_tag;
+    options.local_bytes = i == 0 ? 100000 : 0;
+    hoard_new(hoard, bed, &options);
+    MUST(change_all(hoard));
+    MUST(get(hoard, "loaded", 0));
+    MUST(get(hoard, "loaded", 0));
+    hoard->absent = true;
+    MUST(get(hoard, "absent", BELAY_EABSENT));
+    hoard->absent = false;
+    hoard->error = BELAY_EREFUSED;
+    MUST(get(hoard, "failing", BELAY_ELOAD));
+    hoard->error = 0;
+  }
+  return 0;
+}
+
+static void test_caches(void **state) {
+  (void)state;
+  grants_check(&(chore_t){"cache", cache_chore, "publish subscribe", "unsubscribe", NULL, 0});
+}
+
+/* ---- topics --------------------------------------------------------------------------------------------- */
+
+static int hear(bed_t *bed, subscriber_t *s, const char *name) {
+  assert_error(subscribe_to(bed, bed->client, s, name, strlen(name)), 0);
+  bed_until(bed, s->listening == 1 || s->gaps > 0);
+  return s->gaps > 0 ? s->status : 0;
+}
+
+/* One of two that are heard is not listened to any more: its channel stays for a second. */
+static int topic_chore(bed_t *bed) {
+  static subscriber_t s[2];
+  static publication_t p;
+  p = (publication_t){0};
+  MUST(hear(bed, &s[0], "news"));
+  MUST(publish(bed, &p, "news", "hello"));
+  bed_until(bed, s[0].messages == 1);
+  if (!grants_try("unsubscribe"))
+    return 0;
+  MUST(hear(bed, &s[1], "more"));
+  assert_error(unsubscribe(&s[0]), 0);
+  bed_until(bed, server_calls(bed->server, "unsubscribe") > 0 || !grants_try(NULL));
+  return 0;
+}
+
+static void test_topics(void **state) {
+  (void)state;
+  grants_check(&(chore_t){"topic", topic_chore, "unsubscribe", NULL, NULL, 0});
+}
+
+/* ---- sessions ------------------------------------------------------------------------------------------- */
+
+/* The end is told; or it was said that it will not be. */
+static bool noticed(const guard_t *guard, bool unnoted) {
+  belay_session_watch_stats_t stats;
+  belay_session_watch_stats(guard->watch, &stats);
+  return guard->told > 0 || ((unnoted || stats.failed > 0) && !grants_try(NULL));
+}
+
+static int session_chore(bed_t *bed) {
+  static place_t place;
+  static stay_t s;
+  static guard_t guard;
+  bool unnoted = false;
+  belay_session_options_t options = session_options();
+  options.notice = true;
+  options.max_events = 1;
+  options.name = "shop";
+  options.name_len = 4;
+  place_of(&place, bed, bed->client, &options);
+  s = (stay_t){0};
+  for (int i = 0; i < 2; i++) {
+    DONE(end_of_stay(&s), begin_touch(&place, &s, "ann", "event", NULL, i == 0 ? "a" : "b"));
+    unnoted |= s.state.unnoted;
+    DONE(end_of_stay(&s), begin_touch(&place, &s, "ann", "event", NULL, NULL));
+    DONE(end_of_stay(&s), begin_look(&place, &s, "ann", 10));
+    assert_int_equal(s.state.count, 2);
+    DONE(end_of_stay(&s), begin_exists(&place, &s, "ann"));
+    DONE(end_of_stay(&s), begin_end(&place, &s, "ann", NULL));
+    unnoted |= s.state.unnoted;
+  }
+  DONE(end_of_stay(&s), begin_touch(&place, &s, "ann", "event", "c", NULL));
+  for (int i = 0; i < SHARDS; i++) { /* it is due, and lives on */
+    char key[64];
+    snprintf(key, sizeof key, "belay::session::shop::{%d}::due", i);
+    server_do(bed->server, "ZADD", key, "XX", "1", "1:cann", NULL);
+  }
+  guard_new(&guard, &place, SOON, true);
+  bed_until(bed, noticed(&guard, unnoted));
+  bed_until(bed, server_calls(bed->server, "zscore") > 0 || !grants_try(NULL));
+  return 0;
+}
+
+static void test_sessions(void **state) {
+  (void)state;
+  grants_check(&(chore_t){"session", session_chore,
+                          "hget subscribe zadd zrangebyscore zrem zremrangebyrank zremrangebyscore "
+                          "zscore",
+                          "del unsubscribe", NULL, 0}); /* del: where a ttl is refused */
+}
+
+/* ---- sweeps --------------------------------------------------------------------------------------------- */
+
+static int sweep_chore(bed_t *bed) {
+  belay_sweep_options_t options = sweep_options("*", true);
+  server_do(bed->server, "MSET", "belay::x::{a}", "", "belay::x::{b}", "", "other", "", NULL);
+  static broom_t *broom; /* lives until its belay has closed */
+  free(broom);
+  broom = broom_new(bed, bed->client, &options);
+  assert_error(begin_sweep(broom), 0);
+  int status = end_of_sweep(broom);
+  assert_int_equal(server_keys(bed->server), status == 0 ? 1 : 3);
+  return status;
+}
+
+static void test_sweeps(void **state) {
+  (void)state;
+  grants_check(&(chore_t){"sweep", sweep_chore, NULL, NULL, NULL, 0});
+}
+
+/* ---- archivers ------------------------------------------------------------------------------------------ */
+
+static void on_day(belay_archiver_t *archiver, const belay_archiver_day_t *day) {
+  assert_error(belay_archiver_done(archiver, day->date, true), 0);
+}
+
+/* An archiver asks by itself and answers nobody: it says how often it was refused. */
+static int archiver_chore(bed_t *bed) {
+  belay_active_t *active;
+  belay_active_options_t options;
+  belay_archiver_t *archiver;
+  belay_archiver_options_t o;
+  belay_archiver_stats_t stats;
+  belay_active_options_init(&options);
+  options.name = "site";
+  options.name_len = 4;
+  assert_error(belay_active_new(bed->client, &options, &active), 0);
+  belay_archiver_options_init(&o);
+  o.on_day = on_day;
+  o.delay_ms = o.jitter_ms = 0;
+  o.lease_ms = 60000;
+  assert_error(belay_archiver_new(active, &o, &archiver), 0);
+  do {
+    bed_run_for(bed, 5);
+    belay_archiver_stats(archiver, &stats);
+  } while (stats.completed == 0);
+  return 0;
+}
+
+static void test_archivers(void **state) {
+  (void)state;
+  grants_check(&(chore_t){"archiver", archiver_chore, NULL, NULL, "active election", 0});
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_caches),    cmocka_unit_test(test_topics),
+      cmocka_unit_test(test_sessions),  cmocka_unit_test(test_sweeps),
+      cmocka_unit_test(test_archivers),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,385 @@
+/* Data, by somebody who may do what it needs and nothing else; and by somebody who lacks one thing for it. */
+#include <stdio.h>
+
+#include "support/fixtures/data/blooms.h"
+#include "support/fixtures/data/counters.h"
+#include "support/fixtures/data/dedups.h"
+#include "support/load/grants.h"
+#include "support/fixtures/data/ids.h"
+#include "support/fixtures/data/once.h"
+#include "support/fixtures/data/permits.h"
+#include "support/fixtures/data/seen.h"
+#include "support/fixtures/data/stands.h"
+
+#define DAY INT64_C(86400000)
+#define THEN INT64_C(2209111200000) /* 2040-01-02 10:00 UTC */
+
+/* What is begun is waited for: its status. */
+#define DONE(end, begin)                                                                           \
+  do {                                                                                             \
+    assert_error(begin, 0);                                                                        \
+    MUST(end);                                                                                     \
+  } while (0)
+
+/* ---- Bloom filters -------------------------------------------------------------------------------------- */
+
+static int sift(bed_t *bed, belay_bloom_options_t *options) {
+  static sieve_t sieve;
+  static sift_t s;
+  sieve_of(&sieve, bed, bed->client, options);
+  s = (sift_t){0};
+  for (int i = 0; i < 2; i++) {
+    DONE(end_of_sift(&s), begin_sift_add(&sieve, &s, "a", 1));
+    assert_int_equal(s.answer, i == 0);
+    DONE(end_of_sift(&s), begin_sift_exists(&sieve, &s, "a", 1));
+    assert_true(s.answer);
+    DONE(end_of_sift(&s), begin_sift_exists(&sieve, &s, "b", 1));
+    assert_false(s.answer);
+    DONE(end_of_sift(&s), begin_sift_info(&sieve, &s));
+  }
+  DONE(end_of_sift(&s), begin_sift_many(&sieve, &s, true, sift_items(0, 300), 300));
+  DONE(end_of_sift(&s), begin_sift_many(&sieve, &s, false, sift_items(0, 300), 300));
+  DONE(end_of_sift(&s), begin_sift_many(&sieve, &s, true, sift_items(0, 3000), 3000));
+  DONE(end_of_sift(&s), begin_sift_many(&sieve, &s, false, sift_items(0, 3000), 3000));
+  DONE(end_of_sift(&s), begin_sift_made(&sieve, &s));
+  DONE(end_of_sift(&s), begin_sift_clear(&sieve, &s));
+  DONE(end_of_sift(&s), begin_sift_exists(&sieve, &s, "a", 1));
+  assert_false(s.answer);
+  return 0;
+}
+
+static int bloom_chore(bed_t *bed) {
+  static const struct {
+    const char *name;
+    belay_bloom_kind_t kind;
+  } all[] = {{"plain", BELAY_BLOOM_PLAIN},
+             {"scaling", BELAY_BLOOM_SCALING},
+             {"rotating", BELAY_BLOOM_ROTATING}};
+  for (size_t i = 0; i < 3; i++) {
+    belay_bloom_options_t options = bloom_options(200, 0.001);
+    options.name = all[i].name;
+    options.name_len = strlen(all[i].name);
+    options.kind = all[i].kind;
+    options.window_ms = all[i].kind == BELAY_BLOOM_ROTATING ? 60000 : 0;
+    MUST(sift(bed, &options));
+  }
+  return 0;
+}
+
+static void test_bloom_filters(void **state) {
+  (void)state;
+  grants_check(&(chore_t){"bloom", bloom_chore, NULL, NULL, NULL, 0});
+}
+
+/* ---- counters ------------------------------------------------------------------------------------------- */
+
+static int counter_chore(bed_t *bed) {
+  static const belay_counter_add_item_t item = {.key = "f", .key_len = 1, .delta = 1};
+  static const belay_bytes_t name = {"f", 1};
+  static till_t till;
+  static count_t c;
+  belay_counter_options_t options = counter_options();
+  options.ttl_ms = 60000;
+  till_new(&till, bed, &options);
+  c = (count_t){0};
+  for (int i = 0; i < 2; i++) {
+    DONE(end_of_count(&c), BEGIN(&till, &c, add, KEY("n"), 1, on_counter_told));
+    DONE(end_of_count(&c), BEGIN(&till, &c, add_bounded, KEY("n"), 1, 0, 100, on_counter_told));
+    DONE(end_of_count(&c), BEGIN(&till, &c, add_once, KEY("n"), 1, KEY("op"), on_counter_told));
+    DONE(end_of_count(&c), BEGIN(&till, &c, get, KEY("n"), on_counter_told));
+    assert_int_equal(c.result.value, i == 0 ? 3 : 5);
+    DONE(end_of_count(&c), BEGIN(&till, &c, add_field, KEY("g"), KEY("f"), 1, on_counter_told));
+    DONE(end_of_count(&c), BEGIN(&till, &c, add_fields, KEY("g"), &item, 1, on_many));
+    DONE(end_of_count(&c), BEGIN(&till, &c, get_field, KEY("g"), KEY("f"), on_counter_told));
+    assert_int_equal(c.result.value, i == 0 ? 2 : 4);
+    DONE(end_of_count(&c), BEGIN(&till, &c, get_fields, KEY("g"), &name, 1, on_many));
+    DONE(end_of_count(&c), BEGIN(&till, &c, get_all, KEY("g"), 100, on_all));
+  }
+  DONE(end_of_count(&c), BEGIN(&till, &c, set, KEY("n"), 9, on_counter_told));
+  DONE(end_of_count(&c), BEGIN(&till, &c, delete, KEY("n"), on_counter_told));
+  DONE(end_of_count(&c), BEGIN(&till, &c, delete_fields, KEY("g"), &name, 1, on_counter_told));
+  options.ttl_ms = 0;
+  till_new(&till, bed, &options);
+  DONE(end_of_count(&c), BEGIN(&till, &c, add, KEY("m"), 1, on_counter_told));
+  DONE(end_of_count(&c), BEGIN(&till, &c, set, KEY("m"), 9, on_counter_told));
+  DONE(end_of_count(&c), BEGIN(&till, &c, add_field, KEY("h"), KEY("f"), 1, on_counter_told));
+  options.max_ops = 10;
+  till_new(&till, bed, &options);
+  DONE(end_of_count(&c), BEGIN(&till, &c, add_once, KEY("o"), 1, KEY("op"), on_counter_told));
+  return 0;
+}
+
+static void test_counters(void **state) {
+  (void)state;
+  grants_check(&(chore_t){"counter", counter_chore, NULL, NULL, NULL, 0});
+}
+
+/* ---- dedup ---------------------------------------------------------------------------------------------- */
+
+static int combine(book_t *book, entry_t *e, belay_dedup_operator_t how) {
+  DONE(end_of_entry(e), begin_mark_many(book, e, "k", "1,2"));
+  DONE(end_of_entry(e), begin_mark_many(book, e, "l", "2,3"));
+  DONE(end_of_entry(e), begin_count_of(book, e, how, "k,l"));
+  DONE(end_of_entry(e), begin_store(book, e, how, "k,l", "into"));
+  return 0;
+}
+
+static int dedup_chore(bed_t *bed) {
+  static const belay_dedup_kind_t all[] = {BELAY_DEDUP_SET, BELAY_DEDUP_COUNT, BELAY_DEDUP_WINDOW,
+                                           BELAY_DEDUP_BITMAP};
+  static book_t book;
+  static entry_t e;
+  for (size_t i = 0; i < DEDUP_KINDS; i++) {
+    belay_dedup_options_t options = dedup_options(all[i]);
+    options.name = i == 0 ? "a" : i == 1 ? "b" : i == 2 ? "c" : "d";
+    options.name_len = 1;
+    book_of(&book, bed, bed->client, &options);
+    e = (entry_t){0};
+    for (int n = 0; n < 2 * DEDUP_OPERATIONS; n++)
+      if (can_dedup(all[i], n % DEDUP_OPERATIONS))
+        DONE(end_of_entry(&e), begin_dedup_nth(&book, &e, n % DEDUP_OPERATIONS));
+    if (all[i] == BELAY_DEDUP_BITMAP) {
+      DONE(end_of_entry(&e), begin_mark(&book, &e, "k", "1"));
+      DONE(end_of_entry(&e), begin_forget(&book, &e, "k", "1"));
+    }
+    for (int n = 0; n < 2 && all[i] == BELAY_DEDUP_WINDOW; n++)
+      DONE(end_of_entry(&e), begin_page(&book, &e, BELAY_DEDUP_UNION, "k", 0, 10));
+    MUST(all[i] == BELAY_DEDUP_COUNT ? combine(&book, &e, BELAY_DEDUP_UNION) : 0);
+    for (int how = BELAY_DEDUP_UNION; all[i] == BELAY_DEDUP_SET && how < BELAY_DEDUP_UNION + 3;
+         how++) {
+      MUST(combine(&book, &e, (belay_dedup_operator_t)how));
+      DONE(end_of_entry(&e), begin_page(&book, &e, (belay_dedup_operator_t)how, "k,l", 0, 10));
+    }
+  }
+  return 0;
+}
+
+static void test_dedup(void **state) {
+  (void)state;
+  grants_check(&(chore_t){"dedup", dedup_chore, NULL, NULL, NULL, 0});
+}
+
+/* ---- idempotency ---------------------------------------------------------------------------------------- */
+
+static int idempotency_chore(bed_t *bed) {
+  static once_t once;
+  static turn_t t;
+  once_new(&once, bed);
+  t = (turn_t){0};
+  for (int i = 0; i < 2; i++) {
+    DONE(end_of_turn(&t), once_begin(&once, &t, "k", "print", 60000));
+    belay_idempotency_token_t token = t.state.token;
+    DONE(end_of_turn(&t), once_extend(&once, &t, "k", &token, 60000));
+    DONE(end_of_turn(&t), once_abandon(&once, &t, "k", &token));
+    DONE(end_of_turn(&t), once_begin(&once, &t, "k", "print", 60000));
+    token = t.state.token;
+    DONE(end_of_turn(&t), once_finish(&once, &t, "k", &token, "result", 60000));
+    DONE(end_of_turn(&t), once_read(&once, &t, "k"));
+    assert_true(t.has_result);
+    DONE(end_of_turn(&t), once_forget(&once, &t, "k"));
+  }
+  return 0;
+}
+
+static void test_idempotency(void **state) {
+  (void)state;
+  /* DEL takes back what could not be given a ttl: only who may not PEXPIRE needs it. */
+  grants_check(&(chore_t){"idempotency", idempotency_chore, NULL, "del", NULL, 0});
+}
+
+/* ---- ids ------------------------------------------------------------------------------------------------ */
+
+static int draw(bed_t *bed, belay_idgen_mode_t mode, const char *name, int64_t gap) {
+  static spring_t springs[4];
+  static draw_t d;
+  spring_t *spring = &springs[(mode + (gap == 0)) % 4];
+  belay_idgen_options_t options = idgen_options(mode);
+  options.name = name;
+  options.name_len = strlen(name);
+  options.step = 2;
+  options.gap = gap;
+  options.ahead_ms = 100;
+  options.ttl_ms = 1000 * slow();
+  spring_new(spring, bed, &options);
+  d = (draw_t){.request.timeout_ms = 20000};
+  for (int i = 0; i < 2; i++)
+    DONE(end_of_draw(&d), begin_get_many(spring, &d, 3));
+  return 0;
+}
+
+static int idgen_chore(bed_t *bed) {
+  MUST(draw(bed, BELAY_IDGEN_SEGMENT, "a", 100));
+  MUST(draw(bed, BELAY_IDGEN_SEGMENT, "b", 0));
+  MUST(draw(bed, BELAY_IDGEN_SEQUENCE, "c", 100));
+  return draw(bed, BELAY_IDGEN_SNOWFLAKE, "d", 100);
+}
+
+static void test_ids(void **state) {
+  (void)state;
+  grants_check(&(chore_t){"idgen", idgen_chore, NULL, NULL, "lock", 0});
+}
+
+/* ---- permissions, rankings ------------------------------------------------------------------------------- */
+
+static int permission_chore(bed_t *bed) {
+  static gate_t gates[2];
+  static permit_t p;
+  for (int i = 0; i < 2; i++) {
+    belay_permission_options_t options = permission_options(4);
+    options.ttl_ms = i == 0 ? 0 : 60000;
+    gate_of(&gates[i], bed, &options);
+    p = (permit_t){0};
+    for (int n = 0; n < 2 * GATE_OPERATIONS; n++)
+      DONE(end_of_permit(&p), begin_deed(&gates[i], &p, (deed_t)(n % GATE_OPERATIONS), 3, 1));
+  }
+  return 0;
+}
+
+static void test_permissions(void **state) {
+  (void)state;
+  grants_check(&(chore_t){"permission", permission_chore, NULL, NULL, NULL, 0});
+}
+
+static void on_config(belay_request_t *request, int status, const belay_config_field_t *fields,
+                      size_t n) {
+  (void)fields, (void)n;
+  *(int *)request->data = status;
+}
+
+static int config_chore(bed_t *bed) {
+  static const belay_config_field_t field = {.name = "width", .value = "3"};
+  static int status;
+  static belay_request_t request;
+  for (int i = 0; i < 4; i++) {
+    belay_config_options_t options;
+    belay_config_t *config;
+    belay_config_options_init(&options);
+    options.ttl_ms = i % 2 == 0 ? 0 : 60000;
+    MUST(belay_config_new(bed->client, &options, &config));
+    request.data = &status;
+    status = 1;
+    MUST(belay_config_open(config, &request, "forum", 5, &field, 1, on_config));
+    bed_until(bed, status != 1);
+    MUST(status);
+    status = 1;
+    MUST(belay_config_read(config, &request, "forum", 5, on_config));
+    bed_until(bed, status != 1);
+    MUST(status);
+  }
+  return 0;
+}
+
+static void test_configs(void **state) {
+  (void)state;
+  grants_check(&(chore_t){"config", config_chore, NULL, NULL, NULL, 0});
+}
+
+static int ranking_chore(bed_t *bed) {
+  static stand_t stands[4];
+  static query_t q;
+  for (int i = 0; i < 4; i++) {
+    belay_ranking_options_t options =
+        ranking_options(i < 2 ? BELAY_RANKING_HIGH_FIRST : BELAY_RANKING_LOW_FIRST,
+                        i % 2 == 0 ? BELAY_RANKING_BY_MEMBER : BELAY_RANKING_EARLIER_FIRST);
+    options.ttl_ms = i == 0 ? 0 : 60000;
+    options.max_members = 2;
+    stand_of(&stands[i], bed, bed->client, &options);
+    q = (query_t){0};
+    for (unsigned n = 0; n < 2 * STAND_OPERATIONS; n++)
+      DONE(end_of_query(&q), begin_operation(&stands[i], &q, n % STAND_OPERATIONS));
+    for (unsigned n = 0; n < 3; n++)
+      DONE(end_of_query(&q), begin_submit(&stands[i], &q, BELAY_RANKING_SET,
+                                          n == 0   ? "a"
+                                          : n == 1 ? "b"
+                                                   : "c",
+                                          n));
+    DONE(end_of_query(&q), begin_operation(&stands[i], &q, STAND_OPERATIONS - 1));
+  }
+  return 0;
+}
+
+static void test_rankings(void **state) {
+  (void)state;
+  grants_check(&(chore_t){"ranking", ranking_chore, NULL, NULL, NULL, 0});
+}
+
+/* ---- presence, active users ------------------------------------------------------------------------------ */
+
+#define SEEN(call)                                                                                 \
+  do {                                                                                             \
+    static seen_t s;                                                                               \
+    s = (seen_t){0};                                                                               \
+    belay_request_t *r = seen_begin(bed, &s);                                                      \
+    DONE(end_of_seen(&s), seen_begun(&s, call));                                                   \
+  } while (0)
+
+static int presence_chore(bed_t *bed) {
+  static const uint32_t ids[] = {3, BELAY__PRESENCE_SEGMENT, 4};
+  for (int i = 0; i < 3; i++) {
+    belay_presence_t *p;
+    belay_presence_options_t o;
+    belay_presence_options_init(&o);
+    o.name = i == 0 ? "a" : i == 1 ? "b" : "c";
+    o.name_len = 1;
+    o.max_id = 2 * BELAY__PRESENCE_SEGMENT - 1;
+    o.window_ms = i == 0 ? DAY : 0;
+    o.ttl_ms = i == 1 ? 0 : 60000;
+    assert_error(belay_presence_new(bed->client, &o, &p), 0);
+    for (int n = 0; n < 2; n++) {
+      SEEN(belay_presence_set(p, r, 3, on_seen));
+      SEEN(belay_presence_set_many(p, r, ids, 3, on_seen));
+      p->time.shift_us += o.window_ms / 4 * 1000; /* the next slice */
+      SEEN(belay_presence_set(p, r, 3, on_seen));
+      SEEN(belay_presence_is(p, r, 3, on_seen_is));
+      SEEN(belay_presence_is_many(p, r, ids, 3, on_seen_is));
+      SEEN(belay_presence_count(p, r, on_seen_count));
+      SEEN(belay_presence_clear(p, r, 3, on_seen));
+    }
+    SEEN(belay_presence_reset(p, r, on_seen));
+  }
+  return 0;
+}
+
+static void test_presence(void **state) {
+  (void)state;
+  grants_check(&(chore_t){"presence", presence_chore, NULL, NULL, NULL, 0});
+}
+
+static int active_chore(bed_t *bed) {
+  static const belay_bytes_t label = {"x", 1};
+  for (int i = 0; i < 2; i++) {
+    belay_active_t *a;
+    belay_active_options_t o;
+    belay_active_options_init(&o);
+    o.name = i == 0 ? "a" : "b";
+    o.name_len = 1;
+    o.archive_ttl_ms = i == 0 ? 0 : DAY;
+    assert_error(belay_active_new(bed->client, &o, &a), 0);
+    for (int n = 0; n < 2; n++) {
+      SEEN(belay_active_mark(a, r, "ann", 3, THEN, on_seen));
+      SEEN(belay_active_count(a, r, THEN, on_seen_counts));
+      SEEN(belay_active_count_last(a, r, BELAY_ACTIVE_NOW, NULL, 0, on_seen_counts));
+      SEEN(belay_active_archive(a, r, THEN, THEN, "x", 1, on_seen_counts));
+      SEEN(belay_active_count_archives(a, r, &label, 1, on_seen_counts));
+    }
+    SEEN(belay_active_clear(a, r, THEN, THEN, on_seen));
+    SEEN(belay_active_clear_archives(a, r, &label, 1, on_seen));
+  }
+  return 0;
+}
+
+static void test_active_users(void **state) {
+  (void)state;
+  grants_check(&(chore_t){"active", active_chore, NULL, NULL, NULL, 0});
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_bloom_filters), cmocka_unit_test(test_counters),
+      cmocka_unit_test(test_dedup),         cmocka_unit_test(test_idempotency),
+      cmocka_unit_test(test_ids),           cmocka_unit_test(test_permissions),
+      cmocka_unit_test(test_configs),       cmocka_unit_test(test_rankings),
+      cmocka_unit_test(test_presence),      cmocka_unit_test(test_active_users),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,139 @@
+/* Who looks at what is held, and takes it away, may do that and nothing else. */
+#include "support/load/grants.h"
+#include "support/fixtures/admin/sweeps.h"
+#include "support/fixtures/admin/tours.h"
+#include "support/fixtures/admin/views.h"
+
+static view_t view;
+
+static void on_held(belay_sweep_t *sweep, const belay_held_t *held) {
+  (void)sweep;
+  view_copy(&view, held);
+}
+
+static int hold(contender_t *c) {
+  return try_lock(c);
+}
+
+static contender_t *reader(bed_t *bed) {
+  belay_lock_options_t o = with_ttl(60000);
+  contender_t *c = contender_blank(bed, &o);
+  assert_error(belay_rwlock_new(&bed->client, 1, "n", 1, BELAY_RWLOCK_READ, &o, &c->lock), 0);
+  return c;
+}
+
+static contender_t *with_permit(bed_t *bed) {
+  belay_lock_options_t o = with_ttl(60000);
+  contender_t *c = contender_blank(bed, &o);
+  assert_error(belay_semaphore_new(&bed->client, 1, "n", 1, 5, 1, &o, &c->lock), 0);
+  return c;
+}
+
+static int take_away(bed_t *bed, belay_held_kind_t kind) {
+  belay_broken_t broken;
+  MUST(view_held(bed, kind, "n", &view));
+  assert_int_equal(view.held.holders_len, 1);
+  MUST(break_held(bed, &view.held, &broken));
+  assert_int_equal(broken.removed, 1);
+  return 0;
+}
+
+static int list(bed_t *bed) {
+  belay_sweep_options_t options = sweep_options("*", false);
+  options.on_held = on_held;
+  options.patience_ms = 0;
+  broom_t *broom = broom_new(bed, bed->client, &options);
+  assert_error(begin_sweep(broom), 0);
+  int status = end_of_sweep(broom);
+  assert_error(begin_close_broom(broom), 0);
+  bed_until(bed, broom->closed == 1);
+  broom_free(broom);
+  return status;
+}
+
+static int held_chore(bed_t *bed) {
+  belay_lock_options_t options = with_ttl(60000);
+  for (int i = 0; i < 2; i++) {
+    MUST(hold(contender_new(bed, "n", &options)));
+    MUST(hold(reader(bed)));
+    MUST(hold(with_permit(bed)));
+    MUST(view_held(bed, BELAY_HELD_LOCK, "n", &view));
+    MUST(list(bed));
+    MUST(take_away(bed, BELAY_HELD_LOCK));
+    MUST(take_away(bed, BELAY_HELD_RWLOCK));
+    MUST(take_away(bed, BELAY_HELD_SEMAPHORE));
+    MUST(view_held(bed, BELAY_HELD_ELECTION, "n", &view));
+  }
+  return 0;
+}
+
+static void test_held(void **state) {
+  (void)state;
+  grants_check(
+      &(chore_t){"held", held_chore, NULL, "pubsub|numsub", "lock rwlock semaphore sweep", 0});
+}
+
+/* Who may not ask who listens is told all the rest. */
+static void test_without_who_listens(void **state) {
+  (void)state;
+  server_t *server = server_start(NULL);
+  grants_give(server, "held", "pubsub|numsub");
+  bed_t *bed = bed_open_at(grants_url(server), NULL);
+  belay_lock_options_t options = with_ttl(60000);
+  assert_error(hold(contender_new(bed, "n", &options)), 0);
+  for (int may = 0; may < 2; may++) {
+    assert_error(view_held(bed, BELAY_HELD_LOCK, "n", &view), 0);
+    assert_int_equal(view.held.listening, may - 1);
+    assert_int_equal(view.held.holders_count, 1);
+    grants_give(server, "held", NULL);
+  }
+  bed->server = server;
+  bed_close(bed);
+}
+
+/* What a server may not be asked is not told, and all the rest is. */
+static int topology_chore(bed_t *bed) {
+  static tour_report_t report;
+  MUST(tour(bed, &report, 3, 0));
+  assert_int_equal(report.n, 1);
+  const belay_topology_server_t *server = &report.server[0];
+  MUST(server->status);
+  assert_int_equal(strlen(server->run_id), 40);
+  assert_int_equal(server->role, grants_try("time") ? BELAY_ROLE_PRIMARY : BELAY_ROLE_UNKNOWN);
+  assert_int_equal(server->samples, grants_try("role") ? 3 : 0);
+  return 0;
+}
+
+static void test_topology(void **state) {
+  (void)state;
+  grants_check(&(chore_t){"topology", topology_chore, "role time", "info|stats", NULL, 0});
+}
+
+/* A server counts INFO as one command, whatever of it was asked for. */
+static void test_topology_without_stats(void **state) {
+  static tour_report_t report;
+  (void)state;
+  server_t *server = server_start(NULL);
+  grants_give(server, "topology", "info|stats");
+  bed_t *bed = bed_open_at(grants_url(server), NULL);
+  for (int may = 0; may < 2; may++) {
+    assert_error(tour(bed, &report, 3, 0), 0);
+    assert_int_equal(report.n, 1);
+    assert_int_equal(report.server[0].status, 0);
+    assert_int_equal(report.server[0].samples, 3);
+    assert_int_equal(report.server[0].commands > 0, may);
+    grants_give(server, "topology", NULL);
+  }
+  bed->server = server;
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_held),
+      cmocka_unit_test(test_without_who_listens),
+      cmocka_unit_test(test_topology),
+      cmocka_unit_test(test_topology_without_stats),
+  };
+  return cmocka_run_group_tests_name("acl_inspect", tests, NULL, NULL);
+}

@@ -1,0 +1,428 @@
+/* Whatever is held, used by somebody who may do that and nothing else; and by somebody who lacks one thing for it. */
+#include <stdio.h>
+
+#include "support/load/grants.h"
+#include "support/load/player.h"
+#include "support/fixtures/lease/rw.h"
+
+#define LONG 60000 /* a ttl that no test outlives */
+#define TOLD "publish subscribe unsubscribe"
+
+/* Another client, as in another process. */
+static belay_client_t *elsewhere(bed_t *bed) {
+  return bed_connect(bed, grants_url(bed->server), NULL);
+}
+
+/* Takes it, extends it and gives it back, twice. */
+static int use(contender_t *c) {
+  for (int i = 0; i < 2; i++) {
+    MUST(acquire(c, 0));
+    assert_error(acquire(c, 0), BELAY_ESTATE);
+    MUST(extend(c, LONG));
+    MUST(release(c));
+  }
+  return 0;
+}
+
+/* The second one waits until the first one gives it back. */
+static int hand_on(contender_t *first, contender_t *second, bool hears) {
+  MUST(acquire(first, 0));
+  assert_error(begin_acquire(second, BELAY_FOREVER), 0);
+  bed_settle(first->bed);
+  if (second->ended == second->begun)
+    return second->status;
+  if (hears)
+    grants_await_ear(first->bed, key_of(first));
+  MUST(release(first));
+  MUST(outcome(second));
+  return release(second);
+}
+
+/* The server's queue is full: whoever comes looks for dead ones in it, and finds none. */
+static int be_crowded(contender_t *c) {
+  char queue[256], places[256];
+  if (!grants_try("zrangebyscore"))
+    return 0;
+  snprintf(queue, sizeof queue, "%s::queue", key_of(c));
+  snprintf(places, sizeof places, "%s::alive", key_of(c));
+  server_do(c->bed->server, "EVAL",
+            "for i = 1, 100000 do redis.call('ZADD', KEYS[1], i, i) end "
+            "redis.call('ZADD', KEYS[2], redis.call('TIME')[1] * 1000 + 60000, 1)",
+            "2", queue, places, NULL);
+  int status = acquire(c, prompt_ms());
+  return status == BELAY_EBUSY ? 0 : status;
+}
+
+/* ---- locks --------------------------------------------------------------------------------------------- */
+
+static int fair_lock(bed_t *bed) {
+  belay_lock_options_t options = with_ttl(LONG);
+  options.fair = options.fencing = true;
+  contender_t *a = contender_new(bed, "queue", &options);
+  contender_t *b = contender_of(bed, elsewhere(bed), "queue", &options);
+  contender_t *c = contender_of(bed, elsewhere(bed), "queue", &options);
+  MUST(use(a));
+  MUST(hand_on(a, b, true));
+  MUST(acquire(a, 0));
+  assert_error(begin_acquire(b, BELAY_FOREVER), 0);
+  assert_error(begin_acquire(c, BELAY_FOREVER), 0);
+  bed_settle(bed);
+  assert_error(cancel(b), 0);
+  MUST(release(a));
+  MUST(outcome(c));
+  MUST(release(c));
+  return be_crowded(c);
+}
+
+static int reentrant_lock(bed_t *bed) {
+  belay_lock_options_t options = with_ttl(LONG);
+  options.owner = "me";
+  options.owner_len = 2;
+  options.fencing = true;
+  contender_t *outer = contender_new(bed, "again", &options);
+  contender_t *inner = contender_new(bed, "again", &options);
+  MUST(acquire(outer, 0));
+  MUST(use(inner));
+  MUST(extend(outer, LONG));
+  return release(outer);
+}
+
+static int lock_chore(bed_t *bed) {
+  belay_lock_options_t options = with_ttl(LONG);
+  contender_t *plain = contender_new(bed, "door", &options);
+  contender_t *behind = contender_new(bed, "door", &options);
+  contender_t *other = contender_of(bed, elsewhere(bed), "door", &options);
+  MUST(use(plain));
+  MUST(hand_on(plain, behind, false));
+  MUST(hand_on(plain, other, true));
+  options.fencing = true;
+  contender_t *counted = contender_new(bed, "gate", &options);
+  MUST(use(counted));
+  MUST(hand_on(counted, contender_new(bed, "gate", &options), false));
+  MUST(fair_lock(bed));
+  return reentrant_lock(bed);
+}
+
+static void test_locks(void **state) {
+  (void)state;
+  grants_check(&(chore_t){"lock", lock_chore, TOLD, "unsubscribe", NULL, 0});
+}
+
+/* ---- several servers ----------------------------------------------------------------------------------- */
+
+static void nodes_of(bed_t *bed, belay_client_t *clients[3]) {
+  clients[0] = bed->client;
+  clients[1] = grants_node(bed, 1);
+  clients[2] = grants_node(bed, 2);
+}
+
+static belay_lock_options_t quorum_options(void) {
+  belay_lock_options_t options = with_ttl(LONG);
+  options.quarantine = BELAY_QUARANTINE_OFF; /* fresh servers would not vote */
+  options.timeout_ms = 2000;
+  options.fencing = true;
+  return options;
+}
+
+static int redlock_chore(bed_t *bed) {
+  belay_client_t *clients[3];
+  nodes_of(bed, clients);
+  belay_lock_options_t options = quorum_options();
+  MUST(use(contender_over(bed, clients, 3, "door", &options)));
+  options.fencing = false;
+  return use(contender_over(bed, clients, 3, "gate", &options));
+}
+
+static void test_redlocks(void **state) {
+  (void)state;
+  grants_check(&(chore_t){"redlock", redlock_chore, TOLD, "subscribe unsubscribe", NULL, 2});
+}
+
+/* ---- readers and writers -------------------------------------------------------------------------------- */
+
+static int change_twice(contender_t *c) {
+  for (int i = 0; i < 2; i++) {
+    MUST(downgrade(c));
+    MUST(upgrade(c));
+  }
+  return 0;
+}
+
+/* A reader has it, a writer waits, and so another reader waits behind that. */
+static int be_overtaken(contender_t *reads, contender_t *writes, contender_t *third, bool up) {
+  MUST(acquire(reads, 0));
+  assert_error(begin_acquire(writes, BELAY_FOREVER), 0);
+  bed_settle(reads->bed);
+  assert_error(begin_acquire(third, BELAY_FOREVER), 0);
+  bed_settle(reads->bed);
+  if (up) {
+    MUST(upgrade(reads));
+    MUST(downgrade(reads));
+  }
+  MUST(release(reads));
+  MUST(outcome(up ? third : writes));
+  MUST(release(up ? third : writes));
+  MUST(outcome(up ? writes : third));
+  return release(up ? writes : third);
+}
+
+static int rwlock_chore(bed_t *bed) {
+  belay_client_t *clients[3], *other = elsewhere(bed);
+  belay_lock_options_t options = with_ttl(LONG);
+  nodes_of(bed, clients);
+  contender_t *reads = reader_of(bed, bed->client, "page", &options);
+  contender_t *writes = writer_of(bed, other, "page", &options);
+  MUST(use(reads));
+  MUST(use(writes));
+  MUST(hand_on(reads, writes, true));
+  MUST(hand_on(writes, reads, true));
+  MUST(acquire(writes, 0));
+  MUST(change_twice(writes));
+  MUST(release(writes));
+  contender_t *third = reader_of(bed, elsewhere(bed), "page", &options);
+  MUST(be_overtaken(reads, writes, third, false));
+  MUST(be_overtaken(reads, writes, third, true));
+  options = quorum_options();
+  return use(rw_over(bed, clients, 3, "book", BELAY_RWLOCK_WRITE, &options));
+}
+
+static void test_readers_and_writers(void **state) {
+  (void)state;
+  grants_check(&(chore_t){"rwlock", rwlock_chore, TOLD, "unsubscribe", NULL, 2});
+}
+
+/* ---- what players have ----------------------------------------------------------------------------------- */
+
+static int come(player_t *p) {
+  player_come(p);
+  player_until(p, p->came == p->begun);
+  return p->status;
+}
+
+static int go(player_t *p) {
+  player_leave(p);
+  player_until(p, p->left == p->leaving);
+  return p->left_status;
+}
+
+/* The first one has it, and the second one waits for that. */
+static int play(bed_t *bed, kind_id_t kind, player_t *first, player_t *second) {
+  belay_lock_options_t options = with_ttl(LONG);
+  player_init(first, bed, bed->client, kind, 0, &options);
+  player_init(second, bed, elsewhere(bed), kind, 0, &options);
+  for (int i = 0; i < 2; i++) {
+    MUST(come(first));
+    player_come(second);
+    bed_settle(bed);
+    if (second->came == second->begun)
+      return second->status;
+    grants_await_ear(bed, kinds[kind].holders[0]);
+    MUST(go(first));
+    player_until(second, second->came == second->begun);
+    MUST(second->status);
+    MUST(go(second));
+  }
+  return 0;
+}
+
+static int extend_it(player_t *p) {
+  MUST(come(p));
+  for (int i = 0; i < 2; i++) {
+    player_extend(p, LONG);
+    player_until(p, p->changed == p->changing);
+    MUST(p->change_status);
+  }
+  return go(p);
+}
+
+static player_t players[4];
+
+static int multilock_chore(bed_t *bed) {
+  return play(bed, MULTILOCK, &players[0], &players[1]);
+}
+
+static int election_chore(bed_t *bed) {
+  MUST(play(bed, ELECTION, &players[0], &players[1]));
+  player_observe(&players[1]);
+  MUST(come(&players[0]));
+  player_until(&players[1], players[1].seen == players[0].grant || !grants_try(NULL));
+  return go(&players[0]);
+}
+
+static void test_several_names(void **state) {
+  (void)state;
+  grants_check(&(chore_t){"multilock", multilock_chore, TOLD, "pexpire unsubscribe", NULL, 0});
+}
+
+/* Two names, held by a user who is then deprived of a thing. */
+static bed_t *deprived(const char *word, const belay_lock_options_t *options) {
+  server_t *server = server_start(NULL);
+  grants_give(server, "multilock", NULL);
+  bed_t *bed = bed_open_at(grants_url(server), NULL);
+  bed->server = server;
+  player_init(&players[0], bed, bed->client, MULTILOCK, 0, options);
+  assert_error(come(&players[0]), 0);
+  grants_give(server, "multilock", word);
+  return bed;
+}
+
+static void test_who_may_not_renew_loses_it(void **state) {
+  (void)state;
+  belay_lock_options_t options = watched(kept_ttl());
+  bed_t *bed = deprived("pexpire", &options);
+  bed_until(bed, players[0].lost == 1);
+  assert_error(belay_multilock_error(players[0].multilock, NULL), BELAY_EPERM);
+  assert_true(client_stats(bed).connects + client_stats(bed).connect_errors <= 2);
+  bed_close(bed);
+}
+
+/* Who may not look does not know that it is not ours. */
+static void test_who_may_not_look_is_told_so(void **state) {
+  (void)state;
+  belay_lock_options_t options = with_ttl(LONG);
+  bed_t *bed = deprived("get", &options);
+  assert_error(go(&players[0]), BELAY_EPERM);
+  assert_int_equal(server_keys(bed->server), 2);
+  bed_close(bed);
+}
+
+static void test_elections(void **state) {
+  (void)state;
+  grants_check(&(chore_t){"election", election_chore, TOLD, "unsubscribe", NULL, 0});
+}
+
+/* ---- semaphores ------------------------------------------------------------------------------------------ */
+
+typedef struct question {
+  belay_request_t request;
+  bool told;
+  int status;
+  unsigned limit;
+  size_t holders;
+} question_t;
+
+static void on_state(belay_request_t *request, int status, const belay_semaphore_state_t *state) {
+  question_t *q = request->data;
+  q->told = true;
+  q->status = status;
+  q->limit = state == NULL ? 0 : state->limit;
+}
+
+static void on_holders(belay_request_t *request, int status,
+                       const belay_semaphore_holder_t *holders, size_t n) {
+  question_t *q = request->data;
+  (void)holders;
+  q->told = true;
+  q->status = status;
+  q->holders = n;
+}
+
+static int answered(bed_t *bed, question_t *q, int error) {
+  assert_error(error, 0);
+  bed_until(bed, q->told);
+  return q->status;
+}
+
+/* Asks and sets everything there is, of one that somebody has permits of. */
+static int ask(bed_t *bed, unsigned limit) {
+  static question_t q;
+  belay_client_t *client = bed->client;
+  for (int i = 0; i < 2; i++) {
+    q = (question_t){.request.data = &q};
+    MUST(answered(bed, &q,
+                  belay_semaphore_resize(client, &q.request, "semaphore", 9, limit, on_state)));
+    q = (question_t){.request.data = &q};
+    MUST(answered(bed, &q, belay_semaphore_read(client, &q.request, "semaphore", 9, on_state)));
+    assert_int_equal(q.limit, limit);
+    q = (question_t){.request.data = &q};
+    MUST(
+        answered(bed, &q, belay_semaphore_holders(client, &q.request, "semaphore", 9, on_holders)));
+    assert_int_equal(q.holders, 1);
+  }
+  return 0;
+}
+
+static int semaphore_chore(bed_t *bed) {
+  belay_lock_options_t options = with_ttl(LONG);
+  MUST(play(bed, SEMAPHORE, &players[0], &players[1]));
+  MUST(play(bed, SEMAPHORE_FAIR, &players[2], &players[3]));
+  MUST(extend_it(&players[0]));
+  MUST(come(&players[0]));
+  MUST(ask(bed, 5));
+  MUST(go(&players[0]));
+  options.fair = true;
+  contender_t *c = contender_blank(bed, &options);
+  assert_error(belay_semaphore_new(&bed->client, 1, "full", 4, 1, 1, &options, &c->lock), 0);
+  return be_crowded(c);
+}
+
+static void test_semaphores(void **state) {
+  (void)state;
+  grants_check(&(chore_t){"semaphore", semaphore_chore, TOLD, "unsubscribe", NULL, 0});
+}
+
+/* ---- latches and barriers -------------------------------------------------------------------------------- */
+
+static int await(player_t *p) {
+  player_until(p, p->came == p->begun);
+  return p->status;
+}
+
+/* Somebody waits, and it is counted down. */
+static int use_latch(bed_t *bed, player_t *waits) {
+  belay_lock_options_t options = with_ttl(LONG);
+  player_init(waits, bed, bed->client, LATCH, 0, &options);
+  player_come(waits);
+  bed_settle(bed);
+  if (waits->came == waits->begun)
+    return waits->status;
+  grants_await_ear(bed, kinds[LATCH].holders[0]);
+  for (unsigned i = 0; i < MEETING; i++) {
+    player_begin_count(waits, i == 0 ? "a" : "b");
+    player_until(waits, waits->changed == waits->changing);
+    MUST(waits->change_status);
+  }
+  return await(waits);
+}
+
+/* One comes and goes, and comes again; with the other one it opens. */
+static int use_barrier(bed_t *bed, player_t *first, player_t *second) {
+  belay_lock_options_t options = with_ttl(LONG);
+  player_init(first, bed, bed->client, BARRIER, 0, &options);
+  player_init(second, bed, bed->client, BARRIER, 1, &options);
+  player_come(first);
+  bed_settle(bed);
+  if (first->came < first->begun)
+    player_leave(first);
+  int status = await(first);
+  MUST(status == BELAY_ECANCELED ? 0 : status);
+  player_come(first);
+  player_come(second);
+  MUST(await(second)); /* who comes last opens it, or is refused */
+  return await(first);
+}
+
+static int latch_chore(bed_t *bed) {
+  MUST(use_latch(bed, &players[0]));
+  return use_barrier(bed, &players[1], &players[2]);
+}
+
+static void test_latches_and_barriers(void **state) {
+  (void)state;
+  grants_check(&(chore_t){"latch", latch_chore, TOLD, "unsubscribe", NULL, 0});
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_locks),
+      cmocka_unit_test(test_redlocks),
+      cmocka_unit_test(test_readers_and_writers),
+      cmocka_unit_test(test_several_names),
+      cmocka_unit_test(test_who_may_not_renew_loses_it),
+      cmocka_unit_test(test_who_may_not_look_is_told_so),
+      cmocka_unit_test(test_elections),
+      cmocka_unit_test(test_semaphores),
+      cmocka_unit_test(test_latches_and_barriers),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,486 @@
+/* What is held is told as it is, and taken away from those who were seen, and nobody else. */
+#include <stdio.h>
+
+#include "support/fixtures/admin/views.h"
+
+#define TTL INT64_C(60000)
+
+static view_t view, other;
+
+/* Asks again and again. */
+#define until(bed, condition)                                                                      \
+  do {                                                                                             \
+    int rounds_ = 0;                                                                               \
+    while (!(condition)) {                                                                         \
+      assert_true(rounds_++ < 10000);                                                              \
+      bed_run_for(bed, 5);                                                                         \
+    }                                                                                              \
+  } while (0)
+
+static bed_t *open_bed(const char *owner) {
+  belay_client_options_t options = client_options();
+  options.owner = owner;
+  return bed_open(&options);
+}
+
+static contender_t *held_by(contender_t *c) {
+  assert_error(try_lock(c), 0);
+  return c;
+}
+
+static contender_t *rw(bed_t *bed, belay_rwlock_mode_t mode, int64_t ttl) {
+  belay_lock_options_t o = with_ttl(ttl);
+  contender_t *c = contender_blank(bed, &o);
+  assert_error(belay_rwlock_new(&bed->client, 1, "book", 4, mode, &o, &c->lock), 0);
+  return c;
+}
+
+static contender_t *permits(bed_t *bed, unsigned n, int64_t ttl) {
+  belay_lock_options_t o = with_ttl(ttl);
+  contender_t *c = contender_blank(bed, &o);
+  assert_error(belay_semaphore_new(&bed->client, 1, "pool", 4, 5, n, &o, &c->lock), 0);
+  return c;
+}
+
+/* ---- what is told ------------------------------------------------------------------------------------------ */
+
+static void test_a_lock(void **state) {
+  (void)state;
+  bed_t *bed = open_bed("db7:4711");
+  belay_lock_options_t options = with_ttl(TTL);
+  assert_error(view_held(bed, BELAY_HELD_LOCK, "a{b}::c", &view), 0);
+  assert_string_equal(view.held.name, "a{b}::c");
+  assert_int_equal(view.held.holders_count, 0);
+  assert_int_equal(view.held.fence, 0);
+  contender_t *c = held_by(contender_new(bed, "a{b}::c", &options));
+  assert_error(view_held(bed, BELAY_HELD_LOCK, "a{b}::c", &view), 0);
+  assert_int_equal(view.held.kind, BELAY_HELD_LOCK);
+  assert_string_equal(view.held.name, "a{b}::c");
+  assert_int_equal(view.held.holders_count, 1);
+  assert_holder(&view, 0, "db7:4711", TTL);
+  assert_int_equal(view.held.holders[0].permits, 1);
+  assert_false(view.held.holders[0].writes);
+  assert_null(view.held.owner);
+  uint64_t mark = view.held.holders[0].mark;
+  assert_error(release(c), 0);
+  held_by(c);
+  assert_error(view_held(bed, BELAY_HELD_LOCK, "a{b}::c", &view), 0);
+  assert_true(view.held.holders[0].mark != mark); /* another hold, of the same holder */
+  assert_error(view_held(bed, BELAY_HELD_RWLOCK, "a{b}::c", &view), 0);
+  assert_int_equal(view.held.holders_count, 0);
+  bed_close(bed);
+}
+
+static void test_its_fencing_number_stays(void **state) {
+  (void)state;
+  bed_t *bed = open_bed("me");
+  belay_lock_options_t options = with_ttl(TTL);
+  options.fencing = true;
+  contender_t *c = held_by(contender_new(bed, "n", &options));
+  uint64_t fence = belay_lock_fence(c->lock);
+  assert_error(view_held(bed, BELAY_HELD_LOCK, "n", &view), 0);
+  assert_true(fence > 0 && view.held.fence == fence);
+  assert_error(release(c), 0);
+  assert_error(view_held(bed, BELAY_HELD_LOCK, "n", &view), 0);
+  assert_true(view.held.holders_count == 0 && view.held.fence == fence);
+  bed_close(bed);
+}
+
+static void test_what_others_hold(void **state) {
+  (void)state;
+  bed_t *bed = open_bed("me");
+  static const char key[] = "belay::lock::{n}";
+  char large[601];
+  memset(large, 'x', sizeof large - 1);
+  large[sizeof large - 1] = '\0';
+  const char *tokens[] = {"another's token",
+                          large,
+                          "",
+                          "0123456789012345678901234567890123456789:a\nb",
+                          "0123456789012345678901234567890123456789",
+                          "012345678901234567890123456789012345678G:me"};
+  for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++) {
+    server_do(bed->server, "SET", key, tokens[i], NULL);
+    assert_error(view_held(bed, BELAY_HELD_LOCK, "n", &view), 0);
+    assert_int_equal(view.held.holders_count, 1);
+    assert_holder(&view, 0, NULL, -1);
+  }
+  server_do(bed->server, "DEL", key, NULL);
+  server_do(bed->server, "RPUSH", key, "1", NULL);
+  assert_error(view_held(bed, BELAY_HELD_LOCK, "n", NULL), BELAY_EWRONGTYPE);
+  bed_close(bed);
+}
+
+static void test_an_owner_and_its_holds(void **state) {
+  (void)state;
+  bed_t *bed = open_bed("me");
+  belay_lock_options_t brief = with_ttl(TTL), lasting = with_ttl(3 * TTL);
+  brief.owner = lasting.owner = "request 7";
+  brief.owner_len = lasting.owner_len = 9;
+  held_by(contender_new(bed, "n", &brief));
+  contender_t *c = held_by(contender_new(bed, "n", &lasting));
+  assert_error(view_held(bed, BELAY_HELD_LOCK, "n", &view), 0);
+  assert_int_equal(view.held.holders_count, 2);
+  assert_holder(&view, 0, "me", 3 * TTL);
+  assert_holder(&view, 1, "me", TTL);
+  assert_string_equal(view.held.owner, "request 7");
+  /* one hold of two: the lock stays */
+  belay_broken_t broken;
+  view.held.holders_len = 1;
+  assert_error(break_held(bed, &view.held, &broken), 0);
+  assert_true(broken.removed == 1 && broken.others == 1 && broken.missed == 0);
+  assert_error(view_held(bed, BELAY_HELD_LOCK, "n", &view), 0);
+  assert_int_equal(view.held.holders_count, 1);
+  assert_holder(&view, 0, "me", TTL);
+  assert_error(break_held(bed, &view.held, &broken), 0);
+  assert_int_equal(broken.removed, 1);
+  assert_error(view_held(bed, BELAY_HELD_LOCK, "n", &view), 0);
+  assert_int_equal(view.held.holders_count, 0);
+  assert_error(release(c), BELAY_ENOTOWNER);
+  bed_close(bed);
+}
+
+static void test_readers_and_the_writer(void **state) {
+  (void)state;
+  bed_t *bed = open_bed("me");
+  contender_t *r = held_by(rw(bed, BELAY_RWLOCK_READ, TTL));
+  contender_t *s = held_by(rw(bed, BELAY_RWLOCK_READ, 3 * TTL));
+  contender_t *w = rw(bed, BELAY_RWLOCK_WRITE, TTL);
+  assert_error(begin_acquire(w, BELAY_FOREVER), 0);
+  until(bed, view_held(bed, BELAY_HELD_RWLOCK, "book", &view) == 0 && view.held.waiting == 1);
+  assert_int_equal(view.held.holders_count, 2);
+  assert_holder(&view, 0, "me", 3 * TTL);
+  assert_holder(&view, 1, "me", TTL);
+  assert_false(view.held.holders[0].writes);
+  until(bed, view_held(bed, BELAY_HELD_RWLOCK, "book", &view) == 0 && view.held.listening >= 1);
+  assert_error(release(r), 0);
+  assert_error(release(s), 0);
+  assert_error(outcome(w), 0);
+  assert_error(view_held(bed, BELAY_HELD_RWLOCK, "book", &view), 0);
+  assert_int_equal(view.held.holders_count, 1);
+  assert_true(view.held.holders[0].writes);
+  assert_int_equal(view.held.waiting, 0);
+  bed_close(bed);
+}
+
+static void test_permits(void **state) {
+  (void)state;
+  bed_t *bed = open_bed("me");
+  held_by(permits(bed, 3, TTL));
+  held_by(permits(bed, 1, 3 * TTL));
+  assert_error(view_held(bed, BELAY_HELD_SEMAPHORE, "pool", &view), 0);
+  assert_int_equal(view.held.holders_count, 2);
+  assert_holder(&view, 0, "me", 3 * TTL);
+  assert_int_equal(view.held.holders[0].permits, 1);
+  assert_int_equal(view.held.holders[1].permits, 3);
+  assert_int_equal(view.held.used, 4);
+  assert_int_equal(view.held.limit, 0); /* it was never set */
+  bed_close(bed);
+}
+
+static int led; /* how often a campaign has ended */
+
+static void on_campaign(belay_election_t *election, int status) {
+  (void)election;
+  (void)status;
+  led++;
+}
+
+static belay_election_t *campaign(belay_client_t *client, const char *value) {
+  belay_election_options_t options;
+  belay_election_t *election;
+  belay_election_options_init(&options);
+  options.value = value;
+  options.value_len = strlen(value);
+  assert_error(belay_election_new(&client, 1, "chief", 5, &options, &election), 0);
+  assert_error(belay_election_campaign(election, on_campaign), 0);
+  return election;
+}
+
+static void test_a_leader(void **state) {
+  (void)state;
+  bed_t *bed = open_bed("me");
+  belay_election_t *election = campaign(bed->client, "10.0.0.7:80");
+  until(bed,
+        view_held(bed, BELAY_HELD_ELECTION, "chief", &view) == 0 && view.held.holders_count == 1);
+  assert_string_equal(view.held.holders[0].label, "me");
+  assert_string_equal(view.held.owner, "10.0.0.7:80");
+  assert_true(view.held.fence > 0);
+  assert_error(belay_election_close(election, NULL), 0);
+  bed_close(bed);
+}
+
+static void on_all(belay_multilock_t *lock, int status) {
+  bed_t *bed = belay_multilock_data(lock);
+  assert_error(status, 0);
+  bed->arg = lock;
+}
+
+static void test_the_names_of_a_multilock_have_one_mark(void **state) {
+  (void)state;
+  bed_t *bed = open_bed("me");
+  belay_lock_options_t options = with_ttl(TTL);
+  belay_multilock_t *lock;
+  options.data = bed;
+  const belay_multilock_name_t names[] = {{bed->client, "a", 1}, {bed->client, "b", 1}};
+  assert_error(belay_multilock_new(names, 2, &options, NULL, &lock), 0);
+  assert_error(belay_multilock_acquire(lock, 0, on_all), 0);
+  bed_until(bed, bed->arg == lock);
+  assert_error(view_held(bed, BELAY_HELD_LOCK, "a", &view), 0);
+  assert_error(view_held(bed, BELAY_HELD_LOCK, "b", &other), 0);
+  assert_holder(&view, 0, "me", TTL);
+  bool one_mark = view.held.holders[0].mark == other.held.holders[0].mark;
+  assert_true(one_mark == !deployment_is_cluster()); /* there each slot is a deployment */
+  assert_error(belay_multilock_close(lock, NULL), 0);
+  bed_close(bed);
+}
+
+/* On each of its servers it is a lock, and is broken there. */
+static void test_what_a_redlock_has_on_each_server(void **state) {
+  (void)state;
+  needs_quorum();
+  bed_t *bed = open_bed("me");
+  belay_client_options_t o = client_options();
+  o.owner = "me";
+  server_t *more[] = {server_start(NULL), server_start(NULL)};
+  belay_client_t *clients[] = {bed->client, bed_connect(bed, server_url(more[0]), &o),
+                               bed_connect(bed, server_url(more[1]), &o)};
+  belay_lock_options_t options = with_ttl(TTL);
+  options.quarantine = BELAY_QUARANTINE_OFF;
+  contender_t *c = contender_blank(bed, &options);
+  assert_error(belay_redlock_new(clients, 3, "n", 1, &options, &c->lock), 0);
+  held_by(c);
+  bed_settle(bed);
+  assert_error(view_held(bed, BELAY_HELD_LOCK, "n", &view), 0);
+  for (int i = 1; i < 3; i++) {
+    assert_error(view_held_of(bed, clients[i], BELAY_HELD_LOCK, "n", &other), 0);
+    assert_holder(&other, 0, "me", TTL);
+    assert_true(other.held.holders[0].mark == view.held.holders[0].mark);
+  }
+  belay_broken_t broken;
+  assert_error(break_held(bed, &view.held, &broken), 0);
+  assert_int_equal(broken.removed, 1);
+  assert_error(view_held_of(bed, clients[1], BELAY_HELD_LOCK, "n", &other), 0);
+  assert_int_equal(other.held.holders_count, 1);
+  bed_close(bed);
+  server_stop(more[0]);
+  server_stop(more[1]);
+}
+
+/* ---- what is taken away ------------------------------------------------------------------------------------ */
+
+static void test_who_waits_gets_what_was_broken(void **state) {
+  (void)state;
+  bed_t *bed = open_bed("dead");
+  belay_client_options_t o = client_options();
+  o.owner = "next";
+  belay_client_t *client = bed_connect(bed, server_url(bed->server), &o);
+  belay_lock_options_t options = with_ttl(TTL);
+  options.retry_min_ms = options.retry_max_ms = options.backoff_max_ms =
+      3600000; /* it does not poll */
+  contender_t *c = held_by(contender_new(bed, "n", &options));
+  contender_t *d = contender_of(bed, client, "n", &options);
+  assert_error(begin_acquire(d, BELAY_FOREVER), 0);
+  until(bed, view_held(bed, BELAY_HELD_LOCK, "n", &view) == 0 && view.held.listening == 1);
+  assert_holder(&view, 0, "dead", TTL);
+  belay_broken_t broken;
+  assert_error(break_held(bed, &view.held, &broken), 0);
+  assert_int_equal(broken.removed, 1);
+  assert_int_equal(broken.missed, 0);
+  assert_int_equal(broken.others, 0);
+  assert_int_equal(broken.heard, 1);
+  assert_error(outcome(d), 0);
+  assert_error(view_held(bed, BELAY_HELD_LOCK, "n", &other), 0);
+  assert_holder(&other, 0, "next", TTL);
+  assert_true(other.held.holders[0].mark != view.held.holders[0].mark);
+  /* again, with what was seen before: the newer one keeps it */
+  assert_error(break_held(bed, &view.held, &broken), 0);
+  assert_int_equal(broken.removed, 0);
+  assert_int_equal(broken.missed, 1);
+  assert_int_equal(broken.others, 1);
+  assert_true(is_on_server(d));
+  assert_error(extend(c, TTL), BELAY_ENOTOWNER);
+  bed_until(bed, c->lost == 1);
+  bed_close(bed);
+}
+
+/* The same holder takes it again: that is another hold. */
+static void test_a_later_hold_is_not_touched(void **state) {
+  (void)state;
+  bed_t *bed = open_bed("me");
+  belay_lock_options_t options = with_ttl(TTL);
+  contender_t *c = held_by(contender_new(bed, "n", &options));
+  assert_error(view_held(bed, BELAY_HELD_LOCK, "n", &view), 0);
+  assert_error(release(c), 0);
+  held_by(c);
+  belay_broken_t broken;
+  assert_error(break_held(bed, &view.held, &broken), 0);
+  assert_true(broken.removed == 0 && broken.missed == 1 && broken.others == 1);
+  assert_true(is_on_server(c));
+  assert_int_equal(c->lost, 0);
+  bed_close(bed);
+}
+
+static void test_some_of_several(void **state) {
+  (void)state;
+  bed_t *bed = open_bed("me");
+  belay_broken_t broken;
+  held_by(permits(bed, 3, 3 * TTL));
+  contender_t *stays = held_by(permits(bed, 2, TTL)), *next = permits(bed, 2, TTL);
+  assert_error(begin_acquire(next, BELAY_FOREVER), 0);
+  assert_error(view_held(bed, BELAY_HELD_SEMAPHORE, "pool", &view), 0);
+  assert_int_equal(view.held.holders_len, 2);
+  view.held.holders_len = 1; /* whose lease lasts longer */
+  assert_error(break_held(bed, &view.held, &broken), 0);
+  assert_true(broken.removed == 1 && broken.others == 1 && broken.missed == 0);
+  assert_error(outcome(next), 0);
+  assert_error(view_held(bed, BELAY_HELD_SEMAPHORE, "pool", &view), 0);
+  assert_int_equal(view.held.used, 4);
+  assert_error(release(stays), 0);
+  bed_close(bed);
+}
+
+static void test_all_readers_and_then_a_writer(void **state) {
+  (void)state;
+  bed_t *bed = open_bed("me");
+  belay_broken_t broken;
+  for (int i = 0; i < 20; i++)
+    held_by(rw(bed, BELAY_RWLOCK_READ, TTL));
+  contender_t *w = rw(bed, BELAY_RWLOCK_WRITE, TTL);
+  assert_error(begin_acquire(w, BELAY_FOREVER), 0);
+  assert_error(view_held(bed, BELAY_HELD_RWLOCK, "book", &view), 0);
+  assert_int_equal(view.held.holders_len, 20);
+  assert_error(break_held(bed, &view.held, &broken), 0);
+  assert_int_equal(broken.removed, 20);
+  assert_error(outcome(w), 0);
+  assert_error(view_held(bed, BELAY_HELD_RWLOCK, "book", &view), 0);
+  assert_error(break_held(bed, &view.held, &broken), 0);
+  assert_int_equal(broken.removed, 1);
+  assert_int_equal(server_keys(bed->server), 0);
+  bed_close(bed);
+}
+
+static void test_another_leads(void **state) {
+  (void)state;
+  bed_t *bed = open_bed("me");
+  belay_broken_t broken;
+  belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
+  belay_election_t *first = campaign(bed->client, "first");
+  until(bed,
+        view_held(bed, BELAY_HELD_ELECTION, "chief", &view) == 0 && view.held.holders_count == 1);
+  belay_election_t *second = campaign(client, "second");
+  assert_string_equal(view.held.owner, "first");
+  assert_error(break_held(bed, &view.held, &broken), 0);
+  assert_int_equal(broken.removed, 1);
+  until(bed,
+        view_held(bed, BELAY_HELD_ELECTION, "chief", &other) == 0 && other.held.holders_count == 1);
+  assert_string_equal(other.held.owner, "second");
+  assert_true(other.held.fence > view.held.fence);
+  assert_error(belay_election_close(first, NULL), 0);
+  assert_error(belay_election_close(second, NULL), 0);
+  bed_close(bed);
+}
+
+/* ---- what is refused --------------------------------------------------------------------------------------- */
+
+static void never(belay_request_t *request, int status, const belay_held_t *held) {
+  (void)request;
+  (void)status;
+  (void)held;
+  fail_msg("a callback of what was refused");
+}
+
+static void never_broken(belay_request_t *request, int status, const belay_broken_t *broken) {
+  (void)request;
+  (void)status;
+  (void)broken;
+  fail_msg("a callback of what was refused");
+}
+
+static void expect_detail(bed_t *bed, int error, const char *detail) {
+  assert_error(error, BELAY_EINVAL);
+  assert_string_equal(belay_detail(bed->belay), detail);
+}
+
+static void test_arguments_are_checked(void **state) {
+  (void)state;
+  bed_t *bed = open_bed("me");
+  belay_request_t request = {0};
+  belay_client_t *c = bed->client;
+  const belay_holder_t holder = {.mark = 1};
+  belay_held_t held = {.kind = BELAY_HELD_LOCK, .name = "n", .name_len = 1, .holders = &holder};
+  assert_error(belay_held_read(NULL, &request, BELAY_HELD_LOCK, "n", 1, never), BELAY_EINVAL);
+  expect_detail(bed, belay_held_read(c, NULL, BELAY_HELD_LOCK, "n", 1, never), "request: NULL");
+  expect_detail(bed, belay_held_read(c, &request, BELAY_HELD_LOCK, "n", 1, NULL), "cb: NULL");
+  expect_detail(bed, belay_held_read(c, &request, BELAY_HELD_KINDS, "n", 1, never),
+                "kind: not from 0 to 3");
+  expect_detail(bed, belay_held_read(c, &request, BELAY_HELD_LOCK, "", 0, never),
+                "name: not 1 to 1024 bytes");
+  expect_detail(bed, belay_held_break(c, &request, NULL, never_broken), "held: NULL");
+  expect_detail(bed, belay_held_break(c, &request, &held, never_broken),
+                "holders_len: not from 1 to 1000");
+  held.holders_len = BELAY_HELD_HOLDERS_MAX + 1;
+  expect_detail(bed, belay_held_break(c, &request, &held, never_broken),
+                "holders_len: not from 1 to 1000");
+  held.holders = NULL;
+  expect_detail(bed, belay_held_break(c, &request, &held, never_broken), "holders: NULL");
+  held.holders = &holder;
+  held.holders_len = 1;
+  expect_detail(bed, belay_held_break(c, &request, &held, NULL), "cb: NULL");
+  assert_string_equal(belay_held_kind_name(BELAY_HELD_RWLOCK), "rwlock");
+  assert_string_equal(belay_held_kind_name(BELAY_HELD_KINDS), "?");
+  bed_close(bed);
+}
+
+/* Whenever it is cancelled, it ends once, and nothing is left. */
+static void note(belay_request_t *request, int status, const belay_broken_t *broken) {
+  int *told = request->data;
+  (void)broken;
+  assert_true(status == 0 || status == BELAY_ECANCELED);
+  told[0]++;
+  told[1] += status == 0;
+}
+
+static void test_it_may_be_cancelled(void **state) {
+  (void)state;
+  bed_t *bed = open_bed("me");
+  belay_lock_options_t options = with_ttl(TTL);
+  int told[2] = {0};
+  for (int turns = 0; turns < 8; turns++) {
+    belay_request_t request = {.data = told};
+    contender_t *c = held_by(contender_new(bed, "n", &options));
+    assert_error(view_held(bed, BELAY_HELD_LOCK, "n", &view), 0);
+    assert_error(belay_held_break(bed->client, &request, &view.held, note), 0);
+    assert_error(belay_held_break(bed->client, &request, &view.held, note), BELAY_ESTATE);
+    for (int i = 0; i < turns; i++)
+      (void)uv_run(&bed->loop, UV_RUN_NOWAIT);
+    (void)belay_request_cancel(&request);
+    bed_until(bed, told[0] == turns + 1);
+    bed_settle(bed);
+    server_do(bed->server, "FLUSHALL", NULL);
+    (void)release(c);
+  }
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_a_lock),
+      cmocka_unit_test(test_its_fencing_number_stays),
+      cmocka_unit_test(test_what_others_hold),
+      cmocka_unit_test(test_an_owner_and_its_holds),
+      cmocka_unit_test(test_readers_and_the_writer),
+      cmocka_unit_test(test_permits),
+      cmocka_unit_test(test_a_leader),
+      cmocka_unit_test(test_the_names_of_a_multilock_have_one_mark),
+      cmocka_unit_test(test_what_a_redlock_has_on_each_server),
+      cmocka_unit_test(test_who_waits_gets_what_was_broken),
+      cmocka_unit_test(test_a_later_hold_is_not_touched),
+      cmocka_unit_test(test_some_of_several),
+      cmocka_unit_test(test_all_readers_and_then_a_writer),
+      cmocka_unit_test(test_another_leads),
+      cmocka_unit_test(test_arguments_are_checked),
+      cmocka_unit_test(test_it_may_be_cancelled),
+  };
+  return cmocka_run_group_tests_name("inspect", tests, NULL, NULL);
+}

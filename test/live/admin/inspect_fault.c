@@ -1,0 +1,168 @@
+/* What is held is asked and taken away where something goes wrong in between: answers are late or lost, or wrong, and not
+ * all is told. */
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "scripts.gen.h"
+#include "support/deployments/fake.h"
+#include "support/fixtures/admin/views.h"
+
+enum { ANSWERS_MAX = 4 };
+
+static view_t view;
+
+/* ---- a server that has one lock ------------------------------------------------------------------------------ */
+
+#define TOKEN "$43\r\n0123456789012345678901234567890123456789:me\r\n:60000\r\n:1\r\n:0\r\n"
+#define HEAD "$0\r\n\r\n:0\r\n:-1\r\n:0\r\n:0\r\n$0\r\n\r\n"
+
+static const char held_once[] = "*11\r\n" HEAD ":1\r\n" TOKEN;
+static const char held_twice[] = "*15\r\n" HEAD ":2\r\n" TOKEN TOKEN;
+
+/* NULL: it says nothing. */
+typedef struct plot {
+  const char *answer[ANSWERS_MAX]; /* of those who ask who holds it, in turn */
+  const char *release;
+  int64_t late_ms; /* so long it takes for the second answer */
+  atomic_uint asked;
+} plot_t;
+
+static void play(fake_link_t *link, const char *const *words, size_t count, void *arg) {
+  const belay__script_t *read = &belay__script_held_lock, *release = &belay__script_lock_release;
+  plot_t *plot = arg;
+  const char *said = NULL;
+  if (strncmp(words[0], "EVAL", 4) != 0) {
+    fake_behave(link, words, count);
+    return;
+  }
+  if (strcmp(words[1], read->sha1) == 0 || strcmp(words[1], read->text) == 0) {
+    unsigned asked = atomic_fetch_add(&plot->asked, 1);
+    if (asked == 1 && plot->late_ms > 0)
+      stall_ms(plot->late_ms);
+    said = asked < ANSWERS_MAX ? plot->answer[asked] : NULL;
+    if (said != NULL && said[0] == '\0')
+      fake_hang_up(link);
+  } else if (strcmp(words[1], release->sha1) == 0 || strcmp(words[1], release->text) == 0) {
+    said = plot->release;
+  }
+  if (said != NULL)
+    fake_say(link, said);
+}
+
+static bed_t *open_plot(plot_t *plot, fake_t **fake) {
+  *fake = fake_start(&(fake_options_t){.on_command = play, .arg = plot});
+  bed_t *bed = bed_open_at(fake_url(*fake), NULL);
+  assert_error(view_held(bed, BELAY_HELD_LOCK, "n", &view), 0);
+  assert_int_equal(view.held.holders_len, 1);
+  return bed;
+}
+
+/* The question is lost, and asked again; of the release all is known. */
+static void test_a_refusal_is_told_as_one(void **state) {
+  (void)state;
+  fake_t *fake;
+  plot_t plot = {.answer = {held_once, "", held_once}, .release = "-NOPERM not you\r\n"};
+  bed_t *bed = open_plot(&plot, &fake);
+  belay_broken_t broken;
+  assert_error(break_held(bed, &view.held, &broken), BELAY_EPERM);
+  assert_int_equal(atomic_load(&plot.asked), 3);
+  bed_close(bed);
+  fake_stop(fake);
+}
+
+static void test_who_is_told_twice(void **state) {
+  (void)state;
+  fake_t *fake;
+  plot_t plot = {.answer = {held_once, held_twice}, .release = ":1\r\n"};
+  bed_t *bed = open_plot(&plot, &fake);
+  belay_broken_t broken;
+  assert_error(break_held(bed, &view.held, &broken), BELAY_EPROTO);
+  bed_close(bed);
+  fake_stop(fake);
+}
+
+/* ---- more than can be told ----------------------------------------------------------------------------------- */
+
+/* Those who renew push the one who does not to the end, where he is not seen; but he is there. */
+static void test_who_is_not_told_is_not_missed(void **state) {
+  (void)state;
+  static const char key[] = "belay::semaphore::{n}";
+  char token[16];
+  belay_client_options_t options = client_options();
+  options.max_reply = options.max_bytes = 65536;
+  bed_t *bed = bed_open(&options);
+  belay_broken_t broken;
+  server_do(bed->server, "ZADD", key, "8e15", "dead", "7e15", "gone", NULL);
+  for (int i = 0; i < 30; i++) {
+    (void)snprintf(token, sizeof token, "%d", i);
+    server_do(bed->server, "ZADD", key, "7e15", token, NULL);
+  }
+  assert_error(view_held(bed, BELAY_HELD_SEMAPHORE, "n", &view), 0);
+  assert_true(view.held.holders_len == 32 && view.held.holders_count == 32);
+  view.held.holders_len = 1;
+  server_do(bed->server, "ZADD", key, "6e15", "dead", NULL);
+  for (int i = 30; i < 100; i++) {
+    (void)snprintf(token, sizeof token, "%d", i);
+    server_do(bed->server, "ZADD", key, "7e15", token, NULL);
+  }
+  assert_error(break_held(bed, &view.held, &broken), 0);
+  assert_true(broken.removed == 0 && broken.missed == 0 && broken.unseen == 1);
+  assert_int_equal(broken.others, 102);
+  server_do(bed->server, "ZADD", key, "8e15", "dead", NULL);
+  assert_error(break_held(bed, &view.held, &broken), 0);
+  assert_true(broken.removed == 1 && broken.missed == 0 && broken.unseen == 0);
+  server_do(bed->server, "DEL", key, NULL);
+  assert_error(break_held(bed, &view.held, &broken), 0);
+  assert_true(broken.removed == 0 && broken.missed == 1 && broken.unseen == 0);
+  bed_close(bed);
+}
+
+/* ---- time ---------------------------------------------------------------------------------------------------- */
+
+typedef struct order {
+  unsigned told;
+  unsigned at[2]; /* of the break, and of the read */
+} order_t;
+
+static void note_broken(belay_request_t *request, int status, const belay_broken_t *broken) {
+  order_t *order = request->data;
+  (void)broken;
+  assert_error(status, BELAY_EUNKNOWN);
+  order->at[0] = ++order->told;
+}
+
+static void note_held(belay_request_t *request, int status, const belay_held_t *held) {
+  order_t *order = request->data;
+  (void)held;
+  assert_error(status, BELAY_EUNKNOWN);
+  order->at[1] = ++order->told;
+}
+
+/* The first answer comes when most of the time is over, and the second one never: another request, which has half as much
+ * time again, is told later. */
+static void test_both_questions_have_one_time(void **state) {
+  (void)state;
+  fake_t *fake;
+  const int64_t timeout_ms = 1000 * slow();
+  order_t order = {0};
+  plot_t plot = {.answer = {held_once, held_once}, .late_ms = timeout_ms * 3 / 4};
+  bed_t *bed = open_plot(&plot, &fake);
+  belay_request_t one = {.data = &order, .timeout_ms = timeout_ms};
+  belay_request_t other = {.data = &order, .timeout_ms = timeout_ms * 3 / 2};
+  assert_error(belay_held_break(bed->client, &one, &view.held, note_broken), 0);
+  assert_error(belay_held_read(bed->client, &other, BELAY_HELD_LOCK, "n", 1, note_held), 0);
+  bed_until(bed, order.told == 2);
+  assert_true(order.at[0] < order.at[1]);
+  bed_close(bed);
+  fake_stop(fake);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_a_refusal_is_told_as_one),
+      cmocka_unit_test(test_who_is_told_twice),
+      cmocka_unit_test(test_who_is_not_told_is_not_missed),
+      cmocka_unit_test(test_both_questions_have_one_time),
+  };
+  return cmocka_run_group_tests_name("inspect_fault", tests, NULL, NULL);
+}

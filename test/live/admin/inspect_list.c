@@ -1,0 +1,282 @@
+/* All that is held in a namespace is listed, and nothing else. */
+#include <stdio.h>
+
+#include "support/fixtures/admin/sweeps.h"
+#include "support/fixtures/admin/views.h"
+
+enum { LISTED_MAX = 4096 };
+
+/* What was told: kind and name, in words; and of the first the whole. */
+typedef struct listing {
+  unsigned n;
+  char word[LISTED_MAX][64];
+  size_t holders[LISTED_MAX];
+  unsigned stop_at; /* ends the run when so many were told; 0: never */
+  bool closes;      /* by a close */
+  view_t first;
+} listing_t;
+
+static listing_t listing;
+
+static void on_held(belay_sweep_t *sweep, const belay_held_t *held) {
+  broom_t *broom = belay_sweep_data(sweep);
+  broom->bed->wrong += broom->done == broom->begun || broom->bed->inside > 0;
+  assert_true(listing.n < LISTED_MAX);
+  if (listing.n == 0)
+    view_copy(&listing.first, held);
+  assert_true(held->holders_len > 0 && held->holders_len <= BELAY_HELD_LISTED_MAX);
+  listing.holders[listing.n] = held->holders_count;
+  snprintf(listing.word[listing.n++], sizeof *listing.word, "%s %s",
+           belay_held_kind_name(held->kind), held->name);
+  if (listing.n == listing.stop_at)
+    assert_error(listing.closes ? begin_close_broom(broom) : belay_sweep_cancel(sweep), 0);
+}
+
+static belay_sweep_options_t list_options(void) {
+  belay_sweep_options_t options = sweep_options("", false);
+  options.pattern = NULL;
+  options.on_held = on_held;
+  listing = (listing_t){0};
+  return options;
+}
+
+static unsigned times_listed(const char *word) {
+  unsigned n = 0;
+  for (unsigned i = 0; i < listing.n; i++)
+    n += strcmp(listing.word[i], word) == 0;
+  return n;
+}
+
+static size_t holders_of(const char *word) {
+  for (unsigned i = 0; i < listing.n; i++)
+    if (strcmp(listing.word[i], word) == 0)
+      return listing.holders[i];
+  return 0;
+}
+
+static void make_locks(server_t *server, unsigned n) {
+  char key[64];
+  for (unsigned i = 1; i <= n; i++) {
+    snprintf(key, sizeof key, "belay::lock::{u%u}", i);
+    server_do(server, "SET", key, "0123456789012345678901234567890123456789:db", "PX", "600000",
+              NULL);
+  }
+}
+
+static void all_are_listed(unsigned n) {
+  char word[64];
+  for (unsigned i = 1; i <= n; i++) {
+    snprintf(word, sizeof word, "lock u%u", i);
+    if (times_listed(word) == 0)
+      fail_msg("%s is not listed", word);
+  }
+}
+
+/* ---- what is told ------------------------------------------------------------------------------------------ */
+
+static void hold(bed_t *bed, belay_held_kind_t kind, const char *name, bool writes) {
+  belay_lock_options_t o = with_ttl(60000);
+  contender_t *c = contender_blank(bed, &o);
+  belay_client_t **client = &bed->client;
+  size_t len = strlen(name);
+  int error = kind == BELAY_HELD_LOCK ? belay_lock_new(*client, name, len, &o, &c->lock)
+              : kind == BELAY_HELD_SEMAPHORE
+                  ? belay_semaphore_new(client, 1, name, len, 100, 1, &o, &c->lock)
+                  : belay_rwlock_new(client, 1, name, len,
+                                     writes ? BELAY_RWLOCK_WRITE : BELAY_RWLOCK_READ, &o, &c->lock);
+  assert_error(error, 0);
+  assert_error(try_lock(c), 0);
+}
+
+static void make_noise(server_t *server) {
+  static const char *const keys[] = {"belay::lock::{gone}::fence", "belay::lock::{}",
+                                     "belay::lock::{a}b",          "belay::locks::{a}",
+                                     "belay::lock::x::{a}",        "belay::sub::lock::{a}",
+                                     "other::lock::{a}",           "belay::lock::a",
+                                     "belay::limit::login::{a}",   "belay::lock::{a"};
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+    server_do(server, "SET", keys[i], "1", NULL);
+  server_do(server, "RPUSH", "belay::lock::{wrong}", "1", NULL);
+  server_do(server, "SET", "belay::semaphore::{wrong}", "1", NULL);
+  server_do(server, "ZADD", "belay::semaphore::{over}", "1", "a token that has run out", NULL);
+}
+
+static void test_what_is_held_and_nothing_else(void **state) {
+  (void)state;
+  belay_client_options_t client = client_options();
+  client.owner = "db7:4711";
+  bed_t *bed = bed_open(&client);
+  make_noise(bed->server);
+  hold(bed, BELAY_HELD_LOCK, "a{b}::c", false);
+  hold(bed, BELAY_HELD_RWLOCK, "read", false);
+  hold(bed, BELAY_HELD_RWLOCK, "read", false);
+  hold(bed, BELAY_HELD_RWLOCK, "written", true);
+  for (int i = 0; i < 20; i++)
+    hold(bed, BELAY_HELD_SEMAPHORE, "pool", false);
+  belay_sweep_options_t options = list_options();
+  broom_free(sweep_once(bed, &options));
+  assert_int_equal(listing.n, 4);
+  assert_int_equal(holders_of("lock a{b}::c"), 1);
+  assert_int_equal(holders_of("rwlock read"), 2);
+  assert_int_equal(holders_of("rwlock written"), 1);
+  assert_int_equal(holders_of("semaphore pool"), 20); /* of which a few are told */
+  options = list_options();
+  options.pattern = "lock::*";
+  options.pattern_len = 7;
+  broom_free(sweep_once(bed, &options));
+  assert_int_equal(listing.n, 1);
+  assert_holder(&listing.first, 0, "db7:4711", 60000);
+  assert_int_equal(server_calls(bed->server, "keys"), 0);
+  bed_close(bed);
+}
+
+/* What others have written there is as if it were ours, as far as it can be: one such key does not spoil the list. */
+static void make_nonsense(server_t *server) {
+  char large[40001], digits[401];
+  memset(large, 'x', sizeof large - 1);
+  memset(digits, '9', sizeof digits - 1);
+  large[sizeof large - 1] = digits[sizeof digits - 1] = '\0';
+  memcpy(digits + 390, " 1", 3);
+  server_do(server, "ZADD", "belay::semaphore::{minus}", "9e15", "t", NULL);
+  server_do(server, "HSET", "belay::semaphore::{minus}::permits", "t", "-5", "limit", "-7", "used",
+            "-9", NULL);
+  server_do(server, "ZADD", "belay::semaphore::{ever}", "inf", "t", "-inf", "u", NULL);
+  server_do(server, "HSET", "belay::semaphore::{ever}::permits", "t", "1e300", "limit", "inf",
+            "used", "1e300", "u", "inf", NULL);
+  server_do(server, "ZADD", "belay::semaphore::{none}", "inf", "t", NULL);
+  server_do(server, "HSET", "belay::semaphore::{none}::permits", "t", "nan", "limit", "x", "used",
+            "nan", NULL);
+  server_do(server, "ZADD", "belay::semaphore::{large}", "9e15", large, NULL);
+  large[40000 - 1] = 'y';
+  server_do(server, "ZADD", "belay::semaphore::{large}", "9e15", large, NULL);
+  server_do(server, "ZADD", "belay::rwlock::{ever}::readers", "inf", "t", "9e15", large, NULL);
+  server_do(server, "HSET", "belay::rwlock::{ever}::fence", "number", large, NULL);
+  server_do(server, "HSET", "belay::lock::{ever}::holds", "owner", "o", "t", digits, large, digits,
+            NULL);
+  server_do(server, "HSET", "belay::lock::{ever}::fence", "number", large, NULL);
+  server_do(server, "SET", "belay::lock::{ever}", "o", NULL);
+}
+
+static void test_what_others_have_written(void **state) {
+  (void)state;
+  static view_t view;
+  belay_client_options_t client = client_options();
+  client.max_reply = client.max_bytes = 65536;
+  bed_t *bed = bed_open(&client);
+  make_nonsense(bed->server);
+  belay_sweep_options_t options = list_options();
+  broom_free(sweep_once(bed, &options));
+  assert_int_equal(listing.n, 6);
+  assert_int_equal(holders_of("semaphore minus"), 1);
+  assert_int_equal(holders_of("semaphore ever"), 1);
+  assert_int_equal(holders_of("semaphore none"), 1);
+  assert_int_equal(holders_of("semaphore large"), 2);
+  assert_int_equal(holders_of("rwlock ever"), 2);
+  assert_int_equal(holders_of("lock ever"), 2);
+  assert_error(view_held(bed, BELAY_HELD_SEMAPHORE, "minus", &view), 0);
+  assert_true(view.held.limit == 0 && view.held.used == 0);
+  assert_true(view.holders[0].permits == 0 && view.holders[0].remaining_ms > 0);
+  assert_error(view_held(bed, BELAY_HELD_SEMAPHORE, "ever", &view), 0);
+  assert_true(view.held.limit == UINT32_MAX && view.held.used == 0);
+  assert_true(view.holders[0].permits == UINT32_MAX);
+  assert_true(view.holders[0].remaining_ms == INT64_C(1) << 53);
+  assert_error(view_held(bed, BELAY_HELD_SEMAPHORE, "none", &view), 0);
+  assert_true(view.held.limit == 0 && view.held.used == 0 && view.holders[0].permits == 0);
+  assert_error(view_held(bed, BELAY_HELD_LOCK, "ever", &view), 0);
+  assert_true(view.held.fence == 0 && view.holders[0].remaining_ms == INT64_C(1) << 53);
+  assert_int_equal(client_stats(bed).drops, 0);
+  bed_close(bed);
+}
+
+static void test_nothing_is_held(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  make_noise(bed->server);
+  belay_sweep_options_t options = list_options();
+  broom_free(sweep_once(bed, &options));
+  assert_int_equal(listing.n, 0);
+  bed_close(bed);
+}
+
+/* ---- many -------------------------------------------------------------------------------------------------- */
+
+static void test_all_of_many(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  make_locks(bed->server, 1500);
+  make_keys(bed->server, "belay::session::{u", 3000);
+  belay_sweep_options_t options = list_options();
+  broom_free(sweep_once(bed, &options));
+  all_are_listed(1500);
+  assert_between(listing.n, 1500, 1700);
+  bed_close(bed);
+}
+
+/* What was answered before the connection ended is told once, when it has been asked again. */
+static void cut(broom_t *broom, broom_event_t event) {
+  if (event == BROOM_KEYS && broom->pages % 3 == 1)
+    server_do(broom->bed->server, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes", NULL);
+}
+
+static void test_a_connection_that_ends_leaves_nothing_out(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  make_locks(bed->server, 900);
+  belay_sweep_options_t options = list_options();
+  options.batch = 100;
+  broom_t *broom = broom_new(bed, bed->client, &options);
+  broom->then = cut;
+  assert_error(begin_sweep(broom), 0);
+  assert_error(end_of_sweep(broom), 0);
+  all_are_listed(900);
+  assert_true(client_stats(bed).drops > 0);
+  bed_close(bed);
+  broom_free(broom);
+}
+
+/* ---- the end ----------------------------------------------------------------------------------------------- */
+
+static void test_it_may_be_ended_in_any_callback(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  make_locks(bed->server, 300);
+  for (unsigned at = 1; at <= 300; at += 60)
+    for (int closes = 0; closes < 2; closes++) {
+      belay_sweep_options_t options = list_options();
+      listing.stop_at = at;
+      listing.closes = closes == 1;
+      broom_t *broom = broom_new(bed, bed->client, &options);
+      assert_error(begin_sweep(broom), 0);
+      assert_error(end_of_sweep(broom), BELAY_ECANCELED);
+      assert_int_equal(listing.n, at);
+      if (closes == 0)
+        assert_error(begin_close_broom(broom), 0);
+      bed_until(bed, broom->closed == 1);
+      broom_free(broom);
+    }
+  bed_close(bed);
+}
+
+static void test_options_are_checked(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_sweep_t *out;
+  belay_sweep_options_t options = list_options();
+  options.remove = true;
+  assert_error(belay_sweep_new(bed->client, &options, &out), BELAY_EINVAL);
+  assert_string_equal(belay_detail(bed->belay), "remove: not with on_held");
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_what_is_held_and_nothing_else),
+      cmocka_unit_test(test_what_others_have_written),
+      cmocka_unit_test(test_nothing_is_held),
+      cmocka_unit_test(test_all_of_many),
+      cmocka_unit_test(test_a_connection_that_ends_leaves_nothing_out),
+      cmocka_unit_test(test_it_may_be_ended_in_any_callback),
+      cmocka_unit_test(test_options_are_checked),
+  };
+  return cmocka_run_group_tests_name("inspect_list", tests, NULL, NULL);
+}

@@ -1,0 +1,211 @@
+/* What an operator is told: where it was that a connection came to nothing, and what is wrong with a URL that leads to
+ * something else. */
+#include <stdio.h>
+
+#include "support/servers/acl.h"
+#include "support/fixtures/bed.h"
+#include "support/deployments/cluster.h"
+#include "support/deployments/group.h"
+
+#define SECRET "correct-horse"
+
+static char detail[256];
+static char problem[512]; /* the last line of the log that is a warning or an error */
+static unsigned problems; /* how many there were */
+
+static void hear(bed_t *bed, const char *line) {
+  if (bed->warnings + bed->errors != problems)
+    snprintf(problem, sizeof problem, "%s", line);
+  problems = bed->warnings + bed->errors;
+}
+
+static bed_t *listen_to(bed_t *bed) {
+  bed->heard = hear;
+  problems = 0;
+  return bed;
+}
+
+static void keep_detail(bed_t *bed) {
+  snprintf(detail, sizeof detail, "%s", belay_detail(bed->belay));
+}
+
+/* A ping's status; its detail is kept. */
+static int ping(bed_t *bed) {
+  int before = bed->pongs;
+  bed->then = keep_detail;
+  assert_error(begin_ping(bed), 0);
+  bed_until(bed, bed->pongs > before);
+  bed->then = NULL;
+  return bed->pong_status;
+}
+
+static void expect_words(const char *text, const char *words) {
+  if (strstr(text, words) == NULL)
+    fail_msg("\"%s\" is not in \"%s\"", words, text);
+  assert_null(strstr(text, SECRET));
+}
+
+static belay_client_options_t hasty(void) {
+  belay_client_options_t options = client_options();
+  options.timeout_ms = 500 * slow();
+  options.connect_timeout_ms = 400 * slow();
+  return options;
+}
+
+static bed_t *open_at(const char *scheme, const server_t *server, const char *rest) {
+  char url[128];
+  belay_client_options_t options = hasty();
+  snprintf(url, sizeof url, "%s://%s127.0.0.1:%d%s", scheme, server_login(server),
+           server_port(server), rest);
+  return listen_to(bed_open_at(url, &options));
+}
+
+/* ---- where it was ------------------------------------------------------------------------------------------ */
+
+static void test_the_log_says_where_nobody_is(void **state) {
+  (void)state;
+  server_t *server = server_start(&(server_options_t){.address = "127.0.0.1"});
+  char place[64];
+  snprintf(place, sizeof place, "127.0.0.1:%d: ", server_port(server));
+  bed_t *bed = open_at("redis", server, "");
+  server_kill(server);
+  assert_error(ping(bed), BELAY_EUNREACHABLE);
+  assert_true(bed->warnings > 0);
+  expect_words(problem, "no connection to ");
+  expect_words(problem, place);
+  bed_close(bed);
+  server_stop(server);
+}
+
+static void test_the_log_says_which_socket(void **state) {
+  (void)state;
+  belay_client_options_t options = hasty();
+  bed_t *bed = listen_to(bed_open_at("unix://me:" SECRET "@/nowhere/re%09dis.sock", &options));
+  assert_error(ping(bed), BELAY_EUNREACHABLE);
+  expect_words(problem, "no connection to unix:/nowhere/re\\x09dis.sock: ");
+  bed_close(bed);
+}
+
+static void test_the_log_says_who_wants_another_password(void **state) {
+  (void)state;
+  server_t *server = server_start(&(server_options_t){.address = "127.0.0.1"});
+  char place[64], url[128];
+  belay_client_options_t options = hasty();
+  snprintf(place, sizeof place, "no connection to 127.0.0.1:%d: ", server_port(server));
+  snprintf(url, sizeof url, "redis://me:" SECRET "@127.0.0.1:%d", server_port(server));
+  bed_t *bed = listen_to(bed_open_at(url, &options));
+  assert_error(ping(bed), BELAY_EAUTH);
+  expect_words(problem, place);
+  expect_words(problem, "WRONGPASS");
+  assert_int_equal(bed->errors, 1);
+  bed_close(bed);
+  server_stop(server);
+}
+
+/* ---- nobody answers ---------------------------------------------------------------------------------------- */
+
+/* One line for a reason, however often it is asked, and another one when there is another reason. */
+static void expect_one_line(const char *scheme, const char *rest, int status) {
+  server_t *server = server_start(&(server_options_t){.address = "127.0.0.1"});
+  char place[64];
+  snprintf(place, sizeof place, "127.0.0.1:%d: ", server_port(server));
+  bed_t *bed = open_at(scheme, server, rest);
+  server_kill(server);
+  for (int i = 0; i < 3; i++)
+    assert_error(ping(bed), status);
+  assert_int_equal(bed->warnings, 1);
+  assert_int_equal(bed->errors, 0);
+  expect_words(problem, "asked 1 where to connect to, in vain: ");
+  expect_words(problem, place);
+  assert_true(client_stats(bed).connect_errors >= 2);
+  bed_close(bed);
+  server_stop(server);
+}
+
+static void test_no_node_of_a_cluster_answers(void **state) {
+  (void)state;
+  expect_one_line("redis+cluster", "", BELAY_EUNREACHABLE);
+}
+
+static void test_no_sentinel_answers(void **state) {
+  (void)state;
+  expect_one_line("redis+sentinel", "/mymaster", BELAY_ENOSENTINEL);
+}
+
+static void test_no_replica_answers(void **state) {
+  (void)state;
+  expect_one_line("redis+replicas", "", BELAY_EUNREACHABLE);
+}
+
+/* ---- somebody else answers --------------------------------------------------------------------------------- */
+
+/* Told at once, with these words, and the log has one line with them. */
+static void expect_other(bed_t *bed, int status, const char *words) {
+  for (int i = 0; i < 2; i++) {
+    assert_error(ping(bed), status);
+    expect_words(detail, words);
+  }
+  assert_int_equal(bed->warnings + bed->errors, 1);
+  expect_words(problem, words);
+  expect_words(problem, "127.0.0.1:");
+  assert_true(client_stats(bed).connect_errors >= 1);
+  bed_close(bed);
+}
+
+static void test_a_server_is_no_cluster_and_no_sentinel(void **state) {
+  (void)state;
+  needs_one_server("one that is no cluster");
+  acl_skip("it is a server who asks for a password before all else");
+  server_t *server = server_start(&(server_options_t){.address = "127.0.0.1"});
+  expect_other(open_at("redis+cluster", server, ""), BELAY_EREFUSED, "cluster support disabled");
+  expect_other(open_at("redis+sentinel", server, "/mymaster"), BELAY_EREFUSED, "'SENTINEL'");
+  server_stop(server);
+}
+
+static void test_a_sentinel_is_no_server(void **state) {
+  (void)state;
+  group_t *group = group_start(NULL);
+  const server_t *sentinel = group_sentinel(group, 0);
+  expect_other(open_at("redis", sentinel, ""), BELAY_EREFUSED, "it is a sentinel");
+  expect_other(open_at("redis+replicas", sentinel, ""), BELAY_EREFUSED, "it is a sentinel");
+  expect_other(open_at("redis+cluster", sentinel, ""), BELAY_EREFUSED, "'CLUSTER'");
+  group_stop(group);
+}
+
+/* What is asked of the node itself is answered; keys of others are refused, and the server says who has them. */
+static void test_a_node_of_a_cluster_is_not_all_of_it(void **state) {
+  (void)state;
+  cluster_t *cluster = cluster_start(&(cluster_options_t){.without_replicas = true});
+  bed_t *bed = open_at("redis", cluster_node(cluster, 0), "");
+  char name[16];
+  unsigned moved = 0;
+  for (int i = 0; i < 30; i++) {
+    snprintf(name, sizeof name, "lock-%d", i);
+    contender_t *c = contender_new(bed, name, NULL);
+    int status = try_lock(c);
+    if (status != 0)
+      assert_error(status, BELAY_EMOVED);
+    moved += status != 0;
+  }
+  assert_true(moved > 0);
+  assert_int_equal(bed->warnings, 1);
+  expect_words(problem, "is a node of a cluster");
+  expect_words(problem, "redis+cluster://");
+  bed_close(bed);
+  cluster_stop(cluster);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_the_log_says_where_nobody_is),
+      cmocka_unit_test(test_the_log_says_which_socket),
+      cmocka_unit_test(test_the_log_says_who_wants_another_password),
+      cmocka_unit_test(test_no_node_of_a_cluster_answers),
+      cmocka_unit_test(test_no_sentinel_answers),
+      cmocka_unit_test(test_no_replica_answers),
+      cmocka_unit_test(test_a_server_is_no_cluster_and_no_sentinel),
+      cmocka_unit_test(test_a_sentinel_is_no_server),
+      cmocka_unit_test(test_a_node_of_a_cluster_is_not_all_of_it),
+  };
+  return cmocka_run_group_tests_name("operator", tests, NULL, NULL);
+}

@@ -1,0 +1,325 @@
+/* Sweeps: all that matches is found, and nothing else is touched. */
+#include <stdio.h>
+
+#include "core/key/glob.h"
+#include "support/fixtures/admin/sweeps.h"
+
+/* ---- what is found --------------------------------------------------------------------------------------- */
+
+static void test_it_tells_and_leaves_alone(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  char key[BROOM_KEY_MAX];
+  make_keys(bed->server, "belay::session::{u", 2500);
+  make_keys(bed->server, "belay::limiter::{u", 500);
+  make_keys(bed->server, "other::session::{u", 500);
+  make_keys(bed->server, "belay:session::{u", 10);
+  server_do(bed->server, "SET", "belay::", "nothing", NULL);
+  server_do(bed->server, "SET", "belay", "nothing", NULL);
+  belay_sweep_options_t options = sweep_options("session::*", false);
+  broom_t *broom = sweep_once(bed, &options);
+  for (int i = 1; i <= 2500; i += 7) {
+    snprintf(key, sizeof key, "belay::session::{u%d", i);
+    assert_true(times_found(broom, key) >= 1);
+  }
+  assert_between((int64_t)broom->totals.matched, 2500, 2600);
+  assert_between((int64_t)broom->totals.scanned, 3000, 6000);
+  assert_between((int64_t)broom->totals.pages, 3, 6);
+  assert_int_equal(broom->totals.deleted, 0);
+  assert_int_equal(broom->totals.restarts, 0);
+  assert_int_equal(server_keys(bed->server), 3512);
+  broom_free(broom);
+  options = sweep_options("*", false);
+  broom = sweep_once(bed, &options);
+  assert_between((int64_t)broom->totals.matched, 3001, 3100);
+  assert_int_equal(times_found(broom, "belay::"), 1);
+  assert_int_equal(times_found(broom, "belay"), 0);
+  broom_free(broom);
+  options = sweep_options("session::{u1?9", false);
+  broom = sweep_once(bed, &options);
+  assert_int_equal(broom->totals.matched, 10);
+  broom_free(broom);
+  assert_int_equal(server_calls(bed->server, "unlink"), 0);
+  bed_close(bed);
+}
+
+static void test_it_deletes_what_matches(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  make_keys(bed->server, "belay::session::{u", 3000);
+  make_keys(bed->server, "belay::limiter::{u", 500);
+  make_keys(bed->server, "belay2::session::{u", 500);
+  const belay_sweep_options_t options = sweep_options("session::*", true);
+  broom_t *broom = sweep_once(bed, &options);
+  assert_int_equal(broom->totals.deleted, 3000);
+  assert_int_equal(server_keys(bed->server), 1000);
+  assert_int_equal(server_calls(bed->server, "keys"), 0);
+  assert_int_equal(server_calls(bed->server, "del"), 0);
+  assert_int_equal(server_calls(bed->server, "unlink"), broom->totals.matched);
+  broom_free(broom);
+  broom = sweep_once(bed, &options);
+  assert_int_equal(broom->totals.matched, 0);
+  broom_free(broom);
+  bed_close(bed);
+}
+
+static void test_of_one_type(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  make_keys(bed->server, "belay::a", 100);
+  server_do(bed->server, "RPUSH", "belay::list", "1", NULL);
+  server_do(bed->server, "ZADD", "belay::set", "1", "1", NULL);
+  belay_sweep_options_t options = sweep_options("*", true);
+  options.type = "zset";
+  broom_t *broom = sweep_once(bed, &options);
+  assert_int_equal(broom->totals.deleted, 1);
+  assert_int_equal(times_found(broom, "belay::set"), 1);
+  broom_free(broom);
+  options.type = "list";
+  broom = sweep_once(bed, &options);
+  assert_int_equal(times_found(broom, "belay::list"), 1);
+  broom_free(broom);
+  assert_int_equal(server_keys(bed->server), 100);
+  bed_close(bed);
+}
+
+/* ---- a model --------------------------------------------------------------------------------------------- */
+
+static uint64_t below(uint64_t *random, uint64_t n) { /* xorshift64* */
+  *random ^= *random >> 12;
+  *random ^= *random << 25;
+  *random ^= *random >> 27;
+  return (*random * UINT64_C(2685821657736338717) >> 11) % n;
+}
+
+static const char *text_of(uint64_t *random, const char *alphabet, size_t most, char *out) {
+  size_t n = 1 + (size_t)below(random, most);
+  for (size_t i = 0; i < n; i++)
+    out[i] = alphabet[below(random, strlen(alphabet))];
+  out[n] = '\0';
+  return out;
+}
+
+enum { ROUNDS = 60, KEYS = 200, NAME_MAX_LEN = 48 };
+
+typedef struct model {
+  char key[KEYS][NAME_MAX_LEN];
+  unsigned n;
+} model_t;
+
+static bool has(const model_t *m, const char *key) {
+  for (unsigned i = 0; i < m->n; i++)
+    if (strcmp(m->key[i], key) == 0)
+      return true;
+  return false;
+}
+
+/* Some in the namespace, some in others that a pattern made of it might match. */
+static void fill(model_t *m, server_t *server, const char *space, uint64_t *random) {
+  server_do(server, "FLUSHALL", NULL);
+  m->n = 0;
+  while (m->n < KEYS) {
+    char key[NAME_MAX_LEN], text[16], other[16];
+    const char *first = below(random, 3) > 0 ? space : text_of(random, "ab*?[]^-\\", 4, other);
+    snprintf(key, sizeof key, "%s%s%s", first, below(random, 8) > 0 ? "::" : ":",
+             text_of(random, "ab*?[]^-\\:", 5, text));
+    if (has(m, key))
+      continue;
+    snprintf(m->key[m->n++], NAME_MAX_LEN, "%s", key);
+    server_do(server, "SET", key, "1", NULL);
+  }
+}
+
+static bool matches(const char *key, const char *space, const char *pattern) {
+  size_t n = strlen(space);
+  return strncmp(key, space, n) == 0 && strncmp(key + n, "::", 2) == 0 &&
+         belay__glob_match(pattern, strlen(pattern), key + n + 2, strlen(key) - n - 2);
+}
+
+static unsigned compare(bed_t *bed, belay_client_t *client, model_t *m, const char *space,
+                        const char *pattern, bool remove) {
+  const belay_sweep_options_t options = sweep_options(pattern, remove);
+  broom_t *broom = broom_new(bed, client, &options);
+  unsigned expected = 0, left = 0;
+  assert_error(begin_sweep(broom), 0);
+  assert_error(end_of_sweep(broom), 0);
+  for (unsigned i = 0; i < m->n; i++) {
+    bool match = matches(m->key[i], space, pattern);
+    expected += match;
+    assert_int_equal(times_found(broom, m->key[i]) > 0, match);
+    if (!match || !remove)
+      memmove(m->key[left++], m->key[i], NAME_MAX_LEN);
+  }
+  m->n = left;
+  assert_int_equal(broom->totals.deleted, remove ? expected : 0);
+  assert_int_equal(server_keys(bed->server), m->n);
+  for (unsigned i = 0; i < m->n; i++)
+    if (remove)
+      assert_int_equal(server_integer(bed->server, "EXISTS", m->key[i], NULL), 1);
+  assert_error(begin_close_broom(broom), 0);
+  bed_until(bed, broom->closed == 1);
+  broom_free(broom);
+  return expected;
+}
+
+static void test_namespaces_and_patterns_as_in_the_model(void **state) {
+  (void)state;
+  static model_t m;
+  uint64_t random = UINT64_C(0x9e3779b97f4a7c15);
+  unsigned found = 0, deleted = 0;
+  bed_t *bed = bed_open(NULL);
+  for (int i = 0; i < ROUNDS; i++) {
+    char space[16], pattern[16];
+    const char *parts[] = {text_of(&random, "ab*?[]^-\\", 4, space)};
+    belay_client_options_t options = client_options();
+    options.namespace_parts = parts;
+    options.namespace_count = 1;
+    belay_client_t *client = bed_connect(bed, server_url(bed->server), &options);
+    fill(&m, bed->server, space, &random);
+    for (int j = 0; j < 3; j++)
+      found +=
+          compare(bed, client, &m, space, text_of(&random, "ab***?[]^-\\:", 5, pattern), false);
+    deleted += compare(bed, client, &m, space, text_of(&random, "ab***?[]^-\\:", 5, pattern), true);
+    assert_error(begin_close_of(bed, client), 0);
+    bed_settle(bed);
+  }
+  print_message("%u found, %u deleted\n", found, deleted);
+  assert_true(found > 1000 && deleted > 300);
+  bed_close(bed);
+}
+
+/* ---- while others go on ------------------------------------------------------------------------------------ */
+
+static void write_more(broom_t *broom, broom_event_t event) {
+  server_t *server = broom->bed->server;
+  char prefix[32];
+  if (event != BROOM_PROGRESS || broom->progress > 20)
+    return;
+  snprintf(prefix, sizeof prefix, "belay::new%u-", broom->progress);
+  make_keys(server, prefix, broom->progress % 3 == 0 ? 2000 : 50); /* the table grows */
+  if (broom->progress % 5 == 0)
+    drop_keys(server, "belay::old", 900);
+}
+
+static void test_what_stays_is_found_while_the_rest_changes(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  char key[BROOM_KEY_MAX];
+  make_keys(bed->server, "belay::stay", 600);
+  make_keys(bed->server, "belay::old", 1000);
+  make_keys(bed->server, "else::", 3000);
+  belay_sweep_options_t options = sweep_options("[so]*", false);
+  options.batch = 100;
+  broom_t *broom = broom_new(bed, bed->client, &options);
+  broom->then = write_more;
+  assert_error(begin_sweep(broom), 0);
+  assert_error(end_of_sweep(broom), 0);
+  for (int i = 1; i <= 600; i++) {
+    snprintf(key, sizeof key, "belay::stay%d", i);
+    assert_true(times_found(broom, key) >= 1);
+  }
+  assert_true(broom->progress > 20);
+  bed_close(bed);
+  broom_free(broom);
+}
+
+/* ---- the pace ---------------------------------------------------------------------------------------------- */
+
+static void test_it_takes_its_time(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  for (int remove = 0; remove < 2; remove++) {
+    server_do(bed->server, "FLUSHALL", NULL);
+    make_keys(bed->server, "belay::k", 1000);
+    belay_sweep_options_t options = sweep_options("*", remove == 1);
+    options.keys_per_s = 4000;
+    options.batch = 100;
+    broom_t *broom = broom_new(bed, bed->client, &options);
+    int64_t begun = clock_now();
+    assert_error(begin_sweep(broom), 0);
+    assert_error(end_of_sweep(broom), 0);
+    int64_t took = (broom->done_at - begun) / MS;
+    int64_t cost = (int64_t)(broom->totals.scanned + (remove ? broom->totals.matched : 0));
+    assert_between(took, (cost - 250) / 4, cost / 4 + 2000 * slow());
+    assert_error(begin_close_broom(broom), 0);
+    bed_until(bed, broom->closed == 1);
+    broom_free(broom);
+  }
+  bed_close(bed);
+}
+
+/* ---- what is refused --------------------------------------------------------------------------------------- */
+
+static void expect_no_sweep(bed_t *bed, const belay_sweep_options_t *options, const char *detail) {
+  belay_sweep_t *out = (belay_sweep_t *)bed;
+  assert_error(belay_sweep_new(bed->client, options, &out), BELAY_EINVAL);
+  assert_null(out);
+  assert_string_equal(belay_detail(bed->belay), detail);
+}
+
+static void test_options_are_checked(void **state) {
+  (void)state;
+  static char long_pattern[BELAY_SWEEP_PATTERN_MAX + 2];
+  const struct {
+    uint32_t keys_per_s, batch;
+    int64_t patience_ms;
+    const char *detail;
+  } rows[] = {
+      {0, 1, 0, "keys_per_s: not from 1 to 10000000"},
+      {10000001, 1, 0, "keys_per_s: not from 1 to 10000000"},
+      {1, 0, 0, "batch: not from 1 to 10000"},
+      {1, 10001, 0, "batch: not from 1 to 10000"},
+      {1, 1, -1, "patience_ms: not from 0 to 86400000"},
+      {1, 1, 86400001, "patience_ms: not from 0 to 86400000"},
+  };
+  bed_t *bed = bed_open(NULL);
+  belay_sweep_options_t options = sweep_options("*", true);
+  belay_sweep_t *out;
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    options.keys_per_s = rows[i].keys_per_s;
+    options.batch = rows[i].batch;
+    options.patience_ms = rows[i].patience_ms;
+    expect_no_sweep(bed, &options, rows[i].detail);
+  }
+  expect_no_sweep(bed, NULL, "pattern: not 1 to 1024 bytes"); /* there is no default */
+  options = sweep_options("", true);
+  expect_no_sweep(bed, &options, "pattern: not 1 to 1024 bytes");
+  memset(long_pattern, '*', sizeof long_pattern - 1);
+  options = sweep_options(long_pattern, true);
+  expect_no_sweep(bed, &options, "pattern: not 1 to 1024 bytes");
+  options = sweep_options("*", true);
+  for (int i = 0; i < 3; i++) {
+    static const char *const types[] = {"", "a type", "012345678901234567890123456789012"};
+    options.type = types[i];
+    expect_no_sweep(bed, &options, "type: not 1 to 32 printable bytes without spaces");
+  }
+  assert_error(belay_sweep_new(NULL, &options, &out), BELAY_EINVAL);
+  assert_error(belay_sweep_new(bed->client, &options, NULL), BELAY_EINVAL);
+  assert_error(belay_sweep_start(NULL, NULL), BELAY_EINVAL);
+  assert_error(belay_sweep_cancel(NULL), BELAY_EINVAL);
+  assert_error(belay_sweep_close(NULL, NULL), BELAY_EINVAL);
+  assert_null(belay_sweep_data(NULL));
+  belay_sweep_options_init(NULL);
+  options = sweep_options("*", true);
+  assert_error(belay_sweep_new(bed->client, &options, &out), 0);
+  assert_error(belay_sweep_start(out, NULL), BELAY_EINVAL);
+  assert_string_equal(belay_detail(bed->belay), "cb: NULL");
+  assert_error(belay_sweep_cancel(out), BELAY_ESTATE);
+  assert_error(belay_sweep_close(out, NULL), 0);
+  assert_error(belay_sweep_start(out, NULL), BELAY_ECLOSING);
+  assert_error(belay_sweep_cancel(out), BELAY_ECLOSING);
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_it_tells_and_leaves_alone),
+      cmocka_unit_test(test_it_deletes_what_matches),
+      cmocka_unit_test(test_of_one_type),
+      cmocka_unit_test(test_namespaces_and_patterns_as_in_the_model),
+      cmocka_unit_test(test_what_stays_is_found_while_the_rest_changes),
+      cmocka_unit_test(test_it_takes_its_time),
+      cmocka_unit_test(test_options_are_checked),
+  };
+  return cmocka_run_group_tests_name("sweep", tests, NULL, NULL);
+}

@@ -1,0 +1,416 @@
+/* Sweeps where something goes wrong: answers are lost, servers are replaced, replies are too large or wrong, everything
+ * is closed. */
+#include <stdio.h>
+
+#include "support/deployments/fake.h"
+#include "support/deployments/relay.h"
+#include "support/fixtures/admin/sweeps.h"
+
+/* ---- the wire -------------------------------------------------------------------------------------------- */
+
+typedef struct wire {
+  server_t *server;
+  relay_t *relay;
+  bed_t *bed;
+} wire_t;
+
+static void wire_open(wire_t *wire) {
+  wire->server = server_start(NULL);
+  wire->relay = relay_start(server_path(wire->server));
+  belay_client_options_t options = relay_client_options();
+  wire->bed = bed_open_at(relay_url(wire->relay), &options);
+  wire->bed->server = wire->server;
+}
+
+static void wire_close(wire_t *wire) {
+  bed_close(wire->bed);
+  relay_stop(wire->relay);
+}
+
+/* The wire is cut again and again, before and behind what is being executed. */
+static void test_lost_answers_lose_nothing(void **state) {
+  (void)state;
+  for (int remove = 0; remove < 2; remove++) {
+    wire_t wire;
+    char key[BROOM_KEY_MAX];
+    wire_open(&wire);
+    make_keys(wire.server, "belay::k", 2000);
+    make_keys(wire.server, "other::k", 100);
+    belay_sweep_options_t options = sweep_options("k*", remove == 1);
+    options.batch = 100;
+    options.keys_per_s = 20000;
+    broom_t *broom = broom_new(wire.bed, wire.bed->client, &options);
+    relay_delay(wire.relay, 2);
+    assert_error(begin_sweep(broom), 0);
+    for (int i = 0; broom->done == 0; i++) {
+      bed_run_for(wire.bed, 5 + i % 7 * 3);
+      if (i < 12 || client_stats(wire.bed).drops == 0)
+        relay_cut(wire.relay);
+    }
+    assert_error(broom->status, 0);
+    assert_int_equal(broom->totals.restarts, 0); /* it was the same server all the time */
+    if (remove) {
+      assert_int_equal(server_keys(wire.server), 100);
+      assert_between((int64_t)broom->totals.deleted, 1, 2000);
+    } else {
+      for (int i = 1; i <= 2000; i += 3) {
+        snprintf(key, sizeof key, "belay::k%d", i);
+        assert_true(times_found(broom, key) >= 1);
+      }
+    }
+    assert_true(client_stats(wire.bed).drops > 0);
+    wire_close(&wire);
+    broom_free(broom);
+  }
+}
+
+static void replace_server(broom_t *broom, broom_event_t event) {
+  if (event == BROOM_PROGRESS && broom->progress == 5)
+    server_restart_keeping(broom->bed->server);
+}
+
+static void test_another_server_is_another_cursor(void **state) {
+  (void)state;
+  char key[BROOM_KEY_MAX];
+  bed_t *bed = bed_open(NULL);
+  make_keys(bed->server, "belay::k", 1000);
+  belay_sweep_options_t options = sweep_options("k*", false);
+  options.batch = 100;
+  broom_t *broom = broom_new(bed, bed->client, &options);
+  broom->then = replace_server;
+  assert_error(begin_sweep(broom), 0);
+  assert_error(end_of_sweep(broom), 0);
+  assert_int_equal(broom->totals.restarts, 1);
+  for (int i = 1; i <= 1000; i++) {
+    snprintf(key, sizeof key, "belay::k%d", i);
+    assert_true(times_found(broom, key) >= 1);
+  }
+  assert_true(broom->found > 1000); /* the first pages twice */
+  broom->then = NULL;
+  assert_error(begin_sweep(broom), 0); /* the next run begins with nothing of the last one */
+  assert_error(end_of_sweep(broom), 0);
+  assert_int_equal(broom->totals.restarts, 0);
+  bed_close(bed);
+  broom_free(broom);
+}
+
+static void test_patience_ends(void **state) {
+  (void)state;
+  belay_client_options_t client = client_options();
+  client.timeout_ms = 100;
+  client.reconnect_max_ms = 50;
+  bed_t *bed = bed_open(&client);
+  make_keys(bed->server, "belay::k", 1000);
+  belay_sweep_options_t options = sweep_options("k*", true);
+  options.patience_ms = 600;
+  broom_t *patient = broom_new(bed, bed->client, &options);
+  options.patience_ms = 0;
+  broom_t *other = broom_new(bed, bed->client, &options);
+  server_kill(bed->server);
+  bed_run_for(bed, 50);
+  int64_t begun = clock_now();
+  assert_error(begin_sweep(patient), 0);
+  assert_error(begin_sweep(other), 0);
+  assert_error(end_of_sweep(other), BELAY_EUNREACHABLE);
+  assert_error(end_of_sweep(patient), BELAY_EUNREACHABLE);
+  assert_between((patient->done_at - begun) / MS, 600, 600 + 3000 * slow());
+  assert_true(other->done_at < patient->done_at);
+  server_restart(bed->server);
+  make_keys(bed->server, "belay::k", 10);
+  assert_error(begin_sweep(patient), 0);
+  assert_error(end_of_sweep(patient), 0);
+  assert_int_equal(patient->totals.deleted, 10);
+  bed_close(bed);
+  broom_free(patient);
+  broom_free(other);
+}
+
+/* What it rests is not what it waits for an answer; and where there is none it asks no faster. */
+static void test_a_rest_is_no_waiting(void **state) {
+  (void)state;
+  belay_client_options_t client = client_options();
+  client.timeout_ms = 100 * slow();
+  bed_t *bed = bed_open(&client);
+  make_keys(bed->server, "belay::k", 50);
+  belay_sweep_options_t options = sweep_options("k*", false);
+  options.batch = 40; /* there are two pages */
+  options.keys_per_s = (uint32_t)(100 / slow());
+  options.patience_ms = 300 * slow(); /* less than it rests */
+  broom_t *broom = broom_new(bed, bed->client, &options);
+  int64_t begun = clock_now();
+  assert_error(begin_sweep(broom), 0);
+  bed_until(bed, broom->progress == 1);
+  server_pause(bed->server);
+  bed_run_for(bed, 550 * slow()); /* it has rested, and has had no answer */
+  server_resume(bed->server);
+  assert_int_equal(broom->done, 0);
+  assert_error(end_of_sweep(broom), 0);
+  assert_between((broom->done_at - begun) / MS, 750 * slow(), 800 * slow() + 3000);
+  assert_int_equal(broom->found, 50);
+  bed_close(bed);
+  broom_free(broom);
+}
+
+/* ---- too much, and too little ------------------------------------------------------------------------------ */
+
+static void make_long_keys(server_t *server, unsigned n, size_t len) {
+  char *key = calloc(1, len + 16);
+  for (unsigned i = 0; i < n; i++) {
+    int at = snprintf(key, 16, "belay::%u", i);
+    memset(key + at, 'x', len);
+    key[(size_t)at + len] = '\0';
+    server_do(server, "SET", key, "1", NULL);
+  }
+  free(key);
+}
+
+static void test_pages_that_are_too_large_become_smaller(void **state) {
+  (void)state;
+  belay_client_options_t client = client_options();
+  client.max_reply = client.max_bytes = 65536;
+  client.reconnect_min_ms = 1;
+  client.reconnect_max_ms = 2;
+  bed_t *bed = bed_open(&client);
+  /* Not longer: a table that shrinks gathers what is left in a few places, each of which is a page at least. */
+  make_long_keys(bed->server, 600, 1000);
+  const belay_sweep_options_t options = sweep_options("*", true);
+  broom_t *broom = broom_new(bed, bed->client, &options);
+  assert_error(begin_sweep(broom), 0);
+  assert_error(end_of_sweep(broom), 0);
+  assert_int_equal(server_keys(bed->server), 0);
+  assert_int_equal(broom->totals.deleted, 600);
+  make_long_keys(bed->server, 1, 200000); /* and this one is too large by itself */
+  assert_error(begin_sweep(broom), 0);
+  assert_error(end_of_sweep(broom), BELAY_EPROTO);
+  assert_int_equal(server_keys(bed->server), 1);
+  bed_close(bed);
+  broom_free(broom);
+}
+
+static const char *detail_of_refusal;
+
+static void keep_detail(broom_t *broom, broom_event_t event) {
+  if (event == BROOM_DONE)
+    detail_of_refusal = belay_detail(broom->bed->belay);
+}
+
+static void test_what_is_not_permitted(void **state) {
+  (void)state;
+  static const char *const rights[] = {"-scan", "-unlink"};
+  bed_t *bed = bed_open(NULL);
+  make_keys(bed->server, "belay::k", 100);
+  const belay_sweep_options_t options = sweep_options("*", true);
+  broom_t *broom = broom_new(bed, bed->client, &options);
+  broom->then = keep_detail;
+  for (int i = 0; i < 2; i++) {
+    server_do(bed->server, "ACL", "SETUSER", "default", rights[i], NULL);
+    assert_error(begin_sweep(broom), 0);
+    assert_error(end_of_sweep(broom), BELAY_EPERM);
+    assert_non_null(strstr(detail_of_refusal, rights[i] + 1));
+    server_do(bed->server, "ACL", "SETUSER", "default", "+@all", NULL);
+    assert_int_equal(server_keys(bed->server), 100);
+    if (i == 0)
+      assert_int_equal(broom->totals.matched, 0);
+    else
+      assert_between((int)broom->totals.matched, 1,
+                     100); /* of the first node, if there are several */
+  }
+  assert_error(begin_sweep(broom), 0);
+  assert_error(end_of_sweep(broom), 0);
+  assert_int_equal(server_keys(bed->server), 0);
+  bed_close(bed);
+  broom_free(broom);
+}
+
+/* ---- what a server says ------------------------------------------------------------------------------------ */
+
+typedef struct liar {
+  const char *scan, *unlink; /* what it says */
+} liar_t;
+
+static void lie(fake_link_t *link, const char *const *words, size_t count, void *arg) {
+  const liar_t *liar = arg;
+  if (strcmp(words[0], "SCAN") == 0)
+    fake_say(link, liar->scan);
+  else if (strcmp(words[0], "UNLINK") == 0)
+    fake_say(link, liar->unlink);
+  else
+    fake_behave(link, words, count);
+}
+
+#define ONE "*2\r\n$1\r\n0\r\n*1\r\n$8\r\nbelay::k\r\n"
+
+static void test_replies_are_read_strictly(void **state) {
+  (void)state;
+  static const struct {
+    liar_t liar;
+    int status;
+    unsigned matched;
+  } rows[] = {
+      {{"*2\r\n$1\r\n0\r\n*0\r\n", "+OK\r\n"}, 0, 0},
+      {{ONE, ":1\r\n"}, 0, 1},
+      /* of others */
+      {{"*2\r\n$1\r\n0\r\n*4\r\n$8\r\nother::k\r\n$6\r\nbelay:\r\n$0\r\n\r\n$7\r\nbelay::\r\n",
+        ":1\r\n"},
+       0,
+       1},
+      {{"*2\r\n$1\r\n0\r\n*1\r\n$8\r\nbelay:xk\r\n", "+OK\r\n"}, 0, 0},
+      {{ONE, ":2\r\n"}, BELAY_EPROTO, 1},
+      {{ONE, ":-1\r\n"}, BELAY_EPROTO, 1},
+      {{ONE, "$1\r\n1\r\n"}, BELAY_EPROTO, 1},
+      {{"*1\r\n$1\r\n0\r\n", ":1\r\n"}, BELAY_EPROTO, 0},
+      {{"*2\r\n:0\r\n*0\r\n", ":1\r\n"}, BELAY_EPROTO, 0},
+      {{"*2\r\n$2\r\n-1\r\n*0\r\n", ":1\r\n"}, BELAY_EPROTO, 0},
+      {{"*2\r\n$20\r\n18446744073709551616\r\n*0\r\n", ":1\r\n"}, BELAY_EPROTO, 0},
+      {{"*2\r\n$1\r\n0\r\n$0\r\n\r\n", ":1\r\n"}, BELAY_EPROTO, 0},
+      {{"*2\r\n$1\r\n0\r\n*1\r\n:1\r\n", ":1\r\n"}, BELAY_EPROTO, 0},
+      {{"+OK\r\n", ":1\r\n"}, BELAY_EPROTO, 0},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    liar_t liar = rows[i].liar;
+    fake_t *fake = fake_start(&(fake_options_t){.on_command = lie, .arg = &liar});
+    bed_t *bed = bed_open_at(fake_url(fake), NULL);
+    belay_sweep_options_t options = sweep_options("*", true);
+    options.batch = 1; /* else it asks for less, again and again */
+    broom_t *broom = broom_new(bed, bed->client, &options);
+    assert_error(begin_sweep(broom), 0);
+    assert_error(end_of_sweep(broom), rows[i].status);
+    assert_int_equal(broom->found, rows[i].matched);
+    assert_int_equal(broom->totals.deleted, rows[i].status == 0 ? rows[i].matched : 0);
+    bed_close(bed);
+    broom_free(broom);
+    fake_stop(fake);
+  }
+}
+
+/* Behind each connection there seems to be another one, who does not say who it is. */
+static void forget(fake_link_t *link, const char *const *words, size_t count, void *arg) {
+  (void)arg;
+  if (strcmp(words[0], "INFO") == 0) {
+    fake_say(link, "-NOPERM no\r\n");
+    return;
+  }
+  if (strcmp(words[0], "SCAN") != 0) {
+    fake_behave(link, words, count);
+    return;
+  }
+  fake_say(link, "*2\r\n$20\r\n18446744073709551615\r\n*0\r\n");
+  fake_hang_up(link);
+}
+
+static void test_it_does_not_begin_anew_for_ever(void **state) {
+  (void)state;
+  fake_t *fake = fake_start(&(fake_options_t){.on_command = forget});
+  belay_client_options_t client = client_options();
+  client.reconnect_min_ms = 1;
+  client.reconnect_max_ms = 2;
+  bed_t *bed = bed_open_at(fake_url(fake), &client);
+  const belay_sweep_options_t options = sweep_options("*", false);
+  broom_t *broom = broom_new(bed, bed->client, &options);
+  assert_error(begin_sweep(broom), 0);
+  assert_error(end_of_sweep(broom), BELAY_ELOST);
+  assert_int_equal(broom->totals.restarts, BELAY_SWEEP_RESTARTS_MAX + 1);
+  bed_close(bed);
+  broom_free(broom);
+  fake_stop(fake);
+}
+
+/* ---- ends ---------------------------------------------------------------------------------------------------- */
+
+typedef enum end { CANCEL, SWEEP, CLIENT, BELAY, ENDS } end_t;
+
+static struct {
+  broom_event_t event;
+  end_t end;
+  bool done;
+} plot;
+
+static void end_it(broom_t *broom, broom_event_t event) {
+  if (event != plot.event || plot.done)
+    return;
+  plot.done = true;
+  assert_error(begin_sweep(broom), event == BROOM_DONE ? 0 : BELAY_ESTATE);
+  assert_error(plot.end == CANCEL   ? belay_sweep_cancel(broom->sweep)
+               : plot.end == SWEEP  ? begin_close_broom(broom)
+               : plot.end == CLIENT ? begin_client_close(broom->bed)
+                                    : begin_belay_close(broom->bed),
+               0);
+}
+
+/* In the callback of each kind, while there is more to do; keys of whose deletion nobody was told before stay. */
+static void test_every_callback_may_end_everything(void **state) {
+  (void)state;
+  for (plot.event = BROOM_KEYS; plot.event <= BROOM_DONE; plot.event++)
+    for (plot.end = CANCEL; plot.end < ENDS; plot.end++) {
+      bed_t *bed = bed_open(NULL);
+      server_t *server = bed->server;
+      make_keys(server, "belay::k", 500);
+      belay_sweep_options_t options = sweep_options("*", true);
+      options.batch = 10;
+      broom_t *broom = broom_new(bed, bed->client, &options);
+      plot.done = false;
+      broom->then = end_it;
+      assert_error(begin_sweep(broom), 0);
+      bed_until(bed, broom->done == (plot.event == BROOM_DONE ? 2u : 1u));
+      assert_error(broom->status, BELAY_ECANCELED);
+      if (plot.event == BROOM_KEYS)
+        assert_int_equal(server_keys(server), 500);
+      else if (plot.event == BROOM_PROGRESS)
+        assert_int_equal(server_keys(server), 500 - broom->found);
+      if (plot.end == SWEEP)
+        bed_until(bed, broom->closed == 1);
+      if (plot.end == CANCEL) { /* it is of use again */
+        broom->then = NULL;
+        assert_error(begin_sweep(broom), 0);
+        assert_error(end_of_sweep(broom), 0);
+        assert_int_equal(server_keys(server), 0);
+      }
+      bed_close(bed);
+      broom_free(broom);
+    }
+}
+
+/* While it is asked for, while it rests, while nothing can be reached. */
+static void test_an_end_at_any_time(void **state) {
+  (void)state;
+  for (int how = 0; how < 3; how++)
+    for (plot.end = CANCEL; plot.end < ENDS; plot.end++) {
+      bed_t *bed = bed_open(NULL);
+      make_keys(bed->server, "belay::k", 100);
+      belay_sweep_options_t options = sweep_options("*", false);
+      options.batch = 10;
+      options.keys_per_s = 1;
+      broom_t *broom = broom_new(bed, bed->client, &options);
+      if (how == 2)
+        server_kill(bed->server);
+      assert_error(begin_sweep(broom), 0);
+      if (how == 1)
+        bed_until(bed, broom->progress == 1);
+      else if (how == 2)
+        bed_run_for(bed, 10);
+      plot.event = BROOM_KEYS;
+      plot.done = false;
+      end_it(broom, BROOM_KEYS);
+      assert_int_equal(broom->done, 0);
+      bed_until(bed, broom->done == 1);
+      assert_error(broom->status, BELAY_ECANCELED);
+      bed_close(bed);
+      broom_free(broom);
+    }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_lost_answers_lose_nothing),
+      cmocka_unit_test(test_another_server_is_another_cursor),
+      cmocka_unit_test(test_patience_ends),
+      cmocka_unit_test(test_a_rest_is_no_waiting),
+      cmocka_unit_test(test_pages_that_are_too_large_become_smaller),
+      cmocka_unit_test(test_what_is_not_permitted),
+      cmocka_unit_test(test_replies_are_read_strictly),
+      cmocka_unit_test(test_it_does_not_begin_anew_for_ever),
+      cmocka_unit_test(test_every_callback_may_end_everything),
+      cmocka_unit_test(test_an_end_at_any_time),
+  };
+  return cmocka_run_group_tests_name("sweep_fault", tests, NULL, NULL);
+}

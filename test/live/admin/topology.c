@@ -1,0 +1,208 @@
+/* Who the servers are, how far away, and what their clocks say. */
+#include <stdio.h>
+
+#include "support/fixtures/data/ids.h"
+#include "support/fixtures/admin/tours.h"
+
+static tour_report_t report;
+
+static size_t servers_here(void) {
+  switch (deployment()) {
+  case DEPLOYMENT_CLUSTER3:
+    return 3;
+  case DEPLOYMENT_REPLICAS:
+    return 2;
+  default:
+    return 1;
+  }
+}
+
+static void test_all_are_told(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  const char *info = server_string(bed->server, "INFO", "server", NULL);
+  char run_id[48], version[48];
+  assert_int_equal(sscanf(strstr(info, "run_id:"), "run_id:%40s", run_id), 1);
+  const char *own =
+      strstr(info, "valkey_version:"); /* which also says as which Redis it is to be taken */
+  own = own != NULL ? own : strstr(info, "redis_version:");
+  assert_int_equal(sscanf(strchr(own, ':'), ":%40[^\r]", version), 1);
+  for (unsigned samples = 1; samples < 8; samples += 3) {
+    unsigned primaries = 0, ours = 0;
+    assert_error(tour(bed, &report, samples, 0), 0);
+    assert_int_equal(report.n, servers_here());
+    for (size_t i = 0; i < report.n; i++) {
+      assert_reached(&report.server[i], report.server[i].role, samples);
+      primaries += report.server[i].role == BELAY_ROLE_PRIMARY;
+      ours += strcmp(report.server[i].run_id, run_id) == 0;
+      assert_string_equal(report.server[i].version, version);
+    }
+    assert_int_equal(primaries, deployment() == DEPLOYMENT_CLUSTER3 ? 3 : 1);
+    assert_int_equal(ours, 1);
+  }
+  bed_close(bed);
+}
+
+/* Ours is wrong by that, as far as can be told: what comes out is how far the others' are from it. */
+static void test_a_clock_that_is_wrong(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  bed_fake_wall(bed);
+  for (int64_t shift = -90000; shift <= 90000; shift += 180000) {
+    fake_wall.shift = shift;
+    assert_error(tour(bed, &report, 3, 0), 0);
+    for (size_t i = 0; i < report.n; i++) {
+      report.server[i].clock_ahead_us += shift * 1000;
+      assert_reached(&report.server[i], report.server[i].role, 3);
+    }
+  }
+  bed_close(bed);
+}
+
+/* What is said of the error is true all the same. */
+static void test_a_clock_that_it_takes_long_to_look_at(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  bed_fake_wall(bed);
+  fake_wall.slow = 20;
+  assert_error(tour(bed, &report, 1, 0), 0);
+  for (size_t i = 0; i < report.n; i++)
+    assert_reached(&report.server[i], report.server[i].role, 1);
+  bed_close(bed);
+}
+
+/* It leaves no connection behind, and belay_close() need not wait for anything. */
+static void test_its_connections_are_closed(void **state) {
+  (void)state;
+  needs_one_server("its connections are counted");
+  bed_t *bed = bed_open(NULL);
+  assert_error(begin_ping(bed), 0);
+  bed_until(bed, bed->pongs == 1);
+  char clients[32];
+  for (int i = 0; i < 3; i++) {
+    assert_error(tour(bed, &report, 2, 0), 0);
+    int rounds = 0;
+    do {
+      const char *info = server_string(bed->server, "INFO", "clients", NULL);
+      (void)snprintf(clients, sizeof clients, "%.20s", strstr(info, "connected_clients:"));
+      assert_true(rounds++ < 1000);
+      bed_run_for(bed, 5);
+    } while (strtol(clients + 18, NULL, 10) > 2); /* ours, and the test's own */
+  }
+  bed_close(bed);
+}
+
+static void test_one_that_is_away(void **state) {
+  (void)state;
+  needs_one_server("where others must find it");
+  if (servers_here() > 1)
+    skip();
+  bed_t *bed = bed_open(NULL);
+  server_kill(bed->server);
+  assert_error(tour(bed, &report, 3, 200), 0);
+  assert_int_equal(report.n, 1);
+  assert_error(report.server[0].status, BELAY_EUNREACHABLE);
+  assert_int_equal(report.server[0].role, BELAY_ROLE_UNKNOWN);
+  assert_int_equal(report.server[0].samples, 0);
+  assert_true(report.server[0].address[0] != '\0');
+  server_restart(bed->server);
+  assert_error(tour(bed, &report, 3, 0), 0);
+  assert_reached(&report.server[0], BELAY_ROLE_PRIMARY, 3);
+  server_pause(bed->server);
+  assert_error(tour(bed, &report, 3, 200), 0);
+  assert_true(report.server[0].status != 0);
+  server_resume(bed->server);
+  bed_close(bed);
+}
+
+static void test_one_that_does_not_let_us_in(void **state) {
+  (void)state;
+  needs_one_server("whose password is this one's");
+  belay_client_options_t options = client_options();
+  options.password = "wrong";
+  bed_t *bed = bed_open_with(server_start(&(server_options_t){.password = "right"}), &options);
+  assert_error(tour(bed, &report, 3, 0), 0);
+  assert_error(report.server[0].status, BELAY_EAUTH);
+  bed_close(bed);
+}
+
+/* ---- the end ----------------------------------------------------------------------------------------------- */
+
+static void test_it_may_be_cancelled_at_any_time(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  unsigned well = 0, canceled = 0;
+  for (int turns = 0; turns < 60; turns++) {
+    assert_error(begin_tour(bed, &report, 2, 0), 0);
+    assert_error(belay_topology_read(bed->client, &report.request, 2, NULL), BELAY_EINVAL);
+    for (int i = 0; i < turns && report.told == 0; i++)
+      (void)uv_run(&bed->loop, UV_RUN_ONCE);
+    (void)belay_request_cancel(&report.request);
+    bed_until(bed, report.told == 1);
+    assert_true(report.status == 0 || report.status == BELAY_ECANCELED);
+    well += report.status == 0;
+    canceled += report.status != 0;
+  }
+  assert_true(well > 0 && canceled > 0);
+  print_message("%u ended well, %u were cancelled\n", well, canceled);
+  bed_close(bed);
+}
+
+static void test_all_may_be_closed_at_any_time(void **state) {
+  (void)state;
+  for (int turns = 0; turns < 24; turns++) {
+    bed_t *bed = bed_open(NULL);
+    assert_error(begin_tour(bed, &report, 2, 0), 0);
+    for (int i = 0; i < turns && report.told == 0; i++)
+      (void)uv_run(&bed->loop, UV_RUN_ONCE);
+    if (turns % 2 == 0)
+      assert_error(begin_client_close(bed), 0);
+    else
+      assert_error(begin_belay_close(bed), 0);
+    bed_until(bed, report.told == 1);
+    bed_close(bed);
+  }
+}
+
+/* ---- what is refused --------------------------------------------------------------------------------------- */
+
+static void never(belay_request_t *request, int status, const belay_topology_server_t *servers,
+                  size_t n) {
+  (void)request;
+  (void)status;
+  (void)servers;
+  fail_msg("%zu servers of what was refused", n);
+}
+
+static void test_arguments_are_checked(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_request_t request = {0};
+  assert_error(belay_topology_read(NULL, &request, 1, never), BELAY_EINVAL);
+  assert_error(belay_topology_read(bed->client, NULL, 1, never), BELAY_EINVAL);
+  assert_string_equal(belay_detail(bed->belay), "request: NULL");
+  assert_error(belay_topology_read(bed->client, &request, 0, never), BELAY_EINVAL);
+  assert_string_equal(belay_detail(bed->belay), "samples: not from 1 to 100");
+  assert_error(belay_topology_read(bed->client, &request, 101, never), BELAY_EINVAL);
+  assert_error(belay_topology_read(bed->client, &request, 1, NULL), BELAY_EINVAL);
+  assert_string_equal(belay_detail(bed->belay), "cb: NULL");
+  assert_error(begin_tour(bed, &report, 1, 0), 0);
+  assert_error(belay_topology_read(bed->client, &report.request, 1, never), BELAY_ESTATE);
+  bed_until(bed, report.told == 1);
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_all_are_told),
+      cmocka_unit_test(test_a_clock_that_is_wrong),
+      cmocka_unit_test(test_a_clock_that_it_takes_long_to_look_at),
+      cmocka_unit_test(test_its_connections_are_closed),
+      cmocka_unit_test(test_one_that_is_away),
+      cmocka_unit_test(test_one_that_does_not_let_us_in),
+      cmocka_unit_test(test_it_may_be_cancelled_at_any_time),
+      cmocka_unit_test(test_all_may_be_closed_at_any_time),
+      cmocka_unit_test(test_arguments_are_checked),
+  };
+  return cmocka_run_group_tests_name("topology", tests, NULL, NULL);
+}

@@ -1,0 +1,145 @@
+/* The servers of deployments that have several: each is found, and asked itself. */
+#include <stdio.h>
+
+#include "support/deployments/cluster.h"
+#include "support/deployments/group.h"
+#include "support/fixtures/admin/tours.h"
+
+static tour_report_t report;
+
+static void expect_three(replicas_t *replicas) {
+  assert_int_equal(report.n, 3);
+  for (unsigned i = 0; i < 3; i++) {
+    const belay_topology_server_t *server =
+        toured(&report, server_port(replicas_node(replicas, i)));
+    assert_reached(server, i == 0 ? BELAY_ROLE_PRIMARY : BELAY_ROLE_REPLICA, 4);
+    assert_int_equal(server->replicas, i == 0 ? 2 : 0);
+    assert_int_equal(server->in_sync, i > 0);
+    if (i > 0)
+      assert_ptr_equal(toured(&report, server_port(replicas_node(replicas, 0))),
+                       toured(&report, (int)strtol(strrchr(server->primary, ':') + 1, NULL, 10)));
+  }
+}
+
+static void test_a_primary_and_its_replicas(void **state) {
+  (void)state;
+  replicas_t *replicas = replicas_start(&(replicas_options_t){.password = "sesame"});
+  bed_t *bed = bed_open_at(replicas_url(replicas), NULL);
+  assert_error(tour(bed, &report, 4, 0), 0);
+  expect_three(replicas);
+  server_kill(replicas_node(replicas, 1));
+  assert_error(tour(bed, &report, 4, 500), 0);
+  assert_int_equal(report.n, 3);
+  assert_error(toured(&report, server_port(replicas_node(replicas, 1)))->status,
+               BELAY_EUNREACHABLE);
+  assert_reached(toured(&report, server_port(replicas_node(replicas, 2))), BELAY_ROLE_REPLICA, 4);
+  server_kill(replicas_node(replicas, 0)); /* where nobody is the primary, all are told the same */
+  assert_error(tour(bed, &report, 4, 500), 0);
+  assert_int_equal(report.n, 3);
+  const belay_topology_server_t *left = toured(&report, server_port(replicas_node(replicas, 2)));
+  assert_error(left->status, 0);
+  assert_false(left->in_sync);
+  bed_close(bed);
+  replicas_stop(replicas);
+}
+
+/* One server by two names is one; and those that nobody named but the others are found. */
+static void test_names(void **state) {
+  (void)state;
+  replicas_t *replicas = replicas_start(NULL);
+  char url[128];
+  server_t *primary = replicas_node(replicas, 0);
+  (void)snprintf(url, sizeof url, "%s://%slocalhost:%d",
+                 servers_are_secure() ? "rediss+replicas" : "redis+replicas", server_login(primary),
+                 server_port(primary));
+  bed_t *bed = bed_open_at(url, NULL);
+  assert_error(tour(bed, &report, 4, 0), 0);
+  expect_three(replicas);
+  assert_true(strncmp(report.server[0].address, "localhost:", 10) == 0);
+  bed_close(bed);
+  replicas_stop(replicas);
+}
+
+static void test_behind_sentinels(void **state) {
+  (void)state;
+  group_t *group = group_start(&(group_options_t){.nodes = {.password = "sesame"}});
+  bed_t *bed = bed_open_at(group_url(group), NULL);
+  assert_error(tour(bed, &report, 4, 0), 0);
+  expect_three(group_replicas(group));
+  bed_close(bed);
+  for (unsigned i = 0; i < GROUP_SENTINELS; i++)
+    server_kill(group_sentinel(group, i));
+  bed = bed_open_at(group_url(group), NULL); /* it knows nobody */
+  assert_error(tour(bed, &report, 4, 300), BELAY_ENOSENTINEL);
+  bed_close(bed);
+  group_stop(group);
+}
+
+static void test_a_cluster(void **state) {
+  (void)state;
+  cluster_t *cluster = cluster_start(NULL);
+  bed_t *bed = bed_open_at(cluster_url(cluster), NULL);
+  for (int i = 0; i < 2; i++) {
+    assert_error(tour(bed, &report, 4, 0), 0);
+    assert_int_equal(report.n, 6);
+    for (unsigned k = 0; k < 6; k++)
+      assert_reached(toured(&report, server_port(cluster_node(cluster, k))),
+                     k < 3 ? BELAY_ROLE_PRIMARY : BELAY_ROLE_REPLICA, 4);
+  }
+  assert_int_equal(bed->warnings, 0);
+  server_kill(cluster_node(cluster, 4));
+  assert_error(tour(bed, &report, 4, 500), 0);
+  bed_close(bed);
+  cluster_stop(cluster);
+}
+
+/* Who has no map yet asks by whom the first slot is kept, and that one is dead; he is waited for, but not for all of the time. */
+static void test_a_cluster_whose_first_is_dead(void **state) {
+  (void)state;
+  cluster_t *cluster = cluster_start(&(cluster_options_t){.without_replicas = true});
+  server_kill(cluster_node(cluster, 0));
+  bed_t *bed = bed_open_at(cluster_url(cluster), NULL);
+  assert_error(tour(bed, &report, 4, 1500 * slow()), 0);
+  assert_int_equal(report.n, 3);
+  for (unsigned i = 0; i < 3; i++) {
+    const belay_topology_server_t *server = toured(&report, server_port(cluster_node(cluster, i)));
+    if (i > 0)
+      assert_reached(server, BELAY_ROLE_PRIMARY, 4);
+    else
+      assert_error(server->status, BELAY_EUNREACHABLE);
+  }
+  bed_close(bed);
+  cluster_stop(cluster);
+}
+
+/* Who is found late is asked all the same. */
+static void test_sentinels_that_come_late(void **state) {
+  (void)state;
+  group_t *group = group_start(NULL);
+  bed_t *bed = bed_open_at(group_url(group), NULL);
+  for (unsigned i = 0; i < GROUP_SENTINELS; i++)
+    server_pause(group_sentinel(group, i));
+  int64_t timeout_ms = 4500 * slow();
+  assert_error(begin_tour(bed, &report, 4, timeout_ms), 0);
+  bed_run_for(bed, timeout_ms / 2);
+  assert_int_equal(report.told, 0);
+  for (unsigned i = 0; i < GROUP_SENTINELS; i++)
+    server_resume(group_sentinel(group, i));
+  bed_until(bed, report.told == 1);
+  assert_error(report.status, 0);
+  expect_three(group_replicas(group));
+  bed_close(bed);
+  group_stop(group);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_a_primary_and_its_replicas),
+      cmocka_unit_test(test_names),
+      cmocka_unit_test(test_behind_sentinels),
+      cmocka_unit_test(test_a_cluster),
+      cmocka_unit_test(test_a_cluster_whose_first_is_dead),
+      cmocka_unit_test(test_sentinels_that_come_late),
+  };
+  return cmocka_run_group_tests_name("topology_deployed", tests, NULL, NULL);
+}

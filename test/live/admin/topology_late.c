@@ -1,0 +1,108 @@
+/* Servers that cannot be found out about in time: what is told of the others comes in time all the same. */
+#include <dlfcn.h>
+#include <netdb.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "support/deployments/fake.h"
+#include "support/fixtures/admin/tours.h"
+
+static tour_report_t report;
+
+/* ---- a name whose look-up hangs ------------------------------------------------------------------------------ */
+
+typedef int getaddrinfo_fn(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+
+int getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
+                struct addrinfo **list);
+
+static atomic_bool hangs;
+static atomic_uint lookups;
+
+/* libuv's look-ups come by here. */
+int getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
+                struct addrinfo **list) {
+  getaddrinfo_fn *function;
+  void *symbol = dlsym(RTLD_NEXT, "getaddrinfo");
+  memcpy(&function, &symbol, sizeof function);
+  if (name != NULL && strcmp(name, "hangs.test") == 0) {
+    atomic_fetch_add(&lookups, 1);
+    while (atomic_load(&hangs))
+      stall_ms(1);
+    return EAI_NONAME;
+  }
+  return function(name, service, hints, list);
+}
+
+/* ---- a replica whose primary has that name --------------------------------------------------------------------- */
+
+static void name_it(fake_link_t *link, const char *const *words, size_t count, void *arg) {
+  (void)arg;
+  if (strcmp(words[0], "ROLE") == 0)
+    fake_say(link, "*5\r\n$5\r\nslave\r\n$10\r\nhangs.test\r\n:6379\r\n$9\r\nconnected\r\n:5\r\n");
+  else if (strcmp(words[0], "TIME") == 0)
+    fake_say(link, "*2\r\n$10\r\n1000000000\r\n$1\r\n0\r\n");
+  else
+    fake_behave(link, words, count);
+}
+
+static fake_t *fake_open(bed_t **bed) {
+  char url[96];
+  fake_t *fake = fake_start(&(fake_options_t){.on_command = name_it});
+  (void)snprintf(url, sizeof url, "redis+replicas%s", strchr(fake_url(fake), ':'));
+  *bed = bed_open_at(url, NULL);
+  atomic_store(&hangs, true);
+  return fake;
+}
+
+/* Before any look-up is over it is told that one is not known, and what the other has said. */
+static void test_a_look_up_that_hangs(void **state) {
+  (void)state;
+  bed_t *bed;
+  fake_t *fake = fake_open(&bed);
+  for (int i = 0; i < 2; i++) {
+    assert_error(tour(bed, &report, 2, 300 * slow()), 0);
+    assert_true(atomic_load(&hangs));
+    assert_int_equal(report.n, 2);
+    assert_error(report.server[0].status, 0);
+    assert_int_equal(report.server[0].samples, 2);
+    assert_string_equal(report.server[1].address, "hangs.test:6379");
+    assert_true(report.server[1].status != 0);
+  }
+  atomic_store(&hangs, false);
+  bed_close(bed);
+  fake_stop(fake);
+}
+
+/* Whoever closes all waits for it, and is not told before. */
+static void test_what_is_closed_waits_for_it(void **state) {
+  (void)state;
+  for (int told = 0; told < 2; told++)
+    for (int all = 0; all < 2; all++) {
+      bed_t *bed;
+      fake_t *fake = fake_open(&bed);
+      atomic_store(&lookups, 0);
+      assert_error(begin_tour(bed, &report, 2, prompt_ms()), 0);
+      bed_until(bed, atomic_load(&lookups) > 0); /* it has named the other */
+      bed_until(bed, told == 0 || report.told == 1);
+      assert_error(all ? begin_belay_close(bed) : begin_client_close(bed), 0);
+      bed_until(bed, report.told == 1);
+      assert_error(report.status, told ? 0 : BELAY_ECANCELED);
+      if (!all)
+        bed_until(bed, bed->client_closed == 1);
+      else
+        bed_run_for(bed, 20);
+      assert_int_equal(bed->belay_closed, 0);
+      atomic_store(&hangs, false);
+      bed_close(bed);
+      fake_stop(fake);
+    }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_a_look_up_that_hangs),
+      cmocka_unit_test(test_what_is_closed_waits_for_it),
+  };
+  return cmocka_run_group_tests_name("topology_late", tests, NULL, NULL);
+}

@@ -1,0 +1,453 @@
+/* Bloom filters on a server: what was added is found, bits are where the one in memory has them, nothing is ever
+ * taken for empty that is not. */
+#include <stdio.h>
+
+#include "support/fixtures/data/blooms.h"
+#include "support/models/scripts.h"
+
+#define CONFIG "belay::bloom::{seen}"
+#define SEGMENT "belay::bloom::{seen::0}"
+
+/* ---- what it is ------------------------------------------------------------------------------------------ */
+
+static void test_what_was_added_is_found(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  sieve_t sieve;
+  sieve_new(&sieve, bed, 1000, 1e-6);
+  assert_int_equal(server_keys(bed->server), 0); /* nothing was sent */
+  assert_false(sift_exists(&sieve, "a"));
+  assert_true(sift_add(&sieve, "a"));
+  assert_false(sift_add(&sieve, "a"));
+  assert_true(sift_exists(&sieve, "a"));
+  assert_false(sift_exists(&sieve, "b"));
+  assert_false(sift_exists(&sieve, "")); /* the empty item is an item */
+  assert_true(sift_add(&sieve, ""));
+  assert_false(sift_add(&sieve, ""));
+  sift_t sift = {0};
+  assert_error(begin_sift_exists(&sieve, &sift, NULL, 0), 0);
+  assert_error(end_of_sift(&sift), 0);
+  assert_true(sift.answer);
+  assert_int_equal(server_keys(bed->server), 2);
+  expect_ttls(bed->server);
+  bed_close(bed);
+}
+
+static void test_it_costs_one_command(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  sieve_t sieve;
+  sift_t sift = {0};
+  sieve_new(&sieve, bed, 1000, 0.01);
+  assert_error(begin_open_sieve(&sieve, &sift), 0);
+  assert_error(end_of_sift(&sift), 0);
+  uint64_t commands = client_stats(bed).commands;
+  for (int i = 0; i < 10; i++)
+    (void)sift_add(&sieve, "a");
+  for (int i = 0; i < 10; i++)
+    assert_true(sift_exists(&sieve, "a"));
+  (void)sift_many(&sieve, true, sift_items(0, 10), 10, NULL);
+  assert_int_equal(client_stats(bed).commands - commands, 21);
+  assert_int_equal(server_calls(bed->server, "bitfield"), 10);
+  assert_int_equal(server_calls(bed->server, "bitfield_ro"), 10);
+  bed_close(bed);
+}
+
+/* In a batch, the first of two that are equal is new. Whatever way it travels. */
+static void many_of(size_t n, int64_t capacity, bool bulk) {
+  bed_t *bed = bed_open(NULL);
+  sieve_t sieve;
+  static bool answers[SIFT_MAX];
+  sieve_new(&sieve, bed, capacity, 1e-9);
+  belay_bytes_t *items = malloc(2 * n * sizeof *items);
+  const belay_bytes_t *fresh = sift_items(0, n);
+  for (size_t i = 0; i < 2 * n; i++)
+    items[i] = fresh[i / 2];
+  sift_many(&sieve, false, items, 2 * n, answers);
+  for (size_t i = 0; i < 2 * n; i++)
+    assert_false(answers[i]);
+  sift_many(&sieve, true, items, 2 * n, answers);
+  for (size_t i = 0; i < 2 * n; i++)
+    assert_int_equal(answers[i], i % 2 == 0);
+  sift_many(&sieve, true, items, 2 * n, answers);
+  for (size_t i = 0; i < 2 * n; i++)
+    assert_false(answers[i]);
+  sift_many(&sieve, false, items, 2 * n, answers);
+  for (size_t i = 0; i < 2 * n; i++)
+    assert_true(answers[i]);
+  sift_many(&sieve, false, sift_items(n, n), n, answers);
+  for (size_t i = 0; i < n; i++)
+    assert_false(answers[i]);
+  assert_true((server_calls(bed->server, "bitop") > 0) == bulk);
+  expect_ttls(bed->server);
+  free(items);
+  bed_close(bed);
+}
+
+static void test_many_at_once(void **state) {
+  (void)state;
+  many_of(1, 1000000, false);
+  many_of(10, 1000000, false);
+  many_of(4000, 10000000, false); /* over many segments */
+  many_of(1000, 1000, true);
+  many_of(20000, 400000, true);
+  many_of(10000, 2000000, true); /* over three segments */
+}
+
+static void test_a_million_are_all_found(void **state) {
+  (void)state;
+  enum { BATCH = 50000 };
+  static bool answers[BATCH];
+  bed_t *bed = bed_open(NULL);
+  sieve_t sieve;
+  const int64_t n = 1000000 / (slow() > 1 ? 10 : 1);
+  sieve_new(&sieve, bed, n, 0.01);
+  int64_t new = 0;
+  for (int64_t i = 0; i < n; i += BATCH) {
+    sift_many(&sieve, true, sift_items((uint64_t)i, BATCH), BATCH, answers);
+    for (int j = 0; j < BATCH; j++)
+      new += answers[j];
+  }
+  for (int64_t i = 0; i < n; i += BATCH) {
+    sift_many(&sieve, false, sift_items((uint64_t)i, BATCH), BATCH, answers);
+    for (int j = 0; j < BATCH; j++)
+      if (!answers[j])
+        fail_msg("%lld is missed", (long long)i + j);
+  }
+  assert_between(new, n - n / 100, n);
+  belay_bloom_info_t info = sift_info(&sieve);
+  assert_between(info.items, n - n / 100, n + n / 100);
+  bed_close(bed);
+}
+
+/* ---- bits ------------------------------------------------------------------------------------------------ */
+
+/* Bit by bit, as a bitmap, one item at a time: the same as in memory. */
+static void compare_with_memory(const belay_bloom_options_t *options, size_t n) {
+  bed_t *bed = bed_open(NULL);
+  sieve_t sieve;
+  belay_bloomset_t *set;
+  static bool answers[SIFT_MAX];
+  assert_error(belay_bloomset_new(options, NULL, &set), 0);
+  sieve_of(&sieve, bed, bed->client, options);
+  const size_t batches[] = {1, 5, n, n / 2};
+  uint64_t from = 0;
+  for (size_t b = 0; b < sizeof batches / sizeof *batches; b++) {
+    const belay_bytes_t *items = sift_items(from, batches[b]);
+    sift_many(&sieve, true, items, batches[b], answers);
+    for (size_t i = 0; i < batches[b]; i++)
+      assert_int_equal(answers[i], belay_bloomset_add(set, items[i].data, items[i].len));
+    items = sift_items(from / 2, batches[b] * 2);
+    sift_many(&sieve, false, items, batches[b] * 2, answers);
+    for (size_t i = 0; i < batches[b] * 2; i++)
+      assert_int_equal(answers[i], belay_bloomset_exists(set, items[i].data, items[i].len));
+    from += batches[b];
+  }
+  belay_bloom_info_t there = sift_info(&sieve), here;
+  belay_bloomset_info(set, &here);
+  for (unsigned s = 0; s < here.segments; s++) {
+    char key[64];
+    (void)snprintf(key, sizeof key, "belay::bloom::{seen::%u}", s);
+    expect_same_bits(bed->server, key, set, s);
+  }
+  assert_true(there.generation > 0);
+  assert_between(there.ttl_ms, options->ttl_ms - 60000, options->ttl_ms);
+  here.generation = there.generation;
+  here.ttl_ms = there.ttl_ms;
+  assert_int_equal(there.bits_set, here.bits_set);
+  assert_int_equal(there.items, here.items);
+  assert_int_equal(there.capacity, here.capacity);
+  assert_int_equal(there.bits, here.bits);
+  assert_int_equal(there.hashes, here.hashes);
+  assert_int_equal(there.layers, here.layers);
+  assert_int_equal(there.segments, here.segments);
+  assert_true(there.saturation == here.saturation);
+  belay_bloomset_free(set);
+  bed_close(bed);
+}
+
+static void test_bits_are_where_memory_has_them(void **state) {
+  (void)state;
+  static const uint8_t key[BELAY_BLOOM_KEY_LEN] = "0123456789abcde";
+  belay_bloom_options_t options = bloom_options(2000, 0.1);
+  compare_with_memory(&options, 1500);
+  options.seed = 77;
+  compare_with_memory(&options, 40);
+  options.seed = 0;
+  options.key = key;
+  compare_with_memory(&options, 40);
+  options = bloom_options(0, 0.01);
+  options.bits = 1;
+  compare_with_memory(&options, 10);
+  options.bits = 70000001; /* three segments */
+  options.hashes = 32;
+  compare_with_memory(&options, 5000);
+}
+
+/* ---- configuration --------------------------------------------------------------------------------------- */
+
+static void test_another_configuration_is_an_error(void **state) {
+  (void)state;
+  static const uint8_t key[BELAY_BLOOM_KEY_LEN] = {1};
+  bed_t *bed = bed_open(NULL);
+  sieve_t sieve;
+  sieve_new(&sieve, bed, 1000, 0.01);
+  assert_true(sift_add(&sieve, "a"));
+  belay_bloom_info_t before = sift_info(&sieve);
+  for (int i = 0; i < 4; i++) {
+    static const char *const details[] = {
+        CONFIG ": it has another number of bits", CONFIG ": it has another number of hashes",
+        CONFIG ": it has another seed", CONFIG ": its items are not hashed under a key"};
+    belay_bloom_options_t o = bloom_options(1000, 0.01);
+    sieve_t other;
+    if (i == 0)
+      o.capacity = 1001;
+    else if (i == 1)
+      o.error_rate = 0.001;
+    else if (i == 2)
+      o.seed = 1;
+    else
+      o.key = key;
+    sieve_of(&other, bed, bed->client, &o);
+    assert_string_equal(expect_exists_fails(&other, "a", BELAY_EMISMATCH), details[i]);
+    assert_string_equal(expect_add_fails(&other, "a", BELAY_EMISMATCH), details[i]);
+    assert_string_equal(expect_open_fails(&other, BELAY_EMISMATCH), details[i]);
+  }
+  belay_bloom_info_t after = sift_info(&sieve);
+  assert_int_equal(after.bits_set, before.bits_set);
+  assert_true(after.generation == before.generation);
+  assert_true(sift_exists(&sieve, "a"));
+  bed_close(bed);
+}
+
+/* Who knows the name alone can use it. */
+static void expect_made(const belay_bloom_options_t *options) {
+  bed_t *bed = bed_open(NULL);
+  sieve_t maker, stranger, user;
+  sift_t sift = {0};
+  belay_bloom_options_t other = bloom_options(1, 0.5);
+  sieve_of(&stranger, bed, bed->client, &other);
+  assert_error(begin_sift_made(&stranger, &sift), 0);
+  assert_error(end_of_sift(&sift), BELAY_EABSENT);
+  assert_int_equal(server_keys(bed->server), 0); /* nothing was created */
+  sieve_of(&maker, bed, bed->client, options);
+  assert_true(sift_add(&maker, "a"));
+  assert_error(begin_sift_made(&stranger, &sift), 0);
+  assert_error(end_of_sift(&sift), 0);
+  belay_bloom_options_t made = sift.made;
+  assert_null(made.name);
+  assert_int_equal(made.kind, options->kind);
+  assert_int_equal(made.capacity, options->capacity);
+  assert_int_equal(made.hashes, options->hashes);
+  assert_true(made.seed == options->seed && made.window_ms == options->window_ms);
+  assert_true(options->capacity == 0 || made.error_rate == options->error_rate);
+  assert_int_equal(made.ttl_ms == 0, options->ttl_ms == 0);
+  made.name = options->name;
+  made.name_len = options->name_len;
+  sieve_of(&user, bed, bed->client, &made);
+  assert_true(sift_exists(&user, "a"));
+  assert_true(sift_add(&user, "b"));
+  assert_true(sift_exists(&maker, "b"));
+  bed_close(bed);
+}
+
+static void test_what_one_was_made_with(void **state) {
+  (void)state;
+  belay_bloom_options_t options = bloom_options(1234, 0.003);
+  options.seed = 99;
+  expect_made(&options);
+  options.ttl_ms = 0;
+  options.kind = BELAY_BLOOM_SCALING;
+  expect_made(&options);
+  options = bloom_options(1234, 0.003);
+  options.kind = BELAY_BLOOM_ROTATING;
+  options.window_ms = 60000;
+  expect_made(&options);
+  options = bloom_options(0, 0.01);
+  options.bits = 70000001; /* three segments, which do not divide it evenly */
+  options.hashes = 5;
+  expect_made(&options);
+}
+
+static void test_what_is_no_filter_was_made_with_nothing(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  sieve_t sieve;
+  sift_t sift = {0};
+  sieve_new(&sieve, bed, 1000, 0.01);
+  server_do(bed->server, "SET", CONFIG, "hello", NULL);
+  assert_error(begin_sift_made(&sieve, &sift), 0);
+  assert_error(end_of_sift(&sift), BELAY_EMISMATCH);
+  assert_string_equal(sift.detail, CONFIG ": it holds no configuration of a Bloom filter");
+  server_do(bed->server, "DEL", CONFIG, NULL);
+  server_do(bed->server, "RPUSH", CONFIG, "hello", NULL);
+  assert_error(begin_sift_made(&sieve, &sift), 0);
+  assert_error(end_of_sift(&sift), BELAY_EWRONGTYPE);
+  bed_close(bed);
+}
+
+static void test_what_is_no_filter_is_left_alone(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  sieve_t sieve;
+  sieve_new(&sieve, bed, 1000, 0.01);
+  server_do(bed->server, "SET", CONFIG, "hello", NULL);
+  assert_string_equal(expect_add_fails(&sieve, "a", BELAY_EMISMATCH),
+                      CONFIG ": it holds no configuration of a Bloom filter");
+  assert_string_equal(server_string(bed->server, "GET", CONFIG, NULL), "hello");
+  server_do(bed->server, "DEL", CONFIG, NULL);
+  server_do(bed->server, "RPUSH", CONFIG, "hello", NULL);
+  const char *detail = expect_add_fails(&sieve, "a", BELAY_EWRONGTYPE);
+  assert_non_null(strstr(detail, CONFIG));
+  sift_t sift = {0};
+  assert_error(begin_sift_clear(&sieve, &sift), 0);
+  assert_error(end_of_sift(&sift), BELAY_EWRONGTYPE);
+  assert_int_equal(server_keys(bed->server), 1);
+  server_do(bed->server, "DEL", CONFIG, NULL);
+  server_do(bed->server, "RPUSH", SEGMENT, "hello", NULL);
+  detail = expect_add_fails(&sieve, "a", BELAY_EWRONGTYPE);
+  assert_non_null(strstr(detail, SEGMENT));
+  server_do(bed->server, "DEL", SEGMENT, NULL);
+  assert_true(sift_add(&sieve, "a"));
+  server_do(bed->server, "DEL", SEGMENT, NULL);
+  server_do(bed->server, "RPUSH", SEGMENT, "hello", NULL);
+  detail = expect_exists_fails(&sieve, "a", BELAY_EWRONGTYPE);
+  assert_non_null(strstr(detail, SEGMENT));
+  bed_close(bed);
+}
+
+static void test_options_are_checked(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_bloom_t *bloom = (belay_bloom_t *)bed;
+  static const struct {
+    int64_t capacity, ttl_ms;
+    size_t name_len;
+    const char *detail;
+  } rows[] = {
+      {0, 0, 4, "capacity, bits: one of them must be given"},
+      {-1, 0, 4, "capacity: not from 1 to 4294967296"},
+      {1, 999, 4, "ttl_ms: not 0, or from 1000 to 315360000000"},
+      {1, -1, 4, "ttl_ms: not 0, or from 1000 to 315360000000"},
+      {1, INT64_C(315360000001), 4, "ttl_ms: not 0, or from 1000 to 315360000000"},
+      {1, 0, 129, "name: not 1 to 128 bytes"},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    belay_bloom_options_t o = bloom_options(rows[i].capacity, 0.01);
+    o.ttl_ms = rows[i].ttl_ms;
+    o.name_len = rows[i].name_len;
+    assert_error(belay_bloom_new(bed->client, &o, &bloom), BELAY_EINVAL);
+    assert_null(bloom);
+    assert_string_equal(belay_detail(bed->belay), rows[i].detail);
+  }
+  assert_error(belay_bloom_new(bed->client, NULL, &bloom), BELAY_EINVAL);
+  assert_error(belay_bloom_new(NULL, NULL, &bloom), BELAY_EINVAL);
+  assert_error(belay_bloom_new(bed->client, NULL, NULL), BELAY_EINVAL);
+  belay_bloom_options_init(NULL);
+  assert_null(belay_bloom_data(NULL));
+  bed_close(bed);
+}
+
+static void test_arguments_are_checked(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  sieve_t sieve;
+  sift_t sift = {0};
+  sieve_new(&sieve, bed, 1000, 0.01);
+  const belay_bytes_t wrong = {.data = NULL, .len = 1};
+  assert_error(begin_sift_add(&sieve, &sift, NULL, 1), BELAY_EINVAL);
+  assert_error(begin_sift_add(&sieve, &sift, "a", BELAY_BLOOM_ITEM_MAX + 1), BELAY_EINVAL);
+  assert_error(begin_sift_many(&sieve, &sift, true, &wrong, 1), BELAY_EINVAL);
+  assert_error(begin_sift_many(&sieve, &sift, true, NULL, 1), BELAY_EINVAL);
+  assert_error(begin_sift_many(&sieve, &sift, true, &wrong, 0), BELAY_EINVAL);
+  assert_error(begin_sift_many(&sieve, &sift, false, &wrong, BELAY_BLOOM_ITEMS_MAX + 1),
+               BELAY_EINVAL);
+  assert_error(belay_bloom_add(NULL, &sift.request, "a", 1, NULL), BELAY_EINVAL);
+  assert_error(belay_bloom_add(sieve.bloom, NULL, "a", 1, NULL), BELAY_EINVAL);
+  assert_error(belay_bloom_add(sieve.bloom, &sift.request, "a", 1, NULL), BELAY_EINVAL);
+  assert_error(belay_bloom_exists(sieve.bloom, &sift.request, "a", 1, NULL), BELAY_EINVAL);
+  assert_error(belay_bloom_open(sieve.bloom, &sift.request, NULL), BELAY_EINVAL);
+  assert_error(belay_bloom_info(sieve.bloom, &sift.request, NULL), BELAY_EINVAL);
+  assert_error(belay_bloom_made(sieve.bloom, &sift.request, NULL), BELAY_EINVAL);
+  assert_error(belay_bloom_clear(sieve.bloom, &sift.request, NULL), BELAY_EINVAL);
+  assert_error(belay_bloom_close(NULL, NULL), BELAY_EINVAL);
+  assert_int_equal(server_keys(bed->server), 0);
+  bed_close(bed);
+}
+
+/* ---- ttls ------------------------------------------------------------------------------------------------ */
+
+static void test_all_keys_end_together(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  sieve_t sieve;
+  belay_bloom_options_t options = bloom_options(5000000, 0.01);
+  options.ttl_ms = 100000;
+  sieve_of(&sieve, bed, bed->client, &options);
+  assert_true(sift_add(&sieve, "a"));
+  sift_many(&sieve, true, sift_items(0, 40000), 40000, NULL); /* as bitmaps */
+  assert_true(server_calls(bed->server, "bitop") > 0);
+  assert_int_equal(server_keys(bed->server), 3);
+  const char *const keys[] = {CONFIG, SEGMENT, "belay::bloom::{seen::1}"};
+  int64_t ends = server_integer(bed->server, "PEXPIRETIME", CONFIG, NULL);
+  for (int i = 0; i < 3; i++) {
+    assert_between(server_integer(bed->server, "PTTL", keys[i], NULL), 50000, 100000);
+    assert_true(server_integer(bed->server, "PEXPIRETIME", keys[i], NULL) == ends);
+  }
+  assert_between(sift_info(&sieve).ttl_ms, 50000, 100000);
+  bed_close(bed);
+}
+
+static void test_one_for_ever_has_no_ttl(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  sieve_t sieve;
+  belay_bloom_options_t options = bloom_options(1000, 0.01);
+  options.ttl_ms = 0;
+  sieve_of(&sieve, bed, bed->client, &options);
+  sift_many(&sieve, true, sift_items(0, 1000), 1000, NULL);
+  assert_true(server_calls(bed->server, "bitop") > 0);
+  assert_int_equal(server_integer(bed->server, "PTTL", CONFIG, NULL), -1);
+  assert_int_equal(server_integer(bed->server, "PTTL", SEGMENT, NULL), -1);
+  assert_int_equal(server_keys(bed->server), 2);
+  assert_int_equal(sift_info(&sieve).ttl_ms, -1);
+  bed_close(bed);
+}
+
+static void test_it_ends_and_begins_anew(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  sieve_t sieve;
+  belay_bloom_options_t options = bloom_options(1000, 1e-6);
+  options.ttl_ms = 1000;
+  sieve_of(&sieve, bed, bed->client, &options);
+  assert_true(sift_add(&sieve, "a"));
+  int64_t generation = sift_info(&sieve).generation;
+  bed_run_for(bed, 1100);
+  (void)expect_add_fails(&sieve, "a", BELAY_ELOST);
+  assert_int_equal(server_keys(bed->server), 0); /* nothing is left of that */
+  assert_true(sift_add(&sieve, "a"));
+  assert_true(sift_info(&sieve).generation != generation);
+  expect_ttls(bed->server);
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_what_was_added_is_found),
+      cmocka_unit_test(test_it_costs_one_command),
+      cmocka_unit_test(test_many_at_once),
+      cmocka_unit_test(test_a_million_are_all_found),
+      cmocka_unit_test(test_bits_are_where_memory_has_them),
+      cmocka_unit_test(test_another_configuration_is_an_error),
+      cmocka_unit_test(test_what_one_was_made_with),
+      cmocka_unit_test(test_what_is_no_filter_was_made_with_nothing),
+      cmocka_unit_test(test_what_is_no_filter_is_left_alone),
+      cmocka_unit_test(test_options_are_checked),
+      cmocka_unit_test(test_arguments_are_checked),
+      cmocka_unit_test(test_all_keys_end_together),
+      cmocka_unit_test(test_one_for_ever_has_no_ttl),
+      cmocka_unit_test(test_it_ends_and_begins_anew),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

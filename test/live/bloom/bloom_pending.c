@@ -1,0 +1,236 @@
+/* Operations on Bloom filters that are under way: answers are lost, many wait, everything is closed. */
+#include "support/fixtures/data/blooms.h"
+#include "support/deployments/relay.h"
+#include "support/models/scripts.h"
+
+/* ---- lost answers ---------------------------------------------------------------------------------------- */
+
+typedef struct wire {
+  server_t *server;
+  relay_t *relay;
+  bed_t *bed;
+  sieve_t sieve;
+} wire_t;
+
+static void wire_open(wire_t *wire) {
+  wire->server = server_start(NULL);
+  wire->relay = relay_start(server_path(wire->server));
+  belay_client_options_t options = relay_client_options();
+  wire->bed = bed_open_at(relay_url(wire->relay), &options);
+  wire->bed->server = wire->server;
+  sieve_new(&wire->sieve, wire->bed, 10000, 1e-6);
+}
+
+static void wire_close(wire_t *wire) {
+  expect_ttls(wire->server);
+  bed_close(wire->bed);
+  relay_stop(wire->relay);
+}
+
+static void lose_the_answer(wire_t *wire, const char *command, int64_t calls) {
+  while (server_calls(wire->server, command) <= calls)
+    uv_run(&wire->bed->loop, UV_RUN_NOWAIT);
+  relay_cut(wire->relay);
+  relay_delay(wire->relay, 0);
+}
+
+/* Whether it was new nobody can say, and it is not asked again: by itself it would say no. */
+static void test_an_add_is_not_sent_again(void **state) {
+  (void)state;
+  wire_t wire;
+  wire_open(&wire);
+  assert_true(sift_add(&wire.sieve, "first"));
+  for (int i = 0; i < 2; i++) {
+    sift_t sift = {0};
+    bool bulk = i == 1;
+    const char *command = bulk ? "bitop" : "bitfield";
+    relay_delay(wire.relay, RELAY_LONG);
+    int64_t calls = server_calls(wire.server, command);
+    if (bulk)
+      assert_error(begin_sift_many(&wire.sieve, &sift, true, sift_items(0, 5000), 5000), 0);
+    else
+      assert_error(begin_sift_add(&wire.sieve, &sift, "a", 1), 0);
+    lose_the_answer(&wire, command, calls);
+    assert_error(end_of_sift(&sift), BELAY_EUNKNOWN);
+    assert_int_equal(server_calls(wire.server, command), calls + 1);
+    assert_true(sift_exists(&wire.sieve, "a")); /* it was added */
+  }
+  wire_close(&wire);
+}
+
+static void test_an_exists_is_asked_again(void **state) {
+  (void)state;
+  wire_t wire;
+  wire_open(&wire);
+  assert_true(sift_add(&wire.sieve, "a"));
+  sift_t sift = {0};
+  relay_delay(wire.relay, RELAY_LONG);
+  int64_t calls = server_calls(wire.server, "bitfield_ro");
+  assert_error(begin_sift_exists(&wire.sieve, &sift, "a", 1), 0);
+  lose_the_answer(&wire, "bitfield_ro", calls);
+  assert_error(end_of_sift(&sift), 0);
+  assert_true(sift.answer);
+  assert_int_equal(server_calls(wire.server, "bitfield_ro"), calls + 2);
+  wire_close(&wire);
+}
+
+/* At each of its steps. */
+static void test_an_opening_goes_on_after_a_cut(void **state) {
+  (void)state;
+  wire_t wire;
+  wire_open(&wire);
+  for (int i = 0; i < 4; i++) {
+    sift_t sift = {0};
+    relay_delay(wire.relay, 20);
+    int64_t calls = server_calls(wire.server, i < 1 ? "eval" : "set");
+    assert_error(begin_open_sieve(&wire.sieve, &sift), 0);
+    lose_the_answer(&wire, i < 1 ? "eval" : "set", calls + (i > 1 ? i - 1 : 0));
+    assert_error(end_of_sift(&sift), 0);
+    assert_true(sift_add(&wire.sieve, "a"));
+    sift_clear(&wire.sieve);
+  }
+  wire_close(&wire);
+}
+
+/* ---- requests -------------------------------------------------------------------------------------------- */
+
+static void test_all_that_wait_for_an_opening_are_told(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  sieve_t sieve;
+  sift_t sifts[6] = {0};
+  sieve_new(&sieve, bed, 1000, 1e-6);
+  server_pause(bed->server);
+  sifts[0].request.timeout_ms = 50;
+  assert_error(begin_sift_add(&sieve, &sifts[0], "a", 1), 0);
+  assert_error(begin_sift_add(&sieve, &sifts[0], "a", 1), BELAY_ESTATE);
+  assert_error(begin_sift_add(&sieve, &sifts[1], "b", 1), 0);
+  assert_error(begin_sift_add(&sieve, &sifts[2], "b", 1), 0);
+  assert_error(begin_open_sieve(&sieve, &sifts[3]), 0);
+  assert_error(begin_sift_info(&sieve, &sifts[4]), 0);
+  assert_error(begin_sift_exists(&sieve, &sifts[5], "c", 1), 0);
+  assert_error(end_of_sift(&sifts[0]), BELAY_ETIMEDOUT);
+  assert_error(belay_request_cancel(&sifts[5].request), 0);
+  assert_error(end_of_sift(&sifts[5]), BELAY_ECANCELED);
+  server_resume(bed->server);
+  for (int i = 1; i < 5; i++)
+    assert_error(end_of_sift(&sifts[i]), 0);
+  assert_true(sifts[1].answer);
+  assert_false(sifts[2].answer); /* in their order */
+  assert_int_equal(sifts[4].info.items, 1);
+  assert_false(sift_exists(&sieve, "a")); /* nothing was sent of it */
+  bed_close(bed);
+}
+
+static void test_nothing_can_be_reached(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  sieve_t sieve;
+  sift_t sifts[3] = {0};
+  belay_client_options_t options = client_options();
+  options.timeout_ms = 100;
+  sieve_of(&sieve, bed, bed_connect(bed, server_url(bed->server), &options),
+           &(belay_bloom_options_t){.name = "seen", .name_len = 4, .bits = 1000});
+  server_kill(bed->server);
+  for (int i = 0; i < 3; i++)
+    assert_error(begin_sift_add(&sieve, &sifts[i], "a", 1), 0);
+  for (int i = 0; i < 3; i++) {
+    int error = end_of_sift(&sifts[i]);
+    assert_true(error == BELAY_EUNREACHABLE || error == BELAY_ETIMEDOUT);
+  }
+  server_restart(bed->server);
+  sifts[0].request.timeout_ms = 60000;
+  assert_error(begin_sift_add(&sieve, &sifts[0], "a", 1), 0);
+  assert_error(end_of_sift(&sifts[0]), 0);
+  assert_true(sifts[0].answer);
+  bed_close(bed);
+}
+
+static void begin_nth(sieve_t *sieve, sift_t *sift, int n) {
+  int error = n == 0   ? begin_sift_add(sieve, sift, "a", 1)
+              : n == 1 ? begin_sift_many(sieve, sift, true, sift_items(0, 3000), 3000)
+              : n == 2 ? begin_sift_exists(sieve, sift, "a", 1)
+              : n == 3 ? begin_sift_info(sieve, sift)
+              : n == 4 ? begin_sift_clear(sieve, sift)
+                       : begin_open_sieve(sieve, sift);
+  assert_error(error, 0);
+}
+
+static void test_a_close_cancels_what_is_pending(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  for (int open = 0; open < 2; open++) {
+    sieve_t sieve;
+    sift_t sifts[6] = {0}, late = {0};
+    sieve_new(&sieve, bed, 1000, 1e-6);
+    if (open)
+      (void)sift_add(&sieve, "a");
+    server_pause(bed->server);
+    for (int n = 0; n < (open ? 5 : 6); n++)
+      begin_nth(&sieve, &sifts[n], n);
+    bed_run_for(bed, 10);
+    assert_error(begin_close_sieve(&sieve), 0);
+    assert_error(begin_close_sieve(&sieve), BELAY_ECLOSING);
+    assert_error(begin_sift_add(&sieve, &late, "a", 1), BELAY_ECLOSING);
+    bed_until(bed, sieve.closed == 1);
+    for (int n = 0; n < (open ? 5 : 6); n++)
+      assert_error(end_of_sift(&sifts[n]), BELAY_ECANCELED);
+    server_resume(bed->server);
+  }
+  bed_close(bed);
+}
+
+typedef enum what { FILTER, CLIENT, BELAY, WHATS } what_t;
+
+static what_t to_close;
+
+static void close_it(sieve_t *sieve) {
+  sieve->then = NULL;
+  if (to_close == FILTER)
+    assert_error(begin_close_sieve(sieve), 0);
+  else if (to_close == CLIENT)
+    assert_error(begin_client_close(sieve->bed), 0);
+  else
+    assert_error(begin_belay_close(sieve->bed), 0);
+}
+
+/* In the callback of an operation (n: which), while others are pending. */
+static void play(int n, what_t what) {
+  bed_t *bed = bed_open(NULL);
+  sieve_t sieve;
+  sift_t sift = {0}, pending[2] = {0};
+  sieve_new(&sieve, bed, 1000, 1e-6);
+  to_close = what;
+  sieve.then = close_it;
+  begin_nth(&sieve, &sift, n);
+  begin_nth(&sieve, &pending[0], 0);
+  begin_nth(&sieve, &pending[1], 3);
+  int error = end_of_sift(&sift); /* it may not be the first one to be told */
+  assert_true(error == 0 || error == BELAY_ECANCELED);
+  for (int i = 0; i < 2; i++)
+    (void)end_of_sift(&pending[i]);
+  assert_null(sieve.then);
+  if (what == FILTER)
+    bed_until(bed, sieve.closed == 1);
+  bed_close(bed);
+}
+
+static void test_every_callback_may_end_everything(void **state) {
+  (void)state;
+  for (int n = 0; n < 6; n++)
+    for (what_t what = FILTER; what < WHATS; what++)
+      play(n, what);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_an_add_is_not_sent_again),
+      cmocka_unit_test(test_an_exists_is_asked_again),
+      cmocka_unit_test(test_an_opening_goes_on_after_a_cut),
+      cmocka_unit_test(test_all_that_wait_for_an_opening_are_told),
+      cmocka_unit_test(test_nothing_can_be_reached),
+      cmocka_unit_test(test_a_close_cancels_what_is_pending),
+      cmocka_unit_test(test_every_callback_may_end_everything),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,461 @@
+/* Rotating Bloom filters: what was added is found for one window at least, and for two at most. Mostly time does not pass
+ * here: what the server keeps is made older by so many windows. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "support/fixtures/data/blooms.h"
+#include "support/deployments/relay.h"
+#include "support/models/scripts.h"
+
+#define CONFIG "belay::bloom::{seen}"
+#define DAY INT64_C(86400000)
+#define WINDOW (10 * DAY)
+
+static belay_bloom_options_t rotating(int64_t capacity, double rate, int64_t window_ms) {
+  belay_bloom_options_t options = bloom_options(capacity, rate);
+  options.kind = BELAY_BLOOM_ROTATING;
+  options.window_ms = window_ms;
+  return options;
+}
+
+static void rotating_new(sieve_t *sieve, bed_t *bed, int64_t capacity, double rate) {
+  const belay_bloom_options_t options = rotating(capacity, rate, WINDOW);
+  sieve_of(sieve, bed, bed->client, &options);
+}
+
+static bool answers[SIFT_MAX];
+
+static size_t count(size_t n, bool what) {
+  size_t counted = 0;
+  for (size_t i = 0; i < n; i++)
+    counted += answers[i] == what;
+  return counted;
+}
+
+/* What the server keeps is of so many windows before (negative: after), and what has no meaning any more is gone. */
+static void make_older(server_t *server, int windows) {
+  static const char script[] =
+      "local value = redis.call('GET', KEYS[1])\n"
+      "local state = string.sub(value, 97)\n"
+      "if state == '' then return 0 end\n"
+      "local last, by, left = tonumber(string.sub(state, 1, 16)), tonumber(ARGV[1]), 0\n"
+      "for n = 0, 1 do\n"
+      "  local i = by > 0 and 1 - n or n\n"
+      "  local key = KEYS[1] .. '::w' .. string.format('%.0f', last - i) .. '::0'\n"
+      "  if redis.call('EXISTS', key) == 1 then\n"
+      "    if by + i > 1 then\n"
+      "      redis.call('DEL', key)\n"
+      "    else\n"
+      "      redis.call('RENAME', key, KEYS[1] .. '::w' .. string.format('%.0f', last - i - by) .. "
+      "'::0')\n"
+      "      left = left + 1\n"
+      "    end\n"
+      "  end\n"
+      "end\n"
+      "if left == 0 then\n"
+      "  redis.call('DEL', KEYS[1])\n"
+      "else\n"
+      "  redis.call('SETRANGE', KEYS[1], 96, string.format('%016.0f', last - by))\n"
+      "end\n"
+      "return left";
+  char by[16];
+  snprintf(by, sizeof by, "%d", windows);
+  server_do(server, "EVAL", script, "1", CONFIG, by, NULL);
+}
+
+/* ---- windows --------------------------------------------------------------------------------------------- */
+
+static void test_it_forgets_after_two_windows(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  sieve_t sieve;
+  rotating_new(&sieve, bed, 100, 0.001);
+  assert_false(sift_exists(&sieve, "a"));
+  assert_int_equal(server_keys(bed->server), 1);
+  assert_true(sift_add(&sieve, "a"));
+  assert_false(sift_add(&sieve, "a"));
+  assert_true(sift_exists(&sieve, "a"));
+  assert_int_equal(server_keys(bed->server), 2);
+  make_older(bed->server, 1);
+  assert_true(sift_exists(&sieve, "a"));
+  assert_int_equal(server_keys(bed->server), 2); /* to look makes nothing */
+  assert_true(sift_add(&sieve, "b"));
+  assert_int_equal(server_keys(bed->server), 3);
+  belay_bloom_info_t info = sift_info(&sieve);
+  assert_int_equal(info.layers, 2);
+  assert_int_equal(info.items, 2);
+  make_older(bed->server, 1);
+  assert_false(sift_exists(&sieve, "a"));
+  assert_true(sift_exists(&sieve, "b"));
+  assert_true(sift_add(&sieve, "a"));
+  expect_ttls(bed->server);
+  bed_close(bed);
+}
+
+static void test_what_is_seen_again_is_seen_for_longer(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  sieve_t sieve;
+  rotating_new(&sieve, bed, 100, 0.001);
+  assert_true(sift_add(&sieve, "a"));
+  for (int i = 0; i < 5; i++) {
+    make_older(bed->server, 1);
+    assert_false(sift_add(&sieve, "a"));
+  }
+  make_older(bed->server, 1);
+  assert_true(sift_exists(&sieve, "a")); /* that was no add */
+  make_older(bed->server, 1);
+  assert_false(sift_exists(&sieve, "a"));
+  bed_close(bed);
+}
+
+static int64_t window_of(bed_t *bed, int64_t window_ms) {
+  return server_now_ms(bed->server) / window_ms;
+}
+
+static void expect_end(bed_t *bed, const char *key, int64_t at) {
+  assert_between(server_now_ms(bed->server) + server_integer(bed->server, "PTTL", key, NULL),
+                 at - lag(), at + lag());
+}
+
+static void test_all_of_it_ends_by_itself(void **state) {
+  (void)state;
+  char key[96];
+  bed_t *bed = bed_open(NULL);
+  sieve_t sieve;
+  rotating_new(&sieve, bed, 100, 0.001);
+  assert_false(sift_exists(&sieve, "a"));
+  expect_end(bed, CONFIG, server_now_ms(bed->server) + 2 * WINDOW + 2000);
+  int64_t window = window_of(bed, WINDOW);
+  assert_true(sift_add(&sieve, "a"));
+  snprintf(key, sizeof key, CONFIG "::w%" PRId64 "::0", window);
+  expect_end(bed, key, (window + 2) * WINDOW + 1000);
+  expect_end(bed, CONFIG, (window + 2) * WINDOW + 2000);
+  assert_true(sift_info(&sieve).ttl_ms > WINDOW);
+  sift_clear(&sieve);
+  assert_int_equal(server_keys(bed->server), 0);
+  bed_close(bed);
+}
+
+/* In real time, once. */
+static void test_time_passes(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  sieve_t sieve;
+  const belay_bloom_options_t options = rotating(100, 0.001, 1000);
+  sieve_of(&sieve, bed, bed->client, &options);
+  int64_t before = clock_now();
+  assert_true(sift_add(&sieve, "a"));
+  int64_t added = clock_now(), seen = added, asked;
+  do {
+    bed_run_for(bed, 20);
+    asked = clock_now();
+    if (!sift_exists(&sieve, "a"))
+      break;
+    seen = asked;
+  } while (true);
+  print_message("found for %lld ms\n", (long long)((seen - added) / MS));
+  assert_between((clock_now() - before) / MS, 1000, INT64_MAX);
+  assert_between((seen - added) / MS, 0, 2000);
+  server_do(bed->server, "FLUSHALL",
+            NULL); /* as if the ttls were over: now nothing is lost with it */
+  assert_false(sift_exists(&sieve, "a"));
+  assert_true(sift_add(&sieve, "a"));
+  expect_ttls(bed->server);
+  bed_close(bed);
+}
+
+static void test_what_is_lost_too_early_is_noticed(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  sieve_t sieve;
+  rotating_new(&sieve, bed, 100, 0.001);
+  assert_true(sift_add(&sieve, "a"));
+  server_do(bed->server, "FLUSHALL", NULL);
+  expect_exists_fails(&sieve, "a", BELAY_ELOST);
+  assert_true(sift_add(&sieve, "a"));
+  server_do(bed->server, "FLUSHALL", NULL);
+  expect_add_fails(&sieve, "a", BELAY_ELOST);
+  assert_true(sift_add(&sieve, "a"));
+  bed_close(bed);
+}
+
+/* ---- clocks ---------------------------------------------------------------------------------------------- */
+
+static void test_clocks_that_are_set_back(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  sieve_t sieve, other;
+  rotating_new(&sieve, bed, 100, 0.001);
+  rotating_new(&other, bed, 100, 0.001);
+  assert_true(sift_add(&sieve, "a"));
+  make_older(bed->server, -1); /* into the window before: it goes on with the later one */
+  assert_true(sift_exists(&sieve, "a"));
+  assert_true(sift_exists(&other, "a"));
+  assert_true(sift_add(&sieve, "b"));
+  assert_true(sift_exists(&other, "b"));
+  make_older(bed->server, 1);
+  assert_true(sift_exists(&sieve, "a"));
+  make_older(bed->server, -3); /* farther */
+  assert_false(sift_exists(&sieve, "a"));
+  assert_true(sift_add(&sieve, "a"));
+  assert_true(sift_exists(&other, "a"));
+  expect_ttls(bed->server);
+  bed_close(bed);
+}
+
+/* ---- a model --------------------------------------------------------------------------------------------- */
+
+enum { STEPS = 1500, BATCH = 30, NUMBERS = 600 };
+
+typedef struct model {
+  belay_bloomset_t *layer[2]; /* of this window, and the one before; NULL: nothing was added */
+} model_t;
+
+static belay_bloomset_t *new_layer(void) {
+  belay_bloomset_t *layer;
+  const belay_bloom_options_t options = bloom_options(200, 0.05);
+  assert_error(belay_bloomset_new(&options, NULL, &layer), 0);
+  return layer;
+}
+
+static void model_age(model_t *m, int windows) {
+  for (; windows > 0; windows--) {
+    belay_bloomset_free(m->layer[1]);
+    m->layer[1] = m->layer[0];
+    m->layer[0] = NULL;
+  }
+}
+
+static bool model_has(const model_t *m, const belay_bytes_t *item) {
+  for (int i = 0; i < 2; i++)
+    if (m->layer[i] != NULL && belay_bloomset_exists(m->layer[i], item->data, item->len))
+      return true;
+  return false;
+}
+
+static bool model_add(model_t *m, const belay_bytes_t *item) {
+  bool new = !model_has(m, item);
+  if (m->layer[0] == NULL)
+    m->layer[0] = new_layer();
+  belay_bloomset_add(m->layer[0], item->data, item->len);
+  return new;
+}
+
+static uint64_t below(uint64_t *random, uint64_t n) { /* xorshift64* */
+  *random ^= *random >> 12;
+  *random ^= *random << 25;
+  *random ^= *random >> 27;
+  return (*random * UINT64_C(2685821657736338717) >> 11) % n;
+}
+
+static void test_it_answers_as_the_model_does(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  uint64_t random = UINT64_C(0x9e3779b97f4a7c15);
+  unsigned found = 0, missed = 0, ages = 0;
+  sieve_t sieves[3];
+  model_t m = {0};
+  for (int i = 0; i < 3; i++)
+    rotating_new(&sieves[i], bed, 200, 0.1);
+  for (int i = 0; i < STEPS; i++) {
+    sieve_t *sieve = &sieves[below(&random, 3)];
+    if (below(&random, 15) == 0 && m.layer[0] != NULL) { /* the filter itself is not to end here */
+      make_older(bed->server, 1);
+      model_age(&m, 1);
+      ages++;
+    }
+    belay_bytes_t items[BATCH];
+    uint64_t numbers[BATCH];
+    size_t n = 1 + (size_t)below(&random, BATCH);
+    bool add = below(&random, 3) == 0;
+    for (size_t j = 0; j < n; j++) {
+      numbers[j] = below(&random, NUMBERS);
+      items[j] = (belay_bytes_t){.data = &numbers[j], .len = below(&random, 50) == 0 ? 0 : 8};
+    }
+    sift_many(sieve, add, items, n, answers);
+    for (size_t j = 0; j < n; j++) {
+      bool expected = add ? model_add(&m, &items[j]) : model_has(&m, &items[j]);
+      assert_int_equal(answers[j], expected);
+      found += expected;
+      missed += !expected;
+    }
+    if (i % 100 == 0)
+      server_do(bed->server, "SCRIPT", "FLUSH", NULL);
+    if (i % 50 == 0)
+      assert_int_equal(sift_info(sieve).layers, (m.layer[0] != NULL) + (m.layer[1] != NULL));
+  }
+  print_message("%u yes, %u no, in %u windows\n", found, missed, ages);
+  assert_true(found > 3000 && missed > 3000 && ages > 50);
+  expect_ttls(bed->server);
+  model_age(&m, 2);
+  bed_close(bed);
+}
+
+static void test_it_keeps_to_its_rate(void **state) {
+  (void)state;
+  enum { FULL = 2000, OTHERS = 30000 };
+  belay_client_options_t client = client_options();
+  client.timeout_ms = 30000;
+  bed_t *bed = bed_open(&client);
+  sieve_t sieve;
+  rotating_new(&sieve, bed, FULL, 0.01);
+  sift_many(&sieve, true, sift_items(0, FULL), FULL, answers);
+  make_older(bed->server, 1);
+  sift_many(&sieve, true, sift_items(FULL, FULL), FULL, answers); /* both are full */
+  sift_many(&sieve, false, sift_items(UINT64_C(1) << 32, OTHERS), OTHERS, answers);
+  double found = (double)count(OTHERS, true), most = 0.01 * OTHERS;
+  print_message("%.5f found\n", found / OTHERS);
+  assert_true(fabs(found - most) <= 5 * sqrt(most));
+  belay_bloom_info_t info = sift_info(&sieve);
+  assert_int_equal(info.capacity, FULL);
+  assert_between(info.items, 2 * FULL * 95 / 100, 2 * FULL * 105 / 100);
+  assert_int_equal(info.layers, 2);
+  assert_true(info.saturation > 0.45 && info.saturation < 0.55);
+  sift_many(&sieve, false, sift_items(0, 2 * FULL), 2 * FULL, answers);
+  assert_int_equal(count(2 * FULL, false), 0);
+  bed_close(bed);
+}
+
+/* ---- what the server keeps ------------------------------------------------------------------------------- */
+
+static void test_creating_it_again_erases_nothing(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  sieve_t sieve, again;
+  const belay_bloom_options_t options = rotating(100, 0.001, WINDOW);
+  rotating_new(&sieve, bed, 100, 0.001);
+  assert_true(sift_add(&sieve, "a"));
+  make_older(bed->server, 1);
+  sieve_of(&again, bed, bed_connect(bed, server_url(bed->server), NULL), &options);
+  sift_t sift = {0};
+  assert_error(begin_open_sieve(&again, &sift), 0);
+  assert_error(end_of_sift(&sift), 0);
+  assert_true(sift_exists(&again, "a"));
+  assert_int_equal(sift_info(&again).generation, sift_info(&sieve).generation);
+  belay_bloom_options_t longer = rotating(100, 0.001, WINDOW + 1);
+  sieve_t other;
+  sieve_of(&other, bed, bed->client, &longer);
+  assert_string_equal(expect_exists_fails(&other, "a", BELAY_EMISMATCH),
+                      CONFIG ": it has another window");
+  bed_close(bed);
+}
+
+static void test_a_layer_that_is_gone_is_not_empty(void **state) {
+  (void)state;
+  char key[2][96];
+  bed_t *bed = bed_open(NULL);
+  sieve_t sieve;
+  rotating_new(&sieve, bed, 100, 0.001);
+  int64_t window = window_of(bed, WINDOW);
+  for (int i = 0; i < 2; i++)
+    snprintf(key[i], sizeof key[i], CONFIG "::w%" PRId64 "::0", window - i);
+  for (int i = 0; i < 2; i++) {
+    assert_true(sift_add(&sieve, "a"));
+    make_older(bed->server, 1);
+    assert_true(sift_add(&sieve, "b"));
+    server_do(bed->server, "DEL", key[i], NULL);
+    for (int j = 0; j < 2; j++) {
+      expect_add_fails(&sieve, "c", BELAY_ELOST);
+      expect_exists_fails(&sieve, "c", BELAY_ELOST);
+      sift_t sift = {0};
+      assert_error(begin_sift_info(&sieve, &sift), 0);
+      assert_error(end_of_sift(&sift), BELAY_ELOST);
+    }
+    sift_clear(&sieve);
+    assert_int_equal(server_keys(bed->server), 0);
+    assert_false(sift_exists(&sieve, "b"));
+  }
+  assert_true(sift_add(&sieve, "a"));
+  server_do(bed->server, "DEL", CONFIG, NULL);
+  expect_exists_fails(&sieve, "a", BELAY_ELOST);
+  assert_false(
+      sift_exists(&sieve, "a")); /* and what was left of the one before is not taken for it */
+  assert_true(sift_add(&sieve, "a"));
+  bed_close(bed);
+}
+
+static void test_what_is_wrong_is_left_alone(void **state) {
+  (void)state;
+  static const char *const states[] = {"x", "000000000000000x1", "00000000000000012",
+                                       "0000000000000001", "99999999999999991"};
+  char key[96];
+  bed_t *bed = bed_open(NULL);
+  sieve_t sieve;
+  rotating_new(&sieve, bed, 100, 0.001);
+  assert_false(sift_exists(&sieve, "a"));
+  for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
+    server_do(bed->server, "EVAL",
+              "redis.call('SET', KEYS[1], string.sub(redis.call('GET', KEYS[1]), 1, 96) .. "
+              "ARGV[1], 'KEEPTTL')",
+              "1", CONFIG, states[i], NULL);
+    assert_string_equal(expect_exists_fails(&sieve, "a", BELAY_EMISMATCH),
+                        CONFIG ": its state is damaged");
+    if (i < 4) /* the last one is of a future that is none of ours */
+      expect_add_fails(&sieve, "a", BELAY_EMISMATCH);
+  }
+  sift_clear(&sieve);
+  snprintf(key, sizeof key, CONFIG "::w%" PRId64 "::0", window_of(bed, WINDOW));
+  server_do(bed->server, "RPUSH", key, "1", NULL);
+  assert_non_null(strstr(expect_add_fails(&sieve, "a", BELAY_EWRONGTYPE), CONFIG));
+  assert_int_equal(server_integer(bed->server, "LLEN", key, NULL), 1);
+  server_do(bed->server, "DEL", key, NULL);
+  assert_true(sift_add(&sieve, "a"));
+  belay_bloom_t *out;
+  belay_bloom_options_t options = rotating(4000000, 0.01, WINDOW);
+  assert_error(belay_bloom_new(bed->client, &options, &out), BELAY_EINVAL);
+  assert_string_equal(belay_detail(bed->belay), "capacity: a layer takes more than 33554432 bits");
+  bed_close(bed);
+}
+
+/* ---- lost answers ---------------------------------------------------------------------------------------- */
+
+static void test_an_add_is_not_sent_again(void **state) {
+  (void)state;
+  server_t *server = server_start(NULL);
+  relay_t *relay = relay_start(server_path(server));
+  belay_client_options_t client = relay_client_options();
+  bed_t *bed = bed_open_at(relay_url(relay), &client);
+  bed->server = server;
+  sieve_t sieve;
+  rotating_new(&sieve, bed, 100, 0.001);
+  assert_true(sift_add(&sieve, "x"));
+  sift_t sift = {0};
+  int64_t calls = server_calls(server, "evalsha");
+  relay_delay(relay, RELAY_LONG);
+  assert_error(begin_sift_add(&sieve, &sift, "y", 1), 0);
+  while (server_calls(server, "evalsha") == calls)
+    uv_run(&bed->loop, UV_RUN_NOWAIT);
+  relay_cut(relay);
+  relay_delay(relay, 0);
+  assert_error(end_of_sift(&sift), BELAY_EUNKNOWN);
+  assert_true(sift_exists(&sieve, "y")); /* it was executed */
+  server_pause(server);
+  assert_error(begin_sift_exists(&sieve, &sift, "x", 1), 0);
+  bed_run_for(bed, 30);
+  relay_cut(relay);
+  server_resume(server);
+  assert_error(end_of_sift(&sift), 0); /* asked again */
+  assert_true(sift.answer);
+  bed_close(bed);
+  relay_stop(relay);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_it_forgets_after_two_windows),
+      cmocka_unit_test(test_what_is_seen_again_is_seen_for_longer),
+      cmocka_unit_test(test_all_of_it_ends_by_itself),
+      cmocka_unit_test(test_time_passes),
+      cmocka_unit_test(test_what_is_lost_too_early_is_noticed),
+      cmocka_unit_test(test_clocks_that_are_set_back),
+      cmocka_unit_test(test_it_answers_as_the_model_does),
+      cmocka_unit_test(test_it_keeps_to_its_rate),
+      cmocka_unit_test(test_creating_it_again_erases_nothing),
+      cmocka_unit_test(test_a_layer_that_is_gone_is_not_empty),
+      cmocka_unit_test(test_what_is_wrong_is_left_alone),
+      cmocka_unit_test(test_an_add_is_not_sent_again),
+  };
+  return cmocka_run_group_tests_name("bloom_rotating", tests, NULL, NULL);
+}

@@ -1,0 +1,322 @@
+/* Scaling Bloom filters where something is wrong: with what the server keeps, with answers, with their size. */
+#include <stdio.h>
+
+#include "support/fixtures/data/blooms.h"
+#include "support/deployments/relay.h"
+#include "support/models/scripts.h"
+
+#define CONFIG "belay::bloom::{seen}"
+#define LAYER(i) CONFIG "::l" #i "::0"
+
+static belay_bloom_options_t scaling(int64_t capacity, double rate) {
+  belay_bloom_options_t options = bloom_options(capacity, rate);
+  options.kind = BELAY_BLOOM_SCALING;
+  return options;
+}
+
+static void scaling_new(sieve_t *sieve, bed_t *bed, int64_t capacity, double rate) {
+  const belay_bloom_options_t options = scaling(capacity, rate);
+  sieve_of(sieve, bed, bed->client, &options);
+}
+
+static size_t count(const bool *answers, size_t n, bool what) {
+  size_t counted = 0;
+  for (size_t i = 0; i < n; i++)
+    counted += answers[i] == what;
+  return counted;
+}
+
+static bool answers[SIFT_MAX];
+
+/* ---- what the server keeps ------------------------------------------------------------------------------- */
+
+static void test_creating_it_again_erases_nothing(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  sieve_t sieve, again;
+  scaling_new(&sieve, bed, 10, 0.001);
+  sift_many(&sieve, true, sift_items(0, 100), 100, answers);
+  belay_bloom_info_t info = sift_info(&sieve);
+  const belay_bloom_options_t options = scaling(10, 0.001);
+  sieve_of(&again, bed, bed_connect(bed, server_url(bed->server), NULL), &options);
+  sift_t sift = {0};
+  assert_error(begin_open_sieve(&again, &sift), 0);
+  assert_error(end_of_sift(&sift), 0);
+  assert_int_equal(sift_info(&again).generation, info.generation);
+  sift_many(&again, true, sift_items(0, 100), 100, answers);
+  assert_int_equal(count(answers, 100, true), 0);
+  server_restart_keeping(bed->server);
+  sift_many(&again, false, sift_items(0, 100), 100, answers);
+  assert_int_equal(count(answers, 100, false), 0);
+  bed_close(bed);
+}
+
+static void test_another_one_is_noticed(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  sieve_t sieve, other;
+  scaling_new(&sieve, bed, 10, 0.01);
+  sift_many(&sieve, true, sift_items(0, 50), 50, answers);
+  for (int i = 0; i < 4; i++) {
+    belay_bloom_options_t options = scaling(i == 0 ? 11 : 10, i == 1 ? 0.02 : 0.01);
+    options.seed = i == 2;
+    if (i == 3)
+      options.kind = BELAY_BLOOM_PLAIN;
+    sieve_of(&other, bed, bed->client, &options);
+    expect_add_fails(&other, "x", BELAY_EMISMATCH);
+    expect_exists_fails(&other, "x", BELAY_EMISMATCH);
+    assert_error(begin_close_sieve(&other), 0);
+    bed_until(bed, other.closed == 1);
+  }
+  assert_true(sift_add(&sieve, "x"));
+  bed_close(bed);
+}
+
+static void test_a_damaged_state_is_noticed(void **state) {
+  (void)state;
+  static const char *const states[] = {"x",
+                                       "0000000000000001",
+                                       "000000000000000107000000960000000000",
+                                       "000000000000000107000000960000000000x0",
+                                       "00000000000000019900000096000000000010",
+                                       "00000000000000110700000096000000000010"};
+  bed_t *bed = bed_open(NULL);
+  sieve_t sieve;
+  scaling_new(&sieve, bed, 10, 0.01);
+  assert_true(sift_add(&sieve, "x"));
+  for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
+    server_do(bed->server, "EVAL",
+              "redis.call('SET', KEYS[1], string.sub(redis.call('GET', KEYS[1]), 1, 96) .. "
+              "ARGV[1], 'KEEPTTL')",
+              "1", CONFIG, states[i], NULL);
+    assert_string_equal(expect_add_fails(&sieve, "x", BELAY_EMISMATCH),
+                        CONFIG ": its state is damaged");
+    expect_exists_fails(&sieve, "x", BELAY_EMISMATCH);
+  }
+  sift_clear(&sieve);
+  assert_true(sift_add(&sieve, "x"));
+  bed_close(bed);
+}
+
+static void test_a_layer_that_is_gone_is_not_empty(void **state) {
+  (void)state;
+  static const char *const keys[] = {LAYER(0), LAYER(1), LAYER(3)};
+  bed_t *bed = bed_open(NULL);
+  sieve_t sieve;
+  scaling_new(&sieve, bed, 10, 0.01);
+  for (int i = 0; i < 3; i++) {
+    sift_many(&sieve, true, sift_items(0, 120), 120, answers);
+    server_do(bed->server, "DEL", keys[i], NULL);
+    for (int j = 0; j < 2; j++) {
+      expect_add_fails(&sieve, "x", BELAY_ELOST);
+      expect_exists_fails(&sieve, "x", BELAY_ELOST);
+      sift_t sift = {0};
+      assert_error(begin_sift_info(&sieve, &sift), 0);
+      assert_error(end_of_sift(&sift), BELAY_ELOST);
+    }
+    assert_int_equal(server_integer(bed->server, "EXISTS", keys[i], NULL), 0);
+    sift_clear(&sieve);
+    assert_false(sift_exists(&sieve, "x"));
+    assert_int_equal(server_keys(bed->server), 1);
+  }
+  sift_many(&sieve, true, sift_items(0, 120), 120, answers);
+  server_do(bed->server, "FLUSHALL", NULL);
+  expect_add_fails(&sieve, "x", BELAY_ELOST);
+  assert_true(sift_add(&sieve, "x"));
+  bed_close(bed);
+}
+
+/* The layers are there still: who makes a new configuration does not make new layers over them. */
+static void test_a_configuration_that_is_gone_erases_nothing(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  sieve_t sieve, other;
+  scaling_new(&sieve, bed, 10, 0.01);
+  scaling_new(&other, bed, 10, 0.01);
+  for (int gone = 0; gone < 2; gone++) {
+    sift_many(&sieve, true, sift_items(0, 120), 120, answers);
+    server_do(bed->server, "DEL", CONFIG, NULL);
+    for (int i = 0; i < 3; i++) {
+      expect_exists_fails(&other, "x", BELAY_ELOST);
+      expect_add_fails(&other, "x", BELAY_ELOST);
+      expect_exists_fails(&sieve, "x", BELAY_ELOST);
+    }
+    if (gone == 1)
+      server_do(bed->server, "DEL", CONFIG, NULL);
+    sift_clear(&sieve); /* of layers that no configuration tells of, or of none at all */
+    assert_int_equal(server_keys(bed->server), 0);
+  }
+  assert_false(sift_exists(&sieve, "x"));
+  assert_true(sift_add(&sieve, "x"));
+  assert_false(sift_add(&other, "x"));
+  expect_ttls(bed->server);
+  bed_close(bed);
+}
+
+static void test_a_key_of_somebody_elses_is_left_alone(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  sieve_t sieve;
+  scaling_new(&sieve, bed, 2, 0.01);
+  server_do(bed->server, "RPUSH", LAYER(1), "1", NULL);
+  assert_true(sift_add(&sieve, "a"));
+  assert_non_null(strstr(expect_add_fails(&sieve, "x", BELAY_EWRONGTYPE), CONFIG));
+  assert_int_equal(server_integer(bed->server, "LLEN", LAYER(1), NULL), 1);
+  server_do(bed->server, "DEL", LAYER(1), NULL);
+  assert_true(sift_add(&sieve, "x"));
+  bed_close(bed);
+}
+
+/* What was written down counts, also where we would have made it otherwise. */
+static void test_the_end_of_growing(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  sieve_t sieve;
+  scaling_new(&sieve, bed, 10, 0.5);
+  assert_true(sift_add(&sieve, "x"));
+  server_do(bed->server, "EVAL",
+            "local c = string.sub(redis.call('GET', KEYS[1]), 1, 96)\n"
+            "local head = redis.call('GETRANGE', KEYS[1] .. '::l0::0', 0, 7)\n"
+            "local s = string.sub(redis.call('GET', KEYS[1]), 113, 134)\n"
+            "for i = 1, 31 do\n"
+            "  s = s .. '2000065536000000000002'\n"
+            "  redis.call('SET', KEYS[1] .. '::l' .. i .. '::0', head, 'PX', 100000)\n"
+            "end\n"
+            "redis.call('SET', KEYS[1], c .. '0000000000000001' .. s, 'KEEPTTL')",
+            "1", CONFIG, NULL);
+  assert_true(sift_exists(&sieve, "x"));
+  assert_true(sift_add(&sieve, "y"));
+  belay_bloom_info_t info = sift_info(&sieve);
+  assert_int_equal(info.layers, 32);
+  assert_int_equal(info.hashes, 20);
+  assert_int_equal(info.items, 10 + 30 * 2 + 2);
+  assert_string_equal(expect_add_fails(&sieve, "z", BELAY_EOVERFLOW),
+                      CONFIG ": it is full, and cannot grow any more");
+  assert_false(sift_add(&sieve, "y"));
+  assert_false(sift_exists(&sieve, "z"));
+  sift_clear(&sieve);
+  assert_int_equal(server_keys(bed->server), 0);
+  bed_close(bed);
+}
+
+static void test_the_largest_first_layers(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_bloom_t *out;
+  belay_bloom_options_t options = scaling(10000000, 0.01);
+  assert_error(belay_bloom_new(bed->client, &options, &out), BELAY_EINVAL);
+  assert_string_equal(belay_detail(bed->belay), "capacity: a layer takes more than 33554432 bits");
+  sieve_t sieve;
+  scaling_new(&sieve, bed, 3000000, 0.01);
+  server_do(bed->server, "EVAL", "return 1", "0", NULL);
+  assert_true(sift_add(&sieve, "x"));
+  /* as if it were full: the next one cannot be twice as large, and is as large as can be */
+  server_do(bed->server, "SETRANGE", CONFIG, "96", "0000000003000000", NULL);
+  assert_true(sift_add(&sieve, "y"));
+  belay_bloom_info_t info = sift_info(&sieve);
+  assert_int_equal(info.layers, 2);
+  assert_between(info.capacity, 5000000, 6000000);
+  assert_true(sift_exists(&sieve, "x") && sift_exists(&sieve, "y"));
+  bed_close(bed);
+}
+
+/* ---- a part of it ---------------------------------------------------------------------------------------- */
+
+/* It takes several rounds to grow. That there is no room in the client for the second is not to look as if there had
+ * been no first. */
+static void test_a_batch_that_stops_in_the_middle(void **state) {
+  (void)state;
+  enum { OTHERS = 1000 };
+  static sift_t others[OTHERS];
+  belay_client_options_t client = client_options();
+  client.max_bytes = 65536;
+  bed_t *bed = bed_open(&client);
+  sieve_t sieve, plain;
+  belay_bloom_options_t options = bloom_options(1000, 0.01);
+  options.name = "other", options.name_len = 5;
+  sieve_of(&plain, bed, bed->client, &options);
+  scaling_new(&sieve, bed, 1, 0.01);
+  assert_true(sift_add(&plain, "x"));
+  assert_false(sift_exists(&sieve, "x"));
+  server_pause(bed->server);
+  sift_t sift = {0};
+  unsigned n = 0;
+  assert_error(begin_sift_many(&sieve, &sift, true, sift_items(0, 20), 20), 0);
+  while (n < OTHERS && begin_sift_exists(&plain, &others[n], "x", 1) == 0)
+    n++;
+  assert_true(n < OTHERS);
+  server_resume(bed->server);
+  assert_error(end_of_sift(&sift), BELAY_EUNKNOWN);
+  for (unsigned i = 0; i < n; i++)
+    assert_error(end_of_sift(&others[i]), 0);
+  assert_int_equal(sift_info(&sieve).items, 1);
+  bed_close(bed);
+}
+
+/* ---- lost answers ---------------------------------------------------------------------------------------- */
+
+static void test_an_add_is_not_sent_again(void **state) {
+  (void)state;
+  server_t *server = server_start(NULL);
+  relay_t *relay = relay_start(server_path(server));
+  belay_client_options_t client = relay_client_options();
+  bed_t *bed = bed_open_at(relay_url(relay), &client);
+  bed->server = server;
+  sieve_t sieve;
+  scaling_new(&sieve, bed, 10, 0.01);
+  assert_true(sift_add(&sieve, "x"));
+  sift_t sift = {0};
+  int64_t calls = server_calls(server, "evalsha");
+  relay_delay(relay, RELAY_LONG);
+  assert_error(begin_sift_add(&sieve, &sift, "y", 1), 0);
+  while (server_calls(server, "evalsha") == calls)
+    uv_run(&bed->loop, UV_RUN_NOWAIT);
+  relay_cut(relay);
+  relay_delay(relay, 0);
+  assert_error(end_of_sift(&sift), BELAY_EUNKNOWN);
+  assert_true(sift_exists(&sieve, "y")); /* it was executed */
+  server_pause(server);
+  assert_error(begin_sift_exists(&sieve, &sift, "x", 1), 0);
+  bed_run_for(bed, 30);
+  relay_cut(relay);
+  server_resume(server);
+  assert_error(end_of_sift(&sift), 0); /* asked again */
+  assert_true(sift.answer);
+  bed_close(bed);
+  relay_stop(relay);
+}
+
+static void test_a_close_cancels_what_is_pending(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  sieve_t sieve;
+  sift_t add = {0}, exists = {0}, info = {0};
+  scaling_new(&sieve, bed, 10, 0.01);
+  assert_true(sift_add(&sieve, "x"));
+  assert_error(begin_sift_many(&sieve, &add, true, sift_items(0, 5000), 5000), 0);
+  assert_error(begin_sift_exists(&sieve, &exists, "x", 1), 0);
+  assert_error(begin_sift_info(&sieve, &info), 0);
+  assert_error(begin_close_sieve(&sieve), 0);
+  bed_until(bed, sieve.closed == 1);
+  assert_error(end_of_sift(&add), BELAY_ECANCELED);
+  assert_error(end_of_sift(&exists), BELAY_ECANCELED);
+  assert_error(end_of_sift(&info), BELAY_ECANCELED);
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_creating_it_again_erases_nothing),
+      cmocka_unit_test(test_another_one_is_noticed),
+      cmocka_unit_test(test_a_damaged_state_is_noticed),
+      cmocka_unit_test(test_a_layer_that_is_gone_is_not_empty),
+      cmocka_unit_test(test_a_configuration_that_is_gone_erases_nothing),
+      cmocka_unit_test(test_a_key_of_somebody_elses_is_left_alone),
+      cmocka_unit_test(test_the_end_of_growing),
+      cmocka_unit_test(test_the_largest_first_layers),
+      cmocka_unit_test(test_a_batch_that_stops_in_the_middle),
+      cmocka_unit_test(test_an_add_is_not_sent_again),
+      cmocka_unit_test(test_a_close_cancels_what_is_pending),
+  };
+  return cmocka_run_group_tests_name("bloom_scaling_fault", tests, NULL, NULL);
+}

@@ -1,0 +1,311 @@
+/* Memory runs out in a cache: every single allocation of belay's is made to fail in turn. Whatever fails, nothing crashes,
+ * nothing leaks, every callback comes exactly once, every load is ended, nobody is served anything else than what was
+ * loaded or put, and what is said to be stored is. */
+#include <belay.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uv.h>
+
+#include "support/base/clock.h"
+#include "support/servers/server.h"
+#include "support/base/unit.h"
+
+enum { TURNS_MAX = 4000, ROUNDS = 2, VALUE = 3000 };
+
+static size_t allocations, fail_at, live;
+
+static void *metered_alloc(void *ctx, size_t size) {
+  (void)ctx;
+  if (++allocations == fail_at)
+    return NULL;
+  void *p = malloc(size);
+  assert_non_null(p);
+  live++;
+  return p;
+}
+
+static void metered_free(void *ctx, void *ptr) {
+  (void)ctx;
+  live--;
+  free(ptr);
+}
+
+typedef struct play play_t;
+
+struct play {
+  uv_loop_t loop;
+  server_t *server;
+  belay_t *belay;
+  belay_client_t *client;
+  belay_cache_t *cache;
+  belay_bloom_t *filter; /* NULL: none */
+  belay_request_t requests[8];
+  void (*round)(play_t *play);
+  int pending, rounds;
+  unsigned served, loaded, changed; /* what went well */
+};
+
+static char value[VALUE]; /* what all keys stand for */
+
+static void over(play_t *play) {
+  assert_true(play->pending > 0);
+  if (--play->pending > 0)
+    return;
+  if (++play->rounds < ROUNDS) {
+    play->pending = 1;
+    play->round(play);
+    over(play);
+    return;
+  }
+  assert_int_equal(belay_close(play->belay, NULL), 0);
+}
+
+/* ---- a cache with all that there is -------------------------------------------------------------------- */
+
+static void on_load(belay_cache_load_t *load, const char *key, size_t key_len, void *arg) {
+  play_t *play = arg;
+  int error = 0;
+  play->loaded++;
+  if (key_len == 4 && memcmp(key, "none", 4) == 0)
+    error = belay_cache_load_absent(load);
+  else if (key_len == 3 && memcmp(key, "bad", 3) == 0)
+    error = belay_cache_load_failed(load, 7);
+  else
+    error = belay_cache_load_done(load, value, VALUE);
+  assert_true(error == 0 || error == BELAY_ENOMEM);
+}
+
+static void on_load_many(belay_cache_load_t *const *loads, const belay_bytes_t *keys, size_t n,
+                         void *arg) {
+  for (size_t i = 0; i < n; i++)
+    on_load(loads[i], keys[i].data, keys[i].len, arg);
+}
+
+static size_t tag(const char *key, size_t key_len, belay_bytes_t tags[BELAY_CACHE_TAGS_MAX],
+                  void *arg) {
+  (void)key, (void)key_len, (void)arg;
+  tags[0] = (belay_bytes_t){"site", 4};
+  tags[1] = (belay_bytes_t){"all", 3};
+  return 2;
+}
+
+static int make_guards(play_t *play, belay_cache_options_t *o) {
+  belay_limit_t limit = {.kind = BELAY_LIMIT_FIXED, .count = 1000, .period_us = 3600000000};
+  belay_limiter_options_t limiter;
+  belay_bloom_options_t bloom;
+  belay_limiter_options_init(&limiter);
+  limiter.limits = &limit;
+  limiter.limits_len = 1;
+  belay_bloom_options_init(&bloom);
+  bloom.name = "pages";
+  bloom.name_len = 5;
+  bloom.capacity = 1000;
+  int error = belay_limiter_new(play->client, &limiter, &o->limiter);
+  if (error == 0)
+    error = belay_bloom_new(play->client, &bloom, &play->filter);
+  o->filter = play->filter;
+  return error;
+}
+
+static int make(play_t *play, bool guarded) {
+  belay_client_options_t client;
+  belay_cache_options_t o;
+  belay_client_options_init(&client);
+  client.timeout_ms = 100 * slow();
+  client.close_timeout_ms = 100;
+  client.reconnect_max_ms = 20;
+  int error = belay_connect(play->belay, server_url(play->server), &client, &play->client);
+  if (error != 0)
+    return error;
+  belay_cache_options_init(&o);
+  o.load = on_load;
+  o.load_many = on_load_many;
+  o.tags = tag;
+  o.arg = play;
+  o.ttl_ms = 60000;
+  o.absent_ms = o.error_ms = 60000;
+  o.lease_ms = 100;
+  o.retry_min_ms = 1;
+  o.retry_max_ms = 10;
+  o.timeout_ms = 300 * slow();
+  o.local_bytes = 1 << 20;
+  o.compress_bytes = 100;
+  error = guarded ? make_guards(play, &o) : 0;
+  return error != 0 ? error : belay_cache_new(play->client, &o, &play->cache);
+}
+
+static void check(play_t *play, const belay_cache_result_t *result) {
+  play->served += result->status == 0;
+  assert_non_null(result->data);
+  if (result->status != 0)
+    return;
+  assert_int_equal(result->len, VALUE);
+  assert_memory_equal(result->data, value, VALUE);
+}
+
+static void on_got(belay_request_t *request, int status, const belay_cache_result_t *result) {
+  assert_int_equal(status, result->status);
+  check(request->data, result);
+  over(request->data);
+}
+
+static void on_many(belay_request_t *request, int status, const belay_cache_result_t *results,
+                    size_t n) {
+  assert_int_equal(n, 4);
+  for (size_t i = 0; i < n; i++) {
+    assert_true(status == 0 || results[i].status == status);
+    check(request->data, &results[i]);
+  }
+  over(request->data);
+}
+
+static belay_request_t *request_of(play_t *play, int i) {
+  play->requests[i] = (belay_request_t){.data = play};
+  return &play->requests[i];
+}
+
+static void get(play_t *play, int i, const char *key) {
+  play->pending += belay_cache_get(play->cache, request_of(play, i), key, strlen(key), on_got) == 0;
+}
+
+/* ---- what is played ------------------------------------------------------------------------------------ */
+
+static void round_of_gets(play_t *play) {
+  get(play, 0, "home");
+  get(play, 1, "home");
+  get(play, 2, "none");
+  get(play, 3, "bad");
+}
+
+static void on_added(belay_request_t *request, int status, const bool *answers, size_t n) {
+  (void)status, (void)answers, (void)n; /* some may be said not to exist */
+  round_of_gets(request->data);
+  over(request->data);
+}
+
+static void round_with_guards(play_t *play) {
+  static const belay_bytes_t keys[] = {{"home", 4}, {"none", 4}, {"bad", 3}};
+  play->pending += belay_bloom_add_many(play->filter, request_of(play, 4), keys, 3, on_added) == 0;
+}
+
+static void round_of_many(play_t *play) {
+  static const belay_bytes_t keys[] = {{"home", 4}, {"about", 5}, {"none", 4}, {"home", 4}};
+  play->pending += belay_cache_get_many(play->cache, request_of(play, 0), keys, 4, on_many) == 0;
+  get(play, 1, "about");
+  (void)belay_cache_pin(play->cache, "home", 4);
+}
+
+static void on_invalidated(belay_request_t *request, int status, bool applied) {
+  play_t *play = request->data;
+  assert_int_equal(applied, status == 0);
+  play->changed += applied;
+  if (applied) {
+    belay_cache_result_t result;
+    assert_int_equal(belay_cache_peek(play->cache, "put", 3, &result), BELAY_EAGAIN);
+  }
+  over(play);
+}
+
+static void on_touched(belay_request_t *request, int status, bool applied) {
+  play_t *play = request->data;
+  play->changed += status == 0 && applied;
+  play->pending +=
+      belay_cache_invalidate_tag(play->cache, request_of(play, 1), "site", 4, on_invalidated) == 0;
+  over(play);
+}
+
+static void on_put(belay_request_t *request, int status, bool applied) {
+  play_t *play = request->data;
+  play->changed += status == 0 && applied;
+  if (status == 0 && applied)
+    assert_int_equal(server_integer(play->server, "EXISTS", "belay::cache::{put}", NULL), 1);
+  play->pending +=
+      belay_cache_touch(play->cache, request_of(play, 0), "put", 3, 30000, on_touched) == 0;
+  get(play, 2, "put");
+  over(play);
+}
+
+static void round_of_changes(play_t *play) {
+  play->pending += belay_cache_put(play->cache, request_of(play, 0), "put", 3, value, VALUE,
+                                   BELAY_DEFAULT, on_put) == 0;
+}
+
+/* ---- all of it ----------------------------------------------------------------------------------------- */
+
+static void perform(play_t *play, bool guarded) {
+  belay_options_t options;
+  belay_options_init(&options);
+  options.allocator = (belay_allocator_t){.alloc = metered_alloc, .free = metered_free};
+  assert_int_equal(uv_loop_init(&play->loop), 0);
+  if (belay_open(&play->loop, &options, &play->belay) == 0) {
+    play->pending = 1;
+    if (make(play, guarded) == 0)
+      play->round(play);
+    else
+      play->rounds = ROUNDS;
+    over(play);
+    uv_run(&play->loop, UV_RUN_DEFAULT);
+    assert_int_equal(play->pending, 0);
+  }
+  assert_int_equal(uv_loop_close(&play->loop), 0);
+}
+
+/* Returns what happened when nothing failed any more. */
+static play_t play_until_nothing_fails(void (*round)(play_t *play), bool guarded) {
+  server_t *server = server_start(NULL);
+  play_t play;
+  size_t turn = 0;
+  for (size_t i = 0; i < VALUE; i++)
+    value[i] = (char)('a' + i % 20);
+  do {
+    allocations = 0;
+    fail_at = ++turn;
+    assert_true(turn < TURNS_MAX);
+    server_do(server, "FLUSHALL", NULL);
+    play = (play_t){.server = server, .round = round};
+    perform(&play, guarded);
+    assert_int_equal(live, 0);
+  } while (allocations >= fail_at);
+  print_message("%zu allocations\n", turn - 1);
+  server_stop(server);
+  return play;
+}
+
+static void test_gets(void **state) {
+  (void)state;
+  play_t play = play_until_nothing_fails(round_of_gets, false);
+  assert_int_equal(play.served, 2 * ROUNDS);
+  assert_int_equal(play.loaded, 3);
+}
+
+static void test_gets_with_guards(void **state) {
+  (void)state;
+  play_t play = play_until_nothing_fails(round_with_guards, true);
+  assert_int_equal(play.served, 2 * ROUNDS);
+  assert_int_equal(play.loaded, 3);
+}
+
+static void test_many(void **state) {
+  (void)state;
+  play_t play = play_until_nothing_fails(round_of_many, false);
+  assert_int_equal(play.served, 4 * ROUNDS);
+  assert_int_equal(play.loaded, 3);
+}
+
+static void test_changes(void **state) {
+  (void)state;
+  play_t play = play_until_nothing_fails(round_of_changes, false);
+  assert_int_equal(play.changed, 3 * ROUNDS);
+  assert_int_equal(play.served, ROUNDS);
+  assert_int_equal(play.loaded, 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_gets),
+      cmocka_unit_test(test_gets_with_guards),
+      cmocka_unit_test(test_many),
+      cmocka_unit_test(test_changes),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,495 @@
+/* Caches: what is put, touched and invalidated, as the server has it. */
+#include <stdio.h>
+
+#include "support/fixtures/cache/shelves.h"
+#include "support/models/scripts.h"
+
+#define KEY "belay::cache::{page}"
+#define GEN KEY "::gen"
+#define TAG_KEY "belay::cache::{site}::tag"
+#define OTHER_TAG_KEY "belay::cache::{lang}::tag"
+#define YEAR_MS INT64_C(31536000000)
+
+/* What the cache takes for the server's time may be off by half of the time that it took to be told: a test that looks at
+ * it allows for all that it has taken itself. */
+
+/* ---- put ------------------------------------------------------------------------------------------------- */
+
+static void test_what_is_put_is_there(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  shelf_t shelf;
+  shelf_new(&shelf, bed, NULL);
+  int64_t before = server_now_ms(bed->server), began = clock_now();
+  shelf_put(&shelf, "page", "first", true);
+  int64_t after = server_now_ms(bed->server), took = clock_since_ms(began);
+  belay__record_t *first = record_at(&shelf, KEY);
+  assert_int_equal(first->kind, BELAY__RECORD_VALUE);
+  assert_between(first->created_ms, before - 2, after + took + 2);
+  assert_int_equal(first->fresh_ms, first->created_ms + 300000);
+  assert_int_equal(first->retry_ms, 0);
+  assert_int_equal(first->tags_len, 0);
+  assert_between(server_integer(bed->server, "PTTL", KEY, NULL), 290000, 300000);
+  assert_int_equal(server_keys(bed->server), 1); /* its generation is gone */
+  shelf_put(&shelf, "page", "second", true);
+  expect_stored(&shelf, KEY, "second");
+  belay__record_t *second = record_at(&shelf, KEY);
+  assert_memory_not_equal(first->id, second->id, BELAY__RECORD_ID);
+  belay__record_drop(bed->belay, first);
+  belay__record_drop(bed->belay, second);
+  belay_cache_stats_t stats;
+  belay_cache_stats(shelf.cache, &stats);
+  assert_int_equal(stats.fills, 2);
+  assert_int_equal(stats.refused_fills, 0);
+  assert_int_equal(stats.bytes_out, 2 * BELAY__RECORD_HEAD + strlen("first") + strlen("second"));
+  expect_ttls(bed->server);
+  bed_close(bed);
+}
+
+static void test_for_how_long(void **state) {
+  (void)state;
+  static const struct {
+    int64_t ttl_ms, stale_ms, keep_ms, fresh, kept;
+  } rows[] = {
+      {BELAY_DEFAULT, 0, 0, 50000, 50000},         {BELAY_DEFAULT, 5000, 0, 50000, 55000},
+      {BELAY_DEFAULT, 5000, 9000, 50000, 59000},   {20000, 0, 9000, 20000, 29000},
+      {YEAR_MS, 0, YEAR_MS, YEAR_MS, 2 * YEAR_MS},
+  };
+  bed_t *bed = bed_open(NULL);
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    belay_cache_options_t options = shelf_options();
+    options.ttl_ms = 50000;
+    options.stale_ms = rows[i].stale_ms;
+    options.keep_ms = rows[i].keep_ms;
+    for (int touched = 0; touched < 2; touched++) {
+      shelf_t shelf;
+      edit_t edit = {0};
+      int64_t began = clock_now();
+      shelf_new(&shelf, bed, &options);
+      assert_error(edit_put_bytes(&shelf, &edit, "page", "v", 1, touched ? 30000 : rows[i].ttl_ms),
+                   0);
+      assert_error(end_of_edit(&edit), 0);
+      if (touched)
+        shelf_touch(&shelf, "page", rows[i].ttl_ms, true);
+      belay__record_t *record = record_at(&shelf, KEY);
+      int64_t now = server_now_ms(bed->server);
+      assert_between(record->fresh_ms - now, rows[i].fresh - 5000,
+                     rows[i].fresh + clock_since_ms(began) + 2);
+      belay__record_drop(bed->belay, record);
+      assert_between(server_integer(bed->server, "PTTL", KEY, NULL), rows[i].kept - 5000,
+                     rows[i].kept);
+      assert_error(begin_close_shelf(&shelf), 0);
+      bed_until(bed, shelf.closed == 1);
+    }
+  }
+  bed_close(bed);
+}
+
+/* They do not all go at once. */
+static void test_jitter(void **state) {
+  (void)state;
+  enum { PUTS = 60 };
+  bed_t *bed = bed_open(NULL);
+  shelf_t shelf;
+  belay_cache_options_t options = shelf_options();
+  options.ttl_ms = 100000;
+  options.jitter_percent = 30;
+  shelf_new(&shelf, bed, &options);
+  int64_t least = INT64_MAX, most = 0;
+  for (int i = 0; i < PUTS; i++) {
+    shelf_put(&shelf, "page", "v", true);
+    belay__record_t *record = record_at(&shelf, KEY);
+    int64_t life = record->fresh_ms - record->created_ms;
+    assert_between(life, 70000, 100000);
+    assert_between(server_integer(bed->server, "PTTL", KEY, NULL), life - 5000, life);
+    least = life < least ? life : least;
+    most = life > most ? life : most;
+    belay__record_drop(bed->belay, record);
+  }
+  assert_true(least < 80000 && most > 90000); /* once in 10^10 not so */
+  bed_close(bed);
+}
+
+static void expect_bytes(shelf_t *shelf, const char *value, size_t len) {
+  edit_t edit = {0};
+  assert_error(edit_put_bytes(shelf, &edit, "page", value, len, BELAY_DEFAULT), 0);
+  assert_error(end_of_edit(&edit), 0);
+  assert_true(edit.applied);
+  belay__record_t *record = record_at(shelf, KEY);
+  assert_int_equal(record->len, len);
+  assert_true(len == 0 || memcmp(record->bytes, value, len) == 0);
+  belay__record_drop(shelf->bed->belay, record);
+}
+
+static void test_any_bytes_are_a_value(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  shelf_t shelf;
+  shelf_new(&shelf, bed, NULL);
+  expect_bytes(&shelf, NULL, 0);
+  expect_bytes(&shelf, "", 0);
+  expect_bytes(&shelf, "\0\r\n\xff", 4);
+  shelf_put(&shelf, "page", "inner", true);
+  char envelope[200];
+  const resp_t *reply = server_ask(bed->server, "GET", KEY, NULL);
+  size_t len = reply->len;
+  assert_true(len < sizeof envelope);
+  memcpy(envelope, reply->str, len);
+  expect_bytes(&shelf, envelope, len); /* an envelope, in an envelope */
+  bed_close(bed);
+}
+
+static void test_the_largest_value(void **state) {
+  enum { BIG_MS = 60000 };
+  (void)state;
+  belay_client_options_t big = client_options();
+  big.max_reply = big.max_bytes = (size_t)80 << 20;
+  big.timeout_ms = big.stall_timeout_ms = BIG_MS * slow();
+  bed_t *bed = bed_open(&big);
+  shelf_t shelf;
+  edit_t edit = {0};
+  belay_cache_options_t options = shelf_options();
+  options.max_value_bytes = BELAY_CACHE_VALUE_MAX;
+  shelf_new(&shelf, bed, &options);
+  size_t len = BELAY_CACHE_VALUE_MAX;
+  char *value = malloc(2 * len);
+  memset(value, 'v', 2 * len);
+  assert_error(edit_put_bytes(&shelf, &edit, "page", value, len, BELAY_DEFAULT), 0);
+  for (int64_t began = clock_now(); edit.ended == 0 && clock_since_ms(began) < BIG_MS * slow();)
+    bed_run_for(bed, 10); /* on a busy machine it may take very long */
+  assert_error(end_of_edit(&edit), 0);
+  assert_true(edit.applied);
+  assert_int_equal(server_integer(bed->server, "STRLEN", KEY, NULL), BELAY__RECORD_HEAD + len);
+  assert_error(edit_put_bytes(&shelf, &edit, "page", value, len + 1, BELAY_DEFAULT), BELAY_EINVAL);
+  assert_error(edit_put_bytes(&shelf, &edit, "page", value, 2 * len, BELAY_DEFAULT),
+               BELAY_EINVAL); /* 64 MiB */
+  assert_string_equal(belay_detail(bed->belay), "value: NULL, or more than 33554432 bytes");
+  shelf_t small;
+  options.max_value_bytes = 10;
+  options.compress_bytes = 5;
+  shelf_new(&small, bed, &options);
+  expect_bytes(&small, "0123456789", 10);
+  assert_error(edit_put(&small, &edit, "page", "0123456789a"), BELAY_EINVAL);
+  assert_string_equal(belay_detail(bed->belay), "value: NULL, or more than 10 bytes");
+  free(value);
+  bed_close(bed);
+}
+
+static void test_what_is_compressed(void **state) {
+  (void)state;
+  static char value[10000];
+  bed_t *bed = bed_open(NULL);
+  shelf_t shelf;
+  belay_cache_options_t options = shelf_options();
+  options.compress_bytes = 1000;
+  memset(value, 'v', sizeof value);
+  shelf_new(&shelf, bed, &options);
+  expect_bytes(&shelf, value, 999);
+  assert_int_equal(server_integer(bed->server, "STRLEN", KEY, NULL), BELAY__RECORD_HEAD + 999);
+  expect_bytes(&shelf, value, sizeof value);
+  int64_t len = server_integer(bed->server, "STRLEN", KEY, NULL);
+  assert_true(len < 300);
+  belay_cache_stats_t stats;
+  belay_cache_stats(shelf.cache, &stats);
+  assert_int_equal(stats.bytes_out, (int64_t)BELAY__RECORD_HEAD + 999 + len);
+  bed_close(bed);
+}
+
+/* ---- what is refused ------------------------------------------------------------------------------------- */
+
+static void test_arguments(void **state) {
+  (void)state;
+  static char long_key[BELAY_CACHE_KEY_MAX + 2];
+  bed_t *bed = bed_open(NULL);
+  shelf_t shelf;
+  edit_t c = {0};
+  belay_request_t *r = &c.request;
+  shelf_new(&shelf, bed, NULL);
+  belay_cache_t *cache = shelf.cache;
+  memset(long_key, 'k', BELAY_CACHE_KEY_MAX + 1);
+  assert_error(belay_cache_put(NULL, r, "k", 1, "v", 1, 1, on_edited), BELAY_EINVAL);
+  assert_error(belay_cache_touch(NULL, r, "k", 1, 1, on_edited), BELAY_EINVAL);
+  assert_error(belay_cache_invalidate(NULL, r, "k", 1, on_edited), BELAY_EINVAL);
+  assert_error(belay_cache_invalidate_tag(NULL, r, "k", 1, on_edited), BELAY_EINVAL);
+  assert_error(belay_cache_put(cache, NULL, "k", 1, "v", 1, 1, on_edited), BELAY_EINVAL);
+  assert_error(belay_cache_touch(cache, NULL, "k", 1, 1, on_edited), BELAY_EINVAL);
+  assert_error(belay_cache_invalidate(cache, NULL, "k", 1, on_edited), BELAY_EINVAL);
+  assert_error(belay_cache_invalidate_tag(cache, NULL, "k", 1, on_edited), BELAY_EINVAL);
+  assert_error(belay_cache_put(cache, r, "k", 1, "v", 1, 1, NULL), BELAY_EINVAL);
+  assert_error(belay_cache_touch(cache, r, "k", 1, 1, NULL), BELAY_EINVAL);
+  assert_error(belay_cache_invalidate(cache, r, "k", 1, NULL), BELAY_EINVAL);
+  assert_error(belay_cache_invalidate_tag(cache, r, "k", 1, NULL), BELAY_EINVAL);
+  assert_string_equal(belay_detail(bed->belay), "cb: NULL");
+  assert_error(belay_cache_put(cache, r, NULL, 1, "v", 1, 1, on_edited), BELAY_EINVAL);
+  assert_error(belay_cache_invalidate_tag(cache, r, NULL, 1, on_edited), BELAY_EINVAL);
+  assert_error(belay_cache_put(cache, r, "k", 1, NULL, 1, 1, on_edited), BELAY_EINVAL);
+  static const int64_t ttls[] = {0, -2, INT64_MIN, YEAR_MS + 1, INT64_MAX};
+  for (size_t i = 0; i < sizeof ttls / sizeof *ttls; i++) {
+    assert_error(edit_put_bytes(&shelf, &c, "k", "v", 1, ttls[i]), BELAY_EINVAL);
+    assert_error(edit_touch(&shelf, &c, "k", ttls[i]), BELAY_EINVAL);
+    assert_non_null(strstr(belay_detail(bed->belay), "ttl_ms"));
+  }
+  for (int which = 0; which < CHANGES; which++) {
+    assert_error(edit_nth(&shelf, &c, which, ""), BELAY_EINVAL);
+    assert_error(edit_nth(&shelf, &c, which, long_key), BELAY_EINVAL);
+    assert_non_null(strstr(belay_detail(bed->belay), which == 3 ? "tag" : "key"));
+  }
+  long_key[BELAY_CACHE_TAG_MAX + 1] = '\0';
+  assert_error(edit_nth(&shelf, &c, 3, long_key), BELAY_EINVAL);
+  long_key[BELAY_CACHE_TAG_MAX] = '\0';
+  shelf_invalidate_tag(&shelf, long_key);
+  memset(long_key, '{', BELAY_CACHE_KEY_MAX);
+  long_key[BELAY_CACHE_KEY_MAX] = '\0';
+  shelf_put(&shelf, long_key, "v", true);
+  shelf_invalidate(&shelf, long_key);
+  assert_int_equal(server_keys(bed->server), 0);
+  bed_close(bed);
+}
+
+/* ---- touch ----------------------------------------------------------------------------------------------- */
+
+static void test_touch(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  shelf_t shelf;
+  shelf_new(&shelf, bed, NULL);
+  shelf_touch(&shelf, "page", 1000, false);
+  assert_int_equal(server_keys(bed->server), 0);
+  shelf_put(&shelf, "page", "value", true);
+  belay__record_t *before = record_at(&shelf, KEY);
+  shelf_touch(&shelf, "page", 3600000, true);
+  belay__record_t *after = record_at(&shelf, KEY); /* and its sum is right */
+  assert_true(after->fresh_ms - before->fresh_ms >= 3300000);
+  assert_int_equal(after->created_ms, before->created_ms);
+  assert_memory_equal(after->id, before->id, BELAY__RECORD_ID);
+  belay__record_drop(bed->belay, before);
+  belay__record_drop(bed->belay, after);
+  expect_stored(&shelf, KEY, "value");
+  shelf_touch(&shelf, "page", 1, true);
+  bed_until(bed, server_keys(bed->server) == 0);
+  bed_close(bed);
+}
+
+/* That there is nothing, or that a load failed, is not what was asked for. */
+static void test_what_is_no_value_is_not_touched(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  shelf_t shelf;
+  shelf_new(&shelf, bed, NULL);
+  for (int kind = BELAY__RECORD_ABSENT; kind <= BELAY__RECORD_ERROR; kind++) {
+    belay__record_t *record = belay__record_new(bed->belay, (belay__record_kind_t)kind, 0, 0);
+    char *bytes;
+    size_t len, size;
+    record->error = kind == BELAY__RECORD_ERROR;
+    assert_error(belay__record_write(bed->belay, record, 0, &bytes, &len, &size), 0);
+    const resp_words_t words = {5, {"SET", KEY, bytes, "PX", "50000"}, {3, strlen(KEY), len, 2, 5}};
+    (void)server_ask_words(bed->server, &words);
+    shelf_touch(&shelf, "page", 100000, false);
+    assert_between(server_integer(bed->server, "PTTL", KEY, NULL), 1, 50000);
+    belay__free(bed->belay, bytes, size);
+    belay__record_drop(bed->belay, record);
+  }
+  bed_close(bed);
+}
+
+/* ---- what the keys hold ---------------------------------------------------------------------------------- */
+
+static void expect_status(shelf_t *shelf, int which, int status, const char *detail) {
+  edit_t edit = {0};
+  assert_error(edit_nth(shelf, &edit, which, "page"), 0);
+  assert_error(end_of_edit(&edit), status);
+  assert_false(edit.applied);
+  if (strstr(edit.detail, detail) == NULL)
+    fail_msg("\"%s\" is not in \"%s\"", detail, edit.detail);
+}
+
+static void test_foreign_types(void **state) {
+  (void)state;
+  static const char *const keys[] = {KEY, GEN};
+  bed_t *bed = bed_open(NULL);
+  shelf_t shelf;
+  shelf_new(&shelf, bed, NULL);
+  for (int i = 0; i < 2; i++) {
+    server_do(bed->server, "RPUSH", keys[i], "element", NULL);
+    expect_status(&shelf, 0, BELAY_EWRONGTYPE, KEY);
+    if (i == 0)
+      expect_status(&shelf, 1, BELAY_EWRONGTYPE, KEY);
+    else
+      shelf_touch(&shelf, "page", BELAY_DEFAULT, false);
+    assert_int_equal(server_integer(bed->server, "LLEN", keys[i], NULL), 1);
+    assert_int_equal(server_keys(bed->server), 1);
+    shelf_invalidate(&shelf, "page"); /* whatever it is */
+    assert_int_equal(server_keys(bed->server), 0);
+    shelf_put(&shelf, "page", "value", true); /* it is of use again */
+    shelf_invalidate(&shelf, "page");
+  }
+  bed_close(bed);
+}
+
+/* What is not a record, or not a whole one, is put over, and not touched. */
+static void test_torn_and_foreign_strings(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  shelf_t shelf;
+  shelf_new(&shelf, bed, NULL);
+  shelf_put(&shelf, "page", "value", true);
+  char whole[200];
+  const resp_t *reply = server_ask(bed->server, "GET", KEY, NULL);
+  size_t len = reply->len;
+  memcpy(whole, reply->str, len);
+  for (size_t n = 0; n < BELAY__RECORD_HEAD; n += 7) {
+    const resp_words_t words = {3, {"SET", KEY, whole}, {3, strlen(KEY), n}};
+    (void)server_ask_words(bed->server, &words);
+    expect_status(&shelf, 1, BELAY_EMISMATCH, KEY ": it holds nothing of a cache's");
+    reply = server_ask(bed->server, "GET", KEY, NULL);
+    assert_int_equal(reply->len, n);
+    assert_memory_equal(reply->str, whole, n);
+    assert_int_equal(server_integer(bed->server, "PTTL", KEY, NULL), -1);
+    shelf_put(&shelf, "page", "value", true);
+    expect_ttls(bed->server);
+  }
+  whole[3] = 2; /* of another version */
+  const resp_words_t words = {3, {"SET", KEY, whole}, {3, strlen(KEY), len}};
+  (void)server_ask_words(bed->server, &words);
+  expect_status(&shelf, 1, BELAY_EMISMATCH, KEY);
+  shelf_put(&shelf, "page", "value", true);
+  expect_stored(&shelf, KEY, "value");
+  bed_close(bed);
+}
+
+/* ---- tags ------------------------------------------------------------------------------------------------ */
+
+static size_t two_tags(const char *key, size_t key_len, belay_bytes_t tags[BELAY_CACHE_TAGS_MAX],
+                       void *arg) {
+  (void)key, (void)key_len, (void)arg;
+  tags[0] = (belay_bytes_t){"site", 4};
+  tags[1] = (belay_bytes_t){"lang", 4};
+  return 2;
+}
+
+static void shelf_with_tags(shelf_t *shelf, bed_t *bed) {
+  belay_cache_options_t options = shelf_options();
+  options.tags = two_tags;
+  shelf_new(shelf, bed, &options);
+}
+
+/* Which of the tags that the record was stored under are as they were: a bit each. */
+static int good_tags(shelf_t *shelf) {
+  static const char *const keys[] = {TAG_KEY, OTHER_TAG_KEY};
+  belay__record_t *record = record_at(shelf, KEY);
+  int good = 0;
+  assert_int_equal(record->tags_len, 2);
+  for (size_t i = 0; i < 2; i++) {
+    const resp_t *reply = server_ask(shelf->bed->server, "GET", keys[i], NULL);
+    if (reply->type == RESP_STRING && reply->len == BELAY__RECORD_ID &&
+        memcmp(reply->str, belay__record_tag(record, i), BELAY__RECORD_ID) == 0)
+      good |= 1 << i;
+  }
+  belay__record_drop(shelf->bed->belay, record);
+  return good;
+}
+
+static void test_tags(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  shelf_t shelf;
+  shelf_with_tags(&shelf, bed);
+  shelf_put(&shelf, "page", "value", true);
+  assert_int_equal(good_tags(&shelf), 3);
+  assert_int_equal(server_keys(bed->server), 3);
+  expect_ttls(bed->server);
+  shelf_invalidate_tag(&shelf, "lang");
+  assert_int_equal(server_keys(bed->server), 2); /* the value needs not be known */
+  assert_int_equal(good_tags(&shelf), 1);
+  shelf_put(&shelf, "article", "value", true); /* makes it anew */
+  assert_int_equal(good_tags(&shelf), 1);
+  shelf_put(&shelf, "page", "newer", true);
+  assert_int_equal(good_tags(&shelf), 3);
+  shelf_invalidate_tag(&shelf, "site");
+  assert_int_equal(good_tags(&shelf), 2);
+  bed_close(bed);
+}
+
+/* What is fresh for longer needs its tags for longer. */
+static void test_tags_last_as_long_as_what_has_them(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  shelf_t shelf;
+  shelf_with_tags(&shelf, bed);
+  edit_t edit = {0};
+  assert_error(edit_put_bytes(&shelf, &edit, "page", "v", 1, YEAR_MS / 2), 0);
+  assert_error(end_of_edit(&edit), 0);
+  int64_t kept = server_integer(bed->server, "PTTL", KEY, NULL);
+  assert_true(server_integer(bed->server, "PTTL", TAG_KEY, NULL) > kept);
+  shelf_touch(&shelf, "page", YEAR_MS, true);
+  kept = server_integer(bed->server, "PTTL", KEY, NULL);
+  assert_true(kept > YEAR_MS / 2);
+  assert_true(server_integer(bed->server, "PTTL", TAG_KEY, NULL) > kept);
+  assert_true(server_integer(bed->server, "PTTL", OTHER_TAG_KEY, NULL) > kept);
+  assert_int_equal(good_tags(&shelf), 3);
+  bed_close(bed);
+}
+
+static void test_foreign_tags(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  shelf_t shelf;
+  shelf_with_tags(&shelf, bed);
+  server_do(bed->server, "RPUSH", OTHER_TAG_KEY, "element", NULL);
+  for (int which = 0; which < 2; which++)
+    expect_status(&shelf, which, BELAY_EWRONGTYPE, OTHER_TAG_KEY);
+  server_do(bed->server, "SET", OTHER_TAG_KEY, "of another's", NULL);
+  for (int which = 0; which < 2; which++)
+    expect_status(&shelf, which, BELAY_EMISMATCH,
+                  OTHER_TAG_KEY ": it holds no generation of a tag");
+  assert_string_equal(server_string(bed->server, "GET", OTHER_TAG_KEY, NULL), "of another's");
+  assert_null(server_string(bed->server, "GET", KEY, NULL));
+  shelf_invalidate_tag(&shelf, "lang");
+  shelf_put(&shelf, "page", "value", true);
+  bed_close(bed);
+}
+
+/* ---- names ----------------------------------------------------------------------------------------------- */
+
+static void test_names(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  shelf_t shelf;
+  belay_cache_options_t options = shelf_options();
+  options.name = "pages";
+  options.name_len = 5;
+  options.tags = two_tags;
+  shelf_new(&shelf, bed, &options);
+  shelf_put(&shelf, "a{b}", "value", true);
+  assert_int_equal(server_keys(bed->server), 3);
+  assert_int_equal(server_integer(bed->server, "EXISTS", "belay::cache::pages::{a%7Bb%7D}", NULL),
+                   1);
+  assert_int_equal(server_integer(bed->server, "EXISTS", "belay::cache::pages::{site}::tag", NULL),
+                   1);
+  shelf_invalidate(&shelf, "a{b}");
+  shelf_invalidate_tag(&shelf, "site");
+  shelf_invalidate_tag(&shelf, "lang");
+  assert_int_equal(server_keys(bed->server), 0);
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_what_is_put_is_there),
+      cmocka_unit_test(test_for_how_long),
+      cmocka_unit_test(test_jitter),
+      cmocka_unit_test(test_any_bytes_are_a_value),
+      cmocka_unit_test(test_the_largest_value),
+      cmocka_unit_test(test_what_is_compressed),
+      cmocka_unit_test(test_arguments),
+      cmocka_unit_test(test_touch),
+      cmocka_unit_test(test_what_is_no_value_is_not_touched),
+      cmocka_unit_test(test_foreign_types),
+      cmocka_unit_test(test_torn_and_foreign_strings),
+      cmocka_unit_test(test_tags),
+      cmocka_unit_test(test_tags_last_as_long_as_what_has_them),
+      cmocka_unit_test(test_foreign_tags),
+      cmocka_unit_test(test_names),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

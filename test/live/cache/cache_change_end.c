@@ -1,0 +1,275 @@
+/* Caches: changes that are canceled, or closed, or run out of memory, in each of their steps. */
+#include <stdlib.h>
+
+#include "support/fixtures/cache/shelves.h"
+#include "support/models/scripts.h"
+
+/* ---- requests -------------------------------------------------------------------------------------------- */
+
+static void test_a_request_does_one_thing_at_a_time(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  shelf_t shelf;
+  shelf_new(&shelf, bed, NULL);
+  for (int which = 0; which < CHANGES; which++) {
+    edit_t edit = {0};
+    assert_error(edit_nth(&shelf, &edit, which, "page"), 0);
+    for (int other = 0; other < CHANGES; other++)
+      assert_error(edit_nth(&shelf, &edit, other, "page"), BELAY_ESTATE);
+    assert_error(end_of_edit(&edit), 0);
+  }
+  bed_close(bed);
+}
+
+typedef enum ending { CANCEL, CLOSE_SHELF, CLOSE_CLIENT, CLOSE_BELAY, ENDINGS } ending_t;
+
+static void end_it(wire_t *wire, edit_t *edit, ending_t how) {
+  if (how == CANCEL) {
+    wire->bed->inside++;
+    assert_error(belay_request_cancel(&edit->request), 0);
+    wire->bed->inside--;
+  } else {
+    assert_error(how == CLOSE_SHELF    ? begin_close_shelf(&wire->shelf)
+                 : how == CLOSE_CLIENT ? begin_client_close(wire->bed)
+                                       : begin_belay_close(wire->bed),
+                 0);
+  }
+}
+
+/* What is done is done. */
+static void end_in_step(wire_t *wire, int which, const char *command, ending_t how) {
+  edit_t edit = {0};
+  bool done = command == NULL;
+  relay_delay(wire->relay, 3);
+  wire->awaited = done ? deployment_publish() : command;
+  wire->sent = 0;
+  assert_error(edit_nth(&wire->shelf, &edit, which, "page"), 0);
+  bed_until(wire->bed, wire->sent > 0);
+  assert_int_equal(edit.ended, 0);
+  end_it(wire, &edit, how);
+  assert_int_equal(edit.ended, 0); /* not inside */
+  bed_until(wire->bed, edit.ended == 1);
+  assert_error(edit.status, done ? 0 : BELAY_ECANCELED);
+  assert_int_equal(edit.applied, done);
+  if (how == CLOSE_SHELF)
+    bed_until(wire->bed, wire->shelf.closed == 1);
+  wire->awaited = "";
+}
+
+static void test_it_ends_in_each_step(void **state) {
+  (void)state;
+  static const struct {
+    int which;
+    const char *command; /* NULL: that publishes */
+  } steps[] = {{0, "cache_begin"}, {0, "cache_tag"},   {0, "cache_fill"}, {0, NULL},
+               {1, "cache_tag"},   {1, "cache_touch"}, {2, "DEL"},        {2, NULL},
+               {3, "DEL"},         {3, NULL}};
+  wire_t wire, closing;
+  wire_open(&wire, true);
+  for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+    end_in_step(&wire, steps[i].which, steps[i].command, CANCEL);
+    end_in_step(&wire, steps[i].which, steps[i].command, CLOSE_SHELF);
+    wire_shelf(&wire);
+    wire_open(&closing, true);
+    end_in_step(&closing, steps[i].which, steps[i].command,
+                i % 2 == 0 ? CLOSE_CLIENT : CLOSE_BELAY);
+    wire_close(&closing);
+  }
+  wire_close(&wire);
+}
+
+static void test_a_close_cancels_what_is_pending(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  shelf_t shelf, other;
+  edit_t edits[CHANGES] = {0}, its = {0}, late = {0};
+  shelf_new(&shelf, bed, NULL);
+  shelf_new(&other, bed, NULL);
+  for (int which = 0; which < CHANGES; which++)
+    assert_error(edit_nth(&shelf, &edits[which], which, "page"), 0);
+  assert_error(edit_put(&other, &its, "other", "value"), 0);
+  assert_error(begin_close_shelf(&shelf), 0);
+  assert_error(begin_close_shelf(&shelf), BELAY_ECLOSING);
+  for (int which = 0; which < CHANGES; which++)
+    assert_error(edit_nth(&shelf, &late, which, "page"), BELAY_ECLOSING);
+  bed_until(bed, shelf.closed == 1); /* after all of them: see on_shelf_closed() */
+  for (int which = 0; which < CHANGES; which++)
+    assert_error(end_of_edit(&edits[which]), BELAY_ECANCELED);
+  assert_error(end_of_edit(&its), 0);
+  bed_close(bed);
+}
+
+static ending_t to_do;
+
+static void do_it(shelf_t *shelf) {
+  shelf->then = NULL;
+  assert_error(to_do == CLOSE_SHELF    ? begin_close_shelf(shelf)
+               : to_do == CLOSE_CLIENT ? begin_client_close(shelf->bed)
+                                       : begin_belay_close(shelf->bed),
+               0);
+}
+
+static void test_every_callback_may_end_everything(void **state) {
+  (void)state;
+  for (int which = 0; which < CHANGES; which++)
+    for (to_do = CLOSE_SHELF; to_do < ENDINGS; to_do++) {
+      bed_t *bed = bed_open(NULL);
+      shelf_t shelf;
+      edit_t edit = {0}, pending = {0};
+      shelf_new(&shelf, bed, NULL);
+      shelf.then = do_it;
+      assert_error(edit_nth(&shelf, &edit, which, "page"), 0);
+      assert_error(edit_put(&shelf, &pending, "other", "value"), 0);
+      assert_error(end_of_edit(&edit), 0);
+      bed_until(bed, pending.ended == 1);
+      assert_true(pending.status == 0 || pending.status == BELAY_ECANCELED);
+      if (to_do == CLOSE_SHELF)
+        bed_until(bed, shelf.closed == 1);
+      bed_close(bed);
+    }
+}
+
+static edit_t chained;
+
+static void go_on(shelf_t *shelf) {
+  if (chained.ended < 12)
+    assert_error(edit_nth(shelf, &chained, (int)chained.ended % CHANGES, "page"), 0);
+}
+
+static void test_a_request_is_the_callers_again_in_its_callback(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  shelf_t shelf;
+  shelf_new(&shelf, bed, NULL);
+  chained = (edit_t){0};
+  shelf.then = go_on;
+  go_on(&shelf);
+  bed_until(bed, chained.ended == 12);
+  shelf.then = NULL;
+  assert_error(chained.status, 0);
+  bed_close(bed);
+}
+
+/* ---- memory ---------------------------------------------------------------------------------------------- */
+
+typedef struct meter {
+  size_t allocations, fail_at, live;
+} meter_t;
+
+static void *metered_alloc(void *ctx, size_t size) {
+  meter_t *meter = ctx;
+  if (++meter->allocations == meter->fail_at)
+    return NULL;
+  meter->live++;
+  return malloc(size);
+}
+
+static void metered_free(void *ctx, void *ptr) {
+  ((meter_t *)ctx)->live--;
+  free(ptr);
+}
+
+/* Changes one after the other. */
+typedef struct play {
+  belay_t *belay;
+  belay_cache_t *cache;
+  belay_request_t request;
+  int next, done;
+} play_t;
+
+static size_t one_tag(const char *key, size_t key_len, belay_bytes_t tags[BELAY_CACHE_TAGS_MAX],
+                      void *arg) {
+  (void)key, (void)key_len, (void)arg;
+  tags[0] = (belay_bytes_t){"site", 4};
+  return 1;
+}
+
+static void on_played(belay_request_t *request, int status, bool applied);
+
+static void play_on(play_t *play) {
+  while (play->next < CHANGES) {
+    belay_request_t *r = &play->request;
+    int which = play->next++, error;
+    if (which == 0)
+      error = belay_cache_put(play->cache, r, "page", 4, "v", 1, BELAY_DEFAULT, on_played);
+    else if (which == 1)
+      error = belay_cache_touch(play->cache, r, "page", 4, BELAY_DEFAULT, on_played);
+    else if (which == 2)
+      error = belay_cache_invalidate(play->cache, r, "page", 4, on_played);
+    else
+      error = belay_cache_invalidate_tag(play->cache, r, "site", 4, on_played);
+    if (error == 0)
+      return;
+    assert_error(error, BELAY_ENOMEM);
+  }
+  assert_error(belay_close(play->belay, NULL), 0);
+}
+
+static void on_played(belay_request_t *request, int status, bool applied) {
+  play_t *play = request->data;
+  assert_true(applied ? status == 0 : status != 0 || play->next == 2);
+  play->done += status == 0;
+  play_on(play);
+}
+
+/* How many of the changes were made. */
+static int perform(server_t *server, meter_t *meter, int64_t timeout_ms) {
+  uv_loop_t loop;
+  belay_options_t options;
+  belay_client_options_t o = client_options();
+  belay_cache_options_t c = shelf_options();
+  belay_client_t *client;
+  play_t play = {.request.data = &play};
+  belay_options_init(&options);
+  options.allocator = (belay_allocator_t){metered_alloc, metered_free, meter};
+  o.timeout_ms = timeout_ms;
+  o.reconnect_max_ms = 20;
+  c.tags = one_tag;
+  c.compress_bytes = 1;
+  assert_int_equal(uv_loop_init(&loop), 0);
+  if (belay_open(&loop, &options, &play.belay) == 0) {
+    if (belay_connect(play.belay, server_url(server), &o, &client) == 0 &&
+        belay_cache_new(client, &c, &play.cache) == 0)
+      play_on(&play);
+    else
+      assert_error(belay_close(play.belay, NULL), 0);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    assert_int_equal(play.next, play.cache != NULL ? CHANGES : 0);
+  }
+  assert_int_equal(uv_loop_close(&loop), 0);
+  assert_int_equal(meter->live, 0);
+  return play.done;
+}
+
+static void test_every_allocation_may_fail(void **state) {
+  (void)state;
+  server_t *server = server_start(NULL);
+  meter_t meter;
+  size_t turn = 0;
+  int done;
+  do {
+    meter = (meter_t){.fail_at = ++turn};
+    server_do(server, "FLUSHALL", NULL);
+    done = perform(server, &meter, 100 * slow());
+    if (meter.allocations < meter.fail_at) { /* there are not so many, or there was no time */
+      meter = (meter_t){.fail_at = turn};
+      done = perform(server, &meter, 10000 * slow());
+    }
+    expect_ttls(server);
+  } while (meter.allocations >= meter.fail_at);
+  assert_int_equal(done, CHANGES);
+  assert_true(turn > 20);
+  server_stop(server);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_a_request_does_one_thing_at_a_time),
+      cmocka_unit_test(test_it_ends_in_each_step),
+      cmocka_unit_test(test_a_close_cancels_what_is_pending),
+      cmocka_unit_test(test_every_callback_may_end_everything),
+      cmocka_unit_test(test_a_request_is_the_callers_again_in_its_callback),
+      cmocka_unit_test(test_every_allocation_may_fail),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,195 @@
+/* Caches: changes that come between others, and who is told of them. */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "cache/cache.h"
+#include "support/servers/acl.h"
+#include "support/fixtures/cache/shelves.h"
+#include "support/deployments/relay.h"
+#include "support/models/scripts.h"
+
+#define KEY "belay::cache::{page}"
+#define GEN KEY "::gen"
+#define DROPPED "belay::cache::{}::dropped"
+
+/* ---- races ----------------------------------------------------------------------------------------------- */
+
+/* Two clients of one server: the way of one of them is long. */
+typedef struct pair {
+  server_t *server;
+  relay_t *relay;
+  bed_t *bed;
+  shelf_t far, near;
+} pair_t;
+
+static void pair_open(pair_t *pair) {
+  pair->server = server_start(NULL);
+  pair->relay = relay_start(server_path(pair->server));
+  pair->bed = bed_open_at(relay_url(pair->relay), NULL);
+  pair->bed->server = pair->server;
+  shelf_new(&pair->far, pair->bed, NULL);
+  shelf_of(&pair->near, pair->bed, bed_connect(pair->bed, server_url(pair->server), NULL), NULL);
+  shelf_put(&pair->near, "page", "before", true);
+}
+
+static void pair_close(pair_t *pair) {
+  expect_ttls(pair->server);
+  bed_close(pair->bed);
+  relay_stop(pair->relay);
+}
+
+/* It has begun, and has not come to storing anything. */
+static void begin_slowly(pair_t *pair, edit_t *edit) {
+  shelf_touch(&pair->far, "page", BELAY_DEFAULT, true); /* it is connected, and knows the time */
+  relay_delay(pair->relay, 100);
+  assert_error(edit_put(&pair->far, edit, "page", "old"), 0);
+  while (server_integer(pair->server, "EXISTS", GEN, NULL) == 0)
+    uv_run(&pair->bed->loop, UV_RUN_NOWAIT);
+}
+
+static void test_an_invalidation_beats_a_put(void **state) {
+  (void)state;
+  pair_t pair;
+  pair_open(&pair);
+  for (int i = 0; i < 2; i++) {
+    edit_t put = {0};
+    begin_slowly(&pair, &put);
+    shelf_invalidate(&pair.near, "page");
+    assert_int_equal(server_keys(pair.server), 0);
+    assert_int_equal(put.ended, 0);
+    relay_delay(pair.relay, (int64_t)i * 10);
+    assert_error(end_of_edit(&put), 0);
+    assert_false(put.applied);
+    assert_int_equal(server_keys(pair.server), 0);
+    relay_delay(pair.relay, 0);
+    shelf_put(&pair.near, "page", "new", true);
+  }
+  belay_cache_stats_t stats;
+  belay_cache_stats(pair.far.cache, &stats);
+  assert_int_equal(stats.refused_fills, 2);
+  assert_int_equal(stats.fills, 0);
+  pair_close(&pair);
+}
+
+/* Who of two was later in changing what it stands for is not known: neither is believed, nor what was there before. */
+static void test_of_two_puts_none_is_there(void **state) {
+  (void)state;
+  pair_t pair;
+  pair_open(&pair);
+  edit_t put = {0};
+  begin_slowly(&pair, &put);
+  shelf_put(&pair.near, "page", "new", true); /* it began and was stored in between */
+  expect_stored(&pair.near, KEY, "new");
+  relay_delay(pair.relay, 0);
+  assert_error(end_of_edit(&put), 0);
+  assert_false(put.applied);
+  assert_int_equal(server_keys(pair.server), 0);
+  pair_close(&pair);
+}
+
+/* One that has begun and not ended is out of the race when a put begins. */
+static void test_a_put_beats_a_load(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  shelf_t shelf;
+  shelf_new(&shelf, bed, NULL);
+  server_do(bed->server, "SET", GEN, "somebody's load.", "PX", "60000", NULL);
+  shelf_put(&shelf, "page", "value", true);
+  assert_int_equal(server_keys(bed->server), 1);
+  expect_stored(&shelf, KEY, "value");
+  bed_close(bed);
+}
+
+/* What began, and was forgotten by the server, is not stored. */
+static void test_a_generation_that_is_lost(void **state) {
+  (void)state;
+  pair_t pair;
+  pair_open(&pair);
+  edit_t put = {0};
+  begin_slowly(&pair, &put);
+  server_do(pair.server, "DEL", GEN, NULL);
+  relay_delay(pair.relay, 0);
+  assert_error(end_of_edit(&put), 0);
+  assert_false(put.applied);
+  assert_int_equal(server_keys(pair.server), 0);
+  pair_close(&pair);
+}
+
+/* ---- tables ---------------------------------------------------------------------------------------------- */
+
+/* What a table has of it is out of date when it is begun, and once more when it has ended: a stamp tells. */
+static void test_tables_are_told(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  shelf_t shelf;
+  belay_cache_options_t options = shelf_options();
+  options.local_bytes = 1 << 16;
+  shelf_new(&shelf, bed, &options);
+  belay_cache_t *cache = shelf.cache;
+  const belay_bytes_t tag = {"page", 4};
+  shelf_put(&shelf, "page", "value", true);
+  for (int which = 0; which < CHANGES; which++) {
+    edit_t edit = {0};
+    belay__stamp_t before, meanwhile, other;
+    const char *key = which == 3 ? "another" : "page";
+    size_t tags_len = which == 3;
+    belay__local_stamp(&cache->local, key, strlen(key), &tag, tags_len, &before);
+    belay__local_stamp(&cache->local, "other", 5, NULL, 0, &other);
+    assert_error(edit_nth(&shelf, &edit, which, "page"), 0);
+    assert_int_equal(belay__local_is_good(&cache->local, &before), which == 1);
+    belay__local_stamp(&cache->local, key, strlen(key), &tag, tags_len, &meanwhile);
+    assert_error(end_of_edit(&edit), 0);
+    assert_false(belay__local_is_good(&cache->local, &meanwhile));
+    assert_true(belay__local_is_good(&cache->local, &other));
+  }
+  bed_close(bed);
+}
+
+static void test_others_are_told(void **state) {
+  (void)state;
+  needs_one_process("one place to listen at");
+  bed_t *bed = bed_open(NULL);
+  resp_client_t listener;
+  const resp_words_t words = {
+      2, {deployment_subscribe(), DROPPED}, {strlen(deployment_subscribe()), strlen(DROPPED)}};
+  assert_int_equal(acl_dial(NULL, &listener, server_path(bed->server)), 0);
+  resp_free(resp_call(&listener, &words));
+  for (int quiet = 0; quiet < 2; quiet++) {
+    shelf_t shelf;
+    belay_cache_options_t options = shelf_options();
+    options.quiet = quiet == 1;
+    shelf_new(&shelf, bed, &options);
+    int64_t before = server_publications(bed->server);
+    for (int which = 0; which < CHANGES; which++) {
+      edit_t edit = {0};
+      char expected[] = "$8\r\n01234567\r\n", got[256];
+      uint64_t hash = belay__local_hash("page", 4, which == 3);
+      for (size_t i = 0; i < 8; i++)
+        expected[4 + i] = (char)(unsigned char)(hash >> 8 * i);
+      assert_error(edit_nth(&shelf, &edit, which, "page"), 0);
+      assert_error(end_of_edit(&edit), 0);
+      if (quiet == 1 || which == 1)
+        continue;
+      ssize_t n = read(listener.fd, got, sizeof got); /* it has been sent by then */
+      assert_true(n > 14);
+      assert_memory_equal(got + n - 14, expected, 14);
+      assert_non_null(memmem(got, (size_t)n, DROPPED, strlen(DROPPED)));
+    }
+    /* put tells who waits for the key, too */
+    assert_int_equal(server_publications(bed->server) - before, quiet == 1 ? 1 : 4);
+  }
+  resp_hang_up(&listener);
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_an_invalidation_beats_a_put),
+      cmocka_unit_test(test_of_two_puts_none_is_there),
+      cmocka_unit_test(test_a_put_beats_a_load),
+      cmocka_unit_test(test_a_generation_that_is_lost),
+      cmocka_unit_test(test_tables_are_told),
+      cmocka_unit_test(test_others_are_told),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,322 @@
+/* Caches of several processes: a cold key is loaded once, whoever waits for it; who is killed while he loads is replaced when
+ * his lease is over; and nobody waits for what is refreshed. */
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "support/servers/acl.h"
+#include "support/fixtures/cache/caches.h"
+#include "support/servers/process.h"
+
+enum { PROCESSES = 4, WAITERS = 1000 };
+
+/* Where loaders write down what they do: not belay's. */
+#define LOADS "{load}s"   /* how many */
+#define LOADER "{load}er" /* the process of the last one */
+#define BEGAN "{load}ed"  /* and when */
+
+/* ---- one of the processes ------------------------------------------------------------------------------ */
+
+typedef struct member {
+  bed_t *bed;
+  hoard_t hoard;
+  resp_client_t wire; /* of its own, to write down */
+  int64_t load_ms;
+} member_t;
+
+static member_t member;
+
+static void write_down(const char *command, const char *key, const char *value) {
+  resp_words_t words = {.count = value == NULL ? 2 : 3, .word = {command, key, value}};
+  for (size_t i = 0; i < words.count; i++)
+    words.len[i] = strlen(words.word[i]);
+  resp_t *reply = resp_call(&member.wire, &words);
+  assert_non_null(reply);
+  resp_free(reply);
+}
+
+typedef struct later {
+  uv_timer_t timer;
+  belay_cache_load_t *load;
+} later_t;
+
+static void on_later_closed(uv_handle_t *handle) {
+  free(handle->data);
+  member.hoard.timers--;
+}
+
+static void on_later(uv_timer_t *timer) {
+  later_t *later = timer->data;
+  char value[24];
+  snprintf(value, sizeof value, "of %d", (int)getpid());
+  assert_int_equal(belay_cache_load_done(later->load, value, strlen(value)), 0);
+  uv_close((uv_handle_t *)timer, on_later_closed);
+}
+
+static void on_load(belay_cache_load_t *load, const char *key, size_t key_len, void *arg) {
+  char text[24];
+  later_t *later = calloc(1, sizeof *later);
+  (void)key, (void)key_len, (void)arg;
+  member.hoard.loaded++;
+  member.hoard.timers++;
+  snprintf(text, sizeof text, "%" PRId64, clock_now());
+  write_down("SET", BEGAN, text);
+  snprintf(text, sizeof text, "%d", (int)getpid());
+  write_down("SET", LOADER, text);
+  write_down("INCR", LOADS, NULL);
+  later->load = load;
+  later->timer.data = later;
+  assert_int_equal(uv_timer_init(&member.bed->loop, &later->timer), 0);
+  assert_int_equal(uv_timer_start(&later->timer, on_later, (uint64_t)member.load_ms, 0), 0);
+}
+
+static void member_open(char **argv) {
+  enum { PATH = 2, LOAD_MS, LEASE_MS };
+  char url[300];
+  snprintf(url, sizeof url, "unix://%s%s", acl_login(&(server_options_t){0}), argv[PATH]);
+  member.load_ms = strtoll(argv[LOAD_MS], NULL, 10);
+  member.bed = bed_open_at(url, NULL);
+  assert_int_equal(acl_dial(NULL, &member.wire, argv[PATH]), 0);
+  belay_cache_options_t options = cache_options(&member.hoard);
+  options.load = on_load;
+  options.lease_ms = strtoll(argv[LEASE_MS], NULL, 10);
+  options.stale_ms = 60000;
+  options.timeout_ms = 30000 * slow();
+  hoard_new(&member.hoard, member.bed, &options);
+}
+
+static int member_close(void) {
+  bed_until(member.bed, member.hoard.timers == 0 && hoard_stats(&member.hoard).flights == 0);
+  resp_hang_up(&member.wire);
+  bed_close(member.bed);
+  return 0;
+}
+
+static void wait_for_go(void) {
+  char line[8];
+  printf("ready\n");
+  fflush(stdout);
+  if (fgets(line, sizeof line, stdin) == NULL)
+    exit(1);
+}
+
+/* Says who loaded what it was served, all of it. */
+static int be_waiter(char **argv) {
+  fetch_t *fetches = calloc(WAITERS, sizeof *fetches);
+  member_open(argv);
+  wait_for_go();
+  for (int i = 0; i < WAITERS; i++)
+    assert_int_equal(begin_cache_get(&member.hoard, &fetches[i], "home"), 0);
+  for (int i = 0; i < WAITERS; i++) {
+    assert_int_equal(end_of_fetch(&fetches[i]), 0);
+    assert_string_equal(fetches[i].data, fetches[0].data);
+  }
+  printf("%s\n", fetches[0].data);
+  fflush(stdout);
+  for (int i = 0; i < WAITERS; i++) {
+    assert_int_equal(fetches[i].ended, 1);
+    fetch_free(&fetches[i]);
+  }
+  free(fetches);
+  return member_close();
+}
+
+/* Asks again and again until it gets what was loaded: says how often it was served what is stale, and how long it had to
+ * wait for that at most. */
+static int be_reader(char **argv) {
+  fetch_t fetch = {0};
+  int64_t longest = 0;
+  unsigned stale = 0;
+  bool over = false;
+  member_open(argv);
+  expect_invalidate(&member.hoard, "other"); /* it is connected */
+  wait_for_go();
+  while (!over) {
+    int64_t began = clock_now();
+    assert_int_equal(begin_cache_get(&member.hoard, &fetch, "home"), 0);
+    assert_int_equal(end_of_fetch(&fetch), 0);
+    int64_t ms = clock_since_ms(began);
+    over = strcmp(fetch.data, "old") != 0;
+    assert_int_equal(fetch.result.stale, !over);
+    assert_int_equal(fetch.result.from, BELAY_CACHE_FROM_SERVER);
+    stale += !over;
+    longest = ms > longest ? ms : longest;
+    bed_run_for(member.bed, 5);
+  }
+  fetch_free(&fetch);
+  printf("%u %" PRId64 "\n", stale, longest);
+  fflush(stdout);
+  return member_close();
+}
+
+/* ---- all of them --------------------------------------------------------------------------------------- */
+
+typedef struct crew {
+  server_t *server;
+  process_t process[PROCESSES];
+} crew_t;
+
+static void crew_start(crew_t *crew, const char *role, int64_t load_ms, int64_t lease_ms) {
+  char load[24], lease[24], line[16];
+  snprintf(load, sizeof load, "%" PRId64, load_ms);
+  snprintf(lease, sizeof lease, "%" PRId64, lease_ms);
+  const char *argv[] = {process_self(), role, server_path(crew->server), load, lease, NULL};
+  for (int i = 0; i < PROCESSES; i++)
+    crew->process[i] = process_start(argv);
+  for (int i = 0; i < PROCESSES; i++) {
+    assert_true(process_read_line(&crew->process[i], line, sizeof line));
+    assert_string_equal(line, "ready");
+  }
+  server_do(crew->server, "DEL", LOADS, LOADER, BEGAN, NULL);
+}
+
+static void crew_go(crew_t *crew) {
+  for (int i = 0; i < PROCESSES; i++)
+    process_write_line(&crew->process[i], "go");
+}
+
+static int64_t loads(const crew_t *crew) {
+  const char *text = server_string(crew->server, "GET", LOADS, NULL);
+  return text == NULL ? 0 : strtoll(text, NULL, 10);
+}
+
+static void expect_well(process_t *process) {
+  assert_int_equal(process_wait(process), 0);
+}
+
+/* All but one are served what the last one to load has loaded. */
+static void expect_served(crew_t *crew, int but) {
+  char line[40], expected[40];
+  for (int i = 0; i < PROCESSES; i++) {
+    if (i == but)
+      continue;
+    assert_true(process_read_line(&crew->process[i], line, sizeof line));
+    snprintf(expected, sizeof expected, "of %s", server_string(crew->server, "GET", LOADER, NULL));
+    assert_string_equal(line, expected);
+    expect_well(&crew->process[i]);
+  }
+}
+
+static void test_a_cold_key_is_loaded_once(void **state) {
+  (void)state;
+  crew_t crew = {.server = server_start(NULL)};
+  crew_start(&crew, "--waiter", 200, 10000);
+  crew_go(&crew);
+  expect_served(&crew, -1);
+  assert_int_equal(loads(&crew), 1);
+  server_stop(crew.server);
+}
+
+static int64_t number_of(const crew_t *crew, const char *key) {
+  const char *text = server_string(crew->server, "GET", key, NULL);
+  assert_non_null(text);
+  return strtoll(text, NULL, 10);
+}
+
+/* Which of them loads; it gets that signal in the middle. */
+static int strike_the_loader(crew_t *crew, int signal_number) {
+  while (loads(crew) == 0)
+    stall_ms(1);
+  int64_t pid = number_of(crew, LOADER);
+  stall_ms(50); /* the others wait */
+  for (int i = 0; i < PROCESSES; i++) {
+    if (crew->process[i].pid != pid)
+      continue;
+    process_kill(&crew->process[i], signal_number);
+    return i;
+  }
+  fail_msg("none of them loads");
+  return -1;
+}
+
+static void test_the_loader_is_killed(void **state) {
+  (void)state;
+  crew_t crew = {.server = server_start(NULL)};
+  int64_t lease_ms = 500 * slow();
+  crew_start(&crew, "--waiter", 300 * slow(), lease_ms);
+  crew_go(&crew);
+  int dead = strike_the_loader(&crew, SIGKILL);
+  int64_t killed_at = clock_now();
+  assert_int_equal(process_wait(&crew.process[dead]), -SIGKILL);
+  expect_served(&crew, dead);
+  assert_int_equal(loads(&crew), 2);
+  int64_t waited_ms = (number_of(&crew, BEGAN) - killed_at) / MS;
+  print_message("%" PRId64 " ms of %" PRId64 "\n", waited_ms, lease_ms);
+  assert_in_range(waited_ms, 0, lease_ms + 200 + 500 * slow()); /* a poll, and a slow machine */
+  server_stop(crew.server);
+}
+
+/* It goes on when its lease is long over: what it brings is good for those who wait for it, and not stored. */
+static void test_the_loader_stands_still(void **state) {
+  (void)state;
+  crew_t crew = {.server = server_start(NULL)};
+  int64_t lease_ms = 300 * slow();
+  char line[40], mine[40], stored[40];
+  crew_start(&crew, "--waiter", 300 * slow(), lease_ms);
+  crew_go(&crew);
+  int still = strike_the_loader(&crew, SIGSTOP);
+  snprintf(mine, sizeof mine, "of %d", (int)crew.process[still].pid);
+  expect_served(&crew, still);
+  snprintf(stored, sizeof stored, "of %s", server_string(crew.server, "GET", LOADER, NULL));
+  process_kill(&crew.process[still], SIGCONT);
+  assert_true(process_read_line(&crew.process[still], line, sizeof line));
+  assert_string_equal(line, mine);
+  expect_well(&crew.process[still]);
+  assert_int_equal(loads(&crew), 2);
+  bed_t *bed = bed_open_at(server_url(crew.server), NULL);
+  hoard_t hoard = {0};
+  hoard_new(&hoard, bed, NULL);
+  expect_cached(&hoard, "home", stored, BELAY_CACHE_FROM_SERVER);
+  bed_close(bed);
+  server_stop(crew.server);
+}
+
+/* A value that is stale in a moment. */
+static void put_old(server_t *server) {
+  bed_t *bed = bed_open_at(server_url(server), NULL);
+  hoard_t hoard = {0};
+  belay_cache_options_t options = cache_options(&hoard);
+  options.ttl_ms = 1;
+  options.stale_ms = 60000;
+  hoard_new(&hoard, bed, &options);
+  expect_put(&hoard, "home", "old", true);
+  bed_close(bed);
+  stall_ms(5);
+}
+
+static void test_nobody_waits_for_a_refresh(void **state) {
+  (void)state;
+  crew_t crew = {.server = server_start(NULL)};
+  int64_t load_ms = 300 * slow();
+  char line[40];
+  crew_start(&crew, "--reader", load_ms, 10000);
+  put_old(crew.server);
+  crew_go(&crew);
+  for (int i = 0; i < PROCESSES; i++) {
+    int64_t stale, longest;
+    char *end;
+    assert_true(process_read_line(&crew.process[i], line, sizeof line));
+    stale = strtoll(line, &end, 10);
+    longest = strtoll(end, NULL, 10);
+    assert_true(stale > 3);
+    assert_in_range(longest, 0, load_ms / 2);
+    expect_well(&crew.process[i]);
+  }
+  assert_int_equal(loads(&crew), 1);
+  server_stop(crew.server);
+}
+
+int main(int argc, char **argv) {
+  if (argc == 5 && strcmp(argv[1], "--waiter") == 0)
+    return be_waiter(argv);
+  if (argc == 5 && strcmp(argv[1], "--reader") == 0)
+    return be_reader(argv);
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_a_cold_key_is_loaded_once),
+      cmocka_unit_test(test_the_loader_is_killed),
+      cmocka_unit_test(test_the_loader_stands_still),
+      cmocka_unit_test(test_nobody_waits_for_a_refresh),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

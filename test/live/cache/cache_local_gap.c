@@ -1,0 +1,179 @@
+/* The table of a process that does not hear what is invalidated: for how long it serves it, and what it serves while the
+ * server is away. */
+#include <stdio.h>
+
+#include "support/fixtures/cache/tables.h"
+
+#define KEY(key) "belay::cache::pages::{" key "}"
+#define DROPPED "belay::cache::pages::{}::dropped"
+
+/* ---- messages that are lost ----------------------------------------------------------------------------------------- */
+
+/* Who writes says nothing: what was there is served for local_ttl_ms. */
+static void test_for_how_long(void **state) {
+  (void)state;
+  const int64_t bound = 100;
+  bed_t *bed = bed_open(NULL);
+  hoard_t here = {.value = "old"}, there = {.value = "new"};
+  belay_cache_options_t options = local_options(&here), other = cache_options(&there);
+  options.local_ttl_ms = bound;
+  other.quiet = true;
+  hoard_new(&here, bed, &options);
+  hoard_elsewhere(&there, bed, &other);
+  warm_and_hear(&here, "home");
+  expect_put(&there, "home", "new", true);
+  int64_t done = clock_now();
+  unsigned served = 0;
+  while (peek(&here, "home") == 0) {
+    assert_memory_equal(peeked.data, "old", 3);
+    assert_true(clock_since_ms(done) <= bound + lag());
+    served++;
+    bed_turn(bed);
+  }
+  assert_true(served > 0);
+  expect_cached(&here, "home", "new", BELAY_CACHE_FROM_SERVER);
+  bed_close(bed);
+}
+
+/* It serves nothing for longer than it is fresh. */
+static void test_it_is_fresh_for_less(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  hoard_t hoard = {0};
+  belay_cache_options_t options = local_options(&hoard);
+  options.ttl_ms = 50;
+  options.stale_ms = 60000;
+  hoard_new(&hoard, bed, &options);
+  warm_and_hear(&hoard, "home");
+  int64_t then = clock_now();
+  bed_until(bed, peek(&hoard, "home") == BELAY_EAGAIN);
+  assert_true(clock_since_ms(then) <= 60 + lag());
+  expect_stale(&hoard, "home", "home#2", 0);
+  bed_close(bed);
+}
+
+/* Invalidates it as another process does, while nobody here runs. */
+static void invalidate_behind_its_back(bed_t *bed, const char *key, const char *record) {
+  char message[8], generation[64];
+  uint64_t hash = belay__local_hash(key, strlen(key), false);
+  for (int i = 0; i < 8; i++)
+    message[i] = (char)(hash >> 8 * i);
+  snprintf(generation, sizeof generation, "%s::gen", record);
+  server_do(bed->server, "DEL", record, generation, NULL);
+  resp_words_t words = {3,
+                        {deployment_publish(), DROPPED, message},
+                        {strlen(deployment_publish()), strlen(DROPPED), 8}};
+  (void)server_ask_words(bed->server, &words);
+}
+
+/* Whoever has not heard anything for a while does not know what he has missed. */
+static void test_a_gap(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  hoard_t hoard = {0};
+  belay_cache_options_t options = local_options(&hoard);
+  hoard_new(&hoard, bed, &options);
+  warm_and_hear(&hoard, "home");
+  warm(&hoard, "about");
+  invalidate_behind_its_back(bed, "about", KEY("about")); /* which is heard */
+  bed_until(bed, peek(&hoard, "about") == BELAY_EAGAIN);
+  expect_peek(&hoard, "home", "home#2");
+  server_do(bed->server, "CLIENT", "KILL", "TYPE", "pubsub", NULL);
+  invalidate_behind_its_back(bed, "home", KEY("home"));
+  expect_peek(&hoard, "home", "home#2"); /* that nobody knows yet */
+  bed_until(bed, peek(&hoard, "home") == BELAY_EAGAIN);
+  expect_cached(&hoard, "home", "home#4", BELAY_CACHE_FROM_LOAD);
+  bed_close(bed);
+}
+
+/* Who hears again may have missed something until then. */
+static void test_after_a_gap(void **state) {
+  (void)state;
+  belay_client_options_t client = client_options();
+  client.reconnect_max_ms = 50;
+  bed_t *bed = bed_open(&client);
+  hoard_t hoard = {0};
+  belay_cache_options_t options = local_options(&hoard);
+  hoard_new(&hoard, bed, &options);
+  warm_and_hear(&hoard, "home");
+  server_do(bed->server, "ACL", "SETUSER", "default", "resetchannels", NULL); /* and drops it */
+  bed_until(bed, hoard.cache->ear.told != 0);                                 /* it is told so */
+  warm(&hoard, "home");
+  invalidate_behind_its_back(bed, "home", KEY("home"));
+  bed_run_for(bed, 10);
+  expect_peek(&hoard, "home", "home#2"); /* for local_ttl_ms, or until it hears again */
+  server_do(bed->server, "ACL", "SETUSER", "default", "allchannels", NULL);
+  bed_until(bed, belay__ear_is_up(&hoard.cache->ear));
+  assert_int_equal(peek(&hoard, "home"), BELAY_EAGAIN);
+  expect_cached(&hoard, "home", "home#3", BELAY_CACHE_FROM_LOAD);
+  bed_close(bed);
+}
+
+/* ---- while the server is away ----------------------------------------------------------------------------------------- */
+
+static void test_while_the_server_is_away(void **state) {
+  (void)state;
+  belay_client_options_t client = client_options();
+  client.timeout_ms = 150;
+  client.close_timeout_ms = 50;
+  bed_t *bed = bed_open(&client);
+  hoard_t here = {0}, there = {0};
+  belay_cache_options_t options = local_options(&here), other = cache_options(&there);
+  options.away = BELAY_CACHE_AWAY_STALE;
+  hoard_new(&here, bed, &options);
+  hoard_elsewhere(&there, bed, &other);
+  warm_and_hear(&here, "home");
+  warm(&here, "gone");
+  expect_invalidate(&there, "gone");
+  bed_until(bed, peek(&here, "gone") == BELAY_EAGAIN);
+  server_kill(bed->server);
+  bed_until(bed, peek(&here, "home") == BELAY_EAGAIN); /* in doubt */
+  fetch_t fetch = {0};
+  assert_int_equal(begin_cache_get(&here, &fetch, "home"), 0);
+  assert_int_equal(end_of_fetch(&fetch), 0);
+  assert_string_equal(fetch.data, "home#2");
+  assert_true(fetch.result.stale);
+  assert_int_equal(fetch.result.from, BELAY_CACHE_FROM_LOCAL);
+  assert_true(fetch.result.reason < 0);
+  fetch_free(&fetch);
+  assert_int_equal(begin_cache_get(&here, &fetch, "gone"), 0);
+  assert_int_equal(end_of_fetch(&fetch), BELAY_EUNREACHABLE);
+  bed_close(bed);
+}
+
+/* What the server has said to be gone is not served afterwards. */
+static void test_what_is_known_to_be_gone(void **state) {
+  (void)state;
+  belay_client_options_t client = client_options();
+  client.timeout_ms = 150;
+  client.close_timeout_ms = 50;
+  bed_t *bed = bed_open(&client);
+  hoard_t hoard = {0};
+  belay_cache_options_t options = local_options(&hoard);
+  options.away = BELAY_CACHE_AWAY_STALE;
+  options.local_ttl_ms = 1;
+  hoard_new(&hoard, bed, &options);
+  expect_cached(&hoard, "home", "home#1", BELAY_CACHE_FROM_LOAD);
+  bed_settle(bed);
+  assert_int_equal(hoard_stats(&hoard).local_entries, 1);
+  bed_run_for(bed, 2);
+  server_do(bed->server, "DEL", KEY("home"), NULL); /* and no message comes */
+  hoard.error = 5;
+  expect_no_value(&hoard, "home", BELAY_ELOAD);
+  server_kill(bed->server);
+  bed_until(bed, client_stats(bed).links_up == 0);
+  expect_no_value(&hoard, "home", BELAY_EUNREACHABLE);
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_for_how_long),
+      cmocka_unit_test(test_it_is_fresh_for_less),
+      cmocka_unit_test(test_a_gap),
+      cmocka_unit_test(test_after_a_gap),
+      cmocka_unit_test(test_while_the_server_is_away),
+      cmocka_unit_test(test_what_is_known_to_be_gone),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

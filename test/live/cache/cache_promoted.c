@@ -1,0 +1,100 @@
+/* A replica takes over that has the lease of a load, but not its release: the process that has loaded releases it there
+ * again, and others need not wait for lease_ms. The sentinel only pretends; the servers are real. */
+#include "support/fixtures/cache/caches.h"
+#include "support/fixtures/scene.h"
+
+enum { LEASE_MS = 20000, SOON_MS = 10000 };
+
+static bool has_lease(server_t *server) {
+  return server_integer(server, "EVAL", "return #redis.call('KEYS', '*lease*')", "0", NULL) > 0;
+}
+
+static belay_cache_options_t options_of(hoard_t *hoard) {
+  belay_cache_options_t options = cache_options(hoard);
+  options.lease_ms = LEASE_MS;
+  return options;
+}
+
+/* The loader is idle by then, or goes on with something else. */
+static void lose_a_release(bool goes_on) {
+  scene_t scene;
+  hoard_t loader = {.loading = LOADING_BY_HAND}, other = {.value = "w"};
+  fetch_t fetch = {0};
+  scene_set_up(&scene, 1, NULL);
+  server_follow(scene.server[1], scene.server[0]);
+  bed_t *bed = scene_open(&scene, NULL);
+  belay_cache_options_t options = options_of(&loader), others = options_of(&other);
+  hoard_new(&loader, bed, &options);
+  assert_error(begin_cache_get(&loader, &fetch, "k"), 0);
+  bed_until(bed, loader.held == 1);
+  bed_until(bed, has_lease(scene.server[1]));
+  server_do(scene.server[1], "REPLICAOF", "NO", "ONE", NULL); /* it is not told anything any more */
+  assert_error(hand_over(&loader, "v"), 0);
+  expect_fetched(&fetch, "v", BELAY_CACHE_FROM_LOAD);
+  bed_until(bed, !has_lease(scene.server[0]));
+  bed_settle(bed);
+  assert_true(has_lease(scene.server[1]));
+  scene_name(&scene, 1, 2);
+  scene_hint(&scene, 0, ORACLE_MASTER);
+  bed_until(bed, client_stats(bed).drops > 0);
+  if (goes_on)
+    assert_error(pong(bed, NULL), 0);
+  int64_t began = clock_now();
+  hoard_of(&other, bed, bed_connect(bed, scene.url, NULL), &others);
+  expect_cached(&other, "k", "w", BELAY_CACHE_FROM_LOAD);
+  assert_true(clock_since_ms(began) < SOON_MS);
+  bed_settle(bed);
+  assert_false(has_lease(scene.server[1]));
+  fetch_free(&fetch);
+  scene_tear_down(&scene);
+}
+
+static void test_a_release_that_was_lost_is_repeated(void **state) {
+  (void)state;
+  lose_a_release(true);
+}
+
+static void test_also_by_a_client_that_is_idle(void **state) {
+  (void)state;
+  lose_a_release(false);
+}
+
+/* The same of a lock with that option, that is released and kept; without it the lock stays held. */
+static void lose_a_lock(bool repeat) {
+  scene_t scene;
+  scene_set_up(&scene, 1, NULL);
+  server_follow(scene.server[1], scene.server[0]);
+  bed_t *bed = scene_open(&scene, NULL);
+  belay_lock_options_t options = with_ttl(LEASE_MS);
+  options.repeat_release = repeat;
+  contender_t *mine = contender_new(bed, "door", &options);
+  assert_error(try_lock(mine), 0);
+  bed_until(bed, server_keys(scene.server[1]) == 1);
+  server_do(scene.server[1], "REPLICAOF", "NO", "ONE", NULL);
+  assert_error(release(mine), 0);
+  scene_name(&scene, 1, 2);
+  scene_hint(&scene, 0, ORACLE_MASTER);
+  bed_until(bed, client_stats(bed).drops > 0);
+  if (repeat)
+    bed_until(bed, server_keys(scene.server[1]) == 0);
+  else
+    bed_run_for(bed, 200);
+  assert_int_equal(server_keys(scene.server[1]), repeat ? 0 : 1);
+  assert_error(close_lock(mine), 0);
+  scene_tear_down(&scene);
+}
+
+static void test_a_lock_may_be_released_so(void **state) {
+  (void)state;
+  lose_a_lock(true);
+  lose_a_lock(false);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_a_release_that_was_lost_is_repeated),
+      cmocka_unit_test(test_also_by_a_client_that_is_idle),
+      cmocka_unit_test(test_a_lock_may_be_released_so),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,165 @@
+/* All stages of a cache at once; and how who waits for another process looks whether it is over. */
+#include "support/fixtures/limit/asks.h"
+#include "support/fixtures/data/blooms.h"
+#include "support/fixtures/cache/caches.h"
+#include "support/models/scripts.h"
+
+/* ---- all of them at once ------------------------------------------------------------------------------------ */
+
+enum { TOKENS = 6, VALUE = 2000 };
+
+/* What the source has: "gone" is in the filter, and was deleted. */
+static void load(belay_cache_load_t *load, const char *key, size_t key_len, void *arg) {
+  static char value[VALUE];
+  hoard_t *hoard = arg;
+  hoard->loaded++;
+  memset(value, 'v', sizeof value);
+  if (key_len == 4 && memcmp(key, "gone", 4) == 0)
+    assert_error(belay_cache_load_absent(load), 0);
+  else if (key_len == 6 && memcmp(key, "broken", 6) == 0)
+    assert_error(belay_cache_load_failed(load, 7), 0);
+  else
+    assert_error(belay_cache_load_done(load, value, sizeof value), 0);
+}
+
+static size_t tag(const char *key, size_t key_len, belay_bytes_t tags[BELAY_CACHE_TAGS_MAX],
+                  void *arg) {
+  (void)key, (void)key_len, (void)arg;
+  tags[0] = (belay_bytes_t){"site", 4};
+  return 1;
+}
+
+static void all_stages(belay_cache_options_t *options, belay_limiter_t *limiter,
+                       belay_bloom_t *filter) {
+  options->load = load;
+  options->tags = tag;
+  options->jitter_percent = 10;
+  options->stale_ms = 60000;
+  options->keep_ms = 120000;
+  options->absent_ms = options->error_ms = 60000;
+  options->beta = 1;
+  options->limiter = limiter;
+  options->filter = filter;
+  options->away = BELAY_CACHE_AWAY_LOAD;
+  options->late = BELAY_CACHE_LATE_LOAD;
+  options->local_bytes = 1 << 20;
+  options->local_ttl_ms = 60000;
+  options->compress_bytes = 1000;
+}
+
+/* It is what the source has, from there. */
+static void expect(hoard_t *hoard, const char *key, int status, unsigned loaded) {
+  fetch_t fetch = {0};
+  assert_error(begin_cache_get(hoard, &fetch, key), 0);
+  assert_error(end_of_fetch(&fetch), status);
+  assert_int_equal(fetch.result.len, status == 0 ? VALUE : 0);
+  assert_false(fetch.result.stale);
+  fetch_free(&fetch);
+  bed_until(hoard->bed, hoard_stats(hoard).flights == 0);
+  assert_int_equal(hoard->loaded, loaded);
+}
+
+static void test_all_stages_at_once(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  hoard_t hoard = {0};
+  sieve_t sieve;
+  belay_limit_t limit = bucket_limit(1, INT64_C(100000000000), TOKENS);
+  belay_cache_options_t options = cache_options(&hoard);
+  sieve_new(&sieve, bed, 1000, 0.0001);
+  assert_true(sift_add(&sieve, "home"));
+  assert_true(sift_add(&sieve, "gone"));
+  assert_true(sift_add(&sieve, "broken"));
+  all_stages(&options, limiter_new(bed, &limit, 1), sieve.bloom);
+  hoard_new(&hoard, bed, &options);
+  assert_error(belay_cache_pin(hoard.cache, "home", 4), 0); /* that loads it */
+  bed_until(bed, hoard_stats(&hoard).fills == 1 && hoard_stats(&hoard).flights == 0);
+  for (int i = 0; i < 5; i++) {
+    expect(&hoard, "home", 0, 1);
+    expect(&hoard, "ghost", BELAY_EABSENT, 1); /* the filter says so */
+  }
+  for (int i = 0; i < 5; i++)
+    expect(&hoard, "gone", BELAY_EABSENT, 2); /* the loader has said so */
+  for (int i = 0; i < 5; i++)
+    expect(&hoard, "broken", BELAY_ELOAD, 3);
+  expect_invalidate_tag(&hoard, "site");
+  expect(&hoard, "home", 0, 4);
+  expect(&hoard, "gone", BELAY_EABSENT, 5);
+  expect(&hoard, "broken", BELAY_ELOAD, 6);
+  expect_invalidate(&hoard, "home");
+  expect(&hoard, "home", BELAY_ELIMITED, 6); /* each load has taken a token */
+  expect_put(&hoard, "home", "known", true);
+  expect_cached(&hoard, "home", "known", BELAY_CACHE_FROM_SERVER);
+  belay_cache_stats_t stats = hoard_stats(&hoard);
+  assert_int_equal(stats.loads, TOKENS);
+  assert_int_equal(stats.load_failures, 2);
+  assert_true(stats.filtered >= 5);
+  assert_int_equal(stats.limited, 1);
+  assert_true(stats.local_hits > 0 && stats.absent_served > 0);
+  assert_int_equal(stats.losers + stats.stale_served + stats.refused_fills, 0);
+  assert_true(stats.bytes_out < VALUE);
+  bed_settle(bed);
+  expect_ttls(bed->server);
+  bed_close(bed);
+}
+
+/* ---- polls -------------------------------------------------------------------------------------------------- */
+
+enum { LOOKS = 24, RETRY_MIN_MS = 10, RETRY_MAX_MS = 40 };
+
+static struct {
+  unsigned n;
+  int64_t at[LOOKS];
+} looks;
+
+static void on_trace(void *ctx, const belay_trace_t *trace) {
+  (void)ctx;
+  if (trace->event == BELAY_TRACE_SENT && strcmp(trace->command, "GET") == 0 && looks.n < LOOKS)
+    looks.at[looks.n++] = clock_now();
+}
+
+/* After a random time from retry_min_ms to retry_max_ms each. */
+static void test_polls_come_at_random_times(void **state) {
+  (void)state;
+  const int64_t middle = (RETRY_MIN_MS + RETRY_MAX_MS) / 2 * INT64_C(1000000);
+  bed_t *bed = bed_open(NULL);
+  hoard_t one = {.loading = LOADING_BY_HAND}, two = {.loading = LOADING_BY_HAND};
+  fetch_t fetch = {0}, other = {0};
+  belay_client_options_t client = client_options();
+  belay_cache_options_t options = cache_options(&one);
+  hoard_new(&one, bed, &options);
+  options.arg = &two;
+  options.retry_min_ms = RETRY_MIN_MS;
+  options.retry_max_ms = RETRY_MAX_MS;
+  client.trace = on_trace;
+  hoard_of(&two, bed, bed_connect(bed, server_url(bed->server), &client), &options);
+  assert_error(begin_cache_get(&one, &fetch, "home"), 0);
+  bed_until(bed, one.held == 1);
+  looks.n = 0;
+  assert_error(begin_cache_get(&two, &other, "home"), 0);
+  bed_until(bed, looks.n == LOOKS);
+  assert_int_equal(two.loaded, 0);
+  assert_error(hand_over(&one, "v1"), 0);
+  expect_fetched(&fetch, "v1", BELAY_CACHE_FROM_LOAD);
+  expect_fetched(&other, "v1", BELAY_CACHE_FROM_SERVER);
+  unsigned soon = 0, late = 0, far = 0;
+  for (unsigned i = 4; i < LOOKS; i++) { /* by then it listens, and is not woken any more */
+    int64_t pause = looks.at[i] - looks.at[i - 1];
+    assert_true(pause >= RETRY_MIN_MS * INT64_C(1000000));
+    soon += pause < middle;
+    late += pause >= middle;
+    far += pause > (RETRY_MAX_MS + 25) * INT64_C(1000000);
+  }
+  assert_true(late > 0);
+  if (slow() == 1 && far < 5) /* else the machine is too slow to tell */
+    assert_true(soon > 0);
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_all_stages_at_once),
+      cmocka_unit_test(test_polls_come_at_random_times),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,390 @@
+/* What a value may be, how it is kept, and what is found in its place. */
+#include <stdio.h>
+
+#include "cache/record.h"
+#include "support/fixtures/cache/caches.h"
+#include "support/models/scripts.h"
+
+#define KEY "belay::cache::pages::{home}"
+
+/* ---- any bytes ---------------------------------------------------------------------------------------------- */
+
+/* Loaded here, read there. */
+typedef struct pair {
+  bed_t *bed;
+  hoard_t writer, reader;
+} pair_t;
+
+static void pair_open(pair_t *pair, const belay_client_options_t *client, size_t max_bytes,
+                      size_t write_compress, size_t read_compress) {
+  *pair = (pair_t){.bed = bed_open(client), .writer.loading = LOADING_BY_HAND};
+  belay_cache_options_t options = cache_options(&pair->writer);
+  options.max_value_bytes = max_bytes;
+  options.compress_bytes = write_compress;
+  hoard_new(&pair->writer, pair->bed, &options);
+  options = bare_options(&pair->reader);
+  options.max_value_bytes = max_bytes;
+  options.compress_bytes = read_compress;
+  hoard_of(&pair->reader, pair->bed, bed_connect(pair->bed, server_url(pair->bed->server), client),
+           &options);
+}
+
+static void expect_bytes(fetch_t *fetch, const void *value, size_t len, belay_cache_from_t from) {
+  assert_error(end_of_fetch(fetch), 0);
+  assert_int_equal(fetch->result.len, len);
+  assert_int_equal(fetch->result.from, from);
+  if (len > 0)
+    assert_true(memcmp(fetch->data, value, len) == 0);
+  fetch_free(fetch);
+}
+
+static void expect_through(pair_t *pair, const char *key, const void *value, size_t len) {
+  fetch_t fetch = {0};
+  assert_error(begin_cache_get(&pair->writer, &fetch, key), 0);
+  bed_until(pair->bed, pair->writer.held == 1);
+  assert_error(hand_over_bytes(&pair->writer, value, len), 0);
+  expect_bytes(&fetch, value, len, BELAY_CACHE_FROM_LOAD);
+  bed_until(pair->bed, hoard_stats(&pair->writer).flights == 0);
+  assert_error(begin_cache_get(&pair->reader, &fetch, key), 0);
+  expect_bytes(&fetch, value, len, BELAY_CACHE_FROM_SERVER);
+}
+
+static void test_any_bytes(void **state) {
+  (void)state;
+  pair_t pair;
+  unsigned char all[256];
+  pair_open(&pair, NULL, 1000, 0, 0);
+  expect_through(&pair, "empty", "", 0);
+  expect_through(&pair, "nothing", NULL, 0);
+  expect_through(&pair, "zero", "\0", 1);
+  for (size_t i = 0; i < sizeof all; i++)
+    all[i] = (unsigned char)i;
+  expect_through(&pair, "all", all, sizeof all);
+  for (int i = 0; i < 256; i += 5) {
+    char key[16];
+    snprintf(key, sizeof key, "byte%d", i);
+    expect_through(&pair, key, &all[i], 1);
+  }
+  assert_int_equal(hoard_stats(&pair.reader).undecodable, 0);
+  assert_int_equal(hoard_stats(&pair.writer).bytes_out, hoard_stats(&pair.reader).bytes_in);
+  bed_close(pair.bed);
+}
+
+/* All kinds of envelopes, as a value: nothing in it means anything. */
+static void test_what_looks_like_an_envelope(void **state) {
+  (void)state;
+  static const belay__record_kind_t kinds[] = {BELAY__RECORD_VALUE, BELAY__RECORD_ABSENT,
+                                               BELAY__RECORD_ERROR};
+  pair_t pair;
+  pair_open(&pair, NULL, 1000, 0, 0);
+  for (size_t i = 0; i < 3; i++) {
+    char *bytes, key[16];
+    size_t len, size;
+    belay__record_t *record = belay__record_new(pair.bed->belay, kinds[i], i == 0 ? 5 : 0, 1);
+    memset(record->bytes, 'v', record->len);
+    memset(belay__record_tag(record, 0), 't', BELAY__RECORD_ID);
+    record->fresh_ms = INT64_C(4000000000000);
+    record->error = kinds[i] == BELAY__RECORD_ERROR ? 7 : 0;
+    assert_error(belay__record_write(pair.bed->belay, record, 0, &bytes, &len, &size), 0);
+    snprintf(key, sizeof key, "kind%zu", i);
+    expect_through(&pair, key, bytes, len);
+    belay__free(pair.bed->belay, bytes, size);
+    belay__record_drop(pair.bed->belay, record);
+  }
+  /* what another key really has */
+  const resp_t *whole = server_ask(pair.bed->server, "GET", "belay::cache::pages::{kind0}", NULL);
+  assert_int_equal(whole->type, RESP_STRING);
+  char copy[400];
+  size_t len = whole->len;
+  assert_true(len < sizeof copy);
+  memcpy(copy, whole->str, len);
+  expect_through(&pair, "copy", copy, len);
+  bed_close(pair.bed);
+}
+
+/* ---- sizes -------------------------------------------------------------------------------------------------- */
+
+static void expect_too_big(hoard_t *hoard, const void *value, size_t len) {
+  fetch_t fetch = {0};
+  assert_error(begin_cache_get(hoard, &fetch, "big"), 0);
+  bed_until(hoard->bed, hoard->held == 1);
+  assert_error(hand_over_bytes(hoard, value, len), BELAY_EOVERFLOW);
+  expect_nothing_fetched(&fetch, BELAY_ELOAD);
+  assert_error(fetch.result.load_error, BELAY_EOVERFLOW);
+}
+
+static void test_as_large_as_the_option(void **state) {
+  (void)state;
+  char value[1001];
+  pair_t pair;
+  pair_open(&pair, NULL, 1000, 0, 0);
+  memset(value, 'x', sizeof value);
+  expect_through(&pair, "home", value, 1000);
+  expect_too_big(&pair.writer, value, 1001);
+  assert_int_equal(hoard_stats(&pair.writer).load_failures, 1);
+  assert_int_equal(hoard_stats(&pair.writer).fills, 1);
+  bed_close(pair.bed);
+}
+
+static void test_as_large_as_can_be(void **state) {
+  (void)state;
+  size_t max = slow() > 1 ? (size_t)8 << 20 : BELAY_CACHE_VALUE_MAX, huge = (size_t)64 << 20;
+  belay_client_options_t client = client_options();
+  client.max_reply = max + 8192;
+  client.timeout_ms = 10000 * slow();
+  unsigned char *value = calloc(1, huge);
+  pair_t pair;
+  pair_open(&pair, &client, max, 0, 0);
+  for (size_t i = 0; i < max; i += 61)
+    value[i] = (unsigned char)(i >> 4);
+  expect_through(&pair, "home", value, max);
+  expect_too_big(&pair.writer, value, max + 1);
+  expect_too_big(&pair.writer, value, huge);
+  free(value);
+  belay_cache_t *cache;
+  belay_cache_options_t options = cache_options(&pair.writer);
+  options.max_value_bytes = huge;
+  assert_error(belay_cache_new(pair.bed->client, &options, &cache), BELAY_EINVAL);
+  bed_close(pair.bed);
+}
+
+/* ---- compressed --------------------------------------------------------------------------------------------- */
+
+/* Whoever has which option: what is kept says how. */
+static void test_compression(void **state) {
+  (void)state;
+  enum { LEN = 10000 };
+  char *value = malloc(LEN);
+  for (int i = 0; i < LEN; i++)
+    value[i] = (char)('a' + i % 7);
+  for (size_t write = 0; write < 2; write++)
+    for (size_t read = 0; read < 2; read++) {
+      pair_t pair;
+      pair_open(&pair, NULL, LEN, write * 1000, read * 1000);
+      expect_through(&pair, "home", value, LEN);
+      int64_t kept = server_integer(pair.bed->server, "STRLEN", KEY, NULL);
+      assert_between(kept, write ? 80 : LEN + 72, write ? 500 : LEN + 72);
+      assert_int_equal(hoard_stats(&pair.writer).bytes_out, kept);
+      assert_int_equal(hoard_stats(&pair.reader).bytes_in, kept);
+      expect_through(&pair, "small", value, 999); /* below the threshold */
+      assert_int_equal(
+          server_integer(pair.bed->server, "STRLEN", "belay::cache::pages::{small}", NULL),
+          999 + 72);
+      bed_close(pair.bed);
+    }
+  free(value);
+}
+
+/* It would only grow. */
+static void test_what_cannot_be_compressed(void **state) {
+  (void)state;
+  enum { LEN = 3000 };
+  unsigned char value[LEN];
+  uint64_t x = 88172645463325252u;
+  for (int i = 0; i < LEN; i++) {
+    x ^= x << 13, x ^= x >> 7, x ^= x << 17;
+    value[i] = (unsigned char)x;
+  }
+  pair_t pair;
+  pair_open(&pair, NULL, LEN, 1, 0);
+  expect_through(&pair, "home", value, LEN);
+  assert_int_equal(server_integer(pair.bed->server, "STRLEN", KEY, NULL), LEN + 72);
+  expect_through(&pair, "empty", "", 0);
+  bed_close(pair.bed);
+}
+
+/* ---- what is no record ---------------------------------------------------------------------------------------- */
+
+/* It is a miss, and counted; the load replaces it. n: how many of them were there before. */
+static void expect_undecodable(hoard_t *hoard, unsigned n) {
+  char value[32];
+  belay_cache_stats_t before = hoard_stats(hoard);
+  snprintf(value, sizeof value, "home#%u", hoard->loaded + 1);
+  expect_cached(hoard, "home", value, BELAY_CACHE_FROM_LOAD);
+  bed_until(hoard->bed, hoard_stats(hoard).flights == 0);
+  belay_cache_stats_t after = hoard_stats(hoard);
+  assert_int_equal(after.undecodable, n + 1);
+  assert_int_equal(after.misses, before.misses + 1);
+  assert_int_equal(after.hits, before.hits);
+  assert_int_equal(after.fills, before.fills + 1);
+  expect_cached(hoard, "home", value, BELAY_CACHE_FROM_SERVER);
+  assert_int_equal(hoard_stats(hoard).undecodable, n + 1);
+}
+
+static void test_a_torn_value(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  hoard_t hoard = {0};
+  unsigned n = 0;
+  hoard_new(&hoard, bed, NULL);
+  expect_cached(&hoard, "home", "home#1", BELAY_CACHE_FROM_LOAD);
+  for (int len = 0;; len++) {
+    char text[16];
+    snprintf(text, sizeof text, "%d", len);
+    bed_until(bed, hoard_stats(&hoard).flights == 0);
+    int64_t was = server_integer(bed->server, "STRLEN", KEY, NULL);
+    if (was <= len)
+      break;
+    server_do(bed->server, "EVAL",
+              "redis.call('SET', KEYS[1], string.sub(redis.call('GET', KEYS[1]), 1, "
+              "tonumber(ARGV[1])))",
+              "1", KEY, text, NULL);
+    expect_undecodable(&hoard, n++);
+  }
+  assert_true(n >= 78);
+  server_do(bed->server, "APPEND", KEY, "x", NULL); /* nor is it longer */
+  expect_undecodable(&hoard, n);
+  bed_settle(bed);
+  expect_ttls(bed->server);
+  bed_close(bed);
+}
+
+static void test_a_foreign_string(void **state) {
+  (void)state;
+  static const char *const strings[] = {
+      "x", "a foreign string that is longer than the head of an envelope, which has 72 bytes, and "
+           "even longer"};
+  bed_t *bed = bed_open(NULL);
+  hoard_t hoard = {0};
+  hoard_new(&hoard, bed, NULL);
+  for (unsigned i = 0; i < 2; i++) {
+    server_do(bed->server, "SET", KEY, strings[i], NULL);
+    expect_undecodable(&hoard, i);
+  }
+  server_do(bed->server, "SET", KEY, "", NULL);
+  expect_undecodable(&hoard, 2);
+  expect_invalidate(&hoard, "home");
+  bed_close(bed);
+}
+
+/* Of each byte of the envelope that is checked: another one. */
+static void test_a_damaged_envelope(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  hoard_t hoard = {0};
+  unsigned n = 0;
+  hoard_new(&hoard, bed, NULL);
+  expect_cached(&hoard, "home", "home#1", BELAY_CACHE_FROM_LOAD);
+  for (int at = 0; at < 78; at++) {
+    char text[16];
+    if (at >= BELAY__RECORD_AT_FRESH && at < BELAY__RECORD_AT_RETRY + 8)
+      continue; /* which scripts change */
+    snprintf(text, sizeof text, "%d", at);
+    bed_until(bed, hoard_stats(&hoard).flights == 0);
+    server_do(bed->server, "EVAL",
+              "local byte = string.byte(redis.call('GETRANGE', KEYS[1], ARGV[1], ARGV[1])) "
+              "redis.call('SETRANGE', KEYS[1], ARGV[1], string.char((byte + 1) % 256))",
+              "1", KEY, text, NULL);
+    expect_undecodable(&hoard, n++);
+  }
+  bed_close(bed);
+}
+
+/* A version that is not ours, well formed in itself for all that we know. Byte 3. */
+static void test_another_version(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  hoard_t hoard = {0};
+  hoard_new(&hoard, bed, NULL);
+  expect_cached(&hoard, "home", "home#1", BELAY_CACHE_FROM_LOAD);
+  bed_until(bed, hoard_stats(&hoard).flights == 0);
+  server_do(bed->server, "SETRANGE", KEY, "3", "\x02", NULL);
+  change_t change = {0};
+  assert_error(begin_cache_touch(&hoard, &change, "home", 1000), 0);
+  assert_error(end_of_change(&change), BELAY_EMISMATCH);
+  expect_undecodable(&hoard, 0);
+  bed_close(bed);
+}
+
+/* A list, of each kind of key. */
+static void test_a_list(void **state) {
+  (void)state;
+  static const char *const tails[] = {"", "::gen"};
+  bed_t *bed = bed_open(NULL);
+  hoard_t hoard = {0};
+  belay_cache_options_t options = cache_options(&hoard);
+  options.away = BELAY_CACHE_AWAY_LOAD; /* the server is not away */
+  hoard_new(&hoard, bed, &options);
+  for (int i = 0; i < 2; i++) {
+    char key[64];
+    snprintf(key, sizeof key, "%s%s", KEY, tails[i]);
+    server_do(bed->server, "RPUSH", key, "x", NULL);
+    expect_no_value(&hoard, "home", BELAY_EWRONGTYPE);
+    assert_int_equal(hoard.loaded, 0);
+    assert_int_equal(server_integer(bed->server, "LLEN", key, NULL), 1); /* left alone */
+    expect_invalidate(&hoard, "home"); /* but that deletes whatever it holds */
+    assert_int_equal(server_integer(bed->server, "EXISTS", key, NULL), 0);
+  }
+  belay_cache_stats_t stats = hoard_stats(&hoard);
+  assert_int_equal(stats.undecodable, 0);
+  assert_int_equal(stats.away, 0);
+  assert_int_equal(stats.losers, 0);
+  expect_cached(&hoard, "home", "home#1", BELAY_CACHE_FROM_LOAD);
+  bed_close(bed);
+}
+
+static size_t one_tag(const char *key, size_t key_len, belay_bytes_t tags[BELAY_CACHE_TAGS_MAX],
+                      void *arg) {
+  (void)key, (void)key_len, (void)arg;
+  tags[0] = (belay_bytes_t){"site", 4};
+  return 1;
+}
+
+/* Where a tag's generation should be: a list, and a string that is none. */
+static void test_a_tag_that_is_something_else(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  hoard_t hoard = {0};
+  belay_cache_options_t options = cache_options(&hoard);
+  options.tags = one_tag;
+  options.away = BELAY_CACHE_AWAY_LOAD;
+  hoard_new(&hoard, bed, &options);
+  server_do(bed->server, "RPUSH", "belay::cache::pages::{site}::tag", "x", NULL);
+  expect_no_value(&hoard, "home", BELAY_EWRONGTYPE);
+  server_do(bed->server, "SET", "belay::cache::pages::{site}::tag", "foreign", NULL);
+  expect_no_value(&hoard, "home", BELAY_EMISMATCH);
+  assert_int_equal(hoard.loaded, 0);
+  expect_invalidate_tag(&hoard, "site"); /* deletes it */
+  expect_cached(&hoard, "home", "home#1", BELAY_CACHE_FROM_LOAD);
+  bed_until(bed, hoard_stats(&hoard).flights == 0);
+  expect_cached(&hoard, "home", "home#1", BELAY_CACHE_FROM_SERVER);
+  server_do(bed->server, "SET", "belay::cache::pages::{site}::tag", "foreign", NULL);
+  expect_no_value(&hoard, "home", BELAY_EMISMATCH); /* what was stored is not good either */
+  assert_int_equal(hoard_stats(&hoard).away, 0);
+  bed_close(bed);
+}
+
+/* Nobody loads it: it is absent, and stays there. */
+static void test_what_cannot_be_read_nor_loaded(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  hoard_t hoard = {0};
+  belay_cache_options_t options = bare_options(&hoard);
+  hoard_new(&hoard, bed, &options);
+  server_do(bed->server, "SET", KEY, "foreign", NULL);
+  expect_no_value(&hoard, "home", BELAY_EABSENT);
+  assert_int_equal(hoard_stats(&hoard).undecodable, 1);
+  assert_string_equal(server_string(bed->server, "GET", KEY, NULL), "foreign");
+  expect_put(&hoard, "home", "put", true);
+  expect_cached(&hoard, "home", "put", BELAY_CACHE_FROM_SERVER);
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_any_bytes),
+      cmocka_unit_test(test_what_looks_like_an_envelope),
+      cmocka_unit_test(test_as_large_as_the_option),
+      cmocka_unit_test(test_as_large_as_can_be),
+      cmocka_unit_test(test_compression),
+      cmocka_unit_test(test_what_cannot_be_compressed),
+      cmocka_unit_test(test_a_torn_value),
+      cmocka_unit_test(test_a_foreign_string),
+      cmocka_unit_test(test_a_damaged_envelope),
+      cmocka_unit_test(test_another_version),
+      cmocka_unit_test(test_a_list),
+      cmocka_unit_test(test_a_tag_that_is_something_else),
+      cmocka_unit_test(test_what_cannot_be_read_nor_loaded),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

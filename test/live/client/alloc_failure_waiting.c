@@ -1,0 +1,355 @@
+/* Memory runs out while somebody waits: every single allocation of belay's is made to fail in turn. Whatever fails,
+ * nothing crashes, nothing leaks, every callback comes exactly once, nobody waits for ever, and what is said to
+ * have happened has. */
+#include <belay.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uv.h>
+
+#include "support/servers/server.h"
+#include "support/base/unit.h"
+
+enum { TURNS_MAX = 2000, WAIT_MS = 300, PARTIES = 2 };
+
+typedef struct meter {
+  size_t allocations, fail_at; /* fail_at 0: never */
+  size_t live;
+} meter_t;
+
+typedef struct play {
+  server_t *server;
+  belay_t *belay;
+  belay_client_t *client;
+  belay_latch_t *latch;
+  belay_barrier_t *barrier[PARTIES];
+  belay_election_t *election;
+  belay_request_t request;
+  int pending; /* callbacks that are owed */
+  bool counted, opened, elected, seen, filled, listed, broken, met, closed;
+  uint64_t generation[PARTIES];
+} play_t;
+
+static meter_t meter;
+
+static void *metered_alloc(void *ctx, size_t size) {
+  meter_t *m = ctx;
+  if (++m->allocations == m->fail_at)
+    return NULL;
+  void *p = malloc(size);
+  assert_non_null(p);
+  m->live++;
+  return p;
+}
+
+static void metered_free(void *ctx, void *ptr) {
+  ((meter_t *)ctx)->live--;
+  free(ptr);
+}
+
+static void on_closed(belay_t *belay, void *data) {
+  (void)belay;
+  ((play_t *)data)->closed = true;
+}
+
+static void end_when_quiet(play_t *play) {
+  if (play->pending == 0)
+    assert_int_equal(belay_close(play->belay, on_closed), 0);
+}
+
+static void answered(play_t *play) {
+  assert_true(play->pending-- > 0);
+  end_when_quiet(play);
+}
+
+/* ---- a latch --------------------------------------------------------------------------------------------- */
+
+static void on_counted(belay_request_t *request, int status, unsigned left) {
+  play_t *play = request->data;
+  assert_int_equal(left, 0);
+  play->counted = status == 0;
+  answered(play);
+}
+
+static void on_open(belay_latch_t *latch, int status) {
+  play_t *play = belay_latch_data(latch);
+  play->opened = status == 0;
+  if (play->opened)
+    assert_int_equal(server_integer(play->server, "HLEN", "belay::latch::{one}", NULL), 3);
+  answered(play);
+}
+
+static void play_latch(play_t *play) {
+  if (belay_latch_new(play->client, "one", 3, NULL, &play->latch) != 0)
+    return;
+  belay_latch_set_data(play->latch, play);
+  play->pending += belay_latch_wait(play->latch, WAIT_MS, on_open) == 0;
+  play->request.data = play;
+  play->pending += belay_latch_count_down(play->latch, &play->request, NULL, 0, on_counted) == 0;
+}
+
+/* ---- a barrier ------------------------------------------------------------------------------------------- */
+
+static void on_passed(belay_barrier_t *barrier, int status, uint64_t generation) {
+  play_t *play = belay_barrier_data(barrier);
+  for (int i = 0; i < PARTIES; i++)
+    if (barrier == play->barrier[i])
+      play->generation[i] = generation;
+  assert_int_equal(generation, status == 0);
+  answered(play);
+}
+
+static void play_barrier(play_t *play) {
+  belay_latch_options_t options;
+  belay_latch_options_init(&options);
+  options.count = PARTIES;
+  for (int i = 0; i < PARTIES; i++) {
+    if (belay_barrier_new(play->client, "one", 3, &options, &play->barrier[i]) != 0)
+      continue;
+    belay_barrier_set_data(play->barrier[i], play);
+    play->pending += belay_barrier_wait(play->barrier[i], WAIT_MS, on_passed) == 0;
+  }
+}
+
+/* ---- an election ----------------------------------------------------------------------------------------- */
+
+static void on_resigned(belay_election_t *election, int status) {
+  (void)status;
+  answered(belay_election_data(election));
+}
+
+static void on_campaigned(belay_election_t *election, int status) {
+  play_t *play = belay_election_data(election);
+  if (status == 0 && belay_election_resign(election, on_resigned) == 0)
+    play->pending++;
+  play->elected = status == 0;
+  answered(play);
+}
+
+static void on_observe(belay_election_t *election, int status, const belay_leader_t *leader) {
+  play_t *play = belay_election_data(election);
+  (void)leader;
+  if (status != 0 || play->seen)
+    return;
+  play->seen = true;
+  answered(play);
+}
+
+static void play_election(play_t *play) {
+  belay_election_options_t options;
+  belay_election_options_init(&options);
+  options.on_observe = on_observe;
+  options.data = play;
+  if (belay_election_new(&play->client, 1, "one", 3, &options, &play->election) != 0)
+    return;
+  play->pending += belay_election_observe(play->election, 1) == 0;
+  play->pending += belay_election_campaign(play->election, on_campaigned) == 0;
+  belay_election_ref(play->election);
+}
+
+/* ---- a bucket -------------------------------------------------------------------------------------------- */
+
+static void on_filled(belay_request_t *request, int status, const belay_bucket_state_t *state) {
+  play_t *play = request->data;
+  play->filled = status == 0 && state->applied;
+  if (play->filled)
+    assert_string_equal(server_string(play->server, "GET", "belay::bucket::{one}", NULL), "5");
+  answered(play);
+}
+
+static void play_bucket(play_t *play) {
+  belay_bucket_options_t options;
+  belay_bucket_t *bucket;
+  belay_bucket_options_init(&options);
+  options.capacity = 10;
+  if (belay_bucket_new(play->client, &options, &bucket) != 0)
+    return;
+  play->request.data = play;
+  play->pending += belay_bucket_add(bucket, &play->request, "one", 3, 5, 0, on_filled) == 0;
+}
+
+/* ---- a refiller ------------------------------------------------------------------------------------------ */
+
+static void on_members(belay_request_t *request, int status, const belay_refiller_member_t *members,
+                       size_t n) {
+  play_t *play = request->data;
+  for (size_t i = 0; i < n; i++)
+    play->listed |= strcmp(members[i].label, "other") == 0;
+  assert_int_equal(play->listed, status == 0);
+  answered(play);
+}
+
+/* There is one that has a place, at least. */
+static void play_refiller(play_t *play) {
+  belay_bucket_options_t options;
+  belay_refiller_options_t o;
+  belay_bucket_t *bucket;
+  belay_refiller_t *refiller;
+  belay_bucket_options_init(&options);
+  belay_refiller_options_init(&o);
+  options.capacity = 10;
+  o.name = o.pattern = "one";
+  o.name_len = o.pattern_len = 3;
+  server_do(play->server, "ZADD", "belay::semaphore::{refill/0//one}", "99999999999999",
+            "0123456789abcdef0123456789abcdef01234567:other", NULL);
+  if (belay_bucket_new(play->client, &options, &bucket) != 0 ||
+      belay_refiller_new(bucket, &o, &refiller) != 0)
+    return;
+  (void)belay_refiller_add(refiller, "one", 3, 5);
+  play->request.data = play;
+  play->pending += belay_refiller_members(refiller, &play->request, on_members) == 0;
+}
+
+/* ---- what is held ---------------------------------------------------------------------------------------- */
+
+static void on_broken(belay_request_t *request, int status, const belay_broken_t *broken) {
+  play_t *play = request->data;
+  play->broken = status == 0 && broken->removed == 1;
+  if (play->broken)
+    assert_int_equal(server_integer(play->server, "EXISTS", "belay::lock::{one}", NULL), 0);
+  answered(play);
+}
+
+static void on_held(belay_sweep_t *sweep, const belay_held_t *held) {
+  play_t *play = belay_sweep_data(sweep);
+  play->request.data = play;
+  play->pending += belay_held_break(play->client, &play->request, held, on_broken) == 0;
+}
+
+static void on_swept(belay_sweep_t *sweep, int status, const belay_sweep_totals_t *totals) {
+  (void)status;
+  (void)totals;
+  answered(belay_sweep_data(sweep));
+}
+
+static void play_held(play_t *play) {
+  belay_sweep_options_t options;
+  belay_sweep_t *sweep;
+  belay_sweep_options_init(&options);
+  options.on_held = on_held;
+  options.patience_ms = 0;
+  options.data = play;
+  server_do(play->server, "SET", "belay::lock::{one}",
+            "0123456789abcdef0123456789abcdef01234567:other", NULL);
+  if (belay_sweep_new(play->client, &options, &sweep) == 0)
+    play->pending += belay_sweep_start(sweep, on_swept) == 0;
+}
+
+/* ---- who the servers are --------------------------------------------------------------------------------- */
+
+static void on_servers(belay_request_t *request, int status, const belay_topology_server_t *servers,
+                       size_t n) {
+  play_t *play = request->data;
+  assert_true((n > 0) == (status == 0));
+  play->met = n > 0 && servers[0].samples == 2;
+  answered(play);
+}
+
+static void play_topology(play_t *play) {
+  play->request.data = play;
+  play->pending += belay_topology_read(play->client, &play->request, 2, on_servers) == 0;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------------------- */
+
+static void perform(play_t *play, void (*part)(play_t *play)) {
+  uv_loop_t loop;
+  belay_options_t options;
+  belay_options_init(&options);
+  options.allocator = (belay_allocator_t){metered_alloc, metered_free, &meter};
+  assert_int_equal(uv_loop_init(&loop), 0);
+  if (belay_open(&loop, &options, &play->belay) == 0) {
+    belay_client_options_t client;
+    belay_client_options_init(&client);
+    client.timeout_ms = 100;
+    client.close_timeout_ms = 100;
+    client.reconnect_max_ms = 20;
+    belay_set_data(play->belay, play);
+    if (belay_connect(play->belay, server_url(play->server), &client, &play->client) == 0)
+      part(play);
+    end_when_quiet(play);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    assert_true(play->closed);
+    assert_int_equal(play->pending, 0);
+  }
+  assert_int_equal(uv_loop_close(&loop), 0);
+}
+
+/* Returns what happened when nothing failed any more. */
+static play_t play_until_nothing_fails(void (*part)(play_t *play)) {
+  server_t *server = server_start(NULL);
+  play_t play;
+  int turn = 0;
+  do {
+    meter = (meter_t){.fail_at = (size_t)++turn};
+    assert_true(turn < TURNS_MAX);
+    server_do(server, "FLUSHALL", NULL);
+    server_do(server, "SCRIPT", "FLUSH", NULL);
+    play = (play_t){.server = server};
+    perform(&play, part);
+    assert_int_equal(meter.live, 0);
+    for (int i = 1; i < PARTIES; i++) /* all pass, or none does */
+      assert_int_equal(play.generation[i], play.generation[0]);
+  } while (meter.allocations >= meter.fail_at);
+  assert_true(turn > 5);
+  server_stop(server);
+  return play;
+}
+
+static void test_a_latch(void **state) {
+  (void)state;
+  play_t play = play_until_nothing_fails(play_latch);
+  assert_true(play.counted && play.opened);
+}
+
+static void test_a_barrier(void **state) {
+  (void)state;
+  play_t play = play_until_nothing_fails(play_barrier);
+  for (int i = 0; i < PARTIES; i++)
+    assert_int_equal(play.generation[i], 1);
+}
+
+static void test_an_election(void **state) {
+  (void)state;
+  play_t play = play_until_nothing_fails(play_election);
+  assert_true(play.elected && play.seen);
+}
+
+static void test_a_bucket(void **state) {
+  (void)state;
+  play_t play = play_until_nothing_fails(play_bucket);
+  assert_true(play.filled);
+}
+
+static void test_a_refiller(void **state) {
+  (void)state;
+  if (deployment_is_cluster())
+    skip(); /* where there are no patterns */
+  play_t play = play_until_nothing_fails(play_refiller);
+  assert_true(play.listed);
+}
+
+static void test_what_is_held(void **state) {
+  (void)state;
+  play_t play = play_until_nothing_fails(play_held);
+  assert_true(play.broken);
+}
+
+static void test_who_the_servers_are(void **state) {
+  (void)state;
+  play_t play = play_until_nothing_fails(play_topology);
+  assert_true(play.met);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_a_latch),
+      cmocka_unit_test(test_a_barrier),
+      cmocka_unit_test(test_an_election),
+      cmocka_unit_test(test_a_bucket),
+      cmocka_unit_test(test_a_refiller),
+      cmocka_unit_test(test_what_is_held),
+      cmocka_unit_test(test_who_the_servers_are),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

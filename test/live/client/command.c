@@ -1,0 +1,462 @@
+/* The belay command: what it prints makes users of a server, and never a password, whatever goes wrong. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "support/base/clock.h"
+#include "support/servers/process.h"
+#include "support/servers/server.h"
+#include "support/base/unit.h"
+
+#define SECRET "hunter2isgeheim"
+#define OUTPUT_MAX 65536
+#define ARGS_MAX 32
+#define URLS_MAX 40
+
+static const char *belay; /* the program */
+
+/* What a command has said, on both ways, and how it ended. */
+typedef struct said {
+  char out[OUTPUT_MAX];
+  int status;
+} said_t;
+
+/* err: where what it says of errors goes: "1" (to the rest), or a file. */
+static process_t start(const char *err, const char *const *args) {
+  const char *argv[ARGS_MAX] = {"sh", "-c", NULL, belay};
+  char script[64];
+  snprintf(script, sizeof script, "exec \"$0\" \"$@\" 2>%s", err);
+  argv[2] = script;
+  for (size_t i = 0; args[i] != NULL; i++)
+    argv[4 + i] = args[i];
+  return process_start(argv);
+}
+
+/* All that it says, to its end. Valid until the next time. */
+static const said_t *hear(process_t *process) {
+  static said_t said;
+  size_t n = 0;
+  ssize_t got;
+  while ((got = read(process->out, said.out + n, sizeof said.out - 1 - n)) > 0)
+    n += (size_t)got;
+  said.out[n] = '\0';
+  said.status = process_wait(process);
+  return &said;
+}
+
+static const said_t *run_to(const char *err, const char *const *args) {
+  process_t process = start(err, args);
+  return hear(&process);
+}
+
+#define ARGS(...) ((const char *const[]){__VA_ARGS__, NULL})
+#define RUN(...) run_to("&1", ARGS(__VA_ARGS__))
+#define PRINTED(...) run_to("/dev/null", ARGS(__VA_ARGS__)) /* without what is said of it */
+
+/* ---- belay acl --------------------------------------------------------------------------------------------- */
+
+/* Says a line as redis-cli does, to which it goes through a pipe: what servers take for a command. */
+static void say_line(server_t *server, const char *line) {
+  resp_client_t client;
+  char reply[256];
+  assert_int_equal(resp_dial_unix(&client, server_path(server)), 0);
+  assert_int_equal(resp_send(client.fd, line, strlen(line)), 0);
+  ssize_t n = read(client.fd, reply, sizeof reply - 1);
+  assert_true(n > 0);
+  reply[n] = '\0';
+  resp_hang_up(&client);
+  if (strcmp(reply, "+OK\r\n") != 0)
+    fail_msg("%s%s", reply, line);
+}
+
+static bool may(server_t *server, const char *user, const char *command, const char *key) {
+  return strcmp(server_string(server, "ACL", "DRYRUN", user, command, key, NULL), "OK") == 0;
+}
+
+static bool logs_in(server_t *server, const char *user, const char *password) {
+  resp_client_t client;
+  resp_words_t auth = {3, {"AUTH", user, password}, {4, strlen(user), strlen(password)}};
+  assert_int_equal(resp_dial_unix(&client, server_path(server)), 0);
+  resp_t *reply = resp_call(&client, &auth);
+  bool ok = reply->type == RESP_STATUS;
+  resp_free(reply);
+  resp_hang_up(&client);
+  return ok;
+}
+
+#define STRANGE "we\"i'rd*\\::part"
+
+/* What is printed for redis-cli makes the user that is asked for, in any namespace. */
+static void test_a_line_for_redis_cli(void **state) {
+  (void)state;
+  server_t *server = server_start(NULL);
+  const said_t *said =
+      PRINTED("acl", "--user", "app", "--namespace", STRANGE, "--key", "the \"door", "lock");
+  assert_int_equal(said->status, 2); /* a key with a space */
+  said = PRINTED("acl", "--user", "app", "--namespace", STRANGE, "--key", "the\"door'", "--db", "2",
+                 "--server", "7.0.15", "lock", "limiter");
+  assert_int_equal(said->status, 0);
+  say_line(server, said->out);
+  assert_true(may(server, "app", "GET", "we\"i'rd*\\::part::x"));
+  assert_true(may(server, "app", "GET", "the\"door'"));
+  assert_false(may(server, "app", "GET", "we\"i'rdish\\::part::x"));
+  assert_false(may(server, "app", "GET", "door"));
+  assert_true(may(server, "app", "SELECT", "2"));
+  assert_false(may(server, "app", "SELECT", "1"));
+  assert_false(may(server, "app", "LLEN", "we\"i'rd*\\::part::x"));
+  server_stop(server);
+}
+
+/* A new user cannot log in; and who is given new rules keeps his password. */
+static void test_where_the_password_goes(void **state) {
+  (void)state;
+  server_t *server = server_start(NULL);
+  const said_t *said = PRINTED("acl", "--user=app", "--namespace=app", "all");
+  assert_null(strchr(said->out, '>'));
+  assert_null(strstr(said->out, "nopass"));
+  say_line(server, said->out);
+  assert_false(logs_in(server, "app", ""));
+  assert_false(logs_in(server, "app", "secret"));
+  server_do(server, "ACL", "SETUSER", "app", ">secret", "+keys", "~other", "(+del ~*)", NULL);
+  assert_true(logs_in(server, "app", "secret"));
+  assert_true(may(server, "app", "KEYS", "*") && may(server, "app", "DEL", "anything"));
+  say_line(server, said->out);
+  assert_true(logs_in(server, "app", "secret"));
+  assert_false(may(server, "app", "KEYS", "*") || may(server, "app", "DEL", "anything"));
+  said = RUN("acl", "--user=app", "--namespace=app", "all");
+  assert_non_null(strstr(said->out, "password")); /* it says so */
+  server_stop(server);
+}
+
+static int by_word(const void *a, const void *b) {
+  return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* What a server lists, in an order that is always the same. */
+static const char *listed(server_t *server) {
+  static char list[4096];
+  const char *words[256];
+  size_t n = 0, at = 0;
+  char *text = strdup(server_ask(server, "ACL", "LIST", NULL)->items[0]->str), *next;
+  for (char *word = strtok_r(text, " ", &next); word != NULL; word = strtok_r(NULL, " ", &next))
+    words[n++] = word;
+  qsort(words, n, sizeof *words, by_word);
+  for (size_t i = 0; i < n; i++)
+    at += (size_t)snprintf(list + at, sizeof list - at, "%s ", words[i]);
+  free(text);
+  return list;
+}
+
+/* The same user out of a file. */
+static void test_a_line_for_a_file(void **state) {
+  (void)state;
+  char path[] = "/tmp/belay-test-users-XXXXXX.acl", lines[128], list[4096];
+  const said_t *said = PRINTED("acl", "--user", "app", "--namespace", STRANGE, "all");
+  server_t *server = server_start(NULL);
+  say_line(server, said->out);
+  snprintf(list, sizeof list, "%s", listed(server));
+  server_stop(server);
+
+  said = PRINTED("acl", "--file", "--user", "app", "--namespace", STRANGE, "all");
+  assert_memory_equal(said->out, "user app on ", 12);
+  int fd = mkstemps(path, 4);
+  assert_true(fd >= 0);
+  assert_int_equal(write(fd, said->out, strlen(said->out)), strlen(said->out));
+  close(fd);
+  snprintf(lines, sizeof lines, "aclfile %s", path);
+  server = server_start(&(server_options_t){.lines = lines});
+  assert_non_null(strstr(list, " user "));
+  assert_string_equal(listed(server), list);
+  unlink(path);
+  server_stop(server);
+}
+
+static void test_two_lines_with_sentinels(void **state) {
+  (void)state;
+  const said_t *said = PRINTED("acl", "--user", "app", "--namespace", "app", "--sentinel", "lock");
+  const char *second = strchr(said->out, '\n') + 1;
+  assert_memory_equal(second, "ACL SETUSER app on ", 19);
+  assert_non_null(strstr(second, "+sentinel|get-master-addr-by-name"));
+  assert_null(strstr(second, " ~"));
+  assert_true(strstr(said->out, "+role") < second);
+  server_t *server = server_start(NULL);
+  server_t *sentinel = server_start(&(server_options_t){.address = "127.0.0.1", .sentinel = true});
+  char first[4096];
+  snprintf(first, sizeof first, "%.*s", (int)(second - said->out), said->out);
+  say_line(server, first);
+  resp_client_t client;
+  char reply[64] = "";
+  assert_int_equal(resp_dial_tcp(&client, "127.0.0.1", server_port(sentinel)), 0);
+  assert_int_equal(resp_send(client.fd, second, strlen(second)), 0);
+  assert_true(read(client.fd, reply, sizeof reply - 1) > 0);
+  assert_string_equal(reply, "+OK\r\n");
+  resp_hang_up(&client);
+  server_stop(sentinel);
+  server_stop(server);
+}
+
+static void test_what_it_does_not_take(void **state) {
+  (void)state;
+  static const char *const lines[][10] = {
+      {"acl"},
+      {"acl", "lock"},
+      {"acl", "--user", "app", "lock"},
+      {"acl", "--user", "app", "--namespace", "app"},
+      {"acl", "--namespace", "app", "lock"},
+      {"acl", "--user", "", "--namespace", "app", "lock"},
+      {"acl", "--user", "a b", "--namespace", "app", "lock"},
+      {"acl", "--user", "app", "--namespace", "", "lock"},
+      {"acl", "--user", "app", "--namespace", "a::", "lock"},
+      {"acl", "--user", "app", "--namespace", "a b", "lock"},
+      {"acl", "--user", "app", "--namespace", "1::2::3::4::5::6::7::8::9", "lock"},
+      {"acl", "--user", "app", "--namespace", "app", "locks"},
+      {"acl", "--user", "app", "--namespace", "app", "--db", "-1", "lock"},
+      {"acl", "--user", "app", "--namespace", "app", "--db", "65536", "lock"},
+      {"acl", "--user", "app", "--namespace", "app", "--db", "1x", "lock"},
+      {"acl", "--user", "app", "--namespace", "app", "--server", "5.0", "lock"},
+      {"acl", "--user", "app", "--namespace", "app", "--server", "7.", "lock"},
+      {"acl", "--user", "app", "--namespace", "app", "--server", "new", "lock"},
+      {"acl", "--user", "app", "--namespace", "app", "--key", "", "lock"},
+      {"acl", "--user", "app", "--namespace", "app", "--what", "lock"},
+      {"acl", "--user", "app", "--namespace", "app", "lock", "--db"},
+  };
+  for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+    const said_t *said = run_to("/dev/null", lines[i]);
+    if (said->status != 2 || said->out[0] != '\0')
+      fail_msg("line %zu: status %d: %s", i, said->status, said->out);
+    said = run_to("&1", lines[i]);
+    assert_non_null(strstr(said->out, "belay: acl: "));
+  }
+}
+
+static void test_help(void **state) {
+  (void)state;
+  const said_t *said = RUN("help");
+  assert_int_equal(said->status, 0);
+  assert_non_null(strstr(said->out, "\n  acl "));
+  assert_non_null(strstr(said->out, "BELAY_URL"));
+  assert_non_null(strstr(said->out, "/proc/PID/cmdline"));
+  said = RUN("acl", "--help");
+  assert_int_equal(said->status, 0);
+  assert_non_null(strstr(said->out, " limiter "));
+  assert_non_null(
+      strstr(said->out, "belay acl --user app --namespace app lock limiter | redis-cli"));
+  process_t process = process_start(
+      ARGS("sh", "-c", "\"$0\" acl --user a --namespace a all 2>&1 >/dev/full", belay));
+  char line[256];
+  do
+    assert_true(process_read_line(&process, line, sizeof line));
+  while (strstr(line, "belay: acl: not all of this could be written: ") == NULL);
+  assert_int_equal(process_wait(&process), 123);
+}
+
+/* ---- secrets ----------------------------------------------------------------------------------------------- */
+
+static void expect_no_secret(const said_t *said) {
+  assert_null(strstr(said->out, SECRET));
+}
+
+/* As an option, in both ways, and out of the environment: they fail, and say nothing of it. All at once, for some take
+ * their time. */
+static void expect_failures(const char *const *urls, size_t n, int least) {
+  static process_t processes[3 * URLS_MAX];
+  assert_true(n <= URLS_MAX);
+  for (size_t i = 0; i < n; i++) {
+    char option[512];
+    snprintf(option, sizeof option, "--url=%s", urls[i]);
+    processes[3 * i] = start("&1", ARGS("demo", "--url", urls[i]));
+    processes[3 * i + 1] = start("&1", ARGS("demo", option));
+    setenv("BELAY_URL", urls[i], 1);
+    processes[3 * i + 2] = start("&1", ARGS("demo"));
+    unsetenv("BELAY_URL");
+  }
+  for (size_t i = 0; i < 3 * n; i++) {
+    const said_t *said = hear(&processes[i]);
+    expect_no_secret(said);
+    assert_non_null(strstr(said->out, "belay: "));
+    assert_in_range(said->status, least, 123);
+  }
+}
+
+static void test_urls_that_are_none(void **state) {
+  (void)state;
+  static const char *const urls[] = {
+      "redis://user:" SECRET "@",
+      "redis://user:" SECRET "@:6379",
+      "redis://user:" SECRET "@host:port",
+      "redis://user:" SECRET "@host:99999",
+      "redis://user:" SECRET "@host:1:2",
+      "redis://user:" SECRET "@host/db",
+      "redis://user:" SECRET "@host/1/2",
+      "redis://user:" SECRET "@[::1",
+      "redis://user:" SECRET "@ho st",
+      "redis://user:" SECRET "@host#fragment",
+      "redis://user:" SECRET "@host?query=1",
+      "redis://user:" SECRET "%@host",
+      "redis://user:" SECRET "%zz@host",
+      "redis://user:" SECRET "%00@host",
+      "redis://user:" SECRET "/slash@host",
+      "redis://user:" SECRET "?question@host",
+      "redis://user:" SECRET "#hash@host",
+      "redis://user:" SECRET " space@host",
+      "redis://user:" SECRET "\ttab@host",
+      "redis://" SECRET ":" SECRET ":" SECRET "@host:" SECRET,
+      "redis://:" SECRET,
+      "redis:" SECRET,
+      "//user:" SECRET "@host",
+      "user:" SECRET "@host",
+      SECRET,
+      "http://user:" SECRET "@host",
+      "unix://user:" SECRET "@relative",
+      "unix://user:" SECRET "@/socket?db=" SECRET,
+      "unix://user:" SECRET "@/socket?what=1",
+      "redis+sentinel://user:" SECRET "@host",
+      "redis+sentinel://user:" SECRET "@host/" SECRET "/" SECRET,
+      "redis+cluster://user:" SECRET "@host/1",
+      "redis+replicas://user:" SECRET "@",
+      "rediss+what://user:" SECRET "@host",
+  };
+  expect_failures(urls, sizeof urls / sizeof *urls, 2);
+}
+
+/* Servers that are not there, do not let us in, do not permit it, or repeat what they are told. */
+static void test_servers_that_refuse(void **state) {
+  (void)state;
+  static const char *const nowhere[] = {
+      "redis://user:" SECRET "@127.0.0.1:1",
+      "redis://user:" SECRET "@no-such-host.invalid",
+      "rediss://user:" SECRET "@127.0.0.1:1",
+      "redis+sentinel://user:" SECRET "@127.0.0.1:1/main",
+      "redis+cluster://user:" SECRET "@127.0.0.1:1",
+      "redis+replicas://user:" SECRET "@127.0.0.1:1",
+      "unix://user:" SECRET "@/nonexistent/socket",
+  };
+  static const server_options_t all[] = {
+      {.password = "another"},
+      {.lines = "user user on >" SECRET " -@all +hello ~*"},
+      {.lines = "user user on >" SECRET " +@all -select ~*"},
+      {.arguments = {"--rename-command", "AUTH", ""}},
+      {.arguments = {"--rename-command", "AUTH", "", "--rename-command", "SELECT", ""}},
+  };
+  server_t *servers[sizeof all / sizeof *all];
+  char url[sizeof all / sizeof *all][256];
+  const char *urls[URLS_MAX];
+  size_t n = 0;
+  for (size_t i = 0; i < sizeof nowhere / sizeof *nowhere; i++)
+    urls[n++] = nowhere[i];
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    servers[i] = server_start(&all[i]);
+    snprintf(url[i], sizeof url[i], "unix://user:" SECRET "@%s?db=1", server_path(servers[i]));
+    urls[n++] = url[i];
+  }
+  expect_failures(urls, n, 120);
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    server_stop(servers[i]);
+}
+
+/* What is no command line, with a URL in it. */
+static void test_lines_that_are_none(void **state) {
+  (void)state;
+  static const char url[] = "redis://user:" SECRET "@host",
+                    option[] = "--url=redis://:" SECRET "@h";
+  static const char *const lines[][10] = {
+      {url},
+      {option},
+      {"help", url},
+      {"version", url},
+      {"demo", url},
+      {"demo", "--ulr", url},
+      {"demo", "--url"},
+      {"demo", option, option},
+      {"demo", "--url", url, url},
+      {"acl", url},
+      {"acl", option},
+      {"acl", "--url", url},
+      {"acl", "--user", "app", "--namespace", "app", url},
+      {"acl", "--user", "app", "--namespace", "app", option, "lock"},
+      {"acl", "--user", "app", "--namespace", "app", "--db", url, "lock"},
+      {"acl", "--user", "app", "--namespace", "app", "--server", url, "lock"},
+      {"demo-worker", url},
+      {"demo-raw", "1", url},
+  };
+  for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+    const said_t *said = run_to("&1", lines[i]);
+    expect_no_secret(said);
+    assert_int_not_equal(said->status, 0);
+  }
+}
+
+/* How many processes that the demo has started there are; adds those that have the secret in their command line. */
+static unsigned look_at_processes(const process_t *demo, unsigned *told) {
+  char parent[24];
+  int len = snprintf(parent, sizeof parent, "%ld", (long)demo->pid) + 1; /* an argument of theirs */
+  unsigned looked = 0;
+  DIR *dir = opendir("/proc");
+  for (const struct dirent *entry; (entry = readdir(dir)) != NULL;) {
+    char path[300], line[4096];
+    snprintf(path, sizeof path, "/proc/%s/cmdline", entry->d_name);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? 0 : read(fd, line, sizeof line - 1);
+    if (fd >= 0)
+      close(fd);
+    if (n <= 0 || memmem(line, (size_t)n, parent, (size_t)len) == NULL)
+      continue;
+    looked++;
+    *told += memmem(line, (size_t)n, SECRET, sizeof SECRET - 1) != NULL;
+  }
+  closedir(dir);
+  return looked;
+}
+
+/* The processes of a demo get it where nobody looks. */
+static void test_nobody_has_it_in_its_command_line(void **state) {
+  (void)state;
+  server_t *server = server_start(&(server_options_t){.password = SECRET});
+  char line[512];
+  unsigned told = 0, looked = 0;
+  setenv("BELAY_URL", server_url(server), 1);
+  process_t demo = start("&1", ARGS("demo"));
+  unsetenv("BELAY_URL");
+  while (looked < 5 && process_read_line(&demo, line, sizeof line)) {
+    if (strstr(line, SECRET) != NULL)
+      fail_msg("the secret is told: %s", line);
+    int64_t began = clock_now();
+    do
+      looked += look_at_processes(&demo, &told);
+    while (looked < 5 && clock_since_ms(began) < 500);
+  }
+  assert_true(looked >= 5);
+  assert_int_equal(told, 0);
+  process_kill(&demo, SIGTERM);
+  while (process_read_line(&demo, line, sizeof line))
+    if (strstr(line, SECRET) != NULL)
+      fail_msg("the secret is told: %s", line);
+  process_wait(&demo);
+  server_stop(server);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_a_line_for_redis_cli),
+      cmocka_unit_test(test_where_the_password_goes),
+      cmocka_unit_test(test_a_line_for_a_file),
+      cmocka_unit_test(test_two_lines_with_sentinels),
+      cmocka_unit_test(test_what_it_does_not_take),
+      cmocka_unit_test(test_help),
+      cmocka_unit_test(test_urls_that_are_none),
+      cmocka_unit_test(test_servers_that_refuse),
+      cmocka_unit_test(test_lines_that_are_none),
+      cmocka_unit_test(test_nobody_has_it_in_its_command_line),
+  };
+  belay = getenv("BELAY_COMMAND");
+  if (belay == NULL) {
+    print_message("skipped: there is no belay command (BELAY_COMMAND)\n");
+    return 77;
+  }
+  unsetenv("BELAY_URL");
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

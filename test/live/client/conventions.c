@@ -1,0 +1,154 @@
+/* What holds for every handle: its options may be NULL, and its close callback is given its data. */
+#include "support/fixtures/bed.h"
+
+#define INIT(type, variable)                                                                       \
+  belay_##type##_options_t variable;                                                               \
+  belay_##type##_options_init(&variable)
+
+static const belay_limit_t limit = {
+    .kind = BELAY_LIMIT_BUCKET, .count = 10, .period_us = 1000000, .burst = 20};
+
+static void on_message(belay_subscription_t *subscription, belay_topic_event_t event,
+                       const void *message, size_t len, int status) {
+  (void)subscription;
+  (void)event;
+  (void)message;
+  (void)len;
+  (void)status;
+}
+
+/* ---- options and closing --------------------------------------------------------------------------------- */
+
+static void test_options_may_be_null(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_client_t *client = bed->client;
+  void *out = NULL;
+  belay_active_t *active;
+  belay_bucket_t *bucket;
+  INIT(active, a);
+  INIT(bucket, b);
+  a.name = b.name = "n";
+  b.capacity = 1;
+  assert_error(belay_active_new(client, &a, &active), 0);
+  assert_error(belay_bucket_new(client, &b, &bucket), 0);
+#define NEW(type, ...) belay_##type##_new(__VA_ARGS__, NULL, (belay_##type##_t **)(void *)&out)
+  const struct {
+    const char *name;
+    int error, expected;
+  } rows[] = {
+      {"active", NEW(active, client), BELAY_EINVAL},     /* a name */
+      {"archiver", NEW(archiver, active), BELAY_EINVAL}, /* something to do */
+      {"bloom", NEW(bloom, client), BELAY_EINVAL},       /* a name, a size */
+      {"bucket", NEW(bucket, client), BELAY_EINVAL},     /* a capacity */
+      {"cache", NEW(cache, client), 0},
+      {"config", NEW(config, client), 0},
+      {"counter", NEW(counter, client), 0},
+      {"dedup", NEW(dedup, client), BELAY_EINVAL}, /* a name */
+      {"election", NEW(election, &client, 1, "n", 0), 0},
+      {"idempotency", NEW(idempotency, client), 0},
+      {"idgen", NEW(idgen, client), BELAY_EINVAL}, /* a name */
+      {"latch", NEW(latch, client, "n", 0), 0},
+      {"barrier", NEW(barrier, client, "n", 0), 0},
+      {"limiter", NEW(limiter, client), BELAY_EINVAL}, /* limits */
+      {"lock", NEW(lock, client, "n", 0), 0},
+      {"permission", NEW(permission, client), BELAY_EINVAL}, /* a width */
+      {"presence", NEW(presence, client), BELAY_EINVAL},     /* a name */
+      {"ranking", NEW(ranking, client), 0},
+      {"refiller", NEW(refiller, bucket), BELAY_EINVAL}, /* a name */
+      {"session", NEW(session, client), 0},
+      {"sweep", NEW(sweep, client), BELAY_EINVAL}, /* a pattern, or a callback */
+      {"tls", NEW(tls, bed->belay), 0},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    if (rows[i].error != rows[i].expected)
+      fail_msg("belay_%s_new(): %s", rows[i].name, belay_err_name(rows[i].error));
+    if (strcmp(rows[i].name, "tls") == 0)
+      belay_tls_close(out);
+  }
+  assert_error(belay_bloomset_new(NULL, NULL, (belay_bloomset_t **)(void *)&out), BELAY_EINVAL);
+  bed_close(bed);
+}
+
+static unsigned closed;
+static int mine;
+
+#define CLOSED(type)                                                                               \
+  static void on_##type##_closed(belay_##type##_t *handle, void *data) {                           \
+    assert_non_null(handle);                                                                       \
+    assert_ptr_equal(data, &mine);                                                                 \
+    closed++;                                                                                      \
+  }
+CLOSED(active)
+CLOSED(barrier)
+CLOSED(bucket)
+CLOSED(cache)
+CLOSED(config)
+CLOSED(counter)
+CLOSED(dedup)
+CLOSED(election)
+CLOSED(idempotency)
+CLOSED(idgen)
+CLOSED(latch)
+CLOSED(limiter)
+CLOSED(lock)
+CLOSED(permission)
+CLOSED(presence)
+CLOSED(ranking)
+CLOSED(session)
+CLOSED(subscription)
+
+#define CLOSE(type, handle)                                                                        \
+  assert_error(belay_##type##_close(handle, on_##type##_closed), 0);                               \
+  expected++
+
+static void test_a_close_callback_is_given_the_data(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_client_t *client = bed->client;
+  unsigned expected = closed = 0;
+#define OPEN(type, ...)                                                                            \
+  INIT(type, type);                                                                                \
+  belay_##type##_t *type##_handle;                                                                 \
+  type.name = "n";                                                                                 \
+  type.data = &mine;                                                                               \
+  __VA_ARGS__;                                                                                     \
+  assert_error(belay_##type##_new(client, &type, &type##_handle), 0);                              \
+  assert_ptr_equal(belay_##type##_data(type##_handle), &mine);                                     \
+  CLOSE(type, type##_handle)
+  OPEN(active, (void)0);
+  OPEN(bucket, bucket.capacity = 1);
+  OPEN(cache, (void)0);
+  OPEN(config, (void)0);
+  OPEN(counter, (void)0);
+  OPEN(dedup, (void)0);
+  OPEN(idempotency, (void)0);
+  OPEN(idgen, (void)0);
+  OPEN(limiter, limiter.limits = &limit; limiter.limits_len = 1);
+  OPEN(permission, permission.width = 4);
+  OPEN(presence, (void)0);
+  OPEN(ranking, (void)0);
+  OPEN(session, (void)0);
+#define SET(type, ...)                                                                             \
+  belay_##type##_t *type##_handle;                                                                 \
+  assert_error(belay_##type##_new(__VA_ARGS__, "n", 0, NULL, &type##_handle), 0);                  \
+  belay_##type##_set_data(type##_handle, &mine);                                                   \
+  CLOSE(type, type##_handle)
+  SET(latch, client);
+  SET(barrier, client);
+  SET(lock, client);
+  SET(election, &client, 1);
+  belay_subscription_t *subscription;
+  assert_error(belay_topic_subscribe(client, "n", 0, on_message, &mine, &subscription), 0);
+  CLOSE(subscription, subscription);
+  bed_until(bed, closed == expected);
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_options_may_be_null),
+      cmocka_unit_test(test_a_close_callback_is_given_the_data),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,774 @@
+/* The lock while the server, the network or the loop misbehaves. */
+#include <stdio.h>
+
+#include "support/fixtures/bed.h"
+#include "support/deployments/relay.h"
+
+/* Until the server has nothing left, and stays so: what may still be executed had its chance. */
+static void expect_no_key(bed_t *bed) {
+  bed_settle(bed);
+  bed_until(bed, server_keys(bed->server) == 0);
+  bed_run_for(bed, 100);
+  assert_int_equal(server_keys(bed->server), 0);
+}
+
+/* Waits for the loss; checks that it comes at the deadline that was promised. */
+static void expect_loss_at_its_deadline(contender_t *c) {
+  int64_t deadline = believed_until(c);
+  assert_int_equal(c->lost, 0);
+  await_loss_at(c, deadline);
+}
+
+/* ---- a server that stands still ------------------------------------------------------------------------ */
+
+static void test_a_stopped_server_and_no_watchdog(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_lock_options_t options = with_ttl(600 * slow());
+  contender_t *c = contender_new(bed, "door", &options);
+  assert_error(try_lock(c), 0);
+  server_pause(bed->server);
+  expect_loss_at_its_deadline(c);
+  assert_error(release(c), BELAY_ENOTOWNER);
+  server_resume(bed->server);
+  expect_no_key(bed);
+  assert_int_equal(c->lost, 1);
+  bed_close(bed);
+}
+
+static void test_a_stopped_server_and_a_watchdog(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_lock_options_t options = watched(kept_ttl());
+  contender_t *c = contender_new(bed, "door", &options);
+  assert_error(try_lock(c), 0);
+  bed_run_for(bed, options.ttl_ms * 5 / 4); /* renewed some times */
+  assert_int_equal(c->lost, 0);
+  server_pause(bed->server);
+  expect_loss_at_its_deadline(c);
+  server_resume(bed->server);
+  expect_no_key(bed);
+  assert_int_equal(c->lost, 1);
+  bed_close(bed);
+}
+
+static void test_a_stop_that_is_shorter_than_the_ttl_is_survived(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  int64_t ttl = kept_ttl() * 3 / 2;
+  belay_lock_options_t options = watched(ttl);
+  contender_t *c = contender_new(bed, "door", &options);
+  assert_error(try_lock(c), 0);
+  server_pause(bed->server);
+  bed_run_for(bed, ttl / 2);
+  server_resume(bed->server);
+  bed_run_for(bed, ttl);
+  assert_int_equal(c->lost, 0);
+  assert_true(is_on_server(c));
+  bed_close(bed);
+}
+
+static void test_an_acquire_that_is_not_answered_in_time_is_unknown_and_undone(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_lock_options_t options = lock_options();
+  options.timeout_ms = prompt_ms();
+  contender_t *c = contender_new(bed, "door", &options);
+  assert_error(try_lock(c), 0); /* connected */
+  assert_error(release(c), 0);
+  server_pause(bed->server);
+  int64_t began = clock_now();
+  assert_error(try_lock(c), BELAY_EUNKNOWN);
+  assert_between(clock_since_ms(began), options.timeout_ms - 2, options.timeout_ms + lag());
+  assert_int_equal(belay_lock_remaining_us(c->lock), 0);
+  server_resume(bed->server);
+  expect_no_key(bed);
+  assert_int_equal(client_stats(bed).undo_failed, 0);
+  assert_int_equal(server_info(bed->server, "stats", "expired_keys"), 0);
+  assert_true(server_calls(bed->server, "set") >= 2); /* it was executed, afterwards */
+  bed_close(bed);
+}
+
+static void test_an_acquire_that_is_canceled_while_it_is_out_is_undone(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  contender_t *c = contender_new(bed, "door", NULL);
+  assert_error(try_lock(c), 0);
+  assert_error(release(c), 0);
+  server_pause(bed->server);
+  uint64_t before = client_stats(bed).writes;
+  assert_error(begin_acquire(c, BELAY_FOREVER), 0);
+  bed_until(bed, client_stats(bed).writes > before);
+  assert_error(cancel(c), 0);
+  assert_error(outcome(c), BELAY_ECANCELED);
+  server_resume(bed->server);
+  expect_no_key(bed);
+  assert_true(server_calls(bed->server, "set") >= 2);
+  bed_close(bed);
+}
+
+static void test_a_waiter_goes_on_after_an_attempt_that_was_not_answered(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_lock_options_t options = lock_options();
+  options.timeout_ms = prompt_ms();
+  contender_t *c = contender_new(bed, "door", &options);
+  assert_error(try_lock(c), 0);
+  assert_error(release(c), 0);
+  server_pause(bed->server);
+  assert_error(begin_acquire(c, BELAY_FOREVER), 0);
+  bed_run_for(bed, 2 * options.timeout_ms);
+  assert_int_equal(c->ended, 2);
+  server_resume(bed->server);
+  assert_error(outcome(c), 0);
+  assert_true(is_on_server(c));
+  bed_settle(bed);
+  bed_run_for(bed, 200);
+  assert_true(is_on_server(c)); /* the undos of the attempts before it did not harm it */
+  bed_close(bed);
+}
+
+static void test_a_release_that_is_not_answered_is_unknown_and_tried_again(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_lock_options_t options = lock_options();
+  options.timeout_ms = prompt_ms();
+  contender_t *c = contender_new(bed, "door", &options);
+  assert_error(try_lock(c), 0);
+  server_pause(bed->server);
+  assert_error(release(c), BELAY_EUNKNOWN);
+  assert_int_equal(c->lost, 0);
+  server_resume(bed->server);
+  expect_no_key(bed);
+  bed_close(bed);
+}
+
+static void test_a_busy_server_answers_late(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_lock_options_t impatient = lock_options(), patient = lock_options();
+  char pause[12];
+  snprintf(pause, sizeof pause, "%d", (int)(2 * prompt_ms()));
+  impatient.timeout_ms = prompt_ms();
+  patient.timeout_ms = 20000;
+  contender_t *a = contender_new(bed, "a", &impatient), *b = contender_new(bed, "b", &patient);
+  assert_error(try_lock(a), 0);
+  assert_error(release(a), 0);
+  server_do(bed->server, "CLIENT", "PAUSE", pause, NULL);
+  assert_error(begin_acquire(a, 0), 0);
+  assert_error(begin_acquire(b, 0), 0);
+  assert_error(outcome(a), BELAY_EUNKNOWN);
+  assert_error(outcome(b), 0);
+  assert_true(client_stats(bed).settled_late >= 1);
+  assert_error(release(b), 0);
+  expect_no_key(bed);
+  bed_close(bed);
+}
+
+/* A reply that comes after the ttl is over. */
+static void test_a_grant_that_comes_too_late_is_no_grant(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_lock_options_t options = with_ttl(prompt_ms());
+  char pause[12];
+  snprintf(pause, sizeof pause, "%d", (int)(2 * prompt_ms()));
+  options.timeout_ms = 20000;
+  contender_t *c = contender_new(bed, "door", &options);
+  assert_error(try_lock(c), 0);
+  assert_error(release(c), 0);
+  server_do(bed->server, "CLIENT", "PAUSE", pause, NULL);
+  assert_error(try_lock(c), BELAY_EEXPIRED);
+  assert_int_equal(c->lost, 0);
+  expect_no_key(bed);
+  bed_close(bed);
+}
+
+/* ---- a loop that stands still -------------------------------------------------------------------------- */
+
+static void stall_for(uv_timer_t *timer) {
+  stall_ms(*(int64_t *)timer->data);
+}
+
+/* A lock expires, and answers for others arrive, while the loop is busy with something else. */
+static void test_after_a_stalled_loop_the_loss_comes_first(void **state) {
+  (void)state;
+  belay_client_options_t patient = client_options();
+  patient.timeout_ms = 60000; /* no deadline but the lease's */
+  patient.stall_timeout_ms = 60000;
+  bed_t *bed = bed_open(&patient);
+  int64_t ttl = prompt_ms(), pause = ttl + 50;
+  belay_lock_options_t options = with_ttl(ttl);
+  contender_t *lost = contender_new(bed, "lost", &options);
+  contender_t *first = contender_new(bed, "first", NULL),
+              *second = contender_new(bed, "second", NULL);
+  uv_timer_t stall;
+  uv_timer_init(&bed->loop, &stall);
+  stall.data = &pause;
+  assert_error(try_lock(first), 0);
+  assert_error(begin_ping(bed), 0);
+  bed_until(bed, bed->pongs == 1);
+  assert_error(try_lock(lost), 0);
+
+  uint64_t before = client_stats(bed).writes;
+  server_pause(bed->server);
+  assert_error(begin_release(first), 0);
+  assert_error(begin_acquire(second, 0), 0);
+  assert_error(begin_ping(bed), 0);
+  bed_until(bed, client_stats(bed).writes > before);
+  server_resume(bed->server); /* the answers arrive during the stall */
+  uv_timer_start(&stall, stall_for, 0, 0);
+  bed_until(bed, lost->lost == 1 && first->ended == 2 && second->ended == 1 && bed->pongs == 2);
+
+  assert_error(first->status, 0);
+  assert_error(second->status, 0);
+  assert_true(lost->lost_at < first->ended_at);
+  assert_true(lost->lost_at < second->ended_at);
+  assert_int_equal(lost->lost_at, 4); /* after the three callbacks before the stall */
+  belay_stats_t stats;
+  belay_stats(bed->belay, &stats);
+  assert_true(stats.max_gap_ns >= (uint64_t)(ttl * MS));
+  uv_close((uv_handle_t *)&stall, NULL);
+  bed_close(bed);
+}
+
+static void stall_when_ended(contender_t *c, event_t event) {
+  if (event == EVENT_ENDED)
+    stall_ms(*(int64_t *)c->arg);
+}
+
+/* The stall is in one of belay's own callbacks, with more of them waiting behind it. */
+static void test_after_a_stalled_callback_the_loss_comes_first(void **state) {
+  (void)state;
+  needs_one_process("answers in order");
+  bed_t *bed = bed_open(NULL);
+  int64_t ttl = prompt_ms(), pause = ttl + 50;
+  belay_lock_options_t options = with_ttl(ttl);
+  contender_t *lost = contender_new(bed, "lost", &options);
+  contender_t *first = contender_new(bed, "first", NULL),
+              *second = contender_new(bed, "second", NULL);
+  first->then = stall_when_ended;
+  first->arg = &pause;
+  assert_error(try_lock(lost), 0);
+  server_pause(bed->server); /* so that both answers come together */
+  assert_error(begin_acquire(first, 0), 0);
+  assert_error(begin_acquire(second, 0), 0);
+  bed_run_for(bed, 20);
+  server_resume(bed->server);
+  bed_until(bed, lost->lost == 1 && first->ended == 1 && second->ended == 1);
+  assert_true(first->ended_at < lost->lost_at);
+  assert_true(lost->lost_at < second->ended_at);
+  bed_close(bed);
+}
+
+static void check_remaining(uv_timer_t *timer) {
+  contender_t *c = timer->data;
+  stall_ms(remaining_ms(c) + 5);
+  assert_int_equal(c->lost, 0); /* belay had no chance to tell */
+  assert_int_equal(belay_lock_remaining_us(c->lock), 0);
+  assert_error(begin_release(c), BELAY_ENOTOWNER);
+}
+
+static void test_remaining_is_true_even_where_the_loss_is_not_told_yet(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_lock_options_t options = with_ttl(prompt_ms());
+  contender_t *c = contender_new(bed, "door", &options);
+  uv_timer_t own;
+  uv_timer_init(&bed->loop, &own);
+  own.data = c;
+  assert_error(try_lock(c), 0);
+  uv_timer_start(&own, check_remaining, 0, 0);
+  bed_until(bed, c->lost == 1);
+  uv_close((uv_handle_t *)&own, NULL);
+  bed_close(bed);
+}
+
+/* ---- a server that restarts, connections that are lost --------------------------------------------------- */
+
+static void test_a_restart_in_the_middle_of_a_wait(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  contender_t *waiter = contender_new(bed, "door", NULL);
+  foreign_holder(waiter, 600000);
+  assert_error(begin_acquire(waiter, BELAY_FOREVER), 0);
+  bed_run_for(bed, 200);
+  server_terminate(bed->server);
+  bed_run_for(bed, 300);
+  assert_int_equal(waiter->ended, 0);
+  int64_t began = clock_now();
+  server_restart(bed->server);
+  assert_error(outcome(waiter), 0);
+  assert_true(clock_since_ms(began) < 5000 * slow());
+  assert_true(is_on_server(waiter));
+  assert_true(client_stats(bed).connects >= 2);
+  bed_close(bed);
+}
+
+static void test_a_restart_while_held_is_a_loss_at_the_next_renewal(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_lock_options_t options = watched(kept_ttl());
+  contender_t *c = contender_new(bed, "door", &options);
+  assert_error(try_lock(c), 0);
+  server_kill(bed->server);
+  server_restart(bed->server);
+  bed_until(bed, c->lost == 1);
+  assert_int_equal(c->reason, BELAY_LOST_TAKEN);
+  bed_close(bed);
+}
+
+static void test_no_server_for_a_while_and_a_wait_goes_on(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  contender_t *c = contender_new(bed, "door", NULL);
+  server_kill(bed->server);
+  assert_error(begin_acquire(c, BELAY_FOREVER), 0);
+  bed_run_for(bed, 500);
+  assert_int_equal(c->ended, 0);
+  server_restart(bed->server);
+  assert_error(outcome(c), 0);
+  bed_close(bed);
+}
+
+static void test_connections_that_are_killed_while_it_is_held(void **state) {
+  (void)state;
+  needs_one_process("one that tells how many it has killed");
+  bed_t *bed = bed_open(NULL);
+  belay_lock_options_t options = watched(kept_ttl());
+  contender_t *c = contender_new(bed, "door", &options);
+  assert_error(try_lock(c), 0);
+  for (int i = 0; i < 3; i++) {
+    assert_true(server_integer(bed->server, "CLIENT", "KILL", "TYPE", "normal", NULL) >= 1);
+    bed_run_for(bed, options.ttl_ms * 3 / 4);
+  }
+  assert_int_equal(c->lost, 0);
+  assert_true(is_on_server(c));
+  assert_error(release(c), 0);
+  assert_int_equal(server_keys(bed->server), 0);
+  assert_true(client_stats(bed).drops >= 3);
+  bed_close(bed);
+}
+
+static void test_connections_that_are_killed_during_a_wait(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  contender_t *waiter = contender_new(bed, "door", NULL);
+  foreign_holder(waiter, 600000);
+  assert_error(begin_acquire(waiter, BELAY_FOREVER), 0);
+  for (int i = 0; i < 5; i++) {
+    bed_run_for(bed, 60);
+    server_do(bed->server, "CLIENT", "KILL", "TYPE", "normal", NULL);
+  }
+  bed_run_for(bed, 100);
+  assert_int_equal(waiter->ended, 0);
+  server_do(bed->server, "DEL", key_of(waiter), NULL);
+  assert_error(outcome(waiter), 0);
+  assert_true(is_on_server(waiter));
+  bed_settle(bed);
+  assert_true(is_on_server(waiter));
+  bed_close(bed);
+}
+
+static void test_a_connection_that_is_killed_with_an_acquire_on_it(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  contender_t *c = contender_new(bed, "door", NULL);
+  assert_error(try_lock(c), 0);
+  assert_error(release(c), 0);
+  if (server_ask(bed->server, "CLIENT", "PAUSE", "300", "WRITE", NULL)->type == RESP_ERROR) {
+    bed_close(bed); /* before 6.2 a pause held up the KILL too */
+    skip();
+  }
+  uint64_t before = client_stats(bed).writes;
+  assert_error(begin_acquire(c, 0), 0);
+  bed_until(bed, client_stats(bed).writes > before);
+  server_do(bed->server, "CLIENT", "KILL", "TYPE", "normal", NULL);
+  assert_error(outcome(c), BELAY_EUNKNOWN);
+  expect_no_key(bed);
+  bed_close(bed);
+}
+
+/* The client's side is reset while the server, which stands still, has an acquire in its socket: a ghost. */
+static void check_ghost(bool waits, bool may_kill) {
+  server_t *server = server_start(NULL);
+  server_do(server, "ACL", "SETUSER", "guest", "on", ">pw", "~*", "+@all",
+            may_kill ? "+client" : "-client", NULL);
+  relay_t *relay = relay_start(server_path(server));
+  belay_client_options_t client = client_options();
+  client.username = "guest";
+  client.password = "pw";
+  bed_t *bed = bed_open_at(relay_url(relay), &client);
+  bed->server = server;
+  belay_lock_options_t options = lock_options();
+  options.timeout_ms = 1000 * slow();
+  contender_t *c = contender_new(bed, "door", &options);
+  assert_error(try_lock(c), 0);
+  assert_error(release(c), 0);
+  server_pause(server);
+  assert_error(begin_acquire(c, waits ? BELAY_FOREVER : 0), 0);
+  bed_run_for(bed, 100); /* it lies in the server's socket now */
+  relay_cut(relay);
+  if (!waits) {
+    assert_error(outcome(c), BELAY_EUNKNOWN);
+  } else {
+    bed_run_for(bed, 100);
+    assert_error(cancel(c), 0);
+    assert_error(outcome(c), BELAY_ECANCELED);
+  }
+  server_resume(server);
+  bed_settle(bed);
+  bed_run_for(bed, 300);
+  assert_int_equal(server_keys(server), 0);
+  assert_int_equal(client_stats(bed).undo_failed, 0);
+  /* a server before 7 counts all of CLIENT as one */
+  assert_true(server_calls(server, "client|kill") + server_calls(server, "client") >= may_kill);
+  assert_error(try_lock(c), 0);
+  assert_true(is_on_server(c));
+  bed_close(bed);
+  relay_stop(relay);
+}
+
+static void test_the_ghost_of_an_attempt_leaves_no_key(void **state) {
+  (void)state;
+  check_ghost(false, true);
+}
+
+static void test_the_ghost_of_a_canceled_wait_leaves_no_key(void **state) {
+  (void)state;
+  check_ghost(true, true);
+}
+
+static void test_nor_does_a_ghost_that_may_not_be_killed(void **state) {
+  (void)state;
+  check_ghost(false, false);
+  check_ghost(true, false);
+}
+
+static void test_a_silent_link_is_dropped_and_the_next_one_works(void **state) {
+  (void)state;
+  server_t *server = server_start(NULL);
+  relay_t *relay = relay_start(server_path(server));
+  belay_client_options_t options = client_options();
+  options.stall_timeout_ms = 300 * slow();
+  bed_t *bed = bed_open_at(relay_url(relay), &options);
+  bed->server = server;
+  belay_lock_options_t lock = watched(2000 * slow());
+  lock.renew_after_ms = 200 * slow();
+  contender_t *c = contender_new(bed, "door", &lock);
+  assert_error(try_lock(c), 0);
+  relay_silence(relay);
+  bed_run_for(bed, 2500 * slow());
+  assert_int_equal(c->lost, 0); /* renewed on the next connection */
+  assert_true(client_stats(bed).drops >= 1);
+  assert_true(relay_connections(relay) >= 2);
+  assert_error(release(c), 0);
+  bed_close(bed);
+  relay_stop(relay);
+}
+
+/* ---- what others do to a server ------------------------------------------------------------------------ */
+
+static void test_scripts_that_are_flushed_are_sent_again(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  contender_t *c = contender_new(bed, "door", NULL), *other = contender_new(bed, "door", NULL);
+  for (int i = 0; i < 3; i++) {
+    assert_error(try_lock(c), 0);
+    server_do(bed->server, "SCRIPT", "FLUSH", NULL);
+    assert_error(extend(c, 20000), 0);
+    server_do(bed->server, "SCRIPT", "FLUSH", NULL);
+    assert_error(acquire(other, 100), BELAY_ETIMEDOUT);
+    server_do(bed->server, "SCRIPT", "FLUSH", NULL);
+    assert_error(release(c), 0);
+    assert_int_equal(server_keys(bed->server), 0);
+  }
+  bed_close(bed);
+}
+
+static void test_flushall_is_a_loss_at_the_next_renewal(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  int64_t ttl = kept_ttl();
+  belay_lock_options_t options = watched(ttl);
+  contender_t *c = contender_new(bed, "door", &options);
+  assert_error(try_lock(c), 0);
+  server_do(bed->server, "FLUSHALL", NULL);
+  int64_t began = clock_now();
+  bed_until(bed, c->lost == 1);
+  assert_int_equal(c->reason, BELAY_LOST_TAKEN);
+  assert_true(clock_since_ms(began) < ttl / 3 + lag());
+  assert_error(belay_lock_error(c->lock), BELAY_ENOTOWNER);
+  assert_int_equal(server_keys(bed->server), 0);
+  bed_run_for(bed, ttl);
+  assert_int_equal(c->lost, 1);
+  bed_close(bed);
+}
+
+static void test_a_key_that_somebody_took_over_is_a_loss_and_stays_his(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_lock_options_t options = watched(kept_ttl());
+  contender_t *c = contender_new(bed, "door", &options);
+  assert_error(try_lock(c), 0);
+  foreign_holder(c, 60000);
+  bed_until(bed, c->lost == 1);
+  assert_int_equal(c->reason, BELAY_LOST_TAKEN);
+  bed_settle(bed);
+  assert_string_equal(value_of(c), "somebody else");
+  assert_true(pttl_of(c) > 50000);
+  bed_close(bed);
+}
+
+static void test_out_of_memory_no_lock_is_taken_but_held_ones_are_kept_and_released(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_lock_options_t options = watched(kept_ttl());
+  contender_t *held = contender_new(bed, "held", &options),
+              *other = contender_new(bed, "other", NULL);
+  assert_error(try_lock(held), 0);
+  server_do(bed->server, "CONFIG", "SET", "maxmemory-policy", "noeviction", NULL);
+  server_do(bed->server, "CONFIG", "SET", "maxmemory", "1", NULL);
+  assert_error(try_lock(other), BELAY_EOOM);
+  assert_true(belay_err_retryable(BELAY_EOOM));
+  assert_error(acquire(other, 300), BELAY_EOOM);
+  bed_run_for(bed, options.ttl_ms * 5 / 4);
+  assert_int_equal(held->lost, 0);
+  assert_true(is_on_server(held));
+  assert_error(release(held), 0);
+  assert_int_equal(server_keys(bed->server), 0);
+  bed_close(bed);
+}
+
+static void test_a_wait_outlives_a_server_that_is_out_of_memory(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  contender_t *c = contender_new(bed, "door", NULL);
+  server_do(bed->server, "CONFIG", "SET", "maxmemory", "1", NULL);
+  assert_error(begin_acquire(c, BELAY_FOREVER), 0);
+  bed_run_for(bed, 300);
+  assert_int_equal(c->ended, 0);
+  server_do(bed->server, "CONFIG", "SET", "maxmemory", "0", NULL);
+  assert_error(outcome(c), 0);
+  bed_close(bed);
+}
+
+/* ---- who may come in ----------------------------------------------------------------------------------- */
+
+static server_t *server_with_password(const char *password) {
+  return server_start(&(server_options_t){.password = password});
+}
+
+static bed_t *bed_with_url(server_t *server, const char *url,
+                           const belay_client_options_t *options) {
+  needs_one_process("a URL of its own");
+  bed_t *bed = bed_open_at(url, options);
+  bed->server = server;
+  return bed;
+}
+
+/* No matter how long and how often one asks: the server does not hear of it all the time. */
+static void expect_refusal_without_a_storm(bed_t *bed, int error) {
+  contender_t *c = contender_new(bed, "door", NULL);
+  int64_t before = server_info(bed->server, "stats", "total_connections_received");
+  int64_t began = clock_now();
+  assert_error(try_lock(c), error);
+  assert_error(acquire(c, 10000), error);
+  assert_true(clock_since_ms(began) < 1500 * slow());
+  for (int i = 0; i < 50; i++) {
+    assert_error(try_lock(c), error);
+    bed_run_for(bed, 10);
+  }
+  int64_t connections = server_info(bed->server, "stats", "total_connections_received") - before;
+  if (connections > 10 + 5 * slow())
+    fail_msg("%lld connections were made", (long long)connections);
+  assert_false(belay_err_retryable(error));
+}
+
+static void test_a_wrong_password_is_said_and_not_tried_all_the_time(void **state) {
+  (void)state;
+  char url[256];
+  server_t *server = server_with_password("right");
+  snprintf(url, sizeof url, "unix://:wrong@%s", server_path(server));
+  bed_t *bed = bed_with_url(server, url, NULL);
+  expect_refusal_without_a_storm(bed, BELAY_EAUTH);
+  bed_close(bed);
+}
+
+static void test_no_password_where_one_is_needed(void **state) {
+  (void)state;
+  char url[256];
+  server_t *server = server_with_password("right");
+  snprintf(url, sizeof url, "unix://%s", server_path(server));
+  bed_t *bed = bed_with_url(server, url, NULL);
+  expect_refusal_without_a_storm(bed, BELAY_EAUTH);
+  bed_close(bed);
+}
+
+static void remember_detail(contender_t *c, event_t event) {
+  if (event == EVENT_ENDED)
+    snprintf(c->arg, 256, "%s", belay_detail(c->bed->belay));
+}
+
+static void test_the_detail_of_a_refusal_is_the_servers_own_text(void **state) {
+  (void)state;
+  char url[256], detail[256] = "";
+  server_t *server = server_with_password("right");
+  snprintf(url, sizeof url, "unix://:wrong@%s", server_path(server));
+  bed_t *bed = bed_with_url(server, url, NULL);
+  contender_t *c = contender_new(bed, "door", NULL);
+  c->then = remember_detail;
+  c->arg = detail;
+  assert_error(try_lock(c), BELAY_EAUTH);
+  assert_non_null(strstr(detail, "WRONGPASS"));
+  assert_null(strstr(detail, "wrong@"));
+  bed_close(bed);
+}
+
+static void test_every_refusal_has_its_detail(void **state) {
+  (void)state;
+  char url[256], detail[256];
+  server_t *server = server_with_password("right");
+  snprintf(url, sizeof url, "unix://:wrong@%s", server_path(server));
+  bed_t *bed = bed_with_url(server, url, NULL);
+  contender_t *c = contender_new(bed, "door", NULL);
+  c->then = remember_detail;
+  c->arg = detail;
+  for (int i = 0; i < 3; i++) {
+    detail[0] = '\0';
+    assert_error(try_lock(c), BELAY_EAUTH);
+    assert_non_null(strstr(detail, "WRONGPASS"));
+  }
+  bed_close(bed);
+}
+
+static void test_the_right_password_in_the_url(void **state) {
+  (void)state;
+  char url[256];
+  server_t *server = server_with_password("p@ss/w:rd%");
+  snprintf(url, sizeof url, "unix://:p%%40ss%%2Fw%%3Ard%%25@%s", server_path(server));
+  bed_t *bed = bed_with_url(server, url, NULL);
+  assert_error(try_lock(contender_new(bed, "door", NULL)), 0);
+  bed_close(bed);
+}
+
+static void test_the_options_password_counts_more_than_the_urls(void **state) {
+  (void)state;
+  char url[256];
+  server_t *server = server_with_password("right");
+  snprintf(url, sizeof url, "unix://:wrong@%s", server_path(server));
+  belay_client_options_t options = client_options();
+  options.password = "right";
+  bed_t *bed = bed_with_url(server, url, &options);
+  assert_error(try_lock(contender_new(bed, "door", NULL)), 0);
+  bed_close(bed);
+}
+
+static void test_a_user_and_his_password(void **state) {
+  (void)state;
+  char url[256];
+  server_t *server = server_start(NULL);
+  server_do(server, "ACL", "SETUSER", "alice", "on", ">secret", "~*", "+@all", NULL);
+  snprintf(url, sizeof url, "unix://alice:secret@%s", server_path(server));
+  bed_t *bed = bed_with_url(server, url, NULL);
+  assert_error(try_lock(contender_new(bed, "door", NULL)), 0);
+  assert_non_null(strstr(server_string(server, "CLIENT", "LIST", NULL), "user=alice"));
+  bed_close(bed);
+}
+
+static void test_the_options_user_counts_more_than_the_urls(void **state) {
+  (void)state;
+  char url[256];
+  server_t *server = server_start(NULL);
+  server_do(server, "ACL", "SETUSER", "alice", "on", ">secret", "~*", "+@all", NULL);
+  snprintf(url, sizeof url, "unix://bob:wrong@%s", server_path(server));
+  belay_client_options_t options = client_options();
+  options.username = "alice";
+  options.password = "secret";
+  bed_t *bed = bed_with_url(server, url, &options);
+  assert_error(try_lock(contender_new(bed, "door", NULL)), 0);
+  bed_close(bed);
+}
+
+static void test_a_user_who_may_not_run_the_command(void **state) {
+  (void)state;
+  char url[256];
+  server_t *server = server_start(NULL);
+  server_do(server, "ACL", "SETUSER", "guest", "on", ">pw", "~*", "-@all", "+@connection", NULL);
+  snprintf(url, sizeof url, "unix://guest:pw@%s", server_path(server));
+  bed_t *bed = bed_with_url(server, url, NULL);
+  expect_refusal_without_a_storm(bed, BELAY_EPERM);
+  bed_close(bed);
+}
+
+static void test_a_user_who_may_not_touch_the_key(void **state) {
+  (void)state;
+  char url[256];
+  server_t *server = server_start(NULL);
+  server_do(server, "ACL", "SETUSER", "guest", "on", ">pw", "~other:*", "+@all", NULL);
+  snprintf(url, sizeof url, "unix://guest:pw@%s", server_path(server));
+  bed_t *bed = bed_with_url(server, url, NULL);
+  expect_refusal_without_a_storm(bed, BELAY_EPERM);
+  bed_close(bed);
+}
+
+static void test_a_password_that_becomes_right_later(void **state) {
+  (void)state;
+  char url[256];
+  server_t *server = server_start(NULL);
+  server_do(server, "ACL", "SETUSER", "alice", "on", ">old", "~*", "+@all", NULL);
+  snprintf(url, sizeof url, "unix://alice:new@%s", server_path(server));
+  belay_client_options_t options = client_options();
+  options.reconnect_max_ms = 200;
+  bed_t *bed = bed_with_url(server, url, &options);
+  contender_t *c = contender_new(bed, "door", NULL);
+  assert_error(try_lock(c), BELAY_EAUTH);
+  server_do(server, "ACL", "SETUSER", "alice", ">new", NULL);
+  for (int i = 0; i < 50 && try_lock(c) != 0; i++)
+    bed_run_for(bed, 100); /* it is not asked all the time */
+  assert_error(c->status, 0);
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_a_stopped_server_and_no_watchdog),
+      cmocka_unit_test(test_a_stopped_server_and_a_watchdog),
+      cmocka_unit_test(test_a_stop_that_is_shorter_than_the_ttl_is_survived),
+      cmocka_unit_test(test_an_acquire_that_is_not_answered_in_time_is_unknown_and_undone),
+      cmocka_unit_test(test_an_acquire_that_is_canceled_while_it_is_out_is_undone),
+      cmocka_unit_test(test_a_waiter_goes_on_after_an_attempt_that_was_not_answered),
+      cmocka_unit_test(test_a_release_that_is_not_answered_is_unknown_and_tried_again),
+      cmocka_unit_test(test_a_busy_server_answers_late),
+      cmocka_unit_test(test_a_grant_that_comes_too_late_is_no_grant),
+      cmocka_unit_test(test_after_a_stalled_loop_the_loss_comes_first),
+      cmocka_unit_test(test_after_a_stalled_callback_the_loss_comes_first),
+      cmocka_unit_test(test_remaining_is_true_even_where_the_loss_is_not_told_yet),
+      cmocka_unit_test(test_a_restart_in_the_middle_of_a_wait),
+      cmocka_unit_test(test_a_restart_while_held_is_a_loss_at_the_next_renewal),
+      cmocka_unit_test(test_no_server_for_a_while_and_a_wait_goes_on),
+      cmocka_unit_test(test_connections_that_are_killed_while_it_is_held),
+      cmocka_unit_test(test_connections_that_are_killed_during_a_wait),
+      cmocka_unit_test(test_a_connection_that_is_killed_with_an_acquire_on_it),
+      cmocka_unit_test(test_the_ghost_of_an_attempt_leaves_no_key),
+      cmocka_unit_test(test_the_ghost_of_a_canceled_wait_leaves_no_key),
+      cmocka_unit_test(test_nor_does_a_ghost_that_may_not_be_killed),
+      cmocka_unit_test(test_a_silent_link_is_dropped_and_the_next_one_works),
+      cmocka_unit_test(test_scripts_that_are_flushed_are_sent_again),
+      cmocka_unit_test(test_flushall_is_a_loss_at_the_next_renewal),
+      cmocka_unit_test(test_a_key_that_somebody_took_over_is_a_loss_and_stays_his),
+      cmocka_unit_test(test_out_of_memory_no_lock_is_taken_but_held_ones_are_kept_and_released),
+      cmocka_unit_test(test_a_wait_outlives_a_server_that_is_out_of_memory),
+      cmocka_unit_test(test_a_wrong_password_is_said_and_not_tried_all_the_time),
+      cmocka_unit_test(test_no_password_where_one_is_needed),
+      cmocka_unit_test(test_the_detail_of_a_refusal_is_the_servers_own_text),
+      cmocka_unit_test(test_every_refusal_has_its_detail),
+      cmocka_unit_test(test_the_right_password_in_the_url),
+      cmocka_unit_test(test_the_options_password_counts_more_than_the_urls),
+      cmocka_unit_test(test_a_user_and_his_password),
+      cmocka_unit_test(test_the_options_user_counts_more_than_the_urls),
+      cmocka_unit_test(test_a_user_who_may_not_run_the_command),
+      cmocka_unit_test(test_a_user_who_may_not_touch_the_key),
+      cmocka_unit_test(test_a_password_that_becomes_right_later),
+  };
+  return cmocka_run_group_tests_name("fault", tests, NULL, NULL);
+}

@@ -1,0 +1,166 @@
+/* Side by side with another library on the same key: redis-py's Lock, in both directions. */
+#include <stdio.h>
+
+#include "support/fixtures/bed.h"
+#include "support/servers/process.h"
+
+#define KEY "shared:door"
+
+/* A Python that has redis; NULL if there is none. */
+static const char *python(void) {
+  static const char *const all[] = {"/usr/bin/python3", "python3"};
+  for (size_t i = 0; i < 2; i++) {
+    const char *argv[] = {all[i], "-c", "import redis.lock", NULL};
+    process_t process = process_start(argv);
+    if (process_wait(&process) == 0)
+      return all[i];
+  }
+  return NULL;
+}
+
+typedef struct pair {
+  bed_t *bed;
+  contender_t *ours;
+  process_t theirs;
+} pair_t;
+
+static pair_t meet(const char *their_ttl_s) {
+  char script[512];
+  const char *source = getenv("BELAY_TEST_SOURCE"), *interpreter = python();
+  if (interpreter == NULL)
+    fail_msg("this test needs a python3 with the module redis, which is not installed");
+  snprintf(script, sizeof script, "%s/interop/redis_py.py", source != NULL ? source : "test");
+  pair_t pair = {.bed = bed_open(NULL)};
+  belay_lock_options_t options = lock_options();
+  options.key = KEY;
+  options.key_len = strlen(KEY);
+  pair.ours = contender_new(pair.bed, "door", &options);
+  const char *argv[] = {interpreter, script,      server_own_url(pair.bed->server),
+                        KEY,         their_ttl_s, NULL};
+  pair.theirs = process_start(argv);
+  return pair;
+}
+
+static void part(pair_t *pair) {
+  assert_int_equal(process_wait(&pair->theirs), 0);
+  bed_close(pair->bed);
+}
+
+static void expect(pair_t *pair, const char *word, const char *answer) {
+  char line[64];
+  process_write_line(&pair->theirs, word);
+  assert_true(process_read_line(&pair->theirs, line, sizeof line));
+  assert_string_equal(line, answer);
+}
+
+static void test_what_we_hold_excludes_them_until_we_release_it(void **state) {
+  (void)state;
+  pair_t pair = meet("30");
+  assert_error(try_lock(pair.ours), 0);
+  expect(&pair, "try", "no");
+  expect(&pair, "owned", "no");
+  expect(&pair, "release", "not-held");
+  assert_true(is_on_server(pair.ours));
+  assert_error(release(pair.ours), 0);
+  expect(&pair, "try", "yes");
+  expect(&pair, "owned", "yes");
+  expect(&pair, "release", "released");
+  part(&pair);
+}
+
+static void test_what_they_hold_excludes_us_until_they_release_it(void **state) {
+  (void)state;
+  pair_t pair = meet("30");
+  expect(&pair, "try", "yes");
+  assert_error(try_lock(pair.ours), BELAY_EHELD);
+  assert_error(acquire(pair.ours, 200), BELAY_ETIMEDOUT);
+  assert_error(release(pair.ours), BELAY_ENOTOWNER);
+  expect(&pair, "owned", "yes");
+  assert_error(begin_acquire(pair.ours, BELAY_FOREVER), 0);
+  bed_run_for(pair.bed, 100);
+  assert_int_equal(pair.ours->ended, 2);
+  expect(&pair, "release", "released");
+  assert_error(outcome(pair.ours), 0);
+  assert_true(is_on_server(pair.ours));
+  expect(&pair, "try", "no");
+  part(&pair);
+}
+
+static void test_they_wait_for_us(void **state) {
+  (void)state;
+  char line[64];
+  pair_t pair = meet("30");
+  assert_error(try_lock(pair.ours), 0);
+  process_write_line(&pair.theirs, "wait");
+  bed_run_for(pair.bed, 200);
+  assert_error(release(pair.ours), 0);
+  assert_true(process_read_line(&pair.theirs, line, sizeof line));
+  assert_string_equal(line, "yes");
+  assert_error(try_lock(pair.ours), BELAY_EHELD);
+  part(&pair);
+}
+
+static void test_their_locks_without_a_ttl_exclude_us_too(void **state) {
+  (void)state;
+  pair_t pair = meet("0");
+  expect(&pair, "try", "yes");
+  assert_int_equal(pttl_of(pair.ours), -1);
+  assert_error(acquire(pair.ours, 300), BELAY_ETIMEDOUT);
+  assert_int_equal(pttl_of(pair.ours), -1);
+  expect(&pair, "release", "released");
+  assert_error(try_lock(pair.ours), 0);
+  part(&pair);
+}
+
+static void test_what_they_extend_stays_theirs(void **state) {
+  (void)state;
+  pair_t pair = meet("1");
+  expect(&pair, "try", "yes");
+  expect(&pair, "extend", "extended");
+  assert_error(acquire(pair.ours, 1500), BELAY_ETIMEDOUT);
+  expect(&pair, "owned", "yes");
+  part(&pair);
+}
+
+static void test_what_we_keep_past_a_ttl_stays_ours(void **state) {
+  (void)state;
+  pair_t pair = meet("30");
+  int64_t ttl = kept_ttl();
+  char ttl_text[24];
+  snprintf(ttl_text, sizeof ttl_text, "%lld", (long long)ttl);
+  assert_error(try_lock(pair.ours), 0);
+  assert_error(extend(pair.ours, ttl), 0);
+  server_do(pair.bed->server, "PEXPIRE", KEY, ttl_text, NULL);
+  bed_run_for(pair.bed, ttl * 5 / 4); /* renewed */
+  expect(&pair, "try", "no");
+  assert_int_equal(pair.ours->lost, 0);
+  part(&pair);
+}
+
+/* Theirs ran out, and we have it: their release must not remove ours, nor ours theirs. */
+static void test_nobody_removes_what_is_the_others(void **state) {
+  (void)state;
+  pair_t pair = meet("0.3");
+  expect(&pair, "try", "yes");
+  assert_error(acquire(pair.ours, 5000), 0);
+  expect(&pair, "release", "not-owned");
+  assert_true(is_on_server(pair.ours));
+  server_do(pair.bed->server, "DEL", KEY, NULL);
+  expect(&pair, "try", "yes");
+  assert_error(release(pair.ours), BELAY_ENOTOWNER);
+  assert_non_null(value_of(pair.ours));
+  part(&pair);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_what_we_hold_excludes_them_until_we_release_it),
+      cmocka_unit_test(test_what_they_hold_excludes_us_until_they_release_it),
+      cmocka_unit_test(test_they_wait_for_us),
+      cmocka_unit_test(test_their_locks_without_a_ttl_exclude_us_too),
+      cmocka_unit_test(test_what_they_extend_stays_theirs),
+      cmocka_unit_test(test_what_we_keep_past_a_ttl_stays_ours),
+      cmocka_unit_test(test_nobody_removes_what_is_the_others),
+  };
+  return cmocka_run_group_tests_name("interop", tests, NULL, NULL);
+}

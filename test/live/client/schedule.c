@@ -1,0 +1,416 @@
+/* Orders of events that are rare: callbacks that begin and close, a fork in the middle of a lease, answers that
+ * are known and not told yet, calls from strangers' callbacks. */
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support/fixtures/bed.h"
+
+/* ---- callbacks that begin something and close ------------------------------------------------------------ */
+
+/* At the end of its first callback of that kind: begins an acquire, and closes. */
+static void acquire_and_close(contender_t *c, event_t event) {
+  if (event != EVENT_ENDED)
+    return;
+  c->then = NULL;
+  assert_error(begin_acquire(c, 0), 0);
+  assert_error(begin_close(c), 0);
+}
+
+/* What was begun in the callback is canceled, and told before the close. */
+static void expect_canceled_then_closed(contender_t *c) {
+  unsigned endings = c->begun + 1;
+  bed_until(c->bed, c->closed == 1);
+  assert_int_equal(c->begun, endings);
+  assert_int_equal(c->ended, endings);
+  assert_error(c->status, BELAY_ECANCELED);
+  assert_true(c->ended_at < c->closed_at);
+}
+
+static void test_an_acquire_begun_and_closed_in_an_acquires_callback_is_canceled(void **state) {
+  (void)state;
+  belay_client_options_t options = client_options();
+  options.timeout_ms = 50;
+  bed_t *bed = bed_open_at("unix:///nonexistent/socket", &options);
+  contender_t *c = contender_new(bed, "door", NULL);
+  assert_error(begin_acquire(c, 0), 0);
+  c->then = acquire_and_close;
+  expect_canceled_then_closed(c);
+  bed_close(bed);
+}
+
+static void test_an_acquire_begun_and_closed_in_a_releases_callback_is_canceled(void **state) {
+  (void)state;
+  belay_client_options_t options = client_options();
+  options.timeout_ms = prompt_ms();
+  options.close_timeout_ms = 100;
+  bed_t *bed = bed_open(&options);
+  contender_t *c = contender_new(bed, "door", NULL);
+  assert_error(try_lock(c), 0);
+  server_kill(bed->server);
+  bed_until(bed, client_stats(bed).links_up == 0);
+  assert_error(begin_release(c), 0);
+  c->then = acquire_and_close;
+  expect_canceled_then_closed(c);
+  bed_close(bed);
+}
+
+/* ---- forks ----------------------------------------------------------------------------------------------- */
+
+/* In the child: goes on with the loop that it has a copy of. 0 if belay kept still. */
+static int run_as_a_fork(bed_t *bed, const contender_t *c, int64_t ms) {
+  belay_client_stats_t before = client_stats(bed), after;
+  if (uv_loop_fork(&bed->loop) != 0)
+    return 1;
+  bed_run_for(bed, ms);
+  after = client_stats(bed);
+  if (after.commands != before.commands || after.writes != before.writes)
+    return 2;
+  if (after.bytes_in != before.bytes_in || after.connects != before.connects)
+    return 3;
+  return c->lost != 0 || remaining_ms(c) != 0 ? 4 : 0;
+}
+
+/* So that what the child has a copy of is not taken for what it forgot to free. */
+static void end_as_another_program(int status) {
+  char command[16];
+  snprintf(command, sizeof command, "exit %d", status);
+  execlp("sh", "sh", "-c", command, NULL);
+  _exit(127);
+}
+
+static void test_a_fork_that_runs_the_loop_does_not_disturb_its_parent(void **state) {
+  (void)state;
+  int64_t ttl = kept_ttl();
+  bed_t *bed = bed_open(NULL);
+  belay_lock_options_t options = watched(ttl);
+  contender_t *c = contender_new(bed, "door", &options);
+  assert_error(try_lock(c), 0);
+  uint64_t before = client_stats(bed).commands;
+  fflush(NULL);
+  pid_t child = fork();
+  if (child == 0)
+    end_as_another_program(run_as_a_fork(bed, c, 2 * ttl));
+  bed_run_for(bed, 2 * ttl + ttl / 2);
+  int status = -1;
+  assert_int_equal(waitpid(child, &status, 0), child);
+
+  assert_int_equal(c->lost, 0);
+  assert_true(is_on_server(c));
+  assert_true(remaining_ms(c) > 0);
+  assert_true(client_stats(bed).commands >= before + 4); /* it was renewed all the time */
+  assert_int_equal(client_stats(bed).drops, 0);
+  assert_true(WIFEXITED(status));
+  assert_int_equal(WEXITSTATUS(status), 0);
+  assert_error(release(c), 0);
+  bed_close(bed);
+}
+
+/* ---- known, and not told yet ------------------------------------------------------------------------------ */
+
+static void stall_when_ended(contender_t *c, event_t event) {
+  if (event == EVENT_ENDED)
+    stall_ms(*(int64_t *)c->arg);
+}
+
+/* The lease runs out while the callback before it keeps the loop. */
+static void test_an_extend_that_is_told_after_the_loss_is_told_as_canceled(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  int64_t ttl = kept_ttl(), pause = ttl + 50;
+  belay_lock_options_t options = with_ttl(ttl);
+  contender_t *c = contender_new(bed, "door", &options);
+  contender_t *busy = contender_new(bed, "another door", NULL);
+  busy->then = stall_when_ended;
+  busy->arg = &pause;
+  assert_error(try_lock(c), 0);
+  assert_error(extend(c, BELAY_DEFAULT), 0); /* the server knows the script from now on */
+  server_pause(bed->server);                 /* so that both answers come together */
+  assert_error(begin_acquire(busy, 0), 0);
+  assert_error(begin_extend(c, BELAY_DEFAULT), 0);
+  bed_run_for(bed, 20);
+  server_resume(bed->server);
+  bed_until(bed, busy->ended == 1 && c->extended == 2);
+  assert_error(c->extend_status, BELAY_ECANCELED);
+  assert_int_equal(c->lost, 1);
+  assert_int_equal(c->reason, BELAY_LOST_EXPIRED);
+  assert_true(busy->ended_at < c->lost_at);
+  assert_true(c->lost_at < c->extended_at);
+  bed_close(bed);
+}
+
+/* ---- undos ------------------------------------------------------------------------------------------------ */
+
+/* The server was promised the long ttl, and goes by that. */
+static void test_what_was_shortened_is_undone_even_after_its_short_ttl(void **state) {
+  (void)state;
+  int64_t brief = 2 * lag();
+  belay_client_options_t options = client_options();
+  options.timeout_ms = prompt_ms();
+  options.connect_timeout_ms = prompt_ms();
+  bed_t *bed = bed_open(&options);
+  belay_lock_options_t lasting = with_ttl(600000);
+  contender_t *c = contender_new(bed, "door", &lasting);
+  assert_error(try_lock(c), 0);
+  assert_error(extend(c, brief), 0);
+  server_do(bed->server, "CLIENT", "KILL", "TYPE", "normal", NULL);
+  server_pause(bed->server);
+  bed_until(bed, client_stats(bed).drops == 1);
+  assert_error(release(c), BELAY_EUNREACHABLE);
+  bed_run_for(bed, brief);
+  assert_int_equal(client_stats(bed).undo_pending, 1);
+  server_resume(bed->server);
+  assert_true(pttl_of(c) > 500000 || value_of(c) == NULL);
+  bed_settle(bed);
+  assert_int_equal(server_keys(bed->server), 0);
+  assert_int_equal(client_stats(bed).undo_failed, 0);
+  assert_int_equal(client_stats(bed).undone, 1);
+  bed_close(bed);
+}
+
+static void stop_the_loop(uv_timer_t *timer) {
+  uv_stop(timer->loop);
+}
+
+/* Nothing pends any more but the undo, which goes on whenever the loop does. */
+static void test_an_undo_keeps_the_loop_for_the_close_timeout_only(void **state) {
+  (void)state;
+  int64_t limit = 4000 * slow();
+  belay_client_options_t options = client_options();
+  options.timeout_ms = prompt_ms();
+  options.close_timeout_ms = 300 * slow();
+  bed_t *bed = bed_open(&options);
+  belay_lock_options_t lasting = with_ttl(2 * limit);
+  contender_t *c = contender_new(bed, "door", &lasting);
+  assert_error(try_lock(c), 0);
+  assert_error(release(c), 0);
+  uv_timer_t guard;
+  uv_timer_init(&bed->loop, &guard);
+  uv_unref((uv_handle_t *)&guard);
+
+  server_pause(bed->server);
+  assert_error(begin_acquire(c, 0), 0);
+  int64_t began = clock_now();
+  uv_update_time(&bed->loop);
+  uv_timer_start(&guard, stop_the_loop, (uint64_t)limit, 0);
+  uv_run(&bed->loop, UV_RUN_DEFAULT);
+  int64_t took = clock_since_ms(began);
+  uv_close((uv_handle_t *)&guard, NULL);
+  assert_int_equal(c->ended, 3);
+  assert_error(c->status, BELAY_EUNKNOWN);
+  assert_int_equal(client_stats(bed).undo_pending, 1);
+  assert_between(took, options.timeout_ms + options.close_timeout_ms - 2, limit - 1000 * slow());
+
+  server_resume(bed->server);
+  bed_settle(bed);
+  assert_int_equal(server_keys(bed->server), 0);
+  bed_close(bed);
+}
+
+/* ---- a crowd ---------------------------------------------------------------------------------------------- */
+
+/* Takes it and gives it back, as often as it can. */
+static void go_on(contender_t *c, event_t event) {
+  if (event != EVENT_ENDED || begin_release(c) == 0)
+    return;
+  (void)begin_acquire(c, 0); /* it may be closing */
+}
+
+static void test_a_watched_lock_is_kept_whatever_waits_for_its_turn(void **state) {
+  (void)state;
+  enum { CROWD = 20000 };
+  int64_t ttl = kept_ttl();
+  belay_client_options_t options = client_options();
+  options.on_full = BELAY_FULL_WAIT;
+  options.max_pending = 1;
+  bed_t *bed = bed_open(&options);
+  belay_lock_options_t kept = watched(ttl), patient = lock_options();
+  patient.timeout_ms = 60000;
+  contender_t *c = contender_new(bed, "kept", &kept);
+  assert_error(try_lock(c), 0);
+  for (int i = 0; i < CROWD; i++) {
+    char name[16];
+    snprintf(name, sizeof name, "%d", i);
+    contender_t *busy = contender_new(bed, name, &patient);
+    busy->then = go_on;
+    assert_error(begin_acquire(busy, 0), 0);
+  }
+  bed_run_for(bed, 2 * ttl);
+  assert_int_equal(c->lost, 0);
+  assert_true(is_on_server(c));
+  bed_close(bed);
+}
+
+/* ---- strangers' callbacks --------------------------------------------------------------------------------- */
+
+/* A loop on which nothing else ticks, with a prepare callback of its owner's. */
+typedef struct strange {
+  uv_loop_t loop;
+  uv_prepare_t prepare;
+  uv_timer_t guard;
+  belay_lock_t *lock;
+  bool armed, done;
+  int status;
+} strange_t;
+
+static void on_tried(belay_lock_t *lock, int status) {
+  strange_t *strange = belay_lock_data(lock);
+  strange->done = true;
+  strange->status = status;
+  uv_stop(&strange->loop);
+}
+
+static void try_when_armed(uv_prepare_t *prepare) {
+  strange_t *strange = prepare->data;
+  if (!strange->armed)
+    return;
+  strange->armed = false;
+  assert_error(belay_lock_try(strange->lock, on_tried), 0);
+}
+
+/* Until the attempt is over; how long that took, in milliseconds, or the limit. */
+static int64_t wait_for_try(strange_t *strange, int64_t limit) {
+  int64_t began = clock_now();
+  strange->done = false;
+  uv_update_time(&strange->loop);
+  uv_timer_start(&strange->guard, stop_the_loop, (uint64_t)limit, 0);
+  uv_run(&strange->loop, UV_RUN_DEFAULT);
+  uv_timer_stop(&strange->guard);
+  return clock_since_ms(began);
+}
+
+static void test_what_is_begun_after_belays_own_prepare_is_sent_at_once(void **state) {
+  (void)state;
+  strange_t strange = {.status = 1};
+  belay_t *belay;
+  belay_client_t *client;
+  belay_lock_options_t options = lock_options();
+  server_t *server = server_start(NULL);
+  options.timeout_ms = 20000 * slow();
+  options.data = &strange;
+  uv_loop_init(&strange.loop);
+  uv_timer_init(&strange.loop, &strange.guard);
+  uv_prepare_init(&strange.loop, &strange.prepare);
+  strange.prepare.data = &strange;
+  uv_prepare_start(&strange.prepare, try_when_armed); /* what is started first is called last */
+  assert_error(belay_open(&strange.loop, NULL, &belay), 0);
+  assert_error(belay_connect(belay, server_url(server), NULL, &client), 0);
+  assert_error(belay_lock_new(client, "door", 4, &options, &strange.lock), 0);
+
+  assert_error(belay_lock_try(strange.lock, on_tried), 0); /* connects */
+  (void)wait_for_try(&strange, 10000 * slow());
+  assert_true(strange.done);
+  assert_error(strange.status, 0);
+  strange.armed = true; /* it is held by another handle now */
+  belay_lock_t *first = strange.lock;
+  assert_error(belay_lock_new(client, "door", 4, &options, &strange.lock), 0);
+  int64_t took = wait_for_try(&strange, 3000 * slow());
+  assert_true(strange.done);
+  assert_error(strange.status, BELAY_EHELD);
+  assert_true(took < 1000 * slow());
+  assert_true(belay_lock_remaining_us(first) > 0);
+
+  uv_close((uv_handle_t *)&strange.prepare, NULL);
+  uv_close((uv_handle_t *)&strange.guard, NULL);
+  assert_error(belay_close(belay, NULL), 0);
+  uv_run(&strange.loop, UV_RUN_DEFAULT);
+  assert_int_equal(uv_loop_close(&strange.loop), 0);
+  server_stop(server);
+}
+
+/* ---- what a callback begins when the loop is about to sleep ------------------------------------------------ */
+
+typedef struct late {
+  uv_loop_t loop;
+  uv_timer_t stall;
+  server_t *ill; /* stands still while the lease on it runs out */
+  belay_t *belay;
+  belay_client_t *ill_client, *well_client;
+  belay_lock_t *lost, *wanted;
+  int64_t began, took_ms;
+  int status;
+} late_t;
+
+static late_t late; /* a ping has no room for a pointer of its own */
+
+static void on_wanted(belay_lock_t *lock, int status) {
+  (void)lock;
+  late.status = status;
+  late.took_ms = clock_since_ms(late.began);
+  server_resume(late.ill);
+  uv_close((uv_handle_t *)&late.stall, NULL);
+  assert_error(belay_close(late.belay, NULL), 0);
+}
+
+static void take_the_other(belay_lock_t *lock, belay_lost_t reason) {
+  (void)lock;
+  assert_int_equal(reason, BELAY_LOST_EXPIRED);
+  late.began = clock_now();
+  assert_error(belay_lock_try(late.wanted, on_wanted), 0);
+}
+
+static void ignore_pong(belay_client_t *client, int status) {
+  (void)client;
+  (void)status;
+}
+
+/* The loop goes on after the lease is over, and has something to write before it sleeps. */
+static void stall_and_ping(uv_timer_t *timer) {
+  stall_ms(*(int64_t *)timer->data);
+  assert_error(belay_client_ping(late.ill_client, 60000, ignore_pong), 0);
+}
+
+static void on_ill_held(belay_lock_t *lock, int status) {
+  static int64_t pause;
+  assert_error(status, 0);
+  pause = belay_lock_remaining_us(lock) / 1000 + 50;
+  server_pause(late.ill);
+  late.stall.data = &pause;
+  uv_timer_start(&late.stall, stall_and_ping, 20, 0);
+}
+
+static void on_well_up(belay_client_t *client, int status) {
+  (void)client;
+  assert_error(status, 0);
+  assert_error(belay_lock_try(late.lost, on_ill_held), 0);
+}
+
+static void test_what_a_loss_begins_before_the_loop_sleeps_is_sent_at_once(void **state) {
+  (void)state;
+  late = (late_t){.ill = server_start(NULL), .status = 1};
+  server_t *well = server_start(NULL);
+  belay_client_options_t patient = client_options();
+  patient.timeout_ms = patient.stall_timeout_ms = 60000;
+  belay_lock_options_t options = with_ttl(kept_ttl());
+  options.watchdog = BELAY_WATCHDOG_OFF;
+  options.on_lost = take_the_other;
+  uv_loop_init(&late.loop);
+  uv_timer_init(&late.loop, &late.stall);
+  assert_error(belay_open(&late.loop, NULL, &late.belay), 0);
+  assert_error(belay_connect(late.belay, server_url(late.ill), &patient, &late.ill_client), 0);
+  assert_error(belay_connect(late.belay, server_url(well), &patient, &late.well_client), 0);
+  assert_error(belay_lock_new(late.ill_client, "lost", 4, &options, &late.lost), 0);
+  assert_error(belay_lock_new(late.well_client, "wanted", 6, NULL, &late.wanted), 0);
+  assert_error(belay_client_ping(late.well_client, BELAY_DEFAULT, on_well_up), 0);
+  uv_run(&late.loop, UV_RUN_DEFAULT);
+  assert_error(late.status, 0);
+  assert_true(late.took_ms < prompt_ms());
+  assert_int_equal(uv_loop_close(&late.loop), 0);
+  server_stop(well);
+  server_stop(late.ill);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_an_acquire_begun_and_closed_in_an_acquires_callback_is_canceled),
+      cmocka_unit_test(test_an_acquire_begun_and_closed_in_a_releases_callback_is_canceled),
+      cmocka_unit_test(test_a_fork_that_runs_the_loop_does_not_disturb_its_parent),
+      cmocka_unit_test(test_an_extend_that_is_told_after_the_loss_is_told_as_canceled),
+      cmocka_unit_test(test_what_was_shortened_is_undone_even_after_its_short_ttl),
+      cmocka_unit_test(test_an_undo_keeps_the_loop_for_the_close_timeout_only),
+      cmocka_unit_test(test_a_watched_lock_is_kept_whatever_waits_for_its_turn),
+      cmocka_unit_test(test_what_is_begun_after_belays_own_prepare_is_sent_at_once),
+      cmocka_unit_test(test_what_a_loss_begins_before_the_loop_sleeps_is_sent_at_once),
+  };
+  return cmocka_run_group_tests_name("schedule", tests, NULL, NULL);
+}

@@ -1,0 +1,546 @@
+/* Calls that travel together: each hears what became of it, and of nothing else; in order, and wherever the connection,
+ * the server or the caller gives up. */
+#include <stdatomic.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "support/fixtures/limit/asks.h"
+#include "support/deployments/fake.h"
+#include "support/deployments/relay.h"
+
+enum { N = 40 }; /* more than travel as one command */
+
+#define HOUR (3600 * INT64_C(1000000))
+
+static uint64_t joined(const bed_t *bed) {
+  return client_stats(bed).joined;
+}
+
+/* In a cluster names of several slots do not share a command. */
+static void expect_joined(const bed_t *bed, uint64_t before, uint64_t least) {
+  if (!deployment_is_cluster())
+    assert_true(joined(bed) >= before + least);
+}
+
+static belay_limiter_t *window(bed_t *bed, int64_t count) {
+  belay_limit_t limit = {.kind = BELAY_LIMIT_FIXED, .count = count, .period_us = HOUR};
+  return limiter_new(bed, &limit, 1);
+}
+
+static void begin(bed_t *bed, belay_limiter_t *limiter, ask_t *ask, const char *key) {
+  assert_error(belay_limiter_take(limiter, asked(bed, ask), key, strlen(key), 1, on_answer), 0);
+}
+
+static void begin_some(bed_t *bed, belay_limiter_t *limiter, ask_t *asks, int n, const char *key) {
+  for (int i = 0; i < n; i++)
+    begin(bed, limiter, &asks[i], key);
+}
+
+static int count_of(ask_t *asks, int n, int status) {
+  int count = 0;
+  for (int i = 0; i < n; i++)
+    count += answer(&asks[i], 0)->cause == status;
+  return count;
+}
+
+/* ---- what each hears ----------------------------------------------------------------------------------- */
+
+static void acquire_all(contender_t **c) {
+  for (int i = 0; i < N; i++)
+    assert_error(begin_acquire(c[i], 0), 0);
+  for (int i = 0; i < N; i++)
+    assert_error(outcome(c[i]), 0);
+}
+
+static void make_all(bed_t *bed, contender_t **c) {
+  belay_lock_options_t options = with_ttl(60000);
+  for (int i = 0; i < N; i++) {
+    char name[16];
+    snprintf(name, sizeof name, "door%d", i);
+    c[i] = contender_new(bed, name, &options);
+  }
+}
+
+/* Another holds it, nobody does, or something else is there. */
+static void spoil(bed_t *bed, contender_t **c) {
+  foreign_holder(c[0], 60000);
+  server_do(bed->server, "DEL", key_of(c[1]), NULL);
+  server_do(bed->server, "DEL", key_of(c[2]), NULL);
+  server_do(bed->server, "RPUSH", key_of(c[2]), "x", NULL);
+}
+
+static void test_each_release_has_its_own_result(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  contender_t *c[N];
+  int alone[3];
+  make_all(bed, c);
+  acquire_all(c);
+  spoil(bed, c);
+  for (int i = 0; i < 3; i++)
+    alone[i] = release(c[i]);
+  server_do(bed->server, "FLUSHALL", NULL);
+  for (int i = 3; i < N; i++)
+    (void)release(c[i]);
+  acquire_all(c);
+  spoil(bed, c + 10);
+  uint64_t before = joined(bed);
+  for (int i = 0; i < N; i++)
+    assert_error(begin_release(c[i]), 0);
+  for (int i = 0; i < N; i++)
+    assert_error(outcome(c[i]), i >= 10 && i < 13 ? alone[i - 10] : 0);
+  assert_error(alone[0], BELAY_ENOTOWNER);
+  expect_joined(bed, before, N);
+  assert_int_equal(server_keys(bed->server), 2);
+  bed_close(bed);
+}
+
+static void test_each_renewal_is_of_its_own_lease(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  contender_t *c[N];
+  make_all(bed, c);
+  acquire_all(c);
+  foreign_holder(c[7], 60000);
+  uint64_t before = joined(bed);
+  for (int i = 0; i < N; i++)
+    assert_error(begin_extend(c[i], 100000 + 10000 * i), 0);
+  bed_until(bed, c[N - 1]->extended == 1 && c[7]->extended == 1);
+  for (int i = 0; i < N; i++) {
+    bed_until(bed, c[i]->extended == 1);
+    assert_error(c[i]->extend_status, i == 7 ? BELAY_ENOTOWNER : 0);
+    if (i != 7)
+      assert_between(pttl_of(c[i]), 40000 + 10000 * i, 100000 + 10000 * i);
+  }
+  expect_joined(bed, before, N);
+  bed_close(bed);
+}
+
+static void test_as_many_are_admitted_as_one_by_one(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_limiter_t *limiter = window(bed, N / 2 + 3);
+  static ask_t asks[N];
+  memset(asks, 0, sizeof asks);
+  begin_some(bed, limiter, asks, N, "k");
+  for (int i = 0; i < N; i++) { /* in the order in which they were asked */
+    const belay_limiter_result_t *result = answer(&asks[i], 0);
+    assert_error(result->cause, 0);
+    assert_int_equal(result->verdict, i < N / 2 + 3 ? BELAY_ALLOWED : BELAY_DENIED);
+    if (result->verdict == BELAY_ALLOWED)
+      assert_int_equal(result->remaining, N / 2 + 2 - i);
+  }
+  assert_true(joined(bed) >= N); /* one key: in a cluster too */
+  bed_close(bed);
+}
+
+static void test_a_few_go_by_themselves(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_limiter_t *limiter = window(bed, 100);
+  static ask_t asks[3];
+  memset(asks, 0, sizeof asks);
+  begin_some(bed, limiter, asks, 3, "k");
+  assert_int_equal(count_of(asks, 3, 0), 3);
+  assert_int_equal(peek(bed, limiter, "k")->remaining, 97);
+  assert_int_equal(joined(bed), 0);
+  bed_close(bed);
+}
+
+/* Those that wait, and those that travel together, count as so many. */
+static void test_no_more_are_pending_than_may_be(void **state) {
+  (void)state;
+  for (int waits = 0; waits < 2; waits++) {
+    belay_client_options_t client = client_options();
+    client.max_pending = 10;
+    client.on_full = waits ? BELAY_FULL_WAIT : BELAY_FULL_REFUSE;
+    bed_t *bed = bed_open(&client);
+    belay_limiter_t *limiter = window(bed, 1000);
+    static ask_t asks[N];
+    for (int turn = 1; turn <= 5; turn++) {
+      memset(asks, 0, sizeof asks);
+      uint64_t before = joined(bed);
+      begin_some(bed, limiter, asks, waits ? N : 10, "k");
+      ask_t more = {0};
+      if (!waits) {
+        int error = belay_limiter_take(limiter, &more.request, "k", 1, 1, on_answer);
+        assert_error(error, BELAY_EBUSY);
+      }
+      assert_int_equal(count_of(asks, waits ? N : 10, 0), waits ? N : 10);
+      assert_true(joined(bed) >= before + 10);
+    }
+    assert_int_equal(peek(bed, limiter, "k")->remaining, 1000 - 5 * (waits ? N : 10));
+    bed_close(bed);
+  }
+}
+
+/* ---- order --------------------------------------------------------------------------------------------- */
+
+/* What deletes the key neither overtakes the takes before it nor is overtaken by those behind. */
+static void test_calls_of_one_key_keep_their_order(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_limiter_t *limiter = window(bed, 5);
+  static ask_t asks[3][5], other[3], resets[2];
+  memset(asks, 0, sizeof asks);
+  memset(other, 0, sizeof other);
+  memset(resets, 0, sizeof resets);
+  for (int turn = 0; turn < 3; turn++) {
+    begin_some(bed, limiter, asks[turn], 5, "k");
+    begin(bed, limiter, &other[turn], "other");
+    if (turn < 2)
+      assert_error(belay_limiter_reset(limiter, asked(bed, &resets[turn]), "k", 1, on_answer), 0);
+  }
+  for (int turn = 0; turn < 3; turn++)
+    for (int i = 0; i < 5; i++)
+      assert_int_equal(answer(&asks[turn][i], 0)->remaining, 4 - i);
+  assert_int_equal(count_of(other, 3, 0) + count_of(resets, 2, 0), 5);
+  assert_true(joined(bed) >= 12);
+  bed_close(bed);
+}
+
+/* ---- refused as a whole -------------------------------------------------------------------------------- */
+
+static void test_a_script_that_is_forgotten_is_brought_again(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_limiter_t *limiter = window(bed, 1000);
+  static ask_t asks[N];
+  memset(asks, 0, sizeof asks);
+  for (int turn = 1; turn <= 4; turn++) {
+    uint64_t before = joined(bed);
+    begin_some(bed, limiter, asks, N, "k");
+    assert_int_equal(count_of(asks, N, 0), N);
+    assert_int_equal(peek(bed, limiter, "k")->remaining, 1000 - turn * N);
+    assert_true(joined(bed) >= before + N);
+    server_do(bed->server, "SCRIPT", "FLUSH", NULL);
+  }
+  bed_close(bed);
+}
+
+/* The others need not suffer for one that names a key which is not permitted. */
+static void test_what_is_not_permitted_is_refused_alone(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_limiter_t *limiter = window(bed, 1000);
+  static ask_t asks[N];
+  memset(asks, 0, sizeof asks);
+  server_do(bed->server, "ACL", "SETUSER", "default", "resetkeys", "~*{k*", NULL);
+  for (int turn = 1; turn <= 2; turn++) {
+    for (int i = 0; i < N; i++)
+      begin(bed, limiter, &asks[i], i % 10 == 7 ? "hidden" : "k");
+    for (int i = 0; i < N; i++)
+      assert_error(answer(&asks[i], 0)->cause, i % 10 == 7 ? BELAY_EPERM : 0);
+    assert_int_equal(peek(bed, limiter, "k")->remaining, 1000 - turn * (N - N / 10));
+  }
+  server_do(bed->server, "ACL", "SETUSER", "default", "~*", NULL);
+  bed_close(bed);
+}
+
+/* So is what the scripts are not permitted: nothing was done, and that is known. */
+static void test_who_may_not_do_what_the_script_does_is_told_so(void **state) {
+  (void)state;
+  static const char *const rights[] = {"-set", "-get", "-time"};
+  for (size_t r = 0; r < sizeof rights / sizeof *rights; r++) {
+    bed_t *bed = bed_open(NULL);
+    belay_limiter_t *limiter = window(bed, 1000);
+    static ask_t asks[N];
+    memset(asks, 0, sizeof asks);
+    server_do(bed->server, "ACL", "SETUSER", "default", rights[r], NULL);
+    assert_error(take(bed, limiter, "k", 1)->cause, BELAY_EPERM);
+    uint64_t unknown = client_stats(bed).unknown; /* by itself */
+    begin_some(bed, limiter, asks, N, "k");
+    assert_int_equal(count_of(asks, N, BELAY_EPERM), N);
+    assert_int_equal(client_stats(bed).unknown, (N + 1) * unknown);
+    server_do(bed->server, "ACL", "SETUSER", "default", "+@all", NULL);
+    assert_int_equal(peek(bed, limiter, "k")->remaining, 1000);
+    bed_close(bed);
+  }
+}
+
+/* ---- connections that end ------------------------------------------------------------------------------ */
+
+/* The server has executed all of them; what was not heard whole is not known. */
+static void test_a_connection_that_is_cut_in_the_middle_of_the_answers(void **state) {
+  (void)state;
+  if (servers_are_secure())
+    skip(); /* how many bytes these are there, nobody has counted */
+  bed_t *bed = bed_open(NULL);
+  relay_t *relay = relay_start(server_own_url(bed->server));
+  static ask_t asks[32];
+  belay_client_stats_t stats;
+  belay_limiter_options_t options;
+  belay_limit_t limit = {.kind = BELAY_LIMIT_FIXED, .count = 1000, .period_us = HOUR};
+  options = limiter_options(&limit, 1);
+  size_t heard = 0;
+  for (int turn = 0; turn < 4; turn++) {
+    memset(asks, 0, sizeof asks);
+    belay_client_t *client = bed_connect(bed, relay_url(relay), NULL);
+    belay_limiter_t *limiter = limiter_with(bed, client, &options);
+    begin_some(bed, limiter, asks, 32, "k");
+    assert_int_equal(count_of(asks, 32, turn == 0 ? 0 : BELAY_EUNKNOWN), 32);
+    belay_client_stats(client, &stats);
+    assert_int_equal(stats.joined, 32);
+    if (turn == 0)
+      heard = stats.bytes_in;
+    else
+      assert_int_equal(stats.unknown, 32);
+    assert_error(begin_close_of(bed, client), 0);
+    bed_settle(bed);
+    relay_cut_after(relay, heard - (size_t)(turn + 1) * 500);
+  }
+  belay_limiter_t *limiter = window(bed, 1000);
+  assert_int_equal(peek(bed, limiter, "k")->remaining, 1000 - 4 * 32);
+  bed_close(bed);
+  relay_stop(relay);
+}
+
+/* ---- answers that are none ------------------------------------------------------------------------------- */
+
+static void say(fake_link_t *link, const char *const *words, size_t count, void *arg) {
+  if (fake_is_handshake(words))
+    fake_behave(link, words, count);
+  else
+    fake_say(link, arg);
+}
+
+/* It may all have been done. */
+static void test_an_answer_that_is_not_one_for_each(void **state) {
+  (void)state;
+  static char killed[] = "-ERR Error running script (call to f_0): @user_script:400: "
+                         "Script killed by user with SCRIPT KILL...\r\n";
+  static char few[] = "*3\r\n:1\r\n:1\r\n:1\r\n", many[] = "*5\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n";
+  static char one[] = ":1\r\n", nothing[] = "$-1\r\n", none[] = "*0\r\n";
+  static char mixed[] =
+      "*4\r\n$-1\r\n:1\r\n*1\r\n:1\r\n$1\r\nx\r\n"; /* of types that it cannot be */
+  char *const all[] = {killed, few, many, one, nothing, none, mixed};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    fake_t *fake = fake_start(&(fake_options_t){.on_command = say, .arg = all[i]});
+    bed_t *bed = bed_open_at(fake_url(fake), NULL);
+    belay_limiter_t *limiter = window(bed, 1000);
+    static ask_t asks[4];
+    memset(asks, 0, sizeof asks);
+    begin_some(bed, limiter, asks, 4, "k");
+    for (int j = 0; j < 4; j++)
+      assert_int_not_equal(answer(&asks[j], 0)->cause, 0);
+    belay_client_stats_t stats = client_stats(bed);
+    assert_int_equal(stats.joined, 4);
+    if (all[i] != mixed) /* there each has heard something */
+      assert_int_equal(stats.unknown, 4);
+    assert_int_equal(fake_commands(fake), 1); /* none was sent again */
+    assert_int_equal(stats.drops, all[i] != killed);
+    bed_close(bed);
+    fake_stop(fake);
+  }
+}
+
+typedef struct moving {
+  atomic_bool held; /* what is asked for now is to be given back */
+  atomic_uint refused;
+} moving_t;
+
+/* Of several keys of a slot that is moved some may be in one place, and others in the other. */
+static void say_of_a_moving_slot(fake_link_t *link, const char *const *words, size_t count,
+                                 void *arg) {
+  moving_t *moving = arg;
+  if (fake_is_handshake(words)) {
+    fake_behave(link, words, count);
+  } else if (strcmp(words[2], "1") == 0) {
+    fake_say(link, atomic_load(&moving->held) ? ":1\r\n" : ":0\r\n");
+  } else {
+    atomic_fetch_add(&moving->refused, 1);
+    fake_say(link, "-TRYAGAIN Multiple keys request during rehashing of slot\r\n");
+  }
+}
+
+static void test_keys_on_their_way_are_asked_for_one_by_one(void **state) {
+  (void)state;
+  static moving_t moving;
+  fake_t *fake = fake_start(&(fake_options_t){.on_command = say_of_a_moving_slot, .arg = &moving});
+  bed_t *bed = bed_open_at(fake_url(fake), NULL);
+  contender_t *c[N];
+  make_all(bed, c);
+  acquire_all(c);
+  atomic_store(&moving.held, true);
+  for (int i = 0; i < N; i++)
+    assert_error(begin_release(c[i]), 0);
+  for (int i = 0; i < N; i++)
+    assert_error(outcome(c[i]), 0);
+  bed_close(bed);
+  fake_stop(fake);
+  assert_in_range(atomic_load(&moving.refused), 1, N / 4);
+}
+
+/* ---- callers that give up ------------------------------------------------------------------------------ */
+
+/* Who waits for others to travel with has not left. */
+static void test_who_gives_up_while_it_waits_was_not_sent(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_limiter_t *limiter = window(bed, 1000);
+  static ask_t asks[20];
+  memset(asks, 0, sizeof asks);
+  (void)peek(bed, limiter, "k"); /* connected */
+  begin_some(bed, limiter, asks, 20, "k");
+  for (int i = 0; i < 20; i += 2)
+    assert_error(belay_request_cancel(&asks[i].request), 0);
+  for (int i = 0; i < 20; i++)
+    assert_error(answer(&asks[i], 0)->cause, i % 2 == 0 ? BELAY_ECANCELED : 0);
+  assert_int_equal(peek(bed, limiter, "k")->remaining, 1000 - 10);
+  assert_int_equal(client_stats(bed).unknown, 0);
+  bed_close(bed);
+}
+
+static void test_who_gives_up_on_the_way_may_have_been_heard(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_limiter_t *limiter = window(bed, 1000);
+  static ask_t asks[20];
+  memset(asks, 0, sizeof asks);
+  (void)peek(bed, limiter, "k");
+  server_pause(bed->server);
+  begin_some(bed, limiter, asks, 20, "k");
+  uint64_t before = client_stats(bed).writes;
+  bed_until(bed, client_stats(bed).writes > before);
+  for (int i = 0; i < 20; i += 2)
+    assert_error(belay_request_cancel(&asks[i].request), 0);
+  assert_int_equal(count_of(asks, 1, BELAY_ECANCELED), 1);
+  server_resume(bed->server);
+  for (int i = 0; i < 20; i++)
+    assert_error(answer(&asks[i], 0)->cause, i % 2 == 0 ? BELAY_ECANCELED : 0);
+  assert_int_equal(peek(bed, limiter, "k")->remaining, 1000 - 20);
+  bed_close(bed);
+}
+
+static void test_a_deadline_that_passes_while_it_waits(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_limiter_t *limiter = window(bed, 1000);
+  static ask_t asks[20];
+  memset(asks, 0, sizeof asks);
+  (void)peek(bed, limiter, "k");
+  for (int i = 0; i < 20; i++) {
+    asks[i].request.timeout_ms = i % 2 == 0 ? 1 : 0;
+    begin(bed, limiter, &asks[i], "k");
+  }
+  usleep(20000); /* the loop is away */
+  for (int i = 0; i < 20; i++)
+    assert_int_equal(answer(&asks[i], 0)->cause == 0, i % 2 == 1);
+  assert_int_equal(client_stats(bed).not_sent, 10);
+  assert_int_equal(peek(bed, limiter, "k")->remaining, 1000 - 10);
+  bed_close(bed);
+}
+
+/* At every moment: while they wait, when they are on the way, and from inside the first answer. */
+static void close_now(ask_t *ask) {
+  assert_error(begin_client_close(ask->bed), 0);
+  ask->then = NULL;
+}
+
+static void test_a_close_with_calls_under_way(void **state) {
+  (void)state;
+  for (int moment = 0; moment < 3; moment++) {
+    bed_t *bed = bed_open(NULL);
+    belay_limiter_t *limiter = window(bed, 1000);
+    static ask_t asks[N];
+    memset(asks, 0, sizeof asks);
+    (void)peek(bed, limiter, "k");
+    if (moment == 2)
+      asks[0].then = close_now;
+    begin_some(bed, limiter, asks, N, "k");
+    uint64_t before = client_stats(bed).writes;
+    if (moment == 1)
+      bed_until(bed, client_stats(bed).writes > before);
+    if (moment < 2)
+      assert_error(begin_client_close(bed), 0);
+    bed_until(bed, bed->client_closed == 1);
+    for (int i = 0; i < N; i++)
+      assert_int_equal(asks[i].ended, 1);
+    bed_close(bed);
+  }
+}
+
+/* Locks that are taken and given back as fast as can be: never two at a time, nothing is left. */
+static void on_turn(contender_t *c, event_t event) {
+  int *left = c->arg;
+  if (event != EVENT_ENDED || c->status != 0)
+    return;
+  if (belay_lock_remaining_us(c->lock) > 0)
+    assert_error(begin_release(c), 0);
+  else if (--*left > 0)
+    assert_error(begin_acquire(c, 0), 0);
+}
+
+/* Calls are waiting when the connection turns out to be gone; what was answered before that is no less true. */
+static void test_what_was_said_before_the_end_is_heard(void **state) {
+  (void)state;
+  enum { HELD = 3 }; /* so many go by themselves, and more than are written at once */
+  bed_t *bed = bed_open(NULL);
+  if (strncmp(server_url(bed->server), "unix", 4) !=
+      0) { /* elsewhere what was not read may be lost */
+    bed_close(bed);
+    skip();
+  }
+  contender_t *c[N];
+  make_all(bed, c);
+  for (int i = 0; i < HELD; i++)
+    assert_error(acquire(c[i], 0), 0);
+  server_pause(bed->server);
+  for (int i = HELD; i < 10; i++)
+    assert_error(begin_acquire(c[i], 0), 0);
+  uv_run(&bed->loop, UV_RUN_NOWAIT);
+  server_resume(bed->server);
+  stall_ms(100 * slow()); /* answered, and not read */
+  server_kill(bed->server);
+  for (int i = 0; i < HELD; i++)
+    assert_error(begin_release(c[i]), 0);
+  assert_error(begin_acquire(c[10], 0), 0);
+  for (int i = HELD; i < 10; i++)
+    assert_error(outcome(c[i]), 0);
+  bed_close(bed);
+}
+
+static void test_cycles(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  contender_t *c[N];
+  int left[N];
+  make_all(bed, c);
+  for (int i = 0; i < N; i++) {
+    left[i] = 50;
+    c[i]->arg = &left[i];
+    c[i]->then = on_turn;
+    assert_error(begin_acquire(c[i], 0), 0);
+  }
+  for (int i = 0; i < N; i++)
+    bed_until(bed, left[i] == 0);
+  assert_int_equal(server_keys(bed->server), 0);
+  for (int i = 0; i < N; i++)
+    assert_int_equal(c[i]->ended, 100);
+  expect_joined(bed, 0, N);
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_each_release_has_its_own_result),
+      cmocka_unit_test(test_each_renewal_is_of_its_own_lease),
+      cmocka_unit_test(test_as_many_are_admitted_as_one_by_one),
+      cmocka_unit_test(test_a_few_go_by_themselves),
+      cmocka_unit_test(test_no_more_are_pending_than_may_be),
+      cmocka_unit_test(test_calls_of_one_key_keep_their_order),
+      cmocka_unit_test(test_a_script_that_is_forgotten_is_brought_again),
+      cmocka_unit_test(test_what_is_not_permitted_is_refused_alone),
+      cmocka_unit_test(test_who_may_not_do_what_the_script_does_is_told_so),
+      cmocka_unit_test(test_a_connection_that_is_cut_in_the_middle_of_the_answers),
+      cmocka_unit_test(test_an_answer_that_is_not_one_for_each),
+      cmocka_unit_test(test_keys_on_their_way_are_asked_for_one_by_one),
+      cmocka_unit_test(test_who_gives_up_while_it_waits_was_not_sent),
+      cmocka_unit_test(test_who_gives_up_on_the_way_may_have_been_heard),
+      cmocka_unit_test(test_a_deadline_that_passes_while_it_waits),
+      cmocka_unit_test(test_a_close_with_calls_under_way),
+      cmocka_unit_test(test_what_was_said_before_the_end_is_heard),
+      cmocka_unit_test(test_cycles),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

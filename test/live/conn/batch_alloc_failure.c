@@ -1,0 +1,191 @@
+/* Memory runs out under calls that travel together: every allocation is made to fail in turn, belay's own and then hiredis's.
+ * Whatever fails, every callback comes exactly once, nothing leaks, and what the server has counted is what was told: what is
+ * said to have been done was done once, what is said not to have been was not. */
+#include <belay.h>
+#include <hiredis/alloc.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uv.h>
+
+#include "support/base/clock.h"
+#include "support/servers/server.h"
+#include "support/base/unit.h"
+
+#define TURNS_MAX 2000 /* more allocations than a play makes */
+#define TAKES 20
+#define ROUNDS 2
+#define TOKENS 1000
+#define HOUR_US INT64_C(3600000000)
+
+static size_t allocations, fail_at, live;
+
+static bool is_to_fail(void) {
+  return ++allocations == fail_at;
+}
+
+static void *metered_alloc(void *ctx, size_t size) {
+  (void)ctx;
+  void *p = is_to_fail() ? NULL : malloc(size);
+  live += p != NULL;
+  return p;
+}
+
+static void metered_free(void *ctx, void *ptr) {
+  (void)ctx;
+  live--;
+  free(ptr);
+}
+
+static void *failing_malloc(size_t size) {
+  return is_to_fail() ? NULL : malloc(size);
+}
+
+static void *failing_calloc(size_t n, size_t size) {
+  return is_to_fail() ? NULL : calloc(n, size);
+}
+
+static void *failing_realloc(void *ptr, size_t size) {
+  return is_to_fail() ? NULL : realloc(ptr, size);
+}
+
+static char *failing_strdup(const char *text) {
+  return is_to_fail() ? NULL : strdup(text);
+}
+
+/* ---- the play: many takes at once, and many more; and one that says how many have been counted --------------- */
+
+typedef struct play {
+  uv_loop_t loop;
+  belay_t *belay;
+  belay_client_t *client;
+  belay_limiter_t *limiter;
+  belay_request_t requests[TAKES], last;
+  int pending, round;
+  int done, unknown; /* of the takes */
+  int64_t counted;   /* by the server; -1: it could not be asked */
+  uint64_t joined;
+} play_t;
+
+static void ask(play_t *play);
+
+static void on_last(belay_request_t *request, int status, const belay_limiter_result_t *result) {
+  play_t *play = request->data;
+  belay_client_stats_t stats;
+  if (status == 0)
+    play->counted = TOKENS - 1 - result->remaining;
+  belay_client_stats(play->client, &stats);
+  play->joined = stats.joined;
+  assert_int_equal(belay_close(play->belay, NULL), 0);
+}
+
+static void ask_at_last(play_t *play) {
+  play->last.data = play;
+  if (belay_limiter_take(play->limiter, &play->last, "key", 3, 1, on_last) != 0)
+    assert_int_equal(belay_close(play->belay, NULL), 0);
+}
+
+static void over(play_t *play) {
+  if (--play->pending > 0)
+    return;
+  if (++play->round < ROUNDS)
+    ask(play);
+  else
+    ask_at_last(play);
+}
+
+static void on_answer(belay_request_t *request, int status, const belay_limiter_result_t *result) {
+  play_t *play = request->data;
+  (void)result;
+  play->done += status == 0;
+  play->unknown += status == BELAY_EUNKNOWN;
+  over(play);
+}
+
+static void ask(play_t *play) {
+  play->pending = 1;
+  for (int i = 0; i < TAKES; i++) {
+    play->requests[i] = (belay_request_t){.data = play};
+    play->pending +=
+        belay_limiter_take(play->limiter, &play->requests[i], "key", 3, 1, on_answer) == 0;
+  }
+  over(play);
+}
+
+static int make(play_t *play, const char *url) {
+  belay_client_options_t client;
+  belay_client_options_init(&client);
+  client.timeout_ms = 10000 * slow();
+  client.reconnect_max_ms = 20;
+  belay_limit_t limit = {.kind = BELAY_LIMIT_FIXED, .count = TOKENS, .period_us = HOUR_US};
+  belay_limiter_options_t options;
+  belay_limiter_options_init(&options);
+  options.limits = &limit;
+  options.limits_len = 1;
+  int error = belay_connect(play->belay, url, &client, &play->client);
+  return error != 0 ? error : belay_limiter_new(play->client, &options, &play->limiter);
+}
+
+/* Returns whether something failed. */
+static bool perform(server_t *server, const belay_options_t *options, size_t turn) {
+  static play_t play;
+  play = (play_t){.counted = -1};
+  server_do(server, "FLUSHALL", NULL);
+  assert_int_equal(uv_loop_init(&play.loop), 0);
+  allocations = 0;
+  fail_at = turn;
+  int error = belay_open(&play.loop, options, &play.belay);
+  if (error == 0) {
+    error = make(&play, server_url(server));
+    if (error == 0)
+      ask(&play);
+    else
+      assert_int_equal(belay_close(play.belay, NULL), 0);
+  }
+  assert_true(error == 0 || error == BELAY_ENOMEM);
+  (void)uv_run(&play.loop, UV_RUN_DEFAULT);
+  assert_int_equal(uv_loop_close(&play.loop), 0);
+  assert_int_equal(live, 0);
+  if (play.counted >= 0)
+    assert_between(play.counted, play.done, play.done + play.unknown);
+  if (allocations >= turn)
+    return true;
+  assert_int_equal(play.done, ROUNDS * TAKES);
+  assert_int_equal(play.counted, ROUNDS * TAKES);
+  assert_true(play.joined >= TAKES);
+  return false;
+}
+
+static void play_until_nothing_fails(const belay_options_t *options) {
+  server_t *server = server_start(NULL);
+  size_t turn = 1;
+  while (perform(server, options, turn)) {
+    server_do(server, "SCRIPT", "FLUSH", NULL);
+    assert_true(++turn < TURNS_MAX);
+  }
+  assert_true(turn > 5);
+  server_stop(server);
+}
+
+static void test_every_allocation_of_belays_may_fail(void **state) {
+  (void)state;
+  belay_options_t options;
+  belay_options_init(&options);
+  options.allocator = (belay_allocator_t){.alloc = metered_alloc, .free = metered_free};
+  play_until_nothing_fails(&options);
+}
+
+static void test_every_allocation_of_hiredis_may_fail(void **state) {
+  (void)state;
+  hiredisAllocFuncs funcs = {failing_malloc, failing_calloc, failing_realloc, failing_strdup, free};
+  hiredisSetAllocators(&funcs);
+  play_until_nothing_fails(NULL);
+  hiredisResetAllocators();
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_every_allocation_of_belays_may_fail),
+      cmocka_unit_test(test_every_allocation_of_hiredis_may_fail),
+  };
+  return cmocka_run_group_tests_name("convoy_scarce", tests, NULL, NULL);
+}

@@ -1,0 +1,347 @@
+/* How connections are kept: idle ones, several of them, full ones; and the hooks that watch them. */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "support/fixtures/bed.h"
+#include "support/deployments/fake.h"
+#include "support/deployments/relay.h"
+#include "support/fixtures/subscriber.h"
+
+/* ---- links ----------------------------------------------------------------------------------------------- */
+
+static void test_an_idle_link_is_checked_before_it_is_used(void **state) {
+  (void)state;
+  belay_client_options_t options = client_options();
+  options.idle_timeout_ms = lag();
+  bed_t *bed = bed_open(&options);
+  contender_t *c = contender_new(bed, "door", NULL);
+  assert_error(try_lock(c), 0);
+  assert_error(release(c), 0);
+  int64_t pings = server_calls(bed->server, "ping");
+  assert_error(try_lock(c), 0);
+  assert_error(release(c), 0);
+  assert_int_equal(server_calls(bed->server, "ping"), pings); /* not idle for long */
+  bed_run_for(bed, options.idle_timeout_ms + 100);
+  assert_error(try_lock(c), 0);
+  assert_int_equal(server_calls(bed->server, "ping"), pings + 1);
+  bed_close(bed);
+}
+
+static void test_an_idle_link_that_was_killed_does_no_harm(void **state) {
+  (void)state;
+  belay_client_options_t options = client_options();
+  options.idle_timeout_ms = 50;
+  bed_t *bed = bed_open(&options);
+  contender_t *c = contender_new(bed, "door", NULL);
+  for (int i = 0; i < 3; i++) {
+    assert_error(try_lock(c), 0);
+    assert_error(release(c), 0);
+    bed_run_for(bed, 100);
+    server_do(bed->server, "CLIENT", "KILL", "TYPE", "normal", NULL);
+  }
+  assert_error(try_lock(c), 0);
+  assert_int_equal(client_stats(bed).unknown, 0);
+  bed_close(bed);
+}
+
+/* The wire is dead, and nobody was told: the check finds out, and no outcome is unknown because of it. */
+static void test_an_idle_link_that_died_silently_is_found_out(void **state) {
+  (void)state;
+  server_t *server = server_start(NULL);
+  relay_t *relay = relay_start(server_path(server));
+  belay_client_options_t options = client_options();
+  options.idle_timeout_ms = 50;
+  options.connect_timeout_ms = prompt_ms();
+  options.timeout_ms = 2000 * slow();
+  bed_t *bed = bed_open_at(relay_url(relay), &options);
+  bed->server = server;
+  contender_t *c = contender_new(bed, "door", NULL);
+  assert_error(try_lock(c), 0);
+  assert_error(release(c), 0);
+  bed_run_for(bed, 100);
+  relay_silence(relay);
+  assert_error(try_lock(c), 0);
+  assert_int_equal(client_stats(bed).unknown, 0);
+  assert_int_equal(relay_connections(relay), 2 + deployment_is_cluster());
+  assert_true(is_on_server(c));
+  bed_close(bed);
+  relay_stop(relay);
+}
+
+/* Nothing was sent, and that is what is said. */
+static void test_who_waits_for_a_check_that_is_not_answered_is_told_the_truth(void **state) {
+  (void)state;
+  belay_client_options_t options = client_options();
+  options.idle_timeout_ms = 50;
+  options.timeout_ms = prompt_ms();
+  bed_t *bed = bed_open(&options);
+  contender_t *c = contender_new(bed, "door", NULL);
+  assert_error(try_lock(c), 0);
+  assert_error(release(c), 0);
+  bed_run_for(bed, 100);
+  server_pause(bed->server);
+  assert_error(try_lock(c), BELAY_EUNREACHABLE);
+  server_resume(bed->server);
+  assert_error(acquire(c, 5000), 0);
+  bed_close(bed);
+}
+
+static void test_several_links_and_only_one_of_them_stays_when_idle(void **state) {
+  (void)state;
+  belay_client_options_t options = client_options();
+  options.links = 4;
+  options.idle_timeout_ms = prompt_ms();
+  bed_t *bed = bed_open(&options);
+  char name[16];
+  for (int i = 0; i < 40; i++) {
+    snprintf(name, sizeof name, "door-%d", i);
+    contender_t *c = contender_new(bed, name, NULL);
+    assert_error(try_lock(c), 0);
+    assert_error(release(c), 0);
+  }
+  assert_int_equal(client_stats(bed).links_up, 4);
+  bed_until(bed, client_stats(bed).links_up == 1);
+  assert_int_equal(client_stats(bed).drops, 0); /* nothing was lost */
+  bed_close(bed);
+}
+
+static void test_it_connects_when_it_is_first_used(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  contender_t *c = contender_new(bed, "door", NULL);
+  int64_t before = server_info(bed->server, "stats", "total_connections_received");
+  bed_run_for(bed, 50);
+  assert_int_equal(server_info(bed->server, "stats", "total_connections_received"), before);
+  assert_error(try_lock(c), 0);
+  assert_int_equal(server_info(bed->server, "stats", "total_connections_received"),
+                   before + 1 + deployment_is_cluster());
+  assert_int_equal(client_stats(bed).connects, 1 + deployment_scouts());
+  assert_int_equal(client_stats(bed).links_up, 1);
+  bed_close(bed);
+}
+
+/* ---- limits ---------------------------------------------------------------------------------------------- */
+
+enum { CROWD = 10, ROOM = 4 };
+
+/* Ten contenders on a connection that has room for four calls and a server that stands still. */
+static void crowd(bed_t *bed, contender_t **all) {
+  char name[32];
+  contender_t *first = contender_new(bed, "first", NULL);
+  assert_error(try_lock(first), 0);
+  assert_error(release(first), 0);
+  server_pause(bed->server);
+  for (int i = 0; i < CROWD; i++) {
+    snprintf(name, sizeof name, "door-%d", i);
+    all[i] = contender_new(bed, name, NULL);
+    assert_error(begin_acquire(all[i], 0), 0);
+  }
+}
+
+static void test_more_calls_than_there_is_room_for_are_refused(void **state) {
+  (void)state;
+  belay_client_options_t options = client_options();
+  options.max_pending = ROOM;
+  options.timeout_ms = 10000;
+  bed_t *bed = bed_open(&options);
+  contender_t *all[CROWD];
+  crowd(bed, all);
+  bed_until(bed, all[CROWD - 1]->ended == 1);
+  for (int i = ROOM; i < CROWD; i++)
+    assert_error(outcome(all[i]), BELAY_EBUSY);
+  assert_true(belay_err_retryable(BELAY_EBUSY));
+  server_resume(bed->server);
+  for (int i = 0; i < ROOM; i++)
+    assert_error(outcome(all[i]), 0);
+  assert_int_equal(server_keys(bed->server), ROOM);
+  bed_close(bed);
+}
+
+static void test_more_calls_than_there_is_room_for_wait(void **state) {
+  (void)state;
+  belay_client_options_t options = client_options();
+  options.max_pending = ROOM;
+  options.timeout_ms = 10000;
+  options.on_full = BELAY_FULL_WAIT;
+  bed_t *bed = bed_open(&options);
+  contender_t *all[CROWD];
+  crowd(bed, all);
+  bed_run_for(bed, 100);
+  for (int i = 0; i < CROWD; i++)
+    assert_int_equal(all[i]->ended, 0);
+  server_resume(bed->server);
+  for (int i = 0; i < CROWD; i++)
+    assert_error(outcome(all[i]), 0);
+  assert_int_equal(server_keys(bed->server), CROWD);
+  bed_close(bed);
+}
+
+static void test_who_waits_for_room_waits_until_his_deadline(void **state) {
+  (void)state;
+  belay_client_options_t options = client_options();
+  options.max_pending = ROOM;
+  options.timeout_ms = prompt_ms();
+  options.on_full = BELAY_FULL_WAIT;
+  bed_t *bed = bed_open(&options);
+  contender_t *all[CROWD];
+  crowd(bed, all);
+  for (int i = 0; i < CROWD; i++)
+    assert_error(outcome(all[i]), i < ROOM ? BELAY_EUNKNOWN : BELAY_EBUSY);
+  server_resume(bed->server);
+  bed_settle(bed);
+  bed_until(bed, server_keys(bed->server) == 0);
+  bed_close(bed);
+}
+
+/* What the server does not take waits where it can be withdrawn: of that it is known that it was not sent. */
+static void test_more_bytes_than_the_server_takes_are_not_sent(void **state) {
+  (void)state;
+  enum { MANY = 400, EACH = 60000 };
+  static char words[EACH];
+  static publication_t all[MANY];
+  belay_client_options_t options = client_options();
+  options.timeout_ms = prompt_ms();
+  bed_t *bed = bed_open(&options);
+  assert_int_equal(publish(bed, all, "news", "first"), 0);
+  memset(words, 'x', sizeof words);
+  memset(all, 0, sizeof all);
+  server_pause(bed->server);
+  for (int i = 0; i < MANY; i++)
+    assert_error(begin_publish(bed, bed->client, &all[i], "news", words, sizeof words), 0);
+  unsigned unknown = 0, unsent = 0;
+  for (int i = 0; i < MANY; i++) {
+    bed_until(bed, all[i].ended == 1);
+    unknown += all[i].status == BELAY_EUNKNOWN;
+    unsent += all[i].status == BELAY_EBUSY;
+  }
+  assert_int_equal(unknown + unsent, MANY);
+  assert_true(unsent >= MANY / 2);
+  server_resume(bed->server);
+  publication_t last = {0};
+  while (publish(bed, &last, "news", "last") != 0)
+    bed_run_for(bed, 10);
+  bed_settle(bed);
+  assert_in_range(server_publications(bed->server), 2, unknown + 10);
+  bed_close(bed);
+}
+
+static void test_more_bytes_than_a_client_may_have_under_way(void **state) {
+  (void)state;
+  enum { MANY = 120 };
+  belay_client_options_t options = client_options();
+  options.max_bytes = 65536;
+  options.timeout_ms = 10000;
+  options.on_full = BELAY_FULL_WAIT;
+  bed_t *bed = bed_open(&options);
+  contender_t *all[MANY];
+  char name[1001];
+  contender_t *first = contender_new(bed, "first", NULL);
+  assert_error(try_lock(first), 0);
+  server_pause(bed->server);
+  int busy = 0;
+  for (int i = 0; i < MANY; i++) {
+    snprintf(name, sizeof name, "%01000d", i);
+    all[i] = contender_new(bed, name, NULL);
+    assert_error(begin_acquire(all[i], 0), 0);
+  }
+  assert_true(client_stats(bed).pending_bytes <= 65536);
+  assert_error(begin_release(first), 0); /* gives something back: not subject to the limit */
+  server_resume(bed->server);
+  for (int i = 0; i < MANY; i++) {
+    int status = outcome(all[i]);
+    assert_true(status == 0 || status == BELAY_EBUSY);
+    busy += status == BELAY_EBUSY;
+  }
+  assert_error(outcome(first), 0);
+  assert_between(busy, 50, 70); /* a call is a little more than a kilobyte */
+  assert_int_equal(client_stats(bed).pending_bytes, 0);
+  bed_close(bed);
+}
+
+/* ---- hooks ----------------------------------------------------------------------------------------------- */
+
+typedef struct traced {
+  char text[256];
+} traced_t;
+
+static void on_trace(void *ctx, const belay_trace_t *trace) {
+  static const char *const events[] = {"started", "sent", "done", "settled"};
+  traced_t *traced = ctx;
+  size_t n = strlen(traced->text);
+  snprintf(traced->text + n, sizeof traced->text - n, "%s %s %s; ", trace->command,
+           events[trace->event],
+           trace->event < BELAY_TRACE_DONE ? "-" : belay_err_name(trace->error));
+}
+
+static void test_the_trace_hook_hears_of_each_station(void **state) {
+  (void)state;
+  traced_t traced = {""};
+  belay_client_options_t options = client_options();
+  options.trace = on_trace;
+  options.trace_ctx = &traced;
+  bed_t *bed = bed_open(&options);
+  assert_error(begin_ping(bed), 0);
+  bed_until(bed, bed->pongs == 1);
+  assert_string_equal(traced.text, "PING started -; PING sent -; PING done OK; ");
+  bed_close(bed);
+}
+
+static void test_the_trace_hook_hears_of_late_answers(void **state) {
+  (void)state;
+  traced_t traced = {""};
+  belay_client_options_t options = client_options();
+  options.trace = on_trace;
+  options.trace_ctx = &traced;
+  options.timeout_ms = prompt_ms();
+  bed_t *bed = bed_open(&options);
+  assert_error(begin_ping(bed), 0);
+  bed_until(bed, bed->pongs == 1);
+  server_pause(bed->server);
+  traced.text[0] = '\0';
+  assert_error(begin_ping(bed), 0);
+  bed_until(bed, bed->pongs == 2);
+  assert_error(bed->pong_status, BELAY_EUNKNOWN);
+  server_resume(bed->server);
+  bed_until(bed, strstr(traced.text, "settled") != NULL);
+  assert_string_equal(traced.text,
+                      "PING started -; PING sent -; PING done EUNKNOWN; PING settled OK; ");
+  bed_close(bed);
+}
+
+static void test_ping(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  assert_error(begin_ping(bed), 0);
+  assert_error(begin_ping(bed), BELAY_ESTATE);
+  bed_until(bed, bed->pongs == 1);
+  assert_error(bed->pong_status, 0);
+  server_pause(bed->server);
+  assert_error(begin_ping(bed), 0);
+  bed_until(bed, bed->pongs == 2);
+  assert_error(bed->pong_status, BELAY_EUNKNOWN);
+  server_resume(bed->server);
+  assert_error(begin_ping(bed), 0);
+  bed_until(bed, bed->pongs == 3);
+  assert_error(bed->pong_status, 0);
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_an_idle_link_is_checked_before_it_is_used),
+      cmocka_unit_test(test_an_idle_link_that_was_killed_does_no_harm),
+      cmocka_unit_test(test_an_idle_link_that_died_silently_is_found_out),
+      cmocka_unit_test(test_who_waits_for_a_check_that_is_not_answered_is_told_the_truth),
+      cmocka_unit_test(test_several_links_and_only_one_of_them_stays_when_idle),
+      cmocka_unit_test(test_it_connects_when_it_is_first_used),
+      cmocka_unit_test(test_more_calls_than_there_is_room_for_are_refused),
+      cmocka_unit_test(test_more_calls_than_there_is_room_for_wait),
+      cmocka_unit_test(test_who_waits_for_room_waits_until_his_deadline),
+      cmocka_unit_test(test_more_bytes_than_the_server_takes_are_not_sent),
+      cmocka_unit_test(test_more_bytes_than_a_client_may_have_under_way),
+      cmocka_unit_test(test_the_trace_hook_hears_of_each_station),
+      cmocka_unit_test(test_the_trace_hook_hears_of_late_answers),
+      cmocka_unit_test(test_ping),
+  };
+  return cmocka_run_group_tests_name("link", tests, NULL, NULL);
+}

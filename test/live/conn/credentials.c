@@ -1,0 +1,294 @@
+/* Who we are, asked each time. */
+#include <errno.h>
+#include <hiredis/alloc.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "support/servers/acl.h"
+#include "support/deployments/fake.h"
+#include "support/servers/secure.h"
+
+/* Who answers for us. */
+typedef struct teller {
+  unsigned asked;
+  int error;
+  const char *username, *password;
+} teller_t;
+
+static int tell_who(void *ctx, belay_credentials_t *out) {
+  teller_t *teller = ctx;
+  teller->asked++;
+  assert_null(out->username);
+  assert_null(out->password);
+  out->username = teller->username;
+  out->password = teller->password;
+  return teller->error;
+}
+
+static belay_client_options_t asking(teller_t *teller) {
+  belay_client_options_t o = client_options();
+  o.credentials = tell_who;
+  o.credentials_ctx = teller;
+  o.reconnect_max_ms = 50;
+  return o;
+}
+
+static void expect_in_the_end(bed_t *bed, int status) {
+  for (int64_t began = clock_now(); pong(bed, NULL) != status;)
+    assert_between(clock_since_ms(began), 0, 10000 * slow());
+}
+
+/* The server gets another password, and drops everybody: who is asked again knows it. */
+static void test_a_password_may_change(void **state) {
+  (void)state;
+  teller_t teller = {.password = "first"};
+  belay_client_options_t o = asking(&teller);
+  bed_t *bed = bed_open_with(server_start(&(server_options_t){.password = "first"}), &o);
+  contender_t *c = contender_new(bed, "x", NULL);
+  assert_error(try_lock(c), 0);
+  assert_int_equal(teller.asked, 1);
+  for (int i = 0; i < 3; i++) {
+    char next[16];
+    snprintf(next, sizeof next, "secret %d", i);
+    server_do(bed->server, "CONFIG", "SET", "requirepass", next, NULL);
+    teller.password = next;
+    uint64_t drops = client_stats(bed).drops;
+    server_do(bed->server, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes", NULL);
+    bed_until(bed, client_stats(bed).drops > drops);
+    assert_error(extend(c, 20000), 0);
+    assert_true(teller.asked >= (unsigned)i + 2);
+  }
+  assert_error(release(c), 0);
+  assert_int_equal(client_stats(bed).connect_errors, 0);
+  server_do(bed->server, "CONFIG", "SET", "requirepass", "first", NULL);
+  bed_close(bed);
+}
+
+/* What is told here counts, and not what the URL and the options say. */
+static void test_what_is_told_overrides_the_rest(void **state) {
+  (void)state;
+  static const struct {
+    const char *username, *password;
+  } rows[] = {{"worker", "nine"}, {NULL, "sesame"}, {"", "sesame"}, {"open", NULL}, {"open", ""}};
+  server_t *server = server_start(&(server_options_t){.password = "sesame"});
+  server_do(server, "ACL", "SETUSER", "worker", "on", ">nine", "~*", "&*", "+@all", NULL);
+  server_do(server, "ACL", "SETUSER", "open", "on", "nopass", "~*", "&*", "+@all", NULL);
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    teller_t teller = {.username = rows[i].username, .password = rows[i].password};
+    belay_client_options_t o = asking(&teller);
+    o.username = "nobody";
+    o.password = "wrong";
+    bed_t *bed = bed_open_at(server_url(server), &o);
+    assert_error(pong(bed, NULL), 0);
+    const char *clients = server_string(server, "CLIENT", "LIST", NULL);
+    char user[32];
+    snprintf(user, sizeof user, "user=%s ",
+             rows[i].username != NULL && rows[i].username[0] != '\0' ? rows[i].username
+                                                                     : "default");
+    assert_non_null(strstr(strstr(clients, "name=belay"), user));
+    bed_close(bed);
+  }
+  server_stop(server);
+}
+
+static void test_nothing_to_tell_is_no_auth(void **state) {
+  (void)state;
+  acl_skip("who does not say who he is may do nothing");
+  teller_t teller = {0};
+  belay_client_options_t o = asking(&teller);
+  bed_t *bed = bed_open(&o);
+  assert_error(pong(bed, NULL), 0);
+  assert_int_equal(teller.asked, 1);
+  assert_int_equal(server_calls(bed->server, "auth"), 0);
+  bed_close(bed);
+}
+
+/* Who cannot tell is not let in, and is asked again, but not all the time. */
+static void test_who_does_not_know_is_not_let_in(void **state) {
+  (void)state;
+  static char too_long[70000];
+  memset(too_long, 'x', sizeof too_long - 1);
+  teller_t tellers[] = {{.error = -1, .password = "sesame"},
+                        {.error = 7},
+                        {.password = too_long},
+                        {.username = too_long, .password = "sesame"}};
+  static const char *const why[] = {"the credentials function has failed",
+                                    "the credentials function has failed",
+                                    "the credentials function: password: too long",
+                                    "the credentials function: username: too long"};
+  for (size_t i = 0; i < sizeof tellers / sizeof *tellers; i++) {
+    teller_t teller = tellers[i];
+    belay_client_options_t o = asking(&teller);
+    bed_t *bed = bed_open_with(server_start(&(server_options_t){.password = "sesame"}), &o);
+    const char *detail;
+    server_do(bed->server, "CONFIG", "RESETSTAT", NULL);
+    assert_error(pong(bed, &detail), BELAY_EAUTH);
+    assert_string_equal(detail, why[i]);
+    bed_run_for(bed, 200);
+    assert_in_range(teller.asked, 1, 10);
+    assert_int_equal(bed->errors, 1);
+    assert_int_equal(server_calls(bed->server, "auth"), 0);
+    teller = (teller_t){.password = "sesame"};
+    expect_in_the_end(bed, 0);
+    bed_close(bed);
+  }
+}
+
+/* A server that repeats what it does not understand: that is kept from whoever reads the log. */
+static void repeat(fake_link_t *link, const char *const *words, size_t count, void *arg) {
+  char text[256];
+  (void)arg;
+  snprintf(text, sizeof text, "-ERR no such thing: %s\r\n", words[count - 1]);
+  fake_say(link, text);
+}
+
+static void test_secrets_are_not_repeated(void **state) {
+  (void)state;
+  teller_t teller = {.username = "me", .password = "sesame"};
+  belay_client_options_t o = asking(&teller);
+  fake_t *fake = fake_start(&(fake_options_t){.on_command = repeat});
+  bed_t *bed = bed_open_at(fake_url(fake), &o);
+  const char *detail;
+  assert_error(pong(bed, &detail), BELAY_EAUTH);
+  assert_string_equal(detail, "AUTH was refused");
+  bed_close(bed);
+  fake_stop(fake);
+}
+
+/* A secret is not even looked up before the server has proved who it is; a long one is one too. */
+static void test_nobody_is_asked_before_the_server_is_known(void **state) {
+  (void)state;
+  static char token[4000];
+  memset(token, 't', sizeof token - 1);
+  certs_t *certs = certs_new("ca");
+  certs_make(certs, "server", NULL);
+  certs_make(certs, "client", NULL);
+  certs_make(certs, "elsewhere", &(cert_options_t){.names = "DNS:elsewhere"});
+  teller_t teller = {.password = token};
+  belay_client_options_t o = asking(&teller);
+  server_t *server =
+      secure_server(certs, &(secure_t){.cert = "elsewhere", .clients = "yes", .password = token});
+  const char *url = url_of("rediss", NULL, "localhost", server_port(server));
+  belay_tls_options_t tls = trust(certs, "client");
+  bed_t *bed = secure_bed(url, &tls, &o);
+  assert_error(pong(bed, NULL), BELAY_ETLS);
+  bed_close(bed);
+  assert_int_equal(teller.asked, 0);
+
+  server_do(server, "CONFIG", "SET", "tls-cert-file", certs_path(certs, "server.crt"),
+            "tls-key-file", certs_path(certs, "server.key"), NULL);
+  tls = trust(certs, NULL); /* nor before the server has let us in */
+  bed = secure_bed(url, &tls, &o);
+  assert_error(pong(bed, NULL), BELAY_ETLS);
+  bed_close(bed);
+  assert_int_equal(teller.asked, 0);
+
+  tls = trust(certs, "client");
+  bed = secure_bed(url, &tls, &o);
+  assert_error(pong(bed, NULL), 0);
+  assert_int_equal(teller.asked, 1);
+  bed_close(bed);
+  server_stop(server);
+  certs_free(certs);
+}
+
+/* ---- what is left of it in memory ------------------------------------------------------------------------- */
+
+static const char piece[] = "Pa55w0rd"; /* a password is many of these */
+static size_t at_once = SIZE_MAX;       /* so much of what is sent the system takes; 0: nothing */
+static unsigned left_behind;
+
+ssize_t send(int fd, const void *data, size_t len, int flags) {
+  struct iovec part = {(void *)(uintptr_t)data, len < at_once ? len : at_once};
+  struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+  if (at_once == 0)
+    errno = EAGAIN;
+  return at_once == 0 ? -1 : sendmsg(fd, &message, flags);
+}
+
+/* Memory that knows its length, which stands before it. */
+typedef union block {
+  size_t len;
+  max_align_t align;
+} block_t;
+
+static void *block_new(size_t len) {
+  block_t *block = calloc(1, sizeof *block + len);
+  if (block == NULL)
+    return NULL;
+  block->len = len;
+  return block + 1;
+}
+
+static void block_free(void *data) {
+  if (data == NULL)
+    return;
+  block_t *block = (block_t *)data - 1;
+  left_behind += memmem(data, block->len, piece, sizeof piece - 1) != NULL;
+  free(block);
+}
+
+static void *block_new_array(size_t n, size_t size) {
+  return block_new(n * size);
+}
+
+static void *block_resize(void *data, size_t len) {
+  void *larger = block_new(len);
+  if (data != NULL && larger != NULL) {
+    size_t was = ((block_t *)data - 1)->len;
+    memcpy(larger, data, was < len ? was : len);
+    block_free(data);
+  }
+  return larger;
+}
+
+static char *block_copy(const char *text) {
+  char *copy = block_new(strlen(text) + 1);
+  return copy == NULL ? NULL : memcpy(copy, text, strlen(text) + 1);
+}
+
+/* Of a password of any length, however it is sent, or if it never is. */
+static void test_nothing_of_a_password_is_left_behind(void **state) {
+  (void)state;
+  static const size_t lengths[] = {8, 500, 1000, 3000, 60000}, most[] = {SIZE_MAX, 700, 0};
+  static char password[65536];
+  hiredisAllocFuncs funcs = {block_new, block_new_array, block_resize, block_copy, block_free};
+  for (size_t i = 0; i < sizeof password - sizeof piece; i += sizeof piece - 1)
+    memcpy(password + i, piece, sizeof piece - 1);
+  for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
+    for (size_t k = 0; k < sizeof most / sizeof *most; k++) {
+      char rest = password[lengths[i]];
+      password[lengths[i]] = '\0';
+      teller_t teller = {.password = password};
+      belay_client_options_t o = asking(&teller);
+      o.timeout_ms = most[k] == 0 ? 200 : 10000 * slow();
+      fake_t *fake = fake_start(NULL);
+      hiredisSetAllocators(&funcs);
+      bed_t *bed = bed_open_at(fake_url(fake), &o);
+      at_once = most[k];
+      assert_error(pong(bed, NULL), most[k] == 0 ? BELAY_EUNREACHABLE : 0);
+      at_once = SIZE_MAX;
+      bed_close(bed);
+      hiredisResetAllocators();
+      fake_stop(fake);
+      password[lengths[i]] = rest;
+      if (left_behind > 0)
+        fail_msg("%u blocks of a password of %zu bytes", left_behind, lengths[i]);
+    }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_a_password_may_change),
+      cmocka_unit_test(test_what_is_told_overrides_the_rest),
+      cmocka_unit_test(test_nothing_to_tell_is_no_auth),
+      cmocka_unit_test(test_who_does_not_know_is_not_let_in),
+      cmocka_unit_test(test_secrets_are_not_repeated),
+      cmocka_unit_test(test_nobody_is_asked_before_the_server_is_known),
+      cmocka_unit_test(test_nothing_of_a_password_is_left_behind),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

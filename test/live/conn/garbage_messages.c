@@ -1,0 +1,262 @@
+/* A server that says to a listener what it should not: late, twice, out of order, or nonsense. */
+#include <stdatomic.h>
+#include <stdio.h>
+#include <strings.h>
+
+#include "support/deployments/fake.h"
+#include "support/deployments/relay.h"
+#include "support/fixtures/subscriber.h"
+
+#define NEWS "belay::topic::{news}"
+#define OTHER "belay::topic::{other}"
+#define WORDS3(kind, kind_len, name, name_len, rest)                                               \
+  ">3\r\n$" kind_len "\r\n" kind "\r\n$" name_len "\r\n" name "\r\n" rest
+#define NEWS_ON WORDS3("subscribe", "9", NEWS, "20", ":1\r\n")
+#define NEWS_OFF WORDS3("unsubscribe", "11", NEWS, "20", ":0\r\n")
+#define OTHER_ON WORDS3("subscribe", "9", OTHER, "21", ":1\r\n")
+#define MESSAGE WORDS3("message", "7", NEWS, "20", "$5\r\nhello\r\n")
+
+static const char hello_3[] = "%3\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n$2\r\nid\r\n:7\r\n"
+                              "$4\r\nmode\r\n$10\r\nstandalone\r\n";
+
+/* What it says to whom; in the fake's thread. */
+typedef struct script {
+  const char *to_hello, *to_subscribe; /* NULL: what is right */
+  atomic_uint hellos;
+} script_t;
+
+static void behave(fake_link_t *link, const char *const *words, size_t count, void *arg) {
+  script_t *script = arg;
+  if (strcasecmp(words[0], "HELLO") == 0 && count > 1) {
+    atomic_fetch_add(&script->hellos, 1);
+    fake_say(link, script->to_hello != NULL ? script->to_hello : hello_3);
+  } else if (strcasecmp(words[0], "SUBSCRIBE") == 0) {
+    fake_say(link, script->to_subscribe != NULL ? script->to_subscribe : NEWS_ON);
+  } else if (strcasecmp(words[0], "PING") == 0) {
+    fake_say(link, "+PONG\r\n");
+  } else {
+    fake_behave(link, words, count);
+  }
+}
+
+static fake_t *start(script_t *script) {
+  return fake_start(&(fake_options_t){.on_command = behave, .arg = script});
+}
+
+static belay_client_options_t quick(void) {
+  belay_client_options_t options = client_options();
+  options.reconnect_min_ms = 10;
+  options.reconnect_max_ms = 100;
+  options.stall_timeout_ms = 60000;
+  return options;
+}
+
+/* ---- servers that cannot ----------------------------------------------------------------------------------- */
+
+static void test_a_server_that_does_not_speak_resp3(void **state) {
+  (void)state;
+  static const struct {
+    const char *to_hello;
+    int status;
+  } rows[] = {
+      {"-ERR unknown command 'HELLO'\r\n", BELAY_EREFUSED}, /* before Redis 6 */
+      {"-NOPROTO sorry\r\n", BELAY_EREFUSED},
+      {"-NOPERM no\r\n", BELAY_EPERM},
+      {"+OK\r\n", BELAY_EPROTO},
+      {"*2\r\n$5\r\nproto\r\n:2\r\n", 0}, /* as long as it pushes */
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    script_t script = {.to_hello = rows[i].to_hello};
+    fake_t *fake = start(&script);
+    belay_client_options_t options = quick();
+    bed_t *bed = bed_open_at(fake_url(fake), &options);
+    subscriber_t s = {0};
+    assert_error(subscribe_to(bed, bed->client, &s, "news", 4), 0);
+    bed_until(bed, s.gaps + s.listening == 1);
+    assert_error(s.status, rows[i].status);
+    bed_run_for(bed, 400);
+    assert_int_equal(s.gaps + s.listening, 1); /* told once */
+    assert_true(atomic_load(&script.hellos) < 20);
+    begin_belay_close(bed);
+    bed_close(bed);
+    fake_stop(fake);
+  }
+}
+
+/* It is asked ever more seldom, and the log told once; a server that is put in its place is asked at once. */
+static void test_a_server_of_before_resp3_is_left_alone(void **state) {
+  (void)state;
+  needs_one_server("a server of before clusters");
+  script_t script = {.to_hello = "-ERR unknown command 'HELLO'\r\n"};
+  fake_t *fake = start(&script);
+  server_t *server = server_start(NULL);
+  relay_t *relay = relay_start(fake_url(fake));
+  belay_client_options_t options = quick();
+  bed_t *bed = bed_open_at(relay_url(relay), &options);
+  bed->server = server;
+  subscriber_t s = {0};
+  assert_error(subscribe_to(bed, bed->client, &s, "news", 4), 0);
+  bed_until(bed, s.gaps == 1);
+  bed_run_for(bed, 3000);
+  assert_in_range(atomic_load(&script.hellos), 3, 12); /* not 40 */
+  assert_int_equal(bed->errors, 1);
+  assert_string_equal(s.story, "G");
+  relay_lead(relay, server_path(server));
+  publication_t p = {0};
+  assert_error(publish(bed, &p, "news", "who is there?"), 0);
+  bed_until(bed, s.listening == 1);
+  bed_close(bed);
+  relay_stop(relay);
+  fake_stop(fake);
+}
+
+/* ---- servers that babble ----------------------------------------------------------------------------------- */
+
+/* Each of these drops the connection, which is made again; nothing else comes of it. */
+static void test_what_does_not_fit_drops_the_connection(void **state) {
+  (void)state;
+  static const char *const rows[] = {
+      OTHER_ON,               /* another channel */
+      NEWS_ON NEWS_ON,        /* twice */
+      NEWS_ON "+PONG\r\n",    /* a PONG too many */
+      NEWS_ON "-ERR no\r\n",  /* an error as well */
+      NEWS_OFF,               /* a good-bye that nobody said */
+      "+PONG\r\n",            /* no answer at all */
+      NEWS_ON "+OK\r\n",      /* an answer to nothing */
+      NEWS_ON ":1\r\n",       /* */
+      NEWS_ON "$-1\r\n",      /* */
+      NEWS_ON "_\r\n",        /* */
+      NEWS_ON ">0\r\n",       /* a push of nothing */
+      NEWS_ON ">1\r\n:1\r\n", /* without a name */
+      NEWS_ON ">1\r\n$7\r\nmessage\r\n",
+      NEWS_ON ">2\r\n$7\r\nmessage\r\n$20\r\n" NEWS "\r\n",
+      NEWS_ON ">3\r\n$7\r\nmessage\r\n:1\r\n$1\r\nx\r\n",
+      NEWS_ON ">3\r\n$7\r\nmessage\r\n$20\r\n" NEWS "\r\n*1\r\n:1\r\n",
+      NEWS_ON ">4\r\n$7\r\nmessage\r\n$20\r\n" NEWS "\r\n$1\r\nx\r\n$1\r\nx\r\n",
+      NEWS_ON ">3\r\n>3\r\n>3\r\n>3\r\n>3\r\n>3\r\n>3\r\n>3\r\n>3\r\n>3\r\n>3\r\n:1\r\n",
+      NEWS_ON ">3\r\n$7\r\nmessage\r\n$20\r\n" NEWS "\r\n$99999999\r\n",
+      NEWS_ON ">999999999\r\n",
+      NEWS_ON "?\r\n",
+      "-LOADING wait\r\n",
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    script_t script = {.to_subscribe = rows[i]};
+    fake_t *fake = start(&script);
+    belay_client_options_t options = quick();
+    options.stall_timeout_ms = 200; /* for what begins and does not end */
+    options.idle_timeout_ms = 300;
+    options.connect_timeout_ms = 400;
+    bed_t *bed = bed_open_at(fake_url(fake), &options);
+    subscriber_t s = {0};
+    assert_error(subscribe_to(bed, bed->client, &s, "news", 4), 0);
+    bed_until(bed, fake_connections(fake) >= 3);
+    if (s.messages > 0)
+      fail_msg("row %zu was taken for a message", i);
+    assert_true(s.listening <= s.gaps + 1);
+    bed_close(bed);
+    fake_stop(fake);
+  }
+}
+
+/* What another feature of a server pushes is not for us. */
+static void test_pushes_of_another_kind_do_no_harm(void **state) {
+  (void)state;
+  script_t script = {.to_subscribe =
+                         NEWS_ON ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n" MESSAGE
+                                 ">3\r\n$7\r\nunknown\r\n%1\r\n+a\r\n,1.5\r\n~2\r\n#t\r\n(12345\r\n"
+                                 ">4\r\n$8\r\npmessage\r\n$1\r\np\r\n$1\r\nc\r\n$1\r\nm\r\n"
+                                 ">3\r\n$7\r\nmessage\r\n$7\r\nunknown\r\n$1\r\nx\r\n" MESSAGE};
+  fake_t *fake = start(&script);
+  bed_t *bed = bed_open_at(fake_url(fake), NULL);
+  subscriber_t s = {0};
+  assert_error(subscribe_to(bed, bed->client, &s, "news", 4), 0);
+  bed_until(bed, s.messages == 2);
+  assert_string_equal(s.story, "LMM");
+  assert_int_equal(client_stats(bed).drops, 0);
+  bed_close(bed);
+  fake_stop(fake);
+}
+
+/* ---- confirmations that come late --------------------------------------------------------------------------- */
+
+typedef struct late {
+  atomic_uint on, off; /* subscriptions and good-byes so far */
+  const char *say[4];  /* to each of them, in order */
+} late_t;
+
+static void answer_late(fake_link_t *link, const char *const *words, size_t count, void *arg) {
+  late_t *late = arg;
+  bool on = strcasecmp(words[0], "SUBSCRIBE") == 0, off = strcasecmp(words[0], "UNSUBSCRIBE") == 0;
+  if (strcasecmp(words[0], "HELLO") == 0 && count > 1) {
+    fake_say(link, hello_3);
+  } else if (strcasecmp(words[0], "PING") == 0) {
+    if (atomic_load(&late->on) == 0)
+      fake_say(link, "+PONG\r\n");
+  } else if (on || off) {
+    unsigned n = atomic_load(&late->on) + atomic_load(&late->off);
+    fake_say(link, late->say[n]);
+    atomic_fetch_add(on ? &late->on : &late->off, 1);
+  } else {
+    fake_behave(link, words, count);
+  }
+}
+
+/* SUBSCRIBE, UNSUBSCRIBE, SUBSCRIBE; and only then the answers come, one by one. The first of them is not that to the
+ * last question. */
+static void test_the_answer_to_a_subscription_that_was_given_up(void **state) {
+  (void)state;
+  /* `other` keeps the connection; what it is told comes with the first answers */
+  late_t late = {.say = {OTHER_ON "+PONG\r\n", "", "", NEWS_ON MESSAGE}};
+  fake_t *fake = fake_start(&(fake_options_t){.on_command = answer_late, .arg = &late});
+  belay_client_options_t options = quick();
+  bed_t *bed = bed_open_at(fake_url(fake), &options);
+  subscriber_t other = {0}, s = {0};
+  subscribe(bed, &other, "other");
+  assert_error(subscribe_to(bed, bed->client, &s, "news", 4), 0);
+  bed_until(bed, atomic_load(&late.on) == 2);
+  assert_error(unsubscribe(&s), 0);
+  bed_until(bed, atomic_load(&late.off) == 1); /* it has lingered for long enough */
+  assert_error(subscribe_to(bed, bed->client, &s, "news", 4), 0);
+  bed_until(bed, atomic_load(&late.on) == 3); /* now the first answer comes, and a message */
+  bed_run_for(bed, 100);
+  assert_string_equal(s.story, "");
+  assert_string_equal(other.story, "L");
+  assert_int_equal(client_stats(bed).drops, 0);
+  bed_close(bed);
+  fake_stop(fake);
+}
+
+static void test_the_answer_to_the_last_subscription(void **state) {
+  (void)state;
+  late_t late = {.say = {OTHER_ON "+PONG\r\n", "", "",
+                         NEWS_ON "+PONG\r\n" NEWS_OFF "+PONG\r\n" MESSAGE NEWS_ON MESSAGE
+                                 "+PONG\r\n"}};
+  fake_t *fake = fake_start(&(fake_options_t){.on_command = answer_late, .arg = &late});
+  belay_client_options_t options = quick();
+  bed_t *bed = bed_open_at(fake_url(fake), &options);
+  subscriber_t other = {0}, s = {0};
+  subscribe(bed, &other, "other");
+  assert_error(subscribe_to(bed, bed->client, &s, "news", 4), 0);
+  bed_until(bed, atomic_load(&late.on) == 2);
+  assert_error(unsubscribe(&s), 0);
+  bed_until(bed, atomic_load(&late.off) == 1);
+  assert_error(subscribe_to(bed, bed->client, &s, "news", 4), 0);
+  bed_until(bed, s.messages == 1);
+  assert_string_equal(s.story, "LM"); /* what came before it was of the first */
+  bed_run_for(bed, 50);
+  assert_int_equal(client_stats(bed).drops, 0);
+  bed_close(bed);
+  fake_stop(fake);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_a_server_that_does_not_speak_resp3),
+      cmocka_unit_test(test_a_server_of_before_resp3_is_left_alone),
+      cmocka_unit_test(test_what_does_not_fit_drops_the_connection),
+      cmocka_unit_test(test_pushes_of_another_kind_do_no_harm),
+      cmocka_unit_test(test_the_answer_to_a_subscription_that_was_given_up),
+      cmocka_unit_test(test_the_answer_to_the_last_subscription),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,260 @@
+/* The long run: memory that does not grow, cycles that allocate nothing, many commands in one write. */
+#include <hiredis/alloc.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "core/client/client.h"
+#include "support/fixtures/bed.h"
+#include "support/load/cycles.h"
+
+/* ---- memory -------------------------------------------------------------------------------------------- */
+
+/* Of this process, in bytes. */
+static int64_t resident(void) {
+  long pages = 0;
+  FILE *statm = fopen("/proc/self/statm", "r");
+  assert_non_null(statm);
+  assert_int_equal(fscanf(statm, "%*s %ld", &pages), 1);
+  fclose(statm);
+  return (int64_t)pages * sysconf(_SC_PAGESIZE);
+}
+
+static void test_a_hundred_thousand_cycles_leave_memory_as_it_was(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  lockers_t lockers = lockers_new(bed, 8, false);
+  size_t cycles = 100000 / (size_t)slow();
+  run_cycles(bed, &lockers, cycles / 10);
+  int64_t before = resident();
+  size_t bytes = bed->bytes;
+  run_cycles(bed, &lockers, cycles - cycles / 10);
+  int64_t growth = resident() - before;
+  print_message("%zu cycles: resident memory grew by %lld bytes\n", cycles, (long long)growth);
+  assert_int_equal(bed->bytes, bytes);
+  assert_int_equal(server_keys(bed->server), 0);
+  if (!memory_is_watched())
+    assert_true(growth <= 256 * 1024);
+  bed_close(bed);
+}
+
+/* ---- allocations ----------------------------------------------------------------------------------------- */
+
+static size_t hiredis_allocations;
+
+static void *count_malloc(size_t size) {
+  hiredis_allocations++;
+  return malloc(size);
+}
+
+static void *count_calloc(size_t count, size_t size) {
+  hiredis_allocations++;
+  return calloc(count, size);
+}
+
+static void *count_realloc(void *ptr, size_t size) {
+  hiredis_allocations++;
+  return realloc(ptr, size);
+}
+
+static char *count_strdup(const char *text) {
+  hiredis_allocations++;
+  return strdup(text);
+}
+
+/* After some cycles to warm up: those of belay's own, in so many more. */
+static size_t allocations_after_warm_up(bed_t *bed, const lockers_t *lockers, size_t cycles) {
+  run_cycles(bed, lockers, 2000);
+  size_t before = bed->allocations;
+  run_cycles(bed, lockers, cycles);
+  return bed->allocations - before;
+}
+
+static void test_after_warm_up_a_cycle_allocates_nothing(void **state) {
+  (void)state;
+  hiredisAllocFuncs funcs = {count_malloc, count_calloc, count_realloc, count_strdup, free};
+  hiredisSetAllocators(&funcs);
+  bed_t *bed = bed_open(NULL);
+  lockers_t lockers = lockers_new(bed, 1, false);
+  run_cycles(bed, &lockers, 2000);
+  size_t cycles = 10000 / (size_t)slow(), ours = bed->allocations, theirs = hiredis_allocations;
+  uint64_t commands = client_stats(bed).commands;
+  run_cycles(bed, &lockers, cycles);
+  assert_int_equal(bed->allocations - ours, 0);
+  print_message("hiredis made %.2f allocations for each command\n",
+                (double)(hiredis_allocations - theirs) /
+                    (double)(client_stats(bed).commands - commands));
+  bed_close(bed);
+  hiredisResetAllocators();
+}
+
+static void test_nor_do_many_at_once(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  lockers_t lockers = lockers_new(bed, 64, false);
+  /* but what the most answers need that ever came at once */
+  assert_true(allocations_after_warm_up(bed, &lockers, 20000 / (size_t)slow()) <= 8);
+  bed_close(bed);
+}
+
+static void test_nor_do_those_who_wait_for_each_other(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  lockers_t lockers = lockers_new(bed, 4, true);
+  assert_int_equal(allocations_after_warm_up(bed, &lockers, 2000 / (size_t)slow()), 0);
+  bed_close(bed);
+}
+
+static void test_nor_does_a_renewal(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_lock_options_t options = lock_options();
+  options.ttl_ms = kept_ttl();
+  options.watchdog = BELAY_WATCHDOG_ON;
+  options.renew_after_ms = options.ttl_ms / 10;
+  contender_t *c = contender_new(bed, "door", &options);
+  assert_error(try_lock(c), 0);
+  uint64_t commands = client_stats(bed).commands;
+  bed_until(bed, client_stats(bed).commands >= commands + 2);
+  size_t before = bed->allocations;
+  bed_until(bed, client_stats(bed).commands >= commands + 10);
+  assert_int_equal(bed->allocations, before);
+  assert_int_equal(c->lost, 0);
+  bed_close(bed);
+}
+
+/* ---- what is held costs little ------------------------------------------------------------------------------ */
+
+enum { HELD = 10000, BATCH = 64, BYTES_EACH = 470 };
+
+static void on_counted(belay_lock_t *lock, int status) {
+  size_t *good = belay_lock_data(lock);
+  *good += status == 0;
+}
+
+static void on_lost(belay_lock_t *lock, belay_lost_t reason) {
+  size_t *good = belay_lock_data(lock);
+  (void)reason;
+  *good += SIZE_MAX / 2; /* what is awaited never comes */
+}
+
+/* Takes the locks numbered from..to-1, some at a time. */
+static void hold(bed_t *bed, belay_lock_t **locks, size_t from, size_t to, size_t *good) {
+  belay_lock_options_t options = lock_options();
+  options.ttl_ms = 6000 * slow();
+  options.watchdog = BELAY_WATCHDOG_ON;
+  options.on_lost = on_lost;
+  options.data = good;
+  char name[32];
+  for (size_t i = from; i < to; i++) {
+    int len = snprintf(name, sizeof name, "door-%zu", i);
+    assert_error(belay_lock_new(bed->client, name, (size_t)len, &options, &locks[i]), 0);
+    assert_error(belay_lock_try(locks[i], on_counted), 0);
+    if (i % BATCH == BATCH - 1)
+      bed_until(bed, *good == i + 1);
+  }
+  bed_until(bed, *good == to);
+}
+
+/* belay's bytes when nothing is under way, but for the calls that the client keeps for later: how many these are
+ * depends on how many were under way at once. */
+static size_t bytes_at_rest(bed_t *bed) {
+  bed_settle(bed);
+  size_t bytes = bed->bytes;
+  for (belay__list_t *i = bed->client->pool.next; i != &bed->client->pool; i = i->next)
+    bytes -= sizeof(belay__call_t) + BELAY__CONTAINER(i, belay__call_t, node)->cap;
+  return bytes;
+}
+
+/* Waits until every one of them was renewed; belay's bytes then. */
+static size_t bytes_when_renewed(bed_t *bed, size_t held) {
+  uint64_t commands = client_stats(bed).commands;
+  bed_until(bed, client_stats(bed).commands >= commands + held);
+  return bytes_at_rest(bed);
+}
+
+static void let_go(bed_t *bed, belay_lock_t **locks, size_t *good) {
+  for (size_t i = 0; i < HELD; i++) {
+    assert_error(belay_lock_release(locks[i], BELAY_DEFAULT, on_counted), 0);
+    if (i % BATCH == BATCH - 1)
+      bed_until(bed, *good == HELD + i + 1);
+  }
+  bed_until(bed, *good == 2 * HELD);
+}
+
+/* The cost of a lock is what 5,000 of them add to 5,000 others. */
+static void test_what_is_held_and_watched_costs_little(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_lock_t **locks = calloc(HELD, sizeof(belay_lock_t *));
+  size_t good = 0, empty = bytes_at_rest(bed);
+  hold(bed, locks, 0, HELD / 2, &good);
+  size_t half = bytes_when_renewed(bed, HELD / 2);
+  hold(bed, locks, HELD / 2, HELD, &good);
+  size_t each = (bytes_at_rest(bed) - half) / (HELD / 2);
+  size_t all = bytes_when_renewed(bed, HELD);
+  print_message("a held lock: %zu bytes; of %d, each renewed: %zu\n", each, HELD,
+                (all - empty) / HELD);
+  assert_true(each <= BYTES_EACH);
+  assert_true((all - half) / (HELD / 2) <= BYTES_EACH);
+  let_go(bed, locks, &good);
+  assert_int_equal(server_keys(bed->server), 0);
+  free(locks);
+  bed_close(bed);
+}
+
+/* ---- what rests costs nothing ----------------------------------------------------------------- */
+
+static uint64_t wakeups_in(bed_t *bed, int64_t ms) {
+  belay_stats_t before, after;
+  belay_stats(bed->belay, &before);
+  bed_run_for(bed, ms);
+  belay_stats(bed->belay, &after);
+  return after.wakeups - before.wakeups;
+}
+
+static void test_what_rests_does_not_wake_the_loop(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  contender_t *c = contender_new(bed, "door", NULL), *other = contender_new(bed, "door", NULL);
+  assert_true(wakeups_in(bed, 200) <= 2);
+  assert_error(try_lock(c), 0);
+  assert_true(wakeups_in(bed, 500) <= 5);
+  assert_error(begin_acquire(other, BELAY_FOREVER), 0); /* polls every 50 ms or so */
+  assert_true(wakeups_in(bed, 500) <= 100);
+  server_pause(bed->server);
+  assert_true(wakeups_in(bed, 500) <= 50);
+  server_kill(bed->server);
+  assert_true(wakeups_in(bed, 500) <= 200);
+  bed_close(bed);
+}
+
+/* ---- several commands in one write ---------------------------------------------------------------------- */
+
+static void test_many_lockers_share_writes(void **state) {
+  (void)state;
+  needs_one_process("one connection");
+  bed_t *bed = bed_open(NULL);
+  lockers_t lockers = lockers_new(bed, 64, false);
+  run_cycles(bed, &lockers, 1000);
+  belay_client_stats_t before = client_stats(bed);
+  run_cycles(bed, &lockers, 20000 / (size_t)slow());
+  belay_client_stats_t after = client_stats(bed);
+  double each = (double)(after.commands - before.commands) / (double)(after.writes - before.writes);
+  print_message("64 lockers: %.1f commands in one write\n", each);
+  assert_true(each >= 3);
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_a_hundred_thousand_cycles_leave_memory_as_it_was),
+      cmocka_unit_test(test_after_warm_up_a_cycle_allocates_nothing),
+      cmocka_unit_test(test_nor_do_many_at_once),
+      cmocka_unit_test(test_nor_do_those_who_wait_for_each_other),
+      cmocka_unit_test(test_nor_does_a_renewal),
+      cmocka_unit_test(test_what_is_held_and_watched_costs_little),
+      cmocka_unit_test(test_what_rests_does_not_wake_the_loop),
+      cmocka_unit_test(test_many_lockers_share_writes),
+  };
+  return cmocka_run_group_tests_name("endure", tests, NULL, NULL);
+}

@@ -1,0 +1,196 @@
+/* A server that is away: the first call may wait, and no call with a policy for it after that;
+ * whatever the primitive, and whatever keeps the server away. */
+#include <stdio.h>
+
+#include "support/fixtures/limit/asks.h"
+#include "support/fixtures/cache/caches.h"
+#include "support/deployments/deployment.h"
+
+#define S INT64_C(1000000)
+/* Much longer than what is answered at once takes, on a machine that stands still for a second
+ * now and then. */
+#define TIMEOUT_MS (5000 * slow())
+
+typedef enum how { REFUSED, STOPPED, HOWS } how_t;
+
+static void leave(server_t *server, how_t how) {
+  if (how == STOPPED)
+    server_pause(server);
+  else
+    server_kill(server);
+}
+
+static void come_back(server_t *server, how_t how) {
+  if (how == STOPPED)
+    server_resume(server);
+  else
+    server_restart(server);
+}
+
+static belay_client_options_t patient(void) {
+  belay_client_options_t options = client_options();
+  options.timeout_ms = TIMEOUT_MS;
+  options.stall_timeout_ms = 60000 * slow();
+  return options;
+}
+
+static belay_limiter_t *open_limiter(bed_t *bed) {
+  belay_limit_t limit = bucket_limit(1000, 3600 * S, 1000);
+  belay_limiter_options_t options = limiter_options(&limit, 1);
+  options.away = BELAY_AWAY_OPEN;
+  return limiter_with(bed, bed->client, &options);
+}
+
+static void open_cache(hoard_t *hoard, bed_t *bed) {
+  belay_cache_options_t options = cache_options(hoard);
+  options.away = BELAY_CACHE_AWAY_LOAD;
+  hoard_new(hoard, bed, &options);
+}
+
+static belay_cache_from_t get(hoard_t *hoard, const char *key) {
+  fetch_t fetch = {0};
+  assert_int_equal(begin_cache_get(hoard, &fetch, key), 0);
+  assert_int_equal(end_of_fetch(&fetch), 0);
+  belay_cache_from_t from = fetch.result.from;
+  fetch_free(&fetch);
+  return from;
+}
+
+/* A limiter and a cache, one after the other: they wait once together, if at all, and use
+ * different connections. */
+static void expect_series(how_t how, bool limiter_first) {
+  belay_client_options_t options = patient();
+  bed_t *bed = bed_open(&options);
+  hoard_t hoard = {0};
+  belay_limiter_t *limiter = open_limiter(bed);
+  open_cache(&hoard, bed);
+  (void)take(bed, limiter, "k", 1);
+  (void)get(&hoard, "there");
+  assert_int_equal(get(&hoard, "there"), BELAY_CACHE_FROM_SERVER);
+  bed_settle(bed);
+  leave(bed->server, how);
+  if (how == STOPPED) { /* a short call finds out */
+    ask_t first = {0};
+    asked(bed, &first)->timeout_ms = 200;
+    assert_error(belay_limiter_take(limiter, &first.request, "k", 1, 1, on_answer), 0);
+    assert_error(answer(&first, 0)->cause, BELAY_EUNKNOWN);
+  }
+  int64_t began = clock_now();
+  for (int i = 0; i < 20; i++) {
+    if (limiter_first)
+      assert_int_equal(take(bed, limiter, "k", 1)->source, BELAY_SOURCE_AWAY);
+    assert_int_equal(get(&hoard, "there"), BELAY_CACHE_FROM_LOAD);
+    assert_int_equal(take(bed, limiter, "k", 1)->source, BELAY_SOURCE_AWAY);
+  }
+  assert_true(clock_since_ms(began) < TIMEOUT_MS);
+  come_back(bed->server, how);
+  began = clock_now();
+  while (take(bed, limiter, "k", 1)->source != BELAY_SOURCE_SERVER)
+    assert_true(clock_since_ms(began) < 10000 * slow());
+  while (get(&hoard, "again") != BELAY_CACHE_FROM_SERVER)
+    assert_true(clock_since_ms(began) < 20000 * slow());
+  bed_close(bed);
+}
+
+static void test_refused_connections_keep_no_call_waiting(void **state) {
+  (void)state;
+  expect_series(REFUSED, true);
+  expect_series(REFUSED, false);
+}
+
+static void test_a_stopped_server_keeps_one_call_waiting(void **state) {
+  (void)state;
+  expect_series(STOPPED, true);
+  expect_series(STOPPED, false);
+}
+
+/* Many begin before the outage is known: all of them end when it is. */
+static void test_calls_that_are_queued_end_with_the_first_refusal(void **state) {
+  (void)state;
+  belay_client_options_t options = patient();
+  bed_t *bed = bed_open(&options);
+  belay_limiter_t *limiter = open_limiter(bed);
+  static ask_t asks[50];
+  memset(asks, 0, sizeof asks);
+  server_kill(bed->server);
+  int64_t began = clock_now();
+  for (int i = 0; i < 50; i++)
+    assert_error(belay_limiter_take(limiter, asked(bed, &asks[i]), "k", 1, 1, on_answer), 0);
+  for (int i = 0; i < 50; i++)
+    assert_error(answer(&asks[i], 0)->cause, BELAY_EUNREACHABLE);
+  assert_true(clock_since_ms(began) < TIMEOUT_MS);
+  bed_close(bed);
+}
+
+/* A call without a policy waits until the server is back: the short outage is none for it. */
+static void test_a_call_without_a_policy_waits_for_the_server(void **state) {
+  (void)state;
+  belay_client_options_t options = patient();
+  bed_t *bed = bed_open(&options);
+  belay_limiter_t *limiter = open_limiter(bed);
+  ask_t peek = {0};
+  (void)take(bed, limiter, "k", 1);
+  server_kill(bed->server);
+  assert_int_equal(take(bed, limiter, "k", 1)->source, BELAY_SOURCE_AWAY);
+  assert_error(belay_limiter_peek(limiter, asked(bed, &peek), "k", 1, on_answer), 0);
+  bed_run_for(bed, 100);
+  assert_int_equal(peek.ended, 0);
+  server_restart(bed->server);
+  assert_error(answer(&peek, 0)->cause, 0);
+  bed_close(bed);
+}
+
+/* No call is under way when the server comes back: the client finds it by itself. */
+static void test_the_return_is_noticed_without_a_call(void **state) {
+  (void)state;
+  for (how_t how = 0; how < HOWS; how++) {
+    belay_client_options_t options = patient();
+    options.timeout_ms = 300 * slow();
+    bed_t *bed = bed_open(&options);
+    belay_limiter_t *limiter = open_limiter(bed);
+    (void)take(bed, limiter, "k", 1);
+    leave(bed->server, how);
+    assert_int_equal(take(bed, limiter, "k", 1)->source, BELAY_SOURCE_AWAY);
+    assert_int_equal(take(bed, limiter, "k", 1)->source, BELAY_SOURCE_AWAY);
+    come_back(bed->server, how);
+    bed_run_for(bed, 3000 * slow()); /* at most reconnect_max_ms */
+    assert_int_equal(take(bed, limiter, "k", 1)->source, BELAY_SOURCE_SERVER);
+    bed_close(bed);
+  }
+}
+
+/* A server that answers, but cannot do anything at this time, is asked again for a moment, and
+ * not until a deadline. */
+static void test_a_server_that_refuses_for_a_while(void **state) {
+  (void)state;
+  needs_one_server("REPLICAOF, which no node of a cluster takes");
+  belay_client_options_t options = patient();
+  bed_t *bed = bed_open(&options);
+  belay_limiter_t *limiter = open_limiter(bed);
+  (void)take(bed, limiter, "k", 1);
+  server_do(bed->server, "CONFIG", "SET", "replica-serve-stale-data", "no", NULL);
+  server_do(bed->server, "REPLICAOF", "127.0.0.1", "1", NULL);
+  int64_t began = clock_now();
+  for (int i = 0; i < 20; i++) {
+    const belay_limiter_result_t *result = take(bed, limiter, "k", 1);
+    assert_int_equal(result->source, BELAY_SOURCE_AWAY);
+    assert_error(result->cause, BELAY_ECLUSTERDOWN);
+  }
+  assert_true(clock_since_ms(began) < TIMEOUT_MS);
+  server_do(bed->server, "REPLICAOF", "NO", "ONE", NULL);
+  while (take(bed, limiter, "k", 1)->source != BELAY_SOURCE_SERVER)
+    assert_true(clock_since_ms(began) < 4 * TIMEOUT_MS);
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_refused_connections_keep_no_call_waiting),
+      cmocka_unit_test(test_a_stopped_server_keeps_one_call_waiting),
+      cmocka_unit_test(test_calls_that_are_queued_end_with_the_first_refusal),
+      cmocka_unit_test(test_a_call_without_a_policy_waits_for_the_server),
+      cmocka_unit_test(test_the_return_is_noticed_without_a_call),
+      cmocka_unit_test(test_a_server_that_refuses_for_a_while),
+  };
+  return cmocka_run_group_tests_name("outage", tests, NULL, NULL);
+}

@@ -1,0 +1,204 @@
+/* Which command is published with: that of the server which the call is handed to, whatever was known before. */
+#include "core/call/publish.h"
+
+#include <stdio.h>
+
+#include "core/client/client.h"
+#include "support/fixtures/bed.h"
+#include "support/deployments/relay.h"
+
+static server_t *start_cluster(void) {
+  const server_options_t options = {.cluster = true};
+  server_t *server = server_start(&options);
+  server_do(server, "CLUSTER", "ADDSLOTSRANGE", "0", "16383", NULL);
+  while (strstr(server_string(server, "CLUSTER", "INFO", NULL), "cluster_state:ok") == NULL)
+    uv_sleep(10);
+  return server;
+}
+
+/* A script that publishes. */
+typedef struct resize {
+  belay_request_t request;
+  unsigned ended;
+  int status;
+} resize_t;
+
+static void on_resized(belay_request_t *request, int status, const belay_semaphore_state_t *state) {
+  resize_t *resize = request->data;
+  (void)state;
+  resize->ended++;
+  resize->status = status;
+}
+
+static void begin_resize(bed_t *bed, resize_t *resize) {
+  *resize = (resize_t){.request.data = resize};
+  assert_error(belay_semaphore_resize(bed->client, &resize->request, "pool", 4, 7, on_resized), 0);
+}
+
+static void resize(bed_t *bed) {
+  resize_t resize;
+  begin_resize(bed, &resize);
+  bed_until(bed, resize.ended == 1);
+  assert_error(resize.status, 0);
+}
+
+static void assert_published(server_t *server, int64_t plain, int64_t sharded) {
+  assert_int_equal(server_calls(server, "publish"), plain);
+  assert_int_equal(server_calls(server, "spublish"), sharded);
+}
+
+/* ---- the words ----------------------------------------------------------------------------------------------- */
+
+static void test_a_publication_becomes_what_the_server_takes(void **state) {
+  (void)state;
+  static const char plain[] = "*3\r\n$7\r\nPUBLISH\r\n$1\r\nc\r\n$5\r\nhello\r\n";
+  static const char sharded[] = "*3\r\n$8\r\nSPUBLISH\r\n$1\r\nc\r\n$5\r\nhello\r\n";
+  bed_t *bed = bed_open(NULL);
+  belay__call_t *call = belay__call_new(bed->client, BELAY__LANE_DATA);
+  belay__publish_build(call, "c", 1, "hello", 5);
+  for (int i = 0; i < 4; i++) {
+    belay__publish_as(call, i % 2 == 1);
+    const char *expected = i % 2 == 1 ? sharded : plain;
+    assert_int_equal(call->len, strlen(expected));
+    assert_string_equal(call->data, expected);
+    belay__publish_as(call, i % 2 == 1);
+    assert_string_equal(call->data, expected);
+  }
+  belay__call_abandon(call);
+  bed_close(bed);
+}
+
+/* A copy of the shorter one has room for the longer one, whatever is left of its buffer. */
+static void test_a_copy_becomes_it_too(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  char message[600], text[700];
+  memset(message, 'x', sizeof message);
+  for (size_t len = 180; len < sizeof message; len++) {
+    belay__call_t *call = belay__call_new(bed->client, BELAY__LANE_DATA);
+    belay__publish_build(call, "c", 1, message, len);
+    belay__publish_as(call, false);
+    belay__call_t *copy = belay__call_copy(call);
+    assert_non_null(copy);
+    belay__publish_as(copy, true);
+    snprintf(text, sizeof text, "*3\r\n$8\r\nSPUBLISH\r\n$1\r\nc\r\n$%zu\r\n%.*s\r\n", len,
+             (int)len, message);
+    assert_string_equal(copy->data, text);
+    belay__call_abandon(call);
+    belay__call_abandon(copy);
+  }
+  bed_close(bed);
+}
+
+/* ---- who has just come ----------------------------------------------------------------------------------------- */
+
+static void test_the_first_word_of_a_client(void **state) {
+  (void)state;
+  needs_one_server("one that is no cluster");
+  server_t *servers[] = {server_start(NULL), start_cluster()};
+  for (int i = 0; i < 2; i++) {
+    bed_t *bed = bed_open_with(servers[i], NULL);
+    resize(bed);
+    assert_published(bed->server, i == 0, i == 1);
+    resize(bed); /* by its hash */
+    assert_published(bed->server, 2 * (i == 0), 2 * (i == 1));
+    server_do(bed->server, "SCRIPT", "FLUSH", NULL);
+    resize(bed); /* by its hash, and then by its text */
+    assert_published(bed->server, 3 * (i == 0), 3 * (i == 1));
+    bed_close(bed);
+  }
+}
+
+/* ---- a server in the place of another one ---------------------------------------------------------------------- */
+
+typedef struct move {
+  server_t *from, *to;
+  relay_t *relay;
+  bed_t *bed;
+} move_t;
+
+static move_t begin_move(bool to_cluster) {
+  needs_one_server("servers of both kinds in one place");
+  const server_options_t tcp = {.address = "127.0.0.1"};
+  server_t *cluster = start_cluster(), *single = server_start(&tcp);
+  move_t m = {.from = to_cluster ? single : cluster, .to = to_cluster ? cluster : single};
+  m.relay = relay_start(server_url(m.from));
+  m.bed = bed_open_at(relay_url(m.relay), NULL);
+  resize(m.bed);
+  assert_published(m.from, to_cluster ? 1 : 0, to_cluster ? 0 : 1);
+  return m;
+}
+
+/* What is under way is not answered, and goes to the other one. */
+static void lead_to_the_other(move_t *m) {
+  relay_lead(m->relay, server_url(m->to));
+  relay_cut(m->relay); /* first: the answer may be just coming */
+  relay_delay(m->relay, 0);
+}
+
+static void end_move(move_t *m) {
+  bed_close(m->bed);
+  relay_stop(m->relay);
+  server_stop(m->from);
+  server_stop(m->to);
+}
+
+static void on_counted(belay_request_t *request, int status, unsigned left) {
+  resize_t *count = request->data;
+  (void)left;
+  count->ended++;
+  count->status = status;
+}
+
+/* The count that opens a latch is sent again; where it is executed it is published. */
+static void test_what_is_sent_again_to_another_kind_of_server(void **state) {
+  (void)state;
+  for (int to_cluster = 0; to_cluster < 2; to_cluster++) {
+    move_t m = begin_move(to_cluster);
+    resize_t again = {.request.data = &again};
+    belay_latch_t *latch;
+    assert_error(belay_latch_new(m.bed->client, "gate", 4, NULL, &latch), 0);
+    relay_delay(m.relay, 300 * slow());
+    assert_error(belay_latch_count_down(latch, &again.request, NULL, 0, on_counted), 0);
+    bed_run_for(m.bed, 20);
+    lead_to_the_other(&m);
+    bed_until(m.bed, again.ended == 1);
+    assert_error(again.status, 0);
+    assert_published(m.to, !to_cluster, to_cluster);
+    end_move(&m);
+  }
+}
+
+/* It moves while the lock is held, its key with it; the release is not answered, and repeated there. */
+static void test_a_release_that_another_kind_of_server_gets(void **state) {
+  (void)state;
+  for (int to_cluster = 0; to_cluster < 2; to_cluster++) {
+    move_t m = begin_move(to_cluster);
+    belay_lock_options_t options = with_ttl(60000);
+    contender_t *holder = contender_new(m.bed, "door", &options);
+    assert_error(try_lock(holder), 0);
+    char token[256];
+    snprintf(token, sizeof token, "%s", server_string(m.from, "GET", key_of(holder), NULL));
+    server_do(m.to, "SET", key_of(holder), token, "PX", "60000", NULL);
+    relay_delay(m.relay, 300 * slow());
+    assert_error(begin_release(holder), 0);
+    bed_run_for(m.bed, 20);
+    lead_to_the_other(&m);
+    (void)outcome(holder);
+    bed_settle(m.bed);
+    assert_null(server_string(m.to, "GET", key_of(holder), NULL));
+    assert_published(m.to, !to_cluster, to_cluster);
+    end_move(&m);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_a_publication_becomes_what_the_server_takes),
+      cmocka_unit_test(test_a_copy_becomes_it_too),
+      cmocka_unit_test(test_the_first_word_of_a_client),
+      cmocka_unit_test(test_what_is_sent_again_to_another_kind_of_server),
+      cmocka_unit_test(test_a_release_that_another_kind_of_server_gets),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

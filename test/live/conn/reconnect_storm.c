@@ -1,0 +1,320 @@
+/* Connections to servers that are of little use: mute, full, read-only, talkative, or slow to be found. */
+#include <dlfcn.h>
+#include <netdb.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "support/fixtures/bed.h"
+#include "support/deployments/fake.h"
+
+/* ---- a name that only this program knows ------------------------------------------------------------------ */
+
+#define SLOW_NAME "slow.test"
+
+static int64_t lookup_ms;
+static atomic_uint lookups;
+
+typedef int getaddrinfo_fn(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+
+int getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
+                struct addrinfo **list);
+
+/* libuv's look-ups come by here. */
+int getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
+                struct addrinfo **list) {
+  getaddrinfo_fn *function;
+  void *symbol = dlsym(RTLD_NEXT, "getaddrinfo");
+  memcpy(&function, &symbol, sizeof function);
+  if (name != NULL && strcmp(name, SLOW_NAME) == 0) {
+    atomic_fetch_add(&lookups, 1);
+    stall_ms(lookup_ms);
+    name = "127.0.0.1";
+  }
+  return function(name, service, hints, list);
+}
+
+static void test_a_lookup_that_is_slower_than_a_connect_may_be_is_used_all_the_same(void **state) {
+  (void)state;
+  char url[64];
+  server_t *server = server_start(&(server_options_t){.address = "127.0.0.1"});
+  belay_client_options_t options = client_options();
+  belay_lock_options_t patient = lock_options();
+  options.connect_timeout_ms = 600 * slow();
+  lookup_ms = 900 * slow();
+  patient.timeout_ms = 5000 * slow();
+  snprintf(url, sizeof url, "redis://%s" SLOW_NAME ":%d", server_login(server),
+           server_port(server));
+  bed_t *bed = bed_open_at(url, &options);
+  bed->server = server;
+  assert_error(try_lock(contender_new(bed, "door", &patient)), 0);
+  assert_int_equal(atomic_load(&lookups), 1);
+  assert_true(client_stats(bed).connect_errors >= 1); /* it was too slow */
+  bed_close(bed);
+}
+
+/* ---- a server that stands still, and several connections -------------------------------------------------- */
+
+static void expect_each_link_to_be_dropped(unsigned links) {
+  enum { NAMES = 40 };
+  contender_t *c[NAMES];
+  belay_client_options_t options = client_options();
+  options.links = links;
+  options.timeout_ms = prompt_ms();
+  options.stall_timeout_ms = prompt_ms() + 100;
+  bed_t *bed = bed_open(&options);
+  for (int i = 0; i < NAMES; i++) {
+    char name[16];
+    snprintf(name, sizeof name, "%d", i);
+    c[i] = contender_new(bed, name, NULL);
+    assert_error(acquire(c[i], 10000), 0);
+    assert_error(release(c[i]), 0);
+  }
+  assert_int_equal(client_stats(bed).links_up, links); /* each of them is used */
+  server_pause(bed->server);
+  for (int i = 0; i < NAMES; i++)
+    assert_error(begin_acquire(c[i], 0), 0);
+  int64_t began = clock_now();
+  bed_until(bed, client_stats(bed).drops == links);
+  assert_between(clock_since_ms(began), options.stall_timeout_ms - 20, 2000 * slow());
+  server_resume(bed->server);
+  for (int i = 0; i < NAMES; i++)
+    assert_error(outcome(c[i]), BELAY_EUNKNOWN);
+  bed_settle(bed);
+  assert_int_equal(server_keys(bed->server), 0);
+  bed_close(bed);
+}
+
+static void test_each_of_two_links_that_owes_an_answer_is_dropped(void **state) {
+  (void)state;
+  expect_each_link_to_be_dropped(2);
+}
+
+static void test_each_of_three_links_that_owes_an_answer_is_dropped(void **state) {
+  (void)state;
+  expect_each_link_to_be_dropped(3);
+}
+
+static void test_each_of_four_links_that_owes_an_answer_is_dropped(void **state) {
+  (void)state;
+  expect_each_link_to_be_dropped(4);
+}
+
+/* ---- a server that only reads ----------------------------------------------------------------------------- */
+
+static void test_a_replica_is_not_stormed(void **state) {
+  (void)state;
+  needs_one_server("a replica of nobody");
+  enum { LOCKERS = 50 };
+  server_t *server =
+      server_start(&(server_options_t){.arguments = {"--replicaof", "127.0.0.1", "1"}});
+  bed_t *bed = bed_open_with(server, NULL);
+  for (int i = 0; i < LOCKERS; i++) {
+    char name[16];
+    snprintf(name, sizeof name, "%d", i);
+    assert_error(begin_acquire(contender_new(bed, name, NULL), BELAY_FOREVER), 0);
+  }
+  bed_run_for(bed, 2000);
+  belay_client_stats_t stats = client_stats(bed);
+  assert_between((long long)(stats.connects + stats.connect_errors), 2, 30);
+  assert_int_equal(stats.unknown, 0);
+  assert_int_equal(stats.undo_pending, 0);
+  for (const contender_t *c = bed->first; c != NULL; c = c->next)
+    assert_int_equal(c->ended, 0);
+  bed_close(bed);
+}
+
+/* ---- a server that is full -------------------------------------------------------------------------------- */
+
+/* What belay_detail() said in the callback. */
+static void keep_detail(contender_t *c, event_t event) {
+  if (event == EVENT_ENDED)
+    snprintf(c->arg, 128, "%s", belay_detail(c->bed->belay));
+}
+
+static void expect_too_many_clients(const char *address) {
+  char detail[128] = "";
+  server_t *server = server_start(&(server_options_t){.address = address});
+  belay_client_options_t options = client_options();
+  options.timeout_ms = prompt_ms();
+  bed_t *bed = bed_open_with(server, &options);
+  contender_t *c = contender_new(bed, "door", NULL);
+  c->then = keep_detail;
+  c->arg = detail;
+  server_do(server, "CONFIG", "SET", "maxclients", "1", NULL); /* which is this test */
+  assert_error(try_lock(c), BELAY_EMAXCLIENTS);
+  assert_non_null(strstr(detail, "max number of clients"));
+  assert_error(belay_lock_error(c->lock), BELAY_EMAXCLIENTS);
+  assert_int_equal(client_stats(bed).unknown, 0);
+  assert_int_equal(client_stats(bed).connects, deployment_scouts());
+  bed_close(bed);
+}
+
+static void test_a_full_server_says_so_over_a_unix_socket(void **state) {
+  (void)state;
+  expect_too_many_clients(NULL);
+}
+
+static void test_a_full_server_says_so_over_tcp(void **state) {
+  (void)state;
+  expect_too_many_clients("127.0.0.1");
+}
+
+/* ---- a server that repeats what it is told ---------------------------------------------------------------- */
+
+#define SECRET "correct-horse"
+
+typedef struct ear {
+  uv_loop_t loop;
+  belay_t *belay;
+  unsigned lines, secrets, ended;
+  int status;
+} ear_t;
+
+static void listen_to(ear_t *ear, const char *text) {
+  ear->secrets += strstr(text, SECRET) != NULL;
+}
+
+static void hear_line(void *ctx, belay_log_level_t level, const char *message) {
+  ear_t *ear = ctx;
+  (void)level;
+  ear->lines++;
+  listen_to(ear, message);
+}
+
+static void hear_end(belay_lock_t *lock, int status) {
+  ear_t *ear = belay_lock_data(lock);
+  ear->ended++;
+  ear->status = status;
+  listen_to(ear, belay_detail(ear->belay));
+}
+
+/* Knocks with a user and a password; neither the log nor the detail may give it away. */
+static void expect_no_secret(const char *url) {
+  ear_t ear = {.status = 1};
+  belay_options_t options;
+  belay_options_init(&options);
+  options.log = hear_line;
+  options.log_ctx = &ear;
+  uv_loop_init(&ear.loop);
+  assert_error(belay_open(&ear.loop, &options, &ear.belay), 0);
+  belay_client_options_t client_terms = client_options();
+  belay_lock_options_t lock_terms = lock_options();
+  belay_client_t *client;
+  belay_lock_t *lock;
+  client_terms.username = "somebody";
+  client_terms.password = SECRET;
+  lock_terms.data = &ear;
+  assert_error(belay_connect(ear.belay, url, &client_terms, &client), 0);
+  assert_error(belay_lock_new(client, "door", 4, &lock_terms, &lock), 0);
+  assert_error(belay_lock_try(lock, hear_end), 0);
+  uv_run(&ear.loop, UV_RUN_DEFAULT);
+  assert_int_equal(ear.ended, 1);
+  assert_error(ear.status, BELAY_EAUTH);
+  assert_true(ear.lines >= 1);
+  assert_error(belay_close(ear.belay, NULL), 0);
+  uv_run(&ear.loop, UV_RUN_DEFAULT);
+  assert_int_equal(uv_loop_close(&ear.loop), 0);
+  assert_int_equal(ear.secrets, 0);
+}
+
+static void test_a_server_that_does_not_know_auth_gives_no_password_away(void **state) {
+  (void)state;
+  needs_one_server("commands with other names");
+  server_t *server =
+      server_start(&(server_options_t){.arguments = {"--rename-command", "AUTH", ""}});
+  const resp_t *reply = server_ask(server, "AUTH", "somebody", SECRET, NULL);
+  assert_int_equal(reply->type, RESP_ERROR);
+  assert_non_null(strstr(reply->str, SECRET)); /* the server would */
+  expect_no_secret(server_url(server));
+  server_stop(server);
+}
+
+/* In words of its own. */
+static void repeat_auth(fake_link_t *link, const char *const *words, size_t count, void *arg) {
+  char text[256];
+  (void)arg;
+  if (strcmp(words[0], "AUTH") != 0 || count < 3) {
+    fake_behave(link, words, count);
+    return;
+  }
+  snprintf(text, sizeof text, "-ERR what is AUTH %s %s?\r\n", words[1], words[2]);
+  fake_say(link, text);
+}
+
+static void test_a_server_that_repeats_auth_gives_no_password_away(void **state) {
+  (void)state;
+  fake_t *fake = fake_start(&(fake_options_t){.on_command = repeat_auth});
+  expect_no_secret(fake_url(fake));
+  fake_stop(fake);
+}
+
+/* ---- a log that takes its time ---------------------------------------------------------------------------- */
+
+typedef struct slow_log {
+  uv_loop_t loop;
+  unsigned told, granted;
+} slow_log_t;
+
+static void write_slowly(void *ctx, belay_log_level_t level, const char *message) {
+  (void)ctx;
+  (void)level;
+  (void)message;
+  stall_ms(15);
+}
+
+static void count_grant(belay_lock_t *lock, int status) {
+  slow_log_t *log = belay_lock_data(lock);
+  log->told++;
+  log->granted += status == 0;
+}
+
+/* A new connection that is idle for longer than it may be before its first call is handed to it. */
+static void test_a_link_that_somebody_waits_for_is_not_retired(void **state) {
+  (void)state;
+  enum { LOCKS = 16 };
+  slow_log_t log = {.told = 0};
+  server_t *server = server_start(NULL);
+  belay_options_t options;
+  belay_t *belay;
+  belay_client_t *client;
+  belay_options_init(&options);
+  options.log = write_slowly;
+  uv_loop_init(&log.loop);
+  assert_error(belay_open(&log.loop, &options, &belay), 0);
+  belay_client_options_t client_terms = client_options();
+  belay_lock_options_t lock_terms = lock_options();
+  client_terms.links = 4;
+  client_terms.idle_timeout_ms = 10;
+  lock_terms.data = &log;
+  assert_error(belay_connect(belay, server_url(server), &client_terms, &client), 0);
+  for (int i = 0; i < LOCKS; i++) {
+    char name[16];
+    belay_lock_t *lock;
+    int len = snprintf(name, sizeof name, "%d", i);
+    assert_error(belay_lock_new(client, name, (size_t)len, &lock_terms, &lock), 0);
+    assert_error(belay_lock_try(lock, count_grant), 0);
+  }
+  uv_run(&log.loop, UV_RUN_DEFAULT);
+  assert_int_equal(log.told, LOCKS);
+  assert_int_equal(log.granted, LOCKS);
+  assert_error(belay_close(belay, NULL), 0);
+  uv_run(&log.loop, UV_RUN_DEFAULT);
+  assert_int_equal(uv_loop_close(&log.loop), 0);
+  server_stop(server);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_a_lookup_that_is_slower_than_a_connect_may_be_is_used_all_the_same),
+      cmocka_unit_test(test_each_of_two_links_that_owes_an_answer_is_dropped),
+      cmocka_unit_test(test_each_of_three_links_that_owes_an_answer_is_dropped),
+      cmocka_unit_test(test_each_of_four_links_that_owes_an_answer_is_dropped),
+      cmocka_unit_test(test_a_replica_is_not_stormed),
+      cmocka_unit_test(test_a_full_server_says_so_over_a_unix_socket),
+      cmocka_unit_test(test_a_full_server_says_so_over_tcp),
+      cmocka_unit_test(test_a_server_that_does_not_know_auth_gives_no_password_away),
+      cmocka_unit_test(test_a_server_that_repeats_auth_gives_no_password_away),
+      cmocka_unit_test(test_a_link_that_somebody_waits_for_is_not_retired),
+  };
+  return cmocka_run_group_tests_name("storm", tests, NULL, NULL);
+}

@@ -1,0 +1,62 @@
+/* What waits only because there was no connection goes on as soon as there is one: an acquire that polls, the renewal of a
+ * lock. */
+#include "support/fixtures/bed.h"
+#include "support/servers/secure.h"
+
+enum { TIMEOUT_MS = 100, FAILURES = 10, SOON_MS = 5000 };
+
+static bed_t *open_bed(void) {
+  belay_client_options_t options = client_options();
+  options.timeout_ms = TIMEOUT_MS * slow();
+  return bed_open(&options);
+}
+
+/* There is a connection again, for a call that is no lock's. */
+static void come_back(bed_t *bed) {
+  server_restart(bed->server);
+  while (pong(bed, NULL) != 0)
+    ;
+}
+
+static void test_an_acquire_that_polls(void **state) {
+  (void)state;
+  bed_t *bed = open_bed();
+  belay_lock_options_t options = with_ttl(1000);
+  options.wakeup = BELAY_WAKE_POLL;
+  options.retry_min_ms = options.retry_max_ms = options.backoff_max_ms = 3600000;
+  contender_t *c = contender_new(bed, "door", &options);
+  server_kill(bed->server);
+  assert_error(begin_acquire(c, BELAY_FOREVER), 0);
+  bed_until(bed, client_stats(bed).not_sent > 0);
+  come_back(bed);
+  assert_error(outcome(c), 0); /* or in an hour */
+  assert_error(release(c), 0);
+  bed_close(bed);
+}
+
+/* After ten failures a renewal rests for 10 to 20 seconds. The server has forgotten the lock, and says so to the next one. */
+static void test_a_renewal(void **state) {
+  (void)state;
+  bed_t *bed = open_bed();
+  belay_lock_options_t options = watched(86400000);
+  contender_t *c = contender_new(bed, "door", &options);
+  assert_error(try_lock(c), 0);
+  server_kill(bed->server);
+  for (int i = 0; i < FAILURES; i++)
+    assert_true(extend(c, options.ttl_ms) < 0);
+  assert_int_equal(c->lost, 0);
+  come_back(bed);
+  int64_t began = clock_now();
+  bed_until(bed, c->lost == 1);
+  assert_int_equal(c->reason, BELAY_LOST_TAKEN);
+  assert_true(clock_since_ms(began) < SOON_MS);
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_an_acquire_that_polls),
+      cmocka_unit_test(test_a_renewal),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

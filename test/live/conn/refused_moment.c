@@ -1,0 +1,282 @@
+/* What a server says in the middle of something: it becomes a replica, goes down, loads what it had, moves a slot; and what
+ * it finds at a key. */
+#include <stdio.h>
+
+#include "support/servers/acl.h"
+#include "support/deployments/cluster.h"
+#include "support/load/house.h"
+
+/* ---- it becomes a replica -------------------------------------------------------------------------------- */
+
+static void keep_detail(contender_t *contender, event_t event) {
+  if (event == EVENT_ENDED)
+    snprintf(contender->arg, 256, "%s", belay_detail(contender->bed->belay));
+}
+
+/* The key is set, and its copies are waited for: that ends, and nobody knows who has the key. */
+static void test_a_primary_that_is_deposed_while_copies_are_waited_for(void **state) {
+  (void)state;
+  needs_one_server("REPLICAOF, which no node of a cluster takes");
+  char detail[256] = "";
+  belay_client_options_t patient = client_options();
+  patient.stall_timeout_ms = 60000;
+  bed_t *bed = bed_open(&patient);
+  belay_lock_options_t options = lock_options();
+  options.min_replicas = 1;
+  options.timeout_ms = 30000;
+  options.replica_timeout_ms = 20000;
+  contender_t *c = contender_new(bed, "door", &options);
+  c->then = keep_detail;
+  c->arg = detail;
+  assert_error(begin_acquire(c, 0), 0);
+  bed_until(bed, server_info(bed->server, "clients", "blocked_clients") == 1);
+  server_do(bed->server, "REPLICAOF", "127.0.0.1", "1", NULL);
+  assert_error(outcome(c), BELAY_EREADONLY);
+  assert_non_null(strstr(detail, "UNBLOCKED "));
+  assert_true(belay_err_retryable(BELAY_EREADONLY));
+  const resp_t *reply = server_ask(bed->server, "WAIT", "1", "1", NULL);
+  assert_int_equal(reply->type, RESP_ERROR); /* and to whoever asks after that */
+  assert_non_null(strstr(reply->str, "ERR WAIT cannot be used with replica"));
+  server_do(bed->server, "REPLICAOF", "NO", "ONE", NULL);
+  bed_until(bed, server_keys(bed->server) == 0); /* taken back there */
+  bed_close(bed);
+}
+
+/* ---- it goes down, and comes up -------------------------------------------------------------------------- */
+
+/* All of it is on its way when the server is told to end: what was not answered is not known. */
+static void test_a_server_that_goes_down_with_calls_on_their_way(void **state) {
+  (void)state;
+  house_t house;
+  ask_t ask = {.then = NULL};
+  count_t count = {.n = 0};
+  house_open(&house,
+             server_start(&(server_options_t){
+                 .arguments = {"--appendonly", "yes", "--appendfsync", "always", NULL}}),
+             NULL, NULL);
+  house_move_in(&house);
+  bed_t *bed = house.bed;
+  uint64_t calls = client_stats(bed).commands;
+  server_do(house.server, "CLIENT", "PAUSE", "60000", NULL);
+  assert_error(begin_acquire(house.wanted, 0), 0);
+  assert_error(begin_extend(house.held, 60000), 0);
+  assert_error(begin_release(house.leaves), 0);
+  assert_error(belay_limiter_take(house.limiter, asked(bed, &ask), "k", 1, 1, on_answer), 0);
+  assert_error(BEGIN(&house.till, &count, add, KEY("n"), 1, on_counter_told), 0);
+  bed_until(bed, client_stats(bed).commands >= calls + 5);
+  bed_run_for(bed, 20);
+  server_terminate(house.server);
+  assert_error(outcome(house.wanted), BELAY_EUNKNOWN);
+  assert_error(outcome(house.leaves), BELAY_EUNKNOWN);
+  bed_until(bed, house.held->extended == 1);
+  assert_error(house.held->extend_status, BELAY_EUNKNOWN);
+  assert_error(answer(&ask, 0)->cause, BELAY_EUNKNOWN);
+  assert_error(end_of_count(&count), BELAY_EUNKNOWN);
+  server_restart(house.server);
+  house_expect_well(&house); /* nothing of it was executed */
+  house_close(&house);
+}
+
+/* So large is what it had that it says for a while that it loads: who waits is granted it in the end. */
+static void test_a_server_that_comes_up_slowly(void **state) {
+  (void)state;
+  if (deployment_is_cluster())
+    skip(); /* which is whole again only later */
+  house_t house;
+  ask_t ask = {.request.timeout_ms = 60000};
+  house_open(&house,
+             server_start(&(server_options_t){
+                 .arguments = {"--enable-debug-command", "yes", "--rdbcompression", "no",
+                               "--loading-process-events-interval-bytes", "1024", NULL}}),
+             NULL, NULL);
+  house_move_in(&house);
+  server_do(house.server, "DEBUG", "POPULATE", "400", "big", "2000", NULL);
+  server_do(house.server, "SAVE", NULL);
+  server_configure(house.server, "key-load-delay 1000");
+  server_kill(house.server);
+  bed_until(house.bed, client_stats(house.bed).links_up == 0);
+  server_spawn(house.server);
+  assert_error(begin_acquire(house.wanted, 60000), 0);
+  assert_error(belay_limiter_take(house.limiter, asked(house.bed, &ask), "k", 1, 1, on_answer), 0);
+  assert_error(outcome(house.wanted), 0);
+  assert_error(answer(&ask, 0)->cause, 0);
+  server_await(house.server);
+  assert_true(client_stats(house.bed).calls > 0);
+  assert_error(release(house.wanted), 0);
+  assert_error(release(house.leaves), 0);
+  house_expect_well(&house);
+  house_close(&house);
+}
+
+/* A script that has written cannot be stopped. */
+static void test_a_script_that_cannot_be_stopped(void **state) {
+  (void)state;
+  needs_one_process("a key in a known place");
+  static const char script[] = "EVAL \"redis.call('SET', 'x', 'y') while true do end\" 0\r\n";
+  house_t house;
+  resp_client_t busy;
+  house_open(&house,
+             server_start(&(server_options_t){.arguments = {"--busy-reply-threshold", "20", NULL}}),
+             NULL, NULL);
+  assert_error(house_acquire(&house), 0);
+  assert_error(release(house.wanted), 0);
+  assert_int_equal(acl_dial(NULL, &busy, server_path(house.server)), 0);
+  assert_int_equal(resp_send(busy.fd, script, sizeof script - 1), 0);
+  int64_t began = clock_now();
+  for (;;) {
+    const resp_t *reply = server_ask(house.server, "SCRIPT", "KILL", NULL);
+    if (reply->type == RESP_ERROR && strncmp(reply->str, "UNKILLABLE ", 11) == 0)
+      break;
+    assert_true(clock_since_ms(began) < 20000 * slow());
+    stall_ms(2);
+  }
+  assert_error(house_acquire(&house), BELAY_ESCRIPTBUSY);
+  assert_error(house_take(&house), BELAY_ESCRIPTBUSY);
+  assert_error(house_add(&house), BELAY_ESCRIPTBUSY);
+  assert_non_null(strstr(house.detail, "BUSY "));
+  resp_hang_up(&busy);
+  server_restart(house.server);
+  assert_error(acquire(house.wanted, 20000), 0);
+  house_close(&house);
+}
+
+/* ---- slots ----------------------------------------------------------------------------------------------- */
+
+/* Of two keys one has gone already: nobody has both. */
+static void test_a_slot_that_is_moved(void **state) {
+  (void)state;
+  cluster_t *cluster = cluster_start(&(cluster_options_t){.without_replicas = true});
+  belay_client_options_t options = client_options();
+  options.timeout_ms = HOUSE_TIMEOUT_MS;
+  bed_t *bed = bed_open_at(cluster_url(cluster), &options);
+  belay_lock_options_t fenced = lock_options();
+  char detail[256] = "";
+  fenced.fencing = true;
+  contender_t *c = contender_new(bed, "door", &fenced);
+  c->then = keep_detail;
+  c->arg = detail;
+  unsigned slot = cluster_slot(cluster, key_of(c));
+  assert_error(try_lock(c), 0);
+  assert_error(release(c), 0); /* and its number is still there */
+  unsigned to = cluster_owner(cluster, slot) == 0 ? 1 : 0;
+  cluster_move_begin(cluster, slot, to);
+  int status = BELAY_EUNKNOWN;
+  for (int i = 0; i < 5 && status == BELAY_EUNKNOWN; i++)
+    status = try_lock(c);
+  assert_error(status, BELAY_ECLUSTERDOWN);
+  assert_non_null(strstr(detail, "TRYAGAIN "));
+  assert_error(begin_acquire(c, 60000), 0);
+  bed_run_for(bed, 100);
+  assert_int_equal(c->ended, c->begun - 1);
+  (void)cluster_move_keys(cluster, slot, to, 100);
+  cluster_move_end(cluster, slot, to);
+  assert_error(outcome(c), 0);
+  assert_error(release(c), 0);
+  bed_close(bed);
+  cluster_stop(cluster);
+}
+
+typedef struct end {
+  unsigned times;
+  int status;
+} end_t;
+
+static void on_end(belay_multilock_t *lock, int status) {
+  end_t *end = belay_multilock_data(lock);
+  end->times++;
+  end->status = status;
+}
+
+/* Keys that do not live together, said to a node of a cluster that is taken for a server. */
+static void test_keys_of_several_slots(void **state) {
+  (void)state;
+  server_t *server = server_start(&(server_options_t){.cluster = true});
+  server_do(server, "CLUSTER", "ADDSLOTSRANGE", "0", "16383", NULL);
+  bed_t *bed = bed_open_with(server, NULL);
+  end_t end = {0};
+  belay_multilock_t *lock;
+  belay_lock_options_t options = lock_options();
+  options.data = &end;
+  const belay_multilock_name_t names[] = {{bed->client, "a", 1}, {bed->client, "b", 1}};
+  assert_error(acquire(contender_new(bed, "a", NULL), 20000), 0); /* it is whole by now */
+  assert_error(belay_multilock_new(names, 2, &options, NULL, &lock), 0);
+  assert_error(belay_multilock_acquire(lock, BELAY_FOREVER, on_end), 0);
+  bed_until(bed, end.times == 1);
+  assert_error(end.status, BELAY_ECROSSSLOT);
+  assert_false(belay_err_retryable(BELAY_ECROSSSLOT));
+  assert_error(belay_multilock_close(lock, NULL), 0);
+  bed_close(bed);
+}
+
+/* ---- what is found at a key ------------------------------------------------------------------------------ */
+
+static void make_a_list(server_t *server, const char *key) {
+  server_do(server, "DEL", key, NULL);
+  server_do(server, "LPUSH", key, "foreign", NULL);
+}
+
+static void expect_blamed(const house_t *house, const char *key) {
+  if (strncmp(house->detail, key, strlen(key)) != 0 || strstr(house->detail, "WRONGTYPE") == NULL)
+    fail_msg("\"%s\" does not name %s", house->detail, key);
+}
+
+/* It is somebody else's: it stays so, and it is said which it is. */
+static void test_keys_that_hold_something_else(void **state) {
+  (void)state;
+  static const char counter[] = "belay::counter::{n}";
+  char limit[128];
+  house_t house;
+  house_open(&house, server_start(NULL), NULL, NULL);
+  house_move_in(&house);
+  const resp_t *keys = server_ask(house.server, "KEYS", "*limit*{k}*", NULL);
+  assert_int_equal(keys->count, 1);
+  snprintf(limit, sizeof limit, "%s", keys->items[0]->str);
+  make_a_list(house.server, key_of(house.wanted));
+  make_a_list(house.server, key_of(house.held));
+  make_a_list(house.server, key_of(house.leaves));
+  make_a_list(house.server, limit);
+  make_a_list(house.server, counter);
+  assert_error(house_acquire(&house), BELAY_EWRONGTYPE);
+  expect_blamed(&house, key_of(house.wanted));
+  assert_error(house_take(&house), BELAY_EWRONGTYPE);
+  expect_blamed(&house, limit);
+  assert_error(house_add(&house), BELAY_EWRONGTYPE);
+  expect_blamed(&house, counter);
+  assert_error(extend(house.held, 60000), BELAY_ENOTOWNER);
+  bed_until(house.bed, house.held->lost == 1);
+  assert_int_equal(house.held->reason, BELAY_LOST_TAKEN);
+  assert_error(release(house.leaves), BELAY_ENOTOWNER);
+  bed_settle(house.bed);
+  assert_int_equal(server_keys(house.server), 5);
+  house_close(&house);
+}
+
+static void test_numbers_that_are_none_or_too_large(void **state) {
+  (void)state;
+  static const char counter[] = "belay::counter::{n}";
+  house_t house;
+  house_open(&house, server_start(NULL), NULL, NULL);
+  server_do(house.server, "SET", counter, "many", NULL);
+  assert_error(house_add(&house), BELAY_EWRONGTYPE);
+  assert_non_null(strstr(house.detail, counter));
+  assert_non_null(strstr(house.detail, "not an integer"));
+  server_do(house.server, "SET", counter, "9223372036854775807", NULL);
+  assert_error(house_add(&house), BELAY_EOVERFLOW);
+  assert_non_null(strstr(house.detail, "would overflow"));
+  assert_string_equal(server_string(house.server, "GET", counter, NULL), "9223372036854775807");
+  house_close(&house);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_a_primary_that_is_deposed_while_copies_are_waited_for),
+      cmocka_unit_test(test_a_server_that_goes_down_with_calls_on_their_way),
+      cmocka_unit_test(test_a_server_that_comes_up_slowly),
+      cmocka_unit_test(test_a_script_that_cannot_be_stopped),
+      cmocka_unit_test(test_a_slot_that_is_moved),
+      cmocka_unit_test(test_keys_of_several_slots),
+      cmocka_unit_test(test_keys_that_hold_something_else),
+      cmocka_unit_test(test_numbers_that_are_none_or_too_large),
+  };
+  return cmocka_run_group_tests_name("refused_moment", tests, NULL, NULL);
+}

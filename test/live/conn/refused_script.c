@@ -1,0 +1,290 @@
+/* What stops a script: where it can have written nothing it is refused, else it is not known what it did. What the server
+ * checks, it checks before the first write; what a user may not do is found out on the line where it is tried. */
+#include <stdio.h>
+
+#include "core/client/client.h"
+#include "core/client/request.h"
+#include "scripts.gen.h"
+#include "support/load/house.h"
+
+#define KEY_OF_SCRIPT "belay::x"
+
+/* ---- one script after the other -------------------------------------------------------------------------- */
+
+static void allow(server_t *server) {
+  server_do(server, "ACL", "SETUSER", "default", "+@all", NULL);
+  server_do(server, "CONFIG", "SET", "maxmemory", "0", "min-replicas-to-write", "0", NULL);
+}
+
+static void forbid_get(server_t *server) {
+  server_do(server, "ACL", "SETUSER", "default", "-get", NULL);
+}
+
+static void forbid_set(server_t *server) {
+  server_do(server, "ACL", "SETUSER", "default", "-set", NULL);
+}
+
+static void forbid_pexpire(server_t *server) {
+  server_do(server, "ACL", "SETUSER", "default", "-pexpire", NULL);
+}
+
+static void forbid_scripts(server_t *server) {
+  server_do(server, "ACL", "SETUSER", "default", "-@scripting", NULL);
+}
+
+static void fill_memory(server_t *server) {
+  server_do(server, "CONFIG", "SET", "maxmemory", "1", NULL);
+}
+
+static void want_replicas(server_t *server) {
+  server_do(server, "CONFIG", "SET", "min-replicas-to-write", "1", NULL);
+}
+
+static void make_a_list(server_t *server) {
+  server_do(server, "DEL", KEY_OF_SCRIPT, NULL);
+  server_do(server, "LPUSH", KEY_OF_SCRIPT, "foreign", NULL);
+}
+
+static void do_nothing(server_t *server) {
+  (void)server;
+}
+
+#define GET "redis.call('GET', KEYS[1])\n"
+#define SET "redis.call('SET', KEYS[1], 'new')\n"
+#define PEXPIRE "redis.call('PEXPIRE', KEYS[1], 60000)\n"
+#define DEL "redis.call('DEL', KEYS[1])\n"
+
+typedef struct row {
+  const char *name, *text;
+  unsigned clean_lines; /* as tools/embed_lua.py counts them */
+  void (*begin)(server_t *server);
+  belay_outcome_t outcome;
+  int error;
+  bool wrote;
+  int told; /* who made a request of it */
+} row_t;
+
+static const row_t rows[] = {
+    {"may not be called", SET, 1, forbid_scripts, BELAY_OUTCOME_REFUSED, BELAY_EPERM, false,
+     BELAY_EPERM},
+    {"may not read", GET SET, 2, forbid_get, BELAY_OUTCOME_REFUSED, BELAY_EPERM, false,
+     BELAY_EPERM},
+    {"may not write", GET SET, 2, forbid_set, BELAY_OUTCOME_REFUSED, BELAY_EPERM, false,
+     BELAY_EPERM},
+    {"has written and may not go on", SET PEXPIRE, 1, forbid_pexpire, BELAY_OUTCOME_UNKNOWN,
+     BELAY_EPERM, true, BELAY_EPERM},
+    {"finds no room", GET SET, 2, fill_memory, BELAY_OUTCOME_REFUSED, BELAY_EOOM, false,
+     BELAY_EOOM},
+    {"finds no room when it has written, and is let", DEL SET, 1, fill_memory, BELAY_OUTCOME_REPLY,
+     0, true, 0},
+    {"says that it needs room", "#!lua\n" GET SET, 3, fill_memory, BELAY_OUTCOME_REFUSED,
+     BELAY_EOOM, false, BELAY_EOOM},
+    {"says that it needs none", "#!lua flags=allow-oom\n" GET SET, 3, fill_memory,
+     BELAY_OUTCOME_REPLY, 0, true, 0},
+    {"says that it does not write", "#!lua flags=no-writes\n" GET SET, 3, do_nothing,
+     BELAY_OUTCOME_REFUSED, BELAY_EREFUSED, false, BELAY_EREFUSED},
+    {"finds too few replicas", GET SET, 2, want_replicas, BELAY_OUTCOME_REFUSED, BELAY_ENOREPLICAS,
+     false, BELAY_ENOREPLICAS},
+    {"finds something else", GET SET, 2, make_a_list, BELAY_OUTCOME_REFUSED, BELAY_EWRONGTYPE,
+     false, BELAY_EWRONGTYPE},
+    {"calls what does not exist, at first", "redis.call('NOSUCH')\n" SET, 0, do_nothing,
+     BELAY_OUTCOME_UNKNOWN, BELAY_EREFUSED, false, BELAY_EUNKNOWN},
+    {"calls what does not exist in the end", SET "redis.call('NOSUCH')\n", 1, do_nothing,
+     BELAY_OUTCOME_UNKNOWN, BELAY_EREFUSED, true, BELAY_EUNKNOWN},
+    {"fails before it writes", "error('no')\n" SET, 2, do_nothing, BELAY_OUTCOME_REFUSED,
+     BELAY_EREFUSED, false, BELAY_EREFUSED},
+    {"fails when it has written", SET "error('no')\n", 1, do_nothing, BELAY_OUTCOME_UNKNOWN,
+     BELAY_EREFUSED, true, BELAY_EUNKNOWN},
+    {"ends with an error of its own", SET "return redis.error_reply('ERR no')\n", 1, do_nothing,
+     BELAY_OUTCOME_UNKNOWN, BELAY_EREFUSED, true, BELAY_EUNKNOWN},
+    {"ends with an error of its own, and says not where",
+     "do return redis.error_reply('ERR no') end\n" SET, 2, do_nothing, BELAY_OUTCOME_UNKNOWN,
+     BELAY_EREFUSED, false, BELAY_EUNKNOWN},
+};
+
+typedef struct ended {
+  unsigned times;
+  belay_outcome_t outcome;
+  int error;
+} ended_t;
+
+static void on_done(belay__call_t *call, const belay__result_t *result) {
+  ended_t *ended = call->owner;
+  ended->times++;
+  ended->outcome = result->outcome;
+  ended->error = result->error;
+}
+
+static belay__script_t script_of(const row_t *row) {
+  return (belay__script_t){.name = "tried",
+                           .sha1 = "0000000000000000000000000000000000000000",
+                           .text = row->text,
+                           .len = strlen(row->text),
+                           .clean_lines = row->clean_lines,
+                           .index = BELAY__SCRIPTS_MAX - 1};
+}
+
+static belay__call_t *call_of(bed_t *bed, const belay__script_t *script) {
+  belay__call_t *call = belay__call_new(bed->client, BELAY__LANE_DATA);
+  belay__call_script_text(call, script, 1, 0);
+  belay__call_arg(call, KEY_OF_SCRIPT, sizeof KEY_OF_SCRIPT - 1);
+  return call;
+}
+
+static void begin(server_t *server, const row_t *row) {
+  server_do(server, "FLUSHALL", NULL);
+  server_do(server, "SET", KEY_OF_SCRIPT, "old", NULL);
+  row->begin(server);
+}
+
+static bool has_written(server_t *server) {
+  allow(server);
+  if (strcmp(server_string(server, "TYPE", KEY_OF_SCRIPT, NULL), "string") != 0)
+    return false;
+  const char *value = server_string(server, "GET", KEY_OF_SCRIPT, NULL);
+  return value == NULL || strcmp(value, "old") != 0;
+}
+
+static void test_what_becomes_of_a_call(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    const row_t *row = &rows[i];
+    belay__script_t script = script_of(row);
+    ended_t ended = {0};
+    begin(bed->server, row);
+    belay__call_t *call = call_of(bed, &script);
+    call->deadline = belay__after_ms(bed->belay, 5000);
+    call->done = on_done;
+    call->owner = &ended;
+    assert_error(belay__call_send(&call, 1), 0);
+    bed_until(bed, ended.times > 0);
+    if (ended.outcome != row->outcome || ended.error != row->error)
+      fail_msg("a script that %s: outcome %d, %s", row->name, (int)ended.outcome,
+               belay_err_name(ended.error));
+    if (has_written(bed->server) != row->wrote)
+      fail_msg("a script that %s has%s written", row->name, row->wrote ? " not" : "");
+  }
+  bed_close(bed);
+}
+
+/* ---- what a request makes of it -------------------------------------------------------------------------- */
+
+static int read_anything(belay__pending_t *pending, const belay__call_t *call,
+                         const belay__reply_t *reply) {
+  (void)pending;
+  (void)call;
+  (void)reply;
+  return 0;
+}
+
+typedef struct told {
+  unsigned times;
+  int status;
+  char detail[256];
+} told_t;
+
+static void tell(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
+  told_t *told = request->data;
+  (void)cb;
+  told->times++;
+  told->status = answer->status;
+  snprintf(told->detail, sizeof told->detail, "%s", belay_detail(answer->client->belay));
+}
+
+/* Also one that would be sent again if its answer were lost: this one was not. */
+static void test_what_a_request_is_told(void **state) {
+  (void)state;
+  static const belay__request_ops_t ops[] = {
+      {.read = read_anything, .tell = tell},
+      {.read = read_anything, .tell = tell, .idempotent = true},
+  };
+  bed_t *bed = bed_open(NULL);
+  for (size_t i = 0; i < 2 * sizeof rows / sizeof *rows; i++) {
+    const row_t *row = &rows[i / 2];
+    belay__script_t script = script_of(row);
+    told_t told = {0};
+    belay_request_t request = {.data = &told};
+    begin(bed->server, row);
+    uint64_t calls = client_stats(bed).calls;
+    assert_error(
+        belay__request_start(&request, call_of(bed, &script), &ops[i % 2], NULL, NULL, NULL), 0);
+    bed_until(bed, told.times == 1);
+    if (told.status != row->told)
+      fail_msg("a script that %s: %s", row->name, belay_err_name(told.status));
+    if ((told.detail[0] != '\0') != (row->told != 0))
+      fail_msg("a script that %s: \"%s\"", row->name, told.detail);
+    assert_int_equal(client_stats(bed).calls, calls + 1);
+    (void)has_written(bed->server);
+  }
+  bed_close(bed);
+}
+
+/* ---- belay's own ----------------------------------------------------------------------------------------- */
+
+static void expect_undone(house_t *house, const char *right, bool maybe) {
+  bed_settle(house->bed);
+  uint64_t undone = client_stats(house->bed).undone, unknown = client_stats(house->bed).unknown;
+  belay_lock_options_t options = lock_options();
+  options.fencing = true;
+  contender_t *c = contender_new(house->bed, "fenced", &options);
+  server_do(house->server, "FLUSHALL", NULL);
+  server_do(house->server, "ACL", "SETUSER", "default", right, NULL);
+  int status = try_lock(c);
+  if (status != BELAY_EPERM)
+    fail_msg("%s: %s", right, belay_err_name(status));
+  allow(house->server);
+  bed_settle(house->bed);
+  assert_int_equal(client_stats(house->bed).unknown - unknown, maybe);
+  assert_int_equal(client_stats(house->bed).undone - undone, maybe);
+  assert_null(value_of(c));
+  assert_error(try_lock(c), 0);
+  assert_error(release(c), 0);
+}
+
+/* A lock takes back what a script may have left that was stopped; and nothing, where it was stopped before. */
+static void test_a_lock_takes_back_what_may_have_been_done(void **state) {
+  (void)state;
+  house_t house;
+  house_open(&house, server_start(NULL), NULL, NULL);
+  expect_undone(&house, "-get", false);
+  expect_undone(&house, "-hmget", false);
+  expect_undone(&house, "-time", false);
+  expect_undone(&house, "-set", false);
+  expect_undone(&house, "-pexpire", true);
+  expect_undone(&house, "-hset", true);
+  expect_undone(&house, "-@scripting", false);
+  house_close(&house);
+}
+
+/* What is tried before it is added might have done something. */
+static void test_a_counter_says_that_it_does_not_know(void **state) {
+  (void)state;
+  house_t house;
+  till_t till;
+  count_t count = {.n = 0};
+  belay_counter_options_t options = counter_options();
+  options.ttl_ms = 60000;
+  options.extend = true;
+  house_open(
+      &house,
+      server_start(&(server_options_t){.arguments = {"--rename-command", "PEXPIRE", "", NULL}}),
+      NULL, NULL);
+  till_new(&till, house.bed, &options);
+  assert_error(BEGIN(&till, &count, add_bounded, KEY("n"), 1, 0, 10, on_counter_told), 0);
+  assert_error(end_of_count(&count), 0);
+  assert_error(BEGIN(&till, &count, add_bounded, KEY("n"), 1, 0, 10, on_counter_told), 0);
+  assert_error(end_of_count(&count), BELAY_EUNKNOWN);
+  assert_int_equal(number_at(house.server, "belay::counter::{n}"), 1); /* it was not, this time */
+  house_close(&house);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_what_becomes_of_a_call),
+      cmocka_unit_test(test_what_a_request_is_told),
+      cmocka_unit_test(test_a_lock_takes_back_what_may_have_been_done),
+      cmocka_unit_test(test_a_counter_says_that_it_does_not_know),
+  };
+  return cmocka_run_group_tests_name("refused_script", tests, NULL, NULL);
+}

@@ -1,0 +1,495 @@
+/* A server that repeats whatever it is told, in every error: nothing of it comes into a log, a detail or a trace but the
+ * names of commands, and keys. */
+#include <ctype.h>
+#include <pthread.h>
+#include <stdio.h>
+
+#include "support/fixtures/limit/asks.h"
+#include "support/fixtures/data/blooms.h"
+#include "support/fixtures/limit/buckets.h"
+#include "support/fixtures/cache/caches.h"
+#include "support/fixtures/data/counters.h"
+#include "support/fixtures/data/dedups.h"
+#include "support/deployments/fake.h"
+#include "support/fixtures/data/ids.h"
+#include "support/fixtures/data/once.h"
+#include "support/fixtures/data/permits.h"
+#include "support/fixtures/lease/rw.h"
+#include "support/fixtures/data/seen.h"
+#include "support/fixtures/data/sessions.h"
+#include "support/fixtures/data/stands.h"
+
+/* ---- the server ------------------------------------------------------------------------------------------ */
+
+enum { TOLD_MAX = 256, HEAD = 6, LINE_MAX_LEN = 4096 };
+
+/* How an error goes: what it begins with, how much of each word it repeats, and what is around it. */
+typedef struct manner {
+  const char *code;
+  size_t most;
+  const char *before, *after;
+} manner_t;
+
+static const manner_t manners[] = {
+    {"ERR unknown command 'X', with args beginning with:", 128, "'", "'"},
+    {"ERR you said", 4000, "", ""},
+    {"ERR no such thing:", 8, "`", "`,"},
+    {"OOM", 4000, "\"", "\""},
+    {"WRONGTYPE", 4000, "", ""},
+    {"INVALIDOBJ", 40, "[", "]"},
+    {"CROSSSLOT", 4000, "", ";"},
+    {"NOPERM this user has no permissions to run", 4000, "'", "'"},
+    {"ERR The user executing the script can't", 4000, "", ""},
+    {"ERR Error running script (call to f_0): @user_script:1:", 4000, "", ""},
+    {"ERR value is not an integer", 64, "'", "'"},
+    {"MOVED 1 127.0.0.1:1", 4000, "", ""},
+    {"LOADING", 4000, "", ""},
+    {"READONLY", 4000, "", ""},
+};
+#define MANNERS (sizeof manners / sizeof *manners)
+
+/* Remembers the beginnings of what it was told. */
+typedef struct gossip {
+  const manner_t *manner;
+  bool grants; /* it does what takes a lock, and refuses all else */
+  fake_t *fake;
+  bed_t *bed;
+  pthread_mutex_t mutex;
+  unsigned errors;
+  size_t told_len;
+  char told[TOLD_MAX][HEAD + 1];
+} gossip_t;
+
+/* Keys are none; and an operation's id is part of one. */
+static bool is_secret(const char *word) {
+  return strlen(word) >= HEAD && strncmp(word, "belay::", 7) != 0;
+}
+
+static void remember(gossip_t *gossip, const char *const *words, size_t count) {
+  pthread_mutex_lock(&gossip->mutex);
+  bool script = strncmp(words[0], "EVAL", 4) == 0; /* that is no secret */
+  gossip->errors++;
+  for (size_t i = script ? 2 : 1; i < count && gossip->told_len < TOLD_MAX; i++)
+    if (is_secret(words[i]))
+      snprintf(gossip->told[gossip->told_len++], HEAD + 1, "%s", words[i]);
+  pthread_mutex_unlock(&gossip->mutex);
+}
+
+static void repeat(fake_link_t *link, const manner_t *manner, const char *const *words,
+                   size_t count) {
+  static char line[LINE_MAX_LEN + 3];
+  size_t n = (size_t)snprintf(line, LINE_MAX_LEN, "-%s", manner->code);
+  for (size_t i = 1; i < count && n < LINE_MAX_LEN; i++)
+    n += (size_t)snprintf(line + n, LINE_MAX_LEN - n, " %s%.*s%s", manner->before,
+                          (int)manner->most, words[i], manner->after);
+  for (char *p = line; *p != '\0'; p++)
+    if (*p == '\r' || *p == '\n')
+      *p = ' ';
+  memcpy(line + strlen(line), "\r\n", 3);
+  fake_say(link, line);
+}
+
+static void answer_with_gossip(fake_link_t *link, const char *const *words, size_t count,
+                               void *arg) {
+  gossip_t *gossip = arg;
+  bool takes = strcmp(words[0], "SET") == 0 ||
+               (strncmp(words[0], "EVAL", 4) == 0 && fake_link_command(link) == 1);
+  if (fake_is_handshake(words) || (gossip->grants && takes)) {
+    fake_behave(link, words, count);
+    return;
+  }
+  remember(gossip, words, count);
+  repeat(link, gossip->manner, words, count);
+}
+
+/* ---- what is told here ----------------------------------------------------------------------------------- */
+
+static const char *const secrets[] = {"hunter2-password", "value-0f-worth", "alice-in-chains"};
+
+static void check(gossip_t *gossip, const char *where, const char *text) {
+  for (const char *p = text; *p != '\0'; p++)
+    if (*p < ' ' || *p > '~')
+      fail_msg("%s is not in print: \"%s\"", where, text);
+  for (size_t i = 0; i < sizeof secrets / sizeof *secrets; i++)
+    if (strstr(text, secrets[i]) != NULL)
+      fail_msg("%s has \"%s\" in it: \"%s\"", where, secrets[i], text);
+  pthread_mutex_lock(&gossip->mutex);
+  for (size_t i = 0; i < gossip->told_len; i++)
+    if (strstr(text, gossip->told[i]) != NULL)
+      fail_msg("%s has \"%s\" in it: \"%s\"", where, gossip->told[i], text);
+  pthread_mutex_unlock(&gossip->mutex);
+}
+
+static void on_line(bed_t *bed, const char *line) {
+  check(bed->arg, "a line of the log", line);
+}
+
+static void on_trace(void *ctx, const belay_trace_t *trace) {
+  const char *name = trace->command;
+  (void)ctx;
+  assert_true(strlen(name) < 32);
+  for (; *name != '\0'; name++)
+    assert_true(isalnum((unsigned char)*name) || *name == '_');
+}
+
+static void gossip_open(gossip_t *gossip, const manner_t *manner, bool grants) {
+  belay_client_options_t options = client_options();
+  options.timeout_ms = 400 * slow();
+  options.reconnect_max_ms = 20;
+  options.close_timeout_ms = 10;
+  options.trace = on_trace;
+  options.password = secrets[0];
+  *gossip = (gossip_t){.manner = manner, .grants = grants};
+  pthread_mutex_init(&gossip->mutex, NULL);
+  gossip->fake = fake_start(&(fake_options_t){.on_command = answer_with_gossip, .arg = gossip});
+  gossip->bed = bed_open_at(fake_url(gossip->fake), &options);
+  gossip->bed->heard = on_line;
+  gossip->bed->arg = gossip;
+}
+
+static void gossip_close(gossip_t *gossip) {
+  bed_close(gossip->bed);
+  fake_stop(gossip->fake);
+  pthread_mutex_destroy(&gossip->mutex);
+}
+
+/* ---- one of each family ---------------------------------------------------------------------------------- */
+
+static void use_lock(bed_t *bed) {
+  belay_lock_options_t fenced = lock_options(), fair = lock_options(), owned = lock_options();
+  fenced.fencing = true;
+  fair.fair = true;
+  owned.owner = secrets[2];
+  owned.owner_len = strlen(secrets[2]);
+  (void)try_lock(contender_new(bed, "door", NULL));
+  (void)try_lock(contender_new(bed, "gate", &fenced));
+  (void)try_lock(contender_new(bed, "desk", &fair));
+  (void)try_lock(contender_new(bed, "room", &owned));
+}
+
+static void use_rwlock(bed_t *bed) {
+  (void)try_lock(reader_of(bed, bed->client, "page", NULL));
+  (void)try_lock(writer_of(bed, bed->client, "page", NULL));
+}
+
+static void use_limiter(bed_t *bed) {
+  belay_limit_t limit = bucket_limit(10, 1000000, 10);
+  (void)take(bed, limiter_new(bed, &limit, 1), "key", 1);
+}
+
+static void use_bucket(bed_t *bed) {
+  static pail_t pail;
+  dip_t dip = {.begun = 0};
+  pail_new(&pail, bed, 10, true);
+  assert_error(begin_fetch(&pail, &dip, "key", 1), 0);
+  (void)end_of_dip(&dip);
+}
+
+static void use_bloom(bed_t *bed) {
+  static sieve_t sieve;
+  sift_t sift = {.n = 0};
+  sieve_new(&sieve, bed, 1000, 0.01);
+  assert_error(begin_sift_add(&sieve, &sift, secrets[1], strlen(secrets[1])), 0);
+  (void)end_of_sift(&sift);
+}
+
+static void use_counter(bed_t *bed) {
+  static till_t till;
+  static count_t count;
+  count = (count_t){.n = 0};
+  till_new(&till, bed, NULL);
+  assert_error(BEGIN(&till, &count, add_once, KEY("key"), 1, KEY("operation"), on_counter_told), 0);
+  (void)end_of_count(&count);
+  assert_error(BEGIN(&till, &count, add_field, KEY("key"), KEY(secrets[1]), 1, on_counter_told), 0);
+  (void)end_of_count(&count);
+}
+
+static void use_ids(bed_t *bed) {
+  static spring_t spring;
+  draw_t draw = {.n = 0};
+  belay_idgen_options_t options = idgen_options(BELAY_IDGEN_SEGMENT);
+  spring_new(&spring, bed, &options);
+  assert_error(begin_get(&spring, &draw), 0);
+  (void)end_of_draw(&draw);
+}
+
+static void use_dedup(bed_t *bed) {
+  static book_t book;
+  static entry_t entry;
+  entry = (entry_t){.n = 0};
+  book_new(&book, bed, BELAY_DEDUP_SET);
+  assert_error(begin_mark(&book, &entry, "key", secrets[1]), 0);
+  (void)end_of_entry(&entry);
+  assert_error(begin_mark_once(&book, &entry, "key", "value-0f-worth,other", "operation"), 0);
+  (void)end_of_entry(&entry);
+}
+
+static void use_active(bed_t *bed) {
+  belay_active_t *active;
+  belay_active_options_t options;
+  seen_t seen = {.begun = 0};
+  belay_active_options_init(&options);
+  options.name = "daily";
+  options.name_len = 5;
+  assert_error(belay_active_new(bed->client, &options, &active), 0);
+  (void)seen_do(bed, &seen, belay_active_mark(active, r_, KEY(secrets[2]), 86400000, on_seen));
+}
+
+static void use_presence(bed_t *bed) {
+  belay_presence_t *presence;
+  belay_presence_options_t options;
+  seen_t seen = {.begun = 0};
+  belay_presence_options_init(&options);
+  options.name = "site";
+  options.name_len = 4;
+  assert_error(belay_presence_new(bed->client, &options, &presence), 0);
+  (void)seen_do(bed, &seen, belay_presence_set(presence, r_, 123456, on_seen));
+}
+
+static void use_ranking(bed_t *bed) {
+  static stand_t stand;
+  static query_t query;
+  query = (query_t){.n = 0};
+  stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_BY_MEMBER);
+  assert_error(begin_submit(&stand, &query, BELAY_RANKING_SET, secrets[2], 1234567), 0);
+  (void)end_of_query(&query);
+}
+
+static void use_session(bed_t *bed) {
+  static place_t place;
+  stay_t stay = {.begun = 0};
+  place_new(&place, bed);
+  assert_error(begin_touch(&place, &stay, "user", secrets[1], "id-of-a-session", "operation"), 0);
+  (void)end_of_stay(&stay);
+}
+
+static void use_idempotency(bed_t *bed) {
+  static once_t once;
+  turn_t turn = {.begun = 0};
+  belay_idempotency_token_t token = {.bytes = {0x5e}};
+  once_new(&once, bed);
+  assert_error(once_begin(&once, &turn, "key", secrets[2], 60000), 0);
+  (void)end_of_turn(&turn);
+  assert_error(once_finish(&once, &turn, "key", &token, secrets[1], 60000), 0);
+  (void)end_of_turn(&turn);
+}
+
+static void use_cache(bed_t *bed) {
+  static hoard_t hoard;
+  static fetch_t fetch;
+  change_t change = {.begun = 0};
+  hoard = (hoard_t){.value = secrets[1]};
+  fetch = (fetch_t){.begun = 0};
+  hoard_new(&hoard, bed, NULL);
+  assert_error(begin_put(&hoard, &change, "key", secrets[1]), 0);
+  (void)end_of_change(&change);
+  assert_error(begin_cache_get(&hoard, &fetch, "key"), 0);
+  (void)end_of_fetch(&fetch);
+  fetch_free(&fetch);
+}
+
+static void use_permission(bed_t *bed) {
+  static gate_t gate;
+  static permit_t permit;
+  static const belay_permission_field_t field = {.index = 7, .value = 1};
+  permit = (permit_t){.n = 0};
+  gate_new(&gate, bed, 4);
+  belay_request_t *request = gate_begin(&gate, &permit);
+  int begun = belay_permission_set(gate.permission, request, "user", 4, &field, 1, on_permit);
+  assert_error(gate_begun(&gate, &permit, begun), 0);
+  bed_until(bed, permit.ended == permit.begun);
+}
+
+static unsigned told; /* callbacks of those that have no helper of their own */
+
+static void on_published(belay_request_t *request, int status, int64_t receivers) {
+  (void)request;
+  (void)status;
+  (void)receivers;
+  told++;
+}
+
+static void on_counted_down(belay_request_t *request, int status, unsigned left) {
+  (void)request;
+  (void)status;
+  (void)left;
+  told++;
+}
+
+static void on_campaigned(belay_election_t *election, int status) {
+  (void)election;
+  (void)status;
+  told++;
+}
+
+static void use_topic(bed_t *bed) {
+  belay_request_t request = {.data = NULL};
+  told = 0;
+  assert_error(belay_topic_publish(bed->client, &request, "news", 4, KEY(secrets[1]), on_published),
+               0);
+  bed_until(bed, told == 1);
+}
+
+static void use_latch(bed_t *bed) {
+  belay_request_t request = {.data = NULL};
+  belay_latch_t *latch;
+  told = 0;
+  assert_error(belay_latch_new(bed->client, "start", 5, NULL, &latch), 0);
+  assert_error(belay_latch_count_down(latch, &request, KEY(secrets[2]), on_counted_down), 0);
+  bed_until(bed, told == 1);
+}
+
+static void use_election(bed_t *bed) {
+  belay_election_t *election;
+  belay_election_options_t options;
+  belay_election_options_init(&options);
+  options.value = secrets[1];
+  told = 0;
+  assert_error(belay_election_new(&bed->client, 1, "crown", 5, &options, &election), 0);
+  assert_error(belay_election_campaign(election, on_campaigned), 0);
+  bed_run_for(bed, 50 * slow()); /* it goes on for ever */
+}
+
+static const struct {
+  const char *name;
+  void (*use)(bed_t *bed);
+} families[] = {
+    {"locks", use_lock},
+    {"readers and writers", use_rwlock},
+    {"limiters", use_limiter},
+    {"buckets", use_bucket},
+    {"Bloom filters", use_bloom},
+    {"counters", use_counter},
+    {"ids", use_ids},
+    {"dedup", use_dedup},
+    {"active users", use_active},
+    {"presence", use_presence},
+    {"rankings", use_ranking},
+    {"sessions", use_session},
+    {"operations", use_idempotency},
+    {"caches", use_cache},
+    {"permissions", use_permission},
+    {"topics", use_topic},
+    {"latches", use_latch},
+    {"elections", use_election},
+};
+
+static void test_whatever_a_server_repeats(void **state) {
+  (void)state;
+  for (size_t f = 0; f < sizeof families / sizeof *families; f++) {
+    print_message("%s\n", families[f].name);
+    for (size_t m = 0; m < MANNERS; m++) {
+      gossip_t gossip;
+      gossip_open(&gossip, &manners[m], false);
+      families[f].use(gossip.bed);
+      bed_until(gossip.bed, gossip.errors > 0); /* an election goes on for ever */
+      check(&gossip, "the detail", belay_detail(gossip.bed->belay));
+      gossip_close(&gossip);
+    }
+  }
+}
+
+/* What is held has a token, and the server has it too. */
+static void test_the_token_of_a_lock(void **state) {
+  (void)state;
+  for (size_t m = 0; m < MANNERS; m++) {
+    gossip_t gossip;
+    char token[128];
+    gossip_open(&gossip, &manners[m], true);
+    contender_t *c = contender_new(gossip.bed, "door", NULL);
+    assert_error(try_lock(c), 0);
+    assert_true(belay_lock_token(c->lock, token, sizeof token) > 40);
+    token[HEAD] = '\0';
+    (void)extend(c, 60000);
+    assert_null(strstr(belay_detail(gossip.bed->belay), token));
+    check(&gossip, "the detail", belay_detail(gossip.bed->belay));
+    (void)release(c);
+    assert_null(strstr(belay_detail(gossip.bed->belay), token));
+    check(&gossip, "the detail", belay_detail(gossip.bed->belay));
+    gossip_close(&gossip);
+  }
+}
+
+/* ---- who may not come in ---------------------------------------------------------------------------------- */
+
+static void repeat_the_password(fake_link_t *link, const char *const *words, size_t count,
+                                void *arg) {
+  gossip_t *gossip = arg;
+  if (strcmp(words[0], "AUTH") != 0) {
+    fake_behave(link, words, count);
+    return;
+  }
+  remember(gossip, words, count);
+  repeat(link, gossip->manner, words, count);
+}
+
+static void keep_detail(contender_t *contender, event_t event) {
+  (void)event;
+  snprintf(contender->arg, 256, "%s", belay_detail(contender->bed->belay));
+}
+
+static void test_a_password_that_is_repeated(void **state) {
+  (void)state;
+  for (int user = 0; user < 2; user++)
+    for (size_t m = 0; m < MANNERS; m++) {
+      gossip_t gossip = {.manner = &manners[m]};
+      char detail[256] = "";
+      belay_client_options_t options = client_options();
+      options.username = user ? "bob" : NULL;
+      options.password = secrets[0];
+      pthread_mutex_init(&gossip.mutex, NULL);
+      gossip.fake =
+          fake_start(&(fake_options_t){.on_command = repeat_the_password, .arg = &gossip});
+      gossip.bed = bed_open_at(fake_url(gossip.fake), &options);
+      gossip.bed->heard = on_line;
+      gossip.bed->arg = &gossip;
+      contender_t *c = contender_new(gossip.bed, "door", NULL);
+      c->then = keep_detail;
+      c->arg = detail;
+      assert_error(try_lock(c), BELAY_EAUTH);
+      assert_true(gossip.errors > 0);
+      assert_int_equal(gossip.bed->errors, 1); /* and it is said once */
+      check(&gossip, "the detail", detail);
+      assert_memory_equal(detail, manners[m].code, 2); /* something of it is */
+      gossip_close(&gossip);
+    }
+}
+
+/* ---- what is not in print --------------------------------------------------------------------------------- */
+
+static void say_what_is_not_in_print(fake_link_t *link, const char *const *words, size_t count,
+                                     void *arg) {
+  static const char hostile[] =
+      "-ERR \x1b[2J\x1b]0;title\x07 \x80\xff \xe2\x80\xae txt.exe \xc2\x9b"
+      "31m\x00 more\r\n";
+  (void)arg;
+  if (fake_is_handshake(words))
+    fake_behave(link, words, count);
+  else
+    fake_say_bytes(link, hostile, sizeof hostile - 1);
+}
+
+static void test_what_is_not_in_print_is_escaped(void **state) {
+  (void)state;
+  char detail[256] = "";
+  fake_t *fake = fake_start(&(fake_options_t){.on_command = say_what_is_not_in_print});
+  bed_t *bed = bed_open_at(fake_url(fake), NULL);
+  contender_t *c = contender_new(bed, "door", NULL);
+  c->then = keep_detail;
+  c->arg = detail;
+  assert_error(try_lock(c), BELAY_EREFUSED);
+  assert_string_equal(detail, "ERR \\x1b[2J\\x1b]0;title\\x07 \\x80\\xff \\xe2\\x80\\xae txt.exe "
+                              "\\xc2\\x9b31m\\x00 more");
+  bed_close(bed);
+  fake_stop(fake);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_whatever_a_server_repeats),
+      cmocka_unit_test(test_the_token_of_a_lock),
+      cmocka_unit_test(test_a_password_that_is_repeated),
+      cmocka_unit_test(test_what_is_not_in_print_is_escaped),
+  };
+  return cmocka_run_group_tests_name("secrets", tests, NULL, NULL);
+}

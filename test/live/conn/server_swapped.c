@@ -1,0 +1,246 @@
+/* Answers of somebody else than they seem to be of. */
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "support/servers/acl.h"
+#include "support/deployments/fake.h"
+#include "support/deployments/remote.h"
+
+/* ---- one server that speaks for several --------------------------------------------------------------------- */
+
+static void test_one_server_behind_three_clients_that_does_not_tell_who_it_is(void **state) {
+  (void)state;
+  char url[256];
+  server_t *server = server_start(NULL);
+  server_do(server, "ACL", "SETUSER", "guest", "on", ">pw", "~*", "&*", "+@all", "-info", NULL);
+  snprintf(url, sizeof url, "unix://guest:pw@%s", server_path(server));
+  bed_t *bed = bed_open_at(url, NULL);
+  bed->server = server;
+  belay_client_t *clients[] = {bed->client, bed_connect(bed, url, NULL),
+                               bed_connect(bed, url, NULL)};
+  belay_lock_options_t options = unhurried_options(10 * SECONDS);
+  options.quarantine = BELAY_QUARANTINE_TRUST;
+  contender_t *c = contender_over(bed, clients, 3, "door", &options);
+  assert_error(acquire(c, 5 * SECONDS * slow()), BELAY_EDUPLICATE);
+  assert_int_equal(belay_lock_remaining_us(c->lock), 0);
+  bed_settle(bed);
+  assert_int_equal(server_keys(server), 0);
+  bed_close(bed);
+}
+
+/* Two of three servers go away, and one of their addresses comes to lead to the one that is left. Whose answer comes
+ * first changes: at no time are they two. */
+static void test_an_address_that_comes_to_lead_to_another_node(void **state) {
+  (void)state;
+  remote_t *remote = remote_open(3);
+  belay_lock_options_t options = unhurried_options(TTL);
+  options.watchdog = BELAY_WATCHDOG_ON;
+  contender_t *c = nodes_contender(remote->nodes, "door", &options);
+  assert_error(acquire(c, 5 * SECONDS * slow()), 0);
+  bed_until(remote->nodes->bed, tally_of(c).votes[BELAY_VOTE_GRANTED] == 3);
+  relay_lead(remote->wire[2], server_url(remote->nodes->server[1]));
+  relay_cut(remote->wire[2]);
+  server_kill(remote->nodes->server[0]);
+  server_kill(remote->nodes->server[2]);
+  int64_t gone = clock_now();
+  for (unsigned i = 0; i < 10; i++) {
+    relay_delay(remote->wire[1 + i % 2], TTL / 40);
+    relay_delay(remote->wire[2 - i % 2], 0);
+    bed_run_for(remote->nodes->bed, TTL / 5);
+  }
+  assert_int_equal(c->lost, 1);
+  assert_int_equal(c->reason, BELAY_LOST_EXPIRED);
+  assert_between((c->lost_time - gone) / MS, 0, TTL + lag());
+  remote_close(remote);
+}
+
+static void extend_once(nodes_t *nodes, contender_t *c) {
+  assert_error(extend(c, BELAY_DEFAULT), 0);
+  nodes_settle(nodes);
+}
+
+/* A server that lost the key, and two of the five that lead to it. Set again it is nobody's vote yet, also where the other
+ * one finds what the first has just set. */
+static void test_a_server_that_was_set_again_for_two_counts_for_neither(void **state) {
+  (void)state;
+  remote_t *remote = remote_open(5);
+  nodes_t *nodes = remote->nodes;
+  belay_lock_options_t options = unhurried_options(60 * SECONDS);
+  options.timeout_ms = 2 * prompt_ms();
+  contender_t *c = nodes_contender(nodes, "door", &options);
+  assert_error(acquire(c, 5 * SECONDS * slow()), 0);
+  bed_until(nodes->bed, tally_of(c).votes[BELAY_VOTE_GRANTED] == 5);
+  relay_lead(remote->wire[4], server_url(nodes->server[0]));
+  relay_cut(remote->wire[4]);
+  server_do(nodes->server[4], "DEL", key_of(c), NULL);
+  do {
+    extend_once(nodes, c);
+    bed_run_for(nodes->bed, 10);
+  } while (tally_of(c).votes[BELAY_VOTE_GRANTED] < 4 || tally_of(c).votes[BELAY_VOTE_REFUSED] < 1);
+  server_do(nodes->server[0], "DEL", key_of(c), NULL);
+  extend_once(nodes, c);
+  assert_int_equal(tally_of(c).votes[BELAY_VOTE_HELD], 2);
+  server_pause(nodes->server[3]);
+  assert_error(extend(c, BELAY_DEFAULT), BELAY_ENOQUORUM);
+  assert_int_equal(tally_of(c).votes[BELAY_VOTE_RESTORED], 2);
+  server_resume(nodes->server[3]);
+  remote_close(remote);
+}
+
+/* ---- a server that was another's replica in between ---------------------------------------------------------- */
+
+#define HOLD (4000 * slow())
+
+static void drop_connections(server_t *server) {
+  (void)server_ask(server, "CLIENT", "KILL", "TYPE", "normal", NULL);
+}
+
+/* The first server is the primary, the second one its replica; both names are told of the first one only. */
+static void test_a_primary_that_was_a_replica_and_is_a_primary_again(void **state) {
+  (void)state;
+  if (deployment_is_cluster())
+    skip(); /* where there is no quarantine */
+  const server_options_t tcp = {.address = "127.0.0.1"};
+  server_t *server = server_start(&tcp), *other = server_start(&tcp);
+  bed_t *bed = bed_open_with(server, NULL);
+  belay_lock_options_t options = quarantine_options();
+  options.ttl_ms = options.max_ttl_ms = HOLD;
+  contender_t *holder = contender_new(bed, "door", &options);
+  contender_t *rival = contender_new(bed, "door", &options);
+  server_follow(other, server);
+  assert_error(wait_for(rival), 0);
+  assert_error(release(rival), 0);
+  drop_connections(server);
+  server_do(other, "REPLICAOF", "NO", "ONE", NULL); /* which does not have what comes now */
+  assert_error(acquire(holder, 2 * SECONDS * slow()), 0);
+  server_follow(server, other);
+  assert_null(value_of(holder));
+  server_do(server, "REPLICAOF", "NO", "ONE", NULL);
+  drop_connections(server);
+  assert_error(acquire(rival, 500 * slow()), BELAY_EQUARANTINED);
+  assert_true(remaining_ms(holder) > 0);
+  bed_settle(bed);
+  assert_null(value_of(rival));
+  bed_close(bed);
+  server_stop(other);
+}
+
+/* ---- a WAIT that another server answers ---------------------------------------------------------------------- */
+
+/* Which connections were granted something: how many, and the last of them. */
+typedef struct grants {
+  atomic_uint count, last;
+} grants_t;
+
+/* Two servers at one address, one after the other: the first one grants and does not answer a WAIT, the second one
+ * has all the replicas that anybody may wish for. */
+static void grant_and_fall_silent(fake_link_t *link, const char *const *words, size_t count,
+                                  void *arg) {
+  grants_t *grants = arg;
+  if (strcmp(words[0], "WAIT") == 0 && fake_link_number(link) == atomic_load(&grants->last))
+    return;
+  fake_behave(link, words, count);
+  if (strcmp(words[0], "SET") != 0)
+    return;
+  atomic_store(&grants->last, fake_link_number(link));
+  atomic_fetch_add(&grants->count, 1);
+}
+
+/* The grant and the end of its connection are there when belay looks. */
+static void test_copies_on_another_server_are_no_copies(void **state) {
+  (void)state;
+  needs_one_server("one that only pretends to be a server");
+  grants_t grants = {.count = 0};
+  fake_t *fake = fake_start(&(fake_options_t){.on_command = grant_and_fall_silent, .arg = &grants});
+  relay_t *wire = relay_start(fake_url(fake));
+  belay_client_options_t client = client_options();
+  client.max_pending = 1; /* one after the other */
+  client.on_full = BELAY_FULL_WAIT;
+  bed_t *bed = bed_open_at(relay_url(wire), &client);
+  belay_lock_options_t options = with_ttl(10 * SECONDS);
+  options.min_replicas = 1;
+  contender_t *c = contender_new(bed, "door", &options);
+  assert_error(begin_ping(bed), 0);
+  bed_until(bed, bed->pongs == 1); /* it is known which commands the server has */
+  relay_delay(wire, 50 * slow());
+  assert_error(begin_acquire(c, 0), 0);
+  bed_until(bed, atomic_load(&grants.count) == 1);
+  stall_ms(100 * slow());
+  relay_delay(wire, 0);
+  relay_cut(wire);
+  assert_error(outcome(c), BELAY_EUNKNOWN);
+  assert_int_equal(belay_lock_remaining_us(c->lock), 0);
+  assert_int_equal(atomic_load(&grants.count), 1);
+  bed_close(bed);
+  relay_stop(wire);
+  fake_stop(fake);
+}
+
+/* ---- a server that cannot say who it is at this time ---------------------------------------------------------- */
+
+/* A server on which a script runs that does not end by itself. */
+typedef struct busy {
+  bed_t *bed;
+  resp_client_t script;
+} busy_t;
+
+static busy_t busy_open(void) {
+  static const char script[] = "EVAL \"while true do end\" 0\r\n";
+  const server_options_t options = {.arguments = {"--busy-reply-threshold", "5"}};
+  busy_t busy = {.bed = bed_open_with(server_start(&options), NULL)};
+  assert_int_equal(acl_dial(NULL, &busy.script, server_path(busy.bed->server)), 0);
+  assert_int_equal(resp_send(busy.script.fd, script, sizeof script - 1), 0);
+  while (server_ask(busy.bed->server, "PING", NULL)->type != RESP_ERROR)
+    stall_ms(1);
+  return busy;
+}
+
+/* Connects, or tries to, while the script runs, and again when it has ended. */
+static void connect_meanwhile(busy_t *busy) {
+  assert_error(begin_ping(busy->bed), 0);
+  bed_run_for(busy->bed, 200 * slow());
+  server_do(busy->bed->server, "SCRIPT", "KILL", NULL);
+  bed_until(busy->bed, busy->bed->pongs == 1);
+  resp_hang_up(&busy->script);
+}
+
+static void test_a_server_that_is_busy_says_later_who_it_is(void **state) {
+  (void)state;
+  if (deployment_is_cluster())
+    skip(); /* where there is no quarantine */
+  busy_t busy = busy_open();
+  belay_lock_options_t options = quarantine_options();
+  contender_t *c = contender_new(busy.bed, "door", &options);
+  connect_meanwhile(&busy);
+  assert_error(wait_for(c), 0);
+  assert_true(is_on_server(c));
+  bed_close(busy.bed);
+}
+
+static void test_and_is_not_trusted_as_one_that_never_does(void **state) {
+  (void)state;
+  if (deployment_is_cluster())
+    skip(); /* where there is no quarantine */
+  busy_t busy = busy_open();
+  belay_lock_options_t options = quarantine_options_with(BELAY_QUARANTINE_TRUST);
+  options.max_ttl_ms = 60 * SECONDS * slow();
+  contender_t *c = contender_new(busy.bed, "door", &options);
+  connect_meanwhile(&busy);
+  assert_error(acquire(c, 500 * slow()), BELAY_EQUARANTINED);
+  bed_settle(busy.bed);
+  assert_null(value_of(c));
+  bed_close(busy.bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_one_server_behind_three_clients_that_does_not_tell_who_it_is),
+      cmocka_unit_test(test_an_address_that_comes_to_lead_to_another_node),
+      cmocka_unit_test(test_a_server_that_was_set_again_for_two_counts_for_neither),
+      cmocka_unit_test(test_a_primary_that_was_a_replica_and_is_a_primary_again),
+      cmocka_unit_test(test_copies_on_another_server_are_no_copies),
+      cmocka_unit_test(test_a_server_that_is_busy_says_later_who_it_is),
+      cmocka_unit_test(test_and_is_not_trusted_as_one_that_never_does),
+  };
+  return cmocka_run_group_tests_name("impostor", tests, NULL, NULL);
+}

@@ -1,0 +1,79 @@
+/* What belay asks of the system: once connected, no epoll_ctl, however many commands there are. */
+#include <stdio.h>
+
+#include "support/fixtures/bed.h"
+#include "support/load/cycles.h"
+#include "support/servers/process.h"
+
+/* ---- what is looked at ----------------------------------------------------------------------------------- */
+
+static int be_client(const char *url, const char *cycles) {
+  bed_t *bed = bed_open_at(url, NULL);
+  lockers_t lockers = lockers_new(bed, 64, false);
+  run_cycles(bed, &lockers, (size_t)atoi(cycles));
+  bed_close(bed);
+  return 0;
+}
+
+/* ---- looking ------------------------------------------------------------------------------------------- */
+
+/* A process can be watched, or watches another already, or may not be. */
+static bool may_trace(void) {
+  const char *argv[] = {"strace", "-f", "-o", "/dev/null", "true", NULL};
+  process_t strace = process_start(argv);
+  int status = process_wait(&strace);
+  if (status == 127)
+    fail_msg("this test needs the program strace, which is not installed");
+  return status == 0;
+}
+
+/* How many epoll_ctl calls a client makes that goes through so many cycles. */
+static unsigned calls_for(server_t *server, const char *cycles) {
+  const char *argv[] = {"env",
+                        "ASAN_OPTIONS=detect_leaks=0", /* not while it is watched */
+                        "strace",
+                        "-f",
+                        "-qq",
+                        "-e",
+                        "trace=epoll_ctl",
+                        "-o",
+                        "/dev/stdout",
+                        process_self(),
+                        "--client",
+                        server_url(server),
+                        cycles,
+                        NULL};
+  process_t strace = process_start(argv);
+  char line[1024];
+  unsigned calls = 0;
+  while (process_read_line(&strace, line, sizeof line))
+    calls += strstr(line, "epoll_ctl(") != NULL;
+  assert_int_equal(process_wait(&strace), 0);
+  return calls;
+}
+
+static void test_the_number_of_epoll_ctl_calls_does_not_depend_on_the_commands(void **state) {
+  (void)state;
+  if (!may_trace())
+    skip();
+  server_t *server = server_start(NULL);
+  int64_t before = server_commands(server);
+  unsigned few = calls_for(server, "500");
+  int64_t between = server_commands(server);
+  unsigned many = calls_for(server, "10000");
+  int64_t after = server_commands(server);
+  print_message("epoll_ctl: %u for %lld commands, %u for %lld\n", few,
+                (long long)(between - before), many, (long long)(after - between));
+  assert_true(after - between > 20000);
+  assert_int_equal(few, many);
+  server_stop(server);
+}
+
+int main(int argc, char **argv) {
+  if (argc == 4 && strcmp(argv[1], "--client") == 0)
+    return be_client(argv[2], argv[3]);
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_the_number_of_epoll_ctl_calls_does_not_depend_on_the_commands),
+  };
+  return cmocka_run_group_tests_name("syscalls", tests, NULL, NULL);
+}

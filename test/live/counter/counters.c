@@ -1,0 +1,418 @@
+/* Counters: what they count, and for how long. */
+#include <stdio.h>
+
+#include "support/fixtures/data/counters.h"
+#include "support/models/scripts.h"
+
+#define HITS "belay::counter::{hits}"
+#define MOST INT64_MAX
+#define LEAST INT64_MIN
+#define LARGE (INT64_C(1) << 53)
+
+/* ---- adding ---------------------------------------------------------------------------------------------- */
+
+static void test_what_is_added_is_there(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  till_t till;
+  till_new(&till, bed, NULL);
+  expect_got(&till, "hits", false, 0);
+  expect_added(&till, "hits", 5, 5);
+  expect_added(&till, "hits", -7, -2);
+  expect_added(&till, "hits", 0, -2);
+  expect_got(&till, "hits", true, -2);
+  assert_string_equal(server_string(bed->server, "GET", HITS, NULL), "-2");
+  assert_int_equal(server_integer(bed->server, "PTTL", HITS, NULL), -1);
+  expect_set(&till, "hits", 100, true, -2);
+  expect_set(&till, "hits", 0, true, 100); /* read and reset */
+  expect_deleted(&till, "hits", true);
+  expect_deleted(&till, "hits", false);
+  expect_set(&till, "hits", LEAST, false, 0);
+  expect_set(&till, "hits", MOST, true, LEAST);
+  expect_deleted(&till, "hits", true);
+  assert_int_equal(server_keys(bed->server), 0);
+  bed_close(bed);
+}
+
+static void expect_overflow(till_t *till, int64_t delta, int64_t value) {
+  count_t count = {0};
+  expect_status(&count, BEGIN(till, &count, add, KEY("hits"), delta, on_counter_told),
+                BELAY_EOVERFLOW);
+  expect_status(&count,
+                BEGIN(till, &count, add_once, KEY("hits"), delta, KEY("op"), on_counter_told),
+                BELAY_EOVERFLOW);
+  expect_got(till, "hits", true, value);
+}
+
+/* With a ttl and without: by a script, and by INCRBY. */
+static void test_all_numbers_of_64_bits(void **state) {
+  (void)state;
+  static const int64_t near[] = {LARGE,     LARGE - 1,  LARGE + 1, -LARGE,    -LARGE - 1,
+                                 MOST,      MOST - 1,   LEAST,     LEAST + 1, 1000000000,
+                                 999999999, -999999999, -1,        1,         INT64_C(99999999999)};
+  bed_t *bed = bed_open(NULL);
+  for (int lives = 0; lives < 2; lives++) {
+    belay_counter_options_t options = counter_options();
+    options.ttl_ms = lives ? 100000 : 0;
+    till_t till;
+    till_new(&till, bed, &options);
+    for (size_t i = 0; i < sizeof near / sizeof *near; i++) {
+      expect_added(&till, "hits", near[i], near[i]);
+      expect_got(&till, "hits", true, near[i]);
+      if (near[i] > LEAST) {
+        expect_added(&till, "hits", -near[i], 0);
+        expect_added(&till, "hits", near[i], near[i]);
+      }
+      if (near[i] < MOST)
+        expect_added(&till, "hits", 1, near[i] + 1);
+      else
+        expect_overflow(&till, 1, MOST);
+      expect_set(&till, "hits", near[i], true, near[i] < MOST ? near[i] + 1 : MOST);
+      if (near[i] >= 0)
+        expect_overflow(&till, MOST, near[i]);
+      if (near[i] < 0)
+        expect_overflow(&till, LEAST, near[i]);
+      expect_deleted(&till, "hits", true);
+    }
+    assert_int_equal(server_keys(bed->server), 0); /* of what overflowed nothing is known */
+  }
+  bed_close(bed);
+}
+
+static void test_bounds(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  till_t till;
+  till_new(&till, bed, NULL);
+  expect_bounded(&till, "hits", -1, 0, 10, false, 0);
+  assert_int_equal(server_keys(bed->server), 0);
+  expect_bounded(&till, "hits", 10, 0, 10, true, 10);
+  expect_bounded(&till, "hits", 1, 0, 10, false, 10);
+  expect_bounded(&till, "hits", -10, 0, 10, true, 0);
+  expect_bounded(&till, "hits", -1, 0, 10, false, 0);
+  expect_bounded(&till, "hits", 0, 0, 10, true, 0);
+  expect_bounded(&till, "hits", 0, 1, 10, false, 0);
+  expect_set(&till, "hits", 100, true, 0);
+  expect_bounded(&till, "hits", -1, 0, 10, false, 100); /* out of bounds, and stays there */
+  expect_bounded(&till, "hits", -95, 0, 10, true, 5);
+  expect_set(&till, "hits", MOST, true, 5);
+  expect_bounded(&till, "hits", 1, LEAST, MOST, false, MOST);
+  expect_bounded(&till, "hits", LEAST, LEAST, MOST, true, -1);
+  expect_bounded(&till, "hits", LEAST, LEAST, MOST, false, -1);
+  expect_bounded(&till, "hits", LEAST + 1, LEAST, LEAST, true, LEAST);
+  expect_bounded(&till, "hits", MOST, MOST, MOST, false, LEAST);
+  expect_bounded(&till, "hits", MOST, -1, -1, true, -1);
+  expect_bounded(&till, "hits", LARGE, LARGE - 2, LARGE - 2, false, -1);
+  expect_bounded(&till, "hits", LARGE, LARGE - 1, LARGE - 1, true, LARGE - 1);
+  expect_bounded(&till, "hits", 2, LEAST, LARGE, false, LARGE - 1);
+  expect_bounded(&till, "hits", 2, LEAST, LARGE + 1, true, LARGE + 1);
+  /* nothing would do */
+  expect_bounded(&till, "hits", 10, LEAST, LEAST + 5, false, LARGE + 1);
+  expect_bounded(&till, "hits", -10, MOST - 5, MOST, false, LARGE + 1);
+  bed_close(bed);
+}
+
+static void test_an_operation_counts_once(void **state) {
+  (void)state;
+  static const char id[] = {'o', '\0', '}', ':', ':', '{', (char)0xff};
+  bed_t *bed = bed_open(NULL);
+  till_t till;
+  till_new(&till, bed, NULL);
+  for (int i = 0; i < 3; i++)
+    expect_once(&till, "hits", 5, "one", 5);
+  expect_once(&till, "hits", LARGE, "two", LARGE + 5);
+  expect_once(&till, "hits", 5, "one", 5); /* as it was the first time */
+  expect_once(&till, "other", 7, "one", 7);
+  count_t count = {0};
+  expect_status(&count, BEGIN(&till, &count, add_once, KEY("hits"), 6, KEY("one"), on_counter_told),
+                BELAY_EMISMATCH);
+  assert_string_equal(server_string(bed->server, "GET", HITS "::once::one", NULL), "5 5");
+  expect_deleted(&till, "hits", true);
+  expect_once(&till, "hits", 5, "one", 5); /* it was counted, and is gone */
+  expect_got(&till, "hits", false, 0);
+  expect_status(&count,
+                BEGIN(&till, &count, add_once, KEY("hits"), 1, id, sizeof id, on_counter_told), 0);
+  assert_string_equal(server_string(bed->server, "GET", HITS "::once::o%00%7D%3A:%7B\xff", NULL),
+                      "1 1");
+  server_do(bed->server, "SET", HITS "::once::bad", "5", NULL);
+  expect_status(&count, BEGIN(&till, &count, add_once, KEY("hits"), 5, KEY("bad"), on_counter_told),
+                BELAY_EMISMATCH);
+  assert_between(server_integer(bed->server, "PTTL", HITS "::once::one", NULL), 3500000, 3600000);
+  expect_got(&till, "hits", true, 1);
+  bed_close(bed);
+}
+
+/* ---- ttls ------------------------------------------------------------------------------------------------ */
+
+static void expect_pttl(bed_t *bed, const char *key, int64_t ms) {
+  assert_between(server_integer(bed->server, "PTTL", key, NULL), ms - 20000, ms);
+}
+
+static void halve(bed_t *bed) {
+  server_do(bed->server, "PEXPIRE", HITS, "50000", NULL);
+}
+
+static void test_a_ttl_begins_with_the_counter_or_with_each_add(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  for (int extend = 0; extend < 2; extend++) {
+    belay_counter_options_t options = counter_options();
+    options.ttl_ms = 100000;
+    options.extend = extend;
+    till_t till;
+    till_new(&till, bed, &options);
+    const int64_t then = extend ? 100000 : 50000;
+    expect_added(&till, "hits", 1, 1);
+    expect_pttl(bed, HITS, 100000);
+    halve(bed);
+    expect_added(&till, "hits", 1, 2);
+    expect_pttl(bed, HITS, then);
+    halve(bed);
+    expect_bounded(&till, "hits", 1, 0, 10, true, 3);
+    expect_pttl(bed, HITS, then);
+    halve(bed);
+    expect_bounded(&till, "hits", 100, 0, 10, false, 3);
+    expect_pttl(bed, HITS, 50000);
+    expect_once(&till, "hits", 1, "op", 4);
+    expect_pttl(bed, HITS, then);
+    halve(bed);
+    expect_once(&till, "hits", 1, "op", 4);
+    expect_got(&till, "hits", true, 4);
+    expect_pttl(bed, HITS, 50000);
+    expect_set(&till, "hits", 1, true, 4);
+    expect_pttl(bed, HITS, 100000);
+    halve(bed);
+    count_t count = {0};
+    expect_status(&count, BEGIN(&till, &count, add, KEY("hits"), MOST, on_counter_told),
+                  BELAY_EOVERFLOW);
+    expect_status(&count,
+                  BEGIN(&till, &count, add_once, KEY("hits"), MOST, KEY("no"), on_counter_told),
+                  BELAY_EOVERFLOW);
+    expect_pttl(bed, HITS, 50000); /* nothing was added */
+    expect_deleted(&till, "hits", true);
+    expect_once(&till, "hits", 1, "next", 1);
+    expect_pttl(bed, HITS, 100000);
+    expect_deleted(&till, "hits", true);
+    expect_bounded(&till, "hits", 1, 0, 10, true, 1);
+    expect_pttl(bed, HITS, 100000);
+    expect_deleted(&till, "hits", true);
+    expect_ttls(bed->server);
+    server_do(bed->server, "FLUSHALL", NULL);
+  }
+  bed_close(bed);
+}
+
+/* As long as it may be sent again. */
+static void test_an_operation_is_known_for_long_enough(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_counter_options_t options = counter_options();
+  options.op_ttl_ms = 1000;
+  till_t till;
+  till_new(&till, bed, &options);
+  count_t count = {.request.timeout_ms = 300000};
+  expect_status(&count, BEGIN(&till, &count, add_once, KEY("hits"), 1, KEY("op"), on_counter_told),
+                0);
+  assert_between(server_integer(bed->server, "PTTL", HITS "::once::op", NULL), 290000, 303002);
+  bed_close(bed);
+}
+
+/* ---- groups ---------------------------------------------------------------------------------------------- */
+
+static void test_fields(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  for (int lives = 0; lives < 2; lives++) {
+    belay_counter_options_t options = counter_options();
+    options.ttl_ms = lives ? 100000 : 0;
+    till_t till;
+    till_new(&till, bed, &options);
+    expect_field(&till, "hits", "de", false, 0);
+    expect_field_added(&till, "hits", "de", LARGE, LARGE);
+    expect_field_added(&till, "hits", "de", 1, LARGE + 1);
+    expect_field_added(&till, "hits", "fr", LEAST, LEAST);
+    expect_field(&till, "hits", "de", true, LARGE + 1);
+    count_t count = {0};
+    expect_status(&count,
+                  BEGIN(&till, &count, add_field, KEY("hits"), KEY("fr"), -1, on_counter_told),
+                  BELAY_EOVERFLOW);
+    expect_field(&till, "hits", "fr", true, LEAST);
+    const belay_bytes_t names[] = {{"fr", 2}, {"it", 2}, {"de", 2}, {"fr", 2}};
+    expect_status(&count, BEGIN(&till, &count, get_fields, KEY("hits"), names, 4, on_many), 0);
+    static const int64_t values[] = {LEAST, 0, LARGE + 1, LEAST};
+    for (int i = 0; i < 4; i++) {
+      assert_int_equal(count.many[i].found, i != 1);
+      assert_int_equal(count.many[i].value, values[i]);
+    }
+    expect_status(&count,
+                  BEGIN(&till, &count, delete_fields, KEY("hits"), names, 2, on_counter_told), 0);
+    assert_int_equal(count.result.value, 1);
+    assert_true(count.result.found && count.result.applied);
+    expect_status(&count, BEGIN(&till, &count, get_all, KEY("hits"), 10, on_all), 0);
+    assert_int_equal(count.n, 1);
+    assert_string_equal(count.names[0], "de");
+    assert_int_equal(count.values[0], LARGE + 1);
+    assert_between(server_integer(bed->server, "PTTL", HITS, NULL), lives ? 80000 : -1, 100000);
+    expect_deleted(&till, "hits", true);
+    expect_status(&count, BEGIN(&till, &count, get_all, KEY("hits"), 10, on_all), 0);
+    assert_int_equal(count.n, 0);
+  }
+  bed_close(bed);
+}
+
+static void test_a_group_lives_as_a_counter_does(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  for (int extend = 0; extend < 2; extend++) {
+    belay_counter_options_t options = counter_options();
+    options.ttl_ms = 100000;
+    options.extend = extend;
+    till_t till;
+    till_new(&till, bed, &options);
+    expect_field_added(&till, "hits", "de", 1, 1);
+    expect_pttl(bed, HITS, 100000);
+    halve(bed);
+    expect_field_added(&till, "hits", "fr", 1, 1);
+    expect_pttl(bed, HITS, extend ? 100000 : 50000);
+    expect_deleted(&till, "hits", true);
+  }
+  bed_close(bed);
+}
+
+static void test_many_fields_or_none(void **state) {
+  (void)state;
+  enum { N = 300 };
+  static belay_counter_add_item_t items[N];
+  static char names[N][8];
+  bed_t *bed = bed_open(NULL);
+  till_t till;
+  till_new(&till, bed, NULL);
+  for (int i = 0; i < N; i++) {
+    snprintf(names[i], sizeof names[i], "f%d", i);
+    items[i] = (belay_counter_add_item_t){.key = names[i], .key_len = strlen(names[i]), .delta = i};
+  }
+  items[7].delta = LARGE + 1;
+  static count_t count;
+  for (int round = 1; round <= 2; round++) {
+    expect_status(&count, BEGIN(&till, &count, add_fields, KEY("hits"), items, N, on_many), 0);
+    assert_int_equal(count.n, N);
+    for (int i = 0; i < N; i++) {
+      assert_true(count.many[i].applied);
+      assert_int_equal(count.many[i].value, round * items[i].delta);
+    }
+  }
+  items[N - 1].delta = MOST;
+  expect_status(&count, BEGIN(&till, &count, add_fields, KEY("hits"), items, N, on_many),
+                BELAY_EOVERFLOW);
+  for (int i = 0; i < N; i++)
+    assert_error(count.many[i].status, BELAY_EOVERFLOW);
+  expect_field(&till, "hits", "f1", true, 2);
+  expect_status(&count, BEGIN(&till, &count, get_all, KEY("hits"), N, on_all), 0);
+  assert_int_equal(count.n, N);
+  for (int i = 0; i < N; i++) {
+    int at = atoi(count.names[i] + 1);
+    assert_int_equal(count.values[i], at == 7 ? 2 * (LARGE + 1) : 2 * at);
+  }
+  expect_status(&count, BEGIN(&till, &count, get_all, KEY("hits"), N - 1, on_all), BELAY_EOVERFLOW);
+  bed_close(bed);
+}
+
+/* Beyond what Lua takes at a time. */
+static void test_the_most_fields(void **state) {
+  (void)state;
+  enum { N = BELAY_COUNTER_FIELDS_MAX };
+  static belay_counter_add_item_t items[N + 1];
+  static char names[N + 1][8];
+  static count_t count;
+  bed_t *bed = bed_open(NULL);
+  till_t till;
+  till_new(&till, bed, NULL);
+  for (int i = 0; i <= N; i++) {
+    snprintf(names[i], sizeof names[i], "f%d", i);
+    items[i] = (belay_counter_add_item_t){.key = names[i], .key_len = strlen(names[i]), .delta = i};
+  }
+  assert_error(BEGIN(&till, &count, add_fields, KEY("hits"), items, N + 1, on_many), BELAY_EINVAL);
+  expect_status(&count, BEGIN(&till, &count, add_fields, KEY("hits"), items, N, on_many), 0);
+  assert_int_equal(count.n, N);
+  assert_int_equal(server_integer(bed->server, "HLEN", HITS, NULL), N);
+  expect_field(&till, "hits", "f4095", true, 4095);
+  bed_close(bed);
+}
+
+/* ---- keys ------------------------------------------------------------------------------------------------ */
+
+static void test_the_keys_have_its_name(void **state) {
+  (void)state;
+  static const char key[] = {'a', '\0', '{', '}', ':', ':', (char)0xff}, name[] = {':', '\0', 'n'};
+  bed_t *bed = bed_open(NULL);
+  belay_counter_options_t options = counter_options();
+  till_t plain, named, spread;
+  till_new(&plain, bed, &options);
+  options.name = name;
+  options.name_len = sizeof name;
+  till_new(&named, bed, &options);
+  options.shards = 2;
+  till_new(&spread, bed, &options);
+  till_t *tills[] = {&plain, &named, &spread, &spread};
+  static const char *const expected[] = {"belay::counter::{a%00%7B%7D%3A:\xff}",
+                                         "belay::counter::%3A%00n::{a%00%7B%7D%3A:\xff}",
+                                         "belay::counter::%3A%00n::{a%00%7B%7D%3A:\xff::0}",
+                                         "belay::counter::%3A%00n::{a%00%7B%7D%3A:\xff::1}"};
+  for (int i = 0; i < 4; i++) {
+    count_t count = {0};
+    expect_status(&count, BEGIN(tills[i], &count, add, key, sizeof key, 1, on_counter_told), 0);
+  }
+  for (int i = 0; i < 4; i++)
+    assert_string_equal(server_string(bed->server, "GET", expected[i], NULL), "1");
+  assert_int_equal(server_keys(bed->server), 4);
+  bed_close(bed);
+}
+
+static void test_the_longest_names(void **state) {
+  (void)state;
+  static char name[128], key[BELAY_COUNTER_KEY_MAX + 1], id[BELAY_COUNTER_ID_MAX + 1];
+  static char field[BELAY_COUNTER_FIELD_MAX + 1];
+  memset(name, '{', sizeof name);
+  memset(key, '}', sizeof key - 1);
+  memset(id, '%', sizeof id - 1);
+  memset(field, '\n', sizeof field - 1);
+  bed_t *bed = bed_open(NULL);
+  belay_counter_options_t options = counter_options();
+  options.name = name;
+  options.name_len = sizeof name;
+  till_t till, spread;
+  till_new(&till, bed, &options);
+  options.shards = BELAY_COUNTER_SHARDS_MAX;
+  till_new(&spread, bed, &options);
+  expect_added(&till, key, 2, 2);
+  expect_once(&till, key, 2, id, 4);
+  expect_once(&till, key, 2, id, 4);
+  expect_deleted(&till, key, true);
+  expect_field_added(&till, key, field, 5, 5);
+  expect_field(&till, key, field, true, 5);
+  expect_once(&spread, key, 2, id, 2);
+  expect_once(&spread, key, 2, id, 2);
+  expect_got(&spread, key, true, 2);
+  key[0] = 'k'; /* the other one is a group */
+  assert_error(belay_counter_add_local(till.counter, KEY(key), 1), 0);
+  bed_until(bed, server_keys(bed->server) > 4);
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_what_is_added_is_there),
+      cmocka_unit_test(test_all_numbers_of_64_bits),
+      cmocka_unit_test(test_bounds),
+      cmocka_unit_test(test_an_operation_counts_once),
+      cmocka_unit_test(test_a_ttl_begins_with_the_counter_or_with_each_add),
+      cmocka_unit_test(test_an_operation_is_known_for_long_enough),
+      cmocka_unit_test(test_fields),
+      cmocka_unit_test(test_a_group_lives_as_a_counter_does),
+      cmocka_unit_test(test_many_fields_or_none),
+      cmocka_unit_test(test_the_most_fields),
+      cmocka_unit_test(test_the_keys_have_its_name),
+      cmocka_unit_test(test_the_longest_names),
+  };
+  return cmocka_run_group_tests_name("counters", tests, NULL, NULL);
+}

@@ -1,0 +1,205 @@
+/* Counters: what is refused here, and how much may be asked for. */
+#include "support/fixtures/data/counters.h"
+
+/* ---- what is refused ------------------------------------------------------------------------------------- */
+
+static void expect_no_counter(bed_t *bed, const belay_counter_options_t *options,
+                              const char *detail) {
+  belay_counter_t *out = (belay_counter_t *)bed;
+  assert_error(belay_counter_new(bed->client, options, &out), BELAY_EINVAL);
+  assert_null(out);
+  assert_string_equal(belay_detail(bed->belay), detail);
+}
+
+static void test_options_are_checked(void **state) {
+  (void)state;
+  const int64_t year = INT64_C(31536000000);
+  const belay_counter_options_t good = counter_options();
+  const struct {
+    int64_t ttl, op_ttl, batch_ms, batch_max;
+    unsigned shards;
+    size_t keys;
+    const char *detail;
+  } rows[] = {
+      {-1, 1000, 1, 0, 1, 1, "ttl_ms: not from 0 to 31536000000"},
+      {year + 1, 1000, 1, 0, 1, 1, "ttl_ms: not from 0 to 31536000000"},
+      {0, 999, 1, 0, 1, 1, "op_ttl_ms: not from 1000 to 31536000000"},
+      {0, year + 1, 1, 0, 1, 1, "op_ttl_ms: not from 1000 to 31536000000"},
+      {0, 1000, 0, 0, 1, 1, "batch_ms: not from 1 to 60000"},
+      {0, 1000, 60001, 0, 1, 1, "batch_ms: not from 1 to 60000"},
+      {0, 1000, 1, -1, 1, 1, "batch_max: not from 0 to 9223372036854775807"},
+      {0, 1000, 1, 0, 0, 1, "shards: not from 1 to 256"},
+      {0, 1000, 1, 0, 257, 1, "shards: not from 1 to 256"},
+      {0, 1000, 1, 0, 1, 0, "max_keys: not from 1 to 1000000"},
+      {0, 1000, 1, 0, 1, 1000001, "max_keys: not from 1 to 1000000"},
+      {0, 1000, 1, 0, 1, SIZE_MAX, "max_keys: not from 1 to 1000000"},
+  };
+  bed_t *bed = bed_open(NULL);
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    belay_counter_options_t options = good;
+    options.ttl_ms = rows[i].ttl;
+    options.op_ttl_ms = rows[i].op_ttl;
+    options.batch_ms = rows[i].batch_ms;
+    options.batch_max = rows[i].batch_max;
+    options.shards = rows[i].shards;
+    options.max_keys = rows[i].keys;
+    expect_no_counter(bed, &options, rows[i].detail);
+  }
+  belay_counter_options_t options = good;
+  options.extend = true;
+  expect_no_counter(bed, &options, "extend: without ttl_ms");
+  options = good;
+  options.name_len = 1;
+  expect_no_counter(bed, &options, "name: NULL, or more than 128 bytes");
+  belay_counter_t *out;
+  assert_error(belay_counter_new(NULL, &good, &out), BELAY_EINVAL);
+  assert_null(out);
+  assert_error(belay_counter_new(bed->client, &good, NULL), BELAY_EINVAL);
+  belay_counter_options_init(NULL);
+  assert_null(belay_counter_data(NULL));
+  assert_error(belay_counter_close(NULL, NULL), BELAY_EINVAL);
+  assert_error(belay_counter_flush(NULL), BELAY_EINVAL);
+  belay_counter_stats(NULL, NULL);
+  assert_error(belay_counter_new(bed->client, NULL, &out), 0);
+  assert_error(belay_counter_close(out, NULL), 0);
+  bed_close(bed);
+}
+
+#define EXPECT_REFUSED(words, op, ...)                                                             \
+  do {                                                                                             \
+    count_t count_ = {0};                                                                          \
+    assert_error(BEGIN(&till, &count_, op, __VA_ARGS__), BELAY_EINVAL);                            \
+    assert_string_equal(belay_detail(bed->belay), words);                                          \
+  } while (0)
+
+static void test_arguments_are_checked(void **state) {
+  (void)state;
+  static char key[BELAY_COUNTER_KEY_MAX + 2];
+  memset(key, 'k', sizeof key - 1);
+  bed_t *bed = bed_open(NULL);
+  till_t till;
+  till_new(&till, bed, NULL);
+  const char *const no_key = "key: not 1 to 1024 bytes";
+  const char *const no_id = "id: not 1 to 64 bytes";
+  const char *const no_field = "field: not 1 to 256 bytes";
+  EXPECT_REFUSED(no_key, add, NULL, 1, 1, on_counter_told);
+  EXPECT_REFUSED(no_key, add, "", 0, 1, on_counter_told);
+  EXPECT_REFUSED(no_key, get, KEY(key), on_counter_told);
+  EXPECT_REFUSED(no_key, set, KEY(key), 1, on_counter_told);
+  EXPECT_REFUSED(no_key, delete, KEY(key), on_counter_told);
+  EXPECT_REFUSED("cb: NULL", add, "k", 1, 1, NULL);
+  EXPECT_REFUSED("cb: NULL", get, "k", 1, NULL);
+  EXPECT_REFUSED("max: not from 5 to 9223372036854775807", add_bounded, "k", 1, 1, 5, 4,
+                 on_counter_told);
+  EXPECT_REFUSED(no_id, add_once, "k", 1, 1, NULL, 3, on_counter_told);
+  EXPECT_REFUSED(no_id, add_once, "k", 1, 1, "", 0, on_counter_told);
+  EXPECT_REFUSED(no_id, add_once, "k", 1, 1, key, 65, on_counter_told);
+  EXPECT_REFUSED(no_field, add_field, "k", 1, "", 0, 1, on_counter_told);
+  EXPECT_REFUSED(no_field, get_field, "k", 1, key, 257, on_counter_told);
+  EXPECT_REFUSED("items: NULL, or not 1 to 65536 of them", add_many, NULL, 1, on_many);
+  belay_counter_add_item_t items[2] = {{.key = "a", .key_len = 1}, {.key = ""}};
+  EXPECT_REFUSED("items: NULL, or not 1 to 65536 of them", add_many, items, 0, on_many);
+  EXPECT_REFUSED("items: NULL, or not 1 to 65536 of them", add_many, items, 65537, on_many);
+  EXPECT_REFUSED(no_key, add_many, items, 2, on_many);
+  EXPECT_REFUSED(no_field, add_fields, "k", 1, items, 2, on_many);
+  items[1] = (belay_counter_add_item_t){.key = "a", .key_len = 1};
+  EXPECT_REFUSED("items: a field comes twice", add_fields, "k", 1, items, 2, on_many);
+  items[1] = (belay_counter_add_item_t){.key = "b", .key_len = 1, .id_len = 65, .id = key};
+  EXPECT_REFUSED(no_id, add_many, items, 2, on_many);
+  items[1] = (belay_counter_add_item_t){.key = "b", .key_len = 1, .id = "given"};
+  EXPECT_REFUSED(no_id, add_many, items, 2, on_many);
+  items[1].id_len = 5;
+  EXPECT_REFUSED("id: not of a field", add_fields, "k", 1, items, 2, on_many);
+  const belay_bytes_t names[2] = {{"a", 1}, {NULL, 1}};
+  EXPECT_REFUSED(no_key, get_many, names, 2, on_many);
+  EXPECT_REFUSED(no_field, get_fields, "k", 1, names, 2, on_many);
+  EXPECT_REFUSED(no_field, delete_fields, "k", 1, names, 2, on_counter_told);
+  EXPECT_REFUSED("fields: NULL, or not 1 to 65536 of them", get_fields, "k", 1, NULL, 2, on_many);
+  EXPECT_REFUSED("max: not from 1 to 65536", get_all, "k", 1, 0, on_all);
+  EXPECT_REFUSED("max: not from 1 to 65536", get_all, "k", 1, 65537, on_all);
+  assert_error(belay_counter_add(till.counter, NULL, "k", 1, 1, on_counter_told), BELAY_EINVAL);
+  assert_error(belay_counter_add(NULL, NULL, "k", 1, 1, on_counter_told), BELAY_EINVAL);
+  assert_error(belay_counter_add_local(NULL, "k", 1, 1), BELAY_EINVAL);
+  assert_error(belay_counter_add_local(till.counter, NULL, 1, 1), BELAY_EINVAL);
+  assert_error(belay_counter_add_local(till.counter, KEY(key), 1), BELAY_EINVAL);
+  assert_int_equal(server_keys(bed->server), 0);
+  bed_close(bed);
+}
+
+/* ---- how much ----------------------------------------------------------------------------------------------- */
+
+/* The most that may be asked for is read, with the client's defaults. */
+static void test_the_largest_replies(void **state) {
+  (void)state;
+  static belay_bytes_t fields[BELAY_COUNTER_MANY_MAX];
+  static count_t count;
+  bed_t *bed = bed_open(NULL);
+  till_t till;
+  till_new(&till, bed, NULL);
+  expect_field_added(&till, "hits", "f", INT64_MIN, INT64_MIN);
+  for (size_t i = 0; i < BELAY_COUNTER_MANY_MAX; i++)
+    fields[i] = (belay_bytes_t){"f", 1};
+  expect_status(
+      &count,
+      BEGIN(&till, &count, get_fields, KEY("hits"), fields, BELAY_COUNTER_MANY_MAX, on_many), 0);
+  assert_int_equal(count.n, BELAY_COUNTER_MANY_MAX);
+  assert_int_equal(count.many[COUNT_MANY_MAX - 1].value, INT64_MIN);
+  assert_int_equal(client_stats(bed).drops, 0);
+  bed_close(bed);
+}
+
+/* Long names are not kept. */
+static void on_number_of(belay_request_t *request, int status, const belay_counter_field_t *fields,
+                         size_t n) {
+  count_t *count = request->data;
+  count->ended++;
+  count->till->pending--;
+  count->status = status;
+  count->n = n;
+  for (size_t i = 0; i < n; i++)
+    assert_true(fields[i].value == INT64_MIN && strlen(fields[i].name) == fields[i].name_len);
+}
+
+/* All fields are read, or they are too many; no connection is lost over it. */
+static void test_groups_that_are_nearly_too_large(void **state) {
+  (void)state;
+  static char field[3000];
+  static const size_t sizes[] = {2, 30, 200, 1000, 1500, 2500};
+  belay_client_options_t client = client_options();
+  client.max_reply = 65536;
+  bed_t *bed = bed_open(&client);
+  till_t till;
+  till_new(&till, bed, NULL);
+  unsigned read = 0, refused = 0;
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    count_t count = {0};
+    int status = 0;
+    server_do(bed->server, "DEL", "belay::counter::{hits}", NULL);
+    memset(field, 'x', sizeof field);
+    field[sizes[i]] = '\0';
+    for (int n = 0; status == 0; n++) {
+      field[0] = (char)('!' + n % 64);
+      field[1] = (char)('!' + n / 64);
+      server_do(bed->server, "HSET", "belay::counter::{hits}", field, "-9223372036854775808", NULL);
+      assert_error(BEGIN(&till, &count, get_all, KEY("hits"), 1000, on_number_of), 0);
+      status = end_of_count(&count);
+      read += status == 0;
+    }
+    assert_error(status, BELAY_EOVERFLOW);
+    refused++;
+  }
+  print_message("%u read, %u refused\n", read, refused);
+  assert_true(read > 200);
+  assert_int_equal(client_stats(bed).drops, 0);
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_options_are_checked),
+      cmocka_unit_test(test_arguments_are_checked),
+      cmocka_unit_test(test_the_largest_replies),
+      cmocka_unit_test(test_groups_that_are_nearly_too_large),
+  };
+  return cmocka_run_group_tests_name("counters_bad", tests, NULL, NULL);
+}

@@ -1,0 +1,244 @@
+/* What is added here first: when it is sent, and how. */
+#include <stdio.h>
+
+#include "support/fixtures/data/counters.h"
+
+#define HITS "belay::counter::{hits}"
+
+/* ---- what arrives ---------------------------------------------------------------------------------------- */
+
+static void test_many_adds_are_one_sum(void **state) {
+  (void)state;
+  enum { KEYS = 50, ADDS = 1000 };
+  bed_t *bed = bed_open(NULL);
+  const belay_counter_options_t options = counter_options_every(50);
+  till_t till;
+  till_new(&till, bed, &options);
+  for (int i = 0; i < KEYS * ADDS; i++) {
+    char key[8];
+    snprintf(key, sizeof key, "k%d", i % KEYS);
+    assert_error(add_local(&till, key, i % 3 - 1), 0);
+  }
+  assert_int_equal(stats_of(&till).keys, KEYS);
+  assert_int_equal(stats_of(&till).adds, KEYS * ADDS);
+  assert_int_equal(client_stats(bed).calls, 0);
+  assert_true(uv_loop_alive(&bed->loop));
+  expect_idle(&till);
+  int64_t sum = 0;
+  for (int i = 0; i < KEYS; i++) {
+    char key[40];
+    snprintf(key, sizeof key, "belay::counter::{k%d}", i);
+    sum += number_at(bed->server, key);
+  }
+  assert_int_equal(sum, 49999 / 3 - 16667); /* -1, 0, 1, -1, 0, ... */
+  belay_counter_stats_t stats = stats_of(&till);
+  assert_true(stats.sums <= KEYS && stats.sums == stats.counted && stats.lost == 0);
+  assert_int_equal(stats.resends, 0);
+  assert_int_equal(client_stats(bed).calls, stats.sums);
+  assert_false(uv_loop_alive(&bed->loop));
+  bed_close(bed);
+}
+
+static void test_it_is_sent_when_it_is_time(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_counter_options_t options = counter_options_every(60000);
+  options.batch_max = 10;
+  till_t till, quick;
+  till_new(&till, bed, &options);
+  for (int i = 0; i < 9; i++)
+    assert_error(add_local(&till, "hits", 1), 0);
+  bed_run_for(bed, 30);
+  assert_int_equal(number_at(bed->server, HITS), 0);
+  assert_error(add_local(&till, "hits", 1), 0); /* so many */
+  expect_idle(&till);
+  assert_int_equal(number_at(bed->server, HITS), 10);
+  assert_error(add_local(&till, "hits", 1), 0);
+  assert_error(belay_counter_flush(till.counter), 0); /* or when it is asked for */
+  expect_idle(&till);
+  assert_int_equal(number_at(bed->server, HITS), 11);
+  assert_error(belay_counter_flush(till.counter), 0);
+  options = counter_options_every(40);
+  till_new(&quick, bed, &options);
+  int64_t begun = clock_now();
+  assert_error(add_local(&quick, "hits", 1), 0);
+  expect_idle(&quick);
+  assert_true(clock_now() - begun >= 39 * MS); /* or after batch_ms */
+  assert_int_equal(number_at(bed->server, HITS), 12);
+  /* what is added while a sum is on the way waits for the next one */
+  server_pause(bed->server);
+  for (int i = 0; i < 5; i++) {
+    assert_error(add_local(&quick, "hits", 1), 0);
+    bed_run_for(bed, 50);
+  }
+  assert_int_equal(stats_of(&quick).sums, 2);
+  server_resume(bed->server);
+  expect_idle(&quick);
+  assert_int_equal(number_at(bed->server, HITS), 17);
+  assert_int_equal(stats_of(&quick).sums, 3);
+  bed_close(bed);
+}
+
+/* So many are sent, though what was there before is not answered yet. */
+static void test_so_many_do_not_wait_for_others(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_counter_options_t options = counter_options_every(60000);
+  options.batch_max = 3;
+  till_t till;
+  till_new(&till, bed, &options);
+  expect_added(&till, "hits", 1, 1);
+  server_pause(bed->server);
+  for (int i = 0; i < 3; i++)
+    assert_error(add_local(&till, "hits", 1), 0);
+  bed_run_for(bed, 20);
+  for (int i = 0; i < 3; i++)
+    assert_error(add_local(&till, "hits", 1), 0); /* these wait for those before */
+  bed_run_for(bed, 20);
+  assert_int_equal(stats_of(&till).sums, 1);
+  assert_error(add_local(&till, "other", 1), 0);
+  bed_run_for(bed, 20);
+  assert_int_equal(stats_of(&till).sums, 2);
+  server_resume(bed->server);
+  expect_idle(&till);
+  assert_int_equal(number_at(bed->server, HITS), 7);
+  bed_close(bed);
+}
+
+/* So many that the loop would stand still, and answers come too late, if all were sent at once. */
+static void test_very_many_are_sent_bit_by_bit(void **state) {
+  (void)state;
+  enum { KEYS = 5000 };
+  bed_t *bed = bed_open(NULL);
+  belay_counter_options_t options = counter_options_every(60000);
+  till_t till;
+  till_new(&till, bed, &options);
+  uint64_t most = 0;
+  for (int i = 0; i < KEYS; i++) {
+    char key[8];
+    snprintf(key, sizeof key, "k%d", i);
+    assert_error(add_local(&till, key, 1), 0);
+  }
+  assert_error(belay_counter_flush(till.counter), 0);
+  while (stats_of(&till).keys > 0) {
+    bed_turn(bed);
+    uint64_t pending = client_stats(bed).pending;
+    most = pending > most ? pending : most;
+  }
+  assert_between((int64_t)most, 100, 1000);
+  assert_int_equal(stats_of(&till).counted, KEYS);
+  assert_int_equal(stats_of(&till).resends, 0);
+  assert_int_equal(client_stats(bed).calls, KEYS);
+  expect_got(&till, "k0", true, 1);
+  expect_got(&till, "k4999", true, 1);
+  bed_close(bed);
+}
+
+static void test_nothing_is_not_sent(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  const belay_counter_options_t options = counter_options_every(1);
+  till_t till;
+  till_new(&till, bed, &options);
+  assert_error(add_local(&till, "hits", 5), 0);
+  assert_error(add_local(&till, "hits", -5), 0);
+  expect_idle(&till);
+  assert_int_equal(client_stats(bed).calls, 0);
+  bed_close(bed);
+}
+
+static void test_its_limits(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_counter_options_t options = counter_options_every(60000);
+  options.max_keys = 3;
+  till_t till;
+  till_new(&till, bed, &options);
+  assert_error(add_local(&till, "a", INT64_MAX), 0);
+  assert_error(add_local(&till, "a", 1), BELAY_EOVERFLOW);
+  assert_error(add_local(&till, "a", -1), 0);
+  assert_error(add_local(&till, "a", 1), 0);
+  assert_error(add_local(&till, "b", INT64_MIN), 0);
+  assert_error(add_local(&till, "b", -1), BELAY_EOVERFLOW);
+  assert_error(add_local(&till, "c", 1), 0);
+  assert_error(add_local(&till, "d", 1), BELAY_EBUSY);
+  assert_error(add_local(&till, "c", 1), 0);
+  assert_error(belay_counter_flush(till.counter), 0);
+  expect_idle(&till);
+  assert_error(add_local(&till, "d", 1), 0);
+  assert_error(belay_counter_flush(till.counter), 0);
+  expect_idle(&till);
+  expect_got(&till, "a", true, INT64_MAX);
+  expect_got(&till, "b", true, INT64_MIN);
+  expect_got(&till, "c", true, 2);
+  expect_got(&till, "d", true, 1);
+  bed_close(bed);
+}
+
+static void test_into_shards_and_with_a_ttl(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_counter_options_t options = counter_options_every(1);
+  options.shards = 4;
+  options.ttl_ms = 100000;
+  till_t till;
+  till_new(&till, bed, &options);
+  for (int i = 0; i < 40; i++) {
+    assert_error(add_local(&till, "hits", i), 0);
+    expect_idle(&till);
+  }
+  expect_got(&till, "hits", true, 40 * 39 / 2);
+  expect_no_key_for_ever(bed->server);
+  int shards = 0;
+  for (int i = 0; i < 4; i++) {
+    char key[40];
+    snprintf(key, sizeof key, "belay::counter::{hits::%d}", i);
+    shards += number_at(bed->server, key) > 0;
+  }
+  assert_true(shards > 1);
+  bed_close(bed);
+}
+
+/* ---- how fast -------------------------------------------------------------------------------------------- */
+
+static double nanoseconds(till_t *till, unsigned keys, int adds) {
+  static char names[1024][16];
+  for (unsigned i = 0; i < keys; i++)
+    snprintf(names[i], sizeof names[i], "k%03u", i);
+  int64_t begun = clock_now();
+  for (int i = 0; i < adds; i++)
+    (void)belay_counter_add_local(till->counter, names[(unsigned)i % keys], 4, 1);
+  return (double)(clock_now() - begun) / adds;
+}
+
+static void test_it_is_fast(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  const belay_counter_options_t options = counter_options_every(60000);
+  till_t till;
+  till_new(&till, bed, &options);
+  const int adds = slow() > 1 ? 10000 : 1000000;
+  double one = nanoseconds(&till, 1, adds), many = nanoseconds(&till, 1000, adds);
+  print_message("%.1f ns for one key, %.1f ns for one of 1,000\n", one, many);
+  assert_int_equal(stats_of(&till).adds, 2 * adds);
+  if (slow() == 1)
+    assert_true(one < 1000 && many < 5000); /* far from a round trip, on any machine */
+  assert_error(belay_counter_flush(till.counter), 0);
+  expect_idle(&till);
+  expect_got(&till, "k000", true, adds + adds / 1000);
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_many_adds_are_one_sum),
+      cmocka_unit_test(test_it_is_sent_when_it_is_time),
+      cmocka_unit_test(test_so_many_do_not_wait_for_others),
+      cmocka_unit_test(test_very_many_are_sent_bit_by_bit),
+      cmocka_unit_test(test_nothing_is_not_sent),
+      cmocka_unit_test(test_its_limits),
+      cmocka_unit_test(test_into_shards_and_with_a_ttl),
+      cmocka_unit_test(test_it_is_fast),
+  };
+  return cmocka_run_group_tests_name("counters_batch", tests, NULL, NULL);
+}

@@ -1,0 +1,456 @@
+/* Counters where something goes wrong: keys hold something else, answers are lost, everything is closed. */
+#include <stdio.h>
+
+#include "scripts.gen.h"
+#include "support/servers/acl.h"
+#include "support/fixtures/data/counters.h"
+#include "support/deployments/relay.h"
+#include "support/models/scripts.h"
+
+#define HITS "belay::counter::{hits}"
+
+/* ---- what the keys hold ---------------------------------------------------------------------------------- */
+
+enum {
+  ADD,
+  BOUNDED,
+  ONCE,
+  GET,
+  SET,
+  DELETE,
+  ON_COUNTERS,
+  FIELD = ON_COUNTERS,
+  FIELDS,
+  ONE,
+  SOME,
+  ALL,
+  REMOVE,
+  OPERATIONS
+};
+
+static const belay_counter_add_item_t item = {.key = "f", .key_len = 1, .delta = 1};
+static const belay_bytes_t name = {"f", 1};
+
+static int begin_nth(till_t *till, count_t *count, int n) {
+  switch (n) {
+  case ADD:
+    return BEGIN(till, count, add, KEY("hits"), 1, on_counter_told);
+  case BOUNDED:
+    return BEGIN(till, count, add_bounded, KEY("hits"), 1, 0, 100, on_counter_told);
+  case ONCE:
+    return BEGIN(till, count, add_once, KEY("hits"), 1, KEY("op"), on_counter_told);
+  case GET:
+    return BEGIN(till, count, get, KEY("hits"), on_counter_told);
+  case SET:
+    return BEGIN(till, count, set, KEY("hits"), 1, on_counter_told);
+  case DELETE:
+    return BEGIN(till, count, delete, KEY("hits"), on_counter_told);
+  case FIELD:
+    return BEGIN(till, count, add_field, KEY("hits"), KEY("f"), 1, on_counter_told);
+  case FIELDS:
+    return BEGIN(till, count, add_fields, KEY("hits"), &item, 1, on_many);
+  case ONE:
+    return BEGIN(till, count, get_field, KEY("hits"), KEY("f"), on_counter_told);
+  case SOME:
+    return BEGIN(till, count, get_fields, KEY("hits"), &name, 1, on_many);
+  case ALL:
+    return BEGIN(till, count, get_all, KEY("hits"), 100, on_all);
+  default:
+    return BEGIN(till, count, delete_fields, KEY("hits"), &name, 1, on_counter_told);
+  }
+}
+
+static char detail[128];
+
+static void keep_detail(till_t *till) {
+  snprintf(detail, sizeof detail, "%s", belay_detail(till->bed->belay));
+}
+
+static const server_options_t with_digest = {.arguments = {"--enable-debug-command", "yes"}};
+
+/* A list; a group where a counter is wanted, and the other way round. */
+static void test_a_foreign_key_is_named_and_left_alone(void **state) {
+  (void)state;
+  bed_t *bed = bed_open_with(server_start(&with_digest), NULL);
+  for (int lives = 0; lives < 2; lives++) {
+    belay_counter_options_t options = counter_options();
+    options.ttl_ms = lives ? 100000 : 0;
+    options.extend = lives;
+    till_t till;
+    till_new(&till, bed, &options);
+    till.then = keep_detail;
+    for (int n = 0; n < OPERATIONS; n++) {
+      if (n == DELETE)
+        continue;
+      for (int list = 0; list < 2; list++) {
+        server_do(bed->server, "FLUSHALL", NULL);
+        if (list)
+          server_do(bed->server, "RPUSH", HITS, "1", NULL);
+        else if (n < ON_COUNTERS)
+          server_do(bed->server, "HSET", HITS, "f", "1", NULL);
+        else
+          server_do(bed->server, "SET", HITS, "1", NULL);
+        uint64_t digest = server_digest(bed->server);
+        count_t count = {0};
+        expect_status(&count, begin_nth(&till, &count, n), BELAY_EWRONGTYPE);
+        assert_int_equal(strncmp(detail, HITS ": WRONGTYPE", sizeof HITS + 10), 0);
+        assert_true(server_digest(bed->server) == digest);
+        assert_int_equal(server_integer(bed->server, "PTTL", HITS, NULL), -1);
+      }
+    }
+    expect_deleted(&till, "hits", true);
+  }
+  bed_close(bed);
+}
+
+static void test_what_is_no_number(void **state) {
+  (void)state;
+  static const char *const texts[] = {"many",
+                                      "",
+                                      "01",
+                                      "+1",
+                                      "1.5",
+                                      "-0",
+                                      " 1",
+                                      "-",
+                                      "9223372036854775808",
+                                      "-9223372036854775809",
+                                      "99999999999999999999"};
+  bed_t *bed = bed_open_with(server_start(&with_digest), NULL);
+  for (int lives = 0; lives < 2; lives++) {
+    belay_counter_options_t options = counter_options();
+    options.ttl_ms = lives ? 100000 : 0;
+    till_t till;
+    till_new(&till, bed, &options);
+    till.then = keep_detail;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+      for (int n = 0; n < REMOVE; n++) {
+        if (n == DELETE)
+          continue;
+        server_do(bed->server, "FLUSHALL", NULL);
+        if (n < ON_COUNTERS)
+          server_do(bed->server, "SET", HITS, texts[i], NULL);
+        else
+          server_do(bed->server, "HSET", HITS, "f", texts[i], NULL);
+        uint64_t digest = server_digest(bed->server);
+        count_t count = {0};
+        expect_status(&count, begin_nth(&till, &count, n),
+                      n == SET ? BELAY_EMISMATCH : BELAY_EWRONGTYPE);
+        assert_int_equal(strncmp(detail, HITS ": ", sizeof HITS + 1), 0);
+        if (n == SET)
+          assert_string_equal(server_string(bed->server, "GET", HITS, NULL), "1");
+        else
+          assert_true(server_digest(bed->server) == digest);
+      }
+  }
+  bed_close(bed);
+}
+
+static void test_a_group_that_is_too_large(void **state) {
+  (void)state;
+  static char large[2000];
+  memset(large, 'x', sizeof large - 1);
+  belay_client_options_t client = client_options();
+  client.max_reply = 65536;
+  bed_t *bed = bed_open(&client);
+  till_t till;
+  till_new(&till, bed, NULL);
+  till.then = keep_detail;
+  for (int i = 0; i < 20; i++) {
+    large[0] = (char)('a' + i);
+    server_do(bed->server, "HSET", HITS, large, "1", NULL);
+  }
+  count_t count = {0};
+  expect_status(&count, begin_nth(&till, &count, ALL), BELAY_EOVERFLOW);
+  assert_string_equal(detail, HITS ": it has 20 fields");
+  static belay_bytes_t names[257];
+  for (int i = 0; i < 257; i++)
+    names[i] = name;
+  assert_error(BEGIN(&till, &count, get_fields, KEY("hits"), names, 257, on_many), BELAY_EINVAL);
+  assert_string_equal(belay_detail(bed->belay), "fields: NULL, or not 1 to 256 of them");
+  expect_status(&count, BEGIN(&till, &count, get_fields, KEY("hits"), names, 256, on_many), 0);
+  assert_int_equal(client_stats(bed).drops, 0);
+  bed_close(bed);
+}
+
+/* ---- scripts --------------------------------------------------------------------------------------------- */
+
+typedef struct scene {
+  const belay__script_t *script;
+  script_input_t input;
+  int value; /* what is there; 0: nothing */
+} scene_t;
+
+#define ONE_KEY                                                                                    \
+  { "{c}" }
+#define TWO_KEYS                                                                                   \
+  { "{c}", "{c}::once" }
+
+static const scene_t scenes[] = {
+    {&belay__script_counter_add, {ONE_KEY, {"2", "0", "10", "60000", "0", "1"}}, 0},
+    {&belay__script_counter_add, {ONE_KEY, {"2", "0", "10", "60000", "0", "1"}}, 5},
+    {&belay__script_counter_add, {ONE_KEY, {"2", "0", "10", "60000", "1", "1"}}, 5},
+    {&belay__script_counter_once, {TWO_KEYS, {"2", "60000", "60000", "0", "0", ""}}, 0},
+    {&belay__script_counter_once, {TWO_KEYS, {"2", "60000", "60000", "0", "0", ""}}, 5},
+    {&belay__script_counter_once, {TWO_KEYS, {"2", "60000", "60000", "1", "0", ""}}, 5},
+    {&belay__script_counter_once, {TWO_KEYS, {"2", "60000", "60000", "0", "9", "a"}}, 0},
+    {&belay__script_counter_once, {TWO_KEYS, {"2", "60000", "60000", "0", "9", "a"}}, 5},
+    {&belay__script_counter_once, {TWO_KEYS, {"2", "60000", "60000", "1", "9", "a"}}, 5},
+    {&belay__script_counter_fields, {ONE_KEY, {"60000", "0", "f", "2", "0", "10"}}, 0},
+    {&belay__script_counter_fields, {ONE_KEY, {"60000", "0", "f", "2", "0", "10"}}, 5},
+    {&belay__script_counter_fields, {ONE_KEY, {"60000", "1", "f", "2", "0", "10"}}, 5},
+};
+
+static void set_scene(server_t *server, const scene_t *scene) {
+  server_do(server, "FLUSHALL", NULL);
+  if (scene->value == 0)
+    return;
+  if (scene->script == &belay__script_counter_fields)
+    server_do(server, "HSET", "{c}", "f", "5", NULL);
+  else
+    server_do(server, "SET", "{c}", "5", NULL);
+  server_do(server, "PEXPIRE", "{c}", "50000", NULL);
+}
+
+/* Whatever a user may not do, and where the memory is full: what is refused has added nothing, and nothing lives for
+ * ever. */
+static void test_what_is_refused_has_done_nothing(void **state) {
+  (void)state;
+  needs_one_process("rights in one place");
+  acl_skip("its scripts are run by hand");
+  static const char *const rights[] = {"-get",     "-set",   "-incrby", "-pexpire",
+                                       "-hincrby", "-hmget", "-exists", "-hset",
+                                       "-hget",    "-hdel",  "-time"};
+  const size_t n = sizeof rights / sizeof *rights;
+  unsigned refusals = 0;
+  server_t *server = server_start(&with_digest);
+  for (size_t i = 0; i < sizeof scenes / sizeof *scenes; i++)
+    for (size_t j = 0; j <= n; j++) {
+      set_scene(server, &scenes[i]);
+      uint64_t digest = server_digest(server);
+      if (j < n)
+        server_do(server, "ACL", "SETUSER", "default", rights[j], NULL);
+      else
+        server_do(server, "CONFIG", "SET", "maxmemory", "1", NULL);
+      bool refused = script_run(server, scenes[i].script, &scenes[i].input)->type == RESP_ERROR;
+      server_do(server, "ACL", "SETUSER", "default", "+@all", NULL);
+      server_do(server, "CONFIG", "SET", "maxmemory", "0", NULL);
+      refusals += refused;
+      assert_int_equal(server_digest(server) == digest, refused);
+      expect_ttls(server);
+    }
+  /* each by memory, and by the rights that it uses */
+  assert_int_equal(refusals, (3 + 3 + 5) + (3 + 4 + 5) + (10 + 11 + 11) + (6 + 4 + 6));
+  server_stop(server);
+}
+
+/* ---- lost answers ---------------------------------------------------------------------------------------- */
+
+typedef struct wire {
+  server_t *server;
+  relay_t *relay;
+  bed_t *bed;
+  till_t till;
+} wire_t;
+
+static void wire_open(wire_t *wire) {
+  wire->server = server_start(NULL);
+  wire->relay = relay_start(server_path(wire->server));
+  belay_client_options_t options = relay_client_options();
+  wire->bed = bed_open_at(relay_url(wire->relay), &options);
+  wire->bed->server = wire->server;
+  till_new(&wire->till, wire->bed, NULL);
+}
+
+static void wire_close(wire_t *wire) {
+  bed_close(wire->bed);
+  relay_stop(wire->relay);
+}
+
+/* The server has executed it, and the answer is on its way when the wire is cut. */
+static void lose_the_answer(wire_t *wire, const char *command, int64_t calls) {
+  do
+    uv_run(&wire->bed->loop, UV_RUN_NOWAIT);
+  while (server_calls(wire->server, command) <= calls);
+  relay_cut(wire->relay);
+  relay_delay(wire->relay, 0);
+}
+
+/* What depends on what was before is not sent again; a get is, and what has an id. */
+static void test_what_is_sent_again(void **state) {
+  (void)state;
+  static const struct {
+    int n;
+    const char *command;
+    int status;
+  } rows[] = {
+      {ADD, "incrby", BELAY_EUNKNOWN},
+      {BOUNDED, "eval", BELAY_EUNKNOWN},
+      {ONCE, "incrby", 0},
+      {GET, "get", 0},
+      {SET, "getset", BELAY_EUNKNOWN},
+      {DELETE, "unlink", BELAY_EUNKNOWN},
+      {FIELD, "hincrby", BELAY_EUNKNOWN},
+      {FIELDS, "hincrby", BELAY_EUNKNOWN},
+      {ONE, "hget", 0},
+      {SOME, "hmget", 0},
+      {ALL, "hgetall", 0},
+      {REMOVE, "hdel", BELAY_EUNKNOWN},
+  };
+  wire_t wire;
+  wire_open(&wire);
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    server_do(wire.server, "FLUSHALL", NULL);
+    if (rows[i].n < ON_COUNTERS)
+      server_do(wire.server, "SET", HITS, "5", NULL);
+    else
+      server_do(wire.server, "HSET", HITS, "f", "5", NULL);
+    count_t count = {0};
+    expect_got(&wire.till, "else", false, 0); /* there is a connection */
+    int64_t calls = server_calls(wire.server, rows[i].command);
+    relay_delay(wire.relay, RELAY_LONG);
+    assert_error(begin_nth(&wire.till, &count, rows[i].n), 0);
+    lose_the_answer(&wire, rows[i].command, calls < 0 ? 0 : calls);
+    assert_error(end_of_count(&count), rows[i].status);
+    if (rows[i].n == ADD || rows[i].n == BOUNDED || rows[i].n == ONCE)
+      assert_string_equal(server_string(wire.server, "GET", HITS, NULL), "6");
+    if (rows[i].n == ONCE || rows[i].n == GET)
+      assert_int_equal(count.result.value, rows[i].n == ONCE ? 6 : 5);
+    if (rows[i].n == FIELD || rows[i].n == FIELDS)
+      assert_string_equal(server_string(wire.server, "HGET", HITS, "f", NULL), "6");
+  }
+  wire_close(&wire);
+}
+
+/* The wire is cut, or falls silent, at some time or other. */
+static void test_an_operation_is_counted_once(void **state) {
+  (void)state;
+  wire_t wire;
+  wire_open(&wire);
+  for (int64_t i = 1; i < 11; i++) {
+    count_t count = {0};
+    char id[8];
+    snprintf(id, sizeof id, "op%d", (int)i);
+    relay_delay(wire.relay, 20);
+    assert_error(BEGIN(&wire.till, &count, add_once, KEY("hits"), 1, KEY(id), on_counter_told), 0);
+    bed_run_for(wire.bed, i % 3 * 13);
+    if (i % 5 == 4)
+      relay_silence(wire.relay);
+    else
+      relay_cut(wire.relay);
+    relay_delay(wire.relay, 0);
+    assert_error(end_of_count(&count), 0);
+    assert_int_equal(count.result.value, i);
+    expect_got(&wire.till, "hits", true, i);
+  }
+  wire_close(&wire);
+}
+
+static void test_nothing_was_sent(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  till_t till;
+  count_t counts[OPERATIONS] = {0};
+  till_new(&till, bed, NULL);
+  expect_added(&till, "hits", 1, 1);
+  server_kill(bed->server);
+  bed_run_for(bed, 50);
+  for (int n = 0; n < OPERATIONS; n++) {
+    counts[n].request.timeout_ms = 100;
+    assert_error(begin_nth(&till, &counts[n], n), 0);
+  }
+  for (int n = 0; n < OPERATIONS; n++)
+    assert_error(end_of_count(&counts[n]), BELAY_EUNREACHABLE);
+  server_restart(bed->server); /* what was counted is gone */
+  expect_added(&till, "hits", 1, 1);
+  server_do(bed->server, "FLUSHALL", NULL);
+  expect_once(&till, "hits", 1, "op", 1);
+  server_do(bed->server, "SCRIPT", "FLUSH", NULL);
+  expect_once(&till, "hits", 1, "op", 1);
+  bed_close(bed);
+}
+
+/* ---- requests and closing -------------------------------------------------------------------------------- */
+
+static void test_what_is_pending_ends_with_a_close_or_a_cancel(void **state) {
+  (void)state;
+  for (int how = 0; how < 3; how++) { /* a cancel, the counter's close, the client's */
+    bed_t *bed = bed_open(NULL);
+    till_t till;
+    count_t counts[OPERATIONS] = {0}, late = {0};
+    till_new(&till, bed, NULL);
+    expect_added(&till, "hits", 1, 1);
+    server_pause(bed->server);
+    for (int n = 0; n < OPERATIONS; n++) {
+      assert_error(begin_nth(&till, &counts[n], n), 0);
+      assert_error(begin_nth(&till, &counts[n], n), BELAY_ESTATE);
+    }
+    bed_run_for(bed, 20);
+    if (how == 1)
+      assert_error(begin_close_till(&till), 0);
+    else if (how == 2)
+      assert_error(begin_client_close(bed), 0);
+    for (int n = 0; n < OPERATIONS; n++) {
+      if (how == 0)
+        assert_error(belay_request_cancel(&counts[n].request), 0);
+      else
+        assert_error(begin_nth(&till, &late, n), BELAY_ECLOSING);
+    }
+    for (int n = 0; n < OPERATIONS; n++)
+      assert_error(end_of_count(&counts[n]), BELAY_ECANCELED);
+    if (how == 1)
+      bed_until(bed, till.closed == 1);
+    server_resume(bed->server);
+    bed_close(bed);
+  }
+}
+
+static int to_close;
+
+static void close_it(till_t *till) {
+  till->then = NULL;
+  if (to_close == 0)
+    assert_error(begin_close_till(till), 0);
+  else if (to_close == 1)
+    assert_error(begin_client_close(till->bed), 0);
+  else
+    assert_error(begin_belay_close(till->bed), 0);
+}
+
+static void test_every_callback_may_end_everything(void **state) {
+  (void)state;
+  needs_one_process("one connection");
+  static const int some[] = {ADD, GET, SOME, ALL};
+  for (int i = 0; i < 4; i++)
+    for (to_close = 0; to_close < 3; to_close++) {
+      bed_t *bed = bed_open(NULL);
+      till_t till;
+      count_t count = {0}, pending = {0};
+      till_new(&till, bed, NULL);
+      if (some[i] > ON_COUNTERS)
+        expect_field_added(&till, "hits", "f", 1, 1);
+      till.then = close_it;
+      assert_error(begin_nth(&till, &count, some[i]), 0);
+      if (some[i] != ALL) /* which has a connection of its own, and might come later */
+        assert_error(BEGIN(&till, &pending, get, KEY("other"), on_counter_told), 0);
+      assert_error(end_of_count(&count), 0);
+      bed_until(bed, pending.ended == pending.begun);
+      assert_true(pending.status == 0 || pending.status == BELAY_ECANCELED);
+      bed_close(bed);
+    }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_a_foreign_key_is_named_and_left_alone),
+      cmocka_unit_test(test_what_is_no_number),
+      cmocka_unit_test(test_a_group_that_is_too_large),
+      cmocka_unit_test(test_what_is_refused_has_done_nothing),
+      cmocka_unit_test(test_what_is_sent_again),
+      cmocka_unit_test(test_an_operation_is_counted_once),
+      cmocka_unit_test(test_nothing_was_sent),
+      cmocka_unit_test(test_what_is_pending_ends_with_a_close_or_a_cancel),
+      cmocka_unit_test(test_every_callback_may_end_everything),
+  };
+  return cmocka_run_group_tests_name("counters_fault", tests, NULL, NULL);
+}

@@ -1,0 +1,312 @@
+/* What is added here first, and goes wrong on the way: it arrives, once; and what does not is told. */
+#include <stdio.h>
+
+#include "support/fixtures/data/counters.h"
+#include "support/deployments/relay.h"
+
+#define HITS "belay::counter::{hits}"
+
+/* ---- what goes wrong on the way -------------------------------------------------------------------------- */
+
+/* However often the wire is cut, or falls silent: each add counts once. */
+static void test_a_sum_counts_once(void **state) {
+  (void)state;
+  server_t *server = server_start(NULL);
+  relay_t *relay = relay_start(server_path(server));
+  belay_client_options_t client = client_options();
+  client.timeout_ms = 150 * slow();
+  client.stall_timeout_ms = 100 * slow();
+  client.reconnect_max_ms = 20;
+  bed_t *bed = bed_open_at(relay_url(relay), &client);
+  const belay_counter_options_t options = counter_options_every(5);
+  till_t till;
+  till_new(&till, bed, &options);
+  int64_t sum[3] = {0};
+  static const char *const keys[] = {"a", "b", "c"};
+  for (int round = 0; round < 16; round++) {
+    relay_delay(relay, round % 2 == 0 ? 10 : 1);
+    for (int i = 0; i < 30; i++) {
+      assert_error(add_local(&till, keys[i % 3], i + round), 0);
+      sum[i % 3] += i + round;
+      if (i % 6 == 5)
+        bed_run_for(bed, 2 + round % 5);
+    }
+    if (round % 8 == 7)
+      relay_silence(relay);
+    else if (round % 2 == 0)
+      relay_cut(relay);
+    else
+      bed_run_for(bed, 60);
+  }
+  relay_delay(relay, 0);
+  expect_idle(&till);
+  for (int i = 0; i < 3; i++)
+    expect_got(&till, keys[i], true, sum[i]);
+  belay_counter_stats_t stats = stats_of(&till);
+  print_message("%d sums, %d sent again\n", (int)stats.sums, (int)stats.resends);
+  assert_true(stats.resends > 0 && stats.counted == stats.sums && stats.lost == 0);
+  bed_close(bed);
+  relay_stop(relay);
+  server_stop(server);
+}
+
+static void test_a_server_that_comes_back(void **state) {
+  (void)state;
+  belay_client_options_t client = client_options();
+  client.timeout_ms = 60;
+  client.reconnect_max_ms = 20;
+  bed_t *bed = bed_open(&client);
+  const belay_counter_options_t options = counter_options_every(10);
+  till_t till;
+  till_new(&till, bed, &options);
+  server_kill(bed->server);
+  for (int i = 0; i < 20; i++) {
+    assert_error(add_local(&till, "hits", 1), 0);
+    bed_run_for(bed, 10);
+  }
+  server_restart(bed->server);
+  expect_idle(&till);
+  assert_int_equal(number_at(bed->server, HITS), 20);
+  assert_int_equal(stats_of(&till).lost, 0);
+  server_do(bed->server, "SCRIPT", "FLUSH", NULL);
+  assert_error(add_local(&till, "hits", 1), 0);
+  expect_idle(&till);
+  assert_int_equal(number_at(bed->server, HITS), 21);
+  bed_close(bed);
+}
+
+static void expect_loss(const till_t *till, unsigned i, const char *key, int64_t amount, int status,
+                        bool maybe) {
+  assert_true(till->losses > i);
+  assert_string_equal(till->loss[i].key, key);
+  assert_int_equal(till->loss[i].amount, amount);
+  assert_error(till->loss[i].status, status);
+  assert_int_equal(till->loss[i].maybe, maybe);
+}
+
+static char detail_of_loss[64];
+
+static void keep_detail(till_t *till) {
+  snprintf(detail_of_loss, sizeof detail_of_loss, "%s", belay_detail(till->bed->belay));
+}
+
+static void test_what_is_refused_for_good_is_told(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  const belay_counter_options_t options = counter_options_every(1);
+  till_t till;
+  till_new(&till, bed, &options);
+  till.then = keep_detail;
+  server_do(bed->server, "RPUSH", HITS, "x", NULL);
+  assert_error(add_local(&till, "hits", 3), 0);
+  assert_error(add_local(&till, "other", 4), 0);
+  expect_idle(&till);
+  assert_int_equal(till.losses, 1);
+  expect_loss(&till, 0, "hits", 3, BELAY_EWRONGTYPE, false);
+  assert_non_null(strstr(detail_of_loss, HITS ": WRONGTYPE"));
+  server_do(bed->server, "SET", HITS, "9223372036854775807", NULL);
+  assert_error(add_local(&till, "hits", 1), 0);
+  expect_idle(&till);
+  expect_loss(&till, 1, "hits", 1, BELAY_EOVERFLOW, false);
+  assert_error(add_local(&till, "hits", -1), 0);
+  expect_idle(&till);
+  assert_int_equal(number_at(bed->server, HITS), INT64_MAX - 1);
+  assert_int_equal(stats_of(&till).lost, 2);
+  assert_int_equal(number_at(bed->server, "belay::counter::{other}"), 4);
+  bed_close(bed);
+}
+
+/* However rarely sums are sent: one that is not answered is asked for while the server knows it. */
+static void test_what_is_not_known_is_asked_for_soon(void **state) {
+  (void)state;
+  server_t *server = server_start(NULL);
+  relay_t *relay = relay_start(server_path(server));
+  belay_client_options_t client = client_options();
+  client.timeout_ms = 1000;
+  client.reconnect_max_ms = 20;
+  bed_t *bed = bed_open_at(relay_url(relay), &client);
+  belay_counter_options_t options = counter_options_every(60000);
+  options.op_ttl_ms = 5000;
+  till_t till;
+  till_new(&till, bed, &options);
+  expect_added(&till, "hits", 1, 1);
+  relay_delay(relay, 100);
+  assert_error(add_local(&till, "hits", 1), 0);
+  assert_error(belay_counter_flush(till.counter), 0);
+  bed_run_for(bed, 20);
+  bed_until(bed, number_at(server, HITS) == 2);
+  relay_cut(relay);
+  relay_delay(relay, 0);
+  expect_idle(&till);
+  assert_int_equal(stats_of(&till).resends, 1);
+  assert_int_equal(stats_of(&till).counted, 1);
+  assert_int_equal(number_at(server, HITS), 2);
+  bed_close(bed);
+  relay_stop(relay);
+  server_stop(server);
+}
+
+/* What the server may have forgotten is not sent again. */
+static void test_what_is_not_known_for_too_long_is_told(void **state) {
+  (void)state;
+  belay_client_options_t client = client_options();
+  client.timeout_ms = lag();
+  bed_t *bed = bed_open(&client);
+  belay_counter_options_t options = counter_options_every(1);
+  options.op_ttl_ms = 1000;
+  till_t till;
+  till_new(&till, bed, &options);
+  expect_added(&till, "hits", 100, 100);
+  server_pause(bed->server);
+  int64_t begun = clock_now();
+  assert_error(add_local(&till, "hits", 7), 0);
+  bed_until(bed, till.losses == 1);
+  assert_true(clock_now() - begun < (1000 + 500 * slow() + lag()) * MS);
+  expect_loss(&till, 0, "hits", 7, BELAY_EUNKNOWN, true);
+  assert_true(stats_of(&till).resends > 0);
+  server_resume(bed->server);
+  assert_error(add_local(&till, "hits", 1), 0);
+  expect_idle(&till);
+  bed_until(bed, number_at(bed->server, HITS) >= 101);
+  int64_t value = number_at(bed->server, HITS);
+  assert_true(value == 101 || value == 108);
+  bed_close(bed);
+}
+
+/* ---- closing --------------------------------------------------------------------------------------------- */
+
+typedef enum what { COUNTER, CLIENT, BELAY, WHATS } what_t;
+
+static void begin_end(till_t *till, what_t what) {
+  if (what == COUNTER)
+    assert_error(begin_close_till(till), 0);
+  else if (what == CLIENT)
+    assert_error(begin_client_close(till->bed), 0);
+  else
+    assert_error(begin_belay_close(till->bed), 0);
+}
+
+static void test_a_close_sends_what_there_is(void **state) {
+  (void)state;
+  for (what_t what = COUNTER; what < WHATS; what++) {
+    bed_t *bed = bed_open(NULL);
+    const belay_counter_options_t options = counter_options_every(60000);
+    till_t till;
+    till_new(&till, bed, &options);
+    for (int i = 0; i < 20; i++)
+      assert_error(add_local(&till, i % 2 ? "hits" : "other", 1), 0);
+    assert_error(belay_counter_flush(till.counter), 0);
+    uv_run(&bed->loop, UV_RUN_NOWAIT); /* perhaps these are on the way */
+    assert_error(add_local(&till, "hits", 5), 0);
+    begin_end(&till, what);
+    assert_error(add_local(&till, "hits", 5), BELAY_ECLOSING);
+    assert_error(belay_counter_flush(till.counter), BELAY_ECLOSING);
+    if (what == COUNTER)
+      bed_until(bed, till.closed == 1);
+    else
+      bed_until(bed, bed->client_closed == 1 || bed->belay_closed == 1);
+    assert_int_equal(number_at(bed->server, HITS), 15);
+    assert_int_equal(till.losses, 0);
+    bed_close(bed);
+  }
+}
+
+/* It waits for so long, and tells what is left. */
+static void test_a_close_is_bounded(void **state) {
+  (void)state;
+  for (what_t what = COUNTER; what < WHATS; what++) {
+    belay_client_options_t client = client_options();
+    client.close_timeout_ms = 80;
+    bed_t *bed = bed_open(&client);
+    const belay_counter_options_t options = counter_options_every(60000);
+    till_t till;
+    till_new(&till, bed, &options);
+    expect_added(&till, "hits", 1, 1);
+    expect_added(&till, "other", 1, 1); /* connected, wherever they are */
+    server_pause(bed->server);
+    assert_error(add_local(&till, "hits", 3), 0);
+    assert_error(belay_counter_flush(till.counter), 0);
+    bed_run_for(bed, 20);
+    assert_error(add_local(&till, "hits", 5), 0);
+    assert_error(add_local(&till, "other", 7), 0);
+    int64_t begun = clock_now();
+    begin_end(&till, what);
+    if (what == COUNTER)
+      bed_until(bed, till.closed == 1);
+    else
+      bed_until(bed, bed->client_closed == 1 || bed->belay_closed == 1);
+    assert_between((clock_now() - begun) / MS, 60, 80 + 500 * slow());
+    assert_int_equal(till.losses, 3);
+    expect_loss(&till, 0, "hits", 3, BELAY_ECANCELED, true);
+    expect_loss(&till, 1, "hits", 5, BELAY_ECANCELED, false);
+    expect_loss(&till, 2, "other", 7, BELAY_ECANCELED, true);
+    server_resume(bed->server);
+    bed_close(bed);
+  }
+}
+
+static what_t to_close;
+
+static void close_it(till_t *till) {
+  till->then = NULL;
+  begin_end(till, to_close);
+}
+
+static void test_everything_may_end_when_a_loss_is_told(void **state) {
+  (void)state;
+  for (to_close = COUNTER; to_close < WHATS; to_close++) {
+    bed_t *bed = bed_open(NULL);
+    const belay_counter_options_t options = counter_options_every(1);
+    till_t till;
+    till_new(&till, bed, &options);
+    server_do(bed->server, "RPUSH", HITS, "x", NULL);
+    server_do(bed->server, "RPUSH", "belay::counter::{other}", "x", NULL);
+    till.then = close_it;
+    assert_error(add_local(&till, "hits", 3), 0);
+    assert_error(add_local(&till, "other", 3), 0);
+    assert_error(add_local(&till, "fine", 3), 0);
+    bed_until(bed, till.losses == 2);
+    if (to_close == COUNTER)
+      bed_until(bed, till.closed == 1);
+    else
+      bed_until(bed, bed->client_closed == 1 || bed->belay_closed == 1);
+    assert_int_equal(number_at(bed->server, "belay::counter::{fine}"), 3);
+    bed_close(bed);
+  }
+}
+
+/* Added in the callback, to the key that it is about. */
+static void add_again(till_t *till) {
+  till->then = NULL;
+  server_do(till->bed->server, "DEL", HITS, NULL);
+  assert_error(add_local(till, "hits", till->loss[0].amount), 0);
+}
+
+static void test_what_was_lost_may_be_added_again(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  const belay_counter_options_t options = counter_options_every(1);
+  till_t till;
+  till_new(&till, bed, &options);
+  server_do(bed->server, "RPUSH", HITS, "x", NULL);
+  till.then = add_again;
+  assert_error(add_local(&till, "hits", 3), 0);
+  expect_idle(&till);
+  assert_int_equal(number_at(bed->server, HITS), 3);
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_a_sum_counts_once),
+      cmocka_unit_test(test_a_server_that_comes_back),
+      cmocka_unit_test(test_what_is_refused_for_good_is_told),
+      cmocka_unit_test(test_what_is_not_known_is_asked_for_soon),
+      cmocka_unit_test(test_what_is_not_known_for_too_long_is_told),
+      cmocka_unit_test(test_a_close_sends_what_there_is),
+      cmocka_unit_test(test_a_close_is_bounded),
+      cmocka_unit_test(test_everything_may_end_when_a_loss_is_told),
+      cmocka_unit_test(test_what_was_lost_may_be_added_again),
+  };
+  return cmocka_run_group_tests_name("counters_local", tests, NULL, NULL);
+}

@@ -1,0 +1,394 @@
+/* Many counters at once, and one in many pieces. */
+#include <stdio.h>
+
+#include "support/fixtures/data/counters.h"
+#include "support/deployments/deployment.h"
+#include "support/deployments/relay.h"
+
+enum { N = 200 };
+
+static char names[N][8];
+static belay_counter_add_item_t items[N];
+static belay_bytes_t keys[N];
+
+static void name_them(int64_t delta) {
+  for (int i = 0; i < N; i++) {
+    snprintf(names[i], sizeof names[i], "k%d", i);
+    items[i] = (belay_counter_add_item_t){
+        .key = names[i], .key_len = strlen(names[i]), .delta = delta + i};
+    keys[i] = (belay_bytes_t){names[i], strlen(names[i])};
+  }
+}
+
+static const char *key_at(int i) {
+  static char key[64];
+  snprintf(key, sizeof key, "belay::counter::{%s}", names[i]);
+  return key;
+}
+
+/* Each has been added `times` times. */
+static void expect_all(till_t *till, int64_t delta, int64_t times) {
+  static count_t count;
+  count = (count_t){0};
+  expect_status(&count, BEGIN(till, &count, get_many, keys, N, on_many), 0);
+  assert_int_equal(count.n, N);
+  for (int i = 0; i < N; i++) {
+    assert_true(count.many[i].found);
+    assert_int_equal(count.many[i].value, times * (delta + i));
+  }
+}
+
+/* ---- many keys ------------------------------------------------------------------------------------------- */
+
+static void test_many_in_one_round_trip(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  till_t till;
+  static count_t count;
+  const int64_t large = INT64_C(1) << 60;
+  till_new(&till, bed, NULL);
+  name_them(large);
+  uint64_t writes = client_stats(bed).writes;
+  for (int times = 1; times <= 2; times++) {
+    expect_status(&count, BEGIN(&till, &count, add_many, items, N, on_many), 0);
+    for (int i = 0; i < N; i++) {
+      assert_true(count.many[i].applied);
+      assert_int_equal(count.many[i].value, times * (large + i));
+    }
+  }
+  assert_true(client_stats(bed).writes - writes < N);
+  expect_all(&till, large, 2);
+  items[1] = items[2] = items[0]; /* one may come more than once */
+  for (int i = 0; i < 3; i++)
+    items[i].delta = 1;
+  expect_status(&count, BEGIN(&till, &count, add_many, items, 3, on_many), 0);
+  for (int i = 0; i < 3; i++)
+    assert_int_equal(count.many[i].value, 2 * large + 1 + i);
+  const belay_bytes_t absent = {"absent", 6};
+  expect_status(&count, BEGIN(&till, &count, get_many, &absent, 1, on_many), 0);
+  assert_false(count.many[0].found);
+  assert_int_equal(count.many[0].value, 0);
+  bed_close(bed);
+}
+
+/* That of the first that comes: several nodes answer in any order. */
+static void expect_either(count_t *count, int error, int first, int other) {
+  assert_error(error, 0);
+  if (end_of_count(count) != other || deployment() != DEPLOYMENT_CLUSTER3)
+    assert_error(count->status, first);
+}
+
+static void test_each_has_its_own_status(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  for (int lives = 0; lives < 2; lives++) {
+    belay_counter_options_t options = counter_options();
+    options.ttl_ms = lives ? 100000 : 0;
+    till_t till;
+    static count_t count;
+    till_new(&till, bed, &options);
+    name_them(1);
+    server_do(bed->server, "FLUSHALL", NULL);
+    server_do(bed->server, "RPUSH", key_at(3), "x", NULL);
+    server_do(bed->server, "SET", key_at(5), "9223372036854775807", NULL);
+    server_do(bed->server, "SET", key_at(7), "many", NULL);
+    expect_either(&count, BEGIN(&till, &count, add_many, items, N, on_many), BELAY_EWRONGTYPE,
+                  BELAY_EOVERFLOW);
+    for (int i = 0; i < N; i++) {
+      int expected = i == 3 || i == 7 ? BELAY_EWRONGTYPE : i == 5 ? BELAY_EOVERFLOW : 0;
+      assert_error(count.many[i].status, expected);
+      assert_int_equal(count.many[i].value, expected == 0 ? 1 + i : 0);
+      assert_int_equal(count.many[i].applied, expected == 0);
+    }
+    expect_status(&count, BEGIN(&till, &count, get_many, keys, N, on_many), BELAY_EWRONGTYPE);
+    for (int i = 0; i < N; i++) {
+      assert_error(count.many[i].status, i == 3 || i == 7 ? BELAY_EWRONGTYPE : 0);
+      assert_int_equal(count.many[i].value, i == 3 || i == 7 ? 0 : i == 5 ? INT64_MAX : 1 + i);
+    }
+    for (int i = 3; i <= 7; i += 2)
+      server_do(bed->server, "DEL", key_at(i), NULL);
+    if (lives)
+      expect_no_key_for_ever(bed->server);
+  }
+  bed_close(bed);
+}
+
+/* Each is told again what the server has forgotten. */
+static void test_scripts_that_were_forgotten(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_counter_options_t options = counter_options();
+  options.ttl_ms = 100000;
+  till_t till;
+  static count_t count;
+  till_new(&till, bed, &options);
+  name_them(1);
+  for (int times = 1; times <= 3; times++) {
+    expect_status(&count, BEGIN(&till, &count, add_many, items, N, on_many), 0);
+    expect_all(&till, 1, times);
+    server_do(bed->server, "SCRIPT", "FLUSH", NULL);
+  }
+  expect_no_key_for_ever(bed->server);
+  bed_close(bed);
+}
+
+/* A script's text goes to the server once, and not with each of them. */
+static void test_many_are_no_more_than_they_need(void **state) {
+  (void)state;
+  for (int ids = 0; ids < 2; ids++) {
+    belay_client_options_t client = client_options();
+    client.max_bytes = 100000;
+    bed_t *bed = bed_open(&client);
+    belay_counter_options_t options = counter_options();
+    options.ttl_ms = 100000;
+    till_t till;
+    static count_t count;
+    till_new(&till, bed, &options);
+    name_them(1);
+    for (int i = 0; i < N && ids; i++) {
+      items[i].id = "op";
+      items[i].id_len = 2;
+    }
+    expect_status(&count, BEGIN(&till, &count, add_many, items, N, on_many), 0);
+    expect_all(&till, 1, 1);
+    bed_close(bed);
+  }
+}
+
+/* They are found again where they were put, however many connections there are. */
+static void test_many_that_are_not_sent(void **state) {
+  (void)state;
+  static count_t count;
+  belay_client_options_t options = client_options();
+  options.links = 4;
+  options.reconnect_max_ms = 50;
+  bed_t *bed = bed_open(&options);
+  till_t till;
+  till_new(&till, bed, NULL);
+  name_them(1);
+  server_kill(bed->server);
+  count.request.timeout_ms = 100;
+  expect_status(&count, BEGIN(&till, &count, add_many, items, N, on_many), BELAY_EUNREACHABLE);
+  for (int i = 0; i < N; i++)
+    assert_error(count.many[i].status, BELAY_EUNREACHABLE);
+  server_restart(bed->server);
+  for (int i = 0; i < N; i++)
+    expect_added(&till, names[i], 1 + i, 1 + i);
+  expect_all(&till, 1, 1);
+  bed_close(bed);
+}
+
+static void test_many_that_are_canceled(void **state) {
+  (void)state;
+  static count_t count, another;
+  belay_client_options_t options = client_options();
+  options.links = 4;
+  bed_t *bed = bed_open(&options);
+  till_t till;
+  till_new(&till, bed, NULL);
+  name_them(1);
+  expect_status(&count, BEGIN(&till, &count, add_many, items, N, on_many), 0);
+  server_pause(bed->server);
+  for (int i = 0; i < 2; i++) {
+    assert_error(BEGIN(&till, &count, add_many, items, N, on_many), 0);
+    assert_error(BEGIN(&till, &another, get_many, keys, N, on_many), 0);
+    assert_error(BEGIN(&till, &another, get_many, keys, N, on_many), BELAY_ESTATE);
+    if (i == 0)
+      bed_run_for(bed, 20);
+    if (i == 0)
+      assert_error(belay_request_cancel(&count.request), 0);
+    else
+      assert_error(begin_close_till(&till), 0);
+    assert_error(end_of_count(&count), BELAY_ECANCELED);
+    for (int j = 0; j < N; j++)
+      assert_error(count.many[j].status, BELAY_ECANCELED);
+    if (i == 0)
+      assert_error(belay_request_cancel(&another.request), 0);
+    assert_error(end_of_count(&another), BELAY_ECANCELED);
+  }
+  bed_until(bed, till.closed == 1);
+  server_resume(bed->server);
+  bed_close(bed);
+}
+
+/* With operation ids they are sent again, and count once; without, it is not known. */
+static void test_many_whose_answers_are_lost(void **state) {
+  (void)state;
+  static count_t count;
+  server_t *server = server_start(NULL);
+  relay_t *relay = relay_start(server_path(server));
+  belay_client_options_t options = relay_client_options();
+  bed_t *bed = bed_open_at(relay_url(relay), &options);
+  till_t till;
+  till_new(&till, bed, NULL);
+  int64_t times = 0;
+  for (int with_ids = 0; with_ids < 2; with_ids++)
+    for (int round = 0; round < 3; round++) {
+      char id[8];
+      name_them(1);
+      snprintf(id, sizeof id, "op%d", round);
+      for (int i = 0; i < N && with_ids; i++) {
+        items[i].id = id;
+        items[i].id_len = strlen(id);
+      }
+      relay_delay(relay, RELAY_LONG);
+      assert_error(BEGIN(&till, &count, add_many, items, N, on_many), 0);
+      times++;
+      do
+        uv_run(&bed->loop, UV_RUN_NOWAIT);
+      while (server_string(server, "GET", key_at(N - 1), NULL) == NULL ||
+             atoll(server_string(server, "GET", key_at(N - 1), NULL)) < times * N);
+      relay_cut(relay);
+      relay_delay(relay, 0);
+      assert_error(end_of_count(&count), with_ids ? 0 : BELAY_EUNKNOWN);
+      for (int i = 0; i < N; i++) {
+        assert_error(count.many[i].status, with_ids ? 0 : BELAY_EUNKNOWN);
+        assert_int_equal(count.many[i].value, with_ids ? times * (1 + i) : 0);
+      }
+      expect_all(&till, 1, times);
+    }
+  bed_close(bed);
+  relay_stop(relay);
+  server_stop(server);
+}
+
+/* ---- shards ---------------------------------------------------------------------------------------------- */
+
+static const char *shard_at(int i) {
+  static char key[64];
+  snprintf(key, sizeof key, "belay::counter::{hits::%d}", i);
+  return key;
+}
+
+static void test_a_counter_in_shards(void **state) {
+  (void)state;
+  enum { SHARDS = 8, ADDS = 80 };
+  bed_t *bed = bed_open(NULL);
+  belay_counter_options_t options = counter_options();
+  options.shards = SHARDS;
+  options.ttl_ms = 100000;
+  till_t till;
+  static count_t count;
+  till_new(&till, bed, &options);
+  expect_got(&till, "hits", false, 0);
+  for (int i = 1; i <= ADDS; i++)
+    expect_status(&count, BEGIN(&till, &count, add, KEY("hits"), i, on_counter_told), 0);
+  expect_got(&till, "hits", true, ADDS * (ADDS + 1) / 2);
+  assert_int_equal(server_keys(bed->server), SHARDS);
+  int64_t sum = 0;
+  for (int i = 0; i < SHARDS; i++) {
+    int64_t value = atoll(server_string(bed->server, "GET", shard_at(i), NULL));
+    assert_between(value, 1, ADDS * (ADDS + 1) / SHARDS); /* each had its turns */
+    sum += value;
+  }
+  assert_int_equal(sum, ADDS * (ADDS + 1) / 2);
+  expect_no_key_for_ever(bed->server);
+  for (int i = 0; i < 50; i++) {
+    char id[8];
+    snprintf(id, sizeof id, "op%d", i / 2); /* each twice: the second time it goes where it was */
+    expect_status(&count, BEGIN(&till, &count, add_once, KEY("hits"), 1, KEY(id), on_counter_told),
+                  0);
+  }
+  expect_got(&till, "hits", true, ADDS * (ADDS + 1) / 2 + 25);
+  expect_deleted(&till, "hits", true);
+  expect_deleted(&till, "hits", false);
+  expect_got(&till, "hits", false, 0);
+  bed_close(bed);
+}
+
+static void test_the_sum_of_shards(void **state) {
+  (void)state;
+  static const struct {
+    const char *values[4];
+    int status;
+    int64_t sum;
+  } rows[] = {
+      {{"1", NULL, NULL, "-1"}, 0, 0},
+      {{"9223372036854775807", "9223372036854775807", "-9223372036854775808", "0"},
+       0,
+       INT64_C(9223372036854775806)},
+      {{"-9223372036854775808", "-9223372036854775808", "9223372036854775807",
+        "9223372036854775807"},
+       0,
+       -2},
+      {{"9223372036854775807", "-1", "2", NULL}, BELAY_EOVERFLOW, 0},
+      {{"9223372036854775807", "-1", "1", NULL}, 0, INT64_MAX},
+      {{"-9223372036854775808", "-1", NULL, NULL}, BELAY_EOVERFLOW, 0},
+      {{"-9223372036854775808", "-1", "1", NULL}, 0, INT64_MIN},
+      {{"9007199254740993", "4294967295", "4294967296", "-4294967297"},
+       0,
+       INT64_C(9007203549708287)},
+      {{"5", "many", NULL, NULL}, BELAY_EWRONGTYPE, 0},
+  };
+  bed_t *bed = bed_open(NULL);
+  belay_counter_options_t options = counter_options();
+  options.shards = 4;
+  till_t till;
+  till_new(&till, bed, &options);
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    static count_t count;
+    server_do(bed->server, "FLUSHALL", NULL);
+    for (int j = 0; j < 4; j++)
+      if (rows[i].values[j] != NULL)
+        server_do(bed->server, "SET", shard_at(j), rows[i].values[j], NULL);
+    expect_status(&count, BEGIN(&till, &count, get, KEY("hits"), on_counter_told), rows[i].status);
+    if (rows[i].status == 0)
+      assert_int_equal(count.result.value, rows[i].sum);
+    const belay_bytes_t both[] = {{"hits", 4}, {"none", 4}};
+    expect_status(&count, BEGIN(&till, &count, get_many, both, 2, on_many), rows[i].status);
+    assert_error(count.many[0].status, rows[i].status);
+    assert_int_equal(count.many[0].value, rows[i].sum);
+    assert_int_equal(count.many[0].found, rows[i].status == 0);
+    assert_error(count.many[1].status, 0);
+    assert_false(count.many[1].found);
+  }
+  bed_close(bed);
+}
+
+static void test_what_shards_cannot_do(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_counter_options_t options = counter_options();
+  options.shards = 2;
+  till_t till;
+  static count_t count;
+  till_new(&till, bed, &options);
+  const belay_bytes_t name = {"f", 1};
+  const belay_counter_add_item_t item = {.key = "f", .key_len = 1, .delta = 1};
+  assert_error(BEGIN(&till, &count, set, KEY("hits"), 1, on_counter_told), BELAY_EINVAL);
+  assert_string_equal(belay_detail(bed->belay), "a set: not of a counter with shards");
+  assert_error(BEGIN(&till, &count, add_bounded, KEY("hits"), 1, 0, 1, on_counter_told),
+               BELAY_EINVAL);
+  assert_string_equal(belay_detail(bed->belay), "a bounded add: not of a counter with shards");
+  assert_error(BEGIN(&till, &count, add_field, KEY("hits"), KEY("f"), 1, on_counter_told),
+               BELAY_EINVAL);
+  assert_error(BEGIN(&till, &count, get_field, KEY("hits"), KEY("f"), on_counter_told),
+               BELAY_EINVAL);
+  assert_error(BEGIN(&till, &count, add_fields, KEY("hits"), &item, 1, on_many), BELAY_EINVAL);
+  assert_error(BEGIN(&till, &count, get_fields, KEY("hits"), &name, 1, on_many), BELAY_EINVAL);
+  assert_error(BEGIN(&till, &count, get_all, KEY("hits"), 1, on_all), BELAY_EINVAL);
+  assert_error(BEGIN(&till, &count, delete_fields, KEY("hits"), &name, 1, on_counter_told),
+               BELAY_EINVAL);
+  assert_string_equal(belay_detail(bed->belay), "fields: not of a counter with shards");
+  static belay_bytes_t too_many[BELAY_COUNTER_MANY_MAX / 2 + 1];
+  assert_error(BEGIN(&till, &count, get_many, too_many, BELAY_COUNTER_MANY_MAX / 2 + 1, on_many),
+               BELAY_EINVAL);
+  assert_string_equal(belay_detail(bed->belay), "keys: NULL, or not 1 to 32768 of them");
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_many_in_one_round_trip),
+      cmocka_unit_test(test_each_has_its_own_status),
+      cmocka_unit_test(test_scripts_that_were_forgotten),
+      cmocka_unit_test(test_many_are_no_more_than_they_need),
+      cmocka_unit_test(test_many_that_are_not_sent),
+      cmocka_unit_test(test_many_that_are_canceled),
+      cmocka_unit_test(test_many_whose_answers_are_lost),
+      cmocka_unit_test(test_a_counter_in_shards),
+      cmocka_unit_test(test_the_sum_of_shards),
+      cmocka_unit_test(test_what_shards_cannot_do),
+  };
+  return cmocka_run_group_tests_name("counters_many", tests, NULL, NULL);
+}

@@ -1,0 +1,180 @@
+/* Counters whose operations have their records in one hash with a bound. */
+#include <stdio.h>
+
+#include "support/fixtures/data/counters.h"
+#include "support/models/scripts.h"
+
+#define HITS "belay::counter::{hits}"
+#define LARGE (INT64_C(1) << 53)
+
+#define OPS HITS "::ops"
+
+/* The record says that the operation need not be known any more. */
+static void age(bed_t *bed, const char *id, const char *rest) {
+  char field[32], text[64];
+  snprintf(field, sizeof field, "i%s", id);
+  snprintf(text, sizeof text, "%s", rest);
+  server_do(bed->server, "HSET", OPS, field, text, NULL);
+}
+
+static void test_operations_share_a_key_that_is_bounded(void **state) {
+  (void)state;
+  static const char id[] = {'o', '\0', '}', ':', ':', '{', (char)0xff};
+  bed_t *bed = bed_open(NULL);
+  belay_counter_options_t options = counter_options();
+  options.max_ops = 3;
+  till_t till;
+  count_t count = {0};
+  till_new(&till, bed, &options);
+  for (int i = 0; i < 2; i++) {
+    expect_once(&till, "hits", 5, "one", 5);
+    expect_once(&till, "hits", LARGE, "two", LARGE + 5);
+  }
+  expect_once(&till, "hits", 5, "one", 5); /* as it was the first time */
+  expect_once(&till, "other", 7, "one", 7);
+  expect_status(&count, BEGIN(&till, &count, add_once, KEY("hits"), 6, KEY("one"), on_counter_told),
+                BELAY_EMISMATCH);
+  expect_status(&count,
+                BEGIN(&till, &count, add_once, KEY("hits"), 1, id, sizeof id, on_counter_told), 0);
+  assert_int_equal(server_keys(bed->server), 4); /* two counters, and what is known of each */
+  assert_between(server_integer(bed->server, "PTTL", OPS, NULL), 3500000, 3600000);
+  for (int i = 0; i < 2; i++) { /* it is full */
+    expect_status(&count,
+                  BEGIN(&till, &count, add_once, KEY("hits"), 1, KEY("four"), on_counter_told),
+                  BELAY_EBUSY);
+    expect_got(&till, "hits", true, LARGE + 6);
+    expect_once(&till, "hits", LARGE, "two", LARGE + 5);
+  }
+  age(bed, "two", "1 1 9007199254740992 9007199254740997"); /* not the oldest one */
+  expect_status(&count,
+                BEGIN(&till, &count, add_once, KEY("hits"), 1, KEY("four"), on_counter_told),
+                BELAY_EBUSY);
+  age(bed, "one", "0 1 5 5");
+  expect_once(&till, "hits", 1, "four", LARGE + 7); /* for which both make room */
+  assert_int_equal(server_integer(bed->server, "HLEN", OPS, NULL), 3 + 2 * 2);
+  expect_once(&till, "hits", 1, "one", LARGE + 8); /* it is another one by now */
+  expect_once(&till, "hits", 1, "one", LARGE + 8);
+  expect_status(&count,
+                BEGIN(&till, &count, add_once, KEY("hits"), 1, KEY("five"), on_counter_told),
+                BELAY_EBUSY);
+  bed_close(bed);
+}
+
+/* An id that comes again when it need not be known any more counts again, and then its first record
+ * is not mistaken for the second one. */
+static void test_an_operation_that_is_forgotten_may_come_again(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_counter_options_t options = counter_options();
+  options.max_ops = 100;
+  till_t till;
+  till_new(&till, bed, &options);
+  expect_once(&till, "hits", 1, "first", 1);
+  expect_once(&till, "hits", 1, "again", 2);
+  age(bed, "again", "1 1 1 2"); /* behind one that must be known */
+  expect_once(&till, "hits", 1, "again", 3);
+  age(bed, "first", "0 1 1 1");
+  for (int i = 0; i < 60; i++) {
+    char id[16];
+    snprintf(id, sizeof id, "op%d", i);
+    expect_once(&till, "hits", 1, id, 4 + i);
+    expect_once(&till, "hits", 1, "again", 3);
+  }
+  assert_int_equal(server_integer(bed->server, "HLEN", OPS, NULL), 3 + 2 * 61);
+  bed_close(bed);
+}
+
+/* A thousand adds leave two keys; a request that may be sent again for longer is known for longer.
+ * */
+static void test_operations_leave_one_key(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_counter_options_t options = counter_options();
+  options.max_ops = 1000;
+  options.op_ttl_ms = 1000;
+  till_t till;
+  till_new(&till, bed, &options);
+  count_t count = {.request.timeout_ms = 300000};
+  expect_status(&count, BEGIN(&till, &count, add_once, KEY("hits"), 1, KEY("op"), on_counter_told),
+                0);
+  count = (count_t){0};
+  for (int i = 1; i < 1000; i++) {
+    char id[16];
+    snprintf(id, sizeof id, "op%d", i);
+    expect_status(&count, BEGIN(&till, &count, add_once, KEY("hits"), 1, KEY(id), on_counter_told),
+                  0);
+  }
+  assert_int_equal(server_keys(bed->server), 2);
+  assert_int_equal(number_at(bed->server, HITS), 1000);
+  assert_between(server_integer(bed->server, "PTTL", OPS, NULL), 250000, 303002);
+  bed_close(bed);
+}
+
+static void test_garbage_where_operations_are_recorded(void **state) {
+  (void)state;
+  static const char *const fields[][2] = {{"color", "green"},
+                                          {"next", "x"},
+                                          {"next", "-1"},
+                                          {"first", "5"},
+                                          {"until", "inf"},
+                                          {"next", "1e300"},
+                                          {"ibad", "0 1 nan 5"},
+                                          {"ibad", ""},
+                                          {"first", "0.5"},
+                                          {"until", "-1"},
+                                          {"next", "1000000000000000000000"}};
+  bed_t *bed = bed_open(NULL);
+  belay_counter_options_t options = counter_options();
+  options.max_ops = 3;
+  till_t till;
+  count_t count = {0};
+  till_new(&till, bed, &options);
+  for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+    server_do(bed->server, "FLUSHALL", NULL);
+    if (i > 0)
+      expect_once(&till, "hits", 5, "good", 5);
+    server_do(bed->server, "HSET", OPS, fields[i][0], fields[i][1], NULL);
+    expect_status(&count,
+                  BEGIN(&till, &count, add_once, KEY("hits"), 5, KEY("bad"), on_counter_told),
+                  BELAY_EMISMATCH);
+    assert_int_equal(number_at(bed->server, HITS), i > 0 ? 5 : 0);
+  }
+  server_do(bed->server, "FLUSHALL", NULL);
+  server_do(bed->server, "SET", OPS, "x", NULL);
+  expect_status(&count, BEGIN(&till, &count, add_once, KEY("hits"), 5, KEY("bad"), on_counter_told),
+                BELAY_EWRONGTYPE);
+  assert_int_equal(number_at(bed->server, HITS), 0);
+  assert_int_equal(client_stats(bed).drops, 0);
+  bed_close(bed);
+}
+
+/* A sum that finds no room waits for it. */
+static void test_local_sums_share_a_key(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_counter_options_t options = counter_options_every(5);
+  options.max_ops = 1;
+  till_t till;
+  till_new(&till, bed, &options);
+  assert_error(add_local(&till, "hits", 2), 0);
+  expect_idle(&till);
+  assert_error(add_local(&till, "hits", 3), 0);
+  bed_until(bed, stats_of(&till).resends > 0);
+  assert_int_equal(number_at(bed->server, HITS), 2);
+  server_do(bed->server, "DEL", OPS, NULL);
+  expect_idle(&till);
+  assert_int_equal(number_at(bed->server, HITS), 5);
+  assert_int_equal(stats_of(&till).lost, 0);
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_operations_share_a_key_that_is_bounded),
+      cmocka_unit_test(test_an_operation_that_is_forgotten_may_come_again),
+      cmocka_unit_test(test_operations_leave_one_key),
+      cmocka_unit_test(test_garbage_where_operations_are_recorded),
+      cmocka_unit_test(test_local_sums_share_a_key),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

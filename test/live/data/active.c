@@ -1,0 +1,428 @@
+/* Active users: which key a time leads to, what is counted, archived and cleared, and how long all of it lives. */
+#include <stdio.h>
+
+#include "support/models/scripts.h"
+#include "support/fixtures/data/seen.h"
+
+#define PREFIX "belay::active::{site}::"
+#define NOON INT64_C(1795262400000) /* 2026-11-21 12:00 UTC */
+#define HOUR INT64_C(3600000)
+#define DAY (24 * HOUR)
+
+static belay_active_options_t usual(void) {
+  belay_active_options_t options;
+  belay_active_options_init(&options);
+  options.name = "site";
+  options.name_len = 4;
+  return options;
+}
+
+static belay_active_t *series(bed_t *bed, const belay_active_options_t *options) {
+  belay_active_t *active;
+  belay_active_options_t o = options == NULL ? usual() : *options;
+  int error = belay_active_new(bed->client, &o, &active);
+  if (error != 0)
+    fail_msg("belay_active_new: %s: %s", belay_strerror(error), belay_detail(bed->belay));
+  return active;
+}
+
+static int mark(bed_t *bed, belay_active_t *active, const char *user, int64_t time_ms) {
+  seen_t seen = {0};
+  return seen_do(bed, &seen, belay_active_mark(active, r_, user, strlen(user), time_ms, on_seen));
+}
+
+static int64_t count(bed_t *bed, belay_active_t *active, int64_t from_ms, int64_t to_ms) {
+  seen_t seen = {0};
+  assert_error(
+      seen_do(bed, &seen, belay_active_count_span(active, r_, from_ms, to_ms, on_seen_counts)), 0);
+  assert_int_equal(seen.n, 1);
+  return seen.counts[0];
+}
+
+/* ---- keys ------------------------------------------------------------------------------------------------ */
+
+static void test_a_time_leads_to_a_key(void **state) {
+  (void)state;
+  static const struct {
+    belay_active_unit_t unit;
+    int32_t offset;
+    int64_t time_ms;
+    const char *key;
+  } rows[] = {
+      {BELAY_ACTIVE_DAY, 0, NOON, "20261121"},
+      {BELAY_ACTIVE_DAY, 0, NOON - 12 * HOUR, "20261121"},
+      {BELAY_ACTIVE_DAY, 0, NOON - 12 * HOUR - 1, "20261120"},
+      {BELAY_ACTIVE_DAY, 0, NOON + 12 * HOUR - 1, "20261121"},
+      {BELAY_ACTIVE_DAY, 0, NOON + 12 * HOUR, "20261122"},
+      {BELAY_ACTIVE_DAY, 720, NOON, "20261122"},
+      {BELAY_ACTIVE_DAY, 719, NOON, "20261121"},
+      {BELAY_ACTIVE_DAY, 840, NOON - 2 * HOUR, "20261122"},
+      {BELAY_ACTIVE_DAY, -720, NOON - 1, "20261120"},
+      {BELAY_ACTIVE_DAY, -720, NOON, "20261121"},
+      {BELAY_ACTIVE_DAY, 330, NOON + 6 * HOUR + HOUR / 2, "20261122"},
+      {BELAY_ACTIVE_HOUR, 0, NOON + 3 * HOUR, "2026112115"},
+      {BELAY_ACTIVE_HOUR, 0, NOON + 3 * HOUR - 1, "2026112114"},
+      {BELAY_ACTIVE_HOUR, 0, NOON + 12 * HOUR, "2026112200"},
+      {BELAY_ACTIVE_HOUR, 330, NOON, "2026112117"},
+      {BELAY_ACTIVE_HOUR, -90, NOON - 10 * HOUR - 31 * HOUR / 60, "2026112023"},
+      {BELAY_ACTIVE_HOUR, 0, NOON + 99 * DAY + 12 * HOUR - 1, "2027022823"},
+      {BELAY_ACTIVE_DAY, 0, BELAY_ACTIVE_TIME_MAX, "99981231"},
+      {BELAY_ACTIVE_HOUR, 840, BELAY_ACTIVE_TIME_MAX, "9999010113"},
+  };
+  bed_t *bed = bed_open(NULL);
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    char key[64];
+    belay_active_options_t options = usual();
+    options.unit = rows[i].unit;
+    options.utc_offset_minutes = rows[i].offset;
+    options.ttl_ms = INT64_C(315360000000); /* some of them are long over */
+    belay_active_t *active = series(bed, &options);
+    server_do(bed->server, "FLUSHALL", NULL);
+    assert_error(mark(bed, active, "ann", rows[i].time_ms), 0);
+    snprintf(key, sizeof key, PREFIX "%s", rows[i].key);
+    assert_string_equal(server_string(bed->server, "RANDOMKEY", NULL), key);
+    assert_int_equal(server_keys(bed->server), 1);
+    assert_int_equal(server_integer(bed->server, "PFCOUNT", key, NULL), 1);
+    assert_int_equal(count(bed, active, rows[i].time_ms, rows[i].time_ms), 1);
+    expect_ttls(bed->server);
+  }
+  bed_close(bed);
+}
+
+/* ---- the clock ------------------------------------------------------------------------------------------- */
+
+static void test_now_is_by_the_servers_clock(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_active_t *active = series(bed, NULL);
+  assert_error(mark(bed, active, "ann", BELAY_ACTIVE_NOW), 0);
+  int64_t now = server_now_ms(bed->server);
+  assert_between(belay__servertime_ms(&active->time, &active->family), now - 1000 * slow(),
+                 now + 1000);
+  /* Midnight is between two marks. */
+  server_do(bed->server, "FLUSHALL", NULL);
+  int64_t to_midnight = DAY - now % DAY;
+  active->time.shift_us = (to_midnight - 60000) * 1000;
+  assert_error(mark(bed, active, "ann", BELAY_ACTIVE_NOW), 0);
+  active->time.shift_us = (to_midnight + 60000) * 1000;
+  assert_error(mark(bed, active, "ben", BELAY_ACTIVE_NOW), 0);
+  assert_int_equal(server_keys(bed->server), 2);
+  assert_int_equal(count(bed, active, now, now), 1);
+  assert_int_equal(count(bed, active, now + DAY, BELAY_ACTIVE_NOW), 1);
+  assert_int_equal(count(bed, active, now, BELAY_ACTIVE_NOW), 2);
+  assert_int_equal(server_calls(bed->server, "time"), 1 + 1); /* ours, and the test's */
+  bed_close(bed);
+}
+
+static void test_the_time_is_asked_now_and_then(void **state) {
+  (void)state;
+  enum { MANY = 20 };
+  bed_t *bed = bed_open(NULL);
+  belay_active_t *active = series(bed, NULL);
+  assert_error(mark(bed, active, "ann", NOON), 0); /* who says when does not ask */
+  assert_int_equal(server_calls(bed->server, "time"), 0);
+  for (int round = 0; round < 4; round++) {
+    seen_t seen[MANY] = {0};
+    int64_t before = server_calls(bed->server, "time");
+    if (round == 1)
+      active->time.ask_at = 1; /* a minute is over */
+    else if (round == 2)
+      active->time.learnt = 0; /* ten are */
+    for (int i = 0; i < MANY; i++) {
+      (void)seen_begin(bed, &seen[i]);
+      assert_error(seen_begun(&seen[i], belay_active_mark(active, &seen[i].request, "ann", 3,
+                                                          BELAY_ACTIVE_NOW, on_seen)),
+                   0);
+    }
+    for (int i = 0; i < MANY; i++)
+      assert_error(end_of_seen(&seen[i]), 0);
+    int64_t asked = server_calls(bed->server, "time") - before;
+    static const int64_t expected[] = {MANY, 1, MANY, 0};
+    assert_int_equal(asked, expected[round]);
+  }
+  server_kill(bed->server);
+  server_restart(bed->server); /* another one */
+  bed_until(bed, client_stats(bed).links_up == 0);
+  assert_int_equal(server_calls(bed->server, "time"), 0);
+  int status = BELAY_EUNKNOWN;
+  for (int i = 0; i < 2 || status != 0; i++)
+    status = mark(bed, active, "ann", BELAY_ACTIVE_NOW);
+  assert_int_equal(server_calls(bed->server, "time"), 1);
+  bed_close(bed);
+}
+
+/* ---- how long it lives ----------------------------------------------------------------------------------- */
+
+static void test_a_period_ends_by_itself(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_active_options_t options = usual();
+  options.ttl_ms = 10 * DAY;
+  belay_active_t *active = series(bed, &options);
+  int64_t now = server_now_ms(bed->server), today = now - now % DAY;
+  char key[64];
+  for (int64_t ago = 0; ago <= 10; ago++) {
+    assert_error(mark(bed, active, "ann", now - ago * DAY), 0);
+    snprintf(key, sizeof key, PREFIX "%08d", belay__date_of(now / DAY - ago));
+    int64_t left = server_integer(bed->server, "PTTL", key, NULL);
+    assert_between(left, today + (11 - ago) * DAY - now - 60000, today + (11 - ago) * DAY - now);
+  }
+  assert_int_equal(server_keys(bed->server), 11);
+  assert_error(mark(bed, active, "ann", now - 11 * DAY), BELAY_ELOST);
+  assert_error(mark(bed, active, "ann", 1), BELAY_ELOST);
+  assert_int_equal(server_keys(bed->server), 11);
+  server_do(bed->server, "PEXPIRE", key, "50000", NULL); /* it is not touched again */
+  assert_error(mark(bed, active, "ben", now - 10 * DAY), 0);
+  assert_between(server_integer(bed->server, "PTTL", key, NULL), 1, 50000);
+  assert_int_equal(server_integer(bed->server, "PFCOUNT", key, NULL), 2);
+  expect_ttls(bed->server);
+  bed_close(bed);
+}
+
+static void test_an_archive_outlives_its_periods(void **state) {
+  (void)state;
+  static const char label[] = {'a', '}', '{', ':', ':', '\0', '%'};
+  bed_t *bed = bed_open(NULL);
+  belay_active_options_t options = usual();
+  options.archive_ttl_ms = 100 * DAY;
+  belay_active_t *mortal = series(bed, &options);
+  options.archive_ttl_ms = 0;
+  belay_active_t *eternal = series(bed, &options);
+  seen_t seen = {0};
+  static const char key[] = PREFIX "archive::a%7D%7B%3A:%00%25";
+  int64_t now = server_now_ms(bed->server);
+  assert_error(mark(bed, mortal, "ann", now), 0);
+  assert_error(mark(bed, mortal, "ben", now - DAY), 0);
+#define ARCHIVE(active, from)                                                                      \
+  belay_active_archive((active), r_, (from), now, label, sizeof label, on_seen_counts)
+  assert_error(seen_do(bed, &seen, ARCHIVE(mortal, now)), 0);
+  assert_true(seen.n == 1 && seen.counts[0] == 1);
+  assert_between(server_integer(bed->server, "PTTL", key, NULL), 100 * DAY - 60000, 100 * DAY);
+  assert_error(seen_do(bed, &seen, ARCHIVE(eternal, now - DAY)), 0);
+  assert_int_equal(seen.counts[0], 2);
+  assert_int_equal(server_integer(bed->server, "PTTL", key, NULL), -1);
+  assert_error(seen_do(bed, &seen, belay_active_clear(mortal, r_, now - DAY, now, on_seen)), 0);
+  assert_int_equal(server_keys(bed->server), 1);
+  assert_error(seen_do(bed, &seen, ARCHIVE(mortal, now - DAY)), 0); /* nothing is added, or taken */
+  assert_int_equal(seen.counts[0], 2);
+  assert_between(server_integer(bed->server, "PTTL", key, NULL), 100 * DAY - 60000, 100 * DAY);
+  const belay_bytes_t labels[] = {{label, sizeof label}, {"b", 1}};
+  assert_error(
+      seen_do(bed, &seen, belay_active_count_archives(mortal, r_, labels, 2, on_seen_counts)), 0);
+  assert_true(seen.n == 1 && seen.counts[0] == 2);
+  assert_error(seen_do(bed, &seen, belay_active_clear_archives(mortal, r_, labels, 2, on_seen)), 0);
+  assert_int_equal(server_keys(bed->server), 0);
+  bed_close(bed);
+}
+
+/* ---- counts ---------------------------------------------------------------------------------------------- */
+
+static void test_the_last_days_in_one_call(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  for (int hours = 0; hours < 2; hours++) {
+    belay_active_options_t options = usual();
+    options.unit = hours ? BELAY_ACTIVE_HOUR : BELAY_ACTIVE_DAY;
+    belay_active_t *active = series(bed, &options);
+    seen_t seen = {0};
+    int64_t now = server_now_ms(bed->server);
+    active->time.shift_us = (12 * HOUR - now % DAY) * 1000; /* noon */
+    now += active->time.shift_us / 1000;
+    int days = 0;
+    for (int ago = 0; ago < 40; ago++) { /* one more each day; one comes every day */
+      char user[16];
+      snprintf(user, sizeof user, "user-%d", ago);
+      int status = mark(bed, active, user, now - ago * DAY);
+      if (ago != 32) /* which may be over by the server's clock, that is not shifted */
+        assert_error(status, ago < 32 ? 0 : BELAY_ELOST);
+      days += status == 0;
+      assert_error(mark(bed, active, "ann", now - ago * DAY), status);
+    }
+    assert_error(
+        seen_do(bed, &seen,
+                belay_active_count_last(active, r_, BELAY_ACTIVE_NOW, NULL, 0, on_seen_counts)),
+        0);
+    static const int64_t expected[] = {2, 4, 8, 16, 31};
+    assert_int_equal(seen.n, 5);
+    for (int i = 0; i < 5; i++)
+      assert_int_equal(seen.counts[i], expected[i]);
+    const uint32_t spans[BELAY_ACTIVE_SPANS_MAX] = {768, 1, 1, 1, 1, 1, 1, 1,
+                                                    1,   1, 1, 1, 1, 1, 1, 25};
+    assert_error(seen_do(bed, &seen,
+                         belay_active_count_last(active, r_, now - DAY, spans, 16, on_seen_counts)),
+                 0);
+    assert_int_equal(seen.n, 16);
+    assert_int_equal(seen.counts[0], days);
+    assert_int_equal(seen.counts[15], hours ? 3 : 26);
+    assert_int_equal(seen.counts[7], 2);
+    assert_error(seen_do(bed, &seen, belay_active_count(active, r_, now - 2 * DAY, on_seen_counts)),
+                 0);
+    assert_true(seen.n == 1 && seen.counts[0] == 2);
+    server_do(bed->server, "FLUSHALL", NULL);
+  }
+  bed_close(bed);
+}
+
+static void test_as_many_as_there_may_be(void **state) {
+  (void)state;
+  static belay_bytes_t users[BELAY_ACTIVE_USERS_MAX];
+  static char names[BELAY_ACTIVE_USERS_MAX][8];
+  static char longest[BELAY_ACTIVE_USER_MAX];
+  const int64_t then = NOON + 1000 * DAY;
+  bed_t *bed = bed_open(NULL);
+  belay_active_t *active = series(bed, NULL);
+  for (size_t i = 0; i < BELAY_ACTIVE_USERS_MAX; i++)
+    users[i] = (belay_bytes_t){names[i], (size_t)snprintf(names[i], sizeof names[i], "%zu", i)};
+  seen_t seen = {0};
+  for (int i = 0; i < 2; i++) { /* the second time the time is known */
+    assert_error(seen_do(bed, &seen,
+                         belay_active_mark_many(active, r_, users, BELAY_ACTIVE_USERS_MAX,
+                                                BELAY_ACTIVE_NOW, on_seen)),
+                 0);
+    assert_between(count(bed, active, BELAY_ACTIVE_NOW, BELAY_ACTIVE_NOW), 65536 - 2654,
+                   65536 + 2654);
+  }
+  memset(longest, 0, sizeof longest);
+  users[0] = (belay_bytes_t){longest, sizeof longest};
+  assert_error(seen_do(bed, &seen, belay_active_mark_many(active, r_, users, 2, then, on_seen)), 0);
+  assert_int_equal(count(bed, active, then, then), 2);
+  int64_t last = then + (BELAY_ACTIVE_PERIODS_MAX - 1) * DAY;
+  assert_int_equal(count(bed, active, then, last), 2);
+  assert_error(
+      seen_do(bed, &seen, belay_active_archive(active, r_, then, last, "all", 3, on_seen_counts)),
+      0);
+  assert_int_equal(seen.counts[0], 2);
+  assert_error(seen_do(bed, &seen, belay_active_clear(active, r_, then, last, on_seen)), 0);
+  assert_int_equal(count(bed, active, then, last), 0);
+  bed_close(bed);
+}
+
+/* ---- what is refused ------------------------------------------------------------------------------------- */
+
+static void test_options_are_checked(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_active_t *out;
+  static const struct {
+    int unit;
+    int32_t offset;
+    int64_t ttl_ms, archive_ttl_ms;
+    const char *detail; /* NULL: it goes */
+  } rows[] = {
+      {1, 0, 1000, 1000, NULL},
+      {2, -720, INT64_C(315360000000), INT64_C(315360000000), NULL},
+      {1, 840, 1000, 0, NULL},
+      {0, 0, 1000, 1000, "unit: not from 1 to 2"},
+      {3, 0, 1000, 1000, "unit: not from 1 to 2"},
+      {1, -721, 1000, 1000, "utc_offset_minutes: not from -720 to 840"},
+      {1, 841, 1000, 1000, "utc_offset_minutes: not from -720 to 840"},
+      {1, 0, 999, 1000, "ttl_ms: not from 1000 to 315360000000"},
+      {1, 0, 0, 1000, "ttl_ms: not from 1000 to 315360000000"},
+      {1, 0, INT64_C(315360000001), 1000, "ttl_ms: not from 1000 to 315360000000"},
+      {1, 0, 1000, 999, "archive_ttl_ms: not from 1000 to 315360000000"},
+      {1, 0, 1000, INT64_C(315360000001), "archive_ttl_ms: not from 1000 to 315360000000"},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    belay_active_options_t o = usual();
+    o.unit = (belay_active_unit_t)rows[i].unit;
+    o.utc_offset_minutes = rows[i].offset;
+    o.ttl_ms = rows[i].ttl_ms;
+    o.archive_ttl_ms = rows[i].archive_ttl_ms;
+    assert_error(belay_active_new(bed->client, &o, &out), rows[i].detail ? BELAY_EINVAL : 0);
+    if (rows[i].detail != NULL) {
+      assert_null(out);
+      assert_string_equal(belay_detail(bed->belay), rows[i].detail);
+    }
+  }
+  assert_error(belay_active_new(bed->client, NULL, &out), BELAY_EINVAL); /* a name must be given */
+  assert_error(belay_active_new(NULL, NULL, &out), BELAY_EINVAL);
+  assert_error(belay_active_new(bed->client, NULL, NULL), BELAY_EINVAL);
+  belay_active_options_init(NULL);
+  assert_null(belay_active_data(NULL));
+  assert_error(belay_active_close(NULL, NULL), BELAY_EINVAL);
+  belay_active_options_t o = usual();
+  o.data = bed;
+  assert_ptr_equal(belay_active_data(series(bed, &o)), bed);
+  bed_close(bed);
+}
+
+static void test_arguments_are_checked(void **state) {
+  (void)state;
+  static char big[BELAY_ACTIVE_USER_MAX + 1];
+  bed_t *bed = bed_open(NULL);
+  belay_active_t *a = series(bed, NULL);
+  belay_request_t request = {0}, *r = &request;
+  const belay_bytes_t one = {"x", 1}, none = {NULL, 1}, large = {big, 33};
+  const uint32_t zero = 0, much = BELAY_ACTIVE_PERIODS_MAX + 1, span = 1;
+  const int64_t far = BELAY_ACTIVE_TIME_MAX + 1;
+  belay_active_count_cb cc = on_seen_counts;
+  const int rows[] = {
+      belay_active_mark(a, r, NULL, 1, NOON, on_seen),
+      belay_active_mark(a, r, "", 0, NOON, on_seen),
+      belay_active_mark(a, r, big, sizeof big, NOON, on_seen),
+      belay_active_mark(a, r, "x", 1, -1, on_seen),
+      belay_active_mark(a, r, "x", 1, far, on_seen),
+      belay_active_mark(a, r, "x", 1, NOON, NULL),
+      belay_active_mark(a, NULL, "x", 1, NOON, on_seen),
+      belay_active_mark(NULL, r, "x", 1, NOON, on_seen),
+      belay_active_mark_many(a, r, NULL, 1, NOON, on_seen),
+      belay_active_mark_many(a, r, &one, 0, NOON, on_seen),
+      belay_active_mark_many(a, r, &one, BELAY_ACTIVE_USERS_MAX + 1, NOON, on_seen),
+      belay_active_count(a, r, far, cc),
+      belay_active_count(a, r, NOON, NULL),
+      belay_active_count(NULL, r, NOON, cc),
+      belay_active_count_last(a, r, NOON, &zero, 1, cc),
+      belay_active_count_last(a, r, NOON, &much, 1, cc),
+      belay_active_count_last(a, r, NOON, &span, 0, cc),
+      belay_active_count_last(a, r, NOON, NULL, 1, cc),
+      belay_active_count_last(a, r, NOON, &span, BELAY_ACTIVE_SPANS_MAX + 1, cc),
+      belay_active_count_span(a, r, NOON, NOON - DAY, cc),
+      belay_active_count_span(a, r, NOON, NOON + BELAY_ACTIVE_PERIODS_MAX * DAY, cc),
+      belay_active_count_span(a, r, -1, NOON, cc),
+      belay_active_count_span(a, r, NOON, far, cc),
+      belay_active_clear(a, r, NOON, NOON - DAY, on_seen),
+      belay_active_clear(a, r, NOON, NOON, NULL),
+      belay_active_archive(a, r, NOON, NOON, NULL, 1, cc),
+      belay_active_archive(a, r, NOON, NOON, "", 0, cc),
+      belay_active_archive(a, r, NOON, NOON, big, 33, cc),
+      belay_active_archive(a, r, NOON, NOON - DAY, "x", 1, cc),
+      belay_active_archive(a, r, NOON, NOON, "x", 1, NULL),
+      belay_active_count_archives(a, r, NULL, 1, cc),
+      belay_active_count_archives(a, r, &one, 0, cc),
+      belay_active_count_archives(a, r, &one, BELAY_ACTIVE_LABELS_MAX + 1, cc),
+      belay_active_count_archives(a, r, &none, 1, cc),
+      belay_active_clear_archives(a, r, &large, 1, on_seen),
+      belay_active_clear_archives(a, r, &one, 1, NULL),
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    if (rows[i] != BELAY_EINVAL)
+      fail_msg("row %zu: %s", i, belay_err_name(rows[i]));
+  assert_string_equal(belay_detail(bed->belay), "cb: NULL");
+  assert_int_equal(client_stats(bed).calls, 0);
+  /* A span whose end is not known yet is checked when it is. */
+  seen_t seen = {0};
+  assert_error(
+      seen_do(bed, &seen, belay_active_count_span(a, r_, 1, BELAY_ACTIVE_NOW, on_seen_counts)),
+      BELAY_EINVAL);
+  assert_int_equal(seen.ended, 1);
+  assert_error(
+      seen_do(bed, &seen, belay_active_count_span(a, r_, 1, BELAY_ACTIVE_NOW, on_seen_counts)),
+      BELAY_EINVAL);
+  assert_int_equal(seen.ended, 1);
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_a_time_leads_to_a_key),
+      cmocka_unit_test(test_now_is_by_the_servers_clock),
+      cmocka_unit_test(test_the_time_is_asked_now_and_then),
+      cmocka_unit_test(test_a_period_ends_by_itself),
+      cmocka_unit_test(test_an_archive_outlives_its_periods),
+      cmocka_unit_test(test_the_last_days_in_one_call),
+      cmocka_unit_test(test_as_many_as_there_may_be),
+      cmocka_unit_test(test_options_are_checked),
+      cmocka_unit_test(test_arguments_are_checked),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,296 @@
+/* Active users where something goes wrong: answers are lost, keys hold something else, everything is closed. */
+#include <stdio.h>
+
+#include "scripts.gen.h"
+#include "support/models/scripts.h"
+#include "support/fixtures/data/seen.h"
+
+#define PREFIX "belay::active::{site}::"
+#define KEY PREFIX "20400102"
+#define ARCHIVE PREFIX "archive::x"
+#define THEN INT64_C(2209111200000) /* 2040-01-02 10:00 UTC */
+
+enum { MARK, COUNT, LAST, SPAN, ARCHIVED, ARCHIVES, CLEAR, CLEAR_ARCHIVES, OPERATIONS };
+enum { CLOSE_IT, CLOSE_CLIENT, CLOSE_BELAY, CLOSINGS };
+
+static belay_active_t *series(bed_t *bed) {
+  belay_active_t *active;
+  belay_active_options_t options;
+  belay_active_options_init(&options);
+  options.name = "site";
+  options.name_len = 4;
+  assert_error(belay_active_new(bed->client, &options, &active), 0);
+  return active;
+}
+
+/* Begins the n-th operation. */
+static int begin(bed_t *bed, belay_active_t *a, seen_t *seen, int n, int64_t time) {
+  static const belay_bytes_t label = {"x", 1};
+  belay_request_t *r = seen_begin(bed, seen);
+  switch (n) {
+  case MARK:
+    return seen_begun(seen, belay_active_mark(a, r, "ann", 3, time, on_seen));
+  case COUNT:
+    return seen_begun(seen, belay_active_count(a, r, time, on_seen_counts));
+  case LAST:
+    return seen_begun(seen, belay_active_count_last(a, r, time, NULL, 0, on_seen_counts));
+  case SPAN:
+    return seen_begun(seen, belay_active_count_span(a, r, time, time, on_seen_counts));
+  case ARCHIVED:
+    return seen_begun(seen, belay_active_archive(a, r, time, time, "x", 1, on_seen_counts));
+  case ARCHIVES:
+    return seen_begun(seen, belay_active_count_archives(a, r, &label, 1, on_seen_counts));
+  case CLEAR:
+    return seen_begun(seen, belay_active_clear(a, r, time, time, on_seen));
+  default:
+    return seen_begun(seen, belay_active_clear_archives(a, r, &label, 1, on_seen));
+  }
+}
+
+/* ---- what the keys hold ---------------------------------------------------------------------------------- */
+
+static void test_foreign_keys_are_left_alone(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_active_t *active = series(bed);
+  for (int how = 0; how < 3; how++)
+    for (int archive = 0; archive < 2; archive++)
+      for (int n = 0; n < CLEAR; n++) {
+        const char *key = archive ? ARCHIVE : KEY;
+        bool meets = archive ? n == ARCHIVED || n == ARCHIVES : n != ARCHIVES;
+        seen_t seen = {0};
+        server_do(bed->server, "FLUSHALL", NULL);
+        if (how == 0) {
+          server_do(bed->server, "RPUSH", key, "1", NULL);
+        } else if (how == 1) {
+          server_do(bed->server, "SET", key, "text", NULL);
+        } else {
+          server_do(bed->server, "PFADD", key, "ann", "ben", NULL);
+          server_do(bed->server, "SETRANGE", key, "16", "\xff\xff\xff\xff\xff", NULL);
+          server_do(bed->server, "SETRANGE", key, "15", "\x80", NULL); /* no count is kept in it */
+        }
+        char *before = strdup(server_string(bed->server, "TYPE", key, NULL));
+        assert_error(begin(bed, active, &seen, n, THEN), 0);
+        int status = end_of_seen(&seen);
+        assert_int_equal(server_integer(bed->server, "PTTL", key, NULL), -1);
+        assert_string_equal(server_string(bed->server, "TYPE", key, NULL), before);
+        free(before);
+        if (!meets || (how == 2 && status == 0)) /* the server need not look at each byte */
+          continue;
+        assert_error(status, how < 2 ? BELAY_EWRONGTYPE : BELAY_EMISMATCH);
+        if (n != LAST && n != ARCHIVED && n != ARCHIVES) /* a key is named; of many the first */
+          assert_memory_equal(seen.detail, key, strlen(key));
+        assert_int_equal(server_keys(bed->server), 1);
+      }
+  bed_close(bed);
+}
+
+static void test_a_damaged_one_is_a_mismatch(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_active_t *active = series(bed);
+  seen_t seen = {0};
+  server_do(bed->server, "PFADD", KEY, "ann", NULL);
+  server_do(bed->server, "APPEND", KEY, "junk", NULL);
+  server_do(bed->server, "SETRANGE", KEY, "15", "\x80", NULL);
+  for (int n = 0; n < ARCHIVED; n++) {
+    assert_error(begin(bed, active, &seen, n, THEN), 0);
+    if (end_of_seen(&seen) != 0)
+      assert_error(seen.status, BELAY_EMISMATCH);
+    if (n != MARK) /* that need not read all of it */
+      assert_error(seen.status, BELAY_EMISMATCH);
+  }
+  assert_error(begin(bed, active, &seen, COUNT, THEN), 0);
+  assert_error(end_of_seen(&seen), BELAY_EMISMATCH);
+  assert_memory_equal(seen.detail, KEY ": INVALIDOBJ", sizeof KEY ": INVALIDOBJ" - 1);
+  bed_close(bed);
+}
+
+/* Whatever a user may not do, and where the memory is full: what is refused has done nothing, and leaves nothing that
+ * lives for ever. */
+static void test_what_is_refused_has_made_nothing(void **state) {
+  (void)state;
+  static const char *const rights[] = {"-pttl",    "-pexpireat", "-pfadd",   "-pfmerge",
+                                       "-pexpire", "-setrange",  "-pfcount", NULL};
+  unsigned refusals = 0;
+  bed_t *bed = bed_open(NULL);
+  belay_active_t *active = series(bed);
+  for (size_t i = 0; i < sizeof rights / sizeof *rights; i++)
+    for (int n = MARK; n <= ARCHIVED; n += ARCHIVED) {
+      seen_t seen = {0};
+      server_do(bed->server, "FLUSHALL", NULL);
+      if (rights[i] != NULL)
+        server_do(bed->server, "ACL", "SETUSER", "default", rights[i], NULL);
+      else
+        server_do(bed->server, "CONFIG", "SET", "maxmemory", "1", NULL);
+      assert_error(begin(bed, active, &seen, n, THEN), 0);
+      int status = end_of_seen(&seen);
+      server_do(bed->server, "ACL", "SETUSER", "default", "+@all", NULL);
+      server_do(bed->server, "CONFIG", "SET", "maxmemory", "0", NULL);
+      assert_int_equal(server_keys(bed->server), status == 0);
+      if (status != 0)
+        assert_error(status, rights[i] != NULL ? BELAY_EPERM : BELAY_EOOM); /* in a script */
+      refusals += status != 0;
+      expect_ttls(bed->server);
+    }
+  assert_int_equal(refusals, 5 + 5);
+  bed_close(bed);
+}
+
+/* ---- lost answers ---------------------------------------------------------------------------------------- */
+
+static void test_a_lost_answer_is_asked_for_again(void **state) {
+  (void)state;
+  static const char *const commands[OPERATIONS] = {"pfadd",   "pfcount", "pfcount", "pfcount",
+                                                   "pfmerge", "pfcount", "unlink",  "unlink"};
+  seen_wire_t wire;
+  seen_wire_open(&wire);
+  belay_active_t *active = series(wire.bed);
+  for (int n = 0; n < OPERATIONS; n++) {
+    seen_t seen = {0};
+    int64_t before = server_calls(wire.server, commands[n]), times = n == LAST ? 5 : 1;
+    if (n == COUNT)
+      server_do(wire.server, "SCRIPT", "FLUSH", NULL);
+    relay_delay(wire.relay, RELAY_LONG);
+    assert_error(begin(wire.bed, active, &seen, n, THEN), 0);
+    seen_lose_answer(&wire, commands[n], before + times);
+    assert_error(end_of_seen(&seen), 0);
+    assert_int_equal(server_calls(wire.server, commands[n]), before + 2 * times);
+    if (n >= COUNT && n < CLEAR)
+      assert_int_equal(seen.counts[0], 1);
+    assert_int_equal(server_integer(wire.server, "EXISTS", KEY, NULL), n < CLEAR);
+  }
+  assert_int_equal(server_keys(wire.server), 0);
+  seen_wire_close(&wire);
+}
+
+/* It is told what time it is, and the answer is lost; then midnight comes between a mark and its second try. */
+static void test_a_mark_keeps_its_day(void **state) {
+  (void)state;
+  seen_wire_t wire;
+  seen_wire_open(&wire);
+  belay_active_t *active = series(wire.bed);
+  seen_t seen = {0};
+  relay_delay(wire.relay, RELAY_LONG);
+  assert_error(begin(wire.bed, active, &seen, MARK, BELAY_ACTIVE_NOW), 0);
+  seen_lose_answer(&wire, "time", 1);
+  assert_error(end_of_seen(&seen), 0);
+  assert_int_equal(server_calls(wire.server, "time"), 2);
+  assert_int_equal(server_calls(wire.server, "pfadd"), 1);
+  relay_delay(wire.relay, RELAY_LONG);
+  assert_error(begin(wire.bed, active, &seen, MARK, BELAY_ACTIVE_NOW), 0);
+  active->time.shift_us = INT64_C(86400000000);
+  seen_lose_answer(&wire, "pfadd", 2);
+  assert_error(end_of_seen(&seen), 0);
+  assert_int_equal(server_calls(wire.server, "pfadd"), 3);
+  assert_int_equal(server_keys(wire.server), 1);
+  seen_wire_close(&wire);
+}
+
+static void test_nothing_was_sent(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_active_t *active = series(bed);
+  server_kill(bed->server);
+  bed_run_for(bed, 20);
+  for (int n = 0; n < OPERATIONS; n++) {
+    seen_t seen = {.request.timeout_ms = 30};
+    assert_error(begin(bed, active, &seen, n, n % 2 ? THEN : BELAY_ACTIVE_NOW), 0);
+    assert_error(end_of_seen(&seen), BELAY_EUNREACHABLE);
+  }
+  bed_close(bed);
+}
+
+/* Its time is one, however many steps it takes. */
+static void test_a_deadline_is_of_all_steps(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_active_t *active = series(bed);
+  seen_t seen = {.request.timeout_ms = 200};
+  server_pause(bed->server);
+  int64_t began = clock_now();
+  assert_error(begin(bed, active, &seen, LAST, BELAY_ACTIVE_NOW), 0);
+  assert_error(end_of_seen(&seen), BELAY_EUNREACHABLE); /* the connection is not up yet */
+  assert_between(clock_since_ms(began), 190, 390 + lag());
+  server_resume(bed->server);
+  bed_close(bed);
+}
+
+/* ---- closing --------------------------------------------------------------------------------------------- */
+
+static unsigned closed;
+
+static void on_closed(belay_active_t *active, void *data) {
+  (void)active;
+  (void)data;
+  closed++;
+}
+
+static void test_a_close_cancels_what_is_pending(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  for (int known = 0; known < 2; known++) {
+    belay_active_t *active = series(bed);
+    seen_t seen[OPERATIONS] = {0}, late = {0};
+    if (known) {
+      assert_error(begin(bed, active, &late, MARK, BELAY_ACTIVE_NOW), 0);
+      assert_error(end_of_seen(&late), 0);
+    }
+    closed = 0;
+    for (int n = 0; n < OPERATIONS; n++)
+      assert_error(begin(bed, active, &seen[n], n, BELAY_ACTIVE_NOW), 0);
+    assert_error(begin(bed, active, &seen[0], COUNT, THEN), BELAY_ESTATE);
+    assert_error(belay_request_cancel(&seen[LAST].request), 0);
+    assert_error(belay_active_close(active, on_closed), 0);
+    assert_error(belay_active_close(active, on_closed), BELAY_ECLOSING);
+    for (int n = 0; n < OPERATIONS; n++)
+      assert_error(begin(bed, active, &late, n, THEN), BELAY_ECLOSING);
+    bed_until(bed, closed == 1);
+    for (int n = 0; n < OPERATIONS; n++)
+      assert_true(seen[n].ended == 1 && seen[n].status == BELAY_ECANCELED);
+  }
+  bed_close(bed);
+}
+
+static int closing;
+static belay_active_t *to_close;
+
+static void close_it(seen_t *seen) {
+  seen->then = NULL;
+  if (closing == CLOSE_IT)
+    assert_error(belay_active_close(to_close, NULL), 0);
+  else if (closing == CLOSE_CLIENT)
+    assert_error(begin_client_close(seen->bed), 0);
+  else
+    assert_error(begin_belay_close(seen->bed), 0);
+}
+
+static void test_every_callback_may_end_everything(void **state) {
+  (void)state;
+  for (closing = 0; closing < CLOSINGS; closing++)
+    for (int n = 0; n < OPERATIONS; n += 1 + (closing > 0)) {
+      bed_t *bed = bed_open(NULL);
+      seen_t seen = {.then = close_it}, other = {0};
+      to_close = series(bed);
+      assert_error(begin(bed, to_close, &seen, n, BELAY_ACTIVE_NOW), 0);
+      assert_error(begin(bed, to_close, &other, LAST, BELAY_ACTIVE_NOW), 0);
+      assert_error(end_of_seen(&seen), 0);
+      bed_until(bed, other.ended == 1);
+      bed_close(bed);
+    }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_foreign_keys_are_left_alone),
+      cmocka_unit_test(test_a_damaged_one_is_a_mismatch),
+      cmocka_unit_test(test_what_is_refused_has_made_nothing),
+      cmocka_unit_test(test_a_lost_answer_is_asked_for_again),
+      cmocka_unit_test(test_a_mark_keeps_its_day),
+      cmocka_unit_test(test_nothing_was_sent),
+      cmocka_unit_test(test_a_deadline_is_of_all_steps),
+      cmocka_unit_test(test_a_close_cancels_what_is_pending),
+      cmocka_unit_test(test_every_callback_may_end_everything),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

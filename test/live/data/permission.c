@@ -1,0 +1,404 @@
+/* Permissions: levels and bits, where they lie, what they are called, and how long they stay. */
+#include <stdio.h>
+
+#include "support/fixtures/data/permits.h"
+#include "support/models/scripts.h"
+
+/* ---- what it is ------------------------------------------------------------------------------------------ */
+
+static void test_what_was_never_set_is_0(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  gate_t gate;
+  gate_new(&gate, bed, 4);
+  expect_deed(&gate, DEED_GET, 1000, 0, 0, 0, false);
+  expect_deed(&gate, DEED_HAS, 1000, 1, 0, 0, false);
+  expect_deed(&gate, DEED_HAS, 1000, 0, 0, 0, true); /* nothing is asked for */
+  assert_int_equal(server_keys(bed->server), 0);
+  expect_deed(&gate, DEED_SET, 2, 9, 0, 9, true);
+  expect_deed(&gate, DEED_SET, 2, 9, 9, 9, false);
+  expect_deed(&gate, DEED_SET, 2, 5, 9, 5, true);
+  expect_deed(&gate, DEED_GET, 2, 0, 5, 5, true);
+  expect_deed(&gate, DEED_GET, 1, 0, 0, 0, false);
+  expect_deed(&gate, DEED_GET, 3, 0, 0, 0, false);
+  expect_deed(&gate, DEED_SWAP, 2, 7, 5, 5, false); /* it is not 0 */
+  expect_deed(&gate, DEED_SWAP, 3, 7, 0, 7, true);
+  assert_int_equal(server_integer(bed->server, "STRLEN", GATE_KEY "4", NULL), 2);
+  assert_int_equal(server_integer(bed->server, "PTTL", GATE_KEY "4", NULL), -1);
+  expect_deed(&gate, DEED_CLEAR, 0, 0, 0, 0, false);
+  assert_int_equal(server_keys(bed->server), 0);
+  expect_deed(&gate, DEED_CLEAR, 0, 0, 0, 0, false);
+  expect_deed(&gate, DEED_GET, 2, 0, 0, 0, false);
+  bed_close(bed);
+}
+
+static void test_bits_are_granted_and_revoked(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  gate_t gate;
+  gate_new(&gate, bed, 5);
+  expect_deed(&gate, DEED_GRANT, 3, 0x0a, 0, 0x0a, true);
+  expect_deed(&gate, DEED_GRANT, 3, 0x03, 0x0a, 0x0b, true);
+  expect_deed(&gate, DEED_GRANT, 3, 0x03, 0x0b, 0x0b, false);
+  expect_deed(&gate, DEED_GRANT, 3, 0, 0x0b, 0x0b, false);
+  expect_deed(&gate, DEED_HAS, 3, 0x09, 0x0b, 0x0b, true);
+  expect_deed(&gate, DEED_HAS, 3, 0x05, 0x0b, 0x0b, false); /* not all of them */
+  expect_deed(&gate, DEED_REVOKE, 3, 0x06, 0x0b, 0x09, true);
+  expect_deed(&gate, DEED_REVOKE, 3, 0x06, 0x09, 0x09, false);
+  expect_deed(&gate, DEED_GET, 2, 0, 0, 0, false);
+  expect_deed(&gate, DEED_GET, 4, 0, 0, 0, false);
+  /* bits 15 to 19 of the string, the highest one first: 0 1001 */
+  for (int b = 0; b < 24; b++) {
+    char at[8];
+    snprintf(at, sizeof at, "%d", b);
+    assert_int_equal(server_integer(bed->server, "GETBIT", GATE_KEY "5", at, NULL),
+                     b == 16 || b == 19);
+  }
+  bed_close(bed);
+}
+
+static void test_one_bit_serves_as_a_first_visit(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  gate_t gate;
+  gate_new(&gate, bed, 1);
+  expect_deed(&gate, DEED_SET, 1048575, 1, 0, 1, true);
+  expect_deed(&gate, DEED_SET, 1048575, 1, 1, 1, false);
+  assert_int_equal(server_integer(bed->server, "STRLEN", GATE_KEY "1", NULL), 131072);
+  bed_close(bed);
+}
+
+static void test_the_widest_fields(void **state) {
+  (void)state;
+  const uint64_t all = (UINT64_C(1) << 63) - 1, odd = UINT64_C(0x5555555555555555);
+  bed_t *bed = bed_open(NULL);
+  for (int ttl = 0; ttl < 2; ttl++) {
+    belay_permission_options_t options = permission_options(63);
+    options.ttl_ms = ttl == 0 ? 0 : 100000;
+    gate_t gate;
+    gate_of(&gate, bed, &options);
+    expect_deed(&gate, DEED_SET, 1, all, 0, all, true);
+    expect_deed(&gate, DEED_SET, 1, all - 1, all, all - 1, true);
+    expect_deed(&gate, DEED_GRANT, 1, 1, all - 1, all, true);
+    expect_deed(&gate, DEED_REVOKE, 1, odd, all, all & ~odd, true);
+    expect_deed(&gate, DEED_GRANT, 1, all, all & ~odd, all, true);
+    for (int up = 0; up < 2; up++) { /* 2^53 + 1, and what a double would take for it */
+      uint64_t n = (UINT64_C(1) << 53) + 1, near = up ? n + 1 : n - 1;
+      permit_t permit = {0};
+      expect_deed(&gate, DEED_SET, 2, near, up ? n : 0, near, true);
+      belay_request_t *r = gate_begin(&gate, &permit);
+      assert_error(gate_begun(&gate, &permit,
+                              belay_permission_compare_and_set(gate.permission, r, "forum", 5, 2, n,
+                                                               7, on_permit)),
+                   0);
+      assert_error(end_of_permit(&permit), 0);
+      assert_false(permit.results[0].yes);
+      assert_true(permit.results[0].before == near && permit.results[0].value == near);
+      expect_deed(&gate, DEED_SET, 2, n, near, n, true);
+    }
+    expect_deed(&gate, DEED_GET, 0, 0, 0, 0, false);
+    expect_deed(&gate, DEED_GET, 3, 0, 0, 0, false);
+    expect_deed(&gate, DEED_CLEAR, 0, 0, 0, 0, false);
+  }
+  bed_close(bed);
+}
+
+/* Fields of another width are another string. */
+static void test_the_keys_have_name_and_width(void **state) {
+  (void)state;
+  static char name[128], key[BELAY_PERMISSION_KEY_MAX];
+  bed_t *bed = bed_open(NULL);
+  gate_t narrow, wide, longest;
+  gate_new(&narrow, bed, 3);
+  gate_new(&wide, bed, 12);
+  expect_deed(&narrow, DEED_SET, 1, 5, 0, 5, true);
+  expect_deed(&wide, DEED_GET, 0, 0, 0, 0, false);
+  assert_int_equal(server_integer(bed->server, "EXISTS", GATE_KEY "3", NULL), 1);
+  memset(name, '{', sizeof name);
+  memset(key, '}', sizeof key);
+  belay_permission_options_t options = permission_options(2);
+  options.name = name;
+  options.name_len = sizeof name;
+  gate_of(&longest, bed, &options);
+  permit_t permit = {0};
+  const belay_permission_field_t field = {0, 3};
+  belay_request_t *r = gate_begin(&longest, &permit);
+  assert_error(gate_begun(&longest, &permit,
+                          belay_permission_set(longest.permission, r, key, sizeof key, &field, 1,
+                                               on_permit)),
+               0);
+  assert_error(end_of_permit(&permit), 0);
+  assert_int_equal(server_keys(bed->server), 2);
+  bed_close(bed);
+}
+
+/* ---- how long, and how many ------------------------------------------------------------------------------- */
+
+static void test_a_change_extends_its_life(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_permission_options_t options = permission_options(4);
+  options.ttl_ms = 100000;
+  gate_t gate;
+  gate_of(&gate, bed, &options);
+  for (deed_t first = DEED_SET; first <= DEED_SWAP; first++) {
+    for (deed_t deed = DEED_GET; deed <= DEED_SWAP; deed++) {
+      bool changes = deed >= DEED_SET && deed != DEED_SWAP;
+      permit_t permit = {0}, again = {0};
+      server_do(bed->server, "FLUSHALL", NULL);
+      assert_error(begin_deed(&gate, &permit, first, 9, 9), 0);
+      assert_error(end_of_permit(&permit), 0);
+      expect_ttls(bed->server);
+      server_do(bed->server, "BITFIELD", GATE_KEY "4", "SET", "u4", "#9", "9", NULL);
+      server_do(bed->server, "PEXPIRE", GATE_KEY "4", "50000", NULL);
+      assert_error(begin_deed(&gate, &again, deed, 9, 3), 0); /* a swap finds no 0 */
+      assert_error(end_of_permit(&again), 0);
+      assert_between(server_integer(bed->server, "PTTL", GATE_KEY "4", NULL),
+                     changes ? 80000 : 30000, changes ? 100000 : 50000);
+    }
+  }
+  expect_deed(&gate, DEED_SET, 9, 0, 9, 0, true);
+  server_do(bed->server, "PEXPIRE", GATE_KEY "4", "50000", NULL);
+  expect_deed(&gate, DEED_SWAP, 9, 3, 0, 3, true);
+  assert_between(server_integer(bed->server, "PTTL", GATE_KEY "4", NULL), 80000, 100000);
+  bed_close(bed);
+}
+
+static void test_the_largest_operations(void **state) {
+  (void)state;
+  static belay_permission_field_t fields[BELAY_PERMISSION_FIELDS_MAX];
+  static uint64_t indices[BELAY_PERMISSION_FIELDS_MAX];
+  const uint64_t odd = UINT64_C(0x5555555555555555);
+  bed_t *bed = bed_open(NULL);
+  for (int ttl = 0; ttl < 2; ttl++) {
+    belay_permission_options_t options = permission_options(63);
+    options.ttl_ms = ttl == 0 ? 0 : 100000;
+    gate_t gate;
+    gate_of(&gate, bed, &options);
+    const size_t n = BELAY_PERMISSION_FIELDS_MAX, grants = BELAY_PERMISSION_GRANTS_MAX;
+    for (int what = 0; what < 4; what++) {
+      uint64_t sum = 0;
+      for (size_t i = 0; i < n; i++) {
+        indices[i] = i;
+        fields[i] = (belay_permission_field_t){i, what < 2 ? i : odd};
+        sum += what < 2 ? i : i < grants ? i | odd : 0;
+      }
+      permit_t permit = {.request.timeout_ms = 60000};
+      belay_permission_t *p = gate.permission;
+      belay_request_t *r = gate_begin(&gate, &permit);
+      int error = what == 0   ? belay_permission_set(p, r, "forum", 5, fields, n, on_permit)
+                  : what == 1 ? belay_permission_get(p, r, "forum", 5, indices, n, on_permit)
+                  : what == 2 ? belay_permission_grant(p, r, "forum", 5, fields, grants, on_permit)
+                              : belay_permission_has(p, r, "forum", 5, fields, grants, on_permit);
+      assert_error(gate_begun(&gate, &permit, error), 0);
+      assert_error(end_of_permit(&permit), 0);
+      assert_int_equal(permit.n, what < 2 ? n : grants);
+      assert_true(permit.sum == sum);
+    }
+    expect_deed(&gate, DEED_CLEAR, 0, 0, 0, 0, false);
+  }
+  bed_close(bed);
+}
+
+/* ---- names ------------------------------------------------------------------------------------------------ */
+
+static void test_values_have_names(void **state) {
+  (void)state;
+  char reader[] = "reader";
+  const char *names[] = {"none", reader, NULL, "owner"};
+  bed_t *bed = bed_open(NULL);
+  belay_permission_options_t options = permission_options(0);
+  options.names = names;
+  options.names_len = 4;
+  gate_t gate, nameless;
+  gate_of(&gate, bed, &options);
+  reader[0] = 'l'; /* they were copied */
+  assert_string_equal(belay_permission_name(gate.permission, 0), "none");
+  assert_string_equal(belay_permission_name(gate.permission, 1), "reader");
+  assert_string_equal(belay_permission_name(gate.permission, 2), "unknown");
+  assert_string_equal(belay_permission_name(gate.permission, 3), "owner");
+  assert_string_equal(belay_permission_name(gate.permission, 4), "unknown");
+  assert_string_equal(belay_permission_name(gate.permission, UINT64_MAX), "unknown");
+  assert_string_equal(belay_permission_name(NULL, 0), "unknown");
+  gate_new(&nameless, bed, 2);
+  assert_string_equal(belay_permission_name(nameless.permission, 0), "unknown");
+  expect_deed(&gate, DEED_SET, 0, 3, 0, 3, true); /* they are 2 bits wide */
+  permit_t permit = {0};
+  assert_error(begin_deed(&gate, &permit, DEED_SET, 0, 4), BELAY_EINVAL);
+  bed_close(bed);
+}
+
+static void test_a_width_holds_so_many_levels(void **state) {
+  (void)state;
+  static const struct {
+    uint64_t levels;
+    unsigned width;
+  } rows[] = {{0, 0},
+              {1, 1},
+              {2, 1},
+              {3, 2},
+              {4, 2},
+              {5, 3},
+              {8, 3},
+              {9, 4},
+              {UINT64_C(1) << 32, 32},
+              {(UINT64_C(1) << 32) + 1, 33},
+              {UINT64_C(1) << 62, 62},
+              {(UINT64_C(1) << 62) + 1, 63},
+              {UINT64_C(1) << 63, 63},
+              {(UINT64_C(1) << 63) + 1, 0},
+              {UINT64_MAX, 0}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    assert_int_equal(belay_permission_width(rows[i].levels), rows[i].width);
+}
+
+/* ---- what is refused -------------------------------------------------------------------------------------- */
+
+static void expect_options(bed_t *bed, const belay_permission_options_t *options,
+                           const char *detail) {
+  belay_permission_t *out = (belay_permission_t *)bed;
+  int error = belay_permission_new(bed->client, options, &out);
+  if (detail == NULL) {
+    assert_error(error, 0);
+    assert_error(belay_permission_close(out, NULL), 0);
+    return;
+  }
+  assert_error(error, BELAY_EINVAL);
+  assert_null(out);
+  assert_string_equal(belay_detail(bed->belay), detail);
+}
+
+static void test_options_are_checked(void **state) {
+  (void)state;
+  char long_name[130];
+  memset(long_name, 'n', sizeof long_name - 1);
+  long_name[129] = '\0';
+  const char *bad[] = {"a", long_name}, *good[] = {"a", long_name + 1};
+  const uint64_t max63 = (UINT64_C(1) << 32) / 63 - 1;
+  const struct {
+    belay_permission_options_t o;
+    const char *detail;
+  } rows[] = {
+      {{.max_index = 1}, "width: neither it nor levels nor names are given"},
+      {{.width = 64}, "width: not from 1 to 63"},
+      {{.levels = (UINT64_C(1) << 63) + 1}, "levels: more than 2^63"},
+      {{.width = 3, .levels = 9}, "levels: more than fit into width"},
+      {{.width = 3, .levels = 8}, NULL},
+      {{.levels = UINT64_C(1) << 63}, NULL},
+      {{.names_len = 1}, "names: NULL, or more than 65536 of them"},
+      {{.names = good, .names_len = 65537}, "names: NULL, or more than 65536 of them"},
+      {{.names = bad, .names_len = 2}, "names: one of more than 128 bytes"},
+      {{.names = good, .names_len = 2}, NULL},
+      {{.names = good, .names_len = 2, .levels = 1}, "names: more than there are values"},
+      {{.width = 63, .max_index = max63 + 1}, "max_index: not from 0 to 68174083"},
+      {{.width = 63, .max_index = UINT64_MAX}, "max_index: not from 0 to 68174083"},
+      {{.width = 63, .max_index = max63}, NULL},
+      {{.width = 1, .max_index = (UINT64_C(1) << 32) - 1}, NULL},
+      {{.width = 1, .max_index = UINT64_C(1) << 32}, "max_index: not from 0 to 4294967295"},
+      {{.width = 1, .ttl_ms = 999}, "ttl_ms: not from 1000 to 31536000000"},
+      {{.width = 1, .ttl_ms = -1}, "ttl_ms: not from 1000 to 31536000000"},
+      {{.width = 1, .ttl_ms = INT64_C(31536000001)}, "ttl_ms: not from 1000 to 31536000000"},
+      {{.width = 1, .name_len = 1}, "name: NULL, or more than 128 bytes"},
+      {{.names = good, .names_len = 2, .name_len = 1}, "name: NULL, or more than 128 bytes"},
+  };
+  bed_t *bed = bed_open(NULL);
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    expect_options(bed, &rows[i].o, rows[i].detail);
+  expect_options(bed, NULL, rows[0].detail); /* there is no default */
+  belay_permission_t *out;
+  assert_error(belay_permission_new(NULL, &rows[4].o, &out), BELAY_EINVAL);
+  assert_null(out);
+  assert_error(belay_permission_new(bed->client, &rows[4].o, NULL), BELAY_EINVAL);
+  assert_error(belay_permission_close(NULL, NULL), BELAY_EINVAL);
+  assert_null(belay_permission_data(NULL));
+  belay_permission_options_init(NULL);
+  bed_close(bed);
+}
+
+/* The last bits that a string may have; and no more. */
+static void test_the_last_field(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_permission_options_t options = permission_options(1);
+  options.max_index = (UINT64_C(1) << 32) - 1;
+  gate_t gate;
+  gate_of(&gate, bed, &options);
+  expect_deed(&gate, DEED_GET, options.max_index, 0, 0, 0, false);
+  permit_t permit = {0};
+  assert_error(begin_deed(&gate, &permit, DEED_GET, options.max_index + 1, 0), BELAY_EINVAL);
+  assert_string_equal(belay_detail(bed->belay), "index: not from 0 to 4294967295");
+  bed_close(bed);
+}
+
+static void test_arguments_are_checked(void **state) {
+  (void)state;
+  static const struct {
+    uint64_t index, value;
+    const char *detail;
+  } rows[] = {{1048576, 0, "index: not from 0 to 1048575"},
+              {UINT64_MAX, 0, "index: not from 0 to 1048575"},
+              {0, 8, "value: not of 3 bits"},
+              {0, UINT64_MAX, "value: not of 3 bits"}};
+  bed_t *bed = bed_open(NULL);
+  gate_t gate;
+  gate_new(&gate, bed, 3);
+  belay_permission_t *p = gate.permission;
+  permit_t permit = {0};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    for (deed_t deed = i < 2 ? DEED_GET : DEED_HAS; deed <= DEED_SWAP; deed++) {
+      assert_error(begin_deed(&gate, &permit, deed, rows[i].index, rows[i].value), BELAY_EINVAL);
+      assert_string_equal(belay_detail(bed->belay), rows[i].detail);
+    }
+  belay_request_t q = {0};
+  assert_error(belay_permission_compare_and_set(p, &q, "k", 1, 0, 8, 0, on_permit), BELAY_EINVAL);
+  const belay_permission_field_t field = {0, 0};
+  const uint64_t index = 0;
+  const size_t many = BELAY_PERMISSION_FIELDS_MAX + 1, grants = BELAY_PERMISSION_GRANTS_MAX + 1;
+  assert_error(belay_permission_get(p, &q, "k", 1, NULL, 1, on_permit), BELAY_EINVAL);
+  assert_error(belay_permission_get(p, &q, "k", 1, &index, many, on_permit), BELAY_EINVAL);
+  assert_error(belay_permission_has(p, &q, "k", 1, &field, 0, on_permit), BELAY_EINVAL);
+  assert_error(belay_permission_set(p, &q, "k", 1, &field, many, on_permit), BELAY_EINVAL);
+  assert_string_equal(belay_detail(bed->belay), "fields: NULL, or not 1 to 16384 of them");
+  assert_error(belay_permission_grant(p, &q, "k", 1, &field, grants, on_permit), BELAY_EINVAL);
+  assert_error(belay_permission_revoke(p, &q, "k", 1, NULL, 1, on_permit), BELAY_EINVAL);
+  assert_string_equal(belay_detail(bed->belay), "fields: NULL, or not 1 to 2048 of them");
+  for (int i = 0; i < 4; i++) { /* no handle, no request, no key, no callback */
+    belay_permission_t *h = i == 0 ? NULL : p;
+    belay_request_t *r = i == 1 ? NULL : &q;
+    const char *k = i == 2 ? "" : "k";
+    size_t len = strlen(k);
+    belay_permission_cb cb = i == 3 ? NULL : on_permit;
+    const int errors[] = {
+        belay_permission_get(h, r, k, len, &index, 1, cb),
+        belay_permission_has(h, r, k, len, &field, 1, cb),
+        belay_permission_set(h, r, k, len, &field, 1, cb),
+        belay_permission_grant(h, r, k, len, &field, 1, cb),
+        belay_permission_revoke(h, r, k, len, &field, 1, cb),
+        belay_permission_compare_and_set(h, r, k, len, 0, 0, 1, cb),
+        belay_permission_clear(h, r, k, len, cb),
+    };
+    for (size_t j = 0; j < sizeof errors / sizeof *errors; j++)
+      assert_error(errors[j], BELAY_EINVAL);
+  }
+  assert_string_equal(belay_detail(bed->belay), "cb: NULL");
+  assert_int_equal(client_stats(bed).calls, 0);
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_what_was_never_set_is_0),
+      cmocka_unit_test(test_bits_are_granted_and_revoked),
+      cmocka_unit_test(test_one_bit_serves_as_a_first_visit),
+      cmocka_unit_test(test_the_widest_fields),
+      cmocka_unit_test(test_the_keys_have_name_and_width),
+      cmocka_unit_test(test_a_change_extends_its_life),
+      cmocka_unit_test(test_the_largest_operations),
+      cmocka_unit_test(test_values_have_names),
+      cmocka_unit_test(test_a_width_holds_so_many_levels),
+      cmocka_unit_test(test_options_are_checked),
+      cmocka_unit_test(test_the_last_field),
+      cmocka_unit_test(test_arguments_are_checked),
+  };
+  return cmocka_run_group_tests_name("permission", tests, NULL, NULL);
+}

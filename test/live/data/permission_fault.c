@@ -1,0 +1,241 @@
+/* Permissions where something goes wrong: answers are lost, keys hold something else, everything is closed. */
+#include <stdio.h>
+
+#include "support/fixtures/data/permits.h"
+#include "support/deployments/relay.h"
+#include "support/models/scripts.h"
+
+#define KEY GATE_KEY "4"
+
+static const server_options_t with_digest = {.arguments = {"--enable-debug-command", "yes"}};
+
+/* Without a ttl, or with one: then what changes something is a script. */
+static void gate_either(gate_t *gate, bed_t *bed, int ttl) {
+  belay_permission_options_t options = permission_options(4);
+  options.ttl_ms = ttl == 0 ? 0 : 100000;
+  gate_of(gate, bed, &options);
+}
+
+/* ---- what the key holds, and what may not be done ---------------------------------------------------------- */
+
+static char detail[256];
+
+static void keep_detail(gate_t *gate) {
+  snprintf(detail, sizeof detail, "%s", belay_detail(gate->bed->belay));
+}
+
+static void test_another_type_is_left_alone(void **state) {
+  (void)state;
+  bed_t *bed = bed_open_with(server_start(&with_digest), NULL);
+  for (int ttl = 0; ttl < 2; ttl++) {
+    gate_t gate;
+    gate_either(&gate, bed, ttl);
+    gate.then = keep_detail;
+    server_do(bed->server, "RPUSH", KEY, "text", NULL);
+    uint64_t digest = server_digest(bed->server);
+    for (deed_t deed = DEED_GET; deed <= DEED_SWAP; deed++) {
+      permit_t permit = {0};
+      assert_error(begin_deed(&gate, &permit, deed, 1, 7), 0);
+      assert_error(end_of_permit(&permit), BELAY_EWRONGTYPE);
+      assert_int_equal(strncmp(detail, KEY ": WRONGTYPE", strlen(KEY ": WRONGTYPE")), 0);
+      assert_true(server_digest(bed->server) == digest);
+      assert_int_equal(server_integer(bed->server, "PTTL", KEY, NULL), -1);
+    }
+    expect_deed(&gate, DEED_CLEAR, 0, 0, 0, 0, false);
+    expect_deed(&gate, DEED_SET, 1, 7, 0, 7, true);
+    server_do(bed->server, "FLUSHALL", NULL);
+    expect_deed(&gate, DEED_GET, 1, 0, 0, 0, false);
+  }
+  bed_close(bed);
+}
+
+/* Whatever a user may not do, and where the memory is full: what is refused has done nothing. */
+static void test_what_is_refused_has_done_nothing(void **state) {
+  (void)state;
+  static const char *const rights[] = {"-bitfield", "-pexpire", "-bitfield_ro"};
+  enum { RIGHTS = sizeof rights / sizeof *rights };
+  unsigned refusals = 0;
+  bed_t *bed = bed_open_with(server_start(&with_digest), NULL);
+  for (int ttl = 0; ttl < 2; ttl++) {
+    gate_t gate;
+    gate_either(&gate, bed, ttl);
+    for (int there = 0; there < 2; there++)
+      for (deed_t deed = DEED_GET; deed <= DEED_SWAP; deed++)
+        for (int i = 0; i <= RIGHTS; i++) {
+          server_do(bed->server, "FLUSHALL", NULL);
+          if (there)
+            expect_deed(&gate, DEED_SET, 0, 1, 0, 1, true);
+          uint64_t digest = server_digest(bed->server);
+          if (i < RIGHTS)
+            server_do(bed->server, "ACL", "SETUSER", "default", rights[i], NULL);
+          else
+            server_do(bed->server, "CONFIG", "SET", "maxmemory", "1", NULL);
+          permit_t permit = {.request.timeout_ms = 1000};
+          assert_error(begin_deed(&gate, &permit, deed, 1, 0x0e), 0);
+          bool refused = end_of_permit(&permit) != 0;
+          server_do(bed->server, "ACL", "SETUSER", "default", "+@all", NULL);
+          server_do(bed->server, "CONFIG", "SET", "maxmemory", "0", NULL);
+          refusals += refused;
+          if (refused || deed < DEED_SET)
+            assert_true(server_digest(bed->server) == digest);
+          if (ttl)
+            expect_ttls(bed->server);
+        }
+  }
+  /* who asks needs BITFIELD_RO, who changes something BITFIELD and memory; with a ttl PEXPIRE too */
+  assert_int_equal(refusals, 2 * (2 + 4 * 2) + 2 * (2 + 4 * 3));
+  bed_close(bed);
+}
+
+/* ---- lost answers ---------------------------------------------------------------------------------------- */
+
+/* It is executed, and the wire is cut before the answer comes. */
+static void test_lost_answers(void **state) {
+  (void)state;
+  static const uint64_t after[] = {1, 1, 6, 14, 8, 8, 0};
+  for (int ttl = 0; ttl < 2; ttl++) {
+    server_t *server = server_start(NULL);
+    relay_t *relay = relay_start(server_path(server));
+    belay_client_options_t options = relay_client_options();
+    bed_t *bed = bed_open_at(relay_url(relay), &options);
+    bed->server = server;
+    gate_t gate;
+    gate_either(&gate, bed, ttl);
+    expect_deed(&gate, DEED_SET, 1, 1, 0, 1, true);
+    for (deed_t deed = DEED_GET; deed <= DEED_CLEAR; deed++) {
+      permit_t permit = {0};
+      relay_delay(relay, RELAY_LONG);
+      int64_t looks = 1, before = server_commands(server);
+      assert_error(begin_deed(&gate, &permit, deed, 1, deed == DEED_GRANT ? 8 : 6), 0);
+      for (; server_commands(server) == before + looks; looks++) /* each is a command too */
+        uv_run(&bed->loop, UV_RUN_NOWAIT);
+      relay_cut(relay);
+      relay_delay(relay, 0);
+      assert_error(end_of_permit(&permit), DEED_IS_SENT_AGAIN(deed) ? 0 : BELAY_EUNKNOWN);
+      expect_deed(&gate, DEED_GET, 1, 0, after[deed], after[deed], after[deed] != 0);
+    }
+    bed_close(bed);
+    relay_stop(relay);
+  }
+}
+
+static void test_nothing_was_sent(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  gate_t gate;
+  gate_either(&gate, bed, 1);
+  expect_deed(&gate, DEED_SET, 1, 1, 0, 1, true);
+  server_kill(bed->server);
+  bed_run_for(bed, 50);
+  for (deed_t deed = DEED_GET; deed <= DEED_CLEAR; deed++) {
+    permit_t permit = {.request.timeout_ms = 20};
+    assert_error(begin_deed(&gate, &permit, deed, 1, 1), 0);
+    assert_error(end_of_permit(&permit), BELAY_EUNREACHABLE);
+  }
+  server_restart(bed->server);
+  expect_deed(&gate, DEED_SET, 1, 1, 0, 1, true); /* it knows the script no more */
+  bed_close(bed);
+}
+
+/* ---- requests, closing ----------------------------------------------------------------------------------- */
+
+static void test_a_request_does_one_thing_at_a_time(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  gate_t gate;
+  gate_either(&gate, bed, 0);
+  server_pause(bed->server);
+  for (deed_t deed = DEED_GET; deed <= DEED_CLEAR; deed++) {
+    permit_t permit = {0};
+    assert_error(begin_deed(&gate, &permit, deed, 1, 1), 0);
+    for (deed_t other = DEED_GET; other <= DEED_CLEAR; other++)
+      assert_error(begin_deed(&gate, &permit, other, 1, 1), BELAY_ESTATE);
+    assert_error(belay_request_cancel(&permit.request), 0);
+    assert_error(end_of_permit(&permit), BELAY_ECANCELED);
+  }
+  server_resume(bed->server);
+  bed_close(bed);
+}
+
+static void test_a_close_cancels_what_is_pending(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  uint64_t objects = client_stats(bed).objects;
+  for (int ttl = 0; ttl < 2; ttl++) {
+    gate_t gate;
+    permit_t permits[GATE_OPERATIONS], late = {0};
+    memset(permits, 0, sizeof permits);
+    gate_either(&gate, bed, ttl);
+    for (deed_t deed = DEED_GET; deed <= DEED_CLEAR; deed++)
+      assert_error(begin_deed(&gate, &permits[deed], deed, 1, 1), 0);
+    assert_error(begin_close_gate(&gate), 0);
+    assert_error(begin_close_gate(&gate), BELAY_ECLOSING);
+    for (deed_t deed = DEED_GET; deed <= DEED_CLEAR; deed++)
+      assert_error(begin_deed(&gate, &late, deed, 1, 1), BELAY_ECLOSING);
+    bed_until(bed, gate.closed == 1);
+    for (deed_t deed = DEED_GET; deed <= DEED_CLEAR; deed++)
+      assert_error(end_of_permit(&permits[deed]), BELAY_ECANCELED);
+  }
+  assert_int_equal(client_stats(bed).objects, objects);
+  bed_close(bed);
+}
+
+typedef enum what { GATE, CLIENT, BELAY, WHATS } what_t;
+
+static what_t to_close;
+
+static void close_it(gate_t *gate) {
+  gate->then = NULL;
+  if (to_close == GATE)
+    assert_error(begin_close_gate(gate), 0);
+  else if (to_close == CLIENT)
+    assert_error(begin_client_close(gate->bed), 0);
+  else
+    assert_error(begin_belay_close(gate->bed), 0);
+}
+
+/* In that of an operation while another one is pending, or of the close itself; where there are names to give back. */
+static void test_every_callback_may_end_everything(void **state) {
+  (void)state;
+  static const char *const names[] = {"none", "all"};
+  static const deed_t deeds[] = {DEED_GET, DEED_SET, DEED_SWAP, DEED_CLEAR};
+  for (size_t i = 0; i <= sizeof deeds / sizeof *deeds; i++) {
+    bool closes = i == sizeof deeds / sizeof *deeds;
+    for (what_t what = closes ? CLIENT : GATE; what < WHATS; what++) {
+      bed_t *bed = bed_open(NULL);
+      belay_permission_options_t options = permission_options(0);
+      options.names = names;
+      options.names_len = 2;
+      gate_t gate;
+      permit_t permit = {0}, pending = {0};
+      gate_of(&gate, bed, &options);
+      to_close = what;
+      gate.then = close_it;
+      if (!closes) {
+        assert_error(begin_deed(&gate, &permit, deeds[i], 1, 1), 0);
+        assert_error(begin_deed(&gate, &pending, DEED_GET, 1, 1), 0);
+        bed_until(bed, permit.ended == 1 && pending.ended == 1);
+        assert_error(permit.status, 0);
+        assert_true(pending.status == 0 || pending.status == BELAY_ECANCELED);
+      } else {
+        assert_error(begin_close_gate(&gate), 0);
+      }
+      if (what == GATE || closes)
+        bed_until(bed, gate.closed == 1);
+      bed_close(bed);
+    }
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_another_type_is_left_alone),
+      cmocka_unit_test(test_what_is_refused_has_done_nothing),
+      cmocka_unit_test(test_lost_answers),
+      cmocka_unit_test(test_nothing_was_sent),
+      cmocka_unit_test(test_a_request_does_one_thing_at_a_time),
+      cmocka_unit_test(test_a_close_cancels_what_is_pending),
+      cmocka_unit_test(test_every_callback_may_end_everything),
+  };
+  return cmocka_run_group_tests_name("permission_fault", tests, NULL, NULL);
+}

@@ -1,0 +1,391 @@
+/* Presence: bits that are set, cleared, asked for and counted; over segments, and in slices that end by themselves. */
+#include <stdio.h>
+
+#include "support/models/scripts.h"
+#include "support/fixtures/data/seen.h"
+
+#define PREFIX "belay::presence::{site}::"
+#define SEGMENT BELAY__PRESENCE_SEGMENT
+
+static belay_presence_options_t usual(void) {
+  belay_presence_options_t options;
+  belay_presence_options_init(&options);
+  options.name = "site";
+  options.name_len = 4;
+  return options;
+}
+
+static belay_presence_t *site(bed_t *bed, uint32_t max_id, int64_t window_ms, uint32_t slices) {
+  belay_presence_t *presence;
+  belay_presence_options_t o = usual();
+  o.max_id = max_id;
+  o.window_ms = window_ms;
+  o.slices = slices;
+  int error = belay_presence_new(bed->client, &o, &presence);
+  if (error != 0)
+    fail_msg("belay_presence_new: %s: %s", belay_strerror(error), belay_detail(bed->belay));
+  return presence;
+}
+
+static void set(bed_t *bed, belay_presence_t *p, uint32_t id) {
+  seen_t seen = {0};
+  assert_error(seen_do(bed, &seen, belay_presence_set(p, r_, id, on_seen)), 0);
+}
+
+static void clear(bed_t *bed, belay_presence_t *p, uint32_t id) {
+  seen_t seen = {0};
+  assert_error(seen_do(bed, &seen, belay_presence_clear(p, r_, id, on_seen)), 0);
+}
+
+static bool is(bed_t *bed, belay_presence_t *p, uint32_t id) {
+  seen_t seen = {0};
+  assert_error(seen_do(bed, &seen, belay_presence_is(p, r_, id, on_seen_is)), 0);
+  assert_int_equal(seen.n, 1);
+  return seen.online[0];
+}
+
+static int64_t count(bed_t *bed, belay_presence_t *p) {
+  seen_t seen = {0};
+  assert_error(seen_do(bed, &seen, belay_presence_count(p, r_, on_seen_count)), 0);
+  return seen.counts[0];
+}
+
+static void reset(bed_t *bed, belay_presence_t *p) {
+  seen_t seen = {0};
+  assert_error(seen_do(bed, &seen, belay_presence_reset(p, r_, on_seen)), 0);
+}
+
+/* ---- one bitmap ------------------------------------------------------------------------------------------ */
+
+static void test_who_is_online(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_presence_t *p = site(bed, 1000, 0, 4);
+  assert_false(is(bed, p, 7));
+  assert_int_equal(count(bed, p), 0);
+  clear(bed, p, 7);
+  assert_int_equal(server_keys(bed->server), 0); /* that makes nothing */
+  set(bed, p, 7);
+  set(bed, p, 7);
+  set(bed, p, 1000);
+  set(bed, p, 0);
+  assert_true(is(bed, p, 7) && is(bed, p, 0) && is(bed, p, 1000) && !is(bed, p, 8));
+  assert_int_equal(count(bed, p), 3);
+  clear(bed, p, 7);
+  clear(bed, p, 999);
+  assert_true(!is(bed, p, 7) && count(bed, p) == 2);
+  const uint32_t ids[] = {5, 0, 1000, 5, 7, 999, 0};
+  seen_t seen = {0};
+  assert_error(seen_do(bed, &seen, belay_presence_is_many(p, r_, ids, 7, on_seen_is)), 0);
+  static const bool before[] = {false, true, true, false, false, false, true};
+  assert_memory_equal(seen.online, before, sizeof before);
+  assert_error(seen_do(bed, &seen, belay_presence_set_many(p, r_, ids, 7, on_seen)), 0);
+  assert_error(seen_do(bed, &seen, belay_presence_is_many(p, r_, ids, 7, on_seen_is)), 0);
+  assert_true(seen.n == 7 && seen.online_len == 7);
+  assert_int_equal(count(bed, p), 5);
+  assert_error(seen_do(bed, &seen, belay_presence_clear_many(p, r_, ids, 4, on_seen)), 0);
+  assert_int_equal(count(bed, p), 2);
+  assert_int_equal(server_keys(bed->server), 1);
+  assert_int_equal(server_integer(bed->server, "GETBIT", PREFIX "0", "999", NULL), 1);
+  assert_int_equal(server_calls(bed->server, "time"), 0);
+  reset(bed, p);
+  assert_int_equal(server_keys(bed->server), 0);
+  bed_close(bed);
+}
+
+static void test_how_long_it_stays(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_presence_options_t options = usual();
+  belay_presence_t *day = site(bed, 1000, 0, 1), *eternal;
+  options.ttl_ms = 0;
+  assert_error(belay_presence_new(bed->client, &options, &eternal), 0);
+  set(bed, day, 1);
+  assert_between(server_integer(bed->server, "PTTL", PREFIX "0", NULL), 86340000, 86400000);
+  server_do(bed->server, "PEXPIRE", PREFIX "0", "50000", NULL);
+  clear(bed, day, 1);
+  assert_true(!is(bed, day, 1) && count(bed, day) == 0);
+  assert_between(server_integer(bed->server, "PTTL", PREFIX "0", NULL), 1, 50000);
+  set(bed, eternal, 2); /* does not shorten it, or make it longer */
+  assert_between(server_integer(bed->server, "PTTL", PREFIX "0", NULL), 1, 50000);
+  set(bed, day, 1);
+  assert_between(server_integer(bed->server, "PTTL", PREFIX "0", NULL), 86340000, 86400000);
+  assert_int_equal(count(bed, eternal), 2);
+  reset(bed, eternal);
+  int64_t scripts = server_calls(bed->server, "evalsha") + server_calls(bed->server, "eval");
+  set(bed, eternal, 2);
+  assert_int_equal(server_integer(bed->server, "PTTL", PREFIX "0", NULL), -1);
+  assert_int_equal(server_calls(bed->server, "evalsha") + server_calls(bed->server, "eval"),
+                   scripts);
+  bed_close(bed);
+}
+
+/* ---- segments -------------------------------------------------------------------------------------------- */
+
+static void test_segments(void **state) {
+  (void)state;
+  static uint32_t ids[BELAY_PRESENCE_IDS_MAX];
+  bed_t *bed = bed_open(NULL);
+  for (int window = 0; window < 2; window++) {
+    belay_presence_t *p = site(bed, UINT32_MAX, window ? 60000 : 0, 4);
+    seen_t seen = {0};
+    static const uint32_t edges[] = {
+        0, SEGMENT - 1, SEGMENT, 2 * SEGMENT - 1, UINT32_MAX - SEGMENT, UINT32_MAX};
+    for (size_t i = 0; i < sizeof edges / sizeof *edges; i++) {
+      set(bed, p, edges[i]);
+      assert_true(is(bed, p, edges[i]));
+      assert_int_equal(count(bed, p), (int64_t)i + 1);
+    }
+    assert_int_equal(server_keys(bed->server), 4);
+    if (!window) {
+      assert_int_equal(server_integer(bed->server, "GETBIT", PREFIX "511", "8388607", NULL), 1);
+      assert_int_equal(server_integer(bed->server, "STRLEN", PREFIX "511", NULL), 1 << 20);
+    }
+    for (uint32_t i = 0; i < BELAY_PRESENCE_IDS_MAX; i++) /* the first bits of 64 segments */
+      ids[i] = i % 64 * SEGMENT + i / 64;
+    assert_error(
+        seen_do(bed, &seen, belay_presence_set_many(p, r_, ids, BELAY_PRESENCE_IDS_MAX, on_seen)),
+        0);
+    assert_int_equal(count(bed, p), BELAY_PRESENCE_IDS_MAX + 6 - 2);
+    assert_error(
+        seen_do(bed, &seen, belay_presence_is_many(p, r_, ids, BELAY_PRESENCE_IDS_MAX, on_seen_is)),
+        0);
+    assert_true(seen.n == BELAY_PRESENCE_IDS_MAX && seen.online_len == seen.n);
+    assert_error(
+        seen_do(bed, &seen, belay_presence_clear_many(p, r_, ids, BELAY_PRESENCE_IDS_MAX, on_seen)),
+        0);
+    assert_int_equal(count(bed, p), 6 - 2);
+    reset(bed, p);
+    assert_int_equal(server_keys(bed->server), 0);
+  }
+  bed_close(bed);
+}
+
+/* As many as there may be of one segment: several calls. */
+static void test_many_of_one_segment(void **state) {
+  (void)state;
+  static uint32_t ids[BELAY_PRESENCE_IDS_MAX];
+  bed_t *bed = bed_open(NULL);
+  for (int window = 0; window < 2; window++) {
+    belay_presence_t *p = site(bed, SEGMENT - 1, window ? 60000 : 0, 14);
+    seen_t seen = {0};
+    for (uint32_t i = 0; i < BELAY_PRESENCE_IDS_MAX; i++)
+      ids[i] = SEGMENT - 1 - 3 * i;
+    assert_error(
+        seen_do(bed, &seen, belay_presence_set_many(p, r_, ids, BELAY_PRESENCE_IDS_MAX, on_seen)),
+        0);
+    assert_int_equal(count(bed, p), BELAY_PRESENCE_IDS_MAX);
+    ids[3] = 1;
+    assert_error(
+        seen_do(bed, &seen, belay_presence_is_many(p, r_, ids, BELAY_PRESENCE_IDS_MAX, on_seen_is)),
+        0);
+    assert_int_equal(seen.online_len, BELAY_PRESENCE_IDS_MAX - 1);
+    assert_true(seen.online[2] && !seen.online[3] && seen.online[4]);
+    assert_error(
+        seen_do(bed, &seen, belay_presence_clear_many(p, r_, ids, BELAY_PRESENCE_IDS_MAX, on_seen)),
+        0);
+    assert_int_equal(count(bed, p), 1);
+    reset(bed, p);
+  }
+  bed_close(bed);
+}
+
+/* ---- slices ---------------------------------------------------------------------------------------------- */
+
+static void test_seen_in_the_last_minute(void **state) {
+  (void)state;
+  const int64_t slice = 15000, window = 60000;
+  bed_t *bed = bed_open(NULL);
+  belay_presence_t *p = site(bed, 1000, window, 4);
+  set(bed, p, 1);
+  assert_int_equal(server_calls(bed->server, "time"), 1);
+  int64_t begun = belay__servertime_ms(&p->time, &p->family);
+  p->time.shift_us = (slice - begun % slice + 10 * slice) * 1000; /* a slice begins */
+  for (int64_t ms = 0; ms < slice; ms += 5000) {
+    int64_t begins = p->time.shift_us;
+    reset(bed, p);
+    server_do(bed->server, "FLUSHALL", NULL);
+    p->time.shift_us = begins + ms * 1000;
+    set(bed, p, 1);
+    for (int64_t later = 0; later < 2 * window; later += 5000) {
+      p->time.shift_us = begins + (ms + later) * 1000;
+      bool online = is(bed, p, 1);
+      assert_int_equal(count(bed, p), online);
+      if (later < window)
+        assert_true(online); /* for T at least, */
+      if (later >= window + slice)
+        assert_false(online);                                /* and T + T/R at most: */
+      assert_int_equal(online, later < window + slice - ms); /* here just so long */
+    }
+    p->time.shift_us = begins;
+  }
+  bed_close(bed);
+}
+
+static void test_each_slice_ends_by_itself(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_presence_t *p = site(bed, 1000, 60000, 4);
+  for (int i = 0; i < 12; i++) {
+    set(bed, p, 1);
+    set(bed, p, (uint32_t)i);
+    p->time.shift_us += INT64_C(15000000);
+  }
+  assert_int_equal(server_keys(bed->server), 12);
+  int64_t now = server_now_ms(bed->server), slice;
+  const resp_t *keys = server_ask(bed->server, "KEYS", "*", NULL);
+  char names[12][64];
+  for (int i = 0; i < 12; i++)
+    snprintf(names[i], sizeof names[i], "%s", keys->items[i]->str);
+  for (int i = 0; i < 12; i++) {
+    assert_int_equal(sscanf(names[i], PREFIX "%lld::0", (long long *)&slice), 1);
+    int64_t left = server_integer(bed->server, "PTTL", names[i], NULL);
+    int64_t ends =
+        (slice + 6) * 15000 - now; /* nobody looks at it any more, however late his clock */
+    assert_between(left, ends - 5000 * slow(), ends);
+  }
+  expect_ttls(bed->server);
+  bed_close(bed);
+}
+
+/* Two whose clocks are nearly a slice apart see each other's bits; and a logout reaches all slices. */
+static void test_two_clocks(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_presence_t *p = site(bed, 1000, 60000, 4), *q = site(bed, 1000, 60000, 4);
+  set(bed, p, 1);
+  set(bed, q, 2);
+  for (int64_t apart = -14000; apart <= 14000; apart += 4000) {
+    q->time.shift_us = apart * 1000;
+    set(bed, q, 3);
+    assert_true(is(bed, p, 3) && is(bed, q, 1) && is(bed, p, 2));
+    assert_int_equal(count(bed, p), 3);
+    assert_int_equal(count(bed, q), 3);
+    clear(bed, p, 3);
+    assert_false(is(bed, q, 3));
+    assert_int_equal(count(bed, q), 2);
+  }
+  for (int i = 0; i < 5; i++) { /* in all that are live */
+    set(bed, p, 9);
+    p->time.shift_us += INT64_C(15000000);
+  }
+  clear(bed, p, 9);
+  p->time.shift_us -= INT64_C(15000000);
+  assert_false(is(bed, p, 9));
+  bed_close(bed);
+}
+
+/* It really ends, after a time that is really over. */
+static void test_a_short_window(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_presence_t *p = site(bed, 1000, 400, 4);
+  set(bed, p, 1);
+  int64_t begun = clock_now();
+  while (is(bed, p, 1))
+    bed_run_for(bed, 20);
+  assert_between(clock_since_ms(begun), 395, 600 + lag() + 200 * (slow() - 1));
+  assert_int_equal(count(bed, p), 0);
+  bed_until(bed, server_keys(bed->server) == 0);
+  bed_close(bed);
+}
+
+/* ---- what is refused ------------------------------------------------------------------------------------- */
+
+static void test_options_are_checked(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_presence_t *out;
+  static const struct {
+    uint32_t slices;
+    int64_t window_ms, ttl_ms;
+    const char *detail;
+  } rows[] = {
+      {1, 0, 0, NULL},
+      {14, 100, 1000, NULL},
+      {14, INT64_C(31536000000), INT64_C(31536000000), NULL},
+      {0, 0, 0, "slices: not from 1 to 14"},
+      {15, 0, 0, "slices: not from 1 to 14"},
+      {4, 99, 0, "window_ms: not from 100 to 31536000000"},
+      {4, -1, 0, "window_ms: not from 100 to 31536000000"},
+      {4, INT64_C(31536000001), 0, "window_ms: not from 100 to 31536000000"},
+      {4, 0, 999, "ttl_ms: not from 1000 to 31536000000"},
+      {4, 0, -1, "ttl_ms: not from 1000 to 31536000000"},
+      {4, 0, INT64_C(31536000001), "ttl_ms: not from 1000 to 31536000000"},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    belay_presence_options_t o = usual();
+    o.slices = rows[i].slices;
+    o.window_ms = rows[i].window_ms;
+    o.ttl_ms = rows[i].ttl_ms;
+    o.data = bed;
+    assert_error(belay_presence_new(bed->client, &o, &out), rows[i].detail ? BELAY_EINVAL : 0);
+    if (rows[i].detail != NULL) {
+      assert_null(out);
+      assert_string_equal(belay_detail(bed->belay), rows[i].detail);
+    } else {
+      assert_ptr_equal(belay_presence_data(out), bed);
+    }
+  }
+  assert_error(belay_presence_new(bed->client, NULL, &out),
+               BELAY_EINVAL); /* a name must be given */
+  assert_error(belay_presence_new(NULL, NULL, &out), BELAY_EINVAL);
+  assert_error(belay_presence_new(bed->client, NULL, NULL), BELAY_EINVAL);
+  belay_presence_options_init(NULL);
+  assert_null(belay_presence_data(NULL));
+  assert_error(belay_presence_close(NULL, NULL), BELAY_EINVAL);
+  bed_close(bed);
+}
+
+static void test_arguments_are_checked(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_presence_t *p = site(bed, 1000, 0, 4);
+  belay_request_t request = {0}, *r = &request;
+  const uint32_t ids[] = {1, 1001};
+  const int rows[] = {
+      belay_presence_set(p, r, 1001, on_seen),
+      belay_presence_set(p, r, UINT32_MAX, on_seen),
+      belay_presence_set(NULL, r, 1, on_seen),
+      belay_presence_set(p, NULL, 1, on_seen),
+      belay_presence_set(p, r, 1, NULL),
+      belay_presence_set_many(p, r, ids, 2, on_seen),
+      belay_presence_set_many(p, r, ids, 0, on_seen),
+      belay_presence_set_many(p, r, NULL, 1, on_seen),
+      belay_presence_set_many(p, r, ids, BELAY_PRESENCE_IDS_MAX + 1, on_seen),
+      belay_presence_clear(p, r, 1001, on_seen),
+      belay_presence_clear(p, r, 1, NULL),
+      belay_presence_clear_many(p, r, ids, 2, on_seen),
+      belay_presence_is(p, r, 1001, on_seen_is),
+      belay_presence_is(p, r, 1, NULL),
+      belay_presence_is_many(p, r, ids, 2, on_seen_is),
+      belay_presence_count(p, NULL, on_seen_count),
+      belay_presence_count(NULL, r, on_seen_count),
+      belay_presence_count(p, r, NULL),
+      belay_presence_reset(NULL, r, on_seen),
+      belay_presence_reset(p, r, NULL),
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    if (rows[i] != BELAY_EINVAL)
+      fail_msg("row %zu: %s", i, belay_err_name(rows[i]));
+  assert_error(belay_presence_set(p, r, 1001, on_seen), BELAY_EINVAL);
+  assert_string_equal(belay_detail(bed->belay), "id: not from 0 to 1000");
+  assert_int_equal(client_stats(bed).calls, 0);
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_who_is_online),
+      cmocka_unit_test(test_how_long_it_stays),
+      cmocka_unit_test(test_segments),
+      cmocka_unit_test(test_many_of_one_segment),
+      cmocka_unit_test(test_seen_in_the_last_minute),
+      cmocka_unit_test(test_each_slice_ends_by_itself),
+      cmocka_unit_test(test_two_clocks),
+      cmocka_unit_test(test_a_short_window),
+      cmocka_unit_test(test_options_are_checked),
+      cmocka_unit_test(test_arguments_are_checked),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

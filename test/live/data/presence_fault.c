@@ -1,0 +1,346 @@
+/* Presence where something goes wrong: answers are lost, keys hold something else, everything is closed. */
+#include <stdio.h>
+
+#include "support/models/scripts.h"
+#include "support/fixtures/data/seen.h"
+
+#define PREFIX "belay::presence::{site}::"
+#define SEGMENT BELAY__PRESENCE_SEGMENT
+
+enum { SET, SETS, CLEAR, CLEARS, IS, ARE, COUNT, RESET, OPERATIONS };
+enum { CLOSE_IT, CLOSE_CLIENT, CLOSE_BELAY, CLOSINGS };
+
+static belay_presence_t *site(bed_t *bed, int64_t window_ms, int64_t ttl_ms) {
+  belay_presence_t *presence;
+  belay_presence_options_t o;
+  belay_presence_options_init(&o);
+  o.name = "site";
+  o.name_len = 4;
+  o.max_id = 20 * SEGMENT - 1;
+  o.window_ms = window_ms;
+  o.ttl_ms = ttl_ms;
+  assert_error(belay_presence_new(bed->client, &o, &presence), 0);
+  return presence;
+}
+
+/* Begins the n-th operation. */
+static int begin(bed_t *bed, belay_presence_t *p, seen_t *seen, int n) {
+  static const uint32_t ids[] = {3, SEGMENT, 12 * SEGMENT + 1, 4};
+  belay_request_t *r = seen_begin(bed, seen);
+  switch (n) {
+  case SET:
+    return seen_begun(seen, belay_presence_set(p, r, 3, on_seen));
+  case SETS:
+    return seen_begun(seen, belay_presence_set_many(p, r, ids, 4, on_seen));
+  case CLEAR:
+    return seen_begun(seen, belay_presence_clear(p, r, 3, on_seen));
+  case CLEARS:
+    return seen_begun(seen, belay_presence_clear_many(p, r, ids, 4, on_seen));
+  case IS:
+    return seen_begun(seen, belay_presence_is(p, r, 3, on_seen_is));
+  case ARE:
+    return seen_begun(seen, belay_presence_is_many(p, r, ids, 4, on_seen_is));
+  case COUNT:
+    return seen_begun(seen, belay_presence_count(p, r, on_seen_count));
+  default:
+    return seen_begun(seen, belay_presence_reset(p, r, on_seen));
+  }
+}
+
+/* The key of the first segment, in the present slice. */
+static void first_key(belay_presence_t *p, char *out, size_t size) {
+  if (p->window_ms == 0)
+    snprintf(out, size, PREFIX "0");
+  else
+    snprintf(out, size, PREFIX "%lld::0",
+             (long long)(belay__servertime_ms(&p->time, &p->family) / p->slice_ms));
+}
+
+static void learn(bed_t *bed, belay_presence_t *p) {
+  seen_t seen = {0};
+  assert_error(begin(bed, p, &seen, IS), 0);
+  assert_error(end_of_seen(&seen), 0);
+}
+
+/* ---- what the keys hold ---------------------------------------------------------------------------------- */
+
+static void test_foreign_keys_are_left_alone(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  for (int how = 0; how < 3; how++) {
+    belay_presence_t *p = site(bed, how == 2 ? 86400000 : 0, how == 1 ? 0 : 60000);
+    char key[64];
+    learn(bed, p);
+    first_key(p, key, sizeof key);
+    server_do(bed->server, "RPUSH", key, "1", NULL);
+    for (int n = 0; n < RESET; n++) {
+      seen_t seen = {0};
+      assert_error(begin(bed, p, &seen, n), 0);
+      assert_error(end_of_seen(&seen), BELAY_EWRONGTYPE);
+      if (how < 2) /* of several the first is named */
+        assert_memory_equal(seen.detail, key, strlen(key));
+      assert_int_equal(server_integer(bed->server, "LLEN", key, NULL), 1);
+      assert_int_equal(server_integer(bed->server, "PTTL", key, NULL), -1);
+    }
+    server_do(bed->server, "FLUSHALL", NULL);
+  }
+  bed_close(bed);
+}
+
+static void test_what_cannot_be_a_bitmap(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  seen_t seen = {0};
+  char key[64];
+  belay_presence_t *plain = site(bed, 0, 0), *window = site(bed, 86400000, 0);
+  static char ones[(1 << 20) + 8]; /* more bits than a segment has */
+  memset(ones, 0xff, sizeof ones);
+  const resp_words_t words = {3, {"SET", PREFIX "0", ones}, {3, sizeof PREFIX, sizeof ones}};
+  assert_int_equal(server_ask_words(bed->server, &words)->type, RESP_STATUS);
+  assert_error(begin(bed, plain, &seen, COUNT), 0);
+  assert_error(end_of_seen(&seen), BELAY_EMISMATCH);
+  assert_string_equal(seen.detail, PREFIX "0: it is longer than a segment");
+  server_do(bed->server, "FLUSHALL", NULL);
+  for (int i = 0; i < 2; i++) { /* in two slices, so that a union is made */
+    assert_error(begin(bed, window, &seen, SET), 0);
+    assert_error(end_of_seen(&seen), 0);
+    first_key(window, key, sizeof key);
+    window->time.shift_us += INT64_C(21600000000);
+  }
+  server_do(bed->server, "SET", PREFIX "union", "mine", NULL);
+  assert_error(begin(bed, window, &seen, COUNT), 0);
+  assert_error(end_of_seen(&seen), BELAY_EMISMATCH);
+  assert_string_equal(seen.detail, PREFIX "union: it is where unions are made for a moment");
+  assert_string_equal(server_string(bed->server, "GET", PREFIX "union", NULL), "mine");
+  server_do(bed->server, "DEL", PREFIX "union", NULL);
+  static const char *const rights[] = {"-unlink", "-bitop", "-bitcount"};
+  for (int i = 0; i < 3; i++) {
+    server_do(bed->server, "ACL", "SETUSER", "default", rights[i], NULL);
+    assert_error(begin(bed, window, &seen, COUNT), 0);
+    assert_error(end_of_seen(&seen), BELAY_EPERM);
+    server_do(bed->server, "ACL", "SETUSER", "default", "+@all", NULL);
+    assert_int_equal(server_integer(bed->server, "EXISTS", PREFIX "union", NULL), 0);
+  }
+  assert_error(begin(bed, window, &seen, COUNT), 0);
+  assert_error(end_of_seen(&seen), 0);
+  assert_int_equal(seen.counts[0], 1);
+  bed_close(bed);
+}
+
+/* Whatever a user may not do, and where the memory is full: what is refused has done nothing, whether there is a segment
+ * already or not. */
+static void test_what_is_refused_has_made_nothing(void **state) {
+  (void)state;
+  static const char *const rights[] = {"-pttl", "-pexpire", "-pexpireat", "-bitfield", NULL};
+  enum { RIGHTS = sizeof rights / sizeof *rights };
+  unsigned refusals = 0;
+  bed_t *bed = bed_open(NULL);
+  for (int how = 0; how < 4; how++) {
+    bool window = how % 2 != 0, there = how / 2 != 0;
+    belay_presence_t *p = site(bed, window ? 86400000 : 0, 60000);
+    for (size_t i = 0; i < RIGHTS; i++) {
+      seen_t seen = {0};
+      char key[64];
+      learn(bed, p);
+      first_key(p, key, sizeof key);
+      server_do(bed->server, "FLUSHALL", NULL);
+      if (there) {
+        server_do(bed->server, "SETBIT", key, "100", "1", NULL);
+        server_do(bed->server, "PEXPIRE", key, "50000", NULL);
+      }
+      if (rights[i] != NULL)
+        server_do(bed->server, "ACL", "SETUSER", "default", rights[i], NULL);
+      else
+        server_do(bed->server, "CONFIG", "SET", "maxmemory", "1", NULL);
+      assert_error(begin(bed, p, &seen, SET), 0);
+      int status = end_of_seen(&seen);
+      server_do(bed->server, "ACL", "SETUSER", "default", "+@all", NULL);
+      server_do(bed->server, "CONFIG", "SET", "maxmemory", "0", NULL);
+      if (status != 0)
+        assert_error(status, rights[i] != NULL ? BELAY_EPERM : BELAY_EOOM);
+      assert_int_equal(server_keys(bed->server), there || status == 0);
+      assert_int_equal(server_integer(bed->server, "GETBIT", key, "3", NULL), status == 0);
+      refusals += status != 0;
+      expect_ttls(bed->server);
+    }
+  }
+  assert_int_equal(refusals, 3 * 4 + 3); /* of a slice that is there the ttl is not set again */
+  bed_close(bed);
+}
+
+/* The data are gone, the scripts are; who was online is not any more. */
+static void test_what_is_forgotten(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_presence_t *p = site(bed, 60000, 0);
+  seen_t seen = {0};
+  for (int i = 0; i < 2; i++) {
+    assert_error(begin(bed, p, &seen, SETS), 0);
+    assert_error(end_of_seen(&seen), 0);
+    assert_error(begin(bed, p, &seen, COUNT), 0);
+    assert_error(end_of_seen(&seen), 0);
+    assert_int_equal(seen.counts[0], 4);
+    expect_ttls(bed->server);
+    server_do(bed->server, "FLUSHALL", NULL);
+    server_do(bed->server, "SCRIPT", "FLUSH", NULL);
+    assert_error(begin(bed, p, &seen, COUNT), 0);
+    assert_error(end_of_seen(&seen), 0);
+    assert_int_equal(seen.counts[0], 0);
+  }
+  bed_close(bed);
+}
+
+/* ---- lost answers ---------------------------------------------------------------------------------------- */
+
+static void test_a_lost_answer_is_asked_for_again(void **state) {
+  (void)state;
+  seen_wire_t wire;
+  seen_wire_open(&wire);
+  for (int window = 0; window < 2; window++) {
+    belay_presence_t *p = site(wire.bed, window ? 86400000 : 0, 60000);
+    const char *const commands[OPERATIONS] = {"bitfield",    "bitfield",    "bitfield", "strlen",
+                                              "bitfield_ro", "bitfield_ro", "bitcount", "unlink"};
+    const int64_t calls[OPERATIONS] = {
+        1, 3, 1, window ? 21 : 3, window ? 6 : 1, window ? 18 : 3, window ? 1 : 4, 1};
+    const int64_t online[OPERATIONS] = {1, 4, 3, 0, 0, 0, 0, 0};
+    learn(wire.bed, p);
+    for (int n = 0; n < OPERATIONS; n++) {
+      seen_t seen = {0};
+      if (n == IS || n == ARE || n == COUNT) {
+        assert_error(begin(wire.bed, p, &seen, n == IS ? SET : SETS), 0);
+        assert_error(end_of_seen(&seen), 0);
+      }
+      int64_t before = server_calls(wire.server, commands[n]);
+      relay_delay(wire.relay, 80);
+      assert_error(begin(wire.bed, p, &seen, n), 0);
+      seen_lose_answer(&wire, commands[n], before + calls[n]);
+      assert_error(end_of_seen(&seen), 0);
+      assert_true(server_calls(wire.server, commands[n]) > before + calls[n] ||
+                  n == CLEAR); /* it is clear by then, but looked at again */
+      if (n == IS || n == ARE)
+        assert_int_equal(seen.online_len, seen.n);
+      if (n == COUNT)
+        assert_int_equal(seen.counts[0], 4);
+      if (n <= CLEARS || n == RESET) {
+        assert_error(begin(wire.bed, p, &seen, COUNT), 0);
+        assert_error(end_of_seen(&seen), 0);
+        assert_int_equal(seen.counts[0], online[n]);
+      }
+    }
+    assert_int_equal(server_keys(wire.server), 0);
+  }
+  seen_wire_close(&wire);
+}
+
+/* How far off the time is that it was told: half of what the answer took, and it asks again the sooner. */
+static void test_a_late_answer_is_good_for_a_while(void **state) {
+  (void)state;
+  seen_wire_t wire;
+  seen_wire_open(&wire);
+  belay_presence_t *p = site(wire.bed, 60000, 0);
+  for (int late = 1; late >= 0; late--) {
+    p->time.learnt = 0;
+    relay_delay(wire.relay, late ? 60 : 0);
+    learn(wire.bed, p);
+    int64_t off = belay__servertime_ms(&p->time, &p->family) - server_now_ms(wire.server);
+    assert_between(off, -100 * slow(), 100 * slow());
+    uint64_t left = p->time.ask_at - belay__now(wire.bed->belay);
+    if (late || left < UINT64_C(6000) * MS) /* or this machine is slow */
+      assert_true(left <= UINT64_C(5000) * MS);
+    else
+      assert_true(left > UINT64_C(50000) * MS);
+  }
+  seen_wire_close(&wire);
+}
+
+static void test_nothing_was_sent(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_presence_t *p = site(bed, 60000, 0), *plain = site(bed, 0, 0);
+  server_kill(bed->server);
+  bed_run_for(bed, 20);
+  for (int n = 0; n < OPERATIONS; n++) {
+    seen_t seen = {.request.timeout_ms = 30};
+    assert_error(begin(bed, n % 2 ? p : plain, &seen, n), 0);
+    assert_error(end_of_seen(&seen), BELAY_EUNREACHABLE);
+  }
+  bed_close(bed);
+}
+
+/* ---- closing --------------------------------------------------------------------------------------------- */
+
+static unsigned closed;
+
+static void on_closed(belay_presence_t *presence, void *data) {
+  (void)presence;
+  (void)data;
+  closed++;
+}
+
+static void test_a_close_cancels_what_is_pending(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  for (int known = 0; known < 3; known++) {
+    belay_presence_t *p = site(bed, known == 2 ? 0 : 60000, 60000);
+    seen_t seen[OPERATIONS] = {0}, late = {0};
+    if (known == 1)
+      learn(bed, p);
+    closed = 0;
+    for (int n = 0; n < OPERATIONS; n++)
+      assert_error(begin(bed, p, &seen[n], n), 0);
+    for (int n = 0; n < OPERATIONS; n++)
+      assert_error(begin(bed, p, &seen[0], n), BELAY_ESTATE);
+    assert_error(belay_request_cancel(&seen[ARE].request), 0);
+    assert_error(belay_presence_close(p, on_closed), 0);
+    assert_error(belay_presence_close(p, on_closed), BELAY_ECLOSING);
+    for (int n = 0; n < OPERATIONS; n++)
+      assert_error(begin(bed, p, &late, n), BELAY_ECLOSING);
+    bed_until(bed, closed == 1);
+    for (int n = 0; n < OPERATIONS; n++)
+      assert_true(seen[n].ended == 1 && seen[n].status == BELAY_ECANCELED);
+  }
+  bed_close(bed);
+}
+
+static int closing;
+static belay_presence_t *to_close;
+
+static void close_it(seen_t *seen) {
+  seen->then = NULL;
+  if (closing == CLOSE_IT)
+    assert_error(belay_presence_close(to_close, NULL), 0);
+  else if (closing == CLOSE_CLIENT)
+    assert_error(begin_client_close(seen->bed), 0);
+  else
+    assert_error(begin_belay_close(seen->bed), 0);
+}
+
+static void test_every_callback_may_end_everything(void **state) {
+  (void)state;
+  for (closing = 0; closing < CLOSINGS; closing++)
+    for (int n = 0; n < OPERATIONS; n += 1 + (closing > 0)) {
+      bed_t *bed = bed_open(NULL);
+      seen_t seen = {.then = close_it}, other = {0};
+      to_close = site(bed, n % 2 ? 0 : 60000, 60000);
+      assert_error(begin(bed, to_close, &seen, n), 0);
+      assert_error(begin(bed, to_close, &other, COUNT), 0);
+      assert_error(end_of_seen(&seen), 0);
+      bed_until(bed, other.ended == 1);
+      bed_close(bed);
+    }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_foreign_keys_are_left_alone),
+      cmocka_unit_test(test_what_cannot_be_a_bitmap),
+      cmocka_unit_test(test_what_is_refused_has_made_nothing),
+      cmocka_unit_test(test_what_is_forgotten),
+      cmocka_unit_test(test_a_lost_answer_is_asked_for_again),
+      cmocka_unit_test(test_a_late_answer_is_good_for_a_while),
+      cmocka_unit_test(test_nothing_was_sent),
+      cmocka_unit_test(test_a_close_cancels_what_is_pending),
+      cmocka_unit_test(test_every_callback_may_end_everything),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,512 @@
+/* Rankings: who submits stands where his score says; and of those with one score, who reached it first, or last. */
+#include <stdio.h>
+
+#include "support/models/scripts.h"
+#include "support/fixtures/data/stands.h"
+
+/* ---- what it is ------------------------------------------------------------------------------------------ */
+
+static void test_the_best_stands_first(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  stand_t stand;
+  stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_BY_MEMBER);
+  expect_all(&stand, "");
+  assert_int_equal(server_keys(bed->server), 0);
+  expect_submit(&stand, BELAY_RANKING_SET, "ada", 7, "0 ada 7!");
+  expect_submit(&stand, BELAY_RANKING_SET, "bob", 9, "0 bob 9!");
+  expect_submit(&stand, BELAY_RANKING_SET, "eve", 7, "1 eve 7!"); /* its bytes are larger */
+  expect_all(&stand, "0 bob 9, 1 eve 7, 2 ada 7");
+  expect_submit(&stand, BELAY_RANKING_ADD, "ada", 1, "1 ada 8!");
+  expect_submit(&stand, BELAY_RANKING_ADD, "ada", 0, "1 ada 8");
+  expect_submit(&stand, BELAY_RANKING_BEST, "ada", 8, "1 ada 8");
+  expect_submit(&stand, BELAY_RANKING_BEST, "ada", 7, "1 ada 8");
+  expect_submit(&stand, BELAY_RANKING_BEST, "ada", 10, "0 ada 10!");
+  expect_submit(&stand, BELAY_RANKING_SET, "ada", 10, "0 ada 10");
+  expect_submit(&stand, BELAY_RANKING_SET, "ada", -1, "2 ada -1!");
+  expect_submit(&stand, BELAY_RANKING_ADD, "new", -5, "3 new -5!");
+  expect_submit(&stand, BELAY_RANKING_BEST, "newer", -9, "4 newer -9!");
+  /* an ordinary sorted set */
+  assert_string_equal(server_string(bed->server, "ZSCORE", STAND_KEY, "bob", NULL), "9");
+  assert_int_equal(server_keys(bed->server), 1);
+  expect_ttls(bed->server);
+  bed_close(bed);
+}
+
+static void test_the_lowest_may_be_the_best(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  stand_t stand;
+  stand_new(&stand, bed, BELAY_RANKING_LOW_FIRST, BELAY_RANKING_BY_MEMBER);
+  expect_submit(&stand, BELAY_RANKING_SET, "eve", 7, "0 eve 7!");
+  expect_submit(&stand, BELAY_RANKING_SET, "ada", 7, "0 ada 7!"); /* its bytes are smaller */
+  expect_submit(&stand, BELAY_RANKING_BEST, "eve", 8, "1 eve 7");
+  expect_submit(&stand, BELAY_RANKING_BEST, "eve", 6, "0 eve 6!");
+  expect_all(&stand, "0 eve 6, 1 ada 7");
+  bed_close(bed);
+}
+
+/* Who has the score of another one stands behind him who had it first, or before; whatever is added on the way. */
+static void test_ties_are_broken_by_time(void **state) {
+  (void)state;
+  static const char *const texts[2][2] = {
+      {"0 zoe 9, 1 bob 7, 2 ada 7, 3 eve 7", "0 zoe 9, 1 eve 7, 2 ada 7, 3 bob 7"},
+      {"0 bob 7, 1 ada 7, 2 eve 7, 3 zoe 9", "0 eve 7, 1 ada 7, 2 bob 7, 3 zoe 9"}};
+  bed_t *bed = bed_open(NULL);
+  for (int low = 0; low < 2; low++)
+    for (int later = 0; later < 2; later++) {
+      stand_t stand;
+      stand_new(&stand, bed, (belay_ranking_order_t)low,
+                later ? BELAY_RANKING_LATER_FIRST : BELAY_RANKING_EARLIER_FIRST);
+      query_t eve = {0}, zoe = {0};
+      assert_error(begin_submit(&stand, &eve, BELAY_RANKING_SET, "eve", 7), 0);
+      assert_error(begin_submit(&stand, &zoe, BELAY_RANKING_SET, "zoe", 9), 0);
+      bed_until(bed, stand.pending == 0);
+      query_t more = {0};
+      belay_request_t *request = stand_begin(&stand, &more);
+      const belay_ranking_score_t items[] = {
+          {{"bob", 3}, 7}, {{"eve", 3}, 8}, {{"ada", 3}, 7}, {{"bob", 3}, 7}, {{"eve", 3}, 7}};
+      assert_error(stand_begun(&stand, &more,
+                               belay_ranking_submit(stand.ranking, request, STAND_BOARD, 5,
+                                                    BELAY_RANKING_SET, items, 5, on_entries)),
+                   0);
+      assert_error(end_of_query(&more), 0);
+      for (int i = 0; i < 5; i++)
+        assert_int_equal(more.entries[i].changed, i != 3);
+      expect_all(&stand, texts[low][later]);
+      expect_ttls(bed->server);
+      int64_t left = server_integer(bed->server, "PTTL", STAND_TURNS, NULL);
+      assert_between(server_integer(bed->server, "PTTL", STAND_TIMED, NULL), left - 1000, left);
+      server_do(bed->server, "FLUSHALL", NULL);
+    }
+  bed_close(bed);
+}
+
+static void test_the_largest_scores(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  for (unsigned ties = 0; ties < 2; ties++) {
+    stand_t stand;
+    stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, (belay_ranking_ties_t)ties);
+    expect_submit(&stand, BELAY_RANKING_SET, "max", BELAY_RANKING_SCORE_MAX,
+                  "0 max 9007199254740991!");
+    expect_submit(&stand, BELAY_RANKING_SET, "less", BELAY_RANKING_SCORE_MAX - 1,
+                  "1 less 9007199254740990!");
+    expect_submit(&stand, BELAY_RANKING_SET, "min", BELAY_RANKING_SCORE_MIN,
+                  "2 min -9007199254740991!");
+    for (int i = 0; i < 3; i++) {
+      query_t query = {0};
+      const char *who = i == 1 ? "min" : "max";
+      assert_error(begin_submit(&stand, &query, BELAY_RANKING_ADD, who,
+                                i == 0   ? 1
+                                : i == 1 ? -1
+                                         : BELAY_RANKING_SCORE_MAX),
+                   0);
+      assert_error(end_of_query(&query), BELAY_EOVERFLOW);
+    }
+    query_t query = {0};
+    const belay_ranking_score_t items[] = {{{"new", 3}, 1}, {{"max", 3}, 1}};
+    belay_request_t *request = stand_begin(&stand, &query);
+    assert_error(stand_begun(&stand, &query,
+                             belay_ranking_submit(stand.ranking, request, STAND_BOARD, 5,
+                                                  BELAY_RANKING_ADD, items, 2, on_entries)),
+                 0);
+    assert_error(end_of_query(&query), BELAY_EOVERFLOW); /* all or nothing */
+    expect_all(&stand, "0 max 9007199254740991, 1 less 9007199254740990, 2 min -9007199254740991");
+    expect_submit(&stand, BELAY_RANKING_ADD, "less", 1,
+                  "1 less 9007199254740991!"); /* by its bytes, and by its time */
+    server_do(bed->server, "FLUSHALL", NULL);
+  }
+  bed_close(bed);
+}
+
+/* ---- how long, and how many ------------------------------------------------------------------------------- */
+
+static int64_t pttl(bed_t *bed, const char *key) {
+  return server_integer(bed->server, "PTTL", key, NULL);
+}
+
+static void test_a_submit_extends_its_life(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  for (unsigned ties = 0; ties < 2; ties++) {
+    belay_ranking_options_t options =
+        ranking_options(BELAY_RANKING_HIGH_FIRST, (belay_ranking_ties_t)ties);
+    static const char *const keys[][2] = {{STAND_KEY, STAND_KEY}, {STAND_TIMED, STAND_TURNS}};
+    options.ttl_ms = 100000;
+    stand_t stand, forever;
+    stand_of(&stand, bed, bed->client, &options);
+    options.ttl_ms = 0;
+    stand_of(&forever, bed, bed->client, &options);
+    expect_submit(&stand, BELAY_RANKING_SET, "ada", 7, "0 ada 7!");
+    expect_submit(&stand, BELAY_RANKING_SET, "bob", 6, "1 bob 6!");
+    for (unsigned n = 0; n < STAND_OPERATIONS - 1; n++) {
+      for (int i = 0; i < 2; i++)
+        server_do(bed->server, "PEXPIRE", keys[ties][i], "50000", NULL);
+      query_t query = {0};
+      assert_error(begin_operation(&stand, &query, n), 0);
+      assert_error(end_of_query(&query), 0);
+      for (int i = 0; i < 2; i++)
+        assert_between(pttl(bed, keys[ties][i]), n < 3 ? 80000 : 30000, n < 3 ? 100000 : 50000);
+    }
+    expect_submit(&forever, BELAY_RANKING_SET, "bob", 6, "0 bob 6");
+    for (int i = 0; i < 2; i++)
+      assert_int_equal(pttl(bed, keys[ties][i]), -1);
+    expect_submit(&stand, BELAY_RANKING_SET, "bob", 6, "0 bob 6");
+    expect_ttls(bed->server);
+    server_do(bed->server, "FLUSHALL", NULL);
+    expect_submit(&forever, BELAY_RANKING_SET, "bob", 6, "0 bob 6!");
+    assert_int_equal(pttl(bed, keys[ties][0]), -1);
+    server_do(bed->server, "FLUSHALL", NULL);
+  }
+  bed_close(bed);
+}
+
+/* Fills it with members 0 to n - 1, whose scores are their numbers. */
+static void fill(stand_t *stand, size_t n) {
+  static belay_ranking_score_t items[BELAY_RANKING_ITEMS_MAX];
+  static char names[BELAY_RANKING_ITEMS_MAX][16];
+  for (size_t done = 0; done < n;) {
+    size_t count = n - done < BELAY_RANKING_ITEMS_MAX ? n - done : BELAY_RANKING_ITEMS_MAX;
+    for (size_t i = 0; i < count; i++) {
+      snprintf(names[i], sizeof names[i], "%zu", done + i);
+      items[i] = (belay_ranking_score_t){{names[i], strlen(names[i])}, (int64_t)(done + i)};
+    }
+    query_t query = {.request.timeout_ms = 60000};
+    belay_request_t *request = stand_begin(stand, &query);
+    assert_error(stand_begun(stand, &query,
+                             belay_ranking_submit(stand->ranking, request, STAND_BOARD, 5,
+                                                  BELAY_RANKING_SET, items, count, on_entries)),
+                 0);
+    assert_error(end_of_query(&query), 0);
+    assert_int_equal(query.n, count);
+    assert_int_equal(query.entries[1].rank, (int64_t)count - 2);
+    done += count;
+  }
+}
+
+static int64_t count_of(stand_t *stand) {
+  query_t query = {0};
+  belay_request_t *request = stand_begin(stand, &query);
+  assert_error(stand_begun(stand, &query,
+                           belay_ranking_count(stand->ranking, request, STAND_BOARD, 5, on_count)),
+               0);
+  assert_error(end_of_query(&query), 0);
+  return query.count;
+}
+
+static int64_t trim(stand_t *stand, int64_t size) {
+  query_t query = {.request.timeout_ms = 60000};
+  belay_request_t *request = stand_begin(stand, &query);
+  assert_error(
+      stand_begun(stand, &query,
+                  belay_ranking_trim(stand->ranking, request, STAND_BOARD, 5, size, on_count)),
+      0);
+  assert_error(end_of_query(&query), 0);
+  return query.count;
+}
+
+static void test_a_large_board_is_trimmed_in_steps(void **state) {
+  (void)state;
+  enum { ALL = 20000 };
+  bed_t *bed = bed_open(NULL);
+  for (unsigned ties = 0; ties < 2; ties++) {
+    belay_ranking_options_t options =
+        ranking_options(BELAY_RANKING_HIGH_FIRST, (belay_ranking_ties_t)ties);
+    stand_t stand, small;
+    stand_of(&stand, bed, bed->client, &options);
+    options.max_members = 3;
+    stand_of(&small, bed, bed->client, &options);
+    fill(&stand, ALL);
+    assert_int_equal(count_of(&stand), ALL);
+    assert_int_equal(trim(&stand, ALL), ALL);
+    uint64_t calls = client_stats(bed).calls;
+    assert_int_equal(trim(&stand, 2500), 2500);
+    assert_int_equal(client_stats(bed).calls - calls, 3);
+    /* one that may have 3 takes so many off that are beyond it */
+    expect_submit(&small, BELAY_RANKING_SET, "x", 1, "-1 x 1!");
+    assert_int_equal(count_of(&stand), 2501 - 1025);
+    expect_submit(&small, BELAY_RANKING_SET, "x", ALL, "0 x 20000!");
+    expect_submit(&small, BELAY_RANKING_SET, "x", ALL, "0 x 20000");
+    expect_all(&small, "0 x 20000, 1 19999 19999, 2 19998 19998");
+    assert_int_equal(trim(&stand, 2), 2);
+    expect_all(&small, "0 x 20000, 1 19999 19999");
+    assert_int_equal(trim(&stand, 0), 0);
+    assert_int_equal(trim(&stand, 0), 0);
+    assert_int_equal(server_keys(bed->server), 0);
+  }
+  bed_close(bed);
+}
+
+/* ---- many at once ----------------------------------------------------------------------------------------- */
+
+static void test_the_largest_operations(void **state) {
+  (void)state;
+  static belay_bytes_t members[BELAY_RANKING_ITEMS_MAX];
+  static char names[BELAY_RANKING_ITEMS_MAX][16];
+  bed_t *bed = bed_open(NULL);
+  for (unsigned ties = 0; ties < 2; ties++) {
+    stand_t high;
+    for (size_t i = 0; i < BELAY_RANKING_ITEMS_MAX; i++) {
+      snprintf(names[i], sizeof names[i], "%zu", BELAY_RANKING_ITEMS_MAX - 1 - i);
+      members[i] = (belay_bytes_t){names[i], strlen(names[i])};
+    }
+    stand_new(&high, bed, BELAY_RANKING_HIGH_FIRST, (belay_ranking_ties_t)ties);
+    fill(&high, BELAY_RANKING_ITEMS_MAX);
+    for (int what = 0; what < 3; what++) {
+      query_t query = {.request.timeout_ms = 60000};
+      belay_request_t *request = stand_begin(&high, &query);
+      belay_ranking_t *r = high.ranking;
+      const size_t n = BELAY_RANKING_ITEMS_MAX, page = BELAY_RANKING_PAGE_MAX;
+      int error = what == 0 ? belay_ranking_find(r, request, STAND_BOARD, 5, members, n, on_entries)
+                  : what == 1
+                      ? belay_ranking_range(r, request, STAND_BOARD, 5, BELAY_RANKING_FROM_WORST,
+                                            7000, page, on_entries)
+                      : belay_ranking_around(r, request, STAND_BOARD, 5, "5000", 4, 500, page - 501,
+                                             on_entries);
+      assert_error(stand_begun(&high, &query, error), 0);
+      assert_error(end_of_query(&query), 0);
+      assert_int_equal(query.n, what == 0 ? n : page);
+      assert_int_equal(query.entries[0].rank, what == 0 ? 0 : what == 1 ? 1191 : 2691);
+      assert_int_equal(query.entries[1].rank, what == 0 ? 1 : what == 1 ? 1190 : 2692);
+    }
+    query_t query = {.request.timeout_ms = 60000};
+    belay_request_t *request = stand_begin(&high, &query);
+    assert_error(stand_begun(&high, &query,
+                             belay_ranking_remove(high.ranking, request, STAND_BOARD, 5, members,
+                                                  BELAY_RANKING_ITEMS_MAX, on_count)),
+                 0);
+    assert_error(end_of_query(&query), 0);
+    assert_int_equal(query.count, BELAY_RANKING_ITEMS_MAX);
+    assert_int_equal(server_keys(bed->server), 0);
+  }
+  bed_close(bed);
+}
+
+static void test_the_longest_names(void **state) {
+  (void)state;
+  static char name[128], board[BELAY_RANKING_BOARD_MAX], member[BELAY_RANKING_MEMBER_MAX];
+  memset(name, '{', sizeof name);
+  memset(board, '}', sizeof board);
+  memset(member, 'm', sizeof member);
+  bed_t *bed = bed_open(NULL);
+  for (unsigned ties = 0; ties < 3; ties++) {
+    belay_ranking_options_t options =
+        ranking_options(BELAY_RANKING_HIGH_FIRST, (belay_ranking_ties_t)ties);
+    options.name = name;
+    options.name_len = sizeof name;
+    stand_t stand;
+    stand_of(&stand, bed, bed->client, &options);
+    const belay_ranking_score_t item = {{member, sizeof member}, 7};
+    for (int i = 0; i < 3; i++) {
+      query_t query = {0};
+      belay_request_t *request = stand_begin(&stand, &query);
+      belay_ranking_t *r = stand.ranking;
+      int error = i == 0 ? belay_ranking_submit(r, request, board, sizeof board, BELAY_RANKING_SET,
+                                                &item, 1, on_entries)
+                  : i == 1 ? belay_ranking_top(r, request, board, sizeof board, 5, on_entries)
+                           : belay_ranking_clear(r, request, board, sizeof board, on_count);
+      assert_error(stand_begun(&stand, &query, error), 0);
+      assert_error(end_of_query(&query), 0);
+      assert_int_equal(query.n, i < 2);
+      if (i < 2)
+        assert_int_equal(query.entries[0].member.len, sizeof member);
+    }
+    assert_int_equal(server_keys(bed->server), 0);
+  }
+  bed_close(bed);
+}
+
+/* The scripts are known to the server no more. */
+static void test_scripts_are_sent_again(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  stand_t stand;
+  stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_EARLIER_FIRST);
+  for (int i = 0; i < 3; i++) {
+    for (unsigned n = 0; n < STAND_OPERATIONS; n++) {
+      query_t query = {0};
+      assert_error(begin_operation(&stand, &query, n), 0);
+      assert_error(end_of_query(&query), 0);
+    }
+    server_do(bed->server, "SCRIPT", "FLUSH", NULL);
+  }
+  bed_close(bed);
+}
+
+/* ---- what is refused -------------------------------------------------------------------------------------- */
+
+static void expect_no_ranking(bed_t *bed, const belay_ranking_options_t *options,
+                              const char *detail) {
+  belay_ranking_t *out = (belay_ranking_t *)bed;
+  assert_error(belay_ranking_new(bed->client, options, &out), BELAY_EINVAL);
+  assert_null(out);
+  assert_string_equal(belay_detail(bed->belay), detail);
+}
+
+static void test_options_are_checked(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  static const int64_t ttls[] = {-1, 1, 999, INT64_C(31536000001), INT64_MAX, INT64_MIN};
+  for (size_t i = 0; i < sizeof ttls / sizeof *ttls; i++) {
+    belay_ranking_options_t o = ranking_options(BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_BY_MEMBER);
+    o.ttl_ms = ttls[i];
+    expect_no_ranking(bed, &o, "ttl_ms: not from 1000 to 31536000000");
+  }
+  belay_ranking_options_t o = ranking_options((belay_ranking_order_t)2, BELAY_RANKING_BY_MEMBER);
+  expect_no_ranking(bed, &o, "order: not from 0 to 1");
+  o = ranking_options(BELAY_RANKING_HIGH_FIRST, (belay_ranking_ties_t)3);
+  expect_no_ranking(bed, &o, "ties: not from 0 to 2");
+  for (int i = 0; i < 2; i++) {
+    o = ranking_options(BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_BY_MEMBER);
+    o.max_members = i == 0 ? -1 : BELAY_RANKING_SIZE_MAX + 1;
+    expect_no_ranking(bed, &o, "max_members: not from 0 to 4294967295");
+  }
+  o = ranking_options(BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_BY_MEMBER);
+  o.name = "x";
+  o.name_len = 129;
+  expect_no_ranking(bed, &o, "name: NULL, or more than 128 bytes");
+  belay_ranking_t *out;
+  assert_error(belay_ranking_new(NULL, NULL, &out), BELAY_EINVAL);
+  assert_null(out);
+  assert_error(belay_ranking_new(bed->client, NULL, NULL), BELAY_EINVAL);
+  assert_error(belay_ranking_new(bed->client, NULL, &out), 0); /* the defaults do */
+  assert_null(belay_ranking_data(out));
+  assert_error(belay_ranking_close(out, NULL), 0);
+  assert_error(belay_ranking_close(NULL, NULL), BELAY_EINVAL);
+  belay_ranking_options_init(NULL);
+  assert_null(belay_ranking_data(NULL));
+  bed_close(bed);
+}
+
+static void expect_detail(bed_t *bed, int error, const char *detail) {
+  assert_error(error, BELAY_EINVAL);
+  assert_string_equal(belay_detail(bed->belay), detail);
+}
+
+static void test_items_are_checked(void **state) {
+  (void)state;
+  static char long_one[BELAY_RANKING_MEMBER_MAX + 1];
+  bed_t *bed = bed_open(NULL);
+  stand_t stand;
+  stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_BY_MEMBER);
+  belay_ranking_t *r = stand.ranking;
+  belay_request_t q = {0};
+  belay_ranking_score_t item = {{"a", 1}, 0};
+  const char *b = "b", *none = "items: NULL, or not 1 to 8192 of them";
+#define SUBMIT(mode, items, n) belay_ranking_submit(r, &q, b, 1, mode, items, n, on_entries)
+  expect_detail(bed, SUBMIT((belay_ranking_mode_t)3, &item, 1), "mode: not from 0 to 2");
+  expect_detail(bed, SUBMIT(BELAY_RANKING_SET, NULL, 1), none);
+  expect_detail(bed, SUBMIT(BELAY_RANKING_SET, &item, 0), none);
+  expect_detail(bed, SUBMIT(BELAY_RANKING_SET, &item, BELAY_RANKING_ITEMS_MAX + 1), none);
+  static const int64_t scores[] = {BELAY_RANKING_SCORE_MAX + 1, BELAY_RANKING_SCORE_MIN - 1,
+                                   INT64_MAX, INT64_MIN};
+  for (int i = 0; i < 4; i++) {
+    item.score = scores[i];
+    expect_detail(bed, SUBMIT(BELAY_RANKING_SET, &item, 1),
+                  "score: not from -9007199254740991 to 9007199254740991");
+  }
+  item.score = 0;
+  const belay_bytes_t wrong[] = {{"", 0}, {NULL, 1}, {long_one, sizeof long_one}};
+  for (int i = 0; i < 3; i++) {
+    item.member = wrong[i];
+    const char *detail = "member: not 1 to 1024 bytes";
+    expect_detail(bed, SUBMIT(BELAY_RANKING_SET, &item, 1), detail);
+    expect_detail(bed, belay_ranking_find(r, &q, b, 1, &wrong[i], 1, on_entries), detail);
+    expect_detail(bed, belay_ranking_remove(r, &q, b, 1, &wrong[i], 1, on_count), detail);
+    expect_detail(bed,
+                  belay_ranking_around(r, &q, b, 1, wrong[i].data, wrong[i].len, 1, 1, on_entries),
+                  detail);
+  }
+  none = "members: NULL, or not 1 to 8192 of them";
+  expect_detail(bed, belay_ranking_find(r, &q, b, 1, NULL, 1, on_entries), none);
+  expect_detail(bed, belay_ranking_find(r, &q, b, 1, wrong, 0, on_entries), none);
+  expect_detail(
+      bed, belay_ranking_remove(r, &q, b, 1, wrong, BELAY_RANKING_ITEMS_MAX + 1, on_count), none);
+  assert_int_equal(client_stats(bed).calls, 0);
+  bed_close(bed);
+}
+
+static void test_arguments_are_checked(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  stand_t stand;
+  stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_BY_MEMBER);
+  belay_ranking_t *r = stand.ranking;
+  belay_request_t q = {0};
+  const char *b = "b";
+  const belay_ranking_from_t best = BELAY_RANKING_FROM_BEST;
+#define RANGE(from, skip, n) belay_ranking_range(r, &q, b, 1, from, skip, n, on_entries)
+#define BY(min, max) belay_ranking_range_by_score(r, &q, b, 1, min, max, best, 0, 1, on_entries)
+  expect_detail(bed, RANGE((belay_ranking_from_t)2, 0, 1), "from: not from 0 to 1");
+  expect_detail(bed, RANGE(best, -1, 1), "skip: not from 0 to 4294967295");
+  expect_detail(bed, RANGE(best, BELAY_RANKING_SIZE_MAX + 1, 1), "skip: not from 0 to 4294967295");
+  expect_detail(bed, RANGE(best, 0, 0), "n: not from 1 to 1024");
+  expect_detail(bed, RANGE(best, 0, BELAY_RANKING_PAGE_MAX + 1), "n: not from 1 to 1024");
+  expect_detail(bed, RANGE(best, 0, SIZE_MAX), "n: not from 1 to 1024");
+  expect_detail(bed, belay_ranking_top(r, &q, b, 1, 0, on_entries), "n: not from 1 to 1024");
+  expect_detail(bed, BY(BELAY_RANKING_SCORE_MIN - 1, 0),
+                "min: not from -9007199254740991 to 9007199254740991");
+  expect_detail(bed, BY(5, 4), "max: not from 5 to 9007199254740991");
+  expect_detail(bed, BY(5, BELAY_RANKING_SCORE_MAX + 1), "max: not from 5 to 9007199254740991");
+  expect_detail(bed, belay_ranking_count_by_score(r, &q, b, 1, 5, 4, on_count),
+                "max: not from 5 to 9007199254740991");
+  for (int i = 0; i < 3; i++)
+    expect_detail(bed,
+                  belay_ranking_around(r, &q, b, 1, "a", 1, i == 1 ? 1024 : 1,
+                                       i == 0   ? 1023
+                                       : i == 1 ? 0
+                                                : SIZE_MAX,
+                                       on_entries),
+                  "before, after: more than 1023 in all");
+  for (int i = 0; i < 2; i++)
+    expect_detail(
+        bed, belay_ranking_trim(r, &q, b, 1, i == 0 ? -1 : BELAY_RANKING_SIZE_MAX + 1, on_count),
+        "size: not from 0 to 4294967295");
+  const belay_ranking_score_t item = {{"a", 1}, 0};
+  const belay_bytes_t member = {"a", 1};
+  for (int i = 0; i < 4; i++) { /* no handle, no request, no board, no callback */
+    belay_ranking_t *h = i == 0 ? NULL : r;
+    belay_request_t *p = i == 1 ? NULL : &q;
+    const char *k = i == 2 ? "" : b;
+    size_t len = strlen(k);
+    belay_ranking_cb e = i == 3 ? NULL : on_entries;
+    belay_ranking_count_cb c = i == 3 ? NULL : on_count;
+    const int errors[] = {
+        belay_ranking_submit(h, p, k, len, BELAY_RANKING_SET, &item, 1, e),
+        belay_ranking_find(h, p, k, len, &member, 1, e),
+        belay_ranking_top(h, p, k, len, 1, e),
+        belay_ranking_range(h, p, k, len, best, 0, 1, e),
+        belay_ranking_range_by_score(h, p, k, len, 0, 1, best, 0, 1, e),
+        belay_ranking_around(h, p, k, len, "a", 1, 1, 1, e),
+        belay_ranking_count(h, p, k, len, c),
+        belay_ranking_count_by_score(h, p, k, len, 0, 1, c),
+        belay_ranking_remove(h, p, k, len, &member, 1, c),
+        belay_ranking_trim(h, p, k, len, 1, c),
+        belay_ranking_clear(h, p, k, len, c),
+    };
+    for (size_t j = 0; j < sizeof errors / sizeof *errors; j++)
+      assert_error(errors[j], BELAY_EINVAL);
+  }
+  assert_string_equal(belay_detail(bed->belay), "cb: NULL");
+  assert_int_equal(client_stats(bed).calls, 0);
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_the_best_stands_first),
+      cmocka_unit_test(test_the_lowest_may_be_the_best),
+      cmocka_unit_test(test_ties_are_broken_by_time),
+      cmocka_unit_test(test_the_largest_scores),
+      cmocka_unit_test(test_a_submit_extends_its_life),
+      cmocka_unit_test(test_a_large_board_is_trimmed_in_steps),
+      cmocka_unit_test(test_the_largest_operations),
+      cmocka_unit_test(test_the_longest_names),
+      cmocka_unit_test(test_scripts_are_sent_again),
+      cmocka_unit_test(test_options_are_checked),
+      cmocka_unit_test(test_items_are_checked),
+      cmocka_unit_test(test_arguments_are_checked),
+  };
+  return cmocka_run_group_tests_name("ranking", tests, NULL, NULL);
+}

@@ -1,0 +1,432 @@
+/* Rankings where something goes wrong: answers are lost, keys hold something else or are gone, everything is closed. */
+#include <stdio.h>
+
+#include "scripts.gen.h"
+#include "support/deployments/relay.h"
+#include "support/models/scripts.h"
+#include "support/fixtures/data/stands.h"
+
+static const server_options_t with_digest = {.arguments = {"--enable-debug-command", "yes"}};
+
+static bed_t *open_with_digest(void) {
+  return bed_open_with(server_start(&with_digest), NULL);
+}
+
+/* ---- what the keys hold ---------------------------------------------------------------------------------- */
+
+static char detail[256];
+
+static void keep_detail(stand_t *stand) {
+  snprintf(detail, sizeof detail, "%s", belay_detail(stand->bed->belay));
+}
+
+/* All operations end like that and leave everything as it is; but a clear, which makes it of use again. */
+static void expect_all_to_fail(stand_t *stand, int error, const char *why) {
+  server_t *server = stand->bed->server;
+  uint64_t digest = server_digest(server);
+  stand->then = keep_detail;
+  for (unsigned n = 0; n < STAND_OPERATIONS - 1; n++) {
+    query_t query = {0};
+    assert_error(begin_operation(stand, &query, n), 0);
+    assert_error(end_of_query(&query), error);
+    if (strncmp(detail, why, strlen(why)) != 0)
+      fail_msg("\"%s\" does not begin with \"%s\"", detail, why);
+    assert_true(server_digest(server) == digest);
+  }
+  query_t query = {0};
+  assert_error(begin_operation(stand, &query, STAND_OPERATIONS - 1), 0);
+  assert_error(end_of_query(&query), 0);
+  assert_int_equal(server_keys(server), 0);
+  expect_submit(stand, BELAY_RANKING_SET, "ada", 7, "0 ada 7!");
+}
+
+static void test_another_type_is_left_alone(void **state) {
+  (void)state;
+  static const char *const keys[] = {STAND_KEY, STAND_TIMED, STAND_TURNS};
+  bed_t *bed = open_with_digest();
+  for (int i = 0; i < 3; i++) {
+    stand_t stand;
+    stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST,
+              i == 0 ? BELAY_RANKING_BY_MEMBER : BELAY_RANKING_EARLIER_FIRST);
+    server_do(bed->server, "FLUSHALL", NULL);
+    server_do(bed->server, "SET", keys[i], "text", NULL);
+    expect_all_to_fail(&stand, BELAY_EWRONGTYPE,
+                       i == 0 ? STAND_KEY ": WRONG" : STAND_TIMED ": WRONG");
+  }
+  bed_close(bed);
+}
+
+static void test_a_mismatch_is_explained(void **state) {
+  (void)state;
+  bed_t *bed = open_with_digest();
+  stand_t early, late;
+  stand_new(&early, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_EARLIER_FIRST);
+  stand_new(&late, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_LATER_FIRST);
+  expect_submit(&late, BELAY_RANKING_SET, "ada", 7, "0 ada 7!");
+  expect_all_to_fail(&early, BELAY_EMISMATCH, STAND_TIMED ": it has another order, or other ties");
+  static const char *const heads[] = {"", "1", "high-earlier", "high-earlier x", "high-earlier 1 "};
+  for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
+    server_do(bed->server, "HSET", STAND_TURNS, "", heads[i], NULL);
+    expect_all_to_fail(&early, BELAY_EMISMATCH, STAND_TIMED ": its ::turns are none");
+  }
+  bed_close(bed);
+}
+
+/* One of the two keys was evicted, or a part of it is gone. */
+static void test_what_was_lost_is_noticed(void **state) {
+  (void)state;
+  bed_t *bed = open_with_digest();
+  stand_t stand;
+  stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_EARLIER_FIRST);
+  for (int how = 0; how < 4; how++) {
+    if (how > 0)
+      expect_submit(&stand, BELAY_RANKING_SET, "bob", 7, "1 bob 7!");
+    else
+      expect_submit(&stand, BELAY_RANKING_SET, "ada", 7, "0 ada 7!");
+    if (how < 2)
+      server_do(bed->server, "DEL", how == 0 ? STAND_TIMED : STAND_TURNS, NULL);
+    else if (how == 2)
+      server_do(bed->server, "HDEL", STAND_TURNS, "bob", NULL);
+    else
+      server_do(bed->server, "ZREMRANGEBYRANK", STAND_TIMED, "0", "0", NULL);
+    expect_all_to_fail(&stand, BELAY_ELOST, "");
+  }
+  bed_close(bed);
+}
+
+/* As many as there should be, and others: whoever asks about a member that is not there is told so. */
+static void test_a_member_that_was_replaced(void **state) {
+  (void)state;
+  bed_t *bed = open_with_digest();
+  stand_t stand;
+  stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_EARLIER_FIRST);
+  expect_submit(&stand, BELAY_RANKING_SET, "ada", 7, "0 ada 7!");
+  server_do(bed->server, "DEL", STAND_TIMED, NULL);
+  server_do(bed->server, "ZADD", STAND_TIMED, "7", "foreign", NULL);
+  for (unsigned n = 0; n < 8; n++) {
+    query_t query = {0};
+    assert_error(begin_operation(&stand, &query, n), 0);
+    assert_error(end_of_query(&query), n < 4 || n == 7 ? BELAY_ELOST : BELAY_EMISMATCH);
+  }
+  bed_close(bed);
+}
+
+static void test_a_foreign_score_is_left_alone(void **state) {
+  (void)state;
+  static const char *const scores[] = {"1.5", "inf", "-inf", "9007199254740992", "1e300"};
+  bed_t *bed = open_with_digest();
+  stand_t stand;
+  stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_BY_MEMBER);
+  stand.then = keep_detail;
+  for (size_t i = 0; i < sizeof scores / sizeof *scores; i++) {
+    server_do(bed->server, "ZADD", STAND_KEY, scores[i], "ada", NULL);
+    uint64_t digest = server_digest(bed->server);
+    for (unsigned n = 0; n < 8; n++) {
+      query_t query = {0};
+      if (n == 6) /* by score: it has none from 0 to 100, but the first */
+        continue;
+      assert_error(begin_operation(&stand, &query, n), 0);
+      assert_error(end_of_query(&query), BELAY_EMISMATCH);
+      assert_string_equal(detail,
+                          STAND_KEY ": it holds a score that is no whole number within 2^53");
+      assert_true(server_digest(bed->server) == digest);
+    }
+  }
+  bed_close(bed);
+}
+
+static void test_a_turn_may_be_the_last(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  stand_t stand;
+  stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_EARLIER_FIRST);
+  expect_submit(&stand, BELAY_RANKING_SET, "ada", 7, "0 ada 7!");
+  server_do(bed->server, "HSET", STAND_TURNS, "", "high-earlier 9007199254740989", NULL);
+  expect_submit(&stand, BELAY_RANKING_SET, "bob", 7, "1 bob 7!");
+  expect_submit(&stand, BELAY_RANKING_SET, "eve", 7, "2 eve 7!");
+  query_t query = {0};
+  assert_error(begin_submit(&stand, &query, BELAY_RANKING_SET, "zoe", 7), 0);
+  assert_error(end_of_query(&query), BELAY_EOVERFLOW);
+  expect_all(&stand, "0 ada 7, 1 bob 7, 2 eve 7");
+  bed_close(bed);
+}
+
+/* The two kinds have keys of their own. */
+static void test_one_kind_does_not_see_the_other(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  stand_t plain, timed;
+  stand_new(&plain, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_BY_MEMBER);
+  stand_new(&timed, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_EARLIER_FIRST);
+  expect_submit(&plain, BELAY_RANKING_SET, "ada", 7, "0 ada 7!");
+  expect_submit(&timed, BELAY_RANKING_SET, "bob", 7, "0 bob 7!");
+  expect_all(&plain, "0 ada 7");
+  expect_all(&timed, "0 bob 7");
+  server_do(bed->server, "FLUSHALL", NULL);
+  expect_all(&plain, "");
+  expect_all(&timed, "");
+  expect_submit(&timed, BELAY_RANKING_ADD, "bob", 7, "0 bob 7!");
+  bed_close(bed);
+}
+
+/* ---- what may not be done --------------------------------------------------------------------------------- */
+
+/* Whatever a user may not do, and where the memory is full: what is refused has done nothing. */
+static void test_what_is_refused_has_done_nothing(void **state) {
+  (void)state;
+  static const char *const rights[] = {
+      "-zadd", "-zrem",  "-zremrangebyrank", "-hset", "-hdel",     "-hget",
+      "-hlen", "-zcard", "-pexpireat",       "-time", "-zrevrank", "-zrange"};
+  enum { RIGHTS = sizeof rights / sizeof *rights };
+  unsigned refusals = 0;
+  bed_t *bed = open_with_digest();
+  for (unsigned ties = 0; ties < 2; ties++) {
+    belay_ranking_options_t options =
+        ranking_options(BELAY_RANKING_HIGH_FIRST, (belay_ranking_ties_t)ties);
+    options.max_members = 3;
+    stand_t stand;
+    stand_of(&stand, bed, bed->client, &options);
+    for (unsigned n = 0; n < STAND_OPERATIONS - 1; n++)
+      for (size_t i = 0; i <= RIGHTS; i++) {
+        if (OPERATION_ASKS(n))
+          continue;
+        server_do(bed->server, "FLUSHALL", NULL);
+        expect_submit(&stand, BELAY_RANKING_SET, "ada", 5, "0 ada 5!");
+        expect_submit(&stand, BELAY_RANKING_SET, "bob", 9, "0 bob 9!");
+        expect_submit(&stand, BELAY_RANKING_SET, "eve", 9, ties == 0 ? "0 eve 9!" : "1 eve 9!");
+        uint64_t digest = server_digest(bed->server);
+        if (i < RIGHTS)
+          server_do(bed->server, "ACL", "SETUSER", "default", rights[i], NULL);
+        else
+          server_do(bed->server, "CONFIG", "SET", "maxmemory", "1", NULL);
+        query_t query = {.request.timeout_ms = 1000};
+        assert_error(begin_operation(&stand, &query, n), 0);
+        bool refused = end_of_query(&query) != 0;
+        if (refused && i == RIGHTS)
+          assert_error(query.status, BELAY_EOOM);
+        else if (refused) /* a script's is not told apart from other refusals */
+          assert_true(query.status == BELAY_EPERM || query.status == BELAY_EREFUSED);
+        server_do(bed->server, "ACL", "SETUSER", "default", "+@all", NULL);
+        server_do(bed->server, "CONFIG", "SET", "maxmemory", "0", NULL);
+        refusals += refused;
+        assert_int_equal(server_digest(bed->server) == digest, refused);
+        expect_ttls(bed->server);
+      }
+  }
+  /* by bytes: submit without ZADD, ZREMRANGEBYRANK, ZCARD, PEXPIREAT, TIME, ZREVRANK, ZRANGE, memory; remove without ZREM;
+   * trim without ZREMRANGEBYRANK, ZCARD. By time: submit all; remove and trim all but ZADD, HSET, PEXPIREAT, TIME,
+   * ZREVRANK, memory, and remove ZRANGE */
+  assert_int_equal(refusals, 3 * 8 + 1 + 2 + 3 * 13 + 6 + 7);
+  bed_close(bed);
+}
+
+/* ---- lost answers ---------------------------------------------------------------------------------------- */
+
+typedef struct wire {
+  server_t *server;
+  relay_t *relay;
+  bed_t *bed;
+  stand_t stand;
+} wire_t;
+
+static void wire_open(wire_t *wire, belay_ranking_ties_t ties) {
+  wire->server = server_start(NULL);
+  wire->relay = relay_start(server_path(wire->server));
+  belay_client_options_t options = relay_client_options();
+  wire->bed = bed_open_at(relay_url(wire->relay), &options);
+  wire->bed->server = wire->server;
+  stand_new(&wire->stand, wire->bed, BELAY_RANKING_HIGH_FIRST, ties);
+}
+
+static void wire_close(wire_t *wire) {
+  expect_ttls(wire->server);
+  bed_close(wire->bed);
+  relay_stop(wire->relay);
+}
+
+/* It is executed, and the wire is cut before the answer comes. */
+static void test_lost_answers(void **state) {
+  (void)state;
+  for (unsigned ties = 0; ties < 2; ties++) {
+    wire_t wire;
+    wire_open(&wire, (belay_ranking_ties_t)ties);
+    expect_submit(&wire.stand, BELAY_RANKING_SET, "ada", 1, "0 ada 1!");
+    expect_submit(&wire.stand, BELAY_RANKING_SET, "bob", 50, "0 bob 50!");
+    int64_t score = 1;
+    for (unsigned n = 0; n < STAND_OPERATIONS; n++) {
+      query_t query = {0};
+      relay_delay(wire.relay, RELAY_LONG);
+      int64_t looks = 1, before = server_commands(wire.server);
+      assert_error(begin_operation(&wire.stand, &query, n), 0);
+      for (; server_commands(wire.server) == before + looks; looks++) /* each is a command too */
+        uv_run(&wire.bed->loop, UV_RUN_NOWAIT);
+      relay_cut(wire.relay);
+      relay_delay(wire.relay, 0);
+      assert_error(end_of_query(&query), OPERATION_IS_SENT_AGAIN(n) ? 0 : BELAY_EUNKNOWN);
+      score = n == 0 ? 7 : n == 1 ? 14 : score; /* once */
+      if (n < 9) {
+        char text[64];
+        snprintf(text, sizeof text, "0 bob 50, 1 ada %lld", (long long)score);
+        expect_all(&wire.stand, text);
+      }
+    }
+    assert_int_equal(server_keys(wire.server), 0);
+    wire_close(&wire);
+  }
+}
+
+static void test_nothing_was_sent(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  stand_t stand;
+  stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_EARLIER_FIRST);
+  expect_submit(&stand, BELAY_RANKING_SET, "ada", 7, "0 ada 7!");
+  server_kill(bed->server);
+  bed_run_for(bed, 50);
+  for (unsigned n = 0; n < STAND_OPERATIONS; n++) {
+    query_t query = {.request.timeout_ms = 20};
+    assert_error(begin_operation(&stand, &query, n), 0);
+    assert_error(end_of_query(&query), BELAY_EUNREACHABLE);
+  }
+  server_restart(bed->server);
+  expect_all(&stand, "");
+  bed_close(bed);
+}
+
+/* ---- requests, closing ----------------------------------------------------------------------------------- */
+
+static void test_a_request_does_one_thing_at_a_time(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  stand_t stand;
+  stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_BY_MEMBER);
+  server_pause(bed->server);
+  for (unsigned i = 0; i < STAND_OPERATIONS; i++) {
+    query_t query = {0};
+    assert_error(begin_operation(&stand, &query, i), 0);
+    for (unsigned n = 0; n < STAND_OPERATIONS; n++)
+      assert_error(begin_operation(&stand, &query, n), BELAY_ESTATE);
+    assert_error(belay_request_cancel(&query.request), 0);
+    assert_error(end_of_query(&query), BELAY_ECANCELED);
+    assert_error(belay_request_cancel(&query.request), BELAY_ESTATE);
+  }
+  server_resume(bed->server);
+  bed_close(bed);
+}
+
+static void test_a_close_cancels_what_is_pending(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  stand_t stand, other;
+  static query_t queries[STAND_OPERATIONS];
+  query_t its = {0}, late = {0};
+  memset(queries, 0, sizeof queries);
+  uint64_t objects = client_stats(bed).objects;
+  stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_BY_MEMBER);
+  stand_new(&other, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_BY_MEMBER);
+  for (unsigned n = 0; n < STAND_OPERATIONS; n++)
+    assert_error(begin_operation(&stand, &queries[n], n), 0);
+  assert_error(begin_operation(&other, &its, 3), 0);
+  assert_error(begin_close_stand(&stand), 0);
+  assert_error(begin_close_stand(&stand), BELAY_ECLOSING);
+  for (unsigned n = 0; n < STAND_OPERATIONS; n++)
+    assert_error(begin_operation(&stand, &late, n), BELAY_ECLOSING);
+  bed_until(bed, stand.closed == 1);
+  for (unsigned n = 0; n < STAND_OPERATIONS; n++)
+    assert_error(end_of_query(&queries[n]), BELAY_ECANCELED);
+  assert_error(end_of_query(&its), 0);
+  assert_error(begin_close_stand(&other), 0);
+  bed_until(bed, other.closed == 1);
+  assert_int_equal(client_stats(bed).objects, objects);
+  bed_close(bed);
+}
+
+typedef enum what { STAND, CLIENT, BELAY, WHATS } what_t;
+
+static what_t to_close;
+
+static void close_it(stand_t *stand) {
+  stand->then = NULL;
+  if (to_close == STAND)
+    assert_error(begin_close_stand(stand), 0);
+  else if (to_close == CLIENT)
+    assert_error(begin_client_close(stand->bed), 0);
+  else
+    assert_error(begin_belay_close(stand->bed), 0);
+}
+
+/* In that of an operation while another one is pending, or of the close itself. */
+static void test_every_callback_may_end_everything(void **state) {
+  (void)state;
+  static const unsigned some[] = {0, 4, 10, STAND_OPERATIONS};
+  for (size_t i = 0; i < sizeof some / sizeof *some; i++)
+    for (what_t what = some[i] < STAND_OPERATIONS ? STAND : CLIENT; what < WHATS; what++) {
+      bed_t *bed = bed_open(NULL);
+      stand_t stand;
+      query_t query = {0}, pending = {0};
+      stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_EARLIER_FIRST);
+      to_close = what;
+      stand.then = close_it;
+      if (some[i] < STAND_OPERATIONS) {
+        assert_error(begin_operation(&stand, &query, some[i]), 0);
+        assert_error(begin_operation(&stand, &pending, 4), 0);
+        bed_until(bed, query.ended == 1 && pending.ended == 1);
+        assert_error(query.status, 0);
+        assert_true(pending.status == 0 || pending.status == BELAY_ECANCELED);
+      } else {
+        assert_error(begin_close_stand(&stand), 0);
+      }
+      if (what == STAND || some[i] == STAND_OPERATIONS)
+        bed_until(bed, stand.closed == 1);
+      bed_close(bed);
+    }
+}
+
+/* What came too large is refused before anything is taken: the client's limit of bytes. */
+static void test_what_is_too_much_is_not_begun(void **state) {
+  (void)state;
+  belay_client_options_t options = client_options();
+  options.max_bytes = 65536;
+  bed_t *bed = bed_open(&options);
+  stand_t stand;
+  stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_BY_MEMBER);
+  static char member[BELAY_RANKING_MEMBER_MAX];
+  belay_ranking_score_t items[100];
+  belay_bytes_t members[100];
+  for (int i = 0; i < 100; i++) {
+    members[i] = (belay_bytes_t){member, sizeof member};
+    items[i] = (belay_ranking_score_t){members[i], i};
+  }
+  query_t query = {0};
+  belay_ranking_t *r = stand.ranking;
+  belay_request_t *q = &query.request;
+  for (int i = 0; i < 2; i++) {
+    assert_error(
+        belay_ranking_submit(r, q, STAND_BOARD, 5, BELAY_RANKING_SET, items, 100, on_entries),
+        BELAY_EBUSY);
+    assert_error(belay_ranking_find(r, q, STAND_BOARD, 5, members, 100, on_entries), BELAY_EBUSY);
+    assert_error(belay_ranking_remove(r, q, STAND_BOARD, 5, members, 100, on_count), BELAY_EBUSY);
+  }
+  expect_submit(&stand, BELAY_RANKING_SET, "ada", 7, "0 ada 7!");
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_another_type_is_left_alone),
+      cmocka_unit_test(test_a_mismatch_is_explained),
+      cmocka_unit_test(test_what_was_lost_is_noticed),
+      cmocka_unit_test(test_a_member_that_was_replaced),
+      cmocka_unit_test(test_a_foreign_score_is_left_alone),
+      cmocka_unit_test(test_a_turn_may_be_the_last),
+      cmocka_unit_test(test_one_kind_does_not_see_the_other),
+      cmocka_unit_test(test_what_is_refused_has_done_nothing),
+      cmocka_unit_test(test_lost_answers),
+      cmocka_unit_test(test_nothing_was_sent),
+      cmocka_unit_test(test_a_request_does_one_thing_at_a_time),
+      cmocka_unit_test(test_a_close_cancels_what_is_pending),
+      cmocka_unit_test(test_every_callback_may_end_everything),
+      cmocka_unit_test(test_what_is_too_much_is_not_begun),
+  };
+  return cmocka_run_group_tests_name("ranking_fault", tests, NULL, NULL);
+}

@@ -1,0 +1,379 @@
+/* Session contexts: what a user does belongs together until he has done nothing for a while. */
+#include <stdio.h>
+
+#include "support/models/scripts.h"
+#include "support/fixtures/data/sessions.h"
+
+#define KEY "belay::session::shop::{ann}"
+#define EVENTS KEY "::events"
+
+static int64_t pttl(bed_t *bed, const char *key) {
+  return server_integer(bed->server, "PTTL", key, NULL);
+}
+
+/* ---- what it is ------------------------------------------------------------------------------------------ */
+
+static void test_actions_are_strung_together(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  place_t place;
+  stay_t stay = {0};
+  place_new(&place, bed);
+  look_at(&place, &stay, "ann", 10);
+  assert_false(stay.state.exists);
+  assert_int_equal(server_keys(bed->server), 0);
+  touch_it(&place, &stay, "ann", "looks", NULL);
+  assert_true(stay.state.is_new);
+  assert_int_equal(strlen(stay.id), 36);
+  assert_int_equal(stay.id[14], '7');
+  assert_int_equal(stay.state.count, 1);
+  assert_between(stay.state.since_ms, server_now_ms(bed->server) - 20000,
+                 server_now_ms(bed->server));
+  char id[STAY_TEXT];
+  memcpy(id, stay.id, sizeof id);
+  static const char *const events[] = {"", "takes", "pays"};
+  for (int i = 0; i < 3; i++) {
+    server_do(bed->server, "PEXPIRE", KEY, "50000", NULL);
+    server_do(bed->server, "PEXPIRE", EVENTS, "40000", NULL);
+    touch_it(&place, &stay, "ann", events[i], "never used");
+    assert_false(stay.state.is_new);
+    assert_string_equal(stay.id, id);
+    assert_int_equal(stay.state.count, i + 2);
+    assert_int_equal(stay.state.kept, i + 2);
+    assert_between(pttl(bed, KEY), 1780000, 1800000);
+    assert_between(pttl(bed, EVENTS), 1780000, 1800000);
+  }
+  touch_it(&place, &stay, "ann", NULL, NULL); /* nothing happens, he is just there */
+  assert_int_equal(stay.state.count, 4);
+  look_at(&place, &stay, "ann", 10);
+  assert_true(stay.state.exists);
+  assert_string_equal(stay.id, id);
+  assert_int_equal(stay.state.events_len, 4);
+  assert_string_equal(stay.event[0], "looks");
+  assert_string_equal(stay.event[1], "");
+  assert_string_equal(stay.event[3], "pays");
+  assert_between(stay.state.remaining_ms, 1780000, 1800000);
+  look_at(&place, &stay, "ann", 2);
+  assert_int_equal(stay.state.events_len, 2);
+  assert_string_equal(stay.event[0], "takes");
+  assert_error(begin_exists(&place, &stay, "ann"), 0);
+  assert_error(end_of_stay(&stay), 0);
+  assert_true(stay.state.exists);
+  assert_int_equal(stay.state.events_len, 0);
+  expect_ttls(bed->server);
+  bed_close(bed);
+}
+
+static void test_a_new_context_has_none_of_the_old_events(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  place_t place;
+  stay_t stay = {0};
+  place_new(&place, bed);
+  touch_it(&place, &stay, "ann", "old", "first");
+  touch_it(&place, &stay, "ann", "older", NULL);
+  server_do(bed->server, "DEL", KEY, NULL);
+  assert_int_equal(server_keys(bed->server), 1);
+  look_at(&place, &stay, "ann", 10);
+  assert_false(stay.state.exists);
+  assert_int_equal(stay.state.events_len, 0);
+  touch_it(&place, &stay, "ann", NULL, "second");
+  assert_true(stay.state.is_new);
+  assert_string_equal(stay.id, "second");
+  assert_int_equal(stay.state.count, 0);
+  assert_int_equal(server_keys(bed->server), 1);
+  touch_it(&place, &stay, "ann", "new", NULL);
+  look_at(&place, &stay, "ann", 10);
+  assert_int_equal(stay.state.events_len, 1);
+  assert_string_equal(stay.event[0], "new");
+  bed_close(bed);
+}
+
+static void test_it_ends_by_the_servers_clock(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_session_options_t options = session_options();
+  options.ttl_ms = 1000;
+  place_t place;
+  stay_t stay = {0};
+  place_of(&place, bed, bed->client, &options);
+  touch_it(&place, &stay, "ann", "a", "first");
+  server_do(bed->server, "PEXPIRE", "belay::session::{ann}", "20", NULL);
+  server_do(bed->server, "PEXPIRE", "belay::session::{ann}::events", "20", NULL);
+  do
+    look_at(&place, &stay, "ann", 1);
+  while (stay.state.exists);
+  touch_it(&place, &stay, "ann", "b", "second");
+  assert_true(stay.state.is_new);
+  bed_close(bed);
+}
+
+static void test_only_the_last_events_are_kept(void **state) {
+  (void)state;
+  static const int most[] = {0, 1, 3, 0};
+  bed_t *bed = bed_open(NULL);
+  stay_t stay = {0};
+  for (int i = 0; i < 4; i++) { /* of the same context */
+    belay_session_options_t options = session_options();
+    options.max_events = most[i];
+    options.name = "shop";
+    options.name_len = 4;
+    place_t place;
+    place_of(&place, bed, bed->client, &options);
+    for (int j = 0; j < 5; j++) {
+      char event[8];
+      snprintf(event, sizeof event, "%d", j);
+      touch_it(&place, &stay, "ann", event, "id");
+      assert_int_equal(stay.state.count, 5 * i + j + 1);
+      assert_int_equal(stay.state.lost, 0);
+    }
+    assert_int_equal(stay.state.kept, most[i]);
+    look_at(&place, &stay, "ann", 10);
+    assert_int_equal(stay.state.events_len, most[i]);
+    for (int j = 0; j < most[i]; j++)
+      assert_int_equal(stay.event[j][0], '0' + 5 - most[i] + j);
+    assert_int_equal(server_integer(bed->server, "EXISTS", EVENTS, NULL), most[i] > 0);
+    expect_ttls(bed->server);
+  }
+  bed_close(bed);
+}
+
+static void test_kinds_are_apart(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_session_options_t options = session_options();
+  place_t shop, plain;
+  stay_t stay = {0};
+  place_new(&shop, bed);
+  place_of(&plain, bed, bed->client, &options);
+  touch_it(&shop, &stay, "ann", "a", "of shop");
+  touch_it(&plain, &stay, "ann", "b", "plain");
+  assert_true(stay.state.is_new);
+  look_at(&shop, &stay, "ann", 1);
+  assert_string_equal(stay.id, "of shop");
+  assert_int_equal(server_integer(bed->server, "EXISTS", "belay::session::{ann}", KEY, NULL), 2);
+  bed_close(bed);
+}
+
+static void test_end_ends_the_one_that_is_meant(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  place_t place;
+  stay_t stay = {0};
+  place_new(&place, bed);
+  for (int i = 0; i < 2; i++) { /* whichever it is; by its id */
+    const char *id = i == 0 ? NULL : "mine";
+    assert_error(begin_end(&place, &stay, "ann", id), 0);
+    assert_error(end_of_stay(&stay), 0);
+    assert_false(stay.state.ended || stay.state.exists);
+    touch_it(&place, &stay, "ann", "a", "mine");
+    touch_it(&place, &stay, "ann", "b", NULL);
+    if (i == 1) {
+      assert_error(begin_end(&place, &stay, "ann", "another"), 0);
+      assert_error(end_of_stay(&stay), 0);
+      assert_false(stay.state.ended);
+      assert_true(stay.state.exists);
+      assert_string_equal(stay.id, "mine");
+    }
+    assert_error(begin_end(&place, &stay, "ann", id), 0);
+    assert_error(end_of_stay(&stay), 0);
+    assert_true(stay.state.ended);
+    assert_false(stay.state.exists);
+    assert_int_equal(stay.state.count, 2);
+    assert_string_equal(stay.id, "mine");
+    assert_int_equal(server_keys(bed->server), 0);
+  }
+  bed_close(bed);
+}
+
+static void test_an_operation_is_done_once(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  place_t place;
+  stay_t first = {0}, again = {0}, other = {0};
+  place_new(&place, bed);
+  assert_error(begin_touch(&place, &first, "ann", "pays", "id:1", "m{1}"), 0);
+  assert_error(end_of_stay(&first), 0);
+  assert_true(first.state.is_new);
+  touch_it(&place, &other, "ann", "looks", NULL);
+  for (int i = 0; i < 2; i++) {
+    assert_error(begin_touch(&place, &again, "ann", "pays", "id:2", "m{1}"), 0);
+    assert_error(end_of_stay(&again), 0);
+    assert_true(again.state.is_new);
+    assert_string_equal(again.id, "id:1");
+    assert_int_equal(again.state.count, 1);
+    assert_int_equal(again.state.since_ms, first.state.since_ms);
+    assert_error(begin_end(&place, &other, "ann", NULL), 0); /* it is remembered beyond the end */
+    assert_error(end_of_stay(&other), 0);
+  }
+  assert_int_equal(server_keys(bed->server), 1);
+  assert_between(pttl(bed, KEY "::op::m%7B1%7D"), 40000, 60000);
+  bed_close(bed);
+}
+
+/* ---- the list --------------------------------------------------------------------------------------------- */
+
+static void test_what_was_evicted_is_missed(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_session_options_t options = session_options();
+  options.max_events = 3;
+  options.name = "shop";
+  options.name_len = 4;
+  place_t place;
+  stay_t stay = {0};
+  place_of(&place, bed, bed->client, &options);
+  for (int i = 0; i < 5; i++)
+    touch_it(&place, &stay, "ann", "x", NULL);
+  assert_int_equal(stay.state.lost, 0);
+  server_do(bed->server, "DEL", EVENTS, NULL);
+  look_at(&place, &stay, "ann", 3);
+  assert_int_equal(stay.state.lost, 3);
+  assert_int_equal(stay.state.events_len, 0);
+  for (int lost = 2; lost >= 0; lost--) {
+    touch_it(&place, &stay, "ann", "x", NULL);
+    assert_int_equal(stay.state.lost, lost);
+    look_at(&place, &stay, "ann", 3);
+    assert_int_equal(stay.state.lost, lost);
+    assert_int_equal(stay.state.kept, 3 - lost);
+  }
+  server_do(bed->server, "RPUSH", EVENTS, "by", "a", "stranger", NULL);
+  touch_it(&place, &stay, "ann", "x", NULL);
+  assert_int_equal(stay.state.kept, 3);
+  server_do(bed->server, "FLUSHALL", NULL);
+  touch_it(&place, &stay, "ann", "x", NULL);
+  assert_true(stay.state.is_new);
+  assert_int_equal(stay.state.count, 1);
+  bed_close(bed);
+}
+
+static void test_as_many_are_read_as_a_reply_takes(void **state) {
+  (void)state;
+  enum { SIZE = 10000, MANY = 12 };
+  bed_t *bed = bed_open(NULL);
+  belay_client_options_t small = client_options();
+  small.max_reply = 65536;
+  belay_session_options_t options = session_options();
+  place_t place;
+  stay_t stay = {0};
+  static char event[BELAY_SESSION_EVENT_MAX + 1];
+  place_of(&place, bed, bed_connect(bed, server_url(bed->server), &small), &options);
+  for (int i = 0; i < MANY; i++) {
+    memset(event, 'a' + i, SIZE);
+    touch_it(&place, &stay, "ann", event, NULL);
+  }
+  look_at(&place, &stay, "ann", BELAY_SESSION_EVENTS_MAX);
+  assert_int_equal(stay.state.events_len, 3); /* of 32768 bytes */
+  for (int i = 0; i < 3; i++)
+    assert_int_equal(stay.event[i][0], 'a' + MANY - 3 + i); /* the last ones */
+  assert_int_equal(stay.state.kept, MANY);
+  memset(event, 'z', sizeof event - 1);
+  touch_it(&place, &stay, "ann", event, NULL);
+  look_at(&place, &stay, "ann", 5);
+  assert_int_equal(stay.state.events_len, 2);
+  for (int i = 0; i < 300; i++)
+    server_do(bed->server, "RPUSH", "belay::session::{ann}::events", "small", NULL);
+  look_at(&place, &stay, "ann", 130); /* in several pieces */
+  assert_int_equal(stay.state.events_len, 130);
+  bed_close(bed);
+}
+
+/* ---- keys, options ---------------------------------------------------------------------------------------- */
+
+static void test_the_longest_names(void **state) {
+  (void)state;
+  static char name[128], user[BELAY_SESSION_USER_MAX + 1];
+  char id[BELAY_SESSION_ID_MAX + 1] = "", op[BELAY_SESSION_OP_MAX + 1] = "";
+  memset(name, '{', sizeof name);
+  memset(user, '}', sizeof user - 1);
+  memset(id, '\xff', sizeof id - 1);
+  memset(op, '%', sizeof op - 1);
+  bed_t *bed = bed_open(NULL);
+  belay_session_options_t options = session_options();
+  options.name = name;
+  options.name_len = sizeof name;
+  options.notice = true;
+  place_t place;
+  stay_t stay = {0};
+  place_of(&place, bed, bed->client, &options);
+  assert_error(begin_touch(&place, &stay, user, "x", id, op), 0);
+  assert_error(end_of_stay(&stay), 0);
+  assert_string_equal(stay.id, id);
+  assert_false(stay.state.unnoted);
+  look_at(&place, &stay, user, 1);
+  assert_int_equal(stay.state.events_len, 1);
+  assert_int_equal(server_keys(bed->server), 4);
+  expect_ttls(bed->server);
+  bed_close(bed);
+}
+
+static void test_what_is_out_of_range_is_refused(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_session_t *s = (belay_session_t *)bed;
+  static const int64_t wrong[4][2] = {
+      {999, 31536000001}, {-1, 10001}, {999, 86400001}, {3599999, 31536000001}};
+  static const char *const names[] = {"ttl_ms", "max_events", "op_ttl_ms", "notice_keep_ms"};
+  for (int i = 0; i < 8; i++) {
+    belay_session_options_t o = session_options();
+    int64_t *option[] = {&o.ttl_ms, &o.max_events, &o.op_ttl_ms, &o.notice_keep_ms};
+    *option[i / 2] = wrong[i / 2][i % 2];
+    assert_error(belay_session_new(bed->client, &o, &s), BELAY_EINVAL);
+    assert_null(s);
+    assert_non_null(strstr(belay_detail(bed->belay), names[i / 2]));
+  }
+  belay_session_options_t o = session_options();
+  o.name_len = 3;
+  assert_error(belay_session_new(bed->client, &o, &s), BELAY_EINVAL);
+  assert_error(belay_session_new(NULL, NULL, &s), BELAY_EINVAL);
+  assert_error(belay_session_new(bed->client, NULL, NULL), BELAY_EINVAL);
+  assert_error(belay_session_close(NULL, NULL), BELAY_EINVAL);
+  assert_null(belay_session_data(NULL));
+  belay_session_options_init(NULL);
+  static char large[BELAY_SESSION_EVENT_MAX + 1];
+  place_t place;
+  place_new(&place, bed);
+  s = place.session;
+  belay_request_t r = {0};
+  const belay_session_touch_t touches[] = {
+      {.event = large, .event_len = sizeof large},
+      {.event = NULL, .event_len = 1},
+      {.id = large, .id_len = 0},
+      {.id = large, .id_len = BELAY_SESSION_ID_MAX + 1},
+      {.id = NULL, .id_len = 1},
+      {.op = large, .op_len = 0},
+      {.op = large, .op_len = BELAY_SESSION_OP_MAX + 1},
+  };
+  for (size_t i = 0; i < sizeof touches / sizeof *touches; i++)
+    assert_error(belay_session_touch(s, &r, "u", 1, &touches[i], on_stay), BELAY_EINVAL);
+  assert_error(belay_session_touch(NULL, &r, "u", 1, NULL, on_stay), BELAY_EINVAL);
+  assert_error(belay_session_touch(s, NULL, "u", 1, NULL, on_stay), BELAY_EINVAL);
+  assert_error(belay_session_touch(s, &r, NULL, 1, NULL, on_stay), BELAY_EINVAL);
+  assert_error(belay_session_touch(s, &r, "", 0, NULL, on_stay), BELAY_EINVAL);
+  assert_error(belay_session_touch(s, &r, large, 1025, NULL, on_stay), BELAY_EINVAL);
+  assert_error(belay_session_touch(s, &r, "u", 1, NULL, NULL), BELAY_EINVAL);
+  assert_error(belay_session_read(s, &r, "u", 1, 10001, on_stay), BELAY_EINVAL);
+  assert_error(belay_session_read(s, &r, "u", 1, 1, NULL), BELAY_EINVAL);
+  assert_error(belay_session_exists(s, &r, "", 0, on_stay), BELAY_EINVAL);
+  assert_error(belay_session_end(s, &r, "u", 1, large, 65, on_stay), BELAY_EINVAL);
+  assert_error(belay_session_end(s, &r, "u", 1, NULL, 1, on_stay), BELAY_EINVAL);
+  assert_int_equal(server_keys(bed->server), 0);
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_actions_are_strung_together),
+      cmocka_unit_test(test_a_new_context_has_none_of_the_old_events),
+      cmocka_unit_test(test_it_ends_by_the_servers_clock),
+      cmocka_unit_test(test_only_the_last_events_are_kept),
+      cmocka_unit_test(test_kinds_are_apart),
+      cmocka_unit_test(test_end_ends_the_one_that_is_meant),
+      cmocka_unit_test(test_an_operation_is_done_once),
+      cmocka_unit_test(test_what_was_evicted_is_missed),
+      cmocka_unit_test(test_as_many_are_read_as_a_reply_takes),
+      cmocka_unit_test(test_the_longest_names),
+      cmocka_unit_test(test_what_is_out_of_range_is_refused),
+  };
+  return cmocka_run_group_tests_name("session", tests, NULL, NULL);
+}

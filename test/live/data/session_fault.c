@@ -1,0 +1,339 @@
+/* Session contexts where something goes wrong: answers are lost, keys hold something else, everything is closed. */
+#include <stdio.h>
+
+#include "support/deployments/relay.h"
+#include "support/models/scripts.h"
+#include "support/fixtures/data/sessions.h"
+
+#define KEY "belay::session::shop::{ann}"
+#define EVENTS KEY "::events"
+#define OP KEY "::op::m"
+
+enum { OPERATIONS = 5 };
+
+static int begin_nth(place_t *place, stay_t *stay, int n) {
+  return n == 0   ? begin_touch(place, stay, "ann", "x", NULL, NULL)
+         : n == 1 ? begin_touch(place, stay, "ann", "x", NULL, "m")
+         : n == 2 ? begin_look(place, stay, "ann", 10)
+         : n == 3 ? begin_exists(place, stay, "ann")
+                  : begin_end(place, stay, "ann", "id");
+}
+
+/* ---- what the keys hold ---------------------------------------------------------------------------------- */
+
+static const server_options_t with_digest = {.arguments = {"--enable-debug-command", "yes"}};
+
+/* Those operations, a bit for each, are refused so. */
+static void expect_left_alone(place_t *place, unsigned which, int error, const char *detail) {
+  server_t *server = place->bed->server;
+  uint64_t digest = server_digest(server);
+  for (int n = 0; n < OPERATIONS; n++) {
+    stay_t stay = {0};
+    if ((which & 1U << n) == 0)
+      continue;
+    assert_error(begin_nth(place, &stay, n), 0);
+    assert_error(end_of_stay(&stay), error);
+    if (strstr(stay.detail, detail) == NULL)
+      fail_msg("\"%s\" is not in \"%s\"", detail, stay.detail);
+    assert_int_equal(strncmp(stay.detail, KEY ": ", sizeof KEY + 1), 0);
+  }
+  assert_true(server_digest(server) == digest);
+}
+
+static void test_what_is_no_context_is_left_alone(void **state) {
+  (void)state;
+  static const char *const wrong[][2] = {
+      {"id", ""},      {"id", NULL},     {"touches", NULL}, {"touches", "-1"},
+      {"count", "x"},  {"count", "1.5"}, {"kept", "01"},    {"kept", "99"},
+      {"since", NULL}, {"since", "1e3"}, {"count", NULL},   {"count", "9007199254740992"},
+  };
+  bed_t *bed = bed_open_with(server_start(&with_digest), NULL);
+  place_t place;
+  stay_t stay = {0};
+  place_new(&place, bed);
+  server_do(bed->server, "SET", KEY, "1", NULL);
+  expect_left_alone(&place, 31, BELAY_EWRONGTYPE, "WRONGTYPE");
+  server_do(bed->server, "DEL", KEY, NULL);
+  server_do(bed->server, "HSET", KEY, "name", "somebody's", NULL);
+  expect_left_alone(&place, 31, BELAY_EMISMATCH, "it holds no context");
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    server_do(bed->server, "FLUSHALL", NULL);
+    touch_it(&place, &stay, "ann", "x", "id");
+    if (wrong[i][1] != NULL)
+      server_do(bed->server, "HSET", KEY, wrong[i][0], wrong[i][1], NULL);
+    else
+      server_do(bed->server, "HDEL", KEY, wrong[i][0], NULL);
+    expect_left_alone(&place, 15, BELAY_EMISMATCH, "it holds no context");
+  }
+  server_do(bed->server, "FLUSHALL", NULL);
+  server_do(bed->server, "SET", EVENTS, "1", NULL);
+  expect_left_alone(&place, 3, BELAY_EWRONGTYPE, "its ::events holds no list");
+  server_do(bed->server, "DEL", EVENTS, NULL);
+  touch_it(&place, &stay, "ann", NULL, "id");
+  server_do(bed->server, "SADD", EVENTS, "1", NULL);
+  expect_left_alone(&place, 15, BELAY_EWRONGTYPE, "its ::events holds no list");
+  static const char *const answers[] = {"x", "1:1:1:1:0:5:6:", "1:1:1:1:0:5:id",
+                                        "1:01:1:1:0:5:6:id", "1:1:1:1:0:5:9007199254740992:id"};
+  server_do(bed->server, "DEL", EVENTS, NULL);
+  for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
+    server_do(bed->server, "SET", OP, answers[i], NULL);
+    expect_left_alone(&place, 2, BELAY_EMISMATCH, "its ::op holds no answer of ours");
+  }
+  bed_close(bed);
+}
+
+/* Where something may not be done: nothing without a ttl is left. */
+static void test_what_is_refused_leaves_nothing_for_ever(void **state) {
+  (void)state;
+  static const char *const rights[] = {"-hset",   "-pexpire", "-hmget", "-rpush", "-ltrim",
+                                       "-unlink", "-time",    "-set",   "-get",   "-zadd"};
+  bed_t *bed = bed_open_with(server_start(&with_digest), NULL);
+  belay_session_options_t options = session_options();
+  options.name = "shop";
+  options.name_len = 4;
+  options.notice = true;
+  place_t place;
+  unsigned refused = 0;
+  place_of(&place, bed, bed->client, &options);
+  for (int there = 0; there < 2; there++)
+    for (int n = 0; n < OPERATIONS; n++)
+      for (size_t j = 0; j <= sizeof rights / sizeof *rights; j++) {
+        stay_t stay = {0};
+        server_do(bed->server, "FLUSHALL", NULL);
+        if (there)
+          touch_it(&place, &stay, "ann", "x", "id");
+        uint64_t digest = server_digest(bed->server);
+        bool full = j == sizeof rights / sizeof *rights;
+        if (full)
+          server_do(bed->server, "CONFIG", "SET", "maxmemory", "1", NULL);
+        else
+          server_do(bed->server, "ACL", "SETUSER", "default", rights[j], NULL);
+        assert_error(begin_nth(&place, &stay, n), 0);
+        int status = end_of_stay(&stay);
+        server_do(bed->server, "ACL", "SETUSER", "default", "+@all", NULL);
+        server_do(bed->server, "CONFIG", "SET", "maxmemory", "0", NULL);
+        refused += status != 0;
+        if (there && status != 0 && n != 4) { /* what lives lives on */
+          assert_string_equal(server_string(bed->server, "HGET", KEY, "id", NULL), "id");
+          assert_int_equal(server_integer(bed->server, "LLEN", EVENTS, NULL) >= 1, 1);
+        }
+        if (full && n < 2)
+          assert_error(status, BELAY_EOOM);
+        if (full && n < 4)
+          assert_true(server_digest(bed->server) == digest);
+        expect_ttls(bed->server);
+        if (status != 0 && n < 2) { /* and is done the next time, once */
+          assert_error(begin_nth(&place, &stay, n), 0);
+          assert_error(end_of_stay(&stay), 0);
+          assert_int_equal(stay.state.is_new, !there);
+          assert_int_equal(stay.state.count, there + 1);
+          assert_int_equal(server_integer(bed->server, "LLEN", EVENTS, NULL), there + 1);
+        }
+      }
+  assert_true(refused > 30);
+  bed_close(bed);
+}
+
+/* ---- lost answers ---------------------------------------------------------------------------------------- */
+
+typedef struct wire {
+  server_t *server;
+  relay_t *relay;
+  bed_t *bed;
+  place_t place;
+} wire_t;
+
+static void wire_open(wire_t *wire) {
+  wire->server = server_start(NULL);
+  wire->relay = relay_start(server_path(wire->server));
+  belay_client_options_t options = relay_client_options();
+  wire->bed = bed_open_at(relay_url(wire->relay), &options);
+  wire->bed->server = wire->server;
+  place_new(&wire->place, wire->bed);
+}
+
+static void wire_close(wire_t *wire) {
+  expect_ttls(wire->server);
+  bed_close(wire->bed);
+  relay_stop(wire->relay);
+}
+
+/* The server has executed it (there are so many events, or no context: -1), and the answer is on its way when the wire
+ * is cut. */
+static void lose_the_answer(wire_t *wire, int64_t events) {
+  const char *count;
+  do {
+    uv_run(&wire->bed->loop, UV_RUN_NOWAIT);
+    count = server_string(wire->server, "HGET", KEY, "count", NULL);
+  } while ((count == NULL ? -1 : atoll(count)) != events);
+  relay_cut(wire->relay);
+  relay_delay(wire->relay, 0);
+}
+
+static void test_a_touch_is_sent_once_but_with_an_operation(void **state) {
+  (void)state;
+  wire_t wire;
+  stay_t stay = {0};
+  wire_open(&wire);
+  touch_it(&wire.place, &stay, "ann", "0", "first");
+  relay_delay(wire.relay, RELAY_LONG);
+  assert_error(begin_touch(&wire.place, &stay, "ann", "1", NULL, NULL), 0);
+  lose_the_answer(&wire, 2);
+  assert_error(end_of_stay(&stay), BELAY_EUNKNOWN);
+  relay_delay(wire.relay, RELAY_LONG);
+  assert_error(begin_touch(&wire.place, &stay, "ann", "2", NULL, "m2"), 0);
+  lose_the_answer(&wire, 3);
+  assert_error(end_of_stay(&stay), 0);
+  assert_int_equal(stay.state.count, 3);
+  assert_false(stay.state.is_new);
+  server_do(wire.server, "DEL", KEY, NULL);
+  relay_delay(wire.relay, RELAY_LONG);
+  assert_error(begin_touch(&wire.place, &stay, "ann", "3", "second", "m3"), 0);
+  lose_the_answer(&wire, 1);
+  assert_error(end_of_stay(&stay), 0);
+  assert_true(stay.state.is_new); /* it was, the first time */
+  assert_string_equal(stay.id, "second");
+  look_at(&wire.place, &stay, "ann", 10);
+  assert_int_equal(stay.state.count, 1);
+  wire_close(&wire);
+}
+
+static void test_an_end_is_not_told_of_another(void **state) {
+  (void)state;
+  wire_t wire;
+  stay_t stay = {0};
+  wire_open(&wire);
+  for (int i = 0; i < 2; i++) {
+    touch_it(&wire.place, &stay, "ann", "0", "first");
+    relay_delay(wire.relay, RELAY_LONG);
+    assert_error(begin_end(&wire.place, &stay, "ann", i == 0 ? NULL : "first"), 0);
+    lose_the_answer(&wire, -1);
+    assert_error(end_of_stay(&stay), BELAY_EUNKNOWN);
+    look_at(&wire.place, &stay, "ann", 1);
+    assert_false(stay.state.exists);
+  }
+  touch_it(&wire.place, &stay, "ann", "0", "first");
+  relay_delay(wire.relay, RELAY_LONG);
+  assert_error(begin_look(&wire.place, &stay, "ann", 1), 0);
+  bed_run_for(wire.bed, 20);
+  relay_cut(wire.relay);
+  relay_delay(wire.relay, 0);
+  assert_error(end_of_stay(&stay), 0); /* asked again */
+  assert_true(stay.state.exists);
+  wire_close(&wire);
+}
+
+static void test_nothing_was_sent(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  place_t place;
+  place_new(&place, bed);
+  server_kill(bed->server);
+  bed_run_for(bed, 20);
+  for (int n = 0; n < OPERATIONS; n++) {
+    stay_t stay = {.request.timeout_ms = 60};
+    assert_error(begin_nth(&place, &stay, n), 0);
+    assert_error(begin_nth(&place, &stay, n), BELAY_ESTATE);
+    assert_error(end_of_stay(&stay), BELAY_EUNREACHABLE);
+  }
+  bed_close(bed);
+}
+
+/* ---- closing --------------------------------------------------------------------------------------------- */
+
+static void test_a_close_cancels_what_is_pending(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  place_t place;
+  stay_t stays[OPERATIONS] = {0}, late = {0};
+  uint64_t objects = client_stats(bed).objects;
+  place_new(&place, bed);
+  for (int n = 0; n < OPERATIONS; n++)
+    assert_error(begin_nth(&place, &stays[n], n), 0);
+  assert_error(begin_close_place(&place), 0);
+  assert_error(begin_close_place(&place), BELAY_ECLOSING);
+  for (int n = 0; n < OPERATIONS; n++)
+    assert_error(begin_nth(&place, &late, n), BELAY_ECLOSING);
+  bed_until(bed, place.closed == 1);
+  for (int n = 0; n < OPERATIONS; n++)
+    assert_error(stays[n].status, BELAY_ECANCELED);
+  assert_int_equal(client_stats(bed).objects, objects);
+  bed_close(bed);
+}
+
+typedef enum what { SESSION, CLIENT, BELAY, WHATS } what_t;
+
+static what_t to_close;
+
+static void close_it(place_t *place) {
+  place->then = NULL;
+  if (to_close == SESSION)
+    assert_error(begin_close_place(place), 0);
+  else if (to_close == CLIENT)
+    assert_error(begin_client_close(place->bed), 0);
+  else
+    assert_error(begin_belay_close(place->bed), 0);
+}
+
+static void test_every_callback_may_end_everything(void **state) {
+  (void)state;
+  for (int n = 0; n <= OPERATIONS; n++)
+    for (what_t what = n < OPERATIONS ? SESSION : CLIENT; what < WHATS; what++) {
+      bed_t *bed = bed_open(NULL);
+      place_t place;
+      stay_t stay = {0}, pending = {0};
+      place_new(&place, bed);
+      to_close = what;
+      place.then = close_it;
+      if (n < OPERATIONS) {
+        assert_error(begin_nth(&place, &stay, n), 0);
+        assert_error(begin_nth(&place, &pending, 0), 0);
+        (void)end_of_stay(&stay);
+        bed_until(bed, pending.ended == 1);
+      } else {
+        assert_error(begin_close_place(&place), 0);
+        bed_until(bed, place.closed == 1);
+      }
+      bed_close(bed);
+    }
+}
+
+/* Canceled between its two steps: the context is there, and that is what a cancel may leave. */
+static void test_it_is_canceled_at_any_time(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_session_options_t options = session_options();
+  options.notice = true;
+  place_t place;
+  place_of(&place, bed, bed->client, &options);
+  unsigned canceled = 0;
+  for (int i = 0; i < 40; i++) {
+    stay_t stay = {0};
+    server_do(bed->server, "FLUSHALL", NULL);
+    assert_error(begin_touch(&place, &stay, "ann", "x", NULL, NULL), 0);
+    for (int turn = 0; turn < i % 8; turn++)
+      uv_run(&bed->loop, UV_RUN_NOWAIT);
+    (void)belay_request_cancel(&stay.request);
+    int status = end_of_stay(&stay);
+    assert_true(status == 0 || status == BELAY_ECANCELED);
+    canceled += status != 0;
+    bed_settle(bed);
+    expect_ttls(bed->server);
+  }
+  assert_true(canceled > 0);
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_what_is_no_context_is_left_alone),
+      cmocka_unit_test(test_what_is_refused_leaves_nothing_for_ever),
+      cmocka_unit_test(test_a_touch_is_sent_once_but_with_an_operation),
+      cmocka_unit_test(test_an_end_is_not_told_of_another),
+      cmocka_unit_test(test_nothing_was_sent),
+      cmocka_unit_test(test_a_close_cancels_what_is_pending),
+      cmocka_unit_test(test_every_callback_may_end_everything),
+      cmocka_unit_test(test_it_is_canceled_at_any_time),
+  };
+  return cmocka_run_group_tests_name("session_fault", tests, NULL, NULL);
+}

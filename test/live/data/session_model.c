@@ -1,0 +1,184 @@
+/* Session contexts on a real server, step by step against a model of what they are to do. */
+#include <stdio.h>
+
+#include "support/models/scripts.h"
+#include "support/fixtures/data/sessions.h"
+
+#define KEY "belay::session::shop::{ann}"
+
+enum { STEPS = 8000, HANDLES = 3, OPS = 6, LIST = 8, TEXT = 16 };
+
+typedef struct told {
+  bool done, is_new;
+  int64_t count, kept;
+  char id[STAY_TEXT];
+} told_t;
+
+typedef struct model {
+  place_t place[HANDLES];
+  int64_t most[HANDLES];
+  uint64_t random;
+  bool there;
+  char id[STAY_TEXT];
+  int64_t count;
+  size_t len;                /* of the list */
+  char list[LIST + 1][TEXT]; /* the last events */
+  told_t op[OPS];
+  unsigned sequence, began, again, ended, spared;
+} model_t;
+
+static uint64_t below(model_t *m, uint64_t n) { /* xorshift64* */
+  m->random ^= m->random >> 12;
+  m->random ^= m->random << 25;
+  m->random ^= m->random >> 27;
+  return (m->random * UINT64_C(2685821657736338717) >> 11) % n;
+}
+
+static void trim(model_t *m, size_t most) {
+  while (m->len > most) {
+    memmove(m->list[0], m->list[1], LIST * (size_t)TEXT);
+    m->len--;
+  }
+}
+
+static told_t model_touch(model_t *m, size_t most, const char *event, const char *id) {
+  told_t told = {.done = true, .is_new = !m->there};
+  if (!m->there) {
+    m->there = true;
+    m->count = 0;
+    m->len = 0;
+    snprintf(m->id, sizeof m->id, "%s", id);
+  }
+  if (event != NULL) {
+    m->count++;
+    if (most > 0)
+      memcpy(m->list[m->len++], event, TEXT);
+  }
+  trim(m, most);
+  told.count = m->count;
+  told.kept = (int64_t)m->len;
+  memcpy(told.id, m->id, sizeof told.id);
+  return told;
+}
+
+static void step_touch(model_t *m) {
+  stay_t stay = {0};
+  char event[TEXT] = "", id[TEXT], op[TEXT];
+  size_t handle = below(m, HANDLES), which = below(m, OPS);
+  bool has_event = below(m, 5) > 0, has_op = below(m, 3) == 0;
+  m->sequence++;
+  if (below(m, 8) > 0)
+    snprintf(event, sizeof event, "e%u", m->sequence);
+  snprintf(id, sizeof id, "c%u", m->sequence);
+  snprintf(op, sizeof op, "o%zu", which);
+  told_t told;
+  if (has_op && m->op[which].done) {
+    told = m->op[which];
+    m->again++;
+  } else {
+    told = model_touch(m, (size_t)m->most[handle], has_event ? event : NULL, id);
+    m->began += told.is_new;
+  }
+  if (has_op)
+    m->op[which] = told;
+  assert_error(begin_touch(&m->place[handle], &stay, "ann", has_event ? event : NULL, id,
+                           has_op ? op : NULL),
+               0);
+  assert_error(end_of_stay(&stay), 0);
+  assert_true(stay.state.exists);
+  assert_int_equal(stay.state.is_new, told.is_new);
+  assert_string_equal(stay.id, told.id);
+  assert_int_equal(stay.state.count, told.count);
+  assert_int_equal(stay.state.kept, told.kept);
+  assert_int_equal(stay.state.lost, 0);
+}
+
+static void step_read(model_t *m) {
+  stay_t stay = {0};
+  size_t n = below(m, LIST + 2), expected = m->there ? (n < m->len ? n : m->len) : 0;
+  look_at(&m->place[0], &stay, "ann", n);
+  assert_int_equal(stay.state.exists, m->there);
+  assert_int_equal(stay.state.events_len, expected);
+  if (!m->there)
+    return;
+  assert_string_equal(stay.id, m->id);
+  assert_int_equal(stay.state.count, m->count);
+  assert_int_equal(stay.state.kept, m->len);
+  for (size_t i = 0; i < expected; i++)
+    assert_string_equal(stay.event[i], m->list[m->len - expected + i]);
+}
+
+static void step_end(model_t *m) {
+  stay_t stay = {0};
+  uint64_t how = below(m, 3);
+  const char *id = how == 0 ? NULL : how == 1 && m->there ? m->id : "another";
+  bool ends = m->there && how < 2;
+  assert_error(begin_end(&m->place[0], &stay, "ann", id), 0);
+  assert_error(end_of_stay(&stay), 0);
+  assert_int_equal(stay.state.ended, ends);
+  assert_int_equal(stay.state.exists, m->there && !ends);
+  if (m->there) {
+    assert_string_equal(stay.id, m->id);
+    assert_int_equal(stay.state.count, m->count);
+  }
+  m->ended += ends;
+  m->spared += m->there && !ends;
+  m->there = m->there && !ends;
+}
+
+/* Its time is over: both keys at once, or what is left of one that was evicted. */
+static void step_time(model_t *m) {
+  server_t *server = m->place[0].bed->server;
+  server_do(server, "DEL", KEY, NULL);
+  if (below(m, 2) == 0)
+    server_do(server, "DEL", KEY "::events", NULL);
+  m->there = false;
+}
+
+static void step_forget_op(model_t *m) {
+  char key[64];
+  size_t which = below(m, OPS);
+  snprintf(key, sizeof key, KEY "::op::o%zu", which);
+  server_do(m->place[0].bed->server, "DEL", key, NULL);
+  m->op[which].done = false;
+}
+
+static void test_it_does_what_the_model_does(void **state) {
+  (void)state;
+  static const int64_t most[HANDLES] = {LIST, 3, 0};
+  bed_t *bed = bed_open(NULL);
+  model_t m = {.random = UINT64_C(0x9e3779b97f4a7c15)};
+  for (int i = 0; i < HANDLES; i++) {
+    belay_session_options_t options = session_options();
+    options.name = "shop";
+    options.name_len = 4;
+    options.max_events = m.most[i] = most[i];
+    place_of(&m.place[i], bed, bed->client, &options);
+  }
+  for (int i = 0; i < STEPS; i++) {
+    uint64_t what = below(&m, 100);
+    if (what < 65)
+      step_touch(&m);
+    else if (what < 85)
+      step_read(&m);
+    else if (what < 89)
+      step_end(&m);
+    else if (what < 92)
+      step_time(&m);
+    else
+      step_forget_op(&m);
+    if (i % 100 == 0)
+      expect_ttls(bed->server);
+    if (i % 1000 == 999)
+      server_do(bed->server, "SCRIPT", "FLUSH", NULL);
+  }
+  assert_true(m.began > 200 && m.again > 500 && m.ended > 50 && m.spared > 50);
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_it_does_what_the_model_does),
+  };
+  return cmocka_run_group_tests_name("session_model", tests, NULL, NULL);
+}

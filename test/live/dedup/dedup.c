@@ -1,0 +1,389 @@
+/* Dedup: of many who mark an item one is told that it was new, and nothing is forgotten before its time. */
+#include <stdio.h>
+
+#include "support/fixtures/data/dedups.h"
+#include "support/models/scripts.h"
+
+#define KEY "belay::dedup::{n}::k"
+
+static const belay_dedup_kind_t kinds[] = {BELAY_DEDUP_SET, BELAY_DEDUP_COUNT, BELAY_DEDUP_WINDOW,
+                                           BELAY_DEDUP_BITMAP};
+enum { KINDS = 4 };
+
+/* ---- what it is ------------------------------------------------------------------------------------------ */
+
+static void play_exact(bed_t *bed, const belay_dedup_options_t *options) {
+  book_t book;
+  book_of(&book, bed, bed->client, options);
+  server_do(bed->server, "FLUSHALL", NULL);
+  expect_seen(&book, "k", "1", "N");
+  expect_seen(&book, "k", "1,2,3", "NNN");
+  expect_count(&book, "k", 0);
+  expect_forget(&book, "k", "1,2", 0);
+  expect_clear(&book, "k", 0);
+  assert_int_equal(server_keys(bed->server), 0); /* none of these makes anything */
+  expect_mark(&book, "k", "1", "N");
+  expect_mark(&book, "k", "1", "S");
+  expect_mark(&book, "k", "3,1,2,3,0", "NSNSN");
+  expect_seen(&book, "k", "2", "S");
+  expect_seen(&book, "k", "0,1,2,3,4,4", "SSSSNN");
+  expect_seen(&book, "other", "1", "N");
+  expect_count(&book, "k", 4);
+  expect_forget(&book, "k", "1,4,3,1", 2);
+  expect_seen(&book, "k", "0,1,2,3", "SNSN");
+  expect_count(&book, "k", 2);
+  expect_mark(&book, "k", "1", "N");
+  expect_mark(&book, "other", "1,7", "NN");
+  expect_clear(&book, "k", 1);
+  expect_count(&book, "k", 0);
+  expect_count(&book, "other", 2);
+  assert_int_equal(server_keys(bed->server), 1);
+  assert_error(begin_close_book(&book), 0);
+  bed_until(bed, book.closed == 1);
+}
+
+static void test_an_item_is_new_once(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  for (int i = 0; i < KINDS; i++) {
+    belay_dedup_options_t options = dedup_options(kinds[i]);
+    for (int j = 0; j < 4 && kinds[i] != BELAY_DEDUP_COUNT; j++) {
+      options.refresh = (j & 1) != 0;
+      options.ttl_ms = (j & 2) != 0 ? 0 : 60000;
+      play_exact(bed, &options);
+    }
+  }
+  bed_close(bed);
+}
+
+static void test_any_bytes_are_an_item(void **state) {
+  (void)state;
+  static char longest[BELAY_DEDUP_ITEM_MAX + 1];
+  static const char binary[] = {'\0', '\r', '\n', (char)0xff, '\0'};
+  memset(longest, 'x', sizeof longest - 1);
+  const belay_bytes_t items[] = {
+      {NULL, 0}, {binary, sizeof binary}, {binary, 1}, {longest, 512}, {longest, 511}};
+  bed_t *bed = bed_open(NULL);
+  for (int i = 0; i < 3; i++) {
+    book_t book;
+    book_new(&book, bed, kinds[i]);
+    const bool counts = kinds[i] == BELAY_DEDUP_COUNT;
+    server_do(bed->server, "FLUSHALL", NULL);
+    for (int again = 0; again < 2; again++) {
+      entry_t entry = {0};
+      belay_request_t *r = begin_entry(&book, &entry);
+      assert_error(
+          begun_entry(&entry, belay_dedup_mark_many(book.dedup, r, "k", 1, items, 5, on_verdicts)),
+          0);
+      assert_error(end_of_entry(&entry), 0);
+      assert_string_equal(entry.verdicts, !again ? "NNNNN" : counts ? "MMMMM" : "SSSSS");
+    }
+    for (int j = 0; j < 5; j++) {
+      entry_t entry = {0};
+      belay_request_t *r = begin_entry(&book, &entry);
+      assert_error(begun_entry(&entry, belay_dedup_mark(book.dedup, r, "k", 1, items[j].data,
+                                                        items[j].len, on_verdict)),
+                   0);
+      assert_error(end_of_entry(&entry), 0);
+      assert_string_equal(entry.verdicts, counts ? "M" : "S");
+    }
+    expect_count(&book, "k", 5);
+    assert_error(begin_close_book(&book), 0);
+    bed_until(bed, book.closed == 1);
+  }
+  bed_close(bed);
+}
+
+/* ---- keys and ttls --------------------------------------------------------------------------------------- */
+
+static void test_the_keys_have_its_name(void **state) {
+  (void)state;
+  static const char name[] = {':', '\0', '{'}, key[] = {':', ':', '}', '{', 'k'};
+  static const char expected[] = "belay::dedup::{%3A%00%7B}::%3A:%7D%7Bk";
+  static const char answer[] = "belay::dedup::{%3A%00%7B}::%3A:%7D%7Bk::op::%3A:x";
+  bed_t *bed = bed_open(NULL);
+  belay_dedup_options_t options = dedup_options(BELAY_DEDUP_SET);
+  options.name = name;
+  options.name_len = sizeof name;
+  book_t book;
+  book_of(&book, bed, bed->client, &options);
+  const belay_bytes_t item = {"i", 1};
+  entry_t entry = {0};
+  belay_request_t *r = begin_entry(&book, &entry);
+  assert_error(begun_entry(&entry, belay_dedup_mark_once(book.dedup, r, key, sizeof key, &item, 1,
+                                                         "::x", 3, on_verdicts)),
+               0);
+  assert_error(end_of_entry(&entry), 0);
+  assert_int_equal(server_integer(bed->server, "SISMEMBER", expected, "i", NULL), 1);
+  assert_int_equal(server_integer(bed->server, "EXISTS", answer, NULL), 1);
+  assert_int_equal(server_keys(bed->server), 2);
+  expect_ttls(bed->server);
+  bed_close(bed);
+}
+
+static void test_the_longest_names(void **state) {
+  (void)state;
+  static char name[BELAY_DEDUP_NAME_MAX], key[BELAY_DEDUP_KEY_MAX + 1],
+      id[BELAY_DEDUP_OPERATION_MAX + 1];
+  memset(name, '{', sizeof name);
+  memset(key, '}', sizeof key - 1);
+  memset(id, '{', sizeof id - 1);
+  bed_t *bed = bed_open(NULL);
+  belay_dedup_options_t options = dedup_options(BELAY_DEDUP_SET);
+  options.name = name;
+  options.name_len = sizeof name;
+  book_t book;
+  book_of(&book, bed, bed->client, &options);
+  expect_mark_once(&book, key, "a,b", id, "NN");
+  expect_mark_once(&book, key, "a,b", id, "NN");
+  expect_seen(&book, key, "b", "S");
+  expect_clear(&book, key, 1);
+  bed_close(bed);
+}
+
+static int64_t pttl(bed_t *bed) {
+  return server_integer(bed->server, "PTTL", KEY, NULL);
+}
+
+/* Of a set as a whole: from when it was made, or from the last mark. */
+static void test_a_set_has_a_ttl_from_its_creation(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  for (int i = 0; i < KINDS; i++)
+    for (int refresh = 0; refresh < 2 && kinds[i] != BELAY_DEDUP_WINDOW; refresh++) {
+      belay_dedup_options_t options = dedup_options(kinds[i]);
+      options.ttl_ms = 100000;
+      options.refresh = refresh;
+      book_t book;
+      book_of(&book, bed, bed->client, &options);
+      server_do(bed->server, "FLUSHALL", NULL);
+      for (int way = 0; way < 3; way++) {
+        const char *again = kinds[i] == BELAY_DEDUP_COUNT ? "M" : "S";
+        expect_clear(&book, "k", way > 0);
+        if (way == 0)
+          expect_mark(&book, "k", "1", "N");
+        else if (way == 1)
+          expect_mark(&book, "k", "1,2", "NN");
+        else
+          expect_mark_once(&book, "k", "1", "id", "N");
+        assert_between(pttl(bed), 80000, 100000);
+        server_do(bed->server, "PEXPIRE", KEY, "50000", NULL);
+        expect_mark(&book, "k", "1", again);
+        assert_between(pttl(bed), refresh ? 80000 : 30000, refresh ? 100000 : 50000);
+        server_do(bed->server, "PEXPIRE", KEY, "50000", NULL);
+        expect_mark(&book, "k", "7", "N");
+        assert_between(pttl(bed), refresh ? 80000 : 30000, refresh ? 100000 : 50000);
+      }
+      expect_ttls(bed->server);
+      assert_error(begin_close_book(&book), 0);
+      bed_until(bed, book.closed == 1);
+    }
+  bed_close(bed);
+}
+
+static void test_a_set_may_stay_for_ever(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  for (int i = 0; i < KINDS; i++) {
+    if (kinds[i] == BELAY_DEDUP_WINDOW)
+      continue;
+    belay_dedup_options_t options = dedup_options(kinds[i]);
+    options.ttl_ms = 0;
+    book_t book;
+    book_of(&book, bed, bed->client, &options);
+    const char *again = kinds[i] == BELAY_DEDUP_COUNT ? "MNM" : "SNS";
+    server_do(bed->server, "FLUSHALL", NULL);
+    expect_mark(&book, "k", "1", "N");
+    expect_mark(&book, "k", "1,2,1", again);
+    expect_mark_once(&book, "k", "3", "id", "N");
+    assert_int_equal(pttl(bed), -1);
+    expect_count(&book, "k", 3);
+    assert_error(begin_close_book(&book), 0);
+    bed_until(bed, book.closed == 1);
+  }
+  bed_close(bed);
+}
+
+/* ---- operations with an id ------------------------------------------------------------------------------- */
+
+static void test_an_operation_gets_its_first_answer(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  for (int i = 0; i < KINDS; i++) {
+    book_t book;
+    book_new(&book, bed, kinds[i]);
+    const char *some = kinds[i] == BELAY_DEDUP_COUNT ? "MN" : "SN";
+    server_do(bed->server, "FLUSHALL", NULL);
+    expect_mark(&book, "k", "1", "N");
+    expect_mark_once(&book, "k", "1,2", "a", some);
+    for (int j = 0; j < 3; j++)
+      expect_mark_once(&book, "k", "1,2", "a", some);
+    expect_mark_once(&book, "k", "1,2", "b", kinds[i] == BELAY_DEDUP_COUNT ? "MM" : "SS");
+    expect_clear(&book, "k", 1);
+    expect_mark_once(&book, "k", "1,2", "a", some); /* what was asked was answered */
+    expect_count(&book, "k", 0);
+    entry_t entry = {0};
+    assert_error(begin_mark_once(&book, &entry, "k", "1,3", "a"), 0);
+    assert_error(end_of_entry(&entry), BELAY_EMISMATCH);
+    assert_error(begin_mark_once(&book, &entry, "k", "1", "a"), 0);
+    assert_error(end_of_entry(&entry), BELAY_EMISMATCH);
+    expect_count(&book, "k", 0);
+    assert_between(server_integer(bed->server, "PTTL", KEY "::op::a", NULL), 40000, 60000);
+    server_do(bed->server, "DEL", KEY "::op::a", NULL);
+    expect_mark_once(&book, "k", "1,3", "a", "NN");
+    expect_ttls(bed->server);
+    assert_error(begin_close_book(&book), 0);
+    bed_until(bed, book.closed == 1);
+  }
+  bed_close(bed);
+}
+
+static void test_an_answer_outlives_its_request(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_dedup_options_t options = dedup_options(BELAY_DEDUP_SET);
+  options.answer_ms = 1000;
+  book_t book;
+  book_of(&book, bed, bed->client, &options);
+  entry_t entry = {.request.timeout_ms = 300000};
+  assert_error(begin_mark_once(&book, &entry, "k", "1", "long"), 0);
+  assert_error(end_of_entry(&entry), 0);
+  assert_between(server_integer(bed->server, "PTTL", KEY "::op::long", NULL), 290000, 303002);
+  bed_close(bed);
+}
+
+/* ---- many at once ---------------------------------------------------------------------------------------- */
+
+static belay_dedup_verdict_t verdicts[BELAY_DEDUP_ITEMS_MAX];
+static belay_bytes_t batch[BELAY_DEDUP_ITEMS_MAX];
+static char texts[BELAY_DEDUP_ITEMS_MAX][8];
+
+/* The numbers from `from` on. */
+static void fill_batch(size_t n, unsigned from) {
+  for (size_t i = 0; i < n; i++) {
+    int len = snprintf(texts[i], sizeof texts[i], "%u", from + (unsigned)i);
+    batch[i] = (belay_bytes_t){texts[i], (size_t)len};
+  }
+}
+
+static size_t count_of(belay_dedup_verdict_t verdict, size_t n) {
+  size_t found = 0;
+  for (size_t i = 0; i < n; i++)
+    found += verdicts[i] == verdict;
+  return found;
+}
+
+static void run_batch(book_t *book, bool mark, size_t n) {
+  entry_t entry = {.arg = verdicts};
+  belay_request_t *r = begin_entry(book, &entry);
+  assert_error(begun_entry(&entry, (mark ? belay_dedup_mark_many : belay_dedup_seen_many)(
+                                       book->dedup, r, "k", 1, batch, n, on_verdicts)),
+               0);
+  assert_error(end_of_entry(&entry), 0);
+  assert_int_equal(entry.n, n);
+}
+
+static int64_t forget_batch(book_t *book, size_t n) {
+  entry_t entry = {0};
+  belay_request_t *r = begin_entry(book, &entry);
+  assert_error(
+      begun_entry(&entry, belay_dedup_forget(book->dedup, r, "k", 1, batch, n, on_book_counted)),
+      0);
+  assert_error(end_of_entry(&entry), 0);
+  return entry.count;
+}
+
+static void play_batches(bed_t *bed, const belay_dedup_options_t *options, size_t n) {
+  book_t book;
+  book_of(&book, bed, bed->client, options);
+  server_do(bed->server, "FLUSHALL", NULL);
+  server_do(bed->server, "SCRIPT", "FLUSH", NULL);
+  fill_batch(n, 0);
+  batch[n - 1] = batch[0];
+  run_batch(&book, true, n);
+  assert_int_equal(count_of(BELAY_DEDUP_NEW, n), n - 1);
+  assert_int_equal(verdicts[n - 1], BELAY_DEDUP_SEEN);
+  expect_count(&book, "k", (int64_t)n - 1);
+  fill_batch(n, 10); /* of which nine are not there */
+  run_batch(&book, false, n);
+  for (size_t i = 0; i < n; i++)
+    assert_int_equal(verdicts[i], i + 11 < n ? BELAY_DEDUP_SEEN : BELAY_DEDUP_NEW);
+  server_do(bed->server, "SCRIPT", "FLUSH", NULL);
+  assert_int_equal(forget_batch(&book, n), (int64_t)n - 11);
+  expect_count(&book, "k", 10);
+  assert_error(begin_close_book(&book), 0);
+  bed_until(bed, book.closed == 1);
+}
+
+static void test_batches_of_all_sizes(void **state) {
+  (void)state;
+  static const size_t sizes[] = {12, 511, 512, 513, 1024, 5000};
+  bed_t *bed = bed_open(NULL);
+  for (int i = 0; i < KINDS; i++) {
+    if (kinds[i] == BELAY_DEDUP_COUNT)
+      continue;
+    belay_dedup_options_t options = dedup_options(kinds[i]);
+    for (size_t j = 0; j < sizeof sizes / sizeof *sizes; j++)
+      play_batches(bed, &options, sizes[j]);
+    play_batches(bed, &options, BELAY_DEDUP_ITEMS_MAX);
+    options.ttl_ms = 0;
+    play_batches(bed, &options, 3000);
+  }
+  bed_close(bed);
+}
+
+enum { CLIENTS = 4, EACH = 4, ROUNDS = 40 };
+
+static void test_of_many_who_mark_one_is_told(void **state) {
+  (void)state;
+  static entry_t entries[CLIENTS][EACH];
+  bed_t *bed = bed_open(NULL);
+  for (int k = 0; k < KINDS; k++) {
+    book_t books[CLIENTS];
+    server_do(bed->server, "FLUSHALL", NULL);
+    const belay_dedup_options_t options = dedup_options(kinds[k]);
+    for (int i = 0; i < CLIENTS; i++) {
+      belay_client_t *client =
+          i == 0 ? bed->client : bed_connect(bed, server_url(bed->server), NULL);
+      book_of(&books[i], bed, client, &options);
+    }
+    for (int round = 0; round < ROUNDS; round++) {
+      char item[8];
+      snprintf(item, sizeof item, "%d", round);
+      memset(entries, 0, sizeof entries);
+      for (int j = 0; j < EACH; j++)
+        for (int i = 0; i < CLIENTS; i++) {
+          int who = (i + round) % CLIENTS;
+          assert_error(begin_mark(&books[who], &entries[who][j], "k", item), 0);
+        }
+      unsigned told = 0;
+      for (int i = 0; i < CLIENTS; i++)
+        for (int j = 0; j < EACH; j++) {
+          assert_error(end_of_entry(&entries[i][j]), 0);
+          told += entries[i][j].verdicts[0] == 'N';
+        }
+      assert_int_equal(told, 1);
+    }
+    for (int i = 0; i < CLIENTS; i++) {
+      assert_error(begin_close_book(&books[i]), 0);
+      bed_until(bed, books[i].closed == 1);
+    }
+  }
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_an_item_is_new_once),
+      cmocka_unit_test(test_any_bytes_are_an_item),
+      cmocka_unit_test(test_the_keys_have_its_name),
+      cmocka_unit_test(test_the_longest_names),
+      cmocka_unit_test(test_a_set_has_a_ttl_from_its_creation),
+      cmocka_unit_test(test_a_set_may_stay_for_ever),
+      cmocka_unit_test(test_an_operation_gets_its_first_answer),
+      cmocka_unit_test(test_an_answer_outlives_its_request),
+      cmocka_unit_test(test_batches_of_all_sizes),
+      cmocka_unit_test(test_of_many_who_mark_one_is_told),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,286 @@
+/* Dedup: what is refused at once, and what is there already. */
+#include <stdio.h>
+
+#include "support/fixtures/data/dedups.h"
+#include "support/models/scripts.h"
+
+#define KEY "belay::dedup::{n}::k"
+
+/* ---- what is refused ------------------------------------------------------------------------------------- */
+
+static void expect_no_dedup(bed_t *bed, const belay_dedup_options_t *options, const char *detail) {
+  belay_dedup_t *out = (belay_dedup_t *)bed;
+  assert_error(belay_dedup_new(bed->client, options, &out), BELAY_EINVAL);
+  assert_null(out);
+  assert_string_equal(belay_detail(bed->belay), detail);
+}
+
+static void test_options_are_checked(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  const belay_dedup_options_t well = dedup_options(BELAY_DEDUP_SET);
+  belay_dedup_options_t o = well;
+  belay_dedup_t *out;
+  static const int64_t ttls[] = {-1, 1, 999, INT64_C(31536000001)};
+  for (int i = 0; i < 4; i++) {
+    o.ttl_ms = ttls[i];
+    expect_no_dedup(bed, &o, "ttl_ms: not from 1000 to 31536000000");
+  }
+  for (int i = 0; i < 2; i++) {
+    o = well;
+    o.kind = (belay_dedup_kind_t)(i == 0 ? 4 : 1000);
+    expect_no_dedup(bed, &o, "kind: not from 0 to 3");
+    o = well;
+    o.window_ms = i == 0 ? 0 : INT64_C(31536000001);
+    expect_no_dedup(bed, &o, "window_ms: not from 1 to 31536000000");
+    o = well;
+    o.max_items = i == 0 ? 0 : BELAY_DEDUP_WINDOW_ITEMS_MAX + 1;
+    expect_no_dedup(bed, &o, "max_items: not from 1 to 100000000");
+    o = well;
+    o.answer_ms = i == 0 ? 999 : 86400001;
+    expect_no_dedup(bed, &o, "answer_ms: not from 1000 to 86400000");
+    o = well;
+    o.max_offset = i == 0 ? (uint64_t)BELAY_DEDUP_OFFSET_MAX + 1 : UINT64_MAX;
+    expect_no_dedup(bed, &o, "max_offset: not from 0 to 4294967295");
+    o = well;
+    o.name = i == 0 ? "" : o.name;
+    o.name_len = i == 0 ? 0 : BELAY_DEDUP_NAME_MAX + 1;
+    expect_no_dedup(bed, &o, "name: not 1 to 128 bytes");
+  }
+  expect_no_dedup(bed, NULL, "name: not 1 to 128 bytes"); /* there is no default */
+  assert_error(belay_dedup_new(NULL, &well, &out), BELAY_EINVAL);
+  assert_null(out);
+  assert_error(belay_dedup_new(bed->client, &well, NULL), BELAY_EINVAL);
+  belay_dedup_options_init(NULL);
+  assert_null(belay_dedup_data(NULL));
+  assert_error(belay_dedup_close(NULL, NULL), BELAY_EINVAL);
+  o = well;
+  o.ttl_ms = o.window_ms = INT64_C(31536000000);
+  o.max_items = BELAY_DEDUP_WINDOW_ITEMS_MAX;
+  o.max_offset = BELAY_DEDUP_OFFSET_MAX;
+  o.answer_ms = 86400000;
+  for (int i = 0; i < DEDUP_KINDS; i++) {
+    book_t book;
+    o.kind = (belay_dedup_kind_t)i;
+    book_of(&book, bed, bed->client, &o);
+    server_do(bed->server, "FLUSHALL", NULL);
+    expect_mark_once(&book, "k", "1,2", "id", "NN");
+    expect_ttls(bed->server);
+  }
+  bed_close(bed);
+}
+
+static void test_a_kind_does_what_it_can(void **state) {
+  (void)state;
+  static const char *const details[] = {"", "kind: a count cannot do that",
+                                        "kind: a window cannot do that",
+                                        "kind: a bitmap cannot do that"};
+  bed_t *bed = bed_open(NULL);
+  for (int i = 0; i < DEDUP_KINDS; i++) {
+    book_t book;
+    book_new(&book, bed, (belay_dedup_kind_t)i);
+    for (int n = 0; n < DEDUP_OPERATIONS; n++) {
+      entry_t entry = {0};
+      assert_error(begin_dedup_nth(&book, &entry, n),
+                   can_dedup((belay_dedup_kind_t)i, n) ? 0 : BELAY_EINVAL);
+      if (can_dedup((belay_dedup_kind_t)i, n))
+        assert_error(end_of_entry(&entry), 0);
+      else
+        assert_string_equal(belay_detail(bed->belay), details[i]);
+    }
+    server_do(bed->server, "FLUSHALL", NULL);
+  }
+  book_t counts;
+  entry_t entry = {0};
+  book_new(&counts, bed, BELAY_DEDUP_COUNT);
+  assert_error(begin_count_of(&counts, &entry, BELAY_DEDUP_INTERSECTION, "a,b"), BELAY_EINVAL);
+  assert_error(begin_store(&counts, &entry, BELAY_DEDUP_DIFFERENCE, "a,b", "c"), BELAY_EINVAL);
+  assert_string_equal(belay_detail(bed->belay), "how: not from 0 to 0");
+  bed_close(bed);
+}
+
+static void test_keys_and_items_are_checked(void **state) {
+  (void)state;
+  static char key[BELAY_DEDUP_KEY_MAX + 2], item[BELAY_DEDUP_ITEM_MAX + 2];
+  static belay_bytes_t many[BELAY_DEDUP_ITEMS_MAX + 1];
+  memset(key, 'k', sizeof key - 1);
+  memset(item, 'i', sizeof item - 1);
+  bed_t *bed = bed_open(NULL);
+  book_t book;
+  entry_t entry = {0};
+  book_new(&book, bed, BELAY_DEDUP_SET);
+  belay_dedup_t *d = book.dedup;
+  belay_request_t *r = &entry.request;
+  static const char *const keys[] = {"", key};
+  for (int i = 0; i < 2; i++) {
+    assert_error(begin_mark(&book, &entry, keys[i], "a"), BELAY_EINVAL);
+    assert_error(begin_mark_many(&book, &entry, keys[i], "a"), BELAY_EINVAL);
+    assert_error(begin_mark_once(&book, &entry, keys[i], "a", "id"), BELAY_EINVAL);
+    assert_error(begin_seen(&book, &entry, keys[i], "a"), BELAY_EINVAL);
+    assert_error(begin_seen_many(&book, &entry, keys[i], "a"), BELAY_EINVAL);
+    assert_error(begin_forget(&book, &entry, keys[i], "a"), BELAY_EINVAL);
+    assert_error(begin_book_count(&book, &entry, keys[i]), BELAY_EINVAL);
+    assert_error(begin_clear(&book, &entry, keys[i]), BELAY_EINVAL);
+    assert_error(begin_count_of(&book, &entry, BELAY_DEDUP_UNION, keys[i]), BELAY_EINVAL);
+    assert_error(begin_page(&book, &entry, BELAY_DEDUP_UNION, keys[i], 0, 1), BELAY_EINVAL);
+    assert_string_equal(belay_detail(bed->belay), "key: not 1 to 1024 bytes");
+    assert_error(begin_store(&book, &entry, BELAY_DEDUP_UNION, "a", keys[i]), BELAY_EINVAL);
+    assert_string_equal(belay_detail(bed->belay), "into: not 1 to 1024 bytes");
+  }
+  assert_error(begin_mark(&book, &entry, "k", item), BELAY_EINVAL);
+  assert_error(begin_mark_once(&book, &entry, "k", item, "id"), BELAY_EINVAL);
+  assert_error(begin_seen_many(&book, &entry, "k", item), BELAY_EINVAL);
+  assert_error(begin_forget(&book, &entry, "k", item), BELAY_EINVAL);
+  assert_string_equal(belay_detail(bed->belay), "item: NULL, or more than 512 bytes");
+  assert_error(belay_dedup_mark(d, r, "k", 1, NULL, 1, on_verdict), BELAY_EINVAL);
+  const size_t over = BELAY_DEDUP_ITEMS_MAX + 1;
+  assert_error(belay_dedup_mark_many(d, r, "k", 1, many, over, on_verdicts), BELAY_EINVAL);
+  assert_error(belay_dedup_mark_many(d, r, "k", 1, many, 0, on_verdicts), BELAY_EINVAL);
+  assert_error(belay_dedup_mark_many(d, r, "k", 1, NULL, 1, on_verdicts), BELAY_EINVAL);
+  assert_error(belay_dedup_seen_many(d, r, "k", 1, many, over, on_verdicts), BELAY_EINVAL);
+  assert_error(belay_dedup_forget(d, r, "k", 1, many, over, on_book_counted), BELAY_EINVAL);
+  assert_string_equal(belay_detail(bed->belay), "items: NULL, or not 1 to 65536 of them");
+  assert_error(belay_dedup_mark_once(d, r, "k", 1, many, 513, "i", 1, on_verdicts), BELAY_EINVAL);
+  assert_string_equal(belay_detail(bed->belay), "items: NULL, or not 1 to 512 of them");
+  assert_error(begin_mark_once(&book, &entry, "k", "a", ""), BELAY_EINVAL);
+  key[129] = '\0';
+  assert_error(begin_mark_once(&book, &entry, "k", "a", key), BELAY_EINVAL);
+  assert_string_equal(belay_detail(bed->belay), "id: not 1 to 128 bytes");
+  assert_error(begin_count_of(&book, &entry, BELAY_DEDUP_UNION, "a,b,c"), BELAY_EINVAL);
+  assert_error(belay_dedup_store(d, r, BELAY_DEDUP_UNION, NULL, 1, "a", 1, on_book_counted),
+               BELAY_EINVAL);
+  assert_error(belay_dedup_page(d, r, BELAY_DEDUP_UNION, many, 0, 0, 1, on_page), BELAY_EINVAL);
+  assert_string_equal(belay_detail(bed->belay), "keys: NULL, or not 1 to 2 of them");
+  assert_error(begin_store(&book, &entry, (belay_dedup_operator_t)3, "a", "b"), BELAY_EINVAL);
+  assert_error(begin_page(&book, &entry, BELAY_DEDUP_UNION, "a", 0, 0), BELAY_EINVAL);
+  assert_error(begin_page(&book, &entry, BELAY_DEDUP_UNION, "a", 0, 10001), BELAY_EINVAL);
+  assert_string_equal(belay_detail(bed->belay), "limit: not from 1 to 10000");
+  assert_error(begin_page(&book, &entry, BELAY_DEDUP_UNION, "a", 3, 10), BELAY_EINVAL);
+  assert_error(begin_page(&book, &entry, BELAY_DEDUP_DIFFERENCE, "a,b", 3, 10), BELAY_EINVAL);
+  assert_string_equal(belay_detail(bed->belay), "cursor: not of a page of this");
+  assert_int_equal(client_stats(bed).calls, 0);
+  bed_close(bed);
+}
+
+static void test_handles_requests_and_callbacks_are_checked(void **state) {
+  (void)state;
+  const belay_bytes_t a = {"a", 1};
+  bed_t *bed = bed_open(NULL);
+  book_t book;
+  entry_t entry = {0};
+  book_new(&book, bed, BELAY_DEDUP_SET);
+  for (int i = 0; i < 3; i++) {
+    belay_dedup_t *d = i == 0 ? NULL : book.dedup;
+    belay_request_t *r = i == 1 ? NULL : &entry.request;
+    const bool cb = i != 2;
+    const belay_dedup_operator_t u = BELAY_DEDUP_UNION;
+    belay_dedup_cb one = cb ? on_verdict : NULL;
+    belay_dedup_many_cb many = cb ? on_verdicts : NULL;
+    belay_dedup_count_cb count = cb ? on_book_counted : NULL;
+    belay_dedup_page_cb page = cb ? on_page : NULL;
+    assert_error(belay_dedup_mark(d, r, "k", 1, "a", 1, one), BELAY_EINVAL);
+    assert_error(belay_dedup_mark_many(d, r, "k", 1, &a, 1, many), BELAY_EINVAL);
+    assert_error(belay_dedup_mark_once(d, r, "k", 1, &a, 1, "i", 1, many), BELAY_EINVAL);
+    assert_error(belay_dedup_seen(d, r, "k", 1, "a", 1, one), BELAY_EINVAL);
+    assert_error(belay_dedup_seen_many(d, r, "k", 1, &a, 1, many), BELAY_EINVAL);
+    assert_error(belay_dedup_forget(d, r, "k", 1, &a, 1, count), BELAY_EINVAL);
+    assert_error(belay_dedup_count(d, r, "k", 1, count), BELAY_EINVAL);
+    assert_error(belay_dedup_clear(d, r, "k", 1, count), BELAY_EINVAL);
+    assert_error(belay_dedup_count_of(d, r, u, &a, 1, count), BELAY_EINVAL);
+    assert_error(belay_dedup_store(d, r, u, &a, 1, "b", 1, count), BELAY_EINVAL);
+    assert_error(belay_dedup_page(d, r, u, &a, 1, 0, 1, page), BELAY_EINVAL);
+  }
+  assert_int_equal(client_stats(bed).calls, 0);
+  bed_close(bed);
+}
+
+/* ---- what is there already ------------------------------------------------------------------------------- */
+
+static char detail[256];
+
+static void keep_detail(book_t *book) {
+  snprintf(detail, sizeof detail, "%s", belay_detail(book->bed->belay));
+}
+
+static void test_foreign_keys_are_left_alone(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  for (int i = 0; i < DEDUP_KINDS; i++)
+    for (int text = 0; text < 2; text++) {
+      belay_dedup_options_t options = dedup_options((belay_dedup_kind_t)i);
+      options.refresh = true;
+      options.ttl_ms = text == 0 ? 60000 : 0;
+      book_t book;
+      book_of(&book, bed, bed->client, &options);
+      book.then = keep_detail;
+      server_do(bed->server, "FLUSHALL", NULL);
+      if (text == 1 && (belay_dedup_kind_t)i != BELAY_DEDUP_BITMAP)
+        server_do(bed->server, "SET", KEY, "text", NULL);
+      else
+        server_do(bed->server, "RPUSH", KEY, "a", NULL);
+      for (int n = 0; n < DEDUP_OPERATIONS; n++) {
+        entry_t entry = {0};
+        if (n == 4 || !can_dedup((belay_dedup_kind_t)i, n)) /* clear does not look */
+          continue;
+        assert_error(begin_dedup_nth(&book, &entry, n), 0);
+        assert_error(end_of_entry(&entry), BELAY_EWRONGTYPE);
+        assert_int_equal(strncmp(detail, KEY ": ", strlen(KEY ": ")), 0);
+        assert_int_equal(server_keys(bed->server), 1);
+        assert_int_equal(server_integer(bed->server, "PTTL", KEY, NULL), -1);
+      }
+      expect_clear(&book, "k", 1);
+      expect_mark(&book, "k", "1", "N"); /* it is of use again */
+    }
+  bed_close(bed);
+}
+
+static void test_a_foreign_answer_is_no_answer(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  for (int i = 0; i < DEDUP_KINDS; i++) {
+    book_t book;
+    book_new(&book, bed, (belay_dedup_kind_t)i);
+    for (int n = 0; n < 2; n++) {
+      entry_t entry = {0};
+      server_do(bed->server, "FLUSHALL", NULL);
+      if (n == 0)
+        server_do(bed->server, "SET", KEY "::op::id", "something else", NULL);
+      else
+        server_do(bed->server, "RPUSH", KEY "::op::id", "1", NULL);
+      assert_error(begin_mark_once(&book, &entry, "k", "1,2", "id"), 0);
+      assert_error(end_of_entry(&entry), n == 0 ? BELAY_EMISMATCH : BELAY_EWRONGTYPE);
+      assert_int_equal(server_keys(bed->server), 1);
+    }
+  }
+  bed_close(bed);
+}
+
+static void test_what_is_flushed_is_new(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  for (int i = 0; i < DEDUP_KINDS; i++) {
+    book_t book;
+    book_new(&book, bed, (belay_dedup_kind_t)i);
+    for (int n = 0; n < 3; n++) {
+      server_do(bed->server, n == 1 ? "SCRIPT" : "FLUSHALL", n == 1 ? "FLUSH" : NULL, NULL);
+      if (n == 1)
+        expect_clear(&book, "k", 1);
+      expect_mark(&book, "k", "1,2", "NN");
+      expect_ttls(bed->server);
+    }
+  }
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_options_are_checked),
+      cmocka_unit_test(test_a_kind_does_what_it_can),
+      cmocka_unit_test(test_keys_and_items_are_checked),
+      cmocka_unit_test(test_handles_requests_and_callbacks_are_checked),
+      cmocka_unit_test(test_foreign_keys_are_left_alone),
+      cmocka_unit_test(test_a_foreign_answer_is_no_answer),
+      cmocka_unit_test(test_what_is_flushed_is_new),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

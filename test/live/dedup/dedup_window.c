@@ -1,0 +1,394 @@
+/* Dedup in a window, where each item has its own time; and in a bitmap, which has an end. */
+#include <stdio.h>
+
+#include "support/fixtures/data/dedups.h"
+#include "support/models/scripts.h"
+
+#define KEY "belay::dedup::{n}::k"
+
+static belay_dedup_options_t window_of(int64_t window_ms, int64_t max_items) {
+  belay_dedup_options_t options = dedup_options(BELAY_DEDUP_WINDOW);
+  options.window_ms = window_ms;
+  options.max_items = max_items;
+  return options;
+}
+
+/* Lets its time be over by so much; 0: it is over just now. */
+static void age(bed_t *bed, const char *item, int64_t ms) {
+  char score[24];
+  snprintf(score, sizeof score, "%lld", (long long)(server_now_ms(bed->server) - ms));
+  server_do(bed->server, "ZADD", KEY, "XX", score, item, NULL);
+}
+
+static int64_t size(bed_t *bed) {
+  return server_integer(bed->server, "ZCARD", KEY, NULL);
+}
+
+static int64_t score(bed_t *bed, const char *item) {
+  return atoll(server_string(bed->server, "ZSCORE", KEY, item, NULL));
+}
+
+/* ---- time ------------------------------------------------------------------------------------------------ */
+
+static void test_an_item_is_forgotten_in_time(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  const int64_t ms = 150 * slow();
+  belay_dedup_options_t options = window_of(ms, 100);
+  book_t book;
+  book_of(&book, bed, bed->client, &options);
+  int64_t begun = clock_now();
+  expect_mark(&book, "k", "a", "N");
+  entry_t entry = {0};
+  do {
+    assert_error(begin_mark(&book, &entry, "k", "a"), 0);
+    assert_error(end_of_entry(&entry), 0);
+  } while (entry.verdicts[0] == 'S');
+  assert_string_equal(entry.verdicts, "N"); /* whoever asked in between did not prolong it */
+  assert_true(clock_now() - begun >= (ms - 1) * MS);
+  assert_true(clock_now() - begun < 20 * ms * MS);
+  expect_seen(&book, "k", "a", "S");
+  do {
+    assert_error(begin_seen(&book, &entry, "k", "a"), 0);
+    assert_error(end_of_entry(&entry), 0);
+  } while (entry.verdicts[0] == 'S');
+  assert_string_equal(entry.verdicts, "N");
+  expect_count(&book, "k", 0);
+  bed_close(bed);
+}
+
+static void test_what_is_over_does_not_count(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_dedup_options_t options = window_of(60000, 100);
+  book_t book;
+  book_of(&book, bed, bed->client, &options);
+  expect_mark(&book, "k", "a,b,c,d", "NNNN");
+  age(bed, "a", 0);
+  age(bed, "b", 100000);
+  expect_seen(&book, "k", "a,b,c,d", "NNSS");
+  expect_seen(&book, "k", "a", "N");
+  expect_count(&book, "k", 2);
+  expect_forget(&book, "k", "a,c", 1);
+  assert_int_equal(size(bed), 2); /* b is still there, and d */
+  expect_mark(&book, "k", "b,d", "NS");
+  expect_count(&book, "k", 2);
+  assert_int_equal(size(bed), 2);
+  bed_close(bed);
+}
+
+static void test_a_mark_may_begin_it_anew(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  for (int refresh = 0; refresh < 2; refresh++) {
+    belay_dedup_options_t options = window_of(60000, 100);
+    options.refresh = refresh;
+    book_t book;
+    book_of(&book, bed, bed->client, &options);
+    server_do(bed->server, "FLUSHALL", NULL);
+    expect_mark(&book, "k", "a,b", "NN");
+    age(bed, "a", -20000);
+    age(bed, "b", -90000); /* somebody has a longer window */
+    int64_t before = score(bed, "a"), longer = score(bed, "b");
+    expect_mark(&book, "k", "a,b", "SS");
+    assert_int_equal(score(bed, "a") > before + 30000, refresh);
+    assert_int_equal(score(bed, "b"), longer);
+    assert_error(begin_close_book(&book), 0);
+    bed_until(bed, book.closed == 1);
+  }
+  bed_close(bed);
+}
+
+/* Of what is over some goes with each mark, and not all at once. */
+static void test_it_is_tidied_up_bit_by_bit(void **state) {
+  (void)state;
+  static const char fill[] = "for i = 1, 1000 do redis.call('ZADD', KEYS[1], ARGV[1] + i, i) end "
+                             "return redis.call('PEXPIRE', KEYS[1], 100000)";
+  bed_t *bed = bed_open(NULL);
+  belay_dedup_options_t options = window_of(60000, 5000);
+  book_t book;
+  book_of(&book, bed, bed->client, &options);
+  server_do(bed->server, "EVAL", fill, "1", KEY, "1600000000000", NULL);
+  expect_count(&book, "k", 0);
+  expect_mark(&book, "k", "a", "N");
+  int64_t left = size(bed);
+  assert_between(left, 900, 1000);
+  for (; left > 1; left = size(bed)) {
+    expect_mark(&book, "k", "a", "S");
+    assert_between(left - size(bed), 1, 100);
+  }
+  expect_count(&book, "k", 1);
+  expect_ttls(bed->server);
+  bed_close(bed);
+}
+
+/* The key is never gone before what is in it, also where all of it was thrown out in between. */
+static void test_the_key_outlives_its_items(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_dedup_options_t options = window_of(60000, 1);
+  options.evict = true;
+  book_t book, longer;
+  book_of(&book, bed, bed->client, &options);
+  options = window_of(600000, 10);
+  book_of(&longer, bed, bed->client, &options);
+  expect_mark(&book, "k", "a", "N");
+  expect_ttls(bed->server);
+  expect_mark(&book, "k", "b", "N"); /* in the place of a */
+  expect_ttls(bed->server);
+  age(bed, "b", 10);
+  expect_mark(&book, "k", "c", "N");
+  expect_ttls(bed->server);
+  expect_mark(&longer, "k", "d", "N");
+  expect_ttls(bed->server);
+  expect_mark(&book, "k", "e", "N");
+  expect_ttls(bed->server);
+  server_do(bed->server, "PERSIST", KEY, NULL);
+  expect_mark(&longer, "k", "f", "N");
+  expect_ttls(bed->server);
+  assert_between(server_integer(bed->server, "PTTL", KEY, NULL), 600000, 800000);
+  bed_close(bed);
+}
+
+/* ---- room ------------------------------------------------------------------------------------------------ */
+
+static void test_a_full_window_takes_nothing_new(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_dedup_options_t options = window_of(60000, 3);
+  book_t book;
+  book_of(&book, bed, bed->client, &options);
+  expect_mark(&book, "k", "a,b,c,d,a,e", "NNNFSF");
+  expect_seen(&book, "k", "a,b,c,d,e", "SSSNN");
+  expect_mark(&book, "k", "d", "F");
+  expect_mark_once(&book, "k", "d,a", "id", "FS");
+  expect_mark(&book, "k", "b", "S");
+  age(bed, "b", 1);
+  expect_mark(&book, "k", "d,e", "NF");
+  assert_int_equal(size(bed), 3);
+  expect_mark_once(&book, "k", "d,a", "id", "FS"); /* it was so */
+  expect_forget(&book, "k", "a", 1);
+  expect_mark(&book, "k", "e,f", "NF");
+  bed_close(bed);
+}
+
+static void test_the_oldest_make_room(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_dedup_options_t options = window_of(60000, 3);
+  options.evict = true;
+  book_t book;
+  book_of(&book, bed, bed->client, &options);
+  expect_mark(&book, "k", "a,b,c", "NNN");
+  age(bed, "b", -1000);
+  age(bed, "c", -2000);
+  age(bed, "a", -3000);
+  expect_mark(&book, "k", "d", "N");
+  expect_seen(&book, "k", "a,b,c,d", "SNSS");
+  expect_mark(&book, "k", "e,a,f", "NSN");
+  expect_seen(&book, "k", "a,b,c,d,e,f", "NNNSSS");
+  assert_int_equal(size(bed), 3);
+  bed_close(bed);
+}
+
+/* Somebody kept more than that. */
+static void test_a_smaller_window_gets_there_by_and_by(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_dedup_options_t options = window_of(60000, 100);
+  book_t large, small;
+  book_of(&large, bed, bed->client, &options);
+  options.max_items = 5;
+  options.evict = true;
+  book_of(&small, bed, bed->client, &options);
+  for (int i = 0; i < 60; i++) {
+    char item[8];
+    snprintf(item, sizeof item, "%d", i);
+    expect_mark(&large, "k", item, "N");
+  }
+  for (int i = 0; i < 10; i++) {
+    char item[8];
+    int64_t before = size(bed);
+    snprintf(item, sizeof item, "new %d", i);
+    expect_mark(&small, "k", item, "N");
+    int64_t after = size(bed);
+    assert_int_equal(after, before > 20 ? before - 15 : 5);
+  }
+  bed_close(bed);
+}
+
+static void test_scores_must_be_times(void **state) {
+  (void)state;
+  static const char *const scores[] = {
+      "1", "-1", "inf", "-inf", "1600000000000.5", "99999999999999", "1e300"};
+  bed_t *bed = bed_open(NULL);
+  book_t book;
+  book_new(&book, bed, BELAY_DEDUP_WINDOW);
+  for (size_t i = 0; i < sizeof scores / sizeof *scores; i++)
+    for (int n = 0; n < 5; n++) {
+      entry_t entry = {0};
+      server_do(bed->server, "DEL", KEY, NULL);
+      server_do(bed->server, "ZADD", KEY, scores[i], "x", NULL);
+      if (n > 0)
+        server_do(bed->server, "ZADD", KEY, "1700000000000", "y", NULL);
+      assert_error(n < 2    ? begin_mark(&book, &entry, "k", "x")
+                   : n == 2 ? begin_seen_many(&book, &entry, "k", "x,y")
+                   : n == 3 ? begin_forget(&book, &entry, "k", "x")
+                            : begin_book_count(&book, &entry, "k"),
+                   0);
+      assert_error(end_of_entry(&entry), BELAY_EMISMATCH);
+      assert_int_equal(size(bed), n > 0 ? 2 : 1);
+      assert_int_equal(server_integer(bed->server, "PTTL", KEY, NULL), -1);
+    }
+  expect_clear(&book, "k", 1);
+  expect_mark(&book, "k", "x", "N");
+  bed_close(bed);
+}
+
+/* ---- pages ----------------------------------------------------------------------------------------------- */
+
+enum { MANY = 3000 };
+
+static unsigned met[MANY];
+
+static void meet(entry_t *entry, const belay_bytes_t *member) {
+  char text[8] = "";
+  assert_true(member->len >= 1 && member->len <= 5);
+  memcpy(text, member->data, member->len);
+  int n = atoi(text);
+  assert_between(n, 0, MANY - 1);
+  met[n]++;
+  (void)entry;
+}
+
+static void test_what_counts_comes_in_pages(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_dedup_options_t options = window_of(600000, 2 * MANY);
+  book_t book;
+  book_of(&book, bed, bed->client, &options);
+  char script[200];
+  snprintf(
+      script, sizeof script,
+      "for i = 0, %d do redis.call('ZADD', KEYS[1], i %% 3 == 0 and ARGV[1] or '9999999999999', i) "
+      "end return 1",
+      MANY - 1);
+  char over[24];
+  snprintf(over, sizeof over, "%lld", (long long)server_now_ms(bed->server));
+  server_do(bed->server, "EVAL", script, "1", KEY, over, NULL);
+  unsigned pages = 0;
+  uint64_t cursor = 0;
+  memset(met, 0, sizeof met);
+  do {
+    entry_t entry = {.member = meet};
+    assert_error(begin_page(&book, &entry, BELAY_DEDUP_UNION, "k", cursor, 100), 0);
+    assert_error(end_of_entry(&entry), 0);
+    cursor = entry.next;
+    pages++;
+  } while (cursor != 0);
+  assert_true(pages > MANY / 100 / 4);
+  for (int i = 0; i < MANY; i++)
+    assert_int_equal(met[i] > 0, i % 3 != 0);
+  entry_t entry = {0};
+  assert_error(begin_page(&book, &entry, BELAY_DEDUP_UNION, "k,l", 0, 100), BELAY_EINVAL);
+  assert_error(begin_page(&book, &entry, BELAY_DEDUP_UNION, "k", 1, 100), BELAY_EINVAL);
+  assert_error(begin_page(&book, &entry, BELAY_DEDUP_UNION, "l", 0, 100), 0);
+  assert_error(end_of_entry(&entry), 0);
+  assert_true(entry.n == 0 && entry.next == 0);
+  server_do(bed->server, "SET", "belay::dedup::{n}::m", "x", NULL);
+  assert_error(begin_page(&book, &entry, BELAY_DEDUP_UNION, "m", 0, 100), 0);
+  assert_error(end_of_entry(&entry), BELAY_EWRONGTYPE);
+  bed_close(bed);
+}
+
+/* ---- bitmaps --------------------------------------------------------------------------------------------- */
+
+static void test_a_bitmap_has_an_end(void **state) {
+  (void)state;
+  static const char *const wrong[] = {"",
+                                      "-1",
+                                      "+1",
+                                      "01",
+                                      "00",
+                                      " 1",
+                                      "1 ",
+                                      "0x1",
+                                      "a",
+                                      "1.0",
+                                      "1001",
+                                      "1e2",
+                                      "18446744073709551616",
+                                      "4294967296"};
+  bed_t *bed = bed_open(NULL);
+  belay_dedup_options_t options = dedup_options(BELAY_DEDUP_BITMAP);
+  options.max_offset = 1000;
+  book_t book;
+  book_of(&book, bed, bed->client, &options);
+  expect_mark(&book, "k", "0,1000", "NN");
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    entry_t entry = {0};
+    char items[64];
+    snprintf(items, sizeof items, "5,%s", wrong[i]);
+    assert_error(begin_mark(&book, &entry, "k", wrong[i]), BELAY_EINVAL);
+    assert_string_equal(belay_detail(bed->belay), "item: not a number from 0 to 1000");
+    assert_error(begin_mark_many(&book, &entry, "k", items), BELAY_EINVAL);
+    assert_error(begin_mark_once(&book, &entry, "k", items, "id"), BELAY_EINVAL);
+    assert_error(begin_seen(&book, &entry, "k", wrong[i]), BELAY_EINVAL);
+    assert_error(begin_seen_many(&book, &entry, "k", items), BELAY_EINVAL);
+    assert_error(begin_forget(&book, &entry, "k", items), BELAY_EINVAL);
+  }
+  expect_count(&book, "k", 2);
+  assert_int_equal(server_integer(bed->server, "STRLEN", KEY, NULL), 126);
+  bed_close(bed);
+}
+
+static void test_the_largest_offset(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_dedup_options_t options = dedup_options(BELAY_DEDUP_BITMAP);
+  options.max_offset = BELAY_DEDUP_OFFSET_MAX;
+  book_t book;
+  book_of(&book, bed, bed->client, &options);
+  expect_seen(&book, "k", "4294967295,0", "NN");
+  expect_forget(&book, "k", "4294967295,0", 0);
+  assert_int_equal(server_keys(bed->server), 0); /* half a gigabyte for nothing */
+  expect_mark(&book, "k", "8000000", "N");
+  expect_forget(&book, "k", "8000000,4294967295,7999999", 1);
+  expect_seen(&book, "k", "8000000", "N");
+  expect_count(&book, "k", 0);
+  assert_int_equal(server_integer(bed->server, "STRLEN", KEY, NULL), 1000001);
+  bed_close(bed);
+}
+
+/* It is laid out as SETBIT does it: others may look. */
+static void test_a_bitmap_is_bits(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  book_t book;
+  book_new(&book, bed, BELAY_DEDUP_BITMAP);
+  expect_mark(&book, "k", "7,16777215", "NN");
+  assert_int_equal(server_integer(bed->server, "GETBIT", KEY, "7", NULL), 1);
+  assert_int_equal(server_integer(bed->server, "STRLEN", KEY, NULL), 2 << 20);
+  server_do(bed->server, "SETBIT", KEY, "100", "1", NULL);
+  expect_mark(&book, "k", "100,101", "SN");
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_an_item_is_forgotten_in_time),
+      cmocka_unit_test(test_what_is_over_does_not_count),
+      cmocka_unit_test(test_a_mark_may_begin_it_anew),
+      cmocka_unit_test(test_it_is_tidied_up_bit_by_bit),
+      cmocka_unit_test(test_the_key_outlives_its_items),
+      cmocka_unit_test(test_a_full_window_takes_nothing_new),
+      cmocka_unit_test(test_the_oldest_make_room),
+      cmocka_unit_test(test_a_smaller_window_gets_there_by_and_by),
+      cmocka_unit_test(test_scores_must_be_times),
+      cmocka_unit_test(test_what_counts_comes_in_pages),
+      cmocka_unit_test(test_a_bitmap_has_an_end),
+      cmocka_unit_test(test_the_largest_offset),
+      cmocka_unit_test(test_a_bitmap_is_bits),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

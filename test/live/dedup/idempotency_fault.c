@@ -1,0 +1,501 @@
+/* Idempotency records where something goes wrong: answers are lost, callers give up, keys hold something else. */
+#include <stdio.h>
+
+#include "scripts.gen.h"
+#include "support/fixtures/data/once.h"
+#include "support/deployments/relay.h"
+#include "support/models/scripts.h"
+
+#define KEY "belay::idempotency::{pay}"
+#define MINUTE 60000
+
+/* ---- what the keys hold ---------------------------------------------------------------------------------- */
+
+static int begin_nth(once_t *once, turn_t *turn, int n) {
+  static const belay_idempotency_token_t token = {{1}};
+  return n == 0   ? once_begin(once, turn, "pay", "x", MINUTE)
+         : n == 1 ? once_extend(once, turn, "pay", &token, MINUTE)
+         : n == 2 ? once_finish(once, turn, "pay", &token, "r", 0)
+         : n == 3 ? once_abandon(once, turn, "pay", &token)
+                  : once_read(once, turn, "pay");
+}
+enum { OPERATIONS = 5 }; /* without forget */
+
+static void expect_left_alone(once_t *once, int error) {
+  server_t *server = once->bed->server;
+  uint64_t digest = server_digest(server);
+  int64_t ttl = server_integer(server, "PTTL", KEY, NULL);
+  for (int n = 0; n < OPERATIONS; n++) {
+    turn_t turn = {0};
+    assert_error(begin_nth(once, &turn, n), 0);
+    assert_error(end_of_turn(&turn), error);
+    assert_int_equal(strncmp(turn.detail, KEY ": ", sizeof KEY + 1), 0);
+  }
+  assert_true(server_digest(server) == digest);
+  assert_true(ttl == -1 ? server_integer(server, "PTTL", KEY, NULL) == -1
+                        : server_integer(server, "PTTL", KEY, NULL) <= ttl);
+}
+
+static const server_options_t with_digest = {.arguments = {"--enable-debug-command", "yes"}};
+
+static void test_what_is_no_record_is_left_alone(void **state) {
+  (void)state;
+  static const char *const wrong[][2] = {
+      {"state", "busy"},   {"state", ""},
+      {"token", "short"},  {"attempt", "0"},
+      {"attempt", "-1"},   {"attempt", "01"},
+      {"attempt", "1.5"},  {"attempt", "9007199254740992"},
+      {"until", "soon"},   {"until", "-1"},
+      {"result", "early"}, {"fingerprint", NULL},
+      {"owner", NULL},     {"state", NULL},
+      {"until", NULL},     {"result", NULL},
+      {"attempt", "1e3"},  {"until", "99999999999999999999"},
+  };
+  bed_t *bed = bed_open_with(server_start(&with_digest), NULL);
+  once_t once;
+  turn_t turn = {0};
+  once_new(&once, bed);
+  server_do(bed->server, "RPUSH", KEY, "1", NULL);
+  expect_left_alone(&once, BELAY_EWRONGTYPE);
+  server_do(bed->server, "DEL", KEY, NULL);
+  server_do(bed->server, "SET", KEY, "1", NULL);
+  expect_left_alone(&once, BELAY_EWRONGTYPE);
+  server_do(bed->server, "DEL", KEY, NULL);
+  server_do(bed->server, "HSET", KEY, "name", "somebody's", NULL);
+  expect_left_alone(&once, BELAY_EMISMATCH);
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    expect_turn(&turn, once_forget(&once, &turn, "pay"), BELAY_IDEMPOTENCY_ABSENT);
+    expect_turn(&turn, once_begin(&once, &turn, "pay", "x", MINUTE), BELAY_IDEMPOTENCY_STARTED);
+    if (wrong[i][1] != NULL)
+      server_do(bed->server, "HSET", KEY, wrong[i][0], wrong[i][1], NULL);
+    else
+      server_do(bed->server, "HDEL", KEY, wrong[i][0], NULL);
+    expect_left_alone(&once, BELAY_EMISMATCH);
+  }
+  bed_close(bed);
+}
+
+/* Whatever a user may not do, and where the memory is full: what is refused has done nothing, and nothing is left
+ * without a ttl. */
+static void test_what_is_refused_has_done_nothing(void **state) {
+  (void)state;
+  needs_one_process("rights in one place");
+  static const char *const rights[] = {"-hset", "-pexpire", "-hmget", "-exists", "-time"};
+  bed_t *bed = bed_open_with(server_start(&with_digest), NULL);
+  once_t once;
+  unsigned refused = 0;
+  once_new(&once, bed);
+  for (int there = 0; there < 2; there++)
+    for (int n = 0; n < OPERATIONS; n++)
+      for (size_t j = 0; j <= sizeof rights / sizeof *rights; j++) {
+        turn_t turn = {0};
+        server_do(bed->server, "FLUSHALL", NULL);
+        if (there)
+          expect_turn(&turn, once_begin(&once, &turn, "pay", "x", 1), BELAY_IDEMPOTENCY_STARTED);
+        bed_run_for(bed, 3);
+        uint64_t digest = server_digest(bed->server);
+        if (j < sizeof rights / sizeof *rights)
+          server_do(bed->server, "ACL", "SETUSER", "default", rights[j], NULL);
+        else
+          server_do(bed->server, "CONFIG", "SET", "maxmemory", "1", NULL);
+        assert_error(there && n >= 1 && n <= 3
+                         ? n == 1   ? once_extend(&once, &turn, "pay", &turn.state.token, MINUTE)
+                           : n == 2 ? once_finish(&once, &turn, "pay", &turn.state.token, "r", 0)
+                                    : once_abandon(&once, &turn, "pay", &turn.state.token)
+                         : begin_nth(&once, &turn, n),
+                     0);
+        int status = end_of_turn(&turn);
+        server_do(bed->server, "ACL", "SETUSER", "default", "+@all", NULL);
+        server_do(bed->server, "CONFIG", "SET", "maxmemory", "0", NULL);
+        bool wrote = status == 0 && n < 4;
+        if (status == BELAY_EPERM || status == BELAY_EREFUSED || status == BELAY_EOOM)
+          refused++;
+        else
+          assert_true(status == 0 || status == BELAY_ENOTOWNER);
+        assert_int_equal(server_digest(bed->server) == digest, !wrote);
+        expect_ttls(bed->server);
+      }
+  assert_true(refused > 35);
+  bed_close(bed);
+}
+
+/* ---- lost answers ---------------------------------------------------------------------------------------- */
+
+typedef struct wire {
+  server_t *server;
+  relay_t *relay;
+  bed_t *bed;
+  once_t once;
+} wire_t;
+
+static void wire_open(wire_t *wire) {
+  wire->server = server_start(NULL);
+  wire->relay = relay_start(server_path(wire->server));
+  belay_client_options_t options = relay_client_options();
+  wire->bed = bed_open_at(relay_url(wire->relay), &options);
+  wire->bed->server = wire->server;
+  once_new(&wire->once, wire->bed);
+}
+
+static void wire_close(wire_t *wire) {
+  expect_ttls(wire->server);
+  bed_close(wire->bed);
+  relay_stop(wire->relay);
+}
+
+static bool is_state(wire_t *wire, const char *state) {
+  const char *text = server_string(wire->server, "HGET", KEY, "state", NULL);
+  return text != NULL && strcmp(text, state) == 0;
+}
+
+/* The server has executed it, and the answer is on its way when the wire is cut. */
+static void lose_the_answer(wire_t *wire, const char *state) {
+  while (!is_state(wire, state))
+    uv_run(&wire->bed->loop, UV_RUN_NOWAIT);
+  relay_cut(wire->relay);
+  relay_delay(wire->relay, 0);
+}
+
+static void test_each_operation_is_asked_again(void **state) {
+  (void)state;
+  wire_t wire;
+  wire_open(&wire);
+  once_t *once = &wire.once;
+  for (int round = 0; round < 3; round++) {
+    turn_t turn = {0};
+    int64_t evals = server_calls(wire.server, "eval") + server_calls(wire.server, "evalsha");
+    relay_delay(wire.relay, RELAY_LONG);
+    assert_error(once_begin(once, &turn, "pay", "x", MINUTE), 0);
+    lose_the_answer(&wire, round == 2 ? "taken" : "started");
+    assert_error(end_of_turn(&turn), 0); /* it has found itself */
+    assert_int_equal(turn.state.outcome,
+                     round == 2 ? BELAY_IDEMPOTENCY_TAKEN_OVER : BELAY_IDEMPOTENCY_STARTED);
+    assert_int_equal(turn.state.attempt, round + 1);
+    const belay_idempotency_token_t token = turn.state.token;
+    assert_int_equal(server_calls(wire.server, "eval") + server_calls(wire.server, "evalsha"),
+                     evals + 2);
+    relay_delay(wire.relay, RELAY_LONG);
+    if (round == 0) {
+      assert_error(once_abandon(once, &turn, "pay", &token), 0);
+      lose_the_answer(&wire, "free");
+      assert_error(end_of_turn(&turn), 0);
+      assert_int_equal(turn.state.outcome, BELAY_IDEMPOTENCY_ABANDONED);
+    } else if (round == 1) {
+      server_do(wire.server, "HSET", KEY, "until", "1", NULL);
+      relay_delay(wire.relay, 0);
+    } else {
+      assert_error(once_finish(once, &turn, "pay", &token, "r", 1000), 0);
+      lose_the_answer(&wire, "done");
+      assert_error(end_of_turn(&turn), 0);
+      assert_int_equal(turn.state.outcome, BELAY_IDEMPOTENCY_DONE);
+      assert_true(server_integer(wire.server, "PTTL", KEY, NULL) > 5000); /* may be sent so long */
+    }
+  }
+  turn_t turn = {0};
+  relay_delay(wire.relay, RELAY_LONG);
+  assert_error(once_forget(once, &turn, "pay"), 0);
+  while (server_keys(wire.server) > 0)
+    uv_run(&wire.bed->loop, UV_RUN_NOWAIT);
+  relay_cut(wire.relay);
+  relay_delay(wire.relay, 0);
+  assert_error(end_of_turn(&turn), BELAY_EUNKNOWN);
+  wire_close(&wire);
+}
+
+/* Told for certain, also the second time. */
+static void test_a_mismatch_is_one_also_when_asked_again(void **state) {
+  (void)state;
+  wire_t wire;
+  wire_open(&wire);
+  turn_t turn = {0}, owned = {0};
+  expect_turn(&turn, once_begin(&wire.once, &turn, "pay", "x", MINUTE), BELAY_IDEMPOTENCY_STARTED);
+  belay_idempotency_token_t wrong = {{7}};
+  relay_delay(wire.relay, RELAY_LONG);
+  assert_error(once_begin(&wire.once, &turn, "pay", "y", MINUTE), 0);
+  assert_error(once_finish(&wire.once, &owned, "pay", &wrong, "r", 0), 0);
+  bed_run_for(wire.bed, 20);
+  relay_cut(wire.relay);
+  relay_delay(wire.relay, 0);
+  assert_error(end_of_turn(&turn), BELAY_EMISMATCH);
+  assert_string_equal(turn.detail, KEY ": it has another fingerprint");
+  assert_error(end_of_turn(&owned), BELAY_ENOTOWNER);
+  wire_close(&wire);
+}
+
+/* What the first time has done is not denied, where the second one cannot know. */
+static void test_what_became_of_the_first_time_is_not_known(void **state) {
+  (void)state;
+  static const script_input_t other = {
+      {KEY}, {"begin", "0123456789012345678901234567890123456789", "60000", "60000", "x", "me"}};
+  wire_t wire;
+  wire_open(&wire);
+  for (int i = 0; i < 2; i++) {
+    turn_t turn = {0};
+    expect_turn(&turn, once_begin(&wire.once, &turn, "pay", "x", MINUTE),
+                BELAY_IDEMPOTENCY_STARTED);
+    const belay_idempotency_token_t token = turn.state.token;
+    relay_delay(wire.relay, RELAY_LONG);
+    assert_error(i == 0 ? once_finish(&wire.once, &turn, "pay", &token, "r", 0)
+                        : once_abandon(&wire.once, &turn, "pay", &token),
+                 0);
+    lose_the_answer(&wire, i == 0 ? "done" : "free");
+    if (i == 0)
+      server_do(wire.server, "DEL", KEY, NULL);
+    else
+      (void)script_run(wire.server, &belay__script_idempotency, &other);
+    assert_error(end_of_turn(&turn), BELAY_EUNKNOWN);
+    assert_false(turn.told);
+  }
+  wire_close(&wire);
+}
+
+/* ---- what is left behind --------------------------------------------------------------------------------- */
+
+/* A begin that was given up is given back: another one starts at once. */
+static void test_a_canceled_begin_is_given_back(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  once_t once;
+  turn_t turn = {0}, next = {0};
+  once_new(&once, bed);
+  for (int i = 0; i < 3; i++) {
+    server_pause(bed->server);
+    assert_error(once_begin(&once, &turn, "pay", "x", MINUTE), 0);
+    if (i > 0)
+      bed_run_for(bed, 10); /* it is on its way */
+    assert_error(belay_request_cancel(&turn.request), 0);
+    assert_error(end_of_turn(&turn), BELAY_ECANCELED);
+    server_resume(bed->server);
+    bed_settle(bed);
+    expect_turn(&next, once_begin(&once, &next, "pay", "x", MINUTE), BELAY_IDEMPOTENCY_STARTED);
+    const belay_idempotency_token_t token = next.state.token;
+    expect_turn(&next, once_abandon(&once, &next, "pay", &token), BELAY_IDEMPOTENCY_ABANDONED);
+  }
+  assert_true(next.state.attempt >= 5);
+  bed_close(bed);
+}
+
+static void test_a_close_gives_back_and_waits_for_it(void **state) {
+  (void)state;
+  needs_one_process("one connection");
+  for (int how = 0; how < 2; how++) {
+    bed_t *bed = bed_open(NULL);
+    once_t once;
+    turn_t turn = {0}, other = {0};
+    once_new(&once, bed);
+    expect_turn(&other, once_begin(&once, &other, "warm", "", MINUTE), BELAY_IDEMPOTENCY_STARTED);
+    server_pause(bed->server);
+    assert_error(once_begin(&once, &turn, "pay", "x", MINUTE), 0);
+    bed_run_for(bed, 10);
+    assert_error(how == 0 ? once_close(&once) : begin_client_close(bed), 0);
+    assert_error(end_of_turn(&turn), BELAY_ECANCELED);
+    if (how == 0) {
+      bed_run_for(bed, 30);
+      assert_int_equal(once.closed, 0); /* it waits */
+    }
+    server_resume(bed->server);
+    if (how == 0)
+      bed_until(bed, once.closed == 1);
+    else
+      bed_until(bed, bed->client_closed == 1);
+    assert_string_equal(server_string(bed->server, "HGET", KEY, "state", NULL), "free");
+    bed_close(bed);
+  }
+}
+
+/* Not longer than the client has patience. */
+static void test_a_close_does_not_wait_for_ever(void **state) {
+  (void)state;
+  belay_client_options_t options = client_options();
+  options.close_timeout_ms = 50;
+  bed_t *bed = bed_open(&options);
+  once_t once;
+  turn_t turn = {0};
+  once_new(&once, bed);
+  expect_turn(&turn, once_read(&once, &turn, "pay"), BELAY_IDEMPOTENCY_ABSENT);
+  server_pause(bed->server);
+  assert_error(once_begin(&once, &turn, "pay", "x", 100), 0);
+  bed_run_for(bed, 10);
+  assert_error(begin_client_close(bed), 0);
+  bed_until(bed, bed->client_closed == 1);
+  assert_error(turn.status, BELAY_ECANCELED);
+  server_resume(bed->server);
+  bed_close(bed);
+}
+
+/* Not answered in time: it is given back as well. */
+static void test_what_is_not_known_is_given_back(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  once_t once;
+  turn_t turn = {0};
+  once_new(&once, bed);
+  expect_turn(&turn, once_read(&once, &turn, "pay"), BELAY_IDEMPOTENCY_ABSENT);
+  server_pause(bed->server);
+  turn.request.timeout_ms = 50;
+  assert_error(once_begin(&once, &turn, "pay", "x", MINUTE), 0);
+  assert_error(end_of_turn(&turn), BELAY_EUNKNOWN);
+  server_resume(bed->server);
+  bed_settle(bed);
+  assert_string_equal(server_string(bed->server, "HGET", KEY, "state", NULL), "free");
+  bed_close(bed);
+}
+
+/* What was given back does not come to life when it is sent once more, however late; and what is done stays so. */
+static void test_a_ghost_changes_nothing(void **state) {
+  (void)state;
+  static const char *const ends[] = {"free", "done", "taken"};
+  bed_t *bed = bed_open(NULL);
+  once_t once;
+  turn_t turn = {0}, next = {0};
+  once_new(&once, bed);
+  for (int i = 0; i < 3; i++) {
+    server_do(bed->server, "FLUSHALL", NULL);
+    expect_turn(&turn, once_begin(&once, &turn, "pay", "x", MINUTE), BELAY_IDEMPOTENCY_STARTED);
+    const belay_idempotency_token_t token = turn.state.token;
+    char text[41];
+    for (size_t j = 0; j < sizeof token.bytes; j++)
+      snprintf(text + 2 * j, 3, "%02x", token.bytes[j]);
+    if (i == 2)
+      server_do(bed->server, "HSET", KEY, "until", "1", NULL);
+    expect_turn(&next,
+                i == 0   ? once_abandon(&once, &next, "pay", &token)
+                : i == 1 ? once_finish(&once, &next, "pay", &token, "r", 0)
+                         : once_begin(&once, &next, "pay", "x", MINUTE),
+                i == 0   ? BELAY_IDEMPOTENCY_ABANDONED
+                : i == 1 ? BELAY_IDEMPOTENCY_DONE
+                         : BELAY_IDEMPOTENCY_TAKEN_OVER);
+    for (int verb = 0; verb < 4; verb++) {
+      static const char *const verbs[] = {"begin", "extend", "finish", "abandon"};
+      const script_input_t input = {
+          {KEY}, {verbs[verb], text, "60000", "60000", verb == 2 ? "ghost" : "x", "me"}};
+      (void)script_run(bed->server, &belay__script_idempotency, &input);
+      assert_string_equal(server_string(bed->server, "HGET", KEY, "state", NULL), ends[i]);
+      assert_string_equal(server_string(bed->server, "HGET", KEY, "result", NULL),
+                          i == 1 ? "r" : "");
+    }
+  }
+  bed_close(bed);
+}
+
+/* ---- closing --------------------------------------------------------------------------------------------- */
+
+typedef enum what { RECORDS, CLIENT, BELAY, WHATS } what_t;
+
+static what_t to_close;
+
+static void close_it(once_t *once) {
+  once->then = NULL;
+  if (to_close == RECORDS)
+    assert_error(once_close(once), 0);
+  else if (to_close == CLIENT)
+    assert_error(begin_client_close(once->bed), 0);
+  else
+    assert_error(begin_belay_close(once->bed), 0);
+}
+
+static void test_every_callback_may_end_everything(void **state) {
+  (void)state;
+  for (int n = 0; n <= OPERATIONS; n++)
+    for (what_t what = n < OPERATIONS ? RECORDS : CLIENT; what < WHATS; what++) {
+      bed_t *bed = bed_open(NULL);
+      once_t once;
+      turn_t turn = {0}, pending = {0};
+      once_new(&once, bed);
+      to_close = what;
+      once.then = close_it;
+      if (n < OPERATIONS) {
+        assert_error(begin_nth(&once, &turn, n), 0);
+        assert_error(begin_nth(&once, &pending, 0), 0);
+        (void)end_of_turn(&turn);
+        bed_until(bed, pending.ended == 1);
+      } else {
+        assert_error(once_close(&once), 0);
+        bed_until(bed, once.closed == 1);
+      }
+      bed_close(bed);
+    }
+}
+
+/* Of two begins that are not answered the first one closes the handle: the second is given back all the same. */
+static void test_a_close_gives_back_what_is_about_to_be_told(void **state) {
+  (void)state;
+  needs_one_process("one connection");
+  bed_t *bed = bed_open(NULL);
+  once_t once;
+  turn_t turn[2] = {{.request.timeout_ms = prompt_ms()}, {.request.timeout_ms = prompt_ms()}};
+  once_new(&once, bed);
+  expect_turn(&turn[0], once_read(&once, &turn[0], "pay"), BELAY_IDEMPOTENCY_ABSENT);
+  server_pause(bed->server);
+  assert_error(once_begin(&once, &turn[0], "first", "x", MINUTE), 0);
+  assert_error(once_begin(&once, &turn[1], "pay", "x", MINUTE), 0);
+  bed_run_for(bed, 20);
+  stall_ms(prompt_ms()); /* both are over at once */
+  to_close = RECORDS;
+  once.then = close_it;
+  assert_error(end_of_turn(&turn[0]), BELAY_EUNKNOWN);
+  assert_error(end_of_turn(&turn[1]), BELAY_EUNKNOWN);
+  assert_int_equal(once.closed, 0); /* it waits */
+  server_resume(bed->server);
+  bed_until(bed, once.closed == 1);
+  assert_string_equal(server_string(bed->server, "HGET", KEY, "state", NULL), "free");
+  bed_close(bed);
+}
+
+static void test_a_close_cancels_what_is_pending(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  once_t once;
+  turn_t turns[OPERATIONS + 1] = {0}, late = {0};
+  uint64_t objects = client_stats(bed).objects;
+  once_new(&once, bed);
+  for (int n = 0; n < OPERATIONS; n++)
+    assert_error(begin_nth(&once, &turns[n], n), 0);
+  assert_error(once_forget(&once, &turns[OPERATIONS], "pay"), 0);
+  assert_error(once_close(&once), 0);
+  assert_error(once_close(&once), BELAY_ECLOSING);
+  for (int n = 0; n < OPERATIONS; n++)
+    assert_error(begin_nth(&once, &late, n), BELAY_ECLOSING);
+  assert_error(once_forget(&once, &late, "pay"), BELAY_ECLOSING);
+  bed_until(bed, once.closed == 1);
+  for (int n = 0; n <= OPERATIONS; n++)
+    assert_error(turns[n].status, BELAY_ECANCELED);
+  assert_int_equal(client_stats(bed).objects, objects);
+  bed_close(bed);
+}
+
+static void test_nothing_was_sent(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  once_t once;
+  once_new(&once, bed);
+  server_kill(bed->server);
+  bed_run_for(bed, 20);
+  for (int n = 0; n < OPERATIONS; n++) {
+    turn_t turn = {.request.timeout_ms = 60};
+    assert_error(begin_nth(&once, &turn, n), 0);
+    assert_error(begin_nth(&once, &turn, n), BELAY_ESTATE);
+    assert_error(end_of_turn(&turn), BELAY_EUNREACHABLE);
+  }
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_what_is_no_record_is_left_alone),
+      cmocka_unit_test(test_what_is_refused_has_done_nothing),
+      cmocka_unit_test(test_each_operation_is_asked_again),
+      cmocka_unit_test(test_a_mismatch_is_one_also_when_asked_again),
+      cmocka_unit_test(test_what_became_of_the_first_time_is_not_known),
+      cmocka_unit_test(test_a_canceled_begin_is_given_back),
+      cmocka_unit_test(test_a_close_gives_back_and_waits_for_it),
+      cmocka_unit_test(test_a_close_does_not_wait_for_ever),
+      cmocka_unit_test(test_what_is_not_known_is_given_back),
+      cmocka_unit_test(test_a_ghost_changes_nothing),
+      cmocka_unit_test(test_every_callback_may_end_everything),
+      cmocka_unit_test(test_a_close_gives_back_what_is_about_to_be_told),
+      cmocka_unit_test(test_a_close_cancels_what_is_pending),
+      cmocka_unit_test(test_nothing_was_sent),
+  };
+  return cmocka_run_group_tests_name("idempotency_fault", tests, NULL, NULL);
+}

@@ -1,0 +1,336 @@
+/* A client of a cluster: calls find their node, whatever nodes call themselves and whatever they refuse to tell. */
+#include <stdatomic.h>
+#include <stdio.h>
+#include <strings.h>
+
+#include "support/servers/acl.h"
+#include "support/fixtures/bed.h"
+#include "support/deployments/cluster.h"
+#include "support/deployments/fake.h"
+
+#define NAMES 40
+
+static cluster_options_t three(void) {
+  return (cluster_options_t){.without_replicas = true};
+}
+
+/* Takes and gives back locks of many names, which are in slots of all nodes; how many were taken. */
+static int take_all(bed_t *bed) {
+  contender_t *all[NAMES];
+  char name[16];
+  int taken = 0;
+  for (int i = 0; i < NAMES; i++) {
+    snprintf(name, sizeof name, "lock-%d", i);
+    all[i] = contender_new(bed, name, NULL);
+    assert_error(begin_acquire(all[i], 20000), 0);
+  }
+  for (int i = 0; i < NAMES; i++)
+    taken += outcome(all[i]) == 0;
+  for (int i = 0; i < NAMES; i++)
+    if (all[i]->status == 0)
+      assert_error(release(all[i]), 0);
+  for (int i = 0; i < NAMES; i++)
+    assert_error(close_lock(all[i]), 0);
+  return taken;
+}
+
+static void expect_all_used(cluster_t *cluster) {
+  for (unsigned i = 0; i < cluster_size(cluster); i++)
+    assert_true(server_calls(cluster_node(cluster, i), "set") > 0);
+}
+
+static void use(const cluster_options_t *options) {
+  cluster_t *cluster = cluster_start(options);
+  bed_t *bed = bed_open_at(cluster_url(cluster), NULL);
+  assert_int_equal(take_all(bed), NAMES);
+  expect_all_used(cluster);
+  assert_int_equal(client_stats(bed).unknown, 0);
+  bed_close(bed);
+  cluster_stop(cluster);
+}
+
+static void test_calls_find_their_node(void **state) {
+  (void)state;
+  cluster_options_t options = three();
+  use(&options);
+}
+
+static void test_nodes_are_named(void **state) {
+  (void)state;
+  cluster_options_t options = three();
+  options.hostname = "localhost";
+  options.endpoints = "hostname";
+  use(&options);
+}
+
+static void test_nodes_do_not_tell_where_they_are(void **state) {
+  (void)state;
+  cluster_options_t options = three();
+  options.endpoints = "unknown-endpoint";
+  use(&options);
+}
+
+/* ---- passwords ----------------------------------------------------------------------------------------- */
+
+static void test_the_password_is_for_all_nodes(void **state) {
+  (void)state;
+  cluster_options_t options = three();
+  options.password = "secret";
+  use(&options);
+}
+
+static void test_no_node_lets_us_in(void **state) {
+  (void)state;
+  cluster_options_t options = three();
+  options.password = "secret";
+  cluster_t *cluster = cluster_start(&options);
+  belay_client_options_t wrong = client_options();
+  wrong.password = "guess";
+  wrong.reconnect_max_ms = 200;
+  bed_t *bed = bed_open_at(cluster_url(cluster), &wrong);
+  contender_t *c = contender_new(bed, "door", NULL);
+  int64_t began = clock_now();
+  assert_error(try_lock(c), BELAY_EAUTH);
+  assert_true(clock_since_ms(began) < 1500 * slow()); /* at once, not at the deadline */
+  assert_error(try_lock(c), BELAY_EAUTH);
+  for (unsigned i = 0; i < 3; i++)
+    server_do(cluster_node(cluster, i), "CONFIG", "SET", "requirepass", "guess", NULL);
+  for (began = clock_now(); try_lock(c) != 0 && clock_since_ms(began) < 10000 * slow();)
+    bed_run_for(bed, 20);
+  assert_error(c->status, 0);
+  bed_close(bed);
+  cluster_stop(cluster);
+}
+
+/* What is elsewhere is served. */
+static void test_one_node_does_not_let_us_in(void **state) {
+  (void)state;
+  cluster_options_t options = three();
+  options.password = "secret";
+  cluster_t *cluster = cluster_start(&options);
+  server_do(cluster_node(cluster, 0), "CONFIG", "SET", "requirepass", "another", NULL);
+  bed_t *bed = bed_open_at(cluster_url(cluster), NULL);
+  contender_t *all[NAMES];
+  char name[16];
+  int refused = 0;
+  for (int i = 0; i < NAMES; i++) {
+    snprintf(name, sizeof name, "lock-%d", i);
+    all[i] = contender_new(bed, name, NULL);
+    int status = try_lock(all[i]);
+    if (status != 0)
+      assert_error(status, BELAY_EAUTH);
+    refused += status != 0;
+  }
+  assert_between(refused, 1, NAMES - 1);
+  bed_close(bed);
+  server_do(cluster_node(cluster, 0), "CONFIG", "SET", "requirepass", "secret", NULL);
+  cluster_stop(cluster);
+}
+
+/* ---- what nodes answer --------------------------------------------------------------------------------- */
+
+static int64_t calls_of_all(cluster_t *cluster, const char *command) {
+  int64_t n = 0;
+  for (unsigned i = 0; i < cluster_size(cluster); i++)
+    n += server_calls(cluster_node(cluster, i), command);
+  return n;
+}
+
+static void test_slots_are_not_told_but_shards_are(void **state) {
+  (void)state;
+  cluster_options_t options = three();
+  cluster_t *cluster = cluster_start(&options);
+  for (unsigned i = 0; i < 3; i++)
+    server_do(cluster_node(cluster, i), "ACL", "SETUSER", "default", "-cluster|slots", NULL);
+  bed_t *bed = bed_open_at(cluster_url(cluster), NULL);
+  assert_int_equal(take_all(bed), NAMES);
+  assert_true(calls_of_all(cluster, "cluster|shards") > 0);
+  expect_all_used(cluster);
+  bed_close(bed);
+  cluster_stop(cluster);
+}
+
+static char told[256];
+
+static void keep_told(contender_t *c, event_t event) {
+  if (event == EVENT_ENDED)
+    snprintf(told, sizeof told, "%s", belay_detail(c->bed->belay));
+}
+
+static void expect_words(bed_t *bed, int error, const char *what) {
+  contender_t *c = contender_new(bed, "door", NULL);
+  c->then = keep_told;
+  assert_error(try_lock(c), error);
+  if (strstr(told, what) == NULL)
+    fail_msg("\"%s\" does not say \"%s\"", told, what);
+}
+
+static void test_nothing_is_told(void **state) {
+  (void)state;
+  cluster_options_t options = three();
+  cluster_t *cluster = cluster_start(&options);
+  for (unsigned i = 0; i < 3; i++)
+    server_do(cluster_node(cluster, i), "ACL", "SETUSER", "default", "-cluster|slots",
+              "-cluster|shards", NULL);
+  bed_t *bed = bed_open_at(cluster_url(cluster), NULL);
+  expect_words(bed, BELAY_EPERM, "NOPERM");
+  bed_close(bed);
+  cluster_stop(cluster);
+}
+
+static const char *scheme(void) {
+  return servers_are_secure() ? "rediss" : "redis";
+}
+
+static void test_it_is_no_cluster(void **state) {
+  (void)state;
+  server_t *server = server_start(&(server_options_t){.address = "127.0.0.1"});
+  char url[64];
+  snprintf(url, sizeof url, "%s+cluster://%s127.0.0.1:%d", scheme(), server_login(server),
+           server_port(server));
+  bed_t *bed = bed_open_at(url, NULL);
+  expect_words(bed, BELAY_EREFUSED, "cluster support disabled");
+  bed_close(bed);
+  server_stop(server);
+}
+
+/* A slot is nobody's, as far as all of them know: who needs it waits, and is told; the others notice nothing. */
+static void test_a_slot_is_nobodys(void **state) {
+  (void)state;
+  static const char *const arguments[] = {"--cluster-require-full-coverage", "no", NULL};
+  cluster_options_t options = three();
+  options.arguments = arguments;
+  cluster_t *cluster = cluster_start(&options);
+  char slot[12];
+  unsigned number = cluster_slot(cluster, "belay::lock::{door}");
+  unsigned owner = (unsigned)cluster_owner(cluster, number);
+  snprintf(slot, sizeof slot, "%u", number);
+  for (unsigned i = 0; i < cluster_size(cluster); i++)
+    server_do(cluster_node(cluster, i), "CLUSTER", "DELSLOTS", slot, NULL);
+  belay_client_options_t hasty = client_options();
+  hasty.timeout_ms = 500 * slow();
+  bed_t *bed = bed_open_at(cluster_url(cluster), &hasty);
+  contender_t *c = contender_new(bed, "door", NULL);
+  assert_int_equal(take_all(bed), NAMES);
+  assert_error(try_lock(c), BELAY_ECLUSTERDOWN);
+  assert_int_equal(take_all(bed), NAMES);
+  assert_error(begin_acquire(c, 20000), 0);
+  bed_run_for(bed, 100);
+  assert_int_equal(c->ended, c->begun - 1);
+  server_do(cluster_node(cluster, owner), "CLUSTER", "ADDSLOTS", slot, NULL);
+  assert_error(outcome(c), 0);
+  bed_close(bed);
+  cluster_stop(cluster);
+}
+
+/* ---- databases ----------------------------------------------------------------------------------------- */
+
+/* Whatever says which one: the URL, or the option. */
+static bed_t *open_db(const char *url, int db, bool by_option) {
+  char text[256];
+  belay_client_options_t options = client_options();
+  options.db = by_option ? db : options.db;
+  snprintf(text, sizeof text, by_option ? "%s" : "%s/%d", url, db);
+  return bed_open_at(text, &options);
+}
+
+/* A cluster has one: who wants another is told so at once, in the server's words, and nothing goes into the wrong one. */
+static void test_there_is_one_database(void **state) {
+  (void)state;
+  acl_skip("its user may not ask for another database");
+  cluster_options_t options = three();
+  cluster_t *cluster = cluster_start(&options);
+  for (int by_option = 0; by_option < 2; by_option++) {
+    bed_t *bed = open_db(cluster_url(cluster), 3, by_option);
+    int64_t began = clock_now();
+    expect_words(bed, BELAY_EREFUSED, "SELECT is not allowed in cluster mode");
+    assert_true(clock_since_ms(began) < 1500 * slow());
+    assert_int_equal(calls_of_all(cluster, "set") + calls_of_all(cluster, "eval"), 0);
+    assert_int_equal(calls_of_all(cluster, "evalsha"), 0);
+    bed_close(bed);
+  }
+  bed_t *bed = open_db(cluster_url(cluster), 0, false);
+  assert_int_equal(take_all(bed), NAMES);
+  bed_close(bed);
+  cluster_stop(cluster);
+}
+
+/* A node of a cluster that has several databases: which was asked for, and what was asked of it. */
+typedef struct shelf {
+  fake_t *fake;
+  char map[128];
+  atomic_int db, asked_elsewhere;
+} shelf_t;
+
+/* In the fake's thread; there is one connection for calls. */
+static void answer_as_shelf(fake_link_t *link, const char *const *words, size_t count, void *arg) {
+  shelf_t *shelf = arg;
+  if (strcasecmp(words[0], "CLUSTER") == 0) {
+    fake_say(link, shelf->map);
+    return;
+  }
+  if (strcasecmp(words[0], "SELECT") == 0)
+    atomic_store(&shelf->db, atoi(words[1]));
+  else if (!fake_is_handshake(words) && atomic_load(&shelf->db) != 3)
+    atomic_fetch_add(&shelf->asked_elsewhere, 1);
+  fake_behave(link, words, count);
+}
+
+/* Servers of which that is true are pretended: there are some that have databases in a cluster too. */
+static void test_a_server_may_have_several_databases(void **state) {
+  (void)state;
+  shelf_t shelf = {.db = 0};
+  shelf.fake = fake_start(&(fake_options_t){.on_command = answer_as_shelf, .arg = &shelf});
+  const char *place = strstr(fake_url(shelf.fake), "127.0.0.1");
+  char url[128];
+  snprintf(shelf.map, sizeof shelf.map,
+           "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:%d\r\n",
+           atoi(strrchr(place, ':') + 1));
+  snprintf(url, sizeof url, "redis+cluster://%s", place);
+  bed_t *bed = open_db(url, 3, false);
+  contender_t *c = contender_new(bed, "door", NULL);
+  assert_error(try_lock(c), 0);
+  assert_error(release(c), 0);
+  assert_int_equal(atomic_load(&shelf.db), 3);
+  assert_int_equal(atomic_load(&shelf.asked_elsewhere), 0);
+  bed_close(bed);
+  fake_stop(shelf.fake);
+}
+
+/* ---- strangers ----------------------------------------------------------------------------------------- */
+
+/* One that is no member knows no slots: the next one is asked. */
+static void test_the_first_that_is_asked_knows_nothing(void **state) {
+  (void)state;
+  cluster_options_t options = three();
+  cluster_t *cluster = cluster_start(&options);
+  server_t *stranger = server_start(&(server_options_t){.cluster = true});
+  char url[128];
+  snprintf(url, sizeof url, "%s+cluster://%s127.0.0.1:1,127.0.0.1:%d,127.0.0.1:%d", scheme(),
+           server_login(stranger), server_port(stranger), server_port(cluster_node(cluster, 2)));
+  bed_t *bed = bed_open_at(url, NULL);
+  assert_int_equal(take_all(bed), NAMES);
+  expect_all_used(cluster);
+  bed_close(bed);
+  server_stop(stranger);
+  cluster_stop(cluster);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_calls_find_their_node),
+      cmocka_unit_test(test_nodes_are_named),
+      cmocka_unit_test(test_nodes_do_not_tell_where_they_are),
+      cmocka_unit_test(test_the_password_is_for_all_nodes),
+      cmocka_unit_test(test_no_node_lets_us_in),
+      cmocka_unit_test(test_one_node_does_not_let_us_in),
+      cmocka_unit_test(test_slots_are_not_told_but_shards_are),
+      cmocka_unit_test(test_nothing_is_told),
+      cmocka_unit_test(test_it_is_no_cluster),
+      cmocka_unit_test(test_a_slot_is_nobodys),
+      cmocka_unit_test(test_there_is_one_database),
+      cmocka_unit_test(test_a_server_may_have_several_databases),
+      cmocka_unit_test(test_the_first_that_is_asked_knows_nothing),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

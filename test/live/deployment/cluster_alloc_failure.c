@@ -1,0 +1,282 @@
+/* Memory runs out for a client of a cluster: every single allocation is made to fail in turn, belay's own and then
+ * hiredis's. Nothing crashes, nothing leaks, every callback comes exactly once, and a lock that is said to be held is on
+ * the node that has its slot; one of the slots is on its way to a node that no map names. */
+#include <belay.h>
+#include <hiredis/alloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uv.h>
+
+#include "core/key/slot.h"
+#include "support/deployments/cluster.h"
+#include "support/base/unit.h"
+
+#define TURNS_MAX 2000 /* more allocations than a play makes */
+#define LOCKS 4
+#define NODES 4
+#define WAIT_MS 2500 /* for another map, if one could not be kept */
+
+typedef struct meter {
+  size_t allocations, fail_at; /* fail_at 0: never */
+  size_t live;
+} meter_t;
+
+typedef struct stage {
+  cluster_t *cluster;
+  char name[LOCKS][16]; /* one for each node */
+  unsigned slot[LOCKS];
+} stage_t;
+
+typedef struct play {
+  const stage_t *stage;
+  uv_timer_t patience; /* nothing else keeps the loop alive for who listens */
+  belay_t *belay;
+  belay_client_t *client;
+  belay_lock_t *lock[LOCKS];
+  belay_subscription_t *subscription;
+  unsigned pending, granted, released, heard;
+  bool closed;
+} play_t;
+
+static meter_t meter;
+
+static void *metered_alloc(void *ctx, size_t size) {
+  meter_t *m = ctx;
+  if (++m->allocations == m->fail_at)
+    return NULL;
+  m->live++;
+  return malloc(size);
+}
+
+static void metered_free(void *ctx, void *ptr) {
+  ((meter_t *)ctx)->live--;
+  free(ptr);
+}
+
+/* ---- the play: each lock is taken, extended and given back, and somebody listens ------------------------- */
+
+static void on_closed(belay_t *belay, void *data) {
+  (void)belay;
+  ((play_t *)data)->closed = true;
+}
+
+static void end_when_quiet(play_t *play) {
+  if (play->pending > 0 || uv_is_closing((uv_handle_t *)&play->patience))
+    return;
+  uv_close((uv_handle_t *)&play->patience, NULL);
+  assert_int_equal(belay_close(play->belay, on_closed), 0);
+}
+
+static void on_patience(uv_timer_t *timer) {
+  play_t *play = timer->data;
+  if (play->heard == 0)
+    play->pending--;
+  play->heard++;
+  end_when_quiet(play);
+}
+
+static unsigned number_of(const play_t *play, const belay_lock_t *lock) {
+  unsigned i = 0;
+  while (play->lock[i] != lock)
+    i++;
+  return i;
+}
+
+static bool is_there(const play_t *play, const belay_lock_t *lock) {
+  unsigned i = number_of(play, lock);
+  char slot[12];
+  size_t len;
+  const char *key = belay_lock_key(lock, &len);
+  snprintf(slot, sizeof slot, "%u", play->stage->slot[i]);
+  const resp_t *keys = server_ask(cluster_node(play->stage->cluster, i), "CLUSTER", "GETKEYSINSLOT",
+                                  slot, "10", NULL);
+  for (size_t k = 0; k < keys->count; k++)
+    if (keys->items[k]->len == len && memcmp(keys->items[k]->str, key, len) == 0)
+      return true;
+  return false;
+}
+
+static void on_released(belay_lock_t *lock, int status) {
+  play_t *play = belay_lock_data(lock);
+  play->pending--;
+  play->released += status == 0;
+  end_when_quiet(play);
+}
+
+static void release(play_t *play, belay_lock_t *lock) {
+  if (belay_lock_release(lock, 300, on_released) == 0)
+    play->pending++;
+  end_when_quiet(play);
+}
+
+static void on_extended(belay_lock_t *lock, int status) {
+  play_t *play = belay_lock_data(lock);
+  (void)status;
+  play->pending--;
+  release(play, lock);
+}
+
+static void on_acquired(belay_lock_t *lock, int status) {
+  play_t *play = belay_lock_data(lock);
+  play->pending--;
+  if (status != 0) {
+    end_when_quiet(play);
+    return;
+  }
+  assert_true(is_there(play, lock));
+  play->granted++;
+  if (belay_lock_extend(lock, BELAY_DEFAULT, 300, on_extended) == 0)
+    play->pending++;
+  else
+    release(play, lock);
+}
+
+static void on_event(belay_subscription_t *subscription, belay_topic_event_t event,
+                     const void *message, size_t len, int status) {
+  play_t *play = belay_subscription_data(subscription);
+  (void)message;
+  (void)len;
+  (void)status;
+  if (event == BELAY_TOPIC_LISTENING && play->heard++ == 0) {
+    play->pending--;
+    end_when_quiet(play);
+  }
+}
+
+static void begin(play_t *play) {
+  belay_lock_options_t options;
+  belay_lock_options_init(&options);
+  options.data = play;
+  for (unsigned i = 0; i < LOCKS; i++) {
+    const char *name = play->stage->name[i];
+    if (belay_lock_new(play->client, name, strlen(name), &options, &play->lock[i]) == 0 &&
+        belay_lock_acquire(play->lock[i], WAIT_MS, on_acquired) == 0)
+      play->pending++;
+  }
+  if (belay_topic_subscribe(play->client, play->stage->name[0], strlen(play->stage->name[0]),
+                            on_event, play, &play->subscription) == 0)
+    play->pending++;
+  else
+    play->heard++;
+}
+
+static void perform(play_t *play, const belay_options_t *options) {
+  uv_loop_t loop;
+  assert_int_equal(uv_loop_init(&loop), 0);
+  uv_timer_init(&loop, &play->patience);
+  play->patience.data = play;
+  if (belay_open(&loop, options, &play->belay) == 0) {
+    belay_client_options_t o;
+    belay_client_options_init(&o);
+    o.timeout_ms = WAIT_MS;
+    o.close_timeout_ms = 100;
+    o.reconnect_max_ms = 20;
+    belay_set_data(play->belay, play);
+    if (belay_connect(play->belay, cluster_url(play->stage->cluster), &o, &play->client) == 0)
+      begin(play);
+    else
+      play->heard++;
+    uv_timer_start(&play->patience, on_patience, 2 * WAIT_MS, 0);
+    end_when_quiet(play);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    assert_true(play->closed);
+    assert_int_equal(play->pending, 0);
+  } else {
+    uv_close((uv_handle_t *)&play->patience, NULL);
+    uv_run(&loop, UV_RUN_DEFAULT);
+  }
+  assert_int_equal(uv_loop_close(&loop), 0);
+}
+
+/* ---- every allocation fails ------------------------------------------------------------------------------ */
+
+/* A name for each of the first three nodes, and one whose slot is on its way from one of these to the fourth. */
+static void stage_open(stage_t *stage) {
+  stage->cluster = cluster_start(&(cluster_options_t){.without_replicas = true});
+  unsigned added = cluster_add(stage->cluster);
+  assert_int_equal(added, NODES - 1);
+  char number[12];
+  for (unsigned i = 0, n = 0; i < LOCKS; n++) {
+    snprintf(number, sizeof number, "%u", n);
+    unsigned slot = belay__slot(number, strlen(number));
+    int owner = cluster_owner(stage->cluster, slot);
+    if (owner != (int)i && i < added)
+      continue;
+    snprintf(stage->name[i], sizeof stage->name[i], "%u", n);
+    stage->slot[i++] = slot;
+  }
+  cluster_move_begin(stage->cluster, stage->slot[added], added);
+}
+
+static void play_until_nothing_fails(void (*use)(play_t *play)) {
+  stage_t stage;
+  stage_open(&stage);
+  size_t turn = 0, granted = 0;
+  do {
+    assert_true(++turn < TURNS_MAX);
+    for (unsigned i = 0; i < NODES; i++) /* what an undo could not be made for lives for its ttl */
+      server_do(cluster_node(stage.cluster, i), "FLUSHALL", NULL);
+    play_t play = {.stage = &stage};
+    meter = (meter_t){.fail_at = turn};
+    use(&play);
+    assert_int_equal(meter.live, 0);
+    granted += play.granted;
+    if (meter.allocations < meter.fail_at) {
+      assert_int_equal(play.granted, LOCKS);
+      assert_int_equal(play.released, LOCKS);
+      assert_int_equal(play.heard, 1);
+    }
+  } while (meter.allocations >= meter.fail_at);
+  print_message("# %zu turns, %zu locks of %zu were had\n", turn, granted, turn * LOCKS);
+  assert_true(turn > 20 && granted > turn * LOCKS / 2); /* what failed was made good */
+  cluster_stop(stage.cluster);
+}
+
+static void with_failing_belay(play_t *play) {
+  belay_options_t options;
+  belay_options_init(&options);
+  options.allocator = (belay_allocator_t){metered_alloc, metered_free, &meter};
+  perform(play, &options);
+}
+
+static void test_every_allocation_of_belays_may_fail(void **state) {
+  (void)state;
+  play_until_nothing_fails(with_failing_belay);
+}
+
+static void *failing_malloc(size_t size) {
+  return ++meter.allocations == meter.fail_at ? NULL : malloc(size);
+}
+
+static void *failing_calloc(size_t n, size_t size) {
+  return ++meter.allocations == meter.fail_at ? NULL : calloc(n, size);
+}
+
+static void *failing_realloc(void *ptr, size_t size) {
+  return ++meter.allocations == meter.fail_at ? NULL : realloc(ptr, size);
+}
+
+static char *failing_strdup(const char *text) {
+  return ++meter.allocations == meter.fail_at ? NULL : strdup(text);
+}
+
+static void with_failing_hiredis(play_t *play) {
+  hiredisAllocFuncs funcs = {failing_malloc, failing_calloc, failing_realloc, failing_strdup, free};
+  hiredisSetAllocators(&funcs);
+  perform(play, NULL);
+  hiredisResetAllocators();
+}
+
+static void test_every_allocation_of_hiredis_may_fail(void **state) {
+  (void)state;
+  play_until_nothing_fails(with_failing_hiredis);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_every_allocation_of_belays_may_fail),
+      cmocka_unit_test(test_every_allocation_of_hiredis_may_fail),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

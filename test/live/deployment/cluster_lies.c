@@ -1,0 +1,436 @@
+/* Nodes of a cluster that tell nonsense: maps that are none, or never end, and redirections that lead nowhere, or in a
+ * circle. Nobody is sent astray for ever, and nothing stands still. */
+#include <netinet/in.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "core/key/slot.h"
+#include "support/servers/acl.h"
+#include "support/fixtures/bed.h"
+#include "support/deployments/cluster.h"
+#include "support/deployments/fake.h"
+
+typedef struct liar {
+  fake_t *fake;
+  int port;
+  _Atomic(const char *) map, answer; /* what it says to CLUSTER, and to calls; NULL: yes */
+  atomic_bool leads_on;              /* each call somewhere else, where nobody is */
+  atomic_uint calls, asked;
+} liar_t;
+
+static unsigned door(void) {
+  return belay__slot("door", 4);
+}
+
+static void put_error(char *out, size_t size, const char *what, const char *host, int port) {
+  snprintf(out, size, "-%s %u %s:%d\r\n", what, door(), host, port);
+}
+
+/* ---- where nobody is ------------------------------------------------------------------------------------- */
+
+enum { NOWHERES = 65536 };
+
+static struct {
+  unsigned dials, places;
+  bool seen[NOWHERES];
+} nowhere;
+
+/* The n-th of them. */
+static void put_nowhere(char *out, size_t size, unsigned n) {
+  char host[24];
+  snprintf(host, sizeof host, "127.2.%u.%u", n / 256 % 256, n % 256);
+  put_error(out, size, n % 2 == 0 ? "ASK" : "MOVED", host, 1);
+}
+
+/* Who dials comes by here. */
+int note_dial(int fd, const struct sockaddr *address, socklen_t len) __asm__("connect");
+
+int note_dial(int fd, const struct sockaddr *address, socklen_t len) {
+  uint32_t ip = 0;
+  if (address->sa_family == AF_INET)
+    ip = ntohl(((const struct sockaddr_in *)(const void *)address)->sin_addr.s_addr);
+  if (ip >> 16 == (127 << 8 | 2)) {
+    nowhere.dials++;
+    nowhere.places += !nowhere.seen[ip % NOWHERES];
+    nowhere.seen[ip % NOWHERES] = true;
+  }
+  return (int)syscall(SYS_connect, fd, address, len);
+}
+
+/* In the fake's thread. */
+static void lie(fake_link_t *link, const char *const *words, size_t count, void *arg) {
+  liar_t *liar = arg;
+  const char *map = atomic_load(&liar->map), *answer = atomic_load(&liar->answer);
+  if (strcasecmp(words[0], "CLUSTER") == 0) {
+    atomic_fetch_add(&liar->asked, 1);
+    fake_say(link, map);
+  } else if (strcasecmp(words[0], "ASKING") == 0) {
+    fake_say(link, "+OK\r\n");
+  } else if (fake_is_handshake(words)) {
+    fake_behave(link, words, count);
+  } else if (atomic_load(&liar->leads_on)) {
+    char away[64];
+    put_nowhere(away, sizeof away, atomic_fetch_add(&liar->calls, 1));
+    fake_say(link, away);
+  } else if (answer == NULL) {
+    fake_behave(link, words, count);
+  } else {
+    atomic_fetch_add(&liar->calls, 1);
+    fake_say(link, answer);
+  }
+}
+
+static void liar_start(liar_t *liar) {
+  atomic_store(&liar->map, "*0\r\n");
+  liar->fake = fake_start(&(fake_options_t){.on_command = lie, .arg = liar});
+  liar->port = atoi(strrchr(fake_url(liar->fake), ':') + 1);
+}
+
+/* All slots are that one's. */
+static void put_map(char *out, size_t size, int port) {
+  snprintf(out, size, "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:%d\r\n", port);
+}
+
+static bed_t *open_at(const liar_t *first, int second, const belay_client_options_t *options) {
+  char url[128];
+  int n = snprintf(url, sizeof url, "redis+cluster://%s127.0.0.1:%d",
+                   acl_login(&(server_options_t){0}), first->port);
+  if (second > 0)
+    snprintf(url + n, sizeof url - (size_t)n, ",127.0.0.1:%d", second);
+  return bed_open_at(url, options);
+}
+
+static belay_client_options_t hasty(void) {
+  belay_client_options_t options = client_options();
+  options.timeout_ms = 1000;
+  return options;
+}
+
+/* ---- maps ---------------------------------------------------------------------------------------------- */
+
+/* The next one is asked. */
+static void test_a_map_is_none(void **state) {
+  (void)state;
+  static const char *const maps[] = {
+      "+OK\r\n",
+      ":1\r\n",
+      "$-1\r\n",
+      "*-1\r\n",
+      "*0\r\n",
+      "$5\r\nslots\r\n",
+      "-ERR no\r\n",
+      "*1\r\n*0\r\n",
+      "*1\r\n*3\r\n:0\r\n:16384\r\n*2\r\n$9\r\n127.0.0.1\r\n:1\r\n",
+      "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$1\r\n?\r\n:1\r\n",
+      "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:0\r\n",
+      "*1\r\n*4\r\n$5\r\nslots\r\n*0\r\n$5\r\nnodes\r\n*0\r\n",
+      "*2\r\n*3\r\n:0\r\n:9\r\n*2\r\n$1\r\na\r\n:1\r\n*3\r\n:9\r\n:9\r\n*2\r\n$1\r\na\r\n:1\r\n",
+      "!\r\n",
+      "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n",
+  };
+  liar_t liar = {0};
+  cluster_t *cluster = cluster_start(&(cluster_options_t){.without_replicas = true});
+  liar_start(&liar);
+  for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) {
+    atomic_store(&liar.map, maps[i]);
+    bed_t *bed = open_at(&liar, server_port(cluster_node(cluster, 1)), NULL);
+    contender_t *c = contender_new(bed, "door", NULL);
+    assert_error(try_lock(c), 0);
+    assert_error(release(c), 0);
+    bed_close(bed);
+  }
+  assert_true(atomic_load(&liar.asked) >= sizeof maps / sizeof *maps);
+  fake_stop(liar.fake);
+  cluster_stop(cluster);
+}
+
+/* More servers than there is room for, each with a few slots: those that there was room for are used. */
+static void test_a_map_is_too_large(void **state) {
+  (void)state;
+  enum { COUNT = 4096, EACH = CLUSTER_SLOTS / COUNT };
+  liar_t liar = {0};
+  char *map = malloc(COUNT * 80);
+  liar_start(&liar);
+  size_t n = (size_t)sprintf(map, "*%d\r\n", COUNT);
+  for (int i = 0; i < COUNT; i++) {
+    int from = i * EACH, to = from + EACH - 1;
+    bool ours = from <= (int)door() && (int)door() <= to;
+    char host[24];
+    snprintf(host, sizeof host, ours ? "127.0.0.1" : "127.1.%d.%d", i / 256, i % 256);
+    n += (size_t)sprintf(map + n, "*3\r\n:%d\r\n:%d\r\n*2\r\n$%zu\r\n%s\r\n:%d\r\n", from, to,
+                         strlen(host), host, liar.port);
+  }
+  atomic_store(&liar.map, map);
+  belay_client_options_t options = hasty();
+  bed_t *bed = open_at(&liar, 0, &options);
+  contender_t *c = contender_new(bed, "door", NULL), *first = contender_new(bed, "0", NULL);
+  (void)try_lock(first); /* whoever that is */
+  unsigned number = door() / EACH;
+  assert_error(try_lock(c), number < 1024 ? 0 : BELAY_ECLUSTERDOWN);
+  assert_int_equal(bed->errors, 1);
+  print_message("# %zu kB for a cluster of 1024 servers\n", bed->bytes / 1024);
+  assert_true(bed->bytes < 64u << 20);
+  bed_close(bed);
+  fake_stop(liar.fake);
+  free(map);
+}
+
+/* Whoever is named is nowhere. */
+static void test_a_map_leads_nowhere(void **state) {
+  (void)state;
+  liar_t liar = {0};
+  char map[128];
+  liar_start(&liar);
+  put_map(map, sizeof map, 1);
+  atomic_store(&liar.map, map);
+  belay_client_options_t options = hasty();
+  bed_t *bed = open_at(&liar, 0, &options);
+  contender_t *c = contender_new(bed, "door", NULL);
+  assert_error(try_lock(c), BELAY_EUNREACHABLE);
+  char right[128];
+  put_map(right, sizeof right, liar.port);
+  atomic_store(&liar.map, right);
+  assert_error(acquire(c, 10000), 0);
+  bed_close(bed);
+  fake_stop(liar.fake);
+}
+
+/* ---- redirections -------------------------------------------------------------------------------------- */
+
+typedef struct two {
+  liar_t one, other;
+  char map[128], to_one[128], to_other[128];
+  bed_t *bed;
+} two_t;
+
+/* The map says: all is the first one's. */
+static void two_open(two_t *two) {
+  belay_client_options_t options = hasty();
+  memset(two, 0, sizeof *two);
+  liar_start(&two->one);
+  liar_start(&two->other);
+  put_map(two->map, sizeof two->map, two->one.port);
+  atomic_store(&two->one.map, two->map);
+  atomic_store(&two->other.map, two->map);
+  two->bed = open_at(&two->one, 0, &options);
+}
+
+static void two_close(two_t *two) {
+  bed_close(two->bed);
+  fake_stop(two->one.fake);
+  fake_stop(two->other.fake);
+}
+
+static void test_a_redirection_without_a_host(void **state) {
+  (void)state;
+  static const char *const words[] = {"MOVED", "ASK"};
+  for (int i = 0; i < 2; i++) {
+    two_t two;
+    two_open(&two);
+    put_error(two.to_other, sizeof two.to_other, words[i], "", two.other.port);
+    atomic_store(&two.one.answer, two.to_other);
+    contender_t *c = contender_new(two.bed, "door", NULL);
+    assert_error(try_lock(c), 0);
+    assert_int_equal(atomic_load(&two.one.calls), 1);
+    two_close(&two);
+  }
+}
+
+static void test_a_redirection_to_another_kind_of_address(void **state) {
+  (void)state;
+  server_t *server = server_start(&(server_options_t){.address = "::1"});
+  two_t two;
+  two_open(&two);
+  put_error(two.to_other, sizeof two.to_other, "MOVED", "::1", server_port(server));
+  atomic_store(&two.one.answer, two.to_other);
+  contender_t *c = contender_new(two.bed, "door", NULL);
+  assert_error(try_lock(c), 0);
+  assert_int_equal(server_keys(server), 1);
+  assert_error(release(c), 0);
+  two_close(&two);
+  server_stop(server);
+}
+
+/* Five at once; then it is waited for longer and longer, until there is no time left: perhaps while it is asked. */
+static void expect_patience(two_t *two, unsigned each) {
+  contender_t *c = contender_new(two->bed, "door", NULL);
+  int64_t began = clock_now();
+  if (try_lock(c) != BELAY_EUNKNOWN)
+    assert_error(c->status, BELAY_ECLUSTERDOWN);
+  unsigned calls = atomic_load(&two->one.calls) + atomic_load(&two->other.calls);
+  assert_true(clock_since_ms(began) >= 100);
+  assert_between(calls, 3 * each, 30 * each);
+  assert_between(atomic_load(&two->one.asked) + atomic_load(&two->other.asked), 1,
+                 clock_since_ms(began) / 1000 + 2);
+}
+
+static void test_redirections_in_a_circle(void **state) {
+  (void)state;
+  static const char *const words[] = {"MOVED", "ASK"};
+  for (int i = 0; i < 4; i++) {
+    two_t two;
+    two_open(&two);
+    put_error(two.to_other, sizeof two.to_other, words[i % 2], "127.0.0.1", two.other.port);
+    put_error(two.to_one, sizeof two.to_one, words[i / 2], "127.0.0.1", two.one.port);
+    atomic_store(&two.one.answer, two.to_other);
+    atomic_store(&two.other.answer, two.to_one);
+    expect_patience(&two, 6);
+    atomic_store(&two.other.answer, NULL); /* it has become wise */
+    contender_t *c = contender_new(two.bed, "another", NULL);
+    assert_error(acquire(c, 10000), 0);
+    two_close(&two);
+  }
+}
+
+static void test_redirections_to_itself(void **state) {
+  (void)state;
+  two_t two;
+  two_open(&two);
+  put_error(two.to_one, sizeof two.to_one, "MOVED", "127.0.0.1", two.one.port);
+  atomic_store(&two.one.answer, two.to_one);
+  expect_patience(&two, 6);
+  two_close(&two);
+}
+
+static void test_redirections_that_lead_nowhere(void **state) {
+  (void)state;
+  static const char *const answers[] = {
+      "-MOVED\r\n",
+      "-MOVED 1\r\n",
+      "-MOVED 99999 127.0.0.1:1\r\n",
+      "-MOVED 1 ?:7000\r\n",
+      "-MOVED 1 127.0.0.1:99999\r\n",
+      "-ASK 1 nowhere\r\n",
+      "-TRYAGAIN Multiple keys request during rehashing of slot\r\n",
+      "-CLUSTERDOWN The cluster is down\r\n",
+      "-CLUSTERDOWN Hash slot not served\r\n",
+  };
+  for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
+    two_t two;
+    two_open(&two);
+    atomic_store(&two.one.answer, answers[i]);
+    expect_patience(&two, 1);
+    contender_t *c = contender_new(two.bed, "another", NULL);
+    assert_error(begin_acquire(c, 10000), 0);
+    bed_run_for(two.bed, 100);
+    atomic_store(&two.one.answer, NULL);
+    assert_error(outcome(c), 0);
+    two_close(&two);
+  }
+}
+
+/* ASK leads to who is not there: it is asked again where the slot is, and there it is served by now. */
+static void test_an_ask_leads_to_the_dead(void **state) {
+  (void)state;
+  two_t two;
+  two_open(&two);
+  put_error(two.to_other, sizeof two.to_other, "ASK", "127.0.0.1", 1);
+  atomic_store(&two.one.answer, two.to_other);
+  contender_t *c = contender_new(two.bed, "door", NULL);
+  assert_error(begin_acquire(c, 0), 0);
+  bed_run_for(two.bed, 200);
+  assert_int_equal(c->ended, 0);
+  atomic_store(&two.one.answer, NULL);
+  assert_error(outcome(c), 0);
+  two_close(&two);
+}
+
+/* A slot of another call's, a server for each redirection. */
+static void test_redirections_to_many(void **state) {
+  (void)state;
+  enum { COUNT = 1500 };
+  two_t two;
+  two_open(&two);
+  belay_client_options_t options = client_options();
+  options.timeout_ms = 100;
+  char url[64];
+  snprintf(url, sizeof url, "redis+cluster://127.0.0.1:%d", two.one.port);
+  belay_client_t *client = bed_connect(two.bed, url, &options);
+  contender_t *c = contender_of(two.bed, client, "door", NULL);
+  char answer[2][128];
+  size_t bytes = 0;
+  for (int i = 0; i < COUNT && bytes < 64u << 20; i++) {
+    char host[24];
+    snprintf(host, sizeof host, "127.2.%d.%d", i / 256, i % 256);
+    put_error(answer[i % 2], sizeof *answer, "ASK", host, 1);
+    atomic_store(&two.one.answer, answer[i % 2]);
+    if (i % 30 == 29)
+      (void)try_lock(c);
+    bytes = two.bed->bytes;
+  }
+  assert_true(bytes < 64u << 20);
+  atomic_store(&two.one.answer, NULL);
+  assert_error(acquire(c, 10000), 0);
+  two_close(&two);
+}
+
+/* As many as call at once are led on, each to somewhere else each time. */
+static void lead_on(two_t *two, belay_client_t *client, int count) {
+  atomic_store(&two->one.leads_on, true);
+  for (int i = 0; i < count; i++) {
+    char name[16];
+    snprintf(name, sizeof name, "door %d", i);
+    assert_error(begin_acquire(contender_of(two->bed, client, name, NULL), 0), 0);
+  }
+}
+
+/* Of servers that no map names there are few at a time. */
+static void test_redirections_to_ever_more(void **state) {
+  (void)state;
+  enum { FEW = 16 };
+  two_t two;
+  memset(&nowhere, 0, sizeof nowhere);
+  two_open(&two);
+  lead_on(&two, two.bed->client, 100);
+  bed_run_for(two.bed, 800);
+  assert_true(atomic_load(&two.one.calls) > 100);
+  assert_between(nowhere.places, 1, (int64_t)FEW * (atomic_load(&two.one.asked) + 1));
+  atomic_store(&two.one.leads_on, false);
+  assert_error(acquire(contender_new(two.bed, "door", NULL), 10000), 0);
+  two_close(&two);
+}
+
+/* Nor are they dialed all at once, whoever is led on: see belay_options_t.reconnects_per_s. */
+static void test_redirections_keep_the_pace(void **state) {
+  (void)state;
+  enum { CLIENTS = 40, PER_S = 200, BURST = PER_S / 5 };
+  two_t two;
+  char url[64];
+  belay_client_options_t options = hasty();
+  options.timeout_ms *= slow();
+  memset(&nowhere, 0, sizeof nowhere);
+  two_open(&two);
+  snprintf(url, sizeof url, "redis+cluster://127.0.0.1:%d", two.one.port);
+  int64_t began = clock_now();
+  for (int i = 0; i < CLIENTS; i++)
+    lead_on(&two, bed_connect(two.bed, url, &options), 20);
+  bed_until(two.bed, nowhere.dials > 0);
+  bed_run_for(two.bed, 200);
+  int64_t most = BURST + 1 + PER_S * clock_since_ms(began) / 1000;
+  assert_between(nowhere.dials, 1, most);
+  atomic_store(&two.one.leads_on, false);
+  assert_error(acquire(contender_new(two.bed, "door", NULL), 10000), 0);
+  two_close(&two);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_a_map_is_none),
+      cmocka_unit_test(test_a_map_is_too_large),
+      cmocka_unit_test(test_a_map_leads_nowhere),
+      cmocka_unit_test(test_a_redirection_without_a_host),
+      cmocka_unit_test(test_a_redirection_to_another_kind_of_address),
+      cmocka_unit_test(test_redirections_in_a_circle),
+      cmocka_unit_test(test_redirections_to_itself),
+      cmocka_unit_test(test_redirections_that_lead_nowhere),
+      cmocka_unit_test(test_an_ask_leads_to_the_dead),
+      cmocka_unit_test(test_redirections_to_many),
+      cmocka_unit_test(test_redirections_to_ever_more),
+      cmocka_unit_test(test_redirections_keep_the_pace),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

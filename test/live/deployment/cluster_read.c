@@ -1,0 +1,264 @@
+/* Reading from the replicas of a cluster: which are asked, and what is done when they cannot answer. What writes always
+ * goes to primaries. */
+#include <stdio.h>
+
+#include "core/key/slot.h"
+#include "support/servers/acl.h"
+#include "support/deployments/cluster.h"
+#include "support/fixtures/data/counters.h"
+#include "support/deployments/replicas.h"
+
+#define KEYS 30
+#define WAIT_MS 30000
+
+/* Reads until that holds. */
+#define until(condition)                                                                           \
+  for (int64_t began_ = clock_now(); !(condition);)                                                \
+    if (clock_since_ms(began_) > WAIT_MS * slow())                                                 \
+  fail_msg("waited in vain for: %s", #condition)
+
+typedef struct stage {
+  cluster_t *cluster;
+  bed_t *bed;
+  till_t till;
+  int64_t value[KEYS];
+} stage_t;
+
+static void name_key(char out[16], int i) {
+  snprintf(out, 16, "key-%d", i);
+}
+
+static unsigned slot_of(int i) {
+  char name[16];
+  name_key(name, i);
+  return belay__slot(name, strlen(name));
+}
+
+static void add_all(stage_t *stage) {
+  char name[16];
+  for (int i = 0; i < KEYS; i++) {
+    name_key(name, i);
+    stage->value[i]++;
+    expect_added(&stage->till, name, 1, stage->value[i]);
+  }
+}
+
+static int64_t read_one(stage_t *stage, int i) {
+  char name[16];
+  count_t count = {0};
+  name_key(name, i);
+  assert_error(BEGIN(&stage->till, &count, get, KEY(name), on_counter_told), 0);
+  assert_error(end_of_count(&count), 0);
+  return count.result.value;
+}
+
+/* What is read may be old, but it was true. */
+static void read_all(stage_t *stage) {
+  for (int i = 0; i < KEYS; i++)
+    assert_between(read_one(stage, i), 0, stage->value[i]);
+}
+
+static bool all_read_new(stage_t *stage) {
+  for (int i = 0; i < KEYS; i++)
+    if (read_one(stage, i) != stage->value[i])
+      return false;
+  return true;
+}
+
+static int64_t reads_of(cluster_t *cluster, bool primaries) {
+  int64_t n = 0;
+  for (unsigned i = 0; i < cluster_size(cluster); i++) {
+    server_t *server = cluster_node(cluster, i);
+    if (server_is_running(server) && !server_is_paused(server) &&
+        server_is_primary(server) == primaries)
+      n += server_calls(server, "get");
+  }
+  return n;
+}
+
+static void expect_reads(stage_t *stage, bool at_primaries, bool at_replicas) {
+  int64_t primaries = reads_of(stage->cluster, true), replicas = reads_of(stage->cluster, false);
+  for (int n = 0; n < 4; n++)
+    read_all(stage);
+  primaries = reads_of(stage->cluster, true) - primaries;
+  replicas = reads_of(stage->cluster, false) - replicas;
+  assert_int_equal(primaries > 0, at_primaries);
+  assert_int_equal(replicas > 0, at_replicas);
+  assert_int_equal(primaries + replicas, 4 * KEYS);
+}
+
+static bool reads_only_replicas(stage_t *stage) {
+  int64_t primaries = reads_of(stage->cluster, true);
+  read_all(stage);
+  return reads_of(stage->cluster, true) == primaries;
+}
+
+/* Whether the node tells of a replica for each shard: only those that have been given something are told of. */
+static bool tells_replicas(server_t *server) {
+  const resp_t *slots = server_ask(server, "CLUSTER", "SLOTS", NULL);
+  for (size_t i = 0; i < slots->count; i++)
+    if (slots->items[i]->count < 4)
+      return false;
+  return slots->count == 3;
+}
+
+static void give_something(cluster_t *cluster) {
+  char name[16];
+  for (int i = 0; i < KEYS; i++) {
+    name_key(name, i);
+    int owner = cluster_owner(cluster, slot_of(i));
+    server_do(cluster_node(cluster, (unsigned)owner), "SET", name, "", NULL);
+  }
+  cluster_suspect_soon(
+      cluster); /* nodes tell each other their offsets as often as they look for silence */
+  for (unsigned i = 0; i < 6; i++)
+    for (int64_t began = clock_now(); !tells_replicas(cluster_node(cluster, i)); stall_ms(2))
+      assert_true(clock_since_ms(began) < WAIT_MS * slow());
+}
+
+static stage_t *stage_open(belay_read_from_t from, const char *password) {
+  stage_t *stage = calloc(1, sizeof *stage);
+  belay_client_options_t options = client_options();
+  options.read_from = from;
+  stage->cluster = cluster_start(&(cluster_options_t){.password = password});
+  give_something(stage->cluster);
+  stage->bed = bed_open_at(cluster_url(stage->cluster), &options);
+  till_new(&stage->till, stage->bed, NULL);
+  add_all(stage);
+  int64_t links = from == BELAY_READ_PRIMARY ? 3 : 6;
+  bed_until(stage->bed, client_stats(stage->bed).links_up >= (size_t)links);
+  cluster_wait(stage->cluster);
+  return stage;
+}
+
+static void stage_close(stage_t *stage) {
+  bed_close(stage->bed);
+  cluster_stop(stage->cluster);
+  free(stage);
+}
+
+static void test_primaries_are_read(void **state) {
+  (void)state;
+  stage_t *stage = stage_open(BELAY_READ_PRIMARY, NULL);
+  expect_reads(stage, true, false);
+  assert_true(all_read_new(stage));
+  stage_close(stage);
+}
+
+static void test_replicas_are_read(void **state) {
+  (void)state;
+  stage_t *stage = stage_open(BELAY_READ_REPLICA, NULL);
+  expect_reads(stage, false, true);
+  add_all(stage);
+  until(all_read_new(stage));
+  stage_close(stage);
+}
+
+static void test_any_are_read(void **state) {
+  (void)state;
+  stage_t *stage = stage_open(BELAY_READ_ANY, NULL);
+  expect_reads(stage, true, true);
+  stage_close(stage);
+}
+
+/* No read fails, and none waits for who is not there. */
+static void test_a_replica_dies(void **state) {
+  (void)state;
+  stage_t *stage = stage_open(BELAY_READ_REPLICA, NULL);
+  char name[16];
+  count_t count = {0};
+  name_key(name, 0);
+  unsigned owner = (unsigned)cluster_owner(stage->cluster, slot_of(0));
+  assert_error(BEGIN(&stage->till, &count, get, KEY(name), on_counter_told), 0);
+  server_kill(cluster_node(stage->cluster, owner + 3));
+  assert_error(end_of_count(&count), 0);
+  expect_reads(stage, true, true);
+  add_all(stage);
+  cluster_mend(stage->cluster);
+  cluster_wait(stage->cluster);
+  until(reads_only_replicas(stage));
+  stage_close(stage);
+}
+
+static void test_all_replicas_die(void **state) {
+  (void)state;
+  stage_t *stage = stage_open(BELAY_READ_REPLICA, NULL);
+  for (unsigned i = 3; i < 6; i++)
+    server_kill(cluster_node(stage->cluster, i));
+  bed_run_for(stage->bed, 50);
+  expect_reads(stage, true, false);
+  assert_true(all_read_new(stage));
+  stage_close(stage);
+}
+
+/* It is not waited for once it is known that it owes an answer. */
+static void test_a_replica_stands_still(void **state) {
+  (void)state;
+  stage_t *stage = stage_open(BELAY_READ_REPLICA, NULL);
+  static count_t count[2 * KEYS];
+  char name[16];
+  memset(count, 0, sizeof count);
+  server_pause(cluster_node(stage->cluster, 3));
+  for (int i = 0; i < 2 * KEYS; i++) {
+    name_key(name, i % KEYS);
+    assert_error(BEGIN(&stage->till, &count[i], get, KEY(name), on_counter_told), 0);
+    if (i == KEYS - 1) /* then there is something to notice for the others */
+      bed_run_for(stage->bed, 400);
+  }
+  bed_run_for(stage->bed, 20);
+  int64_t began = clock_now();
+  expect_reads(stage, true, true);
+  assert_true(clock_since_ms(began) < 1500 * slow());
+  server_resume(cluster_node(stage->cluster, 3));
+  for (int i = 0; i < 2 * KEYS; i++)
+    (void)end_of_count(&count[i]);
+  stage_close(stage);
+}
+
+/* It goes on answering, but what it has grows old: it is found out by asking it from time to time. */
+static void test_a_replica_is_cut_off(void **state) {
+  (void)state;
+  stage_t *stage = stage_open(BELAY_READ_REPLICA, "secret");
+  server_t *replica = cluster_node(stage->cluster, 3);
+  bool others = acl_applies(&(server_options_t){.password = "secret"}); /* servers have a user */
+  server_do(replica, "CONFIG", "SET", "masterauth", "wrong", NULL);
+  server_do(cluster_node(stage->cluster, 0), "CLIENT", "KILL", "TYPE", "replica", NULL);
+  add_all(stage);
+  until(all_read_new(stage));
+  int64_t reads = server_calls(replica, "get");
+  read_all(stage);
+  assert_int_equal(server_calls(replica, "get"), reads);
+  server_do(replica, "CONFIG", "SET", "masterauth", others ? ACL_ADMIN_PASSWORD : "secret", NULL);
+  until((read_all(stage), server_calls(replica, "get") > reads));
+  until(all_read_new(stage));
+  stage_close(stage);
+}
+
+/* Who was read from is written to; and who was written to is read from. */
+static void test_a_replica_is_promoted(void **state) {
+  (void)state;
+  stage_t *stage = stage_open(BELAY_READ_REPLICA, NULL);
+  static const cluster_way_t ways[] = {CLUSTER_ASKED, CLUSTER_TAKEN, CLUSTER_KILLED};
+  for (unsigned shard = 0; shard < 3; shard++) {
+    cluster_begin_fail_over(stage->cluster, shard * 5461, ways[shard]);
+    while (!cluster_has_failed_over(stage->cluster))
+      read_all(stage);
+    cluster_mend(stage->cluster);
+    while (!cluster_is_whole(stage->cluster))
+      read_all(stage);
+    add_all(stage);
+    until(all_read_new(stage));
+  }
+  until(reads_only_replicas(stage));
+  stage_close(stage);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_primaries_are_read),   cmocka_unit_test(test_replicas_are_read),
+      cmocka_unit_test(test_any_are_read),         cmocka_unit_test(test_a_replica_dies),
+      cmocka_unit_test(test_all_replicas_die),     cmocka_unit_test(test_a_replica_stands_still),
+      cmocka_unit_test(test_a_replica_is_cut_off), cmocka_unit_test(test_a_replica_is_promoted),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,490 @@
+/* Grants and renewals that count only once replicas have them. */
+#include <stdio.h>
+
+#include "support/deployments/nodes.h"
+
+#define REPLICA_TIMEOUT (300 * slow())
+#define TIMEOUT (1500 * slow())
+
+/* ---- a primary and a replica ----------------------------------------------------------------------------- */
+
+typedef struct pair {
+  bed_t *bed; /* its server is the primary */
+  server_t *replica;
+} pair_t;
+
+static server_t *start_primary(void) {
+  return server_start(&(server_options_t){.address = "127.0.0.1"});
+}
+
+static server_t *start_replica(server_t *primary) {
+  server_t *replica = server_start(NULL);
+  server_follow(replica, primary);
+  return replica;
+}
+
+static server_t *the_primary,
+    *the_replica; /* of all tests: replicas take a second to get in step */
+
+static int start_both(void **state) {
+  (void)state;
+  the_primary = start_primary();
+  the_replica = start_replica(the_primary);
+  return 0;
+}
+
+static int stop_both(void **state) {
+  (void)state;
+  server_stop(the_replica);
+  server_stop(the_primary);
+  return 0;
+}
+
+/* WAIT may take as long as a test likes. */
+static belay_client_options_t patient(void) {
+  belay_client_options_t options = client_options();
+  options.stall_timeout_ms = 60000;
+  return options;
+}
+
+static pair_t pair_open(void) {
+  belay_client_options_t options = patient();
+  pair_t pair = {.bed = bed_open_with(the_primary, &options), .replica = the_replica};
+  server_resume(the_replica);
+  server_do(the_primary, "FLUSHALL", NULL);
+  server_do(the_primary, "CONFIG", "RESETSTAT", NULL);
+  int64_t began = clock_now();
+  while (server_keys(the_replica) > 0 && clock_since_ms(began) < 5000 * slow())
+    stall_ms(2);
+  return pair;
+}
+
+static void pair_close(pair_t *pair) {
+  pair->bed->server = NULL; /* the next test needs it */
+  bed_close(pair->bed);
+}
+
+static belay_lock_options_t replicated(belay_lock_options_t options) {
+  options.min_replicas = 1;
+  options.timeout_ms = TIMEOUT;
+  options.replica_timeout_ms = REPLICA_TIMEOUT;
+  return options;
+}
+
+static contender_t *durable(const pair_t *pair, const char *name) {
+  belay_lock_options_t options = replicated(with_ttl(10000 * slow()));
+  return contender_new(pair->bed, name, &options);
+}
+
+static contender_t *durable_watched(const pair_t *pair, int64_t ttl_ms) {
+  belay_lock_options_t options = replicated(watched(ttl_ms));
+  options.timeout_ms = ttl_ms / 3;
+  options.replica_timeout_ms = ttl_ms / 6;
+  return contender_new(pair->bed, "door", &options);
+}
+
+/* The replica must not be paused. */
+static bool is_on_replica(const pair_t *pair, contender_t *c) {
+  char token[256];
+  const char *value = server_string(pair->replica, "GET", key_of(c), NULL);
+  belay_lock_token(c->lock, token, sizeof token);
+  return value != NULL && token[0] != '\0' && strcmp(value, token) == 0;
+}
+
+static void expect_no_key(bed_t *bed) {
+  bed_settle(bed);
+  bed_until(bed, server_keys(bed->server) == 0);
+  bed_run_for(bed, 100);
+  assert_int_equal(server_keys(bed->server), 0);
+}
+
+/* ---- acquire --------------------------------------------------------------------------------------------- */
+
+static void test_when_it_is_granted_the_replica_has_it(void **state) {
+  (void)state;
+  pair_t pair = pair_open();
+  contender_t *c = durable(&pair, "door");
+  for (int i = 0; i < 100; i++) {
+    assert_error(try_lock(c), 0);
+    assert_true(is_on_replica(&pair, c));
+    assert_error(release(c), 0);
+  }
+  pair_close(&pair);
+}
+
+static void test_many_at_once_are_on_the_replica_when_granted(void **state) {
+  (void)state;
+  pair_t pair = pair_open();
+  contender_t *all[40];
+  char name[8];
+  for (int i = 0; i < 40; i++) {
+    snprintf(name, sizeof name, "door%d", i);
+    all[i] = durable(&pair, name);
+    assert_error(begin_acquire(all[i], 5000 * slow()), 0);
+  }
+  for (int i = 0; i < 40; i++) {
+    assert_error(outcome(all[i]), 0);
+    assert_true(is_on_replica(&pair, all[i]));
+  }
+  pair_close(&pair);
+}
+
+static void test_nobody_waits_unless_asked_to(void **state) {
+  (void)state;
+  pair_t pair = pair_open();
+  contender_t *plain = contender_new(pair.bed, "plain", NULL), *c = durable(&pair, "door");
+  assert_error(try_lock(plain), 0);
+  assert_error(release(plain), 0);
+  assert_int_equal(server_calls(pair.bed->server, "wait"), 0);
+  assert_error(try_lock(c), 0);
+  assert_int_equal(server_calls(pair.bed->server, "wait"), 1);
+  pair_close(&pair);
+}
+
+static void test_without_the_replica_it_is_not_granted_and_undone(void **state) {
+  (void)state;
+  pair_t pair = pair_open();
+  contender_t *c = durable(&pair, "door");
+  assert_error(try_lock(c), 0);
+  assert_error(release(c), 0);
+  server_pause(pair.replica);
+  int64_t began = clock_now();
+  assert_error(try_lock(c), BELAY_ENOREPLICAS);
+  assert_between(clock_since_ms(began), REPLICA_TIMEOUT - 50, TIMEOUT + 200 * slow());
+  assert_int_equal(belay_lock_remaining_us(c->lock), 0);
+  assert_error(belay_lock_error(c->lock), BELAY_ENOREPLICAS);
+  expect_no_key(pair.bed);
+  pair_close(&pair);
+}
+
+static void test_nor_where_there_is_no_replica_at_all(void **state) {
+  (void)state;
+  belay_client_options_t of_client = patient();
+  bed_t *bed = bed_open(&of_client);
+  belay_lock_options_t options = replicated(with_ttl(10000));
+  assert_error(try_lock(contender_new(bed, "door", &options)), BELAY_ENOREPLICAS);
+  expect_no_key(bed);
+  bed_close(bed);
+}
+
+static void test_a_waiter_gets_it_when_the_replica_is_back(void **state) {
+  (void)state;
+  pair_t pair = pair_open();
+  contender_t *c = durable(&pair, "door");
+  server_pause(pair.replica);
+  assert_error(begin_acquire(c, BELAY_FOREVER), 0);
+  bed_run_for(pair.bed, 3 * REPLICA_TIMEOUT);
+  assert_int_equal(c->ended, 0);
+  server_resume(pair.replica);
+  assert_error(outcome(c), 0);
+  assert_true(is_on_replica(&pair, c));
+  bed_settle(pair.bed);
+  assert_true(is_on_server(c)); /* the undos before it did not harm it */
+  pair_close(&pair);
+}
+
+static void test_what_is_canceled_while_it_waits_for_the_replica_is_undone(void **state) {
+  (void)state;
+  pair_t pair = pair_open();
+  contender_t *c = durable(&pair, "door");
+  server_pause(pair.replica);
+  assert_error(begin_acquire(c, BELAY_FOREVER), 0);
+  bed_until(pair.bed, value_of(c) != NULL);
+  assert_error(cancel(c), 0);
+  assert_error(outcome(c), BELAY_ECANCELED);
+  expect_no_key(pair.bed);
+  pair_close(&pair);
+}
+
+static void test_somebody_elses_is_held_whatever_the_replicas(void **state) {
+  (void)state;
+  pair_t pair = pair_open();
+  contender_t *c = durable(&pair, "door");
+  foreign_holder(c, 60000);
+  assert_error(try_lock(c), BELAY_EHELD);
+  server_pause(pair.replica);
+  assert_error(try_lock(c), BELAY_EHELD);
+  assert_string_equal(value_of(c), "somebody else");
+  pair_close(&pair);
+}
+
+static void test_two_replicas_are_more_than_one(void **state) {
+  (void)state;
+  pair_t pair = pair_open();
+  belay_lock_options_t options = replicated(with_ttl(10000 * slow()));
+  options.min_replicas = 2;
+  contender_t *c = contender_new(pair.bed, "door", &options);
+  assert_error(try_lock(c), BELAY_ENOREPLICAS);
+  server_t *second = start_replica(pair.bed->server);
+  assert_error(acquire(c, 5000 * slow()), 0);
+  assert_non_null(server_string(second, "GET", key_of(c), NULL));
+  assert_true(is_on_replica(&pair, c));
+  server_stop(second);
+  pair_close(&pair);
+}
+
+static void test_the_fencing_counter_is_on_the_replica_too(void **state) {
+  (void)state;
+  char key[256];
+  pair_t pair = pair_open();
+  belay_lock_options_t options = replicated(with_ttl(10000 * slow()));
+  options.fencing = true;
+  contender_t *c = contender_new(pair.bed, "door", &options);
+  assert_error(try_lock(c), 0);
+  assert_true(is_on_replica(&pair, c));
+  snprintf(key, sizeof key, "%s::fence", key_of(c));
+  const char *number = server_string(pair.replica, "HGET", key, "number", NULL);
+  assert_non_null(number);
+  assert_int_equal(strtoull(number, NULL, 10), belay_lock_fence(c->lock));
+  pair_close(&pair);
+}
+
+/* ---- renewal, extend ------------------------------------------------------------------------------------- */
+
+static void test_renewals_that_the_replica_has_not_do_not_count(void **state) {
+  (void)state;
+  pair_t pair = pair_open();
+  contender_t *c = durable_watched(&pair, kept_ttl());
+  assert_error(try_lock(c), 0);
+  bed_run_for(pair.bed, kept_ttl() * 5 / 4); /* renewed some times */
+  assert_int_equal(c->lost, 0);
+  server_pause(pair.replica);
+  bed_run_for(pair.bed, 20); /* what it still confirmed */
+  int64_t deadline = believed_until(c);
+  bed_until(pair.bed, belay_lock_error(c->lock) == BELAY_ENOREPLICAS);
+  await_loss_at(c, deadline);
+  expect_no_key(pair.bed);
+  pair_close(&pair);
+}
+
+static void test_a_replica_that_is_away_for_less_than_the_ttl_costs_nothing(void **state) {
+  (void)state;
+  pair_t pair = pair_open();
+  contender_t *c = durable_watched(&pair, 2 * kept_ttl());
+  assert_error(try_lock(c), 0);
+  server_pause(pair.replica);
+  bed_run_for(pair.bed, kept_ttl());
+  server_resume(pair.replica);
+  bed_run_for(pair.bed, 2 * kept_ttl());
+  assert_int_equal(c->lost, 0);
+  assert_true(is_on_replica(&pair, c));
+  pair_close(&pair);
+}
+
+static void test_an_extend_that_the_replica_has_not_is_none(void **state) {
+  (void)state;
+  pair_t pair = pair_open();
+  contender_t *c = durable(&pair, "door");
+  assert_error(try_lock(c), 0);
+  server_pause(pair.replica);
+  assert_error(extend(c, 50000 * slow()), BELAY_ENOREPLICAS);
+  assert_between(remaining_ms(c), 1, 10000 * slow());
+  server_resume(pair.replica);
+  assert_error(extend(c, 50000 * slow()), 0);
+  assert_true(remaining_ms(c) > 40000 * slow());
+  assert_between(server_integer(pair.replica, "PTTL", key_of(c), NULL), 40000 * slow(),
+                 50000 * slow());
+  pair_close(&pair);
+}
+
+/* The second one writes nothing, since the primary keeps it for longer than that already: what the replica has is
+ * not what is asked about, least of all on another connection. */
+static void test_nor_is_a_shorter_one_after_it_on_a_new_connection(void **state) {
+  (void)state;
+  pair_t pair = pair_open();
+  contender_t *c = durable(&pair, "door");
+  assert_error(try_lock(c), 0);
+  server_pause(pair.replica);
+  assert_error(extend(c, 50000 * slow()), BELAY_ENOREPLICAS);
+  (void)server_ask(pair.bed->server, "CLIENT", "KILL", "TYPE", "normal", NULL);
+  bed_run_for(pair.bed, 500 * slow());
+  assert_int_not_equal(extend(c, 30000 * slow()), 0);
+  assert_true(remaining_ms(c) <= 10000 * slow());
+  pair_close(&pair);
+}
+
+static void test_other_locks_are_not_held_up(void **state) {
+  (void)state;
+  pair_t pair = pair_open();
+  belay_lock_options_t options = replicated(with_ttl(20000 * slow()));
+  options.replica_timeout_ms = 2000 * slow();
+  options.timeout_ms = 4000 * slow();
+  contender_t *c = contender_new(pair.bed, "door", &options);
+  contender_t *plain = contender_new(pair.bed, "plain", NULL);
+  assert_error(try_lock(c), 0);
+  assert_error(release(c), 0);
+  server_pause(pair.replica);
+  assert_error(begin_acquire(c, 0), 0);
+  bed_until(pair.bed, value_of(c) != NULL);
+  for (int i = 0; i < 10; i++) {
+    assert_error(try_lock(plain), 0);
+    assert_error(release(plain), 0);
+  }
+  assert_int_equal(c->ended, 2);
+  assert_error(outcome(c), BELAY_ENOREPLICAS);
+  pair_close(&pair);
+}
+
+/* ---- scripts that the server does not know any more -------------------------------------------------------- */
+
+static void flush_scripts(const pair_t *pair) {
+  server_do(pair->bed->server, "SCRIPT", "FLUSH", NULL);
+}
+
+static void test_flushed_scripts_are_sent_again_and_waited_for(void **state) {
+  (void)state;
+  pair_t pair = pair_open();
+  contender_t *c = durable(&pair, "door");
+  for (int i = 0; i < 20; i++) {
+    flush_scripts(&pair);
+    assert_error(try_lock(c), 0);
+    flush_scripts(&pair);
+    assert_error(extend(c, (20000 + i) * slow()), 0);
+    assert_true(server_integer(pair.replica, "PTTL", key_of(c), NULL) > 10000 * slow());
+    flush_scripts(&pair);
+    assert_error(release(c), 0);
+  }
+  pair_close(&pair);
+}
+
+/* The replica has everything, and gets nothing more; and the primary knows no script. */
+static void cut_off(const pair_t *pair) {
+  assert_int_equal(server_integer(pair->bed->server, "WAIT", "1", "5000", NULL), 1);
+  server_pause(pair->replica);
+  flush_scripts(pair);
+}
+
+/* WAIT behind a script that was not run would be about the write before it, which the replica has. */
+static void expect_no_false_confirmation(bool fencing) {
+  pair_t pair = pair_open();
+  belay_lock_options_t options = replicated(with_ttl(10000 * slow()));
+  options.fencing = fencing;
+  contender_t *c = contender_new(pair.bed, "door", &options);
+  assert_error(try_lock(c), 0);
+  assert_error(extend(c, 10000 * slow()), 0); /* each script was called on this connection */
+  cut_off(&pair);
+  assert_error(extend(c, 50000 * slow()), BELAY_ENOREPLICAS);
+  server_resume(pair.replica);
+  assert_error(release(c), 0);
+  cut_off(&pair);
+  assert_error(try_lock(c), BELAY_ENOREPLICAS);
+  pair_close(&pair);
+}
+
+static void test_flushed_scripts_are_not_taken_for_written(void **state) {
+  (void)state;
+  expect_no_false_confirmation(false);
+}
+
+static void test_nor_are_those_of_a_lock_with_fencing(void **state) {
+  (void)state;
+  expect_no_false_confirmation(true);
+}
+
+/* ---- options, and several nodes ---------------------------------------------------------------------------- */
+
+static int new_status(bed_t *bed, const belay_lock_options_t *options) {
+  belay_lock_t *lock;
+  int error = belay_lock_new(bed->client, "door", 4, options, &lock);
+  if (error == 0)
+    assert_error(belay_lock_close(lock, NULL), 0);
+  return error;
+}
+
+static void test_the_ranges_of_the_options(void **state) {
+  (void)state;
+  belay_client_options_t hasty = client_options(), options = patient();
+  hasty.stall_timeout_ms = 1000;
+  bed_t *bed = bed_open_at("redis://127.0.0.1:1", &options);
+  belay_lock_options_t good = replicated(with_ttl(10000)), bad = good;
+  good.min_replicas = 255;
+  good.replica_timeout_ms = good.timeout_ms;
+  assert_error(new_status(bed, &good), 0);
+  good.timeout_ms = good.replica_timeout_ms = 1;
+  assert_error(new_status(bed, &good), 0);
+  good.replica_timeout_ms = BELAY_DEFAULT;
+  assert_error(new_status(bed, &good), 0);
+  bad.min_replicas = 256;
+  assert_error(new_status(bed, &bad), BELAY_EINVAL);
+  bad.min_replicas = 1;
+  bad.replica_timeout_ms = 0;
+  assert_error(new_status(bed, &bad), BELAY_EINVAL);
+  bad.replica_timeout_ms = bad.timeout_ms + 1;
+  assert_error(new_status(bed, &bad), BELAY_EINVAL);
+  bed_close(bed);
+  bed = bed_open_at("redis://127.0.0.1:1",
+                    &hasty); /* a connection that is silent for longer is dropped */
+  bad.replica_timeout_ms = 501;
+  assert_error(new_status(bed, &bad), BELAY_EINVAL);
+  bad.replica_timeout_ms = 500;
+  assert_error(new_status(bed, &bad), 0);
+  bed_close(bed);
+}
+
+/* Three primaries, each with a replica of its own. */
+static void test_on_several_nodes_each_has_to_have_its_replica(void **state) {
+  (void)state;
+  server_t *primary[3], *replica[3];
+  belay_client_t *client[3];
+  for (int i = 0; i < 3; i++)
+    replica[i] = start_replica(primary[i] = start_primary());
+  belay_client_options_t of_client = patient();
+  bed_t *bed = bed_open_with(primary[0], &of_client);
+  for (int i = 0; i < 3; i++)
+    client[i] = i == 0 ? bed->client : bed_connect(bed, server_url(primary[i]), &of_client);
+  belay_lock_options_t options = redlock_options(20000 * slow());
+  options.min_replicas = 1;
+  options.timeout_ms = TIMEOUT;
+  options.replica_timeout_ms = REPLICA_TIMEOUT;
+  contender_t *c = contender_over(bed, client, 3, "door", &options);
+  belay_lock_tally_t tally;
+
+  server_pause(replica[2]);
+  assert_error(acquire(c, 5000 * slow()), 0);
+  bed_run_for(bed, TIMEOUT);
+  belay_lock_tally(c->lock, &tally);
+  assert_int_equal(tally.votes[BELAY_VOTE_GRANTED], 2);
+  assert_int_equal(tally.node[2].vote, BELAY_VOTE_REFUSED);
+  assert_error(tally.node[2].error, BELAY_ENOREPLICAS);
+  assert_error(release(c), 0);
+  bed_settle(bed); /* on every node */
+
+  server_pause(replica[1]);
+  int status = try_lock(c);
+  if (status != BELAY_ENOQUORUM && status != BELAY_ENOREPLICAS)
+    fail_msg("%s without two replicas of three", belay_err_name(status));
+  bed_settle(bed);
+  for (int i = 0; i < 3; i++)
+    assert_int_equal(server_keys(primary[i]), 0);
+  bed_close(bed); /* and the first primary */
+  for (int i = 0; i < 3; i++)
+    server_stop(replica[i]);
+  server_stop(primary[1]);
+  server_stop(primary[2]);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_when_it_is_granted_the_replica_has_it),
+      cmocka_unit_test(test_many_at_once_are_on_the_replica_when_granted),
+      cmocka_unit_test(test_nobody_waits_unless_asked_to),
+      cmocka_unit_test(test_without_the_replica_it_is_not_granted_and_undone),
+      cmocka_unit_test(test_nor_where_there_is_no_replica_at_all),
+      cmocka_unit_test(test_a_waiter_gets_it_when_the_replica_is_back),
+      cmocka_unit_test(test_what_is_canceled_while_it_waits_for_the_replica_is_undone),
+      cmocka_unit_test(test_somebody_elses_is_held_whatever_the_replicas),
+      cmocka_unit_test(test_two_replicas_are_more_than_one),
+      cmocka_unit_test(test_the_fencing_counter_is_on_the_replica_too),
+      cmocka_unit_test(test_renewals_that_the_replica_has_not_do_not_count),
+      cmocka_unit_test(test_a_replica_that_is_away_for_less_than_the_ttl_costs_nothing),
+      cmocka_unit_test(test_an_extend_that_the_replica_has_not_is_none),
+      cmocka_unit_test(test_nor_is_a_shorter_one_after_it_on_a_new_connection),
+      cmocka_unit_test(test_other_locks_are_not_held_up),
+      cmocka_unit_test(test_flushed_scripts_are_sent_again_and_waited_for),
+      cmocka_unit_test(test_flushed_scripts_are_not_taken_for_written),
+      cmocka_unit_test(test_nor_are_those_of_a_lock_with_fencing),
+      cmocka_unit_test(test_the_ranges_of_the_options),
+      cmocka_unit_test(test_on_several_nodes_each_has_to_have_its_replica),
+  };
+  return cmocka_run_group_tests_name("durable", tests, start_both, stop_both);
+}

@@ -1,0 +1,117 @@
+/* A Sentinel group fails over again and again, asked to, or because its primary is killed or stands still, while a load
+ * (support/load/load.h) goes on.
+ *
+ *   - Nobody who has lost a lock writes behind his successor: numbers grow, whatever a failover has lost.
+ *   - What is counted once is counted once: of each operation either the new primary has both the count and the record
+ *     of it, or neither. What all replicas had before the failover began is there after it. Between that and what was
+ *     confirmed since is what replication, which does not wait, may lose; that is printed.
+ *   - No id comes twice, and the limiter allows no more than its bound, and a burst for each time that it has forgotten.
+ *   - A client has an answer of the new primary soon after it was told of it by its Sentinel.
+ *
+ * BELAY_FAILOVERS in the environment: how many; default 5. Then the figures are judged as they are meant: else they may be
+ * those of a machine that has others to serve. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "support/load/drill.h"
+#include "support/deployments/herald.h"
+
+enum { RECOVERY_MS = 250 };
+
+typedef struct drill {
+  group_t *group;
+  herald_t *herald;
+  load_t load;
+  unsigned count;                       /* of failovers so far */
+  double recovery_ms[DRILLS_MAX];       /* since the Sentinel that is listened to has told, */
+  double recovery_first_ms[DRILLS_MAX]; /* and since the first one has */
+  drill_gaps_t gaps;
+  drill_sum_t sum;
+} drill_t;
+
+/* ---- one failover ------------------------------------------------------------------------------------------- */
+
+static void note_recovery(drill_t *drill) {
+  const load_t *load = &drill->load;
+  int64_t first = herald_heard_first(drill->herald), own = herald_heard(drill->herald, 0);
+  drill->recovery_ms[drill->count] = drill_after(own, load->since);
+  drill->recovery_first_ms[drill->count] = drill_after(first, load->since);
+}
+
+/* Begun when all is well, and there is a load. */
+static void begin(drill_t *drill, const char *name, group_way_t way, uint64_t *safe) {
+  group_t *group = drill->group;
+  load_begin(&drill->load, name);
+  drill_go_on(&drill->load, 100);
+  drill_until(&drill->load, group_is_whole(group));
+  *safe = drill_rest(&drill->load);
+  drill_until(&drill->load, group_is_whole(group)); /* by now all have what was confirmed */
+  load_go_on(&drill->load);
+  drill_go_on(&drill->load, 100);
+  herald_reset(drill->herald);
+  group_begin_fail_over(group, way);
+}
+
+static void fail_over(drill_t *drill, group_way_t way) {
+  static const char *const names[] = {"asked", "killed", "paused"};
+  const load_t *load = &drill->load;
+  unsigned n = drill->count;
+  char name[32];
+  drill_sum_t before = drill->sum;
+  uint64_t safe;
+  snprintf(name, sizeof name, "n%u", n);
+  begin(drill, name, way, &safe);
+  drill_until(&drill->load, group_has_failed_over(drill->group));
+  drill_until(&drill->load, herald_heard(drill->herald, 0) != 0);
+  drill_until(&drill->load, group_primary(drill->group) >= 0);
+  server_t *primary = group_node(drill->group, (unsigned)group_primary(drill->group));
+  drill_until(&drill->load, drill_is_at(&drill->load, primary));
+  note_recovery(drill);
+  drill_go_on(&drill->load, 100);
+  drill_check_counter(&drill->load, primary, name, safe, &drill->sum);
+  drill_note_gap(&drill->gaps, load);
+  print_message(
+      "# %3u %s: recovered %.1f ms after its Sentinel told (%.1f after the first one), gap "
+      "%.1f ms (by its own fault %.1f more than an idle loop's %.1f), lost %" PRIu64 " of %" PRIu64
+      "\n",
+      n, names[way], drill->recovery_ms[n], drill->recovery_first_ms[n],
+      (double)load->gap_us / 1000, load_gap_ms(load), (double)load->idle_us / 1000,
+      drill->sum.lost - before.lost, drill->sum.confirmed - before.confirmed);
+  drill->count++;
+  group_mend(drill->group);
+}
+
+/* ---- what it comes to --------------------------------------------------------------------------------------- */
+
+static void judge(drill_t *drill) {
+  unsigned n = drill->count;
+  (void)drill_print("recovered after the first Sentinel told", drill->recovery_first_ms, n);
+  double slowest = drill_print("recovered after its Sentinel told", drill->recovery_ms, n);
+  drill_judge_gaps(&drill->gaps);
+  drill_judge(&drill->load, &drill->sum, n);
+  bool strict = drill_is_strict();
+  assert_true(slowest <= (strict ? RECOVERY_MS : 20 * RECOVERY_MS * (double)slow()));
+}
+
+static void test_a_load_survives_failovers(void **state) {
+  (void)state;
+  static const group_way_t ways[] = {GROUP_KILLED, GROUP_PAUSED, GROUP_ASKED};
+  static drill_t drill;
+  drill.group = group_start(NULL);
+  drill.herald = herald_start(drill.group);
+  load_start(&drill.load, group_url(drill.group), REPLICAS_NODES - 1);
+  while (drill.count < drill_setting("BELAY_FAILOVERS", 5))
+    fail_over(&drill, ways[drill.count % 3]);
+  load_end(&drill.load);
+  judge(&drill);
+  herald_stop(drill.herald);
+  group_stop(drill.group);
+}
+
+int main(int argc, char **argv) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_load_survives_failovers)};
+  if (argc > 1 && strcmp(argv[1], LOAD_ROLE) == 0)
+    return load_main(argv);
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

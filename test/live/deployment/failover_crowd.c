@@ -1,0 +1,338 @@
+/* Two thousand clients in four processes lose their primary at once: a Sentinel group's, or of a cluster the one whose slot
+ * they all use. All together they knock no more than a thousand times a second, at Sentinels and servers, before the
+ * promotion and after it; and five seconds after it all are back.
+ *
+ * BELAY_FAILOVERS in the environment: so it is. Otherwise they are two hundred, and have more time: the machine may
+ * have others to serve. */
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "core/client/client.h"
+#include "support/fixtures/bed.h"
+#include "support/deployments/cluster.h"
+#include "support/deployments/herald.h"
+#include "support/servers/process.h"
+
+enum { PROCESSES = 4, MANY = 500, FEW = 50, PER_SECOND = 1000, BACK_MS = 5000 };
+enum { BUCKET_MS = 100, BUCKETS = 2400, PATIENCE_MS = 60000 };
+
+#define ROLE "--crowd"
+#define PAUSE_MS 200 /* between two calls of a client's */
+
+static bool is_strict(void) {
+  return getenv("BELAY_FAILOVERS") != NULL && slow() == 1;
+}
+
+/* Each client has a connection to its primary, and one to whom it asks where that is. */
+static unsigned clients_each(void) {
+  struct rlimit files;
+  getrlimit(RLIMIT_NOFILE, &files);
+  files.rlim_cur = files.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &files);
+  unsigned wanted = getenv("BELAY_FAILOVERS") != NULL ? MANY : FEW;
+  unsigned most = files.rlim_cur > 300 ? (unsigned)(files.rlim_cur - 200) / 2 : 50;
+  if (most < wanted)
+    print_message("# no more than %u files: %u clients in a process\n", (unsigned)files.rlim_cur,
+                  most);
+  return most < wanted ? most : wanted;
+}
+
+/* ---- a part of the crowd ------------------------------------------------------------------------------------- */
+
+typedef struct guest {
+  belay_client_t *client;
+  uv_timer_t pause;
+  bool came; /* it has been answered, by the server with this run id */
+  char run_id[BELAY__RUN_ID_MAX];
+  bool back; /* and by another one since */
+} guest_t;
+
+static struct {
+  bed_t *bed;
+  unsigned n, came, back;
+  guest_t *guest;
+  uint64_t attempts; /* so far */
+  uv_timer_t count;
+  bool ends;
+} my;
+
+static void on_answer(belay_client_t *client, int status);
+
+static void on_pause(uv_timer_t *pause) {
+  guest_t *guest = pause->data;
+  assert_error(belay_client_ping(guest->client, 30000, on_answer), 0);
+}
+
+static void on_answer(belay_client_t *client, int status) {
+  guest_t *guest = belay_client_data(client);
+  const belay__server_t *server = client->node_ops->server(client, BELAY__LANE_LEASE, 0);
+  if (status == 0 && server != NULL && !guest->came) {
+    guest->came = true;
+    memcpy(guest->run_id, server->run_id, sizeof guest->run_id);
+    if (++my.came == my.n)
+      printf("ready\n");
+  } else if (status == 0 && server != NULL && !guest->back &&
+             !belay__server_is(server, guest->run_id, sizeof guest->run_id)) {
+    guest->back = true;
+    if (++my.back == my.n)
+      printf("back %" PRId64 "\n", clock_now());
+  }
+  if (!my.ends)
+    uv_timer_start(&guest->pause, on_pause, PAUSE_MS, 0);
+}
+
+/* What each of them has tried, whatever came of it. */
+static void on_count(uv_timer_t *timer) {
+  uint64_t attempts = 0;
+  (void)timer;
+  for (unsigned i = 0; i < my.n; i++) {
+    belay_client_stats_t stats;
+    belay_client_stats(my.guest[i].client, &stats);
+    attempts += stats.connects + stats.connect_errors;
+  }
+  if (attempts > my.attempts)
+    printf("tried %" PRId64 " %" PRIu64 "\n", clock_now(), attempts - my.attempts);
+  my.attempts = attempts;
+}
+
+/* "note": it begins anew, with the servers that they are at now. Else: it ends. */
+static void on_line(uv_poll_t *input, int status, int events) {
+  char text[16];
+  (void)input, (void)events;
+  ssize_t n = status < 0 ? 0 : read(STDIN_FILENO, text, sizeof text);
+  if (n <= 0)
+    _exit(1);
+  if (memcmp(text, "note", 4) != 0) {
+    my.ends = true;
+    return;
+  }
+  my.came = my.back = 0;
+  for (unsigned i = 0; i < my.n; i++)
+    my.guest[i].came = my.guest[i].back = false;
+}
+
+static int be_crowd(char **argv) {
+  uv_poll_t input;
+  my.n = (unsigned)atoi(argv[3]);
+  my.guest = calloc(my.n, sizeof *my.guest);
+  my.bed = bed_bare();
+  uv_loop_t *loop = &my.bed->loop;
+  setvbuf(stdout, NULL, _IOLBF, 0);
+  for (unsigned i = 0; i < my.n; i++) {
+    guest_t *guest = &my.guest[i];
+    assert_error(belay_connect(my.bed->belay, argv[2], NULL, &guest->client), 0);
+    belay_client_set_data(guest->client, guest);
+    uv_timer_init(loop, &guest->pause);
+    guest->pause.data = guest;
+    uv_timer_start(&guest->pause, on_pause, 1 + i % PAUSE_MS, 0);
+  }
+  uv_timer_init(loop, &my.count);
+  uv_timer_start(&my.count, on_count, BUCKET_MS, BUCKET_MS);
+  uv_poll_init(loop, &input, STDIN_FILENO);
+  uv_poll_start(&input, UV_READABLE, on_line);
+  while (!my.ends)
+    uv_run(loop, UV_RUN_ONCE);
+  for (unsigned i = 0; i < my.n; i++)
+    uv_close((uv_handle_t *)&my.guest[i].pause, NULL);
+  uv_close((uv_handle_t *)&my.count, NULL);
+  uv_close((uv_handle_t *)&input, NULL);
+  bed_close(my.bed);
+  free(my.guest);
+  return 0;
+}
+
+/* ---- what they are clients of --------------------------------------------------------------------------------- */
+
+typedef struct house {
+  const char *name;
+  const char *(*start)(void); /* its URL */
+  bool (*is_whole)(void);
+  void (*kill)(void);
+  int64_t (*promoted)(void); /* when that was first known; 0: not yet */
+  void (*stop)(void);
+} house_t;
+
+static group_t *group;
+static herald_t *herald;
+
+static const char *start_group(void) {
+  group = group_start(NULL);
+  herald = herald_start(group);
+  return group_url(group);
+}
+
+static bool group_is_well(void) {
+  return group_is_whole(group);
+}
+
+static void kill_in_group(void) {
+  herald_reset(herald);
+  group_begin_fail_over(group, GROUP_KILLED);
+}
+
+static int64_t promoted_in_group(void) {
+  return herald_heard_first(herald);
+}
+
+static void stop_group(void) {
+  herald_stop(herald);
+  group_stop(group);
+}
+
+static cluster_t *cluster;
+
+static const char *start_cluster(void) {
+  cluster = cluster_start(NULL);
+  return cluster_url(cluster);
+}
+
+static bool cluster_is_well(void) {
+  return cluster_is_whole(cluster);
+}
+
+/* A call without a key, such as a PING, is for slot 0. */
+static void kill_in_cluster(void) {
+  cluster_begin_fail_over(cluster, 0, CLUSTER_KILLED);
+}
+
+static int64_t promoted_in_cluster(void) {
+  return cluster_has_failed_over(cluster) ? clock_now() : 0;
+}
+
+static void stop_cluster(void) {
+  cluster_stop(cluster);
+}
+
+static const house_t a_group = {"a group",     start_group,       group_is_well,
+                                kill_in_group, promoted_in_group, stop_group};
+static const house_t a_cluster = {"a cluster",     start_cluster,       cluster_is_well,
+                                  kill_in_cluster, promoted_in_cluster, stop_cluster};
+
+/* ---- all of it ------------------------------------------------------------------------------------------------ */
+
+typedef struct crowd {
+  process_t process[PROCESSES];
+  unsigned ready, back;
+  int64_t last_back, began;
+  uint64_t tried[BUCKETS]; /* in each tenth of a second */
+} crowd_t;
+
+static void read_line(crowd_t *crowd, const char *line) {
+  int64_t at;
+  uint64_t n;
+  if (strcmp(line, "ready") == 0) {
+    crowd->ready++;
+  } else if (sscanf(line, "back %" SCNd64, &at) == 1) {
+    crowd->back++;
+    crowd->last_back = at > crowd->last_back ? at : crowd->last_back;
+  } else if (sscanf(line, "tried %" SCNd64 " %" SCNu64, &at, &n) == 2) {
+    int64_t bucket = (at - crowd->began) / (BUCKET_MS * MS);
+    if (bucket >= 0 && bucket < BUCKETS)
+      crowd->tried[bucket] += n;
+  }
+}
+
+static void hear(crowd_t *crowd) {
+  struct pollfd inputs[PROCESSES];
+  char line[128];
+  for (int i = 0; i < PROCESSES; i++)
+    inputs[i] = (struct pollfd){.fd = crowd->process[i].out, .events = POLLIN};
+  if (poll(inputs, PROCESSES, 5) <= 0)
+    return;
+  for (int i = 0; i < PROCESSES; i++)
+    if (inputs[i].revents != 0) {
+      assert_true(process_read_line(&crowd->process[i], line, sizeof line));
+      read_line(crowd, line);
+    }
+}
+
+#define AWAIT(crowd, condition)                                                                    \
+  do {                                                                                             \
+    int64_t began_ = clock_now();                                                                  \
+    while (!(condition)) {                                                                         \
+      hear(crowd);                                                                                 \
+      if (clock_since_ms(began_) > PATIENCE_MS * slow())                                           \
+        fail_msg("waited in vain for: %s", #condition);                                            \
+    }                                                                                              \
+  } while (0)
+
+static void tell_all(crowd_t *crowd, const char *line) {
+  for (int i = 0; i < PROCESSES; i++)
+    process_write_line(&crowd->process[i], line);
+}
+
+/* The most in a second, wherever that begins. */
+static uint64_t most_in_a_second(const crowd_t *crowd) {
+  uint64_t most = 0;
+  for (int i = 0; i + 10 <= BUCKETS; i++) {
+    uint64_t sum = 0;
+    for (int k = i; k < i + 10; k++)
+      sum += crowd->tried[k];
+    most = sum > most ? sum : most;
+  }
+  return most;
+}
+
+static void come_back(const house_t *house) {
+  static crowd_t crowd;
+  char number[12];
+  unsigned each = clients_each();
+  int64_t promoted = 0;
+  crowd = (crowd_t){.ready = 0};
+  const char *url = house->start();
+  snprintf(number, sizeof number, "%u", each);
+  const char *argv[] = {process_self(), ROLE, url, number, NULL};
+  for (int i = 0; i < PROCESSES; i++)
+    crowd.process[i] = process_start(argv);
+  AWAIT(&crowd, crowd.ready == PROCESSES);
+  /* So many at once may have been taken for the end of the primary. */
+  AWAIT(&crowd, house->is_whole());
+  crowd.ready = crowd.back = 0;
+  tell_all(&crowd, "note");
+  AWAIT(&crowd, crowd.ready == PROCESSES);
+  crowd.back = 0;
+  crowd.began = clock_now();
+  house->kill();
+  AWAIT(&crowd, (promoted = house->promoted()) != 0);
+  AWAIT(&crowd, crowd.back == PROCESSES);
+  int64_t after = (crowd.last_back - promoted) / MS;
+  int64_t done = clock_now();
+  AWAIT(&crowd, clock_since_ms(done) > 1000);
+  uint64_t most = most_in_a_second(&crowd), all = 0;
+  for (int i = 0; i < BUCKETS; i++)
+    all += crowd.tried[i];
+  print_message("# %s, %u clients: all are back %" PRId64
+                " ms after the promotion was known, which was "
+                "%" PRId64 " ms after the kill; %" PRIu64
+                " attempts to connect in all, at most %" PRIu64 " in a second\n",
+                house->name, PROCESSES * each, after, (promoted - crowd.began) / MS, all, most);
+  tell_all(&crowd, "end");
+  for (int i = 0; i < PROCESSES; i++)
+    assert_int_equal(process_wait(&crowd.process[i]), 0);
+  assert_between((long long)most, 0, PER_SECOND);
+  assert_true(after <= (is_strict() ? BACK_MS : 4 * slow() * BACK_MS));
+  house->stop();
+}
+
+static void test_a_crowd_comes_back_to_a_group(void **state) {
+  (void)state;
+  come_back(&a_group);
+}
+
+static void test_a_crowd_comes_back_to_a_cluster(void **state) {
+  (void)state;
+  come_back(&a_cluster);
+}
+
+int main(int argc, char **argv) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_a_crowd_comes_back_to_a_group),
+      cmocka_unit_test(test_a_crowd_comes_back_to_a_cluster),
+  };
+  if (argc > 1 && strcmp(argv[1], ROLE) == 0)
+    return be_crowd(argv);
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

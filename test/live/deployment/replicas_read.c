@@ -1,0 +1,614 @@
+/* Reading from replicas: what may be asked of them, which of them are asked, and what is done when they cannot answer. */
+#include <stdio.h>
+
+#include "support/servers/acl.h"
+#include "support/fixtures/data/counters.h"
+#include "support/deployments/relay.h"
+#include "support/deployments/replicas.h"
+#include "support/servers/secure.h"
+
+/* ---- operations that a replica may answer ----------------------------------------------------------------- */
+
+typedef struct reader {
+  bed_t *bed;
+  belay_request_t request;
+  unsigned begun, ended;
+  int status;
+  int64_t value; /* what it came to, as a number */
+} reader_t;
+
+static void told(belay_request_t *request, int status, int64_t value) {
+  reader_t *reader = request->data;
+  reader->ended++;
+  reader->status = status;
+  reader->value = value;
+}
+
+static void on_counted(belay_request_t *request, int status, const belay_counter_result_t *result) {
+  told(request, status, result == NULL ? -1 : result->value);
+}
+
+static void on_counted_many(belay_request_t *request, int status,
+                            const belay_counter_result_t *results, size_t n) {
+  int64_t sum = 0;
+  for (size_t i = 0; status == 0 && i < n; i++)
+    sum += results[i].value;
+  told(request, status, sum);
+}
+
+static void on_counted_all(belay_request_t *request, int status,
+                           const belay_counter_field_t *fields, size_t n) {
+  told(request, status, n == 0 ? -1 : fields[0].value);
+}
+
+static void on_number(belay_request_t *request, int status, int64_t value) {
+  told(request, status, value);
+}
+
+static void on_numbers(belay_request_t *request, int status, const int64_t *counts, size_t n) {
+  told(request, status, n == 0 ? -1 : counts[0]);
+}
+
+static void on_verdict(belay_request_t *request, int status, belay_dedup_verdict_t verdict) {
+  told(request, status, verdict == BELAY_DEDUP_SEEN);
+}
+
+static void on_verdicts(belay_request_t *request, int status, const belay_dedup_verdict_t *verdicts,
+                        size_t n) {
+  told(request, status, n > 0 && verdicts[0] == BELAY_DEDUP_SEEN);
+}
+
+static void on_entries(belay_request_t *request, int status, const belay_ranking_entry_t *entries,
+                       size_t n) {
+  told(request, status, n == 0 ? -1 : entries[0].score);
+}
+
+static void on_online(belay_request_t *request, int status, const bool *online, size_t n) {
+  told(request, status, n > 0 && online[0]);
+}
+
+static void on_answer(belay_request_t *request, int status, bool answer) {
+  told(request, status, answer);
+}
+
+static void on_done(belay_request_t *request, int status) {
+  told(request, status, 0);
+}
+
+static void on_cached(belay_request_t *request, int status, const belay_cache_result_t *result) {
+  told(request, status, result->len > 0 ? ((const char *)result->data)[0] : -1);
+}
+
+static void on_changed(belay_request_t *request, int status, bool applied) {
+  told(request, status, applied);
+}
+
+static belay_request_t *fresh(reader_t *reader) {
+  reader->request = (belay_request_t){.data = reader};
+  reader->begun++;
+  return &reader->request;
+}
+
+static void finish(reader_t *reader, int error) {
+  assert_error(error, 0);
+  bed_until(reader->bed, reader->ended == reader->begun);
+}
+
+/* Begins it (`call` says r for its request), and waits for its end. */
+#define READ(reader, call)                                                                         \
+  do {                                                                                             \
+    belay_request_t *r = fresh(reader);                                                            \
+    finish((reader), (call));                                                                      \
+  } while (0)
+
+/* It goes well, and comes to that. */
+#define EXPECT(reader, number, call)                                                               \
+  do {                                                                                             \
+    READ(reader, call);                                                                            \
+    assert_error((reader)->status, 0);                                                             \
+    assert_int_equal((reader)->value, (number));                                                   \
+  } while (0)
+
+typedef struct house {
+  belay_counter_t *counter;
+  belay_dedup_t *set, *window, *bitmap, *log;
+  belay_ranking_t *ranking, *timed;
+  belay_presence_t *presence, *spread;
+  belay_active_t *active;
+  belay_bloom_t *bloom;
+  belay_cache_t *cache;
+} house_t;
+
+static belay_dedup_t *new_dedup(belay_client_t *client, const char *name, belay_dedup_kind_t kind) {
+  belay_dedup_options_t options;
+  belay_dedup_t *dedup;
+  belay_dedup_options_init(&options);
+  options.name = name;
+  options.name_len = strlen(name);
+  options.kind = kind;
+  assert_error(belay_dedup_new(client, &options, &dedup), 0);
+  return dedup;
+}
+
+static belay_presence_t *new_presence(belay_client_t *client, const char *name, int64_t window_ms) {
+  belay_presence_options_t options;
+  belay_presence_t *presence;
+  belay_presence_options_init(&options);
+  options.name = name;
+  options.name_len = strlen(name);
+  options.max_id = 100;
+  options.window_ms = window_ms;
+  assert_error(belay_presence_new(client, &options, &presence), 0);
+  return presence;
+}
+
+static void build(house_t *house, belay_client_t *client) {
+  belay_active_options_t active;
+  belay_bloom_options_t bloom;
+  belay_cache_options_t cache;
+  belay_ranking_options_t timed;
+  belay_active_options_init(&active);
+  active.name = "app";
+  active.name_len = 3;
+  belay_bloom_options_init(&bloom);
+  bloom.name = "seen";
+  bloom.name_len = 4;
+  bloom.capacity = 1000;
+  belay_cache_options_init(&cache);
+  cache.replicas = true;
+  belay_ranking_options_init(&timed);
+  timed.name = "timed";
+  timed.name_len = 5;
+  timed.ties = BELAY_RANKING_EARLIER_FIRST;
+  assert_error(belay_counter_new(client, NULL, &house->counter), 0);
+  house->set = new_dedup(client, "set", BELAY_DEDUP_SET);
+  house->window = new_dedup(client, "window", BELAY_DEDUP_WINDOW);
+  house->bitmap = new_dedup(client, "bitmap", BELAY_DEDUP_BITMAP);
+  house->log = new_dedup(client, "log", BELAY_DEDUP_COUNT);
+  assert_error(belay_ranking_new(client, NULL, &house->ranking), 0);
+  assert_error(belay_ranking_new(client, &timed, &house->timed), 0);
+  house->presence = new_presence(client, "desk", 0);
+  house->spread = new_presence(client, "spread", 60000);
+  assert_error(belay_active_new(client, &active, &house->active), 0);
+  assert_error(belay_bloom_new(client, &bloom, &house->bloom), 0);
+  assert_error(belay_cache_new(client, &cache, &house->cache), 0);
+}
+
+static const belay_bytes_t two_keys[] = {{"a", 1}, {"b", 1}}, an_item = {"x", 1},
+                           a_field = {"f", 1};
+
+static void furnish(house_t *h, reader_t *r_) {
+  const belay_ranking_score_t score = {.member = {"ann", 3}, .score = 7};
+  EXPECT(r_, 2, belay_counter_add(h->counter, r, "a", 1, 2, on_counted));
+  EXPECT(r_, 3, belay_counter_add(h->counter, r, "b", 1, 3, on_counted));
+  EXPECT(r_, 4, belay_counter_add_field(h->counter, r, "group", 5, "f", 1, 4, on_counted));
+  EXPECT(r_, 0, belay_dedup_mark(h->set, r, "k", 1, "x", 1, on_verdict));
+  EXPECT(r_, 0, belay_dedup_mark(h->window, r, "k", 1, "x", 1, on_verdict));
+  EXPECT(r_, 0, belay_dedup_mark(h->bitmap, r, "k", 1, "5", 1, on_verdict));
+  EXPECT(r_, 0, belay_dedup_mark(h->log, r, "a", 1, "x", 1, on_verdict));
+  EXPECT(r_, 0, belay_dedup_mark(h->log, r, "b", 1, "y", 1, on_verdict));
+  EXPECT(r_, 7,
+         belay_ranking_submit(h->ranking, r, "t", 1, BELAY_RANKING_SET, &score, 1, on_entries));
+  EXPECT(r_, 7,
+         belay_ranking_submit(h->timed, r, "t", 1, BELAY_RANKING_SET, &score, 1, on_entries));
+  EXPECT(r_, 0, belay_presence_set(h->presence, r, 7, on_done));
+  EXPECT(r_, 0, belay_presence_set(h->spread, r, 7, on_done));
+  EXPECT(r_, 0, belay_active_mark(h->active, r, "u", 1, BELAY_ACTIVE_NOW, on_done));
+  EXPECT(
+      r_, 1,
+      belay_active_archive(h->active, r, BELAY_ACTIVE_NOW, BELAY_ACTIVE_NOW, "old", 3, on_numbers));
+  EXPECT(r_, 1, belay_bloom_add(h->bloom, r, "x", 1, on_answer));
+  EXPECT(r_, 1, belay_cache_put(h->cache, r, "page", 4, "P", 1, BELAY_DEFAULT, on_changed));
+}
+
+/* All that a replica may be asked. */
+static void read_all(house_t *h, reader_t *r_) {
+  const belay_bytes_t label = {"old", 3}, ann = {"ann", 3}, five = {"5", 1};
+  EXPECT(r_, 2, belay_counter_get(h->counter, r, "a", 1, on_counted));
+  EXPECT(r_, 5, belay_counter_get_many(h->counter, r, two_keys, 2, on_counted_many));
+  EXPECT(r_, 4, belay_counter_get_field(h->counter, r, "group", 5, "f", 1, on_counted));
+  EXPECT(r_, 4, belay_counter_get_fields(h->counter, r, "group", 5, &a_field, 1, on_counted_many));
+  EXPECT(r_, 4, belay_counter_get_all(h->counter, r, "group", 5, 10, on_counted_all));
+  EXPECT(r_, 1, belay_dedup_seen(h->set, r, "k", 1, "x", 1, on_verdict));
+  EXPECT(r_, 1, belay_dedup_seen_many(h->set, r, "k", 1, &an_item, 1, on_verdicts));
+  EXPECT(r_, 1, belay_dedup_seen(h->window, r, "k", 1, "x", 1, on_verdict));
+  EXPECT(r_, 1, belay_dedup_seen_many(h->bitmap, r, "k", 1, &five, 1, on_verdicts));
+  EXPECT(r_, 1, belay_dedup_count(h->set, r, "k", 1, on_number));
+  EXPECT(r_, 1, belay_dedup_count(h->window, r, "k", 1, on_number));
+  EXPECT(r_, 1, belay_dedup_count(h->bitmap, r, "k", 1, on_number));
+  EXPECT(r_, 1, belay_dedup_count(h->log, r, "a", 1, on_number));
+  EXPECT(r_, 2, belay_dedup_count_of(h->log, r, BELAY_DEDUP_UNION, two_keys, 2, on_number));
+  EXPECT(r_, 7, belay_ranking_find(h->ranking, r, "t", 1, &ann, 1, on_entries));
+  EXPECT(r_, 7, belay_ranking_top(h->ranking, r, "t", 1, 3, on_entries));
+  EXPECT(r_, 7, belay_ranking_top(h->timed, r, "t", 1, 3, on_entries));
+  EXPECT(r_, 7, belay_ranking_around(h->ranking, r, "t", 1, "ann", 3, 1, 1, on_entries));
+  EXPECT(r_, 1, belay_ranking_count(h->ranking, r, "t", 1, on_number));
+  EXPECT(r_, 1, belay_ranking_count_by_score(h->timed, r, "t", 1, 0, 10, on_number));
+  EXPECT(r_, 1, belay_presence_is(h->presence, r, 7, on_online));
+  EXPECT(r_, 1, belay_presence_is(h->spread, r, 7, on_online));
+  EXPECT(r_, 1, belay_presence_count(h->presence, r, on_number));
+  EXPECT(r_, 1, belay_active_count(h->active, r, BELAY_ACTIVE_NOW, on_numbers));
+  EXPECT(r_, 1,
+         belay_active_count_span(h->active, r, BELAY_ACTIVE_NOW, BELAY_ACTIVE_NOW, on_numbers));
+  EXPECT(r_, 1, belay_active_count_archives(h->active, r, &label, 1, on_numbers));
+  EXPECT(r_, 1, belay_bloom_exists(h->bloom, r, "x", 1, on_answer));
+  EXPECT(r_, 0, belay_bloom_exists(h->bloom, r, "nowhere", 7, on_answer));
+  EXPECT(r_, 'P', belay_cache_get(h->cache, r, "page", 4, on_cached));
+}
+
+/* ---- deployments ------------------------------------------------------------------------------------------- */
+
+static bed_t *open_reading(replicas_t *replicas, belay_read_from_t from) {
+  belay_client_options_t options = client_options();
+  options.read_from = from;
+  return bed_open_at(replicas_url(replicas), &options);
+}
+
+/* How many links are up when all servers can be read from. */
+static void await_links(bed_t *bed, unsigned links) {
+  assert_error(pong(bed, NULL), 0);
+  bed_until(bed, client_stats(bed).links_up >= links);
+}
+
+/* How often that counter, which nobody has, was asked for on each node. */
+static void count_gets(replicas_t *replicas, int64_t gets[REPLICAS_NODES]) {
+  for (unsigned i = 0; i < REPLICAS_NODES; i++)
+    gets[i] = server_is_running(replicas_node(replicas, i))
+                  ? server_calls(replicas_node(replicas, i), "get")
+                  : 0;
+}
+
+static void get_often(belay_counter_t *counter, reader_t *r_, int times) {
+  for (int i = 0; i < times; i++)
+    EXPECT(r_, 2, belay_counter_get(counter, r, "a", 1, on_counted));
+}
+
+/* While the primary stands still, all that may be read is; and what may not be is not. */
+static void test_replicas_answer_what_only_reads(void **state) {
+  (void)state;
+  house_t house;
+  replicas_t *replicas = replicas_start(NULL);
+  bed_t *bed = open_reading(replicas, BELAY_READ_REPLICA);
+  reader_t reader = {.bed = bed};
+  build(&house, bed->client);
+  furnish(&house, &reader);
+  read_all(&house, &reader); /* what has to be known of the primary is learned */
+  await_links(bed, 3);
+  replicas_wait(replicas, 0);
+  server_pause(replicas_node(replicas, 0));
+  read_all(&house, &reader);
+  read_all(&house, &reader); /* of each replica */
+  contender_t *c = contender_new(bed, "door", NULL);
+  reader.request.timeout_ms = 0;
+  READ(&reader, belay_counter_add(house.counter, r, "a", 1, 1, on_counted));
+  assert_error(reader.status, BELAY_EUNKNOWN);
+  assert_error(try_lock(c), BELAY_EUNKNOWN);
+  server_resume(replicas_node(replicas, 0));
+  bed_close(bed);
+  replicas_stop(replicas);
+}
+
+static void expect_read_at(belay_read_from_t from, const bool at[REPLICAS_NODES]) {
+  int64_t before[REPLICAS_NODES], after[REPLICAS_NODES];
+  belay_counter_t *counter;
+  replicas_t *replicas = replicas_start(NULL);
+  bed_t *bed = open_reading(replicas, from);
+  reader_t reader = {.bed = bed};
+  assert_error(belay_counter_new(bed->client, NULL, &counter), 0);
+  EXPECT(&reader, 2, belay_counter_add(counter, r, "a", 1, 2, on_counted));
+  await_links(bed, from == BELAY_READ_PRIMARY ? 1 : 3);
+  replicas_wait(replicas, 0);
+  count_gets(replicas, before);
+  get_often(counter, &reader, 60);
+  count_gets(replicas, after);
+  for (unsigned i = 0; i < REPLICAS_NODES; i++)
+    assert_int_equal(after[i] - before[i] > 10, at[i]);
+  count_gets(replicas, before);
+  EXPECT(&reader, 2, belay_counter_get_many(counter, r, two_keys, 2, on_counted_many));
+  count_gets(replicas, after);
+  for (unsigned i = 0; i < REPLICAS_NODES; i++) /* what belongs together goes to one */
+    assert_true(after[i] - before[i] == 0 || after[i] - before[i] == 2);
+  bed_close(bed);
+  replicas_stop(replicas);
+}
+
+static void test_the_primary_is_read_from(void **state) {
+  (void)state;
+  expect_read_at(BELAY_READ_PRIMARY, (const bool[]){true, false, false});
+}
+
+static void test_replicas_are_read_from_in_turn(void **state) {
+  (void)state;
+  expect_read_at(BELAY_READ_REPLICA, (const bool[]){false, true, true});
+}
+
+static void test_all_are_read_from_in_turn(void **state) {
+  (void)state;
+  expect_read_at(BELAY_READ_ANY, (const bool[]){true, true, true});
+}
+
+/* ---- replicas that are of no use ---------------------------------------------------------------------------- */
+
+typedef struct scene {
+  replicas_t *replicas;
+  bed_t *bed;
+  belay_counter_t *counter;
+  reader_t reader;
+} scene_t;
+
+static void set_up(scene_t *scene, const replicas_options_t *options) {
+  *scene = (scene_t){.replicas = replicas_start(options)};
+  scene->bed = open_reading(scene->replicas, BELAY_READ_REPLICA);
+  scene->reader.bed = scene->bed;
+  assert_error(belay_counter_new(scene->bed->client, NULL, &scene->counter), 0);
+  EXPECT(&scene->reader, 2, belay_counter_add(scene->counter, r, "a", 1, 2, on_counted));
+  await_links(scene->bed, 3);
+  replicas_wait(scene->replicas, 0);
+}
+
+static void tear_down(scene_t *scene) {
+  bed_close(scene->bed);
+  replicas_stop(scene->replicas);
+}
+
+/* Reads go on, and after a while none comes to that node any more. */
+static void expect_deserted(scene_t *scene, unsigned node) {
+  int64_t began = clock_now(), before[REPLICAS_NODES], after[REPLICAS_NODES];
+  do {
+    assert_true(clock_since_ms(began) < 15000 * slow());
+    bed_run_for(scene->bed, 20);
+    count_gets(scene->replicas, before);
+    get_often(scene->counter, &scene->reader, 20);
+    count_gets(scene->replicas, after);
+  } while (after[node] > before[node]);
+}
+
+/* Its primary is somewhere else: what it says is older and older, and it is not asked any more. */
+static void test_a_replica_that_is_cut_off_is_not_read_from(void **state) {
+  (void)state;
+  scene_t scene;
+  set_up(&scene, NULL);
+  server_do(replicas_node(scene.replicas, 1), "REPLICAOF", "127.0.0.1", "1", NULL);
+  expect_deserted(&scene, 1);
+  replicas_promote(scene.replicas, 0);
+  replicas_wait(scene.replicas, 0);
+  int64_t before = server_calls(replicas_node(scene.replicas, 1), "get"), began = clock_now();
+  while (server_calls(replicas_node(scene.replicas, 1), "get") == before) { /* it is tried again */
+    get_often(scene.counter, &scene.reader, 2);
+    bed_run_for(scene.bed, 20);
+    assert_true(clock_since_ms(began) < 15000 * slow());
+  }
+  tear_down(&scene);
+}
+
+/* One that refuses because it is cut off: the primary answers. */
+static void test_what_a_replica_refuses_the_primary_answers(void **state) {
+  (void)state;
+  static const char *const arguments[] = {"--replica-serve-stale-data", "no", NULL};
+  scene_t scene;
+  set_up(&scene, &(replicas_options_t){.arguments = arguments});
+  int64_t before = server_calls(replicas_node(scene.replicas, 0), "get");
+  for (unsigned i = 1; i < REPLICAS_NODES; i++)
+    server_do(replicas_node(scene.replicas, i), "REPLICAOF", "127.0.0.1", "1", NULL);
+  get_often(scene.counter, &scene.reader, 20);
+  assert_true(server_calls(replicas_node(scene.replicas, 0), "get") >= before + 20);
+  tear_down(&scene);
+}
+
+static void test_a_replica_that_becomes_a_primary_is_not_read_from(void **state) {
+  (void)state;
+  scene_t scene;
+  set_up(&scene, NULL);
+  server_do(replicas_node(scene.replicas, 2), "REPLICAOF", "NO", "ONE", NULL);
+  expect_deserted(&scene, 2);
+  tear_down(&scene);
+}
+
+/* Calls are on the way there when it dies, or stops: each is answered by another. */
+static void expect_no_read_lost(bool kill) {
+  enum { READS = 40 };
+  scene_t scene;
+  reader_t readers[READS];
+  unsigned ended = 0;
+  set_up(&scene, NULL);
+  server_pause(replicas_node(scene.replicas, 1));
+  for (int i = 0; i < READS; i++) {
+    readers[i] = (reader_t){.bed = scene.bed};
+    assert_error(belay_counter_get(scene.counter, fresh(&readers[i]), "a", 1, on_counted), 0);
+  }
+  bed_run_for(scene.bed, 100);
+  if (kill)
+    server_kill(replicas_node(scene.replicas, 1));
+  while (ended < READS) {
+    bed_run_for(scene.bed, 10);
+    for (ended = 0; ended < READS && readers[ended].ended == 1; ended++) {
+      assert_error(readers[ended].status, 0);
+      assert_int_equal(readers[ended].value, 2);
+    }
+  }
+  int64_t began = clock_now();
+  get_often(scene.counter, &scene.reader, 100);
+  assert_true(clock_since_ms(began) < 1000 * slow()); /* nobody waits for it */
+  tear_down(&scene);
+}
+
+static void test_reads_of_a_replica_that_dies_are_answered(void **state) {
+  (void)state;
+  expect_no_read_lost(true);
+}
+
+static void test_reads_of_a_replica_that_stops_are_answered(void **state) {
+  (void)state;
+  expect_no_read_lost(false);
+}
+
+static void test_without_replicas_the_primary_answers(void **state) {
+  (void)state;
+  scene_t scene;
+  set_up(&scene, NULL);
+  for (unsigned i = 1; i < REPLICAS_NODES; i++)
+    server_kill(replicas_node(scene.replicas, i));
+  bed_until(scene.bed, client_stats(scene.bed).links_up == 2); /* the primary's */
+  get_often(scene.counter, &scene.reader, 20);
+  tear_down(&scene);
+}
+
+/* The primary goes: reads go on, and when one of the replicas has taken its place, writes do too. */
+static void test_reads_go_on_without_a_primary(void **state) {
+  (void)state;
+  scene_t scene;
+  set_up(&scene, NULL);
+  server_kill(replicas_node(scene.replicas, 0));
+  get_often(scene.counter, &scene.reader, 50);
+  replicas_promote(scene.replicas, 1);
+  int64_t began = clock_now();
+  while (pong(scene.bed, NULL) != 0)
+    assert_true(clock_since_ms(began) < 15000 * slow());
+  EXPECT(&scene.reader, 2, belay_counter_add(scene.counter, r, "a", 1, 0, on_counted));
+  expect_deserted(&scene, 1);
+  tear_down(&scene);
+}
+
+/* ---- replicas that are behind ------------------------------------------------------------------------------- */
+
+#define BEHIND_MS (800 * slow())
+
+typedef struct late {
+  server_t *primary, *replica;
+  relay_t *relay; /* between the two */
+  bed_t *bed;
+} late_t;
+
+static bool is_connected(server_t *replica) {
+  return strcmp(server_ask(replica, "ROLE", NULL)->items[3]->str, "connected") == 0;
+}
+
+/* A replica that hears of everything, later. */
+static void set_up_late(late_t *late) {
+  char url[128];
+  belay_client_options_t options = client_options();
+  options.read_from = BELAY_READ_REPLICA;
+  late->primary = server_start(&(server_options_t){.address = "127.0.0.1"});
+  late->replica = server_start(&(server_options_t){.address = "127.0.0.1"});
+  late->relay = relay_start(server_url(late->primary));
+  server_do(late->primary, "CONFIG", "SET", "repl-diskless-sync-delay", "0", NULL);
+  server_do(late->replica, "REPLICAOF", "127.0.0.1", strrchr(relay_url(late->relay), ':') + 1,
+            NULL);
+  int64_t began = clock_now();
+  while (!is_connected(late->replica)) {
+    assert_true(clock_since_ms(began) < 15000 * slow());
+    stall_ms(5);
+  }
+  snprintf(url, sizeof url, "redis+replicas://%s127.0.0.1:%d,127.0.0.1:%d",
+           server_login(late->primary), server_port(late->primary), server_port(late->replica));
+  late->bed = bed_open_at(url, &options);
+  await_links(late->bed, 2);
+  relay_delay(late->relay, BEHIND_MS);
+}
+
+static void tear_down_late(late_t *late) {
+  bed_close(late->bed);
+  relay_stop(late->relay);
+  server_stop(late->replica);
+  server_stop(late->primary);
+}
+
+static void test_a_filter_that_a_replica_has_not_heard_of_is_not_lost(void **state) {
+  (void)state;
+  late_t late;
+  house_t house;
+  set_up_late(&late);
+  reader_t reader = {.bed = late.bed};
+  build(&house, late.bed->client);
+  EXPECT(&reader, 1, belay_bloom_add(house.bloom, r, "x", 1, on_answer));
+  EXPECT(&reader, 1, belay_bloom_exists(house.bloom, r, "x", 1, on_answer));
+  EXPECT(&reader, 0, belay_bloom_exists(house.bloom, r, "nowhere", 7, on_answer));
+  tear_down_late(&late);
+}
+
+/* What was invalidated is served from a replica until that has heard of it; and without the option never. */
+static void test_a_cache_is_as_stale_as_its_replica(void **state) {
+  (void)state;
+  late_t late;
+  house_t house;
+  belay_cache_t *strict;
+  set_up_late(&late);
+  reader_t reader = {.bed = late.bed};
+  build(&house, late.bed->client);
+  assert_error(belay_cache_new(late.bed->client, NULL, &strict), 0);
+  EXPECT(&reader, 1, belay_cache_put(house.cache, r, "page", 4, "P", 1, BELAY_DEFAULT, on_changed));
+  EXPECT(&reader, 'P', belay_cache_get(strict, r, "page", 4, on_cached));
+  int64_t began = clock_now();
+  do { /* there is no loader */
+    assert_true(clock_since_ms(began) < 15000 * slow());
+    READ(&reader, belay_cache_get(house.cache, r, "page", 4, on_cached));
+  } while (reader.status == BELAY_EABSENT);
+  assert_error(reader.status, 0);
+  EXPECT(&reader, 1, belay_cache_invalidate(strict, r, "page", 4, on_changed));
+  READ(&reader, belay_cache_get(strict, r, "page", 4, on_cached));
+  assert_error(reader.status, BELAY_EABSENT);
+  EXPECT(&reader, 'P', belay_cache_get(house.cache, r, "page", 4, on_cached));
+  do {
+    assert_true(clock_since_ms(began) < 15000 * slow());
+    READ(&reader, belay_cache_get(house.cache, r, "page", 4, on_cached));
+  } while (reader.status == 0);
+  assert_error(reader.status, BELAY_EABSENT);
+  tear_down_late(&late);
+}
+
+/* The table of this process is not filled by who is behind: what was invalidated here would stay in it when the replica
+ * has long heard of it. */
+static void test_a_table_is_not_as_stale_as_a_replica(void **state) {
+  (void)state;
+  late_t late;
+  house_t house;
+  belay_cache_t *near;
+  belay_cache_options_t options;
+  set_up_late(&late);
+  reader_t reader = {.bed = late.bed};
+  build(&house, late.bed->client);
+  belay_cache_options_init(&options);
+  options.replicas = true;
+  options.local_bytes = 1 << 20;
+  options.local_ttl_ms = 60000;
+  assert_error(belay_cache_new(late.bed->client, &options, &near), 0);
+  READ(&reader, belay_cache_get(near, r, "other", 5, on_cached)); /* asks for the time too, */
+  READ(&reader,
+       belay_cache_get(house.cache, r, "other", 5, on_cached)); /* which replicas do not tell */
+  EXPECT(&reader, 1, belay_cache_put(near, r, "page", 4, "P", 1, BELAY_DEFAULT, on_changed));
+  int64_t began = clock_now();
+  do { /* the replica has heard of it */
+    assert_true(clock_since_ms(began) < 15000 * slow());
+    READ(&reader, belay_cache_get(house.cache, r, "page", 4, on_cached));
+  } while (reader.status == BELAY_EABSENT);
+  EXPECT(&reader, 1, belay_cache_invalidate(near, r, "page", 4, on_changed));
+  bed_run_for(late.bed, 100); /* what is published about it has come too */
+  EXPECT(&reader, 'P', belay_cache_get(near, r, "page", 4, on_cached));
+  do { /* and of that */
+    assert_true(clock_since_ms(began) < 15000 * slow());
+    READ(&reader, belay_cache_get(house.cache, r, "page", 4, on_cached));
+  } while (reader.status == 0);
+  READ(&reader, belay_cache_get(near, r, "page", 4, on_cached));
+  assert_error(reader.status, BELAY_EABSENT);
+  tear_down_late(&late);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_replicas_answer_what_only_reads),
+      cmocka_unit_test(test_the_primary_is_read_from),
+      cmocka_unit_test(test_replicas_are_read_from_in_turn),
+      cmocka_unit_test(test_all_are_read_from_in_turn),
+      cmocka_unit_test(test_a_replica_that_is_cut_off_is_not_read_from),
+      cmocka_unit_test(test_what_a_replica_refuses_the_primary_answers),
+      cmocka_unit_test(test_a_replica_that_becomes_a_primary_is_not_read_from),
+      cmocka_unit_test(test_reads_of_a_replica_that_dies_are_answered),
+      cmocka_unit_test(test_reads_of_a_replica_that_stops_are_answered),
+      cmocka_unit_test(test_without_replicas_the_primary_answers),
+      cmocka_unit_test(test_reads_go_on_without_a_primary),
+      cmocka_unit_test(test_a_filter_that_a_replica_has_not_heard_of_is_not_lost),
+      cmocka_unit_test(test_a_cache_is_as_stale_as_its_replica),
+      cmocka_unit_test(test_a_table_is_not_as_stale_as_a_replica),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,266 @@
+/* Whoever reads from replicas does so where that is said: what decides who holds something, who is let in, or what is new,
+ * is asked of the primary, and when that does not answer, of nobody. */
+#include "support/fixtures/limit/asks.h"
+#include "support/fixtures/limit/buckets.h"
+#include "support/fixtures/data/counters.h"
+#include "support/fixtures/data/ids.h"
+#include "support/deployments/replicas.h"
+
+enum { QUESTIONS_MAX = 24, PATIENCE_MS = 400 };
+
+typedef struct question {
+  belay_request_t request;
+  const char *what;
+  bool ended;
+  int status;
+} question_t;
+
+typedef struct house {
+  bed_t *bed;
+  contender_t *lock, *fair;
+  belay_limiter_t *limiter;
+  belay_bucket_t *bucket;
+  belay_dedup_t *dedup;
+  belay_idempotency_t *records;
+  belay_idgen_t *ids;
+  belay_permission_t *permission;
+  belay_session_t *session;
+  belay_cache_t *cache;
+  belay_counter_t *counter;
+  question_t question[QUESTIONS_MAX];
+  unsigned asked;
+} house_t;
+
+/* ---- what is told ---------------------------------------------------------------------------------------- */
+
+static void told(belay_request_t *request, int status) {
+  question_t *question = request->data;
+  question->ended = true;
+  question->status = status;
+}
+
+static void on_limited(belay_request_t *request, int status, const belay_limiter_result_t *result) {
+  (void)result;
+  told(request, status);
+}
+
+static void on_bucket_state(belay_request_t *request, int status,
+                            const belay_bucket_state_t *state) {
+  (void)state;
+  told(request, status);
+}
+
+static void on_verdict(belay_request_t *request, int status, belay_dedup_verdict_t verdict) {
+  (void)verdict;
+  told(request, status);
+}
+
+static void on_record(belay_request_t *request, int status,
+                      const belay_idempotency_state_t *state) {
+  (void)state;
+  told(request, status);
+}
+
+static void on_id(belay_request_t *request, int status, int64_t id) {
+  (void)id;
+  told(request, status);
+}
+
+static void on_permission(belay_request_t *request, int status,
+                          const belay_permission_result_t *results, size_t n) {
+  (void)results, (void)n;
+  told(request, status);
+}
+
+static void on_permits(belay_request_t *request, int status, const belay_semaphore_state_t *state) {
+  (void)state;
+  told(request, status);
+}
+
+static void on_holders(belay_request_t *request, int status,
+                       const belay_semaphore_holder_t *holders, size_t n) {
+  (void)holders, (void)n;
+  told(request, status);
+}
+
+static void on_session(belay_request_t *request, int status, const belay_session_state_t *state) {
+  (void)state;
+  told(request, status);
+}
+
+static void on_changed(belay_request_t *request, int status, bool applied) {
+  (void)applied;
+  told(request, status);
+}
+
+static void on_cached(belay_request_t *request, int status, const belay_cache_result_t *result) {
+  (void)result;
+  told(request, status);
+}
+
+static void on_counted(belay_request_t *request, int status, const belay_counter_result_t *result) {
+  (void)result;
+  told(request, status);
+}
+
+/* ---- what is asked --------------------------------------------------------------------------------------- */
+
+static void build(house_t *house) {
+  belay_client_t *client = house->bed->client;
+  belay_lock_options_t fair = lock_options();
+  belay_limit_t limit = bucket_limit(1000, 1000000, 1000);
+  belay_bucket_options_t bucket;
+  belay_dedup_options_t dedup;
+  belay_idgen_options_t ids = idgen_options(BELAY_IDGEN_SEQUENCE);
+  belay_permission_options_t permission;
+  fair.fair = true;
+  belay_bucket_options_init(&bucket);
+  bucket.capacity = 10;
+  belay_dedup_options_init(&dedup);
+  dedup.name = "orders";
+  dedup.name_len = 6;
+  belay_permission_options_init(&permission);
+  permission.width = 4;
+  house->lock = contender_new(house->bed, "door", NULL);
+  house->fair = contender_new(house->bed, "desk", &fair);
+  house->limiter = limiter_new(house->bed, &limit, 1);
+  assert_error(belay_bucket_new(client, &bucket, &house->bucket), 0);
+  assert_error(belay_dedup_new(client, &dedup, &house->dedup), 0);
+  assert_error(belay_idempotency_new(client, NULL, &house->records), 0);
+  assert_error(belay_idgen_new(client, &ids, &house->ids), 0);
+  assert_error(belay_permission_new(client, &permission, &house->permission), 0);
+  assert_error(belay_session_new(client, NULL, &house->session), 0);
+  assert_error(belay_cache_new(client, NULL, &house->cache), 0);
+  assert_error(belay_counter_new(client, NULL, &house->counter), 0);
+}
+
+static belay_request_t *next(house_t *house, const char *what) {
+  question_t *question = &house->question[house->asked++];
+  *question = (question_t){.what = what};
+  question->request = (belay_request_t){.data = question, .timeout_ms = PATIENCE_MS * slow()};
+  assert_true(house->asked <= QUESTIONS_MAX);
+  return &question->request;
+}
+
+/* Begins it; `call` says r for its request. */
+#define ASK(house, call)                                                                           \
+  do {                                                                                             \
+    belay_request_t *r = next((house), #call);                                                     \
+    assert_error((call), 0);                                                                       \
+  } while (0)
+
+static void ask_all(house_t *h) {
+  static const uint64_t index = 3;
+  belay_client_t *client = h->bed->client;
+  h->asked = 0;
+  ASK(h, belay_limiter_take(h->limiter, r, "k", 1, 1, on_limited));
+  ASK(h, belay_limiter_peek(h->limiter, r, "k", 1, on_limited));
+  ASK(h, belay_bucket_fetch(h->bucket, r, "k", 1, 1, on_bucket_state));
+  ASK(h, belay_bucket_read(h->bucket, r, "k", 1, on_bucket_state));
+  ASK(h, belay_dedup_mark(h->dedup, r, "k", 1, "x", 1, on_verdict));
+  ASK(h, belay_idempotency_begin(h->records, r, "k", 1, "f", 1, 60000, on_record));
+  ASK(h, belay_idempotency_read(h->records, r, "k", 1, on_record));
+  ASK(h, belay_idgen_get(h->ids, r, on_id));
+  ASK(h, belay_permission_get(h->permission, r, "k", 1, &index, 1, on_permission));
+  ASK(h, belay_semaphore_read(client, r, "pool", 4, on_permits));
+  ASK(h, belay_semaphore_holders(client, r, "pool", 4, on_holders));
+  ASK(h, belay_session_touch(h->session, r, "ann", 3, NULL, on_session));
+  ASK(h, belay_session_read(h->session, r, "ann", 3, 1, on_session));
+  ASK(h, belay_cache_put(h->cache, r, "page", 4, "P", 1, BELAY_DEFAULT, on_changed));
+  ASK(h,
+      belay_cache_get(h->cache, r, "page", 4, on_cached)); /* its option says nothing of replicas */
+}
+
+static bool all_have_ended(const house_t *house) {
+  for (unsigned i = 0; i < house->asked; i++)
+    if (!house->question[i].ended)
+      return false;
+  return true;
+}
+
+/* All go well, or none does: the first that does not do so; NULL: there is none. */
+static const question_t *find_other(const house_t *house, bool well) {
+  for (unsigned i = 0; i < house->asked; i++)
+    if ((house->question[i].status == 0) != well)
+      return &house->question[i];
+  return NULL;
+}
+
+static void expect_all(const house_t *house, bool well) {
+  const question_t *other = find_other(house, well);
+  if (other != NULL)
+    fail_msg("%s: %s", other->what, belay_err_name(other->status));
+}
+
+/* ---- where ------------------------------------------------------------------------------------------------ */
+
+/* What the replicas were asked: keys that were looked at, and commands that they refused. */
+static int64_t asked_of_replicas(replicas_t *replicas) {
+  int64_t sum = 0;
+  for (unsigned i = 1; i < REPLICAS_NODES; i++) {
+    server_t *replica = replicas_node(replicas, i);
+    sum += server_info(replica, "stats", "keyspace_hits") +
+           server_info(replica, "stats", "keyspace_misses") +
+           server_info(replica, "stats", "total_error_replies");
+  }
+  return sum;
+}
+
+/* It may be read from, and is. */
+static void expect_replica_read(house_t *house, replicas_t *replicas) {
+  int64_t before = asked_of_replicas(replicas);
+  house->asked = 0;
+  ASK(house, belay_counter_get(house->counter, r, "n", 1, on_counted));
+  bed_until(house->bed, all_have_ended(house));
+  expect_all(house, true);
+  assert_int_equal(asked_of_replicas(replicas), before + 1);
+}
+
+/* A busy machine may need longer than they have; and what was put is got the next time at the latest. */
+static void expect_all_to_be_answered(house_t *house) {
+  int64_t began = clock_now();
+  do {
+    ask_all(house);
+    bed_until(house->bed, all_have_ended(house));
+  } while (find_other(house, true) != NULL && clock_since_ms(began) < 15000 * slow());
+  expect_all(house, true);
+  assert_error(acquire(house->lock, 10000), 0);
+  assert_error(release(house->lock), 0);
+}
+
+static void test_what_decides_is_asked_of_the_primary(void **state) {
+  (void)state;
+  static house_t house;
+  belay_client_options_t options = client_options();
+  options.read_from = BELAY_READ_REPLICA;
+  options.timeout_ms = PATIENCE_MS * slow();
+  options.stall_timeout_ms = 60000;
+  replicas_t *replicas = replicas_start(NULL);
+  house = (house_t){.bed = bed_open_at(replicas_url(replicas), &options)};
+  build(&house);
+  expect_all_to_be_answered(&house);
+  bed_until(house.bed, client_stats(house.bed).links_up >= 3);
+  replicas_wait(replicas, 0);
+
+  server_pause(replicas_node(replicas, 0));
+  expect_replica_read(&house, replicas);
+  int64_t before = asked_of_replicas(replicas);
+  ask_all(&house);
+  assert_error(begin_acquire(house.lock, 0), 0);
+  assert_error(begin_acquire(house.fair, 0), 0);
+  bed_until(house.bed, all_have_ended(&house));
+  assert_true(outcome(house.lock) != 0);
+  assert_true(outcome(house.fair) != 0);
+  expect_all(&house, false);
+  assert_int_equal(asked_of_replicas(replicas), before);
+  server_resume(replicas_node(replicas, 0));
+  bed_close(house.bed);
+  replicas_stop(replicas);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_what_decides_is_asked_of_the_primary),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

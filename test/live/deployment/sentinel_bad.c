@@ -1,0 +1,442 @@
+/* Sentinels that are of no use, and what whoever asks them is told: nobody there, nobody who knows, nobody who lets us in,
+ * garbage; and names that have to be looked up. */
+#include <dlfcn.h>
+#include <netdb.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "support/fixtures/scene.h"
+
+#define SECRET "correct-horse"
+
+/* ---- names that only this program knows -------------------------------------------------------------------- */
+
+#define SLOW_NAME "slow.test"
+#define QUICK_NAME "quick.test"
+
+static atomic_int lookup_ms; /* of the slow one */
+
+typedef int getaddrinfo_fn(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+
+int getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
+                struct addrinfo **list);
+
+/* libuv's look-ups come by here. */
+int getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
+                struct addrinfo **list) {
+  getaddrinfo_fn *function;
+  void *symbol = dlsym(RTLD_NEXT, "getaddrinfo");
+  memcpy(&function, &symbol, sizeof function);
+  if (name != NULL && strcmp(name, SLOW_NAME) == 0)
+    stall_ms(atomic_load(&lookup_ms));
+  if (name != NULL && (strcmp(name, SLOW_NAME) == 0 || strcmp(name, QUICK_NAME) == 0))
+    name = "127.0.0.1";
+  return function(name, service, hints, list);
+}
+
+/* ---- what is told ------------------------------------------------------------------------------------------ */
+
+/* A ping ends so, and what is said of it has this in it, and no secret. */
+static void expect(bed_t *bed, int status, const char *words) {
+  const char *detail;
+  assert_error(pong(bed, &detail), status);
+  if (words != NULL && strstr(detail, words) == NULL)
+    fail_msg("\"%s\" is not in \"%s\"", words, detail);
+  assert_null(strstr(detail, SECRET));
+}
+
+static belay_client_options_t hasty(void) {
+  belay_client_options_t options = client_options();
+  options.timeout_ms = 500 * slow();
+  options.connect_timeout_ms = 400 * slow();
+  return options;
+}
+
+static void expect_none(bool mute) {
+  scene_t scene;
+  belay_client_options_t options = hasty();
+  scene_set_up(&scene, 2, NULL);
+  for (unsigned i = 0; i < 2; i++) {
+    if (mute)
+      oracle_mute(scene.oracle[i], true);
+    else
+      scene_end_oracle(&scene, i);
+  }
+  bed_t *bed = scene_open(&scene, &options);
+  expect(bed, BELAY_ENOSENTINEL, "127.0.0.1:");
+  assert_int_equal(client_stats(bed).not_sent, 1);
+  assert_true(client_stats(bed).connect_errors >= 1);
+  for (unsigned i = 0; mute && i < 2; i++)
+    oracle_mute(scene.oracle[i], false);
+  if (mute)
+    scene_await(&scene, 0);
+  scene_tear_down(&scene);
+}
+
+static void test_no_sentinel_is_there(void **state) {
+  (void)state;
+  expect_none(false);
+}
+
+static void test_no_sentinel_says_a_word(void **state) {
+  (void)state;
+  expect_none(true);
+}
+
+static void test_nobody_knows_the_master(void **state) {
+  (void)state;
+  scene_t scene;
+  belay_client_options_t options = hasty();
+  scene_set_up(&scene, 3, NULL);
+  scene_end_oracle(&scene, 2); /* that one says nothing is no news */
+  for (unsigned i = 0; i < 2; i++)
+    oracle_name(scene.oracle[i], NULL, 0, 0);
+  bed_t *bed = scene_open(&scene, &options);
+  expect(bed, BELAY_ENOMASTER, "it knows no master " ORACLE_MASTER);
+  oracle_name(scene.oracle[1], "127.0.0.1", scene_port(&scene, 0), 1);
+  scene_await(&scene, 0);
+  scene_tear_down(&scene);
+}
+
+/* ---- who is let in ----------------------------------------------------------------------------------------- */
+
+static void expect_refusal_by_sentinels(const char *wanted, const char *given, const char *words) {
+  scene_t scene;
+  char from[64];
+  belay_client_options_t options = hasty();
+  options.sentinel_password = given;
+  scene_set_up(&scene, 1, &(oracle_options_t){.password = wanted});
+  snprintf(from, sizeof from, "127.0.0.1:%d: %s", oracle_port(scene.oracle[0]), words);
+  bed_t *bed = scene_open(&scene, &options);
+  expect(bed, BELAY_EAUTH, from);
+  int64_t began = clock_now();
+  expect(bed, BELAY_EAUTH, from); /* at once: the reason is a lasting one */
+  assert_true(clock_since_ms(began) < options.timeout_ms);
+  assert_int_equal(scene_questions(&scene), 0); /* nothing was asked behind it */
+  scene_tear_down(&scene);
+}
+
+static void test_a_sentinel_refuses_the_password(void **state) {
+  (void)state;
+  expect_refusal_by_sentinels("another", SECRET, "WRONGPASS");
+}
+
+static void test_a_sentinel_wants_no_password(void **state) {
+  (void)state;
+  expect_refusal_by_sentinels(NULL, SECRET, "ERR AUTH");
+}
+
+static void test_a_sentinel_has_a_password_of_its_own(void **state) {
+  (void)state;
+  scene_t scene;
+  belay_client_options_t options = hasty();
+  options.sentinel_password = SECRET;
+  scene_set_up(&scene, 1, &(oracle_options_t){.password = SECRET});
+  scene_open(&scene, &options);
+  assert_int_equal(scene_answering(&scene), 0);
+  scene_tear_down(&scene);
+}
+
+/* One of them lets us in, and that is enough. */
+static void test_one_who_lets_us_in_is_enough(void **state) {
+  (void)state;
+  scene_t scene;
+  belay_client_options_t options = hasty();
+  options.sentinel_password = SECRET;
+  scene_set_up(&scene, 1, &(oracle_options_t){.password = "another"});
+  oracle_t *good = oracle_start(&(oracle_options_t){.password = SECRET});
+  oracle_name(good, "127.0.0.1", scene_port(&scene, 0), 1);
+  snprintf(scene.url, sizeof scene.url,
+           "redis+sentinel://%s127.0.0.1:%d,127.0.0.1:%d/" ORACLE_MASTER,
+           server_login(scene.server[0]), oracle_port(scene.oracle[0]), oracle_port(good));
+  scene_open(&scene, &options);
+  assert_int_equal(scene_answering(&scene), 0);
+  scene_tear_down(&scene);
+  oracle_stop(good);
+}
+
+/* That is another story than the sentinels': they are told nothing of the servers' password. */
+static void test_the_servers_refuse_the_password(void **state) {
+  (void)state;
+  scene_t scene;
+  belay_client_options_t options = hasty();
+  options.password = SECRET;
+  scene_set_up(&scene, 1, &(oracle_options_t){.password = "never asked for"});
+  server_do(scene.server[0], "CONFIG", "SET", "requirepass", "another", NULL);
+  bed_t *bed = scene_open(&scene, &options);
+  const char *detail;
+  assert_error(pong(bed, &detail), BELAY_EAUTH);
+  assert_memory_equal(detail, "WRONGPASS", 9);
+  assert_true(scene_questions(&scene) > 0);
+  scene_tear_down(&scene);
+}
+
+static void test_options_are_for_sentinels_only(void **state) {
+  (void)state;
+  belay_client_t *client;
+  bed_t *bed = bed_open(NULL);
+  belay_client_options_t options = client_options();
+  options.sentinel_password = SECRET;
+  assert_error(belay_connect(bed->belay, "redis://127.0.0.1:1", &options, &client), BELAY_EINVAL);
+  assert_non_null(strstr(belay_detail(bed->belay), "sentinel_password"));
+  options = client_options();
+  options.sentinel_username = "me";
+  assert_error(belay_connect(bed->belay, "redis+replicas://127.0.0.1:1", &options, &client),
+               BELAY_EINVAL);
+  assert_non_null(strstr(belay_detail(bed->belay), "sentinel_username"));
+  options = client_options();
+  options.read_from = BELAY_READ_ANY;
+  assert_error(belay_connect(bed->belay, "redis://127.0.0.1:1", &options, &client), BELAY_EINVAL);
+  assert_non_null(strstr(belay_detail(bed->belay), "read_from"));
+  bed_close(bed);
+}
+
+/* ---- those who can do less --------------------------------------------------------------------------------- */
+
+static void test_an_old_sentinel_is_asked_and_not_listened_to(void **state) {
+  (void)state;
+  scene_t scene;
+  scene_set_up(&scene, 1, &(oracle_options_t){.old = true});
+  bed_t *bed = scene_open(&scene, NULL);
+  assert_int_equal(scene_answering(&scene), 0);
+  assert_int_equal(oracle_listeners(scene.oracle[0]), 0);
+  scene_name(&scene, 1, 2);
+  server_kill(scene.server[0]);
+  bed_until(bed, client_stats(bed).links_up == 0);
+  assert_error(pong(bed, NULL), 0);
+  assert_int_equal(oracle_connections(scene.oracle[0]), 1);
+  server_restart(scene.server[0]);
+  assert_int_equal(scene_answering(&scene), 1);
+  oracle_name(scene.oracle[0], NULL, 0, 0); /* its nil is one of RESP2 */
+  scene_tear_down(&scene);
+}
+
+static void test_who_may_not_listen_asks(void **state) {
+  (void)state;
+  scene_t scene;
+  scene_set_up(&scene, 1, &(oracle_options_t){.secretive = true});
+  scene_open(&scene, NULL);
+  assert_int_equal(scene_answering(&scene), 0);
+  assert_int_equal(oracle_connections(scene.oracle[0]), 1);
+  scene_tear_down(&scene);
+}
+
+/* ---- garbage ----------------------------------------------------------------------------------------------- */
+
+#define LONG_HOST                                                                                  \
+  "hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh"                               \
+  "hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh"                               \
+  "hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh"                               \
+  "hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh"
+
+static void test_garbage_is_passed_over(void **state) {
+  (void)state;
+  static const char *const answers[] = {
+      "*2\r\n$0\r\n\r\n$4\r\n6379\r\n",
+      "*2\r\n$9\r\n127.0.0.1\r\n$1\r\n0\r\n",
+      "*2\r\n$9\r\n127.0.0.1\r\n$5\r\n65536\r\n",
+      "*2\r\n$9\r\n127.0.0.1\r\n$1\r\nx\r\n",
+      "*2\r\n$9\r\n127.0.0.1\r\n:6379\r\n",
+      "*2\r\n:1\r\n$4\r\n6379\r\n",
+      "*2\r\n*0\r\n*0\r\n",
+      "*2\r\n_\r\n_\r\n",
+      "*1\r\n$9\r\n127.0.0.1\r\n",
+      "*3\r\n$9\r\n127.0.0.1\r\n$4\r\n6379\r\n$1\r\nx\r\n",
+      "*0\r\n",
+      ":1\r\n",
+      "+OK\r\n",
+      "$9\r\n127.0.0.1\r\n",
+      "*2\r\n$256\r\n" LONG_HOST "\r\n$4\r\n6379\r\n",
+      "-LOADING it is loading\r\n",
+      "-ERR is this a sentinel?\r\n",
+      "%1\r\n$2\r\nip\r\n$9\r\n127.0.0.1\r\n",
+      ">2\r\n$1\r\na\r\n$1\r\nb\r\n",
+      "?what\r\n",
+      "*9999999\r\n",
+      "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n",
+  };
+  for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
+    scene_t scene;
+    scene_set_up(&scene, 2, NULL);
+    oracle_answer(scene.oracle[0], answers[i]);
+    bed_t *bed = scene_open(&scene, NULL);
+    if (scene_answering(&scene) != 0)
+      fail_msg("%s", answers[i]);
+    bed_until(bed, oracle_listeners(scene.oracle[1]) == 1);
+    scene_tear_down(&scene);
+  }
+}
+
+static void test_a_nul_byte_is_in_no_name(void **state) {
+  (void)state;
+  scene_t scene;
+  belay_client_options_t options = hasty();
+  scene_set_up(&scene, 1, NULL);
+  oracle_answer(scene.oracle[0], "*2\r\n$4\r\na\x01"
+                                 "bc\r\n$4\r\n6379\r\n");
+  bed_t *bed = scene_open(&scene, &options);
+  expect(bed, BELAY_ERESOLVE, NULL); /* whatever it is, it is only looked up */
+  scene_tear_down(&scene);
+}
+
+/* What comes unasked is no answer, and no harm. */
+static void test_what_nobody_asked_for_does_no_harm(void **state) {
+  (void)state;
+  static const char *const texts[] = {
+      ">3\r\n$7\r\nmessage\r\n$14\r\n+switch-master\r\n:1\r\n",
+      ">4\r\n$8\r\npmessage\r\n$1\r\n*\r\n$14\r\n+switch-master\r\n$1\r\nx\r\n",
+      ">2\r\n$10\r\ninvalidate\r\n_\r\n",
+      ">0\r\n",
+      ">1\r\n:1\r\n",
+      "+OK\r\n",
+      "*2\r\n$9\r\n127.0.0.1\r\n$1\r\n1\r\n",
+      "-ERR\r\n",
+  };
+  scene_t scene;
+  scene_set_up(&scene, 1, NULL);
+  bed_t *bed = scene_open(&scene, NULL);
+  assert_int_equal(scene_answering(&scene), 0);
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+    unsigned listeners = oracle_listeners(scene.oracle[0]);
+    bed_until(bed, listeners > 0);
+    oracle_say(scene.oracle[0], texts[i]);
+    bed_run_for(bed, 50);
+  }
+  assert_int_equal(client_stats(bed).drops, 0);
+  assert_int_equal(scene_answering(&scene), 0);
+  scene_tear_down(&scene);
+}
+
+/* ---- names ------------------------------------------------------------------------------------------------- */
+
+static void test_names_are_looked_up(void **state) {
+  (void)state;
+  scene_t scene;
+  scene_set_up(&scene, 1, NULL);
+  snprintf(scene.url, sizeof scene.url, "redis+sentinel://%s" QUICK_NAME ":%d/" ORACLE_MASTER,
+           server_login(scene.server[0]), oracle_port(scene.oracle[0]));
+  oracle_name(scene.oracle[0], QUICK_NAME, scene_port(&scene, 0), 1);
+  bed_t *bed = scene_open(&scene, NULL);
+  assert_int_equal(scene_answering(&scene), 0);
+  oracle_name(scene.oracle[0], QUICK_NAME, scene_port(&scene, 1), 2);
+  scene_hint(&scene, 0, ORACLE_MASTER);
+  bed_until(bed, client_stats(bed).drops == 1);
+  assert_int_equal(scene_answering(&scene), 1);
+  scene_tear_down(&scene);
+}
+
+/* While the first one's name is looked up, the second one takes its place: nobody goes to where the first one is, and
+ * whoever has an address waits for no name. */
+static void expect_move_during_lookup(const char *to) {
+  scene_t scene;
+  belay_client_options_t options = client_options();
+  options.timeout_ms = options.connect_timeout_ms = 20000;
+  atomic_store(&lookup_ms, 1500 * (int)slow());
+  scene_set_up(&scene, 1, NULL);
+  oracle_name(scene.oracle[0], SLOW_NAME, scene_port(&scene, 0), 1);
+  int64_t connections = server_info(scene.server[0], "stats", "total_connections_received");
+  bed_t *bed = scene_open(&scene, &options);
+  assert_error(begin_ping(bed), 0);
+  bed_until(bed, oracle_listeners(scene.oracle[0]) == 1);
+  bed_run_for(bed, 100);
+  int64_t began = clock_now();
+  oracle_name(scene.oracle[0], to, scene_port(&scene, 1), 2);
+  scene_hint(&scene, 0, ORACLE_MASTER);
+  bed_until(bed, bed->pongs == 1);
+  assert_error(bed->pong_status, 0);
+  if (strcmp(to, "127.0.0.1") == 0)
+    assert_true(clock_since_ms(began) < atomic_load(&lookup_ms) / 2);
+  assert_int_equal(scene_answering(&scene), 1);
+  assert_int_equal(server_info(scene.server[0], "stats", "total_connections_received"),
+                   connections);
+  scene_tear_down(&scene);
+}
+
+static void test_an_address_does_not_wait_for_a_name(void **state) {
+  (void)state;
+  expect_move_during_lookup("127.0.0.1");
+}
+
+static void test_a_name_is_not_taken_for_another(void **state) {
+  (void)state;
+  expect_move_during_lookup(QUICK_NAME);
+}
+
+/* The same where sentinels have names: the second one is asked while the first one's is looked up. */
+static void test_a_sentinel_whose_name_takes_long_is_passed_over(void **state) {
+  (void)state;
+  scene_t scene;
+  atomic_store(&lookup_ms, 3000 * (int)slow());
+  scene_set_up(&scene, 2, NULL);
+  snprintf(scene.url, sizeof scene.url,
+           "redis+sentinel://%s" SLOW_NAME ":%d,127.0.0.1:%d/" ORACLE_MASTER,
+           server_login(scene.server[0]), oracle_port(scene.oracle[0]),
+           oracle_port(scene.oracle[1]));
+  int64_t began = clock_now();
+  scene_open(&scene, NULL);
+  assert_int_equal(scene_answering(&scene), 0);
+  assert_true(clock_since_ms(began) < 3000 * slow());
+  assert_int_equal(oracle_connections(scene.oracle[0]), 0);
+  assert_int_equal(oracle_connections(scene.oracle[1]), 1);
+  scene_tear_down(&scene);
+}
+
+static void test_a_name_that_nobody_knows(void **state) {
+  (void)state;
+  scene_t scene;
+  belay_client_options_t options = hasty();
+  scene_set_up(&scene, 1, NULL);
+  oracle_name(scene.oracle[0], "nobody.invalid", scene_port(&scene, 0), 1);
+  bed_t *bed = scene_open(&scene, &options);
+  expect(bed, BELAY_ERESOLVE, NULL);
+  scene_tear_down(&scene);
+}
+
+/* ---- closing ----------------------------------------------------------------------------------------------- */
+
+/* Whatever is under way: all calls end, and nothing is left. */
+static void test_a_client_is_closed_at_any_time(void **state) {
+  (void)state;
+  for (int i = 0; i < 40; i++) {
+    scene_t scene;
+    atomic_store(&lookup_ms, 30);
+    scene_set_up(&scene, 2, NULL);
+    if (i % 4 == 1)
+      oracle_mute(scene.oracle[0], true);
+    if (i % 4 == 2)
+      oracle_name(scene.oracle[0], SLOW_NAME, scene_port(&scene, 0), 1);
+    if (i % 4 == 3)
+      scene_end_oracle(&scene, 0);
+    bed_t *bed = scene_open(&scene, NULL);
+    assert_error(begin_ping(bed), 0);
+    if (i >= 4)
+      bed_run_for(bed, i / 4);
+    scene_tear_down(&scene);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_no_sentinel_is_there),
+      cmocka_unit_test(test_no_sentinel_says_a_word),
+      cmocka_unit_test(test_nobody_knows_the_master),
+      cmocka_unit_test(test_a_sentinel_refuses_the_password),
+      cmocka_unit_test(test_a_sentinel_wants_no_password),
+      cmocka_unit_test(test_a_sentinel_has_a_password_of_its_own),
+      cmocka_unit_test(test_one_who_lets_us_in_is_enough),
+      cmocka_unit_test(test_the_servers_refuse_the_password),
+      cmocka_unit_test(test_options_are_for_sentinels_only),
+      cmocka_unit_test(test_an_old_sentinel_is_asked_and_not_listened_to),
+      cmocka_unit_test(test_who_may_not_listen_asks),
+      cmocka_unit_test(test_garbage_is_passed_over),
+      cmocka_unit_test(test_a_nul_byte_is_in_no_name),
+      cmocka_unit_test(test_what_nobody_asked_for_does_no_harm),
+      cmocka_unit_test(test_names_are_looked_up),
+      cmocka_unit_test(test_an_address_does_not_wait_for_a_name),
+      cmocka_unit_test(test_a_name_is_not_taken_for_another),
+      cmocka_unit_test(test_a_sentinel_whose_name_takes_long_is_passed_over),
+      cmocka_unit_test(test_a_name_that_nobody_knows),
+      cmocka_unit_test(test_a_client_is_closed_at_any_time),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

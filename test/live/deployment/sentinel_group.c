@@ -1,0 +1,195 @@
+/* Clients of real Sentinel groups: failovers of every kind, Sentinels that go one after the other, passwords, names. */
+#include <stdio.h>
+
+#include "support/fixtures/data/counters.h"
+#include "support/deployments/group.h"
+#include "support/fixtures/scene.h"
+#include "support/fixtures/subscriber.h"
+
+#define WHOLE_MS 60000
+
+/* The loop runs while the group comes together again. */
+static void heal(bed_t *bed, group_t *group) {
+  int64_t began = clock_now();
+  group_mend(group);
+  while (!group_is_whole(group)) {
+    bed_run_for(bed, 50);
+    if (clock_since_ms(began) > WHOLE_MS * slow())
+      fail_msg("a Sentinel group does not come together");
+  }
+}
+
+static void fail_over(bed_t *bed, group_t *group, group_way_t way) {
+  group_begin_fail_over(group, way);
+  bed_until(bed, group_has_failed_over(group));
+}
+
+/* Until calls come through. What is told before is why they do not, and nothing else. */
+static void expect_recovery(bed_t *bed) {
+  int64_t began = clock_now();
+  for (int status = pong(bed, NULL); status != 0; status = pong(bed, NULL)) {
+    if (status != BELAY_EUNKNOWN && status != BELAY_EUNREACHABLE && status != BELAY_EREADONLY)
+      assert_error(status, 0);
+    assert_true(clock_since_ms(began) < 15000 * slow());
+  }
+}
+
+/* A lock is held, and somebody listens, over failovers of every kind. */
+static void test_all_goes_on_over_failovers(void **state) {
+  (void)state;
+  static const group_way_t ways[] = {GROUP_KILLED, GROUP_PAUSED, GROUP_ASKED};
+  belay_lock_options_t lasting = watched(10000 * slow());
+  group_t *group = group_start(NULL);
+  bed_t *bed = bed_open_at(group_url(group), NULL);
+  contender_t *c = contender_new(bed, "door", &lasting), *other = contender_new(bed, "door", NULL);
+  subscriber_t subscriber = {0};
+  publication_t publication = {0};
+  assert_error(try_lock(c), 0);
+  subscribe(bed, &subscriber, "news");
+  for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+    unsigned messages = subscriber.messages, gaps = subscriber.gaps;
+    heal(bed, group); /* whoever is elected has the key */
+    uint64_t drops = client_stats(bed).drops;
+    fail_over(bed, group, ways[i]);
+    bed_until(bed, client_stats(bed).drops > drops); /* the old one may answer until then */
+    expect_recovery(bed);
+    assert_error(try_lock(other), BELAY_EHELD);
+    bed_until(bed, subscriber.gaps > gaps && subscriber.up);
+    assert_error(publish(bed, &publication, "news", "it is here"), 0);
+    bed_until(bed, subscriber.messages > messages);
+  }
+  assert_int_equal(c->lost, 0);
+  assert_true(remaining_ms(c) > 0);
+  assert_error(release(c), 0);
+  assert_error(try_lock(other), 0);
+  bed_close(bed);
+  group_stop(group);
+}
+
+/* Gets are answered by replicas, before a failover and after it: the new primary is none any more, and who was away is
+ * one again. */
+static void test_replicas_are_read_from(void **state) {
+  (void)state;
+  int64_t before[REPLICAS_NODES];
+  till_t till;
+  belay_client_options_t options = client_options();
+  options.read_from = BELAY_READ_REPLICA;
+  group_t *group = group_start(NULL);
+  bed_t *bed = bed_open_at(group_url(group), &options);
+  till_new(&till, bed, NULL);
+  expect_added(&till, "a", 2, 2);
+  for (int i = 0; i < 2; i++) {
+    heal(bed, group);
+    int primary = group_primary(group);
+    bool both = false;
+    int64_t began = clock_now();
+    while (!both) { /* they are found, and connected to, in time */
+      for (unsigned k = 0; k < REPLICAS_NODES; k++)
+        before[k] = server_calls(group_node(group, k), "get");
+      for (int k = 0; k < 10; k++)
+        expect_got(&till, "a", true, 2);
+      both = true;
+      for (unsigned k = 0; k < REPLICAS_NODES; k++)
+        both =
+            both && (server_calls(group_node(group, k), "get") > before[k]) == ((int)k != primary);
+      bed_run_for(bed, 20);
+      assert_true(clock_since_ms(began) < 30000 * slow());
+    }
+    fail_over(bed, group, GROUP_KILLED);
+    expect_got(&till, "a", true, 2);
+    expect_recovery(bed);
+  }
+  bed_close(bed);
+  group_stop(group);
+}
+
+static void test_sentinels_go_one_after_the_other(void **state) {
+  (void)state;
+  group_t *group = group_start(NULL);
+  bed_t *bed = bed_open_at(group_url(group), NULL);
+  for (unsigned i = 0; i < GROUP_SENTINELS; i++) {
+    if (i % 2 == 0)
+      server_kill(group_sentinel(group, i));
+    else
+      server_pause(group_sentinel(group, i));
+    bed_run_for(bed, 200);
+    assert_error(pong(bed, NULL), 0);
+  }
+  int primary = -1;
+  for (unsigned i = 0; i < REPLICAS_NODES; i++)
+    if (server_is_primary(group_node(group, i)))
+      primary = (int)i;
+  server_kill(group_node(group, (unsigned)primary));
+  bed_until(bed, client_stats(bed).links_up == 0);
+  assert_error(pong(bed, NULL), BELAY_ENOSENTINEL);
+  assert_int_equal(client_stats(bed).unknown, 0);
+  for (unsigned i = 0; i < GROUP_SENTINELS; i++) { /* the primary stays where it is */
+    if (server_is_paused(group_sentinel(group, i)))
+      server_resume(group_sentinel(group, i));
+    else
+      group_revive_sentinel(group, i);
+  }
+  bed_until(bed, group_primary(group) >= 0);
+  expect_recovery(bed);
+  bed_close(bed);
+  group_stop(group);
+}
+
+static void test_sentinels_and_servers_have_passwords_of_their_own(void **state) {
+  (void)state;
+  const group_options_t terms = {.nodes = {.password = "inner"}, .sentinel_password = "outer"};
+  group_t *group = group_start(&terms);
+  belay_client_options_t options = client_options();
+  bed_t *bed = bed_open_at(group_url(group), &options);
+  assert_error(pong(bed, NULL), BELAY_EAUTH); /* NOAUTH: it has said nothing */
+  bed_close(bed);
+  options.sentinel_password = "inner";
+  bed = bed_open_at(group_url(group), &options);
+  assert_error(pong(bed, NULL), BELAY_EAUTH);
+  bed_close(bed);
+  options.sentinel_password = "outer";
+  options.password = "outer";
+  bed = bed_open_at(group_url(group), &options);
+  assert_error(pong(bed, NULL), BELAY_EAUTH);
+  bed_close(bed);
+  options.password = NULL;
+  bed = bed_open_at(group_url(group), &options);
+  assert_error(pong(bed, NULL), 0);
+  fail_over(bed, group, GROUP_KILLED);
+  expect_recovery(bed);
+  bed_close(bed);
+  group_stop(group);
+}
+
+/* A Sentinel that names servers by their names. */
+static void test_sentinels_may_tell_names(void **state) {
+  (void)state;
+  char lines[256], url[128];
+  server_t *server = server_start(&(server_options_t){.address = "127.0.0.1"});
+  snprintf(lines, sizeof lines,
+           "sentinel resolve-hostnames yes\nsentinel announce-hostnames yes\n"
+           "sentinel monitor named localhost %d 1\n",
+           server_port(server));
+  server_t *sentinel =
+      server_start(&(server_options_t){.address = "127.0.0.1", .sentinel = true, .lines = lines});
+  const resp_t *reply = server_ask(sentinel, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", "named", NULL);
+  assert_string_equal(reply->items[0]->str, "localhost");
+  snprintf(url, sizeof url, "redis%s+sentinel://%slocalhost:%d/named",
+           servers_are_secure() ? "s" : "", server_login(server), server_port(sentinel));
+  bed_t *bed = bed_open_at(url, NULL);
+  assert_error(pong(bed, NULL), 0);
+  bed_close(bed);
+  server_stop(sentinel);
+  server_stop(server);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_all_goes_on_over_failovers),
+      cmocka_unit_test(test_replicas_are_read_from),
+      cmocka_unit_test(test_sentinels_go_one_after_the_other),
+      cmocka_unit_test(test_sentinels_and_servers_have_passwords_of_their_own),
+      cmocka_unit_test(test_sentinels_may_tell_names),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

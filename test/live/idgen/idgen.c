@@ -1,0 +1,447 @@
+/* Ids from segments and sequences: none comes twice, and they begin, grow and end where they should. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "support/fixtures/data/ids.h"
+
+#define KEY "belay::idgen::{users}"
+#define SEQUENCE_KEY KEY "::sequence"
+
+static belay_idgen_options_t segments(int64_t step) {
+  belay_idgen_options_t options = idgen_options(BELAY_IDGEN_SEGMENT);
+  options.step = step;
+  return options;
+}
+
+static int64_t stored(bed_t *bed) {
+  const char *text = server_string(bed->server, "HGET", KEY, "next", NULL);
+  return text == NULL ? -1 : atoll(text);
+}
+
+/* ---- segments -------------------------------------------------------------------------------------------- */
+
+static void test_ids_begin_at_one_and_are_fetched_ahead(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_idgen_options_t options = segments(10);
+  spring_t spring;
+  int64_t id = -7;
+  spring_new(&spring, bed, &options);
+  assert_int_equal(server_keys(bed->server), 0);
+  assert_error(belay_idgen_next(spring.idgen, &id), BELAY_EAGAIN);
+  assert_int_equal(id, -7);
+  assert_int_equal(get_id(&spring), 1);
+  for (int64_t expected = 2; expected <= 8; expected++) {
+    assert_error(belay_idgen_next(spring.idgen, &id), 0);
+    assert_int_equal(id, expected);
+  }
+  bed_run_for(bed, 20);
+  assert_int_equal(stored(bed), 11); /* a fifth is left, and nobody has taken of it */
+  assert_error(belay_idgen_next(spring.idgen, &id), 0);
+  bed_until(bed, stored(bed) == 21);
+  bed_settle(bed);
+  for (int64_t expected = 10; expected <= 18; expected++) {
+    assert_error(belay_idgen_next(spring.idgen, &id), 0);
+    assert_int_equal(id, expected);
+  }
+  bed_run_for(bed, 20);
+  assert_int_equal(stored(bed), 21);
+  assert_int_equal(server_integer(bed->server, "PTTL", KEY, NULL), -1);
+  bed_close(bed);
+}
+
+static void test_steps_of_every_size(void **state) {
+  (void)state;
+  static const int64_t steps[] = {1, 2, 3, 5, 7, 1000};
+  bed_t *bed = bed_open(NULL);
+  int64_t before = 0;
+  for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+    belay_idgen_options_t options = segments(steps[i]);
+    spring_t spring;
+    spring_new(&spring, bed, &options);
+    for (int n = 0; n < 50; n++) {
+      int64_t id = next_id(&spring);
+      assert_true(id > before);
+      if (n > 0)
+        assert_int_equal(id, before + 1);
+      before = id;
+    }
+    close_spring(&spring);
+    int64_t left = stored(bed) - 1 - before;
+    assert_between(left, 0, 2 * steps[i]);
+  }
+  bed_close(bed);
+}
+
+static void test_many_at_once_are_served_in_order(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_idgen_options_t options = segments(1000);
+  spring_t spring;
+  draw_t draws[4] = {0};
+  static const size_t n[] = {1500, 1, 3000, 7};
+  int64_t id, before = 0;
+  spring_new(&spring, bed, &options);
+  for (int i = 0; i < 4; i++)
+    assert_error(
+        n[i] == 1 ? begin_get(&spring, &draws[i]) : begin_get_many(&spring, &draws[i], n[i]), 0);
+  assert_error(belay_idgen_next(spring.idgen, &id), BELAY_EAGAIN); /* who waits comes first */
+  for (int i = 0; i < 4; i++) {
+    assert_error(end_of_draw(&draws[i]), 0);
+    assert_int_equal(draws[i].n, n[i]);
+    assert_true(draws[i].growing);
+    assert_int_equal(draws[i].first, before + 1);
+    before = draws[i].last;
+  }
+  assert_int_equal(before, 4508);
+  assert_error(begin_get_many(&spring, &draws[0], BELAY_IDGEN_MANY_MAX), 0);
+  assert_error(end_of_draw(&draws[0]), 0);
+  assert_int_equal(draws[0].first, before + 1);
+  assert_int_equal(draws[0].last, before + (int64_t)BELAY_IDGEN_MANY_MAX);
+  assert_int_equal(next_id(&spring), draws[0].last + 1);
+  bed_close(bed);
+}
+
+static void test_handles_share_the_ids(void **state) {
+  (void)state;
+  enum { HANDLES = 5, IDS = 2000 };
+  bed_t *bed = bed_open(NULL);
+  belay_idgen_options_t options = segments(10);
+  spring_t springs[HANDLES];
+  static bool seen[HANDLES * IDS + 2 * HANDLES * 20];
+  memset(seen, 0, sizeof seen);
+  int64_t before[HANDLES] = {0};
+  for (int i = 0; i < HANDLES; i++)
+    spring_of(&springs[i], bed,
+              i % 2 ? bed_connect(bed, server_url(bed->server), NULL) : bed->client, &options);
+  for (int n = 0; n < IDS; n++)
+    for (int i = 0; i < HANDLES; i++) {
+      int64_t id = next_id(&springs[i]);
+      assert_between(id, before[i] + 1, (int64_t)(sizeof seen) - 1);
+      assert_false(seen[id]);
+      seen[id] = true;
+      before[i] = id;
+    }
+  bed_close(bed);
+}
+
+static void test_the_start_and_the_end(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_idgen_options_t options = segments(10);
+  spring_t spring;
+  int64_t id;
+  options.start = INT64_C(9007199254740993); /* 2^53 + 1 */
+  spring_new(&spring, bed, &options);
+  for (int64_t i = 0; i < 35; i++)
+    assert_int_equal(next_id(&spring), options.start + i);
+  close_spring(&spring);
+  server_do(bed->server, "FLUSHALL", NULL);
+  options.start = INT64_MAX - 20;
+  spring_new(&spring, bed, &options);
+  for (int64_t i = 0; i < 20; i++)
+    assert_int_equal(next_id(&spring), options.start + i);
+  bed_settle(bed);
+  assert_error(belay_idgen_next(spring.idgen, &id), BELAY_EOVERFLOW);
+  expect_get(&spring, BELAY_EOVERFLOW);
+  assert_int_equal(stored(bed), INT64_MAX);
+  close_spring(&spring);
+  server_do(bed->server, "FLUSHALL", NULL);
+  options.start = 0;
+  spring_new(&spring, bed, &options);
+  assert_int_equal(next_id(&spring), 0);
+  bed_close(bed);
+}
+
+static void test_what_is_there_counts_more_than_the_start(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_idgen_options_t options = segments(10);
+  spring_t spring;
+  spring_new(&spring, bed, &options);
+  assert_int_equal(next_id(&spring), 1);
+  close_spring(&spring);
+  options.start = 1000;
+  spring_new(&spring, bed, &options);
+  assert_int_equal(next_id(&spring), 11);
+  bed_close(bed);
+}
+
+/* ---- sequences ------------------------------------------------------------------------------------------- */
+
+static belay_idgen_options_t sequence(const char *kind, int64_t start) {
+  belay_idgen_options_t options = idgen_options(BELAY_IDGEN_SEQUENCE);
+  options.kind = kind;
+  options.kind_len = strlen(kind);
+  options.start = start;
+  return options;
+}
+
+static void expect_many(spring_t *spring, size_t n, int64_t first, int64_t last) {
+  draw_t draw = {0};
+  assert_error(begin_get_many(spring, &draw, n), 0);
+  assert_error(end_of_draw(&draw), 0);
+  assert_int_equal(draw.n, n);
+  assert_int_equal(draw.first, first);
+  assert_int_equal(draw.last, last);
+  assert_true(draw.growing);
+}
+
+static void test_a_sequence_has_a_field_for_each_kind(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  spring_t users, orders, others;
+  int64_t id;
+  belay_idgen_options_t options = sequence("user", 1);
+  spring_new(&users, bed, &options);
+  options = sequence("order", 1000);
+  spring_new(&orders, bed, &options);
+  options = sequence("order", 5); /* too late */
+  spring_new(&others, bed, &options);
+  assert_error(belay_idgen_next(users.idgen, &id), BELAY_EAGAIN);
+  for (int64_t i = 0; i < 5; i++) {
+    assert_int_equal(get_id(&users), 1 + i);
+    assert_int_equal(get_id(&orders), 1000 + 2 * i);
+    assert_int_equal(get_id(&others), 1001 + 2 * i);
+  }
+  assert_error(belay_idgen_next(users.idgen, &id), BELAY_EAGAIN);
+  expect_many(&users, 10000, 6, 10005);
+  assert_int_equal(get_id(&users), 10006);
+  assert_string_equal(server_string(bed->server, "HGET", SEQUENCE_KEY, "user", NULL), "10006");
+  assert_int_equal(server_integer(bed->server, "HLEN", SEQUENCE_KEY, NULL), 2);
+  assert_int_equal(server_integer(bed->server, "PTTL", SEQUENCE_KEY, NULL), -1);
+  assert_int_equal(server_keys(bed->server), 1);
+  bed_close(bed);
+}
+
+static void test_a_sequence_ends(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  spring_t spring;
+  draw_t draw = {0};
+  belay_idgen_options_t options = sequence("last", INT64_MAX - 2);
+  spring_new(&spring, bed, &options);
+  assert_error(begin_get_many(&spring, &draw, 4), 0);
+  assert_error(end_of_draw(&draw), BELAY_EOVERFLOW);
+  assert_int_equal(server_keys(bed->server), 0);
+  assert_int_equal(get_id(&spring), INT64_MAX - 2);
+  assert_error(begin_get_many(&spring, &draw, 3), 0);
+  assert_error(end_of_draw(&draw), BELAY_EOVERFLOW);
+  expect_many(&spring, 2, INT64_MAX - 1, INT64_MAX);
+  expect_get(&spring, BELAY_EOVERFLOW);
+  options = sequence("first", INT64_MIN);
+  spring_new(&spring, bed, &options);
+  assert_int_equal(get_id(&spring), INT64_MIN);
+  expect_many(&spring, 3, INT64_MIN + 1, INT64_MIN + 3);
+  options = sequence("zero", -1);
+  spring_new(&spring, bed, &options);
+  expect_many(&spring, 3, -1, 1);
+  bed_close(bed);
+}
+
+/* ---- what keys hold -------------------------------------------------------------------------------------- */
+
+static char told[256];
+
+static void keep_detail(spring_t *spring) {
+  snprintf(told, sizeof told, "%s", belay_detail(spring->bed->belay));
+}
+
+static void test_foreign_keys_are_left_alone(void **state) {
+  (void)state;
+  static const char *const texts[] = {"many", "-1", "01", "", "9223372036854775808", "1.5"};
+  bed_t *bed = bed_open(NULL);
+  belay_idgen_options_t options = segments(10);
+  for (size_t i = 0; i <= sizeof texts / sizeof *texts; i++) {
+    bool list = i == sizeof texts / sizeof *texts;
+    int error = list ? BELAY_EWRONGTYPE : BELAY_EMISMATCH;
+    spring_t spring;
+    int64_t id;
+    if (list)
+      server_do(bed->server, "RPUSH", KEY, "1", NULL);
+    else
+      server_do(bed->server, "HSET", KEY, "next", texts[i], NULL);
+    uint64_t keys = (uint64_t)server_keys(bed->server);
+    spring_new(&spring, bed, &options);
+    spring.then = keep_detail;
+    expect_get(&spring, error);
+    assert_ptr_equal(strstr(told, KEY ": "), told);
+    assert_error(belay_idgen_next(spring.idgen, &id), error);
+    assert_ptr_equal(strstr(belay_detail(bed->belay), KEY ": "), belay_detail(bed->belay));
+    assert_int_equal(server_keys(bed->server), keys);
+    if (!list)
+      assert_string_equal(server_string(bed->server, "HGET", KEY, "next", NULL), texts[i]);
+    server_do(bed->server, "DEL", KEY, NULL);
+    assert_int_equal(get_id(&spring), 1); /* it is of use again */
+    server_do(bed->server, "DEL", KEY, NULL);
+    spring.then = NULL;
+    close_spring(&spring);
+  }
+  spring_t spring;
+  server_do(bed->server, "HSET", KEY, "color", "green", NULL); /* another program's hash */
+  spring_new(&spring, bed, &options);
+  expect_get(&spring, BELAY_EMISMATCH);
+  assert_int_equal(server_integer(bed->server, "HLEN", KEY, NULL), 1);
+  close_spring(&spring);
+  options = sequence("id", 1);
+  spring_new(&spring, bed, &options);
+  server_do(bed->server, "SET", SEQUENCE_KEY, "1", NULL);
+  spring.then = keep_detail;
+  expect_get(&spring, BELAY_EWRONGTYPE);
+  assert_ptr_equal(strstr(told, SEQUENCE_KEY ": "), told);
+  server_do(bed->server, "DEL", SEQUENCE_KEY, NULL);
+  static const char *const values[] = {"x", "01", "-0", "1.5", "", "9223372036854775808", "inf"};
+  for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+    server_do(bed->server, "HSET", SEQUENCE_KEY, "id", values[i], NULL);
+    expect_get(&spring, BELAY_EMISMATCH);
+    assert_ptr_equal(strstr(told, SEQUENCE_KEY ": "), told);
+    assert_string_equal(server_string(bed->server, "HGET", SEQUENCE_KEY, "id", NULL), values[i]);
+  }
+  bed_close(bed);
+}
+
+/* ---- what is refused ------------------------------------------------------------------------------------- */
+
+static void expect_refused(bed_t *bed, const belay_idgen_options_t *options, const char *word) {
+  belay_idgen_t *idgen = (void *)bed;
+  assert_error(belay_idgen_new(bed->client, options, &idgen), BELAY_EINVAL);
+  assert_null(idgen);
+  if (strstr(belay_detail(bed->belay), word) == NULL)
+    fail_msg("\"%s\" is not in \"%s\"", word, belay_detail(bed->belay));
+}
+
+#define REFUSE(mode, member, value, word)                                                          \
+  do {                                                                                             \
+    belay_idgen_options_t o_ = idgen_options(mode);                                                \
+    o_.member = value;                                                                             \
+    expect_refused(bed, &o_, word);                                                                \
+  } while (0)
+
+static void test_options_have_ranges(void **state) {
+  (void)state;
+  static char text[BELAY_IDGEN_NAME_MAX + 1];
+  bed_t *bed = bed_open(NULL);
+  memset(text, 'x', sizeof text);
+  expect_refused(bed, NULL, "name");
+  REFUSE(BELAY_IDGEN_SEGMENT, name, NULL, "name");
+  REFUSE(BELAY_IDGEN_SEGMENT, mode, (belay_idgen_mode_t)3, "mode");
+  REFUSE(BELAY_IDGEN_SEGMENT, start, -1, "start");
+  REFUSE(BELAY_IDGEN_SEGMENT, step, 0, "step");
+  REFUSE(BELAY_IDGEN_SEGMENT, step, BELAY_IDGEN_STEP_MAX + 1, "step");
+  REFUSE(BELAY_IDGEN_SEGMENT, gap, -2, "gap");
+  REFUSE(BELAY_IDGEN_SEGMENT, gap, BELAY_IDGEN_GAP_MAX + 1, "gap");
+  REFUSE(BELAY_IDGEN_SEGMENT, clock_rate, -1, "clock_rate");
+  REFUSE(BELAY_IDGEN_SEGMENT, clock_rate, BELAY_IDGEN_CLOCK_RATE_MAX + 1, "clock_rate");
+  REFUSE(BELAY_IDGEN_SEGMENT, clock_skew_ms, -1, "clock_skew_ms");
+  REFUSE(BELAY_IDGEN_SEGMENT, clock_skew_ms, 60001, "clock_skew_ms");
+  REFUSE(BELAY_IDGEN_SEGMENT, min_replicas, 256, "min_replicas");
+  REFUSE(BELAY_IDGEN_SEGMENT, max_waiting, 0, "max_waiting");
+  REFUSE(BELAY_IDGEN_SEGMENT, max_waiting, 65537, "max_waiting");
+  REFUSE(BELAY_IDGEN_SEQUENCE, kind, NULL, "kind");
+  REFUSE(BELAY_IDGEN_SNOWFLAKE, worker, -2, "worker");
+  REFUSE(BELAY_IDGEN_SNOWFLAKE, worker, 1024, "worker");
+  REFUSE(BELAY_IDGEN_SNOWFLAKE, ttl_ms, 99, "ttl_ms");
+  REFUSE(BELAY_IDGEN_SNOWFLAKE, ttl_ms, 86400001, "ttl_ms");
+  REFUSE(BELAY_IDGEN_SNOWFLAKE, ahead_ms, 99, "ahead_ms");
+  REFUSE(BELAY_IDGEN_SNOWFLAKE, ahead_ms, 60001, "ahead_ms");
+  REFUSE(BELAY_IDGEN_SNOWFLAKE, epoch_ms, -1, "epoch_ms");
+  belay_idgen_options_t options = sequence("id", 1);
+  options.kind = text;
+  options.kind_len = sizeof text;
+  expect_refused(bed, &options, "kind");
+  options = segments(1);
+  options.name = text;
+  options.name_len = sizeof text;
+  expect_refused(bed, &options, "name");
+  options = segments(1);
+  options.clock_rate = 1;
+  options.start = (INT64_C(1) << 52) + 1;
+  expect_refused(bed, &options, "start");
+  options = segments(1);
+  options.min_replicas = 1;
+  options.replica_timeout_ms = 0;
+  expect_refused(bed, &options, "replica_timeout_ms");
+  bed_close(bed);
+}
+
+static void on_one(belay_request_t *request, int status, int64_t id) {
+  (void)request;
+  (void)status;
+  (void)id;
+  fail_msg("called back");
+}
+
+static void on_many(belay_request_t *request, int status, const int64_t *ids, size_t n) {
+  (void)ids;
+  on_one(request, status, (int64_t)n);
+}
+
+static void test_arguments_are_checked(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_idgen_options_t options = segments(1);
+  belay_request_t request = {0}, never = {.timeout_ms = 600001};
+  spring_t spring;
+  int64_t id;
+  belay_idgen_parts_t parts;
+  spring_new(&spring, bed, &options);
+  assert_error(belay_idgen_new(bed->client, &options, NULL), BELAY_EINVAL);
+  assert_error(belay_idgen_new(NULL, &options, &(belay_idgen_t *){NULL}), BELAY_EINVAL);
+  assert_error(belay_idgen_next(NULL, &id), BELAY_EINVAL);
+  assert_error(belay_idgen_next(spring.idgen, NULL), BELAY_EINVAL);
+  assert_error(belay_idgen_get(NULL, &request, on_one), BELAY_EINVAL);
+  assert_error(belay_idgen_get(spring.idgen, NULL, on_one), BELAY_EINVAL);
+  assert_error(belay_idgen_get(spring.idgen, &request, NULL), BELAY_EINVAL);
+  assert_error(belay_idgen_get(spring.idgen, &never, on_one), BELAY_EINVAL);
+  assert_error(belay_idgen_get_many(spring.idgen, &request, 1, NULL), BELAY_EINVAL);
+  assert_error(belay_idgen_get_many(spring.idgen, &request, 0, on_many), BELAY_EINVAL);
+  assert_error(belay_idgen_get_many(spring.idgen, &request, BELAY_IDGEN_MANY_MAX + 1, on_many),
+               BELAY_EINVAL);
+  assert_error(belay_idgen_close(NULL, NULL), BELAY_EINVAL);
+  assert_error(belay_idgen_decode(-1, 0, &parts), BELAY_EINVAL);
+  assert_error(belay_idgen_decode(1, -1, &parts), BELAY_EINVAL);
+  assert_error(belay_idgen_decode(1, 0, NULL), BELAY_EINVAL);
+  assert_int_equal(belay_idgen_worker(NULL), -1);
+  assert_int_equal(belay_idgen_worker(spring.idgen), -1);
+  assert_null(belay_idgen_data(NULL));
+  belay_idgen_options_init(NULL);
+  bed_close(bed);
+}
+
+static void test_the_longest_names(void **state) {
+  (void)state;
+  static char text[BELAY_IDGEN_NAME_MAX];
+  bed_t *bed = bed_open(NULL);
+  for (int i = 0; i < 3; i++) {
+    memset(text, i == 0 ? '{' : i == 1 ? '\0' : '\xff', sizeof text);
+    for (int mode = BELAY_IDGEN_SEGMENT; mode <= BELAY_IDGEN_SEQUENCE; mode++) {
+      belay_idgen_options_t options = idgen_options((belay_idgen_mode_t)mode);
+      spring_t spring;
+      options.name = options.kind = text;
+      options.name_len = options.kind_len = sizeof text;
+      options.ahead_ms = 100;
+      spring_new(&spring, bed, &options);
+      int64_t first = get_id(&spring);
+      assert_true(get_id(&spring) > first);
+    }
+  }
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_ids_begin_at_one_and_are_fetched_ahead),
+      cmocka_unit_test(test_steps_of_every_size),
+      cmocka_unit_test(test_many_at_once_are_served_in_order),
+      cmocka_unit_test(test_handles_share_the_ids),
+      cmocka_unit_test(test_the_start_and_the_end),
+      cmocka_unit_test(test_what_is_there_counts_more_than_the_start),
+      cmocka_unit_test(test_a_sequence_has_a_field_for_each_kind),
+      cmocka_unit_test(test_a_sequence_ends),
+      cmocka_unit_test(test_foreign_keys_are_left_alone),
+      cmocka_unit_test(test_options_have_ranges),
+      cmocka_unit_test(test_arguments_are_checked),
+      cmocka_unit_test(test_the_longest_names),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

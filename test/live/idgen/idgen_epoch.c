@@ -1,0 +1,95 @@
+/* Snowflakes: the epoch that all workers of a name share. */
+#include <stdio.h>
+
+#include "support/fixtures/data/ids.h"
+
+#define RECORD "belay::idgen::{users}::worker::"
+#define SPACE "belay::idgen::{users}::workers"
+#define DAY INT64_C(86400000)
+
+static belay_idgen_options_t snowflakes(int worker) {
+  belay_idgen_options_t options = idgen_options(BELAY_IDGEN_SNOWFLAKE);
+  options.worker = worker;
+  options.ahead_ms = 100 * slow();
+  options.ttl_ms = 3000 * slow();
+  return options;
+}
+
+/* It is kept as long as a worker issues ids: each renewal keeps it, and restores it. */
+static void test_the_epoch_outlives_the_workers(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_idgen_options_t options = snowflakes(9);
+  spring_t spring;
+  spring_new(&spring, bed, &options);
+  (void)get_id(&spring);
+  for (int turn = 0; turn < 2; turn++) {
+    if (turn == 0)
+      server_do(bed->server, "PEXPIRE", SPACE, "3600000", NULL);
+    else
+      server_do(bed->server, "DEL", SPACE, NULL);
+    bed_until(bed, server_integer(bed->server, "PTTL", SPACE, NULL) > DAY);
+    assert_int_equal(atoll(server_string(bed->server, "HGET", SPACE, "epoch", NULL)),
+                     options.epoch_ms);
+  }
+  server_do(bed->server, "HSET", SPACE, "epoch", "5", NULL); /* others came first after a loss */
+  bed_until(bed, belay_idgen_worker(spring.idgen) == -1);
+  expect_get(&spring, BELAY_EMISMATCH);
+  bed_close(bed);
+}
+
+static void test_an_epoch_is_everybodys(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_idgen_options_t options = snowflakes(9);
+  spring_t spring;
+  int64_t id;
+  spring_new(&spring, bed, &options);
+  (void)get_id(&spring);
+  close_spring(&spring);
+  options.epoch_ms = 0;
+  spring_new(&spring, bed, &options);
+  expect_get(&spring, BELAY_EMISMATCH);
+  assert_error(belay_idgen_next(spring.idgen, &id), BELAY_EMISMATCH);
+  assert_string_equal(belay_detail(bed->belay), RECORD "9: it has another epoch_ms");
+  close_spring(&spring);
+  options.worker = 10; /* one without a record */
+  spring_new(&spring, bed, &options);
+  expect_get(&spring, BELAY_EMISMATCH);
+  assert_error(belay_idgen_next(spring.idgen, &id), BELAY_EMISMATCH);
+  assert_string_equal(belay_detail(bed->belay),
+                      RECORD "10: the workers of this name have another epoch_ms");
+  assert_int_equal(server_integer(bed->server, "EXISTS", RECORD "10", NULL), 0);
+  close_spring(&spring);
+  server_do(bed->server, "DEL", SPACE, NULL);
+  server_do(bed->server, "HSET", SPACE, "color", "green", NULL);
+  spring_new(&spring, bed, &options);
+  expect_get(&spring, BELAY_EMISMATCH);
+  close_spring(&spring);
+  server_do(bed->server, "DEL", SPACE, NULL);
+  server_do(bed->server, "HSET", RECORD "10", "color", "green", NULL);
+  spring_new(&spring, bed, &options);
+  expect_get(&spring, BELAY_EMISMATCH);
+  assert_int_equal(server_integer(bed->server, "HLEN", RECORD "10", NULL), 1);
+  close_spring(&spring);
+  server_do(bed->server, "DEL", RECORD "10", NULL);
+  options.worker = 9;
+  server_do(bed->server, "DEL", RECORD "9", NULL);
+  server_do(bed->server, "SET", RECORD "9", "1", NULL);
+  spring_new(&spring, bed, &options);
+  expect_get(&spring, BELAY_EWRONGTYPE);
+  close_spring(&spring);
+  server_do(bed->server, "DEL", RECORD "9", NULL);
+  server_do(bed->server, "HSET", RECORD "9", "until", "soon", NULL);
+  spring_new(&spring, bed, &options);
+  expect_get(&spring, BELAY_EMISMATCH);
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_the_epoch_outlives_the_workers),
+      cmocka_unit_test(test_an_epoch_is_everybodys),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

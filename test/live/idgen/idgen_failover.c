@@ -1,0 +1,262 @@
+/* Ids, and servers that forget: none comes twice. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "support/fixtures/data/ids.h"
+#include "support/deployments/relay.h"
+
+#define KEY "belay::idgen::{users}"
+#define SEQUENCE_KEY KEY "::sequence"
+
+static belay_idgen_options_t segments(int64_t step) {
+  belay_idgen_options_t options = idgen_options(BELAY_IDGEN_SEGMENT);
+  options.step = step;
+  return options;
+}
+
+static int64_t number_at(server_t *server, const char *key, const char *field) {
+  const char *text = server_string(server, "HGET", key, field, NULL);
+  return text == NULL ? -1 : atoll(text);
+}
+
+/* The same server, but everything is gone; or another one in its place, without data. */
+static void test_what_is_gone_does_not_come_again(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_idgen_options_t options = segments(100);
+  spring_t spring, fresh;
+  int64_t last = 0;
+  spring_new(&spring, bed, &options);
+  for (int i = 0; i < 3; i++) {
+    for (int n = 0; n < 250; n++) {
+      int64_t id = next_id(&spring);
+      assert_true(id > last);
+      last = id;
+    }
+    if (i == 0)
+      server_do(bed->server, "FLUSHALL", NULL);
+    if (i == 1) {
+      server_kill(bed->server);
+      server_restart(bed->server);
+    }
+  }
+  assert_true(last > 2 * 1000 * options.step); /* it has jumped twice */
+  spring_new(&fresh, bed, &options);
+  assert_true(get_id(&fresh) > last);
+  bed_close(bed);
+}
+
+static void test_an_old_copy_is_noticed(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_idgen_options_t options = segments(10);
+  spring_t spring;
+  options.gap = INT64_C(1) << 50; /* of which a jump is never more than one */
+  spring_new(&spring, bed, &options);
+  assert_int_equal(next_id(&spring), 1);
+  close_spring(&spring);
+  spring_new(&spring, bed, &options);
+  assert_int_equal(next_id(&spring), 11); /* the same server: no jump */
+  close_spring(&spring);
+  server_restart_keeping(bed->server);
+  spring_new(&spring, bed, &options);
+  int64_t id = next_id(&spring); /* perhaps there was more */
+  assert_between(id - options.gap, 21,
+                 31); /* a call that was meant for the old server is not used */
+  close_spring(&spring);
+  spring_new(&spring, bed, &options);
+  assert_int_equal(next_id(&spring), id + 10);
+  close_spring(&spring);
+  options.gap = 0; /* it loses nothing */
+  server_restart_keeping(bed->server);
+  spring_new(&spring, bed, &options);
+  assert_int_equal(next_id(&spring), id + 20);
+  bed_close(bed);
+}
+
+/* Servers that have forgotten the same, one after the other: none knows where the others went on. They draw how far
+ * they jump, so that of six pairs hardly ever two come out at the same. */
+static void test_an_old_copy_may_come_again(void **state) {
+  (void)state;
+  enum { TIMES = 4 };
+  bed_t *bed = bed_open(NULL);
+  belay_idgen_options_t options = segments(10);
+  int64_t ids[TIMES];
+  int same = 0;
+  spring_t spring;
+  options.gap = 1000;
+  spring_new(&spring, bed, &options);
+  int64_t first = next_id(&spring);
+  close_spring(&spring);
+  server_do(bed->server, "SAVE", NULL);
+  for (int i = 0; i < TIMES; i++) {
+    server_restart(bed->server); /* from that file each time */
+    spring_new(&spring, bed, &options);
+    ids[i] = next_id(&spring);
+    assert_between(ids[i], first + options.gap,
+                   first + 2001 * options.gap); /* perhaps it was asked twice */
+    for (int j = 0; j < i; j++)
+      same += ids[i] < ids[j] + options.gap && ids[j] < ids[i] + options.gap;
+    close_spring(&spring);
+  }
+  assert_true(same <= 1);
+  bed_close(bed);
+}
+
+/* With a clock none comes out at the same: each goes on at its clock, and above what was given
+ * before. */
+static void test_an_old_copy_goes_on_at_its_clock(void **state) {
+  (void)state;
+  enum { TIMES = 4 };
+  bed_t *bed = bed_open(NULL);
+  belay_idgen_options_t options = segments(10);
+  spring_t spring;
+  options.clock_rate = BELAY_IDGEN_CLOCK_RATE_MAX;
+  options.clock_skew_ms = 10;
+  spring_new(&spring, bed, &options);
+  int64_t last = next_id(&spring);
+  close_spring(&spring);
+  server_do(bed->server, "SAVE", NULL);
+  for (int i = 0; i < TIMES; i++) {
+    server_restart(bed->server); /* from that file each time */
+    spring_new(&spring, bed, &options);
+    for (int j = 0; j < 35; j++) {
+      int64_t id = next_id(&spring);
+      assert_true(id > last);
+      last = id;
+    }
+    close_spring(&spring);
+  }
+  bed_close(bed);
+}
+
+/* A replica that has not heard of everything takes the place of a primary that is dead. */
+static void fail_over(int64_t clock_rate) {
+  server_t *primary = server_start(&(server_options_t){.address = "127.0.0.1"});
+  server_t *replica = server_start(NULL);
+  relay_t *relay = relay_start(server_url(primary));
+  server_follow(replica, primary);
+  bed_t *bed = bed_open_at(relay_url(relay), NULL);
+  belay_idgen_options_t options = segments(10);
+  spring_t spring, fresh;
+  int64_t last = 0;
+  options.clock_rate = clock_rate;
+  options.clock_skew_ms = 10;
+  spring_new(&spring, bed, &options);
+  (void)get_id(&spring);
+  int64_t began = clock_now();
+  while (number_at(replica, KEY, "next") < 0 && clock_since_ms(began) < 5000)
+    stall_ms(5);
+  server_do(replica, "REPLICAOF", "NO", "ONE", NULL); /* the primary goes on for a while */
+  for (int i = 0; i < 200; i++)
+    last = next_id(&spring);
+  server_kill(primary);
+  relay_lead(relay, server_path(replica));
+  relay_cut(relay);
+  print_message("given: %" PRId64 ", known to the replica: %" PRId64 "\n", last,
+                number_at(replica, KEY, "next"));
+  assert_true(number_at(replica, KEY, "next") <= last); /* or this shows nothing */
+  spring_new(&fresh, bed, &options);                    /* it knows of nothing itself */
+  int64_t id = get_id(&fresh);
+  assert_true(id > last);
+  for (int i = 0; i < 100; i++) {
+    int64_t next = next_id(&spring);
+    assert_true(next > last);
+    assert_false(next >= id && next < id + 10); /* of the other one's segment */
+    last = next;
+  }
+  bed_close(bed);
+  relay_stop(relay);
+  server_stop(replica);
+  server_stop(primary);
+}
+
+static void test_a_failover_that_lost_segments(void **state) {
+  (void)state;
+  fail_over(0);
+}
+
+static void test_a_failover_with_a_clock(void **state) {
+  (void)state;
+  fail_over(BELAY_IDGEN_CLOCK_RATE_MAX);
+}
+
+static void test_ids_count_once_replicas_know(void **state) {
+  (void)state;
+  server_t *primary = server_start(&(server_options_t){.address = "127.0.0.1"});
+  server_t *replica = server_start(NULL);
+  server_follow(replica, primary);
+  bed_t *bed = bed_open_with(primary, NULL);
+  belay_idgen_options_t options = segments(10);
+  spring_t spring, sequence;
+  options.min_replicas = 1;
+  options.replica_timeout_ms = 100;
+  spring_new(&spring, bed, &options);
+  options = idgen_options(BELAY_IDGEN_SEQUENCE);
+  options.min_replicas = 1;
+  options.replica_timeout_ms = 100;
+  spring_new(&sequence, bed, &options);
+  draw_t draw = {.request.timeout_ms = 20000};
+  assert_error(begin_get(&spring, &draw), 0);
+  assert_error(end_of_draw(&draw), 0);
+  int64_t first = draw.first;
+  assert_true(number_at(replica, KEY, "next") >= first + 10);
+  int64_t before = get_id(&sequence);
+  assert_int_equal(number_at(replica, SEQUENCE_KEY, "id"), before);
+  server_pause(replica);
+  expect_get(&sequence, BELAY_ENOREPLICAS);
+  draw_t many = {.request.timeout_ms = 400 * slow()};
+  assert_error(begin_get_many(&spring, &many, 30), 0);
+  assert_error(end_of_draw(&many), BELAY_ENOREPLICAS);
+  server_resume(replica);
+  assert_true(get_id(&spring) > first + 9);
+  bed_run_for(bed, 100); /* until it has heard of all */
+  assert_true(get_id(&sequence) > before + 1);
+  bed_close(bed);
+  server_stop(replica);
+}
+
+static void test_a_server_that_does_not_tell_who_it_is(void **state) {
+  (void)state;
+  server_t *server = server_start(NULL);
+  server_do(server, "ACL", "SETUSER", "default", "-info", NULL);
+  bed_t *bed = bed_open_with(server, NULL);
+  belay_idgen_options_t options = segments(10);
+  spring_t spring;
+  int64_t id;
+  spring_new(&spring, bed, &options);
+  expect_get(&spring, BELAY_EPERM);
+  assert_error(belay_idgen_next(spring.idgen, &id), BELAY_EPERM);
+  assert_non_null(strstr(belay_detail(bed->belay), "run id"));
+  options.gap = 0;
+  spring_new(&spring, bed, &options);
+  assert_int_equal(next_id(&spring), 1);
+  options.gap = 100;
+  options.min_replicas = 1;
+  options.replica_timeout_ms = 20;
+  spring_new(&spring, bed, &options);
+  draw_t draw = {.request.timeout_ms = 200 * slow()};
+  assert_error(begin_get(&spring, &draw), 0);
+  assert_error(end_of_draw(&draw), BELAY_ENOREPLICAS);
+  options = idgen_options(BELAY_IDGEN_SNOWFLAKE);
+  options.ahead_ms = 100;
+  spring_new(&spring, bed, &options);
+  id = get_id(&spring);
+  assert_true(get_id(&spring) > id);
+  server_do(server, "ACL", "SETUSER", "default", "+info", NULL);
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_what_is_gone_does_not_come_again),
+      cmocka_unit_test(test_an_old_copy_is_noticed),
+      cmocka_unit_test(test_an_old_copy_may_come_again),
+      cmocka_unit_test(test_an_old_copy_goes_on_at_its_clock),
+      cmocka_unit_test(test_a_failover_that_lost_segments),
+      cmocka_unit_test(test_a_failover_with_a_clock),
+      cmocka_unit_test(test_ids_count_once_replicas_know),
+      cmocka_unit_test(test_a_server_that_does_not_tell_who_it_is),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,362 @@
+/* Ids where something goes wrong: answers are lost, servers forget, everything is closed. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support/fixtures/data/ids.h"
+#include "support/deployments/relay.h"
+
+#define KEY "belay::idgen::{users}"
+#define SEQUENCE_KEY KEY "::sequence"
+
+static belay_idgen_options_t segments(int64_t step) {
+  belay_idgen_options_t options = idgen_options(BELAY_IDGEN_SEGMENT);
+  options.step = step;
+  return options;
+}
+
+static int64_t number_at(server_t *server, const char *key, const char *field) {
+  const char *text = server_string(server, "HGET", key, field, NULL);
+  return text == NULL ? -1 : atoll(text);
+}
+
+/* ---- lost answers ---------------------------------------------------------------------------------------- */
+
+typedef struct wire {
+  server_t *server;
+  relay_t *relay;
+  bed_t *bed;
+  spring_t spring;
+} wire_t;
+
+static void wire_open(wire_t *wire, const belay_idgen_options_t *options) {
+  wire->server = server_start(NULL);
+  wire->relay = relay_start(server_path(wire->server));
+  belay_client_options_t client = relay_client_options();
+  wire->bed = bed_open_at(relay_url(wire->relay), &client);
+  wire->bed->server = wire->server;
+  spring_new(&wire->spring, wire->bed, options);
+}
+
+static void wire_close(wire_t *wire) {
+  bed_close(wire->bed);
+  relay_stop(wire->relay);
+}
+
+/* The server has executed it, and the answer is on its way when the wire is cut. */
+static void lose_the_answer(wire_t *wire, const char *key, const char *field, int64_t expected) {
+  while (number_at(wire->server, key, field) != expected)
+    uv_run(&wire->bed->loop, UV_RUN_NOWAIT);
+  relay_cut(wire->relay);
+  relay_delay(wire->relay, 0);
+}
+
+static void test_a_segment_whose_answer_is_lost_is_skipped(void **state) {
+  (void)state;
+  wire_t wire;
+  draw_t draw = {0};
+  belay_idgen_options_t options = segments(10);
+  wire_open(&wire, &options);
+  assert_error(begin_ping(wire.bed), 0);
+  bed_until(wire.bed, wire.bed->pongs == 1);
+  relay_delay(wire.relay, RELAY_LONG);
+  assert_error(begin_get(&wire.spring, &draw), 0);
+  lose_the_answer(&wire, KEY, "next", 11);
+  assert_error(end_of_draw(&draw), 0);
+  assert_true(draw.first >
+              10); /* those are nobody's; and as they count as given by nobody, there is no jump */
+  assert_int_equal(number_at(wire.server, KEY, "next"), draw.first + 10);
+  wire_close(&wire);
+}
+
+static void test_a_sequence_skips_what_was_lost(void **state) {
+  (void)state;
+  wire_t wire;
+  belay_idgen_options_t options = idgen_options(BELAY_IDGEN_SEQUENCE);
+  wire_open(&wire, &options);
+  assert_int_equal(get_id(&wire.spring), 1);
+  for (int64_t last = 1; last < 7; last += 2) {
+    draw_t draw = {0};
+    relay_delay(wire.relay, RELAY_LONG);
+    assert_error(begin_get(&wire.spring, &draw), 0);
+    lose_the_answer(&wire, SEQUENCE_KEY, "id", last + 1);
+    assert_error(end_of_draw(&draw), 0);
+    assert_int_equal(draw.first, last + 2);
+    assert_int_equal(number_at(wire.server, SEQUENCE_KEY, "id"), last + 2);
+  }
+  options.min_replicas = 1; /* then it is not asked again */
+  spring_t durable;
+  draw_t draw = {0};
+  spring_new(&durable, wire.bed, &options);
+  relay_delay(wire.relay, RELAY_LONG);
+  assert_error(begin_get(&durable, &draw), 0);
+  lose_the_answer(&wire, SEQUENCE_KEY, "id", 8);
+  assert_error(end_of_draw(&draw), BELAY_EUNKNOWN);
+  assert_int_equal(number_at(wire.server, SEQUENCE_KEY, "id"), 8);
+  wire_close(&wire);
+}
+
+/* The wire is cut, or falls silent, at some time or other. */
+static void test_ids_grow_whatever_is_lost(void **state) {
+  (void)state;
+  wire_t wire;
+  belay_idgen_options_t options = segments(50);
+  int64_t before = 0;
+  wire_open(&wire, &options);
+  for (int i = 0; i < 7; i++) {
+    draw_t draw = {0};
+    relay_delay(wire.relay, 10);
+    assert_error(begin_get_many(&wire.spring, &draw, 130), 0);
+    bed_run_for(wire.bed, i % 4 * 15);
+    if (i % 6 == 5)
+      relay_silence(wire.relay);
+    else
+      relay_cut(wire.relay);
+    relay_delay(wire.relay, 0);
+    assert_error(end_of_draw(&draw), 0);
+    assert_true(draw.growing && draw.first > before);
+    before = draw.last;
+  }
+  wire_close(&wire);
+}
+
+/* ---- no server ------------------------------------------------------------------------------------------- */
+
+static void test_what_is_here_is_served_without_a_server(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_idgen_options_t options = segments(100);
+  spring_t spring;
+  int64_t id;
+  spring_new(&spring, bed, &options);
+  assert_int_equal(get_id(&spring), 1);
+  server_kill(bed->server);
+  bed_run_for(bed, 20);
+  for (int64_t expected = 2; expected <= 100; expected++) {
+    if (expected > 80)
+      bed_run_for(bed, 1);
+    assert_error(belay_idgen_next(spring.idgen, &id), 0);
+    assert_int_equal(id, expected);
+  }
+  assert_error(belay_idgen_next(spring.idgen, &id), BELAY_EAGAIN);
+  draw_t draw = {.request.timeout_ms = 100};
+  assert_error(begin_get(&spring, &draw), 0);
+  int error = end_of_draw(&draw);
+  assert_true(error == BELAY_ETIMEDOUT || error == BELAY_EUNREACHABLE || error == BELAY_EUNKNOWN);
+  draw.request.timeout_ms = 20000;
+  assert_error(begin_get(&spring, &draw), 0);
+  bed_run_for(bed, 100);
+  server_restart(bed->server);
+  assert_error(end_of_draw(&draw), 0);
+  assert_true(draw.first > 100);
+  bed_close(bed);
+}
+
+static void test_scripts_may_be_forgotten(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  for (int mode = BELAY_IDGEN_SEGMENT; mode <= BELAY_IDGEN_SEQUENCE; mode++) {
+    belay_idgen_options_t options = idgen_options((belay_idgen_mode_t)mode);
+    spring_t spring;
+    options.step = 1;
+    options.ahead_ms = 100;
+    spring_new(&spring, bed, &options);
+    int64_t last = get_id(&spring);
+    for (int i = 0; i < 10; i++) {
+      server_do(bed->server, "SCRIPT", "FLUSH", NULL);
+      int64_t id = get_id(&spring);
+      assert_true(id > last);
+      last = id;
+    }
+  }
+  bed_close(bed);
+}
+
+/* ---- who waits ------------------------------------------------------------------------------------------- */
+
+static void test_the_queue_is_bounded_and_in_order(void **state) {
+  (void)state;
+  enum { ROOM = 5 };
+  bed_t *bed = bed_open(NULL);
+  belay_idgen_options_t options = segments(10);
+  spring_t spring;
+  draw_t draws[ROOM] = {0}, late = {0};
+  options.max_waiting = ROOM;
+  spring_new(&spring, bed, &options);
+  server_pause(bed->server);
+  for (int i = 0; i < ROOM; i++) {
+    draws[i].request.timeout_ms = i == 1 ? 50 : 20000;
+    assert_error(begin_get(&spring, &draws[i]), 0);
+  }
+  assert_error(begin_get(&spring, &late), BELAY_EBUSY);
+  assert_error(begin_get(&spring, &draws[2]), BELAY_EBUSY);
+  assert_error(belay_request_cancel(&draws[0].request), 0);
+  assert_error(end_of_draw(&draws[0]), BELAY_ECANCELED);
+  assert_error(end_of_draw(&draws[1]), BELAY_ETIMEDOUT);
+  assert_error(begin_get(&spring, &draws[2]), BELAY_ESTATE);
+  assert_error(begin_get(&spring, &late), 0);
+  server_resume(bed->server);
+  assert_error(end_of_draw(&late), 0);
+  for (int i = 2; i < ROOM; i++) {
+    assert_error(draws[i].status, 0);
+    assert_int_equal(draws[i].first, i - 1);
+  }
+  assert_int_equal(late.first, ROOM - 1);
+  bed_close(bed);
+}
+
+static draw_t chained;
+
+static void go_on(spring_t *spring) {
+  if (chained.ended < 50)
+    assert_error(begin_get(spring, &chained), 0);
+}
+
+static void test_a_request_is_the_callers_again_in_its_callback(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_idgen_options_t options = segments(7);
+  spring_t spring;
+  spring_new(&spring, bed, &options);
+  chained = (draw_t){0};
+  spring.then = go_on;
+  go_on(&spring);
+  bed_until(bed, chained.ended == 50);
+  assert_int_equal(chained.first, 50);
+  bed_close(bed);
+}
+
+/* ---- closing --------------------------------------------------------------------------------------------- */
+
+typedef enum what { IDGEN, CLIENT, BELAY, WHATS } what_t;
+
+static what_t to_close;
+
+static void close_it(spring_t *spring) {
+  spring->then = NULL;
+  if (to_close == IDGEN)
+    assert_error(begin_close_spring(spring), 0);
+  else if (to_close == CLIENT)
+    assert_error(begin_client_close(spring->bed), 0);
+  else
+    assert_error(begin_belay_close(spring->bed), 0);
+}
+
+/* In a callback, while another request is pending; or at some time or other. */
+static void play(belay_idgen_mode_t mode, what_t what, int64_t after_ms) {
+  bed_t *bed = bed_open(NULL);
+  belay_idgen_options_t options = idgen_options(mode);
+  spring_t spring;
+  draw_t draw = {0}, pending = {0};
+  options.step = 5;
+  options.ahead_ms = 100;
+  spring_new(&spring, bed, &options);
+  to_close = what;
+  if (after_ms < 0)
+    spring.then = close_it;
+  assert_error(begin_get(&spring, &draw), 0);
+  assert_error(begin_get_many(&spring, &pending, 1000), 0);
+  if (after_ms >= 0) {
+    bed_run_for(bed, after_ms);
+    close_it(&spring);
+  }
+  bed_until(bed, draw.ended == 1 && pending.ended == 1);
+  assert_true(draw.status == 0 || draw.status == BELAY_ECANCELED);
+  if (what == IDGEN) {
+    int64_t id;
+    if (spring.closed == 0)
+      assert_error(belay_idgen_next(spring.idgen, &id), BELAY_ECLOSING);
+    bed_until(bed, spring.closed == 1);
+  }
+  bed_close(bed);
+}
+
+static void test_everything_may_end_at_any_time(void **state) {
+  (void)state;
+  static const int64_t times[] = {-1, 0, 2, 120};
+  for (int mode = BELAY_IDGEN_SEGMENT; mode <= BELAY_IDGEN_SEQUENCE; mode++)
+    for (what_t what = IDGEN; what < WHATS; what++)
+      for (size_t i = 0; i < (mode == BELAY_IDGEN_SNOWFLAKE ? 4 : 3); i++)
+        play((belay_idgen_mode_t)mode, what, times[i]);
+}
+
+/* Nothing answers: it takes no longer than the client's patience. */
+static void test_a_close_does_not_wait_for_a_server(void **state) {
+  (void)state;
+  for (what_t what = IDGEN; what < WHATS; what++) {
+    belay_client_options_t client = client_options();
+    client.close_timeout_ms = 100;
+    bed_t *bed = bed_open(&client);
+    belay_idgen_options_t options = idgen_options(BELAY_IDGEN_SNOWFLAKE);
+    spring_t spring;
+    options.ahead_ms = 100;
+    spring_new(&spring, bed, &options);
+    (void)get_id(&spring);
+    server_pause(bed->server);
+    to_close = what;
+    close_it(&spring);
+    int64_t began = clock_now();
+    bed_until(bed, what == IDGEN    ? spring.closed == 1
+                   : what == CLIENT ? bed->client_closed == 1
+                                    : bed->belay_closed == 1);
+    assert_between(clock_since_ms(began), 0, 1000 + lag());
+    server_resume(bed->server);
+    bed_close(bed);
+  }
+}
+
+static void test_a_worker_is_free_after_a_close(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_idgen_options_t options = idgen_options(BELAY_IDGEN_SNOWFLAKE);
+  spring_t spring;
+  options.ahead_ms = 100;
+  options.worker = 8;
+  int64_t last = 0;
+  for (int i = 0; i < 5; i++) {
+    spring_new(&spring, bed, &options);
+    int64_t id = get_id(&spring);
+    assert_true(id > last);
+    last = id;
+    close_spring(&spring);
+    assert_int_equal(server_integer(bed->server, "EXISTS", "belay::lock::{idgen/5/users/8}", NULL),
+                     0);
+  }
+  bed_close(bed);
+}
+
+static void test_a_fork_is_given_none(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_idgen_options_t options = segments(100);
+  spring_t spring;
+  int64_t id;
+  int status;
+  spring_new(&spring, bed, &options);
+  (void)get_id(&spring);
+  pid_t child = fork();
+  if (child == 0)
+    _exit(belay_idgen_next(spring.idgen, &id) == BELAY_EFORK ? 7 : 1);
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+  assert_int_equal(next_id(&spring), 2);
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_a_segment_whose_answer_is_lost_is_skipped),
+      cmocka_unit_test(test_a_sequence_skips_what_was_lost),
+      cmocka_unit_test(test_ids_grow_whatever_is_lost),
+      cmocka_unit_test(test_what_is_here_is_served_without_a_server),
+      cmocka_unit_test(test_scripts_may_be_forgotten),
+      cmocka_unit_test(test_the_queue_is_bounded_and_in_order),
+      cmocka_unit_test(test_a_request_is_the_callers_again_in_its_callback),
+      cmocka_unit_test(test_everything_may_end_at_any_time),
+      cmocka_unit_test(test_a_close_does_not_wait_for_a_server),
+      cmocka_unit_test(test_a_worker_is_free_after_a_close),
+      cmocka_unit_test(test_a_fork_is_given_none),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,278 @@
+/* Eight processes draw ids and write them to disk. They are killed and started again all the while, their clocks step,
+ * and the server is restarted. No id is written twice, and each process's grow. With a clock_rate
+ * that goes for a server too whose keys are removed again and again.
+ *
+ * BELAY_SOAK_SECONDS in the environment: for how long, each mode; default 1.5. */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/loop/list.h"
+#include "support/fixtures/data/ids.h"
+#include "support/base/never.h"
+#include "support/servers/process.h"
+
+enum { PROCESSES = 8, BURST = 40, PATH = 300 };
+#define BEGINS INT64_C(-1) /* in a file: a process begins */
+
+static int64_t duration_ms(void) {
+  const char *text = getenv("BELAY_SOAK_SECONDS");
+  return text != NULL ? strtoll(text, NULL, 10) * 1000 : 1500;
+}
+
+/* ---- who draws ------------------------------------------------------------------------------------------- */
+
+typedef struct giver {
+  bed_t *bed;
+  spring_t spring;
+  draw_t draw;
+  int file;
+  uint64_t random;
+} giver_t;
+
+static uint64_t below(uint64_t *random, uint64_t n) { /* xorshift64* */
+  *random ^= *random >> 12;
+  *random ^= *random << 25;
+  *random ^= *random >> 27;
+  return (*random * UINT64_C(2685821657736338717) >> 11) % n;
+}
+
+static void put(const giver_t *giver, const int64_t *ids, size_t n) {
+  ssize_t size = (ssize_t)(n * sizeof *ids);
+  if (n > 0 && write(giver->file, ids, (size_t)size) != size)
+    fail_msg("the disk is full");
+}
+
+/* As many as are here, and then some that are waited for. */
+static void give_some(giver_t *giver) {
+  int64_t ids[BURST];
+  size_t n = 0;
+  while (n < BURST && belay_idgen_next(giver->spring.idgen, &ids[n]) == 0)
+    n++;
+  put(giver, ids, n);
+  if (giver->draw.ended == giver->draw.begun && below(&giver->random, 4) == 0)
+    assert_error(begin_get(&giver->spring, &giver->draw), 0);
+}
+
+static void take_note(spring_t *spring) {
+  giver_t *giver = BELAY__CONTAINER(spring, giver_t, spring);
+  if (giver->draw.status == 0 && giver->draw.n > 0)
+    put(giver, &giver->draw.first, 1);
+  giver->draw.n = 0;
+}
+
+static int be_giver(char **argv) {
+  enum { URL = 2, MODE, INDEX, FILE_NAME, TIME, RATE };
+  static giver_t giver;
+  int64_t until = clock_now() + strtoll(argv[TIME], NULL, 10) * MS, begins = BEGINS;
+  int index = atoi(argv[INDEX]);
+  belay_client_options_t client = client_options();
+  client.timeout_ms = 300 * slow();
+  client.reconnect_max_ms = 20;
+  giver.bed = bed_open_at(argv[URL], &client);
+  giver.random = (uint64_t)clock_now() | 1;
+  giver.file = open(argv[FILE_NAME], O_WRONLY | O_CREAT | O_APPEND, 0600);
+  put(&giver, &begins, 1);
+  belay_idgen_options_t options = idgen_options((belay_idgen_mode_t)atoi(argv[MODE]));
+  options.step = 100;
+  options.clock_rate = strtoll(argv[RATE], NULL, 10);
+  options.clock_skew_ms = 10;
+  options.ttl_ms = 300 * slow();
+  options.ahead_ms = 100;
+  options.worker = index < 4 ? index / 2 : -1; /* some must wait for one that was killed */
+  bed_fake_wall(giver.bed);
+  spring_new(&giver.spring, giver.bed, &options);
+  giver.spring.then = take_note;
+  for (unsigned turn = 0; clock_now() < until; turn++) {
+    if (turn % 50 ==
+        0) /* further than a lock's ttl: who comes next may be at times that were used */
+      fake_wall.shift = (int64_t)below(&giver.random, 800) - 400;
+    give_some(&giver);
+    bed_run_for(giver.bed, 1);
+  }
+  bed_until(giver.bed, giver.draw.ended == giver.draw.begun);
+  giver.spring.then = NULL;
+  bed_close(giver.bed);
+  return close(giver.file);
+}
+
+/* ---- who kills ------------------------------------------------------------------------------------------- */
+
+typedef struct family {
+  server_t *server;
+  char folder[64];
+  belay_idgen_mode_t mode;
+  int64_t clock_rate; /* more than 0: the server loses its keys again and again */
+  process_t process[PROCESSES];
+  unsigned killed;
+  int64_t until;
+} family_t;
+
+static void path_of(const family_t *family, int i, char path[PATH]) {
+  snprintf(path, PATH, "%s/%d", family->folder, i);
+}
+
+static void start(family_t *family, int i) {
+  char mode[12], index[12], path[PATH], ms[24], rate[24];
+  snprintf(mode, sizeof mode, "%d", (int)family->mode);
+  snprintf(index, sizeof index, "%d", i);
+  path_of(family, i, path);
+  int64_t left = (family->until - clock_now()) / MS;
+  snprintf(ms, sizeof ms, "%" PRId64, left > 0 ? left : 0);
+  snprintf(rate, sizeof rate, "%" PRId64, family->clock_rate);
+  const char *argv[] = {
+      process_self(), "--giver", server_url(family->server), mode, index, path, ms, rate, NULL};
+  family->process[i] = process_start(argv);
+}
+
+static int64_t written(const family_t *family, int i) {
+  char path[PATH];
+  struct stat about;
+  path_of(family, i, path);
+  return stat(path, &about) == 0 ? (int64_t)about.st_size : 0;
+}
+
+/* The server loses all its keys, and the process that starts asks before those that have ids. */
+static void start_on_empty(family_t *family, int i) {
+  int64_t begins = written(family, i) + (int64_t)sizeof BEGINS, began = clock_now();
+  for (int j = 0; j < PROCESSES; j++)
+    if (j != i)
+      process_kill(&family->process[j], SIGSTOP);
+  server_do(family->server, "FLUSHALL", NULL);
+  start(family, i);
+  while (written(family, i) <= begins && clock_since_ms(began) < 2000 * slow())
+    stall_ms(1);
+  for (int j = 0; j < PROCESSES; j++)
+    if (j != i)
+      process_kill(&family->process[j], SIGCONT);
+}
+
+static void play(family_t *family, int64_t ms) {
+  uint64_t random = (uint64_t)clock_now() | 1;
+  int64_t began = clock_now();
+  bool restarted = false;
+  family->until = began + ms * MS;
+  for (int i = 0; i < PROCESSES; i++)
+    start(family, i);
+  while (clock_since_ms(began) < ms - ms / 5) {
+    stall_ms((int64_t)below(&random, 120));
+    int i = (int)below(&random, PROCESSES);
+    process_kill(&family->process[i], SIGKILL);
+    assert_int_equal(process_wait(&family->process[i]), -SIGKILL);
+    family->killed++;
+    if (family->clock_rate > 0)
+      start_on_empty(family, i);
+    else
+      start(family, i);
+    if (!restarted && clock_since_ms(began) > ms / 2) {
+      restarted = true;
+      server_kill(family->server);
+      server_restart(family->server);
+    }
+  }
+  for (int i = 0; i < PROCESSES; i++)
+    assert_int_equal(process_wait(&family->process[i]), 0);
+  assert_true(restarted);
+}
+
+/* ---- what was written ------------------------------------------------------------------------------------ */
+
+typedef struct ids {
+  int64_t *id;
+  size_t n;
+} ids_t;
+
+static void add_file(ids_t *ids, const char *path) {
+  struct stat about;
+  int file = open(path, O_RDONLY);
+  assert_true(file >= 0 && fstat(file, &about) == 0);
+  size_t n = (size_t)about.st_size / sizeof(int64_t), kept = 0;
+  ids->id = realloc(ids->id, (ids->n + n) * sizeof(int64_t));
+  assert_non_null(ids->id);
+  int64_t *id = &ids->id[ids->n], before = BEGINS;
+  for (size_t at = 0, size = n * sizeof(int64_t); at < size;) {
+    ssize_t got = read(file, (char *)id + at, size - at);
+    assert_true(got > 0);
+    at += (size_t)got;
+  }
+  assert_int_equal(close(file), 0);
+  for (size_t i = 0; i < n; i++) {
+    if (id[i] != BEGINS && id[i] <= before)
+      fail_msg("%" PRId64 " comes after %" PRId64, id[i], before);
+    before = id[i];
+    if (id[i] != BEGINS)
+      id[kept++] = id[i];
+  }
+  ids->n += kept;
+}
+
+static int by_size(const void *a, const void *b) {
+  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+  return (x > y) - (x < y);
+}
+
+static size_t duplicates(ids_t *ids) {
+  size_t n = 0;
+  qsort(ids->id, ids->n, sizeof *ids->id, by_size);
+  for (size_t i = 1; i < ids->n; i++)
+    n += ids->id[i] == ids->id[i - 1];
+  return n;
+}
+
+static void hammer(belay_idgen_mode_t mode, int64_t clock_rate) {
+  family_t family = {.mode = mode, .clock_rate = clock_rate, .folder = "/tmp/belay-ids-XXXXXX"};
+  ids_t ids = {0};
+  assert_non_null(mkdtemp(family.folder));
+  family.server = server_start(
+      &(server_options_t){.arguments = {"--appendonly", "yes", "--appendfsync", "always"}});
+  play(&family, duration_ms());
+  for (int i = 0; i < PROCESSES; i++) {
+    char path[PATH];
+    path_of(&family, i, path);
+    add_file(&ids, path);
+    assert_int_equal(unlink(path), 0);
+  }
+  assert_int_equal(rmdir(family.folder), 0);
+  print_message("%zu ids, %u killed\n", ids.n, family.killed);
+  assert_never(duplicates(&ids) > 0);
+  assert_true(ids.n > 1000); /* it did something */
+  free(ids.id);
+  server_stop(family.server);
+}
+
+static void test_no_segment_is_given_twice(void **state) {
+  (void)state;
+  hammer(BELAY_IDGEN_SEGMENT, 0);
+}
+
+static void test_no_snowflake_is_given_twice(void **state) {
+  (void)state;
+  hammer(BELAY_IDGEN_SNOWFLAKE, 0);
+}
+
+static void test_no_segment_is_given_twice_by_a_server_that_forgets(void **state) {
+  (void)state;
+  hammer(BELAY_IDGEN_SEGMENT, BELAY_IDGEN_CLOCK_RATE_MAX);
+}
+
+static void test_the_judge_sees_what_comes_twice(void **state) {
+  (void)state;
+  int64_t twice[] = {7, 3, 9, 3, -1}, once[] = {7, 3, 9, -3, 1};
+  assert_int_equal(duplicates(&(ids_t){twice, 5}), 1);
+  assert_int_equal(duplicates(&(ids_t){once, 5}), 0);
+}
+
+int main(int argc, char **argv) {
+  if (argc == 8 && strcmp(argv[1], "--giver") == 0)
+    return be_giver(argv);
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_the_judge_sees_what_comes_twice),
+      cmocka_unit_test(test_no_segment_is_given_twice),
+      cmocka_unit_test(test_no_segment_is_given_twice_by_a_server_that_forgets),
+      cmocka_unit_test(test_no_snowflake_is_given_twice),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,464 @@
+/* Snowflakes: what an id is made of; clocks that step; workers that are lost, killed, and taken over. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "support/fixtures/data/ids.h"
+#include "support/models/scripts.h"
+
+#define RECORD "belay::idgen::{users}::worker::"
+#define LOCK "belay::lock::{idgen/5/users/"
+#define DAY INT64_C(86400000)
+#define NOON (BELAY_IDGEN_EPOCH_MS + 500 * DAY) /* of a day like any other */
+
+enum { AHEAD = 100 };
+
+static belay_idgen_options_t snowflakes(int worker) {
+  belay_idgen_options_t options = idgen_options(BELAY_IDGEN_SNOWFLAKE);
+  options.worker = worker;
+  options.ahead_ms = AHEAD * slow();
+  options.ttl_ms = 3000 * slow();
+  return options;
+}
+
+static belay_idgen_parts_t parts_of(int64_t id) {
+  belay_idgen_parts_t parts;
+  assert_error(belay_idgen_decode(id, BELAY_IDGEN_EPOCH_MS, &parts), 0);
+  return parts;
+}
+
+static int64_t record(bed_t *bed, int worker, const char *field) {
+  char key[96];
+  snprintf(key, sizeof key, RECORD "%d", worker);
+  const char *text = server_string(bed->server, "HGET", key, field, NULL);
+  return text == NULL ? -1 : atoll(text);
+}
+
+/* A spring whose worker has no past: it may issue as soon as the clock is where a missing record could have been. */
+static void open_at(spring_t *spring, bed_t *bed, const belay_idgen_options_t *options,
+                    int64_t at) {
+  fake_wall.at = at - options->ahead_ms - 1;
+  spring_new(spring, bed, options);
+  draw_t draw = {.request.timeout_ms = 20000};
+  assert_error(begin_get(spring, &draw), 0);
+  bed_until(bed, belay_idgen_worker(spring->idgen) >= 0);
+  assert_int_equal(draw.ended, 0); /* too early */
+  fake_wall.at = at;
+  assert_error(end_of_draw(&draw), 0);
+}
+
+/* ---- what it is ------------------------------------------------------------------------------------------ */
+
+static void test_an_id_is_taken_apart(void **state) {
+  (void)state;
+  belay_idgen_parts_t parts = parts_of(INT64_MAX);
+  assert_int_equal(parts.unix_ms, BELAY_IDGEN_EPOCH_MS + (INT64_C(1) << 41) - 1);
+  assert_int_equal(parts.worker, 1023);
+  assert_int_equal(parts.sequence, 4095);
+  parts = parts_of(INT64_C(5) << 22 | 7 << 12 | 9);
+  assert_int_equal(parts.unix_ms, BELAY_IDGEN_EPOCH_MS + 5);
+  assert_int_equal(parts.worker, 7);
+  assert_int_equal(parts.sequence, 9);
+}
+
+static void test_ids_tell_time_worker_and_sequence(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_idgen_options_t options = snowflakes(42);
+  spring_t spring;
+  int64_t id, before = 0;
+  bed_fake_wall(bed);
+  open_at(&spring, bed, &options, NOON);
+  for (unsigned i = 1; i < 4096; i++) {
+    assert_error(belay_idgen_next(spring.idgen, &id), 0);
+    belay_idgen_parts_t parts = parts_of(id);
+    assert_int_equal(parts.unix_ms, NOON);
+    assert_int_equal(parts.worker, 42);
+    assert_int_equal(parts.sequence, i);
+    assert_true(id > before);
+    before = id;
+  }
+  assert_error(belay_idgen_next(spring.idgen, &id), BELAY_EAGAIN); /* all of this millisecond */
+  fake_wall.at++;
+  assert_error(belay_idgen_next(spring.idgen, &id), 0);
+  assert_int_equal(id, before + 1 - 4096 + (INT64_C(1) << 22));
+  assert_int_equal(belay_idgen_worker(spring.idgen), 42);
+  expect_ttls(bed->server);
+  bed_close(bed);
+}
+
+/* As many as a real clock allows. */
+static void test_a_stream_of_ids_grows(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_idgen_options_t options = snowflakes(-1);
+  spring_t spring;
+  draw_t draw = {.request.timeout_ms = 60000};
+  spring_new(&spring, bed, &options);
+  int64_t before = get_id(&spring);
+  for (int i = 0; i < 5; i++) {
+    assert_error(begin_get_many(&spring, &draw, 20000), 0);
+    assert_error(end_of_draw(&draw), 0);
+    assert_true(draw.growing && draw.first > before);
+    assert_int_equal(parts_of(draw.first).worker, belay_idgen_worker(spring.idgen));
+    before = draw.last;
+  }
+  bed_close(bed);
+}
+
+/* ---- clocks ---------------------------------------------------------------------------------------------- */
+
+static void test_a_step_back_is_waited_out(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_idgen_options_t options = snowflakes(1);
+  spring_t spring;
+  draw_t draw = {.request.timeout_ms = 20000}, late = {.request.timeout_ms = 150};
+  int64_t id, last;
+  bed_fake_wall(bed);
+  open_at(&spring, bed, &options, NOON);
+  last = next_id(&spring);
+  fake_wall.at = NOON - 300;
+  assert_error(belay_idgen_next(spring.idgen, &id), BELAY_EAGAIN);
+  assert_error(begin_get(&spring, &late), 0);
+  assert_error(end_of_draw(&late), BELAY_ETIMEDOUT);
+  assert_error(begin_get(&spring, &draw), 0);
+  fake_wall.at = NOON - 1;
+  bed_run_for(bed, 120);
+  assert_int_equal(draw.ended, 0);
+  fake_wall.at = NOON; /* what is left of that millisecond is of use */
+  assert_error(end_of_draw(&draw), 0);
+  assert_int_equal(draw.first, last + 1);
+  fake_wall.at = NOON - DAY; /* for long */
+  assert_error(belay_idgen_next(spring.idgen, &id), BELAY_EAGAIN);
+  bed_run_for(bed, 50);
+  assert_error(belay_idgen_next(spring.idgen, &id), BELAY_EAGAIN);
+  fake_wall.at = NOON + 1;
+  assert_true(next_id(&spring) > draw.first);
+  bed_close(bed);
+}
+
+static void test_a_step_ahead_waits_for_the_record(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_idgen_options_t options = snowflakes(1);
+  spring_t spring;
+  int64_t id;
+  bed_fake_wall(bed);
+  open_at(&spring, bed, &options, NOON);
+  int64_t last = next_id(&spring);
+  assert_true(record(bed, 1, "until") >= NOON);
+  fake_wall.at = NOON + DAY;
+  assert_error(belay_idgen_next(spring.idgen, &id), BELAY_EAGAIN);
+  id = get_id(&spring);
+  assert_true(id > last);
+  assert_int_equal(parts_of(id).unix_ms, NOON + DAY);
+  assert_int_equal(record(bed, 1, "until"), NOON + DAY + options.ahead_ms);
+  fake_wall.at = NOON; /* it was a mistake */
+  bed_run_for(bed, options.ahead_ms);
+  assert_error(belay_idgen_next(spring.idgen, &id), BELAY_EAGAIN);
+  assert_int_equal(record(bed, 1, "until"), NOON + DAY + options.ahead_ms); /* never less */
+  bed_close(bed);
+}
+
+static void test_time_begins_and_ends(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_idgen_options_t options = snowflakes(1);
+  spring_t spring;
+  int64_t id, end = BELAY_IDGEN_EPOCH_MS + (INT64_C(1) << 41) - 1;
+  bed_fake_wall(bed);
+  open_at(&spring, bed, &options, end);
+  assert_int_equal(parts_of(next_id(&spring)).unix_ms, end);
+  fake_wall.at = end + 1;
+  bed_until(bed, belay_idgen_next(spring.idgen, &id) == BELAY_EOVERFLOW);
+  expect_get(&spring, BELAY_EOVERFLOW);
+  close_spring(&spring);
+  options.worker = 2;
+  fake_wall.at = BELAY_IDGEN_EPOCH_MS - 2 * options.ahead_ms;
+  spring_new(&spring, bed, &options);
+  draw_t draw = {.request.timeout_ms = 20000};
+  assert_error(begin_get(&spring, &draw), 0);
+  bed_until(bed, belay_idgen_worker(spring.idgen) >= 0);
+  fake_wall.at = BELAY_IDGEN_EPOCH_MS - 1;
+  assert_error(end_of_draw(&draw), BELAY_EOVERFLOW);
+  bed_close(bed);
+}
+
+/* What a clock that was far ahead has used is not forgotten before that time has come. */
+static void test_a_record_outlives_its_end(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_idgen_options_t options = snowflakes(1);
+  spring_t spring;
+  bed_fake_wall(bed);
+  int64_t now = server_now_ms(bed->server), at = now + 400 * DAY;
+  open_at(&spring, bed, &options, at);
+  for (int i = 0; i < 2; i++) {
+    int64_t left = server_integer(bed->server, "PTTL", RECORD "1", NULL);
+    assert_between(left, 401 * DAY - 60000, 401 * DAY + 60000);
+    if (i == 0)
+      close_spring(&spring);
+  }
+  bed_close(bed);
+}
+
+/* Who may not say how long it lives makes none. */
+static void test_no_record_is_left_for_ever(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_idgen_options_t options = snowflakes(1);
+  spring_t spring;
+  server_do(bed->server, "ACL", "SETUSER", "default", "-pexpire", NULL);
+  spring_new(&spring, bed, &options);
+  expect_get(&spring, BELAY_EPERM);
+  assert_int_equal(server_integer(bed->server, "EXISTS", RECORD "1", NULL), 0);
+  server_do(bed->server, "ACL", "SETUSER", "default", "+pexpire", NULL);
+  bed_close(bed);
+}
+
+/* ---- successors ------------------------------------------------------------------------------------------ */
+
+static void test_a_successor_starts_above_what_was_used(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_idgen_options_t options = snowflakes(7);
+  spring_t spring;
+  int64_t id;
+  bed_fake_wall(bed);
+  open_at(&spring, bed, &options, NOON);
+  int64_t last = next_id(&spring);
+  close_spring(&spring);
+  assert_int_equal(record(bed, 7, "until"), NOON); /* what was allowed, and not used */
+  fake_wall.at = NOON - 50;                        /* its clock is behind */
+  spring_new(&spring, bed, &options);
+  draw_t draw = {.request.timeout_ms = 20000};
+  assert_error(begin_get(&spring, &draw), 0);
+  bed_until(bed, belay_idgen_worker(spring.idgen) == 7);
+  fake_wall.at = NOON;
+  bed_run_for(bed, 150);
+  assert_int_equal(draw.ended, 0);
+  fake_wall.at = NOON + 1;
+  assert_error(end_of_draw(&draw), 0);
+  assert_true(draw.first > last);
+  assert_int_equal(parts_of(draw.first).unix_ms, NOON + 1);
+  assert_error(belay_idgen_next(spring.idgen, &id), 0);
+  bed_close(bed);
+}
+
+/* Nobody gives anything back, and the lock is just gone. */
+static void test_a_successor_starts_above_what_was_allowed(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_idgen_options_t options = snowflakes(7);
+  spring_t first, second;
+  int64_t id, old, last = 0;
+  bed_fake_wall(bed);
+  open_at(&first, bed, &options, NOON);
+  fake_wall.at = NOON + 10;
+  bed_until(bed, record(bed, 7, "until") == NOON + 10 + options.ahead_ms);
+  server_do(bed->server, "DEL", LOCK "7}", NULL);
+  belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
+  spring_of(&second, bed, client, &options);
+  draw_t draw = {.request.timeout_ms = 20000};
+  assert_error(begin_get(&second, &draw), 0);
+  while (belay_idgen_worker(second.idgen) < 0) { /* the first one goes on until it hears of it */
+    if (belay_idgen_next(first.idgen, &old) == 0)
+      last = old > last ? old : last;
+    bed_turn(bed);
+  }
+  fake_wall.at = NOON + 10 + options.ahead_ms;
+  bed_run_for(bed, 120);
+  if (belay_idgen_next(first.idgen, &old) == 0)
+    last = old > last ? old : last;
+  assert_int_equal(draw.ended, 0);
+  fake_wall.at++;
+  assert_error(end_of_draw(&draw), 0);
+  assert_true(draw.first > last);
+  bed_until(bed, belay_idgen_worker(first.idgen) == -1); /* its renewal is refused */
+  assert_error(belay_idgen_next(first.idgen, &id), BELAY_EAGAIN);
+  bed_close(bed);
+}
+
+static void test_two_never_share_a_worker(void **state) {
+  (void)state;
+  enum { HANDLES = 12 };
+  bed_t *bed = bed_open(NULL);
+  belay_idgen_options_t options = snowflakes(-1);
+  spring_t springs[HANDLES];
+  draw_t draws[HANDLES] = {0};
+  for (int i = 0; i < HANDLES; i++) {
+    spring_new(&springs[i], bed, &options);
+    draws[i].request.timeout_ms = 60000;
+    assert_error(begin_get(&springs[i], &draws[i]), 0);
+  }
+  for (int i = 0; i < HANDLES; i++) {
+    assert_error(end_of_draw(&draws[i]), 0);
+    for (int j = 0; j < i; j++)
+      assert_int_not_equal(belay_idgen_worker(springs[i].idgen),
+                           belay_idgen_worker(springs[j].idgen));
+  }
+  bed_close(bed);
+}
+
+static void test_the_first_worker_that_is_tried(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  spring_t springs[3];
+  for (int i = 0; i < 3; i++) {
+    belay_idgen_options_t options = snowflakes(-1);
+    options.first_worker = BELAY_IDGEN_WORKERS - 2;
+    spring_new(&springs[i], bed, &options);
+    draw_t draw = {.request.timeout_ms = 60000};
+    assert_error(begin_get(&springs[i], &draw), 0);
+    assert_error(end_of_draw(&draw), 0);
+    assert_int_equal(belay_idgen_worker(springs[i].idgen),
+                     (BELAY_IDGEN_WORKERS - 2 + i) % BELAY_IDGEN_WORKERS);
+  }
+  belay_idgen_t *none;
+  belay_idgen_options_t options = snowflakes(-1);
+  options.first_worker = BELAY_IDGEN_WORKERS;
+  assert_error(belay_idgen_new(bed->client, &options, &none), BELAY_EINVAL);
+  bed_close(bed);
+}
+
+static void test_a_worker_that_is_held_is_waited_for(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_idgen_options_t options = snowflakes(3);
+  spring_t first, second;
+  draw_t draw = {.request.timeout_ms = 60000};
+  spring_new(&first, bed, &options);
+  int64_t id = get_id(&first);
+  spring_of(&second, bed, bed_connect(bed, server_url(bed->server), NULL), &options);
+  assert_error(begin_get(&second, &draw), 0);
+  bed_run_for(bed, 100);
+  assert_int_equal(draw.ended, 0);
+  close_spring(&first);
+  assert_error(end_of_draw(&draw), 0);
+  assert_true(draw.first > id);
+  bed_close(bed);
+}
+
+/* Somebody's clock was a year ahead. */
+static void test_a_worker_that_is_far_ahead_is_passed_over(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_idgen_options_t options = snowflakes(-1);
+  spring_t spring;
+  spring_new(&spring, bed, &options);
+  (void)get_id(&spring);
+  int worker = belay_idgen_worker(spring.idgen);
+  close_spring(&spring);
+  char key[96], until[24], epoch[24];
+  snprintf(until, sizeof until, "%" PRId64, server_now_ms(bed->server) + 365 * DAY);
+  snprintf(epoch, sizeof epoch, "%" PRId64, options.epoch_ms);
+  for (int i = 0; i < BELAY_IDGEN_WORKERS; i++) { /* all but one */
+    snprintf(key, sizeof key, RECORD "%d", i);
+    if (i != worker)
+      server_do(bed->server, "HSET", key, "owner", "x", "until", until, "epoch", epoch, "server",
+                "x", NULL);
+  }
+  spring_new(&spring, bed, &options);
+  draw_t draw = {.request.timeout_ms = 60000};
+  assert_error(begin_get(&spring, &draw), 0);
+  assert_error(end_of_draw(&draw), 0);
+  assert_int_equal(parts_of(draw.first).worker, worker);
+  bed_close(bed);
+}
+
+/* ---- what goes wrong ------------------------------------------------------------------------------------- */
+
+/* It stops before the lease could be gone, hears that it is, and finds another one. */
+static void test_issuing_ends_with_the_lease(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_idgen_options_t options = snowflakes(-1);
+  spring_t spring;
+  int64_t id;
+  options.ttl_ms = kept_ttl();
+  options.ahead_ms = 60000; /* the record would allow it for long */
+  bed_fake_wall(bed);
+  open_at(&spring, bed, &options, NOON);
+  int64_t last = next_id(&spring);
+  server_pause(bed->server);
+  int64_t began = clock_now();
+  bed_until(bed, belay_idgen_next(spring.idgen, &id) == BELAY_EAGAIN);
+  assert_between(clock_since_ms(began), 0, 2 * options.ttl_ms + lag());
+  assert_int_equal(belay_idgen_worker(spring.idgen), -1);
+  server_resume(bed->server);
+  draw_t draw = {.request.timeout_ms = 60000};
+  assert_error(begin_get(&spring, &draw), 0);
+  bed_until(bed, belay_idgen_worker(spring.idgen) >= 0);
+  fake_wall.at += 2 * options.ahead_ms;
+  assert_error(end_of_draw(&draw), 0);
+  assert_true(draw.first > last);
+  bed_close(bed);
+}
+
+static void test_a_record_that_is_gone_is_not_believed_in(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_idgen_options_t options = snowflakes(5);
+  spring_t spring;
+  bed_fake_wall(bed);
+  open_at(&spring, bed, &options, NOON);
+  int64_t last = next_id(&spring), until = record(bed, 5, "until");
+  server_do(bed->server, "FLUSHALL", NULL);
+  bed_until(bed, belay_idgen_worker(spring.idgen) == -1);
+  draw_t draw = {.request.timeout_ms = 60000};
+  assert_error(begin_get(&spring, &draw), 0);
+  bed_until(bed, belay_idgen_worker(spring.idgen) == 5);
+  fake_wall.at = until;
+  bed_run_for(bed, 50);
+  fake_wall.at = NOON + 3 * options.ahead_ms;
+  assert_error(end_of_draw(&draw), 0);
+  assert_true(draw.first > last && parts_of(draw.first).unix_ms > until);
+  bed_close(bed);
+}
+
+/* A restart from an old file: it says less than was allowed. */
+static void test_an_old_record_is_not_believed_in(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_idgen_options_t options = snowflakes(5);
+  spring_t spring;
+  bed_fake_wall(bed);
+  open_at(&spring, bed, &options, NOON);
+  close_spring(&spring);
+  assert_int_equal(record(bed, 5, "until"), NOON);
+  server_restart_keeping(bed->server);
+  fake_wall.at = NOON + 1; /* above it, and not above what the old server may have heard */
+  spring_new(&spring, bed, &options);
+  draw_t draw = {.request.timeout_ms = 60000};
+  assert_error(begin_get(&spring, &draw), 0);
+  bed_until(bed, belay_idgen_worker(spring.idgen) == 5);
+  fake_wall.at = NOON + 1 + options.ahead_ms;
+  bed_run_for(bed, 120);
+  assert_int_equal(draw.ended, 0);
+  fake_wall.at++;
+  assert_error(end_of_draw(&draw), 0);
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_an_id_is_taken_apart),
+      cmocka_unit_test(test_ids_tell_time_worker_and_sequence),
+      cmocka_unit_test(test_a_stream_of_ids_grows),
+      cmocka_unit_test(test_a_step_back_is_waited_out),
+      cmocka_unit_test(test_a_step_ahead_waits_for_the_record),
+      cmocka_unit_test(test_a_record_outlives_its_end),
+      cmocka_unit_test(test_no_record_is_left_for_ever),
+      cmocka_unit_test(test_time_begins_and_ends),
+      cmocka_unit_test(test_a_successor_starts_above_what_was_used),
+      cmocka_unit_test(test_a_successor_starts_above_what_was_allowed),
+      cmocka_unit_test(test_two_never_share_a_worker),
+      cmocka_unit_test(test_the_first_worker_that_is_tried),
+      cmocka_unit_test(test_a_worker_that_is_held_is_waited_for),
+      cmocka_unit_test(test_a_worker_that_is_far_ahead_is_passed_over),
+      cmocka_unit_test(test_issuing_ends_with_the_lease),
+      cmocka_unit_test(test_a_record_that_is_gone_is_not_believed_in),
+      cmocka_unit_test(test_an_old_record_is_not_believed_in),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

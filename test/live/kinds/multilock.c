@@ -1,0 +1,365 @@
+/* The lock on several names, on one server and on two: all or none of them, and never a part that is left. */
+#include <stdio.h>
+
+#include "support/fixtures/lease/pair.h"
+#include "support/deployments/relay.h"
+
+/* ---- one server ------------------------------------------------------------------------------------------ */
+
+static void test_all_or_none_beside_plain_locks(void **state) {
+  (void)state;
+  pair_t *pair = pair_open();
+  contender_t *a = pair_plain(pair, 0, "a"), *b = pair_plain(pair, 0, "b"),
+              *c = pair_plain(pair, 0, "c");
+  holder_t *abc = holder_new(pair, "0:c 0:a 0:b 0:a", NULL);
+  assert_error(try_lock(b), 0);
+  assert_error(holder_acquire(abc, 0), BELAY_EHELD);
+  assert_error(try_lock(a), 0);
+  assert_error(release(a), 0);
+  assert_error(release(b), 0);
+  assert_error(holder_acquire(abc, 0), 0);
+  assert_between(belay_multilock_remaining_us(abc->lock), 1, 10000000);
+  bed_settle(pair->bed);
+  assert_int_equal(server_keys(pair->server[0]), 3);
+  assert_error(try_lock(a), BELAY_EHELD);
+  assert_error(try_lock(b), BELAY_EHELD);
+  assert_error(try_lock(c), BELAY_EHELD);
+  assert_error(holder_release(abc), 0);
+  assert_false(holder_holds(abc));
+  assert_error(holder_release(abc), BELAY_ENOTOWNER);
+  pair_expect_no_key(pair);
+  pair_close(pair);
+}
+
+/* Each of the names wakes it, and it wakes each of those who wait for one. */
+static void test_a_release_of_any_of_them_wakes(void **state) {
+  (void)state;
+  pair_t *pair = pair_open();
+  belay_lock_options_t options = lock_options();
+  options.retry_min_ms = options.retry_max_ms = 600000;
+  contender_t *a = contender_of(pair->bed, pair->client[0], "a", &options);
+  contender_t *b = contender_of(pair->bed, pair->client[0], "b", &options);
+  holder_t *both = holder_new(pair, "0:a 0:b", &options);
+  assert_error(try_lock(a), 0);
+  assert_error(try_lock(b), 0);
+  assert_error(holder_begin(both, BELAY_FOREVER), 0);
+  bed_run_for(pair->bed, 200 * slow());
+  assert_error(release(a), 0);
+  bed_run_for(pair->bed, 50);
+  assert_int_equal(both->ended, 0);
+  assert_error(release(b), 0);
+  assert_error(holder_outcome(both), 0);
+  assert_error(begin_acquire(a, BELAY_FOREVER), 0);
+  assert_error(begin_acquire(b, BELAY_FOREVER), 0);
+  bed_run_for(pair->bed, 200 * slow());
+  assert_error(holder_release(both), 0);
+  assert_error(outcome(a), 0);
+  assert_error(outcome(b), 0);
+  pair_close(pair);
+}
+
+/* They overlap without being the same: everybody has his turn. */
+static void test_they_overlap_and_nobody_waits_for_ever(void **state) {
+  (void)state;
+  static const char *const names[] = {"0:a 0:b", "0:b 0:c", "0:c 0:a", "0:a 0:b 0:c"};
+  pair_t *pair = pair_open();
+  holder_t *h[4];
+  for (int i = 0; i < 4; i++) {
+    h[i] = holder_new(pair, names[i], NULL);
+    assert_error(holder_begin(h[i], BELAY_FOREVER), 0);
+  }
+  for (unsigned served = 0; served < 4; served++) {
+    int holder = -1, holders = 0;
+    bed_until(pair->bed, h[0]->ended + h[1]->ended + h[2]->ended + h[3]->ended > 2 * served);
+    for (int i = 0; i < 4; i++)
+      if (holder_holds(h[i])) {
+        holder = i;
+        holders++;
+      }
+    assert_int_equal(holders, 1);
+    assert_error(holder_release(h[holder]), 0);
+    if (served == 3)
+      break;
+  }
+  pair_expect_no_key(pair);
+  pair_close(pair);
+}
+
+static void test_one_that_is_gone_loses_all(void **state) {
+  (void)state;
+  pair_t *pair = pair_open();
+  belay_lock_options_t options = watched(kept_ttl());
+  holder_t *h = holder_new(pair, "0:a 0:b 1:c", &options);
+  for (unsigned which = 0; which < 2; which++) {
+    assert_error(holder_acquire(h, 0), 0);
+    server_do(pair->server[which], "DEL", which == 0 ? "belay::lock::{b}" : "belay::lock::{c}",
+              NULL);
+    bed_until(pair->bed, h->lost == which + 1);
+    assert_int_equal(h->reason, BELAY_LOST_TAKEN);
+    assert_int_equal(belay_multilock_remaining_us(h->lock), 0);
+    assert_error(holder_release(h), BELAY_ENOTOWNER);
+    pair_expect_no_key(pair); /* the others were given back */
+  }
+  bed_run_for(pair->bed, 100);
+  assert_int_equal(h->lost, 2);
+  pair_close(pair);
+}
+
+static void test_a_ttl_that_runs_out_is_told_once(void **state) {
+  (void)state;
+  pair_t *pair = pair_open();
+  belay_lock_options_t options = with_ttl(500 * slow());
+  holder_t *h = holder_new(pair, "0:a 1:b", &options);
+  assert_error(holder_acquire(h, 0), 0);
+  bed_until(pair->bed, h->lost == 1);
+  assert_int_equal(h->reason, BELAY_LOST_EXPIRED);
+  bed_run_for(pair->bed, 700 * slow());
+  assert_int_equal(h->lost, 1);
+  options = watched(kept_ttl());
+  holder_t *kept = holder_new(pair, "0:a 1:b", &options);
+  assert_error(holder_acquire(kept, 1000), 0);
+  bed_run_for(pair->bed, options.ttl_ms * 5 / 4);
+  assert_int_equal(kept->lost, 0);
+  assert_true(holder_holds(kept));
+  pair_close(pair);
+}
+
+static char detail[256];
+
+static void note_detail(holder_t *h, char event) {
+  if (event == 'e')
+    snprintf(detail, sizeof detail, "%s", belay_detail(h->bed->belay));
+}
+
+/* And which of them it is. */
+static void test_a_key_of_another_type_is_said(void **state) {
+  (void)state;
+  pair_t *pair = pair_open();
+  holder_t *h = holder_new(pair, "0:a 0:b 1:c", NULL);
+  server_do(pair->server[0], "LPUSH", "belay::lock::{b}", "x", NULL);
+  h->then = note_detail;
+  assert_error(holder_acquire(h, 1000), BELAY_EWRONGTYPE);
+  h->then = NULL;
+  assert_non_null(strstr(detail, "belay::lock::{b}: Operation"));
+  assert_null(strstr(detail, "{a}"));
+  server_do(pair->server[0], "DEL", "belay::lock::{b}", NULL);
+  assert_error(holder_acquire(h, 0), 0);
+  server_do(pair->server[0], "DEL", "belay::lock::{b}", NULL);
+  server_do(pair->server[0], "LPUSH", "belay::lock::{b}", "x", NULL);
+  assert_error(holder_release(h), BELAY_ENOTOWNER);
+  bed_settle(pair->bed);
+  assert_int_equal(server_keys(pair->server[0]), 1);
+  assert_int_equal(server_keys(pair->server[1]), 0);
+  pair_close(pair);
+}
+
+/* Why it was not had, or was lost, and where. */
+static void test_it_says_where_it_failed(void **state) {
+  (void)state;
+  pair_t *pair = pair_open();
+  belay_lock_options_t options = watched(3 * lag());
+  options.timeout_ms = lag();
+  holder_t *h = holder_new(pair, "0:a 1:a", &options);
+  for (int i = 0; i < 2; i++) {
+    belay_client_t *where = pair->client[i];
+    contender_t *a = pair_plain(pair, i, "a");
+    assert_error(try_lock(a), 0);
+    assert_error(holder_acquire(h, 0), BELAY_EHELD);
+    assert_error(belay_multilock_error(h->lock, &where), BELAY_EHELD);
+    assert_ptr_equal(where, pair->client[i]);
+    assert_error(release(a), 0);
+    assert_error(holder_acquire(h, 0), 0);
+    assert_error(belay_multilock_error(h->lock, &where), 0);
+    assert_null(where);
+    server_do(pair->server[i], "DEL", "belay::lock::{a}", NULL);
+    bed_until(pair->bed, h->lost == (unsigned)i + 1);
+    assert_error(belay_multilock_error(h->lock, &where), BELAY_ENOTOWNER);
+    assert_ptr_equal(where, pair->client[i]);
+  }
+  assert_error(holder_acquire(h, 5000), 0);
+  server_kill(pair->server[1]);
+  belay_client_t *where = NULL;
+  bed_until(pair->bed,
+            belay_multilock_error(h->lock, &where) != 0); /* renewals do not come through */
+  assert_true(holder_holds(h));
+  assert_ptr_equal(where, pair->client[1]);
+  bed_until(pair->bed, h->lost == 3);
+  assert_int_equal(h->reason, BELAY_LOST_EXPIRED);
+  assert_true(belay_multilock_error(h->lock, NULL) != 0);
+  assert_error(belay_multilock_error(NULL, &where), BELAY_EINVAL);
+  server_restart(pair->server[1]);
+  pair_close(pair);
+}
+
+/* Two ways to one server: whoever holds a name by one would wait for itself on the other. */
+static void test_one_server_by_two_ways_is_said(void **state) {
+  (void)state;
+  needs_one_server("databases");
+  pair_t *pair = pair_open();
+  belay_client_t *own = pair->client[1];
+  relay_t *wire = relay_start(server_url(pair->server[0]));
+  pair->client[1] = bed_connect(pair->bed, relay_url(wire), NULL);
+  holder_t *h = holder_new(pair, "0:a 1:a 1:b", NULL);
+  assert_error(holder_acquire(h, 60000), BELAY_EDUPLICATE);
+  pair_expect_no_key(pair);
+  assert_error(holder_acquire(h, 0), BELAY_EDUPLICATE);
+  holder_t *apart = holder_new(pair, "0:a 1:b", NULL); /* which do not meet */
+  assert_error(holder_acquire(apart, 0), 0);
+  holder_t *other = holder_new(pair, "0:c 1:b", NULL);
+  assert_error(holder_acquire(other, 0), BELAY_EHELD);
+  assert_error(holder_release(apart), 0);
+  belay_client_options_t elsewhere = client_options();
+  elsewhere.db = 1;
+  pair->client[1] = bed_connect(pair->bed, relay_url(wire), &elsewhere);
+  contender_t *a = contender_of(pair->bed, pair->client[1], "a", NULL);
+  holder_t *two = holder_new(pair, "0:a 1:a", NULL); /* of two databases */
+  assert_error(holder_acquire(two, 0), 0);
+  assert_error(holder_release(two), 0);
+  assert_error(try_lock(a), 0);
+  assert_error(holder_acquire(two, 0), BELAY_EHELD);
+  assert_error(release(a), 0);
+  pair->client[1] = own;
+  pair_expect_no_key(pair);
+  pair_close(pair);
+  relay_stop(wire);
+}
+
+/* ---- two servers ----------------------------------------------------------------------------------------- */
+
+static void test_of_two_servers_all_or_none(void **state) {
+  (void)state;
+  pair_t *pair = pair_open();
+  holder_t *h = holder_new(pair, "0:a 1:a 0:b", NULL);
+  for (int server = 0; server < 2; server++) {
+    contender_t *a = pair_plain(pair, server, "a");
+    assert_error(try_lock(a), 0);
+    assert_error(holder_acquire(h, 0), BELAY_EHELD);
+    assert_error(holder_acquire(h, 100), BELAY_ETIMEDOUT);
+    bed_settle(pair->bed);
+    assert_int_equal(server_keys(pair->server[server]), 1);
+    assert_int_equal(server_keys(pair->server[1 - server]), 0);
+    assert_error(holder_begin(h, BELAY_FOREVER), 0);
+    bed_run_for(pair->bed, 50);
+    assert_error(release(a), 0);
+    assert_error(holder_outcome(h), 0);
+    assert_int_equal(server_keys(pair->server[0]), 2);
+    assert_int_equal(server_keys(pair->server[1]), 1);
+    assert_error(holder_release(h), 0);
+  }
+  pair_expect_no_key(pair);
+  pair_close(pair);
+}
+
+#define ROUNDS 20 /* of each */
+
+/* Both go on until each has had its rounds: one that is starved by the other never ends. */
+static void again(holder_t *h, char event) {
+  if (event != 'e' || h->status != 0)
+    return;
+  if (holder_holds(h)) {
+    h->bed->wrong += holder_holds(h->other);
+    assert_error(holder_begin_release(h), 0);
+  } else if (h->ended < ROUNDS || h->other->ended < ROUNDS) {
+    assert_error(holder_begin(h, BELAY_FOREVER), 0);
+  }
+}
+
+/* Named in opposite orders, with names that sort the other way round: neither waits for the other with a part in
+ * hand. */
+static void test_opposite_orders_do_not_meet(void **state) {
+  (void)state;
+  pair_t *pair = pair_open();
+  belay_lock_options_t options = watched(60000);
+  holder_t *one = holder_new(pair, "0:a 1:z 1:c", &options);
+  holder_t *other = holder_new(pair, "1:z 0:a 0:x", &options);
+  one->then = other->then = again;
+  one->other = other;
+  other->other = one;
+  assert_error(holder_begin(one, BELAY_FOREVER), 0);
+  assert_error(holder_begin(other, BELAY_FOREVER), 0);
+  bed_until(pair->bed, one->ended >= ROUNDS && one->ended == one->begun && other->ended >= ROUNDS &&
+                           other->ended == other->begun);
+  pair_expect_no_key(pair);
+  pair_close(pair);
+}
+
+/* Where the order of servers puts the one that is held last: the other is taken, and given back in time. */
+static void test_what_was_taken_is_given_back(void **state) {
+  (void)state;
+  pair_t *pair = pair_open();
+  contender_t *a[2] = {pair_plain(pair, 0, "a"), pair_plain(pair, 1, "a")};
+  holder_t *h = holder_new(pair, "0:a 1:a", NULL);
+  for (int held = 0; held < 2; held++) {
+    assert_error(try_lock(a[held]), 0);
+    assert_error(holder_begin(h, BELAY_FOREVER), 0);
+    bed_run_for(pair->bed, 100);
+    assert_error(holder_cancel(h), 0);
+    assert_error(holder_cancel(h), BELAY_ESTATE);
+    assert_error(holder_begin(h, 0), BELAY_ESTATE); /* until it was told */
+    assert_error(holder_outcome(h), BELAY_ECANCELED);
+    assert_error(acquire(a[1 - held], 1000), 0);
+    assert_error(release(a[1 - held]), 0);
+    assert_error(release(a[held]), 0);
+  }
+  assert_error(holder_acquire(h, 0), 0);
+  assert_error(holder_cancel(h), BELAY_ESTATE);
+  pair_close(pair);
+}
+
+/* The first part's lease runs out while the second is waited for: it begins again, and has both in the end. */
+static void test_a_part_that_is_lost_meanwhile_is_taken_again(void **state) {
+  (void)state;
+  pair_t *pair = pair_open();
+  belay_lock_options_t options = with_ttl(250 * slow());
+  contender_t *a[2] = {pair_plain(pair, 0, "a"), pair_plain(pair, 1, "a")};
+  for (int held = 0; held < 2; held++) {
+    holder_t *h = holder_new(pair, "0:a 1:a", &options);
+    assert_error(try_lock(a[held]), 0);
+    assert_error(holder_begin(h, BELAY_FOREVER), 0);
+    bed_run_for(pair->bed, 900 * slow());
+    assert_int_equal(h->ended, 0);
+    assert_error(release(a[held]), 0);
+    assert_error(holder_outcome(h), 0);
+    assert_int_equal(h->lost, 0);
+    assert_error(holder_begin_close(h), 0);
+    bed_until(pair->bed, h->closed == 1);
+  }
+  pair_expect_no_key(pair);
+  pair_close(pair);
+}
+
+static void test_a_server_that_is_away_is_waited_for(void **state) {
+  (void)state;
+  pair_t *pair = pair_open();
+  holder_t *h = holder_new(pair, "0:a 1:a", NULL);
+  for (int away = 0; away < 2; away++) {
+    server_kill(pair->server[away]);
+    int status = holder_acquire(h, 300);
+    assert_true(status == BELAY_EUNREACHABLE || status == BELAY_EUNKNOWN);
+    assert_error(holder_begin(h, BELAY_FOREVER), 0);
+    server_restart(pair->server[away]);
+    assert_error(holder_outcome(h), 0);
+    assert_error(holder_release(h), 0);
+  }
+  pair_expect_no_key(pair);
+  pair_close(pair);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_all_or_none_beside_plain_locks),
+      cmocka_unit_test(test_a_release_of_any_of_them_wakes),
+      cmocka_unit_test(test_they_overlap_and_nobody_waits_for_ever),
+      cmocka_unit_test(test_one_that_is_gone_loses_all),
+      cmocka_unit_test(test_a_ttl_that_runs_out_is_told_once),
+      cmocka_unit_test(test_a_key_of_another_type_is_said),
+      cmocka_unit_test(test_it_says_where_it_failed),
+      cmocka_unit_test(test_one_server_by_two_ways_is_said),
+      cmocka_unit_test(test_of_two_servers_all_or_none),
+      cmocka_unit_test(test_opposite_orders_do_not_meet),
+      cmocka_unit_test(test_what_was_taken_is_given_back),
+      cmocka_unit_test(test_a_part_that_is_lost_meanwhile_is_taken_again),
+      cmocka_unit_test(test_a_server_that_is_away_is_waited_for),
+  };
+  return cmocka_run_group_tests_name("multilock", tests, NULL, NULL);
+}

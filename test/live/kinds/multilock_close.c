@@ -1,0 +1,446 @@
+/* The lock on several names: its end at every stage, in every callback; and all that can be done to it, at random. */
+#include "support/base/never.h"
+#include "support/fixtures/lease/pair.h"
+
+/* ---- closing --------------------------------------------------------------------------------------------- */
+
+static void close_it(holder_t *h, char event) {
+  if (event != 'c')
+    (void)holder_begin_close(h);
+}
+
+/* In every callback there is. */
+static void test_it_may_be_closed_in_any_callback(void **state) {
+  (void)state;
+  pair_t *pair = pair_open();
+  belay_lock_options_t options = with_ttl(400 * slow());
+  holder_t *h[4];
+  for (int i = 0; i < 4; i++)
+    h[i] = holder_new(pair, "0:a 1:a", &options);
+  h[0]->then = close_it; /* when it was granted */
+  assert_error(holder_acquire(h[0], 0), 0);
+  bed_until(pair->bed, h[0]->closed == 1);
+  assert_error(holder_acquire(h[1], 5000), 0); /* when it was given back */
+  h[1]->then = close_it;
+  assert_error(holder_release(h[1]), 0);
+  bed_until(pair->bed, h[1]->closed == 1);
+  assert_error(holder_acquire(h[2], 5000), 0); /* when it was lost */
+  h[2]->then = close_it;
+  bed_until(pair->bed, h[2]->closed == 1);
+  assert_int_equal(h[2]->lost, 1);
+  contender_t *a = pair_plain(pair, 1, "a");
+  assert_error(acquire(a, 5000), 0);
+  h[3]->then = close_it; /* when it failed */
+  assert_error(holder_acquire(h[3], 50), BELAY_ETIMEDOUT);
+  bed_until(pair->bed, h[3]->closed == 1);
+  assert_error(release(a), 0);
+  pair_expect_no_key(pair);
+  pair_close(pair);
+}
+
+static void retake_it(holder_t *h, char event) {
+  if (event == 'l')
+    assert_error(holder_begin(h, BELAY_FOREVER), 0);
+}
+
+/* Who has lost it may ask for it again at once, while what is left of it is still being given back. */
+static void test_it_may_be_asked_for_again_when_it_is_lost(void **state) {
+  (void)state;
+  pair_t *pair = pair_open();
+  belay_lock_options_t options = watched(kept_ttl());
+  holder_t *h = holder_new(pair, "0:a 1:a", &options);
+  assert_error(holder_acquire(h, 0), 0);
+  h->then = retake_it;
+  server_do(pair->server[1], "DEL", "belay::lock::{a}", NULL);
+  bed_until(pair->bed, h->lost == 1);
+  assert_error(holder_outcome(h), 0);
+  assert_true(holder_holds(h));
+  h->then = NULL;
+  pair_close(pair);
+}
+
+static void try_it_again(holder_t *h, char event) {
+  if (event == 'l')
+    assert_error(holder_begin(h, 0), 0);
+}
+
+/* All parts run out while the loop stands still: that is one loss, and is no news to whoever acquires after it. */
+static void test_what_was_lost_before_is_not_lost_again(void **state) {
+  (void)state;
+  pair_t *pair = pair_open();
+  belay_lock_options_t options = with_ttl(kept_ttl());
+  holder_t *h = holder_new(pair, "0:a 1:a", &options);
+  assert_error(holder_acquire(h, 0), 0);
+  h->then = try_it_again;
+  stall_ms(options.ttl_ms + 50);
+  bed_until(pair->bed, h->lost == 1);
+  h->then = NULL;
+  assert_error(holder_outcome(h), 0);
+  assert_true(holder_holds(h));
+  assert_int_equal(h->lost, 1);
+  pair_close(pair);
+}
+
+enum { STAGES = 6 };
+
+/* Brings a handle so far; the servers have keys of the handle's, or will have. */
+static void bring(pair_t *pair, holder_t *h, contender_t *a, int stage) {
+  switch (stage) {
+  case 0: /* made */
+    break;
+  case 1: /* just asked */
+    assert_error(holder_begin(h, BELAY_FOREVER), 0);
+    break;
+  case 2: /* one part held, or none */
+    assert_error(try_lock(a), 0);
+    assert_error(holder_begin(h, BELAY_FOREVER), 0);
+    bed_run_for(pair->bed, 60);
+    break;
+  case 3: /* held */
+    assert_error(holder_acquire(h, 0), 0);
+    break;
+  case 4: /* being given back */
+    assert_error(holder_acquire(h, 0), 0);
+    assert_error(holder_begin_release(h), 0);
+    break;
+  default: /* canceled, and what was taken is being given back */
+    assert_error(try_lock(a), 0);
+    assert_error(holder_begin(h, BELAY_FOREVER), 0);
+    bed_run_for(pair->bed, 60);
+    assert_error(holder_cancel(h), 0);
+  }
+}
+
+static void test_it_may_be_closed_at_every_stage(void **state) {
+  (void)state;
+  for (int i = 0; i < STAGES * 2; i++) {
+    pair_t *pair = pair_open();
+    contender_t *a = pair_plain(pair, i % 2, "a");
+    holder_t *h = holder_new(pair, "0:a 1:a 1:b", NULL);
+    bring(pair, h, a, i / 2);
+    assert_error(holder_begin_close(h), 0);
+    assert_error(holder_begin_close(h), BELAY_ECLOSING);
+    assert_error(holder_begin(h, 0), BELAY_ECLOSING);
+    bed_until(pair->bed, h->closed == 1);
+    assert_int_equal(h->ended, h->begun);
+    assert_error(close_lock(a), 0);
+    pair_expect_no_key(pair);
+    pair_close(pair);
+  }
+}
+
+/* One of its clients closes: so the lock is of no use any more, whatever it is doing, and gives the rest back; what
+ * was held is lost. The handle is there until it is closed. */
+static void test_a_client_that_closes_makes_it_useless(void **state) {
+  (void)state;
+  for (int i = 0; i < STAGES * 4; i++) {
+    pair_t *pair = pair_open();
+    contender_t *a = pair_plain(pair, i % 2, "a");
+    holder_t *h = holder_new(pair, "0:a 1:a 1:b", NULL);
+    bring(pair, h, a, i / 4);
+    server_t *other = pair->server[i / 2 % 2];
+    assert_error(begin_close_of(pair->bed, pair->client[1 - i / 2 % 2]), 0);
+    assert_error(holder_begin(h, 0), BELAY_ECLOSING);
+    bed_until(pair->bed, pair->bed->client_closed == 1);
+    bed_settle(pair->bed);
+    assert_int_equal(h->ended, h->begun);
+    assert_int_equal(h->lost, i / 4 == 3);
+    if (h->lost > 0)
+      assert_int_equal(h->reason, BELAY_LOST_CLOSED);
+    assert_int_equal(server_keys(other), i % 2 == i / 2 % 2 && i / 4 % 3 == 2); /* a's own */
+    assert_false(holder_holds(h));
+    assert_error(holder_begin(h, 0), BELAY_ECLOSING);
+    assert_error(holder_begin_release(h), BELAY_ENOTOWNER);
+    assert_error(holder_cancel(h), BELAY_ESTATE);
+    belay_multilock_ref(h->lock);
+    belay_multilock_unref(h->lock);
+    assert_error(holder_begin_close(h), 0);
+    bed_until(pair->bed, h->closed == 1);
+    pair_close(pair);
+  }
+}
+
+/* Closed while its client is closing: that is told as any close is. */
+static void test_it_may_be_closed_while_a_client_closes(void **state) {
+  (void)state;
+  for (int i = 0; i < STAGES * 2; i++) {
+    pair_t *pair = pair_open();
+    contender_t *a = pair_plain(pair, 1, "a");
+    holder_t *h = holder_new(pair, i % 2 > 0 ? "0:a 1:a" : "1:a", NULL);
+    bring(pair, h, a, i / 2);
+    assert_error(begin_close_of(pair->bed, pair->client[1]), 0);
+    assert_error(holder_begin_close(h), 0);
+    bed_until(pair->bed, h->closed == 1);
+    assert_int_equal(h->ended, h->begun);
+    assert_int_equal(h->lost, 0);
+    pair_close(pair);
+  }
+}
+
+/* All of its clients close: then it is gone with the last of them. */
+static void test_it_goes_with_the_last_of_its_clients(void **state) {
+  (void)state;
+  for (int i = 0; i < STAGES; i++) {
+    pair_t *pair = pair_open();
+    contender_t *a = pair_plain(pair, 0, "a");
+    holder_t *h = holder_new(pair, "0:a 1:a", NULL);
+    bring(pair, h, a, i);
+    assert_error(begin_close_of(pair->bed, pair->client[1]), 0);
+    bed_until(pair->bed, pair->bed->client_closed == 1);
+    assert_error(begin_close_of(pair->bed, pair->client[0]), 0);
+    bed_until(pair->bed, pair->bed->client_closed == 2);
+    assert_int_equal(h->ended, h->begun);
+    assert_int_equal(h->lost, i == 3);
+    pair_close(pair);
+  }
+}
+
+/* The callback that tells of the loss closes it, although all of it is about to go. */
+static void test_it_may_be_closed_as_its_last_client_goes(void **state) {
+  (void)state;
+  pair_t *pair = pair_open();
+  holder_t *h = holder_new(pair, "1:a", NULL);
+  assert_error(holder_acquire(h, 0), 0);
+  h->then = close_it;
+  assert_error(begin_close_of(pair->bed, pair->client[1]), 0);
+  bed_until(pair->bed, h->closed == 1);
+  assert_int_equal(h->lost, 1);
+  pair_close(pair);
+}
+
+/* ---- all of it at random ------------------------------------------------------------------------------------ */
+
+static uint64_t dice;
+
+static unsigned below(unsigned n) { /* xorshift64* */
+  dice ^= dice >> 12;
+  dice ^= dice << 25;
+  dice ^= dice >> 27;
+  return (unsigned)((dice * UINT64_C(2685821657736338717) >> 33) % n);
+}
+
+enum { STORM_HANDLES = 5, STORM_STEPS = 1200 };
+static const char *const storm_names[STORM_HANDLES] = {"0:a 1:a", "1:a 0:b", "0:b 0:a",
+                                                       "1:b 0:a 1:a", "1:b 1:a"};
+
+static bool overlap(int i, int j) {
+  for (const char *at = storm_names[i]; *at != '\0'; at += strcspn(at, " "), at += *at == ' ') {
+    char word[4] = {at[0], at[1], at[2], '\0'};
+    if (strstr(storm_names[j], word) != NULL)
+      return true;
+  }
+  return false;
+}
+
+/* Something happens to a handle; what belay says to it is its own affair, but it tells the end of all that it takes
+ * on. */
+static holder_t *strike(pair_t *pair, holder_t *h, int i, const belay_lock_options_t *options) {
+  switch (below(9)) {
+  case 0:
+  case 1:
+    (void)holder_begin(h, 0);
+    break;
+  case 2:
+  case 3:
+    (void)holder_begin(h, 1 + below(60));
+    break;
+  case 4:
+  case 5:
+    (void)holder_begin_release(h);
+    break;
+  case 6:
+    (void)holder_cancel(h);
+    break;
+  default:
+    if (below(12) > 0 || pair->count == HOLDERS_MAX)
+      break;
+    assert_error(holder_begin_close(h), 0);
+    return holder_new(pair, storm_names[i], options);
+  }
+  return h;
+}
+
+/* What happens to the servers. */
+static void strike_server(pair_t *pair) {
+  server_t *server = pair->server[below(2)];
+  switch (below(4)) {
+  case 0:
+    server_do(server, "DEL", below(2) > 0 ? "belay::lock::{a}" : "belay::lock::{b}", NULL);
+    break;
+  case 1:
+    server_do(server, "CLIENT", "KILL", "TYPE", below(2) > 0 ? "normal" : "pubsub", "SKIPME", "yes",
+              NULL);
+    break;
+  case 2:
+    server_do(server, "FLUSHALL", NULL);
+    break;
+  default:
+    server_do(server, "SCRIPT", "FLUSH", NULL);
+  }
+}
+
+static void storm(bool servers_too, int64_t ttl_ms) {
+  pair_t *pair = pair_open();
+  belay_lock_options_t options = with_ttl(ttl_ms);
+  options.watchdog = servers_too ? BELAY_WATCHDOG_OFF : BELAY_WATCHDOG_ON;
+  holder_t *h[STORM_HANDLES];
+  unsigned grants = 0;
+  for (int i = 0; i < STORM_HANDLES; i++)
+    h[i] = holder_new(pair, storm_names[i], &options);
+  for (int step = 0; step < STORM_STEPS; step++) {
+    int i = (int)below(STORM_HANDLES);
+    h[i] = strike(pair, h[i], i, &options);
+    if (servers_too && below(30) == 0)
+      strike_server(pair);
+    bed_run_for(pair->bed, below(5));
+    for (int one = 0; one < STORM_HANDLES; one++) {
+      grants += holder_holds(h[one]);
+      for (int other = 0; other < one && !servers_too; other++)
+        assert_never(holder_holds(h[one]) && holder_holds(h[other]) && overlap(one, other));
+    }
+  }
+  assert_true(grants > 50);
+  for (int i = 0; i < STORM_HANDLES; i++)
+    assert_error(holder_begin_close(h[i]), 0);
+  for (int i = 0; i < pair->count; i++)
+    bed_until(pair->bed, pair->holder[i].closed == 1);
+  pair_expect_no_key(pair);
+  pair_close(pair);
+}
+
+static void test_whatever_is_done_to_it_in_whatever_order(void **state) {
+  (void)state;
+  dice = 1;
+  storm(false, 60000);
+}
+
+static void test_and_to_the_servers(void **state) {
+  (void)state;
+  dice = 2;
+  storm(true, 60 * slow());
+}
+
+/* ---- arguments ------------------------------------------------------------------------------------------- */
+
+static int make(const belay_multilock_name_t *names, size_t n,
+                const belay_lock_options_t *options) {
+  belay_multilock_t *lock = (belay_multilock_t *)(uintptr_t)names;
+  int error = belay_multilock_new(names, n, options, NULL, &lock);
+  if (error == 0)
+    assert_error(belay_multilock_close(lock, NULL), 0);
+  else
+    assert_null(lock);
+  return error;
+}
+
+static void ignore_loss(belay_lock_t *lock, belay_lost_t reason) {
+  (void)lock;
+  (void)reason;
+}
+
+static void test_what_is_wrong_is_said(void **state) {
+  (void)state;
+  char name[1100];
+  memset(name, '{', sizeof name); /* of which each is three bytes of a key */
+  bed_t *bed = bed_open_at("unix:///nowhere/1", NULL);
+  belay_client_t *twin = bed_connect(bed, "unix:///nowhere/1", NULL);
+  const char *parts[] = {"other"};
+  belay_client_options_t elsewhere = client_options();
+  elsewhere.namespace_parts = parts;
+  elsewhere.namespace_count = 1;
+  belay_client_t *other = bed_connect(bed, "unix:///nowhere/1", &elsewhere);
+  bed_t *stranger = bed_open_at("unix:///nowhere/2", NULL);
+  belay_multilock_name_t list[BELAY_MULTILOCK_MAX + 1];
+  for (size_t i = 0; i <= BELAY_MULTILOCK_MAX; i++)
+    list[i] = (belay_multilock_name_t){bed->client, name, i + 1};
+  assert_error(make(list, BELAY_MULTILOCK_MAX, NULL), 0);
+  assert_error(make(list, BELAY_MULTILOCK_MAX + 1, NULL), BELAY_EINVAL);
+  assert_error(make(list, 0, NULL), BELAY_EINVAL);
+  assert_error(make(NULL, 1, NULL), BELAY_EINVAL);
+  for (size_t i = 0; i < BELAY_MULTILOCK_MAX; i++)
+    list[i].len = 1024 - i;
+  assert_error(make(list, BELAY_MULTILOCK_MAX, NULL), BELAY_EINVAL);
+  assert_non_null(strstr(belay_detail(bed->belay), "together"));
+  list[1].client = other;
+  assert_error(make(list, 2, NULL), 0);
+  list[1].client = twin;
+  assert_error(make(list, 2, NULL), BELAY_EDUPLICATE);
+  list[1].client = NULL;
+  assert_error(make(list, 2, NULL), BELAY_EINVAL);
+  list[1].client = stranger->client;
+  assert_error(make(list, 2, NULL), BELAY_EINVAL);
+  assert_non_null(strstr(belay_detail(bed->belay), "names[1]"));
+  list[1] = (belay_multilock_name_t){bed->client, NULL, 1};
+  assert_error(make(list, 2, NULL), BELAY_EINVAL);
+  list[1] = (belay_multilock_name_t){bed->client, "", 0};
+  assert_error(make(list, 2, NULL), BELAY_EINVAL);
+  list[1].len = 1025;
+  assert_error(make(list, 2, NULL), BELAY_EINVAL);
+  bed_close(stranger);
+  bed_close(bed);
+}
+
+static void test_what_it_does_not_go_with(void **state) {
+  (void)state;
+  bed_t *bed = bed_open_at("unix:///nowhere", NULL);
+  const belay_multilock_name_t name = {bed->client, "a", 1};
+  belay_lock_options_t o[5];
+  for (int i = 0; i < 5; i++)
+    o[i] = lock_options();
+  o[0].owner = "me";
+  o[0].owner_len = 2;
+  o[1].fair = true;
+  o[2].fencing = true;
+  o[3].key = "k";
+  o[3].key_len = 1;
+  o[4].on_lost = ignore_loss;
+  for (int i = 0; i < 5; i++) {
+    assert_error(make(&name, 1, &o[i]), BELAY_EINVAL);
+    assert_non_null(strstr(belay_detail(bed->belay), "several names"));
+  }
+  belay_lock_options_t options = lock_options();
+  options.ttl_ms = 1;
+  assert_error(make(&name, 1, &options), BELAY_EINVAL);
+  assert_error(belay_multilock_acquire(NULL, 0, NULL), BELAY_EINVAL);
+  assert_error(belay_multilock_close(NULL, NULL), BELAY_EINVAL);
+  assert_int_equal(belay_multilock_remaining_us(NULL), 0);
+  bed_close(bed);
+}
+
+/* Held and with a reference it keeps the loop alive, and not otherwise. */
+static void test_the_loop_goes_on_where_that_is_asked_for(void **state) {
+  (void)state;
+  pair_t *pair = pair_open();
+  belay_lock_options_t options = with_ttl(kept_ttl());
+  holder_t *h = holder_new(pair, "0:a 1:a", &options);
+  assert_error(holder_acquire(h, 0), 0);
+  bed_settle(pair->bed);
+  int64_t begun = clock_now();
+  uv_run(&pair->bed->loop, UV_RUN_DEFAULT);
+  assert_int_equal(h->lost, 0);
+  assert_true(clock_since_ms(begun) < options.ttl_ms - 100);
+  belay_multilock_ref(h->lock);
+  uv_run(&pair->bed->loop, UV_RUN_DEFAULT);
+  assert_int_equal(h->lost, 1);
+  belay_multilock_unref(h->lock);
+  pair_close(pair);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_it_may_be_closed_in_any_callback),
+      cmocka_unit_test(test_it_may_be_asked_for_again_when_it_is_lost),
+      cmocka_unit_test(test_what_was_lost_before_is_not_lost_again),
+      cmocka_unit_test(test_it_may_be_closed_at_every_stage),
+      cmocka_unit_test(test_a_client_that_closes_makes_it_useless),
+      cmocka_unit_test(test_it_may_be_closed_while_a_client_closes),
+      cmocka_unit_test(test_it_goes_with_the_last_of_its_clients),
+      cmocka_unit_test(test_it_may_be_closed_as_its_last_client_goes),
+      cmocka_unit_test(test_whatever_is_done_to_it_in_whatever_order),
+      cmocka_unit_test(test_and_to_the_servers),
+      cmocka_unit_test(test_what_is_wrong_is_said),
+      cmocka_unit_test(test_what_it_does_not_go_with),
+      cmocka_unit_test(test_the_loop_goes_on_where_that_is_asked_for),
+  };
+  return cmocka_run_group_tests_name("multilock_close", tests, NULL, NULL);
+}

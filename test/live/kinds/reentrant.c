@@ -1,0 +1,446 @@
+/* The lock of an owner, who may take it again. */
+#include <belay/fence.h>
+#include <ctype.h>
+#include <signal.h>
+#include <stdio.h>
+
+#include "support/deployments/nodes.h"
+#include "support/servers/process.h"
+#include "support/deployments/relay.h"
+
+static belay_lock_options_t owned_by(const char *owner) {
+  belay_lock_options_t options = lock_options();
+  options.owner = owner;
+  options.owner_len = strlen(owner);
+  return options;
+}
+
+static contender_t *of(bed_t *bed, const char *owner) {
+  belay_lock_options_t options = owned_by(owner);
+  return contender_new(bed, "door", &options);
+}
+
+static int64_t holds_on_server(contender_t *c) {
+  char key[512];
+  snprintf(key, sizeof key, "%s::holds", key_of(c));
+  int64_t fields = server_integer(c->bed->server, "HLEN", key, NULL);
+  int64_t number = server_integer(c->bed->server, "HEXISTS", key, "number", NULL);
+  return fields == 0 ? 0 : fields - 1 - number;
+}
+
+static void expect_no_key(bed_t *bed) {
+  bed_settle(bed);
+  bed_until(bed, server_keys(bed->server) == 0);
+  bed_run_for(bed, 50);
+  assert_int_equal(server_keys(bed->server), 0);
+}
+
+/* ---- again ----------------------------------------------------------------------------------------------- */
+
+static void test_an_owner_takes_it_again(void **state) {
+  (void)state;
+  enum { HOLDS = 4 };
+  bed_t *bed = bed_open(NULL);
+  contender_t *mine[HOLDS], *other = of(bed, "you");
+  for (unsigned i = 0; i < HOLDS; i++) {
+    mine[i] = of(bed, "me");
+    assert_int_equal(belay_lock_holds(mine[i]->lock), 0);
+    assert_error(try_lock(mine[i]), 0);
+    assert_int_equal(belay_lock_holds(mine[i]->lock), i + 1);
+    assert_int_equal(holds_on_server(mine[i]), i + 1);
+  }
+  assert_int_equal(belay_lock_holds(mine[0]->lock), 1); /* when it was granted */
+  assert_error(try_lock(other), BELAY_EHELD);
+  static const unsigned order[] = {2, 0, 3, 1};
+  for (unsigned i = 0; i < HOLDS; i++) {
+    assert_error(try_lock(other), BELAY_EHELD);
+    assert_error(release(mine[order[i]]), 0);
+    assert_error(release(mine[order[i]]), BELAY_ENOTOWNER);
+    assert_int_equal(belay_lock_holds(mine[order[i]]->lock), 0);
+  }
+  assert_int_equal(server_keys(bed->server), 0);
+  assert_error(try_lock(other), 0);
+  assert_int_equal(belay_lock_holds(other->lock), 1);
+  assert_error(try_lock(mine[0]), BELAY_EHELD);
+  bed_close(bed);
+}
+
+/* Who waits is told when the last hold is given back, and not before; and who holds it goes before who waits. */
+static void test_another_owner_waits_for_the_last_hold(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
+  belay_lock_options_t rarely = owned_by("you");
+  rarely.retry_min_ms = rarely.retry_max_ms = rarely.backoff_max_ms = 8000;
+  contender_t *a = of(bed, "me"), *b = of(bed, "me"), *local = of(bed, "her");
+  contender_t *far = contender_of(bed, client, "door", &rarely);
+  assert_error(try_lock(a), 0);
+  assert_error(begin_acquire(far, 60000), 0);
+  assert_error(begin_acquire(local, 60000), 0);
+  bed_run_for(bed, 200);
+  assert_error(acquire(b, 60000), 0);
+  assert_error(release(a), 0);
+  bed_run_for(bed, 200);
+  assert_int_equal(far->ended + local->ended, 0);
+  int64_t began = clock_now();
+  assert_error(release(b), 0);
+  bed_until(bed, far->ended + local->ended > 0);
+  assert_error(release(local->ended > 0 ? local : far), 0);
+  bed_until(bed, far->ended > 0 && local->ended > 0);
+  assert_true(clock_since_ms(began) < 4000 * slow());
+  bed_close(bed);
+}
+
+static void test_who_else_is_excluded(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
+  belay_lock_options_t me = owned_by("me");
+  contender_t *mine = of(bed, "me"), *elsewhere = contender_of(bed, client, "door", &me);
+  contender_t *plain = contender_new(bed, "door", NULL), *prefix = of(bed, "m");
+  assert_string_equal(key_of(mine), key_of(plain));
+  assert_error(try_lock(mine), 0);
+  assert_error(try_lock(elsewhere), BELAY_EHELD); /* another client */
+  assert_error(try_lock(plain), BELAY_EHELD);
+  assert_error(try_lock(prefix), BELAY_EHELD);
+  assert_error(release(mine), 0);
+  assert_error(try_lock(plain), 0);
+  assert_error(try_lock(mine), BELAY_EHELD);
+  assert_error(begin_acquire(mine, 60000), 0);
+  bed_run_for(bed, 100);
+  assert_error(release(plain), 0);
+  assert_error(outcome(mine), 0);
+  assert_error(try_lock(mine), BELAY_ESTATE);
+  assert_error(begin_acquire(plain, 60000), 0);
+  bed_run_for(bed, 100);
+  assert_error(release(mine), 0);
+  assert_error(outcome(plain), 0);
+  bed_close(bed);
+}
+
+/* ---- numbers and tokens ------------------------------------------------------------------------------------ */
+
+static void test_all_holds_have_the_first_ones_number(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_lock_options_t me = owned_by("me"), you = owned_by("you");
+  me.fencing = you.fencing = true;
+  contender_t *a = contender_new(bed, "door", &me), *b = contender_new(bed, "door", &me);
+  contender_t *other = contender_new(bed, "door", &you);
+  belay_fence_t fence = {0};
+  uint64_t last = 0;
+  for (int i = 0; i < 5; i++) {
+    char one[160], two[160];
+    assert_error(acquire(a, 5000), 0);
+    assert_error(acquire(b, 5000), 0);
+    uint64_t number = belay_lock_fence(a->lock);
+    assert_true(number > last);
+    assert_true(belay_lock_fence(b->lock) == number);
+    size_t len = belay_lock_token(a->lock, one, sizeof one);
+    assert_int_equal(belay_lock_token(b->lock, two, sizeof two), len);
+    assert_string_equal(one, two);
+    /* So what one of them may touch, the other may. */
+    assert_error(belay_fence_guard(&fence, number, one, len), 0);
+    assert_error(belay_fence_guard(&fence, number, two, len), 0);
+    assert_error(release(a), 0);
+    assert_error(acquire(a, 5000), 0);
+    assert_true(belay_lock_fence(a->lock) == number); /* b had it meanwhile */
+    assert_error(release(b), 0);
+    assert_error(release(a), 0);
+    assert_error(acquire(other, 5000), 0);
+    last = belay_lock_fence(other->lock);
+    assert_true(last > number);
+    assert_error(release(other), 0);
+  }
+  bed_close(bed);
+}
+
+static void test_the_token_is_the_owners(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  contender_t *a = of(bed, "request 17");
+  char token[160], few[8];
+  assert_int_equal(belay_lock_token(a->lock, token, sizeof token), 0);
+  assert_error(try_lock(a), 0);
+  assert_int_equal(belay_lock_token(a->lock, token, sizeof token), 51);
+  assert_string_equal(value_of(a), token);
+  for (int i = 0; i < 40; i++)
+    assert_true(isxdigit((unsigned char)token[i]));
+  assert_string_equal(token + 40, ":request 17");
+  assert_int_equal(belay_lock_token(a->lock, few, sizeof few), 51);
+  assert_memory_equal(few, token, 7);
+  bed_close(bed);
+}
+
+/* Any bytes, 1 to 64 of them. */
+static void test_owners_may_be_any_bytes(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  char owner[64] = {0};
+  belay_lock_options_t options = lock_options();
+  options.owner = owner;
+  options.owner_len = sizeof owner;
+  contender_t *a = contender_new(bed, "door", &options), *b = contender_new(bed, "door", &options);
+  owner[63] = '\n';
+  contender_t *other = contender_new(bed, "door", &options);
+  options.owner_len = 63;
+  contender_t *shorter = contender_new(bed, "door", &options);
+  assert_error(try_lock(a), 0);
+  assert_error(try_lock(b), 0);
+  assert_int_equal(belay_lock_holds(b->lock), 2);
+  assert_error(try_lock(other), BELAY_EHELD);
+  assert_error(try_lock(shorter), BELAY_EHELD);
+  bed_close(bed);
+}
+
+static int try_options(bed_t *bed, const belay_lock_options_t *options) {
+  belay_lock_t *lock = (belay_lock_t *)bed;
+  int error = belay_lock_new(bed->client, "door", 4, options, &lock);
+  assert_null(lock);
+  return error;
+}
+
+static void test_what_it_cannot_be_is_refused(void **state) {
+  (void)state;
+  nodes_t *nodes = nodes_open(3, NULL);
+  belay_lock_options_t o = owned_by("me");
+  o.owner = "";
+  o.owner_len = 0;
+  assert_error(try_options(nodes->bed, &o), BELAY_EINVAL);
+  o = owned_by("me");
+  o.owner_len = 65;
+  assert_error(try_options(nodes->bed, &o), BELAY_EINVAL);
+  o = owned_by("me");
+  o.fair = true;
+  assert_error(try_options(nodes->bed, &o), BELAY_EINVAL);
+  assert_string_equal(belay_detail(nodes->bed->belay), "fair: not with an owner");
+  o = owned_by("me");
+  o.key = "door";
+  o.key_len = 4;
+  assert_error(try_options(nodes->bed, &o), BELAY_EINVAL);
+  o = owned_by("me");
+  belay_lock_t *lock;
+  assert_error(belay_redlock_new(nodes->client, 3, "door", 4, &o, &lock), BELAY_ESINGLE);
+  assert_null(lock);
+  assert_true(belay_detail(nodes->bed->belay)[0] != '\0');
+  assert_error(belay_redlock_new(nodes->client, 1, "door", 4, &o, &lock), 0);
+  assert_error(belay_lock_close(lock, NULL), 0);
+  nodes_close(nodes);
+}
+
+/* ---- holds that end ---------------------------------------------------------------------------------------- */
+
+static void test_one_hold_ends_and_the_other_is_renewed(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_lock_options_t brief = owned_by("me"), renewed = owned_by("me");
+  int64_t ttl = brief.ttl_ms = renewed.ttl_ms = kept_ttl();
+  brief.watchdog = BELAY_WATCHDOG_OFF;
+  contender_t *a = contender_new(bed, "door", &brief), *b = contender_new(bed, "door", &renewed);
+  contender_t *other = of(bed, "you");
+  assert_error(acquire(a, 5000), 0);
+  assert_error(acquire(b, 5000), 0);
+  bed_until(bed, a->lost == 1);
+  assert_int_equal(a->reason, BELAY_LOST_EXPIRED);
+  bed_run_for(bed, ttl);
+  assert_int_equal(b->lost, 0);
+  assert_int_equal(holds_on_server(b), 1);
+  assert_error(try_lock(other), BELAY_EHELD);
+  assert_error(acquire(a, 5000), 0);
+  assert_int_equal(belay_lock_holds(a->lock), 2);
+  assert_error(release(b), 0);
+  assert_error(try_lock(other), BELAY_EHELD);
+  int64_t began = clock_now();
+  assert_error(acquire(other, 60000), 0); /* a's ttl is all that is left */
+  assert_true(clock_since_ms(began) < ttl + 1000 * slow());
+  assert_error(release(other), 0);
+  bed_close(bed);
+}
+
+static void test_what_is_gone_is_lost_by_all(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_lock_options_t o = owned_by("me");
+  o.ttl_ms = kept_ttl();
+  o.watchdog = BELAY_WATCHDOG_ON;
+  contender_t *a = contender_new(bed, "door", &o), *b = contender_new(bed, "door", &o);
+  for (int i = 0; i < 2; i++) {
+    assert_error(acquire(a, 5000), 0);
+    server_do(bed->server, "SCRIPT", "FLUSH", NULL);
+    assert_error(acquire(b, 5000), 0);
+    server_do(bed->server, "SCRIPT", "FLUSH", NULL);
+    bed_run_for(bed, o.ttl_ms * 9 / 8);
+    assert_int_equal(a->lost + b->lost, 2 * (unsigned)i);
+    if (i == 0)
+      server_do(bed->server, "FLUSHALL", NULL);
+    else
+      server_do(bed->server, "SET", key_of(a), "somebody else", "PX", "3000", NULL);
+    bed_until(bed, a->lost == (unsigned)i + 1 && b->lost == (unsigned)i + 1);
+    assert_int_equal(a->reason, BELAY_LOST_TAKEN);
+    assert_int_equal(b->reason, BELAY_LOST_TAKEN);
+  }
+  assert_string_equal(value_of(a), "somebody else");
+  bed_close(bed);
+}
+
+static void test_a_key_of_another_type_is_named(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  contender_t *a = of(bed, "me");
+  char key[512];
+  server_do(bed->server, "RPUSH", key_of(a), "a", NULL);
+  assert_error(acquire(a, 5000), BELAY_EWRONGTYPE);
+  server_do(bed->server, "DEL", key_of(a), NULL);
+  snprintf(key, sizeof key, "%s::holds", key_of(a));
+  server_do(bed->server, "RPUSH", key, "a", NULL);
+  assert_error(acquire(a, 5000), BELAY_EWRONGTYPE);
+  bed_settle(bed);
+  assert_int_equal(server_keys(bed->server), 1);
+  bed_close(bed);
+}
+
+/* ---- answers that are lost ----------------------------------------------------------------------------------- */
+
+/* A hold whose grant is not heard of is taken back, and no other. */
+static void test_a_grant_that_is_not_heard_of_is_no_hold(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  relay_t *wire = relay_start(server_url(bed->server));
+  belay_client_options_t far = client_options();
+  far.timeout_ms = 5000 * slow();
+  far.reconnect_max_ms = 50;
+  belay_client_t *client = bed_connect(bed, relay_url(wire), &far);
+  belay_lock_options_t o = owned_by("me");
+  o.ttl_ms = 20000 * slow();
+  o.watchdog = BELAY_WATCHDOG_OFF;
+  contender_t *a = contender_of(bed, client, "door", &o),
+              *b = contender_of(bed, client, "door", &o);
+  assert_error(acquire(a, 5000), 0);
+  for (int i = 0; i < 5; i++) {
+    relay_delay(wire, 800 * slow());
+    assert_error(begin_acquire(b, 0), 0);
+    bed_until(bed, holds_on_server(a) == 2);
+    relay_cut(wire); /* first: the answer may be just coming */
+    relay_delay(wire, 0);
+    assert_error(outcome(b), BELAY_EUNKNOWN);
+    bed_until(bed, holds_on_server(a) == 1);
+    bed_settle(bed);
+    assert_int_equal(holds_on_server(a), 1);
+    assert_error(acquire(b, 5000), 0); /* what was taken back is not counted */
+    assert_int_equal(belay_lock_holds(b->lock), 2);
+    assert_error(release(b), 0);
+    assert_true(belay_lock_remaining_us(a->lock) > 0);
+  }
+  assert_error(release(a), 0);
+  expect_no_key(bed);
+  bed_close(bed);
+  relay_stop(wire);
+}
+
+/* Connections that are killed all the time: in the end nothing is held, and nothing is left. */
+static void test_killed_connections_leave_no_hold(void **state) {
+  (void)state;
+  enum { HANDLES = 4 };
+  belay_client_options_t options = client_options();
+  options.reconnect_max_ms = 20;
+  bed_t *bed = bed_open(&options);
+  contender_t *c[HANDLES];
+  unsigned grants = 0;
+  for (int i = 0; i < HANDLES; i++)
+    c[i] = of(bed, i < HANDLES - 1 ? "me" : "you");
+  for (int turn = 0; turn < 60; turn++) {
+    for (int i = 0; i < HANDLES; i++)
+      if (c[i]->ended == c[i]->begun)
+        (void)(belay_lock_remaining_us(c[i]->lock) > 0 ? begin_release(c[i])
+                                                       : begin_acquire(c[i], 200));
+    if (turn % 3 == 0)
+      server_do(bed->server, "CLIENT", "KILL", "TYPE", "normal", NULL);
+    bed_run_for(bed, 10);
+    for (int i = 0; i < HANDLES; i++)
+      grants += belay_lock_remaining_us(c[i]->lock) > 0;
+    assert_true(
+        belay_lock_remaining_us(c[HANDLES - 1]->lock) == 0 ||
+        (belay_lock_remaining_us(c[0]->lock) == 0 && belay_lock_remaining_us(c[1]->lock) == 0));
+  }
+  assert_true(grants > 10);
+  for (int i = 0; i < HANDLES; i++) {
+    bed_until(bed, c[i]->ended == c[i]->begun);
+    if (belay_lock_remaining_us(c[i]->lock) > 0)
+      (void)release(c[i]);
+  }
+  expect_no_key(bed);
+  bed_close(bed);
+}
+
+/* ---- who dies -------------------------------------------------------------------------------------------------- */
+
+static void on_holding(belay_lock_t *lock, int status) {
+  printf("held %d %u\n", status, belay_lock_holds(lock));
+  fflush(stdout);
+}
+
+/* The process that is killed: holds it twice. */
+static int live(const char *url, const char *ttl) {
+  uv_loop_t loop;
+  belay_t *belay;
+  belay_client_t *client;
+  belay_lock_t *lock[2];
+  belay_lock_options_t options = owned_by("me");
+  options.ttl_ms = atoi(ttl);
+  options.watchdog = BELAY_WATCHDOG_ON;
+  uv_loop_init(&loop);
+  if (belay_open(&loop, NULL, &belay) != 0 || belay_connect(belay, url, NULL, &client) != 0)
+    return 1;
+  for (int i = 0; i < 2; i++) {
+    if (belay_lock_new(client, "door", 4, &options, &lock[i]) != 0 ||
+        belay_lock_acquire(lock[i], 5000, on_holding) != 0)
+      return 1;
+    belay_lock_ref(lock[i]);
+  }
+  uv_run(&loop, UV_RUN_DEFAULT);
+  return 1;
+}
+
+static void test_a_killed_owner_is_in_the_way_for_its_ttl(void **state) {
+  (void)state;
+  int64_t ttl = 500 * slow();
+  char text[16], line[32];
+  bed_t *bed = bed_open(NULL);
+  contender_t *same = of(bed, "me");
+  snprintf(text, sizeof text, "%lld", (long long)ttl);
+  const char *argv[] = {process_self(), "--live", server_url(bed->server), text, NULL};
+  process_t process = process_start(argv);
+  for (int i = 0; i < 2; i++) {
+    assert_true(process_read_line(&process, line, sizeof line));
+    assert_string_equal(line, i == 0 ? "held 0 1" : "held 0 2");
+  }
+  assert_error(try_lock(same), BELAY_EHELD); /* its "me" is another one */
+  process_kill(&process, SIGKILL);
+  assert_int_equal(process_wait(&process), -SIGKILL);
+  int64_t killed = clock_now();
+  assert_error(acquire(same, 60000), 0);
+  assert_int_equal(belay_lock_holds(same->lock), 1);
+  assert_true(clock_since_ms(killed) < ttl + 1000 * slow());
+  bed_close(bed);
+}
+
+int main(int argc, char **argv) {
+  if (argc == 4 && strcmp(argv[1], "--live") == 0)
+    return live(argv[2], argv[3]);
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_an_owner_takes_it_again),
+      cmocka_unit_test(test_another_owner_waits_for_the_last_hold),
+      cmocka_unit_test(test_who_else_is_excluded),
+      cmocka_unit_test(test_all_holds_have_the_first_ones_number),
+      cmocka_unit_test(test_the_token_is_the_owners),
+      cmocka_unit_test(test_owners_may_be_any_bytes),
+      cmocka_unit_test(test_what_it_cannot_be_is_refused),
+      cmocka_unit_test(test_one_hold_ends_and_the_other_is_renewed),
+      cmocka_unit_test(test_what_is_gone_is_lost_by_all),
+      cmocka_unit_test(test_a_key_of_another_type_is_named),
+      cmocka_unit_test(test_a_grant_that_is_not_heard_of_is_no_hold),
+      cmocka_unit_test(test_killed_connections_leave_no_hold),
+      cmocka_unit_test(test_a_killed_owner_is_in_the_way_for_its_ttl),
+  };
+  return cmocka_run_group_tests_name("reentrant", tests, NULL, NULL);
+}

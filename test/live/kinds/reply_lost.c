@@ -1,0 +1,113 @@
+/* The fair lock and the semaphore where answers are lost: who was granted it and did not learn of that keeps its
+ * place; and what was set without an answer is not set again behind anybody's back. */
+#include <stdio.h>
+
+#include "belay/semaphore.h"
+#include "support/fixtures/bed.h"
+
+static contender_t *in_line(bed_t *bed, bool permits, const belay_lock_options_t *options) {
+  belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
+  if (!permits)
+    return contender_of(bed, client, "door", options);
+  belay_lock_options_t o = *options;
+  contender_t *c = contender_blank(bed, &o);
+  assert_error(belay_semaphore_new(&client, 1, "door", 4, 2, 2, &o, &c->lock), 0);
+  return c;
+}
+
+static int64_t queue_len(const contender_t *c) {
+  char queue[1100];
+  snprintf(queue, sizeof queue, "%s::queue", key_of(c));
+  return server_integer(c->bed->server, "ZCARD", queue, NULL);
+}
+
+static void queue_up(contender_t *c) {
+  int64_t before = queue_len(c);
+  assert_error(begin_acquire(c, BELAY_FOREVER), 0);
+  bed_until(c->bed, queue_len(c) == before + 1);
+}
+
+static bool holds(const contender_t *c) {
+  return belay_lock_remaining_us(c->lock) > 0;
+}
+
+/* The server stands still while the holder's time runs out. What the first in line asks meanwhile is executed after
+ * that, and granted, and nobody is there any more to hear of it. */
+static void lose_the_grant(bool permits) {
+  bed_t *bed = bed_open(NULL);
+  belay_lock_options_t options = with_ttl(2000 * slow());
+  options.watchdog = BELAY_WATCHDOG_OFF;
+  options.fair = true;
+  contender_t *holder = in_line(bed, permits, &options), *line[3];
+  options.ttl_ms = 600000;
+  options.waiter_ttl_ms = 60000;
+  for (int i = 3; i-- > 0;) {
+    options.timeout_ms = i > 0 ? 60000 : 100; /* of the first alone */
+    line[i] = in_line(bed, permits, &options);
+  }
+  assert_error(try_lock(holder), 0);
+  for (int i = 0; i < 3; i++)
+    queue_up(line[i]);
+  bed_until(bed, belay_lock_remaining_us(holder->lock) < 300000);
+  server_do(bed->server, "CLIENT", "PAUSE", "1000", "ALL", NULL);
+  for (int i = 0; i < 3; i++) {
+    bed_until(bed, holds(line[0]) || holds(line[1]) || holds(line[2]));
+    assert_true(holds(line[i]));
+    assert_error(release(line[i]), 0);
+  }
+  bed_settle(bed);
+  assert_int_equal(server_keys(bed->server), 0);
+  bed_close(bed);
+}
+
+static void test_whose_grant_is_lost_keeps_its_place(void **state) {
+  (void)state;
+  lose_the_grant(false);
+}
+
+static void test_and_in_the_line_for_permits(void **state) {
+  (void)state;
+  lose_the_grant(true);
+}
+
+/* ---- the limit ------------------------------------------------------------------------------------------- */
+
+typedef struct answer {
+  belay_request_t request;
+  int status, told;
+} answer_t;
+
+static void on_state(belay_request_t *request, int status, const belay_semaphore_state_t *state) {
+  answer_t *answer = request->data;
+  answer->told++;
+  answer->status = status;
+  assert_non_null(state);
+  assert_true(status == 0 || state->limit + state->used + state->holders + state->waiting == 0);
+}
+
+/* Sent again it could answer, and what was sent first be executed long after that. */
+static void test_a_limit_is_not_set_again_blindly(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  answer_t answer = {.request = {.timeout_ms = 20000}};
+  answer.request.data = &answer;
+  assert_error(begin_ping(bed), 0);
+  bed_until(bed, bed->pongs == 1);
+  server_do(bed->server, "CLIENT", "PAUSE", "600", "WRITE", NULL);
+  assert_error(belay_semaphore_resize(bed->client, &answer.request, "door", 4, 3, on_state), 0);
+  bed_run_for(bed, 200);
+  assert_int_equal(answer.told, 0);
+  server_do(bed->server, "CLIENT", "KILL", "TYPE", "normal", NULL);
+  bed_until(bed, answer.told == 1);
+  assert_error(answer.status, BELAY_EUNKNOWN);
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_whose_grant_is_lost_keeps_its_place),
+      cmocka_unit_test(test_and_in_the_line_for_permits),
+      cmocka_unit_test(test_a_limit_is_not_set_again_blindly),
+  };
+  return cmocka_run_group_tests_name("unanswered", tests, NULL, NULL);
+}

@@ -1,0 +1,434 @@
+/* Readers and writers on one server. */
+#include "support/deployments/relay.h"
+#include "support/fixtures/lease/rw.h"
+
+/* ---- who is let in beside whom --------------------------------------------------------------------------- */
+
+static void test_readers_are_in_together(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  contender_t *a = lone_reader(bed, NULL), *b = lone_reader(bed, NULL), *w = lone_writer(bed, NULL);
+  assert_error(try_lock(a), 0);
+  assert_error(try_lock(b), 0);
+  assert_int_equal(count_in(bed->server, a, "readers"), 2);
+  assert_error(try_lock(w), BELAY_EHELD);
+  assert_error(release(a), 0);
+  assert_error(try_lock(w), BELAY_EHELD);
+  assert_error(release(b), 0);
+  assert_error(try_lock(w), 0);
+  assert_error(release(w), 0);
+  expect_empty(bed);
+  bed_close(bed);
+}
+
+static void test_a_writer_is_alone(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  contender_t *w = lone_writer(bed, NULL), *other = lone_writer(bed, NULL),
+              *r = lone_reader(bed, NULL);
+  assert_error(try_lock(w), 0);
+  assert_true(is_on_server(w));
+  assert_true(is_writer(w));
+  assert_false(is_writer(r));
+  assert_error(try_lock(other), BELAY_EHELD);
+  assert_error(try_lock(r), BELAY_EHELD);
+  assert_int_equal(server_keys(bed->server), 1); /* who does not wait leaves nothing */
+  assert_int_equal(belay_lock_holds(w->lock), 1);
+  bed_close(bed);
+}
+
+/* Readers of one client queue behind each other, and are let in together all the same. */
+static void test_readers_of_one_client_are_in_together(void **state) {
+  (void)state;
+  enum { READERS = 5 };
+  bed_t *bed = bed_open(NULL);
+  contender_t *w = writer_of(bed, rw_client(bed), "page", NULL), *r[READERS];
+  assert_error(try_lock(w), 0);
+  for (int i = 0; i < READERS; i++) {
+    r[i] = reader_of(bed, bed->client, "page", NULL);
+    assert_error(begin_acquire(r[i], 60000), 0);
+  }
+  contender_t *local = writer_of(bed, bed->client, "page", NULL);
+  assert_error(begin_acquire(local, 60000), 0);
+  bed_until(bed, count_in(bed->server, w, "admitted") == 1); /* one asks for all */
+  assert_error(release(w), 0);
+  for (int i = 0; i < READERS; i++)
+    assert_error(outcome(r[i]), 0);
+  assert_int_equal(count_in(bed->server, w, "readers"), READERS);
+  bed_run_for(bed, 100);
+  assert_int_equal(local->ended, 0);
+  for (int i = 0; i < READERS; i++)
+    assert_error(release(r[i]), 0);
+  assert_error(outcome(local), 0);
+  assert_error(release(local), 0);
+  expect_empty(bed);
+  bed_close(bed);
+}
+
+/* When the first of them is let in, all behind it ask at once, and not one after the other. */
+static void test_readers_of_one_client_do_not_wait_for_each_other(void **state) {
+  (void)state;
+  enum { READERS = 8 };
+  bed_t *bed = bed_open(NULL);
+  relay_t *wire = relay_start(server_url(bed->server));
+  belay_client_t *client = bed_connect(bed, relay_url(wire), NULL);
+  contender_t *r[READERS];
+  for (int i = 0; i < READERS; i++)
+    r[i] = reader_of(bed, client, "page", NULL);
+  assert_error(acquire(r[0], 5000), 0); /* connected, and the server knows the script */
+  assert_error(release(r[0]), 0);
+  int64_t way = 50 * slow();
+  relay_delay(wire, way);
+  int64_t began = clock_now();
+  for (int i = 0; i < READERS; i++)
+    assert_error(begin_acquire(r[i], 60000), 0);
+  for (int i = 0; i < READERS; i++)
+    assert_error(outcome(r[i]), 0);
+  assert_between(clock_since_ms(began), 4 * way, 10 * way); /* 16 ways one after the other */
+  bed_close(bed);
+  relay_stop(wire);
+}
+
+static void test_a_waiting_writer_stops_new_readers(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  contender_t *a = lone_reader(bed, NULL), *b = lone_reader(bed, NULL),
+              *late = lone_reader(bed, NULL);
+  contender_t *w = lone_writer(bed, NULL);
+  assert_error(try_lock(a), 0);
+  assert_error(try_lock(b), 0);
+  wait_in(w, "writers");
+  assert_error(try_lock(late), BELAY_EHELD);
+  wait_in(late, "waiting");
+  assert_error(release(a), 0);
+  bed_run_for(bed, 100);
+  assert_int_equal(late->ended, 1);
+  assert_int_equal(w->ended, 0);
+  assert_error(release(b), 0);
+  assert_error(outcome(w), 0);
+  assert_int_equal(late->ended, 1);
+  assert_error(release(w), 0);
+  assert_error(outcome(late), 0);
+  assert_error(release(late), 0);
+  expect_empty(bed);
+  bed_close(bed);
+}
+
+/* Between two writers those readers are served that waited for the first, and no later ones. */
+static void test_readers_have_their_turn_between_writers(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  contender_t *first = lone_writer(bed, NULL), *second = lone_writer(bed, NULL);
+  contender_t *waited = lone_reader(bed, NULL), *late = lone_reader(bed, NULL);
+  assert_error(try_lock(first), 0);
+  wait_in(second, "writers");
+  wait_in(waited, "admitted");
+  assert_error(release(first), 0);
+  assert_error(outcome(waited), 0);
+  assert_int_equal(second->ended, 0);
+  wait_in(late, "waiting");
+  assert_error(release(waited), 0);
+  assert_error(outcome(second), 0);
+  assert_int_equal(late->ended, 0);
+  assert_error(release(second), 0);
+  assert_error(outcome(late), 0);
+  assert_error(release(late), 0);
+  expect_empty(bed);
+  bed_close(bed);
+}
+
+/* All readers that waited for a writer are in before the next one, though but one of each client asks for them. */
+static void test_readers_of_one_client_have_their_turn_together(void **state) {
+  (void)state;
+  enum { READERS = 5 };
+  bed_t *bed = bed_open(NULL);
+  contender_t *first = lone_writer(bed, NULL), *second = lone_writer(bed, NULL), *r[READERS];
+  assert_error(try_lock(first), 0);
+  for (int i = 0; i < READERS; i++) {
+    r[i] = reader_of(bed, bed->client, "page", NULL);
+    assert_error(begin_acquire(r[i], 60000), 0);
+  }
+  bed_until(bed, count_in(bed->server, first, "admitted") == 1);
+  wait_in(second, "writers");
+  assert_error(release(first), 0);
+  for (int i = 0; i < READERS; i++)
+    assert_error(outcome(r[i]), 0);
+  assert_int_equal(second->ended, 0);
+  contender_t *late = reader_of(bed, bed->client, "page", NULL);
+  wait_in(late, "waiting");
+  for (int i = 0; i < READERS; i++)
+    assert_error(release(r[i]), 0);
+  assert_error(outcome(second), 0);
+  assert_int_equal(late->ended, 0);
+  assert_error(release(second), 0);
+  assert_error(outcome(late), 0);
+  assert_error(release(late), 0);
+  expect_empty(bed);
+  bed_close(bed);
+}
+
+/* ---- who waits, and does not any more ---------------------------------------------------------------------- */
+
+static void test_a_writer_that_gives_up_lets_readers_in(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_lock_options_t rarely = lock_options();
+  rarely.retry_min_ms = rarely.retry_max_ms = rarely.backoff_max_ms = 30000;
+  rarely.waiter_ttl_ms = 600000;
+  contender_t *a = lone_reader(bed, NULL), *b = lone_reader(bed, &rarely),
+              *w = lone_writer(bed, &rarely);
+  assert_error(try_lock(a), 0);
+  wait_in(w, "writers");
+  wait_in(b, "waiting");
+  bed_run_for(bed, 100);
+  int64_t began = clock_now();
+  assert_error(cancel(w), 0);
+  assert_error(outcome(w), BELAY_ECANCELED);
+  assert_error(outcome(b), 0); /* it was told */
+  assert_true(clock_since_ms(began) < 3000 * slow());
+  assert_error(release(a), 0);
+  assert_error(release(b), 0);
+  expect_empty(bed);
+  bed_close(bed);
+}
+
+static void test_a_reader_that_gives_up_its_turn_lets_the_writer_in(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_lock_options_t rarely = lock_options();
+  rarely.retry_min_ms = rarely.retry_max_ms = rarely.backoff_max_ms = 30000;
+  rarely.waiter_ttl_ms = 600000;
+  rarely.wakeup = BELAY_WAKE_POLL; /* it does not hear that it is its turn */
+  contender_t *first = lone_writer(bed, NULL), *second = lone_writer(bed, NULL);
+  contender_t *r = lone_reader(bed, &rarely);
+  assert_error(try_lock(first), 0);
+  assert_error(begin_acquire(r, 60000), 0);
+  bed_run_for(bed, 200); /* it has asked twice, and rests */
+  assert_int_equal(count_in(bed->server, r, "admitted"), 1);
+  wait_in(second, "writers");
+  assert_error(release(first), 0);
+  bed_run_for(bed, 200);
+  assert_int_equal(second->ended, 0);
+  assert_error(cancel(r), 0);
+  assert_error(outcome(r), BELAY_ECANCELED);
+  assert_error(outcome(second), 0);
+  assert_error(release(second), 0);
+  expect_empty(bed);
+  bed_close(bed);
+}
+
+/* However a wait ends, no place is left. */
+static void test_waits_that_end_leave_nothing(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  contender_t *r = lone_reader(bed, NULL), *w = lone_writer(bed, NULL),
+              *out = lone_writer(bed, NULL);
+  contender_t *closed = lone_reader(bed, NULL);
+  assert_error(try_lock(r), 0);
+  wait_in(w, "writers");
+  wait_in(closed, "waiting");
+  assert_error(acquire(out, 200), BELAY_ETIMEDOUT);
+  bed_settle(bed);
+  assert_int_equal(count_in(bed->server, r, "writers"), 1);
+  assert_error(close_lock(closed), 0);
+  assert_error(cancel(w), 0);
+  assert_error(outcome(w), BELAY_ECANCELED);
+  assert_error(release(r), 0);
+  expect_empty(bed);
+  bed_close(bed);
+}
+
+/* ---- changing sides ---------------------------------------------------------------------------------------- */
+
+static void test_a_downgrade_lets_waiting_readers_in(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  contender_t *w = lone_writer(bed, NULL), *r = lone_reader(bed, NULL),
+              *other = lone_writer(bed, NULL);
+  assert_error(try_lock(w), 0);
+  wait_in(r, "admitted");
+  wait_in(other, "writers");
+  assert_error(begin_change(w, false), 0);
+  assert_false(is_writer(w)); /* from now on */
+  bed_until(bed, w->extended == 1);
+  assert_error(w->extend_status, 0);
+  assert_error(outcome(r), 0);
+  assert_true(is_held(w) && is_held(r));
+  assert_int_equal(other->ended, 0);
+  assert_error(release(w), 0);
+  bed_run_for(bed, 100);
+  assert_int_equal(other->ended, 0);
+  assert_error(release(r), 0);
+  assert_error(outcome(other), 0);
+  assert_error(downgrade(other), 0);
+  assert_error(downgrade(other), 0); /* it is one already */
+  assert_error(release(other), 0);
+  expect_empty(bed);
+  bed_close(bed);
+}
+
+static void test_an_upgrade_is_refused_while_others_read(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  contender_t *a = lone_reader(bed, NULL), *b = lone_reader(bed, NULL), *w = lone_writer(bed, NULL);
+  assert_error(try_lock(a), 0);
+  assert_error(try_lock(b), 0);
+  assert_error(upgrade(a), BELAY_ESHARED);
+  assert_true(belay_err_retryable(BELAY_ESHARED));
+  assert_false(is_writer(a));
+  assert_true(is_held(a));
+  assert_int_equal(a->lost, 0);
+  wait_in(w, "writers");
+  assert_error(release(b), 0);
+  assert_error(upgrade(a), 0); /* before whoever waits */
+  assert_true(is_writer(a));
+  assert_true(is_on_server(a));
+  assert_int_equal(count_in(bed->server, a, "readers"), 0);
+  assert_error(try_lock(b), BELAY_EHELD);
+  assert_int_equal(w->ended, 0);
+  assert_error(release(a), 0);
+  assert_error(outcome(w), 0);
+  bed_close(bed);
+}
+
+static void test_whoever_changed_is_renewed_as_that(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  int64_t ttl = kept_ttl();
+  belay_lock_options_t options = watched(ttl);
+  contender_t *a = lone_reader(bed, &options), *b = lone_reader(bed, NULL),
+              *w = lone_writer(bed, &options);
+  assert_error(try_lock(a), 0);
+  assert_error(try_lock(b), 0);
+  assert_error(upgrade(a), BELAY_ESHARED);
+  bed_run_for(bed, ttl + ttl / 4);
+  assert_int_equal(a->lost, 0);
+  assert_error(release(b), 0);
+  assert_error(upgrade(a), 0);
+  bed_run_for(bed, ttl + ttl / 4);
+  assert_int_equal(a->lost, 0);
+  assert_true(is_on_server(a));
+  assert_error(downgrade(a), 0);
+  bed_run_for(bed, ttl + ttl / 4);
+  assert_int_equal(a->lost, 0);
+  assert_int_equal(count_in(bed->server, a, "readers"), 1);
+  assert_error(release(a), 0);
+  assert_error(try_lock(a), 0); /* what it is, it stays */
+  assert_int_equal(count_in(bed->server, a, "readers"), 1);
+  assert_error(release(a), 0);
+  assert_error(try_lock(w), 0);
+  bed_close(bed);
+}
+
+static void test_who_does_not_hold_it_does_not_change(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  contender_t *r = lone_reader(bed, NULL), *w = lone_writer(bed, NULL),
+              *plain = contender_new(bed, "x", NULL);
+  assert_error(upgrade(r), BELAY_ENOTOWNER);
+  assert_error(downgrade(w), BELAY_ENOTOWNER);
+  assert_true(is_writer(w) && !is_writer(r));
+  assert_error(try_lock(plain), 0);
+  assert_error(upgrade(plain), BELAY_EINVAL);
+  assert_error(belay_rwlock_downgrade(NULL, 1000, NULL), BELAY_EINVAL);
+  assert_error(try_lock(r), 0);
+  assert_error(begin_change(r, true), 0);
+  assert_error(begin_change(r, false), BELAY_ESTATE);
+  assert_error(begin_change(r, true), BELAY_ESTATE);
+  bed_until(bed, r->extended == 1);
+  assert_error(r->extend_status, 0);
+  assert_true(is_writer(r));
+  server_do(bed->server, "FLUSHALL", NULL);
+  assert_error(downgrade(r), BELAY_ENOTOWNER);
+  bed_until(bed, r->lost == 1);
+  assert_int_equal(r->reason, BELAY_LOST_TAKEN);
+  bed_close(bed);
+}
+
+/* ---- options and numbers ---------------------------------------------------------------------------------------- */
+
+static int try_options(bed_t *bed, const belay_lock_options_t *options) {
+  belay_lock_t *lock = (belay_lock_t *)bed;
+  int error = belay_rwlock_new(&bed->client, 1, "page", 4, BELAY_RWLOCK_READ, options, &lock);
+  assert_null(lock);
+  return error;
+}
+
+static void test_options_that_are_not_for_it_are_refused(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_lock_options_t o = lock_options();
+  o.owner = "me";
+  o.owner_len = 2;
+  assert_error(try_options(bed, &o), BELAY_EINVAL);
+  assert_string_equal(belay_detail(bed->belay), "owner: not for readers and writers");
+  o = lock_options();
+  o.fair = true;
+  assert_error(try_options(bed, &o), BELAY_EINVAL);
+  o = lock_options();
+  o.key = "key";
+  o.key_len = 3;
+  assert_error(try_options(bed, &o), BELAY_EINVAL);
+  belay_lock_t *lock;
+  assert_error(belay_rwlock_new(&bed->client, 1, "page", 4, (belay_rwlock_mode_t)2, NULL, &lock),
+               BELAY_EINVAL);
+  assert_error(belay_rwlock_new(&bed->client, 1, "", 0, BELAY_RWLOCK_READ, NULL, &lock),
+               BELAY_EINVAL);
+  assert_error(belay_rwlock_new(NULL, 1, "page", 4, BELAY_RWLOCK_READ, NULL, &lock), BELAY_EINVAL);
+  assert_error(belay_rwlock_new(&bed->client, 1, "page", 4, BELAY_RWLOCK_READ, NULL, NULL),
+               BELAY_EINVAL);
+  assert_int_equal(belay_rwlock_mode(NULL), BELAY_RWLOCK_READ);
+  bed_close(bed);
+}
+
+/* A change of mode is no grant. */
+static void test_each_grant_has_a_larger_number(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_lock_options_t options = lock_options();
+  options.fencing = true;
+  contender_t *all[] = {lone_reader(bed, &options), lone_writer(bed, &options),
+                        lone_reader(bed, &options)};
+  uint64_t last = 0;
+  for (int i = 0; i < 30; i++) {
+    contender_t *c = all[i % 3];
+    assert_error(acquire(c, 5000), 0);
+    uint64_t number = belay_lock_fence(c->lock);
+    assert_true(number > last);
+    last = number;
+    bool writes = is_writer(c);
+    assert_error(writes ? downgrade(c) : upgrade(c), 0);
+    assert_true(belay_lock_fence(c->lock) == number);
+    assert_error(release(c), 0);
+  }
+  assert_error(acquire(all[1], 5000), 0);
+  if (is_writer(all[1]))
+    assert_error(downgrade(all[1]), 0);
+  if (is_writer(all[0]))
+    all[0] = lone_reader(bed, &options);
+  assert_error(acquire(all[0], 5000), 0);
+  assert_true(belay_lock_fence(all[0]->lock) > belay_lock_fence(all[1]->lock));
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_readers_are_in_together),
+      cmocka_unit_test(test_a_writer_is_alone),
+      cmocka_unit_test(test_readers_of_one_client_are_in_together),
+      cmocka_unit_test(test_readers_of_one_client_do_not_wait_for_each_other),
+      cmocka_unit_test(test_a_waiting_writer_stops_new_readers),
+      cmocka_unit_test(test_readers_have_their_turn_between_writers),
+      cmocka_unit_test(test_readers_of_one_client_have_their_turn_together),
+      cmocka_unit_test(test_a_writer_that_gives_up_lets_readers_in),
+      cmocka_unit_test(test_a_reader_that_gives_up_its_turn_lets_the_writer_in),
+      cmocka_unit_test(test_waits_that_end_leave_nothing),
+      cmocka_unit_test(test_a_downgrade_lets_waiting_readers_in),
+      cmocka_unit_test(test_an_upgrade_is_refused_while_others_read),
+      cmocka_unit_test(test_whoever_changed_is_renewed_as_that),
+      cmocka_unit_test(test_who_does_not_hold_it_does_not_change),
+      cmocka_unit_test(test_options_that_are_not_for_it_are_refused),
+      cmocka_unit_test(test_each_grant_has_a_larger_number),
+  };
+  return cmocka_run_group_tests_name("rwlock", tests, NULL, NULL);
+}

@@ -1,0 +1,388 @@
+/* Readers and writers while connections are lost, processes die, and servers forget. */
+#include <signal.h>
+#include <stdio.h>
+
+#include "support/servers/process.h"
+#include "support/deployments/relay.h"
+#include "support/fixtures/lease/rw.h"
+
+/* ---- answers that are lost ----------------------------------------------------------------------------------- */
+
+/* An upgrade whose answer is lost: the handle is a reader, and so is it soon on the server. */
+static void lose_the_answer(bool up, bool renewed) {
+  bed_t *bed = bed_open(NULL);
+  relay_t *wire = relay_start(server_url(bed->server));
+  belay_client_options_t far = client_options();
+  far.timeout_ms = 5000 * slow();
+  far.reconnect_max_ms = 50;
+  belay_client_t *client = bed_connect(bed, relay_url(wire), &far);
+  belay_lock_options_t options = renewed ? watched(20000 * slow()) : with_ttl(20000 * slow());
+  contender_t *c =
+      rw_over(bed, &client, 1, "page", up ? BELAY_RWLOCK_READ : BELAY_RWLOCK_WRITE, &options);
+  contender_t *other = lone_reader(bed, NULL);
+  assert_error(acquire(c, 5000), 0);
+  relay_delay(wire, 800 * slow());
+  assert_error(begin_change(c, up), 0);
+  bed_until(bed, up == is_on_server(c)); /* it was executed; the answer is on its way */
+  relay_cut(wire);                       /* first: the answer may be just coming */
+  relay_delay(wire, 0);
+  bed_until(bed, c->extended == 1);
+  assert_error(c->extend_status, BELAY_EUNKNOWN);
+  assert_false(is_writer(c));
+  bed_until(bed, count_in(bed->server, c, "readers") == 1);
+  assert_error(acquire(other, 5000), 0);
+  assert_true(is_held(c));
+  assert_int_equal(c->lost, 0);
+  assert_error(release(other), 0);
+  bed_run_for(bed, 100); /* connected again, for certain */
+  assert_error(upgrade(c), 0);
+  assert_true(is_on_server(c));
+  bed_close(bed);
+  relay_stop(wire);
+}
+
+static void test_an_upgrade_that_is_not_answered_is_taken_back(void **state) {
+  (void)state;
+  lose_the_answer(true, true);
+  lose_the_answer(true, false);
+}
+
+static void test_a_downgrade_that_is_not_answered_is_one(void **state) {
+  (void)state;
+  lose_the_answer(false, true);
+  lose_the_answer(false, false);
+}
+
+/* Who is to be what it is already is extended, and no more: what is not renewed is not renewed in secret. */
+static void test_no_change_that_is_not_answered_is_not_repeated(void **state) {
+  (void)state;
+  for (int up = 0; up < 2; up++) {
+    bed_t *bed = bed_open(NULL);
+    relay_t *wire = relay_start(server_url(bed->server));
+    belay_client_options_t far = client_options();
+    far.timeout_ms = 5000 * slow();
+    far.reconnect_max_ms = 50;
+    belay_client_t *client = bed_connect(bed, relay_url(wire), &far);
+    belay_lock_options_t options = with_ttl(20000 * slow());
+    belay_rwlock_mode_t mode = up ? BELAY_RWLOCK_WRITE : BELAY_RWLOCK_READ;
+    contender_t *c = rw_over(bed, &client, 1, "page", mode, &options);
+    assert_error(acquire(c, 5000), 0);
+    relay_delay(wire, 100);
+    assert_error(begin_change(c, up), 0);
+    bed_run_for(bed, 50);
+    relay_cut(wire); /* first: the answer may be just coming */
+    relay_delay(wire, 0);
+    bed_until(bed, c->extended == 1);
+    assert_error(c->extend_status, BELAY_EUNKNOWN);
+    assert_int_equal(is_writer(c), up);
+    int64_t left = remaining_ms(c);
+    bed_run_for(bed, 500 * slow());
+    assert_true(remaining_ms(c) <= left - 490 * slow());
+    bed_close(bed);
+    relay_stop(wire);
+  }
+}
+
+static void release_with_another(contender_t *c, event_t event) {
+  contender_t *upgrading = c->arg;
+  if (event == EVENT_EXTENDED && upgrading->extended == 0)
+    assert_error(begin_release(upgrading), 0);
+}
+
+/* Both answers come in one go; what the first callback does comes before the second is told. */
+static void test_who_releases_before_it_is_told_stays_a_reader(void **state) {
+  (void)state;
+  needs_one_process("one connection");
+  bed_t *bed = bed_open(NULL);
+  unsigned seen = 0;
+  for (int i = 0; i < 20; i++) {
+    contender_t *first = reader_of(bed, bed->client, "other page", NULL);
+    contender_t *c = reader_of(bed, bed->client, "page", NULL);
+    first->arg = c;
+    first->then = release_with_another;
+    assert_error(acquire(first, 5000), 0);
+    assert_error(acquire(c, 5000), 0);
+    assert_error(begin_extend(first, BELAY_DEFAULT), 0);
+    assert_error(begin_change(c, true), 0);
+    bed_until(bed, c->extended == 1 && c->ended == 2);
+    assert_error(c->extend_status, BELAY_ECANCELED);
+    assert_false(is_writer(c));
+    seen += c->ended_at < c->extended_at ? 0 : 1;
+    assert_error(close_lock(first), 0);
+    assert_error(close_lock(c), 0);
+  }
+  assert_int_equal(seen, 20);
+  bed_close(bed);
+}
+
+/* An extend lies on the wire of a connection that is lost. It would make a reader of whoever has become the writer:
+ * if it cannot be kept from that, nobody becomes it. */
+static void upgrade_before_a_ghost(bool may_kill) {
+  server_t *server = server_start(NULL);
+  server_do(server, "ACL", "SETUSER", "guest", "on", ">pw", "~*", "&*", "+@all",
+            may_kill ? "+client" : "-client", NULL);
+  relay_t *wire = relay_start(server_path(server));
+  belay_client_options_t guest = client_options();
+  guest.username = "guest";
+  guest.password = "pw";
+  guest.reconnect_max_ms = 50;
+  bed_t *bed = bed_open_at(relay_url(wire), &guest);
+  bed->server = server;
+  belay_lock_options_t options = with_ttl(20000 * slow());
+  contender_t *c = reader_of(bed, bed->client, "page", &options);
+  contender_t *other = reader_of(bed, bed_connect(bed, server_url(server), NULL), "page", NULL);
+  assert_error(acquire(c, 5000), 0);
+  relay_delay(wire, 1000 * slow());
+  assert_error(begin_extend(c, BELAY_DEFAULT), 0);
+  bed_run_for(bed, 100);
+  relay_cut(wire);
+  relay_delay(wire, 0);
+  bed_until(bed, c->extended == 1);
+  assert_error(c->extend_status, BELAY_EUNKNOWN);
+  bed_run_for(bed, 200); /* connected again */
+  assert_error(upgrade(c), may_kill ? 0 : BELAY_EUNKNOWN);
+  assert_int_equal(is_writer(c), may_kill);
+  bed_run_for(bed, 1500 * slow());
+  assert_int_equal(c->lost, 0);
+  assert_int_equal(is_on_server(c), may_kill);
+  assert_error(try_lock(other), may_kill ? BELAY_EHELD : 0);
+  if (!may_kill) {
+    assert_error(release(other), 0);
+    assert_error(release(c), 0);
+    assert_error(acquire(c, 5000), 0);
+    assert_error(upgrade(c), 0); /* the ghost was another hold's */
+  }
+  bed_close(bed);
+  relay_stop(wire);
+}
+
+static void test_a_ghost_makes_no_reader_of_a_writer(void **state) {
+  (void)state;
+  upgrade_before_a_ghost(true);
+  upgrade_before_a_ghost(false);
+}
+
+/* ---- who dies ------------------------------------------------------------------------------------------------ */
+
+/* The process that is killed: holds it, or waits for it, and says so. */
+static void on_holding(belay_lock_t *lock, int status) {
+  (void)lock;
+  printf("held %d\n", status);
+  fflush(stdout);
+}
+
+static int live(const char *url, const char *role, const char *ttl) {
+  uv_loop_t loop;
+  belay_t *belay;
+  belay_client_t *client;
+  belay_lock_t *lock;
+  belay_lock_options_t options = lock_options();
+  options.ttl_ms = atoi(ttl);
+  options.waiter_ttl_ms = atoi(ttl);
+  options.watchdog = BELAY_WATCHDOG_ON;
+  uv_loop_init(&loop);
+  if (belay_open(&loop, NULL, &belay) != 0 || belay_connect(belay, url, NULL, &client) != 0 ||
+      belay_rwlock_new(&client, 1, "page", 4,
+                       role[0] == 'w' ? BELAY_RWLOCK_WRITE : BELAY_RWLOCK_READ, &options,
+                       &lock) != 0)
+    return 1;
+  belay_lock_ref(lock);
+  if (belay_lock_acquire(lock, BELAY_FOREVER, on_holding) != 0)
+    return 1;
+  uv_run(&loop, UV_RUN_DEFAULT);
+  return 1;
+}
+
+static process_t start(bed_t *bed, const char *role, int64_t ttl) {
+  char text[16], line[32];
+  snprintf(text, sizeof text, "%lld", (long long)ttl);
+  const char *argv[] = {process_self(), "--live", server_url(bed->server), role, text, NULL};
+  process_t process = process_start(argv);
+  if (role[1] == 'h') { /* holds it */
+    assert_true(process_read_line(&process, line, sizeof line));
+    assert_string_equal(line, "held 0");
+  }
+  return process;
+}
+
+static void finish(process_t *process) {
+  process_kill(process, SIGKILL);
+  assert_int_equal(process_wait(process), -SIGKILL);
+}
+
+static void test_a_killed_holder_is_in_the_way_for_its_ttl(void **state) {
+  (void)state;
+  int64_t ttl = 500 * slow();
+  static const char *const roles[] = {"rh", "wh"};
+  for (unsigned i = 0; i < 2; i++) {
+    bed_t *bed = bed_open(NULL);
+    contender_t *r = lone_reader(bed, NULL), *w = lone_writer(bed, NULL);
+    process_t process = start(bed, roles[i], ttl);
+    if (i == 1)
+      wait_in(r, "admitted");
+    wait_in(w, "writers");
+    finish(&process);
+    int64_t killed = clock_now();
+    if (i == 1) {
+      assert_error(outcome(r), 0); /* first, as after a writer that releases */
+      assert_int_equal(w->ended, 0);
+      assert_error(release(r), 0);
+    }
+    assert_error(outcome(w), 0);
+    assert_true(clock_since_ms(killed) < ttl + 1000 * slow() + lag());
+    bed_close(bed);
+  }
+}
+
+static void test_a_killed_waiter_is_in_the_way_for_its_place(void **state) {
+  (void)state;
+  int64_t ttl = 500 * slow();
+  bed_t *bed = bed_open(NULL);
+  contender_t *holder = lone_reader(bed, NULL), *r = lone_reader(bed, NULL),
+              *w = lone_writer(bed, NULL);
+  assert_error(try_lock(holder), 0);
+  process_t process = start(bed, "ww", ttl);
+  bed_until(bed, count_in(bed->server, holder, "writers") == 1);
+  bed_run_for(bed, 2 * ttl); /* alive, it keeps its place */
+  assert_error(try_lock(r), BELAY_EHELD);
+  finish(&process);
+  int64_t killed = clock_now();
+  assert_error(acquire(r, 60000), 0);
+  assert_true(clock_since_ms(killed) < ttl + 1000 * slow() + lag());
+  assert_error(release(r), 0);
+  assert_error(release(holder), 0);
+  /* A reader whose turn it is. */
+  assert_error(try_lock(w), 0);
+  process = start(bed, "rw", ttl);
+  bed_until(bed, count_in(bed->server, w, "admitted") == 1);
+  finish(&process);
+  killed = clock_now();
+  assert_error(release(w), 0);
+  assert_error(acquire(w, 60000), 0);
+  assert_true(clock_since_ms(killed) < ttl + 1000 * slow() + lag());
+  bed_close(bed);
+}
+
+/* ---- what happens to a server --------------------------------------------------------------------------------- */
+
+static void test_scripts_and_data_may_vanish(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_lock_options_t options = watched(kept_ttl());
+  contender_t *r = lone_reader(bed, &options), *w = lone_writer(bed, &options),
+              *next = lone_writer(bed, NULL);
+  for (int i = 0; i < 3; i++) {
+    server_do(bed->server, "SCRIPT", "FLUSH", NULL);
+    assert_error(acquire(r, 5000), 0);
+    server_do(bed->server, "SCRIPT", "FLUSH", NULL);
+    bed_run_for(bed, options.ttl_ms * 9 / 8);
+    assert_error(upgrade(r), 0);
+    server_do(bed->server, "SCRIPT", "FLUSH", NULL);
+    assert_error(downgrade(r), 0);
+    server_do(bed->server, "SCRIPT", "FLUSH", NULL);
+    assert_error(release(r), 0);
+  }
+  assert_error(acquire(w, 5000), 0);
+  wait_in(next, "writers");
+  server_do(bed->server, "FLUSHALL", NULL);
+  bed_until(bed, w->lost == 1);
+  assert_int_equal(w->reason, BELAY_LOST_TAKEN);
+  assert_error(outcome(next), 0);
+  assert_error(release(next), 0);
+  expect_empty(bed);
+  bed_close(bed);
+}
+
+static void test_a_key_of_another_type_is_named(void **state) {
+  (void)state;
+  static const char *const parts[] = {"", "::readers", "::waiting", "::writers", "::admitted"};
+  for (unsigned i = 0; i < 5; i++) {
+    bed_t *bed = bed_open(NULL);
+    contender_t *r = lone_reader(bed, NULL), *w = lone_writer(bed, NULL);
+    char key[256];
+    snprintf(key, sizeof key, "%s%s", key_of(r), parts[i]);
+    server_do(bed->server, "RPUSH", key, "a", NULL);
+    assert_error(acquire(r, 5000), BELAY_EWRONGTYPE);
+    assert_error(acquire(w, 5000), BELAY_EWRONGTYPE);
+    bed_settle(bed);
+    assert_int_equal(server_keys(bed->server), 1);
+    bed_close(bed);
+  }
+}
+
+/* Each grant, renewal and change is copied, or does not count. */
+static void test_what_counts_is_copied(void **state) {
+  (void)state;
+  server_t *primary = server_start(&(server_options_t){.address = "127.0.0.1"});
+  server_t *replica = server_start(NULL);
+  server_follow(replica, primary);
+  bed_t *bed = bed_open_at(server_url(primary), NULL);
+  bed->server = primary;
+  belay_lock_options_t options = with_ttl(20000);
+  options.min_replicas = 1;
+  contender_t *r = reader_of(bed, bed->client, "page", &options), *w = lone_writer(bed, &options);
+  assert_error(acquire(r, 5000), 0);
+  assert_int_equal(count_in(replica, r, "readers"), 1);
+  assert_error(extend(r, 10000), 0); /* changes nothing, and is written all the same */
+  assert_error(upgrade(r), 0);
+  assert_int_equal(count_in(replica, r, "readers"), 0);
+  assert_error(extend(r, 10000), 0);
+  assert_error(downgrade(r), 0);
+  assert_int_equal(count_in(replica, r, "readers"), 1);
+  server_pause(replica);
+  assert_error(upgrade(r), BELAY_ENOREPLICAS);
+  assert_false(is_writer(r));
+  server_resume(replica);
+  bed_until(bed, count_in(replica, r, "readers") == 1); /* set right there too */
+  assert_error(release(r), 0);
+  assert_error(acquire(w, 5000), 0);
+  assert_error(release(w), 0);
+  bed->server = NULL;
+  bed_close(bed);
+  server_stop(replica);
+  server_stop(primary);
+}
+
+/* A server that may have forgotten readers makes no writers, also of readers. */
+static void test_a_server_that_does_not_vote_refuses_an_upgrade(void **state) {
+  (void)state;
+  needs_one_server("a quarantine");
+  bed_t *bed = bed_open(NULL);
+  belay_lock_options_t options = watched(1500 * slow());
+  options.quarantine = BELAY_QUARANTINE_ON;
+  options.max_ttl_ms = 2000 * slow();
+  contender_t *r = reader_of(bed, bed->client, "page", &options);
+  assert_error(acquire(r, 60000), 0);
+  uint64_t drops = client_stats(bed).drops;
+  server_restart_keeping(bed->server);
+  bed_until(bed, client_stats(bed).drops > drops); /* what is sent to who is gone is not known */
+  for (int i = 0; i < 100 && extend(r, BELAY_DEFAULT) != 0; i++)
+    bed_run_for(bed, 10);
+  assert_error(r->extend_status, 0); /* it is held still */
+  assert_error(upgrade(r), BELAY_EQUARANTINED);
+  assert_false(is_writer(r));
+  bed_run_for(bed, 3000 * slow());
+  assert_int_equal(r->lost, 0);
+  assert_error(upgrade(r), 0);
+  assert_true(is_on_server(r));
+  bed_close(bed);
+}
+
+int main(int argc, char **argv) {
+  if (argc == 5 && strcmp(argv[1], "--live") == 0)
+    return live(argv[2], argv[3], argv[4]);
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_an_upgrade_that_is_not_answered_is_taken_back),
+      cmocka_unit_test(test_a_downgrade_that_is_not_answered_is_one),
+      cmocka_unit_test(test_no_change_that_is_not_answered_is_not_repeated),
+      cmocka_unit_test(test_a_ghost_makes_no_reader_of_a_writer),
+      cmocka_unit_test(test_who_releases_before_it_is_told_stays_a_reader),
+      cmocka_unit_test(test_a_killed_holder_is_in_the_way_for_its_ttl),
+      cmocka_unit_test(test_a_killed_waiter_is_in_the_way_for_its_place),
+      cmocka_unit_test(test_scripts_and_data_may_vanish),
+      cmocka_unit_test(test_a_key_of_another_type_is_named),
+      cmocka_unit_test(test_what_counts_is_copied),
+      cmocka_unit_test(test_a_server_that_does_not_vote_refuses_an_upgrade),
+  };
+  return cmocka_run_group_tests_name("rwlock_fault", tests, NULL, NULL);
+}

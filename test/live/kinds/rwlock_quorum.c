@@ -1,0 +1,265 @@
+/* Readers and writers over several servers. */
+#include <stdio.h>
+
+#include "support/fixtures/lease/rw.h"
+
+static contender_t *party(nodes_t *nodes, belay_rwlock_mode_t mode,
+                          const belay_lock_options_t *options) {
+  belay_client_t *client[BELAY_NODES_MAX]; /* of its own: in one client they would line up */
+  for (unsigned i = 0; i < nodes->n; i++)
+    client[i] = bed_connect(nodes->bed, server_url(nodes->server[i]), NULL);
+  return rw_over(nodes->bed, client, nodes->n, "page", mode, options);
+}
+
+static contender_t *reader(nodes_t *nodes, const belay_lock_options_t *options) {
+  return party(nodes, BELAY_RWLOCK_READ, options);
+}
+
+static contender_t *writer(nodes_t *nodes, const belay_lock_options_t *options) {
+  return party(nodes, BELAY_RWLOCK_WRITE, options);
+}
+
+static void expect_no_key(nodes_t *nodes) {
+  nodes_settle(nodes);
+  for (unsigned i = 0; i < nodes->n; i++)
+    bed_until(nodes->bed, server_keys(nodes->server[i]) == 0);
+}
+
+static belay_lock_options_t usual(void) {
+  return unhurried_options(8000 * slow());
+}
+
+static void test_readers_together_and_a_writer_alone(void **state) {
+  (void)state;
+  for (unsigned n = 3; n <= 5; n += 2) {
+    nodes_t *nodes = nodes_open(n, NULL);
+    nodes_warm(nodes);
+    belay_lock_options_t o = usual();
+    contender_t *a = reader(nodes, &o), *b = reader(nodes, &o), *w = writer(nodes, &o);
+    contender_t *late = reader(nodes, &o);
+    assert_error(acquire(a, 5000 * slow()), 0);
+    assert_error(acquire(b, 5000 * slow()), 0);
+    for (unsigned i = 0; i < n;
+         i++) /* where one of them is not, the writer is let in again and again */
+      bed_until(nodes->bed, count_in(nodes->server[i], a, "readers") == 2);
+    assert_error(try_lock(w), BELAY_EHELD);
+    assert_error(begin_acquire(w, 60000), 0);
+    for (unsigned i = 0; i < n; i++)
+      bed_until(nodes->bed, count_in(nodes->server[i], w, "writers") == 1);
+    assert_error(try_lock(late), BELAY_EHELD);
+    assert_error(begin_acquire(late, 60000), 0);
+    for (unsigned i = 0; i < n; i++)
+      bed_until(nodes->bed, count_in(nodes->server[i], w, "waiting") == 1);
+    assert_error(release(a), 0);
+    assert_int_equal(w->ended, 1);
+    assert_error(release(b), 0);
+    assert_error(outcome(w), 0);
+    assert_int_equal(late->ended, 1);
+    assert_true(nodes_holding(nodes, w) > n / 2);
+    assert_error(release(w), 0);
+    assert_error(outcome(late), 0);
+    assert_error(release(late), 0);
+    expect_no_key(nodes);
+    nodes_close(nodes);
+  }
+}
+
+static void test_changing_sides(void **state) {
+  (void)state;
+  for (unsigned n = 3; n <= 5; n += 2) {
+    nodes_t *nodes = nodes_open(n, NULL);
+    nodes_warm(nodes);
+    belay_lock_options_t o = usual();
+    contender_t *a = reader(nodes, &o), *b = reader(nodes, &o);
+    assert_error(acquire(a, 5000 * slow()), 0);
+    assert_error(acquire(b, 5000 * slow()), 0);
+    assert_error(upgrade(a), BELAY_ESHARED);
+    assert_false(is_writer(a));
+    assert_error(upgrade(b), BELAY_ESHARED);
+    assert_true(is_held(a) && is_held(b));
+    assert_error(release(b), 0);
+    assert_error(upgrade(a), 0);
+    assert_true(is_writer(a));
+    assert_error(try_lock(b), BELAY_EHELD);
+    assert_error(extend(a, BELAY_DEFAULT), 0);
+    assert_error(downgrade(a), 0);
+    assert_error(acquire(b, 5000 * slow()), 0);
+    assert_error(release(a), 0);
+    assert_error(release(b), 0);
+    expect_no_key(nodes);
+    nodes_close(nodes);
+  }
+}
+
+/* When most have refused, the others answer the upgrade that they were sent: no connection is dropped for that. */
+static void test_a_late_refusal_of_an_upgrade_is_no_fault(void **state) {
+  (void)state;
+  for (unsigned n = 3; n <= 5; n += 2) {
+    nodes_t *nodes = nodes_open(n, NULL);
+    nodes_warm(nodes);
+    belay_lock_options_t o = usual();
+    contender_t *a = rw_over(nodes->bed, nodes->client, n, "page", BELAY_RWLOCK_READ, &o);
+    contender_t *b = reader(nodes, &o);
+    assert_error(acquire(a, 5000 * slow()), 0);
+    assert_error(acquire(b, 5000 * slow()), 0);
+    for (unsigned i = 0; i < n; i++)
+      bed_until(nodes->bed, count_in(nodes->server[i], a, "readers") == 2);
+    for (unsigned i = 0; i < 20; i++) {
+      assert_error(upgrade(a), BELAY_ESHARED);
+      nodes_settle(nodes);
+    }
+    assert_true(is_held(a) && is_held(b));
+    for (unsigned i = 0; i < n; i++) {
+      belay_client_stats_t stats;
+      belay_client_stats(nodes->client[i], &stats);
+      assert_int_equal(stats.drops, 0);
+    }
+    nodes_close(nodes);
+  }
+}
+
+/* Who upgrades is the writer where it is alone and stays a reader elsewhere: set right soon, though it is not
+ * renewed. */
+static void test_a_refused_upgrade_is_taken_back_everywhere(void **state) {
+  (void)state;
+  nodes_t *nodes = nodes_open(3, NULL);
+  nodes_warm(nodes);
+  belay_lock_options_t o = usual();
+  contender_t *a = reader(nodes, &o), *b = reader(nodes, &o);
+  assert_error(acquire(a, 5000 * slow()), 0);
+  assert_error(acquire(b, 5000 * slow()), 0);
+  for (unsigned i = 0; i < 3; i++)
+    bed_until(nodes->bed, count_in(nodes->server[i], a, "readers") == 2);
+  nodes_settle(nodes);
+  server_do(nodes->server[0], "FLUSHALL", NULL);
+  do { /* until its answer was heard before the others had decided, and it was taken again */
+    assert_error(extend(a, BELAY_DEFAULT), 0);
+    nodes_settle(nodes);
+  } while (count_in(nodes->server[0], a, "readers") == 0);
+  assert_error(extend(a, BELAY_DEFAULT), 0); /* from now on that counts */
+  nodes_settle(nodes);
+  assert_error(upgrade(a), BELAY_ESHARED);
+  bed_until(nodes->bed, nodes_value(nodes, 0, a) == NULL);
+  assert_int_equal(count_in(nodes->server[0], a, "readers"), 1);
+  assert_true(is_held(a) && is_held(b));
+  nodes_close(nodes);
+}
+
+/* What was promised to a reader by nodes that did not make it the writer does not count for the writer. */
+static void test_a_writer_counts_those_who_made_it_one(void **state) {
+  (void)state;
+  nodes_t *nodes = nodes_open(5, NULL);
+  nodes_warm(nodes);
+  belay_lock_options_t o = usual();
+  contender_t *c = reader(nodes, &o);
+  char key[256];
+  assert_error(acquire(c, 5000 * slow()), 0);
+  snprintf(key, sizeof key, "%s::readers", key_of(c));
+  for (unsigned i = 0; i < 5; i++)
+    bed_until(nodes->bed, count_in(nodes->server[i], c, "readers") == 1);
+  for (unsigned i = 0; i < 2; i++)
+    server_do(nodes->server[i], "ZADD", key, "9999999999999", "another reader", NULL);
+  assert_error(upgrade(c), 0);
+  assert_true(is_writer(c));
+  bed_until(nodes->bed, nodes_holding(nodes, c) == 3);
+  nodes_pause(nodes, 2);
+  server_do(nodes->server[2], "SET", key_of(c), "another writer", NULL);
+  assert_error(extend(c, BELAY_DEFAULT), BELAY_ENOTOWNER);
+  bed_until(nodes->bed, c->lost == 1);
+  assert_int_equal(c->reason, BELAY_LOST_TAKEN);
+  nodes_resume(nodes);
+  nodes_close(nodes);
+}
+
+static void test_a_minority_may_be_away(void **state) {
+  (void)state;
+  nodes_t *nodes = nodes_open(5, NULL);
+  nodes_warm(nodes);
+  belay_lock_options_t o = usual();
+  contender_t *a = reader(nodes, &o), *b = reader(nodes, &o), *w = writer(nodes, &o);
+  assert_error(acquire(a, 5000 * slow()), 0);
+  nodes_kill(nodes, 2);
+  assert_error(acquire(b, 5000 * slow()), 0);
+  assert_error(extend(a, BELAY_DEFAULT), 0);
+  assert_error(release(b), 0);
+  assert_error(upgrade(a), 0);
+  assert_error(downgrade(a), 0);
+  assert_error(begin_acquire(w, 60000), 0);
+  bed_run_for(nodes->bed, 200);
+  assert_int_equal(w->ended, 0);
+  assert_error(release(a), 0);
+  assert_error(outcome(w), 0);
+  nodes_restart(nodes, 2);
+  assert_error(release(w), 0);
+  nodes_close(nodes);
+}
+
+/* Two of three forget it: it is not held any more. One does: it is, and is there again. */
+static void test_nodes_that_forget(void **state) {
+  (void)state;
+  nodes_t *nodes = nodes_open(3, NULL);
+  nodes_warm(nodes);
+  belay_lock_options_t o = unhurried_options(1500 * slow());
+  o.watchdog = BELAY_WATCHDOG_ON;
+  contender_t *w = writer(nodes, &o);
+  assert_error(acquire(w, 5000 * slow()), 0);
+  bed_until(nodes->bed, nodes_holding(nodes, w) == 3); /* a majority was enough until now */
+  server_do(nodes->server[1], "FLUSHALL", NULL);
+  bed_until(nodes->bed, nodes_holding(nodes, w) == 3);
+  bed_run_for(nodes->bed, 1500 * slow());
+  assert_int_equal(w->lost, 0);
+  server_do(nodes->server[1], "FLUSHALL", NULL);
+  server_do(nodes->server[2], "FLUSHALL", NULL);
+  bed_until(nodes->bed, w->lost == 1);
+  assert_int_equal(w->reason, BELAY_LOST_TAKEN);
+  belay_lock_options_t quick = usual();
+  contender_t *r = reader(nodes, &quick);
+  assert_error(acquire(r, 5000 * slow()), 0);
+  nodes_close(nodes);
+}
+
+static void test_numbers_grow(void **state) {
+  (void)state;
+  nodes_t *nodes = nodes_open(3, NULL);
+  nodes_warm(nodes);
+  belay_lock_options_t o = usual();
+  o.fencing = true;
+  contender_t *all[] = {reader(nodes, &o), writer(nodes, &o), reader(nodes, &o)};
+  uint64_t last = 0;
+  for (int i = 0; i < 12; i++) {
+    contender_t *c = all[i % 3];
+    assert_error(acquire(c, 5000 * slow()), 0);
+    assert_true(belay_lock_fence(c->lock) > last);
+    last = belay_lock_fence(c->lock);
+    assert_error(release(c), 0);
+  }
+  nodes_close(nodes);
+}
+
+static void test_clients_and_options_are_checked(void **state) {
+  (void)state;
+  nodes_t *nodes = nodes_open(3, NULL);
+  nodes_warm(nodes);
+  belay_lock_t *lock;
+  belay_client_t *twice[] = {nodes->client[0], nodes->client[1], nodes->client[0]};
+  assert_error(belay_rwlock_new(twice, 3, "page", 4, BELAY_RWLOCK_READ, NULL, &lock), BELAY_EINVAL);
+  assert_error(belay_rwlock_new(nodes->client, 2, "page", 4, BELAY_RWLOCK_READ, NULL, &lock),
+               BELAY_EINVAL);
+  assert_null(lock);
+  nodes_close(nodes);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_readers_together_and_a_writer_alone),
+      cmocka_unit_test(test_changing_sides),
+      cmocka_unit_test(test_a_late_refusal_of_an_upgrade_is_no_fault),
+      cmocka_unit_test(test_a_refused_upgrade_is_taken_back_everywhere),
+      cmocka_unit_test(test_a_writer_counts_those_who_made_it_one),
+      cmocka_unit_test(test_a_minority_may_be_away),
+      cmocka_unit_test(test_nodes_that_forget),
+      cmocka_unit_test(test_numbers_grow),
+      cmocka_unit_test(test_clients_and_options_are_checked),
+  };
+  return cmocka_run_group_tests_name("rwlock_quorum", tests, NULL, NULL);
+}

@@ -1,0 +1,520 @@
+/* The semaphore against a real server: never more permits out than the limit, and those of the dead come back. */
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "support/fixtures/bed.h"
+#include "support/deployments/nodes.h"
+#include "support/servers/process.h"
+
+static contender_t *wanting(bed_t *bed, belay_client_t *client, const char *name, unsigned limit,
+                            unsigned permits, const belay_lock_options_t *options) {
+  belay_lock_options_t o = options != NULL ? *options : lock_options();
+  contender_t *c = contender_blank(bed, &o);
+  int error = belay_semaphore_new(&client, 1, name, strlen(name), limit, permits, &o, &c->lock);
+  if (error != 0)
+    fail_msg("belay_semaphore_new: %s: %s", belay_strerror(error), belay_detail(bed->belay));
+  return c;
+}
+
+static contender_t *one_of(bed_t *bed, unsigned limit, unsigned permits,
+                           const belay_lock_options_t *options) {
+  return wanting(bed, bed->client, "pool", limit, permits, options);
+}
+
+static belay_lock_options_t fair_options(void) {
+  belay_lock_options_t options = lock_options();
+  options.fair = true;
+  return options;
+}
+
+/* ---- what is asked about it -------------------------------------------------------------------------------- */
+
+typedef struct answer {
+  belay_request_t request;
+  belay_semaphore_state_t state;
+  int status, told;
+} answer_t;
+
+static void on_state(belay_request_t *request, int status, const belay_semaphore_state_t *state) {
+  answer_t *answer = request->data;
+  answer->told++;
+  answer->status = status;
+  assert_non_null(state);
+  assert_true(status == 0 || state->limit + state->used + state->holders + state->waiting == 0);
+  if (status == 0)
+    answer->state = *state;
+}
+
+static void check_state(bed_t *bed, unsigned limit, unsigned used, unsigned holders,
+                        unsigned waiting) {
+  answer_t answer = {.told = 0};
+  answer.request.data = &answer;
+  assert_error(belay_semaphore_read(bed->client, &answer.request, "pool", 4, on_state), 0);
+  bed_until(bed, answer.told == 1);
+  assert_error(answer.status, 0);
+  assert_int_equal(answer.state.limit, limit);
+  assert_int_equal(answer.state.used, used);
+  assert_int_equal(answer.state.holders, holders);
+  assert_int_equal(answer.state.waiting, waiting);
+}
+
+static void resize(bed_t *bed, unsigned limit) {
+  answer_t answer = {.told = 0};
+  answer.request.data = &answer;
+  assert_error(belay_semaphore_resize(bed->client, &answer.request, "pool", 4, limit, on_state), 0);
+  bed_until(bed, answer.told == 1);
+  assert_error(answer.status, 0);
+  assert_int_equal(answer.state.limit, limit);
+}
+
+static void await_waiting(bed_t *bed, const contender_t *c, int64_t n) {
+  char queue[1100];
+  snprintf(queue, sizeof queue, "%s::queue", key_of(c));
+  bed_until(bed, server_integer(bed->server, "ZCARD", queue, NULL) == n);
+}
+
+/* ---- permits --------------------------------------------------------------------------------------------- */
+
+static void test_permits_are_given_all_or_none(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  contender_t *three = one_of(bed, 5, 3, NULL), *two = one_of(bed, 5, 2, NULL);
+  contender_t *one = one_of(bed, 5, 1, NULL), *all = one_of(bed, 5, 5, NULL);
+  check_state(bed, 0, 0, 0, 0);
+  assert_error(try_lock(three), 0);
+  assert_error(try_lock(all), BELAY_EHELD);
+  check_state(bed, 0, 3, 1, 0);
+  assert_error(try_lock(two), 0);
+  assert_error(try_lock(one), BELAY_EHELD);
+  check_state(bed, 0, 5, 2, 0);
+  assert_error(extend(two, 60000), 0);
+  assert_error(release(three), 0);
+  assert_error(try_lock(one), 0);
+  assert_error(release(two), 0);
+  assert_error(try_lock(all), BELAY_EHELD);
+  assert_error(release(one), 0);
+  assert_error(try_lock(all), 0);
+  check_state(bed, 0, 5, 1, 0);
+  assert_error(close_lock(all), 0);
+  bed_settle(bed);
+  assert_int_equal(server_keys(bed->server), 0);
+  bed_close(bed);
+}
+
+static void test_a_release_wakes_who_waits(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_lock_options_t options = lock_options();
+  options.retry_min_ms = options.retry_max_ms = 60000;
+  for (int fair = 0; fair < 2; fair++) {
+    options.fair = fair;
+    options.waiter_ttl_ms = 600000;
+    contender_t *holder = one_of(bed, 2, 2, &options), *waiter[2];
+    assert_error(try_lock(holder), 0);
+    for (int i = 0; i < 2; i++) {
+      waiter[i] =
+          wanting(bed, bed_connect(bed, server_url(bed->server), NULL), "pool", 2, 1, &options);
+      assert_error(begin_acquire(waiter[i], BELAY_FOREVER), 0);
+    }
+    bed_run_for(bed, 300 * slow()); /* they listen */
+    assert_error(release(holder), 0);
+    assert_error(outcome(waiter[0]), 0);
+    assert_error(outcome(waiter[1]), 0);
+    assert_error(release(waiter[0]), 0);
+    assert_error(release(waiter[1]), 0);
+  }
+  bed_close(bed);
+}
+
+/* The first permits that run out are waited for, although nobody tells of that. */
+static void test_the_next_that_run_out_time_the_wait(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  int64_t ttl = 800 * slow();
+  belay_lock_options_t lasting = with_ttl(600000), brief = with_ttl(ttl);
+  lasting.retry_min_ms = lasting.retry_max_ms = 3600000;
+  contender_t *a = one_of(bed, 3, 2, &lasting), *b = one_of(bed, 3, 1, &brief);
+  contender_t *c = one_of(bed, 3, 1, &lasting);
+  assert_error(try_lock(a), 0);
+  assert_error(try_lock(b), 0);
+  int64_t begun = clock_now();
+  assert_error(acquire(c, BELAY_FOREVER), 0);
+  assert_between((clock_now() - begun) / MS, ttl / 2, ttl + lag());
+  bed_until(bed, b->lost == 1);
+  check_state(bed, 0, 3, 2, 0);
+  bed_close(bed);
+}
+
+static void test_permits_that_are_renewed_outlive_their_ttl(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_lock_options_t options = watched(kept_ttl());
+  contender_t *a = one_of(bed, 1, 1, &options), *b = one_of(bed, 1, 1, &options);
+  assert_error(try_lock(a), 0);
+  assert_error(acquire(b, options.ttl_ms * 5 / 4), BELAY_ETIMEDOUT);
+  assert_int_equal(a->lost, 0);
+  server_do(bed->server, "ZREM", key_of(a), "x", NULL);
+  server_do(bed->server, "DEL", key_of(a), NULL);
+  bed_until(bed, a->lost == 1);
+  assert_int_equal(a->reason, BELAY_LOST_TAKEN);
+  bed_close(bed);
+}
+
+/* ---- fair, and resized ------------------------------------------------------------------------------------- */
+
+/* Somebody wants all of them, and those who want one each come all the time. */
+static void test_who_wants_many_is_not_overtaken(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_lock_options_t options = fair_options();
+  contender_t *early[2], *many = one_of(bed, 3, 3, &options), *late[2];
+  contender_t *plain = one_of(bed, 3, 1, NULL);
+  for (int i = 0; i < 2; i++) {
+    early[i] = one_of(bed, 3, 1, &options);
+    late[i] = one_of(bed, 3, 1, &options);
+    assert_error(try_lock(early[i]), 0);
+  }
+  assert_error(begin_acquire(many, BELAY_FOREVER), 0);
+  await_waiting(bed, many, 1);
+  for (int i = 0; i < 2; i++) {
+    assert_error(begin_acquire(late[i], BELAY_FOREVER), 0);
+    await_waiting(bed, many, 2 + i);
+  }
+  assert_error(try_lock(plain), BELAY_EHELD); /* nor by those that do not queue */
+  check_state(bed, 0, 2, 2, 3);
+  assert_error(release(early[0]), 0);
+  bed_run_for(bed, 100);
+  assert_int_equal(late[0]->ended, 0);
+  assert_error(release(early[1]), 0);
+  assert_error(outcome(many), 0);
+  assert_int_equal(late[0]->ended + late[1]->ended, 0);
+  assert_error(release(many), 0);
+  assert_error(outcome(late[0]), 0);
+  assert_error(outcome(late[1]), 0);
+  check_state(bed, 0, 2, 2, 0);
+  bed_close(bed);
+}
+
+static void test_the_limit_is_what_it_was_set_to(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_lock_options_t options = fair_options();
+  contender_t *c[4], *many = one_of(bed, 3, 3, &options);
+  for (int i = 0; i < 4; i++)
+    c[i] = one_of(bed, 2, 1, &options);
+  assert_error(try_lock(c[0]), 0);
+  assert_error(try_lock(c[1]), 0);
+  assert_error(begin_acquire(c[2], BELAY_FOREVER), 0);
+  await_waiting(bed, c[0], 1);
+  resize(bed, 3); /* and who waits is woken */
+  assert_error(outcome(c[2]), 0);
+  check_state(bed, 3, 3, 3, 0);
+  assert_error(begin_acquire(many, BELAY_FOREVER), 0);
+  await_waiting(bed, c[0], 1);
+  resize(bed, 1);
+  assert_error(outcome(many), BELAY_EMISMATCH); /* more than there will ever be */
+  bed_settle(bed);
+  check_state(bed, 1, 3, 3, 0);
+  for (int i = 0; i < 3; i++) {
+    assert_error(try_lock(c[3]), BELAY_EHELD);
+    assert_error(release(c[i]), 0);
+  }
+  assert_error(try_lock(c[3]), 0);
+  assert_error(release(c[3]), 0);
+  bed_settle(bed);
+  assert_int_equal(server_keys(bed->server), 1);
+  assert_between(server_integer(bed->server, "PTTL", "belay::semaphore::{pool}::permits", NULL),
+                 600000000, 604800000);
+  bed_close(bed);
+}
+
+/* ---- what the server forgets --------------------------------------------------------------------------------- */
+
+static void test_what_the_server_forgets_is_not_waited_for(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_lock_options_t options = fair_options(), poll = lock_options();
+  options.waiter_ttl_ms = 900;
+  contender_t *a = one_of(bed, 1, 1, &options), *b = one_of(bed, 1, 1, &options);
+  contender_t *c = one_of(bed, 1, 1, &poll), *d = one_of(bed, 1, 1, &poll);
+  assert_error(try_lock(a), 0);
+  assert_error(begin_acquire(b, BELAY_FOREVER), 0);
+  await_waiting(bed, b, 1);
+  server_do(bed->server, "SCRIPT", "FLUSH", NULL);
+  server_do(bed->server, "FLUSHALL", NULL);
+  assert_error(outcome(b), 0);
+  assert_error(begin_acquire(c, BELAY_FOREVER), 0);
+  assert_error(begin_acquire(d, BELAY_FOREVER), 0);
+  server_kill(bed->server);
+  server_restart(bed->server);
+  bed_until(bed, c->ended == 1);
+  server_do(bed->server, "CLIENT", "KILL", "TYPE", "pubsub", NULL);
+  server_do(bed->server, "FLUSHALL", NULL);
+  bed_until(bed, d->ended == 1);
+  server_do(bed->server, "SET", key_of(a), "x", NULL);
+  bed_until(bed, d->lost == 1);
+  assert_error(acquire(d, 100), BELAY_EWRONGTYPE);
+  bed_close(bed);
+}
+
+/* ---- processes ------------------------------------------------------------------------------------------- */
+
+enum { PROCESSES = 4, VICTIMS = 4, WORKERS = 12, LIMIT = 7, SECONDS = 5, GRANTS = 300 };
+
+/* What all of them count on, and only the semaphore keeps within its limit. A process that is killed takes back
+ * what it has counted by hand: its parent does, when its ttl is over. */
+typedef struct shared {
+  volatile int out, most;
+  volatile int mine[PROCESSES + VICTIMS];
+  volatile int grants;
+} shared_t;
+
+typedef struct worker {
+  contender_t *contender;
+  uv_timer_t timer;
+  int permits;
+  bool counted;
+} worker_t;
+
+static shared_t *shared;
+static int self;
+static bool over;
+
+static void uncount(worker_t *worker) {
+  if (!worker->counted)
+    return;
+  worker->counted = false;
+  __atomic_sub_fetch(&shared->out, worker->permits, __ATOMIC_SEQ_CST);
+  __atomic_sub_fetch(&shared->mine[self], worker->permits, __ATOMIC_SEQ_CST);
+}
+
+static void give_back(uv_timer_t *timer) {
+  worker_t *worker = timer->data;
+  uncount(worker);
+  (void)begin_release(worker->contender);
+}
+
+static void count_in(worker_t *worker) {
+  worker->counted = true;
+  __atomic_add_fetch(&shared->mine[self], worker->permits, __ATOMIC_SEQ_CST);
+  int out = __atomic_add_fetch(&shared->out, worker->permits, __ATOMIC_SEQ_CST);
+  for (int most = shared->most; out > most;)
+    if (__atomic_compare_exchange_n(&shared->most, &most, out, false, __ATOMIC_SEQ_CST,
+                                    __ATOMIC_SEQ_CST))
+      break;
+  __atomic_add_fetch(&shared->grants, 1, __ATOMIC_SEQ_CST);
+}
+
+static void on_event(contender_t *c, event_t event) {
+  worker_t *worker = c->arg;
+  if (event == EVENT_LOST)
+    uncount(worker);
+  if (event != EVENT_ENDED && event != EVENT_LOST)
+    return;
+  if (belay_lock_remaining_us(c->lock) > 0) {
+    count_in(worker);
+    uv_timer_start(&worker->timer, give_back, 1, 0);
+  } else if (!over) {
+    assert_error(begin_acquire(c, BELAY_FOREVER), 0);
+  }
+}
+
+static int be_worker(const char *url, const char *fd, const char *number, const char *ttl) {
+  static worker_t workers[WORKERS];
+  shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED, atoi(fd), 0);
+  assert_ptr_not_equal(shared, MAP_FAILED);
+  self = atoi(number);
+  bed_t *bed = bed_open_at(url, NULL);
+  belay_lock_options_t options = watched(atoi(ttl));
+  for (int i = 0; i < WORKERS; i++) {
+    worker_t *worker = &workers[i];
+    options.fair = i % 2 == 0;
+    worker->permits = 1 + i % 3;
+    worker->contender =
+        wanting(bed, bed->client, "pool", LIMIT, (unsigned)worker->permits, &options);
+    worker->contender->arg = worker;
+    worker->contender->then = on_event;
+    uv_timer_init(&bed->loop, &worker->timer);
+    worker->timer.data = worker;
+    assert_error(begin_acquire(worker->contender, BELAY_FOREVER), 0);
+  }
+  bed_run_for(bed, SECONDS * 1000);
+  bed_until(bed, shared->grants > GRANTS);
+  over = true;
+  for (int i = 0; i < WORKERS; i++) {
+    uncount(&workers[i]);
+    uv_close((uv_handle_t *)&workers[i].timer, NULL);
+  }
+  bed_close(bed);
+  return 0;
+}
+
+static void kill_them(process_t *all) {
+  for (int i = PROCESSES; i < PROCESSES + VICTIMS; i++) {
+    struct timespec pause = {.tv_nsec = (300 + rand() % 300) * 1000000};
+    nanosleep(&pause, NULL);
+    process_kill(&all[i], SIGKILL);
+    assert_int_equal(process_wait(&all[i]), -SIGKILL);
+    /* From now on it does not use what it had, which is not given to another before its ttl is over. */
+    __atomic_sub_fetch(&shared->out, shared->mine[i], __ATOMIC_SEQ_CST);
+  }
+}
+
+static void test_never_more_are_out_than_the_limit_whoever_dies(void **state) {
+  (void)state;
+  server_t *server = server_start(NULL);
+  process_t all[PROCESSES + VICTIMS];
+  char fd_text[12], number[12], ttl[24];
+  int fd = memfd_create("shared", 0);
+  assert_int_equal(ftruncate(fd, sizeof(shared_t)), 0);
+  shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  snprintf(fd_text, sizeof fd_text, "%d", fd);
+  snprintf(ttl, sizeof ttl, "%lld", (long long)(1000 * slow()));
+  for (int i = 0; i < PROCESSES + VICTIMS; i++) {
+    snprintf(number, sizeof number, "%d", i);
+    const char *argv[] = {
+        process_self(), "--worker", server_url(server), fd_text, number, ttl, NULL};
+    all[i] = process_start(argv);
+  }
+  kill_them(all);
+  for (int i = 0; i < PROCESSES; i++)
+    assert_int_equal(process_wait(&all[i]), 0);
+  print_message("%d grants, at most %d permits of %d out at once\n", shared->grants, shared->most,
+                LIMIT);
+  assert_true(shared->most <= LIMIT);
+  assert_true(shared->most >= LIMIT - 1);
+
+  /* What the dead had comes back by itself. */
+  bed_t *bed = bed_open_with(server, NULL);
+  contender_t *c = one_of(bed, LIMIT, LIMIT, NULL);
+  assert_error(acquire(c, 5000 * slow()), 0);
+  assert_error(release(c), 0);
+  munmap(shared, sizeof *shared);
+  close(fd);
+  bed_close(bed);
+}
+
+/* ---- several servers --------------------------------------------------------------------------------------- */
+
+static contender_t *over_nodes(nodes_t *nodes, const belay_lock_options_t *options) {
+  belay_lock_options_t o = *options;
+  contender_t *c = contender_blank(nodes->bed, &o);
+  assert_error(belay_semaphore_new(nodes->client, 3, "pool", 4, 1, 1, &o, &c->lock), 0);
+  return c;
+}
+
+static void test_of_one_permit_there_may_be_several_servers(void **state) {
+  (void)state;
+  nodes_t *nodes = nodes_open(3, NULL);
+  belay_lock_options_t options = unhurried_options(10000);
+  options.watchdog = BELAY_WATCHDOG_ON;
+  options.renew_after_ms = 1000;
+  contender_t *a = over_nodes(nodes, &options), *b = over_nodes(nodes, &options);
+  assert_error(try_lock(a), 0);
+  nodes_settle(nodes);
+  assert_error(try_lock(b), BELAY_EHELD);
+  server_do(nodes->server[0], "FLUSHALL", NULL); /* it gets it again there */
+  bed_until(nodes->bed, server_keys(nodes->server[0]) > 1);
+  assert_error(try_lock(b), BELAY_EHELD);
+  /* A limit that somebody has set on the nodes does not count here. */
+  for (int i = 0; i < 3; i++)
+    server_do(nodes->server[i], "HSET", "belay::semaphore::{pool}::permits", "limit", "9", NULL);
+  assert_error(try_lock(b), BELAY_EHELD);
+  assert_error(release(a), 0);
+  assert_error(acquire(b, 5000 * slow()), 0);
+  nodes_close(nodes);
+}
+
+/* ---- arguments ------------------------------------------------------------------------------------------- */
+
+static int make(bed_t *bed, size_t n, unsigned limit, unsigned permits,
+                const belay_lock_options_t *options) {
+  belay_client_t *clients[3] = {bed->client};
+  belay_lock_t *lock = (belay_lock_t *)bed;
+  for (size_t i = 1; i < n; i++)
+    clients[i] = bed_connect(bed, "unix:///nowhere", NULL);
+  int error = belay_semaphore_new(clients, n, "pool", 4, limit, permits, options, &lock);
+  if (error == 0)
+    assert_error(belay_lock_close(lock, NULL), 0);
+  else
+    assert_null(lock);
+  return error;
+}
+
+static void test_what_it_does_not_go_with(void **state) {
+  (void)state;
+  bed_t *bed = bed_open_at("unix:///nowhere", NULL);
+  belay_lock_options_t options = lock_options();
+  assert_error(make(bed, 1, 1, 1, NULL), 0);
+  assert_error(make(bed, 1, BELAY_SEMAPHORE_MAX, BELAY_SEMAPHORE_MAX, &options), 0);
+  assert_error(make(bed, 1, 0, 1, NULL), BELAY_EINVAL);
+  assert_error(make(bed, 1, 1, 0, NULL), BELAY_EINVAL);
+  assert_error(make(bed, 1, 2, 3, NULL), BELAY_EINVAL);
+  assert_error(make(bed, 1, BELAY_SEMAPHORE_MAX + 1, 1, NULL), BELAY_EINVAL);
+  assert_error(make(bed, 3, 1, 1, NULL), 0);
+  assert_error(make(bed, 3, 2, 1, NULL), BELAY_ESINGLE);
+  assert_non_null(strstr(belay_detail(bed->belay), "limit"));
+  options.fair = true;
+  assert_error(make(bed, 3, 1, 1, &options), BELAY_ESINGLE);
+  options = lock_options();
+  options.fencing = true;
+  assert_error(make(bed, 1, 1, 1, &options), BELAY_EINVAL);
+  assert_non_null(strstr(belay_detail(bed->belay), "fencing"));
+  options = lock_options();
+  options.owner = "me";
+  options.owner_len = 2;
+  assert_error(make(bed, 1, 1, 1, &options), BELAY_EINVAL);
+  options = lock_options();
+  options.key = "k";
+  options.key_len = 1;
+  assert_error(make(bed, 1, 1, 1, &options), BELAY_EINVAL);
+  bed_close(bed);
+}
+
+static void test_what_is_asked_about_it_is_checked(void **state) {
+  (void)state;
+  answer_t answer = {.told = 0};
+  belay_request_t *request = &answer.request;
+  request->data = &answer;
+  bed_t *bed = bed_open(NULL);
+  assert_error(belay_semaphore_read(NULL, request, "pool", 4, on_state), BELAY_EINVAL);
+  assert_error(belay_semaphore_read(bed->client, NULL, "pool", 4, on_state), BELAY_EINVAL);
+  assert_error(belay_semaphore_read(bed->client, request, NULL, 4, on_state), BELAY_EINVAL);
+  assert_error(belay_semaphore_read(bed->client, request, "", 0, on_state), BELAY_EINVAL);
+  assert_error(belay_semaphore_read(bed->client, request, "pool", 4, NULL), BELAY_EINVAL);
+  assert_error(belay_semaphore_resize(bed->client, request, "pool", 4, 0, on_state), BELAY_EINVAL);
+  assert_error(
+      belay_semaphore_resize(bed->client, request, "pool", 4, BELAY_SEMAPHORE_MAX + 1, on_state),
+      BELAY_EINVAL);
+  assert_error(belay_semaphore_read(bed->client, request, "pool", 4, on_state), 0);
+  assert_error(belay_semaphore_read(bed->client, request, "pool", 4, on_state), BELAY_ESTATE);
+  assert_error(belay_request_cancel(request), 0);
+  bed_until(bed, answer.told == 1);
+  assert_error(answer.status, BELAY_ECANCELED);
+  server_do(bed->server, "SET", "belay::semaphore::{pool}::permits", "x", NULL);
+  assert_error(belay_semaphore_resize(bed->client, request, "pool", 4, 1, on_state), 0);
+  bed_until(bed, answer.told == 2);
+  assert_error(answer.status, BELAY_EWRONGTYPE);
+  bed_close(bed);
+}
+
+int main(int argc, char **argv) {
+  if (argc == 6 && strcmp(argv[1], "--worker") == 0)
+    return be_worker(argv[2], argv[3], argv[4], argv[5]);
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_permits_are_given_all_or_none),
+      cmocka_unit_test(test_a_release_wakes_who_waits),
+      cmocka_unit_test(test_the_next_that_run_out_time_the_wait),
+      cmocka_unit_test(test_permits_that_are_renewed_outlive_their_ttl),
+      cmocka_unit_test(test_who_wants_many_is_not_overtaken),
+      cmocka_unit_test(test_the_limit_is_what_it_was_set_to),
+      cmocka_unit_test(test_what_the_server_forgets_is_not_waited_for),
+      cmocka_unit_test(test_never_more_are_out_than_the_limit_whoever_dies),
+      cmocka_unit_test(test_of_one_permit_there_may_be_several_servers),
+      cmocka_unit_test(test_what_it_does_not_go_with),
+      cmocka_unit_test(test_what_is_asked_about_it_is_checked),
+  };
+  return cmocka_run_group_tests_name("semaphore", tests, NULL, NULL);
+}

@@ -1,0 +1,256 @@
+/* Memory runs out for who listens and publishes: every single allocation is made to fail in turn, belay's own and
+ * then hiredis's. Nothing crashes, nothing leaks, every callback comes as it should, and a message that is not told
+ * is in a gap that is. */
+#include <belay.h>
+#include <hiredis/alloc.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uv.h>
+
+#include "support/servers/server.h"
+#include "support/base/unit.h"
+
+#define TURNS_MAX 1000 /* more allocations than a play makes */
+#define LISTENERS 3
+#define PATIENCE_MS 2000
+
+typedef struct meter {
+  size_t allocations, fail_at; /* fail_at 0: never */
+  size_t live;
+} meter_t;
+
+typedef struct play play_t;
+
+typedef struct listener {
+  play_t *play;
+  belay_subscription_t *handle;
+  bool listens, was_gap, closed;
+  unsigned messages;
+} listener_t;
+
+struct play {
+  server_t *server;
+  uv_loop_t loop;
+  uv_timer_t timer;
+  belay_t *belay;
+  belay_client_t *client;
+  listener_t listener[LISTENERS];
+  belay_request_t request;
+  int pending; /* publications */
+  unsigned published;
+  bool lost; /* a connection was */
+  bool closing, closed;
+};
+
+static meter_t meter;
+
+static void *metered_alloc(void *ctx, size_t size) {
+  meter_t *m = ctx;
+  if (++m->allocations == m->fail_at)
+    return NULL;
+  m->live++;
+  return malloc(size);
+}
+
+static void metered_free(void *ctx, void *ptr) {
+  ((meter_t *)ctx)->live--;
+  free(ptr);
+}
+
+/* ---- the play: three listen, a word is published, the connection is lost, another word ------------------------- */
+
+static void advance(play_t *play);
+
+static void on_closed(belay_t *belay, void *data) {
+  (void)belay;
+  ((play_t *)data)->closed = true;
+}
+
+static void end(play_t *play) {
+  if (play->closing)
+    return;
+  play->closing = true;
+  uv_close((uv_handle_t *)&play->timer, NULL);
+  assert_int_equal(belay_close(play->belay, on_closed), 0);
+}
+
+static void on_timer(uv_timer_t *timer) {
+  end(timer->data);
+}
+
+static void on_published(belay_request_t *request, int status, int64_t receivers) {
+  play_t *play = request->data;
+  play->pending--;
+  assert_true(status == 0 || receivers == 0);
+  if (!play->closing)
+    advance(play);
+}
+
+static void on_listener_closed(belay_subscription_t *handle, void *data) {
+  listener_t *listener = data;
+  assert_ptr_equal(listener->handle, handle);
+  assert_false(listener->closed);
+  listener->closed = true;
+}
+
+static void on_event(belay_subscription_t *handle, belay_topic_event_t event, const void *message,
+                     size_t len, int status) {
+  listener_t *listener = belay_subscription_data(handle);
+  play_t *play = listener->play;
+  assert_false(play->closing || listener->closed);
+  switch (event) {
+  case BELAY_TOPIC_LISTENING:
+    assert_false(listener->listens);
+    listener->listens = true;
+    break;
+  case BELAY_TOPIC_MESSAGE:
+    assert_true(listener->listens && len == 4);
+    assert_memory_equal(message, "word", 4);
+    listener->messages++;
+    break;
+  case BELAY_TOPIC_GAP:
+    assert_true(listener->listens && status != 0);
+    listener->listens = false;
+    listener->was_gap = true;
+    break;
+  }
+  advance(play);
+}
+
+/* Whether everybody has heard as many words as were published, or was told that he may have not. */
+static bool is_heard(const play_t *play) {
+  for (int i = 0; i < LISTENERS; i++) {
+    const listener_t *listener = &play->listener[i];
+    if (listener->handle != NULL && !listener->closed &&
+        (!listener->listens || (listener->messages < play->published && !listener->was_gap)))
+      return false;
+  }
+  return true;
+}
+
+static void publish(play_t *play) {
+  play->request.data = play;
+  if (belay_topic_publish(play->client, &play->request, "news", 4, "word", 4, on_published) == 0)
+    play->pending++;
+  play->published++;
+}
+
+static void advance(play_t *play) {
+  if (play->closing || play->pending > 0 || !is_heard(play))
+    return;
+  if (play->published == 0) {
+    publish(play);
+  } else if (!play->lost) {
+    play->lost = true;
+    server_do(play->server, "CLIENT", "KILL", "TYPE", "pubsub", NULL);
+  } else if (play->published == 1 && play->listener[0].was_gap) {
+    publish(play);
+    for (int i = 0; i < LISTENERS; i++)
+      play->listener[i].was_gap = play->listener[i].messages < 1; /* of the first word */
+  } else if (play->published == 2) {
+    if (play->listener[1].handle != NULL)
+      belay_subscription_close(play->listener[1].handle, on_listener_closed);
+    end(play);
+  }
+}
+
+static void perform(play_t *play, const belay_options_t *options) {
+  assert_int_equal(uv_loop_init(&play->loop), 0);
+  uv_timer_init(&play->loop, &play->timer);
+  play->timer.data = play;
+  belay_client_options_t o;
+  belay_client_options_init(&o);
+  o.close_timeout_ms = 100;
+  o.reconnect_max_ms = 20;
+  if (belay_open(&play->loop, options, &play->belay) != 0) {
+    uv_close((uv_handle_t *)&play->timer, NULL);
+  } else {
+    belay_set_data(play->belay, play);
+    uv_timer_start(&play->timer, on_timer, PATIENCE_MS, 0);
+    bool connected = belay_connect(play->belay, server_url(play->server), &o, &play->client) == 0;
+    for (int i = 0; i < LISTENERS && connected; i++) {
+      listener_t *listener = &play->listener[i];
+      listener->play = play;
+      int error = belay_topic_subscribe(play->client, i == 2 ? "more" : "news", 4, on_event,
+                                        listener, &listener->handle);
+      assert_true(error == 0 || error == BELAY_ENOMEM);
+      listener->messages = i == 2 ? 2 : 0; /* nothing is said to this one */
+    }
+    if (!connected || play->listener[0].handle == NULL)
+      end(play);
+  }
+  uv_run(&play->loop, UV_RUN_DEFAULT);
+  assert_true(play->belay == NULL || play->closed);
+  assert_int_equal(play->pending, 0);
+  assert_int_equal(uv_loop_close(&play->loop), 0);
+}
+
+static void play_until_nothing_fails(void (*use)(play_t *play)) {
+  server_t *server = server_start(NULL);
+  size_t turn = 0;
+  unsigned through = 0;
+  do {
+    assert_true(++turn < TURNS_MAX);
+    meter = (meter_t){.fail_at = turn};
+    play_t *play = calloc(1, sizeof *play);
+    play->server = server;
+    use(play);
+    assert_int_equal(meter.live, 0);
+    through += play->published == 2;
+    if (meter.allocations < meter.fail_at) {
+      assert_int_equal(play->listener[0].messages, 2);
+      assert_int_equal(play->published, 2);
+    }
+    free(play);
+  } while (meter.allocations >= meter.fail_at);
+  assert_true(turn > 10 && through > turn / 2); /* what failed was made good */
+  server_stop(server);
+}
+
+static void with_failing_belay(play_t *play) {
+  belay_options_t options;
+  belay_options_init(&options);
+  options.allocator = (belay_allocator_t){metered_alloc, metered_free, &meter};
+  perform(play, &options);
+}
+
+static void test_every_allocation_of_belays_may_fail(void **state) {
+  (void)state;
+  play_until_nothing_fails(with_failing_belay);
+}
+
+static void *failing_malloc(size_t size) {
+  return ++meter.allocations == meter.fail_at ? NULL : malloc(size);
+}
+
+static void *failing_calloc(size_t n, size_t size) {
+  return ++meter.allocations == meter.fail_at ? NULL : calloc(n, size);
+}
+
+static void *failing_realloc(void *ptr, size_t size) {
+  return ++meter.allocations == meter.fail_at ? NULL : realloc(ptr, size);
+}
+
+static char *failing_strdup(const char *text) {
+  return ++meter.allocations == meter.fail_at ? NULL : strdup(text);
+}
+
+static void with_failing_hiredis(play_t *play) {
+  hiredisAllocFuncs funcs = {failing_malloc, failing_calloc, failing_realloc, failing_strdup, free};
+  hiredisSetAllocators(&funcs);
+  perform(play, NULL);
+  hiredisResetAllocators();
+}
+
+static void test_every_allocation_of_hiredis_may_fail(void **state) {
+  (void)state;
+  play_until_nothing_fails(with_failing_hiredis);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_every_allocation_of_belays_may_fail),
+      cmocka_unit_test(test_every_allocation_of_hiredis_may_fail),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

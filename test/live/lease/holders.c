@@ -1,0 +1,243 @@
+/* Who has permits of a semaphore, and what they are called. */
+#include <stdio.h>
+
+#include "support/fixtures/bed.h"
+
+#define KEY "belay::semaphore::{pool}"
+
+enum { MOST = BELAY_SEMAPHORE_HOLDERS_MAX };
+
+typedef struct answer {
+  belay_request_t request;
+  bed_t *bed;
+  int status, told;
+  size_t n;
+  struct {
+    char label[72];
+    unsigned permits;
+    int64_t remaining_ms;
+  } holder[MOST];
+} answer_t;
+
+static answer_t answer;
+
+static void on_holders(belay_request_t *request, int status,
+                       const belay_semaphore_holder_t *holders, size_t n) {
+  answer_t *a = request->data;
+  a->bed->wrong += a->bed->inside;
+  a->told++;
+  a->status = status;
+  a->n = n;
+  assert_int_equal(holders == NULL, status != 0);
+  assert_true(n <= MOST && (status == 0 || n == 0));
+  for (size_t i = 0; i < n; i++) {
+    snprintf(a->holder[i].label, sizeof a->holder[i].label, "%s", holders[i].label);
+    a->holder[i].permits = holders[i].permits;
+    a->holder[i].remaining_ms = holders[i].remaining_ms;
+  }
+}
+
+static int begin(bed_t *bed) {
+  answer = (answer_t){.request = {.data = &answer}, .bed = bed};
+  bed->inside++;
+  int error = belay_semaphore_holders(bed->client, &answer.request, "pool", 4, on_holders);
+  bed->inside--;
+  return error;
+}
+
+static int ask(bed_t *bed) {
+  assert_error(begin(bed), 0);
+  bed_until(bed, answer.told == 1);
+  return answer.status;
+}
+
+static contender_t *labeled(bed_t *bed, unsigned permits, const char *label,
+                            const belay_lock_options_t *options) {
+  belay_lock_options_t o = *options;
+  char copied[80];
+  contender_t *c = contender_blank(bed, &o);
+  snprintf(copied, sizeof copied, "%s", label != NULL ? label : "");
+  o.label = label != NULL ? copied : NULL;
+  assert_error(belay_semaphore_new(&bed->client, 1, "pool", 4, 9, permits, &o, &c->lock), 0);
+  memset(copied, 'x', sizeof copied);
+  return c;
+}
+
+static void expect(size_t i, const char *label, unsigned permits, int64_t min, int64_t max) {
+  assert_true(i < answer.n);
+  assert_string_equal(answer.holder[i].label, label);
+  assert_int_equal(answer.holder[i].permits, permits);
+  assert_between(answer.holder[i].remaining_ms, min, max);
+}
+
+static void test_who_has_permits_is_told(void **state) {
+  (void)state;
+  belay_client_options_t options = client_options();
+  options.owner = "me";
+  bed_t *bed = bed_open(&options);
+  belay_lock_options_t lasting = with_ttl(90000), brief = with_ttl(50000);
+  assert_error(ask(bed), 0);
+  assert_int_equal(answer.n, 0);
+  contender_t *c = labeled(bed, 3, "zoe:7000", &lasting);
+  assert_error(try_lock(c), 0);
+  assert_error(try_lock(labeled(bed, 1, "adam:7000", &brief)), 0);
+  assert_error(try_lock(labeled(bed, 1, NULL, &brief)), 0);
+  assert_error(try_lock(labeled(bed, 2, "adam:7000", &lasting)), 0);
+  char token[128];
+  belay_lock_token(c->lock, token, sizeof token);
+  assert_string_equal(token + 40, ":zoe:7000");
+  assert_error(ask(bed), 0);
+  assert_int_equal(answer.n, 4);
+  expect(0, "adam:7000", 1, 10000, 50000);
+  expect(1, "adam:7000", 2, 50001, 90000);
+  expect(2, "me", 1, 10000, 50000);
+  expect(3, "zoe:7000", 3, 50001, 90000);
+  server_do(bed->server, "ZADD", KEY, "1", token, NULL); /* it has run out */
+  assert_error(ask(bed), 0);
+  assert_int_equal(answer.n, 3);
+  server_do(bed->server, "DEL", KEY "::permits", NULL);
+  assert_error(ask(bed), 0);
+  expect(1, "adam:7000", 0, 50001, 90000);
+  bed_close(bed);
+}
+
+/* What is given back, and what is undone, is what was taken. */
+static void test_a_label_is_in_all_that_is_said(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  int64_t ttl = kept_ttl();
+  belay_lock_options_t options = watched(ttl);
+  contender_t *c = labeled(bed, 9, "c", &options), *d = labeled(bed, 9, "d", &options);
+  assert_error(try_lock(c), 0);
+  bed_run_for(bed, ttl + ttl / 4);
+  assert_int_equal(c->lost, 0);
+  assert_error(begin_acquire(d, BELAY_FOREVER), 0);
+  assert_error(release(c), 0);
+  assert_error(outcome(d), 0);
+  assert_error(begin_acquire(c, BELAY_FOREVER), 0);
+  assert_error(close_lock(d), 0);
+  assert_error(outcome(c), 0);
+  assert_error(release(c), 0);
+  for (int i = 0; i < 2; i++) { /* it is executed, and then undone */
+    assert_error(begin_acquire(c, 0), 0);
+    assert_error(i == 0 ? cancel(c) : begin_close(c), 0);
+    bed_settle(bed);
+    assert_int_equal(server_keys(bed->server), 0);
+  }
+  belay_lock_options_t o = with_ttl(60000);
+  contender_t *plain = contender_blank(bed, &o);
+  o.label = "plain";
+  assert_error(belay_lock_new(bed->client, "lock", 4, &o, &plain->lock), 0);
+  assert_error(try_lock(plain), 0);
+  assert_string_equal(strchr(value_of(plain), ':'), ":plain");
+  assert_error(release(plain), 0);
+  assert_int_equal(server_keys(bed->server), 0);
+  bed_close(bed);
+}
+
+static void fill(bed_t *bed, const char *n) {
+  static const char script[] =
+      "local t = redis.call('TIME')[1] * 1000 for i = 1, ARGV[1] do local token = "
+      "string.format('%040x:%064d', i, i) redis.call('ZADD', KEYS[1], string.format('%.0f', t + "
+      "60000 + i * 10), token) redis.call('HSET', KEYS[2], token, 1000000) end return 1";
+  server_do(bed->server, "EVAL", script, "2", KEY, KEY "::permits", n, NULL);
+}
+
+static void test_of_too_many_the_last_are_told(void **state) {
+  (void)state;
+  for (int small = 0; small < 2; small++) {
+    belay_client_options_t options = client_options();
+    options.max_reply = small ? 65536 : options.max_reply;
+    bed_t *bed = bed_open(&options);
+    size_t most = small ? 65536 / 768 : MOST;
+    char first[72];
+    fill(bed, "1200");
+    assert_error(ask(bed), 0);
+    assert_int_equal(answer.n, most);
+    snprintf(first, sizeof first, "%064d", 1201 - (int)most);
+    assert_string_equal(answer.holder[0].label, first);
+    expect(most - 1, "0000000000000000000000000000000000000000000000000000000000001200", 1000000,
+           60001, 73000);
+    assert_int_equal(client_stats(bed).drops, 0);
+    bed_close(bed);
+  }
+}
+
+static void test_what_is_not_ours_is_not_told(void **state) {
+  (void)state;
+  static const char *const tokens[] = {
+      "x", "0123456789012345678901234567890123456789:", "0123456789012345678901234567890123456789x",
+      "0123456789012345678901234567890123456789:12345678901234567890123456789012345678901234567890"
+      "123456789012345"};
+  bed_t *bed = bed_open(NULL);
+  for (int i = 0; i < 4; i++) {
+    server_do(bed->server, "DEL", KEY, NULL);
+    server_do(bed->server, "ZADD", KEY, "9999999999999", tokens[i], NULL);
+    assert_error(ask(bed), BELAY_EMISMATCH);
+  }
+  server_do(bed->server, "SET", KEY, "x", NULL);
+  assert_error(ask(bed), BELAY_EWRONGTYPE);
+  assert_int_equal(client_stats(bed).drops, 0);
+  bed_close(bed);
+}
+
+static void test_it_is_canceled_at_any_time(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_lock_options_t options = with_ttl(60000);
+  assert_error(try_lock(labeled(bed, 1, "a", &options)), 0);
+  for (int turns = 0; turns < 6; turns++) {
+    assert_error(begin(bed), 0);
+    for (int i = 0; i < turns && answer.told == 0; i++)
+      uv_run(&bed->loop, UV_RUN_NOWAIT);
+    if (answer.told == 0)
+      assert_error(belay_request_cancel(&answer.request), 0);
+    bed_until(bed, answer.told == 1);
+  }
+  assert_error(begin(bed), 0);
+  bed_close(bed);
+  assert_int_equal(answer.told, 1);
+  assert_error(answer.status, BELAY_ECANCELED);
+}
+
+static void test_arguments_are_checked(void **state) {
+  (void)state;
+  bed_t *bed = bed_open_at("unix:///nowhere", NULL);
+  belay_request_t request = {.data = NULL};
+  belay_client_t *client = bed->client;
+  assert_error(belay_semaphore_holders(NULL, &request, "p", 1, on_holders), BELAY_EINVAL);
+  assert_error(belay_semaphore_holders(client, NULL, "p", 1, on_holders), BELAY_EINVAL);
+  assert_error(belay_semaphore_holders(client, &request, NULL, 1, on_holders), BELAY_EINVAL);
+  assert_error(belay_semaphore_holders(client, &request, "", 0, on_holders), BELAY_EINVAL);
+  assert_error(belay_semaphore_holders(client, &request, "p", 1, NULL), BELAY_EINVAL);
+  static const char *const labels[] = {
+      "", "a b", "\x7f", "12345678901234567890123456789012345678901234567890123456789012345"};
+  belay_lock_options_t options = lock_options();
+  belay_lock_t *lock;
+  for (int i = 0; i < 4; i++) {
+    options.label = labels[i];
+    assert_error(belay_semaphore_new(&client, 1, "p", 1, 1, 1, &options, &lock), BELAY_EINVAL);
+    assert_string_equal(belay_detail(bed->belay), "label: not 1 to 64 printable bytes");
+  }
+  options.label = "label";
+  assert_error(belay_rwlock_new(&client, 1, "p", 1, BELAY_RWLOCK_READ, &options, &lock),
+               BELAY_EINVAL);
+  assert_non_null(strstr(belay_detail(bed->belay), "label"));
+  belay_multilock_t *multi;
+  const belay_multilock_name_t names[] = {{.client = client, .name = "p", .len = 1}};
+  assert_error(belay_multilock_new(names, 1, &options, NULL, &multi), BELAY_EINVAL);
+  assert_non_null(strstr(belay_detail(bed->belay), "label"));
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_who_has_permits_is_told),
+      cmocka_unit_test(test_a_label_is_in_all_that_is_said),
+      cmocka_unit_test(test_of_too_many_the_last_are_told),
+      cmocka_unit_test(test_what_is_not_ours_is_not_told),
+      cmocka_unit_test(test_it_is_canceled_at_any_time),
+      cmocka_unit_test(test_arguments_are_checked),
+  };
+  return cmocka_run_group_tests_name("holders", tests, NULL, NULL);
+}

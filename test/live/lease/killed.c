@@ -1,0 +1,413 @@
+/* Whoever is killed, at whatever step and of whatever kind: others wait for what is left of its lease or of its
+ * place, and for no longer; and nothing of it stays.
+ *
+ * For each step a process brings one handle of each kind there, or a few, and is killed. What it was in the middle
+ * of is caught by a server that stands still meanwhile: it executes what lies in its sockets when it goes on, on
+ * behalf of the dead. */
+#include <signal.h>
+#include <stdio.h>
+
+#include "support/load/player.h"
+#include "support/servers/process.h"
+#include "support/deployments/relay.h"
+
+typedef enum step_id {
+  QUEUED,    /* behind another handle of its process, which has it */
+  WAITING,   /* on the server, for somebody else; or for others to come */
+  ACQUIRING, /* it was asked for, or counted, and not answered */
+  HELD,      /* and not renewed */
+  RENEWED,   /* held for longer than a ttl */
+  RENEWING,  /* the renewal is not answered */
+  EXTENDING, /* for twice the ttl */
+  CHANGING,  /* a reader into a writer, or a writer into a reader */
+  PASSING,   /* to the handle that is queued behind it */
+  RELEASING, /* or withdrawing */
+  STEPS
+} step_id_t;
+
+typedef struct step {
+  const char *name;
+  bool watched;
+  int ttl,
+      lease; /* of the dead, in ms: as it is asked for; how long it may last from the kill on; times slow() */
+  bool in_between;      /* of a call, for which the server stands still */
+  const char *calls[3]; /* names of the calls contain one of these: SENT; none: any call */
+} step_t;
+
+#define TTL 700
+#define COUNT_MS 60000 /* so long a call may take */
+#define WAITER_TTL 500
+
+static const step_t steps[STEPS] = {
+    [QUEUED] = {"queued", false, TTL, TTL, false, {NULL}},
+    [WAITING] = {"waiting", false, 20000, 0, false, {NULL}},
+    [ACQUIRING] = {"acquiring", false, TTL, TTL, true, {NULL}},
+    [HELD] = {"held", false, TTL, TTL, false, {NULL}},
+    [RENEWED] = {"renewed", true, TTL, TTL, false, {NULL}},
+    [RENEWING] = {"renewing", true, TTL, TTL, true, {"extend"}},
+    [EXTENDING] = {"extending", false, TTL, 2 * TTL, true, {"extend"}},
+    [CHANGING] = {"changing", false, TTL, TTL, true, {"extend"}},
+    [PASSING] = {"passing", false, 2 * TTL, 2 * TTL, true, {"pass", "release"}},
+    [RELEASING] = {"releasing", false, 20000, 0, true, {"release", "withdraw"}},
+};
+
+/* Whether a kind has that step. */
+static bool has_step(kind_id_t kind, step_id_t step) {
+  switch (step) {
+  case WAITING:
+  case ACQUIRING:
+    return true;
+  case EXTENDING:
+    return kinds[kind].extends;
+  case CHANGING:
+    return kind == READER || kind == WRITER;
+  case RELEASING:
+    return kind != LATCH;
+  default:
+    return kind < HELD_KINDS;
+  }
+}
+
+static belay_lock_options_t options_of(step_id_t step) {
+  belay_lock_options_t options = with_ttl(steps[step].ttl * slow());
+  options.watchdog = steps[step].watched ? BELAY_WATCHDOG_ON : BELAY_WATCHDOG_OFF;
+  options.waiter_ttl_ms = WAITER_TTL * slow();
+  return options;
+}
+
+/* ---- who is killed ------------------------------------------------------------------------------------------- */
+
+typedef struct victim {
+  bed_t *bed;
+  const step_t *step;
+  step_id_t id;
+  unsigned sent, kinds;
+  player_t first[KINDS], second[KINDS]; /* of one client */
+} victim_t;
+
+static victim_t victim;
+
+static void on_trace(void *ctx, const belay_trace_t *trace) {
+  const char *const *calls = victim.step->calls;
+  (void)ctx;
+  if (trace->event != BELAY_TRACE_SENT)
+    return;
+  bool counts = calls[0] == NULL;
+  for (; *calls != NULL; calls++)
+    counts = counts || strstr(trace->command, *calls) != NULL;
+  victim.sent += counts;
+}
+
+static void say(const char *what) {
+  printf("%s\n", what);
+  fflush(stdout);
+}
+
+/* Says that it is ready, and goes on when it is told to. */
+static void wait_for_go(void) {
+  char line[8];
+  say("ready");
+  if (fgets(line, sizeof line, stdin) == NULL)
+    exit(1);
+  victim.sent = 0;
+}
+
+#define FOR_KINDS(k, step)                                                                         \
+  for (kind_id_t k = (kind_id_t)0; k < KINDS; k++)                                                 \
+    if (has_step(k, step))
+
+/* All connections are there, and the scripts are known, so that what is sent fits into what a server reads at once:
+ * when it cannot answer it reads no more. */
+static void warm_up(void) {
+  FOR_KINDS(k, victim.id) {
+    player_come(&victim.second[k]);
+    if (k < HELD_KINDS)
+      player_await(&victim.second[k]);
+    else
+      bed_run_for(victim.bed, 100 * slow());
+    player_leave(&victim.second[k]);
+    player_await_left(&victim.second[k]);
+  }
+  bed_settle(victim.bed);
+}
+
+/* Where the step begins. */
+static void prepare(void) {
+  step_id_t step = victim.id;
+  if (step == ACQUIRING)
+    warm_up();
+  if (step == ACQUIRING || step == WAITING)
+    return;
+  FOR_KINDS(k, step)
+  player_come(&victim.first[k]);
+  bed_run_for(victim.bed, 20);
+  FOR_KINDS(k, step)
+  if (k < HELD_KINDS)
+    player_await(&victim.first[k]);
+  if (step == QUEUED || step == PASSING)
+    FOR_KINDS(k, step)
+  player_come(&victim.second[k]);
+  if (step == RENEWED)
+    bed_run_for(victim.bed, TTL * 3 / 2 * slow());
+  bed_run_for(victim.bed, (step == PASSING ? TTL / 3 : 100) * slow());
+}
+
+static void act_with(player_t *p) {
+  switch (victim.id) {
+  case WAITING:
+    player_come(p);
+    if (p->kind == ELECTION)
+      player_observe(p);
+    break;
+  case ACQUIRING:
+    if (p->kind == LATCH)
+      player_begin_count(p, "dead");
+    else
+      player_come(p);
+    break;
+  case EXTENDING:
+    player_extend(p, 2 * TTL * slow());
+    break;
+  case CHANGING:
+    player_change(p);
+    break;
+  case PASSING:
+  case RELEASING:
+    player_leave(p);
+    break;
+  default: /* nothing is to be done for it */
+    break;
+  }
+}
+
+static _Noreturn void be_victim(const char *url, const char *number) {
+  belay_client_options_t client = client_options();
+  client.trace = on_trace;
+  client.timeout_ms =
+      COUNT_MS; /* nothing is done for a second time while the server stands still */
+  client.stall_timeout_ms = 60000;
+  victim.id = (step_id_t)atoi(number);
+  victim.step = &steps[victim.id];
+  victim.bed = bed_open_at(url, &client);
+  belay_lock_options_t options = options_of(victim.id);
+  FOR_KINDS(k, victim.id) {
+    player_init(&victim.first[k], victim.bed, victim.bed->client, k, 0, &options);
+    player_init(&victim.second[k], victim.bed, victim.bed->client, k, 1, &options);
+    victim.kinds++;
+  }
+  prepare();
+  if (victim.step->in_between)
+    wait_for_go();
+  FOR_KINDS(k, victim.id)
+  act_with(&victim.first[k]);
+  if (victim.step->in_between) {
+    bed_until(victim.bed, victim.sent >= victim.kinds);
+    bed_run_for(victim.bed, 20); /* and written */
+  }
+  say("there");
+  for (;;)
+    bed_run_for(victim.bed, 60000);
+}
+
+/* ---- who survives -------------------------------------------------------------------------------------------- */
+
+typedef struct scene {
+  step_id_t step;
+  server_t *server;
+  relay_t *wire; /* of the dead, with TLS; else NULL */
+  bed_t *bed;
+  player_t holder[KINDS]; /* in the way of who is to wait */
+  player_t heir[KINDS], other[KINDS];
+  int64_t killed, asked[KINDS],
+      left[KINDS]; /* when, and when the server was asked for the lease of the dead; that */
+} scene_t;
+
+static void open_scene(scene_t *s, step_id_t step) {
+  belay_lock_options_t options = watched(20000 * slow());
+  *s = (scene_t){.step = step, .server = server_start(NULL)};
+  s->bed = bed_open_at(server_url(s->server), NULL);
+  s->wire = servers_are_secure() ? relay_start(server_url(s->server)) : NULL;
+  belay_client_t *heirs = bed_connect(s->bed, server_url(s->server), NULL);
+  belay_client_t *others = bed_connect(s->bed, server_url(s->server), NULL);
+  FOR_KINDS(k, step) {
+    player_init(&s->holder[k], s->bed, s->bed->client, k, 1, &options);
+    options.waiter_ttl_ms = WAITER_TTL * slow();
+    belay_lock_options_t o = options;
+    o.ttl_ms = steps[step].ttl * slow(); /* a latch's is everybody's */
+    player_init(&s->heir[k], s->bed, heirs, k, 1, &o);
+    player_init(&s->other[k], s->bed, others, k, 0, &o);
+    if (step != WAITING || k >= HELD_KINDS)
+      continue;
+    player_come(&s->holder[k]);
+    player_await(&s->holder[k]);
+  }
+}
+
+/* Starts one, and kills it at the step. With TLS a server reads a record at a time and answers before it reads the next one;
+ * an answer to a dead one is told so, which throws away what was not read. So its wire outlives it. */
+static void kill_one(scene_t *s) {
+  char number[8], line[32];
+  snprintf(number, sizeof number, "%d", (int)s->step);
+  const char *url = s->wire != NULL ? relay_url(s->wire) : server_url(s->server);
+  const char *argv[] = {process_self(), "--victim", url, number, NULL};
+  process_t process = process_start(argv);
+  if (steps[s->step].in_between) {
+    assert_true(process_read_line(&process, line, sizeof line));
+    assert_string_equal(line, "ready");
+    server_pause(s->server);
+    process_write_line(&process, "go");
+  }
+  assert_true(process_read_line(&process, line, sizeof line));
+  assert_string_equal(line, "there");
+  FOR_KINDS(k, s->step) {
+    bool hears = kinds[k].told && s->step == WAITING;
+    bool queues = kinds[k].queue[0] != NULL && (s->step == WAITING || s->step == QUEUED);
+    player_until(&s->heir[k], (!queues || kind_queue(s->server, k) > 0) &&
+                                  (!hears || kind_listeners(s->server, k) > 0));
+  }
+  if (s->wire != NULL && steps[s->step].in_between) {
+    process_kill(&process, SIGSTOP);
+    relay_haunt(s->wire);
+  }
+  process_kill(&process, SIGKILL);
+  assert_int_equal(process_wait(&process), -SIGKILL);
+  s->killed = clock_now();
+  if (steps[s->step].in_between)
+    server_resume(s->server);
+}
+
+/* That it was killed at that step and at no other; what it had asked for is executed. */
+static bool is_as_it_was_left(scene_t *s, kind_id_t k) {
+  int64_t left = k < HELD_KINDS ? kind_lease_left(s->server, k) : 0;
+  int64_t ttl = steps[s->step].ttl * slow();
+  int64_t had = left > 0 ? left + clock_since_ms(s->killed) : 0; /* counted from the kill */
+  const char *const *holders = kinds[k].holders;
+  switch (s->step) {
+  case ACQUIRING:
+    return k == LATCH     ? server_integer(s->server, "HLEN", holders[0], NULL) == 3
+           : k == BARRIER ? kind_queue(s->server, k) == 1
+                          : left > 0;
+  case RENEWING:
+    return had > ttl * 9 / 10;
+  case EXTENDING:
+    return had > ttl * 6 / 5;
+  case CHANGING:
+    return left > 0 && server_integer(s->server, "EXISTS", holders[k == WRITER], NULL) == 1;
+  case PASSING:
+    return !kinds[k].passes || had > ttl * 9 / 10;
+  case RELEASING:
+    return left == 0 && (k != BARRIER || kind_queue(s->server, k) == 0);
+  case WAITING:
+    return k >= HELD_KINDS || left > 10000;
+  default:
+    return left > 0;
+  }
+}
+
+static void inherit(scene_t *s) {
+  FOR_KINDS(k, s->step) {
+    player_until(&s->heir[k], is_as_it_was_left(s, k));
+    s->asked[k] = clock_now();
+    s->left[k] = s->step == WAITING || k >= HELD_KINDS ? 0 : kind_lease_left(s->server, k);
+  }
+  expect_ttl_on_every_key(s->server);
+  FOR_KINDS(k, s->step)
+  if (k < HELD_KINDS) {
+    player_come(&s->heir[k]);
+    if (s->step == WAITING)
+      player_leave(&s->holder[k]);
+  }
+  FOR_KINDS(k, s->step)
+  if (k < HELD_KINDS)
+    player_await(&s->heir[k]);
+  FOR_KINDS(k, s->step)
+  if (k < HELD_KINDS) {
+    int64_t after = (s->heir[k].came_time - s->asked[k]) / MS;
+    int64_t took = (s->heir[k].came_time - s->killed) / MS;
+    if (after < s->left[k] - 3)
+      fail_msg("%s, %s: granted after %lld ms, but the dead had %lld left", steps[s->step].name,
+               kinds[k].name, (long long)after, (long long)s->left[k]);
+    if (took > (steps[s->step].lease + WAITER_TTL + 1500) * slow())
+      fail_msg("%s, %s: granted %lld ms after the kill", steps[s->step].name, kinds[k].name,
+               (long long)took);
+    player_leave(&s->heir[k]);
+    player_await_left(&s->heir[k]);
+  }
+}
+
+/* It was counted once, and its count is not counted again. */
+static void open_latch(scene_t *s) {
+  player_t *heir = &s->heir[LATCH], *other = &s->other[LATCH];
+  bool counted = s->step == ACQUIRING;
+  player_come(heir);
+  assert_int_equal(player_count(other, "dead"), 1);
+  assert_int_equal(heir->came, 0);
+  assert_int_equal(player_count(other, counted ? "dead" : "second") > 0, counted);
+  if (counted)
+    assert_int_equal(player_count(other, "second"), 0);
+  player_await(heir);
+}
+
+/* The dead one's place is over, and two have to come: both of them are of the first generation. */
+static void pass_barrier(scene_t *s) {
+  player_t *heir = &s->heir[BARRIER], *other = &s->other[BARRIER];
+  int64_t rest = s->killed + WAITER_TTL * slow() * MS - clock_now();
+  bed_run_for(s->bed, (rest > 0 ? rest / MS : 0) + 300 * slow());
+  player_come(heir);
+  bed_run_for(s->bed, 100 * slow());
+  assert_int_equal(heir->came, 0);
+  player_come(other);
+  player_await(heir);
+  player_await(other);
+  assert_int_equal(heir->grant, 1);
+  assert_int_equal(other->grant, 1);
+}
+
+/* What is left when all have gone, goes. */
+static void close_scene(scene_t *s) {
+  char key[256] = "";
+  bed_settle(s->bed);
+  bed_close(s->bed);
+  expect_ttl_on_every_key(s->server);
+  int64_t began = clock_now();
+  if (has_step(LATCH,
+               s->step)) { /* it is remembered for as long as a count of it may be sent again */
+    int64_t ttl = server_integer(s->server, "PTTL", kinds[LATCH].holders[0], NULL);
+    assert_between(ttl, -2, COUNT_MS + 20000 * slow());
+    server_do(s->server, "DEL", kinds[LATCH].holders[0], NULL);
+  }
+  server_do(s->server, "DEL", kinds[BARRIER].holders[0], NULL); /* and so is a barrier */
+  while (keys_left(s->server, key, sizeof key) > 0) {
+    if (clock_since_ms(began) > (1000 + 500) * slow())
+      fail_msg("%s: %s is still there", steps[s->step].name, key);
+    stall_ms(10);
+  }
+  if (s->wire != NULL)
+    relay_stop(s->wire);
+  server_stop(s->server);
+}
+
+static void test_killed(void **state) {
+  scene_t s;
+  open_scene(&s, (step_id_t)(intptr_t)*state);
+  kill_one(&s);
+  inherit(&s);
+  if (has_step(LATCH, s.step))
+    open_latch(&s);
+  if (has_step(BARRIER, s.step))
+    pass_barrier(&s);
+  close_scene(&s);
+}
+
+int main(int argc, char **argv) {
+  if (argc == 4 && strcmp(argv[1], "--victim") == 0)
+    be_victim(argv[2], argv[3]);
+  struct CMUnitTest tests[STEPS];
+  char names[STEPS][32];
+  for (int i = 0; i < STEPS; i++) {
+    snprintf(names[i], sizeof names[i], "test_killed_%s", steps[i].name);
+    tests[i] = (struct CMUnitTest)cmocka_unit_test_prestate(test_killed, (void *)(intptr_t)i);
+    tests[i].name = names[i];
+  }
+  return cmocka_run_group_tests_name("killed", tests, NULL, NULL);
+}

@@ -1,0 +1,267 @@
+/* A held lock, with nothing going wrong: extending it, and keeping it. */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "support/fixtures/bed.h"
+
+/* ---- extending ----------------------------------------------------------------------------------------- */
+
+static void test_extend_to_more(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_lock_options_t options = with_ttl(1000 * slow());
+  contender_t *c = contender_new(bed, "door", &options);
+  assert_error(try_lock(c), 0);
+  assert_error(extend(c, 60000), 0);
+  assert_between(pttl_of(c), 55000, 60000);
+  assert_between(remaining_ms(c), 55000, 60000 - 602);
+  assert_int_equal(c->lost, 0);
+  bed_close(bed);
+}
+
+static void test_extend_to_less_counts_at_once_and_never_on_the_server(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_lock_options_t options = with_ttl(60000);
+  contender_t *c = contender_new(bed, "door", &options);
+  assert_error(try_lock(c), 0);
+  int64_t short_ttl = 400 * slow(), began = clock_now();
+  assert_error(begin_extend(c, short_ttl), 0);
+  assert_true(remaining_ms(c) <= short_ttl - short_ttl / 100 - 2);
+  bed_until(bed, c->extended == 1);
+  assert_error(c->extend_status, 0);
+  assert_true(remaining_ms(c) <= short_ttl);
+  assert_true(pttl_of(c) > 50000);
+  bed_until(bed, c->lost == 1);
+  assert_int_equal(c->reason, BELAY_LOST_EXPIRED);
+  assert_between(clock_since_ms(began), short_ttl * 9 / 10, short_ttl + lag());
+  bed_close(bed);
+}
+
+static void test_extend_to_less_is_kept_by_the_watchdog(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  contender_t *c = contender_new(bed, "door", NULL);
+  int64_t short_ttl = kept_ttl();
+  assert_error(try_lock(c), 0);
+  assert_error(extend(c, short_ttl), 0);
+  bed_run_for(bed, 2 * short_ttl);
+  assert_int_equal(c->lost, 0);
+  assert_true(remaining_ms(c) > 0);
+  assert_true(remaining_ms(c) <= short_ttl);
+  bed_close(bed);
+}
+
+static void test_an_extended_ttl_counts_for_renewals_until_release(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  int64_t ttl = kept_ttl();
+  belay_lock_options_t options = watched(ttl);
+  contender_t *c = contender_new(bed, "door", &options);
+  assert_error(try_lock(c), 0);
+  assert_error(extend(c, 3 * ttl), 0);
+  bed_until(bed, pttl_of(c) < 5 * ttl / 2);
+  bed_until(bed, pttl_of(c) > 5 * ttl / 2); /* it was renewed */
+  assert_int_equal(c->lost, 0);
+  assert_error(release(c), 0);
+  assert_error(try_lock(c), 0);
+  assert_true(pttl_of(c) <= ttl);
+  bed_close(bed);
+}
+
+static void test_extend_by_default_is_the_present_ttl(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_lock_options_t options = with_ttl(30000);
+  contender_t *c = contender_new(bed, "door", &options);
+  assert_error(try_lock(c), 0);
+  bed_run_for(bed, 200 + 2 * lag());
+  int64_t left = remaining_ms(c) + lag();
+  assert_true(left < 30000 - 302);
+  assert_error(extend(c, BELAY_DEFAULT), 0);
+  assert_true(remaining_ms(c) > left);
+  bed_close(bed);
+}
+
+static void test_one_extend_at_a_time_and_only_of_what_is_held(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  contender_t *c = contender_new(bed, "door", NULL);
+  assert_error(extend(c, 5000), BELAY_ENOTOWNER);
+  assert_error(begin_acquire(c, 0), 0);
+  assert_error(extend(c, 5000), BELAY_ENOTOWNER);
+  assert_error(outcome(c), 0);
+  assert_error(begin_extend(c, 5000), 0);
+  assert_error(begin_extend(c, 5000), BELAY_ESTATE);
+  bed_until(bed, c->extended == 1);
+  assert_error(c->extend_status, 0);
+  assert_error(release(c), 0);
+  assert_error(extend(c, 5000), BELAY_ENOTOWNER);
+  assert_int_equal(c->extended, 1);
+  bed_close(bed);
+}
+
+static void test_extend_without_a_callback(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  contender_t *c = contender_new(bed, "door", NULL);
+  assert_error(try_lock(c), 0);
+  assert_error(belay_lock_extend(c->lock, 60000, BELAY_DEFAULT, NULL), 0);
+  bed_until(bed, pttl_of(c) > 30000);
+  bed_close(bed);
+}
+
+static void test_extend_of_what_is_not_ours_any_more_is_a_loss(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  contender_t *c = contender_new(bed, "door", NULL);
+  assert_error(try_lock(c), 0);
+  foreign_holder(c, 60000);
+  assert_error(extend(c, 5000), BELAY_ENOTOWNER);
+  bed_until(bed, c->lost == 1);
+  assert_int_equal(c->reason, BELAY_LOST_TAKEN);
+  assert_error(belay_lock_error(c->lock), BELAY_ENOTOWNER);
+  assert_int_equal(belay_lock_remaining_us(c->lock), 0);
+  assert_error(release(c), BELAY_ENOTOWNER);
+  assert_string_equal(value_of(c), "somebody else");
+  assert_between(pttl_of(c), 50000, 60000);
+  bed_close(bed);
+}
+
+static void test_a_release_cancels_a_pending_extend(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  contender_t *c = contender_new(bed, "door", NULL);
+  assert_error(try_lock(c), 0);
+  assert_error(begin_extend(c, 60000), 0);
+  assert_error(begin_release(c), 0);
+  assert_error(outcome(c), 0);
+  bed_until(bed, c->extended == 1);
+  assert_error(c->extend_status, BELAY_ECANCELED);
+  bed_settle(bed);
+  assert_int_equal(server_keys(bed->server), 0);
+  bed_close(bed);
+}
+
+/* ---- keeping it ---------------------------------------------------------------------------------------- */
+
+static void test_the_watchdog_keeps_it_past_the_ttl(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  int64_t ttl = kept_ttl();
+  belay_lock_options_t options = watched(ttl);
+  contender_t *holder = contender_new(bed, "door", &options);
+  contender_t *other = contender_new(bed, "door", NULL);
+  assert_error(try_lock(holder), 0);
+  assert_error(acquire(other, 2 * ttl), BELAY_ETIMEDOUT);
+  assert_int_equal(holder->lost, 0);
+  assert_true(is_on_server(holder));
+  assert_between(pttl_of(holder), 1, ttl);
+  assert_true(remaining_ms(holder) > 0);
+  assert_error(release(holder), 0);
+  bed_close(bed);
+}
+
+static void test_without_a_watchdog_it_expires_and_that_is_told_once(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  int64_t ttl = 300 * slow();
+  belay_lock_options_t options = with_ttl(ttl);
+  contender_t *c = contender_new(bed, "door", &options);
+  assert_error(try_lock(c), 0);
+  int64_t left = remaining_ms(c), began = clock_now();
+  bed_until(bed, c->lost > 0);
+  assert_between(clock_since_ms(began), left - 5, left + lag());
+  assert_int_equal(c->reason, BELAY_LOST_EXPIRED);
+  assert_error(belay_lock_error(c->lock), 0);
+  assert_error(release(c), BELAY_ENOTOWNER);
+  assert_error(extend(c, 5000), BELAY_ENOTOWNER);
+  bed_run_for(bed, ttl);
+  assert_int_equal(c->lost, 1);
+  assert_int_equal(server_keys(bed->server), 0);
+  assert_error(try_lock(c), 0); /* and it can be taken again */
+  bed_close(bed);
+}
+
+/* The ttl of the key some time after it was taken, renewal being due after 1000 ms. */
+static int64_t pttl_after_a_renewal_is_due(belay_lock_options_t options) {
+  bed_t *bed = bed_open(NULL);
+  options.renew_after_ms = 1000;
+  contender_t *c = contender_new(bed, "door", &options);
+  assert_error(try_lock(c), 0);
+  bed_run_for(bed, 1400);
+  int64_t left = pttl_of(c);
+  bed_close(bed);
+  return left;
+}
+
+static void test_the_watchdog_is_on_by_itself_exactly_when_no_ttl_was_given(void **state) {
+  (void)state;
+  assert_between(pttl_after_a_renewal_is_due(lock_options()), 8800, 9650);
+  assert_between(pttl_after_a_renewal_is_due(with_ttl(10000)), 8000, 8700);
+  belay_lock_options_t off = lock_options();
+  off.watchdog = BELAY_WATCHDOG_OFF;
+  assert_between(pttl_after_a_renewal_is_due(off), 8000, 8700);
+}
+
+static void test_max_hold_ends_renewal(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  int64_t ttl = kept_ttl(), most = 2 * ttl;
+  belay_lock_options_t options = watched(ttl);
+  options.max_hold_ms = most;
+  contender_t *c = contender_new(bed, "door", &options);
+  assert_error(try_lock(c), 0);
+  int64_t began = clock_now();
+  bed_until(bed, c->lost == 1);
+  assert_int_equal(c->reason, BELAY_LOST_MAX_HOLD);
+  assert_between(clock_since_ms(began), most - 10, most + ttl + lag());
+  assert_error(release(c), BELAY_ENOTOWNER);
+  bed_close(bed);
+}
+
+static void test_a_release_in_time_is_no_loss(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  int64_t ttl = 200 * slow();
+  belay_lock_options_t options = with_ttl(ttl);
+  contender_t *c = contender_new(bed, "door", &options);
+  assert_error(try_lock(c), 0);
+  assert_error(release(c), 0);
+  bed_run_for(bed, 2 * ttl);
+  assert_int_equal(c->lost, 0);
+  bed_close(bed);
+}
+
+static void test_drift_is_taken_off_the_ttl(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_lock_options_t options = with_ttl(10000);
+  options.drift_ms = 4000;
+  contender_t *c = contender_new(bed, "door", &options);
+  assert_error(try_lock(c), 0);
+  assert_between(remaining_ms(c), 5000, 6000);
+  assert_between(pttl_of(c), 8000, 10000);
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_extend_to_more),
+      cmocka_unit_test(test_extend_to_less_counts_at_once_and_never_on_the_server),
+      cmocka_unit_test(test_extend_to_less_is_kept_by_the_watchdog),
+      cmocka_unit_test(test_an_extended_ttl_counts_for_renewals_until_release),
+      cmocka_unit_test(test_extend_by_default_is_the_present_ttl),
+      cmocka_unit_test(test_one_extend_at_a_time_and_only_of_what_is_held),
+      cmocka_unit_test(test_extend_without_a_callback),
+      cmocka_unit_test(test_extend_of_what_is_not_ours_any_more_is_a_loss),
+      cmocka_unit_test(test_a_release_cancels_a_pending_extend),
+      cmocka_unit_test(test_the_watchdog_keeps_it_past_the_ttl),
+      cmocka_unit_test(test_without_a_watchdog_it_expires_and_that_is_told_once),
+      cmocka_unit_test(test_the_watchdog_is_on_by_itself_exactly_when_no_ttl_was_given),
+      cmocka_unit_test(test_max_hold_ends_renewal),
+      cmocka_unit_test(test_a_release_in_time_is_no_loss),
+      cmocka_unit_test(test_drift_is_taken_off_the_ttl),
+  };
+  return cmocka_run_group_tests_name("lease", tests, NULL, NULL);
+}

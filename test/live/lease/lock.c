@@ -1,0 +1,494 @@
+/* The lock against a real server, with nothing going wrong: taking it, giving it back, its names. */
+#include <ctype.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "support/fixtures/bed.h"
+
+/* ---- taking it ----------------------------------------------------------------------------------------- */
+
+static void test_a_free_lock_is_taken(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  contender_t *c = contender_new(bed, "door", NULL);
+  assert_int_equal(belay_lock_remaining_us(c->lock), 0);
+  assert_error(try_lock(c), 0);
+  assert_true(is_on_server(c));
+  assert_between(pttl_of(c), 10000 - 1000 * slow(), 10000);
+  assert_between(remaining_ms(c), 9898 - 1000 * slow(), 9898);
+  assert_error(belay_lock_error(c->lock), 0);
+  assert_int_equal(server_keys(bed->server), 1);
+  bed_close(bed);
+}
+
+static void test_one_attempt_at_a_held_lock_says_held(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  contender_t *holder = contender_new(bed, "door", NULL), *other = contender_new(bed, "door", NULL);
+  assert_error(try_lock(holder), 0);
+  assert_error(try_lock(other), BELAY_EHELD);
+  assert_true(belay_err_retryable(BELAY_EHELD));
+  assert_error(belay_lock_error(other->lock), BELAY_EHELD);
+  assert_int_equal(belay_lock_remaining_us(other->lock), 0);
+  assert_true(is_on_server(holder));
+  assert_error(acquire(other, 0), BELAY_EHELD);
+  bed_close(bed);
+}
+
+static void test_locks_of_different_names_are_different(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  contender_t *one = contender_new(bed, "one", NULL), *two = contender_new(bed, "two", NULL);
+  assert_error(try_lock(one), 0);
+  assert_error(try_lock(two), 0);
+  assert_int_equal(server_keys(bed->server), 2);
+  bed_close(bed);
+}
+
+static void test_a_waiter_gets_it_when_it_is_released(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  contender_t *holder = contender_new(bed, "door", NULL),
+              *waiter = contender_new(bed, "door", NULL);
+  assert_error(try_lock(holder), 0);
+  assert_error(begin_acquire(waiter, 10000), 0);
+  bed_run_for(bed, 200);
+  assert_int_equal(waiter->ended, 0);
+  int64_t released = clock_now();
+  assert_error(release(holder), 0);
+  assert_error(outcome(waiter), 0);
+  assert_true(clock_since_ms(released) < 500 * slow());
+  assert_true(is_on_server(waiter));
+  bed_close(bed);
+}
+
+static void test_a_wait_ends_when_its_time_is_over(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  contender_t *holder = contender_new(bed, "door", NULL),
+              *waiter = contender_new(bed, "door", NULL);
+  assert_error(try_lock(holder), 0);
+  int64_t began = clock_now();
+  assert_error(acquire(waiter, 300), BELAY_ETIMEDOUT);
+  assert_between(clock_since_ms(began), 299, 300 + 200 * slow());
+  assert_true(belay_err_retryable(BELAY_ETIMEDOUT));
+  assert_error(belay_lock_error(waiter->lock), BELAY_EHELD);
+  bed_close(bed);
+}
+
+static void test_a_wait_that_is_not_told_is_the_options(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_lock_options_t options = lock_options();
+  options.wait_ms = 250;
+  contender_t *holder = contender_new(bed, "door", NULL);
+  contender_t *waiter = contender_new(bed, "door", &options);
+  assert_error(try_lock(holder), 0);
+  int64_t began = clock_now();
+  assert_error(acquire(waiter, BELAY_DEFAULT), BELAY_ETIMEDOUT);
+  assert_between(clock_since_ms(began), 249, 250 + 200 * slow());
+  bed_close(bed);
+}
+
+static void test_a_wait_for_ever_ends_when_it_is_canceled(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  contender_t *holder = contender_new(bed, "door", NULL),
+              *waiter = contender_new(bed, "door", NULL);
+  assert_error(try_lock(holder), 0);
+  assert_error(cancel(waiter), BELAY_ESTATE);
+  assert_error(begin_acquire(waiter, BELAY_FOREVER), 0);
+  bed_run_for(bed, 300);
+  assert_int_equal(waiter->ended, 0);
+  assert_error(cancel(waiter), 0);
+  assert_error(outcome(waiter), BELAY_ECANCELED);
+  assert_error(cancel(waiter), BELAY_ESTATE);
+  assert_error(cancel(holder), BELAY_ESTATE);
+  assert_true(is_on_server(holder));
+  bed_close(bed);
+}
+
+static void test_what_is_canceled_at_once_leaves_nothing(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  contender_t *c = contender_new(bed, "door", NULL);
+  assert_error(begin_acquire(c, BELAY_FOREVER), 0);
+  assert_error(cancel(c), 0);
+  assert_error(cancel(c), BELAY_ESTATE);
+  assert_error(outcome(c), BELAY_ECANCELED);
+  bed_settle(bed);
+  assert_int_equal(server_keys(bed->server), 0);
+  assert_error(try_lock(c), 0);
+  bed_close(bed);
+}
+
+static void test_attempts_may_be_limited(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_lock_options_t options = lock_options();
+  options.max_attempts = 3;
+  contender_t *holder = contender_new(bed, "door", NULL);
+  contender_t *waiter = contender_new(bed, "door", &options);
+  assert_error(try_lock(holder), 0);
+  uint64_t before = client_stats(bed).calls;
+  assert_error(acquire(waiter, BELAY_FOREVER), BELAY_EHELD);
+  assert_int_equal(client_stats(bed).calls - before, 3);
+  bed_close(bed);
+}
+
+static void test_polls_never_outwait_the_holders_ttl(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_lock_options_t rarely = lock_options();
+  rarely.retry_min_ms = rarely.retry_max_ms = 5000;
+  contender_t *waiter = contender_new(bed, "door", &rarely);
+  foreign_holder(waiter, 300);
+  int64_t began = clock_now();
+  assert_error(acquire(waiter, 30000), 0);
+  assert_between(clock_since_ms(began), 200, 300 + 700 * slow());
+  bed_close(bed);
+}
+
+static void test_acquire_while_something_pends_or_it_is_held_is_refused(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  contender_t *c = contender_new(bed, "door", NULL);
+  assert_error(begin_acquire(c, 1000), 0);
+  assert_error(begin_acquire(c, 1000), BELAY_ESTATE);
+  assert_error(outcome(c), 0);
+  assert_error(begin_acquire(c, 1000), BELAY_ESTATE);
+  assert_true(is_on_server(c));
+  assert_error(begin_release(c), 0);
+  assert_error(begin_acquire(c, 1000), BELAY_ESTATE);
+  assert_error(begin_release(c), BELAY_ENOTOWNER);
+  assert_error(outcome(c), 0);
+  assert_int_equal(c->ended, 2);
+  assert_error(try_lock(c), 0);
+  bed_close(bed);
+}
+
+static void test_a_foreign_key_of_another_type_is_named_and_left_alone(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  contender_t *c = contender_new(bed, "door", NULL);
+  server_do(bed->server, "RPUSH", key_of(c), "a", "b", NULL);
+  assert_error(try_lock(c), BELAY_EWRONGTYPE);
+  assert_error(acquire(c, 5000), BELAY_EWRONGTYPE);
+  assert_error(belay_lock_error(c->lock), BELAY_EWRONGTYPE);
+  assert_false(belay_err_retryable(BELAY_EWRONGTYPE));
+  assert_int_equal(server_integer(bed->server, "LLEN", key_of(c), NULL), 2);
+  bed_close(bed);
+}
+
+static void test_an_attempt_that_finds_it_held_never_touches_the_holders_ttl(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  contender_t *waiter = contender_new(bed, "door", NULL);
+  foreign_holder(waiter, 60000);
+  assert_error(acquire(waiter, 300), BELAY_ETIMEDOUT);
+  assert_between(pttl_of(waiter), 50000, 59750);
+  assert_string_equal(value_of(waiter), "somebody else");
+  bed_close(bed);
+}
+
+/* ---- giving it back ------------------------------------------------------------------------------------ */
+
+static void test_release_removes_the_key(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  contender_t *c = contender_new(bed, "door", NULL);
+  assert_error(try_lock(c), 0);
+  assert_error(begin_release(c), 0);
+  assert_int_equal(belay_lock_remaining_us(c->lock), 0);
+  assert_error(outcome(c), 0);
+  assert_int_equal(server_keys(bed->server), 0);
+  assert_int_equal(c->lost, 0);
+  bed_close(bed);
+}
+
+static void test_release_without_a_callback(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  contender_t *c = contender_new(bed, "door", NULL);
+  assert_error(try_lock(c), 0);
+  assert_error(belay_lock_release(c->lock, BELAY_DEFAULT, NULL), 0);
+  bed_until(bed, server_keys(bed->server) == 0);
+  bed_settle(bed);
+  assert_error(try_lock(c), 0);
+  bed_close(bed);
+}
+
+static void test_release_without_holding_is_refused(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  contender_t *c = contender_new(bed, "door", NULL);
+  assert_error(release(c), BELAY_ENOTOWNER);
+  foreign_holder(c, 60000);
+  assert_error(try_lock(c), BELAY_EHELD);
+  assert_error(release(c), BELAY_ENOTOWNER);
+  assert_string_equal(value_of(c), "somebody else");
+  server_do(bed->server, "DEL", key_of(c), NULL);
+  assert_error(try_lock(c), 0);
+  assert_error(release(c), 0);
+  assert_error(release(c), BELAY_ENOTOWNER);
+  assert_int_equal(c->ended, 3);
+  bed_close(bed);
+}
+
+static void test_release_of_what_is_not_ours_any_more_removes_nothing(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  contender_t *c = contender_new(bed, "door", NULL);
+  assert_error(try_lock(c), 0);
+  foreign_holder(c, 60000);
+  assert_error(release(c), BELAY_ENOTOWNER);
+  assert_string_equal(value_of(c), "somebody else");
+  assert_int_equal(c->lost, 0);
+  server_do(bed->server, "DEL", key_of(c), NULL);
+  assert_error(try_lock(c), 0);
+  server_do(bed->server, "DEL", key_of(c), NULL);
+  assert_error(release(c), BELAY_ENOTOWNER);
+  bed_close(bed);
+}
+
+static void test_release_leaves_a_foreign_key_of_another_type_alone(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  contender_t *c = contender_new(bed, "door", NULL);
+  assert_error(try_lock(c), 0);
+  server_do(bed->server, "DEL", key_of(c), NULL);
+  server_do(bed->server, "RPUSH", key_of(c), "a", NULL);
+  assert_error(release(c), BELAY_ENOTOWNER);
+  assert_int_equal(server_integer(bed->server, "LLEN", key_of(c), NULL), 1);
+  bed_close(bed);
+}
+
+/* ---- names, keys, tokens ------------------------------------------------------------------------------- */
+
+static void test_the_key_is_made_of_namespace_family_and_name(void **state) {
+  (void)state;
+  static const char *const parts[] = {"shop", "eu{1}"};
+  belay_client_options_t options = client_options();
+  options.namespace_parts = parts;
+  options.namespace_count = 2;
+  bed_t *bed = bed_open(&options);
+  assert_string_equal(key_of(contender_new(bed, "a::b", NULL)), "shop::eu%7B1%7D::lock::{a%3A:b}");
+  contender_t *c = contender_new(bed, "order:42", NULL);
+  assert_string_equal(key_of(c), "shop::eu%7B1%7D::lock::{order:42}");
+  assert_error(try_lock(c), 0);
+  assert_int_equal(server_integer(bed->server, "EXISTS", "shop::eu%7B1%7D::lock::{order:42}", NULL),
+                   1);
+  bed_close(bed);
+}
+
+static void test_names_may_be_any_bytes_and_long(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  static const char odd[] = {'a', '\0', '\n', '{', '}', (char)0xff, ' '};
+  char lengthy[1024];
+  memset(lengthy, '{', sizeof lengthy);
+  contender_t *c = contender_new(bed, "plain", NULL);
+  belay_lock_t *odd_lock, *long_lock;
+  size_t len;
+  assert_error(belay_lock_new(bed->client, odd, sizeof odd, NULL, &odd_lock), 0);
+  assert_error(belay_lock_new(bed->client, lengthy, sizeof lengthy, NULL, &long_lock), 0);
+  belay_lock_key(long_lock, &len);
+  assert_true(len > 3 * sizeof lengthy);
+  belay_lock_t *plain = c->lock;
+  belay_lock_set_data(odd_lock, c);
+  belay_lock_set_data(long_lock, c);
+  c->lock = odd_lock;
+  assert_error(try_lock(c), 0);
+  assert_int_equal(server_integer(bed->server, "EXISTS", "belay::lock::{a%00%0A%7B%7D\xff }", NULL),
+                   1);
+  c->lock = long_lock;
+  assert_error(try_lock(c), 0);
+  assert_int_equal(server_keys(bed->server), 2);
+  c->lock = plain;
+  bed_close(bed);
+}
+
+static void test_an_exact_key_is_taken_as_it_is(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_lock_options_t options = lock_options();
+  options.key = "some{thing}::else";
+  options.key_len = strlen(options.key);
+  contender_t *c = contender_new(bed, "whatever", &options);
+  assert_string_equal(key_of(c), "some{thing}::else");
+  assert_error(try_lock(c), 0);
+  assert_int_equal(server_integer(bed->server, "EXISTS", "some{thing}::else", NULL), 1);
+  assert_true(is_on_server(c));
+  assert_error(release(c), 0);
+  assert_int_equal(server_keys(bed->server), 0);
+  bed_close(bed);
+}
+
+static void check_token(const char *token, const char *label) {
+  for (int i = 0; i < 40; i++)
+    assert_true(isdigit((unsigned char)token[i]) || (token[i] >= 'a' && token[i] <= 'f'));
+  assert_int_equal(token[40], ':');
+  assert_string_equal(token + 41, label);
+}
+
+static void test_the_token_is_forty_digits_and_a_label(void **state) {
+  (void)state;
+  belay_client_options_t options = client_options();
+  options.owner = "me@here";
+  bed_t *bed = bed_open(&options);
+  contender_t *c = contender_new(bed, "door", NULL);
+  char token[128], again[128], few[8];
+  assert_int_equal(belay_lock_token(c->lock, token, sizeof token), 0);
+  assert_string_equal(token, "");
+  assert_error(try_lock(c), 0);
+  assert_int_equal(belay_lock_token(c->lock, token, sizeof token), 48);
+  check_token(token, "me@here");
+  assert_string_equal(value_of(c), token);
+  assert_int_equal(belay_lock_token(c->lock, few, sizeof few), 48);
+  assert_memory_equal(few, token, 7);
+  assert_int_equal(few[7], '\0');
+  assert_int_equal(belay_lock_token(c->lock, NULL, 0), 48);
+  assert_error(release(c), 0);
+  assert_int_equal(belay_lock_token(c->lock, again, sizeof again), 0);
+  assert_error(try_lock(c), 0);
+  belay_lock_token(c->lock, again, sizeof again);
+  assert_memory_not_equal(token, again, 40);
+  bed_close(bed);
+}
+
+static void test_the_label_is_host_and_pid_by_default(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  contender_t *c = contender_new(bed, "door", NULL);
+  char host[65] = "", label[128], token[128];
+  gethostname(host, sizeof host - 1);
+  snprintf(label, sizeof label, "%s:%d", host, (int)getpid());
+  assert_error(try_lock(c), 0);
+  belay_lock_token(c->lock, token, sizeof token);
+  check_token(token, label);
+  bed_close(bed);
+}
+
+/* ---- the rest ------------------------------------------------------------------------------------------ */
+
+static void test_a_held_lock_keeps_the_loop_alive_only_if_asked_to(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  contender_t *c = contender_new(bed, "door", NULL);
+  assert_false(uv_loop_alive(&bed->loop));
+  assert_error(begin_acquire(c, 0), 0);
+  assert_true(uv_loop_alive(&bed->loop));
+  uv_run(&bed->loop, UV_RUN_DEFAULT); /* ends by itself, the lock being held */
+  assert_int_equal(c->ended, 1);
+  assert_error(c->status, 0);
+  belay_lock_ref(c->lock);
+  belay_lock_ref(c->lock);
+  assert_true(uv_loop_alive(&bed->loop));
+  belay_lock_unref(c->lock);
+  assert_false(uv_loop_alive(&bed->loop));
+  belay_lock_ref(c->lock);
+  assert_error(begin_release(c), 0);
+  uv_run(&bed->loop, UV_RUN_DEFAULT);
+  assert_int_equal(c->ended, 2);
+  bed_close(bed);
+}
+
+static void test_data_is_the_callers(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  int mine, other;
+  belay_lock_options_t options = lock_options();
+  options.data = &mine;
+  belay_lock_t *lock;
+  assert_error(belay_lock_new(bed->client, "door", 4, &options, &lock), 0);
+  assert_ptr_equal(belay_lock_data(lock), &mine);
+  belay_lock_set_data(lock, &other);
+  assert_ptr_equal(belay_lock_data(lock), &other);
+  assert_ptr_equal(belay_client_data(bed->client), bed);
+  assert_ptr_equal(belay_data(bed->belay), bed);
+  assert_ptr_equal(belay_client_belay(bed->client), bed->belay);
+  bed_close(bed);
+}
+
+static void test_the_name_is_copied(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  char name[] = "door";
+  contender_t *c = contender_new(bed, name, NULL);
+  memset(name, 'x', sizeof name);
+  assert_string_equal(key_of(c), "belay::lock::{door}");
+  bed_close(bed);
+}
+
+static void test_losses_have_names(void **state) {
+  (void)state;
+  assert_string_equal(belay_lost_name(BELAY_LOST_EXPIRED), "expired");
+  assert_string_equal(belay_lost_name(BELAY_LOST_TAKEN), "taken");
+  assert_string_equal(belay_lost_name(BELAY_LOST_MAX_HOLD), "max-hold");
+  assert_string_equal(belay_lost_name(BELAY_LOST_CLOSED), "closed");
+}
+
+static void test_a_hundred_contenders_take_turns(void **state) {
+  (void)state;
+  enum { CONTENDERS = 100 };
+  bed_t *bed = bed_open(NULL);
+  belay_lock_options_t options = lock_options();
+  options.retry_min_ms = options.retry_max_ms = 5;
+  contender_t *all[CONTENDERS];
+  for (int i = 0; i < CONTENDERS; i++) {
+    all[i] = contender_new(bed, "door", &options);
+    assert_error(begin_acquire(all[i], BELAY_FOREVER), 0);
+  }
+  for (int turns = 0; turns < CONTENDERS; turns++) {
+    contender_t *holder = NULL;
+    bed_wait_begin(bed, "somebody holds it");
+    while (holder == NULL) {
+      for (int i = 0; i < CONTENDERS; i++)
+        if (belay_lock_remaining_us(all[i]->lock) > 0) {
+          assert_null(holder);
+          holder = all[i];
+        }
+      if (holder == NULL)
+        bed_turn(bed);
+    }
+    bed_wait_end(bed);
+    assert_error(release(holder), 0);
+  }
+  for (int i = 0; i < CONTENDERS; i++)
+    assert_int_equal(all[i]->ended, 2);
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_a_free_lock_is_taken),
+      cmocka_unit_test(test_one_attempt_at_a_held_lock_says_held),
+      cmocka_unit_test(test_locks_of_different_names_are_different),
+      cmocka_unit_test(test_a_waiter_gets_it_when_it_is_released),
+      cmocka_unit_test(test_a_wait_ends_when_its_time_is_over),
+      cmocka_unit_test(test_a_wait_that_is_not_told_is_the_options),
+      cmocka_unit_test(test_a_wait_for_ever_ends_when_it_is_canceled),
+      cmocka_unit_test(test_what_is_canceled_at_once_leaves_nothing),
+      cmocka_unit_test(test_attempts_may_be_limited),
+      cmocka_unit_test(test_polls_never_outwait_the_holders_ttl),
+      cmocka_unit_test(test_acquire_while_something_pends_or_it_is_held_is_refused),
+      cmocka_unit_test(test_a_foreign_key_of_another_type_is_named_and_left_alone),
+      cmocka_unit_test(test_an_attempt_that_finds_it_held_never_touches_the_holders_ttl),
+      cmocka_unit_test(test_release_removes_the_key),
+      cmocka_unit_test(test_release_without_a_callback),
+      cmocka_unit_test(test_release_without_holding_is_refused),
+      cmocka_unit_test(test_release_of_what_is_not_ours_any_more_removes_nothing),
+      cmocka_unit_test(test_release_leaves_a_foreign_key_of_another_type_alone),
+      cmocka_unit_test(test_the_key_is_made_of_namespace_family_and_name),
+      cmocka_unit_test(test_names_may_be_any_bytes_and_long),
+      cmocka_unit_test(test_an_exact_key_is_taken_as_it_is),
+      cmocka_unit_test(test_the_token_is_forty_digits_and_a_label),
+      cmocka_unit_test(test_the_label_is_host_and_pid_by_default),
+      cmocka_unit_test(test_a_held_lock_keeps_the_loop_alive_only_if_asked_to),
+      cmocka_unit_test(test_data_is_the_callers),
+      cmocka_unit_test(test_the_name_is_copied),
+      cmocka_unit_test(test_losses_have_names),
+      cmocka_unit_test(test_a_hundred_contenders_take_turns),
+  };
+  return cmocka_run_group_tests_name("lock", tests, NULL, NULL);
+}

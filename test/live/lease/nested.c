@@ -1,0 +1,221 @@
+/* Things that happen while something else is being done: a connection that breaks while a round is asked, an
+ * address that leads elsewhere, a loop that stands still in the middle of an attempt. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <openssl/ssl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "scripts.gen.h"
+#include "support/fixtures/lease/fencing.h"
+#include "support/deployments/remote.h"
+
+#define LOCKS 20 /* more calls than a connection gathers before it writes */
+
+/* ---- a connection that breaks while a round is asked --------------------------------------------------------- */
+
+static atomic_int
+    armed; /* from now on numbers cannot be proposed to whoever is at that port; 0: they can */
+static atomic_uint broken;
+
+static bool encrypted; /* what is written is not to be read, and it is such a proposal */
+
+static bool proposes(const void *data, size_t len) {
+  return memmem(data, len, belay__script_fence_accept.sha1, 40) != NULL;
+}
+
+/* In the place of the C library's: a write may end a connection. */
+ssize_t send(int fd, const void *data, size_t len, int flags) {
+  struct sockaddr_in peer;
+  socklen_t size = sizeof peer;
+  int port = atomic_load(&armed);
+  if (port != 0 && getpeername(fd, (struct sockaddr *)&peer, &size) == 0 &&
+      peer.sin_family == AF_INET && ntohs(peer.sin_port) == port &&
+      (encrypted || proposes(data, len))) {
+    atomic_fetch_add(&broken, 1);
+    errno = ETIMEDOUT;
+    return -1;
+  }
+  return syscall(SYS_sendto, fd, data, len, flags, NULL, 0);
+}
+
+typedef int ssl_write_fn(SSL *, const void *, size_t, size_t *);
+
+/* In the place of OpenSSL's, which comes before. */
+int SSL_write_ex(SSL *ssl, const void *data, size_t len, size_t *written) {
+  ssl_write_fn *function;
+  void *symbol = dlsym(RTLD_NEXT, "SSL_write_ex");
+  memcpy(&function, &symbol, sizeof function);
+  encrypted = proposes(data, len);
+  int result = function(ssl, data, len, written);
+  encrypted = false;
+  return result;
+}
+
+static unsigned grants;
+
+/* A lock that is said to be held is, and has its number. */
+static void look(contender_t *c, event_t event) {
+  if (event != EVENT_ENDED || c->status != 0)
+    return;
+  grants++;
+  assert_true(belay_lock_remaining_us(c->lock) > 0);
+  assert_true(belay_lock_fence(c->lock) > 0);
+}
+
+static bool is_up(const belay_client_t *client) {
+  belay_client_stats_t stats;
+  belay_client_stats(client, &stats);
+  return stats.links_up > 0;
+}
+
+static void test_a_connection_that_breaks_while_the_others_are_asked(void **state) {
+  (void)state;
+  nodes_t *nodes = nodes_open(3, NULL);
+  relay_t *wire = relay_start(server_url(nodes->server[0]));
+  belay_client_t *clients[] = {bed_connect(nodes->bed, relay_url(wire), NULL), nodes->client[1],
+                               nodes->client[2]};
+  belay_lock_options_t options = unhurried_options(10000 * slow());
+  options.fencing = true;
+  contender_t *c[LOCKS];
+  for (unsigned i = 0; i < LOCKS; i++) {
+    char name[16];
+    snprintf(name, sizeof name, "door %u", i);
+    c[i] = contender_over(nodes->bed, clients, 3, name, &options);
+    assert_error(acquire(c[i], 5000 * slow()), 0);
+    assert_error(release(c[i]), 0);
+    c[i]->then = look;
+  }
+  bed_until(nodes->bed, is_up(clients[0])); /* a majority does without it */
+  bed_settle(nodes->bed);
+  relay_delay(
+      wire, 100 * (int)slow()); /* its grants are still on their way when the number is proposed */
+  grants = 0;
+  atomic_store(&armed, atoi(strrchr(relay_url(wire), ':') + 1));
+  for (unsigned i = 0; i < LOCKS; i++)
+    assert_error(begin_acquire(c[i], 0), 0);
+  for (unsigned i = 0; i < LOCKS; i++)
+    (void)outcome(c[i]);
+  atomic_store(&armed, 0);
+  assert_true(atomic_load(&broken) > 0);
+  assert_true(grants > 0);
+  relay_delay(wire, 0);
+  nodes_close(nodes);
+  relay_stop(wire);
+}
+
+/* ---- an address that leads elsewhere --------------------------------------------------------------------------- */
+
+/* The first server is reached under the third address in the end: what an extend finds there is released. */
+static void test_a_key_that_is_found_under_another_address_is_released(void **state) {
+  (void)state;
+  nodes_t *nodes = nodes_open(2, NULL);
+  relay_t *first = relay_start(server_url(nodes->server[0]));
+  relay_t *third = relay_start(server_url(nodes->server[0]));
+  relay_lead(third, "unix:///none");
+  belay_client_options_t options = client_options();
+  options.reconnect_max_ms = 50;
+  belay_client_t *clients[] = {bed_connect(nodes->bed, relay_url(first), &options),
+                               nodes->client[1],
+                               bed_connect(nodes->bed, relay_url(third), &options)};
+  belay_lock_options_t lock = unhurried_options(20000 * slow());
+  contender_t *c = contender_over(nodes->bed, clients, 3, "door", &lock);
+  assert_error(acquire(c, 5000 * slow()), 0);
+  bed_run_for(nodes->bed, lock.timeout_ms + 100); /* the third one has not been reached */
+  relay_lead(third, server_url(nodes->server[0]));
+  relay_lead(first, "unix:///none");
+  relay_cut(first);
+  for (int i = 0; i < 50 && extend(c, 20000 * slow()) != 0; i++)
+    bed_run_for(nodes->bed, 50);
+  assert_error(c->extend_status, 0);
+  assert_error(release(c), 0);
+  bed_until(nodes->bed, nodes_value(nodes, 0, c) == NULL);
+  nodes_close(nodes);
+  relay_stop(first);
+  relay_stop(third);
+}
+
+/* ---- a loop that stands still ---------------------------------------------------------------------------------- */
+
+static bool to_stall;
+
+static void stall_behind_a_call(void *ctx, const belay_trace_t *trace) {
+  (void)ctx;
+  if (!to_stall || trace->event != BELAY_TRACE_SENT)
+    return;
+  to_stall = false;
+  stall_ms(3000);
+}
+
+/* The delay before the next attempt is measured by rounds, not by how long the loop was away. */
+static void test_a_loop_that_stood_still_asks_again_soon(void **state) {
+  (void)state;
+  belay_client_options_t client = client_options();
+  client.trace = stall_behind_a_call;
+  belay_lock_options_t options = redlock_options(2000);
+  nodes_t *nodes = nodes_open(3, &client);
+  contender_t *c = nodes_contender(nodes, "door", &options);
+  assert_error(acquire(c, 5000 * slow()), 0);
+  assert_error(release(c), 0);
+  for (int i = 0; i < 3; i++) {
+    nodes_settle(nodes);
+    to_stall = true;
+    int64_t began = clock_now();
+    assert_error(acquire(c, 60000), 0);
+    assert_between(clock_since_ms(began), 3000, 3000 + 2000 * slow());
+    assert_error(release(c), 0);
+  }
+  nodes_close(nodes);
+}
+
+/* The first of two callbacks takes longer than both leases. */
+static void oversleep(contender_t *c, event_t event) {
+  contender_t *other = c->arg;
+  if (event == EVENT_ENDED && c->status == 0 && other->ended < other->begun)
+    stall_ms(400);
+}
+
+/* Both were granted by a majority; who is told second is told the truth. */
+static void test_a_grant_that_is_over_before_it_is_told_is_none(void **state) {
+  (void)state;
+  nodes_t *nodes = nodes_open(3, NULL);
+  belay_lock_options_t options = redlock_options(300);
+  contender_t *c[] = {nodes_contender(nodes, "one", &options),
+                      nodes_contender(nodes, "two", &options)};
+  for (int i = 0; i < 2; i++) {
+    c[i]->arg = c[1 - i];
+    c[i]->then = oversleep;
+  }
+  bool expired = false;
+  for (int turn = 0; turn < 50 && !expired; turn++) {
+    for (int i = 0; i < 2; i++)
+      assert_error(begin_acquire(c[i], 0), 0);
+    for (int i = 0; i < 2; i++) {
+      int status = outcome(c[i]);
+      expired |= status == BELAY_EEXPIRED;
+      assert_true(status != 0 || c[i]->lost > 0 || remaining_ms(c[i]) > 0);
+    }
+    for (int i = 0; i < 2; i++)
+      if (remaining_ms(c[i]) > 0)
+        (void)release(c[i]);
+    bed_until(nodes->bed, remaining_ms(c[0]) == 0 && remaining_ms(c[1]) == 0);
+    nodes_settle(nodes);
+  }
+  assert_true(expired);
+  nodes_expect_no_key(nodes);
+  nodes_close(nodes);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_a_connection_that_breaks_while_the_others_are_asked),
+      cmocka_unit_test(test_a_key_that_is_found_under_another_address_is_released),
+      cmocka_unit_test(test_a_loop_that_stood_still_asks_again_soon),
+      cmocka_unit_test(test_a_grant_that_is_over_before_it_is_told_is_none),
+  };
+  return cmocka_run_group_tests_name("nested", tests, NULL, NULL);
+}

@@ -1,0 +1,270 @@
+/* How a fencing number is agreed on by several nodes, where proposers are late, or overtake each other, or find no
+ * majority: by hand with the scripts fence_read and fence_accept, and in the middle of an acquire. */
+#include "support/fixtures/lease/fencing.h"
+
+/* ---- proposers that come late ------------------------------------------------------------------------------ */
+
+static void test_what_a_paused_proposer_read_is_refused_later(void **state) {
+  (void)state;
+  nodes_t *nodes = nodes_open(3, NULL);
+  contender_t *c = fenced(nodes, "door");
+  uint64_t paused = read_all_by_hand(nodes, c);
+  (void)grow(c, paused);
+  nodes_settle(nodes);
+  assert_true(accept_all_by_hand(nodes, c, paused, "the paused one") <= 1); /* no majority */
+  nodes_close(nodes);
+}
+
+/* The counters being ahead of the clocks, both read the same. */
+static void test_and_so_it_is_where_both_read_the_same(void **state) {
+  (void)state;
+  nodes_t *nodes = nodes_open(3, NULL);
+  contender_t *c = fenced(nodes, "door");
+  plant_on_all(nodes, c, digits(in_an_hour(nodes->server[0])));
+  uint64_t paused = read_all_by_hand(nodes, c);
+  assert_error(acquire(c, 5000 * slow()), 0);
+  assert_int_equal(fence_of(c), paused);
+  nodes_settle(nodes);
+  assert_true(accept_all_by_hand(nodes, c, paused, "the paused one") <= 1); /* no majority */
+  nodes_close(nodes);
+}
+
+/* One had its number accepted on a minority and was paused; then there is another holder. Either has that one a
+ * larger number, or the same, and then the paused one gets no majority any more. */
+static void test_a_number_that_a_minority_accepted_is_nobodys_later(void **state) {
+  (void)state;
+  nodes_t *nodes = nodes_open(3, NULL);
+  contender_t *c = fenced(nodes, "door");
+  plant_on_all(nodes, c, digits(in_an_hour(nodes->server[0])));
+  uint64_t paused = read_all_by_hand(nodes, c);
+  assert_int_equal(accept_by_hand(nodes->server[0], c, paused, "the paused one"), 1);
+  assert_error(acquire(c, 5000 * slow()), 0);
+  nodes_settle(nodes);
+  unsigned late = accept_by_hand(nodes->server[1], c, paused, "the paused one") +
+                  accept_by_hand(nodes->server[2], c, paused, "the paused one");
+  assert_true(fence_of(c) > paused || (fence_of(c) == paused && late == 0));
+  nodes_close(nodes);
+}
+
+/* Two proposers, in all orders in which the nodes can hear of them: bit i of `order` says that node i heard the
+ * second one first. How many accepted each. */
+static void propose(nodes_t *nodes, const contender_t *c, unsigned order, const uint64_t number[2],
+                    unsigned accepted[2]) {
+  static const char *const token[2] = {"the first", "the second"};
+  accepted[0] = accepted[1] = 0;
+  for (unsigned i = 0; i < nodes->n; i++) {
+    unsigned early = order >> i & 1;
+    accepted[early] += accept_by_hand(nodes->server[i], c, number[early], token[early]);
+    accepted[!early] += accept_by_hand(nodes->server[i], c, number[!early], token[!early]);
+  }
+}
+
+static unsigned ones(unsigned bits) {
+  unsigned count = 0;
+  for (; bits != 0; bits &= bits - 1)
+    count++;
+  return count;
+}
+
+static void expect_no_number_twice(unsigned n) {
+  nodes_t *nodes = nodes_open(n, NULL);
+  contender_t *c = fenced(nodes, "door");
+  for (unsigned order = 0; order < 1U << n; order++) {
+    uint64_t number = read_all_by_hand(nodes, c), same[2] = {number, number}, accepted_by;
+    unsigned accepted[2];
+    propose(nodes, c, order, same, accepted);
+    accepted_by = accepted[0] + accepted[1];
+    assert_int_equal(accepted_by, n); /* each node took the one that it heard first */
+    assert_int_equal(accepted[1], ones(order));
+    assert_false(accepted[0] > n / 2 && accepted[1] > n / 2);
+  }
+  nodes_close(nodes);
+}
+
+static void test_two_proposers_of_one_number_never_both_have_a_majority(void **state) {
+  (void)state;
+  expect_no_number_twice(3);
+  expect_no_number_twice(5);
+}
+
+static void test_a_smaller_number_is_refused_wherever_a_larger_one_was_first(void **state) {
+  (void)state;
+  nodes_t *nodes = nodes_open(5, NULL);
+  contender_t *c = fenced(nodes, "door");
+  for (unsigned order = 0; order < 1U << 5; order++) {
+    uint64_t number = read_all_by_hand(nodes, c), two[2] = {number, number + 1};
+    unsigned accepted[2];
+    propose(nodes, c, order, two, accepted);
+    assert_int_equal(accepted[0], 5 - ones(order));
+    assert_int_equal(accepted[1], 5);
+  }
+  nodes_close(nodes);
+}
+
+/* Accepting is remembered with the token, so that it may be sent again. */
+static void test_an_accept_that_is_sent_twice_is_accepted_twice(void **state) {
+  (void)state;
+  nodes_t *nodes = nodes_open(1, NULL);
+  contender_t *c = fenced(nodes, "door");
+  uint64_t number = read_by_hand(nodes->server[0], c);
+  assert_int_equal(accept_by_hand(nodes->server[0], c, number, "mine"), 1);
+  assert_int_equal(accept_by_hand(nodes->server[0], c, number, "mine"), 1);
+  assert_int_equal(accept_by_hand(nodes->server[0], c, number, "another's"), 0);
+  assert_int_equal(accept_by_hand(nodes->server[0], c, number - 1, "mine"), 0);
+  nodes_close(nodes);
+}
+
+/* ---- in the middle of it ------------------------------------------------------------------------------------ */
+
+/* Springs when the first nodes are about to be sent that script. */
+typedef struct trap {
+  nodes_t *nodes;
+  contender_t *c; /* NULL: not set */
+  const char *script;
+  void (*spring)(struct trap *trap);
+  unsigned times, sprung; /* at most, and so far */
+  uint64_t planted;
+} trap_t;
+
+static void on_trace(void *ctx, const belay_trace_t *trace) {
+  trap_t *trap = ctx;
+  if (trap->c == NULL || trap->sprung == trap->times || trace->event != BELAY_TRACE_SENT ||
+      strcmp(trace->command, trap->script) != 0)
+    return;
+  trap->sprung++;
+  trap->spring(trap);
+}
+
+static trap_t *trap_open(const char *script, void (*spring)(trap_t *trap), unsigned times) {
+  trap_t *trap = calloc(1, sizeof *trap);
+  belay_client_options_t options = client_options();
+  options.trace = on_trace;
+  options.trace_ctx = trap;
+  trap->script = script;
+  trap->spring = spring;
+  trap->times = times;
+  trap->nodes = nodes_open(3, &options);
+  return trap;
+}
+
+/* With a contender that has held it before, so that the connections are there. */
+static void set_trap(trap_t *trap) {
+  belay_lock_options_t options = fencing_options();
+  options.ttl_ms = 1500 * slow();
+  options.watchdog = BELAY_WATCHDOG_OFF;
+  options.timeout_ms = 150 * slow();
+  contender_t *c = nodes_contender(trap->nodes, "door", &options);
+  (void)grow(c, 0);
+  nodes_settle(trap->nodes);
+  trap->c = c;
+}
+
+static void trap_close(trap_t *trap) {
+  nodes_close(trap->nodes);
+  free(trap);
+}
+
+static void overtake(trap_t *trap) {
+  trap->planted = read_all_by_hand(trap->nodes, trap->c) + 1000;
+  plant_on_all(trap->nodes, trap->c, digits(trap->planted));
+}
+
+static void test_who_is_overtaken_between_reading_and_accepting_reads_again(void **state) {
+  (void)state;
+  trap_t *trap = trap_open("fence_accept", overtake, 1);
+  set_trap(trap);
+  assert_error(try_lock(trap->c), 0);
+  assert_int_equal(trap->sprung, 1);
+  assert_true(fence_of(trap->c) > trap->planted);
+  trap_close(trap);
+}
+
+static void test_who_is_overtaken_again_and_again_gives_up_in_time(void **state) {
+  (void)state;
+  trap_t *trap = trap_open("fence_accept", overtake, 1000000);
+  set_trap(trap);
+  int64_t began = clock_now();
+  assert_int_not_equal(try_lock(trap->c), 0);
+  assert_true(trap->sprung > 0);
+  assert_true(clock_since_ms(began) < 2000 * slow());
+  trap->times = 0;
+  expect_nothing_left(trap->nodes, trap->c);
+  trap_close(trap);
+}
+
+static void oversleep(trap_t *trap) {
+  (void)trap;
+  stall_ms(1800 * slow());
+}
+
+static void test_who_oversleeps_before_accepting_has_nothing(void **state) {
+  (void)state;
+  trap_t *trap = trap_open("fence_accept", oversleep, 1);
+  set_trap(trap);
+  assert_int_not_equal(try_lock(trap->c), 0);
+  assert_int_equal(trap->sprung, 1);
+  expect_nothing_left(trap->nodes, trap->c);
+  trap_close(trap);
+}
+
+static void pause_a_majority(trap_t *trap) {
+  server_pause(trap->nodes->server[0]);
+  server_pause(trap->nodes->server[1]);
+}
+
+static void expect_no_grant_without_a_majority_for(const char *script) {
+  trap_t *trap = trap_open(script, pause_a_majority, 1);
+  set_trap(trap);
+  int64_t began = clock_now();
+  int status = try_lock(trap->c);
+  assert_true(status == BELAY_ENOQUORUM || status == BELAY_EUNKNOWN || status == BELAY_EEXPIRED);
+  assert_int_equal(trap->sprung, 1);
+  assert_true(clock_since_ms(began) < 2000 * slow());
+  server_resume(trap->nodes->server[0]);
+  server_resume(trap->nodes->server[1]);
+  expect_nothing_left(trap->nodes, trap->c);
+  (void)grow(trap->c, 0);
+  trap_close(trap);
+}
+
+static void test_a_majority_that_stops_before_it_is_read(void **state) {
+  (void)state;
+  expect_no_grant_without_a_majority_for("fence_read");
+}
+
+static void test_a_majority_that_stops_before_it_accepts(void **state) {
+  (void)state;
+  expect_no_grant_without_a_majority_for("fence_accept");
+}
+
+static void test_a_minority_that_stands_still_delays_nothing(void **state) {
+  (void)state;
+  nodes_t *nodes = nodes_open(5, NULL);
+  contender_t *c = fenced(nodes, "door");
+  uint64_t last = grow(c, 0);
+  server_pause(nodes->server[1]);
+  server_pause(nodes->server[3]);
+  int64_t began = clock_now();
+  for (int i = 0; i < 10; i++)
+    last = grow(c, last);
+  assert_true(clock_since_ms(began) < 2500 * slow()); /* half of ten timeouts */
+  nodes_close(nodes);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_what_a_paused_proposer_read_is_refused_later),
+      cmocka_unit_test(test_and_so_it_is_where_both_read_the_same),
+      cmocka_unit_test(test_a_number_that_a_minority_accepted_is_nobodys_later),
+      cmocka_unit_test(test_two_proposers_of_one_number_never_both_have_a_majority),
+      cmocka_unit_test(test_a_smaller_number_is_refused_wherever_a_larger_one_was_first),
+      cmocka_unit_test(test_an_accept_that_is_sent_twice_is_accepted_twice),
+      cmocka_unit_test(test_who_is_overtaken_between_reading_and_accepting_reads_again),
+      cmocka_unit_test(test_who_is_overtaken_again_and_again_gives_up_in_time),
+      cmocka_unit_test(test_who_oversleeps_before_accepting_has_nothing),
+      cmocka_unit_test(test_a_majority_that_stops_before_it_is_read),
+      cmocka_unit_test(test_a_majority_that_stops_before_it_accepts),
+      cmocka_unit_test(test_a_minority_that_stands_still_delays_nothing),
+  };
+  return cmocka_run_group_tests_name("proposer", tests, NULL, NULL);
+}

@@ -1,0 +1,432 @@
+/* Who votes and who does not yet: fresh servers, servers that do not tell who they are, and one max_ttl for all. */
+#include <stdio.h>
+
+#include "support/base/never.h"
+#include "support/servers/quarantine.h"
+
+/* ---- the marker ------------------------------------------------------------------------------------------- */
+
+static void test_the_marker_names_the_server_and_stays(void **state) {
+  (void)state;
+  char max_ttl[24];
+  nodes_t *nodes = visit();
+  snprintf(max_ttl, sizeof max_ttl, "%lld", (long long)MAX_TTL);
+  ask_until(quarantined(nodes, "door"), BELAY_VOTE_GRANTED, 3);
+  for (unsigned i = 0; i < 3; i++) {
+    expect_marker_of(nodes->server[i]);
+    assert_int_equal(marker_since(nodes->server[i]), 0);
+    assert_string_equal(marker(nodes->server[i], "max_ttl"), max_ttl);
+    assert_int_equal(server_integer(nodes->server[i], "PTTL", marker_key(), NULL), -1);
+  }
+  leave(nodes);
+}
+
+static void test_a_marker_of_another_type_costs_that_node_its_vote(void **state) {
+  (void)state;
+  nodes_t *nodes = visit();
+  contender_t *c = quarantined(nodes, "door");
+  server_do(nodes->server[1], "SET", marker_key(), "something else", NULL);
+  ask_until(c, BELAY_VOTE_REFUSED, 1);
+  assert_error(tally_of(c).node[1].error, BELAY_EWRONGTYPE);
+  assert_error(wait_for(c), 0);
+  leave(nodes);
+}
+
+/* ---- fresh servers ---------------------------------------------------------------------------------------- */
+
+/* All who vote so give that reason. */
+static void expect_reason(contender_t *c, belay_vote_t vote, int error) {
+  belay_lock_tally_t tally = tally_of(c);
+  for (unsigned i = 0; i < tally.nodes; i++)
+    if (tally.node[i].vote == vote)
+      assert_error(tally.node[i].error, error);
+}
+
+static void test_fresh_servers_do_not_vote(void **state) {
+  (void)state;
+  nodes_t *nodes = nodes_open(3, NULL);
+  contender_t *c = quarantined(nodes, "door");
+  ask_until(c, BELAY_VOTE_QUARANTINED, 2);
+  assert_error(try_lock(c), BELAY_ENOQUORUM);
+  assert_error(belay_lock_error(c->lock), BELAY_ENOQUORUM);
+  expect_reason(c, BELAY_VOTE_QUARANTINED, BELAY_EQUARANTINED);
+  nodes_settle(nodes);
+  assert_int_equal(nodes_keys(nodes), 0);
+  nodes_close(nodes);
+}
+
+static void test_a_waiter_gets_it_when_fresh_servers_have_been_up_for_max_ttl(void **state) {
+  (void)state;
+  int64_t began = clock_now();
+  nodes_t *nodes = nodes_open(3, NULL);
+  contender_t *c = quarantined(nodes, "door");
+  assert_error(wait_for(c), 0);
+  assert_between(clock_since_ms(began), MAX_TTL, MAX_TTL + 3 * SECONDS + 1 * SECONDS * slow());
+  nodes_close(nodes);
+}
+
+static void test_off_they_vote_at_once_and_no_marker_is_written(void **state) {
+  (void)state;
+  nodes_t *nodes = nodes_open(3, NULL);
+  belay_lock_options_t options = quarantine_options_with(BELAY_QUARANTINE_OFF);
+  ask_until(nodes_contender(nodes, "door", &options), BELAY_VOTE_GRANTED, 3);
+  nodes_settle(nodes);
+  for (unsigned i = 0; i < 3; i++)
+    assert_int_equal(server_keys(nodes->server[i]), 0);
+  nodes_close(nodes);
+}
+
+static void test_trust_changes_nothing_where_servers_tell_their_run_id(void **state) {
+  (void)state;
+  nodes_t *nodes = nodes_open(3, NULL);
+  belay_lock_options_t options = quarantine_options_with(BELAY_QUARANTINE_TRUST);
+  contender_t *c = nodes_contender(nodes, "door", &options);
+  ask_until(c, BELAY_VOTE_QUARANTINED, 2);
+  assert_error(try_lock(c), BELAY_ENOQUORUM);
+  nodes_close(nodes);
+}
+
+static void test_a_plain_lock_may_have_a_quarantine(void **state) {
+  (void)state;
+  needs_one_server("a quarantine");
+  int64_t began = clock_now();
+  bed_t *bed = bed_open(NULL);
+  belay_lock_options_t options = quarantine_options();
+  contender_t *c = contender_new(bed, "door", &options);
+  ask_until(c, BELAY_VOTE_QUARANTINED, 1);
+  assert_error(try_lock(c), BELAY_EQUARANTINED);
+  assert_true(belay_err_retryable(BELAY_EQUARANTINED));
+  bed_settle(bed);
+  assert_null(value_of(c));
+  assert_error(wait_for(c), 0);
+  assert_true(clock_since_ms(began) >= MAX_TTL);
+  assert_true(is_on_server(c));
+  bed_close(bed);
+}
+
+static void test_a_plain_lock_has_none_unless_asked_to(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  contender_t *c = contender_new(bed, "door", NULL);
+  assert_error(try_lock(c), 0);
+  assert_int_equal(server_keys(bed->server), 1);
+  bed_close(bed);
+}
+
+/* ---- one namespace, one max_ttl --------------------------------------------------------------------------- */
+
+static void test_another_max_ttl_in_the_same_namespace_is_a_mismatch(void **state) {
+  (void)state;
+  nodes_t *nodes = visit();
+  belay_lock_options_t options = quarantine_options();
+  ask_until(quarantined(nodes, "door"), BELAY_VOTE_GRANTED, 3);
+  options.max_ttl_ms = MAX_TTL - 1;
+  contender_t *c = nodes_contender(nodes, "door", &options);
+  assert_error(wait_for(c), BELAY_EMISMATCH);
+  assert_false(belay_err_retryable(BELAY_EMISMATCH));
+  ask_until(c, BELAY_VOTE_REFUSED, 2);
+  expect_reason(c, BELAY_VOTE_REFUSED, BELAY_EMISMATCH);
+  nodes_settle(nodes);
+  assert_int_equal(nodes_keys(nodes), 0);
+  leave(nodes);
+}
+
+static void test_a_mismatch_on_a_minority_costs_that_vote_only(void **state) {
+  (void)state;
+  nodes_t *nodes = visit();
+  contender_t *c = quarantined(nodes, "door");
+  ask_until(c, BELAY_VOTE_GRANTED, 3);
+  server_do(nodes->server[0], "HSET", marker_key(), "max_ttl", "123456", NULL);
+  (void)server_ask(nodes->server[0], "CLIENT", "KILL", "TYPE", "normal", NULL); /* asked again */
+  ask_until(c, BELAY_VOTE_REFUSED, 1);
+  assert_error(tally_of(c).node[0].error, BELAY_EMISMATCH);
+  assert_error(wait_for(c), 0);
+  leave(nodes);
+}
+
+static int new_status(nodes_t *nodes, const belay_lock_options_t *options) {
+  belay_lock_t *lock;
+  int error = belay_redlock_new(nodes->client, nodes->n, "door", 4, options, &lock);
+  assert_int_equal(error == 0, lock != NULL);
+  if (error == 0)
+    assert_error(belay_lock_close(lock, NULL), 0);
+  return error;
+}
+
+static void test_no_ttl_may_be_longer_than_max_ttl(void **state) {
+  (void)state;
+  nodes_t *nodes = visit();
+  belay_lock_options_t options = quarantine_options();
+  options.ttl_ms = options.max_ttl_ms;
+  assert_error(new_status(nodes, &options), 0);
+  options.ttl_ms = options.max_ttl_ms + 1;
+  assert_error(new_status(nodes, &options), BELAY_EINVAL);
+  options.ttl_ms = BELAY_DEFAULT;
+  options.max_ttl_ms = 9999;
+  assert_error(new_status(nodes, &options), BELAY_EINVAL);
+  options.quarantine = BELAY_QUARANTINE_OFF;
+  assert_error(new_status(nodes, &options), 0);
+  leave(nodes);
+}
+
+static void test_nor_be_extended_to_more(void **state) {
+  (void)state;
+  nodes_t *nodes = visit();
+  contender_t *c = quarantined(nodes, "door");
+  assert_error(wait_for(c), 0);
+  assert_error(extend(c, MAX_TTL + 1), BELAY_EINVAL);
+  assert_error(extend(c, MAX_TTL), 0);
+  assert_error(release(c), 0);
+  leave(nodes);
+}
+
+/* Extends it until the first server's word counts again, and counts what that said in between. */
+static void extend_until_it_counts(nodes_t *nodes, contender_t *c, int64_t restarted,
+                                   unsigned said[BELAY_VOTES]) {
+  do {
+    assert_error(extend(c, MAX_TTL), 0);
+    nodes_settle(nodes);
+    bed_run_for(nodes->bed, 10);
+    said[tally_of(c).node[0].vote]++;
+  } while (said[BELAY_VOTE_GRANTED] == 0);
+  assert_true(clock_since_ms(restarted) >= MAX_TTL);
+  assert_true(said[BELAY_VOTE_QUARANTINED] > 0);
+}
+
+/* Nor does a renewal that sets it again bring one back before its time. */
+static void test_a_server_that_forgot_it_keeps_it_for_nobody_before_it_votes(void **state) {
+  (void)state;
+  nodes_t *nodes = seasoned(3);
+  contender_t *c = quarantined(nodes, "door");
+  unsigned said[BELAY_VOTES] = {0};
+  assert_error(wait_for(c), 0);
+  nodes_settle(nodes);
+  server_kill(nodes->server[0]);
+  server_restart(nodes->server[0]);
+  int64_t restarted = clock_now();
+  extend_until_it_counts(nodes, c, restarted, said);
+  assert_true(said[BELAY_VOTE_RESTORED] > 0);
+  assert_error(release(c), 0);
+  nodes_close(nodes);
+}
+
+/* It was granted there, and did not count, or was not heard of. Neither does it when it is renewed. */
+static void expect_no_vote_by_renewals(bool heard) {
+  nodes_t *nodes = seasoned(3);
+  contender_t *c = quarantined(nodes, "door");
+  unsigned said[BELAY_VOTES] = {0};
+  server_kill(nodes->server[0]);
+  server_restart(nodes->server[0]);
+  int64_t restarted = clock_now();
+  do {
+    int before = nodes->bed->pongs;
+    assert_error(begin_ping(nodes->bed), 0);
+    bed_until(nodes->bed, nodes->bed->pongs > before);
+  } while (nodes->bed->pong_status != 0);
+  if (!heard)
+    server_pause(nodes->server[0]);
+  assert_error(wait_for(c), 0);
+  if (!heard) {
+    assert_error(extend(c, MAX_TTL), 0);
+    server_resume(nodes->server[0]);
+  }
+  nodes_settle(nodes);
+  assert_int_equal(tally_of(c).node[0].vote, BELAY_VOTE_QUARANTINED);
+  assert_non_null(nodes_value(nodes, 0, c));
+  extend_until_it_counts(nodes, c, restarted, said);
+  assert_error(release(c), 0);
+  nodes_close(nodes);
+}
+
+static void test_nor_where_it_was_set_before_that(void **state) {
+  (void)state;
+  expect_no_vote_by_renewals(true);
+  expect_no_vote_by_renewals(false);
+}
+
+/* ---- servers that do not tell ----------------------------------------------------------------------------- */
+
+static void test_servers_that_do_not_tell_their_run_id_never_vote(void **state) {
+  (void)state;
+  nodes_t *nodes = visit_without_info();
+  contender_t *c = quarantined(nodes, "door");
+  assert_error(acquire(c, MAX_TTL + 1 * SECONDS), BELAY_ENOQUORUM);
+  ask_until(c, BELAY_VOTE_QUARANTINED, 2);
+  nodes_settle(nodes);
+  assert_int_equal(nodes_keys(nodes), 0);
+  leave(nodes);
+}
+
+static void test_unless_they_are_trusted(void **state) {
+  (void)state;
+  nodes_t *nodes = visit_without_info();
+  belay_lock_options_t options = quarantine_options_with(BELAY_QUARANTINE_TRUST);
+  ask_until(nodes_contender(nodes, "door", &options), BELAY_VOTE_GRANTED, 3);
+  leave(nodes);
+}
+
+/* ---- connections, and many of them ------------------------------------------------------------------------ */
+
+static void test_a_new_connection_to_the_same_server_costs_no_vote(void **state) {
+  (void)state;
+  nodes_t *nodes = visit();
+  contender_t *c = quarantined(nodes, "door");
+  ask_until(c, BELAY_VOTE_GRANTED, 3);
+  for (int round = 0; round < 5; round++) {
+    for (unsigned i = 0; i < 3; i++)
+      (void)server_ask(nodes->server[i], "CLIENT", "KILL", "TYPE", "normal", NULL);
+    assert_error(wait_for(c), 0);
+    bed_run_for(nodes->bed, 50);
+    assert_int_equal(tally_of(c).votes[BELAY_VOTE_QUARANTINED], 0);
+    (void)release(c);
+    ask_until(c, BELAY_VOTE_GRANTED, 3);
+  }
+  leave(nodes);
+}
+
+typedef struct crowd {
+  contender_t *all[12];
+  unsigned grants, overlaps;
+} crowd_t;
+
+static void pass_it_on(contender_t *c, event_t event) {
+  crowd_t *crowd = c->arg;
+  if (event != EVENT_ENDED || c->ended != 1)
+    return;
+  crowd->grants += c->status == 0;
+  for (size_t i = 0; i < 12; i++)
+    crowd->overlaps += crowd->all[i] != c && remaining_ms(crowd->all[i]) > 0;
+  if (c->status == 0)
+    (void)begin_release(c);
+}
+
+static void test_many_clients_wait_for_fresh_servers(void **state) {
+  (void)state;
+  nodes_t *nodes = nodes_open(3, NULL);
+  belay_lock_options_t options = quarantine_options();
+  crowd_t crowd = {.grants = 0};
+  belay_client_t *clients[3];
+  for (size_t i = 0; i < 12; i++) {
+    for (unsigned j = 0; j < 3 && i % 3 == 0; j++)
+      clients[j] = bed_connect(nodes->bed, server_url(nodes->server[j]), NULL);
+    crowd.all[i] = contender_over(nodes->bed, clients, 3, "door", &options);
+    crowd.all[i]->then = pass_it_on;
+    crowd.all[i]->arg = &crowd;
+  }
+  for (size_t i = 0; i < 12; i++)
+    assert_error(begin_acquire(crowd.all[i], BELAY_FOREVER), 0);
+  bed_until(nodes->bed, crowd.grants == 12);
+  assert_never(crowd.overlaps > 0);
+  for (unsigned i = 0; i < 3; i++)
+    expect_marker_of(nodes->server[i]);
+  nodes_close(nodes);
+}
+
+/* ---- who waits in vain -------------------------------------------------------------------------------------- */
+
+#define VAIN_MS (1500 * slow())
+/* Asked every retry_min_ms at the soonest, and what an attempt sends and takes back; far from what a loop that answers
+ * itself would send. */
+#define VAIN_ASKS (VAIN_MS / 25 + 10)
+
+static bed_t *bed_without_info(void) {
+  bed_t *bed = bed_open(NULL);
+  server_do(bed->server, "ACL", "SETUSER", "guest", "on", ">pw", "~*", "&*", "+@all", "-info",
+            NULL);
+  return bed;
+}
+
+static belay_client_t *guest_of(bed_t *bed) {
+  static char url[256];
+  snprintf(url, sizeof url, "unix://guest:pw@%s", server_path(bed->server));
+  return bed_connect(bed, url, NULL);
+}
+
+/* How often somebody has set a key, or run a script. */
+static int64_t asks_of(bed_t *bed) {
+  return server_calls(bed->server, "set") + server_calls(bed->server, "eval") +
+         server_calls(bed->server, "evalsha");
+}
+
+/* So many who wait for what they cannot have: each of them asks, and takes it back, at its own pace. */
+static void expect_patience(bed_t *bed, contender_t *const *c, int64_t n) {
+  int64_t before = asks_of(bed);
+  for (int64_t i = 0; i < n; i++)
+    assert_int_equal(begin_acquire(c[i], VAIN_MS), 0);
+  for (int64_t i = 0; i < n; i++)
+    assert_true(outcome(c[i]) < 0);
+  bed_settle(bed);
+  assert_between(asks_of(bed) - before, 2 * n, 4 * n * VAIN_ASKS);
+}
+
+static void test_one_whose_grants_do_not_count_is_not_woken_by_its_own_undo(void **state) {
+  (void)state;
+  bed_t *bed = bed_without_info();
+  belay_lock_options_t options = quarantine_options();
+  contender_t *c = contender_of(bed, guest_of(bed), "door", &options);
+  assert_error(try_lock(c), BELAY_EQUARANTINED);
+  expect_patience(bed, &c, 1);
+  bed_close(bed);
+}
+
+static void test_nor_do_two_of_them_wake_each_other(void **state) {
+  (void)state;
+  bed_t *bed = bed_without_info();
+  belay_lock_options_t options = quarantine_options();
+  contender_t *c[2];
+  for (int i = 0; i < 2; i++)
+    c[i] = contender_of(bed, guest_of(bed), "door", &options);
+  expect_patience(bed, c, 2);
+  bed_close(bed);
+}
+
+static void test_nor_one_in_a_queue(void **state) {
+  (void)state;
+  bed_t *bed = bed_without_info();
+  belay_lock_options_t options = quarantine_options();
+  options.fair = true;
+  contender_t *c = contender_of(bed, guest_of(bed), "door", &options);
+  assert_error(try_lock(c), BELAY_EQUARANTINED);
+  expect_patience(bed, &c, 1);
+  bed_close(bed);
+}
+
+static void test_nor_one_that_is_granted_by_too_few_replicas(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_lock_options_t options = with_ttl(TTL);
+  options.min_replicas = 1;
+  options.replica_timeout_ms = 1;
+  contender_t *c = contender_new(bed, "door", &options);
+  assert_error(try_lock(c), BELAY_ENOREPLICAS);
+  expect_patience(bed, &c, 1);
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_the_marker_names_the_server_and_stays),
+      cmocka_unit_test(test_a_marker_of_another_type_costs_that_node_its_vote),
+      cmocka_unit_test(test_fresh_servers_do_not_vote),
+      cmocka_unit_test(test_a_waiter_gets_it_when_fresh_servers_have_been_up_for_max_ttl),
+      cmocka_unit_test(test_off_they_vote_at_once_and_no_marker_is_written),
+      cmocka_unit_test(test_trust_changes_nothing_where_servers_tell_their_run_id),
+      cmocka_unit_test(test_a_plain_lock_may_have_a_quarantine),
+      cmocka_unit_test(test_a_plain_lock_has_none_unless_asked_to),
+      cmocka_unit_test(test_another_max_ttl_in_the_same_namespace_is_a_mismatch),
+      cmocka_unit_test(test_a_mismatch_on_a_minority_costs_that_vote_only),
+      cmocka_unit_test(test_no_ttl_may_be_longer_than_max_ttl),
+      cmocka_unit_test(test_nor_be_extended_to_more),
+      cmocka_unit_test(test_a_server_that_forgot_it_keeps_it_for_nobody_before_it_votes),
+      cmocka_unit_test(test_nor_where_it_was_set_before_that),
+      cmocka_unit_test(test_servers_that_do_not_tell_their_run_id_never_vote),
+      cmocka_unit_test(test_unless_they_are_trusted),
+      cmocka_unit_test(test_a_new_connection_to_the_same_server_costs_no_vote),
+      cmocka_unit_test(test_many_clients_wait_for_fresh_servers),
+      cmocka_unit_test(test_one_whose_grants_do_not_count_is_not_woken_by_its_own_undo),
+      cmocka_unit_test(test_nor_do_two_of_them_wake_each_other),
+      cmocka_unit_test(test_nor_one_in_a_queue),
+      cmocka_unit_test(test_nor_one_that_is_granted_by_too_few_replicas),
+  };
+  return cmocka_run_group_tests_name("quarantine", tests, start_veterans, stop_veterans);
+}

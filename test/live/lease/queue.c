@@ -1,0 +1,441 @@
+/* Who waits for a lock: the line in a client, what is handed over, and what is heard from other clients. */
+#include <stdio.h>
+
+#include "support/fixtures/bed.h"
+#include "support/deployments/relay.h"
+
+enum { MANY = 40 };
+#define LONG 20000 /* a poll comes too late for any test */
+
+/* ---- who has it next --------------------------------------------------------------------------------------- */
+
+/* Gives it back as soon as it has it, and notes in which order that was. */
+typedef struct turns {
+  contender_t *all[MANY + 1];
+  unsigned order[MANY + 1], count;
+  uint64_t fence;
+  bool grow; /* so far, fencing numbers have */
+  int64_t least_ttl;
+} turns_t;
+
+static void take_turn(contender_t *c, event_t event) {
+  turns_t *turns = c->arg;
+  if (event != EVENT_ENDED || c->status != 0 || belay_lock_remaining_us(c->lock) == 0)
+    return;
+  for (unsigned i = 0; i <= MANY; i++)
+    if (turns->all[i] == c)
+      turns->order[turns->count++] = i;
+  int64_t ttl = remaining_ms(c);
+  uint64_t fence = belay_lock_fence(c->lock);
+  turns->grow &= fence > turns->fence;
+  turns->fence = fence;
+  turns->least_ttl = ttl < turns->least_ttl ? ttl : turns->least_ttl;
+  assert_error(begin_release(c), 0);
+}
+
+static void ask(bed_t *bed, belay_client_t *client, turns_t *turns, unsigned i,
+                const belay_lock_options_t *options) {
+  contender_t *c = turns->all[i] = contender_of(bed, client, "door", options);
+  c->arg = turns;
+  c->then = take_turn;
+  assert_error(begin_acquire(c, BELAY_FOREVER), 0);
+}
+
+static bool all_at_rest(const turns_t *turns) {
+  for (unsigned i = 0; i <= MANY; i++)
+    if (turns->all[i] != NULL && turns->all[i]->ended < turns->all[i]->begun)
+      return false;
+  return true;
+}
+
+static belay_lock_options_t patient(void) {
+  belay_lock_options_t options = with_ttl(30000);
+  options.retry_min_ms = options.retry_max_ms = LONG;
+  return options;
+}
+
+static void test_a_client_serves_in_order_and_hands_over(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_lock_options_t options = patient();
+  options.fencing = true;
+  options.max_handovers = 1000;
+  turns_t turns = {.grow = true, .least_ttl = INT64_MAX};
+  contender_t *holder = contender_new(bed, "door", &options);
+  assert_error(try_lock(holder), 0);
+  for (unsigned i = 0; i < MANY; i++)
+    ask(bed, bed->client, &turns, i, &options);
+  bed_run_for(bed, 100);
+  uint64_t commands = client_stats(bed).commands;
+  assert_error(release(holder), 0);
+  bed_until(bed, turns.count == MANY && all_at_rest(&turns));
+  for (unsigned i = 0; i < MANY; i++)
+    assert_int_equal(turns.order[i], i);
+  assert_true(turns.grow);
+  assert_true(turns.least_ttl > 25000); /* a whole one each time */
+  assert_int_equal(client_stats(bed).commands - commands, MANY + 1);
+  assert_int_equal(server_keys(bed->server), 1); /* the counter */
+  bed_close(bed);
+}
+
+static void test_after_so_many_times_others_have_their_turn(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_client_t *other = bed_connect(bed, server_url(bed->server), NULL);
+  belay_lock_options_t options = patient();
+  options.max_handovers = 4;
+  turns_t turns = {.least_ttl = INT64_MAX};
+  contender_t *holder = contender_new(bed, "door", &options);
+  assert_error(try_lock(holder), 0);
+  for (unsigned i = 0; i < MANY; i++)
+    ask(bed, bed->client, &turns, i, &options);
+  ask(bed, other, &turns, MANY, &options);
+  bed_run_for(bed, 200 * slow()); /* it listens by now */
+  assert_error(release(holder), 0);
+  bed_until(bed, turns.count == MANY + 1 && all_at_rest(&turns));
+  unsigned at = 0;
+  while (turns.order[at] != MANY)
+    at++;
+  assert_in_range(at, 0, 9); /* after four of ours, or eight if it was slow for once */
+  bed_close(bed);
+}
+
+static void test_without_hand_over_each_release_gives_it_back(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_lock_options_t options = with_ttl(30000);
+  options.max_handovers = 0;
+  turns_t turns = {.least_ttl = INT64_MAX};
+  uint64_t before = (uint64_t)server_publications(bed->server);
+  for (unsigned i = 0; i < 10; i++)
+    ask(bed, bed->client, &turns, i, &options);
+  bed_until(bed, turns.count == 10 && all_at_rest(&turns));
+  assert_int_equal((uint64_t)server_publications(bed->server) - before, 10);
+  bed_close(bed);
+}
+
+/* ---- others elsewhere ------------------------------------------------------------------------------------------ */
+
+/* Holds for a moment, then gives it back in its way, and wants it again. */
+typedef struct busy {
+  bed_t *bed;
+  uv_timer_t timer;
+  contender_t *holder;
+  bool close, over; /* close: instead of a release */
+  const belay_lock_options_t *options;
+} busy_t;
+
+static void be_busy(contender_t *c, event_t event);
+
+static void begin_anew(busy_t *busy) {
+  contender_t *c = contender_new(busy->bed, "door", busy->options);
+  c->arg = busy;
+  c->then = be_busy;
+  assert_error(begin_acquire(c, BELAY_FOREVER), 0);
+}
+
+static void end_hold(uv_timer_t *timer) {
+  busy_t *busy = timer->data;
+  contender_t *c = busy->holder;
+  busy->holder = NULL;
+  if (busy->close && !busy->over)
+    begin_anew(busy);
+  assert_error(busy->close ? begin_close(c) : begin_release(c), 0);
+}
+
+static void be_busy(contender_t *c, event_t event) {
+  busy_t *busy = c->arg;
+  if (event != EVENT_ENDED || c->status != 0)
+    return;
+  if (belay_lock_remaining_us(c->lock) > 0) {
+    busy->holder = c;
+    uv_timer_start(&busy->timer, end_hold, 1, 0);
+  } else if (!busy->over) {
+    assert_error(begin_acquire(c, BELAY_FOREVER), 0);
+  }
+}
+
+/* How often another client gets it beside eight handles that always want it: for a while, or until it has had it once. */
+static unsigned turns_beside(bool close, belay_wakeup_t wakeup) {
+  bed_t *bed = bed_open(NULL);
+  belay_client_t *other = bed_connect(bed, server_url(bed->server), NULL);
+  belay_lock_options_t options = lock_options();
+  busy_t busy = {.bed = bed, .close = close, .options = &options};
+  uv_timer_init(&bed->loop, &busy.timer);
+  busy.timer.data = &busy;
+  for (int i = 0; i < 8; i++)
+    begin_anew(&busy);
+  belay_lock_options_t elsewhere = lock_options();
+  elsewhere.wakeup = wakeup;
+  contender_t *outsider = contender_of(bed, other, "door", &elsewhere);
+  unsigned turns = 0;
+  for (int64_t began = clock_now(); clock_since_ms(began) < (turns > 0 ? 4000 : 20000) * slow();) {
+    int status = acquire(outsider, 1000);
+    turns += status == 0;
+    assert_error(status, status == 0 ? 0 : BELAY_ETIMEDOUT);
+    if (status == 0)
+      assert_error(release(outsider), 0);
+  }
+  busy.over = true;
+  bed_until(bed, busy.holder == NULL);
+  uv_close((uv_handle_t *)&busy.timer, NULL);
+  bed_close(bed);
+  return turns;
+}
+
+static void test_who_is_told_has_its_turns(void **state) {
+  (void)state;
+  unsigned turns = turns_beside(false, BELAY_WAKE_NOTIFY);
+  print_message("%u turns\n", turns);
+  assert_true(turns >= 20);
+}
+
+static void test_also_beside_handles_that_are_closed(void **state) {
+  (void)state;
+  unsigned turns = turns_beside(true, BELAY_WAKE_NOTIFY);
+  print_message("%u turns\n", turns);
+  assert_true(turns >= 20);
+}
+
+static void test_who_only_asks_now_and_then_has_some(void **state) {
+  (void)state;
+  unsigned turns = turns_beside(false, BELAY_WAKE_POLL);
+  print_message("%u turns\n", turns);
+  assert_true(turns >= 1);
+}
+
+/* ---- who leaves the line ------------------------------------------------------------------------------------- */
+
+static void test_who_stops_waiting_is_passed_by(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_lock_options_t options = patient();
+  contender_t *all[5];
+  for (int i = 0; i < 5; i++)
+    all[i] = contender_new(bed, "door", &options);
+  assert_error(try_lock(all[0]), 0);
+  for (int i = 1; i < 5; i++)
+    assert_error(begin_acquire(all[i], i == 3 ? 100 : BELAY_FOREVER), 0);
+  assert_error(cancel(all[1]), 0);
+  assert_error(begin_close(all[2]), 0);
+  bed_until(bed, all[3]->ended == 1); /* its time is over */
+  assert_error(all[1]->status, BELAY_ECANCELED);
+  assert_error(all[3]->status, BELAY_ETIMEDOUT);
+  assert_error(belay_lock_error(all[3]->lock), BELAY_EHELD);
+  assert_error(release(all[0]), 0);
+  assert_error(outcome(all[4]), 0);
+  assert_true(is_on_server(all[4]));
+  bed_close(bed);
+}
+
+static void test_a_loss_lets_the_next_one_try(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_lock_options_t options = patient();
+  options.ttl_ms = kept_ttl();
+  options.watchdog = BELAY_WATCHDOG_OFF;
+  contender_t *holder = contender_new(bed, "door", &options);
+  contender_t *heir = contender_new(bed, "door", &options);
+  assert_error(try_lock(holder), 0);
+  assert_error(begin_acquire(heir, BELAY_FOREVER), 0);
+  assert_error(outcome(heir), 0);
+  assert_int_equal(holder->lost, 1);
+  assert_true(holder->lost_at < heir->ended_at);
+  assert_true(is_on_server(heir));
+  bed_close(bed);
+}
+
+/* Who waits in the line is told why those before it do not get the lock. */
+static void test_a_server_that_is_away_is_a_reason(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_lock_options_t options = lock_options();
+  options.timeout_ms = 500;
+  contender_t *first = contender_new(bed, "door", &options);
+  contender_t *second = contender_new(bed, "door", &options);
+  server_kill(bed->server);
+  assert_error(begin_acquire(first, 30000), 0);
+  assert_error(begin_acquire(second, 3000), 0);
+  assert_error(outcome(second), BELAY_EUNREACHABLE);
+  assert_error(cancel(first), 0);
+  bed_close(bed);
+}
+
+/* ---- hand-overs that do not come about -------------------------------------------------------------------------- */
+
+typedef struct far {
+  bed_t *bed;
+  relay_t *wire;
+  contender_t *giver, *heir;
+} far_t;
+
+/* The giver gives to the heir, over a wire that takes its time. */
+static far_t begin_passing(int64_t delay) {
+  far_t far = {.bed = bed_open(NULL)};
+  far.wire = relay_start(server_url(far.bed->server));
+  belay_client_options_t options = client_options();
+  options.reconnect_max_ms = 50;
+  belay_client_t *client = bed_connect(far.bed, relay_url(far.wire), &options);
+  belay_lock_options_t o = patient();
+  far.giver = contender_of(far.bed, client, "door", &o);
+  far.heir = contender_of(far.bed, client, "door", &o);
+  assert_error(try_lock(far.giver), 0);
+  assert_error(begin_acquire(far.heir, BELAY_FOREVER), 0);
+  relay_delay(far.wire, delay);
+  assert_error(begin_release(far.giver), 0);
+  return far;
+}
+
+static void end_passing(far_t *far) {
+  bed_settle(far->bed);
+  assert_int_equal(server_keys(far->bed->server), 0);
+  bed_close(far->bed);
+  relay_stop(far->wire);
+}
+
+static void test_an_heir_that_is_canceled_leaves_the_release_as_it_is(void **state) {
+  (void)state;
+  far_t far = begin_passing(100 * slow());
+  bed_run_for(far.bed, 20);
+  assert_error(cancel(far.heir), 0);
+  assert_error(outcome(far.heir), BELAY_ECANCELED);
+  assert_error(outcome(far.giver), 0);
+  end_passing(&far);
+}
+
+static void test_an_heir_that_is_closed_leaves_the_release_as_it_is(void **state) {
+  (void)state;
+  far_t far = begin_passing(100 * slow());
+  bed_run_for(far.bed, 20);
+  assert_error(begin_close(far.heir), 0);
+  assert_error(outcome(far.giver), 0);
+  bed_until(far.bed, far.heir->closed == 1);
+  end_passing(&far);
+}
+
+static void test_a_giver_that_is_closed_gives_all_the_same(void **state) {
+  (void)state;
+  far_t far = begin_passing(100 * slow());
+  bed_run_for(far.bed, 20);
+  assert_error(begin_close(far.giver), 0);
+  assert_error(outcome(far.heir), 0);
+  assert_true(is_on_server(far.heir));
+  assert_error(release(far.heir), 0);
+  end_passing(&far);
+}
+
+/* The answer is lost with the connection: nobody is told that it has it, and it is free for whoever comes next. */
+static void test_a_hand_over_that_is_not_answered(void **state) {
+  (void)state;
+  far_t far = begin_passing(300 * slow());
+  bed_run_for(far.bed, 20);
+  relay_cut(far.wire); /* first: the answer may be just coming */
+  relay_delay(far.wire, 0);
+  int status = outcome(far.giver);
+  assert_true(status == 0 || status == BELAY_EUNKNOWN);
+  assert_error(outcome(far.heir), 0); /* which tries again */
+  assert_true(is_on_server(far.heir));
+  assert_error(release(far.heir), 0);
+  end_passing(&far);
+}
+
+/* ---- what is heard -------------------------------------------------------------------------------------------------- */
+
+/* A waiter that polls far too seldom has it all the same, as soon as it is released elsewhere. */
+static void expect_a_wake_up(bed_t *bed) {
+  belay_client_t *other = bed_connect(bed, server_url(bed->server), NULL);
+  belay_lock_options_t options = patient();
+  contender_t *holder = contender_new(bed, "door", &options);
+  contender_t *waiter = contender_of(bed, other, "door", &options);
+  assert_error(try_lock(holder), 0);
+  assert_error(begin_acquire(waiter, BELAY_FOREVER), 0);
+  bed_run_for(bed, 200 * slow());
+  assert_int_equal(waiter->ended, 0);
+  int64_t began = clock_now();
+  assert_error(release(holder), 0);
+  assert_error(outcome(waiter), 0);
+  assert_true(clock_since_ms(began) < 1000 * slow());
+}
+
+static void test_a_release_wakes_who_waits_elsewhere(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  expect_a_wake_up(bed);
+  assert_true(server_publications(bed->server) > 0);
+  bed_close(bed);
+}
+
+static void test_in_a_cluster_by_its_shard(void **state) {
+  (void)state;
+  const server_options_t cluster = {.cluster = true};
+  server_t *server = server_start(&cluster);
+  server_do(server, "CLUSTER", "ADDSLOTSRANGE", "0", "16383", NULL);
+  bed_t *bed = bed_open_with(server, NULL);
+  bed_until(bed,
+            strstr(server_string(server, "CLUSTER", "INFO", NULL), "cluster_state:ok") != NULL);
+  expect_a_wake_up(bed);
+  assert_true(server_calls(server, "spublish") > 0);
+  assert_int_equal(server_calls(server, "publish"), 0);
+  bed_close(bed);
+}
+
+static void test_who_polls_tells_nobody_and_hears_nothing(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_client_t *other = bed_connect(bed, server_url(bed->server), NULL);
+  belay_lock_options_t options = lock_options();
+  options.wakeup = BELAY_WAKE_POLL;
+  contender_t *holder = contender_new(bed, "door", &options);
+  contender_t *waiter = contender_of(bed, other, "door", &options);
+  assert_error(try_lock(holder), 0);
+  assert_error(begin_acquire(waiter, BELAY_FOREVER), 0);
+  bed_run_for(bed, 100);
+  assert_error(release(holder), 0);
+  assert_error(outcome(waiter), 0);
+  assert_error(release(waiter), 0);
+  assert_int_equal(server_publications(bed->server), 0);
+  assert_int_equal(server_calls(bed->server, deployment_subscribe()), 0);
+  bed_close(bed);
+}
+
+/* Polls of a lock that stays where it is become rare. */
+static void test_polls_back_off(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_lock_options_t options = lock_options();
+  options.wakeup = BELAY_WAKE_POLL;
+  options.retry_min_ms = options.retry_max_ms = 10;
+  options.backoff_max_ms = 320;
+  contender_t *waiter = contender_new(bed, "door", &options);
+  foreign_holder(waiter, 60000);
+  assert_error(begin_acquire(waiter, BELAY_FOREVER), 0);
+  bed_run_for(bed, 700);
+  uint64_t commands = client_stats(bed).commands;
+  bed_run_for(bed, 1600);
+  assert_in_range(client_stats(bed).commands - commands, 1, 12); /* not 160 */
+  assert_error(cancel(waiter), 0);
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_a_client_serves_in_order_and_hands_over),
+      cmocka_unit_test(test_after_so_many_times_others_have_their_turn),
+      cmocka_unit_test(test_without_hand_over_each_release_gives_it_back),
+      cmocka_unit_test(test_who_is_told_has_its_turns),
+      cmocka_unit_test(test_also_beside_handles_that_are_closed),
+      cmocka_unit_test(test_who_only_asks_now_and_then_has_some),
+      cmocka_unit_test(test_who_stops_waiting_is_passed_by),
+      cmocka_unit_test(test_a_loss_lets_the_next_one_try),
+      cmocka_unit_test(test_a_server_that_is_away_is_a_reason),
+      cmocka_unit_test(test_an_heir_that_is_canceled_leaves_the_release_as_it_is),
+      cmocka_unit_test(test_an_heir_that_is_closed_leaves_the_release_as_it_is),
+      cmocka_unit_test(test_a_giver_that_is_closed_gives_all_the_same),
+      cmocka_unit_test(test_a_hand_over_that_is_not_answered),
+      cmocka_unit_test(test_a_release_wakes_who_waits_elsewhere),
+      cmocka_unit_test(test_in_a_cluster_by_its_shard),
+      cmocka_unit_test(test_who_polls_tells_nobody_and_hears_nothing),
+      cmocka_unit_test(test_polls_back_off),
+  };
+  return cmocka_run_group_tests_name("line", tests, NULL, NULL);
+}

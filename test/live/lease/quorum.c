@@ -1,0 +1,293 @@
+/* Redlock's decision, exhaustively: whatever each of the nodes may do, the lock says what the votes say. */
+#include <stdio.h>
+
+#include "support/deployments/nodes.h"
+
+#define TRIES 6 /* of a pattern on a machine that has other things to do */
+
+static unsigned power(unsigned base, unsigned exponent) {
+  return exponent == 0 ? 1 : base * power(base, exponent - 1);
+}
+
+static unsigned quorum_of(const nodes_t *nodes) {
+  return nodes->n / 2 + 1;
+}
+
+static belay_lock_tally_t tally_of(const contender_t *c) {
+  belay_lock_tally_t tally;
+  belay_lock_tally(c->lock, &tally);
+  return tally;
+}
+
+/* ---- every pattern of nodes that somebody else has -------------------------------------------------------- */
+
+static bool is_occupied(unsigned pattern, unsigned node) {
+  return (pattern >> node & 1) != 0;
+}
+
+static unsigned count_free(unsigned pattern, unsigned n) {
+  unsigned count = 0;
+  for (unsigned i = 0; i < n; i++)
+    count += !is_occupied(pattern, i);
+  return count;
+}
+
+/* What its node must say; or nothing, if the decision may have fallen before it did. */
+static void expect_occupied_votes(const contender_t *c, unsigned pattern, bool settled) {
+  belay_lock_tally_t tally = tally_of(c);
+  unsigned votes[BELAY_VOTES] = {0};
+  for (unsigned i = 0; i < tally.nodes; i++) {
+    bool occupied = is_occupied(pattern, i);
+    belay_vote_t vote = tally.node[i].vote;
+    votes[vote]++;
+    if (vote == BELAY_VOTE_NONE && !settled)
+      continue;
+    assert_string_equal(belay_vote_name(vote), occupied ? "held" : "granted");
+    assert_error(tally.node[i].error, occupied ? BELAY_EHELD : 0);
+  }
+  assert_memory_equal(votes, tally.votes, sizeof votes);
+}
+
+static void expect_decision(const contender_t *c, bool held) {
+  belay_lock_tally_t tally = tally_of(c);
+  if (held)
+    assert_true(tally.votes[BELAY_VOTE_GRANTED] >= tally.quorum);
+  else
+    assert_true(tally.votes[BELAY_VOTE_HELD] > tally.nodes - tally.quorum);
+}
+
+/* The strangers' keys are as they were, and elsewhere there is what there should be. */
+static void expect_values(nodes_t *nodes, contender_t *c, unsigned pattern, bool held) {
+  char token[256] = "";
+  belay_lock_token(c->lock, token, sizeof token);
+  for (unsigned i = 0; i < nodes->n; i++) {
+    const char *value = nodes_value(nodes, i, c);
+    if (is_occupied(pattern, i) || held)
+      assert_string_equal(value, is_occupied(pattern, i) ? "somebody else" : token);
+    else
+      assert_null(value);
+  }
+}
+
+static void try_occupied(nodes_t *nodes, contender_t *c, unsigned pattern) {
+  for (unsigned i = 0; i < nodes->n; i++)
+    if (is_occupied(pattern, i))
+      nodes_occupy(nodes, i, c, 600000);
+  bool held = count_free(pattern, nodes->n) >= quorum_of(nodes);
+  assert_error(try_lock(c), held ? 0 : BELAY_EHELD);
+  expect_occupied_votes(c, pattern, false);
+  expect_decision(c, held);
+  nodes_settle(nodes);
+  expect_occupied_votes(c, pattern, held);
+  expect_values(nodes, c, pattern, held);
+  if (held)
+    assert_error(release(c), 0);
+  nodes_settle(nodes);
+  expect_values(nodes, c, pattern, false);
+  for (unsigned i = 0; i < nodes->n; i++)
+    server_do(nodes->server[i], "DEL", key_of(c), NULL);
+}
+
+static void try_all_occupied(unsigned n) {
+  nodes_t *nodes = nodes_open(n, NULL);
+  belay_lock_options_t options = unhurried_options(10000);
+  contender_t *c = nodes_contender(nodes, "door", &options);
+  for (unsigned pattern = 0; pattern < power(2, n); pattern++)
+    try_occupied(nodes, c, pattern);
+  nodes_close(nodes);
+}
+
+static void test_each_pattern_of_one_occupied_node(void **state) {
+  (void)state;
+  try_all_occupied(1);
+}
+
+static void test_each_pattern_of_three_occupied_nodes(void **state) {
+  (void)state;
+  try_all_occupied(3);
+}
+
+static void test_each_pattern_of_four_occupied_nodes(void **state) {
+  (void)state;
+  try_all_occupied(4);
+}
+
+static void test_each_pattern_of_five_occupied_nodes(void **state) {
+  (void)state;
+  try_all_occupied(5);
+}
+
+/* ---- every pattern of nodes that answer, refuse or hang ---------------------------------------------------- */
+
+typedef enum mood { ANSWERS, REFUSES, HANGS, MOODS } mood_t;
+
+static const struct {
+  char letter;
+  belay_vote_t vote;
+} moods[MOODS] = {
+    [ANSWERS] = {'a', BELAY_VOTE_GRANTED},
+    [REFUSES] = {'r', BELAY_VOTE_REFUSED},
+    [HANGS] = {'h', BELAY_VOTE_TIMED_OUT},
+};
+
+typedef struct pattern {
+  mood_t mood[BELAY_NODES_MAX];
+  unsigned count[MOODS];
+  char name[BELAY_NODES_MAX + 1];
+} pattern_t;
+
+static pattern_t pattern_of(unsigned number, unsigned n) {
+  pattern_t pattern = {.name = ""};
+  for (unsigned i = 0; i < n; i++, number /= MOODS) {
+    pattern.mood[i] = (mood_t)(number % MOODS);
+    pattern.count[pattern.mood[i]]++;
+    pattern.name[i] = moods[pattern.mood[i]].letter;
+  }
+  return pattern;
+}
+
+static void set_moods(nodes_t *nodes, const pattern_t *pattern) {
+  for (unsigned i = 0; i < nodes->n; i++) {
+    server_do(nodes->server[i], "CONFIG", "SET", "maxmemory",
+              pattern->mood[i] == REFUSES ? "1" : "0", NULL);
+    if (pattern->mood[i] == HANGS)
+      server_pause(nodes->server[i]);
+  }
+}
+
+/* How many nodes have said something else than their mood lets them; or nothing, where they should have. */
+static unsigned wrong_votes(const contender_t *c, const pattern_t *pattern, bool settled) {
+  belay_lock_tally_t tally = tally_of(c);
+  unsigned wrong = 0;
+  for (unsigned i = 0; i < tally.nodes; i++) {
+    belay_vote_t vote = tally.node[i].vote;
+    int error = tally.node[i].error;
+    if (vote == BELAY_VOTE_NONE && !settled)
+      continue;
+    wrong += vote != moods[pattern->mood[i]].vote;
+    wrong += (error == 0) != (pattern->mood[i] == ANSWERS);
+    wrong += pattern->mood[i] == REFUSES && error != BELAY_EOOM;
+  }
+  return wrong;
+}
+
+/* Whether the votes that are in allow that decision. Never a matter of how fast the machine is. */
+static void expect_votes_that_decide(const contender_t *c) {
+  belay_lock_tally_t tally = tally_of(c);
+  unsigned yes = tally.votes[BELAY_VOTE_GRANTED];
+  unsigned no = tally.nodes - yes - tally.votes[BELAY_VOTE_NONE];
+  if (c->status == 0)
+    assert_true(yes >= tally.quorum);
+  else
+    assert_true(no > tally.nodes - tally.quorum);
+}
+
+typedef struct complaint {
+  char text[160];
+} complaint_t;
+
+/* Waits for the nodes that were not needed: they must say what their mood is, too. */
+static bool comes_right(const contender_t *c, const pattern_t *pattern) {
+  int64_t began = clock_now();
+  while (wrong_votes(c, pattern, true) > 0) {
+    if (clock_since_ms(began) > 1000 * slow())
+      return false;
+    bed_run_for(c->bed, 5);
+  }
+  return true;
+}
+
+/* Whether those that say something at once are enough to decide. If there can be no majority, it still matters
+ * whether those that hang may all refuse for a lasting reason, which would be told. */
+static bool is_soon_decided(const nodes_t *nodes, const pattern_t *pattern) {
+  unsigned spare = nodes->n - quorum_of(nodes);
+  return pattern->count[ANSWERS] >= quorum_of(nodes) ||
+         (pattern->count[REFUSES] > spare && pattern->count[HANGS] <= spare);
+}
+
+/* One attempt. True if it went as it should; else the complaint says what did not. */
+static bool attempt(nodes_t *nodes, contender_t *c, const pattern_t *pattern, int64_t deadline_ms,
+                    complaint_t *complaint) {
+  int64_t most_ms = is_soon_decided(nodes, pattern) ? deadline_ms / 2 : deadline_ms + 20 * slow();
+  bool may = pattern->count[ANSWERS] >= quorum_of(nodes);
+  int expected = may ? 0 : BELAY_ENOQUORUM;
+  set_moods(nodes, pattern);
+  int64_t began = clock_now();
+  int status = try_lock(c);
+  int64_t took_ms = (c->ended_time - began) / MS;
+  assert_true(status != 0 || may); /* whatever the machine does */
+  expect_votes_that_decide(c);
+  unsigned wrong = wrong_votes(c, pattern, false);
+  bool settled = status != 0 || comes_right(c, pattern);
+  snprintf(complaint->text, sizeof complaint->text,
+           "%s: %s for %s, %u wrong votes%s, after %lld of %lld ms", pattern->name,
+           belay_err_name(status), belay_err_name(expected), wrong,
+           settled ? "" : ", also when settled", (long long)took_ms, (long long)most_ms);
+  return status == expected && wrong == 0 && settled && took_ms <= most_ms;
+}
+
+/* What was hung up on goes on: nobody has anything of ours, also where memory is out. */
+static void expect_all_undone(nodes_t *nodes, contender_t *c) {
+  nodes_resume(nodes);
+  if (belay_lock_remaining_us(c->lock) > 0)
+    (void)release(c);
+  nodes_warm(nodes);
+  nodes_expect_no_key(nodes);
+}
+
+static void try_pattern(nodes_t *nodes, contender_t *c, const pattern_t *pattern,
+                        int64_t deadline_ms) {
+  complaint_t complaint;
+  for (unsigned tries = 0; tries < TRIES; tries++) {
+    bool right = attempt(nodes, c, pattern, deadline_ms, &complaint);
+    expect_all_undone(nodes, c);
+    if (right)
+      return;
+    print_message("# once more: %s\n", complaint.text);
+  }
+  fail_msg("%s", complaint.text);
+}
+
+/* All with one and the same servers, connections and handle. */
+static void try_all_moods(unsigned n) {
+  nodes_t *nodes = nodes_open(n, NULL);
+  belay_lock_options_t options = redlock_options(10000);
+  int64_t deadline_ms = 50;
+  if (slow() > 1)
+    deadline_ms = options.timeout_ms = 50 * slow(); /* the default is too little */
+  contender_t *c = nodes_contender(nodes, "door", &options);
+  nodes_warm(nodes);
+  for (unsigned number = 0; number < power(MOODS, n); number++) {
+    pattern_t pattern = pattern_of(number, n);
+    try_pattern(nodes, c, &pattern, deadline_ms);
+  }
+  nodes_close(nodes);
+}
+
+static void test_each_pattern_of_three_nodes_that_answer_refuse_or_hang(void **state) {
+  (void)state;
+  try_all_moods(3);
+}
+
+static void test_each_pattern_of_four_nodes_that_answer_refuse_or_hang(void **state) {
+  (void)state;
+  try_all_moods(4);
+}
+
+static void test_each_pattern_of_five_nodes_that_answer_refuse_or_hang(void **state) {
+  (void)state;
+  try_all_moods(5);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_each_pattern_of_one_occupied_node),
+      cmocka_unit_test(test_each_pattern_of_three_occupied_nodes),
+      cmocka_unit_test(test_each_pattern_of_four_occupied_nodes),
+      cmocka_unit_test(test_each_pattern_of_five_occupied_nodes),
+      cmocka_unit_test(test_each_pattern_of_three_nodes_that_answer_refuse_or_hang),
+      cmocka_unit_test(test_each_pattern_of_four_nodes_that_answer_refuse_or_hang),
+      cmocka_unit_test(test_each_pattern_of_five_nodes_that_answer_refuse_or_hang),
+  };
+  return cmocka_run_group_tests_name("quorum", tests, NULL, NULL);
+}

@@ -1,0 +1,119 @@
+/* A holder with a watchdog asks the server at once when the server may have lost the lease: not at its next renewal, which
+ * here is longer away than any of these tests may take. */
+#include "support/fixtures/bed.h"
+#include "support/deployments/nodes.h"
+#include "support/fixtures/admin/views.h"
+
+enum { TTL = 300000, SOON_MS = 30000 };
+
+static belay_lock_options_t long_options(void) {
+  belay_lock_options_t options = watched(TTL);
+  options.notice_break = true;
+  return options;
+}
+
+static contender_t *hold(bed_t *bed, bool fair) {
+  belay_lock_options_t options = long_options();
+  options.fair = fair;
+  belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
+  contender_t *c = contender_of(bed, client, "door", &options);
+  assert_error(acquire(c, 10000 * slow()), 0);
+  return c;
+}
+
+/* When its first questions are over: those that come with a subscription. */
+static void hold_quietly(bed_t *bed, const contender_t *c) {
+  bed_until(bed, server_calls(bed->server, "pexpire") > 0 || c->lost > 0);
+  bed_settle(bed);
+}
+
+static void expect_lost_soon(contender_t *c, int64_t since) {
+  bed_until(c->bed, c->lost == 1);
+  assert_int_equal(c->reason, BELAY_LOST_TAKEN);
+  assert_true(clock_since_ms(since) < SOON_MS);
+}
+
+static void test_a_server_that_comes_back_empty_is_asked(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  contender_t *c = hold(bed, false);
+  int64_t began = clock_now();
+  server_kill(bed->server);
+  server_restart(bed->server);
+  expect_lost_soon(c, began);
+  bed_close(bed);
+}
+
+static void test_a_server_that_comes_back_with_its_data_changes_nothing(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  contender_t *c = hold(bed, false);
+  server_restart_keeping(bed->server);
+  bed_until(bed, server_calls(bed->server, "pexpire") > 0); /* of the new run */
+  bed_settle(bed);
+  assert_int_equal(c->lost, 0);
+  assert_true(is_on_server(c));
+  bed_close(bed);
+}
+
+/* A majority has it still; the one that has lost it is given it again. */
+static void test_one_of_three_servers_comes_back_empty(void **state) {
+  (void)state;
+  nodes_t *nodes = nodes_open(3, NULL);
+  nodes_warm(nodes);
+  belay_lock_options_t options = watched(TTL);
+  options.quarantine = BELAY_QUARANTINE_OFF;
+  contender_t *c = nodes_contender(nodes, "door", &options);
+  assert_error(acquire(c, 10000 * slow()), 0);
+  bed_until(nodes->bed, nodes_holding(nodes, c) == 3);
+  int64_t began = clock_now();
+  nodes_kill(nodes, 1);
+  nodes_restart(nodes, 1);
+  bed_until(nodes->bed, c->lost > 0 || server_calls(nodes->server[0], "get") > 0);
+  assert_true(clock_since_ms(began) < SOON_MS);
+  assert_int_equal(c->lost, 0);
+  assert_true(remaining_ms(c) > 0);
+  nodes_close(nodes);
+}
+
+static void test_a_holder_learns_that_it_is_broken(void **state) {
+  (void)state;
+  for (int fair = 0; fair < 2; fair++) {
+    bed_t *bed = bed_open(NULL);
+    contender_t *c = hold(bed, fair == 1);
+    hold_quietly(bed, c);
+    assert_int_equal(c->lost, 0);
+    int64_t began = clock_now();
+    view_t view;
+    belay_broken_t broken;
+    assert_error(view_held(bed, BELAY_HELD_LOCK, "door", &view), 0);
+    assert_error(break_held(bed, &view.held, &broken), 0);
+    assert_int_equal(broken.removed, 1);
+    expect_lost_soon(c, began);
+    bed_close(bed);
+  }
+}
+
+/* What may have been missed while nothing could be heard. */
+static void test_a_holder_that_could_not_listen_asks(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  contender_t *c = hold(bed, false);
+  hold_quietly(bed, c);
+  int64_t began = clock_now();
+  server_do(bed->server, "DEL", key_of(c), NULL);
+  server_do(bed->server, "CLIENT", "KILL", "TYPE", "pubsub", NULL);
+  expect_lost_soon(c, began);
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_a_server_that_comes_back_empty_is_asked),
+      cmocka_unit_test(test_a_server_that_comes_back_with_its_data_changes_nothing),
+      cmocka_unit_test(test_one_of_three_servers_comes_back_empty),
+      cmocka_unit_test(test_a_holder_learns_that_it_is_broken),
+      cmocka_unit_test(test_a_holder_that_could_not_listen_asks),
+  };
+  return cmocka_run_group_tests_name("recheck", tests, NULL, NULL);
+}

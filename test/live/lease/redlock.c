@@ -1,0 +1,469 @@
+/* Redlock against real servers: how it is made, how few nodes it can do with, and what it says otherwise. */
+#include <stdio.h>
+
+#include "support/deployments/nodes.h"
+
+static belay_lock_tally_t tally_of(const contender_t *c) {
+  belay_lock_tally_t tally;
+  belay_lock_tally(c->lock, &tally);
+  return tally;
+}
+
+/* ---- the same functions as for any lock -------------------------------------------------------------------- */
+
+static void test_it_is_taken_and_given_back_as_any_lock_is(void **state) {
+  (void)state;
+  nodes_t *nodes = nodes_open(5, NULL);
+  belay_lock_options_t options = unhurried_options(10000);
+  contender_t *c = nodes_contender(nodes, "door", &options);
+  contender_t *d = nodes_contender(nodes, "door", &options);
+  assert_error(try_lock(c), 0);
+  assert_between(remaining_ms(c), 9898 - 1000 * slow(), 9898);
+  nodes_settle(nodes);
+  assert_int_equal(nodes_holding(nodes, c), 5);
+  assert_int_equal(tally_of(c).nodes, 5);
+  assert_int_equal(tally_of(c).quorum, 3);
+  assert_int_equal(tally_of(c).votes[BELAY_VOTE_GRANTED], 5);
+  assert_error(try_lock(d), BELAY_EHELD);
+  assert_error(extend(c, 20000), 0);
+  assert_between(remaining_ms(c), 19798 - 1000 * slow(), 19798);
+  assert_error(release(c), 0);
+  assert_int_equal(belay_lock_remaining_us(c->lock), 0);
+  assert_error(try_lock(d), 0);
+  assert_error(close_lock(d), 0);
+  nodes_expect_no_key(nodes);
+  nodes_close(nodes);
+}
+
+/* On each node it is the same lock that a plain one of that name is. */
+static void test_a_plain_lock_of_that_name_has_the_same_key(void **state) {
+  (void)state;
+  nodes_t *nodes = nodes_open(3, NULL);
+  belay_lock_options_t options = unhurried_options(10000);
+  contender_t *c = nodes_contender(nodes, "door", &options);
+  assert_error(try_lock(c), 0);
+  nodes_settle(nodes);
+  for (unsigned i = 0; i < 3; i++) {
+    contender_t *plain = contender_of(nodes->bed, nodes->client[i], "door", NULL);
+    assert_error(try_lock(plain), BELAY_EHELD);
+  }
+  nodes_close(nodes);
+}
+
+static void test_servers_on_tcp_and_on_unix_sockets_make_a_lock_together(void **state) {
+  (void)state;
+  needs_quorum();
+  enum { NODES = 5 };
+  const server_options_t tcp = {.address = "127.0.0.1"};
+  server_t *servers[NODES];
+  belay_client_t *clients[NODES];
+  for (int i = 0; i < NODES; i++)
+    servers[i] = server_start(i % 2 == 0 ? &tcp : NULL);
+  bed_t *bed = bed_open_with(servers[0], NULL);
+  clients[0] = bed->client;
+  for (int i = 1; i < NODES; i++)
+    clients[i] = bed_connect(bed, server_url(servers[i]), NULL);
+  belay_lock_options_t options = unhurried_options(10000);
+  contender_t *c = contender_over(bed, clients, NODES, "door", &options);
+  assert_error(try_lock(c), 0);
+  bed_settle(bed);
+  assert_int_equal(tally_of(c).votes[BELAY_VOTE_GRANTED], NODES);
+  assert_error(release(c), 0);
+  bed_settle(bed);
+  for (int i = 0; i < NODES; i++)
+    assert_int_equal(server_keys(servers[i]), 0);
+  bed_close(bed);
+  for (int i = 1; i < NODES; i++)
+    server_stop(servers[i]);
+}
+
+/* ---- making it --------------------------------------------------------------------------------------------- */
+
+#define NOWHERE "unix:///nowhere/%u"
+
+/* Makes one, and unmakes it; what belay says. */
+static int make(bed_t *bed, belay_client_t *const *clients, size_t n,
+                const belay_lock_options_t *options) {
+  belay_lock_t *lock = (belay_lock_t *)bed;
+  int error = belay_redlock_new(clients, n, "door", 4, options, &lock);
+  if (error == 0) {
+    assert_error(belay_lock_close(lock, NULL), 0);
+    return 0;
+  }
+  assert_null(lock);
+  return error;
+}
+
+static const struct {
+  size_t n;
+  bool allow_small;
+  int expected;
+  unsigned quorum;
+} sizes[] = {{0, false, BELAY_EINVAL, 0},
+             {0, true, BELAY_EINVAL, 0},
+             {1, false, 0, 1},
+             {1, true, 0, 1},
+             {2, false, BELAY_EINVAL, 0},
+             {2, true, 0, 2},
+             {3, false, 0, 2},
+             {4, false, 0, 3},
+             {5, false, 0, 3},
+             {6, false, 0, 4},
+             {7, false, 0, 4},
+             {14, false, 0, 8},
+             {15, false, 0, 8},
+             {16, false, BELAY_EINVAL, 0}};
+
+static void test_how_many_nodes_there_may_be(void **state) {
+  (void)state;
+  belay_client_t *clients[BELAY_NODES_MAX + 1];
+  bed_t *bed = bed_open_at("unix:///nowhere", NULL);
+  for (unsigned i = 0; i <= BELAY_NODES_MAX; i++) {
+    char url[32];
+    snprintf(url, sizeof url, NOWHERE, i);
+    clients[i] = bed_connect(bed, url, NULL);
+  }
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    belay_lock_options_t options = lock_options();
+    options.allow_small = sizes[i].allow_small;
+    assert_error(make(bed, clients, sizes[i].n, &options), sizes[i].expected);
+    if (sizes[i].expected != 0)
+      continue;
+    contender_t *c = contender_over(bed, clients, sizes[i].n, "door", &options);
+    assert_int_equal(tally_of(c).nodes, sizes[i].n);
+    assert_int_equal(tally_of(c).quorum, sizes[i].quorum);
+  }
+  bed_close(bed);
+}
+
+/* A client of that bed's which differs from the others in one thing. */
+static belay_client_t *stranger(bed_t *bed, const char *owner, const char *space) {
+  belay_client_options_t options = client_options();
+  options.owner = owner;
+  if (space != NULL) {
+    options.namespace_parts = &space;
+    options.namespace_count = 1;
+  }
+  return bed_connect(bed, "unix:///nowhere/else", &options);
+}
+
+static void test_what_no_lock_can_be_made_of(void **state) {
+  (void)state;
+  bed_t *bed = bed_open_at("unix:///nowhere/0", NULL), *other = bed_open_at("unix:///x", NULL);
+  belay_client_t *a = bed->client, *b = bed_connect(bed, "unix:///nowhere/1", NULL);
+  belay_client_t *c = bed_connect(bed, "unix:///nowhere/2", NULL);
+  const struct {
+    belay_client_t *clients[3];
+    const char *detail;
+  } cases[] = {
+      {{a, b, a}, "clients[2]: the same client as clients[0]"},
+      {{a, b, b}, "clients[2]: the same client as clients[1]"},
+      {{a, stranger(bed, "somebody", NULL), c}, "clients[1]: another owner than clients[0]"},
+      {{a, b, stranger(bed, NULL, "elsewhere")}, "clients[2]: another namespace than clients[0]"},
+      {{a, b, other->client}, "clients[2]: on another loop than clients[0]"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    assert_error(make(bed, cases[i].clients, 3, NULL), BELAY_EINVAL);
+    assert_string_equal(belay_detail(bed->belay), cases[i].detail);
+  }
+  assert_error(make(bed, (belay_client_t *[]){a, b, c}, 3, NULL), 0);
+  assert_error(make(bed, (belay_client_t *[]){a, b, NULL}, 3, NULL), BELAY_EINVAL);
+  assert_error(make(bed, (belay_client_t *[]){NULL, b, c}, 3, NULL), BELAY_EINVAL);
+  assert_error(make(bed, NULL, 3, NULL), BELAY_EINVAL);
+  bed_close(other);
+  bed_close(bed);
+}
+
+static void test_a_node_may_take_a_tenth_of_the_ttl_to_answer(void **state) {
+  (void)state;
+  static const struct {
+    int64_t ttl_ms, timeout_ms;
+    int expected;
+  } cases[] = {
+      {10000, 1000, 0}, {10000, 1001, BELAY_EINVAL}, {1000, 100, 0}, {1000, 101, BELAY_EINVAL},
+      {50, 5, 0},       {50, 6, BELAY_EINVAL},       {20, 5, 0},     {20, 6, BELAY_EINVAL},
+      {10000, 1, 0},    {10000, 0, BELAY_EINVAL}};
+  belay_client_t *clients[3];
+  bed_t *bed = bed_open_at("unix:///nowhere/0", NULL);
+  clients[0] = bed->client;
+  clients[1] = bed_connect(bed, "unix:///nowhere/1", NULL);
+  clients[2] = bed_connect(bed, "unix:///nowhere/2", NULL);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    belay_lock_options_t options = redlock_options(cases[i].ttl_ms);
+    options.timeout_ms = cases[i].timeout_ms;
+    assert_error(make(bed, clients, 3, &options), cases[i].expected);
+  }
+  bed_close(bed);
+}
+
+/* ---- the same server twice --------------------------------------------------------------------------------- */
+
+/* Three clients for two servers. */
+static void open_twins(nodes_t *nodes, belay_client_t *clients[3]) {
+  clients[0] = nodes->client[0];
+  clients[1] = nodes->client[1];
+  clients[2] = bed_connect(nodes->bed, server_url(nodes->server[1]), NULL);
+}
+
+/* One server's two votes would be a majority of three. */
+static void test_one_server_reached_twice_is_noticed_when_the_lock_is_taken(void **state) {
+  (void)state;
+  static const int64_t waits[] = {0, 60000};
+  for (size_t i = 0; i < sizeof waits / sizeof *waits; i++) {
+    belay_client_t *clients[3];
+    nodes_t *nodes = nodes_open(2, NULL);
+    open_twins(nodes, clients);
+    belay_lock_options_t options = unhurried_options(10000);
+    contender_t *c = contender_over(nodes->bed, clients, 3, "door", &options);
+    nodes_pause(nodes, 1);
+    assert_error(acquire(c, waits[i]), BELAY_EDUPLICATE);
+    nodes_resume(nodes);
+    nodes_expect_no_key(nodes);
+    nodes_close(nodes);
+  }
+}
+
+/* Once its second client is connected it is noticed; until then the other server makes a majority with it. */
+static void test_one_server_reached_twice_has_one_vote(void **state) {
+  (void)state;
+  belay_client_t *clients[3];
+  nodes_t *nodes = nodes_open(2, NULL);
+  open_twins(nodes, clients);
+  belay_lock_options_t options = unhurried_options(10000);
+  contender_t *c = contender_over(nodes->bed, clients, 3, "door", &options);
+  for (int i = 0; i < 20; i++) {
+    int status = try_lock(c);
+    assert_error(status, status == 0 ? 0 : BELAY_EDUPLICATE);
+    assert_int_equal(nodes_holding(nodes, c), status == 0 ? 2 : 0);
+    if (status == 0) {
+      assert_true(tally_of(c).votes[BELAY_VOTE_GRANTED] >= 2);
+      assert_error(release(c), 0);
+    }
+    nodes_expect_no_key(nodes);
+  }
+  nodes_close(nodes);
+}
+
+static void test_one_server_reached_twice_is_refused_if_that_is_known(void **state) {
+  (void)state;
+  belay_client_t *clients[3];
+  nodes_t *nodes = nodes_open(2, NULL);
+  open_twins(nodes, clients);
+  for (int i = 0; i < 3; i++) {
+    contender_t *plain = contender_of(nodes->bed, clients[i], "another door", NULL);
+    assert_error(acquire(plain, 10000), 0); /* connected */
+    assert_error(release(plain), 0);
+  }
+  assert_error(make(nodes->bed, clients, 3, NULL), BELAY_EDUPLICATE);
+  nodes_close(nodes);
+}
+
+/* ---- one node: a plain lock -------------------------------------------------------------------------------- */
+
+static void when_free(nodes_t *nodes, contender_t *c) {
+  (void)nodes;
+  (void)c;
+}
+
+static void when_occupied(nodes_t *nodes, contender_t *c) {
+  nodes_occupy(nodes, 0, c, 60000);
+}
+
+static void when_away(nodes_t *nodes, contender_t *c) {
+  (void)c;
+  nodes_kill(nodes, 1);
+  bed_run_for(nodes->bed, 50);
+}
+
+static void when_paused(nodes_t *nodes, contender_t *c) {
+  (void)c;
+  nodes_pause(nodes, 1);
+}
+
+static void when_out_of_memory(nodes_t *nodes, contender_t *c) {
+  (void)c;
+  server_do(nodes->server[0], "CONFIG", "SET", "maxmemory", "1", NULL);
+}
+
+static void when_of_another_type(nodes_t *nodes, contender_t *c) {
+  server_do(nodes->server[0], "HSET", key_of(c), "a", "b", NULL);
+}
+
+static const struct {
+  void (*enter)(nodes_t *nodes, contender_t *c);
+  int expected;
+} plain_cases[] = {
+    {when_free, 0},
+    {when_occupied, BELAY_EHELD},
+    {when_away, BELAY_EUNREACHABLE},
+    {when_paused, BELAY_EUNKNOWN},
+    {when_out_of_memory, BELAY_EOOM},
+    {when_of_another_type, BELAY_EWRONGTYPE},
+};
+
+static void test_with_one_node_it_says_what_a_plain_lock_says(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof plain_cases / sizeof *plain_cases; i++)
+    for (int plain = 0; plain < 2; plain++) {
+      nodes_t *nodes = nodes_open(1, NULL);
+      belay_lock_options_t options = redlock_options(10000);
+      options.timeout_ms = prompt_ms();
+      contender_t *c = plain ? contender_new(nodes->bed, "door", &options)
+                             : nodes_contender(nodes, "door", &options);
+      nodes_warm(nodes);
+      plain_cases[i].enter(nodes, c);
+      assert_error(try_lock(c), plain_cases[i].expected);
+      assert_int_equal(tally_of(c).nodes, 1);
+      assert_int_equal(tally_of(c).quorum, 1);
+      nodes_close(nodes);
+    }
+}
+
+/* ---- nodes that are away ----------------------------------------------------------------------------------- */
+
+static const struct {
+  unsigned n, killed;
+  int expected;
+} losses[] = {
+    {2, 0, 0}, {2, 1, BELAY_ENOQUORUM}, {2, 2, BELAY_ENOQUORUM},
+    {3, 1, 0}, {3, 2, BELAY_ENOQUORUM}, {3, 3, BELAY_ENOQUORUM},
+    {4, 1, 0}, {4, 2, BELAY_ENOQUORUM}, {4, 4, BELAY_ENOQUORUM},
+    {5, 2, 0}, {5, 3, BELAY_ENOQUORUM}, {5, 5, BELAY_ENOQUORUM},
+    {7, 3, 0}, {7, 4, BELAY_ENOQUORUM},
+};
+
+/* warm: their connections were up before. */
+static void lose(size_t i, bool warm) {
+  const int64_t deadline_ms = 200 * slow();
+  nodes_t *nodes = nodes_open(losses[i].n, NULL);
+  belay_lock_options_t options = unhurried_options(10 * deadline_ms);
+  options.allow_small = true;
+  contender_t *c = nodes_contender(nodes, "door", &options);
+  if (warm)
+    nodes_warm(nodes);
+  nodes_kill(nodes, losses[i].killed);
+  bed_run_for(nodes->bed, 20);
+  assert_error(try_lock(c), losses[i].expected);
+  if (c->status == 0)
+    assert_error(release(c), 0);
+  int64_t began = clock_now();
+  assert_error(try_lock(c), losses[i].expected);
+  assert_true((c->ended_time - began) / MS <= deadline_ms + lag());
+  nodes_settle(nodes);
+  for (unsigned node = 0; node < losses[i].killed; node++) {
+    belay_vote_t vote = tally_of(c).node[node].vote;
+    if (vote != BELAY_VOTE_NONE || c->status == 0) /* too many others were, too */
+      assert_string_equal(belay_vote_name(vote), "unreachable");
+  }
+  assert_int_equal(nodes_holding(nodes, c),
+                   losses[i].expected == 0 ? losses[i].n - losses[i].killed : 0);
+  nodes_close(nodes);
+}
+
+static void test_a_majority_is_enough_when_the_others_are_lost(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof losses / sizeof *losses; i++)
+    lose(i, true);
+}
+
+static void test_a_majority_is_enough_when_the_others_were_never_there(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof losses / sizeof *losses; i++)
+    lose(i, false);
+}
+
+static void test_two_nodes_are_both_needed(void **state) {
+  (void)state;
+  nodes_t *nodes = nodes_open(2, NULL);
+  belay_lock_options_t options = unhurried_options(10000);
+  options.allow_small = true;
+  contender_t *c = nodes_contender(nodes, "door", &options);
+  for (unsigned node = 0; node < 2; node++) {
+    nodes_occupy(nodes, node, c, 60000);
+    assert_error(acquire(c, 0), BELAY_EHELD);
+    nodes_settle(nodes);
+    server_do(nodes->server[node], "DEL", key_of(c), NULL);
+    assert_int_equal(nodes_keys(nodes), 0);
+  }
+  assert_error(acquire(c, 10000), 0);
+  nodes_settle(nodes);
+  assert_int_equal(nodes_holding(nodes, c), 2);
+  nodes_close(nodes);
+}
+
+static void test_a_waiter_gets_it_when_enough_nodes_are_back(void **state) {
+  (void)state;
+  nodes_t *nodes = nodes_open(5, NULL);
+  contender_t *c = nodes_contender(nodes, "door", NULL);
+  nodes_warm(nodes);
+  nodes_kill(nodes, 3);
+  assert_error(begin_acquire(c, BELAY_FOREVER), 0);
+  bed_run_for(nodes->bed, 300);
+  assert_int_equal(c->ended, 0);
+  nodes_restart(nodes, 1);
+  assert_error(outcome(c), 0);
+  assert_true(nodes_holding(nodes, c) >= 3);
+  nodes_close(nodes);
+}
+
+/* ---- nodes that refuse for a reason that lasts ----------------------------------------------------------- */
+
+static void spoil_type(nodes_t *nodes, unsigned node, contender_t *c) {
+  server_do(nodes->server[node], "HSET", key_of(c), "a", "b", NULL);
+}
+
+static void spoil_password(nodes_t *nodes, unsigned node, contender_t *c) {
+  (void)c;
+  server_do(nodes->server[node], "CONFIG", "SET", "requirepass", "another", NULL);
+}
+
+static void spoil_permission(nodes_t *nodes, unsigned node, contender_t *c) {
+  (void)c;
+  server_do(nodes->server[node], "ACL", "SETUSER", "default", "-set", "-eval", "-evalsha", NULL);
+}
+
+static const struct {
+  void (*spoil)(nodes_t *nodes, unsigned node, contender_t *c);
+  unsigned nodes;
+  int expected;
+} spoilt[] = {
+    {spoil_type, 2, 0},       {spoil_type, 3, BELAY_EWRONGTYPE}, {spoil_type, 5, BELAY_EWRONGTYPE},
+    {spoil_password, 2, 0},   {spoil_password, 3, BELAY_EAUTH},  {spoil_password, 5, BELAY_EAUTH},
+    {spoil_permission, 2, 0}, {spoil_permission, 3, BELAY_EPERM}};
+
+/* Also for one who would wait: it will be the same next time. */
+static void test_a_reason_that_lasts_is_told_instead_of_no_quorum(void **state) {
+  (void)state;
+  static const int64_t waits[] = {0, 60000};
+  for (size_t i = 0; i < sizeof spoilt / sizeof *spoilt; i++)
+    for (size_t j = 0; j < sizeof waits / sizeof *waits; j++) {
+      nodes_t *nodes = nodes_open(5, NULL);
+      belay_lock_options_t options = unhurried_options(10000);
+      contender_t *c = nodes_contender(nodes, "door", &options);
+      for (unsigned node = 0; node < spoilt[i].nodes; node++)
+        spoilt[i].spoil(nodes, node, c);
+      assert_error(acquire(c, waits[j]), spoilt[i].expected);
+      nodes_close(nodes);
+    }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_it_is_taken_and_given_back_as_any_lock_is),
+      cmocka_unit_test(test_a_plain_lock_of_that_name_has_the_same_key),
+      cmocka_unit_test(test_servers_on_tcp_and_on_unix_sockets_make_a_lock_together),
+      cmocka_unit_test(test_how_many_nodes_there_may_be),
+      cmocka_unit_test(test_what_no_lock_can_be_made_of),
+      cmocka_unit_test(test_a_node_may_take_a_tenth_of_the_ttl_to_answer),
+      cmocka_unit_test(test_one_server_reached_twice_is_noticed_when_the_lock_is_taken),
+      cmocka_unit_test(test_one_server_reached_twice_has_one_vote),
+      cmocka_unit_test(test_one_server_reached_twice_is_refused_if_that_is_known),
+      cmocka_unit_test(test_with_one_node_it_says_what_a_plain_lock_says),
+      cmocka_unit_test(test_a_majority_is_enough_when_the_others_are_lost),
+      cmocka_unit_test(test_a_majority_is_enough_when_the_others_were_never_there),
+      cmocka_unit_test(test_two_nodes_are_both_needed),
+      cmocka_unit_test(test_a_waiter_gets_it_when_enough_nodes_are_back),
+      cmocka_unit_test(test_a_reason_that_lasts_is_told_instead_of_no_quorum),
+  };
+  return cmocka_run_group_tests_name("redlock", tests, NULL, NULL);
+}

@@ -1,0 +1,390 @@
+/* Redlock with rivals, with nodes that stand still at a bad moment, and with anything at any time: one holder at
+ * most, everybody's turn comes, and nothing is left behind. */
+#include <stdio.h>
+
+#include "support/base/never.h"
+#include "support/deployments/nodes.h"
+
+/* ---- split votes ------------------------------------------------------------------------------------------- */
+
+enum { RIVALS = 3, TURNS = 20 };
+
+typedef struct race {
+  nodes_t *nodes;
+  contender_t *rival[RIVALS];
+  unsigned turns[RIVALS];
+  unsigned holders, together; /* now, and whether ever more than one */
+  unsigned failed;
+  bool resting[RIVALS]; /* between two turns */
+} race_t;
+
+static unsigned number_of(const race_t *race, const contender_t *c) {
+  unsigned i = 0;
+  while (race->rival[i] != c)
+    i++;
+  return i;
+}
+
+/* An acquire or a release ended; which of them is seen from whether it is held. */
+static void on_turn(contender_t *c, event_t event) {
+  race_t *race = c->arg;
+  unsigned i = number_of(race, c);
+  race->failed += event != EVENT_ENDED || c->status != 0;
+  if (belay_lock_remaining_us(c->lock) > 0) {
+    race->together += race->holders > 0;
+    race->holders++;
+    race->turns[i]++;
+  } else {
+    race->resting[i] = true;
+  }
+}
+
+/* What a holder sees on the servers is his; then he lets go, and wants it again. True when all had their turns. */
+static bool race_goes_on(race_t *race) {
+  unsigned done = 0;
+  for (unsigned i = 0; i < RIVALS; i++) {
+    contender_t *c = race->rival[i];
+    if (belay_lock_remaining_us(c->lock) > 0) {
+      assert_true(nodes_holding(race->nodes, c) >= 3);
+      race->holders--;
+      assert_error(begin_release(c), 0);
+    } else if (race->resting[i] && race->turns[i] < TURNS) {
+      race->resting[i] = false;
+      assert_error(begin_acquire(c, BELAY_FOREVER), 0);
+    }
+    done += race->resting[i] && race->turns[i] == TURNS;
+  }
+  return done < RIVALS;
+}
+
+static void test_three_rivals_for_five_nodes_all_have_their_turns(void **state) {
+  (void)state;
+  race_t race = {.nodes = nodes_open(5, NULL)};
+  belay_lock_options_t options = unhurried_options(60000);
+  for (unsigned i = 0; i < RIVALS; i++) {
+    race.rival[i] = nodes_contender(race.nodes, "door", &options);
+    race.rival[i]->then = on_turn;
+    race.rival[i]->arg = &race;
+    race.resting[i] = true;
+  }
+  nodes_warm(race.nodes);
+  bed_until(race.nodes->bed, !race_goes_on(&race));
+  assert_int_equal(race.failed, 0);
+  assert_never(race.together > 0);
+  for (unsigned i = 0; i < RIVALS; i++)
+    assert_int_equal(race.turns[i], TURNS);
+  nodes_expect_no_key(race.nodes);
+  nodes_close(race.nodes);
+}
+
+/* Two nodes for one, two for another, one for a third: and none of them lets go. */
+static void test_a_split_vote_is_over_when_the_ttls_are(void **state) {
+  (void)state;
+  static const char *const strangers[] = {"one", "one", "another", "another", "a third"};
+  const int64_t ttl_ms = lag() + 1000 * slow(); /* longer than it takes to ask once */
+  char ttl[24];
+  snprintf(ttl, sizeof ttl, "%lld", (long long)ttl_ms);
+  nodes_t *nodes = nodes_open(5, NULL);
+  belay_lock_options_t options = unhurried_options(10000);
+  contender_t *c = nodes_contender(nodes, "door", &options);
+  nodes_warm(nodes);
+  int64_t began = clock_now();
+  for (unsigned i = 0; i < 5; i++)
+    server_do(nodes->server[i], "SET", key_of(c), strangers[i], "PX", ttl, NULL);
+  assert_error(try_lock(c), BELAY_EHELD);
+  assert_error(acquire(c, BELAY_FOREVER), 0);
+  assert_between(clock_since_ms(began), ttl_ms - 10, ttl_ms + 15000);
+  nodes_settle(nodes);
+  assert_int_equal(nodes_holding(nodes, c), 5);
+  nodes_close(nodes);
+}
+
+/* ---- nodes that stand still while it is being taken ------------------------------------------------------- */
+
+/* A node that does not stand still answers within this, also if the machine stands still for a moment. */
+#define NODE_TIMEOUT_MS lag()
+
+/* A handle on five nodes, of which so many stand still. */
+static contender_t *open_paused(unsigned paused) {
+  belay_client_options_t client_terms = client_options();
+  client_terms.close_timeout_ms = 200;
+  nodes_t *nodes = nodes_open(5, &client_terms);
+  belay_lock_options_t options = redlock_options(60000);
+  options.timeout_ms = NODE_TIMEOUT_MS;
+  contender_t *c = nodes_contender(nodes, "door", &options);
+  c->arg = nodes;
+  nodes_warm(nodes);
+  nodes_pause(nodes, paused);
+  return c;
+}
+
+/* The nodes go on, and do what they were asked to while they stood still; then it is undone. */
+static void expect_all_undone(nodes_t *nodes, unsigned paused) {
+  nodes_resume(nodes);
+  nodes_expect_no_key(nodes);
+  for (unsigned i = 0; i < paused; i++)
+    assert_true(server_calls(nodes->server[i], "set") > 0);
+  bed_run_for(nodes->bed, 50);
+  assert_int_equal(nodes_keys(nodes), 0);
+}
+
+static void test_late_grants_of_an_attempt_that_failed_are_undone(void **state) {
+  (void)state;
+  for (unsigned paused = 3; paused <= 5; paused++) {
+    contender_t *c = open_paused(paused);
+    nodes_t *nodes = c->arg;
+    assert_error(try_lock(c), BELAY_ENOQUORUM);
+    expect_all_undone(nodes, paused);
+    assert_error(acquire(c, BELAY_FOREVER), 0);
+    nodes_close(nodes);
+  }
+}
+
+static void test_late_grants_of_an_attempt_that_is_canceled_are_undone(void **state) {
+  (void)state;
+  for (unsigned paused = 3; paused <= 5; paused++) {
+    contender_t *c = open_paused(paused);
+    nodes_t *nodes = c->arg;
+    assert_error(begin_acquire(c, BELAY_FOREVER), 0);
+    bed_run_for(nodes->bed, 20);
+    assert_error(cancel(c), 0);
+    assert_error(outcome(c), BELAY_ECANCELED);
+    expect_all_undone(nodes, paused);
+    nodes_close(nodes);
+  }
+}
+
+static void test_late_grants_of_an_attempt_that_is_closed_are_undone(void **state) {
+  (void)state;
+  for (unsigned paused = 3; paused <= 5; paused++) {
+    contender_t *c = open_paused(paused);
+    nodes_t *nodes = c->arg;
+    assert_error(begin_acquire(c, BELAY_FOREVER), 0);
+    bed_run_for(nodes->bed, 20);
+    int64_t began = clock_now();
+    assert_error(close_lock(c), 0);
+    assert_true(clock_since_ms(began) < 15000); /* and not for the ttl */
+    assert_error(c->status, BELAY_ECANCELED);
+    expect_all_undone(nodes, paused);
+    nodes_close(nodes);
+  }
+}
+
+static void test_late_grants_of_a_lock_that_was_closed_while_held_are_undone(void **state) {
+  (void)state;
+  for (unsigned paused = 1; paused <= 2; paused++) {
+    contender_t *c = open_paused(paused);
+    nodes_t *nodes = c->arg;
+    assert_error(try_lock(c), 0);
+    assert_error(close_lock(c), 0);
+    expect_all_undone(nodes, paused);
+    nodes_close(nodes);
+  }
+}
+
+static unsigned granted(const contender_t *c) {
+  belay_lock_tally_t tally;
+  belay_lock_tally(c->lock, &tally);
+  return tally.votes[BELAY_VOTE_GRANTED];
+}
+
+/* wait: until the nodes that stand still were given up; then it is the next extension that counts them. */
+static void expect_late_grants_to_stay(bool wait) {
+  for (unsigned paused = 1; paused <= 2; paused++) {
+    contender_t *c = open_paused(paused);
+    nodes_t *nodes = c->arg;
+    assert_error(try_lock(c), 0);
+    if (wait) {
+      nodes_settle(nodes);
+      assert_int_equal(nodes_holding(nodes, c), 5 - paused);
+    }
+    nodes_resume(nodes);
+    bed_until(nodes->bed, nodes_holding(nodes, c) == 5);
+    if (wait)
+      assert_error(extend(c, BELAY_DEFAULT), 0);
+    bed_until(nodes->bed, granted(c) == 5);
+    assert_error(release(c), 0);
+    nodes_expect_no_key(nodes);
+    nodes_close(nodes);
+  }
+}
+
+static void test_late_grants_of_a_lock_that_is_held_stay(void **state) {
+  (void)state;
+  expect_late_grants_to_stay(false);
+}
+
+static void test_grants_that_come_after_their_deadline_stay_with_a_lock_that_is_held(void **state) {
+  (void)state;
+  expect_late_grants_to_stay(true);
+}
+
+/* More would only be left for it to do when it goes on. Once it has said something it is asked again. */
+static void test_a_node_that_stands_still_is_not_asked_again(void **state) {
+  (void)state;
+  contender_t *c = open_paused(1);
+  nodes_t *nodes = c->arg;
+  assert_error(try_lock(c), 0);
+  bed_run_for(nodes->bed, NODE_TIMEOUT_MS * 3 / 2);
+  assert_error(release(c), 0);
+  for (int i = 0; i < 20; i++) {
+    assert_error(try_lock(c), 0);
+    assert_error(release(c), 0);
+  }
+  nodes_resume(nodes);
+  nodes_warm(nodes);
+  nodes_expect_no_key(nodes);
+  assert_between(server_calls(nodes->server[0], "set"), 1, 3);
+  assert_error(try_lock(c), 0);
+  nodes_settle(nodes);
+  assert_int_equal(nodes_holding(nodes, c), 5);
+  nodes_close(nodes);
+}
+
+static void test_a_release_reaches_nodes_that_stand_still_when_they_go_on(void **state) {
+  (void)state;
+  for (unsigned paused = 1; paused <= 5; paused++) {
+    contender_t *c = open_paused(0);
+    nodes_t *nodes = c->arg;
+    assert_error(try_lock(c), 0);
+    nodes_settle(nodes);
+    nodes_pause(nodes, paused);
+    assert_error(release(c), paused <= 2 ? 0 : BELAY_ENOQUORUM);
+    expect_all_undone(nodes, paused);
+    nodes_close(nodes);
+  }
+}
+
+/* ---- anything at any time ---------------------------------------------------------------------------------- */
+
+enum { HANDLES = 4, STEPS = 200 };
+
+enum { TROUBLED = 2 }; /* nodes that are paused and killed: never a majority */
+
+typedef struct storm {
+  nodes_t *nodes;
+  contender_t *handle[HANDLES];
+  bool dead[TROUBLED];
+  uint32_t seed;
+} storm_t;
+
+static unsigned draw(storm_t *storm, unsigned below) {
+  storm->seed = storm->seed * 1664525u + 1013904223u;
+  return (storm->seed >> 16) % below;
+}
+
+static void reopen(storm_t *storm, unsigned i) {
+  static const char *const names[] = {"door", "window"};
+  belay_lock_options_t options =
+      redlock_options(60000); /* longer than this test: nothing runs out */
+  options.watchdog = i % 2 == 0 ? BELAY_WATCHDOG_ON : BELAY_WATCHDOG_OFF;
+  options.renew_after_ms = 6000;
+  storm->handle[i] = nodes_contender(storm->nodes, names[i / 2], &options);
+}
+
+static void restart_if_dead(storm_t *storm, unsigned node) {
+  if (storm->dead[node])
+    server_restart(storm->nodes->server[node]);
+  storm->dead[node] = false;
+}
+
+static void trouble_or_ease(storm_t *storm) {
+  unsigned node = draw(storm, TROUBLED);
+  server_t *server = storm->nodes->server[node];
+  switch (draw(storm, 4)) {
+  case 0:
+    server_kill(server);
+    storm->dead[node] = true;
+    break;
+  case 1:
+    restart_if_dead(storm, node);
+    server_resume(server);
+    break;
+  default:
+    if (!storm->dead[node])
+      server_pause(server);
+  }
+}
+
+/* Whatever it returns: that an operation is out of place is a thing to try, too. */
+static void do_anything(storm_t *storm) {
+  unsigned i = draw(storm, HANDLES);
+  contender_t *c = storm->handle[i];
+  switch (draw(storm, 8)) {
+  case 0:
+    (void)begin_acquire(c, 0);
+    break;
+  case 1:
+  case 2:
+    (void)begin_acquire(c, 1000);
+    break;
+  case 3:
+    (void)cancel(c);
+    break;
+  case 4:
+    (void)begin_release(c);
+    break;
+  case 5:
+    (void)begin_extend(c, 60000 + (int64_t)draw(storm, 20000));
+    break;
+  case 6:
+    assert_error(begin_close(c), 0);
+    reopen(storm, i);
+    break;
+  default:
+    trouble_or_ease(storm);
+  }
+}
+
+static bool is_any_left(const bed_t *bed) {
+  for (const contender_t *c = bed->first; c != NULL; c = c->next)
+    if (c->lock != NULL)
+      return true;
+  return false;
+}
+
+static void weather(uint32_t seed) {
+  storm_t storm = {.nodes = nodes_open(5, NULL), .seed = seed};
+  bed_t *bed = storm.nodes->bed;
+  for (unsigned i = 0; i < HANDLES; i++)
+    reopen(&storm, i);
+  nodes_warm(storm.nodes);
+  for (unsigned i = 0; i < STEPS; i++) {
+    do_anything(&storm);
+    if (draw(&storm, 2) == 0)
+      bed_run_for(bed, draw(&storm, 15));
+  }
+  nodes_resume(storm.nodes);
+  for (unsigned i = 0; i < TROUBLED; i++)
+    restart_if_dead(&storm, i);
+  for (unsigned i = 0; i < HANDLES; i++)
+    assert_error(begin_close(storm.handle[i]), 0);
+  bed_until(bed, !is_any_left(bed));
+  nodes_settle(storm.nodes);
+  if (nodes_keys(storm.nodes) != 0)
+    fail_msg("seed %u leaves %d keys", seed, (int)nodes_keys(storm.nodes));
+  nodes_close(storm.nodes);
+}
+
+static void test_a_storm_leaves_nothing_behind(void **state) {
+  (void)state;
+  for (uint32_t seed = 1; seed <= 5; seed++)
+    weather(seed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_three_rivals_for_five_nodes_all_have_their_turns),
+      cmocka_unit_test(test_a_split_vote_is_over_when_the_ttls_are),
+      cmocka_unit_test(test_late_grants_of_an_attempt_that_failed_are_undone),
+      cmocka_unit_test(test_late_grants_of_an_attempt_that_is_canceled_are_undone),
+      cmocka_unit_test(test_late_grants_of_an_attempt_that_is_closed_are_undone),
+      cmocka_unit_test(test_late_grants_of_a_lock_that_was_closed_while_held_are_undone),
+      cmocka_unit_test(test_late_grants_of_a_lock_that_is_held_stay),
+      cmocka_unit_test(test_grants_that_come_after_their_deadline_stay_with_a_lock_that_is_held),
+      cmocka_unit_test(test_a_node_that_stands_still_is_not_asked_again),
+      cmocka_unit_test(test_a_release_reaches_nodes_that_stand_still_when_they_go_on),
+      cmocka_unit_test(test_a_storm_leaves_nothing_behind),
+  };
+  return cmocka_run_group_tests_name("rival", tests, NULL, NULL);
+}

@@ -1,0 +1,229 @@
+/* Servers that have forgotten who holds what, or that took the place of another, make no second holder. */
+#include <stdio.h>
+
+#include "support/base/never.h"
+#include "support/servers/quarantine.h"
+
+/* ---- servers that forgot ---------------------------------------------------------------------------------- */
+
+static void test_without_a_forgetful_minority_the_lock_still_works(void **state) {
+  (void)state;
+  nodes_t *nodes = seasoned(3);
+  contender_t *c = quarantined(nodes, "door");
+  int64_t restarted = clock_now();
+  server_restart(nodes->server[2]);
+  ask_until(c, BELAY_VOTE_QUARANTINED, 1);
+  assert_int_equal(tally_of(c).node[2].vote, BELAY_VOTE_QUARANTINED);
+  assert_error(wait_for(c), 0);
+  assert_error(release(c), 0);
+  ask_until(c, BELAY_VOTE_GRANTED, 3);
+  assert_true(clock_since_ms(restarted) >= MAX_TTL);
+  nodes_close(nodes);
+}
+
+/* How long another believed in it still when it was granted: c->arg. */
+typedef struct rival {
+  contender_t *other;
+  int64_t believed_ms;
+} rival_t;
+
+static void look_at_the_rival(contender_t *c, event_t event) {
+  rival_t *rival = c->arg;
+  if (event == EVENT_ENDED && c->status == 0)
+    rival->believed_ms = remaining_ms(rival->other);
+}
+
+/* Somebody holds it, and a majority of the nodes forgets that. */
+static void expect_one_holder_at_a_time(belay_watchdog_t watchdog) {
+  nodes_t *nodes = seasoned(3);
+  belay_lock_options_t options = quarantine_options();
+  options.watchdog = watchdog;
+  contender_t *holder = nodes_contender(nodes, "door", &options);
+  contender_t *other = quarantined(nodes, "door");
+  rival_t rival = {.other = holder, .believed_ms = -1};
+  other->then = look_at_the_rival;
+  other->arg = &rival;
+  assert_error(wait_for(holder), 0);
+  server_restart(nodes->server[0]);
+  server_restart(nodes->server[1]);
+  assert_true(remaining_ms(holder) > 0);
+  assert_error(wait_for(other), 0);
+  assert_never(rival.believed_ms > 0);
+  assert_int_equal(rival.believed_ms, 0);
+  assert_int_equal(holder->lost, 1);
+  nodes_close(nodes);
+}
+
+static void test_a_forgetful_majority_makes_no_second_holder(void **state) {
+  (void)state;
+  expect_one_holder_at_a_time(BELAY_WATCHDOG_OFF);
+}
+
+static void test_nor_where_the_first_one_renews(void **state) {
+  (void)state;
+  expect_one_holder_at_a_time(BELAY_WATCHDOG_ON);
+}
+
+/* What the quarantine is for. */
+static void test_without_a_quarantine_it_would(void **state) {
+  (void)state;
+  nodes_t *nodes = nodes_open(3, NULL);
+  belay_lock_options_t options = redlock_options(10 * SECONDS * slow());
+  contender_t *holder = nodes_contender(nodes, "door", &options);
+  contender_t *other = nodes_contender(nodes, "door", &options);
+  assert_error(wait_for(holder), 0);
+  bed_until(nodes->bed, nodes_holding(nodes, holder) == 3);
+  server_restart(nodes->server[0]);
+  server_restart(nodes->server[1]);
+  assert_error(acquire(other, 5 * SECONDS * slow()), 0);
+  assert_true(remaining_ms(holder) > 0);
+  nodes_close(nodes);
+}
+
+static void test_a_held_lock_is_set_again_on_a_node_that_forgot_it(void **state) {
+  (void)state;
+  nodes_t *nodes = seasoned(3);
+  belay_lock_options_t options = quarantine_options();
+  options.watchdog = BELAY_WATCHDOG_ON;
+  contender_t *c = nodes_contender(nodes, "door", &options);
+  assert_error(wait_for(c), 0);
+  bed_until(nodes->bed, nodes_holding(nodes, c) == 3);
+  server_restart(nodes->server[2]);
+  bed_until(nodes->bed, nodes_value(nodes, 2, c) != NULL);
+  /* for what was left when the renewal began */
+  assert_true(server_integer(nodes->server[2], "PTTL", key_of(c), NULL) <= TTL * 4 / 5);
+  assert_int_equal(nodes_holding(nodes, c), 3);
+  bed_until(nodes->bed, tally_of(c).node[2].vote == BELAY_VOTE_RESTORED);
+  bed_until(nodes->bed, tally_of(c).node[2].vote == BELAY_VOTE_GRANTED);
+  assert_int_equal(c->lost, 0);
+  assert_error(release(c), 0);
+  nodes_settle(nodes);
+  assert_int_equal(nodes_keys(nodes), 0);
+  nodes_close(nodes);
+}
+
+/* ---- servers that are not who they were ------------------------------------------------------------------- */
+
+/* A server that has been up for long, whose marker is another one's, and which nobody has asked yet. */
+static void expect_quarantine_from_now(contender_t *c, server_t *server) {
+  int64_t began = clock_now(), before = server_time_ms(server);
+  ask_until(c, BELAY_VOTE_QUARANTINED, 1);
+  assert_between(marker_since(server), before, server_time_ms(server));
+  expect_marker_of(server);
+  assert_error(try_lock(c), BELAY_EQUARANTINED);
+  assert_error(wait_for(c), 0);
+  assert_between(clock_since_ms(began), MAX_TTL, MAX_TTL + 2 * SECONDS * slow());
+}
+
+static void test_a_server_that_came_back_with_old_data_waits_from_when_it_is_noticed(void **state) {
+  (void)state;
+  nodes_t *nodes = seasoned(1);
+  contender_t *c = quarantined(nodes, "door");
+  server_restart_keeping(nodes->server[0]);
+  assert_non_null(marker(nodes->server[0], "server"));
+  stall_ms(MAX_TTL + 3 * SECONDS);
+  expect_quarantine_from_now(c, nodes->server[0]);
+  nodes_close(nodes);
+}
+
+/* A primary, a replica of it that has been up for as long, and a client for each; the marker is on both. */
+typedef struct couple {
+  bed_t *bed;
+  server_t *primary, *replica;
+  belay_client_t *of_primary, *of_replica;
+} couple_t;
+
+static contender_t *at(couple_t *couple, belay_client_t *client) {
+  belay_lock_options_t options = quarantine_options();
+  return contender_over(couple->bed, &client, 1, "door", &options);
+}
+
+static couple_t couple_open(void) {
+  couple_t couple = {.primary = server_start(&(server_options_t){.address = "127.0.0.1"}),
+                     .replica = server_start(&(server_options_t){.address = "127.0.0.1"})};
+  couple.bed = bed_open_with(couple.primary, NULL);
+  couple.of_primary = couple.bed->client;
+  couple.of_replica = bed_connect(couple.bed, server_url(couple.replica), NULL);
+  ask_until(at(&couple, couple.of_primary), BELAY_VOTE_GRANTED, 1);
+  server_follow(couple.replica, couple.primary);
+  assert_non_null(marker(couple.replica, "server"));
+  stall_ms(1 * SECONDS); /* it was started a little later */
+  return couple;
+}
+
+static void couple_close(couple_t *couple) {
+  bed_close(couple->bed); /* and the primary */
+  server_stop(couple->replica);
+}
+
+static void test_a_promoted_replica_waits_from_when_it_is_noticed(void **state) {
+  (void)state;
+  couple_t couple = couple_open();
+  server_kill(couple.primary);
+  server_do(couple.replica, "REPLICAOF", "NO", "ONE", NULL);
+  expect_quarantine_from_now(at(&couple, couple.of_replica), couple.replica);
+  couple_close(&couple);
+}
+
+static void test_a_promoted_replica_that_lacks_the_lock_makes_no_second_holder(void **state) {
+  (void)state;
+  couple_t couple = couple_open();
+  contender_t *holder = at(&couple, couple.of_primary), *other = at(&couple, couple.of_replica);
+  rival_t rival = {.other = holder, .believed_ms = -1};
+  other->then = look_at_the_rival;
+  other->arg = &rival;
+  server_do(couple.replica, "REPLICAOF", "NO", "ONE", NULL);
+  assert_error(wait_for(holder), 0);
+  server_kill(couple.primary);
+  assert_error(wait_for(other), 0);
+  assert_never(rival.believed_ms > 0);
+  assert_int_equal(rival.believed_ms, 0);
+  couple_close(&couple);
+}
+
+/* Until it has the other one's data, where there is no such key. Clients are cut off, as Sentinel does. */
+static void demote_for_a_moment(server_t *server, server_t *other, const char *key) {
+  char port[12];
+  snprintf(port, sizeof port, "%d", server_port(other));
+  server_do(server, "CONFIG", "SET", "repl-diskless-load", "swapdb", NULL);
+  server_do(other, "CONFIG", "SET", "repl-diskless-sync-delay", "0", NULL);
+  server_do(server, "REPLICAOF", "127.0.0.1", port, NULL);
+  int64_t began = clock_now();
+  while (server_string(server, "GET", key, NULL) != NULL && clock_since_ms(began) < TTL)
+    stall_ms(2);
+  server_do(server, "REPLICAOF", "NO", "ONE", NULL);
+  (void)server_ask(server, "CLIENT", "KILL", "TYPE", "normal", NULL);
+}
+
+/* It has the same run id, and the data of another. */
+static void test_nor_does_a_primary_that_was_a_replica_for_a_moment(void **state) {
+  (void)state;
+  couple_t couple = couple_open();
+  contender_t *holder = at(&couple, couple.of_primary), *other = at(&couple, couple.of_primary);
+  rival_t rival = {.other = holder, .believed_ms = -1};
+  other->then = look_at_the_rival;
+  other->arg = &rival;
+  server_do(couple.replica, "REPLICAOF", "NO", "ONE", NULL);
+  assert_error(wait_for(holder), 0);
+  demote_for_a_moment(couple.primary, couple.replica, key_of(holder));
+  assert_true(remaining_ms(holder) > 0);
+  assert_error(wait_for(other), 0);
+  assert_never(rival.believed_ms > 0);
+  assert_int_equal(rival.believed_ms, 0);
+  couple_close(&couple);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_without_a_forgetful_minority_the_lock_still_works),
+      cmocka_unit_test(test_a_forgetful_majority_makes_no_second_holder),
+      cmocka_unit_test(test_nor_where_the_first_one_renews),
+      cmocka_unit_test(test_without_a_quarantine_it_would),
+      cmocka_unit_test(test_a_held_lock_is_set_again_on_a_node_that_forgot_it),
+      cmocka_unit_test(test_a_server_that_came_back_with_old_data_waits_from_when_it_is_noticed),
+      cmocka_unit_test(test_a_promoted_replica_waits_from_when_it_is_noticed),
+      cmocka_unit_test(test_a_promoted_replica_that_lacks_the_lock_makes_no_second_holder),
+      cmocka_unit_test(test_nor_does_a_primary_that_was_a_replica_for_a_moment),
+  };
+  return cmocka_run_group_tests_name("forgetful", tests, NULL, NULL);
+}

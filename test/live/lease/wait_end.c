@@ -1,0 +1,81 @@
+/* The end of a wait on a healthy server: the caller learns what the server said last, however near the end that was. */
+#include "support/fixtures/lease/latches.h"
+#include "support/load/player.h"
+#include "support/deployments/relay.h"
+
+enum { DELAY_MS = 60, SOON_MS = 1 };
+
+/* A client for whom every answer takes longer than the wait. */
+static belay_client_t *far_away(bed_t *bed, relay_t **wire) {
+  belay_client_options_t options = relay_client_options();
+  *wire = relay_start(server_url(bed->server));
+  relay_delay(*wire, DELAY_MS);
+  return bed_connect(bed, relay_url(*wire), &options);
+}
+
+static void test_the_first_attempt_is_answered_however_short_the_wait_is(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  relay_t *wire;
+  belay_client_t *client = far_away(bed, &wire);
+  belay_lock_options_t options = with_ttl(60000);
+  for (int fair = 0; fair < 2; fair++) {
+    options.fair = fair == 1;
+    contender_t *holder = contender_new(bed, fair ? "fair" : "plain", &options);
+    contender_t *c = contender_of(bed, client, fair ? "fair" : "plain", &options);
+    assert_error(acquire(holder, 0), 0);
+    assert_error(acquire(c, SOON_MS), BELAY_ETIMEDOUT);
+    assert_error(release(holder), 0);
+    assert_error(acquire(c, SOON_MS), 0);
+  }
+  bed_close(bed);
+  relay_stop(wire);
+}
+
+static void test_the_first_question_about_a_latch_is_answered_too(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  relay_t *wire;
+  belay_client_t *client = far_away(bed, &wire);
+  belay_latch_options_t options = latch_options(1);
+  handle_t near, far;
+  handle_of(&near, bed, bed->client, &options);
+  handle_of(&far, bed, client, &options);
+  assert_error(latch_wait_for(&far, SOON_MS), BELAY_ETIMEDOUT);
+  assert_int_equal(count(&near, NULL), 0);
+  assert_error(latch_wait_for(&far, SOON_MS), 0);
+  bed_close(bed);
+  relay_stop(wire);
+}
+
+/* Attempts that the end of the wait cuts short say nothing: what the server said before still stands. */
+static void test_a_later_attempt_that_is_cut_short_says_nothing(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_lock_options_t options = with_ttl(60000);
+  options.wakeup = BELAY_WAKE_POLL;
+  options.retry_min_ms = options.retry_max_ms = 40;
+  options.timeout_ms = 60000;
+  contender_t *holder = contender_new(bed, "door", &options);
+  contender_t *c =
+      contender_of(bed, bed_connect(bed, server_url(bed->server), NULL), "door", &options);
+  assert_error(acquire(holder, 0), 0);
+  assert_error(begin_acquire(c, 1000), 0);
+  bed_until(bed, belay_lock_error(c->lock) == BELAY_EHELD);
+  server_pause(bed->server);
+  int status = outcome(c);
+  server_resume(bed->server);
+  assert_error(status, BELAY_ETIMEDOUT);
+  bed_settle(bed);
+  assert_true(is_on_server(holder));
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_the_first_attempt_is_answered_however_short_the_wait_is),
+      cmocka_unit_test(test_the_first_question_about_a_latch_is_answered_too),
+      cmocka_unit_test(test_a_later_attempt_that_is_cut_short_says_nothing),
+  };
+  return cmocka_run_group_tests_name("wait_end", tests, NULL, NULL);
+}

@@ -1,0 +1,460 @@
+/* Redlock while it is held: renewed, extended and lost by majorities, and nodes that forgot it. */
+#include <stdio.h>
+
+#include "support/deployments/nodes.h"
+#include "support/servers/quarantine.h"
+
+static belay_lock_options_t renewed(int64_t ttl_ms) {
+  belay_lock_options_t options = unhurried_options(ttl_ms);
+  options.watchdog = BELAY_WATCHDOG_ON;
+  return options;
+}
+
+/* Five nodes, and a lock that all of them have granted. */
+static contender_t *open_held(const belay_lock_options_t *options) {
+  nodes_t *nodes = nodes_open(5, NULL);
+  contender_t *c = nodes_contender(nodes, "door", options);
+  c->arg = nodes;
+  nodes_warm(nodes);
+  assert_error(acquire(c, 10000), 0);
+  nodes_settle(nodes);
+  assert_int_equal(nodes_holding(nodes, c), 5);
+  return c;
+}
+
+static void forget(nodes_t *nodes, contender_t *c, unsigned node) {
+  server_do(nodes->server[node], "DEL", key_of(c), NULL);
+}
+
+static void pause_pair(nodes_t *nodes, unsigned first) {
+  server_pause(nodes->server[first]);
+  server_pause(nodes->server[first + 1]);
+}
+
+static void resume_pair(nodes_t *nodes, unsigned first) {
+  server_resume(nodes->server[first]);
+  server_resume(nodes->server[first + 1]);
+}
+
+static int64_t pttl_at(nodes_t *nodes, contender_t *c, unsigned node) {
+  return server_integer(nodes->server[node], "PTTL", key_of(c), NULL);
+}
+
+/* ---- a minority that is away ------------------------------------------------------------------------------- */
+
+static void test_it_is_renewed_by_a_majority(void **state) {
+  (void)state;
+  const int64_t ttl_ms = kept_ttl();
+  belay_lock_options_t options = renewed(ttl_ms);
+  contender_t *c = open_held(&options);
+  nodes_t *nodes = c->arg;
+  nodes_kill(nodes, 2);
+  for (int i = 0; i < 4; i++) {
+    bed_run_for(nodes->bed, ttl_ms / 2);
+    assert_true(belay_lock_remaining_us(c->lock) > 0);
+  }
+  assert_int_equal(c->lost, 0);
+  assert_int_equal(nodes_holding(nodes, c), 3);
+  assert_error(release(c), 0);
+  nodes_restart(nodes, 2);
+  nodes_expect_no_key(nodes);
+  nodes_close(nodes);
+}
+
+static void test_it_is_renewed_while_a_minority_stands_still(void **state) {
+  (void)state;
+  const int64_t ttl_ms = kept_ttl();
+  belay_lock_options_t options = renewed(ttl_ms);
+  contender_t *c = open_held(&options);
+  nodes_t *nodes = c->arg;
+  nodes_pause(nodes, 2);
+  for (int i = 0; i < 4; i++) {
+    bed_run_for(nodes->bed, ttl_ms / 2);
+    assert_true(belay_lock_remaining_us(c->lock) > 0);
+  }
+  nodes_resume(nodes);
+  bed_until(nodes->bed, nodes_holding(nodes, c) == 5);
+  assert_int_equal(c->lost, 0);
+  assert_error(release(c), 0);
+  nodes_expect_no_key(nodes);
+  nodes_close(nodes);
+}
+
+/* One after the other, so that there is always a majority: in the end none is as it was. */
+static void test_nodes_that_come_back_empty_are_given_the_key_again(void **state) {
+  (void)state;
+  belay_lock_options_t options = renewed(kept_ttl());
+  contender_t *c = open_held(&options);
+  nodes_t *nodes = c->arg;
+  for (unsigned i = 0; i < 5; i++) {
+    server_restart(nodes->server[i]);
+    bed_until(nodes->bed, nodes_holding(nodes, c) == 5);
+    bed_run_for(nodes->bed, kept_ttl()); /* renewed at least once more, and it counts again */
+  }
+  assert_int_equal(c->lost, 0);
+  assert_true(belay_lock_remaining_us(c->lock) > 0);
+  nodes_close(nodes);
+}
+
+/* ---- a majority that is away ------------------------------------------------------------------------------- */
+
+static void expect_loss_at_its_deadline(contender_t *c) {
+  int64_t deadline = believed_until(c);
+  assert_int_equal(c->lost, 0);
+  await_loss_at(c, deadline);
+}
+
+static void test_it_expires_when_a_majority_stands_still(void **state) {
+  (void)state;
+  for (int watchdog = 0; watchdog < 2; watchdog++)
+    for (unsigned paused = 3; paused <= 5; paused += 2) {
+      belay_lock_options_t options = watchdog ? renewed(kept_ttl()) : unhurried_options(kept_ttl());
+      contender_t *c = open_held(&options);
+      nodes_t *nodes = c->arg;
+      nodes_pause(nodes, paused);
+      expect_loss_at_its_deadline(c);
+      assert_error(release(c), BELAY_ENOTOWNER);
+      nodes_resume(nodes);
+      nodes_expect_no_key(nodes);
+      assert_int_equal(c->lost, 1);
+      nodes_close(nodes);
+    }
+}
+
+static void test_it_expires_when_a_majority_is_killed(void **state) {
+  (void)state;
+  belay_lock_options_t options = renewed(kept_ttl());
+  contender_t *c = open_held(&options);
+  nodes_t *nodes = c->arg;
+  nodes_kill(nodes, 3);
+  expect_loss_at_its_deadline(c);
+  nodes_restart(nodes, 3);
+  nodes_expect_no_key(nodes);
+  nodes_close(nodes);
+}
+
+static void test_it_outlives_a_majority_that_is_back_in_time(void **state) {
+  (void)state;
+  belay_lock_options_t options = renewed(2 * kept_ttl());
+  contender_t *c = open_held(&options);
+  nodes_t *nodes = c->arg;
+  nodes_pause(nodes, 4);
+  bed_run_for(nodes->bed, kept_ttl());
+  nodes_resume(nodes);
+  bed_run_for(nodes->bed, 3 * kept_ttl());
+  assert_int_equal(c->lost, 0);
+  assert_int_equal(nodes_holding(nodes, c), 5);
+  nodes_close(nodes);
+}
+
+/* ---- nodes that forgot it ---------------------------------------------------------------------------------- */
+
+static void take_away(nodes_t *nodes, contender_t *c, unsigned node, bool occupy) {
+  forget(nodes, c, node);
+  if (occupy)
+    nodes_occupy(nodes, node, c, 60000);
+}
+
+/* The key is gone, or somebody else's, on so many nodes. */
+static void lose_on(unsigned count, bool occupy) {
+  const int64_t ttl_ms = kept_ttl();
+  belay_lock_options_t options = renewed(ttl_ms);
+  contender_t *c = open_held(&options);
+  nodes_t *nodes = c->arg;
+  for (unsigned i = 0; i < count; i++)
+    take_away(nodes, c, i, occupy);
+  int64_t began = clock_now();
+  bed_until(nodes->bed, c->lost == 1 || clock_since_ms(began) > ttl_ms * 5 / 4);
+  if (count < 3) {
+    assert_int_equal(c->lost, 0);
+    assert_int_equal(nodes_holding(nodes, c), occupy ? 5 - count : 5);
+    assert_error(release(c), 0);
+  } else {
+    assert_int_equal(c->lost, 1);
+    assert_string_equal(belay_lost_name(c->reason), "taken");
+    assert_true((c->lost_time - began) / MS < ttl_ms / 3 + lag());
+    assert_error(release(c), BELAY_ENOTOWNER);
+  }
+  nodes_settle(nodes);
+  assert_int_equal(nodes_keys(nodes), occupy ? count : 0);
+  for (unsigned i = 0; occupy && i < count; i++)
+    assert_string_equal(nodes_value(nodes, i, c), "somebody else");
+  nodes_close(nodes);
+}
+
+static void test_a_minority_that_lost_the_key_is_given_it_again(void **state) {
+  (void)state;
+  for (unsigned count = 1; count <= 2; count++)
+    lose_on(count, false);
+}
+
+static void test_a_minority_where_somebody_else_has_the_key_is_let_be(void **state) {
+  (void)state;
+  for (unsigned count = 1; count <= 2; count++)
+    lose_on(count, true);
+}
+
+static void test_it_is_lost_when_a_majority_lost_the_key(void **state) {
+  (void)state;
+  for (unsigned count = 3; count <= 5; count++)
+    lose_on(count, false);
+}
+
+static void test_it_is_lost_when_somebody_else_has_a_majority(void **state) {
+  (void)state;
+  for (unsigned count = 3; count <= 5; count++)
+    lose_on(count, true);
+}
+
+/* Extends it until a node that lost the key has it again: that takes a renewal, or two, the first of which learns of
+ * it. Returns how long the lease would have run without the last, in milliseconds. */
+static int64_t extend_until_restored(nodes_t *nodes, contender_t *c, unsigned node,
+                                     int64_t apart_ms) {
+  int64_t left_ms = 0;
+  for (int i = 0; i < 2 && nodes_value(nodes, node, c) == NULL; i++) {
+    bed_run_for(nodes->bed, apart_ms);
+    left_ms = remaining_ms(c);
+    assert_error(extend(c, BELAY_DEFAULT), 0);
+    nodes_settle(nodes);
+  }
+  assert_non_null(nodes_value(nodes, node, c));
+  return left_ms;
+}
+
+/* Not for a whole ttl: if there is no majority after all, it must not be in anybody's way for longer. */
+static void test_a_key_is_set_again_for_the_time_that_is_left(void **state) {
+  (void)state;
+  const int64_t ttl_ms = 3000 * slow(), drift_ms = ttl_ms / 100 + 2;
+  belay_lock_options_t options = unhurried_options(ttl_ms);
+  contender_t *c = open_held(&options);
+  nodes_t *nodes = c->arg;
+  forget(nodes, c, 0);
+  int64_t left_ms = extend_until_restored(nodes, c, 0, ttl_ms / 4);
+  assert_between(pttl_at(nodes, c, 0), 1, left_ms + drift_ms);
+  assert_true(pttl_at(nodes, c, 1) > left_ms + drift_ms);
+  nodes_close(nodes);
+}
+
+/* Two nodes that lost the key were given it again, and a third is gone. Five less three is no majority. */
+static void test_keys_that_were_set_again_make_no_majority(void **state) {
+  (void)state;
+  belay_lock_options_t options = renewed(kept_ttl());
+  contender_t *c = open_held(&options);
+  nodes_t *nodes = c->arg;
+  server_kill(nodes->server[2]);
+  forget(nodes, c, 0);
+  forget(nodes, c, 1);
+  int64_t deadline = believed_until(c);
+  bed_until(nodes->bed, nodes_holding(nodes, c) == 4);
+  bed_run_for(nodes->bed, 20 * slow());
+  assert_error(extend(c, 60000), BELAY_ENOQUORUM);
+  await_loss_at(c, deadline);
+  server_restart(nodes->server[2]);
+  nodes_expect_no_key(nodes);
+  nodes_close(nodes);
+}
+
+/* A majority lost the key and was given it again; but that answer never came. */
+static void test_keys_that_were_set_again_unheard_make_no_majority(void **state) {
+  (void)state;
+  belay_lock_options_t options = redlock_options(60000);
+  options.timeout_ms = prompt_ms();
+  contender_t *c = open_held(&options);
+  nodes_t *nodes = c->arg;
+  assert_error(extend(c, BELAY_DEFAULT), 0); /* the script is known everywhere */
+  nodes_settle(nodes);
+  for (unsigned i = 0; i < 3; i++)
+    forget(nodes, c, i);
+  nodes_pause(nodes, 3);
+  assert_error(extend(c, BELAY_DEFAULT), BELAY_ENOQUORUM);
+  nodes_resume(nodes);
+  nodes_warm(nodes); /* by now they have done what they were asked to */
+  assert_true(extend(c, BELAY_DEFAULT) != 0);
+  nodes_close(nodes);
+}
+
+/* By two of the five. */
+static contender_t *open_forgotten(void) {
+  belay_lock_options_t options = unhurried_options(60000);
+  contender_t *c = open_held(&options);
+  forget(c->arg, c, 0);
+  forget(c->arg, c, 1);
+  return c;
+}
+
+/* Two nodes were given the key again, and the three others have extended it since: then one of those may lose it. */
+static void test_a_key_that_was_set_again_counts_after_a_majority_without_it(void **state) {
+  (void)state;
+  contender_t *c = open_forgotten();
+  nodes_t *nodes = c->arg;
+  extend_until_restored(nodes, c, 0, 0);
+  assert_error(extend(c, BELAY_DEFAULT), 0);
+  nodes_settle(nodes);
+  forget(nodes, c, 2);
+  extend_until_restored(nodes, c, 2, 0);
+  assert_int_equal(nodes_holding(nodes, c), 5);
+  assert_int_equal(c->lost, 0);
+  nodes_close(nodes);
+}
+
+/* The next majority is the next one, in whatever order the answers come. */
+static void test_it_counts_at_once_however_late_it_was_set_again(void **state) {
+  (void)state;
+  contender_t *c = open_forgotten();
+  nodes_t *nodes = c->arg;
+  assert_error(extend(c, BELAY_DEFAULT), 0);
+  nodes_settle(nodes);
+  pause_pair(nodes, 0); /* set again after the others have decided */
+  assert_error(extend(c, BELAY_DEFAULT), 0);
+  resume_pair(nodes, 0);
+  nodes_settle(nodes);
+  assert_int_equal(nodes_holding(nodes, c), 5);
+  pause_pair(nodes, 3); /* and first to answer in the next */
+  assert_error(begin_extend(c, BELAY_DEFAULT), 0);
+  bed_until(nodes->bed, tally_of(c).votes[BELAY_VOTE_RESTORED] == 2);
+  resume_pair(nodes, 3);
+  bed_until(nodes->bed, c->extended == c->begun_extend);
+  assert_error(c->extend_status, 0);
+  nodes_settle(nodes);
+  forget(nodes, c, 2);
+  pause_pair(nodes, 0);
+  assert_error(begin_extend(c, BELAY_DEFAULT), 0);
+  bed_until(nodes->bed, tally_of(c).votes[BELAY_VOTE_HELD] == 1);
+  assert_true(belay_lock_remaining_us(c->lock) > 0);
+  resume_pair(nodes, 0);
+  bed_until(nodes->bed, c->extended == c->begun_extend);
+  assert_error(c->extend_status, 0);
+  assert_int_equal(c->lost, 0);
+  nodes_close(nodes);
+}
+
+/* ---- extending --------------------------------------------------------------------------------------------- */
+
+static void test_an_extension_that_fails_leaves_the_old_deadline(void **state) {
+  (void)state;
+  belay_lock_options_t options = unhurried_options(10000);
+  contender_t *c = open_held(&options);
+  nodes_t *nodes = c->arg;
+  nodes_pause(nodes, 3);
+  int64_t before_ms = remaining_ms(c);
+  assert_error(extend(c, 60000), BELAY_ENOQUORUM);
+  assert_between(remaining_ms(c), 1, before_ms);
+  assert_int_equal(c->lost, 0);
+  nodes_resume(nodes);
+  nodes_warm(nodes);
+  assert_error(extend(c, 60000), 0);
+  assert_true(remaining_ms(c) > 50000);
+  assert_error(release(c), 0);
+  nodes_expect_no_key(nodes);
+  nodes_close(nodes);
+}
+
+static void test_a_shorter_ttl_counts_at_once(void **state) {
+  (void)state;
+  belay_lock_options_t options = redlock_options(60000);
+  options.timeout_ms = prompt_ms();
+  contender_t *c = open_held(&options);
+  nodes_t *nodes = c->arg;
+  nodes_pause(nodes, 3);
+  assert_error(begin_extend(c, 5000), 0);
+  assert_between(remaining_ms(c), 1, 4948);
+  bed_until(nodes->bed, c->extended == 1);
+  assert_error(c->extend_status, BELAY_ENOQUORUM);
+  assert_between(remaining_ms(c), 1, 4948);
+  nodes_resume(nodes);
+  nodes_close(nodes);
+}
+
+static void test_an_extension_by_a_majority_is_one(void **state) {
+  (void)state;
+  belay_lock_options_t options = unhurried_options(10000);
+  contender_t *c = open_held(&options);
+  nodes_t *nodes = c->arg;
+  nodes_pause(nodes, 2);
+  assert_error(extend(c, 60000), 0);
+  assert_true(remaining_ms(c) > 50000);
+  nodes_close(nodes);
+}
+
+/* ---- a client that is closed ------------------------------------------------------------------------------- */
+
+static void while_idle(nodes_t *nodes, contender_t *c) {
+  (void)nodes;
+  (void)c;
+}
+
+static void while_held(nodes_t *nodes, contender_t *c) {
+  assert_error(acquire(c, 10000), 0);
+  nodes_settle(nodes);
+}
+
+static void while_waiting(nodes_t *nodes, contender_t *c) {
+  for (unsigned i = 0; i < 3; i++)
+    nodes_occupy(nodes, i, c, 60000);
+  assert_error(begin_acquire(c, BELAY_FOREVER), 0);
+  bed_run_for(nodes->bed, 30);
+}
+
+static void while_being_acquired(nodes_t *nodes, contender_t *c) {
+  nodes_pause(nodes, 3);
+  assert_error(begin_acquire(c, BELAY_FOREVER), 0);
+}
+
+static const struct {
+  void (*enter)(nodes_t *nodes, contender_t *c);
+  int status; /* what its operation ends with, sooner or later */
+  unsigned strangers;
+} doings[] = {
+    {while_idle, 0, 0},
+    {while_held, 0, 0},
+    {while_waiting, BELAY_ECANCELED, 3},
+    {while_being_acquired, BELAY_ECANCELED, 0},
+};
+
+/* What was heard of the others' part in it is waited for, too: nothing is left on any node. */
+static void test_closing_one_of_its_clients_closes_it(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof doings / sizeof *doings; i++)
+    for (unsigned node = 0; node < 5; node += 4) {
+      nodes_t *nodes = nodes_open(5, NULL);
+      belay_lock_options_t options = unhurried_options(60000);
+      contender_t *c = nodes_contender(nodes, "door", &options);
+      nodes_warm(nodes);
+      doings[i].enter(nodes, c);
+      assert_error(begin_close_of(nodes->bed, nodes->client[node]), 0);
+      assert_error(begin_close(c), BELAY_ECLOSING);
+      nodes_resume(nodes);
+      bed_until(nodes->bed, nodes->bed->client_closed == 1);
+      c->lock = NULL;
+      assert_int_equal(c->ended, c->begun);
+      assert_error(c->status, doings[i].status);
+      nodes_settle(nodes);
+      assert_int_equal(nodes_keys(nodes), doings[i].strangers);
+      nodes_close(nodes);
+    }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_it_is_renewed_by_a_majority),
+      cmocka_unit_test(test_it_is_renewed_while_a_minority_stands_still),
+      cmocka_unit_test(test_nodes_that_come_back_empty_are_given_the_key_again),
+      cmocka_unit_test(test_it_expires_when_a_majority_stands_still),
+      cmocka_unit_test(test_it_expires_when_a_majority_is_killed),
+      cmocka_unit_test(test_it_outlives_a_majority_that_is_back_in_time),
+      cmocka_unit_test(test_a_minority_that_lost_the_key_is_given_it_again),
+      cmocka_unit_test(test_a_minority_where_somebody_else_has_the_key_is_let_be),
+      cmocka_unit_test(test_it_is_lost_when_a_majority_lost_the_key),
+      cmocka_unit_test(test_it_is_lost_when_somebody_else_has_a_majority),
+      cmocka_unit_test(test_a_key_is_set_again_for_the_time_that_is_left),
+      cmocka_unit_test(test_keys_that_were_set_again_make_no_majority),
+      cmocka_unit_test(test_keys_that_were_set_again_unheard_make_no_majority),
+      cmocka_unit_test(test_a_key_that_was_set_again_counts_after_a_majority_without_it),
+      cmocka_unit_test(test_it_counts_at_once_however_late_it_was_set_again),
+      cmocka_unit_test(test_an_extension_that_fails_leaves_the_old_deadline),
+      cmocka_unit_test(test_a_shorter_ttl_counts_at_once),
+      cmocka_unit_test(test_an_extension_by_a_majority_is_one),
+      cmocka_unit_test(test_closing_one_of_its_clients_closes_it),
+  };
+  return cmocka_run_group_tests_name("keep", tests, NULL, NULL);
+}

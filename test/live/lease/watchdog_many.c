@@ -1,0 +1,190 @@
+/* Ten thousand leases that are held and renewed: how often the server is asked, and what they cost in memory. With
+ * BELAY_SOAK_SECONDS for so long. */
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/client/client.h"
+#include "support/fixtures/bed.h"
+
+enum { HELD = 10000, BATCH = 250, TRIPS_MAX = 100, WAITERS = 5000 };
+#define BYTES_EACH 656
+#define TTL                                                                                        \
+  (16000 *                                                                                         \
+   slow()) /* long beside a period, since the tests and the machine stand still for a while */
+#define PERIOD (TTL / 10) /* from one renewal to the next */
+#define GROWTH_MAX ((int64_t)512 * 1024)
+
+/* ---- what the client's calls are ------------------------------------------------------------------------- */
+
+/* A trip begins when a renewal is sent and none was on its way. */
+typedef struct trips {
+  size_t under_way, trips, renewals;
+} trips_t;
+
+static void count(void *ctx, const belay_trace_t *trace) {
+  trips_t *trips = ctx;
+  if (strcmp(trace->command, "lock_extend") != 0)
+    return;
+  if (trace->event == BELAY_TRACE_SENT) {
+    trips->renewals++;
+    trips->trips += trips->under_way++ == 0;
+  } else if (trace->event == BELAY_TRACE_DONE && trips->under_way > 0) {
+    trips->under_way--;
+  }
+}
+
+/* ---- holders --------------------------------------------------------------------------------------------- */
+
+typedef struct crowd {
+  bed_t *bed;
+  belay_lock_t *locks[HELD];
+  size_t ended, failed, lost;
+  trips_t trips;
+} crowd_t;
+
+static void on_ended(belay_lock_t *lock, int status) {
+  crowd_t *crowd = belay_lock_data(lock);
+  crowd->ended++;
+  crowd->failed += status != 0;
+}
+
+static void on_lost(belay_lock_t *lock, belay_lost_t reason) {
+  crowd_t *crowd = belay_lock_data(lock);
+  (void)reason;
+  crowd->lost++;
+}
+
+static belay_lock_t *make(crowd_t *crowd, const char *name) {
+  belay_lock_options_t options = lock_options();
+  belay_lock_t *lock;
+  options.ttl_ms = TTL;
+  options.renew_after_ms = PERIOD;
+  options.watchdog = BELAY_WATCHDOG_ON;
+  options.on_lost = on_lost;
+  options.data = crowd;
+  assert_error(belay_lock_new(crowd->bed->client, name, strlen(name), &options, &lock), 0);
+  return lock;
+}
+
+static crowd_t *open_crowd(void) {
+  crowd_t *crowd = calloc(1, sizeof *crowd);
+  assert_non_null(crowd);
+  belay_client_options_t options = client_options();
+  options.trace = count;
+  options.trace_ctx = &crowd->trips;
+  crowd->bed = bed_open(&options);
+  return crowd;
+}
+
+/* Over a good part of a period: nothing makes them fall together but belay. */
+static void hold_all(crowd_t *crowd) {
+  char name[32];
+  for (size_t i = 0; i < HELD; i++) {
+    snprintf(name, sizeof name, "door-%zu", i);
+    crowd->locks[i] = make(crowd, name);
+    assert_error(belay_lock_try(crowd->locks[i], on_ended), 0);
+    if (i % BATCH == BATCH - 1) {
+      bed_until(crowd->bed, crowd->ended == i + 1);
+      bed_run_for(crowd->bed, PERIOD / 80);
+    }
+  }
+  assert_int_equal(crowd->failed, 0);
+}
+
+static void close_crowd(crowd_t *crowd) {
+  assert_int_equal(crowd->lost, 0);
+  bed_close(crowd->bed);
+  free(crowd);
+}
+
+/* ---- how often the server is asked ------------------------------------------------------------------------- */
+
+/* Of two periods: many go out together, and not all. */
+static bool is_spread(size_t trips) {
+  return trips <= 2 * TRIPS_MAX && trips >= 2 * TRIPS_MAX / 10;
+}
+
+static void test_renewals_that_are_due_together_go_out_together(void **state) {
+  (void)state;
+  crowd_t *crowd = open_crowd();
+  hold_all(crowd);
+  usleep((useconds_t)(PERIOD * 1000)); /* all are due together, */
+  bed_run_for(crowd->bed, 3 * PERIOD); /* but not for long */
+  size_t trips = 0;
+  for (int i = 0; i < 5 && !is_spread(trips); i++) { /* each standstill makes many due together */
+    trips_t before = crowd->trips;
+    bed_until(crowd->bed, crowd->trips.renewals - before.renewals >= 2 * HELD);
+    trips = crowd->trips.trips - before.trips;
+    print_message("%d renewals of %d leases in %zu round trips\n", 2 * HELD, HELD, trips);
+  }
+  assert_true(is_spread(trips));
+  close_crowd(crowd);
+}
+
+/* ---- what it costs --------------------------------------------------------------------------------------- */
+
+/* Of this process, in bytes: what was given out and not given back. */
+static int64_t in_use(void) {
+  struct mallinfo2 info = mallinfo2();
+  return (int64_t)(info.uordblks + info.hblkhd);
+}
+
+static void test_memory_stays_as_it_is(void **state) {
+  (void)state;
+  const char *seconds = getenv("BELAY_SOAK_SECONDS");
+  if (memory_is_watched() && seconds == NULL)
+    skip();
+  int64_t ms = seconds != NULL ? (int64_t)atoi(seconds) * 1000 : 3 * PERIOD;
+  crowd_t *crowd = open_crowd();
+  hold_all(crowd);
+  bed_run_for(crowd->bed, 2 * PERIOD);
+  usleep((useconds_t)(PERIOD * 1000)); /* all are due together: the most that is ever under way */
+  bed_run_for(crowd->bed, 2 * PERIOD);
+  int64_t before = in_use();
+  size_t renewals = crowd->trips.renewals;
+  bed_run_for(crowd->bed, ms);
+  int64_t growth = in_use() - before;
+  for (int i = 0; i < 100 && growth > GROWTH_MAX; i++) { /* who was held up has more under way */
+    bed_run_for(crowd->bed, PERIOD / 10);
+    growth = in_use() - before;
+  }
+  print_message("%d leases, %zu renewals in %lld s: %lld KiB of memory, and %lld KiB more\n", HELD,
+                crowd->trips.renewals - renewals, (long long)ms / 1000, (long long)before / 1024,
+                (long long)growth / 1024);
+  if (!memory_is_watched())
+    assert_true(growth <= GROWTH_MAX);
+  close_crowd(crowd);
+}
+
+/* ---- who waits --------------------------------------------------------------------------------------------- */
+
+static void test_a_waiter_costs_no_more_than_a_holder(void **state) {
+  (void)state;
+  crowd_t *crowd = open_crowd();
+  belay_lock_t *holder = make(crowd, "door");
+  assert_error(belay_lock_try(holder, on_ended), 0);
+  bed_until(crowd->bed, crowd->ended == 1);
+  for (size_t i = 0; i < WAITERS; i++) {
+    size_t bytes = crowd->bed->bytes;
+    crowd->locks[i] = make(crowd, "door");
+    assert_error(belay_lock_acquire(crowd->locks[i], BELAY_FOREVER, on_ended), 0);
+    assert_true(crowd->bed->bytes - bytes <= BYTES_EACH);
+  }
+  uint64_t calls = client_stats(crowd->bed).calls;
+  bed_run_for(crowd->bed, PERIOD / 4);
+  /* The first of them asks now and then, and the others do not. */
+  assert_true(client_stats(crowd->bed).calls - calls <= WAITERS / 100);
+  close_crowd(crowd);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_renewals_that_are_due_together_go_out_together),
+      cmocka_unit_test(test_memory_stays_as_it_is),
+      cmocka_unit_test(test_a_waiter_costs_no_more_than_a_holder),
+  };
+  return cmocka_run_group_tests_name("watched", tests, NULL, NULL);
+}

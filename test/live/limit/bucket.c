@@ -1,0 +1,488 @@
+/* Refilled buckets: what is taken was there, and is filled once for each index. */
+#include <stdio.h>
+
+#include "support/fixtures/limit/buckets.h"
+#include "support/models/scripts.h"
+
+#define KEY "belay::bucket::{tap}"
+#define INDEX_KEY KEY "::index"
+
+/* ---- what it is ------------------------------------------------------------------------------------------ */
+
+static void test_what_is_not_there_is_empty(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  pail_t pail;
+  pail_new(&pail, bed, 10, false);
+  expect_read(&pail, "tap", 0, 0);
+  expect_fetch(&pail, "tap", 1, false, 0, 0);
+  assert_int_equal(server_keys(bed->server), 0);
+  expect_add(&pail, "tap", 5, 0, true, 5, 1);
+  expect_fetch(&pail, "tap", 3, true, 2, 1);
+  expect_fetch(&pail, "tap", 3, false, 2, 1); /* all or nothing */
+  assert_string_equal(server_string(bed->server, "GET", KEY, NULL), "2");
+  expect_fetch(&pail, "tap", 2, true, 0, 1);
+  assert_null(server_string(bed->server, "GET", KEY, NULL)); /* it says no more than its absence */
+  assert_string_equal(server_string(bed->server, "GET", INDEX_KEY, NULL), "1");
+  expect_add(&pail, "tap", 10, 1, true, 10, 2);
+  expect_fetch(&pail, "tap", 10, true, 0, 2);
+  expect_add(&pail, "tap", 7, 2, true, 7, 3);
+  expect_add(&pail, "tap", 7, 3, true, 10, 4); /* as many as there is room for */
+  expect_add(&pail, "tap", 7, 4, true, 10, 5);
+  expect_read(&pail, "tap", 10, 5);
+  expect_read(&pail, "sink", 0, 0);
+  expect_ttls(bed->server);
+  bed_close(bed);
+}
+
+static void test_what_is_not_there_is_full(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  pail_t pail;
+  pail_new(&pail, bed, 10, true);
+  expect_read(&pail, "tap", 10, 0);
+  expect_add(&pail, "tap", 3, 0, true, 10, 1);
+  assert_null(server_string(bed->server, "GET", KEY, NULL));
+  expect_fetch(&pail, "tap", 10, true, 0, 1);
+  expect_fetch(&pail, "tap", 1, false, 0, 1);
+  assert_string_equal(server_string(bed->server, "GET", KEY, NULL), "0");
+  expect_add(&pail, "tap", 9, 1, true, 9, 2);
+  assert_string_equal(server_string(bed->server, "GET", KEY, NULL), "9");
+  expect_add(&pail, "tap", 9, 2, true, 10, 3);
+  assert_null(server_string(bed->server, "GET", KEY, NULL));
+  expect_ttls(bed->server);
+  bed_close(bed);
+}
+
+static void test_another_index_adds_nothing(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  pail_t pail;
+  pail_new(&pail, bed, 10, false);
+  expect_add(&pail, "tap", 1, 1, false, 0, 0);
+  assert_int_equal(server_keys(bed->server), 0);
+  for (int i = 0; i < 3; i++)
+    expect_add(&pail, "tap", 1, i, true, i + 1, i + 1);
+  expect_add(&pail, "tap", 1, 2, false, 3, 3);
+  expect_add(&pail, "tap", 1, 4, false, 3, 3);
+  expect_add(&pail, "tap", 1, BELAY_BUCKET_INDEX_MAX - 1, false, 3, 3);
+  expect_add(&pail, "tap", 1, 3, true, 4, 4);
+  bed_close(bed);
+}
+
+static void test_the_largest_of_all(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  pail_t pail;
+  const int64_t most = BELAY_BUCKET_TOKENS_MAX, last = BELAY_BUCKET_INDEX_MAX;
+  pail_new(&pail, bed, most, false);
+  expect_add(&pail, "tap", most, 0, true, most, 1);
+  expect_fetch(&pail, "tap", 1, true, most - 1, 1);
+  expect_add(&pail, "tap", most, 1, true, most, 2);
+  assert_string_equal(server_string(bed->server, "GET", KEY, NULL), "4503599627370496");
+  server_do(bed->server, "SET", INDEX_KEY, "9007199254740990", "PX", "60000", NULL);
+  expect_fetch(&pail, "tap", most - 1, true, 1, last - 1);
+  expect_add(&pail, "tap", 1, last - 1, true, 2, last);
+  assert_string_equal(server_string(bed->server, "GET", INDEX_KEY, NULL), "9007199254740991");
+  expect_add(&pail, "tap", 1, last - 1, false, 2, last); /* and never again */
+  bed_close(bed);
+}
+
+/* It had a larger capacity, or was filled by somebody who thinks so. */
+static void test_more_than_the_capacity_is_full(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  pail_t large, small;
+  pail_new(&large, bed, 100, false);
+  pail_new(&small, bed, 10, false);
+  expect_add(&large, "tap", 100, 0, true, 100, 1);
+  expect_read(&small, "tap", 10, 1);
+  expect_add(&small, "tap", 5, 1, true, 10, 2);
+  expect_fetch(&small, "tap", 4, true, 6, 2);
+  expect_read(&large, "tap", 6, 2);
+  bed_close(bed);
+}
+
+static void test_delete_forgets_both(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  for (int full = 0; full < 2; full++) {
+    pail_t pail;
+    int64_t missing = full ? 10 : 0;
+    pail_new(&pail, bed, 10, full);
+    expect_delete(&pail, "tap", false, missing);
+    expect_add(&pail, "tap", 3, 0, true, full ? 10 : 3, 1);
+    expect_fetch(&pail, "tap", 1, true, full ? 9 : 2, 1);
+    expect_delete(&pail, "tap", true, missing);
+    expect_read(&pail, "tap", missing, 0);
+    expect_add(&pail, "tap", 3, 0, true, full ? 10 : 3, 1);
+    expect_delete(&pail, "tap", true, missing);
+    assert_int_equal(server_keys(bed->server), 0);
+  }
+  bed_close(bed);
+}
+
+/* ---- keys ------------------------------------------------------------------------------------------------ */
+
+static void test_the_keys_have_its_name(void **state) {
+  (void)state;
+  static const char key[] = {'a', '\0', '{', '}', ':', ':', (char)0xff}, name[] = {':', '\0', 'n'};
+  bed_t *bed = bed_open(NULL);
+  belay_bucket_options_t options = bucket_options(5, false);
+  pail_t plain, named;
+  pail_of(&plain, bed, bed->client, &options);
+  options.name = name;
+  options.name_len = sizeof name;
+  pail_of(&named, bed, bed->client, &options);
+  for (int i = 0; i < 2; i++) {
+    pail_t *pail = i == 0 ? &plain : &named;
+    dip_t dip = {.pail = pail, .begun = 1, .request.data = &dip};
+    pail->pending++;
+    assert_error(belay_bucket_add(pail->bucket, &dip.request, key, sizeof key, 1 + i, 0, on_dipped),
+                 0);
+    assert_error(end_of_dip(&dip), 0);
+    assert_true(dip.state.applied);
+  }
+  static const char *const expected[] = {"belay::bucket::{a%00%7B%7D%3A:\xff}",
+                                         "belay::bucket::%3A%00n::{a%00%7B%7D%3A:\xff}"};
+  static const char *const indices[] = {"belay::bucket::{a%00%7B%7D%3A:\xff}::index",
+                                        "belay::bucket::%3A%00n::{a%00%7B%7D%3A:\xff}::index"};
+  for (int i = 0; i < 2; i++) {
+    assert_string_equal(server_string(bed->server, "GET", expected[i], NULL), i == 0 ? "1" : "2");
+    assert_string_equal(server_string(bed->server, "GET", indices[i], NULL), "1");
+  }
+  assert_int_equal(server_keys(bed->server), 4);
+  bed_close(bed);
+}
+
+static void test_the_longest_names(void **state) {
+  (void)state;
+  static char name[128], key[BELAY_BUCKET_KEY_MAX + 1];
+  memset(name, '{', sizeof name);
+  memset(key, '}', sizeof key - 1);
+  bed_t *bed = bed_open(NULL);
+  belay_bucket_options_t options = bucket_options(5, false);
+  options.name = name;
+  options.name_len = sizeof name;
+  pail_t pail;
+  pail_of(&pail, bed, bed->client, &options);
+  expect_add(&pail, key, 2, 0, true, 2, 1);
+  expect_read(&pail, key, 2, 1);
+  expect_delete(&pail, key, true, 0);
+  bed_close(bed);
+}
+
+/* ---- ttls ------------------------------------------------------------------------------------------------ */
+
+static void expect_pttl(bed_t *bed, const char *key, int64_t ms) {
+  assert_between(server_integer(bed->server, "PTTL", key, NULL), ms - 20000, ms);
+}
+
+static void set_ttls(bed_t *bed) {
+  server_do(bed->server, "PEXPIRE", KEY, "50000", NULL);
+  server_do(bed->server, "PEXPIRE", INDEX_KEY, "55000", NULL);
+}
+
+static void test_what_is_idle_is_forgotten(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  for (int full = 0; full < 2; full++) {
+    belay_bucket_options_t options = bucket_options(10, full);
+    options.idle_ms = 100000;
+    options.index_ms = 200000;
+    pail_t pail;
+    pail_of(&pail, bed, bed->client, &options);
+    server_do(bed->server, "FLUSHALL", NULL);
+    expect_add(&pail, "tap", 8, 0, true, full ? 10 : 8, 1);
+    expect_fetch(&pail, "tap", 6, true, full ? 4 : 2, 1);
+    expect_pttl(bed, KEY, 100000);
+    expect_pttl(bed, INDEX_KEY, 200000);
+    set_ttls(bed);
+    expect_fetch(&pail, "tap", 5, false, full ? 4 : 2, 1); /* nothing is written */
+    expect_add(&pail, "tap", 5, 0, false, full ? 4 : 2, 1);
+    expect_read(&pail, "tap", full ? 4 : 2, 1);
+    expect_pttl(bed, KEY, 50000);
+    expect_pttl(bed, INDEX_KEY, 55000);
+    expect_fetch(&pail, "tap", 1, true, full ? 3 : 1, 1);
+    expect_pttl(bed, KEY, 100000);
+    expect_pttl(bed, INDEX_KEY, 55000);
+    set_ttls(bed);
+    expect_add(&pail, "tap", 1, 1, true, full ? 4 : 2, 2);
+    expect_pttl(bed, KEY, 100000);
+    expect_pttl(bed, INDEX_KEY, 200000);
+    expect_add(&pail, "tap", 10, 2, true, 10, 3);
+    if (full)
+      assert_int_equal(server_integer(bed->server, "EXISTS", KEY, NULL), 0);
+    else
+      expect_pttl(bed, KEY, 100000);
+    set_ttls(bed);
+    expect_add(&pail, "tap", 10, 3, true, 10, 4); /* it was full, and nobody fetches */
+    if (!full)
+      expect_pttl(bed, KEY, 50000);
+    expect_pttl(bed, INDEX_KEY, 200000);
+  }
+  bed_close(bed);
+}
+
+static void test_a_full_bucket_that_nobody_uses_goes(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_bucket_options_t options = bucket_options(3, false);
+  options.idle_ms = 1000;
+  pail_t pail;
+  pail_of(&pail, bed, bed->client, &options);
+  int64_t index = 1, begun = clock_now();
+  expect_add(&pail, "tap", 3, 0, true, 3, 1);
+  int64_t filled = clock_now();
+  for (; clock_now() - filled < 700 * MS; index++) {
+    expect_add(&pail, "tap", 3, index, true, 3, index + 1);
+    bed_run_for(bed, 20);
+  }
+  int64_t left = server_integer(bed->server, "PTTL", KEY, NULL);
+  if (clock_now() - begun < 1000 * MS) /* else it went, and was filled again */
+    assert_between(left, 0, 300);
+  bed_until(bed, server_integer(bed->server, "EXISTS", KEY, NULL) == 0);
+  expect_read(&pail, "tap", 0, index);
+  bed_close(bed);
+}
+
+/* As long as it may be sent again. */
+static void test_an_index_outlives_its_filling(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_bucket_options_t options = bucket_options(3, false);
+  options.idle_ms = options.index_ms = 1000;
+  pail_t pail;
+  pail_of(&pail, bed, bed->client, &options);
+  dip_t dip = {.request.timeout_ms = 300000};
+  assert_error(begin_add(&pail, &dip, "tap", 3, 0), 0);
+  assert_error(end_of_dip(&dip), 0);
+  assert_between(server_integer(bed->server, "PTTL", INDEX_KEY, NULL), 290000, 303002);
+  assert_between(server_integer(bed->server, "PTTL", KEY, NULL), -2, 1000);
+  bed_close(bed);
+}
+
+/* ---- many at a time -------------------------------------------------------------------------------------- */
+
+enum { CLIENTS = 4, EACH = 3, ROUNDS = 40 };
+
+static void open_pails(pail_t pails[CLIENTS], bed_t *bed, int64_t capacity) {
+  const belay_bucket_options_t options = bucket_options(capacity, false);
+  for (int i = 0; i < CLIENTS; i++) {
+    belay_client_t *client = i == 0 ? bed->client : bed_connect(bed, server_url(bed->server), NULL);
+    pail_of(&pails[i], bed, client, &options);
+  }
+}
+
+static void test_of_many_with_one_index_one_adds(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  pail_t pails[CLIENTS];
+  open_pails(pails, bed, 1000000);
+  unsigned winners[CLIENTS] = {0};
+  int64_t tokens = 0;
+  for (int round = 0; round < ROUNDS; round++) {
+    dip_t dips[CLIENTS][EACH] = {0};
+    for (int j = 0; j < EACH; j++)
+      for (int i = 0; i < CLIENTS; i++) /* who is asked first is another one each time */
+        assert_error(begin_add(&pails[(i + round) % CLIENTS], &dips[(i + round) % CLIENTS][j],
+                               "tap", 1 + i, round),
+                     0);
+    unsigned applied = 0;
+    int64_t before = tokens;
+    for (int i = 0; i < CLIENTS; i++)
+      for (int j = 0; j < EACH; j++) {
+        assert_error(end_of_dip(&dips[i][j]), 0);
+        assert_int_equal(dips[i][j].state.index, round + 1);
+        applied += dips[i][j].state.applied;
+        winners[i] += dips[i][j].state.applied;
+        if (dips[i][j].state.applied)
+          tokens = dips[i][j].state.tokens;
+      }
+    assert_int_equal(applied, 1);
+    assert_between(tokens - before, 1, CLIENTS);
+    expect_read(&pails[0], "tap", tokens, round + 1);
+  }
+  print_message("%u, %u, %u, %u won\n", winners[0], winners[1], winners[2], winners[3]);
+  bed_close(bed);
+}
+
+/* What concerns one key keeps its order, however many connections there are. */
+static void test_operations_of_one_key_keep_their_order(void **state) {
+  (void)state;
+  enum { KEYS = 8, FILLINGS = 20 };
+  static dip_t dips[KEYS][FILLINGS];
+  belay_client_options_t options = client_options();
+  options.links = 4;
+  bed_t *bed = bed_open(&options);
+  pail_t pail;
+  memset(dips, 0, sizeof dips);
+  pail_new(&pail, bed, 100, false);
+  for (int i = 0; i < FILLINGS; i++)
+    for (int k = 0; k < KEYS; k++) {
+      const char key[] = {(char)('a' + k), '\0'};
+      assert_error(begin_add(&pail, &dips[k][i], key, 1, i), 0);
+    }
+  for (int k = 0; k < KEYS; k++)
+    for (int i = 0; i < FILLINGS; i++) {
+      assert_error(end_of_dip(&dips[k][i]), 0);
+      assert_true(dips[k][i].state.applied);
+      assert_int_equal(dips[k][i].state.tokens, i + 1);
+    }
+  assert_true(client_stats(bed).links_up > 1);
+  bed_close(bed);
+}
+
+static void test_no_more_is_taken_than_is_there(void **state) {
+  (void)state;
+  enum { TAKERS = 200 };
+  static dip_t dips[TAKERS];
+  bed_t *bed = bed_open(NULL);
+  pail_t pails[CLIENTS];
+  memset(dips, 0, sizeof dips);
+  open_pails(pails, bed, 100);
+  expect_add(&pails[0], "tap", 100, 0, true, 100, 1);
+  int64_t taken = 0;
+  for (int i = 0; i < TAKERS; i++)
+    assert_error(begin_fetch(&pails[i % CLIENTS], &dips[i], "tap", 1 + i / CLIENTS % 3), 0);
+  for (int i = 0; i < TAKERS; i++) {
+    assert_error(end_of_dip(&dips[i]), 0);
+    assert_between(dips[i].state.tokens, 0, 99);
+    taken += dips[i].state.applied ? 1 + i / CLIENTS % 3 : 0;
+  }
+  assert_int_equal(taken, 100);
+  expect_read(&pails[1], "tap", 0, 1);
+  assert_int_equal(server_keys(bed->server), 1);
+  bed_close(bed);
+}
+
+/* ---- what is refused ------------------------------------------------------------------------------------- */
+
+static void expect_no_bucket(bed_t *bed, const belay_bucket_options_t *options,
+                             const char *detail) {
+  belay_bucket_t *out = (belay_bucket_t *)bed;
+  assert_error(belay_bucket_new(bed->client, options, &out), BELAY_EINVAL);
+  assert_null(out);
+  assert_string_equal(belay_detail(bed->belay), detail);
+}
+
+static void test_options_are_checked(void **state) {
+  (void)state;
+  const struct {
+    int64_t capacity, idle_ms, index_ms;
+    const char *detail;
+  } rows[] = {
+      {0, 1000, 1000, "capacity: not from 1 to 4503599627370496"},
+      {-1, 1000, 1000, "capacity: not from 1 to 4503599627370496"},
+      {BELAY_BUCKET_TOKENS_MAX + 1, 1000, 1000, "capacity: not from 1 to 4503599627370496"},
+      {1, 999, 1000, "idle_ms: not from 1000 to 31536000000"},
+      {1, -1, 1000, "idle_ms: not from 1000 to 31536000000"},
+      {1, INT64_C(31536000001), INT64_C(31536000001), "idle_ms: not from 1000 to 31536000000"},
+      {1, 2000, 1999, "index_ms: not from 2000 to 31536000000"},
+      {1, 2000, INT64_C(31536000001), "index_ms: not from 2000 to 31536000000"},
+  };
+  bed_t *bed = bed_open(NULL);
+  belay_bucket_options_t options = bucket_options(1, false);
+  belay_bucket_t *out;
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    options.capacity = rows[i].capacity;
+    options.idle_ms = rows[i].idle_ms;
+    options.index_ms = rows[i].index_ms;
+    expect_no_bucket(bed, &options, rows[i].detail);
+  }
+  expect_no_bucket(bed, NULL, rows[0].detail); /* there is no default */
+  options = bucket_options(1, false);
+  options.name_len = 1;
+  expect_no_bucket(bed, &options, "name: NULL, or more than 128 bytes");
+  options.name = "x";
+  options.name_len = 129;
+  expect_no_bucket(bed, &options, "name: NULL, or more than 128 bytes");
+  options = bucket_options(1, false);
+  assert_error(belay_bucket_new(NULL, &options, &out), BELAY_EINVAL);
+  assert_null(out);
+  assert_error(belay_bucket_new(bed->client, &options, NULL), BELAY_EINVAL);
+  belay_bucket_options_init(NULL);
+  assert_null(belay_bucket_data(NULL));
+  assert_error(belay_bucket_close(NULL, NULL), BELAY_EINVAL);
+  options.idle_ms = options.index_ms = INT64_C(31536000000);
+  options.capacity = BELAY_BUCKET_TOKENS_MAX;
+  pail_t pail;
+  pail_of(&pail, bed, bed->client, &options);
+  expect_add(&pail, "tap", 1, 0, true, 1, 1);
+  bed_close(bed);
+}
+
+static void test_arguments_are_checked(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  pail_t pail;
+  dip_t dip = {0};
+  static char key[BELAY_BUCKET_KEY_MAX + 2];
+  memset(key, 'k', sizeof key - 1);
+  pail_new(&pail, bed, 10, false);
+  belay_bucket_t *b = pail.bucket;
+  belay_request_t *r = &dip.request;
+  belay_t *belay = bed->belay;
+  static const char *const keys[] = {"", key};
+  for (int i = 0; i < 2; i++) {
+    assert_error(begin_fetch(&pail, &dip, keys[i], 1), BELAY_EINVAL);
+    assert_error(begin_add(&pail, &dip, keys[i], 1, 0), BELAY_EINVAL);
+    assert_error(begin_read(&pail, &dip, keys[i]), BELAY_EINVAL);
+    assert_error(begin_delete(&pail, &dip, keys[i]), BELAY_EINVAL);
+    assert_string_equal(belay_detail(belay), "key: not 1 to 1024 bytes");
+  }
+  assert_error(belay_bucket_read(b, r, NULL, 1, on_dipped), BELAY_EINVAL);
+  static const int64_t tokens[] = {0, -1, 11, INT64_MAX, INT64_MIN};
+  for (int i = 0; i < 5; i++) {
+    assert_error(begin_fetch(&pail, &dip, "k", tokens[i]), BELAY_EINVAL);
+    assert_string_equal(belay_detail(belay), "tokens: not from 1 to 10");
+    assert_error(begin_add(&pail, &dip, "k", tokens[i], 0), BELAY_EINVAL);
+    assert_string_equal(belay_detail(belay), "tokens: not from 1 to 10");
+  }
+  static const int64_t indices[] = {-1, BELAY_BUCKET_INDEX_MAX, INT64_MAX, INT64_MIN};
+  for (int i = 0; i < 4; i++) {
+    assert_error(begin_add(&pail, &dip, "k", 1, indices[i]), BELAY_EINVAL);
+    assert_string_equal(belay_detail(belay), "index: not from 0 to 9007199254740990");
+  }
+  assert_error(belay_bucket_fetch(NULL, r, "k", 1, 1, on_dipped), BELAY_EINVAL);
+  assert_error(belay_bucket_add(NULL, r, "k", 1, 1, 0, on_dipped), BELAY_EINVAL);
+  assert_error(belay_bucket_read(NULL, r, "k", 1, on_dipped), BELAY_EINVAL);
+  assert_error(belay_bucket_delete(NULL, r, "k", 1, on_dipped), BELAY_EINVAL);
+  assert_error(belay_bucket_fetch(b, NULL, "k", 1, 1, on_dipped), BELAY_EINVAL);
+  assert_error(belay_bucket_add(b, NULL, "k", 1, 1, 0, on_dipped), BELAY_EINVAL);
+  assert_error(belay_bucket_read(b, NULL, "k", 1, on_dipped), BELAY_EINVAL);
+  assert_error(belay_bucket_delete(b, NULL, "k", 1, on_dipped), BELAY_EINVAL);
+  assert_error(belay_bucket_fetch(b, r, "k", 1, 1, NULL), BELAY_EINVAL);
+  assert_error(belay_bucket_add(b, r, "k", 1, 1, 0, NULL), BELAY_EINVAL);
+  assert_error(belay_bucket_read(b, r, "k", 1, NULL), BELAY_EINVAL);
+  assert_error(belay_bucket_delete(b, r, "k", 1, NULL), BELAY_EINVAL);
+  assert_string_equal(belay_detail(belay), "cb: NULL");
+  r->timeout_ms = 600001;
+  assert_error(begin_read(&pail, &dip, "k"), BELAY_EINVAL);
+  r->timeout_ms = 0;
+  assert_int_equal(server_keys(bed->server), 0);
+  assert_int_equal(client_stats(bed).calls, 0);
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_what_is_not_there_is_empty),
+      cmocka_unit_test(test_what_is_not_there_is_full),
+      cmocka_unit_test(test_another_index_adds_nothing),
+      cmocka_unit_test(test_the_largest_of_all),
+      cmocka_unit_test(test_more_than_the_capacity_is_full),
+      cmocka_unit_test(test_delete_forgets_both),
+      cmocka_unit_test(test_the_keys_have_its_name),
+      cmocka_unit_test(test_the_longest_names),
+      cmocka_unit_test(test_what_is_idle_is_forgotten),
+      cmocka_unit_test(test_a_full_bucket_that_nobody_uses_goes),
+      cmocka_unit_test(test_an_index_outlives_its_filling),
+      cmocka_unit_test(test_of_many_with_one_index_one_adds),
+      cmocka_unit_test(test_operations_of_one_key_keep_their_order),
+      cmocka_unit_test(test_no_more_is_taken_than_is_there),
+      cmocka_unit_test(test_options_are_checked),
+      cmocka_unit_test(test_arguments_are_checked),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

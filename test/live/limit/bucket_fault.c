@@ -1,0 +1,429 @@
+/* Refilled buckets where something goes wrong: answers are lost, keys hold something else, everything is closed. */
+#include <stdio.h>
+
+#include "limit/refiller/bucket.h"
+#include "support/fixtures/limit/buckets.h"
+#include "support/deployments/relay.h"
+#include "support/models/scripts.h"
+
+#define KEY "belay::bucket::{tap}"
+#define INDEX_KEY KEY "::index"
+
+/* ---- what the keys hold ---------------------------------------------------------------------------------- */
+
+static int begin_nth(pail_t *pail, dip_t *dip, int n) {
+  return n == 0   ? begin_fetch(pail, dip, "tap", 1)
+         : n == 1 ? begin_add(pail, dip, "tap", 1, 0)
+                  : begin_read(pail, dip, "tap");
+}
+
+static void test_garbage_is_left_alone(void **state) {
+  (void)state;
+  static const char *const keys[] = {KEY, INDEX_KEY};
+  static const char *const texts[] = {"many", "-1", "01", "1.5", "", "9007199254740992"};
+  bed_t *bed = bed_open(NULL);
+  pail_t pail;
+  pail_new(&pail, bed, 10, false);
+  for (int i = 0; i < 2; i++)
+    for (size_t j = 0; j <= sizeof texts / sizeof *texts; j++) {
+      bool list = j == sizeof texts / sizeof *texts;
+      if (list)
+        server_do(bed->server, "RPUSH", keys[i], "1", NULL);
+      else
+        server_do(bed->server, "SET", keys[i], texts[j], NULL);
+      for (int n = 0; n < 3; n++) {
+        dip_t dip = {0};
+        assert_error(begin_nth(&pail, &dip, n), 0);
+        assert_error(end_of_dip(&dip), list ? BELAY_EWRONGTYPE : BELAY_EMISMATCH);
+        assert_int_equal(server_keys(bed->server), 1);
+        assert_int_equal(server_integer(bed->server, "PTTL", keys[i], NULL), -1);
+        if (!list)
+          assert_string_equal(server_string(bed->server, "GET", keys[i], NULL), texts[j]);
+      }
+      expect_delete(&pail, "tap", true, 0);
+      expect_add(&pail, "tap", 1, 0, true, 1, 1); /* it is of use again */
+      expect_delete(&pail, "tap", true, 0);
+    }
+  bed_close(bed);
+}
+
+static const char *detail_of_mismatch;
+
+static void keep_detail(pail_t *pail) {
+  detail_of_mismatch = belay_detail(pail->bed->belay);
+}
+
+static void test_a_mismatch_is_explained(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  pail_t pail;
+  dip_t dip = {0};
+  pail_new(&pail, bed, 10, false);
+  pail.then = keep_detail;
+  server_do(bed->server, "SET", KEY, "many", NULL);
+  assert_error(begin_read(&pail, &dip, "tap"), 0);
+  assert_error(end_of_dip(&dip), BELAY_EMISMATCH);
+  assert_string_equal(detail_of_mismatch, "belay::bucket::{tap}: it holds no number of tokens");
+  server_do(bed->server, "DEL", KEY, NULL);
+  server_do(bed->server, "SET", INDEX_KEY, "many", NULL);
+  assert_error(begin_read(&pail, &dip, "tap"), 0);
+  assert_error(end_of_dip(&dip), BELAY_EMISMATCH);
+  assert_string_equal(detail_of_mismatch, "belay::bucket::{tap}: its ::index holds no index");
+  bed_close(bed);
+}
+
+/* ---- lost answers ---------------------------------------------------------------------------------------- */
+
+typedef struct wire {
+  server_t *server;
+  relay_t *relay;
+  bed_t *bed;
+  pail_t pail;
+} wire_t;
+
+static void wire_open(wire_t *wire, int64_t capacity) {
+  wire->server = server_start(NULL);
+  wire->relay = relay_start(server_path(wire->server));
+  belay_client_options_t options = relay_client_options();
+  wire->bed = bed_open_at(relay_url(wire->relay), &options);
+  wire->bed->server = wire->server;
+  pail_new(&wire->pail, wire->bed, capacity, false);
+}
+
+static void wire_close(wire_t *wire) {
+  expect_ttls(wire->server);
+  bed_close(wire->bed);
+  relay_stop(wire->relay);
+}
+
+static int64_t number_at(wire_t *wire, const char *key) {
+  const char *text = server_string(wire->server, "GET", key, NULL);
+  return text == NULL ? 0 : atoll(text);
+}
+
+/* The server has executed it, and the answer is on its way when the wire is cut. */
+static void lose_the_answer(wire_t *wire, const char *key, int64_t expected) {
+  while (number_at(wire, key) != expected)
+    uv_run(&wire->bed->loop, UV_RUN_NOWAIT);
+  relay_cut(wire->relay);
+  relay_delay(wire->relay, 0);
+}
+
+static void test_an_add_whose_answer_is_lost_adds_once(void **state) {
+  (void)state;
+  wire_t wire;
+  wire_open(&wire, 1000);
+  expect_add(&wire.pail, "tap", 1, 0, true, 1, 1);
+  for (int64_t i = 1; i < 6; i++) {
+    dip_t dip = {0};
+    relay_delay(wire.relay, RELAY_LONG);
+    assert_error(begin_add(&wire.pail, &dip, "tap", 1, i), 0);
+    lose_the_answer(&wire, INDEX_KEY, i + 1);
+    assert_error(end_of_dip(&dip), BELAY_EUNKNOWN); /* it was we, and cannot know that */
+    expect_read(&wire.pail, "tap", i + 1, i + 1);
+  }
+  wire_close(&wire);
+}
+
+/* The wire is cut, or falls silent, at some time or other. */
+static void test_an_add_is_done_or_not_known(void **state) {
+  (void)state;
+  wire_t wire;
+  unsigned known = 0;
+  wire_open(&wire, 1000);
+  expect_add(&wire.pail, "tap", 1, 0, true, 1, 1);
+  for (int64_t i = 1; i < 11; i++) {
+    dip_t dip = {0};
+    relay_delay(wire.relay, 20);
+    assert_error(begin_add(&wire.pail, &dip, "tap", 1, i), 0);
+    bed_run_for(wire.bed, i % 3 * 13);
+    if (i % 5 == 4)
+      relay_silence(wire.relay);
+    else
+      relay_cut(wire.relay);
+    relay_delay(wire.relay, 0);
+    if (end_of_dip(&dip) == 0)
+      assert_true(dip.state.applied);
+    else
+      assert_error(dip.status, BELAY_EUNKNOWN);
+    known += dip.status == 0;
+    expect_read(&wire.pail, "tap", i + 1, i + 1);
+  }
+  assert_true(known > 0);
+  wire_close(&wire);
+}
+
+/* Another one filled it before: the server's first answer would have said so, and the second does not tell. */
+static void test_it_is_not_known_who_was_first(void **state) {
+  (void)state;
+  wire_t wire;
+  wire_open(&wire, 1000);
+  expect_add(&wire.pail, "tap", 5, 0, true, 5, 1);
+  dip_t dip = {0};
+  relay_delay(wire.relay, 100);
+  assert_error(begin_add(&wire.pail, &dip, "tap", 5, 1), 0);
+  server_do(wire.server, "SET", INDEX_KEY, "7", "PX", "60000", NULL);
+  bed_run_for(wire.bed, 20);
+  relay_cut(wire.relay);
+  relay_delay(wire.relay, 0);
+  assert_error(end_of_dip(&dip), BELAY_EUNKNOWN);
+  expect_read(&wire.pail, "tap", 5, 7);
+  wire_close(&wire);
+}
+
+static void test_a_fetch_is_not_sent_again(void **state) {
+  (void)state;
+  wire_t wire;
+  wire_open(&wire, 1000);
+  expect_add(&wire.pail, "tap", 100, 0, true, 100, 1);
+  for (int64_t i = 1; i < 6; i++) {
+    dip_t dip = {0};
+    relay_delay(wire.relay, RELAY_LONG);
+    assert_error(begin_fetch(&wire.pail, &dip, "tap", 10), 0);
+    lose_the_answer(&wire, KEY, 100 - 10 * i);
+    assert_error(end_of_dip(&dip), BELAY_EUNKNOWN);
+    expect_read(&wire.pail, "tap", 100 - 10 * i, 1);
+  }
+  dip_t dip = {0};
+  relay_delay(wire.relay, RELAY_LONG);
+  assert_error(begin_delete(&wire.pail, &dip, "tap"), 0);
+  lose_the_answer(&wire, KEY, 0);
+  assert_error(end_of_dip(&dip), BELAY_EUNKNOWN); /* whether there was anything */
+  expect_read(&wire.pail, "tap", 0, 0);
+  wire_close(&wire);
+}
+
+static void test_a_read_is_asked_again(void **state) {
+  (void)state;
+  wire_t wire;
+  wire_open(&wire, 1000);
+  expect_add(&wire.pail, "tap", 100, 0, true, 100, 1);
+  dip_t dip = {0};
+  server_pause(wire.server);
+  assert_error(begin_read(&wire.pail, &dip, "tap"), 0);
+  bed_run_for(wire.bed, 50);
+  relay_cut(wire.relay);
+  server_resume(wire.server);
+  assert_error(end_of_dip(&dip), 0);
+  assert_int_equal(dip.state.tokens, 100);
+  assert_int_equal(dip.state.index, 1);
+  wire_close(&wire);
+}
+
+static void test_nothing_was_sent(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  pail_t pail;
+  pail_new(&pail, bed, 10, false);
+  expect_add(&pail, "tap", 5, 0, true, 5, 1);
+  server_kill(bed->server);
+  bed_run_for(bed, 50);
+  for (int n = 0; n < 3; n++) {
+    dip_t dip = {.request.timeout_ms = 100};
+    assert_error(begin_nth(&pail, &dip, n), 0);
+    assert_error(end_of_dip(&dip), BELAY_EUNREACHABLE);
+  }
+  bed_close(bed);
+}
+
+/* ---- requests -------------------------------------------------------------------------------------------- */
+
+static void test_a_request_does_one_thing_at_a_time(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  pail_t pail;
+  dip_t dip = {0};
+  pail_new(&pail, bed, 10, false);
+  server_pause(bed->server);
+  assert_error(begin_fetch(&pail, &dip, "tap", 1), 0);
+  assert_error(begin_fetch(&pail, &dip, "tap", 1), BELAY_ESTATE);
+  assert_error(begin_add(&pail, &dip, "tap", 1, 0), BELAY_ESTATE);
+  assert_error(begin_read(&pail, &dip, "tap"), BELAY_ESTATE);
+  assert_error(begin_delete(&pail, &dip, "tap"), BELAY_ESTATE);
+  assert_error(belay_request_cancel(&dip.request), 0);
+  assert_error(end_of_dip(&dip), BELAY_ECANCELED);
+  server_resume(bed->server);
+  assert_error(begin_add(&pail, &dip, "tap", 1, 0), 0);
+  assert_error(end_of_dip(&dip), 0);
+  assert_true(dip.state.applied);
+  bed_close(bed);
+}
+
+static dip_t chained;
+
+static void go_on(pail_t *pail) {
+  if (chained.ended < 10)
+    assert_error(begin_add(pail, &chained, "tap", 1, chained.state.index), 0);
+}
+
+static void test_a_request_is_the_callers_again_in_its_callback(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  pail_t pail;
+  pail_new(&pail, bed, 10, false);
+  chained = (dip_t){0};
+  pail.then = go_on;
+  go_on(&pail);
+  bed_until(bed, chained.ended == 10);
+  pail.then = NULL;
+  expect_read(&pail, "tap", 10, 10);
+  bed_close(bed);
+}
+
+/* ---- closing --------------------------------------------------------------------------------------------- */
+
+static void test_a_close_cancels_what_is_pending(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  pail_t pail, other;
+  dip_t dips[4] = {0}, its = {0};
+  uint64_t objects = client_stats(bed).objects;
+  pail_new(&pail, bed, 10, false);
+  pail_new(&other, bed, 10, false);
+  for (int n = 0; n < 3; n++)
+    assert_error(begin_nth(&pail, &dips[n], n), 0);
+  assert_error(begin_delete(&pail, &dips[3], "tap"), 0);
+  assert_error(begin_fetch(&other, &its, "tap", 1), 0);
+  assert_error(begin_close_pail(&pail), 0);
+  dip_t late = {0};
+  assert_error(begin_close_pail(&pail), BELAY_ECLOSING);
+  for (int n = 0; n < 3; n++)
+    assert_error(begin_nth(&pail, &late, n), BELAY_ECLOSING);
+  assert_error(begin_delete(&pail, &late, "tap"), BELAY_ECLOSING);
+  bed_until(bed, pail.closed == 1); /* after all of them: see on_pail_closed() */
+  for (int i = 0; i < 4; i++)
+    assert_error(end_of_dip(&dips[i]), BELAY_ECANCELED);
+  assert_error(end_of_dip(&its), 0);
+  assert_error(begin_close_pail(&other), 0);
+  bed_until(bed, other.closed == 1);
+  assert_int_equal(client_stats(bed).objects, objects);
+  bed_close(bed);
+}
+
+typedef enum what { BUCKET, CLIENT, BELAY, WHATS } what_t;
+
+static what_t to_close;
+
+static void close_it(pail_t *pail) {
+  pail->then = NULL;
+  if (to_close == BUCKET)
+    assert_error(begin_close_pail(pail), 0);
+  else if (to_close == CLIENT)
+    assert_error(begin_client_close(pail->bed), 0);
+  else
+    assert_error(begin_belay_close(pail->bed), 0);
+}
+
+/* In the callback of an operation (n: which), while another one is pending; or in that of the bucket's own close. */
+static void play(int n, what_t what) {
+  bed_t *bed = bed_open(NULL);
+  pail_t pail;
+  dip_t dip = {0}, pending = {0};
+  pail_new(&pail, bed, 10, false);
+  to_close = what;
+  pail.then = close_it;
+  if (n < 3) {
+    assert_error(begin_nth(&pail, &dip, n), 0);
+    assert_error(begin_read(&pail, &pending, "sink"), 0);
+    assert_error(end_of_dip(&dip), 0);
+    bed_until(bed, pending.ended == 1);
+    assert_true(pending.status == 0 || pending.status == BELAY_ECANCELED);
+  } else {
+    assert_error(begin_close_pail(&pail), 0);
+    bed_until(bed, pail.closed == 1);
+  }
+  if (what == BUCKET)
+    bed_until(bed, pail.closed == 1);
+  bed_close(bed);
+}
+
+static void test_every_callback_may_end_everything(void **state) {
+  (void)state;
+  needs_one_process("one connection");
+  for (int n = 0; n <= 3; n++)
+    for (what_t what = n < 3 ? BUCKET : CLIENT; what < WHATS; what++)
+      play(n, what);
+}
+
+static void test_a_client_that_closes_closes_its_buckets(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  pail_t pail, idle;
+  dip_t dip = {0};
+  pail_new(&pail, bed, 10, false);
+  pail_new(&idle, bed, 10, false);
+  server_pause(bed->server);
+  assert_error(begin_fetch(&pail, &dip, "tap", 1), 0);
+  bed_run_for(bed, 20);
+  assert_error(begin_client_close(bed), 0);
+  assert_error(begin_close_pail(&pail), BELAY_ECLOSING);
+  assert_error(begin_read(&idle, &dip, "tap"), BELAY_ECLOSING);
+  assert_error(end_of_dip(&dip), BELAY_ECANCELED);
+  bed_until(bed, bed->client_closed == 1);
+  server_resume(bed->server);
+  bed_close(bed);
+}
+
+/* What belongs to a bucket: it ends some time after it was told to, or at once. */
+typedef struct part {
+  belay__part_t part;
+  belay_bucket_t *bucket;
+  unsigned closes;
+  bool quick;
+} part_t;
+
+static void close_part(belay__part_t *part) {
+  part_t *p = BELAY__CONTAINER(part, part_t, part);
+  p->closes++;
+  if (p->quick)
+    belay__family_leave((belay__family_t *)p->bucket, part);
+}
+
+static void test_a_bucket_goes_after_its_parts(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  for (int how = 0; how < 2; how++) { /* it is closed; the client is */
+    pail_t pail;
+    pail_new(&pail, bed, 10, false);
+    part_t parts[4];
+    for (int i = 0; i < 4; i++) {
+      parts[i] = (part_t){.part.close = close_part, .bucket = pail.bucket, .quick = i % 2};
+      belay__family_join((belay__family_t *)pail.bucket, &parts[i].part);
+    }
+    uint64_t objects = client_stats(bed).objects;
+    belay__family_leave((belay__family_t *)pail.bucket, &parts[3].part); /* before */
+    assert_error(how == 0 ? begin_close_pail(&pail) : begin_client_close(bed), 0);
+    bed_run_for(bed, 30);
+    for (int i = 0; i < 4; i++)
+      assert_int_equal(parts[i].closes, i < 3);
+    assert_int_equal(pail.closed, 0);
+    assert_int_equal(client_stats(bed).objects, objects);
+    belay__family_leave((belay__family_t *)pail.bucket, &parts[0].part);
+    bed_run_for(bed, 30);
+    assert_int_equal(pail.closed, 0);
+    belay__family_leave((belay__family_t *)pail.bucket, &parts[2].part);
+    assert_int_equal(pail.closed, 0); /* not inside */
+    bed_until(bed, how == 0 ? pail.closed == 1 : bed->client_closed == 1);
+  }
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_garbage_is_left_alone),
+      cmocka_unit_test(test_a_mismatch_is_explained),
+      cmocka_unit_test(test_an_add_whose_answer_is_lost_adds_once),
+      cmocka_unit_test(test_an_add_is_done_or_not_known),
+      cmocka_unit_test(test_it_is_not_known_who_was_first),
+      cmocka_unit_test(test_a_fetch_is_not_sent_again),
+      cmocka_unit_test(test_a_read_is_asked_again),
+      cmocka_unit_test(test_nothing_was_sent),
+      cmocka_unit_test(test_a_request_does_one_thing_at_a_time),
+      cmocka_unit_test(test_a_request_is_the_callers_again_in_its_callback),
+      cmocka_unit_test(test_a_close_cancels_what_is_pending),
+      cmocka_unit_test(test_every_callback_may_end_everything),
+      cmocka_unit_test(test_a_client_that_closes_closes_its_buckets),
+      cmocka_unit_test(test_a_bucket_goes_after_its_parts),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,493 @@
+/* Limiters: what is admitted, what is denied, and for how long. */
+#include "support/fixtures/limit/asks.h"
+
+#define SECOND INT64_C(1000000)
+#define S (1000 * SECOND) /* what is written does not expire meanwhile by the server's own clock */
+#define T0 INT64_C(1700000000000000)
+
+/* A bucket of 5 that gets one a second; times in tenths of a second. */
+static void test_the_classic_vectors(void **state) {
+  (void)state;
+  static const struct {
+    int64_t at, cost;
+    belay_verdict_t verdict;
+    int64_t remaining, reset, retry;
+  } rows[] = {
+      {0, 6, BELAY_NEVER, 5, 0, -1},    {0, 1, BELAY_ALLOWED, 4, 10, 0},
+      {0, 1, BELAY_ALLOWED, 3, 20, 0},  {0, 1, BELAY_ALLOWED, 2, 30, 0},
+      {0, 1, BELAY_ALLOWED, 1, 40, 0},  {0, 1, BELAY_ALLOWED, 0, 50, 0},
+      {0, 1, BELAY_DENIED, 0, 50, 10},  {30, 1, BELAY_ALLOWED, 2, 30, 0},
+      {31, 1, BELAY_ALLOWED, 1, 39, 0}, {40, 1, BELAY_ALLOWED, 1, 40, 0},
+      {80, 1, BELAY_ALLOWED, 4, 10, 0}, {95, 1, BELAY_ALLOWED, 4, 10, 0},
+      {95, 0, BELAY_ALLOWED, 4, 10, 0}, {95, 2, BELAY_ALLOWED, 2, 30, 0},
+      {95, 5, BELAY_DENIED, 2, 30, 30}, {150, 6, BELAY_NEVER, 5, 0, -1},
+  };
+  bed_t *bed = bed_open(NULL);
+  belay_limit_t limit = bucket_limit(1, S, 5);
+  belay_limiter_t *limiter = limiter_new(bed, &limit, 1);
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    limiter_at(limiter, T0 + rows[i].at * S / 10);
+    int64_t retry = rows[i].retry < 0 ? -1 : rows[i].retry * S / 10;
+    assert_result(take(bed, limiter, "k", rows[i].cost), rows[i].verdict, rows[i].remaining, retry,
+                  rows[i].reset * S / 10);
+  }
+  bed_close(bed);
+}
+
+/* Compared as text, 10 is less than 9. */
+static void test_limits_admit_exactly_as_many(void **state) {
+  (void)state;
+  static const int64_t counts[] = {9, 10, 99, 100, 1000};
+  static const belay_limit_kind_t kinds[] = {BELAY_LIMIT_BUCKET, BELAY_LIMIT_FIXED,
+                                             BELAY_LIMIT_SLIDING, BELAY_LIMIT_LOG};
+  bed_t *bed = bed_open(NULL);
+  for (size_t k = 0; k < 4; k++)
+    for (size_t i = 0; i < 5; i++) {
+      belay_limit_t limit = {.kind = kinds[k], .count = counts[i], .period_us = 3600 * S};
+      belay_limiter_t *limiter = limiter_new(bed, &limit, 1);
+      limiter_at(limiter, T0);
+      static ask_t asks[1100];
+      memset(asks, 0, sizeof asks);
+      char key[] = {'k', (char)('0' + k), (char)('0' + i)};
+      for (size_t n = 0; n < 1100; n++)
+        assert_error(belay_limiter_take(limiter, asked(bed, &asks[n]), key, 3, 1, on_answer), 0);
+      int64_t admitted = 0;
+      for (size_t n = 0; n < 1100; n++)
+        admitted += answer(&asks[n], 0)->verdict == BELAY_ALLOWED;
+      assert_int_equal(admitted, counts[i]);
+      assert_error(belay_limiter_close(limiter, NULL), 0);
+    }
+  bed_close(bed);
+}
+
+/* ---- kinds, by their numbers ----------------------------------------------------------------------------- */
+
+typedef struct row {
+  int64_t at, cost; /* tenths of a second after T0 */
+  belay_verdict_t verdict;
+  int64_t remaining, reset, retry; /* the same */
+} row_t;
+
+static void expect_rows(bed_t *bed, const belay_limit_t *limits, size_t n, const row_t *rows,
+                        size_t rows_len) {
+  belay_limiter_t *limiter = limiter_new(bed, limits, n);
+  server_do(bed->server, "FLUSHALL", NULL);
+  for (size_t i = 0; i < rows_len; i++) {
+    limiter_at(limiter, T0 + rows[i].at * S / 10);
+    const belay_limiter_result_t *result = take(bed, limiter, "k", rows[i].cost);
+    int64_t retry = rows[i].retry < 0 ? -1 : rows[i].retry * S / 10;
+    if (result->verdict != rows[i].verdict || result->remaining != rows[i].remaining ||
+        result->reset_after_us != rows[i].reset * S / 10 || result->retry_after_us != retry)
+      fail_msg("row %zu: verdict %d, remaining %lld, reset %lld us, retry %lld us", i,
+               (int)result->verdict, (long long)result->remaining,
+               (long long)result->reset_after_us, (long long)result->retry_after_us);
+    assert_int_equal(result->cause, 0);
+    assert_int_equal(result->source, BELAY_SOURCE_SERVER);
+  }
+  assert_error(belay_limiter_close(limiter, NULL), 0);
+}
+
+#define EXPECT_ROWS(bed, limit, rows)                                                              \
+  expect_rows(bed, &(limit), 1, rows, sizeof(rows) / sizeof *(rows))
+
+static void test_a_fixed_window_begins_with_the_first_call(void **state) {
+  (void)state;
+  static const row_t rows[] = {
+      {3, 0, BELAY_ALLOWED, 3, 0, 0},  {3, 2, BELAY_ALLOWED, 1, 10, 0},
+      {9, 2, BELAY_DENIED, 1, 4, 4},   {12, 1, BELAY_ALLOWED, 0, 1, 0},
+      {12, 1, BELAY_DENIED, 0, 1, 1},  {13, 1, BELAY_ALLOWED, 2, 10, 0},
+      {23, 0, BELAY_ALLOWED, 3, 0, 0}, {29, 3, BELAY_ALLOWED, 0, 10, 0},
+      {30, 4, BELAY_NEVER, 0, 9, -1},
+  };
+  bed_t *bed = bed_open(NULL);
+  belay_limit_t limit = {.kind = BELAY_LIMIT_FIXED, .count = 3, .period_us = S};
+  EXPECT_ROWS(bed, limit, rows);
+  bed_close(bed);
+}
+
+static void test_an_aligned_window_begins_with_the_clocks(void **state) {
+  (void)state;
+  static const row_t rows[] = {
+      {3, 2, BELAY_ALLOWED, 1, 7, 0},   {9, 2, BELAY_DENIED, 1, 1, 1},
+      {10, 3, BELAY_ALLOWED, 0, 10, 0}, {19, 1, BELAY_DENIED, 0, 1, 1},
+      {29, 1, BELAY_ALLOWED, 2, 1, 0},  {30, 0, BELAY_ALLOWED, 3, 0, 0},
+  };
+  bed_t *bed = bed_open(NULL);
+  belay_limit_t limit = {.kind = BELAY_LIMIT_FIXED, .count = 3, .period_us = S, .aligned = true};
+  EXPECT_ROWS(bed, limit, rows);
+  bed_close(bed);
+}
+
+/* Ten in the first window: at its end they weigh 10, and one less with each tenth of a second. */
+static void test_a_sliding_window_weighs_the_one_before(void **state) {
+  (void)state;
+  static const row_t rows[] = {
+      {0, 1, BELAY_ALLOWED, 9, 20, 0},   {5, 9, BELAY_ALLOWED, 0, 15, 0},
+      {9, 1, BELAY_DENIED, 0, 11, 2},    {10, 1, BELAY_DENIED, 0, 10, 1},
+      {11, 1, BELAY_ALLOWED, 0, 19, 0},  {11, 1, BELAY_DENIED, 0, 19, 1},
+      {15, 4, BELAY_ALLOWED, 0, 15, 0},  {20, 5, BELAY_ALLOWED, 0, 20, 0},
+      {20, 10, BELAY_DENIED, 0, 20, 20}, {30, 0, BELAY_ALLOWED, 5, 10, 0},
+      {39, 9, BELAY_ALLOWED, 0, 11, 0},  {60, 10, BELAY_ALLOWED, 0, 20, 0},
+  };
+  bed_t *bed = bed_open(NULL);
+  belay_limit_t limit = {.kind = BELAY_LIMIT_SLIDING, .count = 10, .period_us = S};
+  EXPECT_ROWS(bed, limit, rows);
+  bed_close(bed);
+}
+
+static void test_a_log_forgets_one_by_one(void **state) {
+  (void)state;
+  static const row_t rows[] = {
+      {0, 1, BELAY_ALLOWED, 2, 10, 0},  {4, 2, BELAY_ALLOWED, 0, 10, 0},
+      {4, 1, BELAY_DENIED, 0, 10, 6},   {4, 2, BELAY_DENIED, 0, 10, 10},
+      {10, 1, BELAY_ALLOWED, 0, 10, 0}, {14, 0, BELAY_ALLOWED, 2, 6, 0},
+      {14, 3, BELAY_DENIED, 2, 6, 6},   {14, 4, BELAY_NEVER, 2, 6, -1},
+      {20, 3, BELAY_ALLOWED, 0, 10, 0},
+  };
+  bed_t *bed = bed_open(NULL);
+  belay_limit_t limit = {.kind = BELAY_LIMIT_LOG, .count = 3, .period_us = S};
+  EXPECT_ROWS(bed, limit, rows);
+  bed_close(bed);
+}
+
+/* Until nothing was admitted for its period; what is denied does not count. */
+static void test_an_allotment_lasts(void **state) {
+  (void)state;
+  static const row_t rows[] = {
+      {0, 2, BELAY_ALLOWED, 1, 10, 0}, {9, 1, BELAY_ALLOWED, 0, 10, 0},
+      {18, 1, BELAY_DENIED, 0, 1, 1},  {19, 1, BELAY_ALLOWED, 2, 10, 0},
+      {20, 4, BELAY_NEVER, 2, 9, -1},
+  };
+  bed_t *bed = bed_open(NULL);
+  belay_limit_t limit = bucket_limit(0, S, 3);
+  EXPECT_ROWS(bed, limit, rows);
+  bed_close(bed);
+}
+
+static void test_what_is_infinite_asks_nobody(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  bed_until(bed, client_stats(bed).pending == 0);
+  belay_limit_t limits[2] = {bucket_limit(BELAY_INFINITE, 0, 0),
+                             {.kind = BELAY_LIMIT_FIXED, .count = BELAY_INFINITE}};
+  belay_limiter_t *limiter = limiter_new(bed, limits, 2);
+  const belay_limiter_result_t *result = take(bed, limiter, "k", INT64_MAX);
+  assert_int_equal(result->source, BELAY_SOURCE_POLICY);
+  assert_result(result, BELAY_ALLOWED, BELAY_INFINITE, 0, 0);
+  assert_int_equal(peek(bed, limiter, "k")->remaining, BELAY_INFINITE);
+  assert_int_equal(penalty(bed, limiter, "k", 1)->verdict, BELAY_ALLOWED);
+  belay_limiter_stats_t stats;
+  belay_limiter_stats(limiter, &stats);
+  assert_int_equal(stats.asked, 0);
+  assert_int_equal(server_keys(bed->server), 0);
+  assert_int_equal(reset(bed, limiter, "k")->remaining, BELAY_INFINITE);
+  /* Beside others it does not count, and they keep their numbers. */
+  limits[1] = bucket_limit(1, S, 1);
+  assert_error(belay_limiter_reconfigure(limiter, limits, 2), 0);
+  assert_int_equal(reset(bed, limiter, "k")->remaining, 1);
+  assert_result(take(bed, limiter, "k", 1), BELAY_ALLOWED, 0, 0, S);
+  assert_int_equal(take(bed, limiter, "k", 1)->window, 1);
+  bed_close(bed);
+}
+
+/* ---- several at once ------------------------------------------------------------------------------------- */
+
+static void test_all_windows_or_none(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_limit_t limits[4] = {bucket_limit(10, S, 10),
+                             {.kind = BELAY_LIMIT_FIXED, .count = 15, .period_us = 60 * S},
+                             {.kind = BELAY_LIMIT_SLIDING, .count = 30, .period_us = 3600 * S},
+                             bucket_limit(0, 86400 * S, 32)};
+  belay_limiter_t *limiter = limiter_new(bed, limits, 4);
+  limiter_at(limiter, T0);
+  assert_result(take(bed, limiter, "k", 10), BELAY_ALLOWED, 0, 0, 86400 * S);
+  int64_t calls = server_calls(bed->server, "evalsha") + server_calls(bed->server, "eval");
+  assert_result(take(bed, limiter, "k", 1), BELAY_DENIED, 0, S / 10, -2);
+  assert_int_equal(take(bed, limiter, "k", 1)->window, 0);
+  assert_int_equal(server_calls(bed->server, "evalsha") + server_calls(bed->server, "eval"),
+                   calls + 2);
+  assert_int_equal(server_keys(bed->server), 1);
+  limiter_at(limiter, T0 + S); /* the bucket has room again, and keeps it when another denies */
+  for (int i = 0; i < 3; i++)
+    assert_result(take(bed, limiter, "k", 6), BELAY_DENIED, 5, 59 * S, -2);
+  assert_int_equal(take(bed, limiter, "k", 6)->window, 1);
+  assert_result(take(bed, limiter, "k", 5), BELAY_ALLOWED, 0, 0, -2);
+  limiter_at(limiter, T0 + 60 * S);
+  assert_result(take(bed, limiter, "k", 10), BELAY_ALLOWED, 0, 0, -2);
+  limiter_at(limiter, T0 + 120 * S);
+  assert_result(take(bed, limiter, "k", 6), BELAY_DENIED, 5, -2, -2);
+  assert_int_equal(take(bed, limiter, "k", 6)->window, 2);
+  assert_result(take(bed, limiter, "k", 5), BELAY_ALLOWED, 0, 0, -2);
+  limiter_at(limiter, T0 + 2 * 3600 * S); /* of two that deny the one that does so longest */
+  assert_result(take(bed, limiter, "k", 3), BELAY_DENIED, 2, 86400 * S - 2 * 3600 * S + 120 * S,
+                -2);
+  assert_int_equal(take(bed, limiter, "k", 3)->window, 3);
+  assert_result(take(bed, limiter, "k", 11), BELAY_NEVER, 2, -1, -2);
+  assert_int_equal(take(bed, limiter, "k", 11)->window, 0);
+  assert_int_equal(take(bed, limiter, "k", 16)->window, 0);
+  bed_close(bed);
+}
+
+/* ---- other operations ------------------------------------------------------------------------------------ */
+
+static void test_a_peek_writes_nothing(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_limit_t limit = bucket_limit(1, S, 3);
+  belay_limiter_t *limiter = limiter_new(bed, &limit, 1);
+  limiter_at(limiter, T0);
+  assert_result(peek(bed, limiter, "k"), BELAY_ALLOWED, 3, 0, 0);
+  assert_result(take(bed, limiter, "k", 4), BELAY_NEVER, 3, -1, 0);
+  assert_int_equal(server_keys(bed->server), 0);
+  assert_result(take(bed, limiter, "k", 3), BELAY_ALLOWED, 0, 0, 3 * S);
+  uint64_t print = print_of(bed->server, "belay::limit::test::{k}");
+  assert_result(peek(bed, limiter, "k"), BELAY_ALLOWED, 0, 0, 3 * S);
+  assert_result(take(bed, limiter, "k", 0), BELAY_ALLOWED, 0, 0, 3 * S);
+  assert_result(take(bed, limiter, "k", 1), BELAY_DENIED, 0, S, 3 * S);
+  limiter_at(limiter, T0 - S); /* time stands still until then */
+  assert_result(peek(bed, limiter, "k"), BELAY_ALLOWED, 0, 0, 3 * S);
+  assert_true(print_of(bed->server, "belay::limit::test::{k}") == print);
+  bed_close(bed);
+}
+
+static void test_a_penalty_is_always_taken(void **state) {
+  (void)state;
+  static const belay_limit_t limits[] = {
+      {.kind = BELAY_LIMIT_BUCKET, .count = 1, .period_us = S, .burst = 5},
+      {.kind = BELAY_LIMIT_FIXED, .count = 5, .period_us = 5 * S},
+      {.kind = BELAY_LIMIT_SLIDING, .count = 5, .period_us = 5 * S},
+      {.kind = BELAY_LIMIT_LOG, .count = 5, .period_us = 5 * S},
+      {.kind = BELAY_LIMIT_BUCKET, .burst = 5, .period_us = 5 * S},
+  };
+  static const int64_t retry[] = {3, 5, 7, 5, 5}; /* seconds; 7: (5 - 1) of 8 */
+  bed_t *bed = bed_open(NULL);
+  for (size_t i = 0; i < 5; i++) {
+    char key[] = {'k', (char)('0' + i), '\0'};
+    belay_limiter_t *limiter = limiter_new(bed, &limits[i], 1);
+    limiter_at(limiter, T0);
+    assert_result(penalty(bed, limiter, key, 4), BELAY_ALLOWED, 1, 0, -2);
+    assert_result(penalty(bed, limiter, key, 4), BELAY_ALLOWED, 0, 0, -2);
+    assert_result(peek(bed, limiter, key), BELAY_DENIED, 0, -2, -2); /* overdrawn */
+    const belay_limiter_result_t *result = take(bed, limiter, key, 1);
+    assert_int_equal(result->verdict, BELAY_DENIED);
+    assert_false(result->banned);
+    if (i == 0)
+      assert_int_equal(result->retry_after_us, 4 * S);
+    else if (i != 2)
+      assert_int_equal(result->retry_after_us, retry[i] * S);
+    else
+      assert_int_equal(result->retry_after_us, 10 * S - 4 * 5 * S / 8);
+    int64_t at = T0 + result->retry_after_us;
+    limiter_at(limiter, at - 1);
+    assert_int_equal(take(bed, limiter, key, 1)->verdict, BELAY_DENIED);
+    limiter_at(limiter, at);
+    assert_int_equal(take(bed, limiter, key, 1)->verdict, BELAY_ALLOWED);
+    assert_error(belay_limiter_close(limiter, NULL), 0);
+  }
+  bed_close(bed);
+}
+
+static void test_a_ban_denies_everything(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_limit_t limits[] = {bucket_limit(1, S, 5),
+                            {.kind = BELAY_LIMIT_LOG, .count = 5, .period_us = 5 * S}};
+  for (size_t i = 0; i < 2; i++) {
+    char key[] = {'k', (char)('0' + i), '\0'};
+    belay_limiter_t *limiter = limiter_new(bed, &limits[i], 1);
+    limiter_at(limiter, T0);
+    assert_result(ban(bed, limiter, key, 0), BELAY_ALLOWED, 5, 0, 0); /* nothing is lifted */
+    assert_result(take(bed, limiter, key, 2), BELAY_ALLOWED, 3, 0, -2);
+    assert_result(ban(bed, limiter, key, 60 * S), BELAY_ALLOWED, 0, 0, 60 * S);
+    limiter_at(limiter, T0 + 10 * S);
+    assert_result(take(bed, limiter, key, 1), BELAY_DENIED, 0, 50 * S, 50 * S);
+    assert_true(take(bed, limiter, key, 1)->banned);
+    assert_result(peek(bed, limiter, key), BELAY_DENIED, 0, 50 * S, 50 * S);
+    assert_result(take(bed, limiter, key, 6), BELAY_NEVER, 0, -1, -2);
+    assert_result(ban(bed, limiter, key, S), BELAY_ALLOWED, 0, 0, -2); /* the last counts */
+    limiter_at(limiter, T0 + 11 * S - 1);
+    assert_result(take(bed, limiter, key, 1), BELAY_DENIED, 0, 1, 1);
+    limiter_at(limiter, T0 + 11 * S);
+    assert_result(take(bed, limiter, key, 5), BELAY_ALLOWED, 0, 0, 5 * S);
+    assert_result(ban(bed, limiter, key, S), BELAY_ALLOWED, 0, 0, 5 * S);
+    assert_result(take(bed, limiter, key, 5), BELAY_DENIED, 0, 5 * S, 5 * S);
+    assert_false(take(bed, limiter, key, 5)->banned); /* the limit lasts longer */
+    assert_result(ban(bed, limiter, key, 0), BELAY_ALLOWED, 0, 0, 5 * S);
+    assert_result(peek(bed, limiter, key), BELAY_ALLOWED, 0, 0, 5 * S); /* what was taken stays */
+    assert_result(ban(bed, limiter, key, S), BELAY_ALLOWED, 0, 0, 5 * S);
+    assert_result(reset(bed, limiter, key), BELAY_ALLOWED, 5, 0, 0);
+    assert_result(peek(bed, limiter, key), BELAY_ALLOWED, 5, 0, 0);
+    assert_error(belay_limiter_close(limiter, NULL), 0);
+  }
+  assert_int_equal(server_keys(bed->server), 0);
+  bed_close(bed);
+}
+
+/* ---- keys ------------------------------------------------------------------------------------------------ */
+
+static void expect_key(bed_t *bed, const char *name) {
+  if (server_integer(bed->server, "EXISTS", name, NULL) != 1)
+    fail_msg("there is no key %s", name);
+}
+
+static void test_keys_are_what_they_seem(void **state) {
+  (void)state;
+  static const struct {
+    const char *key;
+    size_t len;
+    const char *name;
+  } rows[] = {
+      {"plain", 5, "belay::limit::test::{plain}"},
+      {"a:b", 3, "belay::limit::test::{a:b}"},
+      {"a::b", 4, "belay::limit::test::{a%3A:b}"},
+      {"{a}", 3, "belay::limit::test::{%7Ba%7D}"},
+      {"}::ban", 6, "belay::limit::test::{%7D%3A:ban}"},
+      {"a\0b", 3, "belay::limit::test::{a%00b}"},
+      {"a\0", 2, "belay::limit::test::{a%00}"},
+      {"100%", 4, "belay::limit::test::{100%25}"},
+      {"\xff\r\n", 3, "belay::limit::test::{\xff%0D%0A}"},
+  };
+  enum { N = sizeof rows / sizeof *rows };
+  bed_t *bed = bed_open(NULL);
+  belay_limit_t limit = bucket_limit(1, 3600 * S, 1);
+  belay_limiter_t *limiter = limiter_new(bed, &limit, 1);
+  ask_t ask = {0};
+  for (size_t i = 0; i < N; i++) {
+    assert_int_equal(answer(&ask, belay_limiter_take(limiter, asked(bed, &ask), rows[i].key,
+                                                     rows[i].len, 1, on_answer))
+                         ->verdict,
+                     BELAY_ALLOWED);
+    expect_key(bed, rows[i].name);
+  }
+  char longest[BELAY_LIMITER_KEY_MAX];
+  memset(longest, '{', sizeof longest); /* three times as long, escaped */
+  assert_int_equal(answer(&ask, belay_limiter_take(limiter, asked(bed, &ask), longest,
+                                                   sizeof longest, 1, on_answer))
+                       ->verdict,
+                   BELAY_ALLOWED);
+  assert_int_equal(server_keys(bed->server), N + 1);
+  bed_close(bed);
+}
+
+static belay_client_t *connect_in(bed_t *bed, const char *wide, const char *narrow) {
+  const char *parts[] = {wide, narrow};
+  belay_client_options_t options = client_options();
+  options.namespace_parts = parts;
+  options.namespace_count = narrow == NULL ? 1 : 2;
+  return bed_connect(bed, server_url(bed->server), &options);
+}
+
+/* One name in one namespace is one; everything else is another. */
+static void test_names_and_namespaces(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_limit_t limit = bucket_limit(1, 3600 * S, 1);
+  belay_limiter_options_t options = limiter_options(&limit, 1);
+  belay_client_t *same = connect_in(bed, "belay", NULL), *other = connect_in(bed, "shop", NULL),
+                 *inner = connect_in(bed, "shop", "test");
+  belay_limiter_t *first = limiter_with(bed, bed->client, &options);
+  assert_int_equal(take(bed, first, "k", 1)->verdict, BELAY_ALLOWED);
+  assert_int_equal(take(bed, limiter_with(bed, same, &options), "k", 1)->verdict, BELAY_DENIED);
+  assert_int_equal(take(bed, limiter_with(bed, other, &options), "k", 1)->verdict, BELAY_ALLOWED);
+  assert_int_equal(take(bed, limiter_with(bed, inner, &options), "k", 1)->verdict, BELAY_ALLOWED);
+  static const char *const names[] = {"", "test2", "{test}", "test::", "te\nst"};
+  for (size_t i = 0; i < 5; i++) {
+    options.name = names[i];
+    options.name_len = strlen(names[i]);
+    assert_int_equal(take(bed, limiter_with(bed, bed->client, &options), "k", 1)->verdict,
+                     BELAY_ALLOWED);
+  }
+  assert_int_equal(server_keys(bed->server), 8);
+  expect_key(bed, "belay::limit::test::{k}");
+  expect_key(bed, "belay::limit::{k}");
+  expect_key(bed, "belay::limit::%7Btest%7D::{k}");
+  expect_key(bed, "belay::limit::test%3A%3A::{k}");
+  expect_key(bed, "shop::limit::test::{k}");
+  expect_key(bed, "shop::test::limit::test::{k}");
+  bed_close(bed);
+}
+
+/* ---- waiting --------------------------------------------------------------------------------------------- */
+
+static void test_who_waits_is_called_when_the_token_is_there(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_limit_t limit = bucket_limit(10, SECOND, 2);
+  belay_limiter_t *limiter = limiter_new(bed, &limit, 1);
+  ask_t asks[5] = {0};
+  int64_t begun = clock_now();
+  for (int i = 0; i < 5; i++)
+    assert_error(belay_limiter_wait(limiter, asked(bed, &asks[i]), "k", 1, 1, SECOND, on_answer),
+                 0);
+  for (int i = 0; i < 5; i++) {
+    assert_result(answer(&asks[i], 0), BELAY_ALLOWED, -2, 0, -2);
+    assert_true(clock_since_ms(begun) >= (i < 2 ? 0 : (i - 1) * 100 - 20));
+  }
+  /* Too late, too many. */
+  ask_t ask = {0};
+  belay_limit_t rare = bucket_limit(1, S, 2);
+  limiter = limiter_new(bed, &rare, 1);
+  assert_int_equal(take(bed, limiter, "rare", 1)->verdict, BELAY_ALLOWED);
+  assert_result(
+      answer(&ask, belay_limiter_wait(limiter, asked(bed, &ask), "rare", 4, 2, SECOND, on_answer)),
+      BELAY_DENIED, -2, -2, -2);
+  assert_result(
+      answer(&ask, belay_limiter_wait(limiter, asked(bed, &ask), "rare", 4, 3, SECOND, on_answer)),
+      BELAY_NEVER, -1, -1, -1);
+  bed_close(bed);
+}
+
+static void test_a_canceled_wait_gives_back(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_limit_t limit = bucket_limit(1, 10 * SECOND, 2);
+  belay_limiter_t *limiter = limiter_new(bed, &limit, 1);
+  assert_result(take(bed, limiter, "k", 2), BELAY_ALLOWED, 0, 0, -2);
+  ask_t ask = {0};
+  assert_error(belay_limiter_wait(limiter, asked(bed, &ask), "k", 1, 1, 60 * SECOND, on_answer), 0);
+  bed_run_for(bed, 50);
+  int64_t reset = peek(bed, limiter, "k")->reset_after_us;
+  assert_true(reset > 25 * SECOND && reset <= 30 * SECOND);
+  assert_error(belay_request_cancel(&ask.request), 0);
+  assert_int_equal(answer(&ask, 0)->cause, BELAY_ECANCELED);
+  reset = peek(bed, limiter, "k")->reset_after_us;
+  assert_true(reset > 15 * SECOND && reset <= 20 * SECOND);
+  /* The same at a close, answered already and on the way. */
+  for (int ms = 0; ms <= 50; ms += 50) {
+    assert_error(belay_limiter_wait(limiter, asked(bed, &ask), "k", 1, 1, 60 * SECOND, on_answer),
+                 0);
+    bed_run_for(bed, ms);
+    assert_error(belay_limiter_close(limiter, NULL), 0);
+    assert_int_equal(answer(&ask, 0)->cause, BELAY_ECANCELED);
+    bed_settle(bed);
+    limiter = limiter_new(bed, &limit, 1);
+    reset = peek(bed, limiter, "k")->reset_after_us;
+    assert_true(reset > 10 * SECOND && reset <= 20 * SECOND);
+  }
+  bed_close(bed);
+}
+
+#define CASE(name) cmocka_unit_test(test_##name)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      CASE(the_classic_vectors),
+      CASE(limits_admit_exactly_as_many),
+      CASE(a_fixed_window_begins_with_the_first_call),
+      CASE(an_aligned_window_begins_with_the_clocks),
+      CASE(a_sliding_window_weighs_the_one_before),
+      CASE(a_log_forgets_one_by_one),
+      CASE(an_allotment_lasts),
+      CASE(what_is_infinite_asks_nobody),
+      CASE(all_windows_or_none),
+      CASE(a_peek_writes_nothing),
+      CASE(a_penalty_is_always_taken),
+      CASE(a_ban_denies_everything),
+      CASE(keys_are_what_they_seem),
+      CASE(names_and_namespaces),
+      CASE(who_waits_is_called_when_the_token_is_there),
+      CASE(a_canceled_wait_gives_back),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,153 @@
+/* Memory runs out under a limiter that remembers, leases and is alone: every allocation is made to fail in turn. Whatever
+ * fails, every callback comes exactly once, and nothing leaks; and nobody is admitted who should not be. */
+#include <belay.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uv.h>
+
+#include "support/servers/server.h"
+#include "support/base/unit.h"
+
+#define S INT64_C(1000000)
+#define TURNS_MAX 2000 /* more allocations than a play makes */
+#define TAKES 12
+
+static size_t allocations, fail_at, live;
+
+static void *metered_alloc(void *ctx, size_t size) {
+  (void)ctx;
+  if (++allocations == fail_at)
+    return NULL;
+  void *p = malloc(size);
+  assert_non_null(p);
+  live++;
+  return p;
+}
+
+static void metered_free(void *ctx, void *ptr) {
+  (void)ctx;
+  live--;
+  free(ptr);
+}
+
+typedef struct play {
+  uv_loop_t loop;
+  belay_t *belay;
+  belay_limiter_t *limiter, *alone;
+  belay_request_t requests[TAKES], others[TAKES], ban;
+  int pending, allowed, round;
+} play_t;
+
+static void ask(play_t *play);
+
+static void over(play_t *play) {
+  if (--play->pending > 0)
+    return;
+  if (++play->round < 3) {
+    ask(play);
+    return;
+  }
+  assert_int_equal(belay_close(play->belay, NULL), 0);
+}
+
+static void on_answer(belay_request_t *request, int status, const belay_limiter_result_t *result) {
+  play_t *play = request->data;
+  (void)status;
+  play->allowed += result->verdict == BELAY_ALLOWED;
+  over(play);
+}
+
+static void on_other(belay_request_t *request, int status, const belay_limiter_result_t *result) {
+  (void)status;
+  (void)result;
+  over(request->data);
+}
+
+/* Some from slices and denials, some from a server that is not there; then the policy is another one. */
+static void ask(play_t *play) {
+  play->pending = 1;
+  for (int i = 0; i < TAKES; i++) {
+    const char *key = i % 3 == 0 ? "one" : "two";
+    play->requests[i] = play->others[i] = (belay_request_t){.data = play};
+    play->pending +=
+        belay_limiter_take(play->limiter, &play->requests[i], key, 3, 1 + i % 2, on_answer) == 0;
+    char other[2] = {(char)('a' + i), 0};
+    play->pending += belay_limiter_take(play->alone, &play->others[i], other, 1, 1, on_other) == 0;
+  }
+  if (play->round == 1) {
+    belay_limit_t limit = {.kind = BELAY_LIMIT_FIXED, .count = 5, .period_us = 3600 * S};
+    (void)belay_limiter_reconfigure(play->limiter, &limit, 1);
+    play->ban = (belay_request_t){.data = play};
+    play->pending += belay_limiter_ban(play->limiter, &play->ban, "two", 3, 60 * S, on_other) == 0;
+  }
+  over(play);
+}
+
+static int make(play_t *play, const char *url, bool alone, belay_limiter_t **out) {
+  belay_client_options_t client_options;
+  belay_client_options_init(&client_options);
+  client_options.timeout_ms = alone ? 5 : 2000;
+  client_options.close_timeout_ms = 200;
+  belay_limit_t limit = {.kind = BELAY_LIMIT_FIXED, .count = 6, .period_us = 3600 * S};
+  belay_limiter_options_t options;
+  belay_limiter_options_init(&options);
+  options.limits = &limit;
+  options.limits_len = 1;
+  options.slice = alone ? 0 : 4;
+  options.slice_ms = 60000;
+  options.away = alone ? BELAY_AWAY_LOCAL : BELAY_AWAY_UNKNOWN;
+  options.max_away = 5;
+  belay_client_t *client;
+  int error = belay_connect(play->belay, url, &client_options, &client);
+  return error != 0 ? error : belay_limiter_new(client, &options, out);
+}
+
+/* Returns whether something failed. */
+static bool perform(server_t *server, size_t turn) {
+  static play_t play;
+  play = (play_t){0};
+  server_do(server, "FLUSHALL", NULL);
+  assert_int_equal(uv_loop_init(&play.loop), 0);
+  belay_options_t options;
+  belay_options_init(&options);
+  options.allocator = (belay_allocator_t){.alloc = metered_alloc, .free = metered_free};
+  allocations = 0;
+  fail_at = turn;
+  int error = belay_open(&play.loop, &options, &play.belay);
+  if (error == 0) {
+    error = make(&play, server_url(server), false, &play.limiter);
+    if (error == 0)
+      error = make(&play, "unix:///nowhere/at/all", true, &play.alone);
+    if (error == 0)
+      ask(&play);
+    else
+      assert_int_equal(belay_close(play.belay, NULL), 0);
+  }
+  assert_true(error == 0 || error == BELAY_ENOMEM);
+  while (uv_run(&play.loop, UV_RUN_ONCE) != 0) {
+  }
+  assert_int_equal(uv_loop_close(&play.loop), 0);
+  assert_int_equal(live, 0);
+  assert_true(play.allowed <= 2 * 6);
+  assert_true(error != 0 || play.round == 3);
+  return allocations >= turn;
+}
+
+static void test_every_allocation_may_fail(void **state) {
+  (void)state;
+  server_t *server = server_start(NULL);
+  size_t turn = 1;
+  while (perform(server, turn)) {
+    turn++;
+    assert_true(turn < TURNS_MAX);
+  }
+  assert_true(turn > 40);
+  server_stop(server);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_every_allocation_may_fail),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

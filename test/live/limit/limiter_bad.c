@@ -1,0 +1,485 @@
+/* Limiters that are misused, that talk to nonsense, run out of memory, and are closed at the wrong time. */
+#include <stdio.h>
+
+#include "support/fixtures/limit/asks.h"
+#include "support/deployments/fake.h"
+
+#define S INT64_C(1000000)
+#define BIG (INT64_C(1) << 52)
+
+/* ---- arguments ------------------------------------------------------------------------------------------- */
+
+static void expect_detail(bed_t *bed, size_t row, int error, const char *detail) {
+  if (error != BELAY_EINVAL || strstr(belay_detail(bed->belay), detail) == NULL)
+    fail_msg("row %zu: %s: \"%s\", not \"%s\"", row, belay_err_name(error),
+             belay_detail(bed->belay), detail);
+}
+
+#define B BELAY_LIMIT_BUCKET
+#define F BELAY_LIMIT_FIXED
+#define W BELAY_LIMIT_SLIDING
+#define L BELAY_LIMIT_LOG
+
+static void test_policies_that_are_none(void **state) {
+  (void)state;
+  static const struct {
+    belay_limit_t limits[5];
+    size_t n;
+    const char *detail; /* NULL: it is one */
+  } rows[] = {
+      {{{0}}, 1, "limits[0].kind"},
+      {{{(belay_limit_kind_t)5, 1, S, 0, false}}, 1, "limits[0].kind"},
+      {{{B, -1, S, 1, false}}, 1, "limits[0].count: negative"},
+      {{{F, INT64_MIN, S, 0, false}}, 1, "limits[0].count: negative"},
+      {{{B, 1, 0, 1, false}}, 1, "limits[0].period_us: not positive"},
+      {{{W, 1, -S, 0, false}}, 1, "limits[0].period_us: not positive"},
+      {{{B, 0, S, 0, false}}, 1, "limits[0].burst: 0"},
+      {{{B, 1, S, -1, false}}, 1, "limits[0].burst: negative"},
+      {{{B, 0, 0, 1, false}}, 1, "limits[0].period_us: needed as the ttl"},
+      {{{B, 0, -1, 1, false}}, 1, "limits[0].period_us: needed as the ttl"},
+      {{{F, 0, S, 0, false}}, 1, "limits[0].count: 0"},
+      {{{W, 0, S, 0, false}}, 1, "limits[0].count: 0"},
+      {{{L, 0, S, 0, false}}, 1, "limits[0].count: 0"},
+      {{{F, 1, S, 1, false}}, 1, "limits[0].burst: only a bucket"},
+      {{{B, 1, S, 1, true}}, 1, "limits[0].aligned: only a fixed"},
+      {{{W, 1, S, 0, true}}, 1, "limits[0].aligned: only a fixed"},
+      {{{B, 1, S, BIG / S + 1, false}}, 1, "limits[0].burst, or count"},
+      {{{B, 1, S, BIG / S, false}}, 1, NULL},
+      {{{B, 1, BIG, 1, false}}, 1, NULL},
+      {{{B, 1, BIG + 1, 1, false}}, 1, "limits[0].burst, or count"},
+      {{{B, 1, 1, BIG, false}}, 1, NULL},
+      {{{B, 1, 1, BIG + 1, false}}, 1, "limits[0].burst, or count"},
+      {{{B, 1, INT64_MAX, INT64_MAX, false}}, 1, "limits[0].burst, or count"},
+      {{{B, INT64_MAX - 1, INT64_MAX, 1, false}},
+       1,
+       "limits[0].count / gcd(count, period_us): over"},
+      {{{B, INT64_MAX - 1, 1, 1, false}}, 1, "limits[0].count / gcd(count, period_us): over"},
+      {{{B, BIG + 1, 1, 1, false}}, 1, "limits[0].count / gcd(count, period_us): over"},
+      {{{B, BIG, 1, 1, false}}, 1, NULL},
+      {{{B, BIG, BIG, BIG, false}}, 1, NULL}, /* divided by both it is small */
+      {{{B, 0, BIG, 2, false}}, 1, "limits[0].burst, or count"},
+      {{{F, 2, BIG, 0, false}}, 1, "limits[0].burst, or count"},
+      {{{W, BIG, 2, 0, false}}, 1, "limits[0].burst, or count"},
+      {{{W, BIG, 1, 0, false}}, 1, NULL},
+      {{{L, BELAY_LIMITER_LOG_MAX + 1, S, 0, false}}, 1, "limits[0].count: over"},
+      {{{L, BELAY_LIMITER_LOG_MAX, S, 0, false}}, 1, NULL},
+      {{{L, 1, S, 0, false}, {B, 1, S, 1, false}}, 2, "limits[0].kind: a log"},
+      {{{B, 1, S, 1, false}, {L, 1, S, 0, false}}, 2, "limits[1].kind: a log"},
+      {{{B, 1, S, 1, false}, {F, 1, S, 0, false}, {B, 1, -1, 1, false}}, 3, "limits[2].period_us"},
+      {{{B, BELAY_INFINITE, 0, 0, false}, {F, BELAY_INFINITE, -1, 0, false}}, 2, NULL},
+      {{{B, BELAY_INFINITE, 0, -1, false}}, 1, "limits[0].burst: negative"},
+      {{{B, 1, S, 1, false}}, 0, "limits: NULL, or not 1 to 4"},
+      {{{B, 1, S, 1, false}, {B, 1, S, 1, false}, {B, 1, S, 1, false}, {B, 1, S, 1, false}},
+       4,
+       NULL},
+      {{{B, 1, S, 1, false}, {B, 1, S, 1, false}}, 5, "limits: NULL, or not 1 to 4"},
+  };
+  bed_t *bed = bed_open(NULL);
+  belay_limit_t good = bucket_limit(1, S, 1);
+  belay_limiter_t *limiter, *standing = limiter_new(bed, &good, 1);
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    belay_limiter_options_t options = limiter_options(rows[i].limits, rows[i].n);
+    int error = belay_limiter_new(bed->client, &options, &limiter);
+    if (rows[i].detail == NULL) {
+      if (error != 0)
+        fail_msg("row %zu: %s", i, belay_detail(bed->belay));
+      assert_error(belay_limiter_close(limiter, NULL), 0);
+      continue;
+    }
+    expect_detail(bed, i, error, rows[i].detail);
+    assert_null(limiter);
+    expect_detail(bed, i, belay_limiter_reconfigure(standing, rows[i].limits, rows[i].n),
+                  rows[i].detail);
+  }
+  expect_detail(bed, 0, belay_limiter_reconfigure(standing, NULL, 1), "limits: NULL");
+  assert_int_equal(take(bed, standing, "k", 1)->remaining, 0); /* it is as it was */
+  bed_close(bed);
+}
+
+static void test_options_out_of_range(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_limit_t good = bucket_limit(1, S, 1);
+  belay_limiter_options_t o[16];
+  static const char *const details[] = {
+      "name",     "name",   "slice: ",      "slice: ",      "slice_ms",
+      "slice_ms", "away: ", "away_percent", "away_percent", "limits: NULL"};
+  for (size_t i = 0; i < 16; i++)
+    o[i] = limiter_options(&good, 1);
+  static char longest[129];
+  o[0].name = longest, o[0].name_len = 129;
+  o[1].name = NULL, o[1].name_len = 1;
+  o[2].slice = -1;
+  o[3].slice = BIG + 1;
+  o[4].slice_ms = 0;
+  o[5].slice_ms = 3600001;
+  o[6].away = (belay_away_t)4;
+  o[7].away_percent = 0;
+  o[8].away_percent = 101;
+  o[9].limits = NULL;
+  belay_limiter_t *limiter;
+  for (size_t i = 0; i < sizeof details / sizeof *details; i++) {
+    expect_detail(bed, i, belay_limiter_new(bed->client, &o[i], &limiter), details[i]);
+    assert_null(limiter);
+  }
+  expect_detail(bed, 99, belay_limiter_new(bed->client, NULL, &limiter), "limits: NULL");
+  assert_error(belay_limiter_new(NULL, &o[15], &limiter), BELAY_EINVAL);
+  assert_error(belay_limiter_new(bed->client, &o[15], NULL), BELAY_EINVAL);
+  o[15].name_len = 0;
+  o[15].name = NULL;
+  assert_error(belay_limiter_new(bed->client, &o[15], &limiter), 0);
+  belay_limiter_options_init(NULL);
+  bed_close(bed);
+}
+
+static void test_calls_that_are_refused(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  static char key[BELAY_LIMITER_KEY_MAX + 1];
+  belay_limit_t limits[2] = {bucket_limit(1, S, 5), {.kind = F, .count = 5, .period_us = S}};
+  belay_limiter_t *l = limiter_new(bed, limits, 1), *windows = limiter_new(bed, limits, 2);
+  belay_request_t request = {0}, *q = &request;
+  belay_receipt_t receipt = {{5}}, empty = {{0}};
+  belay_reservation_t reservation = {{0}};
+#define REFUSED(call, detail) expect_detail(bed, __LINE__, call, detail)
+  REFUSED(belay_limiter_take(l, q, NULL, 1, 1, on_answer), "key");
+  REFUSED(belay_limiter_take(l, q, key, 0, 1, on_answer), "key");
+  REFUSED(belay_limiter_take(l, q, key, sizeof key, 1, on_answer), "key");
+  REFUSED(belay_limiter_take(l, q, key, 1, -1, on_answer), "cost");
+  REFUSED(belay_limiter_take(l, q, key, 1, INT64_MIN, on_answer), "cost");
+  REFUSED(belay_limiter_take(l, q, key, 1, 1, NULL), "cb");
+  REFUSED(belay_limiter_take(l, NULL, key, 1, 1, on_answer), "request");
+  REFUSED(belay_limiter_peek(l, q, key, 0, on_answer), "key");
+  REFUSED(belay_limiter_peek(l, q, key, 1, NULL), "cb");
+  REFUSED(belay_limiter_penalty(l, q, key, 1, 0, on_answer), "cost");
+  REFUSED(belay_limiter_penalty(l, q, key, 1, -1, on_answer), "cost");
+  REFUSED(belay_limiter_penalty(l, q, key, 1, BIG / S + 1, on_answer), "cost");
+  REFUSED(belay_limiter_penalty(l, q, key, 0, 1, on_answer), "key");
+  REFUSED(belay_limiter_refund(l, q, key, 1, NULL, 1, on_answer), "receipt");
+  REFUSED(belay_limiter_refund(l, q, key, 1, &empty, 1, on_answer), "receipt: void");
+  REFUSED(belay_limiter_refund(l, q, key, 1, &receipt, 0, on_answer), "tokens");
+  REFUSED(belay_limiter_refund(l, q, key, 1, &receipt, 6, on_answer), "tokens");
+  REFUSED(belay_limiter_refund(l, q, NULL, 1, &receipt, 1, on_answer), "key");
+  REFUSED(belay_limiter_reset(l, q, key, 0, on_answer), "key");
+  REFUSED(belay_limiter_ban(l, q, key, 1, -1, on_answer), "ban_us");
+  REFUSED(belay_limiter_ban(l, q, key, 1, INT64_MAX, on_answer), "ban_us");
+  REFUSED(belay_limiter_reserve(l, q, key, 1, 0, S, on_answer), "cost");
+  REFUSED(belay_limiter_reserve(l, q, key, 1, 1, -1, on_answer), "max_wait_us");
+  REFUSED(belay_limiter_reserve(l, q, key, 1, 1, 86400 * S + 1, on_answer), "max_wait_us");
+  REFUSED(belay_limiter_reserve(windows, q, key, 1, 1, S, on_answer), "credit");
+  REFUSED(belay_limiter_wait(windows, q, key, 1, 1, S, on_answer), "credit");
+  REFUSED(belay_limiter_wait(l, q, key, 1, -5, S, on_answer), "cost");
+  REFUSED(belay_limiter_wait(l, q, key, sizeof key, 1, S, on_answer), "key");
+  REFUSED(belay_limiter_cancel_reservation(l, q, key, 1, NULL, on_answer), "reservation");
+  REFUSED(belay_limiter_cancel_reservation(windows, q, key, 1, &reservation, on_answer), "credit");
+  request.timeout_ms = 600001;
+  REFUSED(belay_limiter_take(l, q, key, 1, 1, on_answer), "timeout_ms");
+  assert_error(belay_limiter_take(NULL, q, key, 1, 1, on_answer), BELAY_EINVAL);
+  assert_error(belay_limiter_reconfigure(NULL, limits, 1), BELAY_EINVAL);
+  assert_error(belay_limiter_close(NULL, NULL), BELAY_EINVAL);
+  assert_null(belay_limiter_data(NULL));
+  belay_limiter_stats(NULL, NULL);
+  belay_limiter_stats(l, NULL);
+  assert_int_equal(receipt.belay_private[0], 5); /* nothing was used up */
+  ask_t ask = {0};
+  assert_error(belay_limiter_take(l, asked(bed, &ask), key, 1, 1, on_answer), 0);
+  assert_error(belay_limiter_take(l, &ask.request, key, 1, 1, on_answer), BELAY_ESTATE);
+  assert_error(belay_limiter_refund(l, &ask.request, key, 1, &receipt, 1, on_answer), BELAY_ESTATE);
+  assert_int_equal(receipt.belay_private[0], 5);
+  assert_int_equal(answer(&ask, 0)->remaining, 4);
+  belay_limiter_stats_t stats;
+  belay_limiter_stats(l, &stats);
+  assert_int_equal(stats.asked, 1);
+  bed_close(bed);
+}
+
+/* ---- servers that answer nonsense ------------------------------------------------------------------------ */
+
+typedef struct plot {
+  char text[512];
+  size_t len;
+} plot_t;
+
+static void talk(fake_link_t *link, const char *const *words, size_t count, void *arg) {
+  const plot_t *plot = arg;
+  if (fake_is_handshake(words))
+    fake_behave(link, words, count);
+  else
+    fake_say_bytes(link, plot->text, plot->len);
+}
+
+static const belay_limit_t policies[][2] = {
+    {{B, 3, 7 * S, 5, false}},
+    {{F, 5, S, 0, false}},
+    {{F, 5, S, 0, true}},
+    {{W, 5, S, 0, false}},
+    {{B, 0, S, 5, false}},
+    {{L, 5, S, 0, false}},
+    {{B, 1, S, 5, false}, {W, 5, S, 0, false}},
+};
+
+/* No policy can make anything of that: neither allowed nor denied, and the connection is not trusted any more. */
+static void expect_survival(const plot_t *plot) {
+  fake_t *fake = fake_start(&(fake_options_t){.on_command = talk, .arg = (void *)(uintptr_t)plot});
+  belay_client_options_t options = client_options();
+  options.reconnect_min_ms = 1;
+  options.reconnect_max_ms = 20;
+  bed_t *bed = bed_open_at(fake_url(fake), &options);
+  for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
+    belay_limiter_t *limiter = limiter_new(bed, policies[i], policies[i][1].kind != 0 ? 2 : 1);
+    belay_receipt_t receipt = {{5, 0, 1, 2, 3, 4, 5, 6}};
+    const belay_limiter_result_t *result = i % 3 == 0   ? take(bed, limiter, "k", 5)
+                                           : i % 3 == 1 ? peek(bed, limiter, "k")
+                                                        : refund(bed, limiter, "k", &receipt, 5);
+    assert_error(result->cause, BELAY_EPROTO);
+    assert_int_equal(result->verdict, BELAY_INDETERMINATE);
+    assert_int_equal(result->remaining, -1);
+    assert_error(belay_limiter_close(limiter, NULL), 0);
+  }
+  bed_close(bed);
+  fake_stop(fake);
+}
+
+static void test_replies_that_are_none(void **state) {
+  (void)state;
+  static const char *const texts[] = {
+      ":0\r\n", "+OK\r\n", "$-1\r\n",           "$0\r\n\r\n", "$8\r\n01234567\r\n",
+      "*0\r\n", "*-1\r\n", "*1\r\n$1\r\nx\r\n", ":-1\r\n",
+  };
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+    plot_t plot = {.len = strlen(texts[i])};
+    memcpy(plot.text, texts[i], plot.len);
+    expect_survival(&plot);
+  }
+  static const size_t lengths[] = {1, 6, 8, 9, 12, 19, 25, 32};
+  for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+    plot_t plot = {.len = 8 * lengths[i] + 8};
+    snprintf(plot.text, 6, "$%03zu\r", 8 * lengths[i]); /* all of them 0 */
+    plot.text[5] = '\n';
+    memcpy(plot.text + plot.len - 2, "\r\n", 2);
+    expect_survival(&plot);
+  }
+}
+
+/* Half a second, and a debt below 0; of each policy. unit/limit/limit_numbers.c has many more. */
+static void test_numbers_that_are_none(void **state) {
+  (void)state;
+  static const unsigned char half[] = {0, 0, 0, 0, 0, 0, 0xe0, 0x3f};
+  static const unsigned char minus[] = {0, 0, 0, 0, 0, 0, 0xf0, 0xbf};
+  for (size_t at = 0; at < 7; at++) {
+    plot_t plot = {.text = "$056\r\n", .len = 6 + 56 + 2};
+    memcpy(plot.text + 6 + 8 * at, at < 4 ? half : minus, 8);
+    memcpy(plot.text + 6 + 56, "\r\n", 2);
+    expect_survival(&plot);
+  }
+}
+
+/* ---- memory ---------------------------------------------------------------------------------------------- */
+
+typedef struct meter {
+  size_t allocations, fail_at, live;
+} meter_t;
+
+static void *metered_alloc(void *ctx, size_t size) {
+  meter_t *m = ctx;
+  if (++m->allocations == m->fail_at)
+    return NULL;
+  m->live++;
+  return malloc(size);
+}
+
+static void metered_free(void *ctx, void *ptr) {
+  ((meter_t *)ctx)->live--;
+  free(ptr);
+}
+
+typedef struct play {
+  belay_t *belay;
+  belay_limiter_t *limiter;
+  belay_request_t request[8];
+  int begun, ended, allowed, closed;
+} play_t;
+
+static void on_closed(belay_t *belay, void *data) {
+  (void)belay;
+  ((play_t *)data)->closed++;
+}
+
+static void on_ended(belay_request_t *request, int status, const belay_limiter_result_t *result) {
+  play_t *play = request->data;
+  play->ended++;
+  (void)status;
+  play->allowed += result->verdict == BELAY_ALLOWED;
+  if (play->ended == 1) /* the callback begins another one */
+    play->begun += belay_limiter_peek(play->limiter, request, "k", 1, on_ended) == 0;
+  else if (play->ended == play->begun)
+    (void)belay_close(play->belay, on_closed);
+}
+
+static void begin_all(play_t *play) {
+  belay_limiter_t *l = play->limiter;
+  belay_request_t *q = play->request;
+  belay_receipt_t receipt = {{1}};
+  for (int i = 0; i < 8; i++)
+    q[i].data = play;
+  play->begun += belay_limiter_take(l, &q[0], "k", 1, 1, on_ended) == 0;
+  play->begun += belay_limiter_take(l, &q[1], "k", 1, 100, on_ended) == 0;
+  play->begun += belay_limiter_penalty(l, &q[2], "k", 1, 1, on_ended) == 0;
+  play->begun += belay_limiter_refund(l, &q[3], "k", 1, &receipt, 1, on_ended) == 0;
+  play->begun += belay_limiter_reserve(l, &q[4], "k", 1, 1, S, on_ended) == 0;
+  play->begun += belay_limiter_wait(l, &q[5], "k", 1, 1, S, on_ended) == 0;
+  play->begun += belay_limiter_wait(l, &q[6], "j", 1, 1, S, on_ended) == 0;
+  play->begun += belay_limiter_reset(l, &q[7], "k", 1, on_ended) == 0;
+}
+
+static int perform(server_t *server, meter_t *meter, int64_t timeout_ms) {
+  uv_loop_t loop;
+  belay_options_t options;
+  belay_client_options_t client_opts = client_options();
+  belay_client_t *client;
+  static play_t play;
+  play = (play_t){0};
+  belay_options_init(&options);
+  options.allocator = (belay_allocator_t){metered_alloc, metered_free, meter};
+  client_opts.timeout_ms = timeout_ms;
+  client_opts.reconnect_max_ms = 20;
+  belay_limit_t limits[2] = {bucket_limit(1000, S, 10), bucket_limit(1000, S, 20)};
+  belay_limiter_options_t limiter_opts = limiter_options(limits, 2);
+  assert_int_equal(uv_loop_init(&loop), 0);
+  if (belay_open(&loop, &options, &play.belay) == 0) {
+    belay_set_data(play.belay, &play);
+    if (belay_connect(play.belay, server_url(server), &client_opts, &client) == 0 &&
+        belay_limiter_new(client, &limiter_opts, &play.limiter) == 0) {
+      (void)belay_limiter_reconfigure(play.limiter, limits, 1);
+      begin_all(&play);
+    }
+    if (play.begun == 0)
+      assert_error(belay_close(play.belay, on_closed), 0);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    assert_int_equal(play.closed, 1);
+    assert_int_equal(play.ended, play.begun);
+  }
+  assert_int_equal(uv_loop_close(&loop), 0);
+  return play.allowed;
+}
+
+static void test_every_allocation_may_fail(void **state) {
+  (void)state;
+  server_t *server = server_start(NULL);
+  meter_t meter;
+  size_t turn = 0;
+  do {
+    meter = (meter_t){.fail_at = ++turn};
+    assert_true(turn < 1000);
+    server_do(server, "FLUSHALL", NULL);
+    (void)perform(server, &meter, 200 * slow());
+    if (meter.allocations < meter.fail_at) { /* there are not so many, or there was no time */
+      assert_int_equal(meter.live, 0);
+      meter = (meter_t){.fail_at = turn};
+      server_do(server, "FLUSHALL", NULL);
+      int allowed = perform(server, &meter, 10000 * slow());
+      if (meter.allocations < meter.fail_at)
+        assert_int_equal(allowed, 8);
+    }
+    assert_int_equal(meter.live, 0);
+  } while (meter.allocations >= meter.fail_at);
+  assert_true(turn > 20);
+  server_stop(server);
+}
+
+/* ---- closing --------------------------------------------------------------------------------------------- */
+
+enum { PENDING = 6 };
+
+typedef struct ending {
+  bed_t *bed;
+  belay_limiter_t *limiter;
+  ask_t ask[PENDING];
+  int what, told;
+} ending_t;
+
+static void on_limiter_closed(belay_limiter_t *limiter, void *data) {
+  ending_t *ending = data;
+  belay_request_t request = {0};
+  ending->told++;
+  assert_ptr_equal(belay_limiter_data(limiter), data);
+  assert_error(belay_limiter_take(limiter, &request, "k", 1, 1, on_answer), BELAY_ECLOSING);
+  assert_error(belay_limiter_close(limiter, NULL), BELAY_ECLOSING);
+  for (int i = 0; i < PENDING; i++) /* all were told before */
+    assert_int_equal(ending->ask[i].ended, ending->ask[i].begun);
+}
+
+static void end_it(ask_t *ask) {
+  ending_t *ending = ask->arg;
+  belay_limit_t limit = bucket_limit(1, S, 1);
+  switch (ending->what) {
+  case 0:
+    assert_error(belay_limiter_close(ending->limiter, on_limiter_closed), 0);
+    assert_error(belay_limiter_reconfigure(ending->limiter, &limit, 1), BELAY_ECLOSING);
+    break;
+  case 1:
+    assert_error(begin_client_close(ending->bed), 0);
+    break;
+  case 2:
+    assert_error(begin_belay_close(ending->bed), 0);
+    break;
+  default:
+    for (int i = 1; i < PENDING; i++)
+      assert_error(belay_request_cancel(&ending->ask[i].request), 0);
+    assert_error(belay_request_cancel(&ask->request), BELAY_ESTATE);
+    return;
+  }
+  assert_true(belay_limiter_take(ending->limiter, asked(ending->bed, ask), "k", 1, 1, on_answer) ==
+              BELAY_ECLOSING);
+  ask->begun--;
+}
+
+/* In the callback of the first, while others are on the way, parked until their time, or answered by the policy. */
+static void test_the_end_comes_in_a_callback(void **state) {
+  (void)state;
+  for (int what = 0; what < 4; what++) {
+    static ending_t ending;
+    bed_t *bed = bed_open(NULL);
+    ending = (ending_t){.bed = bed, .what = what};
+    belay_limit_t limit = bucket_limit(1, 10 * S, 2);
+    belay_limiter_options_t options = limiter_options(&limit, 1);
+    options.data = &ending;
+    belay_limiter_t *l = ending.limiter = limiter_with(bed, bed->client, &options);
+    (void)taken(bed, l, "k", 2);
+    ask_t *a = ending.ask;
+    a[0].then = end_it;
+    a[0].arg = &ending;
+    assert_error(belay_limiter_wait(l, asked(bed, &a[1]), "k", 1, 1, 60 * S, on_answer), 0);
+    bed_run_for(bed, 50);
+    assert_error(belay_limiter_peek(l, asked(bed, &a[0]), "k", 1, on_answer), 0);
+    server_pause(bed->server);
+    assert_error(belay_limiter_take(l, asked(bed, &a[2]), "j", 1, 1, on_answer), 0);
+    assert_error(belay_limiter_reset(l, asked(bed, &a[3]), "j", 1, on_answer), 0);
+    assert_error(belay_limiter_wait(l, asked(bed, &a[4]), "j", 1, 1, S, on_answer), 0);
+    assert_error(belay_limiter_reserve(l, asked(bed, &a[5]), "j", 1, 1, S, on_answer), 0);
+    server_resume(bed->server);
+    for (int i = 0; i < PENDING; i++)
+      (void)answer(&a[i], 0);
+    assert_int_equal(a[1].result.cause, BELAY_ECANCELED);
+    assert_int_equal(a[1].result.verdict, BELAY_INDETERMINATE);
+    if (what == 0)
+      bed_until(bed, ending.told == 1);
+    if (what == 3) { /* what it had reserved is given back */
+      bed_settle(bed);
+      assert_true(peek(bed, l, "k")->reset_after_us <= 20 * S);
+    }
+    bed_close(bed);
+  }
+}
+
+#define CASE(name) cmocka_unit_test(test_##name)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      CASE(policies_that_are_none),      CASE(options_out_of_range),
+      CASE(calls_that_are_refused),      CASE(replies_that_are_none),
+      CASE(numbers_that_are_none),       CASE(every_allocation_may_fail),
+      CASE(the_end_comes_in_a_callback),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

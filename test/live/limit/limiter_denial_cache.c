@@ -1,0 +1,251 @@
+/* Limiters that answer from memory: denials that are remembered, and belay_limiter_try(). */
+#include "support/fixtures/limit/asks.h"
+
+#define MILLI INT64_C(1000)
+#define S INT64_C(1000000)
+
+static belay_limiter_t *remembering(bed_t *bed, const belay_limit_t *limits, size_t n) {
+  belay_limiter_options_t options = limiter_options(limits, n);
+  options.max_denied = 100;
+  return limiter_with(bed, bed->client, &options);
+}
+
+static void test_a_denial_is_remembered(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_limit_t limit = bucket_limit(1, 400 * MILLI, 3);
+  belay_limiter_t *limiter = remembering(bed, &limit, 1);
+  belay_limiter_result_t result;
+  assert_said(take(bed, limiter, "k", 2), BELAY_ALLOWED, BELAY_SOURCE_SERVER);
+  assert_int_equal(try_take(bed, limiter, "k", 2, &result), BELAY_EAGAIN);
+  result = *take(bed, limiter, "k", 2);
+  int64_t denied_at = clock_now();
+  assert_said(&result, BELAY_DENIED, BELAY_SOURCE_SERVER);
+  int64_t retry = result.retry_after_us;
+  assert_true(retry > 200 * MILLI && retry <= 400 * MILLI);
+  uint64_t asked = limiter_stats(limiter).asked;
+  result = *take(bed, limiter, "k", 2);
+  if (clock_since_ms(denied_at) < 200) { /* this machine does not stand still */
+    assert_said(&result, BELAY_DENIED, BELAY_SOURCE_DENIAL);
+    assert_true(result.retry_after_us > 0 && result.retry_after_us <= retry);
+    assert_int_equal(result.remaining, -1);
+    assert_int_equal(result.reset_after_us, -1);
+    assert_int_equal(try_take(bed, limiter, "k", 3, &result), 0); /* more is denied too */
+    assert_said(&result, BELAY_DENIED, BELAY_SOURCE_DENIAL);
+    assert_int_equal(try_take(bed, limiter, "k", 1, &result), BELAY_EAGAIN); /* and less is not */
+    assert_int_equal(try_take(bed, limiter, "other", 2, &result), BELAY_EAGAIN);
+    assert_int_equal(limiter_stats(limiter).asked, asked);
+    assert_int_equal(limiter_stats(limiter).denials, 2);
+    assert_int_equal(limiter_stats(limiter).denied_keys, 1);
+  }
+  bed_run_for(bed, retry / MILLI + 2);
+  assert_int_equal(try_take(bed, limiter, "k", 2, &result), BELAY_EAGAIN);
+  assert_int_equal(limiter_stats(limiter).denied_keys, 0);
+  assert_said(take(bed, limiter, "k", 2), BELAY_ALLOWED, BELAY_SOURCE_SERVER);
+  bed_close(bed);
+}
+
+/* What it costs to remember: next to nothing is admitted later than it could have been. */
+static void test_nobody_is_denied_for_too_long(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_limit_t limit = bucket_limit(100, S, 5);
+  belay_limiter_t *limiter = remembering(bed, &limit, 1);
+  belay_limiter_result_t result;
+  unsigned admitted = 0, tried = 0;
+  int64_t began = clock_now();
+  while (clock_since_ms(began) < 1000) {
+    tried++;
+    int error = try_take(bed, limiter, "k", 1, &result);
+    if (error == BELAY_EAGAIN)
+      admitted += take(bed, limiter, "k", 1)->verdict == BELAY_ALLOWED;
+    else
+      assert_said(&result, BELAY_DENIED, BELAY_SOURCE_DENIAL);
+  }
+  assert_in_range(admitted, 60, 6 + (clock_since_ms(began) + 9) / 10);
+  assert_true(limiter_stats(limiter).asked <= 3 * admitted + 3);
+  assert_true(tried > 100 * admitted);
+  bed_close(bed);
+}
+
+/* Full; and then denied once, so that it is remembered. */
+static belay_receipt_t fill(bed_t *bed, belay_limiter_t *limiter, int64_t cost) {
+  const belay_limiter_result_t *result = take(bed, limiter, "k", cost);
+  assert_said(result, BELAY_ALLOWED, BELAY_SOURCE_SERVER);
+  belay_receipt_t receipt = result->receipt;
+  assert_said(take(bed, limiter, "k", cost), BELAY_DENIED, BELAY_SOURCE_SERVER);
+  assert_said(take(bed, limiter, "k", cost), BELAY_DENIED, BELAY_SOURCE_DENIAL);
+  return receipt;
+}
+
+static void test_what_gives_back_makes_it_forget(void **state) {
+  (void)state;
+  static const belay_limit_t limits[] = {
+      {.kind = BELAY_LIMIT_BUCKET, .count = 4, .period_us = 3600 * S},
+      {.kind = BELAY_LIMIT_LOG, .count = 4, .period_us = 3600 * S},
+  };
+  bed_t *bed = bed_open(NULL);
+  for (size_t i = 0; i < 2; i++) {
+    belay_limiter_t *limiter = remembering(bed, &limits[i], 1);
+    ask_t ask = {0};
+    server_do(bed->server, "FLUSHALL", NULL);
+    belay_receipt_t receipt = fill(bed, limiter, 4);
+    answer(&ask, belay_limiter_refund(limiter, asked(bed, &ask), "k", 1, &receipt, 4, on_answer));
+    assert_in_range(ask.result.returned, 3, 4); /* less what leaked */
+    fill(bed, limiter, 4);
+    answer(&ask, belay_limiter_reset(limiter, asked(bed, &ask), "k", 1, on_answer));
+    fill(bed, limiter, 4);
+    belay_limit_t larger = limits[i];
+    larger.count = 8;
+    assert_error(belay_limiter_reconfigure(limiter, &larger, 1), 0);
+    assert_said(take(bed, limiter, "k", 4), BELAY_ALLOWED, BELAY_SOURCE_SERVER);
+
+    answer(&ask, belay_limiter_reset(limiter, asked(bed, &ask), "k", 1, on_answer));
+    answer(&ask, belay_limiter_ban(limiter, asked(bed, &ask), "k", 1, 60 * S, on_answer));
+    assert_true(take(bed, limiter, "k", 1)->banned);
+    const belay_limiter_result_t *result = take(bed, limiter, "k", 1);
+    assert_said(result, BELAY_DENIED, BELAY_SOURCE_DENIAL);
+    assert_true(result->banned);
+    assert_true(result->retry_after_us > 50 * S);
+    answer(&ask, belay_limiter_ban(limiter, asked(bed, &ask), "k", 1, 0, on_answer));
+    assert_said(take(bed, limiter, "k", 1), BELAY_ALLOWED, BELAY_SOURCE_SERVER);
+    close_limiter(bed, limiter);
+  }
+  bed_close(bed);
+}
+
+/* The denial and what makes it untrue are on their way together. */
+static void test_denials_in_flight_are_forgotten(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_limit_t limit = bucket_limit(4, 3600 * S, 4);
+  belay_limiter_t *limiter = remembering(bed, &limit, 1);
+  ask_t denied = {0}, reset = {0};
+  assert_said(take(bed, limiter, "k", 4), BELAY_ALLOWED, BELAY_SOURCE_SERVER);
+  assert_error(belay_limiter_take(limiter, asked(bed, &denied), "k", 1, 4, on_answer), 0);
+  answer(&reset, belay_limiter_reset(limiter, asked(bed, &reset), "k", 1, on_answer));
+  assert_said(answer(&denied, 0), BELAY_DENIED, BELAY_SOURCE_SERVER);
+  assert_int_equal(limiter_stats(limiter).denied_keys, 0);
+  assert_said(take(bed, limiter, "k", 4), BELAY_ALLOWED, BELAY_SOURCE_SERVER);
+  assert_error(belay_limiter_take(limiter, asked(bed, &denied), "k", 1, 4, on_answer), 0);
+  assert_error(belay_limiter_reconfigure(limiter, &limit, 1), 0);
+  assert_said(answer(&denied, 0), BELAY_DENIED, BELAY_SOURCE_SERVER);
+  assert_int_equal(limiter_stats(limiter).denied_keys, 0);
+  bed_close(bed);
+}
+
+/* The window that was in the way is told again; keys are told apart byte by byte, also those that are escaped. */
+static void test_what_is_remembered(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_limit_t limits[] = {{.kind = BELAY_LIMIT_FIXED, .count = 5, .period_us = 60 * S},
+                            {.kind = BELAY_LIMIT_SLIDING, .count = 2, .period_us = 3600 * S}};
+  belay_limiter_t *limiter = remembering(bed, limits, 2);
+  static const char *const keys[] = {"a", "{a}", "::", ":", "%41", "A", "a\001"};
+  belay_limiter_result_t result;
+  for (size_t i = 0; i < 7; i++) {
+    assert_said(take(bed, limiter, keys[i], 2), BELAY_ALLOWED, BELAY_SOURCE_SERVER);
+    assert_int_equal(try_take(bed, limiter, keys[i], 1, &result), BELAY_EAGAIN);
+    assert_int_equal(take(bed, limiter, keys[i], 1)->window, 1);
+    assert_int_equal(try_take(bed, limiter, keys[i], 1, &result), 0);
+    assert_said(&result, BELAY_DENIED, BELAY_SOURCE_DENIAL);
+    assert_int_equal(result.window, 1);
+    assert_false(result.banned);
+  }
+  assert_int_equal(limiter_stats(limiter).denied_keys, 7);
+  bed_close(bed);
+}
+
+/* No more than was said; who would be admitted first is forgotten first. */
+static void test_the_bound_of_what_is_remembered(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_limit_t limit = bucket_limit(10, 1000 * S, 10);
+  belay_limiter_options_t options = limiter_options(&limit, 1);
+  options.max_denied = 3;
+  belay_limiter_t *limiter = limiter_with(bed, bed->client, &options);
+  belay_limiter_result_t result;
+  for (char c = 'a'; c < 'a' + 8; c++) { /* the later, the sooner it would be admitted */
+    char key[2] = {c, 0};
+    assert_said(take(bed, limiter, key, 10), BELAY_ALLOWED, BELAY_SOURCE_SERVER);
+    assert_said(take(bed, limiter, key, 'a' + 8 - c), BELAY_DENIED, BELAY_SOURCE_SERVER);
+    assert_in_range(limiter_stats(limiter).denied_keys, 1, 3);
+  }
+  assert_int_equal(try_take(bed, limiter, "a", 8, &result), 0);
+  assert_int_equal(try_take(bed, limiter, "b", 7, &result), 0);
+  assert_int_equal(try_take(bed, limiter, "c", 6, &result), BELAY_EAGAIN);
+  assert_int_equal(try_take(bed, limiter, "h", 1, &result), 0);
+  bed_close(bed);
+}
+
+static void test_what_the_policy_says_alone(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_limit_t limit = bucket_limit(5, S, 5);
+  belay_limit_t infinite = {.kind = BELAY_LIMIT_BUCKET, .count = BELAY_INFINITE};
+  belay_limiter_t *limiter = remembering(bed, &limit, 1);
+  belay_limiter_result_t result;
+  assert_int_equal(try_take(bed, limiter, "k", 6, &result), 0);
+  assert_said(&result, BELAY_NEVER, BELAY_SOURCE_POLICY);
+  assert_int_equal(result.retry_after_us, -1);
+  assert_int_equal(try_take(bed, limiter, "k", 5, &result), BELAY_EAGAIN);
+  assert_int_equal(try_take(bed, limiter, "k", 0, &result), BELAY_EAGAIN);
+  assert_error(belay_limiter_reconfigure(limiter, &infinite, 1), 0);
+  assert_int_equal(try_take(bed, limiter, "k", INT64_MAX, &result), 0);
+  assert_said(&result, BELAY_ALLOWED, BELAY_SOURCE_POLICY);
+  assert_int_equal(result.remaining, BELAY_INFINITE);
+  assert_int_equal(try_take(bed, limiter, "k", 0, &result), 0);
+  assert_int_equal(limiter_stats(limiter).asked, 0);
+
+  assert_int_equal(try_take(bed, NULL, "k", 1, &result), BELAY_EINVAL);
+  assert_int_equal(try_take(bed, limiter, "", 1, &result), BELAY_EINVAL);
+  assert_int_equal(try_take(bed, limiter, "k", -1, &result), BELAY_EINVAL);
+  assert_int_equal(try_take(bed, limiter, "k", 1, NULL), BELAY_EINVAL);
+  assert_string_equal(belay_detail(bed->belay), "result: NULL");
+  assert_error(belay_limiter_close(limiter, NULL), 0);
+  assert_int_equal(try_take(bed, limiter, "k", 1, &result), BELAY_ECLOSING);
+  bed_close(bed);
+}
+
+/* A million answers from memory, and not one allocation. */
+static void test_a_try_allocates_nothing(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_limit_t limit = bucket_limit(2000000, 3600 * S, 2000000);
+  belay_limiter_options_t options = limiter_options(&limit, 1);
+  options.max_denied = 10;
+  options.slice = 1999000;
+  options.slice_ms = 60000;
+  belay_limiter_t *limiter = limiter_with(bed, bed->client, &options);
+  belay_limiter_result_t result;
+  assert_said(take(bed, limiter, "k", 1), BELAY_ALLOWED, BELAY_SOURCE_SLICE);
+  assert_said(take(bed, limiter, "denied", 2000000), BELAY_ALLOWED, BELAY_SOURCE_SERVER);
+  assert_said(take(bed, limiter, "denied", 1000), BELAY_DENIED, BELAY_SOURCE_SERVER);
+  size_t before = bed->allocations;
+  for (int i = 0; i < 300000; i++) {
+    assert_true(try_take(bed, limiter, "k", 1, &result) == 0 && result.verdict == BELAY_ALLOWED);
+    assert_true(try_take(bed, limiter, "denied", 1000, &result) == 0 &&
+                result.verdict == BELAY_DENIED);
+    assert_true(try_take(bed, limiter, "unknown", 1, &result) == BELAY_EAGAIN);
+  }
+  assert_int_equal(bed->allocations, before);
+  assert_int_equal(limiter_stats(limiter).from_slices, 300001);
+  assert_int_equal(limiter_stats(limiter).denials, 300000);
+  bed_close(bed);
+}
+
+#define CASE(name) cmocka_unit_test(test_##name)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      CASE(a_denial_is_remembered),
+      CASE(nobody_is_denied_for_too_long),
+      CASE(what_gives_back_makes_it_forget),
+      CASE(denials_in_flight_are_forgotten),
+      CASE(what_is_remembered),
+      CASE(the_bound_of_what_is_remembered),
+      CASE(what_the_policy_says_alone),
+      CASE(a_try_allocates_nothing),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,445 @@
+/* Limiters: what their answers promise is so, to the microsecond, whatever happened before. */
+#include <stdio.h>
+
+#include "support/fixtures/limit/asks.h"
+#include "support/load/player.h"
+
+#define S INT64_C(1000000)
+#define T0 (INT64_C(1700000000) * S)
+#define KEY "belay::limit::test::{k}"
+#define FRESH "belay::limit::test::{fresh}"
+
+/* ---- policies, and what happens to them ------------------------------------------------------------------ */
+
+static unsigned seed = 1;
+
+static int64_t below(int64_t n) {
+  return ((int64_t)rand_r(&seed) << 15 ^ rand_r(&seed)) % n;
+}
+
+static belay_limit_t random_limit(belay_limit_kind_t kind) {
+  /* So long that nothing expires meanwhile by the server's own clock. */
+  static const int64_t periods[] = {1000 * S,  1000000007,           3600 * S,
+                                    86400 * S, INT64_C(86399999999), INT64_C(999999999989)};
+  belay_limit_t limit = {
+      .kind = kind, .count = below(30) + 1, .period_us = periods[below(6)] * (below(5) + 1)};
+  if (kind == BELAY_LIMIT_BUCKET) {
+    limit.burst = below(30) + 1;
+    if (below(4) == 0)
+      limit.count = 0;
+  }
+  limit.aligned = kind == BELAY_LIMIT_FIXED && below(2) == 0;
+  return limit;
+}
+
+typedef struct stage {
+  bed_t *bed;
+  belay_limiter_t *limiter;
+  belay_limit_t limits[BELAY_LIMITER_WINDOWS_MAX];
+  size_t n;
+  int64_t now, most; /* the smallest burst */
+  bool log;
+} stage_t;
+
+static void to_time(stage_t *stage, int64_t now) {
+  stage->now = now;
+  limiter_at(stage->limiter, now);
+}
+
+static void pick_limits(stage_t *stage) {
+  stage->n = stage->log ? 1 : (size_t)(below(3) > 0 ? 1 : below(4) + 1);
+  stage->most = INT64_MAX;
+  for (size_t i = 0; i < stage->n; i++) {
+    belay_limit_t *limit = &stage->limits[i];
+    *limit = random_limit(stage->log ? BELAY_LIMIT_LOG : (belay_limit_kind_t)(below(3) + 1));
+    int64_t most = limit->burst > 0 ? limit->burst : limit->count;
+    stage->most = most < stage->most ? most : stage->most;
+  }
+}
+
+static void stage_open(stage_t *stage, bed_t *bed, bool log) {
+  *stage = (stage_t){.bed = bed, .log = log};
+  pick_limits(stage);
+  stage->limiter = limiter_new(bed, stage->limits, stage->n);
+  to_time(stage, T0 + below(10000 * S));
+  server_do(bed->server, "FLUSHALL", NULL);
+}
+
+/* A time like those that matter under the policy. */
+static int64_t step(const stage_t *stage) {
+  const belay_limit_t *limit = &stage->limits[below((int64_t)stage->n)];
+  int64_t per = limit->period_us / (limit->count > 0 ? limit->count : 1);
+  return below(5) == 0 ? below(3 * limit->period_us) : below(3 * per + 2);
+}
+
+/* Anything may happen; not backwards. */
+static void happen(stage_t *stage) {
+  bed_t *bed = stage->bed;
+  belay_limiter_t *limiter = stage->limiter;
+  to_time(stage, stage->now + (below(3) == 0 ? 0 : step(stage)));
+  int64_t cost = below(stage->most) + 1;
+  switch (below(12)) {
+  case 0:
+    (void)penalty(bed, limiter, "k", cost);
+    break;
+  case 1: {
+    belay_limiter_result_t result = *take(bed, limiter, "k", cost);
+    to_time(stage, stage->now + below(2) * step(stage));
+    if (result.verdict == BELAY_ALLOWED)
+      (void)refund(bed, limiter, "k", &result.receipt, below(cost) + 1);
+    break;
+  }
+  case 2:
+    (void)ban(bed, limiter, "k", below(2) * step(stage));
+    break;
+  case 3:
+    if (below(5) == 0)
+      (void)reset(bed, limiter, "k");
+    break;
+  default:
+    (void)take(bed, limiter, "k", below(3) > 0 ? 1 : cost);
+    break;
+  }
+}
+
+static void explain(const stage_t *stage) {
+  for (size_t i = 0; i < stage->n; i++) {
+    const belay_limit_t *limit = &stage->limits[i];
+    print_message("# kind %d%s, count %lld, period %lld, burst %lld\n", (int)limit->kind,
+                  limit->aligned ? " aligned" : "", (long long)limit->count,
+                  (long long)limit->period_us, (long long)limit->burst);
+  }
+}
+
+#define expect(stage, condition)                                                                   \
+  do {                                                                                             \
+    if (!(condition)) {                                                                            \
+      explain(stage);                                                                              \
+      fail_msg("not so: %s", #condition);                                                          \
+    }                                                                                              \
+  } while (0)
+
+/* Puts back what was under the keys of a policy, so that many questions can be asked of one state. */
+typedef struct kept {
+  char *bytes[2];
+  size_t len[2];
+} kept_t;
+
+static const char *const names[] = {KEY, KEY "::ban"};
+
+static void keep(stage_t *stage, kept_t *kept) {
+  for (int i = 0; i < 2; i++) {
+    const resp_t *dump = server_ask(stage->bed->server, "DUMP", names[i], NULL);
+    kept->len[i] = dump->type == RESP_STRING ? dump->len : 0;
+    kept->bytes[i] = malloc(kept->len[i] + 1);
+    if (kept->len[i] > 0)
+      memcpy(kept->bytes[i], dump->str, kept->len[i]);
+  }
+}
+
+static void put_back(stage_t *stage, const kept_t *kept) {
+  for (int i = 0; i < 2; i++) {
+    server_do(stage->bed->server, "DEL", names[i], NULL);
+    resp_words_t words = {.count = 4,
+                          .word = {"RESTORE", names[i], "100000", kept->bytes[i]},
+                          .len = {7, strlen(names[i]), 6, kept->len[i]}};
+    if (kept->len[i] > 0)
+      assert_int_equal(server_ask_words(stage->bed->server, &words)->type, RESP_STATUS);
+  }
+}
+
+static void forget(kept_t *kept) {
+  free(kept->bytes[0]);
+  free(kept->bytes[1]);
+}
+
+/* ---- what is promised ------------------------------------------------------------------------------------ */
+
+static void expect_retry_to_hold(stage_t *stage) {
+  int64_t cost = below(stage->most) + 1, now = stage->now;
+  belay_limiter_result_t result = *take(stage->bed, stage->limiter, "k", cost);
+  if (result.verdict == BELAY_ALLOWED) {
+    expect(stage, result.retry_after_us == 0);
+    return;
+  }
+  expect(stage, result.verdict == BELAY_DENIED && result.retry_after_us > 0);
+  expect(stage, result.retry_after_us <= result.reset_after_us);
+  to_time(stage, now + result.retry_after_us - 1);
+  const belay_limiter_result_t *early = take(stage->bed, stage->limiter, "k", cost);
+  expect(stage, early->verdict == BELAY_DENIED && early->retry_after_us == 1);
+  expect(stage, early->banned == result.banned);
+  expect(stage, early->banned || early->window == result.window);
+  to_time(stage, now + result.retry_after_us);
+  expect(stage, take(stage->bed, stage->limiter, "k", cost)->verdict == BELAY_ALLOWED);
+  to_time(stage, now);
+}
+
+static void expect_remaining_to_hold(stage_t *stage) {
+  belay_limiter_result_t result = *peek(stage->bed, stage->limiter, "k");
+  expect(stage, result.remaining >= 0 && result.remaining <= stage->most);
+  expect(stage, result.verdict == BELAY_ALLOWED || result.remaining == 0);
+  if (result.remaining > 0)
+    expect(stage,
+           take(stage->bed, stage->limiter, "k", result.remaining)->verdict == BELAY_ALLOWED);
+  expect(stage, take(stage->bed, stage->limiter, "k", 1)->verdict != BELAY_ALLOWED);
+}
+
+/* After reset_after_us, and no earlier: everything is there, and nothing is owed. */
+static void expect_reset_to_hold(stage_t *stage) {
+  int64_t now = stage->now;
+  belay_limiter_result_t result = *peek(stage->bed, stage->limiter, "k");
+  to_time(stage, now + result.reset_after_us);
+  belay_limiter_result_t then = *peek(stage->bed, stage->limiter, "k");
+  belay_limiter_result_t fresh = *peek(stage->bed, stage->limiter, "fresh");
+  expect(stage, then.verdict == BELAY_ALLOWED && then.remaining == fresh.remaining);
+  expect(stage, then.reset_after_us == 0 && fresh.reset_after_us == 0);
+  then = *take(stage->bed, stage->limiter, "k", stage->most);
+  fresh = *take(stage->bed, stage->limiter, "fresh", stage->most);
+  expect(stage, then.verdict == BELAY_ALLOWED && then.reset_after_us == fresh.reset_after_us);
+  expect(stage, then.remaining == fresh.remaining);
+  server_do(stage->bed->server, "DEL", FRESH, NULL);
+  to_time(stage, now + result.reset_after_us - 1);
+}
+
+static void expect_denials_to_write_nothing(stage_t *stage) {
+  uint64_t before = print_of(stage->bed->server, KEY);
+  (void)peek(stage->bed, stage->limiter, "k");
+  (void)take(stage->bed, stage->limiter, "k", stage->most + 1); /* never */
+  expect(stage, print_of(stage->bed->server, KEY) == before);
+  for (int i = 0; i < 5; i++) {
+    before = print_of(stage->bed->server, KEY);
+    if (take(stage->bed, stage->limiter, "k", below(stage->most) + 1)->verdict != BELAY_ALLOWED)
+      expect(stage, print_of(stage->bed->server, KEY) == before);
+  }
+}
+
+/* Of every key, at least for as long as anything is owed; a millisecond was rounded up, and some have passed. */
+static void expect_ttls_to_suffice(stage_t *stage) {
+  if (take(stage->bed, stage->limiter, "k", 1)->verdict != BELAY_ALLOWED)
+    return;
+  int64_t reset_after = peek(stage->bed, stage->limiter, "k")->reset_after_us;
+  int64_t pttl = server_integer(stage->bed->server, "PTTL", KEY, NULL);
+  expect(stage, pttl > 0 && pttl >= reset_after / 1000 - 5000 * slow());
+  server_do(stage->bed->server, "PERSIST", KEY, NULL);
+  const belay_limiter_result_t *again = take(stage->bed, stage->limiter, "k", 1);
+  if (again->verdict == BELAY_ALLOWED)
+    expect(stage, server_integer(stage->bed->server, "PTTL", KEY, NULL) != -1);
+}
+
+/* The clock is behind what is written: what was denied stays denied at first, but for no longer than it would have been; and no
+ * more comes through than is there. */
+static void expect_a_clock_that_stepped_back(stage_t *stage) {
+  bed_t *bed = stage->bed;
+  belay_limiter_t *limiter = stage->limiter;
+  int64_t back = step(stage) + 1 + below(2) * 1000 * 86400 * S;
+  int64_t before = peek(bed, limiter, "k")->remaining;
+  to_time(stage, stage->now - back);
+  const belay_limiter_result_t *result = peek(bed, limiter, "k");
+  expect(stage, result->remaining <= before);
+  expect(stage, take(bed, limiter, "k", before + 1)->verdict != BELAY_ALLOWED);
+  belay_limiter_result_t denied = *take(bed, limiter, "k", stage->most);
+  if (denied.verdict == BELAY_ALLOWED)
+    return;
+  int64_t longest = 0;
+  for (size_t i = 0; i < stage->n; i++) {
+    const belay_limit_t *limit = &stage->limits[i];
+    int64_t most = 2 * limit->period_us;
+    if (limit->kind == BELAY_LIMIT_BUCKET && limit->count > 0)
+      most += 3 * 30 * limit->period_us; /* penalties included */
+    longest = most > longest ? most : longest;
+  }
+  expect(stage, denied.banned || denied.retry_after_us <= longest);
+  to_time(stage, stage->now + denied.retry_after_us);
+  expect(stage, take(bed, limiter, "k", stage->most)->verdict == BELAY_ALLOWED);
+}
+
+static void (*const promises[])(stage_t *stage) = {
+    expect_retry_to_hold,   expect_remaining_to_hold,
+    expect_reset_to_hold,   expect_denials_to_write_nothing,
+    expect_ttls_to_suffice, expect_a_clock_that_stepped_back,
+};
+
+static void expect_all(bed_t *bed, bool log, unsigned stages) {
+  for (unsigned i = 0; i < stages; i++) {
+    stage_t stage;
+    stage_open(&stage, bed, log);
+    for (int turn = 0; turn < 4; turn++) {
+      for (int64_t n = below(8); n >= 0; n--)
+        happen(&stage);
+      kept_t kept;
+      keep(&stage, &kept);
+      int64_t now = stage.now;
+      for (size_t p = 0; p < sizeof promises / sizeof *promises; p++) {
+        to_time(&stage, now);
+        put_back(&stage, &kept);
+        promises[p](&stage);
+      }
+      to_time(&stage, now);
+      put_back(&stage, &kept);
+      forget(&kept);
+    }
+    assert_error(belay_limiter_close(stage.limiter, NULL), 0);
+  }
+  assert_int_equal(client_stats(bed).drops, 0);
+}
+
+static void test_promises(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  expect_all(bed, false, 60);
+  bed_close(bed);
+}
+
+static void test_promises_of_logs(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  expect_all(bed, true, 20);
+  bed_close(bed);
+}
+
+/* ---- keys that are somebody else's ----------------------------------------------------------------------- */
+
+typedef int (*operation_fn)(belay_limiter_t *limiter, belay_request_t *request);
+
+static int do_take(belay_limiter_t *limiter, belay_request_t *request) {
+  return belay_limiter_take(limiter, request, "k", 1, 1, on_answer);
+}
+
+static int do_peek(belay_limiter_t *limiter, belay_request_t *request) {
+  return belay_limiter_peek(limiter, request, "k", 1, on_answer);
+}
+
+static int do_penalty(belay_limiter_t *limiter, belay_request_t *request) {
+  return belay_limiter_penalty(limiter, request, "k", 1, 1, on_answer);
+}
+
+static int do_ban(belay_limiter_t *limiter, belay_request_t *request) {
+  return belay_limiter_ban(limiter, request, "k", 1, S, on_answer);
+}
+
+static int do_refund(belay_limiter_t *limiter, belay_request_t *request) {
+  belay_receipt_t receipt = {{1, 2, 3, 4}};
+  return belay_limiter_refund(limiter, request, "k", 1, &receipt, 1, on_answer);
+}
+
+static int do_reserve(belay_limiter_t *limiter, belay_request_t *request) {
+  return belay_limiter_reserve(limiter, request, "k", 1, 1, S, on_answer);
+}
+
+static const operation_fn operations[] = {do_take, do_peek,   do_penalty,
+                                          do_ban,  do_refund, do_reserve};
+
+static void expect_refusals(bed_t *bed, belay_limiter_t *limiter, size_t n, const char *what) {
+  uint64_t print = print_of(bed->server, KEY), second = print_of(bed->server, KEY "::ban");
+  int64_t keys = server_keys(bed->server);
+  for (size_t i = 0; i < n; i++) {
+    ask_t ask = {0};
+    const belay_limiter_result_t *result = answer(&ask, operations[i](limiter, asked(bed, &ask)));
+    if (result->cause != BELAY_EWRONGTYPE || result->verdict != BELAY_INDETERMINATE)
+      fail_msg("%s, operation %zu: %s", what, i, belay_err_name(result->cause));
+    assert_int_equal(result->remaining, -1);
+    assert_int_equal(result->retry_after_us, -1);
+    assert_int_equal(result->reset_after_us, -1);
+  }
+  assert_true(print_of(bed->server, KEY) == print);
+  assert_true(print_of(bed->server, KEY "::ban") == second);
+  assert_int_equal(server_keys(bed->server), keys);
+  server_do(bed->server, "FLUSHALL", NULL);
+}
+
+static void set_bytes(bed_t *bed, const char *key, char byte, size_t len) {
+  char bytes[256];
+  memset(bytes, byte, sizeof bytes);
+  resp_words_t words = {.count = 3, .word = {"SET", key, bytes}, .len = {3, strlen(key), len}};
+  assert_int_equal(server_ask_words(bed->server, &words)->type, RESP_STATUS);
+}
+
+static void test_what_is_not_ours_is_left_alone(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  server_t *server = bed->server;
+  belay_limit_t limit = bucket_limit(1, S, 5), exact = {BELAY_LIMIT_LOG, 5, S, 0, false};
+  belay_limiter_t *limiter = limiter_new(bed, &limit, 1), *log = limiter_new(bed, &exact, 1);
+  static const size_t lengths[] = {0, 1, 7, 8, 32, 40, 56, 87, 88, 89, 144, 256};
+  static const char fills[] = {'\0', 'x', '\xff', '\x7f'};
+  for (size_t i = 0; i < 12; i++)
+    for (size_t j = 0; j < 4; j++) {
+      char what[32];
+      snprintf(what, sizeof what, "%zu bytes of %d", lengths[i], fills[j]);
+      set_bytes(bed, KEY, fills[j], lengths[i]);
+      expect_refusals(bed, limiter, 6, what);
+      set_bytes(bed, KEY, fills[j], lengths[i]);
+      expect_refusals(bed, log, 5, what);
+      set_bytes(bed, KEY "::ban", fills[j], lengths[i]);
+      expect_refusals(bed, log, 5, what);
+    }
+  for (int second = 0; second < 2; second++) {
+    const char *key = second ? KEY "::ban" : KEY;
+    belay_limiter_t *whose = second ? log : limiter;
+    size_t n = second ? 5 : 6;
+    server_do(server, "RPUSH", key, "a", NULL);
+    expect_refusals(bed, whose, n, "a list");
+    server_do(server, "HSET", key, "a", "b", NULL);
+    expect_refusals(bed, whose, n, "a hash");
+    server_do(server, "XADD", key, "*", "a", "b", NULL);
+    expect_refusals(bed, whose, n, "a stream");
+    server_do(server, "ZADD", key, "1", "b", NULL);
+    expect_refusals(bed, whose, n, "a sorted set");
+  }
+  server_do(server, "HSET", KEY, "a", "b", NULL);
+  expect_refusals(bed, log, 5, "a hash");
+  server_do(server, "SET", KEY, "text", NULL);
+  ask_t ask = {0}; /* but it may be reset */
+  answer(&ask, belay_limiter_reset(limiter, asked(bed, &ask), "k", 1, on_answer));
+  assert_int_equal(server_keys(server), 0);
+  bed_close(bed);
+}
+
+/* By the server's own clock. */
+static void test_every_key_has_a_ttl(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_limit_t limits[3] = {bucket_limit(1, 3600 * S, 5), bucket_limit(1, 60 * S, 20)};
+  limits[2] = (belay_limit_t){.kind = BELAY_LIMIT_LOG, .count = 5, .period_us = 3600 * S};
+  for (size_t i = 0; i < 6; i++) {
+    belay_limiter_options_t options =
+        limiter_options(i % 3 == 2 ? limits + 2 : limits, i % 3 == 1 ? 2 : 1);
+    char name[] = {(char)('a' + i), '\0'};
+    options.name = name;
+    options.name_len = 1;
+    belay_limiter_t *limiter = limiter_with(bed, bed->client, &options);
+    belay_receipt_t receipt = taken(bed, limiter, "refunded", 3);
+    (void)refund(bed, limiter, "refunded", &receipt, 2);
+    (void)taken(bed, limiter, "taken", 3);
+    (void)take(bed, limiter, "taken", 3);
+    (void)penalty(bed, limiter, "fined", 9);
+    (void)ban(bed, limiter, "banned", 7200 * S);
+    (void)ban(bed, limiter, "taken", 10 * S);
+    if (i % 3 == 2)
+      continue;
+    for (int n = 0; n < 3; n++)
+      (void)reserve(bed, limiter, "reserved", 3, 86400 * S);
+    belay_reservation_t reservation = reserve(bed, limiter, "reserved", 1, 86400 * S)->reservation;
+    (void)unreserve(bed, limiter, "reserved", &reservation);
+    char key[64];
+    snprintf(key, sizeof key, "belay::limit::%s::{reserved}", name);
+    int64_t owed_ms = peek(bed, limiter, "reserved")->reset_after_us / 1000;
+    assert_between(server_integer(bed->server, "PTTL", key, NULL), owed_ms - 2000 * slow(),
+                   owed_ms + 2000 * slow());
+  }
+  expect_ttl_on_every_key(bed->server);
+  bed_close(bed);
+}
+
+int main(void) {
+  const char *from = getenv("BELAY_TEST_SEED");
+  if (from != NULL)
+    seed = (unsigned)strtoul(from, NULL, 10);
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_promises),
+      cmocka_unit_test(test_promises_of_logs),
+      cmocka_unit_test(test_what_is_not_ours_is_left_alone),
+      cmocka_unit_test(test_every_key_has_a_ttl),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,384 @@
+/* Limiters while the server is away: what options.away says, marked, and without asking more than now and then. */
+#include "limit/limiter.h"
+#include "support/fixtures/limit/asks.h"
+
+#define MILLI INT64_C(1000)
+#define S INT64_C(1000000)
+#define TIMEOUT_MS lag()
+
+static bed_t *bed_that_times_out(void) {
+  belay_client_options_t options = client_options();
+  options.timeout_ms = TIMEOUT_MS;
+  options.reconnect_max_ms = 20;
+  return bed_open(&options);
+}
+
+static belay_limiter_t *limiter_away(bed_t *bed, const belay_limit_t *limits, size_t n,
+                                     belay_away_t away) {
+  belay_limiter_options_t options = limiter_options(limits, n);
+  options.away = away;
+  return limiter_with(bed, bed->client, &options);
+}
+
+/* Stopped, so that it is asked in vain; or gone, so that it cannot be asked. */
+static void leave(bed_t *bed, int how) {
+  if (how == 0)
+    server_pause(bed->server);
+  else
+    server_kill(bed->server);
+}
+
+static void come_back(bed_t *bed, int how) {
+  if (how == 0)
+    server_resume(bed->server);
+  else
+    server_restart(bed->server);
+}
+
+/* The server is back: sooner or later it is asked again, and answers. */
+static void until_said(bed_t *bed, belay_limiter_t *limiter, belay_source_t source) {
+  int64_t began = clock_now();
+  while (take(bed, limiter, "k", 1)->source != source)
+    assert_true(clock_since_ms(began) < 10000);
+}
+
+static bool is_away(int status) {
+  return status == BELAY_EUNKNOWN || status == BELAY_EUNREACHABLE;
+}
+
+static void test_what_is_answered(void **state) {
+  (void)state;
+  static const struct {
+    belay_away_t away;
+    belay_verdict_t verdict;
+    belay_source_t source;
+  } rows[] = {
+      {BELAY_AWAY_UNKNOWN, BELAY_INDETERMINATE, BELAY_SOURCE_SERVER},
+      {BELAY_AWAY_OPEN, BELAY_ALLOWED, BELAY_SOURCE_AWAY},
+      {BELAY_AWAY_CLOSED, BELAY_DENIED, BELAY_SOURCE_AWAY},
+      {BELAY_AWAY_LOCAL, BELAY_ALLOWED, BELAY_SOURCE_AWAY},
+  };
+  bed_t *bed = bed_that_times_out();
+  belay_limit_t limit = bucket_limit(100, 3600 * S, 100);
+  belay_limiter_t *limiters[4];
+  for (int i = 0; i < 4; i++)
+    limiters[i] = limiter_away(bed, &limit, 1, rows[i].away);
+  for (int how = 0; how < 2; how++) {
+    assert_said(take(bed, limiters[0], "k", 1), BELAY_ALLOWED, BELAY_SOURCE_SERVER);
+    leave(bed, how);
+    static ask_t asks[4], others[4], never[4];
+    memset(asks, 0, sizeof asks);
+    memset(others, 0, sizeof others);
+    memset(never, 0, sizeof never);
+    for (int i = 0; i < 4; i++) {
+      assert_error(belay_limiter_take(limiters[i], asked(bed, &asks[i]), "k", 1, 1, on_answer), 0);
+      assert_error(belay_limiter_peek(limiters[i], asked(bed, &others[i]), "k", 1, on_answer), 0);
+      assert_error(belay_limiter_take(limiters[i], asked(bed, &never[i]), "k", 1, 101, on_answer),
+                   0);
+    }
+    for (int i = 0; i < 4; i++) {
+      const belay_limiter_result_t *result = answer(&asks[i], 0);
+      assert_said(result, rows[i].verdict, rows[i].source);
+      assert_true(is_away(result->cause));
+      assert_int_equal(result->retry_after_us, rows[i].verdict == BELAY_ALLOWED ? 0 : -1);
+      assert_int_equal(answer(&others[i], 0)->verdict, BELAY_INDETERMINATE);
+      assert_said(answer(&never[i], 0), BELAY_NEVER, BELAY_SOURCE_POLICY);
+      assert_int_equal(limiter_stats(limiters[i]).away, i > 0 ? how + 1 : 0);
+    }
+    belay_limiter_result_t result;
+    assert_int_equal(try_take(bed, limiters[1], "k", 1, &result), BELAY_EAGAIN);
+    come_back(bed, how);
+    for (int i = 0; i < 4; i++) /* the next one is asked for again, and answered */
+      until_said(bed, limiters[i], BELAY_SOURCE_SERVER);
+    for (int i = 1; i < 4; i++)
+      limiters[i]->stats.away = (uint64_t)how + 1;
+  }
+  bed_close(bed);
+}
+
+/* Begins n takes, none of which the server is asked for. */
+static void expect_policy_at_once(bed_t *bed, belay_limiter_t *limiter, unsigned n) {
+  static ask_t asks[50];
+  uint64_t before = limiter_stats(limiter).asked, sent = client_stats(bed).commands;
+  memset(asks, 0, sizeof asks);
+  for (unsigned i = 0; i < n; i++)
+    assert_error(belay_limiter_take(limiter, asked(bed, &asks[i]), "k", 1, 1, on_answer), 0);
+  for (unsigned i = 0; i < n; i++) {
+    assert_said(answer(&asks[i], 0), BELAY_ALLOWED, BELAY_SOURCE_AWAY);
+    assert_error(asks[i].result.cause, BELAY_EUNREACHABLE);
+  }
+  assert_int_equal(limiter_stats(limiter).asked, before);
+  assert_int_equal(client_stats(bed).commands, sent);
+}
+
+/* The first take waits in vain; then the client knows that the server is away, and no take is sent until it is back. */
+static void test_no_take_waits_after_the_first(void **state) {
+  (void)state;
+  for (int how = 0; how < 2; how++) {
+    bed_t *bed = bed_that_times_out();
+    belay_limit_t limit = bucket_limit(1000, 3600 * S, 1000);
+    belay_limiter_t *open = limiter_away(bed, &limit, 1, BELAY_AWAY_OPEN);
+    belay_limiter_t *other = limiter_away(bed, &limit, 1, BELAY_AWAY_OPEN);
+    assert_said(take(bed, open, "k", 1), BELAY_ALLOWED, BELAY_SOURCE_SERVER);
+    leave(bed, how);
+    assert_said(take(bed, open, "k", 1), BELAY_ALLOWED, BELAY_SOURCE_AWAY);
+    expect_policy_at_once(bed, open, 50);
+    expect_policy_at_once(bed, other, 50); /* the client knows it, not one limiter */
+    bed_run_for(bed, 2 * TIMEOUT_MS);
+    expect_policy_at_once(bed, open, 50);
+    come_back(bed, how);
+    until_said(bed, open, BELAY_SOURCE_SERVER);
+    assert_said(take(bed, other, "k", 1), BELAY_ALLOWED, BELAY_SOURCE_SERVER);
+    bed_close(bed);
+  }
+}
+
+/* Without a policy each take is sent, and has its whole time. */
+static void test_without_a_policy_each_take_is_sent(void **state) {
+  (void)state;
+  bed_t *bed = bed_that_times_out();
+  belay_limit_t limit = bucket_limit(1000, 3600 * S, 1000);
+  belay_limiter_t *unknown = limiter_away(bed, &limit, 1, BELAY_AWAY_UNKNOWN);
+  static ask_t asks[10];
+  memset(asks, 0, sizeof asks);
+  assert_said(take(bed, unknown, "k", 1), BELAY_ALLOWED, BELAY_SOURCE_SERVER);
+  server_pause(bed->server);
+  assert_int_equal(take(bed, unknown, "k", 1)->verdict, BELAY_INDETERMINATE);
+  uint64_t before = limiter_stats(unknown).asked;
+  for (int i = 0; i < 10; i++)
+    assert_error(belay_limiter_take(unknown, asked(bed, &asks[i]), "k", 1, 1, on_answer), 0);
+  assert_int_equal(limiter_stats(unknown).asked, before + 10);
+  for (int i = 0; i < 10; i++)
+    answer(&asks[i], 0);
+  server_resume(bed->server);
+  bed_close(bed);
+}
+
+/* A key that is somebody else's is no server that is away. */
+static void test_a_refusal_is_an_answer(void **state) {
+  (void)state;
+  bed_t *bed = bed_that_times_out();
+  belay_limit_t limit = bucket_limit(1000, 3600 * S, 1000);
+  belay_limiter_t *closed = limiter_away(bed, &limit, 1, BELAY_AWAY_CLOSED);
+  server_do(bed->server, "RPUSH", "belay::limit::test::{foreign}", "x", NULL);
+  const belay_limiter_result_t *result = take(bed, closed, "foreign", 1);
+  assert_said(result, BELAY_DENIED, BELAY_SOURCE_AWAY);
+  assert_error(result->cause, BELAY_EWRONGTYPE);
+  uint64_t before = limiter_stats(closed).asked;
+  static ask_t asks[3];
+  memset(asks, 0, sizeof asks);
+  for (int i = 0; i < 3; i++)
+    assert_error(belay_limiter_take(closed, asked(bed, &asks[i]), "k", 1, 1, on_answer), 0);
+  for (int i = 0; i < 3; i++)
+    assert_said(answer(&asks[i], 0), BELAY_ALLOWED, BELAY_SOURCE_SERVER);
+  assert_int_equal(limiter_stats(closed).asked, before + 3);
+  bed_close(bed);
+}
+
+/* ---- the local bucket ---------------------------------------------------------------------------------- */
+
+/* A server that was never there. */
+static bed_t *bed_without_server(void) {
+  belay_client_options_t options = client_options();
+  options.timeout_ms = 20;
+  return bed_open_at("unix:///nowhere/at/all", &options);
+}
+
+static unsigned admitted_of(bed_t *bed, belay_limiter_t *limiter, const char *key, unsigned n) {
+  unsigned admitted = 0;
+  for (unsigned i = 0; i < n; i++) {
+    const belay_limiter_result_t *result = take(bed, limiter, key, 1);
+    assert_int_equal(result->source, BELAY_SOURCE_AWAY);
+    admitted += result->verdict == BELAY_ALLOWED;
+  }
+  return admitted;
+}
+
+static void test_the_local_limit_of_each_kind(void **state) {
+  (void)state;
+  static const struct {
+    belay_limit_t limits[2];
+    size_t n;
+    unsigned percent, admitted, window;
+  } rows[] = {
+      {{{.kind = BELAY_LIMIT_BUCKET, .count = 50, .period_us = 3600 * S}}, 1, 10, 5, 0},
+      {{{.kind = BELAY_LIMIT_BUCKET, .count = 50, .burst = 3, .period_us = 3600 * S}}, 1, 10, 1, 0},
+      {{{.kind = BELAY_LIMIT_FIXED, .count = 50, .period_us = 3600 * S}}, 1, 25, 12, 0},
+      {{{.kind = BELAY_LIMIT_SLIDING, .count = 9, .period_us = 3600 * S}}, 1, 100, 9, 0},
+      {{{.kind = BELAY_LIMIT_LOG, .count = 10, .period_us = 3600 * S}}, 1, 50, 5, 0},
+      {{{.kind = BELAY_LIMIT_BUCKET, .burst = 10, .period_us = 3600 * S}}, 1, 30, 3, 0},
+      {{{.kind = BELAY_LIMIT_FIXED, .count = 80, .period_us = 3600 * S},
+        {.kind = BELAY_LIMIT_FIXED, .count = 40, .period_us = 7200 * S}},
+       2,
+       10,
+       4,
+       1},
+  };
+  bed_t *bed = bed_without_server();
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    belay_limiter_options_t options = limiter_options(rows[i].limits, rows[i].n);
+    options.away = BELAY_AWAY_LOCAL;
+    options.away_percent = rows[i].percent;
+    belay_limiter_t *limiter = limiter_with(bed, bed->client, &options);
+    ask_t probe = {0};
+    answer(&probe, belay_limiter_take(limiter, asked(bed, &probe), "other", 5, 1, on_answer));
+    assert_said(&probe.result, BELAY_ALLOWED, BELAY_SOURCE_AWAY);
+    assert_int_equal(probe.result.remaining, rows[i].admitted - 1);
+    for (unsigned n = 0; n < rows[i].admitted + 3; n++) {
+      const belay_limiter_result_t *result = take(bed, limiter, "k", 1);
+      assert_said(result, n < rows[i].admitted ? BELAY_ALLOWED : BELAY_DENIED, BELAY_SOURCE_AWAY);
+      if (result->verdict == BELAY_DENIED) {
+        assert_true(result->retry_after_us > 0);
+        assert_int_equal(result->window, rows[i].window);
+        assert_int_equal(result->remaining, 0);
+      } else {
+        assert_int_equal(result->remaining, rows[i].admitted - 1 - n);
+      }
+    }
+    const belay_limiter_result_t *result = take(bed, limiter, "k", rows[i].admitted + 1);
+    assert_true(result->verdict == BELAY_DENIED || result->verdict == BELAY_NEVER);
+    assert_int_equal(result->retry_after_us, -1);
+    close_limiter(bed, limiter);
+  }
+  bed_close(bed);
+}
+
+/* retry_after says it to the microsecond; as much as a tenth of the rate is admitted, and no more. */
+static void test_the_local_rate(void **state) {
+  (void)state;
+  bed_t *bed = bed_without_server();
+  belay_limit_t limit = bucket_limit(1000, S, 20);
+  belay_limiter_t *limiter = limiter_away(bed, &limit, 1, BELAY_AWAY_LOCAL); /* 100/s, 2 at once */
+  int64_t began = clock_now(), before = began, used = 0; /* more than 20 ms at once is no use */
+  uint64_t admitted = 0;
+  static ask_t asks[8];
+  memset(asks, 0, sizeof asks);
+  while (clock_since_ms(began) < 500) {
+    for (int i = 0; i < 8; i++) {
+      if (asks[i].begun > asks[i].ended)
+        continue;
+      if (asks[i].begun > 0)
+        admitted += asks[i].result.verdict == BELAY_ALLOWED;
+      assert_error(belay_limiter_take(limiter, asked(bed, &asks[i]), "k", 1, 1, on_answer), 0);
+    }
+    uv_run(&bed->loop, UV_RUN_NOWAIT);
+    int64_t turn = clock_now() - before;
+    used += turn < 20 * MS ? turn : 20 * MS;
+    before += turn;
+  }
+  for (int i = 0; i < 8; i++)
+    admitted += answer(&asks[i], 0)->verdict == BELAY_ALLOWED;
+  assert_in_range(admitted, used / MS / 10 / 2, 2 + (clock_since_ms(began) + 9) / 10);
+  bed_close(bed);
+}
+
+/* Further keys share one bucket; and one that is full again makes room. */
+static void test_the_bound_of_local_buckets(void **state) {
+  (void)state;
+  bed_t *bed = bed_without_server();
+  belay_limit_t limit = bucket_limit(20, 400 * MILLI, 20);
+  belay_limiter_options_t options = limiter_options(&limit, 1);
+  options.away = BELAY_AWAY_LOCAL; /* 2 in 400 ms */
+  options.max_away = 2;
+  belay_limiter_t *limiter = limiter_with(bed, bed->client, &options);
+  limit.period_us = 3600 * S;
+  options.max_away = 0;
+  belay_limiter_t *shared = limiter_with(bed, bed->client, &options);
+  assert_int_equal(admitted_of(bed, shared, "a", 2), 2);
+  assert_int_equal(admitted_of(bed, shared, "b", 2), 0);
+  options.max_away = 2;
+  belay_limiter_t *two = limiter_with(bed, bed->client, &options);
+  assert_int_equal(admitted_of(bed, two, "a", 3), 2);
+  assert_int_equal(admitted_of(bed, two, "b", 3), 2);
+  assert_int_equal(admitted_of(bed, two, "c", 1), 1);
+  assert_int_equal(admitted_of(bed, two, "d", 2), 1);
+  assert_int_equal(two->away.table.count, 2);
+
+  assert_int_equal(admitted_of(bed, limiter, "a", 1), 1);
+  bed_run_for(bed, 450);
+  for (char c = 'b'; c < 'h'; c++) {
+    char key[2] = {c, 0};
+    assert_int_equal(admitted_of(bed, limiter, key, 1), 1);
+    bed_run_for(bed, 100); /* half of what one took is there again, of two all of the older one */
+  }
+  assert_int_equal(limiter->away.table.count, 2);
+  bed_close(bed);
+}
+
+/* ---- with what is known -------------------------------------------------------------------------------- */
+
+/* What is remembered, or was leased, is known also while the server is away. */
+static void test_what_is_known_is_answered(void **state) {
+  (void)state;
+  bed_t *bed = bed_that_times_out();
+  belay_limit_t limit = bucket_limit(20, 3600 * S, 20);
+  belay_limiter_options_t options = limiter_options(&limit, 1);
+  options.max_denied = 10;
+  options.slice = 8;
+  options.slice_ms = 60000;
+  options.away = BELAY_AWAY_OPEN;
+  belay_limiter_t *limiter = limiter_with(bed, bed->client, &options);
+  assert_said(take(bed, limiter, "full", 20), BELAY_ALLOWED, BELAY_SOURCE_SERVER);
+  assert_said(take(bed, limiter, "full", 1), BELAY_DENIED, BELAY_SOURCE_SERVER);
+  assert_said(take(bed, limiter, "k", 1), BELAY_ALLOWED, BELAY_SOURCE_SLICE);
+  server_pause(bed->server);
+  static ask_t asks[12];
+  memset(asks, 0, sizeof asks);
+  for (int i = 0; i < 12; i++)
+    assert_error(belay_limiter_take(limiter, asked(bed, &asks[i]), "k", 1, 1, on_answer), 0);
+  for (int i = 0; i < 12; i++)
+    assert_said(answer(&asks[i], 0), BELAY_ALLOWED, i < 7 ? BELAY_SOURCE_SLICE : BELAY_SOURCE_AWAY);
+  assert_said(take(bed, limiter, "full", 1), BELAY_DENIED, BELAY_SOURCE_DENIAL);
+  uint64_t before = limiter_stats(limiter).asked;
+  belay_limiter_result_t result;
+  for (int i = 0; i < 10; i++) /* nothing is fetched ahead from one who does not answer */
+    assert_int_equal(try_take(bed, limiter, "k", 1, &result), BELAY_EAGAIN);
+  assert_int_equal(limiter_stats(limiter).asked, before);
+  server_resume(bed->server);
+  until_said(bed, limiter, BELAY_SOURCE_SLICE);
+  bed_close(bed);
+}
+
+static belay_limiter_t *to_close;
+
+static void close_it(ask_t *ask) {
+  (void)ask;
+  if (to_close != NULL)
+    assert_error(belay_limiter_close(to_close, NULL), 0);
+  to_close = NULL;
+}
+
+/* Closed in the callback of the first that is told that the server is away; all others are told too. */
+static void test_a_close_while_it_is_away(void **state) {
+  (void)state;
+  bed_t *bed = bed_without_server();
+  belay_limit_t limit = bucket_limit(20, 3600 * S, 20);
+  belay_limiter_t *limiter = limiter_away(bed, &limit, 1, BELAY_AWAY_LOCAL);
+  static ask_t asks[4];
+  memset(asks, 0, sizeof asks);
+  to_close = limiter;
+  for (int i = 0; i < 4; i++) {
+    asks[i].then = close_it;
+    assert_error(belay_limiter_take(limiter, asked(bed, &asks[i]), "k", 1, 1, on_answer), 0);
+  }
+  for (int i = 0; i < 4; i++)
+    answer(&asks[i], 0);
+  bed_close(bed);
+}
+
+#define CASE(name) cmocka_unit_test(test_##name)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      CASE(what_is_answered),
+      CASE(no_take_waits_after_the_first),
+      CASE(without_a_policy_each_take_is_sent),
+      CASE(a_refusal_is_an_answer),
+      CASE(the_local_limit_of_each_kind),
+      CASE(the_local_rate),
+      CASE(the_bound_of_local_buckets),
+      CASE(what_is_known_is_answered),
+      CASE(a_close_while_it_is_away),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,406 @@
+/* Refillers: few of many fill, each bucket once in a period, and who dies is replaced. */
+#include <signal.h>
+#include <stdio.h>
+
+#include "support/servers/process.h"
+#include "support/fixtures/limit/refillers.h"
+
+#define INDEX_KEY(name) "belay::bucket::{" name "}::index"
+#define CAPACITY INT64_C(1000000)
+
+enum { MEMBERS = 5, PLACES = 2 };
+
+static int64_t number_at(server_t *server, const char *key) {
+  const char *text = server_string(server, "GET", key, NULL);
+  return text == NULL ? 0 : atoll(text);
+}
+
+static int64_t filled(bed_t *bed, const char *name) {
+  char key[64];
+  snprintf(key, sizeof key, "belay::bucket::{%s}::index", name);
+  return number_at(bed->server, key);
+}
+
+/* ---- who is elected -------------------------------------------------------------------------------------- */
+
+typedef struct club {
+  bed_t *bed;
+  pail_t pail[MEMBERS];
+  hand_t hand[MEMBERS];
+} club_t;
+
+static void club_open(club_t *club, uint32_t period_ms) {
+  belay_bucket_options_t bucket = bucket_options(CAPACITY, false);
+  *club = (club_t){.bed = bed_open(NULL)};
+  bed_t *bed = club->bed;
+  for (int i = 0; i < MEMBERS; i++) {
+    char label[8];
+    snprintf(label, sizeof label, "m%d", i);
+    belay_refiller_options_t options = refiller_options(label, PLACES, period_ms);
+    pail_of(&club->pail[i], bed,
+            i == 0 ? bed->client : bed_connect(bed, server_url(bed->server), NULL), &bucket);
+    hand_new(&club->hand[i], &club->pail[i], &options);
+    memset(label, 'x', sizeof label);
+  }
+}
+
+static int elected_in(const club_t *club) {
+  int n = 0;
+  for (int i = 0; i < MEMBERS; i++)
+    n += club->hand[i].refiller != NULL &&
+         belay_refiller_state(club->hand[i].refiller) == BELAY_REFILLER_ELECTED;
+  return n;
+}
+
+static hand_t *someone(club_t *club, bool elected) {
+  for (int i = 0; i < MEMBERS; i++)
+    if (club->hand[i].refiller != NULL &&
+        (club->hand[i].state == BELAY_REFILLER_ELECTED) == elected)
+      return &club->hand[i];
+  return NULL;
+}
+
+/* They wait for a quarter of a minute and more, and are woken all the same. */
+static void test_a_vacancy_wakes_who_waits(void **state) {
+  (void)state;
+  club_t club;
+  crew_t crew = {.told = 0};
+  club_open(&club, 1000);
+  bed_until(club.bed, elected_in(&club) == PLACES);
+  bed_run_for(club.bed, 300 * slow()); /* the others listen */
+  assert_int_equal(elected_in(&club), PLACES);
+  for (int i = 0; i < 3; i++) {
+    hand_t *waits = someone(&club, false);
+    ask_members(waits, &crew);
+    assert_int_equal(crew.n, PLACES);
+    assert_true(strcmp(crew.member[0].label, crew.member[1].label) < 0);
+    for (int j = 0; j < MEMBERS; j++) {
+      char label[8];
+      snprintf(label, sizeof label, "m%d", j);
+      bool elected = club.hand[j].refiller != NULL && club.hand[j].state == BELAY_REFILLER_ELECTED;
+      assert_int_equal(state_in(&crew, label), elected ? BELAY_REFILLER_ELECTED : 0);
+    }
+    assert_between(crew.member[0].remaining_ms, 30000, 60000);
+    int64_t begun = clock_now();
+    close_hand(someone(&club, true));
+    bed_until(club.bed, elected_in(&club) == PLACES);
+    assert_between(clock_since_ms(begun), 0, 2000 * slow());
+  }
+  for (int i = 0; i < MEMBERS; i++)
+    assert_int_equal(club.hand[i].deposed, 0);
+  assert_int_equal(client_stats(club.bed).unknown, 0);
+  bed_close(club.bed);
+}
+
+/* All five are elected, and each fills when it can. */
+static void test_a_bucket_is_filled_once_in_a_period(void **state) {
+  (void)state;
+  enum { PERIOD = 40, RUN = 500 };
+  belay_bucket_options_t bucket = bucket_options(CAPACITY, false);
+  bed_t *bed = bed_open(NULL);
+  pail_t pail[MEMBERS];
+  hand_t hand[MEMBERS] = {0};
+  for (int i = 0; i < MEMBERS; i++) {
+    belay_refiller_options_t options = refiller_options(NULL, MEMBERS, PERIOD);
+    options.tokens = 2;
+    pail_of(&pail[i], bed, i == 0 ? bed->client : bed_connect(bed, server_url(bed->server), NULL),
+            &bucket);
+    hand_new(&hand[i], &pail[i], &options);
+    hand_add(&hand[i], "a", 0);
+    hand_add(&hand[i], "b", 3);
+  }
+  bed_until(bed, filled(bed, "a") > 0);
+  int64_t from = clock_now(), before = filled(bed, "a");
+  bed_run_for(bed, RUN);
+  int64_t after = filled(bed, "a"), took = clock_since_ms(from) + 1;
+  assert_between(after - before, RUN / PERIOD / 2 / slow(), took / PERIOD + 1);
+  for (int i = 0; i < MEMBERS; i++)
+    close_hand(&hand[i]);
+  bed_settle(bed);
+  assert_int_equal(number_at(bed->server, "belay::bucket::{a}"), 2 * filled(bed, "a"));
+  assert_int_equal(number_at(bed->server, "belay::bucket::{b}"), 3 * filled(bed, "b"));
+  bed_close(bed);
+}
+
+/* ---- processes ------------------------------------------------------------------------------------------- */
+
+#define LEASE kept_ttl()
+#define PERIOD 100
+#define ELECTION "refill/3/tap/main" /* as the header says */
+
+static void pail_tap(pail_t *pail, bed_t *bed) {
+  belay_bucket_options_t options = bucket_options(CAPACITY, false);
+  options.name = "tap";
+  options.name_len = 3;
+  pail_of(pail, bed, bed->client, &options);
+}
+
+static belay_refiller_options_t brief_options(const char *label, uint32_t refillers) {
+  belay_refiller_options_t options = refiller_options(label, refillers, PERIOD);
+  options.lease_ms = (uint32_t)LEASE;
+  return options;
+}
+
+static void say_change(hand_t *hand) {
+  if (hand->closed == 0) {
+    printf("%s\n", hand->state == BELAY_REFILLER_ELECTED ? "elected" : "deposed");
+    fflush(stdout);
+  }
+}
+
+static _Noreturn void be_member(const char *url, const char *label) {
+  bed_t *bed = bed_open_at(url, NULL);
+  pail_t pail;
+  hand_t hand = {.then = say_change};
+  belay_refiller_options_t options = brief_options(label, PLACES);
+  pail_tap(&pail, bed);
+  hand_new(&hand, &pail, &options);
+  hand_add(&hand, "k", 0);
+  for (;;)
+    bed_run_for(bed, 60000);
+}
+
+typedef struct stage {
+  server_t *server;
+  bed_t *bed;
+  pail_t pail;
+  hand_t eye; /* wants the only place there is, while two are taken: it just looks */
+  process_t process[MEMBERS];
+  crew_t crew;
+} stage_t;
+
+static int number_of(const crew_t *crew, size_t i) {
+  return crew->member[i].label[1] - '0';
+}
+
+static void open_stage(stage_t *s) {
+  *s = (stage_t){.server = server_start(NULL)};
+  for (int i = 0; i < MEMBERS; i++) {
+    char label[8];
+    snprintf(label, sizeof label, "m%d", i);
+    const char *argv[] = {process_self(), "--member", server_url(s->server), label, NULL};
+    s->process[i] = process_start(argv);
+  }
+  s->bed = bed_open_at(server_url(s->server), NULL);
+  s->bed->server = s->server;
+  while (server_integer(s->server, "ZCARD", "belay::semaphore::{" ELECTION "}", NULL) < PLACES)
+    stall_ms(10);
+  belay_refiller_options_t options = brief_options("eye", 1);
+  pail_tap(&s->pail, s->bed);
+  hand_new(&s->eye, &s->pail, &options);
+  ask_members(&s->eye, &s->crew);
+  assert_int_equal(s->crew.n, PLACES);
+}
+
+static void expect_said(process_t *process, const char *expected) {
+  char line[16];
+  assert_true(process_read_line(process, line, sizeof line));
+  assert_string_equal(line, expected);
+}
+
+/* It misses what it should do, and is told of as long as it does. */
+static void suspend_one(stage_t *s) {
+  process_t *process = &s->process[number_of(&s->crew, 0)];
+  char label[72];
+  snprintf(label, sizeof label, "%s", s->crew.member[0].label);
+  expect_said(process, "elected");
+  process_kill(process, SIGSTOP);
+  do {
+    bed_run_for(s->bed, 10);
+    ask_members(&s->eye, &s->crew);
+    assert_int_equal(s->crew.n, PLACES);
+  } while (state_in(&s->crew, label) == BELAY_REFILLER_ELECTED);
+  assert_int_equal(state_in(&s->crew, label), BELAY_REFILLER_SUSPECT);
+  process_kill(process, SIGCONT);
+  do {
+    bed_run_for(s->bed, 10);
+    ask_members(&s->eye, &s->crew);
+  } while (state_in(&s->crew, label) == BELAY_REFILLER_SUSPECT);
+  assert_int_equal(state_in(&s->crew, label), BELAY_REFILLER_ELECTED);
+  assert_int_equal(s->crew.n, PLACES);
+}
+
+static void kill_one(stage_t *s) {
+  int dead = number_of(&s->crew, 1), kept = number_of(&s->crew, 0);
+  char label[8];
+  snprintf(label, sizeof label, "m%d", dead);
+  process_kill(&s->process[dead], SIGKILL);
+  assert_int_equal(process_wait(&s->process[dead]), -SIGKILL);
+  s->process[dead].pid = 0;
+  int64_t died = clock_now();
+  do {
+    bed_run_for(s->bed, 10);
+    ask_members(&s->eye, &s->crew);
+  } while (s->crew.n < PLACES || state_in(&s->crew, label) != 0);
+  assert_between(clock_since_ms(died), 0, LEASE + 500 * slow());
+  bool stayed = false;
+  for (size_t i = 0; i < s->crew.n; i++) {
+    stayed |= number_of(&s->crew, i) == kept;
+    if (number_of(&s->crew, i) != kept)
+      expect_said(&s->process[number_of(&s->crew, i)], "elected");
+  }
+  assert_true(stayed);
+}
+
+static void close_stage(stage_t *s) {
+  for (int i = 0; i < MEMBERS; i++)
+    if (s->process[i].pid != 0) {
+      char line[16];
+      process_kill(&s->process[i], SIGKILL);
+      while (process_read_line(&s->process[i], line, sizeof line))
+        assert_string_not_equal(line, "deposed");
+      process_wait(&s->process[i]);
+    }
+  bed_close(s->bed); /* and the server */
+}
+
+static void test_who_dies_is_replaced_and_who_stumbles_is_not(void **state) {
+  (void)state;
+  static const char index[] = "belay::bucket::tap::{k}::index";
+  stage_t s;
+  open_stage(&s);
+  while (number_at(s.server, index) == 0)
+    stall_ms(10);
+  int64_t begun = clock_now(), before = number_at(s.server, index);
+  suspend_one(&s);
+  kill_one(&s);
+  bed_run_for(s.bed, 3 * PERIOD);
+  /* Nothing was added twice, nor early, and at no time did nobody fill. */
+  int64_t fillings = number_at(s.server, index) - before, took = clock_since_ms(begun) + 1;
+  assert_between(fillings, took / PERIOD / 3, took / PERIOD + 1);
+  assert_int_equal(s.eye.elected, 0);
+  close_stage(&s);
+}
+
+/* ---- arguments ------------------------------------------------------------------------------------------- */
+
+static void expect_none(pail_t *pail, const belay_refiller_options_t *options, const char *detail) {
+  belay_refiller_t *out = (belay_refiller_t *)pail;
+  assert_error(belay_refiller_new(pail->bucket, options, &out), BELAY_EINVAL);
+  assert_null(out);
+  assert_string_equal(belay_detail(pail->bed->belay), detail);
+}
+
+static void test_options_are_checked(void **state) {
+  (void)state;
+  bed_t *bed = bed_open_at("unix:///nowhere", NULL);
+  pail_t pail;
+  pail_new(&pail, bed, 10, false);
+  const belay_refiller_options_t good = refiller_options("me", 3, 1000);
+  static const char range[] = "%s: not from %lld to %lld";
+  static const struct {
+    size_t at;
+    const char *name;
+    uint32_t min, max;
+  } rows[] = {
+      {offsetof(belay_refiller_options_t, refillers), "refillers", 1, 1000},
+      {offsetof(belay_refiller_options_t, lease_ms), "lease_ms", 1000, 600000},
+      {offsetof(belay_refiller_options_t, period_ms), "period_ms", 10, 86400000},
+      {offsetof(belay_refiller_options_t, sweep_ms), "sweep_ms", 100, 86400000},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    for (int over = 0; over < 2; over++) {
+      belay_refiller_options_t o = good;
+      char detail[80];
+      uint32_t value = over ? rows[i].max + 1 : rows[i].min - 1;
+      memcpy((char *)&o + rows[i].at, &value, sizeof value);
+      snprintf(detail, sizeof detail, range, rows[i].name, (long long)rows[i].min,
+               (long long)rows[i].max);
+      expect_none(&pail, &o, detail);
+    }
+  static const int64_t tokens[] = {0, -1, 11};
+  belay_refiller_options_t o = good;
+  for (int i = 0; i < 3; i++) {
+    o.tokens = tokens[i];
+    expect_none(&pail, &o, "tokens: not from 1 to 10");
+  }
+  o = good;
+  o.period_ms = 1800001;
+  expect_none(&pail, &o, "period_ms: more than half of the bucket's idle_ms");
+  belay_bucket_options_t forgetful = bucket_options(10, false);
+  pail_t other;
+  forgetful.index_ms = 3600000;
+  pail_of(&other, bed, bed->client, &forgetful);
+  o.period_ms = 360001;
+  expect_none(&other, &o, "period_ms: more than a tenth of the bucket's index_ms");
+  o = good;
+  o.name_len = 129;
+  expect_none(&pail, &o, "name: not 1 to 128 bytes");
+  expect_none(&pail, NULL, "name: not 1 to 128 bytes");
+  o = good;
+  o.label = "a b";
+  expect_none(&pail, &o, "label: not 1 to 64 printable bytes");
+  o = good;
+  o.pattern = "";
+  expect_none(&pail, &o, "pattern: not 1 to 1024 bytes");
+  o.pattern_len = 1025;
+  expect_none(&pail, &o, "pattern: not 1 to 1024 bytes");
+  belay_refiller_t *out;
+  assert_error(belay_refiller_new(NULL, &good, &out), BELAY_EINVAL);
+  assert_error(belay_refiller_new(pail.bucket, &good, NULL), BELAY_EINVAL);
+  assert_error(begin_close_pail(&pail), 0);
+  assert_error(belay_refiller_new(pail.bucket, &good, &out), BELAY_ECLOSING);
+  belay_refiller_options_init(NULL);
+  bed_close(bed);
+}
+
+static void test_arguments_are_checked(void **state) {
+  (void)state;
+  static char key[BELAY_BUCKET_KEY_MAX + 2];
+  memset(key, 'k', sizeof key - 1);
+  bed_t *bed = bed_open(NULL);
+  pail_t pail;
+  hand_t hand = {0};
+  belay_refiller_options_t options = refiller_options(NULL, 1000, 10);
+  options.refillers = 1000;
+  char name[128], pattern[1024];
+  memset(name, '/', sizeof name);
+  memset(pattern, '?', sizeof pattern);
+  options.name = name;
+  options.name_len = sizeof name;
+  if (!deployment_is_cluster()) { /* where there is none */
+    options.pattern = pattern;
+    options.pattern_len = sizeof pattern;
+  }
+  options.tokens = 10;
+  belay_bucket_options_t longest = bucket_options(10, false);
+  char bucket_name[128];
+  memset(bucket_name, '%', sizeof bucket_name);
+  longest.name = bucket_name;
+  longest.name_len = sizeof bucket_name;
+  pail_of(&pail, bed, bed->client, &longest);
+  hand_new(&hand, &pail, &options);
+  belay_refiller_t *r = hand.refiller;
+  assert_error(belay_refiller_add(r, "", 0, 0), BELAY_EINVAL);
+  assert_string_equal(belay_detail(bed->belay), "key: not 1 to 1024 bytes");
+  assert_error(belay_refiller_add(r, key, sizeof key - 1, 0), BELAY_EINVAL);
+  assert_error(belay_refiller_add(r, NULL, 1, 0), BELAY_EINVAL);
+  assert_error(belay_refiller_remove(r, NULL, 1), BELAY_EINVAL);
+  assert_error(belay_refiller_add(r, "k", 1, -1), BELAY_EINVAL);
+  assert_error(belay_refiller_add(r, "k", 1, 11), BELAY_EINVAL);
+  assert_string_equal(belay_detail(bed->belay), "tokens: not from 0 to 10");
+  assert_error(belay_refiller_add(r, key, sizeof key - 2, 10), 0);
+  bed_until(bed, hand_stats(&hand).filled >= 2);
+  assert_error(belay_refiller_add(NULL, "k", 1, 0), BELAY_EINVAL);
+  assert_error(belay_refiller_remove(NULL, "k", 1), BELAY_EINVAL);
+  assert_error(belay_refiller_close(NULL, NULL), BELAY_EINVAL);
+  assert_int_equal(belay_refiller_state(NULL), BELAY_REFILLER_WAITING);
+  assert_null(belay_refiller_data(NULL));
+  belay_refiller_stats_t stats = {.keys = 1};
+  belay_refiller_stats(NULL, &stats);
+  assert_int_equal(stats.keys, 0);
+  bed_close(bed);
+}
+
+int main(int argc, char **argv) {
+  if (argc == 4 && strcmp(argv[1], "--member") == 0)
+    be_member(argv[2], argv[3]);
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_a_vacancy_wakes_who_waits),
+      cmocka_unit_test(test_a_bucket_is_filled_once_in_a_period),
+      cmocka_unit_test(test_who_dies_is_replaced_and_who_stumbles_is_not),
+      cmocka_unit_test(test_options_are_checked),
+      cmocka_unit_test(test_arguments_are_checked),
+  };
+  return cmocka_run_group_tests_name("refiller", tests, NULL, NULL);
+}

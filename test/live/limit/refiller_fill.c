@@ -1,0 +1,412 @@
+/* What a refiller fills, when, and how it ends. */
+#include <stdio.h>
+
+#include "support/fixtures/limit/refillers.h"
+
+#define CAPACITY INT64_C(1000000)
+
+typedef struct alone {
+  bed_t *bed;
+  pail_t pail;
+  hand_t hand;
+} alone_t;
+
+/* One that is elected, since there is no other. */
+static void alone_open(alone_t *a, uint32_t period_ms) {
+  belay_refiller_options_t options = refiller_options("me", 1, period_ms);
+  a->bed = bed_open(NULL);
+  pail_new(&a->pail, a->bed, CAPACITY, false);
+  hand_new(&a->hand, &a->pail, &options);
+}
+
+static int64_t number_at(server_t *server, const char *key, const char *part) {
+  char whole[64];
+  snprintf(whole, sizeof whole, "belay::bucket::{%s}%s", key, part);
+  const char *text = server_string(server, "GET", whole, NULL);
+  return text == NULL ? 0 : atoll(text);
+}
+
+static int64_t index_of(const alone_t *a, const char *key) {
+  return number_at(a->bed->server, key, "::index");
+}
+
+static int64_t tokens_of(const alone_t *a, const char *key) {
+  return number_at(a->bed->server, key, "");
+}
+
+/* ---- the table ------------------------------------------------------------------------------------------- */
+
+static void test_the_table_changes_at_any_time(void **state) {
+  (void)state;
+  alone_t a = {.hand = {0}};
+  alone_open(&a, 20);
+  hand_add(&a.hand, "a", 0); /* before it is elected */
+  hand_add(&a.hand, "b", 5);
+  bed_until(a.bed, index_of(&a, "a") >= 2 && index_of(&a, "b") >= 2);
+  assert_int_equal(tokens_of(&a, "a"), index_of(&a, "a"));
+  assert_int_equal(hand_stats(&a.hand).keys, 2);
+  assert_error(belay_refiller_remove(a.hand.refiller, "a", 1), 0);
+  assert_error(belay_refiller_remove(a.hand.refiller, "a", 1), 0); /* it is not there */
+  assert_int_equal(hand_stats(&a.hand).keys, 1);
+  hand_add(&a.hand, "c", 0);
+  bed_settle(a.bed);
+  int64_t left = index_of(&a, "a");
+  bed_until(a.bed, index_of(&a, "c") >= 2);
+  assert_int_equal(index_of(&a, "a"), left);
+  hand_add(&a.hand, "c", 1000);
+  int64_t at = index_of(&a, "c"), had = tokens_of(&a, "c");
+  bed_until(a.bed, index_of(&a, "c") >= at + 3);
+  assert_true(tokens_of(&a, "c") >= had + 2000);
+  for (int i = 0; i < 200; i++) { /* while it is asked about, too */
+    hand_add(&a.hand, "d", 0);
+    uv_run(&a.bed->loop, UV_RUN_NOWAIT);
+    if (i % 3 == 0)
+      assert_error(belay_refiller_remove(a.hand.refiller, "d", 1), 0);
+  }
+  belay_refiller_stats_t stats = hand_stats(&a.hand);
+  assert_true(stats.filled > 8);
+  assert_int_equal(stats.failed + stats.late, 0);
+  assert_int_equal(stats.elections, 1);
+  bed_close(a.bed);
+}
+
+static void add_more(hand_t *hand) {
+  char key[16];
+  snprintf(key, sizeof key, "%u", hand->rounds);
+  hand_add(hand, key, 0);
+  if (hand->rounds > 2) {
+    snprintf(key, sizeof key, "%u", hand->rounds - 2);
+    assert_error(belay_refiller_remove(hand->refiller, key, strlen(key)), 0);
+  }
+}
+
+/* With an empty table too, and once in a period. */
+static void test_the_table_is_made_before_each_round(void **state) {
+  (void)state;
+  alone_t a = {.hand = {.on_round = add_more}};
+  alone_open(&a, 50);
+  bed_until(a.bed, a.hand.elected == 1);
+  int64_t begun = clock_now();
+  bed_until(a.bed, a.hand.rounds >= 8);
+  assert_true(clock_since_ms(begun) >= 6 * 50);
+  assert_int_equal(hand_stats(&a.hand).keys, 2);
+  bed_close(a.bed);
+}
+
+/* More keys than questions that are out at once. */
+static void test_many_keys_have_their_turns(void **state) {
+  (void)state;
+  enum { KEYS = 3000 };
+  alone_t a = {.hand = {0}};
+  alone_open(&a, 200 * (uint32_t)slow());
+  for (int i = 0; i < KEYS; i++) {
+    char key[16];
+    snprintf(key, sizeof key, "k%d", i);
+    hand_add(&a.hand, key, 0);
+  }
+  size_t most = 0;
+  while (hand_stats(&a.hand).filled < KEYS) {
+    uv_run(&a.bed->loop, UV_RUN_ONCE);
+    size_t pending = client_stats(a.bed).pending;
+    most = pending > most ? pending : most;
+  }
+  assert_between((int64_t)most, 200, 260);
+  assert_int_equal(server_keys(a.bed->server), 2 * KEYS + 2);
+  assert_int_equal(hand_stats(&a.hand).late, 0);
+  assert_true(server_string(a.bed->server, "GET", "belay::bucket::{k2999}::index", NULL) != NULL);
+  assert_error(begin_close_hand(&a.hand), 0); /* what it has goes little by little */
+  size_t turns = 0, had = KEYS;
+  while (a.hand.closed == 0) {
+    turns += hand_stats(&a.hand).keys < had;
+    had = hand_stats(&a.hand).keys;
+    uv_run(&a.bed->loop, UV_RUN_ONCE);
+  }
+  assert_true(turns >= 2);
+  bed_close(a.bed);
+}
+
+/* Where the client takes no more, the others wait, and not for a period: each is asked about once, and soon. */
+static void test_what_is_not_taken_is_asked_soon(void **state) {
+  (void)state;
+  enum { KEYS = 100, READS = 2 * KEYS };
+  belay_client_options_t options = client_options();
+  options.max_pending = 8;
+  alone_t a = {.hand = {0}};
+  belay_refiller_options_t o = refiller_options("me", 1, 600000);
+  a.bed = bed_open(&options);
+  pail_new(&a.pail, a.bed, CAPACITY, false);
+  hand_new(&a.hand, &a.pail, &o);
+  for (int i = 0; i < KEYS; i++) {
+    char key[16];
+    snprintf(key, sizeof key, "k%d", i);
+    hand_add(&a.hand, key, 0);
+  }
+  bed_until(a.bed, server_calls(a.bed->server, "get") >= READS);
+  assert_true(hand_stats(&a.hand).failed > 0);
+  bed_settle(a.bed);
+  assert_int_equal(server_calls(a.bed->server, "get"), READS);
+  bed_close(a.bed);
+}
+
+/* ---- what goes wrong ------------------------------------------------------------------------------------- */
+
+static void test_nothing_is_caught_up_on(void **state) {
+  (void)state;
+  enum { PERIOD = 25 };
+  alone_t a = {.hand = {0}};
+  alone_open(&a, PERIOD);
+  hand_add(&a.hand, "a", 0);
+  bed_until(a.bed, index_of(&a, "a") >= 2);
+  int64_t before = index_of(&a, "a"), begun = clock_now();
+  stall_ms(10 * PERIOD);
+  bed_run_for(a.bed, 2 * PERIOD);
+  int64_t since = clock_since_ms(begun) - 10 * PERIOD;
+  assert_between(index_of(&a, "a") - before, 1, 1 + since / PERIOD);
+  bed_close(a.bed);
+}
+
+/* Somebody else has filled: what was learnt by that is used a period later. */
+static void test_who_comes_late_does_not_fill(void **state) {
+  (void)state;
+  enum { PERIOD = 60 };
+  alone_t a = {.hand = {0}};
+  alone_open(&a, PERIOD * (uint32_t)slow());
+  hand_add(&a.hand, "a", 7);
+  bed_until(a.bed, index_of(&a, "a") == 1);
+  expect_add(&a.pail, "a", 1, 1, true, 8, 2);
+  bed_until(a.bed, hand_stats(&a.hand).late == 1);
+  int64_t begun = clock_now();
+  assert_int_equal(tokens_of(&a, "a"), 8);
+  bed_until(a.bed, hand_stats(&a.hand).filled == 2);
+  assert_true(clock_since_ms(begun) >= PERIOD * slow() - 30);
+  assert_int_equal(tokens_of(&a, "a"), 15);
+  expect_delete(&a.pail, "a", true, 0); /* it begins again */
+  bed_until(a.bed, hand_stats(&a.hand).late == 2);
+  bed_until(a.bed, index_of(&a, "a") == 1);
+  bed_close(a.bed);
+}
+
+/* What it learnt while it was elected before says nothing: meanwhile a bucket may have been forgotten, and have come to
+ * the same index again. */
+static void test_an_index_that_is_known_from_before(void **state) {
+  (void)state;
+  alone_t a = {.hand = {0}};
+  belay_refiller_options_t o = refiller_options("me", 1, 500);
+  o.lease_ms = 1000;
+  a.bed = bed_open(NULL);
+  pail_new(&a.pail, a.bed, CAPACITY, false);
+  expect_add(&a.pail, "a", 1, 0, true, 1, 1);
+  hand_new(&a.hand, &a.pail, &o);
+  hand_add(&a.hand, "a", 0);
+  bed_until(a.bed, server_calls(a.bed->server, "get") >= 4); /* it knows that the index is 1 */
+  server_do(a.bed->server, "FLUSHALL", NULL);
+  bed_until(a.bed, a.hand.elected == 2);
+  expect_add(&a.pail, "a", 1, 0, true, 1, 1);
+  int64_t gets = server_calls(a.bed->server, "get");
+  bed_until(a.bed, server_calls(a.bed->server, "get") >= gets + 2); /* it has its turn */
+  assert_int_equal(number_at(a.bed->server, "a", ""), 1);
+  bed_settle(a.bed);
+  assert_int_equal(hand_stats(&a.hand).filled, 0);
+  bed_close(a.bed);
+}
+
+/* The server forgets all, its place too: it waits for one again, and learns what is. */
+static void test_a_server_that_went_away(void **state) {
+  (void)state;
+  belay_client_options_t options = client_options();
+  options.timeout_ms = 200;
+  options.reconnect_max_ms = 40;
+  alone_t a = {.hand = {0}};
+  belay_refiller_options_t o = refiller_options("me", 1, 50);
+  o.lease_ms = 1000;
+  a.bed = bed_open(&options);
+  pail_new(&a.pail, a.bed, CAPACITY, false);
+  hand_new(&a.hand, &a.pail, &o);
+  hand_add(&a.hand, "a", 0);
+  bed_until(a.bed, index_of(&a, "a") >= 2);
+  server_kill(a.bed->server);
+  bed_until(a.bed, hand_stats(&a.hand).failed > 0);
+  bed_until(a.bed, a.hand.deposed == 1);
+  assert_int_equal(belay_refiller_state(a.hand.refiller), BELAY_REFILLER_WAITING);
+  server_restart(a.bed->server);
+  bed_until(a.bed, a.hand.elected == 2);
+  assert_int_equal(belay_refiller_state(a.hand.refiller), BELAY_REFILLER_ELECTED);
+  bed_until(a.bed, index_of(&a, "a") >= 2);
+  assert_int_equal(tokens_of(&a, "a"), index_of(&a, "a"));
+  assert_int_equal(hand_stats(&a.hand).elections, 2);
+  /* And one bucket that is none keeps no other from being filled. */
+  hand_add(&a.hand, "wrong", 0);
+  server_do(a.bed->server, "LPUSH", "belay::bucket::{wrong}", "x", NULL);
+  uint64_t failed = hand_stats(&a.hand).failed;
+  int64_t at = index_of(&a, "a");
+  bed_until(a.bed, hand_stats(&a.hand).failed > failed + 1 && index_of(&a, "a") > at + 2);
+  bed_close(a.bed);
+}
+
+/* A place that is refused for good is asked for again, and got when it can be. */
+static void test_a_place_that_is_refused(void **state) {
+  (void)state;
+  static const char key[] = "belay::semaphore::{refill/0//main}";
+  alone_t a = {.bed = bed_open(NULL)};
+  belay_refiller_options_t o = refiller_options("me", 1, 50);
+  o.lease_ms = 1000;
+  server_do(a.bed->server, "SET", key, "x", NULL);
+  pail_new(&a.pail, a.bed, CAPACITY, false);
+  hand_new(&a.hand, &a.pail, &o);
+  bed_until(a.bed, client_stats(a.bed).refused > 0);
+  bed_run_for(a.bed, 20);
+  assert_int_equal(a.hand.elected, 0);
+  server_do(a.bed->server, "DEL", key, NULL);
+  bed_until(a.bed, a.hand.elected == 1);
+  close_hand(&a.hand);
+  assert_int_equal(server_keys(a.bed->server), 0); /* it was given back */
+  bed_close(a.bed);
+}
+
+/* ---- closing --------------------------------------------------------------------------------------------- */
+
+static void close_it(hand_t *hand) {
+  if (hand->closing == 0) {
+    assert_error(begin_close_hand(hand), 0);
+    assert_error(begin_close_hand(hand), BELAY_ECLOSING);
+    assert_error(belay_refiller_add(hand->refiller, "a", 1, 0), BELAY_ECLOSING);
+    assert_error(belay_refiller_remove(hand->refiller, "a", 1), BELAY_ECLOSING);
+    crew_t crew;
+    assert_error(begin_members(hand, &crew), BELAY_ECLOSING);
+    assert_int_equal(belay_refiller_state(hand->refiller), BELAY_REFILLER_WAITING);
+  }
+}
+
+static void close_pail(hand_t *hand) {
+  if (hand->pail->closing == 0)
+    assert_error(begin_close_pail(hand->pail), 0);
+}
+
+static void close_client(hand_t *hand) {
+  (void)begin_client_close(hand->pail->bed);
+}
+
+static void close_all(hand_t *hand) {
+  (void)begin_belay_close(hand->pail->bed);
+}
+
+static void (*const closers[])(hand_t *hand) = {close_it, close_pail, close_client, close_all};
+enum { CLOSERS = sizeof closers / sizeof *closers };
+
+static void test_it_is_closed_in_any_callback(void **state) {
+  (void)state;
+  for (int how = 0; how < CLOSERS; how++)
+    for (int where = 0; where < 2; where++) {
+      alone_t a = {.hand = {.then = where == 0 ? closers[how] : NULL,
+                            .on_round = where == 1 ? closers[how] : NULL}};
+      alone_open(&a, 20);
+      hand_add(&a.hand, "a", 0);
+      bed_until(a.bed, a.hand.elected == 1);
+      bed_run_for(a.bed, 40);
+      if (how == 0)
+        bed_until(a.bed, a.hand.closed == 1);
+      if (how == 1)
+        bed_until(a.bed, a.pail.closed == 1);
+      bed_close(a.bed);
+    }
+}
+
+/* With questions on the way, after any number of turns. */
+static void test_it_is_closed_at_any_time(void **state) {
+  (void)state;
+  for (int how = 0; how < CLOSERS; how++)
+    for (int turns = 0; turns < 14; turns += 1 + turns / 4) {
+      alone_t a = {.hand = {0}};
+      crew_t crew = {.told = 0};
+      alone_open(&a, 10);
+      for (int i = 0; i < 300; i++) {
+        char key[16];
+        snprintf(key, sizeof key, "k%d", i);
+        hand_add(&a.hand, key, 0);
+      }
+      assert_error(begin_members(&a.hand, &crew), 0);
+      for (int i = 0; i < turns; i++)
+        uv_run(&a.bed->loop, UV_RUN_ONCE);
+      closers[how](&a.hand);
+      if (how == 0)
+        bed_until(a.bed, a.hand.closed == 1);
+      if (how == 1)
+        bed_until(a.bed, a.pail.closed == 1);
+      bed_close(a.bed);
+      assert_int_equal(crew.told, 1);
+    }
+}
+
+/* It keeps the loop, and closing gives that back, with or without a callback. */
+static void test_it_keeps_the_loop(void **state) {
+  (void)state;
+  alone_t a = {.hand = {0}};
+  alone_open(&a, 1000);
+  bed_until(a.bed, a.hand.elected == 1);
+  bed_run_for(a.bed, 100);
+  assert_true(uv_run(&a.bed->loop, UV_RUN_NOWAIT));
+  assert_error(belay_refiller_close(a.hand.refiller, NULL), 0);
+  a.hand.closing = 1;
+  while (uv_run(&a.bed->loop, UV_RUN_ONCE))
+    continue;
+  bed_close(a.bed);
+}
+
+/* ---- members --------------------------------------------------------------------------------------------- */
+
+static void test_asking_for_members_ends_in_any_way(void **state) {
+  (void)state;
+  alone_t a = {.hand = {0}};
+  crew_t crew = {.told = 0};
+  alone_open(&a, 1000);
+  bed_until(a.bed, a.hand.elected == 1);
+  for (int turns = 0; turns < 6; turns++) {
+    crew.told = 0;
+    assert_error(begin_members(&a.hand, &crew), 0);
+    assert_error(begin_members(&a.hand, &crew), BELAY_ESTATE);
+    for (int i = 0; i < turns && crew.told == 0; i++)
+      uv_run(&a.bed->loop, UV_RUN_NOWAIT);
+    if (crew.told == 0)
+      assert_error(belay_request_cancel(&crew.request), 0);
+    bed_until(a.bed, crew.told == 1);
+    assert_true(crew.status == 0 || crew.status == BELAY_ECANCELED);
+  }
+  ask_members(&a.hand, &crew);
+  assert_int_equal(crew.n, 1);
+  assert_string_equal(crew.member[0].label, "me");
+  server_do(a.bed->server, "FLUSHALL", NULL);
+  ask_members(&a.hand, &crew);
+  assert_int_equal(crew.n, 0);
+  server_do(a.bed->server, "SET", "belay::semaphore::{refill/0//main}", "x", NULL);
+  crew.told = 0;
+  assert_error(begin_members(&a.hand, &crew), 0);
+  bed_until(a.bed, crew.told == 1);
+  assert_error(crew.status, BELAY_EWRONGTYPE);
+  server_do(a.bed->server, "FLUSHALL", NULL);
+  crew.request.timeout_ms = 600001;
+  assert_error(begin_members(&a.hand, &crew), BELAY_EINVAL);
+  assert_error(belay_refiller_members(a.hand.refiller, NULL, (belay_refiller_members_cb)1),
+               BELAY_EINVAL);
+  assert_error(belay_refiller_members(a.hand.refiller, &crew.request, NULL), BELAY_EINVAL);
+  assert_error(belay_refiller_members(NULL, &crew.request, NULL), BELAY_EINVAL);
+  bed_close(a.bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_the_table_changes_at_any_time),
+      cmocka_unit_test(test_the_table_is_made_before_each_round),
+      cmocka_unit_test(test_many_keys_have_their_turns),
+      cmocka_unit_test(test_what_is_not_taken_is_asked_soon),
+      cmocka_unit_test(test_nothing_is_caught_up_on),
+      cmocka_unit_test(test_who_comes_late_does_not_fill),
+      cmocka_unit_test(test_an_index_that_is_known_from_before),
+      cmocka_unit_test(test_a_server_that_went_away),
+      cmocka_unit_test(test_a_place_that_is_refused),
+      cmocka_unit_test(test_it_is_closed_in_any_callback),
+      cmocka_unit_test(test_it_is_closed_at_any_time),
+      cmocka_unit_test(test_it_keeps_the_loop),
+      cmocka_unit_test(test_asking_for_members_ends_in_any_way),
+  };
+  return cmocka_run_group_tests_name("refiller_fill", tests, NULL, NULL);
+}

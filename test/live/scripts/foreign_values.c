@@ -1,0 +1,180 @@
+/* Keys that another program has written to: each call ends with an error of its own, and no connection is dropped. */
+#include <stdio.h>
+
+#include "support/fixtures/limit/asks.h"
+#include "support/fixtures/data/counters.h"
+#include "support/fixtures/data/dedups.h"
+
+#define S INT64_C(1000000)
+#define ROUNDS 15
+
+/* All numbers of all keys are ARGV[1]: those of strings as doubles, of sorted sets scores, of hashes fields. */
+static const char spoil_text[] =
+    "for _, key in ipairs(redis.call('KEYS', '*')) do\n"
+    "  local kind = redis.call('TYPE', key).ok\n"
+    "  if kind == 'string' then\n"
+    "    local bytes = struct.pack('<d', tonumber(ARGV[1]) or 0 / 0)\n"
+    "    local len = redis.call('STRLEN', key)\n"
+    "    if len % 8 == 0 then\n"
+    "      redis.call('SET', key, string.rep(bytes, len / 8), 'KEEPTTL')\n"
+    "    else\n"
+    "      redis.call('SET', key, ARGV[1], 'KEEPTTL')\n"
+    "    end\n"
+    "  elseif kind == 'zset' and ARGV[1] ~= 'nan' then\n"
+    "    for _, member in ipairs(redis.call('ZRANGE', key, 0, -1)) do\n"
+    "      redis.call('ZADD', key, ARGV[1], member)\n"
+    "    end\n"
+    "  elseif kind == 'hash' then\n"
+    "    for _, field in ipairs(redis.call('HKEYS', key)) do\n"
+    "      if field ~= 'token' then redis.call('HSET', key, field, ARGV[1]) end\n"
+    "    end\n"
+    "  end\n"
+    "end\n";
+
+static const char *const numbers[] = {"nan", "inf", "1e300", "-1.5"};
+#define NUMBERS (sizeof numbers / sizeof *numbers)
+
+static void spoil(bed_t *bed, const char *number) {
+  server_do(bed->server, "EVAL", spoil_text, "0", number, NULL);
+}
+
+/* Neither dropped nor connected again. */
+static void expect_peace(bed_t *bed) {
+  assert_int_equal(client_stats(bed).drops, 0);
+  bed_close(bed);
+}
+
+/* ---- limiters ------------------------------------------------------------------------------------------ */
+
+static void test_takes_of_a_limiter(void **state) {
+  (void)state;
+  static const belay_limit_t limits[] = {
+      {BELAY_LIMIT_BUCKET, 5, S, 5, false},
+      {BELAY_LIMIT_FIXED, 5, 60 * S, 0, false},
+      {BELAY_LIMIT_SLIDING, 5, 60 * S, 0, false},
+      {BELAY_LIMIT_LOG, 5, 60 * S, 0, false},
+  };
+  unsigned refused = 0, takes = 0;
+  bed_t *bed = bed_open(NULL);
+  for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+    belay_limiter_t *limiter = limiter_new(bed, &limits[i], 1);
+    for (unsigned n = 0; n < ROUNDS; n++, takes++) {
+      server_do(bed->server, "FLUSHALL", NULL);
+      assert_error(take(bed, limiter, "k", 1)->cause, 0);
+      spoil(bed, numbers[n % NUMBERS]);
+      int cause = take(bed, limiter, "k", 1)->cause;
+      if (cause != 0)
+        assert_error(cause, BELAY_EWRONGTYPE);
+      refused += cause != 0;
+    }
+    close_limiter(bed, limiter);
+  }
+  assert_int_equal(takes, 60);
+  assert_true(refused > 45); /* the score of a log's token is never NaN; -1.5 is long ago */
+  expect_peace(bed);
+}
+
+/* ---- dedup, counters ----------------------------------------------------------------------------------- */
+
+static void test_marks(void **state) {
+  (void)state;
+  unsigned refused = 0;
+  bed_t *bed = bed_open(NULL);
+  book_t book;
+  entry_t entry = {.status = 0};
+  book_new(&book, bed, BELAY_DEDUP_WINDOW);
+  for (unsigned n = 0; n < ROUNDS; n++) {
+    server_do(bed->server, "FLUSHALL", NULL);
+    expect_mark_once(&book, "k", "a,b", "op", "NN");
+    spoil(bed, numbers[n % NUMBERS]);
+    assert_error(begin_mark_once(&book, &entry, "k", "a,b", n % 2 == 0 ? "op" : "op2"), 0);
+    int status = end_of_entry(&entry);
+    if (status != 0 && status != BELAY_EMISMATCH)
+      assert_error(status, BELAY_EWRONGTYPE);
+    refused += status != 0;
+  }
+  assert_true(refused >= ROUNDS / 2);
+  expect_peace(bed);
+}
+
+static void test_counts(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  till_t till;
+  count_t count;
+  till_new(&till, bed, NULL);
+  for (unsigned n = 0; n < ROUNDS; n++) {
+    server_do(bed->server, "FLUSHALL", NULL);
+    expect_added(&till, "k", 5, 5);
+    expect_field_added(&till, "h", "f", 5, 5);
+    expect_once(&till, "once", 5, "op", 5);
+    spoil(bed, numbers[n % NUMBERS]);
+    expect_status(&count, BEGIN(&till, &count, add, KEY("k"), 1, on_counter_told),
+                  BELAY_EWRONGTYPE);
+    expect_status(&count, BEGIN(&till, &count, add_field, KEY("h"), KEY("f"), 1, on_counter_told),
+                  BELAY_EWRONGTYPE);
+    assert_error(BEGIN(&till, &count, add_once, KEY("once"), 5, KEY("op"), on_counter_told), 0);
+    assert_error(end_of_count(&count), BELAY_EMISMATCH);
+  }
+  expect_peace(bed);
+}
+
+/* ---- leases -------------------------------------------------------------------------------------------- */
+
+static contender_t *of_pool(bed_t *bed) {
+  belay_lock_options_t options = with_ttl(60000);
+  options.fair = true;
+  contender_t *c = contender_blank(bed, &options);
+  assert_error(belay_semaphore_new(&bed->client, 1, "pool", 4, 1, 1, &options, &c->lock), 0);
+  return c;
+}
+
+static void test_permits(void **state) {
+  (void)state;
+  unsigned refused = 0;
+  bed_t *bed = bed_open(NULL);
+  contender_t *holder = of_pool(bed), *other = of_pool(bed);
+  for (unsigned n = 0; n < ROUNDS; n++) {
+    server_do(bed->server, "FLUSHALL", NULL);
+    assert_error(try_lock(holder), 0);
+    spoil(bed, numbers[n % NUMBERS]);
+    int status = try_lock(other);
+    refused += status == BELAY_EWRONGTYPE;
+    if (status != BELAY_EWRONGTYPE)
+      fail_msg("%s: %s", numbers[n % NUMBERS], belay_err_name(status));
+    server_do(bed->server, "FLUSHALL", NULL);
+    (void)release(holder);
+  }
+  assert_int_equal(refused, ROUNDS);
+  expect_peace(bed);
+}
+
+static void test_fenced_and_fair_locks(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_lock_options_t options = with_ttl(60000);
+  options.fencing = true;
+  contender_t *fenced = contender_new(bed, "fenced", &options);
+  options.fair = true;
+  contender_t *fair = contender_new(bed, "fair", &options);
+  for (unsigned n = 0; n < ROUNDS; n++) {
+    contender_t *c = n % 2 == 0 ? fenced : fair;
+    server_do(bed->server, "FLUSHALL", NULL);
+    assert_error(try_lock(c), 0);
+    assert_error(release(c), 0);
+    spoil(bed, numbers[n % NUMBERS]);
+    assert_error(try_lock(c), BELAY_EWRONGTYPE);
+  }
+  expect_peace(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_takes_of_a_limiter),
+      cmocka_unit_test(test_marks),
+      cmocka_unit_test(test_counts),
+      cmocka_unit_test(test_permits),
+      cmocka_unit_test(test_fenced_and_fair_locks),
+  };
+  return cmocka_run_group_tests_name("foreign_values", tests, NULL, NULL);
+}

@@ -1,0 +1,123 @@
+/* The scripts of dedup by themselves: whatever a user may not do, what is refused has added nothing. */
+#include <string.h>
+
+#include "scripts.gen.h"
+#include "support/models/scripts.h"
+#include "support/base/unit.h"
+
+/* The next command that a script has a word of: call('X'. */
+static bool next_command(const char **at, char out[32]) {
+  const char *p = strstr(*at, "call('");
+  if (p == NULL)
+    return false;
+  p += strlen("call('");
+  size_t n = strcspn(p, "'");
+  assert_true(n < 32);
+  out[0] = '-';
+  memcpy(out + 1, p, n);
+  out[n + 1] = '\0';
+  *at = p + n;
+  return true;
+}
+
+typedef struct scene {
+  const belay__script_t *script;
+  script_input_t input;
+} scene_t;
+
+#define FP "0123456789abcdef"
+
+static const scene_t scenes[] = {
+    {&belay__script_dedup_mark, {{"s", "op"}, {"s", "60000", "0", "60000", FP, "a", "b"}}},
+    {&belay__script_dedup_mark, {{"new"}, {"s", "60000", "1", "0", "", "a"}}},
+    {&belay__script_dedup_mark, {{"h", "op"}, {"c", "60000", "1", "60000", FP, "z"}}},
+    {&belay__script_dedup_mark, {{"new"}, {"c", "60000", "0", "0", "", "a"}}},
+    {&belay__script_dedup_mark,
+     {{"new", "op"}, {"b", "60000", "0", "60000", FP, "SET", "u1", "1", "1"}}},
+    {&belay__script_dedup_window_mark,
+     {{"w", "op"}, {"60000", "1", "3", "0", "60000", FP, "new", "b"}}},
+    {&belay__script_dedup_window_mark, {{"w"}, {"60000", "1", "2", "1", "0", "", "new", "c"}}},
+    {&belay__script_dedup_window_mark, {{"old"}, {"60000", "1", "2", "1", "0", "", "new"}}},
+    {&belay__script_dedup_window_mark, {{"new"}, {"60000", "0", "2", "0", "0", "", "a"}}},
+    {&belay__script_dedup_window_forget, {{"w"}, {"b"}}},
+    {&belay__script_dedup_store, {{"new", "s", "t"}, {"u", "60000"}}},
+    {&belay__script_dedup_store, {{"t", "s", "t"}, {"d", "60000"}}},
+    {&belay__script_dedup_merge, {{"new", "h"}, {"60000", "0"}}},
+    {&belay__script_dedup_merge, {{"i", "h"}, {"60000", "1"}}},
+};
+
+static const server_options_t with_digest = {.arguments = {"--enable-debug-command", "yes"}};
+
+static void set_scene(server_t *server) {
+  static const char set[] =
+      "redis.call('SADD', 's', 'a', 'c') redis.call('SADD', 't', 'a', 'd') "
+      "redis.call('PFADD', 'h', 'a') redis.call('PFADD', 'i', 'b') "
+      "redis.call('PFCOUNT', 'h') redis.call('PFCOUNT', 'i') "
+      "redis.call('ZADD', 'w', 2000000000000, 'a', 2000000000001, 'b') "
+      "redis.call('ZADD', 'w', 1600000000000, 'x') redis.call('ZADD', 'old', 1600000000000, 'x') "
+      "for _, key in ipairs({'s', 't', 'h', 'i', 'w', 'old'}) do "
+      "redis.call('PEXPIRE', key, 9000000000000) end return 1";
+  server_do(server, "FLUSHALL", NULL);
+  server_do(server, "EVAL", set, "0", NULL);
+}
+
+/* What does not count may have been thrown out, and an empty answer is none. */
+static uint64_t what_counts(server_t *server) {
+  server_do(server, "DEL", "op", NULL);
+  server_do(server, "ZREM", "w", "x", NULL);
+  server_do(server, "ZREM", "old", "x", NULL);
+  return server_digest(server);
+}
+
+static void test_what_is_refused_has_done_nothing(void **state) {
+  (void)state;
+  unsigned refusals = 0;
+  server_t *server = server_start(&with_digest);
+  set_scene(server);
+  uint64_t before = what_counts(server);
+  for (size_t i = 0; i < sizeof scenes / sizeof *scenes; i++) {
+    char right[32];
+    for (const char *at = scenes[i].script->text; next_command(&at, right);) {
+      set_scene(server);
+      server_do(server, "ACL", "SETUSER", "default", right, NULL);
+      bool refused = script_run(server, scenes[i].script, &scenes[i].input)->type == RESP_ERROR;
+      server_do(server, "ACL", "SETUSER", "default", "+@all", NULL);
+      expect_ttls(server);
+      if (refused)
+        if (what_counts(server) != before)
+          fail_msg("%s, %s", scenes[i].script->name, right);
+      refusals += refused;
+    }
+    set_scene(server);
+    assert_int_not_equal(script_run(server, scenes[i].script, &scenes[i].input)->type, RESP_ERROR);
+    assert_false(what_counts(server) == before); /* each of them does something */
+  }
+  print_message("%u refusals\n", refusals);
+  assert_true(refusals > 2 * sizeof scenes / sizeof *scenes);
+  server_stop(server);
+}
+
+/* Who adds is refused, whatever is there, and nothing is done. */
+static void test_a_full_server_takes_nothing(void **state) {
+  (void)state;
+  server_t *server = server_start(&with_digest);
+  for (size_t i = 0; i < sizeof scenes / sizeof *scenes; i++) {
+    if (scenes[i].script == &belay__script_dedup_window_forget)
+      continue;
+    set_scene(server);
+    uint64_t before = server_digest(server);
+    server_do(server, "CONFIG", "SET", "maxmemory", "1", NULL);
+    script_refused(server, scenes[i].script, &scenes[i].input, "OOM");
+    server_do(server, "CONFIG", "SET", "maxmemory", "0", NULL);
+    assert_true(server_digest(server) == before);
+  }
+  server_stop(server);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_what_is_refused_has_done_nothing),
+      cmocka_unit_test(test_a_full_server_takes_nothing),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,362 @@
+/* The barrier: exactly so many parties pass at a time, all in the same generation, whoever gives up or closes. */
+#include "support/fixtures/lease/parties.h"
+
+/* Whatever is left is forgotten by itself. */
+static void expect_ttls(bed_t *bed) {
+  static const char *const keys[] = {KEY, PARTIES, KEY "::passed", KEY "::opened"};
+  int64_t n = 0;
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+    int64_t ttl = server_integer(bed->server, "PTTL", keys[i], NULL);
+    assert_true(ttl == -2 || ttl > 0);
+    n += ttl > 0;
+  }
+  assert_int_equal(server_keys(bed->server), n);
+}
+
+/* ---- passing --------------------------------------------------------------------------------------------- */
+
+static void test_all_pass_when_all_have_come(void **state) {
+  (void)state;
+  enum { N = 5, GENERATIONS = 20 };
+  bed_t *bed = bed_open(NULL);
+  party_t p[N];
+  for (int i = 0; i < N; i++)
+    party_new(&p[i], bed, N);
+  for (unsigned g = 1; g <= GENERATIONS; g++) {
+    for (int i = 0; i + 1 < N; i++)
+      assert_error(begin_barrier_wait(&p[i], BELAY_FOREVER), 0);
+    assert_error(begin_barrier_wait(&p[0], BELAY_FOREVER), BELAY_ESTATE);
+    bed_until(bed, there(bed) == N - 1);
+    if (g % 5 == 0)
+      bed_run_for(bed, 100);
+    for (int i = 0; i < N; i++)
+      assert_int_equal(p[i].ended, g - 1);
+    assert_error(begin_barrier_wait(&p[N - 1], BELAY_FOREVER), 0);
+    for (int i = 0; i < N; i++) {
+      assert_error(end_of_barrier_wait(&p[i]), 0);
+      assert_int_equal(p[i].generation, g);
+    }
+    assert_int_equal(there(bed), 0);
+  }
+  expect_ttls(bed);
+  bed_close(bed);
+}
+
+static void test_one_party_is_enough_for_a_barrier_of_one(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  party_t p;
+  party_new(&p, bed, 1);
+  for (unsigned g = 1; g <= 3; g++) {
+    assert_error(barrier_wait_for(&p, 0), 0);
+    assert_int_equal(p.generation, g);
+  }
+  bed_close(bed);
+}
+
+static void test_more_than_it_opens_for_wait_for_the_next(void **state) {
+  (void)state;
+  enum { N = 7, COUNT = 3 };
+  bed_t *bed = bed_open(NULL);
+  party_t p[N];
+  unsigned passed[4] = {0};
+  for (int i = 0; i < N; i++) {
+    party_new(&p[i], bed, COUNT);
+    assert_error(begin_barrier_wait(&p[i], 1000 * slow()), 0);
+  }
+  for (int i = 0; i < N; i++) {
+    int status = end_of_barrier_wait(&p[i]);
+    assert_true(p[i].generation <= 2);
+    passed[p[i].generation]++;
+    assert_error(status, p[i].generation > 0 ? 0 : BELAY_ETIMEDOUT);
+  }
+  assert_int_equal(passed[1], COUNT);
+  assert_int_equal(passed[2], COUNT);
+  assert_int_equal(passed[0], N - 2 * COUNT);
+  assert_int_equal(there(bed), 0);
+  bed_close(bed);
+}
+
+static void test_who_waits_is_told(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
+  belay_latch_options_t options = barrier_options(2);
+  options.retry_min_ms = options.retry_max_ms = 60000;
+  options.waiter_ttl_ms = 180000;
+  party_t one, other;
+  party_of(&one, bed, bed->client, &options);
+  party_of(&other, bed, client, &options);
+  begin_and_come(&one, BELAY_FOREVER);
+  bed_run_for(bed, 200 * slow());
+  int64_t began = clock_now();
+  assert_error(barrier_wait_for(&other, BELAY_FOREVER), 0);
+  assert_error(end_of_barrier_wait(&one), 0);
+  assert_between(clock_since_ms(began), 0, 1000 * slow());
+  bed_close(bed);
+}
+
+/* ---- not passing ----------------------------------------------------------------------------------------- */
+
+static void test_who_stops_waiting_has_not_come(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  party_t one, other;
+  party_new(&one, bed, 2);
+  party_new(&other, bed, 2);
+  int64_t began = clock_now();
+  assert_error(barrier_wait_for(&one, 200), BELAY_ETIMEDOUT);
+  assert_between(clock_since_ms(began), 198, 200 + 200 * slow());
+  assert_error(barrier_wait_for(&one, 0), BELAY_ETIMEDOUT);
+  assert_error(belay_barrier_cancel(one.barrier), BELAY_ESTATE);
+  begin_and_come(&one, BELAY_FOREVER);
+  assert_error(belay_barrier_cancel(one.barrier), 0);
+  assert_error(end_of_barrier_wait(&one), BELAY_ECANCELED);
+  assert_int_equal(there(bed), 0);
+  begin_and_come(&one, BELAY_FOREVER);
+  assert_error(begin_close_barrier(&one), 0);
+  bed_until(bed, one.closed == 1);
+  assert_error(one.status, BELAY_ECANCELED);
+  assert_error(barrier_wait_for(&other, 100), BELAY_ETIMEDOUT);
+  assert_int_equal(there(bed), 0);
+  expect_ttls(bed);
+  bed_close(bed);
+}
+
+/* It opens while one of them gives up: either both pass or none. */
+static void test_giving_up_too_late_is_passing(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
+  belay_latch_options_t options = barrier_options(2);
+  unsigned passed = 0, withdrawn = 0;
+  for (int i = 0; i < 36; i++) {
+    party_t one, other;
+    party_of(&one, bed, bed->client, &options);
+    party_of(&other, bed, client, &options);
+    begin_and_come(&one, BELAY_FOREVER);
+    bed_run_for(bed, i % 3 == 0 ? 20 : 0);
+    assert_error(begin_barrier_wait(&other, 120 * slow()), 0);
+    if (i % 2 == 0)
+      assert_error(belay_barrier_cancel(one.barrier), 0);
+    else
+      assert_error(begin_close_barrier(&one), 0);
+    bed_until(bed, one.ended == 1 && other.ended == 1);
+    assert_error(other.status, one.status == 0 ? 0 : BELAY_ETIMEDOUT);
+    assert_int_equal(one.generation, other.generation);
+    if (one.status != 0)
+      assert_error(one.status, BELAY_ECANCELED);
+    passed += one.status == 0;
+    withdrawn += one.status != 0;
+  }
+  print_message("%u passed, %u withdrew\n", passed, withdrawn);
+  assert_int_equal(there(bed), 0);
+  bed_close(bed);
+}
+
+/* The other one has come, and our cancel waits behind that in the server's socket. */
+static void test_a_withdrawal_behind_the_opening_is_too_late(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
+  belay_client_stats_t stats;
+  belay_latch_options_t options = barrier_options(2);
+  party_t one, other;
+  party_of(&one, bed, bed->client, &options);
+  party_of(&other, bed, client, &options);
+  assert_error(barrier_wait_for(&other, 0), BELAY_ETIMEDOUT); /* connected */
+  begin_and_come(&one, BELAY_FOREVER);
+  server_pause(bed->server);
+  belay_client_stats(client, &stats);
+  uint64_t before = stats.writes;
+  assert_error(begin_barrier_wait(&other, BELAY_FOREVER), 0);
+  do {
+    bed_run_for(bed, 5);
+    belay_client_stats(client, &stats);
+  } while (stats.writes == before);
+  server_resume(bed->server);
+  server_do(bed->server, "PING", NULL); /* it has read what was there */
+  assert_error(belay_barrier_cancel(one.barrier), 0);
+  assert_error(end_of_barrier_wait(&one), 0);
+  assert_error(end_of_barrier_wait(&other), 0);
+  assert_int_equal(one.generation, 1);
+  assert_int_equal(other.generation, 1);
+  bed_close(bed);
+}
+
+static void test_who_cannot_withdraw_does_not_know(void **state) {
+  (void)state;
+  belay_client_options_t client = client_options();
+  client.timeout_ms = prompt_ms();
+  bed_t *bed = bed_open(&client);
+  belay_latch_options_t options = barrier_options(2);
+  options.waiter_ttl_ms = 500 * slow();
+  party_t p, other;
+  party_of(&p, bed, bed->client, &options);
+  party_of(&other, bed, bed->client, &options);
+  begin_and_come(&p, BELAY_FOREVER);
+  server_pause(bed->server);
+  assert_error(belay_barrier_cancel(p.barrier), 0);
+  assert_error(end_of_barrier_wait(&p), BELAY_EUNKNOWN);
+  assert_error(barrier_wait_for(&p, 300 * slow()), BELAY_EUNKNOWN);
+  server_resume(bed->server);
+  bed_settle(bed);
+  assert_error(barrier_wait_for(&other, 50),
+               BELAY_ETIMEDOUT); /* what lay in its socket was withdrawn, too */
+  server_kill(bed->server);
+  bed_run_for(bed, 50);
+  assert_error(barrier_wait_for(&p, 300 * slow()), BELAY_EUNREACHABLE); /* nothing was ever sent */
+  server_restart(bed->server);
+  bed_close(bed);
+}
+
+static void test_all_must_have_the_same_count(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  party_t two, three;
+  party_new(&two, bed, 2);
+  party_new(&three, bed, 3);
+  begin_and_come(&two, BELAY_FOREVER);
+  assert_error(barrier_wait_for(&three, BELAY_FOREVER), BELAY_EMISMATCH);
+  assert_int_equal(there(bed), 1);
+  assert_int_equal(two.ended, 0);
+  bed_close(bed);
+}
+
+static void test_a_key_that_holds_something_else(void **state) {
+  (void)state;
+  static const char *const keys[] = {KEY, PARTIES, KEY "::passed", KEY "::opened"};
+  bed_t *bed = bed_open(NULL);
+  party_t p;
+  party_new(&p, bed, 2);
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+    server_do(bed->server, "FLUSHALL", NULL);
+    server_do(bed->server, "SET", keys[i], "something else", NULL);
+    assert_error(barrier_wait_for(&p, BELAY_FOREVER), BELAY_EWRONGTYPE);
+    assert_int_equal(server_keys(bed->server), 1); /* nothing was done */
+  }
+  bed_close(bed);
+}
+
+static void test_it_is_forgotten_so_long_after_its_last_use(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_latch_options_t options = barrier_options(1);
+  options.ttl_ms = 1000;
+  options.waiter_ttl_ms = 500;
+  party_t p;
+  party_of(&p, bed, bed->client, &options);
+  for (unsigned g = 1; g <= 3; g++) {
+    assert_error(barrier_wait_for(&p, BELAY_FOREVER), 0);
+    assert_int_equal(p.generation, g);
+    assert_between(server_integer(bed->server, "PTTL", KEY, NULL), 1, 1000);
+  }
+  bed_until(bed, server_integer(bed->server, "EXISTS", KEY, NULL) == 0);
+  assert_error(barrier_wait_for(&p, BELAY_FOREVER), 0);
+  assert_int_equal(p.generation, 1);
+  expect_ttls(bed);
+  bed_close(bed);
+}
+
+/* ---- closing --------------------------------------------------------------------------------------------- */
+
+static void close_it(party_t *p) {
+  p->then = NULL;
+  assert_error(begin_close_barrier(p), 0);
+  assert_error(begin_close_barrier(p), BELAY_ECLOSING);
+  assert_error(begin_barrier_wait(p, 0), BELAY_ECLOSING);
+  assert_error(belay_barrier_cancel(p->barrier), BELAY_ECLOSING);
+}
+
+static void close_client(party_t *p) {
+  p->then = NULL;
+  assert_error(begin_client_close(p->bed), 0);
+}
+
+static void close_everything(party_t *p) {
+  p->then = NULL;
+  assert_error(begin_belay_close(p->bed), 0);
+}
+
+static void (*const closes[])(party_t *p) = {close_it, close_client, close_everything};
+
+static void test_closing_while_it_waits(void **state) {
+  (void)state;
+  for (int paused = 0; paused < 2; paused++)
+    for (size_t i = 0; i < sizeof closes / sizeof *closes; i++) {
+      belay_client_options_t options = client_options();
+      options.close_timeout_ms = 300 * slow();
+      bed_t *bed = bed_open(&options);
+      party_t p;
+      party_new(&p, bed, 2);
+      begin_and_come(&p, BELAY_FOREVER);
+      bed_run_for(bed, 30);
+      if (paused)
+        server_pause(bed->server);
+      int64_t began = clock_now();
+      closes[i](&p);
+      bed_until(bed, p.ended == 1);
+      assert_between(clock_since_ms(began), 0, options.close_timeout_ms + lag());
+      assert_error(p.status, paused ? BELAY_EUNKNOWN : BELAY_ECANCELED);
+      server_resume(bed->server);
+      if (!paused)
+        assert_int_equal(there(bed), 0);
+      bed_close(bed);
+    }
+}
+
+static void test_closing_in_the_callback(void **state) {
+  (void)state;
+  for (int opens = 0; opens < 2; opens++)
+    for (size_t i = 0; i < sizeof closes / sizeof *closes; i++) {
+      bed_t *bed = bed_open(NULL);
+      party_t p;
+      party_new(&p, bed, opens ? 1 : 2);
+      p.then = closes[i];
+      assert_error(begin_barrier_wait(&p, 20), 0);
+      bed_until(bed, p.ended == 1);
+      assert_error(p.status, opens ? 0 : BELAY_ETIMEDOUT);
+      bed_close(bed);
+    }
+}
+
+static void test_bad_calls(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  party_t p;
+  belay_barrier_t *barrier = NULL;
+  belay_latch_options_t options = barrier_options(BELAY_BARRIER_COUNT_MAX + 1);
+  assert_error(belay_barrier_new(bed->client, "gate", 4, &options, &barrier), BELAY_EINVAL);
+  assert_error(belay_barrier_new(bed->client, "gate", 4, NULL, NULL), BELAY_EINVAL);
+  assert_error(belay_barrier_new(NULL, "gate", 4, NULL, &barrier), BELAY_EINVAL);
+  party_new(&p, bed, 2);
+  assert_error(begin_barrier_wait(&p, -3), BELAY_EINVAL);
+  assert_error(belay_barrier_wait(p.barrier, 0, NULL), BELAY_EINVAL);
+  assert_error(belay_barrier_wait(NULL, 0, on_barrier_ended), BELAY_EINVAL);
+  assert_error(belay_barrier_cancel(NULL), BELAY_EINVAL);
+  assert_error(belay_barrier_close(NULL, NULL), BELAY_EINVAL);
+  assert_null(belay_barrier_data(NULL));
+  bed_run_for(bed, 20);
+  assert_int_equal(server_keys(bed->server), 0);
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_all_pass_when_all_have_come),
+      cmocka_unit_test(test_one_party_is_enough_for_a_barrier_of_one),
+      cmocka_unit_test(test_more_than_it_opens_for_wait_for_the_next),
+      cmocka_unit_test(test_who_waits_is_told),
+      cmocka_unit_test(test_who_stops_waiting_has_not_come),
+      cmocka_unit_test(test_giving_up_too_late_is_passing),
+      cmocka_unit_test(test_a_withdrawal_behind_the_opening_is_too_late),
+      cmocka_unit_test(test_who_cannot_withdraw_does_not_know),
+      cmocka_unit_test(test_all_must_have_the_same_count),
+      cmocka_unit_test(test_a_key_that_holds_something_else),
+      cmocka_unit_test(test_it_is_forgotten_so_long_after_its_last_use),
+      cmocka_unit_test(test_closing_while_it_waits),
+      cmocka_unit_test(test_closing_in_the_callback),
+      cmocka_unit_test(test_bad_calls),
+  };
+  return cmocka_run_group_tests_name("barrier", tests, NULL, NULL);
+}

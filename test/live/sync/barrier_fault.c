@@ -1,0 +1,284 @@
+/* The barrier when parties die, answers and messages are lost, and servers forget. */
+#include <signal.h>
+#include <stdio.h>
+
+#include "scripts.gen.h"
+#include "support/fixtures/lease/parties.h"
+#include "support/servers/process.h"
+#include "support/deployments/relay.h"
+
+/* ---- dying ----------------------------------------------------------------------------------------------- */
+
+/* Comes again and again, and tells of each generation. */
+static int play_party(const char *url, const char *count, const char *times) {
+  bed_t *bed = bed_open_at(url, NULL);
+  belay_latch_options_t options = barrier_options((unsigned)atoi(count));
+  options.waiter_ttl_ms = 1000 * slow();
+  party_t p;
+  party_of(&p, bed, bed->client, &options);
+  for (int i = 0; i < atoi(times); i++) {
+    assert_error(barrier_wait_for(&p, BELAY_FOREVER), 0);
+    printf("%llu\n", (unsigned long long)p.generation);
+    fflush(stdout);
+  }
+  bed_close(bed);
+  return 0;
+}
+
+static process_t start_party(bed_t *bed, const char *count, const char *times) {
+  const char *argv[] = {process_self(), "--party", server_url(bed->server), count, times, NULL};
+  return process_start(argv);
+}
+
+static unsigned generation_of(process_t *process) {
+  char line[64];
+  assert_true(process_read_line(process, line, sizeof line));
+  return (unsigned)atoi(line);
+}
+
+static void test_processes_pass_together(void **state) {
+  (void)state;
+  enum { N = 4, GENERATIONS = 25 };
+  bed_t *bed = bed_open(NULL);
+  process_t process[N];
+  for (int i = 0; i < N; i++)
+    process[i] = start_party(bed, "4", "25");
+  for (unsigned g = 1; g <= GENERATIONS; g++)
+    for (int i = 0; i < N; i++)
+      assert_int_equal(generation_of(&process[i]), g);
+  for (int i = 0; i < N; i++)
+    assert_int_equal(process_wait(&process[i]), 0);
+  assert_int_equal(there(bed), 0);
+  bed_close(bed);
+}
+
+static void test_a_party_that_died_counts_no_longer_than_its_place(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  party_t one, other;
+  belay_latch_options_t options = barrier_options(3);
+  options.waiter_ttl_ms = 1000 * slow();
+  party_of(&one, bed, bed->client, &options);
+  party_of(&other, bed, bed->client, &options);
+  process_t process = start_party(bed, "3", "1");
+  bed_until(bed, there(bed) == 1);
+  process_kill(&process, SIGKILL);
+  assert_int_equal(process_wait(&process), -SIGKILL);
+  int64_t died = clock_now();
+  begin_and_come(&one, BELAY_FOREVER);
+  bed_until(bed, there(bed) == 1); /* its place is swept, ours is renewed */
+  assert_between(clock_since_ms(died), 0, 3000 * slow());
+  bed_run_for(bed, 1500 * slow());
+  begin_and_come(&other, BELAY_FOREVER);
+  assert_int_equal(one.ended + other.ended, 0);
+  process = start_party(bed, "3", "1");
+  assert_int_equal(generation_of(&process), 1);
+  assert_int_equal(process_wait(&process), 0);
+  assert_error(end_of_barrier_wait(&one), 0);
+  assert_error(end_of_barrier_wait(&other), 0);
+  bed_close(bed);
+}
+
+/* Whoever hears nothing asks again, and learns which generation it was one of. */
+static void test_lost_answers(void **state) {
+  (void)state;
+  server_t *server = server_start(NULL);
+  relay_t *relay = relay_start(server_path(server));
+  belay_client_options_t options = client_options();
+  options.stall_timeout_ms = 300 * slow();
+  options.timeout_ms = 300 * slow();
+  options.reconnect_max_ms = 50;
+  bed_t *bed = bed_open_at(relay_url(relay), &options);
+  bed->server = server;
+  belay_client_t *near = bed_connect(bed, server_url(server), NULL);
+  belay_latch_options_t terms = barrier_options(2);
+  terms.waiter_ttl_ms = 10000 * slow();
+  party_t far, other;
+  party_of(&far, bed, bed->client, &terms);
+  party_of(&other, bed, near, &terms);
+  for (unsigned g = 1; g <= 16; g++) {
+    party_t *last = g % 2 == 0 ? &far : &other, *first = g % 2 == 0 ? &other : &far;
+    begin_and_come(first, BELAY_FOREVER);
+    relay_delay(relay, 20);
+    assert_error(begin_barrier_wait(last, BELAY_FOREVER), 0);
+    bed_run_for(bed, g % 3 * 13);
+    if (g % 4 == 3)
+      relay_silence(relay);
+    else
+      relay_cut(relay);
+    relay_delay(relay, 0);
+    assert_error(end_of_barrier_wait(&far), 0);
+    assert_error(end_of_barrier_wait(&other), 0);
+    assert_int_equal(far.generation, g);
+    assert_int_equal(other.generation, g);
+    assert_int_equal(there(bed), 0);
+  }
+  bed_close(bed);
+  relay_stop(relay);
+}
+
+/* What was sent on a connection that is gone may be executed after the withdrawal that came on the next one. */
+static void test_a_coming_that_comes_after_its_withdrawal(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  party_t one, other;
+  char id[256];
+  party_new(&one, bed, 2);
+  party_new(&other, bed, 2);
+  begin_and_come(&one, BELAY_FOREVER);
+  const resp_t *who = server_ask(bed->server, "ZRANGE", PARTIES, "0", "-1", NULL);
+  assert_int_equal(who->count, 1);
+  snprintf(id, sizeof id, "%s", who->items[0]->str);
+  assert_error(belay_barrier_cancel(one.barrier), 0);
+  assert_error(end_of_barrier_wait(&one), BELAY_ECANCELED);
+  for (int i = 0; i < 2; i++)
+    assert_int_equal(server_integer(bed->server, "EVAL", belay__script_barrier_arrive.text, "4",
+                                    KEY, PARTIES, KEY "::passed", KEY "::opened", "2", "10000", id,
+                                    "10000", "60000", "", "", NULL),
+                     -1);
+  assert_int_equal(there(bed), 0);
+  assert_error(barrier_wait_for(&other, 0), BELAY_ETIMEDOUT);
+  bed_close(bed);
+}
+
+static void test_who_asks_rarely_keeps_its_place(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_latch_options_t options = barrier_options(2);
+  options.retry_min_ms = options.retry_max_ms = 60000;
+  options.waiter_ttl_ms = kept_ttl();
+  party_t one, other;
+  party_of(&one, bed, bed->client, &options);
+  party_of(&other, bed, bed->client, &options);
+  begin_and_come(&one, BELAY_FOREVER);
+  bed_run_for(bed, 2 * options.waiter_ttl_ms);
+  assert_error(barrier_wait_for(&other, 0), 0);
+  assert_error(end_of_barrier_wait(&one), 0);
+  bed_close(bed);
+}
+
+static void test_lost_messages_cost_a_poll(void **state) {
+  (void)state;
+  enum { N = 3 };
+  bed_t *bed = bed_open(NULL);
+  party_t p[N];
+  for (int i = 0; i < N; i++)
+    party_new(&p[i], bed, N);
+  for (unsigned g = 1; g <= 10; g++) {
+    for (int i = 0; i + 1 < N; i++)
+      begin_and_come(&p[i], BELAY_FOREVER);
+    server_do(bed->server, "CLIENT", "KILL", "TYPE", "pubsub", NULL);
+    int64_t began = clock_now();
+    assert_error(begin_barrier_wait(&p[N - 1], BELAY_FOREVER), 0);
+    for (int i = 0; i < N; i++) {
+      assert_error(end_of_barrier_wait(&p[i]), 0);
+      assert_int_equal(p[i].generation, g);
+    }
+    assert_between(clock_since_ms(began), 0, 1000 * slow());
+  }
+  bed_close(bed);
+}
+
+static void test_a_server_that_forgets_everything(void **state) {
+  (void)state;
+  belay_client_options_t client = client_options();
+  client.reconnect_max_ms = 50;
+  bed_t *bed = bed_open(&client);
+  party_t one, other;
+  party_new(&one, bed, 2);
+  party_new(&other, bed, 2);
+  begin_and_come(&one, BELAY_FOREVER);
+  server_do(bed->server, "FLUSHALL", NULL);
+  bed_until(bed, there(bed) == 1); /* it has come again */
+  server_do(bed->server, "SCRIPT", "FLUSH", NULL);
+  bed_run_for(bed, 500);
+  server_kill(bed->server);
+  bed_run_for(bed, 200);
+  server_restart(bed->server);
+  bed_until(bed, there(bed) == 1);
+  assert_int_equal(one.ended, 0);
+  assert_error(barrier_wait_for(&other, BELAY_FOREVER), 0);
+  assert_error(end_of_barrier_wait(&one), 0);
+  assert_int_equal(one.generation, 1);
+  bed_close(bed);
+}
+
+static int64_t passed(bed_t *bed) {
+  return server_integer(bed->server, "ZCARD", KEY "::passed", NULL);
+}
+
+/* What is remembered of those who have passed does not grow for ever, nor with every wait. */
+static void test_who_has_passed_is_forgotten(void **state) {
+  (void)state;
+  enum { PARTIES_SEEN = 5 };
+  bed_t *bed = bed_open(NULL);
+  party_t p[PARTIES_SEEN];
+  for (int i = 0; i < PARTIES_SEEN; i++) {
+    party_new(&p[i], bed, 1);
+    for (int k = 0; k < 20; k++)
+      assert_error(barrier_wait_for(&p[i], 0), 0);
+    assert_int_equal(passed(bed), i + 1);
+  }
+  assert_int_equal(p[4].generation, 100);
+  assert_between(server_integer(bed->server, "ZCARD", KEY "::opened", NULL), 1, 5 * slow());
+  server_do(bed->server, "DEL", KEY "::opened", NULL);
+  server_do(bed->server, "ZADD", KEY "::opened", "1000", "20", "2000", "60",
+            NULL); /* as if it had been long ago */
+  int64_t now =
+      server_integer(bed->server, "EVAL", "return redis.call('TIME')[1] * 1000", "0", NULL);
+  char text[24];
+  snprintf(text, sizeof text, "%lld", (long long)now);
+  server_do(bed->server, "ZADD", KEY "::opened", text, "80", NULL);
+  server_do(bed->server, "ZADD", KEY "::passed", "-1000", "withdrawn", NULL);
+  assert_error(barrier_wait_for(&p[4], 0), 0);
+  assert_int_equal(p[4].generation, 101);
+  assert_int_equal(passed(bed), 2); /* the one that passed in 80, and this one */
+  server_do(bed->server, "ZADD", KEY "::passed", "-1000", "withdrawn", NULL);
+  server_do(bed->server, "DEL", KEY "::opened", NULL);
+  assert_error(barrier_wait_for(&p[0], 0), 0);
+  assert_int_equal(passed(bed), 1);
+  server_do(bed->server, "ZADD", KEY "::passed", "-1000", "withdrawn", NULL);
+  party_t more;
+  belay_latch_options_t options = barrier_options(2);
+  server_do(bed->server, "DEL", KEY, NULL);
+  party_of(&more, bed, bed->client, &options);
+  assert_error(barrier_wait_for(&more, 0), BELAY_ETIMEDOUT);
+  assert_int_equal(passed(bed), 2);
+  bed_close(bed);
+}
+
+/* Of a wait of which an answer was lost something may come late: it is remembered. */
+static void test_what_may_come_late_is_remembered(void **state) {
+  (void)state;
+  belay_client_options_t client = client_options();
+  client.timeout_ms = prompt_ms();
+  bed_t *bed = bed_open(&client);
+  party_t p;
+  party_new(&p, bed, 1);
+  assert_error(barrier_wait_for(&p, 0), 0);
+  server_pause(bed->server);
+  assert_error(barrier_wait_for(&p, 0), BELAY_EUNKNOWN);
+  server_resume(bed->server);
+  bed_until(bed, passed(bed) == 1);
+  for (int i = 0; i < 5; i++)
+    assert_error(barrier_wait_for(&p, 0), 0);
+  assert_int_equal(passed(bed), 2);
+  bed_close(bed);
+}
+
+int main(int argc, char **argv) {
+  if (argc == 5 && strcmp(argv[1], "--party") == 0)
+    return play_party(argv[2], argv[3], argv[4]);
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_processes_pass_together),
+      cmocka_unit_test(test_a_party_that_died_counts_no_longer_than_its_place),
+      cmocka_unit_test(test_lost_answers),
+      cmocka_unit_test(test_a_coming_that_comes_after_its_withdrawal),
+      cmocka_unit_test(test_who_asks_rarely_keeps_its_place),
+      cmocka_unit_test(test_lost_messages_cost_a_poll),
+      cmocka_unit_test(test_a_server_that_forgets_everything),
+      cmocka_unit_test(test_who_has_passed_is_forgotten),
+      cmocka_unit_test(test_what_may_come_late_is_remembered),
+  };
+  return cmocka_run_group_tests_name("barrier_fault", tests, NULL, NULL);
+}

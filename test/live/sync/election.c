@@ -1,0 +1,376 @@
+/* The election: one leader at a time, in terms that grow, whoever resigns or is deposed; and who watches sees each
+ * that leads for long enough. */
+#include "support/fixtures/lease/persons.h"
+#include "support/deployments/relay.h"
+
+/* ---- being elected ---------------------------------------------------------------------------------------- */
+
+static void test_a_candidate_is_elected(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  person_t *p = person_new(bed, "me");
+  assert_true(belay_election_term(p->election) == 0);
+  assert_error(begin_resign(p), BELAY_ESTATE);
+  assert_error(campaign(p), 0);
+  assert_error(campaign(p), BELAY_ESTATE);
+  bed_until(bed, p->elected == 1);
+  assert_error(campaign(p), BELAY_ESTATE);
+  assert_true(p->term > 0 && belay_election_term(p->election) == p->term);
+  assert_between(belay_election_remaining_us(p->election), 1, 2000000 * slow());
+  bed_run_for(bed, 3000 * slow()); /* longer than a ttl */
+  assert_true(belay_election_term(p->election) == p->term);
+  assert_string_equal(server_string(bed->server, "HGET", KEY "::fence", "value", NULL), "me");
+  assert_error(resign(p), 0);
+  assert_true(belay_election_term(p->election) == 0);
+  assert_int_equal(server_integer(bed->server, "EXISTS", KEY, NULL), 0);
+  assert_true(server_integer(bed->server, "PTTL", KEY "::fence", NULL) > 0);
+  assert_int_equal(p->deposed, 0);
+  uint64_t before = p->term;
+  lead(p);
+  assert_true(p->term > before);
+  bed_close(bed);
+  assert_int_equal(p->deposed, 0);
+  person_free(p);
+}
+
+static void test_who_resigns_hands_over(void **state) {
+  (void)state;
+  enum { N = 3 };
+  bed_t *bed = bed_open(NULL);
+  belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
+  belay_election_options_t options = election_options(10000, NULL);
+  options.retry_min_ms = options.retry_max_ms = options.backoff_max_ms = 60000;
+  person_t *p[N], *watcher = person_of(bed, client, &options);
+  assert_error(observe(watcher, 1), 0);
+  for (int i = 0; i < N; i++) {
+    p[i] = person_of(bed, i < 2 ? bed->client : client, &options);
+    assert_error(campaign(p[i]), 0);
+  }
+  uint64_t term = 0;
+  for (int round = 0, last = -1; round < 12; round++) {
+    int leader = -1;
+    int64_t began = clock_now();
+    while (leader < 0) {
+      bed_run_for(bed, 2);
+      for (int i = 0; i < N; i++)
+        if (belay_election_term(p[i]->election) > 0)
+          leader = i;
+      assert_true(clock_since_ms(began) < 5000 * slow()); /* it was told: no poll is due */
+    }
+    for (int i = 0; i < N; i++)
+      assert_true(i == leader || belay_election_term(p[i]->election) == 0);
+    assert_true(p[leader]->term > term);
+    term = p[leader]->term;
+    bed_until(bed, sees(watcher, term));
+    bed_run_for(bed, 50);
+    assert_error(resign(p[leader]), 0);
+    if (last >= 0)
+      assert_error(campaign(p[last]), 0);
+    last = leader; /* does not stand for the next term */
+  }
+  bed_close(bed);
+  for (int i = 0; i < N; i++)
+    person_free(p[i]);
+  person_free(watcher);
+}
+
+static void test_who_stands_can_resign(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  person_t *leader = person_new(bed, "a"), *p = person_new(bed, "b");
+  lead(leader);
+  assert_error(campaign(p), 0);
+  bed_run_for(bed, 100);
+  assert_error(begin_resign(p), 0);
+  assert_int_equal(p->campaigned, 0);
+  assert_error(begin_resign(p), BELAY_ESTATE);
+  bed_until(bed, p->resigned == 1);
+  assert_error(p->resign_status, 0);
+  assert_int_equal(p->campaigned, 1);
+  assert_error(p->campaign_status, BELAY_ECANCELED);
+  assert_error(campaign(p), 0);
+  assert_error(belay_election_resign(p->election, NULL), 0);
+  bed_until(bed, p->campaigned == 2);
+  assert_int_equal(p->elected, 0);
+  assert_error(belay_election_resign(leader->election, NULL), 0);
+  bed_until(bed, server_integer(bed->server, "EXISTS", KEY, NULL) == 0);
+  assert_error(belay_election_campaign(p->election, NULL), 0);
+  bed_until(bed, p->elected == 1);
+  bed_close(bed);
+  person_free(p);
+  person_free(leader);
+}
+
+/* ---- being deposed ---------------------------------------------------------------------------------------- */
+
+static int64_t leads_until(const person_t *p) {
+  int64_t now = clock_now();
+  return now + belay_election_remaining_us(p->election) * 1000;
+}
+
+static void expect_deposed_in_time(person_t *p) {
+  int64_t deadline = leads_until(p);
+  assert_int_equal(p->deposed, 0);
+  bed_until(p->bed, p->deposed == 1 || leads_until(p) > deadline + 50 * MS);
+  assert_int_equal(p->deposed, 1);
+  assert_int_equal(p->reason, BELAY_LOST_EXPIRED);
+  assert_between((p->deposed_time - deadline) / MS, -50, lag());
+}
+
+static void test_deposed_at_the_local_deadline(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_election_options_t options = election_options(kept_ttl(), "a");
+  person_t *p = person_of(bed, bed->client, &options);
+  lead(p);
+  bed_run_for(bed, kept_ttl() * 5 / 4);
+  server_pause(bed->server);
+  expect_deposed_in_time(p);
+  server_resume(bed->server);
+  lead(p);
+  bed_close(bed);
+  person_free(p);
+}
+
+static void test_deposed_when_the_wire_is_cut(void **state) {
+  (void)state;
+  server_t *server = server_start(NULL);
+  relay_t *relay = relay_start(server_path(server));
+  bed_t *bed = bed_open_at(relay_url(relay), NULL);
+  bed->server = server;
+  belay_client_t *near = bed_connect(bed, server_url(server), NULL);
+  belay_election_options_t options = election_options(kept_ttl(), "a");
+  person_t *p = person_of(bed, bed->client, &options), *other = person_of(bed, near, &options);
+  lead(p);
+  assert_error(campaign(other), 0);
+  bed_run_for(bed, 300 * slow());
+  relay_silence(relay);
+  relay_delay(relay, 60000); /* new connections, too */
+  expect_deposed_in_time(p);
+  assert_int_equal(other->elected, 0); /* the server keeps it for longer than we believe */
+  bed_until(bed, other->elected == 1);
+  assert_true(other->term > p->term);
+  bed_close(bed);
+  relay_stop(relay);
+  person_free(p);
+  person_free(other);
+}
+
+static void stand_again(person_t *p, news_t event) {
+  if (event == DEPOSED)
+    assert_error(campaign(p), 0);
+}
+
+static void test_standing_again_when_deposed(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_election_options_t options = election_options(kept_ttl(), "a");
+  person_t *p = person_of(bed, bed->client, &options);
+  p->then = stand_again;
+  lead(p);
+  for (unsigned i = 1; i <= 3; i++) {
+    server_do(bed->server, "DEL", KEY, NULL);
+    bed_until(bed, p->deposed == i);
+    assert_int_equal(p->reason, BELAY_LOST_TAKEN);
+    bed_until(bed, p->elected == i + 1);
+  }
+  bed_close(bed);
+  person_free(p);
+}
+
+/* ---- observing --------------------------------------------------------------------------------------------- */
+
+static void test_an_observer_is_told_of_changes_only(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
+  belay_election_options_t options = election_options(kept_ttl(), "a");
+  person_t *p = person_of(bed, bed->client, &options), *watcher = person_of(bed, client, &options);
+  assert_error(observe(watcher, 1), 0);
+  assert_error(observe(watcher, 1), 0);
+  assert_error(observe(p, 1), 0);
+  assert_int_equal(watcher->sights, 0);
+  bed_until(bed, watcher->sights == 1 && p->sights == 1);
+  assert_true(sees(watcher, 0) && sees(p, 0)); /* the present one first, and be it nobody */
+  lead(p);
+  bed_until(bed, sees(watcher, p->term) && sees(p, p->term));
+  assert_int_equal(last_sight(watcher)->ours, 0);
+  assert_int_equal(last_sight(p)->ours, 1);
+  assert_string_equal(last_sight(watcher)->value, "a");
+  assert_between(last_sight(watcher)->remaining_ms, 1, kept_ttl());
+  bed_run_for(bed, 2 * kept_ttl());
+  assert_int_equal(watcher->sights, 2);
+  assert_int_equal(p->sights, 2);
+  assert_error(resign(p), 0);
+  bed_until(bed, sees(watcher, 0) && sees(p, 0));
+  assert_int_equal(watcher->sights, 3);
+  assert_error(observe(watcher, 0), 0);
+  assert_error(observe(watcher, 0), 0);
+  lead(p);
+  bed_until(bed, sees(p, p->term));
+  bed_run_for(bed, 400);
+  assert_int_equal(watcher->sights, 3);
+  assert_error(observe(watcher, 1), 0);
+  bed_until(bed, sees(watcher, p->term));
+  bed_close(bed);
+  person_free(p);
+  person_free(watcher);
+}
+
+/* A lease that ends by itself tells nobody; the observer knows when it does. */
+static void test_an_observer_sees_a_lease_end(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_election_options_t options = election_options(2000, NULL);
+  options.retry_min_ms = options.retry_max_ms = options.backoff_max_ms = 60000;
+  person_t *watcher = person_of(bed, bed->client, &options);
+  server_do(bed->server, "SET", KEY, "somebody", "PX", "700", NULL);
+  server_do(bed->server, "HSET", KEY "::fence", "number", "12", "token", "somebody", "value", "x",
+            NULL);
+  assert_error(observe(watcher, 1), 0);
+  bed_until(bed, sees(watcher, 12));
+  assert_string_equal(last_sight(watcher)->value, "x");
+  int64_t began = clock_now();
+  bed_until(bed, sees(watcher, 0));
+  assert_between(clock_since_ms(began), 0, 1500 * slow());
+  bed_close(bed);
+  person_free(watcher);
+}
+
+static void test_an_observer_is_told_when_it_cannot_know(void **state) {
+  (void)state;
+  belay_client_options_t client = client_options();
+  client.timeout_ms = prompt_ms();
+  client.reconnect_max_ms = 50;
+  bed_t *bed = bed_open(&client);
+  person_t *watcher = person_new(bed, NULL);
+  assert_error(observe(watcher, 1), 0);
+  bed_until(bed, sees(watcher, 0));
+  for (unsigned i = 0; i < 2; i++) {
+    server_pause(bed->server);
+    bed_until(bed, last_sight(watcher)->status != 0);
+    assert_error(last_sight(watcher)->status, BELAY_EUNKNOWN);
+    bed_run_for(bed, 1000 * slow());
+    server_resume(bed->server);
+    assert_int_equal(watcher->sights, 2 + 2 * i); /* once */
+    bed_until(bed, sees(watcher, 0));
+  }
+  server_do(bed->server, "SET", KEY, "a lock of another kind", NULL);
+  bed_until(bed, last_sight(watcher)->status == BELAY_EWRONGTYPE);
+  server_do(bed->server, "DEL", KEY, NULL);
+  bed_until(bed, sees(watcher, 0));
+  bed_close(bed);
+  person_free(watcher);
+}
+
+static void test_an_observer_keeps_the_loop_alive_if_it_is_asked_to(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  person_t *p = person_new(bed, NULL);
+  assert_error(observe(p, 1), 0);
+  bed_until(bed, p->sights == 1);
+  bed_settle(bed);
+  assert_int_equal(uv_loop_alive(&bed->loop), 0);
+  belay_election_ref(p->election);
+  belay_election_ref(p->election);
+  assert_int_equal(uv_loop_alive(&bed->loop), 1);
+  assert_error(observe(p, 0), 0);
+  assert_int_equal(uv_loop_alive(&bed->loop), 0);
+  lead(p);
+  bed_settle(bed);
+  assert_int_equal(uv_loop_alive(&bed->loop), 1);
+  belay_election_unref(p->election);
+  assert_int_equal(uv_loop_alive(&bed->loop), 0);
+  bed_close(bed);
+  person_free(p);
+}
+
+/* ---- bad input ------------------------------------------------------------------------------------------------ */
+
+static void test_bad_calls(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_client_t *two[] = {bed->client, bed_connect(bed, server_url(bed->server), NULL)},
+                 *none = NULL;
+  belay_election_options_t o;
+  belay_election_t *election = (belay_election_t *)bed;
+  char longest[BELAY_ELECTION_VALUE_MAX + 2];
+  memset(longest, 'x', sizeof longest - 1);
+  longest[sizeof longest - 1] = '\0';
+  assert_error(belay_election_new(two, 2, "crown", 5, NULL, &election), BELAY_ESINGLE);
+  assert_null(election);
+  assert_error(belay_election_new(two, 0, "crown", 5, NULL, &election), BELAY_EINVAL);
+  assert_error(belay_election_new(NULL, 1, "crown", 5, NULL, &election), BELAY_EINVAL);
+  assert_error(belay_election_new(&none, 1, "crown", 5, NULL, &election), BELAY_EINVAL);
+  assert_error(belay_election_new(two, 1, "crown", 5, NULL, NULL), BELAY_EINVAL);
+  assert_error(belay_election_new(two, 1, NULL, 5, NULL, &election), BELAY_EINVAL);
+  assert_error(belay_election_new(two, 1, "", 0, NULL, &election), BELAY_EINVAL);
+  o = election_options(9, NULL);
+  assert_error(belay_election_new(two, 1, "crown", 5, &o, &election), BELAY_EINVAL);
+  assert_non_null(strstr(belay_detail(bed->belay), "ttl_ms"));
+  o = election_options(1000, longest);
+  assert_error(belay_election_new(two, 1, "crown", 5, &o, &election), BELAY_EINVAL);
+  assert_non_null(strstr(belay_detail(bed->belay), "value_len"));
+  o = election_options(1000, NULL);
+  o.value_len = 1;
+  assert_error(belay_election_new(two, 1, "crown", 5, &o, &election), BELAY_EINVAL);
+  assert_error(belay_election_campaign(NULL, NULL), BELAY_EINVAL);
+  assert_error(belay_election_resign(NULL, NULL), BELAY_EINVAL);
+  assert_error(belay_election_observe(NULL, 1), BELAY_EINVAL);
+  assert_error(belay_election_close(NULL, NULL), BELAY_EINVAL);
+  assert_true(belay_election_term(NULL) == 0);
+  assert_true(belay_election_remaining_us(NULL) == 0);
+  assert_null(belay_election_data(NULL));
+  assert_error(belay_election_new(two, 1, "crown", 5, NULL, &election), 0);
+  assert_error(belay_election_observe(election, 1), BELAY_EINVAL);
+  assert_non_null(strstr(belay_detail(bed->belay), "on_observe"));
+  bed_run_for(bed, 20);
+  assert_int_equal(server_keys(bed->server), 0);
+  bed_close(bed);
+}
+
+static void expect_nobody(bed_t *bed) {
+  assert_int_equal(server_integer(bed->server, "EXISTS", KEY, NULL), 0);
+}
+
+static void test_values(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  char longest[BELAY_ELECTION_VALUE_MAX + 1];
+  memset(longest, 'x', sizeof longest - 1);
+  longest[sizeof longest - 1] = '\0';
+  const char *const values[] = {"", longest, NULL};
+  for (int i = 0; i < 3; i++) {
+    person_t *p = person_new(bed, values[i]);
+    assert_error(observe(p, 1), 0);
+    lead(p);
+    bed_until(bed, sees(p, p->term));
+    if (values[i] != NULL)
+      assert_string_equal(last_sight(p)->value, values[i]);
+    else
+      assert_true(strlen(last_sight(p)->value) > 0);
+    assert_error(begin_close_election(p), 0);
+    bed_until(bed, p->closed == 1);
+    expect_nobody(bed);
+    person_free(p);
+  }
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_a_candidate_is_elected),
+      cmocka_unit_test(test_who_resigns_hands_over),
+      cmocka_unit_test(test_who_stands_can_resign),
+      cmocka_unit_test(test_deposed_at_the_local_deadline),
+      cmocka_unit_test(test_deposed_when_the_wire_is_cut),
+      cmocka_unit_test(test_standing_again_when_deposed),
+      cmocka_unit_test(test_an_observer_is_told_of_changes_only),
+      cmocka_unit_test(test_an_observer_sees_a_lease_end),
+      cmocka_unit_test(test_an_observer_is_told_when_it_cannot_know),
+      cmocka_unit_test(test_an_observer_keeps_the_loop_alive_if_it_is_asked_to),
+      cmocka_unit_test(test_bad_calls),
+      cmocka_unit_test(test_values),
+  };
+  return cmocka_run_group_tests_name("election", tests, NULL, NULL);
+}

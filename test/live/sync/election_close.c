@@ -1,0 +1,156 @@
+/* Closing an election in every state and in every callback, and what else its callbacks may do. */
+#include "support/fixtures/lease/persons.h"
+
+static void close_it(person_t *p, news_t event) {
+  (void)event;
+  p->then = NULL;
+  assert_error(begin_close_election(p), 0);
+  assert_error(begin_close_election(p), BELAY_ECLOSING);
+  assert_error(campaign(p), BELAY_ECLOSING);
+  assert_error(begin_resign(p), BELAY_ECLOSING);
+  assert_error(observe(p, 1), BELAY_ECLOSING);
+}
+
+static void close_client(person_t *p, news_t event) {
+  (void)event;
+  p->then = NULL;
+  assert_error(begin_client_close(p->bed), 0);
+}
+
+static void close_everything(person_t *p, news_t event) {
+  (void)event;
+  p->then = NULL;
+  assert_error(begin_belay_close(p->bed), 0);
+}
+
+static void (*const closes[])(person_t *p, news_t event) = {close_it, close_client,
+                                                            close_everything};
+enum { CLOSES = sizeof closes / sizeof *closes };
+
+static void expect_nobody(bed_t *bed) {
+  assert_int_equal(server_integer(bed->server, "EXISTS", KEY, NULL), 0);
+}
+
+static void test_closing_in_every_state(void **state) {
+  (void)state;
+  for (int where = 0; where < 6; where++)
+    for (int i = 0; i < CLOSES; i++) {
+      bed_t *bed = bed_open(NULL);
+      person_t *p = person_new(bed, NULL);
+      if (where == 1)
+        assert_error(observe(p, 1), 0);
+      if (where == 2 || where == 3)
+        assert_error(campaign(p), 0);
+      if (where >= 4)
+        lead(p);
+      if (where == 3 || where == 5)
+        bed_run_for(bed, 0);
+      if (where == 5)
+        assert_error(begin_resign(p), 0);
+      bool stood = p->campaigned < p->campaigns;
+      closes[i](p, CLOSED);
+      bed_until(bed, i == 0   ? p->closed == 1
+                     : i == 1 ? bed->client_closed == 1
+                              : bed->belay_closed == 1);
+      assert_int_equal(p->campaigned, p->campaigns);
+      assert_int_equal(p->resigned, p->resigns);
+      assert_true(!stood || p->campaign_status == BELAY_ECANCELED || p->campaign_status == 0);
+      assert_int_equal(p->deposed, 0);
+      expect_nobody(bed);
+      bed_close(bed);
+      person_free(p);
+    }
+}
+
+typedef struct trap {
+  news_t event;
+  int close;
+} trap_t;
+
+static trap_t trap;
+
+static void spring(person_t *p, news_t event) {
+  if (event == trap.event)
+    closes[trap.close](p, event);
+}
+
+static void test_closing_in_every_callback(void **state) {
+  (void)state;
+  for (int event = CAMPAIGNED; event <= OBSERVED; event++)
+    for (int i = 0; i < CLOSES; i++) {
+      trap = (trap_t){.event = (news_t)event, .close = i};
+      bed_t *bed = bed_open(NULL);
+      person_t *p = person_new(bed, NULL);
+      p->then = spring;
+      if (event == OBSERVED) {
+        assert_error(observe(p, 1), 0);
+      } else {
+        assert_error(campaign(p), 0);
+        bed_until(bed, p->then == NULL || p->elected == 1);
+      }
+      if (event == DEPOSED)
+        server_do(bed->server, "DEL", KEY, NULL);
+      if (event == RESIGNED)
+        assert_error(begin_resign(p), 0);
+      bed_until(bed, p->then == NULL);
+      bed_until(bed, i == 0   ? p->closed == 1
+                     : i == 1 ? bed->client_closed == 1
+                              : bed->belay_closed == 1);
+      expect_nobody(bed);
+      assert_int_equal(p->elected, event != OBSERVED && event != CAMPAIGNED);
+      bed_close(bed);
+      person_free(p);
+    }
+}
+
+static void resign_at_once(person_t *p, news_t event) {
+  if (event == CAMPAIGNED && p->campaign_status == 0)
+    assert_error(begin_resign(p), 0);
+}
+
+static void sleep_through_it(person_t *p, news_t event) {
+  (void)p;
+  if (event == CAMPAIGNED)
+    stall_ms(2500 * slow());
+}
+
+/* The campaign's callback takes longer than the lease lasts. */
+static void test_who_leads_no_more_is_not_told_to(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  person_t *p = person_new(bed, NULL);
+  p->then = sleep_through_it;
+  p->elected = 1; /* that is told to nobody; only to be deposed is */
+  assert_error(campaign(p), 0);
+  bed_until(bed, p->deposed == 1);
+  assert_error(p->campaign_status, 0);
+  assert_int_equal(p->elected, 1);
+  p->then = NULL;
+  lead(p);
+  bed_close(bed);
+  person_free(p);
+}
+
+static void test_who_resigns_before_it_was_told_was_never_elected(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  person_t *p = person_new(bed, NULL);
+  p->then = resign_at_once;
+  assert_error(campaign(p), 0);
+  bed_until(bed, p->resigned == 1);
+  assert_error(p->resign_status, 0);
+  assert_int_equal(p->elected, 0);
+  expect_nobody(bed);
+  bed_close(bed);
+  person_free(p);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_closing_in_every_state),
+      cmocka_unit_test(test_closing_in_every_callback),
+      cmocka_unit_test(test_who_leads_no_more_is_not_told_to),
+      cmocka_unit_test(test_who_resigns_before_it_was_told_was_never_elected),
+  };
+  return cmocka_run_group_tests_name("election_close", tests, NULL, NULL);
+}

@@ -1,0 +1,432 @@
+/* The latch: it is counted down exactly once for each operation, whatever is lost on the way. */
+#include <stdio.h>
+
+#include "support/fixtures/lease/latches.h"
+#include "support/deployments/relay.h"
+
+/* ---- counting -------------------------------------------------------------------------------------------- */
+
+static void test_it_opens_when_it_was_counted_down_so_often(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  handle_t h;
+  handle_new(&h, bed, 3);
+  assert_error(latch_wait_for(&h, 0), BELAY_ETIMEDOUT);
+  assert_error(begin_latch_wait(&h, BELAY_FOREVER), 0);
+  assert_error(begin_latch_wait(&h, BELAY_FOREVER), BELAY_ESTATE);
+  assert_int_equal(count(&h, "a"), 2);
+  assert_int_equal(count(&h, "b"), 1);
+  bed_run_for(bed, 100);
+  assert_int_equal(h.ended, 1);
+  assert_int_equal(count(&h, "c"), 0);
+  assert_error(end_of_latch_wait(&h), 0);
+  assert_error(latch_wait_for(&h, 0), 0);
+  bed_close(bed);
+}
+
+static void test_one_operation_counts_once(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  handle_t one, other;
+  handle_new(&one, bed, 3);
+  handle_new(&other, bed, 3);
+  for (int i = 0; i < 5; i++) {
+    assert_int_equal(count(&one, "a"), 2);
+    assert_int_equal(count(&other, "a"), 2);
+  }
+  assert_int_equal(count(&one, "count"), 1); /* the name of a field of ours is as good as any */
+  assert_int_equal(count(&one, "count"), 1);
+  assert_int_equal(count(&other, NULL), 0);
+  bed_close(bed);
+}
+
+static void test_it_never_counts_below_zero_nor_remembers_more_than_counts(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  handle_t h;
+  handle_new(&h, bed, 5);
+  for (unsigned i = 0; i < 5; i++)
+    assert_int_equal(count(&h, NULL), 4 - i);
+  for (int i = 0; i < 20; i++)
+    assert_int_equal(count(&h, NULL), 0);
+  assert_int_equal(counted(bed), 5);
+  assert_int_equal(server_keys(bed->server), 1);
+  bed_close(bed);
+}
+
+static void test_many_counts_at_a_time(void **state) {
+  (void)state;
+  enum { MANY = 300 };
+  static tally_t t[MANY];
+  bool seen[MANY] = {false};
+  bed_t *bed = bed_open(NULL);
+  handle_t h;
+  handle_new(&h, bed, MANY);
+  memset(t, 0, sizeof t);
+  for (int i = 0; i < MANY; i++)
+    assert_error(begin_count(&h, &t[i], NULL), 0);
+  assert_error(begin_count(&h, &t[0], NULL), BELAY_ESTATE);
+  for (int i = 0; i < MANY; i++) {
+    bed_until(bed, t[i].ended == 1);
+    assert_error(t[i].status, 0);
+    assert_true(t[i].left < MANY &&
+                !seen[t[i].left]); /* each number once: exactly one has opened it */
+    seen[t[i].left] = true;
+  }
+  bed_close(bed);
+}
+
+/* The connection breaks, or falls silent, before the server has read it, or before the answer is back. */
+static void test_a_count_whose_answer_is_lost_counts_once(void **state) {
+  (void)state;
+  server_t *server = server_start(NULL);
+  relay_t *relay = relay_start(server_path(server));
+  belay_client_options_t options = client_options();
+  options.stall_timeout_ms = 300 * slow();
+  options.timeout_ms = 10000 * slow();
+  bed_t *bed = bed_open_at(relay_url(relay), &options);
+  bed->server = server;
+  handle_t h;
+  handle_new(&h, bed, 100);
+  assert_int_equal(count(&h, "first"), 99);
+  tally_t t[20] = {0};
+  char operation[8];
+  for (int i = 0; i < 20; i++) {
+    int64_t before = counted(bed);
+    snprintf(operation, sizeof operation, "%d", i);
+    relay_delay(relay, 20);
+    assert_error(begin_count(&h, &t[i], operation), 0);
+    bed_run_for(bed, i % 3 * 13);
+    if (i % 4 == 3)
+      relay_silence(relay);
+    else
+      relay_cut(relay);
+    relay_delay(relay, 0);
+    bed_until(bed, t[i].ended == 1);
+    assert_error(t[i].status, 0);
+    assert_int_equal(counted(bed), before + 1);
+    assert_int_equal(t[i].left, 100 - counted(bed));
+    assert_int_equal(count(&h, operation), t[i].left);
+  }
+  bed_close(bed);
+  relay_stop(relay);
+}
+
+/* Its ttl would end while the count is sent again. */
+static void test_a_count_that_is_sent_again_finds_the_same_latch(void **state) {
+  (void)state;
+  server_t *server = server_start(NULL);
+  relay_t *relay = relay_start(server_path(server));
+  belay_client_options_t client = client_options();
+  client.timeout_ms = 10000 * slow();
+  bed_t *bed = bed_open_at(relay_url(relay), &client);
+  bed->server = server;
+  belay_latch_options_t options = latch_options(9);
+  options.ttl_ms = 1000;
+  for (int old = 0; old < 2; old++) { /* the first to count makes it */
+    handle_t h;
+    tally_t t = {0};
+    server_do(server, "FLUSHALL", NULL);
+    handle_of(&h, bed, bed->client, &options);
+    assert_error(old ? latch_wait_for(&h, 0) : begin_ping(bed), old ? BELAY_ETIMEDOUT : 0);
+    bed_run_for(bed, 100);
+    relay_delay(relay, 100);
+    assert_error(begin_count(&h, &t, "a"), 0);
+    bed_until(bed, counted(bed) == 1);
+    server_pause(server);
+    relay_cut(relay);
+    relay_delay(relay, 0);
+    bed_run_for(bed, 1200);
+    server_resume(server);
+    bed_until(bed, t.ended == 1);
+    assert_error(t.status, 0);
+    assert_int_equal(t.left, 8);
+    assert_int_equal(counted(bed), 1);
+    assert_true(server_integer(server, "PTTL", KEY, NULL) <=
+                client.timeout_ms + client.timeout_ms / 100 - 1000);
+  }
+  bed_close(bed);
+  relay_stop(relay);
+}
+
+static void test_a_count_that_is_not_answered_in_time_is_unknown_and_can_be_repeated(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  handle_t h;
+  handle_new(&h, bed, 2);
+  assert_int_equal(count(&h, "a"), 1);
+  server_pause(bed->server);
+  tally_t t = {.request = {.timeout_ms = 100 * slow()}};
+  assert_error(begin_count(&h, &t, "b"), 0);
+  bed_until(bed, t.ended == 1);
+  assert_error(t.status, BELAY_EUNKNOWN);
+  server_resume(bed->server);
+  assert_int_equal(count(&h, "b"), 0);
+  assert_int_equal(count(&h, "a"), 0);
+  assert_int_equal(counted(bed), 2);
+  bed_close(bed);
+}
+
+static void test_a_count_can_be_canceled(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  handle_t h;
+  tally_t t = {0};
+  handle_new(&h, bed, 2);
+  assert_int_equal(count(&h, "a"), 1);
+  assert_error(begin_count(&h, &t, "b"), 0);
+  assert_error(belay_request_cancel(&t.request), 0);
+  assert_int_equal(t.ended, 0);
+  bed_until(bed, t.ended == 1);
+  assert_error(t.status, BELAY_ECANCELED);
+  assert_error(belay_request_cancel(&t.request), BELAY_ESTATE);
+  assert_int_equal(count(&h, "b"),
+                   0); /* the request is ours again, and the operation counts once */
+  bed_close(bed);
+}
+
+static void test_all_must_have_the_same_count(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  handle_t two, three;
+  handle_new(&two, bed, 2);
+  handle_new(&three, bed, 3);
+  assert_error(latch_wait_for(&two, 0), BELAY_ETIMEDOUT); /* who waits makes it, too */
+  tally_t t = {0};
+  assert_error(begin_count(&three, &t, "a"), 0);
+  bed_until(bed, t.ended == 1);
+  assert_error(t.status, BELAY_EMISMATCH);
+  assert_error(latch_wait_for(&three, BELAY_FOREVER), BELAY_EMISMATCH);
+  assert_int_equal(counted(bed), 0);
+  assert_int_equal(count(&two, "a"), 1);
+  bed_close(bed);
+}
+
+static void test_it_is_forgotten_so_long_after_its_first_use(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_latch_options_t options = latch_options(2);
+  options.ttl_ms = 1000;
+  count_within_ms = 900; /* a longer one has it remembered for that long */
+  handle_t h;
+  handle_of(&h, bed, bed->client, &options);
+  int64_t began = clock_now();
+  assert_error(latch_wait_for(&h, 0), BELAY_ETIMEDOUT);
+  assert_int_equal(count(&h, "a"), 1);
+  while (clock_since_ms(began) < 500) {
+    assert_error(latch_wait_for(&h, 50), BELAY_ETIMEDOUT);
+    assert_int_equal(count(&h, "a"), 1);
+    assert_true(server_integer(bed->server, "PTTL", KEY, NULL) <=
+                1000 - clock_since_ms(began) + lag());
+  }
+  bed_until(bed, server_keys(bed->server) == 0);
+  assert_between(clock_since_ms(began), 990, 15000);
+  assert_int_equal(count(&h, "a"), 1); /* a new one */
+  assert_int_equal(count(&h, "b"), 0);
+  assert_int_equal(count(&h, "c"), 0);
+  assert_between(server_integer(bed->server, "PTTL", KEY, NULL), 1, 1000);
+  count_within_ms = BELAY_DEFAULT;
+  bed_close(bed);
+}
+
+static void test_a_key_that_holds_something_else(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  handle_t h;
+  handle_new(&h, bed, 2);
+  server_do(bed->server, "SET", KEY, "something else", NULL);
+  for (int i = 0; i < 2; i++) {
+    tally_t t = {0};
+    assert_error(begin_count(&h, &t, "a"), 0);
+    bed_until(bed, t.ended == 1);
+    assert_error(t.status, BELAY_EWRONGTYPE);
+    assert_error(latch_wait_for(&h, BELAY_FOREVER), BELAY_EWRONGTYPE);
+    server_do(bed->server, "DEL", KEY, NULL);
+    server_do(bed->server, "HSET", KEY, "somebody", "else's", NULL);
+  }
+  assert_int_equal(server_integer(bed->server, "HLEN", KEY, NULL), 1);
+  bed_close(bed);
+}
+
+/* ---- closing --------------------------------------------------------------------------------------------- */
+
+static void close_it(handle_t *h) {
+  h->then = NULL;
+  assert_error(begin_close_latch(h), 0);
+  assert_error(begin_close_latch(h), BELAY_ECLOSING);
+  assert_error(begin_latch_wait(h, 0), BELAY_ECLOSING);
+}
+
+static void close_client(handle_t *h) {
+  h->then = NULL;
+  assert_error(begin_client_close(h->bed), 0);
+}
+
+static void close_everything(handle_t *h) {
+  h->then = NULL;
+  assert_error(begin_belay_close(h->bed), 0);
+}
+
+static void (*const closes[])(handle_t *h) = {close_it, close_client, close_everything};
+
+static void test_closing_ends_what_is_pending(void **state) {
+  (void)state;
+  for (int paused = 0; paused < 2; paused++)
+    for (size_t i = 0; i < sizeof closes / sizeof *closes; i++) {
+      bed_t *bed = bed_open(NULL);
+      handle_t h;
+      tally_t t[3] = {0};
+      handle_new(&h, bed, 10);
+      assert_int_equal(count(&h, NULL), 9);
+      if (paused)
+        server_pause(bed->server);
+      assert_error(begin_latch_wait(&h, BELAY_FOREVER), 0);
+      bed_run_for(bed, 50);
+      for (int k = 0; k < 3; k++)
+        assert_error(begin_count(&h, &t[k], NULL), 0);
+      closes[i](&h);
+      bed_until(bed, h.ended == 1 && t[0].ended + t[1].ended + t[2].ended == 3);
+      assert_error(h.status, BELAY_ECANCELED);
+      for (int k = 0; k < 3; k++)
+        assert_error(t[k].status, BELAY_ECANCELED);
+      server_resume(bed->server);
+      bed_close(bed);
+    }
+}
+
+static void test_closing_in_every_callback(void **state) {
+  (void)state;
+  for (int where = 0; where < 4; where++)
+    for (size_t i = 0; i < sizeof closes / sizeof *closes; i++) {
+      bed_t *bed = bed_open(NULL);
+      handle_t h;
+      tally_t t = {0}, more = {0};
+      handle_new(&h, bed, 2);
+      h.then = closes[i];
+      if (where == 0) {
+        assert_error(begin_count(&h, &t, NULL), 0);
+        assert_error(begin_count(&h, &more, NULL), 0);
+      } else {
+        assert_error(begin_latch_wait(&h, where == 2 ? 50 : 0), 0);
+        if (where == 3) /* one ends the other */
+          assert_error(begin_count(&h, &t, NULL), 0);
+      }
+      bed_until(bed, h.then == NULL);
+      bed_close(bed);
+      assert_int_equal(h.ended, h.begun);
+      assert_int_equal(t.ended + more.ended, t.begun + more.begun);
+    }
+}
+
+static void wait_again(handle_t *h) {
+  if (h->ended < 5)
+    assert_error(begin_latch_wait(h, 0), 0);
+}
+
+static void test_waiting_again_in_the_callback(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  handle_t h;
+  handle_new(&h, bed, 1);
+  h.then = wait_again;
+  assert_error(begin_latch_wait(&h, 0), 0);
+  bed_until(bed, h.ended == 5);
+  assert_error(h.status, BELAY_ETIMEDOUT);
+  bed_close(bed);
+}
+
+/* ---- bad input ------------------------------------------------------------------------------------------- */
+
+static void expect_refused(bed_t *bed, const belay_latch_options_t *options, const char *what) {
+  belay_latch_t *latch = (belay_latch_t *)bed;
+  belay_barrier_t *barrier = (belay_barrier_t *)bed;
+  assert_error(belay_latch_new(bed->client, "gate", 4, options, &latch), BELAY_EINVAL);
+  assert_null(latch);
+  assert_non_null(strstr(belay_detail(bed->belay), what));
+  assert_error(belay_barrier_new(bed->client, "gate", 4, options, &barrier), BELAY_EINVAL);
+  assert_null(barrier);
+  assert_non_null(strstr(belay_detail(bed->belay), what));
+}
+
+static void test_bad_options(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_latch_options_t o = latch_options(0);
+  expect_refused(bed, &o, "count");
+  o = latch_options(BELAY_LATCH_COUNT_MAX + 1);
+  expect_refused(bed, &o, "count");
+  o = latch_options(1);
+  o.ttl_ms = 999;
+  expect_refused(bed, &o, "ttl_ms");
+  o.ttl_ms = 604800001;
+  expect_refused(bed, &o, "ttl_ms");
+  o = latch_options(1);
+  o.retry_min_ms = 76;
+  expect_refused(bed, &o, "retry_max_ms");
+  o = latch_options(1);
+  o.backoff_max_ms = 74;
+  expect_refused(bed, &o, "backoff_max_ms");
+  o = latch_options(1);
+  o.waiter_ttl_ms = 99;
+  expect_refused(bed, &o, "waiter_ttl_ms");
+  o = latch_options(1);
+  o.timeout_ms = 0;
+  expect_refused(bed, &o, "timeout_ms");
+  belay_latch_t *latch;
+  assert_error(belay_latch_new(NULL, "gate", 4, NULL, &latch), BELAY_EINVAL);
+  assert_error(belay_latch_new(bed->client, NULL, 4, NULL, &latch), BELAY_EINVAL);
+  assert_error(belay_latch_new(bed->client, "", 0, NULL, &latch), BELAY_EINVAL);
+  assert_error(belay_latch_new(bed->client, "gate", 4, NULL, NULL), BELAY_EINVAL);
+  bed_close(bed);
+}
+
+static void test_bad_calls(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  handle_t h;
+  tally_t t = {0};
+  char longest[BELAY_OPERATION_MAX + 2];
+  memset(longest, 'x', sizeof longest - 1);
+  longest[sizeof longest - 1] = '\0';
+  handle_new(&h, bed, 1);
+  assert_error(begin_count(&h, &t, longest), BELAY_EINVAL);
+  assert_error(begin_count(&h, &t, ""), BELAY_EINVAL);
+  t.request.timeout_ms = 600001;
+  assert_error(begin_count(&h, &t, "a"), BELAY_EINVAL);
+  t.request.timeout_ms = 0;
+  assert_error(belay_latch_count_down(h.latch, &t.request, "a", 1, NULL), BELAY_EINVAL);
+  assert_error(belay_latch_count_down(h.latch, NULL, "a", 1, on_counted), BELAY_EINVAL);
+  assert_error(belay_latch_count_down(NULL, &t.request, "a", 1, on_counted), BELAY_EINVAL);
+  assert_error(begin_latch_wait(&h, -3), BELAY_EINVAL);
+  assert_error(belay_latch_wait(h.latch, 0, NULL), BELAY_EINVAL);
+  assert_error(belay_latch_wait(NULL, 0, on_latch_ended), BELAY_EINVAL);
+  assert_error(belay_latch_cancel(NULL), BELAY_EINVAL);
+  assert_error(belay_latch_close(NULL, NULL), BELAY_EINVAL);
+  assert_null(belay_latch_data(NULL));
+  bed_run_for(bed, 20);
+  assert_int_equal(server_keys(bed->server), 0);
+  assert_int_equal(count(&h, longest + 1), 0);
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_it_opens_when_it_was_counted_down_so_often),
+      cmocka_unit_test(test_one_operation_counts_once),
+      cmocka_unit_test(test_it_never_counts_below_zero_nor_remembers_more_than_counts),
+      cmocka_unit_test(test_many_counts_at_a_time),
+      cmocka_unit_test(test_a_count_whose_answer_is_lost_counts_once),
+      cmocka_unit_test(test_a_count_that_is_sent_again_finds_the_same_latch),
+      cmocka_unit_test(test_a_count_that_is_not_answered_in_time_is_unknown_and_can_be_repeated),
+      cmocka_unit_test(test_a_count_can_be_canceled),
+      cmocka_unit_test(test_all_must_have_the_same_count),
+      cmocka_unit_test(test_it_is_forgotten_so_long_after_its_first_use),
+      cmocka_unit_test(test_a_key_that_holds_something_else),
+      cmocka_unit_test(test_closing_ends_what_is_pending),
+      cmocka_unit_test(test_closing_in_every_callback),
+      cmocka_unit_test(test_waiting_again_in_the_callback),
+      cmocka_unit_test(test_bad_options),
+      cmocka_unit_test(test_bad_calls),
+  };
+  return cmocka_run_group_tests_name("latch", tests, NULL, NULL);
+}

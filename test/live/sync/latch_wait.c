@@ -1,0 +1,312 @@
+/* Waiting for a latch: whoever waits hears when it is open, whatever passes meanwhile. */
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "support/fixtures/lease/latches.h"
+#include "support/servers/process.h"
+
+/* ---- waiting --------------------------------------------------------------------------------------------- */
+
+static void test_a_wait_ends_in_time_or_when_it_is_canceled(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  handle_t h;
+  handle_new(&h, bed, 1);
+  int64_t began = clock_now();
+  assert_error(latch_wait_for(&h, 300), BELAY_ETIMEDOUT);
+  assert_between(clock_since_ms(began), 298, 300 + 200 * slow());
+  assert_error(belay_latch_cancel(h.latch), BELAY_ESTATE);
+  assert_error(begin_latch_wait(&h, BELAY_FOREVER), 0);
+  assert_error(belay_latch_cancel(h.latch), 0);
+  assert_error(belay_latch_cancel(h.latch), BELAY_ESTATE);
+  assert_error(end_of_latch_wait(&h), BELAY_ECANCELED);
+  assert_error(begin_latch_wait(&h, BELAY_FOREVER), 0);
+  bed_run_for(bed, 150);
+  assert_error(belay_latch_cancel(h.latch), 0);
+  assert_error(end_of_latch_wait(&h), BELAY_ECANCELED);
+  assert_int_equal(count(&h, "a"), 0);
+  assert_error(latch_wait_for(&h, 10000), 0);
+  bed_close(bed);
+}
+
+/* Who would otherwise ask once in a minute hears of it at once. */
+static void test_a_waiter_is_told(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
+  belay_latch_options_t options = latch_options(1);
+  options.retry_min_ms = options.retry_max_ms = options.backoff_max_ms = 60000;
+  handle_t h, other;
+  handle_of(&h, bed, bed->client, &options);
+  handle_of(&other, bed, client, &options);
+  assert_error(begin_latch_wait(&h, BELAY_FOREVER), 0);
+  bed_run_for(bed, 200 * slow());
+  int64_t began = clock_now();
+  assert_int_equal(count(&other, NULL), 0);
+  assert_error(end_of_latch_wait(&h), 0);
+  assert_between(clock_since_ms(began), 0, 1000 * slow());
+  bed_close(bed);
+}
+
+/* It opens between the first question and the subscription. */
+static void test_what_was_said_before_the_subscription_is_not_missed(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
+  belay_latch_options_t options = latch_options(1);
+  options.retry_min_ms = options.retry_max_ms = options.backoff_max_ms = 60000;
+  for (int i = 0; i < 40; i++) {
+    handle_t h, other;
+    server_do(bed->server, "FLUSHALL", NULL);
+    handle_of(&h, bed, bed->client, &options);
+    handle_of(&other, bed, client, &options);
+    assert_error(begin_latch_wait(&h, BELAY_FOREVER), 0);
+    for (int turns = 0; turns < i / 4; turns++)
+      uv_run(&bed->loop, UV_RUN_NOWAIT);
+    assert_int_equal(count(&other, NULL), 0);
+    assert_error(end_of_latch_wait(&h), 0);
+    assert_error(begin_close_latch(&h), 0);
+    assert_error(begin_close_latch(&other), 0);
+    bed_until(bed, h.closed == 1 && other.closed == 1);
+    if (i % 2 == 0) /* the next one has to subscribe again */
+      server_do(bed->server, "CLIENT", "KILL", "TYPE", "pubsub", NULL);
+  }
+  bed_close(bed);
+}
+
+/* It opens, and is forgotten before anybody asks; perhaps there is another one by then. */
+static void test_who_waits_for_one_that_is_forgotten_does_not_know(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_latch_options_t options = latch_options(1);
+  options.retry_min_ms = options.retry_max_ms = options.backoff_max_ms = 60000;
+  for (int another = 0; another < 2; another++) {
+    handle_t h, other;
+    handle_of(&h, bed, bed->client, &options);
+    handle_of(&other, bed, bed->client, &options);
+    assert_error(begin_latch_wait(&h, 3000 * slow()), 0);
+    bed_run_for(bed, 300 * slow());
+    server_do(bed->server, "DEL", KEY, NULL);
+    if (another)
+      assert_error(latch_wait_for(&other, 0), BELAY_ETIMEDOUT);
+    (void)server_publish(bed->server, KEY "::wake", "");
+    assert_error(end_of_latch_wait(&h), BELAY_EUNKNOWN);
+    assert_int_equal(server_keys(bed->server), another);
+    assert_error(latch_wait_for(&h, 0), BELAY_ETIMEDOUT); /* that is another wait */
+  }
+  bed_close(bed);
+}
+
+/* Messages that never come cost a poll. */
+static void test_a_waiter_asks_all_the_same(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  handle_t h;
+  handle_new(&h, bed, 1);
+  assert_error(begin_latch_wait(&h, BELAY_FOREVER), 0);
+  bed_run_for(bed, 1500); /* as rarely as it gets */
+  int64_t began = clock_now();
+  server_do(bed->server, "HSET", KEY, ":somebody", "", NULL); /* counts, and tells nobody */
+  assert_error(end_of_latch_wait(&h), 0);
+  assert_between(clock_since_ms(began), 0, 600 + prompt_ms());
+  bed_close(bed);
+}
+
+static void test_who_may_not_listen_asks(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  server_do(bed->server, "ACL", "SETUSER", "default", "resetchannels", "-subscribe", "-ssubscribe",
+            "-publish", "-spublish", NULL);
+  handle_t h;
+  handle_new(&h, bed, 1);
+  assert_error(begin_latch_wait(&h, BELAY_FOREVER), 0);
+  bed_run_for(bed, 500);
+  int64_t began = clock_now();
+  assert_int_equal(count(&h, NULL), 0); /* and may not publish, either */
+  assert_error(end_of_latch_wait(&h), 0);
+  assert_between(clock_since_ms(began), 0, 300 + prompt_ms());
+  bed_close(bed);
+}
+
+static void test_waiters_do_not_hammer_the_server(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  handle_t h;
+  handle_new(&h, bed, 1);
+  assert_error(begin_latch_wait(&h, BELAY_FOREVER), 0);
+  bed_run_for(bed, 1000);
+  uint64_t before = client_stats(bed).calls;
+  bed_run_for(bed, 2000);
+  assert_between((int64_t)(client_stats(bed).calls - before), 2,
+                 21); /* at most once in 100 ms; not 40 */
+  bed_close(bed);
+}
+
+static void test_whatever_passes_is_sat_out(void **state) {
+  (void)state;
+  belay_client_options_t client = client_options();
+  client.timeout_ms = prompt_ms();
+  client.reconnect_max_ms = 50;
+  client.stall_timeout_ms = 400 * slow();
+  bed_t *bed = bed_open(&client);
+  handle_t h;
+  handle_new(&h, bed, 1);
+  assert_error(begin_latch_wait(&h, BELAY_FOREVER), 0);
+  bed_run_for(bed, 100);
+  server_do(bed->server, "SCRIPT", "FLUSH", NULL);
+  bed_run_for(bed, 100);
+  server_pause(bed->server);
+  bed_run_for(bed, 600 * slow());
+  server_resume(bed->server);
+  bed_run_for(bed, 100);
+  server_do(bed->server, "SAVE", NULL);
+  server_kill(bed->server);
+  bed_run_for(bed, 300);
+  server_restart(bed->server);
+  bed_run_for(bed, 300 * slow());
+  assert_int_equal(h.ended, 0);
+  assert_int_equal(count(&h, "a"), 0);
+  assert_error(end_of_latch_wait(&h), 0);
+  server_do(bed->server, "FLUSHALL", NULL);
+  assert_error(begin_latch_wait(&h, BELAY_FOREVER), 0);
+  bed_run_for(bed, 300 * slow());
+  server_do(bed->server, "FLUSHALL", NULL); /* that does not: it may have been open */
+  assert_error(end_of_latch_wait(&h), BELAY_EUNKNOWN);
+  bed_close(bed);
+}
+
+static void test_a_server_that_is_away_until_the_end(void **state) {
+  (void)state;
+  belay_client_options_t client = client_options();
+  client.timeout_ms = prompt_ms();
+  bed_t *bed = bed_open(&client);
+  handle_t h;
+  handle_new(&h, bed, 1);
+  assert_error(latch_wait_for(&h, 0), BELAY_ETIMEDOUT);
+  server_pause(bed->server);
+  assert_error(latch_wait_for(&h, 300 * slow()), BELAY_EUNKNOWN);
+  assert_error(latch_wait_for(&h, 0), BELAY_EUNKNOWN);
+  server_resume(bed->server);
+  server_kill(bed->server);
+  bed_run_for(bed, 50);
+  assert_error(latch_wait_for(&h, 300 * slow()), BELAY_EUNREACHABLE);
+  server_restart(bed->server);
+  bed_close(bed);
+}
+
+static void test_a_server_that_does_not_let_us_in(void **state) {
+  (void)state;
+  server_options_t locked = {.password = "secret"};
+  server_t *server = server_start(&locked);
+  char url[256];
+  snprintf(url, sizeof url, "unix://:wrong@%s", server_path(server));
+  bed_t *bed = bed_open_at(url, NULL);
+  bed->server = server;
+  handle_t h;
+  handle_new(&h, bed, 1);
+  assert_error(latch_wait_for(&h, BELAY_FOREVER), BELAY_EAUTH);
+  tally_t t = {0};
+  assert_error(begin_count(&h, &t, NULL), 0);
+  bed_until(bed, t.ended == 1);
+  assert_error(t.status, BELAY_EAUTH);
+  bed_close(bed);
+}
+
+/* ---- several clients and processes ----------------------------------------------------------------------- */
+
+enum { PROCESSES = 4, WAITERS = 6 };
+
+/* Waits, counts when it is told to, and tells. */
+static int play_process(const char *url, const char *number) {
+  bed_t *bed = bed_open_at(url, NULL);
+  belay_latch_options_t options = latch_options(PROCESSES);
+  handle_t h;
+  char line[16];
+  handle_of(&h, bed, bed->client, &options);
+  assert_error(begin_latch_wait(&h, BELAY_FOREVER), 0);
+  process_t out = {.out = STDIN_FILENO};
+  bed_run_for(bed, 50);
+  printf("waiting\n");
+  fflush(stdout);
+  process_read_line(&out, line, sizeof line);
+  (void)count(&h, number);
+  printf("counted\n");
+  fflush(stdout);
+  assert_error(end_of_latch_wait(&h), 0);
+  printf("open\n");
+  fflush(stdout);
+  bed_close(bed);
+  return 0;
+}
+
+static void expect_line(process_t *process, const char *expected) {
+  char line[64];
+  assert_true(process_read_line(process, line, sizeof line));
+  assert_string_equal(line, expected);
+}
+
+static process_t start_process(bed_t *bed, int i) {
+  char number[12];
+  snprintf(number, sizeof number, "%d", i);
+  const char *argv[] = {process_self(), "--process", server_url(bed->server), number, NULL};
+  return process_start(argv);
+}
+
+/* One of them is killed after it has counted, perhaps; another does it for it: that counts once. */
+static void test_all_who_wait_hear_of_it(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  process_t process[PROCESSES];
+  handle_t waiter[WAITERS];
+  belay_latch_options_t options = latch_options(PROCESSES);
+  for (int i = 0; i < PROCESSES; i++)
+    process[i] = start_process(bed, i);
+  for (int i = 0; i < WAITERS; i++) {
+    belay_client_t *client =
+        i < WAITERS / 2 ? bed->client : bed_connect(bed, server_url(bed->server), NULL);
+    handle_of(&waiter[i], bed, client, &options);
+    assert_error(begin_latch_wait(&waiter[i], BELAY_FOREVER), 0);
+  }
+  for (int i = 0; i < PROCESSES; i++)
+    expect_line(&process[i], "waiting");
+  process_write_line(&process[0], "count");
+  process_kill(&process[0], SIGKILL);
+  assert_int_equal(process_wait(&process[0]), -SIGKILL);
+  process[0] = start_process(bed, 0);
+  expect_line(&process[0], "waiting");
+  for (int i = 0; i < PROCESSES; i++) {
+    assert_int_equal(waiter[0].ended, 0);
+    process_write_line(&process[i], "count");
+    expect_line(&process[i], "counted");
+    if (i + 1 < PROCESSES)
+      bed_run_for(bed, 50);
+  }
+  for (int i = 0; i < PROCESSES; i++) {
+    expect_line(&process[i], "open");
+    assert_int_equal(process_wait(&process[i]), 0);
+  }
+  for (int i = 0; i < WAITERS; i++)
+    assert_error(end_of_latch_wait(&waiter[i]), 0);
+  assert_int_equal(counted(bed), PROCESSES);
+  bed_close(bed);
+}
+
+int main(int argc, char **argv) {
+  if (argc == 4 && strcmp(argv[1], "--process") == 0)
+    return play_process(argv[2], argv[3]);
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_a_wait_ends_in_time_or_when_it_is_canceled),
+      cmocka_unit_test(test_a_waiter_is_told),
+      cmocka_unit_test(test_what_was_said_before_the_subscription_is_not_missed),
+      cmocka_unit_test(test_who_waits_for_one_that_is_forgotten_does_not_know),
+      cmocka_unit_test(test_a_waiter_asks_all_the_same),
+      cmocka_unit_test(test_who_may_not_listen_asks),
+      cmocka_unit_test(test_waiters_do_not_hammer_the_server),
+      cmocka_unit_test(test_whatever_passes_is_sat_out),
+      cmocka_unit_test(test_a_server_that_is_away_until_the_end),
+      cmocka_unit_test(test_a_server_that_does_not_let_us_in),
+      cmocka_unit_test(test_all_who_wait_hear_of_it),
+  };
+  return cmocka_run_group_tests_name("latch_wait", tests, NULL, NULL);
+}

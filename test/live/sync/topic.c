@@ -1,0 +1,461 @@
+/* Topics: what is published is heard by whoever listens, in order and whole; and what is not heard is told. */
+#include <stdio.h>
+
+#include "support/fixtures/subscriber.h"
+
+/* ---- messages -------------------------------------------------------------------------------------------- */
+
+static void test_a_message_is_heard_by_another_client(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  belay_client_t *other = bed_connect(bed, server_url(bed->server), NULL);
+  subscriber_t s = {0};
+  publication_t p = {0};
+  assert_error(subscribe_to(bed, other, &s, "news", 4), 0);
+  bed_until(bed, s.listening == 1);
+  assert_error(publish(bed, &p, "news", "hello"), 0);
+  assert_int_equal(p.receivers, 1);
+  bed_until(bed, s.messages == 1);
+  assert_int_equal(s.len, 5);
+  assert_memory_equal(s.text, "hello", 5);
+  assert_string_equal(s.story, "LM");
+  const resp_t *channels = server_ask(bed->server, "PUBSUB",
+                                      deployment_is_cluster() ? "SHARDCHANNELS" : "CHANNELS", NULL);
+  assert_int_equal(channels->count, 1);
+  assert_string_equal(channels->items[0]->str, "belay::topic::{news}");
+  bed_close(bed);
+}
+
+static void test_nobody_listens(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  publication_t p = {0};
+  assert_error(publish(bed, &p, "news", "hello"), 0);
+  assert_int_equal(p.receivers, 0);
+  bed_close(bed);
+}
+
+static void test_messages_keep_their_order(void **state) {
+  (void)state;
+  enum { COUNT = 2000 };
+  belay_client_options_t options = client_options();
+  options.links = 4;
+  bed_t *bed = bed_open(&options);
+  subscriber_t s = {0};
+  subscribe(bed, &s, "news");
+  publish_numbers(bed, bed->client, "news", COUNT);
+  bed_until(bed, s.messages == COUNT);
+  assert_true(s.sum == sum_of_numbers(COUNT));
+  bed_close(bed);
+}
+
+static void test_a_message_is_any_bytes(void **state) {
+  (void)state;
+  static const char bytes[] = "\0\r\n$1\r\n\xff\xfe\0{}::";
+  const size_t len = sizeof bytes - 1;
+  bed_t *bed = bed_open(NULL);
+  subscriber_t s = {0};
+  publication_t p = {0};
+  static const char name[] = {'a', '\0', ':', ':', '{', (char)0xff};
+  assert_error(subscribe_to(bed, bed->client, &s, name, sizeof name), 0);
+  bed_until(bed, s.listening == 1);
+  p.bed = bed;
+  (void)server_publish(bed->server, "belay::topic::{a%00%3A:%7B\xff}", "named");
+  bed_until(bed, s.messages == 1);
+  assert_error(unsubscribe(&s), 0);
+  bed_until(bed, s.closed == 1);
+
+  subscribe(bed, &s, "bytes");
+  assert_error(begin_publish(bed, bed->client, &p, "bytes", bytes, len), 0);
+  bed_until(bed, s.messages == 1);
+  assert_int_equal(s.len, len);
+  assert_memory_equal(s.text, bytes, len);
+  bed_until(bed, p.ended == 1);
+  assert_error(begin_publish(bed, bed->client, &p, "bytes", NULL, 0), 0);
+  bed_until(bed, s.messages == 2 && p.ended == 2);
+  assert_int_equal(s.len, 0);
+  char *large = malloc(BELAY_TOPIC_MESSAGE_MAX);
+  memset(large, 'x', BELAY_TOPIC_MESSAGE_MAX);
+  assert_error(begin_publish(bed, bed->client, &p, "bytes", large, BELAY_TOPIC_MESSAGE_MAX), 0);
+  free(large); /* it was copied */
+  bed_until(bed, s.messages == 3 && p.ended == 3);
+  assert_int_equal(s.len, BELAY_TOPIC_MESSAGE_MAX);
+  bed_close(bed);
+}
+
+static void test_many_subscriptions_share_one_connection(void **state) {
+  (void)state;
+  enum { TOPICS = 100, EACH = 3 };
+  bed_t *bed = bed_open(NULL);
+  static subscriber_t all[TOPICS][EACH];
+  char name[32];
+  memset(all, 0, sizeof all);
+  for (int i = 0; i < TOPICS; i++) {
+    snprintf(name, sizeof name, "t%d", i);
+    for (int j = 0; j < EACH; j++)
+      assert_error(subscribe_to(bed, bed->client, &all[i][j], name, strlen(name)), 0);
+  }
+  bed_until(bed, all[TOPICS - 1][EACH - 1].listening == 1);
+  assert_int_equal(client_stats(bed).links_up, deployment() == DEPLOYMENT_CLUSTER3 ? 3 : 1);
+  assert_int_equal(server_calls(bed->server, deployment_subscribe()), /* by slots, or together */
+                   deployment_is_cluster() ? TOPICS : 1);
+  for (int i = 0; i < TOPICS; i++) {
+    snprintf(name, sizeof name, "belay::topic::{t%d}", i);
+    assert_int_equal(server_publish(bed->server, name, "hello"), 1);
+  }
+  bed_until(bed, all[TOPICS - 1][EACH - 1].messages == 1);
+  for (int i = 0; i < TOPICS; i++)
+    for (int j = 0; j < EACH; j++)
+      assert_string_equal(all[i][j].story, "LM");
+  assert_error(unsubscribe(&all[0][0]), 0);
+  assert_int_equal(server_publish(bed->server, "belay::topic::{t0}", "again"), 1);
+  bed_until(bed, all[0][1].messages == 2);
+  assert_int_equal(all[0][0].messages, 1);
+  bed_close(bed);
+}
+
+/* One that comes to a topic that is listened to already is told so too. */
+static void test_a_late_subscriber_is_told_that_it_listens(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  subscriber_t one = {0}, two = {0};
+  subscribe(bed, &one, "news");
+  subscribe(bed, &two, "news");
+  publication_t p = {0};
+  assert_error(publish(bed, &p, "news", "hello"), 0);
+  bed_until(bed, one.messages == 1 && two.messages == 1);
+  assert_string_equal(two.story, "LM");
+  bed_close(bed);
+}
+
+/* ---- gaps ------------------------------------------------------------------------------------------------ */
+
+static void kill_listeners(bed_t *bed) {
+  int64_t killed = server_integer(bed->server, "CLIENT", "KILL", "TYPE", "pubsub", NULL);
+  if (deployment() != DEPLOYMENT_CLUSTER3) /* there it is what the last of them says */
+    assert_int_equal(killed, 1);
+}
+
+static void test_a_lost_connection_is_a_gap(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  subscriber_t s = {0};
+  publication_t p = {0};
+  subscribe(bed, &s, "news");
+  for (unsigned i = 1; i <= 5; i++) {
+    kill_listeners(bed);
+    bed_until(bed, s.gaps == i && s.listening == i + 1);
+    assert_error(s.status, BELAY_EUNREACHABLE);
+    assert_error(publish(bed, &p, "news", "hello"), 0);
+    bed_until(bed, s.messages == i);
+  }
+  assert_string_equal(s.story, "LGLMGLMGLMGLMGLM");
+  bed_close(bed);
+}
+
+static void test_a_server_that_restarts_is_a_gap(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  subscriber_t s = {0};
+  publication_t p = {0};
+  subscribe(bed, &s, "news");
+  server_kill(bed->server);
+  bed_until(bed, s.gaps == 1);
+  bed_run_for(bed, 200);
+  assert_string_equal(s.story, "LG"); /* once, however often it was not there */
+  server_restart(bed->server);
+  bed_until(bed, s.listening == 2);
+  assert_error(publish(bed, &p, "news", "hello"), 0);
+  bed_until(bed, s.messages == 1);
+  assert_string_equal(s.story, "LGLM");
+  bed_close(bed);
+}
+
+typedef struct row {
+  bool begins; /* nothing was heard since it listens */
+  long last;
+  unsigned leaps; /* messages that did not come, and of which no gap told */
+} row_t;
+
+static void expect_next(subscriber_t *s, belay_topic_event_t event) {
+  row_t *row = s->arg;
+  if (event != BELAY_TOPIC_MESSAGE) {
+    row->begins = true;
+    return;
+  }
+  char text[16] = "";
+  memcpy(text, s->text, s->len < sizeof text ? s->len : sizeof text - 1);
+  long number = strtol(text, NULL, 10);
+  row->leaps += row->begins ? number <= row->last : number != row->last + 1;
+  row->begins = false;
+  row->last = number;
+}
+
+/* More comes than is told in the same time: what waits is bounded, and what is lost is told. */
+static void test_more_than_may_be_queued_is_a_gap(void **state) {
+  (void)state;
+  static const char script[] = "for i = 1, 40000 do redis.call(ARGV[1], KEYS[1], i) end";
+  belay_client_options_t options = client_options();
+  options.max_reply = 65536;
+  bed_t *bed = bed_open(&options);
+  subscriber_t s[3];
+  row_t rows[3];
+  size_t before = 0;
+  for (int i = 0; i < 3; i++) {
+    rows[i] = (row_t){.last = 0};
+    s[i] = (subscriber_t){.then = expect_next, .arg = &rows[i]};
+    subscribe(bed, &s[i], "news");
+  }
+  before = bed->bytes;
+  server_do(bed->server, "EVAL", script, "1", "belay::topic::{news}", deployment_publish(), NULL);
+  bed_wait_begin(bed, "the last message");
+  while (rows[0].last < 40000 && rows[1].last < 40000 && rows[2].last < 40000) {
+    assert_true(bed->bytes < before + 3 * 65536 + 65536);
+    bed_turn(bed);
+    if (s[0].listening > s[0].gaps && client_stats(bed).bytes_in > 40000 * 51 &&
+        bed->bytes <= before + 4096)
+      break; /* the last were lost */
+  }
+  bed_wait_end(bed);
+  bed_run_for(bed, 50); /* what waited has been told */
+  publication_t p = {0};
+  unsigned messages = s[0].messages;
+  assert_error(publish(bed, &p, "news", "40001"), 0);
+  bed_until(bed, rows[0].last == 40001 && rows[1].last == 40001 && rows[2].last == 40001);
+  for (int i = 0; i < 3; i++) {
+    assert_int_equal(rows[i].leaps, 0);
+    assert_true(s[i].gaps > 0 && s[i].listening == s[i].gaps + 1);
+    assert_error(s[i].status, BELAY_EBUSY);
+  }
+  assert_true(s[0].messages > messages && s[0].messages < 40001);
+  bed_close(bed);
+}
+
+/* The connection is lost and found again before it was told that it is: that is one gap. */
+static void lose_and_find(subscriber_t *s, belay_topic_event_t event) {
+  unsigned *connections = s->arg;
+  if (event != BELAY_TOPIC_MESSAGE || ++*connections > 1)
+    return;
+  kill_listeners(s->bed);
+}
+
+static void test_a_gap_comes_behind_what_was_heard_before_it(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  unsigned told = 0;
+  subscriber_t s = {.then = lose_and_find, .arg = &told};
+  subscribe(bed, &s, "news");
+  server_do(bed->server, "EVAL", "for i = 1, 5 do redis.call(ARGV[1], KEYS[1], i) end", "1",
+            "belay::topic::{news}", deployment_publish(), NULL);
+  bed_until(bed, s.listening == 2);
+  assert_string_equal(s.story, "LMMMMMGL");
+  bed_close(bed);
+}
+
+/* ---- callbacks that end things ------------------------------------------------------------------------------ */
+
+typedef enum what { SUBSCRIPTION, CLIENT, BELAY, WHATS } what_t;
+
+typedef struct plan {
+  belay_topic_event_t event;
+  what_t what;
+  bool done;
+} plan_t;
+
+static void end_it(subscriber_t *s, belay_topic_event_t event) {
+  plan_t *plan = s->arg;
+  if (event != plan->event || plan->done)
+    return;
+  plan->done = true;
+  if (plan->what == SUBSCRIPTION)
+    assert_error(unsubscribe(s), 0);
+  else if (plan->what == CLIENT)
+    assert_error(begin_client_close(s->bed), 0);
+  else
+    assert_error(begin_belay_close(s->bed), 0);
+  if (plan->what == SUBSCRIPTION)
+    assert_error(belay_subscription_close(s->handle, NULL), BELAY_ECLOSING);
+  else
+    s->closing++; /* nothing is to be told any more */
+}
+
+static void play(belay_topic_event_t event, what_t what) {
+  bed_t *bed = bed_open(NULL);
+  plan_t plan = {.event = event, .what = what};
+  subscriber_t s = {.then = end_it, .arg = &plan}, witness = {0};
+  assert_error(subscribe_to(bed, bed->client, &s, "news", 4), 0);
+  assert_error(subscribe_to(bed, bed->client, &witness, "news", 4), 0);
+  bed_until(bed, plan.done || s.listening == 1);
+  if (event != BELAY_TOPIC_LISTENING)
+    for (int i = 0; i < 3; i++)
+      (void)server_publish(bed->server, "belay::topic::{news}", "hello");
+  if (event == BELAY_TOPIC_GAP) {
+    bed_until(bed, s.messages == 3);
+    kill_listeners(bed);
+  }
+  bed_until(bed, plan.done);
+  if (what == SUBSCRIPTION) {
+    bed_until(bed, s.closed == 1);
+    (void)server_publish(bed->server, "belay::topic::{news}", "hello");
+    bed_until(bed, witness.listening == witness.gaps + 1);
+  } else if (what == CLIENT) {
+    bed_until(bed, bed->client_closed == 1);
+  }
+  bed_close(bed);
+}
+
+static void test_every_event_may_end_everything(void **state) {
+  (void)state;
+  for (belay_topic_event_t event = BELAY_TOPIC_LISTENING; event <= BELAY_TOPIC_GAP; event++)
+    for (what_t what = 0; what < WHATS; what++)
+      play(event, what);
+}
+
+static void close_bed(publication_t *p) {
+  assert_error(begin_belay_close(p->bed), 0);
+}
+
+static void test_a_publication_may_end_everything(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  publication_t p = {.then = close_bed}, other = {0};
+  assert_error(begin_publish(bed, bed->client, &p, "news", "x", 1), 0);
+  assert_error(begin_publish(bed, bed->client, &other, "news", "x", 1), 0);
+  bed_until(bed, bed->belay_closed == 1);
+  assert_int_equal(p.ended, 1);
+  assert_int_equal(other.ended, 1);
+  bed_close(bed);
+}
+
+static void publish_again(publication_t *p) {
+  if (p->ended < 10)
+    assert_error(begin_publish(p->bed, p->bed->client, p, "news", "x", 1), 0);
+}
+
+static void test_a_request_is_the_callers_again_in_its_callback(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  publication_t p = {.bed = bed, .then = publish_again};
+  publish_again(&p);
+  bed_until(bed, p.ended == 10);
+  bed_close(bed);
+}
+
+/* ---- how a publication ends --------------------------------------------------------------------------------- */
+
+static void test_a_publication_is_canceled(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  publication_t p = {0};
+  assert_error(belay_request_cancel(NULL), BELAY_EINVAL);
+  assert_error(belay_request_cancel(&p.request), BELAY_ESTATE);
+  assert_error(begin_publish(bed, bed->client, &p, "news", "x", 1), 0);
+  assert_error(begin_publish(bed, bed->client, &p, "news", "x", 1), BELAY_ESTATE);
+  assert_error(belay_request_cancel(&p.request), 0);
+  bed_until(bed, p.ended == 1);
+  assert_error(p.status, BELAY_ECANCELED);
+  assert_error(belay_request_cancel(&p.request), BELAY_ESTATE);
+  assert_error(publish(bed, &p, "news", "x"), 0);
+
+  server_pause(bed->server); /* now one that was sent */
+  assert_error(begin_publish(bed, bed->client, &p, "news", "x", 1), 0);
+  bed_run_for(bed, 20);
+  assert_error(belay_request_cancel(&p.request), 0);
+  assert_error(belay_request_cancel(&p.request), 0); /* it was not told yet */
+  bed_until(bed, p.ended == 3);
+  assert_error(p.status, BELAY_ECANCELED);
+  server_resume(bed->server);
+  bed_close(bed);
+}
+
+static void test_a_publication_tells_the_truth(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  publication_t p = {0};
+  assert_error(publish(bed, &p, "news", "x"), 0);
+  p.request.timeout_ms = 50;
+  server_pause(bed->server);
+  assert_error(publish(bed, &p, "news", "x"), BELAY_EUNKNOWN);
+  server_resume(bed->server);
+  p.request.timeout_ms = 0;
+  assert_error(publish(bed, &p, "news", "x"), 0);
+  server_kill(bed->server);
+  bed_run_for(bed, 50);
+  p.request.timeout_ms = 100;
+  assert_error(publish(bed, &p, "news", "x"), BELAY_EUNREACHABLE);
+  server_restart(bed->server);
+  p.request.timeout_ms = 5000 * slow();
+  assert_error(publish(bed, &p, "news", "x"), 0);
+  bed_close(bed);
+}
+
+static void test_arguments_are_checked(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  publication_t p = {0};
+  subscriber_t s = {0};
+  belay_subscription_t *out;
+  static char name[2048];
+  memset(name, 'n', sizeof name - 1);
+  assert_error(publish(bed, &p, "", "x"), BELAY_EINVAL);
+  assert_error(publish(bed, &p, name, "x"), BELAY_EINVAL);
+  assert_error(begin_publish(bed, bed->client, &p, "n", NULL, 1), BELAY_EINVAL);
+  assert_error(begin_publish(bed, bed->client, &p, "n", "", BELAY_TOPIC_MESSAGE_MAX + 1),
+               BELAY_EINVAL);
+  assert_error(belay_topic_publish(bed->client, NULL, "n", 1, "", 0, NULL), BELAY_EINVAL);
+  assert_error(belay_topic_publish(bed->client, &p.request, "n", 1, "", 0, NULL), BELAY_EINVAL);
+  p.request.timeout_ms = 600001;
+  assert_error(publish(bed, &p, "n", "x"), BELAY_EINVAL);
+  assert_string_equal(belay_detail(bed->belay), "timeout_ms: not from 1 to 600000");
+  assert_error(subscribe_to(bed, bed->client, &s, "", 0), BELAY_EINVAL);
+  assert_error(subscribe_to(bed, bed->client, &s, name, sizeof name), BELAY_EINVAL);
+  assert_error(belay_topic_subscribe(bed->client, "n", 1, NULL, NULL, &out), BELAY_EINVAL);
+  assert_null(out);
+  assert_error(belay_topic_subscribe(NULL, "n", 1, NULL, NULL, &out), BELAY_EINVAL);
+  assert_error(belay_subscription_close(NULL, NULL), BELAY_EINVAL);
+  belay_request_init(NULL);
+  bed_close(bed);
+}
+
+/* ---- the loop --------------------------------------------------------------------------------------------- */
+
+static void test_only_a_subscription_that_was_asked_to_keeps_the_loop(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  subscriber_t s = {0};
+  subscribe(bed, &s, "news");
+  assert_false(uv_run(&bed->loop, UV_RUN_NOWAIT));
+  belay_subscription_ref(s.handle);
+  belay_subscription_ref(s.handle);
+  assert_true(uv_run(&bed->loop, UV_RUN_NOWAIT));
+  belay_subscription_unref(s.handle);
+  assert_false(uv_run(&bed->loop, UV_RUN_NOWAIT));
+  belay_subscription_ref(s.handle);
+  assert_error(unsubscribe(&s), 0);
+  uv_run(&bed->loop, UV_RUN_DEFAULT);
+  assert_int_equal(s.closed, 1);
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_a_message_is_heard_by_another_client),
+      cmocka_unit_test(test_nobody_listens),
+      cmocka_unit_test(test_messages_keep_their_order),
+      cmocka_unit_test(test_a_message_is_any_bytes),
+      cmocka_unit_test(test_many_subscriptions_share_one_connection),
+      cmocka_unit_test(test_a_late_subscriber_is_told_that_it_listens),
+      cmocka_unit_test(test_a_lost_connection_is_a_gap),
+      cmocka_unit_test(test_a_server_that_restarts_is_a_gap),
+      cmocka_unit_test(test_more_than_may_be_queued_is_a_gap),
+      cmocka_unit_test(test_a_gap_comes_behind_what_was_heard_before_it),
+      cmocka_unit_test(test_every_event_may_end_everything),
+      cmocka_unit_test(test_a_publication_may_end_everything),
+      cmocka_unit_test(test_a_request_is_the_callers_again_in_its_callback),
+      cmocka_unit_test(test_a_publication_is_canceled),
+      cmocka_unit_test(test_a_publication_tells_the_truth),
+      cmocka_unit_test(test_arguments_are_checked),
+      cmocka_unit_test(test_only_a_subscription_that_was_asked_to_keeps_the_loop),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

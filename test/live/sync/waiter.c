@@ -1,0 +1,254 @@
+/* The vigil by itself, where a latch, a barrier and an election do not reach: who was not answered for too long
+ * does not know any more, and what was left on the server is taken back at every step. */
+#include "sync/waiter.h"
+#include "support/fixtures/bed.h"
+
+#define KEY "bell" /* it has rung when that is there */
+#define WAKE KEY "::wake"
+
+typedef struct watch {
+  bed_t *bed;
+  belay__vigil_t vigil;
+  unsigned asked, missed, over;
+} watch_t;
+
+static watch_t *watch_of(belay__vigil_t *vigil) {
+  return BELAY__CONTAINER(vigil, watch_t, vigil);
+}
+
+static void ask(belay__vigil_t *vigil, belay__call_t *call) {
+  watch_of(vigil)->asked++;
+  belay__call_command(call, "EXISTS", 2);
+  belay__call_arg(call, KEY, sizeof KEY - 1);
+}
+
+static int read_it(belay__vigil_t *vigil, const belay__reply_t *reply, int64_t *holds_ms) {
+  int64_t there;
+  (void)vigil;
+  (void)holds_ms;
+  if (!belay__reply_integer(reply, 0, 1, &there))
+    return BELAY_EPROTO;
+  return there ? 0 : BELAY__NOT_YET;
+}
+
+static void leave(belay__vigil_t *vigil, belay__call_t *call) {
+  (void)vigil;
+  belay__call_command(call, "GETSET", 3);
+  belay__call_arg(call, "left", 4);
+  belay__call_arg(call, "1", 1);
+}
+
+/* Who says it a second time was too late. */
+static int left(belay__vigil_t *vigil, const belay__reply_t *reply) {
+  (void)vigil;
+  return reply->type == BELAY__REPLY_NIL ? BELAY__NOT_YET : 0;
+}
+
+static void missed(belay__vigil_t *vigil, int status) {
+  (void)status;
+  watch_of(vigil)->missed++;
+}
+
+static void over(belay__vigil_t *vigil) {
+  watch_of(vigil)->over++;
+}
+
+static const belay__vigil_ops_t ops = {
+    .ask = ask, .read = read_it, .leave = leave, .left = left, .missed = missed, .over = over};
+
+static void watch_with(watch_t *watch, bed_t *bed, const belay__vigil_terms_t *terms) {
+  *watch = (watch_t){.bed = bed};
+  belay__vigil_init(&watch->vigil, &ops, bed->client, terms, WAKE, sizeof WAKE - 1);
+}
+
+static void watch_init(watch_t *watch, bed_t *bed, uint32_t forgotten_after) {
+  const belay__vigil_terms_t terms = {
+      .retry_min = 10,
+      .retry_max = 20,
+      .backoff_max = 50,
+      .timeout = (uint32_t)(100 * slow()),
+      .forgotten_after = forgotten_after,
+  };
+  watch_with(watch, bed, &terms);
+}
+
+static int end_of(watch_t *watch) {
+  bed_until(watch->bed, watch->over == 1);
+  assert_false(belay__vigil_is_on(&watch->vigil));
+  return watch->vigil.status;
+}
+
+static bool has_left(bed_t *bed) {
+  return server_integer(bed->server, "EXISTS", "left", NULL) == 1;
+}
+
+static void until_waiting(watch_t *watch) {
+  bed_until(watch->bed, watch->vigil.state == BELAY__VIGIL_WAITING && watch->vigil.vain > 0);
+}
+
+static void test_who_was_not_answered_for_too_long_does_not_know(void **state) {
+  (void)state;
+  needs_one_process("keys in one place");
+  bed_t *bed = bed_open(NULL);
+  watch_t watch;
+  watch_init(&watch, bed, (uint32_t)(lag() + 400 * slow()));
+  belay__vigil_start(&watch.vigil, BELAY_FOREVER);
+  bed_run_for(bed, lag() + 1000 * slow()); /* answered all the time */
+  assert_int_equal(watch.over, 0);
+  server_pause(bed->server);
+  int64_t began = clock_now();
+  assert_error(end_of(&watch), BELAY_EUNKNOWN);
+  assert_between(clock_since_ms(began), 100 * slow(), 1500 * slow() + 2 * lag());
+  assert_true(watch.missed > 0);
+  server_resume(bed->server);
+  bed_until(bed, has_left(bed));
+  bed_close(bed);
+}
+
+static void test_who_was_never_heard_has_nothing_to_know(void **state) {
+  (void)state;
+  belay_client_options_t client = client_options();
+  client.reconnect_max_ms = 50;
+  bed_t *bed = bed_open(&client);
+  watch_t watch;
+  watch_init(&watch, bed, (uint32_t)(300 * slow()));
+  server_kill(bed->server);
+  belay__vigil_start(&watch.vigil, BELAY_FOREVER);
+  bed_run_for(bed, 1000 * slow());
+  assert_int_equal(watch.over, 0);
+  server_restart(bed->server);
+  server_do(bed->server, "SET", KEY, "1", NULL);
+  assert_error(end_of(&watch), 0);
+  assert_false(has_left(bed));
+  bed_close(bed);
+}
+
+/* However rarely it is to ask. */
+static void test_who_is_answered_all_the_time_knows(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  const belay__vigil_terms_t terms = {
+      .retry_min = 60000,
+      .retry_max = 60000,
+      .backoff_max = 60000,
+      .timeout = 60000,
+      .forgotten_after = (uint32_t)(lag() + 800 * slow()),
+  };
+  watch_t watch;
+  watch_with(&watch, bed, &terms);
+  belay__vigil_start(&watch.vigil, BELAY_FOREVER);
+  bed_run_for(bed, 3 * (lag() + 800 * slow()));
+  assert_int_equal(watch.over, 0);
+  assert_true(watch.asked >= 4 && watch.asked < 20);
+  server_do(bed->server, "SET", KEY, "1", NULL);
+  assert_error(end_of(&watch), 0);
+  bed_close(bed);
+}
+
+/* What is taken back after the server may have forgotten proves nothing; that it had come does. */
+static void test_a_withdrawal_that_is_answered_too_late(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  for (int step = 0; step < 4; step++) {
+    const belay__vigil_terms_t terms = {
+        .retry_min = 10,
+        .retry_max = 20,
+        .backoff_max = 50,
+        .timeout = 60000,
+        .forgotten_after = (uint32_t)(400 * slow()),
+    };
+    watch_t watch;
+    server_do(bed->server, "FLUSHALL", NULL);
+    if (step == 3)
+      server_do(bed->server, "SET", "left", "1", NULL);
+    watch_with(&watch, bed, &terms);
+    belay__vigil_start(&watch.vigil, BELAY_FOREVER);
+    until_waiting(&watch);
+    server_pause(bed->server);
+    belay__vigil_cancel(&watch.vigil, BELAY_ECANCELED);
+    bed_run_for(bed, step == 0 ? 50 : 600 * slow());
+    if (step == 2)
+      belay__vigil_cancel(&watch.vigil, BELAY_ECANCELED);
+    server_resume(bed->server);
+    assert_error(end_of(&watch), step == 0 ? BELAY_ECANCELED : step == 3 ? 0 : BELAY_EUNKNOWN);
+    assert_true(has_left(bed));
+  }
+  bed_close(bed);
+}
+
+static void test_what_is_left_is_taken_back_at_every_step(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  watch_t watch;
+  for (int step = 0; step < 4; step++) {
+    server_do(bed->server, "FLUSHALL", NULL);
+    watch_init(&watch, bed, 0);
+    belay__vigil_start(&watch.vigil, step == 3 ? 200 : BELAY_FOREVER);
+    if (step > 0)
+      until_waiting(&watch);
+    if (step == 2) {
+      belay__vigil_look(&watch.vigil);
+      bed_until(bed, watch.vigil.state == BELAY__VIGIL_ASKING);
+    }
+    if (step < 3)
+      belay__vigil_cancel(&watch.vigil, BELAY_ECANCELED);
+    assert_error(end_of(&watch), step == 3 ? BELAY_ETIMEDOUT : BELAY_ECANCELED);
+    assert_int_equal(has_left(bed), step > 0); /* what was not sent left nothing */
+  }
+  bed_close(bed);
+}
+
+static void test_what_came_after_all(void **state) {
+  (void)state;
+  bed_t *bed = bed_open(NULL);
+  watch_t watch;
+  watch_init(&watch, bed, 0);
+  server_do(bed->server, "SET", "left", "1", NULL);
+  belay__vigil_start(&watch.vigil, BELAY_FOREVER);
+  until_waiting(&watch);
+  belay__vigil_cancel(&watch.vigil, BELAY_ECANCELED);
+  assert_int_equal(watch.vigil.state, BELAY__VIGIL_LEAVING);
+  belay__vigil_look(&watch.vigil); /* means nothing any more */
+  belay__vigil_cancel(&watch.vigil, BELAY_ECANCELED);
+  assert_error(end_of(&watch), 0);
+  bed_close(bed);
+}
+
+static void test_stopping_at_every_step(void **state) {
+  (void)state;
+  static const int expected[] = {BELAY_ECANCELED, BELAY_EUNKNOWN, BELAY_EUNKNOWN, BELAY_EUNKNOWN};
+  bed_t *bed = bed_open(NULL);
+  watch_t watch;
+  watch_init(&watch, bed, 0);
+  belay__vigil_stop(&watch.vigil);
+  assert_int_equal(watch.over, 0);
+  for (size_t step = 0; step < sizeof expected / sizeof *expected; step++) {
+    watch_init(&watch, bed, 0);
+    belay__vigil_start(&watch.vigil, BELAY_FOREVER);
+    if (step > 0)
+      until_waiting(&watch);
+    if (step == 2)
+      belay__vigil_look(&watch.vigil);
+    if (step == 3)
+      belay__vigil_cancel(&watch.vigil, BELAY_ECANCELED);
+    belay__vigil_stop(&watch.vigil);
+    assert_int_equal(watch.over, 1);
+    assert_error(watch.vigil.status, expected[step]);
+    bed_run_for(bed, 50);
+    assert_int_equal(watch.over, 1);
+  }
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_who_was_not_answered_for_too_long_does_not_know),
+      cmocka_unit_test(test_who_was_never_heard_has_nothing_to_know),
+      cmocka_unit_test(test_who_is_answered_all_the_time_knows),
+      cmocka_unit_test(test_a_withdrawal_that_is_answered_too_late),
+      cmocka_unit_test(test_what_is_left_is_taken_back_at_every_step),
+      cmocka_unit_test(test_what_came_after_all),
+      cmocka_unit_test(test_stopping_at_every_step),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

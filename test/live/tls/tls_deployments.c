@@ -1,0 +1,140 @@
+/* TLS with those who are found: every server that is connected to must prove that it is at the address that was given
+ * for it, sentinels and scouts included; and where it does not, the reason is told. */
+#include <stdio.h>
+
+#include "support/deployments/cluster.h"
+#include "support/deployments/group.h"
+#include "support/servers/secure.h"
+
+enum { NAMES = 20 };
+
+static certs_t *certs;
+static const char *arguments[16]; /* of the servers, up to a NULL */
+
+static void use_certificate(const char *cert, const char *key) {
+  const char *const words[] = {"--tls-cert-file",
+                               certs_path(certs, cert),
+                               "--tls-key-file",
+                               certs_path(certs, key),
+                               "--tls-ca-cert-file",
+                               certs_path(certs, "ca.crt"),
+                               "--tls-auth-clients",
+                               "yes",
+                               NULL};
+  memcpy(arguments, words, sizeof words);
+}
+
+static int make_certs(void **state) {
+  (void)state;
+  certs = certs_new("ca");
+  certs_make(certs, "server", NULL);
+  certs_make(certs, "client", NULL);
+  certs_make(certs, "named", &(cert_options_t){.names = "DNS:redis.example.com"});
+  return 0;
+}
+
+static int free_certs(void **state) {
+  (void)state;
+  certs_free(certs);
+  return 0;
+}
+
+/* Takes and gives back some locks, wherever they are. */
+static void take_all(bed_t *bed) {
+  char name[16];
+  for (int i = 0; i < NAMES; i++) {
+    snprintf(name, sizeof name, "lock-%d", i);
+    contender_t *c = contender_new(bed, name, NULL);
+    assert_error(acquire(c, 10000), 0);
+    assert_error(release(c), 0);
+    assert_error(close_lock(c), 0);
+  }
+}
+
+static bed_t *bed_of(const char *url, const char *server_name) {
+  belay_tls_options_t tls = trust(certs, "client");
+  belay_client_options_t client = client_options();
+  tls.server_name = server_name;
+  client.timeout_ms = 10000;
+  return secure_bed(url, &tls, &client);
+}
+
+static void test_a_cluster(void **state) {
+  (void)state;
+  use_certificate("server.crt", "server.key");
+  cluster_t *cluster = cluster_start(
+      &(cluster_options_t){.tls = true, .arguments = arguments, .password = "sesame"});
+  bed_t *bed = bed_of(cluster_url(cluster), NULL);
+  take_all(bed);
+  cluster_fail_over(cluster, 0, CLUSTER_KILLED);
+  take_all(bed);
+  bed_close(bed);
+  cluster_stop(cluster);
+}
+
+static void test_a_group_with_sentinels(void **state) {
+  (void)state;
+  use_certificate("server.crt", "server.key");
+  group_t *group = group_start(
+      &(group_options_t){.nodes = {.tls = true, .arguments = arguments, .password = "sesame"},
+                         .sentinel_arguments = arguments});
+  bed_t *bed = bed_of(group_url(group), NULL);
+  take_all(bed);
+  group_fail_over(group, GROUP_KILLED);
+  take_all(bed);
+  bed_close(bed);
+  group_stop(group);
+}
+
+/* One certificate for all of them, by a name that nobody connects to. */
+static void test_replicas_that_share_a_name(void **state) {
+  (void)state;
+  use_certificate("named.crt", "named.key");
+  replicas_t *replicas = replicas_start(
+      &(replicas_options_t){.tls = true, .arguments = arguments, .password = "sesame"});
+  bed_t *bed = bed_of(replicas_url(replicas), "redis.example.com");
+  take_all(bed);
+  replicas_promote(replicas, 1);
+  replicas_wait(replicas, 1);
+  take_all(bed);
+  bed_close(bed);
+
+  bed = bed_of(replicas_url(replicas), NULL);
+  const char *detail;
+  assert_error(pong(bed, &detail), BELAY_ETLS);
+  assert_non_null(strstr(detail, "the server's certificate is not for the address 127.0.0.1"));
+  bed_close(bed);
+  replicas_stop(replicas);
+}
+
+/* Whoever is asked about the deployment must prove who it is too. */
+static void test_sentinels_and_nodes_that_are_nobody(void **state) {
+  (void)state;
+  use_certificate("named.crt", "named.key");
+  group_t *group = group_start(&(group_options_t){.nodes = {.tls = true, .arguments = arguments},
+                                                  .sentinel_arguments = arguments});
+  const char *detail;
+  bed_t *bed = bed_of(group_url(group), NULL);
+  assert_error(pong(bed, &detail), BELAY_ETLS);
+  assert_non_null(strstr(detail, "the server's certificate is not for the address 127.0.0.1"));
+  bed_close(bed);
+  group_stop(group);
+
+  cluster_t *cluster = cluster_start(
+      &(cluster_options_t){.tls = true, .arguments = arguments, .without_replicas = true});
+  bed = bed_of(cluster_url(cluster), NULL);
+  assert_error(pong(bed, &detail), BELAY_ETLS);
+  assert_non_null(strstr(detail, "the server's certificate is not for the address 127.0.0.1"));
+  bed_close(bed);
+  cluster_stop(cluster);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_a_cluster),
+      cmocka_unit_test(test_a_group_with_sentinels),
+      cmocka_unit_test(test_replicas_that_share_a_name),
+      cmocka_unit_test(test_sentinels_and_nodes_that_are_nobody),
+  };
+  return cmocka_run_group_tests(tests, make_certs, free_certs);
+}

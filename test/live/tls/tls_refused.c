@@ -1,0 +1,310 @@
+/* Who is not who he must be is refused, each for its own reason; and not a byte of what we know of ourselves leaves. */
+#include <stdio.h>
+
+#include "support/deployments/fake.h"
+#include "support/deployments/relay.h"
+#include "support/servers/secure.h"
+#include "support/fixtures/subscriber.h"
+
+/* A record with AUTH in it is as long as this at least, encrypted or not. */
+#define SECRET                                                                                     \
+  "an-open-sesame-of-sixty-four-bytes-that-no-other-command-is-as-long-as."                        \
+  "an-open-sesame-of-sixty-four-bytes-that-no-other-command-is-as-long-as."                        \
+  "an-open-sesame-of-sixty-four-bytes-that-no-other-command-is-as-long-as."
+
+static certs_t *certs;
+
+static int make_certs(void **state) {
+  (void)state;
+  certs = certs_new("ca");
+  certs_make(certs, "server", NULL);
+  certs_make(certs, "client", NULL);
+  certs_make(certs, "elsewhere", &(cert_options_t){.names = "DNS:elsewhere,DNS:*.localhost"});
+  certs_make(certs, "named", &(cert_options_t){.names = "DNS:localhost"});
+  certs_make(certs, "localhost", &(cert_options_t){.names = ""});
+  certs_make(certs, "expired", &(cert_options_t){.from_day = -5, .days = 3});
+  certs_make(certs, "early", &(cert_options_t){.from_day = 2});
+  certs_make(certs, "self", &(cert_options_t){.self_signed = true});
+  certs_make(certs, "old", &(cert_options_t){.from_day = -5, .days = 3});
+  certs_authority(certs, "stranger");
+  certs_make(certs, "strange", NULL);
+  return 0;
+}
+
+static int free_certs(void **state) {
+  (void)state;
+  certs_free(certs);
+  return 0;
+}
+
+/* ---- what has left ---------------------------------------------------------------------------------------- */
+
+enum { RECORD_HEAD = 5, RECORD_HANDSHAKE = 22, RECORD_DATA = 23 };
+
+/* The longest record of data (in TLS 1.3 the end of the handshake looks like data too). */
+static size_t longest_data(const unsigned char *bytes, size_t len) {
+  size_t longest = 0;
+  for (size_t at = 0; at + RECORD_HEAD <= len;) {
+    size_t n = (size_t)bytes[at + 3] << 8 | bytes[at + 4];
+    assert_in_range(bytes[at], 20, 23);
+    if (bytes[at] == RECORD_DATA && n > longest)
+      longest = n;
+    at += RECORD_HEAD + n;
+  }
+  return longest;
+}
+
+/* What the client has said holds no secret, in plain or as anything that could be one. client_cert: our own certificate,
+ * which is as long as a secret, may be in it. */
+static void expect_nothing_left(relay_t *relay, bool client_cert) {
+  size_t len;
+  unsigned char *bytes = (unsigned char *)relay_capture(relay, &len);
+  assert_false(relay_heard(relay, "AUTH"));
+  assert_false(relay_heard(relay, "sesame"));
+  assert_true(len == 0 || bytes[0] == RECORD_HANDSHAKE); /* a reset may take all of it away */
+  if (!client_cert)
+    assert_in_range(longest_data(bytes, len), 0, strlen(SECRET) - 1);
+  free(bytes);
+}
+
+/* A relay to a server whose URL has a password in it. */
+static relay_t *relay_to(server_t *server, const char *scheme) {
+  static char target[64];
+  snprintf(target, sizeof target, "%s://127.0.0.1:%d", scheme, server_port(server));
+  relay_t *relay = relay_start(target);
+  relay_listen(relay);
+  return relay;
+}
+
+/* ---- each refusal ------------------------------------------------------------------------------------------ */
+
+typedef struct refusal {
+  const char *name;
+  secure_t server;
+  const char *host;     /* NULL: localhost */
+  const char *ca;       /* whom the client trusts; NULL: ca.crt */
+  const char *own_cert; /* NULL: none */
+  belay_tls_version_t min_version;
+  const char *why;
+} refusal_t;
+
+static const refusal_t refusals[] = {
+    {.name = "wrong name",
+     .server = {.cert = "elsewhere"},
+     .why = "is for another name than localhost"},
+    {.name = "a common name only",
+     .server = {.cert = "localhost"},
+     .why = "is for another name than localhost"},
+    {.name = "address not in it",
+     .server = {.cert = "named"},
+     .host = "127.0.0.1",
+     .why = "is not for the address 127.0.0.1"},
+    {.name = "expired", .server = {.cert = "expired"}, .why = "certificate has expired"},
+    {.name = "not yet valid", .server = {.cert = "early"}, .why = "certificate is not valid yet"},
+    {.name = "self-signed", .server = {.cert = "self"}, .why = "certificate is self-signed"},
+    {.name = "unknown authority",
+     .server = {.cert = "strange"},
+     .why = "certificate is signed by an unknown authority"},
+    {.name = "another authority",
+     .ca = "stranger.crt",
+     .why = "certificate is signed by an unknown authority"},
+    {.name = "without a certificate, 1.2",
+     .server = {.clients = "yes", .versions = "TLSv1.2"},
+     .why = "the server demands a certificate of the client"},
+    {.name = "without a certificate, 1.3",
+     .server = {.clients = "yes", .versions = "TLSv1.3"},
+     .why = "the server demands a certificate of the client"},
+    {.name = "with a stranger's certificate, 1.2",
+     .server = {.clients = "yes", .versions = "TLSv1.2"},
+     .own_cert = "strange",
+     .why = "does not accept the client's certificate: unknown CA"},
+    {.name = "with a stranger's certificate, 1.3",
+     .server = {.clients = "yes", .versions = "TLSv1.3"},
+     .own_cert = "strange",
+     .why = "does not accept the client's certificate: unknown CA"},
+    {.name = "with an old certificate",
+     .server = {.clients = "yes"},
+     .own_cert = "old",
+     .why = "does not accept the client's certificate: certificate expired"},
+    {.name = "version too old",
+     .server = {.versions = "TLSv1.2"},
+     .min_version = BELAY_TLS_1_3,
+     .why = "the server speaks no version of TLS that is new enough"},
+};
+
+static bed_t *refused_bed(const refusal_t *row, int port) {
+  belay_tls_options_t o = trust(certs, row->own_cert);
+  if (row->ca != NULL)
+    o.ca_file = certs_path(certs, row->ca);
+  o.min_version = row->min_version;
+  belay_client_options_t client = client_options();
+  client.reconnect_max_ms = 300;
+  return secure_bed(url_of("rediss", SECRET, row->host != NULL ? row->host : "localhost", port), &o,
+                    &client);
+}
+
+static void expect_refused(const refusal_t *row) {
+  secure_t options = row->server;
+  options.password = SECRET;
+  server_t *server = secure_server(certs, &options);
+  server_do(server, "CONFIG", "RESETSTAT", NULL);
+  relay_t *relay = relay_to(server, "rediss");
+  bed_t *bed = refused_bed(row, port_of(relay_url(relay)));
+  const char *detail;
+  print_message("# %s\n", row->name);
+  assert_error(pong(bed, &detail), BELAY_ETLS);
+  if (strstr(detail, row->why) == NULL)
+    fail_msg("%s: %s", row->why, detail);
+  assert_int_equal(bed->errors, 1);
+
+  contender_t *c = contender_new(bed, "x", NULL); /* who asks is told at once, */
+  assert_error(acquire(c, BELAY_FOREVER), BELAY_ETLS);
+  bed_run_for(bed, 1000); /* nobody knocks all the time, */
+  assert_error(pong(bed, &detail), BELAY_ETLS);
+  assert_non_null(strstr(detail, row->why));
+  assert_in_range(relay_connections(relay), 1, 12);
+  assert_int_equal(bed->errors, 1); /* and once is enough for the log */
+
+  assert_int_equal(server_calls(server, "auth"), 0);
+  assert_int_equal(server_calls(server, "set"), 0);
+  expect_nothing_left(relay, row->own_cert != NULL);
+  bed_close(bed);
+  relay_stop(relay);
+  server_stop(server);
+}
+
+static void test_each_is_refused_for_its_own_reason(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++)
+    expect_refused(&refusals[i]);
+}
+
+/* What the tests above look at is there where nobody is refused. */
+static void test_a_secret_is_seen_where_it_leaves(void **state) {
+  (void)state;
+  server_t *server = secure_server(
+      certs, &(secure_t){.clients = "yes", .password = SECRET, .versions = "TLSv1.2"});
+  server_do(server, "CONFIG", "RESETSTAT", NULL);
+  relay_t *relay = relay_to(server, "rediss");
+  bed_t *bed = refused_bed(&(refusal_t){.own_cert = "client"}, port_of(relay_url(relay)));
+  size_t len;
+  assert_error(pong(bed, NULL), 0);
+  unsigned char *bytes = (unsigned char *)relay_capture(relay, &len);
+  assert_true(longest_data(bytes, len) > strlen(SECRET));
+  assert_false(relay_heard(relay, "AUTH"));
+  assert_int_equal(server_calls(server, "auth"), 1);
+  free(bytes);
+  bed_close(bed);
+  relay_stop(relay);
+  server_stop(server);
+}
+
+/* ---- who speaks no TLS ------------------------------------------------------------------------------------- */
+
+/* A server that speaks plainly, or somebody in between who does: nothing is said to it. */
+static void test_plain_words_are_no_answer(void **state) {
+  (void)state;
+  static const char *const greetings[] = {"-ERR Protocol error\r\n", "+OK\r\n", "+PONG\r\n"};
+  for (size_t i = 0; i < sizeof greetings / sizeof *greetings; i++) {
+    fake_t *fake = fake_start(&(fake_options_t){.mute = true, .greeting = greetings[i]});
+    relay_t *relay = relay_start(fake_url(fake));
+    relay_listen(relay);
+    bed_t *bed = refused_bed(&(refusal_t){0}, port_of(relay_url(relay)));
+    const char *detail;
+    assert_error(pong(bed, &detail), BELAY_ETLS);
+    assert_string_equal(detail, "the server does not speak TLS");
+    expect_nothing_left(relay, false);
+    assert_int_equal(fake_commands(fake), 0);
+    bed_close(bed);
+    relay_stop(relay);
+    fake_stop(fake);
+  }
+}
+
+/* A real one waits for the end of a line, and says nothing for ever: that might pass. */
+static void test_a_plain_server_is_not_spoken_to(void **state) {
+  (void)state;
+  server_t *server = server_start(&(server_options_t){.address = "127.0.0.1", .password = SECRET});
+  if (strncmp(server_url(server), "rediss", 6) == 0) { /* all servers are told to speak TLS */
+    server_stop(server);
+    skip();
+  }
+  server_do(server, "CONFIG", "RESETSTAT", NULL);
+  relay_t *relay = relay_to(server, "redis");
+  belay_tls_options_t o = trust(certs, NULL);
+  belay_client_options_t client = client_options();
+  client.connect_timeout_ms = 300;
+  const char *url = url_of("rediss", SECRET, "localhost", port_of(relay_url(relay))), *detail;
+  bed_t *bed = secure_bed(url, &o, &client);
+  assert_error(pong(bed, &detail), BELAY_EUNREACHABLE);
+  assert_non_null(strstr(detail, "perhaps it does not speak TLS"));
+  assert_int_equal(server_calls(server, "auth"), 0);
+  expect_nothing_left(relay, false);
+  bed_close(bed);
+  relay_stop(relay);
+  server_stop(server);
+}
+
+/* The other way round: it hangs up. What the URL says in plain leaves in plain, but nothing here says anything. */
+static void test_a_client_that_speaks_no_tls_is_told_what_is_missing(void **state) {
+  (void)state;
+  server_t *server = secure_server(certs, NULL);
+  bed_t *bed = bed_open_at(url_of("redis", NULL, "localhost", server_port(server)), NULL);
+  const char *detail;
+  bed->server = server;
+  assert_error(pong(bed, &detail), BELAY_EUNREACHABLE);
+  assert_non_null(strstr(detail, "perhaps it speaks only TLS"));
+  server_kill(server); /* and those words do not stay */
+  bed_run_for(bed, 100);
+  assert_error(pong(bed, &detail), BELAY_EUNREACHABLE);
+  assert_non_null(strstr(detail, "connection refused"));
+  assert_null(strstr(detail, "TLS"));
+  bed_close(bed);
+}
+
+/* ---- who listens, and who comes back ------------------------------------------------------------------------ */
+
+static void test_who_listens_is_told_too(void **state) {
+  (void)state;
+  static subscriber_t subscriber;
+  subscriber = (subscriber_t){0};
+  server_t *server = secure_server(certs, &(secure_t){.cert = "expired"});
+  bed_t *bed = refused_bed(&(refusal_t){0}, server_port(server));
+  bed->server = server;
+  assert_error(subscribe_to(bed, bed->client, &subscriber, "news", 4), 0);
+  bed_until(bed, subscriber.gaps == 1);
+  assert_error(subscriber.status, BELAY_ETLS);
+  unsubscribe(&subscriber);
+  bed_until(bed, subscriber.closed == 1);
+  bed_close(bed);
+}
+
+/* The same port, and another certificate: no call needs to know. */
+static void test_a_server_that_has_mended_its_ways_is_used(void **state) {
+  (void)state;
+  server_t *server = secure_server(certs, &(secure_t){.cert = "expired", .password = SECRET});
+  bed_t *bed = refused_bed(&(refusal_t){0}, server_port(server));
+  bed->server = server;
+  assert_error(pong(bed, NULL), BELAY_ETLS);
+  server_do(server, "CONFIG", "SET", "tls-cert-file", certs_path(certs, "server.crt"),
+            "tls-key-file", certs_path(certs, "server.key"), NULL);
+  for (int64_t began = clock_now(); pong(bed, NULL) != 0;)
+    assert_between(clock_since_ms(began), 0, 10000 * slow());
+  contender_t *c = contender_new(bed, "x", NULL);
+  assert_error(try_lock(c), 0);
+  assert_error(release(c), 0);
+  bed_close(bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_each_is_refused_for_its_own_reason),
+      cmocka_unit_test(test_a_secret_is_seen_where_it_leaves),
+      cmocka_unit_test(test_plain_words_are_no_answer),
+      cmocka_unit_test(test_a_plain_server_is_not_spoken_to),
+      cmocka_unit_test(test_a_client_that_speaks_no_tls_is_told_what_is_missing),
+      cmocka_unit_test(test_who_listens_is_told_too),
+      cmocka_unit_test(test_a_server_that_has_mended_its_ways_is_used),
+  };
+  return cmocka_run_group_tests(tests, make_certs, free_certs);
+}

@@ -1,0 +1,223 @@
+/* Connections over TLS that stall, or are cut, wherever that may be; and what is then said of what was under way. */
+#include <signal.h>
+#include <stdio.h>
+
+#include "support/fixtures/data/counters.h"
+#include "support/deployments/relay.h"
+#include "support/servers/secure.h"
+
+enum { CUTS = 60, ADDS = 3000, TEARS = 12, HANDSHAKE_BYTES = 3000 };
+
+static certs_t *certs;
+static volatile sig_atomic_t pipes; /* how often SIGPIPE was raised */
+
+static void on_pipe(int number) {
+  (void)number;
+  pipes = pipes + 1;
+}
+
+static int make_certs(void **state) {
+  (void)state;
+  signal(SIGPIPE, on_pipe);
+  certs = certs_new("ca");
+  certs_make(certs, "server", NULL);
+  certs_make(certs, "client", NULL);
+  return 0;
+}
+
+static int free_certs(void **state) {
+  (void)state;
+  certs_free(certs);
+  return pipes == 0 ? 0 : -1;
+}
+
+/* A server that wants to know who we are, behind a relay. */
+typedef struct stage {
+  server_t *server;
+  relay_t *relay;
+  bed_t *bed;
+} stage_t;
+
+static stage_t stage(int64_t connect_timeout_ms) {
+  stage_t s = {.server = secure_server(certs, &(secure_t){.clients = "yes"})};
+  s.relay = relay_start(server_url(s.server));
+  belay_tls_options_t tls = trust(certs, "client");
+  belay_client_options_t client = client_options();
+  client.connect_timeout_ms = connect_timeout_ms;
+  client.timeout_ms = 2 * connect_timeout_ms;
+  client.reconnect_max_ms = 50;
+  s.bed =
+      secure_bed(url_of("rediss", NULL, "127.0.0.1", port_of(relay_url(s.relay))), &tls, &client);
+  return s;
+}
+
+static void strike(stage_t *s) {
+  bed_close(s->bed);
+  relay_stop(s->relay);
+  server_stop(s->server);
+}
+
+static void expect_in_the_end(bed_t *bed, int status) {
+  for (int64_t began = clock_now(); pong(bed, NULL) != status;)
+    assert_between(clock_since_ms(began), 0, 15000 * slow());
+}
+
+/* ---- in the middle of a handshake ---------------------------------------------------------------------------- */
+
+/* However far a handshake gets before the other side falls silent, it takes no longer than it may, and nobody else
+ * waits for it. */
+static void test_a_stalled_handshake_ends_in_time(void **state) {
+  (void)state;
+  static const size_t bytes[] = {1, 5, 100, 130, 700, 1400};
+  stage_t s = stage(300);
+  belay_tls_options_t tls = trust(certs, "client");
+  belay_client_t *stalled = s.bed->client;
+  belay_client_t *other =
+      secure_connect(s.bed, url_of("rediss", NULL, "127.0.0.1", server_port(s.server)), &tls, NULL);
+  for (size_t i = 0; i < sizeof bytes / sizeof *bytes; i++) {
+    const char *detail;
+    relay_silence_after(s.relay, bytes[i]);
+    contender_t *c = contender_of(s.bed, stalled, "stalled", NULL);
+    assert_error(begin_acquire(c, 0), 0);
+    s.bed->client = other;
+    assert_error(pong(s.bed, NULL), 0);
+    s.bed->client = stalled;
+    assert_error(outcome(c), BELAY_EUNREACHABLE);
+    assert_error(pong(s.bed, &detail), BELAY_EUNREACHABLE);
+    assert_null(strstr(detail, "perhaps")); /* it does speak TLS, as far as it has come */
+    assert_error(close_lock(c), 0);
+  }
+  relay_silence_after(s.relay, 0);
+  expect_in_the_end(s.bed, 0);
+  strike(&s);
+}
+
+static void test_a_handshake_may_be_cut_anywhere(void **state) {
+  (void)state;
+  stage_t s = stage(2000);
+  srand(20);
+  for (int i = 0; i < CUTS; i++) {
+    relay_cut_after(s.relay, 1 + (size_t)rand() % HANDSHAKE_BYTES);
+    relay_cut(s.relay);
+    contender_t *c = contender_new(s.bed, "cut", NULL);
+    assert_error(begin_acquire(c, 0), 0);
+    bed_run_for(s.bed, rand() % 20);
+    relay_cut_after(s.relay, 0);
+    int status = outcome(c); /* whatever it is: what is said is so */
+    assert_true(status == 0 || status == BELAY_EUNKNOWN || status == BELAY_EUNREACHABLE);
+    s.bed->server = s.server;
+    assert_int_equal(status == 0, is_on_server(c));
+    s.bed->server = NULL;
+    assert_error(close_lock(c), 0);
+    bed_settle(s.bed);
+  }
+  assert_true(client_stats(s.bed).connect_errors > CUTS / 4);
+  strike(&s);
+}
+
+/* A client that goes in the middle of it leaves nothing behind. */
+static void test_a_client_may_go_at_any_time(void **state) {
+  (void)state;
+  srand(21);
+  for (int i = 0; i < 20; i++) {
+    stage_t s = stage(2000);
+    contender_t *c = contender_new(s.bed, "x", NULL);
+    assert_error(begin_acquire(c, 0), 0);
+    for (int turns = i; turns > 0; turns--)
+      uv_run(&s.bed->loop, UV_RUN_NOWAIT);
+    strike(&s);
+  }
+}
+
+/* ---- in the middle of everything ------------------------------------------------------------------------------- */
+
+/* Numbers to each of which 1 is added once: what is said not to have been sent, and was, would be sent again, and count
+ * twice. What was sent before a cut arrives all the same. */
+static void test_nothing_counts_twice_where_connections_tear(void **state) {
+  (void)state;
+  static count_t counts[ADDS];
+  unsigned unknown = 0;
+  srand(22);
+  stage_t s = stage(2000);
+  till_t till;
+  till_new(&till, s.bed, NULL);
+  for (int tear = 0; tear < TEARS; tear++) {
+    relay_delay(s.relay, rand() % 4);
+    if (tear % 2 == 0)
+      relay_cut_after(s.relay, HANDSHAKE_BYTES + (size_t)rand() % 30000);
+    for (int i = 0; i < ADDS; i++) {
+      char key[160];
+      snprintf(key, sizeof key, "%d-%d-%0*d", tear, i, rand() % 100, 0);
+      counts[i] = (count_t){0};
+      assert_error(BEGIN(&till, &counts[i], add, KEY(key), 1, on_counter_told), 0);
+    }
+    bed_run_for(s.bed, 1 + rand() % 10);
+    relay_cut_after(s.relay, 0);
+    relay_haunt(s.relay);
+    bed_until(s.bed, till.pending == 0);
+    for (int i = 0; i < ADDS; i++) {
+      unknown += counts[i].status == BELAY_EUNKNOWN;
+      assert_true(counts[i].status == 0 || counts[i].status == BELAY_EUNKNOWN);
+      assert_true(counts[i].status != 0 || counts[i].result.value == 1);
+    }
+  }
+  relay_delay(s.relay, 0);
+  bed_run_for(s.bed, 200); /* ghosts have had their chance */
+  server_do(s.server, "EVAL",
+            "for _, key in ipairs(redis.call('KEYS', '*')) do "
+            "if redis.call('GET', key) ~= '1' then return redis.error_reply(key) end end return 1",
+            "0", NULL);
+  print_message("# %u of %d not known, %lld keys\n", unknown, ADDS * TEARS,
+                (long long)server_keys(s.server));
+  assert_true(server_keys(s.server) >= ADDS * TEARS - unknown);
+  begin_close_till(&till);
+  bed_until(s.bed, till.closed == till.closing);
+  strike(&s);
+}
+
+/* The network takes nothing any more, and megabytes wait: those that did not leave do so on the next connection. */
+static void test_what_waits_is_sent_on_the_next_connection(void **state) {
+  (void)state;
+  enum { MANY = 40000 };
+  static count_t counts[MANY];
+  stage_t s = stage(2000);
+  till_t till;
+  till_new(&till, s.bed, NULL);
+  assert_error(pong(s.bed, NULL), 0);
+  expect_added(&till, "first", 1, 1); /* on the lane that is filled below */
+  relay_silence(s.relay);
+  for (int i = 0; i < MANY; i++) {
+    char key[256];
+    snprintf(key, sizeof key, "%d-%0*d", i, 200, 0);
+    assert_error(BEGIN(&till, &counts[i], add, KEY(key), 1, on_counter_told), 0);
+  }
+  uint64_t out = 0;
+  do {
+    out = client_stats(s.bed).bytes_out;
+    bed_run_for(s.bed, 50);
+  } while (client_stats(s.bed).bytes_out > out);
+  relay_cut(s.relay);
+  bed_until(s.bed, till.pending == 0);
+  unsigned unknown = 0;
+  for (int i = 0; i < MANY; i++) {
+    assert_true(counts[i].status == 0 || counts[i].status == BELAY_EUNKNOWN);
+    unknown += counts[i].status != 0;
+  }
+  print_message("# %u of %d not known\n", unknown, MANY);
+  assert_true(unknown > 0 && unknown < MANY);
+  assert_int_equal(server_keys(s.server), MANY - unknown + 1);
+  begin_close_till(&till);
+  bed_until(s.bed, till.closed == till.closing);
+  strike(&s);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_a_stalled_handshake_ends_in_time),
+      cmocka_unit_test(test_a_handshake_may_be_cut_anywhere),
+      cmocka_unit_test(test_a_client_may_go_at_any_time),
+      cmocka_unit_test(test_nothing_counts_twice_where_connections_tear),
+      cmocka_unit_test(test_what_waits_is_sent_on_the_next_connection),
+  };
+  return cmocka_run_group_tests(tests, make_certs, free_certs);
+}

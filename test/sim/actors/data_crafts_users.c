@@ -1,0 +1,406 @@
+/* More crafts of data.c: permissions, presence, active users, sessions, Bloom filters, snowflakes. What is known of a
+ * question that was answered (hand->known) is asked for by the next one. */
+#include <belay/active.h>
+#include <belay/bloom.h>
+#include <belay/idgen.h>
+#include <belay/permission.h>
+#include <belay/presence.h>
+#include <belay/session.h>
+#include <string.h>
+
+#include "sim/actors/data.h"
+
+#define LONG_MS 3600000 /* longer than any world */
+#define NOBODY 1000000u /* no question has that number, nor one above it */
+
+static const char *const users[SIM_DATA_KEYS] = {"u0", "u1", "u2"};
+
+static belay_client_t *client_of(const sim_data_hand_t *hand) {
+  return hand->base.process->client[0];
+}
+
+/* The question that was answered, if this one is to be about it. */
+static unsigned take_known(sim_data_hand_t *hand) {
+  unsigned known = hand->known;
+  hand->last = known;
+  hand->known = 0;
+  return known;
+}
+
+static void tell(sim_data_hand_t *hand, int status, bool right, const char *wrong) {
+  sim_data_told(hand, status, status != 0 || right ? NULL : wrong);
+}
+
+/* ---- permissions ----------------------------------------------------------------------------------------- */
+
+static void on_permission_closed(belay_permission_t *permission, void *data) {
+  (void)permission;
+  sim_data_closed(data);
+}
+
+static int make_permission(sim_data_hand_t *hand) {
+  belay_permission_options_t options;
+  belay_permission_options_init(&options);
+  options.width = 33; /* which a compare-and-set has in two pieces */
+  options.ttl_ms = LONG_MS;
+  options.data = hand;
+  return belay_permission_new(client_of(hand), &options, (belay_permission_t **)&hand->handle);
+}
+
+static int close_permission(sim_data_hand_t *hand) {
+  return belay_permission_close(hand->handle, on_permission_closed);
+}
+
+/* The key is its own: so what was before is nothing. */
+static void on_changed(belay_request_t *request, int status,
+                       const belay_permission_result_t *results, size_t n) {
+  bool right = n == 1 && results->yes && results->before == 0;
+  tell(request->data, status, right, "that it was so before, because of its own try");
+}
+
+static int ask_permission_set(sim_data_hand_t *hand, const sim_data_ask_t *ask, const char *tag,
+                              size_t len) {
+  const belay_permission_field_t field = {.index = 1, .value = hand->ask};
+  (void)ask;
+  return hand->ask % 2 == 0
+             ? belay_permission_set(hand->handle, &hand->request, tag, len, &field, 1, on_changed)
+             : belay_permission_grant(hand->handle, &hand->request, tag, len, &field, 1,
+                                      on_changed);
+}
+
+static int ask_permission_swap(sim_data_hand_t *hand, const sim_data_ask_t *ask, const char *tag,
+                               size_t len) {
+  (void)ask;
+  return belay_permission_compare_and_set(hand->handle, &hand->request, tag, len, 0, 0,
+                                          UINT64_C(1) << 32, on_changed);
+}
+
+const sim_craft_t sim_craft_permission = {.name = "permission",
+                                          .once = true,
+                                          .make = make_permission,
+                                          .close = close_permission,
+                                          .ask = ask_permission_set};
+const sim_craft_t sim_craft_swap = {.name = "swap",
+                                    .once = true,
+                                    .make = make_permission,
+                                    .close = close_permission,
+                                    .ask = ask_permission_swap};
+
+/* ---- presence -------------------------------------------------------------------------------------------- */
+
+static void on_presence_closed(belay_presence_t *presence, void *data) {
+  (void)presence;
+  sim_data_closed(data);
+}
+
+static int make_presence_of(sim_data_hand_t *hand, const char *name, int64_t window_ms) {
+  belay_presence_options_t options;
+  belay_presence_options_init(&options);
+  options.name = name;
+  options.name_len = strlen(name);
+  options.window_ms = window_ms;
+  options.data = hand;
+  return belay_presence_new(client_of(hand), &options, (belay_presence_t **)&hand->handle);
+}
+
+static int make_presence(sim_data_hand_t *hand) {
+  return make_presence_of(hand, "site", 0);
+}
+
+static int make_presence_window(sim_data_hand_t *hand) {
+  return make_presence_of(hand, "window", LONG_MS);
+}
+
+static int close_presence(sim_data_hand_t *hand) {
+  return belay_presence_close(hand->handle, on_presence_closed);
+}
+
+static void on_seen(belay_request_t *request, int status) {
+  sim_data_hand_t *hand = request->data;
+  if (status == 0)
+    hand->known = hand->ask;
+  tell(hand, status, true, NULL);
+}
+
+static void on_online(belay_request_t *request, int status, const bool *online, size_t n) {
+  bool right = n == 2 && online[0] && !online[1];
+  tell(request->data, status, right, "that who was seen is not online, or who was not is");
+}
+
+static int ask_presence(sim_data_hand_t *hand, const sim_data_ask_t *ask, const char *tag,
+                        size_t len) {
+  (void)ask, (void)tag, (void)len;
+  unsigned known = take_known(hand);
+  if (known == 0)
+    return belay_presence_set(hand->handle, &hand->request, hand->ask, on_seen);
+  const uint32_t ids[] = {known, NOBODY + known};
+  return belay_presence_is_many(hand->handle, &hand->request, ids, 2, on_online);
+}
+
+const sim_craft_t sim_craft_presence = {.name = "presence",
+                                        .silent = true,
+                                        .make = make_presence,
+                                        .close = close_presence,
+                                        .ask = ask_presence};
+const sim_craft_t sim_craft_presence_window = {.name = "presence in a window",
+                                               .silent = true,
+                                               .make = make_presence_window,
+                                               .close = close_presence,
+                                               .ask = ask_presence};
+
+/* ---- active users ---------------------------------------------------------------------------------------- */
+
+static void on_active_closed(belay_active_t *active, void *data) {
+  (void)active;
+  sim_data_closed(data);
+}
+
+static int make_active(sim_data_hand_t *hand) {
+  belay_active_options_t options;
+  belay_active_options_init(&options);
+  options.name = "users";
+  options.name_len = strlen(options.name);
+  options.data = hand;
+  return belay_active_new(client_of(hand), &options, (belay_active_t **)&hand->handle);
+}
+
+static int close_active(sim_data_hand_t *hand) {
+  return belay_active_close(hand->handle, on_active_closed);
+}
+
+static void on_marked(belay_request_t *request, int status) {
+  sim_data_hand_t *hand = request->data;
+  sim_data_t *data = sim_data_of(hand);
+  if (status == 0) {
+    data->active++;
+    hand->known = hand->ask;
+  }
+  tell(hand, status, sim_data_asked(hand)->executed > 0, "and no server has done it");
+}
+
+/* It is an estimate, of those who were told and of some who were not; within six times its standard error. */
+static void on_counted(belay_request_t *request, int status, const int64_t *counts, size_t n) {
+  sim_data_hand_t *hand = request->data;
+  const sim_data_t *data = sim_data_of(hand);
+  bool right = n == 1 && counts[0] >= hand->last - hand->last / 20 - 3 &&
+               counts[0] <= (int64_t)data->asks + data->asks / 20 + 3;
+  tell(hand, status, right, "another number than there were");
+}
+
+static int ask_active(sim_data_hand_t *hand, const sim_data_ask_t *ask, const char *tag,
+                      size_t len) {
+  static const uint32_t days = 2;
+  (void)ask;
+  if (take_known(hand) == 0)
+    return belay_active_mark(hand->handle, &hand->request, tag, len, BELAY_ACTIVE_NOW, on_marked);
+  hand->last = sim_data_of(hand)->active;
+  return belay_active_count_last(hand->handle, &hand->request, BELAY_ACTIVE_NOW, &days, 1,
+                                 on_counted);
+}
+
+const sim_craft_t sim_craft_active = {.name = "active",
+                                      .silent = true,
+                                      .make = make_active,
+                                      .close = close_active,
+                                      .ask = ask_active};
+
+/* ---- sessions -------------------------------------------------------------------------------------------- */
+
+static void on_session_closed(belay_session_t *session, void *data) {
+  (void)session;
+  sim_data_closed(data);
+}
+
+static int make_session(sim_data_hand_t *hand) {
+  belay_session_options_t options;
+  belay_session_options_init(&options);
+  options.ttl_ms = LONG_MS;
+  options.max_events = 5;
+  options.notice = true;
+  options.data = hand;
+  return belay_session_new(client_of(hand), &options, (belay_session_t **)&hand->handle);
+}
+
+static int close_session(sim_data_hand_t *hand) {
+  return belay_session_close(hand->handle, on_session_closed);
+}
+
+static void count_event(sim_data_t *data, sim_data_ask_t *ask) {
+  ask->value = ++data->events[ask->key];
+}
+
+static void on_touched(belay_request_t *request, int status, const belay_session_state_t *state) {
+  sim_data_hand_t *hand = request->data;
+  const sim_data_ask_t *ask = sim_data_asked(hand);
+  bool right = status == 0 && state->exists && state->count == ask->value &&
+               state->is_new == (ask->value == 1) &&
+               state->kept == (ask->value < 5 ? ask->value : 5);
+  tell(hand, status, right, "of another event than its own");
+}
+
+static int touch(sim_data_hand_t *hand, const sim_data_ask_t *ask, const char *tag, size_t len,
+                 bool once) {
+  belay_session_touch_t touch = {.event = tag, .event_len = len};
+  if (once) {
+    touch.op = tag;
+    touch.op_len = len;
+  }
+  return belay_session_touch(hand->handle, &hand->request, users[ask->key], 2, &touch, on_touched);
+}
+
+static int ask_touch(sim_data_hand_t *hand, const sim_data_ask_t *ask, const char *tag,
+                     size_t len) {
+  return touch(hand, ask, tag, len, false);
+}
+
+static int ask_touch_once(sim_data_hand_t *hand, const sim_data_ask_t *ask, const char *tag,
+                          size_t len) {
+  return touch(hand, ask, tag, len, true);
+}
+
+const sim_craft_t sim_craft_touch = {.name = "touch",
+                                     .once = true,
+                                     .make = make_session,
+                                     .close = close_session,
+                                     .ask = ask_touch,
+                                     .executed = count_event};
+const sim_craft_t sim_craft_touch_once = {.name = "touch once",
+                                          .again = true,
+                                          .make = make_session,
+                                          .close = close_session,
+                                          .ask = ask_touch_once,
+                                          .executed = count_event};
+
+/* ---- Bloom filters --------------------------------------------------------------------------------------- */
+
+static void on_bloom_closed(belay_bloom_t *bloom, void *data) {
+  (void)bloom;
+  sim_data_closed(data);
+}
+
+/* None of a world's items is found by chance. One grows, one forgets. */
+static int make_bloom_of(sim_data_hand_t *hand, belay_bloom_kind_t kind, const char *name) {
+  belay_bloom_options_t options;
+  belay_bloom_options_init(&options);
+  options.kind = kind;
+  options.name = name;
+  options.name_len = strlen(name);
+  options.capacity = kind == BELAY_BLOOM_SCALING ? 20 : SIM_DATA_ASKS;
+  options.error_rate = BELAY_BLOOM_ERROR_RATE_MIN;
+  options.window_ms = kind == BELAY_BLOOM_ROTATING ? 1000 : 0;
+  options.data = hand;
+  return belay_bloom_new(client_of(hand), &options, (belay_bloom_t **)&hand->handle);
+}
+
+static int make_plain(sim_data_hand_t *hand) {
+  return make_bloom_of(hand, BELAY_BLOOM_PLAIN, "plain");
+}
+
+static int make_scaling(sim_data_hand_t *hand) {
+  return make_bloom_of(hand, BELAY_BLOOM_SCALING, "scaling");
+}
+
+static int make_rotating(sim_data_hand_t *hand) {
+  return make_bloom_of(hand, BELAY_BLOOM_ROTATING, "rotating");
+}
+
+static int close_bloom(sim_data_hand_t *hand) {
+  return belay_bloom_close(hand->handle, on_bloom_closed);
+}
+
+static void on_added(belay_request_t *request, int status, bool answer) {
+  sim_data_hand_t *hand = request->data;
+  if (status == 0)
+    hand->known = hand->ask;
+  tell(hand, status, answer, "that it was added before, because of its own try");
+}
+
+static void on_found(belay_request_t *request, int status, const bool *answers, size_t n) {
+  bool right = n == 2 && answers[0] && !answers[1];
+  tell(request->data, status, right, "that what was added is absent, or what was not is there");
+}
+
+static int ask_add(sim_data_hand_t *hand, const sim_data_ask_t *ask, const char *tag, size_t len) {
+  (void)ask, (void)tag, (void)len;
+  return belay_bloom_add(hand->handle, &hand->request, &hand->ask, sizeof hand->ask, on_added);
+}
+
+static int ask_bloom(sim_data_hand_t *hand, const sim_data_ask_t *ask, const char *tag,
+                     size_t len) {
+  unsigned known = take_known(hand), absent = NOBODY + known;
+  if (known == 0)
+    return ask_add(hand, ask, tag, len);
+  const belay_bytes_t items[] = {{&known, sizeof known}, {&absent, sizeof absent}};
+  return belay_bloom_exists_many(hand->handle, &hand->request, items, 2, on_found);
+}
+
+const sim_craft_t sim_craft_bloom = {
+    .name = "bloom", .silent = true, .make = make_plain, .close = close_bloom, .ask = ask_bloom};
+const sim_craft_t sim_craft_scaling = {.name = "scaling bloom",
+                                       .silent = true,
+                                       .make = make_scaling,
+                                       .close = close_bloom,
+                                       .ask = ask_bloom};
+const sim_craft_t sim_craft_rotating = {.name = "rotating bloom",
+                                        .silent = true,
+                                        .make = make_rotating,
+                                        .close = close_bloom,
+                                        .ask = ask_add};
+
+/* ---- snowflakes ------------------------------------------------------------------------------------------ */
+
+static void on_flakes_closed(belay_idgen_t *idgen, void *data) {
+  (void)idgen;
+  sim_data_closed(data);
+}
+
+static int make_flakes(sim_data_hand_t *hand) {
+  belay_idgen_options_t options;
+  belay_idgen_options_init(&options);
+  options.name = "flakes";
+  options.name_len = strlen(options.name);
+  options.mode = BELAY_IDGEN_SNOWFLAKE;
+  options.worker = (int)sim_hand_between(&hand->base, 0, SIM_DATA_WORKERS - 1);
+  options.ttl_ms = 300;
+  options.ahead_ms = 200;
+  options.data = hand;
+  return belay_idgen_new(client_of(hand), &options, (belay_idgen_t **)&hand->handle);
+}
+
+static int close_flakes(sim_data_hand_t *hand) {
+  return belay_idgen_close(hand->handle, on_flakes_closed);
+}
+
+/* A worker's ids grow, whoever has it. */
+static const char *check_flake(const sim_data_hand_t *hand, int64_t id) {
+  belay_idgen_parts_t parts;
+  if (belay_idgen_decode(id, BELAY_IDGEN_EPOCH_MS, &parts) != 0 || parts.worker >= SIM_DATA_WORKERS)
+    return "an id that nobody can have been given";
+  int64_t *last = &sim_data_of(hand)->flake[parts.worker];
+  if (id <= *last)
+    return "an id that is not above all of that worker's";
+  *last = id;
+  return NULL;
+}
+
+/* That others have the worker is an answer too. */
+static void on_flake(belay_request_t *request, int status, int64_t id) {
+  sim_data_hand_t *hand = request->data;
+  const char *wrong = status == 0 ? check_flake(hand, id) : NULL;
+  for (int i = 0; i < 3 && status == 0 && wrong == NULL; i++)
+    if (belay_idgen_next(hand->handle, &id) == 0)
+      wrong = check_flake(hand, id);
+  sim_data_told(hand, status == BELAY_EHELD ? 0 : status, wrong);
+}
+
+static int ask_flake(sim_data_hand_t *hand, const sim_data_ask_t *ask, const char *tag,
+                     size_t len) {
+  (void)ask, (void)tag, (void)len;
+  return belay_idgen_get(hand->handle, &hand->request, on_flake);
+}
+
+const sim_craft_t sim_craft_flake = {.name = "snowflake",
+                                     .silent = true,
+                                     .make = make_flakes,
+                                     .close = close_flakes,
+                                     .ask = ask_flake};

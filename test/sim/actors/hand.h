@@ -1,0 +1,88 @@
+/* A hand: an actor with something else than a handle of belay/lock.h, and what is the same for all of them.
+ *
+ *   actor.c --sim_hands_*()--> hand.c --trade->act()--> multilock.c, latch.c, election.c, limiter.c ...
+ *                                 ^                           |
+ *                                 +-- promises: what is to call back, once and in time */
+#ifndef TEST_SIM_ACTORS_HAND_H
+#define TEST_SIM_ACTORS_HAND_H
+
+#include "sim/check/check_state.h"
+#include "sim/scenarios/scenario.h"
+
+#define SIM_PROMISES 3 /* of a hand */
+
+typedef struct sim_hand sim_hand_t;
+
+/* What hands of a kind do. */
+typedef struct sim_trade {
+  size_t size;                    /* of the struct that begins with the sim_hand_t */
+  const char *op[SIM_PROMISES];   /* what its promises are called */
+  void (*act)(sim_hand_t *hand);  /* it is time to do something */
+  void (*turn)(sim_hand_t *hand); /* a turn of its process's loop is over; may be NULL */
+  void (*rest)(sim_hand_t *hand); /* its process is about to be closed; may be NULL */
+  void (*gone)(sim_hand_t *hand); /* its process has crashed, or is closed; may be NULL */
+  /* A server has executed this, for any of them; may be NULL. */
+  void (*executed)(sim_server_t *server, const engine_word_t *argv, size_t argc,
+                   engine_word_t reply);
+} sim_trade_t;
+
+extern const sim_trade_t sim_multilock_trade, sim_latch_trade, sim_barrier_trade,
+    sim_election_trade, sim_limiter_trade, sim_bucket_trade, sim_data_trade, sim_cache_trade,
+    sim_orders_trade;
+
+struct sim_hand {
+  const sim_trade_t *trade;
+  sim_process_t *process;
+  unsigned index;
+  char who[16];
+  sim_alarm_t alarm;
+  bool resting; /* its process is being closed: nothing new is started */
+  bool healing; /* faults have stopped: it does what has to be done to be served */
+  bool cured;   /* it was */
+  sim_pending_t promise[SIM_PROMISES];
+};
+
+/* As sim_actors_*() of actor.h. */
+void sim_hands_start(sim_process_t *process);
+void sim_hands_end(sim_process_t *process);
+void sim_hands_rest(sim_process_t *process);
+void sim_hands_heal(sim_process_t *process);
+bool sim_hands_served(const sim_process_t *process);
+/* A turn of its loop is over. */
+void sim_hands_turn(sim_process_t *process);
+
+/* Hand number i of the world's, of all processes; NULL: its process is down. */
+sim_hand_t *sim_hand_at(const sim_world_t *world, unsigned i);
+unsigned sim_hands_count(const sim_world_t *world);
+
+static inline sim_world_t *sim_world_of(const sim_hand_t *hand) {
+  return hand->process->world;
+}
+
+bool sim_hand_chance(sim_hand_t *hand, unsigned per_mille);
+uint64_t sim_hand_between(sim_hand_t *hand, uint64_t min, uint64_t max);
+void sim_hand_later(sim_hand_t *hand, uint64_t ns);
+/* As the scenario's programs think; who is to be served hurries. */
+void sim_hand_think(sim_hand_t *hand);
+
+/* Around each call; leave tells whether it has succeeded, and it has failed otherwise only as it may. */
+void sim_hand_enter(sim_hand_t *hand);
+bool sim_hand_leave(sim_hand_t *hand, const char *what, int error, int may);
+
+/* Promise i is given: within so many milliseconds, or BELAY_FOREVER; is due now; is kept. */
+#define SIM_CALL_MS 2000 /* a client's timeout_ms where nothing else is said */
+void sim_hand_promise(sim_hand_t *hand, unsigned i, int64_t within_ms);
+void sim_hand_hurry(sim_hand_t *hand, unsigned i);
+void sim_hand_kept(sim_hand_t *hand, unsigned i, int status);
+
+/* The kind's own account of the world, of that size and zeros at first. */
+void *sim_ledger(sim_world_t *world, size_t size);
+
+/* What may be said of anything that was asked of a server; but 0. */
+bool sim_hand_may_fail(const sim_hand_t *hand, int status);
+
+/* A server has executed this. */
+void sim_hands_executed(sim_server_t *server, const engine_word_t *argv, size_t argc,
+                        engine_word_t reply);
+
+#endif /* TEST_SIM_ACTORS_HAND_H */

@@ -1,0 +1,298 @@
+/* Checkers: limits, what servers do. */
+#include <string.h>
+
+#include "sim/check/limit_state.h"
+
+/* ---- what a server does ----------------------------------------------------------------------------------- */
+
+typedef struct command {
+  sim_server_t *server;
+  unsigned key;
+  engine_word_t op, id; /* id: of a reservation */
+  int64_t cost;
+  int64_t more[2]; /* ARGV[4]'s first numbers */
+  int64_t answer, now_us;
+  int64_t left_us; /* until nothing is owed; of buckets */
+} command_t;
+
+static void lie(const command_t *command, const char *what) {
+  sim_violation(command->server->world, "truth: %s: %.*s of %lld from k%u: %s, at %.6f ms",
+                command->server->name, (int)command->op.len, command->op.at,
+                (long long)command->cost, command->key, what,
+                sim_in_ms(command->server->world->now));
+}
+
+static bool is_word(engine_word_t word, const char *text) {
+  return word.len == strlen(text) && memcmp(word.at, text, word.len) == 0;
+}
+
+static int64_t number_at(engine_word_t word, size_t i) {
+  double number = 0;
+  if (word.len >= 8 * (i + 1))
+    memcpy(&number, word.at + 8 * i, sizeof number);
+  return (int64_t)number;
+}
+
+static int64_t decimal(engine_word_t word) {
+  int64_t n = 0;
+  for (size_t i = 0; i < word.len; i++)
+    n = n * 10 + (word.at[i] - '0');
+  return n;
+}
+
+/* "...{kN}", and maybe more. */
+static bool read_key(engine_word_t word, unsigned *key, engine_word_t *id) {
+  for (size_t i = 0; i + 3 < word.len; i++)
+    if (memcmp(word.at + i, "{k", 2) == 0 && word.at[i + 3] == '}') {
+      *key = (unsigned)(word.at[i + 2] - '0');
+      *id = (engine_word_t){word.at + i + 4, word.len - i - 4};
+      return *key < SIM_LIMIT_KEYS;
+    }
+  return false;
+}
+
+/* What a script of limits was called with, and the number that its reply begins with. */
+static bool read_command(sim_server_t *server, const engine_word_t *argv, size_t argc,
+                         engine_word_t reply, command_t *command) {
+  *command = (command_t){.server = server};
+  if (argc < 7 || argv[2].len != 1)
+    return false;
+  size_t keys = (size_t)(argv[2].at[0] - '0');
+  if (keys < 1 || keys > 2 || argc < 6 + keys || !read_key(argv[3], &command->key, &command->id) ||
+      (keys == 2 && !read_key(argv[4], &command->key, &command->id)))
+    return false;
+  const engine_word_t *args = argv + 3 + keys;
+  command->op = args[0];
+  command->cost = decimal(args[2]);
+  if (argc > 6 + keys)
+    for (size_t i = 0; i < 2; i++)
+      command->more[i] = number_at(args[3], i);
+  const char *bytes = memchr(reply.at, '\n', reply.len);
+  if ((reply.at[0] != '$' && reply.at[0] != ':') || bytes == NULL)
+    return false;
+  engine_word_t value = {bytes + 1, reply.len - (size_t)(bytes + 1 - reply.at)};
+  command->answer =
+      reply.at[0] == ':' ? -1 : number_at(value, 0); /* a denial may be a debt alone */
+  command->now_us = (int64_t)sim_server_clock(server);
+  for (size_t i = 0; value.len >= 8 * (11 + 7 * i); i++) {
+    int64_t owed = number_at(value, 5 + 7 * i), leak = number_at(value, 9 + 7 * i);
+    if (leak > 0 && owed / leak + 1 > command->left_us)
+      command->left_us = owed / leak + 1;
+  }
+  sim_note(server->world, server->name, "k%u, %.*s of %lld at %lld: %lld; owed %lld, %lld",
+           command->key, (int)command->op.len, command->op.at, (long long)command->cost,
+           (long long)command->now_us, (long long)command->answer, (long long)number_at(value, 4),
+           (long long)number_at(value, 5));
+  if (command->id.len >= SIM_LIMIT_ID) /* without what stands before it */
+    command->id = (engine_word_t){command->id.at + command->id.len - SIM_LIMIT_ID, SIM_LIMIT_ID};
+  return command->id.len == 0 || command->id.len == SIM_LIMIT_ID;
+}
+
+/* Who asked for it; NULL: nobody. */
+static sim_ask_t *asked(sim_limits_t *limits, const command_t *command) {
+  sim_ask_t *ask = &limits->ask[command->cost % SIM_ASKS];
+  if (ask->kind == 0 || ask->cost != command->cost || ask->key != command->key) {
+    lie(command, "nobody has asked for that");
+    return NULL;
+  }
+  if (ask->unsent)
+    lie(command, "who asked was told that it was not sent, or refused");
+  if (ask->executed++ == 0)
+    ask->at_us = (uint64_t)command->now_us;
+  return ask;
+}
+
+static void took(sim_limits_t *limits, const command_t *command) {
+  bool penalty = is_word(command->op, "penalty");
+  sim_ask_t *ask = asked(limits, command);
+  if (ask == NULL)
+    return;
+  if (ask->executed > 1)
+    lie(command, "executed twice");
+  ask->admitted = command->answer == 0;
+  ask->acts_us = ask->at_us;
+  if (ask->admitted) {
+    size_t at = sim_account_charge(limits, &limits->account[ask->key],
+                                   (unsigned)(ask - limits->ask), ask->at_us, !penalty);
+    if (!penalty)
+      sim_check_bound(command->server, limits, ask->key, at);
+  } else if (penalty) {
+    lie(command, "denied");
+  } else {
+    sim_check_due(command->server, limits, ask->key, ask->cost, ask->at_us, 0);
+  }
+}
+
+/* What a process takes ahead has no number: it gets one. */
+static void leased(sim_limits_t *limits, const command_t *command) {
+  sim_world_t *world = command->server->world;
+  int64_t granted = command->answer > 0 ? command->answer : 0;
+  uint64_t now = (uint64_t)command->now_us;
+  if (command->answer > command->cost || (granted > 0 && granted < command->more[0]))
+    lie(command, "not what was asked for is granted");
+  if (granted < command->cost)
+    sim_check_due(command->server, limits, command->key,
+                  granted > 0 ? granted + 1 : command->more[0], now, 0);
+  unsigned number = granted == 0 ? 0 : sim_limits_ask(world, SIM_ASK_SLICE, command->key, 0);
+  if (number == 0)
+    return;
+  sim_ask_t *ask = &limits->ask[number];
+  ask->cost = granted;
+  ask->at_us = now;
+  ask->admitted = true;
+  ask->executed = 1;
+  sim_lease_granted(command->server, number);
+  sim_check_bound(command->server, limits, command->key,
+                  sim_account_charge(limits, &limits->account[command->key], number, now, true));
+}
+
+static void refunded(sim_limits_t *limits, const command_t *command) {
+  sim_ask_t *ask = asked(limits, command);
+  if (ask == NULL)
+    return;
+  if (ask->executed > 1)
+    lie(command, "executed twice");
+  const sim_ask_t *of = &limits->ask[ask->of];
+  ask->returned = command->answer;
+  if (command->answer < 0 || command->answer > ask->cost)
+    lie(command, "more is given back than was asked for, or less than nothing");
+  if (of->forgotten && command->answer > 0)
+    lie(command, "what was reset is given back");
+  sim_account_give_back(limits, &limits->account[of->key], ask->of, ask->cost, command->answer);
+}
+
+/* ---- reservations ----------------------------------------------------------------------------------------- */
+
+static unsigned slot_of(engine_word_t id) {
+  unsigned hash = 2166136261u;
+  for (size_t i = 0; i < id.len; i++)
+    hash = (hash ^ (unsigned char)id.at[i]) * 16777619u;
+  return hash % SIM_LIMIT_SLOTS;
+}
+
+static sim_ask_t *by_id(sim_limits_t *limits, engine_word_t id) {
+  for (unsigned i = limits->slot[slot_of(id)]; i != 0; i = limits->ask[i].next)
+    if (memcmp(limits->ask[i].id, id.at, SIM_LIMIT_ID) == 0)
+      return &limits->ask[i];
+  return NULL;
+}
+
+static void name_it(sim_limits_t *limits, sim_ask_t *ask, engine_word_t id) {
+  unsigned *slot = &limits->slot[slot_of(id)];
+  memcpy(ask->id, id.at, SIM_LIMIT_ID);
+  ask->next = *slot;
+  *slot = (unsigned)(ask - limits->ask);
+  for (unsigned i = 0; i < SIM_LIMIT_STRANGERS; i++)
+    if (memcmp(limits->canceled[i].id, id.at, SIM_LIMIT_ID) == 0) {
+      ask->canceled = true;
+      ask->rest_us = limits->canceled[i].rest_us;
+    }
+}
+
+static void cancel_stranger(sim_limits_t *limits, const command_t *command) {
+  unsigned at = limits->cancels++ % SIM_LIMIT_STRANGERS;
+  memcpy(limits->canceled[at].id, command->id.at, SIM_LIMIT_ID);
+  limits->canceled[at].rest_us = (uint64_t)(command->now_us + command->more[0]);
+  if (command->answer != 0)
+    lie(command, "what was never reserved is given back");
+}
+
+/* The first time; or it was forgotten meanwhile. */
+static void reserved(sim_limits_t *limits, const command_t *command, sim_ask_t *ask) {
+  if (ask->canceled && (uint64_t)command->now_us < ask->rest_us)
+    lie(command, "it was given back before");
+  uint64_t acts_us = (uint64_t)(command->now_us + command->answer);
+  bool first = !ask->admitted && !ask->canceled;
+  size_t at = sim_account_charge(limits, &limits->account[ask->key], (unsigned)(ask - limits->ask),
+                                 acts_us, first);
+  if (first)
+    ask->acts_us = acts_us;
+  ask->admitted = true;
+  ask->forgotten = false;
+  int64_t lasts_us = command->left_us > command->more[1] ? command->left_us : command->more[1];
+  ask->remembered_us = (uint64_t)(command->now_us + lasts_us);
+  sim_check_bound(command->server, limits, ask->key, at);
+}
+
+static void reserve(sim_limits_t *limits, const command_t *command) {
+  sim_ask_t *ask = asked(limits, command);
+  if (ask == NULL)
+    return;
+  if (ask->id[0] == '\0')
+    name_it(limits, ask, command->id);
+  else if (memcmp(ask->id, command->id.at, SIM_LIMIT_ID) != 0)
+    lie(command, "asked for again as another reservation");
+  uint64_t acts_us = (uint64_t)(command->now_us + command->answer);
+  bool known = ask->admitted && (uint64_t)command->now_us < ask->remembered_us;
+  if (command->answer < 0 && known && !ask->canceled)
+    lie(command, "denied, and it was reserved before");
+  else if (command->answer < 0 && !ask->admitted && !ask->canceled)
+    sim_check_due(command->server, limits, ask->key, ask->cost, (uint64_t)command->now_us,
+                  command->more[0]);
+  else if (command->answer >= 0 && known && !ask->canceled &&
+           (acts_us > (uint64_t)command->now_us ? acts_us != ask->acts_us : ask->acts_us > acts_us))
+    lie(command, "the same reservation has another time");
+  else if (command->answer >= 0 && (!known || ask->canceled))
+    reserved(limits, command, ask);
+}
+
+/* What was never heard of is canceled too: its number is not known then. */
+static void canceled(sim_limits_t *limits, const command_t *command) {
+  sim_ask_t *ask = by_id(limits, command->id);
+  if (ask == NULL) {
+    cancel_stranger(limits, command);
+    return;
+  }
+  uint64_t now = (uint64_t)command->now_us;
+  if (ask->acted && ask->kind == SIM_ASK_WAIT)
+    lie(command, "who waited was told to go on, and it is given back");
+  if (ask->forgotten && !ask->canceled && command->answer > 0)
+    lie(command, "what was reset is given back");
+  if (command->answer < 0 || command->answer > ask->cost)
+    lie(command, "more is given back than was reserved, or less than nothing");
+  if (ask->canceled && now < ask->rest_us && command->answer != ask->returned)
+    lie(command, "given back twice, and the answers differ");
+  limits->account[ask->key].murky |= limits->n > 1 && ask->admitted;
+  if (!ask->canceled || now >= ask->rest_us)
+    sim_account_give_back(limits, &limits->account[ask->key], (unsigned)(ask - limits->ask),
+                          ask->cost, command->answer);
+  ask->canceled = true;
+  ask->returned = command->answer;
+  ask->rest_us = now + (uint64_t)command->more[0];
+}
+
+static void forget(sim_limits_t *limits, unsigned key, uint64_t now_us) {
+  sim_account_t *account = &limits->account[key];
+  for (unsigned i = 1; i <= limits->asks; i++)
+    if (limits->ask[i].key == key && limits->ask[i].executed > 0)
+      limits->ask[i].forgotten = limits->ask[i].at_us < now_us;
+  memset(account, 0, sizeof *account);
+  account->reset_us = now_us;
+}
+
+void sim_limits_executed(sim_server_t *server, const engine_word_t *argv, size_t argc,
+                         engine_word_t reply) {
+  sim_limits_t *limits = sim_limits_of(server->world);
+  command_t command;
+  engine_word_t id;
+  unsigned key;
+  if (argc == 2 && is_word(argv[0], "DEL") && read_key(argv[1], &key, &id)) {
+    forget(limits, key, sim_server_clock(server));
+    return;
+  }
+  if (!read_command(server, argv, argc, reply, &command))
+    return;
+  if (is_word(command.op, "take") || is_word(command.op, "penalty"))
+    took(limits, &command);
+  else if (is_word(command.op, "slice"))
+    leased(limits, &command);
+  else if (is_word(command.op, "refund") && limits->slice > 0)
+    sim_lease_returned(server, command.key, command.cost, (uint64_t)command.more[0],
+                       command.answer);
+  else if (is_word(command.op, "refund"))
+    refunded(limits, &command);
+  else if (is_word(command.op, "reserve"))
+    reserve(limits, &command);
+  else if (is_word(command.op, "cancel"))
+    canceled(limits, &command);
+}

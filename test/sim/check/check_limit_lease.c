@@ -1,0 +1,112 @@
+/* Checkers: limits, tokens that are leased.
+ *
+ *   lease    a process uses no more than it was granted, less what it has given back; nothing that was granted longer ago
+ *            than slice_ms; and what is used of a key in any interval is no more than its buckets allow in one that is
+ *            longer by slice_ms */
+#include "sim/check/limit_state.h"
+
+/* After that it is void, by the server's clock. */
+static uint64_t lasts_us(const sim_limits_t *limits) {
+  return limits->slice_ms * UINT64_C(1010) + 2000; /* clocks differ */
+}
+
+void sim_lease_granted(sim_server_t *server, unsigned number) {
+  sim_limits_t *limits = sim_limits_of(server->world);
+  sim_ask_t *ask = &limits->ask[number];
+  sim_lease_t *lease = &limits->lease[server->from][ask->key];
+  unsigned i = lease->grants++ % SIM_LEASES;
+  ask->process = (uint8_t)server->from;
+  ask->life = server->world->process[server->from].lives;
+  lease->grant[i].at_us = ask->at_us;
+  lease->grant[i].left = ask->cost;
+  lease->granted += ask->cost;
+}
+
+/* Of a grant: so much is given back. Whose it was is not known if there were several in that microsecond. */
+static void shrink(sim_world_t *world, unsigned number, int64_t tokens, int64_t returned,
+                   bool alone) {
+  sim_limits_t *limits = sim_limits_of(world);
+  sim_ask_t *ask = &limits->ask[number];
+  const sim_process_t *process = &world->process[ask->process];
+  ask->returned += tokens;
+  sim_account_give_back(limits, &limits->account[ask->key], number, tokens, returned);
+  if (alone && process->life != SIM_DOWN && process->lives == ask->life)
+    limits->lease[ask->process][ask->key].gone += tokens;
+}
+
+void sim_lease_returned(sim_server_t *server, unsigned key, int64_t tokens, uint64_t taken_us,
+                        int64_t returned) {
+  sim_limits_t *limits = sim_limits_of(server->world);
+  unsigned grants = 0;
+  int64_t left = tokens, gives = returned;
+  for (unsigned i = 1; i <= limits->asks; i++)
+    grants += limits->ask[i].kind == SIM_ASK_SLICE && limits->ask[i].key == key &&
+              limits->ask[i].at_us == taken_us;
+  for (unsigned i = limits->asks; i > 0 && grants > 0 && left > 0; i--) {
+    const sim_ask_t *ask = &limits->ask[i];
+    if (ask->kind != SIM_ASK_SLICE || ask->key != key || ask->at_us != taken_us)
+      continue;
+    int64_t part = ask->cost - ask->returned < left ? ask->cost - ask->returned : left;
+    shrink(server->world, i, part, gives < part ? gives : part, grants == 1);
+    left -= part;
+    gives -= gives < part ? gives : part;
+  }
+  if (left > 0 || returned < 0 || returned > tokens)
+    sim_violation(server->world,
+                  "lease: %s is given back %lld of k%u, of %llu, and %lld are, at %.6f ms",
+                  server->name, (long long)tokens, key, (unsigned long long)taken_us,
+                  (long long)returned, sim_in_ms(server->world->now));
+}
+
+/* The oldest first, as far as they are not void. */
+static int64_t use(sim_lease_t *lease, int64_t tokens, uint64_t since_us) {
+  unsigned first = lease->grants > SIM_LEASES ? lease->grants - SIM_LEASES : 0;
+  for (unsigned i = first; i < lease->grants && tokens > 0; i++) {
+    int64_t *left = &lease->grant[i % SIM_LEASES].left;
+    if (lease->grant[i % SIM_LEASES].at_us < since_us)
+      continue;
+    int64_t used = *left < tokens ? *left : tokens;
+    *left -= used;
+    tokens -= used;
+  }
+  return tokens;
+}
+
+void sim_lease_noted(sim_world_t *world, unsigned number, uint64_t at_us) {
+  sim_limits_t *limits = sim_limits_of(world);
+  unsigned key = limits->ask[number].key;
+  sim_account_t *account = &limits->told[key];
+  size_t from = sim_account_charge(limits, account, number, at_us, true);
+  for (size_t i = 0; i < limits->n; i++) {
+    const belay_limit_t *limit = &limits->limit[i];
+    if (limit->kind == BELAY_LIMIT_BUCKET &&
+        sim_account_over(account, limit, i, from) > (int64_t)lasts_us(limits) * limit->count)
+      sim_violation(world, "lease: %lld of k%u are used, more than limit %zu allows, at %.6f ms",
+                    (long long)limits->ask[number].cost, key, i, sim_in_ms(world->now));
+  }
+}
+
+void sim_lease_used(sim_hand_t *hand, unsigned number, uint64_t now_us) {
+  sim_world_t *world = sim_world_of(hand);
+  sim_limits_t *limits = sim_limits_of(world);
+  const sim_ask_t *ask = &limits->ask[number];
+  sim_lease_t *lease = &limits->lease[hand->process->index][ask->key];
+  int64_t lacking = use(lease, ask->cost, now_us - lasts_us(limits));
+  lease->gone += ask->cost;
+  if (lacking > 0)
+    sim_violation(world, "lease: %s uses %lld of k%u, and %lld of them are void, at %.6f ms",
+                  hand->who, (long long)ask->cost, ask->key, (long long)lacking,
+                  sim_in_ms(world->now));
+  if (lease->gone > lease->granted)
+    sim_violation(world,
+                  "lease: %s uses %lld of k%u, and of %lld granted %lld are gone, at %.6f ms",
+                  hand->who, (long long)ask->cost, ask->key, (long long)lease->granted,
+                  (long long)lease->gone, sim_in_ms(world->now));
+  sim_lease_noted(world, number, now_us);
+}
+
+void sim_limits_gone(sim_hand_t *hand) {
+  sim_limits_t *limits = sim_limits_of(sim_world_of(hand));
+  for (unsigned i = 0; i < SIM_LIMIT_KEYS; i++)
+    limits->lease[hand->process->index][i] = (sim_lease_t){0};
+}

@@ -1,0 +1,260 @@
+/* Checkers: who waits on servers in which order, and what stands in their keys when all is closed. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/check/check_state.h"
+
+/* ---- tickets -------------------------------------------------------------------------------------------- */
+
+static bool is_hex(const char *at, size_t len) {
+  for (size_t i = 0; i < len; i++)
+    if (!(at[i] >= '0' && at[i] <= '9') && !(at[i] >= 'a' && at[i] <= 'f'))
+      return false;
+  return true;
+}
+
+static bool is_ticket(engine_word_t word) {
+  return word.len == 16 && is_hex(word.at, 16);
+}
+
+static sim_ticket_t *find(sim_line_t *line, const char *text) {
+  for (unsigned i = 0; i < SIM_TICKETS; i++)
+    if (line->ticket[i].used && memcmp(line->ticket[i].text, text, 16) == 0)
+      return &line->ticket[i];
+  return NULL;
+}
+
+/* Those that wait are kept, as far as there is room: what is forgotten is not found out. */
+static sim_ticket_t *get(sim_line_t *line, const char *text) {
+  sim_ticket_t *ticket = find(line, text);
+  if (ticket != NULL)
+    return ticket;
+  for (unsigned tries = 0; tries < SIM_TICKETS; tries++) {
+    line->hand = (line->hand + 1) % SIM_TICKETS;
+    if (!line->ticket[line->hand].used || line->ticket[line->hand].waiting == 0)
+      break;
+  }
+  ticket = &line->ticket[line->hand];
+  *ticket = (sim_ticket_t){.used = true};
+  memcpy(ticket->text, text, 16);
+  return ticket;
+}
+
+/* ---- rules: order --------------------------------------------------------------------------------------- */
+
+static bool is_ordered(const sim_world_t *world) {
+  const sim_scenario_t *scenario = world->scenario;
+  return !scenario->broken && scenario->servers == 1 &&
+         (scenario->kind == SIM_FAIR || (scenario->kind == SIM_SEMAPHORE && scenario->fair));
+}
+
+/* Whether this very command has given it. */
+static bool was_granted(const sim_server_t *server, const sim_token_t *token, size_t n,
+                        engine_word_t reply) {
+  const sim_world_t *world = server->world;
+  if (world->scenario->kind == SIM_SEMAPHORE) /* an extend has fewer arguments */
+    return n > 4 && reply.len == 4 && memcmp(reply.at, ":0\r\n", 4) == 0;
+  return (token->now_on >> server->index & 1) != 0 && token->came[server->index] == world->now;
+}
+
+/* The queue is full; a semaphore has fewer permits than it asks for. */
+static bool was_turned_away(engine_word_t reply) {
+  return reply.len == 5 &&
+         (memcmp(reply.at, ":-3\r\n", 5) == 0 || memcmp(reply.at, ":-4\r\n", 5) == 0);
+}
+
+static void check_order(const sim_server_t *server, unsigned name, const sim_ticket_t *served) {
+  sim_world_t *world = server->world;
+  const sim_line_t *line = &world->check->line;
+  uint64_t now_ms = sim_server_clock(server) / 1000; /* as scripts see it */
+  for (unsigned i = 0; i < SIM_TICKETS; i++) {
+    const sim_ticket_t *other = &line->ticket[i];
+    if (other != served && other->used && other->name == name && other->waiting != 0 &&
+        !other->late && now_ms < other->late_at_ms &&
+        (served == NULL || (!served->late && other->came < served->came)))
+      sim_violation(world,
+                    "order: %s serves %.16s for n%u, and %.16s of p%u has come %.3f ms before, at "
+                    "%.6f ms",
+                    server->name, served != NULL ? served->text : "who has no place", name,
+                    other->text, other->process,
+                    sim_in_ms((served != NULL ? served->came : world->now) - other->came),
+                    sim_in_ms(world->now));
+  }
+}
+
+/* It asks: it has come, or keeps its place. */
+static void ask(sim_server_t *server, sim_ticket_t *ticket) {
+  sim_world_t *world = server->world;
+  uint8_t bit = (uint8_t)(1u << server->index);
+  uint64_t now_ms = sim_server_clock(server) / 1000; /* as scripts see it */
+  int64_t keeps = world->scenario->waiter_ttl_ms > 0 ? world->scenario->waiter_ttl_ms : 3000;
+  if ((ticket->waiting & bit) == 0) {
+    ticket->came = world->now;
+    ticket->late = false;
+  } else if (now_ms >= ticket->late_at_ms) {
+    ticket->late = true;
+  }
+  ticket->waiting |= bit;
+  ticket->ghostly |= server->ghost;
+  ticket->late_at_ms = now_ms + (uint64_t)keeps;
+}
+
+/* It was served and did not learn of that: it comes before all that wait there. */
+static void come_back(sim_server_t *server, sim_ticket_t *ticket, engine_word_t reply) {
+  sim_line_t *line = &server->world->check->line;
+  if (reply.len >= 2 && reply.at[0] == ':' && reply.at[1] == '0')
+    return;
+  ticket->waiting &= (uint8_t) ~(1u << server->index);
+  ask(server, ticket);
+  for (unsigned i = 0; i < SIM_TICKETS; i++) {
+    const sim_ticket_t *other = &line->ticket[i];
+    if (other != ticket && other->used && other->name == ticket->name && other->waiting != 0 &&
+        other->came <= ticket->came && other->came > 0)
+      ticket->came = other->came - 1;
+  }
+}
+
+static unsigned number_in(engine_word_t word) {
+  char text[12] = "";
+  memcpy(text, word.at, word.len < sizeof text ? word.len : sizeof text - 1);
+  return (unsigned)strtoul(text, NULL, 10);
+}
+
+/* "exclusion": what was just given, and what is believed in, is not more than there is now. */
+static void check_permits(const sim_server_t *server, unsigned name, unsigned given) {
+  sim_world_t *world = server->world;
+  unsigned set = world->check->name[name].limit, limit = set > 0 ? set : world->scenario->limit;
+  for (unsigned i = 0; i < world->scenario->processes; i++)
+    for (unsigned j = 0; j < SIM_ACTORS_MAX; j++) {
+      const sim_watch_t *watch = world->check->seen[i].watch[j];
+      if (sim_believes(watch, world->now) && watch->name == name)
+        given += watch->permits;
+    }
+  if (given > limit)
+    sim_violation(world, "exclusion: %s gives n%u, and %u of %u are out then, at %.6f ms",
+                  server->name, name, given, limit, sim_in_ms(world->now));
+}
+
+void sim_line_executed(sim_server_t *server, unsigned name, const sim_token_t *token,
+                       const engine_word_t *args, size_t n, engine_word_t reply) {
+  sim_line_t *line = &server->world->check->line;
+  uint8_t bit = (uint8_t)(1u << server->index);
+  sim_ticket_t *ticket = NULL;
+  for (size_t i = 1; i < n && ticket == NULL; i++)
+    if (is_ticket(args[i]))
+      ticket = token != NULL ? get(line, args[i].at) : find(line, args[i].at);
+  bool is_release = sim_is_release(args, n);
+  bool keeps = is_release && n == 3 && args[2].len > 17 && args[2].at[16] == '+' &&
+               is_hex(args[2].at, 16) && server->world->scenario->kind != SIM_RWLOCK;
+  if (keeps && token != NULL)
+    ticket = get(line, args[2].at);
+  if (ticket != NULL && token != NULL) {
+    ticket->name = name;
+    ticket->process = token->process;
+    ticket->life = token->life;
+    if (!is_release)
+      ask(server, ticket);
+  }
+  bool granted = !is_release && token != NULL && was_granted(server, token, n, reply);
+  bool permits = server->world->scenario->kind == SIM_SEMAPHORE && !server->world->scenario->broken;
+  if (permits && token == NULL && n == 2) /* it was resized */
+    server->world->check->name[name].limit = number_in(args[0]);
+  if (permits && granted)
+    check_permits(server, name, number_in(args[2]));
+  if (granted && is_ordered(server->world))
+    check_order(server, name, ticket);
+  if (keeps && ticket != NULL)
+    come_back(server, ticket, reply);
+  else if (ticket != NULL && (granted || is_release || was_turned_away(reply)))
+    ticket->waiting &= (uint8_t)~bit;
+}
+
+/* ---- rules: liveness ------------------------------------------------------------------------------------ */
+
+/* Who has waited for the name since then; NULL: nobody. */
+static const sim_watch_t *find_waiter(const sim_check_t *check, unsigned name, uint64_t since) {
+  for (unsigned i = 0; i < check->world->scenario->processes; i++)
+    for (unsigned j = 0; j < SIM_ACTORS_MAX; j++) {
+      const sim_watch_t *watch = check->seen[i].watch[j];
+      if (watch != NULL && watch->lock != NULL && watch->name == name &&
+          watch->op[SIM_ACQUIRE].pending && watch->op[SIM_ACQUIRE].since <= since)
+        return watch;
+    }
+  return NULL;
+}
+
+void sim_line_look(sim_check_t *check) {
+  sim_world_t *world = check->world;
+  const sim_server_t *server = &world->server[0];
+  uint64_t most = world->scenario->free_ms * SIM_MS;
+  for (unsigned i = 0; most > 0 && i < world->scenario->names; i++) {
+    sim_name_t *name = &check->name[i];
+    engine_word_t key = {.at = name->key, .len = name->key_len};
+    if (server->down || name->key_len == 0 ||
+        engine_peek(server->engine, sim_server_clock(server), key).at != NULL)
+      name->free_since = world->now;
+    const sim_watch_t *watch =
+        world->now > name->free_since + most ? find_waiter(check, i, world->now - most) : NULL;
+    if (watch != NULL)
+      sim_violation(world, "liveness: n%u is free for %.0f ms, and %s waits for it, at %.6f ms", i,
+                    sim_in_ms(world->now - name->free_since), watch->who, sim_in_ms(world->now));
+  }
+}
+
+/* ---- rules: leaks --------------------------------------------------------------------------------------- */
+
+typedef struct look {
+  sim_check_t *check;
+  const sim_server_t *server;
+  int64_t now_ms;
+} look_t;
+
+/* The latest token is remembered with its fencing number. */
+static bool remembers(engine_word_t key) {
+  static const char counter[] = "::fence";
+  size_t len = sizeof counter - 1;
+  return key.len > len && memcmp(key.at + key.len - len, counter, len) == 0;
+}
+
+static void look_at_token(const look_t *look, engine_word_t key, engine_word_t word) {
+  sim_check_t *check = look->check;
+  uint8_t bytes[BELAY__TOKEN_BYTES];
+  unsigned process, life;
+  if (!sim_read_token(word, bytes, &process, &life) || process >= check->world->scenario->processes)
+    return;
+  const sim_token_t *token = sim_log_find(&check->log, bytes);
+  bool excused = token == NULL || sim_is_excused(check, look->server, process, life, token->ghostly,
+                                                 token->came[look->server->index]);
+  if (check->seen[process].closed && !excused)
+    sim_violation(check->world,
+                  "leaks: %.*s on %s keeps a token of p%u, which is closed, at %.6f ms",
+                  (int)key.len, key.at, look->server->name, process, sim_in_ms(check->world->now));
+}
+
+static void look_at_word(void *ctx, engine_word_t key, engine_word_t word, int64_t until_ms) {
+  const look_t *look = ctx;
+  sim_check_t *check = look->check;
+  if (until_ms <= look->now_ms || remembers(key))
+    return; /* it is over, and will be swept */
+  look_at_token(look, key, word);
+  const sim_ticket_t *ticket = is_ticket(word) ? find(&check->line, word.at) : NULL;
+  if (ticket != NULL && check->seen[ticket->process].closed &&
+      !sim_is_excused(check, look->server, ticket->process, ticket->life, ticket->ghostly,
+                      ticket->came))
+    sim_violation(
+        check->world, "leaks: %.*s on %s keeps a ticket of p%u, which is closed, at %.6f ms",
+        (int)key.len, key.at, look->server->name, ticket->process, sim_in_ms(check->world->now));
+}
+
+void sim_line_end(sim_check_t *check) {
+  const sim_world_t *world = check->world;
+  if (world->scenario->kind == SIM_LOCK) /* whose keys hold nothing but tokens: sim_check_end() */
+    return;
+  for (unsigned i = 0; i < world->scenario->servers; i++) {
+    const sim_server_t *server = &world->server[i];
+    look_t look = {.check = check, .server = server};
+    look.now_ms = (int64_t)(sim_server_clock(server) / 1000);
+    if (!server->down)
+      engine_each_word(server->engine, sim_server_clock(server), look_at_word, &look);
+  }
+}

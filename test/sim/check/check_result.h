@@ -1,0 +1,12 @@
+/* What callbacks say against what was: check_result.c, called by check_watch.c. */
+#ifndef TEST_SIM_CHECK_CHECK_RESULT_H
+#define TEST_SIM_CHECK_CHECK_RESULT_H
+
+#include "sim/check/check_state.h"
+
+void sim_result_acquire(sim_watch_t *watch, int status);
+void sim_result_release(sim_watch_t *watch, int status);
+void sim_result_extend(sim_watch_t *watch, int status);
+void sim_result_lost(sim_watch_t *watch, belay_lost_t reason);
+
+#endif /* TEST_SIM_CHECK_CHECK_RESULT_H */

@@ -1,0 +1,71 @@
+/* What the library does inside that the checkers want to count: functions that the linker leads through here
+ * (--wrap). */
+#include <assert.h>
+#include <string.h>
+
+#include "lease/machine/lease.h"
+#include "sim/world/process.h"
+#include "sim/world/world.h"
+
+void __real_belay__lease_step(belay__lease_t *lease, belay__lease_event_t event, uint64_t arg);
+void __wrap_belay__lease_step(belay__lease_t *lease, belay__lease_event_t event, uint64_t arg);
+
+_Static_assert(BELAY__LEASE_CLOSED + 1 == SIM_STATES, "one row for each state");
+_Static_assert(BELAY__EV_UNDONE + 1 == SIM_EVENTS, "one column for each event");
+
+#define NESTED 64
+
+/* Counts transitions; and no machine is entered while it is in one. */
+void __wrap_belay__lease_step(belay__lease_t *lease, belay__lease_event_t event, uint64_t arg) {
+  static const belay__lease_t *inside[NESTED];
+  static unsigned depth;
+  sim_process_t *process = sim_process_of(belay__lease_host(lease));
+  if (lease->starting) { /* it will look at what has come of it */
+    __real_belay__lease_step(lease, event, arg);
+    return;
+  }
+  process->world->figures.steps[lease->state][event]++;
+  for (unsigned i = 0; i < depth; i++)
+    if (inside[i] == lease)
+      sim_violation(process->world, "callbacks: a lease of %s is entered twice, at %.6f ms",
+                    process->name, (double)process->world->now / 1e6);
+  assert(depth < NESTED);
+  inside[depth++] = lease;
+  __real_belay__lease_step(lease, event, arg);
+  depth--;
+}
+
+belay__verdict_t __real_belay__call_reply(belay__call_t *call, const belay__reply_t *reply);
+belay__verdict_t __wrap_belay__call_reply(belay__call_t *call, const belay__reply_t *reply);
+
+/* A script that the server does not know is sent again with its text, unless its caller has left: then what undoes
+ * it may be under way already. */
+belay__verdict_t __wrap_belay__call_reply(belay__call_t *call, const belay__reply_t *reply) {
+  static const char noscript[] = "NOSCRIPT";
+  sim_world_t *world = sim_process_of(call->client->belay)->world;
+  bool unknown = reply->type == BELAY__REPLY_ERROR && reply->len > sizeof noscript &&
+                 memcmp(reply->str, noscript, sizeof noscript - 1) == 0;
+  belay__verdict_t verdict = __real_belay__call_reply(call, reply);
+  if (unknown)
+    sim_count(world, verdict == BELAY__VERDICT_RESEND ? SIM_RESEND : SIM_RESEND_LEFT);
+  return verdict;
+}
+
+void __real_belay__call_sent(belay__call_t *call, uint32_t epoch);
+void __wrap_belay__call_sent(belay__call_t *call, uint32_t epoch);
+
+void __wrap_belay__call_sent(belay__call_t *call, uint32_t epoch) {
+  if (call->tries > 0)
+    sim_count(sim_process_of(call->client->belay)->world, SIM_RETRIED);
+  __real_belay__call_sent(call, epoch);
+}
+
+void __real_belay__leave(belay_t *belay);
+void __wrap_belay__leave(belay_t *belay);
+
+void __wrap_belay__leave(belay_t *belay) {
+  sim_process_t *process = sim_process_of(belay);
+  process->telling = true;
+  __real_belay__leave(belay);
+  process->telling = false;
+}

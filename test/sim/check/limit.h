@@ -1,0 +1,83 @@
+/* What is known from outside of limits in a world: who asked for what, what the server did, when. check_limit.c has the
+ * rules, limiter.c those who ask.
+ *
+ *   bound    of a key no more is admitted in any interval than its policy allows, by the server's clock; what was
+ *            reserved counts at the time for which it was
+ *   due      nobody is denied while there is room
+ *   truth    what was asked for once is executed once at most; what a callback says agrees with what the server did
+ *   order    who waits is not called before the time of his reservation, and those of one key and handle in the
+ *            order in which the server gave them theirs
+ *
+ * All costs of a world are different, so that a cost tells who asked: its remainder is a number. */
+#ifndef TEST_SIM_CHECK_LIMIT_H
+#define TEST_SIM_CHECK_LIMIT_H
+
+#include "belay/limiter.h"
+#include "sim/actors/hand.h"
+
+#define SIM_ASKS 32768
+#define SIM_ASKS_FOR_THE_END 2048          /* when the storm is over */
+#define SIM_LIMIT_MOST (INT64_C(64) << 15) /* tokens: the largest burst, or count; 64 SIM_ASKS */
+#define SIM_LIMIT_KEYS 4
+#define SIM_LIMIT_LONGEST_MS UINT64_C(5000) /* waits, when the storm is over */
+#define SIM_LIMIT_ID 32                     /* a reservation's, as text */
+
+typedef enum sim_ask_kind {
+  SIM_ASK_TAKE = 1,
+  SIM_ASK_PENALTY,
+  SIM_ASK_REFUND,
+  SIM_ASK_RESERVE,
+  SIM_ASK_WAIT,
+  SIM_ASK_SLICE /* by the library itself, ahead */
+} sim_ask_kind_t;
+
+typedef struct sim_ask {
+  uint8_t kind; /* 0: nobody has asked */
+  uint8_t key;
+  bool unsent;    /* somebody was told that it was not sent, or refused */
+  bool admitted;  /* by the server */
+  bool canceled;  /* it has executed that the reservation be given back */
+  bool forgotten; /* it was told to forget it: a reset */
+  bool acted;     /* who asked was told to go on */
+  unsigned executed;
+  unsigned of; /* REFUND: what it gives back of */
+  int64_t cost;
+  int64_t returned;       /* canceled: so much */
+  uint64_t at_us;         /* when it was executed first, by the server's clock */
+  uint64_t acts_us;       /* when it may act */
+  uint64_t remembered_us; /* until then a reservation is the same one, */
+  uint64_t rest_us;       /* and what was canceled stays so */
+  char id[SIM_LIMIT_ID];  /* RESERVE, WAIT: as far as the server has seen it */
+  unsigned next;          /* in its slot */
+  uint8_t process;        /* SLICE: whose it is, */
+  unsigned life;          /* and of which life */
+} sim_ask_t;
+
+/* Sets the policy of the world, by chance, before anything else. */
+typedef struct sim_limits sim_limits_t;
+sim_limits_t *sim_limits_of(sim_world_t *world);
+const belay_limit_t *sim_limits_policy(const sim_limits_t *limits, size_t *n);
+/* Slices: how many tokens, for how long. */
+int64_t sim_limits_slice(const sim_limits_t *limits, uint32_t *slice_ms);
+int64_t sim_limits_most(const sim_limits_t *limits); /* the smallest burst, or count */
+
+/* Somebody is going to ask; returns the number, or 0: there are no more of them. cost becomes so many times SIM_ASKS, and
+ * the number. */
+unsigned sim_limits_ask(sim_world_t *world, sim_ask_kind_t kind, unsigned key, uint64_t times);
+sim_ask_t *sim_limits_asked(sim_world_t *world, unsigned number);
+/* He could not. */
+void sim_limits_unasked(sim_world_t *world, unsigned number);
+
+/* The status of a callback goes with its verdict. */
+void sim_limits_status(const sim_hand_t *hand, int status, const belay_limiter_result_t *result);
+/* He is told. */
+void sim_limits_told(sim_hand_t *hand, unsigned number, const belay_limiter_result_t *result);
+
+/* His process has crashed, or is closed. */
+void sim_limits_gone(sim_hand_t *hand);
+
+/* A server has executed this. */
+void sim_limits_executed(sim_server_t *server, const engine_word_t *argv, size_t argc,
+                         engine_word_t reply);
+
+#endif /* TEST_SIM_CHECK_LIMIT_H */

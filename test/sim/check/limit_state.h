@@ -1,0 +1,102 @@
+/* What the checkers of limits keep in mind; for check_limit*.c only. */
+#ifndef TEST_SIM_CHECK_LIMIT_STATE_H
+#define TEST_SIM_CHECK_LIMIT_STATE_H
+
+#include "sim/check/limit.h"
+
+#define SIM_ENTRIES 1024 /* of an account; the older half of them is summed up when it is full */
+#define SIM_LIMIT_SLOTS 4096
+#define SIM_LIMIT_STRANGERS 256
+#define SIM_LIMIT_DENIALS 512 /* the latest that a process was told, of each key */
+#define SIM_LEASES 128
+
+/* The tokens of a key that a life of a process was granted ahead. */
+typedef struct sim_lease {
+  struct {
+    uint64_t at_us;
+    int64_t left; /* that may be used, if the oldest are first */
+  } grant[SIM_LEASES];
+  unsigned grants;
+  int64_t granted, gone; /* all; of them used, or given back */
+} sim_lease_t;
+
+/* Something that was charged. */
+typedef struct sim_entry {
+  uint64_t at_us;
+  unsigned ask;
+  int64_t used;    /* tokens of it that somebody may use */
+  int64_t charged; /* that the server holds against the key */
+} sim_entry_t;
+
+/* A key's, in order of time. */
+typedef struct sim_account {
+  size_t len;
+  sim_entry_t entry[SIM_ENTRIES];
+  uint64_t before_us; /* what was summed up: until then, */
+  int64_t used[BELAY_LIMITER_WINDOWS_MAX], charged[BELAY_LIMITER_WINDOWS_MAX]; /* buckets: units */
+  uint64_t window_us; /* FIXED: when the present one began, */
+  int64_t in_window;  /* and what was charged in it */
+  /* Several limits: what waited was given back, and how much of it in each is not known. */
+  bool murky;
+  /* What was before a reset in one microsecond with it was given back after it: only happens here. */
+  bool blurred;
+  uint64_t reset_us;
+} sim_account_t;
+
+struct sim_limits {
+  bool begun;
+  size_t n;
+  belay_limit_t limit[BELAY_LIMITER_WINDOWS_MAX];
+  unsigned asks;
+  sim_ask_t ask[SIM_ASKS];
+  unsigned slot[SIM_LIMIT_SLOTS]; /* reservations by their id */
+  sim_account_t account[SIM_LIMIT_KEYS];
+  struct {
+    char id[SIM_LIMIT_ID];
+    uint64_t rest_us;
+  } canceled[SIM_LIMIT_STRANGERS]; /* before anything else was heard of them */
+  unsigned cancels;
+  struct {
+    unsigned life;
+    int64_t cost;
+    uint64_t until_us;
+  } denial[SIM_PROCESSES_MAX][SIM_LIMIT_KEYS][SIM_LIMIT_DENIALS];
+  unsigned denials[SIM_PROCESSES_MAX][SIM_LIMIT_KEYS];
+
+  /* Slices. */
+  int64_t slice;
+  uint32_t slice_ms;
+  sim_lease_t lease[SIM_PROCESSES_MAX][SIM_LIMIT_KEYS];
+  sim_account_t told[SIM_LIMIT_KEYS]; /* what was allowed, when it was told */
+};
+
+/* ---- check_limit_account.c ---- */
+
+/* Charges what was asked for; returns its place in the account. used: somebody may use it. */
+size_t sim_account_charge(const sim_limits_t *limits, sim_account_t *account, unsigned number,
+                          uint64_t at_us, bool used);
+/* Of what was charged so much will not be used, and so much the server says to have given back. */
+void sim_account_give_back(const sim_limits_t *limits, sim_account_t *account, unsigned number,
+                           int64_t unused, int64_t returned);
+/* The most units that a bucket was over its burst by, from that place on; negative: it never was. */
+int64_t sim_account_over(const sim_account_t *account, const belay_limit_t *limit, size_t i,
+                         size_t from);
+
+/* "bound": what was charged at that place and all that comes after it. */
+void sim_check_bound(sim_server_t *server, const sim_limits_t *limits, unsigned key, size_t from);
+/* "due": so many more are denied, within so many microseconds. */
+void sim_check_due(sim_server_t *server, const sim_limits_t *limits, unsigned key, int64_t cost,
+                   uint64_t now, int64_t within_us);
+
+/* ---- check_limit_lease.c ---- */
+
+/* A server has granted so many tokens of the ask's, to the process whose command it executes; has taken back what was
+ * asked for so; somebody was told that he may use his. */
+void sim_lease_granted(sim_server_t *server, unsigned number);
+void sim_lease_returned(sim_server_t *server, unsigned key, int64_t tokens, uint64_t taken_us,
+                        int64_t returned);
+void sim_lease_used(sim_hand_t *hand, unsigned number, uint64_t now_us);
+/* Any other use. */
+void sim_lease_noted(sim_world_t *world, unsigned number, uint64_t at_us);
+
+#endif /* TEST_SIM_CHECK_LIMIT_STATE_H */

@@ -1,0 +1,82 @@
+/* What the engine tells of its strings, put together again: it must come to what the engine has. */
+#include "sim/conformance/conformance.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/engine/store.h"
+
+struct conformance_shadow {
+  engine_table_t strings; /* of engine_field_t */
+  const char *wrong;      /* NULL: nothing yet */
+};
+
+conformance_shadow_t *conformance_shadow_new(void) {
+  return engine_allocate(sizeof(conformance_shadow_t));
+}
+
+static void forget(conformance_shadow_t *shadow, engine_field_t *field) {
+  engine_buffer_free(&field->value);
+  engine_table_remove(&shadow->strings, &field->entry);
+  free(field);
+}
+
+void conformance_shadow_free(conformance_shadow_t *shadow) {
+  while (shadow->strings.first != NULL)
+    forget(shadow, (engine_field_t *)shadow->strings.first);
+  engine_table_clear(&shadow->strings);
+  free(shadow);
+}
+
+static bool has(const engine_buffer_t *buffer, engine_word_t word) {
+  return buffer->len == word.len && (word.len == 0 || memcmp(buffer->at, word.at, word.len) == 0);
+}
+
+void conformance_shadow_changed(conformance_shadow_t *shadow, engine_word_t key, engine_word_t was,
+                                engine_word_t is) {
+  engine_field_t *field = (engine_field_t *)engine_table_find(&shadow->strings, key);
+  if ((field != NULL) != (was.at != NULL))
+    shadow->wrong = was.at != NULL ? "a string goes that never came" : "a string comes again";
+  else if (field != NULL && !has(&field->value, was))
+    shadow->wrong = "a string was another one";
+  if (is.at == NULL) {
+    if (field != NULL)
+      forget(shadow, field);
+    return;
+  }
+  if (field == NULL)
+    field = engine_table_add(&shadow->strings, key, sizeof *field);
+  engine_buffer_set(&field->value, is.at, is.len);
+}
+
+typedef struct counting {
+  const conformance_shadow_t *shadow;
+  size_t strings, known;
+} counting_t;
+
+static void count_key(void *ctx, engine_word_t key, const char *type, int64_t ttl_ms) {
+  counting_t *counting = ctx;
+  (void)ttl_ms;
+  if (strcmp(type, "string") != 0)
+    return;
+  counting->strings++;
+  counting->known += engine_table_find(&counting->shadow->strings, key) != NULL;
+}
+
+const char *conformance_shadow_check(const conformance_shadow_t *shadow, const engine_t *engine,
+                                     uint64_t now_us) {
+  counting_t counting = {.shadow = shadow};
+  if (shadow->wrong != NULL)
+    return shadow->wrong;
+  engine_each_key(engine, now_us, count_key, &counting);
+  if (counting.known < counting.strings)
+    return "there is a string that was not told of";
+  for (const engine_entry_t *entry = shadow->strings.first; entry != NULL; entry = entry->after) {
+    engine_word_t bytes = engine_peek(engine, now_us, entry->key);
+    if (bytes.at != NULL && !has(&((const engine_field_t *)entry)->value, bytes))
+      return "a string is not as it was told";
+    if (bytes.at == NULL) /* it has ended, and nobody has looked yet */
+      counting.known++;
+  }
+  return counting.known == shadow->strings.count ? NULL : "a string is not there as it was told";
+}

@@ -1,0 +1,60 @@
+/* Scripts: the parts that script.c (commands), interpreter.c (Lua and what scripts find in it) and convert.c (values)
+ * have of each other. */
+#ifndef TEST_SIM_ENGINE_LUA_SCRIPT_H
+#define TEST_SIM_ENGINE_LUA_SCRIPT_H
+
+#include "sim/engine/command.h"
+
+#include <lauxlib.h>
+#include <lua.h>
+
+enum { ENGINE_SHA1_LEN = 40 };
+
+/* ---- interpreter.c ------------------------------------------------------------------------------------- */
+
+/* Compiles a text. Returns what engine_interpreter_run() is to be told; LUA_NOREF: it is no Lua, and the reply is
+ * that. */
+int engine_interpreter_compile(engine_call_t *call, engine_word_t text);
+
+/* Runs it; its reply, or its error, is the call's. */
+void engine_interpreter_run(engine_call_t *call, int function, const char *sha1,
+                            const engine_word_t *keys, size_t keys_count, const engine_word_t *rest,
+                            size_t rest_count);
+
+void engine_interpreter_close(void);
+
+/* ---- library.c ----------------------------------------------------------------------------------------- */
+
+/* Opens what scripts may use of Lua's own libraries, as globals. */
+void engine_library_open(lua_State *lua);
+
+/* Puts a table in the place of the one on the top, which shows what that one has and refuses to be changed. */
+void engine_library_protect(lua_State *lua);
+
+/* Loads a text, which is text and no bytecode; as luaL_loadbuffer(). */
+int engine_library_load(lua_State *lua, const char *at, size_t len, const char *name);
+
+/* math.random's numbers are the engine's. */
+void engine_library_use(uint64_t *random);
+
+/* ---- struct.c ------------------------------------------------------------------------------------------ */
+
+/* The global `struct`. */
+void engine_struct_open(lua_State *lua);
+
+/* ---- convert.c ----------------------------------------------------------------------------------------- */
+
+/* Pushes what a reply is in Lua. */
+void engine_to_lua(lua_State *lua, const engine_buffer_t *reply);
+
+/* Replies what is on the top, and pops it. */
+void engine_from_lua(lua_State *lua, engine_call_t *call);
+
+/* Pushes {err = text}. */
+void engine_push_error(lua_State *lua, const char *at, size_t len);
+
+/* ---- script.c ------------------------------------------------------------------------------------------ */
+
+void engine_sha1(const char *at, size_t len, char hex[ENGINE_SHA1_LEN + 1]);
+
+#endif /* TEST_SIM_ENGINE_LUA_SCRIPT_H */

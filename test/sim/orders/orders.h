@@ -1,0 +1,80 @@
+/* All orders in which what two processes do can come, and not some by chance.
+ *
+ *   part k of a scenario --> steps for each process --> a run for each order --> a verdict
+ *
+ * What can come next is an act: a process takes its next step; a server executes the next command of a connection; an
+ * answer, or what was published, arrives. Depth first, from the beginning each time: a run takes the acts that the search
+ * says, as far as it goes, and then what comes first. After each act the world runs until nothing more happens at once.
+ *
+ * Two acts are not tried both ways if neither changes what the other touches (sleep sets: Godefroid, "Partial-Order Methods
+ * for the Verification of Concurrent Systems", 1996). So every order that can be told apart has its turn, once.
+ *
+ * In worlds that are not held (world->held) there are steps only: everything else is over before the next. */
+#ifndef TEST_SIM_ORDERS_ORDERS_H
+#define TEST_SIM_ORDERS_ORDERS_H
+
+#include "sim/world/net.h"
+#include "sim/world/world.h"
+
+#define SIM_ACTS 64 /* of a run at most */
+#define SIM_CHOICES 24
+
+typedef enum sim_act_kind {
+  SIM_ACT_STEP,
+  SIM_ACT_EXECUTE,
+  SIM_ACT_ANSWER,
+  SIM_ACT_LOSE /* the process loses the connection, and whatever was on its way to it */
+} sim_act_kind_t;
+
+typedef struct sim_act {
+  uint8_t kind, process, conn; /* conn: the how manieth of the process's */
+  uint8_t touches, changes; /* bits: what; the subject's to say. What is changed is touched, too */
+} sim_act_t;
+
+/* What could come next at some place of a run, and what has been tried. */
+typedef struct sim_choice {
+  sim_act_t act[SIM_CHOICES];
+  bool done[SIM_CHOICES]; /* it was tried here, or need not be */
+  unsigned len, at;
+} sim_choice_t;
+
+typedef struct sim_search {
+  sim_choice_t choice[SIM_ACTS];
+  unsigned depth, at; /* that are chosen; where the run is */
+  uint64_t runs;
+} sim_search_t;
+
+/* What is ordered. */
+typedef struct sim_subject {
+  sim_world_t *world;
+  bool lossy; /* a connection is lost, once in a run, anywhere */
+  bool lost;
+  /* Whether the process can take its next step now; and takes it. */
+  bool (*can_step)(struct sim_subject *subject, unsigned process);
+  void (*step)(struct sim_subject *subject, unsigned process);
+  /* Says what an act touches and changes that others may, too: steps and answers of one process always touch each other.
+   * EXECUTE: the command. */
+  void (*mark)(struct sim_subject *subject, sim_act_t *act, const engine_word_t *argv, size_t argc);
+} sim_subject_t;
+
+/* Runs what happens at once, and what that leads to; and what happens within that time. */
+void sim_orders_settle(sim_world_t *world);
+void sim_orders_wait(sim_world_t *world, uint64_t ns);
+
+/* Holds the world, or lets everything through. */
+void sim_orders_hold(sim_world_t *world, bool on);
+
+/* One run, until there is nothing that can come next: false if it was not finished, because all that could come next was tried
+ * elsewhere. */
+bool sim_orders_follow(sim_search_t *search, sim_subject_t *subject);
+/* Whether there is another run, which is the next one then. */
+bool sim_orders_advance(sim_search_t *search);
+
+/* The acts of the run, for people: p0 steps, e1 the server executes p1's, a1 it is answered, x0 loses a connection. */
+void sim_orders_tell(const sim_search_t *search, char *text, size_t size);
+
+/* The whole of a part: seeds are numbers of parts, from 1. As sim_run(), of a world that has a scenario, a seed and a
+ * timeline. orders_cache.c */
+bool sim_orders_run(sim_world_t *world, sim_figures_t *figures, char *verdict, size_t verdict_size);
+
+#endif /* TEST_SIM_ORDERS_ORDERS_H */

@@ -1,0 +1,39 @@
+/* What orders_cache.c orders: pairs of steps, in parts. */
+#ifndef TEST_SIM_ORDERS_ORDERS_PARTS_H
+#define TEST_SIM_ORDERS_ORDERS_PARTS_H
+
+#include "sim/world/world.h"
+
+#define SIM_STEPS 3              /* of a process */
+#define SIM_WAITS (500 * SIM_MS) /* a W */
+#define SIM_CALLS_MAX 60000 /* orders of the calls of one pair; those of the first parts are less */
+#define SIM_PARTS_FIRST                                                                            \
+  458 /* up to those of few letters: what every test run looks at (meson.build) */
+
+/* The cache's options. */
+typedef struct sim_config {
+  const char *name;
+  bool lock, quiet, tags;
+  int64_t ttl_ms, stale_ms;
+  int64_t local_ttl_ms; /* 0: no table */
+} sim_config_t;
+
+typedef struct sim_part {
+  const sim_config_t *config;
+  bool calls; /* the calls are ordered too; else the steps alone */
+  bool lossy;
+  bool
+      ghosts; /* what was lost is executed all the same, if it has arrived; else our connections are killed */
+  const char *letters;
+  unsigned number[2]; /* of the steps, among all that can be made of the letters */
+  char steps[2][8];
+} sim_part_t;
+
+/* The part of that number, from 1, and its first pair. First come pairs whose calls are ordered, one in each part; then all
+ * pairs of three steps out of few letters; then more pairs whose calls are ordered, which take longer; and all pairs of three
+ * steps out of all letters. A part of steps has those with one first script: it, and all that come after it. */
+void sim_part_find(uint64_t number, sim_part_t *part);
+/* The next pair of it; false: there is none. */
+bool sim_part_next(sim_part_t *part);
+
+#endif /* TEST_SIM_ORDERS_ORDERS_PARTS_H */

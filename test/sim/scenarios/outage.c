@@ -1,0 +1,133 @@
+/* Very many clients in few processes lose their one server for a minute, and all want to ask it.
+ *
+ *   connected --the server is away for AWAY_S--> asking in vain --it is back--> answered
+ *
+ *   attempts   from the loss on no process begins more attempts to connect in a second than 1.2
+ *              times its reconnects_per_s, however many clients it has
+ *   liveness   all clients are answered soon after the server is back: within reconnect_max_ms,
+ *              and the time that so many attempts take at that rate */
+#include "sim/scenarios/outage.h"
+
+#include <stdlib.h>
+
+#include "sim/world/net.h"
+#include "sim/world/process.h"
+#include "sim/scenarios/scenario.h"
+#include "sim/world/server.h"
+
+#define AWAY_S 60
+#define PER_S 200 /* reconnects_per_s, by default */
+#define PATIENCE_MS 600000
+
+typedef struct crowd {
+  sim_world_t *world;
+  unsigned clients, answered;
+  belay_client_t **client; /* of all processes, one after the other */
+} crowd_t;
+
+static crowd_t *current;
+
+static void on_pong(belay_client_t *client, int status) {
+  (void)client;
+  if (status != 0)
+    sim_violation(current->world, "liveness: a client is told %s", belay_err_name(status));
+  current->answered++;
+}
+
+static void connect_all(crowd_t *crowd, sim_process_t *process) {
+  unsigned n = crowd->world->scenario->clients;
+  belay_client_t **client = &crowd->client[process->index * n];
+  (void)sim_process_start(process);
+  sim_current = process;
+  client[0] = process->client[0];
+  for (unsigned i = 1; i < n; i++)
+    if (belay_connect(process->belay, "redis://s0", NULL, &client[i]) != 0)
+      abort();
+  sim_current = NULL;
+}
+
+static void ask_all(crowd_t *crowd) {
+  unsigned n = crowd->world->scenario->clients;
+  crowd->answered = 0;
+  for (unsigned i = 0; i < crowd->clients; i++) {
+    sim_current = &crowd->world->process[i / n];
+    if (belay_client_ping(crowd->client[i], PATIENCE_MS, on_pong) != 0)
+      abort();
+    sim_current = NULL;
+  }
+}
+
+/* Until all are answered, or for so long. */
+static void run_for(crowd_t *crowd, uint64_t ns) {
+  sim_world_t *world = crowd->world;
+  uint64_t until = world->now + ns;
+  while (!world->failed && crowd->answered < crowd->clients && sim_world_turn(world, until))
+    continue;
+}
+
+static void expect_all_answered(crowd_t *crowd) {
+  if (crowd->answered < crowd->clients)
+    sim_violation(crowd->world, "liveness: %u of %u clients are not answered",
+                  crowd->clients - crowd->answered, crowd->clients);
+}
+
+static void expect_few_attempts(crowd_t *crowd) {
+  sim_world_t *world = crowd->world;
+  unsigned most = 0;
+  for (unsigned i = 0; i < world->scenario->processes; i++)
+    if (world->process[i].attempts_most > most)
+      most = world->process[i].attempts_most;
+  sim_note(world, "outage", "at most %u attempts of a process in a second", most);
+  if (most > PER_S * 6 / 5)
+    sim_violation(world, "attempts: a process begins %u in a second, and not at most %d", most,
+                  PER_S * 6 / 5);
+}
+
+static void lose_server(crowd_t *crowd) {
+  sim_world_t *world = crowd->world;
+  uint64_t back = world->now + AWAY_S * SIM_S;
+  uint64_t turns = world->scenario->clients / PER_S + 1;
+  sim_server_restart(&world->server[0], SIM_WITH_DATA, AWAY_S * SIM_S);
+  while (!world->failed && sim_world_turn(world, world->now + SIM_S / 100))
+    continue; /* each has noticed */
+  for (unsigned i = 0; i < world->scenario->processes; i++)
+    world->process[i].attempts_most = world->process[i].attempts = 0;
+  ask_all(crowd);
+  run_for(crowd, back - world->now);
+  if (crowd->answered > 0)
+    sim_violation(world, "liveness: a server that is away answers");
+  run_for(crowd, (4 + 2 * turns) * SIM_S);
+  sim_note(world, "outage", "%u clients are answered %.0f ms after the server is back",
+           crowd->answered, (double)(world->now - back) / 1e6);
+  expect_all_answered(crowd);
+  expect_few_attempts(crowd);
+}
+
+static void close_all(crowd_t *crowd) {
+  sim_world_t *world = crowd->world;
+  uint64_t until = world->now + 5 * SIM_S;
+  for (unsigned i = 0; i < world->scenario->processes && !world->failed; i++)
+    sim_process_close(&world->process[i]);
+  while (!world->failed && sim_world_turn(world, until))
+    continue;
+  for (unsigned i = 0; i < world->scenario->processes; i++)
+    if (world->process[i].life != SIM_DOWN)
+      sim_violation(world, "liveness: a process is not closed");
+}
+
+void sim_outage_run(sim_world_t *world) {
+  crowd_t crowd = {.world = world};
+  current = &crowd;
+  sim_world_open(world);
+  crowd.clients = world->scenario->processes * world->scenario->clients;
+  crowd.client = sim_alloc(crowd.clients * sizeof *crowd.client);
+  for (unsigned i = 0; i < world->scenario->processes; i++)
+    connect_all(&crowd, &world->process[i]);
+  ask_all(&crowd);
+  run_for(&crowd, 60 * SIM_S);
+  expect_all_answered(&crowd);
+  if (!world->failed)
+    lose_server(&crowd);
+  close_all(&crowd);
+  free(crowd.client);
+}

@@ -1,0 +1,44 @@
+/* The one source of chance in a run: splitmix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number
+ * generators", 2014). A seed names a run. */
+#ifndef TEST_SIM_WORLD_RANDOM_H
+#define TEST_SIM_WORLD_RANDOM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct sim_random {
+  uint64_t state;
+} sim_random_t;
+
+static inline uint64_t sim_next(sim_random_t *random) {
+  uint64_t z = random->state += UINT64_C(0x9e3779b97f4a7c15);
+  z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+  z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+  return z ^ (z >> 31);
+}
+
+/* From 0 to limit - 1; 0 if limit is 0. */
+static inline uint64_t sim_below(sim_random_t *random, uint64_t limit) {
+  return limit == 0 ? 0 : sim_next(random) % limit;
+}
+
+/* From min to max, both included. */
+static inline uint64_t sim_between(sim_random_t *random, uint64_t min, uint64_t max) {
+  return min + sim_below(random, max - min + 1);
+}
+
+/* True so many times in a thousand. */
+static inline bool sim_chance(sim_random_t *random, unsigned per_mille) {
+  return sim_below(random, 1000) < per_mille;
+}
+
+/* Mostly less than the mean, seldom much more, never over 16 times: the time to the next of events that come by
+ * chance. */
+static inline uint64_t sim_around(sim_random_t *random, uint64_t mean) {
+  uint64_t scale = mean;
+  for (int i = 0; i < 4 && sim_chance(random, 250); i++)
+    scale *= 2;
+  return sim_below(random, scale + scale / 8 + 1);
+}
+
+#endif /* TEST_SIM_WORLD_RANDOM_H */

@@ -1,0 +1,147 @@
+/* The world: a clock that jumps, what is to happen next, and everybody who lives in it.
+ *
+ *   seed, scenario --> sim_run() --> a verdict, and the same every time
+ *
+ *   processes: belay itself, unchanged, from its public functions down to hiredis   process.h, host.c, dial.c, socket.c
+ *   actors:    what a program does with locks, and with everything else             actor.h, hand.h
+ *   network:   connections, delays, partitions                                      net.h
+ *   servers:   real scripts in real Lua over a small store                          server.h, engine/
+ *   faults:    what goes wrong                                                      fault.h
+ *   checkers:  what must never be                                                   check.h
+ *   orders:    nothing by chance: all orders in which something can happen          orders.h
+ *
+ * One thread, one random generator, no real time: an event happens at an instant, and the next is what has the
+ * smallest time, then what was set first. */
+#ifndef TEST_SIM_WORLD_WORLD_H
+#define TEST_SIM_WORLD_WORLD_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "sim/world/fault.h"
+#include "sim/world/random.h"
+
+#define SIM_US UINT64_C(1000)
+#define SIM_MS UINT64_C(1000000)
+#define SIM_S UINT64_C(1000000000)
+#define SIM_NEVER UINT64_MAX
+
+typedef struct sim_world sim_world_t;
+typedef struct sim_event sim_event_t;
+typedef struct sim_scenario sim_scenario_t; /* scenario.h */
+typedef struct sim_server sim_server_t;     /* server.h */
+typedef struct sim_process sim_process_t;   /* process.h */
+typedef struct sim_net sim_net_t;           /* net.h */
+typedef struct sim_check sim_check_t;       /* check.h */
+
+/* ---- what is to happen ---------------------------------------------------------------------------------- */
+
+/* Zeros, and `run`, before it is first set; embedded in what it concerns. */
+struct sim_event {
+  uint64_t at, order;
+  size_t slot; /* its place in the heap + 1; 0: it is not set */
+  void (*run)(sim_event_t *event);
+};
+
+/* Sets it, also one that is set already; a time that is past is now. */
+void sim_event_set(sim_world_t *world, sim_event_t *event, uint64_t at);
+void sim_event_cancel(sim_world_t *world, sim_event_t *event);
+
+static inline bool sim_event_is_set(const sim_event_t *event) {
+  return event->slot != 0;
+}
+
+#define SIM_CONTAINER(member_ptr, type, member)                                                    \
+  ((type *)(void *)((char *)(member_ptr)-offsetof(type, member)))
+
+/* ---- figures of a run, and of many -------------------------------------------------------------------------- */
+
+#define SIM_STATES 11 /* belay__lease_state_t */
+#define SIM_EVENTS 14 /* belay__lease_event_t */
+
+typedef struct sim_figures {
+  uint64_t runs, violations;
+  uint64_t commands;         /* that servers executed */
+  uint64_t grants;           /* acquires that ended with 0 */
+  uint64_t grants_in_faults; /* of them: while faults struck */
+  uint64_t operations;       /* that called back */
+  uint64_t losses;
+  uint64_t writes, stale_writes; /* to guarded resources: accepted, refused */
+  uint64_t orders;               /* in which the same steps were taken */
+  uint64_t virtual_ns;
+  uint64_t slowest_ns; /* the longest that it took until all were served after the faults */
+  uint64_t faults[SIM_FAULTS];
+  uint64_t steps[SIM_STATES][SIM_EVENTS]; /* of the lease machine: state before x event */
+} sim_figures_t;
+
+/* ---- the world ---------------------------------------------------------------------------------------------- */
+
+typedef enum sim_phase {
+  SIM_CALM,   /* nothing goes wrong */
+  SIM_STORM,  /* faults strike */
+  SIM_HEALED, /* nothing goes wrong any more: everybody who waits is served within a bound */
+  SIM_CLOSING /* everything is closed */
+} sim_phase_t;
+
+struct sim_world {
+  const sim_scenario_t *scenario;
+  uint64_t seed;
+  uint64_t now; /* nanoseconds since it began: the truth, which nobody sees */
+  sim_phase_t phase;
+  sim_random_t random;
+
+  sim_event_t **events; /* a binary heap */
+  size_t events_len, events_cap;
+  uint64_t order;
+
+  sim_server_t *server; /* scenario->servers of them */
+  sim_process_t *process;
+  sim_net_t *net;
+  sim_check_t *check;
+  struct sim_strikes *strikes; /* fault.c's */
+
+  sim_figures_t figures;
+  /* orders.h: what servers execute, and what they answer, waits until it is let through, one at a time. */
+  bool held;
+  bool answering; /* what is being executed was let through: what it sends waits */
+
+  FILE *timeline; /* NULL: not wanted */
+  bool failed;    /* a violation was found: the run ends */
+  char verdict[512];
+};
+
+/* Runs one world to its end and adds its figures. Returns true if nothing was violated; else verdict says what
+ * was. timeline may be NULL. */
+bool sim_run(const sim_scenario_t *scenario, uint64_t seed, FILE *timeline, sim_figures_t *figures,
+             char *verdict, size_t verdict_size);
+
+/* The same in pieces, for who decides himself what happens when (orders.h): who there is, at rest; what happens next,
+ * unless that is later, or nothing does: then it is false; and the end. */
+void sim_world_open(sim_world_t *world);
+bool sim_world_turn(sim_world_t *world, uint64_t until);
+void sim_world_close(sim_world_t *world);
+
+/* A line of the timeline: time, who, what. Costs nothing while there is none. */
+#define sim_note(world, ...)                                                                       \
+  do {                                                                                             \
+    if ((world)->timeline != NULL)                                                                 \
+      sim_write((world), __VA_ARGS__);                                                             \
+  } while (0)
+__attribute__((format(printf, 3, 4))) void sim_write(sim_world_t *world, const char *who,
+                                                     const char *format, ...);
+
+/* Something is so that must never be so. The first one counts. */
+__attribute__((format(printf, 2, 3))) void sim_violation(sim_world_t *world, const char *format,
+                                                         ...);
+
+static inline void sim_count(sim_world_t *world, sim_fault_t fault) {
+  world->figures.faults[fault]++;
+}
+
+/* Memory of the simulator's own; it never fails. */
+void *sim_alloc(size_t size); /* zeros */
+
+#endif /* TEST_SIM_WORLD_WORLD_H */

@@ -1,0 +1,71 @@
+/* A belay_t with nothing behind it, whose memory is out when it is told to be, and numbers that are the same each time. */
+#ifndef TEST_SUPPORT_BASE_SMALL_H
+#define TEST_SUPPORT_BASE_SMALL_H
+
+#include <belay.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/loop/loop.h"
+#include "support/base/unit.h"
+
+typedef struct world {
+  belay_t belay;
+  size_t allocations, fail_at; /* the one that fails; 0: none */
+  bool fail_on;                /* and all after it */
+  uint64_t seed;
+} world_t;
+
+static inline void *small_alloc(void *ctx, size_t size) {
+  world_t *world = ctx;
+  size_t n = ++world->allocations;
+  if (world->fail_at > 0 && (n == world->fail_at || (world->fail_on && n > world->fail_at)))
+    return NULL;
+  return malloc(size);
+}
+
+static inline void small_free(void *ctx, void *ptr) {
+  (void)ctx;
+  free(ptr);
+}
+
+static inline uint64_t draw(world_t *world) { /* splitmix64 */
+  uint64_t x = world->seed += UINT64_C(0x9e3779b97f4a7c15);
+  x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+  x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+  return x ^ x >> 31;
+}
+
+static inline size_t below(world_t *world, size_t limit) {
+  return (size_t)(draw(world) % limit);
+}
+
+static inline int small_random(belay_t *belay, void *buffer, size_t len) {
+  unsigned char *bytes = buffer;
+  for (size_t i = 0; i < len; i++)
+    bytes[i] = (unsigned char)draw(BELAY__CONTAINER(belay, world_t, belay));
+  return 0;
+}
+
+/* The setup and the teardown of a test: whatever it did, nothing is left of it. */
+static inline int begin(void **state) {
+  static const belay__host_ops_t host = {.random = small_random};
+  world_t *world = calloc(1, sizeof *world);
+  if (world == NULL)
+    return -1;
+  belay_options_t options;
+  belay_options_init(&options);
+  options.allocator = (belay_allocator_t){small_alloc, small_free, world};
+  belay__init(&world->belay, &host, &options);
+  *state = world;
+  return 0;
+}
+
+static inline int end(void **state) {
+  world_t *world = *state;
+  bool clean = world->belay.stats.memory_bytes == 0;
+  free(world);
+  return clean ? 0 : -1;
+}
+
+#endif /* TEST_SUPPORT_BASE_SMALL_H */

@@ -1,0 +1,25 @@
+/* cmocka, with what its header wants to be included before it. */
+#ifndef TEST_SUPPORT_BASE_UNIT_H
+#define TEST_SUPPORT_BASE_UNIT_H
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+// clang-format on
+
+/* Two errors that say their names when they differ. */
+#define assert_error(actual, expected)                                                             \
+  assert_string_equal(belay_err_name(actual), belay_err_name(expected))
+
+/* cmocka's own range knows no negative numbers. */
+#define assert_between(value, min, max)                                                            \
+  do {                                                                                             \
+    const long long value_ = (value), min_ = (min), max_ = (max);                                  \
+    if (value_ < min_ || value_ > max_)                                                            \
+      fail_msg("%s: %lld is not from %lld to %lld", #value, value_, min_, max_);                   \
+  } while (0)
+
+#endif /* TEST_SUPPORT_BASE_UNIT_H */

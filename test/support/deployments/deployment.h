@@ -1,0 +1,34 @@
+/* What a test's servers are, where the test does not say so itself: BELAY_TEST_DEPLOYMENT in the environment. A test that
+ * knows nothing of it runs on any of them: it is given a server_t, whose URL leads to the whole, and which is asked, paused,
+ * killed and started again as one. */
+#ifndef TEST_SUPPORT_DEPLOYMENTS_DEPLOYMENT_H
+#define TEST_SUPPORT_DEPLOYMENTS_DEPLOYMENT_H
+
+#include <stdbool.h>
+
+typedef enum deployment {
+  DEPLOYMENT_SINGLE, /* nothing: one server */
+  DEPLOYMENT_CLUSTER, /* "cluster": a cluster of one node, where keys of several slots may not share a command */
+  DEPLOYMENT_CLUSTER3, /* "cluster3": a cluster of three nodes, which have a third of the slots each */
+  DEPLOYMENT_SENTINEL, /* "sentinel": one server, which is found by asking a Sentinel */
+  DEPLOYMENT_REPLICAS /* "replicas": a primary and a replica, which are told apart by asking them */
+} deployment_t;
+
+/* Fails the test if it is none of these. */
+deployment_t deployment(void);
+bool deployment_is_cluster(void);
+
+/* The connections by which a client asks who is where: to a node of a cluster, or to a Sentinel. */
+unsigned deployment_scouts(void);
+
+/* The commands by which a message is published there, and is heard: in a cluster channels belong to slots. */
+const char *deployment_publish(void);
+const char *deployment_subscribe(void);
+
+/* The test, or the case, ends as skipped, with that reason: unless it is one server, wherever that is; unless it is one
+ * process; unless servers can be nodes of a quorum. */
+void needs_one_server(const char *reason);
+void needs_one_process(const char *reason);
+void needs_quorum(void);
+
+#endif /* TEST_SUPPORT_DEPLOYMENTS_DEPLOYMENT_H */

@@ -1,0 +1,63 @@
+/* A Sentinel group: a primary, two replicas and three Sentinels, each a real process on a port of 127.0.0.1. Its
+ * Sentinels look often and decide fast: a failover takes well under a second, the next one may follow at once.
+ *
+ * What does not wait says so; such functions serve who must not stand still, because a loop runs beside. */
+#ifndef TEST_SUPPORT_DEPLOYMENTS_GROUP_H
+#define TEST_SUPPORT_DEPLOYMENTS_GROUP_H
+
+#include "support/deployments/replicas.h"
+
+enum { GROUP_SENTINELS = 3 };
+#define GROUP_NAME "mymaster"
+
+typedef struct group group_t;
+
+/* What is pointed to must last as long as the group. */
+typedef struct group_options {
+  replicas_options_t nodes;
+  const char *sentinel_password;         /* NULL: none */
+  const char *const *sentinel_arguments; /* more for each of them, up to a NULL; NULL: none */
+} group_options_t;
+
+/* How the primary goes. */
+typedef enum group_way {
+  GROUP_ASKED,  /* a Sentinel is asked for a failover; the primary becomes a replica */
+  GROUP_KILLED, /* the process ends */
+  GROUP_PAUSED  /* it stands still, and does not know what has happened when it goes on */
+} group_way_t;
+
+/* Starts it, and returns when all know of each other. The primary is the first node. */
+group_t *group_start(const group_options_t *options);
+void group_stop(group_t *group);
+
+/* redis+sentinel://[:password@]127.0.0.1:port,…/mymaster or rediss+sentinel://…: the data nodes' password, the
+ * Sentinels' ports. */
+const char *group_url(const group_t *group);
+
+/* Any of its processes: to ask, kill, pause and resume. */
+replicas_t *group_replicas(const group_t *group);
+server_t *group_node(const group_t *group, unsigned i);
+server_t *group_sentinel(const group_t *group, unsigned i);
+
+/* Starts a Sentinel that was killed: it knows what it knew. */
+void group_revive_sentinel(group_t *group, unsigned i);
+
+/* The node that a Sentinel names and that agrees; -1: none, at this moment. */
+int group_primary(group_t *group);
+
+/* Begins a failover, and whether somebody knows of another primary since. Do not wait. */
+void group_begin_fail_over(group_t *group, group_way_t way);
+bool group_has_failed_over(group_t *group);
+
+/* Lets everybody go on who was killed or paused. Waits for nothing, but for a Sentinel that has to start. A node that
+ * was killed comes back as a replica; one that was paused does not know yet that it is one. */
+void group_mend(group_t *group);
+
+/* Whether all run, agree, and have what the primary has, so that the next failover may come. Does not wait. */
+bool group_is_whole(group_t *group);
+
+/* The same, and wait for it. A failover: which node is the primary then. */
+unsigned group_fail_over(group_t *group, group_way_t way);
+void group_wait(group_t *group);
+
+#endif /* TEST_SUPPORT_DEPLOYMENTS_GROUP_H */

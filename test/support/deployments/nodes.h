@@ -1,0 +1,60 @@
+/* Several servers that know nothing of each other, a client for each, and contenders for locks over all of them. */
+#ifndef TEST_SUPPORT_DEPLOYMENTS_NODES_H
+#define TEST_SUPPORT_DEPLOYMENTS_NODES_H
+
+#include "support/fixtures/bed.h"
+
+typedef struct nodes {
+  bed_t *bed; /* bed->client and bed->server are the first node's */
+  unsigned n;
+  server_t *server[BELAY_NODES_MAX];
+  belay_client_t *client[BELAY_NODES_MAX];
+} nodes_t;
+
+/* Starts n servers, each on a unix socket of its own; options (which may be NULL) are every client's. */
+nodes_t *nodes_open(unsigned n, const belay_client_options_t *options);
+
+/* Closes the bed, whatever is held, and stops the servers, paused or not. */
+void nodes_close(nodes_t *nodes);
+
+/* Options for a lock over them: that ttl, no watchdog, no quarantine (fresh servers would not vote yet). */
+belay_lock_options_t redlock_options(int64_t ttl_ms);
+/* And each node may take as long to answer as it is ever allowed to: a tenth of the ttl. */
+belay_lock_options_t unhurried_options(int64_t ttl_ms);
+
+/* A handle over all the nodes, or over clients of the test's own. options may be NULL: the defaults, but no
+ * quarantine. */
+contender_t *nodes_contender(nodes_t *nodes, const char *name, const belay_lock_options_t *options);
+contender_t *contender_over(bed_t *bed, belay_client_t *const *clients, size_t n, const char *name,
+                            const belay_lock_options_t *options);
+
+/* What the node has under the contender's key: NULL if nothing. Valid until that node's next question. */
+const char *nodes_value(nodes_t *nodes, unsigned node, contender_t *contender);
+
+/* How many of the nodes that answer have the contender's token under its key. */
+unsigned nodes_holding(nodes_t *nodes, contender_t *contender);
+
+/* Somebody else takes the key on that node, behind everybody's back. */
+void nodes_occupy(nodes_t *nodes, unsigned node, contender_t *contender, int64_t ttl_ms);
+
+/* The first so many of them stand still, or die. */
+void nodes_pause(nodes_t *nodes, unsigned count);
+void nodes_kill(nodes_t *nodes, unsigned count);
+
+/* All that stand still go on, and the first so many start again with nothing. */
+void nodes_resume(nodes_t *nodes);
+void nodes_restart(nodes_t *nodes, unsigned count);
+
+/* Until every node has answered a ping on the connection that locks use. */
+void nodes_warm(nodes_t *nodes);
+
+/* Until nothing is under way any more on any node's client, undos included. */
+void nodes_settle(nodes_t *nodes);
+
+/* Keys of locks on all nodes that answer, of whatever name: "*::lock::*", without the fencing counters. */
+int64_t nodes_keys(nodes_t *nodes);
+
+/* When nothing is under way any more, no node that answers has a lock's key left. */
+void nodes_expect_no_key(nodes_t *nodes);
+
+#endif /* TEST_SUPPORT_DEPLOYMENTS_NODES_H */

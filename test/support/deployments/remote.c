@@ -1,0 +1,55 @@
+#include "support/deployments/remote.h"
+
+remote_t *remote_open(unsigned n) {
+  remote_t *remote = calloc(1, sizeof *remote);
+  nodes_t *nodes = remote->nodes = calloc(1, sizeof *nodes);
+  assert_true(n >= 1 && n <= BELAY_NODES_MAX);
+  nodes->n = n;
+  for (unsigned i = 0; i < n; i++) {
+    nodes->server[i] = server_start(NULL);
+    remote->wire[i] = relay_start(server_url(nodes->server[i]));
+  }
+  nodes->bed = bed_open_at(relay_url(remote->wire[0]), NULL);
+  nodes->bed->server = nodes->server[0];
+  nodes->client[0] = nodes->bed->client;
+  for (unsigned i = 1; i < n; i++)
+    nodes->client[i] = bed_connect(nodes->bed, relay_url(remote->wire[i]), NULL);
+  nodes_warm(nodes);
+  return remote;
+}
+
+remote_t *remote_open_seasoned(unsigned n) {
+  remote_t *remote = remote_open(n);
+  bed_run_for(remote->nodes->bed, MAX_TTL + 3 * SECONDS);
+  return remote;
+}
+
+void remote_close(remote_t *remote) {
+  unsigned n = remote->nodes->n;
+  nodes_close(remote->nodes);
+  for (unsigned i = 0; i < n; i++)
+    relay_stop(remote->wire[i]);
+  free(remote);
+}
+
+static void on_pong(belay_client_t *client, int status) {
+  bed_t *bed = belay_client_data(client);
+  bed->pongs++;
+  bed->pong_status = status;
+}
+
+/* A question on a connection that has just died is not answered. */
+void remote_reach(remote_t *remote) {
+  bed_t *bed = remote->nodes->bed;
+  for (unsigned i = 0; i < remote->nodes->n; i++)
+    do {
+      bed->pongs = 0;
+      assert_error(belay_client_ping(remote->nodes->client[i], 1 * SECONDS * slow(), on_pong), 0);
+      bed_until(bed, bed->pongs == 1);
+    } while (bed->pong_status != 0);
+}
+
+void remote_put(remote_t *remote, int64_t ms) {
+  for (unsigned i = 0; i < remote->nodes->n; i++)
+    relay_delay(remote->wire[i], ms / 2);
+}

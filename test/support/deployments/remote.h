@@ -1,0 +1,28 @@
+/* Nodes behind a wire each, which can be long, be cut, and lead elsewhere. */
+#ifndef TEST_SUPPORT_DEPLOYMENTS_REMOTE_H
+#define TEST_SUPPORT_DEPLOYMENTS_REMOTE_H
+
+#include "support/servers/quarantine.h"
+#include "support/deployments/relay.h"
+
+typedef struct remote {
+  nodes_t *nodes; /* their clients reach them through the wires; the test itself does not */
+  relay_t *wire[BELAY_NODES_MAX];
+} remote_t;
+
+/* Fresh servers, connected. */
+remote_t *remote_open(unsigned n);
+
+/* And all of them have been up for long enough to vote; nobody has asked them. */
+remote_t *remote_open_seasoned(unsigned n);
+
+/* Closes the bed, whatever is held, and stops servers and wires. */
+void remote_close(remote_t *remote);
+
+/* Until all of them are connected, also those that were away. */
+void remote_reach(remote_t *remote);
+
+/* All of them are so many milliseconds away, there and back. */
+void remote_put(remote_t *remote, int64_t ms);
+
+#endif /* TEST_SUPPORT_DEPLOYMENTS_REMOTE_H */

@@ -1,0 +1,45 @@
+/* A primary and two replicas, each a real server on a port of 127.0.0.1, and nobody who watches over them. */
+#ifndef TEST_SUPPORT_DEPLOYMENTS_REPLICAS_H
+#define TEST_SUPPORT_DEPLOYMENTS_REPLICAS_H
+
+#include "support/servers/server.h"
+
+enum { REPLICAS_NODES = 3 };
+
+typedef struct replicas replicas_t;
+
+/* What is pointed to must last as long as they do. */
+typedef struct replicas_options {
+  const char *password;         /* theirs, and among them; NULL: none */
+  bool tls;                     /* on all ports; the certificates are up to the arguments */
+  const char *const *arguments; /* more for each of them, up to a NULL; NULL: none */
+} replicas_options_t;
+
+/* Starts them, and returns when the replicas have what the primary has: it is the first one. NULL: as written above.
+ * Stopping is fine with NULL, here and elsewhere. */
+replicas_t *replicas_start(const replicas_options_t *options);
+void replicas_stop(replicas_t *replicas);
+
+/* redis+replicas://[:password@]127.0.0.1:port,… or rediss+replicas://…, in the order of the nodes. */
+const char *replicas_url(const replicas_t *replicas);
+
+server_t *replicas_node(const replicas_t *replicas, unsigned i);
+
+/* Which one listens there; -1: none of them. */
+int replicas_find(const replicas_t *replicas, int port);
+
+/* Makes that one the primary, and the others follow it: those that do not run now will when they start again. */
+void replicas_promote(replicas_t *replicas, unsigned i);
+
+/* Starts one that was killed: it follows that primary from the beginning. Does not wait. */
+void replicas_revive(replicas_t *replicas, unsigned i, unsigned primary);
+
+/* Whether all run, and the others follow that one and have what it has. Looks once; or waits until it is so. */
+bool replicas_are_in_line(replicas_t *replicas, unsigned primary);
+void replicas_wait(replicas_t *replicas, unsigned primary);
+
+/* Of any server: what it says about itself, false if it does not answer; whether it has all that another one has. */
+bool server_is_primary(server_t *server);
+bool server_is_in_step(server_t *replica, server_t *primary);
+
+#endif /* TEST_SUPPORT_DEPLOYMENTS_REPLICAS_H */

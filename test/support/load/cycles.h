@@ -1,0 +1,20 @@
+/* Lockers that acquire and release, again and again. */
+#ifndef TEST_SUPPORT_LOAD_CYCLES_H
+#define TEST_SUPPORT_LOAD_CYCLES_H
+
+#include "support/fixtures/bed.h"
+
+enum { LOCKERS_MAX = 64 };
+
+typedef struct lockers {
+  size_t count;
+  belay_lock_t *locks[LOCKERS_MAX];
+} lockers_t;
+
+/* Handles of the bed's client; their names are all the same, or all different. */
+lockers_t lockers_new(bed_t *bed, size_t count, bool same_name);
+
+/* All of them together go through so many cycles, each without a pause between them. */
+void run_cycles(bed_t *bed, const lockers_t *lockers, size_t cycles);
+
+#endif /* TEST_SUPPORT_LOAD_CYCLES_H */

@@ -1,0 +1,52 @@
+/* Chores: all that a family does, done by a user who may do just what belay_acl_rules() says; and again without each
+ * single thing that he may do. */
+#ifndef TEST_SUPPORT_LOAD_GRANTS_H
+#define TEST_SUPPORT_LOAD_GRANTS_H
+
+#include "support/fixtures/bed.h"
+
+/* Does everything once at least, and the scripts twice, with the bed's client; answers must be right. Returns 0, or the
+ * first status that is not, at once. */
+typedef int (*chore_fn)(bed_t *bed);
+
+#define MUST(operation)                                                                            \
+  do {                                                                                             \
+    int status_ = (operation);                                                                     \
+    if (status_ != 0)                                                                              \
+      return status_;                                                                              \
+  } while (0)
+
+typedef struct chore {
+  const char *names; /* as belay_acl_options_t takes them, apart by spaces */
+  chore_fn run;
+  const char *spared;    /* words whose absence nobody is told of: they are done without */
+  const char *elsewhere; /* words that another test is about; NULL: none */
+  const char *covered;   /* names whose own chores are about all of their words; NULL: none */
+  unsigned more;         /* servers beside the first: for a quorum */
+} chore_t;
+
+/* Starts the servers, and checks of the chore that
+ *   - what the first server has executed for it are the words of the rules, all of them, and no others;
+ *   - without any one of them it ends with BELAY_EPERM and a detail that names it; or well, if the word is spared;
+ *   - and makes no more connections than a handful. */
+void grants_check(const chore_t *chore);
+
+/* Whether what only this word is needed for is done: it is the one that is missing, or nothing is. */
+bool grants_try(const char *word);
+
+/* Of the chore's servers beside the first one: the bed's client of it. */
+belay_client_t *grants_node(bed_t *bed, unsigned i);
+
+/* Returns when somebody listens to "KEY::wake"; at once if something is missing. */
+void grants_await_ear(bed_t *bed, const char *key);
+
+/* ---- by hand ------------------------------------------------------------------------------------------- */
+
+/* Makes the user "worker", who has the rules, or those for these names, less that word (NULL: none). */
+void grants_set(server_t *server, const char *rules, const char *less);
+void grants_give(server_t *server, const char *names, const char *less);
+
+/* Where the server is for that user. Valid until the next time. */
+const char *grants_url(const server_t *server);
+
+#endif /* TEST_SUPPORT_LOAD_GRANTS_H */

@@ -1,0 +1,53 @@
+/* One of each that a server may refuse: a lock that is held, one that is wanted, a limiter, a counter. */
+#ifndef TEST_SUPPORT_LOAD_HOUSE_H
+#define TEST_SUPPORT_LOAD_HOUSE_H
+
+#include "support/fixtures/limit/asks.h"
+#include "support/fixtures/data/counters.h"
+
+#define HOUSE_TIMEOUT_MS prompt_ms() /* of every call */
+
+typedef struct house {
+  server_t *server;
+  bed_t *bed;
+  contender_t *held;   /* renewed */
+  contender_t *leaves; /* held too, and released while the server refuses */
+  contender_t *wanted;
+  belay_limiter_t *limiter;
+  till_t till;
+  int64_t added;    /* by adds that went well */
+  char detail[256]; /* of the last that was refused */
+} house_t;
+
+/* What each of them is told. */
+typedef struct house_told {
+  int acquire;         /* a try */
+  int extend, release; /* of what is held */
+  int take, add;       /* of a limiter, of a counter */
+  /* It is asked again until its time is over; that may be while it is being asked: then it is not known. */
+  bool passes;
+  int also; /* what may be told in the place of any of these; 0: nothing */
+} house_told_t;
+
+/* Its client asks as that user, with that password; NULL: the default one. */
+void house_open(house_t *house, server_t *server, const char *user, const char *password);
+/* And one that was started for it. */
+void house_close(house_t *house);
+
+/* Holds what is to be held, and uses everything once. */
+void house_move_in(house_t *house);
+
+/* All of it, one after the other: each is told what `told` says, and the detail of each refusal has `says` in it (NULL: it
+ * does not matter). */
+void house_expect(house_t *house, const char *name, const house_told_t *told, const char *says);
+
+/* The server does not refuse any more: what was held is held, what was released is gone, and everything works; nothing
+ * that was refused was done. */
+void house_expect_well(house_t *house);
+
+/* Each alone; what was told, with the detail kept. A call whose time was over while it asked again is made again. */
+int house_acquire(house_t *house);
+int house_take(house_t *house);
+int house_add(house_t *house);
+
+#endif /* TEST_SUPPORT_LOAD_HOUSE_H */

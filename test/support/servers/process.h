@@ -1,0 +1,31 @@
+/* Processes that a test starts: mostly this very program, in another role. */
+#ifndef TEST_SUPPORT_SERVERS_PROCESS_H
+#define TEST_SUPPORT_SERVERS_PROCESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+typedef struct process {
+  pid_t pid;   /* 0: not running */
+  int in, out; /* pipes: to its standard input, from its standard output */
+} process_t;
+
+/* The path of this program. */
+const char *process_self(void);
+
+/* Starts a program, looked for in PATH; argv ends with NULL. It dies with the thread that started it. */
+process_t process_start(const char *const *argv);
+
+/* A line of its output, without the end; false if there will be none any more. */
+bool process_read_line(process_t *process, char *line, size_t size);
+
+/* A line to its input. */
+void process_write_line(process_t *process, const char *line);
+
+void process_kill(process_t *process, int signal_number);
+
+/* Closes the pipes and waits for its end; what it exited with, or minus the signal that ended it. */
+int process_wait(process_t *process);
+
+#endif /* TEST_SUPPORT_SERVERS_PROCESS_H */

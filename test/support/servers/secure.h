@@ -1,0 +1,38 @@
+/* Servers that speak TLS, and clients that speak it with them. */
+#ifndef TEST_SUPPORT_SERVERS_SECURE_H
+#define TEST_SUPPORT_SERVERS_SECURE_H
+
+#include "support/fixtures/bed.h"
+#include "support/servers/certs.h"
+
+typedef struct secure {
+  const char *cert; /* of the server's; NULL: "server" */
+  const char
+      *clients; /* whether they must have a certificate: "no", "optional", "yes"; NULL: "no" */
+  const char *versions; /* such as "TLSv1.2"; NULL: all */
+  const char *password; /* NULL: none */
+} secure_t;
+
+/* A real server on 127.0.0.1, whose authority for clients is "ca". NULL: the defaults. */
+server_t *secure_server(certs_t *certs, const secure_t *options);
+
+/* A URL for a port of this machine: "rediss", "secret", "localhost". secret: a password; NULL: none. Valid until the next
+ * but three. */
+const char *url_of(const char *scheme, const char *secret, const char *host, int port);
+/* The port in a URL such as a relay's. */
+int port_of(const char *url);
+
+/* The authority "ca", and if cert is not NULL, that certificate of our own. */
+belay_tls_options_t trust(certs_t *certs, const char *cert);
+
+/* A bed with a client that has its own tls. client may be NULL. */
+bed_t *secure_bed(const char *url, const belay_tls_options_t *tls,
+                  const belay_client_options_t *client);
+/* One more client with a tls of its own. */
+belay_client_t *secure_connect(bed_t *bed, const char *url, const belay_tls_options_t *tls,
+                               const belay_client_options_t *client);
+
+/* Asks for a sign of life, and waits for what comes of it: the status; *detail is what belay_detail() said. */
+int pong(bed_t *bed, const char **detail);
+
+#endif /* TEST_SUPPORT_SERVERS_SECURE_H */

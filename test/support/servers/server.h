@@ -1,0 +1,126 @@
+/* A real server of a test's own: in a folder of its own, on a unix socket or a free port, gone with the test. */
+#ifndef TEST_SUPPORT_SERVERS_SERVER_H
+#define TEST_SUPPORT_SERVERS_SERVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "support/deployments/deployment.h"
+#include "support/servers/resp.h"
+
+typedef struct server server_t;
+
+enum { SERVER_ARGUMENTS = 32 };
+
+/* Address and password must last as long as the server, the rest until it is started. */
+typedef struct server_options {
+  const char *address;  /* listens on a free TCP port of this address; NULL: on a unix socket */
+  const char *password; /* NULL: none */
+  bool tls;             /* on the port; the certificates are up to the arguments */
+  bool cluster;         /* a node of a cluster; on 127.0.0.1, if there is no address */
+  bool sentinel;        /* not a server, but a Sentinel */
+  const char *arguments[SERVER_ARGUMENTS]; /* more of the server's own, up to a NULL */
+  const char
+      *lines; /* and of its file; what the options point to must last only until it is started */
+} server_options_t;
+
+/* Adds to the arguments: words up to a NULL; NULL: none. */
+void server_add(server_options_t *options, const char *const *words);
+
+/* The same: a name and what it is to be; NULL: it stays as it is. */
+void server_set(server_options_t *options, const char *name, const char *value);
+
+/* Starts one, and returns when it answers. NULL: a unix socket, no password. It is what BELAY_TEST_DEPLOYMENT says
+ * (support/deployments/deployment.h), unless it is to be a node of a cluster: of a cluster, all that follows is about all of its
+ * nodes. */
+server_t *server_start(const server_options_t *options);
+
+/* The same in steps, so that several can start at once: its folder and its ports; the process; until it answers. */
+server_t *server_make(const server_options_t *options);
+void server_spawn(server_t *server);
+void server_await(server_t *server);
+
+/* Ends it, paused or not, and removes its folder. */
+void server_stop(server_t *server);
+
+/* Ends only the process: at once, or as it wishes. The address stays its own. */
+void server_kill(server_t *server);
+void server_terminate(server_t *server);
+
+/* Starts it again at the same address; its data is gone, unless it was told to append it to a file. */
+void server_restart(server_t *server);
+
+/* Adds a line to its file, for when it starts again. */
+void server_configure(server_t *server, const char *line);
+
+/* Whether there is a process, and whether it stands still. */
+bool server_is_running(const server_t *server);
+bool server_is_paused(const server_t *server);
+
+/* Starts it again at the same address, with the data that it has now. */
+void server_restart_keeping(server_t *server);
+
+/* Makes it a replica of a server that listens on TCP; returns when it has all that the other one has. */
+void server_follow(server_t *replica, server_t *primary);
+
+/* SIGSTOP and SIGCONT; returns when it stands still. */
+void server_pause(server_t *server);
+void server_resume(server_t *server);
+
+/* Whether each server is to speak TLS, and each client that is given none of its own to trust it (BELAY_TEST_TLS). */
+bool servers_are_secure(void);
+
+/* Where it is: redis://address:port or unix:///path, with the password if there is one; or what leads there. */
+const char *server_url(const server_t *server);
+/* The same of itself, where the other leads to a Sentinel. */
+const char *server_own_url(const server_t *server);
+/* What stands in it before the host or the path: a user, a password, an '@'; or nothing. Valid until the next time. */
+const char *server_login(const server_t *server);
+const char *server_path(const server_t *server); /* of the unix socket; NULL on TCP without TLS */
+int server_port(const server_t *server);
+int server_bus(const server_t *server);            /* the port on which nodes of a cluster meet */
+const char *server_folder(const server_t *server); /* its own: where it writes, if it does */
+
+/* The URL of several together: "redis+KIND://…" or "rediss+KIND://…", where each of these listens; the password is the one
+ * for `login`. */
+void server_name_several(char *url, size_t size, const char *kind, const server_t *login,
+                         server_t *const *servers, unsigned n);
+
+/* ---- looking behind the scenes: words up to a NULL ------------------------------------------------------
+ * Of a cluster whoever has the key is asked; all of them, and the last one's reply is given, what is about no key and
+ * changes something (ACL, CLIENT, CONFIG, DEBUG, FLUSHALL, SAVE, SCRIPT); else the first. */
+
+/* The reply; valid until the next question. Fails the test if there is none. */
+const resp_t *server_ask(server_t *server, ...);
+const resp_t *server_ask_words(server_t *server, const resp_words_t *words);
+
+/* NULL if there is no reply, because it is down, paused, or not yet up. */
+const resp_t *server_try(server_t *server, ...);
+
+/* Fails the test if the reply is an error. */
+void server_do(server_t *server, ...);
+
+/* The reply must be an integer. */
+int64_t server_integer(server_t *server, ...);
+
+/* The reply must be a string or nil, which is NULL. Valid until the next question. */
+const char *server_string(server_t *server, ...);
+
+/* A number from INFO, of several processes the sum; -1 if it is not there. */
+int64_t server_info(server_t *server, const char *section, const char *field);
+
+/* How many commands it was asked for, this look included; without those that replicas and watchers send by themselves. */
+int64_t server_commands(server_t *server);
+
+/* How often a command was called: "set", "evalsha", in upper or lower case. And all that publish. */
+int64_t server_calls(server_t *server, const char *command);
+int64_t server_publications(server_t *server);
+
+/* How many hear a channel, and, by publishing, who has heard it. */
+int64_t server_listeners(server_t *server, const char *channel);
+int64_t server_publish(server_t *server, const char *channel, const char *message);
+
+/* How many keys there are. */
+int64_t server_keys(server_t *server);
+
+#endif /* TEST_SUPPORT_SERVERS_SERVER_H */

@@ -1,0 +1,166 @@
+/* The pace: so many turns in a second, in order, and none for who has left. */
+#include <string.h>
+
+#include "support/base/unit.h"
+#include "uv/host.h"
+
+enum { PER_S = 200, AT_ONCE = PER_S / 5 + 1, CROWD = 500 };
+
+typedef struct guest {
+  belay__turn_t turn;
+  struct guest *leaves; /* when his turn has come that one goes; NULL: none */
+  bool again;           /* and he queues once more */
+} guest_t;
+
+static belay__host_t host;
+static uint64_t now;
+static guest_t crowd[CROWD], *came[2 * CROWD];
+static unsigned count;
+
+static uint64_t host_now(belay_t *belay) {
+  (void)belay;
+  return now;
+}
+
+static bool never_forked(const belay_t *belay) {
+  (void)belay;
+  return false;
+}
+
+static void wake_at(belay_t *belay, uint64_t at) {
+  (void)belay;
+  (void)at;
+}
+
+static const belay__host_ops_t ops = {.now = host_now, .forked = never_forked, .wake_at = wake_at};
+
+static void come(belay__turn_t *turn) {
+  guest_t *guest = BELAY__CONTAINER(turn, guest_t, turn);
+  assert_false(belay__turn_is_awaited(turn));
+  came[count++] = guest;
+  if (guest->leaves != NULL)
+    belay__pace_leave(&host.pace, &guest->leaves->turn);
+  if (guest->again)
+    belay__pace_queue(&host.pace, turn, false);
+  guest->again = false;
+}
+
+static int begin(void **state) {
+  (void)state;
+  belay_options_t options;
+  belay_options_init(&options);
+  options.reconnects_per_s = PER_S;
+  memset(&host, 0, sizeof host);
+  now = 1000 * BELAY__MS;
+  count = 0;
+  belay__init(&host.base, &ops, &options);
+  belay__pace_init(&host.pace, &host);
+  for (unsigned i = 0; i < CROWD; i++) {
+    crowd[i] = (guest_t){.leaves = NULL};
+    belay__turn_init(&crowd[i].turn, come);
+  }
+  return 0;
+}
+
+static void queue(unsigned from, unsigned to, bool ahead) {
+  for (unsigned i = from; i < to; i++)
+    belay__pace_queue(&host.pace, &crowd[i].turn, ahead);
+}
+
+/* A while; how many turns have come since it began. */
+static unsigned run(unsigned ms) {
+  unsigned before = count;
+  for (unsigned i = 0; i <= ms; i++) {
+    belay__enter(&host.base);
+    belay__leave(&host.base);
+    now += i < ms ? BELAY__MS : 0;
+  }
+  return count - before;
+}
+
+static void assert_came(unsigned at, unsigned guest) {
+  assert_ptr_equal(came[at], &crowd[guest]);
+}
+
+static void assert_nobody_waits(void) {
+  assert_false(belay__timer_is_set(&host.pace.timer));
+}
+
+static void a_crowd_comes_at_its_pace(void **state) {
+  (void)state;
+  queue(0, CROWD, false);
+  assert_int_equal(count, 0); /* from the loop only */
+  assert_int_equal(run(0), AT_ONCE);
+  assert_int_equal(run(1000), PER_S);
+  (void)run(1000 * (CROWD - AT_ONCE) / PER_S - 1000);
+  assert_int_equal(count, CROWD);
+  for (unsigned i = 0; i < CROWD; i++)
+    assert_came(i, i);
+  assert_nobody_waits();
+}
+
+static void who_was_slow_makes_up_for_no_more_than_a_burst(void **state) {
+  (void)state;
+  queue(0, CROWD, false);
+  assert_int_equal(run(0), AT_ONCE);
+  now += 10000 * BELAY__MS;
+  assert_int_equal(run(0), AT_ONCE);
+  for (unsigned i = 0; i < count; i++)
+    assert_came(i, i);
+}
+
+static void who_leaves_makes_room(void **state) {
+  (void)state;
+  queue(0, CROWD - 1, false);
+  assert_int_equal(run(0), AT_ONCE);
+  for (unsigned i = AT_ONCE; i < CROWD - 1; i++) {
+    belay__pace_leave(&host.pace, &crowd[i].turn);
+    belay__pace_leave(&host.pace, &crowd[i].turn);
+  }
+  assert_nobody_waits();
+  queue(CROWD - 1, CROWD, false);
+  assert_int_equal(run(1000 / PER_S), 1);
+  assert_came(AT_ONCE, CROWD - 1);
+  assert_nobody_waits();
+}
+
+static void who_is_ahead_comes_first(void **state) {
+  (void)state;
+  queue(0, 100, false);
+  assert_int_equal(run(0), AT_ONCE);
+  queue(100, 103, true);
+  queue(50, 51, true); /* is queued already */
+  assert_int_equal(run(1000), 100 + 3 - AT_ONCE);
+  for (unsigned i = 0; i < 3; i++)
+    assert_came(AT_ONCE + i, 100 + i);
+  for (unsigned i = AT_ONCE; i < 100; i++)
+    assert_came(3 + i, i);
+}
+
+static void turns_change_the_queue(void **state) {
+  (void)state;
+  queue(0, 3, false);
+  crowd[0].leaves = &crowd[1];
+  crowd[0].again = true;
+  crowd[2].leaves = &crowd[0];
+  assert_int_equal(run(1000), 2);
+  assert_came(0, 0);
+  assert_came(1, 2);
+  assert_nobody_waits();
+  crowd[0].leaves = NULL;
+  crowd[0].again = true; /* who is the only one has the next too */
+  queue(0, 1, false);
+  assert_int_equal(run(1000), 2);
+  assert_nobody_waits();
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup(a_crowd_comes_at_its_pace, begin),
+      cmocka_unit_test_setup(who_was_slow_makes_up_for_no_more_than_a_burst, begin),
+      cmocka_unit_test_setup(who_leaves_makes_room, begin),
+      cmocka_unit_test_setup(who_is_ahead_comes_first, begin),
+      cmocka_unit_test_setup(turns_change_the_queue, begin),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

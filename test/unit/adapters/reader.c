@@ -1,0 +1,136 @@
+/* What hiredis does with our replies. It decides by its own fields, and which of them it reads is nowhere promised:
+ * so it is asked here. Where everything is a push, everything must come to the push callback; if hiredis took
+ * something for the confirmation of a subscription of its own, it would look for whom to tell, and abort. */
+#include "redis/net/reader.h"
+
+#include <hiredis/async.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "support/base/unit.h"
+
+typedef struct conversation {
+  belay_t belay;
+  belay__reader_t reader;
+  size_t owed;
+  redisAsyncContext *ac;
+  int server;         /* the other end of the socket */
+  char said[256];     /* what came to the push callback: one word for each */
+  unsigned elsewhere; /* what came to another one */
+} conversation_t;
+
+static void *alloc(void *ctx, size_t size) {
+  (void)ctx;
+  return malloc(size);
+}
+
+static void give_back(void *ctx, void *memory) {
+  (void)ctx;
+  free(memory);
+}
+
+static void on_push(redisAsyncContext *ac, void *object) {
+  conversation_t *c = ac->data;
+  const belay__reply_t *reply = belay__reader_reply(object);
+  if (reply->type == BELAY__REPLY_ARRAY && reply->count > 0)
+    reply = reply->items[0];
+  strcat(c->said, reply->str != NULL ? reply->str : "-");
+  strcat(c->said, " ");
+}
+
+static void on_reply(redisAsyncContext *ac, void *object, void *privdata) {
+  (void)privdata;
+  conversation_t *c = ac->data;
+  c->elsewhere += object != NULL;
+}
+
+static void begin(conversation_t *c, bool pushed) {
+  int fds[2];
+  assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
+  *c = (conversation_t){.belay.allocator = {.alloc = alloc, .free = give_back}, .owed = 100};
+  redisOptions options = {.type = REDIS_CONN_USERFD, .endpoint.fd = fds[0]};
+  c->ac = redisAsyncConnectWithOptions(&options);
+  assert_non_null(c->ac);
+  c->server = fds[1];
+  c->ac->c.flags |= REDIS_CONNECTED;
+  c->ac->data = c;
+  redisAsyncSetPushCallback(c->ac, on_push);
+  belay__reader_init(&c->reader, &c->belay, 65536, &c->owed);
+  c->reader.resp3 = true;
+  c->reader.pushed = pushed;
+  belay__reader_attach(&c->reader, c->ac->c.reader);
+}
+
+static void hear(conversation_t *c, const char *text) {
+  assert_int_equal(write(c->server, text, strlen(text)), strlen(text));
+  redisAsyncHandleRead(c->ac);
+}
+
+static void end(conversation_t *c) {
+  redisAsyncFree(c->ac);
+  belay__reader_fini(&c->reader);
+  close(c->server);
+}
+
+#define WORDS(kind, len) ">3\r\n$" len "\r\n" kind "\r\n$1\r\nc\r\n:1\r\n"
+
+static void everything_is_pushed_where_that_is_agreed_on(void **state) {
+  (void)state;
+  conversation_t c;
+  begin(&c, true);
+  hear(&c, WORDS("subscribe", "9") WORDS("ssubscribe", "10") WORDS("message", "7"));
+  hear(&c, WORDS("smessage", "8") WORDS("psubscribe", "10") WORDS("pmessage", "8"));
+  hear(&c, WORDS("unsubscribe", "11") WORDS("sunsubscribe", "12") WORDS("m", "1"));
+  hear(&c, "+PONG\r\n-ERR\r\n:1\r\n$-1\r\n_\r\n*0\r\n>0\r\n#t\r\n");
+  hear(&c, "*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n");
+  assert_string_equal(c.said, "subscribe ssubscribe message smessage psubscribe pmessage "
+                              "unsubscribe sunsubscribe m PONG ERR - - - - - - subscribe ");
+  assert_int_equal(c.ac->err, 0);
+  end(&c);
+}
+
+/* In RESP2 a null that is no string stands inside of an answer, and is none. */
+static void a_null_array_is_part_of_an_answer(void **state) {
+  (void)state;
+  static const char ping[] = "*1\r\n$4\r\nPING\r\n";
+  conversation_t c;
+  begin(&c, false);
+  c.reader.resp3 = false;
+  assert_int_equal(redisAsyncFormattedCommand(c.ac, on_reply, NULL, ping, sizeof ping - 1),
+                   REDIS_OK);
+  hear(&c, "*2\r\n*-1\r\n:1\r\n");
+  assert_int_equal(c.elsewhere, 1);
+  assert_int_equal(c.ac->err, 0);
+  void *reply = NULL;
+  assert_int_equal(redisReaderFeed(c.ac->c.reader, "*-1\r\n", 5), REDIS_OK);
+  assert_int_equal(redisReaderGetReply(c.ac->c.reader, &reply), REDIS_ERR);
+  end(&c);
+}
+
+/* Before that, answers go to who has asked, and what is pushed between them does not. */
+static void a_push_is_no_answer(void **state) {
+  (void)state;
+  static const char ping[] = "*1\r\n$4\r\nPING\r\n";
+  conversation_t c;
+  begin(&c, false);
+  for (int i = 0; i < 3; i++)
+    assert_int_equal(redisAsyncFormattedCommand(c.ac, on_reply, NULL, ping, sizeof ping - 1),
+                     REDIS_OK);
+  hear(&c, WORDS("subscribe", "9") "+PONG\r\n" WORDS("message", "7"));
+  assert_int_equal(c.elsewhere, 1);
+  hear(&c, "*1\r\n$9\r\nsubscribe\r\n" WORDS("unsubscribe", "11") "*0\r\n");
+  assert_int_equal(c.elsewhere, 3);
+  assert_string_equal(c.said, "subscribe message unsubscribe ");
+  end(&c);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(everything_is_pushed_where_that_is_agreed_on),
+      cmocka_unit_test(a_push_is_no_answer),
+      cmocka_unit_test(a_null_array_is_part_of_an_answer),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

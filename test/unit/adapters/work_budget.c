@@ -1,0 +1,171 @@
+/* The gate: so much work in each turn of the loop, in order. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/base/unit.h"
+#include "uv/host.h"
+
+#define MICROSECOND UINT64_C(1000)
+
+typedef struct work {
+  belay__chore_t chore;
+  uint64_t takes;
+  struct work *leaves; /* takes that one out again; NULL: none */
+  unsigned number;
+  bool again; /* queues itself once more */
+} work_t;
+
+static belay__host_t host;
+static uint64_t now;
+static unsigned done[64], done_len, woken;
+
+static uint64_t host_now(belay_t *belay) {
+  (void)belay;
+  return now;
+}
+
+static bool never_forked(const belay_t *belay) {
+  (void)belay;
+  return false;
+}
+
+static void wake_at(belay_t *belay, uint64_t when) {
+  (void)belay;
+  (void)when;
+}
+
+static void wake_soon(belay_t *belay) {
+  (void)belay;
+  woken++;
+}
+
+static const belay__host_ops_t ops = {
+    .now = host_now, .forked = never_forked, .wake_at = wake_at, .wake_soon = wake_soon};
+
+static void work(belay__chore_t *chore) {
+  work_t *w = BELAY__CONTAINER(chore, work_t, chore);
+  now += w->takes;
+  done[done_len++] = w->number;
+  if (w->leaves != NULL)
+    belay__gate_leave(&host.gate, &w->leaves->chore);
+  if (w->again)
+    belay__gate_queue(&host.gate, &w->chore);
+  w->again = false;
+}
+
+static int begin(void **state) {
+  (void)state;
+  belay_options_t options;
+  belay_options_init(&options);
+  memset(&host, 0, sizeof host);
+  now = 1000 * BELAY__MS;
+  done_len = woken = 0;
+  belay__init(&host.base, &ops, &options);
+  belay__gate_init(&host.gate, &host);
+  return 0;
+}
+
+/* The loop turns: events come in, each by itself. Returns how many steps were let in. */
+static unsigned turn(unsigned events) {
+  unsigned before = done_len;
+  host.turns++;
+  for (unsigned i = 0; i < events; i++) {
+    belay__enter(&host.base);
+    belay__leave(&host.base);
+  }
+  return done_len - before;
+}
+
+static void queue(work_t *works, unsigned n, uint64_t takes) {
+  for (unsigned i = 0; i < n; i++) {
+    works[i] = (work_t){.number = i, .takes = takes};
+    belay__chore_init(&works[i].chore, work);
+    belay__gate_queue(&host.gate, &works[i].chore);
+  }
+}
+
+static void a_turn_has_room_for_a_millisecond(void **state) {
+  (void)state;
+  work_t works[10];
+  queue(works, 10, 300 * MICROSECOND);
+  assert_int_equal(woken, 1);
+  for (unsigned i = 0; i < 2; i++) /* three are not a millisecond, and the fourth is let in */
+    assert_int_equal(turn(1), 4);
+  assert_int_equal(turn(1), 2);
+  assert_int_equal(turn(1), 0);
+  for (unsigned i = 0; i < 10; i++)
+    assert_int_equal(done[i], i);
+}
+
+static void many_events_make_no_more_of_it(void **state) {
+  (void)state;
+  work_t works[10];
+  queue(works, 10, 300 * MICROSECOND);
+  assert_int_equal(turn(50), 4);
+  assert_int_equal(turn(50), 4);
+  assert_int_equal(turn(50), 2);
+}
+
+static void what_comes_later_in_a_turn_has_what_is_left_of_it(void **state) {
+  (void)state;
+  work_t works[3], more[10];
+  queue(works, 2, 300 * MICROSECOND);
+  assert_int_equal(turn(1), 2);
+  queue(more, 10, 300 * MICROSECOND);
+  host.turns--;
+  assert_int_equal(turn(2), 2);
+  assert_int_equal(turn(1), 4);
+}
+
+static void one_that_takes_long_has_a_turn_for_itself(void **state) {
+  (void)state;
+  work_t works[3];
+  queue(works, 3, 5 * BELAY__MS);
+  for (unsigned i = 0; i < 3; i++)
+    assert_int_equal(turn(3), 1);
+}
+
+static void who_has_left_is_not_run(void **state) {
+  (void)state;
+  work_t works[6];
+  queue(works, 6, 1);
+  belay__gate_leave(&host.gate, &works[0].chore);
+  belay__gate_leave(&host.gate, &works[0].chore);
+  works[1].leaves = &works[2]; /* while the gate is at it */
+  works[4].leaves = &works[5];
+  belay__gate_queue(&host.gate, &works[3].chore); /* is queued already */
+  assert_int_equal(turn(1), 3);
+  assert_int_equal(done[0], 1);
+  assert_int_equal(done[1], 3);
+  assert_int_equal(done[2], 4);
+
+  queue(works, 2, 1); /* when nobody is left nothing is to be done any more */
+  belay__gate_leave(&host.gate, &works[0].chore);
+  assert_int_equal(host.base.tasks_len, 1);
+  belay__gate_leave(&host.gate, &works[1].chore);
+  assert_int_equal(host.base.tasks_len, 0);
+}
+
+static void who_has_more_to_do_stands_behind_the_others(void **state) {
+  (void)state;
+  work_t works[4];
+  queue(works, 4, 500 * MICROSECOND);
+  works[0].again = true;
+  assert_int_equal(turn(1), 2);
+  assert_int_equal(turn(1), 2);
+  assert_int_equal(turn(1), 1);
+  assert_int_equal(done[3], 3);
+  assert_int_equal(done[4], 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup(a_turn_has_room_for_a_millisecond, begin),
+      cmocka_unit_test_setup(many_events_make_no_more_of_it, begin),
+      cmocka_unit_test_setup(what_comes_later_in_a_turn_has_what_is_left_of_it, begin),
+      cmocka_unit_test_setup(one_that_takes_long_has_a_turn_for_itself, begin),
+      cmocka_unit_test_setup(who_has_left_is_not_run, begin),
+      cmocka_unit_test_setup(who_has_more_to_do_stands_behind_the_others, begin),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

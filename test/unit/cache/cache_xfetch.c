@@ -1,0 +1,312 @@
+/* How good a record is, and how often it is loaded again ahead of time. */
+#include <belay.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cache/xfetch.h"
+#include "support/base/unit.h"
+
+#define DAY INT64_C(86400000)
+
+/* One without bytes. */
+#define RECORD(kind_, fresh)                                                                       \
+  (belay__record_t) {                                                                              \
+    .refs = 1, .kind = (kind_), .fresh_ms = (fresh)                                                \
+  }
+
+/* ---- boundaries ---------------------------------------------------------------------------------------- */
+
+typedef struct moment {
+  int64_t now_ms;
+  belay__freshness_t expected;
+} moment_t;
+
+static void expect_moments(const belay__record_t *record, const belay__fresh_terms_t *terms,
+                           const moment_t *moments, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    belay__freshness_t found = belay__fresh_judge(record, terms, moments[i].now_ms, 0.5);
+    if (found != moments[i].expected)
+      fail_msg("%lld: %d, not %d", (long long)moments[i].now_ms, (int)found,
+               (int)moments[i].expected);
+  }
+}
+#define EXPECT(record, terms, ...)                                                                 \
+  expect_moments(record, terms, (const moment_t[]){__VA_ARGS__},                                   \
+                 sizeof((const moment_t[]){__VA_ARGS__}) / sizeof(moment_t))
+
+static void a_value_grows_old(void **state) {
+  (void)state;
+  belay__record_t record = RECORD(BELAY__RECORD_VALUE, 1000);
+  belay__fresh_terms_t terms = {.stale_ms = 100, .keep_ms = 500};
+  EXPECT(&record, &terms, {0, BELAY__FRESH}, {999, BELAY__FRESH}, {1000, BELAY__STALE},
+         {1099, BELAY__STALE}, {1100, BELAY__KEPT}, {1499, BELAY__KEPT}, {1500, BELAY__GONE},
+         {INT64_MAX, BELAY__GONE});
+  terms = (belay__fresh_terms_t){.stale_ms = 0, .keep_ms = 500};
+  EXPECT(&record, &terms, {999, BELAY__FRESH}, {1000, BELAY__KEPT}, {1500, BELAY__GONE});
+  terms = (belay__fresh_terms_t){.stale_ms = 500, .keep_ms = 500};
+  EXPECT(&record, &terms, {999, BELAY__FRESH}, {1499, BELAY__STALE}, {1500, BELAY__GONE});
+  terms = (belay__fresh_terms_t){0};
+  EXPECT(&record, &terms, {999, BELAY__FRESH}, {1000, BELAY__GONE});
+}
+
+static void after_a_failed_load_it_rests(void **state) {
+  (void)state;
+  belay__record_t record = RECORD(BELAY__RECORD_VALUE, 1000);
+  belay__fresh_terms_t terms = {.stale_ms = 100, .keep_ms = 500};
+  record.retry_ms = 1050;
+  EXPECT(&record, &terms, {999, BELAY__FRESH}, {1000, BELAY__RESTING}, {1049, BELAY__RESTING},
+         {1050, BELAY__STALE}, {1100, BELAY__KEPT});
+  record.retry_ms = 1200;
+  EXPECT(&record, &terms, {1099, BELAY__RESTING}, {1100, BELAY__RESTING}, {1199, BELAY__RESTING},
+         {1200, BELAY__KEPT});
+  record.retry_ms = INT64_MAX;
+  EXPECT(&record, &terms, {0, BELAY__FRESH}, {1499, BELAY__RESTING}, {1500, BELAY__GONE});
+}
+
+static void what_is_no_value_is_fresh_or_gone(void **state) {
+  (void)state;
+  belay__fresh_terms_t terms = {.stale_ms = 100, .keep_ms = 500, .beta = 1000};
+  static const belay__record_kind_t kinds[] = {BELAY__RECORD_ABSENT, BELAY__RECORD_ERROR};
+  for (size_t i = 0; i < 2; i++) {
+    belay__record_t record = RECORD((uint8_t)kinds[i], 1000);
+    record.load_us = UINT32_MAX; /* a value would be early */
+    EXPECT(&record, &terms, {0, BELAY__FRESH}, {999, BELAY__FRESH}, {1000, BELAY__GONE},
+           {INT64_MAX, BELAY__GONE});
+    record.retry_ms = 5000;
+    EXPECT(&record, &terms, {999, BELAY__FRESH}, {1000, BELAY__GONE});
+  }
+}
+
+static void times_at_their_ends(void **state) {
+  (void)state;
+  belay__fresh_terms_t terms = {.stale_ms = 365 * DAY, .keep_ms = INT64_MAX, .beta = 1000};
+  belay__record_t record = RECORD(BELAY__RECORD_VALUE, INT64_MAX);
+  EXPECT(&record, &terms, {0, BELAY__FRESH}, {INT64_MAX, BELAY__STALE});
+  record.fresh_ms = 0;
+  EXPECT(&record, &terms, {0, BELAY__STALE}, {365 * DAY, BELAY__KEPT}, {INT64_MAX - 1, BELAY__KEPT},
+         {INT64_MAX, BELAY__GONE});
+}
+
+static void who_is_served(void **state) {
+  (void)state;
+  static const belay__freshness_t served[] = {BELAY__FRESH, BELAY__EARLY, BELAY__STALE,
+                                              BELAY__RESTING};
+  for (size_t i = 0; i < sizeof served / sizeof *served; i++)
+    assert_true(belay__fresh_serves(served[i]));
+  assert_false(belay__fresh_serves(BELAY__KEPT));
+  assert_false(belay__fresh_serves(BELAY__GONE));
+}
+
+/* ---- ahead of time ------------------------------------------------------------------------------------- */
+
+static void it_is_early_exactly_where_the_paper_says(void **state) {
+  (void)state;
+  /* 100 ms of load, and -ln(random) = 3: the last 300 ms, or beta times that */
+  belay__record_t record = RECORD(BELAY__RECORD_VALUE, 1000000);
+  record.load_us = 100000;
+  static const double betas[] = {0.5, 1, 2, 1000};
+  for (size_t i = 0; i < sizeof betas / sizeof *betas; i++) {
+    belay__fresh_terms_t terms = {.stale_ms = 10, .keep_ms = 10, .beta = betas[i]};
+    int64_t early = 1000000 - (int64_t)(300 * betas[i]);
+    double random = exp(-3 - 1e-9);
+    assert_int_equal(belay__fresh_judge(&record, &terms, early, random), BELAY__EARLY);
+    assert_int_equal(belay__fresh_judge(&record, &terms, early - 1, random), BELAY__FRESH);
+    assert_int_equal(belay__fresh_judge(&record, &terms, 999999, random), BELAY__EARLY);
+    assert_int_equal(belay__fresh_judge(&record, &terms, 1000000, random), BELAY__STALE);
+    assert_int_equal(belay__fresh_judge(&record, &terms, 999999, 1), BELAY__FRESH);
+  }
+}
+
+static void without_beta_or_a_load_time_it_is_never_early(void **state) {
+  (void)state;
+  belay__record_t record = RECORD(BELAY__RECORD_VALUE, 1000);
+  belay__fresh_terms_t terms = {.beta = 0};
+  record.load_us = UINT32_MAX;
+  assert_int_equal(belay__fresh_judge(&record, &terms, 999, 0x1p-53), BELAY__FRESH);
+  terms.beta = 1000;
+  assert_int_equal(belay__fresh_judge(&record, &terms, 999, 0x1p-53), BELAY__EARLY);
+  record.load_us = 0;
+  assert_int_equal(belay__fresh_judge(&record, &terms, 999, 0x1p-53), BELAY__FRESH);
+}
+
+static void while_it_rests_it_is_not_early(void **state) {
+  (void)state;
+  belay__record_t record = RECORD(BELAY__RECORD_VALUE, 1000);
+  belay__fresh_terms_t terms = {.beta = 1};
+  record.load_us = UINT32_MAX;
+  record.retry_ms = 900;
+  assert_int_equal(belay__fresh_judge(&record, &terms, 899, 0x1p-53), BELAY__FRESH);
+  assert_int_equal(belay__fresh_judge(&record, &terms, 900, 0x1p-53), BELAY__EARLY);
+}
+
+/* ---- at random ----------------------------------------------------------------------------------------- */
+
+typedef struct world {
+  belay_t belay;
+  uint64_t seed, fixed;
+} world_t;
+
+static int seeded(belay_t *belay, void *buffer, size_t len) { /* splitmix64 */
+  world_t *world = BELAY__CONTAINER(belay, world_t, belay);
+  uint64_t x = world->seed += UINT64_C(0x9e3779b97f4a7c15);
+  x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+  x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+  x ^= x >> 31;
+  assert_int_equal(len, sizeof x);
+  memcpy(buffer, &x, len);
+  return 0;
+}
+
+static int fixed(belay_t *belay, void *buffer, size_t len) {
+  memcpy(buffer, &BELAY__CONTAINER(belay, world_t, belay)->fixed, len);
+  return 0;
+}
+
+static int failing(belay_t *belay, void *buffer, size_t len) {
+  (void)belay;
+  memset(buffer, 0, len);
+  return BELAY_ESYSTEM;
+}
+
+static const belay__host_ops_t seeded_host = {.random = seeded};
+static const belay__host_ops_t fixed_host = {.random = fixed};
+static const belay__host_ops_t failing_host = {.random = failing};
+
+static void init(world_t *world, const belay__host_ops_t *host, uint64_t seed) {
+  belay_options_t options;
+  belay_options_init(&options);
+  *world = (world_t){.seed = seed};
+  belay__init(&world->belay, host, &options);
+}
+
+static void random_numbers_are_above_0_and_up_to_1(void **state) {
+  (void)state;
+  world_t world;
+  init(&world, &fixed_host, 0);
+  assert_true(belay__fresh_random(&world.belay) == 0x1p-53);
+  world.fixed = UINT64_MAX;
+  assert_true(belay__fresh_random(&world.belay) == 1);
+  world.fixed = UINT64_C(1) << 63;
+  assert_true(belay__fresh_random(&world.belay) == 0.5 + 0x1p-53);
+  world.fixed = (UINT64_C(1) << 11) - 1; /* the lowest bits are not used */
+  assert_true(belay__fresh_random(&world.belay) == 0x1p-53);
+  init(&world, &failing_host, 0);
+  assert_true(belay__fresh_random(&world.belay) == 1); /* never early */
+}
+
+/* Above what chi-square is by chance once in about thirty thousand times: by the normal distribution that its cube root
+ * comes close to. (Wilson, Hilferty: "The Distribution of Chi-Square", 1931.) */
+static double chi_limit(double freedom) {
+  double part = 2 / (9 * freedom), root = 1 - part + 4 * sqrt(part);
+  return freedom * root * root * root;
+}
+
+static void random_numbers_are_even(void **state) {
+  (void)state;
+  enum { BINS = 256, N = 1000000 };
+  world_t world;
+  init(&world, &seeded_host, 1);
+  static unsigned bins[BINS];
+  memset(bins, 0, sizeof bins);
+  for (int i = 0; i < N; i++)
+    bins[(int)ceil(belay__fresh_random(&world.belay) * BINS) - 1]++;
+  double chi = 0, expected = (double)N / BINS;
+  for (int i = 0; i < BINS; i++)
+    chi += (bins[i] - expected) * (bins[i] - expected) / expected;
+  print_message("chi-square %.1f of %d, at most %.1f\n", chi, BINS - 1, chi_limit(BINS - 1));
+  assert_true(chi < chi_limit(BINS - 1));
+  assert_true(chi > BINS / 2.0); /* and not too even to be random */
+}
+
+static unsigned count_early(world_t *world, int64_t left, double beta, uint32_t load_us,
+                            unsigned draws) {
+  const belay__fresh_terms_t terms = {.beta = beta};
+  const int64_t now = INT64_C(1700000000000);
+  belay__record_t record = RECORD(BELAY__RECORD_VALUE, now + left);
+  record.load_us = load_us;
+  unsigned early = 0;
+  for (unsigned i = 0; i < draws; i++) {
+    double random = belay__fresh_random(&world->belay);
+    early += belay__fresh_judge(&record, &terms, now, random) == BELAY__EARLY;
+  }
+  return early;
+}
+
+static const int64_t lefts[] = {1, 3, 10, 40, 150, 600, 2500, 10000, 60000};
+static const double betas[] = {0.25, 1, 1.7, 4, 1000};
+static const uint32_t loads_us[] = {300, 2000, 15000, 200000, 3000000};
+
+typedef struct fit {
+  double chi, freedom;
+  unsigned never,
+      seldom; /* cells of which too little is expected; how often it was early in them, all told */
+  double seldom_expected;
+} fit_t;
+
+/* Adds up, over the grid, how far what is counted is from what is expected, where the true beta is stretched. */
+static fit_t fit_grid(uint64_t seed, double stretched) {
+  enum { DRAWS = 20000 };
+  world_t world;
+  init(&world, &seeded_host, seed);
+  fit_t fit = {0};
+  for (size_t l = 0; l < sizeof lefts / sizeof *lefts; l++)
+    for (size_t b = 0; b < sizeof betas / sizeof *betas; b++)
+      for (size_t d = 0; d < sizeof loads_us / sizeof *loads_us; d++) {
+        double early = count_early(&world, lefts[l], betas[b] * stretched, loads_us[d], DRAWS);
+        double p = exp(-(double)lefts[l] / (betas[b] * loads_us[d] / 1000));
+        double expected = DRAWS * p;
+        if (expected < 10 || DRAWS - expected < 10) {
+          double rare = expected < 10 ? early : DRAWS - early;
+          fit.never++;
+          fit.seldom += (unsigned)rare;
+          fit.seldom_expected += expected < 10 ? expected : DRAWS - expected;
+        } else {
+          fit.chi += (early - expected) * (early - expected) / (expected * (1 - p));
+          fit.freedom++;
+        }
+      }
+  return fit;
+}
+
+/* A load is begun ahead of time with a probability of e^(-left / (beta * delta)). */
+static void it_is_early_as_often_as_the_paper_says(void **state) {
+  (void)state;
+  fit_t fit = fit_grid(20150831, 1);
+  double limit = chi_limit(fit.freedom);
+  print_message("chi-square %.1f of %.0f, at most %.1f; in %u others %u, expected %.1f\n", fit.chi,
+                fit.freedom, limit, fit.never, fit.seldom, fit.seldom_expected);
+  assert_true(fit.freedom >= 50 && fit.never >= 20);
+  assert_true(fit.chi < limit);
+  assert_true(fit.chi > fit.freedom / 2);
+  assert_true(fabs(fit.seldom - fit.seldom_expected) < 5 * sqrt(fit.seldom_expected));
+}
+
+/* So the test above would notice: a rate that is a little off. */
+static void a_rate_that_is_off_would_show(void **state) {
+  (void)state;
+  static const double stretched[] = {0.97, 1.03};
+  for (size_t i = 0; i < 2; i++) {
+    fit_t fit = fit_grid(20150831, stretched[i]);
+    print_message("%g: chi-square %.1f of %.0f\n", stretched[i], fit.chi, fit.freedom);
+    assert_true(fit.chi > 1.5 * chi_limit(fit.freedom));
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_value_grows_old),
+      cmocka_unit_test(after_a_failed_load_it_rests),
+      cmocka_unit_test(what_is_no_value_is_fresh_or_gone),
+      cmocka_unit_test(times_at_their_ends),
+      cmocka_unit_test(who_is_served),
+      cmocka_unit_test(it_is_early_exactly_where_the_paper_says),
+      cmocka_unit_test(without_beta_or_a_load_time_it_is_never_early),
+      cmocka_unit_test(while_it_rests_it_is_not_early),
+      cmocka_unit_test(random_numbers_are_above_0_and_up_to_1),
+      cmocka_unit_test(random_numbers_are_even),
+      cmocka_unit_test(it_is_early_as_often_as_the_paper_says),
+      cmocka_unit_test(a_rate_that_is_off_would_show),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

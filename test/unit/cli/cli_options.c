@@ -1,0 +1,287 @@
+/* The command line, read by tables. What it says of mistakes, test/cli looks at. */
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "belay/export.h"
+#include "cli/shell/commands.h"
+#include "cli/shell/common.h"
+#include "cli/shell/options.h"
+#include "support/base/unit.h"
+
+#define WORDS_MAX 16
+
+static struct {
+  bool flag, other;
+  const char *text;
+  texts_t texts;
+  int64_t number, wait, bare;
+  rate_t rate;
+} asked;
+
+/* Options that are given once are remembered; so each reading has tables of its own. */
+enum { READINGS = 48 };
+static option_t tables[READINGS][9];
+static command_t made[READINGS];
+static size_t reading;
+
+static command_t *make(command_runs_t runs, unsigned least, unsigned most) {
+  const option_t options[] = {
+      {.name = "flag", .letter = 'f', .kind = OPTION_FLAG, .to.flag = &asked.flag, .help = "-"},
+      {.name = "other", .letter = 'o', .kind = OPTION_FLAG, .to.flag = &asked.other, .help = "-"},
+      {.name = "text", .letter = 't', .kind = OPTION_TEXT, .value = "T", .to.text = &asked.text},
+      {.name = "texts", .kind = OPTION_TEXTS, .value = "T", .to.texts = &asked.texts},
+      {.name = "number",
+       .kind = OPTION_NUMBER,
+       .value = "N",
+       .to.number = &asked.number,
+       .min = -5,
+       .max = 5},
+      {.name = "wait",
+       .kind = OPTION_DURATION,
+       .value = "D",
+       .to.number = &asked.wait,
+       .max = 1000,
+       .forever = true},
+      {.name = "rate",
+       .kind = OPTION_RATE,
+       .value = "R",
+       .to.rate = &asked.rate,
+       .min = 1,
+       .max = 100},
+      {.name = "bare",
+       .kind = OPTION_DURATION,
+       .value = "[D]",
+       .to.number = &asked.bare,
+       .min = 1,
+       .max = 1000,
+       .bare = true},
+      {0},
+  };
+  assert_true(reading < READINGS);
+  memcpy(tables[reading], options, sizeof options);
+  made[reading] = (command_t){.name = "test",
+                              .summary = "",
+                              .options = tables[reading],
+                              .least = least,
+                              .most = most,
+                              .runs = runs};
+  memset(&asked, 0, sizeof asked);
+  return &made[reading++];
+}
+
+static arguments_t arguments;
+
+static bool read_with(const command_t *command, const char *line) {
+  static char copy[256], *words[WORDS_MAX + 1];
+  size_t n = 0;
+  snprintf(copy, sizeof copy, "%s", line);
+  for (char *word = strtok(copy, " "); word != NULL; word = strtok(NULL, " "))
+    words[n++] = word;
+  words[n] = NULL;
+  return options_read(command, (int)n, words, &arguments);
+}
+
+static bool reads(const char *line) {
+  return read_with(make(RUNS_NOTHING, 0, 3), line);
+}
+
+static void test_options_in_all_forms(void **state) {
+  (void)state;
+  assert_true(reads("a --flag b --text=x --texts 1 --texts=2 --number -5 --wait 1s --rate 10/s c"));
+  assert_true(asked.flag && !asked.other);
+  assert_string_equal(asked.text, "x");
+  assert_int_equal(asked.texts.n, 2);
+  assert_string_equal(asked.texts.item[1], "2");
+  assert_int_equal(asked.number, -5);
+  assert_int_equal(asked.wait, 1000);
+  assert_int_equal(asked.rate.count, 10);
+  assert_int_equal(arguments.n, 3);
+  assert_string_equal(arguments.item[2], "c");
+  assert_null(arguments.command);
+
+  assert_true(reads("-foft y"));
+  assert_true(asked.flag && asked.other);
+  assert_string_equal(asked.text, "y");
+  assert_true(reads("-ftz --wait forever"));
+  assert_string_equal(asked.text, "z");
+  assert_true(asked.wait == BELAY_FOREVER);
+  assert_true(reads("--text= -5 - "));
+  assert_string_equal(asked.text, "");
+  assert_int_equal(arguments.n, 2); /* a number and "-" are arguments */
+}
+
+static void test_what_is_given_twice(void **state) {
+  (void)state;
+  assert_true(reads("--text a --number 1 --text b --wait 1s --wait 500ms --number 2 -f -f"));
+  assert_string_equal(asked.text, "b");
+  assert_int_equal(asked.number, 2);
+  assert_int_equal(asked.wait, 500);
+  assert_true(asked.flag);
+  assert_false(reads("--number x --number 1"));
+  assert_true(reads("--bare 20ms --bare"));
+  assert_int_equal(asked.bare, 1000);
+}
+
+static void test_a_duration_that_may_be_left_out(void **state) {
+  (void)state;
+  assert_true(reads("--bare a"));
+  assert_int_equal(asked.bare, 1000);
+  assert_int_equal(arguments.n, 1);
+  assert_true(reads("--bare 500ms a"));
+  assert_int_equal(asked.bare, 500);
+  assert_int_equal(arguments.n, 1);
+  assert_true(reads("a --bare"));
+  assert_int_equal(asked.bare, 1000);
+  assert_true(reads("--bare=20ms 1s"));
+  assert_int_equal(asked.bare, 20);
+  assert_int_equal(arguments.n, 1);
+  assert_true(reads("--bare --flag"));
+  assert_true(asked.flag);
+  assert_true(read_with(make(RUNS_MAYBE, 0, 0), "--bare -- ls"));
+  assert_string_equal(arguments.command[0], "ls");
+  assert_int_equal(asked.bare, 1000);
+}
+
+static void test_what_is_behind_dashes(void **state) {
+  (void)state;
+  assert_true(reads("-f -- --text -o"));
+  assert_int_equal(arguments.n, 2);
+  assert_false(asked.other);
+  assert_true(read_with(make(RUNS_ALWAYS, 1, 1), "name -f -- ls -o -- x"));
+  assert_int_equal(arguments.n, 1);
+  assert_string_equal(arguments.command[0], "ls");
+  assert_string_equal(arguments.command[2], "--");
+  assert_null(arguments.command[4]);
+  assert_false(asked.other);
+  assert_false(read_with(make(RUNS_ALWAYS, 1, 1), "name ls"));
+  assert_false(read_with(make(RUNS_ALWAYS, 1, 1), "name"));
+  assert_false(read_with(make(RUNS_ALWAYS, 1, 1), "name --"));
+  assert_false(read_with(make(RUNS_ALWAYS, 1, 1), "-- ls"));
+  assert_true(read_with(make(RUNS_MAYBE, 1, 1), "name"));
+  assert_true(read_with(make(RUNS_MAYBE, 1, 1), "name -- ls"));
+}
+
+static void test_what_it_does_not_take(void **state) {
+  (void)state;
+  static const char *const lines[] = {
+      "a b c d",  "--flags",      "--fla",      "-x",          "-fx",        "--flag=yes",
+      "--text",   "-t",           "--number 6", "--number -6", "--number x", "--wait 2s",
+      "--wait 5", "--rate 101/s", "--rate x",   "--=x",        "--bare 2s",  "--bare=",
+  };
+  for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+    if (reads(lines[i]))
+      fail_msg("taken: %s", lines[i]);
+}
+
+static void test_too_many_texts(void **state) {
+  (void)state;
+  command_t *command = make(RUNS_NOTHING, 0, 0);
+  const option_t *texts = &command->options[3];
+  for (size_t i = 0; i < TEXTS_MAX; i++)
+    assert_null(option_set_value(texts, "x"));
+  assert_non_null(option_set_value(texts, "x"));
+  assert_int_equal(asked.texts.n, TEXTS_MAX);
+}
+
+static void test_the_nearest_name(void **state) {
+  (void)state;
+  static const char *const names[] = {"add",  "bloom", "count",    "delete",
+                                      "exec", "help",  "namespace"};
+  static const struct {
+    const char *word, *name; /* NULL: none is near */
+  } all[] = {
+      {"add", "add"},
+      {"ad", "add"},
+      {"adn", "add"},
+      {"dad", "add"},
+      {"conut", "count"},
+      {"cuont", "count"},
+      {"coun", "count"},
+      {"counts", "count"},
+      {"exce", "exec"},
+      {"del", "delete"},
+      {"name", "namespace"},
+      {"nmaespcae", "namespace"},
+      {"x", NULL},
+      {"", NULL},
+      {"zebra", NULL},
+      {"ls", NULL},
+      {"namespacenamespacenamespacenamespace", NULL},
+  };
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    const char *near =
+        nearest(all[i].word, strlen(all[i].word), names, sizeof names / sizeof *names);
+    if ((near == NULL) != (all[i].name == NULL) || (near != NULL && strcmp(near, all[i].name) != 0))
+      fail_msg("%s: %s", all[i].word, near == NULL ? "none" : near);
+  }
+}
+
+static void test_namespaces(void **state) {
+  (void)state;
+  namespace_parts_t parts;
+  assert_true(namespace_divide("a::b:c::d", &parts));
+  assert_int_equal(parts.n, 3);
+  assert_string_equal(parts.part[1], "b:c");
+  assert_true(namespace_divide("1::2::3::4::5::6::7::8", &parts));
+  assert_int_equal(parts.n, 8);
+  assert_false(namespace_divide("1::2::3::4::5::6::7::8::9", &parts));
+}
+
+/* ---- the tables themselves ------------------------------------------------------------------------------- */
+
+static void look_at_option(const option_set_t *set, const option_t *option) {
+  for (const char *c = option->name; *c != '\0'; c++)
+    assert_true((*c >= 'a' && *c <= 'z') || *c == '-');
+  assert_ptr_equal(option_find(set, option->name, strlen(option->name)), option); /* once */
+  assert_non_null(option->to.flag);
+  assert_int_equal(option->value == NULL, option->kind == OPTION_FLAG);
+  assert_true(option->help != NULL && *option->help != '\0');
+  assert_true(option->min <= option->max);
+  assert_true(option->help[strlen(option->help) - 1] != '.');
+}
+
+static void look_at(const command_t *command) {
+  bool letters[256] = {false};
+  option_set_t set = options_of(command);
+  assert_int_equal((command->run != NULL) + (command->begin != NULL), command->parts == NULL);
+  assert_true(command->least <= command->most);
+  assert_true((command->most > 0) == (command->arguments != NULL));
+  assert_true(command->urls == 0 || command->begin != NULL);
+  assert_true(command->summary[strlen(command->summary) - 1] != '.');
+  for (size_t i = 0; i < set.n; i++) {
+    for (const option_t *o = set.table[i]; o->name != NULL; o++) {
+      look_at_option(&set, o);
+      assert_false(o->letter != 0 && letters[(unsigned char)o->letter]);
+      letters[(unsigned char)o->letter] = true;
+    }
+  }
+}
+
+/* Each option once, each letter once, each command either does something or consists of others. */
+static void test_all_commands(void **state) {
+  (void)state;
+  for (size_t i = 0; commands[i] != NULL; i++) {
+    assert_true(i == 0 || strcmp(commands[i - 1]->name, commands[i]->name) < 0);
+    look_at(commands[i]);
+    for (size_t j = 0; commands[i]->parts != NULL && commands[i]->parts[j] != NULL; j++) {
+      look_at(commands[i]->parts[j]);
+      assert_ptr_equal(command_parent(commands[i]->parts[j]), commands[i]);
+    }
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_what_is_given_twice),
+      cmocka_unit_test(test_a_duration_that_may_be_left_out),
+      cmocka_unit_test(test_options_in_all_forms),
+      cmocka_unit_test(test_what_is_behind_dashes),
+      cmocka_unit_test(test_what_it_does_not_take),
+      cmocka_unit_test(test_too_many_texts),
+      cmocka_unit_test(test_the_nearest_name),
+      cmocka_unit_test(test_namespaces),
+      cmocka_unit_test(test_all_commands),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

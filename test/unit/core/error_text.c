@@ -1,0 +1,184 @@
+/* What others say, in print, short, and without what they were told. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/call/error_text.h"
+
+static void in_print_stays(void **state) {
+  (void)state;
+  char out[BELAY__WORDS_MAX], all[96];
+  for (int i = 0; i < 95; i++)
+    all[i] = (char)(' ' + i);
+  assert_int_equal(belay__words(out, sizeof out, all, 95), 95);
+  assert_memory_equal(out, all, 95);
+  assert_int_equal(out[95], '\0');
+  assert_int_equal(belay__words(out, sizeof out, "", 0), 0);
+  assert_string_equal(out, "");
+}
+
+static void all_else_is_written_in_hexadecimal(void **state) {
+  (void)state;
+  for (int i = 0; i < 256; i++) {
+    char out[8], byte = (char)i, expected[8];
+    if (i >= 0x20 && i < 0x7f)
+      continue;
+    snprintf(expected, sizeof expected, "\\x%02x", (unsigned)i);
+    assert_int_equal(belay__words(out, sizeof out, &byte, 1), 4);
+    assert_string_equal(out, expected);
+  }
+  char out[64];
+  static const char hostile[] = "\x1b[2J\r\nERROR all is lost\x9b\x00\xc3\xa4";
+  belay__words(out, sizeof out, hostile, sizeof hostile - 1);
+  assert_string_equal(out, "\\x1b[2J\\x0d\\x0aERROR all is lost\\x9b\\x00\\xc3\\xa4");
+  char again[64];
+  belay__words(again, sizeof again, out, strlen(out));
+  assert_string_equal(again, out); /* what is in print already stays so */
+}
+
+static void what_does_not_fit_is_left_off_as_a_whole(void **state) {
+  (void)state;
+  for (size_t size = 1; size < 20; size++) {
+    char *out = malloc(size); /* so that the sanitizer sees a byte behind it */
+    size_t n = belay__words(out, size, "ab\ncd\n", 6);
+    assert_int_equal(n, strlen(out));
+    assert_true(n < size);
+    static const size_t lens[] = {0, 0, 1, 2, 2, 2, 2, 6, 7, 8, 8, 8, 8, 12};
+    assert_int_equal(n, lens[size < 13 ? size : 13]);
+    assert_memory_equal(out, "ab\\x0acd\\x0a", n);
+    free(out);
+  }
+}
+
+/* ---- what a server repeats ------------------------------------------------------------------------------- */
+
+#define HIDDEN_MAX 4
+
+static const char *heard(const char *text, size_t len, const char *const *told) {
+  static char out[BELAY__WORDS_MAX];
+  belay__said_t said;
+  char *copy = malloc(len > 0 ? len : 1);
+  memcpy(copy, text, len);
+  belay__said_begin(&said, copy, len);
+  for (size_t i = 0; i < HIDDEN_MAX && told[i] != NULL; i++) {
+    size_t n = strlen(told[i]);
+    char *word = malloc(n > 0 ? n : 1);
+    memcpy(word, told[i], n);
+    belay__said_hide(&said, word, n);
+    free(word);
+  }
+  size_t n = belay__said_write(&said, out);
+  free(copy);
+  assert_int_equal(n, strlen(out));
+  return out;
+}
+
+static void what_was_told_is_not_shown(void **state) {
+  (void)state;
+  static const struct {
+    const char *told[HIDDEN_MAX + 1], *said, *shown;
+  } all[] = {
+      {{NULL}, "ERR syntax error", "ERR syntax error"},
+      {{"hunter2"}, "ERR no such user or password: hunter2", "ERR no such user or password: ..."},
+      {{"hunter2"}, "hunter2hunter2", "..."},
+      {{"hunter2"}, "ERR (hunter2) 'hunter2'", "ERR (...) '...'"},
+      {{"hunter2", "alice"}, "ERR alice:hunter2@", "ERR ...:...@"},
+      {{"hunter2", "alice"}, "ERR alicehunter2", "ERR ..."},
+      /* it may show the beginning only, or stop in it */
+      {{"hunter2hunter2hunter2"}, "ERR hunter2hu: what?", "ERR ...: what?"},
+      {{"hunter2"}, "ERR hunt", "ERR ..."},
+      {{"hunter2"}, "ERR hun", "ERR hun"},
+      /* little is hidden where it is a word */
+      {{"7"}, "ERR 7 is not 17, 77, 7a or x7", "ERR ... is not 17, 77, 7a or x7"},
+      {{"7"}, "7", "..."},
+      {{"abc"}, "ERR 'abc' is no abcd", "ERR '...' is no abcd"},
+      {{"ab"}, "OOM cab ab-cab", "OOM cab ...-cab"},
+      {{""}, "ERR ''", "ERR ''"},
+      {{"a\r\nb: secret"}, "ERR a  b: secret!", "ERR ...!"}, /* an error is one line */
+      {{"\xff\xfe\xfd\xfc"}, "ERR \xff\xfe\xfd\xfc.", "ERR ...."},
+      /* and what the server itself calls arguments is cut off, told or not */
+      {{NULL},
+       "ERR unknown command 'SET', with args beginning with: 'key' 'token' ",
+       "ERR unknown command 'SET'"},
+      {{NULL},
+       "ERR unknown command `set`, with args beginning with: ",
+       "ERR unknown command `set`"},
+  };
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    assert_string_equal(heard(all[i].said, strlen(all[i].said), all[i].told), all[i].shown);
+}
+
+/* A secret may lie across the place where the text is cut. */
+static void it_is_not_shown_at_the_end_of_a_long_text_either(void **state) {
+  (void)state;
+  static const char secret[] = "hunter2";
+  const char *const told[HIDDEN_MAX] = {secret};
+  char text[600];
+  for (size_t at = 0; at < 300; at++) {
+    memset(text, '.', sizeof text);
+    memcpy(text + at, secret, sizeof secret - 1);
+    const char *shown = heard(text, sizeof text, told);
+    assert_null(strchr(shown, 'h'));
+    assert_null(strchr(shown, '2'));
+    assert_true(strlen(shown) < BELAY__WORDS_MAX);
+  }
+}
+
+static void a_long_text_is_cut(void **state) {
+  (void)state;
+  const char *const told[HIDDEN_MAX] = {NULL};
+  static char text[1 << 20];
+  memset(text, 'x', sizeof text);
+  for (size_t n = 250; n < 260; n++)
+    assert_int_equal(strlen(heard(text, n, told)), n < 255 ? n : 255);
+  assert_int_equal(strlen(heard(text, sizeof text, told)), 255);
+  memset(text, '\n', sizeof text);
+  assert_int_equal(strlen(heard(text, sizeof text, told)), 252);
+}
+
+/* Whatever is told and said at random: nothing of four bytes of what was told is left. */
+static void nothing_of_it_is_left(void **state) {
+  (void)state;
+  uint32_t random = 1;
+#define NEXT(n) (((random = random * 1664525 + 1013904223) >> 16) % (n))
+  for (int round = 0; round < 20000; round++) {
+    char told[3][12], text[64];
+    const char *words[HIDDEN_MAX] = {told[0], told[1], told[2]};
+    for (int i = 0; i < 3; i++) {
+      size_t n = 4 + NEXT(8);
+      for (size_t j = 0; j < n; j++)
+        told[i][j] = (char)('a' + NEXT(3));
+      told[i][n - 1] = '\0';
+    }
+    size_t n = NEXT(64);
+    for (size_t j = 0; j < n; j++)
+      text[j] = (char)('a' + NEXT(3));
+    const char *shown = heard(text, n, words);
+    for (int i = 0; i < 3; i++) {
+      char head[5] = {0};
+      memcpy(head, told[i], 4);
+      if (strlen(head) == 4)
+        assert_null(strstr(shown, head));
+    }
+  }
+#undef NEXT
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(in_print_stays),
+      cmocka_unit_test(all_else_is_written_in_hexadecimal),
+      cmocka_unit_test(what_does_not_fit_is_left_off_as_a_whole),
+      cmocka_unit_test(what_was_told_is_not_shown),
+      cmocka_unit_test(it_is_not_shown_at_the_end_of_a_long_text_either),
+      cmocka_unit_test(a_long_text_is_cut),
+      cmocka_unit_test(nothing_of_it_is_left),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,297 @@
+/* The pairing heap of timers, against a sorted array. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/loop/heap.h"
+
+#define OPERATIONS 100000
+#define TIMERS 512
+
+/* Always the same numbers (splitmix64), so that a failure can be seen again. */
+static uint64_t next_random(uint64_t *seed) {
+  uint64_t z = (*seed += UINT64_C(0x9e3779b97f4a7c15));
+  z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+  z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+  return z ^ (z >> 31);
+}
+
+/* Walks what hangs below a timer: its links agree and nothing is earlier than its parent. Returns the
+ * number of timers. */
+static size_t check_below(const belay__timer_t *parent) {
+  size_t count = 1;
+  const belay__timer_t *before = parent;
+  for (const belay__timer_t *i = parent->child; i != NULL; before = i, i = i->next) {
+    assert_ptr_equal(i->prev, before);
+    assert_true(i->when >= parent->when);
+    count += check_below(i);
+  }
+  return count;
+}
+
+static void check_heap(const belay__heap_t *heap, size_t count) {
+  if (heap->root == NULL) {
+    assert_int_equal(count, 0);
+    return;
+  }
+  assert_null(heap->root->prev);
+  assert_null(heap->root->next);
+  assert_int_equal(check_below(heap->root), count);
+}
+
+static belay__timer_t *pop(belay__heap_t *heap) {
+  belay__timer_t *timer = heap->root;
+  assert_non_null(timer);
+  belay__heap_remove(heap, timer);
+  assert_false(belay__timer_is_set(timer));
+  return timer;
+}
+
+/* Pops everything; the times must be these. */
+static void drain(belay__heap_t *heap, const uint64_t *whens, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    assert_non_null(heap->root);
+    assert_int_equal(heap->root->when, whens[i]);
+    pop(heap);
+    check_heap(heap, n - i - 1);
+  }
+  assert_null(heap->root);
+}
+
+#define DRAIN(heap, ...)                                                                           \
+  drain(heap, (const uint64_t[]){__VA_ARGS__},                                                     \
+        sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))
+
+/* ---- the model: pointers to timers, by time ------------------------------------------------------------ */
+
+typedef struct model {
+  belay__timer_t *sorted[TIMERS];
+  size_t len;
+} model_t;
+
+static void model_insert(model_t *model, belay__timer_t *timer) {
+  size_t i = model->len++;
+  for (; i > 0 && model->sorted[i - 1]->when > timer->when; i--)
+    model->sorted[i] = model->sorted[i - 1];
+  model->sorted[i] = timer;
+}
+
+static void model_remove(model_t *model, const belay__timer_t *timer) {
+  size_t i = 0;
+  while (i < model->len && model->sorted[i] != timer)
+    i++;
+  assert_true(i < model->len);
+  model->len--;
+  memmove(&model->sorted[i], &model->sorted[i + 1], (model->len - i) * sizeof model->sorted[0]);
+}
+
+/* Inserts, removes and pops at random; range is small for many ties. */
+static void run_against_model(uint64_t seed, uint64_t range) {
+  belay__timer_t timers[TIMERS] = {0};
+  belay__heap_t heap = {0};
+  model_t model = {.len = 0};
+  for (int i = 0; i < OPERATIONS; i++) {
+    belay__timer_t *timer = &timers[next_random(&seed) % TIMERS];
+    bool popping = model.len > 0 && next_random(&seed) % 4 == 0;
+    if (popping)
+      timer = heap.root;
+    if (belay__timer_is_set(timer)) {
+      model_remove(&model, timer);
+      belay__heap_remove(&heap, timer);
+    } else {
+      belay__heap_insert(&heap, timer, 1 + next_random(&seed) % range);
+      model_insert(&model, timer);
+    }
+    if (model.len == 0)
+      assert_null(heap.root);
+    else
+      assert_int_equal(heap.root->when, model.sorted[0]->when);
+    if (i % 64 == 0)
+      check_heap(&heap, model.len);
+  }
+  while (model.len > 0) {
+    assert_int_equal(heap.root->when, model.sorted[0]->when);
+    model_remove(&model, pop(&heap));
+  }
+  assert_null(heap.root);
+}
+
+static void random_operations_agree_with_a_sorted_array(void **state) {
+  (void)state;
+  run_against_model(1, UINT64_MAX - 1);
+}
+
+static void random_operations_with_many_ties_agree_with_a_sorted_array(void **state) {
+  (void)state;
+  run_against_model(2, 16);
+}
+
+/* ---- small heaps --------------------------------------------------------------------------------------- */
+
+/* Inserts timers[i] at whens[i]. */
+static void fill(belay__heap_t *heap, belay__timer_t *timers, const uint64_t *whens, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    belay__heap_insert(heap, &timers[i], whens[i]);
+  check_heap(heap, n);
+}
+
+#define FILL(heap, timers, ...)                                                                    \
+  fill(heap, timers, (const uint64_t[]){__VA_ARGS__},                                              \
+       sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))
+
+static void only_timer_is_the_root_and_its_removal_leaves_nothing(void **state) {
+  (void)state;
+  belay__timer_t timer = {0};
+  belay__heap_t heap = {0};
+  assert_false(belay__timer_is_set(&timer));
+  belay__heap_insert(&heap, &timer, 7);
+  assert_true(belay__timer_is_set(&timer));
+  assert_ptr_equal(heap.root, &timer);
+  belay__heap_remove(&heap, &timer);
+  assert_false(belay__timer_is_set(&timer));
+  assert_null(heap.root);
+}
+
+static void pops_come_in_the_order_of_time(void **state) {
+  (void)state;
+  belay__timer_t timers[8] = {0};
+  belay__heap_t heap = {0};
+  FILL(&heap, timers, 5, 3, 8, 1, 7, 2, 6, 4);
+  DRAIN(&heap, 1, 2, 3, 4, 5, 6, 7, 8);
+}
+
+static void extreme_times_are_ordered(void **state) {
+  (void)state;
+  belay__timer_t timers[4] = {0};
+  belay__heap_t heap = {0};
+  FILL(&heap, timers, UINT64_MAX, 1, UINT64_MAX - 1, (uint64_t)INT64_MAX + 1);
+  DRAIN(&heap, 1, (uint64_t)INT64_MAX + 1, UINT64_MAX - 1, UINT64_MAX);
+}
+
+static void equal_times_all_come_out_once(void **state) {
+  (void)state;
+  belay__timer_t timers[9] = {0};
+  bool seen[9] = {false};
+  belay__heap_t heap = {0};
+  FILL(&heap, timers, 4, 4, 4, 4, 4, 4, 4, 4, 4);
+  for (size_t i = 0; i < 9; i++) {
+    size_t index = (size_t)(pop(&heap) - timers);
+    assert_false(seen[index]);
+    seen[index] = true;
+  }
+  assert_null(heap.root);
+}
+
+static void later_timer_does_not_displace_an_equal_root(void **state) {
+  (void)state;
+  belay__timer_t timers[2] = {0};
+  belay__heap_t heap = {0};
+  FILL(&heap, timers, 4, 4);
+  assert_ptr_equal(heap.root, &timers[0]);
+}
+
+static void removing_the_root_leaves_the_rest(void **state) {
+  (void)state;
+  belay__timer_t timers[5] = {0};
+  belay__heap_t heap = {0};
+  FILL(&heap, timers, 1, 2, 3, 4, 5);
+  belay__heap_remove(&heap, &timers[0]);
+  check_heap(&heap, 4);
+  DRAIN(&heap, 2, 3, 4, 5);
+}
+
+/* Later times become children of the root, the newest first: 2 is the last in the row, 4 the first. */
+static void removing_a_leaf_leaves_the_rest(void **state) {
+  (void)state;
+  for (size_t leaf = 1; leaf < 4; leaf++) {
+    belay__timer_t timers[4] = {0};
+    belay__heap_t heap = {0};
+    FILL(&heap, timers, 1, 2, 3, 4);
+    assert_null(timers[leaf].child);
+    belay__heap_remove(&heap, &timers[leaf]);
+    assert_false(belay__timer_is_set(&timers[leaf]));
+    check_heap(&heap, 3);
+    for (size_t i = 0; i < 4; i++) {
+      if (i != leaf)
+        assert_ptr_equal(pop(&heap), &timers[i]);
+    }
+    assert_null(heap.root);
+  }
+}
+
+/* After the first pop there is depth: some timer that is not the root has others below it. */
+static void removing_from_the_middle_leaves_the_rest(void **state) {
+  (void)state;
+  size_t middles = 0;
+  for (size_t which = 1; which < 10; which++) {
+    belay__timer_t timers[10] = {0};
+    belay__heap_t heap = {0};
+    FILL(&heap, timers, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10);
+    belay__heap_remove(&heap, &timers[0]);
+    if (heap.root == &timers[which] || timers[which].child == NULL)
+      continue;
+    middles++;
+    belay__heap_remove(&heap, &timers[which]);
+    check_heap(&heap, 8);
+    for (size_t i = 1; i < 10; i++) {
+      if (i != which)
+        assert_ptr_equal(pop(&heap), &timers[i]);
+    }
+    assert_null(heap.root);
+  }
+  assert_true(middles >= 2);
+}
+
+static void removed_timer_can_be_inserted_again(void **state) {
+  (void)state;
+  belay__timer_t timers[3] = {0};
+  belay__heap_t heap = {0};
+  FILL(&heap, timers, 1, 2, 3);
+  belay__heap_remove(&heap, &timers[0]);
+  belay__heap_insert(&heap, &timers[0], 9);
+  belay__heap_remove(&heap, &timers[2]);
+  belay__heap_insert(&heap, &timers[2], 1);
+  check_heap(&heap, 3);
+  DRAIN(&heap, 1, 2, 9);
+}
+
+/* A row of siblings and a chain of only children, both as long as they can get. */
+static void large_heaps_need_no_deep_stack(void **state) {
+  (void)state;
+  const size_t n = 1000000;
+  belay__timer_t *timers = calloc(n, sizeof *timers);
+  assert_non_null(timers);
+  for (int descending = 0; descending < 2; descending++) {
+    belay__heap_t heap = {0};
+    for (size_t i = 0; i < n; i++)
+      belay__heap_insert(&heap, &timers[i], descending ? n - i : i + 1);
+    for (size_t i = 1; i <= n; i++)
+      if (heap.root->when != i || pop(&heap) == NULL)
+        fail_msg("not %zu", i);
+    assert_null(heap.root);
+  }
+  free(timers);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(random_operations_agree_with_a_sorted_array),
+      cmocka_unit_test(random_operations_with_many_ties_agree_with_a_sorted_array),
+      cmocka_unit_test(only_timer_is_the_root_and_its_removal_leaves_nothing),
+      cmocka_unit_test(pops_come_in_the_order_of_time),
+      cmocka_unit_test(extreme_times_are_ordered),
+      cmocka_unit_test(equal_times_all_come_out_once),
+      cmocka_unit_test(later_timer_does_not_displace_an_equal_root),
+      cmocka_unit_test(removing_the_root_leaves_the_rest),
+      cmocka_unit_test(removing_a_leaf_leaves_the_rest),
+      cmocka_unit_test(removing_from_the_middle_leaves_the_rest),
+      cmocka_unit_test(removed_timer_can_be_inserted_again),
+      cmocka_unit_test(large_heaps_need_no_deep_stack),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

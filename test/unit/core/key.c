@@ -1,0 +1,333 @@
+/* Keys: escaped reversibly, joined unmistakably. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/key/key.h"
+
+#define ROUNDS 100000
+
+/* Always the same numbers (splitmix64), so that a failure can be seen again. */
+static uint64_t next_random(uint64_t *seed) {
+  uint64_t z = (*seed += UINT64_C(0x9e3779b97f4a7c15));
+  z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+  z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+  return z ^ (z >> 31);
+}
+
+/* Fills part with 1 to max random bytes, every second one of them of a kind that matters. */
+static size_t random_part(uint64_t *seed, char *part, size_t max) {
+  static const char special[] = {':', ':', ':', '%', '{', '}', '3', 'A', '\0', '\x1f', '\x7f', ' '};
+  size_t len = 1 + next_random(seed) % max;
+  for (size_t i = 0; i < len; i++) {
+    uint64_t r = next_random(seed);
+    part[i] = r & 1 ? special[(r >> 1) % sizeof special] : (char)(r >> 1 & 0xff);
+  }
+  return len;
+}
+
+/* ---- escaping ------------------------------------------------------------------------------------------ */
+
+#define EXAMPLE(part, escaped)                                                                     \
+  { part, sizeof part - 1, escaped }
+
+static const struct {
+  const char *part;
+  size_t len;
+  const char *escaped;
+} examples[] = {
+    EXAMPLE("orders", "orders"),
+    EXAMPLE("a b-c_d/e.f@g", "a b-c_d/e.f@g"),
+    EXAMPLE("user:42", "user:42"),
+    EXAMPLE("a:b:c", "a:b:c"),
+    EXAMPLE("a::b", "a%3A:b"),
+    EXAMPLE("a:::b", "a%3A%3A:b"),
+    EXAMPLE(":", "%3A"),
+    EXAMPLE("::", "%3A%3A"),
+    EXAMPLE(":a", "%3Aa"),
+    EXAMPLE("a:", "a%3A"),
+    EXAMPLE(":a:b:", "%3Aa:b%3A"),
+    EXAMPLE("{x}", "%7Bx%7D"),
+    EXAMPLE("100%", "100%25"),
+    EXAMPLE("%3A", "%253A"),
+    EXAMPLE("\0\x01\x1f\x20\x7e\x7f", "%00%01%1F ~%7F"),
+    EXAMPLE("line\r\nend", "line%0D%0Aend"),
+    EXAMPLE("\x80\xff", "\x80\xff"),
+    EXAMPLE("Stra\xc3\x9f"
+            "e",
+            "Stra\xc3\x9f"
+            "e"),
+    EXAMPLE("", ""),
+};
+#define EXAMPLES (sizeof examples / sizeof *examples)
+
+static void examples_escape_as_written(void **state) {
+  (void)state;
+  for (size_t i = 0; i < EXAMPLES; i++) {
+    char out[64];
+    size_t len = strlen(examples[i].escaped);
+    memset(out, '#', sizeof out);
+    assert_int_equal(belay__key_escape(out, examples[i].part, examples[i].len), len);
+    assert_memory_equal(out, examples[i].escaped, len);
+    assert_int_equal(out[len], '#');
+  }
+}
+
+static void examples_unescape_to_what_they_were(void **state) {
+  (void)state;
+  for (size_t i = 0; i < EXAMPLES; i++) {
+    char out[64];
+    size_t len = 99;
+    const char *escaped = examples[i].escaped;
+    assert_true(belay__key_unescape(out, &len, escaped, strlen(escaped)));
+    assert_int_equal(len, examples[i].len);
+    assert_memory_equal(out, examples[i].part, len);
+  }
+}
+
+static void measuring_and_writing_agree(void **state) {
+  (void)state;
+  uint64_t seed = 1;
+  char part[40], out[120];
+  for (int i = 0; i < ROUNDS; i++) {
+    size_t len = random_part(&seed, part, sizeof part);
+    size_t measured = belay__key_escape(NULL, part, len);
+    assert_int_equal(belay__key_escape(out, part, len), measured);
+    assert_in_range(measured, len, 3 * len);
+  }
+}
+
+static void any_bytes_come_back(void **state) {
+  (void)state;
+  uint64_t seed = 2;
+  char part[40], escaped[120], back[120];
+  for (int i = 0; i < ROUNDS; i++) {
+    size_t len = random_part(&seed, part, sizeof part), back_len = 0;
+    size_t escaped_len = belay__key_escape(escaped, part, len);
+    assert_true(belay__key_unescape(back, &back_len, escaped, escaped_len));
+    assert_int_equal(back_len, len);
+    assert_memory_equal(back, part, len);
+  }
+}
+
+static void every_single_byte_comes_back(void **state) {
+  (void)state;
+  for (int c = 0; c < 256; c++) {
+    char part = (char)c, escaped[3], back[3];
+    size_t back_len = 0, len = belay__key_escape(escaped, &part, 1);
+    assert_true(belay__key_unescape(back, &back_len, escaped, len));
+    assert_int_equal(back_len, 1);
+    assert_int_equal(back[0], part);
+  }
+}
+
+/* What the separators and the cluster's slots are made of does not appear in a part. */
+static void escaped_part_has_no_separator_brace_or_control_byte(void **state) {
+  (void)state;
+  uint64_t seed = 3;
+  char part[40], out[120];
+  for (int i = 0; i < ROUNDS; i++) {
+    size_t len = belay__key_escape(out, part, random_part(&seed, part, sizeof part));
+    assert_int_not_equal(out[0], ':');
+    assert_int_not_equal(out[len - 1], ':');
+    for (size_t j = 0; j < len; j++) {
+      unsigned char c = (unsigned char)out[j];
+      assert_true(c >= 0x20 && c != 0x7f && c != '{' && c != '}');
+      assert_false(c == ':' && out[j + 1] == ':' && j + 1 < len);
+    }
+  }
+}
+
+/* ---- unescaping ---------------------------------------------------------------------------------------- */
+
+static void what_escaping_does_not_make_is_refused(void **state) {
+  (void)state;
+  static const char *const texts[] = {
+      "%",          "%2",   "a%",    "a%7",  "%%",   "%G0",    "%0G",   "% 0",
+      "%3a",        "%7b",  "%1f",   "%41",  "%20",  "%80",    "%FF",   "a%3Ab",
+      "a%3A%3A:b:", "a::b", ":",     "a:",   ":a",   "a:%3Ab", "{",     "}",
+      "a{b}",       "\x01", "a\x1f", "\x7f", "\r\n", "%253A:", "%3A%3", "%3Ax%3Ay",
+  };
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+    char out[64];
+    size_t len = 0;
+    if (belay__key_unescape(out, &len, texts[i], strlen(texts[i])))
+      fail_msg("\"%s\"", texts[i]);
+  }
+  char out[1];
+  size_t len = 0;
+  assert_false(belay__key_unescape(out, &len, "\0", 1));
+}
+
+/* All short texts over the bytes that matter: one is accepted exactly if escaping gives it again. */
+static void a_text_is_accepted_only_if_escaping_gives_it_again(void **state) {
+  (void)state;
+  static const char alphabet[] = {'%', '3', 'A', 'a', ':', '7', 'B', '{', 'x'};
+  enum { LETTERS = sizeof alphabet, LONGEST = 6 };
+  size_t accepted = 0;
+  for (int len = 0, texts = 1; len <= LONGEST; len++, texts *= LETTERS)
+    for (int number = 0; number < texts; number++) {
+      char text[LONGEST], part[LONGEST], again[3 * LONGEST];
+      for (int i = 0, rest = number; i < len; i++, rest /= LETTERS)
+        text[i] = alphabet[rest % LETTERS];
+      size_t part_len = 0;
+      if (!belay__key_unescape(part, &part_len, text, (size_t)len))
+        continue;
+      accepted++;
+      if (belay__key_escape(again, part, part_len) != (size_t)len ||
+          memcmp(again, text, (size_t)len) != 0)
+        fail_msg("\"%.*s\"", len, text);
+    }
+  assert_true(accepted > 1000);
+}
+
+/* Memory of exactly the size that the header asks for, so that the sanitizer sees a byte too many. */
+static void unescape_writes_no_more_than_the_text_is_long(void **state) {
+  (void)state;
+  uint64_t seed = 4;
+  char text[40];
+  for (int i = 0; i < ROUNDS; i++) {
+    size_t len = random_part(&seed, text, sizeof text), out_len = 0;
+    char *out = malloc(len);
+    assert_non_null(out);
+    if (belay__key_unescape(out, &out_len, text, len))
+      assert_true(out_len <= len);
+    free(out);
+  }
+}
+
+/* ---- building ------------------------------------------------------------------------------------------ */
+
+static size_t build(char *out, const char *prefix, const char *family, const char *name) {
+  return belay__key_build(out, prefix, strlen(prefix), family, name, strlen(name));
+}
+
+static void check_key(const char *prefix, const char *family, const char *name,
+                      const char *expected) {
+  char out[128];
+  size_t len = strlen(expected);
+  memset(out, '#', sizeof out);
+  assert_int_equal(build(NULL, prefix, family, name), len);
+  assert_int_equal(build(out, prefix, family, name), len);
+  assert_memory_equal(out, expected, len);
+  assert_int_equal(out[len], '#');
+}
+
+static void key_is_namespace_family_and_name_in_braces(void **state) {
+  (void)state;
+  check_key("belay", "lock", "orders", "belay::lock::{orders}");
+  check_key("shop::eu", "lock", "user:42", "shop::eu::lock::{user:42}");
+  check_key("belay", "lock", "a}::{b", "belay::lock::{a%7D%3A:%7Bb}");
+}
+
+static void longest_name_of_the_worst_bytes_fits_what_was_measured(void **state) {
+  (void)state;
+  char name[BELAY__NAME_MAX];
+  memset(name, '{', sizeof name);
+  size_t len = belay__key_build(NULL, "belay", 5, "lock", name, sizeof name);
+  assert_int_equal(len, strlen("belay::lock::{}") + 3 * BELAY__NAME_MAX);
+  char *out = malloc(len);
+  assert_non_null(out);
+  assert_int_equal(belay__key_build(out, "belay", 5, "lock", name, sizeof name), len);
+  assert_memory_equal(out, "belay::lock::{%7B%7B", 20);
+  assert_memory_equal(out + len - 7, "%7B%7B}", 7);
+  free(out);
+}
+
+#define LETTERS 5
+#define PARTS (LETTERS + LETTERS * LETTERS) /* of one or two letters */
+#define PREFIXES (PARTS + PARTS * PARTS)    /* of one or two parts */
+#define FAMILIES 2
+#define KEYS ((size_t)PREFIXES * FAMILIES * PARTS)
+
+typedef struct text {
+  char bytes[48];
+} text_t;
+
+static int compare(const void *a, const void *b) {
+  return strcmp(((const text_t *)a)->bytes, ((const text_t *)b)->bytes);
+}
+
+/* The index-th part over an alphabet of what could be mistaken. */
+static text_t part(size_t index) {
+  static const char alphabet[LETTERS] = {':', 'a', '%', '{', '}'};
+  text_t out = {""};
+  if (index < LETTERS) {
+    out.bytes[0] = alphabet[index];
+    return out;
+  }
+  out.bytes[0] = alphabet[(index - LETTERS) / LETTERS];
+  out.bytes[1] = alphabet[(index - LETTERS) % LETTERS];
+  return out;
+}
+
+/* The index-th namespace, escaped and joined. */
+static text_t prefix(size_t index) {
+  text_t out = {""}, first = part(index < PARTS ? index : (index - PARTS) / PARTS);
+  size_t n = belay__key_escape(out.bytes, first.bytes, strlen(first.bytes));
+  if (index >= PARTS) {
+    text_t second = part((index - PARTS) % PARTS);
+    memcpy(out.bytes + n, "::", 2);
+    belay__key_escape(out.bytes + n + 2, second.bytes, strlen(second.bytes));
+  }
+  return out;
+}
+
+static void different_namespaces_families_and_names_never_share_a_key(void **state) {
+  (void)state;
+  static const char *const families[FAMILIES] = {"a", "aa"};
+  text_t *keys = calloc(KEYS, sizeof *keys);
+  assert_non_null(keys);
+  size_t n = 0;
+  for (size_t i = 0; i < PREFIXES; i++)
+    for (size_t j = 0; j < FAMILIES; j++)
+      for (size_t k = 0; k < PARTS; k++)
+        build(keys[n++].bytes, prefix(i).bytes, families[j], part(k).bytes);
+  assert_int_equal(n, KEYS);
+  qsort(keys, n, sizeof *keys, compare);
+  for (size_t i = 1; i < n; i++)
+    if (compare(&keys[i - 1], &keys[i]) == 0)
+      fail_msg("%s", keys[i].bytes);
+  free(keys);
+}
+
+/* A cluster hashes what stands between the first '{' and the first '}' after it. */
+static void the_first_braces_of_a_key_enclose_the_name(void **state) {
+  (void)state;
+  char key[64], escaped[16];
+  for (size_t i = 0; i < PREFIXES; i += 7)
+    for (size_t k = 0; k < PARTS; k++) {
+      text_t name = part(k);
+      size_t len = build(key, prefix(i).bytes, "lock", name.bytes);
+      size_t name_len = belay__key_escape(escaped, name.bytes, strlen(name.bytes));
+      char *open = memchr(key, '{', len), *close = memchr(key, '}', len);
+      assert_non_null(open);
+      assert_ptr_equal(close, open + 1 + name_len);
+      assert_ptr_equal(close, key + len - 1);
+      assert_memory_equal(open + 1, escaped, name_len);
+    }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(examples_escape_as_written),
+      cmocka_unit_test(examples_unescape_to_what_they_were),
+      cmocka_unit_test(measuring_and_writing_agree),
+      cmocka_unit_test(any_bytes_come_back),
+      cmocka_unit_test(every_single_byte_comes_back),
+      cmocka_unit_test(escaped_part_has_no_separator_brace_or_control_byte),
+      cmocka_unit_test(what_escaping_does_not_make_is_refused),
+      cmocka_unit_test(a_text_is_accepted_only_if_escaping_gives_it_again),
+      cmocka_unit_test(unescape_writes_no_more_than_the_text_is_long),
+      cmocka_unit_test(key_is_namespace_family_and_name_in_braces),
+      cmocka_unit_test(longest_name_of_the_worst_bytes_fits_what_was_measured),
+      cmocka_unit_test(different_namespaces_families_and_names_never_share_a_key),
+      cmocka_unit_test(the_first_braces_of_a_key_enclose_the_name),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

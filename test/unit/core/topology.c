@@ -1,0 +1,233 @@
+/* What servers say of themselves, well or badly, and what is made of it. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "admin/topology.h"
+#include "support/base/unit.h"
+
+/* ---- replies ----------------------------------------------------------------------------------------------- */
+
+enum { REPLIES_MAX = 64 };
+
+static belay__reply_t pool[REPLIES_MAX];
+static belay__reply_t *items[REPLIES_MAX];
+static size_t used, listed;
+
+static belay__reply_t *next(belay__reply_t reply) {
+  assert_true(used < REPLIES_MAX);
+  pool[used] = reply;
+  return &pool[used++];
+}
+
+static belay__reply_t *text(const char *str) {
+  return next((belay__reply_t){.type = BELAY__REPLY_STRING, .str = str, .len = strlen(str)});
+}
+
+static belay__reply_t *number(int64_t integer) {
+  return next((belay__reply_t){.type = BELAY__REPLY_INTEGER, .integer = integer});
+}
+
+/* Up to a NULL. */
+static belay__reply_t *array(belay__reply_t *first, ...) {
+  belay__reply_t array = {.type = BELAY__REPLY_ARRAY, .items = &items[listed]};
+  va_list more;
+  va_start(more, first);
+  for (belay__reply_t *item = first; item != NULL; item = va_arg(more, belay__reply_t *)) {
+    items[listed++] = item;
+    array.count++;
+  }
+  va_end(more);
+  return next(array);
+}
+
+static belay__sight_t sight;
+
+static void begin(void) {
+  used = listed = 0;
+  belay__sight_init(&sight, "host:1");
+}
+
+/* ---- roles ------------------------------------------------------------------------------------------------- */
+
+static void test_a_primary(void **state) {
+  (void)state;
+  char place[BELAY__PLACE_MAX];
+  begin();
+  belay__reply_t *one = array(text("10.0.0.2"), text("6379"), text("17"), NULL);
+  belay__reply_t *other = array(text("fe80::1%eth0"), text("6380"), text("17"), NULL);
+  belay__reply_t *bad = array(text("h"), text("65536"), text("17"), NULL);
+  belay__reply_t *role =
+      array(text("master"), number(17), array(one, other, bad, text("x"), NULL), NULL);
+  belay__sight_read_role(&sight, role);
+  assert_int_equal(sight.told.role, BELAY_ROLE_PRIMARY);
+  assert_int_equal(sight.told.replicated, 17);
+  assert_int_equal(sight.told.replicas, 4);
+  assert_true(belay__sight_replica(role, 0, place));
+  assert_string_equal(place, "10.0.0.2:6379");
+  assert_true(belay__sight_replica(role, 1, place));
+  assert_string_equal(place, "[fe80::1%eth0]:6380");
+  assert_true(belay__sight_replica(role, 2, place));
+  assert_string_equal(place, "");
+  assert_true(belay__sight_replica(role, 3, place));
+  assert_string_equal(place, "");
+  assert_false(belay__sight_replica(role, 4, place));
+}
+
+static void test_a_replica(void **state) {
+  (void)state;
+  char place[BELAY__PLACE_MAX];
+  begin();
+  belay__reply_t *role =
+      array(text("slave"), text("db1"), number(6379), text("connected"), number(5), NULL);
+  belay__sight_read_role(&sight, role);
+  assert_int_equal(sight.told.role, BELAY_ROLE_REPLICA);
+  assert_string_equal(sight.primary, "db1:6379");
+  assert_true(sight.told.in_sync);
+  assert_int_equal(sight.told.replicated, 5);
+  assert_false(belay__sight_replica(role, 0, place));
+  begin();
+  belay__sight_read_role(
+      &sight, array(text("slave"), text("db1"), number(6379), text("sync"), number(-1), NULL));
+  assert_false(sight.told.in_sync);
+  assert_int_equal(sight.told.replicated, -1);
+}
+
+static void test_commands(void **state) {
+  static const struct {
+    const char *said;
+    int64_t commands;
+  } rows[] = {
+      {"# Stats\r\ntotal_connections_received:9\r\ntotal_commands_processed:41\r\nx:1\r\n", 41},
+      {"# Stats\r\ntotal_commands_processed:9223372036854775807\r\n", INT64_MAX},
+      {"# Stats\r\ntotal_commands_processed:9223372036854775808\r\n", -1},
+      {"# Stats\r\ntotal_commands_processed:\r\n", -1},
+      {"# Stats\r\ntotal_commands_processed:-3\r\n", -1},
+      {"# Stats\r\ntotal_commands_processed", -1},
+      {"", -1},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    begin();
+    belay__sight_read_stats(&sight, text(rows[i].said));
+    assert_int_equal(sight.told.commands, rows[i].commands);
+  }
+  begin();
+  belay__sight_read_stats(&sight, number(3));
+  assert_int_equal(sight.told.commands, -1);
+}
+
+static void test_nonsense(void **state) {
+  (void)state;
+  char place[BELAY__PLACE_MAX], host[BELAY__PLACE_MAX + 1];
+  begin();
+  belay__sight_read_role(&sight, text("master"));
+  belay__sight_read_role(&sight, next((belay__reply_t){.type = BELAY__REPLY_ARRAY}));
+  belay__sight_read_role(&sight, array(number(1), NULL));
+  belay__sight_read_hello(&sight, text("server"));
+  belay__sight_read_hello(&sight, array(text("server"), number(1), text("version"), NULL));
+  assert_int_equal(sight.told.role, BELAY_ROLE_UNKNOWN);
+  assert_string_equal(sight.software, "");
+  assert_false(belay__sight_replica(text("master"), 0, place));
+  memset(host, 'h', sizeof host - 1);
+  host[sizeof host - 1] = '\0';
+  belay__sight_read_role(
+      &sight, array(text("slave"), text(host), number(1), text("connected"), number(1), NULL));
+  assert_string_equal(sight.primary, "");
+  belay__reply_t *cut =
+      next((belay__reply_t){.type = BELAY__REPLY_STRING, .str = "db1\0.other", .len = 10});
+  belay__sight_read_role(&sight,
+                         array(text("slave"), cut, number(1), text("connected"), number(1), NULL));
+  assert_string_equal(sight.primary, "");
+  belay__sight_read_role(&sight, array(text("sentinel"), NULL));
+  assert_int_equal(sight.told.role, BELAY_ROLE_SENTINEL);
+  assert_string_equal(belay_role_name(BELAY_ROLE_SENTINEL), "sentinel");
+  assert_string_equal(belay_role_name(BELAY_ROLE_UNKNOWN), "unknown");
+  assert_string_equal(belay_role_name((belay_role_t)7), "?");
+}
+
+/* ---- clocks ------------------------------------------------------------------------------------------------ */
+
+/* At a time of ours an answer was here, which took so long, and bears a time of theirs; in microseconds. */
+static bool sample(int64_t ours, int64_t took, int64_t theirs) {
+  char s[24], us[24];
+  (void)snprintf(s, sizeof s, "%lld", (long long)(theirs / 1000000));
+  (void)snprintf(us, sizeof us, "%lld", (long long)(theirs % 1000000));
+  used = listed = 0;
+  return belay__sight_read_time(&sight, array(text(s), text(us), NULL), (uint64_t)took * 1000,
+                                ours);
+}
+
+/* Where the middle is between two microseconds the error is a little more. */
+static void expect_between(int64_t min, int64_t max) {
+  belay__sight_sum_up(&sight);
+  int64_t least = sight.told.clock_ahead_us - sight.told.clock_error_us;
+  assert_true(least == min || least == min - 1);
+  assert_int_equal(sight.told.clock_ahead_us + sight.told.clock_error_us, max);
+}
+
+static void test_one_sample(void **state) {
+  (void)state;
+  begin();
+  assert_true(sample(1000000500, 400, 1000000300)); /* on its way there for 200, and here for 200 */
+  expect_between(-201, 202);
+  assert_int_equal(sight.told.rtt_min_us, 400);
+  begin();
+  assert_true(sample(1000000500, 400, 1003000300));
+  expect_between(2999799, 3000202);
+}
+
+/* An answer that was late says little, and two that were late on different ways say much. */
+static void test_samples_together(void **state) {
+  (void)state;
+  begin();
+  assert_true(sample(1000900, 900, 1000800)); /* the way there took long */
+  assert_true(sample(2000900, 900, 2000100)); /* the way back did */
+  assert_true(sample(3000100, 100, 3000050));
+  expect_between(-51, 52);
+  assert_int_equal(sight.told.samples, 3);
+  assert_int_equal(sight.told.rtt_min_us, 100);
+  assert_int_equal(sight.told.rtt_median_us, 900);
+  begin();
+  assert_true(sample(1000900, 900, 1000800));
+  assert_true(sample(2000900, 900, 2000100));
+  expect_between(-101, 102);
+}
+
+static void test_a_clock_that_is_set(void **state) {
+  (void)state;
+  begin();
+  assert_true(sample(1000100, 100, 1000050));
+  assert_true(sample(2000100, 100, 9000050));
+  expect_between(6999949, 7000052);
+}
+
+static void test_no_time(void **state) {
+  (void)state;
+  begin();
+  assert_false(belay__sight_read_time(&sight, text("1"), 1, 1));
+  assert_false(belay__sight_read_time(&sight, array(text("1"), NULL), 1, 1));
+  assert_false(belay__sight_read_time(&sight, array(text("1"), text("1000000"), NULL), 1, 1));
+  assert_false(belay__sight_read_time(&sight, array(text("x"), text("1"), NULL), 1, 1));
+  assert_false(
+      belay__sight_read_time(&sight, array(text("9223372036854775807"), text("1"), NULL), 1, 1));
+  belay__sight_sum_up(&sight);
+  assert_int_equal(sight.told.samples, 0);
+  for (int i = 0; i < BELAY_TOPOLOGY_SAMPLES_MAX; i++)
+    assert_true(sample(1000100, 100, 1000050));
+  assert_false(sample(1000100, 100, 1000050));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_a_primary),
+      cmocka_unit_test(test_a_replica),
+      cmocka_unit_test(test_nonsense),
+      cmocka_unit_test(test_commands),
+      cmocka_unit_test(test_one_sample),
+      cmocka_unit_test(test_samples_together),
+      cmocka_unit_test(test_a_clock_that_is_set),
+      cmocka_unit_test(test_no_time),
+  };
+  return cmocka_run_group_tests_name("topology", tests, NULL, NULL);
+}

@@ -1,0 +1,80 @@
+/* What the options of a lock come to: how long one of several nodes may take to answer. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "lease/kinds/lock.h"
+
+static belay_t belay;
+static belay_client_t client = {.belay = &belay, .timeout_ms = 2000, .stall_timeout_ms = 5000};
+
+static belay_lock_options_t with(int64_t ttl_ms, int64_t timeout_ms) {
+  belay_lock_options_t options;
+  belay_lock_options_init(&options);
+  options.ttl_ms = ttl_ms;
+  options.timeout_ms = timeout_ms;
+  return options;
+}
+
+static void a_node_has_by_default_its_share_of_a_tenth_of_the_ttl(void **state) {
+  (void)state;
+  static const struct {
+    size_t nodes;
+    int64_t ttl_ms;
+    uint32_t timeout_ms;
+  } rows[] = {
+      {1, 10000, 2000}, /* the client's */
+      {3, BELAY_DEFAULT, 50}, {5, 10000, 50}, {5, 2500, 50}, {5, 2000, 40}, {5, 1000, 20},
+      {15, 3000, 20},         {5, 250, 5},    {5, 249, 5},   {5, 10, 5},    {15, 300, 5},
+      {15, 86400000, 50},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    belay_lock_options_t options = with(rows[i].ttl_ms, BELAY_DEFAULT);
+    belay__terms_t terms;
+    assert_int_equal(belay__lock_terms(&client, rows[i].nodes, &options, &terms), 0);
+    assert_int_equal(terms.timeout, rows[i].timeout_ms);
+  }
+}
+
+static void a_node_may_be_given_a_tenth_of_the_ttl_and_no_more(void **state) {
+  (void)state;
+  static const struct {
+    size_t nodes;
+    int64_t ttl_ms, most;
+  } rows[] = {{3, 10000, 1000}, {5, 1000, 100}, {5, 50, 5}, {15, 10, 5}, {1, 1000, 600000}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    belay__terms_t terms;
+    belay_lock_options_t options = with(rows[i].ttl_ms, rows[i].most);
+    assert_int_equal(belay__lock_terms(&client, rows[i].nodes, &options, &terms), 0);
+    assert_int_equal(terms.timeout, rows[i].most);
+    options.timeout_ms++;
+    assert_int_equal(belay__lock_terms(&client, rows[i].nodes, &options, &terms), BELAY_EINVAL);
+  }
+}
+
+static void a_lease_is_renewed_whatever_its_ttl_unless_it_is_not_to_be(void **state) {
+  (void)state;
+  static const int64_t ttls[] = {BELAY_DEFAULT, 10, 10000, 86400000};
+  for (size_t i = 0; i < sizeof ttls / sizeof *ttls; i++) {
+    belay__terms_t terms;
+    belay_lock_options_t options = with(ttls[i], BELAY_DEFAULT);
+    assert_int_equal(belay__lock_terms(&client, 1, &options, &terms), 0);
+    assert_true(terms.renew);
+    options.watchdog = BELAY_WATCHDOG_OFF;
+    assert_int_equal(belay__lock_terms(&client, 1, &options, &terms), 0);
+    assert_false(terms.renew);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_node_has_by_default_its_share_of_a_tenth_of_the_ttl),
+      cmocka_unit_test(a_node_may_be_given_a_tenth_of_the_ttl_and_no_more),
+      cmocka_unit_test(a_lease_is_renewed_whatever_its_ttl_unless_it_is_not_to_be),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
