@@ -31,7 +31,8 @@ static const char snapshot_text[] =
 static const char prepare_text[] =
     "redis.call('FLUSHALL')\n"
     "for i = 3, #ARGV, 3 do\n"
-    "  redis.call('RESTORE', ARGV[i], math.max(tonumber(ARGV[i + 2]), 0), ARGV[i + 1])\n"
+    "  local ttl = tonumber(ARGV[i + 2])\n" /* no key ends between the two snapshots */
+    "  redis.call('RESTORE', ARGV[i], ttl > 0 and math.max(ttl, 60000) or 0, ARGV[i + 1])\n"
     "end\n"
     "local key = KEYS[tonumber(ARGV[1])]\n"
     "if not key then return 'nothing' end\n"
