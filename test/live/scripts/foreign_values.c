@@ -101,7 +101,7 @@ static void test_counts(void **state) {
   (void)state;
   bed_t *bed = bed_open(NULL);
   till_t till;
-  count_t count;
+  count_t count = {0};
   till_new(&till, bed, NULL);
   for (unsigned n = 0; n < ROUNDS; n++) {
     server_do(bed->server, "FLUSHALL", NULL);
