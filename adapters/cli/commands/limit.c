@@ -206,7 +206,8 @@ static int change(const char *key) {
     return belay_limiter_reset(limiter, &request, key, strlen(key), on_changed);
   if (asked.ban_ms >= 0)
     return belay_limiter_ban(limiter, &request, key, strlen(key), asked.ban_ms * 1000, on_changed);
-  (void)read_receipt(asked.refund, &receipt, &tokens);
+  if (!read_receipt(asked.refund, &receipt, &tokens))
+    return BELAY_EINVAL; /* check() has refused it */
   return belay_limiter_refund(limiter, &request, key, strlen(key), &receipt, tokens, on_changed);
 }
 

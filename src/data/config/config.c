@@ -136,7 +136,7 @@ static int read_record(belay__pending_t *pending, const belay__call_t *call,
 
 /* {0, name, recorded, given} */
 static int contradiction(const belay__call_t *call, const belay__reply_t *reply) {
-  char text[BELAY_CONFIG_NAME_MAX + 2 * SHOWN + 48];
+  char text[BELAY_CONFIG_NAME_MAX + (size_t)2 * SHOWN + 48];
   if (reply->count != 4)
     return BELAY_EPROTO;
   for (size_t i = 1; i < 4; i++)
