@@ -12,8 +12,7 @@
 #include "study/team.h"
 
 static const bench_scenario_t *const scenarios[] = {
-    &bench_bloom,   &bench_cache,     &bench_contention, &bench_fairness, &bench_ids,
-    &bench_limiter, &bench_reconnect, &bench_together,   &bench_watched,  NULL,
+    &bench_cache, &bench_contention, &bench_fairness, &bench_reconnect, &bench_watched, NULL,
 };
 
 void bench_begin(const bench_options_t *options) {

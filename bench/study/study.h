@@ -20,8 +20,8 @@ typedef struct bench_scenario {
   void (*run)(const bench_options_t *options);
 } bench_scenario_t;
 
-extern const bench_scenario_t bench_bloom, bench_cache, bench_contention, bench_fairness, bench_ids,
-    bench_limiter, bench_reconnect, bench_together, bench_watched;
+extern const bench_scenario_t bench_cache, bench_contention, bench_fairness, bench_reconnect,
+    bench_watched;
 
 /* Starts the server, and says where everything runs. */
 void bench_begin(const bench_options_t *options);

@@ -11,8 +11,8 @@
 #define REPLY_OF_A_SEGMENT 65536u
 /* A batch that sets or gets more bits is to hold nobody up. */
 #define BULK_LANE_BITS 1024u
-/* Bytes of a segment for each bit that is wanted, below which the whole of it costs less: 100 and more than 300, by
- * `./run bench study bloom`, over a socket; less, since wires are longer and thinner elsewhere. */
+/* Bytes of a segment for each bit that is wanted, below which the whole of it costs less: 100 and more than 300,
+ * measured over a socket; less, since networks are slower elsewhere. */
 #define BULK_BYTES_PER_ADD 64u
 #define BULK_BYTES_PER_EXISTS 256u
 #define SEGMENTS (BELAY__BLOOM_SEGMENTS_MAX + 1)
