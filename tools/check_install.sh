@@ -48,11 +48,11 @@ if [ -e "$lib/libbelay.so" ]; then
   "$@" -o "$temp/shared" "$temp/use/program.c" $(pkg-config --cflags --libs belay)
   "$temp/shared"
   "$source/tools/check_readme.sh" "$readme" "$@"
-  cmake -S "$temp/use" -B "$temp/use/cmake" -DCMAKE_PREFIX_PATH="$prefix" >"$temp/log" || { cat "$temp/log"; exit 1; }
+  cmake -G Ninja -S "$temp/use" -B "$temp/use/cmake" -DCMAKE_PREFIX_PATH="$prefix" >"$temp/log" || { cat "$temp/log"; exit 1; }
   cmake --build "$temp/use/cmake" >"$temp/log" 2>&1 || { cat "$temp/log"; exit 1; }
   "$temp/use/cmake/program"
   if sed -i 's/belay REQUIRED/belay 99 REQUIRED/' "$temp/use/CMakeLists.txt" &&
-    cmake -S "$temp/use" -B "$temp/use/cmake-99" -DCMAKE_PREFIX_PATH="$prefix" >"$temp/log" 2>&1; then
+    cmake -G Ninja -S "$temp/use" -B "$temp/use/cmake-99" -DCMAKE_PREFIX_PATH="$prefix" >"$temp/log" 2>&1; then
     echo "CMake found belay 99"
     exit 1
   fi
