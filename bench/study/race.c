@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "core/call/call.h"
 #include "core/client/client.h"
 #include "server.h"
 

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "core/client/request.h"
+#include "core/client/lifecycle.h"
 
 enum {
   MEETING,  /* made: HELLO, ROLE and INFO are sent */

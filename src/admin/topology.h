@@ -4,6 +4,7 @@
 #define BELAY_ADMIN_TOPOLOGY_H
 
 #include "belay/topology.h"
+#include "core/call/call.h"
 #include "core/client/client.h"
 
 #define BELAY__TOPOLOGY_WORD 32 /* bytes of a name or a version, a 0 included */

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/key/key.h"
+#include "core/client/lifecycle.h"
 #include "lease/kinds/lock.h"
 
 static const char wake[] = "::wake";

@@ -14,6 +14,7 @@
 #include "core/key/key.h"
 #include "core/call/publish.h"
 #include "core/client/request.h"
+#include "core/client/lifecycle.h"
 
 #define FAMILY "topic"
 #define EVENTS_IN_A_TURN 64 /* a deadline of somebody else's must not wait for all of them */

@@ -2,6 +2,7 @@
 #ifndef BELAY_SYNC_WAITER_H
 #define BELAY_SYNC_WAITER_H
 
+#include "core/call/call.h"
 #include "core/client/channel.h"
 #include "core/client/client.h"
 

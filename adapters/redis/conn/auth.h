@@ -2,6 +2,7 @@
 #ifndef BELAY_REDIS_CONN_AUTH_H
 #define BELAY_REDIS_CONN_AUTH_H
 
+#include "core/call/call.h"
 #include "core/client/client.h"
 #include "redis/net/transport.h"
 

@@ -25,6 +25,7 @@
 #include <string.h>
 
 #include "redis/conn/subscriber.h"
+#include "core/client/lifecycle.h"
 
 static void on_dialed(belay__dial_t *dial, int error, int fd, belay__handle_t *handle);
 static void on_gone(belay__wire_t *wire, int error);

@@ -8,6 +8,7 @@
 #ifndef BELAY_REDIS_CONN_SERVER_H
 #define BELAY_REDIS_CONN_SERVER_H
 
+#include "core/call/call.h"
 #include "core/client/client.h"
 #include "redis/conn/auth.h"
 #include "redis/net/dial.h"

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "core/client/channel.h"
+#include "core/client/lifecycle.h"
 #include "redis/conn/connection.h"
 #include "redis/conn/subscriber.h"
 

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include "redis/deployment/node.h"
+#include "core/client/lifecycle.h"
+#include "core/client/options.h"
 
 static const belay__deployment_t *deployment_of(const belay__url_t *url) {
   return url->kind == BELAY__URL_CLUSTER ? &belay__cluster : &belay__single;

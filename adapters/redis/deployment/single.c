@@ -20,6 +20,7 @@
 #include "redis/conn/connection.h"
 #include "redis/conn/subscriber.h"
 #include "redis/deployment/node.h"
+#include "core/client/lifecycle.h"
 
 #define TEND_MS 5000
 

@@ -1,4 +1,3 @@
-/* How a call is made: memory, words, scripts by their text or their hash. */
 #include "core/call/build.h"
 
 #include <assert.h>
@@ -24,11 +23,7 @@ belay__call_t *belay__call_new(belay_client_t *client, belay__lane_t lane) {
   } else if ((call = belay__alloc(client->belay, sizeof *call)) == NULL) {
     return NULL;
   }
-  *call = (belay__call_t){.timer = {.fire = belay__call_on_timer},
-                          .client = client,
-                          .lane = (uint8_t)lane,
-                          .data = data,
-                          .cap = cap};
+  *call = (belay__call_t){.client = client, .lane = (uint8_t)lane, .data = data, .cap = cap};
   belay__list_init(&call->node);
   return call;
 }

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/call/build.h"
 #include "core/client/client.h"
 #include "core/call/refusal.h"
 
@@ -75,6 +74,8 @@ static void finish_with(belay__call_t *call, belay_outcome_t outcome, int error)
 
 /* ---- the way there and back ---------------------------------------------------------------------------- */
 
+static void on_timer(belay__timer_t *timer);
+
 static void start(belay__call_t *call, uint64_t now) {
   belay_client_t *client = call->client;
   client->stats.calls++;
@@ -84,6 +85,7 @@ static void start(belay__call_t *call, uint64_t now) {
   call->id = client->stats.calls;
   call->started = now;
   call->state = BELAY__CALL_QUEUED;
+  call->timer.fire = on_timer;
   belay__timer_set(client->belay, BELAY__RANK_OTHER, &call->timer, call->deadline);
   trace(call, BELAY_TRACE_STARTED, BELAY_OUTCOME_NOT_SENT, 0);
 }
@@ -340,7 +342,7 @@ static void retry(belay__call_t *call) {
     finish_with(call, BELAY_OUTCOME_REFUSED, call->last_error);
 }
 
-void belay__call_on_timer(belay__timer_t *timer) {
+static void on_timer(belay__timer_t *timer) {
   belay__call_t *call = BELAY__CONTAINER(timer, belay__call_t, timer);
   int error;
   switch ((belay__call_state_t)call->state) {

@@ -44,6 +44,7 @@ bool belay__ear_is_up(const belay__ear_t *ear);
 /* Whether this client is among those who get what is published there. */
 bool belay__channel_is_up(belay_client_t *client, const char *name, size_t len);
 
+void belay__channels_init(belay_client_t *client);
 /* The client closes: nobody listens any more, and nothing is told. */
 void belay__channels_close(belay_client_t *client);
 /* Its memory goes. */

@@ -1,18 +1,10 @@
-/* belay_client_t: the core's part of one deployment. The adapter that reaches it embeds this as its first
- * member.
- *
- *   OPEN --close--> CLOSING: objects close, each in its own time
- *                     |--the last object is gone, or close_timeout: the rest is aborted
- *                     v
- *                   the node closes: connections are dropped, calls end
- *                     |--belay__client_gone
- *                     v
- *                   the user is told, the memory is given back */
+/* belay_client_t: the core's part of one deployment, and what others ask of it. The adapter that reaches the deployment
+ * embeds this as its first member. core/client/lifecycle.h has the diagram of its life. */
 #ifndef BELAY_CORE_CLIENT_CLIENT_H
 #define BELAY_CORE_CLIENT_CLIENT_H
 
+#include "belay/request.h"
 #include "core/loop/loop.h"
-#include "core/call/call.h"
 #include "core/loop/pool.h"
 #include "core/key/table.h"
 #include "core/key/token.h"
@@ -77,7 +69,7 @@ typedef struct belay__refused {
 struct belay_client {
   belay_t *belay;
   const belay__node_ops_t *node_ops;
-  belay__list_t node; /* in belay->clients */
+  belay__closable_t closable; /* of belay */
   void *data;
 
   uint64_t place; /* where its URL leads: the same number wherever the URL is the same */
@@ -111,10 +103,7 @@ struct belay_client {
   belay__channels_t channels;
   belay_client_stats_t stats;
 
-  belay__call_t *ping;
-  belay_client_cb ping_cb;
-  int ping_status;
-  belay__task_t ping_task;
+  belay_request_t ping; /* core/client/ping.c's */
 
   uint64_t sending; /* inside belay__call_send(): when that began; else 0 */
 
@@ -124,37 +113,11 @@ struct belay_client {
   belay__task_t close_task;
 };
 
-/* Initializes the core's part and adds it to belay's clients. owner is the label to use where the options
- * name none. Returns 0, BELAY_EINVAL (with a detail) or BELAY_ENOMEM. */
-int belay__client_init(belay_client_t *client, belay_t *belay, const belay__node_ops_t *node_ops,
-                       const belay_client_options_t *options, const char *owner);
-
-/* Checks the options' ranges; BELAY_EINVAL with a detail, or 0. */
-int belay__client_options_check(belay_t *belay, const belay_client_options_t *options);
-
-/* Takes back what belay__client_init() did, for an adapter that fails after it. */
-void belay__client_fini(belay_client_t *client);
-
 /* 0, BELAY_EINVAL for NULL, BELAY_EFORK or BELAY_ECLOSING. */
 int belay__client_check(belay_client_t *client);
 
-void belay__client_add(belay_client_t *client, belay__object_t *object);
-void belay__client_remove(belay_client_t *client, belay__object_t *object);
-
-/* For the node: a connection that calls were sent on is gone. */
-void belay__client_lost_connection(belay_client_t *client);
-
 /* Whether it says who somebody is, in a token or to the server: 1 to max printable bytes without spaces. */
 bool belay__is_label(const char *text, size_t max);
-
-/* Begins to close, unless it has begun. now: nothing is waited for. */
-void belay__client_start_close(belay_client_t *client, bool now);
-
-/* A connection is up: calls that rest, and objects that wait for the server, try again soon. */
-void belay__client_connected(belay_client_t *client);
-
-/* The node is closed. */
-void belay__client_gone(belay_client_t *client);
 
 /* Keeps what the server said when it refused, as core/call/error_text.h has it; belay__call_blame() puts a key before it. And makes
  * it belay_detail(), if it is what this status comes from. key: NULL, or what BELAY_EWRONGTYPE is about, if several may be refused before one
@@ -169,9 +132,5 @@ bool belay__client_can(belay_client_t *client, belay__capability_t what);
  * `answered`, a call of the same lane and affinity, has been. */
 bool belay__client_ghost(const belay_client_t *client, const belay__call_t *answered,
                          uint32_t epoch);
-
-void belay__channels_init(belay_client_t *client);  /* channel.c */
-void belay__call_pool_free(belay_client_t *client); /* call.c */
-void belay__close_if_empty(belay_t *belay);         /* loop.c */
 
 #endif /* BELAY_CORE_CLIENT_CLIENT_H */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/key/key.h"
+#include "core/client/lifecycle.h"
 
 /* ---- the end ------------------------------------------------------------------------------------------- */
 

@@ -1,4 +1,5 @@
 #include "core/client/request.h"
+#include "core/client/lifecycle.h"
 
 #include <assert.h>
 #include <string.h>

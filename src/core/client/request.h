@@ -17,6 +17,7 @@
 #define BELAY_CORE_CLIENT_REQUEST_H
 
 #include "belay/request.h"
+#include "core/call/call.h"
 #include "core/client/client.h"
 
 #define BELAY__REQUEST_VALUES 24

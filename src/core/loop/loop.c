@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/client/client.h"
 #include "core/call/error_text.h"
 
 static void *plain_alloc(void *ctx, size_t size) {
@@ -38,7 +37,7 @@ void belay__init(belay_t *belay, const belay__host_ops_t *host, const belay_opti
   };
   belay__list_init(&belay->tasks);
   belay__list_init(&belay->urgent);
-  belay__list_init(&belay->clients);
+  belay__list_init(&belay->closables);
   belay__list_init(&belay->survivors);
 }
 
@@ -229,9 +228,8 @@ void belay__free_loop(belay_t *belay) {
 
 /* ---- closing ------------------------------------------------------------------------------------------- */
 
-/* Called whenever a client is gone. */
 void belay__close_if_empty(belay_t *belay) {
-  if (belay->closing && belay__list_empty(&belay->clients))
+  if (belay->closing && belay__list_empty(&belay->closables))
     belay->host->close(belay);
 }
 
@@ -246,9 +244,10 @@ int belay_close(belay_t *belay, belay_close_cb cb) {
   belay->close_cb = cb;
   if (dead && belay->tasks_len > 0)
     belay->host->wake_soon(belay); /* what was to wake us is gone */
-  for (belay__list_t *i = belay->clients.next, *next; i != &belay->clients; i = next) {
+  for (belay__list_t *i = belay->closables.next, *next; i != &belay->closables; i = next) {
     next = i->next;
-    belay__client_start_close(BELAY__CONTAINER(i, belay_client_t, node), dead);
+    belay__closable_t *closable = BELAY__CONTAINER(i, belay__closable_t, node);
+    closable->close(closable, dead);
   }
   belay__close_if_empty(belay);
   return 0;

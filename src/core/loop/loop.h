@@ -37,6 +37,14 @@ typedef struct belay__task {
   void (*run)(struct belay__task *task);
 } belay__task_t;
 
+/* Something that the host closes before it closes itself: a client. */
+typedef struct belay__closable {
+  belay__list_t node; /* in belay->closables */
+  /* Begins to close it, unless it closes already. now: without waiting for the network. It removes itself from the list
+   * later, and then calls belay__close_if_empty(). */
+  void (*close)(struct belay__closable *closable, bool now);
+} belay__closable_t;
+
 struct belay {
   const belay__host_ops_t *host;
   belay_allocator_t allocator;
@@ -52,7 +60,7 @@ struct belay {
   uint64_t entered_at; /* when that began */
   size_t alive;        /* reasons to keep the loop alive */
 
-  belay__list_t clients;
+  belay__list_t closables;
   belay__list_t
       survivors; /* objects of the user's that may outlive it; they are taken out when it is gone */
   bool closing;
@@ -66,6 +74,9 @@ struct belay {
 
 /* Initializes the core's part of a host. options is not NULL. */
 void belay__init(belay_t *belay, const belay__host_ops_t *host, const belay_options_t *options);
+
+/* Closes the host if belay_close() was called and every closable is gone. */
+void belay__close_if_empty(belay_t *belay);
 
 /* The host is closed: tells the user. The memory is the adapter's to free afterwards. */
 void belay__gone(belay_t *belay);

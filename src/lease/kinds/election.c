@@ -13,6 +13,7 @@
 
 #include "core/key/key.h"
 #include "core/call/publish.h"
+#include "core/client/lifecycle.h"
 #include "lease/kinds/lock.h"
 #include "sync/waiter.h"
 #include "scripts.gen.h"

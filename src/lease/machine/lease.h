@@ -3,6 +3,7 @@
 #define BELAY_LEASE_MACHINE_LEASE_H
 
 #include "belay/lock.h"
+#include "core/call/call.h"
 #include "core/client/channel.h"
 #include "core/client/client.h"
 #include "core/key/table.h"

@@ -3,6 +3,7 @@
 
 #include "belay/rwlock.h"
 #include "core/key/key.h"
+#include "core/client/lifecycle.h"
 #include "lease/machine/lease.h"
 
 /* ---- operations ---------------------------------------------------------------------------------------- */

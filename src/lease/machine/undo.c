@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "lease/machine/lease.h"
+#include "core/client/lifecycle.h"
 
 #define UNDO_MAX ((size_t)4096)  /* undos under way in one client that nobody waits for */
 #define KEPT_MAX ((size_t)4096)  /* undos that are KEPT in one client */

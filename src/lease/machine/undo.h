@@ -20,6 +20,7 @@
 #ifndef BELAY_LEASE_MACHINE_UNDO_H
 #define BELAY_LEASE_MACHINE_UNDO_H
 
+#include "core/call/call.h"
 #include "core/client/client.h"
 #include "core/call/script.h"
 #include "core/key/token.h"

@@ -4,6 +4,7 @@
 
 #include "belay/lock.h"
 #include "belay/refiller.h"
+#include "core/call/call.h"
 #include "core/client/client.h"
 #include "core/key/table.h"
 #include "limit/refiller/bucket.h"

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "core/call/call.h"
 #include "core/client/client.h"
 #include "support/fixtures/bed.h"
 #include "support/load/cycles.h"
