@@ -5,7 +5,6 @@
 
 #include "belay/request.h"
 #include "core/loop/loop.h"
-#include "core/loop/pool.h"
 #include "core/key/table.h"
 #include "core/key/token.h"
 #include "core/call/error_text.h"
@@ -33,22 +32,16 @@ struct belay__object {
   const belay__object_ops_t *ops;
 };
 
-/* Whether the server has a vote, as far as was found out; lease/machine/quarantine.c's. */
-typedef struct belay__standing {
-  belay__server_t server; /* of the connection on which that was; epoch 0: it was not yet */
-  uint32_t max_ttl;
-  int64_t votes_from;
-} belay__standing_t;
+/* What a subject of its own, such as leases, keeps for each client. The subject allocates it when it first needs it, and
+ * the client frees it at its end. */
+typedef struct belay__extension belay__extension_t;
 
-/* How many others wait for a key that this client has released; lease/wait/turns.c's. */
-typedef struct belay__crowd {
-  uint64_t hash;        /* of the key, as in client->lines */
-  uint64_t released_at; /* when the last release was answered, in nanoseconds */
-  uint64_t held_for;    /* the hold that ended then, in nanoseconds */
-  uint32_t others; /* connections of other clients that were told of it; 0: the entry is free */
-} belay__crowd_t;
-
-#define BELAY__CROWDS 16 /* keys that a client remembers others of; a power of two */
+struct belay__extension {
+  belay__extension_t *next;
+  /* Frees the extension and what it owns; every object of the client is gone. Each subject has another function, by which
+   * belay__client_extension() finds the subject's extension. */
+  void (*free)(belay_client_t *client, belay__extension_t *extension);
+};
 
 /* What the client listens to; core/client/channel.c's. */
 typedef struct belay__channels {
@@ -89,13 +82,7 @@ struct belay_client {
   belay__token_t instance; /* tells its owners from another client's; if has_instance */
   bool has_instance;
 
-  belay__standing_t standing;
-
-  belay__crowd_t crowds[BELAY__CROWDS]; /* lease/wait/turns.c's */
-  belay__table_t lines;                 /* of leases, by key; lease/wait/queue.c's */
-  belay__list_t terms;                  /* that leases share; lease/machine/config.c's */
-  belay__pool_t bids;    /* of leases that are being asked for; lease/machine/owner.c's */
-  size_t kept_undos;     /* that are repeated if their connection is lost; lease/machine/undo.c's */
+  belay__extension_t *extensions;
   belay__list_t resting; /* calls that wait for the time to try again */
   belay__list_t pool;    /* calls that are not in use */
   size_t pool_len;
@@ -115,6 +102,16 @@ struct belay_client {
 
 /* 0, BELAY_EINVAL for NULL, BELAY_EFORK or BELAY_ECLOSING. */
 int belay__client_check(belay_client_t *client);
+
+/* The extension that this function frees; NULL if there is none yet. */
+static inline belay__extension_t *belay__client_extension(const belay_client_t *client,
+                                                          void (*free)(belay_client_t *,
+                                                                       belay__extension_t *)) {
+  belay__extension_t *extension = client->extensions;
+  while (extension != NULL && extension->free != free)
+    extension = extension->next;
+  return extension;
+}
 
 /* Whether it says who somebody is, in a token or to the server: 1 to max printable bytes without spaces. */
 bool belay__is_label(const char *text, size_t max);

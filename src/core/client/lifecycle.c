@@ -111,7 +111,6 @@ int belay__client_init(belay_client_t *client, belay_t *belay, const belay__node
   memcpy(client->owner, owner, client->owner_len);
   belay__list_init(&client->resting);
   belay__list_init(&client->pool);
-  belay__list_init(&client->terms);
   belay__list_init(&client->objects);
   belay__channels_init(client);
   belay__task_init(&client->close_task, gone);
@@ -121,10 +120,12 @@ int belay__client_init(belay_client_t *client, belay_t *belay, const belay__node
 
 void belay__client_fini(belay_client_t *client) {
   belay__list_remove(&client->closable.node);
+  for (belay__extension_t *extension; (extension = client->extensions) != NULL;) {
+    client->extensions = extension->next;
+    extension->free(client, extension);
+  }
   belay__channels_free(client);
   belay__call_pool_free(client);
-  belay__table_free(client->belay, &client->lines);
-  belay__pool_free(client->belay, &client->bids);
   belay__free(client->belay, client->prefix, client->prefix_len);
 }
 

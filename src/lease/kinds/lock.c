@@ -208,7 +208,7 @@ int belay__lock_make(belay_client_t *const *clients, size_t n, const char *name,
   size_t key_len = put_key(NULL, clients[0], spec, name, name_len);
   size_t label_len = options->label == NULL ? 0 : strlen(options->label);
   belay_lock_t *lock = belay__alloc(belay, size_of(n, key_len + spec->extra_len, label_len));
-  const belay__terms_t *shared = lock == NULL ? NULL : belay__terms_share(clients[0], &terms);
+  const belay__terms_t *shared = lock == NULL ? NULL : belay__terms_share(clients, n, &terms);
   if (shared == NULL) {
     belay__free(belay, lock, size_of(n, key_len + spec->extra_len, label_len));
     return BELAY_ENOMEM;

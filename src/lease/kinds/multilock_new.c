@@ -25,7 +25,7 @@ static int share(belay_client_t *client, const belay_lock_options_t *options,
   if (error != 0)
     return error;
   terms.kind = &belay__multi_kind;
-  *shared = belay__terms_share(client, &terms);
+  *shared = belay__terms_share(&client, 1, &terms);
   return *shared != NULL ? 0 : BELAY_ENOMEM;
 }
 

@@ -19,9 +19,13 @@ _Static_assert(sizeof(belay__terms_t) ==
                    2 * sizeof(void *) + 2 * sizeof(int64_t) + 14 * sizeof(uint32_t) + 8,
                "terms with gaps");
 
+static belay__list_t *terms_of(const belay_client_t *client) {
+  return &belay__client_leases(client)->terms;
+}
+
 static shared_t *find(belay_client_t *client, const belay__terms_t *terms) {
-  belay__list_t *node = client->terms.next;
-  for (unsigned i = 0; i < LOOKED_THROUGH && node != &client->terms; i++, node = node->next) {
+  belay__list_t *node = terms_of(client)->next;
+  for (unsigned i = 0; i < LOOKED_THROUGH && node != terms_of(client); i++, node = node->next) {
     shared_t *shared = BELAY__CONTAINER(node, shared_t, node);
     if (memcmp(&shared->terms, terms, sizeof *terms) == 0)
       return shared;
@@ -29,7 +33,11 @@ static shared_t *find(belay_client_t *client, const belay__terms_t *terms) {
   return NULL;
 }
 
-const belay__terms_t *belay__terms_share(belay_client_t *client, const belay__terms_t *terms) {
+const belay__terms_t *belay__terms_share(belay_client_t *const *clients, size_t n,
+                                         const belay__terms_t *terms) {
+  belay_client_t *client = clients[0];
+  if (!belay__client_leases_make(clients, n))
+    return NULL;
   shared_t *shared = find(client, terms);
   if (shared == NULL) {
     shared = belay__alloc(client->belay, sizeof *shared);
@@ -40,7 +48,7 @@ const belay__terms_t *belay__terms_share(belay_client_t *client, const belay__te
   }
   shared->uses++;
   belay__list_remove(&shared->node);
-  belay__list_push_front(&client->terms, &shared->node);
+  belay__list_push_front(terms_of(client), &shared->node);
   return &shared->terms;
 }
 

@@ -61,7 +61,7 @@ static int64_t quarantine_ms(const belay__member_t *member) {
   if (!belay__quarantine_known(member))
     return 0;
   int64_t now = (int64_t)belay__now(belay__lease_host(belay__member_lease(member)));
-  return (member->client->standing.votes_from - now) / (int64_t)BELAY__MS + 1;
+  return (belay__client_leases(member->client)->standing.votes_from - now) / (int64_t)BELAY__MS + 1;
 }
 
 void belay_lock_tally(const belay_lock_t *lock, belay_lock_tally_t *out) {

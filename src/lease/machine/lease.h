@@ -8,6 +8,7 @@
 #include "core/client/client.h"
 #include "core/key/table.h"
 #include "core/key/token.h"
+#include "lease/machine/client_leases.h"
 #include "lease/machine/undo.h"
 
 typedef struct belay__lease belay__lease_t;
@@ -268,8 +269,10 @@ void belay__lease_update_hold(belay__lease_t *lease);
 
 /* ---- lease/machine/config.c: what leases have in common ------------------------------------------------------------ */
 
-/* The client's copy of these terms, for one more lease; NULL if memory is out. */
-const belay__terms_t *belay__terms_share(belay_client_t *client, const belay__terms_t *terms);
+/* The first client's copy of these terms, for one more lease, on n clients; makes what their leases share. NULL if memory
+ * is out. */
+const belay__terms_t *belay__terms_share(belay_client_t *const *clients, size_t n,
+                                         const belay__terms_t *terms);
 
 /* One lease less has them. */
 void belay__terms_leave(belay_client_t *client, const belay__terms_t *terms);

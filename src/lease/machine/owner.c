@@ -9,7 +9,7 @@
 /* ---- operations ---------------------------------------------------------------------------------------- */
 
 static belay__pool_t *bids_of(const belay__lease_t *lease) {
-  return &lease->member[0].client->bids;
+  return &belay__client_leases(lease->member[0].client)->bids;
 }
 
 void belay__lease_end_bid(belay__lease_t *lease) {

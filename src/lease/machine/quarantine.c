@@ -23,7 +23,7 @@
 
 /* Whether what the client knows is about this server and no older than this connection. */
 static bool is_known(const belay__member_t *member, const belay__server_t *server) {
-  const belay__standing_t *standing = &member->client->standing;
+  const belay__standing_t *standing = &belay__client_leases(member->client)->standing;
   return server->run_id_len > 0 && server->epoch <= standing->server.epoch &&
          standing->max_ttl == belay__member_lease(member)->terms->max_ttl &&
          belay__server_is(&standing->server, server->run_id, server->run_id_len) &&
@@ -35,7 +35,8 @@ bool belay__quarantine_known(const belay__member_t *member) {
   const belay__lease_t *lease = belay__member_lease(member);
   const belay__server_t *server = lease->terms->quarantine ? belay__member_server(member) : NULL;
   return server != NULL && is_known(member, server) &&
-         (int64_t)belay__now(belay__lease_host(lease)) < member->client->standing.votes_from;
+         (int64_t)belay__now(belay__lease_host(lease)) <
+             belay__client_leases(member->client)->standing.votes_from;
 }
 
 uint64_t belay__quarantine_ends(const belay__lease_t *lease) {
@@ -44,7 +45,7 @@ uint64_t belay__quarantine_ends(const belay__lease_t *lease) {
     const belay__member_t *member = &lease->member[i];
     if (!belay__quarantine_known(member))
       continue;
-    uint64_t from = (uint64_t)member->client->standing.votes_from;
+    uint64_t from = (uint64_t)belay__client_leases(member->client)->standing.votes_from;
     if (from < first)
       first = from;
   }
@@ -62,7 +63,7 @@ static void learn(belay_client_t *client, const belay__server_t *server, int64_t
   int64_t by_uptime = server->started_by + (int64_t)belay__lease_forgotten_after(max_ttl);
   int64_t by_marker =
       ms < -now / ns ? 0 : now + (ms + 1) * ns; /* its clock was cut to milliseconds */
-  client->standing = (belay__standing_t){
+  belay__client_leases(client)->standing = (belay__standing_t){
       .server = *server, .max_ttl = max_ttl, .votes_from = later(by_uptime, by_marker)};
 }
 
@@ -167,7 +168,8 @@ bool belay__quarantine_allows(const belay__member_t *member) {
     return false;
   if (server->run_id_len == 0)
     return lease->terms->trust;
-  return is_known(member, server) && (int64_t)member->sent >= member->client->standing.votes_from;
+  return is_known(member, server) &&
+         (int64_t)member->sent >= belay__client_leases(member->client)->standing.votes_from;
 }
 
 int belay__quarantine_judge(belay__member_t *member) {

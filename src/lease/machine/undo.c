@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lease/machine/client_leases.h"
 #include "lease/machine/lease.h"
 #include "core/client/lifecycle.h"
 
@@ -57,7 +58,7 @@ static void over(belay__undo_t *undo, bool done) {
     belay__call_abandon(undo->call);
   belay__timer_stop(belay, BELAY__RANK_OTHER, &undo->timer);
   if (undo->kept)
-    client->kept_undos--;
+    belay__client_leases(client)->kept_undos--;
   else
     tell(undo, done);
   belay__client_remove(client, &undo->object);
@@ -65,7 +66,7 @@ static void over(belay__undo_t *undo, bool done) {
 }
 
 static bool may_keep(const belay_client_t *client, const belay__undo_of_t *of) {
-  return of->repeat && !client->closing && client->kept_undos < KEPT_MAX &&
+  return of->repeat && !client->closing && belay__client_leases(client)->kept_undos < KEPT_MAX &&
          belay__now(client->belay) < of->until;
 }
 
@@ -79,7 +80,7 @@ static void keep(belay__undo_t *undo) {
   if (!undo->kept) {
     tell(undo, true);
     undo->kept = true;
-    client->kept_undos++;
+    belay__client_leases(client)->kept_undos++;
   }
   belay__timer_set(client->belay, BELAY__RANK_OTHER, &undo->timer, undo->of.until);
 }
@@ -232,7 +233,7 @@ void belay__undo_keep(belay_client_t *client, const belay__undo_of_t *of) {
     return;
   undo->kept = true;
   undo->answers = 1;
-  client->kept_undos++;
+  belay__client_leases(client)->kept_undos++;
   belay__timer_set(client->belay, BELAY__RANK_OTHER, &undo->timer, of->until);
 }
 

@@ -1,7 +1,7 @@
 /* A line: the leases of one key in one client, in the order in which they are served. Those that contend for it or
  * hold it stand in front, then those that wait for their turn:
  *
- *   client->lines --key--> first: HELD, or ACQUIRING ... --> QUEUED --> QUEUED --> (round again)
+ *   lines --key--> first: HELD, or ACQUIRING ... --> QUEUED --> QUEUED --> (round again)
  *
  * So one contends, whoever waits beside it costs the server nothing, and a holder finds its heir behind itself. The
  * line is a ring that lives in the leases; its first is the one that is in the client's table. */
@@ -20,7 +20,7 @@ static belay__lease_t *after(const belay__lease_t *lease) {
 }
 
 static belay__table_t *table_of(const belay__lease_t *lease) {
-  return &lease->member[0].client->lines;
+  return &belay__client_leases(lease->member[0].client)->lines;
 }
 
 /* Those who ask for the same key in the same way stand in one line. */

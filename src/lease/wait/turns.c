@@ -19,7 +19,7 @@
 #define RETURN_MAX_US UINT64_C(400) /* for those that were woken to ask */
 
 static belay__crowd_t *slot_of(const belay__lease_t *lease) {
-  return &lease->member[0].client->crowds[lease->entry.hash % BELAY__CROWDS];
+  return &belay__client_leases(lease->member[0].client)->crowds[lease->entry.hash % BELAY__CROWDS];
 }
 
 static bool takes_turns(const belay__lease_t *lease) {

@@ -1,0 +1,41 @@
+/* What the leases of one client share. */
+#ifndef BELAY_LEASE_MACHINE_CLIENT_LEASES_H
+#define BELAY_LEASE_MACHINE_CLIENT_LEASES_H
+
+#include "core/client/client.h"
+#include "core/loop/pool.h"
+
+/* Whether the server has a vote, as far as was found out; lease/machine/quarantine.c's. */
+typedef struct belay__standing {
+  belay__server_t server; /* of the connection on which that was; epoch 0: it was not yet */
+  uint32_t max_ttl;
+  int64_t votes_from;
+} belay__standing_t;
+
+/* How many others wait for a key that this client has released; lease/wait/turns.c's. */
+typedef struct belay__crowd {
+  uint64_t hash;        /* of the key, as in `lines` */
+  uint64_t released_at; /* when the last release was answered, in nanoseconds */
+  uint64_t held_for;    /* the hold that ended then, in nanoseconds */
+  uint32_t others; /* connections of other clients that were told of it; 0: the entry is free */
+} belay__crowd_t;
+
+#define BELAY__CROWDS 16 /* keys that a client remembers others of; a power of two */
+
+typedef struct belay__client_leases {
+  belay__extension_t extension; /* of the client */
+  belay__standing_t standing;
+  belay__crowd_t crowds[BELAY__CROWDS]; /* lease/wait/turns.c's */
+  belay__table_t lines;                 /* wait queues, by key; lease/wait/queue.c's */
+  belay__list_t terms;                  /* that leases share; lease/machine/config.c's */
+  belay__pool_t bids; /* of leases that are being asked for; lease/machine/owner.c's */
+  size_t kept_undos;  /* that are repeated if their connection is lost; lease/machine/undo.c's */
+} belay__client_leases_t;
+
+/* Makes it for each of n clients that has none yet; false if memory is out. */
+bool belay__client_leases_make(belay_client_t *const *clients, size_t n);
+
+/* Of a client that it was made for. */
+belay__client_leases_t *belay__client_leases(const belay_client_t *client);
+
+#endif /* BELAY_LEASE_MACHINE_CLIENT_LEASES_H */
