@@ -22,9 +22,10 @@ static belay__call_t *ask(belay_sweep_t *sweep, const belay_bytes_t *key) {
 static int read_held(belay__pending_t *pending, const belay__call_t *call,
                      const belay__reply_t *reply) {
   belay_sweep_t *sweep = pending->context;
-  belay__held_key_t key = parse(sweep, &sweep->page.keys[sweep->page.next + call->part]);
+  belay__held_key_t key = parse(sweep, &sweep->page.keys[sweep->page.next + pending->part]);
   belay_t *belay = sweep->family.client->belay;
   belay__held_t *held;
+  (void)call;
   int error = belay__held_make(belay, &key, reply, &held);
   if (error != 0)
     return error;
@@ -37,9 +38,8 @@ static int read_held(belay__pending_t *pending, const belay__call_t *call,
 
 enum { ERROR }; /* of a request's values: why it has failed, but for keys that are something else */
 
-static void failed(belay__pending_t *pending, const belay__call_t *call, int status) {
+static void failed(belay__pending_t *pending, int status) {
   int64_t *error = &pending->values[ERROR];
-  (void)call;
   if (status != BELAY_EWRONGTYPE && (*error == 0 || status == BELAY_EUNKNOWN))
     *error = status;
 }

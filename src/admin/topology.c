@@ -28,6 +28,8 @@ enum {
   GONE      /* there is no client, or none could be made */
 };
 
+#define QUESTIONS_MAX 3 /* at once, of one server */
+
 typedef struct visit visit_t;
 typedef struct tour tour_t;
 
@@ -37,6 +39,7 @@ struct visit {
   belay_client_t *client; /* NULL: GONE */
   belay__task_t task;     /* what was asked is answered */
   size_t asked;           /* calls that are on the way */
+  belay__call_t *calls[QUESTIONS_MAX];
   uint8_t state;
   bool twin; /* it was met before, by another address */
   bool mute; /* it does not tell the time */
@@ -95,7 +98,6 @@ typedef struct question {
   const char *command, *argument;
 } question_t;
 
-#define QUESTIONS_MAX 3
 static const question_t who[QUESTIONS_MAX] = {{"HELLO", NULL}, {"ROLE", NULL}, {"INFO", "stats"}};
 static const question_t when[1] = {{"TIME", NULL}};
 
@@ -224,7 +226,7 @@ static bool ask(visit_t *visit, const question_t *questions, size_t n) {
   belay__call_t *calls[QUESTIONS_MAX];
   size_t made = 0;
   for (; made < n && (calls[made] = new_call(visit, &questions[made])) != NULL; made++)
-    calls[made]->part = (uint32_t)made;
+    calls[made]->place = &visit->calls[made];
   int error = made == n ? belay__call_send(calls, n) : BELAY_ENOMEM;
   if (made < n)
     belay__calls_discard(calls, made);
@@ -250,14 +252,15 @@ static void visit_others(visit_t *visit, const belay__reply_t *role) {
 
 static void read_reply(visit_t *visit, const belay__call_t *call, const belay__reply_t *reply) {
   belay_t *belay = visit->tour->belay;
+  size_t which = (size_t)(call->place - visit->calls);
   if (visit->state == SAMPLING) {
     int64_t wall_us = belay->host->wall_us(belay); /* first: what it takes to look is in `took` */
     uint64_t took = belay__now(belay) - call->first_sent;
     if (!belay__sight_read_time(&visit->sight, reply, took, wall_us))
       visit->sight.told.status = BELAY_EPROTO;
-  } else if (call->part == 0) {
+  } else if (which == 0) {
     belay__sight_read_hello(&visit->sight, reply);
-  } else if (call->part == 2) {
+  } else if (which == 2) {
     belay__sight_read_stats(&visit->sight, reply);
   } else {
     belay__sight_read_role(&visit->sight, reply);

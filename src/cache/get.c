@@ -151,7 +151,7 @@ static int join_away(belay__pending_t *pending, int status) {
 
 static int read_reply(belay__pending_t *pending, const belay__call_t *call,
                       const belay__reply_t *reply) {
-  return belay__look_step_read(pending->context, &get_of(pending)->look, call, reply);
+  return belay__look_step_read(pending->context, &get_of(pending)->look, pending, call, reply);
 }
 
 static int after_look(belay__pending_t *pending) {

@@ -131,11 +131,11 @@ static int read_reply(belay__pending_t *pending, const belay__call_t *call,
                       const belay__reply_t *reply) {
   belay_cache_t *cache = pending->context;
   many_t *many = many_of(pending);
-  entry_t *entry = entry_of(many, call->part);
+  entry_t *entry = entry_of(many, pending->part);
   many->sent = true;
   if (entry == NULL)
     return belay__servertime_read(&cache->time, call, reply);
-  return belay__look_read(cache, &entry->look, call->part - entry->first, reply);
+  return belay__look_read(cache, &entry->look, pending->part - entry->first, reply);
 }
 
 static void fail_all(many_t *many, int status) {
@@ -143,12 +143,12 @@ static void fail_all(many_t *many, int status) {
     many->entries[i].failed = status;
 }
 
-static void on_failed(belay__pending_t *pending, const belay__call_t *call, int status) {
+static void on_failed(belay__pending_t *pending, int status) {
   const belay_cache_t *cache = pending->context;
   many_t *many = many_of(pending);
   many->sent = true;
-  if (call->part < many->calls)
-    entry_of(many, call->part)->failed = status;
+  if (pending->part < many->calls)
+    entry_of(many, pending->part)->failed = status;
   else if (cache->time.learnt == 0)
     fail_all(many, status);
 }

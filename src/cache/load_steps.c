@@ -175,7 +175,7 @@ static int read_said(belay__pending_t *pending, const belay__call_t *call,
 static int read_look(belay__pending_t *pending, const belay__call_t *call,
                      const belay__reply_t *reply) {
   belay__flight_t *flight = flight_of_pending(pending);
-  return belay__look_step_read(flight->cache, &flight->look, call, reply);
+  return belay__look_step_read(flight->cache, &flight->look, pending, call, reply);
 }
 
 static void tell_look(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer) {
@@ -219,8 +219,8 @@ static int read_capture(belay__flight_t *flight, size_t i, const belay__call_t *
 static int read_begin(belay__pending_t *pending, const belay__call_t *call,
                       const belay__reply_t *reply) {
   belay__flight_t *flight = flight_of_pending(pending);
-  if (call->part > 0)
-    return read_capture(flight, call->part - 1, call, reply);
+  if (pending->part > 0)
+    return read_capture(flight, pending->part - 1, call, reply);
   if (reply->type == BELAY__REPLY_STRING)
     return belay__look_again(flight->cache, &flight->look, reply->str, reply->len);
   return belay__reply_integer(reply, 1, 1, &pending->values[SAID]) ? 0 : BELAY_EPROTO;

@@ -110,10 +110,11 @@ int belay__look_read(belay_cache_t *cache, belay__look_t *look, size_t i,
   return 0;
 }
 
-int belay__look_step_read(belay_cache_t *cache, belay__look_t *look, const belay__call_t *call,
+int belay__look_step_read(belay_cache_t *cache, belay__look_t *look,
+                          const belay__pending_t *pending, const belay__call_t *call,
                           const belay__reply_t *reply) {
-  if (call->part <= look->tags_len)
-    return belay__look_read(cache, look, call->part, reply);
+  if (pending->part <= look->tags_len)
+    return belay__look_read(cache, look, pending->part, reply);
   return belay__servertime_read(&cache->time, call, reply);
 }
 

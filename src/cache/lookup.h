@@ -57,7 +57,8 @@ void belay__look_drop(belay_cache_t *cache, belay__look_t *look);
  * BELAY_EBUSY. Its reply is read by belay__look_step_read(). */
 int belay__look_send(belay_cache_t *cache, belay__pending_t *pending, belay__look_t *look,
                      belay__look_at_t at, uint64_t now, const char *key, size_t key_len);
-int belay__look_step_read(belay_cache_t *cache, belay__look_t *look, const belay__call_t *call,
+int belay__look_step_read(belay_cache_t *cache, belay__look_t *look,
+                          const belay__pending_t *pending, const belay__call_t *call,
                           const belay__reply_t *reply);
 
 #endif /* BELAY_CACHE_LOOKUP_H */

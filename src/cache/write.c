@@ -263,7 +263,7 @@ static int read_first(belay__pending_t *pending, const belay__call_t *call,
                       const belay__reply_t *reply) {
   belay_cache_t *cache = pending->context;
   const change_t *change = pending->room;
-  size_t i = call->part;
+  size_t i = pending->part;
   int64_t begun;
   if (change->state == BEGINNING && i-- == 0)
     return belay__reply_integer(reply, 1, 1, &begun) ? 0 : BELAY_EPROTO;

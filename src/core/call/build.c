@@ -38,10 +38,9 @@ void belay__call_recycle(belay__call_t *call) {
   belay_client_t *client = call->client;
   assert(belay__list_empty(&call->node));
   belay__timer_stop(client->belay, BELAY__RANK_OTHER, &call->timer);
-  if (call->counted) {
+  if (call->state != BELAY__CALL_BUILDING) {
     client->stats.pending--;
     client->stats.pending_bytes -= call->len;
-    call->counted = false;
   }
   if (call->cap > POOLED_CAPACITY || client->pool_len >= POOLED_CALLS) {
     free_call(call);

@@ -5,8 +5,8 @@
 #include "core/call/error_text.h"
 #include "core/call/state.h"
 
-/* Takes a call from the pool; NULL if memory is out. It has no deadline yet: set call->deadline,
- * call->affinity, call->done, call->owner before it is sent. */
+/* Takes a call from the pool; NULL if memory is out. Set call->affinity, and call->deadline if it
+ * is not the client's timeout_ms, before it is sent. */
 belay__call_t *belay__call_new(belay_client_t *client, belay__lane_t lane);
 
 /* Begins a command of argc words (its name included), or a script with that many keys and other arguments: by its

@@ -50,8 +50,11 @@ static void tell(belay__call_t *call, const belay__result_t *result) {
   trace(call, BELAY_TRACE_DONE, result->outcome, result->error);
   belay__call_cb done = call->done;
   call->done = NULL;
-  if (done != NULL)
-    done(call, result);
+  if (done == NULL)
+    return;
+  if (call->place != NULL)
+    *call->place = NULL;
+  done(call, result);
 }
 
 /* The call is over: tells whoever still wants to know, and gives it back. */
@@ -60,6 +63,8 @@ static void finish(belay__call_t *call, const belay__result_t *result) {
     if (result->outcome == BELAY_OUTCOME_REPLY)
       call->client->stats.settled_late++;
     trace(call, BELAY_TRACE_SETTLED, result->outcome, result->error);
+    if (call->settled != NULL && call->place != NULL)
+      *call->place = NULL;
     if (call->settled != NULL)
       call->settled(call, result);
   } else {
@@ -81,23 +86,24 @@ static void start(belay__call_t *call, uint64_t now) {
   client->stats.calls++;
   client->stats.pending++;
   client->stats.pending_bytes += call->len;
-  call->counted = true;
   call->id = client->stats.calls;
   call->started = now;
   call->state = BELAY__CALL_QUEUED;
   call->timer.fire = on_timer;
+  if (call->deadline == 0)
+    call->deadline = belay__after_ms(client->belay, client->timeout_ms);
   belay__timer_set(client->belay, BELAY__RANK_OTHER, &call->timer, call->deadline);
   trace(call, BELAY_TRACE_STARTED, BELAY_OUTCOME_NOT_SENT, 0);
 }
 
-int belay__call_send(belay__call_t **calls, size_t n) {
+static int send_all(belay__call_t **calls, size_t n, bool apart) {
   belay_client_t *client = calls[0]->client;
   size_t bytes = client->stats.pending_bytes;
   int error = 0;
   for (size_t i = 0; i < n; i++) {
     bytes += calls[i]->len;
-    calls[i]->follows = i > 0 && !calls[i]->apart;
-    calls[i]->followed = i + 1 < n && !calls[i + 1]->apart;
+    calls[i]->follows = i > 0 && !apart;
+    calls[i]->followed = i + 1 < n && !apart;
     if (calls[i]->broken)
       error = BELAY_ENOMEM;
   }
@@ -111,14 +117,53 @@ int belay__call_send(belay__call_t **calls, size_t n) {
     error = client->node_ops->submit(client, calls, n);
     client->sending = 0;
   }
+  for (size_t i = 0; i < n && error == 0; i++)
+    if (calls[i]->place != NULL)
+      *calls[i]->place = calls[i];
   for (size_t i = 0; i < n && error != 0; i++) {
-    if (calls[i]->counted) {
+    if (calls[i]->state != BELAY__CALL_BUILDING) {
       client->stats.not_sent++;
       trace(calls[i], BELAY_TRACE_DONE, BELAY_OUTCOME_NOT_SENT, error);
     }
     belay__call_recycle(calls[i]);
   }
   return error;
+}
+
+int belay__call_send(belay__call_t **calls, size_t n) {
+  return send_all(calls, n, false);
+}
+
+int belay__call_send_apart(belay__call_t **calls, size_t n) {
+  return send_all(calls, n, true);
+}
+
+int belay__call_start(belay__call_t **place, belay__call_t *call, belay__call_cb done,
+                      void *owner) {
+  assert(*place == NULL);
+  if (call == NULL)
+    return BELAY_ENOMEM;
+  call->place = place;
+  call->done = done;
+  call->owner = owner;
+  return belay__call_send(&call, 1);
+}
+
+void belay__call_own(belay__call_t **place, belay__call_t *call, belay__call_cb done, void *owner) {
+  bool late = call->state == BELAY__CALL_LATE;
+  assert(late || (call->done != NULL && call->settled == NULL));
+  if (!late && call->place != NULL)
+    *call->place = NULL;
+  *(late ? &call->settled : &call->done) = done;
+  call->owner = owner;
+  call->place = place;
+  *place = call;
+}
+
+bool belay__call_cancel(belay__call_t **place) {
+  belay__call_t *call = *place;
+  *place = NULL;
+  return call != NULL && belay__call_abandon(call);
 }
 
 void belay__call_sent(belay__call_t *call, uint32_t epoch) {

@@ -24,10 +24,31 @@ int belay__call_blame(const belay__call_t *call, int error, const char *text);
 int belay__call_blame_key(const belay__call_t *call, const char *key, size_t key_len, int error,
                           const char *text, size_t text_len);
 
-/* Sends n calls, all or none, on one connection: contiguous there, but for those that are apart. On an error nothing was
- * sent, none of them calls back, and all are given back to the pool. Returns 0, BELAY_ENOMEM, BELAY_EBUSY or a lasting
- * error of the deployment, such as BELAY_EAUTH. */
+/* Sends n calls, all or none, on one connection: contiguous there. Sets call->place where a call has one. On an error
+ * nothing was sent, none of them calls back, and all are given back to the pool. Returns 0, BELAY_ENOMEM, BELAY_EBUSY or a
+ * lasting error of the deployment, such as BELAY_EAUTH. */
 int belay__call_send(belay__call_t **calls, size_t n);
+/* The same for calls none of which belongs behind another. */
+int belay__call_send_apart(belay__call_t **calls, size_t n);
+
+/* A call that has an owner, and the owner's pointer to it (*place, which is NULL before):
+ *
+ *   NULL --start--> the call --it ends--> NULL, then done is called
+ *                     |  ^ |--cancel--> NULL; nothing is called
+ *                     |  +--own (another place)
+ *                     +--own (from another place)--> NULL
+ *
+ * A call that is LATE has no place any more: its owner has been told UNKNOWN. Who takes it with belay__call_own() has a
+ * place for it again, and is told what it settled with. */
+
+/* Sends one call; NULL: memory was out. Returns as belay__call_send() does. */
+int belay__call_start(belay__call_t **place, belay__call_t *call, belay__call_cb done, void *owner);
+
+/* Makes a call that was sent another owner's. */
+void belay__call_own(belay__call_t **place, belay__call_t *call, belay__call_cb done, void *owner);
+
+/* Abandons the call that is there, if there is one. Returns true if the server may have executed it, or still may. */
+bool belay__call_cancel(belay__call_t **place);
 
 /* The caller is not interested any more: neither done nor settled will be called, no retry and no
  * fallback is made. Returns true if the server may have executed the call, or still may. */

@@ -43,6 +43,6 @@ void belay__publish_as(belay__call_t *call, bool sharded) {
   if (call->script == NULL)
     call->command = sharded ? "SPUBLISH" : "PUBLISH";
   call->len = call->len - from + to;
-  if (call->counted)
+  if (call->state != BELAY__CALL_BUILDING)
     call->client->stats.pending_bytes += to - from;
 }

@@ -26,18 +26,20 @@ struct belay__call {
   belay__list_t node;   /* the node's; RESTING: the client's; in the pool: the pool's */
   belay__timer_t timer; /* the deadline, or the end of a rest */
   belay_client_t *client;
-  belay__call_cb done, settled;  /* either may be NULL */
-  void *owner;                   /* the caller's */
+  belay__call_cb done, settled; /* either may be NULL */
+  void *owner;                  /* the caller's */
+  belay__call_t **
+      place; /* the owner's pointer to the call while it is open: belay__call_start(); NULL: none */
   const belay__script_t *script; /* NULL for a plain command */
   const char *command;           /* its name, for traces */
 
-  uint64_t id;         /* numbers the client's calls from 1 */
-  uint64_t started;    /* when it was sent by its caller */
-  uint64_t deadline;   /* when it is over for its caller */
+  uint64_t id;      /* numbers the client's calls from 1 */
+  uint64_t started; /* when it was sent by its caller */
+  uint64_t
+      deadline; /* when it is over for its caller; 0 before it is sent: the client's timeout_ms from then on */
   uint64_t first_sent; /* when a byte of it may first have left; 0: never */
   uint64_t offset;     /* the node's: where it begins in the connection's stream of bytes */
   uint32_t epoch;      /* the connection that it was last handed to; 0: none */
-  uint32_t part;       /* its owner's: which of its calls it is */
   uint32_t
       affinity; /* calls of one lane with the same one share a connection, as far as their keys let them; of one
                         without a key it tells the slot (core/key/key.h) */
@@ -51,16 +53,13 @@ struct belay__call {
   bool once;     /* not sent again after a refusal: it would come behind what was sent later */
   bool follows;  /* belongs behind the call before it, on the same connection: */
   bool followed; /* neither of the two is sent again after a refusal */
-  bool apart;    /* its owner's: it is sent together with others, and belongs behind none of them */
   bool stale;    /* belay__call_stale() */
   bool asking;   /* the node's: it goes where its slot is on its way to */
-  bool repeated; /* its owner's: it is sent again, and what became of the first time is not known */
   bool as_eval;  /* the script's text is in it, not its hash */
   bool
       fail_fast; /* its caller has a policy for outages: it is not sent to a server that is away, and ends at once */
   bool no_rest;  /* the node's: a refusal that may pass ends it */
   bool broken;   /* memory ran out while it was built */
-  bool counted;  /* it is in the client's figures */
   uint8_t needs; /* what the server must be able to do: 1 + a belay__capability_t; 0: nothing new */
   bool denied;   /* belay__call_needs() */
   int last_error; /* of the refusal before a rest */

@@ -76,7 +76,7 @@ static void on_task(belay__task_t *task) {
 
 static void end(belay__pending_t *pending, int status) {
   pending->state = ENDED;
-  pending->status = status;
+  pending->status = (int16_t)status;
   keep_words(pending, status);
   belay__defer(pending->client->belay, &pending->task);
 }
@@ -109,8 +109,7 @@ static void drop_calls(belay__pending_t *pending) {
 static bool abandon_calls(belay__pending_t *pending) {
   bool sent = false;
   for (uint32_t i = 0; i < pending->calls_len; i++)
-    if (slots(pending)[i] != NULL)
-      sent |= belay__call_abandon(slots(pending)[i]);
+    sent |= belay__call_cancel(&slots(pending)[i]);
   drop_calls(pending);
   return sent;
 }
@@ -133,7 +132,7 @@ static const belay__object_ops_t object_ops = {.close = on_close, .abort = on_cl
 
 /* ---- the calls ----------------------------------------------------------------------------------------- */
 
-static void on_done(belay__call_t *call, const belay__result_t *result);
+static void on_done_again(belay__call_t *call, const belay__result_t *result);
 
 /* An answer was lost: asks again if that does no harm and there is time. */
 static bool ask_again(belay__pending_t *pending, belay__call_t *call, int error) {
@@ -142,20 +141,11 @@ static bool ask_again(belay__pending_t *pending, belay__call_t *call, int error)
       belay__now(client->belay) >= call->deadline)
     return false;
   belay__call_t *copy = belay__call_copy(call);
-  if (copy == NULL)
-    return false;
-  copy->done = on_done;
-  copy->part = call->part;
-  copy->repeated = true;
-  if (belay__call_send(&copy, 1) != 0)
-    return false;
-  slots(pending)[call->part] = copy;
-  return true;
+  return belay__call_start(call->place, copy, on_done_again, pending) == 0;
 }
 
 /* Of those that were sent together one is over. */
-static void over(belay__pending_t *pending, uint32_t part) {
-  slots(pending)[part] = NULL;
+static void over(belay__pending_t *pending) {
   if (--pending->calls_open > 0)
     return;
   drop_calls(pending);
@@ -190,15 +180,17 @@ static void end_of_step(belay__pending_t *pending) {
     end(pending, status);
 }
 
-static void on_done(belay__call_t *call, const belay__result_t *result) {
+/* A call ended. again: it was sent again, and what became of the first time is not known. */
+static void end_of_call(belay__call_t *call, const belay__result_t *result, bool again) {
   belay__pending_t *pending = call->owner;
   int status = result->error;
   /* What is said of this time says nothing of the one before; nor, of several that were sent together, of the others. */
-  bool maybe = call->repeated || (pending->maybe && pending->calls_len == 1);
-  assert(pending->state == CALLING && slots(pending)[call->part] == call);
+  bool maybe = again || (pending->maybe && pending->calls_len == 1);
+  assert(pending->state == CALLING);
+  pending->part = (uint32_t)(call->place - slots(pending));
   switch (result->outcome) {
   case BELAY_OUTCOME_REPLY:
-    over(pending, call->part);
+    over(pending);
     status = pending->ops->read(pending, call, result->reply);
     if (status == BELAY_EPROTO)
       belay__call_distrust(call, result->reply);
@@ -209,23 +201,31 @@ static void on_done(belay__call_t *call, const belay__result_t *result) {
     pending->maybe = true;
     if (ask_again(pending, call, status))
       return;
-    over(pending, call->part);
+    over(pending);
     status = not_known(pending, status);
     break;
   case BELAY_OUTCOME_NOT_SENT:
   case BELAY_OUTCOME_REFUSED:
-    over(pending, call->part);
+    over(pending);
     break;
   }
   if (status != 0 && maybe)
     status = BELAY_EUNKNOWN;
   if (status != 0 && pending->ops->failed != NULL)
-    pending->ops->failed(pending, call, status);
+    pending->ops->failed(pending, status);
   if (pending->status == 0)
     keep_words(pending, status);
-  pending->status = both(pending->status, status);
+  pending->status = (int16_t)both(pending->status, status);
   if (pending->state == PARKED)
     end_of_step(pending);
+}
+
+static void on_done(belay__call_t *call, const belay__result_t *result) {
+  end_of_call(call, result, false);
+}
+
+static void on_done_again(belay__call_t *call, const belay__result_t *result) {
+  end_of_call(call, result, true);
 }
 
 int belay__request_check(belay_client_t *client, const belay_request_t *request, bool has_cb) {
@@ -273,16 +273,13 @@ int belay__request_begin(belay_client_t *client, belay_request_t *request,
   return 0;
 }
 
-static bool keep_calls(belay__pending_t *pending, belay__call_t **calls, size_t n) {
-  belay__call_t **copy = NULL;
+static bool make_slots(belay__pending_t *pending, size_t n) {
   if (n > 1) {
-    copy = belay__alloc(pending->client->belay, n * sizeof(belay__call_t *));
-    if (copy == NULL)
+    belay__call_t **calls = belay__alloc(pending->client->belay, n * sizeof(belay__call_t *));
+    if (calls == NULL)
       return false;
-    memcpy(copy, calls, n * sizeof(belay__call_t *));
-    pending->calls = copy;
-  } else {
-    pending->call = calls[0];
+    memset(calls, 0, n * sizeof(belay__call_t *));
+    pending->calls = calls;
   }
   pending->calls_len = pending->calls_open = (uint32_t)n;
   return true;
@@ -299,28 +296,27 @@ int belay__request_send_all(belay__pending_t *pending, belay__call_t **calls, si
     if (pending->ops->next != NULL)
       pending->deadline = deadline; /* of all of its steps */
   }
+  if (!make_slots(pending, n)) {
+    belay__calls_discard(calls, n);
+    return BELAY_ENOMEM;
+  }
   for (size_t i = 0; i < n; i++) {
     calls[i]->deadline = deadline;
     calls[i]->done = on_done;
     calls[i]->owner = pending;
-    calls[i]->part = (uint32_t)i;
-    calls[i]->apart = !pending->ops->joined;
+    calls[i]->place = &slots(pending)[i];
     calls[i]->fail_fast = pending->fail_fast;
-  }
-  if (!keep_calls(pending, calls, n)) {
-    belay__calls_discard(calls, n);
-    return BELAY_ENOMEM;
   }
   pending->status = 0;
   pending->state = CALLING;
-  int error = belay__call_send(calls, n);
+  int error = (pending->ops->joined ? belay__call_send : belay__call_send_apart)(calls, n);
   if (error == 0)
     return 0;
   drop_calls(pending);
   pending->state = PARKED;
   if (error == BELAY_EBUSY || error == BELAY_ENOMEM)
     return error;
-  pending->status = error; /* the server does not let us in: that is an answer */
+  pending->status = (int16_t)error; /* the server does not let us in: that is an answer */
   end_of_step(pending);
   return 0;
 }

@@ -37,12 +37,12 @@ typedef struct belay__answer {
 
 typedef struct belay__request_ops {
   /* Reads a reply that is no error: 0, with pending->values or its room set; BELAY__REQUEST_PARK, if the call was
-   * alone; or an error. BELAY_EPROTO ends the connection too. call->part numbers those that were sent together. */
+   * alone; or an error. BELAY_EPROTO ends the connection too. */
   int (*read)(belay__pending_t *pending, const belay__call_t *call, const belay__reply_t *reply);
 
   /* One of the calls of a step has not gone well: it was refused, was not sent, or its answer was lost or is wrong. Not
    * of a step of which nothing was taken: that only ends. NULL: what all of them come to is enough. */
-  void (*failed)(belay__pending_t *pending, const belay__call_t *call, int status);
+  void (*failed)(belay__pending_t *pending, int status);
 
   /* PARKED: each call of a step has gone well. 0: that was all; BELAY__REQUEST_PARK: it was sent again, or waits; or an
    * error. NULL: a request is one step. */
@@ -91,10 +91,11 @@ struct belay__pending {
   int64_t values[BELAY__REQUEST_VALUES];
   uint64_t
       deadline; /* of its calls; 0: they have timeout_ms each. The family's; else, of steps, that of the first */
-  int status; /* of the calls that are over */
+  uint32_t part;  /* in read and failed: which of the calls that were sent together it is, from 0 */
+  int16_t status; /* of the calls that are over */
   uint8_t state;
-  bool maybe;     /* an answer was lost */
-  bool fail_fast; /* the family's: its calls end at once while their server is away */
+  bool maybe : 1;     /* an answer was lost */
+  bool fail_fast : 1; /* the family's: its calls end at once while their server is away */
 } __attribute__((may_alias));
 
 belay_request_t *belay__request_of(belay__pending_t *pending);

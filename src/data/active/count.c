@@ -17,7 +17,8 @@ static int read_count(belay__pending_t *pending, const belay__call_t *call,
   int status;
   if (belay__active_learn(pending, call, reply, &status))
     return status;
-  return belay__reply_integer(reply, 0, INT64_MAX, &pending->values[call->part]) ? 0 : BELAY_EPROTO;
+  return belay__reply_integer(reply, 0, INT64_MAX, &pending->values[pending->part]) ? 0
+                                                                                    : BELAY_EPROTO;
 }
 
 static int read_cleared(belay__pending_t *pending, const belay__call_t *call,

@@ -143,7 +143,7 @@ int belay__bloom_batch_read(belay__pending_t *pending, const belay__call_t *call
     return belay__family_mismatch(call, BELAY__BLOOM_DAMAGED);
   batch->other |= *what == -1;
   batch->lost |= *what == -2;
-  return take_answers(op, call->part, reply->items[count - 1], *what == 0) ? 0 : BELAY_EPROTO;
+  return take_answers(op, pending->part, reply->items[count - 1], *what == 0) ? 0 : BELAY_EPROTO;
 }
 
 int belay__bloom_batch_next(belay__pending_t *pending, uint32_t bits, belay__bloom_make_fn make) {
@@ -206,10 +206,11 @@ int belay__bloom_census_read(belay__pending_t *pending, const belay__call_t *cal
                              const belay__reply_t *reply, belay__bloom_census_t *out) {
   belay__bloom_op_t *op = belay__bloom_op(pending);
   char header[BELAY__BLOOM_HEADER];
-  if (call->part == 0)
+  (void)call;
+  if (pending->part == 0)
     return belay__reply_integer(reply, -2, INT64_MAX, &op->info.ttl_ms) ? 0 : BELAY_EPROTO;
-  out += (call->part - 1) / 2;
-  if (call->part % 2 == 0)
+  out += (pending->part - 1) / 2;
+  if (pending->part % 2 == 0)
     return belay__reply_integer(reply, 0, BELAY__BLOOM_SEGMENT_BITS_MAX, &out->bits_set)
                ? 0
                : BELAY_EPROTO;

@@ -265,7 +265,7 @@ int belay__bloom_read_look(belay__pending_t *pending, const belay__call_t *call,
   belay__bloom_op_t *op = belay__bloom_op(pending);
   belay__bloom_config_t config;
   int64_t removed;
-  if (call->part > 0)
+  if (pending->part > 0)
     return belay__reply_integer(reply, 0, 1, &removed) ? 0 : BELAY_EPROTO;
   if (reply->type == BELAY__REPLY_NIL) {
     op->found = GONE;

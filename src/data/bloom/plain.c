@@ -73,13 +73,13 @@ static int read_info(belay__pending_t *pending, const belay__call_t *call,
   const belay__bloom_shape_t *shape = &bloom->form.shape;
   char header[BELAY__BLOOM_HEADER];
   int64_t n;
-  if (call->part == 0) {
+  if (pending->part == 0) {
     if (!belay__reply_integer(reply, -2, INT64_MAX, &op->info.ttl_ms))
       return BELAY_EPROTO;
     tally->lost |= op->info.ttl_ms == -2;
     return 0;
   }
-  if (call->part % 2 == 1) {
+  if (pending->part % 2 == 1) {
     belay__bloom_header(op->generation, header);
     if (reply->type != BELAY__REPLY_STRING || reply->len > sizeof header)
       return BELAY_EPROTO;
@@ -173,7 +173,7 @@ static int read(belay__pending_t *pending, const belay__call_t *call, const bela
   belay__bloom_op_t *op = belay__bloom_op(pending);
   return op->what == BELAY__BLOOM_INFO
              ? read_info(pending, call, reply)
-             : belay__bloom_plan_read(pending->context, op->plan, op, call->part, reply);
+             : belay__bloom_plan_read(pending->context, op->plan, op, pending->part, reply);
 }
 
 static int next(belay__pending_t *pending) {

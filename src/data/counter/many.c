@@ -104,15 +104,15 @@ static int start(belay_counter_t *counter, belay_request_t *request, const wante
 
 static int read_added(belay__pending_t *pending, const belay__call_t *call,
                       const belay__reply_t *reply) {
-  belay_counter_result_t *result = &results_of(pending)[call->part];
+  belay_counter_result_t *result = &results_of(pending)[pending->part];
   int error = belay__counter_added(call, reply, &result->applied, &result->value);
   if (error == 0)
     result->status = 0;
   return error;
 }
 
-static void add_failed(belay__pending_t *pending, const belay__call_t *call, int status) {
-  results_of(pending)[call->part].status = status;
+static void add_failed(belay__pending_t *pending, int status) {
+  results_of(pending)[pending->part].status = status;
 }
 
 static const belay__request_ops_t add_ops = {
@@ -162,7 +162,7 @@ static int read_shard(belay__pending_t *pending, const belay__call_t *call,
                       const belay__reply_t *reply) {
   const belay_counter_t *counter = pending->context;
   many_t *many = pending->room;
-  size_t i = call->part / counter->shards;
+  size_t i = pending->part / counter->shards;
   parts_t *parts = (parts_t *)(void *)&many->results[many->n] + i;
   belay_counter_result_t *result = &many->results[i];
   int64_t value;
@@ -182,9 +182,9 @@ static int read_shard(belay__pending_t *pending, const belay__call_t *call,
 }
 
 /* That a shard is not known outweighs what another one is. */
-static void get_failed(belay__pending_t *pending, const belay__call_t *call, int status) {
+static void get_failed(belay__pending_t *pending, int status) {
   const belay_counter_t *counter = pending->context;
-  int *known = &results_of(pending)[call->part / counter->shards].status;
+  int *known = &results_of(pending)[pending->part / counter->shards].status;
   if (*known == OPEN || status == BELAY_EUNKNOWN)
     *known = status;
 }

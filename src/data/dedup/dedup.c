@@ -254,7 +254,7 @@ int belay__dedup_read(belay__pending_t *pending, const belay__call_t *call,
     return belay__family_mismatch(call, answer == -1 ? "its ::op has the answer for other items"
                                                      : "its scores are no times");
   size_t all = pending->room == NULL ? 1 : pending->room_len / sizeof(belay_dedup_verdict_t);
-  size_t at = call->part * BELAY__DEDUP_PART;
+  size_t at = pending->part * BELAY__DEDUP_PART;
   size_t n = all - at < BELAY__DEDUP_PART ? all - at : BELAY__DEDUP_PART;
   if (reply->type == BELAY__REPLY_INTEGER && n == 1)
     return put_verdict(pending, at, reply->integer, verdicts);

@@ -81,21 +81,15 @@ static void on_undone(belay__call_t *call, const belay__result_t *result) {
 /* It comes behind the begin, if the two share a connection; else the deadline is left. */
 void belay__claim_undo(belay__claim_t *claim) {
   belay_idempotency_t *records = claim->records;
-  belay_client_t *client = records->family.client;
   const belay__order_t order = {
       .verb = "abandon", .token = &claim->token, .ms = 0, .keep_ms = records->grace_ms};
   belay__call_t *call = belay__idempotency_call(records, claim->key, claim->key_len, &order);
-  if (call != NULL) {
-    call->deadline = belay__after_ms(client->belay, client->timeout_ms);
-    call->done = on_undone;
-    call->owner = claim;
+  if (call != NULL)
     call->urgent = true;
-  }
-  if (call == NULL || belay__call_send(&call, 1) != 0) {
+  if (belay__call_start(&claim->call, call, on_undone, claim) != 0) {
     belay__claim_free(claim);
     return;
   }
-  claim->call = call;
   belay__list_push(&records->undoing, &claim->node);
   belay__family_hold(&records->family);
 }
@@ -103,7 +97,7 @@ void belay__claim_undo(belay__claim_t *claim) {
 void belay__claims_abort(belay_idempotency_t *records) {
   while (!belay__list_empty(&records->undoing)) {
     belay__claim_t *claim = BELAY__CONTAINER(records->undoing.next, belay__claim_t, node);
-    (void)belay__call_abandon(claim->call);
+    (void)belay__call_cancel(&claim->call);
     end_undo(claim);
   }
 }

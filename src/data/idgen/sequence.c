@@ -37,7 +37,7 @@ static int read_answer(belay__pending_t *pending, const belay__call_t *call,
                        const belay__reply_t *reply) {
   const belay_idgen_t *idgen = pending->context;
   int64_t copies;
-  if (call->part == SCRIPT) {
+  if (pending->part == SCRIPT) {
     pending->values[BELAY__IDGEN_EPOCH] = call->epoch;
     return read_last(pending, call, reply);
   }

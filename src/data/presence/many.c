@@ -202,7 +202,7 @@ static int read_done(belay__pending_t *pending, const belay__call_t *call,
     return status;
   if (call->script != NULL)
     return belay__reply_integer(reply, 1, 1, &one) ? 0 : BELAY_EPROTO;
-  return read_bits(reply, work, &work->runs[call->part]) ? 0 : BELAY_EPROTO; /* as they were */
+  return read_bits(reply, work, &work->runs[pending->part]) ? 0 : BELAY_EPROTO; /* as they were */
 }
 
 static int read_is(belay__pending_t *pending, const belay__call_t *call,
@@ -211,7 +211,7 @@ static int read_is(belay__pending_t *pending, const belay__call_t *call,
   work_t *work = pending->room;
   if (belay__presence_learn(pending, call, reply, &status))
     return status;
-  const run_t *run = &work->runs[call->part / belay__presence_live(pending->context)];
+  const run_t *run = &work->runs[pending->part / belay__presence_live(pending->context)];
   return read_bits(reply, work, run) ? 0 : BELAY_EPROTO;
 }
 

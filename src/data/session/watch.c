@@ -129,9 +129,10 @@ static int read_claims(belay_session_watch_t *watch, const belay__reply_t *reply
 static int read_asked(belay__pending_t *pending, const belay__call_t *call,
                       const belay__reply_t *reply) {
   belay_session_watch_t *watch = watch_of(pending);
+  (void)call;
   if (pending->values[0] == 0)
     return read_claims(watch, reply);
-  entry_t *entry = &watch->batch->entry[call->part];
+  entry_t *entry = &watch->batch->entry[pending->part];
   entry->known = belay__reply_integer(reply, 0, INT64_MAX, &entry->due);
   return entry->known ? 0 : BELAY_EPROTO;
 }

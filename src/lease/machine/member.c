@@ -118,7 +118,6 @@ static bool has_second(const belay__lease_t *lease, const belay__call_t *first) 
 static void build_second(const belay__lease_t *lease, belay__call_t *call) {
   if (lease->round == BELAY__ROUND_RELEASE) {
     belay__wake_build(lease, call);
-    call->apart = true; /* only a hint: the release may be sent again without it */
     call->done = on_heard;
     return;
   }
@@ -151,7 +150,9 @@ static int send(belay__member_t *member, uint64_t deadline) {
   }
   member->call = calls[0];
   member->confirm = calls[1];
-  int error = belay__call_send(calls, n);
+  /* What tells waiters is only a hint: a release may be sent again without it. */
+  bool apart = lease->round == BELAY__ROUND_RELEASE;
+  int error = (apart ? belay__call_send_apart : belay__call_send)(calls, n);
   if (error == 0)
     return BELAY__PENDING;
   member->call = member->confirm = NULL;

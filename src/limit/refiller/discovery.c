@@ -104,7 +104,6 @@ static void take_all(belay_refiller_t *refiller, const belay__reply_t *keys) {
 static void on_scanned(belay__call_t *call, const belay__result_t *result) {
   belay_refiller_t *refiller = call->owner;
   belay__sweep_t *sweep = &refiller->sweep;
-  sweep->call = NULL;
   if (result->outcome == BELAY_OUTCOME_REFUSED)
     belay__log(belay__refiller_host(refiller), BELAY_LOG_WARNING,
                "refiller: what the pattern means cannot be looked for: %s",
@@ -154,14 +153,7 @@ static bool ask(belay_refiller_t *refiller) {
   belay__call_arg(call, sweep->pattern + sweep->len, sweep->match_len);
   belay__call_arg(call, "COUNT", 5);
   belay__call_arg_int(call, scan_count(refiller));
-  call->deadline = belay__after_ms(client->belay, client->timeout_ms);
-  call->done = on_scanned;
-  call->owner = refiller;
-  sweep->call = call;
-  if (belay__call_send(&call, 1) == 0)
-    return true;
-  sweep->call = NULL;
-  return false;
+  return belay__call_start(&sweep->call, call, on_scanned, refiller) == 0;
 }
 
 /* ---- the machine --------------------------------------------------------------------------------------- */
@@ -213,9 +205,7 @@ static belay__sweep_state_t drop_some(belay_refiller_t *refiller) {
 
 static belay__sweep_state_t stop(belay_refiller_t *refiller) {
   belay__timer_stop(belay__refiller_host(refiller), BELAY__RANK_OTHER, &refiller->sweep.timer);
-  if (refiller->sweep.call != NULL)
-    (void)belay__call_abandon(refiller->sweep.call);
-  refiller->sweep.call = NULL;
+  (void)belay__call_cancel(&refiller->sweep.call);
   return BELAY__SWEEP_OFF;
 }
 
