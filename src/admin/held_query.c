@@ -179,18 +179,11 @@ static int release(belay__pending_t *pending, const belay__reply_t *reply, size_
     belay__held_token_t token = belay__held_token(reply, i);
     if (!is_marked(ask, token.mark))
       continue;
-    calls[made] = new_release(client, &ask->key, owned, token);
-    if (calls[made] == NULL)
-      break;
-    made++;
+    calls[made++] = new_release(client, &ask->key, owned, token);
   }
-  int error = BELAY_ENOMEM;
   pending->ops = &release_ops;
   pending->maybe = false; /* whatever became of the question, it has done nothing */
-  if (made == n)
-    error = belay__request_send_all(pending, calls, n);
-  else
-    belay__calls_discard(calls, made);
+  int error = belay__request_send_all(pending, calls, made);
   belay__free(client->belay, calls, n * sizeof(belay__call_t *));
   return error;
 }

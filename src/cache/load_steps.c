@@ -267,8 +267,7 @@ int belay__flight_ask_begin(belay__flight_t *flight) {
     n++;
   }
   if (n < 1 + tags_len) {
-    while (n > 0)
-      (void)belay__call_abandon(calls[--n]); /* they were built for nothing */
+    belay__calls_discard(calls, n);
     return BELAY_ENOMEM;
   }
   flight->tags_len = (uint8_t)tags_len;
@@ -339,7 +338,7 @@ int belay__flight_ask_fill(belay__flight_t *flight) {
   belay__call_arg(call, (const char *)flight->generation, BELAY__RECORD_ID);
   int error = put_record(flight, call, record, ttl_ms);
   if (error != 0) {
-    (void)belay__call_abandon(call); /* it was built for nothing */
+    belay__calls_discard(&call, 1);
     return error;
   }
   belay__publish_arg(call, cache->options.lock);
@@ -386,7 +385,7 @@ int belay__flight_ask_fail(belay__flight_t *flight) {
   belay__call_arg(call, (const char *)flight->generation, BELAY__RECORD_ID);
   int error = put_failure(flight, call);
   if (error != 0) {
-    (void)belay__call_abandon(call); /* it was built for nothing */
+    belay__calls_discard(&call, 1);
     return error;
   }
   belay__publish_arg(call, cache->options.lock);

@@ -91,7 +91,7 @@ static void start(belay__call_t *call, uint64_t now) {
   call->state = BELAY__CALL_QUEUED;
   call->timer.fire = on_timer;
   if (call->deadline == 0)
-    call->deadline = belay__after_ms(client->belay, client->timeout_ms);
+    call->deadline = now + (uint64_t)client->timeout_ms * BELAY__MS;
   belay__timer_set(client->belay, BELAY__RANK_OTHER, &call->timer, call->deadline);
   trace(call, BELAY_TRACE_STARTED, BELAY_OUTCOME_NOT_SENT, 0);
 }
@@ -439,8 +439,9 @@ bool belay__call_abandon(belay__call_t *call) {
 
 void belay__calls_discard(belay__call_t *const *calls, size_t n) {
   for (size_t i = 0; i < n; i++) {
-    assert(calls[i]->state == BELAY__CALL_BUILDING);
-    belay__call_recycle(calls[i]);
+    assert(calls[i] == NULL || calls[i]->state == BELAY__CALL_BUILDING);
+    if (calls[i] != NULL)
+      belay__call_recycle(calls[i]);
   }
 }
 

@@ -54,7 +54,7 @@ bool belay__call_cancel(belay__call_t **place);
  * fallback is made. Returns true if the server may have executed the call, or still may. */
 bool belay__call_abandon(belay__call_t *call);
 
-/* Gives back n calls that were not sent: they were built for nothing. */
+/* Gives back n calls that were not sent; some may be NULL. */
 void belay__calls_discard(belay__call_t *const *calls, size_t n);
 
 /* The client closes: what rests is over. */

@@ -273,6 +273,13 @@ int belay__request_begin(belay_client_t *client, belay_request_t *request,
   return 0;
 }
 
+static bool are_made(belay__call_t *const *calls, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    if (calls[i] == NULL)
+      return false;
+  return true;
+}
+
 static bool make_slots(belay__pending_t *pending, size_t n) {
   if (n > 1) {
     belay__call_t **calls = belay__alloc(pending->client->belay, n * sizeof(belay__call_t *));
@@ -296,7 +303,7 @@ int belay__request_send_all(belay__pending_t *pending, belay__call_t **calls, si
     if (pending->ops->next != NULL)
       pending->deadline = deadline; /* of all of its steps */
   }
-  if (!make_slots(pending, n)) {
+  if (!are_made(calls, n) || !make_slots(pending, n)) {
     belay__calls_discard(calls, n);
     return BELAY_ENOMEM;
   }
@@ -322,7 +329,7 @@ int belay__request_send_all(belay__pending_t *pending, belay__call_t **calls, si
 }
 
 int belay__request_send(belay__pending_t *pending, belay__call_t *call) {
-  return call == NULL ? BELAY_ENOMEM : belay__request_send_all(pending, &call, 1);
+  return belay__request_send_all(pending, &call, 1);
 }
 
 void *belay__request_room(belay__pending_t *pending, size_t size) {

@@ -118,7 +118,7 @@ int belay__request_begin(belay_client_t *client, belay_request_t *request,
  * BELAY_ENOMEM or BELAY_EBUSY, and it is still PARKED. The call is given back on an error. */
 int belay__request_send(belay__pending_t *pending, belay__call_t *call);
 
-/* The same for n calls at once, on the connection of the first, all or none; none of them is NULL. What a call that was
+/* The same for n calls at once, on the connection of the first, all or none; also none if one of them is NULL. What a call that was
  * executed has done stays done if another one fails: that is BELAY_EUNKNOWN if the answer of any is not known, else
  * the error of the first that failed. */
 int belay__request_send_all(belay__pending_t *pending, belay__call_t **calls, size_t n);

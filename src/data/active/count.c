@@ -66,14 +66,8 @@ static int send_last(belay_active_t *active, belay__pending_t *pending,
                      const belay__active_ask_t *ask) {
   belay__call_t *calls[BELAY_ACTIVE_SPANS_MAX];
   int64_t to = belay__active_period(active, ask->to_ms);
-  for (size_t i = 0; i < ask->n; i++) {
+  for (size_t i = 0; i < ask->n; i++)
     calls[i] = belay__call_stale(on_periods(active, "PFCOUNT", to - ask->spans[i] + 1, to));
-    if (calls[i] != NULL)
-      continue;
-    while (i-- > 0)
-      (void)belay__call_abandon(calls[i]);
-    return BELAY_ENOMEM;
-  }
   pending->values[COUNTED] = (int64_t)ask->n;
   return belay__request_send_all(pending, calls, ask->n);
 }

@@ -53,20 +53,11 @@ int belay__bloom_batch_send(belay__pending_t *pending, uint32_t bits, belay__blo
   belay__bloom_op_t *op = belay__bloom_op(pending);
   belay__bloom_batch_t *batch = op->plan;
   belay__call_t *calls[BELAY__BLOOM_CALLS_MAX];
-  uint32_t made = 0;
   cut(op, bits);
   batch->learnt = false;
-  while (made < batch->calls_len) {
-    calls[made] = make(pending, batch->first[made], batch->first[made + 1]);
-    if (calls[made] == NULL)
-      break;
-    made++;
-  }
-  if (made == batch->calls_len)
-    return belay__request_send_all(pending, calls, made);
-  while (made > 0)
-    (void)belay__call_abandon(calls[--made]);
-  return BELAY_ENOMEM;
+  for (size_t i = 0; i < batch->calls_len; i++)
+    calls[i] = make(pending, batch->first[i], batch->first[i + 1]);
+  return belay__request_send_all(pending, calls, batch->calls_len);
 }
 
 uint32_t belay__bloom_batch_items(const belay__pending_t *pending, uint32_t first, uint32_t end) {
@@ -187,19 +178,11 @@ belay__call_t *belay__bloom_census_call(belay_bloom_t *bloom, const belay__bloom
 int belay__bloom_census_send(belay__pending_t *pending, const belay__bloom_layer_t *layers,
                              size_t n) {
   belay__call_t *calls[1 + 2 * BELAY__BLOOM_LAYERS_MAX];
-  size_t made = 0, all = 1 + 2 * n;
-  while (made < all) {
-    const belay__bloom_layer_t *layer = made == 0 ? NULL : &layers[(made - 1) / 2];
-    calls[made] = belay__bloom_census_call(pending->context, layer, 0, made);
-    if (calls[made] == NULL)
-      break;
-    made++;
-  }
-  if (made == all)
-    return belay__request_send_all(pending, calls, all);
-  while (made > 0)
-    (void)belay__call_abandon(calls[--made]);
-  return BELAY_ENOMEM;
+  size_t all = 1 + 2 * n;
+  for (size_t i = 0; i < all; i++)
+    calls[i] =
+        belay__bloom_census_call(pending->context, i == 0 ? NULL : &layers[(i - 1) / 2], 0, i);
+  return belay__request_send_all(pending, calls, all);
 }
 
 int belay__bloom_census_read(belay__pending_t *pending, const belay__call_t *call,

@@ -85,21 +85,13 @@ static size_t calls_of(const plan_t *plan) {
   return n;
 }
 
-static size_t make_calls(belay__pending_t *pending, const plan_t *plan, belay__call_t **out) {
-  size_t n = 0;
-  out[n] = discard(pending, plan, NULL, 0);
-  if (out[n++] == NULL)
-    return 0;
+static void make_calls(belay__pending_t *pending, const plan_t *plan, belay__call_t **out) {
+  *out++ = discard(pending, plan, NULL, 0);
   for (unsigned i = 0; i < plan->layers_len; i++) {
     const belay__bloom_layer_t *layer = &plan->layers[i];
-    for (uint32_t segment = 0; !layer->together && segment < layer->shape.segments; segment++) {
-      out[n] = discard(pending, plan, layer, segment);
-      if (out[n] == NULL)
-        return n;
-      n++;
-    }
+    for (uint32_t segment = 0; !layer->together && segment < layer->shape.segments; segment++)
+      *out++ = discard(pending, plan, layer, segment);
   }
-  return n;
 }
 
 static int next_step(belay__pending_t *pending) {
@@ -112,13 +104,8 @@ static int next_step(belay__pending_t *pending) {
   belay__call_t **calls = belay__alloc(belay, n * sizeof(belay__call_t *));
   if (calls == NULL)
     return BELAY_ENOMEM;
-  size_t made = make_calls(pending, plan, calls);
-  int error = BELAY_ENOMEM;
-  if (made == n)
-    error = belay__request_send_all(pending, calls, n);
-  else
-    while (made > 0)
-      (void)belay__call_abandon(calls[--made]);
+  make_calls(pending, plan, calls);
+  int error = belay__request_send_all(pending, calls, n);
   belay__free(belay, calls, n * sizeof(belay__call_t *));
   return error == 0 ? BELAY__REQUEST_PARK : error;
 }

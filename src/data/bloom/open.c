@@ -47,7 +47,7 @@ static int send_open(belay__pending_t *pending) {
   if (call == NULL)
     return BELAY_ENOMEM;
   if (generation == 0) {
-    (void)belay__call_abandon(call);
+    belay__calls_discard(&call, 1);
     return BELAY_ESYSTEM;
   }
   belay__bloom_pack(&bloom->form, generation, false, fresh);
@@ -109,11 +109,6 @@ static int send_segments(belay__pending_t *pending, size_t *n) {
   belay__call_t *calls[AT_ONCE];
   for (*n = 0; *n < AT_ONCE && bloom->segment < segments_of(bloom); (*n)++) {
     calls[*n] = new_segment(bloom, pending);
-    if (calls[*n] == NULL) {
-      while (*n > 0)
-        (void)belay__call_abandon(calls[--*n]);
-      return BELAY_ENOMEM;
-    }
     bloom->segment++;
   }
   pending->values[STEP] = CREATING;
@@ -237,24 +232,18 @@ int belay__bloom_look(belay__pending_t *pending, belay__call_t **strays, uint32_
   belay_t *belay = pending->client->belay;
   size_t size = (n + 1) * sizeof(belay__call_t *);
   belay__call_t **calls = belay__alloc(belay, size);
-  bool whole = calls != NULL;
-  for (uint32_t i = 0; i < n; i++)
-    whole = whole && strays[i] != NULL;
-  belay__call_t *call = whole ? belay__call_new(pending->client, BELAY__LANE_DATA) : NULL;
-  int error = BELAY_ENOMEM;
-  if (call != NULL) {
-    belay__call_command(call, "GET", 2);
-    belay__bloom_arg_config(bloom, call);
-    calls[0] = call;
-    for (uint32_t i = 0; i < n; i++)
-      calls[i + 1] = strays[i];
-    belay__bloom_op(pending)->looking = true;
-    error = belay__request_send_all(pending, calls, n + 1);
-  } else {
-    for (uint32_t i = 0; i < n; i++)
-      if (strays[i] != NULL)
-        (void)belay__call_abandon(strays[i]);
+  if (calls == NULL) {
+    belay__calls_discard(strays, n);
+    return BELAY_ENOMEM;
   }
+  calls[0] = belay__call_new(pending->client, BELAY__LANE_DATA);
+  if (calls[0] != NULL) {
+    belay__call_command(calls[0], "GET", 2);
+    belay__bloom_arg_config(bloom, calls[0]);
+  }
+  memcpy(calls + 1, strays, n * sizeof(belay__call_t *));
+  belay__bloom_op(pending)->looking = true;
+  int error = belay__request_send_all(pending, calls, n + 1);
   belay__free(belay, calls, size);
   return error == 0 ? BELAY__REQUEST_PARK : error;
 }

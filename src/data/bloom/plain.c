@@ -43,24 +43,14 @@ static int send_info(belay__pending_t *pending) {
                                   .hashes = shape->hashes,
                                   .layers = 1,
                                   .segments = shape->segments};
-  size_t n = 1 + 2 * (size_t)shape->segments, made = 0;
+  size_t n = 1 + 2 * (size_t)shape->segments;
   belay_t *belay = pending->client->belay;
   belay__call_t **calls = belay__alloc(belay, n * sizeof(belay__call_t *));
   if (calls == NULL)
     return BELAY_ENOMEM;
-  while (made < n) {
-    uint32_t segment = made == 0 ? 0 : (uint32_t)((made - 1) / 2);
-    calls[made] = belay__bloom_census_call(bloom, &layer, segment, made);
-    if (calls[made] == NULL)
-      break;
-    made++;
-  }
-  int error = BELAY_ENOMEM;
-  if (made == n)
-    error = belay__request_send_all(pending, calls, n);
-  else
-    while (made > 0)
-      (void)belay__call_abandon(calls[--made]);
+  for (size_t i = 0; i < n; i++)
+    calls[i] = belay__bloom_census_call(bloom, &layer, i == 0 ? 0 : (uint32_t)((i - 1) / 2), i);
+  int error = belay__request_send_all(pending, calls, n);
   belay__free(belay, calls, n * sizeof(belay__call_t *));
   return error;
 }
@@ -126,9 +116,8 @@ static int send_items(belay__pending_t *pending) {
   size_t size = left * sizeof(belay__call_t *);
   if (left > 1 && (calls = belay__alloc(belay, size)) == NULL)
     return BELAY_ENOMEM;
-  int error = BELAY_ENOMEM;
-  if (belay__bloom_plan_calls(bloom, plan, op, calls))
-    error = belay__request_send_all(pending, calls, left);
+  belay__bloom_plan_calls(bloom, plan, op, calls);
+  int error = belay__request_send_all(pending, calls, left);
   if (left > 1)
     belay__free(belay, calls, size);
   return error;

@@ -155,8 +155,7 @@ static belay__call_t *unite(belay_bloom_t *bloom, const belay__bloom_plan_t *pla
   belay__call_t *call = belay__call_new(client, plan->lane);
   uint8_t *bits = call == NULL ? NULL : belay__alloc(client->belay, len);
   if (bits == NULL) {
-    if (call != NULL)
-      (void)belay__call_abandon(call);
+    belay__calls_discard(&call, 1);
     return NULL;
   }
   memset(bits, 0, len);
@@ -177,7 +176,7 @@ static belay__call_t *unite(belay_bloom_t *bloom, const belay__bloom_plan_t *pla
   return call;
 }
 
-bool belay__bloom_plan_calls(belay_bloom_t *bloom, belay__bloom_plan_t *plan,
+void belay__bloom_plan_calls(belay_bloom_t *bloom, belay__bloom_plan_t *plan,
                              const belay__bloom_op_t *op, belay__call_t **out) {
   plan->sent_len = 0;
   for (uint32_t i = 0; i < plan->chunks_len; i++) {
@@ -187,16 +186,10 @@ bool belay__bloom_plan_calls(belay_bloom_t *bloom, belay__bloom_plan_t *plan,
     belay__call_t *call = !chunk->bulk                      ? bitfield(bloom, plan, chunk, op)
                           : op->what == BELAY__BLOOM_EXISTS ? fetch(bloom, plan, chunk)
                                                             : unite(bloom, plan, chunk, op);
-    if (call == NULL) {
-      while (plan->sent_len > 0)
-        (void)belay__call_abandon(out[--plan->sent_len]);
-      return false;
-    }
     bool reads = chunk->bulk || belay__client_can(bloom->family.client, BELAY__BITFIELD_RO);
     plan->sent[plan->sent_len] = i;
     out[plan->sent_len++] = op->stale && reads ? belay__call_stale(call) : call;
   }
-  return true;
 }
 
 uint32_t belay__bloom_plan_strays(belay_bloom_t *bloom, const belay__bloom_plan_t *plan,

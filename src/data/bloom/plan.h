@@ -39,9 +39,9 @@ void belay__bloom_plan_make(const belay_bloom_t *bloom, belay__bloom_plan_t *pla
 /* How many chunks have not been answered under that generation. */
 uint32_t belay__bloom_plan_left(const belay__bloom_plan_t *plan, int64_t generation);
 
-/* Makes their calls: plan->sent_len of them; false if memory is out, and none is left. out has room for
+/* Makes their calls: plan->sent_len of them; NULL where memory is out. out has room for
  * belay__bloom_plan_left(). */
-bool belay__bloom_plan_calls(belay_bloom_t *bloom, belay__bloom_plan_t *plan,
+void belay__bloom_plan_calls(belay_bloom_t *bloom, belay__bloom_plan_t *plan,
                              const belay__bloom_op_t *op, belay__call_t **out);
 
 /* Reads the reply to the nth of them: the header, and the answers of its items. */

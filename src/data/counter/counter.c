@@ -415,16 +415,9 @@ static int start_all(belay_counter_t *counter, belay_request_t *request, const c
     error = belay__family_begin(&counter->family, request, ops, (void (*)(void))cb, &pending);
   if (error != 0)
     return error;
-  unsigned n = 0;
-  while (n < counter->shards && (calls[n] = make(counter, key, key_len, n)) != NULL)
-    n++;
-  if (n == counter->shards) {
-    error = belay__request_send_all(pending, calls, n);
-  } else {
-    error = BELAY_ENOMEM;
-    while (n > 0)
-      (void)belay__call_abandon(calls[--n]); /* they were built for nothing */
-  }
+  for (unsigned i = 0; i < counter->shards; i++)
+    calls[i] = make(counter, key, key_len, i);
+  error = belay__request_send_all(pending, calls, counter->shards);
   if (error != 0)
     belay__request_forget(pending);
   return error;

@@ -177,11 +177,11 @@ static int start_many(belay_counter_t *counter, belay_request_t *request, belay_
     return BELAY_ENOMEM;
   int error = belay__family_begin(&counter->family, request, ops, (void (*)(void))cb, &pending);
   if (error != 0) {
-    (void)belay__call_abandon(call); /* it was built for nothing */
+    belay__calls_discard(&call, 1);
     return error;
   }
   if (belay__counter_room(pending, n, 0) == NULL) {
-    (void)belay__call_abandon(call);
+    belay__calls_discard(&call, 1);
     error = BELAY_ENOMEM;
   } else {
     error = belay__request_send(pending, call);
@@ -374,7 +374,7 @@ int belay_counter_get_all(belay_counter_t *counter, belay_request_t *request, co
   belay__call_arg_int(call, (int64_t)client->max_reply);
   error = belay__family_begin(&counter->family, request, &all_ops, (void (*)(void))cb, &pending);
   if (error != 0) {
-    (void)belay__call_abandon(call); /* it was built for nothing */
+    belay__calls_discard(&call, 1);
     return error;
   }
   pending->values[MAX] = (int64_t)max;

@@ -162,7 +162,6 @@ static void on_done(belay__call_t *call, const belay__result_t *result) {
   int64_t value;
   bool applied, unknown = result->outcome == BELAY_OUTCOME_UNKNOWN;
   int error = result->error;
-  tally->call = NULL;
   if (result->outcome == BELAY_OUTCOME_REPLY)
     error = belay__counter_added(call, result->reply, &applied, &value);
   if (error == BELAY_EPROTO) {
@@ -219,18 +218,9 @@ static bool send(belay__tally_t *tally, uint64_t now) {
   } else {
     local->stats.resends++;
   }
-  belay__call_t *call = new_call(tally);
-  int error = BELAY_ENOMEM;
-  if (call != NULL) {
-    call->deadline =
-        belay__after_ms(counter->family.client->belay, counter->family.client->timeout_ms);
-    call->done = on_done;
-    call->owner = tally;
-    tally->sent = now;
-    error = belay__call_send(&call, 1);
-  }
+  tally->sent = now;
+  int error = belay__call_start(&tally->call, new_call(tally), on_done, tally);
   if (error == 0) {
-    tally->call = call;
     move(tally, SENT);
   } else if (passes(error)) {
     try_again(tally);
@@ -425,9 +415,8 @@ void belay__counter_local_abort(belay_counter_t *counter) {
   belay__timer_stop(counter->family.client->belay, BELAY__RANK_OTHER, &local->timer);
   while (!belay__list_empty(&local->sent)) {
     belay__tally_t *tally = BELAY__CONTAINER(local->sent.next, belay__tally_t, node);
-    if (belay__call_abandon(tally->call))
+    if (belay__call_cancel(&tally->call))
       tally->maybe = true;
-    tally->call = NULL;
     lose(tally, BELAY_ECANCELED);
   }
   while (!belay__list_empty(&local->ready))

@@ -72,15 +72,9 @@ static int send_all(belay_counter_t *counter, belay__pending_t *pending, const w
   belay__call_t **calls = belay__alloc(belay, n * sizeof(belay__call_t *));
   if (calls == NULL)
     return BELAY_ENOMEM;
-  int error = BELAY_ENOMEM;
-  size_t made = 0;
-  while (made < n && (calls[made] = call_for(counter, wanted, made)) != NULL)
-    made++;
-  if (made == n)
-    error = belay__request_send_all(pending, calls, n);
-  else
-    while (made > 0)
-      (void)belay__call_abandon(calls[--made]); /* they were built for nothing */
+  for (size_t i = 0; i < n; i++)
+    calls[i] = call_for(counter, wanted, i);
+  int error = belay__request_send_all(pending, calls, n);
   belay__free(belay, calls, n * sizeof(belay__call_t *));
   return error;
 }

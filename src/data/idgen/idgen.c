@@ -129,16 +129,12 @@ bool belay__idgen_is_identity(const belay_idgen_t *idgen, const belay__call_t *c
          memcmp(now.text, identity->text, now.len) == 0;
 }
 
-belay__call_t *belay__idgen_new_ping(belay_idgen_t *idgen, belay__lane_t lane,
-                                     belay__call_cb done) {
+belay__call_t *belay__idgen_new_ping(belay_idgen_t *idgen, belay__lane_t lane) {
   belay__call_t *call = belay__call_new(idgen->family.client, lane);
   if (call == NULL)
     return NULL;
   belay__call_command(call, "PING", 1);
   call->affinity = idgen->family.affinity;
-  call->deadline = belay__after_ms(idgen->family.client->belay, idgen->family.client->timeout_ms);
-  call->owner = idgen;
-  call->done = done;
   return call;
 }
 

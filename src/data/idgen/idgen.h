@@ -118,7 +118,7 @@ bool belay__idgen_is_identity(const belay_idgen_t *idgen, const belay__call_t *c
                               const belay__identity_t *identity);
 
 /* A PING to whoever has the keys, for a connection that there is; NULL if memory is out. */
-belay__call_t *belay__idgen_new_ping(belay_idgen_t *idgen, belay__lane_t lane, belay__call_cb done);
+belay__call_t *belay__idgen_new_ping(belay_idgen_t *idgen, belay__lane_t lane);
 
 /* A WAIT to go behind a call; NULL if memory is out. */
 belay__call_t *belay__idgen_new_wait(const belay_idgen_t *idgen, unsigned replicas,

@@ -97,9 +97,7 @@ static void fail_soon(belay_idgen_t *idgen, int error) {
 }
 
 static void on_looked(belay__call_t *call, const belay__result_t *result) {
-  belay_idgen_t *idgen = call->owner;
-  idgen->segment.call = NULL;
-  over(idgen, result->error);
+  over(call->owner, result->error);
 }
 
 static int read_next(belay_idgen_t *idgen, belay__call_t *call, const belay__reply_t *reply) {
@@ -123,7 +121,6 @@ static int read_next(belay_idgen_t *idgen, belay__call_t *call, const belay__rep
 static void on_fetched(belay__call_t *call, const belay__result_t *result) {
   belay_idgen_t *idgen = call->owner;
   int status = result->error;
-  idgen->segment.call = NULL;
   idgen->segment.sent_on = call->epoch;
   if (result->outcome == BELAY_OUTCOME_REPLY)
     status = read_next(idgen, call, result->reply);
@@ -134,7 +131,6 @@ static void on_copied(belay__call_t *call, const belay__result_t *result) {
   belay_idgen_t *idgen = call->owner;
   int64_t copies;
   int status = result->error;
-  idgen->segment.copy = NULL;
   if (result->outcome == BELAY_OUTCOME_REPLY) {
     status = 0;
     if (!belay__reply_integer(result->reply, 0, INT64_MAX, &copies)) {
@@ -149,32 +145,13 @@ static void on_copied(belay__call_t *call, const belay__result_t *result) {
   over(idgen, status);
 }
 
-static void send(belay_idgen_t *idgen, belay__call_t *call, belay__call_t *copy) {
-  belay__segment_t *s = &idgen->segment;
-  belay__call_t *calls[] = {call, copy};
-  uint64_t deadline = belay__after_ms(belay_of(idgen), idgen->family.client->timeout_ms);
-  size_t n = copy == NULL ? 1 : 2;
-  for (size_t i = 0; i < n; i++) {
-    calls[i]->affinity = idgen->family.affinity;
-    calls[i]->deadline = deadline;
-    calls[i]->owner = idgen;
-  }
-  int error = belay__call_send(calls, n);
-  if (error == 0) {
-    s->status = 0;
-    s->call = call;
-    s->copy = copy;
-  } else {
-    fail_soon(idgen, error);
-  }
-}
-
 static void send_ping(belay_idgen_t *idgen) {
-  belay__call_t *call = belay__idgen_new_ping(idgen, lane_of(idgen), on_looked);
-  if (call == NULL)
-    fail_soon(idgen, BELAY_ENOMEM);
-  else
-    send(idgen, call, NULL);
+  belay__segment_t *s = &idgen->segment;
+  belay__call_t *call = belay__idgen_new_ping(idgen, lane_of(idgen));
+  s->status = 0;
+  int error = belay__call_start(&s->call, call, on_looked, idgen);
+  if (error != 0)
+    fail_soon(idgen, error);
 }
 
 /* Two servers that have forgotten the same must not jump to the same, and cannot know of each other: the second of two
@@ -199,12 +176,7 @@ static void send_script(belay_idgen_t *idgen) {
     fail_soon(idgen, BELAY_ENOMEM);
     return;
   }
-  if (copied) {
-    belay__call_script_text(call, &belay__script_idgen_segment, 1, 7);
-    copy->done = on_copied;
-  } else {
-    belay__call_script(call, &belay__script_idgen_segment, 1, 7);
-  }
+  (copied ? belay__call_script_text : belay__call_script)(call, &belay__script_idgen_segment, 1, 7);
   belay__family_arg(&idgen->family, call, NULL, 0, "}");
   belay__call_arg_int(call, s->step);
   belay__call_arg_int(call, s->step + draw_jump(idgen));
@@ -213,8 +185,18 @@ static void send_script(belay_idgen_t *idgen) {
   belay__call_arg_int(call, idgen->start);
   belay__call_arg_int(call, s->clock_rate);
   belay__call_arg_int(call, s->clock_skew);
-  call->done = on_fetched;
-  send(idgen, call, copy);
+  belay__call_t *calls[] = {call, copy}, **places[] = {&s->call, &s->copy};
+  const belay__call_cb done[] = {on_fetched, on_copied};
+  for (size_t i = 0; i < 1u + copied; i++) {
+    calls[i]->affinity = idgen->family.affinity;
+    calls[i]->place = places[i];
+    calls[i]->done = done[i];
+    calls[i]->owner = idgen;
+  }
+  s->status = 0;
+  int error = belay__call_send(calls, 1u + copied);
+  if (error != 0)
+    fail_soon(idgen, error);
 }
 
 static void refuse(belay_idgen_t *idgen) {
@@ -335,11 +317,8 @@ static void want(belay_idgen_t *idgen) {
 
 static void close(belay_idgen_t *idgen) {
   belay__segment_t *s = &idgen->segment;
-  if (s->call != NULL)
-    (void)belay__call_abandon(s->call);
-  if (s->copy != NULL)
-    (void)belay__call_abandon(s->copy);
-  s->call = s->copy = NULL;
+  (void)belay__call_cancel(&s->call);
+  (void)belay__call_cancel(&s->copy);
   s->next = s->end = s->spare = s->spare_end = 0;
 }
 

@@ -127,17 +127,13 @@ static belay__call_t *new_call(belay_idgen_t *idgen, const belay__script_t *scri
   belay__family_arg(&idgen->family, call, NULL, 0, "}::workers");
   belay__call_arg(call, w->owner, w->owner_len);
   belay__idgen_ask_identity(idgen, BELAY__LANE_LEASE, call->affinity, &w->server);
-  call->deadline = belay__after_ms(belay_of(idgen), idgen->family.client->timeout_ms);
-  call->owner = idgen;
   return call;
 }
 
-static void send(belay_idgen_t *idgen, belay__call_t *call) {
+static void send(belay_idgen_t *idgen, belay__call_t *call, belay__call_cb done) {
   belay__worker_t *w = &idgen->worker;
-  int error = call == NULL ? BELAY_ENOMEM : belay__call_send(&call, 1);
-  w->call = error == 0 ? call : NULL;
-  w->status = error;
-  if (error != 0)
+  w->status = belay__call_start(&w->call, call, done, idgen);
+  if (w->status != 0)
     set_timer(idgen, 0);
 }
 
@@ -174,7 +170,6 @@ static bool is_far_ahead(const belay_idgen_t *idgen) {
 static void on_claimed(belay__call_t *call, const belay__result_t *result) {
   belay_idgen_t *idgen = call->owner;
   int status = result->error;
-  idgen->worker.call = NULL;
   if (result->outcome == BELAY_OUTCOME_REPLY)
     status = read_claim(idgen, call, result->reply);
   on_event(idgen, status != 0 ? FAILED : is_far_ahead(idgen) ? HELD : CLAIMED, status);
@@ -189,14 +184,12 @@ static void claim(belay_idgen_t *idgen) {
     belay__call_arg_int(call, w->epoch);
     belay__call_arg(call, w->server.text, w->server.len);
     belay__call_arg_int(call, RECORD_MS);
-    call->done = on_claimed;
   }
-  send(idgen, call);
+  send(idgen, call, on_claimed);
 }
 
 static void on_looked(belay__call_t *call, const belay__result_t *result) {
   belay_idgen_t *idgen = call->owner;
-  idgen->worker.call = NULL;
   if (result->outcome == BELAY_OUTCOME_REPLY)
     claim(idgen);
   else
@@ -210,7 +203,7 @@ static void look_and_claim(belay_idgen_t *idgen) {
   if (server.epoch != 0)
     claim(idgen);
   else
-    send(idgen, belay__idgen_new_ping(idgen, BELAY__LANE_LEASE, on_looked));
+    send(idgen, belay__idgen_new_ping(idgen, BELAY__LANE_LEASE), on_looked);
 }
 
 static belay__call_t *new_reserve(belay_idgen_t *idgen, int64_t until, bool last) {
@@ -229,7 +222,6 @@ static void on_reserved(belay__call_t *call, const belay__result_t *result) {
   belay_idgen_t *idgen = call->owner;
   belay__worker_t *w = &idgen->worker;
   int64_t ours;
-  w->call = NULL;
   if (result->outcome != BELAY_OUTCOME_REPLY) {
     on_event(idgen, FAILED, result->error);
   } else if (!belay__reply_integer(result->reply, 0, 1, &ours)) {
@@ -248,10 +240,7 @@ static void reserve(belay_idgen_t *idgen) {
   if (w->call != NULL)
     return;
   w->asked = wall_of(idgen) + w->ahead;
-  belay__call_t *call = new_reserve(idgen, w->asked, false);
-  if (call != NULL)
-    call->done = on_reserved;
-  send(idgen, call);
+  send(idgen, new_reserve(idgen, w->asked, false), on_reserved);
 }
 
 /* ---- the machine --------------------------------------------------------------------------------------- */
@@ -271,9 +260,7 @@ static uint8_t begin(belay_idgen_t *idgen) {
 static uint8_t give_up(belay_idgen_t *idgen, int status) {
   belay__worker_t *w = &idgen->worker;
   let_go(idgen);
-  if (w->call != NULL)
-    (void)belay__call_abandon(w->call);
-  w->call = NULL;
+  (void)belay__call_cancel(&w->call);
   w->tries++;
   (void)belay__idgen_failed(idgen, status);
   set_timer(idgen, belay__idgen_rest(idgen, w->tries));
@@ -414,7 +401,6 @@ static void want(belay_idgen_t *idgen) {
 static void on_given(belay__call_t *call, const belay__result_t *result) {
   belay_idgen_t *idgen = call->owner;
   (void)result;
-  idgen->worker.call = NULL;
   belay__family_free(&idgen->family);
 }
 
@@ -434,21 +420,15 @@ static void give_back(belay_idgen_t *idgen) {
   belay__call_t *call = new_reserve(idgen, w->last, true);
   if (call == NULL)
     return;
-  uint64_t patience = belay__after_ms(belay_of(idgen), client->close_timeout_ms);
-  if (patience < call->deadline)
-    call->deadline = patience;
-  call->done = on_given;
-  if (belay__call_send(&call, 1) != 0)
-    return;
-  w->call = call;
-  belay__family_hold(&idgen->family);
+  if (client->close_timeout_ms < client->timeout_ms)
+    call->deadline = belay__after_ms(belay_of(idgen), client->close_timeout_ms);
+  if (belay__call_start(&w->call, call, on_given, idgen) == 0)
+    belay__family_hold(&idgen->family);
 }
 
 static void close(belay_idgen_t *idgen) {
   belay__worker_t *w = &idgen->worker;
-  if (w->call != NULL)
-    (void)belay__call_abandon(w->call);
-  w->call = NULL;
+  (void)belay__call_cancel(&w->call);
   if (w->state == READY)
     give_back(idgen);
   w->state = NONE;
@@ -463,8 +443,7 @@ static void close(belay_idgen_t *idgen) {
 static void abort_all(belay_idgen_t *idgen) {
   belay__worker_t *w = &idgen->worker;
   if (w->call != NULL) {
-    (void)belay__call_abandon(w->call);
-    w->call = NULL;
+    (void)belay__call_cancel(&w->call);
     belay__family_free(&idgen->family);
   }
   if (w->lock != NULL) {

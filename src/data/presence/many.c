@@ -121,8 +121,8 @@ static void make_is(const belay_presence_t *presence, belay__call_t *call, int64
 
 typedef enum what { SET, CLEAR, IS } what_t;
 
-/* Makes the calls, `each` for a run; false if memory is out, and there are none. */
-static bool make_calls(belay__pending_t *pending, what_t what, uint32_t each,
+/* Makes the calls, `each` for a run; NULL where memory is out. */
+static void make_calls(belay__pending_t *pending, what_t what, uint32_t each,
                        belay__call_t **calls) {
   const belay_presence_t *presence = pending->context;
   const work_t *work = pending->room;
@@ -130,11 +130,8 @@ static bool make_calls(belay__pending_t *pending, what_t what, uint32_t each,
   for (uint32_t i = 0; i < work->runs_len * each; i++) {
     const run_t *run = &work->runs[i / each];
     calls[i] = belay__call_new(presence->family.client, BELAY__LANE_DATA);
-    if (calls[i] == NULL) {
-      while (i-- > 0)
-        (void)belay__call_abandon(calls[i]);
-      return false;
-    }
+    if (calls[i] == NULL)
+      continue;
     if (what == SET)
       make_set(presence, calls[i], slice, work, run);
     else if (what == CLEAR)
@@ -142,7 +139,6 @@ static bool make_calls(belay__pending_t *pending, what_t what, uint32_t each,
     else
       make_is(presence, calls[i], slice, i % each, work, run);
   }
-  return true;
 }
 
 /* There is one step. */
@@ -158,8 +154,8 @@ static int send(belay__pending_t *pending, what_t what) {
   size_t n = (size_t)work->runs_len * each, size = n * sizeof(belay__call_t *);
   if (n > FEW && (calls = belay__alloc(belay, size)) == NULL)
     return BELAY_ENOMEM;
-  int error = make_calls(pending, what, each, calls) ? belay__request_send_all(pending, calls, n)
-                                                     : BELAY_ENOMEM;
+  make_calls(pending, what, each, calls);
+  int error = belay__request_send_all(pending, calls, n);
   if (calls != few)
     belay__free(belay, calls, size);
   return error != 0 ? error : BELAY__REQUEST_PARK;

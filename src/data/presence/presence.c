@@ -207,14 +207,8 @@ static int next_count(belay__pending_t *pending) {
   uint32_t from = (uint32_t)pending->values[BELAY__PRESENCE_NEXT];
   if (from == segments)
     return 0;
-  for (; n < COUNTS_AT_ONCE && from + n < segments; n++) {
+  for (; n < COUNTS_AT_ONCE && from + n < segments; n++)
     calls[n] = count_call(presence, pending->values[BELAY__PRESENCE_SLICE], from + n);
-    if (calls[n] != NULL)
-      continue;
-    while (n-- > 0)
-      (void)belay__call_abandon(calls[n]);
-    return BELAY_ENOMEM;
-  }
   pending->values[BELAY__PRESENCE_NEXT] = from + n;
   int error = belay__request_send_all(pending, calls, n);
   return error != 0 ? error : BELAY__REQUEST_PARK;

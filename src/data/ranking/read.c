@@ -152,8 +152,7 @@ static int start_page(belay_ranking_t *ranking, belay_request_t *request, belay_
                            : belay__family_begin(&ranking->family, request, &page_ops,
                                                  (void (*)(void))cb, &pending);
   if (error != 0) {
-    if (call != NULL)
-      (void)belay__call_abandon(call); /* it was built for nothing */
+    belay__calls_discard(&call, 1);
     return error;
   }
   pending->values[FIRST] = first;

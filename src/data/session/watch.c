@@ -160,15 +160,9 @@ static int next(belay__pending_t *pending) {
   if (pending->values[0]++ > 0 || batch == NULL || batch->good == 0)
     return 0;
   for (; n < batch->good; n++)
-    if ((calls[n] = new_look(watch, &batch->entry[n])) == NULL)
-      break;
-  if (n == batch->good) {
-    int error = belay__request_send_all(pending, calls, n);
-    return error != 0 ? error : BELAY__REQUEST_PARK;
-  }
-  while (n > 0)
-    (void)belay__call_abandon(calls[--n]); /* they were built for nothing */
-  return BELAY_ENOMEM;
+    calls[n] = new_look(watch, &batch->entry[n]);
+  int error = belay__request_send_all(pending, calls, n);
+  return error != 0 ? error : BELAY__REQUEST_PARK;
 }
 
 /* ---- the machine --------------------------------------------------------------------------------------- */
@@ -280,8 +274,7 @@ static void settle(belay_session_watch_t *watch) {
   }
   if (call == NULL || belay__request_begin(session->family.client, &watch->request, &settle_ops,
                                            session, NULL, NULL, &pending) != 0) {
-    if (call != NULL)
-      (void)belay__call_abandon(call);
+    belay__calls_discard(&call, 1);
     go_on(watch, false);
     return;
   }
