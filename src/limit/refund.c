@@ -9,7 +9,6 @@ typedef struct errand {
   belay__call_t *call;
   int64_t tokens; /* GIVING: that go back. Else: that were asked for */
   int64_t id;
-  bool late;
 } errand_t;
 
 static void over(errand_t *errand) {
@@ -21,16 +20,14 @@ static void over(errand_t *errand) {
   belay__family_free(&limiter->family);
 }
 
-static errand_t *start(belay_limiter_t *limiter, belay__call_t *call, int64_t tokens) {
+static errand_t *start(belay_limiter_t *limiter, int64_t tokens) {
   errand_t *errand = belay__alloc(limiter->client->belay, sizeof *errand);
   if (errand == NULL)
     return NULL;
-  *errand =
-      (errand_t){.limiter = limiter, .policy = limiter->policy, .call = call, .tokens = tokens};
+  *errand = (errand_t){.limiter = limiter, .policy = limiter->policy, .tokens = tokens};
   limiter->policy->refs++;
   belay__list_push(&limiter->errands, &errand->node);
   belay__family_hold(&limiter->family);
-  call->owner = errand;
   return errand;
 }
 
@@ -52,27 +49,21 @@ static void on_given(belay__call_t *call, const belay__result_t *result) {
 
 static void give(errand_t *errand, belay__call_t *call) {
   belay_limiter_t *limiter = errand->limiter;
-  call->deadline = belay__after_ms(limiter->client->belay, limiter->client->timeout_ms);
   call->urgent = true;
   call->once = errand->tokens > 0; /* another policy may have come */
-  call->done = on_given;
-  call->owner = errand;
-  errand->call = call;
-  errand->late = false;
-  if (belay__call_send(&call, 1) == 0)
+  if (belay__call_start(&errand->call, call, on_given, errand) == 0)
     return;
   limiter->stats.void_tokens += (uint64_t)errand->tokens;
   over(errand);
 }
 
 void belay__errand_send(belay_limiter_t *limiter, belay__call_t *call, int64_t tokens) {
-  errand_t *errand = call == NULL ? NULL : start(limiter, call, tokens);
+  errand_t *errand = call == NULL ? NULL : start(limiter, tokens);
   if (errand != NULL) {
     give(errand, call);
     return;
   }
-  if (call != NULL)
-    (void)belay__call_abandon(call);
+  belay__calls_discard(&call, 1);
   limiter->stats.void_tokens += (uint64_t)tokens;
 }
 
@@ -99,34 +90,33 @@ static void on_granted(errand_t *errand, const belay__call_t *fetch, const belay
   over(errand);
 }
 
-static void on_fetched(belay__call_t *call, const belay__result_t *result) {
+static void on_settled(belay__call_t *call, const belay__result_t *result) {
   errand_t *errand = call->owner;
   belay__owed_t owed;
-  errand->call = NULL;
-  if (result->outcome == BELAY_OUTCOME_REPLY) {
-    if (belay__limiter_read_grant(errand->policy, call, result->reply, errand->tokens, &owed) &&
-        owed.answer > 0) {
-      on_granted(errand, call, &owed);
-      return;
-    }
-  } else if (!errand->late && call->state == BELAY__CALL_LATE && !errand->limiter->family.closing) {
-    errand->late = true;
-    errand->call = call;
-    call->settled = on_fetched;
-    return;
-  }
-  over(errand);
+  if (result->outcome == BELAY_OUTCOME_REPLY &&
+      belay__limiter_read_grant(errand->policy, call, result->reply, errand->tokens, &owed) &&
+      owed.answer > 0)
+    on_granted(errand, call, &owed);
+  else
+    over(errand);
+}
+
+static void on_fetched(belay__call_t *call, const belay__result_t *result) {
+  errand_t *errand = call->owner;
+  if (call->state == BELAY__CALL_LATE && !errand->limiter->family.closing)
+    belay__call_own(&errand->call, call, on_settled, errand);
+  else
+    on_settled(call, result);
 }
 
 void belay__errand_adopt(belay_limiter_t *limiter, belay__call_t *fetch, int64_t asked,
                          int64_t id) {
   bool late = fetch->state == BELAY__CALL_LATE;
   bool comes = late ? !limiter->family.closing : fetch->state == BELAY__CALL_SENT;
-  errand_t *errand = comes ? start(limiter, fetch, asked) : NULL;
+  errand_t *errand = comes ? start(limiter, asked) : NULL;
   if (errand != NULL) {
     errand->id = id;
-    errand->late = late;
-    *(late ? &fetch->settled : &fetch->done) = on_fetched;
+    belay__call_own(&errand->call, fetch, late ? on_settled : on_fetched, errand);
   } else if (fetch->done != NULL) {
     (void)belay__call_abandon(fetch);
   }
@@ -138,10 +128,10 @@ static void end_all(belay_limiter_t *limiter, bool late_only) {
   for (belay__list_t *i = limiter->errands.next, *next; i != &limiter->errands; i = next) {
     errand_t *errand = BELAY__CONTAINER(i, errand_t, node);
     next = i->next;
-    if (late_only && !errand->late)
+    if (late_only && errand->call->state != BELAY__CALL_LATE)
       continue;
     bool giving = errand->call->done == on_given;
-    (void)belay__call_abandon(errand->call);
+    (void)belay__call_cancel(&errand->call);
     if (giving)
       limiter->stats.void_tokens += (uint64_t)errand->tokens;
     over(errand);

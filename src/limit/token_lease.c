@@ -221,19 +221,14 @@ static bool fetch(belay__slice_t *slice, int64_t fewest, int64_t timeout_ms, uin
   if (call == NULL)
     return false;
   call->deadline = belay__after_ms(belay, timeout_ms);
-  call->done = on_fetched;
-  call->owner = slice;
   call->fail_fast = belay__away_has_policy(limiter);
-  slice->call = call;
   slice->asked = asked;
   slice->fewest = fewest;
   slice->id = id;
   slice->epoch = belay__denied_epoch(&limiter->denied, slice->entry.hash);
   slice->stale = false;
-  if (belay__call_send(&call, 1) != 0) {
-    slice->call = NULL;
+  if (belay__call_start(&slice->call, call, on_fetched, slice) != 0)
     return false;
-  }
   limiter->stats.asked++;
   return true;
 }
@@ -413,7 +408,6 @@ static void on_fetched(belay__call_t *call, const belay__result_t *result) {
   belay_limiter_t *limiter = slice->limiter;
   uint64_t now = belay__now(limiter->client->belay);
   belay__owed_t owed;
-  slice->call = NULL;
   if (result->outcome != BELAY_OUTCOME_REPLY) {
     if (call->state == BELAY__CALL_LATE)
       belay__errand_adopt(limiter, call, slice->asked, slice->id);
@@ -449,9 +443,7 @@ void belay__slices_suspend(belay_limiter_t *limiter) {
        slice = next_of(limiter, &slice->node)) {
     give_all_back(slice);
     slice->rest_until = 0;
-    if (slice->call != NULL)
-      (void)belay__call_abandon(slice->call); /* of no use, and could not be given back */
-    slice->call = NULL;
+    (void)belay__call_cancel(&slice->call); /* of no use, and could not be given back */
   }
 }
 
