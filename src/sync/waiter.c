@@ -100,9 +100,7 @@ static void listen(belay__vigil_t *vigil) {
 }
 
 static void stop_asking(belay__vigil_t *vigil) {
-  belay__call_t *call = vigil->call;
-  vigil->call = NULL;
-  if (call != NULL && belay__call_abandon(call))
+  if (belay__call_cancel(&vigil->call))
     vigil->maybe = vigil->astray = true;
 }
 
@@ -116,12 +114,7 @@ static int send(belay__vigil_t *vigil, void (*fill)(belay__vigil_t *, belay__cal
   call->deadline = deadline;
   call->affinity = vigil->affinity;
   call->urgent = urgent;
-  call->done = on_answer;
-  call->owner = vigil;
-  int error = belay__call_send(&call, 1);
-  if (error == 0)
-    vigil->call = call;
-  return error;
+  return belay__call_start(&vigil->call, call, on_answer, vigil);
 }
 
 static uint64_t answer_by(const belay__vigil_t *vigil) {
@@ -296,7 +289,6 @@ static void step(belay__vigil_t *vigil, event_t event, int arg, int64_t holds_ms
 /* What a call was answered with. */
 static int read(belay__vigil_t *vigil, belay__call_t *call, const belay__result_t *result,
                 int64_t *holds_ms) {
-  vigil->call = NULL;
   if (result->outcome == BELAY_OUTCOME_UNKNOWN)
     vigil->maybe = vigil->astray = true;
   if (result->outcome != BELAY_OUTCOME_REPLY)

@@ -54,8 +54,7 @@ static void tell(belay__undo_t *undo, bool done) {
 static void over(belay__undo_t *undo, bool done) {
   belay_client_t *client = undo->client;
   belay_t *belay = client->belay;
-  if (undo->call != NULL)
-    belay__call_abandon(undo->call);
+  (void)belay__call_cancel(&undo->call);
   belay__timer_stop(belay, BELAY__RANK_OTHER, &undo->timer);
   if (undo->kept)
     belay__client_leases(client)->kept_undos--;
@@ -103,7 +102,6 @@ static void rest(belay__undo_t *undo) {
 
 static void on_reply(belay__call_t *call, const belay__result_t *result) {
   belay__undo_t *undo = call->owner;
-  undo->call = NULL;
   int64_t removed;
   bool answered = result->outcome == BELAY_OUTCOME_REPLY;
   if (call->denied) {
@@ -159,13 +157,8 @@ static void send(belay__undo_t *undo) {
   call->affinity = undo->of.affinity;
   call->urgent = true;
   call->once = undo->of.keep_ms != 0;
-  call->done = on_reply;
-  call->owner = undo;
-  undo->call = call;
-  if (belay__call_send(&call, 1) != 0) {
-    undo->call = NULL;
+  if (belay__call_start(&undo->call, call, on_reply, undo) != 0)
     rest(undo);
-  }
 }
 
 /* One that was not answered is going as fast as it can. */
@@ -256,13 +249,10 @@ belay__undo_t *belay__undo_start(belay_client_t *client, const belay__undo_of_t 
   undo->holds_loop = true;
   client->stats.undo_pending++;
   belay__hold_loop(belay);
-  if (release != NULL) {
-    release->done = on_reply;
-    release->owner = undo;
-    undo->call = release;
-  } else {
+  if (release != NULL)
+    belay__call_own(&undo->call, release, on_reply, undo);
+  else
     send(undo);
-  }
   return undo;
 }
 
