@@ -5,8 +5,8 @@
 
 #include "core/key/key.h"
 #include "core/call/publish.h"
+#include "core/key/siphash.h"
 #include "core/key/token.h"
-#include "data/bloom/hash.h"
 #include "scripts.gen.h"
 
 #define LABEL_AT ((size_t)2 * BELAY__TOKEN_BYTES + 1)
@@ -134,7 +134,7 @@ bool belay__held_check(const belay__reply_t *reply, size_t *count, size_t *n) {
 
 /* The 160 bits of a token cannot be made of 64. */
 belay__held_token_t belay__held_token(const belay__reply_t *reply, size_t i) {
-  static const uint8_t key[BELAY__BLOOM_KEY_LEN] = "belay: the mark";
+  static const uint8_t key[BELAY__SIPHASH_KEY_LEN] = "belay: the mark";
   const belay__reply_t *token = reply->items[BELAY__HELD_HEAD + i * BELAY__HELD_EACH];
   return (belay__held_token_t){.token = token->str,
                                .len = token->len,

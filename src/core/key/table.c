@@ -3,64 +3,18 @@
 #include <assert.h>
 #include <string.h>
 
+#include "core/key/siphash.h"
 #include "core/loop/loop.h"
 
 #define FIRST_SIZE ((size_t)16)
 #define BUCKET_SIZE sizeof(void *)
 
-/* ---- the hash ------------------------------------------------------------------------------------------ */
-
-static uint64_t rotate(uint64_t x, unsigned by) {
-  return x << by | x >> (64 - by);
-}
-
-static void mix(uint64_t v[4]) {
-  v[0] += v[1];
-  v[2] += v[3];
-  v[1] = rotate(v[1], 13) ^ v[0];
-  v[3] = rotate(v[3], 16) ^ v[2];
-  v[0] = rotate(v[0], 32);
-  v[2] += v[1];
-  v[0] += v[3];
-  v[1] = rotate(v[1], 17) ^ v[2];
-  v[3] = rotate(v[3], 21) ^ v[0];
-  v[2] = rotate(v[2], 32);
-}
-
-/* Up to eight bytes, the first one lowest. */
-static uint64_t word(const unsigned char *bytes, size_t n) {
-  uint64_t w = 0;
-  for (size_t i = 0; i < n; i++)
-    w |= (uint64_t)bytes[i] << (8 * i);
-  return w;
-}
-
 uint64_t belay__table_hash(belay_t *belay, belay__table_t *table, const void *key, size_t len) {
   if (!table->seeded) /* without random bytes it goes on with what there is */
     (void)belay->host->random(belay, table->seed, sizeof table->seed);
   table->seeded = true;
-  uint64_t v[4] = {
-      table->seed[0] ^ UINT64_C(0x736f6d6570736575), table->seed[1] ^ UINT64_C(0x646f72616e646f6d),
-      table->seed[0] ^ UINT64_C(0x6c7967656e657261), table->seed[1] ^ UINT64_C(0x7465646279746573)};
-  const unsigned char *bytes = key;
-  size_t left = len;
-  for (; left >= 8; left -= 8, bytes += 8) {
-    uint64_t w = word(bytes, 8);
-    v[3] ^= w;
-    mix(v);
-    v[0] ^= w;
-  }
-  uint64_t last = word(bytes, left) | (uint64_t)(len & 0xff) << 56;
-  v[3] ^= last;
-  mix(v);
-  v[0] ^= last;
-  v[2] ^= 0xff;
-  for (int i = 0; i < 3; i++)
-    mix(v);
-  return v[0] ^ v[1] ^ v[2] ^ v[3];
+  return belay__siphash64(table->seed, key, len);
 }
-
-/* ---- the table ----------------------------------------------------------------------------------------- */
 
 static belay__entry_t **bucket(const belay__table_t *table, uint64_t hash) {
   return &table->buckets[hash & (table->size - 1)];

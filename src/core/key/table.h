@@ -1,5 +1,5 @@
 /* A hash table that lives inside what it holds. The hash is seeded, so that nobody who chooses names can choose which
- * of them meet. (Aumasson, Bernstein: "SipHash: a fast short-input PRF", 2012; one round and three.)
+ * of them meet.
  *
  * It doubles when it is full. Where memory is out it stays as it is, and is slower: only its first buckets must be
  * there. Who walks it and adds or takes out meanwhile, walks something else. */

@@ -7,7 +7,7 @@
 #define WINDOW_MIN_MS 1000
 #define WINDOW_MAX_MS INT64_C(31536000000) /* a year */
 
-_Static_assert(BELAY_BLOOM_KEY_LEN == BELAY__BLOOM_KEY_LEN, "one key");
+_Static_assert(BELAY_BLOOM_KEY_LEN == BELAY__SIPHASH_KEY_LEN, "one key");
 _Static_assert(BELAY_BLOOM_SEGMENT_BITS == BELAY__BLOOM_SEGMENT_BITS_MAX, "one size of segments");
 _Static_assert(BELAY_BLOOM_BITS_MAX == BELAY_BLOOM_SEGMENT_BITS * BELAY__BLOOM_SEGMENTS_MAX,
                "as many as there can be");

@@ -17,19 +17,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "core/key/siphash.h"
 #include "data/bloom/shape.h"
 
-#define BELAY__BLOOM_KEY_LEN 16
-
-typedef struct belay__bloom_hash {
-  uint64_t h1, h2;
-} belay__bloom_hash_t;
+typedef belay__hash128_t belay__bloom_hash_t;
 
 /* How items are hashed. */
 typedef struct belay__bloom_hasher {
   bool keyed;
-  uint64_t seed;                     /* if it is not keyed */
-  uint8_t key[BELAY__BLOOM_KEY_LEN]; /* if it is */
+  uint64_t seed;                       /* if it is not keyed */
+  uint8_t key[BELAY__SIPHASH_KEY_LEN]; /* if it is */
 } belay__bloom_hasher_t;
 
 /* item may be NULL if len is 0. */
@@ -69,9 +66,5 @@ static inline bool belay__bloom_bit(const uint8_t *bits, uint32_t position) {
 static inline void belay__bloom_bit_set(uint8_t *bits, uint32_t position) {
   bits[position >> 3] |= (uint8_t)(0x80u >> (position & 7));
 }
-
-/* SipHash-2-4 with 128 bits of output. */
-belay__bloom_hash_t belay__siphash128(const uint8_t key[BELAY__BLOOM_KEY_LEN], const void *item,
-                                      size_t len);
 
 #endif /* BELAY_DATA_BLOOM_HASH_H */

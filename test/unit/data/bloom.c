@@ -218,7 +218,7 @@ static void positions_stay_where_they_are(void **state) {
       continue;
     char *rest = line;
     belay__bloom_hasher_t hasher = {.seed = strtoull(strtok_r(rest, " ", &rest), NULL, 10)};
-    uint8_t key[BELAY__BLOOM_KEY_LEN + 1];
+    uint8_t key[BELAY__SIPHASH_KEY_LEN + 1];
     hasher.keyed = from_hex(strtok_r(NULL, " ", &rest), key) > 0;
     memcpy(hasher.key, key, sizeof hasher.key);
     belay__bloom_shape_t shape;

@@ -1,0 +1,22 @@
+/* SipHash: hashes under a key, which say nothing of each other without it. (Aumasson, Bernstein: "SipHash: a fast
+ * short-input PRF", 2012.) */
+#ifndef BELAY_CORE_KEY_SIPHASH_H
+#define BELAY_CORE_KEY_SIPHASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define BELAY__SIPHASH_KEY_LEN 16
+
+typedef struct belay__hash128 {
+  uint64_t h1, h2; /* the first and the second 8 bytes, little-endian */
+} belay__hash128_t;
+
+/* SipHash-1-3 with 64 bits of output, under a key of two words. */
+uint64_t belay__siphash64(const uint64_t key[2], const void *data, size_t len);
+
+/* SipHash-2-4 with 128 bits of output. */
+belay__hash128_t belay__siphash128(const uint8_t key[BELAY__SIPHASH_KEY_LEN], const void *data,
+                                   size_t len);
+
+#endif /* BELAY_CORE_KEY_SIPHASH_H */
