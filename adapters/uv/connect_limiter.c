@@ -1,7 +1,5 @@
 #include "uv/connect_limiter.h"
 
-#include "uv/host.h"
-
 #define BURST (1000 * BELAY__MS / 5) /* of a second's turns, one part in so many may come at once */
 
 static belay__list_t *next(belay__pace_t *pace) {
@@ -12,7 +10,7 @@ static belay__list_t *next(belay__pace_t *pace) {
 /* A bucket as a point in time ("generic cell rate algorithm"): up to when turns are given away, if they had come one
  * after the other. So the next one may come when that is no further ahead than a burst. */
 static void set_timer(belay__pace_t *pace) {
-  belay_t *belay = &pace->host->base;
+  belay_t *belay = pace->belay;
   uint64_t now = belay__now(belay);
   if (belay__list_empty(&pace->ahead) && belay__list_empty(&pace->queue))
     belay__timer_stop(belay, BELAY__RANK_OTHER, &pace->timer);
@@ -23,7 +21,7 @@ static void set_timer(belay__pace_t *pace) {
 
 static void on_timer(belay__timer_t *timer) {
   belay__pace_t *pace = BELAY__CONTAINER(timer, belay__pace_t, timer);
-  belay_t *belay = &pace->host->base;
+  belay_t *belay = pace->belay;
   uint64_t now = belay__now(belay);
   if (pace->until < now)
     pace->until = now;
@@ -35,8 +33,8 @@ static void on_timer(belay__timer_t *timer) {
   set_timer(pace);
 }
 
-void belay__pace_init(belay__pace_t *pace, belay__host_t *host) {
-  *pace = (belay__pace_t){.host = host, .timer = {.fire = on_timer}};
+void belay__pace_init(belay__pace_t *pace, belay_t *belay) {
+  *pace = (belay__pace_t){.belay = belay, .timer = {.fire = on_timer}};
   belay__list_init(&pace->ahead);
   belay__list_init(&pace->queue);
 }

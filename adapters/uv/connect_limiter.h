@@ -7,8 +7,6 @@
 
 #include "core/loop/loop.h"
 
-typedef struct belay__host belay__host_t;
-
 /* Somebody's place in the queue. */
 typedef struct belay__turn {
   belay__list_t node; /* in a queue, or alone */
@@ -16,13 +14,13 @@ typedef struct belay__turn {
 } belay__turn_t;
 
 typedef struct belay__pace {
-  belay__host_t *host;
+  belay_t *belay; /* the loop, whose reconnects_per_s is the rate */
   belay__list_t ahead, queue;
   belay__timer_t timer;
   uint64_t until; /* up to when turns are given away */
 } belay__pace_t;
 
-void belay__pace_init(belay__pace_t *pace, belay__host_t *host);
+void belay__pace_init(belay__pace_t *pace, belay_t *belay);
 
 void belay__turn_init(belay__turn_t *turn, void (*come)(belay__turn_t *turn));
 

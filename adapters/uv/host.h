@@ -19,7 +19,7 @@ struct belay_tls;
 
 #define BELAY__HOST_ENTROPY 4096
 
-struct belay__host {
+typedef struct belay__host {
   belay_t base; /* first */
   uv_loop_t *loop;
   belay__handle_t alarm; /* a timerfd on CLOCK_BOOTTIME, or a uv_timer where there is none */
@@ -39,7 +39,7 @@ struct belay__host {
   unsigned fork_count;          /* of the process that opened it */
   size_t entropy_left;
   unsigned char entropy[BELAY__HOST_ENTROPY];
-};
+} belay__host_t;
 
 /* Queues a flush, also one that is queued already. */
 void belay__host_flush_soon(belay__host_t *host, belay__flush_t *flush);

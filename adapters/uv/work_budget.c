@@ -1,16 +1,14 @@
 #include "uv/work_budget.h"
 
-#include "uv/host.h"
-
 #define SLICE BELAY__MS /* of a turn; the last step that is let in may take longer */
 
 /* The loop has others to serve in between: a task that is queued while it runs comes again in the loop's next turn, or
  * with the next event of this one, and then it is still the same turn. */
 static void run_slice(belay__task_t *task) {
   belay__gate_t *gate = BELAY__CONTAINER(task, belay__gate_t, task);
-  belay_t *belay = &gate->host->base;
-  if (gate->turn != gate->host->turns) {
-    gate->turn = gate->host->turns;
+  belay_t *belay = gate->belay;
+  if (gate->turn != *gate->turns) {
+    gate->turn = *gate->turns;
     gate->spent = 0;
   }
   uint64_t began = belay__now(belay), limit = began + SLICE - gate->spent, now = began;
@@ -24,8 +22,8 @@ static void run_slice(belay__task_t *task) {
     belay__defer(belay, &gate->task);
 }
 
-void belay__gate_init(belay__gate_t *gate, belay__host_t *host) {
-  *gate = (belay__gate_t){.host = host};
+void belay__gate_init(belay__gate_t *gate, belay_t *belay, const uint64_t *turns) {
+  *gate = (belay__gate_t){.belay = belay, .turns = turns};
   belay__list_init(&gate->queue);
   belay__task_init(&gate->task, run_slice);
 }
@@ -39,11 +37,11 @@ void belay__gate_queue(belay__gate_t *gate, belay__chore_t *chore) {
   if (!belay__list_empty(&chore->node))
     return;
   belay__list_push(&gate->queue, &chore->node);
-  belay__defer(&gate->host->base, &gate->task);
+  belay__defer(gate->belay, &gate->task);
 }
 
 void belay__gate_leave(belay__gate_t *gate, belay__chore_t *chore) {
   belay__list_remove(&chore->node);
   if (belay__list_empty(&gate->queue))
-    belay__task_stop(&gate->host->base, &gate->task);
+    belay__task_stop(gate->belay, &gate->task);
 }

@@ -9,8 +9,6 @@
 
 #include "core/loop/loop.h"
 
-typedef struct belay__host belay__host_t;
-
 /* A step. It is run once, from the loop, when the machines are at rest. */
 typedef struct belay__chore {
   belay__list_t node; /* in the gate's queue, or alone */
@@ -18,14 +16,15 @@ typedef struct belay__chore {
 } belay__chore_t;
 
 typedef struct belay__gate {
-  belay__host_t *host;
+  belay_t *belay;
+  const uint64_t *turns; /* number of the present turn of the loop */
   belay__list_t queue;
   belay__task_t task;
   uint64_t turn;  /* of the loop, in which the last step was, */
   uint64_t spent; /* and how much of it is used up, in nanoseconds */
 } belay__gate_t;
 
-void belay__gate_init(belay__gate_t *gate, belay__host_t *host);
+void belay__gate_init(belay__gate_t *gate, belay_t *belay, const uint64_t *turns);
 
 void belay__chore_init(belay__chore_t *chore, void (*run)(belay__chore_t *chore));
 

@@ -54,7 +54,7 @@ static int begin(void **state) {
   now = 1000 * BELAY__MS;
   count = 0;
   belay__init(&host.base, &ops, &options);
-  belay__pace_init(&host.pace, &host);
+  belay__pace_init(&host.pace, &host.base);
   for (unsigned i = 0; i < CROWD; i++) {
     crowd[i] = (guest_t){.leaves = NULL};
     belay__turn_init(&crowd[i].turn, come);

@@ -61,7 +61,7 @@ static int begin(void **state) {
   now = 1000 * BELAY__MS;
   done_len = woken = 0;
   belay__init(&host.base, &ops, &options);
-  belay__gate_init(&host.gate, &host);
+  belay__gate_init(&host.gate, &host.base, &host.turns);
   return 0;
 }
 
