@@ -1,8 +1,8 @@
-/* Where something is, in words. */
+#include "redis/net/address.h"
+
 #include <stdio.h>
 
 #include "core/call/error_text.h"
-#include "redis/net/dial.h"
 
 const char *belay__place_words(const belay__place_t *place, char out[BELAY__TARGET_WORDS]) {
   char host[BELAY__TARGET_WORDS - 8]; /* brackets, a colon, a port, a 0 */

@@ -20,23 +20,11 @@
 #include <sys/un.h>
 #include <uv.h>
 
-#include "redis/net/url.h"
+#include "redis/net/address.h"
 #include "uv/handle.h"
 #include "uv/host.h"
 
 #define BELAY__DIAL_ADDRESSES 16
-
-typedef struct belay__target {
-  const char *path; /* of a unix socket; else NULL */
-  belay__place_t place;
-  int64_t keepalive_ms, tcp_user_timeout_ms;
-} belay__target_t;
-
-#define BELAY__TARGET_WORDS ((size_t)128) /* bytes of where something is, a 0 included */
-
-/* "host:port" or "unix:" and the path, in print and cut (address.c): for logs and details. Both return out. */
-const char *belay__place_words(const belay__place_t *place, char out[BELAY__TARGET_WORDS]);
-const char *belay__target_words(const belay__target_t *target, char out[BELAY__TARGET_WORDS]);
 
 typedef struct belay__dial belay__dial_t;
 

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "redis/net/tls_connection.h"
+#include "redis/net/tls_socket.h"
 
 void belay_tls_options_init(belay_tls_options_t *options) {
   if (options == NULL)
@@ -166,7 +166,7 @@ int belay_tls_new(belay_t *belay, const belay_tls_options_t *options, belay_tls_
   *tls = (belay_tls_t){.host = (belay__host_t *)belay, .allocator = belay->allocator, .refs = 1};
   belay__list_init(&tls->node);
   belay__list_push(&belay->survivors, &tls->node);
-  tls->transport = belay__tunnel_transport();
+  tls->transport = belay__tls_socket_method();
   error = tls->transport == NULL ? BELAY_ENOMEM : belay_tls_reload(tls, options);
   if (error != 0)
     belay__tls_release(tls);

@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "redis/net/socket.h"
+#include "redis/net/tls_error.h"
+#include "redis/net/tls_socket.h"
 
 #define RECORD_MAX SSL3_RT_MAX_PLAIN_LENGTH /* bytes that a record holds */
 #define RECORD_TYPES_FIRST 20
@@ -19,7 +20,7 @@
 struct belay__tunnel {
   belay_tls_t *tls;
   SSL *ssl; /* NULL: nothing has been done yet */
-  int fd;
+  belay__tls_socket_t socket;
   char name[BELAY__TLS_NAME_MAX + 1]; /* what the certificate must be for */
 
   bool through;  /* the handshake is */
@@ -27,77 +28,10 @@ struct belay__tunnel {
   bool answered; /* it has said something since the handshake was through */
   bool more;     /* there may be more in it than was read */
   bool failed;
-  unsigned reads; /* of the socket that it may still make */
-  int first;      /* byte that came; -1: none has */
-
-  bool ended;                  /* the other side says nothing more */
-  int read_error, write_error; /* of the socket; 0: none */
-  uint64_t left;               /* bytes that the socket took */
-  size_t record;               /* bytes of data in the record that is being written; 0: none is */
-  uint64_t left_before;        /* what had left when that was begun */
-  char why[BELAY__TUNNEL_WHY_MAX]; /* with failed */
+  size_t record;        /* bytes of data in the record that is being written; 0: none is */
+  uint64_t left_before; /* what had left when that was begun */
+  char why[BELAY__TLS_ERROR_MAX]; /* with failed */
 };
-
-/* ---- the socket, as OpenSSL sees it ---------------------------------------------------------------------- */
-
-static bool is_passing(int error) {
-  return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
-}
-
-static int read_socket(BIO *bio, char *buffer, int size) {
-  belay__tunnel_t *tunnel = BIO_get_data(bio);
-  BIO_clear_retry_flags(bio);
-  if (tunnel->reads == 0) {
-    BIO_set_retry_read(bio);
-    return -1;
-  }
-  tunnel->reads--;
-  ssize_t n = belay__socket_read(tunnel->fd, buffer, (size_t)size);
-  if (n < 0 && is_passing(errno))
-    BIO_set_retry_read(bio);
-  else if (n < 0)
-    tunnel->read_error = errno;
-  else if (n == 0)
-    tunnel->ended = true;
-  else if (tunnel->first < 0)
-    tunnel->first = (unsigned char)buffer[0];
-  return (int)n;
-}
-
-/* Whatever goes wrong here looks like a socket that takes nothing for the time being: who writes is told by
- * write_error, and what the other side has said before it hung up can still be read. */
-static int write_socket(BIO *bio, const char *data, int len) {
-  belay__tunnel_t *tunnel = BIO_get_data(bio);
-  BIO_clear_retry_flags(bio);
-  ssize_t n = tunnel->write_error != 0 ? -1 : belay__socket_write(tunnel->fd, data, (size_t)len);
-  if (n >= 0) {
-    tunnel->left += (uint64_t)n;
-    return (int)n;
-  }
-  if (tunnel->write_error == 0 && !is_passing(errno))
-    tunnel->write_error = errno;
-  BIO_set_retry_write(bio);
-  return -1;
-}
-
-static long control(BIO *bio, int command, long number, void *pointer) {
-  (void)number;
-  (void)pointer;
-  const belay__tunnel_t *tunnel = BIO_get_data(bio);
-  if (command == BIO_CTRL_EOF)
-    return tunnel->ended;
-  return command == BIO_CTRL_FLUSH; /* nothing is kept back here */
-}
-
-BIO_METHOD *belay__tunnel_transport(void) {
-  BIO_METHOD *method = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "belay's socket");
-  if (method == NULL)
-    return NULL;
-  (void)BIO_meth_set_read(method, read_socket);
-  (void)BIO_meth_set_write(method, write_socket);
-  (void)BIO_meth_set_ctrl(method, control);
-  return method;
-}
 
 /* ---- making, and the first step -------------------------------------------------------------------------- */
 
@@ -116,7 +50,7 @@ belay__tunnel_t *belay__tunnel_new(belay_tls_t *tls, int fd, const char *host) {
   belay__tunnel_t *tunnel = belay__alloc(&tls->host->base, sizeof *tunnel);
   if (tunnel == NULL)
     return NULL;
-  *tunnel = (belay__tunnel_t){.tls = tls, .fd = fd, .first = -1};
+  *tunnel = (belay__tunnel_t){.tls = tls, .socket = {.fd = fd, .first = -1}};
   put_name(tunnel->name, tls->server_name[0] != '\0' ? tls->server_name : host);
   return tunnel;
 }
@@ -156,11 +90,9 @@ static bool expect(SSL *ssl, const char *name) {
 
 static bool begin(belay__tunnel_t *tunnel) {
   SSL *ssl = tunnel->ssl = SSL_new(tunnel->tls->context);
-  BIO *bio = ssl == NULL ? NULL : BIO_new(tunnel->tls->transport);
+  BIO *bio = ssl == NULL ? NULL : belay__tls_socket_bio(tunnel->tls->transport, &tunnel->socket);
   if (bio == NULL)
     return false;
-  BIO_set_data(bio, tunnel);
-  BIO_set_init(bio, 1);
   SSL_set_bio(ssl, bio, bio);
   SSL_set_connect_state(ssl);
   SSL_set_cert_cb(ssl, on_demand, tunnel);
@@ -170,12 +102,13 @@ static bool begin(belay__tunnel_t *tunnel) {
 /* ---- ends ------------------------------------------------------------------------------------------------ */
 
 static void fail(belay__tunnel_t *tunnel) {
-  bool tls = tunnel->first >= RECORD_TYPES_FIRST && tunnel->first <= RECORD_TYPES_LAST;
+  bool tls =
+      tunnel->socket.first >= RECORD_TYPES_FIRST && tunnel->socket.first <= RECORD_TYPES_LAST;
   tunnel->failed = true;
-  if (!tls && tunnel->first >= 0)
+  if (!tls && tunnel->socket.first >= 0)
     snprintf(tunnel->why, sizeof tunnel->why, "the server does not speak TLS");
   else
-    belay__tunnel_explain(tunnel->ssl, tunnel->name, tunnel->demanded, tunnel->why);
+    belay__tls_error(tunnel->ssl, tunnel->name, tunnel->demanded, tunnel->why);
 }
 
 /* Without renegotiation reading waits for writing, or writing for reading, only where a peer wants new keys while nothing can
@@ -187,15 +120,15 @@ static int judge(belay__tunnel_t *tunnel, int result) {
   int error = SSL_get_error(tunnel->ssl, result);
   if (error == SSL_ERROR_WANT_READ)
     return UV_READABLE;
-  if (error == SSL_ERROR_WANT_WRITE && tunnel->write_error == 0)
+  if (error == SSL_ERROR_WANT_WRITE && tunnel->socket.write_error == 0)
     return UV_WRITABLE;
   if (error == SSL_ERROR_ZERO_RETURN)
     return 0;
-  if (error == SSL_ERROR_WANT_WRITE || tunnel->read_error != 0) {
-    errno = tunnel->read_error != 0 ? tunnel->read_error : tunnel->write_error;
+  if (error == SSL_ERROR_WANT_WRITE || tunnel->socket.read_error != 0) {
+    errno = tunnel->socket.read_error != 0 ? tunnel->socket.read_error : tunnel->socket.write_error;
     return -1;
   }
-  if (tunnel->ended)
+  if (tunnel->socket.ended)
     return 0;
   fail(tunnel);
   errno = EPROTO;
@@ -209,11 +142,11 @@ const char *belay__tunnel_why(const belay__tunnel_t *tunnel, int *error) {
     return NULL; /* it has been good: whatever has befallen it since may pass */
   if (tunnel->failed)
     return tunnel->why;
-  if (tunnel->ended || tunnel->read_error != 0 || tunnel->write_error != 0)
+  if (tunnel->socket.ended || tunnel->socket.read_error != 0 || tunnel->socket.write_error != 0)
     return "the server hung up in the middle of the TLS handshake";
-  if (tunnel->left > 0 && tunnel->first < 0)
+  if (tunnel->socket.left > 0 && tunnel->socket.first < 0)
     return "the server does not answer a TLS handshake: perhaps it does not speak TLS";
-  if (tunnel->left > 0 && !tunnel->through)
+  if (tunnel->socket.left > 0 && !tunnel->through)
     return "the server stopped in the middle of the TLS handshake";
   return NULL;
 }
@@ -230,7 +163,7 @@ int belay__tunnel_shake(belay__tunnel_t *tunnel) {
   }
   if (tunnel->ssl == NULL && !begin(tunnel))
     return BELAY_ENOMEM;
-  tunnel->reads = SHAKE_READS;
+  tunnel->socket.reads = SHAKE_READS;
   int result = SSL_do_handshake(tunnel->ssl);
   if (result != 1) {
     int wants = judge(tunnel, result);
@@ -257,7 +190,7 @@ bool belay__tunnel_is_doubted(const belay__tunnel_t *tunnel) {
 /* ---- reading --------------------------------------------------------------------------------------------- */
 
 void belay__tunnel_may_read(belay__tunnel_t *tunnel) {
-  tunnel->reads = 1;
+  tunnel->socket.reads = 1;
 }
 
 ssize_t belay__tunnel_read(belay__tunnel_t *tunnel, char *buffer, size_t size) {
@@ -291,7 +224,7 @@ ssize_t belay__tunnel_write(belay__tunnel_t *tunnel, const char *data, size_t le
     size_t n = 0, rest = len - total;
     if (tunnel->record == 0) {
       tunnel->record = rest < RECORD_MAX ? rest : RECORD_MAX;
-      tunnel->left_before = tunnel->left;
+      tunnel->left_before = tunnel->socket.left;
     }
     assert(tunnel->record <= rest);
     ERR_clear_error();
@@ -315,5 +248,5 @@ ssize_t belay__tunnel_write(belay__tunnel_t *tunnel, const char *data, size_t le
  * socket took: as a command does that left in part without TLS. To say of something that it was not sent when it was would
  * be the worst of errors; to say that it is not known costs a question. */
 size_t belay__tunnel_begun(const belay__tunnel_t *tunnel) {
-  return tunnel->left > tunnel->left_before ? tunnel->record : 0;
+  return tunnel->socket.left > tunnel->left_before ? tunnel->record : 0;
 }

@@ -14,9 +14,6 @@
 
 typedef struct belay__tunnel belay__tunnel_t;
 
-/* For belay__tls: how tunnels reach their sockets. NULL if memory is out. */
-BIO_METHOD *belay__tunnel_transport(void);
-
 /* A tunnel on a connected socket; host: the name or the numeric address that was connected to. The tls must outlive it.
  * NULL if memory is out. */
 belay__tunnel_t *belay__tunnel_new(belay_tls_t *tls, int fd, const char *host);
@@ -46,14 +43,5 @@ size_t belay__tunnel_begun(const belay__tunnel_t *tunnel);
 /* Why it did not come to be, without a secret; and BELAY_ETLS, or BELAY_EUNREACHABLE where it is the network that failed.
  * NULL: it is in use, or was given up before anything went wrong. Valid as long as the tunnel. */
 const char *belay__tunnel_why(const belay__tunnel_t *tunnel, int *error);
-
-/* ---- redis/net/tls_error.c ---------------------------------------------------------------------------------- */
-
-#define BELAY__TUNNEL_WHY_MAX ((size_t)400)
-
-/* What a failed handshake failed of, by OpenSSL's queue of errors. name: what the certificate is to be for; demanded: the
- * server has asked for one of ours. */
-void belay__tunnel_explain(const SSL *ssl, const char *name, bool demanded,
-                           char out[BELAY__TUNNEL_WHY_MAX]);
 
 #endif /* BELAY_REDIS_NET_TLS_CONNECTION_H */

@@ -1,9 +1,9 @@
-/* What OpenSSL's errors mean to whoever runs the program. All words are ours or OpenSSL's: none is the server's. */
+/* All words are belay's or OpenSSL's: none is the server's. */
+#include "redis/net/tls_error.h"
+
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
 #include <stdio.h>
-
-#include "redis/net/tls_connection.h"
 
 /* What is wrong with the server's certificate. */
 static void explain_certificate(long result, const char *name, char *out, size_t size) {
@@ -58,9 +58,9 @@ static void explain_alert(int alert, bool demanded, bool have_one, char *out, si
              SSL_alert_desc_string_long(alert));
 }
 
-void belay__tunnel_explain(const SSL *ssl, const char *name, bool demanded,
-                           char out[BELAY__TUNNEL_WHY_MAX]) {
-  const size_t size = BELAY__TUNNEL_WHY_MAX;
+void belay__tls_error(const SSL *ssl, const char *name, bool demanded,
+                      char out[BELAY__TLS_ERROR_MAX]) {
+  const size_t size = BELAY__TLS_ERROR_MAX;
   unsigned long error = ERR_peek_error(); /* the first: later ones are what it led to */
   int reason = ERR_GET_LIB(error) == ERR_LIB_SSL ? ERR_GET_REASON(error) : 0;
   const char *text = ERR_reason_error_string(error);

@@ -1,0 +1,73 @@
+#include "redis/net/tls_socket.h"
+
+#include <errno.h>
+
+#include "redis/net/socket.h"
+
+static bool is_passing(int error) {
+  return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
+}
+
+static int read_socket(BIO *bio, char *buffer, int size) {
+  belay__tls_socket_t *from = BIO_get_data(bio);
+  BIO_clear_retry_flags(bio);
+  if (from->reads == 0) {
+    BIO_set_retry_read(bio);
+    return -1;
+  }
+  from->reads--;
+  ssize_t n = belay__socket_read(from->fd, buffer, (size_t)size);
+  if (n < 0 && is_passing(errno))
+    BIO_set_retry_read(bio);
+  else if (n < 0)
+    from->read_error = errno;
+  else if (n == 0)
+    from->ended = true;
+  else if (from->first < 0)
+    from->first = (unsigned char)buffer[0];
+  return (int)n;
+}
+
+/* A failed write looks to OpenSSL like a full socket: the tunnel learns of it by write_error, and what the server sent
+ * before it closed the connection can still be read. */
+static int write_socket(BIO *bio, const char *data, int len) {
+  belay__tls_socket_t *from = BIO_get_data(bio);
+  BIO_clear_retry_flags(bio);
+  ssize_t n = from->write_error != 0 ? -1 : belay__socket_write(from->fd, data, (size_t)len);
+  if (n >= 0) {
+    from->left += (uint64_t)n;
+    return (int)n;
+  }
+  if (from->write_error == 0 && !is_passing(errno))
+    from->write_error = errno;
+  BIO_set_retry_write(bio);
+  return -1;
+}
+
+static long control(BIO *bio, int command, long number, void *pointer) {
+  (void)number;
+  (void)pointer;
+  const belay__tls_socket_t *from = BIO_get_data(bio);
+  if (command == BIO_CTRL_EOF)
+    return from->ended;
+  return command == BIO_CTRL_FLUSH; /* nothing is kept back here */
+}
+
+BIO_METHOD *belay__tls_socket_method(void) {
+  BIO_METHOD *method = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "belay's socket");
+  if (method == NULL)
+    return NULL;
+  (void)BIO_meth_set_read(method, read_socket);
+  (void)BIO_meth_set_write(method, write_socket);
+  (void)BIO_meth_set_ctrl(method, control);
+  return method;
+}
+
+BIO *belay__tls_socket_bio(const BIO_METHOD *method, belay__tls_socket_t *from) {
+  BIO *bio = BIO_new(method);
+  if (bio == NULL)
+    return NULL;
+  BIO_set_data(bio, from);
+  BIO_set_init(bio, 1);
+  return bio;
+}
