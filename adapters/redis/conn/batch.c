@@ -7,7 +7,8 @@
 #include "core/call/parts.h"
 #include "core/call/publish.h"
 #include "core/call/refusal.h"
-#include "redis/conn/connection.h"
+#include "redis/conn/dispatch.h"
+#include "redis/conn/liveness.h"
 
 static void on_flush(belay__flush_t *flush);
 
@@ -133,7 +134,7 @@ static void send_each(belay__link_t *link, size_t n) {
     calls[i] = call_of(node);
   belay__convoy_disperse(link);
   for (size_t i = 0; i < n && belay__wire_is_open(&link->wire); i++)
-    belay__link_hand_over(link, calls[i]);
+    belay__link_handed_over(link, belay__link_hand_over(link, calls[i]));
 }
 
 static void leave(belay__link_t *link) {

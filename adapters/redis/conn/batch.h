@@ -19,22 +19,12 @@
 #ifndef BELAY_REDIS_CONN_BATCH_H
 #define BELAY_REDIS_CONN_BATCH_H
 
-#include "redis/conn/server.h"
+#include "redis/conn/state.h"
 
 #define BELAY__CONVOY_MIN 4  /* fewer are not faster together */
 #define BELAY__CONVOY_MAX 32 /* more than that brings nothing, and holds up what comes behind it */
 #define BELAY__CONVOY_BYTES                                                                        \
   8192 /* what a call brings tells how long the server is at it: 0.1 ms for all of them */
-
-typedef struct belay__convoy {
-  belay__list_t calls; /* that wait, in order */
-  size_t len;          /* how many */
-  size_t bytes;        /* of their keys and arguments, and of those that were withdrawn */
-  size_t keys, args;   /* of each */
-  uint64_t affinities; /* a bit for each of theirs; one bit may be several's */
-  bool off;            /* the server of the present connection does not let calls travel together */
-  belay__flush_t flush;
-} belay__convoy_t;
 
 void belay__convoy_init(belay__convoy_t *convoy);
 

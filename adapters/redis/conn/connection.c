@@ -21,11 +21,15 @@
 #include "redis/conn/connection.h"
 
 #include <assert.h>
-#include <stdio.h>
-#include <string.h>
 
-#include "redis/conn/subscriber.h"
 #include "core/client/lifecycle.h"
+#include "redis/conn/batch.h"
+#include "redis/conn/cause.h"
+#include "redis/conn/handshake.h"
+#include "redis/conn/liveness.h"
+#include "redis/conn/loss.h"
+#include "redis/conn/outage.h"
+#include "redis/conn/queue.h"
 
 static void on_dialed(belay__dial_t *dial, int error, int fd, belay__handle_t *handle);
 static void on_gone(belay__wire_t *wire, int error);
@@ -108,7 +112,7 @@ static void on_gone(belay__wire_t *wire, int error) {
   if (belay__link_is_up(link)) {
     client->stats.drops++;
     belay__link_lose(link, error);
-    if (link->listener == NULL)
+    if (!link->listens)
       belay__client_lost_connection(client);
   } else if (link->state != BELAY__LINK_CLOSED) {
     belay__link_fail(link, error);
@@ -166,8 +170,7 @@ static void knock(belay__link_t *link) {
 
 /* The time, or the turn, has come: to go on, if anybody still waits for a connection. */
 static void go_on(belay__link_t *link, void (*on)(belay__link_t *link)) {
-  bool listens = link->listener != NULL && link->listener->wanted > 0;
-  if (link->queue_len > 0 || link->wanted || listens || belay__outage_probes(link)) {
+  if (link->queue_len > 0 || link->wanted || link->channels > 0 || belay__outage_probes(link)) {
     on(link);
     return;
   }
@@ -205,11 +208,7 @@ static void on_dialed(belay__dial_t *dialed, int error, int fd, belay__handle_t 
     belay__link_fail(link, error);
 }
 
-static void on_ready(belay__wire_t *wire) {
-  belay__handshake_start(link_of(wire));
-}
-
-void belay__link_shaken(belay__link_t *link, int error) {
+static void on_shaken(belay__link_t *link, int error) {
   belay__cable_t *cable = link->cable;
   belay__trunk_t *trunk = cable->trunk;
   char place[BELAY__TARGET_WORDS];
@@ -222,19 +221,18 @@ void belay__link_shaken(belay__link_t *link, int error) {
   link->peer.server.epoch = ++trunk->epochs;
   link->error = 0;
   link->state = BELAY__LINK_UP;
-  belay__outage_connected(link);
+  if (belay__outage_connected(link))
+    cable->ops->hurry(cable);
   belay__log(trunk->client->belay, BELAY_LOG_INFO, "%s to %s",
-             link->listener ? "listening" : "connected", belay__target_words(&link->target, place));
-  if (link->listener != NULL)
-    belay__listener_up(link->listener);
-  else
-    belay__listener_met(cable->listener, link);
-  if (trunk->ops->up != NULL)
-    trunk->ops->up(link);
-  belay__cable_met(cable);
+             link->listens ? "listening" : "connected", belay__target_words(&link->target, place));
+  cable->ops->up(link);
   belay__client_connected(trunk->client);
   belay__link_watch(link);
   belay__link_pump(link);
+}
+
+static void on_ready(belay__wire_t *wire) {
+  belay__handshake_start(link_of(wire), on_shaken);
 }
 
 /* ---- calls --------------------------------------------------------------------------------------------- */
@@ -256,10 +254,17 @@ int belay__link_admits(const belay__link_t *link, bool urgent, size_t n) {
   return full && !urgent && trunk->on_full == BELAY_FULL_REFUSE ? BELAY_EBUSY : 0;
 }
 
+int belay__link_fail_fast(belay__link_t *link) {
+  int error = belay__outage_check(link);
+  if (error != 0)
+    belay__link_want(link);
+  return error;
+}
+
 int belay__link_submit(belay__link_t *link, belay__call_t *const *calls, size_t n) {
   int error = belay__link_admits(link, calls[0]->urgent, n);
   if (error == 0 && calls[0]->fail_fast)
-    error = belay__outage_check(link);
+    error = belay__link_fail_fast(link);
   if (error != 0)
     return error;
   for (size_t i = 0; i < n; i++) {
@@ -281,7 +286,7 @@ void belay__link_adopt(belay__link_t *link, belay__call_t *call) {
   }
   call->at = link;
   call->no_rest = belay__outage_refuses(link, call);
-  if (call->fail_fast && belay__outage_check(link) != 0)
+  if (call->fail_fast && belay__link_fail_fast(link) != 0)
     belay__outage_refuse_soon(link->cable);
   belay__list_push(call->urgent ? &link->urgent : &link->queue, &call->node);
   link->queue_len++;
@@ -298,13 +303,6 @@ int belay__link_withdraw(belay__link_t *link, belay__call_t *call) {
   if (link->state == BELAY__LINK_UP)
     return BELAY_EBUSY; /* it was not its turn yet */
   return belay__outage_unsent(link);
-}
-
-void belay__link_surrender(belay__link_t *link, belay__list_t *out) {
-  belay__convoy_disperse(link);
-  belay__list_splice_front(out, &link->queue);
-  belay__list_splice_front(out, &link->urgent);
-  link->queue_len = 0;
 }
 
 void belay__link_hurry(belay__link_t *link) {
@@ -397,20 +395,6 @@ void belay__link_retire(belay__link_t *link) {
   link->wanted = false;
   link->state = BELAY__LINK_DOWN;
   belay__wire_drop(&link->wire, BELAY_EUNREACHABLE);
-}
-
-void belay__link_owed(belay__link_t *link) {
-  if (link->state == BELAY__LINK_UP)
-    belay__link_watch(link);
-}
-
-void belay__link_paid(belay__link_t *link) {
-  bool checked = link->state == BELAY__LINK_CHECKING;
-  link->failures = 0;
-  if (checked)
-    link->state = BELAY__LINK_UP;
-  if (checked || link->wire.owed == 0)
-    belay__link_watch(link);
 }
 
 /* ---- the end ------------------------------------------------------------------------------------------- */

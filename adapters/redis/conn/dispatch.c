@@ -9,11 +9,11 @@
  * Calls that belong behind one another are all queued elsewhere if the first is refused so; for that the answers to the
  * others are waited for, and thrown away. That is possible as none of the others has an effect on its own: such as WAIT.
  */
-#include <assert.h>
+#include "redis/conn/dispatch.h"
 
 #include "core/call/publish.h"
 #include "core/call/refusal.h"
-#include "redis/conn/connection.h"
+#include "redis/conn/liveness.h"
 
 static void on_reply(redisAsyncContext *ac, void *object, void *privdata);
 
@@ -30,7 +30,7 @@ static void on_asking(redisAsyncContext *ac, void *object, void *privdata) {
 }
 
 /* Hands a call to the wire; false if it did not take it. */
-static bool hand_over(belay__link_t *link, belay__call_t *call) {
+static bool append(belay__link_t *link, belay__call_t *call) {
   bool in_debt = link->wire.owed > 0;
   if (call->publisher != 0)
     belay__publish_as(call, link->sharded);
@@ -47,54 +47,21 @@ static bool hand_over(belay__link_t *link, belay__call_t *call) {
   return true;
 }
 
-/* The call that may be handed over next: an urgent one always, another if there is room. */
-static belay__call_t *next_call(const belay__link_t *link) {
-  if (!belay__list_empty(&link->urgent))
-    return BELAY__CONTAINER(link->urgent.next, belay__call_t, node);
-  if (!belay__list_empty(&link->queue) && !belay__wire_is_full(&link->wire) &&
-      link->in_flight + link->convoy.len < link->cable->trunk->max_pending)
-    return BELAY__CONTAINER(link->queue.next, belay__call_t, node);
-  return NULL;
+bool belay__link_hand_over(belay__link_t *link, belay__call_t *call) {
+  belay__list_remove(&call->node);
+  link->queue_len--;
+  if (append(link, call))
+    return true;
+  belay__list_push_front(call->urgent ? &link->urgent : &link->queue, &call->node);
+  link->queue_len++;
+  return false;
 }
 
-/* Hands a call over, and those that belong behind it; false if the wire did not take all of them. */
-static bool hand_over_all(belay__link_t *link, belay__call_t *call) {
-  belay__list_t *list = call->urgent ? &link->urgent : &link->queue;
-  for (;;) {
-    bool followed = call->followed;
-    belay__convoy_give_way(link, call);
-    if (!belay__wire_is_open(&link->wire))
-      return false;
-    belay__list_remove(&call->node);
-    link->queue_len--;
-    if (!hand_over(link, call)) {
-      belay__list_push_front(list, &call->node);
-      link->queue_len++;
-      return false;
-    }
-    if (!followed || belay__list_empty(list))
-      return true;
-    call = BELAY__CONTAINER(list->next, belay__call_t, node);
-  }
-}
-
-void belay__link_hand_over(belay__link_t *link, belay__call_t *call) {
-  if (hand_over_all(link, call))
+void belay__link_handed_over(belay__link_t *link, bool all) {
+  if (all)
     belay__wire_check(&link->wire);
   else if (belay__wire_is_open(&link->wire)) /* else what it has said is still read */
     belay__wire_break(&link->wire, BELAY_ENOMEM);
-}
-
-/* What is urgent overtakes what is not: it undoes nothing that is still queued, because that was withdrawn. */
-void belay__link_pump(belay__link_t *link) {
-  for (belay__call_t *call; (call = next_call(link)) != NULL;) {
-    if (link->state == BELAY__LINK_UP)
-      belay__link_check_if_idle(link);
-    if (link->state != BELAY__LINK_UP || !belay__wire_is_open(&link->wire))
-      return;
-    if (!belay__convoy_take(link, call))
-      belay__link_hand_over(link, call);
-  }
 }
 
 /* ---- elsewhere ----------------------------------------------------------------------------------------- */
@@ -144,7 +111,7 @@ void belay__link_stay(belay__link_t *link, const belay__reply_t *reply) {
 
 void belay__link_resend(belay__link_t *link, belay__call_t *call) {
   call->first_sent = 0;
-  if (!belay__wire_is_open(&link->wire) || !hand_over(link, call)) {
+  if (!belay__wire_is_open(&link->wire) || !append(link, call)) {
     call->offset = UINT64_MAX; /* what was sent of it was refused */
     belay__list_push(&link->dropped, &call->node);
     if (!link->wire.cut) /* else what it has said is still read */
@@ -169,11 +136,30 @@ static void note_denied(belay__link_t *link, belay__call_t *call, const belay__r
   link->cable->trunk->can_known = false;
 }
 
+/* TRYAGAIN is about keys that are being moved. */
+static bool is_passing(const belay__reply_t *reply) {
+  if (reply->type != BELAY__REPLY_ERROR)
+    return false;
+  const belay__refusal_t *refusal = belay__refusal_find(reply->str, reply->len);
+  return (refusal->remedy == BELAY__REMEDY_RETRY || refusal->remedy == BELAY__REMEDY_RECONNECT) &&
+         strcmp(refusal->prefix, "TRYAGAIN") != 0;
+}
+
+static void note_refusal(belay__link_t *link, const belay__reply_t *reply) {
+  const belay__trunk_ops_t *ops = link->cable->trunk->ops;
+  if (!is_passing(reply))
+    link->refusing_since = 0;
+  else if (link->refusing_since == 0)
+    link->refusing_since = belay__now(&link->cable->trunk->host->base);
+  else if (ops->redirect != NULL)
+    ops->doubt(link);
+}
+
 void belay__link_answer(belay__link_t *link, belay__call_t *call, const belay__reply_t *reply) {
   if (has_forgotten(reply))
     link->brought = (belay__scripts_t){.bits = {0}};
   note_denied(link, call, reply);
-  belay__outage_answered(link, reply);
+  note_refusal(link, reply);
   switch (belay__call_reply(call, reply)) {
   case BELAY__VERDICT_OVER:
     if (link->state == BELAY__LINK_UP)

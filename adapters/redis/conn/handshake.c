@@ -18,12 +18,13 @@
  * A link that listens: AUTH, CLIENT SETNAME, PING, COMMAND INFO, INFO, HELLO 3. The listener relies on PING; INFO tells
  * whether it is at the server that the calls are at; without RESP3 it cannot tell what is pushed from what is
  * answered. */
-#include <assert.h>
+#include "redis/conn/handshake.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "core/call/refusal.h"
-#include "redis/conn/connection.h"
+#include "redis/conn/cause.h"
 
 #define SECOND INT64_C(1000000000)     /* in nanoseconds */
 #define UPTIME_MAX INT64_C(1000000000) /* in seconds; longer ones are of no interest */
@@ -31,7 +32,7 @@
 static void fail(belay__link_t *link, const belay__reply_t *reply, int error) {
   if (reply->type == BELAY__REPLY_ERROR)
     belay__auth_explain(&link->cable->trunk->identity, link->cable->trunk->client, reply, error);
-  belay__link_shaken(link, error);
+  link->shaken(link, error);
 }
 
 static belay__link_t *link_of(const redisAsyncContext *ac) {
@@ -98,7 +99,7 @@ static void on_auth(redisAsyncContext *ac, void *object, void *privdata) {
   const belay__reply_t *reply = receive(link, object);
   int error = reply == NULL ? 0 : belay__auth_read(&trunk->identity, trunk->client, reply);
   if (error != 0)
-    belay__link_shaken(link, error);
+    link->shaken(link, error);
 }
 
 static void on_select(redisAsyncContext *ac, void *object, void *privdata) {
@@ -195,7 +196,7 @@ static void check_kind(belay__link_t *link, const belay__reply_t *reply) {
   char place[BELAY__TARGET_WORDS];
   if (mode != NULL && belay__reply_is(mode, "sentinel", 8)) {
     belay__client_refused(trunk->client, BELAY_EREFUSED, sentinel, sizeof sentinel - 1);
-    belay__link_shaken(link, BELAY_EREFUSED);
+    link->shaken(link, BELAY_EREFUSED);
   } else if (mode != NULL && belay__reply_is(mode, "cluster", 7) && trunk->ops->redirect == NULL &&
              !trunk->warned) {
     trunk->warned = true;
@@ -231,7 +232,7 @@ static void on_kill(redisAsyncContext *ac, void *object, void *privdata) {
     link->dead_epoch = link->ghost.server.epoch;
     link->ghost.server.epoch = 0;
   }
-  belay__link_shaken(link, 0);
+  link->shaken(link, 0);
 }
 
 static void kill_ghost(belay__link_t *link) {
@@ -305,7 +306,7 @@ static void on_replication(redisAsyncContext *ac, void *object, void *privdata) 
   if (known && belay__server_is(server, ghost->run_id, ghost->run_id_len))
     kill_ghost(link);
   else
-    belay__link_shaken(link, 0);
+    link->shaken(link, 0);
 }
 
 /* ---- of one that listens ------------------------------------------------------------------------------- */
@@ -326,7 +327,7 @@ static void on_hello_3(redisAsyncContext *ac, void *object, void *privdata) {
     reject(link, reply, BELAY_EPROTO);
   } else if (reply != NULL) {
     read_hello(link, reply);
-    belay__link_shaken(link, 0);
+    link->shaken(link, 0);
   }
 }
 
@@ -339,14 +340,15 @@ static void ask_for_commands(belay__link_t *link) {
   belay__wire_command(&link->wire, on_commands, 2 + PROBES, argv);
 }
 
-void belay__handshake_start(belay__link_t *link) {
+void belay__handshake_start(belay__link_t *link, void (*shaken)(belay__link_t *link, int error)) {
   const belay__cable_t *cable = link->cable;
   const belay__trunk_t *trunk = cable->trunk;
+  link->shaken = shaken;
   link->peer = (belay__peer_t){0};
   link->sharded = false;
   int error = belay__auth_send(&trunk->identity, trunk->client, &link->wire, on_auth);
   if (error != 0) {
-    belay__link_shaken(link, error);
+    link->shaken(link, error);
     return;
   }
   if (cable->role != BELAY__ROLE_ANY)
@@ -355,7 +357,7 @@ void belay__handshake_start(belay__link_t *link) {
     belay__wire_command(&link->wire, on_readonly, 1, (const char *const[]){"READONLY"});
   const char *const setname[] = {"CLIENT", "SETNAME", trunk->client_name};
   static const char *const server[] = {"INFO", "server"};
-  if (link->listener != NULL) {
+  if (link->listens) {
     static const char *const ping[] = {"PING"}, *const hello_3[] = {"HELLO", "3"};
     belay__wire_command(&link->wire, on_setname, 3, setname);
     belay__wire_command(&link->wire, on_ping, 1, ping);

@@ -6,8 +6,9 @@
  *    +--owes an answer, silent for long--> dropped
  *    +--idle for long, one too many--> DOWN
  */
-#include "redis/conn/connection.h"
-#include "redis/conn/subscriber.h"
+#include "redis/conn/liveness.h"
+
+#include "redis/conn/cause.h"
 
 #define REPLICA_STALL_MS 1000
 
@@ -56,7 +57,7 @@ static uint64_t idle_limit(const belay__link_t *link) {
 }
 
 void belay__link_ping(belay__link_t *link) {
-  if (link->state != BELAY__LINK_UP || link->wire.owed > 0 || link->listener != NULL)
+  if (link->state != BELAY__LINK_UP || link->wire.owed > 0 || link->listens)
     return;
   belay__wire_command(&link->wire, on_pong, 1, (const char *const[]){"PING"});
   belay__link_owed(link);
@@ -68,7 +69,7 @@ static void check(belay__link_t *link) {
   int64_t ms = (link->cable->trunk->connect_timeout_ms + 3) / 4; /* leaves time for a new one */
   belay__timer_set(belay_of(link), BELAY__RANK_OTHER, &link->timer,
                    belay__after_ms(belay_of(link), ms));
-  if (link->listener != NULL)
+  if (link->listens)
     belay__wire_say(&link->wire, 1, argv, NULL, true);
   else
     belay__wire_command(&link->wire, on_pong, 1, argv);
@@ -102,7 +103,7 @@ void belay__link_watch(belay__link_t *link) {
   uint64_t heard = link->wire.last_heard, limit = idle_limit(link), when;
   if (link->wire.owed > 0)
     limit = stall_limit(link) / 4 * 3;
-  else if ((!link->extra && link->listener == NULL) || limit == BELAY__NEVER || link->queue_len > 0)
+  else if ((!link->extra && !link->listens) || limit == BELAY__NEVER || link->queue_len > 0)
     limit = 0; /* nothing to watch for, or something is about to be handed over */
 
   if (limit == 0) {
@@ -118,7 +119,7 @@ void belay__link_watch(belay__link_t *link) {
   } else if (link->wire.owed > 0 && link->suspect_since != heard) {
     link->suspect_since = heard;
     when = belay__now(belay) + limit / 3 + 1;
-  } else if (link->wire.owed == 0 && link->listener != NULL) {
+  } else if (link->wire.owed == 0 && link->listens) {
     check(link); /* nothing that is ever sent would find out */
     return;
   } else {
@@ -131,4 +132,18 @@ void belay__link_watch(belay__link_t *link) {
     return;
   }
   belay__timer_set(belay, BELAY__RANK_OTHER, &link->timer, when);
+}
+
+void belay__link_owed(belay__link_t *link) {
+  if (link->state == BELAY__LINK_UP)
+    belay__link_watch(link);
+}
+
+void belay__link_paid(belay__link_t *link) {
+  bool checked = link->state == BELAY__LINK_CHECKING;
+  link->failures = 0;
+  if (checked)
+    link->state = BELAY__LINK_UP;
+  if (checked || link->wire.owed == 0)
+    belay__link_watch(link);
 }

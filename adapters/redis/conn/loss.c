@@ -1,10 +1,12 @@
 /* A connection that ended, or could not be made: its cause in words, in the log, and the time
  * until the next attempt. */
-#include <stdio.h>
+#include "redis/conn/loss.h"
+
 #include <string.h>
 
-#include "redis/conn/connection.h"
-#include "redis/conn/subscriber.h"
+#include "redis/conn/cause.h"
+#include "redis/conn/outage.h"
+#include "redis/conn/queue.h"
 
 #define OLD_SERVER_MS UINT64_C(300000)
 
@@ -41,11 +43,10 @@ static uint64_t choose_delay(belay__link_t *link, bool lasting, bool old) {
 /* There is no connection. Calls wait for the next one, or are refused. */
 static void back_off(belay__link_t *link, int error) {
   belay_t *belay = belay_of(link);
-  const belay__trunk_t *trunk = link->cable->trunk;
   if (link->state == BELAY__LINK_CLOSED)
     return;
   bool lasting = belay__link_is_lasting(error);
-  bool old = link->listener != NULL && error == BELAY_EREFUSED;
+  bool old = link->listens && error == BELAY_EREFUSED;
   if (old && link->error != error)
     link->failures = 0;
   uint64_t delay = choose_delay(link, lasting, old);
@@ -55,28 +56,10 @@ static void back_off(belay__link_t *link, int error) {
   belay__timer_set(belay, BELAY__RANK_OTHER, &link->timer, belay__now(belay) + delay);
   if (lasting)
     belay__link_refuse(link, error);
-  if (link->listener != NULL)
-    belay__listener_lost(link->listener, error);
-  if (trunk->ops->lost != NULL)
-    trunk->ops->lost(link, error);
+  link->cable->ops->lost(link, error);
 }
 
-/* ---- words ----------------------------------------------------------------------------------- */
-
-/* A cause that is known from before is that of whoever ended the connection. */
-void belay__link_blame_wire(belay__link_t *link, int error) {
-  const belay__wire_t *wire = &link->wire;
-  const belay__refused_t *refused = &link->cable->trunk->client->refused;
-  if (wire->why != NULL)
-    belay__link_blame(link, "%s", wire->why);
-  else if (wire->reason != 0 && wire->error == 0)
-    belay__link_blame(link, "%s", uv_strerror(wire->reason));
-  else if (wire->reason == UV_ETIMEDOUT)
-    belay__link_blame(link, "timed out: the handshake was not answered within %lld ms",
-                      (long long)link->cable->trunk->connect_timeout_ms);
-  else if (belay__link_is_up(link)) /* the server may have said why */
-    belay__link_blame(link, "%s", refused->error == error ? refused->text : belay_strerror(error));
-}
+/* ---- what is told ---------------------------------------------------------------------------- */
 
 /* Makes the cause the client's last refusal; returns whether it is another one than before. What
  * the server or a finder said is that already, and becomes the cause. */

@@ -16,13 +16,14 @@
  * away before it was sent. The links find out by themselves when the server is back: a link that
  * is not connected tries again, one at a time often, the others seldom until that one succeeds;
  * and a silent server owes answers, the first of which ends the silence. */
-#include <stdarg.h>
+#include "redis/conn/outage.h"
+
 #include <stdio.h>
 #include <string.h>
 
-#include "core/call/refusal.h"
-#include "redis/conn/connection.h"
-#include "redis/conn/subscriber.h"
+#include "redis/conn/batch.h"
+#include "redis/conn/cause.h"
+#include "redis/conn/liveness.h"
 
 /* Silences and attempts that are shorter are not taken for an outage, even by calls whose
  * timeout is shorter. */
@@ -35,41 +36,6 @@
 
 static belay_t *belay_of(const belay__cable_t *cable) {
   return &cable->trunk->host->base;
-}
-
-/* ---- words ----------------------------------------------------------------------------------- */
-
-bool belay__link_is_lasting(int error) {
-  return error == BELAY_EAUTH || error == BELAY_EPERM || error == BELAY_EREFUSED ||
-         error == BELAY_ETLS;
-}
-
-int belay__link_unsent(int error) {
-  bool vague =
-      error == 0 || error == BELAY_EPROTO || error == BELAY_ENOMEM || error == BELAY_ESYSTEM;
-  return vague ? BELAY_EUNREACHABLE : error;
-}
-
-void belay__link_blame(belay__link_t *link, const char *format, ...) {
-  va_list args;
-  if (link->blamed)
-    return;
-  link->blamed = true;
-  va_start(args, format);
-  (void)vsnprintf(link->cause, sizeof link->cause, format, args);
-  va_end(args);
-}
-
-static void refuse_with(const belay__link_t *link, int error, const char *cause) {
-  char place[BELAY__TARGET_WORDS], text[BELAY__WORDS_MAX];
-  int n = snprintf(text, sizeof text, "%s: %s", belay__target_words(&link->target, place), cause);
-  belay__client_refused(link->cable->trunk->client, error, text,
-                        n < (int)sizeof text ? (size_t)n : sizeof text - 1);
-}
-
-void belay__link_explain(const belay__link_t *link, int error) {
-  if (link->cause[0] != '\0')
-    refuse_with(link, error, link->cause);
 }
 
 /* ---- whether it is away ---------------------------------------------------------------------- */
@@ -93,7 +59,7 @@ static void explain_away(const belay__link_t *link, int error) {
   }
   uint64_t ms = (belay__now(belay_of(cable)) - cable->silent_since) / BELAY__MS;
   (void)snprintf(cause, sizeof cause, "timed out: no answer for %llu ms", (unsigned long long)ms);
-  refuse_with(link, error, cause);
+  belay__link_refuse_with(link, error, cause);
 }
 
 int belay__outage_check(belay__link_t *link) {
@@ -102,7 +68,6 @@ int belay__outage_check(belay__link_t *link) {
     return 0;
   explain_away(link, error);
   link->cable->probe_until = belay__now(belay_of(link->cable)) + PROBE_MS * BELAY__MS;
-  belay__link_want(link);
   return error;
 }
 
@@ -151,7 +116,7 @@ static void fail(belay__link_t *link, int error, const char *cause) {
   belay__cable_t *cable = link->cable;
   const char *found = cable->trunk->client->refused.text;
   char place[BELAY__TARGET_WORDS];
-  if (link->listener != NULL)
+  if (link->listens)
     return;
   cable->failed = belay__link_unsent(error);
   if (cause[0] == '\0')
@@ -167,22 +132,22 @@ void belay__outage_failed(belay__link_t *link, int error) {
   link->attempt_since = 0;
 }
 
-void belay__outage_connected(belay__link_t *link) {
+bool belay__outage_connected(belay__link_t *link) {
   belay__cable_t *cable = link->cable;
-  bool back = cable->failed != 0 && link->listener == NULL;
+  bool back = cable->failed != 0 && !link->listens;
   link->attempt_since = 0;
   link->cause[0] = '\0';
   link->blamed = false;
   belay__outage_heard(link);
-  if (!back)
-    return;
-  cable->failed = 0;
-  cable->probe = NULL;
-  belay__cable_hurry(cable);
+  if (back) {
+    cable->failed = 0;
+    cable->probe = NULL;
+  }
+  return back;
 }
 
 void belay__outage_heard(belay__link_t *link) {
-  if (link->listener == NULL)
+  if (!link->listens)
     link->cable->heard_at = link->wire.last_read;
 }
 
@@ -205,7 +170,7 @@ void belay__outage_overdue(belay__link_t *link, const belay__call_t *call) {
   char cause[64];
   (void)snprintf(cause, sizeof cause, "timed out: no answer within %llu ms",
                  (unsigned long long)(took / BELAY__MS));
-  refuse_with(link, BELAY_EUNKNOWN, cause);
+  belay__link_refuse_with(link, BELAY_EUNKNOWN, cause);
   bool waits = call->lane == BELAY__LANE_DURABLE; /* WAIT holds the answers up */
   if (!waits && belay__link_is_up(link) && link->wire.owed > 0 && silence >= AWAY_MS * BELAY__MS &&
       now - call->deadline < LATE_MS * BELAY__MS)
@@ -230,7 +195,7 @@ int belay__outage_unsent(belay__link_t *link) {
                  (unsigned long long)(took / BELAY__MS));
   if (cable->failed == 0 && took >= AWAY_MS * BELAY__MS)
     fail(link, BELAY_EUNREACHABLE, cause);
-  refuse_with(link, error, link->cause[0] != '\0' ? link->cause : cause);
+  belay__link_refuse_with(link, error, link->cause[0] != '\0' ? link->cause : cause);
   return error;
 }
 
@@ -239,25 +204,6 @@ int belay__outage_unsent(belay__link_t *link) {
 bool belay__outage_refuses(const belay__link_t *link, const belay__call_t *call) {
   return call->fail_fast && link->refusing_since != 0 &&
          belay__now(belay_of(link->cable)) - link->refusing_since >= AWAY_MS * BELAY__MS;
-}
-
-/* TRYAGAIN is about keys that are being moved. */
-static bool is_passing(const belay__reply_t *reply) {
-  if (reply->type != BELAY__REPLY_ERROR)
-    return false;
-  const belay__refusal_t *refusal = belay__refusal_find(reply->str, reply->len);
-  return (refusal->remedy == BELAY__REMEDY_RETRY || refusal->remedy == BELAY__REMEDY_RECONNECT) &&
-         strcmp(refusal->prefix, "TRYAGAIN") != 0;
-}
-
-void belay__outage_answered(belay__link_t *link, const belay__reply_t *reply) {
-  const belay__trunk_ops_t *ops = link->cable->trunk->ops;
-  if (!is_passing(reply))
-    link->refusing_since = 0;
-  else if (link->refusing_since == 0)
-    link->refusing_since = belay__now(belay_of(link->cable));
-  else if (ops->redirect != NULL)
-    ops->doubt(link);
 }
 
 /* ---- who tries ------------------------------------------------------------------------------- */
@@ -271,14 +217,14 @@ bool belay__outage_spares(belay__link_t *link) {
   belay__cable_t *cable = link->cable;
   if (cable->failed == 0)
     return false;
-  if (link->listener == NULL && (cable->probe == NULL || !is_trying(cable->probe)))
+  if (!link->listens && (cable->probe == NULL || !is_trying(cable->probe)))
     cable->probe = link;
   return cable->probe != NULL && cable->probe != link && is_trying(cable->probe);
 }
 
 bool belay__outage_probes(const belay__link_t *link) {
   const belay__cable_t *cable = link->cable;
-  return link->listener == NULL && (cable->probe == NULL || cable->probe == link) &&
+  return !link->listens && (cable->probe == NULL || cable->probe == link) &&
          belay__now(belay_of(cable)) < cable->probe_until;
 }
 

@@ -2,12 +2,17 @@
 
 #include <string.h>
 
+#include "redis/conn/connection.h"
+#include "redis/conn/handshake.h"
+#include "redis/conn/liveness.h"
+#include "redis/conn/outage.h"
 #include "redis/conn/subscriber.h"
 
 #define PROBE_MS 5000
 #define SILENCE_MS 250
 
 static void on_role_due(belay__timer_t *timer);
+static const belay__cable_ops_t ops;
 
 static size_t size_of(size_t count) {
   return sizeof(belay__cable_t) + sizeof(belay__listener_t) + count * sizeof(belay__link_t);
@@ -23,6 +28,7 @@ belay__cable_t *belay__cable_new(belay__trunk_t *trunk, size_t lane_links) {
     return NULL;
   memset(cable, 0, size_of(count));
   *cable = (belay__cable_t){.trunk = trunk,
+                            .ops = &ops,
                             .target = {.keepalive_ms = trunk->keepalive_ms,
                                        .tcp_user_timeout_ms = trunk->tcp_user_timeout_ms},
                             .role_timer = {.fire = on_role_due},
@@ -41,10 +47,14 @@ static belay_t *belay_of(const belay__cable_t *cable) {
   return &cable->trunk->host->base;
 }
 
+/* The i-th of all links: those that carry calls, then, with i = cable->count, the one that listens. */
+static belay__link_t *link_at(const belay__cable_t *cable, size_t i) {
+  return i < cable->count ? &cable->links[i] : &cable->listener->link;
+}
+
 void belay__cable_free(belay__cable_t *cable) {
-  for (size_t i = 0; i < cable->count; i++)
-    belay__link_fini(&cable->links[i]);
-  belay__link_fini(&cable->listener->link);
+  for (size_t i = 0; i <= cable->count; i++)
+    belay__link_fini(link_at(cable, i));
   belay__free(belay_of(cable), cable, size_of(cable->count));
 }
 
@@ -57,12 +67,10 @@ void belay__cable_close(belay__cable_t *cable) {
 }
 
 bool belay__cable_is_over(const belay__cable_t *cable) {
-  if (cable->handles > 0 || !belay__link_is_over(&cable->listener->link))
-    return false;
-  for (size_t i = 0; i < cable->count; i++)
-    if (!belay__link_is_over(&cable->links[i]))
-      return false;
-  return true;
+  bool over = cable->handles == 0;
+  for (size_t i = 0; i <= cable->count && over; i++)
+    over = belay__link_is_over(link_at(cable, i));
+  return over;
 }
 
 bool belay__cable_drain(belay__cable_t *cable) {
@@ -118,9 +126,9 @@ bool belay__cable_is_silent(belay__cable_t *cable, uint64_t ms) {
 }
 
 size_t belay__cable_links_up(const belay__cable_t *cable) {
-  size_t n = belay__link_is_up(&cable->listener->link);
-  for (size_t i = 0; i < cable->count; i++)
-    n += belay__link_is_up(&cable->links[i]);
+  size_t n = 0;
+  for (size_t i = 0; i <= cable->count; i++)
+    n += belay__link_is_up(link_at(cable, i));
   return n;
 }
 
@@ -137,21 +145,18 @@ bool belay__cable_can(const belay__cable_t *cable, unsigned *can) {
 }
 
 void belay__cable_found(belay__cable_t *cable, int error) {
-  for (size_t i = 0; i < cable->count; i++)
-    belay__link_found(&cable->links[i], error);
-  belay__link_found(&cable->listener->link, error);
+  for (size_t i = 0; i <= cable->count; i++)
+    belay__link_found(link_at(cable, i), error);
 }
 
 void belay__cable_hurry(belay__cable_t *cable) {
-  for (size_t i = 0; i < cable->count; i++)
-    belay__link_hurry(&cable->links[i]);
-  belay__link_hurry(&cable->listener->link);
+  for (size_t i = 0; i <= cable->count; i++)
+    belay__link_hurry(link_at(cable, i));
 }
 
 void belay__cable_leave(belay__cable_t *cable, int error, const char *cause) {
-  for (size_t i = 0; i < cable->count; i++)
-    belay__link_leave(&cable->links[i], error, cause);
-  belay__link_leave(&cable->listener->link, error, cause);
+  for (size_t i = 0; i <= cable->count; i++)
+    belay__link_leave(link_at(cable, i), error, cause);
 }
 
 void belay__cable_renew(belay__cable_t *cable) {
@@ -181,11 +186,6 @@ static void set_role_timer(belay__cable_t *cable) {
                    belay__now(belay) + wait - belay__random_below(belay, wait / 4));
 }
 
-void belay__cable_met(belay__cable_t *cable) {
-  if (cable->role != BELAY__ROLE_ANY && !belay__timer_is_set(&cable->role_timer))
-    set_role_timer(cable);
-}
-
 /* While there is a connection. */
 static void on_role_due(belay__timer_t *timer) {
   belay__cable_t *cable = BELAY__CONTAINER(timer, belay__cable_t, role_timer);
@@ -212,3 +212,28 @@ bool belay__cable_reads(const belay__cable_t *cable, belay__lane_t lane, uint32_
          belay__link_admits(link, false, 1) == 0 &&
          !belay__link_is_silent(link, SILENCE_MS * BELAY__MS);
 }
+
+/* ---- what links tell ---------------------------------------------------------------------------------- */
+
+static void on_up(belay__link_t *link) {
+  belay__cable_t *cable = link->cable;
+  const belay__trunk_ops_t *owner = cable->trunk->ops;
+  if (link->listens)
+    belay__listener_up(cable->listener);
+  else
+    belay__listener_met(cable->listener, link);
+  if (owner->up != NULL)
+    owner->up(link);
+  if (cable->role != BELAY__ROLE_ANY && !belay__timer_is_set(&cable->role_timer))
+    set_role_timer(cable);
+}
+
+static void on_lost(belay__link_t *link, int error) {
+  const belay__trunk_ops_t *owner = link->cable->trunk->ops;
+  if (link->listens)
+    belay__listener_lost(link->cable->listener, error);
+  if (owner->lost != NULL)
+    owner->lost(link, error);
+}
+
+static const belay__cable_ops_t ops = {.up = on_up, .lost = on_lost, .hurry = belay__cable_hurry};

@@ -23,6 +23,8 @@
 #include <belay/topic.h>
 
 #include "core/call/refusal.h"
+#include "redis/conn/connection.h"
+#include "redis/conn/liveness.h"
 
 #define BATCH_MAX 128                                  /* channels */
 #define MESSAGE_ROOM (BELAY_TOPIC_MESSAGE_MAX + 65536) /* with its channel's name */
@@ -36,7 +38,7 @@ static void on_pushed(belay__wire_t *wire, const belay__reply_t *reply);
 
 void belay__listener_init(belay__listener_t *listener, belay__cable_t *cable) {
   belay__link_init(&listener->link, cable, false);
-  listener->link.listener = listener;
+  listener->link.listens = true;
   belay__wire_t *wire = &listener->link.wire;
   if (wire->max_reply < MESSAGE_ROOM)
     wire->max_reply = wire->reader.max_reply = MESSAGE_ROOM;
@@ -138,7 +140,7 @@ static void ask(belay__listener_t *listener) {
 static void on_flush(belay__flush_t *flush) {
   belay__listener_t *listener = BELAY__CONTAINER(flush, belay__listener_t, flush);
   belay__link_t *link = &listener->link;
-  if (listener->wanted > 0)
+  if (link->channels > 0)
     belay__link_want(link);
   while (belay__link_is_up(link) && belay__wire_is_open(&link->wire) &&
          !belay__list_empty(&listener->queue) && listener->asks < BELAY__LISTENER_ASKS)
@@ -149,7 +151,7 @@ void belay__listener_listen(belay__listener_t *listener, belay__channel_t *chann
   if (belay__list_empty(&channel->node.list)) {
     channel->node.at = listener;
     channel->node.alone = channel->node.probe = false;
-    listener->wanted++;
+    listener->link.channels++;
     queue(listener, channel);
   } else if (channel->node.state == REFUSED) {
     queue(listener, channel);
@@ -175,7 +177,7 @@ void belay__listener_unlisten(belay__listener_t *listener, belay__channel_t *cha
   state_t state = channel->node.state;
   channel->node.at = NULL;
   belay__list_remove(&channel->node.list);
-  if (--listener->wanted == 0) {
+  if (--listener->link.channels == 0) {
     belay__timer_stop(belay_of(listener), BELAY__RANK_OTHER, &listener->again);
     belay__link_retire(&listener->link);
   } else if (state == ASKED || state == UP) {

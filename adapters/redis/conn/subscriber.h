@@ -3,7 +3,7 @@
 #define BELAY_REDIS_CONN_SUBSCRIBER_H
 
 #include "core/client/channel.h"
-#include "redis/conn/connection.h"
+#include "redis/conn/state.h"
 
 #define BELAY__LISTENER_ASKS 64 /* batches of subscriptions that are not answered */
 
@@ -23,7 +23,6 @@ struct belay__listener {
   belay__link_t link;
   belay__server_t calls_at;  /* the server that calls go to, by the last attempt to connect, */
   uint64_t calls_dialed;     /* and which that was; 0: none yet */
-  size_t wanted;             /* channels: in all of the lists */
   belay__list_t queue;       /* to be asked for */
   belay__list_t asked;       /* by number */
   belay__list_t up;          /* confirmed */

@@ -13,20 +13,21 @@
  * sent later to the new server; what must not, is not redirected (core/call/call.h). */
 #include "redis/deployment/cluster.h"
 
-#include <assert.h>
 #include <string.h>
 
 #include "core/client/channel.h"
 #include "core/client/lifecycle.h"
+#include "redis/conn/cause.h"
 #include "redis/conn/connection.h"
+#include "redis/conn/liveness.h"
+#include "redis/conn/outage.h"
+#include "redis/conn/queue.h"
 #include "redis/conn/subscriber.h"
+#include "redis/deployment/cluster_map.h"
+#include "redis/deployment/cluster_servers.h"
 
 static belay__cluster_t *of_link(const belay__link_t *link) {
   return belay__cluster_of(link->cable->trunk);
-}
-
-static void on_tidy(belay__timer_t *timer) {
-  belay__cluster_tidy(BELAY__CONTAINER(timer, belay__cluster_t, tidy));
 }
 
 /* ---- routes -------------------------------------------------------------------------------------------- */
@@ -118,7 +119,7 @@ static int admits(belay__cluster_t *cluster, belay__call_t *const *calls, size_t
     if (error != 0)
       return error;
     if (away != 0)
-      away = link == NULL || !calls[i]->fail_fast ? 0 : belay__outage_check(link);
+      away = link == NULL || !calls[i]->fail_fast ? 0 : belay__link_fail_fast(link);
   }
   return away;
 }
@@ -246,7 +247,7 @@ static void tend(belay__cluster_t *cluster, belay__instance_t *server) {
     belay__cable_want(server->cable);
 }
 
-void belay__cluster_tidy(belay__cluster_t *cluster) {
+static void tidy(belay__cluster_t *cluster) {
   bool again = false;
   belay__timer_stop(belay__cluster_host(cluster), BELAY__RANK_OTHER, &cluster->tidy);
   for (size_t i = 0; i < cluster->servers_len; i++) {
@@ -266,12 +267,16 @@ void belay__cluster_tidy(belay__cluster_t *cluster) {
     belay__cluster_tidy_later(cluster, ends);
 }
 
+static void on_tidy(belay__timer_t *timer) {
+  tidy(BELAY__CONTAINER(timer, belay__cluster_t, tidy));
+}
+
 static void tell_refused(belay__channel_t *channel, void *error) {
   if (channel->node.at == NULL)
     belay__channel_refused(channel, *(const int *)error);
 }
 
-void belay__cluster_refuse_fail_fast(belay__cluster_t *cluster, int error) {
+static void refuse_fail_fast(belay__cluster_t *cluster, int error) {
   belay__list_t kept;
   belay__list_init(&kept);
   for (belay__list_t *node; (node = belay__list_pop(&cluster->waiting)) != NULL;) {
@@ -286,7 +291,7 @@ void belay__cluster_refuse_fail_fast(belay__cluster_t *cluster, int error) {
   belay__list_splice_front(&cluster->waiting, &kept);
 }
 
-void belay__cluster_refuse(belay__cluster_t *cluster, int error) {
+static void refuse_all(belay__cluster_t *cluster, int error) {
   belay__channels_each(&cluster->node.base, tell_refused, &error);
   for (belay__list_t *node; (node = belay__list_pop(&cluster->waiting)) != NULL;) {
     cluster->waiting_len--;
@@ -388,16 +393,12 @@ static void end_if_over(belay__cluster_t *cluster) {
   belay__client_gone(&cluster->node.base);
 }
 
-void belay__cluster_quiet(belay__cluster_t *cluster) {
-  end_if_over(cluster);
-}
-
 static void close_all(belay_client_t *client) {
   belay__cluster_t *cluster = belay__cluster_of_client(client);
   cluster->closing = true;
   belay__timer_stop(belay__cluster_host(cluster), BELAY__RANK_OTHER, &cluster->tidy);
   belay__cluster_map_close(cluster);
-  belay__cluster_refuse(cluster, BELAY_ECANCELED);
+  refuse_all(cluster, BELAY_ECANCELED);
   for (size_t i = 0; i < cluster->servers_len; i++)
     if (cluster->servers[i] != NULL)
       belay__cable_close(cluster->servers[i]->cable);
@@ -414,12 +415,25 @@ static void free_cluster(belay_client_t *client) {
   belay__node_free(&cluster->node);
 }
 
+/* No map, for a lasting reason: nothing waits. No map yet: calls with fail_fast do not wait. */
+static void on_map_over(belay__cluster_t *cluster, int error) {
+  if (cluster->map == BELAY__MAP_REFUSED) {
+    refuse_all(cluster, error);
+    return;
+  }
+  if (error != 0 && !cluster->has_map)
+    refuse_fail_fast(cluster, error);
+  tidy(cluster);
+}
+
+static const belay__map_ops_t map_ops = {.over = on_map_over, .quiet = end_if_over};
+
 static int init(belay__node_t *node) {
   belay__cluster_t *cluster = BELAY__CONTAINER(node, belay__cluster_t, node);
   memset(cluster->owner, 0xff, sizeof cluster->owner);
   belay__list_init(&cluster->waiting);
   cluster->tidy.fire = on_tidy;
-  belay__cluster_map_init(cluster);
+  belay__cluster_map_init(cluster, &map_ops);
   return 0;
 }
 

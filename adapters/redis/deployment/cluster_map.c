@@ -20,12 +20,12 @@
  * another one. (Not who asks for less: that would be ten connections a second.)
  *
  * A map may be partial. A slot that it leaves out stays with who had it, unless that one is in the map no more. */
-#include <string.h>
+#include "redis/deployment/cluster_map.h"
 
 #include "core/call/refusal.h"
-#include "redis/deployment/cluster.h"
-#include "redis/conn/connection.h"
+#include "redis/conn/cause.h"
 #include "redis/conn/subscriber.h"
+#include "redis/deployment/cluster_servers.h"
 
 #define APART_MS UINT64_C(1000) /* two maps, at least */
 #define LOOK_MS UINT64_C(50)    /* two questions, at least; and at most the jitter more */
@@ -111,7 +111,7 @@ static bool waits_for_server(const belay__cluster_t *cluster, const belay__insta
   const belay__cable_t *cable = server->cable;
   const belay__listener_t *listener = cable->listener;
   uint64_t patience = (uint64_t)cluster->node.trunk.stall_timeout_ms / 4;
-  bool waits = is_missed(&listener->link, listener->wanted > 0);
+  bool waits = is_missed(&listener->link, listener->link.channels > 0);
   for (size_t i = 0; i < cable->count && !waits; i++)
     waits = is_missed(&cable->links[i], cable->links[i].queue_len > 0);
   return waits || belay__cable_owes(server->cable, patience);
@@ -189,16 +189,14 @@ static void end_question(belay__cluster_t *cluster, int error) {
   if (error != 0 && lasting && !cluster->has_map) {
     cluster->map = BELAY__MAP_REFUSED;
     set_later(cluster, patience);
-    belay__cluster_refuse(cluster, error);
+    cluster->map_ops->over(cluster, error);
     return;
   }
   cluster->map = BELAY__MAP_KEPT;
-  if (error != 0 && !cluster->has_map)
-    belay__cluster_refuse_fail_fast(cluster, error);
   bool reads = cluster->node.base.read_from != BELAY_READ_PRIMARY;
   if (cluster->has_map)
     set_later(cluster, error != 0 ? patience : reads ? READER_MS : ANYWAY_MS);
-  belay__cluster_tidy(cluster);
+  cluster->map_ops->over(cluster, error);
   if (!cluster->closing && is_wanted(cluster))
     set_due(cluster);
 }
@@ -378,7 +376,8 @@ static void over(belay__scout_t *scout, int error) {
 }
 
 static void quiet(belay__scout_t *scout) {
-  belay__cluster_quiet(of_scout(scout));
+  belay__cluster_t *cluster = of_scout(scout);
+  cluster->map_ops->quiet(cluster);
 }
 
 /* ---- begin and end ------------------------------------------------------------------------------------- */
@@ -386,8 +385,9 @@ static void quiet(belay__scout_t *scout) {
 static const belay__scout_ops_t scout_ops = {
     .ask = ask, .answer = answer, .over = over, .quiet = quiet};
 
-void belay__cluster_map_init(belay__cluster_t *cluster) {
+void belay__cluster_map_init(belay__cluster_t *cluster, const belay__map_ops_t *ops) {
   const belay__node_t *node = &cluster->node;
+  cluster->map_ops = ops;
   cluster->due.fire = on_due;
   cluster->scout.trunk = &cluster->node.trunk;
   cluster->scout.ops = &scout_ops;

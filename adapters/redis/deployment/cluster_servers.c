@@ -3,11 +3,10 @@
  *   made: a map or a redirection names it --> in use --a map does not--> retired --its last answer is in--> gone
  *
  * Nothing leads to a server that is retired: no slot, no replica, no place. */
+#include "redis/deployment/cluster_servers.h"
+
 #include <limits.h>
 #include <string.h>
-
-#include "redis/deployment/cluster.h"
-#include "redis/conn/connection.h"
 
 #define TEND_MS UINT64_C(500)
 #define END_MS UINT64_C(50)

@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "core/call/refusal.h"
-#include "redis/conn/connection.h"
+#include "redis/conn/cause.h"
 
 /* All have together the time in which a connection must be made; each has at least this. */
 #define PATIENCE_MIN_MS 50

@@ -5,7 +5,8 @@
 #ifndef BELAY_REDIS_DEPLOYMENT_DISCOVERY_H
 #define BELAY_REDIS_DEPLOYMENT_DISCOVERY_H
 
-#include "redis/conn/server.h"
+#include "redis/conn/settings.h"
+#include "redis/net/dial.h"
 #include "redis/net/transport.h"
 
 #define BELAY__SCOUT_PLACES 64

@@ -2,29 +2,41 @@
 #ifndef BELAY_REDIS_DEPLOYMENT_NODE_H
 #define BELAY_REDIS_DEPLOYMENT_NODE_H
 
-#include "redis/conn/server.h"
+#include "redis/conn/settings.h"
+#include "redis/net/url.h"
 
 #define BELAY__SECRET_MAX 512 /* bytes of a user's name or a password */
 
-typedef struct belay__node {
-  belay_client_t base; /* first */
-  belay__trunk_t trunk;
-  belay__url_t url; /* what the trunk's strings point into */
-  char client_name[65];
-  char sentinel_username[BELAY__SECRET_MAX + 1], sentinel_password[BELAY__SECRET_MAX + 1];
-  size_t lane_links;
-} belay__node_t;
+typedef struct belay__node belay__node_t;
 
 /* A deployment of one kind: a node is its first member. */
 typedef struct belay__deployment {
   size_t size;
   const belay__node_ops_t *ops;
   const belay__trunk_ops_t *trunk_ops;
-  int (*init)(
-      belay__node_t *node); /* the rest of it, which is zeros; 0, or what belay_connect() returns */
+  /* Makes the rest of it, which is zeros; 0, or what belay_connect() returns. */
+  int (*init)(belay__node_t *node);
 } belay__deployment_t;
 
-extern const belay__deployment_t belay__single, belay__cluster;
+struct belay__node {
+  belay_client_t base; /* first */
+  belay__trunk_t trunk;
+  const belay__deployment_t *deployment;
+  const belay__deployment_t *single; /* a client of one server, which visit makes */
+  belay__url_t url;                  /* what the trunk's strings point into */
+  char client_name[65];
+  char sentinel_username[BELAY__SECRET_MAX + 1], sentinel_password[BELAY__SECRET_MAX + 1];
+  size_t lane_links;
+};
+
+/* Copies a text of the options; false if it does not fit, which the detail then says. A from of NULL leaves what is there. */
+bool belay__node_take_text(belay_t *belay, const char *name, const char *from, char *to,
+                           size_t size);
+
+/* Makes a client of that deployment. Returns 0, BELAY_ENOMEM, BELAY_EINVAL or what the deployment's init() returns. */
+int belay__node_make(belay_t *belay, const belay__deployment_t *deployment,
+                     const belay__deployment_t *single, const belay__url_t *url,
+                     const belay_client_options_t *o, belay_client_t **out);
 
 /* node_ops->visit. */
 int belay__node_visit(belay_client_t *client, const char *place, belay_client_t **out);

@@ -1,5 +1,4 @@
-/* A finder: knows where the primary of a deployment is, and its replicas. sentinel.c asks sentinels, replicas.c asks
- * everybody. */
+/* A finder: finds the primary of a deployment, and its replicas. sentinel.c asks sentinels, replicas.c asks every server. */
 #ifndef BELAY_REDIS_DEPLOYMENT_PRIMARY_RESOLVER_H
 #define BELAY_REDIS_DEPLOYMENT_PRIMARY_RESOLVER_H
 
@@ -48,12 +47,6 @@ struct belay__finder {
   void (*told)(belay__finder_t *finder, int error);
   void (*quiet)(belay__finder_t *finder);
 };
-
-/* Fill in a finder that is zeros but for told, quiet, all and master. The sentinels' places must last as long. */
-void belay__sentinel_init(belay__finder_t *finder, belay__trunk_t *trunk, const char *username,
-                          const char *password, const belay__place_t *places, size_t n);
-void belay__replicas_init(belay__finder_t *finder, belay__trunk_t *trunk,
-                          const belay__place_t *places, size_t n);
 
 /* Asks, unless that is being done. It is not told inside this. */
 void belay__finder_ask(belay__finder_t *finder);

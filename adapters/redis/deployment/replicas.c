@@ -3,10 +3,11 @@
  *
  * Two who say that they are the primary are one that is and one that was replaced and does not know it yet, and which is
  * which cannot be seen from here: so neither is used until one of them has given up. */
+#include "redis/deployment/replicas.h"
+
 #include <stdio.h>
 
-#include "redis/deployment/primary_resolver.h"
-#include "redis/conn/connection.h"
+#include "redis/conn/handshake.h"
 
 static belay__finder_t *finder_of(belay__scout_t *scout) {
   return BELAY__CONTAINER(scout, belay__finder_t, scout);

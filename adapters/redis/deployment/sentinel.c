@@ -24,11 +24,12 @@
  * replica is the one to connect to: the handshake finds out whether it is a primary already. If the failover is given
  * up the flag is gone, and what is named as the master counts again. A failover that an operator has ordered while the
  * master is well is not anticipated: the old primary answers until the other one is named. */
+#include "redis/deployment/sentinel.h"
+
 #include <stdio.h>
 #include <string.h>
 
-#include "redis/deployment/primary_resolver.h"
-#include "redis/conn/connection.h"
+#include "redis/conn/cause.h"
 
 #define AGAIN_MS 5000
 
@@ -312,42 +313,4 @@ void belay__sentinel_init(belay__finder_t *finder, belay__trunk_t *trunk, const 
   finder->given_count = n;
   belay__scout_init(&finder->scout);
   belay__scout_set(&finder->scout, places, n);
-}
-
-/* ---- every finder -------------------------------------------------------------------------------------- */
-
-void belay__finder_ask(belay__finder_t *finder) {
-  belay__scout_t *scout = &finder->scout;
-  if (scout->state != BELAY__SCOUT_IDLE && scout->state != BELAY__SCOUT_READY)
-    return;
-  finder->news = finder->hinted;
-  finder->hinted = false;
-  finder->primaries = 0;
-  finder->outdated.primary.port = 0;
-  belay__scout_ask(scout);
-}
-
-void belay__finder_missed(belay__finder_t *finder) {
-  belay__scout_t *scout = &finder->scout;
-  uint64_t now = belay__now(&scout->trunk->host->base);
-  if (finder->missed == 0)
-    finder->missed = now;
-  if (finder->given_count == 0 || now - finder->missed < AGAIN_MS * BELAY__MS)
-    return;
-  finder->missed = 0;
-  finder->epoch = 0;
-  belay__scout_turn(scout);
-}
-
-void belay__finder_close(belay__finder_t *finder) {
-  belay__timer_stop(&finder->scout.trunk->host->base, BELAY__RANK_OTHER, &finder->again);
-  belay__scout_close(&finder->scout);
-}
-
-bool belay__finder_is_over(const belay__finder_t *finder) {
-  return belay__scout_is_over(&finder->scout);
-}
-
-void belay__finder_fini(belay__finder_t *finder) {
-  belay__scout_fini(&finder->scout);
 }

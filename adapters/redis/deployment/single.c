@@ -12,15 +12,20 @@
  *                                                                                        was asked is answered
  *
  * What was to be asked of one that is lost goes to the others, or to the primary. */
+#include "redis/deployment/single.h"
+
 #include <limits.h>
 #include <stdio.h>
-#include <string.h>
 
-#include "redis/deployment/primary_resolver.h"
-#include "redis/conn/connection.h"
-#include "redis/conn/subscriber.h"
-#include "redis/deployment/node.h"
 #include "core/client/lifecycle.h"
+#include "redis/conn/connection.h"
+#include "redis/conn/liveness.h"
+#include "redis/conn/outage.h"
+#include "redis/conn/queue.h"
+#include "redis/conn/server.h"
+#include "redis/conn/subscriber.h"
+#include "redis/deployment/replicas.h"
+#include "redis/deployment/sentinel.h"
 
 #define TEND_MS 5000
 

@@ -1,0 +1,14 @@
+/* The map of a cluster, as one of its servers tells it. cluster_map.c has the diagram. */
+#ifndef BELAY_REDIS_DEPLOYMENT_CLUSTER_MAP_H
+#define BELAY_REDIS_DEPLOYMENT_CLUSTER_MAP_H
+
+#include "redis/deployment/cluster_state.h"
+
+void belay__cluster_map_init(belay__cluster_t *cluster, const belay__map_ops_t *ops);
+void belay__cluster_map_close(belay__cluster_t *cluster);
+
+/* There is reason to ask whether the map has changed; or for another one, because it has. */
+void belay__cluster_doubt(belay__cluster_t *cluster);
+void belay__cluster_news(belay__cluster_t *cluster);
+
+#endif /* BELAY_REDIS_DEPLOYMENT_CLUSTER_MAP_H */

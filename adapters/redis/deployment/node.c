@@ -1,0 +1,204 @@
+#include "redis/deployment/node.h"
+
+#include <openssl/crypto.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/client/lifecycle.h"
+#include "core/client/options.h"
+/* Copies a text of the options; false if it does not fit. NULL leaves what is there. */
+bool belay__node_take_text(belay_t *belay, const char *name, const char *from, char *to,
+                           size_t size) {
+  if (from == NULL)
+    return true;
+  if (strlen(from) >= size) {
+    belay__detail(belay, "%s: too long", name);
+    return false;
+  }
+  snprintf(to, size, "%s", from);
+  return true;
+}
+
+/* What is spoken to the servers; *out stays NULL if that is not TLS. */
+static int choose_tls(belay_t *belay, const belay__url_t *url, belay_tls_t *given,
+                      belay_tls_t **out) {
+  if (given == NULL)
+    return url->tls ? belay__tls_of_system((belay__host_t *)belay, out) : 0;
+  if (!url->tls)
+    belay__detail(belay, "tls: the URL does not begin with rediss");
+  else if (&given->host->base != belay)
+    belay__detail(belay, "tls: of another belay_t");
+  else
+    *out = belay__tls_retain(given);
+  return *out == NULL ? BELAY_EINVAL : 0;
+}
+
+/* ---- making -------------------------------------------------------------------------------------------- */
+
+/* "host:pid", so that a person who looks at a token sees where its holder runs. */
+static void default_owner(char *out, size_t size) {
+  char host[UV_MAXHOSTNAMESIZE];
+  size_t len = sizeof host;
+  if (uv_os_gethostname(host, &len) != 0)
+    snprintf(host, sizeof host, "localhost");
+  for (char *p = host; *p != '\0'; p++)
+    if (*p <= ' ' || *p > '~')
+      *p = '?';
+  snprintf(out, size, "%.48s:%ld", host, (long)uv_os_getpid());
+}
+
+static void fill_trunk(belay__node_t *node, const belay_client_options_t *o) {
+  const belay__url_t *url = &node->url;
+  node->trunk = (belay__trunk_t){
+      .ops = node->deployment->trunk_ops,
+      .client = &node->base,
+      .host = (belay__host_t *)node->base.belay,
+      /* a user may do without a password, and no password is not an empty one */
+      .identity = {.username = url->has_username ? url->username : NULL,
+                   .password = url->has_username || url->password[0] != '\0' ? url->password : NULL,
+                   .credentials = o->credentials,
+                   .credentials_ctx = o->credentials_ctx},
+      .client_name = node->client_name,
+      .db = url->db,
+      .connect_timeout_ms = o->connect_timeout_ms,
+      .stall_timeout_ms = o->stall_timeout_ms,
+      .idle_timeout_ms = o->idle_timeout_ms,
+      .reconnect_min_ms = o->reconnect_min_ms,
+      .reconnect_max_ms = o->reconnect_max_ms,
+      .keepalive_ms = o->keepalive_ms,
+      .tcp_user_timeout_ms = o->tcp_user_timeout_ms,
+      .max_pending = o->max_pending,
+      .max_reply = o->max_reply,
+      .on_full = o->on_full,
+  };
+}
+
+static uint64_t mix(uint64_t hash, const char *text) {
+  for (; *text != '\0'; text++) /* FNV-1a */
+    hash = (hash ^ (unsigned char)*text) * UINT64_C(1099511628211);
+  return hash;
+}
+
+static uint64_t place_of(const belay__url_t *url) {
+  uint64_t hash = UINT64_C(14695981039346656037);
+  char rest[24];
+  for (size_t i = 0; i < url->place_count; i++) {
+    snprintf(rest, sizeof rest, ":%u,", url->places[i].port);
+    hash = mix(mix(hash, url->places[i].host), rest);
+  }
+  snprintf(rest, sizeof rest, "/%d", url->db);
+  return mix(mix(mix(hash, url->path), url->master), rest);
+}
+
+void belay__node_free(belay__node_t *node) {
+  size_t size = node->deployment->size;
+  belay_t *belay = node->base.belay;
+  belay__tls_release(node->trunk.tls);
+  OPENSSL_cleanse(&node->url, sizeof node->url); /* the password */
+  OPENSSL_cleanse(node->sentinel_password, sizeof node->sentinel_password);
+  belay__free(belay, node, size);
+}
+
+/* A node with all that every kind has. */
+static int make_node(belay_t *belay, const belay__deployment_t *deployment, const belay__url_t *url,
+                     const belay_client_options_t *o, belay__node_t **out) {
+  char owner[BELAY__OWNER_MAX + 1];
+  belay__node_t *node = belay__alloc(belay, deployment->size);
+  if (node == NULL)
+    return BELAY_ENOMEM;
+  memset(node, 0, deployment->size);
+  default_owner(owner, sizeof owner);
+  int error = belay__client_init(&node->base, belay, deployment->ops, o, owner);
+  if (error != 0) {
+    belay__free(belay, node, deployment->size);
+    return error;
+  }
+  node->deployment = deployment;
+  node->url = *url;
+  node->base.place = place_of(url);
+  node->base.db = url->db;
+  node->lane_links = o->links;
+  *out = node;
+  return 0;
+}
+
+int belay__node_make(belay_t *belay, const belay__deployment_t *deployment,
+                     const belay__deployment_t *single, const belay__url_t *url,
+                     const belay_client_options_t *o, belay_client_t **out) {
+  belay__node_t *node;
+  int error = make_node(belay, deployment, url, o, &node);
+  if (error != 0)
+    return error;
+  node->single = single;
+  snprintf(node->client_name, sizeof node->client_name, "%s", o->client_name);
+  bool fits = belay__node_take_text(belay, "sentinel_username", o->sentinel_username,
+                                    node->sentinel_username, sizeof node->sentinel_username) &&
+              belay__node_take_text(belay, "sentinel_password", o->sentinel_password,
+                                    node->sentinel_password, sizeof node->sentinel_password);
+  fill_trunk(node, o);
+  error = fits ? choose_tls(belay, url, o->tls, &node->trunk.tls) : BELAY_EINVAL;
+  if (error == 0)
+    error = deployment->init(node);
+  if (error != 0) {
+    belay__client_fini(&node->base);
+    belay__node_free(node);
+    return error;
+  }
+  *out = &node->base;
+  return 0;
+}
+
+/* ---- visiting ------------------------------------------------------------------------------------------ */
+
+static bool is_own(const belay__url_t *url, const char *place) {
+  char own[BELAY__PLACE_MAX];
+  if (url->is_unix)
+    return strcmp(url->path, place) == 0;
+  belay__place_write(&url->places[0], own, sizeof own);
+  return strcmp(own, place) == 0;
+}
+
+/* What this client was made with, as far as it is a matter of connections. */
+static belay_client_options_t options_of(const belay__node_t *node) {
+  const belay__trunk_t *trunk = &node->trunk;
+  belay_client_options_t o;
+  belay_client_options_init(&o);
+  o.credentials = trunk->identity.credentials;
+  o.credentials_ctx = trunk->identity.credentials_ctx;
+  o.tls = trunk->tls;
+  o.client_name = trunk->client_name;
+  o.owner = node->base.owner;
+  o.connect_timeout_ms = trunk->connect_timeout_ms;
+  o.timeout_ms = node->base.timeout_ms;
+  o.max_reply = trunk->max_reply;
+  o.stall_timeout_ms = trunk->stall_timeout_ms;
+  o.idle_timeout_ms = trunk->idle_timeout_ms;
+  o.reconnect_min_ms = trunk->reconnect_min_ms;
+  o.reconnect_max_ms = trunk->reconnect_max_ms;
+  o.close_timeout_ms = node->base.close_timeout_ms;
+  o.tcp_user_timeout_ms = trunk->tcp_user_timeout_ms;
+  o.keepalive_ms = trunk->keepalive_ms;
+  return o;
+}
+
+int belay__node_visit(belay_client_t *client, const char *place, belay_client_t **out) {
+  const belay__node_t *node = BELAY__CONTAINER(client, belay__node_t, base);
+  belay__url_t url = node->url;
+  belay_client_options_t o = options_of(node);
+  int error = 0;
+  if (url.kind == BELAY__URL_SINGLE) {
+    error = is_own(&url, place) ? 0 : BELAY_ESINGLE;
+  } else {
+    url.kind = BELAY__URL_SINGLE;
+    url.place_count = 1;
+    url.master[0] = '\0';
+    error = belay__place_read(place, &url.places[0]) ? 0 : BELAY_ERESOLVE;
+  }
+  if (error == 0)
+    error = belay__node_make(client->belay, node->single, node->single, &url, &o, out);
+  OPENSSL_cleanse(&url, sizeof url); /* the password */
+  if (error == 0)
+    BELAY__CONTAINER(*out, belay__node_t, base)->trunk.warned = true; /* that is known */
+  return error;
+}

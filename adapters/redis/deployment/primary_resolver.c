@@ -1,0 +1,39 @@
+#include "redis/deployment/primary_resolver.h"
+
+#define USELESS_MS 5000 /* after that time without a connection another sentinel is asked first */
+
+void belay__finder_ask(belay__finder_t *finder) {
+  belay__scout_t *scout = &finder->scout;
+  if (scout->state != BELAY__SCOUT_IDLE && scout->state != BELAY__SCOUT_READY)
+    return;
+  finder->news = finder->hinted;
+  finder->hinted = false;
+  finder->primaries = 0;
+  finder->outdated.primary.port = 0;
+  belay__scout_ask(scout);
+}
+
+void belay__finder_missed(belay__finder_t *finder) {
+  belay__scout_t *scout = &finder->scout;
+  uint64_t now = belay__now(&scout->trunk->host->base);
+  if (finder->missed == 0)
+    finder->missed = now;
+  if (finder->given_count == 0 || now - finder->missed < USELESS_MS * BELAY__MS)
+    return;
+  finder->missed = 0;
+  finder->epoch = 0;
+  belay__scout_turn(scout);
+}
+
+void belay__finder_close(belay__finder_t *finder) {
+  belay__timer_stop(&finder->scout.trunk->host->base, BELAY__RANK_OTHER, &finder->again);
+  belay__scout_close(&finder->scout);
+}
+
+bool belay__finder_is_over(const belay__finder_t *finder) {
+  return belay__scout_is_over(&finder->scout);
+}
+
+void belay__finder_fini(belay__finder_t *finder) {
+  belay__scout_fini(&finder->scout);
+}
