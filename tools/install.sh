@@ -54,6 +54,9 @@ install_build() {
   as_owner meson install -C "$build" --no-rebuild --quiet
   list=$(mktemp)
   list_files "$build" >"$list"
+  # Files of an older version that this one does not have.
+  [ ! -f "$manifest" ] || sort "$manifest" | comm -23 - <(sort "$list") |
+    while IFS= read -r file; do as_owner rm -f "$file"; done
   as_owner mkdir -p "$(dirname "$manifest")"
   as_owner cp "$list" "$manifest"
   as_owner chmod 644 "$manifest"

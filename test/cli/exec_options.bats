@@ -8,10 +8,10 @@ key='belay::lock::{job}'
 is_held() { [ "$(ask EXISTS "$key")" = 1 ]; }
 
 @test "--hold: the lock is kept although the command has ended; the status is the command's" {
-  begin belay exec job --try --hold 3s -- sh -c 'touch "$HOME/ran"; exit 3'
+  begin belay exec job --try --hold 6s -- sh -c 'touch "$HOME/ran"; exit 3'
   local first=$begun status=0
   wait_until test -e "$HOME/ran"
-  run -121 belay exec job --try --hold 3s -- touch "$HOME/twice"
+  run -121 belay exec job --try --hold 6s -- touch "$HOME/twice"
   wait "$first" || status=$?
   is "$status" 3
   [ ! -e "$HOME/twice" ]
@@ -59,7 +59,7 @@ is_held() { [ "$(ask EXISTS "$key")" = 1 ]; }
   cat_lives
   for kind in willing stubborn; do
     rm -f "$HOME/signals" "$HOME/beats" "$HOME/pid"
-    run -124 belay exec job --ttl 30s --grace 500ms --max-runtime 1s -- "$HOME/lives" $kind
+    run -124 belay exec job --ttl 30s --grace 500ms --max-runtime 3s -- "$HOME/lives" $kind
     has "$output" "belay: exec: ended: it ran for longer than --max-runtime"
     is "$(cat "$HOME/signals")" term
     is_gone "$(cat "$HOME/pid")"
@@ -106,6 +106,7 @@ is_held() { [ "$(ask EXISTS "$key")" = 1 ]; }
 
 @test "a server that is lost while one waits is told, and that it is back" {
   ask SET "$key" other
+  ask SAVE # the key is there again before the command can ask
   begin belay exec job --timeout 500ms -- true 2>"$HOME/said"
   local waits=$begun
   wait_until eval 'ask INFO commandstats | grep -q cmdstat_eval'
@@ -113,7 +114,6 @@ is_held() { [ "$(ask EXISTS "$key")" = 1 ]; }
   wait "$server" || true
   wait_until grep -q "belay: exec: waiting: $BELAY_URL: " "$HOME/said"
   serve
-  ask SET "$key" other
   wait_until grep -q "belay: exec: waiting: the servers answer again" "$HOME/said"
   is "$(grep -c waiting "$HOME/said")" 2
   ask DEL "$key"

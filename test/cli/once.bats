@@ -214,3 +214,10 @@ END
   run -0 belay once k --ttl 1h --grace 1s -- python3 "$HOME/margin"
   is "$output" True
 }
+
+@test "the answer to the end is lost: it is asked for once more" {
+  run -0 belay once k --timeout 2s -- sh -c '{ sleep 3; kill -CONT "$1"; } >&- 2>&- & kill -STOP "$1"' sh "$server"
+  is "$output" ""
+  run -0 work
+  has "$output" "done already"
+}

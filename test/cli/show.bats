@@ -58,6 +58,8 @@ semaphore both
     pids+=("$server")
   done
   hold lock orders web-1 "${urls[1]}" "${urls[3]}" "${urls[5]}"
+  at_all() { belay show orders "${urls[@]}" | grep -q "the same holder at 3 of 3: a majority"; }
+  wait_until at_all # a majority is enough for the holder
   run -0 belay show orders "${urls[@]}"
   has "$output" "lock orders at ${sockets[2]}"
   has "$output" "the same holder at 3 of 3: a majority"

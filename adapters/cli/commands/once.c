@@ -65,30 +65,38 @@ static void complain_not_remembered(const char *why) {
   complain("the command has done its work, but that is not remembered: %s", why);
 }
 
-/* A finish ends as unknown also if there is no record any more. */
-static void on_read_back(belay_request_t *r, int status, const belay_idempotency_state_t *state) {
+static int begin_finish(harness_t *h, belay_idempotency_cb cb);
+
+static void on_finished_again(belay_request_t *r, int status,
+                              const belay_idempotency_state_t *state) {
   harness_t *h = r->data;
-  bool gone = status == 0 && state->outcome == BELAY_IDEMPOTENCY_ABSENT;
   if (harness_is_done(h))
     return;
-  complain_not_remembered(gone ? why_taken(state) : belay_strerror(BELAY_EUNKNOWN));
-  finish(h, gone ? STATUS_LOST : STATUS_TROUBLE);
+  if (status == 0) {
+    finish(h, STATUS_YES);
+  } else if (status == BELAY_ENOTOWNER) {
+    complain_not_remembered(why_taken(state));
+    finish(h, STATUS_LOST);
+  } else {
+    harness_complain(h, "the command has done its work; it is not known whether that is remembered",
+                     status);
+    finish(h, STATUS_TROUBLE);
+  }
 }
 
+/* A second finish tells how the first one ended, if that is not known. */
 static void on_finished(belay_request_t *r, int status, const belay_idempotency_state_t *state) {
   harness_t *h = r->data;
   if (harness_is_done(h))
     return;
-  if (status == 0)
-    finish(h, STATUS_YES);
-  else if (status == BELAY_ENOTOWNER) {
-    complain_not_remembered(why_taken(state));
-    finish(h, STATUS_LOST);
-  } else if (status != BELAY_EUNKNOWN ||
-             belay_idempotency_read(records, &end_request, key_of(h), key_len, on_read_back) != 0) {
-    harness_complain(h, "the command has done its work, but that is not remembered", status);
-    finish(h, STATUS_TROUBLE);
-  }
+  if (status != BELAY_EUNKNOWN || begin_finish(h, on_finished_again) != 0)
+    on_finished_again(r, status, state);
+}
+
+static int begin_finish(harness_t *h, belay_idempotency_cb cb) {
+  static const char done[] = "0";
+  return belay_idempotency_finish(records, &end_request, key_of(h), key_len, &token, done,
+                                  sizeof done - 1, asked.for_ms, cb);
 }
 
 static void on_abandoned(belay_request_t *r, int status, const belay_idempotency_state_t *state) {
@@ -101,17 +109,14 @@ static void on_abandoned(belay_request_t *r, int status, const belay_idempotency
 }
 
 static void conclude(harness_t *h) {
-  static const char done[] = "0";
-  const char *key = key_of(h);
   if (belay_request_cancel(&extend_request) != 0)
     extending = false; /* it was not pending */
   uv_close((uv_handle_t *)&extend_timer, NULL);
   end_request.data = h;
-  int error =
-      errand.status == STATUS_YES
-          ? belay_idempotency_finish(records, &end_request, key, key_len, &token, done,
-                                     sizeof done - 1, asked.for_ms, on_finished)
-          : belay_idempotency_abandon(records, &end_request, key, key_len, &token, on_abandoned);
+  int error = errand.status == STATUS_YES
+                  ? begin_finish(h, on_finished)
+                  : belay_idempotency_abandon(records, &end_request, key_of(h), key_len, &token,
+                                              on_abandoned);
   harness_fail(h, "cannot say how it ended", error);
 }
 

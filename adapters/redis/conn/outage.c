@@ -32,7 +32,7 @@
  * the socket. */
 #define LATE_MS UINT64_C(50)
 /* So long after the last call that was refused links try to connect. */
-#define PROBE_MS UINT64_C(60000)
+#define PROBE_MS UINT64_C(3600000)
 
 static belay_t *belay_of(const belay__cable_t *cable) {
   return &cable->trunk->host->base;

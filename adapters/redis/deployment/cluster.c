@@ -260,6 +260,7 @@ static void tidy(belay__cluster_t *cluster) {
   deal(cluster);
   if (cluster->tidied != cluster->version && !cluster->closing) {
     cluster->tidied = cluster->version;
+    belay__client_lost_connection(&cluster->node.base);
     belay__channels_each(&cluster->node.base, move_channel, cluster);
   }
   bool ends = !cluster->closing && !belay__cluster_end_retired(cluster);

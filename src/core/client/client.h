@@ -22,8 +22,8 @@ typedef struct belay__object_ops {
   /* A connection of the client's is up. Brings forward what waits only because there was none; sends nothing itself. NULL:
    * nothing does. */
   void (*connected)(belay__object_t *object);
-  /* A connection of the client was lost, and the server may be another one when it comes back. Adds and removes no
-   * object. NULL: nothing to do. */
+  /* A connection of the client was lost, or keys belong to another server now: the server may be
+   * another one than before. Adds and removes no object. NULL: nothing to do. */
   void (*lost_connection)(belay__object_t *object);
 } belay__object_ops_t;
 

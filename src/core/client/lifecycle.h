@@ -23,7 +23,7 @@ void belay__client_fini(belay_client_t *client);
 void belay__client_add(belay_client_t *client, belay__object_t *object);
 void belay__client_remove(belay_client_t *client, belay__object_t *object);
 
-/* For the node: a connection that calls were sent on is gone. */
+/* For the node: a connection that calls were sent on is gone, or keys belong to another server. */
 void belay__client_lost_connection(belay_client_t *client);
 
 /* Begins to close, unless it has begun. now: nothing is waited for. */

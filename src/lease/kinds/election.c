@@ -45,6 +45,7 @@ struct belay_election {
   bool resigning; /* while it stood */
   bool news;      /* `seen` is to be told */
   bool told_any;  /* since observing began */
+  bool told_ours; /* the leader that was told is this candidate */
   bool ref, holds_loop, closing;
   view_t seen, told;
   size_t channel_len;
@@ -123,9 +124,16 @@ static bool is_same(const view_t *a, const view_t *b) {
          memcmp(a->token, b->token, a->token_len) == 0;
 }
 
+static bool is_ours(const belay_election_t *election, const view_t *view) {
+  char token[BELAY__TOKEN_TEXT_MAX + 1];
+  size_t len = belay_lock_token(election->lock, token, sizeof token);
+  return len > 0 && len == view->token_len && memcmp(token, view->token, len) == 0;
+}
+
 /* Tells what was seen, unless that was told last. */
 static void note(belay_election_t *election) {
-  election->news = !election->told_any || !is_same(&election->seen, &election->told);
+  election->news = !election->told_any || !is_same(&election->seen, &election->told) ||
+                   is_ours(election, &election->seen) != election->told_ours;
   if (election->news)
     belay__defer(client_of(election)->belay, &election->task);
 }
@@ -181,12 +189,6 @@ static const belay__vigil_ops_t vigil_ops = {
     .over = over,
 };
 
-static bool is_ours(const belay_election_t *election, const view_t *view) {
-  char token[BELAY__TOKEN_TEXT_MAX + 1];
-  size_t len = belay_lock_token(election->lock, token, sizeof token);
-  return len > 0 && len == view->token_len && memcmp(token, view->token, len) == 0;
-}
-
 static void run_task(belay__task_t *task) {
   belay_election_t *election = BELAY__CONTAINER(task, belay_election_t, task);
   if (!election->news)
@@ -194,6 +196,7 @@ static void run_task(belay__task_t *task) {
   election->news = false;
   election->told_any = true;
   election->told = election->seen;
+  election->told_ours = is_ours(election, &election->told);
   const view_t *view = &election->told;
   if (view->status != 0) {
     size_t key_len = election->channel_len - WAKE_PART_LEN;
@@ -206,7 +209,7 @@ static void run_task(belay__task_t *task) {
       .value = view->value,
       .value_len = view->value_len,
       .remaining_ms = view->remaining_ms,
-      .ours = is_ours(election, view),
+      .ours = election->told_ours,
   };
   election->on_observe(election, 0, &leader);
 }

@@ -10,25 +10,24 @@
 
 #define NUMBER_MAX (UINT64_C(1) << 53) /* exact as a double too, which is what Lua has */
 
-static bool is_request(uint64_t number, const char *token, size_t token_len) {
+static bool is_request(uint64_t number, const void *token, size_t token_len) {
   return number >= 1 && number <= NUMBER_MAX && token != NULL && token_len >= 1 &&
          token_len <= BELAY_FENCE_TOKEN_MAX;
 }
 
-static bool is_whose(const belay_fence_t *fence, const char *token, size_t token_len) {
+static bool is_whose(const belay_fence_t *fence, const void *token, size_t token_len) {
   return token_len == fence->token_len && memcmp(token, fence->token, token_len) == 0;
 }
 
 /* Nothing is left of the token before: who stores or compares a fence as bytes may do so. */
-static void remember(belay_fence_t *fence, uint64_t number, const char *token, size_t token_len) {
+static void remember(belay_fence_t *fence, uint64_t number, const void *token, size_t token_len) {
   fence->number = number;
   fence->token_len = token_len;
   memcpy(fence->token, token, token_len);
   memset(fence->token + token_len, 0, sizeof fence->token - token_len);
 }
 
-int belay_fence_guard(belay_fence_t *fence, uint64_t number, const char *token, size_t token_len) {
-  token_len = belay__text_len(token, token_len);
+int belay_fence_guard(belay_fence_t *fence, uint64_t number, const void *token, size_t token_len) {
   if (fence == NULL || !is_request(number, token, token_len))
     return BELAY_EINVAL;
   if (number < fence->number)

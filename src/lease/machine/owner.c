@@ -191,11 +191,12 @@ BELAY_ERRORS(X)
 
 /* ---- the beginning ------------------------------------------------------------------------------------- */
 
-/* Through which of the client's connections the lease is held is seen from which of them is there. */
+/* The connection that confirmed the lease is gone, or the key belongs to another server. */
 static void object_lost_connection(belay__object_t *object) {
   const belay__member_t *member = BELAY__CONTAINER(object, belay__member_t, object);
   belay__lease_t *lease = belay__member_lease(member);
-  if (lease->state == BELAY__LEASE_HELD && belay__member_server(member) == NULL)
+  const belay__server_t *server = belay__member_server(member);
+  if (lease->state == BELAY__LEASE_HELD && (server == NULL || server->epoch != member->sent_on))
     belay__lease_step(lease, BELAY__EV_CHECK, BELAY__CHECK_LOST);
 }
 

@@ -203,7 +203,7 @@ void belay__round_keep_release(belay__lease_t *lease) {
     const belay__undo_of_t of = undo_of(member, false, 0);
     member->maybe = maybe;
     if (!maybe) /* else it is undone */
-      belay__undo_keep(member->client, &of);
+      belay__undo_keep(member->client, &of, member->sent_on);
   }
 }
 

@@ -24,7 +24,8 @@ struct belay__undo {
   bool kept;            /* it was KEPT before, or is: its owner was told, and nobody waits for it */
   belay__undo_of_t of;
   unsigned tries, answers;
-  uint64_t patience; /* until then it keeps the loop alive */
+  uint32_t answered_on; /* connection of the last answer; 0: none */
+  uint64_t patience;    /* until then it keeps the loop alive */
   bool holds_loop;
   size_t size;
   char key[]; /* and the label */
@@ -81,6 +82,7 @@ static void keep(belay__undo_t *undo) {
     undo->kept = true;
     belay__client_leases(client)->kept_undos++;
   }
+  undo->of.ticket = undo->of.keep_ms = 0; /* a place is given back once */
   belay__timer_set(client->belay, BELAY__RANK_OTHER, &undo->timer, undo->of.until);
 }
 
@@ -114,6 +116,8 @@ static void on_reply(belay__call_t *call, const belay__result_t *result) {
   }
   if (result->error == BELAY_EWRONGTYPE && belay__kind_has_one_key(undo->of.kind))
     answered = true; /* the key holds something that is not ours */
+  if (answered)
+    undo->answered_on = call->epoch;
   if (answered && (++undo->answers > GHOST_REPEATS ||
                    !belay__client_ghost(undo->client, call, undo->of.epoch))) {
     keep(undo);
@@ -183,13 +187,17 @@ static void object_connected(belay__object_t *object) {
     belay__timer_set(belay, BELAY__RANK_OTHER, &undo->timer, soon);
 }
 
-/* The server that has answered may be replaced by one that does not know of it. */
+/* The server that has answered may be replaced by one that does not know of the undo: its
+ * connection is lost, or the key belongs to another server. */
 static void object_lost(belay__object_t *object) {
   belay__undo_t *undo = BELAY__CONTAINER(object, belay__undo_t, object);
   belay_client_t *client = undo->client;
   belay_t *belay = client->belay;
-  if (!undo->kept || undo->call != NULL || undo->answers == 0 ||
-      client->node_ops->server(client, undo->of.lane, undo->of.affinity) != NULL)
+  if (!undo->kept || undo->call != NULL || undo->answers == 0)
+    return;
+  const belay__server_t *server =
+      client->node_ops->server(client, undo->of.lane, undo->of.affinity);
+  if (server != NULL && server->epoch == undo->answered_on)
     return;
   undo->answers = undo->tries = 0;
   belay__timer_set(belay, BELAY__RANK_OTHER, &undo->timer,
@@ -220,12 +228,14 @@ static belay__undo_t *new_undo(belay_client_t *client, const belay__undo_of_t *o
   return undo;
 }
 
-void belay__undo_keep(belay_client_t *client, const belay__undo_of_t *of) {
+void belay__undo_keep(belay_client_t *client, const belay__undo_of_t *of, uint32_t answered_on) {
   belay__undo_t *undo = may_keep(client, of) ? new_undo(client, of) : NULL;
   if (undo == NULL)
     return;
   undo->kept = true;
   undo->answers = 1;
+  undo->answered_on = answered_on;
+  undo->of.ticket = undo->of.keep_ms = 0;
   belay__client_leases(client)->kept_undos++;
   belay__timer_set(client->belay, BELAY__RANK_OTHER, &undo->timer, of->until);
 }

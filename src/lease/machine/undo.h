@@ -58,8 +58,9 @@ typedef struct belay__undo_of {
 belay__undo_t *belay__undo_start(belay_client_t *client, const belay__undo_of_t *of,
                                  belay__call_t *release, belay__undo_cb cb, void *owner);
 
-/* The same for one that was answered already, as a release: it is KEPT, if there is room for it. */
-void belay__undo_keep(belay_client_t *client, const belay__undo_of_t *of);
+/* The same for one that was answered already, as a release, on the connection answered_on: it is
+ * KEPT, if there is room for it. */
+void belay__undo_keep(belay_client_t *client, const belay__undo_of_t *of, uint32_t answered_on);
 
 /* The owner does not want to be told any more; the undo goes on. */
 void belay__undo_detach(belay__undo_t *undo);

@@ -1,5 +1,8 @@
 /* A replica takes over that has the lease of a load, but not its release: the process that has loaded releases it there
  * again, and others need not wait for lease_ms. The sentinel only pretends; the servers are real. */
+#include <stdio.h>
+
+#include "support/deployments/cluster.h"
 #include "support/fixtures/cache/caches.h"
 #include "support/fixtures/scene.h"
 
@@ -90,10 +93,54 @@ static void test_a_lock_may_be_released_so(void **state) {
   lose_a_lock(false);
 }
 
+static const char *lease_of(cluster_t *cluster, unsigned *node) {
+  for (*node = 0; *node < cluster_size(cluster); ++*node) {
+    const resp_t *keys = server_ask(cluster_node(cluster, *node), "KEYS", "*lease*", NULL);
+    if (keys->count > 0)
+      return keys->items[0]->str;
+  }
+  fail_msg("no node has the lease");
+  return NULL;
+}
+
+/* In a cluster the slot moves to a node that has the lease, but not its release. */
+static void test_a_release_is_repeated_where_the_slot_has_moved_to(void **state) {
+  (void)state;
+  hoard_t loader = {.loading = LOADING_BY_HAND};
+  fetch_t fetch = {0}, again = {0};
+  unsigned from;
+  cluster_t *cluster = cluster_start(&(cluster_options_t){.without_replicas = true});
+  bed_t *bed = bed_open_at(cluster_url(cluster), NULL);
+  belay_cache_options_t options = options_of(&loader);
+  options.lease_ms = 60000;
+  hoard_new(&loader, bed, &options);
+  assert_error(begin_cache_get(&loader, &fetch, "k"), 0);
+  bed_until(bed, loader.held == 1);
+  char key[256], token[256];
+  snprintf(key, sizeof key, "%s", lease_of(cluster, &from));
+  snprintf(token, sizeof token, "%s",
+           server_ask(cluster_node(cluster, from), "GET", key, NULL)->str);
+  assert_error(hand_over(&loader, "v"), 0);
+  expect_fetched(&fetch, "v", BELAY_CACHE_FROM_LOAD);
+  bed_until(bed, !has_lease(cluster_node(cluster, from)));
+  bed_settle(bed);
+  unsigned to = (from + 1) % 3;
+  cluster_move(cluster, cluster_slot(cluster, key), to);
+  server_do(cluster_node(cluster, to), "SET", key, token, "PX", "60000", NULL);
+  assert_error(begin_cache_get(&loader, &again, "k"), 0); /* the client learns of the move */
+  expect_fetched(&again, "v", BELAY_CACHE_FROM_SERVER);
+  bed_until(bed, !has_lease(cluster_node(cluster, to)));
+  fetch_free(&fetch);
+  fetch_free(&again);
+  bed_close(bed);
+  cluster_stop(cluster);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_release_that_was_lost_is_repeated),
       cmocka_unit_test(test_also_by_a_client_that_is_idle),
+      cmocka_unit_test(test_a_release_is_repeated_where_the_slot_has_moved_to),
       cmocka_unit_test(test_a_lock_may_be_released_so),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

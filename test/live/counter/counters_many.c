@@ -214,6 +214,7 @@ static void test_many_that_are_canceled(void **state) {
 /* With operation ids they are sent again, and count once; without, it is not known. */
 static void test_many_whose_answers_are_lost(void **state) {
   (void)state;
+  needs_one_process("one process: a relay leads to one");
   static count_t count;
   server_t *server = server_start(NULL);
   relay_t *relay = relay_start(server_path(server));

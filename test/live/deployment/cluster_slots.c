@@ -139,6 +139,24 @@ static void test_a_holder_is_one_on_both_sides(void **state) {
   stage_close(&stage);
 }
 
+/* The slot moves, and the holder's key is not among those that move. The next renewal is due only after 100 s. */
+static void test_a_lease_is_checked_when_its_slot_has_moved(void **state) {
+  (void)state;
+  stage_t stage = open_three();
+  belay_lock_options_t options;
+  belay_lock_options_init(&options);
+  options.ttl_ms = 300000;
+  contender_t *holder = in_slot(&stage, &options), *other = in_slot(&stage, NULL);
+  assert_error(try_lock(holder), 0);
+  cluster_move_begin(stage.cluster, stage.slot, stage.to);
+  server_do(from(&stage), "DEL", key_of(holder), NULL);
+  cluster_move_end(stage.cluster, stage.slot, stage.to);
+  assert_int_equal(holder->lost, 0);
+  assert_error(try_lock(other), 0); /* the client learns that the slot has moved */
+  bed_until(stage.bed, holder->lost == 1);
+  stage_close(&stage);
+}
+
 /* The text follows behind the ASKING of its own. */
 static void test_a_script_is_not_known_on_the_other_side(void **state) {
   (void)state;
@@ -416,6 +434,7 @@ int main(void) {
       cmocka_unit_test(test_many_calls_are_on_their_way),
       cmocka_unit_test(test_a_board_of_one_is_whole_on_its_way),
       cmocka_unit_test(test_leases_with_queues_last_on_their_way),
+      cmocka_unit_test(test_a_lease_is_checked_when_its_slot_has_moved),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -218,6 +218,25 @@ static void test_an_observer_is_told_of_changes_only(void **state) {
 }
 
 /* A lease that ends by itself tells nobody; the observer knows when it does. */
+/* Also if the observer's reply comes before the candidate's own grant is told. */
+static void test_a_candidate_that_observes_learns_that_it_leads(void **state) {
+  (void)state;
+  enum { TERMS = 60 };
+  bed_t *bed = bed_open(NULL);
+  person_t *p = person_new(bed, "me");
+  assert_error(observe(p, 1), 0);
+  for (unsigned i = 0; i < TERMS; i++) {
+    assert_error(campaign(p), 0);
+    bed_until(bed, p->elected == i + 1);
+    bed_until(bed, p->sights > 0 && p->sight[p->sights - 1].term == p->term &&
+                       p->sight[p->sights - 1].ours);
+    assert_error(resign(p), 0);
+    p->sights = 0;
+  }
+  bed_close(bed);
+  person_free(p);
+}
+
 static void test_an_observer_sees_a_lease_end(void **state) {
   (void)state;
   bed_t *bed = bed_open(NULL);
@@ -366,6 +385,7 @@ int main(void) {
       cmocka_unit_test(test_deposed_when_the_wire_is_cut),
       cmocka_unit_test(test_standing_again_when_deposed),
       cmocka_unit_test(test_an_observer_is_told_of_changes_only),
+      cmocka_unit_test(test_a_candidate_that_observes_learns_that_it_leads),
       cmocka_unit_test(test_an_observer_sees_a_lease_end),
       cmocka_unit_test(test_an_observer_is_told_when_it_cannot_know),
       cmocka_unit_test(test_an_observer_keeps_the_loop_alive_if_it_is_asked_to),

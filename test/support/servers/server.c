@@ -368,6 +368,7 @@ void server_stop(server_t *server) {
   if (is_led(server) && server->replica == NULL)
     watcher_remove(server);
   server_stop(server->replica);
+  server->replica = NULL;
   server_kill(server);
   clean_up(server);
   forget(server);
