@@ -42,6 +42,50 @@ void belay__family_leave(belay__family_t *family, belay__part_t *part) {
   belay__family_free(family);
 }
 
+/* ---- giving back --------------------------------------------------------------------------------------- */
+
+typedef struct give_back {
+  belay__list_t node; /* in family->returns */
+  belay__family_t *family;
+  belay__call_t *call;
+} give_back_t;
+
+static void end_give_back(give_back_t *giving) {
+  belay__family_t *family = giving->family;
+  belay__list_remove(&giving->node);
+  belay__free(family->client->belay, giving, sizeof *giving);
+  belay__family_free(family);
+}
+
+static void on_given_back(belay__call_t *call, const belay__result_t *result) {
+  (void)result; /* what it was about runs out, if this failed */
+  end_give_back(call->owner);
+}
+
+void belay__family_give_back(belay__family_t *family, belay__call_t *call) {
+  give_back_t *giving = call == NULL ? NULL : belay__alloc(family->client->belay, sizeof *giving);
+  if (giving == NULL) {
+    belay__calls_discard(&call, 1);
+    return;
+  }
+  *giving = (give_back_t){.family = family};
+  belay__list_push(&family->returns, &giving->node);
+  belay__family_hold(family);
+  call->urgent = true;
+  if (belay__call_start(&giving->call, call, on_given_back, giving) != 0)
+    end_give_back(giving);
+}
+
+static void abandon_returns(belay__family_t *family) {
+  while (!belay__list_empty(&family->returns)) {
+    give_back_t *giving = BELAY__CONTAINER(family->returns.next, give_back_t, node);
+    (void)belay__call_cancel(&giving->call);
+    end_give_back(giving);
+  }
+}
+
+/* ---- closing ------------------------------------------------------------------------------------------- */
+
 static void on_close(belay__object_t *object) {
   belay__family_t *family = BELAY__CONTAINER(object, belay__family_t, object);
   if (family->closing)
@@ -63,6 +107,7 @@ static void on_close(belay__object_t *object) {
 static void on_abort(belay__object_t *object) {
   belay__family_t *family = BELAY__CONTAINER(object, belay__family_t, object);
   on_close(object);
+  abandon_returns(family);
   if (family->ops->abort != NULL && family->holds > 0)
     family->ops->abort(family);
 }
@@ -137,6 +182,7 @@ int belay__family_new(belay_client_t *client, const belay__family_ops_t *ops, co
   }
   belay__list_init(&family->requests);
   belay__list_init(&family->parts);
+  belay__list_init(&family->returns);
   belay__task_init(&family->task, on_task);
   belay__client_add(client, &family->object);
   *out = family;

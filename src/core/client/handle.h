@@ -50,6 +50,7 @@ struct belay__family {
   const belay__family_ops_t *ops;
   belay__list_t requests; /* that are pending */
   belay__list_t parts;
+  belay__list_t returns; /* of what is given back: belay__family_give_back() */
   belay__task_t task;
   void *data;             /* the user's */
   void (*close_cb)(void); /* the user's, of the type that ops->gone casts it to; or NULL */
@@ -80,6 +81,10 @@ void belay__family_leave(belay__family_t *family, belay__part_t *part);
 /* It is not gone before whoever holds it lets it go; which may be in ops->close. */
 void belay__family_hold(belay__family_t *family);
 void belay__family_free(belay__family_t *family);
+
+/* Sends a call that gives something back (NULL: memory was out; then nothing is sent). Nobody is told how it ends. The
+ * handle is not gone before that; a client that is out of patience abandons the call. */
+void belay__family_give_back(belay__family_t *family, belay__call_t *call);
 
 /* What all operations check: 0, or an error, with a detail where it is BELAY_EINVAL. NULL is BELAY_EINVAL. */
 int belay__family_check(const belay__family_t *family);

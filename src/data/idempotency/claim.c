@@ -1,9 +1,7 @@
 /* What a begin may have won. One whose caller is told nothing good, and that may have been executed, is taken back:
  *
- *   BEGINNING --told, or never sent--> given back
- *       |
- *       v
- *   UNDOING (an abandon is on its way, and the handle waits for it) --its end--> given back */
+ *   begun --told, or never sent--> given back
+ *     +--else: an abandon is on its way, and the handle waits for its end--> given back */
 #include <string.h>
 
 #include "core/key/key.h"
@@ -58,7 +56,6 @@ int belay__claim_new(belay_idempotency_t *records, const char *key, size_t key_l
   if (claim == NULL)
     return BELAY_ENOMEM;
   *claim = (belay__claim_t){.records = records, .key_len = key_len};
-  belay__list_init(&claim->node);
   memcpy(claim->key, key, key_len);
   int error = belay->host->random(belay, &claim->token, sizeof claim->token);
   if (error != 0)
@@ -66,38 +63,12 @@ int belay__claim_new(belay_idempotency_t *records, const char *key, size_t key_l
   return error;
 }
 
-static void end_undo(belay__claim_t *claim) {
-  belay_idempotency_t *records = claim->records;
-  belay__list_remove(&claim->node);
-  belay__claim_free(claim);
-  belay__family_free(&records->family);
-}
-
-static void on_undone(belay__call_t *call, const belay__result_t *result) {
-  (void)result; /* if it failed, the deadline is left */
-  end_undo(call->owner);
-}
-
 /* It comes behind the begin, if the two share a connection; else the deadline is left. */
 void belay__claim_undo(belay__claim_t *claim) {
   belay_idempotency_t *records = claim->records;
   const belay__order_t order = {
       .verb = "abandon", .token = &claim->token, .ms = 0, .keep_ms = records->grace_ms};
-  belay__call_t *call = belay__idempotency_call(records, claim->key, claim->key_len, &order);
-  if (call != NULL)
-    call->urgent = true;
-  if (belay__call_start(&claim->call, call, on_undone, claim) != 0) {
-    belay__claim_free(claim);
-    return;
-  }
-  belay__list_push(&records->undoing, &claim->node);
-  belay__family_hold(&records->family);
-}
-
-void belay__claims_abort(belay_idempotency_t *records) {
-  while (!belay__list_empty(&records->undoing)) {
-    belay__claim_t *claim = BELAY__CONTAINER(records->undoing.next, belay__claim_t, node);
-    (void)belay__call_cancel(&claim->call);
-    end_undo(claim);
-  }
+  belay__family_give_back(&records->family,
+                          belay__idempotency_call(records, claim->key, claim->key_len, &order));
+  belay__claim_free(claim);
 }

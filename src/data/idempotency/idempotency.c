@@ -367,10 +367,6 @@ int belay_idempotency_forget(belay_idempotency_t *records, belay_request_t *requ
 
 /* ---- the handle ---------------------------------------------------------------------------------------- */
 
-static void on_abort(belay__family_t *family) {
-  belay__claims_abort((belay_idempotency_t *)family);
-}
-
 static void on_gone(belay__family_t *family) {
   belay_idempotency_t *records = (belay_idempotency_t *)family;
   if (family->close_cb != NULL)
@@ -378,7 +374,7 @@ static void on_gone(belay__family_t *family) {
 }
 
 static const belay__family_ops_t family_ops = {
-    .name = "idempotency", .size = sizeof(belay_idempotency_t), .abort = on_abort, .gone = on_gone};
+    .name = "idempotency", .size = sizeof(belay_idempotency_t), .gone = on_gone};
 
 void belay_idempotency_options_init(belay_idempotency_options_t *options) {
   if (options != NULL)
@@ -414,7 +410,6 @@ int belay_idempotency_new(belay_client_t *client, const belay_idempotency_option
   if (error != 0)
     return error;
   belay_idempotency_t *records = *out = (belay_idempotency_t *)family;
-  belay__list_init(&records->undoing);
   family->data = o.data;
   records->deadline_ms = o.deadline_ms;
   records->ttl_ms = o.ttl_ms;

@@ -9,16 +9,13 @@
 
 struct belay_idempotency {
   belay__family_t family; /* first */
-  belay__list_t undoing;  /* claims */
   int64_t deadline_ms, ttl_ms, grace_ms;
   bool exact_keys;
 };
 
 /* What a begin may have won. */
 typedef struct belay__claim {
-  belay__list_t node; /* UNDOING */
   belay_idempotency_t *records;
-  belay__call_t *call; /* UNDOING */
   belay__token_t token;
   size_t key_len;
   char key[];
@@ -48,8 +45,5 @@ void belay__claim_free(belay__claim_t *claim);
 
 /* Takes it back, if it can: it is not the caller's any more. */
 void belay__claim_undo(belay__claim_t *claim);
-
-/* Nothing is waited for any more. */
-void belay__claims_abort(belay_idempotency_t *records);
 
 #endif /* BELAY_DATA_IDEMPOTENCY_IDEMPOTENCY_H */

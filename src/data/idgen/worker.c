@@ -398,12 +398,6 @@ static void want(belay_idgen_t *idgen) {
 
 /* ---- the end ------------------------------------------------------------------------------------------- */
 
-static void on_given(belay__call_t *call, const belay__result_t *result) {
-  belay_idgen_t *idgen = call->owner;
-  (void)result;
-  belay__family_free(&idgen->family);
-}
-
 static void on_lock_closed(belay_lock_t *lock, void *data) {
   belay_idgen_t *idgen = data;
   (void)lock;
@@ -418,12 +412,9 @@ static void give_back(belay_idgen_t *idgen) {
   belay__worker_t *w = &idgen->worker;
   const belay_client_t *client = idgen->family.client;
   belay__call_t *call = new_reserve(idgen, w->last, true);
-  if (call == NULL)
-    return;
-  if (client->close_timeout_ms < client->timeout_ms)
+  if (call != NULL && client->close_timeout_ms < client->timeout_ms)
     call->deadline = belay__after_ms(belay_of(idgen), client->close_timeout_ms);
-  if (belay__call_start(&w->call, call, on_given, idgen) == 0)
-    belay__family_hold(&idgen->family);
+  belay__family_give_back(&idgen->family, call);
 }
 
 static void close(belay_idgen_t *idgen) {
@@ -442,10 +433,6 @@ static void close(belay_idgen_t *idgen) {
 
 static void abort_all(belay_idgen_t *idgen) {
   belay__worker_t *w = &idgen->worker;
-  if (w->call != NULL) {
-    (void)belay__call_cancel(&w->call);
-    belay__family_free(&idgen->family);
-  }
   if (w->lock != NULL) {
     belay_lock_set_data(w->lock, NULL);
     w->lock = NULL;
