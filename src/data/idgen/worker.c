@@ -76,6 +76,8 @@ static void on_locked(belay_lock_t *lock, int status) {
     return;
   if (status == BELAY_ETIMEDOUT)
     status = BELAY_EHELD;
+  else if (status == BELAY_EEXPIRED) /* an answer that comes too late is none */
+    status = BELAY_EUNKNOWN;
   on_event(idgen, status == 0 ? LOCKED : status == BELAY_EHELD ? HELD : FAILED, status);
 }
 
