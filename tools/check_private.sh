@@ -4,7 +4,7 @@
 set -eu
 
 read=$(ninja -C "$1" -t deps | awk '
-  /^[^ ]/ { ours = $1 ~ /belay_command|^belay\.p/ }
+  /^[^ ]/ { ours = $1 ~ /belay_command|^belay(-demo)?\.p/ }
   ours && /^ / { print $1 }' | sort -u)
 echo "$read" | grep -q 'include/belay/client\.h$' || {
   echo "the compiler's notes are not there"

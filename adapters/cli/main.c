@@ -8,26 +8,12 @@
 #include "shell/commands.h"
 #include "shell/common.h"
 #include "shell/config.h"
-#include "demo/harness.h"
+#include "harness.h"
 #include "shell/help.h"
 #include "run/supervisor.h"
 #include "shell/options.h"
 #include "ui/out.h"
-#include "query/refill.h"
-#include "demo/server.h"
-#include "demo/stampede.h"
 #include "ui/status.h"
-#include "demo/worker.h"
-
-/* Faces of this program that only it itself uses. argv[1] is the name. */
-static const struct {
-  const char *name;
-  int (*run)(int argc, char **argv);
-} hidden[] = {
-    {"demo-worker", command_demo_worker},     {"demo-raw", command_demo_raw},
-    {"demo-refiller", command_demo_refiller}, {"demo-stampede", command_demo_stampede},
-    {"demo-server", command_demo_server},     {KEEPER_NAME, command_keeper},
-};
 
 static out_form_t form(void) {
   if (common.quiet)
@@ -55,9 +41,8 @@ static int run(const command_t *command, const arguments_t *arguments) {
 
 int main(int argc, char **argv) {
   hold_standard_files();
-  for (size_t i = 0; argc > 1 && i < sizeof hidden / sizeof *hidden; i++)
-    if (strcmp(hidden[i].name, argv[1]) == 0)
-      return hidden[i].run(argc, argv);
+  if (argc > 1 && strcmp(argv[1], KEEPER_NAME) == 0) /* a hidden subcommand of belay exec */
+    return command_keeper(argc, argv);
   size_t words = (size_t)argc;
   static char **line;
   line = calloc(words + 1, sizeof *line);

@@ -166,19 +166,6 @@ load helper
   is "$(belay count get k)" 3
 }
 
-@test "colours on a terminal; none elsewhere, with NO_COLOR, or on a dumb one" {
-  start_server
-  demo() { on_terminal --when "Five processes" --type ^C env "$@" belay demo; }
-  run -130 demo TERM=xterm
-  has "$output" $'\e['
-  run -130 demo TERM=xterm NO_COLOR=1
-  lacks "$output" $'\e'
-  run -130 demo TERM=dumb
-  lacks "$output" $'\e'
-  run belay demo --url nonsense
-  lacks "$output" $'\e'
-}
-
 # ---- endings ----
 
 @test "ctrl-C, SIGTERM and SIGHUP end it, tidily, and it is seen" {

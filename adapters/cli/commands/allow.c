@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "shell/commands.h"
-#include "demo/harness.h"
+#include "harness.h"
 #include "query/record.h"
 #include "ui/text.h"
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "shell/commands.h"
-#include "demo/harness.h"
+#include "harness.h"
 #include "query/items.h"
 #include "ui/text.h"
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "shell/commands.h"
-#include "demo/harness.h"
+#include "harness.h"
 
 /* What was asked for: each part has some of these options. */
 static struct {

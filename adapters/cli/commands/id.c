@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "shell/commands.h"
-#include "demo/harness.h"
+#include "harness.h"
 
 #define EPOCH_MAX_MS (INT64_C(1) << 42)
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "shell/commands.h"
-#include "demo/harness.h"
+#include "harness.h"
 
 static struct {
   const char *name, *refund;

@@ -2,7 +2,7 @@
 #ifndef BELAY_CLI_COMMANDS_ONLINE_H
 #define BELAY_CLI_COMMANDS_ONLINE_H
 
-#include "demo/harness.h"
+#include "harness.h"
 
 #define ONLINE_MEMBERS_MAX ((size_t)16384) /* in one command */
 

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "shell/commands.h"
-#include "demo/harness.h"
+#include "harness.h"
 #include "query/record.h"
 
 static struct {

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "shell/commands.h"
-#include "demo/harness.h"
+#include "harness.h"
 #include "ui/term.h"
 #include "ui/text.h"
 

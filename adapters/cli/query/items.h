@@ -3,7 +3,7 @@
 #ifndef BELAY_CLI_QUERY_ITEMS_H
 #define BELAY_CLI_QUERY_ITEMS_H
 
-#include "demo/harness.h"
+#include "harness.h"
 
 #define ITEMS_BATCH 1024                     /* at most */
 #define ITEMS_LINE_MAX ((size_t)1024 * 1024) /* bytes of a line */

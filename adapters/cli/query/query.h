@@ -2,7 +2,7 @@
 #ifndef BELAY_CLI_QUERY_QUERY_H
 #define BELAY_CLI_QUERY_QUERY_H
 
-#include "demo/harness.h"
+#include "harness.h"
 #include "query/snapshot.h"
 #include "ui/table.h"
 

@@ -9,7 +9,7 @@
 #define BELAY_CLI_QUERY_RECORD_H
 
 #include "belay/config.h"
-#include "demo/harness.h"
+#include "harness.h"
 
 /* One option, and its field. Either number or text points to the variable that the option sets: before, it has the value
  * `unset` (a text: NULL) unless the command line gave it; after the merge, the value that counts. */

@@ -5,7 +5,7 @@
 #include <uv.h>
 
 #include "run/capture.h"
-#include "demo/harness.h"
+#include "harness.h"
 #include "run/supervisor.h"
 #include "ui/text.h"
 

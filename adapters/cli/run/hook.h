@@ -4,7 +4,7 @@
 
 #include <uv.h>
 
-#include "demo/harness.h"
+#include "harness.h"
 
 enum { HOOK_VALUE_MAX = 512 };
 

@@ -2,7 +2,7 @@
 #ifndef BELAY_CLI_RUN_PROBE_H
 #define BELAY_CLI_RUN_PROBE_H
 
-#include "demo/harness.h"
+#include "harness.h"
 
 /* Runs once, when a majority of the servers has answered. */
 typedef void (*probe_cb)(harness_t *harness);

@@ -2,7 +2,7 @@
 #ifndef BELAY_CLI_RUN_WAITING_H
 #define BELAY_CLI_RUN_WAITING_H
 
-#include "demo/harness.h"
+#include "harness.h"
 
 typedef struct waiting waiting_t;
 

@@ -12,7 +12,7 @@
 
 const command_t *const commands[] = {
     &acl_command,        &allow_command,  &bloom_command,   &break_command, &cache_command,
-    &completion_command, &count_command,  &demo_command,    &exec_command,  &help_command,
+    &completion_command, &count_command,   &exec_command,  &help_command,
     &id_command,         &leader_command, &limit_command,   &ls_command,    &manual_command,
     &once_command,       &online_command, &ping_command,    &rank_command,  &show_command,
     &sweep_command,      &top_command,    &version_command, NULL,

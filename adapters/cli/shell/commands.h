@@ -11,7 +11,6 @@ extern const command_t break_command;
 extern const command_t cache_command;
 extern const command_t completion_command;
 extern const command_t count_command;
-extern const command_t demo_command;
 extern const command_t exec_command;
 extern const command_t help_command;
 extern const command_t id_command;

@@ -8,7 +8,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "demo/harness.h"
+#include "harness.h"
 
 #define ENTER "\033[?1049h\033[?25l" /* another screen, without a cursor */
 #define LEAVE "\033[?25h\033[?1049l"

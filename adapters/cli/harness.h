@@ -1,0 +1,74 @@
+/* What a command hangs in that asks servers: a loop, belay on it, and a client for each server.
+ *
+ *   main -> harness_run() -> command->begin(): starts something, and returns
+ *                            ... the loop turns: callbacks, timers ...
+ *                            harness_done(), from any of these: everything of belay's is closed, the loop runs
+ *                            until nothing is left on it, harness_run() returns the exit status
+ *
+ * Handles that a command has opened on the loop itself it closes before it calls harness_done(), or right after. */
+#ifndef BELAY_CLI_HARNESS_H
+#define BELAY_CLI_HARNESS_H
+
+#include <uv.h>
+
+#include "belay.h"
+#include "command.h"
+#include "shell/common.h"
+#include "ui/out.h"
+#include "ui/status.h"
+
+enum { HARNESS_SIGNALS = 3 };
+
+struct harness {
+  uv_loop_t loop;
+  belay_t *belay;
+  belay_client_t
+      *client[URLS_MAX]; /* in the order of --url; of those that ask one the first is there */
+  size_t clients;
+  const arguments_t *arguments;
+  void *data; /* the command's own */
+
+  const command_t *command;
+  uv_signal_t signal[HARNESS_SIGNALS];
+  unsigned signals; /* that are watched */
+  int signum;       /* the one that ended it */
+  int status;
+  bool done;
+  char **become; /* harness_become() */
+};
+
+/* For main.c. Returns the exit status; what is wrong was said. If a signal has ended it, it ends the process by that. */
+int harness_run(const command_t *command, const arguments_t *arguments);
+
+/* It is over, with that exit status; the first call counts. Legal in begin, in every callback, and for whoever is in
+ * begin also before anything was started. What is pending ends with BELAY_ECANCELED after it: those callbacks still
+ * come. */
+void harness_done(harness_t *harness, int status);
+
+/* For callbacks whose command may be over: what comes then does not matter any more. */
+bool harness_is_done(const harness_t *harness);
+
+/* Says what is wrong with what was asked for, in words, and is done with STATUS_USAGE. */
+void harness_refuse(harness_t *harness, const char *what);
+
+/* As harness_done() with STATUS_YES; and once everything is closed and written, that command, with its arguments and a NULL
+ * behind them, takes the place of this process. If it cannot, that is said, and the status is STATUS_NO_COMMAND or
+ * STATUS_CANNOT_RUN. */
+void harness_become(harness_t *harness, char **command);
+
+/* Is stopped by SIGTSTP as if nobody watched it, until SIGCONT comes; where no shell would continue it the system does not
+ * stop it, and it goes on. */
+void harness_suspend(void);
+
+/* Says what did not work and why: "cannot add: no server could be reached", with what belay knows of it, and is done
+ * with status_of(error). Call it in the callback that was told of the error, before anything else. Does nothing if
+ * error is 0, or is BELAY_ECANCELED and it is done already. */
+void harness_fail(harness_t *harness, const char *what, int error);
+
+/* The URL of the i-th client as it may be shown: without user and password. Valid as what out_shown() returns. */
+const char *harness_url(size_t i);
+
+/* So that what the server says is said too: harness_fail() without the end. */
+void harness_complain(const harness_t *harness, const char *what, int error);
+
+#endif /* BELAY_CLI_HARNESS_H */

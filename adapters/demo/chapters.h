@@ -1,0 +1,94 @@
+/* The chapters. Each opens what it shows, runs the loop until all is over, checks facts, and closes what it opened. */
+#ifndef BELAY_DEMO_CHAPTERS_H
+#define BELAY_DEMO_CHAPTERS_H
+
+#include "demo/scene.h"
+
+/* X(name, title, text): chapter_NAME() plays it. */
+#define CHAPTERS(X)                                                                                \
+  X(counter, "Five processes and one counter",                                                     \
+    "  Five processes add to one number in a file: they read it, work for a\n"                     \
+    "  moment, and write it back, one higher. First without the lock, then with it.")              \
+  X(killed, "A holder is killed",                                                                  \
+    "  A process is killed while it holds the lock, and gives nothing back. But a lock\n"          \
+    "  is a lease: it ends when its time to live, the ttl, is over.")                              \
+  X(watchdog, "Work that takes longer than the ttl",                                               \
+    "  A has the lock for 0.6 s, but works for 1.8 s. The watchdog renews the lease\n"             \
+    "  every third of the ttl, as long as A's loop runs and the server answers.\n"                 \
+    "  B waits for the lock all the while.")                                                       \
+  X(overrun, "The same without the watchdog",                                                      \
+    "  A has the lock for 0.5 s, needs 0.9 s, and nothing renews the lease. A is told\n"           \
+    "  before any other client can have the lock. A's late release must not touch\n"               \
+    "  the lock of B.")                                                                            \
+  X(stalled, "A holder stands still",                                                              \
+    "  A stands still for 1 s: a blocking call, a debugger, a machine that swaps.\n"               \
+    "  No callback can run. So a holder asks before each step that needs the lock how\n"           \
+    "  long the lock still runs: the answer is computed, never remembered.")                       \
+  X(deleted, "The key of a lock is deleted",                                                       \
+    "  A sweep deletes A's key on the server, by mistake. No lock of this kind can\n"              \
+    "  prevent that. A learns of it at its next renewal, at most a third of the ttl\n"             \
+    "  later. Where that is too late, guard the resource as well, with the fence.")                \
+  X(quorum, "Five servers, and three of them make a lock",                                         \
+    "  Five servers do not know of each other; a client that three of them grant the\n"            \
+    "  lock has it. A server that has just been started may have forgotten a lock that\n"          \
+    "  is still held: it has no vote until all leases from before are over.")                      \
+  X(rate, "Two at once, then two a second",                                                        \
+    "  A token bucket: two tokens a second, burst 2. Five requests for a token are made\n"         \
+    "  at the same time, and each is called back when it has one. A sixth request does\n"          \
+    "  not want to wait for long.")                                                                \
+  X(windows, "Three limits at once",                                                               \
+    "  Three limits, all of which must allow a call: 3 in 0.5 s, 5 in 1 s (a sliding\n"            \
+    "  window), 8 in 10 s. The client calls as fast as it may: when it is denied it\n"             \
+    "  comes back after just the time that it is told.")                                           \
+  X(address, "Ten calls by one address",                                                           \
+    "  Each address has three calls a minute. One of them calls ten times. The first\n"            \
+    "  denial says until when it holds; until then no call needs to ask the server.")              \
+  X(refillers, "A refiller is killed",                                                             \
+    "  A bucket that does not fill by itself: five tokens are put in five times a\n"               \
+    "  second. Of four processes two are elected to do that, so that one is left if\n"             \
+    "  the other is killed. The bucket's index lets only one of them fill it each time.")          \
+  X(bloom, "Which addresses had this letter?",                                                     \
+    "  A Bloom filter remembers an address with ten bits. It can report false\n"                   \
+    "  positives, never false negatives.")                                                         \
+  X(tally, "A hundred thousand views, and ten seats",                                              \
+    "  A page is seen a hundred thousand times: the client adds that up, and sends one\n"          \
+    "  number. Ten seats are sold to more than ten buyers: one by an order that comes\n"           \
+    "  twice, because its answer was lost, the others to the first who come.")                     \
+  X(ids, "Numbers for users, orders and parcels",                                                  \
+    "  A and B number what they sell. Users: a thousand ids are fetched at a time, and\n"          \
+    "  given from memory. Orders: each is asked for. Parcels: made from the time, and\n"           \
+    "  from a worker's number that is leased.")                                                    \
+  X(dedup, "Delivered three times, worked on once",                                                \
+    "  A queue delivers at least once: each of 200 orders comes three times to each of\n"          \
+    "  two workers. A worker marks an order first, and is told whether it is new.")                \
+  X(once, "An order that is sent three times",                                                     \
+    "  An order is sent again when its sender gets no answer. Under its key the server\n"          \
+    "  keeps which process works on it, until when, and then the result.")                         \
+  X(active, "How many came in a month",                                                            \
+    "  The users of a month, some of whom come every day: the server counts how many\n"            \
+    "  different ones were active in the last days, in little space.")                             \
+  X(presence, "Who is online",                                                                     \
+    "  Each user is a bit. It stays until the user logs out; or, with a window, for as\n"          \
+    "  long as the user was seen recently.")                                                       \
+  X(ranking, "Three places, and two with the same score",                                          \
+    "  Players send in their results as they come. The best of each counts; of equal\n"            \
+    "  ones the earlier; and the board keeps the best three.")                                     \
+  X(permission, "Two keepers change one user's permissions",                                       \
+    "  What each of a million users may do in a forum: three bits for each, 375 kB in\n"           \
+    "  one string. Two of its keepers change the same user's at the same time.")                   \
+  X(session, "A visitor clicks, goes, and comes back",                                             \
+    "  The clicks of a visitor belong to one session for as long as it does not stay\n"            \
+    "  away: a second here, half an hour on a site.")                                              \
+  X(stampede, "A thousand ask for the same page",                                                  \
+    "  A page takes 200 ms to load, and a thousand requests ask for it, in four\n"                 \
+    "  processes: by hand (what is not found is loaded), and then through a cache. Then\n"         \
+    "  it expires while they ask. In the end they ask for pages that do not exist.")               \
+  X(sweep, "Keys that were left behind are swept up",                                              \
+    "  Two thousand guests have left two keys each behind. A sweep goes through the\n"             \
+    "  namespace a page at a time, with rests in between: first it only looks.")
+
+#define CHAPTER_FUNCTION(name, title, text) void chapter_##name(demo_t *demo);
+CHAPTERS(CHAPTER_FUNCTION)
+#undef CHAPTER_FUNCTION
+
+#endif /* BELAY_DEMO_CHAPTERS_H */

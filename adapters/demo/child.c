@@ -1,0 +1,147 @@
+#include "demo/child.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
+
+#define ARGS_MAX 16
+
+static void on_closed(uv_handle_t *handle) {
+  child_t *child = handle->data;
+  if (--child->handles > 0)
+    return;
+  child_t **link = &child->family->first;
+  while (*link != child)
+    link = &(*link)->next;
+  *link = child->next;
+  child->on_end(child);
+}
+
+static void on_exit_status(uv_process_t *process, int64_t status, int signum) {
+  child_t *child = process->data;
+  child->exit_status = status;
+  child->exit_signal = signum;
+  uv_close((uv_handle_t *)process, on_closed);
+}
+
+static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf) {
+  (void)suggested;
+  child_t *child = handle->data;
+  if (child->len == sizeof child->buffer) /* no line of ours is so long */
+    child->len = 0;
+  *buf = uv_buf_init(child->buffer + child->len, (unsigned)(sizeof child->buffer - child->len));
+}
+
+static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf) {
+  (void)buf;
+  child_t *child = stream->data;
+  if (n < 0) {
+    uv_close((uv_handle_t *)stream, on_closed);
+    return;
+  }
+  child->len += (size_t)n;
+  char *line = child->buffer, *rest = child->buffer + child->len, *end;
+  while ((end = memchr(line, '\n', (size_t)(rest - line))) != NULL) {
+    *end = '\0';
+    child->on_line(child, line);
+    line = end + 1;
+  }
+  child->len = (size_t)(rest - line);
+  memmove(child->buffer, line, child->len);
+}
+
+/* A session of its own keeps Ctrl-C to the parent, which then ends its children itself. */
+static int spawn(child_t *child, char **args) {
+  uv_stdio_container_t stdio[3] = {
+      {.flags = UV_IGNORE},
+      {.flags = UV_IGNORE},
+      {.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO},
+  };
+  if (child->on_line != NULL) {
+    stdio[1].flags = (uv_stdio_flags)(UV_CREATE_PIPE | UV_WRITABLE_PIPE);
+    stdio[1].data.stream = (uv_stream_t *)&child->output;
+  }
+  uv_process_options_t options = {
+      .exit_cb = on_exit_status,
+      .file = args[0],
+      .args = args,
+      .flags = UV_PROCESS_DETACHED,
+      .stdio_count = 3,
+      .stdio = stdio,
+  };
+  int error = uv_spawn(child->family->loop, &child->process, &options);
+  child->process.data = child;
+  child->handles++;
+  if (error == 0 && child->on_line != NULL)
+    error = uv_read_start((uv_stream_t *)&child->output, on_alloc, on_read);
+  return error;
+}
+
+void child_start(family_t *family, child_t *child, const char *const *args) {
+  char exe[PATH_MAX], parent[24];
+  char *argv[ARGS_MAX + 3] = {exe, (char *)args[0], parent};
+  size_t size = sizeof exe, n = 1;
+  for (; n < ARGS_MAX && args[n] != NULL; n++)
+    argv[n + 2] = (char *)args[n];
+  (void)snprintf(parent, sizeof parent, "%ld", (long)getpid());
+
+  child->family = family;
+  child->next = family->first;
+  family->first = child;
+  if (child->on_line != NULL) {
+    (void)uv_pipe_init(family->loop, &child->output, 0); /* only fails on Windows */
+    child->output.data = child;
+    child->handles++;
+  }
+  child->error = uv_exepath(exe, &size);
+  if (child->error != 0)
+    exe[0] = '\0'; /* which cannot be started, so that the end comes as it always does */
+  int error = spawn(child, argv);
+  if (error == 0)
+    return;
+  if (child->error == 0)
+    child->error = error;
+  if (child->on_line != NULL)
+    uv_close((uv_handle_t *)&child->output, on_closed);
+  if (uv_is_active((uv_handle_t *)&child->process))
+    child_kill(child, SIGKILL);
+  else
+    uv_close((uv_handle_t *)&child->process, on_closed);
+}
+
+void child_kill(child_t *child, int signum) {
+  if (child->handles > 0 && uv_is_active((uv_handle_t *)&child->process))
+    (void)uv_process_kill(&child->process, signum);
+}
+
+bool child_ended_well(const child_t *child) {
+  return child->error == 0 && child->exit_status == 0 && child->exit_signal == 0;
+}
+
+void family_kill(family_t *family) {
+  for (child_t *child = family->first; child != NULL; child = child->next) {
+    if (!uv_is_active((uv_handle_t *)&child->process))
+      continue;
+    child_kill(child, SIGKILL);
+    while (waitpid(uv_process_get_pid(&child->process), NULL, 0) < 0 && errno == EINTR) {
+    }
+  }
+}
+
+void child_die_with(const char *parent) {
+#ifdef __linux__
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || strtol(parent, NULL, 10) != (long)getppid())
+    exit(1);
+#else
+  (void)parent;
+#endif
+}

@@ -1,0 +1,84 @@
+#include "demo/contender.h"
+
+#include <string.h>
+
+static void on_ended(belay_lock_t *lock, int status) {
+  contender_t *contender = belay_lock_data(lock);
+  contender->at = uv_hrtime();
+  contender->ended = true;
+  contender->status = status;
+}
+
+static void on_lost(belay_lock_t *lock, belay_lost_t reason) {
+  contender_t *contender = belay_lock_data(lock);
+  contender->lost = uv_hrtime();
+  contender->reason = reason;
+}
+
+static bool check(contender_t *contender, const char *what, int error) {
+  if (error != 0)
+    demo_trouble(contender->demo, what, error);
+  return error == 0;
+}
+
+void contender_options(contender_t *contender, belay_lock_options_t *options, int64_t ttl_ms,
+                       bool watchdog) {
+  belay_lock_options_init(options);
+  options->ttl_ms = ttl_ms;
+  options->watchdog = watchdog ? BELAY_WATCHDOG_ON : BELAY_WATCHDOG_OFF;
+  options->on_lost = on_lost;
+  options->data = contender;
+}
+
+bool contender_open(contender_t *contender, demo_t *demo, demo_who_t who, int64_t ttl_ms,
+                    bool watchdog) {
+  belay_lock_options_t options;
+  *contender = (contender_t){.demo = demo, .who = who};
+  contender_options(contender, &options, ttl_ms, watchdog);
+  return check(contender, "making a lock",
+               belay_lock_new(demo->client[who], demo->name, strlen(demo->name), &options,
+                              &contender->lock));
+}
+
+void contender_close(contender_t *contender) {
+  if (contender->lock != NULL)
+    (void)belay_lock_close(contender->lock, NULL); /* is not closed yet */
+  contender->lock = NULL;
+  demo_run(contender->demo);
+}
+
+static bool begin(contender_t *contender, const char *what, int error) {
+  contender->ended = false;
+  contender->asked = uv_hrtime();
+  return check(contender, what, error);
+}
+
+bool contender_ask(contender_t *contender, int64_t wait_ms) {
+  return begin(contender, "asking for the lock",
+               belay_lock_acquire(contender->lock, wait_ms, on_ended));
+}
+
+bool contender_win(contender_t *contender) {
+  DEMO_WAIT(contender->demo, CONTENDER_PATIENCE_MS, contender->ended);
+  return check(contender, "waiting for the lock",
+               contender->ended ? contender->status : BELAY_ETIMEDOUT);
+}
+
+bool contender_take(contender_t *contender) {
+  return contender_ask(contender, CONTENDER_PATIENCE_MS) && contender_win(contender);
+}
+
+int contender_release(contender_t *contender) {
+  if (!begin(contender, "giving the lock back",
+             belay_lock_release(contender->lock, BELAY_DEFAULT, on_ended)))
+    return BELAY_ESTATE;
+  DEMO_WAIT(contender->demo, CONTENDER_PATIENCE_MS, contender->ended);
+  return contender->ended ? contender->status : BELAY_ETIMEDOUT;
+}
+
+void contender_say(contender_t *contender, uint64_t at, const char *what) {
+  const term_t *term = &contender->demo->term;
+  bool is_a = contender->who == DEMO_A;
+  demo_event(contender->demo, at, "%s%s%s %s", term_style(term, is_a ? TERM_A : TERM_B),
+             is_a ? "A" : "B", term_style(term, TERM_NORMAL), what);
+}
