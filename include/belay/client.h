@@ -219,8 +219,8 @@ typedef void (*belay_client_close_cb)(belay_client_t *client, void *data);
 
 /** Closes what was made from the client (pending operations end with BELAY_ECANCELED, what is held is
  * released), then its connections, and calls back (cb may be NULL). Takes at most close_timeout_ms,
- * plus the time of a name look-up that is under way. A lock of this client is gone when nothing is left to be undone,
- * which may be before that: after this call its handle is only good in callbacks of its own.
+ * plus the time of a name look-up that is under way. A handle of this client (a lock, a limiter, ...) may
+ * be gone before that: after this call use it only inside its own callbacks.
  *
  * Returns 0, BELAY_EINVAL, BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_client_close(belay_client_t *client, belay_client_close_cb cb);

@@ -58,8 +58,9 @@ typedef void (*belay_counter_lost_cb)(belay_counter_t *counter, void *data,
 
 /** Options; belay_counter_options_init() sets the defaults. */
 typedef struct belay_counter_options {
-  const char
-      *name; /**< part of the keys, NAMESPACE::counter::NAME::{KEY}; at most 128 bytes; copied */
+  /** Part of the keys, NAMESPACE::counter::NAME::{KEY}; at most 128 bytes; copied. Default: no name,
+   * and keys are NAMESPACE::counter::{KEY}. */
+  const char *name;
   size_t name_len; /**< bytes of it; 0: it is terminated */
   /** For how long a counter lives: 1 to 31,536,000,000. Default 0: for ever, since what it counts is the user's data.
    * It is set in the step that creates the key: no key is ever there without it. */

@@ -74,7 +74,8 @@ typedef enum belay_away {
 /** Options; belay_limiter_options_init() sets the defaults. */
 typedef struct belay_limiter_options {
   /** The policy's name, part of its keys: NAMESPACE::limit::NAME::{KEY}, and with more behind it for each
-   * reservation, and for the ban of a log. At most 128 bytes; copied. Handles of the
+   * reservation, and for the ban of a log. At most 128 bytes; copied. Default: no name, and
+   * keys are NAMESPACE::limit::{KEY}. Handles of the
    * same name, also in other processes, share what was taken. */
   const char *name;
   size_t name_len;             /**< bytes of it; 0: it is terminated */
@@ -191,8 +192,11 @@ typedef struct belay_limiter_result {
   belay_reservation_t reservation; /**< of reserve, whatever the verdict */
 } belay_limiter_result_t;
 
-/** A callback of the shape of belay/request.h. status is 0 if there is a verdict, from the server, a slice, a remembered
- * denial or options.away. If the verdict is BELAY_INDETERMINATE, status is result->cause, which is not 0 then. */
+/** A callback of the shape of belay/request.h. status:
+ *
+ *   0            the verdict is BELAY_ALLOWED or BELAY_DENIED: of the server, of leased tokens, of a
+ *                cached denial or of options.away. A denial is no error
+ *   an error     the verdict is BELAY_INDETERMINATE, and status is result->cause */
 typedef void (*belay_limiter_cb)(belay_request_t *request, int status,
                                  const belay_limiter_result_t *result);
 

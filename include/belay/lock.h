@@ -77,7 +77,8 @@ typedef void (*belay_lock_cb)(belay_lock_t *lock, int status);
 
 /** The lock is held no more, and nobody asked for that. Runs exactly once for each loss, at the lease's
  * local deadline at the latest, whether there is a network or not, and after a stalled loop before any
- * other callback of belay's. belay_lock_error() tells what the last renewal ended with. */
+ * other callback of belay's. belay_lock_error() tells the error of the last
+ * renewal; 0 if none failed, as after a stalled loop. */
 typedef void (*belay_lock_lost_cb)(belay_lock_t *lock, belay_lost_t reason);
 
 /** Options of belay_lock_new(). Times are milliseconds. */

@@ -29,6 +29,9 @@ extern "C" {
  * of 0 makes belay read on up to the next 0, but never more than 4097 bytes. Results that belay
  * hands out have exact lengths.
  *
+ * TIMES are milliseconds in an int64_t where the name ends with _ms. BELAY_DEFAULT and
+ * BELAY_FOREVER (belay/export.h) are allowed where the comment says so.
+ *
  * OPTIONS. Every options argument may be NULL: that means the defaults. Where an option must be
  * given (its comment says so) the function then returns BELAY_EINVAL, and belay_detail() names the
  * option. Otherwise initialize the options with belay_X_options_init(), and set what differs.
@@ -109,10 +112,16 @@ BELAY_API int belay_close(belay_t *belay, belay_close_cb cb);
 BELAY_API void belay_set_data(belay_t *belay, void *data);
 BELAY_API void *belay_data(const belay_t *belay);
 
-/** What the last error was about: after a call that returned BELAY_EINVAL or BELAY_EURL the name of
- * the option, argument or part of the URL and what is wrong with it; in a callback that tells of a
- * server's refusal the server's own text, without what it repeats of a command; bytes that are not printable stand
- * there as \\xNN. Valid until the next call into belay; "" if there is none. */
+/** Details of the last error, as text:
+ *
+ *   after a function returned BELAY_EINVAL or BELAY_EURL
+ *       the name of the option, argument or part of the URL, and the reason
+ *   in a callback with an error of a server or a connection
+ *       the server's place and its own words, or the cause of the lost connection; arguments of
+ *       commands that the server repeats are hidden, and bytes that are not printable are \\xNN
+ *
+ * "" in all other cases, such as a denial. Valid until the next call that takes a handle, a client
+ * or this belay_t; belay_strerror() and the other functions of belay/error.h leave it as it is. */
 BELAY_API const char *belay_detail(const belay_t *belay);
 
 /** Figures of one belay_t. */
