@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "shell/commands.h"
+#include "shell/line.h"
 #include "shell/common.h"
 #include "shell/config.h"
 #include "harness.h"
@@ -58,7 +59,7 @@ int main(int argc, char **argv) {
   memcpy(line, all, words * sizeof *line); /* options are taken out of argv itself */
   static char name[64];
   arguments_t arguments;
-  (void)snprintf(name, sizeof name, "%s", help_name(command));
+  (void)snprintf(name, sizeof name, "%s", command_full_name(command));
   out_name(name);
   if (!options_read(command, argc, argv, &arguments))
     return STATUS_USAGE;

@@ -5,6 +5,7 @@
 #include "shell/commands.h"
 #include "shell/common.h"
 #include "shell/help.h"
+#include "shell/line.h"
 #include "ui/out.h"
 #include "ui/status.h"
 

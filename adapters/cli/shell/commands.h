@@ -33,8 +33,10 @@ extern const command_t *const commands[];
 /* The command that it is a part of; NULL: it is none. */
 const command_t *command_parent(const command_t *command);
 
-/* The one that the line begins with; its name, or names, are left out of the rest. Options in front of it are put behind
- * it, where the others are. NULL: there is none, which was said. */
-const command_t *command_find(int *argc, char ***argv);
+/* Its name, with that of the one it is a part of: "count add". Valid to the next call. */
+const char *command_full_name(const command_t *command);
+
+/* How it is used, in one line: "belay count add KEY [N] [OPTION]...". Valid to the next call. */
+const char *command_usage(const command_t *command);
 
 #endif /* BELAY_CLI_SHELL_COMMANDS_H */

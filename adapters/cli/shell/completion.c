@@ -33,9 +33,9 @@ bool completion_is_file(const option_t *option) {
 void completion_each(void (*print)(const command_t *command, const char *path)) {
   for (size_t i = 0; commands[i] != NULL; i++) {
     if (commands[i]->parts == NULL)
-      print(commands[i], help_name(commands[i]));
+      print(commands[i], command_full_name(commands[i]));
     for (size_t j = 0; commands[i]->parts != NULL && commands[i]->parts[j] != NULL; j++)
-      print(commands[i]->parts[j], help_name(commands[i]->parts[j]));
+      print(commands[i]->parts[j], command_full_name(commands[i]->parts[j]));
   }
 }
 

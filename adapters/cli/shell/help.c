@@ -20,31 +20,6 @@ const char help_about_passwords[] =
     "(--password-file), or "
     "in the configuration: everybody on this machine may read a command line (/proc/PID/cmdline).";
 
-const char *help_name(const command_t *command) {
-  static char name[USAGE_MAX];
-  const command_t *parent = command_parent(command);
-  (void)snprintf(name, sizeof name, "%s%s%s", parent != NULL ? parent->name : "",
-                 parent != NULL ? " " : "", command->name);
-  return name;
-}
-
-const char *help_usage(const command_t *command) {
-  static char usage[USAGE_MAX];
-  static const char *const runs[] = {"", " [-- COMMAND [ARGUMENT]...]",
-                                     " -- COMMAND [ARGUMENT]..."};
-  size_t n = (size_t)snprintf(usage, sizeof usage, "belay %s", help_name(command));
-  if (command->parts != NULL) {
-    for (size_t i = 0; command->parts[i] != NULL; i++)
-      n += (size_t)snprintf(usage + n, sizeof usage - n, "%s%s", i == 0 ? " " : "|",
-                            command->parts[i]->name);
-    (void)snprintf(usage + n, sizeof usage - n, " ...");
-  } else
-    (void)snprintf(usage + n, sizeof usage - n, "%s%s [OPTION]...%s",
-                   command->arguments != NULL ? " " : "",
-                   command->arguments != NULL ? command->arguments : "", runs[command->runs]);
-  return usage;
-}
-
 const char *help_option(const option_t *option) {
   static char shown[USAGE_MAX];
   size_t n = 0;
@@ -134,8 +109,8 @@ static void print_words_of(const command_t *command) {
 }
 
 static void print_command(const command_t *command) {
-  (void)printf("usage: %s\n\nbelay %s: ", help_usage(command), help_name(command));
-  print_words(command->summary, strlen(help_name(command)) + 8);
+  (void)printf("usage: %s\n\nbelay %s: ", command_usage(command), command_full_name(command));
+  print_words(command->summary, strlen(command_full_name(command)) + 8);
   print_paragraphs(command->text);
   if (command->words != NULL)
     print_words_of(command);

@@ -5,12 +5,6 @@
 #include "command.h"
 #include "ui/text.h"
 
-/* Its name, with that of the one it is a part of: "count add". Valid to the next call. */
-const char *help_name(const command_t *command);
-
-/* How it is used, in one line: "belay count add KEY [N] [OPTION]...". Valid to the next call. */
-const char *help_usage(const command_t *command);
-
 /* How an option is written: "--ttl DURATION", "-q, --quiet". Valid to the next call. */
 const char *help_option(const option_t *option);
 

@@ -150,7 +150,7 @@ static void print_sentence(const char *text) {
 static void print_command(const command_t *command) {
   const char *word;
   (void)printf(".SS ");
-  print_line(help_usage(command));
+  print_line(command_usage(command));
   print_sentence(command->summary);
   if (command->text != NULL) {
     (void)puts(".PP");

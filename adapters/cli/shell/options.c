@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "belay/export.h"
+#include "shell/commands.h"
 #include "shell/common.h"
-#include "shell/help.h"
 #include "ui/out.h"
 
 #define NAMES_MAX 96 /* options of one command */
@@ -166,7 +166,7 @@ static bool no_option(const reading_t *r, const char *name, size_t len) {
   if (near != NULL)
     complain("there is no option%s; did you mean --%s?", shown, near);
   else
-    complain("there is no option%s: see belay %s --help", shown, help_name(r->command));
+    complain("there is no option%s: see belay %s --help", shown, command_full_name(r->command));
   return false;
 }
 
@@ -220,7 +220,7 @@ static bool read_letters(reading_t *r, const char *letters) {
   while (*letters != '\0') {
     const option_t *option = find_letter(&r->set, *letters);
     if (option == NULL) {
-      complain("there is no such short option: see belay %s --help", help_name(r->command));
+      complain("there is no such short option: see belay %s --help", command_full_name(r->command));
       return false;
     }
     letters++;
@@ -272,7 +272,7 @@ static bool enough(const reading_t *r) {
   else if (out->command != NULL && *out->command == NULL)
     wrong = "there is nothing behind --";
   if (wrong != NULL)
-    complain("%s\nusage: %s", wrong, help_usage(command));
+    complain("%s\nusage: %s", wrong, command_usage(command));
   return wrong == NULL;
 }
 
