@@ -4,7 +4,7 @@ load helper
 
 @test "each combination of faults of three servers, and those of five in which one server decides" {
   new_folder
-  run python3 "$here/quorum.py" "$(server_program)" "$server_folder"
+  run python3 "$here/support/quorum.py" "$(server_program)" "$server_folder"
   echo "$output"
   [ "$status" = 0 ]
   echo "# ${lines[-1]}" >&3

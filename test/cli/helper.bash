@@ -74,7 +74,7 @@ serve() {
 # start_relay [SECONDS]: to that server: see relay.py. $relay is its process id, $relay_url its URL.
 start_relay() {
   relay_url=unix://$server_folder/r
-  begin python3 "$here/relay.py" "$server_folder/r" "$server_socket" "$@"
+  begin python3 "$here/support/relay.py" "$server_folder/r" "$server_socket" "$@"
   relay=$begun
   wait_until test -S "$server_folder/r"
 }
@@ -186,7 +186,7 @@ expect_given_back() {
 tell() { wait_until eval "kill -$2 $1; is_gone $1"; }
 
 # on_terminal [--when TEXT --type KEYS]... COMMAND...: on a pseudo-terminal: see terminal.py.
-on_terminal() { python3 "$here/terminal.py" "$@"; }
+on_terminal() { python3 "$here/support/terminal.py" "$@"; }
 
 # json EXPRESSION: what Python says of the object `o` in each line of $output.
 json() { python3 -c 'import json, sys
