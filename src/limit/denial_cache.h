@@ -1,23 +1,23 @@
-/* Close to the request: who answers a take. In this order: the policy alone, a slice, a denial that is remembered,
- * options.away, the server. */
+/* Denials that are remembered: what the server's replies say about them, and what a take is told. */
 #ifndef BELAY_LIMIT_DENIAL_CACHE_H
 #define BELAY_LIMIT_DENIAL_CACHE_H
 
-#include "limit/limiter.h"
+#include "limit/state.h"
 
-/* A take that is PARKED is answered, or asks. On an error it is PARKED still. */
-int belay__near_take(belay_limiter_t *limiter, belay__pending_t *pending, const char *key,
-                     size_t len);
+/* true if more may be admitted after an operation than before: then denials of its key do not hold any more. */
+bool belay__denials_end(belay__limiter_verb_t verb);
 
-/* Before an operation on a key is sent: what is known of it does not hold any more, if it gives something back. */
-void belay__near_before(belay_limiter_t *limiter, const belay__question_t *question);
+/* Remembers that a call for `cost` tokens was denied them, as its reply says; unless something was given back to the key
+ * since that epoch. Returns after how many microseconds the server admits them; 0: not denied, or not known. */
+int64_t belay__denials_learn(belay_limiter_t *limiter, const belay__call_t *call,
+                             const belay__policy_t *policy, const belay__owed_t *owed, int64_t cost,
+                             uint64_t hash, uint32_t epoch);
 
-/* Its reply was read. */
-void belay__near_after(belay_limiter_t *limiter, const belay__wanted_t *wanted,
-                       const belay__call_t *call);
+/* The reply to an operation was read. */
+void belay__denials_after(belay_limiter_t *limiter, const belay__limit_op_t *op,
+                          const belay__call_t *call);
 
-/* It is told: completes a result in which the server has no part. */
-void belay__near_tell(belay_limiter_t *limiter, const belay__wanted_t *wanted, int status,
-                      belay_limiter_result_t *result);
+/* Makes a result of a denial. */
+void belay__denials_tell(const belay__denial_t *denial, belay_limiter_result_t *result);
 
 #endif /* BELAY_LIMIT_DENIAL_CACHE_H */

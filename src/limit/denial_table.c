@@ -1,32 +1,21 @@
 #include "limit/denial_table.h"
 
-#include <string.h>
+#include "core/key/keyed.h"
 
 #define RETRY_MAX_US (INT64_C(1) << 52)
 
 typedef struct entry {
-  belay__entry_t entry;
+  belay__keyed_t keyed; /* first */
   belay__timer_t order; /* in the heap: nothing rings */
   uint64_t over;        /* when the server admits it, at the earliest */
   belay__denial_t denial;
-  size_t key_len;
-  char key[];
 } entry_t;
-
-static bool is_key(const belay__entry_t *entry, const void *key, size_t len) {
-  const entry_t *e = (const entry_t *)(const void *)entry;
-  return e->key_len == len && memcmp(e->key, key, len) == 0;
-}
-
-static entry_t *find(const belay__denied_t *denied, uint64_t hash, const char *key, size_t len) {
-  return (entry_t *)(void *)belay__table_find(&denied->table, hash, is_key, key, len);
-}
 
 bool belay__denied_find(const belay__denied_t *denied, uint64_t hash, const char *key, size_t len,
                         int64_t cost, uint64_t now, belay__denial_t *out) {
   if (denied->table.count == 0)
     return false;
-  const entry_t *e = find(denied, hash, key, len);
+  const entry_t *e = belay__keyed_find(&denied->table, hash, key, len);
   if (e == NULL || e->order.when <= now || cost < e->denial.cost)
     return false;
   *out = e->denial;
@@ -35,30 +24,13 @@ bool belay__denied_find(const belay__denied_t *denied, uint64_t hash, const char
 }
 
 static void drop(belay_t *belay, belay__denied_t *denied, entry_t *e) {
-  belay__table_remove(&denied->table, &e->entry);
+  belay__table_remove(&denied->table, &e->keyed.entry);
   belay__heap_remove(&denied->first, &e->order);
-  belay__free(belay, e, sizeof *e + e->key_len);
+  belay__keyed_free(belay, &e->keyed);
 }
 
 static entry_t *first_of(const belay__denied_t *denied) {
   return BELAY__CONTAINER(denied->first.root, entry_t, order);
-}
-
-/* A new entry, in no order yet; NULL if memory is out. One that is over is kept until its place is needed: its key is
- * likely to be denied again. */
-static entry_t *add(belay_t *belay, belay__denied_t *denied, uint32_t max, uint64_t hash,
-                    const char *key, size_t len) {
-  while (denied->table.count >= max)
-    drop(belay, denied, first_of(denied));
-  entry_t *e = belay__alloc(belay, sizeof *e + len);
-  if (e == NULL)
-    return NULL;
-  *e = (entry_t){.key_len = len};
-  memcpy(e->key, key, len);
-  if (belay__table_add(belay, &denied->table, &e->entry, hash) == 0)
-    return e;
-  belay__free(belay, e, sizeof *e + len);
-  return NULL;
 }
 
 void belay__denied_learn(belay_t *belay, belay__denied_t *denied, uint32_t max, uint64_t hash,
@@ -67,26 +39,25 @@ void belay__denied_learn(belay_t *belay, belay__denied_t *denied, uint32_t max, 
   if (max == 0 || denial->retry_us <= 0)
     return;
   int64_t retry = denial->retry_us < RETRY_MAX_US ? denial->retry_us : RETRY_MAX_US;
-  entry_t *e = find(denied, hash, key, len);
-  if (e != NULL)
+  entry_t *e = belay__keyed_find(&denied->table, hash, key, len);
+  if (e != NULL) {
     belay__heap_remove(&denied->first, &e->order);
-  else if ((e = add(belay, denied, max, hash, key, len)) == NULL)
+  } else {
+    while (denied->table.count >=
+           max) /* a denial that is over is kept until its place is needed: */
+      drop(belay, denied, first_of(denied)); /* its key is likely to be denied again */
+    e = belay__keyed_new(belay, &denied->table, hash, sizeof *e, key, len);
+  }
+  if (e == NULL)
     return;
   e->denial = *denial;
   e->over = started + (uint64_t)retry * 1000;
   belay__heap_insert(&denied->first, &e->order, started + (uint64_t)(retry - retry / 1000) * 1000);
 }
 
-static bool is_any(const belay__entry_t *entry, const void *key, size_t len) {
-  (void)entry;
-  (void)key;
-  (void)len;
-  return true;
-}
-
 void belay__denied_forget(belay_t *belay, belay__denied_t *denied, uint64_t hash) {
   denied->epochs[hash % BELAY__DENIED_EPOCHS]++;
-  for (belay__entry_t *e; (e = belay__table_find(&denied->table, hash, is_any, NULL, 0)) != NULL;)
+  for (belay__entry_t *e; (e = belay__table_find(&denied->table, hash, NULL, NULL, 0)) != NULL;)
     drop(belay, denied, (entry_t *)(void *)e);
 }
 

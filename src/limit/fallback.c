@@ -1,15 +1,13 @@
 #include "limit/fallback.h"
 
-#include "limit/limiter.h"
-
 /* A bucket of this process, for one key or for those that have none of their own. Debts are in units of 1/100 of those of
  * the policy, so that a percentage of its rate is exact. What is 0 again after a while is as if it had never been. */
-typedef struct belay__local {
-  belay__entry_t entry;
+typedef struct belay__local_bucket {
+  belay__keyed_t keyed; /* first; by the hash alone, without a key */
   belay__list_t used;
   uint64_t at, taken; /* microseconds: when the debts were so; when the last was allowed */
   int64_t debts[BELAY_LIMITER_WINDOWS_MAX];
-} local_t;
+} bucket_t;
 
 /* A limit, as a bucket with a part of its rate and burst. */
 typedef struct terms {
@@ -29,88 +27,78 @@ static terms_t terms_of(const belay__limit_t *limit, unsigned percent) {
 
 /* ---- which bucket -------------------------------------------------------------------------------------- */
 
-static bool is_any(const belay__entry_t *entry, const void *key, size_t len) {
-  (void)entry;
-  (void)key;
-  (void)len;
-  return true;
-}
-
 static int64_t divide_up(int64_t value, int64_t by) {
   return value / by + (value % by != 0);
 }
 
 /* What is owed after that time. */
-static int64_t leaked(const terms_t *terms, const local_t *local, size_t i, uint64_t now) {
-  int64_t debt = local->debts[i];
+static int64_t leaked(const terms_t *terms, const bucket_t *bucket, size_t i, uint64_t now) {
+  int64_t debt = bucket->debts[i];
   if (terms->leak == 0)
-    return now - local->taken >= (uint64_t)terms->idle ? 0 : debt;
-  uint64_t elapsed = now - local->at;
+    return now - bucket->taken >= (uint64_t)terms->idle ? 0 : debt;
+  uint64_t elapsed = now - bucket->at;
   return elapsed >= (uint64_t)divide_up(debt, terms->leak) ? 0
                                                            : debt - (int64_t)elapsed * terms->leak;
 }
 
-static void leak(const belay_limiter_t *limiter, local_t *local, uint64_t now) {
+static void leak(const belay_limiter_t *limiter, bucket_t *bucket, uint64_t now) {
   for (size_t i = 0; i < limiter->policy->limits_len; i++) {
     terms_t terms = terms_of(&limiter->policy->limits[i], limiter->options.away_percent);
-    local->debts[i] = leaked(&terms, local, i, now);
+    bucket->debts[i] = leaked(&terms, bucket, i, now);
   }
-  local->at = now;
+  bucket->at = now;
 }
 
-static bool is_empty(const belay_limiter_t *limiter, local_t *local, uint64_t now) {
-  leak(limiter, local, now);
+static bool is_empty(const belay_limiter_t *limiter, bucket_t *bucket, uint64_t now) {
+  leak(limiter, bucket, now);
   for (size_t i = 0; i < limiter->policy->limits_len; i++)
-    if (local->debts[i] != 0)
+    if (bucket->debts[i] != 0)
       return false;
   return true;
 }
 
-static void drop(belay_limiter_t *limiter, local_t *local) {
-  belay__table_remove(&limiter->away.table, &local->entry);
-  belay__list_remove(&local->used);
-  belay__free(limiter->client->belay, local, sizeof *local);
+static void drop(belay_limiter_t *limiter, bucket_t *bucket) {
+  belay__table_remove(&limiter->fallback.table, &bucket->keyed.entry);
+  belay__list_remove(&bucket->used);
+  belay__keyed_free(limiter->client->belay, &bucket->keyed);
 }
 
-/* The one that is shared; NULL if memory is out. */
-static local_t *shared(belay_limiter_t *limiter) {
-  local_t **out = &limiter->away.shared;
+/* The bucket of all keys that have none of their own; NULL if memory is out. */
+static bucket_t *shared(belay_limiter_t *limiter) {
+  bucket_t **out = &limiter->fallback.shared;
   if (*out == NULL && (*out = belay__alloc(limiter->client->belay, sizeof **out)) != NULL)
-    **out = (local_t){0};
+    **out = (bucket_t){0};
   return *out;
 }
 
-static local_t *find(belay_limiter_t *limiter, uint64_t hash, uint64_t now) {
-  belay__away_t *away = &limiter->away;
-  belay_t *belay = limiter->client->belay;
-  local_t *local = (local_t *)(void *)belay__table_find(&away->table, hash, is_any, NULL, 0);
-  if (local == NULL && away->table.count > 0 && away->table.count >= limiter->options.max_away) {
-    local_t *oldest = BELAY__CONTAINER(away->used.next, local_t, used);
-    if (is_empty(limiter, oldest, now))
-      drop(limiter, oldest);
-  }
-  if (local == NULL && away->table.count >= limiter->options.max_away)
+/* A bucket of its own for another key, if there is room for one; else the shared one. */
+static bucket_t *add(belay_limiter_t *limiter, uint64_t hash, uint64_t now) {
+  belay__table_t *table = &limiter->fallback.table;
+  bucket_t *oldest = BELAY__CONTAINER(limiter->fallback.used.next, bucket_t, used), *bucket = NULL;
+  if (table->count > 0 && table->count >= limiter->options.max_away &&
+      is_empty(limiter, oldest, now))
+    drop(limiter, oldest);
+  if (table->count < limiter->options.max_away)
+    bucket = belay__keyed_new(limiter->client->belay, table, hash, sizeof *bucket, "", 0);
+  if (bucket == NULL)
     return shared(limiter);
-  if (local == NULL) {
-    local = belay__alloc(belay, sizeof *local);
-    if (local == NULL)
-      return shared(limiter);
-    *local = (local_t){0};
-    belay__list_init(&local->used);
-    if (belay__table_add(belay, &away->table, &local->entry, hash) != 0) {
-      belay__free(belay, local, sizeof *local);
-      return shared(limiter);
-    }
-  }
-  belay__list_remove(&local->used);
-  belay__list_push(&away->used, &local->used);
-  return local;
+  belay__list_push(&limiter->fallback.used, &bucket->used);
+  return bucket;
+}
+
+static bucket_t *find(belay_limiter_t *limiter, uint64_t hash, uint64_t now) {
+  bucket_t *bucket = belay__keyed_find(&limiter->fallback.table, hash, "", 0);
+  if (bucket == NULL)
+    return add(limiter, hash, now);
+  belay__list_remove(&bucket->used);
+  belay__list_push(&limiter->fallback.used, &bucket->used);
+  return bucket;
 }
 
 /* ---- taking from it ------------------------------------------------------------------------------------ */
 
 /* How long until there is room for the cost: 0: there is; -1: never. */
-static int64_t retry_after(const terms_t *terms, const local_t *local, int64_t debt, int64_t cost,
+static int64_t retry_after(const terms_t *terms, const bucket_t *bucket, int64_t debt, int64_t cost,
                            uint64_t now) {
   if (cost > terms->most)
     return -1;
@@ -118,19 +106,19 @@ static int64_t retry_after(const terms_t *terms, const local_t *local, int64_t d
   if (over <= 0)
     return 0;
   if (terms->leak == 0)
-    return terms->idle - (int64_t)(now - local->taken);
+    return terms->idle - (int64_t)(now - bucket->taken);
   return divide_up(over, terms->leak);
 }
 
-static void take(const belay_limiter_t *limiter, local_t *local, int64_t cost, uint64_t now,
+static void take(const belay_limiter_t *limiter, bucket_t *bucket, int64_t cost, uint64_t now,
                  belay_limiter_result_t *result) {
   const belay__policy_t *policy = limiter->policy;
   result->verdict = BELAY_ALLOWED;
   result->retry_after_us = 0;
-  leak(limiter, local, now);
+  leak(limiter, bucket, now);
   for (size_t i = 0; i < policy->limits_len; i++) {
     terms_t terms = terms_of(&policy->limits[i], limiter->options.away_percent);
-    int64_t retry = retry_after(&terms, local, local->debts[i], cost, now);
+    int64_t retry = retry_after(&terms, bucket, bucket->debts[i], cost, now);
     if (retry == 0)
       continue;
     if (result->verdict == BELAY_ALLOWED || retry < 0 || retry > result->retry_after_us) {
@@ -144,60 +132,55 @@ static void take(const belay_limiter_t *limiter, local_t *local, int64_t cost, u
   for (size_t i = 0; i < policy->limits_len; i++) {
     terms_t terms = terms_of(&policy->limits[i], limiter->options.away_percent);
     if (result->verdict == BELAY_ALLOWED)
-      local->debts[i] += cost * terms.token;
-    int64_t room = terms.most - divide_up(local->debts[i], terms.token);
+      bucket->debts[i] += cost * terms.token;
+    int64_t room = terms.most - divide_up(bucket->debts[i], terms.token);
     if (result->remaining < 0 || room < result->remaining)
       result->remaining = room;
   }
   if (result->verdict == BELAY_ALLOWED)
-    local->taken = now;
+    bucket->taken = now;
 }
 
-static void answer_locally(belay_limiter_t *limiter, const belay__wanted_t *wanted,
+static void answer_locally(belay_limiter_t *limiter, const belay__limit_op_t *op,
                            belay_limiter_result_t *result) {
   uint64_t now = belay__now(limiter->client->belay) / 1000;
-  local_t *local = limiter->policy->limits_len == 0 ? NULL : find(limiter, wanted->hash, now);
+  bucket_t *bucket = limiter->policy->limits_len == 0 ? NULL : find(limiter, op->hash, now);
   result->verdict = BELAY_DENIED; /* without memory nothing can be counted */
   if (limiter->policy->limits_len == 0)
     result->verdict = BELAY_ALLOWED;
-  else if (local != NULL)
-    take(limiter, local, wanted->cost, now, result);
+  else if (bucket != NULL)
+    take(limiter, bucket, op->cost, now, result);
 }
 
 /* ---- the policy ---------------------------------------------------------------------------------------- */
 
-void belay__away_init(belay__away_t *away) {
-  belay__list_init(&away->used);
-}
-
-void belay__away_clear(belay_limiter_t *limiter) {
-  belay__away_t *away = &limiter->away;
+void belay__fallback_clear(belay_limiter_t *limiter) {
   belay_t *belay = limiter->client->belay;
-  while (!belay__list_empty(&away->used))
-    drop(limiter, BELAY__CONTAINER(away->used.next, local_t, used));
-  belay__table_free(belay, &away->table);
-  belay__free(belay, away->shared, sizeof *away->shared);
-  away->shared = NULL;
+  while (!belay__list_empty(&limiter->fallback.used))
+    drop(limiter, BELAY__CONTAINER(limiter->fallback.used.next, bucket_t, used));
+  belay__table_free(belay, &limiter->fallback.table);
+  belay__free(belay, limiter->fallback.shared, sizeof *limiter->fallback.shared);
+  limiter->fallback.shared = NULL;
 }
 
-bool belay__away_has_policy(const belay_limiter_t *limiter) {
+bool belay__fallback_is_on(const belay_limiter_t *limiter) {
   return limiter->options.away != BELAY_AWAY_UNKNOWN;
 }
 
-void belay__away_told(belay_limiter_t *limiter, const belay__wanted_t *wanted, int status,
-                      belay_limiter_result_t *result) {
+void belay__fallback_tell(belay_limiter_t *limiter, const belay__limit_op_t *op, int status,
+                          belay_limiter_result_t *result) {
   if (status == 0 || status == BELAY_ECANCELED)
     return;
   if (result->verdict == BELAY_NEVER) {
     result->source = BELAY_SOURCE_POLICY;
     return;
   }
-  if (!belay__away_has_policy(limiter))
+  if (!belay__fallback_is_on(limiter))
     return;
   limiter->stats.away++;
   result->source = BELAY_SOURCE_AWAY;
   if (limiter->options.away == BELAY_AWAY_LOCAL) {
-    answer_locally(limiter, wanted, result);
+    answer_locally(limiter, op, result);
     return;
   }
   result->verdict = limiter->options.away == BELAY_AWAY_OPEN ? BELAY_ALLOWED : BELAY_DENIED;

@@ -1,6 +1,9 @@
-#include "limit/limiter.h"
-
+/* belay_limiter_t: a policy, and the operations that are pending under it. A close waits until each request is told and
+ * each refund in the background is over, or the client is out of patience. */
+#include "limit/fallback.h"
 #include "limit/refund.h"
+#include "limit/take.h"
+#include "limit/token_lease.h"
 
 void belay_limiter_options_init(belay_limiter_options_t *options) {
   if (options != NULL)
@@ -25,17 +28,17 @@ static void on_gone(belay__family_t *family) {
   belay__policy_drop(belay, limiter->policy);
   belay__table_free(belay, &limiter->queues);
   belay__denied_clear(belay, &limiter->denied);
-  belay__away_clear(limiter);
+  belay__fallback_clear(limiter);
 }
 
 static void on_close(belay__family_t *family) {
   belay_limiter_t *limiter = (belay_limiter_t *)family;
-  belay__slices_close(limiter);
-  belay__errands_close(limiter);
+  belay__token_leases_close(limiter);
+  belay__refunds_close(limiter);
 }
 
 static void on_abort(belay__family_t *family) {
-  belay__errands_abort((belay_limiter_t *)family);
+  belay__refunds_abort((belay_limiter_t *)family);
 }
 
 static const belay__family_ops_t family_ops = {.name = "limit",
@@ -50,21 +53,16 @@ int belay_limiter_close(belay_limiter_t *limiter, belay_limiter_close_cb cb) {
 
 /* ---- the beginning ------------------------------------------------------------------------------------- */
 
-static int refuse(belay_t *belay, const char *why) {
-  belay__detail(belay, "%s", why);
-  return BELAY_EINVAL;
-}
-
 static int check_options(belay_t *belay, const belay_limiter_options_t *o) {
-  if (o->slice < 0 || o->slice > BELAY_LIMITER_UNITS_MAX)
-    return refuse(belay, "slice: not 0 to BELAY_LIMITER_UNITS_MAX");
-  if (o->slice_ms < 1 || o->slice_ms > 3600000)
-    return refuse(belay, "slice_ms: not 1 to 3,600,000");
-  if (o->away > BELAY_AWAY_LOCAL)
-    return refuse(belay, "away: none of those that there are");
-  if (o->away_percent < 1 || o->away_percent > 100)
-    return refuse(belay, "away_percent: not 1 to 100");
-  return 0;
+  int error = belay__check_range(belay, "slice", o->slice, 0, BELAY_LIMITER_UNITS_MAX);
+  if (error == 0)
+    error = belay__check_range(belay, "slice_ms", o->slice_ms, 1, 3600000);
+  if (error == 0)
+    error =
+        belay__check_range(belay, "away", (int64_t)o->away, BELAY_AWAY_UNKNOWN, BELAY_AWAY_LOCAL);
+  if (error == 0)
+    error = belay__check_range(belay, "away_percent", o->away_percent, 1, 100);
+  return error;
 }
 
 int belay_limiter_new(belay_client_t *client, const belay_limiter_options_t *options,
@@ -76,8 +74,10 @@ int belay_limiter_new(belay_client_t *client, const belay_limiter_options_t *opt
   if (error != 0)
     return error;
   belay_t *belay = client->belay;
-  if (options == NULL)
-    return refuse(belay, "limits: NULL, and there is no policy without");
+  if (options == NULL) {
+    belay__detail(belay, "limits: NULL, and there is no policy without");
+    return BELAY_EINVAL;
+  }
   error = check_options(belay, options);
   belay__policy_t *policy = NULL;
   if (error == 0)
@@ -97,22 +97,17 @@ int belay_limiter_new(belay_client_t *client, const belay_limiter_options_t *opt
   limiter->options = *options;
   limiter->options.name = NULL;
   limiter->options.limits = NULL;
-  belay__list_init(&limiter->errands);
-  belay__slices_init(&limiter->slices);
-  belay__away_init(&limiter->away);
+  belay__list_init(&limiter->refunds);
+  belay__list_init(&limiter->leases.all);
+  belay__list_init(&limiter->fallback.used);
   *out = limiter;
   return 0;
 }
 
 /* ---- the rest ------------------------------------------------------------------------------------------ */
 
-static int check(belay_limiter_t *limiter) {
-  int error = limiter == NULL ? BELAY_EINVAL : belay__check(limiter->client->belay);
-  return error == 0 && limiter->family.closing ? BELAY_ECLOSING : error;
-}
-
 int belay_limiter_reconfigure(belay_limiter_t *limiter, const belay_limit_t *limits, size_t n) {
-  int error = check(limiter);
+  int error = belay__family_check((const belay__family_t *)limiter);
   if (error != 0)
     return error;
   belay_t *belay = limiter->client->belay;
@@ -122,32 +117,16 @@ int belay_limiter_reconfigure(belay_limiter_t *limiter, const belay_limit_t *lim
     return error;
   if (belay__policy_is_log(policy) != belay__policy_is_log(limiter->policy)) {
     belay__policy_drop(belay, policy);
-    return refuse(belay, "limits: a log stays one, and nothing else becomes one");
+    belay__detail(belay, "limits: a log stays one, and nothing else becomes one");
+    return BELAY_EINVAL;
   }
-  belay__slices_suspend(limiter);
+  belay__token_leases_suspend(limiter);
   belay__policy_drop(belay, limiter->policy);
   limiter->policy = policy;
   belay__denied_clear(belay, &limiter->denied);
-  belay__away_clear(limiter);
-  belay__slices_resume(limiter);
+  belay__fallback_clear(limiter);
+  belay__token_leases_resume(limiter, belay__take_route);
   return 0;
-}
-
-int belay__limiter_check(belay_limiter_t *limiter, const char *key, size_t key_len) {
-  int error = check(limiter);
-  if (error == 0 && (key == NULL || key_len < 1 || key_len > BELAY_LIMITER_KEY_MAX))
-    error = refuse(limiter->client->belay, "key: NULL, or not 1 to 1024 bytes");
-  return error;
-}
-
-int belay__limiter_check_request(belay_limiter_t *limiter, const belay_request_t *request,
-                                 const char *key, size_t key_len, belay_limiter_cb cb) {
-  int error = belay__limiter_check(limiter, key, key_len);
-  if (error == 0)
-    error = belay__client_check(limiter->client);
-  if (error == 0)
-    error = belay__request_check(limiter->client, request, cb != NULL);
-  return error;
 }
 
 void *belay_limiter_data(const belay_limiter_t *limiter) {
@@ -158,6 +137,6 @@ void belay_limiter_stats(const belay_limiter_t *limiter, belay_limiter_stats_t *
   if (limiter == NULL || stats == NULL)
     return;
   *stats = limiter->stats;
-  stats->slices = limiter->slices.table.count;
+  stats->slices = limiter->leases.table.count;
   stats->denied_keys = belay__denied_count(&limiter->denied, belay__now(limiter->client->belay));
 }

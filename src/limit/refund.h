@@ -1,4 +1,5 @@
-/* Errands: calls that give something back, and that nobody waits for. A close of the limiter waits until they are over.
+/* Refunds in the background: calls that give tokens back, and whose answers no request waits for. A close of the limiter
+ * waits until they are over.
  *
  *   send --> GIVING --answered, or not--> over
  *                ^
@@ -6,24 +7,27 @@
  *                |                |
  *                +--its deadline--> LATE --denied, lost, the limiter closes--> over
  *
- * What an errand gives back and cannot is counted as void. */
+ * Tokens that cannot be given back are counted as void. */
 #ifndef BELAY_LIMIT_REFUND_H
 #define BELAY_LIMIT_REFUND_H
 
-#include "belay/limiter.h"
-#include "core/call/call.h"
+#include "limit/state.h"
 
-/* Sends a call (NULL: memory was out) that gives back so many tokens of a slice; 0: something else. It is not sent again. */
-void belay__errand_send(belay_limiter_t *limiter, belay__call_t *call, int64_t tokens);
+/* Sends a call (NULL: memory was out) that gives back so many leased tokens; 0: something else. It is not sent again. */
+void belay__refund_send(belay_limiter_t *limiter, belay__call_t *call, int64_t tokens);
 
-/* Takes over the fetch of a slice that nobody wants any more: what it grants, `asked` at most, is given back. From
- * inside its done: only if its answer may still come. id: of a log's entries. */
-void belay__errand_adopt(belay_limiter_t *limiter, belay__call_t *fetch, int64_t asked, int64_t id);
+/* Gives back some tokens that a lease of this key has got. */
+void belay__refund_grant(belay_limiter_t *limiter, const char *key, size_t key_len,
+                         const belay_receipt_t *receipt, int64_t tokens);
 
-/* The limiter closes: what has no deadline is over. */
-void belay__errands_close(belay_limiter_t *limiter);
+/* Takes over the fetch of a token lease that is not wanted any more: the tokens that it grants, `asked` at most, are given
+ * back. From inside its done: only if its answer may still come. id: of a log's entries. */
+void belay__refund_adopt(belay_limiter_t *limiter, belay__call_t *fetch, int64_t asked, int64_t id);
 
-/* All of it is over now. */
-void belay__errands_abort(belay_limiter_t *limiter);
+/* The limiter closes: calls without a deadline are over. */
+void belay__refunds_close(belay_limiter_t *limiter);
+
+/* All of them are over now. */
+void belay__refunds_abort(belay_limiter_t *limiter);
 
 #endif /* BELAY_LIMIT_REFUND_H */

@@ -2,50 +2,42 @@
 #ifndef BELAY_LIMIT_TOKEN_LEASE_H
 #define BELAY_LIMIT_TOKEN_LEASE_H
 
-#include "belay/limiter.h"
-#include "core/client/request.h"
-#include "core/key/table.h"
+#include "limit/command.h"
 
-typedef struct belay__slice belay__slice_t;
+/* The lease of a key; NULL if there is none. */
+belay__token_lease_t *belay__token_lease_find(const belay_limiter_t *limiter, uint64_t hash,
+                                              const char *key, size_t len);
 
-typedef struct belay__slices {
-  belay__table_t table; /* by the keys' hashes, which are belay__limiter_hash()'s */
-  belay__list_t all;
-} belay__slices_t;
+/* Takes cost tokens from it, if they are there and no take waits for them. Allocates nothing. */
+bool belay__token_lease_serve(belay__token_lease_t *lease, int64_t cost, uint64_t now);
 
-void belay__slices_init(belay__slices_t *slices);
-
-/* That of a key; NULL if there is none. */
-belay__slice_t *belay__slice_find(const belay_limiter_t *limiter, uint64_t hash, const char *key,
-                                  size_t len);
-
-/* Takes cost tokens from it, if they are there and nobody waits for them. Allocates nothing. */
-bool belay__slice_serve(belay__slice_t *slice, int64_t cost, uint64_t now);
-
-/* How many the server would have to grant for a take of that cost: 1 and more; 0: takes wait for it already. Of one that
- * did not serve it. */
-int64_t belay__slice_need(const belay__slice_t *slice, int64_t cost, uint64_t now);
+/* How many tokens the server would have to grant for a take of that cost, which the lease did not serve: 1 and more; 0:
+ * takes wait for it already. */
+int64_t belay__token_lease_need(const belay__token_lease_t *lease, int64_t cost, uint64_t now);
 
 /* Fetches more in the background if it is running out. */
-void belay__slice_refill(belay__slice_t *slice, uint64_t now);
+void belay__token_lease_refill(belay__token_lease_t *lease, uint64_t now);
 
-/* Lets a take that is PARKED wait for the slice of its key, which is fetched. False: there is no room, and it has to ask
- * for itself. */
-bool belay__slice_park(belay_limiter_t *limiter, belay__pending_t *pending, const char *key,
-                       size_t len);
+/* Lets a take that is PARKED wait for the lease of its key, which is fetched. False: there is no room, and the take has
+ * to be sent by itself. */
+bool belay__token_lease_park(belay_limiter_t *limiter, belay__pending_t *pending, const char *key,
+                             size_t len);
 
-/* A take that waits for a slice, if it does, is canceled. */
-void belay__slice_left(belay__pending_t *pending, bool sent);
+/* A take is canceled: it does not wait for a lease any more. */
+void belay__token_lease_left(belay__pending_t *pending, bool sent);
 
-/* What was said of a key's limit does not hold any more. give_back: nor do the tokens. */
-void belay__slice_forget(belay_limiter_t *limiter, uint64_t hash, const char *key, size_t len,
-                         bool give_back);
+/* Before an operation on a key is sent: denials and rests of the key do not hold any more, if the
+ * operation gives something back; nor leased tokens, if it takes them back. */
+void belay__token_lease_before(belay_limiter_t *limiter, const belay__limit_command_t *command);
 
-/* Before another policy comes: everything is given back. And when it is there: who waits is answered under it. */
-void belay__slices_suspend(belay_limiter_t *limiter);
-void belay__slices_resume(belay_limiter_t *limiter);
+/* Before another policy comes: all leases are given back. */
+void belay__token_leases_suspend(belay_limiter_t *limiter);
+/* The other policy is there: takes that wait for a lease are made anew, by `route`. */
+void belay__token_leases_resume(belay_limiter_t *limiter,
+                                int (*route)(belay_limiter_t *limiter, belay__pending_t *pending,
+                                             const char *key, size_t len));
 
-/* The limiter closes, and nobody waits any more: everything is given back. */
-void belay__slices_close(belay_limiter_t *limiter);
+/* The limiter closes, and no take waits any more: all leases are given back. */
+void belay__token_leases_close(belay_limiter_t *limiter);
 
 #endif /* BELAY_LIMIT_TOKEN_LEASE_H */

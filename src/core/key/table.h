@@ -32,7 +32,7 @@ typedef bool (*belay__equal_fn)(const belay__entry_t *entry, const void *key, si
 
 uint64_t belay__table_hash(belay_t *belay, belay__table_t *table, const void *key, size_t len);
 
-/* The entry of a key whose hash is known; NULL if there is none. */
+/* The entry of a key whose hash is known; NULL if there is none. equal: NULL: any entry of that hash. */
 belay__entry_t *belay__table_find(const belay__table_t *table, uint64_t hash, belay__equal_fn equal,
                                   const void *key, size_t len);
 

@@ -1,5 +1,5 @@
 /* Limiters while the server is away: what options.away says, marked, and without asking more than now and then. */
-#include "limit/limiter.h"
+#include "limit/state.h"
 #include "support/fixtures/limit/asks.h"
 
 #define MILLI INT64_C(1000)
@@ -292,7 +292,7 @@ static void test_the_bound_of_local_buckets(void **state) {
   assert_int_equal(admitted_of(bed, two, "b", 3), 2);
   assert_int_equal(admitted_of(bed, two, "c", 1), 1);
   assert_int_equal(admitted_of(bed, two, "d", 2), 1);
-  assert_int_equal(two->away.table.count, 2);
+  assert_int_equal(two->fallback.table.count, 2);
 
   assert_int_equal(admitted_of(bed, limiter, "a", 1), 1);
   bed_run_for(bed, 450);
@@ -301,7 +301,7 @@ static void test_the_bound_of_local_buckets(void **state) {
     assert_int_equal(admitted_of(bed, limiter, key, 1), 1);
     bed_run_for(bed, 100); /* half of what one took is there again, of two all of the older one */
   }
-  assert_int_equal(limiter->away.table.count, 2);
+  assert_int_equal(limiter->fallback.table.count, 2);
   bed_close(bed);
 }
 

@@ -86,7 +86,7 @@ static void test_a_receipt_is_good_for_one_refund(void **state) {
     receipt = taken(bed, limiter, "k", 1);
     assert_error(belay_limiter_refund(limiter, &ask.request, "k", 1, &receipt, 2, on_answer),
                  BELAY_EINVAL);
-    assert_string_equal(belay_detail(bed->belay), "tokens: not 1 to 1");
+    assert_string_equal(belay_detail(bed->belay), "tokens: not from 1 to 1");
     drop(limiter);
   }
   bed_close(bed);

@@ -1,5 +1,5 @@
 /* Token leasing: tokens that are taken ahead are served once, in time, or given back. */
-#include "limit/limiter.h"
+#include "limit/state.h"
 #include "support/fixtures/limit/asks.h"
 #include "support/deployments/relay.h"
 

@@ -1,0 +1,105 @@
+/* The operations on a key that always ask the server: peek, penalty, refund, reset, ban. */
+#include "limit/request.h"
+#include "limit/token_lease.h"
+
+#define BAN_MAX_US (INT64_C(10) * 366 * 86400 * 1000000)
+
+static const belay__request_ops_t once_ops = {.read = belay__limiter_read,
+                                              .tell = belay__limiter_tell};
+static const belay__request_ops_t repeated_ops = {
+    .read = belay__limiter_read, .tell = belay__limiter_tell, .idempotent = true};
+
+static int check(belay_limiter_t *limiter, const belay_request_t *request, const char *key,
+                 size_t key_len, belay_limiter_cb cb) {
+  return belay__family_check_key((belay__family_t *)limiter, request, key, key_len, cb != NULL);
+}
+
+static int refuse(const belay_limiter_t *limiter, const char *why) {
+  belay__detail(limiter->client->belay, "%s", why);
+  return BELAY_EINVAL;
+}
+
+/* Starts an operation whose arguments were checked. */
+static int start(belay_limiter_t *limiter, belay_request_t *request,
+                 const belay__limit_command_t *command, belay_limiter_cb cb) {
+  bool once = command->verb == BELAY__LIMITER_PENALTY || command->verb == BELAY__LIMITER_REFUND;
+  belay__pending_t *pending;
+  if (limiter->policy->limits_len > 0 || command->verb == BELAY__LIMITER_RESET)
+    belay__token_lease_before(limiter, command);
+  return belay__limiter_start(limiter, request, once ? &once_ops : &repeated_ops, command, cb,
+                              &pending);
+}
+
+int belay_limiter_peek(belay_limiter_t *limiter, belay_request_t *request, const char *key,
+                       size_t key_len, belay_limiter_cb cb) {
+  key_len = belay__text_len(key, key_len);
+  const belay__limit_command_t command = {
+      .verb = BELAY__LIMITER_PEEK, .key = key, .key_len = key_len};
+  int error = check(limiter, request, key, key_len, cb);
+  return error != 0 ? error : start(limiter, request, &command, cb);
+}
+
+int belay_limiter_penalty(belay_limiter_t *limiter, belay_request_t *request, const char *key,
+                          size_t key_len, int64_t cost, belay_limiter_cb cb) {
+  key_len = belay__text_len(key, key_len);
+  const belay__limit_command_t command = {
+      .verb = BELAY__LIMITER_PENALTY, .key = key, .key_len = key_len, .cost = cost};
+  int error = check(limiter, request, key, key_len, cb);
+  if (error != 0)
+    return error;
+  const belay__policy_t *policy = limiter->policy;
+  int64_t max = BELAY_LIMITER_UNITS_MAX;
+  for (size_t i = 0; i < policy->limits_len; i++)
+    if (BELAY_LIMITER_UNITS_MAX / policy->limits[i].p < max)
+      max = BELAY_LIMITER_UNITS_MAX / policy->limits[i].p;
+  if (belay__policy_is_log(policy))
+    max = BELAY_LIMITER_LOG_MAX;
+  error = belay__check_range(limiter->client->belay, "cost", cost, 1, max);
+  return error != 0 ? error : start(limiter, request, &command, cb);
+}
+
+int belay_limiter_refund(belay_limiter_t *limiter, belay_request_t *request, const char *key,
+                         size_t key_len, belay_receipt_t *receipt, int64_t tokens,
+                         belay_limiter_cb cb) {
+  key_len = belay__text_len(key, key_len);
+  int error = check(limiter, request, key, key_len, cb);
+  if (error == 0 && receipt == NULL)
+    error = refuse(limiter, "receipt: NULL");
+  if (error == 0 && receipt->belay_private[0] <= 0)
+    error = refuse(limiter, "receipt: void: of no take that the server allowed, or used");
+  if (error == 0)
+    error =
+        belay__check_range(limiter->client->belay, "tokens", tokens, 1, receipt->belay_private[0]);
+  if (error != 0)
+    return error;
+  const belay__limit_command_t command =
+      belay__limit_command_refund(limiter, key, key_len, receipt, tokens);
+  error = start(limiter, request, &command, cb);
+  if (error == 0)
+    receipt->belay_private[0] = 0;
+  return error;
+}
+
+int belay_limiter_reset(belay_limiter_t *limiter, belay_request_t *request, const char *key,
+                        size_t key_len, belay_limiter_cb cb) {
+  key_len = belay__text_len(key, key_len);
+  const belay__limit_command_t command = {
+      .verb = BELAY__LIMITER_RESET, .key = key, .key_len = key_len};
+  int error = check(limiter, request, key, key_len, cb);
+  return error != 0 ? error : start(limiter, request, &command, cb);
+}
+
+int belay_limiter_ban(belay_limiter_t *limiter, belay_request_t *request, const char *key,
+                      size_t key_len, int64_t ban_us, belay_limiter_cb cb) {
+  key_len = belay__text_len(key, key_len);
+  belay__limit_command_t command = {.verb = BELAY__LIMITER_BAN, .key = key, .key_len = key_len};
+  int error = check(limiter, request, key, key_len, cb);
+  if (error == 0)
+    error = belay__check_range(limiter->client->belay, "ban_us", ban_us, 0, BAN_MAX_US);
+  if (error == 0 && ban_us > 0 && limiter->policy->limits_len == 0)
+    error = refuse(limiter, "limits: they are infinite, and nobody would ask for a ban");
+  if (error != 0)
+    return error;
+  belay__limit_command_number(&command, ban_us);
+  return start(limiter, request, &command, cb);
+}
