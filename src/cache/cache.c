@@ -1,11 +1,7 @@
-/* belay_cache_t: a new one, its end, and what the others share. */
-#include "cache/cache.h"
-
-#include <string.h>
-
+/* belay_cache_t: its options, a new one, its end. */
 #include "cache/single_flight.h"
+#include "cache/times.h"
 
-#define LIFE_MAX_MS INT64_C(31536000000) /* a year */
 #define DAY_MS INT64_C(86400000)
 #define CALL_BYTES                                                                                 \
   ((size_t)8192) /* of a call or a reply, beside the value: keys, tags, what the script is given */
@@ -78,12 +74,12 @@ static int check_ranges(belay_t *belay, const belay_cache_options_t *o) {
     const char *what;
     int64_t value, min, max;
   } rows[] = {
-      {"ttl_ms", o->ttl_ms, 1, LIFE_MAX_MS},
+      {"ttl_ms", o->ttl_ms, 1, BELAY__CACHE_LIFE_MAX_MS},
       {"jitter_percent", o->jitter_percent, 0, 90},
-      {"stale_ms", o->stale_ms, 0, LIFE_MAX_MS},
-      {"keep_ms", o->keep_ms, o->stale_ms, LIFE_MAX_MS},
-      {"absent_ms", o->absent_ms, 0, LIFE_MAX_MS},
-      {"error_ms", o->error_ms, 0, LIFE_MAX_MS},
+      {"stale_ms", o->stale_ms, 0, BELAY__CACHE_LIFE_MAX_MS},
+      {"keep_ms", o->keep_ms, o->stale_ms, BELAY__CACHE_LIFE_MAX_MS},
+      {"absent_ms", o->absent_ms, 0, BELAY__CACHE_LIFE_MAX_MS},
+      {"error_ms", o->error_ms, 0, BELAY__CACHE_LIFE_MAX_MS},
       {"lease_ms", o->lease_ms, 100, DAY_MS},
       {"load_timeout_ms", o->load_timeout_ms, 1, 3600000},
       {"timeout_ms", o->timeout_ms, 1, 600000},
@@ -172,198 +168,6 @@ int belay_cache_new(belay_client_t *client, const belay_cache_options_t *options
   belay__local_move(&cache->local, &local);
   init(cache, &o);
   return 0;
-}
-
-/* ---- life ---------------------------------------------------------------------------------------------- */
-
-int64_t belay__cache_ms_at(const belay_cache_t *cache, uint64_t now) {
-  return cache->time.learnt == 0 ? 0 : belay__servertime_ms_at(&cache->time, now);
-}
-
-int64_t belay__cache_now_ms(const belay_cache_t *cache) {
-  return belay__cache_ms_at(cache, belay__turn(cache->family.client->belay));
-}
-
-int64_t belay__cache_date(belay_cache_t *cache, belay__record_t *record, int64_t ttl_ms) {
-  const belay_cache_options_t *o = &cache->options;
-  belay_t *belay = cache->family.client->belay;
-  int64_t keep = 0;
-  switch ((belay__record_kind_t)record->kind) {
-  case BELAY__RECORD_VALUE:
-    ttl_ms = ttl_ms == BELAY_DEFAULT ? o->ttl_ms : ttl_ms;
-    keep = o->keep_ms;
-    break;
-  case BELAY__RECORD_ABSENT:
-    ttl_ms = o->absent_ms;
-    break;
-  case BELAY__RECORD_ERROR:
-    ttl_ms = o->error_ms;
-    break;
-  }
-  int64_t off = ttl_ms / 100 * o->jitter_percent + ttl_ms % 100 * o->jitter_percent / 100;
-  ttl_ms -= (int64_t)belay__random_below(belay, (uint64_t)off + 1);
-  record->created_ms = belay__cache_now_ms(cache);
-  record->fresh_ms = record->created_ms + ttl_ms;
-  return ttl_ms + keep;
-}
-
-void belay__cache_keep_local(belay_cache_t *cache, const char *key, size_t key_len,
-                             belay__record_t *record, const belay__stamp_t *stamp, uint64_t asked) {
-  const belay_cache_options_t *o = &cache->options;
-  if (o->local_bytes == 0)
-    return;
-  if (record == NULL) {
-    belay__local_remove(&cache->local, key, key_len);
-    return;
-  }
-  uint64_t now = belay__turn(cache->family.client->belay);
-  uint64_t until = asked + (uint64_t)o->local_ttl_ms * BELAY__MS, keep_until = now;
-  int64_t left = record->fresh_ms - belay__cache_ms_at(cache, now);
-  if (left > LIFE_MAX_MS)
-    left = LIFE_MAX_MS; /* the time in an envelope is not checked */
-  uint64_t fresh_until = left > 0 ? now + (uint64_t)left * BELAY__MS : now;
-  if (until > fresh_until)
-    until = fresh_until;
-  if (record->kind == BELAY__RECORD_VALUE && o->away != BELAY_CACHE_AWAY_FAIL &&
-      left + o->keep_ms > 0)
-    keep_until = now + (uint64_t)(left + o->keep_ms) * BELAY__MS;
-  if (until > now || keep_until > now)
-    belay__local_put(&cache->local, key, key_len, record, stamp, until, keep_until);
-  else
-    belay__local_remove(&cache->local, key, key_len); /* which knows no better */
-}
-
-void belay__cache_deadlines(const belay_cache_t *cache, belay__pending_t *pending, uint64_t now,
-                            uint64_t *deadline) {
-  const belay_client_t *client = cache->family.client;
-  const belay_request_t *request = belay__request_of(pending);
-  int64_t ms = request->timeout_ms;
-  if (ms == 0 || ms == BELAY_DEFAULT)
-    ms = cache->options.timeout_ms;
-  int64_t call_ms = cache->options.away == BELAY_CACHE_AWAY_LOAD ? (ms + 1) / 2 : ms;
-  if (call_ms > client->timeout_ms)
-    call_ms = client->timeout_ms;
-  *deadline = now + (uint64_t)ms * BELAY__MS;
-  pending->deadline = now + (uint64_t)call_ms * BELAY__MS;
-}
-
-/* ---- what is invalidated elsewhere --------------------------------------------------------------------- */
-
-static void hear(belay__ear_t *ear, belay__heard_t what, const char *data, size_t len, int status) {
-  belay_cache_t *cache = BELAY__CONTAINER(ear, belay_cache_t, ear);
-  (void)status;
-  if (what != BELAY__HEARD_MESSAGE) {
-    belay__local_doubt(&cache->local);
-    return;
-  }
-  uint64_t hash = 0;
-  for (size_t i = 0; i < len && i < 8; i++)
-    hash |= (uint64_t)(unsigned char)data[i] << (8 * i);
-  if (len == 8)
-    belay__local_invalidate(&cache->local, hash);
-}
-
-/* If it cannot now, it may the next time: local_ttl_ms bounds what is not heard. */
-void belay__cache_listen(belay_cache_t *cache) {
-  size_t len;
-  if (cache->options.local_bytes == 0 || cache->ear.channel != NULL)
-    return;
-  char *name = belay__cache_key(cache, "", 0, BELAY__CACHE_DROPPED, &len);
-  if (name == NULL)
-    return;
-  cache->ear.hear = hear;
-  (void)belay__listen(cache->family.client, name, len, &cache->ear);
-  belay__free(cache->family.client->belay, name, len);
-}
-
-/* ---- what a get came to --------------------------------------------------------------------------------- */
-
-belay__served_t belay__cache_serve(belay__record_t *record, belay_cache_from_t from, bool stale,
-                                   int reason, int load_error) {
-  belay__served_t served = {
-      .record = record, .from = (uint8_t)from, .reason = reason, .load_error = load_error};
-  switch ((belay__record_kind_t)record->kind) {
-  case BELAY__RECORD_VALUE:
-    served.stale = stale;
-    break;
-  case BELAY__RECORD_ABSENT:
-    served.status = BELAY_EABSENT;
-    break;
-  case BELAY__RECORD_ERROR:
-    served.status = BELAY_ELOAD;
-    served.load_error = record->error;
-    break;
-  }
-  return served;
-}
-
-belay__served_t belay__cache_refuse(int status, int load_error) {
-  return (belay__served_t){.status = status, .load_error = load_error};
-}
-
-bool belay__cache_is_away(int status) {
-  return status != BELAY_ECANCELED && status != BELAY_EWRONGTYPE && status != BELAY_EMISMATCH &&
-         status != BELAY_ENOMEM;
-}
-
-bool belay__cache_fails_fast(const belay_cache_t *cache) {
-  return cache->options.away != BELAY_CACHE_AWAY_FAIL;
-}
-
-belay__served_t belay__cache_serve_away(belay_cache_t *cache, const char *key, size_t key_len,
-                                        int status) {
-  if (cache->options.away == BELAY_CACHE_AWAY_FAIL || cache->options.local_bytes == 0)
-    return belay__cache_refuse(status, 0);
-  belay__local_hit_t hit =
-      belay__local_find(&cache->local, key, key_len, belay__now(cache->family.client->belay));
-  if (hit.record == NULL)
-    return belay__cache_refuse(status, 0);
-  return belay__cache_serve(hit.record, BELAY_CACHE_FROM_LOCAL, !hit.fresh, hit.fresh ? 0 : status,
-                            0);
-}
-
-void belay__cache_count(belay_cache_t *cache, const belay__served_t *served, bool at_once) {
-  belay_cache_stats_t *stats = &cache->stats;
-  if (served->record == NULL)
-    return;
-  stats->absent_served += served->status == BELAY_EABSENT;
-  stats->stale_served += served->stale;
-  if (!served->stale && at_once)
-    *(served->from == BELAY_CACHE_FROM_LOCAL ? &stats->local_hits : &stats->hits) += 1;
-}
-
-bool belay__cache_serve_local(belay_cache_t *cache, const char *key, size_t key_len, uint64_t now,
-                              belay__served_t *served) {
-  if (cache->options.local_bytes == 0)
-    return false;
-  belay__local_hit_t hit = belay__local_find(&cache->local, key, key_len, now);
-  if (hit.record == NULL || !hit.fresh)
-    return false;
-  *served = belay__cache_serve(hit.record, BELAY_CACHE_FROM_LOCAL, false, 0, 0);
-  belay__cache_count(cache, served, true);
-  return true;
-}
-
-void belay__cache_result(const belay_cache_t *cache, const belay__served_t *served, uint64_t now,
-                         belay_cache_result_t *result) {
-  const belay__record_t *record = served->record;
-  *result = (belay_cache_result_t){.status = served->status,
-                                   .data = "",
-                                   .from = (belay_cache_from_t)served->from,
-                                   .stale = served->stale,
-                                   .reason = served->reason,
-                                   .load_error = served->load_error};
-  if (record == NULL)
-    return;
-  int64_t now_ms = belay__cache_ms_at(cache, now);
-  if (now_ms > record->created_ms)
-    result->age_ms = now_ms - record->created_ms;
-  if (record->fresh_ms > now_ms)
-    result->ttl_ms = record->fresh_ms - now_ms;
-  if (record->kind != BELAY__RECORD_VALUE)
-    return;
-  result->data = record->bytes;
-  result->len = record->len;
 }
 
 void belay_cache_stats(const belay_cache_t *cache, belay_cache_stats_t *out) {

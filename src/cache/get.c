@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "cache/single_flight.h"
+#include "cache/times.h"
 
 #define SHORT_KEY ((size_t)64)
 

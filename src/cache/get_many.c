@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cache/single_flight.h"
+#include "cache/times.h"
 
 typedef struct many many_t;
 

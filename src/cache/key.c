@@ -1,7 +1,8 @@
 /* The cache's keys, and the calls that have them. */
+#include "cache/key.h"
+
 #include <string.h>
 
-#include "cache/cache.h"
 #include "core/key/key.h"
 #include "scripts.gen.h"
 

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "cache/single_flight.h"
+#include "cache/key.h"
+#include "cache/times.h"
 #include "core/call/publish.h"
 #include "scripts.gen.h"
 #include "xxhash.h"

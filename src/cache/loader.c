@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cache/single_flight.h"
+#include "cache/times.h"
 
 static belay_t *belay_of(const belay__flight_t *flight) {
   return flight->cache->family.client->belay;

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "cache/key.h"
+#include "cache/times.h"
 #include "xxhash.h"
 
 void belay__seen_set(belay__seen_t *seen, const char *bytes, size_t len) {

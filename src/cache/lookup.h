@@ -3,7 +3,7 @@
 #ifndef BELAY_CACHE_LOOKUP_H
 #define BELAY_CACHE_LOOKUP_H
 
-#include "cache/cache.h"
+#include "cache/serve.h"
 
 /* What is seen of a record by scripts: bytes 48 to 63, or as many as there are. */
 typedef struct belay__seen {

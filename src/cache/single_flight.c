@@ -39,6 +39,8 @@
 
 #include <string.h>
 
+#include "cache/times.h"
+
 #define TRIES_MAX 16 /* to begin, when others were faster each time */
 
 typedef enum state {

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "cache/single_flight.h"
+#include "cache/times.h"
 
 /* ---- who waits ----------------------------------------------------------------------------------------- */
 

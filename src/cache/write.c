@@ -13,7 +13,8 @@
  * others are told is no part of the change: it is over in any case.) */
 #include <string.h>
 
-#include "cache/cache.h"
+#include "cache/key.h"
+#include "cache/times.h"
 #include "core/call/publish.h"
 #include "scripts.gen.h"
 

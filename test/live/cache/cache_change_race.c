@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "cache/cache.h"
+#include "cache/state.h"
 #include "support/servers/acl.h"
 #include "support/fixtures/cache/shelves.h"
 #include "support/deployments/relay.h"
