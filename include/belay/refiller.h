@@ -53,16 +53,6 @@ typedef struct belay_refiller_options {
   /** of one filling, where belay_refiller_add() says nothing else: 1 to the bucket's capacity; default 1 */
   int64_t tokens;
 
-  /** Fill all buckets too whose key matches this pattern (as of KEYS, glob-style: * ? [a-z] [^a-z], and a backslash before
-   * what stands for itself) and of which the server has tokens or an index; they are looked for with SCAN, every sweep_ms,
-   * while it is elected. One that is not found any more, because it was deleted or forgotten, is not filled any more; but
-   * each filling makes the index last. Where the server refuses to look, the log says so, and nothing is dropped. NULL:
-   * none. 1 to 1024 bytes; copied. Not for a client of a cluster: its
-   * servers would have to be looked through one after the other */
-  const char *pattern;
-  size_t pattern_len; /**< bytes of it; 0: it is terminated */
-  uint32_t sweep_ms;  /**< 100 to 86,400,000; default 10,000 */
-
   belay_refiller_change_cb on_change; /**< may be NULL */
   belay_refiller_round_cb on_round;   /**< may be NULL */
   void *data;                         /**< belay_refiller_data() */
@@ -83,8 +73,7 @@ BELAY_API int belay_refiller_new(belay_bucket_t *bucket, const belay_refiller_op
 BELAY_API int belay_refiller_add(belay_refiller_t *refiller, const char *key, size_t key_len,
                                  int64_t tokens);
 
-/** Takes it out of the table. 0, also if it was not there; BELAY_EINVAL, BELAY_ECLOSING or BELAY_EFORK. What a pattern
- * finds comes back. */
+/** Takes it out of the table. 0, also if it was not there; BELAY_EINVAL, BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_refiller_remove(belay_refiller_t *refiller, const char *key, size_t key_len);
 
 /** Where this one is: WAITING, ELECTED, or SUSPECT. */

@@ -96,7 +96,7 @@ static const row_t rows[] = {
      "hdel hget hlen hset persist pexpireat time unlink zadd zcard zcount zrange zrangebyscore "
      "zrank zrem zremrangebyrank zrevrange zrevrangebyscore zrevrank zscore"},
     {PRIMITIVE, "redlock", "lease fenced", ""},
-    {PRIMITIVE, "refiller", "bucket semaphore", "scan"},
+    {PRIMITIVE, "refiller", "bucket semaphore", ""},
     {PRIMITIVE, "rwlock", "script wake fenced",
      "del get hmget hset pexpire pexpireat pttl rename set time zadd zcard zcount zrem "
      "zremrangebyscore zrevrange zscore zunionstore"},

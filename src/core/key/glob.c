@@ -2,10 +2,6 @@
 
 #include <string.h>
 
-#include "core/key/key.h"
-
-#define STARS_MAX 8 /* in a widened pattern: what a server has to do doubles with each, at worst */
-
 /* ---- matching ------------------------------------------------------------------------------------------ */
 
 /* How long the class at p is, which begins with '['; *has: whether it has the byte. One without an end has all that
@@ -76,46 +72,4 @@ size_t belay__glob_quote(char *out, const char *text, size_t len) {
     out[n++] = text[i];
   }
   return n;
-}
-
-/* The byte that the pattern at *p asks for, which moves behind it; -1: it asks for no certain one. */
-static int literal(const char **p, const char *end) {
-  bool has;
-  const char *at = *p;
-  *p += *at == '*' ? 1 : one(at, (size_t)(end - at), '\0', &has);
-  if (*at == '*' || *at == '?' || *at == '[')
-    return -1;
-  return (unsigned char)(*p)[-1];
-}
-
-/* Whether a colon is written as it is: it is where it has neighbours, and the next is none. */
-static bool is_plain_colon(int before, const char *rest, const char *end) {
-  if (before < 0 || rest == end)
-    return false;
-  int next = literal(&rest, end);
-  return next >= 0 && next != ':';
-}
-
-size_t belay__glob_widen(char *out, const char *pattern, size_t len) {
-  const char *p = pattern, *end = pattern + len;
-  size_t n = 0;
-  int before = -1, stars = 0;
-  bool star = false;
-  while (p < end && stars < STARS_MAX) {
-    int c = literal(&p, end);
-    if (c < 0 || (c == ':' && !is_plain_colon(before, p, end))) {
-      if (!star) {
-        out[n++] = '*';
-        stars++;
-      }
-      star = true;
-    } else {
-      char byte = (char)c, text[3];
-      size_t width = c == ':' ? 1 : belay__key_escape(text, &byte, 1);
-      n += belay__glob_quote(out + n, c == ':' ? &byte : text, width);
-      star = false;
-    }
-    before = c;
-  }
-  return n; /* where it ends early it ends with a star */
 }

@@ -12,9 +12,4 @@ bool belay__glob_match(const char *pattern, size_t pattern_len, const char *text
 /* Writes at out, which has room for 2 * len bytes, the pattern that only this text matches; returns its length. */
 size_t belay__glob_quote(char *out, const char *text, size_t len);
 
-/* Names are escaped in keys (core/key/key.h), and what ? or ] matches there has one byte or three. Writes at out, which has
- * room for 3 * len bytes, a pattern that every name that the pattern matches does match when it is escaped; and some
- * others. Returns its length. */
-size_t belay__glob_widen(char *out, const char *pattern, size_t len);
-
 #endif /* BELAY_CORE_KEY_GLOB_H */

@@ -23,7 +23,6 @@
 #include "core/client/request.h"
 
 #define NAME_MAX_LEN ((size_t)128)
-#define PATTERN_MAX ((size_t)1024)
 #define PERIOD_MAX_MS 86400000
 #define PERIODS_IDLE 2   /* that a bucket's tokens outlast */
 #define PERIODS_INDEX 10 /* and its index */
@@ -144,14 +143,12 @@ static int begin(belay_refiller_t *refiller) {
   refiller->stats.elections++;
   refiller->next_round =
       refiller->on_round == NULL ? BELAY__NEVER : belay__now(belay__refiller_host(refiller));
-  belay__sweep_start(refiller);
   belay__defer(belay__refiller_host(refiller), &refiller->task);
   return ELECTED;
 }
 
 static void leave_off(belay_refiller_t *refiller) {
   belay__timer_stop(belay__refiller_host(refiller), BELAY__RANK_OTHER, &refiller->timer);
-  belay__sweep_stop(refiller);
 }
 
 /* Where the client closes the lock does not tell when it is gone: nothing more is heard of it. */
@@ -200,24 +197,7 @@ void belay_refiller_options_init(belay_refiller_options_t *options) {
       .lease_ms = 10000,
       .period_ms = 1000,
       .tokens = 1,
-      .sweep_ms = 10000,
   };
-}
-
-int belay__refiller_in_range(const belay_client_t *client, const char *what, int64_t value,
-                             int64_t min, int64_t max) {
-  if (value >= min && value <= max)
-    return 0;
-  belay__detail(client->belay, "%s: not from %lld to %lld", what, (long long)min, (long long)max);
-  return BELAY_EINVAL;
-}
-
-static int check_text(const belay_client_t *client, const char *what, const char *text, size_t len,
-                      size_t max) {
-  if (text != NULL && len >= 1 && len <= max)
-    return 0;
-  belay__detail(client->belay, "%s: not 1 to %zu bytes", what, max);
-  return BELAY_EINVAL;
 }
 
 /* Otherwise the bucket is forgotten between two fillings, and is full each time, or empty. */
@@ -242,20 +222,13 @@ static int check_options(const belay_bucket_t *bucket, const belay_refiller_opti
       {"lease_ms", o->lease_ms, 1000, 600000},
       {"period_ms", o->period_ms, 10, PERIOD_MAX_MS},
       {"tokens", o->tokens, 1, belay__bucket_capacity(bucket)},
-      {"sweep_ms", o->sweep_ms, 100, PERIOD_MAX_MS},
   };
-  int error = check_text(client, "name", o->name, o->name_len, NAME_MAX_LEN);
+  int error = belay__check_bytes(client->belay, "name", o->name, o->name_len, 1, NAME_MAX_LEN);
   for (size_t i = 0; i < sizeof ranges / sizeof *ranges && error == 0; i++)
-    error = belay__refiller_in_range(client, ranges[i].what, ranges[i].value, ranges[i].min,
-                                     ranges[i].max);
+    error = belay__check_range(client->belay, ranges[i].what, ranges[i].value, ranges[i].min,
+                               ranges[i].max);
   if (error == 0)
     error = check_period(bucket, o->period_ms);
-  if (error == 0 && o->pattern != NULL)
-    error = check_text(client, "pattern", o->pattern, o->pattern_len, PATTERN_MAX);
-  if (error == 0 && o->pattern != NULL && client->node_ops->by_slots) {
-    belay__detail(client->belay, "pattern: not for a client of a cluster");
-    error = BELAY_EINVAL;
-  }
   return error;
 }
 
@@ -316,8 +289,7 @@ static void part_close(belay__part_t *part) {
 static belay_refiller_t *new_refiller(belay_bucket_t *bucket, const belay_refiller_options_t *o) {
   belay_client_t *client = belay__bucket_client(bucket);
   size_t election_len = put_election(NULL, bucket, o);
-  size_t pattern_len = o->pattern == NULL ? 0 : o->pattern_len;
-  size_t size = sizeof(belay_refiller_t) + election_len + belay__sweep_size(bucket, pattern_len);
+  size_t size = sizeof(belay_refiller_t) + election_len;
   belay_refiller_t *refiller = belay__alloc(client->belay, size);
   if (refiller == NULL)
     return NULL;
@@ -342,7 +314,6 @@ static belay_refiller_t *new_refiller(belay_bucket_t *bucket, const belay_refill
   belay__list_init(&refiller->slots);
   belay__list_init(&refiller->asked);
   belay__list_init(&refiller->requests);
-  belay__sweep_init(refiller, refiller->election + election_len, o);
   return refiller;
 }
 
@@ -357,7 +328,6 @@ int belay_refiller_new(belay_bucket_t *bucket, const belay_refiller_options_t *o
   if (options != NULL)
     o = *options;
   o.name_len = belay__text_len(o.name, o.name_len);
-  o.pattern_len = belay__text_len(o.pattern, o.pattern_len);
   if (error == 0)
     error = check_options(bucket, &o);
   if (error != 0)
@@ -388,7 +358,8 @@ int belay__refiller_check(const belay_refiller_t *refiller) {
 static int check_key(const belay_refiller_t *refiller, const char *key, size_t key_len) {
   int error = belay__refiller_check(refiller);
   return error != 0 ? error
-                    : check_text(refiller->client, "key", key, key_len, BELAY_BUCKET_KEY_MAX);
+                    : belay__check_bytes(refiller->client->belay, "key", key, key_len, 1,
+                                         BELAY_BUCKET_KEY_MAX);
 }
 
 int belay_refiller_add(belay_refiller_t *refiller, const char *key, size_t key_len,
@@ -396,14 +367,12 @@ int belay_refiller_add(belay_refiller_t *refiller, const char *key, size_t key_l
   key_len = belay__text_len(key, key_len);
   int error = check_key(refiller, key, key_len);
   if (error == 0)
-    error = belay__refiller_in_range(refiller->client, "tokens", tokens, 0,
-                                     belay__bucket_capacity(refiller->bucket));
+    error = belay__check_range(refiller->client->belay, "tokens", tokens, 0,
+                               belay__bucket_capacity(refiller->bucket));
   if (error != 0)
     return error;
   belay__refill_key_t *one = belay__refill_find(refiller, key, key_len);
-  if (one != NULL)
-    belay__list_remove(&one->found);
-  else if ((error = belay__refill_add(refiller, key, key_len, &one)) != 0)
+  if (one == NULL && (error = belay__refill_add(refiller, key, key_len, &one)) != 0)
     return error;
   one->tokens = tokens;
   if (refiller->state == ELECTED)

@@ -6,7 +6,7 @@
 #include "belay/refiller.h"
 #include "core/call/call.h"
 #include "core/client/client.h"
-#include "core/key/table.h"
+#include "core/key/keyed.h"
 #include "limit/refiller/bucket.h"
 
 #define BELAY__REFILL_SLOTS_MAX 256 /* questions that are out at once */
@@ -25,46 +25,19 @@ typedef struct belay__refill_slot {
 
 /* A bucket that is filled. */
 struct belay__refill_key {
-  belay__entry_t entry;
+  belay__keyed_t keyed;   /* first */
   belay__list_t due_node; /* in table->due, or alone: asked */
-  belay__list_t found;    /* in table->old or table->seen; alone: added by hand */
   belay__refill_slot_t *slot;
   uint64_t due; /* when it may be asked: a period after the last answer */
   int64_t index;
   uint64_t election; /* in which it was learnt */
   int64_t tokens;    /* 0: as many as all */
-  uint16_t len;
-  char key[];
 };
 
 typedef struct belay__refill_table {
   belay__table_t table;
   belay__list_t due; /* in the order of key->due: all are asked a period after they were last */
-  belay__list_t old, seen; /* found by the pattern: before this sweep, in this sweep */
 } belay__refill_table_t;
-
-typedef enum belay__sweep_state {
-  BELAY__SWEEP_OFF,      /* it is not elected, or has no pattern */
-  BELAY__SWEEP_ASKING,   /* a SCAN is out */
-  BELAY__SWEEP_PAUSING,  /* it was answered; the next one is not due */
-  BELAY__SWEEP_DROPPING, /* the last was answered; what was not found again is taken out */
-  BELAY__SWEEP_RESTING   /* it is through, or a SCAN has failed */
-} belay__sweep_state_t;
-
-typedef struct belay__sweep {
-  belay__timer_t timer;
-  belay__call_t *call; /* ASKING */
-  belay__sweep_state_t state;
-  uint64_t cursor;
-  uint64_t began;
-  uint32_t epoch;      /* the connection of the last answer; 0: there was none in this sweep */
-  bool torn;           /* not all answers came over one connection */
-  uint64_t ms;         /* between the beginnings of two */
-  bool full;           /* the table has no room: that was said */
-  size_t len;          /* of the pattern; 0: there is none */
-  size_t match_len;    /* of what SCAN is given, */
-  const char *pattern; /* and behind the pattern */
-} belay__sweep_t;
 
 struct belay_refiller {
   belay__part_t part;
@@ -83,12 +56,11 @@ struct belay_refiller {
   belay__refill_table_t table;
   belay__list_t slots, asked; /* free ones; those that are out */
   unsigned asked_len;
-  belay__sweep_t sweep;
   belay__list_t requests; /* of belay_refiller_members(), pending */
   uint8_t state;
   belay_refiller_stats_t stats;
   size_t size, election_len;
-  char election[]; /* the semaphore's name; and behind it the pattern, and what SCAN is given */
+  char election[]; /* the semaphore's name */
 };
 
 static inline belay_t *belay__refiller_host(const belay_refiller_t *refiller) {
@@ -98,10 +70,6 @@ static inline belay_t *belay__refiller_host(const belay_refiller_t *refiller) {
 /* 0, BELAY_EINVAL, BELAY_ECLOSING or BELAY_EFORK. */
 int belay__refiller_check(const belay_refiller_t *refiller);
 
-/* 0, or BELAY_EINVAL with a detail. */
-int belay__refiller_in_range(const belay_client_t *client, const char *what, int64_t value,
-                             int64_t min, int64_t max);
-
 /* ---- limit/refiller/table.c: the buckets ---------------------------------------------------------------- */
 
 void belay__refill_table_init(belay__refill_table_t *table);
@@ -109,12 +77,9 @@ void belay__refill_table_init(belay__refill_table_t *table);
 /* NULL: it is not there. */
 belay__refill_key_t *belay__refill_find(belay_refiller_t *refiller, const char *key, size_t len);
 
-/* Adds one that is not there, as if by hand, to be asked next. Returns 0, BELAY_EBUSY or BELAY_ENOMEM. */
+/* Adds one that is not there, to be asked next. Returns 0, BELAY_EBUSY or BELAY_ENOMEM. */
 int belay__refill_add(belay_refiller_t *refiller, const char *key, size_t len,
                       belay__refill_key_t **out);
-
-/* It was found by the pattern, in this sweep. */
-void belay__refill_found(belay_refiller_t *refiller, belay__refill_key_t *key);
 
 void belay__refill_drop(belay_refiller_t *refiller, belay__refill_key_t *key);
 
@@ -132,17 +97,6 @@ void belay__refiller_answered(belay_refiller_t *refiller);
 
 /* Gives the memory of questions back; none is out. */
 void belay__refill_free_slots(belay_refiller_t *refiller);
-
-/* ---- limit/refiller/discovery.c: what the pattern finds -------------------------------------------------------- */
-
-/* How much room the pattern and what SCAN is given need behind the name; and puts them there. */
-size_t belay__sweep_size(const belay_bucket_t *bucket, size_t pattern_len);
-void belay__sweep_init(belay_refiller_t *refiller, char *room,
-                       const belay_refiller_options_t *options);
-
-/* It was elected; it is not any more, or closes. */
-void belay__sweep_start(belay_refiller_t *refiller);
-void belay__sweep_stop(belay_refiller_t *refiller);
 
 /* ---- limit/refiller/refiller.c ---------------------------------------------------------------------------------- */
 

@@ -1,8 +1,6 @@
 /* The buckets that a refiller fills: by their keys, and in the order in which they are due. Each is asked about a period
  * after its last answer, and the period is the same for all: so the queue is in order when those that are answered go
  * to its end. */
-#include <string.h>
-
 #include "limit/refiller/refiller.h"
 
 #define CLEAR_MAX 1000 /* in one turn */
@@ -10,13 +8,6 @@
 void belay__refill_table_init(belay__refill_table_t *table) {
   *table = (belay__refill_table_t){.table = {0}};
   belay__list_init(&table->due);
-  belay__list_init(&table->old);
-  belay__list_init(&table->seen);
-}
-
-static bool equal(const belay__entry_t *entry, const void *key, size_t len) {
-  const belay__refill_key_t *one = BELAY__CONTAINER(entry, const belay__refill_key_t, entry);
-  return one->len == len && memcmp(one->key, key, len) == 0;
 }
 
 static uint64_t hash_of(belay_refiller_t *refiller, const char *key, size_t len) {
@@ -24,45 +15,30 @@ static uint64_t hash_of(belay_refiller_t *refiller, const char *key, size_t len)
 }
 
 belay__refill_key_t *belay__refill_find(belay_refiller_t *refiller, const char *key, size_t len) {
-  uint64_t hash = hash_of(refiller, key, len);
-  belay__entry_t *entry = belay__table_find(&refiller->table.table, hash, equal, key, len);
-  return entry == NULL ? NULL : BELAY__CONTAINER(entry, belay__refill_key_t, entry);
+  return belay__keyed_find(&refiller->table.table, hash_of(refiller, key, len), key, len);
 }
 
 int belay__refill_add(belay_refiller_t *refiller, const char *key, size_t len,
                       belay__refill_key_t **out) {
-  belay_t *belay = belay__refiller_host(refiller);
   belay__refill_table_t *table = &refiller->table;
   if (table->table.count >= BELAY_REFILLER_KEYS_MAX)
     return BELAY_EBUSY;
-  belay__refill_key_t *one = belay__alloc(belay, sizeof *one + len);
+  belay__refill_key_t *one = belay__keyed_new(belay__refiller_host(refiller), &table->table,
+                                              hash_of(refiller, key, len), sizeof *one, key, len);
   if (one == NULL)
     return BELAY_ENOMEM;
-  *one = (belay__refill_key_t){.index = BELAY__REFILL_UNKNOWN, .len = (uint16_t)len};
-  memcpy(one->key, key, len);
-  belay__list_init(&one->found);
-  int error = belay__table_add(belay, &table->table, &one->entry, hash_of(refiller, key, len));
-  if (error != 0) {
-    belay__free(belay, one, sizeof *one + len);
-    return error;
-  }
+  one->index = BELAY__REFILL_UNKNOWN;
   belay__list_push_front(&table->due, &one->due_node);
   *out = one;
   return 0;
-}
-
-void belay__refill_found(belay_refiller_t *refiller, belay__refill_key_t *key) {
-  belay__list_remove(&key->found);
-  belay__list_push(&refiller->table.seen, &key->found);
 }
 
 void belay__refill_drop(belay_refiller_t *refiller, belay__refill_key_t *key) {
   if (key->slot != NULL)
     key->slot->key = NULL;
   belay__list_remove(&key->due_node);
-  belay__list_remove(&key->found);
-  belay__table_remove(&refiller->table.table, &key->entry);
-  belay__free(belay__refiller_host(refiller), key, sizeof *key + key->len);
+  belay__table_remove(&refiller->table.table, &key->keyed.entry);
+  belay__keyed_free(belay__refiller_host(refiller), &key->keyed);
 }
 
 bool belay__refill_clear(belay_refiller_t *refiller) {

@@ -296,7 +296,6 @@ static void test_options_are_checked(void **state) {
       {offsetof(belay_refiller_options_t, refillers), "refillers", 1, 1000},
       {offsetof(belay_refiller_options_t, lease_ms), "lease_ms", 1000, 600000},
       {offsetof(belay_refiller_options_t, period_ms), "period_ms", 10, 86400000},
-      {offsetof(belay_refiller_options_t, sweep_ms), "sweep_ms", 100, 86400000},
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     for (int over = 0; over < 2; over++) {
@@ -330,11 +329,6 @@ static void test_options_are_checked(void **state) {
   o = good;
   o.label = "a b";
   expect_none(&pail, &o, "label: not 1 to 64 printable bytes");
-  o = good;
-  o.pattern = "";
-  expect_none(&pail, &o, "pattern: not 1 to 1024 bytes");
-  o.pattern_len = 1025;
-  expect_none(&pail, &o, "pattern: not 1 to 1024 bytes");
   belay_refiller_t *out;
   assert_error(belay_refiller_new(NULL, &good, &out), BELAY_EINVAL);
   assert_error(belay_refiller_new(pail.bucket, &good, NULL), BELAY_EINVAL);
@@ -353,15 +347,10 @@ static void test_arguments_are_checked(void **state) {
   hand_t hand = {0};
   belay_refiller_options_t options = refiller_options(NULL, 1000, 10);
   options.refillers = 1000;
-  char name[128], pattern[1024];
+  char name[128];
   memset(name, '/', sizeof name);
-  memset(pattern, '?', sizeof pattern);
   options.name = name;
   options.name_len = sizeof name;
-  if (!deployment_is_cluster()) { /* where there is none */
-    options.pattern = pattern;
-    options.pattern_len = sizeof pattern;
-  }
   options.tokens = 10;
   belay_bucket_options_t longest = bucket_options(10, false);
   char bucket_name[128];

@@ -48,7 +48,6 @@ static const struct {
     {"live-ranking*", "ranking", NULL},
     {"live-replica*", "all replicas", NULL},
     {"live-sentinel*", "all sentinel", NULL},
-    {"live-refiller_sweep", "refiller", "~a*"}, /* namespaces with what patterns are made of */
     {"live-refiller*", "refiller", NULL},
     {"live-request", "all", "~n ~s ~absent +incr"}, /* a request of the test's own */
     {"live-rwlock_fault", "rwlock durable", NULL},
