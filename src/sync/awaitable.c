@@ -12,7 +12,6 @@
 
 #include "core/key/key.h"
 #include "core/client/lifecycle.h"
-#include "lease/kinds/lock.h"
 
 static const char wake[] = "::wake";
 #define WAKE_LEN (sizeof wake - 1)
@@ -49,7 +48,7 @@ static int check_ranges(belay_t *belay, const belay_latch_options_t *o, unsigned
   };
   for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
     int error =
-        belay__in_range(belay, ranges[i].name, ranges[i].value, ranges[i].min, ranges[i].max);
+        belay__check_range(belay, ranges[i].name, ranges[i].value, ranges[i].min, ranges[i].max);
     if (error != 0)
       return error;
   }
@@ -175,7 +174,7 @@ int belay__post_may_wait(const belay__post_t *post, int64_t wait_ms, bool has_cb
   }
   if (post->pending)
     return BELAY_ESTATE;
-  return belay__in_range(host_of(post), "wait_ms", wait_ms, 0, BELAY_FOREVER);
+  return belay__check_range(host_of(post), "wait_ms", wait_ms, 0, BELAY_FOREVER);
 }
 
 void belay__post_wait(belay__post_t *post, int64_t wait_ms) {

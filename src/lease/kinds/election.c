@@ -14,7 +14,7 @@
 #include "core/key/key.h"
 #include "core/call/publish.h"
 #include "core/client/lifecycle.h"
-#include "lease/kinds/lock.h"
+#include "lease/kinds/lock_new.h"
 #include "sync/waiter.h"
 #include "scripts.gen.h"
 

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "core/key/key.h"
-#include "lease/kinds/fair.h"
 #include "scripts.gen.h"
 
 struct belay_lock {
@@ -229,47 +228,9 @@ int belay__lock_make(belay_client_t *const *clients, size_t n, const char *name,
   return 0;
 }
 
-int belay__lock_check(belay_client_t *const *clients, size_t n, const belay_lock_options_t *options,
-                      belay_lock_options_t *resolved, belay_lock_t **out) {
-  if (out == NULL)
-    return BELAY_EINVAL;
-  *out = NULL;
-  if (clients == NULL || n == 0 || clients[0] == NULL)
-    return BELAY_EINVAL;
-  if (options != NULL)
-    *resolved = *options;
-  else
-    belay_lock_options_init(resolved);
-  resolved->key_len = belay__text_len(resolved->key, resolved->key_len);
-  resolved->owner_len = belay__text_len(resolved->owner, resolved->owner_len);
-  int error = belay__client_check(clients[0]);
-  return error != 0 || n == 1 ? error : belay__redlock_check(clients, n, resolved);
-}
-
 int belay__lock_refuse(belay_t *belay, const char *option, const char *kind) {
   belay__detail(belay, "%s: not for %s", option, kind);
   return BELAY_EINVAL;
-}
-
-int belay__lock_new(belay_client_t *const *clients, size_t n, const char *name, size_t name_len,
-                    const belay_lock_options_t *o, belay_lock_t **out) {
-  int error = belay__fair_check(clients[0]->belay, n, o);
-  if (error != 0)
-    return error;
-  if (o->owner != NULL)
-    return belay__reentrant_new(clients, n, name, name_len, o, out);
-  belay__lock_spec_t spec = {.kind = o->fair ? &belay__fair_kind : &belay__lock_kind,
-                             .key = o->key,
-                             .key_len = o->key_len};
-  return belay__lock_make(clients, n, name, name_len, o, &spec, out);
-}
-
-int belay_lock_new(belay_client_t *client, const char *name, size_t name_len,
-                   const belay_lock_options_t *options, belay_lock_t **out) {
-  name_len = belay__text_len(name, name_len);
-  belay_lock_options_t o;
-  int error = belay__lock_check(&client, 1, options, &o, out);
-  return error != 0 ? error : belay__lock_new(&client, 1, name, name_len, &o, out);
 }
 
 /* ---- operations ---------------------------------------------------------------------------------------- */
@@ -292,8 +253,8 @@ int belay_lock_acquire(belay_lock_t *lock, int64_t wait_ms, belay_lock_cb cb) {
   }
   if (wait_ms == BELAY_DEFAULT)
     wait_ms = lease->terms->wait;
-  if ((error = belay__in_range(belay__lease_host(lease), "wait_ms", wait_ms, 0, BELAY_FOREVER)) !=
-      0)
+  if ((error =
+           belay__check_range(belay__lease_host(lease), "wait_ms", wait_ms, 0, BELAY_FOREVER)) != 0)
     return error;
   if ((error = belay__lease_acquire(lease, wait_ms)) != 0)
     return error;
@@ -308,7 +269,7 @@ int belay_lock_try(belay_lock_t *lock, belay_lock_cb cb) {
 static int check_timeout(const belay__lease_t *lease, int64_t *timeout_ms) {
   if (*timeout_ms == BELAY_DEFAULT)
     *timeout_ms = lease->terms->timeout;
-  return belay__in_range(belay__lease_host(lease), "timeout_ms", *timeout_ms, 1, 600000);
+  return belay__check_range(belay__lease_host(lease), "timeout_ms", *timeout_ms, 1, 600000);
 }
 
 int belay_lock_release(belay_lock_t *lock, int64_t timeout_ms, belay_lock_cb cb) {

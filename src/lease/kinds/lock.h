@@ -15,30 +15,14 @@ typedef struct belay__lock_spec {
   uint8_t mode;
 } belay__lock_spec_t;
 
-/* What public constructors begin with: sets *out to NULL, checks the clients, and copies the options, or the
- * defaults. Returns 0 or an error, with a detail. */
-int belay__lock_check(belay_client_t *const *clients, size_t n, const belay_lock_options_t *options,
-                      belay_lock_options_t *resolved, belay_lock_t **out);
-
 /* Makes a lock over n clients that were checked. The name is checked here, and is of no use where the spec has a
  * key. */
 int belay__lock_make(belay_client_t *const *clients, size_t n, const char *name, size_t name_len,
                      const belay_lock_options_t *options, const belay__lock_spec_t *spec,
                      belay_lock_t **out);
 
-/* What a quorum asks of its clients and options; sets those whose default is another one for it. */
-int belay__redlock_check(belay_client_t *const *clients, size_t n, belay_lock_options_t *options);
-
-/* A lock of the kind that the options name, over n clients that were checked. */
-int belay__lock_new(belay_client_t *const *clients, size_t n, const char *name, size_t name_len,
-                    const belay_lock_options_t *options, belay_lock_t **out);
-
 /* The plain lock, on one node or several. */
 extern const belay__kind_t belay__lock_kind;
-
-/* The lock of an owner, who may take it again. */
-int belay__reentrant_new(belay_client_t *const *clients, size_t n, const char *name,
-                         size_t name_len, const belay_lock_options_t *options, belay_lock_t **out);
 
 /* A kind's `tell`, for all that are a belay_lock_t. */
 void belay__lock_tell(belay__lease_t *lease, belay__news_t news, int status);
@@ -65,8 +49,5 @@ int belay__lock_terms(const belay_client_t *client, size_t n, const belay_lock_o
 
 /* The same for another ttl of a lock that exists. */
 int belay__lock_check_ttl(const belay__lease_t *lease, int64_t ttl_ms);
-
-/* 0, or BELAY_EINVAL with a detail that has the name. */
-int belay__in_range(belay_t *belay, const char *name, int64_t value, int64_t min, int64_t max);
 
 #endif /* BELAY_LEASE_KINDS_LOCK_H */

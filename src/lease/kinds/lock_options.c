@@ -34,13 +34,6 @@ void belay_lock_options_init(belay_lock_options_t *options) {
   };
 }
 
-int belay__in_range(belay_t *belay, const char *name, int64_t value, int64_t min, int64_t max) {
-  if (value >= min && value <= max)
-    return 0;
-  belay__detail(belay, "%s: not from %lld to %lld", name, (long long)min, (long long)max);
-  return BELAY_EINVAL;
-}
-
 static int64_t or_default(int64_t value, int64_t standard) {
   return value == BELAY_DEFAULT ? standard : value;
 }
@@ -71,8 +64,8 @@ static int check_quarantine(belay_t *belay, bool quarantine, int64_t max_ttl, in
 
 int belay__lock_check_ttl(const belay__lease_t *lease, int64_t ttl_ms) {
   const belay__terms_t *terms = lease->terms;
-  int error = belay__in_range(belay__lease_host(lease), "ttl_ms", ttl_ms, BELAY__TTL_MIN_MS,
-                              BELAY__TTL_MAX_MS);
+  int error = belay__check_range(belay__lease_host(lease), "ttl_ms", ttl_ms, BELAY__TTL_MIN_MS,
+                                 BELAY__TTL_MAX_MS);
   return error != 0 ? error
                     : check_quarantine(belay__lease_host(lease), terms->quarantine, terms->max_ttl,
                                        ttl_ms);
@@ -97,8 +90,8 @@ static int check_key(belay_t *belay, const belay_lock_options_t *o) {
     belay__detail(belay, "fencing: not with an exact key");
     return BELAY_EINVAL;
   }
-  return belay__in_range(belay, "key_len", o->key_len > INT32_MAX ? 0 : (int64_t)o->key_len, 1,
-                         (int64_t)BELAY__NAME_MAX);
+  return belay__check_range(belay, "key_len", o->key_len > INT32_MAX ? 0 : (int64_t)o->key_len, 1,
+                            (int64_t)BELAY__NAME_MAX);
 }
 
 static int check(const belay_client_t *client, size_t n, const belay_lock_options_t *o) {
@@ -139,7 +132,8 @@ static int check(const belay_client_t *client, size_t n, const belay_lock_option
   for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
     if (ranges[i].or_default && ranges[i].value == BELAY_DEFAULT)
       continue;
-    if (belay__in_range(belay, ranges[i].name, ranges[i].value, ranges[i].min, ranges[i].max) != 0)
+    if (belay__check_range(belay, ranges[i].name, ranges[i].value, ranges[i].min, ranges[i].max) !=
+        0)
       return BELAY_EINVAL;
   }
   if (o->label != NULL && !belay__is_label(o->label, BELAY__OWNER_MAX)) {

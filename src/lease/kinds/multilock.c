@@ -392,7 +392,7 @@ int belay_multilock_acquire(belay_multilock_t *whole, int64_t wait_ms, belay_mul
   }
   if (wait_ms == BELAY_DEFAULT)
     wait_ms = whole->part[0].lease.terms->wait;
-  if ((error = belay__in_range(whole->belay, "wait_ms", wait_ms, 0, BELAY_FOREVER)) != 0)
+  if ((error = belay__check_range(whole->belay, "wait_ms", wait_ms, 0, BELAY_FOREVER)) != 0)
     return error;
   if (whole->op_pending || (whole->state != IDLE && whole->state != CLEARING))
     return BELAY_ESTATE;
@@ -406,7 +406,7 @@ int belay_multilock_acquire(belay_multilock_t *whole, int64_t wait_ms, belay_mul
 int belay_multilock_release(belay_multilock_t *whole, int64_t timeout_ms, belay_multilock_cb cb) {
   int error = check(whole);
   if (error == 0 && timeout_ms != BELAY_DEFAULT)
-    error = belay__in_range(whole->belay, "timeout_ms", timeout_ms, 1, 600000);
+    error = belay__check_range(whole->belay, "timeout_ms", timeout_ms, 1, 600000);
   if (error != 0)
     return error;
   if (whole->state != HELD || whole->op_pending || remaining(whole, whole->parts) == 0)

@@ -1,8 +1,6 @@
 /* Redlock: a lock over several nodes. All that it is more than a plain lock is the check of its nodes; the rest is
  * the lease machine, whose quorum is larger than one. */
-#include "belay/redlock.h"
-
-#include "lease/kinds/lock.h"
+#include "lease/kinds/redlock.h"
 
 static const belay__server_t *server_of(const belay_client_t *client) {
   return client->node_ops->server(client, BELAY__LANE_LEASE, 0);
@@ -67,14 +65,4 @@ int belay__redlock_check(belay_client_t *const *clients, size_t n, belay_lock_op
     return BELAY_EINVAL;
   }
   return check_clients(clients[0]->belay, clients, n);
-}
-
-int belay_redlock_new(belay_client_t *const *clients, size_t n, const char *name, size_t name_len,
-                      const belay_lock_options_t *options, belay_lock_t **out) {
-  name_len = belay__text_len(name, name_len);
-  belay_lock_options_t o;
-  int error = belay__lock_check(clients, n, options, &o, out);
-  if (error == 0 && n == 1)
-    error = belay__redlock_check(clients, n, &o);
-  return error != 0 ? error : belay__lock_new(clients, n, name, name_len, &o, out);
 }

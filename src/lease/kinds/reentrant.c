@@ -7,9 +7,10 @@
  * To whoever uses the key as a plain lock it is held or free. Each handle is a lease of its own and contends by
  * itself: who would stand in a line behind another owner is let in before it if it is the holder's. It is not for a
  * quorum: the counts of several servers may differ, and what is the last hold on one is not on another. */
+#include "lease/kinds/reentrant.h"
+
 #include <string.h>
 
-#include "lease/kinds/lock.h"
 #include "scripts.gen.h"
 
 #define OWNER_MAX ((size_t)64)
@@ -83,8 +84,9 @@ static int check(belay_t *belay, size_t n, const belay_lock_options_t *o) {
   }
   if (o->key != NULL)
     return belay__lock_refuse(belay, "key", "a lock with an owner");
-  return belay__in_range(belay, "owner_len", o->owner_len > OWNER_MAX ? 0 : (int64_t)o->owner_len,
-                         1, (int64_t)OWNER_MAX);
+  return belay__check_range(belay, "owner_len",
+                            o->owner_len > OWNER_MAX ? 0 : (int64_t)o->owner_len, 1,
+                            (int64_t)OWNER_MAX);
 }
 
 int belay__reentrant_new(belay_client_t *const *clients, size_t n, const char *name,

@@ -13,7 +13,7 @@
 #include "belay/rwlock.h"
 
 #include "core/call/publish.h"
-#include "lease/kinds/lock.h"
+#include "lease/kinds/lock_new.h"
 #include "scripts.gen.h"
 
 static const char *const parts[] = {"::readers", "::waiting", "::writers", "::admitted", NULL};
@@ -97,7 +97,7 @@ static int check(belay_t *belay, belay_rwlock_mode_t mode, const belay_lock_opti
     option = "label";
   if (option != NULL)
     return belay__lock_refuse(belay, option, "readers and writers");
-  return belay__in_range(belay, "mode", (int64_t)mode, BELAY_RWLOCK_READ, BELAY_RWLOCK_WRITE);
+  return belay__check_range(belay, "mode", (int64_t)mode, BELAY_RWLOCK_READ, BELAY_RWLOCK_WRITE);
 }
 
 int belay_rwlock_new(belay_client_t *const *clients, size_t n, const char *name, size_t name_len,

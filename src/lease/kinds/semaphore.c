@@ -12,7 +12,7 @@
 #include "core/call/publish.h"
 #include "core/client/request.h"
 #include "lease/kinds/fair.h"
-#include "lease/kinds/lock.h"
+#include "lease/kinds/lock_new.h"
 #include "scripts.gen.h"
 
 #define FAMILY "semaphore"
@@ -84,9 +84,9 @@ static int check_options(belay_t *belay, size_t n, unsigned limit, unsigned perm
     return belay__lock_refuse(belay, "key", kind);
   if (o->fencing)
     return belay__lock_refuse(belay, "fencing", kind);
-  int error = belay__in_range(belay, "limit", limit, 1, BELAY_SEMAPHORE_MAX);
+  int error = belay__check_range(belay, "limit", limit, 1, BELAY_SEMAPHORE_MAX);
   if (error == 0)
-    error = belay__in_range(belay, "permits", permits, 1, limit);
+    error = belay__check_range(belay, "permits", permits, 1, limit);
   if (error != 0)
     return error;
   if (n > 1 && limit > 1) {
@@ -194,7 +194,7 @@ int belay_semaphore_resize(belay_client_t *client, belay_request_t *request, con
   name_len = belay__text_len(name, name_len);
   int error = check_request(client, request, name, name_len, cb != NULL);
   if (error == 0)
-    error = belay__in_range(client->belay, "limit", limit, 1, BELAY_SEMAPHORE_MAX);
+    error = belay__check_range(client->belay, "limit", limit, 1, BELAY_SEMAPHORE_MAX);
   if (error != 0)
     return error;
   belay__call_t *call = belay__call_new(client, BELAY__LANE_DATA);

@@ -9,9 +9,9 @@
 #include "core/key/table.h"
 #include "core/key/token.h"
 #include "lease/machine/client_leases.h"
-#include "lease/machine/undo.h"
 
 typedef struct belay__lease belay__lease_t;
+typedef struct belay__undo belay__undo_t;
 
 #define BELAY__TTL_MAX_MS INT64_C(86400000)
 #define BELAY__TTL_MIN_MS INT64_C(10)

@@ -4,6 +4,7 @@
 
 #include "belay/rwlock.h"
 #include "lease/machine/lease.h"
+#include "lease/machine/undo.h"
 
 /* What was asked before is not waited for; but an acquire that is decided may still be answered while the fencing
  * number is agreed on. */

@@ -1,0 +1,11 @@
+/* The reentrant lock. */
+#ifndef BELAY_LEASE_KINDS_REENTRANT_H
+#define BELAY_LEASE_KINDS_REENTRANT_H
+
+#include "lease/kinds/lock.h"
+
+/* The lock of an owner, who may take it again. */
+int belay__reentrant_new(belay_client_t *const *clients, size_t n, const char *name,
+                         size_t name_len, const belay_lock_options_t *options, belay_lock_t **out);
+
+#endif /* BELAY_LEASE_KINDS_REENTRANT_H */
