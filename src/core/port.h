@@ -105,6 +105,10 @@ static inline bool belay__server_is(const belay__server_t *server, const char *r
 /* Between submit and belay__call_reply() or belay__call_dropped() a call is the node's: it stands in one
  * of its queues by call->node. */
 typedef struct belay__node_ops {
+  /* Bytes that the node keeps in each call (call->room): its own, from submit until the call is over. Undefined before
+   * the first submit. */
+  size_t call_room;
+
   /* Keys belong to slots (core/key/slot.h), which may lie on several servers: those of two do not share a call. */
   bool by_slots;
 
@@ -125,10 +129,10 @@ typedef struct belay__node_ops {
 
   /* The deadline of a call that was handed to a connection is over. Makes the reason the client's last refusal
    * (belay__client_refused()) with BELAY_EUNKNOWN. */
-  void (*overdue)(belay_client_t *client, const belay__call_t *call);
+  void (*overdue)(belay_client_t *client, belay__call_t *call);
 
   /* The call's connection broke the protocol: drop it. */
-  void (*distrust)(belay_client_t *client, const belay__call_t *call);
+  void (*distrust)(belay_client_t *client, belay__call_t *call);
 
   /* Of the connections that calls of this lane and affinity travelled on: all numbered up to the result
    * are known to be dead on the server's side too, so that nothing sent on them can still be executed. */

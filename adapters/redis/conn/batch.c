@@ -85,7 +85,7 @@ static bool append(belay__link_t *link, size_t n) {
     belay__call_t *call = call_of(node);
     if (call->publisher != 0)
       belay__publish_as(call, link->sharded);
-    call->offset = link->wire.appended;
+    belay__trip(call)->offset = link->wire.appended;
     parts[i] = belay__call_parts(call);
   }
   if (!begin(link, first->script->many, n, first))
@@ -154,9 +154,10 @@ static void on_flush(belay__flush_t *flush) {
 /* ---- who waits ----------------------------------------------------------------------------------------- */
 
 /* What refers to the call before it, or cannot be sent again if all are refused, goes by itself. */
-static bool may_join(const belay__link_t *link, const belay__call_t *call) {
+static bool may_join(const belay__link_t *link, belay__call_t *call) {
   return call->script != NULL && call->script->many != NULL && !link->convoy.off &&
-         !call->follows && !call->followed && !call->once && !call->asking && call->needs == 0;
+         !call->follows && !call->followed && !call->once && !belay__trip(call)->asking &&
+         call->needs == 0;
 }
 
 static bool fits(const belay__link_t *link, const belay__call_t *call,

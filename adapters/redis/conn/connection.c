@@ -268,7 +268,7 @@ int belay__link_submit(belay__link_t *link, belay__call_t *const *calls, size_t 
   if (error != 0)
     return error;
   for (size_t i = 0; i < n; i++) {
-    calls[i]->at = link;
+    *belay__trip(calls[i]) = (belay__trip_t){.at = link};
     calls[i]->no_rest = belay__outage_refuses(link, calls[i]);
     belay__list_push(calls[0]->urgent ? &link->urgent : &link->queue, &calls[i]->node);
   }
@@ -284,7 +284,7 @@ void belay__link_adopt(belay__link_t *link, belay__call_t *call) {
     belay__call_refused(call, link->error != 0 ? link->error : BELAY_EUNREACHABLE);
     return;
   }
-  call->at = link;
+  belay__trip(call)->at = link;
   call->no_rest = belay__outage_refuses(link, call);
   if (call->fail_fast && belay__link_fail_fast(link) != 0)
     belay__outage_refuse_soon(link->cable);

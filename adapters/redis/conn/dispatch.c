@@ -35,9 +35,9 @@ static bool append(belay__link_t *link, belay__call_t *call) {
   if (call->publisher != 0)
     belay__publish_as(call, link->sharded);
   belay__call_bring_script(call, &link->brought);
-  if (call->asking)
+  if (belay__trip(call)->asking)
     belay__wire_command(&link->wire, on_asking, 1, (const char *const[]){"ASKING"});
-  call->offset = link->wire.appended;
+  belay__trip(call)->offset = link->wire.appended;
   if (!belay__wire_append(&link->wire, on_reply, call, call->data, call->len))
     return false;
   link->in_flight++;
@@ -112,7 +112,7 @@ void belay__link_stay(belay__link_t *link, const belay__reply_t *reply) {
 void belay__link_resend(belay__link_t *link, belay__call_t *call) {
   call->first_sent = 0;
   if (!belay__wire_is_open(&link->wire) || !append(link, call)) {
-    call->offset = UINT64_MAX; /* what was sent of it was refused */
+    belay__trip(call)->offset = UINT64_MAX; /* what was sent of it was refused */
     belay__list_push(&link->dropped, &call->node);
     if (!link->wire.cut) /* else what it has said is still read */
       belay__wire_drop(&link->wire, BELAY_ENOMEM);

@@ -98,11 +98,11 @@ void belay__link_fail(belay__link_t *link, int error) {
 }
 
 /* Those of the calls that the wire gave back which end as unknown. */
-static size_t count_unknown(const belay__link_t *link) {
+static size_t count_unknown(belay__link_t *link) {
   size_t n = 0;
-  for (const belay__list_t *node = link->dropped.next; node != &link->dropped; node = node->next) {
-    const belay__call_t *call = BELAY__CONTAINER(node, belay__call_t, node);
-    n += call->state == BELAY__CALL_SENT && call->offset < link->wire.written;
+  for (belay__list_t *node = link->dropped.next; node != &link->dropped; node = node->next) {
+    belay__call_t *call = BELAY__CONTAINER(node, belay__call_t, node);
+    n += call->state == BELAY__CALL_SENT && belay__trip(call)->offset < link->wire.written;
   }
   return n;
 }

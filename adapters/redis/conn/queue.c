@@ -86,7 +86,7 @@ void belay__link_settle(belay__link_t *link, int error) {
   belay__convoy_disperse(link);
   for (belay__list_t *node; (node = belay__list_pop(&link->dropped)) != NULL;) {
     belay__call_t *call = BELAY__CONTAINER(node, belay__call_t, node);
-    bool sent = call->offset < link->wire.written, follows = call->follows;
+    bool sent = belay__trip(call)->offset < link->wire.written, follows = call->follows;
     bool queue = belay__call_dropped(call, sent, error);
     if (queue && ((follows && !kept) || link->state == BELAY__LINK_CLOSED)) {
       belay__call_refused(call, BELAY_EUNREACHABLE); /* what it belongs behind is not sent again */

@@ -12,6 +12,17 @@
 #include "redis/net/dial.h"
 #include "redis/net/transport.h"
 
+/* What the adapter keeps in each call (call->room). */
+typedef struct belay__trip {
+  belay__link_t *at; /* the link that it is queued or was sent on; NULL: none yet */
+  uint64_t offset;   /* position of its first byte in the stream of the connection */
+  bool asking;       /* it goes to the server that its slot is moving to: ASKING precedes it */
+} belay__trip_t;
+
+static inline belay__trip_t *belay__trip(belay__call_t *call) {
+  return (belay__trip_t *)call->room;
+}
+
 /* Events of a link, for its cable. */
 typedef struct belay__cable_ops {
   /* A connection is up. */

@@ -70,8 +70,7 @@ static belay__link_t *route(const belay__cluster_t *cluster, const belay__call_t
 
 /* A call that stands in no queue counts as waiting: so it can be withdrawn, whatever happens meanwhile. */
 static void wait(belay__cluster_t *cluster, belay__list_t *list, belay__call_t *call) {
-  call->at = NULL;
-  call->asking = false;
+  *belay__trip(call) = (belay__trip_t){.at = NULL};
   belay__list_push(list, &call->node);
   cluster->waiting_len++;
 }
@@ -136,7 +135,7 @@ static int submit(belay_client_t *client, belay__call_t *const *calls, size_t n)
     belay__link_t *link = route(cluster, calls[i]);
     end = i + group_len(&calls[i]);
     for (size_t k = i; k < end; k++) {
-      calls[k]->asking = false;
+      *belay__trip(calls[k]) = (belay__trip_t){.at = NULL};
       put(cluster, calls[k], link);
     }
   }
@@ -146,8 +145,9 @@ static int submit(belay_client_t *client, belay__call_t *const *calls, size_t n)
 
 static int withdraw(belay_client_t *client, belay__call_t *call) {
   belay__cluster_t *cluster = belay__cluster_of_client(client);
-  if (call->at != NULL)
-    return belay__link_withdraw(call->at, call);
+  belay__link_t *link = belay__trip(call)->at;
+  if (link != NULL)
+    return belay__link_withdraw(link, call);
   belay__list_remove(&call->node);
   cluster->waiting_len--;
   if (cluster->has_map)
@@ -174,7 +174,7 @@ static void on_redirect(belay__link_t *link, const belay__redirect_t *to, belay_
     belay__call_t *call = BELAY__CONTAINER(node, belay__call_t, node);
     cluster->waiting_len--;
     call->stale = false; /* what was asked of a replica may be too much for one */
-    call->asking = to->ask;
+    belay__trip(call)->asking = to->ask;
     put(cluster, call, link_at(cluster, number, (belay__lane_t)call->lane, call->affinity));
   }
 }
@@ -331,12 +331,6 @@ static void on_quiet(belay__cable_t *cable) {
 
 /* ---- the port's questions ------------------------------------------------------------------------------ */
 
-static void distrust(belay_client_t *client, const belay__call_t *call) {
-  (void)client;
-  if (call->at != NULL)
-    belay__link_distrust(call->at, call->epoch);
-}
-
 /* Connections are numbered, whatever server they lead to; of one server's it is known which are dead. So where several have
  * been asked nothing is known: what was sent to another one may be executed there, if it gets the slot back. */
 static uint32_t dead_epoch(const belay_client_t *client, belay__lane_t lane, uint32_t affinity) {
@@ -345,12 +339,6 @@ static uint32_t dead_epoch(const belay_client_t *client, belay__lane_t lane, uin
   const belay__link_t *link = link_of(client, lane, affinity);
   bool several = (cluster->moved[slot / 64] >> slot % 64 & 1) != 0;
   return link == NULL || several ? 0 : link->dead_epoch;
-}
-
-static void overdue(belay_client_t *client, const belay__call_t *call) {
-  (void)client;
-  if (call->at != NULL)
-    belay__outage_overdue(call->at, call);
 }
 
 static const belay__server_t *server_of(const belay_client_t *client, belay__lane_t lane,
@@ -440,10 +428,11 @@ static int init(belay__node_t *node) {
 
 static const belay__node_ops_t node_ops = {
     .by_slots = true,
+    .call_room = sizeof(belay__trip_t),
     .submit = submit,
     .withdraw = withdraw,
-    .overdue = overdue,
-    .distrust = distrust,
+    .overdue = belay__node_overdue,
+    .distrust = belay__node_distrust,
     .dead_epoch = dead_epoch,
     .server = server_of,
     .silent = silent,

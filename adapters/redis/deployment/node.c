@@ -7,6 +7,8 @@
 
 #include "core/client/lifecycle.h"
 #include "core/client/options.h"
+#include "redis/conn/connection.h"
+#include "redis/conn/outage.h"
 /* Copies a text of the options; false if it does not fit. NULL leaves what is there. */
 bool belay__node_take_text(belay_t *belay, const char *name, const char *from, char *to,
                            size_t size) {
@@ -147,6 +149,22 @@ int belay__node_make(belay_t *belay, const belay__deployment_t *deployment,
   }
   *out = &node->base;
   return 0;
+}
+
+/* ---- calls --------------------------------------------------------------------------------------------- */
+
+void belay__node_overdue(belay_client_t *client, belay__call_t *call) {
+  belay__link_t *link = belay__trip(call)->at;
+  (void)client;
+  if (link != NULL)
+    belay__outage_overdue(link, call);
+}
+
+void belay__node_distrust(belay_client_t *client, belay__call_t *call) {
+  belay__link_t *link = belay__trip(call)->at;
+  (void)client;
+  if (link != NULL)
+    belay__link_distrust(link, call->epoch);
 }
 
 /* ---- visiting ------------------------------------------------------------------------------------------ */

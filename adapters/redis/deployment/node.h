@@ -38,6 +38,10 @@ int belay__node_make(belay_t *belay, const belay__deployment_t *deployment,
                      const belay__deployment_t *single, const belay__url_t *url,
                      const belay_client_options_t *o, belay_client_t **out);
 
+/* node_ops->overdue and node_ops->distrust. */
+void belay__node_overdue(belay_client_t *client, belay__call_t *call);
+void belay__node_distrust(belay_client_t *client, belay__call_t *call);
+
 /* node_ops->visit. */
 int belay__node_visit(belay_client_t *client, const char *place, belay_client_t **out);
 

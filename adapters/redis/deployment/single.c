@@ -88,17 +88,7 @@ static int submit(belay_client_t *client, belay__call_t *const *calls, size_t n)
 
 static int withdraw(belay_client_t *client, belay__call_t *call) {
   (void)client;
-  return belay__link_withdraw(call->at, call);
-}
-
-static void overdue(belay_client_t *client, const belay__call_t *call) {
-  (void)client;
-  belay__outage_overdue(call->at, call);
-}
-
-static void distrust(belay_client_t *client, const belay__call_t *call) {
-  (void)client;
-  belay__link_distrust(call->at, call->epoch);
+  return belay__link_withdraw(belay__trip(call)->at, call);
 }
 
 static uint32_t dead_epoch(const belay_client_t *client, belay__lane_t lane, uint32_t affinity) {
@@ -422,10 +412,11 @@ static int init(belay__node_t *node) {
 }
 
 static const belay__node_ops_t node_ops = {
+    .call_room = sizeof(belay__trip_t),
     .submit = submit,
     .withdraw = withdraw,
-    .overdue = overdue,
-    .distrust = distrust,
+    .overdue = belay__node_overdue,
+    .distrust = belay__node_distrust,
     .dead_epoch = dead_epoch,
     .server = server,
     .silent = silent,

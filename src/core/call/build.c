@@ -10,6 +10,11 @@
 #define POOLED_CAPACITY ((size_t)512) /* a larger buffer is not kept */
 #define POOLED_CALLS ((size_t)2048)   /* calls that a client keeps for later */
 
+/* The bytes of a call, its words aside. */
+static size_t size_of(const belay_client_t *client) {
+  return sizeof(belay__call_t) + client->node_ops->call_room;
+}
+
 belay__call_t *belay__call_new(belay_client_t *client, belay__lane_t lane) {
   belay__list_t *node = belay__list_pop(&client->pool);
   belay__call_t *call;
@@ -20,7 +25,7 @@ belay__call_t *belay__call_new(belay_client_t *client, belay__lane_t lane) {
     call = BELAY__CONTAINER(node, belay__call_t, node);
     data = call->data;
     cap = call->cap;
-  } else if ((call = belay__alloc(client->belay, sizeof *call)) == NULL) {
+  } else if ((call = belay__alloc(client->belay, size_of(client))) == NULL) {
     return NULL;
   }
   *call = (belay__call_t){.client = client, .lane = (uint8_t)lane, .data = data, .cap = cap};
@@ -31,7 +36,7 @@ belay__call_t *belay__call_new(belay_client_t *client, belay__lane_t lane) {
 static void free_call(belay__call_t *call) {
   belay_t *belay = call->client->belay;
   belay__free(belay, call->data, call->cap);
-  belay__free(belay, call, sizeof *call);
+  belay__free(belay, call, size_of(call->client));
 }
 
 void belay__call_recycle(belay__call_t *call) {

@@ -38,12 +38,10 @@ struct belay__call {
   uint64_t
       deadline; /* when it is over for its caller; 0 before it is sent: the client's timeout_ms from then on */
   uint64_t first_sent; /* when a byte of it may first have left; 0: never */
-  uint64_t offset;     /* the node's: where it begins in the connection's stream of bytes */
   uint32_t epoch;      /* the connection that it was last handed to; 0: none */
   uint32_t
       affinity; /* calls of one lane with the same one share a connection, as far as their keys let them; of one
                         without a key it tells the slot (core/key/key.h) */
-  void *at; /* the node's: in which of its queues it stands */
 
   uint8_t state; /* belay__call_state_t */
   uint8_t lane;  /* belay__lane_t */
@@ -54,7 +52,6 @@ struct belay__call {
   bool follows;  /* belongs behind the call before it, on the same connection: */
   bool followed; /* neither of the two is sent again after a refusal */
   bool stale;    /* belay__call_stale() */
-  bool asking;   /* the node's: it goes where its slot is on its way to */
   bool as_eval;  /* the script's text is in it, not its hash */
   bool
       fail_fast; /* its caller has a policy for outages: it is not sent to a server that is away, and ends at once */
@@ -69,6 +66,8 @@ struct belay__call {
       publisher; /* where the word is that is decided on when it is handed over (core/call/publish.h); 0: there is none */
   size_t len, cap;
   char *data; /* the command as it goes over the wire */
+
+  uint64_t room[]; /* the node's: node_ops->call_room bytes */
 };
 
 #endif /* BELAY_CORE_CALL_STATE_H */

@@ -162,7 +162,8 @@ static size_t bytes_at_rest(bed_t *bed) {
   bed_settle(bed);
   size_t bytes = bed->bytes;
   for (belay__list_t *i = bed->client->pool.next; i != &bed->client->pool; i = i->next)
-    bytes -= sizeof(belay__call_t) + BELAY__CONTAINER(i, belay__call_t, node)->cap;
+    bytes -= sizeof(belay__call_t) + bed->client->node_ops->call_room +
+             BELAY__CONTAINER(i, belay__call_t, node)->cap;
   return bytes;
 }
 
