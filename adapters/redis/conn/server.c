@@ -1,5 +1,6 @@
 #include "redis/conn/server.h"
 
+#include <limits.h>
 #include <string.h>
 
 #include "redis/conn/connection.h"
@@ -40,6 +41,7 @@ belay__cable_t *belay__cable_new(belay__trunk_t *trunk, size_t lane_links) {
   for (size_t i = 0; i < count; i++)
     belay__link_init(&cable->links[i], cable, i < 2 * lane_links && i % lane_links != 0);
   belay__listener_init(cable->listener, cable);
+  belay__list_push(&trunk->cables, &cable->node);
   return cable;
 }
 
@@ -53,12 +55,14 @@ static belay__link_t *link_at(const belay__cable_t *cable, size_t i) {
 }
 
 void belay__cable_free(belay__cable_t *cable) {
+  belay__list_remove(&cable->node);
   for (size_t i = 0; i <= cable->count; i++)
     belay__link_fini(link_at(cable, i));
   belay__free(belay_of(cable), cable, size_of(cable->count));
 }
 
-void belay__cable_close(belay__cable_t *cable) {
+/* Ends all its connections at once. */
+static void close_links(belay__cable_t *cable) {
   belay__timer_stop(belay_of(cable), BELAY__RANK_OTHER, &cable->role_timer);
   belay__timer_stop(belay_of(cable), BELAY__RANK_OTHER, &cable->refuse);
   for (size_t i = 0; i < cable->count; i++)
@@ -85,7 +89,7 @@ bool belay__cable_drain(belay__cable_t *cable) {
     all = all && link->state == BELAY__LINK_CLOSED;
   }
   if (all)
-    belay__cable_close(cable);
+    close_links(cable);
   return all;
 }
 
@@ -130,18 +134,6 @@ size_t belay__cable_links_up(const belay__cable_t *cable) {
   for (size_t i = 0; i <= cable->count; i++)
     n += belay__link_is_up(link_at(cable, i));
   return n;
-}
-
-bool belay__cable_can(const belay__cable_t *cable, unsigned *can) {
-  bool any = false;
-  for (size_t i = 0; i < cable->count; i++) {
-    const belay__link_t *link = &cable->links[i];
-    if (!belay__link_is_up(link))
-      continue;
-    *can &= link->peer.can;
-    any = true;
-  }
-  return any;
 }
 
 void belay__cable_found(belay__cable_t *cable, int error) {
@@ -237,3 +229,60 @@ static void on_lost(belay__link_t *link, int error) {
 }
 
 static const belay__cable_ops_t ops = {.up = on_up, .lost = on_lost, .hurry = belay__cable_hurry};
+
+/* ---- all servers of a client --------------------------------------------------------------------------- */
+
+static belay__cable_t *cable_at(const belay__list_t *node) {
+  return BELAY__CONTAINER(node, belay__cable_t, node);
+}
+
+size_t belay__trunk_links_up(const belay__trunk_t *trunk) {
+  size_t n = 0;
+  for (const belay__list_t *node = trunk->cables.next; node != &trunk->cables; node = node->next)
+    n += belay__cable_links_up(cable_at(node));
+  return n;
+}
+
+/* Takes out of *can what the server of one of its connections cannot do; false if there is none. */
+static bool reduce(const belay__cable_t *cable, unsigned *can) {
+  bool any = false;
+  for (size_t i = 0; i < cable->count; i++) {
+    const belay__link_t *link = &cable->links[i];
+    if (!belay__link_is_up(link))
+      continue;
+    *can &= link->peer.can;
+    any = true;
+  }
+  return any;
+}
+
+bool belay__trunk_can(belay__trunk_t *trunk, belay__capability_t what) {
+  const belay__list_t *cables = &trunk->cables;
+  if (!trunk->can_known) {
+    unsigned all = UINT_MAX;
+    bool any = false;
+    for (const belay__list_t *node = cables->next; node != cables; node = node->next)
+      any |= !cable_at(node)->retired && reduce(cable_at(node), &all);
+    trunk->can = any ? all : 0;
+    trunk->can_known = true;
+  }
+  return (trunk->can >> what & 1) != 0;
+}
+
+void belay__trunk_close(belay__trunk_t *trunk) {
+  for (belay__list_t *node = trunk->cables.next; node != &trunk->cables; node = node->next)
+    close_links(cable_at(node));
+}
+
+bool belay__trunk_is_over(const belay__trunk_t *trunk) {
+  const belay__list_t *cables = &trunk->cables;
+  bool over = true;
+  for (const belay__list_t *node = cables->next; node != cables && over; node = node->next)
+    over = belay__cable_is_over(cable_at(node));
+  return over;
+}
+
+void belay__trunk_free(belay__trunk_t *trunk) {
+  while (!belay__list_empty(&trunk->cables))
+    belay__cable_free(cable_at(trunk->cables.next));
+}

@@ -7,8 +7,7 @@
 /* Makes a cable with its links and its listener, in one piece of memory; its target is to be set. NULL: memory is out. */
 belay__cable_t *belay__cable_new(belay__trunk_t *trunk, size_t lane_links);
 
-/* Ends all its connections at once. It is over when belay__cable_is_over(); then its memory may be given back. */
-void belay__cable_close(belay__cable_t *cable);
+/* Whether a closed server has no connection and no handle any more: then its memory may be given back. */
 bool belay__cable_is_over(const belay__cable_t *cable);
 void belay__cable_free(belay__cable_t *cable);
 
@@ -32,9 +31,6 @@ void belay__cable_want(belay__cable_t *cable);
  * silent. */
 bool belay__cable_reads(const belay__cable_t *cable, belay__lane_t lane, uint32_t affinity);
 
-/* Takes out of *can what the server of one of its connections cannot do; false if there is none. */
-bool belay__cable_can(const belay__cable_t *cable, unsigned *can);
-
 /* What find() was to find out: 0 with the target set, or an error. */
 void belay__cable_found(belay__cable_t *cable, int error);
 
@@ -46,5 +42,17 @@ void belay__cable_hurry(belay__cable_t *cable);
 void belay__cable_leave(belay__cable_t *cable, int error, const char *cause);
 /* The server is to be used for something else from now on: those that carry calls end when they have been answered. */
 void belay__cable_renew(belay__cable_t *cable);
+
+/* ---- all servers of a client --------------------------------------------------------------------------- */
+
+size_t belay__trunk_links_up(const belay__trunk_t *trunk);
+
+/* Whether all servers that the client is connected to can do that, retired ones aside; false while there is none. */
+bool belay__trunk_can(belay__trunk_t *trunk, belay__capability_t what);
+
+/* Ends all connections at once. They are over when belay__trunk_is_over(). */
+void belay__trunk_close(belay__trunk_t *trunk);
+bool belay__trunk_is_over(const belay__trunk_t *trunk);
+void belay__trunk_free(belay__trunk_t *trunk);
 
 #endif /* BELAY_REDIS_CONN_SERVER_H */

@@ -44,6 +44,7 @@ typedef struct belay__trunk_ops {
 struct belay__trunk {
   const belay__trunk_ops_t *ops;
   belay_client_t *client;
+  belay__list_t cables; /* of all servers */
   belay__host_t *host;
   belay__identity_t identity;
   belay_tls_t *tls; /* NULL: none is spoken */

@@ -34,10 +34,12 @@ typedef struct belay__cable_ops {
 } belay__cable_ops_t;
 
 struct belay__cable {
+  belay__list_t node; /* in trunk->cables */
   belay__trunk_t *trunk;
   const belay__cable_ops_t *ops;
   belay__target_t target;
   belay__role_t role;
+  bool retired; /* set by its owner: the server gets no more calls */
   bool
       readonly; /* a cluster's replica: it answers what only reads once it is told that this is meant */
   bool

@@ -240,7 +240,7 @@ static void move_channel(belay__channel_t *channel, void *arg) {
 /* Its calls are dealt anew, and it is connected to if it is worth trying. */
 static void tend(belay__cluster_t *cluster, belay__instance_t *server) {
   take_back(cluster, server);
-  if (server->changed && !server->retired)
+  if (server->changed && !server->cable->retired)
     belay__cable_hurry(server->cable);
   server->changed = false;
   if (is_off(server))
@@ -258,12 +258,12 @@ static void tidy(belay__cluster_t *cluster) {
     again = again || is_off(server);
   }
   deal(cluster);
-  if (cluster->tidied != cluster->version && !cluster->closing) {
+  if (cluster->tidied != cluster->version && !cluster->node.closing) {
     cluster->tidied = cluster->version;
     belay__client_lost_connection(&cluster->node.base);
     belay__channels_each(&cluster->node.base, move_channel, cluster);
   }
-  bool ends = !cluster->closing && !belay__cluster_end_retired(cluster);
+  bool ends = !cluster->node.closing && !belay__cluster_end_retired(cluster);
   if (again || ends)
     belay__cluster_tidy_later(cluster, ends);
 }
@@ -311,7 +311,7 @@ static void on_lost(belay__link_t *link, int error) {
   belay__cluster_t *cluster = of_link(link);
   belay__instance_t *server = link->cable->of;
   (void)error;
-  server->changed = server->changed || server->guests || server->retired;
+  server->changed = server->changed || server->guests || server->cable->retired;
   server->guests = false;
   if (server->changed || is_off(server))
     belay__cluster_tidy_soon(cluster);
@@ -319,14 +319,12 @@ static void on_lost(belay__link_t *link, int error) {
     belay__cluster_doubt(cluster);
 }
 
-static void end_if_over(belay__cluster_t *cluster);
-
 static void on_quiet(belay__cable_t *cable) {
   belay__cluster_t *cluster = belay__cluster_of(cable->trunk);
   const belay__instance_t *server = cable->of;
-  if (server->retired)
+  if (server->cable->retired)
     belay__cluster_tidy_soon(cluster);
-  end_if_over(cluster);
+  belay__node_quiet(&cluster->node);
 }
 
 /* ---- the port's questions ------------------------------------------------------------------------------ */
@@ -372,26 +370,13 @@ static void unlisten(belay_client_t *client, belay__channel_t *channel) {
 
 /* ---- begin and end ------------------------------------------------------------------------------------- */
 
-static void end_if_over(belay__cluster_t *cluster) {
-  if (!cluster->closing || cluster->gone || !belay__scout_is_over(&cluster->scout))
-    return;
-  for (size_t i = 0; i < cluster->servers_len; i++)
-    if (cluster->servers[i] != NULL && !belay__cable_is_over(cluster->servers[i]->cable))
-      return;
-  cluster->gone = true;
-  belay__client_gone(&cluster->node.base);
-}
-
 static void close_all(belay_client_t *client) {
   belay__cluster_t *cluster = belay__cluster_of_client(client);
-  cluster->closing = true;
+  cluster->node.closing = true;
   belay__timer_stop(belay__cluster_host(cluster), BELAY__RANK_OTHER, &cluster->tidy);
-  belay__cluster_map_close(cluster);
+  belay__cluster_map_stop(cluster);
   refuse_all(cluster, BELAY_ECANCELED);
-  for (size_t i = 0; i < cluster->servers_len; i++)
-    if (cluster->servers[i] != NULL)
-      belay__cable_close(cluster->servers[i]->cable);
-  end_if_over(cluster);
+  belay__node_close(&cluster->node);
 }
 
 static void free_cluster(belay_client_t *client) {
@@ -400,7 +385,6 @@ static void free_cluster(belay_client_t *client) {
     if (cluster->servers[i] != NULL)
       belay__cluster_free_server(cluster, cluster->servers[i]);
   belay__table_free(belay__cluster_host(cluster), &cluster->places);
-  belay__scout_fini(&cluster->scout);
   belay__node_free(&cluster->node);
 }
 
@@ -415,7 +399,11 @@ static void on_map_over(belay__cluster_t *cluster, int error) {
   tidy(cluster);
 }
 
-static const belay__map_ops_t map_ops = {.over = on_map_over, .quiet = end_if_over};
+static void on_map_quiet(belay__cluster_t *cluster) {
+  belay__node_quiet(&cluster->node);
+}
+
+static const belay__map_ops_t map_ops = {.over = on_map_over, .quiet = on_map_quiet};
 
 static int init(belay__node_t *node) {
   belay__cluster_t *cluster = BELAY__CONTAINER(node, belay__cluster_t, node);
@@ -439,8 +427,8 @@ static const belay__node_ops_t node_ops = {
     .shard = belay__cluster_shard,
     .place = belay__cluster_place,
     .visit = belay__node_visit,
-    .links_up = belay__cluster_links_up,
-    .can = belay__cluster_can,
+    .links_up = belay__node_links_up,
+    .can = belay__node_can,
     .listen = listen_to,
     .unlisten = unlisten,
     .close = close_all,

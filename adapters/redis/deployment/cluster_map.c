@@ -66,7 +66,7 @@ static void choose_scouts(belay__cluster_t *cluster) {
     for (size_t i = 0; i < cluster->servers_len && n < room; i++) {
       const belay__instance_t *server =
           cluster->servers[(cluster->first + i) % cluster->servers_len];
-      if (server == NULL || server->retired)
+      if (server == NULL || server->cable->retired)
         continue;
       if (is_well(server) == well)
         places[n++] = server->cable->target.place;
@@ -123,7 +123,7 @@ static bool is_wanted(const belay__cluster_t *cluster) {
   bool wanted = cluster->wanted || cluster->news || cluster->waiting_len > 0 ||
                 (!cluster->has_map && client->channels.table.count > 0);
   for (size_t i = 0; i < cluster->servers_len && !wanted; i++)
-    wanted = cluster->servers[i] != NULL && !cluster->servers[i]->retired &&
+    wanted = cluster->servers[i] != NULL && !cluster->servers[i]->cable->retired &&
              waits_for_server(cluster, cluster->servers[i]);
   return wanted;
 }
@@ -197,7 +197,7 @@ static void end_question(belay__cluster_t *cluster, int error) {
   if (cluster->has_map)
     set_later(cluster, error != 0 ? patience : reads ? READER_MS : ANYWAY_MS);
   cluster->map_ops->over(cluster, error);
-  if (!cluster->closing && is_wanted(cluster))
+  if (!cluster->node.closing && is_wanted(cluster))
     set_due(cluster);
 }
 
@@ -226,7 +226,7 @@ static void step(belay__cluster_t *cluster, event_t event, int error) {
 }
 
 void belay__cluster_doubt(belay__cluster_t *cluster) {
-  if (!cluster->closing)
+  if (!cluster->node.closing)
     step(cluster, EVENT_WANTED, 0);
 }
 
@@ -294,7 +294,7 @@ static bool apply(belay__cluster_t *cluster, const belay__reply_t *reply) {
   belay__slotmap_read(reply, &here, tls, visit, cluster);
   for (size_t i = 0; i < cluster->servers_len; i++) {
     belay__instance_t *server = cluster->servers[i];
-    if (server != NULL && !server->retired && server->known)
+    if (server != NULL && !server->cable->retired && server->known)
       set_role(server);
   }
   belay__cluster_retire_unknown(cluster);
@@ -392,11 +392,11 @@ void belay__cluster_map_init(belay__cluster_t *cluster, const belay__map_ops_t *
   cluster->scout.trunk = &cluster->node.trunk;
   cluster->scout.ops = &scout_ops;
   cluster->scout.identity = node->trunk.identity;
+  cluster->node.scout = &cluster->scout;
   belay__scout_init(&cluster->scout);
   belay__scout_set(&cluster->scout, node->url.places, node->url.place_count);
 }
 
-void belay__cluster_map_close(belay__cluster_t *cluster) {
+void belay__cluster_map_stop(belay__cluster_t *cluster) {
   belay__timer_stop(belay__cluster_host(cluster), BELAY__RANK_OTHER, &cluster->due);
-  belay__scout_close(&cluster->scout);
 }

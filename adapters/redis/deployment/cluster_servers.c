@@ -5,7 +5,6 @@
  * Nothing leads to a server that is retired: no slot, no replica, no place. */
 #include "redis/deployment/cluster_servers.h"
 
-#include <limits.h>
 #include <string.h>
 
 #define TEND_MS UINT64_C(500)
@@ -16,14 +15,14 @@
 
 void belay__cluster_tidy_soon(belay__cluster_t *cluster) {
   belay_t *belay = belay__cluster_host(cluster);
-  if (!cluster->closing)
+  if (!cluster->node.closing)
     belay__timer_set(belay, BELAY__RANK_OTHER, &cluster->tidy, belay__now(belay));
 }
 
 void belay__cluster_tidy_later(belay__cluster_t *cluster, bool ends) {
   belay_t *belay = belay__cluster_host(cluster);
   uint64_t delay = (ends ? END_MS : TEND_MS) * BELAY__MS;
-  if (!cluster->closing && !belay__timer_is_set(&cluster->tidy))
+  if (!cluster->node.closing && !belay__timer_is_set(&cluster->tidy))
     belay__timer_set(belay, BELAY__RANK_OTHER, &cluster->tidy,
                      belay__now(belay) + delay - belay__random_below(belay, delay / 4));
 }
@@ -148,14 +147,14 @@ void belay__cluster_retire_unknown(belay__cluster_t *cluster) {
     belay__instance_t *server = cluster->servers[i];
     if (server != NULL && server->known)
       server->hearsay = false;
-    if (server == NULL || server->retired || server->known)
+    if (server == NULL || server->cable->retired || server->known)
       continue;
-    any = server->retired = server->changed = true;
+    any = server->cable->retired = server->changed = true;
     belay__table_remove(&cluster->places, &server->entry);
   }
   for (size_t slot = 0; slot < BELAY__SLOTS && any; slot++) {
     uint16_t number = cluster->owner[slot];
-    if (number != BELAY__NOBODY && cluster->servers[number]->retired)
+    if (number != BELAY__NOBODY && cluster->servers[number]->cable->retired)
       belay__cluster_set_owner(cluster, (uint16_t)slot, BELAY__NOBODY);
   }
 }
@@ -165,7 +164,7 @@ bool belay__cluster_end_retired(belay__cluster_t *cluster) {
   bool all = true;
   for (size_t i = 0; i < cluster->servers_len; i++) {
     belay__instance_t *server = cluster->servers[i];
-    if (server == NULL || !server->retired)
+    if (server == NULL || !server->cable->retired)
       continue;
     if (belay__cable_is_silent(server->cable, SILENCE_MS))
       belay__cable_leave(server->cable, BELAY_EUNREACHABLE,
@@ -180,34 +179,11 @@ bool belay__cluster_end_retired(belay__cluster_t *cluster) {
 
 /* ---- what they have in common -------------------------------------------------------------------------- */
 
-size_t belay__cluster_links_up(const belay_client_t *client) {
-  const belay__cluster_t *cluster = belay__cluster_of_client(client);
-  size_t n = 0;
-  for (size_t i = 0; i < cluster->servers_len; i++)
-    n += cluster->servers[i] == NULL ? 0 : belay__cable_links_up(cluster->servers[i]->cable);
-  return n;
-}
-
-bool belay__cluster_can(belay_client_t *client, belay__capability_t what) {
-  belay__cluster_t *cluster = belay__cluster_of_client(client);
-  belay__trunk_t *trunk = &cluster->node.trunk;
-  if (!trunk->can_known) {
-    unsigned all = UINT_MAX;
-    bool any = false;
-    for (size_t i = 0; i < cluster->servers_len; i++)
-      any |= cluster->servers[i] != NULL && !cluster->servers[i]->retired &&
-             belay__cable_can(cluster->servers[i]->cable, &all);
-    trunk->can = any ? all : 0;
-    trunk->can_known = true;
-  }
-  return (trunk->can >> what & 1) != 0;
-}
-
 bool belay__cluster_place(const belay_client_t *client, size_t i, char out[BELAY__PLACE_MAX]) {
   const belay__cluster_t *cluster = belay__cluster_of_client(client);
   for (size_t k = 0; k < cluster->servers_len; k++) {
     const belay__instance_t *server = cluster->servers[k];
-    if (server == NULL || server->retired || !server->known || i-- > 0)
+    if (server == NULL || server->cable->retired || !server->known || i-- > 0)
       continue;
     belay__place_write(&server->cable->target.place, out, BELAY__PLACE_MAX);
     return true;

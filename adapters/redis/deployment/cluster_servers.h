@@ -25,8 +25,6 @@ void belay__cluster_tidy_soon(belay__cluster_t *cluster);
 void belay__cluster_tidy_later(belay__cluster_t *cluster, bool ends);
 
 /* core/port.h */
-size_t belay__cluster_links_up(const belay_client_t *client);
-bool belay__cluster_can(belay_client_t *client, belay__capability_t what);
 bool belay__cluster_place(const belay_client_t *client, size_t i, char out[BELAY__PLACE_MAX]);
 bool belay__cluster_shard(const belay_client_t *client, size_t i, uint32_t *affinity,
                           uint32_t *version);

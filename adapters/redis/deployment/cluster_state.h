@@ -21,7 +21,6 @@ typedef struct belay__instance {
   uint16_t primary;       /* of a replica that is read from: whose; else NOBODY */
   uint16_t replica, next; /* the first of its replicas; of a replica, the next one; NOBODY: none */
   bool known;             /* the last map names it */
-  bool retired;           /* it gets no more calls */
   bool hearsay;           /* only a redirection has named it */
   bool guests;            /* calls may be queued here whose slot is on its way here */
   bool changed;           /* what is queued here may belong elsewhere; or it has got slots */
@@ -79,7 +78,6 @@ struct belay__cluster {
   uint64_t epoch;   /* the cluster's when the map was asked for, */
   uint64_t failing; /* and the slots that had failed when anything last was */
   int error;        /* why there is none */
-  bool closing, gone;
 };
 
 static inline belay__cluster_t *belay__cluster_of(const belay__trunk_t *trunk) {

@@ -9,6 +9,7 @@
 #include "core/client/options.h"
 #include "redis/conn/connection.h"
 #include "redis/conn/outage.h"
+#include "redis/conn/server.h"
 /* Copies a text of the options; false if it does not fit. NULL leaves what is there. */
 bool belay__node_take_text(belay_t *belay, const char *name, const char *from, char *to,
                            size_t size) {
@@ -74,6 +75,7 @@ static void fill_trunk(belay__node_t *node, const belay_client_options_t *o) {
       .max_reply = o->max_reply,
       .on_full = o->on_full,
   };
+  belay__list_init(&node->trunk.cables);
 }
 
 static uint64_t mix(uint64_t hash, const char *text) {
@@ -96,6 +98,9 @@ static uint64_t place_of(const belay__url_t *url) {
 void belay__node_free(belay__node_t *node) {
   size_t size = node->deployment->size;
   belay_t *belay = node->base.belay;
+  belay__trunk_free(&node->trunk);
+  if (node->scout != NULL)
+    belay__scout_fini(node->scout);
   belay__tls_release(node->trunk.tls);
   OPENSSL_cleanse(&node->url, sizeof node->url); /* the password */
   OPENSSL_cleanse(node->sentinel_password, sizeof node->sentinel_password);
@@ -165,6 +170,32 @@ void belay__node_distrust(belay_client_t *client, belay__call_t *call) {
   (void)client;
   if (link != NULL)
     belay__link_distrust(link, call->epoch);
+}
+
+/* ---- all servers ---------------------------------------------------------------------------------------- */
+
+size_t belay__node_links_up(const belay_client_t *client) {
+  return belay__trunk_links_up(&BELAY__CONTAINER(client, belay__node_t, base)->trunk);
+}
+
+bool belay__node_can(belay_client_t *client, belay__capability_t what) {
+  return belay__trunk_can(&BELAY__CONTAINER(client, belay__node_t, base)->trunk, what);
+}
+
+void belay__node_close(belay__node_t *node) {
+  node->closing = true;
+  belay__trunk_close(&node->trunk);
+  if (node->scout != NULL)
+    belay__scout_close(node->scout);
+  belay__node_quiet(node);
+}
+
+void belay__node_quiet(belay__node_t *node) {
+  bool found = node->scout == NULL || belay__scout_is_over(node->scout);
+  if (!node->closing || node->gone || !found || !belay__trunk_is_over(&node->trunk))
+    return;
+  node->gone = true;
+  belay__client_gone(&node->base);
 }
 
 /* ---- visiting ------------------------------------------------------------------------------------------ */

@@ -3,6 +3,7 @@
 #define BELAY_REDIS_DEPLOYMENT_NODE_H
 
 #include "redis/conn/settings.h"
+#include "redis/deployment/discovery.h"
 #include "redis/net/url.h"
 
 #define BELAY__SECRET_MAX 512 /* bytes of a user's name or a password */
@@ -27,6 +28,8 @@ struct belay__node {
   char client_name[65];
   char sentinel_username[BELAY__SECRET_MAX + 1], sentinel_password[BELAY__SECRET_MAX + 1];
   size_t lane_links;
+  belay__scout_t *scout; /* finds the servers; NULL: there is one server, in a fixed place */
+  bool closing, gone;
 };
 
 /* Copies a text of the options; false if it does not fit, which the detail then says. A from of NULL leaves what is there. */
@@ -42,10 +45,19 @@ int belay__node_make(belay_t *belay, const belay__deployment_t *deployment,
 void belay__node_overdue(belay_client_t *client, belay__call_t *call);
 void belay__node_distrust(belay_client_t *client, belay__call_t *call);
 
+/* node_ops->links_up and node_ops->can. */
+size_t belay__node_links_up(const belay_client_t *client);
+bool belay__node_can(belay_client_t *client, belay__capability_t what);
+
 /* node_ops->visit. */
 int belay__node_visit(belay_client_t *client, const char *place, belay_client_t **out);
 
-/* Takes back the node; the last thing that node_ops->free does. */
+/* Closes all servers and the scout. When these are over, the client is gone. */
+void belay__node_close(belay__node_t *node);
+/* A handle or a look-up is over: perhaps the last one that a closing client waits for. */
+void belay__node_quiet(belay__node_t *node);
+
+/* Takes back the node with its servers; the last thing that node_ops->free does. */
 void belay__node_free(belay__node_t *node);
 
 #endif /* BELAY_REDIS_DEPLOYMENT_NODE_H */

@@ -25,15 +25,6 @@ void belay__finder_missed(belay__finder_t *finder) {
   belay__scout_turn(scout);
 }
 
-void belay__finder_close(belay__finder_t *finder) {
+void belay__finder_stop(belay__finder_t *finder) {
   belay__timer_stop(&finder->scout.trunk->host->base, BELAY__RANK_OTHER, &finder->again);
-  belay__scout_close(&finder->scout);
-}
-
-bool belay__finder_is_over(const belay__finder_t *finder) {
-  return belay__scout_is_over(&finder->scout);
-}
-
-void belay__finder_fini(belay__finder_t *finder) {
-  belay__scout_fini(&finder->scout);
 }

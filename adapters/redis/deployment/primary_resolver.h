@@ -54,8 +54,7 @@ void belay__finder_ask(belay__finder_t *finder);
 /* What was found is of no use: there is no connection to it. Others may know better. */
 void belay__finder_missed(belay__finder_t *finder);
 
-void belay__finder_close(belay__finder_t *finder);
-bool belay__finder_is_over(const belay__finder_t *finder);
-void belay__finder_fini(belay__finder_t *finder);
+/* Asks no more by itself. The scout is closed and freed by its owner. */
+void belay__finder_stop(belay__finder_t *finder);
 
 #endif /* BELAY_REDIS_DEPLOYMENT_PRIMARY_RESOLVER_H */

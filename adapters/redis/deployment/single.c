@@ -14,7 +14,6 @@
  * What was to be asked of one that is lost goes to the others, or to the primary. */
 #include "redis/deployment/single.h"
 
-#include <limits.h>
 #include <stdio.h>
 
 #include "core/client/lifecycle.h"
@@ -29,19 +28,13 @@
 
 #define TEND_MS 5000
 
-typedef struct replica {
-  belay__cable_t *cable; /* NULL: there is none in this place */
-  bool retired;
-} replica_t;
-
 typedef struct single {
   belay__node_t node; /* first */
   belay__cable_t *primary;
-  belay__finder_t *finder; /* NULL: the server is always in the same place */
-  bool telling;            /* the finder tells what it has found */
-  bool closing, gone;
-  replica_t replicas[BELAY__REPLICAS_MAX];
-  size_t turn;         /* who is read from next */
+  belay__finder_t *finder;                       /* NULL: the server is always in the same place */
+  bool telling;                                  /* the finder tells what it has found */
+  belay__cable_t *replicas[BELAY__REPLICAS_MAX]; /* NULL: there is none in this place */
+  size_t turn;                                   /* who is read from next */
   belay__timer_t sort; /* what is queued at replicas that have failed may be answered by others */
   belay__timer_t tend; /* replicas that are not connected are tried again */
 } single_t;
@@ -63,10 +56,10 @@ static belay__cable_t *reading_cable(single_t *single, const belay__call_t *call
     size_t at = single->turn++ % n;
     if (at == BELAY__REPLICAS_MAX)
       break;
-    const replica_t *replica = &single->replicas[at];
-    if (replica->cable != NULL && !replica->retired &&
-        belay__cable_reads(replica->cable, (belay__lane_t)call->lane, call->affinity))
-      return replica->cable;
+    belay__cable_t *replica = single->replicas[at];
+    if (replica != NULL && !replica->retired &&
+        belay__cable_reads(replica, (belay__lane_t)call->lane, call->affinity))
+      return replica;
   }
   return single->primary;
 }
@@ -129,28 +122,6 @@ static bool place(const belay_client_t *client, size_t i, char out[BELAY__PLACE_
   return at != NULL;
 }
 
-static size_t links_up(const belay_client_t *client) {
-  const single_t *single = (const single_t *)client;
-  size_t n = belay__cable_links_up(single->primary);
-  for (size_t i = 0; i < BELAY__REPLICAS_MAX; i++)
-    n += single->replicas[i].cable == NULL ? 0 : belay__cable_links_up(single->replicas[i].cable);
-  return n;
-}
-
-static bool can(belay_client_t *client, belay__capability_t what) {
-  const single_t *single = (single_t *)client;
-  belay__trunk_t *trunk = &((single_t *)client)->node.trunk;
-  if (!trunk->can_known) {
-    unsigned all = UINT_MAX;
-    bool any = belay__cable_can(single->primary, &all);
-    for (size_t i = 0; i < BELAY__REPLICAS_MAX; i++)
-      any |= single->replicas[i].cable != NULL && belay__cable_can(single->replicas[i].cable, &all);
-    trunk->can = any ? all : 0;
-    trunk->can_known = true;
-  }
-  return (trunk->can >> what & 1) != 0;
-}
-
 static void listen_to(belay_client_t *client, belay__channel_t *channel) {
   belay__listener_listen(((single_t *)client)->primary->listener, channel);
 }
@@ -175,10 +146,10 @@ static void sort_link(single_t *single, belay__link_t *link) {
 static void on_sort(belay__timer_t *timer) {
   single_t *single = BELAY__CONTAINER(timer, single_t, sort);
   for (size_t i = 0; i < BELAY__REPLICAS_MAX; i++) {
-    const replica_t *replica = &single->replicas[i];
-    for (size_t k = 0; replica->cable != NULL && k < replica->cable->count; k++)
-      if (replica->retired || !belay__link_is_up(&replica->cable->links[k]))
-        sort_link(single, &replica->cable->links[k]);
+    const belay__cable_t *replica = single->replicas[i];
+    for (size_t k = 0; replica != NULL && k < replica->count; k++)
+      if (replica->retired || !belay__link_is_up(&replica->links[k]))
+        sort_link(single, &replica->links[k]);
   }
 }
 
@@ -191,7 +162,7 @@ static void sort_soon(single_t *single) {
 static void on_lost(belay__link_t *link, int error) {
   single_t *single = single_of(link->cable->trunk);
   (void)error;
-  if (link->cable->role == BELAY__ROLE_REPLICA && !single->closing)
+  if (link->cable->role == BELAY__ROLE_REPLICA && !single->node.closing)
     sort_soon(single);
 }
 
@@ -201,14 +172,14 @@ static void on_tend(belay__timer_t *timer) {
   belay__timer_set(belay_of(single), BELAY__RANK_OTHER, &single->tend,
                    belay__after_ms(belay_of(single), TEND_MS));
   for (size_t i = 0; i < BELAY__REPLICAS_MAX; i++) {
-    replica_t *replica = &single->replicas[i];
-    if (replica->cable == NULL)
+    belay__cable_t *replica = single->replicas[i];
+    if (replica == NULL)
       continue;
     if (!replica->retired) {
-      belay__cable_want(replica->cable);
-    } else if (belay__cable_drain(replica->cable) && belay__cable_is_over(replica->cable)) {
-      belay__cable_free(replica->cable);
-      *replica = (replica_t){0};
+      belay__cable_want(replica);
+    } else if (belay__cable_drain(replica) && belay__cable_is_over(replica)) {
+      belay__cable_free(replica);
+      single->replicas[i] = NULL;
     }
   }
 }
@@ -223,29 +194,29 @@ static bool is_named(const single_t *single, const belay__place_t *place) {
 
 /* A cable for that replica, unless there is one, or no room for it. */
 static void add_replica(single_t *single, const belay__place_t *place) {
-  replica_t *room = NULL;
+  belay__cable_t **room = NULL;
   for (size_t i = 0; i < BELAY__REPLICAS_MAX; i++) {
-    replica_t *replica = &single->replicas[i];
-    if (replica->cable == NULL)
-      room = replica;
-    else if (!replica->retired && belay__place_is(&replica->cable->target.place, place))
+    const belay__cable_t *replica = single->replicas[i];
+    if (replica == NULL)
+      room = &single->replicas[i];
+    else if (!replica->retired && belay__place_is(&replica->target.place, place))
       return;
   }
   if (room == NULL)
     return;
-  room->cable = belay__cable_new(&single->node.trunk, single->node.lane_links);
-  if (room->cable == NULL)
+  belay__cable_t *made = *room = belay__cable_new(&single->node.trunk, single->node.lane_links);
+  if (made == NULL)
     return;
-  room->cable->role = BELAY__ROLE_REPLICA;
-  room->cable->target.place = *place;
-  belay__cable_want(room->cable);
+  made->role = BELAY__ROLE_REPLICA;
+  made->target.place = *place;
+  belay__cable_want(made);
 }
 
 static void use_replicas(single_t *single) {
   const belay__found_t *found = &single->finder->found;
   for (size_t i = 0; i < BELAY__REPLICAS_MAX; i++) {
-    replica_t *replica = &single->replicas[i];
-    if (replica->cable != NULL && !is_named(single, &replica->cable->target.place))
+    belay__cable_t *replica = single->replicas[i];
+    if (replica != NULL && !is_named(single, &replica->target.place))
       replica->retired = true;
   }
   for (size_t i = 0; i < found->replica_count; i++)
@@ -290,7 +261,7 @@ static void on_found(belay__finder_t *finder, int error) {
   bool elsewhere = error == 0 && !belay__place_is(place, &finder->found.primary);
   bool kept = elsewhere && finder->doubtful && belay__cable_links_up(cable) > 0;
   bool moved = elsewhere && !kept;
-  if (single->closing)
+  if (single->node.closing)
     return;
   if (error == 0 && !kept)
     finder->epoch = finder->found.epoch;
@@ -312,54 +283,29 @@ static void on_found(belay__finder_t *finder, int error) {
 
 /* ---- the end ------------------------------------------------------------------------------------------- */
 
-/* Something has ended; perhaps it was the last thing that the client waits for. */
-static void end_if_over(single_t *single) {
-  if (!single->closing || single->gone || !belay__cable_is_over(single->primary) ||
-      (single->finder != NULL && !belay__finder_is_over(single->finder)))
-    return;
-  for (size_t i = 0; i < BELAY__REPLICAS_MAX; i++)
-    if (single->replicas[i].cable != NULL && !belay__cable_is_over(single->replicas[i].cable))
-      return;
-  single->gone = true;
-  belay__client_gone(&single->node.base);
-}
-
 static void on_quiet(belay__cable_t *cable) {
-  end_if_over(single_of(cable->trunk));
+  belay__node_quiet(&single_of(cable->trunk)->node);
 }
 
 static void on_finder_quiet(belay__finder_t *finder) {
-  end_if_over((single_t *)finder->scout.trunk->client);
+  belay__node_quiet((belay__node_t *)finder->scout.trunk->client);
 }
 
 static void close_all(belay_client_t *client) {
   single_t *single = (single_t *)client;
-  single->closing = true;
   belay__timer_stop(belay_of(single), BELAY__RANK_OTHER, &single->sort);
   belay__timer_stop(belay_of(single), BELAY__RANK_OTHER, &single->tend);
-  belay__cable_close(single->primary);
-  for (size_t i = 0; i < BELAY__REPLICAS_MAX; i++)
-    if (single->replicas[i].cable != NULL)
-      belay__cable_close(single->replicas[i].cable);
   if (single->finder != NULL)
-    belay__finder_close(single->finder);
-  end_if_over(single);
-}
-
-static void free_finder(single_t *single) {
-  belay__finder_fini(single->finder);
-  belay__free(belay_of(single), single->finder, sizeof *single->finder);
+    belay__finder_stop(single->finder);
+  belay__node_close(&single->node);
 }
 
 static void free_single(belay_client_t *client) {
   single_t *single = (single_t *)client;
-  belay__cable_free(single->primary);
-  for (size_t i = 0; i < BELAY__REPLICAS_MAX; i++)
-    if (single->replicas[i].cable != NULL)
-      belay__cable_free(single->replicas[i].cable);
-  if (single->finder != NULL)
-    free_finder(single);
+  belay_t *belay = belay_of(single);
+  belay__finder_t *finder = single->finder;
   belay__node_free(&single->node);
+  belay__free(belay, finder, sizeof *finder);
 }
 
 /* ---- making -------------------------------------------------------------------------------------------- */
@@ -387,6 +333,7 @@ static bool make_finder(single_t *single) {
                          or_none(node->sentinel_password), url->places, url->place_count);
   else
     belay__replicas_init(finder, &node->trunk, url->places, url->place_count);
+  node->scout = &finder->scout;
   return true;
 }
 
@@ -405,10 +352,7 @@ static int init(belay__node_t *node) {
   }
   node->trunk.ops = &found_ops;
   cable->role = BELAY__ROLE_PRIMARY;
-  if (make_finder(single))
-    return 0;
-  belay__cable_free(cable);
-  return BELAY_ENOMEM;
+  return make_finder(single) ? 0 : BELAY_ENOMEM;
 }
 
 static const belay__node_ops_t node_ops = {
@@ -423,8 +367,8 @@ static const belay__node_ops_t node_ops = {
     .shard = shard,
     .place = place,
     .visit = belay__node_visit,
-    .links_up = links_up,
-    .can = can,
+    .links_up = belay__node_links_up,
+    .can = belay__node_can,
     .listen = listen_to,
     .unlisten = unlisten,
     .close = close_all,
