@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/client/ranges.h"
 #include "core/key/key.h"
 #include "scripts.gen.h"
 
@@ -47,17 +48,13 @@ void belay_active_options_init(belay_active_options_t *options) {
                                       .archive_ttl_ms = 400 * BELAY__DAY_MS};
 }
 
-static int check_options(belay_t *belay, const belay_active_options_t *o) {
-  int error = belay__check_range(belay, "unit", o->unit, BELAY_ACTIVE_DAY, BELAY_ACTIVE_HOUR);
-  if (error == 0)
-    error = belay__check_range(belay, "utc_offset_minutes", o->utc_offset_minutes, OFFSET_MIN,
-                               OFFSET_MAX);
-  if (error == 0)
-    error = belay__check_range(belay, "ttl_ms", o->ttl_ms, 1000, TTL_MAX_MS);
-  if (error == 0 && o->archive_ttl_ms != 0)
-    error = belay__check_range(belay, "archive_ttl_ms", o->archive_ttl_ms, 1000, TTL_MAX_MS);
-  return error;
-}
+static const belay__range_t ranges[] = {
+    BELAY__RANGE(belay_active_options_t, unit, BELAY_ACTIVE_DAY, BELAY_ACTIVE_HOUR),
+    BELAY__RANGE(belay_active_options_t, utc_offset_minutes, OFFSET_MIN, OFFSET_MAX),
+    BELAY__RANGE(belay_active_options_t, ttl_ms, 1000, TTL_MAX_MS),
+    BELAY__RANGE_OR_0(belay_active_options_t, archive_ttl_ms, 1000, TTL_MAX_MS),
+    {.name = NULL},
+};
 
 int belay_active_new(belay_client_t *client, const belay_active_options_t *options,
                      belay_active_t **out) {
@@ -66,14 +63,9 @@ int belay_active_new(belay_client_t *client, const belay_active_options_t *optio
   if (out == NULL)
     return BELAY_EINVAL;
   *out = NULL;
-  int error = belay__client_check(client);
-  if (error != 0)
-    return error;
   belay_active_options_init(&o);
-  if (options != NULL)
-    o = *options;
+  int error = belay__options_take(client, &o, options, sizeof o, ranges);
   o.name_len = belay__text_len(o.name, o.name_len);
-  error = check_options(client->belay, &o);
   if (error == 0)
     error = belay__family_new(client, &family_ops, o.name, o.name_len, &family);
   if (error != 0)

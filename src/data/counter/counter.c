@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/client/ranges.h"
 #include "core/key/key.h"
 #include "scripts.gen.h"
 
@@ -46,28 +47,22 @@ void belay_counter_options_init(belay_counter_options_t *options) {
       .op_ttl_ms = 3600000, .shards = 1, .batch_ms = 100, .max_keys = 10000};
 }
 
+static const belay__range_t ranges[] = {
+    BELAY__RANGE(belay_counter_options_t, ttl_ms, 0, TTL_MAX_MS),
+    BELAY__RANGE(belay_counter_options_t, op_ttl_ms, 1000, TTL_MAX_MS),
+    BELAY__RANGE(belay_counter_options_t, shards, 1, BELAY_COUNTER_SHARDS_MAX),
+    BELAY__RANGE(belay_counter_options_t, max_ops, 0, BELAY_COUNTER_OPS_MAX),
+    BELAY__RANGE(belay_counter_options_t, batch_ms, 1, 60000),
+    BELAY__RANGE(belay_counter_options_t, batch_max, 0, INT64_MAX),
+    BELAY__RANGE(belay_counter_options_t, max_keys, 1, 1000000),
+    {.name = NULL},
+};
+
 static int check_options(belay_t *belay, const belay_counter_options_t *o) {
-  const struct {
-    const char *name;
-    int64_t value, min, max;
-  } ranges[] = {
-      {"ttl_ms", o->ttl_ms, 0, TTL_MAX_MS},
-      {"op_ttl_ms", o->op_ttl_ms, 1000, TTL_MAX_MS},
-      {"shards", o->shards, 1, BELAY_COUNTER_SHARDS_MAX},
-      {"max_ops", o->max_ops, 0, BELAY_COUNTER_OPS_MAX},
-      {"batch_ms", o->batch_ms, 1, 60000},
-      {"batch_max", o->batch_max, 0, INT64_MAX},
-      {"max_keys", o->max_keys > INT32_MAX ? 0 : (int64_t)o->max_keys, 1, 1000000},
-  };
-  int error = 0;
-  for (size_t i = 0; i < sizeof ranges / sizeof *ranges && error == 0; i++)
-    error =
-        belay__check_range(belay, ranges[i].name, ranges[i].value, ranges[i].min, ranges[i].max);
-  if (error == 0 && o->extend && o->ttl_ms == 0) {
-    belay__detail(belay, "extend: without ttl_ms");
-    error = BELAY_EINVAL;
-  }
-  return error;
+  if (!o->extend || o->ttl_ms != 0)
+    return 0;
+  belay__detail(belay, "extend: without ttl_ms");
+  return BELAY_EINVAL;
 }
 
 int belay_counter_new(belay_client_t *client, const belay_counter_options_t *options,
@@ -77,14 +72,11 @@ int belay_counter_new(belay_client_t *client, const belay_counter_options_t *opt
   if (out == NULL)
     return BELAY_EINVAL;
   *out = NULL;
-  int error = belay__client_check(client);
-  if (error != 0)
-    return error;
   belay_counter_options_init(&o);
-  if (options != NULL)
-    o = *options;
+  int error = belay__options_take(client, &o, options, sizeof o, ranges);
   uint8_t label[BELAY__COUNTER_LABEL_BYTES];
-  error = check_options(client->belay, &o);
+  if (error == 0)
+    error = check_options(client->belay, &o);
   if (error == 0)
     error = client->belay->host->random(client->belay, label, sizeof label);
   if (error == 0)

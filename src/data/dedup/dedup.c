@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "core/client/ranges.h"
 #include "core/key/key.h"
 
 #define TTL_MAX_MS INT64_C(31536000000) /* a year */
@@ -40,22 +41,15 @@ void belay_dedup_options_init(belay_dedup_options_t *options) {
                                      .answer_ms = 60000};
 }
 
-static int check_options(belay_t *belay, const belay_dedup_options_t *o) {
-  int error = belay__check_range(belay, "kind", (int64_t)o->kind, 0, BELAY_DEDUP_BITMAP);
-  if (error == 0 && o->ttl_ms != 0)
-    error = belay__check_range(belay, "ttl_ms", o->ttl_ms, 1000, TTL_MAX_MS);
-  if (error == 0)
-    error = belay__check_range(belay, "window_ms", o->window_ms, 1, TTL_MAX_MS);
-  if (error == 0)
-    error = belay__check_range(belay, "max_items", o->max_items, 1, BELAY_DEDUP_WINDOW_ITEMS_MAX);
-  if (error == 0)
-    error = belay__check_range(belay, "answer_ms", o->answer_ms, 1000, 86400000);
-  if (error == 0)
-    error = belay__check_range(belay, "max_offset",
-                               o->max_offset > INT64_MAX ? -1 : (int64_t)o->max_offset, 0,
-                               BELAY_DEDUP_OFFSET_MAX);
-  return error;
-}
+static const belay__range_t ranges[] = {
+    BELAY__RANGE(belay_dedup_options_t, kind, 0, BELAY_DEDUP_BITMAP),
+    BELAY__RANGE_OR_0(belay_dedup_options_t, ttl_ms, 1000, TTL_MAX_MS),
+    BELAY__RANGE(belay_dedup_options_t, window_ms, 1, TTL_MAX_MS),
+    BELAY__RANGE(belay_dedup_options_t, max_items, 1, BELAY_DEDUP_WINDOW_ITEMS_MAX),
+    BELAY__RANGE(belay_dedup_options_t, answer_ms, 1000, 86400000),
+    BELAY__RANGE(belay_dedup_options_t, max_offset, 0, BELAY_DEDUP_OFFSET_MAX),
+    {.name = NULL},
+};
 
 int belay_dedup_new(belay_client_t *client, const belay_dedup_options_t *options,
                     belay_dedup_t **out) {
@@ -64,13 +58,8 @@ int belay_dedup_new(belay_client_t *client, const belay_dedup_options_t *options
   if (out == NULL)
     return BELAY_EINVAL;
   *out = NULL;
-  int error = belay__client_check(client);
-  if (error != 0)
-    return error;
   belay_dedup_options_init(&o);
-  if (options != NULL)
-    o = *options;
-  error = check_options(client->belay, &o);
+  int error = belay__options_take(client, &o, options, sizeof o, ranges);
   if (error == 0)
     error = belay__family_new(client, &family_ops, o.name, o.name_len, &family);
   if (error != 0)

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "core/client/ranges.h"
+
 #define TTL_MIN_MS INT64_C(1000)
 #define TTL_MAX_MS INT64_C(31536000000) /* a year */
 #define DEADLINE_MAX_MS INT64_C(86400000)
@@ -382,14 +384,12 @@ void belay_idempotency_options_init(belay_idempotency_options_t *options) {
         .deadline_ms = 30000, .ttl_ms = 86400000, .grace_ms = 3600000};
 }
 
-static int check_options(belay_t *belay, const belay_idempotency_options_t *o) {
-  int error = belay__check_range(belay, "deadline_ms", o->deadline_ms, 1, DEADLINE_MAX_MS);
-  if (error == 0)
-    error = belay__check_range(belay, "ttl_ms", o->ttl_ms, TTL_MIN_MS, TTL_MAX_MS);
-  if (error == 0)
-    error = belay__check_range(belay, "grace_ms", o->grace_ms, TTL_MIN_MS, TTL_MAX_MS);
-  return error;
-}
+static const belay__range_t ranges[] = {
+    BELAY__RANGE(belay_idempotency_options_t, deadline_ms, 1, DEADLINE_MAX_MS),
+    BELAY__RANGE(belay_idempotency_options_t, ttl_ms, TTL_MIN_MS, TTL_MAX_MS),
+    BELAY__RANGE(belay_idempotency_options_t, grace_ms, TTL_MIN_MS, TTL_MAX_MS),
+    {.name = NULL},
+};
 
 int belay_idempotency_new(belay_client_t *client, const belay_idempotency_options_t *options,
                           belay_idempotency_t **out) {
@@ -398,13 +398,8 @@ int belay_idempotency_new(belay_client_t *client, const belay_idempotency_option
   if (out == NULL)
     return BELAY_EINVAL;
   *out = NULL;
-  int error = belay__client_check(client);
-  if (error != 0)
-    return error;
   belay_idempotency_options_init(&o);
-  if (options != NULL)
-    o = *options;
-  error = check_options(client->belay, &o);
+  int error = belay__options_take(client, &o, options, sizeof o, ranges);
   if (error == 0)
     error = belay__family_new(client, &family_ops, o.name, o.name_len, &family);
   if (error != 0)

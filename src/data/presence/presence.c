@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "core/client/ranges.h"
 #include "scripts.gen.h"
 
 #define WINDOW_MIN_MS 100
@@ -48,14 +49,12 @@ void belay_presence_options_init(belay_presence_options_t *options) {
       .max_id = (UINT32_C(1) << 24) - 1, .slices = 4, .ttl_ms = INT64_C(86400000)};
 }
 
-static int check_options(belay_t *belay, const belay_presence_options_t *o) {
-  int error = belay__check_range(belay, "slices", o->slices, 1, SLICES_MAX);
-  if (error == 0 && o->window_ms != 0)
-    error = belay__check_range(belay, "window_ms", o->window_ms, WINDOW_MIN_MS, TTL_MAX_MS);
-  if (error == 0 && o->ttl_ms != 0)
-    error = belay__check_range(belay, "ttl_ms", o->ttl_ms, TTL_MIN_MS, TTL_MAX_MS);
-  return error;
-}
+static const belay__range_t ranges[] = {
+    BELAY__RANGE(belay_presence_options_t, slices, 1, SLICES_MAX),
+    BELAY__RANGE_OR_0(belay_presence_options_t, window_ms, WINDOW_MIN_MS, TTL_MAX_MS),
+    BELAY__RANGE_OR_0(belay_presence_options_t, ttl_ms, TTL_MIN_MS, TTL_MAX_MS),
+    {.name = NULL},
+};
 
 int belay_presence_new(belay_client_t *client, const belay_presence_options_t *options,
                        belay_presence_t **out) {
@@ -64,13 +63,8 @@ int belay_presence_new(belay_client_t *client, const belay_presence_options_t *o
   if (out == NULL)
     return BELAY_EINVAL;
   *out = NULL;
-  int error = belay__client_check(client);
-  if (error != 0)
-    return error;
   belay_presence_options_init(&o);
-  if (options != NULL)
-    o = *options;
-  error = check_options(client->belay, &o);
+  int error = belay__options_take(client, &o, options, sizeof o, ranges);
   if (error == 0)
     error = belay__family_new(client, &family_ops, o.name, o.name_len, &family);
   if (error != 0)

@@ -11,6 +11,8 @@
 
 #include <string.h>
 
+#include "core/client/ranges.h"
+
 #define TTL_MAX_MS INT64_C(31536000000) /* a year */
 
 /* ---- closing ------------------------------------------------------------------------------------------- */
@@ -40,16 +42,13 @@ void belay_ranking_options_init(belay_ranking_options_t *options) {
   *options = (belay_ranking_options_t){.ttl_ms = INT64_C(2592000000)};
 }
 
-static int check_options(belay_t *belay, const belay_ranking_options_t *o) {
-  int error = belay__check_range(belay, "order", (int64_t)o->order, 0, BELAY_RANKING_LOW_FIRST);
-  if (error == 0)
-    error = belay__check_range(belay, "ties", (int64_t)o->ties, 0, BELAY_RANKING_LATER_FIRST);
-  if (error == 0 && o->ttl_ms != 0)
-    error = belay__check_range(belay, "ttl_ms", o->ttl_ms, 1000, TTL_MAX_MS);
-  if (error == 0)
-    error = belay__check_range(belay, "max_members", o->max_members, 0, BELAY_RANKING_SIZE_MAX);
-  return error;
-}
+static const belay__range_t ranges[] = {
+    BELAY__RANGE(belay_ranking_options_t, order, 0, BELAY_RANKING_LOW_FIRST),
+    BELAY__RANGE(belay_ranking_options_t, ties, 0, BELAY_RANKING_LATER_FIRST),
+    BELAY__RANGE_OR_0(belay_ranking_options_t, ttl_ms, 1000, TTL_MAX_MS),
+    BELAY__RANGE(belay_ranking_options_t, max_members, 0, BELAY_RANKING_SIZE_MAX),
+    {.name = NULL},
+};
 
 int belay_ranking_new(belay_client_t *client, const belay_ranking_options_t *options,
                       belay_ranking_t **out) {
@@ -60,13 +59,8 @@ int belay_ranking_new(belay_client_t *client, const belay_ranking_options_t *opt
   if (out == NULL)
     return BELAY_EINVAL;
   *out = NULL;
-  int error = belay__client_check(client);
-  if (error != 0)
-    return error;
   belay_ranking_options_init(&o);
-  if (options != NULL)
-    o = *options;
-  error = check_options(client->belay, &o);
+  int error = belay__options_take(client, &o, options, sizeof o, ranges);
   if (error == 0)
     error = belay__family_new(client, &family_ops, o.name, o.name_len, &family);
   if (error != 0)

@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "core/client/ranges.h"
 #include "core/key/key.h"
 #include "core/key/uuid.h"
 #include "belay/uuid.h"
@@ -421,16 +422,13 @@ void belay_session_options_init(belay_session_options_t *options) {
         .ttl_ms = 1800000, .max_events = 100, .op_ttl_ms = 60000, .notice_keep_ms = 86400000};
 }
 
-static int check_options(belay_t *belay, const belay_session_options_t *o) {
-  int error = belay__check_range(belay, "ttl_ms", o->ttl_ms, TTL_MIN_MS, TTL_MAX_MS);
-  if (error == 0)
-    error = belay__check_range(belay, "max_events", o->max_events, 0, BELAY_SESSION_EVENTS_MAX);
-  if (error == 0)
-    error = belay__check_range(belay, "op_ttl_ms", o->op_ttl_ms, TTL_MIN_MS, OP_TTL_MAX_MS);
-  if (error == 0)
-    error = belay__check_range(belay, "notice_keep_ms", o->notice_keep_ms, KEEP_MIN_MS, TTL_MAX_MS);
-  return error;
-}
+static const belay__range_t ranges[] = {
+    BELAY__RANGE(belay_session_options_t, ttl_ms, TTL_MIN_MS, TTL_MAX_MS),
+    BELAY__RANGE(belay_session_options_t, max_events, 0, BELAY_SESSION_EVENTS_MAX),
+    BELAY__RANGE(belay_session_options_t, op_ttl_ms, TTL_MIN_MS, OP_TTL_MAX_MS),
+    BELAY__RANGE(belay_session_options_t, notice_keep_ms, KEEP_MIN_MS, TTL_MAX_MS),
+    {.name = NULL},
+};
 
 int belay_session_new(belay_client_t *client, const belay_session_options_t *options,
                       belay_session_t **out) {
@@ -439,13 +437,8 @@ int belay_session_new(belay_client_t *client, const belay_session_options_t *opt
   if (out == NULL)
     return BELAY_EINVAL;
   *out = NULL;
-  int error = belay__client_check(client);
-  if (error != 0)
-    return error;
   belay_session_options_init(&o);
-  if (options != NULL)
-    o = *options;
-  error = check_options(client->belay, &o);
+  int error = belay__options_take(client, &o, options, sizeof o, ranges);
   if (error == 0)
     error = belay__family_new(client, &family_ops, o.name, o.name_len, &family);
   if (error != 0)
