@@ -1,13 +1,8 @@
 /* Answers are counted wherever what a server sends is cut, and an error is seen wherever it stands. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "load/subjects/answers.h"
+#include "support/base/test.h"
 
 /* In two pieces; returns whether there was no error. */
 static bool count(const char *text, size_t cut, uint64_t *n) {
@@ -32,8 +27,7 @@ static void assert_refuses(const char *text) {
     assert_false(count(text, cut, &n));
 }
 
-static void counts(void **state) {
-  (void)state;
+TEST(counts) {
   assert_counts("", 0);
   assert_counts("+OK\r\n:1\r\n:-1\r\n", 3);
   assert_counts("$-1\r\n*-1\r\n*0\r\n$0\r\n\r\n", 4);
@@ -43,28 +37,17 @@ static void counts(void **state) {
 }
 
 /* A string's last byte is what makes it an answer, and it is one then. */
-static void not_before_its_end(void **state) {
+TEST(not_before_its_end) {
   const char text[] = "*2\r\n:1\r\n$3\r\nabc\r\n";
   answers_t answers = {0};
-  (void)state;
   assert_true(answers_count(&answers, text, sizeof text - 2));
   assert_int_equal(answers.n, 0);
   assert_true(answers_count(&answers, text + sizeof text - 2, 1));
   assert_int_equal(answers.n, 1);
 }
 
-static void refuses(void **state) {
-  (void)state;
+TEST(refuses) {
   assert_refuses("+OK\r\n-ERR no\r\n");
   assert_refuses("*2\r\n:1\r\n-ERR one of them\r\n");
   assert_refuses("*2\r\n*2\r\n:1\r\n-WRONGTYPE\r\n:3\r\n:4\r\n");
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(counts),
-      cmocka_unit_test(not_before_its_end),
-      cmocka_unit_test(refuses),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

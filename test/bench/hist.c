@@ -1,13 +1,8 @@
 /* The histogram of durations, against the durations themselves. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "load/driver/hist.h"
+#include "support/base/test.h"
 
 enum { VALUES = 100000 };
 #define ERROR 0.016
@@ -15,10 +10,8 @@ enum { VALUES = 100000 };
 static hist_t hist, other;
 static uint64_t values[VALUES];
 
-static int empty(void **state) {
-  (void)state;
+static void empty(void) {
   hist = other = (hist_t){0};
-  return 0;
 }
 
 /* Always the same numbers (splitmix64), as many of each size. */
@@ -40,14 +33,14 @@ static void assert_near(uint64_t value, uint64_t expected) {
   assert_true(apart <= ERROR * (double)expected);
 }
 
-static void nothing(void **state) {
-  (void)state;
+TEST(nothing) {
+  empty();
   assert_int_equal(hist_at(&hist, 0.5), 0);
   assert_int_equal(hist_at(&hist, 1), 0);
 }
 
-static void each_size(void **state) {
-  (void)state;
+TEST(each_size) {
+  empty();
   for (unsigned bit = 0; bit < 42; bit++)
     for (unsigned part = 0; part < 4; part++) {
       uint64_t value = (UINT64_C(1) << bit) + ((uint64_t)part << bit >> 2);
@@ -59,10 +52,10 @@ static void each_size(void **state) {
     }
 }
 
-static void shares(void **state) {
+TEST(shares) {
+  empty();
   static const double all[] = {0.001, 0.01, 0.1, 0.25, 0.5, 0.9, 0.99, 0.999};
   uint64_t seed = 1;
-  (void)state;
   for (unsigned i = 0; i < VALUES; i++) {
     values[i] = next_value(&seed);
     hist_add(i % 3 == 0 ? &other : &hist, values[i]);
@@ -76,22 +69,12 @@ static void shares(void **state) {
   assert_near(hist_at(&hist, 1), values[VALUES - 1]);
 }
 
-static void too_long(void **state) {
-  (void)state;
+TEST(too_long) {
+  empty();
   hist_add(&hist, 5);
   hist_add(&hist, UINT64_MAX);
   assert_int_equal(hist.total, 2);
   assert_int_equal(hist.largest, UINT64_MAX);
   assert_int_equal(hist_at(&hist, 0.5), 5);
   assert_true(hist_at(&hist, 1) > UINT64_C(4000000000000));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup(nothing, empty),
-      cmocka_unit_test_setup(each_size, empty),
-      cmocka_unit_test_setup(shares, empty),
-      cmocka_unit_test_setup(too_long, empty),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

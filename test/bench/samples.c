@@ -1,16 +1,9 @@
 /* What stands in the middle. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "samples.h"
+#include "support/base/test.h"
 
-static void medians(void **state) {
+TEST(medians) {
   double none[1] = {0}, one[] = {7}, two[] = {3, 1}, three[] = {9, 1, 5}, four[] = {8, 1, 4, 2};
-  (void)state;
   assert_true(samples_median(none, 0) == 0);
   assert_true(samples_median(one, 1) == 7);
   assert_true(samples_median(two, 2) == 2);
@@ -18,15 +11,9 @@ static void medians(void **state) {
   assert_true(samples_median(four, 4) == 3);
 }
 
-static void places(void **state) {
+TEST(places) {
   double four[] = {8, 1, 4, 2};
   uint32_t whole[] = {8, 1, 4, 2};
-  (void)state;
   assert_true(samples_at(four, 4, 0) == 1 && samples_at(four, 4, 1) == 8);
   assert_int_equal(samples_at_u32(whole, 4, 0.99), 8);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(medians), cmocka_unit_test(places)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -210,34 +210,28 @@ static void check_order(order_t order) {
   server_stop(server);
 }
 
-static void test_two_hosts_that_close_belay_first(void **state) {
-  (void)state;
+TEST(two_hosts_that_close_belay_first) {
   check_order(BELAY_FIRST);
 }
 
-static void test_two_hosts_that_close_all_handles_first(void **state) {
-  (void)state;
+TEST(two_hosts_that_close_all_handles_first) {
   check_order(WALK_FIRST);
 }
 
-static void test_two_hosts_that_close_all_handles_and_end_their_loop_first(void **state) {
-  (void)state;
+TEST(two_hosts_that_close_all_handles_and_end_their_loop_first) {
   check_order(WALK_AND_RUN);
 }
 
-static void test_two_hosts_that_close_all_handles_right_after_belay(void **state) {
-  (void)state;
+TEST(two_hosts_that_close_all_handles_right_after_belay) {
   check_order(WALK_IN_BETWEEN);
 }
 
-static void test_two_hosts_that_close_all_handles_while_belay_closes(void **state) {
-  (void)state;
+TEST(two_hosts_that_close_all_handles_while_belay_closes) {
   check_order(WALK_MEANWHILE);
 }
 
 /* The earliest that a host can change its mind. */
-static void test_a_host_that_closes_all_handles_before_the_loop_ever_ran(void **state) {
-  (void)state;
+TEST(a_host_that_closes_all_handles_before_the_loop_ever_ran) {
   for (order_t order = WALK_FIRST; order <= WALK_IN_BETWEEN; order++) {
     host_t *host = calloc(1, sizeof *host);
     host->url = "redis://localhost:1";
@@ -293,8 +287,7 @@ static void descriptors_of_a_child(char *out, size_t size) {
   assert_int_equal(process_wait(&child), 0);
 }
 
-static void test_a_child_process_inherits_nothing(void **state) {
-  (void)state;
+TEST(a_child_process_inherits_nothing) {
   static char before[8192], during[8192];
   server_t *server = server_start(&(server_options_t){.address = "127.0.0.1"});
   descriptors_of_a_child(before, sizeof before);
@@ -315,8 +308,7 @@ static void test_a_child_process_inherits_nothing(void **state) {
 }
 
 /* Also while it connects. */
-static void test_a_child_process_inherits_nothing_of_a_connection_that_is_being_made(void **state) {
-  (void)state;
+TEST(a_child_process_inherits_nothing_of_a_connection_that_is_being_made) {
   static char before[8192], during[8192];
   server_t *server = server_start(&(server_options_t){.address = "127.0.0.1"});
   descriptors_of_a_child(before, sizeof before);
@@ -396,9 +388,7 @@ static report_t knock_everywhere(const void *arg) {
   return (report_t){.failure = 0};
 }
 
-static void test_after_a_fork_the_child_is_refused(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(after_a_fork_the_child_is_refused) {
   contender_t *idle = contender_new(bed, "idle", NULL), *held = contender_new(bed, "held", NULL);
   assert_error(try_lock(held), 0);
   assert_int_equal(in_a_fork(knock_everywhere, held).failure, 0);
@@ -410,7 +400,6 @@ static void test_after_a_fork_the_child_is_refused(void **state) {
   assert_error(try_lock(idle), 0);
   assert_error(release(held), 0);
   assert_int_equal(client_stats(bed).drops, 0);
-  bed_close(bed);
 }
 
 static void on_tried(belay_lock_t *lock, int status) {
@@ -444,8 +433,7 @@ static report_t start_over(const void *url) {
 }
 
 /* No token of the child's is one of the parent's, whatever random bytes lay ready. */
-static void test_after_a_fork_the_child_may_start_over(void **state) {
-  (void)state;
+TEST(after_a_fork_the_child_may_start_over) {
   bed_t *bed = bed_open(NULL);
   contender_t *c = contender_new(bed, "parent", NULL);
   char token[128] = "";
@@ -460,20 +448,6 @@ static void test_after_a_fork_the_child_may_start_over(void **state) {
   bed_close(bed);
 }
 
-int main(int argc, char **argv) {
-  if (argc == 2 && strcmp(argv[1], "--list-descriptors") == 0)
-    return list_descriptors();
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_two_hosts_that_close_belay_first),
-      cmocka_unit_test(test_two_hosts_that_close_all_handles_first),
-      cmocka_unit_test(test_two_hosts_that_close_all_handles_and_end_their_loop_first),
-      cmocka_unit_test(test_two_hosts_that_close_all_handles_right_after_belay),
-      cmocka_unit_test(test_two_hosts_that_close_all_handles_while_belay_closes),
-      cmocka_unit_test(test_a_host_that_closes_all_handles_before_the_loop_ever_ran),
-      cmocka_unit_test(test_a_child_process_inherits_nothing),
-      cmocka_unit_test(test_a_child_process_inherits_nothing_of_a_connection_that_is_being_made),
-      cmocka_unit_test(test_after_a_fork_the_child_is_refused),
-      cmocka_unit_test(test_after_a_fork_the_child_may_start_over),
-  };
-  return cmocka_run_group_tests_name("host", tests, NULL, NULL);
+TEST_ROLE(list_descriptors, "--list-descriptors") {
+  return list_descriptors();
 }

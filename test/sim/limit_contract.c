@@ -9,7 +9,7 @@
 #include "limit/policy.h"
 #include "support/base/clock.h"
 #include "support/models/limit_ops.h"
-#include "support/base/unit.h"
+#include "support/base/test.h"
 
 /* ---- what is computed from replies --------------------------------------------------------------------- */
 
@@ -86,8 +86,7 @@ static const char *judge(const limit_case_t *one, int64_t cost) {
              : NULL;
 }
 
-static void test_what_replies_mean(void **state) {
-  (void)state;
+TEST(what_replies_mean) {
   static limit_world_t world;
   size_t ops = limit_suite_ops(slow() > 1 ? 50000 : 300000);
   uint64_t seed = limit_suite_seed();
@@ -267,8 +266,7 @@ static bool holds(story_t *story) {
   return true;
 }
 
-static void test_no_interval_admits_more(void **state) {
-  (void)state;
+TEST(no_interval_admits_more) {
   static story_t story;
   size_t stories = limit_suite_ops(slow() > 1 ? 5000 : 50000);
   uint64_t seed = limit_suite_seed();
@@ -286,12 +284,4 @@ static void test_no_interval_admits_more(void **state) {
       fail_msg("BELAY_LIMIT_SEED=%" PRIu64 ": more than may be", seed + n);
   }
   assert_true(acts > 10 * (int64_t)stories && given > 2 * (int64_t)stories);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_what_replies_mean),
-      cmocka_unit_test(test_no_interval_admits_more),
-  };
-  return cmocka_run_group_tests_name("limit_contract", tests, NULL, NULL);
 }

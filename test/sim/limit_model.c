@@ -10,7 +10,7 @@
 
 #include "sim/engine/engine.h"
 #include "support/base/clock.h"
-#include "support/base/unit.h"
+#include "support/base/test.h"
 
 #define OPS UINT64_C(1000000)
 #define SEED_OPS 20000 /* operations of a seed */
@@ -75,20 +75,10 @@ static void run(const limit_suite_t *suite) {
   engine_shutdown();
 }
 
-static void test_limits(void **state) {
-  (void)state;
+TEST(limits) {
   run(&limit_suite);
 }
 
-static void test_logs(void **state) {
-  (void)state;
+TEST(logs) {
   run(&limit_log_suite);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_limits),
-      cmocka_unit_test(test_logs),
-  };
-  return cmocka_run_group_tests_name("limit_model", tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@
 #include "sim/report.h"
 #include "sim/scenarios/scenario.h"
 #include "support/base/clock.h"
-#include "support/base/unit.h"
+#include "support/base/test.h"
 
 #define SEEDS (uint64_t)(12 / slow()) /* of each scenario */
 
@@ -42,8 +42,7 @@ static char *story(const sim_scenario_t *scenario, uint64_t seed, size_t *len) {
   return text;
 }
 
-static void a_seed_tells_the_same_story_twice(void **state) {
-  (void)state;
+TEST(a_seed_tells_the_same_story_twice) {
   for (size_t i = 0; i < sim_scenarios_count(); i++) {
     size_t len, again_len;
     char *once = story(sim_scenario_at(i), 1, &len),
@@ -55,8 +54,7 @@ static void a_seed_tells_the_same_story_twice(void **state) {
   }
 }
 
-static void another_seed_tells_another_story(void **state) {
-  (void)state;
+TEST(another_seed_tells_another_story) {
   size_t len, other_len;
   char *one = story(sim_scenario_at(0), 1, &len), *other = story(sim_scenario_at(0), 2, &other_len);
   assert_true(len != other_len || memcmp(one, other, len) != 0);
@@ -76,8 +74,7 @@ static unsigned unseen(void) {
 
 /* What cannot happen is asserted in the machine itself; everything else does happen here. The rarest needs memory
  * to run out between two rounds, on all servers. */
-static void every_transition_is_seen(void **state) {
-  (void)state;
+TEST(every_transition_is_seen) {
   for (uint64_t seed = SEEDS + 1; unseen() > 0 && seed < 20 * SEEDS; seed++)
     run(sim_scenario_at(sim_scenario_find("redlock-memory")), seed);
   if (unseen() > 0)
@@ -85,30 +82,17 @@ static void every_transition_is_seen(void **state) {
   assert_int_equal(unseen(), 0);
 }
 
-static void every_fault_happens(void **state) {
-  (void)state;
+TEST(every_fault_happens) {
   for (int i = 0; i < SIM_FAULTS; i++)
     if (all.faults[i] == 0)
       fail_msg("never: %s", sim_fault_texts[i]);
 }
 
-int main(void) {
-  static const struct CMUnitTest last[] = {
-      cmocka_unit_test(a_seed_tells_the_same_story_twice),
-      cmocka_unit_test(another_seed_tells_another_story),
-      cmocka_unit_test(every_transition_is_seen),
-      cmocka_unit_test(every_fault_happens),
-  };
-  const size_t last_len = sizeof last / sizeof *last;
-  const size_t n = sim_scenarios_count();
-  struct CMUnitTest *tests = sim_alloc((n + last_len) * sizeof *tests);
-  for (size_t i = 0; i < n; i++)
-    tests[i] = (struct CMUnitTest){.name = sim_scenario_at(i)->name,
-                                   .test_func = nothing_is_violated,
-                                   .initial_state = (void *)(uintptr_t)sim_scenario_at(i)};
-  memcpy(tests + n, last, sizeof last);
-  int failed = _cmocka_run_group_tests("seeds", tests, n + last_len, NULL, NULL);
-  free(tests);
+TEST_ROWS(scenarios) {
+  for (size_t i = 0; i < sim_scenarios_count(); i++)
+    test_add(0, nothing_is_violated, sim_scenario_at(i), "%s", sim_scenario_at(i)->name);
+}
+
+TEST_END {
   engine_shutdown();
-  return failed;
 }

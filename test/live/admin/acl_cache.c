@@ -78,8 +78,7 @@ static int cache_chore(bed_t *bed) {
   return 0;
 }
 
-static void test_caches(void **state) {
-  (void)state;
+TEST(caches) {
   grants_check(&(chore_t){"cache", cache_chore, "publish subscribe", "unsubscribe", NULL, 0});
 }
 
@@ -107,8 +106,7 @@ static int topic_chore(bed_t *bed) {
   return 0;
 }
 
-static void test_topics(void **state) {
-  (void)state;
+TEST(topics) {
   grants_check(&(chore_t){"topic", topic_chore, "unsubscribe", NULL, NULL, 0});
 }
 
@@ -155,8 +153,7 @@ static int session_chore(bed_t *bed) {
   return 0;
 }
 
-static void test_sessions(void **state) {
-  (void)state;
+TEST(sessions) {
   grants_check(&(chore_t){"session", session_chore,
                           "hget subscribe zadd zrangebyscore zrem zremrangebyrank zremrangebyscore "
                           "zscore",
@@ -177,8 +174,7 @@ static int sweep_chore(bed_t *bed) {
   return status;
 }
 
-static void test_sweeps(void **state) {
-  (void)state;
+TEST(sweeps) {
   grants_check(&(chore_t){"sweep", sweep_chore, NULL, NULL, NULL, 0});
 }
 
@@ -211,16 +207,6 @@ static int archiver_chore(bed_t *bed) {
   return 0;
 }
 
-static void test_archivers(void **state) {
-  (void)state;
+TEST(archivers) {
   grants_check(&(chore_t){"archiver", archiver_chore, NULL, NULL, "active election", 0});
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_caches),    cmocka_unit_test(test_topics),
-      cmocka_unit_test(test_sessions),  cmocka_unit_test(test_sweeps),
-      cmocka_unit_test(test_archivers),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -62,11 +62,9 @@ static int use_lock(bed_t *bed, server_t *server) {
 /* ---- the handshake --------------------------------------------------------------------------------------- */
 
 /* What is asked in vain is done without; but for PING, where it was asked for. */
-static void test_each_part_of_a_handshake(void **state) {
-  (void)state;
+TEST_ON(each_part_of_a_handshake, server, server_start(NULL)) {
   static const char *const words[] = {"client|kill", "client|setname",   "command|info",
                                       "hello",       "info|replication", "info|server"};
-  server_t *server = server_start(NULL);
   for (size_t i = 0; i <= sizeof words / sizeof *words; i++) {
     const char *less = i == 0 ? NULL : words[i - 1];
     grants_give(server, "lock", less);
@@ -85,12 +83,9 @@ static void test_each_part_of_a_handshake(void **state) {
     }
     bed_close(bed);
   }
-  server_stop(server);
 }
 
-static void test_a_ping_that_is_not_permitted(void **state) {
-  (void)state;
-  server_t *server = server_start(NULL);
+TEST_ON(a_ping_that_is_not_permitted, server, server_start(NULL)) {
   grants_give(server, "lock", "ping");
   bed_t *bed = worker_at(grants_url(server), NULL);
   assert_error(ping(bed), BELAY_EPERM);
@@ -98,12 +93,9 @@ static void test_a_ping_that_is_not_permitted(void **state) {
   assert_error(use_lock(bed, NULL), 0);
   assert_true(connections(bed) <= 3);
   bed_close(bed);
-  server_stop(server);
 }
 
-static void test_a_database(void **state) {
-  (void)state;
-  server_t *server = server_start(NULL);
+TEST_ON(a_database, server, server_start(NULL)) {
   belay_acl_options_t rules = usual();
   belay_client_options_t options = client_options();
   rules.db = 3;
@@ -119,12 +111,9 @@ static void test_a_database(void **state) {
   assert_non_null(strstr(belay_detail(bed->belay), "'select'"));
   assert_true(connections(bed) <= 2);
   bed_close(bed);
-  server_stop(server);
 }
 
-static void test_what_is_to_be_copied(void **state) {
-  (void)state;
-  server_t *server = server_start(NULL);
+TEST_ON(what_is_to_be_copied, server, server_start(NULL)) {
   belay_lock_options_t options = with_ttl(60000);
   options.min_replicas = 1;
   for (int may = 0; may < 2; may++) {
@@ -139,13 +128,11 @@ static void test_what_is_to_be_copied(void **state) {
     }
     bed_close(bed);
   }
-  server_stop(server);
 }
 
 /* ---- who knows where servers are ------------------------------------------------------------------------- */
 
-static void test_a_cluster(void **state) {
-  (void)state;
+TEST_ON(a_cluster, cluster, cluster_start(&(cluster_options_t){.without_replicas = true})) {
   static const struct {
     const char *names, *less;
     int status;
@@ -159,7 +146,6 @@ static void test_a_cluster(void **state) {
       {"lock topic cluster", "evalsha", BELAY_EPERM, "'evalsha'"},
       {"lock topic cluster", "set", BELAY_EPERM, "'set'"},
   };
-  cluster_t *cluster = cluster_start(&(cluster_options_t){.without_replicas = true});
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     char url[256];
     for (unsigned j = 0; j < cluster_size(cluster); j++) {
@@ -183,15 +169,12 @@ static void test_a_cluster(void **state) {
     }
     bed_close(bed);
   }
-  cluster_stop(cluster);
 }
 
 /* The user of the sentinels is another one, who may do nothing but ask where the primary is. */
-static void test_sentinels(void **state) {
-  (void)state;
+TEST_ON(sentinels, group, group_start(NULL)) {
   static const char *const without[] = {NULL, "sentinel|get-master-addr-by-name", "role"};
   static const int expected[] = {0, BELAY_EPERM, BELAY_EPERM};
-  group_t *group = group_start(NULL);
   belay_acl_options_t watching = usual();
   belay_client_options_t options = client_options();
   watching.sentinel = true;
@@ -219,7 +202,6 @@ static void test_sentinels(void **state) {
       assert_int_equal(server_ask(group_sentinel(group, j), "ACL", "LOG", NULL)->count, 0);
     bed_close(bed);
   }
-  group_stop(group);
 }
 
 /* ---- where the rules end ----------------------------------------------------------------------------------- */
@@ -245,8 +227,7 @@ static bool is_refused(server_t *server, const char *const *strings) {
 
 #define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-static void test_nothing_else_is_permitted(void **state) {
-  (void)state;
+TEST_ON(nothing_else_is_permitted, server, server_start(NULL)) {
   static const char *const words[][6] = {
       {"GET", "other::lock::{a}"},
       {"GET", "belay"},
@@ -281,20 +262,17 @@ static void test_nothing_else_is_permitted(void **state) {
       {"RANDOMKEY"},
       {"DBSIZE"},
   };
-  server_t *server = server_start(NULL);
   grants_give(server, "all", NULL);
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
     if (!is_refused(server, words[i]))
       fail_msg("%s %s is permitted", words[i][0], words[i][1] == NULL ? "" : words[i][1]);
   assert_false(is_refused(server, WORDS("GET", "belay::x")));
   assert_false(is_refused(server, WORDS("PUBLISH", "belay::x", "")));
-  server_stop(server);
 }
 
 /* What looks like a pattern stands for itself; and who may use a namespace may use what is below it, and not the other
  * way round. */
-static void test_namespaces(void **state) {
-  (void)state;
+TEST_ON(namespaces, server, server_start(NULL)) {
   static const struct {
     const char *parts[2];
     const char *inside, *outside[3];
@@ -307,7 +285,6 @@ static void test_namespaces(void **state) {
       {{"a:", "{b}"}, "a%3A::%7Bb%7D::x", {"a:::{b}::x", "a::{b}::x", "a::x"}},
       {{"\"it's\"", NULL}, "\"it's\"::x", {"its::x", "it's::x", "x"}},
   };
-  server_t *server = server_start(NULL);
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     belay_acl_options_t options = usual();
     options.namespace_parts = rows[i].parts;
@@ -327,14 +304,11 @@ static void test_namespaces(void **state) {
     assert_error(use_lock(bed, NULL), 0);
     bed_close(bed);
   }
-  server_stop(server);
 }
 
 /* It may be had and waited for: who waits is woken, long before it would look again. */
-static void test_an_exact_key(void **state) {
-  (void)state;
+TEST_ON(an_exact_key, server, server_start(NULL)) {
   static const char *const keys[] = {"shared*door", "another"};
-  server_t *server = server_start(NULL);
   belay_acl_options_t rules = usual();
   belay_lock_options_t options = with_ttl(60000);
   options.key = keys[0];
@@ -358,20 +332,4 @@ static void test_an_exact_key(void **state) {
   assert_true(is_refused(server, WORDS("GET", "shared door")));
   assert_true(is_refused(server, WORDS("GET", "shared*doors")));
   bed_close(bed);
-  server_stop(server);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_each_part_of_a_handshake),
-      cmocka_unit_test(test_a_ping_that_is_not_permitted),
-      cmocka_unit_test(test_a_database),
-      cmocka_unit_test(test_what_is_to_be_copied),
-      cmocka_unit_test(test_a_cluster),
-      cmocka_unit_test(test_sentinels),
-      cmocka_unit_test(test_nothing_else_is_permitted),
-      cmocka_unit_test(test_namespaces),
-      cmocka_unit_test(test_an_exact_key),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

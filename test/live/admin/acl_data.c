@@ -66,8 +66,7 @@ static int bloom_chore(bed_t *bed) {
   return 0;
 }
 
-static void test_bloom_filters(void **state) {
-  (void)state;
+TEST(bloom_filters) {
   grants_check(&(chore_t){"bloom", bloom_chore, NULL, NULL, NULL, 0});
 }
 
@@ -109,8 +108,7 @@ static int counter_chore(bed_t *bed) {
   return 0;
 }
 
-static void test_counters(void **state) {
-  (void)state;
+TEST(counters) {
   grants_check(&(chore_t){"counter", counter_chore, NULL, NULL, NULL, 0});
 }
 
@@ -154,8 +152,7 @@ static int dedup_chore(bed_t *bed) {
   return 0;
 }
 
-static void test_dedup(void **state) {
-  (void)state;
+TEST(dedup) {
   grants_check(&(chore_t){"dedup", dedup_chore, NULL, NULL, NULL, 0});
 }
 
@@ -181,8 +178,7 @@ static int idempotency_chore(bed_t *bed) {
   return 0;
 }
 
-static void test_idempotency(void **state) {
-  (void)state;
+TEST(idempotency) {
   /* DEL takes back what could not be given a ttl: only who may not PEXPIRE needs it. */
   grants_check(&(chore_t){"idempotency", idempotency_chore, NULL, "del", NULL, 0});
 }
@@ -214,8 +210,7 @@ static int idgen_chore(bed_t *bed) {
   return draw(bed, BELAY_IDGEN_SNOWFLAKE, "d", 100);
 }
 
-static void test_ids(void **state) {
-  (void)state;
+TEST(ids) {
   grants_check(&(chore_t){"idgen", idgen_chore, NULL, NULL, "lock", 0});
 }
 
@@ -235,8 +230,7 @@ static int permission_chore(bed_t *bed) {
   return 0;
 }
 
-static void test_permissions(void **state) {
-  (void)state;
+TEST(permissions) {
   grants_check(&(chore_t){"permission", permission_chore, NULL, NULL, NULL, 0});
 }
 
@@ -269,8 +263,7 @@ static int config_chore(bed_t *bed) {
   return 0;
 }
 
-static void test_configs(void **state) {
-  (void)state;
+TEST(configs) {
   grants_check(&(chore_t){"config", config_chore, NULL, NULL, NULL, 0});
 }
 
@@ -298,8 +291,7 @@ static int ranking_chore(bed_t *bed) {
   return 0;
 }
 
-static void test_rankings(void **state) {
-  (void)state;
+TEST(rankings) {
   grants_check(&(chore_t){"ranking", ranking_chore, NULL, NULL, NULL, 0});
 }
 
@@ -340,8 +332,7 @@ static int presence_chore(bed_t *bed) {
   return 0;
 }
 
-static void test_presence(void **state) {
-  (void)state;
+TEST(presence) {
   grants_check(&(chore_t){"presence", presence_chore, NULL, NULL, NULL, 0});
 }
 
@@ -368,18 +359,6 @@ static int active_chore(bed_t *bed) {
   return 0;
 }
 
-static void test_active_users(void **state) {
-  (void)state;
+TEST(active_users) {
   grants_check(&(chore_t){"active", active_chore, NULL, NULL, NULL, 0});
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_bloom_filters), cmocka_unit_test(test_counters),
-      cmocka_unit_test(test_dedup),         cmocka_unit_test(test_idempotency),
-      cmocka_unit_test(test_ids),           cmocka_unit_test(test_permissions),
-      cmocka_unit_test(test_configs),       cmocka_unit_test(test_rankings),
-      cmocka_unit_test(test_presence),      cmocka_unit_test(test_active_users),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,15 +67,13 @@ static int held_chore(bed_t *bed) {
   return 0;
 }
 
-static void test_held(void **state) {
-  (void)state;
+TEST(held) {
   grants_check(
       &(chore_t){"held", held_chore, NULL, "pubsub|numsub", "lock rwlock semaphore sweep", 0});
 }
 
 /* Who may not ask who listens is told all the rest. */
-static void test_without_who_listens(void **state) {
-  (void)state;
+TEST(without_who_listens) {
   server_t *server = server_start(NULL);
   grants_give(server, "held", "pubsub|numsub");
   bed_t *bed = bed_open_at(grants_url(server), NULL);
@@ -104,15 +102,13 @@ static int topology_chore(bed_t *bed) {
   return 0;
 }
 
-static void test_topology(void **state) {
-  (void)state;
+TEST(topology) {
   grants_check(&(chore_t){"topology", topology_chore, "role time", "info|stats", NULL, 0});
 }
 
 /* A server counts INFO as one command, whatever of it was asked for. */
-static void test_topology_without_stats(void **state) {
+TEST(topology_without_stats) {
   static tour_report_t report;
-  (void)state;
   server_t *server = server_start(NULL);
   grants_give(server, "topology", "info|stats");
   bed_t *bed = bed_open_at(grants_url(server), NULL);
@@ -126,14 +122,4 @@ static void test_topology_without_stats(void **state) {
   }
   bed->server = server;
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_held),
-      cmocka_unit_test(test_without_who_listens),
-      cmocka_unit_test(test_topology),
-      cmocka_unit_test(test_topology_without_stats),
-  };
-  return cmocka_run_group_tests_name("acl_inspect", tests, NULL, NULL);
 }

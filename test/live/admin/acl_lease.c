@@ -103,8 +103,7 @@ static int lock_chore(bed_t *bed) {
   return reentrant_lock(bed);
 }
 
-static void test_locks(void **state) {
-  (void)state;
+TEST(locks) {
   grants_check(&(chore_t){"lock", lock_chore, TOLD, "unsubscribe", NULL, 0});
 }
 
@@ -133,8 +132,7 @@ static int redlock_chore(bed_t *bed) {
   return use(contender_over(bed, clients, 3, "gate", &options));
 }
 
-static void test_redlocks(void **state) {
-  (void)state;
+TEST(redlocks) {
   grants_check(&(chore_t){"redlock", redlock_chore, TOLD, "subscribe unsubscribe", NULL, 2});
 }
 
@@ -186,8 +184,7 @@ static int rwlock_chore(bed_t *bed) {
   return use(rw_over(bed, clients, 3, "book", BELAY_RWLOCK_WRITE, &options));
 }
 
-static void test_readers_and_writers(void **state) {
-  (void)state;
+TEST(readers_and_writers) {
   grants_check(&(chore_t){"rwlock", rwlock_chore, TOLD, "unsubscribe", NULL, 2});
 }
 
@@ -249,8 +246,7 @@ static int election_chore(bed_t *bed) {
   return go(&players[0]);
 }
 
-static void test_several_names(void **state) {
-  (void)state;
+TEST(several_names) {
   grants_check(&(chore_t){"multilock", multilock_chore, TOLD, "pexpire unsubscribe", NULL, 0});
 }
 
@@ -266,8 +262,7 @@ static bed_t *deprived(const char *word, const belay_lock_options_t *options) {
   return bed;
 }
 
-static void test_who_may_not_renew_loses_it(void **state) {
-  (void)state;
+TEST(who_may_not_renew_loses_it) {
   belay_lock_options_t options = watched(kept_ttl());
   bed_t *bed = deprived("pexpire", &options);
   bed_until(bed, players[0].lost == 1);
@@ -277,8 +272,7 @@ static void test_who_may_not_renew_loses_it(void **state) {
 }
 
 /* Who may not look does not know that it is not ours. */
-static void test_who_may_not_look_is_told_so(void **state) {
-  (void)state;
+TEST(who_may_not_look_is_told_so) {
   belay_lock_options_t options = with_ttl(LONG);
   bed_t *bed = deprived("get", &options);
   assert_error(go(&players[0]), BELAY_EPERM);
@@ -286,8 +280,7 @@ static void test_who_may_not_look_is_told_so(void **state) {
   bed_close(bed);
 }
 
-static void test_elections(void **state) {
-  (void)state;
+TEST(elections) {
   grants_check(&(chore_t){"election", election_chore, TOLD, "unsubscribe", NULL, 0});
 }
 
@@ -356,8 +349,7 @@ static int semaphore_chore(bed_t *bed) {
   return be_crowded(c);
 }
 
-static void test_semaphores(void **state) {
-  (void)state;
+TEST(semaphores) {
   grants_check(&(chore_t){"semaphore", semaphore_chore, TOLD, "unsubscribe", NULL, 0});
 }
 
@@ -407,22 +399,6 @@ static int latch_chore(bed_t *bed) {
   return use_barrier(bed, &players[1], &players[2]);
 }
 
-static void test_latches_and_barriers(void **state) {
-  (void)state;
+TEST(latches_and_barriers) {
   grants_check(&(chore_t){"latch", latch_chore, TOLD, "unsubscribe", NULL, 0});
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_locks),
-      cmocka_unit_test(test_redlocks),
-      cmocka_unit_test(test_readers_and_writers),
-      cmocka_unit_test(test_several_names),
-      cmocka_unit_test(test_who_may_not_renew_loses_it),
-      cmocka_unit_test(test_who_may_not_look_is_told_so),
-      cmocka_unit_test(test_elections),
-      cmocka_unit_test(test_semaphores),
-      cmocka_unit_test(test_latches_and_barriers),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

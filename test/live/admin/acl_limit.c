@@ -55,8 +55,7 @@ static int limiter_chore(bed_t *bed) {
   return said(unreserve(bed, limiter, "f", &result.reservation), BELAY_ALLOWED);
 }
 
-static void test_limiters(void **state) {
-  (void)state;
+TEST(limiters) {
   grants_check(&(chore_t){"limiter", limiter_chore, NULL, NULL, NULL, 0});
 }
 
@@ -82,8 +81,7 @@ static int bucket_chore(bed_t *bed) {
   return dipped(&dip, begin_delete(&pail, &dip, "k"), true);
 }
 
-static void test_buckets(void **state) {
-  (void)state;
+TEST(buckets) {
   grants_check(&(chore_t){"bucket", bucket_chore, NULL, NULL, NULL, 0});
 }
 
@@ -108,16 +106,6 @@ static int refiller_chore(bed_t *bed) {
   return 0;
 }
 
-static void test_refillers(void **state) {
-  (void)state;
+TEST(refillers) {
   grants_check(&(chore_t){"refiller", refiller_chore, NULL, NULL, "bucket semaphore", 0});
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_limiters),
-      cmocka_unit_test(test_buckets),
-      cmocka_unit_test(test_refillers),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

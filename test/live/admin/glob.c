@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "support/servers/server.h"
-#include "support/base/unit.h"
+#include "support/base/test.h"
 
 enum { BYTES = 256 };
 
@@ -55,17 +55,9 @@ static void check_pairs(server_t *server, const char *negation) {
   }
 }
 
-static void test_ranges_are_the_servers(void **state) {
-  (void)state;
-  server_t *server = server_start(NULL);
+TEST_ON(ranges_are_the_servers, server, server_start(NULL)) {
   server_do(server, "EVAL", "for c = 0, 255 do redis.call('SET', string.char(c), '') end", "0",
             NULL);
   check_pairs(server, "");
   check_pairs(server, "^");
-  server_stop(server);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_ranges_are_the_servers)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

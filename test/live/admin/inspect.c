@@ -44,9 +44,7 @@ static contender_t *permits(bed_t *bed, unsigned n, int64_t ttl) {
 
 /* ---- what is told ------------------------------------------------------------------------------------------ */
 
-static void test_a_lock(void **state) {
-  (void)state;
-  bed_t *bed = open_bed("db7:4711");
+TEST_IN(a_lock, bed, open_bed("db7:4711")) {
   belay_lock_options_t options = with_ttl(TTL);
   assert_error(view_held(bed, BELAY_HELD_LOCK, "a{b}::c", &view), 0);
   assert_string_equal(view.held.name, "a{b}::c");
@@ -68,12 +66,9 @@ static void test_a_lock(void **state) {
   assert_true(view.held.holders[0].mark != mark); /* another hold, of the same holder */
   assert_error(view_held(bed, BELAY_HELD_RWLOCK, "a{b}::c", &view), 0);
   assert_int_equal(view.held.holders_count, 0);
-  bed_close(bed);
 }
 
-static void test_its_fencing_number_stays(void **state) {
-  (void)state;
-  bed_t *bed = open_bed("me");
+TEST_IN(its_fencing_number_stays, bed, open_bed("me")) {
   belay_lock_options_t options = with_ttl(TTL);
   options.fencing = true;
   contender_t *c = held_by(contender_new(bed, "n", &options));
@@ -83,12 +78,9 @@ static void test_its_fencing_number_stays(void **state) {
   assert_error(release(c), 0);
   assert_error(view_held(bed, BELAY_HELD_LOCK, "n", &view), 0);
   assert_true(view.held.holders_count == 0 && view.held.fence == fence);
-  bed_close(bed);
 }
 
-static void test_what_others_hold(void **state) {
-  (void)state;
-  bed_t *bed = open_bed("me");
+TEST_IN(what_others_hold, bed, open_bed("me")) {
   static const char key[] = "belay::lock::{n}";
   char large[601];
   memset(large, 'x', sizeof large - 1);
@@ -108,11 +100,9 @@ static void test_what_others_hold(void **state) {
   server_do(bed->server, "DEL", key, NULL);
   server_do(bed->server, "RPUSH", key, "1", NULL);
   assert_error(view_held(bed, BELAY_HELD_LOCK, "n", NULL), BELAY_EWRONGTYPE);
-  bed_close(bed);
 }
 
-static void test_an_owner_and_its_holds(void **state) {
-  (void)state;
+TEST(an_owner_and_its_holds) {
   bed_t *bed = open_bed("me");
   belay_lock_options_t brief = with_ttl(TTL), lasting = with_ttl(3 * TTL);
   brief.owner = lasting.owner = "request 7";
@@ -140,9 +130,7 @@ static void test_an_owner_and_its_holds(void **state) {
   bed_close(bed);
 }
 
-static void test_readers_and_the_writer(void **state) {
-  (void)state;
-  bed_t *bed = open_bed("me");
+TEST_IN(readers_and_the_writer, bed, open_bed("me")) {
   contender_t *r = held_by(rw(bed, BELAY_RWLOCK_READ, TTL));
   contender_t *s = held_by(rw(bed, BELAY_RWLOCK_READ, 3 * TTL));
   contender_t *w = rw(bed, BELAY_RWLOCK_WRITE, TTL);
@@ -160,12 +148,9 @@ static void test_readers_and_the_writer(void **state) {
   assert_int_equal(view.held.holders_count, 1);
   assert_true(view.held.holders[0].writes);
   assert_int_equal(view.held.waiting, 0);
-  bed_close(bed);
 }
 
-static void test_permits(void **state) {
-  (void)state;
-  bed_t *bed = open_bed("me");
+TEST_IN(permits, bed, open_bed("me")) {
   held_by(permits(bed, 3, TTL));
   held_by(permits(bed, 1, 3 * TTL));
   assert_error(view_held(bed, BELAY_HELD_SEMAPHORE, "pool", &view), 0);
@@ -175,7 +160,6 @@ static void test_permits(void **state) {
   assert_int_equal(view.held.holders[1].permits, 3);
   assert_int_equal(view.held.used, 4);
   assert_int_equal(view.held.limit, 0); /* it was never set */
-  bed_close(bed);
 }
 
 static int led; /* how often a campaign has ended */
@@ -197,9 +181,7 @@ static belay_election_t *campaign(belay_client_t *client, const char *value) {
   return election;
 }
 
-static void test_a_leader(void **state) {
-  (void)state;
-  bed_t *bed = open_bed("me");
+TEST_IN(a_leader, bed, open_bed("me")) {
   belay_election_t *election = campaign(bed->client, "10.0.0.7:80");
   until(bed,
         view_held(bed, BELAY_HELD_ELECTION, "chief", &view) == 0 && view.held.holders_count == 1);
@@ -207,7 +189,6 @@ static void test_a_leader(void **state) {
   assert_string_equal(view.held.owner, "10.0.0.7:80");
   assert_true(view.held.fence > 0);
   assert_error(belay_election_close(election, NULL), 0);
-  bed_close(bed);
 }
 
 static void on_all(belay_multilock_t *lock, int status) {
@@ -216,8 +197,7 @@ static void on_all(belay_multilock_t *lock, int status) {
   bed->arg = lock;
 }
 
-static void test_the_names_of_a_multilock_have_one_mark(void **state) {
-  (void)state;
+TEST(the_names_of_a_multilock_have_one_mark) {
   bed_t *bed = open_bed("me");
   belay_lock_options_t options = with_ttl(TTL);
   belay_multilock_t *lock;
@@ -236,8 +216,7 @@ static void test_the_names_of_a_multilock_have_one_mark(void **state) {
 }
 
 /* On each of its servers it is a lock, and is broken there. */
-static void test_what_a_redlock_has_on_each_server(void **state) {
-  (void)state;
+TEST(what_a_redlock_has_on_each_server) {
   needs_quorum();
   bed_t *bed = open_bed("me");
   belay_client_options_t o = client_options();
@@ -269,8 +248,7 @@ static void test_what_a_redlock_has_on_each_server(void **state) {
 
 /* ---- what is taken away ------------------------------------------------------------------------------------ */
 
-static void test_who_waits_gets_what_was_broken(void **state) {
-  (void)state;
+TEST(who_waits_gets_what_was_broken) {
   bed_t *bed = open_bed("dead");
   belay_client_options_t o = client_options();
   o.owner = "next";
@@ -305,8 +283,7 @@ static void test_who_waits_gets_what_was_broken(void **state) {
 }
 
 /* The same holder takes it again: that is another hold. */
-static void test_a_later_hold_is_not_touched(void **state) {
-  (void)state;
+TEST(a_later_hold_is_not_touched) {
   bed_t *bed = open_bed("me");
   belay_lock_options_t options = with_ttl(TTL);
   contender_t *c = held_by(contender_new(bed, "n", &options));
@@ -321,8 +298,7 @@ static void test_a_later_hold_is_not_touched(void **state) {
   bed_close(bed);
 }
 
-static void test_some_of_several(void **state) {
-  (void)state;
+TEST(some_of_several) {
   bed_t *bed = open_bed("me");
   belay_broken_t broken;
   held_by(permits(bed, 3, 3 * TTL));
@@ -340,8 +316,7 @@ static void test_some_of_several(void **state) {
   bed_close(bed);
 }
 
-static void test_all_readers_and_then_a_writer(void **state) {
-  (void)state;
+TEST(all_readers_and_then_a_writer) {
   bed_t *bed = open_bed("me");
   belay_broken_t broken;
   for (int i = 0; i < 20; i++)
@@ -360,8 +335,7 @@ static void test_all_readers_and_then_a_writer(void **state) {
   bed_close(bed);
 }
 
-static void test_another_leads(void **state) {
-  (void)state;
+TEST(another_leads) {
   bed_t *bed = open_bed("me");
   belay_broken_t broken;
   belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
@@ -402,8 +376,7 @@ static void expect_detail(bed_t *bed, int error, const char *detail) {
   assert_string_equal(belay_detail(bed->belay), detail);
 }
 
-static void test_arguments_are_checked(void **state) {
-  (void)state;
+TEST(arguments_are_checked) {
   bed_t *bed = open_bed("me");
   belay_request_t request = {0};
   belay_client_t *c = bed->client;
@@ -441,8 +414,7 @@ static void note(belay_request_t *request, int status, const belay_broken_t *bro
   told[1] += status == 0;
 }
 
-static void test_it_may_be_cancelled(void **state) {
-  (void)state;
+TEST(it_may_be_cancelled) {
   bed_t *bed = open_bed("me");
   belay_lock_options_t options = with_ttl(TTL);
   int told[2] = {0};
@@ -461,26 +433,4 @@ static void test_it_may_be_cancelled(void **state) {
     (void)release(c);
   }
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_lock),
-      cmocka_unit_test(test_its_fencing_number_stays),
-      cmocka_unit_test(test_what_others_hold),
-      cmocka_unit_test(test_an_owner_and_its_holds),
-      cmocka_unit_test(test_readers_and_the_writer),
-      cmocka_unit_test(test_permits),
-      cmocka_unit_test(test_a_leader),
-      cmocka_unit_test(test_the_names_of_a_multilock_have_one_mark),
-      cmocka_unit_test(test_what_a_redlock_has_on_each_server),
-      cmocka_unit_test(test_who_waits_gets_what_was_broken),
-      cmocka_unit_test(test_a_later_hold_is_not_touched),
-      cmocka_unit_test(test_some_of_several),
-      cmocka_unit_test(test_all_readers_and_then_a_writer),
-      cmocka_unit_test(test_another_leads),
-      cmocka_unit_test(test_arguments_are_checked),
-      cmocka_unit_test(test_it_may_be_cancelled),
-  };
-  return cmocka_run_group_tests_name("inspect", tests, NULL, NULL);
 }

@@ -58,8 +58,7 @@ static bed_t *open_plot(plot_t *plot, fake_t **fake) {
 }
 
 /* The question is lost, and asked again; of the release all is known. */
-static void test_a_refusal_is_told_as_one(void **state) {
-  (void)state;
+TEST(a_refusal_is_told_as_one) {
   fake_t *fake;
   plot_t plot = {.answer = {held_once, "", held_once}, .release = "-NOPERM not you\r\n"};
   bed_t *bed = open_plot(&plot, &fake);
@@ -70,8 +69,7 @@ static void test_a_refusal_is_told_as_one(void **state) {
   fake_stop(fake);
 }
 
-static void test_who_is_told_twice(void **state) {
-  (void)state;
+TEST(who_is_told_twice) {
   fake_t *fake;
   plot_t plot = {.answer = {held_once, held_twice}, .release = ":1\r\n"};
   bed_t *bed = open_plot(&plot, &fake);
@@ -84,8 +82,7 @@ static void test_who_is_told_twice(void **state) {
 /* ---- more than can be told ----------------------------------------------------------------------------------- */
 
 /* Those who renew push the one who does not to the end, where he is not seen; but he is there. */
-static void test_who_is_not_told_is_not_missed(void **state) {
-  (void)state;
+TEST(who_is_not_told_is_not_missed) {
   static const char key[] = "belay::semaphore::{n}";
   char token[16];
   belay_client_options_t options = client_options();
@@ -140,8 +137,7 @@ static void note_held(belay_request_t *request, int status, const belay_held_t *
 
 /* The first answer comes when most of the time is over, and the second one never: another request, which has half as much
  * time again, is told later. */
-static void test_both_questions_have_one_time(void **state) {
-  (void)state;
+TEST(both_questions_have_one_time) {
   fake_t *fake;
   const int64_t timeout_ms = 1000 * slow();
   order_t order = {0};
@@ -155,14 +151,4 @@ static void test_both_questions_have_one_time(void **state) {
   assert_true(order.at[0] < order.at[1]);
   bed_close(bed);
   fake_stop(fake);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_refusal_is_told_as_one),
-      cmocka_unit_test(test_who_is_told_twice),
-      cmocka_unit_test(test_who_is_not_told_is_not_missed),
-      cmocka_unit_test(test_both_questions_have_one_time),
-  };
-  return cmocka_run_group_tests_name("inspect_fault", tests, NULL, NULL);
 }

@@ -101,8 +101,7 @@ static void make_noise(server_t *server) {
   server_do(server, "ZADD", "belay::semaphore::{over}", "1", "a token that has run out", NULL);
 }
 
-static void test_what_is_held_and_nothing_else(void **state) {
-  (void)state;
+TEST(what_is_held_and_nothing_else) {
   belay_client_options_t client = client_options();
   client.owner = "db7:4711";
   bed_t *bed = bed_open(&client);
@@ -157,8 +156,7 @@ static void make_nonsense(server_t *server) {
   server_do(server, "SET", "belay::lock::{ever}", "o", NULL);
 }
 
-static void test_what_others_have_written(void **state) {
-  (void)state;
+TEST(what_others_have_written) {
   static view_t view;
   belay_client_options_t client = client_options();
   client.max_reply = client.max_bytes = 65536;
@@ -188,28 +186,22 @@ static void test_what_others_have_written(void **state) {
   bed_close(bed);
 }
 
-static void test_nothing_is_held(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(nothing_is_held) {
   make_noise(bed->server);
   belay_sweep_options_t options = list_options();
   broom_free(sweep_once(bed, &options));
   assert_int_equal(listing.n, 0);
-  bed_close(bed);
 }
 
 /* ---- many -------------------------------------------------------------------------------------------------- */
 
-static void test_all_of_many(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(all_of_many) {
   make_locks(bed->server, 1500);
   make_keys(bed->server, "belay::session::{u", 3000);
   belay_sweep_options_t options = list_options();
   broom_free(sweep_once(bed, &options));
   all_are_listed(1500);
   assert_between(listing.n, 1500, 1700);
-  bed_close(bed);
 }
 
 /* What was answered before the connection ended is told once, when it has been asked again. */
@@ -218,8 +210,7 @@ static void cut(broom_t *broom, broom_event_t event) {
     server_do(broom->bed->server, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes", NULL);
 }
 
-static void test_a_connection_that_ends_leaves_nothing_out(void **state) {
-  (void)state;
+TEST(a_connection_that_ends_leaves_nothing_out) {
   bed_t *bed = bed_open(NULL);
   make_locks(bed->server, 900);
   belay_sweep_options_t options = list_options();
@@ -236,9 +227,7 @@ static void test_a_connection_that_ends_leaves_nothing_out(void **state) {
 
 /* ---- the end ----------------------------------------------------------------------------------------------- */
 
-static void test_it_may_be_ended_in_any_callback(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(it_may_be_ended_in_any_callback) {
   make_locks(bed->server, 300);
   for (unsigned at = 1; at <= 300; at += 60)
     for (int closes = 0; closes < 2; closes++) {
@@ -254,29 +243,12 @@ static void test_it_may_be_ended_in_any_callback(void **state) {
       bed_until(bed, broom->closed == 1);
       broom_free(broom);
     }
-  bed_close(bed);
 }
 
-static void test_options_are_checked(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(options_are_checked) {
   belay_sweep_t *out;
   belay_sweep_options_t options = list_options();
   options.remove = true;
   assert_error(belay_sweep_new(bed->client, &options, &out), BELAY_EINVAL);
   assert_string_equal(belay_detail(bed->belay), "remove: not with on_held");
-  bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_what_is_held_and_nothing_else),
-      cmocka_unit_test(test_what_others_have_written),
-      cmocka_unit_test(test_nothing_is_held),
-      cmocka_unit_test(test_all_of_many),
-      cmocka_unit_test(test_a_connection_that_ends_leaves_nothing_out),
-      cmocka_unit_test(test_it_may_be_ended_in_any_callback),
-      cmocka_unit_test(test_options_are_checked),
-  };
-  return cmocka_run_group_tests_name("inspect_list", tests, NULL, NULL);
 }

@@ -62,9 +62,8 @@ static bed_t *open_at(const char *scheme, const server_t *server, const char *re
 
 /* ---- where it was ------------------------------------------------------------------------------------------ */
 
-static void test_the_log_says_where_nobody_is(void **state) {
-  (void)state;
-  server_t *server = server_start(&(server_options_t){.address = "127.0.0.1"});
+TEST_ON(the_log_says_where_nobody_is, server,
+        server_start(&(server_options_t){.address = "127.0.0.1"})) {
   char place[64];
   snprintf(place, sizeof place, "127.0.0.1:%d: ", server_port(server));
   bed_t *bed = open_at("redis", server, "");
@@ -74,11 +73,9 @@ static void test_the_log_says_where_nobody_is(void **state) {
   expect_words(problem, "no connection to ");
   expect_words(problem, place);
   bed_close(bed);
-  server_stop(server);
 }
 
-static void test_the_log_says_which_socket(void **state) {
-  (void)state;
+TEST(the_log_says_which_socket) {
   belay_client_options_t options = hasty();
   bed_t *bed = listen_to(bed_open_at("unix://me:" SECRET "@/nowhere/re%09dis.sock", &options));
   assert_error(ping(bed), BELAY_EUNREACHABLE);
@@ -86,9 +83,8 @@ static void test_the_log_says_which_socket(void **state) {
   bed_close(bed);
 }
 
-static void test_the_log_says_who_wants_another_password(void **state) {
-  (void)state;
-  server_t *server = server_start(&(server_options_t){.address = "127.0.0.1"});
+TEST_ON(the_log_says_who_wants_another_password, server,
+        server_start(&(server_options_t){.address = "127.0.0.1"})) {
   char place[64], url[128];
   belay_client_options_t options = hasty();
   snprintf(place, sizeof place, "no connection to 127.0.0.1:%d: ", server_port(server));
@@ -99,7 +95,6 @@ static void test_the_log_says_who_wants_another_password(void **state) {
   expect_words(problem, "WRONGPASS");
   assert_int_equal(bed->errors, 1);
   bed_close(bed);
-  server_stop(server);
 }
 
 /* ---- nobody answers ---------------------------------------------------------------------------------------- */
@@ -122,18 +117,15 @@ static void expect_one_line(const char *scheme, const char *rest, int status) {
   server_stop(server);
 }
 
-static void test_no_node_of_a_cluster_answers(void **state) {
-  (void)state;
+TEST(no_node_of_a_cluster_answers) {
   expect_one_line("redis+cluster", "", BELAY_EUNREACHABLE);
 }
 
-static void test_no_sentinel_answers(void **state) {
-  (void)state;
+TEST(no_sentinel_answers) {
   expect_one_line("redis+sentinel", "/mymaster", BELAY_ENOSENTINEL);
 }
 
-static void test_no_replica_answers(void **state) {
-  (void)state;
+TEST(no_replica_answers) {
   expect_one_line("redis+replicas", "", BELAY_EUNREACHABLE);
 }
 
@@ -152,8 +144,7 @@ static void expect_other(bed_t *bed, int status, const char *words) {
   bed_close(bed);
 }
 
-static void test_a_server_is_no_cluster_and_no_sentinel(void **state) {
-  (void)state;
+TEST(a_server_is_no_cluster_and_no_sentinel) {
   needs_one_server("one that is no cluster");
   acl_skip("it is a server who asks for a password before all else");
   server_t *server = server_start(&(server_options_t){.address = "127.0.0.1"});
@@ -162,20 +153,16 @@ static void test_a_server_is_no_cluster_and_no_sentinel(void **state) {
   server_stop(server);
 }
 
-static void test_a_sentinel_is_no_server(void **state) {
-  (void)state;
-  group_t *group = group_start(NULL);
+TEST_ON(a_sentinel_is_no_server, group, group_start(NULL)) {
   const server_t *sentinel = group_sentinel(group, 0);
   expect_other(open_at("redis", sentinel, ""), BELAY_EREFUSED, "it is a sentinel");
   expect_other(open_at("redis+replicas", sentinel, ""), BELAY_EREFUSED, "it is a sentinel");
   expect_other(open_at("redis+cluster", sentinel, ""), BELAY_EREFUSED, "'CLUSTER'");
-  group_stop(group);
 }
 
 /* What is asked of the node itself is answered; keys of others are refused, and the server says who has them. */
-static void test_a_node_of_a_cluster_is_not_all_of_it(void **state) {
-  (void)state;
-  cluster_t *cluster = cluster_start(&(cluster_options_t){.without_replicas = true});
+TEST_ON(a_node_of_a_cluster_is_not_all_of_it, cluster,
+        cluster_start(&(cluster_options_t){.without_replicas = true})) {
   bed_t *bed = open_at("redis", cluster_node(cluster, 0), "");
   char name[16];
   unsigned moved = 0;
@@ -192,20 +179,4 @@ static void test_a_node_of_a_cluster_is_not_all_of_it(void **state) {
   expect_words(problem, "is a node of a cluster");
   expect_words(problem, "redis+cluster://");
   bed_close(bed);
-  cluster_stop(cluster);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_the_log_says_where_nobody_is),
-      cmocka_unit_test(test_the_log_says_which_socket),
-      cmocka_unit_test(test_the_log_says_who_wants_another_password),
-      cmocka_unit_test(test_no_node_of_a_cluster_answers),
-      cmocka_unit_test(test_no_sentinel_answers),
-      cmocka_unit_test(test_no_replica_answers),
-      cmocka_unit_test(test_a_server_is_no_cluster_and_no_sentinel),
-      cmocka_unit_test(test_a_sentinel_is_no_server),
-      cmocka_unit_test(test_a_node_of_a_cluster_is_not_all_of_it),
-  };
-  return cmocka_run_group_tests_name("operator", tests, NULL, NULL);
 }

@@ -6,9 +6,7 @@
 
 /* ---- what is found --------------------------------------------------------------------------------------- */
 
-static void test_it_tells_and_leaves_alone(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(it_tells_and_leaves_alone) {
   char key[BROOM_KEY_MAX];
   make_keys(bed->server, "belay::session::{u", 2500);
   make_keys(bed->server, "belay::limiter::{u", 500);
@@ -40,12 +38,9 @@ static void test_it_tells_and_leaves_alone(void **state) {
   assert_int_equal(broom->totals.matched, 10);
   broom_free(broom);
   assert_int_equal(server_calls(bed->server, "unlink"), 0);
-  bed_close(bed);
 }
 
-static void test_it_deletes_what_matches(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(it_deletes_what_matches) {
   make_keys(bed->server, "belay::session::{u", 3000);
   make_keys(bed->server, "belay::limiter::{u", 500);
   make_keys(bed->server, "belay2::session::{u", 500);
@@ -60,12 +55,9 @@ static void test_it_deletes_what_matches(void **state) {
   broom = sweep_once(bed, &options);
   assert_int_equal(broom->totals.matched, 0);
   broom_free(broom);
-  bed_close(bed);
 }
 
-static void test_of_one_type(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(of_one_type) {
   make_keys(bed->server, "belay::a", 100);
   server_do(bed->server, "RPUSH", "belay::list", "1", NULL);
   server_do(bed->server, "ZADD", "belay::set", "1", "1", NULL);
@@ -80,7 +72,6 @@ static void test_of_one_type(void **state) {
   assert_int_equal(times_found(broom, "belay::list"), 1);
   broom_free(broom);
   assert_int_equal(server_keys(bed->server), 100);
-  bed_close(bed);
 }
 
 /* ---- a model --------------------------------------------------------------------------------------------- */
@@ -162,12 +153,11 @@ static unsigned compare(bed_t *bed, belay_client_t *client, model_t *m, const ch
   return expected;
 }
 
-static void test_namespaces_and_patterns_as_in_the_model(void **state) {
-  (void)state;
+TEST(namespaces_and_patterns_as_in_the_model) {
+  bed_t *bed = bed_open(NULL);
   static model_t m;
   uint64_t random = UINT64_C(0x9e3779b97f4a7c15);
   unsigned found = 0, deleted = 0;
-  bed_t *bed = bed_open(NULL);
   for (int i = 0; i < ROUNDS; i++) {
     char space[16], pattern[16];
     const char *parts[] = {text_of(&random, "ab*?[]^-\\", 4, space)};
@@ -201,8 +191,7 @@ static void write_more(broom_t *broom, broom_event_t event) {
     drop_keys(server, "belay::old", 900);
 }
 
-static void test_what_stays_is_found_while_the_rest_changes(void **state) {
-  (void)state;
+TEST(what_stays_is_found_while_the_rest_changes) {
   bed_t *bed = bed_open(NULL);
   char key[BROOM_KEY_MAX];
   make_keys(bed->server, "belay::stay", 600);
@@ -225,9 +214,7 @@ static void test_what_stays_is_found_while_the_rest_changes(void **state) {
 
 /* ---- the pace ---------------------------------------------------------------------------------------------- */
 
-static void test_it_takes_its_time(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(it_takes_its_time) {
   for (int remove = 0; remove < 2; remove++) {
     server_do(bed->server, "FLUSHALL", NULL);
     make_keys(bed->server, "belay::k", 1000);
@@ -245,7 +232,6 @@ static void test_it_takes_its_time(void **state) {
     bed_until(bed, broom->closed == 1);
     broom_free(broom);
   }
-  bed_close(bed);
 }
 
 /* ---- what is refused --------------------------------------------------------------------------------------- */
@@ -257,8 +243,8 @@ static void expect_no_sweep(bed_t *bed, const belay_sweep_options_t *options, co
   assert_string_equal(belay_detail(bed->belay), detail);
 }
 
-static void test_options_are_checked(void **state) {
-  (void)state;
+TEST(options_are_checked) {
+  bed_t *bed = bed_open(NULL);
   static char long_pattern[BELAY_SWEEP_PATTERN_MAX + 2];
   const struct {
     uint32_t keys_per_s, batch;
@@ -272,7 +258,6 @@ static void test_options_are_checked(void **state) {
       {1, 1, -1, "patience_ms: not from 0 to 86400000"},
       {1, 1, 86400001, "patience_ms: not from 0 to 86400000"},
   };
-  bed_t *bed = bed_open(NULL);
   belay_sweep_options_t options = sweep_options("*", true);
   belay_sweep_t *out;
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -309,17 +294,4 @@ static void test_options_are_checked(void **state) {
   assert_error(belay_sweep_start(out, NULL), BELAY_ECLOSING);
   assert_error(belay_sweep_cancel(out), BELAY_ECLOSING);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_it_tells_and_leaves_alone),
-      cmocka_unit_test(test_it_deletes_what_matches),
-      cmocka_unit_test(test_of_one_type),
-      cmocka_unit_test(test_namespaces_and_patterns_as_in_the_model),
-      cmocka_unit_test(test_what_stays_is_found_while_the_rest_changes),
-      cmocka_unit_test(test_it_takes_its_time),
-      cmocka_unit_test(test_options_are_checked),
-  };
-  return cmocka_run_group_tests_name("sweep", tests, NULL, NULL);
 }

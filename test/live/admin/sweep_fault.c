@@ -28,8 +28,7 @@ static void wire_close(wire_t *wire) {
 }
 
 /* The wire is cut again and again, before and behind what is being executed. */
-static void test_lost_answers_lose_nothing(void **state) {
-  (void)state;
+TEST(lost_answers_lose_nothing) {
   for (int remove = 0; remove < 2; remove++) {
     wire_t wire;
     char key[BROOM_KEY_MAX];
@@ -69,8 +68,7 @@ static void replace_server(broom_t *broom, broom_event_t event) {
     server_restart_keeping(broom->bed->server);
 }
 
-static void test_another_server_is_another_cursor(void **state) {
-  (void)state;
+TEST(another_server_is_another_cursor) {
   char key[BROOM_KEY_MAX];
   bed_t *bed = bed_open(NULL);
   make_keys(bed->server, "belay::k", 1000);
@@ -94,8 +92,7 @@ static void test_another_server_is_another_cursor(void **state) {
   broom_free(broom);
 }
 
-static void test_patience_ends(void **state) {
-  (void)state;
+TEST(patience_ends) {
   belay_client_options_t client = client_options();
   client.timeout_ms = 100;
   client.reconnect_max_ms = 50;
@@ -126,8 +123,7 @@ static void test_patience_ends(void **state) {
 }
 
 /* What it rests is not what it waits for an answer; and where there is none it asks no faster. */
-static void test_a_rest_is_no_waiting(void **state) {
-  (void)state;
+TEST(a_rest_is_no_waiting) {
   belay_client_options_t client = client_options();
   client.timeout_ms = 100 * slow();
   bed_t *bed = bed_open(&client);
@@ -164,8 +160,7 @@ static void make_long_keys(server_t *server, unsigned n, size_t len) {
   free(key);
 }
 
-static void test_pages_that_are_too_large_become_smaller(void **state) {
-  (void)state;
+TEST(pages_that_are_too_large_become_smaller) {
   belay_client_options_t client = client_options();
   client.max_reply = client.max_bytes = 65536;
   client.reconnect_min_ms = 1;
@@ -194,8 +189,7 @@ static void keep_detail(broom_t *broom, broom_event_t event) {
     detail_of_refusal = belay_detail(broom->bed->belay);
 }
 
-static void test_what_is_not_permitted(void **state) {
-  (void)state;
+TEST(what_is_not_permitted) {
   static const char *const rights[] = {"-scan", "-unlink"};
   bed_t *bed = bed_open(NULL);
   make_keys(bed->server, "belay::k", 100);
@@ -240,8 +234,7 @@ static void lie(fake_link_t *link, const char *const *words, size_t count, void 
 
 #define ONE "*2\r\n$1\r\n0\r\n*1\r\n$8\r\nbelay::k\r\n"
 
-static void test_replies_are_read_strictly(void **state) {
-  (void)state;
+TEST(replies_are_read_strictly) {
   static const struct {
     liar_t liar;
     int status;
@@ -298,9 +291,8 @@ static void forget(fake_link_t *link, const char *const *words, size_t count, vo
   fake_hang_up(link);
 }
 
-static void test_it_does_not_begin_anew_for_ever(void **state) {
-  (void)state;
-  fake_t *fake = fake_start(&(fake_options_t){.on_command = forget});
+TEST_ON(it_does_not_begin_anew_for_ever, fake,
+        fake_start(&(fake_options_t){.on_command = forget})) {
   belay_client_options_t client = client_options();
   client.reconnect_min_ms = 1;
   client.reconnect_max_ms = 2;
@@ -312,7 +304,6 @@ static void test_it_does_not_begin_anew_for_ever(void **state) {
   assert_int_equal(broom->totals.restarts, BELAY_SWEEP_RESTARTS_MAX + 1);
   bed_close(bed);
   broom_free(broom);
-  fake_stop(fake);
 }
 
 /* ---- ends ---------------------------------------------------------------------------------------------------- */
@@ -338,8 +329,7 @@ static void end_it(broom_t *broom, broom_event_t event) {
 }
 
 /* In the callback of each kind, while there is more to do; keys of whose deletion nobody was told before stay. */
-static void test_every_callback_may_end_everything(void **state) {
-  (void)state;
+TEST(every_callback_may_end_everything) {
   for (plot.event = BROOM_KEYS; plot.event <= BROOM_DONE; plot.event++)
     for (plot.end = CANCEL; plot.end < ENDS; plot.end++) {
       bed_t *bed = bed_open(NULL);
@@ -371,8 +361,7 @@ static void test_every_callback_may_end_everything(void **state) {
 }
 
 /* While it is asked for, while it rests, while nothing can be reached. */
-static void test_an_end_at_any_time(void **state) {
-  (void)state;
+TEST(an_end_at_any_time) {
   for (int how = 0; how < 3; how++)
     for (plot.end = CANCEL; plot.end < ENDS; plot.end++) {
       bed_t *bed = bed_open(NULL);
@@ -397,20 +386,4 @@ static void test_an_end_at_any_time(void **state) {
       bed_close(bed);
       broom_free(broom);
     }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_lost_answers_lose_nothing),
-      cmocka_unit_test(test_another_server_is_another_cursor),
-      cmocka_unit_test(test_patience_ends),
-      cmocka_unit_test(test_a_rest_is_no_waiting),
-      cmocka_unit_test(test_pages_that_are_too_large_become_smaller),
-      cmocka_unit_test(test_what_is_not_permitted),
-      cmocka_unit_test(test_replies_are_read_strictly),
-      cmocka_unit_test(test_it_does_not_begin_anew_for_ever),
-      cmocka_unit_test(test_every_callback_may_end_everything),
-      cmocka_unit_test(test_an_end_at_any_time),
-  };
-  return cmocka_run_group_tests_name("sweep_fault", tests, NULL, NULL);
 }

@@ -17,9 +17,7 @@ static size_t servers_here(void) {
   }
 }
 
-static void test_all_are_told(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(all_are_told) {
   const char *info = server_string(bed->server, "INFO", "server", NULL);
   char run_id[48], version[48];
   assert_int_equal(sscanf(strstr(info, "run_id:"), "run_id:%40s", run_id), 1);
@@ -40,13 +38,10 @@ static void test_all_are_told(void **state) {
     assert_int_equal(primaries, deployment() == DEPLOYMENT_CLUSTER3 ? 3 : 1);
     assert_int_equal(ours, 1);
   }
-  bed_close(bed);
 }
 
 /* Ours is wrong by that, as far as can be told: what comes out is how far the others' are from it. */
-static void test_a_clock_that_is_wrong(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_clock_that_is_wrong) {
   bed_fake_wall(bed);
   for (int64_t shift = -90000; shift <= 90000; shift += 180000) {
     fake_wall.shift = shift;
@@ -56,24 +51,19 @@ static void test_a_clock_that_is_wrong(void **state) {
       assert_reached(&report.server[i], report.server[i].role, 3);
     }
   }
-  bed_close(bed);
 }
 
 /* What is said of the error is true all the same. */
-static void test_a_clock_that_it_takes_long_to_look_at(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_clock_that_it_takes_long_to_look_at) {
   bed_fake_wall(bed);
   fake_wall.slow = 20;
   assert_error(tour(bed, &report, 1, 0), 0);
   for (size_t i = 0; i < report.n; i++)
     assert_reached(&report.server[i], report.server[i].role, 1);
-  bed_close(bed);
 }
 
 /* It leaves no connection behind, and belay_close() need not wait for anything. */
-static void test_its_connections_are_closed(void **state) {
-  (void)state;
+TEST(its_connections_are_closed) {
   needs_one_server("its connections are counted");
   bed_t *bed = bed_open(NULL);
   assert_error(begin_ping(bed), 0);
@@ -92,8 +82,7 @@ static void test_its_connections_are_closed(void **state) {
   bed_close(bed);
 }
 
-static void test_one_that_is_away(void **state) {
-  (void)state;
+TEST(one_that_is_away) {
   needs_one_server("where others must find it");
   if (servers_here() > 1)
     skip();
@@ -115,8 +104,7 @@ static void test_one_that_is_away(void **state) {
   bed_close(bed);
 }
 
-static void test_one_that_does_not_let_us_in(void **state) {
-  (void)state;
+TEST(one_that_does_not_let_us_in) {
   needs_one_server("whose password is this one's");
   belay_client_options_t options = client_options();
   options.password = "wrong";
@@ -128,9 +116,7 @@ static void test_one_that_does_not_let_us_in(void **state) {
 
 /* ---- the end ----------------------------------------------------------------------------------------------- */
 
-static void test_it_may_be_cancelled_at_any_time(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(it_may_be_cancelled_at_any_time) {
   unsigned well = 0, canceled = 0;
   for (int turns = 0; turns < 60; turns++) {
     assert_error(begin_tour(bed, &report, 2, 0), 0);
@@ -145,11 +131,9 @@ static void test_it_may_be_cancelled_at_any_time(void **state) {
   }
   assert_true(well > 0 && canceled > 0);
   print_message("%u ended well, %u were cancelled\n", well, canceled);
-  bed_close(bed);
 }
 
-static void test_all_may_be_closed_at_any_time(void **state) {
-  (void)state;
+TEST(all_may_be_closed_at_any_time) {
   for (int turns = 0; turns < 24; turns++) {
     bed_t *bed = bed_open(NULL);
     assert_error(begin_tour(bed, &report, 2, 0), 0);
@@ -174,8 +158,7 @@ static void never(belay_request_t *request, int status, const belay_topology_ser
   fail_msg("%zu servers of what was refused", n);
 }
 
-static void test_arguments_are_checked(void **state) {
-  (void)state;
+TEST(arguments_are_checked) {
   bed_t *bed = bed_open(NULL);
   belay_request_t request = {0};
   assert_error(belay_topology_read(NULL, &request, 1, never), BELAY_EINVAL);
@@ -190,19 +173,4 @@ static void test_arguments_are_checked(void **state) {
   assert_error(belay_topology_read(bed->client, &report.request, 1, never), BELAY_ESTATE);
   bed_until(bed, report.told == 1);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_all_are_told),
-      cmocka_unit_test(test_a_clock_that_is_wrong),
-      cmocka_unit_test(test_a_clock_that_it_takes_long_to_look_at),
-      cmocka_unit_test(test_its_connections_are_closed),
-      cmocka_unit_test(test_one_that_is_away),
-      cmocka_unit_test(test_one_that_does_not_let_us_in),
-      cmocka_unit_test(test_it_may_be_cancelled_at_any_time),
-      cmocka_unit_test(test_all_may_be_closed_at_any_time),
-      cmocka_unit_test(test_arguments_are_checked),
-  };
-  return cmocka_run_group_tests_name("topology", tests, NULL, NULL);
 }

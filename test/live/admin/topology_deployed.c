@@ -21,9 +21,8 @@ static void expect_three(replicas_t *replicas) {
   }
 }
 
-static void test_a_primary_and_its_replicas(void **state) {
-  (void)state;
-  replicas_t *replicas = replicas_start(&(replicas_options_t){.password = "sesame"});
+TEST_ON(a_primary_and_its_replicas, replicas,
+        replicas_start(&(replicas_options_t){.password = "sesame"})) {
   bed_t *bed = bed_open_at(replicas_url(replicas), NULL);
   assert_error(tour(bed, &report, 4, 0), 0);
   expect_three(replicas);
@@ -40,13 +39,10 @@ static void test_a_primary_and_its_replicas(void **state) {
   assert_error(left->status, 0);
   assert_false(left->in_sync);
   bed_close(bed);
-  replicas_stop(replicas);
 }
 
 /* One server by two names is one; and those that nobody named but the others are found. */
-static void test_names(void **state) {
-  (void)state;
-  replicas_t *replicas = replicas_start(NULL);
+TEST_ON(names, replicas, replicas_start(NULL)) {
   char url[128];
   server_t *primary = replicas_node(replicas, 0);
   (void)snprintf(url, sizeof url, "%s://%slocalhost:%d",
@@ -57,12 +53,9 @@ static void test_names(void **state) {
   expect_three(replicas);
   assert_true(strncmp(report.server[0].address, "localhost:", 10) == 0);
   bed_close(bed);
-  replicas_stop(replicas);
 }
 
-static void test_behind_sentinels(void **state) {
-  (void)state;
-  group_t *group = group_start(&(group_options_t){.nodes = {.password = "sesame"}});
+TEST_ON(behind_sentinels, group, group_start(&(group_options_t){.nodes = {.password = "sesame"}})) {
   bed_t *bed = bed_open_at(group_url(group), NULL);
   assert_error(tour(bed, &report, 4, 0), 0);
   expect_three(group_replicas(group));
@@ -72,12 +65,9 @@ static void test_behind_sentinels(void **state) {
   bed = bed_open_at(group_url(group), NULL); /* it knows nobody */
   assert_error(tour(bed, &report, 4, 300), BELAY_ENOSENTINEL);
   bed_close(bed);
-  group_stop(group);
 }
 
-static void test_a_cluster(void **state) {
-  (void)state;
-  cluster_t *cluster = cluster_start(NULL);
+TEST_ON(a_cluster, cluster, cluster_start(NULL)) {
   bed_t *bed = bed_open_at(cluster_url(cluster), NULL);
   for (int i = 0; i < 2; i++) {
     assert_error(tour(bed, &report, 4, 0), 0);
@@ -90,13 +80,11 @@ static void test_a_cluster(void **state) {
   server_kill(cluster_node(cluster, 4));
   assert_error(tour(bed, &report, 4, 500), 0);
   bed_close(bed);
-  cluster_stop(cluster);
 }
 
 /* Who has no map yet asks by whom the first slot is kept, and that one is dead; he is waited for, but not for all of the time. */
-static void test_a_cluster_whose_first_is_dead(void **state) {
-  (void)state;
-  cluster_t *cluster = cluster_start(&(cluster_options_t){.without_replicas = true});
+TEST_ON(a_cluster_whose_first_is_dead, cluster,
+        cluster_start(&(cluster_options_t){.without_replicas = true})) {
   server_kill(cluster_node(cluster, 0));
   bed_t *bed = bed_open_at(cluster_url(cluster), NULL);
   assert_error(tour(bed, &report, 4, 1500 * slow()), 0);
@@ -109,13 +97,10 @@ static void test_a_cluster_whose_first_is_dead(void **state) {
       assert_error(server->status, BELAY_EUNREACHABLE);
   }
   bed_close(bed);
-  cluster_stop(cluster);
 }
 
 /* Who is found late is asked all the same. */
-static void test_sentinels_that_come_late(void **state) {
-  (void)state;
-  group_t *group = group_start(NULL);
+TEST_ON(sentinels_that_come_late, group, group_start(NULL)) {
   bed_t *bed = bed_open_at(group_url(group), NULL);
   for (unsigned i = 0; i < GROUP_SENTINELS; i++)
     server_pause(group_sentinel(group, i));
@@ -129,17 +114,4 @@ static void test_sentinels_that_come_late(void **state) {
   assert_error(report.status, 0);
   expect_three(group_replicas(group));
   bed_close(bed);
-  group_stop(group);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_primary_and_its_replicas),
-      cmocka_unit_test(test_names),
-      cmocka_unit_test(test_behind_sentinels),
-      cmocka_unit_test(test_a_cluster),
-      cmocka_unit_test(test_a_cluster_whose_first_is_dead),
-      cmocka_unit_test(test_sentinels_that_come_late),
-  };
-  return cmocka_run_group_tests_name("topology_deployed", tests, NULL, NULL);
 }

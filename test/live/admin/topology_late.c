@@ -56,8 +56,7 @@ static fake_t *fake_open(bed_t **bed) {
 }
 
 /* Before any look-up is over it is told that one is not known, and what the other has said. */
-static void test_a_look_up_that_hangs(void **state) {
-  (void)state;
+TEST(a_look_up_that_hangs) {
   bed_t *bed;
   fake_t *fake = fake_open(&bed);
   for (int i = 0; i < 2; i++) {
@@ -75,8 +74,7 @@ static void test_a_look_up_that_hangs(void **state) {
 }
 
 /* Whoever closes all waits for it, and is not told before. */
-static void test_what_is_closed_waits_for_it(void **state) {
-  (void)state;
+TEST(what_is_closed_waits_for_it) {
   for (int told = 0; told < 2; told++)
     for (int all = 0; all < 2; all++) {
       bed_t *bed;
@@ -97,12 +95,4 @@ static void test_what_is_closed_waits_for_it(void **state) {
       bed_close(bed);
       fake_stop(fake);
     }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_look_up_that_hangs),
-      cmocka_unit_test(test_what_is_closed_waits_for_it),
-  };
-  return cmocka_run_group_tests_name("topology_late", tests, NULL, NULL);
 }

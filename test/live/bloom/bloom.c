@@ -10,8 +10,7 @@
 
 /* ---- what it is ------------------------------------------------------------------------------------------ */
 
-static void test_what_was_added_is_found(void **state) {
-  (void)state;
+TEST(what_was_added_is_found) {
   bed_t *bed = bed_open(NULL);
   sieve_t sieve;
   sieve_new(&sieve, bed, 1000, 1e-6);
@@ -33,8 +32,7 @@ static void test_what_was_added_is_found(void **state) {
   bed_close(bed);
 }
 
-static void test_it_costs_one_command(void **state) {
-  (void)state;
+TEST(it_costs_one_command) {
   bed_t *bed = bed_open(NULL);
   sieve_t sieve;
   sift_t sift = {0};
@@ -84,8 +82,7 @@ static void many_of(size_t n, int64_t capacity, bool bulk) {
   bed_close(bed);
 }
 
-static void test_many_at_once(void **state) {
-  (void)state;
+TEST(many_at_once) {
   many_of(1, 1000000, false);
   many_of(10, 1000000, false);
   many_of(4000, 10000000, false); /* over many segments */
@@ -94,11 +91,10 @@ static void test_many_at_once(void **state) {
   many_of(10000, 2000000, true); /* over three segments */
 }
 
-static void test_a_million_are_all_found(void **state) {
-  (void)state;
+TEST(a_million_are_all_found) {
+  bed_t *bed = bed_open(NULL);
   enum { BATCH = 50000 };
   static bool answers[BATCH];
-  bed_t *bed = bed_open(NULL);
   sieve_t sieve;
   const int64_t n = 1000000 / (slow() > 1 ? 10 : 1);
   sieve_new(&sieve, bed, n, 0.01);
@@ -166,8 +162,7 @@ static void compare_with_memory(const belay_bloom_options_t *options, size_t n) 
   bed_close(bed);
 }
 
-static void test_bits_are_where_memory_has_them(void **state) {
-  (void)state;
+TEST(bits_are_where_memory_has_them) {
   static const uint8_t key[BELAY_BLOOM_KEY_LEN] = "0123456789abcde";
   belay_bloom_options_t options = bloom_options(2000, 0.1);
   compare_with_memory(&options, 1500);
@@ -186,10 +181,9 @@ static void test_bits_are_where_memory_has_them(void **state) {
 
 /* ---- configuration --------------------------------------------------------------------------------------- */
 
-static void test_another_configuration_is_an_error(void **state) {
-  (void)state;
-  static const uint8_t key[BELAY_BLOOM_KEY_LEN] = {1};
+TEST(another_configuration_is_an_error) {
   bed_t *bed = bed_open(NULL);
+  static const uint8_t key[BELAY_BLOOM_KEY_LEN] = {1};
   sieve_t sieve;
   sieve_new(&sieve, bed, 1000, 0.01);
   assert_true(sift_add(&sieve, "a"));
@@ -251,8 +245,7 @@ static void expect_made(const belay_bloom_options_t *options) {
   bed_close(bed);
 }
 
-static void test_what_one_was_made_with(void **state) {
-  (void)state;
+TEST(what_one_was_made_with) {
   belay_bloom_options_t options = bloom_options(1234, 0.003);
   options.seed = 99;
   expect_made(&options);
@@ -269,8 +262,7 @@ static void test_what_one_was_made_with(void **state) {
   expect_made(&options);
 }
 
-static void test_what_is_no_filter_was_made_with_nothing(void **state) {
-  (void)state;
+TEST(what_is_no_filter_was_made_with_nothing) {
   bed_t *bed = bed_open(NULL);
   sieve_t sieve;
   sift_t sift = {0};
@@ -286,8 +278,7 @@ static void test_what_is_no_filter_was_made_with_nothing(void **state) {
   bed_close(bed);
 }
 
-static void test_what_is_no_filter_is_left_alone(void **state) {
-  (void)state;
+TEST(what_is_no_filter_is_left_alone) {
   bed_t *bed = bed_open(NULL);
   sieve_t sieve;
   sieve_new(&sieve, bed, 1000, 0.01);
@@ -316,9 +307,7 @@ static void test_what_is_no_filter_is_left_alone(void **state) {
   bed_close(bed);
 }
 
-static void test_options_are_checked(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(options_are_checked) {
   belay_bloom_t *bloom = (belay_bloom_t *)bed;
   static const struct {
     int64_t capacity, ttl_ms;
@@ -345,11 +334,9 @@ static void test_options_are_checked(void **state) {
   assert_error(belay_bloom_new(bed->client, NULL, NULL), BELAY_EINVAL);
   belay_bloom_options_init(NULL);
   assert_null(belay_bloom_data(NULL));
-  bed_close(bed);
 }
 
-static void test_arguments_are_checked(void **state) {
-  (void)state;
+TEST(arguments_are_checked) {
   bed_t *bed = bed_open(NULL);
   sieve_t sieve;
   sift_t sift = {0};
@@ -377,8 +364,7 @@ static void test_arguments_are_checked(void **state) {
 
 /* ---- ttls ------------------------------------------------------------------------------------------------ */
 
-static void test_all_keys_end_together(void **state) {
-  (void)state;
+TEST(all_keys_end_together) {
   bed_t *bed = bed_open(NULL);
   sieve_t sieve;
   belay_bloom_options_t options = bloom_options(5000000, 0.01);
@@ -398,8 +384,7 @@ static void test_all_keys_end_together(void **state) {
   bed_close(bed);
 }
 
-static void test_one_for_ever_has_no_ttl(void **state) {
-  (void)state;
+TEST(one_for_ever_has_no_ttl) {
   bed_t *bed = bed_open(NULL);
   sieve_t sieve;
   belay_bloom_options_t options = bloom_options(1000, 0.01);
@@ -414,8 +399,7 @@ static void test_one_for_ever_has_no_ttl(void **state) {
   bed_close(bed);
 }
 
-static void test_it_ends_and_begins_anew(void **state) {
-  (void)state;
+TEST(it_ends_and_begins_anew) {
   bed_t *bed = bed_open(NULL);
   sieve_t sieve;
   belay_bloom_options_t options = bloom_options(1000, 1e-6);
@@ -430,24 +414,4 @@ static void test_it_ends_and_begins_anew(void **state) {
   assert_true(sift_info(&sieve).generation != generation);
   expect_ttls(bed->server);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_what_was_added_is_found),
-      cmocka_unit_test(test_it_costs_one_command),
-      cmocka_unit_test(test_many_at_once),
-      cmocka_unit_test(test_a_million_are_all_found),
-      cmocka_unit_test(test_bits_are_where_memory_has_them),
-      cmocka_unit_test(test_another_configuration_is_an_error),
-      cmocka_unit_test(test_what_one_was_made_with),
-      cmocka_unit_test(test_what_is_no_filter_was_made_with_nothing),
-      cmocka_unit_test(test_what_is_no_filter_is_left_alone),
-      cmocka_unit_test(test_options_are_checked),
-      cmocka_unit_test(test_arguments_are_checked),
-      cmocka_unit_test(test_all_keys_end_together),
-      cmocka_unit_test(test_one_for_ever_has_no_ttl),
-      cmocka_unit_test(test_it_ends_and_begins_anew),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

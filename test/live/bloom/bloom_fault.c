@@ -12,8 +12,7 @@
 /* ---- what is lost ---------------------------------------------------------------------------------------- */
 
 /* Never "not seen", and never "new". */
-static void test_a_segment_that_is_lost_is_missed(void **state) {
-  (void)state;
+TEST(a_segment_that_is_lost_is_missed) {
   bed_t *bed = bed_open(NULL);
   sieve_t sieve, other;
   sieve_new(&sieve, bed, 1000, 1e-6);
@@ -42,10 +41,9 @@ static void test_a_segment_that_is_lost_is_missed(void **state) {
   bed_close(bed);
 }
 
-static void test_of_several_segments_one_is_lost(void **state) {
-  (void)state;
-  static bool answers[1000];
+TEST(of_several_segments_one_is_lost) {
   bed_t *bed = bed_open(NULL);
+  static bool answers[1000];
   sieve_t sieve;
   belay_bloom_options_t options = bloom_options(0, 0);
   options.bits = BELAY_BLOOM_SEGMENT_BITS * 3;
@@ -72,8 +70,7 @@ static void test_of_several_segments_one_is_lost(void **state) {
 }
 
 /* Where the configuration is lost who knows the filter goes on; who does not cannot create one over it. */
-static void test_a_configuration_that_is_lost_erases_nothing(void **state) {
-  (void)state;
+TEST(a_configuration_that_is_lost_erases_nothing) {
   bed_t *bed = bed_open(NULL);
   sieve_t sieve, other;
   sieve_new(&sieve, bed, 1000, 1e-6);
@@ -94,8 +91,7 @@ static void test_a_configuration_that_is_lost_erases_nothing(void **state) {
   bed_close(bed);
 }
 
-static void test_everything_is_lost(void **state) {
-  (void)state;
+TEST(everything_is_lost) {
   bed_t *bed = bed_open(NULL);
   sieve_t sieve;
   sieve_new(&sieve, bed, 1000, 1e-6);
@@ -120,8 +116,7 @@ static void test_everything_is_lost(void **state) {
 }
 
 /* A string that begins like no segment of this filter. */
-static void test_a_segment_of_somebody_else_is_left_alone(void **state) {
-  (void)state;
+TEST(a_segment_of_somebody_else_is_left_alone) {
   bed_t *bed = bed_open(NULL);
   sieve_t sieve;
   sieve_new(&sieve, bed, 1000, 1e-6);
@@ -140,10 +135,9 @@ static void test_a_segment_of_somebody_else_is_left_alone(void **state) {
 }
 
 /* One that is longer than it can be, since somebody had other options. */
-static void test_a_segment_that_is_too_long(void **state) {
-  (void)state;
-  static bool answers[1000];
+TEST(a_segment_that_is_too_long) {
   bed_t *bed = bed_open(NULL);
+  static bool answers[1000];
   sieve_t sieve;
   sieve_new(&sieve, bed, 1000, 1e-6);
   assert_true(sift_add(&sieve, "a"));
@@ -159,8 +153,7 @@ static void test_a_segment_that_is_too_long(void **state) {
 }
 
 /* A bitmap travels in the slot of its segment: to no other keys. */
-static void test_a_bitmap_needs_no_other_slot(void **state) {
-  (void)state;
+TEST(a_bitmap_needs_no_other_slot) {
   bed_t *bed = bed_open(NULL);
   sieve_t sieve;
   server_do(bed->server, "ACL", "SETUSER", "default", "resetkeys", "~" CONFIG, "~" SEGMENT,
@@ -176,10 +169,9 @@ static void test_a_bitmap_needs_no_other_slot(void **state) {
 
 /* ---- several users --------------------------------------------------------------------------------------- */
 
-static void test_many_create_it_at_once(void **state) {
-  (void)state;
-  enum { USERS = 16 };
+TEST(many_create_it_at_once) {
   bed_t *bed = bed_open(NULL);
+  enum { USERS = 16 };
   sieve_t sieves[USERS];
   belay_bloom_options_t options = bloom_options(0, 0);
   options.bits = BELAY_BLOOM_SEGMENT_BITS * 300;
@@ -208,8 +200,7 @@ static void test_many_create_it_at_once(void **state) {
 }
 
 /* A program that died while it created one: whoever comes next goes on. */
-static void test_one_that_was_never_finished_is_finished(void **state) {
-  (void)state;
+TEST(one_that_was_never_finished_is_finished) {
   bed_t *bed = bed_open(NULL);
   sieve_t sieve;
   belay_bloom_options_t options = bloom_options(0, 0.01);
@@ -239,8 +230,7 @@ static void test_one_that_was_never_finished_is_finished(void **state) {
   bed_close(bed);
 }
 
-static void test_it_is_cleared_under_another_ones_feet(void **state) {
-  (void)state;
+TEST(it_is_cleared_under_another_ones_feet) {
   bed_t *bed = bed_open(NULL);
   sieve_t sieve, other;
   sieve_new(&sieve, bed, 1000, 1e-6);
@@ -269,8 +259,7 @@ static void test_it_is_cleared_under_another_ones_feet(void **state) {
 }
 
 /* With other options; and what is no configuration. */
-static void test_a_clear_clears_whatever_is_there(void **state) {
-  (void)state;
+TEST(a_clear_clears_whatever_is_there) {
   bed_t *bed = bed_open(NULL);
   sieve_t sieve, large;
   belay_bloom_options_t options = bloom_options(0, 0);
@@ -292,8 +281,7 @@ static void test_a_clear_clears_whatever_is_there(void **state) {
 
 /* ---- scripts --------------------------------------------------------------------------------------------- */
 
-static void test_scripts_are_forgotten(void **state) {
-  (void)state;
+TEST(scripts_are_forgotten) {
   bed_t *bed = bed_open(NULL);
   sieve_t sieve;
   sieve_new(&sieve, bed, 1000, 0.01);
@@ -308,9 +296,7 @@ static void test_scripts_are_forgotten(void **state) {
 }
 
 /* Somebody was away between reading "being created" and creating. */
-static void test_a_segment_is_not_created_late(void **state) {
-  (void)state;
-  server_t *server = server_start(NULL);
+TEST_ON(a_segment_is_not_created_late, server, server_start(NULL)) {
   int64_t now = server_now_ms(server);
   char past[24], soon[24], ends[24];
   (void)snprintf(past, sizeof past, "%lld", (long long)now - 1);
@@ -333,24 +319,4 @@ static void test_a_segment_is_not_created_late(void **state) {
   assert_int_equal(script_integer(server, &belay__script_bloom_segment, &well), 1);
   assert_int_equal(server_integer(server, "STRLEN", SEGMENT, NULL), 8);
   expect_ttls(server);
-  server_stop(server);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_segment_that_is_lost_is_missed),
-      cmocka_unit_test(test_of_several_segments_one_is_lost),
-      cmocka_unit_test(test_a_configuration_that_is_lost_erases_nothing),
-      cmocka_unit_test(test_everything_is_lost),
-      cmocka_unit_test(test_a_segment_of_somebody_else_is_left_alone),
-      cmocka_unit_test(test_a_segment_that_is_too_long),
-      cmocka_unit_test(test_a_bitmap_needs_no_other_slot),
-      cmocka_unit_test(test_many_create_it_at_once),
-      cmocka_unit_test(test_one_that_was_never_finished_is_finished),
-      cmocka_unit_test(test_it_is_cleared_under_another_ones_feet),
-      cmocka_unit_test(test_a_clear_clears_whatever_is_there),
-      cmocka_unit_test(test_scripts_are_forgotten),
-      cmocka_unit_test(test_a_segment_is_not_created_late),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -219,16 +219,14 @@ static void play(const belay_bloom_options_t *options, unsigned operations) {
   bed_close(game.bed);
 }
 
-static void test_as_the_model_says(void **state) {
-  (void)state;
+TEST(as_the_model_says) {
   belay_bloom_options_t options = bloom_options(300, 0.05); /* batches are bitmaps */
   play(&options, OPERATIONS);
   options = bloom_options(3, 0.3); /* full at once */
   play(&options, OPERATIONS);
 }
 
-static void test_bit_by_bit(void **state) {
-  (void)state;
+TEST(bit_by_bit) {
   belay_bloom_options_t options = bloom_options(300, 0.05);
   options.capacity = 0;
   options.bits = 500000;
@@ -236,19 +234,9 @@ static void test_bit_by_bit(void **state) {
   play(&options, OPERATIONS / 4);
 }
 
-static void test_in_segments(void **state) {
-  (void)state;
+TEST(in_segments) {
   belay_bloom_options_t options = bloom_options(0, 0);
   options.bits = BELAY_BLOOM_SEGMENT_BITS * 2 + 3;
   options.hashes = 4;
   play(&options, OPERATIONS / 10);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_as_the_model_says),
-      cmocka_unit_test(test_bit_by_bit),
-      cmocka_unit_test(test_in_segments),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,8 +35,7 @@ static void lose_the_answer(wire_t *wire, const char *command, int64_t calls) {
 }
 
 /* Whether it was new nobody can say, and it is not asked again: by itself it would say no. */
-static void test_an_add_is_not_sent_again(void **state) {
-  (void)state;
+TEST(an_add_is_not_sent_again) {
   wire_t wire;
   wire_open(&wire);
   assert_true(sift_add(&wire.sieve, "first"));
@@ -58,8 +57,7 @@ static void test_an_add_is_not_sent_again(void **state) {
   wire_close(&wire);
 }
 
-static void test_an_exists_is_asked_again(void **state) {
-  (void)state;
+TEST(an_exists_is_asked_again) {
   wire_t wire;
   wire_open(&wire);
   assert_true(sift_add(&wire.sieve, "a"));
@@ -75,8 +73,7 @@ static void test_an_exists_is_asked_again(void **state) {
 }
 
 /* At each of its steps. */
-static void test_an_opening_goes_on_after_a_cut(void **state) {
-  (void)state;
+TEST(an_opening_goes_on_after_a_cut) {
   wire_t wire;
   wire_open(&wire);
   for (int i = 0; i < 4; i++) {
@@ -94,8 +91,7 @@ static void test_an_opening_goes_on_after_a_cut(void **state) {
 
 /* ---- requests -------------------------------------------------------------------------------------------- */
 
-static void test_all_that_wait_for_an_opening_are_told(void **state) {
-  (void)state;
+TEST(all_that_wait_for_an_opening_are_told) {
   bed_t *bed = bed_open(NULL);
   sieve_t sieve;
   sift_t sifts[6] = {0};
@@ -122,8 +118,7 @@ static void test_all_that_wait_for_an_opening_are_told(void **state) {
   bed_close(bed);
 }
 
-static void test_nothing_can_be_reached(void **state) {
-  (void)state;
+TEST(nothing_can_be_reached) {
   bed_t *bed = bed_open(NULL);
   sieve_t sieve;
   sift_t sifts[3] = {0};
@@ -156,8 +151,7 @@ static void begin_nth(sieve_t *sieve, sift_t *sift, int n) {
   assert_error(error, 0);
 }
 
-static void test_a_close_cancels_what_is_pending(void **state) {
-  (void)state;
+TEST(a_close_cancels_what_is_pending) {
   bed_t *bed = bed_open(NULL);
   for (int open = 0; open < 2; open++) {
     sieve_t sieve;
@@ -215,22 +209,8 @@ static void play(int n, what_t what) {
   bed_close(bed);
 }
 
-static void test_every_callback_may_end_everything(void **state) {
-  (void)state;
+TEST(every_callback_may_end_everything) {
   for (int n = 0; n < 6; n++)
     for (what_t what = FILTER; what < WHATS; what++)
       play(n, what);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_an_add_is_not_sent_again),
-      cmocka_unit_test(test_an_exists_is_asked_again),
-      cmocka_unit_test(test_an_opening_goes_on_after_a_cut),
-      cmocka_unit_test(test_all_that_wait_for_an_opening_are_told),
-      cmocka_unit_test(test_nothing_can_be_reached),
-      cmocka_unit_test(test_a_close_cancels_what_is_pending),
-      cmocka_unit_test(test_every_callback_may_end_everything),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

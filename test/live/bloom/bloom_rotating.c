@@ -66,8 +66,7 @@ static void make_older(server_t *server, int windows) {
 
 /* ---- windows --------------------------------------------------------------------------------------------- */
 
-static void test_it_forgets_after_two_windows(void **state) {
-  (void)state;
+TEST(it_forgets_after_two_windows) {
   bed_t *bed = bed_open(NULL);
   sieve_t sieve;
   rotating_new(&sieve, bed, 100, 0.001);
@@ -93,8 +92,7 @@ static void test_it_forgets_after_two_windows(void **state) {
   bed_close(bed);
 }
 
-static void test_what_is_seen_again_is_seen_for_longer(void **state) {
-  (void)state;
+TEST(what_is_seen_again_is_seen_for_longer) {
   bed_t *bed = bed_open(NULL);
   sieve_t sieve;
   rotating_new(&sieve, bed, 100, 0.001);
@@ -119,10 +117,9 @@ static void expect_end(bed_t *bed, const char *key, int64_t at) {
                  at - lag(), at + lag());
 }
 
-static void test_all_of_it_ends_by_itself(void **state) {
-  (void)state;
-  char key[96];
+TEST(all_of_it_ends_by_itself) {
   bed_t *bed = bed_open(NULL);
+  char key[96];
   sieve_t sieve;
   rotating_new(&sieve, bed, 100, 0.001);
   assert_false(sift_exists(&sieve, "a"));
@@ -139,8 +136,7 @@ static void test_all_of_it_ends_by_itself(void **state) {
 }
 
 /* In real time, once. */
-static void test_time_passes(void **state) {
-  (void)state;
+TEST(time_passes) {
   bed_t *bed = bed_open(NULL);
   sieve_t sieve;
   const belay_bloom_options_t options = rotating(100, 0.001, 1000);
@@ -166,8 +162,7 @@ static void test_time_passes(void **state) {
   bed_close(bed);
 }
 
-static void test_what_is_lost_too_early_is_noticed(void **state) {
-  (void)state;
+TEST(what_is_lost_too_early_is_noticed) {
   bed_t *bed = bed_open(NULL);
   sieve_t sieve;
   rotating_new(&sieve, bed, 100, 0.001);
@@ -183,8 +178,7 @@ static void test_what_is_lost_too_early_is_noticed(void **state) {
 
 /* ---- clocks ---------------------------------------------------------------------------------------------- */
 
-static void test_clocks_that_are_set_back(void **state) {
-  (void)state;
+TEST(clocks_that_are_set_back) {
   bed_t *bed = bed_open(NULL);
   sieve_t sieve, other;
   rotating_new(&sieve, bed, 100, 0.001);
@@ -250,8 +244,7 @@ static uint64_t below(uint64_t *random, uint64_t n) { /* xorshift64* */
   return (*random * UINT64_C(2685821657736338717) >> 11) % n;
 }
 
-static void test_it_answers_as_the_model_does(void **state) {
-  (void)state;
+TEST(it_answers_as_the_model_does) {
   bed_t *bed = bed_open(NULL);
   uint64_t random = UINT64_C(0x9e3779b97f4a7c15);
   unsigned found = 0, missed = 0, ages = 0;
@@ -293,8 +286,7 @@ static void test_it_answers_as_the_model_does(void **state) {
   bed_close(bed);
 }
 
-static void test_it_keeps_to_its_rate(void **state) {
-  (void)state;
+TEST(it_keeps_to_its_rate) {
   enum { FULL = 2000, OTHERS = 30000 };
   belay_client_options_t client = client_options();
   client.timeout_ms = 30000;
@@ -320,8 +312,7 @@ static void test_it_keeps_to_its_rate(void **state) {
 
 /* ---- what the server keeps ------------------------------------------------------------------------------- */
 
-static void test_creating_it_again_erases_nothing(void **state) {
-  (void)state;
+TEST(creating_it_again_erases_nothing) {
   bed_t *bed = bed_open(NULL);
   sieve_t sieve, again;
   const belay_bloom_options_t options = rotating(100, 0.001, WINDOW);
@@ -342,10 +333,9 @@ static void test_creating_it_again_erases_nothing(void **state) {
   bed_close(bed);
 }
 
-static void test_a_layer_that_is_gone_is_not_empty(void **state) {
-  (void)state;
-  char key[2][96];
+TEST(a_layer_that_is_gone_is_not_empty) {
   bed_t *bed = bed_open(NULL);
+  char key[2][96];
   sieve_t sieve;
   rotating_new(&sieve, bed, 100, 0.001);
   int64_t window = window_of(bed, WINDOW);
@@ -376,12 +366,11 @@ static void test_a_layer_that_is_gone_is_not_empty(void **state) {
   bed_close(bed);
 }
 
-static void test_what_is_wrong_is_left_alone(void **state) {
-  (void)state;
+TEST(what_is_wrong_is_left_alone) {
+  bed_t *bed = bed_open(NULL);
   static const char *const states[] = {"x", "000000000000000x1", "00000000000000012",
                                        "0000000000000001", "99999999999999991"};
   char key[96];
-  bed_t *bed = bed_open(NULL);
   sieve_t sieve;
   rotating_new(&sieve, bed, 100, 0.001);
   assert_false(sift_exists(&sieve, "a"));
@@ -411,8 +400,7 @@ static void test_what_is_wrong_is_left_alone(void **state) {
 
 /* ---- lost answers ---------------------------------------------------------------------------------------- */
 
-static void test_an_add_is_not_sent_again(void **state) {
-  (void)state;
+TEST(an_add_is_not_sent_again) {
   server_t *server = server_start(NULL);
   relay_t *relay = relay_start(server_path(server));
   belay_client_options_t client = relay_client_options();
@@ -440,22 +428,4 @@ static void test_an_add_is_not_sent_again(void **state) {
   assert_true(sift.answer);
   bed_close(bed);
   relay_stop(relay);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_it_forgets_after_two_windows),
-      cmocka_unit_test(test_what_is_seen_again_is_seen_for_longer),
-      cmocka_unit_test(test_all_of_it_ends_by_itself),
-      cmocka_unit_test(test_time_passes),
-      cmocka_unit_test(test_what_is_lost_too_early_is_noticed),
-      cmocka_unit_test(test_clocks_that_are_set_back),
-      cmocka_unit_test(test_it_answers_as_the_model_does),
-      cmocka_unit_test(test_it_keeps_to_its_rate),
-      cmocka_unit_test(test_creating_it_again_erases_nothing),
-      cmocka_unit_test(test_a_layer_that_is_gone_is_not_empty),
-      cmocka_unit_test(test_what_is_wrong_is_left_alone),
-      cmocka_unit_test(test_an_add_is_not_sent_again),
-  };
-  return cmocka_run_group_tests_name("bloom_rotating", tests, NULL, NULL);
 }

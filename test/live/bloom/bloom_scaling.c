@@ -39,14 +39,13 @@ static bool answers[SIFT_MAX];
 
 /* ---- growing --------------------------------------------------------------------------------------------- */
 
-static void test_it_keeps_to_its_rate_however_large_it_grows(void **state) {
-  (void)state;
+TEST(it_keeps_to_its_rate_however_large_it_grows) {
+  bed_t *bed = patient_bed();
   const struct {
     int64_t capacity;
     double rate;
   } rows[] = {{100, 0.01}, {50, 0.1}};
   enum { LAYERS = 6, OTHERS = 15000 };
-  bed_t *bed = patient_bed();
   for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
     sieve_t sieve;
     uint64_t from = 0;
@@ -87,8 +86,7 @@ static void test_it_keeps_to_its_rate_however_large_it_grows(void **state) {
   bed_close(bed);
 }
 
-static void test_a_whole_batch_grows_it(void **state) {
-  (void)state;
+TEST(a_whole_batch_grows_it) {
   bed_t *bed = patient_bed();
   sieve_t sieve;
   scaling_new(&sieve, bed, 1000, 0.001);
@@ -107,8 +105,7 @@ static void test_a_whole_batch_grows_it(void **state) {
   bed_close(bed);
 }
 
-static void test_for_ever(void **state) {
-  (void)state;
+TEST(for_ever) {
   bed_t *bed = bed_open(NULL);
   belay_bloom_options_t options = scaling(2, 0.01);
   options.ttl_ms = 0;
@@ -122,8 +119,7 @@ static void test_for_ever(void **state) {
   bed_close(bed);
 }
 
-static void test_all_of_it_ends_together(void **state) {
-  (void)state;
+TEST(all_of_it_ends_together) {
   bed_t *bed = bed_open(NULL);
   belay_bloom_options_t options = scaling(2, 0.01);
   options.ttl_ms = 50000;
@@ -210,10 +206,9 @@ static void compare_batch(model_t *m, sieve_t *sieve, uint64_t *random) {
     assert_int_equal(answers[i], add ? model_add(m, &items[i]) : model_has(m, &items[i]));
 }
 
-static void test_it_answers_as_the_model_does(void **state) {
-  (void)state;
-  static const int64_t capacities[] = {1, 7, 60, 1000};
+TEST(it_answers_as_the_model_does) {
   bed_t *bed = bed_open(NULL);
+  static const int64_t capacities[] = {1, 7, 60, 1000};
   uint64_t random = UINT64_C(0x9e3779b97f4a7c15);
   unsigned grown = 0, clears = 0;
   for (size_t r = 0; r < sizeof capacities / sizeof *capacities; r++) {
@@ -262,12 +257,11 @@ static void test_it_answers_as_the_model_does(void **state) {
 
 /* ---- many at a time -------------------------------------------------------------------------------------- */
 
-static void test_several_grow_it_at_once(void **state) {
-  (void)state;
+TEST(several_grow_it_at_once) {
+  bed_t *bed = patient_bed();
   enum { CLIENTS = 4, EACH = 1000, APART = 500 };
   static bool news[CLIENTS][EACH];
   static sift_t sifts[CLIENTS];
-  bed_t *bed = patient_bed();
   sieve_t sieves[CLIENTS];
   const belay_bloom_options_t options = scaling(20, 0.001);
   belay_client_options_t patient = client_options();
@@ -297,16 +291,4 @@ static void test_several_grow_it_at_once(void **state) {
             answers);
   assert_int_equal(count(answers, (CLIENTS + 1) * APART, false), 0);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_it_keeps_to_its_rate_however_large_it_grows),
-      cmocka_unit_test(test_a_whole_batch_grows_it),
-      cmocka_unit_test(test_for_ever),
-      cmocka_unit_test(test_all_of_it_ends_together),
-      cmocka_unit_test(test_it_answers_as_the_model_does),
-      cmocka_unit_test(test_several_grow_it_at_once),
-  };
-  return cmocka_run_group_tests_name("bloom_scaling", tests, NULL, NULL);
 }

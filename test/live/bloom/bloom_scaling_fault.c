@@ -30,8 +30,7 @@ static bool answers[SIFT_MAX];
 
 /* ---- what the server keeps ------------------------------------------------------------------------------- */
 
-static void test_creating_it_again_erases_nothing(void **state) {
-  (void)state;
+TEST(creating_it_again_erases_nothing) {
   bed_t *bed = bed_open(NULL);
   sieve_t sieve, again;
   scaling_new(&sieve, bed, 10, 0.001);
@@ -51,8 +50,7 @@ static void test_creating_it_again_erases_nothing(void **state) {
   bed_close(bed);
 }
 
-static void test_another_one_is_noticed(void **state) {
-  (void)state;
+TEST(another_one_is_noticed) {
   bed_t *bed = bed_open(NULL);
   sieve_t sieve, other;
   scaling_new(&sieve, bed, 10, 0.01);
@@ -72,15 +70,14 @@ static void test_another_one_is_noticed(void **state) {
   bed_close(bed);
 }
 
-static void test_a_damaged_state_is_noticed(void **state) {
-  (void)state;
+TEST(a_damaged_state_is_noticed) {
+  bed_t *bed = bed_open(NULL);
   static const char *const states[] = {"x",
                                        "0000000000000001",
                                        "000000000000000107000000960000000000",
                                        "000000000000000107000000960000000000x0",
                                        "00000000000000019900000096000000000010",
                                        "00000000000000110700000096000000000010"};
-  bed_t *bed = bed_open(NULL);
   sieve_t sieve;
   scaling_new(&sieve, bed, 10, 0.01);
   assert_true(sift_add(&sieve, "x"));
@@ -98,8 +95,7 @@ static void test_a_damaged_state_is_noticed(void **state) {
   bed_close(bed);
 }
 
-static void test_a_layer_that_is_gone_is_not_empty(void **state) {
-  (void)state;
+TEST(a_layer_that_is_gone_is_not_empty) {
   static const char *const keys[] = {LAYER(0), LAYER(1), LAYER(3)};
   bed_t *bed = bed_open(NULL);
   sieve_t sieve;
@@ -127,8 +123,7 @@ static void test_a_layer_that_is_gone_is_not_empty(void **state) {
 }
 
 /* The layers are there still: who makes a new configuration does not make new layers over them. */
-static void test_a_configuration_that_is_gone_erases_nothing(void **state) {
-  (void)state;
+TEST(a_configuration_that_is_gone_erases_nothing) {
   bed_t *bed = bed_open(NULL);
   sieve_t sieve, other;
   scaling_new(&sieve, bed, 10, 0.01);
@@ -153,8 +148,7 @@ static void test_a_configuration_that_is_gone_erases_nothing(void **state) {
   bed_close(bed);
 }
 
-static void test_a_key_of_somebody_elses_is_left_alone(void **state) {
-  (void)state;
+TEST(a_key_of_somebody_elses_is_left_alone) {
   bed_t *bed = bed_open(NULL);
   sieve_t sieve;
   scaling_new(&sieve, bed, 2, 0.01);
@@ -168,8 +162,7 @@ static void test_a_key_of_somebody_elses_is_left_alone(void **state) {
 }
 
 /* What was written down counts, also where we would have made it otherwise. */
-static void test_the_end_of_growing(void **state) {
-  (void)state;
+TEST(the_end_of_growing) {
   bed_t *bed = bed_open(NULL);
   sieve_t sieve;
   scaling_new(&sieve, bed, 10, 0.5);
@@ -199,8 +192,7 @@ static void test_the_end_of_growing(void **state) {
   bed_close(bed);
 }
 
-static void test_the_largest_first_layers(void **state) {
-  (void)state;
+TEST(the_largest_first_layers) {
   bed_t *bed = bed_open(NULL);
   belay_bloom_t *out;
   belay_bloom_options_t options = scaling(10000000, 0.01);
@@ -224,8 +216,7 @@ static void test_the_largest_first_layers(void **state) {
 
 /* It takes several rounds to grow. That there is no room in the client for the second is not to look as if there had
  * been no first. */
-static void test_a_batch_that_stops_in_the_middle(void **state) {
-  (void)state;
+TEST(a_batch_that_stops_in_the_middle) {
   enum { OTHERS = 1000 };
   static sift_t others[OTHERS];
   belay_client_options_t client = client_options();
@@ -255,8 +246,7 @@ static void test_a_batch_that_stops_in_the_middle(void **state) {
 
 /* ---- lost answers ---------------------------------------------------------------------------------------- */
 
-static void test_an_add_is_not_sent_again(void **state) {
-  (void)state;
+TEST(an_add_is_not_sent_again) {
   server_t *server = server_start(NULL);
   relay_t *relay = relay_start(server_path(server));
   belay_client_options_t client = relay_client_options();
@@ -286,8 +276,7 @@ static void test_an_add_is_not_sent_again(void **state) {
   relay_stop(relay);
 }
 
-static void test_a_close_cancels_what_is_pending(void **state) {
-  (void)state;
+TEST(a_close_cancels_what_is_pending) {
   bed_t *bed = bed_open(NULL);
   sieve_t sieve;
   sift_t add = {0}, exists = {0}, info = {0};
@@ -302,21 +291,4 @@ static void test_a_close_cancels_what_is_pending(void **state) {
   assert_error(end_of_sift(&exists), BELAY_ECANCELED);
   assert_error(end_of_sift(&info), BELAY_ECANCELED);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_creating_it_again_erases_nothing),
-      cmocka_unit_test(test_another_one_is_noticed),
-      cmocka_unit_test(test_a_damaged_state_is_noticed),
-      cmocka_unit_test(test_a_layer_that_is_gone_is_not_empty),
-      cmocka_unit_test(test_a_configuration_that_is_gone_erases_nothing),
-      cmocka_unit_test(test_a_key_of_somebody_elses_is_left_alone),
-      cmocka_unit_test(test_the_end_of_growing),
-      cmocka_unit_test(test_the_largest_first_layers),
-      cmocka_unit_test(test_a_batch_that_stops_in_the_middle),
-      cmocka_unit_test(test_an_add_is_not_sent_again),
-      cmocka_unit_test(test_a_close_cancels_what_is_pending),
-  };
-  return cmocka_run_group_tests_name("bloom_scaling_fault", tests, NULL, NULL);
 }

@@ -8,8 +8,7 @@
 
 #define KEY "belay::cache::pages::{home}"
 
-static void test_what_is_not_there_is_loaded(void **state) {
-  (void)state;
+TEST(what_is_not_there_is_loaded) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {0};
   hoard_new(&hoard, bed, NULL);
@@ -27,10 +26,9 @@ static void test_what_is_not_there_is_loaded(void **state) {
 }
 
 /* A get keeps short keys elsewhere than long ones. */
-static void test_keys_of_all_lengths(void **state) {
-  (void)state;
-  static const size_t lens[] = {1, 63, 64, 65, BELAY_CACHE_KEY_MAX};
+TEST(keys_of_all_lengths) {
   bed_t *bed = bed_open(NULL);
+  static const size_t lens[] = {1, 63, 64, 65, BELAY_CACHE_KEY_MAX};
   hoard_t hoard = {0};
   hoard_new(&hoard, bed, NULL);
   for (unsigned i = 0; i < sizeof lens / sizeof *lens; i++) {
@@ -48,10 +46,9 @@ static void test_keys_of_all_lengths(void **state) {
   bed_close(bed);
 }
 
-static void test_all_who_wait_get_one_load(void **state) {
-  (void)state;
-  enum { N = 1000 };
+TEST(all_who_wait_get_one_load) {
   bed_t *bed = bed_open(NULL);
+  enum { N = 1000 };
   hoard_t hoards[2] = {{.loading = LOADING_LATER, .delay_ms = 50},
                        {.loading = LOADING_LATER, .delay_ms = 50}};
   fetch_t *fetches = calloc(N, sizeof *fetches);
@@ -72,8 +69,7 @@ static void test_all_who_wait_get_one_load(void **state) {
   bed_close(bed);
 }
 
-static void test_what_does_not_exist_and_what_fails(void **state) {
-  (void)state;
+TEST(what_does_not_exist_and_what_fails) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {.absent = true};
   belay_cache_options_t options = cache_options(&hoard);
@@ -91,8 +87,7 @@ static void test_what_does_not_exist_and_what_fails(void **state) {
   bed_close(bed);
 }
 
-static void test_stale(void **state) {
-  (void)state;
+TEST(stale) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {0};
   belay_cache_options_t options = cache_options(&hoard);
@@ -108,8 +103,7 @@ static void test_stale(void **state) {
 }
 
 /* Both handles would like to, and one of them does. */
-static void test_who_loads_counts_the_refresh(void **state) {
-  (void)state;
+TEST(who_loads_counts_the_refresh) {
   bed_t *bed = bed_open(NULL);
   belay_client_t *other = bed_connect(bed, server_url(bed->server), NULL);
   hoard_t hoards[2] = {{.loading = LOADING_BY_HAND}, {.loading = LOADING_BY_HAND}};
@@ -170,8 +164,7 @@ static int try_time(bed_t *bed, hoard_t *hoard, const option_row_t *row, int64_t
   return error;
 }
 
-static void test_ranges_of_times(void **state) {
-  (void)state;
+TEST(ranges_of_times) {
   static const option_row_t rows[] = {
       {ROW(ttl_ms, 1, 31536000000)},    {ROW(stale_ms, 0, 31536000000)},
       {ROW(absent_ms, 0, 31536000000)}, {ROW(error_ms, 0, 31536000000)},
@@ -200,8 +193,7 @@ static void test_ranges_of_times(void **state) {
 #define TRY(field, value)                                                                          \
   (options = cache_options(&hoard), options.field = (value), try_options(bed, &options))
 
-static void test_ranges_of_numbers(void **state) {
-  (void)state;
+TEST(ranges_of_numbers) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {0};
   belay_cache_options_t options;
@@ -239,8 +231,7 @@ static void test_ranges_of_numbers(void **state) {
   bed_close(bed);
 }
 
-static void test_nothing_at_all(void **state) {
-  (void)state;
+TEST(nothing_at_all) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {0};
   belay_cache_t *cache;
@@ -271,10 +262,9 @@ static void test_nothing_at_all(void **state) {
   bed_close(bed);
 }
 
-static void test_gets_that_are_refused(void **state) {
-  (void)state;
-  static char big[BELAY_CACHE_KEY_MAX + 1];
+TEST(gets_that_are_refused) {
   bed_t *bed = bed_open(NULL);
+  static char big[BELAY_CACHE_KEY_MAX + 1];
   hoard_t hoard = {0};
   fetch_t fetch = {.hoard = &hoard, .request.data = &fetch};
   belay_request_t *request = &fetch.request;
@@ -303,8 +293,7 @@ static void test_gets_that_are_refused(void **state) {
 
 /* ---- loads ---------------------------------------------------------------------------------------------------- */
 
-static void test_how_a_load_is_not_ended(void **state) {
-  (void)state;
+TEST(how_a_load_is_not_ended) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {.loading = LOADING_BY_HAND};
   fetch_t fetch = {0};
@@ -345,8 +334,7 @@ static void keeper_new(keeper_t *keeper, bed_t *bed) {
 }
 
 /* Its key is there until it is ended, and so is its memory, whatever ends before: the get, the cache, belay. */
-static void test_a_load_outlives_everything(void **state) {
-  (void)state;
+TEST(a_load_outlives_everything) {
   bed_t *bed = bed_open(NULL);
   keeper_t keeper = {0};
   fetch_t fetch = {0};
@@ -366,8 +354,7 @@ static void test_a_load_outlives_everything(void **state) {
   bed_close(bed);
 }
 
-static void test_a_loader_that_closes(void **state) {
-  (void)state;
+TEST(a_loader_that_closes) {
   bed_t *bed = bed_open(NULL);
   keeper_t keeper = {.closes = true};
   fetch_t fetch = {0};
@@ -389,10 +376,9 @@ static void close_now(fetch_t *fetch) {
 }
 
 /* After so many turns of the loop, whatever is under way by then; and in a callback. */
-static void test_closing_at_any_moment(void **state) {
-  (void)state;
-  enum { N = 4 };
+TEST(closing_at_any_moment) {
   bed_t *bed = bed_open(NULL);
+  enum { N = 4 };
   for (int turns = 0; turns < 24; turns++) {
     hoard_t hoard = {0};
     fetch_t fetches[N] = {0};
@@ -426,8 +412,7 @@ static void test_closing_at_any_moment(void **state) {
 }
 
 /* And canceled. */
-static void test_canceling_at_any_moment(void **state) {
-  (void)state;
+TEST(canceling_at_any_moment) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {0};
   hoard_new(&hoard, bed, NULL);
@@ -451,8 +436,7 @@ static void test_canceling_at_any_moment(void **state) {
 
 /* ---- statistics ---------------------------------------------------------------------------------------------------- */
 
-static void test_what_is_counted(void **state) {
-  (void)state;
+TEST(what_is_counted) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {.loading = LOADING_BY_HAND};
   hoard_new(&hoard, bed, NULL);
@@ -483,26 +467,4 @@ static void test_what_is_counted(void **state) {
                                   .bytes_out = 82};
   assert_memory_equal(&stats, &expected, sizeof stats);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_what_is_not_there_is_loaded),
-      cmocka_unit_test(test_keys_of_all_lengths),
-      cmocka_unit_test(test_all_who_wait_get_one_load),
-      cmocka_unit_test(test_what_does_not_exist_and_what_fails),
-      cmocka_unit_test(test_stale),
-      cmocka_unit_test(test_who_loads_counts_the_refresh),
-      cmocka_unit_test(test_ranges_of_times),
-      cmocka_unit_test(test_ranges_of_numbers),
-      cmocka_unit_test(test_nothing_at_all),
-      cmocka_unit_test(test_gets_that_are_refused),
-      cmocka_unit_test(test_how_a_load_is_not_ended),
-      cmocka_unit_test(test_a_load_outlives_everything),
-      cmocka_unit_test(test_a_loader_that_closes),
-      cmocka_unit_test(test_closing_at_any_moment),
-      cmocka_unit_test(test_canceling_at_any_moment),
-      cmocka_unit_test(test_what_is_counted),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

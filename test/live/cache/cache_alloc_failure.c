@@ -8,7 +8,7 @@
 
 #include "support/base/clock.h"
 #include "support/servers/server.h"
-#include "support/base/unit.h"
+#include "support/base/test.h"
 
 enum { TURNS_MAX = 4000, ROUNDS = 2, VALUE = 3000 };
 
@@ -271,41 +271,27 @@ static play_t play_until_nothing_fails(void (*round)(play_t *play), bool guarded
   return play;
 }
 
-static void test_gets(void **state) {
-  (void)state;
+TEST(gets) {
   play_t play = play_until_nothing_fails(round_of_gets, false);
   assert_int_equal(play.served, 2 * ROUNDS);
   assert_int_equal(play.loaded, 3);
 }
 
-static void test_gets_with_guards(void **state) {
-  (void)state;
+TEST(gets_with_guards) {
   play_t play = play_until_nothing_fails(round_with_guards, true);
   assert_int_equal(play.served, 2 * ROUNDS);
   assert_int_equal(play.loaded, 3);
 }
 
-static void test_many(void **state) {
-  (void)state;
+TEST(many) {
   play_t play = play_until_nothing_fails(round_of_many, false);
   assert_int_equal(play.served, 4 * ROUNDS);
   assert_int_equal(play.loaded, 3);
 }
 
-static void test_changes(void **state) {
-  (void)state;
+TEST(changes) {
   play_t play = play_until_nothing_fails(round_of_changes, false);
   assert_int_equal(play.changed, 3 * ROUNDS);
   assert_int_equal(play.served, ROUNDS);
   assert_int_equal(play.loaded, 0);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_gets),
-      cmocka_unit_test(test_gets_with_guards),
-      cmocka_unit_test(test_many),
-      cmocka_unit_test(test_changes),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

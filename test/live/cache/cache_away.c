@@ -125,8 +125,7 @@ static unsigned fill_table(hoard_t *hoard) {
 
 /* ---- the policies -------------------------------------------------------------------------------------- */
 
-static void test_fail(void **state) {
-  (void)state;
+TEST(fail) {
   for (int i = 0; i < OUTAGES; i++) {
     hoard_t hoard = {0};
     bed_t *bed = bed_of(&hoard, BELAY_CACHE_AWAY_FAIL, 60000, 0);
@@ -143,8 +142,7 @@ static void test_fail(void **state) {
   }
 }
 
-static void test_stale(void **state) {
-  (void)state;
+TEST(stale) {
   for (int i = 0; i < OUTAGES; i++) {
     hoard_t hoard = {0};
     bed_t *bed = bed_of(&hoard, BELAY_CACHE_AWAY_STALE, 60000, 0);
@@ -159,8 +157,7 @@ static void test_stale(void **state) {
 }
 
 /* What is not fresh any more, too, for keep_ms; and then it is gone. */
-static void test_kept(void **state) {
-  (void)state;
+TEST(kept) {
   hoard_t hoard = {0};
   int64_t keep_ms = 4 * TIMEOUT_MS + lag();
   bed_t *bed = bed_of(&hoard, BELAY_CACHE_AWAY_STALE, 20, keep_ms);
@@ -176,8 +173,7 @@ static void test_kept(void **state) {
 }
 
 /* What was invalidated here is not served, even then. */
-static void test_what_is_invalidated_is_not_kept(void **state) {
-  (void)state;
+TEST(what_is_invalidated_is_not_kept) {
   hoard_t hoard = {0};
   bed_t *bed = bed_of(&hoard, BELAY_CACHE_AWAY_STALE, 60000, 0);
   expect_cached(&hoard, "home", "home#1", BELAY_CACHE_FROM_LOAD);
@@ -188,8 +184,7 @@ static void test_what_is_invalidated_is_not_kept(void **state) {
 }
 
 /* One load for all who ask for a key; and who comes while it is loaded is served by the next one, and need not ask once more. */
-static void test_load(void **state) {
-  (void)state;
+TEST(load) {
   enum { N = 10 };
   for (int i = 0; i < 2; i++) {
     hoard_t hoard = {0};
@@ -235,8 +230,7 @@ static void test_load(void **state) {
 }
 
 /* The request's time is shorter than the client's: half of it is for the question, and half for the load. */
-static void test_there_is_time_to_load(void **state) {
-  (void)state;
+TEST(there_is_time_to_load) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {0};
   belay_cache_options_t options = cache_options(&hoard);
@@ -255,8 +249,7 @@ static void test_there_is_time_to_load(void **state) {
 }
 
 /* The server has it, but nobody may load it in its name: what it has is better than what is loaded past it. */
-static void test_what_the_server_has_kept(void **state) {
-  (void)state;
+TEST(what_the_server_has_kept) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {0};
   belay_cache_options_t options = cache_options(&hoard);
@@ -274,8 +267,7 @@ static void test_what_the_server_has_kept(void **state) {
   bed_close(bed);
 }
 
-static void test_so_many_at_a_time(void **state) {
-  (void)state;
+TEST(so_many_at_a_time) {
   enum { N = 5, MOST = 2 };
   static const char *const keys[N] = {"a", "b", "c", "d", "e"};
   hoard_t hoard = {.loading = LOADING_BY_HAND};
@@ -303,8 +295,7 @@ static void test_so_many_at_a_time(void **state) {
 }
 
 /* Who comes when the server is back has it stored; and what was loaded because it was away does not count any more. */
-static void test_it_comes_back_while_it_is_loaded(void **state) {
-  (void)state;
+TEST(it_comes_back_while_it_is_loaded) {
   hoard_t hoard = {0};
   bed_t *bed = bed_of(&hoard, BELAY_CACHE_AWAY_LOAD, 60000, 0);
   expect_cached(&hoard, "home", "home#1", BELAY_CACHE_FROM_LOAD);
@@ -351,8 +342,7 @@ static void on_haul(belay_request_t *request, int status, const belay_cache_resu
   }
 }
 
-static void test_many(void **state) {
-  (void)state;
+TEST(many) {
   static const belay_bytes_t keys[] = {{"home", 4}, {"b", 1}, {"c", 1}, {"d", 1}, {"b", 1}};
   static const struct {
     belay_cache_away_t away;
@@ -380,8 +370,7 @@ static void test_many(void **state) {
 
 /* ---- it goes away in the middle ------------------------------------------------------------------------- */
 
-static void test_while_it_is_loaded(void **state) {
-  (void)state;
+TEST(while_it_is_loaded) {
   for (int i = 0; i < OUTAGES; i++) {
     hoard_t hoard = {.loading = LOADING_BY_HAND};
     fetch_t value = {0}, failure = {0};
@@ -403,8 +392,7 @@ static void test_while_it_is_loaded(void **state) {
   }
 }
 
-static void test_while_another_one_loads(void **state) {
-  (void)state;
+TEST(while_another_one_loads) {
   for (int i = 0; i < OUTAGES + 1; i++) {
     bool load = i >= OUTAGES;
     hoard_t hoard = {0};
@@ -424,8 +412,7 @@ static void test_while_another_one_loads(void **state) {
 }
 
 /* What is stale is served as long as the server answers, and has it loaded again; that this comes to nothing hurts nobody. */
-static void test_while_it_is_refreshed(void **state) {
-  (void)state;
+TEST(while_it_is_refreshed) {
   hoard_t hoard = {0};
   belay_client_options_t client = short_calls();
   bed_t *bed = bed_open(&client);
@@ -453,8 +440,7 @@ static void test_while_it_is_refreshed(void **state) {
 }
 
 /* The table does not keep for such times what the server has not any more. */
-static void test_what_does_not_exist_any_more_is_not_kept(void **state) {
-  (void)state;
+TEST(what_does_not_exist_any_more_is_not_kept) {
   hoard_t hoard = {0};
   bed_t *bed = bed_open(NULL);
   belay_cache_options_t options = cache_options(&hoard);
@@ -472,24 +458,4 @@ static void test_what_does_not_exist_any_more_is_not_kept(void **state) {
   expect_away(&hoard, "home");
   hoard.absent = false;
   end_outage(&outages[1], bed, &hoard);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_fail),
-      cmocka_unit_test(test_stale),
-      cmocka_unit_test(test_kept),
-      cmocka_unit_test(test_what_is_invalidated_is_not_kept),
-      cmocka_unit_test(test_load),
-      cmocka_unit_test(test_there_is_time_to_load),
-      cmocka_unit_test(test_what_the_server_has_kept),
-      cmocka_unit_test(test_so_many_at_a_time),
-      cmocka_unit_test(test_it_comes_back_while_it_is_loaded),
-      cmocka_unit_test(test_many),
-      cmocka_unit_test(test_while_it_is_loaded),
-      cmocka_unit_test(test_while_another_one_loads),
-      cmocka_unit_test(test_while_it_is_refreshed),
-      cmocka_unit_test(test_what_does_not_exist_any_more_is_not_kept),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

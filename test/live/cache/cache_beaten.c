@@ -22,8 +22,7 @@ static void expect_got(fetch_t *fetch, const char *value) {
   fetch_free(fetch);
 }
 
-static void test_scripts_are_forgotten(void **state) {
-  (void)state;
+TEST(scripts_are_forgotten) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {.loading = LOADING_BY_HAND};
   hoard_new(&hoard, bed, NULL);
@@ -81,8 +80,7 @@ static void strike(hoard_t *hoard, blow_t blow) {
 }
 
 /* Who came before is served what is being loaded; who comes after it has gone, what is loaded then. */
-static void test_what_a_load_stands_on_goes(void **state) {
-  (void)state;
+TEST(what_a_load_stands_on_goes) {
   for (blow_t blow = FLUSHED; blow < BLOWS; blow++) {
     bed_t *bed = bed_open(NULL);
     hoard_t hoard = {.loading = LOADING_BY_HAND};
@@ -116,8 +114,7 @@ static void test_what_a_load_stands_on_goes(void **state) {
 }
 
 /* And if nobody comes meanwhile, it is not stored either. */
-static void test_what_is_not_good_any_more_is_not_served_later(void **state) {
-  (void)state;
+TEST(what_is_not_good_any_more_is_not_served_later) {
   for (blow_t blow = FLUSHED; blow < BLOWS; blow++) {
     bed_t *bed = bed_open(NULL);
     hoard_t hoard = {.loading = LOADING_BY_HAND};
@@ -140,8 +137,7 @@ static void test_what_is_not_good_any_more_is_not_served_later(void **state) {
   }
 }
 
-static void test_a_put_beats_a_load(void **state) {
-  (void)state;
+TEST(a_put_beats_a_load) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {.loading = LOADING_BY_HAND};
   fetch_t early = {0};
@@ -158,8 +154,7 @@ static void test_a_put_beats_a_load(void **state) {
 }
 
 /* A load that fails puts an end to nobody else's. */
-static void test_a_failure_after_an_invalidation_is_not_kept(void **state) {
-  (void)state;
+TEST(a_failure_after_an_invalidation_is_not_kept) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {.loading = LOADING_BY_HAND};
   fetch_t early = {0}, late = {0};
@@ -179,8 +174,7 @@ static void test_a_failure_after_an_invalidation_is_not_kept(void **state) {
 
 /* ---- the lease goes ------------------------------------------------------------------------------------ */
 
-static void test_the_lease_is_lost_in_the_middle(void **state) {
-  (void)state;
+TEST(the_lease_is_lost_in_the_middle) {
   bed_t *bed = bed_open(NULL);
   hoard_t one = {.loading = LOADING_BY_HAND}, two = {.loading = LOADING_BY_HAND};
   fetch_t first = {0}, second = {0};
@@ -210,8 +204,7 @@ static void set_maxmemory(bed_t *bed, const char *bytes) {
   server_do(bed->server, "CONFIG", "SET", "maxmemory", bytes, NULL);
 }
 
-static void test_the_server_has_no_memory(void **state) {
-  (void)state;
+TEST(the_server_has_no_memory) {
   for (int lock = 0; lock < 2; lock++) {
     bed_t *bed = bed_open(NULL);
     hoard_t hoard = {0};
@@ -242,8 +235,7 @@ static void test_the_server_has_no_memory(void **state) {
 
 /* ---- a restart ----------------------------------------------------------------------------------------- */
 
-static void test_the_server_is_restarted_in_the_middle(void **state) {
-  (void)state;
+TEST(the_server_is_restarted_in_the_middle) {
   belay_client_options_t client = client_options();
   client.reconnect_max_ms = 20;
   client.timeout_ms = 5000 * slow();
@@ -268,18 +260,4 @@ static void test_the_server_is_restarted_in_the_middle(void **state) {
   assert_int_equal(one.loaded + two.loaded, 2);
   expect_cached(&one, "home", "two", BELAY_CACHE_FROM_SERVER);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_scripts_are_forgotten),
-      cmocka_unit_test(test_what_a_load_stands_on_goes),
-      cmocka_unit_test(test_what_is_not_good_any_more_is_not_served_later),
-      cmocka_unit_test(test_a_put_beats_a_load),
-      cmocka_unit_test(test_a_failure_after_an_invalidation_is_not_kept),
-      cmocka_unit_test(test_the_lease_is_lost_in_the_middle),
-      cmocka_unit_test(test_the_server_has_no_memory),
-      cmocka_unit_test(test_the_server_is_restarted_in_the_middle),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,8 +15,7 @@
 
 /* ---- put ------------------------------------------------------------------------------------------------- */
 
-static void test_what_is_put_is_there(void **state) {
-  (void)state;
+TEST(what_is_put_is_there) {
   bed_t *bed = bed_open(NULL);
   shelf_t shelf;
   shelf_new(&shelf, bed, NULL);
@@ -46,8 +45,8 @@ static void test_what_is_put_is_there(void **state) {
   bed_close(bed);
 }
 
-static void test_for_how_long(void **state) {
-  (void)state;
+TEST(for_how_long) {
+  bed_t *bed = bed_open(NULL);
   static const struct {
     int64_t ttl_ms, stale_ms, keep_ms, fresh, kept;
   } rows[] = {
@@ -55,7 +54,6 @@ static void test_for_how_long(void **state) {
       {BELAY_DEFAULT, 5000, 9000, 50000, 59000},   {20000, 0, 9000, 20000, 29000},
       {YEAR_MS, 0, YEAR_MS, YEAR_MS, 2 * YEAR_MS},
   };
-  bed_t *bed = bed_open(NULL);
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     belay_cache_options_t options = shelf_options();
     options.ttl_ms = 50000;
@@ -86,10 +84,9 @@ static void test_for_how_long(void **state) {
 }
 
 /* They do not all go at once. */
-static void test_jitter(void **state) {
-  (void)state;
-  enum { PUTS = 60 };
+TEST(jitter) {
   bed_t *bed = bed_open(NULL);
+  enum { PUTS = 60 };
   shelf_t shelf;
   belay_cache_options_t options = shelf_options();
   options.ttl_ms = 100000;
@@ -121,8 +118,7 @@ static void expect_bytes(shelf_t *shelf, const char *value, size_t len) {
   belay__record_drop(shelf->bed->belay, record);
 }
 
-static void test_any_bytes_are_a_value(void **state) {
-  (void)state;
+TEST(any_bytes_are_a_value) {
   bed_t *bed = bed_open(NULL);
   shelf_t shelf;
   shelf_new(&shelf, bed, NULL);
@@ -139,9 +135,8 @@ static void test_any_bytes_are_a_value(void **state) {
   bed_close(bed);
 }
 
-static void test_the_largest_value(void **state) {
+TEST(the_largest_value) {
   enum { BIG_MS = 60000 };
-  (void)state;
   belay_client_options_t big = client_options();
   big.max_reply = big.max_bytes = (size_t)80 << 20;
   big.timeout_ms = big.stall_timeout_ms = BIG_MS * slow();
@@ -175,10 +170,9 @@ static void test_the_largest_value(void **state) {
   bed_close(bed);
 }
 
-static void test_what_is_compressed(void **state) {
-  (void)state;
-  static char value[10000];
+TEST(what_is_compressed) {
   bed_t *bed = bed_open(NULL);
+  static char value[10000];
   shelf_t shelf;
   belay_cache_options_t options = shelf_options();
   options.compress_bytes = 1000;
@@ -197,10 +191,9 @@ static void test_what_is_compressed(void **state) {
 
 /* ---- what is refused ------------------------------------------------------------------------------------- */
 
-static void test_arguments(void **state) {
-  (void)state;
-  static char long_key[BELAY_CACHE_KEY_MAX + 2];
+TEST(arguments) {
   bed_t *bed = bed_open(NULL);
+  static char long_key[BELAY_CACHE_KEY_MAX + 2];
   shelf_t shelf;
   edit_t c = {0};
   belay_request_t *r = &c.request;
@@ -248,8 +241,7 @@ static void test_arguments(void **state) {
 
 /* ---- touch ----------------------------------------------------------------------------------------------- */
 
-static void test_touch(void **state) {
-  (void)state;
+TEST(touch) {
   bed_t *bed = bed_open(NULL);
   shelf_t shelf;
   shelf_new(&shelf, bed, NULL);
@@ -271,8 +263,7 @@ static void test_touch(void **state) {
 }
 
 /* That there is nothing, or that a load failed, is not what was asked for. */
-static void test_what_is_no_value_is_not_touched(void **state) {
-  (void)state;
+TEST(what_is_no_value_is_not_touched) {
   bed_t *bed = bed_open(NULL);
   shelf_t shelf;
   shelf_new(&shelf, bed, NULL);
@@ -303,10 +294,9 @@ static void expect_status(shelf_t *shelf, int which, int status, const char *det
     fail_msg("\"%s\" is not in \"%s\"", detail, edit.detail);
 }
 
-static void test_foreign_types(void **state) {
-  (void)state;
-  static const char *const keys[] = {KEY, GEN};
+TEST(foreign_types) {
   bed_t *bed = bed_open(NULL);
+  static const char *const keys[] = {KEY, GEN};
   shelf_t shelf;
   shelf_new(&shelf, bed, NULL);
   for (int i = 0; i < 2; i++) {
@@ -327,8 +317,7 @@ static void test_foreign_types(void **state) {
 }
 
 /* What is not a record, or not a whole one, is put over, and not touched. */
-static void test_torn_and_foreign_strings(void **state) {
-  (void)state;
+TEST(torn_and_foreign_strings) {
   bed_t *bed = bed_open(NULL);
   shelf_t shelf;
   shelf_new(&shelf, bed, NULL);
@@ -389,8 +378,7 @@ static int good_tags(shelf_t *shelf) {
   return good;
 }
 
-static void test_tags(void **state) {
-  (void)state;
+TEST(tags) {
   bed_t *bed = bed_open(NULL);
   shelf_t shelf;
   shelf_with_tags(&shelf, bed);
@@ -411,8 +399,7 @@ static void test_tags(void **state) {
 }
 
 /* What is fresh for longer needs its tags for longer. */
-static void test_tags_last_as_long_as_what_has_them(void **state) {
-  (void)state;
+TEST(tags_last_as_long_as_what_has_them) {
   bed_t *bed = bed_open(NULL);
   shelf_t shelf;
   shelf_with_tags(&shelf, bed);
@@ -430,8 +417,7 @@ static void test_tags_last_as_long_as_what_has_them(void **state) {
   bed_close(bed);
 }
 
-static void test_foreign_tags(void **state) {
-  (void)state;
+TEST(foreign_tags) {
   bed_t *bed = bed_open(NULL);
   shelf_t shelf;
   shelf_with_tags(&shelf, bed);
@@ -451,8 +437,7 @@ static void test_foreign_tags(void **state) {
 
 /* ---- names ----------------------------------------------------------------------------------------------- */
 
-static void test_names(void **state) {
-  (void)state;
+TEST(names) {
   bed_t *bed = bed_open(NULL);
   shelf_t shelf;
   belay_cache_options_t options = shelf_options();
@@ -471,25 +456,4 @@ static void test_names(void **state) {
   shelf_invalidate_tag(&shelf, "lang");
   assert_int_equal(server_keys(bed->server), 0);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_what_is_put_is_there),
-      cmocka_unit_test(test_for_how_long),
-      cmocka_unit_test(test_jitter),
-      cmocka_unit_test(test_any_bytes_are_a_value),
-      cmocka_unit_test(test_the_largest_value),
-      cmocka_unit_test(test_what_is_compressed),
-      cmocka_unit_test(test_arguments),
-      cmocka_unit_test(test_touch),
-      cmocka_unit_test(test_what_is_no_value_is_not_touched),
-      cmocka_unit_test(test_foreign_types),
-      cmocka_unit_test(test_torn_and_foreign_strings),
-      cmocka_unit_test(test_tags),
-      cmocka_unit_test(test_tags_last_as_long_as_what_has_them),
-      cmocka_unit_test(test_foreign_tags),
-      cmocka_unit_test(test_names),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

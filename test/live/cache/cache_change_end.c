@@ -6,8 +6,7 @@
 
 /* ---- requests -------------------------------------------------------------------------------------------- */
 
-static void test_a_request_does_one_thing_at_a_time(void **state) {
-  (void)state;
+TEST(a_request_does_one_thing_at_a_time) {
   bed_t *bed = bed_open(NULL);
   shelf_t shelf;
   shelf_new(&shelf, bed, NULL);
@@ -56,8 +55,7 @@ static void end_in_step(wire_t *wire, int which, const char *command, ending_t h
   wire->awaited = "";
 }
 
-static void test_it_ends_in_each_step(void **state) {
-  (void)state;
+TEST(it_ends_in_each_step) {
   static const struct {
     int which;
     const char *command; /* NULL: that publishes */
@@ -78,8 +76,7 @@ static void test_it_ends_in_each_step(void **state) {
   wire_close(&wire);
 }
 
-static void test_a_close_cancels_what_is_pending(void **state) {
-  (void)state;
+TEST(a_close_cancels_what_is_pending) {
   bed_t *bed = bed_open(NULL);
   shelf_t shelf, other;
   edit_t edits[CHANGES] = {0}, its = {0}, late = {0};
@@ -109,8 +106,7 @@ static void do_it(shelf_t *shelf) {
                0);
 }
 
-static void test_every_callback_may_end_everything(void **state) {
-  (void)state;
+TEST(every_callback_may_end_everything) {
   for (int which = 0; which < CHANGES; which++)
     for (to_do = CLOSE_SHELF; to_do < ENDINGS; to_do++) {
       bed_t *bed = bed_open(NULL);
@@ -136,8 +132,7 @@ static void go_on(shelf_t *shelf) {
     assert_error(edit_nth(shelf, &chained, (int)chained.ended % CHANGES, "page"), 0);
 }
 
-static void test_a_request_is_the_callers_again_in_its_callback(void **state) {
-  (void)state;
+TEST(a_request_is_the_callers_again_in_its_callback) {
   bed_t *bed = bed_open(NULL);
   shelf_t shelf;
   shelf_new(&shelf, bed, NULL);
@@ -241,9 +236,7 @@ static int perform(server_t *server, meter_t *meter, int64_t timeout_ms) {
   return play.done;
 }
 
-static void test_every_allocation_may_fail(void **state) {
-  (void)state;
-  server_t *server = server_start(NULL);
+TEST_ON(every_allocation_may_fail, server, server_start(NULL)) {
   meter_t meter;
   size_t turn = 0;
   int done;
@@ -259,17 +252,4 @@ static void test_every_allocation_may_fail(void **state) {
   } while (meter.allocations >= meter.fail_at);
   assert_int_equal(done, CHANGES);
   assert_true(turn > 20);
-  server_stop(server);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_request_does_one_thing_at_a_time),
-      cmocka_unit_test(test_it_ends_in_each_step),
-      cmocka_unit_test(test_a_close_cancels_what_is_pending),
-      cmocka_unit_test(test_every_callback_may_end_everything),
-      cmocka_unit_test(test_a_request_is_the_callers_again_in_its_callback),
-      cmocka_unit_test(test_every_allocation_may_fail),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

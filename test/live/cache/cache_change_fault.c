@@ -13,8 +13,7 @@ static void expect_end(edit_t *edit, bool applied) {
 
 /* ---- a server that is gone, or has forgotten, or refuses --------------------------------------------------- */
 
-static void test_nothing_was_sent(void **state) {
-  (void)state;
+TEST(nothing_was_sent) {
   bed_t *bed = bed_open(NULL);
   shelf_t shelf;
   shelf_new(&shelf, bed, NULL);
@@ -30,8 +29,7 @@ static void test_nothing_was_sent(void **state) {
 }
 
 /* What was sent, and not answered, is not known; what is executed later does no harm. */
-static void test_no_answer_in_time(void **state) {
-  (void)state;
+TEST(no_answer_in_time) {
   bed_t *bed = bed_open(NULL);
   shelf_t shelf;
   shelf_new(&shelf, bed, NULL);
@@ -62,8 +60,7 @@ static void begin_and_wait(wire_t *wire, edit_t *put) {
 }
 
 /* Between its steps the server forgets its scripts; or everything. */
-static void test_what_the_server_forgets(void **state) {
-  (void)state;
+TEST(what_the_server_forgets) {
   wire_t wire;
   wire_open(&wire, true);
   for (int i = 0; i < 2; i++) {
@@ -85,8 +82,7 @@ static void expect_refused(shelf_t *shelf, int which, int status) {
   assert_error(end_of_edit(&edit), status);
 }
 
-static void test_full_memory(void **state) {
-  (void)state;
+TEST(full_memory) {
   wire_t wire;
   wire_open(&wire, false);
   server_do(wire.server, "CONFIG", "SET", "maxmemory", "1", NULL);
@@ -107,15 +103,14 @@ static void test_full_memory(void **state) {
   wire_close(&wire);
 }
 
-static void test_what_a_user_may_not_do(void **state) {
-  (void)state;
+TEST(what_a_user_may_not_do) {
+  bed_t *bed = bed_open(NULL);
   static const char *const rights[] = {"-set", "-setrange", "-del"};
   static const bool refused[][CHANGES] = {
       {true, false, false, false},
       {false, true, false, false},
       {true, false, true, true},
   };
-  bed_t *bed = bed_open(NULL);
   shelf_t shelf;
   shelf_new(&shelf, bed, NULL);
   for (int i = 0; i < 3; i++)
@@ -131,8 +126,7 @@ static void test_what_a_user_may_not_do(void **state) {
 }
 
 /* What has begun may find that too much is on its way. */
-static void test_too_much_at_once(void **state) {
-  (void)state;
+TEST(too_much_at_once) {
   needs_one_process("one connection");
   static char value[50000];
   belay_client_options_t options = client_options();
@@ -156,13 +150,4 @@ static void test_too_much_at_once(void **state) {
   assert_true(puts[0].applied);
   expect_ttls(bed->server);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_nothing_was_sent),        cmocka_unit_test(test_no_answer_in_time),
-      cmocka_unit_test(test_what_the_server_forgets), cmocka_unit_test(test_full_memory),
-      cmocka_unit_test(test_what_a_user_may_not_do),  cmocka_unit_test(test_too_much_at_once),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

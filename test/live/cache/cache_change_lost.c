@@ -21,8 +21,7 @@ static void expect_end(edit_t *edit, bool applied) {
 /* ---- lost answers ---------------------------------------------------------------------------------------- */
 
 /* Begun anew it might come behind an invalidation, and what is put is older than that: it is given up. */
-static void test_a_put_begins_once(void **state) {
-  (void)state;
+TEST(a_put_begins_once) {
   wire_t wire;
   wire_open(&wire, false);
   for (int i = 0; i < 2; i++) {
@@ -43,8 +42,7 @@ static void test_a_put_begins_once(void **state) {
 }
 
 /* What the first one found, or made, may have been deleted since, and must not come back. */
-static void test_a_tag_is_not_made_twice(void **state) {
-  (void)state;
+TEST(a_tag_is_not_made_twice) {
   wire_t wire;
   wire_open(&wire, true);
   for (int which = 0; which < 2; which++) {
@@ -69,8 +67,7 @@ static void test_a_tag_is_not_made_twice(void **state) {
 }
 
 /* Its answer is lost; meanwhile: nothing; it is invalidated; another one begins. */
-static void test_a_fill_is_stored_once(void **state) {
-  (void)state;
+TEST(a_fill_is_stored_once) {
   wire_t wire;
   wire_open(&wire, false);
   for (int meanwhile = 0; meanwhile < 3; meanwhile++) {
@@ -95,8 +92,7 @@ static void test_a_fill_is_stored_once(void **state) {
   wire_close(&wire);
 }
 
-static void test_others_are_sent_again(void **state) {
-  (void)state;
+TEST(others_are_sent_again) {
   static const char *const commands[] = {NULL, "cache_touch", "DEL", "DEL"};
   wire_t wire;
   wire_open(&wire, false);
@@ -119,8 +115,7 @@ static void test_others_are_sent_again(void **state) {
 }
 
 /* The wire is cut at some time or other. */
-static void test_it_is_done_or_not_known(void **state) {
-  (void)state;
+TEST(it_is_done_or_not_known) {
   wire_t wire;
   wire_open(&wire, true);
   unsigned known = 0, cuts = 0;
@@ -148,8 +143,7 @@ static void test_it_is_done_or_not_known(void **state) {
 }
 
 /* It is done when the server has done it: that others are told is not waited for longer than it is of use. */
-static void test_that_others_are_told_is_no_part_of_it(void **state) {
-  (void)state;
+TEST(that_others_are_told_is_no_part_of_it) {
   wire_t wire;
   wire_open(&wire, false);
   shelf_t hasty;
@@ -181,8 +175,7 @@ static void test_that_others_are_told_is_no_part_of_it(void **state) {
   wire_close(&wire);
 }
 
-static void test_others_are_told_once_more(void **state) {
-  (void)state;
+TEST(others_are_told_once_more) {
   wire_t wire;
   wire_open(&wire, false);
   wire.awaited = deployment_publish();
@@ -196,8 +189,7 @@ static void test_others_are_told_once_more(void **state) {
 }
 
 /* That it could not be sent once more says nothing of the first time. */
-static void test_the_second_time_says_nothing_of_the_first(void **state) {
-  (void)state;
+TEST(the_second_time_says_nothing_of_the_first) {
   wire_t wire;
   wire_open(&wire, true);
   for (int which = 1; which < 3; which++) { /* a step of several calls; of one */
@@ -216,8 +208,7 @@ static void test_the_second_time_says_nothing_of_the_first(void **state) {
 }
 
 /* But what was lost in one step, and then known, says nothing of the next. */
-static void test_a_step_that_is_known_is_known(void **state) {
-  (void)state;
+TEST(a_step_that_is_known_is_known) {
   wire_t wire;
   wire_open(&wire, true);
   edit_t put = {0};
@@ -231,19 +222,4 @@ static void test_a_step_that_is_known_is_known(void **state) {
   lose_the_answer(&wire);
   assert_error(end_of_edit(&put), BELAY_EPERM);
   wire_close(&wire);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_put_begins_once),
-      cmocka_unit_test(test_a_tag_is_not_made_twice),
-      cmocka_unit_test(test_a_fill_is_stored_once),
-      cmocka_unit_test(test_others_are_sent_again),
-      cmocka_unit_test(test_it_is_done_or_not_known),
-      cmocka_unit_test(test_that_others_are_told_is_no_part_of_it),
-      cmocka_unit_test(test_others_are_told_once_more),
-      cmocka_unit_test(test_the_second_time_says_nothing_of_the_first),
-      cmocka_unit_test(test_a_step_that_is_known_is_known),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

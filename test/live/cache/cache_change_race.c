@@ -47,8 +47,7 @@ static void begin_slowly(pair_t *pair, edit_t *edit) {
     uv_run(&pair->bed->loop, UV_RUN_NOWAIT);
 }
 
-static void test_an_invalidation_beats_a_put(void **state) {
-  (void)state;
+TEST(an_invalidation_beats_a_put) {
   pair_t pair;
   pair_open(&pair);
   for (int i = 0; i < 2; i++) {
@@ -72,8 +71,7 @@ static void test_an_invalidation_beats_a_put(void **state) {
 }
 
 /* Who of two was later in changing what it stands for is not known: neither is believed, nor what was there before. */
-static void test_of_two_puts_none_is_there(void **state) {
-  (void)state;
+TEST(of_two_puts_none_is_there) {
   pair_t pair;
   pair_open(&pair);
   edit_t put = {0};
@@ -88,8 +86,7 @@ static void test_of_two_puts_none_is_there(void **state) {
 }
 
 /* One that has begun and not ended is out of the race when a put begins. */
-static void test_a_put_beats_a_load(void **state) {
-  (void)state;
+TEST(a_put_beats_a_load) {
   bed_t *bed = bed_open(NULL);
   shelf_t shelf;
   shelf_new(&shelf, bed, NULL);
@@ -101,8 +98,7 @@ static void test_a_put_beats_a_load(void **state) {
 }
 
 /* What began, and was forgotten by the server, is not stored. */
-static void test_a_generation_that_is_lost(void **state) {
-  (void)state;
+TEST(a_generation_that_is_lost) {
   pair_t pair;
   pair_open(&pair);
   edit_t put = {0};
@@ -118,8 +114,7 @@ static void test_a_generation_that_is_lost(void **state) {
 /* ---- tables ---------------------------------------------------------------------------------------------- */
 
 /* What a table has of it is out of date when it is begun, and once more when it has ended: a stamp tells. */
-static void test_tables_are_told(void **state) {
-  (void)state;
+TEST(tables_are_told) {
   bed_t *bed = bed_open(NULL);
   shelf_t shelf;
   belay_cache_options_t options = shelf_options();
@@ -145,8 +140,7 @@ static void test_tables_are_told(void **state) {
   bed_close(bed);
 }
 
-static void test_others_are_told(void **state) {
-  (void)state;
+TEST(others_are_told) {
   needs_one_process("one place to listen at");
   bed_t *bed = bed_open(NULL);
   resp_client_t listener;
@@ -180,16 +174,4 @@ static void test_others_are_told(void **state) {
   }
   resp_hang_up(&listener);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_an_invalidation_beats_a_put),
-      cmocka_unit_test(test_of_two_puts_none_is_there),
-      cmocka_unit_test(test_a_put_beats_a_load),
-      cmocka_unit_test(test_a_generation_that_is_lost),
-      cmocka_unit_test(test_tables_are_told),
-      cmocka_unit_test(test_others_are_told),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -164,18 +164,15 @@ static void play_all(ending_t ending) {
   server_stop(server);
 }
 
-static void test_the_cache_is_closed_at_every_moment(void **state) {
-  (void)state;
+TEST(the_cache_is_closed_at_every_moment) {
   play_all(CACHE);
 }
 
-static void test_the_client_is_closed_at_every_moment(void **state) {
-  (void)state;
+TEST(the_client_is_closed_at_every_moment) {
   play_all(CLIENT);
 }
 
-static void test_all_is_closed_at_every_moment(void **state) {
-  (void)state;
+TEST(all_is_closed_at_every_moment) {
   play_all(LOOP);
 }
 
@@ -210,10 +207,8 @@ static void load_many_and_close(belay_cache_load_t *const *loads, const belay_by
     load_and_close(loads[i], keys[i].data, keys[i].len, arg);
 }
 
-static void test_a_loader_ends_everything(void **state) {
-  (void)state;
+TEST_ON(a_loader_ends_everything, server, server_start(NULL)) {
   static const belay_bytes_t keys[] = {{"a", 1}, {"b", 1}, {"c", 1}};
-  server_t *server = server_start(NULL);
   for (unsigned i = 0; i < ENDINGS * 4; i++) {
     inside_t inside = {.ending = (ending_t)(i / 4), .before = i % 2 == 1};
     bool many = i / 2 % 2 == 1;
@@ -243,7 +238,6 @@ static void test_a_loader_ends_everything(void **state) {
       fetch_free(&fetches[j]);
     bed_close(inside.bed);
   }
-  server_stop(server);
 }
 
 static ending_t ending_in_callback;
@@ -255,9 +249,7 @@ static void end_in_callback(fetch_t *fetch) {
 }
 
 /* Of one that is served at once, of one that waits, of one that is told that it failed. */
-static void test_a_callback_ends_everything(void **state) {
-  (void)state;
-  server_t *server = server_start(NULL);
+TEST_ON(a_callback_ends_everything, server, server_start(NULL)) {
   for (unsigned i = 0; i < ENDINGS * 3; i++) {
     bed_t *bed = bed_open_at(server_url(server), NULL);
     hoard_t hoard = {.error = i % 3 == 2 ? 7 : 0};
@@ -280,14 +272,11 @@ static void test_a_callback_ends_everything(void **state) {
     }
     bed_close(bed);
   }
-  server_stop(server);
 }
 
 /* ---- loads that end late, or never --------------------------------------------------------------------- */
 
-static void test_loads_end_after_all_is_gone(void **state) {
-  (void)state;
-  server_t *server = server_start(NULL);
+TEST_ON(loads_end_after_all_is_gone, server, server_start(NULL)) {
   for (ending_t ending = CACHE; ending < ENDINGS; ending++) {
     bed_t *bed = bed_open_at(server_url(server), NULL);
     hoard_t hoard = {.loading = LOADING_BY_HAND};
@@ -318,11 +307,9 @@ static void test_loads_end_after_all_is_gone(void **state) {
       assert_int_equal(bed->bytes, 0);
     bed_close(bed);
   }
-  server_stop(server);
 }
 
-static void test_a_load_takes_too_long(void **state) {
-  (void)state;
+TEST(a_load_takes_too_long) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {.loading = LOADING_BY_HAND};
   belay_cache_options_t options = cache_options(&hoard);
@@ -350,8 +337,7 @@ static void test_a_load_takes_too_long(void **state) {
 }
 
 /* The lease is renewed meanwhile. */
-static void test_a_load_outlasts_its_lease(void **state) {
-  (void)state;
+TEST(a_load_outlasts_its_lease) {
   bed_t *bed = bed_open(NULL);
   hoard_t one = {.loading = LOADING_BY_HAND}, two = {.loading = LOADING_BY_HAND};
   fetch_t first = {0}, second = {0};
@@ -378,8 +364,7 @@ static void test_a_load_outlasts_its_lease(void **state) {
 
 /* ---- one of those who wait goes ------------------------------------------------------------------------ */
 
-static void test_one_goes_and_the_others_stay(void **state) {
-  (void)state;
+TEST(one_goes_and_the_others_stay) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {.loading = LOADING_BY_HAND};
   fetch_t canceled = {0}, hasty = {.request.timeout_ms = 30}, patient = {0};
@@ -410,8 +395,7 @@ static void test_one_goes_and_the_others_stay(void **state) {
 }
 
 /* What it brings is good; but it begins no other one without a lease. */
-static void test_a_load_loses_its_lease(void **state) {
-  (void)state;
+TEST(a_load_loses_its_lease) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {.loading = LOADING_BY_HAND};
   fetch_t first = {0}, second = {0};
@@ -446,8 +430,7 @@ static void close_it(belay_cache_load_t *load, const char *key, size_t key_len, 
 }
 
 /* Whose loads were to begin with that one need not be told any more. */
-static void test_a_loader_closes_and_no_other_begins(void **state) {
-  (void)state;
+TEST(a_loader_closes_and_no_other_begins) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {0};
   fetch_t fetches[8] = {0};
@@ -462,21 +445,4 @@ static void test_a_loader_closes_and_no_other_begins(void **state) {
     expect_nothing_fetched(&fetches[i], BELAY_ECANCELED);
   assert_int_equal(hoard.loaded, 1);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_the_cache_is_closed_at_every_moment),
-      cmocka_unit_test(test_the_client_is_closed_at_every_moment),
-      cmocka_unit_test(test_all_is_closed_at_every_moment),
-      cmocka_unit_test(test_a_loader_ends_everything),
-      cmocka_unit_test(test_a_loader_closes_and_no_other_begins),
-      cmocka_unit_test(test_a_callback_ends_everything),
-      cmocka_unit_test(test_loads_end_after_all_is_gone),
-      cmocka_unit_test(test_a_load_takes_too_long),
-      cmocka_unit_test(test_a_load_outlasts_its_lease),
-      cmocka_unit_test(test_a_load_loses_its_lease),
-      cmocka_unit_test(test_one_goes_and_the_others_stay),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -205,32 +205,18 @@ static void play_all(fault_t fault) {
   wire_close(&wire);
 }
 
-static void test_an_answer_is_lost(void **state) {
-  (void)state;
+TEST(an_answer_is_lost) {
   play_all(LOST);
 }
 
-static void test_a_call_does_not_arrive(void **state) {
-  (void)state;
+TEST(a_call_does_not_arrive) {
   play_all(CUT);
 }
 
-static void test_a_call_arrives_as_a_ghost(void **state) {
-  (void)state;
+TEST(a_call_arrives_as_a_ghost) {
   play_all(HAUNTED);
 }
 
-static void test_an_answer_is_late(void **state) {
-  (void)state;
+TEST(an_answer_is_late) {
   play_all(LATE);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_an_answer_is_lost),
-      cmocka_unit_test(test_a_call_does_not_arrive),
-      cmocka_unit_test(test_a_call_arrives_as_a_ghost),
-      cmocka_unit_test(test_an_answer_is_late),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

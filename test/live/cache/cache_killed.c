@@ -198,8 +198,7 @@ static void expect_served(crew_t *crew, int but) {
   }
 }
 
-static void test_a_cold_key_is_loaded_once(void **state) {
-  (void)state;
+TEST(a_cold_key_is_loaded_once) {
   crew_t crew = {.server = server_start(NULL)};
   crew_start(&crew, "--waiter", 200, 10000);
   crew_go(&crew);
@@ -230,8 +229,7 @@ static int strike_the_loader(crew_t *crew, int signal_number) {
   return -1;
 }
 
-static void test_the_loader_is_killed(void **state) {
-  (void)state;
+TEST(the_loader_is_killed) {
   crew_t crew = {.server = server_start(NULL)};
   int64_t lease_ms = 500 * slow();
   crew_start(&crew, "--waiter", 300 * slow(), lease_ms);
@@ -248,8 +246,7 @@ static void test_the_loader_is_killed(void **state) {
 }
 
 /* It goes on when its lease is long over: what it brings is good for those who wait for it, and not stored. */
-static void test_the_loader_stands_still(void **state) {
-  (void)state;
+TEST(the_loader_stands_still) {
   crew_t crew = {.server = server_start(NULL)};
   int64_t lease_ms = 300 * slow();
   char line[40], mine[40], stored[40];
@@ -285,8 +282,7 @@ static void put_old(server_t *server) {
   stall_ms(5);
 }
 
-static void test_nobody_waits_for_a_refresh(void **state) {
-  (void)state;
+TEST(nobody_waits_for_a_refresh) {
   crew_t crew = {.server = server_start(NULL)};
   int64_t load_ms = 300 * slow();
   char line[40];
@@ -307,16 +303,10 @@ static void test_nobody_waits_for_a_refresh(void **state) {
   server_stop(crew.server);
 }
 
-int main(int argc, char **argv) {
-  if (argc == 5 && strcmp(argv[1], "--waiter") == 0)
-    return be_waiter(argv);
-  if (argc == 5 && strcmp(argv[1], "--reader") == 0)
-    return be_reader(argv);
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_cold_key_is_loaded_once),
-      cmocka_unit_test(test_the_loader_is_killed),
-      cmocka_unit_test(test_the_loader_stands_still),
-      cmocka_unit_test(test_nobody_waits_for_a_refresh),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+TEST_ROLE(waiter, "--waiter") {
+  return be_waiter(argv);
+}
+
+TEST_ROLE(reader, "--reader") {
+  return be_reader(argv);
 }

@@ -70,8 +70,7 @@ static void open_and_listen(pair_t *pair, fetch_t *fetch, fetch_t *other) {
   bed_run_for(pair->bed, 20 * slow());
 }
 
-static void test_what_is_stored_wakes(void **state) {
-  (void)state;
+TEST(what_is_stored_wakes) {
   pair_t pair = {0};
   fetch_t fetch = {0}, other = {0}, third = {0};
   open_and_listen(&pair, &fetch, &other);
@@ -91,8 +90,7 @@ static void test_what_is_stored_wakes(void **state) {
 }
 
 /* So does that the load has failed: then it is the next one's. */
-static void test_a_failure_wakes(void **state) {
-  (void)state;
+TEST(a_failure_wakes) {
   pair_t pair = {0};
   fetch_t fetch = {0}, other = {0};
   open_and_listen(&pair, &fetch, &other);
@@ -123,15 +121,13 @@ static void wait_without_messages(const char *rule) {
   bed_close(bed);
 }
 
-static void test_who_hears_nothing_polls(void **state) {
-  (void)state;
+TEST(who_hears_nothing_polls) {
   wait_without_messages("-subscribe");
   wait_without_messages("-publish");
 }
 
 /* The one that loads closes, or fails to end its load in time. */
-static void test_the_next_one_loads(void **state) {
-  (void)state;
+TEST(the_next_one_loads) {
   pair_t pair = {0};
   fetch_t fetch = {0}, other = {0};
   pair_open(&pair, bed_open(NULL), NULL);
@@ -149,8 +145,7 @@ static void test_the_next_one_loads(void **state) {
   bed_close(pair.bed);
 }
 
-static void test_a_load_that_takes_too_long(void **state) {
-  (void)state;
+TEST(a_load_that_takes_too_long) {
   pair_t pair = {0};
   fetch_t fetch = {0}, other = {0};
   belay_cache_options_t options = pair_options(&pair);
@@ -176,8 +171,7 @@ static void test_a_load_that_takes_too_long(void **state) {
 }
 
 /* The lease is for less than the load takes. */
-static void test_a_lease_is_renewed(void **state) {
-  (void)state;
+TEST(a_lease_is_renewed) {
   pair_t pair = {0};
   fetch_t fetch = {0}, other = {0};
   belay_cache_options_t options = pair_options(&pair);
@@ -196,8 +190,7 @@ static void test_a_lease_is_renewed(void **state) {
 }
 
 /* Without one each process loads, and what is begun last is stored. */
-static void test_without_a_lock_nobody_waits_for_others(void **state) {
-  (void)state;
+TEST(without_a_lock_nobody_waits_for_others) {
   pair_t pair = {0};
   fetch_t fetch = {0}, other = {0};
   belay_cache_options_t options = pair_options(&pair);
@@ -246,15 +239,13 @@ static void wait_too_long(belay_cache_late_t option, int64_t wait_ms) {
   bed_close(pair.bed);
 }
 
-static void test_who_is_late_and_has_nothing(void **state) {
-  (void)state;
+TEST(who_is_late_and_has_nothing) {
   wait_too_long(BELAY_CACHE_LATE_STALE, 60);
   wait_too_long(BELAY_CACHE_LATE_FAIL, 60);
   wait_too_long(BELAY_CACHE_LATE_STALE, 0);
 }
 
-static void test_who_is_late_and_has_something(void **state) {
-  (void)state;
+TEST(who_is_late_and_has_something) {
   pair_t pair = {0};
   fetch_t fetch = {0}, stale = {0}, fail = {0};
   belay_cache_options_t options = pair_options(&pair);
@@ -313,16 +304,14 @@ static void lose(int64_t wait_ms, bool by_option) {
   bed_close(pair.bed);
 }
 
-static void test_a_loser_serves_and_does_not_store(void **state) {
-  (void)state;
+TEST(a_loser_serves_and_does_not_store) {
   lose(50, true);
   lose(50, false);
   lose(0, true);
 }
 
 /* The winner has stored it by then. */
-static void test_a_loser_is_slower(void **state) {
-  (void)state;
+TEST(a_loser_is_slower) {
   pair_t pair = {0};
   fetch_t fetch = {0}, late = {0}, next = {0};
   belay_cache_options_t options = pair_options(&pair);
@@ -350,8 +339,7 @@ static void test_a_loser_is_slower(void **state) {
   bed_close(pair.bed);
 }
 
-static void test_a_loser_fails(void **state) {
-  (void)state;
+TEST(a_loser_fails) {
   pair_t pair = {0};
   fetch_t fetch = {0}, late = {0};
   belay_cache_options_t options = pair_options(&pair);
@@ -375,8 +363,7 @@ static void test_a_loser_fails(void **state) {
 /* ---- one of many ------------------------------------------------------------------------------------------- */
 
 /* The time of a request, here and elsewhere; the load goes on. */
-static void test_a_request_is_over(void **state) {
-  (void)state;
+TEST(a_request_is_over) {
   pair_t pair = {0};
   fetch_t fetch = {0}, near = {0}, far = {0}, option = {0};
   pair_open(&pair, bed_open(NULL), NULL);
@@ -406,8 +393,7 @@ static void test_a_request_is_over(void **state) {
   bed_close(pair.bed);
 }
 
-static void test_one_is_canceled(void **state) {
-  (void)state;
+TEST(one_is_canceled) {
   pair_t pair = {0};
   fetch_t first = {0}, second = {0}, far = {0};
   pair_open(&pair, bed_open(NULL), NULL);
@@ -426,8 +412,7 @@ static void test_one_is_canceled(void **state) {
   bed_close(pair.bed);
 }
 
-static void test_all_are_canceled(void **state) {
-  (void)state;
+TEST(all_are_canceled) {
   pair_t pair = {0};
   fetch_t first = {0}, second = {0};
   pair_open(&pair, bed_open(NULL), NULL);
@@ -451,8 +436,7 @@ static void test_all_are_canceled(void **state) {
 }
 
 /* Who comes after an invalidation is not served what began to be loaded before it. */
-static void test_an_invalidation_comes_between(void **state) {
-  (void)state;
+TEST(an_invalidation_comes_between) {
   pair_t pair = {0};
   fetch_t fetch = {0}, after = {0}, far = {0};
   pair_open(&pair, bed_open(NULL), NULL);
@@ -473,26 +457,4 @@ static void test_an_invalidation_comes_between(void **state) {
   fetch_free(&far);
   assert_int_equal(hoard_stats(&pair.one).refused_fills, 1);
   bed_close(pair.bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_what_is_stored_wakes),
-      cmocka_unit_test(test_a_failure_wakes),
-      cmocka_unit_test(test_who_hears_nothing_polls),
-      cmocka_unit_test(test_the_next_one_loads),
-      cmocka_unit_test(test_a_load_that_takes_too_long),
-      cmocka_unit_test(test_a_lease_is_renewed),
-      cmocka_unit_test(test_without_a_lock_nobody_waits_for_others),
-      cmocka_unit_test(test_who_is_late_and_has_nothing),
-      cmocka_unit_test(test_who_is_late_and_has_something),
-      cmocka_unit_test(test_a_loser_serves_and_does_not_store),
-      cmocka_unit_test(test_a_loser_is_slower),
-      cmocka_unit_test(test_a_loser_fails),
-      cmocka_unit_test(test_a_request_is_over),
-      cmocka_unit_test(test_one_is_canceled),
-      cmocka_unit_test(test_all_are_canceled),
-      cmocka_unit_test(test_an_invalidation_comes_between),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,8 +11,7 @@
 
 /* ---- absent_ms --------------------------------------------------------------------------------------------- */
 
-static void test_what_does_not_exist_is_kept(void **state) {
-  (void)state;
+TEST(what_does_not_exist_is_kept) {
   bed_t *bed = bed_open(NULL);
   hoard_t one = {.absent = true}, two = {.absent = true};
   belay_cache_options_t options = cache_options(&one);
@@ -48,8 +47,7 @@ static void test_what_does_not_exist_is_kept(void **state) {
   bed_close(bed);
 }
 
-static void test_for_so_long(void **state) {
-  (void)state;
+TEST(for_so_long) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {.absent = true};
   belay_cache_options_t options = cache_options(&hoard);
@@ -63,8 +61,7 @@ static void test_for_so_long(void **state) {
   bed_close(bed);
 }
 
-static void test_it_is_not_kept_unless_asked_for(void **state) {
-  (void)state;
+TEST(it_is_not_kept_unless_asked_for) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {.absent = true};
   hoard_new(&hoard, bed, NULL);
@@ -87,8 +84,7 @@ static belay_limiter_t *few(bed_t *bed, int64_t tokens) {
   return limiter_new(bed, &limit, 1);
 }
 
-static void test_a_limit_for_the_cache(void **state) {
-  (void)state;
+TEST(a_limit_for_the_cache) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {0};
   belay_cache_options_t options = cache_options(&hoard);
@@ -112,8 +108,7 @@ static void test_a_limit_for_the_cache(void **state) {
   bed_close(bed);
 }
 
-static void test_a_limit_for_each_key(void **state) {
-  (void)state;
+TEST(a_limit_for_each_key) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {0};
   belay_cache_options_t options = cache_options(&hoard);
@@ -133,8 +128,7 @@ static void test_a_limit_for_each_key(void **state) {
 }
 
 /* Stale if there is any. */
-static void test_what_is_old_is_served_if_there_are_no_tokens(void **state) {
-  (void)state;
+TEST(what_is_old_is_served_if_there_are_no_tokens) {
   bed_t *bed = bed_open(NULL);
   hoard_t stale = {0}, kept = {0};
   belay_cache_options_t options = cache_options(&stale);
@@ -163,8 +157,7 @@ static void test_what_is_old_is_served_if_there_are_no_tokens(void **state) {
 }
 
 /* So does a load of who has waited for too long; he who goes on waiting may still be served. */
-static void test_a_late_load_takes_a_token(void **state) {
-  (void)state;
+TEST(a_late_load_takes_a_token) {
   bed_t *bed = bed_open(NULL);
   hoard_t one = {.loading = LOADING_BY_HAND}, two = {.loading = LOADING_BY_HAND};
   belay_cache_options_t options = cache_options(&one);
@@ -202,8 +195,7 @@ static belay_client_t *nowhere(bed_t *bed) {
   return bed_connect(bed, "unix:///nonexistent/belay.sock", &options);
 }
 
-static void test_a_limiter_that_cannot_answer(void **state) {
-  (void)state;
+TEST(a_limiter_that_cannot_answer) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {0};
   belay_limit_t limit = bucket_limit(1, S, 1);
@@ -227,8 +219,7 @@ static void test_a_limiter_that_cannot_answer(void **state) {
 
 /* ---- the filter -------------------------------------------------------------------------------------------- */
 
-static void test_what_is_not_in_the_filter(void **state) {
-  (void)state;
+TEST(what_is_not_in_the_filter) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {0};
   sieve_t sieve;
@@ -260,8 +251,7 @@ static void test_what_is_not_in_the_filter(void **state) {
   bed_close(bed);
 }
 
-static void test_what_is_pinned_is_asked_for_too(void **state) {
-  (void)state;
+TEST(what_is_pinned_is_asked_for_too) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {0};
   sieve_t sieve;
@@ -279,8 +269,7 @@ static void test_what_is_pinned_is_asked_for_too(void **state) {
   bed_close(bed);
 }
 
-static void test_a_filter_that_cannot_answer(void **state) {
-  (void)state;
+TEST(a_filter_that_cannot_answer) {
   bed_t *bed = bed_open(NULL);
   hoard_t broken = {0}, away = {0};
   sieve_t sieve, far;
@@ -304,8 +293,7 @@ static void test_a_filter_that_cannot_answer(void **state) {
   bed_close(bed);
 }
 
-static void test_of_another_belay(void **state) {
-  (void)state;
+TEST(of_another_belay) {
   bed_t *bed = bed_open(NULL), *other = bed_open(NULL);
   sieve_t sieve;
   belay_cache_t *cache;
@@ -324,8 +312,7 @@ static void test_of_another_belay(void **state) {
 }
 
 /* All end while the limiter, or the filter, is asked. */
-static void test_closing_while_they_are_asked(void **state) {
-  (void)state;
+TEST(closing_while_they_are_asked) {
   bed_t *bed = bed_open(NULL);
   hoard_t limited = {0}, filtered = {0};
   belay_client_t *slow_one = bed_connect(bed, "unix:///nonexistent/belay.sock", NULL);
@@ -351,23 +338,4 @@ static void test_closing_while_they_are_asked(void **state) {
   for (int i = 0; i < 2; i++)
     expect_nothing_fetched(&fetches[i], BELAY_ECANCELED);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_what_does_not_exist_is_kept),
-      cmocka_unit_test(test_for_so_long),
-      cmocka_unit_test(test_it_is_not_kept_unless_asked_for),
-      cmocka_unit_test(test_a_limit_for_the_cache),
-      cmocka_unit_test(test_a_limit_for_each_key),
-      cmocka_unit_test(test_what_is_old_is_served_if_there_are_no_tokens),
-      cmocka_unit_test(test_a_late_load_takes_a_token),
-      cmocka_unit_test(test_a_limiter_that_cannot_answer),
-      cmocka_unit_test(test_what_is_not_in_the_filter),
-      cmocka_unit_test(test_what_is_pinned_is_asked_for_too),
-      cmocka_unit_test(test_a_filter_that_cannot_answer),
-      cmocka_unit_test(test_of_another_belay),
-      cmocka_unit_test(test_closing_while_they_are_asked),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

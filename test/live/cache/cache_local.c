@@ -7,8 +7,7 @@
 
 /* ---- what is served ------------------------------------------------------------------------------------------ */
 
-static void test_the_table_comes_first(void **state) {
-  (void)state;
+TEST(the_table_comes_first) {
   bed_t *bed = bed_open(NULL);
   hoard_t here = {0}, there = {0};
   belay_cache_options_t options = local_options(&here), other = cache_options(&there);
@@ -38,8 +37,7 @@ static void test_the_table_comes_first(void **state) {
   bed_close(bed);
 }
 
-static void test_what_was_loaded_is_in_it(void **state) {
-  (void)state;
+TEST(what_was_loaded_is_in_it) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {0};
   belay_cache_options_t options = local_options(&hoard);
@@ -74,11 +72,10 @@ static void test_what_was_loaded_is_in_it(void **state) {
   bed_close(bed);
 }
 
-static void test_peeks_that_are_refused(void **state) {
-  (void)state;
+TEST(peeks_that_are_refused) {
+  bed_t *bed = bed_open(NULL);
   static char longest[BELAY_CACHE_KEY_MAX + 1];
   memset(longest, 'k', sizeof longest);
-  bed_t *bed = bed_open(NULL);
   hoard_t hoard = {0};
   belay_cache_options_t options = local_options(&hoard);
   hoard_new(&hoard, bed, &options);
@@ -98,10 +95,9 @@ static void test_peeks_that_are_refused(void **state) {
 
 /* ---- how much it holds ----------------------------------------------------------------------------------------- */
 
-static void test_the_least_recently_used_goes(void **state) {
-  (void)state;
-  enum { N = 200, BYTES = 20000 };
+TEST(the_least_recently_used_goes) {
   bed_t *bed = bed_open(NULL);
+  enum { N = 200, BYTES = 20000 };
   hoard_t hoard = {0};
   belay_cache_options_t options = local_options(&hoard);
   options.local_bytes = BYTES;
@@ -127,11 +123,10 @@ static void test_the_least_recently_used_goes(void **state) {
   bed_close(bed);
 }
 
-static void test_what_is_larger_than_the_table(void **state) {
-  (void)state;
+TEST(what_is_larger_than_the_table) {
+  bed_t *bed = bed_open(NULL);
   static char large[10000];
   memset(large, 'x', sizeof large - 1);
-  bed_t *bed = bed_open(NULL);
   hoard_t hoard = {0};
   belay_cache_options_t options = local_options(&hoard);
   options.local_bytes = sizeof large - 1;
@@ -146,8 +141,7 @@ static void test_what_is_larger_than_the_table(void **state) {
 
 /* ---- what is invalidated ------------------------------------------------------------------------------------------ */
 
-static void test_its_own_at_once(void **state) {
-  (void)state;
+TEST(its_own_at_once) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {0};
   belay_cache_options_t options = local_options(&hoard);
@@ -172,8 +166,7 @@ static void test_its_own_at_once(void **state) {
 }
 
 /* A get that was answered before it is invalidated, but is told of it later, is not put in. */
-static void test_a_get_that_is_under_way(void **state) {
-  (void)state;
+TEST(a_get_that_is_under_way) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {0};
   belay_cache_options_t options = local_options(&hoard);
@@ -192,8 +185,7 @@ static void test_a_get_that_is_under_way(void **state) {
   bed_close(bed);
 }
 
-static void test_others_are_told(void **state) {
-  (void)state;
+TEST(others_are_told) {
   bed_t *bed = bed_open(NULL);
   hoard_t here = {0}, there[2] = {{.value = "new"}, {.value = "new"}};
   belay_cache_options_t options = local_options(&here);
@@ -220,8 +212,7 @@ static void test_others_are_told(void **state) {
 }
 
 /* Messages that are none do no harm. */
-static void test_nonsense_is_not_heard(void **state) {
-  (void)state;
+TEST(nonsense_is_not_heard) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {0};
   belay_cache_options_t options = local_options(&hoard);
@@ -236,10 +227,9 @@ static void test_nonsense_is_not_heard(void **state) {
 }
 
 /* The reply to a get is so long that the message overtakes it. */
-static void test_a_message_that_is_faster_than_a_reply(void **state) {
-  (void)state;
-  enum { LEN = 6000000 };
+TEST(a_message_that_is_faster_than_a_reply) {
   bed_t *bed = bed_open(NULL);
+  enum { LEN = 6000000 };
   hoard_t here = {0}, there = {0};
   belay_cache_options_t options = local_options(&here), other = cache_options(&there);
   char *large = calloc(1, LEN + 1);
@@ -312,8 +302,7 @@ static void expect_many(hoard_t *hoard, unsigned local, unsigned server, unsigne
   assert_int_equal(many.from[BELAY_CACHE_FROM_LOAD], loaded);
 }
 
-static void test_many_at_once(void **state) {
-  (void)state;
+TEST(many_at_once) {
   bed_t *bed = bed_open(NULL);
   hoard_t here = {.value = "v"}, there = {.value = "v"};
   belay_cache_options_t options = local_options(&here), other = local_options(&there);
@@ -337,21 +326,4 @@ static void test_many_at_once(void **state) {
   expect_many(&there, MANY - 3, 3, 0);
   expect_many(&there, MANY, 0, 0);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_the_table_comes_first),
-      cmocka_unit_test(test_what_was_loaded_is_in_it),
-      cmocka_unit_test(test_peeks_that_are_refused),
-      cmocka_unit_test(test_the_least_recently_used_goes),
-      cmocka_unit_test(test_what_is_larger_than_the_table),
-      cmocka_unit_test(test_its_own_at_once),
-      cmocka_unit_test(test_a_get_that_is_under_way),
-      cmocka_unit_test(test_others_are_told),
-      cmocka_unit_test(test_nonsense_is_not_heard),
-      cmocka_unit_test(test_a_message_that_is_faster_than_a_reply),
-      cmocka_unit_test(test_many_at_once),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,10 +10,9 @@
 /* ---- messages that are lost ----------------------------------------------------------------------------------------- */
 
 /* Who writes says nothing: what was there is served for local_ttl_ms. */
-static void test_for_how_long(void **state) {
-  (void)state;
-  const int64_t bound = 100;
+TEST(for_how_long) {
   bed_t *bed = bed_open(NULL);
+  const int64_t bound = 100;
   hoard_t here = {.value = "old"}, there = {.value = "new"};
   belay_cache_options_t options = local_options(&here), other = cache_options(&there);
   options.local_ttl_ms = bound;
@@ -36,8 +35,7 @@ static void test_for_how_long(void **state) {
 }
 
 /* It serves nothing for longer than it is fresh. */
-static void test_it_is_fresh_for_less(void **state) {
-  (void)state;
+TEST(it_is_fresh_for_less) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {0};
   belay_cache_options_t options = local_options(&hoard);
@@ -67,8 +65,7 @@ static void invalidate_behind_its_back(bed_t *bed, const char *key, const char *
 }
 
 /* Whoever has not heard anything for a while does not know what he has missed. */
-static void test_a_gap(void **state) {
-  (void)state;
+TEST(a_gap) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {0};
   belay_cache_options_t options = local_options(&hoard);
@@ -87,8 +84,7 @@ static void test_a_gap(void **state) {
 }
 
 /* Who hears again may have missed something until then. */
-static void test_after_a_gap(void **state) {
-  (void)state;
+TEST(after_a_gap) {
   belay_client_options_t client = client_options();
   client.reconnect_max_ms = 50;
   bed_t *bed = bed_open(&client);
@@ -111,8 +107,7 @@ static void test_after_a_gap(void **state) {
 
 /* ---- while the server is away ----------------------------------------------------------------------------------------- */
 
-static void test_while_the_server_is_away(void **state) {
-  (void)state;
+TEST(while_the_server_is_away) {
   belay_client_options_t client = client_options();
   client.timeout_ms = 150;
   client.close_timeout_ms = 50;
@@ -142,8 +137,7 @@ static void test_while_the_server_is_away(void **state) {
 }
 
 /* What the server has said to be gone is not served afterwards. */
-static void test_what_is_known_to_be_gone(void **state) {
-  (void)state;
+TEST(what_is_known_to_be_gone) {
   belay_client_options_t client = client_options();
   client.timeout_ms = 150;
   client.close_timeout_ms = 50;
@@ -164,16 +158,4 @@ static void test_what_is_known_to_be_gone(void **state) {
   bed_until(bed, client_stats(bed).links_up == 0);
   expect_no_value(&hoard, "home", BELAY_EUNREACHABLE);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_for_how_long),
-      cmocka_unit_test(test_it_is_fresh_for_less),
-      cmocka_unit_test(test_a_gap),
-      cmocka_unit_test(test_after_a_gap),
-      cmocka_unit_test(test_while_the_server_is_away),
-      cmocka_unit_test(test_what_is_known_to_be_gone),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

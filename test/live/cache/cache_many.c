@@ -8,11 +8,10 @@
 /* ---- what is there, and what is not ---------------------------------------------------------------------- */
 
 /* In their order, the same one twice, one call of load_many for those that are not there, and none if all are. */
-static void test_order_and_duplicates(void **state) {
-  (void)state;
+TEST(order_and_duplicates) {
+  bed_t *bed = bed_open(NULL);
   static const char *const some[] = {"b", "a", "b"};
   static const char *const all[] = {"c", "a", "d", "c", "b", "d", "d"};
-  bed_t *bed = bed_open(NULL);
   hoard_t hoard = {0};
   belay_cache_options_t options = batch_options(&hoard);
   hoard_new(&hoard, bed, &options);
@@ -76,8 +75,7 @@ static void expect_batch_of(hoard_t *hoard, size_t n, unsigned batches) {
 }
 
 /* All of them in one call, in one round trip when they are there. */
-static void test_as_many_as_can_be(void **state) {
-  (void)state;
+TEST(as_many_as_can_be) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {0}, other = {0};
   belay_cache_options_t options = batch_options(&hoard);
@@ -100,10 +98,9 @@ static void test_as_many_as_can_be(void **state) {
 }
 
 /* With load only, each by one call of it; with both, load_many is for many, and load for the others. */
-static void test_with_load(void **state) {
-  (void)state;
-  static const char *const keys[] = {"a", "b", "a", "c"};
+TEST(with_load) {
   bed_t *bed = bed_open(NULL);
+  static const char *const keys[] = {"a", "b", "a", "c"};
   hoard_t hoard = {0}, both = {0};
   hoard_new(&hoard, bed, NULL);
   haul_t *haul = haul_new(&hoard);
@@ -132,8 +129,7 @@ static void test_with_load(void **state) {
 }
 
 /* A get of one key, where there is only load_many; many that wait for one turn go together. */
-static void test_a_get_with_load_many(void **state) {
-  (void)state;
+TEST(a_get_with_load_many) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {0};
   belay_cache_options_t options = batch_options(&hoard);
@@ -144,10 +140,9 @@ static void test_a_get_with_load_many(void **state) {
   bed_close(bed);
 }
 
-static void test_nobody_loads(void **state) {
-  (void)state;
-  static const char *const keys[] = {"a", "b"};
+TEST(nobody_loads) {
   bed_t *bed = bed_open(NULL);
+  static const char *const keys[] = {"a", "b"};
   hoard_t hoard = {0};
   belay_cache_options_t options = bare_options(&hoard);
   hoard_new(&hoard, bed, &options);
@@ -165,10 +160,9 @@ static void test_nobody_loads(void **state) {
 /* ---- others ------------------------------------------------------------------------------------------------ */
 
 /* Some are being loaded by another process, one by a get of ours: the rest does not wait for them. */
-static void test_some_are_loaded_elsewhere(void **state) {
-  (void)state;
-  static const char *const keys[] = {"a", "b", "c", "d"};
+TEST(some_are_loaded_elsewhere) {
   bed_t *bed = bed_open(NULL);
+  static const char *const keys[] = {"a", "b", "c", "d"};
   hoard_t one = {.loading = LOADING_BY_HAND}, two = {.loading = LOADING_BY_HAND};
   belay_cache_options_t options = batch_options(&one);
   hoard_new(&one, bed, &options);
@@ -205,11 +199,10 @@ static void test_some_are_loaded_elsewhere(void **state) {
 }
 
 /* Two at once of the same keys, here and there: each key is loaded once. */
-static void test_two_at_once(void **state) {
-  (void)state;
+TEST(two_at_once) {
+  bed_t *bed = bed_open(NULL);
   enum { N = 100 };
   const char *keys[N];
-  bed_t *bed = bed_open(NULL);
   hoard_t hoards[2] = {{.loading = LOADING_LATER, .delay_ms = 20},
                        {.loading = LOADING_LATER, .delay_ms = 20}};
   haul_t *hauls[4];
@@ -235,10 +228,9 @@ static void test_two_at_once(void **state) {
   bed_close(bed);
 }
 
-static void test_with_a_table(void **state) {
-  (void)state;
-  static const char *const keys[] = {"a", "b", "c"};
+TEST(with_a_table) {
   bed_t *bed = bed_open(NULL);
+  static const char *const keys[] = {"a", "b", "c"};
   hoard_t hoard = {0};
   belay_cache_options_t options = batch_options(&hoard);
   options.local_bytes = 100000;
@@ -283,10 +275,9 @@ static size_t tags_of(const char *key, size_t key_len, belay_bytes_t tags[BELAY_
   return 2;
 }
 
-static void test_with_tags(void **state) {
-  (void)state;
-  static const char *const keys[] = {"red.1", "none", "blue.1", "red.2", "blue.2"};
+TEST(with_tags) {
   bed_t *bed = bed_open(NULL);
+  static const char *const keys[] = {"red.1", "none", "blue.1", "red.2", "blue.2"};
   hoard_t hoard = {0};
   belay_cache_options_t options = batch_options(&hoard);
   options.tags = tags_of;
@@ -322,8 +313,7 @@ static void test_with_tags(void **state) {
 
 /* ---- each for itself ---------------------------------------------------------------------------------------- */
 
-static void test_each_has_its_own_status(void **state) {
-  (void)state;
+TEST(each_has_its_own_status) {
   needs_one_process("loads in the order of the keys");
   static const char *const keys[] = {"value", "absent", "broken", "list", "big"};
   bed_t *bed = bed_open(NULL);
@@ -354,10 +344,9 @@ static void test_each_has_its_own_status(void **state) {
 }
 
 /* Nobody waits for that. */
-static void test_what_is_stale_is_refreshed(void **state) {
-  (void)state;
-  static const char *const keys[] = {"a", "b", "a"};
+TEST(what_is_stale_is_refreshed) {
   bed_t *bed = bed_open(NULL);
+  static const char *const keys[] = {"a", "b", "a"};
   hoard_t hoard = {.loading = LOADING_BY_HAND};
   belay_cache_options_t options = batch_options(&hoard);
   options.ttl_ms = 30;
@@ -384,21 +373,4 @@ static void test_what_is_stale_is_refreshed(void **state) {
   bed_until(bed, hoard_stats(&hoard).fills == 4);
   haul_free(haul);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_order_and_duplicates),
-      cmocka_unit_test(test_as_many_as_can_be),
-      cmocka_unit_test(test_with_load),
-      cmocka_unit_test(test_a_get_with_load_many),
-      cmocka_unit_test(test_nobody_loads),
-      cmocka_unit_test(test_some_are_loaded_elsewhere),
-      cmocka_unit_test(test_two_at_once),
-      cmocka_unit_test(test_with_a_table),
-      cmocka_unit_test(test_with_tags),
-      cmocka_unit_test(test_each_has_its_own_status),
-      cmocka_unit_test(test_what_is_stale_is_refreshed),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,9 @@
 /* Many keys at once: how that ends before all are there, and what is refused. */
 #include "support/fixtures/cache/hauls.h"
 
-static void test_its_time_is_over(void **state) {
-  (void)state;
-  static const char *const keys[] = {"there", "slow", "slower"};
+TEST(its_time_is_over) {
   bed_t *bed = bed_open(NULL);
+  static const char *const keys[] = {"there", "slow", "slower"};
   hoard_t hoard = {.loading = LOADING_BY_HAND};
   belay_cache_options_t options = batch_options(&hoard);
   hoard_new(&hoard, bed, &options);
@@ -27,10 +26,9 @@ static void test_its_time_is_over(void **state) {
   bed_close(bed);
 }
 
-static void test_it_is_canceled(void **state) {
-  (void)state;
-  static const char *const keys[] = {"a", "b"};
+TEST(it_is_canceled) {
   bed_t *bed = bed_open(NULL);
+  static const char *const keys[] = {"a", "b"};
   hoard_t hoard = {.loading = LOADING_BY_HAND};
   belay_cache_options_t options = batch_options(&hoard);
   hoard_new(&hoard, bed, &options);
@@ -55,10 +53,9 @@ static void test_it_is_canceled(void **state) {
   bed_close(bed);
 }
 
-static void test_the_cache_closes(void **state) {
-  (void)state;
-  static const char *const keys[] = {"there", "a", "b"};
+TEST(the_cache_closes) {
   bed_t *bed = bed_open(NULL);
+  static const char *const keys[] = {"there", "a", "b"};
   hoard_t hoard = {.loading = LOADING_BY_HAND};
   belay_cache_options_t options = batch_options(&hoard);
   options.local_bytes = 10000;
@@ -81,10 +78,9 @@ static void test_the_cache_closes(void **state) {
 }
 
 /* A server that lets nobody in is not one that has nothing: also where that is known before anything is sent. */
-static void test_the_server_lets_nobody_in(void **state) {
-  (void)state;
-  static const char *const keys[] = {"there", "nowhere"};
+TEST(the_server_lets_nobody_in) {
   bed_t *bed = bed_open(NULL);
+  static const char *const keys[] = {"there", "nowhere"};
   hoard_t hoard = {0};
   belay_cache_options_t options = batch_options(&hoard);
   options.away = BELAY_CACHE_AWAY_STALE;
@@ -113,11 +109,10 @@ static void test_the_server_lets_nobody_in(void **state) {
   bed_close(bed);
 }
 
-static void test_what_is_refused(void **state) {
-  (void)state;
+TEST(what_is_refused) {
+  bed_t *bed = bed_open(NULL);
   static char big[BELAY_CACHE_KEY_MAX + 1];
   static belay_bytes_t keys[HAUL_MAX + 1];
-  bed_t *bed = bed_open(NULL);
   hoard_t hoard = {0};
   belay_cache_options_t options = batch_options(&hoard);
   hoard_new(&hoard, bed, &options);
@@ -145,13 +140,4 @@ static void test_what_is_refused(void **state) {
   assert_int_equal(hoard_stats(&hoard).gets, 3);
   haul_free(haul);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_its_time_is_over), cmocka_unit_test(test_it_is_canceled),
-      cmocka_unit_test(test_the_cache_closes), cmocka_unit_test(test_the_server_lets_nobody_in),
-      cmocka_unit_test(test_what_is_refused),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -481,7 +481,7 @@ static void play(void **state) {
   bed_close(m.bed);
 }
 
-int main(void) {
+TEST_ROWS(play) {
   static terms_t rows[] = {
       {.name = "plain"},
       {.name = "locked", .lock = true},
@@ -491,10 +491,6 @@ int main(void) {
       {.name = "tables that hear nothing", .local = true, .quiet = true, .tags = true},
       {"all of it", true, true, true, false, true, true, true},
   };
-  enum { N = sizeof rows / sizeof *rows };
-  struct CMUnitTest tests[N];
-  for (int i = 0; i < N; i++)
-    tests[i] =
-        (struct CMUnitTest){.name = rows[i].name, .test_func = play, .initial_state = &rows[i]};
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    test_add(__LINE__, play, &rows[i], "%s", rows[i].name);
 }

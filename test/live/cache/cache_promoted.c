@@ -52,13 +52,11 @@ static void lose_a_release(bool goes_on) {
   scene_tear_down(&scene);
 }
 
-static void test_a_release_that_was_lost_is_repeated(void **state) {
-  (void)state;
+TEST(a_release_that_was_lost_is_repeated) {
   lose_a_release(true);
 }
 
-static void test_also_by_a_client_that_is_idle(void **state) {
-  (void)state;
+TEST(also_by_a_client_that_is_idle) {
   lose_a_release(false);
 }
 
@@ -87,8 +85,7 @@ static void lose_a_lock(bool repeat) {
   scene_tear_down(&scene);
 }
 
-static void test_a_lock_may_be_released_so(void **state) {
-  (void)state;
+TEST(a_lock_may_be_released_so) {
   lose_a_lock(true);
   lose_a_lock(false);
 }
@@ -104,12 +101,11 @@ static const char *lease_of(cluster_t *cluster, unsigned *node) {
 }
 
 /* In a cluster the slot moves to a node that has the lease, but not its release. */
-static void test_a_release_is_repeated_where_the_slot_has_moved_to(void **state) {
-  (void)state;
+TEST_ON(a_release_is_repeated_where_the_slot_has_moved_to, cluster,
+        cluster_start(&(cluster_options_t){.without_replicas = true})) {
   hoard_t loader = {.loading = LOADING_BY_HAND};
   fetch_t fetch = {0}, again = {0};
   unsigned from;
-  cluster_t *cluster = cluster_start(&(cluster_options_t){.without_replicas = true});
   bed_t *bed = bed_open_at(cluster_url(cluster), NULL);
   belay_cache_options_t options = options_of(&loader);
   options.lease_ms = 60000;
@@ -133,15 +129,4 @@ static void test_a_release_is_repeated_where_the_slot_has_moved_to(void **state)
   fetch_free(&fetch);
   fetch_free(&again);
   bed_close(bed);
-  cluster_stop(cluster);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_release_that_was_lost_is_repeated),
-      cmocka_unit_test(test_also_by_a_client_that_is_idle),
-      cmocka_unit_test(test_a_release_is_repeated_where_the_slot_has_moved_to),
-      cmocka_unit_test(test_a_lock_may_be_released_so),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,8 +33,7 @@ static void second_of(hoard_t *hoard, bed_t *bed, const belay_cache_options_t *o
 }
 
 /* Nobody asks for it; then somebody does, and it is there, and fresh. One of the two processes loads it each time. */
-static void test_what_is_pinned_stays_fresh(void **state) {
-  (void)state;
+TEST(what_is_pinned_stays_fresh) {
   bed_t *bed = bed_open(NULL);
   hoard_t one = {0}, two = {0};
   belay_cache_options_t options = pin_options(&one);
@@ -67,8 +66,7 @@ static void test_what_is_pinned_stays_fresh(void **state) {
 }
 
 /* What is there is still fresh, and is served meanwhile. */
-static void test_what_is_pinned_is_loaded_ahead_of_time(void **state) {
-  (void)state;
+TEST(what_is_pinned_is_loaded_ahead_of_time) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {0};
   belay_cache_options_t options = cache_options(&hoard);
@@ -87,8 +85,7 @@ static void test_what_is_pinned_is_loaded_ahead_of_time(void **state) {
   bed_close(bed);
 }
 
-static void test_what_is_not_pinned_any_more(void **state) {
-  (void)state;
+TEST(what_is_not_pinned_any_more) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {0};
   belay_cache_options_t options = pin_options(&hoard);
@@ -108,8 +105,7 @@ static void test_what_is_not_pinned_any_more(void **state) {
 }
 
 /* Others' work is taken for what it is. */
-static void test_what_is_fresh_enough_is_not_loaded(void **state) {
-  (void)state;
+TEST(what_is_fresh_enough_is_not_loaded) {
   bed_t *bed = bed_open(NULL);
   hoard_t one = {0}, two = {0};
   belay_cache_options_t options = cache_options(&one);
@@ -125,8 +121,7 @@ static void test_what_is_fresh_enough_is_not_loaded(void **state) {
 }
 
 /* Its loads fail: it is tried again, and comes back when they do not. */
-static void test_a_pinned_key_whose_loads_fail(void **state) {
-  (void)state;
+TEST(a_pinned_key_whose_loads_fail) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {0};
   belay_cache_options_t options = pin_options(&hoard);
@@ -164,15 +159,13 @@ static void rest(int64_t keep_ms, bool loaded_before) {
   bed_close(bed);
 }
 
-static void test_a_pinned_key_rests(void **state) {
-  (void)state;
+TEST(a_pinned_key_rests) {
   rest(60000, true);
   rest(0, false);
 }
 
 /* That it does not exist is not asked again as long as it is known. */
-static void test_a_pinned_key_that_does_not_exist(void **state) {
-  (void)state;
+TEST(a_pinned_key_that_does_not_exist) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {.absent = true};
   belay_cache_options_t options = pin_options(&hoard);
@@ -192,8 +185,7 @@ static void test_a_pinned_key_that_does_not_exist(void **state) {
 }
 
 /* By the next look at the latest, or with the next get. */
-static void test_a_pinned_key_is_invalidated(void **state) {
-  (void)state;
+TEST(a_pinned_key_is_invalidated) {
   bed_t *bed = bed_open(NULL);
   hoard_t one = {0}, two = {0};
   belay_cache_options_t options = pin_options(&one);
@@ -211,8 +203,7 @@ static void test_a_pinned_key_is_invalidated(void **state) {
 }
 
 /* And while it is being loaded. */
-static void test_a_pinned_key_is_invalidated_while_it_is_loaded(void **state) {
-  (void)state;
+TEST(a_pinned_key_is_invalidated_while_it_is_loaded) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {.loading = LOADING_BY_HAND};
   belay_cache_options_t options = pin_options(&hoard);
@@ -231,8 +222,7 @@ static void test_a_pinned_key_is_invalidated_while_it_is_loaded(void **state) {
 }
 
 /* uv_run() returns. */
-static void test_a_pin_does_not_keep_the_loop(void **state) {
-  (void)state;
+TEST(a_pin_does_not_keep_the_loop) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {0};
   belay_cache_options_t options = pin_options(&hoard);
@@ -245,10 +235,9 @@ static void test_a_pin_does_not_keep_the_loop(void **state) {
   bed_close(bed);
 }
 
-static void test_many_pins_and_a_close(void **state) {
-  (void)state;
-  enum { N = 300 };
+TEST(many_pins_and_a_close) {
   bed_t *bed = bed_open(NULL);
+  enum { N = 300 };
   hoard_t hoard = {0};
   char key[16];
   hoard_new(&hoard, bed, NULL);
@@ -265,10 +254,9 @@ static void test_many_pins_and_a_close(void **state) {
   bed_close(bed);
 }
 
-static void test_pins_that_are_refused(void **state) {
-  (void)state;
-  static char big[BELAY_CACHE_KEY_MAX + 1];
+TEST(pins_that_are_refused) {
   bed_t *bed = bed_open(NULL);
+  static char big[BELAY_CACHE_KEY_MAX + 1];
   hoard_t hoard = {0}, bare = {0};
   hoard_new(&hoard, bed, NULL);
   belay_cache_options_t options = bare_options(&bare);
@@ -326,11 +314,10 @@ static void load_slowly(hoard_t *hoard) {
 }
 
 /* With the probability e^(-left / (beta * delta)): it grows as the end draws near. */
-static void test_early_refreshes(void **state) {
-  (void)state;
+TEST(early_refreshes) {
+  bed_t *bed = bed_open(NULL);
   enum { N = 200 };
   static const double left[] = {2.5, 1, 0.2}; /* of beta * delta */
-  bed_t *bed = bed_open(NULL);
   hoard_t hoard = {0};
   belay_cache_options_t options = cache_options(&hoard);
   options.beta = 1000;
@@ -348,8 +335,7 @@ static void test_early_refreshes(void **state) {
   bed_close(bed);
 }
 
-static void test_none_without_beta(void **state) {
-  (void)state;
+TEST(none_without_beta) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {0};
   hoard_new(&hoard, bed, NULL);
@@ -359,8 +345,7 @@ static void test_none_without_beta(void **state) {
 }
 
 /* One that is, is stored; who gets it meanwhile is served what is there. */
-static void test_an_early_refresh_is_stored(void **state) {
-  (void)state;
+TEST(an_early_refresh_is_stored) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {.loading = LOADING_LATER, .delay_ms = 30};
   belay_cache_options_t options = cache_options(&hoard);
@@ -387,8 +372,7 @@ static void test_an_early_refresh_is_stored(void **state) {
 }
 
 /* From the table of this process, too, where nothing is asked. */
-static void test_early_from_the_table(void **state) {
-  (void)state;
+TEST(early_from_the_table) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {.loading = LOADING_LATER, .delay_ms = 30};
   belay_cache_options_t options = cache_options(&hoard);
@@ -409,26 +393,4 @@ static void test_early_from_the_table(void **state) {
   expect_cached(&hoard, "home", "new", BELAY_CACHE_FROM_LOCAL);
   bed_until(bed, hoard.timers == 0);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_what_is_pinned_stays_fresh),
-      cmocka_unit_test(test_what_is_pinned_is_loaded_ahead_of_time),
-      cmocka_unit_test(test_what_is_not_pinned_any_more),
-      cmocka_unit_test(test_what_is_fresh_enough_is_not_loaded),
-      cmocka_unit_test(test_a_pinned_key_whose_loads_fail),
-      cmocka_unit_test(test_a_pinned_key_rests),
-      cmocka_unit_test(test_a_pinned_key_that_does_not_exist),
-      cmocka_unit_test(test_a_pinned_key_is_invalidated),
-      cmocka_unit_test(test_a_pinned_key_is_invalidated_while_it_is_loaded),
-      cmocka_unit_test(test_a_pin_does_not_keep_the_loop),
-      cmocka_unit_test(test_many_pins_and_a_close),
-      cmocka_unit_test(test_pins_that_are_refused),
-      cmocka_unit_test(test_early_refreshes),
-      cmocka_unit_test(test_none_without_beta),
-      cmocka_unit_test(test_an_early_refresh_is_stored),
-      cmocka_unit_test(test_early_from_the_table),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

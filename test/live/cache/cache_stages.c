@@ -59,8 +59,7 @@ static void expect(hoard_t *hoard, const char *key, int status, unsigned loaded)
   assert_int_equal(hoard->loaded, loaded);
 }
 
-static void test_all_stages_at_once(void **state) {
-  (void)state;
+TEST(all_stages_at_once) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {0};
   sieve_t sieve;
@@ -119,10 +118,9 @@ static void on_trace(void *ctx, const belay_trace_t *trace) {
 }
 
 /* After a random time from retry_min_ms to retry_max_ms each. */
-static void test_polls_come_at_random_times(void **state) {
-  (void)state;
-  const int64_t middle = (RETRY_MIN_MS + RETRY_MAX_MS) / 2 * INT64_C(1000000);
+TEST(polls_come_at_random_times) {
   bed_t *bed = bed_open(NULL);
+  const int64_t middle = (RETRY_MIN_MS + RETRY_MAX_MS) / 2 * INT64_C(1000000);
   hoard_t one = {.loading = LOADING_BY_HAND}, two = {.loading = LOADING_BY_HAND};
   fetch_t fetch = {0}, other = {0};
   belay_client_options_t client = client_options();
@@ -154,12 +152,4 @@ static void test_polls_come_at_random_times(void **state) {
   if (slow() == 1 && far < 5) /* else the machine is too slow to tell */
     assert_true(soon > 0);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_all_stages_at_once),
-      cmocka_unit_test(test_polls_come_at_random_times),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -40,8 +40,7 @@ static void pair_open(pair_t *pair, int64_t stale_ms, int64_t keep_ms, int64_t e
 }
 
 /* One refreshes, and is at it until the test says so: so whoever had waited for it would never be served. */
-static void test_nobody_waits_for_a_refresh(void **state) {
-  (void)state;
+TEST(nobody_waits_for_a_refresh) {
   enum { N = 200 };
   pair_t pair;
   fetch_t *fetches = calloc(N, sizeof *fetches);
@@ -78,8 +77,7 @@ static void test_nobody_waits_for_a_refresh(void **state) {
 }
 
 /* It goes on being served; without error_ms the next one tries again. */
-static void test_a_refresh_that_fails(void **state) {
-  (void)state;
+TEST(a_refresh_that_fails) {
   pair_t pair;
   pair_open(&pair, 60000, 0, 0);
   expect_stale(&pair.one, "home", "v1", 0);
@@ -100,8 +98,7 @@ static void test_a_refresh_that_fails(void **state) {
   bed_close(pair.bed);
 }
 
-static void test_what_is_kept_is_served_if_the_load_fails(void **state) {
-  (void)state;
+TEST(what_is_kept_is_served_if_the_load_fails) {
   pair_t pair;
   fetch_t fetch = {0}, other = {0};
   pair_open(&pair, 0, 60000, 0);
@@ -131,8 +128,7 @@ static void test_what_is_kept_is_served_if_the_load_fails(void **state) {
 }
 
 /* It was still there when the load began. */
-static void test_what_is_kept_no_longer(void **state) {
-  (void)state;
+TEST(what_is_kept_no_longer) {
   pair_t pair;
   fetch_t fetch = {0};
   pair_open(&pair, 0, 150, 0);
@@ -146,8 +142,7 @@ static void test_what_is_kept_no_longer(void **state) {
   bed_close(pair.bed);
 }
 
-static void test_what_is_kept_is_served_when_time_is_over(void **state) {
-  (void)state;
+TEST(what_is_kept_is_served_when_time_is_over) {
   static const belay_cache_late_t policies[] = {BELAY_CACHE_LATE_STALE, BELAY_CACHE_LATE_LOAD,
                                                 BELAY_CACHE_LATE_FAIL};
   pair_t pair;
@@ -181,8 +176,7 @@ static void get_until_it_loads(pair_t *pair, hoard_t *hoard, fetch_t *fetch, con
   }
 }
 
-static void test_that_a_load_failed_is_told(void **state) {
-  (void)state;
+TEST(that_a_load_failed_is_told) {
   int64_t rest = 300 * slow();
   pair_t pair;
   fetch_t fetch = {0};
@@ -214,8 +208,7 @@ static void test_that_a_load_failed_is_told(void **state) {
 
 /* Who comes when it has failed is not told of it: without error_ms it is loaded for him. The script is sent twice, and so
  * is noted behind his look. */
-static void test_who_comes_while_a_failure_is_noted(void **state) {
-  (void)state;
+TEST(who_comes_while_a_failure_is_noted) {
   pair_t pair;
   fetch_t fetch = {0}, during = {0}, after = {0};
   pair_open(&pair, 0, 0, 0);
@@ -269,20 +262,17 @@ static void rest_and_load_again(int64_t stale_ms, int64_t keep_ms) {
   bed_close(pair.bed);
 }
 
-static void test_what_is_stale_is_served_while_a_failure_is_remembered(void **state) {
-  (void)state;
+TEST(what_is_stale_is_served_while_a_failure_is_remembered) {
   rest_and_load_again(60000, 0);
 }
 
-static void test_what_is_kept_is_served_while_a_failure_is_remembered(void **state) {
-  (void)state;
+TEST(what_is_kept_is_served_while_a_failure_is_remembered) {
   rest_and_load_again(0, 60000);
 }
 
 /* ---- nobody loads --------------------------------------------------------------------------------------- */
 
-static void test_who_cannot_load_is_served_what_is_kept(void **state) {
-  (void)state;
+TEST(who_cannot_load_is_served_what_is_kept) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {0};
   belay_cache_options_t options = bare_options(&hoard);
@@ -303,10 +293,9 @@ static void test_who_cannot_load_is_served_what_is_kept(void **state) {
 }
 
 /* A value is fresh for ttl_ms less up to the jitter; the server keeps it for as long as it is of use. */
-static void test_jitter(void **state) {
-  (void)state;
-  enum { N = 60 };
+TEST(jitter) {
   bed_t *bed = bed_open(NULL);
+  enum { N = 60 };
   hoard_t hoard = {0};
   belay_cache_options_t options = cache_options(&hoard);
   options.ttl_ms = 1000000;
@@ -335,21 +324,4 @@ static void test_jitter(void **state) {
   }
   assert_true(least < 625000 && most > 875000); /* each of them fails once in 3e7 */
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_nobody_waits_for_a_refresh),
-      cmocka_unit_test(test_a_refresh_that_fails),
-      cmocka_unit_test(test_what_is_kept_is_served_if_the_load_fails),
-      cmocka_unit_test(test_what_is_kept_no_longer),
-      cmocka_unit_test(test_what_is_kept_is_served_when_time_is_over),
-      cmocka_unit_test(test_that_a_load_failed_is_told),
-      cmocka_unit_test(test_who_comes_while_a_failure_is_noted),
-      cmocka_unit_test(test_what_is_stale_is_served_while_a_failure_is_remembered),
-      cmocka_unit_test(test_what_is_kept_is_served_while_a_failure_is_remembered),
-      cmocka_unit_test(test_who_cannot_load_is_served_what_is_kept),
-      cmocka_unit_test(test_jitter),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

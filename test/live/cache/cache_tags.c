@@ -53,10 +53,9 @@ static int peek(hoard_t *hoard, const char *key) {
 
 /* ---- one thing after the other --------------------------------------------------------------------------- */
 
-static void test_all_that_have_it_go(void **state) {
-  (void)state;
-  enum { N = 40 };
+TEST(all_that_have_it_go) {
   bed_t *bed = bed_open(NULL);
+  enum { N = 40 };
   hoard_t hoard = {.value = "v"};
   belay_cache_options_t options = tag_options(&hoard);
   hoard_new(&hoard, bed, &options);
@@ -73,10 +72,9 @@ static void test_all_that_have_it_go(void **state) {
   bed_close(bed);
 }
 
-static void test_any_of_several(void **state) {
-  (void)state;
-  static const char *const tags[] = {"shop", "red", "shoes"};
+TEST(any_of_several) {
   bed_t *bed = bed_open(NULL);
+  static const char *const tags[] = {"shop", "red", "shoes"};
   hoard_t hoard = {0};
   belay_cache_options_t options = tag_options(&hoard);
   hoard_new(&hoard, bed, &options);
@@ -98,13 +96,12 @@ static void test_any_of_several(void **state) {
 }
 
 /* How many there are at the most, and how long they may be. */
-static void test_how_many(void **state) {
-  (void)state;
+TEST(how_many) {
+  bed_t *bed = bed_open(NULL);
   static const struct {
     const char *key;
     int64_t tags;
   } rows[] = {{"n:0", 0}, {"n:1", 1}, {"n:8", 8}, {"n:9", 8}, {"long", 1}};
-  bed_t *bed = bed_open(NULL);
   hoard_t hoard = {.value = "v"};
   belay_cache_options_t options = tag_options(&hoard);
   hoard_new(&hoard, bed, &options);
@@ -127,8 +124,7 @@ static void test_how_many(void **state) {
   bed_close(bed);
 }
 
-static void test_what_does_not_exist_and_what_fails(void **state) {
-  (void)state;
+TEST(what_does_not_exist_and_what_fails) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {.absent = true};
   belay_cache_options_t options = local_options(&hoard);
@@ -155,8 +151,7 @@ static void test_what_does_not_exist_and_what_fails(void **state) {
 
 /* ---- what becomes of a tag's key --------------------------------------------------------------------------- */
 
-static void test_a_tag_that_was_forgotten(void **state) {
-  (void)state;
+TEST(a_tag_that_was_forgotten) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {0};
   belay_cache_options_t options = tag_options(&hoard);
@@ -171,8 +166,7 @@ static void test_a_tag_that_was_forgotten(void **state) {
   bed_close(bed);
 }
 
-static void test_a_tag_of_somebody_else(void **state) {
-  (void)state;
+TEST(a_tag_of_somebody_else) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {0};
   belay_cache_options_t options = tag_options(&hoard);
@@ -202,8 +196,7 @@ static int64_t pttl(bed_t *bed, const char *key) {
 }
 
 /* Or else what was invalidated could come back: its generation is not known any more. */
-static void test_it_outlives_what_has_it(void **state) {
-  (void)state;
+TEST(it_outlives_what_has_it) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {.value = "v"};
   belay_cache_options_t options = tag_options(&hoard);
@@ -243,8 +236,7 @@ static void test_it_outlives_what_has_it(void **state) {
 }
 
 /* There is a value, but nobody is served it any more. */
-static void test_a_touch_does_not_find_what_was_invalidated(void **state) {
-  (void)state;
+TEST(a_touch_does_not_find_what_was_invalidated) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {.value = "v"};
   belay_cache_options_t options = tag_options(&hoard);
@@ -311,8 +303,7 @@ static void while_it_is_loaded(bool elsewhere, bool local) {
   bed_close(bed);
 }
 
-static void test_while_it_is_loaded(void **state) {
-  (void)state;
+TEST(while_it_is_loaded) {
   while_it_is_loaded(false, false);
   while_it_is_loaded(false, true);
   while_it_is_loaded(true, false);
@@ -320,8 +311,7 @@ static void test_while_it_is_loaded(void **state) {
 }
 
 /* The time for which the table may serve it counts from when the tags were captured, however long the load takes. */
-static void test_a_load_that_takes_longer_than_the_table_keeps(void **state) {
-  (void)state;
+TEST(a_load_that_takes_longer_than_the_table_keeps) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {.loading = LOADING_BY_HAND};
   belay_cache_options_t options = local_options(&hoard);
@@ -342,8 +332,7 @@ static void test_a_load_that_takes_longer_than_the_table_keeps(void **state) {
 
 /* Replies may come out of order where some of a look's calls are refused and sent again: a look that began earlier does not
  * bring back what a later one has found to be gone. */
-static void test_an_earlier_look(void **state) {
-  (void)state;
+TEST(an_earlier_look) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {.loading = LOADING_BY_HAND};
   belay_cache_options_t options = tag_options(&hoard);
@@ -376,8 +365,7 @@ static void test_an_earlier_look(void **state) {
 
 /* ---- tables -------------------------------------------------------------------------------------------------- */
 
-static void test_tables_of_others_drop_it(void **state) {
-  (void)state;
+TEST(tables_of_others_drop_it) {
   bed_t *bed = bed_open(NULL);
   hoard_t here = {.value = "v"}, there = {.value = "v"};
   belay_cache_options_t options = local_options(&here), other = local_options(&there);
@@ -429,8 +417,7 @@ static void expect_many(hoard_t *hoard, const char *from) {
     assert_int_equal("-tsl"[many.from[i]], from[i]); /* the table, the server, a load */
 }
 
-static void test_many_at_once(void **state) {
-  (void)state;
+TEST(many_at_once) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {.value = "v"};
   belay_cache_options_t options = tag_options(&hoard);
@@ -445,23 +432,4 @@ static void test_many_at_once(void **state) {
   expect_many(&hoard, "sssl");
   expect_many(&hoard, "ssss");
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_all_that_have_it_go),
-      cmocka_unit_test(test_any_of_several),
-      cmocka_unit_test(test_how_many),
-      cmocka_unit_test(test_what_does_not_exist_and_what_fails),
-      cmocka_unit_test(test_a_tag_that_was_forgotten),
-      cmocka_unit_test(test_a_tag_of_somebody_else),
-      cmocka_unit_test(test_it_outlives_what_has_it),
-      cmocka_unit_test(test_a_touch_does_not_find_what_was_invalidated),
-      cmocka_unit_test(test_while_it_is_loaded),
-      cmocka_unit_test(test_a_load_that_takes_longer_than_the_table_keeps),
-      cmocka_unit_test(test_an_earlier_look),
-      cmocka_unit_test(test_tables_of_others_drop_it),
-      cmocka_unit_test(test_many_at_once),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,8 +49,7 @@ static void expect_through(pair_t *pair, const char *key, const void *value, siz
   expect_bytes(&fetch, value, len, BELAY_CACHE_FROM_SERVER);
 }
 
-static void test_any_bytes(void **state) {
-  (void)state;
+TEST(any_bytes) {
   pair_t pair;
   unsigned char all[256];
   pair_open(&pair, NULL, 1000, 0, 0);
@@ -71,8 +70,7 @@ static void test_any_bytes(void **state) {
 }
 
 /* All kinds of envelopes, as a value: nothing in it means anything. */
-static void test_what_looks_like_an_envelope(void **state) {
-  (void)state;
+TEST(what_looks_like_an_envelope) {
   static const belay__record_kind_t kinds[] = {BELAY__RECORD_VALUE, BELAY__RECORD_ABSENT,
                                                BELAY__RECORD_ERROR};
   pair_t pair;
@@ -113,8 +111,7 @@ static void expect_too_big(hoard_t *hoard, const void *value, size_t len) {
   assert_error(fetch.result.load_error, BELAY_EOVERFLOW);
 }
 
-static void test_as_large_as_the_option(void **state) {
-  (void)state;
+TEST(as_large_as_the_option) {
   char value[1001];
   pair_t pair;
   pair_open(&pair, NULL, 1000, 0, 0);
@@ -126,8 +123,7 @@ static void test_as_large_as_the_option(void **state) {
   bed_close(pair.bed);
 }
 
-static void test_as_large_as_can_be(void **state) {
-  (void)state;
+TEST(as_large_as_can_be) {
   size_t max = slow() > 1 ? (size_t)8 << 20 : BELAY_CACHE_VALUE_MAX, huge = (size_t)64 << 20;
   belay_client_options_t client = client_options();
   client.max_reply = max + 8192;
@@ -151,8 +147,7 @@ static void test_as_large_as_can_be(void **state) {
 /* ---- compressed --------------------------------------------------------------------------------------------- */
 
 /* Whoever has which option: what is kept says how. */
-static void test_compression(void **state) {
-  (void)state;
+TEST(compression) {
   enum { LEN = 10000 };
   char *value = malloc(LEN);
   for (int i = 0; i < LEN; i++)
@@ -176,8 +171,7 @@ static void test_compression(void **state) {
 }
 
 /* It would only grow. */
-static void test_what_cannot_be_compressed(void **state) {
-  (void)state;
+TEST(what_cannot_be_compressed) {
   enum { LEN = 3000 };
   unsigned char value[LEN];
   uint64_t x = 88172645463325252u;
@@ -211,8 +205,7 @@ static void expect_undecodable(hoard_t *hoard, unsigned n) {
   assert_int_equal(hoard_stats(hoard).undecodable, n + 1);
 }
 
-static void test_a_torn_value(void **state) {
-  (void)state;
+TEST(a_torn_value) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {0};
   unsigned n = 0;
@@ -239,12 +232,11 @@ static void test_a_torn_value(void **state) {
   bed_close(bed);
 }
 
-static void test_a_foreign_string(void **state) {
-  (void)state;
+TEST(a_foreign_string) {
+  bed_t *bed = bed_open(NULL);
   static const char *const strings[] = {
       "x", "a foreign string that is longer than the head of an envelope, which has 72 bytes, and "
            "even longer"};
-  bed_t *bed = bed_open(NULL);
   hoard_t hoard = {0};
   hoard_new(&hoard, bed, NULL);
   for (unsigned i = 0; i < 2; i++) {
@@ -258,8 +250,7 @@ static void test_a_foreign_string(void **state) {
 }
 
 /* Of each byte of the envelope that is checked: another one. */
-static void test_a_damaged_envelope(void **state) {
-  (void)state;
+TEST(a_damaged_envelope) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {0};
   unsigned n = 0;
@@ -281,8 +272,7 @@ static void test_a_damaged_envelope(void **state) {
 }
 
 /* A version that is not ours, well formed in itself for all that we know. Byte 3. */
-static void test_another_version(void **state) {
-  (void)state;
+TEST(another_version) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {0};
   hoard_new(&hoard, bed, NULL);
@@ -297,10 +287,9 @@ static void test_another_version(void **state) {
 }
 
 /* A list, of each kind of key. */
-static void test_a_list(void **state) {
-  (void)state;
-  static const char *const tails[] = {"", "::gen"};
+TEST(a_list) {
   bed_t *bed = bed_open(NULL);
+  static const char *const tails[] = {"", "::gen"};
   hoard_t hoard = {0};
   belay_cache_options_t options = cache_options(&hoard);
   options.away = BELAY_CACHE_AWAY_LOAD; /* the server is not away */
@@ -331,8 +320,7 @@ static size_t one_tag(const char *key, size_t key_len, belay_bytes_t tags[BELAY_
 }
 
 /* Where a tag's generation should be: a list, and a string that is none. */
-static void test_a_tag_that_is_something_else(void **state) {
-  (void)state;
+TEST(a_tag_that_is_something_else) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {0};
   belay_cache_options_t options = cache_options(&hoard);
@@ -355,8 +343,7 @@ static void test_a_tag_that_is_something_else(void **state) {
 }
 
 /* Nobody loads it: it is absent, and stays there. */
-static void test_what_cannot_be_read_nor_loaded(void **state) {
-  (void)state;
+TEST(what_cannot_be_read_nor_loaded) {
   bed_t *bed = bed_open(NULL);
   hoard_t hoard = {0};
   belay_cache_options_t options = bare_options(&hoard);
@@ -368,23 +355,4 @@ static void test_what_cannot_be_read_nor_loaded(void **state) {
   expect_put(&hoard, "home", "put", true);
   expect_cached(&hoard, "home", "put", BELAY_CACHE_FROM_SERVER);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_any_bytes),
-      cmocka_unit_test(test_what_looks_like_an_envelope),
-      cmocka_unit_test(test_as_large_as_the_option),
-      cmocka_unit_test(test_as_large_as_can_be),
-      cmocka_unit_test(test_compression),
-      cmocka_unit_test(test_what_cannot_be_compressed),
-      cmocka_unit_test(test_a_torn_value),
-      cmocka_unit_test(test_a_foreign_string),
-      cmocka_unit_test(test_a_damaged_envelope),
-      cmocka_unit_test(test_another_version),
-      cmocka_unit_test(test_a_list),
-      cmocka_unit_test(test_a_tag_that_is_something_else),
-      cmocka_unit_test(test_what_cannot_be_read_nor_loaded),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

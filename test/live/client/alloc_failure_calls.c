@@ -11,7 +11,7 @@
 
 #include "support/base/clock.h"
 #include "support/servers/server.h"
-#include "support/base/unit.h"
+#include "support/base/test.h"
 
 #define TURNS_MAX 2000 /* more allocations than a play makes */
 #define NODES 3
@@ -218,13 +218,11 @@ static void with_failing_belay(const cast_t *cast) {
   perform_in_time(cast, &options);
 }
 
-static void test_every_allocation_of_belays_may_fail(void **state) {
-  (void)state;
+TEST(every_allocation_of_belays_may_fail) {
   play_until_nothing_fails(1, with_failing_belay);
 }
 
-static void test_every_allocation_of_a_quorums_may_fail(void **state) {
-  (void)state;
+TEST(every_allocation_of_a_quorums_may_fail) {
   needs_quorum();
   play_until_nothing_fails(NODES, with_failing_belay);
 }
@@ -254,16 +252,6 @@ static void with_failing_hiredis(const cast_t *cast) {
   hiredisResetAllocators();
 }
 
-static void test_every_allocation_of_hiredis_may_fail(void **state) {
-  (void)state;
+TEST(every_allocation_of_hiredis_may_fail) {
   play_until_nothing_fails(1, with_failing_hiredis);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_every_allocation_of_belays_may_fail),
-      cmocka_unit_test(test_every_allocation_of_a_quorums_may_fail),
-      cmocka_unit_test(test_every_allocation_of_hiredis_may_fail),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

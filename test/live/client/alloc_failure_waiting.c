@@ -8,7 +8,7 @@
 #include <uv.h>
 
 #include "support/servers/server.h"
-#include "support/base/unit.h"
+#include "support/base/test.h"
 
 enum { TURNS_MAX = 2000, WAIT_MS = 300, PARTIES = 2 };
 
@@ -296,58 +296,38 @@ static play_t play_until_nothing_fails(void (*part)(play_t *play)) {
   return play;
 }
 
-static void test_a_latch(void **state) {
-  (void)state;
+TEST(a_latch) {
   play_t play = play_until_nothing_fails(play_latch);
   assert_true(play.counted && play.opened);
 }
 
-static void test_a_barrier(void **state) {
-  (void)state;
+TEST(a_barrier) {
   play_t play = play_until_nothing_fails(play_barrier);
   for (int i = 0; i < PARTIES; i++)
     assert_int_equal(play.generation[i], 1);
 }
 
-static void test_an_election(void **state) {
-  (void)state;
+TEST(an_election) {
   play_t play = play_until_nothing_fails(play_election);
   assert_true(play.elected && play.seen);
 }
 
-static void test_a_bucket(void **state) {
-  (void)state;
+TEST(a_bucket) {
   play_t play = play_until_nothing_fails(play_bucket);
   assert_true(play.filled);
 }
 
-static void test_a_refiller(void **state) {
-  (void)state;
+TEST(a_refiller) {
   play_t play = play_until_nothing_fails(play_refiller);
   assert_true(play.listed);
 }
 
-static void test_what_is_held(void **state) {
-  (void)state;
+TEST(what_is_held) {
   play_t play = play_until_nothing_fails(play_held);
   assert_true(play.broken);
 }
 
-static void test_who_the_servers_are(void **state) {
-  (void)state;
+TEST(who_the_servers_are) {
   play_t play = play_until_nothing_fails(play_topology);
   assert_true(play.met);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_latch),
-      cmocka_unit_test(test_a_barrier),
-      cmocka_unit_test(test_an_election),
-      cmocka_unit_test(test_a_bucket),
-      cmocka_unit_test(test_a_refiller),
-      cmocka_unit_test(test_what_is_held),
-      cmocka_unit_test(test_who_the_servers_are),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

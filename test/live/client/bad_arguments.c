@@ -33,9 +33,7 @@ static void expect_detail(const bed_t *bed, const char *name) {
 
 /* ---- nothing at all -------------------------------------------------------------------------------------- */
 
-static void test_null_in_the_place_of_a_handle(void **state) {
-  (void)state;
-  bed_t *bed = bed_open_at(NOWHERE, NULL);
+TEST_IN(null_in_the_place_of_a_handle, bed, bed_open_at(NOWHERE, NULL)) {
   belay_t *belay = bed->belay;
   belay_client_t *client = bed->client;
   belay_lock_t *lock = (belay_lock_t *)bed;
@@ -61,11 +59,9 @@ static void test_null_in_the_place_of_a_handle(void **state) {
   assert_error(belay_lock_cancel(NULL), BELAY_EINVAL);
   assert_error(belay_lock_close(NULL, NULL), BELAY_EINVAL);
   expect_no_callback(bed);
-  bed_close(bed);
 }
 
-static void test_an_allocator_without_its_functions(void **state) {
-  (void)state;
+TEST(an_allocator_without_its_functions) {
   uv_loop_t loop;
   belay_t *belay = (belay_t *)&loop;
   belay_options_t options;
@@ -92,8 +88,7 @@ static void never_free(void *ctx, void *ptr) {
   calls_back++;
 }
 
-static void test_an_allocator_that_has_nothing(void **state) {
-  (void)state;
+TEST(an_allocator_that_has_nothing) {
   uv_loop_t loop;
   belay_t *belay = (belay_t *)&loop;
   belay_options_t options;
@@ -107,9 +102,7 @@ static void test_an_allocator_that_has_nothing(void **state) {
   assert_int_equal(calls_back, 0);
 }
 
-static void test_null_in_the_place_of_a_callback(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(null_in_the_place_of_a_callback) {
   contender_t *c = contender_new(bed, "door", NULL);
   assert_error(belay_lock_acquire(c->lock, 0, NULL), BELAY_EINVAL);
   expect_detail(bed, "cb");
@@ -122,7 +115,6 @@ static void test_null_in_the_place_of_a_callback(void **state) {
   assert_error(try_lock(c), 0);
   assert_error(begin_ping(bed), 0);
   bed_until(bed, bed->pongs == 1);
-  bed_close(bed);
 }
 
 /* ---- names ----------------------------------------------------------------------------------------------- */
@@ -134,9 +126,7 @@ static void expect_bad_name(bed_t *bed, const char *name, size_t len) {
   expect_detail(bed, "name");
 }
 
-static void test_names_that_are_none(void **state) {
-  (void)state;
-  bed_t *bed = bed_open_at(NOWHERE, NULL);
+TEST_IN(names_that_are_none, bed, bed_open_at(NOWHERE, NULL)) {
   static char lengthy[1025];
   memset(lengthy, 'x', sizeof lengthy);
   size_t objects = client_stats(bed).objects;
@@ -148,12 +138,9 @@ static void test_names_that_are_none(void **state) {
   assert_int_equal(client_stats(bed).objects, objects);
   belay_lock_t *lock;
   assert_error(belay_lock_new(bed->client, lengthy, 1024, NULL, &lock), 0);
-  bed_close(bed);
 }
 
-static void test_exact_keys_that_are_none(void **state) {
-  (void)state;
-  bed_t *bed = bed_open_at(NOWHERE, NULL);
+TEST_IN(exact_keys_that_are_none, bed, bed_open_at(NOWHERE, NULL)) {
   static char lengthy[1025];
   const size_t lengths[] = {1025, SIZE_MAX};
   memset(lengthy, 'x', sizeof lengthy);
@@ -166,7 +153,6 @@ static void test_exact_keys_that_are_none(void **state) {
     assert_null(lock);
     expect_detail(bed, "key");
   }
-  bed_close(bed);
 }
 
 /* ---- options of a lock ----------------------------------------------------------------------------------- */
@@ -185,9 +171,7 @@ static void expect_lock_options(bed_t *bed, const belay_lock_options_t *options,
   expect_detail(bed, wrong);
 }
 
-static void test_options_of_a_lock_that_are_out_of_range(void **state) {
-  (void)state;
-  bed_t *bed = bed_open_at(NOWHERE, NULL);
+TEST_IN(options_of_a_lock_that_are_out_of_range, bed, bed_open_at(NOWHERE, NULL)) {
   belay_lock_options_t o;
 #define BAD(field, value)                                                                          \
   (o = lock_options(), o.field = (value), expect_lock_options(bed, &o, #field))
@@ -236,14 +220,11 @@ static void test_options_of_a_lock_that_are_out_of_range(void **state) {
   GOOD(timeout_ms, 600000);
 #undef BAD
 #undef GOOD
-  bed_close(bed);
 }
 
 /* ---- arguments of operations ------------------------------------------------------------------------------ */
 
-static void test_times_that_are_out_of_range(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(times_that_are_out_of_range) {
   contender_t *c = contender_new(bed, "door", NULL);
   static const int64_t waits[] = {-2, INT64_MIN}, ttls[] = {0, -2, 9, HOURS_24 + 1, BELAY_FOREVER},
                        timeouts[] = {0, -2, 600001, BELAY_FOREVER};
@@ -269,12 +250,9 @@ static void test_times_that_are_out_of_range(void **state) {
   assert_true(is_on_server(c));
   assert_between(left - belay_lock_remaining_us(c->lock), 0, 1000000 * slow());
   assert_error(release(c), 0);
-  bed_close(bed);
 }
 
-static void test_operations_that_the_state_does_not_allow(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(operations_that_the_state_does_not_allow) {
   contender_t *c = contender_new(bed, "door", NULL);
   assert_error(belay_lock_release(c->lock, BELAY_DEFAULT, on_lock), BELAY_ENOTOWNER);
   assert_error(belay_lock_extend(c->lock, 1000, BELAY_DEFAULT, on_lock), BELAY_ENOTOWNER);
@@ -287,14 +265,11 @@ static void test_operations_that_the_state_does_not_allow(void **state) {
   assert_error(belay_lock_cancel(c->lock), BELAY_ESTATE);
   assert_true(is_on_server(c));
   expect_no_callback(bed);
-  bed_close(bed);
 }
 
 /* ---- what is closing --------------------------------------------------------------------------------------- */
 
-static void test_a_lock_that_is_closing(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_lock_that_is_closing) {
   contender_t *c = contender_new(bed, "door", NULL);
   assert_error(try_lock(c), 0);
   assert_error(begin_close(c), 0);
@@ -307,12 +282,9 @@ static void test_a_lock_that_is_closing(void **state) {
   assert_int_equal(belay_lock_remaining_us(c->lock), 0);
   bed_until(bed, c->closed == 1);
   expect_no_callback(bed);
-  bed_close(bed);
 }
 
-static void test_a_client_that_is_closing(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_client_that_is_closing) {
   contender_t *c = contender_new(bed, "door", NULL);
   belay_lock_t *lock = (belay_lock_t *)bed;
   assert_error(try_lock(c), 0);
@@ -326,12 +298,9 @@ static void test_a_client_that_is_closing(void **state) {
   assert_error(belay_lock_close(c->lock, NULL), BELAY_ECLOSING);
   bed_until(bed, bed->client_closed == 1);
   expect_no_callback(bed);
-  bed_close(bed);
 }
 
-static void test_a_belay_that_is_closing(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_belay_that_is_closing) {
   contender_t *c = contender_new(bed, "door", NULL);
   belay_client_t *client = (belay_client_t *)bed;
   belay_lock_t *lock;
@@ -348,13 +317,11 @@ static void test_a_belay_that_is_closing(void **state) {
   assert_error(belay_lock_close(c->lock, NULL), BELAY_ECLOSING);
   bed_until(bed, bed->belay_closed == 1);
   expect_no_callback(bed);
-  bed_close(bed);
 }
 
 /* ---- URLs -------------------------------------------------------------------------------------------------- */
 
-static void test_urls_that_are_malformed_name_the_part(void **state) {
-  (void)state;
+TEST_IN(urls_that_are_malformed_name_the_part, bed, bed_open_at(NOWHERE, NULL)) {
   static const struct {
     const char *url, *part;
   } all[] = {
@@ -387,7 +354,6 @@ static void test_urls_that_are_malformed_name_the_part(void **state) {
       {"unix:///tmp/socket?db=x", "db"},
       {"unix:///tmp/socket?what=1", "query"},
   };
-  bed_t *bed = bed_open_at(NOWHERE, NULL);
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
     belay_client_t *client = (belay_client_t *)bed;
     assert_error(belay_connect(bed->belay, all[i].url, NULL, &client), BELAY_EURL);
@@ -397,12 +363,9 @@ static void test_urls_that_are_malformed_name_the_part(void **state) {
       fail_msg("%s: %s", all[i].url, detail);
     assert_null(strstr(detail, "pass%2"));
   }
-  bed_close(bed);
 }
 
-static void test_urls_that_are_too_long(void **state) {
-  (void)state;
-  bed_t *bed = bed_open_at(NOWHERE, NULL);
+TEST_IN(urls_that_are_too_long, bed, bed_open_at(NOWHERE, NULL)) {
   static char url[100001];
   static const char *const starts[] = {"redis://", "unix:///", "redis://user:"};
   for (size_t i = 0; i < 3; i++) {
@@ -413,7 +376,6 @@ static void test_urls_that_are_too_long(void **state) {
     assert_null(client);
     assert_true(strlen(belay_detail(bed->belay)) > 0);
   }
-  bed_close(bed);
 }
 
 /* ---- options of a client ---------------------------------------------------------------------------------- */
@@ -430,9 +392,7 @@ static void expect_client_options(bed_t *bed, const belay_client_options_t *opti
   expect_detail(bed, wrong);
 }
 
-static void test_options_of_a_client_that_are_out_of_range(void **state) {
-  (void)state;
-  bed_t *bed = bed_open_at(NOWHERE, NULL);
+TEST_IN(options_of_a_client_that_are_out_of_range, bed, bed_open_at(NOWHERE, NULL)) {
   belay_client_options_t o;
 #define BAD(field, value)                                                                          \
   (o = client_options(), o.field = (value), expect_client_options(bed, &o, #field))
@@ -475,11 +435,9 @@ static void test_options_of_a_client_that_are_out_of_range(void **state) {
   BAD(on_full, (belay_on_full_t)2);
 #undef BAD
 #undef GOOD
-  bed_close(bed);
 }
 
-static void test_texts_of_a_client_that_are_out_of_range(void **state) {
-  (void)state;
+TEST(texts_of_a_client_that_are_out_of_range) {
   bed_t *bed = bed_open_at(NOWHERE, NULL);
   char lengthy[1001];
   memset(lengthy, 'x', sizeof lengthy);
@@ -514,8 +472,7 @@ static void test_texts_of_a_client_that_are_out_of_range(void **state) {
   bed_close(bed);
 }
 
-static void test_namespaces_that_are_none(void **state) {
-  (void)state;
+TEST(namespaces_that_are_none) {
   bed_t *bed = bed_open_at(NOWHERE, NULL);
   char lengthy[130];
   memset(lengthy, 'x', sizeof lengthy);
@@ -546,20 +503,16 @@ static void test_namespaces_that_are_none(void **state) {
 
 /* ---- the detail -------------------------------------------------------------------------------------------- */
 
-static void test_the_detail_is_gone_with_the_next_call(void **state) {
-  (void)state;
-  bed_t *bed = bed_open_at(NOWHERE, NULL);
+TEST_IN(the_detail_is_gone_with_the_next_call, bed, bed_open_at(NOWHERE, NULL)) {
   contender_t *c = contender_new(bed, "door", NULL);
   assert_string_equal(belay_detail(bed->belay), "");
   assert_error(belay_lock_acquire(c->lock, 0, NULL), BELAY_EINVAL);
   assert_string_not_equal(belay_detail(bed->belay), "");
   assert_error(belay_lock_cancel(c->lock), BELAY_ESTATE);
   assert_string_equal(belay_detail(bed->belay), "");
-  bed_close(bed);
 }
 
-static void test_every_error_has_a_name_and_a_text(void **state) {
-  (void)state;
+TEST(every_error_has_a_name_and_a_text) {
 #define CHECK(name, value, retryable, text)                                                        \
   assert_int_equal(BELAY_##name, value);                                                           \
   assert_string_equal(belay_err_name(BELAY_##name), #name);                                        \
@@ -572,29 +525,4 @@ static void test_every_error_has_a_name_and_a_text(void **state) {
   assert_string_equal(belay_err_name(INT_MIN), "E?");
   assert_non_null(belay_strerror(INT_MIN));
   assert_int_equal(belay_err_retryable(INT_MAX), 0);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_null_in_the_place_of_a_handle),
-      cmocka_unit_test(test_an_allocator_without_its_functions),
-      cmocka_unit_test(test_an_allocator_that_has_nothing),
-      cmocka_unit_test(test_null_in_the_place_of_a_callback),
-      cmocka_unit_test(test_names_that_are_none),
-      cmocka_unit_test(test_exact_keys_that_are_none),
-      cmocka_unit_test(test_options_of_a_lock_that_are_out_of_range),
-      cmocka_unit_test(test_times_that_are_out_of_range),
-      cmocka_unit_test(test_operations_that_the_state_does_not_allow),
-      cmocka_unit_test(test_a_lock_that_is_closing),
-      cmocka_unit_test(test_a_client_that_is_closing),
-      cmocka_unit_test(test_a_belay_that_is_closing),
-      cmocka_unit_test(test_urls_that_are_malformed_name_the_part),
-      cmocka_unit_test(test_urls_that_are_too_long),
-      cmocka_unit_test(test_options_of_a_client_that_are_out_of_range),
-      cmocka_unit_test(test_texts_of_a_client_that_are_out_of_range),
-      cmocka_unit_test(test_namespaces_that_are_none),
-      cmocka_unit_test(test_the_detail_is_gone_with_the_next_call),
-      cmocka_unit_test(test_every_error_has_a_name_and_a_text),
-  };
-  return cmocka_run_group_tests_name("bad", tests, NULL, NULL);
 }

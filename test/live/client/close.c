@@ -132,7 +132,6 @@ typedef struct situation {
   target_t target;
   size_t state;
   bool dead;
-  char name[96];
 } situation_t;
 
 /* What pended ended once, as canceled. */
@@ -201,7 +200,6 @@ typedef struct trap {
   target_t target;
   inside_t inside;
   contender_t *c;
-  char name[96];
 } trap_t;
 
 static void close_it(contender_t *c, const trap_t *trap) {
@@ -313,8 +311,7 @@ static void cancel_the_other(contender_t *c, event_t event) {
     assert_error(cancel(trap->c), 0);
 }
 
-static void test_cancel_between_the_grant_and_its_news(void **state) {
-  (void)state;
+TEST(cancel_between_the_grant_and_its_news) {
   needs_one_process("answers that come together, in their order");
   bed_t *bed = open_bed();
   contender_t *first = contender_new(bed, "first", NULL),
@@ -338,8 +335,7 @@ static void test_cancel_between_the_grant_and_its_news(void **state) {
 
 /* ---- many at once, and again ----------------------------------------------------------------------------- */
 
-static void test_a_client_releases_all_that_it_holds(void **state) {
-  (void)state;
+TEST(a_client_releases_all_that_it_holds) {
   enum { MANY = 5000 };
   static contender_t *all[MANY];
   belay_client_options_t options = client_options();
@@ -360,10 +356,8 @@ static void test_a_client_releases_all_that_it_holds(void **state) {
   bed_close(bed);
 }
 
-static void test_belay_closes_all_its_clients(void **state) {
-  (void)state;
+TEST_IN(belay_closes_all_its_clients, bed, open_bed()) {
   enum { CLIENTS = 5 };
-  bed_t *bed = open_bed();
   for (int i = 0; i < CLIENTS; i++) {
     char name[16];
     snprintf(name, sizeof name, "door-%d", i);
@@ -373,7 +367,6 @@ static void test_belay_closes_all_its_clients(void **state) {
   assert_error(begin_belay_close(bed), 0);
   bed_until(bed, bed->belay_closed == 1);
   assert_int_equal(server_keys(bed->server), 0);
-  bed_close(bed);
 }
 
 static void take_it_again(contender_t *c, event_t event) {
@@ -384,8 +377,7 @@ static void take_it_again(contender_t *c, event_t event) {
   assert_error(begin_acquire(*next, 0), 0);
 }
 
-static void test_a_new_handle_in_the_close_of_the_old_one(void **state) {
-  (void)state;
+TEST(a_new_handle_in_the_close_of_the_old_one) {
   bed_t *bed = open_bed();
   contender_t *c = contender_new(bed, "door", NULL), *next = NULL;
   assert_error(try_lock(c), 0);
@@ -396,9 +388,7 @@ static void test_a_new_handle_in_the_close_of_the_old_one(void **state) {
   bed_close(bed);
 }
 
-static void test_callbacks_may_be_null(void **state) {
-  (void)state;
-  bed_t *bed = open_bed();
+TEST_IN(callbacks_may_be_null, bed, open_bed()) {
   belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
   contender_t *held = contender_new(bed, "door", NULL);
   contender_t *other = contender_of(bed, client, "another door", NULL);
@@ -407,11 +397,9 @@ static void test_callbacks_may_be_null(void **state) {
   assert_error(belay_lock_close(held->lock, NULL), 0);
   assert_error(belay_client_close(client, NULL), 0);
   bed_until(bed, server_keys(bed->server) == 0);
-  bed_close(bed);
 }
 
-static void test_a_timeout_of_zero_waits_for_nothing(void **state) {
-  (void)state;
+TEST(a_timeout_of_zero_waits_for_nothing) {
   belay_client_options_t options = client_options();
   options.close_timeout_ms = 0;
   bed_t *bed = bed_open(&options);
@@ -425,9 +413,7 @@ static void test_a_timeout_of_zero_waits_for_nothing(void **state) {
 }
 
 /* A close may be followed by a bigger one, which does not wait longer than the smaller. */
-static void test_all_three_closes_in_a_row(void **state) {
-  (void)state;
-  bed_t *bed = open_bed();
+TEST_IN(all_three_closes_in_a_row, bed, open_bed()) {
   contender_t *c = contender_new(bed, "door", NULL);
   assert_error(try_lock(c), 0);
   assert_error(begin_close(c), 0);
@@ -440,7 +426,6 @@ static void test_all_three_closes_in_a_row(void **state) {
   assert_int_equal(bed->client_closed, 1);
   assert_true(c->closed_at < bed->sequence);
   assert_int_equal(server_keys(bed->server), 0);
-  bed_close(bed);
 }
 
 /* ---- the list -------------------------------------------------------------------------------------------- */
@@ -448,61 +433,31 @@ static void test_all_three_closes_in_a_row(void **state) {
 static situation_t situations[TARGETS * STATES * 2];
 static trap_t traps[TARGETS * INSIDES], grants[TARGETS];
 
-static size_t add_situations(struct CMUnitTest *tests) {
-  size_t n = 0;
+TEST_ROWS(situations) {
+  situation_t *s = situations;
   for (target_t target = THE_LOCK; target < TARGETS; target++)
     for (size_t i = 0; i < STATES; i++)
-      for (int dead = 0; dead <= 1; dead++, n++) {
-        situation_t *s = &situations[n];
+      for (int dead = 0; dead <= 1; dead++) {
         *s = (situation_t){.target = target, .state = i, .dead = dead};
-        snprintf(s->name, sizeof s->name, "test_close %s while the lock is %s and the server is %s",
+        test_add(__LINE__, test_close, s++, "close %s while the lock is %s and the server is %s",
                  target_names[target], states[i].name, dead ? "dead" : "alive");
-        tests[n] =
-            (struct CMUnitTest){.name = s->name, .test_func = test_close, .initial_state = s};
       }
-  return n;
 }
 
-static size_t add_traps(struct CMUnitTest *tests) {
-  size_t n = 0;
+TEST_ROWS(traps) {
+  trap_t *t = traps;
   for (target_t target = THE_LOCK; target < TARGETS; target++)
-    for (inside_t inside = AN_ACQUIRE; inside < INSIDES; inside++, n++) {
-      trap_t *t = &traps[n];
+    for (inside_t inside = AN_ACQUIRE; inside < INSIDES; inside++) {
       *t = (trap_t){.target = target, .inside = inside};
-      snprintf(t->name, sizeof t->name, "test_close %s inside the callback %s",
+      test_add(__LINE__, test_close_inside, t++, "close %s inside the callback %s",
                target_names[target], inside_names[inside]);
-      tests[n] =
-          (struct CMUnitTest){.name = t->name, .test_func = test_close_inside, .initial_state = t};
     }
-  return n;
 }
 
-static size_t add_grants(struct CMUnitTest *tests) {
+TEST_ROWS(grants) {
   for (target_t target = THE_LOCK; target < TARGETS; target++) {
-    trap_t *t = &grants[target];
-    *t = (trap_t){.target = target};
-    snprintf(t->name, sizeof t->name, "test_close %s between a grant and its news",
-             target_names[target]);
-    tests[target] = (struct CMUnitTest){.name = t->name,
-                                        .test_func = test_close_between_the_grant_and_its_news,
-                                        .initial_state = t};
+    grants[target] = (trap_t){.target = target};
+    test_add(__LINE__, test_close_between_the_grant_and_its_news, &grants[target],
+             "close %s between a grant and its news", target_names[target]);
   }
-  return TARGETS;
-}
-
-int main(void) {
-  static struct CMUnitTest tests[TARGETS * (STATES * 2 + INSIDES + 1) + 7] = {
-      cmocka_unit_test(test_cancel_between_the_grant_and_its_news),
-      cmocka_unit_test(test_a_client_releases_all_that_it_holds),
-      cmocka_unit_test(test_belay_closes_all_its_clients),
-      cmocka_unit_test(test_a_new_handle_in_the_close_of_the_old_one),
-      cmocka_unit_test(test_callbacks_may_be_null),
-      cmocka_unit_test(test_a_timeout_of_zero_waits_for_nothing),
-      cmocka_unit_test(test_all_three_closes_in_a_row),
-  };
-  size_t n = 7;
-  n += add_situations(&tests[n]);
-  n += add_traps(&tests[n]);
-  n += add_grants(&tests[n]);
-  return cmocka_run_group_tests_name("close", tests, NULL, NULL);
 }

@@ -10,7 +10,7 @@
 #include "support/base/clock.h"
 #include "support/servers/process.h"
 #include "support/servers/server.h"
-#include "support/base/unit.h"
+#include "support/base/test.h"
 
 #define SECRET "hunter2isgeheim"
 #define OUTPUT_MAX 65536
@@ -91,9 +91,7 @@ static bool logs_in(server_t *server, const char *user, const char *password) {
 #define STRANGE "we\"i'rd*\\::part"
 
 /* What is printed for redis-cli makes the user that is asked for, in any namespace. */
-static void test_a_line_for_redis_cli(void **state) {
-  (void)state;
-  server_t *server = server_start(NULL);
+TEST_ON(a_line_for_redis_cli, server, server_start(NULL)) {
   const said_t *said =
       PRINTED("acl", "--user", "app", "--namespace", STRANGE, "--key", "the \"door", "lock");
   assert_int_equal(said->status, 2); /* a key with a space */
@@ -108,13 +106,10 @@ static void test_a_line_for_redis_cli(void **state) {
   assert_true(may(server, "app", "SELECT", "2"));
   assert_false(may(server, "app", "SELECT", "1"));
   assert_false(may(server, "app", "LLEN", "we\"i'rd*\\::part::x"));
-  server_stop(server);
 }
 
 /* A new user cannot log in; and who is given new rules keeps his password. */
-static void test_where_the_password_goes(void **state) {
-  (void)state;
-  server_t *server = server_start(NULL);
+TEST_ON(where_the_password_goes, server, server_start(NULL)) {
   const said_t *said = PRINTED("acl", "--user=app", "--namespace=app", "all");
   assert_null(strchr(said->out, '>'));
   assert_null(strstr(said->out, "nopass"));
@@ -129,7 +124,6 @@ static void test_where_the_password_goes(void **state) {
   assert_false(may(server, "app", "KEYS", "*") || may(server, "app", "DEL", "anything"));
   said = RUN("acl", "--user=app", "--namespace=app", "all");
   assert_non_null(strstr(said->out, "password")); /* it says so */
-  server_stop(server);
 }
 
 static int by_word(const void *a, const void *b) {
@@ -152,8 +146,7 @@ static const char *listed(server_t *server) {
 }
 
 /* The same user out of a file. */
-static void test_a_line_for_a_file(void **state) {
-  (void)state;
+TEST(a_line_for_a_file) {
   char path[] = "/tmp/belay-test-users-XXXXXX.acl", lines[128], list[4096];
   const said_t *said = PRINTED("acl", "--user", "app", "--namespace", STRANGE, "all");
   server_t *server = server_start(NULL);
@@ -175,8 +168,7 @@ static void test_a_line_for_a_file(void **state) {
   server_stop(server);
 }
 
-static void test_two_lines_with_sentinels(void **state) {
-  (void)state;
+TEST(two_lines_with_sentinels) {
   const said_t *said = PRINTED("acl", "--user", "app", "--namespace", "app", "--sentinel", "lock");
   const char *second = strchr(said->out, '\n') + 1;
   assert_memory_equal(second, "ACL SETUSER app on ", 19);
@@ -199,8 +191,7 @@ static void test_two_lines_with_sentinels(void **state) {
   server_stop(server);
 }
 
-static void test_what_it_does_not_take(void **state) {
-  (void)state;
+TEST(what_it_does_not_take) {
   static const char *const lines[][10] = {
       {"acl"},
       {"acl", "lock"},
@@ -233,8 +224,7 @@ static void test_what_it_does_not_take(void **state) {
   }
 }
 
-static void test_help(void **state) {
-  (void)state;
+TEST(help) {
   const said_t *said = RUN("help");
   assert_int_equal(said->status, 0);
   assert_non_null(strstr(said->out, "\n  acl "));
@@ -282,8 +272,7 @@ static void expect_failures(const char *const *urls, size_t n, int least) {
   }
 }
 
-static void test_urls_that_are_none(void **state) {
-  (void)state;
+TEST(urls_that_are_none) {
   static const char *const urls[] = {
       "redis://user:" SECRET "@",
       "redis://user:" SECRET "@:6379",
@@ -324,8 +313,7 @@ static void test_urls_that_are_none(void **state) {
 }
 
 /* Servers that are not there, do not let us in, do not permit it, or repeat what they are told. */
-static void test_servers_that_refuse(void **state) {
-  (void)state;
+TEST(servers_that_refuse) {
   static const char *const nowhere[] = {
       "redis://user:" SECRET "@127.0.0.1:1",
       "redis://user:" SECRET "@no-such-host.invalid",
@@ -359,8 +347,7 @@ static void test_servers_that_refuse(void **state) {
 }
 
 /* What is no command line, with a URL in it. */
-static void test_lines_that_are_none(void **state) {
-  (void)state;
+TEST(lines_that_are_none) {
   static const char url[] = "redis://user:" SECRET "@host",
                     option[] = "--url=redis://:" SECRET "@h";
   static const char *const lines[][10] = {
@@ -413,9 +400,8 @@ static unsigned look_at_processes(const process_t *demo, unsigned *told) {
 }
 
 /* The processes of a demo get it where nobody looks. */
-static void test_nobody_has_it_in_its_command_line(void **state) {
-  (void)state;
-  server_t *server = server_start(&(server_options_t){.password = SECRET});
+TEST_ON(nobody_has_it_in_its_command_line, server,
+        server_start(&(server_options_t){.password = SECRET})) {
   char line[512];
   unsigned told = 0, looked = 0;
   setenv("BELAY_URL", server_url(server), 1);
@@ -436,27 +422,13 @@ static void test_nobody_has_it_in_its_command_line(void **state) {
     if (strstr(line, SECRET) != NULL)
       fail_msg("the secret is told: %s", line);
   process_wait(&demo);
-  server_stop(server);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_line_for_redis_cli),
-      cmocka_unit_test(test_where_the_password_goes),
-      cmocka_unit_test(test_a_line_for_a_file),
-      cmocka_unit_test(test_two_lines_with_sentinels),
-      cmocka_unit_test(test_what_it_does_not_take),
-      cmocka_unit_test(test_help),
-      cmocka_unit_test(test_urls_that_are_none),
-      cmocka_unit_test(test_servers_that_refuse),
-      cmocka_unit_test(test_lines_that_are_none),
-      cmocka_unit_test(test_nobody_has_it_in_its_command_line),
-  };
+TEST_BEGIN {
   belay = getenv("BELAY_COMMAND");
   if (belay == NULL) {
     print_message("skipped: there is no belay command (BELAY_COMMAND)\n");
-    return 77;
+    exit(77);
   }
   unsetenv("BELAY_URL");
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

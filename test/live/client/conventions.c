@@ -19,8 +19,7 @@ static void on_message(belay_subscription_t *subscription, belay_topic_event_t e
 
 /* ---- options and closing --------------------------------------------------------------------------------- */
 
-static void test_options_may_be_null(void **state) {
-  (void)state;
+TEST(options_may_be_null) {
   bed_t *bed = bed_open(NULL);
   belay_client_t *client = bed->client;
   void *out = NULL;
@@ -102,8 +101,7 @@ CLOSED(subscription)
   assert_error(belay_##type##_close(handle, on_##type##_closed), 0);                               \
   expected++
 
-static void test_a_close_callback_is_given_the_data(void **state) {
-  (void)state;
+TEST(a_close_callback_is_given_the_data) {
   bed_t *bed = bed_open(NULL);
   belay_client_t *client = bed->client;
   unsigned expected = closed = 0;
@@ -143,12 +141,4 @@ static void test_a_close_callback_is_given_the_data(void **state) {
   CLOSE(subscription, subscription);
   bed_until(bed, closed == expected);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_options_may_be_null),
-      cmocka_unit_test(test_a_close_callback_is_given_the_data),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,9 +21,7 @@ static void expect_loss_at_its_deadline(contender_t *c) {
 
 /* ---- a server that stands still ------------------------------------------------------------------------ */
 
-static void test_a_stopped_server_and_no_watchdog(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_stopped_server_and_no_watchdog) {
   belay_lock_options_t options = with_ttl(600 * slow());
   contender_t *c = contender_new(bed, "door", &options);
   assert_error(try_lock(c), 0);
@@ -33,12 +31,9 @@ static void test_a_stopped_server_and_no_watchdog(void **state) {
   server_resume(bed->server);
   expect_no_key(bed);
   assert_int_equal(c->lost, 1);
-  bed_close(bed);
 }
 
-static void test_a_stopped_server_and_a_watchdog(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_stopped_server_and_a_watchdog) {
   belay_lock_options_t options = watched(kept_ttl());
   contender_t *c = contender_new(bed, "door", &options);
   assert_error(try_lock(c), 0);
@@ -49,12 +44,9 @@ static void test_a_stopped_server_and_a_watchdog(void **state) {
   server_resume(bed->server);
   expect_no_key(bed);
   assert_int_equal(c->lost, 1);
-  bed_close(bed);
 }
 
-static void test_a_stop_that_is_shorter_than_the_ttl_is_survived(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_stop_that_is_shorter_than_the_ttl_is_survived) {
   int64_t ttl = kept_ttl() * 3 / 2;
   belay_lock_options_t options = watched(ttl);
   contender_t *c = contender_new(bed, "door", &options);
@@ -65,12 +57,9 @@ static void test_a_stop_that_is_shorter_than_the_ttl_is_survived(void **state) {
   bed_run_for(bed, ttl);
   assert_int_equal(c->lost, 0);
   assert_true(is_on_server(c));
-  bed_close(bed);
 }
 
-static void test_an_acquire_that_is_not_answered_in_time_is_unknown_and_undone(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(an_acquire_that_is_not_answered_in_time_is_unknown_and_undone) {
   belay_lock_options_t options = lock_options();
   options.timeout_ms = prompt_ms();
   contender_t *c = contender_new(bed, "door", &options);
@@ -86,12 +75,9 @@ static void test_an_acquire_that_is_not_answered_in_time_is_unknown_and_undone(v
   assert_int_equal(client_stats(bed).undo_failed, 0);
   assert_int_equal(server_info(bed->server, "stats", "expired_keys"), 0);
   assert_true(server_calls(bed->server, "set") >= 2); /* it was executed, afterwards */
-  bed_close(bed);
 }
 
-static void test_an_acquire_that_is_canceled_while_it_is_out_is_undone(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(an_acquire_that_is_canceled_while_it_is_out_is_undone) {
   contender_t *c = contender_new(bed, "door", NULL);
   assert_error(try_lock(c), 0);
   assert_error(release(c), 0);
@@ -104,12 +90,9 @@ static void test_an_acquire_that_is_canceled_while_it_is_out_is_undone(void **st
   server_resume(bed->server);
   expect_no_key(bed);
   assert_true(server_calls(bed->server, "set") >= 2);
-  bed_close(bed);
 }
 
-static void test_a_waiter_goes_on_after_an_attempt_that_was_not_answered(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_waiter_goes_on_after_an_attempt_that_was_not_answered) {
   belay_lock_options_t options = lock_options();
   options.timeout_ms = prompt_ms();
   contender_t *c = contender_new(bed, "door", &options);
@@ -125,12 +108,9 @@ static void test_a_waiter_goes_on_after_an_attempt_that_was_not_answered(void **
   bed_settle(bed);
   bed_run_for(bed, 200);
   assert_true(is_on_server(c)); /* the undos of the attempts before it did not harm it */
-  bed_close(bed);
 }
 
-static void test_a_release_that_is_not_answered_is_unknown_and_tried_again(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_release_that_is_not_answered_is_unknown_and_tried_again) {
   belay_lock_options_t options = lock_options();
   options.timeout_ms = prompt_ms();
   contender_t *c = contender_new(bed, "door", &options);
@@ -140,12 +120,9 @@ static void test_a_release_that_is_not_answered_is_unknown_and_tried_again(void 
   assert_int_equal(c->lost, 0);
   server_resume(bed->server);
   expect_no_key(bed);
-  bed_close(bed);
 }
 
-static void test_a_busy_server_answers_late(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_busy_server_answers_late) {
   belay_lock_options_t impatient = lock_options(), patient = lock_options();
   char pause[12];
   snprintf(pause, sizeof pause, "%d", (int)(2 * prompt_ms()));
@@ -162,13 +139,10 @@ static void test_a_busy_server_answers_late(void **state) {
   assert_true(client_stats(bed).settled_late >= 1);
   assert_error(release(b), 0);
   expect_no_key(bed);
-  bed_close(bed);
 }
 
 /* A reply that comes after the ttl is over. */
-static void test_a_grant_that_comes_too_late_is_no_grant(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_grant_that_comes_too_late_is_no_grant) {
   belay_lock_options_t options = with_ttl(prompt_ms());
   char pause[12];
   snprintf(pause, sizeof pause, "%d", (int)(2 * prompt_ms()));
@@ -180,7 +154,6 @@ static void test_a_grant_that_comes_too_late_is_no_grant(void **state) {
   assert_error(try_lock(c), BELAY_EEXPIRED);
   assert_int_equal(c->lost, 0);
   expect_no_key(bed);
-  bed_close(bed);
 }
 
 /* ---- a loop that stands still -------------------------------------------------------------------------- */
@@ -190,8 +163,7 @@ static void stall_for(uv_timer_t *timer) {
 }
 
 /* A lock expires, and answers for others arrive, while the loop is busy with something else. */
-static void test_after_a_stalled_loop_the_loss_comes_first(void **state) {
-  (void)state;
+TEST(after_a_stalled_loop_the_loss_comes_first) {
   belay_client_options_t patient = client_options();
   patient.timeout_ms = 60000; /* no deadline but the lease's */
   patient.stall_timeout_ms = 60000;
@@ -237,8 +209,7 @@ static void stall_when_ended(contender_t *c, event_t event) {
 }
 
 /* The stall is in one of belay's own callbacks, with more of them waiting behind it. */
-static void test_after_a_stalled_callback_the_loss_comes_first(void **state) {
-  (void)state;
+TEST(after_a_stalled_callback_the_loss_comes_first) {
   needs_one_process("answers in order");
   bed_t *bed = bed_open(NULL);
   int64_t ttl = prompt_ms(), pause = ttl + 50;
@@ -268,8 +239,7 @@ static void check_remaining(uv_timer_t *timer) {
   assert_error(begin_release(c), BELAY_ENOTOWNER);
 }
 
-static void test_remaining_is_true_even_where_the_loss_is_not_told_yet(void **state) {
-  (void)state;
+TEST(remaining_is_true_even_where_the_loss_is_not_told_yet) {
   bed_t *bed = bed_open(NULL);
   belay_lock_options_t options = with_ttl(prompt_ms());
   contender_t *c = contender_new(bed, "door", &options);
@@ -285,9 +255,7 @@ static void test_remaining_is_true_even_where_the_loss_is_not_told_yet(void **st
 
 /* ---- a server that restarts, connections that are lost --------------------------------------------------- */
 
-static void test_a_restart_in_the_middle_of_a_wait(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_restart_in_the_middle_of_a_wait) {
   contender_t *waiter = contender_new(bed, "door", NULL);
   foreign_holder(waiter, 600000);
   assert_error(begin_acquire(waiter, BELAY_FOREVER), 0);
@@ -301,12 +269,9 @@ static void test_a_restart_in_the_middle_of_a_wait(void **state) {
   assert_true(clock_since_ms(began) < 5000 * slow());
   assert_true(is_on_server(waiter));
   assert_true(client_stats(bed).connects >= 2);
-  bed_close(bed);
 }
 
-static void test_a_restart_while_held_is_a_loss_at_the_next_renewal(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_restart_while_held_is_a_loss_at_the_next_renewal) {
   belay_lock_options_t options = watched(kept_ttl());
   contender_t *c = contender_new(bed, "door", &options);
   assert_error(try_lock(c), 0);
@@ -314,12 +279,9 @@ static void test_a_restart_while_held_is_a_loss_at_the_next_renewal(void **state
   server_restart(bed->server);
   bed_until(bed, c->lost == 1);
   assert_int_equal(c->reason, BELAY_LOST_TAKEN);
-  bed_close(bed);
 }
 
-static void test_no_server_for_a_while_and_a_wait_goes_on(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(no_server_for_a_while_and_a_wait_goes_on) {
   contender_t *c = contender_new(bed, "door", NULL);
   server_kill(bed->server);
   assert_error(begin_acquire(c, BELAY_FOREVER), 0);
@@ -327,11 +289,9 @@ static void test_no_server_for_a_while_and_a_wait_goes_on(void **state) {
   assert_int_equal(c->ended, 0);
   server_restart(bed->server);
   assert_error(outcome(c), 0);
-  bed_close(bed);
 }
 
-static void test_connections_that_are_killed_while_it_is_held(void **state) {
-  (void)state;
+TEST(connections_that_are_killed_while_it_is_held) {
   needs_one_process("one that tells how many it has killed");
   bed_t *bed = bed_open(NULL);
   belay_lock_options_t options = watched(kept_ttl());
@@ -349,9 +309,7 @@ static void test_connections_that_are_killed_while_it_is_held(void **state) {
   bed_close(bed);
 }
 
-static void test_connections_that_are_killed_during_a_wait(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(connections_that_are_killed_during_a_wait) {
   contender_t *waiter = contender_new(bed, "door", NULL);
   foreign_holder(waiter, 600000);
   assert_error(begin_acquire(waiter, BELAY_FOREVER), 0);
@@ -366,11 +324,9 @@ static void test_connections_that_are_killed_during_a_wait(void **state) {
   assert_true(is_on_server(waiter));
   bed_settle(bed);
   assert_true(is_on_server(waiter));
-  bed_close(bed);
 }
 
-static void test_a_connection_that_is_killed_with_an_acquire_on_it(void **state) {
-  (void)state;
+TEST(a_connection_that_is_killed_with_an_acquire_on_it) {
   bed_t *bed = bed_open(NULL);
   contender_t *c = contender_new(bed, "door", NULL);
   assert_error(try_lock(c), 0);
@@ -428,24 +384,20 @@ static void check_ghost(bool waits, bool may_kill) {
   relay_stop(relay);
 }
 
-static void test_the_ghost_of_an_attempt_leaves_no_key(void **state) {
-  (void)state;
+TEST(the_ghost_of_an_attempt_leaves_no_key) {
   check_ghost(false, true);
 }
 
-static void test_the_ghost_of_a_canceled_wait_leaves_no_key(void **state) {
-  (void)state;
+TEST(the_ghost_of_a_canceled_wait_leaves_no_key) {
   check_ghost(true, true);
 }
 
-static void test_nor_does_a_ghost_that_may_not_be_killed(void **state) {
-  (void)state;
+TEST(nor_does_a_ghost_that_may_not_be_killed) {
   check_ghost(false, false);
   check_ghost(true, false);
 }
 
-static void test_a_silent_link_is_dropped_and_the_next_one_works(void **state) {
-  (void)state;
+TEST(a_silent_link_is_dropped_and_the_next_one_works) {
   server_t *server = server_start(NULL);
   relay_t *relay = relay_start(server_path(server));
   belay_client_options_t options = client_options();
@@ -468,9 +420,7 @@ static void test_a_silent_link_is_dropped_and_the_next_one_works(void **state) {
 
 /* ---- what others do to a server ------------------------------------------------------------------------ */
 
-static void test_scripts_that_are_flushed_are_sent_again(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(scripts_that_are_flushed_are_sent_again) {
   contender_t *c = contender_new(bed, "door", NULL), *other = contender_new(bed, "door", NULL);
   for (int i = 0; i < 3; i++) {
     assert_error(try_lock(c), 0);
@@ -482,12 +432,9 @@ static void test_scripts_that_are_flushed_are_sent_again(void **state) {
     assert_error(release(c), 0);
     assert_int_equal(server_keys(bed->server), 0);
   }
-  bed_close(bed);
 }
 
-static void test_flushall_is_a_loss_at_the_next_renewal(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(flushall_is_a_loss_at_the_next_renewal) {
   int64_t ttl = kept_ttl();
   belay_lock_options_t options = watched(ttl);
   contender_t *c = contender_new(bed, "door", &options);
@@ -501,12 +448,9 @@ static void test_flushall_is_a_loss_at_the_next_renewal(void **state) {
   assert_int_equal(server_keys(bed->server), 0);
   bed_run_for(bed, ttl);
   assert_int_equal(c->lost, 1);
-  bed_close(bed);
 }
 
-static void test_a_key_that_somebody_took_over_is_a_loss_and_stays_his(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_key_that_somebody_took_over_is_a_loss_and_stays_his) {
   belay_lock_options_t options = watched(kept_ttl());
   contender_t *c = contender_new(bed, "door", &options);
   assert_error(try_lock(c), 0);
@@ -516,12 +460,9 @@ static void test_a_key_that_somebody_took_over_is_a_loss_and_stays_his(void **st
   bed_settle(bed);
   assert_string_equal(value_of(c), "somebody else");
   assert_true(pttl_of(c) > 50000);
-  bed_close(bed);
 }
 
-static void test_out_of_memory_no_lock_is_taken_but_held_ones_are_kept_and_released(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(out_of_memory_no_lock_is_taken_but_held_ones_are_kept_and_released) {
   belay_lock_options_t options = watched(kept_ttl());
   contender_t *held = contender_new(bed, "held", &options),
               *other = contender_new(bed, "other", NULL);
@@ -536,12 +477,9 @@ static void test_out_of_memory_no_lock_is_taken_but_held_ones_are_kept_and_relea
   assert_true(is_on_server(held));
   assert_error(release(held), 0);
   assert_int_equal(server_keys(bed->server), 0);
-  bed_close(bed);
 }
 
-static void test_a_wait_outlives_a_server_that_is_out_of_memory(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_wait_outlives_a_server_that_is_out_of_memory) {
   contender_t *c = contender_new(bed, "door", NULL);
   server_do(bed->server, "CONFIG", "SET", "maxmemory", "1", NULL);
   assert_error(begin_acquire(c, BELAY_FOREVER), 0);
@@ -549,7 +487,6 @@ static void test_a_wait_outlives_a_server_that_is_out_of_memory(void **state) {
   assert_int_equal(c->ended, 0);
   server_do(bed->server, "CONFIG", "SET", "maxmemory", "0", NULL);
   assert_error(outcome(c), 0);
-  bed_close(bed);
 }
 
 /* ---- who may come in ----------------------------------------------------------------------------------- */
@@ -584,8 +521,7 @@ static void expect_refusal_without_a_storm(bed_t *bed, int error) {
   assert_false(belay_err_retryable(error));
 }
 
-static void test_a_wrong_password_is_said_and_not_tried_all_the_time(void **state) {
-  (void)state;
+TEST(a_wrong_password_is_said_and_not_tried_all_the_time) {
   char url[256];
   server_t *server = server_with_password("right");
   snprintf(url, sizeof url, "unix://:wrong@%s", server_path(server));
@@ -594,8 +530,7 @@ static void test_a_wrong_password_is_said_and_not_tried_all_the_time(void **stat
   bed_close(bed);
 }
 
-static void test_no_password_where_one_is_needed(void **state) {
-  (void)state;
+TEST(no_password_where_one_is_needed) {
   char url[256];
   server_t *server = server_with_password("right");
   snprintf(url, sizeof url, "unix://%s", server_path(server));
@@ -609,8 +544,7 @@ static void remember_detail(contender_t *c, event_t event) {
     snprintf(c->arg, 256, "%s", belay_detail(c->bed->belay));
 }
 
-static void test_the_detail_of_a_refusal_is_the_servers_own_text(void **state) {
-  (void)state;
+TEST(the_detail_of_a_refusal_is_the_servers_own_text) {
   char url[256], detail[256] = "";
   server_t *server = server_with_password("right");
   snprintf(url, sizeof url, "unix://:wrong@%s", server_path(server));
@@ -624,8 +558,7 @@ static void test_the_detail_of_a_refusal_is_the_servers_own_text(void **state) {
   bed_close(bed);
 }
 
-static void test_every_refusal_has_its_detail(void **state) {
-  (void)state;
+TEST(every_refusal_has_its_detail) {
   char url[256], detail[256];
   server_t *server = server_with_password("right");
   snprintf(url, sizeof url, "unix://:wrong@%s", server_path(server));
@@ -641,8 +574,7 @@ static void test_every_refusal_has_its_detail(void **state) {
   bed_close(bed);
 }
 
-static void test_the_right_password_in_the_url(void **state) {
-  (void)state;
+TEST(the_right_password_in_the_url) {
   char url[256];
   server_t *server = server_with_password("p@ss/w:rd%");
   snprintf(url, sizeof url, "unix://:p%%40ss%%2Fw%%3Ard%%25@%s", server_path(server));
@@ -651,8 +583,7 @@ static void test_the_right_password_in_the_url(void **state) {
   bed_close(bed);
 }
 
-static void test_the_options_password_counts_more_than_the_urls(void **state) {
-  (void)state;
+TEST(the_options_password_counts_more_than_the_urls) {
   char url[256];
   server_t *server = server_with_password("right");
   snprintf(url, sizeof url, "unix://:wrong@%s", server_path(server));
@@ -663,8 +594,7 @@ static void test_the_options_password_counts_more_than_the_urls(void **state) {
   bed_close(bed);
 }
 
-static void test_a_user_and_his_password(void **state) {
-  (void)state;
+TEST(a_user_and_his_password) {
   char url[256];
   server_t *server = server_start(NULL);
   server_do(server, "ACL", "SETUSER", "alice", "on", ">secret", "~*", "+@all", NULL);
@@ -675,8 +605,7 @@ static void test_a_user_and_his_password(void **state) {
   bed_close(bed);
 }
 
-static void test_the_options_user_counts_more_than_the_urls(void **state) {
-  (void)state;
+TEST(the_options_user_counts_more_than_the_urls) {
   char url[256];
   server_t *server = server_start(NULL);
   server_do(server, "ACL", "SETUSER", "alice", "on", ">secret", "~*", "+@all", NULL);
@@ -689,8 +618,7 @@ static void test_the_options_user_counts_more_than_the_urls(void **state) {
   bed_close(bed);
 }
 
-static void test_a_user_who_may_not_run_the_command(void **state) {
-  (void)state;
+TEST(a_user_who_may_not_run_the_command) {
   char url[256];
   server_t *server = server_start(NULL);
   server_do(server, "ACL", "SETUSER", "guest", "on", ">pw", "~*", "-@all", "+@connection", NULL);
@@ -700,8 +628,7 @@ static void test_a_user_who_may_not_run_the_command(void **state) {
   bed_close(bed);
 }
 
-static void test_a_user_who_may_not_touch_the_key(void **state) {
-  (void)state;
+TEST(a_user_who_may_not_touch_the_key) {
   char url[256];
   server_t *server = server_start(NULL);
   server_do(server, "ACL", "SETUSER", "guest", "on", ">pw", "~other:*", "+@all", NULL);
@@ -711,8 +638,7 @@ static void test_a_user_who_may_not_touch_the_key(void **state) {
   bed_close(bed);
 }
 
-static void test_a_password_that_becomes_right_later(void **state) {
-  (void)state;
+TEST(a_password_that_becomes_right_later) {
   char url[256];
   server_t *server = server_start(NULL);
   server_do(server, "ACL", "SETUSER", "alice", "on", ">old", "~*", "+@all", NULL);
@@ -727,48 +653,4 @@ static void test_a_password_that_becomes_right_later(void **state) {
     bed_run_for(bed, 100); /* it is not asked all the time */
   assert_error(c->status, 0);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_stopped_server_and_no_watchdog),
-      cmocka_unit_test(test_a_stopped_server_and_a_watchdog),
-      cmocka_unit_test(test_a_stop_that_is_shorter_than_the_ttl_is_survived),
-      cmocka_unit_test(test_an_acquire_that_is_not_answered_in_time_is_unknown_and_undone),
-      cmocka_unit_test(test_an_acquire_that_is_canceled_while_it_is_out_is_undone),
-      cmocka_unit_test(test_a_waiter_goes_on_after_an_attempt_that_was_not_answered),
-      cmocka_unit_test(test_a_release_that_is_not_answered_is_unknown_and_tried_again),
-      cmocka_unit_test(test_a_busy_server_answers_late),
-      cmocka_unit_test(test_a_grant_that_comes_too_late_is_no_grant),
-      cmocka_unit_test(test_after_a_stalled_loop_the_loss_comes_first),
-      cmocka_unit_test(test_after_a_stalled_callback_the_loss_comes_first),
-      cmocka_unit_test(test_remaining_is_true_even_where_the_loss_is_not_told_yet),
-      cmocka_unit_test(test_a_restart_in_the_middle_of_a_wait),
-      cmocka_unit_test(test_a_restart_while_held_is_a_loss_at_the_next_renewal),
-      cmocka_unit_test(test_no_server_for_a_while_and_a_wait_goes_on),
-      cmocka_unit_test(test_connections_that_are_killed_while_it_is_held),
-      cmocka_unit_test(test_connections_that_are_killed_during_a_wait),
-      cmocka_unit_test(test_a_connection_that_is_killed_with_an_acquire_on_it),
-      cmocka_unit_test(test_the_ghost_of_an_attempt_leaves_no_key),
-      cmocka_unit_test(test_the_ghost_of_a_canceled_wait_leaves_no_key),
-      cmocka_unit_test(test_nor_does_a_ghost_that_may_not_be_killed),
-      cmocka_unit_test(test_a_silent_link_is_dropped_and_the_next_one_works),
-      cmocka_unit_test(test_scripts_that_are_flushed_are_sent_again),
-      cmocka_unit_test(test_flushall_is_a_loss_at_the_next_renewal),
-      cmocka_unit_test(test_a_key_that_somebody_took_over_is_a_loss_and_stays_his),
-      cmocka_unit_test(test_out_of_memory_no_lock_is_taken_but_held_ones_are_kept_and_released),
-      cmocka_unit_test(test_a_wait_outlives_a_server_that_is_out_of_memory),
-      cmocka_unit_test(test_a_wrong_password_is_said_and_not_tried_all_the_time),
-      cmocka_unit_test(test_no_password_where_one_is_needed),
-      cmocka_unit_test(test_the_detail_of_a_refusal_is_the_servers_own_text),
-      cmocka_unit_test(test_every_refusal_has_its_detail),
-      cmocka_unit_test(test_the_right_password_in_the_url),
-      cmocka_unit_test(test_the_options_password_counts_more_than_the_urls),
-      cmocka_unit_test(test_a_user_and_his_password),
-      cmocka_unit_test(test_the_options_user_counts_more_than_the_urls),
-      cmocka_unit_test(test_a_user_who_may_not_run_the_command),
-      cmocka_unit_test(test_a_user_who_may_not_touch_the_key),
-      cmocka_unit_test(test_a_password_that_becomes_right_later),
-  };
-  return cmocka_run_group_tests_name("fault", tests, NULL, NULL);
 }

@@ -53,8 +53,7 @@ static void expect(pair_t *pair, const char *word, const char *answer) {
   assert_string_equal(line, answer);
 }
 
-static void test_what_we_hold_excludes_them_until_we_release_it(void **state) {
-  (void)state;
+TEST(what_we_hold_excludes_them_until_we_release_it) {
   pair_t pair = meet("30");
   assert_error(try_lock(pair.ours), 0);
   expect(&pair, "try", "no");
@@ -68,8 +67,7 @@ static void test_what_we_hold_excludes_them_until_we_release_it(void **state) {
   part(&pair);
 }
 
-static void test_what_they_hold_excludes_us_until_they_release_it(void **state) {
-  (void)state;
+TEST(what_they_hold_excludes_us_until_they_release_it) {
   pair_t pair = meet("30");
   expect(&pair, "try", "yes");
   assert_error(try_lock(pair.ours), BELAY_EHELD);
@@ -86,8 +84,7 @@ static void test_what_they_hold_excludes_us_until_they_release_it(void **state) 
   part(&pair);
 }
 
-static void test_they_wait_for_us(void **state) {
-  (void)state;
+TEST(they_wait_for_us) {
   char line[64];
   pair_t pair = meet("30");
   assert_error(try_lock(pair.ours), 0);
@@ -100,8 +97,7 @@ static void test_they_wait_for_us(void **state) {
   part(&pair);
 }
 
-static void test_their_locks_without_a_ttl_exclude_us_too(void **state) {
-  (void)state;
+TEST(their_locks_without_a_ttl_exclude_us_too) {
   pair_t pair = meet("0");
   expect(&pair, "try", "yes");
   assert_int_equal(pttl_of(pair.ours), -1);
@@ -112,8 +108,7 @@ static void test_their_locks_without_a_ttl_exclude_us_too(void **state) {
   part(&pair);
 }
 
-static void test_what_they_extend_stays_theirs(void **state) {
-  (void)state;
+TEST(what_they_extend_stays_theirs) {
   pair_t pair = meet("1");
   expect(&pair, "try", "yes");
   expect(&pair, "extend", "extended");
@@ -122,8 +117,7 @@ static void test_what_they_extend_stays_theirs(void **state) {
   part(&pair);
 }
 
-static void test_what_we_keep_past_a_ttl_stays_ours(void **state) {
-  (void)state;
+TEST(what_we_keep_past_a_ttl_stays_ours) {
   pair_t pair = meet("30");
   int64_t ttl = kept_ttl();
   char ttl_text[24];
@@ -138,8 +132,7 @@ static void test_what_we_keep_past_a_ttl_stays_ours(void **state) {
 }
 
 /* Theirs ran out, and we have it: their release must not remove ours, nor ours theirs. */
-static void test_nobody_removes_what_is_the_others(void **state) {
-  (void)state;
+TEST(nobody_removes_what_is_the_others) {
   pair_t pair = meet("0.3");
   expect(&pair, "try", "yes");
   assert_error(acquire(pair.ours, 5000), 0);
@@ -150,17 +143,4 @@ static void test_nobody_removes_what_is_the_others(void **state) {
   assert_error(release(pair.ours), BELAY_ENOTOWNER);
   assert_non_null(value_of(pair.ours));
   part(&pair);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_what_we_hold_excludes_them_until_we_release_it),
-      cmocka_unit_test(test_what_they_hold_excludes_us_until_they_release_it),
-      cmocka_unit_test(test_they_wait_for_us),
-      cmocka_unit_test(test_their_locks_without_a_ttl_exclude_us_too),
-      cmocka_unit_test(test_what_they_extend_stays_theirs),
-      cmocka_unit_test(test_what_we_keep_past_a_ttl_stays_ours),
-      cmocka_unit_test(test_nobody_removes_what_is_the_others),
-  };
-  return cmocka_run_group_tests_name("interop", tests, NULL, NULL);
 }

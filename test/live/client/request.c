@@ -83,8 +83,7 @@ static int outcome_of(asker_t *asker) {
   return asker->status;
 }
 
-static void test_a_reply_is_read(void **state) {
-  (void)state;
+TEST(a_reply_is_read) {
   bed_t *bed = bed_open(NULL);
   asker_t asker = {0};
   assert_error(start(bed, &asker, &once, command(bed, "INCR", "n"), NULL), 0);
@@ -105,8 +104,7 @@ static void test_a_reply_is_read(void **state) {
 }
 
 /* An answer that was lost is asked for again only where that does no harm. */
-static void test_an_answer_that_was_lost(void **state) {
-  (void)state;
+TEST(an_answer_that_was_lost) {
   server_t *server = server_start(NULL);
   relay_t *relay = relay_start(server_path(server));
   belay_client_options_t options = client_options();
@@ -144,8 +142,7 @@ static void test_an_answer_that_was_lost(void **state) {
 }
 
 /* It was sent once, and could not be sent again: that is not "nothing was sent". */
-static void test_what_was_sent_is_not_said_to_be_unsent(void **state) {
-  (void)state;
+TEST(what_was_sent_is_not_said_to_be_unsent) {
   belay_client_options_t options = client_options();
   options.timeout_ms = 500;
   bed_t *bed = bed_open(&options);
@@ -161,8 +158,7 @@ static void test_what_was_sent_is_not_said_to_be_unsent(void **state) {
 }
 
 /* That it is refused the second time says nothing of the first. */
-static void test_a_refusal_after_a_lost_answer(void **state) {
-  (void)state;
+TEST(a_refusal_after_a_lost_answer) {
   server_t *server = server_start(NULL);
   relay_t *relay = relay_start(server_path(server));
   belay_client_options_t options = client_options();
@@ -194,8 +190,7 @@ static void test_a_refusal_after_a_lost_answer(void **state) {
 }
 
 /* The answer is there when the operation is canceled, and was only not told yet. */
-static void test_what_is_known_is_told(void **state) {
-  (void)state;
+TEST(what_is_known_is_told) {
   bed_t *bed = bed_open(NULL);
   for (int how = 0; how < 2; how++) {
     asker_t asker = {0};
@@ -214,8 +209,7 @@ static void test_what_is_known_is_told(void **state) {
   bed_close(bed);
 }
 
-static void test_an_object_ends_its_requests(void **state) {
-  (void)state;
+TEST(an_object_ends_its_requests) {
   bed_t *bed = bed_open(NULL);
   asker_t askers[3] = {{.bed = bed}, {.bed = bed}, {.bed = bed}};
   belay__list_t mine;
@@ -237,16 +231,4 @@ static void test_an_object_ends_its_requests(void **state) {
   assert_error(outcome_of(&askers[0]), BELAY_ECANCELED);
   bed_until(bed, bed->client_closed == 1);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_reply_is_read),
-      cmocka_unit_test(test_an_answer_that_was_lost),
-      cmocka_unit_test(test_what_was_sent_is_not_said_to_be_unsent),
-      cmocka_unit_test(test_a_refusal_after_a_lost_answer),
-      cmocka_unit_test(test_what_is_known_is_told),
-      cmocka_unit_test(test_an_object_ends_its_requests),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,8 +27,7 @@ static void expect_canceled_then_closed(contender_t *c) {
   assert_true(c->ended_at < c->closed_at);
 }
 
-static void test_an_acquire_begun_and_closed_in_an_acquires_callback_is_canceled(void **state) {
-  (void)state;
+TEST(an_acquire_begun_and_closed_in_an_acquires_callback_is_canceled) {
   belay_client_options_t options = client_options();
   options.timeout_ms = 50;
   bed_t *bed = bed_open_at("unix:///nonexistent/socket", &options);
@@ -39,8 +38,7 @@ static void test_an_acquire_begun_and_closed_in_an_acquires_callback_is_canceled
   bed_close(bed);
 }
 
-static void test_an_acquire_begun_and_closed_in_a_releases_callback_is_canceled(void **state) {
-  (void)state;
+TEST(an_acquire_begun_and_closed_in_a_releases_callback_is_canceled) {
   belay_client_options_t options = client_options();
   options.timeout_ms = prompt_ms();
   options.close_timeout_ms = 100;
@@ -79,10 +77,9 @@ static void end_as_another_program(int status) {
   _exit(127);
 }
 
-static void test_a_fork_that_runs_the_loop_does_not_disturb_its_parent(void **state) {
-  (void)state;
-  int64_t ttl = kept_ttl();
+TEST(a_fork_that_runs_the_loop_does_not_disturb_its_parent) {
   bed_t *bed = bed_open(NULL);
+  int64_t ttl = kept_ttl();
   belay_lock_options_t options = watched(ttl);
   contender_t *c = contender_new(bed, "door", &options);
   assert_error(try_lock(c), 0);
@@ -114,8 +111,7 @@ static void stall_when_ended(contender_t *c, event_t event) {
 }
 
 /* The lease runs out while the callback before it keeps the loop. */
-static void test_an_extend_that_is_told_after_the_loss_is_told_as_canceled(void **state) {
-  (void)state;
+TEST(an_extend_that_is_told_after_the_loss_is_told_as_canceled) {
   bed_t *bed = bed_open(NULL);
   int64_t ttl = kept_ttl(), pause = ttl + 50;
   belay_lock_options_t options = with_ttl(ttl);
@@ -142,8 +138,7 @@ static void test_an_extend_that_is_told_after_the_loss_is_told_as_canceled(void 
 /* ---- undos ------------------------------------------------------------------------------------------------ */
 
 /* The server was promised the long ttl, and goes by that. */
-static void test_what_was_shortened_is_undone_even_after_its_short_ttl(void **state) {
-  (void)state;
+TEST(what_was_shortened_is_undone_even_after_its_short_ttl) {
   int64_t brief = 2 * lag();
   belay_client_options_t options = client_options();
   options.timeout_ms = prompt_ms();
@@ -173,8 +168,7 @@ static void stop_the_loop(uv_timer_t *timer) {
 }
 
 /* Nothing pends any more but the undo, which goes on whenever the loop does. */
-static void test_an_undo_keeps_the_loop_for_the_close_timeout_only(void **state) {
-  (void)state;
+TEST(an_undo_keeps_the_loop_for_the_close_timeout_only) {
   int64_t limit = 4000 * slow();
   belay_client_options_t options = client_options();
   options.timeout_ms = prompt_ms();
@@ -216,8 +210,7 @@ static void go_on(contender_t *c, event_t event) {
   (void)begin_acquire(c, 0); /* it may be closing */
 }
 
-static void test_a_watched_lock_is_kept_whatever_waits_for_its_turn(void **state) {
-  (void)state;
+TEST(a_watched_lock_is_kept_whatever_waits_for_its_turn) {
   enum { CROWD = 20000 };
   int64_t ttl = kept_ttl();
   belay_client_options_t options = client_options();
@@ -279,13 +272,11 @@ static int64_t wait_for_try(strange_t *strange, int64_t limit) {
   return clock_since_ms(began);
 }
 
-static void test_what_is_begun_after_belays_own_prepare_is_sent_at_once(void **state) {
-  (void)state;
+TEST_ON(what_is_begun_after_belays_own_prepare_is_sent_at_once, server, server_start(NULL)) {
   strange_t strange = {.status = 1};
   belay_t *belay;
   belay_client_t *client;
   belay_lock_options_t options = lock_options();
-  server_t *server = server_start(NULL);
   options.timeout_ms = 20000 * slow();
   options.data = &strange;
   uv_loop_init(&strange.loop);
@@ -315,7 +306,6 @@ static void test_what_is_begun_after_belays_own_prepare_is_sent_at_once(void **s
   assert_error(belay_close(belay, NULL), 0);
   uv_run(&strange.loop, UV_RUN_DEFAULT);
   assert_int_equal(uv_loop_close(&strange.loop), 0);
-  server_stop(server);
 }
 
 /* ---- what a callback begins when the loop is about to sleep ------------------------------------------------ */
@@ -375,8 +365,7 @@ static void on_well_up(belay_client_t *client, int status) {
   assert_error(belay_lock_try(late.lost, on_ill_held), 0);
 }
 
-static void test_what_a_loss_begins_before_the_loop_sleeps_is_sent_at_once(void **state) {
-  (void)state;
+TEST(what_a_loss_begins_before_the_loop_sleeps_is_sent_at_once) {
   late = (late_t){.ill = server_start(NULL), .status = 1};
   server_t *well = server_start(NULL);
   belay_client_options_t patient = client_options();
@@ -398,19 +387,4 @@ static void test_what_a_loss_begins_before_the_loop_sleeps_is_sent_at_once(void 
   assert_int_equal(uv_loop_close(&late.loop), 0);
   server_stop(well);
   server_stop(late.ill);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_an_acquire_begun_and_closed_in_an_acquires_callback_is_canceled),
-      cmocka_unit_test(test_an_acquire_begun_and_closed_in_a_releases_callback_is_canceled),
-      cmocka_unit_test(test_a_fork_that_runs_the_loop_does_not_disturb_its_parent),
-      cmocka_unit_test(test_an_extend_that_is_told_after_the_loss_is_told_as_canceled),
-      cmocka_unit_test(test_what_was_shortened_is_undone_even_after_its_short_ttl),
-      cmocka_unit_test(test_an_undo_keeps_the_loop_for_the_close_timeout_only),
-      cmocka_unit_test(test_a_watched_lock_is_kept_whatever_waits_for_its_turn),
-      cmocka_unit_test(test_what_is_begun_after_belays_own_prepare_is_sent_at_once),
-      cmocka_unit_test(test_what_a_loss_begins_before_the_loop_sleeps_is_sent_at_once),
-  };
-  return cmocka_run_group_tests_name("schedule", tests, NULL, NULL);
 }

@@ -106,8 +106,7 @@ static void expect_sums(const asker_t *asker, int n, int64_t sum) {
     assert_int_equal(asker->sum[i], sum);
 }
 
-static void test_each_reply_is_read(void **state) {
-  (void)state;
+TEST(each_reply_is_read) {
   bed_t *bed = bed_open(NULL);
   for (int n = 1; n <= CALLS; n++) {
     asker_t asker = {0};
@@ -122,8 +121,7 @@ static void test_each_reply_is_read(void **state) {
 }
 
 /* The others are executed all the same, and what is wrong is named. */
-static void test_one_that_is_refused(void **state) {
-  (void)state;
+TEST(one_that_is_refused) {
   bed_t *bed = bed_open(NULL);
   asker_t asker = {0};
   server_do(bed->server, "LPUSH", "k2", "foreign", NULL);
@@ -140,8 +138,7 @@ static void test_one_that_is_refused(void **state) {
 }
 
 /* Whatever else is refused before it is told. */
-static void test_each_names_its_own_key(void **state) {
-  (void)state;
+TEST(each_names_its_own_key) {
   bed_t *bed = bed_open(NULL);
   asker_t asker[CALLS] = {0};
   belay__pending_t *pending;
@@ -170,8 +167,7 @@ static void test_each_names_its_own_key(void **state) {
 }
 
 /* Which one of several keys was wrong the server does not say. */
-static void test_of_several_keys_it_may_be_another(void **state) {
-  (void)state;
+TEST(of_several_keys_it_may_be_another) {
   bed_t *bed = bed_open(NULL);
   asker_t asker = {.bed = bed};
   belay__pending_t *pending;
@@ -196,8 +192,7 @@ static void test_of_several_keys_it_may_be_another(void **state) {
 }
 
 /* Its time is that of the whole: a step that is not answered does not have it anew. */
-static void test_steps_share_a_time(void **state) {
-  (void)state;
+TEST(steps_share_a_time) {
   bed_t *bed = bed_open(NULL);
   asker_t asker = {.request.timeout_ms = 300, .steps = 1000000};
   uint64_t before = uv_hrtime();
@@ -220,15 +215,14 @@ static const belay__request_ops_t told_of_each = {
     .read = read_sum, .failed = keep_failure, .tell = tell};
 
 /* What is not known of one says nothing of the others. */
-static void test_each_that_failed_is_told(void **state) {
-  (void)state;
+TEST(each_that_failed_is_told) {
+  bed_t *bed = bed_open(NULL);
   static const char text[] = "return redis.error_reply('ERR for a reason of its own')";
   static const belay__script_t script = {.name = "broken",
                                          .sha1 = "0000000000000000000000000000000000000000",
                                          .text = text,
                                          .len = sizeof text - 1,
                                          .index = BELAY__SCRIPTS_MAX - 1};
-  bed_t *bed = bed_open(NULL);
   asker_t asker = {.bed = bed, .request.data = &asker};
   belay__pending_t *pending;
   belay__call_t *calls[CALLS];
@@ -251,8 +245,7 @@ static void test_each_that_failed_is_told(void **state) {
   bed_close(bed);
 }
 
-static void test_a_step_after_the_other(void **state) {
-  (void)state;
+TEST(a_step_after_the_other) {
   bed_t *bed = bed_open(NULL);
   for (int how = 0; how < 2; how++) {
     asker_t asker = {.steps = 3, .error = how == 0 ? 0 : BELAY_ELOST};
@@ -267,8 +260,7 @@ static void test_a_step_after_the_other(void **state) {
 }
 
 /* Asked for again where that does no harm; else what the whole has done is not known. */
-static void test_answers_that_were_lost(void **state) {
-  (void)state;
+TEST(answers_that_were_lost) {
   server_t *server = server_start(NULL);
   relay_t *relay = relay_start(server_path(server));
   belay_client_options_t options = client_options();
@@ -309,8 +301,7 @@ static const belay__request_ops_t recovers = {
     .read = read_sum, .recover = in_other_words, .tell = tell};
 
 /* What is lost may be asked for in other words; or it may be good enough as it is; and what is refused may not be. */
-static void test_a_step_that_recovers(void **state) {
-  (void)state;
+TEST(a_step_that_recovers) {
   server_t *server = server_start(NULL);
   relay_t *relay = relay_start(server_path(server));
   belay_client_options_t options = client_options();
@@ -344,8 +335,7 @@ static void test_a_step_that_recovers(void **state) {
   relay_stop(relay);
 }
 
-static void test_it_is_canceled_as_a_whole(void **state) {
-  (void)state;
+TEST(it_is_canceled_as_a_whole) {
   bed_t *bed = bed_open(NULL);
   asker_t asker = {0};
   for (int n = 1; n <= CALLS; n += CALLS - 1) {
@@ -367,8 +357,7 @@ static void test_it_is_canceled_as_a_whole(void **state) {
 }
 
 /* There is room for all of them, or none is sent. */
-static void test_all_or_none(void **state) {
-  (void)state;
+TEST(all_or_none) {
   enum { MANY = 2000 };
   belay_client_options_t options = client_options();
   options.max_bytes = 1 << 16;
@@ -393,21 +382,4 @@ static void test_all_or_none(void **state) {
   assert_int_equal(server_keys(bed->server), 0);
   assert_int_equal(asker.told, 0);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_each_reply_is_read),
-      cmocka_unit_test(test_one_that_is_refused),
-      cmocka_unit_test(test_each_names_its_own_key),
-      cmocka_unit_test(test_of_several_keys_it_may_be_another),
-      cmocka_unit_test(test_steps_share_a_time),
-      cmocka_unit_test(test_each_that_failed_is_told),
-      cmocka_unit_test(test_a_step_after_the_other),
-      cmocka_unit_test(test_answers_that_were_lost),
-      cmocka_unit_test(test_a_step_that_recovers),
-      cmocka_unit_test(test_it_is_canceled_as_a_whole),
-      cmocka_unit_test(test_all_or_none),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

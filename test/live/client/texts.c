@@ -262,8 +262,7 @@ static void make_handles(const char *name) {
 
 /* ---- tests ---------------------------------------------------------------------------------------------- */
 
-static void test_a_text_of_length_0_is_terminated_in_every_operation(void **state) {
-  (void)state;
+TEST(a_text_of_length_0_is_terminated_in_every_operation) {
   open_bed();
   make_handles("handle-name");
   for (size_t i = 0; i < sizeof operations / sizeof *operations; i++) {
@@ -284,8 +283,7 @@ static void test_a_text_of_length_0_is_terminated_in_every_operation(void **stat
 }
 
 /* Each kind of handle asks about the same key, and its name must be in it. */
-static void test_the_name_of_a_handle_of_length_0_is_terminated(void **state) {
-  (void)state;
+TEST(the_name_of_a_handle_of_length_0_is_terminated) {
   static const char *const asks[] = {"active_archive",   "bucket_fetch",  "cache_put",
                                      "config_open",      "counter_add",   "dedup_mark",
                                      "idempotency_read", "limiter_take",  "permission_set",
@@ -307,8 +305,7 @@ static void test_the_name_of_a_handle_of_length_0_is_terminated(void **state) {
   bed_close(t.bed);
 }
 
-static void test_limiters_of_two_names_do_not_share_a_key(void **state) {
-  (void)state;
+TEST(limiters_of_two_names_do_not_share_a_key) {
   open_bed();
   belay_client_t *client = t.bed->client;
   belay_limiter_t *limiters[2];
@@ -330,8 +327,7 @@ static void test_limiters_of_two_names_do_not_share_a_key(void **state) {
 }
 
 /* Those that answer at once, or later than they return. */
-static void test_a_text_of_length_0_is_terminated_in_what_needs_no_request(void **state) {
-  (void)state;
+TEST(a_text_of_length_0_is_terminated_in_what_needs_no_request) {
   open_bed();
   make_handles("handle-name");
   belay_limiter_result_t limited;
@@ -371,8 +367,7 @@ static void on_message(belay_subscription_t *subscription, belay_topic_event_t e
   (void)status;
 }
 
-static void test_a_name_of_length_0_is_terminated_in_every_constructor(void **state) {
-  (void)state;
+TEST(a_name_of_length_0_is_terminated_in_every_constructor) {
   open_bed();
   belay_client_t *client = t.bed->client;
   belay_lock_t *lock;
@@ -410,8 +405,7 @@ static void test_a_name_of_length_0_is_terminated_in_every_constructor(void **st
   bed_close(t.bed);
 }
 
-static void test_a_text_without_an_end_is_too_long(void **state) {
-  (void)state;
+TEST(a_text_without_an_end_is_too_long) {
   static char text[8192];
   belay_lock_t *lock;
   open_bed();
@@ -422,9 +416,7 @@ static void test_a_text_without_an_end_is_too_long(void **state) {
 
 /* ---- exact keys ------------------------------------------------------------------------------------------ */
 
-static void test_an_exact_key_needs_no_name(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(an_exact_key_needs_no_name) {
   belay_lock_options_t options = lock_options();
   belay_lock_t *exact, *named;
   options.key = "somebody's:key";
@@ -437,11 +429,9 @@ static void test_an_exact_key_needs_no_name(void **state) {
   assert_error(belay_lock_new(bed->client, NULL, 0, &options, &named), BELAY_EINVAL);
   options.key = NULL;
   assert_error(belay_lock_new(bed->client, NULL, 0, &options, &named), BELAY_EINVAL);
-  bed_close(bed);
 }
 
-static void test_exact_keys_of_several_servers_need_no_name(void **state) {
-  (void)state;
+TEST(exact_keys_of_several_servers_need_no_name) {
   bed_t *bed = bed_open(NULL);
   belay_client_t *clients[3] = {bed->client};
   belay_lock_options_t options = lock_options();
@@ -456,18 +446,4 @@ static void test_exact_keys_of_several_servers_need_no_name(void **state) {
   assert_error(belay_redlock_new(clients, 3, NULL, 0, &options, &lock), 0);
   expect_key(lock, options.key);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_text_of_length_0_is_terminated_in_every_operation),
-      cmocka_unit_test(test_the_name_of_a_handle_of_length_0_is_terminated),
-      cmocka_unit_test(test_limiters_of_two_names_do_not_share_a_key),
-      cmocka_unit_test(test_a_text_of_length_0_is_terminated_in_what_needs_no_request),
-      cmocka_unit_test(test_a_name_of_length_0_is_terminated_in_every_constructor),
-      cmocka_unit_test(test_a_text_without_an_end_is_too_long),
-      cmocka_unit_test(test_an_exact_key_needs_no_name),
-      cmocka_unit_test(test_exact_keys_of_several_servers_need_no_name),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

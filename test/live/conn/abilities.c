@@ -162,8 +162,7 @@ static contender_t *known_contender(desk_t *desk) {
 #define HAS(len, name) "*2\r\n$" len "\r\n" name "\r\n:-2\r\n"
 #define ALL_OF_7 HAS("11", "bitfield_ro") HAS("10", "ssubscribe")
 
-static void test_what_a_server_says_that_it_can_do(void **state) {
-  (void)state;
+TEST(what_a_server_says_that_it_can_do) {
   static const struct {
     const char *name, *commands, *heard;
   } rows[] = {
@@ -198,8 +197,7 @@ static void test_what_a_server_says_that_it_can_do(void **state) {
 }
 
 /* Before anybody has answered it cannot be known. */
-static void test_at_first_nothing_is_known(void **state) {
-  (void)state;
+TEST(at_first_nothing_is_known) {
   desk_t desk = {.commands = NULL};
   desk_open(&desk, "delex");
   contender_t *c = silent_contender(&desk);
@@ -212,8 +210,7 @@ static void test_at_first_nothing_is_known(void **state) {
 }
 
 /* What one of the connections leads to cannot do is not done. */
-static void test_all_of_the_connections_count(void **state) {
-  (void)state;
+TEST(all_of_the_connections_count) {
   desk_t desk = {.commands = "*4\r\n" NONE NONE NONE NONE, .commands_of = 2};
   till_t till;
   count_t count = {.n = 0};
@@ -241,8 +238,7 @@ static void hang_up_then_answer(fake_link_t *link, const char *const *words, siz
 }
 
 /* The next server may be another one. */
-static void test_it_is_forgotten_with_the_connection(void **state) {
-  (void)state;
+TEST(it_is_forgotten_with_the_connection) {
   desk_t desk = {.commands = "*4\r\n" NONE NONE NONE NONE, .commands_of = 2};
   pthread_mutex_init(&desk.mutex, NULL);
   desk.fake = fake_start(
@@ -284,8 +280,7 @@ static void expect_release(const char *knows, const char *reply, int status, con
   desk_close(&desk);
 }
 
-static void test_it_was_ours_or_not(void **state) {
-  (void)state;
+TEST(it_was_ours_or_not) {
   static const char delifeq[] = "SET DELIFEQ:KEY:TOKEN", delex[] = "SET DELEX:KEY:IFEQ:TOKEN";
   expect_release("delifeq", ":1\r\n", 0, delifeq, 1, 0);
   expect_release("delifeq", ":0\r\n", BELAY_ENOTOWNER, delifeq, 1, 0);
@@ -299,8 +294,7 @@ static void test_it_was_ours_or_not(void **state) {
 }
 
 /* And it is done again, on the next connection, until it is known. */
-static void test_replies_that_it_cannot_give(void **state) {
-  (void)state;
+TEST(replies_that_it_cannot_give) {
   static const char *const replies[] = {":2\r\n",      ":-1\r\n", "+OK\r\n",    "$-1\r\n",
                                         "$1\r\n1\r\n", "*0\r\n",  "$0\r\n\r\n", "*1\r\n:1\r\n"};
   for (size_t i = 0; i < sizeof replies / sizeof *replies; i++)
@@ -308,8 +302,7 @@ static void test_replies_that_it_cannot_give(void **state) {
 }
 
 /* A user who may not, or a server that cannot after all: the script does it, and it is not tried again. */
-static void test_a_command_that_is_refused(void **state) {
-  (void)state;
+TEST(a_command_that_is_refused) {
   static const char *const replies[] = {
       "-NOPERM this user has no permissions to run the 'delifeq' command\r\n",
       "-NOPERM User alice has no permissions to run the 'delifeq' command\r\n",
@@ -331,8 +324,7 @@ static void test_a_command_that_is_refused(void **state) {
 }
 
 /* It is not what it seemed to be, or came to another server than it was made for. */
-static void test_a_set_that_is_refused(void **state) {
-  (void)state;
+TEST(a_set_that_is_refused) {
   static const char *const replies[] = {
       "-ERR syntax error\r\n", "-NOPERM this user has no permissions to run the 'set' command\r\n"};
   for (size_t i = 0; i < sizeof replies / sizeof *replies; i++) {
@@ -366,8 +358,7 @@ static void lock_and_release(contender_t *c) {
   assert_error(release(c), 0);
 }
 
-static void test_a_refusal_is_forgotten_with_the_connection(void **state) {
-  (void)state;
+TEST(a_refusal_is_forgotten_with_the_connection) {
   desk_t desk = {.removal =
                      "-NOPERM this user has no permissions to run the 'delifeq' command\r\n"};
   pthread_mutex_init(&desk.mutex, NULL);
@@ -389,8 +380,7 @@ static void test_a_refusal_is_forgotten_with_the_connection(void **state) {
 }
 
 /* That it cannot now is not that it cannot. */
-static void test_a_refusal_that_passes_changes_nothing(void **state) {
-  (void)state;
+TEST(a_refusal_that_passes_changes_nothing) {
   expect_release("delifeq", "-MISCONF Errors writing to the AOF file\r\n", BELAY_EMISCONF,
                  "SET DELIFEQ:KEY:TOKEN", 0, 0);
   expect_release("delex", "-NOREPLICAS Not enough good replicas to write.\r\n", BELAY_ENOREPLICAS,
@@ -399,8 +389,7 @@ static void test_a_refusal_that_passes_changes_nothing(void **state) {
 
 /* ---- where it is used ------------------------------------------------------------------------------------ */
 
-static void test_who_waits_is_told_by_another_command(void **state) {
-  (void)state;
+TEST(who_waits_is_told_by_another_command) {
   static const struct {
     const char *removal, *heard;
     int status;
@@ -423,8 +412,7 @@ static void test_who_waits_is_told_by_another_command(void **state) {
   }
 }
 
-static void test_what_may_have_been_taken_is_taken_back(void **state) {
-  (void)state;
+TEST(what_may_have_been_taken_is_taken_back) {
   desk_t desk = {.commands = NULL};
   desk_open(&desk, "delex");
   contender_t *c = known_contender(&desk);
@@ -453,29 +441,9 @@ static void expect_reads_by(server_t *server, const char *command, const char *o
   bed_close(bed);
 }
 
-static void test_a_command_that_has_another_name_is_missing(void **state) {
-  (void)state;
+TEST(a_command_that_has_another_name_is_missing) {
   expect_reads_by(server_start(NULL), "bitfield_ro", "bitfield");
   expect_reads_by(
       server_start(&(server_options_t){.arguments = {"--rename-command", "BITFIELD_RO", "", NULL}}),
       "bitfield", "bitfield_ro");
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_what_a_server_says_that_it_can_do),
-      cmocka_unit_test(test_at_first_nothing_is_known),
-      cmocka_unit_test(test_all_of_the_connections_count),
-      cmocka_unit_test(test_it_is_forgotten_with_the_connection),
-      cmocka_unit_test(test_it_was_ours_or_not),
-      cmocka_unit_test(test_replies_that_it_cannot_give),
-      cmocka_unit_test(test_a_command_that_is_refused),
-      cmocka_unit_test(test_a_set_that_is_refused),
-      cmocka_unit_test(test_a_refusal_is_forgotten_with_the_connection),
-      cmocka_unit_test(test_a_refusal_that_passes_changes_nothing),
-      cmocka_unit_test(test_who_waits_is_told_by_another_command),
-      cmocka_unit_test(test_what_may_have_been_taken_is_taken_back),
-      cmocka_unit_test(test_a_command_that_has_another_name_is_missing),
-  };
-  return cmocka_run_group_tests_name("abilities", tests, NULL, NULL);
 }

@@ -69,8 +69,7 @@ static void spoil(bed_t *bed, contender_t **c) {
   server_do(bed->server, "RPUSH", key_of(c[2]), "x", NULL);
 }
 
-static void test_each_release_has_its_own_result(void **state) {
-  (void)state;
+TEST(each_release_has_its_own_result) {
   bed_t *bed = bed_open(NULL);
   contender_t *c[N];
   int alone[3];
@@ -95,8 +94,7 @@ static void test_each_release_has_its_own_result(void **state) {
   bed_close(bed);
 }
 
-static void test_each_renewal_is_of_its_own_lease(void **state) {
-  (void)state;
+TEST(each_renewal_is_of_its_own_lease) {
   bed_t *bed = bed_open(NULL);
   contender_t *c[N];
   make_all(bed, c);
@@ -116,9 +114,7 @@ static void test_each_renewal_is_of_its_own_lease(void **state) {
   bed_close(bed);
 }
 
-static void test_as_many_are_admitted_as_one_by_one(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(as_many_are_admitted_as_one_by_one) {
   belay_limiter_t *limiter = window(bed, N / 2 + 3);
   static ask_t asks[N];
   memset(asks, 0, sizeof asks);
@@ -131,12 +127,9 @@ static void test_as_many_are_admitted_as_one_by_one(void **state) {
       assert_int_equal(result->remaining, N / 2 + 2 - i);
   }
   assert_true(joined(bed) >= N); /* one key: in a cluster too */
-  bed_close(bed);
 }
 
-static void test_a_few_go_by_themselves(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_few_go_by_themselves) {
   belay_limiter_t *limiter = window(bed, 100);
   static ask_t asks[3];
   memset(asks, 0, sizeof asks);
@@ -144,12 +137,10 @@ static void test_a_few_go_by_themselves(void **state) {
   assert_int_equal(count_of(asks, 3, 0), 3);
   assert_int_equal(peek(bed, limiter, "k")->remaining, 97);
   assert_int_equal(joined(bed), 0);
-  bed_close(bed);
 }
 
 /* Those that wait, and those that travel together, count as so many. */
-static void test_no_more_are_pending_than_may_be(void **state) {
-  (void)state;
+TEST(no_more_are_pending_than_may_be) {
   for (int waits = 0; waits < 2; waits++) {
     belay_client_options_t client = client_options();
     client.max_pending = 10;
@@ -177,9 +168,7 @@ static void test_no_more_are_pending_than_may_be(void **state) {
 /* ---- order --------------------------------------------------------------------------------------------- */
 
 /* What deletes the key neither overtakes the takes before it nor is overtaken by those behind. */
-static void test_calls_of_one_key_keep_their_order(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(calls_of_one_key_keep_their_order) {
   belay_limiter_t *limiter = window(bed, 5);
   static ask_t asks[3][5], other[3], resets[2];
   memset(asks, 0, sizeof asks);
@@ -196,14 +185,11 @@ static void test_calls_of_one_key_keep_their_order(void **state) {
       assert_int_equal(answer(&asks[turn][i], 0)->remaining, 4 - i);
   assert_int_equal(count_of(other, 3, 0) + count_of(resets, 2, 0), 5);
   assert_true(joined(bed) >= 12);
-  bed_close(bed);
 }
 
 /* ---- refused as a whole -------------------------------------------------------------------------------- */
 
-static void test_a_script_that_is_forgotten_is_brought_again(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_script_that_is_forgotten_is_brought_again) {
   belay_limiter_t *limiter = window(bed, 1000);
   static ask_t asks[N];
   memset(asks, 0, sizeof asks);
@@ -215,13 +201,10 @@ static void test_a_script_that_is_forgotten_is_brought_again(void **state) {
     assert_true(joined(bed) >= before + N);
     server_do(bed->server, "SCRIPT", "FLUSH", NULL);
   }
-  bed_close(bed);
 }
 
 /* The others need not suffer for one that names a key which is not permitted. */
-static void test_what_is_not_permitted_is_refused_alone(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_is_not_permitted_is_refused_alone) {
   belay_limiter_t *limiter = window(bed, 1000);
   static ask_t asks[N];
   memset(asks, 0, sizeof asks);
@@ -234,12 +217,10 @@ static void test_what_is_not_permitted_is_refused_alone(void **state) {
     assert_int_equal(peek(bed, limiter, "k")->remaining, 1000 - turn * (N - N / 10));
   }
   server_do(bed->server, "ACL", "SETUSER", "default", "~*", NULL);
-  bed_close(bed);
 }
 
 /* So is what the scripts are not permitted: nothing was done, and that is known. */
-static void test_who_may_not_do_what_the_script_does_is_told_so(void **state) {
-  (void)state;
+TEST(who_may_not_do_what_the_script_does_is_told_so) {
   static const char *const rights[] = {"-set", "-get", "-time"};
   for (size_t r = 0; r < sizeof rights / sizeof *rights; r++) {
     bed_t *bed = bed_open(NULL);
@@ -261,8 +242,7 @@ static void test_who_may_not_do_what_the_script_does_is_told_so(void **state) {
 /* ---- connections that end ------------------------------------------------------------------------------ */
 
 /* The server has executed all of them; what was not heard whole is not known. */
-static void test_a_connection_that_is_cut_in_the_middle_of_the_answers(void **state) {
-  (void)state;
+TEST(a_connection_that_is_cut_in_the_middle_of_the_answers) {
   if (servers_are_secure())
     skip(); /* how many bytes these are there, nobody has counted */
   bed_t *bed = bed_open(NULL);
@@ -305,8 +285,7 @@ static void say(fake_link_t *link, const char *const *words, size_t count, void 
 }
 
 /* It may all have been done. */
-static void test_an_answer_that_is_not_one_for_each(void **state) {
-  (void)state;
+TEST(an_answer_that_is_not_one_for_each) {
   static char killed[] = "-ERR Error running script (call to f_0): @user_script:400: "
                          "Script killed by user with SCRIPT KILL...\r\n";
   static char few[] = "*3\r\n:1\r\n:1\r\n:1\r\n", many[] = "*5\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n";
@@ -353,8 +332,7 @@ static void say_of_a_moving_slot(fake_link_t *link, const char *const *words, si
   }
 }
 
-static void test_keys_on_their_way_are_asked_for_one_by_one(void **state) {
-  (void)state;
+TEST(keys_on_their_way_are_asked_for_one_by_one) {
   static moving_t moving;
   fake_t *fake = fake_start(&(fake_options_t){.on_command = say_of_a_moving_slot, .arg = &moving});
   bed_t *bed = bed_open_at(fake_url(fake), NULL);
@@ -374,9 +352,7 @@ static void test_keys_on_their_way_are_asked_for_one_by_one(void **state) {
 /* ---- callers that give up ------------------------------------------------------------------------------ */
 
 /* Who waits for others to travel with has not left. */
-static void test_who_gives_up_while_it_waits_was_not_sent(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(who_gives_up_while_it_waits_was_not_sent) {
   belay_limiter_t *limiter = window(bed, 1000);
   static ask_t asks[20];
   memset(asks, 0, sizeof asks);
@@ -388,12 +364,9 @@ static void test_who_gives_up_while_it_waits_was_not_sent(void **state) {
     assert_error(answer(&asks[i], 0)->cause, i % 2 == 0 ? BELAY_ECANCELED : 0);
   assert_int_equal(peek(bed, limiter, "k")->remaining, 1000 - 10);
   assert_int_equal(client_stats(bed).unknown, 0);
-  bed_close(bed);
 }
 
-static void test_who_gives_up_on_the_way_may_have_been_heard(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(who_gives_up_on_the_way_may_have_been_heard) {
   belay_limiter_t *limiter = window(bed, 1000);
   static ask_t asks[20];
   memset(asks, 0, sizeof asks);
@@ -409,12 +382,9 @@ static void test_who_gives_up_on_the_way_may_have_been_heard(void **state) {
   for (int i = 0; i < 20; i++)
     assert_error(answer(&asks[i], 0)->cause, i % 2 == 0 ? BELAY_ECANCELED : 0);
   assert_int_equal(peek(bed, limiter, "k")->remaining, 1000 - 20);
-  bed_close(bed);
 }
 
-static void test_a_deadline_that_passes_while_it_waits(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_deadline_that_passes_while_it_waits) {
   belay_limiter_t *limiter = window(bed, 1000);
   static ask_t asks[20];
   memset(asks, 0, sizeof asks);
@@ -428,7 +398,6 @@ static void test_a_deadline_that_passes_while_it_waits(void **state) {
     assert_int_equal(answer(&asks[i], 0)->cause == 0, i % 2 == 1);
   assert_int_equal(client_stats(bed).not_sent, 10);
   assert_int_equal(peek(bed, limiter, "k")->remaining, 1000 - 10);
-  bed_close(bed);
 }
 
 /* At every moment: while they wait, when they are on the way, and from inside the first answer. */
@@ -437,8 +406,7 @@ static void close_now(ask_t *ask) {
   ask->then = NULL;
 }
 
-static void test_a_close_with_calls_under_way(void **state) {
-  (void)state;
+TEST(a_close_with_calls_under_way) {
   for (int moment = 0; moment < 3; moment++) {
     bed_t *bed = bed_open(NULL);
     belay_limiter_t *limiter = window(bed, 1000);
@@ -472,8 +440,7 @@ static void on_turn(contender_t *c, event_t event) {
 }
 
 /* Calls are waiting when the connection turns out to be gone; what was answered before that is no less true. */
-static void test_what_was_said_before_the_end_is_heard(void **state) {
-  (void)state;
+TEST(what_was_said_before_the_end_is_heard) {
   enum { HELD = 3 }; /* so many go by themselves, and more than are written at once */
   bed_t *bed = bed_open(NULL);
   if (strncmp(server_url(bed->server), "unix", 4) !=
@@ -500,8 +467,7 @@ static void test_what_was_said_before_the_end_is_heard(void **state) {
   bed_close(bed);
 }
 
-static void test_cycles(void **state) {
-  (void)state;
+TEST(cycles) {
   bed_t *bed = bed_open(NULL);
   contender_t *c[N];
   int left[N];
@@ -519,28 +485,4 @@ static void test_cycles(void **state) {
     assert_int_equal(c[i]->ended, 100);
   expect_joined(bed, 0, N);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_each_release_has_its_own_result),
-      cmocka_unit_test(test_each_renewal_is_of_its_own_lease),
-      cmocka_unit_test(test_as_many_are_admitted_as_one_by_one),
-      cmocka_unit_test(test_a_few_go_by_themselves),
-      cmocka_unit_test(test_no_more_are_pending_than_may_be),
-      cmocka_unit_test(test_calls_of_one_key_keep_their_order),
-      cmocka_unit_test(test_a_script_that_is_forgotten_is_brought_again),
-      cmocka_unit_test(test_what_is_not_permitted_is_refused_alone),
-      cmocka_unit_test(test_who_may_not_do_what_the_script_does_is_told_so),
-      cmocka_unit_test(test_a_connection_that_is_cut_in_the_middle_of_the_answers),
-      cmocka_unit_test(test_an_answer_that_is_not_one_for_each),
-      cmocka_unit_test(test_keys_on_their_way_are_asked_for_one_by_one),
-      cmocka_unit_test(test_who_gives_up_while_it_waits_was_not_sent),
-      cmocka_unit_test(test_who_gives_up_on_the_way_may_have_been_heard),
-      cmocka_unit_test(test_a_deadline_that_passes_while_it_waits),
-      cmocka_unit_test(test_a_close_with_calls_under_way),
-      cmocka_unit_test(test_what_was_said_before_the_end_is_heard),
-      cmocka_unit_test(test_cycles),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

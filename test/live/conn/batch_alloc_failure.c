@@ -9,7 +9,7 @@
 
 #include "support/base/clock.h"
 #include "support/servers/server.h"
-#include "support/base/unit.h"
+#include "support/base/test.h"
 
 #define TURNS_MAX 2000 /* more allocations than a play makes */
 #define TAKES 20
@@ -166,26 +166,16 @@ static void play_until_nothing_fails(const belay_options_t *options) {
   server_stop(server);
 }
 
-static void test_every_allocation_of_belays_may_fail(void **state) {
-  (void)state;
+TEST(every_allocation_of_belays_may_fail) {
   belay_options_t options;
   belay_options_init(&options);
   options.allocator = (belay_allocator_t){.alloc = metered_alloc, .free = metered_free};
   play_until_nothing_fails(&options);
 }
 
-static void test_every_allocation_of_hiredis_may_fail(void **state) {
-  (void)state;
+TEST(every_allocation_of_hiredis_may_fail) {
   hiredisAllocFuncs funcs = {failing_malloc, failing_calloc, failing_realloc, failing_strdup, free};
   hiredisSetAllocators(&funcs);
   play_until_nothing_fails(NULL);
   hiredisResetAllocators();
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_every_allocation_of_belays_may_fail),
-      cmocka_unit_test(test_every_allocation_of_hiredis_may_fail),
-  };
-  return cmocka_run_group_tests_name("convoy_scarce", tests, NULL, NULL);
 }

@@ -9,8 +9,7 @@
 
 /* ---- links ----------------------------------------------------------------------------------------------- */
 
-static void test_an_idle_link_is_checked_before_it_is_used(void **state) {
-  (void)state;
+TEST(an_idle_link_is_checked_before_it_is_used) {
   belay_client_options_t options = client_options();
   options.idle_timeout_ms = lag();
   bed_t *bed = bed_open(&options);
@@ -27,8 +26,7 @@ static void test_an_idle_link_is_checked_before_it_is_used(void **state) {
   bed_close(bed);
 }
 
-static void test_an_idle_link_that_was_killed_does_no_harm(void **state) {
-  (void)state;
+TEST(an_idle_link_that_was_killed_does_no_harm) {
   belay_client_options_t options = client_options();
   options.idle_timeout_ms = 50;
   bed_t *bed = bed_open(&options);
@@ -45,8 +43,7 @@ static void test_an_idle_link_that_was_killed_does_no_harm(void **state) {
 }
 
 /* The wire is dead, and nobody was told: the check finds out, and no outcome is unknown because of it. */
-static void test_an_idle_link_that_died_silently_is_found_out(void **state) {
-  (void)state;
+TEST(an_idle_link_that_died_silently_is_found_out) {
   server_t *server = server_start(NULL);
   relay_t *relay = relay_start(server_path(server));
   belay_client_options_t options = client_options();
@@ -69,8 +66,7 @@ static void test_an_idle_link_that_died_silently_is_found_out(void **state) {
 }
 
 /* Nothing was sent, and that is what is said. */
-static void test_who_waits_for_a_check_that_is_not_answered_is_told_the_truth(void **state) {
-  (void)state;
+TEST(who_waits_for_a_check_that_is_not_answered_is_told_the_truth) {
   belay_client_options_t options = client_options();
   options.idle_timeout_ms = 50;
   options.timeout_ms = prompt_ms();
@@ -86,8 +82,7 @@ static void test_who_waits_for_a_check_that_is_not_answered_is_told_the_truth(vo
   bed_close(bed);
 }
 
-static void test_several_links_and_only_one_of_them_stays_when_idle(void **state) {
-  (void)state;
+TEST(several_links_and_only_one_of_them_stays_when_idle) {
   belay_client_options_t options = client_options();
   options.links = 4;
   options.idle_timeout_ms = prompt_ms();
@@ -105,9 +100,7 @@ static void test_several_links_and_only_one_of_them_stays_when_idle(void **state
   bed_close(bed);
 }
 
-static void test_it_connects_when_it_is_first_used(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(it_connects_when_it_is_first_used) {
   contender_t *c = contender_new(bed, "door", NULL);
   int64_t before = server_info(bed->server, "stats", "total_connections_received");
   bed_run_for(bed, 50);
@@ -117,7 +110,6 @@ static void test_it_connects_when_it_is_first_used(void **state) {
                    before + 1 + deployment_is_cluster());
   assert_int_equal(client_stats(bed).connects, 1 + deployment_scouts());
   assert_int_equal(client_stats(bed).links_up, 1);
-  bed_close(bed);
 }
 
 /* ---- limits ---------------------------------------------------------------------------------------------- */
@@ -138,8 +130,7 @@ static void crowd(bed_t *bed, contender_t **all) {
   }
 }
 
-static void test_more_calls_than_there_is_room_for_are_refused(void **state) {
-  (void)state;
+TEST(more_calls_than_there_is_room_for_are_refused) {
   belay_client_options_t options = client_options();
   options.max_pending = ROOM;
   options.timeout_ms = 10000;
@@ -157,8 +148,7 @@ static void test_more_calls_than_there_is_room_for_are_refused(void **state) {
   bed_close(bed);
 }
 
-static void test_more_calls_than_there_is_room_for_wait(void **state) {
-  (void)state;
+TEST(more_calls_than_there_is_room_for_wait) {
   belay_client_options_t options = client_options();
   options.max_pending = ROOM;
   options.timeout_ms = 10000;
@@ -176,8 +166,7 @@ static void test_more_calls_than_there_is_room_for_wait(void **state) {
   bed_close(bed);
 }
 
-static void test_who_waits_for_room_waits_until_his_deadline(void **state) {
-  (void)state;
+TEST(who_waits_for_room_waits_until_his_deadline) {
   belay_client_options_t options = client_options();
   options.max_pending = ROOM;
   options.timeout_ms = prompt_ms();
@@ -194,8 +183,7 @@ static void test_who_waits_for_room_waits_until_his_deadline(void **state) {
 }
 
 /* What the server does not take waits where it can be withdrawn: of that it is known that it was not sent. */
-static void test_more_bytes_than_the_server_takes_are_not_sent(void **state) {
-  (void)state;
+TEST(more_bytes_than_the_server_takes_are_not_sent) {
   enum { MANY = 400, EACH = 60000 };
   static char words[EACH];
   static publication_t all[MANY];
@@ -225,8 +213,7 @@ static void test_more_bytes_than_the_server_takes_are_not_sent(void **state) {
   bed_close(bed);
 }
 
-static void test_more_bytes_than_a_client_may_have_under_way(void **state) {
-  (void)state;
+TEST(more_bytes_than_a_client_may_have_under_way) {
   enum { MANY = 120 };
   belay_client_options_t options = client_options();
   options.max_bytes = 65536;
@@ -273,8 +260,7 @@ static void on_trace(void *ctx, const belay_trace_t *trace) {
            trace->event < BELAY_TRACE_DONE ? "-" : belay_err_name(trace->error));
 }
 
-static void test_the_trace_hook_hears_of_each_station(void **state) {
-  (void)state;
+TEST(the_trace_hook_hears_of_each_station) {
   traced_t traced = {""};
   belay_client_options_t options = client_options();
   options.trace = on_trace;
@@ -286,8 +272,7 @@ static void test_the_trace_hook_hears_of_each_station(void **state) {
   bed_close(bed);
 }
 
-static void test_the_trace_hook_hears_of_late_answers(void **state) {
-  (void)state;
+TEST(the_trace_hook_hears_of_late_answers) {
   traced_t traced = {""};
   belay_client_options_t options = client_options();
   options.trace = on_trace;
@@ -308,9 +293,7 @@ static void test_the_trace_hook_hears_of_late_answers(void **state) {
   bed_close(bed);
 }
 
-static void test_ping(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(ping) {
   assert_error(begin_ping(bed), 0);
   assert_error(begin_ping(bed), BELAY_ESTATE);
   bed_until(bed, bed->pongs == 1);
@@ -323,25 +306,4 @@ static void test_ping(void **state) {
   assert_error(begin_ping(bed), 0);
   bed_until(bed, bed->pongs == 3);
   assert_error(bed->pong_status, 0);
-  bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_an_idle_link_is_checked_before_it_is_used),
-      cmocka_unit_test(test_an_idle_link_that_was_killed_does_no_harm),
-      cmocka_unit_test(test_an_idle_link_that_died_silently_is_found_out),
-      cmocka_unit_test(test_who_waits_for_a_check_that_is_not_answered_is_told_the_truth),
-      cmocka_unit_test(test_several_links_and_only_one_of_them_stays_when_idle),
-      cmocka_unit_test(test_it_connects_when_it_is_first_used),
-      cmocka_unit_test(test_more_calls_than_there_is_room_for_are_refused),
-      cmocka_unit_test(test_more_calls_than_there_is_room_for_wait),
-      cmocka_unit_test(test_who_waits_for_room_waits_until_his_deadline),
-      cmocka_unit_test(test_more_bytes_than_the_server_takes_are_not_sent),
-      cmocka_unit_test(test_more_bytes_than_a_client_may_have_under_way),
-      cmocka_unit_test(test_the_trace_hook_hears_of_each_station),
-      cmocka_unit_test(test_the_trace_hook_hears_of_late_answers),
-      cmocka_unit_test(test_ping),
-  };
-  return cmocka_run_group_tests_name("link", tests, NULL, NULL);
 }

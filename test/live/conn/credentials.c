@@ -42,8 +42,7 @@ static void expect_in_the_end(bed_t *bed, int status) {
 }
 
 /* The server gets another password, and drops everybody: who is asked again knows it. */
-static void test_a_password_may_change(void **state) {
-  (void)state;
+TEST(a_password_may_change) {
   teller_t teller = {.password = "first"};
   belay_client_options_t o = asking(&teller);
   bed_t *bed = bed_open_with(server_start(&(server_options_t){.password = "first"}), &o);
@@ -68,8 +67,7 @@ static void test_a_password_may_change(void **state) {
 }
 
 /* What is told here counts, and not what the URL and the options say. */
-static void test_what_is_told_overrides_the_rest(void **state) {
-  (void)state;
+TEST(what_is_told_overrides_the_rest) {
   static const struct {
     const char *username, *password;
   } rows[] = {{"worker", "nine"}, {NULL, "sesame"}, {"", "sesame"}, {"open", NULL}, {"open", ""}};
@@ -94,8 +92,7 @@ static void test_what_is_told_overrides_the_rest(void **state) {
   server_stop(server);
 }
 
-static void test_nothing_to_tell_is_no_auth(void **state) {
-  (void)state;
+TEST(nothing_to_tell_is_no_auth) {
   acl_skip("who does not say who he is may do nothing");
   teller_t teller = {0};
   belay_client_options_t o = asking(&teller);
@@ -107,8 +104,7 @@ static void test_nothing_to_tell_is_no_auth(void **state) {
 }
 
 /* Who cannot tell is not let in, and is asked again, but not all the time. */
-static void test_who_does_not_know_is_not_let_in(void **state) {
-  (void)state;
+TEST(who_does_not_know_is_not_let_in) {
   static char too_long[70000];
   memset(too_long, 'x', sizeof too_long - 1);
   teller_t tellers[] = {{.error = -1, .password = "sesame"},
@@ -145,8 +141,7 @@ static void repeat(fake_link_t *link, const char *const *words, size_t count, vo
   fake_say(link, text);
 }
 
-static void test_secrets_are_not_repeated(void **state) {
-  (void)state;
+TEST(secrets_are_not_repeated) {
   teller_t teller = {.username = "me", .password = "sesame"};
   belay_client_options_t o = asking(&teller);
   fake_t *fake = fake_start(&(fake_options_t){.on_command = repeat});
@@ -159,8 +154,7 @@ static void test_secrets_are_not_repeated(void **state) {
 }
 
 /* A secret is not even looked up before the server has proved who it is; a long one is one too. */
-static void test_nobody_is_asked_before_the_server_is_known(void **state) {
-  (void)state;
+TEST(nobody_is_asked_before_the_server_is_known) {
   static char token[4000];
   memset(token, 't', sizeof token - 1);
   certs_t *certs = certs_new("ca");
@@ -251,8 +245,7 @@ static char *block_copy(const char *text) {
 }
 
 /* Of a password of any length, however it is sent, or if it never is. */
-static void test_nothing_of_a_password_is_left_behind(void **state) {
-  (void)state;
+TEST(nothing_of_a_password_is_left_behind) {
   static const size_t lengths[] = {8, 500, 1000, 3000, 60000}, most[] = {SIZE_MAX, 700, 0};
   static char password[65536];
   hiredisAllocFuncs funcs = {block_new, block_new_array, block_resize, block_copy, block_free};
@@ -278,17 +271,4 @@ static void test_nothing_of_a_password_is_left_behind(void **state) {
       if (left_behind > 0)
         fail_msg("%u blocks of a password of %zu bytes", left_behind, lengths[i]);
     }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_password_may_change),
-      cmocka_unit_test(test_what_is_told_overrides_the_rest),
-      cmocka_unit_test(test_nothing_to_tell_is_no_auth),
-      cmocka_unit_test(test_who_does_not_know_is_not_let_in),
-      cmocka_unit_test(test_secrets_are_not_repeated),
-      cmocka_unit_test(test_nobody_is_asked_before_the_server_is_known),
-      cmocka_unit_test(test_nothing_of_a_password_is_left_behind),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,8 +53,7 @@ static belay_client_options_t quick(void) {
 
 /* ---- servers that cannot ----------------------------------------------------------------------------------- */
 
-static void test_a_server_that_does_not_speak_resp3(void **state) {
-  (void)state;
+TEST(a_server_that_does_not_speak_resp3) {
   static const struct {
     const char *to_hello;
     int status;
@@ -84,8 +83,7 @@ static void test_a_server_that_does_not_speak_resp3(void **state) {
 }
 
 /* It is asked ever more seldom, and the log told once; a server that is put in its place is asked at once. */
-static void test_a_server_of_before_resp3_is_left_alone(void **state) {
-  (void)state;
+TEST(a_server_of_before_resp3_is_left_alone) {
   needs_one_server("a server of before clusters");
   script_t script = {.to_hello = "-ERR unknown command 'HELLO'\r\n"};
   fake_t *fake = start(&script);
@@ -113,8 +111,7 @@ static void test_a_server_of_before_resp3_is_left_alone(void **state) {
 /* ---- servers that babble ----------------------------------------------------------------------------------- */
 
 /* Each of these drops the connection, which is made again; nothing else comes of it. */
-static void test_what_does_not_fit_drops_the_connection(void **state) {
-  (void)state;
+TEST(what_does_not_fit_drops_the_connection) {
   static const char *const rows[] = {
       OTHER_ON,               /* another channel */
       NEWS_ON NEWS_ON,        /* twice */
@@ -159,8 +156,7 @@ static void test_what_does_not_fit_drops_the_connection(void **state) {
 }
 
 /* What another feature of a server pushes is not for us. */
-static void test_pushes_of_another_kind_do_no_harm(void **state) {
-  (void)state;
+TEST(pushes_of_another_kind_do_no_harm) {
   script_t script = {.to_subscribe =
                          NEWS_ON ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n" MESSAGE
                                  ">3\r\n$7\r\nunknown\r\n%1\r\n+a\r\n,1.5\r\n~2\r\n#t\r\n(12345\r\n"
@@ -203,8 +199,7 @@ static void answer_late(fake_link_t *link, const char *const *words, size_t coun
 
 /* SUBSCRIBE, UNSUBSCRIBE, SUBSCRIBE; and only then the answers come, one by one. The first of them is not that to the
  * last question. */
-static void test_the_answer_to_a_subscription_that_was_given_up(void **state) {
-  (void)state;
+TEST(the_answer_to_a_subscription_that_was_given_up) {
   /* `other` keeps the connection; what it is told comes with the first answers */
   late_t late = {.say = {OTHER_ON "+PONG\r\n", "", "", NEWS_ON MESSAGE}};
   fake_t *fake = fake_start(&(fake_options_t){.on_command = answer_late, .arg = &late});
@@ -226,8 +221,7 @@ static void test_the_answer_to_a_subscription_that_was_given_up(void **state) {
   fake_stop(fake);
 }
 
-static void test_the_answer_to_the_last_subscription(void **state) {
-  (void)state;
+TEST(the_answer_to_the_last_subscription) {
   late_t late = {.say = {OTHER_ON "+PONG\r\n", "", "",
                          NEWS_ON "+PONG\r\n" NEWS_OFF "+PONG\r\n" MESSAGE NEWS_ON MESSAGE
                                  "+PONG\r\n"}};
@@ -247,16 +241,4 @@ static void test_the_answer_to_the_last_subscription(void **state) {
   assert_int_equal(client_stats(bed).drops, 0);
   bed_close(bed);
   fake_stop(fake);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_server_that_does_not_speak_resp3),
-      cmocka_unit_test(test_a_server_of_before_resp3_is_left_alone),
-      cmocka_unit_test(test_what_does_not_fit_drops_the_connection),
-      cmocka_unit_test(test_pushes_of_another_kind_do_no_harm),
-      cmocka_unit_test(test_the_answer_to_a_subscription_that_was_given_up),
-      cmocka_unit_test(test_the_answer_to_the_last_subscription),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,8 +65,7 @@ static void expect_survival(const nonsense_t *nonsense, unsigned at, bool hangs_
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-static void test_replies_that_are_cut_off(void **state) {
-  (void)state;
+TEST(replies_that_are_cut_off) {
   static const nonsense_t all[] = {
       {"nothing", "", BELAY_EUNKNOWN, false},
       {"half a bulk", "$45\r\n0123456789", BELAY_EUNKNOWN, false},
@@ -82,8 +81,7 @@ static void test_replies_that_are_cut_off(void **state) {
   }
 }
 
-static void test_replies_that_are_garbage(void **state) {
-  (void)state;
+TEST(replies_that_are_garbage) {
   static const nonsense_t all[] = {
       {"text", "HTTP/1.1 400 Bad Request\r\n\r\n", BELAY_EPROTO, false},
       {"a type that does not exist", "\x01\x02\x03\r\n", BELAY_EPROTO, false},
@@ -102,8 +100,7 @@ static void test_replies_that_are_garbage(void **state) {
   }
 }
 
-static void test_replies_of_the_wrong_type_to_set(void **state) {
-  (void)state;
+TEST(replies_of_the_wrong_type_to_set) {
   static const nonsense_t all[] = {
       {"an integer", ":1\r\n", BELAY_EPROTO, false},
       {"a status", "+OK\r\n", BELAY_EPROTO, false},
@@ -116,8 +113,7 @@ static void test_replies_of_the_wrong_type_to_set(void **state) {
     expect_survival(&all[i], AS_SET, false);
 }
 
-static void test_replies_of_the_wrong_type_to_a_script(void **state) {
-  (void)state;
+TEST(replies_of_the_wrong_type_to_a_script) {
   static const nonsense_t all[] = {
       {"a nil", "$-1\r\n", BELAY_EPROTO, false},
       {"a status", "+OK\r\n", BELAY_EPROTO, false},
@@ -149,8 +145,7 @@ static void expect_an_extend_to_survive(const nonsense_t *nonsense) {
   fake_stop(fake);
 }
 
-static void test_replies_of_the_wrong_type_to_an_extend(void **state) {
-  (void)state;
+TEST(replies_of_the_wrong_type_to_an_extend) {
   static const nonsense_t all[] = {
       {"a nil", "$-1\r\n", BELAY_EPROTO, false},
       {"a status", "+OK\r\n", BELAY_EPROTO, false},
@@ -178,8 +173,7 @@ static void expect_a_release_to_go_on(const nonsense_t *nonsense) {
   fake_stop(fake);
 }
 
-static void test_replies_of_the_wrong_type_to_a_release(void **state) {
-  (void)state;
+TEST(replies_of_the_wrong_type_to_a_release) {
   static const nonsense_t all[] = {
       {"a nil", "$-1\r\n", BELAY_EPROTO, false},
       {"a status", "+OK\r\n", BELAY_EPROTO, false},
@@ -190,8 +184,7 @@ static void test_replies_of_the_wrong_type_to_a_release(void **state) {
 }
 
 /* A header that promises more than comes: the connection is given up when it has been silent for too long. */
-static void test_a_huge_bulk_that_never_comes(void **state) {
-  (void)state;
+TEST(a_huge_bulk_that_never_comes) {
   static const nonsense_t huge = {"a huge bulk", "$1073741824\r\nx", BELAY_EUNKNOWN, false};
   plot_t plot = {.nonsense = &huge, .at = AS_SCRIPT};
   fake_t *fake = fake_start(&(fake_options_t){.on_command = talk_nonsense, .arg = &plot});
@@ -208,8 +201,7 @@ static void test_a_huge_bulk_that_never_comes(void **state) {
   fake_stop(fake);
 }
 
-static void test_a_huge_bulk_that_comes(void **state) {
-  (void)state;
+TEST(a_huge_bulk_that_comes) {
   enum { SIZE = 1 << 20 };
   char *text = malloc(SIZE + 1);
   memset(text, 'x', SIZE);
@@ -231,8 +223,7 @@ static void test_a_huge_bulk_that_comes(void **state) {
   free(text);
 }
 
-static void test_arrays_that_are_nested_very_deep(void **state) {
-  (void)state;
+TEST(arrays_that_are_nested_very_deep) {
   enum { DEPTH = 400000 };
   char *text = malloc(4 * DEPTH + 1);
   for (size_t i = 0; i < DEPTH; i++)
@@ -245,8 +236,7 @@ static void test_arrays_that_are_nested_very_deep(void **state) {
 }
 
 /* What follows the granting reply was not asked for. */
-static void test_a_reply_that_nobody_asked_for_ends_the_connection(void **state) {
-  (void)state;
+TEST(a_reply_that_nobody_asked_for_ends_the_connection) {
   static const nonsense_t all[] = {{"a status", ":0\r\n+OK\r\n", 0, false},
                                    {"a nil", ":0\r\n$-1\r\n", 0, false},
                                    {"an array", ":0\r\n*1\r\n:1\r\n", 0, false},
@@ -265,8 +255,7 @@ static void test_a_reply_that_nobody_asked_for_ends_the_connection(void **state)
   }
 }
 
-static void test_a_server_that_talks_first(void **state) {
-  (void)state;
+TEST(a_server_that_talks_first) {
   static const char *const greetings[] = {"+hello\r\n", "SSH-2.0-OpenSSH_9.2\r\n",
                                           "-ERR max number of clients reached\r\n",
                                           "-DENIED Redis is running in protected mode\r\n"};
@@ -301,8 +290,7 @@ static void refuse(fake_link_t *link, const char *const *words, size_t count, vo
     fake_say(link, refusal->text);
 }
 
-static void test_what_a_server_refuses_has_its_own_error(void **state) {
-  (void)state;
+TEST(what_a_server_refuses_has_its_own_error) {
   static const refusal_t all[] = {
       {"-LOADING Redis is loading the dataset in memory\r\n", BELAY_ELOADING},
       {"-BUSY Redis is busy running a script.\r\n", BELAY_ESCRIPTBUSY},
@@ -349,8 +337,7 @@ static void refuse_at_first(fake_link_t *link, const char *const *words, size_t 
     fake_behave(link, words, count);
 }
 
-static void test_a_refusal_that_passes_is_waited_for(void **state) {
-  (void)state;
+TEST(a_refusal_that_passes_is_waited_for) {
   static char loading[] = "-LOADING Redis is loading the dataset in memory\r\n";
   static char readonly[] = "-READONLY You can't write against a read only replica.\r\n";
   char *const all[] = {loading, readonly};
@@ -363,23 +350,4 @@ static void test_a_refusal_that_passes_is_waited_for(void **state) {
     bed_close(bed);
     fake_stop(fake);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_replies_that_are_cut_off),
-      cmocka_unit_test(test_replies_that_are_garbage),
-      cmocka_unit_test(test_replies_of_the_wrong_type_to_set),
-      cmocka_unit_test(test_replies_of_the_wrong_type_to_a_script),
-      cmocka_unit_test(test_replies_of_the_wrong_type_to_an_extend),
-      cmocka_unit_test(test_replies_of_the_wrong_type_to_a_release),
-      cmocka_unit_test(test_a_huge_bulk_that_never_comes),
-      cmocka_unit_test(test_a_huge_bulk_that_comes),
-      cmocka_unit_test(test_arrays_that_are_nested_very_deep),
-      cmocka_unit_test(test_a_reply_that_nobody_asked_for_ends_the_connection),
-      cmocka_unit_test(test_a_server_that_talks_first),
-      cmocka_unit_test(test_what_a_server_refuses_has_its_own_error),
-      cmocka_unit_test(test_a_refusal_that_passes_is_waited_for),
-  };
-  return cmocka_run_group_tests_name("nonsense", tests, NULL, NULL);
 }

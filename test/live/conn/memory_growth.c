@@ -20,8 +20,7 @@ static int64_t resident(void) {
   return (int64_t)pages * sysconf(_SC_PAGESIZE);
 }
 
-static void test_a_hundred_thousand_cycles_leave_memory_as_it_was(void **state) {
-  (void)state;
+TEST(a_hundred_thousand_cycles_leave_memory_as_it_was) {
   bed_t *bed = bed_open(NULL);
   lockers_t lockers = lockers_new(bed, 8, false);
   size_t cycles = 100000 / (size_t)slow();
@@ -70,8 +69,7 @@ static size_t allocations_after_warm_up(bed_t *bed, const lockers_t *lockers, si
   return bed->allocations - before;
 }
 
-static void test_after_warm_up_a_cycle_allocates_nothing(void **state) {
-  (void)state;
+TEST(after_warm_up_a_cycle_allocates_nothing) {
   hiredisAllocFuncs funcs = {count_malloc, count_calloc, count_realloc, count_strdup, free};
   hiredisSetAllocators(&funcs);
   bed_t *bed = bed_open(NULL);
@@ -88,8 +86,7 @@ static void test_after_warm_up_a_cycle_allocates_nothing(void **state) {
   hiredisResetAllocators();
 }
 
-static void test_nor_do_many_at_once(void **state) {
-  (void)state;
+TEST(nor_do_many_at_once) {
   bed_t *bed = bed_open(NULL);
   lockers_t lockers = lockers_new(bed, 64, false);
   /* but what the most answers need that ever came at once */
@@ -97,17 +94,14 @@ static void test_nor_do_many_at_once(void **state) {
   bed_close(bed);
 }
 
-static void test_nor_do_those_who_wait_for_each_other(void **state) {
-  (void)state;
+TEST(nor_do_those_who_wait_for_each_other) {
   bed_t *bed = bed_open(NULL);
   lockers_t lockers = lockers_new(bed, 4, true);
   assert_int_equal(allocations_after_warm_up(bed, &lockers, 2000 / (size_t)slow()), 0);
   bed_close(bed);
 }
 
-static void test_nor_does_a_renewal(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(nor_does_a_renewal) {
   belay_lock_options_t options = lock_options();
   options.ttl_ms = kept_ttl();
   options.watchdog = BELAY_WATCHDOG_ON;
@@ -120,7 +114,6 @@ static void test_nor_does_a_renewal(void **state) {
   bed_until(bed, client_stats(bed).commands >= commands + 10);
   assert_int_equal(bed->allocations, before);
   assert_int_equal(c->lost, 0);
-  bed_close(bed);
 }
 
 /* ---- what is held costs little ------------------------------------------------------------------------------ */
@@ -184,8 +177,7 @@ static void let_go(bed_t *bed, belay_lock_t **locks, size_t *good) {
 }
 
 /* The cost of a lock is what 5,000 of them add to 5,000 others. */
-static void test_what_is_held_and_watched_costs_little(void **state) {
-  (void)state;
+TEST(what_is_held_and_watched_costs_little) {
   bed_t *bed = bed_open(NULL);
   belay_lock_t **locks = calloc(HELD, sizeof(belay_lock_t *));
   size_t good = 0, empty = bytes_at_rest(bed);
@@ -214,9 +206,7 @@ static uint64_t wakeups_in(bed_t *bed, int64_t ms) {
   return after.wakeups - before.wakeups;
 }
 
-static void test_what_rests_does_not_wake_the_loop(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_rests_does_not_wake_the_loop) {
   contender_t *c = contender_new(bed, "door", NULL), *other = contender_new(bed, "door", NULL);
   assert_true(wakeups_in(bed, 200) <= 2);
   assert_error(try_lock(c), 0);
@@ -227,13 +217,11 @@ static void test_what_rests_does_not_wake_the_loop(void **state) {
   assert_true(wakeups_in(bed, 500) <= 50);
   server_kill(bed->server);
   assert_true(wakeups_in(bed, 500) <= 200);
-  bed_close(bed);
 }
 
 /* ---- several commands in one write ---------------------------------------------------------------------- */
 
-static void test_many_lockers_share_writes(void **state) {
-  (void)state;
+TEST(many_lockers_share_writes) {
   needs_one_process("one connection");
   bed_t *bed = bed_open(NULL);
   lockers_t lockers = lockers_new(bed, 64, false);
@@ -245,18 +233,4 @@ static void test_many_lockers_share_writes(void **state) {
   print_message("64 lockers: %.1f commands in one write\n", each);
   assert_true(each >= 3);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_hundred_thousand_cycles_leave_memory_as_it_was),
-      cmocka_unit_test(test_after_warm_up_a_cycle_allocates_nothing),
-      cmocka_unit_test(test_nor_do_many_at_once),
-      cmocka_unit_test(test_nor_do_those_who_wait_for_each_other),
-      cmocka_unit_test(test_nor_does_a_renewal),
-      cmocka_unit_test(test_what_is_held_and_watched_costs_little),
-      cmocka_unit_test(test_what_rests_does_not_wake_the_loop),
-      cmocka_unit_test(test_many_lockers_share_writes),
-  };
-  return cmocka_run_group_tests_name("endure", tests, NULL, NULL);
 }

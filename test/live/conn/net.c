@@ -79,8 +79,7 @@ static void stand_still(uv_timer_t *timer) {
   uv_close((uv_handle_t *)timer, NULL);
 }
 
-static void test_a_loop_that_stands_still_is_found_out(void **state) {
-  (void)state;
+TEST(a_loop_that_stands_still_is_found_out) {
   bed_t *bed = bed_bare();
   uv_timer_t timer;
   pulse_t pulse;
@@ -94,9 +93,8 @@ static void test_a_loop_that_stands_still_is_found_out(void **state) {
 
 /* ---- servers that do not answer -------------------------------------------------------------------------- */
 
-static void test_a_server_that_never_says_a_word_is_unreachable(void **state) {
-  (void)state;
-  fake_t *fake = fake_start(&(fake_options_t){.mute = true});
+TEST_ON(a_server_that_never_says_a_word_is_unreachable, fake,
+        fake_start(&(fake_options_t){.mute = true})) {
   belay_client_options_t options = client_options();
   options.connect_timeout_ms = 150 * slow();
   options.timeout_ms = 500 * slow();
@@ -110,7 +108,6 @@ static void test_a_server_that_never_says_a_word_is_unreachable(void **state) {
   assert_true(client_stats(bed).connect_errors >= 1);
   assert_error(acquire(c, 600 * slow()), BELAY_EUNREACHABLE);
   bed_close(bed);
-  fake_stop(fake);
 }
 
 static int64_t held_while_nobody_answers(void) {
@@ -129,8 +126,7 @@ static int64_t held_while_nobody_answers(void) {
   return pulse.longest_held;
 }
 
-static void test_the_loop_ticks_while_nobody_answers(void **state) {
-  (void)state;
+TEST(the_loop_ticks_while_nobody_answers) {
   expect_ticking(held_while_nobody_answers);
 }
 
@@ -141,9 +137,8 @@ static void only_shake_hands(fake_link_t *link, const char *const *words, size_t
     fake_behave(link, words, count);
 }
 
-static void test_a_server_that_falls_silent_leaves_an_unknown_outcome(void **state) {
-  (void)state;
-  fake_t *fake = fake_start(&(fake_options_t){.on_command = only_shake_hands});
+TEST_ON(a_server_that_falls_silent_leaves_an_unknown_outcome, fake,
+        fake_start(&(fake_options_t){.on_command = only_shake_hands})) {
   belay_client_options_t options = client_options();
   options.timeout_ms = prompt_ms();
   bed_t *bed = bed_open_at(fake_url(fake), &options);
@@ -153,13 +148,11 @@ static void test_a_server_that_falls_silent_leaves_an_unknown_outcome(void **sta
   assert_between(clock_since_ms(began), options.timeout_ms - 2, options.timeout_ms + lag());
   assert_false(belay_err_retryable(BELAY_EUNKNOWN));
   bed_close(bed);
-  fake_stop(fake);
 }
 
-static void test_a_port_where_nobody_listens(void **state) {
-  (void)state;
+TEST_ON(a_port_where_nobody_listens, server,
+        server_start(&(server_options_t){.address = "127.0.0.1"})) {
   char url[64];
-  server_t *server = server_start(&(server_options_t){.address = "127.0.0.1"});
   snprintf(url, sizeof url, "%s", server_url(server));
   server_kill(server);
   belay_client_options_t options = client_options();
@@ -174,11 +167,9 @@ static void test_a_port_where_nobody_listens(void **state) {
   assert_int_equal(client_stats(bed).unknown, 0);
   assert_true(client_stats(bed).connect_errors >= 1);
   bed_close(bed);
-  server_stop(server);
 }
 
-static void test_a_socket_that_is_not_there(void **state) {
-  (void)state;
+TEST(a_socket_that_is_not_there) {
   belay_client_options_t options = client_options();
   options.timeout_ms = 100;
   bed_t *bed = bed_open_at("unix:///nonexistent/socket", &options);
@@ -191,8 +182,7 @@ static void test_a_socket_that_is_not_there(void **state) {
 
 /* ---- names and addresses --------------------------------------------------------------------------------- */
 
-static void test_a_name_that_does_not_resolve(void **state) {
-  (void)state;
+TEST(a_name_that_does_not_resolve) {
   struct addrinfo *list;
   int64_t began = clock_now();
   assert_int_not_equal(getaddrinfo("no-such-host.invalid", "6379", NULL, &list), 0);
@@ -222,13 +212,11 @@ static int64_t held_while_a_name_is_looked_up(void) {
   return pulse.longest_held;
 }
 
-static void test_the_loop_ticks_while_a_name_is_looked_up(void **state) {
-  (void)state;
+TEST(the_loop_ticks_while_a_name_is_looked_up) {
   expect_ticking(held_while_a_name_is_looked_up);
 }
 
-static void test_a_name_that_resolves_slowly(void **state) {
-  (void)state;
+TEST(a_name_that_resolves_slowly) {
   char url[64];
   server_t *server = server_start(&(server_options_t){.address = "127.0.0.1"});
   snprintf(url, sizeof url, "redis://%sslow.somebody.test:%d", server_login(server),
@@ -240,9 +228,7 @@ static void test_a_name_that_resolves_slowly(void **state) {
 }
 
 /* A look-up cannot be stopped: the close waits for it, and no longer. */
-static void test_a_close_during_a_look_up(void **state) {
-  (void)state;
-  bed_t *bed = bed_open_at("redis://slow.nobody.test", NULL);
+TEST_IN(a_close_during_a_look_up, bed, bed_open_at("redis://slow.nobody.test", NULL)) {
   contender_t *c = contender_new(bed, "door", NULL);
   assert_error(begin_acquire(c, BELAY_FOREVER), 0);
   bed_run_for(bed, 50);
@@ -250,11 +236,9 @@ static void test_a_close_during_a_look_up(void **state) {
   bed_until(bed, c->ended == 1);
   assert_error(c->status, BELAY_ECANCELED);
   bed_until(bed, bed->belay_closed == 1);
-  bed_close(bed);
 }
 
-static void test_every_address_of_a_name_is_tried(void **state) {
-  (void)state;
+TEST(every_address_of_a_name_is_tried) {
   char url[64];
   server_t *server = server_start(&(server_options_t){.address = "127.0.0.1"});
   snprintf(url, sizeof url, "redis://%sseveral.test:%d", server_login(server), server_port(server));
@@ -264,8 +248,7 @@ static void test_every_address_of_a_name_is_tried(void **state) {
   bed_close(bed);
 }
 
-static void test_localhost(void **state) {
-  (void)state;
+TEST(localhost) {
   char url[64];
   server_t *server = server_start(&(server_options_t){.address = "127.0.0.1"});
   snprintf(url, sizeof url, "redis://%slocalhost:%d", server_login(server), server_port(server));
@@ -284,8 +267,7 @@ static bool has_ipv6(void) {
   return has;
 }
 
-static void test_an_ipv6_address(void **state) {
-  (void)state;
+TEST(an_ipv6_address) {
   needs_one_server("an address of its own choice");
   if (!has_ipv6())
     skip();
@@ -298,8 +280,7 @@ static void test_an_ipv6_address(void **state) {
   bed_close(bed);
 }
 
-static void test_a_socket_and_a_database_of_a_url(void **state) {
-  (void)state;
+TEST(a_socket_and_a_database_of_a_url) {
   needs_one_server("databases");
   char url[256];
   server_t *server = server_start(NULL);
@@ -315,8 +296,7 @@ static void test_a_socket_and_a_database_of_a_url(void **state) {
   bed_close(bed);
 }
 
-static void test_a_port_and_a_database_of_a_url(void **state) {
-  (void)state;
+TEST(a_port_and_a_database_of_a_url) {
   needs_one_server("databases");
   char url[256];
   server_t *server = server_start(&(server_options_t){.address = "127.0.0.1"});
@@ -330,8 +310,7 @@ static void test_a_port_and_a_database_of_a_url(void **state) {
   bed_close(bed);
 }
 
-static void test_the_options_database_counts_more_than_the_urls(void **state) {
-  (void)state;
+TEST(the_options_database_counts_more_than_the_urls) {
   needs_one_server("databases");
   char url[256];
   server_t *server = server_start(NULL);
@@ -346,8 +325,7 @@ static void test_the_options_database_counts_more_than_the_urls(void **state) {
   bed_close(bed);
 }
 
-static void test_a_database_that_the_server_does_not_have(void **state) {
-  (void)state;
+TEST(a_database_that_the_server_does_not_have) {
   char url[256];
   server_t *server = server_start(NULL);
   snprintf(url, sizeof url, "unix://%s%s?db=999", server_login(server), server_path(server));
@@ -360,36 +338,11 @@ static void test_a_database_that_the_server_does_not_have(void **state) {
   bed_close(bed);
 }
 
-static void test_the_client_says_its_name(void **state) {
-  (void)state;
+TEST(the_client_says_its_name) {
   belay_client_options_t options = client_options();
   options.client_name = "billing";
   bed_t *bed = bed_open(&options);
   assert_error(try_lock(contender_new(bed, "door", NULL)), 0);
   assert_non_null(strstr(server_string(bed->server, "CLIENT", "LIST", NULL), "name=billing"));
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_server_that_never_says_a_word_is_unreachable),
-      cmocka_unit_test(test_a_loop_that_stands_still_is_found_out),
-      cmocka_unit_test(test_the_loop_ticks_while_nobody_answers),
-      cmocka_unit_test(test_a_server_that_falls_silent_leaves_an_unknown_outcome),
-      cmocka_unit_test(test_a_port_where_nobody_listens),
-      cmocka_unit_test(test_a_socket_that_is_not_there),
-      cmocka_unit_test(test_a_name_that_does_not_resolve),
-      cmocka_unit_test(test_the_loop_ticks_while_a_name_is_looked_up),
-      cmocka_unit_test(test_a_name_that_resolves_slowly),
-      cmocka_unit_test(test_a_close_during_a_look_up),
-      cmocka_unit_test(test_every_address_of_a_name_is_tried),
-      cmocka_unit_test(test_localhost),
-      cmocka_unit_test(test_an_ipv6_address),
-      cmocka_unit_test(test_a_socket_and_a_database_of_a_url),
-      cmocka_unit_test(test_a_port_and_a_database_of_a_url),
-      cmocka_unit_test(test_the_options_database_counts_more_than_the_urls),
-      cmocka_unit_test(test_a_database_that_the_server_does_not_have),
-      cmocka_unit_test(test_the_client_says_its_name),
-  };
-  return cmocka_run_group_tests_name("net", tests, NULL, NULL);
 }

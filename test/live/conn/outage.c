@@ -92,21 +92,18 @@ static void expect_series(how_t how, bool limiter_first) {
   bed_close(bed);
 }
 
-static void test_refused_connections_keep_no_call_waiting(void **state) {
-  (void)state;
+TEST(refused_connections_keep_no_call_waiting) {
   expect_series(REFUSED, true);
   expect_series(REFUSED, false);
 }
 
-static void test_a_stopped_server_keeps_one_call_waiting(void **state) {
-  (void)state;
+TEST(a_stopped_server_keeps_one_call_waiting) {
   expect_series(STOPPED, true);
   expect_series(STOPPED, false);
 }
 
 /* Many begin before the outage is known: all of them end when it is. */
-static void test_calls_that_are_queued_end_with_the_first_refusal(void **state) {
-  (void)state;
+TEST(calls_that_are_queued_end_with_the_first_refusal) {
   belay_client_options_t options = patient();
   bed_t *bed = bed_open(&options);
   belay_limiter_t *limiter = open_limiter(bed);
@@ -123,8 +120,7 @@ static void test_calls_that_are_queued_end_with_the_first_refusal(void **state) 
 }
 
 /* A call without a policy waits until the server is back: the short outage is none for it. */
-static void test_a_call_without_a_policy_waits_for_the_server(void **state) {
-  (void)state;
+TEST(a_call_without_a_policy_waits_for_the_server) {
   belay_client_options_t options = patient();
   bed_t *bed = bed_open(&options);
   belay_limiter_t *limiter = open_limiter(bed);
@@ -141,8 +137,7 @@ static void test_a_call_without_a_policy_waits_for_the_server(void **state) {
 }
 
 /* No call is under way when the server comes back: the client finds it by itself. */
-static void test_the_return_is_noticed_without_a_call(void **state) {
-  (void)state;
+TEST(the_return_is_noticed_without_a_call) {
   for (how_t how = 0; how < HOWS; how++) {
     belay_client_options_t options = patient();
     options.timeout_ms = 300 * slow();
@@ -161,8 +156,7 @@ static void test_the_return_is_noticed_without_a_call(void **state) {
 
 /* A server that answers, but cannot do anything at this time, is asked again for a moment, and
  * not until a deadline. */
-static void test_a_server_that_refuses_for_a_while(void **state) {
-  (void)state;
+TEST(a_server_that_refuses_for_a_while) {
   needs_one_server("REPLICAOF, which no node of a cluster takes");
   belay_client_options_t options = patient();
   bed_t *bed = bed_open(&options);
@@ -181,16 +175,4 @@ static void test_a_server_that_refuses_for_a_while(void **state) {
   while (take(bed, limiter, "k", 1)->source != BELAY_SOURCE_SERVER)
     assert_true(clock_since_ms(began) < 4 * TIMEOUT_MS);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_refused_connections_keep_no_call_waiting),
-      cmocka_unit_test(test_a_stopped_server_keeps_one_call_waiting),
-      cmocka_unit_test(test_calls_that_are_queued_end_with_the_first_refusal),
-      cmocka_unit_test(test_a_call_without_a_policy_waits_for_the_server),
-      cmocka_unit_test(test_the_return_is_noticed_without_a_call),
-      cmocka_unit_test(test_a_server_that_refuses_for_a_while),
-  };
-  return cmocka_run_group_tests_name("outage", tests, NULL, NULL);
 }

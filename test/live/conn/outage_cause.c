@@ -55,8 +55,7 @@ static void note_detail(ask_t *ask) {
 }
 
 /* Three calls are under way when the server is killed. */
-static void test_a_killed_server_ends_calls_as_unknown(void **state) {
-  (void)state;
+TEST(a_killed_server_ends_calls_as_unknown) {
   belay_client_options_t options = client_options();
   options.timeout_ms = 60000 * slow();
   bed_t *bed = listened(bed_open(&options));
@@ -86,9 +85,7 @@ static void test_a_killed_server_ends_calls_as_unknown(void **state) {
   bed_close(bed);
 }
 
-static void test_a_refused_connection(void **state) {
-  (void)state;
-  server_t *server = server_start(&(server_options_t){.address = "127.0.0.1"});
+TEST_ON(a_refused_connection, server, server_start(&(server_options_t){.address = "127.0.0.1"})) {
   belay_client_options_t options = hasty();
   char expected[64];
   bed_t *bed = listened(bed_open_at(server_url(server), &options));
@@ -99,11 +96,9 @@ static void test_a_refused_connection(void **state) {
   expect_words(line, ": connection refused");
   assert_string_equal(detail, expected);
   bed_close(bed);
-  server_stop(server);
 }
 
-static void test_a_stopped_server_times_out(void **state) {
-  (void)state;
+TEST(a_stopped_server_times_out) {
   belay_client_options_t options = hasty();
   options.connect_timeout_ms = 200 * slow();
   bed_t *bed = listened(bed_open(&options));
@@ -129,9 +124,8 @@ static void hang_up(fake_link_t *link, const char *const *words, size_t count, v
 }
 
 /* Cut before anything was answered, and after AUTH had been sent. */
-static void test_a_connection_that_is_cut_at_once(void **state) {
-  (void)state;
-  fake_t *fake = fake_start(&(fake_options_t){.on_command = hang_up});
+TEST_ON(a_connection_that_is_cut_at_once, fake,
+        fake_start(&(fake_options_t){.on_command = hang_up})) {
   belay_client_options_t options = hasty();
   for (int i = 0; i < 2; i++) {
     options.password = i == 0 ? NULL : "secret";
@@ -143,15 +137,4 @@ static void test_a_connection_that_is_cut_at_once(void **state) {
     assert_null(strstr(belay_strerror(BELAY_EUNREACHABLE), "nothing was sent"));
     bed_close(bed);
   }
-  fake_stop(fake);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_killed_server_ends_calls_as_unknown),
-      cmocka_unit_test(test_a_refused_connection),
-      cmocka_unit_test(test_a_stopped_server_times_out),
-      cmocka_unit_test(test_a_connection_that_is_cut_at_once),
-  };
-  return cmocka_run_group_tests_name("outage_cause", tests, NULL, NULL);
 }

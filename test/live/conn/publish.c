@@ -49,11 +49,9 @@ static void assert_published(server_t *server, int64_t plain, int64_t sharded) {
 
 /* ---- the words ----------------------------------------------------------------------------------------------- */
 
-static void test_a_publication_becomes_what_the_server_takes(void **state) {
-  (void)state;
+BED_TEST(a_publication_becomes_what_the_server_takes) {
   static const char plain[] = "*3\r\n$7\r\nPUBLISH\r\n$1\r\nc\r\n$5\r\nhello\r\n";
   static const char sharded[] = "*3\r\n$8\r\nSPUBLISH\r\n$1\r\nc\r\n$5\r\nhello\r\n";
-  bed_t *bed = bed_open(NULL);
   belay__call_t *call = belay__call_new(bed->client, BELAY__LANE_DATA);
   belay__publish_build(call, "c", 1, "hello", 5);
   for (int i = 0; i < 4; i++) {
@@ -65,13 +63,10 @@ static void test_a_publication_becomes_what_the_server_takes(void **state) {
     assert_string_equal(call->data, expected);
   }
   belay__call_abandon(call);
-  bed_close(bed);
 }
 
 /* A copy of the shorter one has room for the longer one, whatever is left of its buffer. */
-static void test_a_copy_becomes_it_too(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_copy_becomes_it_too) {
   char message[600], text[700];
   memset(message, 'x', sizeof message);
   for (size_t len = 180; len < sizeof message; len++) {
@@ -87,13 +82,11 @@ static void test_a_copy_becomes_it_too(void **state) {
     belay__call_abandon(call);
     belay__call_abandon(copy);
   }
-  bed_close(bed);
 }
 
 /* ---- who has just come ----------------------------------------------------------------------------------------- */
 
-static void test_the_first_word_of_a_client(void **state) {
-  (void)state;
+TEST(the_first_word_of_a_client) {
   needs_one_server("one that is no cluster");
   server_t *servers[] = {server_start(NULL), start_cluster()};
   for (int i = 0; i < 2; i++) {
@@ -151,8 +144,7 @@ static void on_counted(belay_request_t *request, int status, unsigned left) {
 }
 
 /* The count that opens a latch is sent again; where it is executed it is published. */
-static void test_what_is_sent_again_to_another_kind_of_server(void **state) {
-  (void)state;
+TEST(what_is_sent_again_to_another_kind_of_server) {
   for (int to_cluster = 0; to_cluster < 2; to_cluster++) {
     move_t m = begin_move(to_cluster);
     resize_t again = {.request.data = &again};
@@ -170,8 +162,7 @@ static void test_what_is_sent_again_to_another_kind_of_server(void **state) {
 }
 
 /* It moves while the lock is held, its key with it; the release is not answered, and repeated there. */
-static void test_a_release_that_another_kind_of_server_gets(void **state) {
-  (void)state;
+TEST(a_release_that_another_kind_of_server_gets) {
   for (int to_cluster = 0; to_cluster < 2; to_cluster++) {
     move_t m = begin_move(to_cluster);
     belay_lock_options_t options = with_ttl(60000);
@@ -190,15 +181,4 @@ static void test_a_release_that_another_kind_of_server_gets(void **state) {
     assert_published(m.to, !to_cluster, to_cluster);
     end_move(&m);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_publication_becomes_what_the_server_takes),
-      cmocka_unit_test(test_a_copy_becomes_it_too),
-      cmocka_unit_test(test_the_first_word_of_a_client),
-      cmocka_unit_test(test_what_is_sent_again_to_another_kind_of_server),
-      cmocka_unit_test(test_a_release_that_another_kind_of_server_gets),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -147,10 +147,9 @@ static int64_t pass_on(chain_t *chain) {
   return took;
 }
 
-static void test_where_all_is_heard_nobody_polls(void **state) {
-  static chain_t chain;
-  (void)state;
+TEST(where_all_is_heard_nobody_polls) {
   bed_t *bed = bed_open(NULL);
+  static chain_t chain;
   for (int i = 0; i < 2; i++)
     bed_connect(bed, server_url(bed->server), NULL);
   for (kind_id_t kind = (kind_id_t)0; kind < HELD_KINDS; kind++) {
@@ -177,15 +176,7 @@ static void test_where_all_is_heard_nobody_polls(void **state) {
   bed_close(bed);
 }
 
-int main(void) {
-  struct CMUnitTest tests[DEAFNESSES + 1] = {
-      cmocka_unit_test(test_where_all_is_heard_nobody_polls)};
-  char names[DEAFNESSES][64];
-  for (int i = 0; i < DEAFNESSES; i++) {
-    snprintf(names[i], sizeof names[i], "test_%s", deafnesses[i].name);
-    tests[i + 1] =
-        (struct CMUnitTest)cmocka_unit_test_prestate(test_deaf, (void *)(uintptr_t)&deafnesses[i]);
-    tests[i + 1].name = names[i];
-  }
-  return cmocka_run_group_tests_name("deaf", tests, NULL, NULL);
+TEST_ROWS(deaf) {
+  for (int i = 0; i < DEAFNESSES; i++)
+    test_add(__LINE__, test_deaf, &deafnesses[i], "%s", deafnesses[i].name);
 }

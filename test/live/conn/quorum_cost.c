@@ -210,8 +210,7 @@ static void compare_paces(const comparison_t *it) {
     fail_msg("%s: %.2f times as long, and may be %.2f", it->what, ratio, it->most);
 }
 
-static void test_five_nodes_take_at_most_twice_as_long_as_one(void **state) {
-  (void)state;
+TEST(five_nodes_take_at_most_twice_as_long_as_one) {
   compare_paces(&(comparison_t){.what = "a plain lock, and Redlock on five nodes",
                                 .most = 2.0,
                                 .apart = true,
@@ -219,28 +218,17 @@ static void test_five_nodes_take_at_most_twice_as_long_as_one(void **state) {
                                 .second = redlock_on_five});
 }
 
-static void test_a_node_that_stands_still_delays_nothing(void **state) {
-  (void)state;
+TEST(a_node_that_stands_still_delays_nothing) {
   compare_paces(&(comparison_t){.what = "Redlock on five nodes, and with one that stands still",
                                 .most = DELAYED,
                                 .first = redlock_on_five,
                                 .second = redlock_with_one_paused});
 }
 
-static void test_a_node_that_has_long_stood_still_delays_nothing(void **state) {
-  (void)state;
+TEST(a_node_that_has_long_stood_still_delays_nothing) {
   compare_paces(
       &(comparison_t){.what = "Redlock on five nodes, and with one that has long stood still",
                       .most = DELAYED,
                       .first = redlock_on_five,
                       .second = redlock_without_one});
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_five_nodes_take_at_most_twice_as_long_as_one),
-      cmocka_unit_test(test_a_node_that_stands_still_delays_nothing),
-      cmocka_unit_test(test_a_node_that_has_long_stood_still_delays_nothing),
-  };
-  return cmocka_run_group_tests_name("pace", tests, NULL, NULL);
 }

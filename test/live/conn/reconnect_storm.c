@@ -33,8 +33,7 @@ int getaddrinfo(const char *name, const char *service, const struct addrinfo *hi
   return function(name, service, hints, list);
 }
 
-static void test_a_lookup_that_is_slower_than_a_connect_may_be_is_used_all_the_same(void **state) {
-  (void)state;
+TEST(a_lookup_that_is_slower_than_a_connect_may_be_is_used_all_the_same) {
   char url[64];
   server_t *server = server_start(&(server_options_t){.address = "127.0.0.1"});
   belay_client_options_t options = client_options();
@@ -84,25 +83,21 @@ static void expect_each_link_to_be_dropped(unsigned links) {
   bed_close(bed);
 }
 
-static void test_each_of_two_links_that_owes_an_answer_is_dropped(void **state) {
-  (void)state;
+TEST(each_of_two_links_that_owes_an_answer_is_dropped) {
   expect_each_link_to_be_dropped(2);
 }
 
-static void test_each_of_three_links_that_owes_an_answer_is_dropped(void **state) {
-  (void)state;
+TEST(each_of_three_links_that_owes_an_answer_is_dropped) {
   expect_each_link_to_be_dropped(3);
 }
 
-static void test_each_of_four_links_that_owes_an_answer_is_dropped(void **state) {
-  (void)state;
+TEST(each_of_four_links_that_owes_an_answer_is_dropped) {
   expect_each_link_to_be_dropped(4);
 }
 
 /* ---- a server that only reads ----------------------------------------------------------------------------- */
 
-static void test_a_replica_is_not_stormed(void **state) {
-  (void)state;
+TEST(a_replica_is_not_stormed) {
   needs_one_server("a replica of nobody");
   enum { LOCKERS = 50 };
   server_t *server =
@@ -149,13 +144,11 @@ static void expect_too_many_clients(const char *address) {
   bed_close(bed);
 }
 
-static void test_a_full_server_says_so_over_a_unix_socket(void **state) {
-  (void)state;
+TEST(a_full_server_says_so_over_a_unix_socket) {
   expect_too_many_clients(NULL);
 }
 
-static void test_a_full_server_says_so_over_tcp(void **state) {
-  (void)state;
+TEST(a_full_server_says_so_over_tcp) {
   expect_too_many_clients("127.0.0.1");
 }
 
@@ -217,8 +210,7 @@ static void expect_no_secret(const char *url) {
   assert_int_equal(ear.secrets, 0);
 }
 
-static void test_a_server_that_does_not_know_auth_gives_no_password_away(void **state) {
-  (void)state;
+TEST(a_server_that_does_not_know_auth_gives_no_password_away) {
   needs_one_server("commands with other names");
   server_t *server =
       server_start(&(server_options_t){.arguments = {"--rename-command", "AUTH", ""}});
@@ -241,11 +233,9 @@ static void repeat_auth(fake_link_t *link, const char *const *words, size_t coun
   fake_say(link, text);
 }
 
-static void test_a_server_that_repeats_auth_gives_no_password_away(void **state) {
-  (void)state;
-  fake_t *fake = fake_start(&(fake_options_t){.on_command = repeat_auth});
+TEST_ON(a_server_that_repeats_auth_gives_no_password_away, fake,
+        fake_start(&(fake_options_t){.on_command = repeat_auth})) {
   expect_no_secret(fake_url(fake));
-  fake_stop(fake);
 }
 
 /* ---- a log that takes its time ---------------------------------------------------------------------------- */
@@ -269,11 +259,9 @@ static void count_grant(belay_lock_t *lock, int status) {
 }
 
 /* A new connection that is idle for longer than it may be before its first call is handed to it. */
-static void test_a_link_that_somebody_waits_for_is_not_retired(void **state) {
-  (void)state;
+TEST_ON(a_link_that_somebody_waits_for_is_not_retired, server, server_start(NULL)) {
   enum { LOCKS = 16 };
   slow_log_t log = {.told = 0};
-  server_t *server = server_start(NULL);
   belay_options_t options;
   belay_t *belay;
   belay_client_t *client;
@@ -300,21 +288,4 @@ static void test_a_link_that_somebody_waits_for_is_not_retired(void **state) {
   assert_error(belay_close(belay, NULL), 0);
   uv_run(&log.loop, UV_RUN_DEFAULT);
   assert_int_equal(uv_loop_close(&log.loop), 0);
-  server_stop(server);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_lookup_that_is_slower_than_a_connect_may_be_is_used_all_the_same),
-      cmocka_unit_test(test_each_of_two_links_that_owes_an_answer_is_dropped),
-      cmocka_unit_test(test_each_of_three_links_that_owes_an_answer_is_dropped),
-      cmocka_unit_test(test_each_of_four_links_that_owes_an_answer_is_dropped),
-      cmocka_unit_test(test_a_replica_is_not_stormed),
-      cmocka_unit_test(test_a_full_server_says_so_over_a_unix_socket),
-      cmocka_unit_test(test_a_full_server_says_so_over_tcp),
-      cmocka_unit_test(test_a_server_that_does_not_know_auth_gives_no_password_away),
-      cmocka_unit_test(test_a_server_that_repeats_auth_gives_no_password_away),
-      cmocka_unit_test(test_a_link_that_somebody_waits_for_is_not_retired),
-  };
-  return cmocka_run_group_tests_name("storm", tests, NULL, NULL);
 }

@@ -18,9 +18,7 @@ static void come_back(bed_t *bed) {
     ;
 }
 
-static void test_an_acquire_that_polls(void **state) {
-  (void)state;
-  bed_t *bed = open_bed();
+TEST_IN(an_acquire_that_polls, bed, open_bed()) {
   belay_lock_options_t options = with_ttl(1000);
   options.wakeup = BELAY_WAKE_POLL;
   options.retry_min_ms = options.retry_max_ms = options.backoff_max_ms = 3600000;
@@ -31,13 +29,10 @@ static void test_an_acquire_that_polls(void **state) {
   come_back(bed);
   assert_error(outcome(c), 0); /* or in an hour */
   assert_error(release(c), 0);
-  bed_close(bed);
 }
 
 /* After ten failures a renewal rests for 10 to 20 seconds. The server has forgotten the lock, and says so to the next one. */
-static void test_a_renewal(void **state) {
-  (void)state;
-  bed_t *bed = open_bed();
+TEST_IN(a_renewal, bed, open_bed()) {
   belay_lock_options_t options = watched(86400000);
   contender_t *c = contender_new(bed, "door", &options);
   assert_error(try_lock(c), 0);
@@ -50,13 +45,4 @@ static void test_a_renewal(void **state) {
   bed_until(bed, c->lost == 1);
   assert_int_equal(c->reason, BELAY_LOST_TAKEN);
   assert_true(clock_since_ms(began) < SOON_MS);
-  bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_an_acquire_that_polls),
-      cmocka_unit_test(test_a_renewal),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -236,8 +236,7 @@ static const char *says(const row_t *row) {
   return has_one && row->begin == ask_for_a_password ? "WRONGPASS " : row->says;
 }
 
-static void test_whatever_a_server_refuses(void **state) {
-  (void)state;
+TEST(whatever_a_server_refuses) {
   if (deployment_is_cluster())
     skip(); /* whose nodes are no replicas by hand; it has a row of its own */
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -252,11 +251,4 @@ static void test_whatever_a_server_refuses(void **state) {
     house_expect_well(&house);
     house_close(&house);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_whatever_a_server_refuses),
-  };
-  return cmocka_run_group_tests_name("refused", tests, NULL, NULL);
 }

@@ -26,8 +26,7 @@ static void add_alice(server_t *server, const char *password) {
 }
 
 /* Who is in stays in; who has to come in again cannot, until the password is right again. */
-static void test_a_password_that_changes(void **state) {
-  (void)state;
+TEST(a_password_that_changes) {
   house_t house;
   server_t *server = server_start(NULL);
   add_alice(server, "sesame");
@@ -46,8 +45,7 @@ static void test_a_password_that_changes(void **state) {
   house_close(&house);
 }
 
-static void test_a_user_who_is_switched_off(void **state) {
-  (void)state;
+TEST(a_user_who_is_switched_off) {
   house_t house;
   server_t *server = server_start(NULL);
   add_alice(server, "sesame");
@@ -62,8 +60,7 @@ static void test_a_user_who_is_switched_off(void **state) {
 }
 
 /* The server itself ends his connections. */
-static void test_a_user_who_goes(void **state) {
-  (void)state;
+TEST(a_user_who_goes) {
   house_t house;
   server_t *server = server_start(NULL);
   add_alice(server, "sesame");
@@ -77,8 +74,7 @@ static void test_a_user_who_goes(void **state) {
 }
 
 /* A user who may not touch the keys. */
-static void test_a_user_of_other_keys(void **state) {
-  (void)state;
+TEST(a_user_of_other_keys) {
   static const house_told_t forbidden = ALL(BELAY_EPERM);
   house_t house;
   server_t *server = server_start(NULL);
@@ -111,8 +107,7 @@ static bool find_address(char out[INET_ADDRSTRLEN]) {
   return found;
 }
 
-static void test_protected_mode(void **state) {
-  (void)state;
+TEST(protected_mode) {
   if (deployment_is_cluster())
     skip(); /* which has an address of its own */
   acl_skip("it protects servers that have no password");
@@ -152,8 +147,7 @@ static void expect_unknown(house_t *house, int status, const char *says) {
   assert_int_equal(server_keys(house->server), 0);
 }
 
-static void test_a_command_that_has_another_name(void **state) {
-  (void)state;
+TEST(a_command_that_has_another_name) {
   house_t house;
   house_open(&house, server_without("SET"), NULL, NULL);
   for (int i = 0; i < 2;
@@ -172,8 +166,7 @@ static void test_a_command_that_has_another_name(void **state) {
 }
 
 /* A script that cannot be called has not written. */
-static void test_scripts_that_have_another_name(void **state) {
-  (void)state;
+TEST(scripts_that_have_another_name) {
   house_t house;
   house_open(&house, server_without("EVAL"), NULL, NULL);
   expect_unknown(&house, house_take(&house), "ERR unknown command 'EVAL'");
@@ -186,8 +179,7 @@ static void test_scripts_that_have_another_name(void **state) {
 }
 
 /* And where a server does not tell what it can do, all is done in the older way. */
-static void test_a_server_that_does_not_tell_what_it_can_do(void **state) {
-  (void)state;
+TEST(a_server_that_does_not_tell_what_it_can_do) {
   house_t house;
   house_open(&house, server_without("COMMAND"), NULL, NULL);
   house_move_in(&house);
@@ -196,18 +188,4 @@ static void test_a_server_that_does_not_tell_what_it_can_do(void **state) {
   assert_int_equal(server_calls(house.server, "set") > 0, true); /* in scripts */
   assert_true(server_calls(house.server, "eval") + server_calls(house.server, "evalsha") >= 4);
   house_close(&house);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_password_that_changes),
-      cmocka_unit_test(test_a_user_who_is_switched_off),
-      cmocka_unit_test(test_a_user_who_goes),
-      cmocka_unit_test(test_a_user_of_other_keys),
-      cmocka_unit_test(test_protected_mode),
-      cmocka_unit_test(test_a_command_that_has_another_name),
-      cmocka_unit_test(test_scripts_that_have_another_name),
-      cmocka_unit_test(test_a_server_that_does_not_tell_what_it_can_do),
-  };
-  return cmocka_run_group_tests_name("refused_access", tests, NULL, NULL);
 }

@@ -14,8 +14,7 @@ static void keep_detail(contender_t *contender, event_t event) {
 }
 
 /* The key is set, and its copies are waited for: that ends, and nobody knows who has the key. */
-static void test_a_primary_that_is_deposed_while_copies_are_waited_for(void **state) {
-  (void)state;
+TEST(a_primary_that_is_deposed_while_copies_are_waited_for) {
   needs_one_server("REPLICAOF, which no node of a cluster takes");
   char detail[256] = "";
   belay_client_options_t patient = client_options();
@@ -45,8 +44,7 @@ static void test_a_primary_that_is_deposed_while_copies_are_waited_for(void **st
 /* ---- it goes down, and comes up -------------------------------------------------------------------------- */
 
 /* All of it is on its way when the server is told to end: what was not answered is not known. */
-static void test_a_server_that_goes_down_with_calls_on_their_way(void **state) {
-  (void)state;
+TEST(a_server_that_goes_down_with_calls_on_their_way) {
   house_t house;
   ask_t ask = {.then = NULL};
   count_t count = {.n = 0};
@@ -78,8 +76,7 @@ static void test_a_server_that_goes_down_with_calls_on_their_way(void **state) {
 }
 
 /* So large is what it had that it says for a while that it loads: who waits is granted it in the end. */
-static void test_a_server_that_comes_up_slowly(void **state) {
-  (void)state;
+TEST(a_server_that_comes_up_slowly) {
   if (deployment_is_cluster())
     skip(); /* which is whole again only later */
   house_t house;
@@ -109,8 +106,7 @@ static void test_a_server_that_comes_up_slowly(void **state) {
 }
 
 /* A script that has written cannot be stopped. */
-static void test_a_script_that_cannot_be_stopped(void **state) {
-  (void)state;
+TEST(a_script_that_cannot_be_stopped) {
   needs_one_process("a key in a known place");
   static const char script[] = "EVAL \"redis.call('SET', 'x', 'y') while true do end\" 0\r\n";
   house_t house;
@@ -143,9 +139,8 @@ static void test_a_script_that_cannot_be_stopped(void **state) {
 /* ---- slots ----------------------------------------------------------------------------------------------- */
 
 /* Of two keys one has gone already: nobody has both. */
-static void test_a_slot_that_is_moved(void **state) {
-  (void)state;
-  cluster_t *cluster = cluster_start(&(cluster_options_t){.without_replicas = true});
+TEST_ON(a_slot_that_is_moved, cluster,
+        cluster_start(&(cluster_options_t){.without_replicas = true})) {
   belay_client_options_t options = client_options();
   options.timeout_ms = HOUSE_TIMEOUT_MS;
   bed_t *bed = bed_open_at(cluster_url(cluster), &options);
@@ -173,7 +168,6 @@ static void test_a_slot_that_is_moved(void **state) {
   assert_error(outcome(c), 0);
   assert_error(release(c), 0);
   bed_close(bed);
-  cluster_stop(cluster);
 }
 
 typedef struct end {
@@ -188,8 +182,7 @@ static void on_end(belay_multilock_t *lock, int status) {
 }
 
 /* Keys that do not live together, said to a node of a cluster that is taken for a server. */
-static void test_keys_of_several_slots(void **state) {
-  (void)state;
+TEST(keys_of_several_slots) {
   server_t *server = server_start(&(server_options_t){.cluster = true});
   server_do(server, "CLUSTER", "ADDSLOTSRANGE", "0", "16383", NULL);
   bed_t *bed = bed_open_with(server, NULL);
@@ -221,8 +214,7 @@ static void expect_blamed(const house_t *house, const char *key) {
 }
 
 /* It is somebody else's: it stays so, and it is said which it is. */
-static void test_keys_that_hold_something_else(void **state) {
-  (void)state;
+TEST(keys_that_hold_something_else) {
   static const char counter[] = "belay::counter::{n}";
   char limit[128];
   house_t house;
@@ -251,8 +243,7 @@ static void test_keys_that_hold_something_else(void **state) {
   house_close(&house);
 }
 
-static void test_numbers_that_are_none_or_too_large(void **state) {
-  (void)state;
+TEST(numbers_that_are_none_or_too_large) {
   static const char counter[] = "belay::counter::{n}";
   house_t house;
   house_open(&house, server_start(NULL), NULL, NULL);
@@ -265,18 +256,4 @@ static void test_numbers_that_are_none_or_too_large(void **state) {
   assert_non_null(strstr(house.detail, "would overflow"));
   assert_string_equal(server_string(house.server, "GET", counter, NULL), "9223372036854775807");
   house_close(&house);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_primary_that_is_deposed_while_copies_are_waited_for),
-      cmocka_unit_test(test_a_server_that_goes_down_with_calls_on_their_way),
-      cmocka_unit_test(test_a_server_that_comes_up_slowly),
-      cmocka_unit_test(test_a_script_that_cannot_be_stopped),
-      cmocka_unit_test(test_a_slot_that_is_moved),
-      cmocka_unit_test(test_keys_of_several_slots),
-      cmocka_unit_test(test_keys_that_hold_something_else),
-      cmocka_unit_test(test_numbers_that_are_none_or_too_large),
-  };
-  return cmocka_run_group_tests_name("refused_moment", tests, NULL, NULL);
 }

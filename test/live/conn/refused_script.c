@@ -145,8 +145,7 @@ static bool has_written(server_t *server) {
   return value == NULL || strcmp(value, "old") != 0;
 }
 
-static void test_what_becomes_of_a_call(void **state) {
-  (void)state;
+TEST(what_becomes_of_a_call) {
   bed_t *bed = bed_open(NULL);
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     const row_t *row = &rows[i];
@@ -193,13 +192,12 @@ static void tell(belay_request_t *request, void (*cb)(void), const belay__answer
 }
 
 /* Also one that would be sent again if its answer were lost: this one was not. */
-static void test_what_a_request_is_told(void **state) {
-  (void)state;
+TEST(what_a_request_is_told) {
+  bed_t *bed = bed_open(NULL);
   static const belay__request_ops_t ops[] = {
       {.read = read_anything, .tell = tell},
       {.read = read_anything, .tell = tell, .idempotent = true},
   };
-  bed_t *bed = bed_open(NULL);
   for (size_t i = 0; i < 2 * sizeof rows / sizeof *rows; i++) {
     const row_t *row = &rows[i / 2];
     belay__script_t script = script_of(row);
@@ -243,8 +241,7 @@ static void expect_undone(house_t *house, const char *right, bool maybe) {
 }
 
 /* A lock takes back what a script may have left that was stopped; and nothing, where it was stopped before. */
-static void test_a_lock_takes_back_what_may_have_been_done(void **state) {
-  (void)state;
+TEST(a_lock_takes_back_what_may_have_been_done) {
   house_t house;
   house_open(&house, server_start(NULL), NULL, NULL);
   expect_undone(&house, "-get", false);
@@ -258,8 +255,7 @@ static void test_a_lock_takes_back_what_may_have_been_done(void **state) {
 }
 
 /* What is tried before it is added might have done something. */
-static void test_a_counter_says_that_it_does_not_know(void **state) {
-  (void)state;
+TEST(a_counter_says_that_it_does_not_know) {
   house_t house;
   till_t till;
   count_t count = {.n = 0};
@@ -277,14 +273,4 @@ static void test_a_counter_says_that_it_does_not_know(void **state) {
   assert_error(end_of_count(&count), BELAY_EUNKNOWN);
   assert_int_equal(number_at(house.server, "belay::counter::{n}"), 1); /* it was not, this time */
   house_close(&house);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_what_becomes_of_a_call),
-      cmocka_unit_test(test_what_a_request_is_told),
-      cmocka_unit_test(test_a_lock_takes_back_what_may_have_been_done),
-      cmocka_unit_test(test_a_counter_says_that_it_does_not_know),
-  };
-  return cmocka_run_group_tests_name("refused_script", tests, NULL, NULL);
 }

@@ -374,8 +374,7 @@ static const struct {
     {"elections", use_election},
 };
 
-static void test_whatever_a_server_repeats(void **state) {
-  (void)state;
+TEST(whatever_a_server_repeats) {
   for (size_t f = 0; f < sizeof families / sizeof *families; f++) {
     print_message("%s\n", families[f].name);
     for (size_t m = 0; m < MANNERS; m++) {
@@ -390,8 +389,7 @@ static void test_whatever_a_server_repeats(void **state) {
 }
 
 /* What is held has a token, and the server has it too. */
-static void test_the_token_of_a_lock(void **state) {
-  (void)state;
+TEST(the_token_of_a_lock) {
   for (size_t m = 0; m < MANNERS; m++) {
     gossip_t gossip;
     char token[128];
@@ -428,8 +426,7 @@ static void keep_detail(contender_t *contender, event_t event) {
   snprintf(contender->arg, 256, "%s", belay_detail(contender->bed->belay));
 }
 
-static void test_a_password_that_is_repeated(void **state) {
-  (void)state;
+TEST(a_password_that_is_repeated) {
   for (int user = 0; user < 2; user++)
     for (size_t m = 0; m < MANNERS; m++) {
       gossip_t gossip = {.manner = &manners[m]};
@@ -469,10 +466,9 @@ static void say_what_is_not_in_print(fake_link_t *link, const char *const *words
     fake_say_bytes(link, hostile, sizeof hostile - 1);
 }
 
-static void test_what_is_not_in_print_is_escaped(void **state) {
-  (void)state;
+TEST_ON(what_is_not_in_print_is_escaped, fake,
+        fake_start(&(fake_options_t){.on_command = say_what_is_not_in_print})) {
   char detail[256] = "";
-  fake_t *fake = fake_start(&(fake_options_t){.on_command = say_what_is_not_in_print});
   bed_t *bed = bed_open_at(fake_url(fake), NULL);
   contender_t *c = contender_new(bed, "door", NULL);
   c->then = keep_detail;
@@ -481,15 +477,4 @@ static void test_what_is_not_in_print_is_escaped(void **state) {
   assert_string_equal(detail, "ERR \\x1b[2J\\x1b]0;title\\x07 \\x80\\xff \\xe2\\x80\\xae txt.exe "
                               "\\xc2\\x9b31m\\x00 more");
   bed_close(bed);
-  fake_stop(fake);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_whatever_a_server_repeats),
-      cmocka_unit_test(test_the_token_of_a_lock),
-      cmocka_unit_test(test_a_password_that_is_repeated),
-      cmocka_unit_test(test_what_is_not_in_print_is_escaped),
-  };
-  return cmocka_run_group_tests_name("secrets", tests, NULL, NULL);
 }

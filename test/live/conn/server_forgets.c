@@ -204,17 +204,10 @@ static void test_contest(void **state) {
   relay_stop(wire);
 }
 
-int main(void) {
-  struct CMUnitTest tests[2 * BLOWS];
-  char names[2 * BLOWS][64];
-  for (int i = 0; i < 2 * BLOWS; i++) {
-    const blow_t *blow = &blows[i / 2];
-    bool crowd = i % 2 == 1;
-    snprintf(names[i], sizeof names[i], "test_%s_%s", blow->name,
-             crowd ? "while_many_want_it" : "while_one_has_it");
-    tests[i] = (struct CMUnitTest)cmocka_unit_test_prestate(
-        crowd ? test_contest : test_who_has_it_and_who_waits, (void *)(uintptr_t)blow);
-    tests[i].name = names[i];
+TEST_ROWS(blows) {
+  for (int i = 0; i < BLOWS; i++) {
+    test_add(__LINE__, test_who_has_it_and_who_waits, &blows[i], "%s_while_one_has_it",
+             blows[i].name);
+    test_add(__LINE__, test_contest, &blows[i], "%s_while_many_want_it", blows[i].name);
   }
-  return cmocka_run_group_tests_name("amnesia", tests, NULL, NULL);
 }

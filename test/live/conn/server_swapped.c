@@ -8,8 +8,7 @@
 
 /* ---- one server that speaks for several --------------------------------------------------------------------- */
 
-static void test_one_server_behind_three_clients_that_does_not_tell_who_it_is(void **state) {
-  (void)state;
+TEST(one_server_behind_three_clients_that_does_not_tell_who_it_is) {
   char url[256];
   server_t *server = server_start(NULL);
   server_do(server, "ACL", "SETUSER", "guest", "on", ">pw", "~*", "&*", "+@all", "-info", NULL);
@@ -30,9 +29,7 @@ static void test_one_server_behind_three_clients_that_does_not_tell_who_it_is(vo
 
 /* Two of three servers go away, and one of their addresses comes to lead to the one that is left. Whose answer comes
  * first changes: at no time are they two. */
-static void test_an_address_that_comes_to_lead_to_another_node(void **state) {
-  (void)state;
-  remote_t *remote = remote_open(3);
+TEST_IN(an_address_that_comes_to_lead_to_another_node, remote, remote_open(3)) {
   belay_lock_options_t options = unhurried_options(TTL);
   options.watchdog = BELAY_WATCHDOG_ON;
   contender_t *c = nodes_contender(remote->nodes, "door", &options);
@@ -51,7 +48,6 @@ static void test_an_address_that_comes_to_lead_to_another_node(void **state) {
   assert_int_equal(c->lost, 1);
   assert_int_equal(c->reason, BELAY_LOST_EXPIRED);
   assert_between((c->lost_time - gone) / MS, 0, TTL + lag());
-  remote_close(remote);
 }
 
 static void extend_once(nodes_t *nodes, contender_t *c) {
@@ -61,9 +57,7 @@ static void extend_once(nodes_t *nodes, contender_t *c) {
 
 /* A server that lost the key, and two of the five that lead to it. Set again it is nobody's vote yet, also where the other
  * one finds what the first has just set. */
-static void test_a_server_that_was_set_again_for_two_counts_for_neither(void **state) {
-  (void)state;
-  remote_t *remote = remote_open(5);
+TEST_IN(a_server_that_was_set_again_for_two_counts_for_neither, remote, remote_open(5)) {
   nodes_t *nodes = remote->nodes;
   belay_lock_options_t options = unhurried_options(60 * SECONDS);
   options.timeout_ms = 2 * prompt_ms();
@@ -84,7 +78,6 @@ static void test_a_server_that_was_set_again_for_two_counts_for_neither(void **s
   assert_error(extend(c, BELAY_DEFAULT), BELAY_ENOQUORUM);
   assert_int_equal(tally_of(c).votes[BELAY_VOTE_RESTORED], 2);
   server_resume(nodes->server[3]);
-  remote_close(remote);
 }
 
 /* ---- a server that was another's replica in between ---------------------------------------------------------- */
@@ -96,8 +89,7 @@ static void drop_connections(server_t *server) {
 }
 
 /* The first server is the primary, the second one its replica; both names are told of the first one only. */
-static void test_a_primary_that_was_a_replica_and_is_a_primary_again(void **state) {
-  (void)state;
+TEST(a_primary_that_was_a_replica_and_is_a_primary_again) {
   if (deployment_is_cluster())
     skip(); /* where there is no quarantine */
   const server_options_t tcp = {.address = "127.0.0.1"};
@@ -147,8 +139,7 @@ static void grant_and_fall_silent(fake_link_t *link, const char *const *words, s
 }
 
 /* The grant and the end of its connection are there when belay looks. */
-static void test_copies_on_another_server_are_no_copies(void **state) {
-  (void)state;
+TEST(copies_on_another_server_are_no_copies) {
   needs_one_server("one that only pretends to be a server");
   grants_t grants = {.count = 0};
   fake_t *fake = fake_start(&(fake_options_t){.on_command = grant_and_fall_silent, .arg = &grants});
@@ -204,8 +195,7 @@ static void connect_meanwhile(busy_t *busy) {
   resp_hang_up(&busy->script);
 }
 
-static void test_a_server_that_is_busy_says_later_who_it_is(void **state) {
-  (void)state;
+TEST(a_server_that_is_busy_says_later_who_it_is) {
   if (deployment_is_cluster())
     skip(); /* where there is no quarantine */
   busy_t busy = busy_open();
@@ -217,8 +207,7 @@ static void test_a_server_that_is_busy_says_later_who_it_is(void **state) {
   bed_close(busy.bed);
 }
 
-static void test_and_is_not_trusted_as_one_that_never_does(void **state) {
-  (void)state;
+TEST(and_is_not_trusted_as_one_that_never_does) {
   if (deployment_is_cluster())
     skip(); /* where there is no quarantine */
   busy_t busy = busy_open();
@@ -230,17 +219,4 @@ static void test_and_is_not_trusted_as_one_that_never_does(void **state) {
   bed_settle(busy.bed);
   assert_null(value_of(c));
   bed_close(busy.bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_one_server_behind_three_clients_that_does_not_tell_who_it_is),
-      cmocka_unit_test(test_an_address_that_comes_to_lead_to_another_node),
-      cmocka_unit_test(test_a_server_that_was_set_again_for_two_counts_for_neither),
-      cmocka_unit_test(test_a_primary_that_was_a_replica_and_is_a_primary_again),
-      cmocka_unit_test(test_copies_on_another_server_are_no_copies),
-      cmocka_unit_test(test_a_server_that_is_busy_says_later_who_it_is),
-      cmocka_unit_test(test_and_is_not_trusted_as_one_that_never_does),
-  };
-  return cmocka_run_group_tests_name("impostor", tests, NULL, NULL);
 }

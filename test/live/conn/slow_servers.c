@@ -7,22 +7,17 @@
 #define FAR_MS (TTL / 16)
 
 /* A quarantine that is over costs no question of its own. */
-static void test_far_away_servers_grant_it_for_the_first_time(void **state) {
-  (void)state;
-  remote_t *remote = remote_open_seasoned(3);
+TEST_IN(far_away_servers_grant_it_for_the_first_time, remote, remote_open_seasoned(3)) {
   belay_lock_options_t options = quarantine_options();
   options.max_attempts = 5;
   contender_t *c = nodes_contender(remote->nodes, "door", &options);
   remote_put(remote, FAR_MS);
   assert_error(wait_for(c), 0);
   assert_true(remaining_ms(c) > 0);
-  remote_close(remote);
 }
 
 /* The machine may be slow now and then. */
-static void test_and_then_at_the_first_attempt(void **state) {
-  (void)state;
-  remote_t *remote = remote_open_seasoned(3);
+TEST_IN(and_then_at_the_first_attempt, remote, remote_open_seasoned(3)) {
   contender_t *c = quarantined(remote->nodes, "door");
   unsigned granted = 0;
   remote_put(remote, FAR_MS);
@@ -36,7 +31,6 @@ static void test_and_then_at_the_first_attempt(void **state) {
   }
   assert_between(granted, 3, 5);
   nodes_expect_no_key(remote->nodes);
-  remote_close(remote);
 }
 
 /* ---- from when on it is held ------------------------------------------------------------------------------- */
@@ -53,9 +47,7 @@ static belay_lock_options_t long_options(void) {
   return unhurried_options(LONG_TTL);
 }
 
-static void test_a_plain_lock_is_held_from_when_it_was_asked_for(void **state) {
-  (void)state;
-  remote_t *remote = remote_open(1);
+TEST_IN(a_plain_lock_is_held_from_when_it_was_asked_for, remote, remote_open(1)) {
   belay_lock_options_t options = long_options();
   contender_t *c = contender_new(remote->nodes->bed, "door", &options);
   remote_put(remote, LATE_MS);
@@ -63,12 +55,9 @@ static void test_a_plain_lock_is_held_from_when_it_was_asked_for(void **state) {
   assert_between(remaining_ms(c), 1, left_of(LONG_TTL));
   assert_error(extend(c, 2 * LONG_TTL), 0);
   assert_between(remaining_ms(c), LONG_TTL, left_of(2 * LONG_TTL));
-  remote_close(remote);
 }
 
-static void test_and_so_is_one_of_several_nodes(void **state) {
-  (void)state;
-  remote_t *remote = remote_open(3);
+TEST_IN(and_so_is_one_of_several_nodes, remote, remote_open(3)) {
   belay_lock_options_t options = long_options();
   contender_t *c = nodes_contender(remote->nodes, "door", &options);
   remote_put(remote, LATE_MS);
@@ -76,13 +65,10 @@ static void test_and_so_is_one_of_several_nodes(void **state) {
   assert_between(remaining_ms(c), 1, left_of(LONG_TTL));
   assert_error(extend(c, 2 * LONG_TTL), 0);
   assert_between(remaining_ms(c), LONG_TTL, left_of(2 * LONG_TTL));
-  remote_close(remote);
 }
 
 /* A number is agreed on after the grant, and takes two more questions. */
-static void test_also_when_a_number_is_agreed_on_behind_it(void **state) {
-  (void)state;
-  remote_t *remote = remote_open(3);
+TEST_IN(also_when_a_number_is_agreed_on_behind_it, remote, remote_open(3)) {
   belay_lock_options_t options = long_options();
   options.fencing = true;
   contender_t *c = nodes_contender(remote->nodes, "door", &options);
@@ -92,7 +78,6 @@ static void test_also_when_a_number_is_agreed_on_behind_it(void **state) {
   remote_put(remote, LATE_MS);
   assert_error(try_lock(c), 0);
   assert_between(remaining_ms(c), 1, left_of(LONG_TTL) - 2 * LATE_MS);
-  remote_close(remote);
 }
 
 /* ---- one of them is slower than the others ----------------------------------------------------------------- */
@@ -125,19 +110,14 @@ static void run_short_of_a_renewal(remote_t *remote) {
   bed_run_for(remote->nodes->bed, 6 * SLOWER_MS);
 }
 
-static void test_a_grant_counts_that_comes_while_the_number_is_agreed_on(void **state) {
-  (void)state;
-  remote_t *remote = remote_open_seasoned(3);
+TEST_IN(a_grant_counts_that_comes_while_the_number_is_agreed_on, remote, remote_open_seasoned(3)) {
   contender_t *c = held_by_the_quicker(remote);
   run_short_of_a_renewal(remote);
   assert_int_equal(tally_of(c).votes[BELAY_VOTE_GRANTED], 3);
   assert_int_equal(nodes_holding(remote->nodes, c), 3);
-  remote_close(remote);
 }
 
-static void test_so_that_another_node_may_forget_it(void **state) {
-  (void)state;
-  remote_t *remote = remote_open_seasoned(3);
+TEST_IN(so_that_another_node_may_forget_it, remote, remote_open_seasoned(3)) {
   contender_t *c = held_by_the_quicker(remote);
   run_short_of_a_renewal(remote);
   server_restart(remote->nodes->server[1]);
@@ -148,18 +128,4 @@ static void test_so_that_another_node_may_forget_it(void **state) {
   bed_until(remote->nodes->bed, tally_of(c).votes[BELAY_VOTE_GRANTED] == 3);
   assert_int_equal(c->lost, 0);
   assert_int_equal(nodes_holding(remote->nodes, c), 3);
-  remote_close(remote);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_far_away_servers_grant_it_for_the_first_time),
-      cmocka_unit_test(test_and_then_at_the_first_attempt),
-      cmocka_unit_test(test_a_plain_lock_is_held_from_when_it_was_asked_for),
-      cmocka_unit_test(test_and_so_is_one_of_several_nodes),
-      cmocka_unit_test(test_also_when_a_number_is_agreed_on_behind_it),
-      cmocka_unit_test(test_a_grant_counts_that_comes_while_the_number_is_agreed_on),
-      cmocka_unit_test(test_so_that_another_node_may_forget_it),
-  };
-  return cmocka_run_group_tests_name("away", tests, NULL, NULL);
 }

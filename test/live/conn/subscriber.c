@@ -19,8 +19,7 @@ static void publish_raw(bed_t *bed, const char *topic, const char *text) {
 
 /* ---- when there is one ------------------------------------------------------------------------------------- */
 
-static void test_it_is_there_while_somebody_listens(void **state) {
-  (void)state;
+TEST(it_is_there_while_somebody_listens) {
   bed_t *bed = bed_open(NULL);
   subscriber_t one = {0}, two = {0};
   assert_int_equal(client_stats(bed).links_up, 0);
@@ -41,8 +40,7 @@ static void test_it_is_there_while_somebody_listens(void **state) {
 }
 
 /* Who comes back soon finds everything as it was. */
-static void test_a_channel_that_was_left_lingers(void **state) {
-  (void)state;
+TEST(a_channel_that_was_left_lingers) {
   bed_t *bed = bed_open(NULL);
   subscriber_t s = {0};
   for (int i = 0; i < 20; i++) {
@@ -59,8 +57,7 @@ static void test_a_channel_that_was_left_lingers(void **state) {
 }
 
 /* No more than 1,024 of them do. */
-static void test_few_channels_linger(void **state) {
-  (void)state;
+TEST(few_channels_linger) {
   enum { COUNT = 3000 };
   bed_t *bed = bed_open(NULL);
   subscriber_t *all = calloc(COUNT, sizeof *all);
@@ -79,8 +76,7 @@ static void test_few_channels_linger(void **state) {
   free(all);
 }
 
-static void test_there_are_not_more_channels_than_a_limit(void **state) {
-  (void)state;
+TEST(there_are_not_more_channels_than_a_limit) {
   enum { MAX = 65536 };
   bed_t *bed = bed_open(NULL);
   subscriber_t *all = calloc(MAX + 1, sizeof *all), again = {0};
@@ -99,8 +95,7 @@ static void test_there_are_not_more_channels_than_a_limit(void **state) {
   free(all);
 }
 
-static void test_ten_thousand_channels_cost_few_writes(void **state) {
-  (void)state;
+TEST(ten_thousand_channels_cost_few_writes) {
   enum { COUNT = 10000 };
   bed_t *bed = bed_open(NULL);
   subscriber_t *all = calloc(COUNT, sizeof *all);
@@ -124,8 +119,7 @@ static void test_ten_thousand_channels_cost_few_writes(void **state) {
 }
 
 /* The largest message is heard by a client that takes only small replies, and by the others of the connection too. */
-static void test_a_message_may_be_larger_than_a_reply(void **state) {
-  (void)state;
+TEST(a_message_may_be_larger_than_a_reply) {
   belay_client_options_t options = client_options();
   options.max_reply = 65536;
   bed_t *bed = bed_open(&options);
@@ -147,8 +141,7 @@ static void test_a_message_may_be_larger_than_a_reply(void **state) {
 
 /* ---- a connection that dies ---------------------------------------------------------------------------------- */
 
-static void test_a_connection_that_died_silently_is_found_out(void **state) {
-  (void)state;
+TEST(a_connection_that_died_silently_is_found_out) {
   server_t *server = server_start(NULL);
   relay_t *relay = relay_start(server_path(server));
   belay_client_options_t options = client_options();
@@ -170,8 +163,7 @@ static void test_a_connection_that_died_silently_is_found_out(void **state) {
   relay_stop(relay);
 }
 
-static void test_a_server_that_stands_still_is_found_out(void **state) {
-  (void)state;
+TEST(a_server_that_stands_still_is_found_out) {
   belay_client_options_t options = client_options();
   options.stall_timeout_ms = prompt_ms();
   bed_t *bed = bed_open(&options);
@@ -187,8 +179,7 @@ static void test_a_server_that_stands_still_is_found_out(void **state) {
 }
 
 /* The address leads to another server, and the one that was listened to is alive and says nothing more. */
-static void test_a_server_in_the_place_of_another_one_is_listened_to(void **state) {
-  (void)state;
+TEST(a_server_in_the_place_of_another_one_is_listened_to) {
   server_t *old = server_start(NULL), *new = server_start(NULL);
   relay_t *relay = relay_start(server_path(old));
   bed_t *bed = bed_open_at(relay_url(relay), NULL);
@@ -229,8 +220,7 @@ static bed_t *bed_with_user(const char *const *rules, belay_client_options_t *op
   return bed_open_with(server, options);
 }
 
-static void test_a_user_who_may_not_listen_is_told_once(void **state) {
-  (void)state;
+TEST(a_user_who_may_not_listen_is_told_once) {
   static const char *const rules[][3] = {{"+@all", "-@pubsub", "allchannels"},
                                          {"+@all", "-ping", "allchannels"}};
   for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
@@ -262,8 +252,7 @@ static void explained(subscriber_t *s, belay_topic_event_t event) {
 }
 
 /* One channel that is forbidden is nobody else's affair. */
-static void test_a_forbidden_channel_does_not_disturb_the_others(void **state) {
-  (void)state;
+TEST(a_forbidden_channel_does_not_disturb_the_others) {
   static const char *const rules[] = {"+@all", "&belay::topic::{a*", "&belay::topic::{b*"};
   enum { COUNT = 300 };
   belay_client_options_t options = client_options();
@@ -310,8 +299,7 @@ static int listening(const subscriber_t *all, int n) {
 }
 
 /* A few are tried now and then; when one of them is let in, so may be the others. */
-static void test_what_was_forbidden_is_found_to_be_permitted(void **state) {
-  (void)state;
+TEST(what_was_forbidden_is_found_to_be_permitted) {
   static const char *const rules[] = {"+@all", "&belay::topic::{a*", "&other"};
   enum { COUNT = 600 };
   belay_client_options_t options = client_options();
@@ -330,8 +318,7 @@ static void test_what_was_forbidden_is_found_to_be_permitted(void **state) {
   bed_close(bed);
 }
 
-static void test_a_user_who_may_not_leave_hears_what_he_listens_to(void **state) {
-  (void)state;
+TEST(a_user_who_may_not_leave_hears_what_he_listens_to) {
   static const char *const rules[] = {"+@all", "-unsubscribe", "allchannels"};
   belay_client_options_t options = client_options();
   bed_t *bed = bed_with_user(rules, &options, 100);
@@ -348,8 +335,7 @@ static void test_a_user_who_may_not_leave_hears_what_he_listens_to(void **state)
   bed_close(bed);
 }
 
-static void test_a_user_who_may_not_publish_is_told(void **state) {
-  (void)state;
+TEST(a_user_who_may_not_publish_is_told) {
   static const char *const rules[] = {"+@all", "-@pubsub", "allchannels"};
   belay_client_options_t options = client_options();
   bed_t *bed = bed_with_user(rules, &options, 100);
@@ -372,8 +358,7 @@ static bed_t *bed_with_cluster(const belay_client_options_t *options) {
   return bed;
 }
 
-static void test_in_a_cluster_channels_are_sharded(void **state) {
-  (void)state;
+TEST(in_a_cluster_channels_are_sharded) {
   enum { COUNT = 1000 };
   bed_t *bed = bed_with_cluster(NULL);
   server_t *server = bed->server;
@@ -408,8 +393,7 @@ static void test_in_a_cluster_channels_are_sharded(void **state) {
 }
 
 /* A slot that nobody serves is the affair of those who listen there. */
-static void test_a_slot_that_is_not_served_does_not_disturb_the_others(void **state) {
-  (void)state;
+TEST(a_slot_that_is_not_served_does_not_disturb_the_others) {
   enum { COUNT = 300 };
   belay_client_options_t options = client_options();
   options.reconnect_min_ms = 10;
@@ -440,26 +424,4 @@ static void test_a_slot_that_is_not_served_does_not_disturb_the_others(void **st
   server_do(bed->server, "CLUSTER", "ADDSLOTS", slot, NULL);
   bed_until(bed, bad.listening == 1 && worse.listening == 1);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_it_is_there_while_somebody_listens),
-      cmocka_unit_test(test_a_channel_that_was_left_lingers),
-      cmocka_unit_test(test_few_channels_linger),
-      cmocka_unit_test(test_there_are_not_more_channels_than_a_limit),
-      cmocka_unit_test(test_ten_thousand_channels_cost_few_writes),
-      cmocka_unit_test(test_a_message_may_be_larger_than_a_reply),
-      cmocka_unit_test(test_a_connection_that_died_silently_is_found_out),
-      cmocka_unit_test(test_a_server_that_stands_still_is_found_out),
-      cmocka_unit_test(test_a_server_in_the_place_of_another_one_is_listened_to),
-      cmocka_unit_test(test_a_user_who_may_not_listen_is_told_once),
-      cmocka_unit_test(test_a_forbidden_channel_does_not_disturb_the_others),
-      cmocka_unit_test(test_what_was_forbidden_is_found_to_be_permitted),
-      cmocka_unit_test(test_a_user_who_may_not_leave_hears_what_he_listens_to),
-      cmocka_unit_test(test_a_user_who_may_not_publish_is_told),
-      cmocka_unit_test(test_in_a_cluster_channels_are_sharded),
-      cmocka_unit_test(test_a_slot_that_is_not_served_does_not_disturb_the_others),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

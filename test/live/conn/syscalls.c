@@ -52,8 +52,7 @@ static unsigned calls_for(server_t *server, const char *cycles) {
   return calls;
 }
 
-static void test_the_number_of_epoll_ctl_calls_does_not_depend_on_the_commands(void **state) {
-  (void)state;
+TEST(the_number_of_epoll_ctl_calls_does_not_depend_on_the_commands) {
   if (!may_trace())
     skip();
   server_t *server = server_start(NULL);
@@ -69,11 +68,6 @@ static void test_the_number_of_epoll_ctl_calls_does_not_depend_on_the_commands(v
   server_stop(server);
 }
 
-int main(int argc, char **argv) {
-  if (argc == 4 && strcmp(argv[1], "--client") == 0)
-    return be_client(argv[2], argv[3]);
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_the_number_of_epoll_ctl_calls_does_not_depend_on_the_commands),
-  };
-  return cmocka_run_group_tests_name("syscalls", tests, NULL, NULL);
+TEST_ROLE(client, "--client") {
+  return be_client(argv[2], argv[3]);
 }

@@ -12,9 +12,7 @@ static contender_t *numbered(remote_t *remote) {
 
 /* The number is far ahead of all clocks. The first two nodes have accepted it; the second one forgets it. The first
  * one is slow: two that know nothing of it would have agreed on a smaller one before it is heard. */
-static void test_the_number_does_not_shrink_when_a_node_forgets_it(void **state) {
-  (void)state;
-  remote_t *remote = remote_open_seasoned(3);
+TEST_IN(the_number_does_not_shrink_when_a_node_forgets_it, remote, remote_open_seasoned(3)) {
   nodes_t *nodes = remote->nodes;
   contender_t *before = numbered(remote), *after = numbered(remote);
   ask_until(quarantined(nodes, "season"), BELAY_VOTE_GRANTED, 3);
@@ -31,7 +29,6 @@ static void test_the_number_does_not_shrink_when_a_node_forgets_it(void **state)
   assert_error(wait_for(after), 0);
   assert_true(fence_of(after) > number);
   assert_int_equal(tally_of(after).node[1].vote, BELAY_VOTE_QUARANTINED); /* it was in time */
-  remote_close(remote);
 }
 
 /* ---- the end of all numbers -------------------------------------------------------------------------------- */
@@ -46,19 +43,13 @@ static void expect_the_end(nodes_t *nodes, contender_t *c) {
   }
 }
 
-static void test_a_plain_lock_whose_numbers_are_used_up(void **state) {
-  (void)state;
-  nodes_t *nodes = nodes_open(1, NULL);
+TEST_IN(a_plain_lock_whose_numbers_are_used_up, nodes, nodes_open(1, NULL)) {
   belay_lock_options_t options = fencing_options();
   expect_the_end(nodes, contender_new(nodes->bed, "door", &options));
-  nodes_close(nodes);
 }
 
-static void test_a_lock_over_several_nodes_whose_numbers_are_used_up(void **state) {
-  (void)state;
-  nodes_t *nodes = nodes_open(3, NULL);
+TEST_IN(a_lock_over_several_nodes_whose_numbers_are_used_up, nodes, nodes_open(3, NULL)) {
   expect_the_end(nodes, fenced(nodes, "door"));
-  nodes_close(nodes);
 }
 
 /* Up to there every grant has one of its own. */
@@ -70,23 +61,10 @@ static void expect_the_last_ones(contender_t *c) {
   assert_error(try_lock(c), BELAY_EOVERFLOW);
 }
 
-static void test_no_number_comes_twice_at_the_end(void **state) {
-  (void)state;
-  nodes_t *nodes = nodes_open(1, NULL);
+TEST_IN(no_number_comes_twice_at_the_end, nodes, nodes_open(1, NULL)) {
   belay_lock_options_t options = fencing_options();
   contender_t *c = contender_new(nodes->bed, "door", &options);
   plant_on_all(nodes, c, digits(LARGEST_FENCE - 3));
   expect_the_last_ones(c);
   expect_nothing_left(nodes, c);
-  nodes_close(nodes);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_the_number_does_not_shrink_when_a_node_forgets_it),
-      cmocka_unit_test(test_a_plain_lock_whose_numbers_are_used_up),
-      cmocka_unit_test(test_a_lock_over_several_nodes_whose_numbers_are_used_up),
-      cmocka_unit_test(test_no_number_comes_twice_at_the_end),
-  };
-  return cmocka_run_group_tests_name("counter", tests, NULL, NULL);
 }

@@ -11,8 +11,7 @@
 
 /* ---- adding ---------------------------------------------------------------------------------------------- */
 
-static void test_what_is_added_is_there(void **state) {
-  (void)state;
+TEST(what_is_added_is_there) {
   bed_t *bed = bed_open(NULL);
   till_t till;
   till_new(&till, bed, NULL);
@@ -45,12 +44,11 @@ static void expect_overflow(till_t *till, int64_t delta, int64_t value) {
 }
 
 /* With a ttl and without: by a script, and by INCRBY. */
-static void test_all_numbers_of_64_bits(void **state) {
-  (void)state;
+TEST(all_numbers_of_64_bits) {
+  bed_t *bed = bed_open(NULL);
   static const int64_t near[] = {LARGE,     LARGE - 1,  LARGE + 1, -LARGE,    -LARGE - 1,
                                  MOST,      MOST - 1,   LEAST,     LEAST + 1, 1000000000,
                                  999999999, -999999999, -1,        1,         INT64_C(99999999999)};
-  bed_t *bed = bed_open(NULL);
   for (int lives = 0; lives < 2; lives++) {
     belay_counter_options_t options = counter_options();
     options.ttl_ms = lives ? 100000 : 0;
@@ -79,8 +77,7 @@ static void test_all_numbers_of_64_bits(void **state) {
   bed_close(bed);
 }
 
-static void test_bounds(void **state) {
-  (void)state;
+TEST(bounds) {
   bed_t *bed = bed_open(NULL);
   till_t till;
   till_new(&till, bed, NULL);
@@ -112,10 +109,9 @@ static void test_bounds(void **state) {
   bed_close(bed);
 }
 
-static void test_an_operation_counts_once(void **state) {
-  (void)state;
-  static const char id[] = {'o', '\0', '}', ':', ':', '{', (char)0xff};
+TEST(an_operation_counts_once) {
   bed_t *bed = bed_open(NULL);
+  static const char id[] = {'o', '\0', '}', ':', ':', '{', (char)0xff};
   till_t till;
   till_new(&till, bed, NULL);
   for (int i = 0; i < 3; i++)
@@ -152,8 +148,7 @@ static void halve(bed_t *bed) {
   server_do(bed->server, "PEXPIRE", HITS, "50000", NULL);
 }
 
-static void test_a_ttl_begins_with_the_counter_or_with_each_add(void **state) {
-  (void)state;
+TEST(a_ttl_begins_with_the_counter_or_with_each_add) {
   bed_t *bed = bed_open(NULL);
   for (int extend = 0; extend < 2; extend++) {
     belay_counter_options_t options = counter_options();
@@ -203,8 +198,7 @@ static void test_a_ttl_begins_with_the_counter_or_with_each_add(void **state) {
 }
 
 /* As long as it may be sent again. */
-static void test_an_operation_is_known_for_long_enough(void **state) {
-  (void)state;
+TEST(an_operation_is_known_for_long_enough) {
   bed_t *bed = bed_open(NULL);
   belay_counter_options_t options = counter_options();
   options.op_ttl_ms = 1000;
@@ -219,8 +213,7 @@ static void test_an_operation_is_known_for_long_enough(void **state) {
 
 /* ---- groups ---------------------------------------------------------------------------------------------- */
 
-static void test_fields(void **state) {
-  (void)state;
+TEST(fields) {
   bed_t *bed = bed_open(NULL);
   for (int lives = 0; lives < 2; lives++) {
     belay_counter_options_t options = counter_options();
@@ -260,8 +253,7 @@ static void test_fields(void **state) {
   bed_close(bed);
 }
 
-static void test_a_group_lives_as_a_counter_does(void **state) {
-  (void)state;
+TEST(a_group_lives_as_a_counter_does) {
   bed_t *bed = bed_open(NULL);
   for (int extend = 0; extend < 2; extend++) {
     belay_counter_options_t options = counter_options();
@@ -279,12 +271,11 @@ static void test_a_group_lives_as_a_counter_does(void **state) {
   bed_close(bed);
 }
 
-static void test_many_fields_or_none(void **state) {
-  (void)state;
+TEST(many_fields_or_none) {
+  bed_t *bed = bed_open(NULL);
   enum { N = 300 };
   static belay_counter_add_item_t items[N];
   static char names[N][8];
-  bed_t *bed = bed_open(NULL);
   till_t till;
   till_new(&till, bed, NULL);
   for (int i = 0; i < N; i++) {
@@ -318,13 +309,12 @@ static void test_many_fields_or_none(void **state) {
 }
 
 /* Beyond what Lua takes at a time. */
-static void test_the_most_fields(void **state) {
-  (void)state;
+TEST(the_most_fields) {
+  bed_t *bed = bed_open(NULL);
   enum { N = BELAY_COUNTER_FIELDS_MAX };
   static belay_counter_add_item_t items[N + 1];
   static char names[N + 1][8];
   static count_t count;
-  bed_t *bed = bed_open(NULL);
   till_t till;
   till_new(&till, bed, NULL);
   for (int i = 0; i <= N; i++) {
@@ -341,10 +331,9 @@ static void test_the_most_fields(void **state) {
 
 /* ---- keys ------------------------------------------------------------------------------------------------ */
 
-static void test_the_keys_have_its_name(void **state) {
-  (void)state;
-  static const char key[] = {'a', '\0', '{', '}', ':', ':', (char)0xff}, name[] = {':', '\0', 'n'};
+TEST(the_keys_have_its_name) {
   bed_t *bed = bed_open(NULL);
+  static const char key[] = {'a', '\0', '{', '}', ':', ':', (char)0xff}, name[] = {':', '\0', 'n'};
   belay_counter_options_t options = counter_options();
   till_t plain, named, spread;
   till_new(&plain, bed, &options);
@@ -368,15 +357,14 @@ static void test_the_keys_have_its_name(void **state) {
   bed_close(bed);
 }
 
-static void test_the_longest_names(void **state) {
-  (void)state;
+TEST(the_longest_names) {
+  bed_t *bed = bed_open(NULL);
   static char name[128], key[BELAY_COUNTER_KEY_MAX + 1], id[BELAY_COUNTER_ID_MAX + 1];
   static char field[BELAY_COUNTER_FIELD_MAX + 1];
   memset(name, '{', sizeof name);
   memset(key, '}', sizeof key - 1);
   memset(id, '%', sizeof id - 1);
   memset(field, '\n', sizeof field - 1);
-  bed_t *bed = bed_open(NULL);
   belay_counter_options_t options = counter_options();
   options.name = name;
   options.name_len = sizeof name;
@@ -397,22 +385,4 @@ static void test_the_longest_names(void **state) {
   assert_error(belay_counter_add_local(till.counter, KEY(key), 1), 0);
   bed_until(bed, server_keys(bed->server) > 4);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_what_is_added_is_there),
-      cmocka_unit_test(test_all_numbers_of_64_bits),
-      cmocka_unit_test(test_bounds),
-      cmocka_unit_test(test_an_operation_counts_once),
-      cmocka_unit_test(test_a_ttl_begins_with_the_counter_or_with_each_add),
-      cmocka_unit_test(test_an_operation_is_known_for_long_enough),
-      cmocka_unit_test(test_fields),
-      cmocka_unit_test(test_a_group_lives_as_a_counter_does),
-      cmocka_unit_test(test_many_fields_or_none),
-      cmocka_unit_test(test_the_most_fields),
-      cmocka_unit_test(test_the_keys_have_its_name),
-      cmocka_unit_test(test_the_longest_names),
-  };
-  return cmocka_run_group_tests_name("counters", tests, NULL, NULL);
 }

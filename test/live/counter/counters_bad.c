@@ -11,8 +11,8 @@ static void expect_no_counter(bed_t *bed, const belay_counter_options_t *options
   assert_string_equal(belay_detail(bed->belay), detail);
 }
 
-static void test_options_are_checked(void **state) {
-  (void)state;
+TEST(options_are_checked) {
+  bed_t *bed = bed_open(NULL);
   const int64_t year = INT64_C(31536000000);
   const belay_counter_options_t good = counter_options();
   const struct {
@@ -34,7 +34,6 @@ static void test_options_are_checked(void **state) {
       {0, 1000, 1, 0, 1, 1000001, "max_keys: not from 1 to 1000000"},
       {0, 1000, 1, 0, 1, SIZE_MAX, "max_keys: not from 1 to 1000000"},
   };
-  bed_t *bed = bed_open(NULL);
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     belay_counter_options_t options = good;
     options.ttl_ms = rows[i].ttl;
@@ -72,11 +71,10 @@ static void test_options_are_checked(void **state) {
     assert_string_equal(belay_detail(bed->belay), words);                                          \
   } while (0)
 
-static void test_arguments_are_checked(void **state) {
-  (void)state;
+TEST(arguments_are_checked) {
+  bed_t *bed = bed_open(NULL);
   static char key[BELAY_COUNTER_KEY_MAX + 2];
   memset(key, 'k', sizeof key - 1);
-  bed_t *bed = bed_open(NULL);
   till_t till;
   till_new(&till, bed, NULL);
   const char *const no_key = "key: not 1 to 1024 bytes";
@@ -129,11 +127,10 @@ static void test_arguments_are_checked(void **state) {
 /* ---- how much ----------------------------------------------------------------------------------------------- */
 
 /* The most that may be asked for is read, with the client's defaults. */
-static void test_the_largest_replies(void **state) {
-  (void)state;
+TEST(the_largest_replies) {
+  bed_t *bed = bed_open(NULL);
   static belay_bytes_t fields[BELAY_COUNTER_MANY_MAX];
   static count_t count;
-  bed_t *bed = bed_open(NULL);
   till_t till;
   till_new(&till, bed, NULL);
   expect_field_added(&till, "hits", "f", INT64_MIN, INT64_MIN);
@@ -161,8 +158,7 @@ static void on_number_of(belay_request_t *request, int status, const belay_count
 }
 
 /* All fields are read, or they are too many; no connection is lost over it. */
-static void test_groups_that_are_nearly_too_large(void **state) {
-  (void)state;
+TEST(groups_that_are_nearly_too_large) {
   static char field[3000];
   static const size_t sizes[] = {2, 30, 200, 1000, 1500, 2500};
   belay_client_options_t client = client_options();
@@ -192,14 +188,4 @@ static void test_groups_that_are_nearly_too_large(void **state) {
   assert_true(read > 200);
   assert_int_equal(client_stats(bed).drops, 0);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_options_are_checked),
-      cmocka_unit_test(test_arguments_are_checked),
-      cmocka_unit_test(test_the_largest_replies),
-      cmocka_unit_test(test_groups_that_are_nearly_too_large),
-  };
-  return cmocka_run_group_tests_name("counters_bad", tests, NULL, NULL);
 }

@@ -7,10 +7,9 @@
 
 /* ---- what arrives ---------------------------------------------------------------------------------------- */
 
-static void test_many_adds_are_one_sum(void **state) {
-  (void)state;
-  enum { KEYS = 50, ADDS = 1000 };
+TEST(many_adds_are_one_sum) {
   bed_t *bed = bed_open(NULL);
+  enum { KEYS = 50, ADDS = 1000 };
   const belay_counter_options_t options = counter_options_every(50);
   till_t till;
   till_new(&till, bed, &options);
@@ -39,8 +38,7 @@ static void test_many_adds_are_one_sum(void **state) {
   bed_close(bed);
 }
 
-static void test_it_is_sent_when_it_is_time(void **state) {
-  (void)state;
+TEST(it_is_sent_when_it_is_time) {
   bed_t *bed = bed_open(NULL);
   belay_counter_options_t options = counter_options_every(60000);
   options.batch_max = 10;
@@ -80,8 +78,7 @@ static void test_it_is_sent_when_it_is_time(void **state) {
 }
 
 /* So many are sent, though what was there before is not answered yet. */
-static void test_so_many_do_not_wait_for_others(void **state) {
-  (void)state;
+TEST(so_many_do_not_wait_for_others) {
   bed_t *bed = bed_open(NULL);
   belay_counter_options_t options = counter_options_every(60000);
   options.batch_max = 3;
@@ -106,10 +103,9 @@ static void test_so_many_do_not_wait_for_others(void **state) {
 }
 
 /* So many that the loop would stand still, and answers come too late, if all were sent at once. */
-static void test_very_many_are_sent_bit_by_bit(void **state) {
-  (void)state;
-  enum { KEYS = 5000 };
+TEST(very_many_are_sent_bit_by_bit) {
   bed_t *bed = bed_open(NULL);
+  enum { KEYS = 5000 };
   belay_counter_options_t options = counter_options_every(60000);
   till_t till;
   till_new(&till, bed, &options);
@@ -134,8 +130,7 @@ static void test_very_many_are_sent_bit_by_bit(void **state) {
   bed_close(bed);
 }
 
-static void test_nothing_is_not_sent(void **state) {
-  (void)state;
+TEST(nothing_is_not_sent) {
   bed_t *bed = bed_open(NULL);
   const belay_counter_options_t options = counter_options_every(1);
   till_t till;
@@ -147,8 +142,7 @@ static void test_nothing_is_not_sent(void **state) {
   bed_close(bed);
 }
 
-static void test_its_limits(void **state) {
-  (void)state;
+TEST(its_limits) {
   bed_t *bed = bed_open(NULL);
   belay_counter_options_t options = counter_options_every(60000);
   options.max_keys = 3;
@@ -175,8 +169,7 @@ static void test_its_limits(void **state) {
   bed_close(bed);
 }
 
-static void test_into_shards_and_with_a_ttl(void **state) {
-  (void)state;
+TEST(into_shards_and_with_a_ttl) {
   bed_t *bed = bed_open(NULL);
   belay_counter_options_t options = counter_options_every(1);
   options.shards = 4;
@@ -211,8 +204,7 @@ static double nanoseconds(till_t *till, unsigned keys, int adds) {
   return (double)(clock_now() - begun) / adds;
 }
 
-static void test_it_is_fast(void **state) {
-  (void)state;
+TEST(it_is_fast) {
   bed_t *bed = bed_open(NULL);
   const belay_counter_options_t options = counter_options_every(60000);
   till_t till;
@@ -227,18 +219,4 @@ static void test_it_is_fast(void **state) {
   expect_idle(&till);
   expect_got(&till, "k000", true, adds + adds / 1000);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_many_adds_are_one_sum),
-      cmocka_unit_test(test_it_is_sent_when_it_is_time),
-      cmocka_unit_test(test_so_many_do_not_wait_for_others),
-      cmocka_unit_test(test_very_many_are_sent_bit_by_bit),
-      cmocka_unit_test(test_nothing_is_not_sent),
-      cmocka_unit_test(test_its_limits),
-      cmocka_unit_test(test_into_shards_and_with_a_ttl),
-      cmocka_unit_test(test_it_is_fast),
-  };
-  return cmocka_run_group_tests_name("counters_batch", tests, NULL, NULL);
 }

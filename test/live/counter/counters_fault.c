@@ -69,8 +69,7 @@ static void keep_detail(till_t *till) {
 static const server_options_t with_digest = {.arguments = {"--enable-debug-command", "yes"}};
 
 /* A list; a group where a counter is wanted, and the other way round. */
-static void test_a_foreign_key_is_named_and_left_alone(void **state) {
-  (void)state;
+TEST(a_foreign_key_is_named_and_left_alone) {
   bed_t *bed = bed_open_with(server_start(&with_digest), NULL);
   for (int lives = 0; lives < 2; lives++) {
     belay_counter_options_t options = counter_options();
@@ -103,8 +102,8 @@ static void test_a_foreign_key_is_named_and_left_alone(void **state) {
   bed_close(bed);
 }
 
-static void test_what_is_no_number(void **state) {
-  (void)state;
+TEST(what_is_no_number) {
+  bed_t *bed = bed_open_with(server_start(&with_digest), NULL);
   static const char *const texts[] = {"many",
                                       "",
                                       "01",
@@ -116,7 +115,6 @@ static void test_what_is_no_number(void **state) {
                                       "9223372036854775808",
                                       "-9223372036854775809",
                                       "99999999999999999999"};
-  bed_t *bed = bed_open_with(server_start(&with_digest), NULL);
   for (int lives = 0; lives < 2; lives++) {
     belay_counter_options_t options = counter_options();
     options.ttl_ms = lives ? 100000 : 0;
@@ -146,8 +144,7 @@ static void test_what_is_no_number(void **state) {
   bed_close(bed);
 }
 
-static void test_a_group_that_is_too_large(void **state) {
-  (void)state;
+TEST(a_group_that_is_too_large) {
   static char large[2000];
   memset(large, 'x', sizeof large - 1);
   belay_client_options_t client = client_options();
@@ -214,8 +211,7 @@ static void set_scene(server_t *server, const scene_t *scene) {
 
 /* Whatever a user may not do, and where the memory is full: what is refused has added nothing, and nothing lives for
  * ever. */
-static void test_what_is_refused_has_done_nothing(void **state) {
-  (void)state;
+TEST(what_is_refused_has_done_nothing) {
   needs_one_process("rights in one place");
   acl_skip("its scripts are run by hand");
   static const char *const rights[] = {"-get",     "-set",   "-incrby", "-pexpire",
@@ -277,8 +273,7 @@ static void lose_the_answer(wire_t *wire, const char *command, int64_t calls) {
 }
 
 /* What depends on what was before is not sent again; a get is, and what has an id. */
-static void test_what_is_sent_again(void **state) {
-  (void)state;
+TEST(what_is_sent_again) {
   static const struct {
     int n;
     const char *command;
@@ -323,8 +318,7 @@ static void test_what_is_sent_again(void **state) {
 }
 
 /* The wire is cut, or falls silent, at some time or other. */
-static void test_an_operation_is_counted_once(void **state) {
-  (void)state;
+TEST(an_operation_is_counted_once) {
   wire_t wire;
   wire_open(&wire);
   for (int64_t i = 1; i < 11; i++) {
@@ -346,8 +340,7 @@ static void test_an_operation_is_counted_once(void **state) {
   wire_close(&wire);
 }
 
-static void test_nothing_was_sent(void **state) {
-  (void)state;
+TEST(nothing_was_sent) {
   bed_t *bed = bed_open(NULL);
   till_t till;
   count_t counts[OPERATIONS] = {0};
@@ -372,8 +365,7 @@ static void test_nothing_was_sent(void **state) {
 
 /* ---- requests and closing -------------------------------------------------------------------------------- */
 
-static void test_what_is_pending_ends_with_a_close_or_a_cancel(void **state) {
-  (void)state;
+TEST(what_is_pending_ends_with_a_close_or_a_cancel) {
   for (int how = 0; how < 3; how++) { /* a cancel, the counter's close, the client's */
     bed_t *bed = bed_open(NULL);
     till_t till;
@@ -417,8 +409,7 @@ static void close_it(till_t *till) {
     assert_error(begin_belay_close(till->bed), 0);
 }
 
-static void test_every_callback_may_end_everything(void **state) {
-  (void)state;
+TEST(every_callback_may_end_everything) {
   needs_one_process("one connection");
   static const int some[] = {ADD, GET, SOME, ALL};
   for (int i = 0; i < 4; i++)
@@ -438,19 +429,4 @@ static void test_every_callback_may_end_everything(void **state) {
       assert_true(pending.status == 0 || pending.status == BELAY_ECANCELED);
       bed_close(bed);
     }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_foreign_key_is_named_and_left_alone),
-      cmocka_unit_test(test_what_is_no_number),
-      cmocka_unit_test(test_a_group_that_is_too_large),
-      cmocka_unit_test(test_what_is_refused_has_done_nothing),
-      cmocka_unit_test(test_what_is_sent_again),
-      cmocka_unit_test(test_an_operation_is_counted_once),
-      cmocka_unit_test(test_nothing_was_sent),
-      cmocka_unit_test(test_what_is_pending_ends_with_a_close_or_a_cancel),
-      cmocka_unit_test(test_every_callback_may_end_everything),
-  };
-  return cmocka_run_group_tests_name("counters_fault", tests, NULL, NULL);
 }

@@ -9,9 +9,7 @@
 /* ---- what goes wrong on the way -------------------------------------------------------------------------- */
 
 /* However often the wire is cut, or falls silent: each add counts once. */
-static void test_a_sum_counts_once(void **state) {
-  (void)state;
-  server_t *server = server_start(NULL);
+TEST_ON(a_sum_counts_once, server, server_start(NULL)) {
   relay_t *relay = relay_start(server_path(server));
   belay_client_options_t client = client_options();
   client.timeout_ms = 150 * slow();
@@ -47,11 +45,9 @@ static void test_a_sum_counts_once(void **state) {
   assert_true(stats.resends > 0 && stats.counted == stats.sums && stats.lost == 0);
   bed_close(bed);
   relay_stop(relay);
-  server_stop(server);
 }
 
-static void test_a_server_that_comes_back(void **state) {
-  (void)state;
+TEST(a_server_that_comes_back) {
   belay_client_options_t client = client_options();
   client.timeout_ms = 60;
   client.reconnect_max_ms = 20;
@@ -90,8 +86,7 @@ static void keep_detail(till_t *till) {
   snprintf(detail_of_loss, sizeof detail_of_loss, "%s", belay_detail(till->bed->belay));
 }
 
-static void test_what_is_refused_for_good_is_told(void **state) {
-  (void)state;
+TEST(what_is_refused_for_good_is_told) {
   bed_t *bed = bed_open(NULL);
   const belay_counter_options_t options = counter_options_every(1);
   till_t till;
@@ -117,9 +112,7 @@ static void test_what_is_refused_for_good_is_told(void **state) {
 }
 
 /* However rarely sums are sent: one that is not answered is asked for while the server knows it. */
-static void test_what_is_not_known_is_asked_for_soon(void **state) {
-  (void)state;
-  server_t *server = server_start(NULL);
+TEST_ON(what_is_not_known_is_asked_for_soon, server, server_start(NULL)) {
   relay_t *relay = relay_start(server_path(server));
   belay_client_options_t client = client_options();
   client.timeout_ms = 1000;
@@ -143,12 +136,10 @@ static void test_what_is_not_known_is_asked_for_soon(void **state) {
   assert_int_equal(number_at(server, HITS), 2);
   bed_close(bed);
   relay_stop(relay);
-  server_stop(server);
 }
 
 /* What the server may have forgotten is not sent again. */
-static void test_what_is_not_known_for_too_long_is_told(void **state) {
-  (void)state;
+TEST(what_is_not_known_for_too_long_is_told) {
   belay_client_options_t client = client_options();
   client.timeout_ms = lag();
   bed_t *bed = bed_open(&client);
@@ -186,8 +177,7 @@ static void begin_end(till_t *till, what_t what) {
     assert_error(begin_belay_close(till->bed), 0);
 }
 
-static void test_a_close_sends_what_there_is(void **state) {
-  (void)state;
+TEST(a_close_sends_what_there_is) {
   for (what_t what = COUNTER; what < WHATS; what++) {
     bed_t *bed = bed_open(NULL);
     const belay_counter_options_t options = counter_options_every(60000);
@@ -212,8 +202,7 @@ static void test_a_close_sends_what_there_is(void **state) {
 }
 
 /* It waits for so long, and tells what is left. */
-static void test_a_close_is_bounded(void **state) {
-  (void)state;
+TEST(a_close_is_bounded) {
   for (what_t what = COUNTER; what < WHATS; what++) {
     belay_client_options_t client = client_options();
     client.close_timeout_ms = 80;
@@ -252,8 +241,7 @@ static void close_it(till_t *till) {
   begin_end(till, to_close);
 }
 
-static void test_everything_may_end_when_a_loss_is_told(void **state) {
-  (void)state;
+TEST(everything_may_end_when_a_loss_is_told) {
   for (to_close = COUNTER; to_close < WHATS; to_close++) {
     bed_t *bed = bed_open(NULL);
     const belay_counter_options_t options = counter_options_every(1);
@@ -282,8 +270,7 @@ static void add_again(till_t *till) {
   assert_error(add_local(till, "hits", till->loss[0].amount), 0);
 }
 
-static void test_what_was_lost_may_be_added_again(void **state) {
-  (void)state;
+TEST(what_was_lost_may_be_added_again) {
   bed_t *bed = bed_open(NULL);
   const belay_counter_options_t options = counter_options_every(1);
   till_t till;
@@ -294,19 +281,4 @@ static void test_what_was_lost_may_be_added_again(void **state) {
   expect_idle(&till);
   assert_int_equal(number_at(bed->server, HITS), 3);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_sum_counts_once),
-      cmocka_unit_test(test_a_server_that_comes_back),
-      cmocka_unit_test(test_what_is_refused_for_good_is_told),
-      cmocka_unit_test(test_what_is_not_known_is_asked_for_soon),
-      cmocka_unit_test(test_what_is_not_known_for_too_long_is_told),
-      cmocka_unit_test(test_a_close_sends_what_there_is),
-      cmocka_unit_test(test_a_close_is_bounded),
-      cmocka_unit_test(test_everything_may_end_when_a_loss_is_told),
-      cmocka_unit_test(test_what_was_lost_may_be_added_again),
-  };
-  return cmocka_run_group_tests_name("counters_local", tests, NULL, NULL);
 }

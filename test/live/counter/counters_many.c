@@ -40,8 +40,7 @@ static void expect_all(till_t *till, int64_t delta, int64_t times) {
 
 /* ---- many keys ------------------------------------------------------------------------------------------- */
 
-static void test_many_in_one_round_trip(void **state) {
-  (void)state;
+TEST(many_in_one_round_trip) {
   bed_t *bed = bed_open(NULL);
   till_t till;
   static count_t count;
@@ -78,8 +77,7 @@ static void expect_either(count_t *count, int error, int first, int other) {
     assert_error(count->status, first);
 }
 
-static void test_each_has_its_own_status(void **state) {
-  (void)state;
+TEST(each_has_its_own_status) {
   bed_t *bed = bed_open(NULL);
   for (int lives = 0; lives < 2; lives++) {
     belay_counter_options_t options = counter_options();
@@ -114,8 +112,7 @@ static void test_each_has_its_own_status(void **state) {
 }
 
 /* Each is told again what the server has forgotten. */
-static void test_scripts_that_were_forgotten(void **state) {
-  (void)state;
+TEST(scripts_that_were_forgotten) {
   bed_t *bed = bed_open(NULL);
   belay_counter_options_t options = counter_options();
   options.ttl_ms = 100000;
@@ -133,8 +130,7 @@ static void test_scripts_that_were_forgotten(void **state) {
 }
 
 /* A script's text goes to the server once, and not with each of them. */
-static void test_many_are_no_more_than_they_need(void **state) {
-  (void)state;
+TEST(many_are_no_more_than_they_need) {
   for (int ids = 0; ids < 2; ids++) {
     belay_client_options_t client = client_options();
     client.max_bytes = 100000;
@@ -156,8 +152,7 @@ static void test_many_are_no_more_than_they_need(void **state) {
 }
 
 /* They are found again where they were put, however many connections there are. */
-static void test_many_that_are_not_sent(void **state) {
-  (void)state;
+TEST(many_that_are_not_sent) {
   static count_t count;
   belay_client_options_t options = client_options();
   options.links = 4;
@@ -178,8 +173,7 @@ static void test_many_that_are_not_sent(void **state) {
   bed_close(bed);
 }
 
-static void test_many_that_are_canceled(void **state) {
-  (void)state;
+TEST(many_that_are_canceled) {
   static count_t count, another;
   belay_client_options_t options = client_options();
   options.links = 4;
@@ -212,8 +206,7 @@ static void test_many_that_are_canceled(void **state) {
 }
 
 /* With operation ids they are sent again, and count once; without, it is not known. */
-static void test_many_whose_answers_are_lost(void **state) {
-  (void)state;
+TEST(many_whose_answers_are_lost) {
   needs_one_process("one process: a relay leads to one");
   static count_t count;
   server_t *server = server_start(NULL);
@@ -261,10 +254,9 @@ static const char *shard_at(int i) {
   return key;
 }
 
-static void test_a_counter_in_shards(void **state) {
-  (void)state;
-  enum { SHARDS = 8, ADDS = 80 };
+TEST(a_counter_in_shards) {
   bed_t *bed = bed_open(NULL);
+  enum { SHARDS = 8, ADDS = 80 };
   belay_counter_options_t options = counter_options();
   options.shards = SHARDS;
   options.ttl_ms = 100000;
@@ -297,8 +289,8 @@ static void test_a_counter_in_shards(void **state) {
   bed_close(bed);
 }
 
-static void test_the_sum_of_shards(void **state) {
-  (void)state;
+TEST(the_sum_of_shards) {
+  bed_t *bed = bed_open(NULL);
   static const struct {
     const char *values[4];
     int status;
@@ -321,7 +313,6 @@ static void test_the_sum_of_shards(void **state) {
        INT64_C(9007203549708287)},
       {{"5", "many", NULL, NULL}, BELAY_EWRONGTYPE, 0},
   };
-  bed_t *bed = bed_open(NULL);
   belay_counter_options_t options = counter_options();
   options.shards = 4;
   till_t till;
@@ -346,8 +337,7 @@ static void test_the_sum_of_shards(void **state) {
   bed_close(bed);
 }
 
-static void test_what_shards_cannot_do(void **state) {
-  (void)state;
+TEST(what_shards_cannot_do) {
   bed_t *bed = bed_open(NULL);
   belay_counter_options_t options = counter_options();
   options.shards = 2;
@@ -376,20 +366,4 @@ static void test_what_shards_cannot_do(void **state) {
                BELAY_EINVAL);
   assert_string_equal(belay_detail(bed->belay), "keys: NULL, or not 1 to 32768 of them");
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_many_in_one_round_trip),
-      cmocka_unit_test(test_each_has_its_own_status),
-      cmocka_unit_test(test_scripts_that_were_forgotten),
-      cmocka_unit_test(test_many_are_no_more_than_they_need),
-      cmocka_unit_test(test_many_that_are_not_sent),
-      cmocka_unit_test(test_many_that_are_canceled),
-      cmocka_unit_test(test_many_whose_answers_are_lost),
-      cmocka_unit_test(test_a_counter_in_shards),
-      cmocka_unit_test(test_the_sum_of_shards),
-      cmocka_unit_test(test_what_shards_cannot_do),
-  };
-  return cmocka_run_group_tests_name("counters_many", tests, NULL, NULL);
 }

@@ -282,8 +282,7 @@ static void play(model_t *m, bool lives, int64_t max_ops) {
   bed_until(m->bed, m->till.closed == 1);
 }
 
-static void test_counters_do_what_the_model_does(void **state) {
-  (void)state;
+TEST(counters_do_what_the_model_does) {
   static model_t m;
   m = (model_t){.bed = bed_open(NULL), .random = UINT64_C(0x9e3779b97f4a7c15)};
   play(&m, false, 0);
@@ -293,11 +292,4 @@ static void test_counters_do_what_the_model_does(void **state) {
   assert_true(m.applied > 3000 && m.refused > 500 && m.overflows > 500 && m.repeats > 200 &&
               m.mismatches > 50);
   bed_close(m.bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_counters_do_what_the_model_does),
-  };
-  return cmocka_run_group_tests_name("counters_model", tests, NULL, NULL);
 }

@@ -17,10 +17,9 @@ static void age(bed_t *bed, const char *id, const char *rest) {
   server_do(bed->server, "HSET", OPS, field, text, NULL);
 }
 
-static void test_operations_share_a_key_that_is_bounded(void **state) {
-  (void)state;
-  static const char id[] = {'o', '\0', '}', ':', ':', '{', (char)0xff};
+TEST(operations_share_a_key_that_is_bounded) {
   bed_t *bed = bed_open(NULL);
+  static const char id[] = {'o', '\0', '}', ':', ':', '{', (char)0xff};
   belay_counter_options_t options = counter_options();
   options.max_ops = 3;
   till_t till;
@@ -62,8 +61,7 @@ static void test_operations_share_a_key_that_is_bounded(void **state) {
 
 /* An id that comes again when it need not be known any more counts again, and then its first record
  * is not mistaken for the second one. */
-static void test_an_operation_that_is_forgotten_may_come_again(void **state) {
-  (void)state;
+TEST(an_operation_that_is_forgotten_may_come_again) {
   bed_t *bed = bed_open(NULL);
   belay_counter_options_t options = counter_options();
   options.max_ops = 100;
@@ -86,8 +84,7 @@ static void test_an_operation_that_is_forgotten_may_come_again(void **state) {
 
 /* A thousand adds leave two keys; a request that may be sent again for longer is known for longer.
  * */
-static void test_operations_leave_one_key(void **state) {
-  (void)state;
+TEST(operations_leave_one_key) {
   bed_t *bed = bed_open(NULL);
   belay_counter_options_t options = counter_options();
   options.max_ops = 1000;
@@ -110,8 +107,8 @@ static void test_operations_leave_one_key(void **state) {
   bed_close(bed);
 }
 
-static void test_garbage_where_operations_are_recorded(void **state) {
-  (void)state;
+TEST(garbage_where_operations_are_recorded) {
+  bed_t *bed = bed_open(NULL);
   static const char *const fields[][2] = {{"color", "green"},
                                           {"next", "x"},
                                           {"next", "-1"},
@@ -123,7 +120,6 @@ static void test_garbage_where_operations_are_recorded(void **state) {
                                           {"first", "0.5"},
                                           {"until", "-1"},
                                           {"next", "1000000000000000000000"}};
-  bed_t *bed = bed_open(NULL);
   belay_counter_options_t options = counter_options();
   options.max_ops = 3;
   till_t till;
@@ -149,8 +145,7 @@ static void test_garbage_where_operations_are_recorded(void **state) {
 }
 
 /* A sum that finds no room waits for it. */
-static void test_local_sums_share_a_key(void **state) {
-  (void)state;
+TEST(local_sums_share_a_key) {
   bed_t *bed = bed_open(NULL);
   belay_counter_options_t options = counter_options_every(5);
   options.max_ops = 1;
@@ -166,15 +161,4 @@ static void test_local_sums_share_a_key(void **state) {
   assert_int_equal(number_at(bed->server, HITS), 5);
   assert_int_equal(stats_of(&till).lost, 0);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_operations_share_a_key_that_is_bounded),
-      cmocka_unit_test(test_an_operation_that_is_forgotten_may_come_again),
-      cmocka_unit_test(test_operations_leave_one_key),
-      cmocka_unit_test(test_garbage_where_operations_are_recorded),
-      cmocka_unit_test(test_local_sums_share_a_key),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,8 +41,7 @@ static int64_t count(bed_t *bed, belay_active_t *active, int64_t from_ms, int64_
 
 /* ---- keys ------------------------------------------------------------------------------------------------ */
 
-static void test_a_time_leads_to_a_key(void **state) {
-  (void)state;
+BED_TEST(a_time_leads_to_a_key) {
   static const struct {
     belay_active_unit_t unit;
     int32_t offset;
@@ -69,7 +68,6 @@ static void test_a_time_leads_to_a_key(void **state) {
       {BELAY_ACTIVE_DAY, 0, BELAY_ACTIVE_TIME_MAX, "99981231"},
       {BELAY_ACTIVE_HOUR, 840, BELAY_ACTIVE_TIME_MAX, "9999010113"},
   };
-  bed_t *bed = bed_open(NULL);
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     char key[64];
     belay_active_options_t options = usual();
@@ -86,14 +84,11 @@ static void test_a_time_leads_to_a_key(void **state) {
     assert_int_equal(count(bed, active, rows[i].time_ms, rows[i].time_ms), 1);
     expect_ttls(bed->server);
   }
-  bed_close(bed);
 }
 
 /* ---- the clock ------------------------------------------------------------------------------------------- */
 
-static void test_now_is_by_the_servers_clock(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(now_is_by_the_servers_clock) {
   belay_active_t *active = series(bed, NULL);
   assert_error(mark(bed, active, "ann", BELAY_ACTIVE_NOW), 0);
   int64_t now = server_now_ms(bed->server);
@@ -111,13 +106,11 @@ static void test_now_is_by_the_servers_clock(void **state) {
   assert_int_equal(count(bed, active, now + DAY, BELAY_ACTIVE_NOW), 1);
   assert_int_equal(count(bed, active, now, BELAY_ACTIVE_NOW), 2);
   assert_int_equal(server_calls(bed->server, "time"), 1 + 1); /* ours, and the test's */
-  bed_close(bed);
 }
 
-static void test_the_time_is_asked_now_and_then(void **state) {
-  (void)state;
-  enum { MANY = 20 };
+TEST(the_time_is_asked_now_and_then) {
   bed_t *bed = bed_open(NULL);
+  enum { MANY = 20 };
   belay_active_t *active = series(bed, NULL);
   assert_error(mark(bed, active, "ann", NOON), 0); /* who says when does not ask */
   assert_int_equal(server_calls(bed->server, "time"), 0);
@@ -153,9 +146,7 @@ static void test_the_time_is_asked_now_and_then(void **state) {
 
 /* ---- how long it lives ----------------------------------------------------------------------------------- */
 
-static void test_a_period_ends_by_itself(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_period_ends_by_itself) {
   belay_active_options_t options = usual();
   options.ttl_ms = 10 * DAY;
   belay_active_t *active = series(bed, &options);
@@ -176,13 +167,11 @@ static void test_a_period_ends_by_itself(void **state) {
   assert_between(server_integer(bed->server, "PTTL", key, NULL), 1, 50000);
   assert_int_equal(server_integer(bed->server, "PFCOUNT", key, NULL), 2);
   expect_ttls(bed->server);
-  bed_close(bed);
 }
 
-static void test_an_archive_outlives_its_periods(void **state) {
-  (void)state;
-  static const char label[] = {'a', '}', '{', ':', ':', '\0', '%'};
+TEST(an_archive_outlives_its_periods) {
   bed_t *bed = bed_open(NULL);
+  static const char label[] = {'a', '}', '{', ':', ':', '\0', '%'};
   belay_active_options_t options = usual();
   options.archive_ttl_ms = 100 * DAY;
   belay_active_t *mortal = series(bed, &options);
@@ -217,8 +206,7 @@ static void test_an_archive_outlives_its_periods(void **state) {
 
 /* ---- counts ---------------------------------------------------------------------------------------------- */
 
-static void test_the_last_days_in_one_call(void **state) {
-  (void)state;
+TEST(the_last_days_in_one_call) {
   bed_t *bed = bed_open(NULL);
   for (int hours = 0; hours < 2; hours++) {
     belay_active_options_t options = usual();
@@ -263,13 +251,12 @@ static void test_the_last_days_in_one_call(void **state) {
   bed_close(bed);
 }
 
-static void test_as_many_as_there_may_be(void **state) {
-  (void)state;
+TEST(as_many_as_there_may_be) {
+  bed_t *bed = bed_open(NULL);
   static belay_bytes_t users[BELAY_ACTIVE_USERS_MAX];
   static char names[BELAY_ACTIVE_USERS_MAX][8];
   static char longest[BELAY_ACTIVE_USER_MAX];
   const int64_t then = NOON + 1000 * DAY;
-  bed_t *bed = bed_open(NULL);
   belay_active_t *active = series(bed, NULL);
   for (size_t i = 0; i < BELAY_ACTIVE_USERS_MAX; i++)
     users[i] = (belay_bytes_t){names[i], (size_t)snprintf(names[i], sizeof names[i], "%zu", i)};
@@ -299,9 +286,7 @@ static void test_as_many_as_there_may_be(void **state) {
 
 /* ---- what is refused ------------------------------------------------------------------------------------- */
 
-static void test_options_are_checked(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(options_are_checked) {
   belay_active_t *out;
   static const struct {
     int unit;
@@ -343,13 +328,11 @@ static void test_options_are_checked(void **state) {
   belay_active_options_t o = usual();
   o.data = bed;
   assert_ptr_equal(belay_active_data(series(bed, &o)), bed);
-  bed_close(bed);
 }
 
-static void test_arguments_are_checked(void **state) {
-  (void)state;
-  static char big[BELAY_ACTIVE_USER_MAX + 1];
+TEST(arguments_are_checked) {
   bed_t *bed = bed_open(NULL);
+  static char big[BELAY_ACTIVE_USER_MAX + 1];
   belay_active_t *a = series(bed, NULL);
   belay_request_t request = {0}, *r = &request;
   const belay_bytes_t one = {"x", 1}, none = {NULL, 1}, large = {big, 33};
@@ -410,19 +393,4 @@ static void test_arguments_are_checked(void **state) {
       BELAY_EINVAL);
   assert_int_equal(seen.ended, 1);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_time_leads_to_a_key),
-      cmocka_unit_test(test_now_is_by_the_servers_clock),
-      cmocka_unit_test(test_the_time_is_asked_now_and_then),
-      cmocka_unit_test(test_a_period_ends_by_itself),
-      cmocka_unit_test(test_an_archive_outlives_its_periods),
-      cmocka_unit_test(test_the_last_days_in_one_call),
-      cmocka_unit_test(test_as_many_as_there_may_be),
-      cmocka_unit_test(test_options_are_checked),
-      cmocka_unit_test(test_arguments_are_checked),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,8 +49,7 @@ static int begin(bed_t *bed, belay_active_t *a, seen_t *seen, int n, int64_t tim
 
 /* ---- what the keys hold ---------------------------------------------------------------------------------- */
 
-static void test_foreign_keys_are_left_alone(void **state) {
-  (void)state;
+TEST(foreign_keys_are_left_alone) {
   bed_t *bed = bed_open(NULL);
   belay_active_t *active = series(bed);
   for (int how = 0; how < 3; how++)
@@ -85,8 +84,7 @@ static void test_foreign_keys_are_left_alone(void **state) {
   bed_close(bed);
 }
 
-static void test_a_damaged_one_is_a_mismatch(void **state) {
-  (void)state;
+TEST(a_damaged_one_is_a_mismatch) {
   bed_t *bed = bed_open(NULL);
   belay_active_t *active = series(bed);
   seen_t seen = {0};
@@ -108,12 +106,11 @@ static void test_a_damaged_one_is_a_mismatch(void **state) {
 
 /* Whatever a user may not do, and where the memory is full: what is refused has done nothing, and leaves nothing that
  * lives for ever. */
-static void test_what_is_refused_has_made_nothing(void **state) {
-  (void)state;
+TEST(what_is_refused_has_made_nothing) {
+  bed_t *bed = bed_open(NULL);
   static const char *const rights[] = {"-pttl",    "-pexpireat", "-pfadd",   "-pfmerge",
                                        "-pexpire", "-setrange",  "-pfcount", NULL};
   unsigned refusals = 0;
-  bed_t *bed = bed_open(NULL);
   belay_active_t *active = series(bed);
   for (size_t i = 0; i < sizeof rights / sizeof *rights; i++)
     for (int n = MARK; n <= ARCHIVED; n += ARCHIVED) {
@@ -139,8 +136,7 @@ static void test_what_is_refused_has_made_nothing(void **state) {
 
 /* ---- lost answers ---------------------------------------------------------------------------------------- */
 
-static void test_a_lost_answer_is_asked_for_again(void **state) {
-  (void)state;
+TEST(a_lost_answer_is_asked_for_again) {
   static const char *const commands[OPERATIONS] = {"pfadd",   "pfcount", "pfcount", "pfcount",
                                                    "pfmerge", "pfcount", "unlink",  "unlink"};
   seen_wire_t wire;
@@ -165,8 +161,7 @@ static void test_a_lost_answer_is_asked_for_again(void **state) {
 }
 
 /* It is told what time it is, and the answer is lost; then midnight comes between a mark and its second try. */
-static void test_a_mark_keeps_its_day(void **state) {
-  (void)state;
+TEST(a_mark_keeps_its_day) {
   seen_wire_t wire;
   seen_wire_open(&wire);
   belay_active_t *active = series(wire.bed);
@@ -187,8 +182,7 @@ static void test_a_mark_keeps_its_day(void **state) {
   seen_wire_close(&wire);
 }
 
-static void test_nothing_was_sent(void **state) {
-  (void)state;
+TEST(nothing_was_sent) {
   bed_t *bed = bed_open(NULL);
   belay_active_t *active = series(bed);
   server_kill(bed->server);
@@ -202,8 +196,7 @@ static void test_nothing_was_sent(void **state) {
 }
 
 /* Its time is one, however many steps it takes. */
-static void test_a_deadline_is_of_all_steps(void **state) {
-  (void)state;
+TEST(a_deadline_is_of_all_steps) {
   bed_t *bed = bed_open(NULL);
   belay_active_t *active = series(bed);
   seen_t seen = {.request.timeout_ms = 200};
@@ -226,8 +219,7 @@ static void on_closed(belay_active_t *active, void *data) {
   closed++;
 }
 
-static void test_a_close_cancels_what_is_pending(void **state) {
-  (void)state;
+TEST(a_close_cancels_what_is_pending) {
   bed_t *bed = bed_open(NULL);
   for (int known = 0; known < 2; known++) {
     belay_active_t *active = series(bed);
@@ -265,8 +257,7 @@ static void close_it(seen_t *seen) {
     assert_error(begin_belay_close(seen->bed), 0);
 }
 
-static void test_every_callback_may_end_everything(void **state) {
-  (void)state;
+TEST(every_callback_may_end_everything) {
   for (closing = 0; closing < CLOSINGS; closing++)
     for (int n = 0; n < OPERATIONS; n += 1 + (closing > 0)) {
       bed_t *bed = bed_open(NULL);
@@ -278,19 +269,4 @@ static void test_every_callback_may_end_everything(void **state) {
       bed_until(bed, other.ended == 1);
       bed_close(bed);
     }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_foreign_keys_are_left_alone),
-      cmocka_unit_test(test_a_damaged_one_is_a_mismatch),
-      cmocka_unit_test(test_what_is_refused_has_made_nothing),
-      cmocka_unit_test(test_a_lost_answer_is_asked_for_again),
-      cmocka_unit_test(test_a_mark_keeps_its_day),
-      cmocka_unit_test(test_nothing_was_sent),
-      cmocka_unit_test(test_a_deadline_is_of_all_steps),
-      cmocka_unit_test(test_a_close_cancels_what_is_pending),
-      cmocka_unit_test(test_every_callback_may_end_everything),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -177,17 +177,10 @@ static void play(belay_active_unit_t unit, int32_t offset_minutes, uint64_t seed
   bed_close(m.bed);
 }
 
-static void test_days(void **state) {
-  (void)state;
+TEST(days) {
   play(BELAY_ACTIVE_DAY, 330, UINT64_C(0x9e3779b97f4a7c15));
 }
 
-static void test_hours(void **state) {
-  (void)state;
+TEST(hours) {
   play(BELAY_ACTIVE_HOUR, -210, UINT64_C(0xd1b54a32d192ed03));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_days), cmocka_unit_test(test_hours)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

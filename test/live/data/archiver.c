@@ -122,8 +122,7 @@ static int64_t recorded(bed_t *bed) {
 
 /* ---- one archiver ---------------------------------------------------------------------------------------- */
 
-static void test_days_are_done_in_their_order(void **state) {
-  (void)state;
+TEST(days_are_done_in_their_order) {
   bed_t *bed = bed_open(NULL);
   keeper_t k = {0};
   series(&k, bed, bed->client, BELAY_ACTIVE_DAY);
@@ -161,8 +160,7 @@ static void test_days_are_done_in_their_order(void **state) {
 }
 
 /* It sleeps until midnight, by the server's clock, and a little longer. */
-static void test_it_wakes_when_a_day_is_over(void **state) {
-  (void)state;
+TEST(it_wakes_when_a_day_is_over) {
   bed_t *bed = bed_open(NULL);
   keeper_t k = {0};
   belay_archiver_options_t options = usual();
@@ -183,8 +181,7 @@ static void test_it_wakes_when_a_day_is_over(void **state) {
   bed_close(bed);
 }
 
-static void test_months_are_merged(void **state) {
-  (void)state;
+TEST(months_are_merged) {
   bed_t *bed = bed_open(NULL);
   for (int hours = 0; hours < 2; hours++) {
     keeper_t k = {0};
@@ -221,8 +218,7 @@ static void test_months_are_merged(void **state) {
   bed_close(bed);
 }
 
-static void test_what_is_not_done_is_told_again(void **state) {
-  (void)state;
+TEST(what_is_not_done_is_told_again) {
   bed_t *bed = bed_open(NULL);
   keeper_t k = {.how = BADLY};
   series(&k, bed, bed->client, BELAY_ACTIVE_DAY);
@@ -243,8 +239,7 @@ static void test_what_is_not_done_is_told_again(void **state) {
 }
 
 /* What is done is not told again, though it cannot be recorded for a while. */
-static void test_what_is_done_is_recorded_sooner_or_later(void **state) {
-  (void)state;
+TEST(what_is_done_is_recorded_sooner_or_later) {
   bed_t *bed = bed_open(NULL);
   for (int how = 0; how < 2; how++) {
     keeper_t k = {.how = LATER};
@@ -269,8 +264,7 @@ static void test_what_is_done_is_recorded_sooner_or_later(void **state) {
   bed_close(bed);
 }
 
-static void test_a_foreign_record_is_left_alone(void **state) {
-  (void)state;
+TEST(a_foreign_record_is_left_alone) {
   bed_t *bed = bed_open(NULL);
   for (int how = 0; how < 4; how++) {
     keeper_t k = {0};
@@ -297,10 +291,9 @@ static void test_a_foreign_record_is_left_alone(void **state) {
 
 /* ---- several --------------------------------------------------------------------------------------------- */
 
-static void test_of_many_one_does_each_day(void **state) {
-  (void)state;
-  enum { N = 4 };
+TEST(of_many_one_does_each_day) {
   bed_t *bed = bed_open(NULL);
+  enum { N = 4 };
   keeper_t k[N] = {0};
   belay_archiver_options_t options = usual();
   options.from_ms = server_now_ms(bed->server) - 9 * DAY;
@@ -331,8 +324,7 @@ static void test_of_many_one_does_each_day(void **state) {
 }
 
 /* A leader is paused in the middle of a day, another one does it, and the first wakes up. */
-static void test_an_old_leader_records_nothing(void **state) {
-  (void)state;
+TEST(an_old_leader_records_nothing) {
   bed_t *bed = bed_open(NULL);
   keeper_t old = {.how = LATER}, next = {0};
   series(&old, bed, bed->client, BELAY_ACTIVE_DAY);
@@ -363,8 +355,7 @@ static void test_an_old_leader_records_nothing(void **state) {
 }
 
 /* The server goes, and comes again without its data. */
-static void test_a_server_that_forgets(void **state) {
-  (void)state;
+TEST(a_server_that_forgets) {
   bed_t *bed = bed_open(NULL);
   keeper_t k = {.how = LATER};
   series(&k, bed, bed->client, BELAY_ACTIVE_DAY);
@@ -381,8 +372,7 @@ static void test_a_server_that_forgets(void **state) {
 
 /* ---- closing --------------------------------------------------------------------------------------------- */
 
-static void test_every_state_may_be_closed(void **state) {
-  (void)state;
+TEST(every_state_may_be_closed) {
   for (int ms = 0; ms < 12; ms++)
     for (int what = 0; what < 3; what++) {
       bed_t *bed = bed_open(NULL);
@@ -409,8 +399,7 @@ static void test_every_state_may_be_closed(void **state) {
     }
 }
 
-static void test_the_callback_may_end_everything(void **state) {
-  (void)state;
+TEST(the_callback_may_end_everything) {
   for (int how = CLOSES; how <= CLOSES_ALL; how++) {
     bed_t *bed = bed_open(NULL);
     keeper_t k = {.how = (how_t)how};
@@ -423,8 +412,7 @@ static void test_the_callback_may_end_everything(void **state) {
   }
 }
 
-static void test_options_are_checked(void **state) {
-  (void)state;
+TEST(options_are_checked) {
   bed_t *bed = bed_open(NULL);
   keeper_t k = {0};
   belay_archiver_t *out;
@@ -469,22 +457,4 @@ static void test_options_are_checked(void **state) {
   assert_error(belay_archiver_done(NULL, 20261121, true), BELAY_EINVAL);
   assert_error(belay_archiver_close(NULL, NULL), BELAY_EINVAL);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_days_are_done_in_their_order),
-      cmocka_unit_test(test_it_wakes_when_a_day_is_over),
-      cmocka_unit_test(test_months_are_merged),
-      cmocka_unit_test(test_what_is_not_done_is_told_again),
-      cmocka_unit_test(test_what_is_done_is_recorded_sooner_or_later),
-      cmocka_unit_test(test_a_foreign_record_is_left_alone),
-      cmocka_unit_test(test_of_many_one_does_each_day),
-      cmocka_unit_test(test_an_old_leader_records_nothing),
-      cmocka_unit_test(test_a_server_that_forgets),
-      cmocka_unit_test(test_every_state_may_be_closed),
-      cmocka_unit_test(test_the_callback_may_end_everything),
-      cmocka_unit_test(test_options_are_checked),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

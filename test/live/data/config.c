@@ -73,8 +73,7 @@ static int open_key(notary_t *notary, const char *key, const char *name, const c
   return end_of(notary);
 }
 
-static void test_the_first_one_decides(void **state) {
-  (void)state;
+TEST(the_first_one_decides) {
   bed_t *bed = bed_open(NULL);
   notary_t a, b;
   notary_of(&a, bed, BELAY_CONFIG_PERMISSION, 0);
@@ -102,8 +101,7 @@ static void test_the_first_one_decides(void **state) {
   bed_close(bed);
 }
 
-static void test_rules(void **state) {
-  (void)state;
+TEST(rules) {
   bed_t *bed = bed_open(NULL);
   notary_t n;
   notary_of(&n, bed, BELAY_CONFIG_RANKING, 0);
@@ -121,8 +119,7 @@ static void test_rules(void **state) {
   bed_close(bed);
 }
 
-static void test_its_life_begins_anew(void **state) {
-  (void)state;
+TEST(its_life_begins_anew) {
   bed_t *bed = bed_open(NULL);
   notary_t brief, endless;
   notary_of(&brief, bed, BELAY_CONFIG_PERMISSION, 100000);
@@ -152,8 +149,7 @@ static void on_site(belay_request_t *request, int status) {
   *(int *)request->data = status;
 }
 
-static void test_it_goes_with_its_set(void **state) {
-  (void)state;
+TEST(it_goes_with_its_set) {
   bed_t *bed = bed_open(NULL);
   notary_t n[3];
   gate_t gate;
@@ -193,8 +189,7 @@ static void test_it_goes_with_its_set(void **state) {
 
 /* ---- what is refused --------------------------------------------------------------------------------------- */
 
-static void test_what_is_no_record(void **state) {
-  (void)state;
+TEST(what_is_no_record) {
   bed_t *bed = bed_open(NULL);
   notary_t n;
   notary_of(&n, bed, BELAY_CONFIG_PERMISSION, 0);
@@ -217,8 +212,7 @@ static void test_what_is_no_record(void **state) {
   bed_close(bed);
 }
 
-static void test_arguments(void **state) {
-  (void)state;
+TEST(arguments) {
   bed_t *bed = bed_open(NULL);
   notary_t n, site;
   belay_config_t *none;
@@ -258,8 +252,7 @@ static void on_gone(belay_config_t *config, void *data) {
   notary->config = NULL;
 }
 
-static void test_a_close_cancels(void **state) {
-  (void)state;
+TEST(a_close_cancels) {
   bed_t *bed = bed_open(NULL);
   notary_t n;
   notary_of(&n, bed, BELAY_CONFIG_PERMISSION, 0);
@@ -270,14 +263,4 @@ static void test_a_close_cancels(void **state) {
   bed_until(bed, n.config == NULL);
   assert_error(n.status, BELAY_ECANCELED);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_the_first_one_decides), cmocka_unit_test(test_rules),
-      cmocka_unit_test(test_its_life_begins_anew),  cmocka_unit_test(test_it_goes_with_its_set),
-      cmocka_unit_test(test_what_is_no_record),     cmocka_unit_test(test_arguments),
-      cmocka_unit_test(test_a_close_cancels),
-  };
-  return cmocka_run_group_tests_name("config", tests, NULL, NULL);
 }

@@ -6,8 +6,7 @@
 
 /* ---- what it is ------------------------------------------------------------------------------------------ */
 
-static void test_what_was_never_set_is_0(void **state) {
-  (void)state;
+TEST(what_was_never_set_is_0) {
   bed_t *bed = bed_open(NULL);
   gate_t gate;
   gate_new(&gate, bed, 4);
@@ -32,8 +31,7 @@ static void test_what_was_never_set_is_0(void **state) {
   bed_close(bed);
 }
 
-static void test_bits_are_granted_and_revoked(void **state) {
-  (void)state;
+TEST(bits_are_granted_and_revoked) {
   bed_t *bed = bed_open(NULL);
   gate_t gate;
   gate_new(&gate, bed, 5);
@@ -57,8 +55,7 @@ static void test_bits_are_granted_and_revoked(void **state) {
   bed_close(bed);
 }
 
-static void test_one_bit_serves_as_a_first_visit(void **state) {
-  (void)state;
+TEST(one_bit_serves_as_a_first_visit) {
   bed_t *bed = bed_open(NULL);
   gate_t gate;
   gate_new(&gate, bed, 1);
@@ -68,10 +65,9 @@ static void test_one_bit_serves_as_a_first_visit(void **state) {
   bed_close(bed);
 }
 
-static void test_the_widest_fields(void **state) {
-  (void)state;
-  const uint64_t all = (UINT64_C(1) << 63) - 1, odd = UINT64_C(0x5555555555555555);
+TEST(the_widest_fields) {
   bed_t *bed = bed_open(NULL);
+  const uint64_t all = (UINT64_C(1) << 63) - 1, odd = UINT64_C(0x5555555555555555);
   for (int ttl = 0; ttl < 2; ttl++) {
     belay_permission_options_t options = permission_options(63);
     options.ttl_ms = ttl == 0 ? 0 : 100000;
@@ -104,10 +100,9 @@ static void test_the_widest_fields(void **state) {
 }
 
 /* Fields of another width are another string. */
-static void test_the_keys_have_name_and_width(void **state) {
-  (void)state;
-  static char name[128], key[BELAY_PERMISSION_KEY_MAX];
+TEST(the_keys_have_name_and_width) {
   bed_t *bed = bed_open(NULL);
+  static char name[128], key[BELAY_PERMISSION_KEY_MAX];
   gate_t narrow, wide, longest;
   gate_new(&narrow, bed, 3);
   gate_new(&wide, bed, 12);
@@ -134,8 +129,7 @@ static void test_the_keys_have_name_and_width(void **state) {
 
 /* ---- how long, and how many ------------------------------------------------------------------------------- */
 
-static void test_a_change_extends_its_life(void **state) {
-  (void)state;
+TEST(a_change_extends_its_life) {
   bed_t *bed = bed_open(NULL);
   belay_permission_options_t options = permission_options(4);
   options.ttl_ms = 100000;
@@ -164,12 +158,11 @@ static void test_a_change_extends_its_life(void **state) {
   bed_close(bed);
 }
 
-static void test_the_largest_operations(void **state) {
-  (void)state;
+TEST(the_largest_operations) {
+  bed_t *bed = bed_open(NULL);
   static belay_permission_field_t fields[BELAY_PERMISSION_FIELDS_MAX];
   static uint64_t indices[BELAY_PERMISSION_FIELDS_MAX];
   const uint64_t odd = UINT64_C(0x5555555555555555);
-  bed_t *bed = bed_open(NULL);
   for (int ttl = 0; ttl < 2; ttl++) {
     belay_permission_options_t options = permission_options(63);
     options.ttl_ms = ttl == 0 ? 0 : 100000;
@@ -202,11 +195,10 @@ static void test_the_largest_operations(void **state) {
 
 /* ---- names ------------------------------------------------------------------------------------------------ */
 
-static void test_values_have_names(void **state) {
-  (void)state;
+TEST(values_have_names) {
+  bed_t *bed = bed_open(NULL);
   char reader[] = "reader";
   const char *names[] = {"none", reader, NULL, "owner"};
-  bed_t *bed = bed_open(NULL);
   belay_permission_options_t options = permission_options(0);
   options.names = names;
   options.names_len = 4;
@@ -228,8 +220,7 @@ static void test_values_have_names(void **state) {
   bed_close(bed);
 }
 
-static void test_a_width_holds_so_many_levels(void **state) {
-  (void)state;
+TEST(a_width_holds_so_many_levels) {
   static const struct {
     uint64_t levels;
     unsigned width;
@@ -268,8 +259,8 @@ static void expect_options(bed_t *bed, const belay_permission_options_t *options
   assert_string_equal(belay_detail(bed->belay), detail);
 }
 
-static void test_options_are_checked(void **state) {
-  (void)state;
+TEST(options_are_checked) {
+  bed_t *bed = bed_open(NULL);
   char long_name[130];
   memset(long_name, 'n', sizeof long_name - 1);
   long_name[129] = '\0';
@@ -301,7 +292,6 @@ static void test_options_are_checked(void **state) {
       {{.width = 1, .name_len = 1}, "name: NULL, or more than 128 bytes"},
       {{.names = good, .names_len = 2, .name_len = 1}, "name: NULL, or more than 128 bytes"},
   };
-  bed_t *bed = bed_open(NULL);
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     expect_options(bed, &rows[i].o, rows[i].detail);
   expect_options(bed, NULL, rows[0].detail); /* there is no default */
@@ -316,8 +306,7 @@ static void test_options_are_checked(void **state) {
 }
 
 /* The last bits that a string may have; and no more. */
-static void test_the_last_field(void **state) {
-  (void)state;
+TEST(the_last_field) {
   bed_t *bed = bed_open(NULL);
   belay_permission_options_t options = permission_options(1);
   options.max_index = (UINT64_C(1) << 32) - 1;
@@ -330,8 +319,8 @@ static void test_the_last_field(void **state) {
   bed_close(bed);
 }
 
-static void test_arguments_are_checked(void **state) {
-  (void)state;
+TEST(arguments_are_checked) {
+  bed_t *bed = bed_open(NULL);
   static const struct {
     uint64_t index, value;
     const char *detail;
@@ -339,7 +328,6 @@ static void test_arguments_are_checked(void **state) {
               {UINT64_MAX, 0, "index: not from 0 to 1048575"},
               {0, 8, "value: not of 3 bits"},
               {0, UINT64_MAX, "value: not of 3 bits"}};
-  bed_t *bed = bed_open(NULL);
   gate_t gate;
   gate_new(&gate, bed, 3);
   belay_permission_t *p = gate.permission;
@@ -383,22 +371,4 @@ static void test_arguments_are_checked(void **state) {
   assert_string_equal(belay_detail(bed->belay), "cb: NULL");
   assert_int_equal(client_stats(bed).calls, 0);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_what_was_never_set_is_0),
-      cmocka_unit_test(test_bits_are_granted_and_revoked),
-      cmocka_unit_test(test_one_bit_serves_as_a_first_visit),
-      cmocka_unit_test(test_the_widest_fields),
-      cmocka_unit_test(test_the_keys_have_name_and_width),
-      cmocka_unit_test(test_a_change_extends_its_life),
-      cmocka_unit_test(test_the_largest_operations),
-      cmocka_unit_test(test_values_have_names),
-      cmocka_unit_test(test_a_width_holds_so_many_levels),
-      cmocka_unit_test(test_options_are_checked),
-      cmocka_unit_test(test_the_last_field),
-      cmocka_unit_test(test_arguments_are_checked),
-  };
-  return cmocka_run_group_tests_name("permission", tests, NULL, NULL);
 }

@@ -24,8 +24,7 @@ static void keep_detail(gate_t *gate) {
   snprintf(detail, sizeof detail, "%s", belay_detail(gate->bed->belay));
 }
 
-static void test_another_type_is_left_alone(void **state) {
-  (void)state;
+TEST(another_type_is_left_alone) {
   bed_t *bed = bed_open_with(server_start(&with_digest), NULL);
   for (int ttl = 0; ttl < 2; ttl++) {
     gate_t gate;
@@ -50,12 +49,11 @@ static void test_another_type_is_left_alone(void **state) {
 }
 
 /* Whatever a user may not do, and where the memory is full: what is refused has done nothing. */
-static void test_what_is_refused_has_done_nothing(void **state) {
-  (void)state;
+TEST(what_is_refused_has_done_nothing) {
+  bed_t *bed = bed_open_with(server_start(&with_digest), NULL);
   static const char *const rights[] = {"-bitfield", "-pexpire", "-bitfield_ro"};
   enum { RIGHTS = sizeof rights / sizeof *rights };
   unsigned refusals = 0;
-  bed_t *bed = bed_open_with(server_start(&with_digest), NULL);
   for (int ttl = 0; ttl < 2; ttl++) {
     gate_t gate;
     gate_either(&gate, bed, ttl);
@@ -90,8 +88,7 @@ static void test_what_is_refused_has_done_nothing(void **state) {
 /* ---- lost answers ---------------------------------------------------------------------------------------- */
 
 /* It is executed, and the wire is cut before the answer comes. */
-static void test_lost_answers(void **state) {
-  (void)state;
+TEST(lost_answers) {
   static const uint64_t after[] = {1, 1, 6, 14, 8, 8, 0};
   for (int ttl = 0; ttl < 2; ttl++) {
     server_t *server = server_start(NULL);
@@ -119,8 +116,7 @@ static void test_lost_answers(void **state) {
   }
 }
 
-static void test_nothing_was_sent(void **state) {
-  (void)state;
+TEST(nothing_was_sent) {
   bed_t *bed = bed_open(NULL);
   gate_t gate;
   gate_either(&gate, bed, 1);
@@ -139,8 +135,7 @@ static void test_nothing_was_sent(void **state) {
 
 /* ---- requests, closing ----------------------------------------------------------------------------------- */
 
-static void test_a_request_does_one_thing_at_a_time(void **state) {
-  (void)state;
+TEST(a_request_does_one_thing_at_a_time) {
   bed_t *bed = bed_open(NULL);
   gate_t gate;
   gate_either(&gate, bed, 0);
@@ -157,8 +152,7 @@ static void test_a_request_does_one_thing_at_a_time(void **state) {
   bed_close(bed);
 }
 
-static void test_a_close_cancels_what_is_pending(void **state) {
-  (void)state;
+TEST(a_close_cancels_what_is_pending) {
   bed_t *bed = bed_open(NULL);
   uint64_t objects = client_stats(bed).objects;
   for (int ttl = 0; ttl < 2; ttl++) {
@@ -195,8 +189,7 @@ static void close_it(gate_t *gate) {
 }
 
 /* In that of an operation while another one is pending, or of the close itself; where there are names to give back. */
-static void test_every_callback_may_end_everything(void **state) {
-  (void)state;
+TEST(every_callback_may_end_everything) {
   static const char *const names[] = {"none", "all"};
   static const deed_t deeds[] = {DEED_GET, DEED_SET, DEED_SWAP, DEED_CLEAR};
   for (size_t i = 0; i <= sizeof deeds / sizeof *deeds; i++) {
@@ -225,17 +218,4 @@ static void test_every_callback_may_end_everything(void **state) {
       bed_close(bed);
     }
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_another_type_is_left_alone),
-      cmocka_unit_test(test_what_is_refused_has_done_nothing),
-      cmocka_unit_test(test_lost_answers),
-      cmocka_unit_test(test_nothing_was_sent),
-      cmocka_unit_test(test_a_request_does_one_thing_at_a_time),
-      cmocka_unit_test(test_a_close_cancels_what_is_pending),
-      cmocka_unit_test(test_every_callback_may_end_everything),
-  };
-  return cmocka_run_group_tests_name("permission_fault", tests, NULL, NULL);
 }

@@ -157,10 +157,9 @@ static void play(bed_t *bed, model_t *m) {
   server_do(bed->server, "FLUSHALL", NULL);
 }
 
-static void test_permissions_do_what_the_model_does(void **state) {
-  (void)state;
-  static const unsigned widths[] = {1, 2, 5, 8, 31, 32, 33, 52, 53, 54, 62, 63};
+TEST(permissions_do_what_the_model_does) {
   bed_t *bed = bed_open(NULL);
+  static const unsigned widths[] = {1, 2, 5, 8, 31, 32, 33, 52, 53, 54, 62, 63};
   model_t m = {.random = UINT64_C(0x9e3779b97f4a7c15)};
   for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
     for (int ttl = 0; ttl < 2; ttl++) {
@@ -172,9 +171,4 @@ static void test_permissions_do_what_the_model_does(void **state) {
                 m.refused);
   assert_true(m.changed > 8000 && m.unchanged > 8000 && m.swapped > 300 && m.refused > 200);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_permissions_do_what_the_model_does)};
-  return cmocka_run_group_tests_name("permission_model", tests, NULL, NULL);
 }

@@ -57,8 +57,7 @@ static void reset(bed_t *bed, belay_presence_t *p) {
 
 /* ---- one bitmap ------------------------------------------------------------------------------------------ */
 
-static void test_who_is_online(void **state) {
-  (void)state;
+TEST(who_is_online) {
   bed_t *bed = bed_open(NULL);
   belay_presence_t *p = site(bed, 1000, 0, 4);
   assert_false(is(bed, p, 7));
@@ -93,9 +92,7 @@ static void test_who_is_online(void **state) {
   bed_close(bed);
 }
 
-static void test_how_long_it_stays(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(how_long_it_stays) {
   belay_presence_options_t options = usual();
   belay_presence_t *day = site(bed, 1000, 0, 1), *eternal;
   options.ttl_ms = 0;
@@ -117,15 +114,13 @@ static void test_how_long_it_stays(void **state) {
   assert_int_equal(server_integer(bed->server, "PTTL", PREFIX "0", NULL), -1);
   assert_int_equal(server_calls(bed->server, "evalsha") + server_calls(bed->server, "eval"),
                    scripts);
-  bed_close(bed);
 }
 
 /* ---- segments -------------------------------------------------------------------------------------------- */
 
-static void test_segments(void **state) {
-  (void)state;
-  static uint32_t ids[BELAY_PRESENCE_IDS_MAX];
+TEST(segments) {
   bed_t *bed = bed_open(NULL);
+  static uint32_t ids[BELAY_PRESENCE_IDS_MAX];
   for (int window = 0; window < 2; window++) {
     belay_presence_t *p = site(bed, UINT32_MAX, window ? 60000 : 0, 4);
     seen_t seen = {0};
@@ -162,10 +157,9 @@ static void test_segments(void **state) {
 }
 
 /* As many as there may be of one segment: several calls. */
-static void test_many_of_one_segment(void **state) {
-  (void)state;
-  static uint32_t ids[BELAY_PRESENCE_IDS_MAX];
+TEST(many_of_one_segment) {
   bed_t *bed = bed_open(NULL);
+  static uint32_t ids[BELAY_PRESENCE_IDS_MAX];
   for (int window = 0; window < 2; window++) {
     belay_presence_t *p = site(bed, SEGMENT - 1, window ? 60000 : 0, 14);
     seen_t seen = {0};
@@ -192,10 +186,8 @@ static void test_many_of_one_segment(void **state) {
 
 /* ---- slices ---------------------------------------------------------------------------------------------- */
 
-static void test_seen_in_the_last_minute(void **state) {
-  (void)state;
+BED_TEST(seen_in_the_last_minute) {
   const int64_t slice = 15000, window = 60000;
-  bed_t *bed = bed_open(NULL);
   belay_presence_t *p = site(bed, 1000, window, 4);
   set(bed, p, 1);
   assert_int_equal(server_calls(bed->server, "time"), 1);
@@ -219,11 +211,9 @@ static void test_seen_in_the_last_minute(void **state) {
     }
     p->time.shift_us = begins;
   }
-  bed_close(bed);
 }
 
-static void test_each_slice_ends_by_itself(void **state) {
-  (void)state;
+TEST(each_slice_ends_by_itself) {
   bed_t *bed = bed_open(NULL);
   belay_presence_t *p = site(bed, 1000, 60000, 4);
   for (int i = 0; i < 12; i++) {
@@ -249,9 +239,7 @@ static void test_each_slice_ends_by_itself(void **state) {
 }
 
 /* Two whose clocks are nearly a slice apart see each other's bits; and a logout reaches all slices. */
-static void test_two_clocks(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(two_clocks) {
   belay_presence_t *p = site(bed, 1000, 60000, 4), *q = site(bed, 1000, 60000, 4);
   set(bed, p, 1);
   set(bed, q, 2);
@@ -272,13 +260,10 @@ static void test_two_clocks(void **state) {
   clear(bed, p, 9);
   p->time.shift_us -= INT64_C(15000000);
   assert_false(is(bed, p, 9));
-  bed_close(bed);
 }
 
 /* It really ends, after a time that is really over. */
-static void test_a_short_window(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_short_window) {
   belay_presence_t *p = site(bed, 1000, 400, 4);
   set(bed, p, 1);
   int64_t begun = clock_now();
@@ -287,14 +272,11 @@ static void test_a_short_window(void **state) {
   assert_between(clock_since_ms(begun), 395, 600 + lag() + 200 * (slow() - 1));
   assert_int_equal(count(bed, p), 0);
   bed_until(bed, server_keys(bed->server) == 0);
-  bed_close(bed);
 }
 
 /* ---- what is refused ------------------------------------------------------------------------------------- */
 
-static void test_options_are_checked(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(options_are_checked) {
   belay_presence_t *out;
   static const struct {
     uint32_t slices;
@@ -334,11 +316,9 @@ static void test_options_are_checked(void **state) {
   belay_presence_options_init(NULL);
   assert_null(belay_presence_data(NULL));
   assert_error(belay_presence_close(NULL, NULL), BELAY_EINVAL);
-  bed_close(bed);
 }
 
-static void test_arguments_are_checked(void **state) {
-  (void)state;
+TEST(arguments_are_checked) {
   bed_t *bed = bed_open(NULL);
   belay_presence_t *p = site(bed, 1000, 0, 4);
   belay_request_t request = {0}, *r = &request;
@@ -372,20 +352,4 @@ static void test_arguments_are_checked(void **state) {
   assert_string_equal(belay_detail(bed->belay), "id: not from 0 to 1000");
   assert_int_equal(client_stats(bed).calls, 0);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_who_is_online),
-      cmocka_unit_test(test_how_long_it_stays),
-      cmocka_unit_test(test_segments),
-      cmocka_unit_test(test_many_of_one_segment),
-      cmocka_unit_test(test_seen_in_the_last_minute),
-      cmocka_unit_test(test_each_slice_ends_by_itself),
-      cmocka_unit_test(test_two_clocks),
-      cmocka_unit_test(test_a_short_window),
-      cmocka_unit_test(test_options_are_checked),
-      cmocka_unit_test(test_arguments_are_checked),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,8 +64,7 @@ static void learn(bed_t *bed, belay_presence_t *p) {
 
 /* ---- what the keys hold ---------------------------------------------------------------------------------- */
 
-static void test_foreign_keys_are_left_alone(void **state) {
-  (void)state;
+TEST(foreign_keys_are_left_alone) {
   bed_t *bed = bed_open(NULL);
   for (int how = 0; how < 3; how++) {
     belay_presence_t *p = site(bed, how == 2 ? 86400000 : 0, how == 1 ? 0 : 60000);
@@ -87,8 +86,7 @@ static void test_foreign_keys_are_left_alone(void **state) {
   bed_close(bed);
 }
 
-static void test_what_cannot_be_a_bitmap(void **state) {
-  (void)state;
+TEST(what_cannot_be_a_bitmap) {
   bed_t *bed = bed_open(NULL);
   seen_t seen = {0};
   char key[64];
@@ -129,12 +127,11 @@ static void test_what_cannot_be_a_bitmap(void **state) {
 
 /* Whatever a user may not do, and where the memory is full: what is refused has done nothing, whether there is a segment
  * already or not. */
-static void test_what_is_refused_has_made_nothing(void **state) {
-  (void)state;
+TEST(what_is_refused_has_made_nothing) {
+  bed_t *bed = bed_open(NULL);
   static const char *const rights[] = {"-pttl", "-pexpire", "-pexpireat", "-bitfield", NULL};
   enum { RIGHTS = sizeof rights / sizeof *rights };
   unsigned refusals = 0;
-  bed_t *bed = bed_open(NULL);
   for (int how = 0; how < 4; how++) {
     bool window = how % 2 != 0, there = how / 2 != 0;
     belay_presence_t *p = site(bed, window ? 86400000 : 0, 60000);
@@ -169,8 +166,7 @@ static void test_what_is_refused_has_made_nothing(void **state) {
 }
 
 /* The data are gone, the scripts are; who was online is not any more. */
-static void test_what_is_forgotten(void **state) {
-  (void)state;
+TEST(what_is_forgotten) {
   bed_t *bed = bed_open(NULL);
   belay_presence_t *p = site(bed, 60000, 0);
   seen_t seen = {0};
@@ -192,8 +188,7 @@ static void test_what_is_forgotten(void **state) {
 
 /* ---- lost answers ---------------------------------------------------------------------------------------- */
 
-static void test_a_lost_answer_is_asked_for_again(void **state) {
-  (void)state;
+TEST(a_lost_answer_is_asked_for_again) {
   seen_wire_t wire;
   seen_wire_open(&wire);
   for (int window = 0; window < 2; window++) {
@@ -233,8 +228,7 @@ static void test_a_lost_answer_is_asked_for_again(void **state) {
 }
 
 /* How far off the time is that it was told: half of what the answer took, and it asks again the sooner. */
-static void test_a_late_answer_is_good_for_a_while(void **state) {
-  (void)state;
+TEST(a_late_answer_is_good_for_a_while) {
   seen_wire_t wire;
   seen_wire_open(&wire);
   belay_presence_t *p = site(wire.bed, 60000, 0);
@@ -253,8 +247,7 @@ static void test_a_late_answer_is_good_for_a_while(void **state) {
   seen_wire_close(&wire);
 }
 
-static void test_nothing_was_sent(void **state) {
-  (void)state;
+TEST(nothing_was_sent) {
   bed_t *bed = bed_open(NULL);
   belay_presence_t *p = site(bed, 60000, 0), *plain = site(bed, 0, 0);
   server_kill(bed->server);
@@ -277,8 +270,7 @@ static void on_closed(belay_presence_t *presence, void *data) {
   closed++;
 }
 
-static void test_a_close_cancels_what_is_pending(void **state) {
-  (void)state;
+TEST(a_close_cancels_what_is_pending) {
   bed_t *bed = bed_open(NULL);
   for (int known = 0; known < 3; known++) {
     belay_presence_t *p = site(bed, known == 2 ? 0 : 60000, 60000);
@@ -315,8 +307,7 @@ static void close_it(seen_t *seen) {
     assert_error(begin_belay_close(seen->bed), 0);
 }
 
-static void test_every_callback_may_end_everything(void **state) {
-  (void)state;
+TEST(every_callback_may_end_everything) {
   for (closing = 0; closing < CLOSINGS; closing++)
     for (int n = 0; n < OPERATIONS; n += 1 + (closing > 0)) {
       bed_t *bed = bed_open(NULL);
@@ -328,19 +319,4 @@ static void test_every_callback_may_end_everything(void **state) {
       bed_until(bed, other.ended == 1);
       bed_close(bed);
     }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_foreign_keys_are_left_alone),
-      cmocka_unit_test(test_what_cannot_be_a_bitmap),
-      cmocka_unit_test(test_what_is_refused_has_made_nothing),
-      cmocka_unit_test(test_what_is_forgotten),
-      cmocka_unit_test(test_a_lost_answer_is_asked_for_again),
-      cmocka_unit_test(test_a_late_answer_is_good_for_a_while),
-      cmocka_unit_test(test_nothing_was_sent),
-      cmocka_unit_test(test_a_close_cancels_what_is_pending),
-      cmocka_unit_test(test_every_callback_may_end_everything),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -119,21 +119,13 @@ static void play(uint32_t slices, int64_t ttl_ms, uint64_t seed) {
   bed_close(m.bed);
 }
 
-static void test_until_cleared(void **state) {
-  (void)state;
+TEST(until_cleared) {
   play(0, 86400000, UINT64_C(0x9e3779b97f4a7c15));
   play(0, 0, UINT64_C(0x2545f4914f6cdd1d));
 }
 
-static void test_with_windows(void **state) {
-  (void)state;
+TEST(with_windows) {
   play(4, 0, UINT64_C(0xd1b54a32d192ed03));
   play(1, 0, UINT64_C(0x8cb92ba72f3d8dd7));
   play(14, 0, UINT64_C(0xaef17502108ef2d9));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_until_cleared),
-                                     cmocka_unit_test(test_with_windows)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,8 +6,7 @@
 
 /* ---- what it is ------------------------------------------------------------------------------------------ */
 
-static void test_the_best_stands_first(void **state) {
-  (void)state;
+TEST(the_best_stands_first) {
   bed_t *bed = bed_open(NULL);
   stand_t stand;
   stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_BY_MEMBER);
@@ -33,8 +32,7 @@ static void test_the_best_stands_first(void **state) {
   bed_close(bed);
 }
 
-static void test_the_lowest_may_be_the_best(void **state) {
-  (void)state;
+TEST(the_lowest_may_be_the_best) {
   bed_t *bed = bed_open(NULL);
   stand_t stand;
   stand_new(&stand, bed, BELAY_RANKING_LOW_FIRST, BELAY_RANKING_BY_MEMBER);
@@ -47,12 +45,11 @@ static void test_the_lowest_may_be_the_best(void **state) {
 }
 
 /* Who has the score of another one stands behind him who had it first, or before; whatever is added on the way. */
-static void test_ties_are_broken_by_time(void **state) {
-  (void)state;
+TEST(ties_are_broken_by_time) {
+  bed_t *bed = bed_open(NULL);
   static const char *const texts[2][2] = {
       {"0 zoe 9, 1 bob 7, 2 ada 7, 3 eve 7", "0 zoe 9, 1 eve 7, 2 ada 7, 3 bob 7"},
       {"0 bob 7, 1 ada 7, 2 eve 7, 3 zoe 9", "0 eve 7, 1 ada 7, 2 bob 7, 3 zoe 9"}};
-  bed_t *bed = bed_open(NULL);
   for (int low = 0; low < 2; low++)
     for (int later = 0; later < 2; later++) {
       stand_t stand;
@@ -82,8 +79,7 @@ static void test_ties_are_broken_by_time(void **state) {
   bed_close(bed);
 }
 
-static void test_the_largest_scores(void **state) {
-  (void)state;
+TEST(the_largest_scores) {
   bed_t *bed = bed_open(NULL);
   for (unsigned ties = 0; ties < 2; ties++) {
     stand_t stand;
@@ -126,8 +122,7 @@ static int64_t pttl(bed_t *bed, const char *key) {
   return server_integer(bed->server, "PTTL", key, NULL);
 }
 
-static void test_a_submit_extends_its_life(void **state) {
-  (void)state;
+TEST(a_submit_extends_its_life) {
   bed_t *bed = bed_open(NULL);
   for (unsigned ties = 0; ties < 2; ties++) {
     belay_ranking_options_t options =
@@ -206,10 +201,9 @@ static int64_t trim(stand_t *stand, int64_t size) {
   return query.count;
 }
 
-static void test_a_large_board_is_trimmed_in_steps(void **state) {
-  (void)state;
-  enum { ALL = 20000 };
+TEST(a_large_board_is_trimmed_in_steps) {
   bed_t *bed = bed_open(NULL);
+  enum { ALL = 20000 };
   for (unsigned ties = 0; ties < 2; ties++) {
     belay_ranking_options_t options =
         ranking_options(BELAY_RANKING_HIGH_FIRST, (belay_ranking_ties_t)ties);
@@ -240,11 +234,10 @@ static void test_a_large_board_is_trimmed_in_steps(void **state) {
 
 /* ---- many at once ----------------------------------------------------------------------------------------- */
 
-static void test_the_largest_operations(void **state) {
-  (void)state;
+TEST(the_largest_operations) {
+  bed_t *bed = bed_open(NULL);
   static belay_bytes_t members[BELAY_RANKING_ITEMS_MAX];
   static char names[BELAY_RANKING_ITEMS_MAX][16];
-  bed_t *bed = bed_open(NULL);
   for (unsigned ties = 0; ties < 2; ties++) {
     stand_t high;
     for (size_t i = 0; i < BELAY_RANKING_ITEMS_MAX; i++) {
@@ -283,13 +276,12 @@ static void test_the_largest_operations(void **state) {
   bed_close(bed);
 }
 
-static void test_the_longest_names(void **state) {
-  (void)state;
+TEST(the_longest_names) {
+  bed_t *bed = bed_open(NULL);
   static char name[128], board[BELAY_RANKING_BOARD_MAX], member[BELAY_RANKING_MEMBER_MAX];
   memset(name, '{', sizeof name);
   memset(board, '}', sizeof board);
   memset(member, 'm', sizeof member);
-  bed_t *bed = bed_open(NULL);
   for (unsigned ties = 0; ties < 3; ties++) {
     belay_ranking_options_t options =
         ranking_options(BELAY_RANKING_HIGH_FIRST, (belay_ranking_ties_t)ties);
@@ -318,8 +310,7 @@ static void test_the_longest_names(void **state) {
 }
 
 /* The scripts are known to the server no more. */
-static void test_scripts_are_sent_again(void **state) {
-  (void)state;
+TEST(scripts_are_sent_again) {
   bed_t *bed = bed_open(NULL);
   stand_t stand;
   stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_EARLIER_FIRST);
@@ -344,9 +335,7 @@ static void expect_no_ranking(bed_t *bed, const belay_ranking_options_t *options
   assert_string_equal(belay_detail(bed->belay), detail);
 }
 
-static void test_options_are_checked(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(options_are_checked) {
   static const int64_t ttls[] = {-1, 1, 999, INT64_C(31536000001), INT64_MAX, INT64_MIN};
   for (size_t i = 0; i < sizeof ttls / sizeof *ttls; i++) {
     belay_ranking_options_t o = ranking_options(BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_BY_MEMBER);
@@ -376,7 +365,6 @@ static void test_options_are_checked(void **state) {
   assert_error(belay_ranking_close(NULL, NULL), BELAY_EINVAL);
   belay_ranking_options_init(NULL);
   assert_null(belay_ranking_data(NULL));
-  bed_close(bed);
 }
 
 static void expect_detail(bed_t *bed, int error, const char *detail) {
@@ -384,10 +372,9 @@ static void expect_detail(bed_t *bed, int error, const char *detail) {
   assert_string_equal(belay_detail(bed->belay), detail);
 }
 
-static void test_items_are_checked(void **state) {
-  (void)state;
-  static char long_one[BELAY_RANKING_MEMBER_MAX + 1];
+TEST(items_are_checked) {
   bed_t *bed = bed_open(NULL);
+  static char long_one[BELAY_RANKING_MEMBER_MAX + 1];
   stand_t stand;
   stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_BY_MEMBER);
   belay_ranking_t *r = stand.ranking;
@@ -427,8 +414,7 @@ static void test_items_are_checked(void **state) {
   bed_close(bed);
 }
 
-static void test_arguments_are_checked(void **state) {
-  (void)state;
+TEST(arguments_are_checked) {
   bed_t *bed = bed_open(NULL);
   stand_t stand;
   stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_BY_MEMBER);
@@ -491,22 +477,4 @@ static void test_arguments_are_checked(void **state) {
   assert_string_equal(belay_detail(bed->belay), "cb: NULL");
   assert_int_equal(client_stats(bed).calls, 0);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_the_best_stands_first),
-      cmocka_unit_test(test_the_lowest_may_be_the_best),
-      cmocka_unit_test(test_ties_are_broken_by_time),
-      cmocka_unit_test(test_the_largest_scores),
-      cmocka_unit_test(test_a_submit_extends_its_life),
-      cmocka_unit_test(test_a_large_board_is_trimmed_in_steps),
-      cmocka_unit_test(test_the_largest_operations),
-      cmocka_unit_test(test_the_longest_names),
-      cmocka_unit_test(test_scripts_are_sent_again),
-      cmocka_unit_test(test_options_are_checked),
-      cmocka_unit_test(test_items_are_checked),
-      cmocka_unit_test(test_arguments_are_checked),
-  };
-  return cmocka_run_group_tests_name("ranking", tests, NULL, NULL);
 }

@@ -40,10 +40,9 @@ static void expect_all_to_fail(stand_t *stand, int error, const char *why) {
   expect_submit(stand, BELAY_RANKING_SET, "ada", 7, "0 ada 7!");
 }
 
-static void test_another_type_is_left_alone(void **state) {
-  (void)state;
-  static const char *const keys[] = {STAND_KEY, STAND_TIMED, STAND_TURNS};
+TEST(another_type_is_left_alone) {
   bed_t *bed = open_with_digest();
+  static const char *const keys[] = {STAND_KEY, STAND_TIMED, STAND_TURNS};
   for (int i = 0; i < 3; i++) {
     stand_t stand;
     stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST,
@@ -56,8 +55,7 @@ static void test_another_type_is_left_alone(void **state) {
   bed_close(bed);
 }
 
-static void test_a_mismatch_is_explained(void **state) {
-  (void)state;
+TEST(a_mismatch_is_explained) {
   bed_t *bed = open_with_digest();
   stand_t early, late;
   stand_new(&early, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_EARLIER_FIRST);
@@ -73,8 +71,7 @@ static void test_a_mismatch_is_explained(void **state) {
 }
 
 /* One of the two keys was evicted, or a part of it is gone. */
-static void test_what_was_lost_is_noticed(void **state) {
-  (void)state;
+TEST(what_was_lost_is_noticed) {
   bed_t *bed = open_with_digest();
   stand_t stand;
   stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_EARLIER_FIRST);
@@ -95,8 +92,7 @@ static void test_what_was_lost_is_noticed(void **state) {
 }
 
 /* As many as there should be, and others: whoever asks about a member that is not there is told so. */
-static void test_a_member_that_was_replaced(void **state) {
-  (void)state;
+TEST(a_member_that_was_replaced) {
   bed_t *bed = open_with_digest();
   stand_t stand;
   stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_EARLIER_FIRST);
@@ -111,10 +107,9 @@ static void test_a_member_that_was_replaced(void **state) {
   bed_close(bed);
 }
 
-static void test_a_foreign_score_is_left_alone(void **state) {
-  (void)state;
-  static const char *const scores[] = {"1.5", "inf", "-inf", "9007199254740992", "1e300"};
+TEST(a_foreign_score_is_left_alone) {
   bed_t *bed = open_with_digest();
+  static const char *const scores[] = {"1.5", "inf", "-inf", "9007199254740992", "1e300"};
   stand_t stand;
   stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_BY_MEMBER);
   stand.then = keep_detail;
@@ -135,8 +130,7 @@ static void test_a_foreign_score_is_left_alone(void **state) {
   bed_close(bed);
 }
 
-static void test_a_turn_may_be_the_last(void **state) {
-  (void)state;
+TEST(a_turn_may_be_the_last) {
   bed_t *bed = bed_open(NULL);
   stand_t stand;
   stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_EARLIER_FIRST);
@@ -152,8 +146,7 @@ static void test_a_turn_may_be_the_last(void **state) {
 }
 
 /* The two kinds have keys of their own. */
-static void test_one_kind_does_not_see_the_other(void **state) {
-  (void)state;
+TEST(one_kind_does_not_see_the_other) {
   bed_t *bed = bed_open(NULL);
   stand_t plain, timed;
   stand_new(&plain, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_BY_MEMBER);
@@ -172,14 +165,13 @@ static void test_one_kind_does_not_see_the_other(void **state) {
 /* ---- what may not be done --------------------------------------------------------------------------------- */
 
 /* Whatever a user may not do, and where the memory is full: what is refused has done nothing. */
-static void test_what_is_refused_has_done_nothing(void **state) {
-  (void)state;
+TEST(what_is_refused_has_done_nothing) {
+  bed_t *bed = open_with_digest();
   static const char *const rights[] = {
       "-zadd", "-zrem",  "-zremrangebyrank", "-hset", "-hdel",     "-hget",
       "-hlen", "-zcard", "-pexpireat",       "-time", "-zrevrank", "-zrange"};
   enum { RIGHTS = sizeof rights / sizeof *rights };
   unsigned refusals = 0;
-  bed_t *bed = open_with_digest();
   for (unsigned ties = 0; ties < 2; ties++) {
     belay_ranking_options_t options =
         ranking_options(BELAY_RANKING_HIGH_FIRST, (belay_ranking_ties_t)ties);
@@ -245,8 +237,7 @@ static void wire_close(wire_t *wire) {
 }
 
 /* It is executed, and the wire is cut before the answer comes. */
-static void test_lost_answers(void **state) {
-  (void)state;
+TEST(lost_answers) {
   for (unsigned ties = 0; ties < 2; ties++) {
     wire_t wire;
     wire_open(&wire, (belay_ranking_ties_t)ties);
@@ -275,8 +266,7 @@ static void test_lost_answers(void **state) {
   }
 }
 
-static void test_nothing_was_sent(void **state) {
-  (void)state;
+TEST(nothing_was_sent) {
   bed_t *bed = bed_open(NULL);
   stand_t stand;
   stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_EARLIER_FIRST);
@@ -295,8 +285,7 @@ static void test_nothing_was_sent(void **state) {
 
 /* ---- requests, closing ----------------------------------------------------------------------------------- */
 
-static void test_a_request_does_one_thing_at_a_time(void **state) {
-  (void)state;
+TEST(a_request_does_one_thing_at_a_time) {
   bed_t *bed = bed_open(NULL);
   stand_t stand;
   stand_new(&stand, bed, BELAY_RANKING_HIGH_FIRST, BELAY_RANKING_BY_MEMBER);
@@ -314,8 +303,7 @@ static void test_a_request_does_one_thing_at_a_time(void **state) {
   bed_close(bed);
 }
 
-static void test_a_close_cancels_what_is_pending(void **state) {
-  (void)state;
+TEST(a_close_cancels_what_is_pending) {
   bed_t *bed = bed_open(NULL);
   stand_t stand, other;
   static query_t queries[STAND_OPERATIONS];
@@ -356,8 +344,7 @@ static void close_it(stand_t *stand) {
 }
 
 /* In that of an operation while another one is pending, or of the close itself. */
-static void test_every_callback_may_end_everything(void **state) {
-  (void)state;
+TEST(every_callback_may_end_everything) {
   static const unsigned some[] = {0, 4, 10, STAND_OPERATIONS};
   for (size_t i = 0; i < sizeof some / sizeof *some; i++)
     for (what_t what = some[i] < STAND_OPERATIONS ? STAND : CLIENT; what < WHATS; what++) {
@@ -383,8 +370,7 @@ static void test_every_callback_may_end_everything(void **state) {
 }
 
 /* What came too large is refused before anything is taken: the client's limit of bytes. */
-static void test_what_is_too_much_is_not_begun(void **state) {
-  (void)state;
+TEST(what_is_too_much_is_not_begun) {
   belay_client_options_t options = client_options();
   options.max_bytes = 65536;
   bed_t *bed = bed_open(&options);
@@ -409,24 +395,4 @@ static void test_what_is_too_much_is_not_begun(void **state) {
   }
   expect_submit(&stand, BELAY_RANKING_SET, "ada", 7, "0 ada 7!");
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_another_type_is_left_alone),
-      cmocka_unit_test(test_a_mismatch_is_explained),
-      cmocka_unit_test(test_what_was_lost_is_noticed),
-      cmocka_unit_test(test_a_member_that_was_replaced),
-      cmocka_unit_test(test_a_foreign_score_is_left_alone),
-      cmocka_unit_test(test_a_turn_may_be_the_last),
-      cmocka_unit_test(test_one_kind_does_not_see_the_other),
-      cmocka_unit_test(test_what_is_refused_has_done_nothing),
-      cmocka_unit_test(test_lost_answers),
-      cmocka_unit_test(test_nothing_was_sent),
-      cmocka_unit_test(test_a_request_does_one_thing_at_a_time),
-      cmocka_unit_test(test_a_close_cancels_what_is_pending),
-      cmocka_unit_test(test_every_callback_may_end_everything),
-      cmocka_unit_test(test_what_is_too_much_is_not_begun),
-  };
-  return cmocka_run_group_tests_name("ranking_fault", tests, NULL, NULL);
 }

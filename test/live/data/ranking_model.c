@@ -331,8 +331,7 @@ static void play(bed_t *bed, const belay_ranking_options_t *options, model_t *m)
   server_do(bed->server, "FLUSHALL", NULL);
 }
 
-static void test_rankings_do_what_the_model_does(void **state) {
-  (void)state;
+TEST(rankings_do_what_the_model_does) {
   bed_t *bed = bed_open(NULL);
   model_t m = {.random = UINT64_C(0x9e3779b97f4a7c15)};
   for (unsigned order = 0; order < 2; order++)
@@ -348,9 +347,4 @@ static void test_rankings_do_what_the_model_does(void **state) {
   assert_true(m.submits > 3000 && m.unchanged > 500 && m.overflows > 100 && m.dropped > 300 &&
               m.pages > 1000 && m.absent > 500);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_rankings_do_what_the_model_does)};
-  return cmocka_run_group_tests_name("ranking_model", tests, NULL, NULL);
 }

@@ -13,8 +13,7 @@ static int64_t pttl(bed_t *bed, const char *key) {
 
 /* ---- what it is ------------------------------------------------------------------------------------------ */
 
-static void test_actions_are_strung_together(void **state) {
-  (void)state;
+TEST(actions_are_strung_together) {
   bed_t *bed = bed_open(NULL);
   place_t place;
   stay_t stay = {0};
@@ -64,8 +63,7 @@ static void test_actions_are_strung_together(void **state) {
   bed_close(bed);
 }
 
-static void test_a_new_context_has_none_of_the_old_events(void **state) {
-  (void)state;
+TEST(a_new_context_has_none_of_the_old_events) {
   bed_t *bed = bed_open(NULL);
   place_t place;
   stay_t stay = {0};
@@ -89,8 +87,7 @@ static void test_a_new_context_has_none_of_the_old_events(void **state) {
   bed_close(bed);
 }
 
-static void test_it_ends_by_the_servers_clock(void **state) {
-  (void)state;
+TEST(it_ends_by_the_servers_clock) {
   bed_t *bed = bed_open(NULL);
   belay_session_options_t options = session_options();
   options.ttl_ms = 1000;
@@ -108,10 +105,9 @@ static void test_it_ends_by_the_servers_clock(void **state) {
   bed_close(bed);
 }
 
-static void test_only_the_last_events_are_kept(void **state) {
-  (void)state;
-  static const int most[] = {0, 1, 3, 0};
+TEST(only_the_last_events_are_kept) {
   bed_t *bed = bed_open(NULL);
+  static const int most[] = {0, 1, 3, 0};
   stay_t stay = {0};
   for (int i = 0; i < 4; i++) { /* of the same context */
     belay_session_options_t options = session_options();
@@ -138,8 +134,7 @@ static void test_only_the_last_events_are_kept(void **state) {
   bed_close(bed);
 }
 
-static void test_kinds_are_apart(void **state) {
-  (void)state;
+TEST(kinds_are_apart) {
   bed_t *bed = bed_open(NULL);
   belay_session_options_t options = session_options();
   place_t shop, plain;
@@ -155,8 +150,7 @@ static void test_kinds_are_apart(void **state) {
   bed_close(bed);
 }
 
-static void test_end_ends_the_one_that_is_meant(void **state) {
-  (void)state;
+TEST(end_ends_the_one_that_is_meant) {
   bed_t *bed = bed_open(NULL);
   place_t place;
   stay_t stay = {0};
@@ -186,8 +180,7 @@ static void test_end_ends_the_one_that_is_meant(void **state) {
   bed_close(bed);
 }
 
-static void test_an_operation_is_done_once(void **state) {
-  (void)state;
+TEST(an_operation_is_done_once) {
   bed_t *bed = bed_open(NULL);
   place_t place;
   stay_t first = {0}, again = {0}, other = {0};
@@ -213,8 +206,7 @@ static void test_an_operation_is_done_once(void **state) {
 
 /* ---- the list --------------------------------------------------------------------------------------------- */
 
-static void test_what_was_evicted_is_missed(void **state) {
-  (void)state;
+TEST(what_was_evicted_is_missed) {
   bed_t *bed = bed_open(NULL);
   belay_session_options_t options = session_options();
   options.max_events = 3;
@@ -247,10 +239,9 @@ static void test_what_was_evicted_is_missed(void **state) {
   bed_close(bed);
 }
 
-static void test_as_many_are_read_as_a_reply_takes(void **state) {
-  (void)state;
-  enum { SIZE = 10000, MANY = 12 };
+TEST(as_many_are_read_as_a_reply_takes) {
   bed_t *bed = bed_open(NULL);
+  enum { SIZE = 10000, MANY = 12 };
   belay_client_options_t small = client_options();
   small.max_reply = 65536;
   belay_session_options_t options = session_options();
@@ -280,15 +271,14 @@ static void test_as_many_are_read_as_a_reply_takes(void **state) {
 
 /* ---- keys, options ---------------------------------------------------------------------------------------- */
 
-static void test_the_longest_names(void **state) {
-  (void)state;
+TEST(the_longest_names) {
+  bed_t *bed = bed_open(NULL);
   static char name[128], user[BELAY_SESSION_USER_MAX + 1];
   char id[BELAY_SESSION_ID_MAX + 1] = "", op[BELAY_SESSION_OP_MAX + 1] = "";
   memset(name, '{', sizeof name);
   memset(user, '}', sizeof user - 1);
   memset(id, '\xff', sizeof id - 1);
   memset(op, '%', sizeof op - 1);
-  bed_t *bed = bed_open(NULL);
   belay_session_options_t options = session_options();
   options.name = name;
   options.name_len = sizeof name;
@@ -307,8 +297,7 @@ static void test_the_longest_names(void **state) {
   bed_close(bed);
 }
 
-static void test_what_is_out_of_range_is_refused(void **state) {
-  (void)state;
+TEST(what_is_out_of_range_is_refused) {
   bed_t *bed = bed_open(NULL);
   belay_session_t *s = (belay_session_t *)bed;
   static const int64_t wrong[4][2] = {
@@ -359,21 +348,4 @@ static void test_what_is_out_of_range_is_refused(void **state) {
   assert_error(belay_session_end(s, &r, "u", 1, NULL, 1, on_stay), BELAY_EINVAL);
   assert_int_equal(server_keys(bed->server), 0);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_actions_are_strung_together),
-      cmocka_unit_test(test_a_new_context_has_none_of_the_old_events),
-      cmocka_unit_test(test_it_ends_by_the_servers_clock),
-      cmocka_unit_test(test_only_the_last_events_are_kept),
-      cmocka_unit_test(test_kinds_are_apart),
-      cmocka_unit_test(test_end_ends_the_one_that_is_meant),
-      cmocka_unit_test(test_an_operation_is_done_once),
-      cmocka_unit_test(test_what_was_evicted_is_missed),
-      cmocka_unit_test(test_as_many_are_read_as_a_reply_takes),
-      cmocka_unit_test(test_the_longest_names),
-      cmocka_unit_test(test_what_is_out_of_range_is_refused),
-  };
-  return cmocka_run_group_tests_name("session", tests, NULL, NULL);
 }

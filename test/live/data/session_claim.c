@@ -6,8 +6,7 @@
 #include "support/fixtures/data/sessions.h"
 
 /* Who claimed has died: another one is told when the claim is over. */
-static void test_a_claim_ends(void **state) {
-  (void)state;
+TEST(a_claim_ends) {
   bed_t *bed = bed_open(NULL);
   const script_input_t claim = {{"i"}, {"64", "60000"}};
   server_do(bed->server, "ZADD", "i", "1", "1:aann", "2", "1:bbob", NULL);
@@ -22,8 +21,7 @@ static void test_a_claim_ends(void **state) {
 }
 
 /* Between the look at it, when it lived, and what is made of that. */
-static void test_what_is_ended_while_it_is_claimed_is_due(void **state) {
-  (void)state;
+TEST(what_is_ended_while_it_is_claimed_is_due) {
   bed_t *bed = bed_open(NULL);
   char till[32];
   const script_input_t claim = {{"i"}, {"64", "60000"}};
@@ -45,8 +43,7 @@ static void test_what_is_ended_while_it_is_claimed_is_due(void **state) {
 }
 
 /* What ends there makes room. */
-static void test_it_is_told_on_a_full_server(void **state) {
-  (void)state;
+TEST(it_is_told_on_a_full_server) {
   bed_t *bed = bed_open(NULL);
   place_t place;
   stay_t stay = {0};
@@ -67,10 +64,9 @@ static void test_it_is_told_on_a_full_server(void **state) {
 }
 
 /* Some may not be looked at: the others are told all the same. */
-static void test_what_is_known_of_some_is_told(void **state) {
-  (void)state;
-  enum { USERS = 40 };
+TEST(what_is_known_of_some_is_told) {
   bed_t *bed = bed_open(NULL);
+  enum { USERS = 40 };
   place_t place;
   stay_t stay = {0};
   guard_t guard;
@@ -95,14 +91,4 @@ static void test_what_is_known_of_some_is_told(void **state) {
   assert_int_equal(stats.alive, USERS / 4);
   assert_true(stats.failed > 0);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_claim_ends),
-      cmocka_unit_test(test_what_is_ended_while_it_is_claimed_is_due),
-      cmocka_unit_test(test_it_is_told_on_a_full_server),
-      cmocka_unit_test(test_what_is_known_of_some_is_told),
-  };
-  return cmocka_run_group_tests_name("session_claim", tests, NULL, NULL);
 }

@@ -40,14 +40,13 @@ static void expect_left_alone(place_t *place, unsigned which, int error, const c
   assert_true(server_digest(server) == digest);
 }
 
-static void test_what_is_no_context_is_left_alone(void **state) {
-  (void)state;
+TEST(what_is_no_context_is_left_alone) {
+  bed_t *bed = bed_open_with(server_start(&with_digest), NULL);
   static const char *const wrong[][2] = {
       {"id", ""},      {"id", NULL},     {"touches", NULL}, {"touches", "-1"},
       {"count", "x"},  {"count", "1.5"}, {"kept", "01"},    {"kept", "99"},
       {"since", NULL}, {"since", "1e3"}, {"count", NULL},   {"count", "9007199254740992"},
   };
-  bed_t *bed = bed_open_with(server_start(&with_digest), NULL);
   place_t place;
   stay_t stay = {0};
   place_new(&place, bed);
@@ -83,11 +82,10 @@ static void test_what_is_no_context_is_left_alone(void **state) {
 }
 
 /* Where something may not be done: nothing without a ttl is left. */
-static void test_what_is_refused_leaves_nothing_for_ever(void **state) {
-  (void)state;
+TEST(what_is_refused_leaves_nothing_for_ever) {
+  bed_t *bed = bed_open_with(server_start(&with_digest), NULL);
   static const char *const rights[] = {"-hset",   "-pexpire", "-hmget", "-rpush", "-ltrim",
                                        "-unlink", "-time",    "-set",   "-get",   "-zadd"};
-  bed_t *bed = bed_open_with(server_start(&with_digest), NULL);
   belay_session_options_t options = session_options();
   options.name = "shop";
   options.name_len = 4;
@@ -170,8 +168,7 @@ static void lose_the_answer(wire_t *wire, int64_t events) {
   relay_delay(wire->relay, 0);
 }
 
-static void test_a_touch_is_sent_once_but_with_an_operation(void **state) {
-  (void)state;
+TEST(a_touch_is_sent_once_but_with_an_operation) {
   wire_t wire;
   stay_t stay = {0};
   wire_open(&wire);
@@ -198,8 +195,7 @@ static void test_a_touch_is_sent_once_but_with_an_operation(void **state) {
   wire_close(&wire);
 }
 
-static void test_an_end_is_not_told_of_another(void **state) {
-  (void)state;
+TEST(an_end_is_not_told_of_another) {
   wire_t wire;
   stay_t stay = {0};
   wire_open(&wire);
@@ -223,8 +219,7 @@ static void test_an_end_is_not_told_of_another(void **state) {
   wire_close(&wire);
 }
 
-static void test_nothing_was_sent(void **state) {
-  (void)state;
+TEST(nothing_was_sent) {
   bed_t *bed = bed_open(NULL);
   place_t place;
   place_new(&place, bed);
@@ -241,8 +236,7 @@ static void test_nothing_was_sent(void **state) {
 
 /* ---- closing --------------------------------------------------------------------------------------------- */
 
-static void test_a_close_cancels_what_is_pending(void **state) {
-  (void)state;
+TEST(a_close_cancels_what_is_pending) {
   bed_t *bed = bed_open(NULL);
   place_t place;
   stay_t stays[OPERATIONS] = {0}, late = {0};
@@ -275,8 +269,7 @@ static void close_it(place_t *place) {
     assert_error(begin_belay_close(place->bed), 0);
 }
 
-static void test_every_callback_may_end_everything(void **state) {
-  (void)state;
+TEST(every_callback_may_end_everything) {
   for (int n = 0; n <= OPERATIONS; n++)
     for (what_t what = n < OPERATIONS ? SESSION : CLIENT; what < WHATS; what++) {
       bed_t *bed = bed_open(NULL);
@@ -299,8 +292,7 @@ static void test_every_callback_may_end_everything(void **state) {
 }
 
 /* Canceled between its two steps: the context is there, and that is what a cancel may leave. */
-static void test_it_is_canceled_at_any_time(void **state) {
-  (void)state;
+TEST(it_is_canceled_at_any_time) {
   bed_t *bed = bed_open(NULL);
   belay_session_options_t options = session_options();
   options.notice = true;
@@ -322,18 +314,4 @@ static void test_it_is_canceled_at_any_time(void **state) {
   }
   assert_true(canceled > 0);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_what_is_no_context_is_left_alone),
-      cmocka_unit_test(test_what_is_refused_leaves_nothing_for_ever),
-      cmocka_unit_test(test_a_touch_is_sent_once_but_with_an_operation),
-      cmocka_unit_test(test_an_end_is_not_told_of_another),
-      cmocka_unit_test(test_nothing_was_sent),
-      cmocka_unit_test(test_a_close_cancels_what_is_pending),
-      cmocka_unit_test(test_every_callback_may_end_everything),
-      cmocka_unit_test(test_it_is_canceled_at_any_time),
-  };
-  return cmocka_run_group_tests_name("session_fault", tests, NULL, NULL);
 }

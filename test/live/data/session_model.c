@@ -143,10 +143,9 @@ static void step_forget_op(model_t *m) {
   m->op[which].done = false;
 }
 
-static void test_it_does_what_the_model_does(void **state) {
-  (void)state;
-  static const int64_t most[HANDLES] = {LIST, 3, 0};
+TEST(it_does_what_the_model_does) {
   bed_t *bed = bed_open(NULL);
+  static const int64_t most[HANDLES] = {LIST, 3, 0};
   model_t m = {.random = UINT64_C(0x9e3779b97f4a7c15)};
   for (int i = 0; i < HANDLES; i++) {
     belay_session_options_t options = session_options();
@@ -174,11 +173,4 @@ static void test_it_does_what_the_model_does(void **state) {
   }
   assert_true(m.began > 200 && m.again > 500 && m.ended > 50 && m.spared > 50);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_it_does_what_the_model_does),
-  };
-  return cmocka_run_group_tests_name("session_model", tests, NULL, NULL);
 }

@@ -8,10 +8,9 @@
 
 /* ---- notices ---------------------------------------------------------------------------------------------- */
 
-static void test_what_ended_is_told_once_and_what_lives_is_not(void **state) {
-  (void)state;
-  enum { USERS = 150 };
+TEST(what_ended_is_told_once_and_what_lives_is_not) {
   bed_t *bed = bed_open(NULL);
+  enum { USERS = 150 };
   place_t place;
   guard_t guard;
   stay_t stay = {0};
@@ -53,8 +52,7 @@ static void test_what_ended_is_told_once_and_what_lives_is_not(void **state) {
 }
 
 /* What lives is due again when it is to end, and not before. */
-static void test_it_is_due_when_it_ends(void **state) {
-  (void)state;
+TEST(it_is_due_when_it_ends) {
   bed_t *bed = bed_open(NULL);
   place_t place;
   guard_t guard;
@@ -77,8 +75,7 @@ static void test_it_is_due_when_it_ends(void **state) {
   bed_close(bed);
 }
 
-static void test_it_ends_by_itself_and_by_hand(void **state) {
-  (void)state;
+TEST(it_ends_by_itself_and_by_hand) {
   bed_t *bed = bed_open(NULL);
   place_t place;
   guard_t guard;
@@ -102,10 +99,9 @@ static void test_it_ends_by_itself_and_by_hand(void **state) {
   bed_close(bed);
 }
 
-static void test_one_of_many_is_told(void **state) {
-  (void)state;
-  enum { USERS = 200, GUARDS = 3 };
+TEST(one_of_many_is_told) {
   bed_t *bed = bed_open(NULL);
+  enum { USERS = 200, GUARDS = 3 };
   place_t place[GUARDS];
   guard_t guard[GUARDS];
   stay_t stay = {0};
@@ -136,8 +132,7 @@ static void test_one_of_many_is_told(void **state) {
 
 /* ---- hints ------------------------------------------------------------------------------------------------ */
 
-static void test_a_hint_makes_it_sooner(void **state) {
-  (void)state;
+TEST(a_hint_makes_it_sooner) {
   if (deployment_is_cluster())
     skip(); /* where there are none */
   bed_t *bed = bed_open(NULL);
@@ -164,9 +159,8 @@ static void test_a_hint_makes_it_sooner(void **state) {
 }
 
 /* Each node of a cluster tells of its own keys only. */
-static void test_hints_are_not_listened_to_in_a_cluster(void **state) {
-  (void)state;
-  cluster_t *cluster = cluster_start(&(cluster_options_t){.without_replicas = true});
+TEST_ON(hints_are_not_listened_to_in_a_cluster, cluster,
+        cluster_start(&(cluster_options_t){.without_replicas = true})) {
   bed_t *bed = bed_open_at(cluster_url(cluster), NULL);
   place_t place;
   guard_t guard;
@@ -180,7 +174,6 @@ static void test_hints_are_not_listened_to_in_a_cluster(void **state) {
     assert_int_equal(server_calls(cluster_node(cluster, i), "ssubscribe") +
                          server_calls(cluster_node(cluster, i), "subscribe"),
                      0);
-  cluster_stop(cluster);
 }
 
 /* ---- the index -------------------------------------------------------------------------------------------- */
@@ -194,8 +187,7 @@ static void drop_index(bed_t *bed) {
 }
 
 /* It is entered again at the second, fourth, eighth touch. */
-static void test_what_was_not_entered_is_entered_later(void **state) {
-  (void)state;
+TEST(what_was_not_entered_is_entered_later) {
   bed_t *bed = bed_open(NULL);
   place_t place;
   stay_t stay = {0};
@@ -209,8 +201,7 @@ static void test_what_was_not_entered_is_entered_later(void **state) {
 }
 
 /* What it holds is not ours: what was done is done, and it is told that nobody will know when it ends. */
-static void test_a_touch_goes_well_without_the_index(void **state) {
-  (void)state;
+TEST(a_touch_goes_well_without_the_index) {
   bed_t *bed = bed_open(NULL);
   place_t place;
   stay_t stay = {0};
@@ -240,11 +231,10 @@ static void test_a_touch_goes_well_without_the_index(void **state) {
   bed_close(bed);
 }
 
-static void test_garbage_is_taken_out(void **state) {
-  (void)state;
+TEST(garbage_is_taken_out) {
+  bed_t *bed = bed_open(NULL);
   static const char *const garbage[] = {"",     "x",     "0:u", "1:",   "1:a",
                                         "65:u", "01:ab", "9",   "2:ab", ":a"};
-  bed_t *bed = bed_open(NULL);
   place_t place;
   stay_t stay = {0};
   guard_t guard;
@@ -266,8 +256,7 @@ static void test_garbage_is_taken_out(void **state) {
 }
 
 /* Nobody watches: what nobody will ask for any more is dropped when something is entered. */
-static void test_the_index_does_not_grow_for_ever(void **state) {
-  (void)state;
+TEST(the_index_does_not_grow_for_ever) {
   bed_t *bed = bed_open(NULL);
   const script_input_t old = {{"i"}, {"3600000", "NX", "1:aold", "1000"}},
                        new = {{"i"}, {"3600000", "NX", "1:anew", "9000000000000"}};
@@ -299,8 +288,7 @@ static void close_it(guard_t *guard) {
 }
 
 /* In a notice: who was told is taken out, the others are left to others. */
-static void test_a_notice_may_end_everything(void **state) {
-  (void)state;
+TEST(a_notice_may_end_everything) {
   for (what_t what = WATCH; what < WHATS; what++) {
     bed_t *bed = bed_open(NULL);
     place_t place;
@@ -330,8 +318,7 @@ static void test_a_notice_may_end_everything(void **state) {
   }
 }
 
-static void test_it_closes_at_any_time(void **state) {
-  (void)state;
+TEST(it_closes_at_any_time) {
   bed_t *bed = bed_open(NULL);
   stay_t stay = {0};
   for (int i = 0; i < 24; i++) {
@@ -359,8 +346,7 @@ static void test_it_closes_at_any_time(void **state) {
 }
 
 /* The server is away, and comes back without anything. */
-static void test_it_goes_on_when_the_server_is_back(void **state) {
-  (void)state;
+TEST(it_goes_on_when_the_server_is_back) {
   belay_client_options_t options = client_options();
   options.timeout_ms = prompt_ms();
   bed_t *bed = bed_open(&options);
@@ -385,8 +371,7 @@ static void test_it_goes_on_when_the_server_is_back(void **state) {
   bed_close(bed);
 }
 
-static void test_what_is_out_of_range_is_refused(void **state) {
-  (void)state;
+TEST(what_is_out_of_range_is_refused) {
   bed_t *bed = bed_open(NULL);
   place_t place;
   belay_session_watch_t *watch = (belay_session_watch_t *)bed;
@@ -410,24 +395,4 @@ static void test_what_is_out_of_range_is_refused(void **state) {
   assert_error(begin_close_place(&place), 0);
   assert_error(belay_session_watch(place.session, NULL, cb, &watch), BELAY_ECLOSING);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_what_ended_is_told_once_and_what_lives_is_not),
-      cmocka_unit_test(test_it_is_due_when_it_ends),
-      cmocka_unit_test(test_it_ends_by_itself_and_by_hand),
-      cmocka_unit_test(test_one_of_many_is_told),
-      cmocka_unit_test(test_a_hint_makes_it_sooner),
-      cmocka_unit_test(test_hints_are_not_listened_to_in_a_cluster),
-      cmocka_unit_test(test_what_was_not_entered_is_entered_later),
-      cmocka_unit_test(test_a_touch_goes_well_without_the_index),
-      cmocka_unit_test(test_garbage_is_taken_out),
-      cmocka_unit_test(test_the_index_does_not_grow_for_ever),
-      cmocka_unit_test(test_a_notice_may_end_everything),
-      cmocka_unit_test(test_it_closes_at_any_time),
-      cmocka_unit_test(test_it_goes_on_when_the_server_is_back),
-      cmocka_unit_test(test_what_is_out_of_range_is_refused),
-  };
-  return cmocka_run_group_tests_name("session_watch", tests, NULL, NULL);
 }

@@ -42,9 +42,7 @@ static void play_exact(bed_t *bed, const belay_dedup_options_t *options) {
   bed_until(bed, book.closed == 1);
 }
 
-static void test_an_item_is_new_once(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(an_item_is_new_once) {
   for (int i = 0; i < KINDS; i++) {
     belay_dedup_options_t options = dedup_options(kinds[i]);
     for (int j = 0; j < 4 && kinds[i] != BELAY_DEDUP_COUNT; j++) {
@@ -53,17 +51,15 @@ static void test_an_item_is_new_once(void **state) {
       play_exact(bed, &options);
     }
   }
-  bed_close(bed);
 }
 
-static void test_any_bytes_are_an_item(void **state) {
-  (void)state;
+TEST(any_bytes_are_an_item) {
+  bed_t *bed = bed_open(NULL);
   static char longest[BELAY_DEDUP_ITEM_MAX + 1];
   static const char binary[] = {'\0', '\r', '\n', (char)0xff, '\0'};
   memset(longest, 'x', sizeof longest - 1);
   const belay_bytes_t items[] = {
       {NULL, 0}, {binary, sizeof binary}, {binary, 1}, {longest, 512}, {longest, 511}};
-  bed_t *bed = bed_open(NULL);
   for (int i = 0; i < 3; i++) {
     book_t book;
     book_new(&book, bed, kinds[i]);
@@ -96,12 +92,11 @@ static void test_any_bytes_are_an_item(void **state) {
 
 /* ---- keys and ttls --------------------------------------------------------------------------------------- */
 
-static void test_the_keys_have_its_name(void **state) {
-  (void)state;
+TEST(the_keys_have_its_name) {
+  bed_t *bed = bed_open(NULL);
   static const char name[] = {':', '\0', '{'}, key[] = {':', ':', '}', '{', 'k'};
   static const char expected[] = "belay::dedup::{%3A%00%7B}::%3A:%7D%7Bk";
   static const char answer[] = "belay::dedup::{%3A%00%7B}::%3A:%7D%7Bk::op::%3A:x";
-  bed_t *bed = bed_open(NULL);
   belay_dedup_options_t options = dedup_options(BELAY_DEDUP_SET);
   options.name = name;
   options.name_len = sizeof name;
@@ -121,14 +116,13 @@ static void test_the_keys_have_its_name(void **state) {
   bed_close(bed);
 }
 
-static void test_the_longest_names(void **state) {
-  (void)state;
+TEST(the_longest_names) {
+  bed_t *bed = bed_open(NULL);
   static char name[BELAY_DEDUP_NAME_MAX], key[BELAY_DEDUP_KEY_MAX + 1],
       id[BELAY_DEDUP_OPERATION_MAX + 1];
   memset(name, '{', sizeof name);
   memset(key, '}', sizeof key - 1);
   memset(id, '{', sizeof id - 1);
-  bed_t *bed = bed_open(NULL);
   belay_dedup_options_t options = dedup_options(BELAY_DEDUP_SET);
   options.name = name;
   options.name_len = sizeof name;
@@ -146,8 +140,7 @@ static int64_t pttl(bed_t *bed) {
 }
 
 /* Of a set as a whole: from when it was made, or from the last mark. */
-static void test_a_set_has_a_ttl_from_its_creation(void **state) {
-  (void)state;
+TEST(a_set_has_a_ttl_from_its_creation) {
   bed_t *bed = bed_open(NULL);
   for (int i = 0; i < KINDS; i++)
     for (int refresh = 0; refresh < 2 && kinds[i] != BELAY_DEDUP_WINDOW; refresh++) {
@@ -181,8 +174,7 @@ static void test_a_set_has_a_ttl_from_its_creation(void **state) {
   bed_close(bed);
 }
 
-static void test_a_set_may_stay_for_ever(void **state) {
-  (void)state;
+TEST(a_set_may_stay_for_ever) {
   bed_t *bed = bed_open(NULL);
   for (int i = 0; i < KINDS; i++) {
     if (kinds[i] == BELAY_DEDUP_WINDOW)
@@ -206,8 +198,7 @@ static void test_a_set_may_stay_for_ever(void **state) {
 
 /* ---- operations with an id ------------------------------------------------------------------------------- */
 
-static void test_an_operation_gets_its_first_answer(void **state) {
-  (void)state;
+TEST(an_operation_gets_its_first_answer) {
   bed_t *bed = bed_open(NULL);
   for (int i = 0; i < KINDS; i++) {
     book_t book;
@@ -238,8 +229,7 @@ static void test_an_operation_gets_its_first_answer(void **state) {
   bed_close(bed);
 }
 
-static void test_an_answer_outlives_its_request(void **state) {
-  (void)state;
+TEST(an_answer_outlives_its_request) {
   bed_t *bed = bed_open(NULL);
   belay_dedup_options_t options = dedup_options(BELAY_DEDUP_SET);
   options.answer_ms = 1000;
@@ -315,10 +305,8 @@ static void play_batches(bed_t *bed, const belay_dedup_options_t *options, size_
   bed_until(bed, book.closed == 1);
 }
 
-static void test_batches_of_all_sizes(void **state) {
-  (void)state;
+BED_TEST(batches_of_all_sizes) {
   static const size_t sizes[] = {12, 511, 512, 513, 1024, 5000};
-  bed_t *bed = bed_open(NULL);
   for (int i = 0; i < KINDS; i++) {
     if (kinds[i] == BELAY_DEDUP_COUNT)
       continue;
@@ -329,15 +317,13 @@ static void test_batches_of_all_sizes(void **state) {
     options.ttl_ms = 0;
     play_batches(bed, &options, 3000);
   }
-  bed_close(bed);
 }
 
 enum { CLIENTS = 4, EACH = 4, ROUNDS = 40 };
 
-static void test_of_many_who_mark_one_is_told(void **state) {
-  (void)state;
-  static entry_t entries[CLIENTS][EACH];
+TEST(of_many_who_mark_one_is_told) {
   bed_t *bed = bed_open(NULL);
+  static entry_t entries[CLIENTS][EACH];
   for (int k = 0; k < KINDS; k++) {
     book_t books[CLIENTS];
     server_do(bed->server, "FLUSHALL", NULL);
@@ -370,20 +356,4 @@ static void test_of_many_who_mark_one_is_told(void **state) {
     }
   }
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_an_item_is_new_once),
-      cmocka_unit_test(test_any_bytes_are_an_item),
-      cmocka_unit_test(test_the_keys_have_its_name),
-      cmocka_unit_test(test_the_longest_names),
-      cmocka_unit_test(test_a_set_has_a_ttl_from_its_creation),
-      cmocka_unit_test(test_a_set_may_stay_for_ever),
-      cmocka_unit_test(test_an_operation_gets_its_first_answer),
-      cmocka_unit_test(test_an_answer_outlives_its_request),
-      cmocka_unit_test(test_batches_of_all_sizes),
-      cmocka_unit_test(test_of_many_who_mark_one_is_told),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

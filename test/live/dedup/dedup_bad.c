@@ -15,8 +15,7 @@ static void expect_no_dedup(bed_t *bed, const belay_dedup_options_t *options, co
   assert_string_equal(belay_detail(bed->belay), detail);
 }
 
-static void test_options_are_checked(void **state) {
-  (void)state;
+TEST(options_are_checked) {
   bed_t *bed = bed_open(NULL);
   const belay_dedup_options_t well = dedup_options(BELAY_DEDUP_SET);
   belay_dedup_options_t o = well;
@@ -70,12 +69,11 @@ static void test_options_are_checked(void **state) {
   bed_close(bed);
 }
 
-static void test_a_kind_does_what_it_can(void **state) {
-  (void)state;
+TEST(a_kind_does_what_it_can) {
+  bed_t *bed = bed_open(NULL);
   static const char *const details[] = {"", "kind: a count cannot do that",
                                         "kind: a window cannot do that",
                                         "kind: a bitmap cannot do that"};
-  bed_t *bed = bed_open(NULL);
   for (int i = 0; i < DEDUP_KINDS; i++) {
     book_t book;
     book_new(&book, bed, (belay_dedup_kind_t)i);
@@ -99,13 +97,12 @@ static void test_a_kind_does_what_it_can(void **state) {
   bed_close(bed);
 }
 
-static void test_keys_and_items_are_checked(void **state) {
-  (void)state;
+TEST(keys_and_items_are_checked) {
+  bed_t *bed = bed_open(NULL);
   static char key[BELAY_DEDUP_KEY_MAX + 2], item[BELAY_DEDUP_ITEM_MAX + 2];
   static belay_bytes_t many[BELAY_DEDUP_ITEMS_MAX + 1];
   memset(key, 'k', sizeof key - 1);
   memset(item, 'i', sizeof item - 1);
-  bed_t *bed = bed_open(NULL);
   book_t book;
   entry_t entry = {0};
   book_new(&book, bed, BELAY_DEDUP_SET);
@@ -162,10 +159,9 @@ static void test_keys_and_items_are_checked(void **state) {
   bed_close(bed);
 }
 
-static void test_handles_requests_and_callbacks_are_checked(void **state) {
-  (void)state;
-  const belay_bytes_t a = {"a", 1};
+TEST(handles_requests_and_callbacks_are_checked) {
   bed_t *bed = bed_open(NULL);
+  const belay_bytes_t a = {"a", 1};
   book_t book;
   entry_t entry = {0};
   book_new(&book, bed, BELAY_DEDUP_SET);
@@ -202,8 +198,7 @@ static void keep_detail(book_t *book) {
   snprintf(detail, sizeof detail, "%s", belay_detail(book->bed->belay));
 }
 
-static void test_foreign_keys_are_left_alone(void **state) {
-  (void)state;
+TEST(foreign_keys_are_left_alone) {
   bed_t *bed = bed_open(NULL);
   for (int i = 0; i < DEDUP_KINDS; i++)
     for (int text = 0; text < 2; text++) {
@@ -234,8 +229,7 @@ static void test_foreign_keys_are_left_alone(void **state) {
   bed_close(bed);
 }
 
-static void test_a_foreign_answer_is_no_answer(void **state) {
-  (void)state;
+TEST(a_foreign_answer_is_no_answer) {
   bed_t *bed = bed_open(NULL);
   for (int i = 0; i < DEDUP_KINDS; i++) {
     book_t book;
@@ -255,8 +249,7 @@ static void test_a_foreign_answer_is_no_answer(void **state) {
   bed_close(bed);
 }
 
-static void test_what_is_flushed_is_new(void **state) {
-  (void)state;
+TEST(what_is_flushed_is_new) {
   bed_t *bed = bed_open(NULL);
   for (int i = 0; i < DEDUP_KINDS; i++) {
     book_t book;
@@ -270,17 +263,4 @@ static void test_what_is_flushed_is_new(void **state) {
     }
   }
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_options_are_checked),
-      cmocka_unit_test(test_a_kind_does_what_it_can),
-      cmocka_unit_test(test_keys_and_items_are_checked),
-      cmocka_unit_test(test_handles_requests_and_callbacks_are_checked),
-      cmocka_unit_test(test_foreign_keys_are_left_alone),
-      cmocka_unit_test(test_a_foreign_answer_is_no_answer),
-      cmocka_unit_test(test_what_is_flushed_is_new),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

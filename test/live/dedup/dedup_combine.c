@@ -30,15 +30,13 @@ static void count_two_sets(const server_options_t *options) {
   bed_close(bed);
 }
 
-static void test_counts_of_two_sets(void **state) {
-  (void)state;
+TEST(counts_of_two_sets) {
   const server_options_t old = {.arguments = {"--rename-command", "SINTERCARD", ""}};
   count_two_sets(NULL);
   count_two_sets(&old); /* as before Redis 7 */
 }
 
-static void test_a_set_is_made_of_two(void **state) {
-  (void)state;
+TEST(a_set_is_made_of_two) {
   bed_t *bed = bed_open(NULL);
   belay_dedup_options_t options = dedup_options(BELAY_DEDUP_SET);
   options.ttl_ms = 100000;
@@ -112,11 +110,10 @@ static void fill(bed_t *bed, const char *key, unsigned from, unsigned to) {
   server_do(bed->server, "EVAL", script, "1", key, NULL);
 }
 
-static void test_members_come_in_pages(void **state) {
-  (void)state;
+TEST(members_come_in_pages) {
+  bed_t *bed = bed_open(NULL);
   static const size_t limits[] = {1, 100, 1000, BELAY_DEDUP_PAGE_MAX};
   const unsigned half = MANY / 2;
-  bed_t *bed = bed_open(NULL);
   book_t book;
   book_new(&book, bed, BELAY_DEDUP_SET);
   fill(bed, KEY "a", 0, MANY);
@@ -151,8 +148,7 @@ static void take_empty(entry_t *entry, const belay_bytes_t *member) {
   entry->count += member->len == 0;
 }
 
-static void test_the_empty_item_is_a_member(void **state) {
-  (void)state;
+TEST(the_empty_item_is_a_member) {
   bed_t *bed = bed_open(NULL);
   book_t book;
   book_new(&book, bed, BELAY_DEDUP_SET);
@@ -196,10 +192,9 @@ static void expect_estimate(int64_t estimate, int64_t n) {
   assert_between(estimate, n - n * 5 * 81 / 10000, n + n * 5 * 81 / 10000); /* 5 sigma */
 }
 
-static void test_counts_are_close(void **state) {
-  (void)state;
-  const int64_t each = COUNTED / 2;
+TEST(counts_are_close) {
   bed_t *bed = bed_open(NULL);
+  const int64_t each = COUNTED / 2;
   book_t book;
   book_new(&book, bed, BELAY_DEDUP_COUNT);
   count_many(&book, "a", 0);
@@ -220,8 +215,7 @@ static void test_counts_are_close(void **state) {
   bed_close(bed);
 }
 
-static void test_a_merge_has_a_ttl(void **state) {
-  (void)state;
+TEST(a_merge_has_a_ttl) {
   bed_t *bed = bed_open(NULL);
   for (int refresh = 0; refresh < 2; refresh++) {
     belay_dedup_options_t options = dedup_options(BELAY_DEDUP_COUNT);
@@ -246,10 +240,9 @@ static void test_a_merge_has_a_ttl(void **state) {
   bed_close(bed);
 }
 
-static void test_many_counts_at_once(void **state) {
-  (void)state;
-  char keys[4 * BELAY_DEDUP_KEYS_MAX] = "";
+TEST(many_counts_at_once) {
   bed_t *bed = bed_open(NULL);
+  char keys[4 * BELAY_DEDUP_KEYS_MAX] = "";
   book_t book;
   book_new(&book, bed, BELAY_DEDUP_COUNT);
   for (unsigned i = 0; i < BELAY_DEDUP_KEYS_MAX; i++) {
@@ -271,10 +264,9 @@ static void keep_detail(book_t *book) {
   snprintf(detail, sizeof detail, "%s", belay_detail(book->bed->belay));
 }
 
-static void test_a_foreign_key_is_named(void **state) {
-  (void)state;
-  static const char *const names[] = {"a", "b", "c"};
+TEST(a_foreign_key_is_named) {
   bed_t *bed = bed_open(NULL);
+  static const char *const names[] = {"a", "b", "c"};
   for (int kind = 0; kind < 2; kind++) {
     book_t book;
     book_new(&book, bed, kind == 0 ? BELAY_DEDUP_SET : BELAY_DEDUP_COUNT);
@@ -301,18 +293,4 @@ static void test_a_foreign_key_is_named(void **state) {
     }
   }
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_counts_of_two_sets),
-      cmocka_unit_test(test_a_set_is_made_of_two),
-      cmocka_unit_test(test_members_come_in_pages),
-      cmocka_unit_test(test_the_empty_item_is_a_member),
-      cmocka_unit_test(test_counts_are_close),
-      cmocka_unit_test(test_a_merge_has_a_ttl),
-      cmocka_unit_test(test_many_counts_at_once),
-      cmocka_unit_test(test_a_foreign_key_is_named),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,8 +39,7 @@ static void lose_the_answer(wire_t *wire, const char *key, bool there) {
   relay_delay(wire->relay, 0);
 }
 
-static void test_a_mark_is_not_sent_again(void **state) {
-  (void)state;
+TEST(a_mark_is_not_sent_again) {
   for (int i = 0; i < DEDUP_KINDS; i++) {
     wire_t wire;
     wire_open(&wire, (belay_dedup_kind_t)i);
@@ -62,8 +61,7 @@ static void test_a_mark_is_not_sent_again(void **state) {
   }
 }
 
-static void test_an_operation_with_an_id_is_sent_again(void **state) {
-  (void)state;
+TEST(an_operation_with_an_id_is_sent_again) {
   for (int i = 0; i < DEDUP_KINDS; i++) {
     wire_t wire;
     wire_open(&wire, (belay_dedup_kind_t)i);
@@ -80,8 +78,7 @@ static void test_an_operation_with_an_id_is_sent_again(void **state) {
 }
 
 /* Nor is what would be something else the second time. */
-static void test_a_difference_in_place_of_its_second_set_is_made_once(void **state) {
-  (void)state;
+TEST(a_difference_in_place_of_its_second_set_is_made_once) {
   wire_t wire;
   entry_t entry = {0};
   wire_open(&wire, BELAY_DEDUP_SET);
@@ -104,8 +101,7 @@ static void test_a_difference_in_place_of_its_second_set_is_made_once(void **sta
 }
 
 /* The wire is cut, or falls silent, at some time or other: what is told is true, and nobody's item is lost. */
-static void test_an_operation_is_told_the_truth(void **state) {
-  (void)state;
+TEST(an_operation_is_told_the_truth) {
   wire_t wire;
   unsigned cuts = 0;
   wire_open(&wire, BELAY_DEDUP_WINDOW);
@@ -131,8 +127,7 @@ static void test_an_operation_is_told_the_truth(void **state) {
   wire_close(&wire);
 }
 
-static void test_what_takes_out_is_not_sent_again(void **state) {
-  (void)state;
+TEST(what_takes_out_is_not_sent_again) {
   wire_t wire;
   wire_open(&wire, BELAY_DEDUP_SET);
   for (int n = 0; n < 2; n++) {
@@ -148,8 +143,7 @@ static void test_what_takes_out_is_not_sent_again(void **state) {
   wire_close(&wire);
 }
 
-static void test_what_looks_is_asked_again(void **state) {
-  (void)state;
+TEST(what_looks_is_asked_again) {
   static const int looks[] = {3, 5, 6, 8, 9, 10};
   wire_t wire;
   wire_open(&wire, BELAY_DEDUP_SET);
@@ -167,8 +161,7 @@ static void test_what_looks_is_asked_again(void **state) {
   wire_close(&wire);
 }
 
-static void test_nothing_was_sent(void **state) {
-  (void)state;
+TEST(nothing_was_sent) {
   bed_t *bed = bed_open(NULL);
   book_t book;
   book_new(&book, bed, BELAY_DEDUP_SET);
@@ -187,8 +180,7 @@ static void test_nothing_was_sent(void **state) {
 
 /* ---- requests, closing ----------------------------------------------------------------------------------- */
 
-static void test_a_request_does_one_thing_at_a_time(void **state) {
-  (void)state;
+TEST(a_request_does_one_thing_at_a_time) {
   bed_t *bed = bed_open(NULL);
   book_t book;
   entry_t entry = {0};
@@ -205,8 +197,7 @@ static void test_a_request_does_one_thing_at_a_time(void **state) {
   bed_close(bed);
 }
 
-static void test_what_is_too_much_is_refused(void **state) {
-  (void)state;
+TEST(what_is_too_much_is_refused) {
   static belay_bytes_t many[1000];
   static char item[BELAY_DEDUP_ITEM_MAX];
   belay_client_options_t options = client_options();
@@ -225,8 +216,7 @@ static void test_what_is_too_much_is_refused(void **state) {
   bed_close(bed);
 }
 
-static void test_a_close_cancels_what_is_pending(void **state) {
-  (void)state;
+TEST(a_close_cancels_what_is_pending) {
   bed_t *bed = bed_open(NULL);
   book_t book, other;
   entry_t entries[DEDUP_OPERATIONS] = {0}, its = {0}, late = {0};
@@ -264,8 +254,7 @@ static void close_it(book_t *book) {
     assert_error(begin_belay_close(book->bed), 0);
 }
 
-static void test_every_callback_may_end_everything(void **state) {
-  (void)state;
+TEST(every_callback_may_end_everything) {
   static const int some[] = {0, 1, 3, 10};
   for (size_t i = 0; i < sizeof some / sizeof *some; i++)
     for (to_close = DEDUP; to_close < WHATS; to_close++) {
@@ -283,21 +272,4 @@ static void test_every_callback_may_end_everything(void **state) {
         bed_until(bed, book.closed == 1);
       bed_close(bed);
     }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_mark_is_not_sent_again),
-      cmocka_unit_test(test_an_operation_with_an_id_is_sent_again),
-      cmocka_unit_test(test_a_difference_in_place_of_its_second_set_is_made_once),
-      cmocka_unit_test(test_an_operation_is_told_the_truth),
-      cmocka_unit_test(test_what_takes_out_is_not_sent_again),
-      cmocka_unit_test(test_what_looks_is_asked_again),
-      cmocka_unit_test(test_nothing_was_sent),
-      cmocka_unit_test(test_a_request_does_one_thing_at_a_time),
-      cmocka_unit_test(test_what_is_too_much_is_refused),
-      cmocka_unit_test(test_a_close_cancels_what_is_pending),
-      cmocka_unit_test(test_every_callback_may_end_everything),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

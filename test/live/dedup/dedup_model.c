@@ -320,32 +320,18 @@ static void play(belay_dedup_kind_t kind) {
   bed_close(m.bed);
 }
 
-static void test_a_set_does_what_the_model_does(void **state) {
-  (void)state;
+TEST(a_set_does_what_the_model_does) {
   play(BELAY_DEDUP_SET);
 }
 
-static void test_a_count_does_what_the_model_does(void **state) {
-  (void)state;
+TEST(a_count_does_what_the_model_does) {
   play(BELAY_DEDUP_COUNT);
 }
 
-static void test_a_window_does_what_the_model_does(void **state) {
-  (void)state;
+TEST(a_window_does_what_the_model_does) {
   play(BELAY_DEDUP_WINDOW);
 }
 
-static void test_a_bitmap_does_what_the_model_does(void **state) {
-  (void)state;
+TEST(a_bitmap_does_what_the_model_does) {
   play(BELAY_DEDUP_BITMAP);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_set_does_what_the_model_does),
-      cmocka_unit_test(test_a_count_does_what_the_model_does),
-      cmocka_unit_test(test_a_window_does_what_the_model_does),
-      cmocka_unit_test(test_a_bitmap_does_what_the_model_does),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,8 +30,7 @@ static int64_t score(bed_t *bed, const char *item) {
 
 /* ---- time ------------------------------------------------------------------------------------------------ */
 
-static void test_an_item_is_forgotten_in_time(void **state) {
-  (void)state;
+TEST(an_item_is_forgotten_in_time) {
   bed_t *bed = bed_open(NULL);
   const int64_t ms = 150 * slow();
   belay_dedup_options_t options = window_of(ms, 100);
@@ -57,8 +56,7 @@ static void test_an_item_is_forgotten_in_time(void **state) {
   bed_close(bed);
 }
 
-static void test_what_is_over_does_not_count(void **state) {
-  (void)state;
+TEST(what_is_over_does_not_count) {
   bed_t *bed = bed_open(NULL);
   belay_dedup_options_t options = window_of(60000, 100);
   book_t book;
@@ -77,8 +75,7 @@ static void test_what_is_over_does_not_count(void **state) {
   bed_close(bed);
 }
 
-static void test_a_mark_may_begin_it_anew(void **state) {
-  (void)state;
+TEST(a_mark_may_begin_it_anew) {
   bed_t *bed = bed_open(NULL);
   for (int refresh = 0; refresh < 2; refresh++) {
     belay_dedup_options_t options = window_of(60000, 100);
@@ -100,11 +97,10 @@ static void test_a_mark_may_begin_it_anew(void **state) {
 }
 
 /* Of what is over some goes with each mark, and not all at once. */
-static void test_it_is_tidied_up_bit_by_bit(void **state) {
-  (void)state;
+TEST(it_is_tidied_up_bit_by_bit) {
+  bed_t *bed = bed_open(NULL);
   static const char fill[] = "for i = 1, 1000 do redis.call('ZADD', KEYS[1], ARGV[1] + i, i) end "
                              "return redis.call('PEXPIRE', KEYS[1], 100000)";
-  bed_t *bed = bed_open(NULL);
   belay_dedup_options_t options = window_of(60000, 5000);
   book_t book;
   book_of(&book, bed, bed->client, &options);
@@ -123,8 +119,7 @@ static void test_it_is_tidied_up_bit_by_bit(void **state) {
 }
 
 /* The key is never gone before what is in it, also where all of it was thrown out in between. */
-static void test_the_key_outlives_its_items(void **state) {
-  (void)state;
+TEST(the_key_outlives_its_items) {
   bed_t *bed = bed_open(NULL);
   belay_dedup_options_t options = window_of(60000, 1);
   options.evict = true;
@@ -152,8 +147,7 @@ static void test_the_key_outlives_its_items(void **state) {
 
 /* ---- room ------------------------------------------------------------------------------------------------ */
 
-static void test_a_full_window_takes_nothing_new(void **state) {
-  (void)state;
+TEST(a_full_window_takes_nothing_new) {
   bed_t *bed = bed_open(NULL);
   belay_dedup_options_t options = window_of(60000, 3);
   book_t book;
@@ -172,8 +166,7 @@ static void test_a_full_window_takes_nothing_new(void **state) {
   bed_close(bed);
 }
 
-static void test_the_oldest_make_room(void **state) {
-  (void)state;
+TEST(the_oldest_make_room) {
   bed_t *bed = bed_open(NULL);
   belay_dedup_options_t options = window_of(60000, 3);
   options.evict = true;
@@ -192,8 +185,7 @@ static void test_the_oldest_make_room(void **state) {
 }
 
 /* Somebody kept more than that. */
-static void test_a_smaller_window_gets_there_by_and_by(void **state) {
-  (void)state;
+TEST(a_smaller_window_gets_there_by_and_by) {
   bed_t *bed = bed_open(NULL);
   belay_dedup_options_t options = window_of(60000, 100);
   book_t large, small;
@@ -217,11 +209,10 @@ static void test_a_smaller_window_gets_there_by_and_by(void **state) {
   bed_close(bed);
 }
 
-static void test_scores_must_be_times(void **state) {
-  (void)state;
+TEST(scores_must_be_times) {
+  bed_t *bed = bed_open(NULL);
   static const char *const scores[] = {
       "1", "-1", "inf", "-inf", "1600000000000.5", "99999999999999", "1e300"};
-  bed_t *bed = bed_open(NULL);
   book_t book;
   book_new(&book, bed, BELAY_DEDUP_WINDOW);
   for (size_t i = 0; i < sizeof scores / sizeof *scores; i++)
@@ -261,8 +252,7 @@ static void meet(entry_t *entry, const belay_bytes_t *member) {
   (void)entry;
 }
 
-static void test_what_counts_comes_in_pages(void **state) {
-  (void)state;
+TEST(what_counts_comes_in_pages) {
   bed_t *bed = bed_open(NULL);
   belay_dedup_options_t options = window_of(600000, 2 * MANY);
   book_t book;
@@ -303,8 +293,8 @@ static void test_what_counts_comes_in_pages(void **state) {
 
 /* ---- bitmaps --------------------------------------------------------------------------------------------- */
 
-static void test_a_bitmap_has_an_end(void **state) {
-  (void)state;
+TEST(a_bitmap_has_an_end) {
+  bed_t *bed = bed_open(NULL);
   static const char *const wrong[] = {"",
                                       "-1",
                                       "+1",
@@ -319,7 +309,6 @@ static void test_a_bitmap_has_an_end(void **state) {
                                       "1e2",
                                       "18446744073709551616",
                                       "4294967296"};
-  bed_t *bed = bed_open(NULL);
   belay_dedup_options_t options = dedup_options(BELAY_DEDUP_BITMAP);
   options.max_offset = 1000;
   book_t book;
@@ -342,8 +331,7 @@ static void test_a_bitmap_has_an_end(void **state) {
   bed_close(bed);
 }
 
-static void test_the_largest_offset(void **state) {
-  (void)state;
+TEST(the_largest_offset) {
   bed_t *bed = bed_open(NULL);
   belay_dedup_options_t options = dedup_options(BELAY_DEDUP_BITMAP);
   options.max_offset = BELAY_DEDUP_OFFSET_MAX;
@@ -361,8 +349,7 @@ static void test_the_largest_offset(void **state) {
 }
 
 /* It is laid out as SETBIT does it: others may look. */
-static void test_a_bitmap_is_bits(void **state) {
-  (void)state;
+TEST(a_bitmap_is_bits) {
   bed_t *bed = bed_open(NULL);
   book_t book;
   book_new(&book, bed, BELAY_DEDUP_BITMAP);
@@ -372,23 +359,4 @@ static void test_a_bitmap_is_bits(void **state) {
   server_do(bed->server, "SETBIT", KEY, "100", "1", NULL);
   expect_mark(&book, "k", "100,101", "SN");
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_an_item_is_forgotten_in_time),
-      cmocka_unit_test(test_what_is_over_does_not_count),
-      cmocka_unit_test(test_a_mark_may_begin_it_anew),
-      cmocka_unit_test(test_it_is_tidied_up_bit_by_bit),
-      cmocka_unit_test(test_the_key_outlives_its_items),
-      cmocka_unit_test(test_a_full_window_takes_nothing_new),
-      cmocka_unit_test(test_the_oldest_make_room),
-      cmocka_unit_test(test_a_smaller_window_gets_there_by_and_by),
-      cmocka_unit_test(test_scores_must_be_times),
-      cmocka_unit_test(test_what_counts_comes_in_pages),
-      cmocka_unit_test(test_a_bitmap_has_an_end),
-      cmocka_unit_test(test_the_largest_offset),
-      cmocka_unit_test(test_a_bitmap_is_bits),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

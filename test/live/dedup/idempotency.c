@@ -18,8 +18,7 @@ static void pass(bed_t *bed) {
 
 /* ---- what it is ------------------------------------------------------------------------------------------ */
 
-static void test_one_processes_and_the_others_are_told(void **state) {
-  (void)state;
+TEST(one_processes_and_the_others_are_told) {
   bed_t *bed = bed_open(NULL);
   once_t once;
   turn_t one = {0}, other = {0};
@@ -53,8 +52,7 @@ static void test_one_processes_and_the_others_are_told(void **state) {
   bed_close(bed);
 }
 
-static void test_another_request_is_told_nothing(void **state) {
-  (void)state;
+TEST(another_request_is_told_nothing) {
   bed_t *bed = bed_open(NULL);
   once_t once;
   turn_t one = {0}, other = {0};
@@ -83,8 +81,7 @@ static void test_another_request_is_told_nothing(void **state) {
   bed_close(bed);
 }
 
-static void test_a_late_owner_overwrites_nothing(void **state) {
-  (void)state;
+TEST(a_late_owner_overwrites_nothing) {
   bed_t *bed = bed_open(NULL);
   once_t once;
   turn_t late = {0}, next = {0};
@@ -124,10 +121,9 @@ static void test_a_late_owner_overwrites_nothing(void **state) {
 }
 
 /* A record outlives the last time that its request may be sent; else grace_ms is what it says. */
-static void test_a_record_that_was_not_finished_is_kept(void **state) {
-  (void)state;
-  static const int64_t timeouts[] = {500, 60000};
+TEST(a_record_that_was_not_finished_is_kept) {
   bed_t *bed = bed_open(NULL);
+  static const int64_t timeouts[] = {500, 60000};
   belay_idempotency_options_t options = once_options();
   options.grace_ms = 10000;
   for (int i = 0; i < 2; i++) {
@@ -149,8 +145,7 @@ static void test_a_record_that_was_not_finished_is_kept(void **state) {
 }
 
 /* As long as nobody has taken it over it is still his. */
-static void test_who_is_late_may_still_be_in_time(void **state) {
-  (void)state;
+TEST(who_is_late_may_still_be_in_time) {
   bed_t *bed = bed_open(NULL);
   once_t once;
   turn_t one = {0}, other = {0};
@@ -172,8 +167,7 @@ static void test_who_is_late_may_still_be_in_time(void **state) {
   bed_close(bed);
 }
 
-static void test_the_deadline_passes_by_the_servers_clock(void **state) {
-  (void)state;
+TEST(the_deadline_passes_by_the_servers_clock) {
   bed_t *bed = bed_open(NULL);
   once_t once;
   turn_t one = {0}, other = {0};
@@ -189,8 +183,7 @@ static void test_the_deadline_passes_by_the_servers_clock(void **state) {
   bed_close(bed);
 }
 
-static void test_the_label_says_who_has_it(void **state) {
-  (void)state;
+TEST(the_label_says_who_has_it) {
   bed_t *bed = bed_open(NULL);
   belay_client_options_t options = client_options();
   options.owner = "cashier-7";
@@ -211,8 +204,7 @@ static void test_the_label_says_who_has_it(void **state) {
 
 /* ---- keys, sizes, options -------------------------------------------------------------------------------- */
 
-static void test_the_largest_of_all(void **state) {
-  (void)state;
+TEST(the_largest_of_all) {
   bed_t *bed = bed_open(NULL);
   static char key[BELAY_IDEMPOTENCY_KEY_MAX + 1], result[BELAY_IDEMPOTENCY_RESULT_MAX + 1],
       name[128];
@@ -238,8 +230,7 @@ static void test_the_largest_of_all(void **state) {
   bed_close(bed);
 }
 
-static void test_a_small_client_takes_small_results(void **state) {
-  (void)state;
+TEST(a_small_client_takes_small_results) {
   bed_t *bed = bed_open(NULL);
   belay_client_options_t options = client_options();
   options.max_reply = 65536;
@@ -260,8 +251,7 @@ static void test_a_small_client_takes_small_results(void **state) {
   bed_close(bed);
 }
 
-static void test_what_is_out_of_range_is_refused(void **state) {
-  (void)state;
+TEST(what_is_out_of_range_is_refused) {
   bed_t *bed = bed_open(NULL);
   belay_idempotency_t *records = (belay_idempotency_t *)bed;
   belay_idempotency_options_t o;
@@ -322,8 +312,7 @@ static void linger(once_t *once) {
 }
 
 /* What was read in time, and is told late, is not counted from when it was read. */
-static void test_what_is_left_is_told_as_it_is_then(void **state) {
-  (void)state;
+TEST(what_is_left_is_told_as_it_is_then) {
   bed_t *bed = bed_open(NULL);
   once_t once;
   turn_t turn[2] = {0};
@@ -340,21 +329,4 @@ static void test_what_is_left_is_told_as_it_is_then(void **state) {
   assert_int_equal(turn[1].state.outcome, BELAY_IDEMPOTENCY_STARTED);
   assert_int_equal(turn[1].state.remaining_ms, 0);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_one_processes_and_the_others_are_told),
-      cmocka_unit_test(test_another_request_is_told_nothing),
-      cmocka_unit_test(test_a_late_owner_overwrites_nothing),
-      cmocka_unit_test(test_who_is_late_may_still_be_in_time),
-      cmocka_unit_test(test_a_record_that_was_not_finished_is_kept),
-      cmocka_unit_test(test_the_deadline_passes_by_the_servers_clock),
-      cmocka_unit_test(test_the_label_says_who_has_it),
-      cmocka_unit_test(test_the_largest_of_all),
-      cmocka_unit_test(test_a_small_client_takes_small_results),
-      cmocka_unit_test(test_what_is_out_of_range_is_refused),
-      cmocka_unit_test(test_what_is_left_is_told_as_it_is_then),
-  };
-  return cmocka_run_group_tests_name("idempotency", tests, NULL, NULL);
 }

@@ -38,8 +38,8 @@ static void expect_left_alone(once_t *once, int error) {
 
 static const server_options_t with_digest = {.arguments = {"--enable-debug-command", "yes"}};
 
-static void test_what_is_no_record_is_left_alone(void **state) {
-  (void)state;
+TEST(what_is_no_record_is_left_alone) {
+  bed_t *bed = bed_open_with(server_start(&with_digest), NULL);
   static const char *const wrong[][2] = {
       {"state", "busy"},   {"state", ""},
       {"token", "short"},  {"attempt", "0"},
@@ -51,7 +51,6 @@ static void test_what_is_no_record_is_left_alone(void **state) {
       {"until", NULL},     {"result", NULL},
       {"attempt", "1e3"},  {"until", "99999999999999999999"},
   };
-  bed_t *bed = bed_open_with(server_start(&with_digest), NULL);
   once_t once;
   turn_t turn = {0};
   once_new(&once, bed);
@@ -77,8 +76,7 @@ static void test_what_is_no_record_is_left_alone(void **state) {
 
 /* Whatever a user may not do, and where the memory is full: what is refused has done nothing, and nothing is left
  * without a ttl. */
-static void test_what_is_refused_has_done_nothing(void **state) {
-  (void)state;
+TEST(what_is_refused_has_done_nothing) {
   needs_one_process("rights in one place");
   static const char *const rights[] = {"-hset", "-pexpire", "-hmget", "-exists", "-time"};
   bed_t *bed = bed_open_with(server_start(&with_digest), NULL);
@@ -156,8 +154,7 @@ static void lose_the_answer(wire_t *wire, const char *state) {
   relay_delay(wire->relay, 0);
 }
 
-static void test_each_operation_is_asked_again(void **state) {
-  (void)state;
+TEST(each_operation_is_asked_again) {
   wire_t wire;
   wire_open(&wire);
   once_t *once = &wire.once;
@@ -203,8 +200,7 @@ static void test_each_operation_is_asked_again(void **state) {
 }
 
 /* Told for certain, also the second time. */
-static void test_a_mismatch_is_one_also_when_asked_again(void **state) {
-  (void)state;
+TEST(a_mismatch_is_one_also_when_asked_again) {
   wire_t wire;
   wire_open(&wire);
   turn_t turn = {0}, owned = {0};
@@ -223,8 +219,7 @@ static void test_a_mismatch_is_one_also_when_asked_again(void **state) {
 }
 
 /* What the first time has done is not denied, where the second one cannot know. */
-static void test_what_became_of_the_first_time_is_not_known(void **state) {
-  (void)state;
+TEST(what_became_of_the_first_time_is_not_known) {
   static const script_input_t other = {
       {KEY}, {"begin", "0123456789012345678901234567890123456789", "60000", "60000", "x", "me"}};
   wire_t wire;
@@ -252,8 +247,7 @@ static void test_what_became_of_the_first_time_is_not_known(void **state) {
 /* ---- what is left behind --------------------------------------------------------------------------------- */
 
 /* A begin that was given up is given back: another one starts at once. */
-static void test_a_canceled_begin_is_given_back(void **state) {
-  (void)state;
+TEST(a_canceled_begin_is_given_back) {
   bed_t *bed = bed_open(NULL);
   once_t once;
   turn_t turn = {0}, next = {0};
@@ -275,8 +269,7 @@ static void test_a_canceled_begin_is_given_back(void **state) {
   bed_close(bed);
 }
 
-static void test_a_close_gives_back_and_waits_for_it(void **state) {
-  (void)state;
+TEST(a_close_gives_back_and_waits_for_it) {
   needs_one_process("one connection");
   for (int how = 0; how < 2; how++) {
     bed_t *bed = bed_open(NULL);
@@ -304,8 +297,7 @@ static void test_a_close_gives_back_and_waits_for_it(void **state) {
 }
 
 /* Not longer than the client has patience. */
-static void test_a_close_does_not_wait_for_ever(void **state) {
-  (void)state;
+TEST(a_close_does_not_wait_for_ever) {
   belay_client_options_t options = client_options();
   options.close_timeout_ms = 50;
   bed_t *bed = bed_open(&options);
@@ -324,8 +316,7 @@ static void test_a_close_does_not_wait_for_ever(void **state) {
 }
 
 /* Not answered in time: it is given back as well. */
-static void test_what_is_not_known_is_given_back(void **state) {
-  (void)state;
+TEST(what_is_not_known_is_given_back) {
   bed_t *bed = bed_open(NULL);
   once_t once;
   turn_t turn = {0};
@@ -342,10 +333,9 @@ static void test_what_is_not_known_is_given_back(void **state) {
 }
 
 /* What was given back does not come to life when it is sent once more, however late; and what is done stays so. */
-static void test_a_ghost_changes_nothing(void **state) {
-  (void)state;
-  static const char *const ends[] = {"free", "done", "taken"};
+TEST(a_ghost_changes_nothing) {
   bed_t *bed = bed_open(NULL);
+  static const char *const ends[] = {"free", "done", "taken"};
   once_t once;
   turn_t turn = {0}, next = {0};
   once_new(&once, bed);
@@ -394,8 +384,7 @@ static void close_it(once_t *once) {
     assert_error(begin_belay_close(once->bed), 0);
 }
 
-static void test_every_callback_may_end_everything(void **state) {
-  (void)state;
+TEST(every_callback_may_end_everything) {
   for (int n = 0; n <= OPERATIONS; n++)
     for (what_t what = n < OPERATIONS ? RECORDS : CLIENT; what < WHATS; what++) {
       bed_t *bed = bed_open(NULL);
@@ -418,8 +407,7 @@ static void test_every_callback_may_end_everything(void **state) {
 }
 
 /* Of two begins that are not answered the first one closes the handle: the second is given back all the same. */
-static void test_a_close_gives_back_what_is_about_to_be_told(void **state) {
-  (void)state;
+TEST(a_close_gives_back_what_is_about_to_be_told) {
   needs_one_process("one connection");
   bed_t *bed = bed_open(NULL);
   once_t once;
@@ -442,8 +430,7 @@ static void test_a_close_gives_back_what_is_about_to_be_told(void **state) {
   bed_close(bed);
 }
 
-static void test_a_close_cancels_what_is_pending(void **state) {
-  (void)state;
+TEST(a_close_cancels_what_is_pending) {
   bed_t *bed = bed_open(NULL);
   once_t once;
   turn_t turns[OPERATIONS + 1] = {0}, late = {0};
@@ -464,8 +451,7 @@ static void test_a_close_cancels_what_is_pending(void **state) {
   bed_close(bed);
 }
 
-static void test_nothing_was_sent(void **state) {
-  (void)state;
+TEST(nothing_was_sent) {
   bed_t *bed = bed_open(NULL);
   once_t once;
   once_new(&once, bed);
@@ -478,24 +464,4 @@ static void test_nothing_was_sent(void **state) {
     assert_error(end_of_turn(&turn), BELAY_EUNREACHABLE);
   }
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_what_is_no_record_is_left_alone),
-      cmocka_unit_test(test_what_is_refused_has_done_nothing),
-      cmocka_unit_test(test_each_operation_is_asked_again),
-      cmocka_unit_test(test_a_mismatch_is_one_also_when_asked_again),
-      cmocka_unit_test(test_what_became_of_the_first_time_is_not_known),
-      cmocka_unit_test(test_a_canceled_begin_is_given_back),
-      cmocka_unit_test(test_a_close_gives_back_and_waits_for_it),
-      cmocka_unit_test(test_a_close_does_not_wait_for_ever),
-      cmocka_unit_test(test_what_is_not_known_is_given_back),
-      cmocka_unit_test(test_a_ghost_changes_nothing),
-      cmocka_unit_test(test_every_callback_may_end_everything),
-      cmocka_unit_test(test_a_close_gives_back_what_is_about_to_be_told),
-      cmocka_unit_test(test_a_close_cancels_what_is_pending),
-      cmocka_unit_test(test_nothing_was_sent),
-  };
-  return cmocka_run_group_tests_name("idempotency_fault", tests, NULL, NULL);
 }

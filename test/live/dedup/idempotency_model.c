@@ -142,8 +142,7 @@ static void step_time(model_t *m) {
   m->over = true;
 }
 
-static void test_it_does_what_the_model_does(void **state) {
-  (void)state;
+TEST(it_does_what_the_model_does) {
   bed_t *bed = bed_open(NULL);
   model_t m = {.random = UINT64_C(0x9e3779b97f4a7c15)};
   once_new(&m.once, bed);
@@ -168,11 +167,4 @@ static void test_it_does_what_the_model_does(void **state) {
     assert_true(m.outcomes[i] > 100);
   assert_true(m.not_owner > 500 && m.mismatch > 100);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_it_does_what_the_model_does),
-  };
-  return cmocka_run_group_tests_name("idempotency_model", tests, NULL, NULL);
 }

@@ -49,22 +49,19 @@ static void use(const cluster_options_t *options) {
   cluster_stop(cluster);
 }
 
-static void test_calls_find_their_node(void **state) {
-  (void)state;
+TEST(calls_find_their_node) {
   cluster_options_t options = three();
   use(&options);
 }
 
-static void test_nodes_are_named(void **state) {
-  (void)state;
+TEST(nodes_are_named) {
   cluster_options_t options = three();
   options.hostname = "localhost";
   options.endpoints = "hostname";
   use(&options);
 }
 
-static void test_nodes_do_not_tell_where_they_are(void **state) {
-  (void)state;
+TEST(nodes_do_not_tell_where_they_are) {
   cluster_options_t options = three();
   options.endpoints = "unknown-endpoint";
   use(&options);
@@ -72,15 +69,13 @@ static void test_nodes_do_not_tell_where_they_are(void **state) {
 
 /* ---- passwords ----------------------------------------------------------------------------------------- */
 
-static void test_the_password_is_for_all_nodes(void **state) {
-  (void)state;
+TEST(the_password_is_for_all_nodes) {
   cluster_options_t options = three();
   options.password = "secret";
   use(&options);
 }
 
-static void test_no_node_lets_us_in(void **state) {
-  (void)state;
+TEST(no_node_lets_us_in) {
   cluster_options_t options = three();
   options.password = "secret";
   cluster_t *cluster = cluster_start(&options);
@@ -103,8 +98,7 @@ static void test_no_node_lets_us_in(void **state) {
 }
 
 /* What is elsewhere is served. */
-static void test_one_node_does_not_let_us_in(void **state) {
-  (void)state;
+TEST(one_node_does_not_let_us_in) {
   cluster_options_t options = three();
   options.password = "secret";
   cluster_t *cluster = cluster_start(&options);
@@ -136,8 +130,7 @@ static int64_t calls_of_all(cluster_t *cluster, const char *command) {
   return n;
 }
 
-static void test_slots_are_not_told_but_shards_are(void **state) {
-  (void)state;
+TEST(slots_are_not_told_but_shards_are) {
   cluster_options_t options = three();
   cluster_t *cluster = cluster_start(&options);
   for (unsigned i = 0; i < 3; i++)
@@ -165,8 +158,7 @@ static void expect_words(bed_t *bed, int error, const char *what) {
     fail_msg("\"%s\" does not say \"%s\"", told, what);
 }
 
-static void test_nothing_is_told(void **state) {
-  (void)state;
+TEST(nothing_is_told) {
   cluster_options_t options = three();
   cluster_t *cluster = cluster_start(&options);
   for (unsigned i = 0; i < 3; i++)
@@ -182,21 +174,17 @@ static const char *scheme(void) {
   return servers_are_secure() ? "rediss" : "redis";
 }
 
-static void test_it_is_no_cluster(void **state) {
-  (void)state;
-  server_t *server = server_start(&(server_options_t){.address = "127.0.0.1"});
+TEST_ON(it_is_no_cluster, server, server_start(&(server_options_t){.address = "127.0.0.1"})) {
   char url[64];
   snprintf(url, sizeof url, "%s+cluster://%s127.0.0.1:%d", scheme(), server_login(server),
            server_port(server));
   bed_t *bed = bed_open_at(url, NULL);
   expect_words(bed, BELAY_EREFUSED, "cluster support disabled");
   bed_close(bed);
-  server_stop(server);
 }
 
 /* A slot is nobody's, as far as all of them know: who needs it waits, and is told; the others notice nothing. */
-static void test_a_slot_is_nobodys(void **state) {
-  (void)state;
+TEST(a_slot_is_nobodys) {
   static const char *const arguments[] = {"--cluster-require-full-coverage", "no", NULL};
   cluster_options_t options = three();
   options.arguments = arguments;
@@ -235,8 +223,7 @@ static bed_t *open_db(const char *url, int db, bool by_option) {
 }
 
 /* A cluster has one: who wants another is told so at once, in the server's words, and nothing goes into the wrong one. */
-static void test_there_is_one_database(void **state) {
-  (void)state;
+TEST(there_is_one_database) {
   acl_skip("its user may not ask for another database");
   cluster_options_t options = three();
   cluster_t *cluster = cluster_start(&options);
@@ -277,8 +264,7 @@ static void answer_as_shelf(fake_link_t *link, const char *const *words, size_t 
 }
 
 /* Servers of which that is true are pretended: there are some that have databases in a cluster too. */
-static void test_a_server_may_have_several_databases(void **state) {
-  (void)state;
+TEST(a_server_may_have_several_databases) {
   shelf_t shelf = {.db = 0};
   shelf.fake = fake_start(&(fake_options_t){.on_command = answer_as_shelf, .arg = &shelf});
   const char *place = strstr(fake_url(shelf.fake), "127.0.0.1");
@@ -300,8 +286,7 @@ static void test_a_server_may_have_several_databases(void **state) {
 /* ---- strangers ----------------------------------------------------------------------------------------- */
 
 /* One that is no member knows no slots: the next one is asked. */
-static void test_the_first_that_is_asked_knows_nothing(void **state) {
-  (void)state;
+TEST(the_first_that_is_asked_knows_nothing) {
   cluster_options_t options = three();
   cluster_t *cluster = cluster_start(&options);
   server_t *stranger = server_start(&(server_options_t){.cluster = true});
@@ -314,23 +299,4 @@ static void test_the_first_that_is_asked_knows_nothing(void **state) {
   bed_close(bed);
   server_stop(stranger);
   cluster_stop(cluster);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_calls_find_their_node),
-      cmocka_unit_test(test_nodes_are_named),
-      cmocka_unit_test(test_nodes_do_not_tell_where_they_are),
-      cmocka_unit_test(test_the_password_is_for_all_nodes),
-      cmocka_unit_test(test_no_node_lets_us_in),
-      cmocka_unit_test(test_one_node_does_not_let_us_in),
-      cmocka_unit_test(test_slots_are_not_told_but_shards_are),
-      cmocka_unit_test(test_nothing_is_told),
-      cmocka_unit_test(test_it_is_no_cluster),
-      cmocka_unit_test(test_a_slot_is_nobodys),
-      cmocka_unit_test(test_there_is_one_database),
-      cmocka_unit_test(test_a_server_may_have_several_databases),
-      cmocka_unit_test(test_the_first_that_is_asked_knows_nothing),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,7 @@
 
 #include "core/key/slot.h"
 #include "support/deployments/cluster.h"
-#include "support/base/unit.h"
+#include "support/base/test.h"
 
 #define TURNS_MAX 2000 /* more allocations than a play makes */
 #define LOCKS 4
@@ -240,8 +240,7 @@ static void with_failing_belay(play_t *play) {
   perform(play, &options);
 }
 
-static void test_every_allocation_of_belays_may_fail(void **state) {
-  (void)state;
+TEST(every_allocation_of_belays_may_fail) {
   play_until_nothing_fails(with_failing_belay);
 }
 
@@ -268,15 +267,6 @@ static void with_failing_hiredis(play_t *play) {
   hiredisResetAllocators();
 }
 
-static void test_every_allocation_of_hiredis_may_fail(void **state) {
-  (void)state;
+TEST(every_allocation_of_hiredis_may_fail) {
   play_until_nothing_fails(with_failing_hiredis);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_every_allocation_of_belays_may_fail),
-      cmocka_unit_test(test_every_allocation_of_hiredis_may_fail),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -73,22 +73,17 @@ static void stage_close(stage_t *stage) {
 
 /* ---- at any time --------------------------------------------------------------------------------------- */
 
-static void test_at_any_time(void **state) {
-  (void)state;
-  stage_t *stage = stage_open();
+TEST_IN(at_any_time, stage, stage_open()) {
   for (int ms = 0; ms < 40; ms++) {
     open_client(stage, (belay_read_from_t)(ms % 3));
     begin_all(stage);
     bed_run_for(stage->bed, ms / 2);
     close_client(stage);
   }
-  stage_close(stage);
 }
 
 /* Some answer, some do not. */
-static void test_while_nodes_stand_still(void **state) {
-  (void)state;
-  stage_t *stage = stage_open();
+TEST_IN(while_nodes_stand_still, stage, stage_open()) {
   for (int ms = 0; ms < 24; ms++) {
     unsigned still = (unsigned)ms % 3;
     bool early = ms % 2 == 0;
@@ -103,12 +98,9 @@ static void test_while_nodes_stand_still(void **state) {
     close_client(stage);
     server_resume(cluster_node(stage->cluster, still));
   }
-  stage_close(stage);
 }
 
-static void test_while_nobody_is_there(void **state) {
-  (void)state;
-  stage_t *stage = stage_open();
+TEST_IN(while_nobody_is_there, stage, stage_open()) {
   open_client(stage, BELAY_READ_ANY);
   begin_all(stage);
   bed_run_for(stage->bed, 200);
@@ -122,7 +114,6 @@ static void test_while_nobody_is_there(void **state) {
     bed_run_for(stage->bed, ms);
     close_client(stage);
   }
-  stage_close(stage);
 }
 
 /* A node is in no map any more, owes an answer, and is silent: nobody waits for it, nor for its end. */
@@ -153,8 +144,7 @@ static void leave_a_node(stage_t *stage, bool goes_on) {
   cluster_forget(stage->cluster, added);
 }
 
-static void test_while_one_that_is_left_owes_an_answer(void **state) {
-  (void)state;
+TEST(while_one_that_is_left_owes_an_answer) {
   stage_t stage = {.cluster = cluster_start(&(cluster_options_t){.without_replicas = true})};
   for (int goes_on = 0; goes_on < 2; goes_on++) {
     belay_client_options_t options = options_of(BELAY_READ_PRIMARY);
@@ -171,9 +161,7 @@ static void close_client_in_it(contender_t *contender, event_t event) {
     (void)begin_client_close(contender->bed);
 }
 
-static void test_in_a_callback(void **state) {
-  (void)state;
-  stage_t *stage = stage_open();
+TEST_IN(in_a_callback, stage, stage_open()) {
   for (int i = 0; i < LOCKS; i++) {
     open_client(stage, BELAY_READ_PRIMARY);
     stage->all[i]->then = close_client_in_it;
@@ -181,16 +169,4 @@ static void test_in_a_callback(void **state) {
     bed_until(stage->bed, stage->bed->client_closed == 1);
     close_client(stage);
   }
-  stage_close(stage);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_at_any_time),
-      cmocka_unit_test(test_while_nodes_stand_still),
-      cmocka_unit_test(test_while_nobody_is_there),
-      cmocka_unit_test(test_while_one_that_is_left_owes_an_answer),
-      cmocka_unit_test(test_in_a_callback),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

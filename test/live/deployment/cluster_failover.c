@@ -15,6 +15,7 @@
 
 #include "core/key/slot.h"
 #include "support/deployments/cluster.h"
+#include "support/base/test.h"
 #include "support/load/drill.h"
 
 enum { RECOVERY_MS = 250 };
@@ -76,8 +77,7 @@ static void fail_over(drill_t *drill, cluster_way_t way) {
   drill_until(load, cluster_is_whole(drill->cluster));
 }
 
-static void test_a_load_survives_failovers(void **state) {
-  (void)state;
+TEST(a_load_survives_failovers) {
   static const char *const used[] = {LOAD_LOCK, LOAD_LIMIT, LOAD_IDS};
   static const cluster_way_t ways[] = {CLUSTER_KILLED, CLUSTER_TAKEN, CLUSTER_ASKED, CLUSTER_FORCED,
                                        CLUSTER_PAUSED};
@@ -114,8 +114,7 @@ static void move(cluster_t *cluster, load_t *load, unsigned slot) {
   drill_go_on(load, 20);
 }
 
-static void test_a_load_survives_moving_slots(void **state) {
-  (void)state;
+TEST(a_load_survives_moving_slots) {
   static drill_t drill;
   drill.cluster = cluster_start(&(cluster_options_t){.without_replicas = true});
   unsigned slots[] = {cluster_slot(drill.cluster, "moves"), cluster_slot(drill.cluster, LOAD_LOCK),
@@ -137,12 +136,6 @@ static void test_a_load_survives_moving_slots(void **state) {
   cluster_stop(drill.cluster);
 }
 
-int main(int argc, char **argv) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_load_survives_failovers),
-      cmocka_unit_test(test_a_load_survives_moving_slots),
-  };
-  if (argc > 1 && strcmp(argv[1], LOAD_ROLE) == 0)
-    return load_main(argv);
-  return cmocka_run_group_tests(tests, NULL, NULL);
+TEST_ROLE(load_role, LOAD_ROLE) {
+  return load_main(argv);
 }

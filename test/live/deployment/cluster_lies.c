@@ -113,8 +113,7 @@ static belay_client_options_t hasty(void) {
 /* ---- maps ---------------------------------------------------------------------------------------------- */
 
 /* The next one is asked. */
-static void test_a_map_is_none(void **state) {
-  (void)state;
+TEST_ON(a_map_is_none, cluster, cluster_start(&(cluster_options_t){.without_replicas = true})) {
   static const char *const maps[] = {
       "+OK\r\n",
       ":1\r\n",
@@ -133,7 +132,6 @@ static void test_a_map_is_none(void **state) {
       "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n",
   };
   liar_t liar = {0};
-  cluster_t *cluster = cluster_start(&(cluster_options_t){.without_replicas = true});
   liar_start(&liar);
   for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) {
     atomic_store(&liar.map, maps[i]);
@@ -145,12 +143,10 @@ static void test_a_map_is_none(void **state) {
   }
   assert_true(atomic_load(&liar.asked) >= sizeof maps / sizeof *maps);
   fake_stop(liar.fake);
-  cluster_stop(cluster);
 }
 
 /* More servers than there is room for, each with a few slots: those that there was room for are used. */
-static void test_a_map_is_too_large(void **state) {
-  (void)state;
+TEST(a_map_is_too_large) {
   enum { COUNT = 4096, EACH = CLUSTER_SLOTS / COUNT };
   liar_t liar = {0};
   char *map = malloc(COUNT * 80);
@@ -180,8 +176,7 @@ static void test_a_map_is_too_large(void **state) {
 }
 
 /* Whoever is named is nowhere. */
-static void test_a_map_leads_nowhere(void **state) {
-  (void)state;
+TEST(a_map_leads_nowhere) {
   liar_t liar = {0};
   char map[128];
   liar_start(&liar);
@@ -225,8 +220,7 @@ static void two_close(two_t *two) {
   fake_stop(two->other.fake);
 }
 
-static void test_a_redirection_without_a_host(void **state) {
-  (void)state;
+TEST(a_redirection_without_a_host) {
   static const char *const words[] = {"MOVED", "ASK"};
   for (int i = 0; i < 2; i++) {
     two_t two;
@@ -240,9 +234,8 @@ static void test_a_redirection_without_a_host(void **state) {
   }
 }
 
-static void test_a_redirection_to_another_kind_of_address(void **state) {
-  (void)state;
-  server_t *server = server_start(&(server_options_t){.address = "::1"});
+TEST_ON(a_redirection_to_another_kind_of_address, server,
+        server_start(&(server_options_t){.address = "::1"})) {
   two_t two;
   two_open(&two);
   put_error(two.to_other, sizeof two.to_other, "MOVED", "::1", server_port(server));
@@ -252,7 +245,6 @@ static void test_a_redirection_to_another_kind_of_address(void **state) {
   assert_int_equal(server_keys(server), 1);
   assert_error(release(c), 0);
   two_close(&two);
-  server_stop(server);
 }
 
 /* Five at once; then it is waited for longer and longer, until there is no time left: perhaps while it is asked. */
@@ -268,8 +260,7 @@ static void expect_patience(two_t *two, unsigned each) {
                  clock_since_ms(began) / 1000 + 2);
 }
 
-static void test_redirections_in_a_circle(void **state) {
-  (void)state;
+TEST(redirections_in_a_circle) {
   static const char *const words[] = {"MOVED", "ASK"};
   for (int i = 0; i < 4; i++) {
     two_t two;
@@ -286,8 +277,7 @@ static void test_redirections_in_a_circle(void **state) {
   }
 }
 
-static void test_redirections_to_itself(void **state) {
-  (void)state;
+TEST(redirections_to_itself) {
   two_t two;
   two_open(&two);
   put_error(two.to_one, sizeof two.to_one, "MOVED", "127.0.0.1", two.one.port);
@@ -296,8 +286,7 @@ static void test_redirections_to_itself(void **state) {
   two_close(&two);
 }
 
-static void test_redirections_that_lead_nowhere(void **state) {
-  (void)state;
+TEST(redirections_that_lead_nowhere) {
   static const char *const answers[] = {
       "-MOVED\r\n",
       "-MOVED 1\r\n",
@@ -324,8 +313,7 @@ static void test_redirections_that_lead_nowhere(void **state) {
 }
 
 /* ASK leads to who is not there: it is asked again where the slot is, and there it is served by now. */
-static void test_an_ask_leads_to_the_dead(void **state) {
-  (void)state;
+TEST(an_ask_leads_to_the_dead) {
   two_t two;
   two_open(&two);
   put_error(two.to_other, sizeof two.to_other, "ASK", "127.0.0.1", 1);
@@ -340,8 +328,7 @@ static void test_an_ask_leads_to_the_dead(void **state) {
 }
 
 /* A slot of another call's, a server for each redirection. */
-static void test_redirections_to_many(void **state) {
-  (void)state;
+TEST(redirections_to_many) {
   enum { COUNT = 1500 };
   two_t two;
   two_open(&two);
@@ -379,8 +366,7 @@ static void lead_on(two_t *two, belay_client_t *client, int count) {
 }
 
 /* Of servers that no map names there are few at a time. */
-static void test_redirections_to_ever_more(void **state) {
-  (void)state;
+TEST(redirections_to_ever_more) {
   enum { FEW = 16 };
   two_t two;
   memset(&nowhere, 0, sizeof nowhere);
@@ -395,8 +381,7 @@ static void test_redirections_to_ever_more(void **state) {
 }
 
 /* Nor are they dialed all at once, whoever is led on: see belay_options_t.reconnects_per_s. */
-static void test_redirections_keep_the_pace(void **state) {
-  (void)state;
+TEST(redirections_keep_the_pace) {
   enum { CLIENTS = 40, PER_S = 200, BURST = PER_S / 5 };
   two_t two;
   char url[64];
@@ -415,22 +400,4 @@ static void test_redirections_keep_the_pace(void **state) {
   atomic_store(&two.one.leads_on, false);
   assert_error(acquire(contender_new(two.bed, "door", NULL), 10000), 0);
   two_close(&two);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_map_is_none),
-      cmocka_unit_test(test_a_map_is_too_large),
-      cmocka_unit_test(test_a_map_leads_nowhere),
-      cmocka_unit_test(test_a_redirection_without_a_host),
-      cmocka_unit_test(test_a_redirection_to_another_kind_of_address),
-      cmocka_unit_test(test_redirections_in_a_circle),
-      cmocka_unit_test(test_redirections_to_itself),
-      cmocka_unit_test(test_redirections_that_lead_nowhere),
-      cmocka_unit_test(test_an_ask_leads_to_the_dead),
-      cmocka_unit_test(test_redirections_to_many),
-      cmocka_unit_test(test_redirections_to_ever_more),
-      cmocka_unit_test(test_redirections_keep_the_pace),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

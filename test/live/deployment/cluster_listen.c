@@ -76,9 +76,8 @@ static bool all_up(const stage_t *stage) {
 
 /* ---- topics -------------------------------------------------------------------------------------------- */
 
-static void test_each_is_heard_from_its_node(void **state) {
-  (void)state;
-  stage_t *stage = stage_open(&(cluster_options_t){.without_replicas = true});
+TEST_IN(each_is_heard_from_its_node, stage,
+        stage_open(&(cluster_options_t){.without_replicas = true})) {
   int64_t listened = 0;
   expect_all_heard(stage);
   for (unsigned i = 0; i < 3; i++) {
@@ -89,13 +88,10 @@ static void test_each_is_heard_from_its_node(void **state) {
   }
   assert_int_equal(listened, TOPICS);
   assert_int_equal(gaps(stage), 0);
-  stage_close(stage);
 }
 
 /* Who listens to something else on the same connection does not notice. */
-static void test_a_slot_moves(void **state) {
-  (void)state;
-  stage_t *stage = stage_open(&(cluster_options_t){.without_replicas = true});
+TEST_IN(a_slot_moves, stage, stage_open(&(cluster_options_t){.without_replicas = true})) {
   unsigned from = owner_of(stage, 0);
   expect_all_heard(stage);
   for (unsigned turn = 1; turn <= 3; turn++) {
@@ -110,13 +106,11 @@ static void test_a_slot_moves(void **state) {
     while (!cluster_is_whole(stage->cluster))
       bed_run_for(stage->bed, 10);
   }
-  stage_close(stage);
 }
 
 /* The map is known before the server says good-bye; and one that was left is not missed. */
-static void test_a_slot_moves_that_is_used_too(void **state) {
-  (void)state;
-  stage_t *stage = stage_open(&(cluster_options_t){.without_replicas = true});
+TEST_IN(a_slot_moves_that_is_used_too, stage,
+        stage_open(&(cluster_options_t){.without_replicas = true})) {
   unsigned from = owner_of(stage, 0);
   contender_t *c = contender_new(stage->bed, stage->name[0], NULL);
   assert_int_equal(cluster_slot(stage->cluster, key_of(c)), slot_of(stage, 0));
@@ -133,7 +127,6 @@ static void test_a_slot_moves_that_is_used_too(void **state) {
     while (!cluster_is_whole(stage->cluster))
       bed_run_for(stage->bed, 10);
   }
-  stage_close(stage);
 }
 
 static void fail_over(stage_t *stage, cluster_way_t way) {
@@ -152,17 +145,13 @@ static void fail_over(stage_t *stage, cluster_way_t way) {
   expect_all_heard(stage);
 }
 
-static void test_a_node_dies(void **state) {
-  (void)state;
-  stage_t *stage = stage_open(NULL);
+TEST_IN(a_node_dies, stage, stage_open(NULL)) {
   fail_over(stage, CLUSTER_KILLED);
   fail_over(stage, CLUSTER_TAKEN);
-  stage_close(stage);
 }
 
 /* All come back where they were, and a topic that is new is listened to. */
-static void test_all_nodes_die(void **state) {
-  (void)state;
+TEST(all_nodes_die) {
   stage_t *stage = stage_open(&(cluster_options_t){.without_replicas = true});
   for (unsigned i = 0; i < 3; i++)
     server_kill(cluster_node(stage->cluster, i));
@@ -180,10 +169,8 @@ static void test_all_nodes_die(void **state) {
 }
 
 /* A client that does nothing but listen asks where to. */
-static void test_nobody_lets_us_in(void **state) {
-  (void)state;
-  cluster_t *cluster =
-      cluster_start(&(cluster_options_t){.without_replicas = true, .password = "secret"});
+TEST_ON(nobody_lets_us_in, cluster,
+        cluster_start(&(cluster_options_t){.without_replicas = true, .password = "secret"})) {
   belay_client_options_t options = client_options();
   options.password = "guess";
   options.reconnect_max_ms = 200;
@@ -197,7 +184,6 @@ static void test_nobody_lets_us_in(void **state) {
   bed_until(bed, s.up);
   assert_string_equal(s.story, "GL");
   bed_close(bed);
-  cluster_stop(cluster);
 }
 
 /* ---- wake-ups ------------------------------------------------------------------------------------------ */
@@ -233,8 +219,7 @@ static void pass_on(stage_t *stage, const pair_t *pair) {
   (void)stage;
 }
 
-static void test_waiters_are_woken(void **state) {
-  (void)state;
+TEST(waiters_are_woken) {
   stage_t *stage = stage_open(NULL);
   pair_t pair[TOPICS];
   unsigned slot = slot_of(stage, 0), from = owner_of(stage, 0);
@@ -253,17 +238,4 @@ static void test_waiters_are_woken(void **state) {
   for (int i = 2; i < TOPICS; i += 2)
     pass_on(stage, &pair[i]);
   stage_close(stage);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_each_is_heard_from_its_node),
-      cmocka_unit_test(test_a_slot_moves),
-      cmocka_unit_test(test_a_slot_moves_that_is_used_too),
-      cmocka_unit_test(test_a_node_dies),
-      cmocka_unit_test(test_all_nodes_die),
-      cmocka_unit_test(test_nobody_lets_us_in),
-      cmocka_unit_test(test_waiters_are_woken),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -78,8 +78,7 @@ static void fail_over(stage_t *stage, unsigned slot, cluster_way_t way) {
     take_all(stage);
 }
 
-static void test_primaries_fail_over(void **state) {
-  (void)state;
+TEST(primaries_fail_over) {
   stage_t stage = stage_open(NULL);
   take_all(&stage);
   fail_over(&stage, 0, CLUSTER_KILLED);
@@ -96,8 +95,7 @@ static void kill_all(cluster_t *cluster) {
 }
 
 /* Calls end at their deadline, and say that nobody was there; and go on when somebody is. */
-static void test_all_nodes_die(void **state) {
-  (void)state;
+TEST(all_nodes_die) {
   stage_t stage = stage_open(&(cluster_options_t){.without_replicas = true});
   take_all(&stage);
   kill_all(stage.cluster);
@@ -114,9 +112,8 @@ static void test_all_nodes_die(void **state) {
   stage_close(&stage);
 }
 
-static void test_no_node_is_there_at_first(void **state) {
-  (void)state;
-  cluster_t *cluster = cluster_start(&(cluster_options_t){.without_replicas = true});
+TEST_ON(no_node_is_there_at_first, cluster,
+        cluster_start(&(cluster_options_t){.without_replicas = true})) {
   kill_all(cluster);
   belay_client_options_t options = client_options();
   options.timeout_ms = 300;
@@ -128,7 +125,6 @@ static void test_no_node_is_there_at_first(void **state) {
   cluster_mend(cluster);
   assert_error(outcome(c), 0);
   bed_close(bed);
-  cluster_stop(cluster);
 }
 
 /* ---- coming and going ---------------------------------------------------------------------------------- */
@@ -137,8 +133,7 @@ static size_t links_up(const stage_t *stage) {
   return client_stats(stage->bed).links_up;
 }
 
-static void test_a_node_comes_and_goes(void **state) {
-  (void)state;
+TEST(a_node_comes_and_goes) {
   stage_t stage = stage_open(&(cluster_options_t){.without_replicas = true});
   take_all(&stage);
   bed_settle(stage.bed);
@@ -178,8 +173,7 @@ static int64_t errors_of_all(cluster_t *cluster, const char *prefix) {
 }
 
 /* One question in a second, however many calls are sent elsewhere. */
-static void test_redirections_do_not_make_a_storm(void **state) {
-  (void)state;
+TEST(redirections_do_not_make_a_storm) {
   enum { LASTS_MS = 4000, LOCKS = 20 };
   stage_t stage = stage_open(&(cluster_options_t){.without_replicas = true});
   char name[32];
@@ -248,25 +242,10 @@ static void let_a_primary_die(bool blind) {
   stage_close(&stage);
 }
 
-static void test_a_dead_primary_does_not_make_a_storm(void **state) {
-  (void)state;
+TEST(a_dead_primary_does_not_make_a_storm) {
   let_a_primary_die(false);
 }
 
-static void test_nor_where_it_is_not_told_whether_anything_has_changed(void **state) {
-  (void)state;
+TEST(nor_where_it_is_not_told_whether_anything_has_changed) {
   let_a_primary_die(true);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_primaries_fail_over),
-      cmocka_unit_test(test_all_nodes_die),
-      cmocka_unit_test(test_no_node_is_there_at_first),
-      cmocka_unit_test(test_a_node_comes_and_goes),
-      cmocka_unit_test(test_redirections_do_not_make_a_storm),
-      cmocka_unit_test(test_a_dead_primary_does_not_make_a_storm),
-      cmocka_unit_test(test_nor_where_it_is_not_told_whether_anything_has_changed),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

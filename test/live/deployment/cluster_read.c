@@ -137,33 +137,23 @@ static void stage_close(stage_t *stage) {
   free(stage);
 }
 
-static void test_primaries_are_read(void **state) {
-  (void)state;
-  stage_t *stage = stage_open(BELAY_READ_PRIMARY, NULL);
+TEST_IN(primaries_are_read, stage, stage_open(BELAY_READ_PRIMARY, NULL)) {
   expect_reads(stage, true, false);
   assert_true(all_read_new(stage));
-  stage_close(stage);
 }
 
-static void test_replicas_are_read(void **state) {
-  (void)state;
-  stage_t *stage = stage_open(BELAY_READ_REPLICA, NULL);
+TEST_IN(replicas_are_read, stage, stage_open(BELAY_READ_REPLICA, NULL)) {
   expect_reads(stage, false, true);
   add_all(stage);
   until(all_read_new(stage));
-  stage_close(stage);
 }
 
-static void test_any_are_read(void **state) {
-  (void)state;
-  stage_t *stage = stage_open(BELAY_READ_ANY, NULL);
+TEST_IN(any_are_read, stage, stage_open(BELAY_READ_ANY, NULL)) {
   expect_reads(stage, true, true);
-  stage_close(stage);
 }
 
 /* No read fails, and none waits for who is not there. */
-static void test_a_replica_dies(void **state) {
-  (void)state;
+TEST(a_replica_dies) {
   stage_t *stage = stage_open(BELAY_READ_REPLICA, NULL);
   char name[16];
   count_t count = {0};
@@ -180,21 +170,16 @@ static void test_a_replica_dies(void **state) {
   stage_close(stage);
 }
 
-static void test_all_replicas_die(void **state) {
-  (void)state;
-  stage_t *stage = stage_open(BELAY_READ_REPLICA, NULL);
+TEST_IN(all_replicas_die, stage, stage_open(BELAY_READ_REPLICA, NULL)) {
   for (unsigned i = 3; i < 6; i++)
     server_kill(cluster_node(stage->cluster, i));
   bed_run_for(stage->bed, 50);
   expect_reads(stage, true, false);
   assert_true(all_read_new(stage));
-  stage_close(stage);
 }
 
 /* It is not waited for once it is known that it owes an answer. */
-static void test_a_replica_stands_still(void **state) {
-  (void)state;
-  stage_t *stage = stage_open(BELAY_READ_REPLICA, NULL);
+TEST_IN(a_replica_stands_still, stage, stage_open(BELAY_READ_REPLICA, NULL)) {
   static count_t count[2 * KEYS];
   char name[16];
   memset(count, 0, sizeof count);
@@ -212,13 +197,10 @@ static void test_a_replica_stands_still(void **state) {
   server_resume(cluster_node(stage->cluster, 3));
   for (int i = 0; i < 2 * KEYS; i++)
     (void)end_of_count(&count[i]);
-  stage_close(stage);
 }
 
 /* It goes on answering, but what it has grows old: it is found out by asking it from time to time. */
-static void test_a_replica_is_cut_off(void **state) {
-  (void)state;
-  stage_t *stage = stage_open(BELAY_READ_REPLICA, "secret");
+TEST_IN(a_replica_is_cut_off, stage, stage_open(BELAY_READ_REPLICA, "secret")) {
   server_t *replica = cluster_node(stage->cluster, 3);
   bool others = acl_applies(&(server_options_t){.password = "secret"}); /* servers have a user */
   server_do(replica, "CONFIG", "SET", "masterauth", "wrong", NULL);
@@ -231,13 +213,10 @@ static void test_a_replica_is_cut_off(void **state) {
   server_do(replica, "CONFIG", "SET", "masterauth", others ? ACL_ADMIN_PASSWORD : "secret", NULL);
   until((read_all(stage), server_calls(replica, "get") > reads));
   until(all_read_new(stage));
-  stage_close(stage);
 }
 
 /* Who was read from is written to; and who was written to is read from. */
-static void test_a_replica_is_promoted(void **state) {
-  (void)state;
-  stage_t *stage = stage_open(BELAY_READ_REPLICA, NULL);
+TEST_IN(a_replica_is_promoted, stage, stage_open(BELAY_READ_REPLICA, NULL)) {
   static const cluster_way_t ways[] = {CLUSTER_ASKED, CLUSTER_TAKEN, CLUSTER_KILLED};
   for (unsigned shard = 0; shard < 3; shard++) {
     cluster_begin_fail_over(stage->cluster, shard * 5461, ways[shard]);
@@ -250,15 +229,4 @@ static void test_a_replica_is_promoted(void **state) {
     until(all_read_new(stage));
   }
   until(reads_only_replicas(stage));
-  stage_close(stage);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_primaries_are_read),   cmocka_unit_test(test_replicas_are_read),
-      cmocka_unit_test(test_any_are_read),         cmocka_unit_test(test_a_replica_dies),
-      cmocka_unit_test(test_all_replicas_die),     cmocka_unit_test(test_a_replica_stands_still),
-      cmocka_unit_test(test_a_replica_is_cut_off), cmocka_unit_test(test_a_replica_is_promoted),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

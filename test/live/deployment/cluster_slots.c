@@ -77,8 +77,7 @@ static bool is_at(server_t *server, const contender_t *c) {
 
 /* ---- one key ------------------------------------------------------------------------------------------- */
 
-static void test_a_slot_moves(void **state) {
-  (void)state;
+TEST(a_slot_moves) {
   stage_t stage = open_three();
   contender_t *holder = in_slot(&stage, NULL), *other = in_slot(&stage, NULL);
   assert_error(try_lock(holder), 0);
@@ -95,8 +94,7 @@ static void test_a_slot_moves(void **state) {
 }
 
 /* What is still there is served there; what has gone, or is new, on the other side. */
-static void test_keys_are_on_both_sides(void **state) {
-  (void)state;
+TEST(keys_are_on_both_sides) {
   stage_t stage = open_three();
   contender_t *gone = in_slot(&stage, NULL), *late = in_slot(&stage, NULL),
               *stays = in_slot(&stage, NULL);
@@ -117,8 +115,7 @@ static void test_keys_are_on_both_sides(void **state) {
 }
 
 /* It is held where it was, and nobody gets it on the other side. */
-static void test_a_holder_is_one_on_both_sides(void **state) {
-  (void)state;
+TEST(a_holder_is_one_on_both_sides) {
   stage_t stage = open_three();
   contender_t *holder = in_slot(&stage, NULL);
   belay_client_t *another = bed_connect(stage.bed, cluster_url(stage.cluster), NULL);
@@ -140,8 +137,7 @@ static void test_a_holder_is_one_on_both_sides(void **state) {
 }
 
 /* The slot moves, and the holder's key is not among those that move. The next renewal is due only after 100 s. */
-static void test_a_lease_is_checked_when_its_slot_has_moved(void **state) {
-  (void)state;
+TEST(a_lease_is_checked_when_its_slot_has_moved) {
   stage_t stage = open_three();
   belay_lock_options_t options;
   belay_lock_options_init(&options);
@@ -158,8 +154,7 @@ static void test_a_lease_is_checked_when_its_slot_has_moved(void **state) {
 }
 
 /* The text follows behind the ASKING of its own. */
-static void test_a_script_is_not_known_on_the_other_side(void **state) {
-  (void)state;
+TEST(a_script_is_not_known_on_the_other_side) {
   stage_t stage = open_three();
   contender_t *holder = in_slot(&stage, NULL);
   assert_error(try_lock(holder), 0);
@@ -178,8 +173,7 @@ static void test_a_script_is_not_known_on_the_other_side(void **state) {
 /* ---- several keys -------------------------------------------------------------------------------------- */
 
 /* A lock and the counter of its fencing numbers, which are not on the same side: it has to wait until they are. */
-static void test_keys_of_one_script_are_apart(void **state) {
-  (void)state;
+TEST(keys_of_one_script_are_apart) {
   stage_t stage = open_three();
   belay_lock_options_t options = lock_options();
   options.fencing = true;
@@ -202,8 +196,7 @@ static void test_keys_of_one_script_are_apart(void **state) {
 }
 
 /* At the deadline it is told why, and nothing was done. */
-static void test_keys_stay_apart(void **state) {
-  (void)state;
+TEST(keys_stay_apart) {
   stage_t stage = open_three();
   belay_lock_options_t options = lock_options();
   options.fencing = true;
@@ -230,8 +223,7 @@ static contender_t *durable(stage_t *stage) {
 }
 
 /* A SET and the WAIT behind it follow the slot together, in one attempt. */
-static void test_a_durable_lock_follows(void **state) {
-  (void)state;
+TEST(a_durable_lock_follows) {
   stage_t stage = stage_open(NULL);
   contender_t *one = durable(&stage), *two = durable(&stage), *three = durable(&stage);
   assert_error(try_lock(one), 0);
@@ -264,8 +256,7 @@ static stage_t open_without_replica(contender_t **one, contender_t **two) {
   return stage;
 }
 
-static void test_a_durable_lock_waits_on_its_way(void **state) {
-  (void)state;
+TEST(a_durable_lock_waits_on_its_way) {
   contender_t *one, *two;
   stage_t stage = open_without_replica(&one, &two);
   assert_error(try_lock(two), 0);
@@ -274,8 +265,7 @@ static void test_a_durable_lock_waits_on_its_way(void **state) {
   stage_close(&stage);
 }
 
-static void test_a_durable_lock_is_cut_off_on_its_way(void **state) {
-  (void)state;
+TEST(a_durable_lock_is_cut_off_on_its_way) {
   contender_t *one, *two;
   stage_t stage = open_without_replica(&one, &two);
   assert_error(begin_acquire(two, 10000), 0);
@@ -290,8 +280,7 @@ static void test_a_durable_lock_is_cut_off_on_its_way(void **state) {
   cluster_stop(stage.cluster);
 }
 
-static void test_a_durable_lock_is_given_up_on_its_way(void **state) {
-  (void)state;
+TEST(a_durable_lock_is_given_up_on_its_way) {
   contender_t *one, *two;
   stage_t stage = open_without_replica(&one, &two);
   contender_t *three = durable(&stage);
@@ -309,8 +298,7 @@ static void test_a_durable_lock_is_given_up_on_its_way(void **state) {
   cluster_stop(stage.cluster);
 }
 
-static void test_the_client_closes_while_a_durable_lock_is_on_its_way(void **state) {
-  (void)state;
+TEST(the_client_closes_while_a_durable_lock_is_on_its_way) {
   contender_t *one, *two;
   stage_t stage = open_without_replica(&one, &two);
   assert_error(begin_acquire(two, 10000), 0);
@@ -321,8 +309,7 @@ static void test_the_client_closes_while_a_durable_lock_is_on_its_way(void **sta
 
 /* ---- many ---------------------------------------------------------------------------------------------- */
 
-static void test_many_calls_are_on_their_way(void **state) {
-  (void)state;
+TEST(many_calls_are_on_their_way) {
   enum { COUNT = 200 };
   stage_t stage = open_three();
   contender_t *all[COUNT];
@@ -380,8 +367,7 @@ static void submit(stage_t *stage, belay_ranking_t *ranking, int64_t score) {
 }
 
 /* On the way a node does not make a key again that its script has taken away: it would be stopped in the middle. */
-static void test_a_board_of_one_is_whole_on_its_way(void **state) {
-  (void)state;
+TEST(a_board_of_one_is_whole_on_its_way) {
   stage_t stage = open_three();
   belay_ranking_options_t options;
   belay_ranking_t *ranking;
@@ -400,8 +386,7 @@ static void test_a_board_of_one_is_whole_on_its_way(void **state) {
 }
 
 /* A renewal asks for no key that it does without: what is not there would stop it for as long as the slot is on its way. */
-static void test_leases_with_queues_last_on_their_way(void **state) {
-  (void)state;
+TEST(leases_with_queues_last_on_their_way) {
   stage_t stage = open_three();
   belay_lock_options_t options;
   belay_lock_options_init(&options);
@@ -416,25 +401,4 @@ static void test_leases_with_queues_last_on_their_way(void **state) {
   assert_error(extend(fair, 10000), 0);
   assert_error(release(fair), 0);
   stage_close(&stage);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_slot_moves),
-      cmocka_unit_test(test_keys_are_on_both_sides),
-      cmocka_unit_test(test_a_holder_is_one_on_both_sides),
-      cmocka_unit_test(test_a_script_is_not_known_on_the_other_side),
-      cmocka_unit_test(test_keys_of_one_script_are_apart),
-      cmocka_unit_test(test_keys_stay_apart),
-      cmocka_unit_test(test_a_durable_lock_follows),
-      cmocka_unit_test(test_a_durable_lock_waits_on_its_way),
-      cmocka_unit_test(test_a_durable_lock_is_cut_off_on_its_way),
-      cmocka_unit_test(test_a_durable_lock_is_given_up_on_its_way),
-      cmocka_unit_test(test_the_client_closes_while_a_durable_lock_is_on_its_way),
-      cmocka_unit_test(test_many_calls_are_on_their_way),
-      cmocka_unit_test(test_a_board_of_one_is_whole_on_its_way),
-      cmocka_unit_test(test_leases_with_queues_last_on_their_way),
-      cmocka_unit_test(test_a_lease_is_checked_when_its_slot_has_moved),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

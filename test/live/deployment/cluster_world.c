@@ -5,7 +5,7 @@
 #include "support/base/clock.h"
 #include "support/deployments/cluster.h"
 #include "support/deployments/replicas.h"
-#include "support/base/unit.h"
+#include "support/base/test.h"
 
 /* A slot of the first shard, with this key. */
 static const char key[] = "{b}";
@@ -22,9 +22,7 @@ static void fail_over_and_heal(cluster_t *cluster, unsigned slot, cluster_way_t 
 }
 
 /* Each way in a shard of its own, because one that has just elected somebody waits. */
-static void test_fails_over_and_heals(void **state) {
-  (void)state;
-  cluster_t *cluster = cluster_start(NULL);
+TEST_ON(fails_over_and_heals, cluster, cluster_start(NULL)) {
   char name[16];
   unsigned slot[3] = {CLUSTER_SLOTS, CLUSTER_SLOTS, CLUSTER_SLOTS};
   for (unsigned n = 0, found = 0; found < 3; n++) {
@@ -42,7 +40,6 @@ static void test_fails_over_and_heals(void **state) {
   fail_over_and_heal(cluster, slot[2], CLUSTER_PAUSED);
   fail_over_and_heal(cluster, slot[0], CLUSTER_TAKEN);
   fail_over_and_heal(cluster, slot[1], CLUSTER_KILLED);
-  cluster_stop(cluster);
 }
 
 static void expect_refusal(server_t *server, const char *refusal) {
@@ -51,8 +48,7 @@ static void expect_refusal(server_t *server, const char *refusal) {
   assert_memory_equal(reply->str, refusal, strlen(refusal));
 }
 
-static void test_moves_slots(void **state) {
-  (void)state;
+TEST(moves_slots) {
   const cluster_options_t options = {.without_replicas = true, .password = "secret"};
   cluster_t *cluster = cluster_start(&options);
   unsigned slot = cluster_slot(cluster, key), from = (unsigned)cluster_owner(cluster, slot),
@@ -80,9 +76,7 @@ static void test_moves_slots(void **state) {
   cluster_stop(cluster);
 }
 
-static void test_nodes_come_and_go(void **state) {
-  (void)state;
-  cluster_t *cluster = cluster_start(&(cluster_options_t){.without_replicas = true});
+TEST_ON(nodes_come_and_go, cluster, cluster_start(&(cluster_options_t){.without_replicas = true})) {
   unsigned added = cluster_add(cluster);
   assert_int_equal(added, 3);
   cluster_move(cluster, 0, added);
@@ -93,7 +87,6 @@ static void test_nodes_come_and_go(void **state) {
   cluster_wait(cluster);
   cluster_forget(cluster, 0);
   assert_int_equal(cluster_owner(cluster, 0), added);
-  cluster_stop(cluster);
 }
 
 static const char *endpoint(cluster_t *cluster) {
@@ -102,8 +95,7 @@ static const char *endpoint(cluster_t *cluster) {
   return name->type == RESP_NIL ? NULL : name->str;
 }
 
-static void test_endpoints(void **state) {
-  (void)state;
+TEST(endpoints) {
   cluster_options_t options = {.without_replicas = true, .hostname = "localhost"};
   cluster_t *cluster = cluster_start(&options);
   assert_string_equal(endpoint(cluster), "127.0.0.1");
@@ -116,14 +108,4 @@ static void test_endpoints(void **state) {
   cluster = cluster_start(&options);
   assert_null(endpoint(cluster));
   cluster_stop(cluster);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_fails_over_and_heals),
-      cmocka_unit_test(test_moves_slots),
-      cmocka_unit_test(test_nodes_come_and_go),
-      cmocka_unit_test(test_endpoints),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,18 +26,14 @@ static server_t *start_replica(server_t *primary) {
 static server_t *the_primary,
     *the_replica; /* of all tests: replicas take a second to get in step */
 
-static int start_both(void **state) {
-  (void)state;
+TEST_BEGIN {
   the_primary = start_primary();
   the_replica = start_replica(the_primary);
-  return 0;
 }
 
-static int stop_both(void **state) {
-  (void)state;
+TEST_END {
   server_stop(the_replica);
   server_stop(the_primary);
-  return 0;
 }
 
 /* WAIT may take as long as a test likes. */
@@ -100,8 +96,7 @@ static void expect_no_key(bed_t *bed) {
 
 /* ---- acquire --------------------------------------------------------------------------------------------- */
 
-static void test_when_it_is_granted_the_replica_has_it(void **state) {
-  (void)state;
+TEST(when_it_is_granted_the_replica_has_it) {
   pair_t pair = pair_open();
   contender_t *c = durable(&pair, "door");
   for (int i = 0; i < 100; i++) {
@@ -112,8 +107,7 @@ static void test_when_it_is_granted_the_replica_has_it(void **state) {
   pair_close(&pair);
 }
 
-static void test_many_at_once_are_on_the_replica_when_granted(void **state) {
-  (void)state;
+TEST(many_at_once_are_on_the_replica_when_granted) {
   pair_t pair = pair_open();
   contender_t *all[40];
   char name[8];
@@ -129,8 +123,7 @@ static void test_many_at_once_are_on_the_replica_when_granted(void **state) {
   pair_close(&pair);
 }
 
-static void test_nobody_waits_unless_asked_to(void **state) {
-  (void)state;
+TEST(nobody_waits_unless_asked_to) {
   pair_t pair = pair_open();
   contender_t *plain = contender_new(pair.bed, "plain", NULL), *c = durable(&pair, "door");
   assert_error(try_lock(plain), 0);
@@ -141,8 +134,7 @@ static void test_nobody_waits_unless_asked_to(void **state) {
   pair_close(&pair);
 }
 
-static void test_without_the_replica_it_is_not_granted_and_undone(void **state) {
-  (void)state;
+TEST(without_the_replica_it_is_not_granted_and_undone) {
   pair_t pair = pair_open();
   contender_t *c = durable(&pair, "door");
   assert_error(try_lock(c), 0);
@@ -157,8 +149,7 @@ static void test_without_the_replica_it_is_not_granted_and_undone(void **state) 
   pair_close(&pair);
 }
 
-static void test_nor_where_there_is_no_replica_at_all(void **state) {
-  (void)state;
+TEST(nor_where_there_is_no_replica_at_all) {
   belay_client_options_t of_client = patient();
   bed_t *bed = bed_open(&of_client);
   belay_lock_options_t options = replicated(with_ttl(10000));
@@ -167,8 +158,7 @@ static void test_nor_where_there_is_no_replica_at_all(void **state) {
   bed_close(bed);
 }
 
-static void test_a_waiter_gets_it_when_the_replica_is_back(void **state) {
-  (void)state;
+TEST(a_waiter_gets_it_when_the_replica_is_back) {
   pair_t pair = pair_open();
   contender_t *c = durable(&pair, "door");
   server_pause(pair.replica);
@@ -183,8 +173,7 @@ static void test_a_waiter_gets_it_when_the_replica_is_back(void **state) {
   pair_close(&pair);
 }
 
-static void test_what_is_canceled_while_it_waits_for_the_replica_is_undone(void **state) {
-  (void)state;
+TEST(what_is_canceled_while_it_waits_for_the_replica_is_undone) {
   pair_t pair = pair_open();
   contender_t *c = durable(&pair, "door");
   server_pause(pair.replica);
@@ -196,8 +185,7 @@ static void test_what_is_canceled_while_it_waits_for_the_replica_is_undone(void 
   pair_close(&pair);
 }
 
-static void test_somebody_elses_is_held_whatever_the_replicas(void **state) {
-  (void)state;
+TEST(somebody_elses_is_held_whatever_the_replicas) {
   pair_t pair = pair_open();
   contender_t *c = durable(&pair, "door");
   foreign_holder(c, 60000);
@@ -208,8 +196,7 @@ static void test_somebody_elses_is_held_whatever_the_replicas(void **state) {
   pair_close(&pair);
 }
 
-static void test_two_replicas_are_more_than_one(void **state) {
-  (void)state;
+TEST(two_replicas_are_more_than_one) {
   pair_t pair = pair_open();
   belay_lock_options_t options = replicated(with_ttl(10000 * slow()));
   options.min_replicas = 2;
@@ -223,8 +210,7 @@ static void test_two_replicas_are_more_than_one(void **state) {
   pair_close(&pair);
 }
 
-static void test_the_fencing_counter_is_on_the_replica_too(void **state) {
-  (void)state;
+TEST(the_fencing_counter_is_on_the_replica_too) {
   char key[256];
   pair_t pair = pair_open();
   belay_lock_options_t options = replicated(with_ttl(10000 * slow()));
@@ -241,8 +227,7 @@ static void test_the_fencing_counter_is_on_the_replica_too(void **state) {
 
 /* ---- renewal, extend ------------------------------------------------------------------------------------- */
 
-static void test_renewals_that_the_replica_has_not_do_not_count(void **state) {
-  (void)state;
+TEST(renewals_that_the_replica_has_not_do_not_count) {
   pair_t pair = pair_open();
   contender_t *c = durable_watched(&pair, kept_ttl());
   assert_error(try_lock(c), 0);
@@ -257,8 +242,7 @@ static void test_renewals_that_the_replica_has_not_do_not_count(void **state) {
   pair_close(&pair);
 }
 
-static void test_a_replica_that_is_away_for_less_than_the_ttl_costs_nothing(void **state) {
-  (void)state;
+TEST(a_replica_that_is_away_for_less_than_the_ttl_costs_nothing) {
   pair_t pair = pair_open();
   contender_t *c = durable_watched(&pair, 2 * kept_ttl());
   assert_error(try_lock(c), 0);
@@ -271,8 +255,7 @@ static void test_a_replica_that_is_away_for_less_than_the_ttl_costs_nothing(void
   pair_close(&pair);
 }
 
-static void test_an_extend_that_the_replica_has_not_is_none(void **state) {
-  (void)state;
+TEST(an_extend_that_the_replica_has_not_is_none) {
   pair_t pair = pair_open();
   contender_t *c = durable(&pair, "door");
   assert_error(try_lock(c), 0);
@@ -289,8 +272,7 @@ static void test_an_extend_that_the_replica_has_not_is_none(void **state) {
 
 /* The second one writes nothing, since the primary keeps it for longer than that already: what the replica has is
  * not what is asked about, least of all on another connection. */
-static void test_nor_is_a_shorter_one_after_it_on_a_new_connection(void **state) {
-  (void)state;
+TEST(nor_is_a_shorter_one_after_it_on_a_new_connection) {
   pair_t pair = pair_open();
   contender_t *c = durable(&pair, "door");
   assert_error(try_lock(c), 0);
@@ -303,8 +285,7 @@ static void test_nor_is_a_shorter_one_after_it_on_a_new_connection(void **state)
   pair_close(&pair);
 }
 
-static void test_other_locks_are_not_held_up(void **state) {
-  (void)state;
+TEST(other_locks_are_not_held_up) {
   pair_t pair = pair_open();
   belay_lock_options_t options = replicated(with_ttl(20000 * slow()));
   options.replica_timeout_ms = 2000 * slow();
@@ -331,8 +312,7 @@ static void flush_scripts(const pair_t *pair) {
   server_do(pair->bed->server, "SCRIPT", "FLUSH", NULL);
 }
 
-static void test_flushed_scripts_are_sent_again_and_waited_for(void **state) {
-  (void)state;
+TEST(flushed_scripts_are_sent_again_and_waited_for) {
   pair_t pair = pair_open();
   contender_t *c = durable(&pair, "door");
   for (int i = 0; i < 20; i++) {
@@ -371,13 +351,11 @@ static void expect_no_false_confirmation(bool fencing) {
   pair_close(&pair);
 }
 
-static void test_flushed_scripts_are_not_taken_for_written(void **state) {
-  (void)state;
+TEST(flushed_scripts_are_not_taken_for_written) {
   expect_no_false_confirmation(false);
 }
 
-static void test_nor_are_those_of_a_lock_with_fencing(void **state) {
-  (void)state;
+TEST(nor_are_those_of_a_lock_with_fencing) {
   expect_no_false_confirmation(true);
 }
 
@@ -391,8 +369,7 @@ static int new_status(bed_t *bed, const belay_lock_options_t *options) {
   return error;
 }
 
-static void test_the_ranges_of_the_options(void **state) {
-  (void)state;
+TEST(the_ranges_of_the_options) {
   belay_client_options_t hasty = client_options(), options = patient();
   hasty.stall_timeout_ms = 1000;
   bed_t *bed = bed_open_at("redis://127.0.0.1:1", &options);
@@ -422,8 +399,7 @@ static void test_the_ranges_of_the_options(void **state) {
 }
 
 /* Three primaries, each with a replica of its own. */
-static void test_on_several_nodes_each_has_to_have_its_replica(void **state) {
-  (void)state;
+TEST(on_several_nodes_each_has_to_have_its_replica) {
   server_t *primary[3], *replica[3];
   belay_client_t *client[3];
   for (int i = 0; i < 3; i++)
@@ -461,30 +437,4 @@ static void test_on_several_nodes_each_has_to_have_its_replica(void **state) {
     server_stop(replica[i]);
   server_stop(primary[1]);
   server_stop(primary[2]);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_when_it_is_granted_the_replica_has_it),
-      cmocka_unit_test(test_many_at_once_are_on_the_replica_when_granted),
-      cmocka_unit_test(test_nobody_waits_unless_asked_to),
-      cmocka_unit_test(test_without_the_replica_it_is_not_granted_and_undone),
-      cmocka_unit_test(test_nor_where_there_is_no_replica_at_all),
-      cmocka_unit_test(test_a_waiter_gets_it_when_the_replica_is_back),
-      cmocka_unit_test(test_what_is_canceled_while_it_waits_for_the_replica_is_undone),
-      cmocka_unit_test(test_somebody_elses_is_held_whatever_the_replicas),
-      cmocka_unit_test(test_two_replicas_are_more_than_one),
-      cmocka_unit_test(test_the_fencing_counter_is_on_the_replica_too),
-      cmocka_unit_test(test_renewals_that_the_replica_has_not_do_not_count),
-      cmocka_unit_test(test_a_replica_that_is_away_for_less_than_the_ttl_costs_nothing),
-      cmocka_unit_test(test_an_extend_that_the_replica_has_not_is_none),
-      cmocka_unit_test(test_nor_is_a_shorter_one_after_it_on_a_new_connection),
-      cmocka_unit_test(test_other_locks_are_not_held_up),
-      cmocka_unit_test(test_flushed_scripts_are_sent_again_and_waited_for),
-      cmocka_unit_test(test_flushed_scripts_are_not_taken_for_written),
-      cmocka_unit_test(test_nor_are_those_of_a_lock_with_fencing),
-      cmocka_unit_test(test_the_ranges_of_the_options),
-      cmocka_unit_test(test_on_several_nodes_each_has_to_have_its_replica),
-  };
-  return cmocka_run_group_tests_name("durable", tests, start_both, stop_both);
 }

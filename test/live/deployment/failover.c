@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "support/base/test.h"
 #include "support/load/drill.h"
 #include "support/deployments/herald.h"
 
@@ -94,8 +95,7 @@ static void judge(drill_t *drill) {
   assert_true(slowest <= (strict ? RECOVERY_MS : 20 * RECOVERY_MS * (double)slow()));
 }
 
-static void test_a_load_survives_failovers(void **state) {
-  (void)state;
+TEST(a_load_survives_failovers) {
   static const group_way_t ways[] = {GROUP_KILLED, GROUP_PAUSED, GROUP_ASKED};
   static drill_t drill;
   drill.group = group_start(NULL);
@@ -109,9 +109,6 @@ static void test_a_load_survives_failovers(void **state) {
   group_stop(drill.group);
 }
 
-int main(int argc, char **argv) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_load_survives_failovers)};
-  if (argc > 1 && strcmp(argv[1], LOAD_ROLE) == 0)
-    return load_main(argv);
-  return cmocka_run_group_tests(tests, NULL, NULL);
+TEST_ROLE(load_role, LOAD_ROLE) {
+  return load_main(argv);
 }

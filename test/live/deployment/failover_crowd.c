@@ -317,22 +317,14 @@ static void come_back(const house_t *house) {
   house->stop();
 }
 
-static void test_a_crowd_comes_back_to_a_group(void **state) {
-  (void)state;
+TEST(a_crowd_comes_back_to_a_group) {
   come_back(&a_group);
 }
 
-static void test_a_crowd_comes_back_to_a_cluster(void **state) {
-  (void)state;
+TEST(a_crowd_comes_back_to_a_cluster) {
   come_back(&a_cluster);
 }
 
-int main(int argc, char **argv) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_crowd_comes_back_to_a_group),
-      cmocka_unit_test(test_a_crowd_comes_back_to_a_cluster),
-  };
-  if (argc > 1 && strcmp(argv[1], ROLE) == 0)
-    return be_crowd(argv);
-  return cmocka_run_group_tests(tests, NULL, NULL);
+TEST_ROLE(role, ROLE) {
+  return be_crowd(argv);
 }

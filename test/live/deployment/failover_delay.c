@@ -158,8 +158,7 @@ static void fail_over(drill_t *drill, group_way_t way) {
     run_for(drill, 5);
 }
 
-static void test_the_new_primary_is_used_at_once(void **state) {
-  (void)state;
+TEST(the_new_primary_is_used_at_once) {
   static drill_t drill;
   belay_lock_options_t lock = watched(3000);
   drill.group = group_start(NULL);
@@ -178,9 +177,4 @@ static void test_the_new_primary_is_used_at_once(void **state) {
   assert_true(drill.call_ms[n / 2] <= limit && drill.lock_ms[n / 2] <= limit);
   bed_close(drill.bed);
   group_stop(drill.group);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_the_new_primary_is_used_at_once)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

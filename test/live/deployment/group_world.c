@@ -1,7 +1,7 @@
 /* The Sentinel groups that other tests stand on: they start, fail over and heal. */
 #include "support/base/clock.h"
 #include "support/deployments/group.h"
-#include "support/base/unit.h"
+#include "support/base/test.h"
 
 static void fail_over_and_heal(group_t *group, group_way_t way) {
   int old = group_primary(group);
@@ -13,9 +13,7 @@ static void fail_over_and_heal(group_t *group, group_way_t way) {
   assert_false(server_is_primary(group_node(group, (unsigned)old)));
 }
 
-static void test_fails_over_and_heals(void **state) {
-  (void)state;
-  group_t *group = group_start(NULL);
+TEST_ON(fails_over_and_heals, group, group_start(NULL)) {
   assert_int_equal(group_primary(group), 0);
   server_do(group_node(group, 0), "SET", "here", "1", NULL);
   replicas_wait(group_replicas(group), 0);
@@ -24,12 +22,10 @@ static void test_fails_over_and_heals(void **state) {
   fail_over_and_heal(group, GROUP_PAUSED);
   for (unsigned i = 0; i < REPLICAS_NODES; i++)
     assert_int_equal(server_keys(group_node(group, i)), 1);
-  group_stop(group);
 }
 
 /* Two of three Sentinels are enough; and everybody has a password. */
-static void test_goes_on_without_a_sentinel(void **state) {
-  (void)state;
+TEST(goes_on_without_a_sentinel) {
   const group_options_t options = {.nodes = {.password = "secret"}, .sentinel_password = "watch"};
   group_t *group = group_start(&options);
   server_kill(group_sentinel(group, 0));
@@ -42,12 +38,4 @@ static void test_goes_on_without_a_sentinel(void **state) {
   group_wait(group);
   assert_int_equal(group_primary(group), primary);
   group_stop(group);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_fails_over_and_heals),
-      cmocka_unit_test(test_goes_on_without_a_sentinel),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

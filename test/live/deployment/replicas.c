@@ -33,9 +33,7 @@ static void expect_keys_at(bed_t *bed, replicas_t *replicas, unsigned primary) {
   assert_error(release(c), 0);
 }
 
-static void test_the_primary_is_found_and_followed(void **state) {
-  (void)state;
-  replicas_t *replicas = replicas_start(NULL);
+TEST_ON(the_primary_is_found_and_followed, replicas, replicas_start(NULL)) {
   bed_t *bed = bed_open_at(replicas_url(replicas), NULL);
   for (unsigned i = 0; i < REPLICAS_NODES; i++) {
     if (i > 0)
@@ -46,13 +44,10 @@ static void test_the_primary_is_found_and_followed(void **state) {
   }
   assert_int_equal(client_stats(bed).unknown, 0); /* it was refused, and nothing else */
   bed_close(bed);
-  replicas_stop(replicas);
 }
 
-static void test_a_lease_goes_on(void **state) {
-  (void)state;
+TEST_ON(a_lease_goes_on, replicas, replicas_start(NULL)) {
   belay_lock_options_t lasting = watched(3000 * slow());
-  replicas_t *replicas = replicas_start(NULL);
   bed_t *bed = bed_open_at(replicas_url(replicas), NULL);
   contender_t *c = contender_new(bed, "door", &lasting);
   assert_error(try_lock(c), 0);
@@ -62,12 +57,10 @@ static void test_a_lease_goes_on(void **state) {
   assert_int_equal(c->lost, 0);
   assert_error(release(c), 0);
   bed_close(bed);
-  replicas_stop(replicas);
 }
 
 /* It cannot say what it is meanwhile, and is asked every few seconds. */
-static void test_a_busy_primary_stays_one(void **state) {
-  (void)state;
+TEST(a_busy_primary_stays_one) {
   acl_skip("who keeps it busy has not said who he is");
   static const char script[] = "EVAL \"while true do end\" 0\r\n";
   static const char *const arguments[] = {"--busy-reply-threshold", "20", NULL};
@@ -88,8 +81,7 @@ static void test_a_busy_primary_stays_one(void **state) {
 }
 
 /* Who is connected goes on; who comes then cannot know which of them is the right one. */
-static void test_of_two_primaries_neither_is_used(void **state) {
-  (void)state;
+TEST(of_two_primaries_neither_is_used) {
   belay_client_options_t options = hasty();
   replicas_t *replicas = replicas_start(NULL);
   bed_t *bed = bed_open_at(replicas_url(replicas), &options);
@@ -107,8 +99,7 @@ static void test_of_two_primaries_neither_is_used(void **state) {
   replicas_stop(replicas);
 }
 
-static void test_without_a_primary_nothing_is_written(void **state) {
-  (void)state;
+TEST(without_a_primary_nothing_is_written) {
   belay_client_options_t options = hasty();
   replicas_t *replicas = replicas_start(NULL);
   server_kill(replicas_node(replicas, 0));
@@ -126,8 +117,7 @@ static void test_without_a_primary_nothing_is_written(void **state) {
   replicas_stop(replicas);
 }
 
-static void test_nobody_lets_us_in(void **state) {
-  (void)state;
+TEST(nobody_lets_us_in) {
   belay_client_options_t options = hasty();
   replicas_t *replicas = replicas_start(&(replicas_options_t){.password = "inner"});
   options.password = "outer";
@@ -135,16 +125,4 @@ static void test_nobody_lets_us_in(void **state) {
   expect(bed, BELAY_EAUTH, "WRONGPASS");
   bed_close(bed);
   replicas_stop(replicas);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_the_primary_is_found_and_followed),
-      cmocka_unit_test(test_a_lease_goes_on),
-      cmocka_unit_test(test_a_busy_primary_stays_one),
-      cmocka_unit_test(test_of_two_primaries_neither_is_used),
-      cmocka_unit_test(test_without_a_primary_nothing_is_written),
-      cmocka_unit_test(test_nobody_lets_us_in),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

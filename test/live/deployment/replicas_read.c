@@ -264,10 +264,8 @@ static void get_often(belay_counter_t *counter, reader_t *r_, int times) {
 }
 
 /* While the primary stands still, all that may be read is; and what may not be is not. */
-static void test_replicas_answer_what_only_reads(void **state) {
-  (void)state;
+TEST_ON(replicas_answer_what_only_reads, replicas, replicas_start(NULL)) {
   house_t house;
-  replicas_t *replicas = replicas_start(NULL);
   bed_t *bed = open_reading(replicas, BELAY_READ_REPLICA);
   reader_t reader = {.bed = bed};
   build(&house, bed->client);
@@ -285,7 +283,6 @@ static void test_replicas_answer_what_only_reads(void **state) {
   assert_error(try_lock(c), BELAY_EUNKNOWN);
   server_resume(replicas_node(replicas, 0));
   bed_close(bed);
-  replicas_stop(replicas);
 }
 
 static void expect_read_at(belay_read_from_t from, const bool at[REPLICAS_NODES]) {
@@ -312,18 +309,15 @@ static void expect_read_at(belay_read_from_t from, const bool at[REPLICAS_NODES]
   replicas_stop(replicas);
 }
 
-static void test_the_primary_is_read_from(void **state) {
-  (void)state;
+TEST(the_primary_is_read_from) {
   expect_read_at(BELAY_READ_PRIMARY, (const bool[]){true, false, false});
 }
 
-static void test_replicas_are_read_from_in_turn(void **state) {
-  (void)state;
+TEST(replicas_are_read_from_in_turn) {
   expect_read_at(BELAY_READ_REPLICA, (const bool[]){false, true, true});
 }
 
-static void test_all_are_read_from_in_turn(void **state) {
-  (void)state;
+TEST(all_are_read_from_in_turn) {
   expect_read_at(BELAY_READ_ANY, (const bool[]){true, true, true});
 }
 
@@ -364,8 +358,7 @@ static void expect_deserted(scene_t *scene, unsigned node) {
 }
 
 /* Its primary is somewhere else: what it says is older and older, and it is not asked any more. */
-static void test_a_replica_that_is_cut_off_is_not_read_from(void **state) {
-  (void)state;
+TEST(a_replica_that_is_cut_off_is_not_read_from) {
   scene_t scene;
   set_up(&scene, NULL);
   server_do(replicas_node(scene.replicas, 1), "REPLICAOF", "127.0.0.1", "1", NULL);
@@ -382,8 +375,7 @@ static void test_a_replica_that_is_cut_off_is_not_read_from(void **state) {
 }
 
 /* One that refuses because it is cut off: the primary answers. */
-static void test_what_a_replica_refuses_the_primary_answers(void **state) {
-  (void)state;
+TEST(what_a_replica_refuses_the_primary_answers) {
   static const char *const arguments[] = {"--replica-serve-stale-data", "no", NULL};
   scene_t scene;
   set_up(&scene, &(replicas_options_t){.arguments = arguments});
@@ -395,8 +387,7 @@ static void test_what_a_replica_refuses_the_primary_answers(void **state) {
   tear_down(&scene);
 }
 
-static void test_a_replica_that_becomes_a_primary_is_not_read_from(void **state) {
-  (void)state;
+TEST(a_replica_that_becomes_a_primary_is_not_read_from) {
   scene_t scene;
   set_up(&scene, NULL);
   server_do(replicas_node(scene.replicas, 2), "REPLICAOF", "NO", "ONE", NULL);
@@ -432,18 +423,15 @@ static void expect_no_read_lost(bool kill) {
   tear_down(&scene);
 }
 
-static void test_reads_of_a_replica_that_dies_are_answered(void **state) {
-  (void)state;
+TEST(reads_of_a_replica_that_dies_are_answered) {
   expect_no_read_lost(true);
 }
 
-static void test_reads_of_a_replica_that_stops_are_answered(void **state) {
-  (void)state;
+TEST(reads_of_a_replica_that_stops_are_answered) {
   expect_no_read_lost(false);
 }
 
-static void test_without_replicas_the_primary_answers(void **state) {
-  (void)state;
+TEST(without_replicas_the_primary_answers) {
   scene_t scene;
   set_up(&scene, NULL);
   for (unsigned i = 1; i < REPLICAS_NODES; i++)
@@ -454,8 +442,7 @@ static void test_without_replicas_the_primary_answers(void **state) {
 }
 
 /* The primary goes: reads go on, and when one of the replicas has taken its place, writes do too. */
-static void test_reads_go_on_without_a_primary(void **state) {
-  (void)state;
+TEST(reads_go_on_without_a_primary) {
   scene_t scene;
   set_up(&scene, NULL);
   server_kill(replicas_node(scene.replicas, 0));
@@ -513,8 +500,7 @@ static void tear_down_late(late_t *late) {
   server_stop(late->primary);
 }
 
-static void test_a_filter_that_a_replica_has_not_heard_of_is_not_lost(void **state) {
-  (void)state;
+TEST(a_filter_that_a_replica_has_not_heard_of_is_not_lost) {
   late_t late;
   house_t house;
   set_up_late(&late);
@@ -527,8 +513,7 @@ static void test_a_filter_that_a_replica_has_not_heard_of_is_not_lost(void **sta
 }
 
 /* What was invalidated is served from a replica until that has heard of it; and without the option never. */
-static void test_a_cache_is_as_stale_as_its_replica(void **state) {
-  (void)state;
+TEST(a_cache_is_as_stale_as_its_replica) {
   late_t late;
   house_t house;
   belay_cache_t *strict;
@@ -558,8 +543,7 @@ static void test_a_cache_is_as_stale_as_its_replica(void **state) {
 
 /* The table of this process is not filled by who is behind: what was invalidated here would stay in it when the replica
  * has long heard of it. */
-static void test_a_table_is_not_as_stale_as_a_replica(void **state) {
-  (void)state;
+TEST(a_table_is_not_as_stale_as_a_replica) {
   late_t late;
   house_t house;
   belay_cache_t *near;
@@ -591,24 +575,4 @@ static void test_a_table_is_not_as_stale_as_a_replica(void **state) {
   READ(&reader, belay_cache_get(near, r, "page", 4, on_cached));
   assert_error(reader.status, BELAY_EABSENT);
   tear_down_late(&late);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_replicas_answer_what_only_reads),
-      cmocka_unit_test(test_the_primary_is_read_from),
-      cmocka_unit_test(test_replicas_are_read_from_in_turn),
-      cmocka_unit_test(test_all_are_read_from_in_turn),
-      cmocka_unit_test(test_a_replica_that_is_cut_off_is_not_read_from),
-      cmocka_unit_test(test_what_a_replica_refuses_the_primary_answers),
-      cmocka_unit_test(test_a_replica_that_becomes_a_primary_is_not_read_from),
-      cmocka_unit_test(test_reads_of_a_replica_that_dies_are_answered),
-      cmocka_unit_test(test_reads_of_a_replica_that_stops_are_answered),
-      cmocka_unit_test(test_without_replicas_the_primary_answers),
-      cmocka_unit_test(test_reads_go_on_without_a_primary),
-      cmocka_unit_test(test_a_filter_that_a_replica_has_not_heard_of_is_not_lost),
-      cmocka_unit_test(test_a_cache_is_as_stale_as_its_replica),
-      cmocka_unit_test(test_a_table_is_not_as_stale_as_a_replica),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

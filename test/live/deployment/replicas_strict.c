@@ -228,14 +228,12 @@ static void expect_all_to_be_answered(house_t *house) {
   assert_error(release(house->lock), 0);
 }
 
-static void test_what_decides_is_asked_of_the_primary(void **state) {
-  (void)state;
+TEST_ON(what_decides_is_asked_of_the_primary, replicas, replicas_start(NULL)) {
   static house_t house;
   belay_client_options_t options = client_options();
   options.read_from = BELAY_READ_REPLICA;
   options.timeout_ms = PATIENCE_MS * slow();
   options.stall_timeout_ms = 60000;
-  replicas_t *replicas = replicas_start(NULL);
   house = (house_t){.bed = bed_open_at(replicas_url(replicas), &options)};
   build(&house);
   expect_all_to_be_answered(&house);
@@ -255,12 +253,4 @@ static void test_what_decides_is_asked_of_the_primary(void **state) {
   assert_int_equal(asked_of_replicas(replicas), before);
   server_resume(replicas_node(replicas, 0));
   bed_close(house.bed);
-  replicas_stop(replicas);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_what_decides_is_asked_of_the_primary),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,8 @@
 /* The replicated sets that other tests stand on: they start, and do what they are told. */
 #include "support/deployments/replicas.h"
-#include "support/base/unit.h"
+#include "support/base/test.h"
 
-static void test_is_promoted_by_hand(void **state) {
-  (void)state;
+TEST(is_promoted_by_hand) {
   const replicas_options_t options = {.password = "secret"};
   replicas_t *replicas = replicas_start(&options);
   assert_true(server_is_primary(replicas_node(replicas, 0)));
@@ -20,9 +19,4 @@ static void test_is_promoted_by_hand(void **state) {
   for (unsigned i = 0; i < REPLICAS_NODES; i++)
     assert_int_equal(server_keys(replicas_node(replicas, i)), 1);
   replicas_stop(replicas);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_is_promoted_by_hand)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,8 +16,7 @@ static void make_replica(server_t *replica, server_t *primary) {
 
 /* ---- who is asked -------------------------------------------------------------------------------------- */
 
-static void test_sentinels_are_tried_in_turn_and_a_good_one_comes_first(void **state) {
-  (void)state;
+TEST(sentinels_are_tried_in_turn_and_a_good_one_comes_first) {
   scene_t scene;
   belay_client_options_t options = client_options();
   scene_set_up(&scene, 3, NULL);
@@ -43,8 +42,7 @@ static void test_sentinels_are_tried_in_turn_and_a_good_one_comes_first(void **s
   scene_tear_down(&scene);
 }
 
-static void test_sentinels_that_are_gone_are_passed_over(void **state) {
-  (void)state;
+TEST(sentinels_that_are_gone_are_passed_over) {
   scene_t scene;
   scene_set_up(&scene, 3, NULL);
   scene_end_oracle(&scene, 0);
@@ -56,8 +54,7 @@ static void test_sentinels_that_are_gone_are_passed_over(void **state) {
 }
 
 /* One after the other dies, the last one too; and who comes back is found. */
-static void test_the_connection_moves_to_a_sentinel_that_is_there(void **state) {
-  (void)state;
+TEST(the_connection_moves_to_a_sentinel_that_is_there) {
   scene_t scene;
   scene_set_up(&scene, 3, NULL);
   bed_t *bed = scene_open(&scene, NULL);
@@ -82,8 +79,7 @@ static void name_the_first(scene_t *scene) {
   snprintf(comma, sizeof scene->url - (size_t)(comma - scene->url), "/" ORACLE_MASTER);
 }
 
-static void test_sentinels_are_learned(void **state) {
-  (void)state;
+TEST(sentinels_are_learned) {
   scene_t scene;
   scene_set_up(&scene, 2, NULL);
   name_the_first(&scene);
@@ -100,8 +96,7 @@ static void test_sentinels_are_learned(void **state) {
 }
 
 /* Thousands are introduced: some are remembered, and those that were named are asked all the same. */
-static void test_there_is_a_limit_to_what_is_learned(void **state) {
-  (void)state;
+TEST(there_is_a_limit_to_what_is_learned) {
   scene_t scene;
   scene_set_up(&scene, 2, NULL);
   for (int i = 1; i < 500; i++)
@@ -114,8 +109,7 @@ static void test_there_is_a_limit_to_what_is_learned(void **state) {
 }
 
 /* Who is asked next names others: those that were named before are asked no more, and there is room for these. */
-static void test_sentinels_are_forgotten(void **state) {
-  (void)state;
+TEST(sentinels_are_forgotten) {
   scene_t scene;
   scene_set_up(&scene, 3, NULL);
   name_the_first(&scene);
@@ -139,8 +133,7 @@ static void test_sentinels_are_forgotten(void **state) {
 
 /* ---- how old a word is ----------------------------------------------------------------------------------- */
 
-static void test_who_knows_less_than_was_heard_before_is_not_believed(void **state) {
-  (void)state;
+TEST(who_knows_less_than_was_heard_before_is_not_believed) {
   scene_t scene;
   scene_set_up(&scene, 3, NULL);
   oracle_name(scene.oracle[0], "127.0.0.1", scene_port(&scene, 1), 7);
@@ -160,8 +153,7 @@ static void test_who_knows_less_than_was_heard_before_is_not_believed(void **sta
 }
 
 /* Nobody knows better: then whoever has no connection takes it, and whoever has one keeps it. */
-static void test_an_old_word_is_better_than_none(void **state) {
-  (void)state;
+TEST(an_old_word_is_better_than_none) {
   scene_t scene;
   scene_set_up(&scene, 2, NULL);
   oracle_name(scene.oracle[0], "127.0.0.1", scene_port(&scene, 1), 7);
@@ -181,8 +173,7 @@ static void test_an_old_word_is_better_than_none(void **state) {
 }
 
 /* What was heard under it is of no use: others are asked, whatever they know. */
-static void test_a_huge_epoch_that_leads_nowhere_locks_nobody_out(void **state) {
-  (void)state;
+TEST(a_huge_epoch_that_leads_nowhere_locks_nobody_out) {
   scene_t scene;
   belay_client_options_t options = client_options();
   options.timeout_ms = 60000;
@@ -196,8 +187,7 @@ static void test_a_huge_epoch_that_leads_nowhere_locks_nobody_out(void **state) 
 }
 
 /* Others know the same: from then on it is their epoch that counts. */
-static void test_a_huge_epoch_goes_with_who_has_named_it(void **state) {
-  (void)state;
+TEST(a_huge_epoch_goes_with_who_has_named_it) {
   scene_t scene;
   scene_set_up(&scene, 2, NULL);
   oracle_name(scene.oracle[0], "127.0.0.1", scene_port(&scene, 0), UINT64_MAX);
@@ -216,8 +206,7 @@ static void test_a_huge_epoch_goes_with_who_has_named_it(void **state) {
 /* ---- who the primary is ---------------------------------------------------------------------------------- */
 
 /* A sentinel names a replica: nothing is asked of it before it is a primary. */
-static void test_a_replica_is_not_taken_for_a_primary(void **state) {
-  (void)state;
+TEST(a_replica_is_not_taken_for_a_primary) {
   scene_t scene;
   belay_client_options_t options = client_options();
   options.timeout_ms = prompt_ms();
@@ -234,8 +223,7 @@ static void test_a_replica_is_not_taken_for_a_primary(void **state) {
 }
 
 /* It becomes a replica without a word of the sentinel's: it is asked what it is from time to time. */
-static void test_a_primary_that_becomes_a_replica_is_noticed(void **state) {
-  (void)state;
+TEST(a_primary_that_becomes_a_replica_is_noticed) {
   scene_t scene;
   scene_set_up(&scene, 1, NULL);
   bed_t *bed = scene_open(&scene, NULL);
@@ -249,8 +237,7 @@ static void test_a_primary_that_becomes_a_replica_is_noticed(void **state) {
 
 /* ---- hints ------------------------------------------------------------------------------------------------ */
 
-static void test_a_hint_is_followed_at_once(void **state) {
-  (void)state;
+TEST(a_hint_is_followed_at_once) {
   scene_t scene;
   scene_set_up(&scene, 1, NULL);
   bed_t *bed = scene_open(&scene, NULL);
@@ -264,8 +251,7 @@ static void test_a_hint_is_followed_at_once(void **state) {
   scene_tear_down(&scene);
 }
 
-static void test_a_hint_that_was_lost_is_not_needed(void **state) {
-  (void)state;
+TEST(a_hint_that_was_lost_is_not_needed) {
   scene_t scene;
   scene_set_up(&scene, 1, &(oracle_options_t){.secretive = true});
   bed_t *bed = scene_open(&scene, NULL);
@@ -277,8 +263,7 @@ static void test_a_hint_that_was_lost_is_not_needed(void **state) {
   scene_tear_down(&scene);
 }
 
-static void test_a_hint_is_not_believed(void **state) {
-  (void)state;
+TEST(a_hint_is_not_believed) {
   scene_t scene;
   scene_set_up(&scene, 1, NULL);
   bed_t *bed = scene_open(&scene, NULL);
@@ -303,8 +288,7 @@ static void test_a_hint_is_not_believed(void **state) {
 
 /* What was sent to the old primary, which stands still, is not known; what was not goes to the new one; and of what the
  * old one makes of it in the end nothing is left. */
-static void test_calls_that_were_on_the_way_end_truthfully(void **state) {
-  (void)state;
+TEST(calls_that_were_on_the_way_end_truthfully) {
   scene_t scene;
   belay_client_options_t options = client_options();
   options.timeout_ms = 10000;
@@ -332,8 +316,7 @@ static void test_calls_that_were_on_the_way_end_truthfully(void **state) {
 
 /* Another run id is no proof that the process before is dead: the undo is repeated, since the other server may be the
  * primary again. */
-static void test_who_stands_still_is_not_taken_for_dead(void **state) {
-  (void)state;
+TEST(who_stands_still_is_not_taken_for_dead) {
   scene_t scene;
   belay_client_options_t options = client_options();
   belay_lock_options_t lasting = with_ttl(60000);
@@ -357,8 +340,7 @@ static void test_who_stands_still_is_not_taken_for_dead(void **state) {
 }
 
 /* A lease goes on at the new primary, which has its key. */
-static void test_a_lease_is_renewed_at_the_new_primary(void **state) {
-  (void)state;
+TEST(a_lease_is_renewed_at_the_new_primary) {
   scene_t scene;
   belay_lock_options_t lasting = watched(lag() + 600 * slow());
   scene_set_up(&scene, 1, NULL);
@@ -380,8 +362,7 @@ static void test_a_lease_is_renewed_at_the_new_primary(void **state) {
 }
 
 /* The new primary is not to be had: the lease is lost when its time is over here, and not before. */
-static void test_a_lease_lasts_as_long_as_it_may(void **state) {
-  (void)state;
+TEST(a_lease_lasts_as_long_as_it_may) {
   scene_t scene;
   belay_lock_options_t lasting = watched(kept_ttl());
   scene_set_up(&scene, 1, NULL);
@@ -396,29 +377,4 @@ static void test_a_lease_lasts_as_long_as_it_may(void **state) {
   assert_int_equal(c->reason, BELAY_LOST_EXPIRED);
   assert_true(clock_since_ms(began) >= left);
   scene_tear_down(&scene);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_sentinels_are_tried_in_turn_and_a_good_one_comes_first),
-      cmocka_unit_test(test_sentinels_that_are_gone_are_passed_over),
-      cmocka_unit_test(test_the_connection_moves_to_a_sentinel_that_is_there),
-      cmocka_unit_test(test_sentinels_are_learned),
-      cmocka_unit_test(test_there_is_a_limit_to_what_is_learned),
-      cmocka_unit_test(test_sentinels_are_forgotten),
-      cmocka_unit_test(test_who_knows_less_than_was_heard_before_is_not_believed),
-      cmocka_unit_test(test_an_old_word_is_better_than_none),
-      cmocka_unit_test(test_a_huge_epoch_that_leads_nowhere_locks_nobody_out),
-      cmocka_unit_test(test_a_huge_epoch_goes_with_who_has_named_it),
-      cmocka_unit_test(test_a_replica_is_not_taken_for_a_primary),
-      cmocka_unit_test(test_a_primary_that_becomes_a_replica_is_noticed),
-      cmocka_unit_test(test_a_hint_is_followed_at_once),
-      cmocka_unit_test(test_a_hint_that_was_lost_is_not_needed),
-      cmocka_unit_test(test_a_hint_is_not_believed),
-      cmocka_unit_test(test_calls_that_were_on_the_way_end_truthfully),
-      cmocka_unit_test(test_who_stands_still_is_not_taken_for_dead),
-      cmocka_unit_test(test_a_lease_is_renewed_at_the_new_primary),
-      cmocka_unit_test(test_a_lease_lasts_as_long_as_it_may),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -73,18 +73,15 @@ static void expect_none(bool mute) {
   scene_tear_down(&scene);
 }
 
-static void test_no_sentinel_is_there(void **state) {
-  (void)state;
+TEST(no_sentinel_is_there) {
   expect_none(false);
 }
 
-static void test_no_sentinel_says_a_word(void **state) {
-  (void)state;
+TEST(no_sentinel_says_a_word) {
   expect_none(true);
 }
 
-static void test_nobody_knows_the_master(void **state) {
-  (void)state;
+TEST(nobody_knows_the_master) {
   scene_t scene;
   belay_client_options_t options = hasty();
   scene_set_up(&scene, 3, NULL);
@@ -116,18 +113,15 @@ static void expect_refusal_by_sentinels(const char *wanted, const char *given, c
   scene_tear_down(&scene);
 }
 
-static void test_a_sentinel_refuses_the_password(void **state) {
-  (void)state;
+TEST(a_sentinel_refuses_the_password) {
   expect_refusal_by_sentinels("another", SECRET, "WRONGPASS");
 }
 
-static void test_a_sentinel_wants_no_password(void **state) {
-  (void)state;
+TEST(a_sentinel_wants_no_password) {
   expect_refusal_by_sentinels(NULL, SECRET, "ERR AUTH");
 }
 
-static void test_a_sentinel_has_a_password_of_its_own(void **state) {
-  (void)state;
+TEST(a_sentinel_has_a_password_of_its_own) {
   scene_t scene;
   belay_client_options_t options = hasty();
   options.sentinel_password = SECRET;
@@ -138,8 +132,7 @@ static void test_a_sentinel_has_a_password_of_its_own(void **state) {
 }
 
 /* One of them lets us in, and that is enough. */
-static void test_one_who_lets_us_in_is_enough(void **state) {
-  (void)state;
+TEST(one_who_lets_us_in_is_enough) {
   scene_t scene;
   belay_client_options_t options = hasty();
   options.sentinel_password = SECRET;
@@ -156,8 +149,7 @@ static void test_one_who_lets_us_in_is_enough(void **state) {
 }
 
 /* That is another story than the sentinels': they are told nothing of the servers' password. */
-static void test_the_servers_refuse_the_password(void **state) {
-  (void)state;
+TEST(the_servers_refuse_the_password) {
   scene_t scene;
   belay_client_options_t options = hasty();
   options.password = SECRET;
@@ -171,10 +163,8 @@ static void test_the_servers_refuse_the_password(void **state) {
   scene_tear_down(&scene);
 }
 
-static void test_options_are_for_sentinels_only(void **state) {
-  (void)state;
+BED_TEST(options_are_for_sentinels_only) {
   belay_client_t *client;
-  bed_t *bed = bed_open(NULL);
   belay_client_options_t options = client_options();
   options.sentinel_password = SECRET;
   assert_error(belay_connect(bed->belay, "redis://127.0.0.1:1", &options, &client), BELAY_EINVAL);
@@ -188,13 +178,11 @@ static void test_options_are_for_sentinels_only(void **state) {
   options.read_from = BELAY_READ_ANY;
   assert_error(belay_connect(bed->belay, "redis://127.0.0.1:1", &options, &client), BELAY_EINVAL);
   assert_non_null(strstr(belay_detail(bed->belay), "read_from"));
-  bed_close(bed);
 }
 
 /* ---- those who can do less --------------------------------------------------------------------------------- */
 
-static void test_an_old_sentinel_is_asked_and_not_listened_to(void **state) {
-  (void)state;
+TEST(an_old_sentinel_is_asked_and_not_listened_to) {
   scene_t scene;
   scene_set_up(&scene, 1, &(oracle_options_t){.old = true});
   bed_t *bed = scene_open(&scene, NULL);
@@ -211,8 +199,7 @@ static void test_an_old_sentinel_is_asked_and_not_listened_to(void **state) {
   scene_tear_down(&scene);
 }
 
-static void test_who_may_not_listen_asks(void **state) {
-  (void)state;
+TEST(who_may_not_listen_asks) {
   scene_t scene;
   scene_set_up(&scene, 1, &(oracle_options_t){.secretive = true});
   scene_open(&scene, NULL);
@@ -229,8 +216,7 @@ static void test_who_may_not_listen_asks(void **state) {
   "hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh"                               \
   "hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh"
 
-static void test_garbage_is_passed_over(void **state) {
-  (void)state;
+TEST(garbage_is_passed_over) {
   static const char *const answers[] = {
       "*2\r\n$0\r\n\r\n$4\r\n6379\r\n",
       "*2\r\n$9\r\n127.0.0.1\r\n$1\r\n0\r\n",
@@ -267,8 +253,7 @@ static void test_garbage_is_passed_over(void **state) {
   }
 }
 
-static void test_a_nul_byte_is_in_no_name(void **state) {
-  (void)state;
+TEST(a_nul_byte_is_in_no_name) {
   scene_t scene;
   belay_client_options_t options = hasty();
   scene_set_up(&scene, 1, NULL);
@@ -280,8 +265,7 @@ static void test_a_nul_byte_is_in_no_name(void **state) {
 }
 
 /* What comes unasked is no answer, and no harm. */
-static void test_what_nobody_asked_for_does_no_harm(void **state) {
-  (void)state;
+TEST(what_nobody_asked_for_does_no_harm) {
   static const char *const texts[] = {
       ">3\r\n$7\r\nmessage\r\n$14\r\n+switch-master\r\n:1\r\n",
       ">4\r\n$8\r\npmessage\r\n$1\r\n*\r\n$14\r\n+switch-master\r\n$1\r\nx\r\n",
@@ -309,8 +293,7 @@ static void test_what_nobody_asked_for_does_no_harm(void **state) {
 
 /* ---- names ------------------------------------------------------------------------------------------------- */
 
-static void test_names_are_looked_up(void **state) {
-  (void)state;
+TEST(names_are_looked_up) {
   scene_t scene;
   scene_set_up(&scene, 1, NULL);
   snprintf(scene.url, sizeof scene.url, "redis+sentinel://%s" QUICK_NAME ":%d/" ORACLE_MASTER,
@@ -352,19 +335,16 @@ static void expect_move_during_lookup(const char *to) {
   scene_tear_down(&scene);
 }
 
-static void test_an_address_does_not_wait_for_a_name(void **state) {
-  (void)state;
+TEST(an_address_does_not_wait_for_a_name) {
   expect_move_during_lookup("127.0.0.1");
 }
 
-static void test_a_name_is_not_taken_for_another(void **state) {
-  (void)state;
+TEST(a_name_is_not_taken_for_another) {
   expect_move_during_lookup(QUICK_NAME);
 }
 
 /* The same where sentinels have names: the second one is asked while the first one's is looked up. */
-static void test_a_sentinel_whose_name_takes_long_is_passed_over(void **state) {
-  (void)state;
+TEST(a_sentinel_whose_name_takes_long_is_passed_over) {
   scene_t scene;
   atomic_store(&lookup_ms, 3000 * (int)slow());
   scene_set_up(&scene, 2, NULL);
@@ -381,8 +361,7 @@ static void test_a_sentinel_whose_name_takes_long_is_passed_over(void **state) {
   scene_tear_down(&scene);
 }
 
-static void test_a_name_that_nobody_knows(void **state) {
-  (void)state;
+TEST(a_name_that_nobody_knows) {
   scene_t scene;
   belay_client_options_t options = hasty();
   scene_set_up(&scene, 1, NULL);
@@ -395,8 +374,7 @@ static void test_a_name_that_nobody_knows(void **state) {
 /* ---- closing ----------------------------------------------------------------------------------------------- */
 
 /* Whatever is under way: all calls end, and nothing is left. */
-static void test_a_client_is_closed_at_any_time(void **state) {
-  (void)state;
+TEST(a_client_is_closed_at_any_time) {
   for (int i = 0; i < 40; i++) {
     scene_t scene;
     atomic_store(&lookup_ms, 30);
@@ -413,30 +391,4 @@ static void test_a_client_is_closed_at_any_time(void **state) {
       bed_run_for(bed, i / 4);
     scene_tear_down(&scene);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_no_sentinel_is_there),
-      cmocka_unit_test(test_no_sentinel_says_a_word),
-      cmocka_unit_test(test_nobody_knows_the_master),
-      cmocka_unit_test(test_a_sentinel_refuses_the_password),
-      cmocka_unit_test(test_a_sentinel_wants_no_password),
-      cmocka_unit_test(test_a_sentinel_has_a_password_of_its_own),
-      cmocka_unit_test(test_one_who_lets_us_in_is_enough),
-      cmocka_unit_test(test_the_servers_refuse_the_password),
-      cmocka_unit_test(test_options_are_for_sentinels_only),
-      cmocka_unit_test(test_an_old_sentinel_is_asked_and_not_listened_to),
-      cmocka_unit_test(test_who_may_not_listen_asks),
-      cmocka_unit_test(test_garbage_is_passed_over),
-      cmocka_unit_test(test_a_nul_byte_is_in_no_name),
-      cmocka_unit_test(test_what_nobody_asked_for_does_no_harm),
-      cmocka_unit_test(test_names_are_looked_up),
-      cmocka_unit_test(test_an_address_does_not_wait_for_a_name),
-      cmocka_unit_test(test_a_name_is_not_taken_for_another),
-      cmocka_unit_test(test_a_sentinel_whose_name_takes_long_is_passed_over),
-      cmocka_unit_test(test_a_name_that_nobody_knows),
-      cmocka_unit_test(test_a_client_is_closed_at_any_time),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

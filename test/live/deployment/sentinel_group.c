@@ -35,11 +35,9 @@ static void expect_recovery(bed_t *bed) {
 }
 
 /* A lock is held, and somebody listens, over failovers of every kind. */
-static void test_all_goes_on_over_failovers(void **state) {
-  (void)state;
+TEST_ON(all_goes_on_over_failovers, group, group_start(NULL)) {
   static const group_way_t ways[] = {GROUP_KILLED, GROUP_PAUSED, GROUP_ASKED};
   belay_lock_options_t lasting = watched(10000 * slow());
-  group_t *group = group_start(NULL);
   bed_t *bed = bed_open_at(group_url(group), NULL);
   contender_t *c = contender_new(bed, "door", &lasting), *other = contender_new(bed, "door", NULL);
   subscriber_t subscriber = {0};
@@ -63,18 +61,15 @@ static void test_all_goes_on_over_failovers(void **state) {
   assert_error(release(c), 0);
   assert_error(try_lock(other), 0);
   bed_close(bed);
-  group_stop(group);
 }
 
 /* Gets are answered by replicas, before a failover and after it: the new primary is none any more, and who was away is
  * one again. */
-static void test_replicas_are_read_from(void **state) {
-  (void)state;
+TEST_ON(replicas_are_read_from, group, group_start(NULL)) {
   int64_t before[REPLICAS_NODES];
   till_t till;
   belay_client_options_t options = client_options();
   options.read_from = BELAY_READ_REPLICA;
-  group_t *group = group_start(NULL);
   bed_t *bed = bed_open_at(group_url(group), &options);
   till_new(&till, bed, NULL);
   expect_added(&till, "a", 2, 2);
@@ -100,12 +95,9 @@ static void test_replicas_are_read_from(void **state) {
     expect_recovery(bed);
   }
   bed_close(bed);
-  group_stop(group);
 }
 
-static void test_sentinels_go_one_after_the_other(void **state) {
-  (void)state;
-  group_t *group = group_start(NULL);
+TEST_ON(sentinels_go_one_after_the_other, group, group_start(NULL)) {
   bed_t *bed = bed_open_at(group_url(group), NULL);
   for (unsigned i = 0; i < GROUP_SENTINELS; i++) {
     if (i % 2 == 0)
@@ -132,11 +124,9 @@ static void test_sentinels_go_one_after_the_other(void **state) {
   bed_until(bed, group_primary(group) >= 0);
   expect_recovery(bed);
   bed_close(bed);
-  group_stop(group);
 }
 
-static void test_sentinels_and_servers_have_passwords_of_their_own(void **state) {
-  (void)state;
+TEST(sentinels_and_servers_have_passwords_of_their_own) {
   const group_options_t terms = {.nodes = {.password = "inner"}, .sentinel_password = "outer"};
   group_t *group = group_start(&terms);
   belay_client_options_t options = client_options();
@@ -162,10 +152,9 @@ static void test_sentinels_and_servers_have_passwords_of_their_own(void **state)
 }
 
 /* A Sentinel that names servers by their names. */
-static void test_sentinels_may_tell_names(void **state) {
-  (void)state;
+TEST_ON(sentinels_may_tell_names, server,
+        server_start(&(server_options_t){.address = "127.0.0.1"})) {
   char lines[256], url[128];
-  server_t *server = server_start(&(server_options_t){.address = "127.0.0.1"});
   snprintf(lines, sizeof lines,
            "sentinel resolve-hostnames yes\nsentinel announce-hostnames yes\n"
            "sentinel monitor named localhost %d 1\n",
@@ -180,16 +169,4 @@ static void test_sentinels_may_tell_names(void **state) {
   assert_error(pong(bed, NULL), 0);
   bed_close(bed);
   server_stop(sentinel);
-  server_stop(server);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_all_goes_on_over_failovers),
-      cmocka_unit_test(test_replicas_are_read_from),
-      cmocka_unit_test(test_sentinels_go_one_after_the_other),
-      cmocka_unit_test(test_sentinels_and_servers_have_passwords_of_their_own),
-      cmocka_unit_test(test_sentinels_may_tell_names),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -52,8 +52,7 @@ static void say_who_is_elected(scene_t *scene, int oracle, const char *run_id) {
 /* ---- the replica ---------------------------------------------------------------------------------------- */
 
 /* The sentinel goes on naming the old primary all the time. */
-static void test_a_promoted_replica_is_used_before_it_is_named(void **state) {
-  (void)state;
+TEST(a_promoted_replica_is_used_before_it_is_named) {
   scene_t scene;
   scene_set_up(&scene, 1, NULL);
   bed_t *bed = scene_open(&scene, NULL);
@@ -74,8 +73,7 @@ static void test_a_promoted_replica_is_used_before_it_is_named(void **state) {
 }
 
 /* A primary that stands still has connections. */
-static void test_a_primary_that_stands_still_is_left(void **state) {
-  (void)state;
+TEST(a_primary_that_stands_still_is_left) {
   scene_t scene;
   belay_client_options_t options = client_options();
   options.stall_timeout_ms = 60000;
@@ -94,8 +92,7 @@ static void test_a_primary_that_stands_still_is_left(void **state) {
 }
 
 /* Its own word decides. */
-static void test_a_promoted_replica_is_not_used_while_it_is_one(void **state) {
-  (void)state;
+TEST(a_promoted_replica_is_not_used_while_it_is_one) {
   scene_t scene;
   belay_client_options_t options = client_options();
   options.timeout_ms = prompt_ms();
@@ -119,8 +116,7 @@ static void test_a_promoted_replica_is_not_used_while_it_is_one(void **state) {
 }
 
 /* The failover is given up: what is named counts again. */
-static void test_a_failover_that_is_given_up(void **state) {
-  (void)state;
+TEST(a_failover_that_is_given_up) {
   scene_t scene;
   belay_client_options_t options = client_options();
   options.timeout_ms = prompt_ms();
@@ -140,8 +136,7 @@ static void test_a_failover_that_is_given_up(void **state) {
 }
 
 /* An operator has ordered it: the old primary answers until the other one is named. */
-static void test_a_failover_of_a_primary_that_is_well(void **state) {
-  (void)state;
+TEST(a_failover_of_a_primary_that_is_well) {
   scene_t scene;
   scene_set_up(&scene, 1, NULL);
   bed_t *bed = scene_open(&scene, NULL);
@@ -164,8 +159,7 @@ static void test_a_failover_of_a_primary_that_is_well(void **state) {
 
 /* Only the leader knows of the promotion. The first sentinel, which is listened to, only knows that the primary is down, and
  * for whom it has voted. */
-static void test_the_leader_is_asked(void **state) {
-  (void)state;
+TEST(the_leader_is_asked) {
   scene_t scene;
   char run_id[41];
   scene_set_up(&scene, 3, NULL);
@@ -187,8 +181,7 @@ static void test_the_leader_is_asked(void **state) {
 }
 
 /* Votes are about any master of the sentinel's. Where ours is well, or the elected one is not known, nobody moves. */
-static void test_a_vote_is_only_a_hint(void **state) {
-  (void)state;
+TEST(a_vote_is_only_a_hint) {
   scene_t scene;
   char run_id[41], longer[100];
   scene_set_up(&scene, 2, NULL);
@@ -216,17 +209,4 @@ static void test_a_vote_is_only_a_hint(void **state) {
   assert_int_equal(oracle_listeners(scene.oracle[0]), 1);
   assert_int_equal(scene_answering(&scene), 0);
   scene_tear_down(&scene);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_promoted_replica_is_used_before_it_is_named),
-      cmocka_unit_test(test_a_primary_that_stands_still_is_left),
-      cmocka_unit_test(test_a_promoted_replica_is_not_used_while_it_is_one),
-      cmocka_unit_test(test_a_failover_that_is_given_up),
-      cmocka_unit_test(test_a_failover_of_a_primary_that_is_well),
-      cmocka_unit_test(test_the_leader_is_asked),
-      cmocka_unit_test(test_a_vote_is_only_a_hint),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,8 +20,7 @@ static int64_t stored(bed_t *bed) {
 
 /* ---- segments -------------------------------------------------------------------------------------------- */
 
-static void test_ids_begin_at_one_and_are_fetched_ahead(void **state) {
-  (void)state;
+TEST(ids_begin_at_one_and_are_fetched_ahead) {
   bed_t *bed = bed_open(NULL);
   belay_idgen_options_t options = segments(10);
   spring_t spring;
@@ -50,10 +49,9 @@ static void test_ids_begin_at_one_and_are_fetched_ahead(void **state) {
   bed_close(bed);
 }
 
-static void test_steps_of_every_size(void **state) {
-  (void)state;
-  static const int64_t steps[] = {1, 2, 3, 5, 7, 1000};
+TEST(steps_of_every_size) {
   bed_t *bed = bed_open(NULL);
+  static const int64_t steps[] = {1, 2, 3, 5, 7, 1000};
   int64_t before = 0;
   for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
     belay_idgen_options_t options = segments(steps[i]);
@@ -73,8 +71,7 @@ static void test_steps_of_every_size(void **state) {
   bed_close(bed);
 }
 
-static void test_many_at_once_are_served_in_order(void **state) {
-  (void)state;
+TEST(many_at_once_are_served_in_order) {
   bed_t *bed = bed_open(NULL);
   belay_idgen_options_t options = segments(1000);
   spring_t spring;
@@ -102,10 +99,9 @@ static void test_many_at_once_are_served_in_order(void **state) {
   bed_close(bed);
 }
 
-static void test_handles_share_the_ids(void **state) {
-  (void)state;
-  enum { HANDLES = 5, IDS = 2000 };
+TEST(handles_share_the_ids) {
   bed_t *bed = bed_open(NULL);
+  enum { HANDLES = 5, IDS = 2000 };
   belay_idgen_options_t options = segments(10);
   spring_t springs[HANDLES];
   static bool seen[HANDLES * IDS + 2 * HANDLES * 20];
@@ -125,8 +121,7 @@ static void test_handles_share_the_ids(void **state) {
   bed_close(bed);
 }
 
-static void test_the_start_and_the_end(void **state) {
-  (void)state;
+TEST(the_start_and_the_end) {
   bed_t *bed = bed_open(NULL);
   belay_idgen_options_t options = segments(10);
   spring_t spring;
@@ -153,8 +148,7 @@ static void test_the_start_and_the_end(void **state) {
   bed_close(bed);
 }
 
-static void test_what_is_there_counts_more_than_the_start(void **state) {
-  (void)state;
+TEST(what_is_there_counts_more_than_the_start) {
   bed_t *bed = bed_open(NULL);
   belay_idgen_options_t options = segments(10);
   spring_t spring;
@@ -187,8 +181,7 @@ static void expect_many(spring_t *spring, size_t n, int64_t first, int64_t last)
   assert_true(draw.growing);
 }
 
-static void test_a_sequence_has_a_field_for_each_kind(void **state) {
-  (void)state;
+TEST(a_sequence_has_a_field_for_each_kind) {
   bed_t *bed = bed_open(NULL);
   spring_t users, orders, others;
   int64_t id;
@@ -214,8 +207,7 @@ static void test_a_sequence_has_a_field_for_each_kind(void **state) {
   bed_close(bed);
 }
 
-static void test_a_sequence_ends(void **state) {
-  (void)state;
+TEST(a_sequence_ends) {
   bed_t *bed = bed_open(NULL);
   spring_t spring;
   draw_t draw = {0};
@@ -247,10 +239,9 @@ static void keep_detail(spring_t *spring) {
   snprintf(told, sizeof told, "%s", belay_detail(spring->bed->belay));
 }
 
-static void test_foreign_keys_are_left_alone(void **state) {
-  (void)state;
-  static const char *const texts[] = {"many", "-1", "01", "", "9223372036854775808", "1.5"};
+TEST(foreign_keys_are_left_alone) {
   bed_t *bed = bed_open(NULL);
+  static const char *const texts[] = {"many", "-1", "01", "", "9223372036854775808", "1.5"};
   belay_idgen_options_t options = segments(10);
   for (size_t i = 0; i <= sizeof texts / sizeof *texts; i++) {
     bool list = i == sizeof texts / sizeof *texts;
@@ -317,10 +308,8 @@ static void expect_refused(bed_t *bed, const belay_idgen_options_t *options, con
     expect_refused(bed, &o_, word);                                                                \
   } while (0)
 
-static void test_options_have_ranges(void **state) {
-  (void)state;
+BED_TEST(options_have_ranges) {
   static char text[BELAY_IDGEN_NAME_MAX + 1];
-  bed_t *bed = bed_open(NULL);
   memset(text, 'x', sizeof text);
   expect_refused(bed, NULL, "name");
   REFUSE(BELAY_IDGEN_SEGMENT, name, NULL, "name");
@@ -361,7 +350,6 @@ static void test_options_have_ranges(void **state) {
   options.min_replicas = 1;
   options.replica_timeout_ms = 0;
   expect_refused(bed, &options, "replica_timeout_ms");
-  bed_close(bed);
 }
 
 static void on_one(belay_request_t *request, int status, int64_t id) {
@@ -376,8 +364,7 @@ static void on_many(belay_request_t *request, int status, const int64_t *ids, si
   on_one(request, status, (int64_t)n);
 }
 
-static void test_arguments_are_checked(void **state) {
-  (void)state;
+TEST(arguments_are_checked) {
   bed_t *bed = bed_open(NULL);
   belay_idgen_options_t options = segments(1);
   belay_request_t request = {0}, never = {.timeout_ms = 600001};
@@ -408,10 +395,9 @@ static void test_arguments_are_checked(void **state) {
   bed_close(bed);
 }
 
-static void test_the_longest_names(void **state) {
-  (void)state;
-  static char text[BELAY_IDGEN_NAME_MAX];
+TEST(the_longest_names) {
   bed_t *bed = bed_open(NULL);
+  static char text[BELAY_IDGEN_NAME_MAX];
   for (int i = 0; i < 3; i++) {
     memset(text, i == 0 ? '{' : i == 1 ? '\0' : '\xff', sizeof text);
     for (int mode = BELAY_IDGEN_SEGMENT; mode <= BELAY_IDGEN_SEQUENCE; mode++) {
@@ -426,22 +412,4 @@ static void test_the_longest_names(void **state) {
     }
   }
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_ids_begin_at_one_and_are_fetched_ahead),
-      cmocka_unit_test(test_steps_of_every_size),
-      cmocka_unit_test(test_many_at_once_are_served_in_order),
-      cmocka_unit_test(test_handles_share_the_ids),
-      cmocka_unit_test(test_the_start_and_the_end),
-      cmocka_unit_test(test_what_is_there_counts_more_than_the_start),
-      cmocka_unit_test(test_a_sequence_has_a_field_for_each_kind),
-      cmocka_unit_test(test_a_sequence_ends),
-      cmocka_unit_test(test_foreign_keys_are_left_alone),
-      cmocka_unit_test(test_options_have_ranges),
-      cmocka_unit_test(test_arguments_are_checked),
-      cmocka_unit_test(test_the_longest_names),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,8 +14,7 @@ static belay_idgen_options_t segments(int64_t step) {
 }
 
 /* The limit that the header states: without a clock the new process gets ids that others have. */
-static void test_without_a_clock_a_server_that_forgot_begins_anew(void **state) {
-  (void)state;
+TEST(without_a_clock_a_server_that_forgot_begins_anew) {
   bed_t *bed = bed_open(NULL);
   belay_idgen_options_t options = segments(10);
   spring_t old, new;
@@ -38,8 +37,7 @@ static belay_idgen_options_t clocked(int64_t step, int64_t rate, int64_t skew_ms
   return options;
 }
 
-static void test_with_a_clock_a_server_that_forgot_goes_on_above(void **state) {
-  (void)state;
+TEST(with_a_clock_a_server_that_forgot_goes_on_above) {
   bed_t *bed = bed_open(NULL);
   belay_idgen_options_t options = clocked(10, 1000000, 20);
   spring_t old, new;
@@ -66,10 +64,9 @@ static void test_with_a_clock_a_server_that_forgot_goes_on_above(void **state) {
 
 /* A hundred ids a second, ten at a time: they never get ahead of the clock, and follow each other
  * without a gap. */
-static void test_ids_stay_behind_their_clock(void **state) {
-  (void)state;
-  enum { RATE = 200, SKEW = 100 };
+TEST(ids_stay_behind_their_clock) {
   bed_t *bed = bed_open(NULL);
+  enum { RATE = 200, SKEW = 100 };
   belay_idgen_options_t options = clocked(10, RATE, SKEW);
   spring_t spring;
   int64_t id;
@@ -103,8 +100,7 @@ static void test_ids_stay_behind_their_clock(void **state) {
 }
 
 /* The wait for the clock is no failure: the request's own time decides. */
-static void test_a_clock_that_is_behind_is_waited_for(void **state) {
-  (void)state;
+TEST(a_clock_that_is_behind_is_waited_for) {
   bed_t *bed = bed_open(NULL);
   belay_idgen_options_t options = clocked(10, 1000, 0);
   spring_t spring;
@@ -121,14 +117,4 @@ static void test_a_clock_that_is_behind_is_waited_for(void **state) {
   assert_error(end_of_draw(&draw), 0);
   assert_true(draw.first >= at && server_now_ms(bed->server) > at);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_without_a_clock_a_server_that_forgot_begins_anew),
-      cmocka_unit_test(test_with_a_clock_a_server_that_forgot_goes_on_above),
-      cmocka_unit_test(test_ids_stay_behind_their_clock),
-      cmocka_unit_test(test_a_clock_that_is_behind_is_waited_for),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

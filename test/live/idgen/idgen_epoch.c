@@ -16,8 +16,7 @@ static belay_idgen_options_t snowflakes(int worker) {
 }
 
 /* It is kept as long as a worker issues ids: each renewal keeps it, and restores it. */
-static void test_the_epoch_outlives_the_workers(void **state) {
-  (void)state;
+TEST(the_epoch_outlives_the_workers) {
   bed_t *bed = bed_open(NULL);
   belay_idgen_options_t options = snowflakes(9);
   spring_t spring;
@@ -38,8 +37,7 @@ static void test_the_epoch_outlives_the_workers(void **state) {
   bed_close(bed);
 }
 
-static void test_an_epoch_is_everybodys(void **state) {
-  (void)state;
+TEST(an_epoch_is_everybodys) {
   bed_t *bed = bed_open(NULL);
   belay_idgen_options_t options = snowflakes(9);
   spring_t spring;
@@ -84,12 +82,4 @@ static void test_an_epoch_is_everybodys(void **state) {
   spring_new(&spring, bed, &options);
   expect_get(&spring, BELAY_EMISMATCH);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_the_epoch_outlives_the_workers),
-      cmocka_unit_test(test_an_epoch_is_everybodys),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

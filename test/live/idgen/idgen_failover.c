@@ -20,8 +20,7 @@ static int64_t number_at(server_t *server, const char *key, const char *field) {
 }
 
 /* The same server, but everything is gone; or another one in its place, without data. */
-static void test_what_is_gone_does_not_come_again(void **state) {
-  (void)state;
+TEST(what_is_gone_does_not_come_again) {
   bed_t *bed = bed_open(NULL);
   belay_idgen_options_t options = segments(100);
   spring_t spring, fresh;
@@ -46,8 +45,7 @@ static void test_what_is_gone_does_not_come_again(void **state) {
   bed_close(bed);
 }
 
-static void test_an_old_copy_is_noticed(void **state) {
-  (void)state;
+TEST(an_old_copy_is_noticed) {
   bed_t *bed = bed_open(NULL);
   belay_idgen_options_t options = segments(10);
   spring_t spring;
@@ -76,10 +74,9 @@ static void test_an_old_copy_is_noticed(void **state) {
 
 /* Servers that have forgotten the same, one after the other: none knows where the others went on. They draw how far
  * they jump, so that of six pairs hardly ever two come out at the same. */
-static void test_an_old_copy_may_come_again(void **state) {
-  (void)state;
-  enum { TIMES = 4 };
+TEST(an_old_copy_may_come_again) {
   bed_t *bed = bed_open(NULL);
+  enum { TIMES = 4 };
   belay_idgen_options_t options = segments(10);
   int64_t ids[TIMES];
   int same = 0;
@@ -105,10 +102,9 @@ static void test_an_old_copy_may_come_again(void **state) {
 
 /* With a clock none comes out at the same: each goes on at its clock, and above what was given
  * before. */
-static void test_an_old_copy_goes_on_at_its_clock(void **state) {
-  (void)state;
-  enum { TIMES = 4 };
+TEST(an_old_copy_goes_on_at_its_clock) {
   bed_t *bed = bed_open(NULL);
+  enum { TIMES = 4 };
   belay_idgen_options_t options = segments(10);
   spring_t spring;
   options.clock_rate = BELAY_IDGEN_CLOCK_RATE_MAX;
@@ -171,18 +167,15 @@ static void fail_over(int64_t clock_rate) {
   server_stop(primary);
 }
 
-static void test_a_failover_that_lost_segments(void **state) {
-  (void)state;
+TEST(a_failover_that_lost_segments) {
   fail_over(0);
 }
 
-static void test_a_failover_with_a_clock(void **state) {
-  (void)state;
+TEST(a_failover_with_a_clock) {
   fail_over(BELAY_IDGEN_CLOCK_RATE_MAX);
 }
 
-static void test_ids_count_once_replicas_know(void **state) {
-  (void)state;
+TEST(ids_count_once_replicas_know) {
   server_t *primary = server_start(&(server_options_t){.address = "127.0.0.1"});
   server_t *replica = server_start(NULL);
   server_follow(replica, primary);
@@ -216,8 +209,7 @@ static void test_ids_count_once_replicas_know(void **state) {
   server_stop(replica);
 }
 
-static void test_a_server_that_does_not_tell_who_it_is(void **state) {
-  (void)state;
+TEST(a_server_that_does_not_tell_who_it_is) {
   server_t *server = server_start(NULL);
   server_do(server, "ACL", "SETUSER", "default", "-info", NULL);
   bed_t *bed = bed_open_with(server, NULL);
@@ -245,18 +237,4 @@ static void test_a_server_that_does_not_tell_who_it_is(void **state) {
   assert_true(get_id(&spring) > id);
   server_do(server, "ACL", "SETUSER", "default", "+info", NULL);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_what_is_gone_does_not_come_again),
-      cmocka_unit_test(test_an_old_copy_is_noticed),
-      cmocka_unit_test(test_an_old_copy_may_come_again),
-      cmocka_unit_test(test_an_old_copy_goes_on_at_its_clock),
-      cmocka_unit_test(test_a_failover_that_lost_segments),
-      cmocka_unit_test(test_a_failover_with_a_clock),
-      cmocka_unit_test(test_ids_count_once_replicas_know),
-      cmocka_unit_test(test_a_server_that_does_not_tell_who_it_is),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

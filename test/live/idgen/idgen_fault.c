@@ -52,8 +52,7 @@ static void lose_the_answer(wire_t *wire, const char *key, const char *field, in
   relay_delay(wire->relay, 0);
 }
 
-static void test_a_segment_whose_answer_is_lost_is_skipped(void **state) {
-  (void)state;
+TEST(a_segment_whose_answer_is_lost_is_skipped) {
   wire_t wire;
   draw_t draw = {0};
   belay_idgen_options_t options = segments(10);
@@ -70,8 +69,7 @@ static void test_a_segment_whose_answer_is_lost_is_skipped(void **state) {
   wire_close(&wire);
 }
 
-static void test_a_sequence_skips_what_was_lost(void **state) {
-  (void)state;
+TEST(a_sequence_skips_what_was_lost) {
   wire_t wire;
   belay_idgen_options_t options = idgen_options(BELAY_IDGEN_SEQUENCE);
   wire_open(&wire, &options);
@@ -98,8 +96,7 @@ static void test_a_sequence_skips_what_was_lost(void **state) {
 }
 
 /* The wire is cut, or falls silent, at some time or other. */
-static void test_ids_grow_whatever_is_lost(void **state) {
-  (void)state;
+TEST(ids_grow_whatever_is_lost) {
   wire_t wire;
   belay_idgen_options_t options = segments(50);
   int64_t before = 0;
@@ -123,8 +120,7 @@ static void test_ids_grow_whatever_is_lost(void **state) {
 
 /* ---- no server ------------------------------------------------------------------------------------------- */
 
-static void test_what_is_here_is_served_without_a_server(void **state) {
-  (void)state;
+TEST(what_is_here_is_served_without_a_server) {
   bed_t *bed = bed_open(NULL);
   belay_idgen_options_t options = segments(100);
   spring_t spring;
@@ -153,8 +149,7 @@ static void test_what_is_here_is_served_without_a_server(void **state) {
   bed_close(bed);
 }
 
-static void test_scripts_may_be_forgotten(void **state) {
-  (void)state;
+TEST(scripts_may_be_forgotten) {
   bed_t *bed = bed_open(NULL);
   for (int mode = BELAY_IDGEN_SEGMENT; mode <= BELAY_IDGEN_SEQUENCE; mode++) {
     belay_idgen_options_t options = idgen_options((belay_idgen_mode_t)mode);
@@ -175,10 +170,9 @@ static void test_scripts_may_be_forgotten(void **state) {
 
 /* ---- who waits ------------------------------------------------------------------------------------------- */
 
-static void test_the_queue_is_bounded_and_in_order(void **state) {
-  (void)state;
-  enum { ROOM = 5 };
+TEST(the_queue_is_bounded_and_in_order) {
   bed_t *bed = bed_open(NULL);
+  enum { ROOM = 5 };
   belay_idgen_options_t options = segments(10);
   spring_t spring;
   draw_t draws[ROOM] = {0}, late = {0};
@@ -213,8 +207,7 @@ static void go_on(spring_t *spring) {
     assert_error(begin_get(spring, &chained), 0);
 }
 
-static void test_a_request_is_the_callers_again_in_its_callback(void **state) {
-  (void)state;
+TEST(a_request_is_the_callers_again_in_its_callback) {
   bed_t *bed = bed_open(NULL);
   belay_idgen_options_t options = segments(7);
   spring_t spring;
@@ -272,8 +265,7 @@ static void play(belay_idgen_mode_t mode, what_t what, int64_t after_ms) {
   bed_close(bed);
 }
 
-static void test_everything_may_end_at_any_time(void **state) {
-  (void)state;
+TEST(everything_may_end_at_any_time) {
   static const int64_t times[] = {-1, 0, 2, 120};
   for (int mode = BELAY_IDGEN_SEGMENT; mode <= BELAY_IDGEN_SEQUENCE; mode++)
     for (what_t what = IDGEN; what < WHATS; what++)
@@ -282,8 +274,7 @@ static void test_everything_may_end_at_any_time(void **state) {
 }
 
 /* Nothing answers: it takes no longer than the client's patience. */
-static void test_a_close_does_not_wait_for_a_server(void **state) {
-  (void)state;
+TEST(a_close_does_not_wait_for_a_server) {
   for (what_t what = IDGEN; what < WHATS; what++) {
     belay_client_options_t client = client_options();
     client.close_timeout_ms = 100;
@@ -306,8 +297,7 @@ static void test_a_close_does_not_wait_for_a_server(void **state) {
   }
 }
 
-static void test_a_worker_is_free_after_a_close(void **state) {
-  (void)state;
+TEST(a_worker_is_free_after_a_close) {
   bed_t *bed = bed_open(NULL);
   belay_idgen_options_t options = idgen_options(BELAY_IDGEN_SNOWFLAKE);
   spring_t spring;
@@ -326,8 +316,7 @@ static void test_a_worker_is_free_after_a_close(void **state) {
   bed_close(bed);
 }
 
-static void test_a_fork_is_given_none(void **state) {
-  (void)state;
+TEST(a_fork_is_given_none) {
   bed_t *bed = bed_open(NULL);
   belay_idgen_options_t options = segments(100);
   spring_t spring;
@@ -342,21 +331,4 @@ static void test_a_fork_is_given_none(void **state) {
   assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 7);
   assert_int_equal(next_id(&spring), 2);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_segment_whose_answer_is_lost_is_skipped),
-      cmocka_unit_test(test_a_sequence_skips_what_was_lost),
-      cmocka_unit_test(test_ids_grow_whatever_is_lost),
-      cmocka_unit_test(test_what_is_here_is_served_without_a_server),
-      cmocka_unit_test(test_scripts_may_be_forgotten),
-      cmocka_unit_test(test_the_queue_is_bounded_and_in_order),
-      cmocka_unit_test(test_a_request_is_the_callers_again_in_its_callback),
-      cmocka_unit_test(test_everything_may_end_at_any_time),
-      cmocka_unit_test(test_a_close_does_not_wait_for_a_server),
-      cmocka_unit_test(test_a_worker_is_free_after_a_close),
-      cmocka_unit_test(test_a_fork_is_given_none),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -243,36 +243,24 @@ static void hammer(belay_idgen_mode_t mode, int64_t clock_rate) {
   server_stop(family.server);
 }
 
-static void test_no_segment_is_given_twice(void **state) {
-  (void)state;
+TEST(no_segment_is_given_twice) {
   hammer(BELAY_IDGEN_SEGMENT, 0);
 }
 
-static void test_no_snowflake_is_given_twice(void **state) {
-  (void)state;
+TEST(no_snowflake_is_given_twice) {
   hammer(BELAY_IDGEN_SNOWFLAKE, 0);
 }
 
-static void test_no_segment_is_given_twice_by_a_server_that_forgets(void **state) {
-  (void)state;
+TEST(no_segment_is_given_twice_by_a_server_that_forgets) {
   hammer(BELAY_IDGEN_SEGMENT, BELAY_IDGEN_CLOCK_RATE_MAX);
 }
 
-static void test_the_judge_sees_what_comes_twice(void **state) {
-  (void)state;
+TEST(the_judge_sees_what_comes_twice) {
   int64_t twice[] = {7, 3, 9, 3, -1}, once[] = {7, 3, 9, -3, 1};
   assert_int_equal(duplicates(&(ids_t){twice, 5}), 1);
   assert_int_equal(duplicates(&(ids_t){once, 5}), 0);
 }
 
-int main(int argc, char **argv) {
-  if (argc == 8 && strcmp(argv[1], "--giver") == 0)
-    return be_giver(argv);
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_the_judge_sees_what_comes_twice),
-      cmocka_unit_test(test_no_segment_is_given_twice),
-      cmocka_unit_test(test_no_segment_is_given_twice_by_a_server_that_forgets),
-      cmocka_unit_test(test_no_snowflake_is_given_twice),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+TEST_ROLE(giver, "--giver") {
+  return be_giver(argv);
 }

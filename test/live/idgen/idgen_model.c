@@ -111,10 +111,8 @@ static const resp_t *run_fetch(server_t *server, const fetch_t *fetch) {
 
 /* With a clock: whatever is lost, no fetch gets ids that one before it has got, and none is ahead
  * of the clock. The time is the server's, so the replies are bounded, not computed. */
-static void test_segments_with_a_clock_never_overlap(void **state) {
-  (void)state;
+TEST_ON(segments_with_a_clock_never_overlap, server, server_start(NULL)) {
   enum { RATE = 1000000, SKEW_MS = 1, STEP = 50 };
-  server_t *server = server_start(NULL);
   uint64_t random = UINT64_C(14142135);
   int64_t end = 0; /* of all ids that were given */
   unsigned given_out = 0, waits = 0, losses = 0;
@@ -146,12 +144,9 @@ static void test_segments_with_a_clock_never_overlap(void **state) {
   }
   print_message("%u fetches, %u waits, %u losses\n", given_out, waits, losses);
   assert_true(given_out > 100 && waits > 100 && losses > 20);
-  server_stop(server);
 }
 
-static void test_segments_are_as_the_model_says(void **state) {
-  (void)state;
-  server_t *server = server_start(NULL);
+TEST_ON(segments_are_as_the_model_says, server, server_start(NULL)) {
   uint64_t random = UINT64_C(20240229);
   unsigned jumps = 0, ends = 0;
   for (int i = 0; i < STEPS / ROUND; i++) {
@@ -176,16 +171,13 @@ static void test_segments_are_as_the_model_says(void **state) {
   }
   print_message("%u jumps, %u overflows\n", jumps, ends);
   assert_true(jumps > 100 && ends > 100);
-  server_stop(server);
 }
 
 /* ---- sequences ------------------------------------------------------------------------------------------- */
 
-static void test_sequences_are_as_the_model_says(void **state) {
-  (void)state;
+TEST_ON(sequences_are_as_the_model_says, server, server_start(NULL)) {
   static const char *const kinds[] = {"a", "b", ""};
   enum { KINDS = 3 };
-  server_t *server = server_start(NULL);
   uint64_t random = UINT64_C(31415926);
   unsigned ends = 0;
   for (int i = 0; i < STEPS / 2 / ROUND; i++) {
@@ -216,7 +208,6 @@ static void test_sequences_are_as_the_model_says(void **state) {
   }
   print_message("%u overflows\n", ends);
   assert_true(ends > 50);
-  server_stop(server);
 }
 
 /* ---- workers --------------------------------------------------------------------------------------------- */
@@ -274,9 +265,7 @@ static void expect_reserve(server_t *server, record_t *model, uint64_t *random, 
     model->shared = model->epoch;
 }
 
-static void test_workers_are_as_the_model_says(void **state) {
-  (void)state;
-  server_t *server = server_start(NULL);
+TEST_ON(workers_are_as_the_model_says, server, server_start(NULL)) {
   uint64_t random = UINT64_C(27182818);
   for (int i = 0; i < STEPS / 2 / ROUND; i++) {
     record_t model = {0};
@@ -302,7 +291,6 @@ static void test_workers_are_as_the_model_says(void **state) {
                           spell(text, model.until));
     expect_ttls(server);
   }
-  server_stop(server);
 }
 
 /* ---- handles --------------------------------------------------------------------------------------------- */
@@ -319,10 +307,9 @@ static void give(int64_t id) {
 
 /* Several of different steps take turns, by one and by many; some are closed, and others opened. A model of all ids:
  * whose it is. */
-static void test_handles_are_given_what_is_theirs(void **state) {
-  (void)state;
-  enum { HANDLES = 4 };
+TEST(handles_are_given_what_is_theirs) {
   bed_t *bed = bed_open(NULL);
+  enum { HANDLES = 4 };
   uint64_t random = UINT64_C(16180339);
   spring_t springs[HANDLES] = {0};
   int64_t before[HANDLES] = {0}, total = 0;
@@ -354,15 +341,4 @@ static void test_handles_are_given_what_is_theirs(void **state) {
   const char *next = server_string(bed->server, "HGET", "belay::idgen::{users}", "next", NULL);
   assert_true(total <= atoll(next) - 1);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_segments_are_as_the_model_says),
-      cmocka_unit_test(test_segments_with_a_clock_never_overlap),
-      cmocka_unit_test(test_sequences_are_as_the_model_says),
-      cmocka_unit_test(test_workers_are_as_the_model_says),
-      cmocka_unit_test(test_handles_are_given_what_is_theirs),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

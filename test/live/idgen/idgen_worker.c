@@ -48,8 +48,7 @@ static void open_at(spring_t *spring, bed_t *bed, const belay_idgen_options_t *o
 
 /* ---- what it is ------------------------------------------------------------------------------------------ */
 
-static void test_an_id_is_taken_apart(void **state) {
-  (void)state;
+TEST(an_id_is_taken_apart) {
   belay_idgen_parts_t parts = parts_of(INT64_MAX);
   assert_int_equal(parts.unix_ms, BELAY_IDGEN_EPOCH_MS + (INT64_C(1) << 41) - 1);
   assert_int_equal(parts.worker, 1023);
@@ -60,8 +59,7 @@ static void test_an_id_is_taken_apart(void **state) {
   assert_int_equal(parts.sequence, 9);
 }
 
-static void test_ids_tell_time_worker_and_sequence(void **state) {
-  (void)state;
+TEST(ids_tell_time_worker_and_sequence) {
   bed_t *bed = bed_open(NULL);
   belay_idgen_options_t options = snowflakes(42);
   spring_t spring;
@@ -87,8 +85,7 @@ static void test_ids_tell_time_worker_and_sequence(void **state) {
 }
 
 /* As many as a real clock allows. */
-static void test_a_stream_of_ids_grows(void **state) {
-  (void)state;
+TEST(a_stream_of_ids_grows) {
   bed_t *bed = bed_open(NULL);
   belay_idgen_options_t options = snowflakes(-1);
   spring_t spring;
@@ -107,8 +104,7 @@ static void test_a_stream_of_ids_grows(void **state) {
 
 /* ---- clocks ---------------------------------------------------------------------------------------------- */
 
-static void test_a_step_back_is_waited_out(void **state) {
-  (void)state;
+TEST(a_step_back_is_waited_out) {
   bed_t *bed = bed_open(NULL);
   belay_idgen_options_t options = snowflakes(1);
   spring_t spring;
@@ -137,8 +133,7 @@ static void test_a_step_back_is_waited_out(void **state) {
   bed_close(bed);
 }
 
-static void test_a_step_ahead_waits_for_the_record(void **state) {
-  (void)state;
+TEST(a_step_ahead_waits_for_the_record) {
   bed_t *bed = bed_open(NULL);
   belay_idgen_options_t options = snowflakes(1);
   spring_t spring;
@@ -160,8 +155,7 @@ static void test_a_step_ahead_waits_for_the_record(void **state) {
   bed_close(bed);
 }
 
-static void test_time_begins_and_ends(void **state) {
-  (void)state;
+TEST(time_begins_and_ends) {
   bed_t *bed = bed_open(NULL);
   belay_idgen_options_t options = snowflakes(1);
   spring_t spring;
@@ -185,8 +179,7 @@ static void test_time_begins_and_ends(void **state) {
 }
 
 /* What a clock that was far ahead has used is not forgotten before that time has come. */
-static void test_a_record_outlives_its_end(void **state) {
-  (void)state;
+TEST(a_record_outlives_its_end) {
   bed_t *bed = bed_open(NULL);
   belay_idgen_options_t options = snowflakes(1);
   spring_t spring;
@@ -203,8 +196,7 @@ static void test_a_record_outlives_its_end(void **state) {
 }
 
 /* Who may not say how long it lives makes none. */
-static void test_no_record_is_left_for_ever(void **state) {
-  (void)state;
+TEST(no_record_is_left_for_ever) {
   bed_t *bed = bed_open(NULL);
   belay_idgen_options_t options = snowflakes(1);
   spring_t spring;
@@ -218,8 +210,7 @@ static void test_no_record_is_left_for_ever(void **state) {
 
 /* ---- successors ------------------------------------------------------------------------------------------ */
 
-static void test_a_successor_starts_above_what_was_used(void **state) {
-  (void)state;
+TEST(a_successor_starts_above_what_was_used) {
   bed_t *bed = bed_open(NULL);
   belay_idgen_options_t options = snowflakes(7);
   spring_t spring;
@@ -246,8 +237,7 @@ static void test_a_successor_starts_above_what_was_used(void **state) {
 }
 
 /* Nobody gives anything back, and the lock is just gone. */
-static void test_a_successor_starts_above_what_was_allowed(void **state) {
-  (void)state;
+TEST(a_successor_starts_above_what_was_allowed) {
   bed_t *bed = bed_open(NULL);
   belay_idgen_options_t options = snowflakes(7);
   spring_t first, second;
@@ -279,10 +269,9 @@ static void test_a_successor_starts_above_what_was_allowed(void **state) {
   bed_close(bed);
 }
 
-static void test_two_never_share_a_worker(void **state) {
-  (void)state;
-  enum { HANDLES = 12 };
+TEST(two_never_share_a_worker) {
   bed_t *bed = bed_open(NULL);
+  enum { HANDLES = 12 };
   belay_idgen_options_t options = snowflakes(-1);
   spring_t springs[HANDLES];
   draw_t draws[HANDLES] = {0};
@@ -300,8 +289,7 @@ static void test_two_never_share_a_worker(void **state) {
   bed_close(bed);
 }
 
-static void test_the_first_worker_that_is_tried(void **state) {
-  (void)state;
+TEST(the_first_worker_that_is_tried) {
   bed_t *bed = bed_open(NULL);
   spring_t springs[3];
   for (int i = 0; i < 3; i++) {
@@ -321,8 +309,7 @@ static void test_the_first_worker_that_is_tried(void **state) {
   bed_close(bed);
 }
 
-static void test_a_worker_that_is_held_is_waited_for(void **state) {
-  (void)state;
+TEST(a_worker_that_is_held_is_waited_for) {
   bed_t *bed = bed_open(NULL);
   belay_idgen_options_t options = snowflakes(3);
   spring_t first, second;
@@ -340,8 +327,7 @@ static void test_a_worker_that_is_held_is_waited_for(void **state) {
 }
 
 /* Somebody's clock was a year ahead. */
-static void test_a_worker_that_is_far_ahead_is_passed_over(void **state) {
-  (void)state;
+TEST(a_worker_that_is_far_ahead_is_passed_over) {
   bed_t *bed = bed_open(NULL);
   belay_idgen_options_t options = snowflakes(-1);
   spring_t spring;
@@ -369,8 +355,7 @@ static void test_a_worker_that_is_far_ahead_is_passed_over(void **state) {
 /* ---- what goes wrong ------------------------------------------------------------------------------------- */
 
 /* It stops before the lease could be gone, hears that it is, and finds another one. */
-static void test_issuing_ends_with_the_lease(void **state) {
-  (void)state;
+TEST(issuing_ends_with_the_lease) {
   bed_t *bed = bed_open(NULL);
   belay_idgen_options_t options = snowflakes(-1);
   spring_t spring;
@@ -395,8 +380,7 @@ static void test_issuing_ends_with_the_lease(void **state) {
   bed_close(bed);
 }
 
-static void test_a_record_that_is_gone_is_not_believed_in(void **state) {
-  (void)state;
+TEST(a_record_that_is_gone_is_not_believed_in) {
   bed_t *bed = bed_open(NULL);
   belay_idgen_options_t options = snowflakes(5);
   spring_t spring;
@@ -417,8 +401,7 @@ static void test_a_record_that_is_gone_is_not_believed_in(void **state) {
 }
 
 /* A restart from an old file: it says less than was allowed. */
-static void test_an_old_record_is_not_believed_in(void **state) {
-  (void)state;
+TEST(an_old_record_is_not_believed_in) {
   bed_t *bed = bed_open(NULL);
   belay_idgen_options_t options = snowflakes(5);
   spring_t spring;
@@ -438,27 +421,4 @@ static void test_an_old_record_is_not_believed_in(void **state) {
   fake_wall.at++;
   assert_error(end_of_draw(&draw), 0);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_an_id_is_taken_apart),
-      cmocka_unit_test(test_ids_tell_time_worker_and_sequence),
-      cmocka_unit_test(test_a_stream_of_ids_grows),
-      cmocka_unit_test(test_a_step_back_is_waited_out),
-      cmocka_unit_test(test_a_step_ahead_waits_for_the_record),
-      cmocka_unit_test(test_a_record_outlives_its_end),
-      cmocka_unit_test(test_no_record_is_left_for_ever),
-      cmocka_unit_test(test_time_begins_and_ends),
-      cmocka_unit_test(test_a_successor_starts_above_what_was_used),
-      cmocka_unit_test(test_a_successor_starts_above_what_was_allowed),
-      cmocka_unit_test(test_two_never_share_a_worker),
-      cmocka_unit_test(test_the_first_worker_that_is_tried),
-      cmocka_unit_test(test_a_worker_that_is_held_is_waited_for),
-      cmocka_unit_test(test_a_worker_that_is_far_ahead_is_passed_over),
-      cmocka_unit_test(test_issuing_ends_with_the_lease),
-      cmocka_unit_test(test_a_record_that_is_gone_is_not_believed_in),
-      cmocka_unit_test(test_an_old_record_is_not_believed_in),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -79,33 +79,28 @@ static void serve_in_order(const belay_lock_options_t *options, bool through_cli
   bed_close(bed);
 }
 
-static void test_who_comes_first_is_served_first(void **state) {
-  (void)state;
+TEST(who_comes_first_is_served_first) {
   belay_lock_options_t options = fair_options(3000 * slow());
   serve_in_order(&options, false);
   serve_in_order(&options, true);
 }
 
-static void test_by_polling_too(void **state) {
-  (void)state;
+TEST(by_polling_too) {
   belay_lock_options_t options = fair_options(3000 * slow());
   options.wakeup = BELAY_WAKE_POLL;
   serve_in_order(&options, true);
 }
 
-static void test_and_with_fencing_numbers(void **state) {
-  (void)state;
+TEST(and_with_fencing_numbers) {
   belay_lock_options_t options = fair_options(3000 * slow());
   options.fencing = true;
   serve_in_order(&options, true);
 }
 
 /* The one that is meant alone is woken: the next one asks soon after the release, and the others do not. */
-static void test_a_release_wakes_the_next_one_and_nobody_else(void **state) {
-  (void)state;
+BED_TEST(a_release_wakes_the_next_one_and_nobody_else) {
   belay_lock_options_t options = fair_options(600000);
   options.retry_min_ms = options.retry_max_ms = 20000 * slow();
-  bed_t *bed = bed_open(NULL);
   contender_t *c[CROWD];
   for (int i = 0; i < CROWD; i++)
     c[i] = contender_of(bed, bed_connect(bed, server_url(bed->server), NULL), "door", &options);
@@ -123,14 +118,11 @@ static void test_a_release_wakes_the_next_one_and_nobody_else(void **state) {
   int64_t more = server_calls(bed->server, "evalsha") + server_calls(bed->server, "eval") - calls;
   assert_between(more, 2 * (CROWD - 1),
                  3 * (CROWD - 1) + 1); /* a NOSCRIPT is answered by an EVAL */
-  bed_close(bed);
 }
 
 /* ---- who does not wait, and who does not any more ---------------------------------------------------------- */
 
-static void test_a_try_overtakes_nobody_and_leaves_nothing(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_try_overtakes_nobody_and_leaves_nothing) {
   belay_lock_options_t options = fair_options(3000 * slow());
   contender_t *c = contender_new(bed, "door", &options);
   strangers_place(c, 60000);
@@ -141,7 +133,6 @@ static void test_a_try_overtakes_nobody_and_leaves_nothing(void **state) {
   assert_int_equal(queue_len(c), 1);
   server_do(bed->server, "DEL", queue_of(c), NULL);
   assert_error(try_lock(c), 0);
-  bed_close(bed);
 }
 
 typedef int (*leaving_t)(contender_t *c);
@@ -168,15 +159,12 @@ static void leave_the_line(leaving_t leave) {
   bed_close(bed);
 }
 
-static void test_who_leaves_the_line_wakes_the_next_one(void **state) {
-  (void)state;
+TEST(who_leaves_the_line_wakes_the_next_one) {
   leave_the_line(cancel);
   leave_the_line(begin_close);
 }
 
-static void test_nothing_is_left_of_who_leaves(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(nothing_is_left_of_who_leaves) {
   belay_lock_options_t options = fair_options(600000);
   contender_t *a = contender_new(bed, "door", &options), *b = contender_new(bed, "door", &options);
   contender_t *c = contender_new(bed, "door", &options);
@@ -191,27 +179,21 @@ static void test_nothing_is_left_of_who_leaves(void **state) {
   assert_error(close_lock(a), 0);
   bed_settle(bed);
   assert_int_equal(server_keys(bed->server), 0);
-  bed_close(bed);
 }
 
-static void test_a_place_of_the_dead_costs_what_is_left_of_it(void **state) {
-  (void)state;
+BED_TEST(a_place_of_the_dead_costs_what_is_left_of_it) {
   int64_t place = 700 * slow();
-  bed_t *bed = bed_open(NULL);
   belay_lock_options_t options = fair_options(600000);
   contender_t *c = contender_new(bed, "door", &options);
   strangers_place(c, place);
   int64_t begun = clock_now();
   assert_error(acquire(c, BELAY_FOREVER), 0);
   assert_between((clock_now() - begun) / MS, place - 50, place + 400 * slow());
-  bed_close(bed);
 }
 
 /* ---- beside others --------------------------------------------------------------------------------------- */
 
-static void test_it_and_the_plain_lock_exclude_each_other(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(it_and_the_plain_lock_exclude_each_other) {
   belay_lock_options_t options = fair_options(3000 * slow());
   contender_t *fair = contender_new(bed, "door", &options);
   contender_t *plain = contender_new(bed, "door", NULL);
@@ -233,13 +215,10 @@ static void test_it_and_the_plain_lock_exclude_each_other(void **state) {
   server_do(bed->server, "DEL", key_of(fair), NULL);
   server_do(bed->server, "SET", queue_of(fair), "x", NULL);
   assert_error(acquire(fair, 1000), BELAY_EWRONGTYPE);
-  bed_close(bed);
 }
 
 /* Whatever the server forgets, those who wait are served; nobody waits for ever. */
-static void test_what_the_server_forgets_is_said_again(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_the_server_forgets_is_said_again) {
   belay_lock_options_t options = fair_options(900);
   contender_t *c[4];
   for (int i = 0; i < 4; i++)
@@ -256,21 +235,17 @@ static void test_what_the_server_forgets_is_said_again(void **state) {
   server_do(bed->server, "CLIENT", "KILL", "TYPE", "pubsub", NULL);
   server_do(bed->server, "FLUSHALL", NULL);
   bed_until(bed, c[1]->ended + c[2]->ended + c[3]->ended == 3);
-  bed_close(bed);
 }
 
-static void test_a_line_that_is_too_long_is_busy(void **state) {
-  (void)state;
+BED_TEST(a_line_that_is_too_long_is_busy) {
   static const char fill[] = "for i = 1, 100000 do redis.call('ZADD', KEYS[1], i, 'x' .. i) "
                              "redis.call('ZADD', KEYS[2], ARGV[1], 'x' .. i) end return 1";
-  bed_t *bed = bed_open(NULL);
   belay_lock_options_t options = fair_options(3000);
   contender_t *c = contender_new(bed, "door", &options);
   char queue[1100];
   snprintf(queue, sizeof queue, "%s", queue_of(c));
   server_do(bed->server, "EVAL", fill, "2", queue, alive_of(c), "9999999999999", NULL);
   assert_error(acquire(c, prompt_ms()), BELAY_EBUSY);
-  bed_close(bed);
 }
 
 static int make(bed_t *bed, size_t n, const belay_lock_options_t *options) {
@@ -287,9 +262,7 @@ static int make(bed_t *bed, size_t n, const belay_lock_options_t *options) {
   return error;
 }
 
-static void test_what_it_does_not_go_with(void **state) {
-  (void)state;
-  bed_t *bed = bed_open_at("unix:///nowhere", NULL);
+TEST_IN(what_it_does_not_go_with, bed, bed_open_at("unix:///nowhere", NULL)) {
   belay_lock_options_t options = fair_options(3000);
   assert_error(make(bed, 1, &options), 0);
   assert_error(make(bed, 3, &options), BELAY_ESINGLE);
@@ -303,7 +276,6 @@ static void test_what_it_does_not_go_with(void **state) {
   assert_error(make(bed, 1, &options), BELAY_EINVAL);
   options = fair_options(99);
   assert_error(make(bed, 1, &options), BELAY_EINVAL);
-  bed_close(bed);
 }
 
 /* ---- eight processes, and some that are killed --------------------------------------------------------------- */
@@ -502,8 +474,7 @@ static void kill_them(process_t *victims) {
   }
 }
 
-static void test_eight_processes_are_served_in_the_order_of_arrival_whoever_dies(void **state) {
-  (void)state;
+TEST(eight_processes_are_served_in_the_order_of_arrival_whoever_dies) {
   needs_one_process("one that tells all that it is asked");
   static arrivals_t arrivals;
   const char *key = "belay::lock::{door}";
@@ -550,23 +521,6 @@ static void test_eight_processes_are_served_in_the_order_of_arrival_whoever_dies
   server_stop(server);
 }
 
-int main(int argc, char **argv) {
-  if (argc == 6 && strcmp(argv[1], "--worker") == 0)
-    return be_worker(argv[2], argv[3], argv[4], argv[5]);
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_who_comes_first_is_served_first),
-      cmocka_unit_test(test_by_polling_too),
-      cmocka_unit_test(test_and_with_fencing_numbers),
-      cmocka_unit_test(test_a_release_wakes_the_next_one_and_nobody_else),
-      cmocka_unit_test(test_a_try_overtakes_nobody_and_leaves_nothing),
-      cmocka_unit_test(test_who_leaves_the_line_wakes_the_next_one),
-      cmocka_unit_test(test_nothing_is_left_of_who_leaves),
-      cmocka_unit_test(test_a_place_of_the_dead_costs_what_is_left_of_it),
-      cmocka_unit_test(test_it_and_the_plain_lock_exclude_each_other),
-      cmocka_unit_test(test_what_the_server_forgets_is_said_again),
-      cmocka_unit_test(test_a_line_that_is_too_long_is_busy),
-      cmocka_unit_test(test_what_it_does_not_go_with),
-      cmocka_unit_test(test_eight_processes_are_served_in_the_order_of_arrival_whoever_dies),
-  };
-  return cmocka_run_group_tests_name("fair", tests, NULL, NULL);
+TEST_ROLE(worker, "--worker") {
+  return be_worker(argv[2], argv[3], argv[4], argv[5]);
 }

@@ -6,9 +6,7 @@
 
 /* ---- one server ------------------------------------------------------------------------------------------ */
 
-static void test_all_or_none_beside_plain_locks(void **state) {
-  (void)state;
-  pair_t *pair = pair_open();
+TEST_IN(all_or_none_beside_plain_locks, pair, pair_open()) {
   contender_t *a = pair_plain(pair, 0, "a"), *b = pair_plain(pair, 0, "b"),
               *c = pair_plain(pair, 0, "c");
   holder_t *abc = holder_new(pair, "0:c 0:a 0:b 0:a", NULL);
@@ -28,13 +26,10 @@ static void test_all_or_none_beside_plain_locks(void **state) {
   assert_false(holder_holds(abc));
   assert_error(holder_release(abc), BELAY_ENOTOWNER);
   pair_expect_no_key(pair);
-  pair_close(pair);
 }
 
 /* Each of the names wakes it, and it wakes each of those who wait for one. */
-static void test_a_release_of_any_of_them_wakes(void **state) {
-  (void)state;
-  pair_t *pair = pair_open();
+TEST_IN(a_release_of_any_of_them_wakes, pair, pair_open()) {
   belay_lock_options_t options = lock_options();
   options.retry_min_ms = options.retry_max_ms = 600000;
   contender_t *a = contender_of(pair->bed, pair->client[0], "a", &options);
@@ -55,14 +50,11 @@ static void test_a_release_of_any_of_them_wakes(void **state) {
   assert_error(holder_release(both), 0);
   assert_error(outcome(a), 0);
   assert_error(outcome(b), 0);
-  pair_close(pair);
 }
 
 /* They overlap without being the same: everybody has his turn. */
-static void test_they_overlap_and_nobody_waits_for_ever(void **state) {
-  (void)state;
+TEST_IN(they_overlap_and_nobody_waits_for_ever, pair, pair_open()) {
   static const char *const names[] = {"0:a 0:b", "0:b 0:c", "0:c 0:a", "0:a 0:b 0:c"};
-  pair_t *pair = pair_open();
   holder_t *h[4];
   for (int i = 0; i < 4; i++) {
     h[i] = holder_new(pair, names[i], NULL);
@@ -82,12 +74,9 @@ static void test_they_overlap_and_nobody_waits_for_ever(void **state) {
       break;
   }
   pair_expect_no_key(pair);
-  pair_close(pair);
 }
 
-static void test_one_that_is_gone_loses_all(void **state) {
-  (void)state;
-  pair_t *pair = pair_open();
+TEST_IN(one_that_is_gone_loses_all, pair, pair_open()) {
   belay_lock_options_t options = watched(kept_ttl());
   holder_t *h = holder_new(pair, "0:a 0:b 1:c", &options);
   for (unsigned which = 0; which < 2; which++) {
@@ -102,12 +91,9 @@ static void test_one_that_is_gone_loses_all(void **state) {
   }
   bed_run_for(pair->bed, 100);
   assert_int_equal(h->lost, 2);
-  pair_close(pair);
 }
 
-static void test_a_ttl_that_runs_out_is_told_once(void **state) {
-  (void)state;
-  pair_t *pair = pair_open();
+TEST_IN(a_ttl_that_runs_out_is_told_once, pair, pair_open()) {
   belay_lock_options_t options = with_ttl(500 * slow());
   holder_t *h = holder_new(pair, "0:a 1:b", &options);
   assert_error(holder_acquire(h, 0), 0);
@@ -121,7 +107,6 @@ static void test_a_ttl_that_runs_out_is_told_once(void **state) {
   bed_run_for(pair->bed, options.ttl_ms * 5 / 4);
   assert_int_equal(kept->lost, 0);
   assert_true(holder_holds(kept));
-  pair_close(pair);
 }
 
 static char detail[256];
@@ -132,9 +117,7 @@ static void note_detail(holder_t *h, char event) {
 }
 
 /* And which of them it is. */
-static void test_a_key_of_another_type_is_said(void **state) {
-  (void)state;
-  pair_t *pair = pair_open();
+TEST_IN(a_key_of_another_type_is_said, pair, pair_open()) {
   holder_t *h = holder_new(pair, "0:a 0:b 1:c", NULL);
   server_do(pair->server[0], "LPUSH", "belay::lock::{b}", "x", NULL);
   h->then = note_detail;
@@ -150,13 +133,10 @@ static void test_a_key_of_another_type_is_said(void **state) {
   bed_settle(pair->bed);
   assert_int_equal(server_keys(pair->server[0]), 1);
   assert_int_equal(server_keys(pair->server[1]), 0);
-  pair_close(pair);
 }
 
 /* Why it was not had, or was lost, and where. */
-static void test_it_says_where_it_failed(void **state) {
-  (void)state;
-  pair_t *pair = pair_open();
+TEST_IN(it_says_where_it_failed, pair, pair_open()) {
   belay_lock_options_t options = watched(3 * lag());
   options.timeout_ms = lag();
   holder_t *h = holder_new(pair, "0:a 1:a", &options);
@@ -188,12 +168,10 @@ static void test_it_says_where_it_failed(void **state) {
   assert_true(belay_multilock_error(h->lock, NULL) != 0);
   assert_error(belay_multilock_error(NULL, &where), BELAY_EINVAL);
   server_restart(pair->server[1]);
-  pair_close(pair);
 }
 
 /* Two ways to one server: whoever holds a name by one would wait for itself on the other. */
-static void test_one_server_by_two_ways_is_said(void **state) {
-  (void)state;
+TEST(one_server_by_two_ways_is_said) {
   needs_one_server("databases");
   pair_t *pair = pair_open();
   belay_client_t *own = pair->client[1];
@@ -226,9 +204,7 @@ static void test_one_server_by_two_ways_is_said(void **state) {
 
 /* ---- two servers ----------------------------------------------------------------------------------------- */
 
-static void test_of_two_servers_all_or_none(void **state) {
-  (void)state;
-  pair_t *pair = pair_open();
+TEST_IN(of_two_servers_all_or_none, pair, pair_open()) {
   holder_t *h = holder_new(pair, "0:a 1:a 0:b", NULL);
   for (int server = 0; server < 2; server++) {
     contender_t *a = pair_plain(pair, server, "a");
@@ -247,7 +223,6 @@ static void test_of_two_servers_all_or_none(void **state) {
     assert_error(holder_release(h), 0);
   }
   pair_expect_no_key(pair);
-  pair_close(pair);
 }
 
 #define ROUNDS 20 /* of each */
@@ -266,9 +241,7 @@ static void again(holder_t *h, char event) {
 
 /* Named in opposite orders, with names that sort the other way round: neither waits for the other with a part in
  * hand. */
-static void test_opposite_orders_do_not_meet(void **state) {
-  (void)state;
-  pair_t *pair = pair_open();
+TEST_IN(opposite_orders_do_not_meet, pair, pair_open()) {
   belay_lock_options_t options = watched(60000);
   holder_t *one = holder_new(pair, "0:a 1:z 1:c", &options);
   holder_t *other = holder_new(pair, "1:z 0:a 0:x", &options);
@@ -280,13 +253,10 @@ static void test_opposite_orders_do_not_meet(void **state) {
   bed_until(pair->bed, one->ended >= ROUNDS && one->ended == one->begun && other->ended >= ROUNDS &&
                            other->ended == other->begun);
   pair_expect_no_key(pair);
-  pair_close(pair);
 }
 
 /* Where the order of servers puts the one that is held last: the other is taken, and given back in time. */
-static void test_what_was_taken_is_given_back(void **state) {
-  (void)state;
-  pair_t *pair = pair_open();
+TEST_IN(what_was_taken_is_given_back, pair, pair_open()) {
   contender_t *a[2] = {pair_plain(pair, 0, "a"), pair_plain(pair, 1, "a")};
   holder_t *h = holder_new(pair, "0:a 1:a", NULL);
   for (int held = 0; held < 2; held++) {
@@ -303,13 +273,10 @@ static void test_what_was_taken_is_given_back(void **state) {
   }
   assert_error(holder_acquire(h, 0), 0);
   assert_error(holder_cancel(h), BELAY_ESTATE);
-  pair_close(pair);
 }
 
 /* The first part's lease runs out while the second is waited for: it begins again, and has both in the end. */
-static void test_a_part_that_is_lost_meanwhile_is_taken_again(void **state) {
-  (void)state;
-  pair_t *pair = pair_open();
+TEST_IN(a_part_that_is_lost_meanwhile_is_taken_again, pair, pair_open()) {
   belay_lock_options_t options = with_ttl(250 * slow());
   contender_t *a[2] = {pair_plain(pair, 0, "a"), pair_plain(pair, 1, "a")};
   for (int held = 0; held < 2; held++) {
@@ -325,12 +292,9 @@ static void test_a_part_that_is_lost_meanwhile_is_taken_again(void **state) {
     bed_until(pair->bed, h->closed == 1);
   }
   pair_expect_no_key(pair);
-  pair_close(pair);
 }
 
-static void test_a_server_that_is_away_is_waited_for(void **state) {
-  (void)state;
-  pair_t *pair = pair_open();
+TEST_IN(a_server_that_is_away_is_waited_for, pair, pair_open()) {
   holder_t *h = holder_new(pair, "0:a 1:a", NULL);
   for (int away = 0; away < 2; away++) {
     server_kill(pair->server[away]);
@@ -342,24 +306,4 @@ static void test_a_server_that_is_away_is_waited_for(void **state) {
     assert_error(holder_release(h), 0);
   }
   pair_expect_no_key(pair);
-  pair_close(pair);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_all_or_none_beside_plain_locks),
-      cmocka_unit_test(test_a_release_of_any_of_them_wakes),
-      cmocka_unit_test(test_they_overlap_and_nobody_waits_for_ever),
-      cmocka_unit_test(test_one_that_is_gone_loses_all),
-      cmocka_unit_test(test_a_ttl_that_runs_out_is_told_once),
-      cmocka_unit_test(test_a_key_of_another_type_is_said),
-      cmocka_unit_test(test_it_says_where_it_failed),
-      cmocka_unit_test(test_one_server_by_two_ways_is_said),
-      cmocka_unit_test(test_of_two_servers_all_or_none),
-      cmocka_unit_test(test_opposite_orders_do_not_meet),
-      cmocka_unit_test(test_what_was_taken_is_given_back),
-      cmocka_unit_test(test_a_part_that_is_lost_meanwhile_is_taken_again),
-      cmocka_unit_test(test_a_server_that_is_away_is_waited_for),
-  };
-  return cmocka_run_group_tests_name("multilock", tests, NULL, NULL);
 }

@@ -10,9 +10,7 @@ static void close_it(holder_t *h, char event) {
 }
 
 /* In every callback there is. */
-static void test_it_may_be_closed_in_any_callback(void **state) {
-  (void)state;
-  pair_t *pair = pair_open();
+TEST_IN(it_may_be_closed_in_any_callback, pair, pair_open()) {
   belay_lock_options_t options = with_ttl(400 * slow());
   holder_t *h[4];
   for (int i = 0; i < 4; i++)
@@ -35,7 +33,6 @@ static void test_it_may_be_closed_in_any_callback(void **state) {
   bed_until(pair->bed, h[3]->closed == 1);
   assert_error(release(a), 0);
   pair_expect_no_key(pair);
-  pair_close(pair);
 }
 
 static void retake_it(holder_t *h, char event) {
@@ -44,9 +41,7 @@ static void retake_it(holder_t *h, char event) {
 }
 
 /* Who has lost it may ask for it again at once, while what is left of it is still being given back. */
-static void test_it_may_be_asked_for_again_when_it_is_lost(void **state) {
-  (void)state;
-  pair_t *pair = pair_open();
+TEST_IN(it_may_be_asked_for_again_when_it_is_lost, pair, pair_open()) {
   belay_lock_options_t options = watched(kept_ttl());
   holder_t *h = holder_new(pair, "0:a 1:a", &options);
   assert_error(holder_acquire(h, 0), 0);
@@ -56,7 +51,6 @@ static void test_it_may_be_asked_for_again_when_it_is_lost(void **state) {
   assert_error(holder_outcome(h), 0);
   assert_true(holder_holds(h));
   h->then = NULL;
-  pair_close(pair);
 }
 
 static void try_it_again(holder_t *h, char event) {
@@ -65,9 +59,7 @@ static void try_it_again(holder_t *h, char event) {
 }
 
 /* All parts run out while the loop stands still: that is one loss, and is no news to whoever acquires after it. */
-static void test_what_was_lost_before_is_not_lost_again(void **state) {
-  (void)state;
-  pair_t *pair = pair_open();
+TEST_IN(what_was_lost_before_is_not_lost_again, pair, pair_open()) {
   belay_lock_options_t options = with_ttl(kept_ttl());
   holder_t *h = holder_new(pair, "0:a 1:a", &options);
   assert_error(holder_acquire(h, 0), 0);
@@ -78,7 +70,6 @@ static void test_what_was_lost_before_is_not_lost_again(void **state) {
   assert_error(holder_outcome(h), 0);
   assert_true(holder_holds(h));
   assert_int_equal(h->lost, 1);
-  pair_close(pair);
 }
 
 enum { STAGES = 6 };
@@ -111,8 +102,7 @@ static void bring(pair_t *pair, holder_t *h, contender_t *a, int stage) {
   }
 }
 
-static void test_it_may_be_closed_at_every_stage(void **state) {
-  (void)state;
+TEST(it_may_be_closed_at_every_stage) {
   for (int i = 0; i < STAGES * 2; i++) {
     pair_t *pair = pair_open();
     contender_t *a = pair_plain(pair, i % 2, "a");
@@ -131,8 +121,7 @@ static void test_it_may_be_closed_at_every_stage(void **state) {
 
 /* One of its clients closes: so the lock is of no use any more, whatever it is doing, and gives the rest back; what
  * was held is lost. The handle is there until it is closed. */
-static void test_a_client_that_closes_makes_it_useless(void **state) {
-  (void)state;
+TEST(a_client_that_closes_makes_it_useless) {
   for (int i = 0; i < STAGES * 4; i++) {
     pair_t *pair = pair_open();
     contender_t *a = pair_plain(pair, i % 2, "a");
@@ -161,8 +150,7 @@ static void test_a_client_that_closes_makes_it_useless(void **state) {
 }
 
 /* Closed while its client is closing: that is told as any close is. */
-static void test_it_may_be_closed_while_a_client_closes(void **state) {
-  (void)state;
+TEST(it_may_be_closed_while_a_client_closes) {
   for (int i = 0; i < STAGES * 2; i++) {
     pair_t *pair = pair_open();
     contender_t *a = pair_plain(pair, 1, "a");
@@ -178,8 +166,7 @@ static void test_it_may_be_closed_while_a_client_closes(void **state) {
 }
 
 /* All of its clients close: then it is gone with the last of them. */
-static void test_it_goes_with_the_last_of_its_clients(void **state) {
-  (void)state;
+TEST(it_goes_with_the_last_of_its_clients) {
   for (int i = 0; i < STAGES; i++) {
     pair_t *pair = pair_open();
     contender_t *a = pair_plain(pair, 0, "a");
@@ -196,16 +183,13 @@ static void test_it_goes_with_the_last_of_its_clients(void **state) {
 }
 
 /* The callback that tells of the loss closes it, although all of it is about to go. */
-static void test_it_may_be_closed_as_its_last_client_goes(void **state) {
-  (void)state;
-  pair_t *pair = pair_open();
+TEST_IN(it_may_be_closed_as_its_last_client_goes, pair, pair_open()) {
   holder_t *h = holder_new(pair, "1:a", NULL);
   assert_error(holder_acquire(h, 0), 0);
   h->then = close_it;
   assert_error(begin_close_of(pair->bed, pair->client[1]), 0);
   bed_until(pair->bed, h->closed == 1);
   assert_int_equal(h->lost, 1);
-  pair_close(pair);
 }
 
 /* ---- all of it at random ------------------------------------------------------------------------------------ */
@@ -308,14 +292,12 @@ static void storm(bool servers_too, int64_t ttl_ms) {
   pair_close(pair);
 }
 
-static void test_whatever_is_done_to_it_in_whatever_order(void **state) {
-  (void)state;
+TEST(whatever_is_done_to_it_in_whatever_order) {
   dice = 1;
   storm(false, 60000);
 }
 
-static void test_and_to_the_servers(void **state) {
-  (void)state;
+TEST(and_to_the_servers) {
   dice = 2;
   storm(true, 60 * slow());
 }
@@ -338,11 +320,10 @@ static void ignore_loss(belay_lock_t *lock, belay_lost_t reason) {
   (void)reason;
 }
 
-static void test_what_is_wrong_is_said(void **state) {
-  (void)state;
+TEST(what_is_wrong_is_said) {
+  bed_t *bed = bed_open_at("unix:///nowhere/1", NULL);
   char name[1100];
   memset(name, '{', sizeof name); /* of which each is three bytes of a key */
-  bed_t *bed = bed_open_at("unix:///nowhere/1", NULL);
   belay_client_t *twin = bed_connect(bed, "unix:///nowhere/1", NULL);
   const char *parts[] = {"other"};
   belay_client_options_t elsewhere = client_options();
@@ -380,8 +361,7 @@ static void test_what_is_wrong_is_said(void **state) {
   bed_close(bed);
 }
 
-static void test_what_it_does_not_go_with(void **state) {
-  (void)state;
+TEST(what_it_does_not_go_with) {
   bed_t *bed = bed_open_at("unix:///nowhere", NULL);
   const belay_multilock_name_t name = {bed->client, "a", 1};
   belay_lock_options_t o[5];
@@ -408,9 +388,7 @@ static void test_what_it_does_not_go_with(void **state) {
 }
 
 /* Held and with a reference it keeps the loop alive, and not otherwise. */
-static void test_the_loop_goes_on_where_that_is_asked_for(void **state) {
-  (void)state;
-  pair_t *pair = pair_open();
+TEST_IN(the_loop_goes_on_where_that_is_asked_for, pair, pair_open()) {
   belay_lock_options_t options = with_ttl(kept_ttl());
   holder_t *h = holder_new(pair, "0:a 1:a", &options);
   assert_error(holder_acquire(h, 0), 0);
@@ -423,24 +401,4 @@ static void test_the_loop_goes_on_where_that_is_asked_for(void **state) {
   uv_run(&pair->bed->loop, UV_RUN_DEFAULT);
   assert_int_equal(h->lost, 1);
   belay_multilock_unref(h->lock);
-  pair_close(pair);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_it_may_be_closed_in_any_callback),
-      cmocka_unit_test(test_it_may_be_asked_for_again_when_it_is_lost),
-      cmocka_unit_test(test_what_was_lost_before_is_not_lost_again),
-      cmocka_unit_test(test_it_may_be_closed_at_every_stage),
-      cmocka_unit_test(test_a_client_that_closes_makes_it_useless),
-      cmocka_unit_test(test_it_may_be_closed_while_a_client_closes),
-      cmocka_unit_test(test_it_goes_with_the_last_of_its_clients),
-      cmocka_unit_test(test_it_may_be_closed_as_its_last_client_goes),
-      cmocka_unit_test(test_whatever_is_done_to_it_in_whatever_order),
-      cmocka_unit_test(test_and_to_the_servers),
-      cmocka_unit_test(test_what_is_wrong_is_said),
-      cmocka_unit_test(test_what_it_does_not_go_with),
-      cmocka_unit_test(test_the_loop_goes_on_where_that_is_asked_for),
-  };
-  return cmocka_run_group_tests_name("multilock_close", tests, NULL, NULL);
 }

@@ -37,10 +37,8 @@ static void expect_no_key(bed_t *bed) {
 
 /* ---- again ----------------------------------------------------------------------------------------------- */
 
-static void test_an_owner_takes_it_again(void **state) {
-  (void)state;
+BED_TEST(an_owner_takes_it_again) {
   enum { HOLDS = 4 };
-  bed_t *bed = bed_open(NULL);
   contender_t *mine[HOLDS], *other = of(bed, "you");
   for (unsigned i = 0; i < HOLDS; i++) {
     mine[i] = of(bed, "me");
@@ -62,13 +60,10 @@ static void test_an_owner_takes_it_again(void **state) {
   assert_error(try_lock(other), 0);
   assert_int_equal(belay_lock_holds(other->lock), 1);
   assert_error(try_lock(mine[0]), BELAY_EHELD);
-  bed_close(bed);
 }
 
 /* Who waits is told when the last hold is given back, and not before; and who holds it goes before who waits. */
-static void test_another_owner_waits_for_the_last_hold(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(another_owner_waits_for_the_last_hold) {
   belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
   belay_lock_options_t rarely = owned_by("you");
   rarely.retry_min_ms = rarely.retry_max_ms = rarely.backoff_max_ms = 8000;
@@ -88,12 +83,9 @@ static void test_another_owner_waits_for_the_last_hold(void **state) {
   assert_error(release(local->ended > 0 ? local : far), 0);
   bed_until(bed, far->ended > 0 && local->ended > 0);
   assert_true(clock_since_ms(began) < 4000 * slow());
-  bed_close(bed);
 }
 
-static void test_who_else_is_excluded(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(who_else_is_excluded) {
   belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
   belay_lock_options_t me = owned_by("me");
   contender_t *mine = of(bed, "me"), *elsewhere = contender_of(bed, client, "door", &me);
@@ -115,14 +107,11 @@ static void test_who_else_is_excluded(void **state) {
   bed_run_for(bed, 100);
   assert_error(release(mine), 0);
   assert_error(outcome(plain), 0);
-  bed_close(bed);
 }
 
 /* ---- numbers and tokens ------------------------------------------------------------------------------------ */
 
-static void test_all_holds_have_the_first_ones_number(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(all_holds_have_the_first_ones_number) {
   belay_lock_options_t me = owned_by("me"), you = owned_by("you");
   me.fencing = you.fencing = true;
   contender_t *a = contender_new(bed, "door", &me), *b = contender_new(bed, "door", &me);
@@ -152,12 +141,9 @@ static void test_all_holds_have_the_first_ones_number(void **state) {
     assert_true(last > number);
     assert_error(release(other), 0);
   }
-  bed_close(bed);
 }
 
-static void test_the_token_is_the_owners(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(the_token_is_the_owners) {
   contender_t *a = of(bed, "request 17");
   char token[160], few[8];
   assert_int_equal(belay_lock_token(a->lock, token, sizeof token), 0);
@@ -169,13 +155,10 @@ static void test_the_token_is_the_owners(void **state) {
   assert_string_equal(token + 40, ":request 17");
   assert_int_equal(belay_lock_token(a->lock, few, sizeof few), 51);
   assert_memory_equal(few, token, 7);
-  bed_close(bed);
 }
 
 /* Any bytes, 1 to 64 of them. */
-static void test_owners_may_be_any_bytes(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(owners_may_be_any_bytes) {
   char owner[64] = {0};
   belay_lock_options_t options = lock_options();
   options.owner = owner;
@@ -190,7 +173,6 @@ static void test_owners_may_be_any_bytes(void **state) {
   assert_int_equal(belay_lock_holds(b->lock), 2);
   assert_error(try_lock(other), BELAY_EHELD);
   assert_error(try_lock(shorter), BELAY_EHELD);
-  bed_close(bed);
 }
 
 static int try_options(bed_t *bed, const belay_lock_options_t *options) {
@@ -200,9 +182,7 @@ static int try_options(bed_t *bed, const belay_lock_options_t *options) {
   return error;
 }
 
-static void test_what_it_cannot_be_is_refused(void **state) {
-  (void)state;
-  nodes_t *nodes = nodes_open(3, NULL);
+TEST_IN(what_it_cannot_be_is_refused, nodes, nodes_open(3, NULL)) {
   belay_lock_options_t o = owned_by("me");
   o.owner = "";
   o.owner_len = 0;
@@ -225,14 +205,11 @@ static void test_what_it_cannot_be_is_refused(void **state) {
   assert_true(belay_detail(nodes->bed->belay)[0] != '\0');
   assert_error(belay_redlock_new(nodes->client, 1, "door", 4, &o, &lock), 0);
   assert_error(belay_lock_close(lock, NULL), 0);
-  nodes_close(nodes);
 }
 
 /* ---- holds that end ---------------------------------------------------------------------------------------- */
 
-static void test_one_hold_ends_and_the_other_is_renewed(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(one_hold_ends_and_the_other_is_renewed) {
   belay_lock_options_t brief = owned_by("me"), renewed = owned_by("me");
   int64_t ttl = brief.ttl_ms = renewed.ttl_ms = kept_ttl();
   brief.watchdog = BELAY_WATCHDOG_OFF;
@@ -254,12 +231,9 @@ static void test_one_hold_ends_and_the_other_is_renewed(void **state) {
   assert_error(acquire(other, 60000), 0); /* a's ttl is all that is left */
   assert_true(clock_since_ms(began) < ttl + 1000 * slow());
   assert_error(release(other), 0);
-  bed_close(bed);
 }
 
-static void test_what_is_gone_is_lost_by_all(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_is_gone_is_lost_by_all) {
   belay_lock_options_t o = owned_by("me");
   o.ttl_ms = kept_ttl();
   o.watchdog = BELAY_WATCHDOG_ON;
@@ -280,12 +254,9 @@ static void test_what_is_gone_is_lost_by_all(void **state) {
     assert_int_equal(b->reason, BELAY_LOST_TAKEN);
   }
   assert_string_equal(value_of(a), "somebody else");
-  bed_close(bed);
 }
 
-static void test_a_key_of_another_type_is_named(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_key_of_another_type_is_named) {
   contender_t *a = of(bed, "me");
   char key[512];
   server_do(bed->server, "RPUSH", key_of(a), "a", NULL);
@@ -296,14 +267,12 @@ static void test_a_key_of_another_type_is_named(void **state) {
   assert_error(acquire(a, 5000), BELAY_EWRONGTYPE);
   bed_settle(bed);
   assert_int_equal(server_keys(bed->server), 1);
-  bed_close(bed);
 }
 
 /* ---- answers that are lost ----------------------------------------------------------------------------------- */
 
 /* A hold whose grant is not heard of is taken back, and no other. */
-static void test_a_grant_that_is_not_heard_of_is_no_hold(void **state) {
-  (void)state;
+TEST(a_grant_that_is_not_heard_of_is_no_hold) {
   bed_t *bed = bed_open(NULL);
   relay_t *wire = relay_start(server_url(bed->server));
   belay_client_options_t far = client_options();
@@ -338,8 +307,7 @@ static void test_a_grant_that_is_not_heard_of_is_no_hold(void **state) {
 }
 
 /* Connections that are killed all the time: in the end nothing is held, and nothing is left. */
-static void test_killed_connections_leave_no_hold(void **state) {
-  (void)state;
+TEST(killed_connections_leave_no_hold) {
   enum { HANDLES = 4 };
   belay_client_options_t options = client_options();
   options.reconnect_max_ms = 20;
@@ -401,11 +369,10 @@ static int live(const char *url, const char *ttl) {
   return 1;
 }
 
-static void test_a_killed_owner_is_in_the_way_for_its_ttl(void **state) {
-  (void)state;
+TEST(a_killed_owner_is_in_the_way_for_its_ttl) {
+  bed_t *bed = bed_open(NULL);
   int64_t ttl = 500 * slow();
   char text[16], line[32];
-  bed_t *bed = bed_open(NULL);
   contender_t *same = of(bed, "me");
   snprintf(text, sizeof text, "%lld", (long long)ttl);
   const char *argv[] = {process_self(), "--live", server_url(bed->server), text, NULL};
@@ -424,23 +391,6 @@ static void test_a_killed_owner_is_in_the_way_for_its_ttl(void **state) {
   bed_close(bed);
 }
 
-int main(int argc, char **argv) {
-  if (argc == 4 && strcmp(argv[1], "--live") == 0)
-    return live(argv[2], argv[3]);
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_an_owner_takes_it_again),
-      cmocka_unit_test(test_another_owner_waits_for_the_last_hold),
-      cmocka_unit_test(test_who_else_is_excluded),
-      cmocka_unit_test(test_all_holds_have_the_first_ones_number),
-      cmocka_unit_test(test_the_token_is_the_owners),
-      cmocka_unit_test(test_owners_may_be_any_bytes),
-      cmocka_unit_test(test_what_it_cannot_be_is_refused),
-      cmocka_unit_test(test_one_hold_ends_and_the_other_is_renewed),
-      cmocka_unit_test(test_what_is_gone_is_lost_by_all),
-      cmocka_unit_test(test_a_key_of_another_type_is_named),
-      cmocka_unit_test(test_a_grant_that_is_not_heard_of_is_no_hold),
-      cmocka_unit_test(test_killed_connections_leave_no_hold),
-      cmocka_unit_test(test_a_killed_owner_is_in_the_way_for_its_ttl),
-  };
-  return cmocka_run_group_tests_name("reentrant", tests, NULL, NULL);
+TEST_ROLE(live, "--live") {
+  return live(argv[2], argv[3]);
 }

@@ -60,13 +60,11 @@ static void lose_the_grant(bool permits) {
   bed_close(bed);
 }
 
-static void test_whose_grant_is_lost_keeps_its_place(void **state) {
-  (void)state;
+TEST(whose_grant_is_lost_keeps_its_place) {
   lose_the_grant(false);
 }
 
-static void test_and_in_the_line_for_permits(void **state) {
-  (void)state;
+TEST(and_in_the_line_for_permits) {
   lose_the_grant(true);
 }
 
@@ -86,8 +84,7 @@ static void on_state(belay_request_t *request, int status, const belay_semaphore
 }
 
 /* Sent again it could answer, and what was sent first be executed long after that. */
-static void test_a_limit_is_not_set_again_blindly(void **state) {
-  (void)state;
+TEST(a_limit_is_not_set_again_blindly) {
   bed_t *bed = bed_open(NULL);
   answer_t answer = {.request = {.timeout_ms = 20000}};
   answer.request.data = &answer;
@@ -101,13 +98,4 @@ static void test_a_limit_is_not_set_again_blindly(void **state) {
   bed_until(bed, answer.told == 1);
   assert_error(answer.status, BELAY_EUNKNOWN);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_whose_grant_is_lost_keeps_its_place),
-      cmocka_unit_test(test_and_in_the_line_for_permits),
-      cmocka_unit_test(test_a_limit_is_not_set_again_blindly),
-  };
-  return cmocka_run_group_tests_name("unanswered", tests, NULL, NULL);
 }

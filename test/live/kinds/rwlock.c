@@ -4,9 +4,7 @@
 
 /* ---- who is let in beside whom --------------------------------------------------------------------------- */
 
-static void test_readers_are_in_together(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(readers_are_in_together) {
   contender_t *a = lone_reader(bed, NULL), *b = lone_reader(bed, NULL), *w = lone_writer(bed, NULL);
   assert_error(try_lock(a), 0);
   assert_error(try_lock(b), 0);
@@ -18,12 +16,9 @@ static void test_readers_are_in_together(void **state) {
   assert_error(try_lock(w), 0);
   assert_error(release(w), 0);
   expect_empty(bed);
-  bed_close(bed);
 }
 
-static void test_a_writer_is_alone(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_writer_is_alone) {
   contender_t *w = lone_writer(bed, NULL), *other = lone_writer(bed, NULL),
               *r = lone_reader(bed, NULL);
   assert_error(try_lock(w), 0);
@@ -34,14 +29,11 @@ static void test_a_writer_is_alone(void **state) {
   assert_error(try_lock(r), BELAY_EHELD);
   assert_int_equal(server_keys(bed->server), 1); /* who does not wait leaves nothing */
   assert_int_equal(belay_lock_holds(w->lock), 1);
-  bed_close(bed);
 }
 
 /* Readers of one client queue behind each other, and are let in together all the same. */
-static void test_readers_of_one_client_are_in_together(void **state) {
-  (void)state;
+BED_TEST(readers_of_one_client_are_in_together) {
   enum { READERS = 5 };
-  bed_t *bed = bed_open(NULL);
   contender_t *w = writer_of(bed, rw_client(bed), "page", NULL), *r[READERS];
   assert_error(try_lock(w), 0);
   for (int i = 0; i < READERS; i++) {
@@ -62,12 +54,10 @@ static void test_readers_of_one_client_are_in_together(void **state) {
   assert_error(outcome(local), 0);
   assert_error(release(local), 0);
   expect_empty(bed);
-  bed_close(bed);
 }
 
 /* When the first of them is let in, all behind it ask at once, and not one after the other. */
-static void test_readers_of_one_client_do_not_wait_for_each_other(void **state) {
-  (void)state;
+TEST(readers_of_one_client_do_not_wait_for_each_other) {
   enum { READERS = 8 };
   bed_t *bed = bed_open(NULL);
   relay_t *wire = relay_start(server_url(bed->server));
@@ -89,9 +79,7 @@ static void test_readers_of_one_client_do_not_wait_for_each_other(void **state) 
   relay_stop(wire);
 }
 
-static void test_a_waiting_writer_stops_new_readers(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_waiting_writer_stops_new_readers) {
   contender_t *a = lone_reader(bed, NULL), *b = lone_reader(bed, NULL),
               *late = lone_reader(bed, NULL);
   contender_t *w = lone_writer(bed, NULL);
@@ -111,13 +99,10 @@ static void test_a_waiting_writer_stops_new_readers(void **state) {
   assert_error(outcome(late), 0);
   assert_error(release(late), 0);
   expect_empty(bed);
-  bed_close(bed);
 }
 
 /* Between two writers those readers are served that waited for the first, and no later ones. */
-static void test_readers_have_their_turn_between_writers(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(readers_have_their_turn_between_writers) {
   contender_t *first = lone_writer(bed, NULL), *second = lone_writer(bed, NULL);
   contender_t *waited = lone_reader(bed, NULL), *late = lone_reader(bed, NULL);
   assert_error(try_lock(first), 0);
@@ -134,14 +119,11 @@ static void test_readers_have_their_turn_between_writers(void **state) {
   assert_error(outcome(late), 0);
   assert_error(release(late), 0);
   expect_empty(bed);
-  bed_close(bed);
 }
 
 /* All readers that waited for a writer are in before the next one, though but one of each client asks for them. */
-static void test_readers_of_one_client_have_their_turn_together(void **state) {
-  (void)state;
+BED_TEST(readers_of_one_client_have_their_turn_together) {
   enum { READERS = 5 };
-  bed_t *bed = bed_open(NULL);
   contender_t *first = lone_writer(bed, NULL), *second = lone_writer(bed, NULL), *r[READERS];
   assert_error(try_lock(first), 0);
   for (int i = 0; i < READERS; i++) {
@@ -164,14 +146,11 @@ static void test_readers_of_one_client_have_their_turn_together(void **state) {
   assert_error(outcome(late), 0);
   assert_error(release(late), 0);
   expect_empty(bed);
-  bed_close(bed);
 }
 
 /* ---- who waits, and does not any more ---------------------------------------------------------------------- */
 
-static void test_a_writer_that_gives_up_lets_readers_in(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_writer_that_gives_up_lets_readers_in) {
   belay_lock_options_t rarely = lock_options();
   rarely.retry_min_ms = rarely.retry_max_ms = rarely.backoff_max_ms = 30000;
   rarely.waiter_ttl_ms = 600000;
@@ -189,12 +168,9 @@ static void test_a_writer_that_gives_up_lets_readers_in(void **state) {
   assert_error(release(a), 0);
   assert_error(release(b), 0);
   expect_empty(bed);
-  bed_close(bed);
 }
 
-static void test_a_reader_that_gives_up_its_turn_lets_the_writer_in(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_reader_that_gives_up_its_turn_lets_the_writer_in) {
   belay_lock_options_t rarely = lock_options();
   rarely.retry_min_ms = rarely.retry_max_ms = rarely.backoff_max_ms = 30000;
   rarely.waiter_ttl_ms = 600000;
@@ -214,13 +190,10 @@ static void test_a_reader_that_gives_up_its_turn_lets_the_writer_in(void **state
   assert_error(outcome(second), 0);
   assert_error(release(second), 0);
   expect_empty(bed);
-  bed_close(bed);
 }
 
 /* However a wait ends, no place is left. */
-static void test_waits_that_end_leave_nothing(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(waits_that_end_leave_nothing) {
   contender_t *r = lone_reader(bed, NULL), *w = lone_writer(bed, NULL),
               *out = lone_writer(bed, NULL);
   contender_t *closed = lone_reader(bed, NULL);
@@ -235,14 +208,11 @@ static void test_waits_that_end_leave_nothing(void **state) {
   assert_error(outcome(w), BELAY_ECANCELED);
   assert_error(release(r), 0);
   expect_empty(bed);
-  bed_close(bed);
 }
 
 /* ---- changing sides ---------------------------------------------------------------------------------------- */
 
-static void test_a_downgrade_lets_waiting_readers_in(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_downgrade_lets_waiting_readers_in) {
   contender_t *w = lone_writer(bed, NULL), *r = lone_reader(bed, NULL),
               *other = lone_writer(bed, NULL);
   assert_error(try_lock(w), 0);
@@ -264,12 +234,9 @@ static void test_a_downgrade_lets_waiting_readers_in(void **state) {
   assert_error(downgrade(other), 0); /* it is one already */
   assert_error(release(other), 0);
   expect_empty(bed);
-  bed_close(bed);
 }
 
-static void test_an_upgrade_is_refused_while_others_read(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(an_upgrade_is_refused_while_others_read) {
   contender_t *a = lone_reader(bed, NULL), *b = lone_reader(bed, NULL), *w = lone_writer(bed, NULL);
   assert_error(try_lock(a), 0);
   assert_error(try_lock(b), 0);
@@ -288,12 +255,9 @@ static void test_an_upgrade_is_refused_while_others_read(void **state) {
   assert_int_equal(w->ended, 0);
   assert_error(release(a), 0);
   assert_error(outcome(w), 0);
-  bed_close(bed);
 }
 
-static void test_whoever_changed_is_renewed_as_that(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(whoever_changed_is_renewed_as_that) {
   int64_t ttl = kept_ttl();
   belay_lock_options_t options = watched(ttl);
   contender_t *a = lone_reader(bed, &options), *b = lone_reader(bed, NULL),
@@ -317,12 +281,9 @@ static void test_whoever_changed_is_renewed_as_that(void **state) {
   assert_int_equal(count_in(bed->server, a, "readers"), 1);
   assert_error(release(a), 0);
   assert_error(try_lock(w), 0);
-  bed_close(bed);
 }
 
-static void test_who_does_not_hold_it_does_not_change(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(who_does_not_hold_it_does_not_change) {
   contender_t *r = lone_reader(bed, NULL), *w = lone_writer(bed, NULL),
               *plain = contender_new(bed, "x", NULL);
   assert_error(upgrade(r), BELAY_ENOTOWNER);
@@ -342,7 +303,6 @@ static void test_who_does_not_hold_it_does_not_change(void **state) {
   assert_error(downgrade(r), BELAY_ENOTOWNER);
   bed_until(bed, r->lost == 1);
   assert_int_equal(r->reason, BELAY_LOST_TAKEN);
-  bed_close(bed);
 }
 
 /* ---- options and numbers ---------------------------------------------------------------------------------------- */
@@ -354,9 +314,7 @@ static int try_options(bed_t *bed, const belay_lock_options_t *options) {
   return error;
 }
 
-static void test_options_that_are_not_for_it_are_refused(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(options_that_are_not_for_it_are_refused) {
   belay_lock_options_t o = lock_options();
   o.owner = "me";
   o.owner_len = 2;
@@ -378,13 +336,10 @@ static void test_options_that_are_not_for_it_are_refused(void **state) {
   assert_error(belay_rwlock_new(&bed->client, 1, "page", 4, BELAY_RWLOCK_READ, NULL, NULL),
                BELAY_EINVAL);
   assert_int_equal(belay_rwlock_mode(NULL), BELAY_RWLOCK_READ);
-  bed_close(bed);
 }
 
 /* A change of mode is no grant. */
-static void test_each_grant_has_a_larger_number(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(each_grant_has_a_larger_number) {
   belay_lock_options_t options = lock_options();
   options.fencing = true;
   contender_t *all[] = {lone_reader(bed, &options), lone_writer(bed, &options),
@@ -408,27 +363,4 @@ static void test_each_grant_has_a_larger_number(void **state) {
     all[0] = lone_reader(bed, &options);
   assert_error(acquire(all[0], 5000), 0);
   assert_true(belay_lock_fence(all[0]->lock) > belay_lock_fence(all[1]->lock));
-  bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_readers_are_in_together),
-      cmocka_unit_test(test_a_writer_is_alone),
-      cmocka_unit_test(test_readers_of_one_client_are_in_together),
-      cmocka_unit_test(test_readers_of_one_client_do_not_wait_for_each_other),
-      cmocka_unit_test(test_a_waiting_writer_stops_new_readers),
-      cmocka_unit_test(test_readers_have_their_turn_between_writers),
-      cmocka_unit_test(test_readers_of_one_client_have_their_turn_together),
-      cmocka_unit_test(test_a_writer_that_gives_up_lets_readers_in),
-      cmocka_unit_test(test_a_reader_that_gives_up_its_turn_lets_the_writer_in),
-      cmocka_unit_test(test_waits_that_end_leave_nothing),
-      cmocka_unit_test(test_a_downgrade_lets_waiting_readers_in),
-      cmocka_unit_test(test_an_upgrade_is_refused_while_others_read),
-      cmocka_unit_test(test_whoever_changed_is_renewed_as_that),
-      cmocka_unit_test(test_who_does_not_hold_it_does_not_change),
-      cmocka_unit_test(test_options_that_are_not_for_it_are_refused),
-      cmocka_unit_test(test_each_grant_has_a_larger_number),
-  };
-  return cmocka_run_group_tests_name("rwlock", tests, NULL, NULL);
 }

@@ -41,21 +41,18 @@ static void lose_the_answer(bool up, bool renewed) {
   relay_stop(wire);
 }
 
-static void test_an_upgrade_that_is_not_answered_is_taken_back(void **state) {
-  (void)state;
+TEST(an_upgrade_that_is_not_answered_is_taken_back) {
   lose_the_answer(true, true);
   lose_the_answer(true, false);
 }
 
-static void test_a_downgrade_that_is_not_answered_is_one(void **state) {
-  (void)state;
+TEST(a_downgrade_that_is_not_answered_is_one) {
   lose_the_answer(false, true);
   lose_the_answer(false, false);
 }
 
 /* Who is to be what it is already is extended, and no more: what is not renewed is not renewed in secret. */
-static void test_no_change_that_is_not_answered_is_not_repeated(void **state) {
-  (void)state;
+TEST(no_change_that_is_not_answered_is_not_repeated) {
   for (int up = 0; up < 2; up++) {
     bed_t *bed = bed_open(NULL);
     relay_t *wire = relay_start(server_url(bed->server));
@@ -90,8 +87,7 @@ static void release_with_another(contender_t *c, event_t event) {
 }
 
 /* Both answers come in one go; what the first callback does comes before the second is told. */
-static void test_who_releases_before_it_is_told_stays_a_reader(void **state) {
-  (void)state;
+TEST(who_releases_before_it_is_told_stays_a_reader) {
   needs_one_process("one connection");
   bed_t *bed = bed_open(NULL);
   unsigned seen = 0;
@@ -156,8 +152,7 @@ static void upgrade_before_a_ghost(bool may_kill) {
   relay_stop(wire);
 }
 
-static void test_a_ghost_makes_no_reader_of_a_writer(void **state) {
-  (void)state;
+TEST(a_ghost_makes_no_reader_of_a_writer) {
   upgrade_before_a_ghost(true);
   upgrade_before_a_ghost(false);
 }
@@ -210,8 +205,7 @@ static void finish(process_t *process) {
   assert_int_equal(process_wait(process), -SIGKILL);
 }
 
-static void test_a_killed_holder_is_in_the_way_for_its_ttl(void **state) {
-  (void)state;
+TEST(a_killed_holder_is_in_the_way_for_its_ttl) {
   int64_t ttl = 500 * slow();
   static const char *const roles[] = {"rh", "wh"};
   for (unsigned i = 0; i < 2; i++) {
@@ -234,10 +228,9 @@ static void test_a_killed_holder_is_in_the_way_for_its_ttl(void **state) {
   }
 }
 
-static void test_a_killed_waiter_is_in_the_way_for_its_place(void **state) {
-  (void)state;
-  int64_t ttl = 500 * slow();
+TEST(a_killed_waiter_is_in_the_way_for_its_place) {
   bed_t *bed = bed_open(NULL);
+  int64_t ttl = 500 * slow();
   contender_t *holder = lone_reader(bed, NULL), *r = lone_reader(bed, NULL),
               *w = lone_writer(bed, NULL);
   assert_error(try_lock(holder), 0);
@@ -265,9 +258,7 @@ static void test_a_killed_waiter_is_in_the_way_for_its_place(void **state) {
 
 /* ---- what happens to a server --------------------------------------------------------------------------------- */
 
-static void test_scripts_and_data_may_vanish(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(scripts_and_data_may_vanish) {
   belay_lock_options_t options = watched(kept_ttl());
   contender_t *r = lone_reader(bed, &options), *w = lone_writer(bed, &options),
               *next = lone_writer(bed, NULL);
@@ -290,11 +281,9 @@ static void test_scripts_and_data_may_vanish(void **state) {
   assert_error(outcome(next), 0);
   assert_error(release(next), 0);
   expect_empty(bed);
-  bed_close(bed);
 }
 
-static void test_a_key_of_another_type_is_named(void **state) {
-  (void)state;
+TEST(a_key_of_another_type_is_named) {
   static const char *const parts[] = {"", "::readers", "::waiting", "::writers", "::admitted"};
   for (unsigned i = 0; i < 5; i++) {
     bed_t *bed = bed_open(NULL);
@@ -311,8 +300,7 @@ static void test_a_key_of_another_type_is_named(void **state) {
 }
 
 /* Each grant, renewal and change is copied, or does not count. */
-static void test_what_counts_is_copied(void **state) {
-  (void)state;
+TEST(what_counts_is_copied) {
   server_t *primary = server_start(&(server_options_t){.address = "127.0.0.1"});
   server_t *replica = server_start(NULL);
   server_follow(replica, primary);
@@ -344,8 +332,7 @@ static void test_what_counts_is_copied(void **state) {
 }
 
 /* A server that may have forgotten readers makes no writers, also of readers. */
-static void test_a_server_that_does_not_vote_refuses_an_upgrade(void **state) {
-  (void)state;
+TEST(a_server_that_does_not_vote_refuses_an_upgrade) {
   needs_one_server("a quarantine");
   bed_t *bed = bed_open(NULL);
   belay_lock_options_t options = watched(1500 * slow());
@@ -368,21 +355,6 @@ static void test_a_server_that_does_not_vote_refuses_an_upgrade(void **state) {
   bed_close(bed);
 }
 
-int main(int argc, char **argv) {
-  if (argc == 5 && strcmp(argv[1], "--live") == 0)
-    return live(argv[2], argv[3], argv[4]);
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_an_upgrade_that_is_not_answered_is_taken_back),
-      cmocka_unit_test(test_a_downgrade_that_is_not_answered_is_one),
-      cmocka_unit_test(test_no_change_that_is_not_answered_is_not_repeated),
-      cmocka_unit_test(test_a_ghost_makes_no_reader_of_a_writer),
-      cmocka_unit_test(test_who_releases_before_it_is_told_stays_a_reader),
-      cmocka_unit_test(test_a_killed_holder_is_in_the_way_for_its_ttl),
-      cmocka_unit_test(test_a_killed_waiter_is_in_the_way_for_its_place),
-      cmocka_unit_test(test_scripts_and_data_may_vanish),
-      cmocka_unit_test(test_a_key_of_another_type_is_named),
-      cmocka_unit_test(test_what_counts_is_copied),
-      cmocka_unit_test(test_a_server_that_does_not_vote_refuses_an_upgrade),
-  };
-  return cmocka_run_group_tests_name("rwlock_fault", tests, NULL, NULL);
+TEST_ROLE(live, "--live") {
+  return live(argv[2], argv[3], argv[4]);
 }

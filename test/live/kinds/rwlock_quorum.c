@@ -29,8 +29,7 @@ static belay_lock_options_t usual(void) {
   return unhurried_options(8000 * slow());
 }
 
-static void test_readers_together_and_a_writer_alone(void **state) {
-  (void)state;
+TEST(readers_together_and_a_writer_alone) {
   for (unsigned n = 3; n <= 5; n += 2) {
     nodes_t *nodes = nodes_open(n, NULL);
     nodes_warm(nodes);
@@ -64,8 +63,7 @@ static void test_readers_together_and_a_writer_alone(void **state) {
   }
 }
 
-static void test_changing_sides(void **state) {
-  (void)state;
+TEST(changing_sides) {
   for (unsigned n = 3; n <= 5; n += 2) {
     nodes_t *nodes = nodes_open(n, NULL);
     nodes_warm(nodes);
@@ -92,8 +90,7 @@ static void test_changing_sides(void **state) {
 }
 
 /* When most have refused, the others answer the upgrade that they were sent: no connection is dropped for that. */
-static void test_a_late_refusal_of_an_upgrade_is_no_fault(void **state) {
-  (void)state;
+TEST(a_late_refusal_of_an_upgrade_is_no_fault) {
   for (unsigned n = 3; n <= 5; n += 2) {
     nodes_t *nodes = nodes_open(n, NULL);
     nodes_warm(nodes);
@@ -120,9 +117,7 @@ static void test_a_late_refusal_of_an_upgrade_is_no_fault(void **state) {
 
 /* Who upgrades is the writer where it is alone and stays a reader elsewhere: set right soon, though it is not
  * renewed. */
-static void test_a_refused_upgrade_is_taken_back_everywhere(void **state) {
-  (void)state;
-  nodes_t *nodes = nodes_open(3, NULL);
+TEST_IN(a_refused_upgrade_is_taken_back_everywhere, nodes, nodes_open(3, NULL)) {
   nodes_warm(nodes);
   belay_lock_options_t o = usual();
   contender_t *a = reader(nodes, &o), *b = reader(nodes, &o);
@@ -142,13 +137,10 @@ static void test_a_refused_upgrade_is_taken_back_everywhere(void **state) {
   bed_until(nodes->bed, nodes_value(nodes, 0, a) == NULL);
   assert_int_equal(count_in(nodes->server[0], a, "readers"), 1);
   assert_true(is_held(a) && is_held(b));
-  nodes_close(nodes);
 }
 
 /* What was promised to a reader by nodes that did not make it the writer does not count for the writer. */
-static void test_a_writer_counts_those_who_made_it_one(void **state) {
-  (void)state;
-  nodes_t *nodes = nodes_open(5, NULL);
+TEST_IN(a_writer_counts_those_who_made_it_one, nodes, nodes_open(5, NULL)) {
   nodes_warm(nodes);
   belay_lock_options_t o = usual();
   contender_t *c = reader(nodes, &o);
@@ -168,12 +160,9 @@ static void test_a_writer_counts_those_who_made_it_one(void **state) {
   bed_until(nodes->bed, c->lost == 1);
   assert_int_equal(c->reason, BELAY_LOST_TAKEN);
   nodes_resume(nodes);
-  nodes_close(nodes);
 }
 
-static void test_a_minority_may_be_away(void **state) {
-  (void)state;
-  nodes_t *nodes = nodes_open(5, NULL);
+TEST_IN(a_minority_may_be_away, nodes, nodes_open(5, NULL)) {
   nodes_warm(nodes);
   belay_lock_options_t o = usual();
   contender_t *a = reader(nodes, &o), *b = reader(nodes, &o), *w = writer(nodes, &o);
@@ -191,13 +180,10 @@ static void test_a_minority_may_be_away(void **state) {
   assert_error(outcome(w), 0);
   nodes_restart(nodes, 2);
   assert_error(release(w), 0);
-  nodes_close(nodes);
 }
 
 /* Two of three forget it: it is not held any more. One does: it is, and is there again. */
-static void test_nodes_that_forget(void **state) {
-  (void)state;
-  nodes_t *nodes = nodes_open(3, NULL);
+TEST_IN(nodes_that_forget, nodes, nodes_open(3, NULL)) {
   nodes_warm(nodes);
   belay_lock_options_t o = unhurried_options(1500 * slow());
   o.watchdog = BELAY_WATCHDOG_ON;
@@ -215,12 +201,9 @@ static void test_nodes_that_forget(void **state) {
   belay_lock_options_t quick = usual();
   contender_t *r = reader(nodes, &quick);
   assert_error(acquire(r, 5000 * slow()), 0);
-  nodes_close(nodes);
 }
 
-static void test_numbers_grow(void **state) {
-  (void)state;
-  nodes_t *nodes = nodes_open(3, NULL);
+TEST_IN(numbers_grow, nodes, nodes_open(3, NULL)) {
   nodes_warm(nodes);
   belay_lock_options_t o = usual();
   o.fencing = true;
@@ -233,11 +216,9 @@ static void test_numbers_grow(void **state) {
     last = belay_lock_fence(c->lock);
     assert_error(release(c), 0);
   }
-  nodes_close(nodes);
 }
 
-static void test_clients_and_options_are_checked(void **state) {
-  (void)state;
+TEST(clients_and_options_are_checked) {
   nodes_t *nodes = nodes_open(3, NULL);
   nodes_warm(nodes);
   belay_lock_t *lock;
@@ -247,19 +228,4 @@ static void test_clients_and_options_are_checked(void **state) {
                BELAY_EINVAL);
   assert_null(lock);
   nodes_close(nodes);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_readers_together_and_a_writer_alone),
-      cmocka_unit_test(test_changing_sides),
-      cmocka_unit_test(test_a_late_refusal_of_an_upgrade_is_no_fault),
-      cmocka_unit_test(test_a_refused_upgrade_is_taken_back_everywhere),
-      cmocka_unit_test(test_a_writer_counts_those_who_made_it_one),
-      cmocka_unit_test(test_a_minority_may_be_away),
-      cmocka_unit_test(test_nodes_that_forget),
-      cmocka_unit_test(test_numbers_grow),
-      cmocka_unit_test(test_clients_and_options_are_checked),
-  };
-  return cmocka_run_group_tests_name("rwlock_quorum", tests, NULL, NULL);
 }

@@ -119,22 +119,12 @@ static void run(belay_wakeup_t wakeup) {
 
 /* One writer may come before a reader's place is on the server, and one after that; what one is told is a little
  * later than what is so. */
-static void test_nobody_starves_when_told(void **state) {
-  (void)state;
+TEST(nobody_starves_when_told) {
   run(BELAY_WAKE_NOTIFY);
   assert_true(play.longest <= 4);
 }
 
-static void test_nobody_starves_when_polling(void **state) {
-  (void)state;
+TEST(nobody_starves_when_polling) {
   run(BELAY_WAKE_POLL);
   assert_true(play.longest <= 4);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_nobody_starves_when_told),
-      cmocka_unit_test(test_nobody_starves_when_polling),
-  };
-  return cmocka_run_group_tests_name("rwlock_turns", tests, NULL, NULL);
 }

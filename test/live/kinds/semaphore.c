@@ -77,9 +77,7 @@ static void await_waiting(bed_t *bed, const contender_t *c, int64_t n) {
 
 /* ---- permits --------------------------------------------------------------------------------------------- */
 
-static void test_permits_are_given_all_or_none(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(permits_are_given_all_or_none) {
   contender_t *three = one_of(bed, 5, 3, NULL), *two = one_of(bed, 5, 2, NULL);
   contender_t *one = one_of(bed, 5, 1, NULL), *all = one_of(bed, 5, 5, NULL);
   check_state(bed, 0, 0, 0, 0);
@@ -100,12 +98,9 @@ static void test_permits_are_given_all_or_none(void **state) {
   assert_error(close_lock(all), 0);
   bed_settle(bed);
   assert_int_equal(server_keys(bed->server), 0);
-  bed_close(bed);
 }
 
-static void test_a_release_wakes_who_waits(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_release_wakes_who_waits) {
   belay_lock_options_t options = lock_options();
   options.retry_min_ms = options.retry_max_ms = 60000;
   for (int fair = 0; fair < 2; fair++) {
@@ -125,13 +120,10 @@ static void test_a_release_wakes_who_waits(void **state) {
     assert_error(release(waiter[0]), 0);
     assert_error(release(waiter[1]), 0);
   }
-  bed_close(bed);
 }
 
 /* The first permits that run out are waited for, although nobody tells of that. */
-static void test_the_next_that_run_out_time_the_wait(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(the_next_that_run_out_time_the_wait) {
   int64_t ttl = 800 * slow();
   belay_lock_options_t lasting = with_ttl(600000), brief = with_ttl(ttl);
   lasting.retry_min_ms = lasting.retry_max_ms = 3600000;
@@ -144,12 +136,9 @@ static void test_the_next_that_run_out_time_the_wait(void **state) {
   assert_between((clock_now() - begun) / MS, ttl / 2, ttl + lag());
   bed_until(bed, b->lost == 1);
   check_state(bed, 0, 3, 2, 0);
-  bed_close(bed);
 }
 
-static void test_permits_that_are_renewed_outlive_their_ttl(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(permits_that_are_renewed_outlive_their_ttl) {
   belay_lock_options_t options = watched(kept_ttl());
   contender_t *a = one_of(bed, 1, 1, &options), *b = one_of(bed, 1, 1, &options);
   assert_error(try_lock(a), 0);
@@ -159,15 +148,12 @@ static void test_permits_that_are_renewed_outlive_their_ttl(void **state) {
   server_do(bed->server, "DEL", key_of(a), NULL);
   bed_until(bed, a->lost == 1);
   assert_int_equal(a->reason, BELAY_LOST_TAKEN);
-  bed_close(bed);
 }
 
 /* ---- fair, and resized ------------------------------------------------------------------------------------- */
 
 /* Somebody wants all of them, and those who want one each come all the time. */
-static void test_who_wants_many_is_not_overtaken(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(who_wants_many_is_not_overtaken) {
   belay_lock_options_t options = fair_options();
   contender_t *early[2], *many = one_of(bed, 3, 3, &options), *late[2];
   contender_t *plain = one_of(bed, 3, 1, NULL);
@@ -194,12 +180,9 @@ static void test_who_wants_many_is_not_overtaken(void **state) {
   assert_error(outcome(late[0]), 0);
   assert_error(outcome(late[1]), 0);
   check_state(bed, 0, 2, 2, 0);
-  bed_close(bed);
 }
 
-static void test_the_limit_is_what_it_was_set_to(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(the_limit_is_what_it_was_set_to) {
   belay_lock_options_t options = fair_options();
   contender_t *c[4], *many = one_of(bed, 3, 3, &options);
   for (int i = 0; i < 4; i++)
@@ -227,14 +210,11 @@ static void test_the_limit_is_what_it_was_set_to(void **state) {
   assert_int_equal(server_keys(bed->server), 1);
   assert_between(server_integer(bed->server, "PTTL", "belay::semaphore::{pool}::permits", NULL),
                  600000000, 604800000);
-  bed_close(bed);
 }
 
 /* ---- what the server forgets --------------------------------------------------------------------------------- */
 
-static void test_what_the_server_forgets_is_not_waited_for(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_the_server_forgets_is_not_waited_for) {
   belay_lock_options_t options = fair_options(), poll = lock_options();
   options.waiter_ttl_ms = 900;
   contender_t *a = one_of(bed, 1, 1, &options), *b = one_of(bed, 1, 1, &options);
@@ -256,7 +236,6 @@ static void test_what_the_server_forgets_is_not_waited_for(void **state) {
   server_do(bed->server, "SET", key_of(a), "x", NULL);
   bed_until(bed, d->lost == 1);
   assert_error(acquire(d, 100), BELAY_EWRONGTYPE);
-  bed_close(bed);
 }
 
 /* ---- processes ------------------------------------------------------------------------------------------- */
@@ -362,8 +341,7 @@ static void kill_them(process_t *all) {
   }
 }
 
-static void test_never_more_are_out_than_the_limit_whoever_dies(void **state) {
-  (void)state;
+TEST(never_more_are_out_than_the_limit_whoever_dies) {
   server_t *server = server_start(NULL);
   process_t all[PROCESSES + VICTIMS];
   char fd_text[12], number[12], ttl[24];
@@ -405,9 +383,7 @@ static contender_t *over_nodes(nodes_t *nodes, const belay_lock_options_t *optio
   return c;
 }
 
-static void test_of_one_permit_there_may_be_several_servers(void **state) {
-  (void)state;
-  nodes_t *nodes = nodes_open(3, NULL);
+TEST_IN(of_one_permit_there_may_be_several_servers, nodes, nodes_open(3, NULL)) {
   belay_lock_options_t options = unhurried_options(10000);
   options.watchdog = BELAY_WATCHDOG_ON;
   options.renew_after_ms = 1000;
@@ -424,7 +400,6 @@ static void test_of_one_permit_there_may_be_several_servers(void **state) {
   assert_error(try_lock(b), BELAY_EHELD);
   assert_error(release(a), 0);
   assert_error(acquire(b, 5000 * slow()), 0);
-  nodes_close(nodes);
 }
 
 /* ---- arguments ------------------------------------------------------------------------------------------- */
@@ -443,9 +418,7 @@ static int make(bed_t *bed, size_t n, unsigned limit, unsigned permits,
   return error;
 }
 
-static void test_what_it_does_not_go_with(void **state) {
-  (void)state;
-  bed_t *bed = bed_open_at("unix:///nowhere", NULL);
+TEST_IN(what_it_does_not_go_with, bed, bed_open_at("unix:///nowhere", NULL)) {
   belay_lock_options_t options = lock_options();
   assert_error(make(bed, 1, 1, 1, NULL), 0);
   assert_error(make(bed, 1, BELAY_SEMAPHORE_MAX, BELAY_SEMAPHORE_MAX, &options), 0);
@@ -470,15 +443,13 @@ static void test_what_it_does_not_go_with(void **state) {
   options.key = "k";
   options.key_len = 1;
   assert_error(make(bed, 1, 1, 1, &options), BELAY_EINVAL);
-  bed_close(bed);
 }
 
-static void test_what_is_asked_about_it_is_checked(void **state) {
-  (void)state;
+TEST(what_is_asked_about_it_is_checked) {
+  bed_t *bed = bed_open(NULL);
   answer_t answer = {.told = 0};
   belay_request_t *request = &answer.request;
   request->data = &answer;
-  bed_t *bed = bed_open(NULL);
   assert_error(belay_semaphore_read(NULL, request, "pool", 4, on_state), BELAY_EINVAL);
   assert_error(belay_semaphore_read(bed->client, NULL, "pool", 4, on_state), BELAY_EINVAL);
   assert_error(belay_semaphore_read(bed->client, request, NULL, 4, on_state), BELAY_EINVAL);
@@ -500,21 +471,6 @@ static void test_what_is_asked_about_it_is_checked(void **state) {
   bed_close(bed);
 }
 
-int main(int argc, char **argv) {
-  if (argc == 6 && strcmp(argv[1], "--worker") == 0)
-    return be_worker(argv[2], argv[3], argv[4], argv[5]);
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_permits_are_given_all_or_none),
-      cmocka_unit_test(test_a_release_wakes_who_waits),
-      cmocka_unit_test(test_the_next_that_run_out_time_the_wait),
-      cmocka_unit_test(test_permits_that_are_renewed_outlive_their_ttl),
-      cmocka_unit_test(test_who_wants_many_is_not_overtaken),
-      cmocka_unit_test(test_the_limit_is_what_it_was_set_to),
-      cmocka_unit_test(test_what_the_server_forgets_is_not_waited_for),
-      cmocka_unit_test(test_never_more_are_out_than_the_limit_whoever_dies),
-      cmocka_unit_test(test_of_one_permit_there_may_be_several_servers),
-      cmocka_unit_test(test_what_it_does_not_go_with),
-      cmocka_unit_test(test_what_is_asked_about_it_is_checked),
-  };
-  return cmocka_run_group_tests_name("semaphore", tests, NULL, NULL);
+TEST_ROLE(worker, "--worker") {
+  return be_worker(argv[2], argv[3], argv[4], argv[5]);
 }

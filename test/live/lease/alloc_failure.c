@@ -8,7 +8,7 @@
 #include <uv.h>
 
 #include "support/servers/server.h"
-#include "support/base/unit.h"
+#include "support/base/test.h"
 
 #define TURNS_MAX 1000 /* more allocations than a play makes */
 #define LISTENERS 3
@@ -214,8 +214,7 @@ static void with_failing_belay(play_t *play) {
   perform(play, &options);
 }
 
-static void test_every_allocation_of_belays_may_fail(void **state) {
-  (void)state;
+TEST(every_allocation_of_belays_may_fail) {
   play_until_nothing_fails(with_failing_belay);
 }
 
@@ -242,15 +241,6 @@ static void with_failing_hiredis(play_t *play) {
   hiredisResetAllocators();
 }
 
-static void test_every_allocation_of_hiredis_may_fail(void **state) {
-  (void)state;
+TEST(every_allocation_of_hiredis_may_fail) {
   play_until_nothing_fails(with_failing_hiredis);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_every_allocation_of_belays_may_fail),
-      cmocka_unit_test(test_every_allocation_of_hiredis_may_fail),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -107,9 +107,7 @@ static int be_worker(const char *url, const char *fd, const char *number) {
   return 0;
 }
 
-static void test_no_update_is_lost_among_two_hundred_lockers_in_four_processes(void **state) {
-  (void)state;
-  server_t *server = server_start(NULL);
+TEST_ON(no_update_is_lost_among_two_hundred_lockers_in_four_processes, server, server_start(NULL)) {
   process_t workers[PROCESSES];
   char fd_text[12], number[12], line[64];
   int fd = memfd_create("shared", 0);
@@ -140,7 +138,6 @@ static void test_no_update_is_lost_among_two_hundred_lockers_in_four_processes(v
   assert_int_equal(server_keys(server), 0);
   munmap(shared, sizeof *shared);
   close(fd);
-  server_stop(server);
 }
 
 /* ---- a holder that dies -------------------------------------------------------------------------------- */
@@ -159,11 +156,10 @@ static int be_holder(const char *url, const char *ttl) {
   return 1; /* it was to be killed */
 }
 
-static void test_a_holder_that_is_killed_blocks_nobody_for_longer_than_the_ttl(void **state) {
-  (void)state;
+TEST(a_holder_that_is_killed_blocks_nobody_for_longer_than_the_ttl) {
+  bed_t *bed = bed_open(NULL);
   int64_t ttl = 700 * slow();
   char ttl_text[24], line[64];
-  bed_t *bed = bed_open(NULL);
   contender_t *heir = contender_new(bed, "door", NULL);
   snprintf(ttl_text, sizeof ttl_text, "%lld", (long long)ttl);
   const char *argv[] = {process_self(), "--holder", server_url(bed->server), ttl_text, NULL};
@@ -185,14 +181,10 @@ static void test_a_holder_that_is_killed_blocks_nobody_for_longer_than_the_ttl(v
   bed_close(bed);
 }
 
-int main(int argc, char **argv) {
-  if (argc == 5 && strcmp(argv[1], "--worker") == 0)
-    return be_worker(argv[2], argv[3], argv[4]);
-  if (argc == 4 && strcmp(argv[1], "--holder") == 0)
-    return be_holder(argv[2], argv[3]);
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_no_update_is_lost_among_two_hundred_lockers_in_four_processes),
-      cmocka_unit_test(test_a_holder_that_is_killed_blocks_nobody_for_longer_than_the_ttl),
-  };
-  return cmocka_run_group_tests_name("crowd", tests, NULL, NULL);
+TEST_ROLE(worker, "--worker") {
+  return be_worker(argv[2], argv[3], argv[4]);
+}
+
+TEST_ROLE(holder, "--holder") {
+  return be_holder(argv[2], argv[3]);
 }

@@ -16,23 +16,19 @@ static void expect_growth(unsigned n) {
   nodes_close(nodes);
 }
 
-static void test_numbers_grow_with_every_grant(void **state) {
-  (void)state;
+TEST(numbers_grow_with_every_grant) {
   expect_growth(1);
   expect_growth(3);
   expect_growth(5);
 }
 
-static void test_a_plain_lock_has_them_too(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_plain_lock_has_them_too) {
   belay_lock_options_t options = with_ttl(10000);
   options.fencing = true;
   contender_t *a = contender_new(bed, "door", &options), *b = contender_new(bed, "door", &options);
   uint64_t last = 0;
   for (int i = 0; i < 100; i++)
     last = grow(i % 2 == 0 ? a : b, last);
-  bed_close(bed);
 }
 
 static void expect_growth_whatever_is_lost(unsigned n, const char *const *loss) {
@@ -47,8 +43,7 @@ static void expect_growth_whatever_is_lost(unsigned n, const char *const *loss) 
   nodes_close(nodes);
 }
 
-static void test_they_grow_whatever_is_lost_between_grants(void **state) {
-  (void)state;
+TEST(they_grow_whatever_is_lost_between_grants) {
   static const char *const losses[][2] = {{"SCRIPT", "FLUSH"}, {"DEL", NULL}, {"FLUSHALL", "SYNC"}};
   for (int i = 0; i < 3; i++) {
     expect_growth_whatever_is_lost(1, losses[i]);
@@ -79,33 +74,26 @@ static void expect_one_number_for_one_hold(unsigned n) {
   nodes_close(nodes);
 }
 
-static void test_a_hold_has_one_number_and_what_is_not_held_has_none(void **state) {
-  (void)state;
+TEST(a_hold_has_one_number_and_what_is_not_held_has_none) {
   expect_one_number_for_one_hold(1);
   expect_one_number_for_one_hold(3);
 }
 
-static void test_without_the_option_there_is_none(void **state) {
-  (void)state;
-  nodes_t *nodes = nodes_open(1, NULL);
+TEST_IN(without_the_option_there_is_none, nodes, nodes_open(1, NULL)) {
   belay_lock_options_t options = redlock_options(10000);
   contender_t *c = nodes_contender(nodes, "door", &options);
   assert_error(try_lock(c), 0);
   assert_int_equal(fence_of(c), 0);
   assert_int_equal(server_keys(nodes->server[0]), 1);
-  nodes_close(nodes);
 }
 
-static void test_not_with_an_exact_key(void **state) {
-  (void)state;
-  nodes_t *nodes = nodes_open(3, NULL);
+TEST_IN(not_with_an_exact_key, nodes, nodes_open(3, NULL)) {
   belay_lock_options_t options = fencing_options();
   belay_lock_t *lock;
   options.key = "door";
   options.key_len = 4;
   assert_error(belay_redlock_new(nodes->client, 3, "door", 4, &options, &lock), BELAY_EINVAL);
   assert_error(belay_lock_new(nodes->bed->client, "door", 4, &options, &lock), BELAY_EINVAL);
-  nodes_close(nodes);
 }
 
 /* Until all nodes have accepted the same number: a majority is enough for a grant. */
@@ -125,21 +113,16 @@ static uint64_t grow_everywhere(contender_t *c, nodes_t *nodes, uint64_t last) {
   return 0;
 }
 
-static void test_counters_are_remembered_for_a_day_at_least(void **state) {
-  (void)state;
-  nodes_t *nodes = nodes_open(3, NULL);
+TEST_IN(counters_are_remembered_for_a_day_at_least, nodes, nodes_open(3, NULL)) {
   contender_t *c = fenced(nodes, "door");
   (void)grow_everywhere(c, nodes, 0);
   for (unsigned i = 0; i < 3; i++) {
     int64_t ttl = server_integer(nodes->server[i], "PTTL", counter_of(c), NULL);
     assert_true(ttl > 24 * 3600 * 1000 - 60 * 1000);
   }
-  nodes_close(nodes);
 }
 
-static void test_an_acquire_that_is_sent_twice_has_one_number(void **state) {
-  (void)state;
-  nodes_t *nodes = nodes_open(1, NULL);
+TEST_IN(an_acquire_that_is_sent_twice_has_one_number, nodes, nodes_open(1, NULL)) {
   contender_t *c = fenced(nodes, "door");
   char first[32], counter[256];
   snprintf(counter, sizeof counter, "%s", counter_of(c));
@@ -151,13 +134,10 @@ static void test_an_acquire_that_is_sent_twice_has_one_number(void **state) {
       snprintf(first, sizeof first, "%s", number);
     assert_string_equal(number, first);
   }
-  nodes_close(nodes);
 }
 
 /* The guarded resource, which is where it matters. */
-static void test_the_guard_refuses_whoever_came_before(void **state) {
-  (void)state;
-  nodes_t *nodes = nodes_open(3, NULL);
+TEST_IN(the_guard_refuses_whoever_came_before, nodes, nodes_open(3, NULL)) {
   contender_t *a = fenced(nodes, "door"), *b = fenced(nodes, "door");
   belay_fence_t resource = {.number = 0};
   char of_a[256], of_b[256];
@@ -172,7 +152,6 @@ static void test_the_guard_refuses_whoever_came_before(void **state) {
   assert_error(belay_fence_guard(&resource, number, of_a, len), BELAY_EFENCED);
   assert_error(belay_fence_guard(&resource, fence_of(b), of_a, len), BELAY_EFENCED);
   assert_error(belay_fence_guard(&resource, fence_of(b), of_b, len_b), 0);
-  nodes_close(nodes);
 }
 
 typedef struct queue {
@@ -194,8 +173,7 @@ static void take_a_number(contender_t *c, event_t event) {
   }
 }
 
-static void test_they_grow_in_the_order_of_grants_where_many_contend(void **state) {
-  (void)state;
+TEST(they_grow_in_the_order_of_grants_where_many_contend) {
   nodes_t *nodes = nodes_open(3, NULL);
   queue_t queue = {.last = 0};
   belay_lock_options_t options = fencing_options();
@@ -215,9 +193,7 @@ static void test_they_grow_in_the_order_of_grants_where_many_contend(void **stat
 
 /* ---- counters that are lost, ahead, full, or no counters ---------------------------------------------------- */
 
-static void test_counters_that_are_lost_one_after_the_other(void **state) {
-  (void)state;
-  nodes_t *nodes = nodes_open(3, NULL);
+TEST_IN(counters_that_are_lost_one_after_the_other, nodes, nodes_open(3, NULL)) {
   contender_t *c = fenced(nodes, "door");
   uint64_t last = in_an_hour(nodes->server[0]); /* so that no clock can help */
   plant_on_all(nodes, c, digits(last));
@@ -225,12 +201,9 @@ static void test_counters_that_are_lost_one_after_the_other(void **state) {
     last = grow_everywhere(c, nodes, last);
     server_do(nodes->server[i % 3], "DEL", counter_of(c), NULL);
   }
-  nodes_close(nodes);
 }
 
-static void test_nodes_that_are_restarted_empty_one_after_the_other(void **state) {
-  (void)state;
-  nodes_t *nodes = nodes_open(3, NULL);
+TEST_IN(nodes_that_are_restarted_empty_one_after_the_other, nodes, nodes_open(3, NULL)) {
   contender_t *c = fenced(nodes, "door");
   uint64_t last = 0;
   for (unsigned i = 0; i < 9; i++) {
@@ -238,7 +211,6 @@ static void test_nodes_that_are_restarted_empty_one_after_the_other(void **state
     server_restart(nodes->server[i % 3]);
   }
   (void)grow(c, last);
-  nodes_close(nodes);
 }
 
 static void expect_larger_than_planted(unsigned n) {
@@ -252,23 +224,19 @@ static void expect_larger_than_planted(unsigned n) {
   nodes_close(nodes);
 }
 
-static void test_a_counter_that_is_ahead_is_outdone(void **state) {
-  (void)state;
+TEST(a_counter_that_is_ahead_is_outdone) {
   expect_larger_than_planted(1);
   expect_larger_than_planted(3);
   expect_larger_than_planted(5);
 }
 
-static void test_one_that_is_ahead_on_a_minority_does_no_harm(void **state) {
-  (void)state;
-  nodes_t *nodes = nodes_open(5, NULL);
+TEST_IN(one_that_is_ahead_on_a_minority_does_no_harm, nodes, nodes_open(5, NULL)) {
   contender_t *c = fenced(nodes, "door");
   uint64_t last = grow(c, 0);
   plant(nodes->server[0], c, digits(in_an_hour(nodes->server[0])), "somebody else");
   plant(nodes->server[1], c, digits(in_an_hour(nodes->server[1]) + 1000000), "somebody else");
   for (int i = 0; i < 20; i++)
     last = grow(c, last);
-  nodes_close(nodes);
 }
 
 /* After the last number there is none: an error, not the same one again. */
@@ -294,8 +262,7 @@ static void expect_an_end(unsigned n) {
   nodes_close(nodes);
 }
 
-static void test_after_the_largest_number_there_is_none(void **state) {
-  (void)state;
+TEST(after_the_largest_number_there_is_none) {
   expect_an_end(1);
   expect_an_end(3);
 }
@@ -314,8 +281,7 @@ static void expect_no_grant_from_nonsense(unsigned n, const char *nonsense) {
   nodes_close(nodes);
 }
 
-static void test_a_counter_that_is_none_is_no_reason_for_a_grant(void **state) {
-  (void)state;
+TEST(a_counter_that_is_none_is_no_reason_for_a_grant) {
   static const char *const all[] = {"", "many", "1e300", "9007199254740992", "9007199254740993"};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
     expect_no_grant_from_nonsense(1, all[i]);
@@ -323,9 +289,7 @@ static void test_a_counter_that_is_none_is_no_reason_for_a_grant(void **state) {
   }
 }
 
-static void test_a_counter_of_another_type(void **state) {
-  (void)state;
-  nodes_t *nodes = nodes_open(3, NULL);
+TEST_IN(a_counter_of_another_type, nodes, nodes_open(3, NULL)) {
   contender_t *c = fenced(nodes, "door");
   server_do(nodes->server[0], "RPUSH", counter_of(c), "a", NULL);
   uint64_t last = grow(c, 0);
@@ -334,39 +298,11 @@ static void test_a_counter_of_another_type(void **state) {
   server_do(nodes->server[2], "SET", counter_of(c), "a", NULL);
   assert_error(try_lock(c), BELAY_EWRONGTYPE);
   expect_nothing_left(nodes, c);
-  nodes_close(nodes);
 }
 
-static void test_a_counter_of_another_type_on_one_node(void **state) {
-  (void)state;
-  nodes_t *nodes = nodes_open(1, NULL);
+TEST_IN(a_counter_of_another_type_on_one_node, nodes, nodes_open(1, NULL)) {
   contender_t *c = fenced(nodes, "door");
   server_do(nodes->server[0], "RPUSH", counter_of(c), "a", NULL);
   assert_error(try_lock(c), BELAY_EWRONGTYPE);
   expect_nothing_left(nodes, c);
-  nodes_close(nodes);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_numbers_grow_with_every_grant),
-      cmocka_unit_test(test_a_plain_lock_has_them_too),
-      cmocka_unit_test(test_they_grow_whatever_is_lost_between_grants),
-      cmocka_unit_test(test_a_hold_has_one_number_and_what_is_not_held_has_none),
-      cmocka_unit_test(test_without_the_option_there_is_none),
-      cmocka_unit_test(test_not_with_an_exact_key),
-      cmocka_unit_test(test_counters_are_remembered_for_a_day_at_least),
-      cmocka_unit_test(test_an_acquire_that_is_sent_twice_has_one_number),
-      cmocka_unit_test(test_the_guard_refuses_whoever_came_before),
-      cmocka_unit_test(test_they_grow_in_the_order_of_grants_where_many_contend),
-      cmocka_unit_test(test_counters_that_are_lost_one_after_the_other),
-      cmocka_unit_test(test_nodes_that_are_restarted_empty_one_after_the_other),
-      cmocka_unit_test(test_a_counter_that_is_ahead_is_outdone),
-      cmocka_unit_test(test_one_that_is_ahead_on_a_minority_does_no_harm),
-      cmocka_unit_test(test_after_the_largest_number_there_is_none),
-      cmocka_unit_test(test_a_counter_that_is_none_is_no_reason_for_a_grant),
-      cmocka_unit_test(test_a_counter_of_another_type),
-      cmocka_unit_test(test_a_counter_of_another_type_on_one_node),
-  };
-  return cmocka_run_group_tests_name("fencing", tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@
 #include "belay/error.h"
 #include "belay/fence.h"
 #include "support/servers/server.h"
-#include "support/base/unit.h"
+#include "support/base/test.h"
 
 #define FENCE "{door}:fence"
 #define WORK "{door}:work" /* what the guarded commands are about */
@@ -176,10 +176,8 @@ static const bytes_t tokens[] = {
 static const uint64_t numbers[] = {0,           1,       99,          100,         101,
                                    LARGEST - 1, LARGEST, LARGEST + 1, LARGEST + 2, UINT64_MAX};
 
-static void test_every_request_ends_as_it_does_in_c(void **state) {
-  (void)state;
+TEST_ON(every_request_ends_as_it_does_in_c, server, server_start(NULL)) {
   static const uint64_t seen[] = {0, 1, 100, LARGEST - 1, LARGEST};
-  server_t *server = server_start(NULL);
   server_do(server, "SET", WORK, "0", NULL);
   for (size_t i = 0; i < COUNT(seen); i++)
     for (size_t j = 0; j < COUNT(numbers); j++)
@@ -191,7 +189,6 @@ static void test_every_request_ends_as_it_does_in_c(void **state) {
         ask_both_in_vain(server, &fence, numbers[j], tokens[k]);
         ask_both(server, &fence, numbers[j], tokens[k]);
       }
-  server_stop(server);
 }
 
 /* Always the same numbers (splitmix64), so that a failure can be seen again. */
@@ -203,10 +200,8 @@ static uint64_t next_random(uint64_t *seed) {
 }
 
 /* Requests that come in any order, with numbers about the last one that went on, up to the largest. */
-static void test_random_requests_end_as_they_do_in_c(void **state) {
-  (void)state;
+TEST_ON(random_requests_end_as_they_do_in_c, server, server_start(NULL)) {
   enum { ROUNDS = 1000 };
-  server_t *server = server_start(NULL);
   uint64_t seed = 1;
   belay_fence_t fence = {0};
   server_do(server, "SET", WORK, "0", NULL);
@@ -221,7 +216,6 @@ static void test_random_requests_end_as_they_do_in_c(void **state) {
       ask_both(server, &fence, number, token);
   }
   assert_true(fence.number == LARGEST);
-  server_stop(server);
 }
 
 /* ---- numbers and fences that are none ------------------------------------------------------------------ */
@@ -261,16 +255,13 @@ static const bytes_t no_numbers[] = {
     BYTES("9.007199254740992e15"),
 };
 
-static void test_what_is_not_a_number_is_refused(void **state) {
-  (void)state;
-  server_t *server = server_start(NULL);
+TEST_ON(what_is_not_a_number_is_refused, server, server_start(NULL)) {
   for (size_t i = 0; i < COUNT(no_numbers); i++) {
     const resp_t *reply = ask_guarded(server, no_numbers[i], bytes("mine"), WORK_ONCE);
     if (reply->type != RESP_ERROR || strcmp(reply->str, NO_NUMBER) != 0)
       fail_msg("row %zu: \"%s\"", i, no_numbers[i].at);
   }
   assert_int_equal(server_keys(server), 0);
-  server_stop(server);
 }
 
 static void expect_no_fence(server_t *server) {
@@ -280,9 +271,7 @@ static void expect_no_fence(server_t *server) {
 }
 
 /* Who has been here is not known, so nobody goes on. */
-static void test_a_damaged_fence_lets_nobody_pass(void **state) {
-  (void)state;
-  server_t *server = server_start(NULL);
+TEST_ON(a_damaged_fence_lets_nobody_pass, server, server_start(NULL)) {
   for (size_t i = 0; i < COUNT(no_numbers); i++) {
     resp_words_t words = {0};
     add_command(&words, COMMAND("HSET", FENCE, "token", "mine", "number"));
@@ -295,30 +284,23 @@ static void test_a_damaged_fence_lets_nobody_pass(void **state) {
   server_do(server, "DEL", FENCE, NULL);
   server_do(server, "HSET", FENCE, "number", "5", NULL);
   expect_no_fence(server);
-  server_stop(server);
 }
 
-static void test_a_key_of_another_type_is_left_alone(void **state) {
-  (void)state;
-  server_t *server = server_start(NULL);
+TEST_ON(a_key_of_another_type_is_left_alone, server, server_start(NULL)) {
   server_do(server, "RPUSH", FENCE, "a", "b", NULL);
   expect_error_with(ask(server, "5", "mine", WORK_ONCE), "WRONGTYPE");
   assert_int_equal(server_integer(server, "LLEN", FENCE, NULL), 2);
   assert_int_equal(server_keys(server), 1);
-  server_stop(server);
 }
 
 /* ---- the command --------------------------------------------------------------------------------------- */
 
-static void test_a_request_without_a_command_is_refused(void **state) {
-  (void)state;
-  server_t *server = server_start(NULL);
+TEST_ON(a_request_without_a_command_is_refused, server, server_start(NULL)) {
   expect_error(ask(server, "5", "mine", COMMAND(NULL)), NO_COMMAND);
   const char *text = belay_fence_script(NULL);
   expect_error(server_ask(server, "EVAL", text, "1", FENCE, "5", NULL), NO_TOKEN);
   expect_error(server_ask(server, "EVAL", text, "1", FENCE, NULL), NO_NUMBER);
   assert_int_equal(server_keys(server), 0);
-  server_stop(server);
 }
 
 static void expect_same(const resp_t *a, const resp_t *b) {
@@ -333,8 +315,7 @@ static void expect_same(const resp_t *a, const resp_t *b) {
 }
 
 /* Of two servers one is guarded, and what they are asked is the same. */
-static void test_the_reply_is_the_commands_own(void **state) {
-  (void)state;
+TEST(the_reply_is_the_commands_own) {
   const command_t commands[] = {
       COMMAND("PING"),                               /* a status */
       COMMAND("SET", WORK, "7"),                     /* OK */
@@ -360,8 +341,7 @@ static void test_the_reply_is_the_commands_own(void **state) {
 }
 
 /* Neither: what fails is not remembered, and what was remembered before is again. */
-static void test_a_command_that_fails_leaves_the_fence_as_it_was(void **state) {
-  (void)state;
+TEST(a_command_that_fails_leaves_the_fence_as_it_was) {
   const command_t failing[] = {
       COMMAND("LPUSH", WORK, "x"), COMMAND("INCR", WORK),     COMMAND("SET", WORK),
       COMMAND("NOSUCH", WORK),     COMMAND("SUBSCRIBE", "x"), COMMAND(""),
@@ -395,20 +375,16 @@ static const resp_t *ask_for_words(server_t *server, int words) {
   return server_ask(server, "EVAL", text, "2", FENCE, WORK, NULL);
 }
 
-static void test_a_command_of_too_many_words_is_not_even_begun(void **state) {
-  (void)state;
-  server_t *server = server_start(NULL);
+TEST_ON(a_command_of_too_many_words_is_not_even_begun, server, server_start(NULL)) {
   assert_int_equal(ask_for_words(server, 9000)->type, RESP_ERROR);
   assert_int_equal(server_keys(server), 0);
   assert_int_equal(ask_for_words(server, 7000)->integer, 6998);
   assert_int_equal(server_keys(server), 2);
-  server_stop(server);
 }
 
 /* ---- what cannot be remembered is not run -------------------------------------------------------------- */
 
-static void test_a_user_who_may_not_write_the_fence(void **state) {
-  (void)state;
+TEST(a_user_who_may_not_write_the_fence) {
   needs_one_process("rights in one place");
   server_t *server = server_start(NULL);
   server_do(server, "ACL", "SETUSER", "limited", "on", "nopass", "~*", "+@all", "-hset", NULL);
@@ -418,9 +394,7 @@ static void test_a_user_who_may_not_write_the_fence(void **state) {
   server_stop(server);
 }
 
-static void test_a_server_that_is_full(void **state) {
-  (void)state;
-  server_t *server = server_start(NULL);
+TEST_ON(a_server_that_is_full, server, server_start(NULL)) {
   put_fence(server, "4", "another");
   server_do(server, "SET", WORK, "7", NULL);
   server_do(server, "CONFIG", "SET", "maxmemory", "1", NULL);
@@ -430,22 +404,4 @@ static void test_a_server_that_is_full(void **state) {
   expect_fence(server, &before);
   /* Who is known already needs no more memory to make room. */
   assert_int_equal(ask(server, "4", "another", COMMAND("DEL", WORK))->integer, 1);
-  server_stop(server);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_every_request_ends_as_it_does_in_c),
-      cmocka_unit_test(test_random_requests_end_as_they_do_in_c),
-      cmocka_unit_test(test_what_is_not_a_number_is_refused),
-      cmocka_unit_test(test_a_damaged_fence_lets_nobody_pass),
-      cmocka_unit_test(test_a_key_of_another_type_is_left_alone),
-      cmocka_unit_test(test_a_request_without_a_command_is_refused),
-      cmocka_unit_test(test_the_reply_is_the_commands_own),
-      cmocka_unit_test(test_a_command_that_fails_leaves_the_fence_as_it_was),
-      cmocka_unit_test(test_a_command_of_too_many_words_is_not_even_begun),
-      cmocka_unit_test(test_a_user_who_may_not_write_the_fence),
-      cmocka_unit_test(test_a_server_that_is_full),
-  };
-  return cmocka_run_group_tests_name("guard", tests, NULL, NULL);
 }

@@ -99,8 +99,7 @@ static void let_go(crowd_t *crowd) {
   bed_until(crowd->bed, crowd->good == good + crowd->held);
 }
 
-static void test_a_hundred_thousand_are_held_and_watched(void **state) {
-  (void)state;
+TEST(a_hundred_thousand_are_held_and_watched) {
   crowd_t crowd = {.bed = bed_open(NULL), .held = FULL / (size_t)slow()};
   crowd.locks = calloc(crowd.held, sizeof(belay_lock_t *));
   assert_non_null(crowd.locks);
@@ -118,11 +117,4 @@ static void test_a_hundred_thousand_are_held_and_watched(void **state) {
   assert_int_equal(server_keys(crowd.bed->server), 0);
   free(crowd.locks);
   bed_close(crowd.bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_hundred_thousand_are_held_and_watched),
-  };
-  return cmocka_run_group_tests_name("held", tests, NULL, NULL);
 }

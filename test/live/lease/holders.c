@@ -70,8 +70,7 @@ static void expect(size_t i, const char *label, unsigned permits, int64_t min, i
   assert_between(answer.holder[i].remaining_ms, min, max);
 }
 
-static void test_who_has_permits_is_told(void **state) {
-  (void)state;
+TEST(who_has_permits_is_told) {
   belay_client_options_t options = client_options();
   options.owner = "me";
   bed_t *bed = bed_open(&options);
@@ -102,9 +101,7 @@ static void test_who_has_permits_is_told(void **state) {
 }
 
 /* What is given back, and what is undone, is what was taken. */
-static void test_a_label_is_in_all_that_is_said(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_label_is_in_all_that_is_said) {
   int64_t ttl = kept_ttl();
   belay_lock_options_t options = watched(ttl);
   contender_t *c = labeled(bed, 9, "c", &options), *d = labeled(bed, 9, "d", &options);
@@ -132,7 +129,6 @@ static void test_a_label_is_in_all_that_is_said(void **state) {
   assert_string_equal(strchr(value_of(plain), ':'), ":plain");
   assert_error(release(plain), 0);
   assert_int_equal(server_keys(bed->server), 0);
-  bed_close(bed);
 }
 
 static void fill(bed_t *bed, const char *n) {
@@ -143,8 +139,7 @@ static void fill(bed_t *bed, const char *n) {
   server_do(bed->server, "EVAL", script, "2", KEY, KEY "::permits", n, NULL);
 }
 
-static void test_of_too_many_the_last_are_told(void **state) {
-  (void)state;
+TEST(of_too_many_the_last_are_told) {
   for (int small = 0; small < 2; small++) {
     belay_client_options_t options = client_options();
     options.max_reply = small ? 65536 : options.max_reply;
@@ -163,13 +158,11 @@ static void test_of_too_many_the_last_are_told(void **state) {
   }
 }
 
-static void test_what_is_not_ours_is_not_told(void **state) {
-  (void)state;
+BED_TEST(what_is_not_ours_is_not_told) {
   static const char *const tokens[] = {
       "x", "0123456789012345678901234567890123456789:", "0123456789012345678901234567890123456789x",
       "0123456789012345678901234567890123456789:12345678901234567890123456789012345678901234567890"
       "123456789012345"};
-  bed_t *bed = bed_open(NULL);
   for (int i = 0; i < 4; i++) {
     server_do(bed->server, "DEL", KEY, NULL);
     server_do(bed->server, "ZADD", KEY, "9999999999999", tokens[i], NULL);
@@ -178,11 +171,9 @@ static void test_what_is_not_ours_is_not_told(void **state) {
   server_do(bed->server, "SET", KEY, "x", NULL);
   assert_error(ask(bed), BELAY_EWRONGTYPE);
   assert_int_equal(client_stats(bed).drops, 0);
-  bed_close(bed);
 }
 
-static void test_it_is_canceled_at_any_time(void **state) {
-  (void)state;
+TEST(it_is_canceled_at_any_time) {
   bed_t *bed = bed_open(NULL);
   belay_lock_options_t options = with_ttl(60000);
   assert_error(try_lock(labeled(bed, 1, "a", &options)), 0);
@@ -200,8 +191,7 @@ static void test_it_is_canceled_at_any_time(void **state) {
   assert_error(answer.status, BELAY_ECANCELED);
 }
 
-static void test_arguments_are_checked(void **state) {
-  (void)state;
+TEST(arguments_are_checked) {
   bed_t *bed = bed_open_at("unix:///nowhere", NULL);
   belay_request_t request = {.data = NULL};
   belay_client_t *client = bed->client;
@@ -228,16 +218,4 @@ static void test_arguments_are_checked(void **state) {
   assert_error(belay_multilock_new(names, 1, &options, NULL, &multi), BELAY_EINVAL);
   assert_non_null(strstr(belay_detail(bed->belay), "label"));
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_who_has_permits_is_told),
-      cmocka_unit_test(test_a_label_is_in_all_that_is_said),
-      cmocka_unit_test(test_of_too_many_the_last_are_told),
-      cmocka_unit_test(test_what_is_not_ours_is_not_told),
-      cmocka_unit_test(test_it_is_canceled_at_any_time),
-      cmocka_unit_test(test_arguments_are_checked),
-  };
-  return cmocka_run_group_tests_name("holders", tests, NULL, NULL);
 }

@@ -209,6 +209,10 @@ static _Noreturn void be_victim(const char *url, const char *number) {
     bed_run_for(victim.bed, 60000);
 }
 
+TEST_ROLE(victim, "--victim") {
+  be_victim(argv[2], argv[3]);
+}
+
 /* ---- who survives -------------------------------------------------------------------------------------------- */
 
 typedef struct scene {
@@ -399,15 +403,7 @@ static void test_killed(void **state) {
   close_scene(&s);
 }
 
-int main(int argc, char **argv) {
-  if (argc == 4 && strcmp(argv[1], "--victim") == 0)
-    be_victim(argv[2], argv[3]);
-  struct CMUnitTest tests[STEPS];
-  char names[STEPS][32];
-  for (int i = 0; i < STEPS; i++) {
-    snprintf(names[i], sizeof names[i], "test_killed_%s", steps[i].name);
-    tests[i] = (struct CMUnitTest)cmocka_unit_test_prestate(test_killed, (void *)(intptr_t)i);
-    tests[i].name = names[i];
-  }
-  return cmocka_run_group_tests_name("killed", tests, NULL, NULL);
+TEST_ROWS(killed) {
+  for (int i = 0; i < STEPS; i++)
+    test_add(__LINE__, test_killed, (void *)(intptr_t)i, "killed_%s", steps[i].name);
 }

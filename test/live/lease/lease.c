@@ -6,9 +6,7 @@
 
 /* ---- extending ----------------------------------------------------------------------------------------- */
 
-static void test_extend_to_more(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(extend_to_more) {
   belay_lock_options_t options = with_ttl(1000 * slow());
   contender_t *c = contender_new(bed, "door", &options);
   assert_error(try_lock(c), 0);
@@ -16,12 +14,9 @@ static void test_extend_to_more(void **state) {
   assert_between(pttl_of(c), 55000, 60000);
   assert_between(remaining_ms(c), 55000, 60000 - 602);
   assert_int_equal(c->lost, 0);
-  bed_close(bed);
 }
 
-static void test_extend_to_less_counts_at_once_and_never_on_the_server(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(extend_to_less_counts_at_once_and_never_on_the_server) {
   belay_lock_options_t options = with_ttl(60000);
   contender_t *c = contender_new(bed, "door", &options);
   assert_error(try_lock(c), 0);
@@ -35,12 +30,9 @@ static void test_extend_to_less_counts_at_once_and_never_on_the_server(void **st
   bed_until(bed, c->lost == 1);
   assert_int_equal(c->reason, BELAY_LOST_EXPIRED);
   assert_between(clock_since_ms(began), short_ttl * 9 / 10, short_ttl + lag());
-  bed_close(bed);
 }
 
-static void test_extend_to_less_is_kept_by_the_watchdog(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(extend_to_less_is_kept_by_the_watchdog) {
   contender_t *c = contender_new(bed, "door", NULL);
   int64_t short_ttl = kept_ttl();
   assert_error(try_lock(c), 0);
@@ -49,12 +41,9 @@ static void test_extend_to_less_is_kept_by_the_watchdog(void **state) {
   assert_int_equal(c->lost, 0);
   assert_true(remaining_ms(c) > 0);
   assert_true(remaining_ms(c) <= short_ttl);
-  bed_close(bed);
 }
 
-static void test_an_extended_ttl_counts_for_renewals_until_release(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(an_extended_ttl_counts_for_renewals_until_release) {
   int64_t ttl = kept_ttl();
   belay_lock_options_t options = watched(ttl);
   contender_t *c = contender_new(bed, "door", &options);
@@ -66,12 +55,9 @@ static void test_an_extended_ttl_counts_for_renewals_until_release(void **state)
   assert_error(release(c), 0);
   assert_error(try_lock(c), 0);
   assert_true(pttl_of(c) <= ttl);
-  bed_close(bed);
 }
 
-static void test_extend_by_default_is_the_present_ttl(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(extend_by_default_is_the_present_ttl) {
   belay_lock_options_t options = with_ttl(30000);
   contender_t *c = contender_new(bed, "door", &options);
   assert_error(try_lock(c), 0);
@@ -80,12 +66,9 @@ static void test_extend_by_default_is_the_present_ttl(void **state) {
   assert_true(left < 30000 - 302);
   assert_error(extend(c, BELAY_DEFAULT), 0);
   assert_true(remaining_ms(c) > left);
-  bed_close(bed);
 }
 
-static void test_one_extend_at_a_time_and_only_of_what_is_held(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(one_extend_at_a_time_and_only_of_what_is_held) {
   contender_t *c = contender_new(bed, "door", NULL);
   assert_error(extend(c, 5000), BELAY_ENOTOWNER);
   assert_error(begin_acquire(c, 0), 0);
@@ -98,22 +81,16 @@ static void test_one_extend_at_a_time_and_only_of_what_is_held(void **state) {
   assert_error(release(c), 0);
   assert_error(extend(c, 5000), BELAY_ENOTOWNER);
   assert_int_equal(c->extended, 1);
-  bed_close(bed);
 }
 
-static void test_extend_without_a_callback(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(extend_without_a_callback) {
   contender_t *c = contender_new(bed, "door", NULL);
   assert_error(try_lock(c), 0);
   assert_error(belay_lock_extend(c->lock, 60000, BELAY_DEFAULT, NULL), 0);
   bed_until(bed, pttl_of(c) > 30000);
-  bed_close(bed);
 }
 
-static void test_extend_of_what_is_not_ours_any_more_is_a_loss(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(extend_of_what_is_not_ours_any_more_is_a_loss) {
   contender_t *c = contender_new(bed, "door", NULL);
   assert_error(try_lock(c), 0);
   foreign_holder(c, 60000);
@@ -125,12 +102,9 @@ static void test_extend_of_what_is_not_ours_any_more_is_a_loss(void **state) {
   assert_error(release(c), BELAY_ENOTOWNER);
   assert_string_equal(value_of(c), "somebody else");
   assert_between(pttl_of(c), 50000, 60000);
-  bed_close(bed);
 }
 
-static void test_a_release_cancels_a_pending_extend(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_release_cancels_a_pending_extend) {
   contender_t *c = contender_new(bed, "door", NULL);
   assert_error(try_lock(c), 0);
   assert_error(begin_extend(c, 60000), 0);
@@ -140,14 +114,11 @@ static void test_a_release_cancels_a_pending_extend(void **state) {
   assert_error(c->extend_status, BELAY_ECANCELED);
   bed_settle(bed);
   assert_int_equal(server_keys(bed->server), 0);
-  bed_close(bed);
 }
 
 /* ---- keeping it ---------------------------------------------------------------------------------------- */
 
-static void test_the_watchdog_keeps_it_past_the_ttl(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(the_watchdog_keeps_it_past_the_ttl) {
   int64_t ttl = kept_ttl();
   belay_lock_options_t options = watched(ttl);
   contender_t *holder = contender_new(bed, "door", &options);
@@ -159,12 +130,9 @@ static void test_the_watchdog_keeps_it_past_the_ttl(void **state) {
   assert_between(pttl_of(holder), 1, ttl);
   assert_true(remaining_ms(holder) > 0);
   assert_error(release(holder), 0);
-  bed_close(bed);
 }
 
-static void test_without_a_watchdog_it_expires_and_that_is_told_once(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(without_a_watchdog_it_expires_and_that_is_told_once) {
   int64_t ttl = 300 * slow();
   belay_lock_options_t options = with_ttl(ttl);
   contender_t *c = contender_new(bed, "door", &options);
@@ -180,7 +148,6 @@ static void test_without_a_watchdog_it_expires_and_that_is_told_once(void **stat
   assert_int_equal(c->lost, 1);
   assert_int_equal(server_keys(bed->server), 0);
   assert_error(try_lock(c), 0); /* and it can be taken again */
-  bed_close(bed);
 }
 
 /* The ttl of the key some time after it was taken, renewal being due after 1000 ms. */
@@ -195,8 +162,7 @@ static int64_t pttl_after_a_renewal_is_due(belay_lock_options_t options) {
   return left;
 }
 
-static void test_the_watchdog_is_on_by_itself_exactly_when_no_ttl_was_given(void **state) {
-  (void)state;
+TEST(the_watchdog_is_on_by_itself_exactly_when_no_ttl_was_given) {
   assert_between(pttl_after_a_renewal_is_due(lock_options()), 8800, 9650);
   assert_between(pttl_after_a_renewal_is_due(with_ttl(10000)), 8000, 8700);
   belay_lock_options_t off = lock_options();
@@ -204,9 +170,7 @@ static void test_the_watchdog_is_on_by_itself_exactly_when_no_ttl_was_given(void
   assert_between(pttl_after_a_renewal_is_due(off), 8000, 8700);
 }
 
-static void test_max_hold_ends_renewal(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(max_hold_ends_renewal) {
   int64_t ttl = kept_ttl(), most = 2 * ttl;
   belay_lock_options_t options = watched(ttl);
   options.max_hold_ms = most;
@@ -217,12 +181,9 @@ static void test_max_hold_ends_renewal(void **state) {
   assert_int_equal(c->reason, BELAY_LOST_MAX_HOLD);
   assert_between(clock_since_ms(began), most - 10, most + ttl + lag());
   assert_error(release(c), BELAY_ENOTOWNER);
-  bed_close(bed);
 }
 
-static void test_a_release_in_time_is_no_loss(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_release_in_time_is_no_loss) {
   int64_t ttl = 200 * slow();
   belay_lock_options_t options = with_ttl(ttl);
   contender_t *c = contender_new(bed, "door", &options);
@@ -230,38 +191,13 @@ static void test_a_release_in_time_is_no_loss(void **state) {
   assert_error(release(c), 0);
   bed_run_for(bed, 2 * ttl);
   assert_int_equal(c->lost, 0);
-  bed_close(bed);
 }
 
-static void test_drift_is_taken_off_the_ttl(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(drift_is_taken_off_the_ttl) {
   belay_lock_options_t options = with_ttl(10000);
   options.drift_ms = 4000;
   contender_t *c = contender_new(bed, "door", &options);
   assert_error(try_lock(c), 0);
   assert_between(remaining_ms(c), 5000, 6000);
   assert_between(pttl_of(c), 8000, 10000);
-  bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_extend_to_more),
-      cmocka_unit_test(test_extend_to_less_counts_at_once_and_never_on_the_server),
-      cmocka_unit_test(test_extend_to_less_is_kept_by_the_watchdog),
-      cmocka_unit_test(test_an_extended_ttl_counts_for_renewals_until_release),
-      cmocka_unit_test(test_extend_by_default_is_the_present_ttl),
-      cmocka_unit_test(test_one_extend_at_a_time_and_only_of_what_is_held),
-      cmocka_unit_test(test_extend_without_a_callback),
-      cmocka_unit_test(test_extend_of_what_is_not_ours_any_more_is_a_loss),
-      cmocka_unit_test(test_a_release_cancels_a_pending_extend),
-      cmocka_unit_test(test_the_watchdog_keeps_it_past_the_ttl),
-      cmocka_unit_test(test_without_a_watchdog_it_expires_and_that_is_told_once),
-      cmocka_unit_test(test_the_watchdog_is_on_by_itself_exactly_when_no_ttl_was_given),
-      cmocka_unit_test(test_max_hold_ends_renewal),
-      cmocka_unit_test(test_a_release_in_time_is_no_loss),
-      cmocka_unit_test(test_drift_is_taken_off_the_ttl),
-  };
-  return cmocka_run_group_tests_name("lease", tests, NULL, NULL);
 }

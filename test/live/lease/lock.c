@@ -7,9 +7,7 @@
 
 /* ---- taking it ----------------------------------------------------------------------------------------- */
 
-static void test_a_free_lock_is_taken(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_free_lock_is_taken) {
   contender_t *c = contender_new(bed, "door", NULL);
   assert_int_equal(belay_lock_remaining_us(c->lock), 0);
   assert_error(try_lock(c), 0);
@@ -18,12 +16,9 @@ static void test_a_free_lock_is_taken(void **state) {
   assert_between(remaining_ms(c), 9898 - 1000 * slow(), 9898);
   assert_error(belay_lock_error(c->lock), 0);
   assert_int_equal(server_keys(bed->server), 1);
-  bed_close(bed);
 }
 
-static void test_one_attempt_at_a_held_lock_says_held(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(one_attempt_at_a_held_lock_says_held) {
   contender_t *holder = contender_new(bed, "door", NULL), *other = contender_new(bed, "door", NULL);
   assert_error(try_lock(holder), 0);
   assert_error(try_lock(other), BELAY_EHELD);
@@ -32,22 +27,16 @@ static void test_one_attempt_at_a_held_lock_says_held(void **state) {
   assert_int_equal(belay_lock_remaining_us(other->lock), 0);
   assert_true(is_on_server(holder));
   assert_error(acquire(other, 0), BELAY_EHELD);
-  bed_close(bed);
 }
 
-static void test_locks_of_different_names_are_different(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(locks_of_different_names_are_different) {
   contender_t *one = contender_new(bed, "one", NULL), *two = contender_new(bed, "two", NULL);
   assert_error(try_lock(one), 0);
   assert_error(try_lock(two), 0);
   assert_int_equal(server_keys(bed->server), 2);
-  bed_close(bed);
 }
 
-static void test_a_waiter_gets_it_when_it_is_released(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_waiter_gets_it_when_it_is_released) {
   contender_t *holder = contender_new(bed, "door", NULL),
               *waiter = contender_new(bed, "door", NULL);
   assert_error(try_lock(holder), 0);
@@ -59,12 +48,9 @@ static void test_a_waiter_gets_it_when_it_is_released(void **state) {
   assert_error(outcome(waiter), 0);
   assert_true(clock_since_ms(released) < 500 * slow());
   assert_true(is_on_server(waiter));
-  bed_close(bed);
 }
 
-static void test_a_wait_ends_when_its_time_is_over(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_wait_ends_when_its_time_is_over) {
   contender_t *holder = contender_new(bed, "door", NULL),
               *waiter = contender_new(bed, "door", NULL);
   assert_error(try_lock(holder), 0);
@@ -73,12 +59,9 @@ static void test_a_wait_ends_when_its_time_is_over(void **state) {
   assert_between(clock_since_ms(began), 299, 300 + 200 * slow());
   assert_true(belay_err_retryable(BELAY_ETIMEDOUT));
   assert_error(belay_lock_error(waiter->lock), BELAY_EHELD);
-  bed_close(bed);
 }
 
-static void test_a_wait_that_is_not_told_is_the_options(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_wait_that_is_not_told_is_the_options) {
   belay_lock_options_t options = lock_options();
   options.wait_ms = 250;
   contender_t *holder = contender_new(bed, "door", NULL);
@@ -87,12 +70,9 @@ static void test_a_wait_that_is_not_told_is_the_options(void **state) {
   int64_t began = clock_now();
   assert_error(acquire(waiter, BELAY_DEFAULT), BELAY_ETIMEDOUT);
   assert_between(clock_since_ms(began), 249, 250 + 200 * slow());
-  bed_close(bed);
 }
 
-static void test_a_wait_for_ever_ends_when_it_is_canceled(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_wait_for_ever_ends_when_it_is_canceled) {
   contender_t *holder = contender_new(bed, "door", NULL),
               *waiter = contender_new(bed, "door", NULL);
   assert_error(try_lock(holder), 0);
@@ -105,12 +85,9 @@ static void test_a_wait_for_ever_ends_when_it_is_canceled(void **state) {
   assert_error(cancel(waiter), BELAY_ESTATE);
   assert_error(cancel(holder), BELAY_ESTATE);
   assert_true(is_on_server(holder));
-  bed_close(bed);
 }
 
-static void test_what_is_canceled_at_once_leaves_nothing(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_is_canceled_at_once_leaves_nothing) {
   contender_t *c = contender_new(bed, "door", NULL);
   assert_error(begin_acquire(c, BELAY_FOREVER), 0);
   assert_error(cancel(c), 0);
@@ -119,12 +96,9 @@ static void test_what_is_canceled_at_once_leaves_nothing(void **state) {
   bed_settle(bed);
   assert_int_equal(server_keys(bed->server), 0);
   assert_error(try_lock(c), 0);
-  bed_close(bed);
 }
 
-static void test_attempts_may_be_limited(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(attempts_may_be_limited) {
   belay_lock_options_t options = lock_options();
   options.max_attempts = 3;
   contender_t *holder = contender_new(bed, "door", NULL);
@@ -133,12 +107,9 @@ static void test_attempts_may_be_limited(void **state) {
   uint64_t before = client_stats(bed).calls;
   assert_error(acquire(waiter, BELAY_FOREVER), BELAY_EHELD);
   assert_int_equal(client_stats(bed).calls - before, 3);
-  bed_close(bed);
 }
 
-static void test_polls_never_outwait_the_holders_ttl(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(polls_never_outwait_the_holders_ttl) {
   belay_lock_options_t rarely = lock_options();
   rarely.retry_min_ms = rarely.retry_max_ms = 5000;
   contender_t *waiter = contender_new(bed, "door", &rarely);
@@ -146,12 +117,9 @@ static void test_polls_never_outwait_the_holders_ttl(void **state) {
   int64_t began = clock_now();
   assert_error(acquire(waiter, 30000), 0);
   assert_between(clock_since_ms(began), 200, 300 + 700 * slow());
-  bed_close(bed);
 }
 
-static void test_acquire_while_something_pends_or_it_is_held_is_refused(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(acquire_while_something_pends_or_it_is_held_is_refused) {
   contender_t *c = contender_new(bed, "door", NULL);
   assert_error(begin_acquire(c, 1000), 0);
   assert_error(begin_acquire(c, 1000), BELAY_ESTATE);
@@ -164,12 +132,9 @@ static void test_acquire_while_something_pends_or_it_is_held_is_refused(void **s
   assert_error(outcome(c), 0);
   assert_int_equal(c->ended, 2);
   assert_error(try_lock(c), 0);
-  bed_close(bed);
 }
 
-static void test_a_foreign_key_of_another_type_is_named_and_left_alone(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_foreign_key_of_another_type_is_named_and_left_alone) {
   contender_t *c = contender_new(bed, "door", NULL);
   server_do(bed->server, "RPUSH", key_of(c), "a", "b", NULL);
   assert_error(try_lock(c), BELAY_EWRONGTYPE);
@@ -177,25 +142,19 @@ static void test_a_foreign_key_of_another_type_is_named_and_left_alone(void **st
   assert_error(belay_lock_error(c->lock), BELAY_EWRONGTYPE);
   assert_false(belay_err_retryable(BELAY_EWRONGTYPE));
   assert_int_equal(server_integer(bed->server, "LLEN", key_of(c), NULL), 2);
-  bed_close(bed);
 }
 
-static void test_an_attempt_that_finds_it_held_never_touches_the_holders_ttl(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(an_attempt_that_finds_it_held_never_touches_the_holders_ttl) {
   contender_t *waiter = contender_new(bed, "door", NULL);
   foreign_holder(waiter, 60000);
   assert_error(acquire(waiter, 300), BELAY_ETIMEDOUT);
   assert_between(pttl_of(waiter), 50000, 59750);
   assert_string_equal(value_of(waiter), "somebody else");
-  bed_close(bed);
 }
 
 /* ---- giving it back ------------------------------------------------------------------------------------ */
 
-static void test_release_removes_the_key(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(release_removes_the_key) {
   contender_t *c = contender_new(bed, "door", NULL);
   assert_error(try_lock(c), 0);
   assert_error(begin_release(c), 0);
@@ -203,24 +162,18 @@ static void test_release_removes_the_key(void **state) {
   assert_error(outcome(c), 0);
   assert_int_equal(server_keys(bed->server), 0);
   assert_int_equal(c->lost, 0);
-  bed_close(bed);
 }
 
-static void test_release_without_a_callback(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(release_without_a_callback) {
   contender_t *c = contender_new(bed, "door", NULL);
   assert_error(try_lock(c), 0);
   assert_error(belay_lock_release(c->lock, BELAY_DEFAULT, NULL), 0);
   bed_until(bed, server_keys(bed->server) == 0);
   bed_settle(bed);
   assert_error(try_lock(c), 0);
-  bed_close(bed);
 }
 
-static void test_release_without_holding_is_refused(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(release_without_holding_is_refused) {
   contender_t *c = contender_new(bed, "door", NULL);
   assert_error(release(c), BELAY_ENOTOWNER);
   foreign_holder(c, 60000);
@@ -232,12 +185,9 @@ static void test_release_without_holding_is_refused(void **state) {
   assert_error(release(c), 0);
   assert_error(release(c), BELAY_ENOTOWNER);
   assert_int_equal(c->ended, 3);
-  bed_close(bed);
 }
 
-static void test_release_of_what_is_not_ours_any_more_removes_nothing(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(release_of_what_is_not_ours_any_more_removes_nothing) {
   contender_t *c = contender_new(bed, "door", NULL);
   assert_error(try_lock(c), 0);
   foreign_holder(c, 60000);
@@ -248,25 +198,20 @@ static void test_release_of_what_is_not_ours_any_more_removes_nothing(void **sta
   assert_error(try_lock(c), 0);
   server_do(bed->server, "DEL", key_of(c), NULL);
   assert_error(release(c), BELAY_ENOTOWNER);
-  bed_close(bed);
 }
 
-static void test_release_leaves_a_foreign_key_of_another_type_alone(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(release_leaves_a_foreign_key_of_another_type_alone) {
   contender_t *c = contender_new(bed, "door", NULL);
   assert_error(try_lock(c), 0);
   server_do(bed->server, "DEL", key_of(c), NULL);
   server_do(bed->server, "RPUSH", key_of(c), "a", NULL);
   assert_error(release(c), BELAY_ENOTOWNER);
   assert_int_equal(server_integer(bed->server, "LLEN", key_of(c), NULL), 1);
-  bed_close(bed);
 }
 
 /* ---- names, keys, tokens ------------------------------------------------------------------------------- */
 
-static void test_the_key_is_made_of_namespace_family_and_name(void **state) {
-  (void)state;
+TEST(the_key_is_made_of_namespace_family_and_name) {
   static const char *const parts[] = {"shop", "eu{1}"};
   belay_client_options_t options = client_options();
   options.namespace_parts = parts;
@@ -281,8 +226,7 @@ static void test_the_key_is_made_of_namespace_family_and_name(void **state) {
   bed_close(bed);
 }
 
-static void test_names_may_be_any_bytes_and_long(void **state) {
-  (void)state;
+TEST(names_may_be_any_bytes_and_long) {
   bed_t *bed = bed_open(NULL);
   static const char odd[] = {'a', '\0', '\n', '{', '}', (char)0xff, ' '};
   char lengthy[1024];
@@ -308,9 +252,7 @@ static void test_names_may_be_any_bytes_and_long(void **state) {
   bed_close(bed);
 }
 
-static void test_an_exact_key_is_taken_as_it_is(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(an_exact_key_is_taken_as_it_is) {
   belay_lock_options_t options = lock_options();
   options.key = "some{thing}::else";
   options.key_len = strlen(options.key);
@@ -321,7 +263,6 @@ static void test_an_exact_key_is_taken_as_it_is(void **state) {
   assert_true(is_on_server(c));
   assert_error(release(c), 0);
   assert_int_equal(server_keys(bed->server), 0);
-  bed_close(bed);
 }
 
 static void check_token(const char *token, const char *label) {
@@ -331,8 +272,7 @@ static void check_token(const char *token, const char *label) {
   assert_string_equal(token + 41, label);
 }
 
-static void test_the_token_is_forty_digits_and_a_label(void **state) {
-  (void)state;
+TEST(the_token_is_forty_digits_and_a_label) {
   belay_client_options_t options = client_options();
   options.owner = "me@here";
   bed_t *bed = bed_open(&options);
@@ -356,9 +296,7 @@ static void test_the_token_is_forty_digits_and_a_label(void **state) {
   bed_close(bed);
 }
 
-static void test_the_label_is_host_and_pid_by_default(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(the_label_is_host_and_pid_by_default) {
   contender_t *c = contender_new(bed, "door", NULL);
   char host[65] = "", label[128], token[128];
   gethostname(host, sizeof host - 1);
@@ -366,14 +304,11 @@ static void test_the_label_is_host_and_pid_by_default(void **state) {
   assert_error(try_lock(c), 0);
   belay_lock_token(c->lock, token, sizeof token);
   check_token(token, label);
-  bed_close(bed);
 }
 
 /* ---- the rest ------------------------------------------------------------------------------------------ */
 
-static void test_a_held_lock_keeps_the_loop_alive_only_if_asked_to(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_held_lock_keeps_the_loop_alive_only_if_asked_to) {
   contender_t *c = contender_new(bed, "door", NULL);
   assert_false(uv_loop_alive(&bed->loop));
   assert_error(begin_acquire(c, 0), 0);
@@ -390,11 +325,9 @@ static void test_a_held_lock_keeps_the_loop_alive_only_if_asked_to(void **state)
   assert_error(begin_release(c), 0);
   uv_run(&bed->loop, UV_RUN_DEFAULT);
   assert_int_equal(c->ended, 2);
-  bed_close(bed);
 }
 
-static void test_data_is_the_callers(void **state) {
-  (void)state;
+TEST(data_is_the_callers) {
   bed_t *bed = bed_open(NULL);
   int mine, other;
   belay_lock_options_t options = lock_options();
@@ -410,28 +343,22 @@ static void test_data_is_the_callers(void **state) {
   bed_close(bed);
 }
 
-static void test_the_name_is_copied(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(the_name_is_copied) {
   char name[] = "door";
   contender_t *c = contender_new(bed, name, NULL);
   memset(name, 'x', sizeof name);
   assert_string_equal(key_of(c), "belay::lock::{door}");
-  bed_close(bed);
 }
 
-static void test_losses_have_names(void **state) {
-  (void)state;
+TEST(losses_have_names) {
   assert_string_equal(belay_lost_name(BELAY_LOST_EXPIRED), "expired");
   assert_string_equal(belay_lost_name(BELAY_LOST_TAKEN), "taken");
   assert_string_equal(belay_lost_name(BELAY_LOST_MAX_HOLD), "max-hold");
   assert_string_equal(belay_lost_name(BELAY_LOST_CLOSED), "closed");
 }
 
-static void test_a_hundred_contenders_take_turns(void **state) {
-  (void)state;
+BED_TEST(a_hundred_contenders_take_turns) {
   enum { CONTENDERS = 100 };
-  bed_t *bed = bed_open(NULL);
   belay_lock_options_t options = lock_options();
   options.retry_min_ms = options.retry_max_ms = 5;
   contender_t *all[CONTENDERS];
@@ -456,39 +383,4 @@ static void test_a_hundred_contenders_take_turns(void **state) {
   }
   for (int i = 0; i < CONTENDERS; i++)
     assert_int_equal(all[i]->ended, 2);
-  bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_free_lock_is_taken),
-      cmocka_unit_test(test_one_attempt_at_a_held_lock_says_held),
-      cmocka_unit_test(test_locks_of_different_names_are_different),
-      cmocka_unit_test(test_a_waiter_gets_it_when_it_is_released),
-      cmocka_unit_test(test_a_wait_ends_when_its_time_is_over),
-      cmocka_unit_test(test_a_wait_that_is_not_told_is_the_options),
-      cmocka_unit_test(test_a_wait_for_ever_ends_when_it_is_canceled),
-      cmocka_unit_test(test_what_is_canceled_at_once_leaves_nothing),
-      cmocka_unit_test(test_attempts_may_be_limited),
-      cmocka_unit_test(test_polls_never_outwait_the_holders_ttl),
-      cmocka_unit_test(test_acquire_while_something_pends_or_it_is_held_is_refused),
-      cmocka_unit_test(test_a_foreign_key_of_another_type_is_named_and_left_alone),
-      cmocka_unit_test(test_an_attempt_that_finds_it_held_never_touches_the_holders_ttl),
-      cmocka_unit_test(test_release_removes_the_key),
-      cmocka_unit_test(test_release_without_a_callback),
-      cmocka_unit_test(test_release_without_holding_is_refused),
-      cmocka_unit_test(test_release_of_what_is_not_ours_any_more_removes_nothing),
-      cmocka_unit_test(test_release_leaves_a_foreign_key_of_another_type_alone),
-      cmocka_unit_test(test_the_key_is_made_of_namespace_family_and_name),
-      cmocka_unit_test(test_names_may_be_any_bytes_and_long),
-      cmocka_unit_test(test_an_exact_key_is_taken_as_it_is),
-      cmocka_unit_test(test_the_token_is_forty_digits_and_a_label),
-      cmocka_unit_test(test_the_label_is_host_and_pid_by_default),
-      cmocka_unit_test(test_a_held_lock_keeps_the_loop_alive_only_if_asked_to),
-      cmocka_unit_test(test_data_is_the_callers),
-      cmocka_unit_test(test_the_name_is_copied),
-      cmocka_unit_test(test_losses_have_names),
-      cmocka_unit_test(test_a_hundred_contenders_take_turns),
-  };
-  return cmocka_run_group_tests_name("lock", tests, NULL, NULL);
 }

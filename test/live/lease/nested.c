@@ -73,8 +73,7 @@ static bool is_up(const belay_client_t *client) {
   return stats.links_up > 0;
 }
 
-static void test_a_connection_that_breaks_while_the_others_are_asked(void **state) {
-  (void)state;
+TEST(a_connection_that_breaks_while_the_others_are_asked) {
   nodes_t *nodes = nodes_open(3, NULL);
   relay_t *wire = relay_start(server_url(nodes->server[0]));
   belay_client_t *clients[] = {bed_connect(nodes->bed, relay_url(wire), NULL), nodes->client[1],
@@ -111,8 +110,7 @@ static void test_a_connection_that_breaks_while_the_others_are_asked(void **stat
 /* ---- an address that leads elsewhere --------------------------------------------------------------------------- */
 
 /* The first server is reached under the third address in the end: what an extend finds there is released. */
-static void test_a_key_that_is_found_under_another_address_is_released(void **state) {
-  (void)state;
+TEST(a_key_that_is_found_under_another_address_is_released) {
   nodes_t *nodes = nodes_open(2, NULL);
   relay_t *first = relay_start(server_url(nodes->server[0]));
   relay_t *third = relay_start(server_url(nodes->server[0]));
@@ -152,8 +150,7 @@ static void stall_behind_a_call(void *ctx, const belay_trace_t *trace) {
 }
 
 /* The delay before the next attempt is measured by rounds, not by how long the loop was away. */
-static void test_a_loop_that_stood_still_asks_again_soon(void **state) {
-  (void)state;
+TEST(a_loop_that_stood_still_asks_again_soon) {
   belay_client_options_t client = client_options();
   client.trace = stall_behind_a_call;
   belay_lock_options_t options = redlock_options(2000);
@@ -180,9 +177,7 @@ static void oversleep(contender_t *c, event_t event) {
 }
 
 /* Both were granted by a majority; who is told second is told the truth. */
-static void test_a_grant_that_is_over_before_it_is_told_is_none(void **state) {
-  (void)state;
-  nodes_t *nodes = nodes_open(3, NULL);
+TEST_IN(a_grant_that_is_over_before_it_is_told_is_none, nodes, nodes_open(3, NULL)) {
   belay_lock_options_t options = redlock_options(300);
   contender_t *c[] = {nodes_contender(nodes, "one", &options),
                       nodes_contender(nodes, "two", &options)};
@@ -207,15 +202,4 @@ static void test_a_grant_that_is_over_before_it_is_told_is_none(void **state) {
   }
   assert_true(expired);
   nodes_expect_no_key(nodes);
-  nodes_close(nodes);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_connection_that_breaks_while_the_others_are_asked),
-      cmocka_unit_test(test_a_key_that_is_found_under_another_address_is_released),
-      cmocka_unit_test(test_a_loop_that_stood_still_asks_again_soon),
-      cmocka_unit_test(test_a_grant_that_is_over_before_it_is_told_is_none),
-  };
-  return cmocka_run_group_tests_name("nested", tests, NULL, NULL);
 }

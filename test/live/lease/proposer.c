@@ -4,21 +4,16 @@
 
 /* ---- proposers that come late ------------------------------------------------------------------------------ */
 
-static void test_what_a_paused_proposer_read_is_refused_later(void **state) {
-  (void)state;
-  nodes_t *nodes = nodes_open(3, NULL);
+TEST_IN(what_a_paused_proposer_read_is_refused_later, nodes, nodes_open(3, NULL)) {
   contender_t *c = fenced(nodes, "door");
   uint64_t paused = read_all_by_hand(nodes, c);
   (void)grow(c, paused);
   nodes_settle(nodes);
   assert_true(accept_all_by_hand(nodes, c, paused, "the paused one") <= 1); /* no majority */
-  nodes_close(nodes);
 }
 
 /* The counters being ahead of the clocks, both read the same. */
-static void test_and_so_it_is_where_both_read_the_same(void **state) {
-  (void)state;
-  nodes_t *nodes = nodes_open(3, NULL);
+TEST_IN(and_so_it_is_where_both_read_the_same, nodes, nodes_open(3, NULL)) {
   contender_t *c = fenced(nodes, "door");
   plant_on_all(nodes, c, digits(in_an_hour(nodes->server[0])));
   uint64_t paused = read_all_by_hand(nodes, c);
@@ -26,14 +21,11 @@ static void test_and_so_it_is_where_both_read_the_same(void **state) {
   assert_int_equal(fence_of(c), paused);
   nodes_settle(nodes);
   assert_true(accept_all_by_hand(nodes, c, paused, "the paused one") <= 1); /* no majority */
-  nodes_close(nodes);
 }
 
 /* One had its number accepted on a minority and was paused; then there is another holder. Either has that one a
  * larger number, or the same, and then the paused one gets no majority any more. */
-static void test_a_number_that_a_minority_accepted_is_nobodys_later(void **state) {
-  (void)state;
-  nodes_t *nodes = nodes_open(3, NULL);
+TEST_IN(a_number_that_a_minority_accepted_is_nobodys_later, nodes, nodes_open(3, NULL)) {
   contender_t *c = fenced(nodes, "door");
   plant_on_all(nodes, c, digits(in_an_hour(nodes->server[0])));
   uint64_t paused = read_all_by_hand(nodes, c);
@@ -43,7 +35,6 @@ static void test_a_number_that_a_minority_accepted_is_nobodys_later(void **state
   unsigned late = accept_by_hand(nodes->server[1], c, paused, "the paused one") +
                   accept_by_hand(nodes->server[2], c, paused, "the paused one");
   assert_true(fence_of(c) > paused || (fence_of(c) == paused && late == 0));
-  nodes_close(nodes);
 }
 
 /* Two proposers, in all orders in which the nodes can hear of them: bit i of `order` says that node i heard the
@@ -81,15 +72,12 @@ static void expect_no_number_twice(unsigned n) {
   nodes_close(nodes);
 }
 
-static void test_two_proposers_of_one_number_never_both_have_a_majority(void **state) {
-  (void)state;
+TEST(two_proposers_of_one_number_never_both_have_a_majority) {
   expect_no_number_twice(3);
   expect_no_number_twice(5);
 }
 
-static void test_a_smaller_number_is_refused_wherever_a_larger_one_was_first(void **state) {
-  (void)state;
-  nodes_t *nodes = nodes_open(5, NULL);
+TEST_IN(a_smaller_number_is_refused_wherever_a_larger_one_was_first, nodes, nodes_open(5, NULL)) {
   contender_t *c = fenced(nodes, "door");
   for (unsigned order = 0; order < 1U << 5; order++) {
     uint64_t number = read_all_by_hand(nodes, c), two[2] = {number, number + 1};
@@ -98,20 +86,16 @@ static void test_a_smaller_number_is_refused_wherever_a_larger_one_was_first(voi
     assert_int_equal(accepted[0], 5 - ones(order));
     assert_int_equal(accepted[1], 5);
   }
-  nodes_close(nodes);
 }
 
 /* Accepting is remembered with the token, so that it may be sent again. */
-static void test_an_accept_that_is_sent_twice_is_accepted_twice(void **state) {
-  (void)state;
-  nodes_t *nodes = nodes_open(1, NULL);
+TEST_IN(an_accept_that_is_sent_twice_is_accepted_twice, nodes, nodes_open(1, NULL)) {
   contender_t *c = fenced(nodes, "door");
   uint64_t number = read_by_hand(nodes->server[0], c);
   assert_int_equal(accept_by_hand(nodes->server[0], c, number, "mine"), 1);
   assert_int_equal(accept_by_hand(nodes->server[0], c, number, "mine"), 1);
   assert_int_equal(accept_by_hand(nodes->server[0], c, number, "another's"), 0);
   assert_int_equal(accept_by_hand(nodes->server[0], c, number - 1, "mine"), 0);
-  nodes_close(nodes);
 }
 
 /* ---- in the middle of it ------------------------------------------------------------------------------------ */
@@ -169,19 +153,16 @@ static void overtake(trap_t *trap) {
   plant_on_all(trap->nodes, trap->c, digits(trap->planted));
 }
 
-static void test_who_is_overtaken_between_reading_and_accepting_reads_again(void **state) {
-  (void)state;
-  trap_t *trap = trap_open("fence_accept", overtake, 1);
+TEST_IN(who_is_overtaken_between_reading_and_accepting_reads_again, trap,
+        trap_open("fence_accept", overtake, 1)) {
   set_trap(trap);
   assert_error(try_lock(trap->c), 0);
   assert_int_equal(trap->sprung, 1);
   assert_true(fence_of(trap->c) > trap->planted);
-  trap_close(trap);
 }
 
-static void test_who_is_overtaken_again_and_again_gives_up_in_time(void **state) {
-  (void)state;
-  trap_t *trap = trap_open("fence_accept", overtake, 1000000);
+TEST_IN(who_is_overtaken_again_and_again_gives_up_in_time, trap,
+        trap_open("fence_accept", overtake, 1000000)) {
   set_trap(trap);
   int64_t began = clock_now();
   assert_int_not_equal(try_lock(trap->c), 0);
@@ -189,7 +170,6 @@ static void test_who_is_overtaken_again_and_again_gives_up_in_time(void **state)
   assert_true(clock_since_ms(began) < 2000 * slow());
   trap->times = 0;
   expect_nothing_left(trap->nodes, trap->c);
-  trap_close(trap);
 }
 
 static void oversleep(trap_t *trap) {
@@ -197,14 +177,12 @@ static void oversleep(trap_t *trap) {
   stall_ms(1800 * slow());
 }
 
-static void test_who_oversleeps_before_accepting_has_nothing(void **state) {
-  (void)state;
-  trap_t *trap = trap_open("fence_accept", oversleep, 1);
+TEST_IN(who_oversleeps_before_accepting_has_nothing, trap,
+        trap_open("fence_accept", oversleep, 1)) {
   set_trap(trap);
   assert_int_not_equal(try_lock(trap->c), 0);
   assert_int_equal(trap->sprung, 1);
   expect_nothing_left(trap->nodes, trap->c);
-  trap_close(trap);
 }
 
 static void pause_a_majority(trap_t *trap) {
@@ -227,19 +205,15 @@ static void expect_no_grant_without_a_majority_for(const char *script) {
   trap_close(trap);
 }
 
-static void test_a_majority_that_stops_before_it_is_read(void **state) {
-  (void)state;
+TEST(a_majority_that_stops_before_it_is_read) {
   expect_no_grant_without_a_majority_for("fence_read");
 }
 
-static void test_a_majority_that_stops_before_it_accepts(void **state) {
-  (void)state;
+TEST(a_majority_that_stops_before_it_accepts) {
   expect_no_grant_without_a_majority_for("fence_accept");
 }
 
-static void test_a_minority_that_stands_still_delays_nothing(void **state) {
-  (void)state;
-  nodes_t *nodes = nodes_open(5, NULL);
+TEST_IN(a_minority_that_stands_still_delays_nothing, nodes, nodes_open(5, NULL)) {
   contender_t *c = fenced(nodes, "door");
   uint64_t last = grow(c, 0);
   server_pause(nodes->server[1]);
@@ -248,23 +222,4 @@ static void test_a_minority_that_stands_still_delays_nothing(void **state) {
   for (int i = 0; i < 10; i++)
     last = grow(c, last);
   assert_true(clock_since_ms(began) < 2500 * slow()); /* half of ten timeouts */
-  nodes_close(nodes);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_what_a_paused_proposer_read_is_refused_later),
-      cmocka_unit_test(test_and_so_it_is_where_both_read_the_same),
-      cmocka_unit_test(test_a_number_that_a_minority_accepted_is_nobodys_later),
-      cmocka_unit_test(test_two_proposers_of_one_number_never_both_have_a_majority),
-      cmocka_unit_test(test_a_smaller_number_is_refused_wherever_a_larger_one_was_first),
-      cmocka_unit_test(test_an_accept_that_is_sent_twice_is_accepted_twice),
-      cmocka_unit_test(test_who_is_overtaken_between_reading_and_accepting_reads_again),
-      cmocka_unit_test(test_who_is_overtaken_again_and_again_gives_up_in_time),
-      cmocka_unit_test(test_who_oversleeps_before_accepting_has_nothing),
-      cmocka_unit_test(test_a_majority_that_stops_before_it_is_read),
-      cmocka_unit_test(test_a_majority_that_stops_before_it_accepts),
-      cmocka_unit_test(test_a_minority_that_stands_still_delays_nothing),
-  };
-  return cmocka_run_group_tests_name("proposer", tests, NULL, NULL);
 }

@@ -6,8 +6,7 @@
 
 /* ---- the marker ------------------------------------------------------------------------------------------- */
 
-static void test_the_marker_names_the_server_and_stays(void **state) {
-  (void)state;
+TEST(the_marker_names_the_server_and_stays) {
   char max_ttl[24];
   nodes_t *nodes = visit();
   snprintf(max_ttl, sizeof max_ttl, "%lld", (long long)MAX_TTL);
@@ -21,8 +20,7 @@ static void test_the_marker_names_the_server_and_stays(void **state) {
   leave(nodes);
 }
 
-static void test_a_marker_of_another_type_costs_that_node_its_vote(void **state) {
-  (void)state;
+TEST(a_marker_of_another_type_costs_that_node_its_vote) {
   nodes_t *nodes = visit();
   contender_t *c = quarantined(nodes, "door");
   server_do(nodes->server[1], "SET", marker_key(), "something else", NULL);
@@ -42,9 +40,7 @@ static void expect_reason(contender_t *c, belay_vote_t vote, int error) {
       assert_error(tally.node[i].error, error);
 }
 
-static void test_fresh_servers_do_not_vote(void **state) {
-  (void)state;
-  nodes_t *nodes = nodes_open(3, NULL);
+TEST_IN(fresh_servers_do_not_vote, nodes, nodes_open(3, NULL)) {
   contender_t *c = quarantined(nodes, "door");
   ask_until(c, BELAY_VOTE_QUARANTINED, 2);
   assert_error(try_lock(c), BELAY_ENOQUORUM);
@@ -52,11 +48,9 @@ static void test_fresh_servers_do_not_vote(void **state) {
   expect_reason(c, BELAY_VOTE_QUARANTINED, BELAY_EQUARANTINED);
   nodes_settle(nodes);
   assert_int_equal(nodes_keys(nodes), 0);
-  nodes_close(nodes);
 }
 
-static void test_a_waiter_gets_it_when_fresh_servers_have_been_up_for_max_ttl(void **state) {
-  (void)state;
+TEST(a_waiter_gets_it_when_fresh_servers_have_been_up_for_max_ttl) {
   int64_t began = clock_now();
   nodes_t *nodes = nodes_open(3, NULL);
   contender_t *c = quarantined(nodes, "door");
@@ -65,29 +59,22 @@ static void test_a_waiter_gets_it_when_fresh_servers_have_been_up_for_max_ttl(vo
   nodes_close(nodes);
 }
 
-static void test_off_they_vote_at_once_and_no_marker_is_written(void **state) {
-  (void)state;
-  nodes_t *nodes = nodes_open(3, NULL);
+TEST_IN(off_they_vote_at_once_and_no_marker_is_written, nodes, nodes_open(3, NULL)) {
   belay_lock_options_t options = quarantine_options_with(BELAY_QUARANTINE_OFF);
   ask_until(nodes_contender(nodes, "door", &options), BELAY_VOTE_GRANTED, 3);
   nodes_settle(nodes);
   for (unsigned i = 0; i < 3; i++)
     assert_int_equal(server_keys(nodes->server[i]), 0);
-  nodes_close(nodes);
 }
 
-static void test_trust_changes_nothing_where_servers_tell_their_run_id(void **state) {
-  (void)state;
-  nodes_t *nodes = nodes_open(3, NULL);
+TEST_IN(trust_changes_nothing_where_servers_tell_their_run_id, nodes, nodes_open(3, NULL)) {
   belay_lock_options_t options = quarantine_options_with(BELAY_QUARANTINE_TRUST);
   contender_t *c = nodes_contender(nodes, "door", &options);
   ask_until(c, BELAY_VOTE_QUARANTINED, 2);
   assert_error(try_lock(c), BELAY_ENOQUORUM);
-  nodes_close(nodes);
 }
 
-static void test_a_plain_lock_may_have_a_quarantine(void **state) {
-  (void)state;
+TEST(a_plain_lock_may_have_a_quarantine) {
   needs_one_server("a quarantine");
   int64_t began = clock_now();
   bed_t *bed = bed_open(NULL);
@@ -104,19 +91,15 @@ static void test_a_plain_lock_may_have_a_quarantine(void **state) {
   bed_close(bed);
 }
 
-static void test_a_plain_lock_has_none_unless_asked_to(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_plain_lock_has_none_unless_asked_to) {
   contender_t *c = contender_new(bed, "door", NULL);
   assert_error(try_lock(c), 0);
   assert_int_equal(server_keys(bed->server), 1);
-  bed_close(bed);
 }
 
 /* ---- one namespace, one max_ttl --------------------------------------------------------------------------- */
 
-static void test_another_max_ttl_in_the_same_namespace_is_a_mismatch(void **state) {
-  (void)state;
+TEST(another_max_ttl_in_the_same_namespace_is_a_mismatch) {
   nodes_t *nodes = visit();
   belay_lock_options_t options = quarantine_options();
   ask_until(quarantined(nodes, "door"), BELAY_VOTE_GRANTED, 3);
@@ -131,8 +114,7 @@ static void test_another_max_ttl_in_the_same_namespace_is_a_mismatch(void **stat
   leave(nodes);
 }
 
-static void test_a_mismatch_on_a_minority_costs_that_vote_only(void **state) {
-  (void)state;
+TEST(a_mismatch_on_a_minority_costs_that_vote_only) {
   nodes_t *nodes = visit();
   contender_t *c = quarantined(nodes, "door");
   ask_until(c, BELAY_VOTE_GRANTED, 3);
@@ -153,8 +135,7 @@ static int new_status(nodes_t *nodes, const belay_lock_options_t *options) {
   return error;
 }
 
-static void test_no_ttl_may_be_longer_than_max_ttl(void **state) {
-  (void)state;
+TEST(no_ttl_may_be_longer_than_max_ttl) {
   nodes_t *nodes = visit();
   belay_lock_options_t options = quarantine_options();
   options.ttl_ms = options.max_ttl_ms;
@@ -169,8 +150,7 @@ static void test_no_ttl_may_be_longer_than_max_ttl(void **state) {
   leave(nodes);
 }
 
-static void test_nor_be_extended_to_more(void **state) {
-  (void)state;
+TEST(nor_be_extended_to_more) {
   nodes_t *nodes = visit();
   contender_t *c = quarantined(nodes, "door");
   assert_error(wait_for(c), 0);
@@ -194,9 +174,7 @@ static void extend_until_it_counts(nodes_t *nodes, contender_t *c, int64_t resta
 }
 
 /* Nor does a renewal that sets it again bring one back before its time. */
-static void test_a_server_that_forgot_it_keeps_it_for_nobody_before_it_votes(void **state) {
-  (void)state;
-  nodes_t *nodes = seasoned(3);
+TEST_IN(a_server_that_forgot_it_keeps_it_for_nobody_before_it_votes, nodes, seasoned(3)) {
   contender_t *c = quarantined(nodes, "door");
   unsigned said[BELAY_VOTES] = {0};
   assert_error(wait_for(c), 0);
@@ -207,7 +185,6 @@ static void test_a_server_that_forgot_it_keeps_it_for_nobody_before_it_votes(voi
   extend_until_it_counts(nodes, c, restarted, said);
   assert_true(said[BELAY_VOTE_RESTORED] > 0);
   assert_error(release(c), 0);
-  nodes_close(nodes);
 }
 
 /* It was granted there, and did not count, or was not heard of. Neither does it when it is renewed. */
@@ -238,16 +215,14 @@ static void expect_no_vote_by_renewals(bool heard) {
   nodes_close(nodes);
 }
 
-static void test_nor_where_it_was_set_before_that(void **state) {
-  (void)state;
+TEST(nor_where_it_was_set_before_that) {
   expect_no_vote_by_renewals(true);
   expect_no_vote_by_renewals(false);
 }
 
 /* ---- servers that do not tell ----------------------------------------------------------------------------- */
 
-static void test_servers_that_do_not_tell_their_run_id_never_vote(void **state) {
-  (void)state;
+TEST(servers_that_do_not_tell_their_run_id_never_vote) {
   nodes_t *nodes = visit_without_info();
   contender_t *c = quarantined(nodes, "door");
   assert_error(acquire(c, MAX_TTL + 1 * SECONDS), BELAY_ENOQUORUM);
@@ -257,8 +232,7 @@ static void test_servers_that_do_not_tell_their_run_id_never_vote(void **state) 
   leave(nodes);
 }
 
-static void test_unless_they_are_trusted(void **state) {
-  (void)state;
+TEST(unless_they_are_trusted) {
   nodes_t *nodes = visit_without_info();
   belay_lock_options_t options = quarantine_options_with(BELAY_QUARANTINE_TRUST);
   ask_until(nodes_contender(nodes, "door", &options), BELAY_VOTE_GRANTED, 3);
@@ -267,8 +241,7 @@ static void test_unless_they_are_trusted(void **state) {
 
 /* ---- connections, and many of them ------------------------------------------------------------------------ */
 
-static void test_a_new_connection_to_the_same_server_costs_no_vote(void **state) {
-  (void)state;
+TEST(a_new_connection_to_the_same_server_costs_no_vote) {
   nodes_t *nodes = visit();
   contender_t *c = quarantined(nodes, "door");
   ask_until(c, BELAY_VOTE_GRANTED, 3);
@@ -300,8 +273,7 @@ static void pass_it_on(contender_t *c, event_t event) {
     (void)begin_release(c);
 }
 
-static void test_many_clients_wait_for_fresh_servers(void **state) {
-  (void)state;
+TEST(many_clients_wait_for_fresh_servers) {
   nodes_t *nodes = nodes_open(3, NULL);
   belay_lock_options_t options = quarantine_options();
   crowd_t crowd = {.grants = 0};
@@ -359,8 +331,7 @@ static void expect_patience(bed_t *bed, contender_t *const *c, int64_t n) {
   assert_between(asks_of(bed) - before, 2 * n, 4 * n * VAIN_ASKS);
 }
 
-static void test_one_whose_grants_do_not_count_is_not_woken_by_its_own_undo(void **state) {
-  (void)state;
+TEST(one_whose_grants_do_not_count_is_not_woken_by_its_own_undo) {
   bed_t *bed = bed_without_info();
   belay_lock_options_t options = quarantine_options();
   contender_t *c = contender_of(bed, guest_of(bed), "door", &options);
@@ -369,8 +340,7 @@ static void test_one_whose_grants_do_not_count_is_not_woken_by_its_own_undo(void
   bed_close(bed);
 }
 
-static void test_nor_do_two_of_them_wake_each_other(void **state) {
-  (void)state;
+TEST(nor_do_two_of_them_wake_each_other) {
   bed_t *bed = bed_without_info();
   belay_lock_options_t options = quarantine_options();
   contender_t *c[2];
@@ -380,8 +350,7 @@ static void test_nor_do_two_of_them_wake_each_other(void **state) {
   bed_close(bed);
 }
 
-static void test_nor_one_in_a_queue(void **state) {
-  (void)state;
+TEST(nor_one_in_a_queue) {
   bed_t *bed = bed_without_info();
   belay_lock_options_t options = quarantine_options();
   options.fair = true;
@@ -391,8 +360,7 @@ static void test_nor_one_in_a_queue(void **state) {
   bed_close(bed);
 }
 
-static void test_nor_one_that_is_granted_by_too_few_replicas(void **state) {
-  (void)state;
+TEST(nor_one_that_is_granted_by_too_few_replicas) {
   bed_t *bed = bed_open(NULL);
   belay_lock_options_t options = with_ttl(TTL);
   options.min_replicas = 1;
@@ -403,30 +371,10 @@ static void test_nor_one_that_is_granted_by_too_few_replicas(void **state) {
   bed_close(bed);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_the_marker_names_the_server_and_stays),
-      cmocka_unit_test(test_a_marker_of_another_type_costs_that_node_its_vote),
-      cmocka_unit_test(test_fresh_servers_do_not_vote),
-      cmocka_unit_test(test_a_waiter_gets_it_when_fresh_servers_have_been_up_for_max_ttl),
-      cmocka_unit_test(test_off_they_vote_at_once_and_no_marker_is_written),
-      cmocka_unit_test(test_trust_changes_nothing_where_servers_tell_their_run_id),
-      cmocka_unit_test(test_a_plain_lock_may_have_a_quarantine),
-      cmocka_unit_test(test_a_plain_lock_has_none_unless_asked_to),
-      cmocka_unit_test(test_another_max_ttl_in_the_same_namespace_is_a_mismatch),
-      cmocka_unit_test(test_a_mismatch_on_a_minority_costs_that_vote_only),
-      cmocka_unit_test(test_no_ttl_may_be_longer_than_max_ttl),
-      cmocka_unit_test(test_nor_be_extended_to_more),
-      cmocka_unit_test(test_a_server_that_forgot_it_keeps_it_for_nobody_before_it_votes),
-      cmocka_unit_test(test_nor_where_it_was_set_before_that),
-      cmocka_unit_test(test_servers_that_do_not_tell_their_run_id_never_vote),
-      cmocka_unit_test(test_unless_they_are_trusted),
-      cmocka_unit_test(test_a_new_connection_to_the_same_server_costs_no_vote),
-      cmocka_unit_test(test_many_clients_wait_for_fresh_servers),
-      cmocka_unit_test(test_one_whose_grants_do_not_count_is_not_woken_by_its_own_undo),
-      cmocka_unit_test(test_nor_do_two_of_them_wake_each_other),
-      cmocka_unit_test(test_nor_one_in_a_queue),
-      cmocka_unit_test(test_nor_one_that_is_granted_by_too_few_replicas),
-  };
-  return cmocka_run_group_tests_name("quarantine", tests, start_veterans, stop_veterans);
+TEST_BEGIN {
+  start_veterans();
+}
+
+TEST_END {
+  stop_veterans();
 }

@@ -6,9 +6,7 @@
 
 /* ---- a replica that takes over --------------------------------------------------------------------------- */
 
-static void test_a_replica_that_takes_over_does_not_vote_at_first(void **state) {
-  (void)state;
-  group_t *group = group_start(NULL);
+TEST_ON(a_replica_that_takes_over_does_not_vote_at_first, group, group_start(NULL)) {
   bed_t *bed = bed_open_at(group_url(group), NULL);
   belay_lock_options_t options = quarantine_options();
   contender_t *before = contender_new(bed, "door", &options);
@@ -25,7 +23,6 @@ static void test_a_replica_that_takes_over_does_not_vote_at_first(void **state) 
   assert_true(since > 0);
   assert_true(server_time_ms(server) - since >= MAX_TTL);
   bed_close(bed);
-  group_stop(group);
 }
 
 /* ---- a cluster --------------------------------------------------------------------------------------------- */
@@ -35,10 +32,9 @@ static void expect_refused(bed_t *bed, int error, const char *detail) {
   assert_string_equal(belay_detail(bed->belay), detail);
 }
 
-static void test_a_lock_on_a_cluster_has_no_quarantine(void **state) {
-  (void)state;
+TEST_ON(a_lock_on_a_cluster_has_no_quarantine, cluster,
+        cluster_start(&(cluster_options_t){.without_replicas = true})) {
   static const char detail[] = "quarantine: not for a client of a cluster";
-  cluster_t *cluster = cluster_start(&(cluster_options_t){.without_replicas = true});
   bed_t *bed = bed_open_at(cluster_url(cluster), NULL);
   belay_lock_t *lock;
   belay_multilock_t *multilock;
@@ -53,12 +49,10 @@ static void test_a_lock_on_a_cluster_has_no_quarantine(void **state) {
   contender_t *c = contender_new(bed, "door", NULL); /* by default there is none */
   assert_error(acquire(c, 5000), 0);
   bed_close(bed);
-  cluster_stop(cluster);
 }
 
-static void test_a_cluster_is_no_node_of_a_redlock(void **state) {
-  (void)state;
-  cluster_t *cluster = cluster_start(&(cluster_options_t){.without_replicas = true});
+TEST_ON(a_cluster_is_no_node_of_a_redlock, cluster,
+        cluster_start(&(cluster_options_t){.without_replicas = true})) {
   bed_t *bed = bed_open(NULL);
   belay_client_t *whole = bed_connect(bed, cluster_url(cluster), NULL);
   belay_client_t *const clients[] = {bed->client, whole};
@@ -74,14 +68,4 @@ static void test_a_cluster_is_no_node_of_a_redlock(void **state) {
                    "clients[0]: of a cluster, which is no node of a quorum");
   }
   bed_close(bed);
-  cluster_stop(cluster);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_replica_that_takes_over_does_not_vote_at_first),
-      cmocka_unit_test(test_a_lock_on_a_cluster_has_no_quarantine),
-      cmocka_unit_test(test_a_cluster_is_no_node_of_a_redlock),
-  };
-  return cmocka_run_group_tests_name("quarantine_deployed", tests, NULL, NULL);
 }

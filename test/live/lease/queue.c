@@ -54,8 +54,7 @@ static belay_lock_options_t patient(void) {
   return options;
 }
 
-static void test_a_client_serves_in_order_and_hands_over(void **state) {
-  (void)state;
+TEST(a_client_serves_in_order_and_hands_over) {
   bed_t *bed = bed_open(NULL);
   belay_lock_options_t options = patient();
   options.fencing = true;
@@ -78,8 +77,7 @@ static void test_a_client_serves_in_order_and_hands_over(void **state) {
   bed_close(bed);
 }
 
-static void test_after_so_many_times_others_have_their_turn(void **state) {
-  (void)state;
+TEST(after_so_many_times_others_have_their_turn) {
   bed_t *bed = bed_open(NULL);
   belay_client_t *other = bed_connect(bed, server_url(bed->server), NULL);
   belay_lock_options_t options = patient();
@@ -100,8 +98,7 @@ static void test_after_so_many_times_others_have_their_turn(void **state) {
   bed_close(bed);
 }
 
-static void test_without_hand_over_each_release_gives_it_back(void **state) {
-  (void)state;
+TEST(without_hand_over_each_release_gives_it_back) {
   bed_t *bed = bed_open(NULL);
   belay_lock_options_t options = with_ttl(30000);
   options.max_handovers = 0;
@@ -183,22 +180,19 @@ static unsigned turns_beside(bool close, belay_wakeup_t wakeup) {
   return turns;
 }
 
-static void test_who_is_told_has_its_turns(void **state) {
-  (void)state;
+TEST(who_is_told_has_its_turns) {
   unsigned turns = turns_beside(false, BELAY_WAKE_NOTIFY);
   print_message("%u turns\n", turns);
   assert_true(turns >= 20);
 }
 
-static void test_also_beside_handles_that_are_closed(void **state) {
-  (void)state;
+TEST(also_beside_handles_that_are_closed) {
   unsigned turns = turns_beside(true, BELAY_WAKE_NOTIFY);
   print_message("%u turns\n", turns);
   assert_true(turns >= 20);
 }
 
-static void test_who_only_asks_now_and_then_has_some(void **state) {
-  (void)state;
+TEST(who_only_asks_now_and_then_has_some) {
   unsigned turns = turns_beside(false, BELAY_WAKE_POLL);
   print_message("%u turns\n", turns);
   assert_true(turns >= 1);
@@ -206,9 +200,7 @@ static void test_who_only_asks_now_and_then_has_some(void **state) {
 
 /* ---- who leaves the line ------------------------------------------------------------------------------------- */
 
-static void test_who_stops_waiting_is_passed_by(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(who_stops_waiting_is_passed_by) {
   belay_lock_options_t options = patient();
   contender_t *all[5];
   for (int i = 0; i < 5; i++)
@@ -225,12 +217,9 @@ static void test_who_stops_waiting_is_passed_by(void **state) {
   assert_error(release(all[0]), 0);
   assert_error(outcome(all[4]), 0);
   assert_true(is_on_server(all[4]));
-  bed_close(bed);
 }
 
-static void test_a_loss_lets_the_next_one_try(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_loss_lets_the_next_one_try) {
   belay_lock_options_t options = patient();
   options.ttl_ms = kept_ttl();
   options.watchdog = BELAY_WATCHDOG_OFF;
@@ -242,13 +231,10 @@ static void test_a_loss_lets_the_next_one_try(void **state) {
   assert_int_equal(holder->lost, 1);
   assert_true(holder->lost_at < heir->ended_at);
   assert_true(is_on_server(heir));
-  bed_close(bed);
 }
 
 /* Who waits in the line is told why those before it do not get the lock. */
-static void test_a_server_that_is_away_is_a_reason(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_server_that_is_away_is_a_reason) {
   belay_lock_options_t options = lock_options();
   options.timeout_ms = 500;
   contender_t *first = contender_new(bed, "door", &options);
@@ -258,7 +244,6 @@ static void test_a_server_that_is_away_is_a_reason(void **state) {
   assert_error(begin_acquire(second, 3000), 0);
   assert_error(outcome(second), BELAY_EUNREACHABLE);
   assert_error(cancel(first), 0);
-  bed_close(bed);
 }
 
 /* ---- hand-overs that do not come about -------------------------------------------------------------------------- */
@@ -293,8 +278,7 @@ static void end_passing(far_t *far) {
   relay_stop(far->wire);
 }
 
-static void test_an_heir_that_is_canceled_leaves_the_release_as_it_is(void **state) {
-  (void)state;
+TEST(an_heir_that_is_canceled_leaves_the_release_as_it_is) {
   far_t far = begin_passing(100 * slow());
   bed_run_for(far.bed, 20);
   assert_error(cancel(far.heir), 0);
@@ -303,8 +287,7 @@ static void test_an_heir_that_is_canceled_leaves_the_release_as_it_is(void **sta
   end_passing(&far);
 }
 
-static void test_an_heir_that_is_closed_leaves_the_release_as_it_is(void **state) {
-  (void)state;
+TEST(an_heir_that_is_closed_leaves_the_release_as_it_is) {
   far_t far = begin_passing(100 * slow());
   bed_run_for(far.bed, 20);
   assert_error(begin_close(far.heir), 0);
@@ -313,8 +296,7 @@ static void test_an_heir_that_is_closed_leaves_the_release_as_it_is(void **state
   end_passing(&far);
 }
 
-static void test_a_giver_that_is_closed_gives_all_the_same(void **state) {
-  (void)state;
+TEST(a_giver_that_is_closed_gives_all_the_same) {
   far_t far = begin_passing(100 * slow());
   bed_run_for(far.bed, 20);
   assert_error(begin_close(far.giver), 0);
@@ -325,8 +307,7 @@ static void test_a_giver_that_is_closed_gives_all_the_same(void **state) {
 }
 
 /* The answer is lost with the connection: nobody is told that it has it, and it is free for whoever comes next. */
-static void test_a_hand_over_that_is_not_answered(void **state) {
-  (void)state;
+TEST(a_hand_over_that_is_not_answered) {
   far_t far = begin_passing(300 * slow());
   bed_run_for(far.bed, 20);
   relay_cut(far.wire); /* first: the answer may be just coming */
@@ -357,16 +338,12 @@ static void expect_a_wake_up(bed_t *bed) {
   assert_true(clock_since_ms(began) < 1000 * slow());
 }
 
-static void test_a_release_wakes_who_waits_elsewhere(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_release_wakes_who_waits_elsewhere) {
   expect_a_wake_up(bed);
   assert_true(server_publications(bed->server) > 0);
-  bed_close(bed);
 }
 
-static void test_in_a_cluster_by_its_shard(void **state) {
-  (void)state;
+TEST(in_a_cluster_by_its_shard) {
   const server_options_t cluster = {.cluster = true};
   server_t *server = server_start(&cluster);
   server_do(server, "CLUSTER", "ADDSLOTSRANGE", "0", "16383", NULL);
@@ -379,9 +356,7 @@ static void test_in_a_cluster_by_its_shard(void **state) {
   bed_close(bed);
 }
 
-static void test_who_polls_tells_nobody_and_hears_nothing(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(who_polls_tells_nobody_and_hears_nothing) {
   belay_client_t *other = bed_connect(bed, server_url(bed->server), NULL);
   belay_lock_options_t options = lock_options();
   options.wakeup = BELAY_WAKE_POLL;
@@ -395,13 +370,10 @@ static void test_who_polls_tells_nobody_and_hears_nothing(void **state) {
   assert_error(release(waiter), 0);
   assert_int_equal(server_publications(bed->server), 0);
   assert_int_equal(server_calls(bed->server, deployment_subscribe()), 0);
-  bed_close(bed);
 }
 
 /* Polls of a lock that stays where it is become rare. */
-static void test_polls_back_off(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(polls_back_off) {
   belay_lock_options_t options = lock_options();
   options.wakeup = BELAY_WAKE_POLL;
   options.retry_min_ms = options.retry_max_ms = 10;
@@ -414,28 +386,4 @@ static void test_polls_back_off(void **state) {
   bed_run_for(bed, 1600);
   assert_in_range(client_stats(bed).commands - commands, 1, 12); /* not 160 */
   assert_error(cancel(waiter), 0);
-  bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_client_serves_in_order_and_hands_over),
-      cmocka_unit_test(test_after_so_many_times_others_have_their_turn),
-      cmocka_unit_test(test_without_hand_over_each_release_gives_it_back),
-      cmocka_unit_test(test_who_is_told_has_its_turns),
-      cmocka_unit_test(test_also_beside_handles_that_are_closed),
-      cmocka_unit_test(test_who_only_asks_now_and_then_has_some),
-      cmocka_unit_test(test_who_stops_waiting_is_passed_by),
-      cmocka_unit_test(test_a_loss_lets_the_next_one_try),
-      cmocka_unit_test(test_a_server_that_is_away_is_a_reason),
-      cmocka_unit_test(test_an_heir_that_is_canceled_leaves_the_release_as_it_is),
-      cmocka_unit_test(test_an_heir_that_is_closed_leaves_the_release_as_it_is),
-      cmocka_unit_test(test_a_giver_that_is_closed_gives_all_the_same),
-      cmocka_unit_test(test_a_hand_over_that_is_not_answered),
-      cmocka_unit_test(test_a_release_wakes_who_waits_elsewhere),
-      cmocka_unit_test(test_in_a_cluster_by_its_shard),
-      cmocka_unit_test(test_who_polls_tells_nobody_and_hears_nothing),
-      cmocka_unit_test(test_polls_back_off),
-  };
-  return cmocka_run_group_tests_name("line", tests, NULL, NULL);
 }

@@ -97,23 +97,19 @@ static void try_all_occupied(unsigned n) {
   nodes_close(nodes);
 }
 
-static void test_each_pattern_of_one_occupied_node(void **state) {
-  (void)state;
+TEST(each_pattern_of_one_occupied_node) {
   try_all_occupied(1);
 }
 
-static void test_each_pattern_of_three_occupied_nodes(void **state) {
-  (void)state;
+TEST(each_pattern_of_three_occupied_nodes) {
   try_all_occupied(3);
 }
 
-static void test_each_pattern_of_four_occupied_nodes(void **state) {
-  (void)state;
+TEST(each_pattern_of_four_occupied_nodes) {
   try_all_occupied(4);
 }
 
-static void test_each_pattern_of_five_occupied_nodes(void **state) {
-  (void)state;
+TEST(each_pattern_of_five_occupied_nodes) {
   try_all_occupied(5);
 }
 
@@ -264,30 +260,14 @@ static void try_all_moods(unsigned n) {
   nodes_close(nodes);
 }
 
-static void test_each_pattern_of_three_nodes_that_answer_refuse_or_hang(void **state) {
-  (void)state;
+TEST(each_pattern_of_three_nodes_that_answer_refuse_or_hang) {
   try_all_moods(3);
 }
 
-static void test_each_pattern_of_four_nodes_that_answer_refuse_or_hang(void **state) {
-  (void)state;
+TEST(each_pattern_of_four_nodes_that_answer_refuse_or_hang) {
   try_all_moods(4);
 }
 
-static void test_each_pattern_of_five_nodes_that_answer_refuse_or_hang(void **state) {
-  (void)state;
+TEST(each_pattern_of_five_nodes_that_answer_refuse_or_hang) {
   try_all_moods(5);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_each_pattern_of_one_occupied_node),
-      cmocka_unit_test(test_each_pattern_of_three_occupied_nodes),
-      cmocka_unit_test(test_each_pattern_of_four_occupied_nodes),
-      cmocka_unit_test(test_each_pattern_of_five_occupied_nodes),
-      cmocka_unit_test(test_each_pattern_of_three_nodes_that_answer_refuse_or_hang),
-      cmocka_unit_test(test_each_pattern_of_four_nodes_that_answer_refuse_or_hang),
-      cmocka_unit_test(test_each_pattern_of_five_nodes_that_answer_refuse_or_hang),
-  };
-  return cmocka_run_group_tests_name("quorum", tests, NULL, NULL);
 }

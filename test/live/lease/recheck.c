@@ -33,33 +33,25 @@ static void expect_lost_soon(contender_t *c, int64_t since) {
   assert_true(clock_since_ms(since) < SOON_MS);
 }
 
-static void test_a_server_that_comes_back_empty_is_asked(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_server_that_comes_back_empty_is_asked) {
   contender_t *c = hold(bed, false);
   int64_t began = clock_now();
   server_kill(bed->server);
   server_restart(bed->server);
   expect_lost_soon(c, began);
-  bed_close(bed);
 }
 
-static void test_a_server_that_comes_back_with_its_data_changes_nothing(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_server_that_comes_back_with_its_data_changes_nothing) {
   contender_t *c = hold(bed, false);
   server_restart_keeping(bed->server);
   bed_until(bed, server_calls(bed->server, "pexpire") > 0); /* of the new run */
   bed_settle(bed);
   assert_int_equal(c->lost, 0);
   assert_true(is_on_server(c));
-  bed_close(bed);
 }
 
 /* A majority has it still; the one that has lost it is given it again. */
-static void test_one_of_three_servers_comes_back_empty(void **state) {
-  (void)state;
-  nodes_t *nodes = nodes_open(3, NULL);
+TEST_IN(one_of_three_servers_comes_back_empty, nodes, nodes_open(3, NULL)) {
   nodes_warm(nodes);
   belay_lock_options_t options = watched(TTL);
   options.quarantine = BELAY_QUARANTINE_OFF;
@@ -73,11 +65,9 @@ static void test_one_of_three_servers_comes_back_empty(void **state) {
   assert_true(clock_since_ms(began) < SOON_MS);
   assert_int_equal(c->lost, 0);
   assert_true(remaining_ms(c) > 0);
-  nodes_close(nodes);
 }
 
-static void test_a_holder_learns_that_it_is_broken(void **state) {
-  (void)state;
+TEST(a_holder_learns_that_it_is_broken) {
   for (int fair = 0; fair < 2; fair++) {
     bed_t *bed = bed_open(NULL);
     contender_t *c = hold(bed, fair == 1);
@@ -95,25 +85,11 @@ static void test_a_holder_learns_that_it_is_broken(void **state) {
 }
 
 /* What may have been missed while nothing could be heard. */
-static void test_a_holder_that_could_not_listen_asks(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_holder_that_could_not_listen_asks) {
   contender_t *c = hold(bed, false);
   hold_quietly(bed, c);
   int64_t began = clock_now();
   server_do(bed->server, "DEL", key_of(c), NULL);
   server_do(bed->server, "CLIENT", "KILL", "TYPE", "pubsub", NULL);
   expect_lost_soon(c, began);
-  bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_server_that_comes_back_empty_is_asked),
-      cmocka_unit_test(test_a_server_that_comes_back_with_its_data_changes_nothing),
-      cmocka_unit_test(test_one_of_three_servers_comes_back_empty),
-      cmocka_unit_test(test_a_holder_learns_that_it_is_broken),
-      cmocka_unit_test(test_a_holder_that_could_not_listen_asks),
-  };
-  return cmocka_run_group_tests_name("recheck", tests, NULL, NULL);
 }

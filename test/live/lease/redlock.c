@@ -11,9 +11,7 @@ static belay_lock_tally_t tally_of(const contender_t *c) {
 
 /* ---- the same functions as for any lock -------------------------------------------------------------------- */
 
-static void test_it_is_taken_and_given_back_as_any_lock_is(void **state) {
-  (void)state;
-  nodes_t *nodes = nodes_open(5, NULL);
+TEST_IN(it_is_taken_and_given_back_as_any_lock_is, nodes, nodes_open(5, NULL)) {
   belay_lock_options_t options = unhurried_options(10000);
   contender_t *c = nodes_contender(nodes, "door", &options);
   contender_t *d = nodes_contender(nodes, "door", &options);
@@ -32,13 +30,10 @@ static void test_it_is_taken_and_given_back_as_any_lock_is(void **state) {
   assert_error(try_lock(d), 0);
   assert_error(close_lock(d), 0);
   nodes_expect_no_key(nodes);
-  nodes_close(nodes);
 }
 
 /* On each node it is the same lock that a plain one of that name is. */
-static void test_a_plain_lock_of_that_name_has_the_same_key(void **state) {
-  (void)state;
-  nodes_t *nodes = nodes_open(3, NULL);
+TEST_IN(a_plain_lock_of_that_name_has_the_same_key, nodes, nodes_open(3, NULL)) {
   belay_lock_options_t options = unhurried_options(10000);
   contender_t *c = nodes_contender(nodes, "door", &options);
   assert_error(try_lock(c), 0);
@@ -47,11 +42,9 @@ static void test_a_plain_lock_of_that_name_has_the_same_key(void **state) {
     contender_t *plain = contender_of(nodes->bed, nodes->client[i], "door", NULL);
     assert_error(try_lock(plain), BELAY_EHELD);
   }
-  nodes_close(nodes);
 }
 
-static void test_servers_on_tcp_and_on_unix_sockets_make_a_lock_together(void **state) {
-  (void)state;
+TEST(servers_on_tcp_and_on_unix_sockets_make_a_lock_together) {
   needs_quorum();
   enum { NODES = 5 };
   const server_options_t tcp = {.address = "127.0.0.1"};
@@ -114,10 +107,9 @@ static const struct {
              {15, false, 0, 8},
              {16, false, BELAY_EINVAL, 0}};
 
-static void test_how_many_nodes_there_may_be(void **state) {
-  (void)state;
-  belay_client_t *clients[BELAY_NODES_MAX + 1];
+TEST(how_many_nodes_there_may_be) {
   bed_t *bed = bed_open_at("unix:///nowhere", NULL);
+  belay_client_t *clients[BELAY_NODES_MAX + 1];
   for (unsigned i = 0; i <= BELAY_NODES_MAX; i++) {
     char url[32];
     snprintf(url, sizeof url, NOWHERE, i);
@@ -147,8 +139,7 @@ static belay_client_t *stranger(bed_t *bed, const char *owner, const char *space
   return bed_connect(bed, "unix:///nowhere/else", &options);
 }
 
-static void test_what_no_lock_can_be_made_of(void **state) {
-  (void)state;
+TEST(what_no_lock_can_be_made_of) {
   bed_t *bed = bed_open_at("unix:///nowhere/0", NULL), *other = bed_open_at("unix:///x", NULL);
   belay_client_t *a = bed->client, *b = bed_connect(bed, "unix:///nowhere/1", NULL);
   belay_client_t *c = bed_connect(bed, "unix:///nowhere/2", NULL);
@@ -174,8 +165,8 @@ static void test_what_no_lock_can_be_made_of(void **state) {
   bed_close(bed);
 }
 
-static void test_a_node_may_take_a_tenth_of_the_ttl_to_answer(void **state) {
-  (void)state;
+TEST(a_node_may_take_a_tenth_of_the_ttl_to_answer) {
+  bed_t *bed = bed_open_at("unix:///nowhere/0", NULL);
   static const struct {
     int64_t ttl_ms, timeout_ms;
     int expected;
@@ -184,7 +175,6 @@ static void test_a_node_may_take_a_tenth_of_the_ttl_to_answer(void **state) {
       {50, 5, 0},       {50, 6, BELAY_EINVAL},       {20, 5, 0},     {20, 6, BELAY_EINVAL},
       {10000, 1, 0},    {10000, 0, BELAY_EINVAL}};
   belay_client_t *clients[3];
-  bed_t *bed = bed_open_at("unix:///nowhere/0", NULL);
   clients[0] = bed->client;
   clients[1] = bed_connect(bed, "unix:///nowhere/1", NULL);
   clients[2] = bed_connect(bed, "unix:///nowhere/2", NULL);
@@ -206,8 +196,7 @@ static void open_twins(nodes_t *nodes, belay_client_t *clients[3]) {
 }
 
 /* One server's two votes would be a majority of three. */
-static void test_one_server_reached_twice_is_noticed_when_the_lock_is_taken(void **state) {
-  (void)state;
+TEST(one_server_reached_twice_is_noticed_when_the_lock_is_taken) {
   static const int64_t waits[] = {0, 60000};
   for (size_t i = 0; i < sizeof waits / sizeof *waits; i++) {
     belay_client_t *clients[3];
@@ -224,10 +213,9 @@ static void test_one_server_reached_twice_is_noticed_when_the_lock_is_taken(void
 }
 
 /* Once its second client is connected it is noticed; until then the other server makes a majority with it. */
-static void test_one_server_reached_twice_has_one_vote(void **state) {
-  (void)state;
-  belay_client_t *clients[3];
+TEST(one_server_reached_twice_has_one_vote) {
   nodes_t *nodes = nodes_open(2, NULL);
+  belay_client_t *clients[3];
   open_twins(nodes, clients);
   belay_lock_options_t options = unhurried_options(10000);
   contender_t *c = contender_over(nodes->bed, clients, 3, "door", &options);
@@ -244,10 +232,9 @@ static void test_one_server_reached_twice_has_one_vote(void **state) {
   nodes_close(nodes);
 }
 
-static void test_one_server_reached_twice_is_refused_if_that_is_known(void **state) {
-  (void)state;
-  belay_client_t *clients[3];
+TEST(one_server_reached_twice_is_refused_if_that_is_known) {
   nodes_t *nodes = nodes_open(2, NULL);
+  belay_client_t *clients[3];
   open_twins(nodes, clients);
   for (int i = 0; i < 3; i++) {
     contender_t *plain = contender_of(nodes->bed, clients[i], "another door", NULL);
@@ -301,8 +288,7 @@ static const struct {
     {when_of_another_type, BELAY_EWRONGTYPE},
 };
 
-static void test_with_one_node_it_says_what_a_plain_lock_says(void **state) {
-  (void)state;
+TEST(with_one_node_it_says_what_a_plain_lock_says) {
   for (size_t i = 0; i < sizeof plain_cases / sizeof *plain_cases; i++)
     for (int plain = 0; plain < 2; plain++) {
       nodes_t *nodes = nodes_open(1, NULL);
@@ -360,21 +346,17 @@ static void lose(size_t i, bool warm) {
   nodes_close(nodes);
 }
 
-static void test_a_majority_is_enough_when_the_others_are_lost(void **state) {
-  (void)state;
+TEST(a_majority_is_enough_when_the_others_are_lost) {
   for (size_t i = 0; i < sizeof losses / sizeof *losses; i++)
     lose(i, true);
 }
 
-static void test_a_majority_is_enough_when_the_others_were_never_there(void **state) {
-  (void)state;
+TEST(a_majority_is_enough_when_the_others_were_never_there) {
   for (size_t i = 0; i < sizeof losses / sizeof *losses; i++)
     lose(i, false);
 }
 
-static void test_two_nodes_are_both_needed(void **state) {
-  (void)state;
-  nodes_t *nodes = nodes_open(2, NULL);
+TEST_IN(two_nodes_are_both_needed, nodes, nodes_open(2, NULL)) {
   belay_lock_options_t options = unhurried_options(10000);
   options.allow_small = true;
   contender_t *c = nodes_contender(nodes, "door", &options);
@@ -388,12 +370,9 @@ static void test_two_nodes_are_both_needed(void **state) {
   assert_error(acquire(c, 10000), 0);
   nodes_settle(nodes);
   assert_int_equal(nodes_holding(nodes, c), 2);
-  nodes_close(nodes);
 }
 
-static void test_a_waiter_gets_it_when_enough_nodes_are_back(void **state) {
-  (void)state;
-  nodes_t *nodes = nodes_open(5, NULL);
+TEST_IN(a_waiter_gets_it_when_enough_nodes_are_back, nodes, nodes_open(5, NULL)) {
   contender_t *c = nodes_contender(nodes, "door", NULL);
   nodes_warm(nodes);
   nodes_kill(nodes, 3);
@@ -403,7 +382,6 @@ static void test_a_waiter_gets_it_when_enough_nodes_are_back(void **state) {
   nodes_restart(nodes, 1);
   assert_error(outcome(c), 0);
   assert_true(nodes_holding(nodes, c) >= 3);
-  nodes_close(nodes);
 }
 
 /* ---- nodes that refuse for a reason that lasts ----------------------------------------------------------- */
@@ -432,8 +410,7 @@ static const struct {
     {spoil_permission, 2, 0}, {spoil_permission, 3, BELAY_EPERM}};
 
 /* Also for one who would wait: it will be the same next time. */
-static void test_a_reason_that_lasts_is_told_instead_of_no_quorum(void **state) {
-  (void)state;
+TEST(a_reason_that_lasts_is_told_instead_of_no_quorum) {
   static const int64_t waits[] = {0, 60000};
   for (size_t i = 0; i < sizeof spoilt / sizeof *spoilt; i++)
     for (size_t j = 0; j < sizeof waits / sizeof *waits; j++) {
@@ -445,25 +422,4 @@ static void test_a_reason_that_lasts_is_told_instead_of_no_quorum(void **state) 
       assert_error(acquire(c, waits[j]), spoilt[i].expected);
       nodes_close(nodes);
     }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_it_is_taken_and_given_back_as_any_lock_is),
-      cmocka_unit_test(test_a_plain_lock_of_that_name_has_the_same_key),
-      cmocka_unit_test(test_servers_on_tcp_and_on_unix_sockets_make_a_lock_together),
-      cmocka_unit_test(test_how_many_nodes_there_may_be),
-      cmocka_unit_test(test_what_no_lock_can_be_made_of),
-      cmocka_unit_test(test_a_node_may_take_a_tenth_of_the_ttl_to_answer),
-      cmocka_unit_test(test_one_server_reached_twice_is_noticed_when_the_lock_is_taken),
-      cmocka_unit_test(test_one_server_reached_twice_has_one_vote),
-      cmocka_unit_test(test_one_server_reached_twice_is_refused_if_that_is_known),
-      cmocka_unit_test(test_with_one_node_it_says_what_a_plain_lock_says),
-      cmocka_unit_test(test_a_majority_is_enough_when_the_others_are_lost),
-      cmocka_unit_test(test_a_majority_is_enough_when_the_others_were_never_there),
-      cmocka_unit_test(test_two_nodes_are_both_needed),
-      cmocka_unit_test(test_a_waiter_gets_it_when_enough_nodes_are_back),
-      cmocka_unit_test(test_a_reason_that_lasts_is_told_instead_of_no_quorum),
-  };
-  return cmocka_run_group_tests_name("redlock", tests, NULL, NULL);
 }

@@ -57,8 +57,7 @@ static bool race_goes_on(race_t *race) {
   return done < RIVALS;
 }
 
-static void test_three_rivals_for_five_nodes_all_have_their_turns(void **state) {
-  (void)state;
+TEST(three_rivals_for_five_nodes_all_have_their_turns) {
   race_t race = {.nodes = nodes_open(5, NULL)};
   belay_lock_options_t options = unhurried_options(60000);
   for (unsigned i = 0; i < RIVALS; i++) {
@@ -78,8 +77,7 @@ static void test_three_rivals_for_five_nodes_all_have_their_turns(void **state) 
 }
 
 /* Two nodes for one, two for another, one for a third: and none of them lets go. */
-static void test_a_split_vote_is_over_when_the_ttls_are(void **state) {
-  (void)state;
+TEST(a_split_vote_is_over_when_the_ttls_are) {
   static const char *const strangers[] = {"one", "one", "another", "another", "a third"};
   const int64_t ttl_ms = lag() + 1000 * slow(); /* longer than it takes to ask once */
   char ttl[24];
@@ -128,8 +126,7 @@ static void expect_all_undone(nodes_t *nodes, unsigned paused) {
   assert_int_equal(nodes_keys(nodes), 0);
 }
 
-static void test_late_grants_of_an_attempt_that_failed_are_undone(void **state) {
-  (void)state;
+TEST(late_grants_of_an_attempt_that_failed_are_undone) {
   for (unsigned paused = 3; paused <= 5; paused++) {
     contender_t *c = open_paused(paused);
     nodes_t *nodes = c->arg;
@@ -140,8 +137,7 @@ static void test_late_grants_of_an_attempt_that_failed_are_undone(void **state) 
   }
 }
 
-static void test_late_grants_of_an_attempt_that_is_canceled_are_undone(void **state) {
-  (void)state;
+TEST(late_grants_of_an_attempt_that_is_canceled_are_undone) {
   for (unsigned paused = 3; paused <= 5; paused++) {
     contender_t *c = open_paused(paused);
     nodes_t *nodes = c->arg;
@@ -154,8 +150,7 @@ static void test_late_grants_of_an_attempt_that_is_canceled_are_undone(void **st
   }
 }
 
-static void test_late_grants_of_an_attempt_that_is_closed_are_undone(void **state) {
-  (void)state;
+TEST(late_grants_of_an_attempt_that_is_closed_are_undone) {
   for (unsigned paused = 3; paused <= 5; paused++) {
     contender_t *c = open_paused(paused);
     nodes_t *nodes = c->arg;
@@ -170,8 +165,7 @@ static void test_late_grants_of_an_attempt_that_is_closed_are_undone(void **stat
   }
 }
 
-static void test_late_grants_of_a_lock_that_was_closed_while_held_are_undone(void **state) {
-  (void)state;
+TEST(late_grants_of_a_lock_that_was_closed_while_held_are_undone) {
   for (unsigned paused = 1; paused <= 2; paused++) {
     contender_t *c = open_paused(paused);
     nodes_t *nodes = c->arg;
@@ -209,19 +203,16 @@ static void expect_late_grants_to_stay(bool wait) {
   }
 }
 
-static void test_late_grants_of_a_lock_that_is_held_stay(void **state) {
-  (void)state;
+TEST(late_grants_of_a_lock_that_is_held_stay) {
   expect_late_grants_to_stay(false);
 }
 
-static void test_grants_that_come_after_their_deadline_stay_with_a_lock_that_is_held(void **state) {
-  (void)state;
+TEST(grants_that_come_after_their_deadline_stay_with_a_lock_that_is_held) {
   expect_late_grants_to_stay(true);
 }
 
 /* More would only be left for it to do when it goes on. Once it has said something it is asked again. */
-static void test_a_node_that_stands_still_is_not_asked_again(void **state) {
-  (void)state;
+TEST(a_node_that_stands_still_is_not_asked_again) {
   contender_t *c = open_paused(1);
   nodes_t *nodes = c->arg;
   assert_error(try_lock(c), 0);
@@ -241,8 +232,7 @@ static void test_a_node_that_stands_still_is_not_asked_again(void **state) {
   nodes_close(nodes);
 }
 
-static void test_a_release_reaches_nodes_that_stand_still_when_they_go_on(void **state) {
-  (void)state;
+TEST(a_release_reaches_nodes_that_stand_still_when_they_go_on) {
   for (unsigned paused = 1; paused <= 5; paused++) {
     contender_t *c = open_paused(0);
     nodes_t *nodes = c->arg;
@@ -366,25 +356,7 @@ static void weather(uint32_t seed) {
   nodes_close(storm.nodes);
 }
 
-static void test_a_storm_leaves_nothing_behind(void **state) {
-  (void)state;
+TEST(a_storm_leaves_nothing_behind) {
   for (uint32_t seed = 1; seed <= 5; seed++)
     weather(seed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_three_rivals_for_five_nodes_all_have_their_turns),
-      cmocka_unit_test(test_a_split_vote_is_over_when_the_ttls_are),
-      cmocka_unit_test(test_late_grants_of_an_attempt_that_failed_are_undone),
-      cmocka_unit_test(test_late_grants_of_an_attempt_that_is_canceled_are_undone),
-      cmocka_unit_test(test_late_grants_of_an_attempt_that_is_closed_are_undone),
-      cmocka_unit_test(test_late_grants_of_a_lock_that_was_closed_while_held_are_undone),
-      cmocka_unit_test(test_late_grants_of_a_lock_that_is_held_stay),
-      cmocka_unit_test(test_grants_that_come_after_their_deadline_stay_with_a_lock_that_is_held),
-      cmocka_unit_test(test_a_node_that_stands_still_is_not_asked_again),
-      cmocka_unit_test(test_a_release_reaches_nodes_that_stand_still_when_they_go_on),
-      cmocka_unit_test(test_a_storm_leaves_nothing_behind),
-  };
-  return cmocka_run_group_tests_name("rival", tests, NULL, NULL);
 }

@@ -18,7 +18,7 @@
 #include "support/load/faults.h"
 #include "support/base/never.h"
 #include "support/servers/process.h"
-#include "support/base/unit.h"
+#include "support/base/test.h"
 
 enum {
   PROCESSES = BELIEVERS,
@@ -193,8 +193,7 @@ static int64_t seconds_to_soak(void) {
   return told != NULL && atoi(told) > 0 ? atoi(told) : SECONDS;
 }
 
-static void test_with_a_minority_of_failing_nodes_there_are_never_two_holders(void **state) {
-  (void)state;
+TEST(with_a_minority_of_failing_nodes_there_are_never_two_holders) {
   static const int weight[MANNERS] = {90, 2, 3, 3, 2};
   int64_t seconds = seconds_to_soak();
   stage_t *stage = stage_open(BELAY_QUARANTINE_ON, weight, seconds + 60);
@@ -218,8 +217,7 @@ static void test_with_a_minority_of_failing_nodes_there_are_never_two_holders(vo
 
 /* ---- it would be seen ------------------------------------------------------------------------------------------- */
 
-static void test_a_majority_that_forgets_is_caught_without_a_quarantine(void **state) {
-  (void)state;
+TEST(a_majority_that_forgets_is_caught_without_a_quarantine) {
   static const int weight[MANNERS] = {0, 1, 0, 0, 0}; /* long, so that somebody holds it */
   stage_t *stage = stage_open(BELAY_QUARANTINE_OFF, weight, 60);
   await_everybody();
@@ -235,8 +233,7 @@ static void test_a_majority_that_forgets_is_caught_without_a_quarantine(void **s
   stage_close(stage);
 }
 
-static void test_the_judge_sees_what_cannot_be(void **state) {
-  (void)state;
+TEST(the_judge_sees_what_cannot_be) {
   enum { MOST = 4 };
   static const struct {
     const char *what;
@@ -270,13 +267,6 @@ static void test_the_judge_sees_what_cannot_be(void **state) {
   }
 }
 
-int main(int argc, char **argv) {
-  if (argc == 5 && strcmp(argv[1], "--believer") == 0)
-    return believer_run(argv[2], argv[3], argv[4]);
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_the_judge_sees_what_cannot_be),
-      cmocka_unit_test(test_a_majority_that_forgets_is_caught_without_a_quarantine),
-      cmocka_unit_test(test_with_a_minority_of_failing_nodes_there_are_never_two_holders),
-  };
-  return cmocka_run_group_tests_name("minority", tests, NULL, NULL);
+TEST_ROLE(believer, "--believer") {
+  return believer_run(argv[2], argv[3], argv[4]);
 }

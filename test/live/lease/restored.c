@@ -57,20 +57,15 @@ static contender_t *held_and_restored(remote_t *remote) {
   return c;
 }
 
-static void test_a_key_that_is_set_again_keeps_nothing(void **state) {
-  (void)state;
-  remote_t *remote = remote_open(3);
+TEST_IN(a_key_that_is_set_again_keeps_nothing, remote, remote_open(3)) {
   contender_t *c = held_and_restored(remote);
   int64_t deadline = believed_until(c);
   while (extend(c, LONG_TTL) == BELAY_ENOQUORUM) /* and it does not come to count by being asked */
     bed_run_for(remote->nodes->bed, LONG_TTL / 30);
   await_loss_at(c, deadline);
-  remote_close(remote);
 }
 
-static void test_it_counts_after_a_majority_without_it(void **state) {
-  (void)state;
-  remote_t *remote = remote_open(3);
+TEST_IN(it_counts_after_a_majority_without_it, remote, remote_open(3)) {
   contender_t *c = held_and_restored(remote);
   server_resume(remote->nodes->server[1]);
   remote_reach(remote);
@@ -79,13 +74,10 @@ static void test_it_counts_after_a_majority_without_it(void **state) {
   assert_error(extend(c, LONG_TTL), 0);
   assert_int_equal(tally_of(c).node[2].vote, BELAY_VOTE_GRANTED);
   assert_int_equal(c->lost, 0);
-  remote_close(remote);
 }
 
 /* Nor is it a refusal for good, as the other one's is, which is not allowed to be asked any more. */
-static void test_it_is_no_refusal_either(void **state) {
-  (void)state;
-  remote_t *remote = remote_open(3);
+TEST_IN(it_is_no_refusal_either, remote, remote_open(3)) {
   contender_t *c = held_by_all(remote);
   lose_key(remote, 1, c);
   assert_error(extend(c, LONG_TTL), 0);
@@ -95,15 +87,12 @@ static void test_it_is_no_refusal_either(void **state) {
   assert_error(extend(c, LONG_TTL), BELAY_ENOQUORUM);
   assert_error(belay_lock_error(c->lock), BELAY_ENOQUORUM);
   assert_int_equal(tally_of(c).node[1].vote, BELAY_VOTE_RESTORED);
-  remote_close(remote);
 }
 
 /* ---- nor when it is not known that it was set again --------------------------------------------------------- */
 
 /* It has lost the key before an extend whose answers come too late. */
-static void test_a_key_is_not_set_again_unseen(void **state) {
-  (void)state;
-  remote_t *remote = remote_open(3);
+TEST_IN(a_key_is_not_set_again_unseen, remote, remote_open(3)) {
   server_pause(remote->nodes->server[1]);
   contender_t *c = held(remote);
   renew(c); /* and now the servers know the script */
@@ -111,13 +100,10 @@ static void test_a_key_is_not_set_again_unseen(void **state) {
   extend_in_vain(remote, c);
   assert_true(extend(c, LONG_TTL) != 0);
   bed_until(remote->nodes->bed, c->lost == 1);
-  remote_close(remote);
 }
 
 /* It is known that it has lost it, and an extend whose answers come too late has set it again. */
-static void test_a_key_that_was_set_again_unseen_keeps_nothing(void **state) {
-  (void)state;
-  remote_t *remote = remote_open(3);
+TEST_IN(a_key_that_was_set_again_unseen_keeps_nothing, remote, remote_open(3)) {
   contender_t *c = held_by_all(remote);
   lose_key(remote, 2, c);
   renew(c);
@@ -129,16 +115,4 @@ static void test_a_key_that_was_set_again_unseen_keeps_nothing(void **state) {
   assert_true(extend(c, LONG_TTL) != 0);
   assert_int_equal(tally_of(c).node[2].vote, BELAY_VOTE_RESTORED);
   assert_between(remaining_ms(c), 1, left);
-  remote_close(remote);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_key_that_is_set_again_keeps_nothing),
-      cmocka_unit_test(test_it_counts_after_a_majority_without_it),
-      cmocka_unit_test(test_it_is_no_refusal_either),
-      cmocka_unit_test(test_a_key_is_not_set_again_unseen),
-      cmocka_unit_test(test_a_key_that_was_set_again_unseen_keeps_nothing),
-  };
-  return cmocka_run_group_tests_name("restored", tests, NULL, NULL);
 }

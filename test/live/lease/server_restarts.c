@@ -6,9 +6,7 @@
 
 /* ---- servers that forgot ---------------------------------------------------------------------------------- */
 
-static void test_without_a_forgetful_minority_the_lock_still_works(void **state) {
-  (void)state;
-  nodes_t *nodes = seasoned(3);
+TEST_IN(without_a_forgetful_minority_the_lock_still_works, nodes, seasoned(3)) {
   contender_t *c = quarantined(nodes, "door");
   int64_t restarted = clock_now();
   server_restart(nodes->server[2]);
@@ -18,7 +16,6 @@ static void test_without_a_forgetful_minority_the_lock_still_works(void **state)
   assert_error(release(c), 0);
   ask_until(c, BELAY_VOTE_GRANTED, 3);
   assert_true(clock_since_ms(restarted) >= MAX_TTL);
-  nodes_close(nodes);
 }
 
 /* How long another believed in it still when it was granted: c->arg. */
@@ -54,20 +51,16 @@ static void expect_one_holder_at_a_time(belay_watchdog_t watchdog) {
   nodes_close(nodes);
 }
 
-static void test_a_forgetful_majority_makes_no_second_holder(void **state) {
-  (void)state;
+TEST(a_forgetful_majority_makes_no_second_holder) {
   expect_one_holder_at_a_time(BELAY_WATCHDOG_OFF);
 }
 
-static void test_nor_where_the_first_one_renews(void **state) {
-  (void)state;
+TEST(nor_where_the_first_one_renews) {
   expect_one_holder_at_a_time(BELAY_WATCHDOG_ON);
 }
 
 /* What the quarantine is for. */
-static void test_without_a_quarantine_it_would(void **state) {
-  (void)state;
-  nodes_t *nodes = nodes_open(3, NULL);
+TEST_IN(without_a_quarantine_it_would, nodes, nodes_open(3, NULL)) {
   belay_lock_options_t options = redlock_options(10 * SECONDS * slow());
   contender_t *holder = nodes_contender(nodes, "door", &options);
   contender_t *other = nodes_contender(nodes, "door", &options);
@@ -77,12 +70,9 @@ static void test_without_a_quarantine_it_would(void **state) {
   server_restart(nodes->server[1]);
   assert_error(acquire(other, 5 * SECONDS * slow()), 0);
   assert_true(remaining_ms(holder) > 0);
-  nodes_close(nodes);
 }
 
-static void test_a_held_lock_is_set_again_on_a_node_that_forgot_it(void **state) {
-  (void)state;
-  nodes_t *nodes = seasoned(3);
+TEST_IN(a_held_lock_is_set_again_on_a_node_that_forgot_it, nodes, seasoned(3)) {
   belay_lock_options_t options = quarantine_options();
   options.watchdog = BELAY_WATCHDOG_ON;
   contender_t *c = nodes_contender(nodes, "door", &options);
@@ -99,7 +89,6 @@ static void test_a_held_lock_is_set_again_on_a_node_that_forgot_it(void **state)
   assert_error(release(c), 0);
   nodes_settle(nodes);
   assert_int_equal(nodes_keys(nodes), 0);
-  nodes_close(nodes);
 }
 
 /* ---- servers that are not who they were ------------------------------------------------------------------- */
@@ -115,15 +104,12 @@ static void expect_quarantine_from_now(contender_t *c, server_t *server) {
   assert_between(clock_since_ms(began), MAX_TTL, MAX_TTL + 2 * SECONDS * slow());
 }
 
-static void test_a_server_that_came_back_with_old_data_waits_from_when_it_is_noticed(void **state) {
-  (void)state;
-  nodes_t *nodes = seasoned(1);
+TEST_IN(a_server_that_came_back_with_old_data_waits_from_when_it_is_noticed, nodes, seasoned(1)) {
   contender_t *c = quarantined(nodes, "door");
   server_restart_keeping(nodes->server[0]);
   assert_non_null(marker(nodes->server[0], "server"));
   stall_ms(MAX_TTL + 3 * SECONDS);
   expect_quarantine_from_now(c, nodes->server[0]);
-  nodes_close(nodes);
 }
 
 /* A primary, a replica of it that has been up for as long, and a client for each; the marker is on both. */
@@ -156,8 +142,7 @@ static void couple_close(couple_t *couple) {
   server_stop(couple->replica);
 }
 
-static void test_a_promoted_replica_waits_from_when_it_is_noticed(void **state) {
-  (void)state;
+TEST(a_promoted_replica_waits_from_when_it_is_noticed) {
   couple_t couple = couple_open();
   server_kill(couple.primary);
   server_do(couple.replica, "REPLICAOF", "NO", "ONE", NULL);
@@ -165,8 +150,7 @@ static void test_a_promoted_replica_waits_from_when_it_is_noticed(void **state) 
   couple_close(&couple);
 }
 
-static void test_a_promoted_replica_that_lacks_the_lock_makes_no_second_holder(void **state) {
-  (void)state;
+TEST(a_promoted_replica_that_lacks_the_lock_makes_no_second_holder) {
   couple_t couple = couple_open();
   contender_t *holder = at(&couple, couple.of_primary), *other = at(&couple, couple.of_replica);
   rival_t rival = {.other = holder, .believed_ms = -1};
@@ -196,8 +180,7 @@ static void demote_for_a_moment(server_t *server, server_t *other, const char *k
 }
 
 /* It has the same run id, and the data of another. */
-static void test_nor_does_a_primary_that_was_a_replica_for_a_moment(void **state) {
-  (void)state;
+TEST(nor_does_a_primary_that_was_a_replica_for_a_moment) {
   couple_t couple = couple_open();
   contender_t *holder = at(&couple, couple.of_primary), *other = at(&couple, couple.of_primary);
   rival_t rival = {.other = holder, .believed_ms = -1};
@@ -211,19 +194,4 @@ static void test_nor_does_a_primary_that_was_a_replica_for_a_moment(void **state
   assert_never(rival.believed_ms > 0);
   assert_int_equal(rival.believed_ms, 0);
   couple_close(&couple);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_without_a_forgetful_minority_the_lock_still_works),
-      cmocka_unit_test(test_a_forgetful_majority_makes_no_second_holder),
-      cmocka_unit_test(test_nor_where_the_first_one_renews),
-      cmocka_unit_test(test_without_a_quarantine_it_would),
-      cmocka_unit_test(test_a_held_lock_is_set_again_on_a_node_that_forgot_it),
-      cmocka_unit_test(test_a_server_that_came_back_with_old_data_waits_from_when_it_is_noticed),
-      cmocka_unit_test(test_a_promoted_replica_waits_from_when_it_is_noticed),
-      cmocka_unit_test(test_a_promoted_replica_that_lacks_the_lock_makes_no_second_holder),
-      cmocka_unit_test(test_nor_does_a_primary_that_was_a_replica_for_a_moment),
-  };
-  return cmocka_run_group_tests_name("forgetful", tests, NULL, NULL);
 }

@@ -39,8 +39,7 @@ static void on_ended(contender_t *c, event_t event) {
   }
 }
 
-static void test_clients_take_turns(void **state) {
-  (void)state;
+TEST(clients_take_turns) {
   turns_t turns = {.bed = bed_open(NULL)};
   for (unsigned i = 0; i < CLIENTS; i++) {
     belay_client_t *client = bed_connect(turns.bed, server_url(turns.bed->server), NULL);
@@ -62,11 +61,4 @@ static void test_clients_take_turns(void **state) {
   print_message("grants of a client: %u to %u\n", least, most);
   assert_true(least > 0 && most <= 3 * least);
   bed_close(turns.bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_clients_take_turns),
-  };
-  return cmocka_run_group_tests_name("turns", tests, NULL, NULL);
 }

@@ -65,8 +65,7 @@ static void check_record(const record_t *record) {
   assert_int_equal(waits, 30); /* for the acquires and the extends */
 }
 
-static void test_wait_stands_right_behind_the_write_away_from_others(void **state) {
-  (void)state;
+TEST(wait_stands_right_behind_the_write_away_from_others) {
   record_t record = {.count = 0};
   fake_t *fake = fake_start(&(fake_options_t){.on_command = record_command, .arg = &record});
   bed_t *bed = bed_open_at(fake_url(fake), NULL);
@@ -94,8 +93,7 @@ static void test_wait_stands_right_behind_the_write_away_from_others(void **stat
 #define TRIES 8
 
 /* The write and its WAIT are over at the same time, in whatever order: nothing was sent, and that is what is said. */
-static void test_what_was_never_sent_is_not_unknown(void **state) {
-  (void)state;
+TEST(what_was_never_sent_is_not_unknown) {
   belay_client_options_t client = client_options();
   client.timeout_ms = 50;
   bed_t *bed = bed_open_at("unix:///nonexistent/socket", &client);
@@ -109,12 +107,4 @@ static void test_what_was_never_sent_is_not_unknown(void **state) {
   for (int i = 0; i < TRIES; i++)
     assert_error(outcome(c[i]), BELAY_EUNREACHABLE);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_wait_stands_right_behind_the_write_away_from_others),
-      cmocka_unit_test(test_what_was_never_sent_is_not_unknown),
-  };
-  return cmocka_run_group_tests_name("wait", tests, NULL, NULL);
 }

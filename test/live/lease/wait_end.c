@@ -13,8 +13,7 @@ static belay_client_t *far_away(bed_t *bed, relay_t **wire) {
   return bed_connect(bed, relay_url(*wire), &options);
 }
 
-static void test_the_first_attempt_is_answered_however_short_the_wait_is(void **state) {
-  (void)state;
+TEST(the_first_attempt_is_answered_however_short_the_wait_is) {
   bed_t *bed = bed_open(NULL);
   relay_t *wire;
   belay_client_t *client = far_away(bed, &wire);
@@ -32,8 +31,7 @@ static void test_the_first_attempt_is_answered_however_short_the_wait_is(void **
   relay_stop(wire);
 }
 
-static void test_the_first_question_about_a_latch_is_answered_too(void **state) {
-  (void)state;
+TEST(the_first_question_about_a_latch_is_answered_too) {
   bed_t *bed = bed_open(NULL);
   relay_t *wire;
   belay_client_t *client = far_away(bed, &wire);
@@ -49,9 +47,7 @@ static void test_the_first_question_about_a_latch_is_answered_too(void **state) 
 }
 
 /* Attempts that the end of the wait cuts short say nothing: what the server said before still stands. */
-static void test_a_later_attempt_that_is_cut_short_says_nothing(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_later_attempt_that_is_cut_short_says_nothing) {
   belay_lock_options_t options = with_ttl(60000);
   options.wakeup = BELAY_WAKE_POLL;
   options.retry_min_ms = options.retry_max_ms = 40;
@@ -68,14 +64,4 @@ static void test_a_later_attempt_that_is_cut_short_says_nothing(void **state) {
   assert_error(status, BELAY_ETIMEDOUT);
   bed_settle(bed);
   assert_true(is_on_server(holder));
-  bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_the_first_attempt_is_answered_however_short_the_wait_is),
-      cmocka_unit_test(test_the_first_question_about_a_latch_is_answered_too),
-      cmocka_unit_test(test_a_later_attempt_that_is_cut_short_says_nothing),
-  };
-  return cmocka_run_group_tests_name("wait_end", tests, NULL, NULL);
 }

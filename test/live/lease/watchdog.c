@@ -42,8 +42,7 @@ static int64_t pttl_at(nodes_t *nodes, contender_t *c, unsigned node) {
 
 /* ---- a minority that is away ------------------------------------------------------------------------------- */
 
-static void test_it_is_renewed_by_a_majority(void **state) {
-  (void)state;
+TEST(it_is_renewed_by_a_majority) {
   const int64_t ttl_ms = kept_ttl();
   belay_lock_options_t options = renewed(ttl_ms);
   contender_t *c = open_held(&options);
@@ -61,8 +60,7 @@ static void test_it_is_renewed_by_a_majority(void **state) {
   nodes_close(nodes);
 }
 
-static void test_it_is_renewed_while_a_minority_stands_still(void **state) {
-  (void)state;
+TEST(it_is_renewed_while_a_minority_stands_still) {
   const int64_t ttl_ms = kept_ttl();
   belay_lock_options_t options = renewed(ttl_ms);
   contender_t *c = open_held(&options);
@@ -81,8 +79,7 @@ static void test_it_is_renewed_while_a_minority_stands_still(void **state) {
 }
 
 /* One after the other, so that there is always a majority: in the end none is as it was. */
-static void test_nodes_that_come_back_empty_are_given_the_key_again(void **state) {
-  (void)state;
+TEST(nodes_that_come_back_empty_are_given_the_key_again) {
   belay_lock_options_t options = renewed(kept_ttl());
   contender_t *c = open_held(&options);
   nodes_t *nodes = c->arg;
@@ -104,8 +101,7 @@ static void expect_loss_at_its_deadline(contender_t *c) {
   await_loss_at(c, deadline);
 }
 
-static void test_it_expires_when_a_majority_stands_still(void **state) {
-  (void)state;
+TEST(it_expires_when_a_majority_stands_still) {
   for (int watchdog = 0; watchdog < 2; watchdog++)
     for (unsigned paused = 3; paused <= 5; paused += 2) {
       belay_lock_options_t options = watchdog ? renewed(kept_ttl()) : unhurried_options(kept_ttl());
@@ -121,8 +117,7 @@ static void test_it_expires_when_a_majority_stands_still(void **state) {
     }
 }
 
-static void test_it_expires_when_a_majority_is_killed(void **state) {
-  (void)state;
+TEST(it_expires_when_a_majority_is_killed) {
   belay_lock_options_t options = renewed(kept_ttl());
   contender_t *c = open_held(&options);
   nodes_t *nodes = c->arg;
@@ -133,8 +128,7 @@ static void test_it_expires_when_a_majority_is_killed(void **state) {
   nodes_close(nodes);
 }
 
-static void test_it_outlives_a_majority_that_is_back_in_time(void **state) {
-  (void)state;
+TEST(it_outlives_a_majority_that_is_back_in_time) {
   belay_lock_options_t options = renewed(2 * kept_ttl());
   contender_t *c = open_held(&options);
   nodes_t *nodes = c->arg;
@@ -182,26 +176,22 @@ static void lose_on(unsigned count, bool occupy) {
   nodes_close(nodes);
 }
 
-static void test_a_minority_that_lost_the_key_is_given_it_again(void **state) {
-  (void)state;
+TEST(a_minority_that_lost_the_key_is_given_it_again) {
   for (unsigned count = 1; count <= 2; count++)
     lose_on(count, false);
 }
 
-static void test_a_minority_where_somebody_else_has_the_key_is_let_be(void **state) {
-  (void)state;
+TEST(a_minority_where_somebody_else_has_the_key_is_let_be) {
   for (unsigned count = 1; count <= 2; count++)
     lose_on(count, true);
 }
 
-static void test_it_is_lost_when_a_majority_lost_the_key(void **state) {
-  (void)state;
+TEST(it_is_lost_when_a_majority_lost_the_key) {
   for (unsigned count = 3; count <= 5; count++)
     lose_on(count, false);
 }
 
-static void test_it_is_lost_when_somebody_else_has_a_majority(void **state) {
-  (void)state;
+TEST(it_is_lost_when_somebody_else_has_a_majority) {
   for (unsigned count = 3; count <= 5; count++)
     lose_on(count, true);
 }
@@ -222,8 +212,7 @@ static int64_t extend_until_restored(nodes_t *nodes, contender_t *c, unsigned no
 }
 
 /* Not for a whole ttl: if there is no majority after all, it must not be in anybody's way for longer. */
-static void test_a_key_is_set_again_for_the_time_that_is_left(void **state) {
-  (void)state;
+TEST(a_key_is_set_again_for_the_time_that_is_left) {
   const int64_t ttl_ms = 3000 * slow(), drift_ms = ttl_ms / 100 + 2;
   belay_lock_options_t options = unhurried_options(ttl_ms);
   contender_t *c = open_held(&options);
@@ -236,8 +225,7 @@ static void test_a_key_is_set_again_for_the_time_that_is_left(void **state) {
 }
 
 /* Two nodes that lost the key were given it again, and a third is gone. Five less three is no majority. */
-static void test_keys_that_were_set_again_make_no_majority(void **state) {
-  (void)state;
+TEST(keys_that_were_set_again_make_no_majority) {
   belay_lock_options_t options = renewed(kept_ttl());
   contender_t *c = open_held(&options);
   nodes_t *nodes = c->arg;
@@ -255,8 +243,7 @@ static void test_keys_that_were_set_again_make_no_majority(void **state) {
 }
 
 /* A majority lost the key and was given it again; but that answer never came. */
-static void test_keys_that_were_set_again_unheard_make_no_majority(void **state) {
-  (void)state;
+TEST(keys_that_were_set_again_unheard_make_no_majority) {
   belay_lock_options_t options = redlock_options(60000);
   options.timeout_ms = prompt_ms();
   contender_t *c = open_held(&options);
@@ -283,8 +270,7 @@ static contender_t *open_forgotten(void) {
 }
 
 /* Two nodes were given the key again, and the three others have extended it since: then one of those may lose it. */
-static void test_a_key_that_was_set_again_counts_after_a_majority_without_it(void **state) {
-  (void)state;
+TEST(a_key_that_was_set_again_counts_after_a_majority_without_it) {
   contender_t *c = open_forgotten();
   nodes_t *nodes = c->arg;
   extend_until_restored(nodes, c, 0, 0);
@@ -298,8 +284,7 @@ static void test_a_key_that_was_set_again_counts_after_a_majority_without_it(voi
 }
 
 /* The next majority is the next one, in whatever order the answers come. */
-static void test_it_counts_at_once_however_late_it_was_set_again(void **state) {
-  (void)state;
+TEST(it_counts_at_once_however_late_it_was_set_again) {
   contender_t *c = open_forgotten();
   nodes_t *nodes = c->arg;
   assert_error(extend(c, BELAY_DEFAULT), 0);
@@ -330,8 +315,7 @@ static void test_it_counts_at_once_however_late_it_was_set_again(void **state) {
 
 /* ---- extending --------------------------------------------------------------------------------------------- */
 
-static void test_an_extension_that_fails_leaves_the_old_deadline(void **state) {
-  (void)state;
+TEST(an_extension_that_fails_leaves_the_old_deadline) {
   belay_lock_options_t options = unhurried_options(10000);
   contender_t *c = open_held(&options);
   nodes_t *nodes = c->arg;
@@ -349,8 +333,7 @@ static void test_an_extension_that_fails_leaves_the_old_deadline(void **state) {
   nodes_close(nodes);
 }
 
-static void test_a_shorter_ttl_counts_at_once(void **state) {
-  (void)state;
+TEST(a_shorter_ttl_counts_at_once) {
   belay_lock_options_t options = redlock_options(60000);
   options.timeout_ms = prompt_ms();
   contender_t *c = open_held(&options);
@@ -365,8 +348,7 @@ static void test_a_shorter_ttl_counts_at_once(void **state) {
   nodes_close(nodes);
 }
 
-static void test_an_extension_by_a_majority_is_one(void **state) {
-  (void)state;
+TEST(an_extension_by_a_majority_is_one) {
   belay_lock_options_t options = unhurried_options(10000);
   contender_t *c = open_held(&options);
   nodes_t *nodes = c->arg;
@@ -412,8 +394,7 @@ static const struct {
 };
 
 /* What was heard of the others' part in it is waited for, too: nothing is left on any node. */
-static void test_closing_one_of_its_clients_closes_it(void **state) {
-  (void)state;
+TEST(closing_one_of_its_clients_closes_it) {
   for (size_t i = 0; i < sizeof doings / sizeof *doings; i++)
     for (unsigned node = 0; node < 5; node += 4) {
       nodes_t *nodes = nodes_open(5, NULL);
@@ -432,29 +413,4 @@ static void test_closing_one_of_its_clients_closes_it(void **state) {
       assert_int_equal(nodes_keys(nodes), doings[i].strangers);
       nodes_close(nodes);
     }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_it_is_renewed_by_a_majority),
-      cmocka_unit_test(test_it_is_renewed_while_a_minority_stands_still),
-      cmocka_unit_test(test_nodes_that_come_back_empty_are_given_the_key_again),
-      cmocka_unit_test(test_it_expires_when_a_majority_stands_still),
-      cmocka_unit_test(test_it_expires_when_a_majority_is_killed),
-      cmocka_unit_test(test_it_outlives_a_majority_that_is_back_in_time),
-      cmocka_unit_test(test_a_minority_that_lost_the_key_is_given_it_again),
-      cmocka_unit_test(test_a_minority_where_somebody_else_has_the_key_is_let_be),
-      cmocka_unit_test(test_it_is_lost_when_a_majority_lost_the_key),
-      cmocka_unit_test(test_it_is_lost_when_somebody_else_has_a_majority),
-      cmocka_unit_test(test_a_key_is_set_again_for_the_time_that_is_left),
-      cmocka_unit_test(test_keys_that_were_set_again_make_no_majority),
-      cmocka_unit_test(test_keys_that_were_set_again_unheard_make_no_majority),
-      cmocka_unit_test(test_a_key_that_was_set_again_counts_after_a_majority_without_it),
-      cmocka_unit_test(test_it_counts_at_once_however_late_it_was_set_again),
-      cmocka_unit_test(test_an_extension_that_fails_leaves_the_old_deadline),
-      cmocka_unit_test(test_a_shorter_ttl_counts_at_once),
-      cmocka_unit_test(test_an_extension_by_a_majority_is_one),
-      cmocka_unit_test(test_closing_one_of_its_clients_closes_it),
-  };
-  return cmocka_run_group_tests_name("keep", tests, NULL, NULL);
 }

@@ -107,8 +107,7 @@ static bool is_spread(size_t trips) {
   return trips <= 2 * TRIPS_MAX && trips >= 2 * TRIPS_MAX / 10;
 }
 
-static void test_renewals_that_are_due_together_go_out_together(void **state) {
-  (void)state;
+TEST(renewals_that_are_due_together_go_out_together) {
   crowd_t *crowd = open_crowd();
   hold_all(crowd);
   usleep((useconds_t)(PERIOD * 1000)); /* all are due together, */
@@ -132,8 +131,7 @@ static int64_t in_use(void) {
   return (int64_t)(info.uordblks + info.hblkhd);
 }
 
-static void test_memory_stays_as_it_is(void **state) {
-  (void)state;
+TEST(memory_stays_as_it_is) {
   const char *seconds = getenv("BELAY_SOAK_SECONDS");
   if (memory_is_watched() && seconds == NULL)
     skip();
@@ -161,8 +159,7 @@ static void test_memory_stays_as_it_is(void **state) {
 
 /* ---- who waits --------------------------------------------------------------------------------------------- */
 
-static void test_a_waiter_costs_no_more_than_a_holder(void **state) {
-  (void)state;
+TEST(a_waiter_costs_no_more_than_a_holder) {
   crowd_t *crowd = open_crowd();
   belay_lock_t *holder = make(crowd, "door");
   assert_error(belay_lock_try(holder, on_ended), 0);
@@ -178,13 +175,4 @@ static void test_a_waiter_costs_no_more_than_a_holder(void **state) {
   /* The first of them asks now and then, and the others do not. */
   assert_true(client_stats(crowd->bed).calls - calls <= WAITERS / 100);
   close_crowd(crowd);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_renewals_that_are_due_together_go_out_together),
-      cmocka_unit_test(test_memory_stays_as_it_is),
-      cmocka_unit_test(test_a_waiter_costs_no_more_than_a_holder),
-  };
-  return cmocka_run_group_tests_name("watched", tests, NULL, NULL);
 }

@@ -9,8 +9,7 @@
 
 /* ---- what it is ------------------------------------------------------------------------------------------ */
 
-static void test_what_is_not_there_is_empty(void **state) {
-  (void)state;
+TEST(what_is_not_there_is_empty) {
   bed_t *bed = bed_open(NULL);
   pail_t pail;
   pail_new(&pail, bed, 10, false);
@@ -35,8 +34,7 @@ static void test_what_is_not_there_is_empty(void **state) {
   bed_close(bed);
 }
 
-static void test_what_is_not_there_is_full(void **state) {
-  (void)state;
+TEST(what_is_not_there_is_full) {
   bed_t *bed = bed_open(NULL);
   pail_t pail;
   pail_new(&pail, bed, 10, true);
@@ -54,8 +52,7 @@ static void test_what_is_not_there_is_full(void **state) {
   bed_close(bed);
 }
 
-static void test_another_index_adds_nothing(void **state) {
-  (void)state;
+TEST(another_index_adds_nothing) {
   bed_t *bed = bed_open(NULL);
   pail_t pail;
   pail_new(&pail, bed, 10, false);
@@ -70,8 +67,7 @@ static void test_another_index_adds_nothing(void **state) {
   bed_close(bed);
 }
 
-static void test_the_largest_of_all(void **state) {
-  (void)state;
+TEST(the_largest_of_all) {
   bed_t *bed = bed_open(NULL);
   pail_t pail;
   const int64_t most = BELAY_BUCKET_TOKENS_MAX, last = BELAY_BUCKET_INDEX_MAX;
@@ -89,8 +85,7 @@ static void test_the_largest_of_all(void **state) {
 }
 
 /* It had a larger capacity, or was filled by somebody who thinks so. */
-static void test_more_than_the_capacity_is_full(void **state) {
-  (void)state;
+TEST(more_than_the_capacity_is_full) {
   bed_t *bed = bed_open(NULL);
   pail_t large, small;
   pail_new(&large, bed, 100, false);
@@ -103,8 +98,7 @@ static void test_more_than_the_capacity_is_full(void **state) {
   bed_close(bed);
 }
 
-static void test_delete_forgets_both(void **state) {
-  (void)state;
+TEST(delete_forgets_both) {
   bed_t *bed = bed_open(NULL);
   for (int full = 0; full < 2; full++) {
     pail_t pail;
@@ -124,10 +118,9 @@ static void test_delete_forgets_both(void **state) {
 
 /* ---- keys ------------------------------------------------------------------------------------------------ */
 
-static void test_the_keys_have_its_name(void **state) {
-  (void)state;
-  static const char key[] = {'a', '\0', '{', '}', ':', ':', (char)0xff}, name[] = {':', '\0', 'n'};
+TEST(the_keys_have_its_name) {
   bed_t *bed = bed_open(NULL);
+  static const char key[] = {'a', '\0', '{', '}', ':', ':', (char)0xff}, name[] = {':', '\0', 'n'};
   belay_bucket_options_t options = bucket_options(5, false);
   pail_t plain, named;
   pail_of(&plain, bed, bed->client, &options);
@@ -155,12 +148,11 @@ static void test_the_keys_have_its_name(void **state) {
   bed_close(bed);
 }
 
-static void test_the_longest_names(void **state) {
-  (void)state;
+TEST(the_longest_names) {
+  bed_t *bed = bed_open(NULL);
   static char name[128], key[BELAY_BUCKET_KEY_MAX + 1];
   memset(name, '{', sizeof name);
   memset(key, '}', sizeof key - 1);
-  bed_t *bed = bed_open(NULL);
   belay_bucket_options_t options = bucket_options(5, false);
   options.name = name;
   options.name_len = sizeof name;
@@ -183,8 +175,7 @@ static void set_ttls(bed_t *bed) {
   server_do(bed->server, "PEXPIRE", INDEX_KEY, "55000", NULL);
 }
 
-static void test_what_is_idle_is_forgotten(void **state) {
-  (void)state;
+TEST(what_is_idle_is_forgotten) {
   bed_t *bed = bed_open(NULL);
   for (int full = 0; full < 2; full++) {
     belay_bucket_options_t options = bucket_options(10, full);
@@ -224,8 +215,7 @@ static void test_what_is_idle_is_forgotten(void **state) {
   bed_close(bed);
 }
 
-static void test_a_full_bucket_that_nobody_uses_goes(void **state) {
-  (void)state;
+TEST(a_full_bucket_that_nobody_uses_goes) {
   bed_t *bed = bed_open(NULL);
   belay_bucket_options_t options = bucket_options(3, false);
   options.idle_ms = 1000;
@@ -247,8 +237,7 @@ static void test_a_full_bucket_that_nobody_uses_goes(void **state) {
 }
 
 /* As long as it may be sent again. */
-static void test_an_index_outlives_its_filling(void **state) {
-  (void)state;
+TEST(an_index_outlives_its_filling) {
   bed_t *bed = bed_open(NULL);
   belay_bucket_options_t options = bucket_options(3, false);
   options.idle_ms = options.index_ms = 1000;
@@ -274,8 +263,7 @@ static void open_pails(pail_t pails[CLIENTS], bed_t *bed, int64_t capacity) {
   }
 }
 
-static void test_of_many_with_one_index_one_adds(void **state) {
-  (void)state;
+TEST(of_many_with_one_index_one_adds) {
   bed_t *bed = bed_open(NULL);
   pail_t pails[CLIENTS];
   open_pails(pails, bed, 1000000);
@@ -308,8 +296,7 @@ static void test_of_many_with_one_index_one_adds(void **state) {
 }
 
 /* What concerns one key keeps its order, however many connections there are. */
-static void test_operations_of_one_key_keep_their_order(void **state) {
-  (void)state;
+TEST(operations_of_one_key_keep_their_order) {
   enum { KEYS = 8, FILLINGS = 20 };
   static dip_t dips[KEYS][FILLINGS];
   belay_client_options_t options = client_options();
@@ -333,11 +320,10 @@ static void test_operations_of_one_key_keep_their_order(void **state) {
   bed_close(bed);
 }
 
-static void test_no_more_is_taken_than_is_there(void **state) {
-  (void)state;
+TEST(no_more_is_taken_than_is_there) {
+  bed_t *bed = bed_open(NULL);
   enum { TAKERS = 200 };
   static dip_t dips[TAKERS];
-  bed_t *bed = bed_open(NULL);
   pail_t pails[CLIENTS];
   memset(dips, 0, sizeof dips);
   open_pails(pails, bed, 100);
@@ -366,8 +352,8 @@ static void expect_no_bucket(bed_t *bed, const belay_bucket_options_t *options,
   assert_string_equal(belay_detail(bed->belay), detail);
 }
 
-static void test_options_are_checked(void **state) {
-  (void)state;
+TEST(options_are_checked) {
+  bed_t *bed = bed_open(NULL);
   const struct {
     int64_t capacity, idle_ms, index_ms;
     const char *detail;
@@ -381,7 +367,6 @@ static void test_options_are_checked(void **state) {
       {1, 2000, 1999, "index_ms: not from 2000 to 31536000000"},
       {1, 2000, INT64_C(31536000001), "index_ms: not from 2000 to 31536000000"},
   };
-  bed_t *bed = bed_open(NULL);
   belay_bucket_options_t options = bucket_options(1, false);
   belay_bucket_t *out;
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -412,8 +397,7 @@ static void test_options_are_checked(void **state) {
   bed_close(bed);
 }
 
-static void test_arguments_are_checked(void **state) {
-  (void)state;
+TEST(arguments_are_checked) {
   bed_t *bed = bed_open(NULL);
   pail_t pail;
   dip_t dip = {0};
@@ -463,26 +447,4 @@ static void test_arguments_are_checked(void **state) {
   assert_int_equal(server_keys(bed->server), 0);
   assert_int_equal(client_stats(bed).calls, 0);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_what_is_not_there_is_empty),
-      cmocka_unit_test(test_what_is_not_there_is_full),
-      cmocka_unit_test(test_another_index_adds_nothing),
-      cmocka_unit_test(test_the_largest_of_all),
-      cmocka_unit_test(test_more_than_the_capacity_is_full),
-      cmocka_unit_test(test_delete_forgets_both),
-      cmocka_unit_test(test_the_keys_have_its_name),
-      cmocka_unit_test(test_the_longest_names),
-      cmocka_unit_test(test_what_is_idle_is_forgotten),
-      cmocka_unit_test(test_a_full_bucket_that_nobody_uses_goes),
-      cmocka_unit_test(test_an_index_outlives_its_filling),
-      cmocka_unit_test(test_of_many_with_one_index_one_adds),
-      cmocka_unit_test(test_operations_of_one_key_keep_their_order),
-      cmocka_unit_test(test_no_more_is_taken_than_is_there),
-      cmocka_unit_test(test_options_are_checked),
-      cmocka_unit_test(test_arguments_are_checked),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,11 +17,10 @@ static int begin_nth(pail_t *pail, dip_t *dip, int n) {
                   : begin_read(pail, dip, "tap");
 }
 
-static void test_garbage_is_left_alone(void **state) {
-  (void)state;
+TEST(garbage_is_left_alone) {
+  bed_t *bed = bed_open(NULL);
   static const char *const keys[] = {KEY, INDEX_KEY};
   static const char *const texts[] = {"many", "-1", "01", "1.5", "", "9007199254740992"};
-  bed_t *bed = bed_open(NULL);
   pail_t pail;
   pail_new(&pail, bed, 10, false);
   for (int i = 0; i < 2; i++)
@@ -53,8 +52,7 @@ static void keep_detail(pail_t *pail) {
   detail_of_mismatch = belay_detail(pail->bed->belay);
 }
 
-static void test_a_mismatch_is_explained(void **state) {
-  (void)state;
+TEST(a_mismatch_is_explained) {
   bed_t *bed = bed_open(NULL);
   pail_t pail;
   dip_t dip = {0};
@@ -109,8 +107,7 @@ static void lose_the_answer(wire_t *wire, const char *key, int64_t expected) {
   relay_delay(wire->relay, 0);
 }
 
-static void test_an_add_whose_answer_is_lost_adds_once(void **state) {
-  (void)state;
+TEST(an_add_whose_answer_is_lost_adds_once) {
   wire_t wire;
   wire_open(&wire, 1000);
   expect_add(&wire.pail, "tap", 1, 0, true, 1, 1);
@@ -126,8 +123,7 @@ static void test_an_add_whose_answer_is_lost_adds_once(void **state) {
 }
 
 /* The wire is cut, or falls silent, at some time or other. */
-static void test_an_add_is_done_or_not_known(void **state) {
-  (void)state;
+TEST(an_add_is_done_or_not_known) {
   wire_t wire;
   unsigned known = 0;
   wire_open(&wire, 1000);
@@ -154,8 +150,7 @@ static void test_an_add_is_done_or_not_known(void **state) {
 }
 
 /* Another one filled it before: the server's first answer would have said so, and the second does not tell. */
-static void test_it_is_not_known_who_was_first(void **state) {
-  (void)state;
+TEST(it_is_not_known_who_was_first) {
   wire_t wire;
   wire_open(&wire, 1000);
   expect_add(&wire.pail, "tap", 5, 0, true, 5, 1);
@@ -171,8 +166,7 @@ static void test_it_is_not_known_who_was_first(void **state) {
   wire_close(&wire);
 }
 
-static void test_a_fetch_is_not_sent_again(void **state) {
-  (void)state;
+TEST(a_fetch_is_not_sent_again) {
   wire_t wire;
   wire_open(&wire, 1000);
   expect_add(&wire.pail, "tap", 100, 0, true, 100, 1);
@@ -193,8 +187,7 @@ static void test_a_fetch_is_not_sent_again(void **state) {
   wire_close(&wire);
 }
 
-static void test_a_read_is_asked_again(void **state) {
-  (void)state;
+TEST(a_read_is_asked_again) {
   wire_t wire;
   wire_open(&wire, 1000);
   expect_add(&wire.pail, "tap", 100, 0, true, 100, 1);
@@ -210,8 +203,7 @@ static void test_a_read_is_asked_again(void **state) {
   wire_close(&wire);
 }
 
-static void test_nothing_was_sent(void **state) {
-  (void)state;
+TEST(nothing_was_sent) {
   bed_t *bed = bed_open(NULL);
   pail_t pail;
   pail_new(&pail, bed, 10, false);
@@ -228,8 +220,7 @@ static void test_nothing_was_sent(void **state) {
 
 /* ---- requests -------------------------------------------------------------------------------------------- */
 
-static void test_a_request_does_one_thing_at_a_time(void **state) {
-  (void)state;
+TEST(a_request_does_one_thing_at_a_time) {
   bed_t *bed = bed_open(NULL);
   pail_t pail;
   dip_t dip = {0};
@@ -256,8 +247,7 @@ static void go_on(pail_t *pail) {
     assert_error(begin_add(pail, &chained, "tap", 1, chained.state.index), 0);
 }
 
-static void test_a_request_is_the_callers_again_in_its_callback(void **state) {
-  (void)state;
+TEST(a_request_is_the_callers_again_in_its_callback) {
   bed_t *bed = bed_open(NULL);
   pail_t pail;
   pail_new(&pail, bed, 10, false);
@@ -272,8 +262,7 @@ static void test_a_request_is_the_callers_again_in_its_callback(void **state) {
 
 /* ---- closing --------------------------------------------------------------------------------------------- */
 
-static void test_a_close_cancels_what_is_pending(void **state) {
-  (void)state;
+TEST(a_close_cancels_what_is_pending) {
   bed_t *bed = bed_open(NULL);
   pail_t pail, other;
   dip_t dips[4] = {0}, its = {0};
@@ -337,16 +326,14 @@ static void play(int n, what_t what) {
   bed_close(bed);
 }
 
-static void test_every_callback_may_end_everything(void **state) {
-  (void)state;
+TEST(every_callback_may_end_everything) {
   needs_one_process("one connection");
   for (int n = 0; n <= 3; n++)
     for (what_t what = n < 3 ? BUCKET : CLIENT; what < WHATS; what++)
       play(n, what);
 }
 
-static void test_a_client_that_closes_closes_its_buckets(void **state) {
-  (void)state;
+TEST(a_client_that_closes_closes_its_buckets) {
   bed_t *bed = bed_open(NULL);
   pail_t pail, idle;
   dip_t dip = {0};
@@ -379,8 +366,7 @@ static void close_part(belay__part_t *part) {
     belay__family_leave((belay__family_t *)p->bucket, part);
 }
 
-static void test_a_bucket_goes_after_its_parts(void **state) {
-  (void)state;
+TEST(a_bucket_goes_after_its_parts) {
   bed_t *bed = bed_open(NULL);
   for (int how = 0; how < 2; how++) { /* it is closed; the client is */
     pail_t pail;
@@ -406,24 +392,4 @@ static void test_a_bucket_goes_after_its_parts(void **state) {
     bed_until(bed, how == 0 ? pail.closed == 1 : bed->client_closed == 1);
   }
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_garbage_is_left_alone),
-      cmocka_unit_test(test_a_mismatch_is_explained),
-      cmocka_unit_test(test_an_add_whose_answer_is_lost_adds_once),
-      cmocka_unit_test(test_an_add_is_done_or_not_known),
-      cmocka_unit_test(test_it_is_not_known_who_was_first),
-      cmocka_unit_test(test_a_fetch_is_not_sent_again),
-      cmocka_unit_test(test_a_read_is_asked_again),
-      cmocka_unit_test(test_nothing_was_sent),
-      cmocka_unit_test(test_a_request_does_one_thing_at_a_time),
-      cmocka_unit_test(test_a_request_is_the_callers_again_in_its_callback),
-      cmocka_unit_test(test_a_close_cancels_what_is_pending),
-      cmocka_unit_test(test_every_callback_may_end_everything),
-      cmocka_unit_test(test_a_client_that_closes_closes_its_buckets),
-      cmocka_unit_test(test_a_bucket_goes_after_its_parts),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

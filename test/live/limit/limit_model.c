@@ -10,7 +10,7 @@
 #include "support/servers/acl.h"
 #include "support/base/clock.h"
 #include "support/servers/server.h"
-#include "support/base/unit.h"
+#include "support/base/test.h"
 
 #define OPS UINT64_C(1000000)
 #define SEED_OPS 20000 /* operations of a seed */
@@ -60,22 +60,12 @@ static void run(const limit_suite_t *suite, uint64_t usually) {
   server_stop(server);
 }
 
-static void test_limits(void **state) {
-  (void)state;
+TEST(limits) {
   needs_one_process("keys in one place");
   run(&limit_suite, OPS);
 }
 
-static void test_logs(void **state) {
-  (void)state;
+TEST(logs) {
   needs_one_process("keys in one place");
   run(&limit_log_suite, OPS / 4);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_limits),
-      cmocka_unit_test(test_logs),
-  };
-  return cmocka_run_group_tests_name("limit_model", tests, NULL, NULL);
 }

@@ -6,8 +6,8 @@
 #define T0 INT64_C(1700000000000000)
 
 /* A bucket of 5 that gets one a second; times in tenths of a second. */
-static void test_the_classic_vectors(void **state) {
-  (void)state;
+TEST(the_classic_vectors) {
+  bed_t *bed = bed_open(NULL);
   static const struct {
     int64_t at, cost;
     belay_verdict_t verdict;
@@ -22,7 +22,6 @@ static void test_the_classic_vectors(void **state) {
       {95, 0, BELAY_ALLOWED, 4, 10, 0}, {95, 2, BELAY_ALLOWED, 2, 30, 0},
       {95, 5, BELAY_DENIED, 2, 30, 30}, {150, 6, BELAY_NEVER, 5, 0, -1},
   };
-  bed_t *bed = bed_open(NULL);
   belay_limit_t limit = bucket_limit(1, S, 5);
   belay_limiter_t *limiter = limiter_new(bed, &limit, 1);
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -35,12 +34,10 @@ static void test_the_classic_vectors(void **state) {
 }
 
 /* Compared as text, 10 is less than 9. */
-static void test_limits_admit_exactly_as_many(void **state) {
-  (void)state;
+BED_TEST(limits_admit_exactly_as_many) {
   static const int64_t counts[] = {9, 10, 99, 100, 1000};
   static const belay_limit_kind_t kinds[] = {BELAY_LIMIT_BUCKET, BELAY_LIMIT_FIXED,
                                              BELAY_LIMIT_SLIDING, BELAY_LIMIT_LOG};
-  bed_t *bed = bed_open(NULL);
   for (size_t k = 0; k < 4; k++)
     for (size_t i = 0; i < 5; i++) {
       belay_limit_t limit = {.kind = kinds[k], .count = counts[i], .period_us = 3600 * S};
@@ -57,7 +54,6 @@ static void test_limits_admit_exactly_as_many(void **state) {
       assert_int_equal(admitted, counts[i]);
       assert_error(belay_limiter_close(limiter, NULL), 0);
     }
-  bed_close(bed);
 }
 
 /* ---- kinds, by their numbers ----------------------------------------------------------------------------- */
@@ -90,8 +86,7 @@ static void expect_rows(bed_t *bed, const belay_limit_t *limits, size_t n, const
 #define EXPECT_ROWS(bed, limit, rows)                                                              \
   expect_rows(bed, &(limit), 1, rows, sizeof(rows) / sizeof *(rows))
 
-static void test_a_fixed_window_begins_with_the_first_call(void **state) {
-  (void)state;
+BED_TEST(a_fixed_window_begins_with_the_first_call) {
   static const row_t rows[] = {
       {3, 0, BELAY_ALLOWED, 3, 0, 0},  {3, 2, BELAY_ALLOWED, 1, 10, 0},
       {9, 2, BELAY_DENIED, 1, 4, 4},   {12, 1, BELAY_ALLOWED, 0, 1, 0},
@@ -99,28 +94,22 @@ static void test_a_fixed_window_begins_with_the_first_call(void **state) {
       {23, 0, BELAY_ALLOWED, 3, 0, 0}, {29, 3, BELAY_ALLOWED, 0, 10, 0},
       {30, 4, BELAY_NEVER, 0, 9, -1},
   };
-  bed_t *bed = bed_open(NULL);
   belay_limit_t limit = {.kind = BELAY_LIMIT_FIXED, .count = 3, .period_us = S};
   EXPECT_ROWS(bed, limit, rows);
-  bed_close(bed);
 }
 
-static void test_an_aligned_window_begins_with_the_clocks(void **state) {
-  (void)state;
+BED_TEST(an_aligned_window_begins_with_the_clocks) {
   static const row_t rows[] = {
       {3, 2, BELAY_ALLOWED, 1, 7, 0},   {9, 2, BELAY_DENIED, 1, 1, 1},
       {10, 3, BELAY_ALLOWED, 0, 10, 0}, {19, 1, BELAY_DENIED, 0, 1, 1},
       {29, 1, BELAY_ALLOWED, 2, 1, 0},  {30, 0, BELAY_ALLOWED, 3, 0, 0},
   };
-  bed_t *bed = bed_open(NULL);
   belay_limit_t limit = {.kind = BELAY_LIMIT_FIXED, .count = 3, .period_us = S, .aligned = true};
   EXPECT_ROWS(bed, limit, rows);
-  bed_close(bed);
 }
 
 /* Ten in the first window: at its end they weigh 10, and one less with each tenth of a second. */
-static void test_a_sliding_window_weighs_the_one_before(void **state) {
-  (void)state;
+BED_TEST(a_sliding_window_weighs_the_one_before) {
   static const row_t rows[] = {
       {0, 1, BELAY_ALLOWED, 9, 20, 0},   {5, 9, BELAY_ALLOWED, 0, 15, 0},
       {9, 1, BELAY_DENIED, 0, 11, 2},    {10, 1, BELAY_DENIED, 0, 10, 1},
@@ -129,14 +118,11 @@ static void test_a_sliding_window_weighs_the_one_before(void **state) {
       {20, 10, BELAY_DENIED, 0, 20, 20}, {30, 0, BELAY_ALLOWED, 5, 10, 0},
       {39, 9, BELAY_ALLOWED, 0, 11, 0},  {60, 10, BELAY_ALLOWED, 0, 20, 0},
   };
-  bed_t *bed = bed_open(NULL);
   belay_limit_t limit = {.kind = BELAY_LIMIT_SLIDING, .count = 10, .period_us = S};
   EXPECT_ROWS(bed, limit, rows);
-  bed_close(bed);
 }
 
-static void test_a_log_forgets_one_by_one(void **state) {
-  (void)state;
+BED_TEST(a_log_forgets_one_by_one) {
   static const row_t rows[] = {
       {0, 1, BELAY_ALLOWED, 2, 10, 0},  {4, 2, BELAY_ALLOWED, 0, 10, 0},
       {4, 1, BELAY_DENIED, 0, 10, 6},   {4, 2, BELAY_DENIED, 0, 10, 10},
@@ -144,29 +130,22 @@ static void test_a_log_forgets_one_by_one(void **state) {
       {14, 3, BELAY_DENIED, 2, 6, 6},   {14, 4, BELAY_NEVER, 2, 6, -1},
       {20, 3, BELAY_ALLOWED, 0, 10, 0},
   };
-  bed_t *bed = bed_open(NULL);
   belay_limit_t limit = {.kind = BELAY_LIMIT_LOG, .count = 3, .period_us = S};
   EXPECT_ROWS(bed, limit, rows);
-  bed_close(bed);
 }
 
 /* Until nothing was admitted for its period; what is denied does not count. */
-static void test_an_allotment_lasts(void **state) {
-  (void)state;
+BED_TEST(an_allotment_lasts) {
   static const row_t rows[] = {
       {0, 2, BELAY_ALLOWED, 1, 10, 0}, {9, 1, BELAY_ALLOWED, 0, 10, 0},
       {18, 1, BELAY_DENIED, 0, 1, 1},  {19, 1, BELAY_ALLOWED, 2, 10, 0},
       {20, 4, BELAY_NEVER, 2, 9, -1},
   };
-  bed_t *bed = bed_open(NULL);
   belay_limit_t limit = bucket_limit(0, S, 3);
   EXPECT_ROWS(bed, limit, rows);
-  bed_close(bed);
 }
 
-static void test_what_is_infinite_asks_nobody(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_is_infinite_asks_nobody) {
   bed_until(bed, client_stats(bed).pending == 0);
   belay_limit_t limits[2] = {bucket_limit(BELAY_INFINITE, 0, 0),
                              {.kind = BELAY_LIMIT_FIXED, .count = BELAY_INFINITE}};
@@ -187,14 +166,11 @@ static void test_what_is_infinite_asks_nobody(void **state) {
   assert_int_equal(reset(bed, limiter, "k")->remaining, 1);
   assert_result(take(bed, limiter, "k", 1), BELAY_ALLOWED, 0, 0, S);
   assert_int_equal(take(bed, limiter, "k", 1)->window, 1);
-  bed_close(bed);
 }
 
 /* ---- several at once ------------------------------------------------------------------------------------- */
 
-static void test_all_windows_or_none(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(all_windows_or_none) {
   belay_limit_t limits[4] = {bucket_limit(10, S, 10),
                              {.kind = BELAY_LIMIT_FIXED, .count = 15, .period_us = 60 * S},
                              {.kind = BELAY_LIMIT_SLIDING, .count = 30, .period_us = 3600 * S},
@@ -226,14 +202,11 @@ static void test_all_windows_or_none(void **state) {
   assert_result(take(bed, limiter, "k", 11), BELAY_NEVER, 2, -1, -2);
   assert_int_equal(take(bed, limiter, "k", 11)->window, 0);
   assert_int_equal(take(bed, limiter, "k", 16)->window, 0);
-  bed_close(bed);
 }
 
 /* ---- other operations ------------------------------------------------------------------------------------ */
 
-static void test_a_peek_writes_nothing(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_peek_writes_nothing) {
   belay_limit_t limit = bucket_limit(1, S, 3);
   belay_limiter_t *limiter = limiter_new(bed, &limit, 1);
   limiter_at(limiter, T0);
@@ -248,11 +221,9 @@ static void test_a_peek_writes_nothing(void **state) {
   limiter_at(limiter, T0 - S); /* time stands still until then */
   assert_result(peek(bed, limiter, "k"), BELAY_ALLOWED, 0, 0, 3 * S);
   assert_true(print_of(bed->server, "belay::limit::test::{k}") == print);
-  bed_close(bed);
 }
 
-static void test_a_penalty_is_always_taken(void **state) {
-  (void)state;
+BED_TEST(a_penalty_is_always_taken) {
   static const belay_limit_t limits[] = {
       {.kind = BELAY_LIMIT_BUCKET, .count = 1, .period_us = S, .burst = 5},
       {.kind = BELAY_LIMIT_FIXED, .count = 5, .period_us = 5 * S},
@@ -261,7 +232,6 @@ static void test_a_penalty_is_always_taken(void **state) {
       {.kind = BELAY_LIMIT_BUCKET, .burst = 5, .period_us = 5 * S},
   };
   static const int64_t retry[] = {3, 5, 7, 5, 5}; /* seconds; 7: (5 - 1) of 8 */
-  bed_t *bed = bed_open(NULL);
   for (size_t i = 0; i < 5; i++) {
     char key[] = {'k', (char)('0' + i), '\0'};
     belay_limiter_t *limiter = limiter_new(bed, &limits[i], 1);
@@ -285,12 +255,9 @@ static void test_a_penalty_is_always_taken(void **state) {
     assert_int_equal(take(bed, limiter, key, 1)->verdict, BELAY_ALLOWED);
     assert_error(belay_limiter_close(limiter, NULL), 0);
   }
-  bed_close(bed);
 }
 
-static void test_a_ban_denies_everything(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_ban_denies_everything) {
   belay_limit_t limits[] = {bucket_limit(1, S, 5),
                             {.kind = BELAY_LIMIT_LOG, .count = 5, .period_us = 5 * S}};
   for (size_t i = 0; i < 2; i++) {
@@ -321,7 +288,6 @@ static void test_a_ban_denies_everything(void **state) {
     assert_error(belay_limiter_close(limiter, NULL), 0);
   }
   assert_int_equal(server_keys(bed->server), 0);
-  bed_close(bed);
 }
 
 /* ---- keys ------------------------------------------------------------------------------------------------ */
@@ -331,8 +297,8 @@ static void expect_key(bed_t *bed, const char *name) {
     fail_msg("there is no key %s", name);
 }
 
-static void test_keys_are_what_they_seem(void **state) {
-  (void)state;
+TEST(keys_are_what_they_seem) {
+  bed_t *bed = bed_open(NULL);
   static const struct {
     const char *key;
     size_t len;
@@ -349,7 +315,6 @@ static void test_keys_are_what_they_seem(void **state) {
       {"\xff\r\n", 3, "belay::limit::test::{\xff%0D%0A}"},
   };
   enum { N = sizeof rows / sizeof *rows };
-  bed_t *bed = bed_open(NULL);
   belay_limit_t limit = bucket_limit(1, 3600 * S, 1);
   belay_limiter_t *limiter = limiter_new(bed, &limit, 1);
   ask_t ask = {0};
@@ -379,9 +344,7 @@ static belay_client_t *connect_in(bed_t *bed, const char *wide, const char *narr
 }
 
 /* One name in one namespace is one; everything else is another. */
-static void test_names_and_namespaces(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(names_and_namespaces) {
   belay_limit_t limit = bucket_limit(1, 3600 * S, 1);
   belay_limiter_options_t options = limiter_options(&limit, 1);
   belay_client_t *same = connect_in(bed, "belay", NULL), *other = connect_in(bed, "shop", NULL),
@@ -405,13 +368,11 @@ static void test_names_and_namespaces(void **state) {
   expect_key(bed, "belay::limit::test%3A%3A::{k}");
   expect_key(bed, "shop::limit::test::{k}");
   expect_key(bed, "shop::test::limit::test::{k}");
-  bed_close(bed);
 }
 
 /* ---- waiting --------------------------------------------------------------------------------------------- */
 
-static void test_who_waits_is_called_when_the_token_is_there(void **state) {
-  (void)state;
+TEST(who_waits_is_called_when_the_token_is_there) {
   bed_t *bed = bed_open(NULL);
   belay_limit_t limit = bucket_limit(10, SECOND, 2);
   belay_limiter_t *limiter = limiter_new(bed, &limit, 1);
@@ -438,8 +399,7 @@ static void test_who_waits_is_called_when_the_token_is_there(void **state) {
   bed_close(bed);
 }
 
-static void test_a_canceled_wait_gives_back(void **state) {
-  (void)state;
+TEST(a_canceled_wait_gives_back) {
   bed_t *bed = bed_open(NULL);
   belay_limit_t limit = bucket_limit(1, 10 * SECOND, 2);
   belay_limiter_t *limiter = limiter_new(bed, &limit, 1);
@@ -466,28 +426,4 @@ static void test_a_canceled_wait_gives_back(void **state) {
     assert_true(reset > 10 * SECOND && reset <= 20 * SECOND);
   }
   bed_close(bed);
-}
-
-#define CASE(name) cmocka_unit_test(test_##name)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      CASE(the_classic_vectors),
-      CASE(limits_admit_exactly_as_many),
-      CASE(a_fixed_window_begins_with_the_first_call),
-      CASE(an_aligned_window_begins_with_the_clocks),
-      CASE(a_sliding_window_weighs_the_one_before),
-      CASE(a_log_forgets_one_by_one),
-      CASE(an_allotment_lasts),
-      CASE(what_is_infinite_asks_nobody),
-      CASE(all_windows_or_none),
-      CASE(a_peek_writes_nothing),
-      CASE(a_penalty_is_always_taken),
-      CASE(a_ban_denies_everything),
-      CASE(keys_are_what_they_seem),
-      CASE(names_and_namespaces),
-      CASE(who_waits_is_called_when_the_token_is_there),
-      CASE(a_canceled_wait_gives_back),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

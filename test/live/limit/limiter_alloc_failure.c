@@ -6,7 +6,7 @@
 #include <uv.h>
 
 #include "support/servers/server.h"
-#include "support/base/unit.h"
+#include "support/base/test.h"
 
 #define S INT64_C(1000000)
 #define TURNS_MAX 2000 /* more allocations than a play makes */
@@ -133,21 +133,11 @@ static bool perform(server_t *server, size_t turn) {
   return allocations >= turn;
 }
 
-static void test_every_allocation_may_fail(void **state) {
-  (void)state;
-  server_t *server = server_start(NULL);
+TEST_ON(every_allocation_may_fail, server, server_start(NULL)) {
   size_t turn = 1;
   while (perform(server, turn)) {
     turn++;
     assert_true(turn < TURNS_MAX);
   }
   assert_true(turn > 40);
-  server_stop(server);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_every_allocation_may_fail),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,8 +20,7 @@ static void expect_detail(bed_t *bed, size_t row, int error, const char *detail)
 #define W BELAY_LIMIT_SLIDING
 #define L BELAY_LIMIT_LOG
 
-static void test_policies_that_are_none(void **state) {
-  (void)state;
+BED_TEST(policies_that_are_none) {
   static const struct {
     belay_limit_t limits[5];
     size_t n;
@@ -74,7 +73,6 @@ static void test_policies_that_are_none(void **state) {
        NULL},
       {{{B, 1, S, 1, false}, {B, 1, S, 1, false}}, 5, "limits: NULL, or not 1 to 4"},
   };
-  bed_t *bed = bed_open(NULL);
   belay_limit_t good = bucket_limit(1, S, 1);
   belay_limiter_t *limiter, *standing = limiter_new(bed, &good, 1);
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -93,12 +91,9 @@ static void test_policies_that_are_none(void **state) {
   }
   expect_detail(bed, 0, belay_limiter_reconfigure(standing, NULL, 1), "limits: NULL");
   assert_int_equal(take(bed, standing, "k", 1)->remaining, 0); /* it is as it was */
-  bed_close(bed);
 }
 
-static void test_options_out_of_range(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(options_out_of_range) {
   belay_limit_t good = bucket_limit(1, S, 1);
   belay_limiter_options_t o[16];
   static const char *const details[] = {
@@ -129,11 +124,9 @@ static void test_options_out_of_range(void **state) {
   o[15].name = NULL;
   assert_error(belay_limiter_new(bed->client, &o[15], &limiter), 0);
   belay_limiter_options_init(NULL);
-  bed_close(bed);
 }
 
-static void test_calls_that_are_refused(void **state) {
-  (void)state;
+TEST(calls_that_are_refused) {
   bed_t *bed = bed_open(NULL);
   static char key[BELAY_LIMITER_KEY_MAX + 1];
   belay_limit_t limits[2] = {bucket_limit(1, S, 5), {.kind = F, .count = 5, .period_us = S}};
@@ -240,8 +233,7 @@ static void expect_survival(const plot_t *plot) {
   fake_stop(fake);
 }
 
-static void test_replies_that_are_none(void **state) {
-  (void)state;
+TEST(replies_that_are_none) {
   static const char *const texts[] = {
       ":0\r\n", "+OK\r\n", "$-1\r\n",           "$0\r\n\r\n", "$8\r\n01234567\r\n",
       "*0\r\n", "*-1\r\n", "*1\r\n$1\r\nx\r\n", ":-1\r\n",
@@ -262,8 +254,7 @@ static void test_replies_that_are_none(void **state) {
 }
 
 /* Half a second, and a debt below 0; of each policy. unit/limit/limit_numbers.c has many more. */
-static void test_numbers_that_are_none(void **state) {
-  (void)state;
+TEST(numbers_that_are_none) {
   static const unsigned char half[] = {0, 0, 0, 0, 0, 0, 0xe0, 0x3f};
   static const unsigned char minus[] = {0, 0, 0, 0, 0, 0, 0xf0, 0xbf};
   for (size_t at = 0; at < 7; at++) {
@@ -363,9 +354,7 @@ static int perform(server_t *server, meter_t *meter, int64_t timeout_ms) {
   return play.allowed;
 }
 
-static void test_every_allocation_may_fail(void **state) {
-  (void)state;
-  server_t *server = server_start(NULL);
+TEST_ON(every_allocation_may_fail, server, server_start(NULL)) {
   meter_t meter;
   size_t turn = 0;
   do {
@@ -384,7 +373,6 @@ static void test_every_allocation_may_fail(void **state) {
     assert_int_equal(meter.live, 0);
   } while (meter.allocations >= meter.fail_at);
   assert_true(turn > 20);
-  server_stop(server);
 }
 
 /* ---- closing --------------------------------------------------------------------------------------------- */
@@ -435,8 +423,7 @@ static void end_it(ask_t *ask) {
 }
 
 /* In the callback of the first, while others are on the way, parked until their time, or answered by the policy. */
-static void test_the_end_comes_in_a_callback(void **state) {
-  (void)state;
+TEST(the_end_comes_in_a_callback) {
   for (int what = 0; what < 4; what++) {
     static ending_t ending;
     bed_t *bed = bed_open(NULL);
@@ -470,16 +457,4 @@ static void test_the_end_comes_in_a_callback(void **state) {
     }
     bed_close(bed);
   }
-}
-
-#define CASE(name) cmocka_unit_test(test_##name)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      CASE(policies_that_are_none),      CASE(options_out_of_range),
-      CASE(calls_that_are_refused),      CASE(replies_that_are_none),
-      CASE(numbers_that_are_none),       CASE(every_allocation_may_fail),
-      CASE(the_end_comes_in_a_callback),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -256,9 +256,7 @@ static process_t start_hammer(const char *url, int64_t ms) {
 
 /* ---- the tests ------------------------------------------------------------------------------------------- */
 
-static void test_many_take_what_they_can(void **state) {
-  (void)state;
-  server_t *server = server_start(NULL);
+TEST_ON(many_take_what_they_can, server, server_start(NULL)) {
   process_t process[PROCESSES];
   tally_t tally = {0};
   for (int i = 0; i < PROCESSES; i++)
@@ -275,14 +273,12 @@ static void test_many_take_what_they_can(void **state) {
     assert_true(tally.tokens[kind] >=
                 (kind == 0 ? RATE : COUNT * S / PERIOD) * duration_ms() / 1000 / (2 * slow()));
   forget(&tally);
-  server_stop(server);
 }
 
 /* Clients are killed, wires are cut, scripts are forgotten, and the server starts again with what it had. */
-static void test_many_take_while_everything_fails(void **state) {
-  (void)state;
-  server_t *server = server_start(
-      &(server_options_t){.arguments = {"--appendonly", "yes", "--appendfsync", "always"}});
+TEST_ON(many_take_while_everything_fails, server,
+        server_start(&(server_options_t){
+            .arguments = {"--appendonly", "yes", "--appendfsync", "always"}})) {
   relay_t *relay = relay_start(server_path(server));
   enum { CROWD = 8, VICTIMS = 4 };
   process_t process[CROWD], victim[VICTIMS];
@@ -321,15 +317,8 @@ static void test_many_take_while_everything_fails(void **state) {
     assert_true(tally.tokens[kind] >= COUNT);
   forget(&tally);
   relay_stop(relay);
-  server_stop(server);
 }
 
-int main(int argc, char **argv) {
-  if (argc == 4 && strcmp(argv[1], "--hammer") == 0)
-    return be_hammer(argv[2], argv[3]);
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_many_take_what_they_can),
-      cmocka_unit_test(test_many_take_while_everything_fails),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+TEST_ROLE(hammer, "--hammer") {
+  return be_hammer(argv[2], argv[3]);
 }

@@ -10,9 +10,7 @@ static void change(belay_limiter_t *limiter, belay_limit_t limit) {
   assert_error(belay_limiter_reconfigure(limiter, &limit, 1), 0);
 }
 
-static void test_more_or_less_of_a_bucket(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(more_or_less_of_a_bucket) {
   belay_limit_t limit = bucket_limit(10, S, 10);
   belay_limiter_t *limiter = limiter_new(bed, &limit, 1);
   limiter_at(limiter, T0);
@@ -28,16 +26,13 @@ static void test_more_or_less_of_a_bucket(void **state) {
   limiter_at(limiter, T0 + 7 * S); /* it has leaked under the policy of then */
   change(limiter, bucket_limit(1, 100 * S, 5));
   assert_result(peek(bed, limiter, "k"), BELAY_ALLOWED, 3, 0, 200 * S);
-  bed_close(bed);
 }
 
 /* As while a new policy is rolled out: no more than under the larger one alone, and no less than under the smaller. */
-static void test_policies_that_take_turns_keep_the_bound(void **state) {
-  (void)state;
+BED_TEST(policies_that_take_turns_keep_the_bound) {
   static const belay_limit_kind_t kinds[] = {BELAY_LIMIT_BUCKET, BELAY_LIMIT_FIXED,
                                              BELAY_LIMIT_SLIDING};
   enum { SECONDS = 60, TAKES = 600 };
-  bed_t *bed = bed_open(NULL);
   for (size_t k = 0; k < 3; k++) {
     bool bucket = kinds[k] == BELAY_LIMIT_BUCKET;
     belay_limit_t limits[2] = {{.kind = kinds[k], .count = bucket ? 1 : 10}, {0}};
@@ -58,12 +53,9 @@ static void test_policies_that_take_turns_keep_the_bound(void **state) {
     assert_error(belay_limiter_close(limiters[0], NULL), 0);
     assert_error(belay_limiter_close(limiters[1], NULL), 0);
   }
-  bed_close(bed);
 }
 
-static void test_overdrafts_stay(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(overdrafts_stay) {
   belay_limit_t limit = bucket_limit(1, S, 10);
   belay_limiter_t *limiter = limiter_new(bed, &limit, 1);
   limiter_at(limiter, T0);
@@ -72,7 +64,6 @@ static void test_overdrafts_stay(void **state) {
   assert_result(take(bed, limiter, "k", 1), BELAY_DENIED, 0, 7 * S, 10 * S);
   change(limiter, bucket_limit(1, 2 * S, 4));
   assert_result(take(bed, limiter, "k", 1), BELAY_DENIED, 0, 14 * S, 20 * S);
-  bed_close(bed);
 }
 
 static const belay_limit_t kinds[] = {
@@ -85,9 +76,7 @@ static const belay_limit_t kinds[] = {
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 /* Every kind becomes every other, or itself with another period, alone and beside another. */
-static void test_every_kind_becomes_every_other(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(every_kind_becomes_every_other) {
   for (size_t i = 0; i < 2 * KINDS * 3 * KINDS; i++) {
     belay_limit_t from[2] = {kinds[i / (6 * KINDS)], bucket_limit(1, S, 5)};
     belay_limit_t to[2] = {kinds[i % KINDS], bucket_limit(1, S, 5)};
@@ -113,13 +102,10 @@ static void test_every_kind_becomes_every_other(void **state) {
     (void)taken(bed, limiter, "k", 5);
     assert_error(belay_limiter_close(limiter, NULL), 0);
   }
-  bed_close(bed);
 }
 
 /* Many in a short window; then few in a long one, which has no numbers for so many. */
-static void test_a_short_window_becomes_a_very_long_one(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_short_window_becomes_a_very_long_one) {
   for (size_t i = 0; i < KINDS; i++)
     for (size_t j = 0; j < KINDS; j++) {
       belay_limit_t from = kinds[i], to = kinds[j];
@@ -140,12 +126,9 @@ static void test_a_short_window_becomes_a_very_long_one(void **state) {
       assert_error(belay_limiter_close(limiter, NULL), 0);
     }
   assert_int_equal(client_stats(bed).drops, 0);
-  bed_close(bed);
 }
 
-static void test_windows_are_matched_by_their_place(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(windows_are_matched_by_their_place) {
   belay_limit_t limits[3] = {bucket_limit(1, S, 10),
                              bucket_limit(1, S, 100),
                              {.kind = BELAY_LIMIT_FIXED, .count = 6, .period_us = 60 * S}};
@@ -162,11 +145,9 @@ static void test_windows_are_matched_by_their_place(void **state) {
   assert_int_equal(take(bed, limiter, "k", 1)->window, 1);
   assert_error(belay_limiter_reconfigure(limiter, limits + 1, 1), 0);
   assert_int_equal(peek(bed, limiter, "k")->remaining, 86);
-  bed_close(bed);
 }
 
-static void test_a_log_with_another_count_or_period(void **state) {
-  (void)state;
+TEST(a_log_with_another_count_or_period) {
   bed_t *bed = bed_open(NULL);
   belay_limit_t limit = {.kind = BELAY_LIMIT_LOG, .count = 10, .period_us = 10 * S};
   belay_limiter_t *limiter = limiter_new(bed, &limit, 1);
@@ -199,9 +180,7 @@ static void test_a_log_with_another_count_or_period(void **state) {
 }
 
 /* Each converts what the other has written, for ever: nothing is forgotten, and nobody is locked out. */
-static void test_two_processes_that_disagree(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(two_processes_that_disagree) {
   belay_limit_t one = bucket_limit(7, 10 * S, 10), two = bucket_limit(11, 13 * S, 10);
   belay_limiter_t *limiter[] = {limiter_new(bed, &one, 1), limiter_new(bed, &two, 1)};
   int64_t at = T0, admitted = 0;
@@ -213,11 +192,9 @@ static void test_two_processes_that_disagree(void **state) {
   }
   /* In 20: at least as many as under the slower one, at most as under the faster one. Conversions round up. */
   assert_between(admitted, 14, 17);
-  bed_close(bed);
 }
 
-static void test_a_change_while_a_request_is_pending(void **state) {
-  (void)state;
+TEST(a_change_while_a_request_is_pending) {
   bed_t *bed = bed_open(NULL);
   belay_limit_t limits[4] = {bucket_limit(1, S, 10), bucket_limit(2, S, 20), bucket_limit(3, S, 30),
                              bucket_limit(4, S, 5)};
@@ -240,8 +217,7 @@ static void test_a_change_while_a_request_is_pending(void **state) {
 }
 
 /* While nothing limits, nobody is asked; what was taken before is still there, and can be forgotten. */
-static void test_infinite_for_a_while(void **state) {
-  (void)state;
+TEST(infinite_for_a_while) {
   bed_t *bed = bed_open(NULL);
   belay_limit_t limit = bucket_limit(1, S, 10);
   belay_limiter_t *limiter = limiter_new(bed, &limit, 1);
@@ -259,22 +235,4 @@ static void test_infinite_for_a_while(void **state) {
   assert_int_equal(reset(bed, limiter, "k")->verdict, BELAY_ALLOWED);
   assert_int_equal(server_keys(bed->server), 0);
   bed_close(bed);
-}
-
-#define CASE(name) cmocka_unit_test(test_##name)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      CASE(more_or_less_of_a_bucket),
-      CASE(policies_that_take_turns_keep_the_bound),
-      CASE(overdrafts_stay),
-      CASE(every_kind_becomes_every_other),
-      CASE(a_short_window_becomes_a_very_long_one),
-      CASE(windows_are_matched_by_their_place),
-      CASE(a_log_with_another_count_or_period),
-      CASE(two_processes_that_disagree),
-      CASE(a_change_while_a_request_is_pending),
-      CASE(infinite_for_a_while),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,8 +10,7 @@ static belay_limiter_t *remembering(bed_t *bed, const belay_limit_t *limits, siz
   return limiter_with(bed, bed->client, &options);
 }
 
-static void test_a_denial_is_remembered(void **state) {
-  (void)state;
+TEST(a_denial_is_remembered) {
   bed_t *bed = bed_open(NULL);
   belay_limit_t limit = bucket_limit(1, 400 * MILLI, 3);
   belay_limiter_t *limiter = remembering(bed, &limit, 1);
@@ -46,8 +45,7 @@ static void test_a_denial_is_remembered(void **state) {
 }
 
 /* What it costs to remember: next to nothing is admitted later than it could have been. */
-static void test_nobody_is_denied_for_too_long(void **state) {
-  (void)state;
+TEST(nobody_is_denied_for_too_long) {
   bed_t *bed = bed_open(NULL);
   belay_limit_t limit = bucket_limit(100, S, 5);
   belay_limiter_t *limiter = remembering(bed, &limit, 1);
@@ -78,13 +76,12 @@ static belay_receipt_t fill(bed_t *bed, belay_limiter_t *limiter, int64_t cost) 
   return receipt;
 }
 
-static void test_what_gives_back_makes_it_forget(void **state) {
-  (void)state;
+TEST(what_gives_back_makes_it_forget) {
+  bed_t *bed = bed_open(NULL);
   static const belay_limit_t limits[] = {
       {.kind = BELAY_LIMIT_BUCKET, .count = 4, .period_us = 3600 * S},
       {.kind = BELAY_LIMIT_LOG, .count = 4, .period_us = 3600 * S},
   };
-  bed_t *bed = bed_open(NULL);
   for (size_t i = 0; i < 2; i++) {
     belay_limiter_t *limiter = remembering(bed, &limits[i], 1);
     ask_t ask = {0};
@@ -115,8 +112,7 @@ static void test_what_gives_back_makes_it_forget(void **state) {
 }
 
 /* The denial and what makes it untrue are on their way together. */
-static void test_denials_in_flight_are_forgotten(void **state) {
-  (void)state;
+TEST(denials_in_flight_are_forgotten) {
   bed_t *bed = bed_open(NULL);
   belay_limit_t limit = bucket_limit(4, 3600 * S, 4);
   belay_limiter_t *limiter = remembering(bed, &limit, 1);
@@ -135,8 +131,7 @@ static void test_denials_in_flight_are_forgotten(void **state) {
 }
 
 /* The window that was in the way is told again; keys are told apart byte by byte, also those that are escaped. */
-static void test_what_is_remembered(void **state) {
-  (void)state;
+TEST(what_is_remembered) {
   bed_t *bed = bed_open(NULL);
   belay_limit_t limits[] = {{.kind = BELAY_LIMIT_FIXED, .count = 5, .period_us = 60 * S},
                             {.kind = BELAY_LIMIT_SLIDING, .count = 2, .period_us = 3600 * S}};
@@ -157,8 +152,7 @@ static void test_what_is_remembered(void **state) {
 }
 
 /* No more than was said; who would be admitted first is forgotten first. */
-static void test_the_bound_of_what_is_remembered(void **state) {
-  (void)state;
+TEST(the_bound_of_what_is_remembered) {
   bed_t *bed = bed_open(NULL);
   belay_limit_t limit = bucket_limit(10, 1000 * S, 10);
   belay_limiter_options_t options = limiter_options(&limit, 1);
@@ -178,8 +172,7 @@ static void test_the_bound_of_what_is_remembered(void **state) {
   bed_close(bed);
 }
 
-static void test_what_the_policy_says_alone(void **state) {
-  (void)state;
+TEST(what_the_policy_says_alone) {
   bed_t *bed = bed_open(NULL);
   belay_limit_t limit = bucket_limit(5, S, 5);
   belay_limit_t infinite = {.kind = BELAY_LIMIT_BUCKET, .count = BELAY_INFINITE};
@@ -208,8 +201,7 @@ static void test_what_the_policy_says_alone(void **state) {
 }
 
 /* A million answers from memory, and not one allocation. */
-static void test_a_try_allocates_nothing(void **state) {
-  (void)state;
+TEST(a_try_allocates_nothing) {
   bed_t *bed = bed_open(NULL);
   belay_limit_t limit = bucket_limit(2000000, 3600 * S, 2000000);
   belay_limiter_options_t options = limiter_options(&limit, 1);
@@ -232,20 +224,4 @@ static void test_a_try_allocates_nothing(void **state) {
   assert_int_equal(limiter_stats(limiter).from_slices, 300001);
   assert_int_equal(limiter_stats(limiter).denials, 300000);
   bed_close(bed);
-}
-
-#define CASE(name) cmocka_unit_test(test_##name)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      CASE(a_denial_is_remembered),
-      CASE(nobody_is_denied_for_too_long),
-      CASE(what_gives_back_makes_it_forget),
-      CASE(denials_in_flight_are_forgotten),
-      CASE(what_is_remembered),
-      CASE(the_bound_of_what_is_remembered),
-      CASE(what_the_policy_says_alone),
-      CASE(a_try_allocates_nothing),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -283,18 +283,12 @@ static void expect_all(bed_t *bed, bool log, unsigned stages) {
   assert_int_equal(client_stats(bed).drops, 0);
 }
 
-static void test_promises(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(promises) {
   expect_all(bed, false, 60);
-  bed_close(bed);
 }
 
-static void test_promises_of_logs(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(promises_of_logs) {
   expect_all(bed, true, 20);
-  bed_close(bed);
 }
 
 /* ---- keys that are somebody else's ----------------------------------------------------------------------- */
@@ -354,8 +348,7 @@ static void set_bytes(bed_t *bed, const char *key, char byte, size_t len) {
   assert_int_equal(server_ask_words(bed->server, &words)->type, RESP_STATUS);
 }
 
-static void test_what_is_not_ours_is_left_alone(void **state) {
-  (void)state;
+TEST(what_is_not_ours_is_left_alone) {
   bed_t *bed = bed_open(NULL);
   server_t *server = bed->server;
   belay_limit_t limit = bucket_limit(1, S, 5), exact = {BELAY_LIMIT_LOG, 5, S, 0, false};
@@ -396,8 +389,7 @@ static void test_what_is_not_ours_is_left_alone(void **state) {
 }
 
 /* By the server's own clock. */
-static void test_every_key_has_a_ttl(void **state) {
-  (void)state;
+TEST(every_key_has_a_ttl) {
   bed_t *bed = bed_open(NULL);
   belay_limit_t limits[3] = {bucket_limit(1, 3600 * S, 5), bucket_limit(1, 60 * S, 20)};
   limits[2] = (belay_limit_t){.kind = BELAY_LIMIT_LOG, .count = 5, .period_us = 3600 * S};
@@ -431,15 +423,8 @@ static void test_every_key_has_a_ttl(void **state) {
   bed_close(bed);
 }
 
-int main(void) {
+TEST_BEGIN {
   const char *from = getenv("BELAY_TEST_SEED");
   if (from != NULL)
     seed = (unsigned)strtoul(from, NULL, 10);
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_promises),
-      cmocka_unit_test(test_promises_of_logs),
-      cmocka_unit_test(test_what_is_not_ours_is_left_alone),
-      cmocka_unit_test(test_every_key_has_a_ttl),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

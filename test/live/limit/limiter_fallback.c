@@ -46,8 +46,8 @@ static bool is_away(int status) {
   return status == BELAY_EUNKNOWN || status == BELAY_EUNREACHABLE;
 }
 
-static void test_what_is_answered(void **state) {
-  (void)state;
+TEST(what_is_answered) {
+  bed_t *bed = bed_that_times_out();
   static const struct {
     belay_away_t away;
     belay_verdict_t verdict;
@@ -58,7 +58,6 @@ static void test_what_is_answered(void **state) {
       {BELAY_AWAY_CLOSED, BELAY_DENIED, BELAY_SOURCE_AWAY},
       {BELAY_AWAY_LOCAL, BELAY_ALLOWED, BELAY_SOURCE_AWAY},
   };
-  bed_t *bed = bed_that_times_out();
   belay_limit_t limit = bucket_limit(100, 3600 * S, 100);
   belay_limiter_t *limiters[4];
   for (int i = 0; i < 4; i++)
@@ -112,8 +111,7 @@ static void expect_policy_at_once(bed_t *bed, belay_limiter_t *limiter, unsigned
 }
 
 /* The first take waits in vain; then the client knows that the server is away, and no take is sent until it is back. */
-static void test_no_take_waits_after_the_first(void **state) {
-  (void)state;
+TEST(no_take_waits_after_the_first) {
   for (int how = 0; how < 2; how++) {
     bed_t *bed = bed_that_times_out();
     belay_limit_t limit = bucket_limit(1000, 3600 * S, 1000);
@@ -134,9 +132,7 @@ static void test_no_take_waits_after_the_first(void **state) {
 }
 
 /* Without a policy each take is sent, and has its whole time. */
-static void test_without_a_policy_each_take_is_sent(void **state) {
-  (void)state;
-  bed_t *bed = bed_that_times_out();
+TEST_IN(without_a_policy_each_take_is_sent, bed, bed_that_times_out()) {
   belay_limit_t limit = bucket_limit(1000, 3600 * S, 1000);
   belay_limiter_t *unknown = limiter_away(bed, &limit, 1, BELAY_AWAY_UNKNOWN);
   static ask_t asks[10];
@@ -151,13 +147,10 @@ static void test_without_a_policy_each_take_is_sent(void **state) {
   for (int i = 0; i < 10; i++)
     answer(&asks[i], 0);
   server_resume(bed->server);
-  bed_close(bed);
 }
 
 /* A key that is somebody else's is no server that is away. */
-static void test_a_refusal_is_an_answer(void **state) {
-  (void)state;
-  bed_t *bed = bed_that_times_out();
+TEST_IN(a_refusal_is_an_answer, bed, bed_that_times_out()) {
   belay_limit_t limit = bucket_limit(1000, 3600 * S, 1000);
   belay_limiter_t *closed = limiter_away(bed, &limit, 1, BELAY_AWAY_CLOSED);
   server_do(bed->server, "RPUSH", "belay::limit::test::{foreign}", "x", NULL);
@@ -172,7 +165,6 @@ static void test_a_refusal_is_an_answer(void **state) {
   for (int i = 0; i < 3; i++)
     assert_said(answer(&asks[i], 0), BELAY_ALLOWED, BELAY_SOURCE_SERVER);
   assert_int_equal(limiter_stats(closed).asked, before + 3);
-  bed_close(bed);
 }
 
 /* ---- the local bucket ---------------------------------------------------------------------------------- */
@@ -194,8 +186,8 @@ static unsigned admitted_of(bed_t *bed, belay_limiter_t *limiter, const char *ke
   return admitted;
 }
 
-static void test_the_local_limit_of_each_kind(void **state) {
-  (void)state;
+TEST(the_local_limit_of_each_kind) {
+  bed_t *bed = bed_without_server();
   static const struct {
     belay_limit_t limits[2];
     size_t n;
@@ -214,7 +206,6 @@ static void test_the_local_limit_of_each_kind(void **state) {
        4,
        1},
   };
-  bed_t *bed = bed_without_server();
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     belay_limiter_options_t options = limiter_options(rows[i].limits, rows[i].n);
     options.away = BELAY_AWAY_LOCAL;
@@ -244,9 +235,7 @@ static void test_the_local_limit_of_each_kind(void **state) {
 }
 
 /* retry_after says it to the microsecond; as much as a tenth of the rate is admitted, and no more. */
-static void test_the_local_rate(void **state) {
-  (void)state;
-  bed_t *bed = bed_without_server();
+TEST_IN(the_local_rate, bed, bed_without_server()) {
   belay_limit_t limit = bucket_limit(1000, S, 20);
   belay_limiter_t *limiter = limiter_away(bed, &limit, 1, BELAY_AWAY_LOCAL); /* 100/s, 2 at once */
   int64_t began = clock_now(), before = began, used = 0; /* more than 20 ms at once is no use */
@@ -269,13 +258,10 @@ static void test_the_local_rate(void **state) {
   for (int i = 0; i < 8; i++)
     admitted += answer(&asks[i], 0)->verdict == BELAY_ALLOWED;
   assert_in_range(admitted, used / MS / 10 / 2, 2 + (clock_since_ms(began) + 9) / 10);
-  bed_close(bed);
 }
 
 /* Further keys share one bucket; and one that is full again makes room. */
-static void test_the_bound_of_local_buckets(void **state) {
-  (void)state;
-  bed_t *bed = bed_without_server();
+TEST_IN(the_bound_of_local_buckets, bed, bed_without_server()) {
   belay_limit_t limit = bucket_limit(20, 400 * MILLI, 20);
   belay_limiter_options_t options = limiter_options(&limit, 1);
   options.away = BELAY_AWAY_LOCAL; /* 2 in 400 ms */
@@ -302,14 +288,12 @@ static void test_the_bound_of_local_buckets(void **state) {
     bed_run_for(bed, 100); /* half of what one took is there again, of two all of the older one */
   }
   assert_int_equal(limiter->fallback.table.count, 2);
-  bed_close(bed);
 }
 
 /* ---- with what is known -------------------------------------------------------------------------------- */
 
 /* What is remembered, or was leased, is known also while the server is away. */
-static void test_what_is_known_is_answered(void **state) {
-  (void)state;
+TEST(what_is_known_is_answered) {
   bed_t *bed = bed_that_times_out();
   belay_limit_t limit = bucket_limit(20, 3600 * S, 20);
   belay_limiter_options_t options = limiter_options(&limit, 1);
@@ -349,9 +333,7 @@ static void close_it(ask_t *ask) {
 }
 
 /* Closed in the callback of the first that is told that the server is away; all others are told too. */
-static void test_a_close_while_it_is_away(void **state) {
-  (void)state;
-  bed_t *bed = bed_without_server();
+TEST_IN(a_close_while_it_is_away, bed, bed_without_server()) {
   belay_limit_t limit = bucket_limit(20, 3600 * S, 20);
   belay_limiter_t *limiter = limiter_away(bed, &limit, 1, BELAY_AWAY_LOCAL);
   static ask_t asks[4];
@@ -363,22 +345,4 @@ static void test_a_close_while_it_is_away(void **state) {
   }
   for (int i = 0; i < 4; i++)
     answer(&asks[i], 0);
-  bed_close(bed);
-}
-
-#define CASE(name) cmocka_unit_test(test_##name)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      CASE(what_is_answered),
-      CASE(no_take_waits_after_the_first),
-      CASE(without_a_policy_each_take_is_sent),
-      CASE(a_refusal_is_an_answer),
-      CASE(the_local_limit_of_each_kind),
-      CASE(the_local_rate),
-      CASE(the_bound_of_local_buckets),
-      CASE(what_is_known_is_answered),
-      CASE(a_close_while_it_is_away),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

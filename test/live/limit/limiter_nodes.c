@@ -70,20 +70,10 @@ static void expect_each_for_itself(int64_t slice) {
   cluster_stop(cluster);
 }
 
-static void test_a_node_that_is_away_is_so_for_its_own_keys(void **state) {
-  (void)state;
+TEST(a_node_that_is_away_is_so_for_its_own_keys) {
   expect_each_for_itself(0);
 }
 
-static void test_the_same_with_tokens_that_are_leased(void **state) {
-  (void)state;
+TEST(the_same_with_tokens_that_are_leased) {
   expect_each_for_itself(10);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_node_that_is_away_is_so_for_its_own_keys),
-      cmocka_unit_test(test_the_same_with_tokens_that_are_leased),
-  };
-  return cmocka_run_group_tests_name("limiter_nodes", tests, NULL, NULL);
 }

@@ -43,8 +43,7 @@ static int64_t returned(bed_t *bed, belay_limiter_t *limiter, belay_receipt_t *r
   return (int64_t)exactly_returned(bed, limiter, receipt, tokens);
 }
 
-static void test_at_once_it_is_as_if_it_had_not_been(void **state) {
-  (void)state;
+TEST(at_once_it_is_as_if_it_had_not_been) {
   bed_t *bed = bed_open(NULL);
   for (size_t i = 0; i <= ALL; i++) {
     belay_limiter_t *limiter = make(bed, i);
@@ -62,8 +61,7 @@ static void test_at_once_it_is_as_if_it_had_not_been(void **state) {
   bed_close(bed);
 }
 
-static void test_a_receipt_is_good_for_one_refund(void **state) {
-  (void)state;
+TEST(a_receipt_is_good_for_one_refund) {
   bed_t *bed = bed_open(NULL);
   for (size_t i = 0; i <= ALL; i++) {
     belay_limiter_t *limiter = make(bed, i);
@@ -94,8 +92,7 @@ static void test_a_receipt_is_good_for_one_refund(void **state) {
 
 /* What is told is what the key owes less: a token that was taken a moment ago comes back but for
  * what has leaked. */
-static void test_what_is_told_is_what_was_returned(void **state) {
-  (void)state;
+TEST(what_is_told_is_what_was_returned) {
   bed_t *bed = bed_open(NULL);
   belay_limiter_t *limiter = make(bed, 0);
   for (int64_t ms = 0; ms < 1000; ms += 37) {
@@ -113,8 +110,7 @@ static void test_what_is_told_is_what_was_returned(void **state) {
   bed_close(bed);
 }
 
-static void test_what_has_leaked_is_gone(void **state) {
-  (void)state;
+TEST(what_has_leaked_is_gone) {
   bed_t *bed = bed_open(NULL);
   belay_limiter_t *limiter = make(bed, 0);
   belay_receipt_t first = taken(bed, limiter, "k", 3);
@@ -132,8 +128,7 @@ static void test_what_has_leaked_is_gone(void **state) {
 }
 
 /* Whatever the order: what is given back was never more than what a key would owe without those takes. */
-static void test_no_order_gives_too_much(void **state) {
-  (void)state;
+TEST(no_order_gives_too_much) {
   bed_t *bed = bed_open(NULL);
   belay_limit_t limit = bucket_limit(1, S, 20);
   belay_limiter_t *limiter = limiter_new(bed, &limit, 1);
@@ -173,8 +168,7 @@ static void test_no_order_gives_too_much(void **state) {
   bed_close(bed);
 }
 
-static void test_last_in_first_out_is_exact(void **state) {
-  (void)state;
+TEST(last_in_first_out_is_exact) {
   bed_t *bed = bed_open(NULL);
   belay_limit_t limit = bucket_limit(1, S, 20);
   belay_limiter_t *limiter = limiter_new(bed, &limit, 1);
@@ -190,10 +184,9 @@ static void test_last_in_first_out_is_exact(void **state) {
   bed_close(bed);
 }
 
-static void test_a_refund_in_a_window(void **state) {
-  (void)state;
-  static const int64_t next[] = {0, 0, 0, 3, 0, 0}; /* what it is worth in the one that follows */
+TEST(a_refund_in_a_window) {
   bed_t *bed = bed_open(NULL);
+  static const int64_t next[] = {0, 0, 0, 3, 0, 0}; /* what it is worth in the one that follows */
   for (size_t i = 1; i < ALL; i++) {
     belay_limiter_t *limiter = make(bed, i);
     limiter_at(limiter, T0 + S);
@@ -218,8 +211,7 @@ static void test_a_refund_in_a_window(void **state) {
   bed_close(bed);
 }
 
-static void test_several_windows_say_the_least(void **state) {
-  (void)state;
+TEST(several_windows_say_the_least) {
   bed_t *bed = bed_open(NULL);
   belay_limiter_t *limiter = make(bed, ALL);
   belay_receipt_t receipt = taken(bed, limiter, "k", 4);
@@ -230,8 +222,7 @@ static void test_several_windows_say_the_least(void **state) {
   bed_close(bed);
 }
 
-static void test_a_reset_voids_what_was_before(void **state) {
-  (void)state;
+TEST(a_reset_voids_what_was_before) {
   bed_t *bed = bed_open(NULL);
   for (size_t i = 0; i <= ALL; i++) {
     belay_limiter_t *limiter = make(bed, i);
@@ -246,8 +237,7 @@ static void test_a_reset_voids_what_was_before(void **state) {
   bed_close(bed);
 }
 
-static void test_another_policy_voids_what_was_before(void **state) {
-  (void)state;
+TEST(another_policy_voids_what_was_before) {
   bed_t *bed = bed_open(NULL);
   for (size_t i = 0; i < ALL - 1; i++) {
     belay_limiter_t *limiter = make(bed, i);
@@ -270,8 +260,7 @@ static void test_another_policy_voids_what_was_before(void **state) {
 }
 
 /* Later penalties were built upon nothing: what is overdrawn stays so. */
-static void test_a_refund_of_who_is_banned_or_overdrawn(void **state) {
-  (void)state;
+TEST(a_refund_of_who_is_banned_or_overdrawn) {
   bed_t *bed = bed_open(NULL);
   for (size_t i = 0; i <= ALL; i++) {
     belay_limiter_t *limiter = make(bed, i);
@@ -291,8 +280,7 @@ static void test_a_refund_of_who_is_banned_or_overdrawn(void **state) {
 }
 
 /* Each of them leaves its cost in what later refunds are measured by, up to 2^53: then they give nothing. */
-static void test_refunds_out_of_order_for_ever(void **state) {
-  (void)state;
+TEST(refunds_out_of_order_for_ever) {
   bed_t *bed = bed_open(NULL);
   int64_t half = INT64_C(1) << 51;
   belay_limit_t limit = bucket_limit(1, 1, 2 * half);
@@ -317,8 +305,7 @@ static void test_refunds_out_of_order_for_ever(void **state) {
 
 /* Requests that overlap and are refunded when they end: each gives back all of it, however many there were, and nothing is
  * kept for longer than something is owed. */
-static void test_refunds_of_requests_that_overlap(void **state) {
-  (void)state;
+TEST(refunds_of_requests_that_overlap) {
   bed_t *bed = bed_open(NULL);
   belay_limit_t limits[2] = {bucket_limit(1, S, 5), bucket_limit(1, 2 * S, 5)};
   for (size_t n = 1; n <= 2; n++) {
@@ -339,25 +326,4 @@ static void test_refunds_of_requests_that_overlap(void **state) {
     drop(limiter);
   }
   bed_close(bed);
-}
-
-#define CASE(name) cmocka_unit_test(test_##name)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      CASE(at_once_it_is_as_if_it_had_not_been),
-      CASE(a_receipt_is_good_for_one_refund),
-      CASE(what_is_told_is_what_was_returned),
-      CASE(what_has_leaked_is_gone),
-      CASE(no_order_gives_too_much),
-      CASE(last_in_first_out_is_exact),
-      CASE(a_refund_in_a_window),
-      CASE(several_windows_say_the_least),
-      CASE(a_reset_voids_what_was_before),
-      CASE(another_policy_voids_what_was_before),
-      CASE(a_refund_of_who_is_banned_or_overdrawn),
-      CASE(refunds_out_of_order_for_ever),
-      CASE(refunds_of_requests_that_overlap),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,9 +26,7 @@ static int64_t owed(bed_t *bed, belay_limiter_t *limiter) {
   return peek(bed, limiter, "k")->reset_after_us;
 }
 
-static void test_who_comes_later_waits_longer(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(who_comes_later_waits_longer) {
   belay_limiter_t *l = at_start(bed, 2);
   assert_int_equal(wait_of(reserve(bed, l, "k", 1, 0)), 0);
   assert_int_equal(wait_of(reserve(bed, l, "k", 1, 0)), 0);
@@ -46,12 +44,9 @@ static void test_who_comes_later_waits_longer(void **state) {
   (void)ban(bed, l, "k", 10 * S);
   assert_int_equal(reserve(bed, l, "k", 1, DAY)->verdict, BELAY_DENIED);
   assert_true(reserve(bed, l, "k", 1, DAY)->banned);
-  bed_close(bed);
 }
 
-static void test_of_several_buckets_the_longest_counts(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(of_several_buckets_the_longest_counts) {
   belay_limit_t limits[2] = {bucket_limit(1, S, 2), bucket_limit(1, 10 * S, 4)};
   belay_limiter_t *l = limiter_new(bed, limits, 2);
   limiter_at(l, T0);
@@ -61,11 +56,9 @@ static void test_of_several_buckets_the_longest_counts(void **state) {
   uint64_t print = print_of(bed->server, KEY);
   assert_int_equal(reserve(bed, l, "k", 1, 20 * S)->verdict, BELAY_DENIED);
   assert_true(print_of(bed->server, KEY) == print);
-  bed_close(bed);
 }
 
-static void test_it_is_given_back_once(void **state) {
-  (void)state;
+TEST(it_is_given_back_once) {
   bed_t *bed = bed_open(NULL);
   belay_limiter_t *l = at_start(bed, 2), *other = at_start(bed, 2);
   belay_reservation_t first = reserve(bed, l, "k", 2, 0)->reservation;
@@ -87,8 +80,7 @@ static void test_it_is_given_back_once(void **state) {
   bed_close(bed);
 }
 
-static void test_what_others_have_built_upon_stays(void **state) {
-  (void)state;
+TEST(what_others_have_built_upon_stays) {
   bed_t *bed = bed_open(NULL);
   belay_limiter_t *l = at_start(bed, 5);
   (void)taken(bed, l, "k", 5);
@@ -101,8 +93,7 @@ static void test_what_others_have_built_upon_stays(void **state) {
   bed_close(bed);
 }
 
-static void test_a_reset_or_a_change_voids_it(void **state) {
-  (void)state;
+TEST(a_reset_or_a_change_voids_it) {
   bed_t *bed = bed_open(NULL);
   belay_limiter_t *l = at_start(bed, 2);
   belay_reservation_t before = reserve(bed, l, "k", 2, DAY)->reservation;
@@ -118,10 +109,9 @@ static void test_a_reset_or_a_change_voids_it(void **state) {
 }
 
 /* Whatever is reserved, taken and given back: those who act keep the bound of the policy. */
-static void test_who_acts_keeps_the_bound(void **state) {
-  (void)state;
-  enum { N = 60, BURST = 6 };
+TEST(who_acts_keeps_the_bound) {
   bed_t *bed = bed_open(NULL);
+  enum { N = 60, BURST = 6 };
   belay_limiter_t *l = at_start(bed, BURST);
   unsigned seed = 5;
   for (int round = 0; round < 15; round++) {
@@ -156,8 +146,7 @@ static void test_who_acts_keeps_the_bound(void **state) {
 }
 
 /* The answer is lost, and it is asked again: the reservation is the same one, and counts once. */
-static void test_an_answer_that_is_lost(void **state) {
-  (void)state;
+TEST(an_answer_that_is_lost) {
   server_t *server = server_start(NULL);
   relay_t *relay = relay_start(server_path(server));
   belay_client_options_t options = client_options();
@@ -199,10 +188,8 @@ static void note_turn(ask_t *ask) {
   turn_of[(size_t)(uintptr_t)ask->arg] = turns++;
 }
 
-static void test_waits_are_fair(void **state) {
-  (void)state;
+BED_TEST(waits_are_fair) {
   enum { N = 24 };
-  bed_t *bed = bed_open(NULL);
   belay_client_t *second = bed_connect(bed, server_url(bed->server), NULL);
   belay_limit_t limit = bucket_limit(50, SECOND, 1);
   belay_limiter_options_t options = limiter_options(&limit, 1);
@@ -230,11 +217,9 @@ static void test_waits_are_fair(void **state) {
   }
   belay_limiter_stats(l[0], &stats);
   assert_int_equal(stats.waiting, 0);
-  bed_close(bed);
 }
 
-static void test_so_many_may_wait_and_no_more(void **state) {
-  (void)state;
+TEST(so_many_may_wait_and_no_more) {
   bed_t *bed = bed_open(NULL);
   belay_limit_t limit = bucket_limit(1, 3600 * SECOND, 1);
   belay_limiter_options_t options = limiter_options(&limit, 1);
@@ -264,17 +249,4 @@ static void test_so_many_may_wait_and_no_more(void **state) {
       bed_until(bed, asks[i].ended == asks[i].begun);
   }
   bed_close(bed);
-}
-
-#define CASE(name) cmocka_unit_test(test_##name)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      CASE(who_comes_later_waits_longer), CASE(of_several_buckets_the_longest_counts),
-      CASE(it_is_given_back_once),        CASE(what_others_have_built_upon_stays),
-      CASE(a_reset_or_a_change_voids_it), CASE(who_acts_keeps_the_bound),
-      CASE(an_answer_that_is_lost),       CASE(waits_are_fair),
-      CASE(so_many_may_wait_and_no_more),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,8 +41,7 @@ static size_t limits_of(size_t kind) {
   return kind == 5 ? 2 : 1;
 }
 
-static void test_a_slice_serves_and_goes_back(void **state) {
-  (void)state;
+TEST(a_slice_serves_and_goes_back) {
   bed_t *bed = bed_open(NULL);
   for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
     server_do(bed->server, "FLUSHALL", NULL);
@@ -69,9 +68,7 @@ static void test_a_slice_serves_and_goes_back(void **state) {
   bed_close(bed);
 }
 
-static void test_it_goes_back_when_it_is_idle(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(it_goes_back_when_it_is_idle) {
   for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
     server_do(bed->server, "FLUSHALL", NULL);
     belay_limiter_t *limiter = leasing_limiter(bed, kinds[k], limits_of(k), 8, 100);
@@ -84,12 +81,10 @@ static void test_it_goes_back_when_it_is_idle(void **state) {
     close_limiter(bed, limiter);
     close_limiter(bed, other);
   }
-  bed_close(bed);
 }
 
 /* What is in flight when it is closed goes back too; what was not sent is not. */
-static void test_a_close_while_it_is_fetched(void **state) {
-  (void)state;
+TEST(a_close_while_it_is_fetched) {
   bed_t *bed = bed_open(NULL);
   belay_limiter_t *other = limiter_new(bed, kinds[1], 1);
   for (int how = 0; how < 3; how++) {
@@ -116,9 +111,7 @@ static void test_a_close_while_it_is_fetched(void **state) {
   bed_close(bed);
 }
 
-static void test_a_client_that_closes_gives_back(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(a_client_that_closes_gives_back) {
   belay_limiter_t *other = limiter_new(bed, kinds[1], 1);
   belay_limiter_options_t options = leasing(kinds[1], 1, 8, 60000);
   belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
@@ -141,7 +134,6 @@ static void test_a_client_that_closes_gives_back(void **state) {
   bed_until(bed, bed->client_closed > 1);
   assert_in_range(clock_since_ms(began), 49, 1500);
   server_resume(bed->server);
-  bed_close(bed);
 }
 
 /* ---- who waits for a fetch ----------------------------------------------------------------------------- */
@@ -163,9 +155,7 @@ static void ask_all(bed_t *bed, belay_limiter_t *limiter, unsigned n, int64_t co
   }
 }
 
-static void test_who_waits_is_served_in_order(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(who_waits_is_served_in_order) {
   for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
     server_do(bed->server, "FLUSHALL", NULL);
     belay_limiter_t *limiter = leasing_limiter(bed, kinds[k], limits_of(k), 8, 60000);
@@ -185,13 +175,10 @@ static void test_who_waits_is_served_in_order(void **state) {
     assert_in_range(limiter_stats(limiter).asked, 3, 4 + 10 * (k == 3));
     close_limiter(bed, limiter);
   }
-  bed_close(bed);
 }
 
 /* One that is too big for what is left is denied, and who wants less is served behind it. */
-static void test_who_waits_for_more_than_there_is(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(who_waits_for_more_than_there_is) {
   for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
     server_do(bed->server, "FLUSHALL", NULL);
     belay_limiter_t *limiter = leasing_limiter(bed, kinds[k], limits_of(k), 10, 60000);
@@ -212,13 +199,10 @@ static void test_who_waits_for_more_than_there_is(void **state) {
     assert_in_range(left(bed, other), 1, 2);
     close_limiter(bed, other);
   }
-  bed_close(bed);
 }
 
 /* What is remembered is what the server would not add to what is left. */
-static void test_what_is_left_counts(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_is_left_counts) {
   belay_limiter_options_t options = leasing(kinds[1], 1, 8, 60000);
   options.max_denied = 10;
   belay_limiter_t *limiter = limiter_with(bed, bed->client, &options);
@@ -230,13 +214,10 @@ static void test_what_is_left_counts(void **state) {
   assert_said(take(bed, limiter, "k", 3), BELAY_ALLOWED, BELAY_SOURCE_SLICE);
   assert_said(take(bed, limiter, "k", 1), BELAY_DENIED, BELAY_SOURCE_DENIAL);
   assert_int_equal(limiter_stats(limiter).asked, 3);
-  bed_close(bed);
 }
 
 /* So many wait, so many keys have one; all others ask for themselves, and are answered too. */
-static void test_what_there_is_no_room_for(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_there_is_no_room_for) {
   belay_limit_t limit = {.kind = BELAY_LIMIT_FIXED, .count = 100, .period_us = HOUR};
   belay_limiter_options_t options = leasing(&limit, 1, 4, 60000);
   options.max_waiting = 2;
@@ -252,7 +233,6 @@ static void test_what_there_is_no_room_for(void **state) {
   options.max_waiting = options.max_slices = 0;
   limiter = limiter_with(bed, bed->client, &options);
   assert_said(take(bed, limiter, "k", 1), BELAY_ALLOWED, BELAY_SOURCE_SERVER);
-  bed_close(bed);
 }
 
 static belay_limiter_t *to_close;
@@ -270,9 +250,7 @@ static void close_it(ask_t *ask) {
 }
 
 /* Canceled in callbacks; closed in one; and a client that is closed while some wait. */
-static void test_who_waits_and_is_canceled(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(who_waits_and_is_canceled) {
   belay_limiter_t *limiter = leasing_limiter(bed, kinds[1], 1, 2, 60000);
   ask_all(bed, limiter, 10, 1);
   for (int i = 0; i < 10; i++)
@@ -301,12 +279,10 @@ static void test_who_waits_and_is_canceled(void **state) {
   assert_error(begin_client_close(bed), 0);
   for (int i = 0; i < 10; i++)
     assert_error(answer(&crowd[i], 0)->cause, BELAY_ECANCELED);
-  bed_close(bed);
 }
 
 /* Its own time, not the fetch's. */
-static void test_who_waits_has_a_deadline(void **state) {
-  (void)state;
+TEST(who_waits_has_a_deadline) {
   bed_t *bed = bed_open(NULL);
   belay_limiter_t *limiter = leasing_limiter(bed, kinds[1], 1, 5, 60000);
   ask_t ask = {0}, patient = {0};
@@ -335,8 +311,7 @@ static void test_who_waits_has_a_deadline(void **state) {
 /* ---- time ---------------------------------------------------------------------------------------------- */
 
 /* A server that stands still: what was taken is void in time, and cannot be given back. */
-static void test_a_slice_is_void_after_its_time(void **state) {
-  (void)state;
+TEST(a_slice_is_void_after_its_time) {
   belay_client_options_t options = client_options();
   options.timeout_ms = prompt_ms();
   bed_t *bed = bed_open(&options);
@@ -379,9 +354,7 @@ static void test_a_slice_is_void_after_its_time(void **state) {
 }
 
 /* What is void goes back, although the key is in use. */
-static void test_what_is_void_goes_back(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(what_is_void_goes_back) {
   belay_limiter_t *limiter = leasing_limiter(bed, kinds[1], 1, 8, 200);
   belay_limiter_t *other = limiter_new(bed, kinds[1], 1);
   int64_t used = 0;
@@ -396,12 +369,10 @@ static void test_what_is_void_goes_back(void **state) {
   assert_true(left(bed, other) >= 20 - used - 8);
   close_limiter(bed, limiter);
   assert_int_equal(left(bed, other), 20 - used);
-  bed_close(bed);
 }
 
 /* The answer comes when nobody waits for it any more: what it granted is given back. */
-static void test_a_late_slice_goes_back(void **state) {
-  (void)state;
+TEST(a_late_slice_goes_back) {
   for (int how = 0; how < 2; how++) {
     belay_client_options_t options = client_options();
     options.timeout_ms = prompt_ms();
@@ -423,8 +394,7 @@ static void test_a_late_slice_goes_back(void **state) {
 }
 
 /* Longer on its way than it is good for: it goes back, and each asks for itself. */
-static void test_a_slice_that_is_void_when_it_comes(void **state) {
-  (void)state;
+TEST(a_slice_that_is_void_when_it_comes) {
   server_t *server = server_start(NULL);
   relay_t *relay = relay_start(server_path(server));
   bed_t *bed = bed_open_at(relay_url(relay), NULL);
@@ -473,8 +443,7 @@ static void hammer(bed_t *bed, worker_t *worker) {
 
 /* Two clients, each with slices of the same bucket, as fast as they can: no interval has more than the policy admits in
  * it and slice_ms; and nearly all that it admits is used. */
-static void test_two_clients_and_the_bound(void **state) {
-  (void)state;
+TEST(two_clients_and_the_bound) {
   bed_t *bed = bed_open(NULL);
   belay_limit_t limit = bucket_limit(1000, S, 50);
   belay_limiter_options_t options = leasing(&limit, 1, 25, 100);
@@ -522,8 +491,7 @@ static void test_two_clients_and_the_bound(void **state) {
 }
 
 /* Little by little: it is fetched ahead, so that nobody waits; and never more is away than a slice. */
-static void test_it_is_filled_before_it_is_empty(void **state) {
-  (void)state;
+TEST(it_is_filled_before_it_is_empty) {
   bed_t *bed = bed_open(NULL);
   belay_limit_t limit = {.kind = BELAY_LIMIT_FIXED, .count = 10000, .period_us = HOUR};
   belay_limiter_t *limiter = leasing_limiter(bed, &limit, 1, 16, 60000);
@@ -548,8 +516,7 @@ static void test_it_is_filled_before_it_is_empty(void **state) {
 }
 
 /* Nothing is fetched ahead from a server that has said that it has no more. */
-static void test_what_there_is_no_more_of(void **state) {
-  (void)state;
+TEST(what_there_is_no_more_of) {
   bed_t *bed = bed_open(NULL);
   for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
     server_do(bed->server, "FLUSHALL", NULL);
@@ -571,8 +538,7 @@ static void test_what_there_is_no_more_of(void **state) {
 
 /* ---- what makes it void -------------------------------------------------------------------------------- */
 
-static void test_a_ban_and_a_reset_take_it_away(void **state) {
-  (void)state;
+TEST(a_ban_and_a_reset_take_it_away) {
   bed_t *bed = bed_open(NULL);
   belay_limiter_t *limiter = leasing_limiter(bed, kinds[1], 1, 8, 60000);
   belay_limiter_t *other = limiter_new(bed, kinds[1], 1);
@@ -600,8 +566,7 @@ static void test_a_ban_and_a_reset_take_it_away(void **state) {
   bed_close(bed);
 }
 
-static void test_another_policy_takes_it_away(void **state) {
-  (void)state;
+TEST(another_policy_takes_it_away) {
   bed_t *bed = bed_open(NULL);
   belay_limiter_t *limiter = leasing_limiter(bed, kinds[1], 1, 8, 60000);
   belay_limiter_result_t result;
@@ -639,31 +604,4 @@ static void test_another_policy_takes_it_away(void **state) {
   for (unsigned i = 0; i < 3; i++)
     assert_said(&crowd[i].result, BELAY_ALLOWED, BELAY_SOURCE_POLICY);
   bed_close(bed);
-}
-
-#define CASE(name) cmocka_unit_test(test_##name)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      CASE(a_slice_serves_and_goes_back),
-      CASE(it_goes_back_when_it_is_idle),
-      CASE(a_close_while_it_is_fetched),
-      CASE(a_client_that_closes_gives_back),
-      CASE(who_waits_is_served_in_order),
-      CASE(who_waits_for_more_than_there_is),
-      CASE(what_there_is_no_room_for),
-      CASE(who_waits_and_is_canceled),
-      CASE(who_waits_has_a_deadline),
-      CASE(a_slice_is_void_after_its_time),
-      CASE(what_is_left_counts),
-      CASE(what_is_void_goes_back),
-      CASE(what_there_is_no_more_of),
-      CASE(a_late_slice_goes_back),
-      CASE(a_slice_that_is_void_when_it_comes),
-      CASE(two_clients_and_the_bound),
-      CASE(it_is_filled_before_it_is_empty),
-      CASE(a_ban_and_a_reset_take_it_away),
-      CASE(another_policy_takes_it_away),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,8 +61,7 @@ static hand_t *someone(club_t *club, bool elected) {
 }
 
 /* They wait for a quarter of a minute and more, and are woken all the same. */
-static void test_a_vacancy_wakes_who_waits(void **state) {
-  (void)state;
+TEST(a_vacancy_wakes_who_waits) {
   club_t club;
   crew_t crew = {.told = 0};
   club_open(&club, 1000);
@@ -93,11 +92,10 @@ static void test_a_vacancy_wakes_who_waits(void **state) {
 }
 
 /* All five are elected, and each fills when it can. */
-static void test_a_bucket_is_filled_once_in_a_period(void **state) {
-  (void)state;
+TEST(a_bucket_is_filled_once_in_a_period) {
+  bed_t *bed = bed_open(NULL);
   enum { PERIOD = 40, RUN = 500 };
   belay_bucket_options_t bucket = bucket_options(CAPACITY, false);
-  bed_t *bed = bed_open(NULL);
   pail_t pail[MEMBERS];
   hand_t hand[MEMBERS] = {0};
   for (int i = 0; i < MEMBERS; i++) {
@@ -254,8 +252,7 @@ static void close_stage(stage_t *s) {
   bed_close(s->bed); /* and the server */
 }
 
-static void test_who_dies_is_replaced_and_who_stumbles_is_not(void **state) {
-  (void)state;
+TEST(who_dies_is_replaced_and_who_stumbles_is_not) {
   static const char index[] = "belay::bucket::tap::{k}::index";
   stage_t s;
   open_stage(&s);
@@ -281,8 +278,7 @@ static void expect_none(pail_t *pail, const belay_refiller_options_t *options, c
   assert_string_equal(belay_detail(pail->bed->belay), detail);
 }
 
-static void test_options_are_checked(void **state) {
-  (void)state;
+TEST(options_are_checked) {
   bed_t *bed = bed_open_at("unix:///nowhere", NULL);
   pail_t pail;
   pail_new(&pail, bed, 10, false);
@@ -338,11 +334,10 @@ static void test_options_are_checked(void **state) {
   bed_close(bed);
 }
 
-static void test_arguments_are_checked(void **state) {
-  (void)state;
+TEST(arguments_are_checked) {
+  bed_t *bed = bed_open(NULL);
   static char key[BELAY_BUCKET_KEY_MAX + 2];
   memset(key, 'k', sizeof key - 1);
-  bed_t *bed = bed_open(NULL);
   pail_t pail;
   hand_t hand = {0};
   belay_refiller_options_t options = refiller_options(NULL, 1000, 10);
@@ -381,15 +376,7 @@ static void test_arguments_are_checked(void **state) {
   bed_close(bed);
 }
 
-int main(int argc, char **argv) {
-  if (argc == 4 && strcmp(argv[1], "--member") == 0)
-    be_member(argv[2], argv[3]);
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_vacancy_wakes_who_waits),
-      cmocka_unit_test(test_a_bucket_is_filled_once_in_a_period),
-      cmocka_unit_test(test_who_dies_is_replaced_and_who_stumbles_is_not),
-      cmocka_unit_test(test_options_are_checked),
-      cmocka_unit_test(test_arguments_are_checked),
-  };
-  return cmocka_run_group_tests_name("refiller", tests, NULL, NULL);
+TEST_ROLE(member, "--member") {
+  be_member(argv[2], argv[3]);
+  return 0;
 }

@@ -36,8 +36,7 @@ static int64_t tokens_of(const alone_t *a, const char *key) {
 
 /* ---- the table ------------------------------------------------------------------------------------------- */
 
-static void test_the_table_changes_at_any_time(void **state) {
-  (void)state;
+TEST(the_table_changes_at_any_time) {
   alone_t a = {.hand = {0}};
   alone_open(&a, 20);
   hand_add(&a.hand, "a", 0); /* before it is elected */
@@ -81,8 +80,7 @@ static void add_more(hand_t *hand) {
 }
 
 /* With an empty table too, and once in a period. */
-static void test_the_table_is_made_before_each_round(void **state) {
-  (void)state;
+TEST(the_table_is_made_before_each_round) {
   alone_t a = {.hand = {.on_round = add_more}};
   alone_open(&a, 50);
   bed_until(a.bed, a.hand.elected == 1);
@@ -94,8 +92,7 @@ static void test_the_table_is_made_before_each_round(void **state) {
 }
 
 /* More keys than questions that are out at once. */
-static void test_many_keys_have_their_turns(void **state) {
-  (void)state;
+TEST(many_keys_have_their_turns) {
   enum { KEYS = 3000 };
   alone_t a = {.hand = {0}};
   alone_open(&a, 200 * (uint32_t)slow());
@@ -126,8 +123,7 @@ static void test_many_keys_have_their_turns(void **state) {
 }
 
 /* Where the client takes no more, the others wait, and not for a period: each is asked about once, and soon. */
-static void test_what_is_not_taken_is_asked_soon(void **state) {
-  (void)state;
+TEST(what_is_not_taken_is_asked_soon) {
   enum { KEYS = 100, READS = 2 * KEYS };
   belay_client_options_t options = client_options();
   options.max_pending = 8;
@@ -150,8 +146,7 @@ static void test_what_is_not_taken_is_asked_soon(void **state) {
 
 /* ---- what goes wrong ------------------------------------------------------------------------------------- */
 
-static void test_nothing_is_caught_up_on(void **state) {
-  (void)state;
+TEST(nothing_is_caught_up_on) {
   enum { PERIOD = 25 };
   alone_t a = {.hand = {0}};
   alone_open(&a, PERIOD);
@@ -166,8 +161,7 @@ static void test_nothing_is_caught_up_on(void **state) {
 }
 
 /* Somebody else has filled: what was learnt by that is used a period later. */
-static void test_who_comes_late_does_not_fill(void **state) {
-  (void)state;
+TEST(who_comes_late_does_not_fill) {
   enum { PERIOD = 60 };
   alone_t a = {.hand = {0}};
   alone_open(&a, PERIOD * (uint32_t)slow());
@@ -188,8 +182,7 @@ static void test_who_comes_late_does_not_fill(void **state) {
 
 /* What it learnt while it was elected before says nothing: meanwhile a bucket may have been forgotten, and have come to
  * the same index again. */
-static void test_an_index_that_is_known_from_before(void **state) {
-  (void)state;
+TEST(an_index_that_is_known_from_before) {
   alone_t a = {.hand = {0}};
   belay_refiller_options_t o = refiller_options("me", 1, 500);
   o.lease_ms = 1000;
@@ -211,8 +204,7 @@ static void test_an_index_that_is_known_from_before(void **state) {
 }
 
 /* The server forgets all, its place too: it waits for one again, and learns what is. */
-static void test_a_server_that_went_away(void **state) {
-  (void)state;
+TEST(a_server_that_went_away) {
   belay_client_options_t options = client_options();
   options.timeout_ms = 200;
   options.reconnect_max_ms = 40;
@@ -244,8 +236,7 @@ static void test_a_server_that_went_away(void **state) {
 }
 
 /* A place that is refused for good is asked for again, and got when it can be. */
-static void test_a_place_that_is_refused(void **state) {
-  (void)state;
+TEST(a_place_that_is_refused) {
   static const char key[] = "belay::semaphore::{refill/0//main}";
   alone_t a = {.bed = bed_open(NULL)};
   belay_refiller_options_t o = refiller_options("me", 1, 50);
@@ -293,8 +284,7 @@ static void close_all(hand_t *hand) {
 static void (*const closers[])(hand_t *hand) = {close_it, close_pail, close_client, close_all};
 enum { CLOSERS = sizeof closers / sizeof *closers };
 
-static void test_it_is_closed_in_any_callback(void **state) {
-  (void)state;
+TEST(it_is_closed_in_any_callback) {
   for (int how = 0; how < CLOSERS; how++)
     for (int where = 0; where < 2; where++) {
       alone_t a = {.hand = {.then = where == 0 ? closers[how] : NULL,
@@ -312,8 +302,7 @@ static void test_it_is_closed_in_any_callback(void **state) {
 }
 
 /* With questions on the way, after any number of turns. */
-static void test_it_is_closed_at_any_time(void **state) {
-  (void)state;
+TEST(it_is_closed_at_any_time) {
   for (int how = 0; how < CLOSERS; how++)
     for (int turns = 0; turns < 14; turns += 1 + turns / 4) {
       alone_t a = {.hand = {0}};
@@ -338,8 +327,7 @@ static void test_it_is_closed_at_any_time(void **state) {
 }
 
 /* It keeps the loop, and closing gives that back, with or without a callback. */
-static void test_it_keeps_the_loop(void **state) {
-  (void)state;
+TEST(it_keeps_the_loop) {
   alone_t a = {.hand = {0}};
   alone_open(&a, 1000);
   bed_until(a.bed, a.hand.elected == 1);
@@ -354,8 +342,7 @@ static void test_it_keeps_the_loop(void **state) {
 
 /* ---- members --------------------------------------------------------------------------------------------- */
 
-static void test_asking_for_members_ends_in_any_way(void **state) {
-  (void)state;
+TEST(asking_for_members_ends_in_any_way) {
   alone_t a = {.hand = {0}};
   crew_t crew = {.told = 0};
   alone_open(&a, 1000);
@@ -390,23 +377,4 @@ static void test_asking_for_members_ends_in_any_way(void **state) {
   assert_error(belay_refiller_members(a.hand.refiller, &crew.request, NULL), BELAY_EINVAL);
   assert_error(belay_refiller_members(NULL, &crew.request, NULL), BELAY_EINVAL);
   bed_close(a.bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_the_table_changes_at_any_time),
-      cmocka_unit_test(test_the_table_is_made_before_each_round),
-      cmocka_unit_test(test_many_keys_have_their_turns),
-      cmocka_unit_test(test_what_is_not_taken_is_asked_soon),
-      cmocka_unit_test(test_nothing_is_caught_up_on),
-      cmocka_unit_test(test_who_comes_late_does_not_fill),
-      cmocka_unit_test(test_an_index_that_is_known_from_before),
-      cmocka_unit_test(test_a_server_that_went_away),
-      cmocka_unit_test(test_a_place_that_is_refused),
-      cmocka_unit_test(test_it_is_closed_in_any_callback),
-      cmocka_unit_test(test_it_is_closed_at_any_time),
-      cmocka_unit_test(test_it_keeps_the_loop),
-      cmocka_unit_test(test_asking_for_members_ends_in_any_way),
-  };
-  return cmocka_run_group_tests_name("refiller_fill", tests, NULL, NULL);
 }

@@ -46,8 +46,7 @@ static void expect_peace(bed_t *bed) {
 
 /* ---- limiters ------------------------------------------------------------------------------------------ */
 
-static void test_takes_of_a_limiter(void **state) {
-  (void)state;
+TEST(takes_of_a_limiter) {
   static const belay_limit_t limits[] = {
       {BELAY_LIMIT_BUCKET, 5, S, 5, false},
       {BELAY_LIMIT_FIXED, 5, 60 * S, 0, false},
@@ -76,8 +75,7 @@ static void test_takes_of_a_limiter(void **state) {
 
 /* ---- dedup, counters ----------------------------------------------------------------------------------- */
 
-static void test_marks(void **state) {
-  (void)state;
+TEST(marks) {
   unsigned refused = 0;
   bed_t *bed = bed_open(NULL);
   book_t book;
@@ -97,8 +95,7 @@ static void test_marks(void **state) {
   expect_peace(bed);
 }
 
-static void test_counts(void **state) {
-  (void)state;
+TEST(counts) {
   bed_t *bed = bed_open(NULL);
   till_t till;
   count_t count = {0};
@@ -129,8 +126,7 @@ static contender_t *of_pool(bed_t *bed) {
   return c;
 }
 
-static void test_permits(void **state) {
-  (void)state;
+TEST(permits) {
   unsigned refused = 0;
   bed_t *bed = bed_open(NULL);
   contender_t *holder = of_pool(bed), *other = of_pool(bed);
@@ -149,8 +145,7 @@ static void test_permits(void **state) {
   expect_peace(bed);
 }
 
-static void test_fenced_and_fair_locks(void **state) {
-  (void)state;
+TEST(fenced_and_fair_locks) {
   bed_t *bed = bed_open(NULL);
   belay_lock_options_t options = with_ttl(60000);
   options.fencing = true;
@@ -166,15 +161,4 @@ static void test_fenced_and_fair_locks(void **state) {
     assert_error(try_lock(c), BELAY_EWRONGTYPE);
   }
   expect_peace(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_takes_of_a_limiter),
-      cmocka_unit_test(test_marks),
-      cmocka_unit_test(test_counts),
-      cmocka_unit_test(test_permits),
-      cmocka_unit_test(test_fenced_and_fair_locks),
-  };
-  return cmocka_run_group_tests_name("foreign_values", tests, NULL, NULL);
 }

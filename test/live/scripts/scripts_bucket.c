@@ -6,7 +6,7 @@
 #include "belay/bucket.h"
 #include "scripts.gen.h"
 #include "support/models/scripts.h"
-#include "support/base/unit.h"
+#include "support/base/test.h"
 
 #define TOKENS "b"
 #define INDEX "b::index"
@@ -252,8 +252,7 @@ static void step(model_t *m) {
     step_list(m);
 }
 
-static void test_the_scripts_do_what_the_model_does(void **state) {
-  (void)state;
+TEST(the_scripts_do_what_the_model_does) {
   model_t m = {.server = server_start(NULL), .random = UINT64_C(0x9e3779b97f4a7c15)};
   for (int i = 0; i < STEPS; i++) {
     if (i % ROUND == 0) {
@@ -300,11 +299,9 @@ static void set(server_t *server, const scene_t *scene) {
 }
 
 /* Whatever a user may not do, and where the memory is full: what is refused has done nothing. */
-static void test_what_is_refused_has_done_nothing(void **state) {
-  (void)state;
+TEST_ON(what_is_refused_has_done_nothing, server, server_start(&with_digest)) {
   static const char *const rights[] = {"-get", "-set", "-del"};
   unsigned refusals = 0;
-  server_t *server = server_start(&with_digest);
   for (size_t i = 0; i < sizeof scenes / sizeof *scenes; i++)
     for (size_t j = 0; j <= sizeof rights / sizeof *rights; j++) {
       set(server, &scenes[i]);
@@ -322,14 +319,11 @@ static void test_what_is_refused_has_done_nothing(void **state) {
     }
   /* all without GET; all without SET but the fetch that deletes; those two that delete; by full memory all but one */
   assert_int_equal(refusals, 6 + 5 + 2 + 5);
-  server_stop(server);
 }
 
-static void test_what_is_said_is_checked(void **state) {
-  (void)state;
+TEST_ON(what_is_said_is_checked, server, server_start(&with_digest)) {
   static const char *const wrong[] = {
       "9007199254740991", "9007199254740992", "-1", "", "one", "1.5", "99999999999999999999"};
-  server_t *server = server_start(&with_digest);
   set(server, &scenes[0]);
   uint64_t digest = server_digest(server);
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
@@ -337,14 +331,4 @@ static void test_what_is_said_is_checked(void **state) {
     script_refused(server, &belay__script_bucket_add, &input, "ERR the index is not from 0 to");
     assert_true(server_digest(server) == digest);
   }
-  server_stop(server);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_the_scripts_do_what_the_model_does),
-      cmocka_unit_test(test_what_is_refused_has_done_nothing),
-      cmocka_unit_test(test_what_is_said_is_checked),
-  };
-  return cmocka_run_group_tests_name("scripts_bucket", tests, NULL, NULL);
 }

@@ -9,7 +9,7 @@
 #include "scripts.gen.h"
 #include "support/servers/acl.h"
 #include "support/models/scripts.h"
-#include "support/base/unit.h"
+#include "support/base/test.h"
 
 #define RECORD "r"
 #define GEN "r::gen"
@@ -262,8 +262,7 @@ static void step(model_t *m) {
     step_foreign(m);
 }
 
-static void test_the_scripts_do_what_the_model_does(void **state) {
-  (void)state;
+TEST(the_scripts_do_what_the_model_does) {
   static model_t m;
   m = (model_t){.server = server_start(NULL), .random = UINT64_C(0x9e3779b97f4a7c15)};
   for (int i = 0; i < IDS; i++)
@@ -298,8 +297,7 @@ static unsigned number_in(server_t *server) {
 }
 
 /* Three load, in all orders, what a fourth one changes. What is there is never older than the last invalidation. */
-static void test_an_invalidation_beats_what_began_before(void **state) {
-  (void)state;
+TEST(an_invalidation_beats_what_began_before) {
   static model_t m;
   loader_t loaders[3] = {{.at = 0}};
   unsigned truth = 0, since = 0, stored = 0, refused = 0;
@@ -374,8 +372,7 @@ static void set(server_t *server) {
 }
 
 /* Whatever a user may not do, and where the memory is full: what is refused has done nothing. */
-static void test_what_is_refused_has_done_nothing(void **state) {
-  (void)state;
+TEST_ON(what_is_refused_has_done_nothing, server, server_start(&with_digest)) {
   static const char *const rights[] = {"-get",      "-getrange", "-set",    "-del",
                                        "-setrange", "-pexpire",  "-publish"};
   static const unsigned expected[SCENES] = {
@@ -388,7 +385,6 @@ static void test_what_is_refused_has_done_nothing(void **state) {
       /* -getrange -setrange -pexpire, memory */ 4,
       /* -get -set, memory */ 3,
   };
-  server_t *server = server_start(&with_digest);
   for (size_t i = 0; i < SCENES; i++) {
     unsigned refusals = 0;
     for (size_t j = 0; j <= sizeof rights / sizeof *rights; j++) {
@@ -410,14 +406,11 @@ static void test_what_is_refused_has_done_nothing(void **state) {
     }
     assert_int_equal(refusals, expected[i]);
   }
-  server_stop(server);
 }
 
 /* What runs once more finds that it was done. */
-static void test_the_second_run_does_nothing(void **state) {
-  (void)state;
+TEST_ON(the_second_run_does_nothing, server, server_start(&with_digest)) {
   static const int64_t replies[SCENES] = {-1, 1, 0, 0, 0, 0, 1, -1};
-  server_t *server = server_start(&with_digest);
   for (size_t i = 1; i < SCENES - 1; i++) {
     set(server);
     assert_int_equal(script_integer(server, scenes[i].script, &scenes[i].input), 1);
@@ -425,13 +418,10 @@ static void test_the_second_run_does_nothing(void **state) {
     assert_int_equal(script_integer(server, scenes[i].script, &scenes[i].input), replies[i]);
     assert_true(server_digest(server) == digest);
   }
-  server_stop(server);
 }
 
 /* What is left behind has a ttl, and the one that is said. */
-static void test_ttls(void **state) {
-  (void)state;
-  server_t *server = server_start(NULL);
+TEST_ON(ttls, server, server_start(NULL)) {
   set(server);
   assert_int_equal(script_integer(server, scenes[0].script, &scenes[0].input), 1);
   assert_between(server_integer(server, "PTTL", GEN, NULL), 50001, 60000);
@@ -460,19 +450,15 @@ static void test_ttls(void **state) {
   assert_string_equal(script_run(server, scenes[7].script, &scenes[7].input)->str,
                       "somebody else's");
   assert_int_equal(server_integer(server, "PTTL", TAG, NULL), -1);
-  server_stop(server);
 }
 
 /* An empty string is not nothing. */
-static void test_an_empty_string_is_no_record(void **state) {
-  (void)state;
-  server_t *server = server_start(NULL);
+TEST_ON(an_empty_string_is_no_record, server, server_start(NULL)) {
   const script_input_t touch = {{RECORD}, {"FRESHFRE", "60000", ""}};
   assert_int_equal(script_integer(server, &belay__script_cache_touch, &touch), 0);
   server_do(server, "SET", RECORD, "", NULL);
   assert_int_equal(script_integer(server, &belay__script_cache_touch, &touch), -1);
   assert_int_equal(server_integer(server, "PTTL", RECORD, NULL), -1);
-  server_stop(server);
 }
 
 static void expect_told(server_t *server, resp_client_t *listener, const scene_t *scene) {
@@ -485,9 +471,7 @@ static void expect_told(server_t *server, resp_client_t *listener, const scene_t
   assert_non_null(strstr(text, "\r\n" RECORD "::filled\r\n"));
 }
 
-static void test_who_waits_is_told(void **state) {
-  (void)state;
-  server_t *server = server_start(NULL);
+TEST_ON(who_waits_is_told, server, server_start(NULL)) {
   resp_client_t listener;
   assert_int_equal(acl_dial(NULL, &listener, server_path(server)), 0);
   const resp_words_t words = {2, {"SUBSCRIBE", RECORD "::filled"}, {9, strlen(RECORD "::filled")}};
@@ -504,18 +488,4 @@ static void test_who_waits_is_told(void **state) {
   assert_int_equal(script_integer(server, &belay__script_cache_fill, &late), 1); /* it is there */
   assert_int_equal(server_calls(server, "publish"), before);
   resp_hang_up(&listener);
-  server_stop(server);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_the_scripts_do_what_the_model_does),
-      cmocka_unit_test(test_an_invalidation_beats_what_began_before),
-      cmocka_unit_test(test_what_is_refused_has_done_nothing),
-      cmocka_unit_test(test_the_second_run_does_nothing),
-      cmocka_unit_test(test_ttls),
-      cmocka_unit_test(test_an_empty_string_is_no_record),
-      cmocka_unit_test(test_who_waits_is_told),
-  };
-  return cmocka_run_group_tests_name("scripts_cache", tests, NULL, NULL);
 }

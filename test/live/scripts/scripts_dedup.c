@@ -3,7 +3,7 @@
 
 #include "scripts.gen.h"
 #include "support/models/scripts.h"
-#include "support/base/unit.h"
+#include "support/base/test.h"
 
 /* The next command that a script has a word of: call('X'. */
 static bool next_command(const char **at, char out[32]) {
@@ -69,10 +69,8 @@ static uint64_t what_counts(server_t *server) {
   return server_digest(server);
 }
 
-static void test_what_is_refused_has_done_nothing(void **state) {
-  (void)state;
+TEST_ON(what_is_refused_has_done_nothing, server, server_start(&with_digest)) {
   unsigned refusals = 0;
-  server_t *server = server_start(&with_digest);
   set_scene(server);
   uint64_t before = what_counts(server);
   for (size_t i = 0; i < sizeof scenes / sizeof *scenes; i++) {
@@ -94,13 +92,10 @@ static void test_what_is_refused_has_done_nothing(void **state) {
   }
   print_message("%u refusals\n", refusals);
   assert_true(refusals > 2 * sizeof scenes / sizeof *scenes);
-  server_stop(server);
 }
 
 /* Who adds is refused, whatever is there, and nothing is done. */
-static void test_a_full_server_takes_nothing(void **state) {
-  (void)state;
-  server_t *server = server_start(&with_digest);
+TEST_ON(a_full_server_takes_nothing, server, server_start(&with_digest)) {
   for (size_t i = 0; i < sizeof scenes / sizeof *scenes; i++) {
     if (scenes[i].script == &belay__script_dedup_window_forget)
       continue;
@@ -111,13 +106,4 @@ static void test_a_full_server_takes_nothing(void **state) {
     server_do(server, "CONFIG", "SET", "maxmemory", "0", NULL);
     assert_true(server_digest(server) == before);
   }
-  server_stop(server);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_what_is_refused_has_done_nothing),
-      cmocka_unit_test(test_a_full_server_takes_nothing),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

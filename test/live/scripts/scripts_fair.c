@@ -223,13 +223,11 @@ static void play_fair(bool fenced) {
   }
 }
 
-static void test_the_fair_locks_scripts_do_what_the_model_does(void **state) {
-  (void)state;
+TEST(the_fair_locks_scripts_do_what_the_model_does) {
   play_fair(false);
 }
 
-static void test_and_their_grants_are_counted(void **state) {
-  (void)state;
+TEST(and_their_grants_are_counted) {
   play_fair(true);
 }
 
@@ -243,11 +241,9 @@ static void ask_for_place(server_t *server, const char *name, int64_t expected) 
 }
 
 /* A hundred thousand are in line; behind them there is room for those alone whose places the dead have left. */
-static void test_the_queue_has_an_end(void **state) {
-  (void)state;
+TEST_ON(the_queue_has_an_end, server, server_start(NULL)) {
   static const char fill[] = "for i = 1, 100000 do redis.call('ZADD', KEYS[1], i, 'x' .. i) "
                              "redis.call('ZADD', KEYS[2], ARGV[1], 'x' .. i) end return 1";
-  server_t *server = server_start(NULL);
   server_do(server, "SET", "l", "another's", "PX", TTL, NULL);
   server_do(server, "EVAL", fill, "2", "l::queue", "l::alive", "9999999999999", NULL);
   ask_for_place(server, "new", -3);
@@ -256,15 +252,12 @@ static void test_the_queue_has_an_end(void **state) {
   ask_for_place(server, "new", INT64_MAX);
   ask_for_place(server, "newer", -3);
   assert_int_equal(server_integer(server, "ZRANK", "l::queue", "new", NULL), 99999);
-  server_stop(server);
 }
 
 /* A thousand dead ones in front cost some calls, each of which takes a part of them away. */
-static void test_many_dead_are_taken_away_little_by_little(void **state) {
-  (void)state;
+TEST_ON(many_dead_are_taken_away_little_by_little, server, server_start(NULL)) {
   static const char fill[] =
       "for i = 1, 1000 do redis.call('ZADD', KEYS[1], i, 'x' .. i) end return 1";
-  server_t *server = server_start(NULL);
   server_do(server, "EVAL", fill, "1", "l::queue", NULL);
   const char *const args[] = {"mine", TTL, "me", PLACE, "", NULL};
   int calls = 0;
@@ -276,13 +269,10 @@ static void test_many_dead_are_taken_away_little_by_little(void **state) {
   } while (reply != 0);
   assert_between(calls, 8, 9);
   assert_int_equal(server_keys(server), 1);
-  server_stop(server);
 }
 
 /* A key of another type is found out before anything is written. */
-static void test_a_key_of_another_type_changes_nothing(void **state) {
-  (void)state;
-  server_t *server = server_start(NULL);
+TEST_ON(a_key_of_another_type_changes_nothing, server, server_start(NULL)) {
   const char *const take[] = {"mine", TTL, "me", PLACE, "PUBLISH", "604800000", NULL};
   const char *const give[] = {"mine", "PUBLISH", "me", NULL};
   for (int wrong = 0; wrong < 4; wrong++) {
@@ -301,7 +291,6 @@ static void test_a_key_of_another_type_changes_nothing(void **state) {
                        RESP_ERROR);
     assert_int_equal(server_info(server, "persistence", "rdb_changes_since_last_save"), dirty);
   }
-  server_stop(server);
 }
 
 /* ---- several keys at once -------------------------------------------------------------------------------- */
@@ -369,8 +358,7 @@ static void play_several(several_t *s) {
   }
 }
 
-static void test_several_keys_are_taken_all_or_none(void **state) {
-  (void)state;
+TEST(several_keys_are_taken_all_or_none) {
   several_t s = {.server = server_start(NULL), .random = 7, .holder = {-1, -1, -1, -1}};
   for (int step = 0; step < STEPS; step++) {
     play_several(&s);
@@ -383,11 +371,9 @@ static void test_several_keys_are_taken_all_or_none(void **state) {
 }
 
 /* The longest that is in the way is what is waited for; one without a ttl is for ever. */
-static void test_what_is_in_the_way_longest_is_told(void **state) {
-  (void)state;
+TEST_ON(what_is_in_the_way_longest_is_told, server, server_start(NULL)) {
   static const char *const keys[] = {"a", "b", "c", NULL};
   static const char *const take[] = {"mine", TTL, NULL}, *const give[] = {"mine", "", "", NULL};
-  server_t *server = server_start(NULL);
   server_do(server, "SET", "a", "x", "PX", "50000", NULL);
   server_do(server, "SET", "c", "x", "PX", "90000", NULL);
   assert_between(script_call_integer(server, &belay__script_multi_acquire, keys, take), 80000,
@@ -401,16 +387,13 @@ static void test_what_is_in_the_way_longest_is_told(void **state) {
             NULL); /* and one of another type keeps nobody from the rest */
   assert_int_equal(script_call_integer(server, &belay__script_multi_release, keys, give), 0);
   assert_int_equal(server_integer(server, "EXISTS", "b", NULL), 0);
-  server_stop(server);
 }
 
 /* Each key's channel hears of it. */
-static void test_a_release_of_several_is_told_on_each(void **state) {
-  (void)state;
+TEST_ON(a_release_of_several_is_told_on_each, server, server_start(NULL)) {
   static const char *const keys[] = {"a", "b", NULL};
   static const char *const take[] = {"mine", TTL, NULL};
   static const char *const give[] = {"mine", "PUBLISH", "", NULL};
-  server_t *server = server_start(NULL);
   listener_t a, b;
   char text[8];
   listener_open(&a, server, "a::wake");
@@ -422,34 +405,15 @@ static void test_a_release_of_several_is_told_on_each(void **state) {
   assert_string_equal(text, "");
   listener_close(&a);
   listener_close(&b);
-  server_stop(server);
 }
 
 /* An extend never shortens any of them. */
-static void test_an_extend_of_several_shortens_none(void **state) {
-  (void)state;
+TEST_ON(an_extend_of_several_shortens_none, server, server_start(NULL)) {
   static const char *const keys[] = {"a", "b", NULL};
   static const char *const keep[] = {"mine", "50000", "0", "", NULL};
-  server_t *server = server_start(NULL);
   server_do(server, "SET", "a", "mine", "PX", "90000", NULL);
   server_do(server, "SET", "b", "mine", "PX", "10000", NULL);
   assert_int_equal(script_call_integer(server, &belay__script_multi_extend, keys, keep), 1);
   assert_between(server_integer(server, "PTTL", "a", NULL), 60000, 90000);
   assert_between(server_integer(server, "PTTL", "b", NULL), 30000, 50000);
-  server_stop(server);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_the_fair_locks_scripts_do_what_the_model_does),
-      cmocka_unit_test(test_and_their_grants_are_counted),
-      cmocka_unit_test(test_the_queue_has_an_end),
-      cmocka_unit_test(test_many_dead_are_taken_away_little_by_little),
-      cmocka_unit_test(test_a_key_of_another_type_changes_nothing),
-      cmocka_unit_test(test_several_keys_are_taken_all_or_none),
-      cmocka_unit_test(test_what_is_in_the_way_longest_is_told),
-      cmocka_unit_test(test_a_release_of_several_is_told_on_each),
-      cmocka_unit_test(test_an_extend_of_several_shortens_none),
-  };
-  return cmocka_run_group_tests_name("scripts_fair", tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@
 #include "scripts.gen.h"
 #include "support/base/clock.h"
 #include "support/models/scripts.h"
-#include "support/base/unit.h"
+#include "support/base/test.h"
 
 #define LOCK "{door}"
 #define HOLDS LOCK "::holds"
@@ -152,9 +152,7 @@ static void compare(model_t *m) {
   expect_ttls(m->server);
 }
 
-static void test_any_sequence_does_what_the_model_does(void **state) {
-  (void)state;
-  server_t *server = server_start(NULL);
+TEST_ON(any_sequence_does_what_the_model_does, server, server_start(NULL)) {
   model_t m = {.server = server, .random = 7, .owner = -1};
   for (int step = 0; step < 2000; step++) {
     unsigned what = below(&m, 100), owner = below(&m, OWNERS), i = below(&m, HOLDS_EACH);
@@ -171,14 +169,11 @@ static void test_any_sequence_does_what_the_model_does(void **state) {
     compare(&m);
   }
   assert_true(m.granted > 20 && m.again > 20 && m.refused > 20 && m.freed > 20);
-  server_stop(server);
 }
 
 /* ---- time -------------------------------------------------------------------------------------------------- */
 
-static void test_a_hold_ends_alone(void **state) {
-  (void)state;
-  server_t *server = server_start(NULL);
+TEST_ON(a_hold_ends_alone, server, server_start(NULL)) {
   int64_t ttl = 200 * slow();
   char text[16];
   snprintf(text, sizeof text, "%lld", (long long)ttl);
@@ -198,13 +193,10 @@ static void test_a_hold_ends_alone(void **state) {
   stall_ms(150);
   assert_int_equal(release_as(server, "lasting"), 1);
   assert_int_equal(server_keys(server), 1); /* the counter */
-  server_stop(server);
 }
 
 /* Run again after its hold has ended, beside another one: it is taken again, and stands there. */
-static void test_a_hold_that_is_over_is_taken_again(void **state) {
-  (void)state;
-  server_t *server = server_start(NULL);
+TEST_ON(a_hold_that_is_over_is_taken_again, server, server_start(NULL)) {
   grant_t lasting = acquire_as(server, "lasting", "60000", "me", true);
   (void)acquire_as(server, "brief", "20", "me", true);
   stall_ms(50);
@@ -217,13 +209,10 @@ static void test_a_hold_that_is_over_is_taken_again(void **state) {
   assert_int_equal(server_integer(server, "EXISTS", LOCK, NULL), 1);
   assert_int_equal(release_as(server, "brief"), 1);
   assert_int_equal(server_integer(server, "EXISTS", LOCK, NULL), 0);
-  server_stop(server);
 }
 
 /* The lock lives as long as its longest hold, and no longer. */
-static void test_the_lock_lives_as_long_as_the_longest_hold(void **state) {
-  (void)state;
-  server_t *server = server_start(NULL);
+TEST_ON(the_lock_lives_as_long_as_the_longest_hold, server, server_start(NULL)) {
   (void)acquire_as(server, "long", "60000", "me", false);
   (void)acquire_as(server, "short", "1000", "me", false);
   assert_true(server_integer(server, "PTTL", LOCK, NULL) > 50000);
@@ -232,15 +221,12 @@ static void test_the_lock_lives_as_long_as_the_longest_hold(void **state) {
   assert_int_equal(release_as(server, "long"), 1);
   assert_between(server_integer(server, "PTTL", LOCK, NULL), 1, 2000);
   assert_between(server_integer(server, "PTTL", HOLDS, NULL), 1, 2000);
-  server_stop(server);
 }
 
 /* ---- what is not believed ------------------------------------------------------------------------------------ */
 
 /* The lock was lost behind our back; what stands in the hash is of no value. */
-static void test_holds_of_who_has_not_the_lock_are_none(void **state) {
-  (void)state;
-  server_t *server = server_start(NULL);
+TEST_ON(holds_of_who_has_not_the_lock_are_none, server, server_start(NULL)) {
   grant_t first = acquire_as(server, "old", "60000", "me", true);
   server_do(server, "SET", LOCK, "a plain token", "PX", "60000", NULL);
   assert_int_equal(extend_as(server, "old", "60000"), 0);
@@ -254,13 +240,10 @@ static void test_holds_of_who_has_not_the_lock_are_none(void **state) {
   assert_int_equal(extend_as(server, "old", "60000"), 0);
   assert_int_equal(release_as(server, "old"), 0);
   assert_int_equal(extend_as(server, "new", "60000"), 1);
-  server_stop(server);
 }
 
 /* Without the hash nobody knows who held it: the owner begins anew, and the lock does not end earlier. */
-static void test_a_lock_without_holds_is_its_owners(void **state) {
-  (void)state;
-  server_t *server = server_start(NULL);
+TEST_ON(a_lock_without_holds_is_its_owners, server, server_start(NULL)) {
   grant_t first = acquire_as(server, "old", "60000", "me", true);
   server_do(server, "DEL", HOLDS, NULL);
   assert_int_equal(extend_as(server, "old", "60000"), 0);
@@ -269,23 +252,18 @@ static void test_a_lock_without_holds_is_its_owners(void **state) {
   assert_int_equal(second.holds, 1);
   assert_true(second.number > first.number);
   assert_true(server_integer(server, "PTTL", LOCK, NULL) > 50000);
-  server_stop(server);
 }
 
-static void test_a_plain_lock_is_another_owners(void **state) {
-  (void)state;
-  server_t *server = server_start(NULL);
+TEST_ON(a_plain_lock_is_another_owners, server, server_start(NULL)) {
   server_do(server, "SET", LOCK, "a plain token", "PX", "60000", NULL);
   assert_between(acquire_as(server, "t", "60000", "me", false).held, 50000, 60000);
   server_do(server, "PERSIST", LOCK, NULL);
   assert_int_equal(acquire_as(server, "t", "60000", "me", false).held, -2);
-  server_stop(server);
 }
 
 /* ---- refusals ---------------------------------------------------------------------------------------------- */
 
-static void test_a_key_of_another_type_changes_nothing(void **state) {
-  (void)state;
+TEST(a_key_of_another_type_changes_nothing) {
   server_options_t options = {.arguments = {"--enable-debug-command", "yes"}};
   server_t *server = server_start(&options);
   static const char *const parts[] = {LOCK, HOLDS, FENCE};
@@ -308,9 +286,7 @@ static void test_a_key_of_another_type_changes_nothing(void **state) {
   server_stop(server);
 }
 
-static void test_a_full_server_keeps_who_holds(void **state) {
-  (void)state;
-  server_t *server = server_start(NULL);
+TEST_ON(a_full_server_keeps_who_holds, server, server_start(NULL)) {
   (void)acquire_as(server, "mine", "60000", "me", false);
   server_do(server, "CONFIG", "SET", "maxmemory", "1", NULL);
   script_input_t more = acquire_input("more", "60000", "me", false);
@@ -320,20 +296,4 @@ static void test_a_full_server_keeps_who_holds(void **state) {
   assert_int_equal(release_as(server, "mine"), 1);
   script_refused(server, acquire_script, &more, "OOM");
   assert_int_equal(server_keys(server), 0);
-  server_stop(server);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_any_sequence_does_what_the_model_does),
-      cmocka_unit_test(test_a_hold_ends_alone),
-      cmocka_unit_test(test_a_hold_that_is_over_is_taken_again),
-      cmocka_unit_test(test_the_lock_lives_as_long_as_the_longest_hold),
-      cmocka_unit_test(test_holds_of_who_has_not_the_lock_are_none),
-      cmocka_unit_test(test_a_lock_without_holds_is_its_owners),
-      cmocka_unit_test(test_a_plain_lock_is_another_owners),
-      cmocka_unit_test(test_a_key_of_another_type_changes_nothing),
-      cmocka_unit_test(test_a_full_server_keeps_who_holds),
-  };
-  return cmocka_run_group_tests_name("scripts_reentrant", tests, NULL, NULL);
 }

@@ -227,10 +227,8 @@ static bool is_refused_without(server_t *server, const run_t *run, const char *c
   return refused;
 }
 
-static void test_whatever_is_refused_nothing_stays_for_ever(void **state) {
-  (void)state;
+TEST_ON(whatever_is_refused_nothing_stays_for_ever, server, server_start(&with_digest)) {
   unsigned refusals = 0;
-  server_t *server = server_start(&with_digest);
   for (size_t i = 0; i < sizeof scenes / sizeof *scenes; i++) {
     char command[32];
     const run_t *run = play(server, &scenes[i]);
@@ -245,11 +243,9 @@ static void test_whatever_is_refused_nothing_stays_for_ever(void **state) {
   }
   assert_true(refusals > sizeof scenes / sizeof *scenes);
   assert_true(clean_refusals > 20);
-  server_stop(server);
 }
 
-static void test_a_barrier_opens_as_a_whole(void **state) {
-  (void)state;
+TEST(a_barrier_opens_as_a_whole) {
   static const scene_t last = {"", {ARRIVE("a"), ARRIVE("b")}};
   static const run_t third = ARRIVE("c");
   char command[32];
@@ -265,8 +261,7 @@ static void test_a_barrier_opens_as_a_whole(void **state) {
 }
 
 /* A count that is refused has not counted; one that was answered has. */
-static void test_a_latch_counts_or_refuses(void **state) {
-  (void)state;
+TEST(a_latch_counts_or_refuses) {
   static const scene_t counts[] = {{"", {COUNT(TTL, "a", "100")}},
                                    {"", {COUNT("5000", "b", "100"), COUNT("5000", "a", TTL)}}};
   static const run_t look = LOOK;
@@ -281,13 +276,4 @@ static void test_a_latch_counts_or_refuses(void **state) {
       assert_int_equal(reply->items[0]->integer, (refused ? 3 : 2) - i);
     }
   server_stop(server);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_whatever_is_refused_nothing_stays_for_ever),
-      cmocka_unit_test(test_a_barrier_opens_as_a_whole),
-      cmocka_unit_test(test_a_latch_counts_or_refuses),
-  };
-  return cmocka_run_group_tests_name("scripts_refused", tests, NULL, NULL);
 }

@@ -87,20 +87,10 @@ static void play(server_t *server, const char *command, int refused) {
   check_permits(server);
 }
 
-static void test_a_command_that_is_refused_leaves_nothing_for_ever(void **state) {
-  (void)state;
+TEST_ON(a_command_that_is_refused_leaves_nothing_for_ever, server, server_start(NULL)) {
   static const char *const commands[] = {"zadd", "zrem",    "hset", "hdel",   "del",
                                          "set",  "pexpire", "pttl", "publish"};
-  server_t *server = server_start(NULL);
   for (size_t c = 0; c < sizeof commands / sizeof *commands; c++)
     for (int i = 0; i < STORY; i++)
       play(server, commands[c], i);
-  server_stop(server);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_command_that_is_refused_leaves_nothing_for_ever),
-  };
-  return cmocka_run_group_tests_name("scripts_refused_queue", tests, NULL, NULL);
 }

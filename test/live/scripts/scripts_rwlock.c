@@ -4,16 +4,14 @@
 #include "support/servers/acl.h"
 #include "support/base/clock.h"
 #include "support/models/rw_scripts.h"
-#include "support/base/unit.h"
+#include "support/base/test.h"
 
 static const char *const parts[] = {LOCK, READERS, WAITING, WRITERS, ADMITTED, FENCE};
 enum { PARTS = 6 };
 
 /* ---- time -------------------------------------------------------------------------------------------------- */
 
-static void test_what_is_in_the_way_is_timed(void **state) {
-  (void)state;
-  server_t *server = server_start(NULL);
+TEST_ON(what_is_in_the_way_is_timed, server, server_start(NULL)) {
   asking_t brief = {"300", "200", false, true, ""};
   assert_int_equal(acquire_as(server, read_script, 0, brief), 0);
   assert_int_equal(read_as(server, 1), 0);
@@ -32,21 +30,15 @@ static void test_what_is_in_the_way_is_timed(void **state) {
   assert_between(read_as(server, 4), 1, 50000);
   assert_int_equal(read_as(server, 3), 0);
   assert_between(write_as(server, 5), 60000 - 1000 * slow(), 60000);
-  server_stop(server);
 }
 
-static void test_a_writer_without_a_ttl_has_no_end(void **state) {
-  (void)state;
-  server_t *server = server_start(NULL);
+TEST_ON(a_writer_without_a_ttl_has_no_end, server, server_start(NULL)) {
   server_do(server, "SET", LOCK, "somebody else", NULL);
   assert_int_equal(read_as(server, 0), -2);
   assert_int_equal(write_as(server, 1), -2);
-  server_stop(server);
 }
 
-static void test_what_expired_is_not_extended_and_not_ours(void **state) {
-  (void)state;
-  server_t *server = server_start(NULL);
+TEST_ON(what_expired_is_not_extended_and_not_ours, server, server_start(NULL)) {
   asking_t brief = {"50", "50", false, true, ""};
   assert_int_equal(acquire_as(server, read_script, 0, brief), 0);
   assert_int_equal(read_as(server, 1), 0);
@@ -55,12 +47,9 @@ static void test_what_expired_is_not_extended_and_not_ours(void **state) {
   assert_int_equal(extend_as(server, 0, "60000", "w"), 0);
   assert_int_equal(release_as(server, 0), 0);
   assert_int_equal(extend_as(server, 1, "60000", "w"), 1); /* it is alone */
-  server_stop(server);
 }
 
-static void test_an_extend_never_shortens(void **state) {
-  (void)state;
-  server_t *server = server_start(NULL);
+TEST_ON(an_extend_never_shortens, server, server_start(NULL)) {
   assert_int_equal(read_as(server, 0), 0);
   assert_int_equal(extend_as(server, 0, "100", "r"), 1);
   assert_int_equal(read_as(server, 1), 0);
@@ -74,14 +63,12 @@ static void test_an_extend_never_shortens(void **state) {
   assert_true(server_integer(server, "PTTL", READERS, NULL) > 60000 - 5000 * slow());
   assert_int_equal(extend_as(server, 0, "900000", "r"), 1);
   assert_true(server_integer(server, "PTTL", READERS, NULL) > 800000);
-  server_stop(server);
 }
 
 /* ---- refusals ---------------------------------------------------------------------------------------------- */
 
 /* Whatever key is of another type: nothing was done. */
-static void test_a_key_of_another_type_changes_nothing(void **state) {
-  (void)state;
+TEST(a_key_of_another_type_changes_nothing) {
   server_options_t options = {.arguments = {"--enable-debug-command", "yes"}};
   server_t *server = server_start(&options);
   const belay__script_t *const scripts[] = {read_script, write_script, extend_script,
@@ -113,9 +100,7 @@ static void test_a_key_of_another_type_changes_nothing(void **state) {
 }
 
 /* Whoever stood behind a reader that is in comes in too, but not beside a writer. */
-static void test_a_reader_brings_those_behind_it(void **state) {
-  (void)state;
-  server_t *server = server_start(NULL);
+TEST_ON(a_reader_brings_those_behind_it, server, server_start(NULL)) {
   asking_t hosted = usual, misled = usual;
   hosted.host = "token 0";
   misled.host = "token 9";
@@ -131,13 +116,10 @@ static void test_a_reader_brings_those_behind_it(void **state) {
   assert_int_equal(write_as(server, 1), 0);
   hosted.host = "token 1";
   assert_true(acquire_as(server, read_script, 4, hosted) > 0);
-  server_stop(server);
 }
 
 /* Full memory: nobody comes in, who is in goes on, and goes. */
-static void test_a_full_server_keeps_who_is_in(void **state) {
-  (void)state;
-  server_t *server = server_start(NULL);
+TEST_ON(a_full_server_keeps_who_is_in, server, server_start(NULL)) {
   actor_t a = actor(3);
   script_input_t input = acquire_input(read_script, &a, usual);
   assert_int_equal(read_as(server, 0), 0);
@@ -157,14 +139,11 @@ static void test_a_full_server_keeps_who_is_in(void **state) {
   assert_int_equal(extend_as(server, 0, "90000", "r"), 1);
   assert_int_equal(release_as(server, 0), 1);
   assert_int_equal(server_keys(server), 0);
-  server_stop(server);
 }
 
 /* ---- telling ----------------------------------------------------------------------------------------------- */
 
-static void test_a_release_says_how_many_heard_of_it(void **state) {
-  (void)state;
-  server_t *server = server_start(NULL);
+TEST_ON(a_release_says_how_many_heard_of_it, server, server_start(NULL)) {
   resp_client_t listener;
   assert_int_equal(acl_dial(NULL, &listener, server_path(server)), 0);
   resp_words_t subscribe = {2, {"SUBSCRIBE", LOCK "::wake"}, {9, sizeof LOCK "::wake" - 1}};
@@ -177,31 +156,12 @@ static void test_a_release_says_how_many_heard_of_it(void **state) {
   assert_int_equal(release_as(server, 1), 2);
   assert_int_equal(release_as(server, 1), 0);
   resp_hang_up(&listener);
-  server_stop(server);
 }
 
 /* A user who may not publish: what is given back is. */
-static void test_a_message_that_is_refused_does_not_matter(void **state) {
-  (void)state;
-  server_t *server = server_start(NULL);
+TEST_ON(a_message_that_is_refused_does_not_matter, server, server_start(NULL)) {
   assert_int_equal(write_as(server, 0), 0);
   server_do(server, "ACL", "SETUSER", "default", "-publish", NULL);
   assert_int_equal(release_as(server, 0), 1);
   assert_int_equal(server_keys(server), 0);
-  server_stop(server);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_what_is_in_the_way_is_timed),
-      cmocka_unit_test(test_a_writer_without_a_ttl_has_no_end),
-      cmocka_unit_test(test_what_expired_is_not_extended_and_not_ours),
-      cmocka_unit_test(test_an_extend_never_shortens),
-      cmocka_unit_test(test_a_key_of_another_type_changes_nothing),
-      cmocka_unit_test(test_a_reader_brings_those_behind_it),
-      cmocka_unit_test(test_a_full_server_keeps_who_is_in),
-      cmocka_unit_test(test_a_release_says_how_many_heard_of_it),
-      cmocka_unit_test(test_a_message_that_is_refused_does_not_matter),
-  };
-  return cmocka_run_group_tests_name("scripts_rwlock", tests, NULL, NULL);
 }

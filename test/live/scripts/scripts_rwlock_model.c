@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "support/models/rw_scripts.h"
-#include "support/base/unit.h"
+#include "support/base/test.h"
 
 static const char *const keys[] = {READERS, WAITING, WRITERS, ADMITTED};
 enum { SETS = 4 };
@@ -238,15 +238,7 @@ static void compare_for(uint64_t seed, bool counted) {
   server_stop(server);
 }
 
-static void test_any_sequence_does_what_the_model_does(void **state) {
-  (void)state;
+TEST(any_sequence_does_what_the_model_does) {
   compare_for(1, false);
   compare_for(2, true); /* and numbers grow */
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_any_sequence_does_what_the_model_does),
-  };
-  return cmocka_run_group_tests_name("scripts_rwlock_model", tests, NULL, NULL);
 }

@@ -250,8 +250,7 @@ static void check(model_t *m) {
   }
 }
 
-static void test_the_scripts_do_what_the_model_does(void **state) {
-  (void)state;
+TEST(the_scripts_do_what_the_model_does) {
   unsigned long granted_all = 0;
   for (uint64_t seed = 1; seed <= 4; seed++) {
     model_t m = {.server = server_start(NULL), .random = seed * UINT64_C(0x9e3779b97f4a7c15)};
@@ -298,9 +297,7 @@ static int64_t give_back(server_t *server, const char *who) {
 }
 
 /* Who wants three waits for as many as are needed to run out, and not for more. */
-static void test_the_time_is_told_until_so_many_have_run_out(void **state) {
-  (void)state;
-  server_t *server = server_start(NULL);
+TEST_ON(the_time_is_told_until_so_many_have_run_out, server, server_start(NULL)) {
   assert_int_equal(take(server, "a", "50000", "2"), 0);
   assert_int_equal(take(server, "b", "70000", "2"), 0);
   assert_int_equal(take(server, "c", "90000", "1"), 0);
@@ -309,13 +306,10 @@ static void test_the_time_is_told_until_so_many_have_run_out(void **state) {
   assert_between(take(server, "d", "10000", "3"), 60000, 70000);
   assert_between(take(server, "d", "10000", "4"), 60000, 70000);
   assert_between(take(server, "d", "10000", "5"), 80000, 90000);
-  server_stop(server);
 }
 
 /* Who has permits is forgotten: nobody has any, and the limit that was set stays. */
-static void test_what_has_nobody_to_go_with_it_is_put_right(void **state) {
-  (void)state;
-  server_t *server = server_start(NULL);
+TEST_ON(what_has_nobody_to_go_with_it_is_put_right, server, server_start(NULL)) {
   assert_int_equal(take(server, "a", TTL, "5"), 0);
   server_do(server, "HSET", "s::permits", "limit", "3", NULL);
   server_do(server, "DEL", "s", NULL);
@@ -329,13 +323,10 @@ static void test_what_has_nobody_to_go_with_it_is_put_right(void **state) {
   assert_int_equal(take(server, "c", TTL, "5"), 0);
   assert_int_equal(server_integer(server, "HLEN", "s::permits", NULL), 2);
   assert_string_equal(server_string(server, "HGET", "s::permits", "used", NULL), "5");
-  server_stop(server);
 }
 
 /* How many permits there are is forgotten: as long as it is not known how many somebody has, nobody is given any. */
-static void test_what_is_not_known_is_not_given_away(void **state) {
-  (void)state;
-  server_t *server = server_start(NULL);
+TEST_ON(what_is_not_known_is_not_given_away, server, server_start(NULL)) {
   assert_int_equal(take_of(server, "a", "60000", "5", "10"), 0);
   assert_int_equal(take_of(server, "b", "70000", "4", "10"), 0);
   assert_int_equal(take_of(server, "gone", "50000", "1", "10"), 0);
@@ -356,29 +347,23 @@ static void test_what_is_not_known_is_not_given_away(void **state) {
   server_do(server, "DEL", "s::permits", NULL);
   assert_int_equal(give_back(server, "b") + give_back(server, "c") + give_back(server, "d"), 3);
   assert_int_equal(server_keys(server), 0);
-  server_stop(server);
 }
 
 /* Three hundred thousand have some when the key is lost: that is found out at once. */
-static void test_many_who_have_some_are_not_gone_through(void **state) {
-  (void)state;
+TEST_ON(many_who_have_some_are_not_gone_through, server, server_start(NULL)) {
   static const char fill[] =
       "for i = 1, 300000 do redis.call('ZADD', KEYS[1], 9999999999999, 'x' .. i) end return 1";
-  server_t *server = server_start(NULL);
   server_do(server, "EVAL", fill, "1", "s", NULL);
   int64_t begun = clock_now();
   assert_true(take(server, "a", TTL, "1") > 0);
   assert_true(clock_now() - begun < 200 * MS);
   assert_int_equal(prolong(server, "x7", "1"), 1);
   assert_true(take(server, "a", TTL, "1") > 0);
-  server_stop(server);
 }
 
 /* Full memory: nobody comes in, who is in goes on, also where the server has forgotten how many they are, and goes. */
-static void test_a_full_server_keeps_who_has_some(void **state) {
-  (void)state;
+TEST_ON(a_full_server_keeps_who_has_some, server, server_start(NULL)) {
   static const char *const queues[] = {"more", TTL, "5", "5", "me", PLACE, "", "0", NULL};
-  server_t *server = server_start(NULL);
   assert_int_equal(take(server, "a", "60000", "2"), 0);
   assert_int_equal(take(server, "b", "60000", "2"), 0);
   server_do(server, "CONFIG", "SET", "maxmemory", "1", NULL);
@@ -396,15 +381,12 @@ static void test_a_full_server_keeps_who_has_some(void **state) {
   assert_int_equal(give_back(server, "a"), 1);
   assert_int_equal(give_back(server, "b"), 1);
   assert_int_equal(server_keys(server), 0);
-  server_stop(server);
 }
 
 /* An extend never shortens what the server keeps, and the keys are remembered for long enough again. */
-static void test_an_extend_never_shortens(void **state) {
-  (void)state;
+TEST_ON(an_extend_never_shortens, server, server_start(NULL)) {
   static const char *const brief[] = {"a", "10000", "0", "5", NULL};
   static const char *const longer[] = {"a", "95000", "0", "5", NULL};
-  server_t *server = server_start(NULL);
   assert_int_equal(take(server, "a", "90000", "5"), 0);
   server_do(server, "PEXPIRE", "s", "100000", NULL);
   server_do(server, "PEXPIRE", "s::permits", "100000", NULL);
@@ -414,31 +396,25 @@ static void test_an_extend_never_shortens(void **state) {
   assert_between(take(server, "b", TTL, "1"), 90001, 95000);
   assert_true(server_integer(server, "PTTL", "s", NULL) > 600000000);
   assert_true(server_integer(server, "PTTL", "s::permits", NULL) > 600000000);
-  server_stop(server);
 }
 
-static void test_thousands_run_out_little_by_little(void **state) {
-  (void)state;
+TEST_ON(thousands_run_out_little_by_little, server, server_start(NULL)) {
   static const char fill[] = "for i = 1, 2500 do redis.call('ZADD', KEYS[1], 1, 'x' .. i) "
                              "redis.call('HSET', KEYS[2], 'x' .. i, 2) end "
                              "redis.call('HSET', KEYS[2], 'used', 5000) return 1";
   static const char *const none[] = {NULL};
-  server_t *server = server_start(NULL);
   server_do(server, "EVAL", fill, "2", "s", "s::permits", NULL);
   const resp_t *reply = script_call(server, &belay__script_semaphore_read, keys, none);
   assert_int_equal(reply->items[1]->integer, 0);
   assert_int_equal(take(server, "a", TTL, "5"), 1);
   assert_int_equal(take(server, "a", TTL, "5"), 1);
   assert_int_equal(take(server, "a", TTL, "5"), 0);
-  server_stop(server);
 }
 
 /* A key of another type is found out before anything is written. */
-static void test_a_key_of_another_type_changes_nothing(void **state) {
-  (void)state;
+TEST_ON(a_key_of_another_type_changes_nothing, server, server_start(NULL)) {
   static const char *const acquire[] = {"mine", TTL, "1", "5", "me", PLACE, "PUBLISH", "0", NULL};
   static const char *const release[] = {"mine", "PUBLISH", "me", NULL};
-  server_t *server = server_start(NULL);
   for (int wrong = 0; wrong < 4; wrong++) {
     server_do(server, "FLUSHALL", NULL);
     server_do(server, "ZADD", "s", "1", "gone", "9999999999999", "mine", NULL);
@@ -454,14 +430,11 @@ static void test_a_key_of_another_type_changes_nothing(void **state) {
                      RESP_ERROR);
     assert_int_equal(server_info(server, "persistence", "rdb_changes_since_last_save"), dirty);
   }
-  server_stop(server);
 }
 
 /* Of five servers, each takes the only permit again for who has lost it there, if nobody else has it. */
-static void test_the_only_permit_is_taken_again_where_it_is_free(void **state) {
-  (void)state;
+TEST_ON(the_only_permit_is_taken_again_where_it_is_free, server, server_start(NULL)) {
   static const char *const again[] = {"mine", TTL, "30000", "1", NULL};
-  server_t *server = server_start(NULL);
   assert_int_equal(script_call_integer(server, &belay__script_semaphore_extend, keys, again), 2);
   assert_between(server_integer(server, "PTTL", "s", NULL), 600000000, 604800000);
   assert_int_equal(script_call_integer(server, &belay__script_semaphore_extend, keys, again), 1);
@@ -471,21 +444,4 @@ static void test_the_only_permit_is_taken_again_where_it_is_free(void **state) {
   server_do(server, "DEL", "s", "s::permits", NULL);
   assert_int_equal(take(server, "another's", TTL, "1"), 0);
   assert_int_equal(script_call_integer(server, &belay__script_semaphore_extend, keys, again), 0);
-  server_stop(server);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_the_scripts_do_what_the_model_does),
-      cmocka_unit_test(test_the_time_is_told_until_so_many_have_run_out),
-      cmocka_unit_test(test_what_has_nobody_to_go_with_it_is_put_right),
-      cmocka_unit_test(test_what_is_not_known_is_not_given_away),
-      cmocka_unit_test(test_many_who_have_some_are_not_gone_through),
-      cmocka_unit_test(test_a_full_server_keeps_who_has_some),
-      cmocka_unit_test(test_an_extend_never_shortens),
-      cmocka_unit_test(test_thousands_run_out_little_by_little),
-      cmocka_unit_test(test_a_key_of_another_type_changes_nothing),
-      cmocka_unit_test(test_the_only_permit_is_taken_again_where_it_is_free),
-  };
-  return cmocka_run_group_tests_name("scripts_semaphore", tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@
 #include "core/call/reply.h"
 #include "scripts.gen.h"
 #include "support/models/scripts.h"
-#include "support/base/unit.h"
+#include "support/base/test.h"
 
 enum { CALLS = 8, ARGS_MAX = 5 };
 
@@ -129,9 +129,7 @@ static void write_reply(char *out, size_t size, const resp_t *reply) {
     n += snprintf(out + n, size - (size_t)n, "%02x", (unsigned char)reply->str[i]);
 }
 
-static void test_together_and_alone_are_the_same(void **state) {
-  (void)state;
-  server_t *server = server_start(&with_digest);
+TEST_ON(together_and_alone_are_the_same, server, server_start(&with_digest)) {
   unsigned errors = 0;
   for (size_t s = 0; s < sizeof scenes / sizeof *scenes; s++) {
     static char alone[CALLS][512], among[512];
@@ -155,25 +153,20 @@ static void test_together_and_alone_are_the_same(void **state) {
     assert_true(server_digest(server) == digest);
   }
   assert_true(errors >= 6);
-  server_stop(server);
 }
 
 /* By their ttls too: no lock is shorter or longer than it would be. */
-static void test_none_gets_anothers_ttl(void **state) {
-  (void)state;
-  server_t *server = server_start(NULL);
+TEST_ON(none_gets_anothers_ttl, server, server_start(NULL)) {
   set_up(server, &scenes[1]);
   (void)run(server, &scenes[1], 0, CALLS, true);
   assert_between(server_integer(server, "PTTL", "k0", NULL), 45000000, 50000000);
   assert_between(server_integer(server, "PTTL", "k1", NULL), 35000000, 40000000);
   assert_between(server_integer(server, "PTTL", "k2", NULL), 35000000, 40000000);
   assert_between(server_integer(server, "PTTL", "k5", NULL), 55000000, 60000000);
-  server_stop(server);
 }
 
 /* None is forgotten above. */
-static void test_all_that_may_travel_together_are_tried(void **state) {
-  (void)state;
+TEST(all_that_may_travel_together_are_tried) {
   size_t found = 0;
   for (size_t i = 0; i < BELAY__SCRIPTS; i++) {
     if (belay__scripts[i]->many == NULL)
@@ -190,12 +183,6 @@ static void test_all_that_may_travel_together_are_tried(void **state) {
   assert_true(found > 0);
 }
 
-int main(void) {
+TEST_BEGIN {
   needs_one_server("several keys without a slot in common");
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_together_and_alone_are_the_same),
-      cmocka_unit_test(test_none_gets_anothers_ttl),
-      cmocka_unit_test(test_all_that_may_travel_together_are_tried),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

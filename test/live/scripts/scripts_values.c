@@ -163,8 +163,7 @@ static size_t count_keys(const script_row_t *row) {
   return n;
 }
 
-static void test_values_of_others(void **state_of_test) {
-  (void)state_of_test;
+TEST(values_of_others) {
   script_world_t world;
   script_state_t state = {.len = 0};
   script_world_open(&world);
@@ -180,8 +179,7 @@ static void test_values_of_others(void **state_of_test) {
   script_world_close(&world);
 }
 
-static void test_usual_runs_are_no_errors(void **state_of_test) {
-  (void)state_of_test;
+TEST(usual_runs_are_no_errors) {
   script_world_t world;
   script_world_open(&world);
   for (size_t i = 0; i < ROWS; i++) {
@@ -197,8 +195,7 @@ static void test_usual_runs_are_no_errors(void **state_of_test) {
   script_world_close(&world);
 }
 
-static void test_every_script_has_a_row(void **state_of_test) {
-  (void)state_of_test;
+TEST(every_script_has_a_row) {
   for (size_t i = 0; i < BELAY__SCRIPTS; i++)
     (void)script_row_named(belay__scripts[i]->name, strlen(belay__scripts[i]->name));
 }
@@ -262,8 +259,7 @@ static bool has_ttl(const script_row_t *row) {
   return false;
 }
 
-static void test_a_ttl_that_passes_inside(void **state_of_test) {
-  (void)state_of_test;
+TEST(a_ttl_that_passes_inside) {
   script_world_t world;
   script_state_t state = {.len = 0};
   script_world_open(&world);
@@ -283,8 +279,7 @@ static void test_a_ttl_that_passes_inside(void **state_of_test) {
 }
 
 /* Whatever time it takes: thousands of runs, each with what comes before. */
-static void test_ttls_of_a_millisecond(void **state_of_test) {
-  (void)state_of_test;
+TEST(ttls_of_a_millisecond) {
   enum { RUNS = 60 };
   script_world_t world;
   script_world_open(&world);
@@ -305,15 +300,4 @@ static void test_ttls_of_a_millisecond(void **state_of_test) {
     resp_free(after);
   }
   script_world_close(&world);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_every_script_has_a_row),
-      cmocka_unit_test(test_usual_runs_are_no_errors),
-      cmocka_unit_test(test_values_of_others),
-      cmocka_unit_test(test_a_ttl_that_passes_inside),
-      cmocka_unit_test(test_ttls_of_a_millisecond),
-  };
-  return cmocka_run_group_tests_name("scripts_values", tests, NULL, NULL);
 }

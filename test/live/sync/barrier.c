@@ -15,10 +15,9 @@ static void expect_ttls(bed_t *bed) {
 
 /* ---- passing --------------------------------------------------------------------------------------------- */
 
-static void test_all_pass_when_all_have_come(void **state) {
-  (void)state;
-  enum { N = 5, GENERATIONS = 20 };
+TEST(all_pass_when_all_have_come) {
   bed_t *bed = bed_open(NULL);
+  enum { N = 5, GENERATIONS = 20 };
   party_t p[N];
   for (int i = 0; i < N; i++)
     party_new(&p[i], bed, N);
@@ -42,8 +41,7 @@ static void test_all_pass_when_all_have_come(void **state) {
   bed_close(bed);
 }
 
-static void test_one_party_is_enough_for_a_barrier_of_one(void **state) {
-  (void)state;
+TEST(one_party_is_enough_for_a_barrier_of_one) {
   bed_t *bed = bed_open(NULL);
   party_t p;
   party_new(&p, bed, 1);
@@ -54,10 +52,9 @@ static void test_one_party_is_enough_for_a_barrier_of_one(void **state) {
   bed_close(bed);
 }
 
-static void test_more_than_it_opens_for_wait_for_the_next(void **state) {
-  (void)state;
-  enum { N = 7, COUNT = 3 };
+TEST(more_than_it_opens_for_wait_for_the_next) {
   bed_t *bed = bed_open(NULL);
+  enum { N = 7, COUNT = 3 };
   party_t p[N];
   unsigned passed[4] = {0};
   for (int i = 0; i < N; i++) {
@@ -77,8 +74,7 @@ static void test_more_than_it_opens_for_wait_for_the_next(void **state) {
   bed_close(bed);
 }
 
-static void test_who_waits_is_told(void **state) {
-  (void)state;
+TEST(who_waits_is_told) {
   bed_t *bed = bed_open(NULL);
   belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
   belay_latch_options_t options = barrier_options(2);
@@ -98,8 +94,7 @@ static void test_who_waits_is_told(void **state) {
 
 /* ---- not passing ----------------------------------------------------------------------------------------- */
 
-static void test_who_stops_waiting_has_not_come(void **state) {
-  (void)state;
+TEST(who_stops_waiting_has_not_come) {
   bed_t *bed = bed_open(NULL);
   party_t one, other;
   party_new(&one, bed, 2);
@@ -124,8 +119,7 @@ static void test_who_stops_waiting_has_not_come(void **state) {
 }
 
 /* It opens while one of them gives up: either both pass or none. */
-static void test_giving_up_too_late_is_passing(void **state) {
-  (void)state;
+TEST(giving_up_too_late_is_passing) {
   bed_t *bed = bed_open(NULL);
   belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
   belay_latch_options_t options = barrier_options(2);
@@ -155,8 +149,7 @@ static void test_giving_up_too_late_is_passing(void **state) {
 }
 
 /* The other one has come, and our cancel waits behind that in the server's socket. */
-static void test_a_withdrawal_behind_the_opening_is_too_late(void **state) {
-  (void)state;
+TEST(a_withdrawal_behind_the_opening_is_too_late) {
   bed_t *bed = bed_open(NULL);
   belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
   belay_client_stats_t stats;
@@ -184,8 +177,7 @@ static void test_a_withdrawal_behind_the_opening_is_too_late(void **state) {
   bed_close(bed);
 }
 
-static void test_who_cannot_withdraw_does_not_know(void **state) {
-  (void)state;
+TEST(who_cannot_withdraw_does_not_know) {
   belay_client_options_t client = client_options();
   client.timeout_ms = prompt_ms();
   bed_t *bed = bed_open(&client);
@@ -210,8 +202,7 @@ static void test_who_cannot_withdraw_does_not_know(void **state) {
   bed_close(bed);
 }
 
-static void test_all_must_have_the_same_count(void **state) {
-  (void)state;
+TEST(all_must_have_the_same_count) {
   bed_t *bed = bed_open(NULL);
   party_t two, three;
   party_new(&two, bed, 2);
@@ -223,10 +214,9 @@ static void test_all_must_have_the_same_count(void **state) {
   bed_close(bed);
 }
 
-static void test_a_key_that_holds_something_else(void **state) {
-  (void)state;
-  static const char *const keys[] = {KEY, PARTIES, KEY "::passed", KEY "::opened"};
+TEST(a_key_that_holds_something_else) {
   bed_t *bed = bed_open(NULL);
+  static const char *const keys[] = {KEY, PARTIES, KEY "::passed", KEY "::opened"};
   party_t p;
   party_new(&p, bed, 2);
   for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
@@ -238,8 +228,7 @@ static void test_a_key_that_holds_something_else(void **state) {
   bed_close(bed);
 }
 
-static void test_it_is_forgotten_so_long_after_its_last_use(void **state) {
-  (void)state;
+TEST(it_is_forgotten_so_long_after_its_last_use) {
   bed_t *bed = bed_open(NULL);
   belay_latch_options_t options = barrier_options(1);
   options.ttl_ms = 1000;
@@ -280,8 +269,7 @@ static void close_everything(party_t *p) {
 
 static void (*const closes[])(party_t *p) = {close_it, close_client, close_everything};
 
-static void test_closing_while_it_waits(void **state) {
-  (void)state;
+TEST(closing_while_it_waits) {
   for (int paused = 0; paused < 2; paused++)
     for (size_t i = 0; i < sizeof closes / sizeof *closes; i++) {
       belay_client_options_t options = client_options();
@@ -305,8 +293,7 @@ static void test_closing_while_it_waits(void **state) {
     }
 }
 
-static void test_closing_in_the_callback(void **state) {
-  (void)state;
+TEST(closing_in_the_callback) {
   for (int opens = 0; opens < 2; opens++)
     for (size_t i = 0; i < sizeof closes / sizeof *closes; i++) {
       bed_t *bed = bed_open(NULL);
@@ -320,8 +307,7 @@ static void test_closing_in_the_callback(void **state) {
     }
 }
 
-static void test_bad_calls(void **state) {
-  (void)state;
+TEST(bad_calls) {
   bed_t *bed = bed_open(NULL);
   party_t p;
   belay_barrier_t *barrier = NULL;
@@ -339,24 +325,4 @@ static void test_bad_calls(void **state) {
   bed_run_for(bed, 20);
   assert_int_equal(server_keys(bed->server), 0);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_all_pass_when_all_have_come),
-      cmocka_unit_test(test_one_party_is_enough_for_a_barrier_of_one),
-      cmocka_unit_test(test_more_than_it_opens_for_wait_for_the_next),
-      cmocka_unit_test(test_who_waits_is_told),
-      cmocka_unit_test(test_who_stops_waiting_has_not_come),
-      cmocka_unit_test(test_giving_up_too_late_is_passing),
-      cmocka_unit_test(test_a_withdrawal_behind_the_opening_is_too_late),
-      cmocka_unit_test(test_who_cannot_withdraw_does_not_know),
-      cmocka_unit_test(test_all_must_have_the_same_count),
-      cmocka_unit_test(test_a_key_that_holds_something_else),
-      cmocka_unit_test(test_it_is_forgotten_so_long_after_its_last_use),
-      cmocka_unit_test(test_closing_while_it_waits),
-      cmocka_unit_test(test_closing_in_the_callback),
-      cmocka_unit_test(test_bad_calls),
-  };
-  return cmocka_run_group_tests_name("barrier", tests, NULL, NULL);
 }

@@ -36,10 +36,9 @@ static unsigned generation_of(process_t *process) {
   return (unsigned)atoi(line);
 }
 
-static void test_processes_pass_together(void **state) {
-  (void)state;
-  enum { N = 4, GENERATIONS = 25 };
+TEST(processes_pass_together) {
   bed_t *bed = bed_open(NULL);
+  enum { N = 4, GENERATIONS = 25 };
   process_t process[N];
   for (int i = 0; i < N; i++)
     process[i] = start_party(bed, "4", "25");
@@ -52,8 +51,7 @@ static void test_processes_pass_together(void **state) {
   bed_close(bed);
 }
 
-static void test_a_party_that_died_counts_no_longer_than_its_place(void **state) {
-  (void)state;
+TEST(a_party_that_died_counts_no_longer_than_its_place) {
   bed_t *bed = bed_open(NULL);
   party_t one, other;
   belay_latch_options_t options = barrier_options(3);
@@ -80,8 +78,7 @@ static void test_a_party_that_died_counts_no_longer_than_its_place(void **state)
 }
 
 /* Whoever hears nothing asks again, and learns which generation it was one of. */
-static void test_lost_answers(void **state) {
-  (void)state;
+TEST(lost_answers) {
   server_t *server = server_start(NULL);
   relay_t *relay = relay_start(server_path(server));
   belay_client_options_t options = client_options();
@@ -118,8 +115,7 @@ static void test_lost_answers(void **state) {
 }
 
 /* What was sent on a connection that is gone may be executed after the withdrawal that came on the next one. */
-static void test_a_coming_that_comes_after_its_withdrawal(void **state) {
-  (void)state;
+TEST(a_coming_that_comes_after_its_withdrawal) {
   bed_t *bed = bed_open(NULL);
   party_t one, other;
   char id[256];
@@ -141,8 +137,7 @@ static void test_a_coming_that_comes_after_its_withdrawal(void **state) {
   bed_close(bed);
 }
 
-static void test_who_asks_rarely_keeps_its_place(void **state) {
-  (void)state;
+TEST(who_asks_rarely_keeps_its_place) {
   bed_t *bed = bed_open(NULL);
   belay_latch_options_t options = barrier_options(2);
   options.retry_min_ms = options.retry_max_ms = 60000;
@@ -157,10 +152,9 @@ static void test_who_asks_rarely_keeps_its_place(void **state) {
   bed_close(bed);
 }
 
-static void test_lost_messages_cost_a_poll(void **state) {
-  (void)state;
-  enum { N = 3 };
+TEST(lost_messages_cost_a_poll) {
   bed_t *bed = bed_open(NULL);
+  enum { N = 3 };
   party_t p[N];
   for (int i = 0; i < N; i++)
     party_new(&p[i], bed, N);
@@ -179,8 +173,7 @@ static void test_lost_messages_cost_a_poll(void **state) {
   bed_close(bed);
 }
 
-static void test_a_server_that_forgets_everything(void **state) {
-  (void)state;
+TEST(a_server_that_forgets_everything) {
   belay_client_options_t client = client_options();
   client.reconnect_max_ms = 50;
   bed_t *bed = bed_open(&client);
@@ -208,10 +201,9 @@ static int64_t passed(bed_t *bed) {
 }
 
 /* What is remembered of those who have passed does not grow for ever, nor with every wait. */
-static void test_who_has_passed_is_forgotten(void **state) {
-  (void)state;
-  enum { PARTIES_SEEN = 5 };
+TEST(who_has_passed_is_forgotten) {
   bed_t *bed = bed_open(NULL);
+  enum { PARTIES_SEEN = 5 };
   party_t p[PARTIES_SEEN];
   for (int i = 0; i < PARTIES_SEEN; i++) {
     party_new(&p[i], bed, 1);
@@ -248,8 +240,7 @@ static void test_who_has_passed_is_forgotten(void **state) {
 }
 
 /* Of a wait of which an answer was lost something may come late: it is remembered. */
-static void test_what_may_come_late_is_remembered(void **state) {
-  (void)state;
+TEST(what_may_come_late_is_remembered) {
   belay_client_options_t client = client_options();
   client.timeout_ms = prompt_ms();
   bed_t *bed = bed_open(&client);
@@ -266,19 +257,6 @@ static void test_what_may_come_late_is_remembered(void **state) {
   bed_close(bed);
 }
 
-int main(int argc, char **argv) {
-  if (argc == 5 && strcmp(argv[1], "--party") == 0)
-    return play_party(argv[2], argv[3], argv[4]);
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_processes_pass_together),
-      cmocka_unit_test(test_a_party_that_died_counts_no_longer_than_its_place),
-      cmocka_unit_test(test_lost_answers),
-      cmocka_unit_test(test_a_coming_that_comes_after_its_withdrawal),
-      cmocka_unit_test(test_who_asks_rarely_keeps_its_place),
-      cmocka_unit_test(test_lost_messages_cost_a_poll),
-      cmocka_unit_test(test_a_server_that_forgets_everything),
-      cmocka_unit_test(test_who_has_passed_is_forgotten),
-      cmocka_unit_test(test_what_may_come_late_is_remembered),
-  };
-  return cmocka_run_group_tests_name("barrier_fault", tests, NULL, NULL);
+TEST_ROLE(party, "--party") {
+  return play_party(argv[2], argv[3], argv[4]);
 }

@@ -5,8 +5,7 @@
 
 /* ---- being elected ---------------------------------------------------------------------------------------- */
 
-static void test_a_candidate_is_elected(void **state) {
-  (void)state;
+TEST(a_candidate_is_elected) {
   bed_t *bed = bed_open(NULL);
   person_t *p = person_new(bed, "me");
   assert_true(belay_election_term(p->election) == 0);
@@ -33,8 +32,7 @@ static void test_a_candidate_is_elected(void **state) {
   person_free(p);
 }
 
-static void test_who_resigns_hands_over(void **state) {
-  (void)state;
+TEST(who_resigns_hands_over) {
   enum { N = 3 };
   bed_t *bed = bed_open(NULL);
   belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
@@ -74,8 +72,7 @@ static void test_who_resigns_hands_over(void **state) {
   person_free(watcher);
 }
 
-static void test_who_stands_can_resign(void **state) {
-  (void)state;
+TEST(who_stands_can_resign) {
   bed_t *bed = bed_open(NULL);
   person_t *leader = person_new(bed, "a"), *p = person_new(bed, "b");
   lead(leader);
@@ -117,8 +114,7 @@ static void expect_deposed_in_time(person_t *p) {
   assert_between((p->deposed_time - deadline) / MS, -50, lag());
 }
 
-static void test_deposed_at_the_local_deadline(void **state) {
-  (void)state;
+TEST(deposed_at_the_local_deadline) {
   bed_t *bed = bed_open(NULL);
   belay_election_options_t options = election_options(kept_ttl(), "a");
   person_t *p = person_of(bed, bed->client, &options);
@@ -132,8 +128,7 @@ static void test_deposed_at_the_local_deadline(void **state) {
   person_free(p);
 }
 
-static void test_deposed_when_the_wire_is_cut(void **state) {
-  (void)state;
+TEST(deposed_when_the_wire_is_cut) {
   server_t *server = server_start(NULL);
   relay_t *relay = relay_start(server_path(server));
   bed_t *bed = bed_open_at(relay_url(relay), NULL);
@@ -161,8 +156,7 @@ static void stand_again(person_t *p, news_t event) {
     assert_error(campaign(p), 0);
 }
 
-static void test_standing_again_when_deposed(void **state) {
-  (void)state;
+TEST(standing_again_when_deposed) {
   bed_t *bed = bed_open(NULL);
   belay_election_options_t options = election_options(kept_ttl(), "a");
   person_t *p = person_of(bed, bed->client, &options);
@@ -180,8 +174,7 @@ static void test_standing_again_when_deposed(void **state) {
 
 /* ---- observing --------------------------------------------------------------------------------------------- */
 
-static void test_an_observer_is_told_of_changes_only(void **state) {
-  (void)state;
+TEST(an_observer_is_told_of_changes_only) {
   bed_t *bed = bed_open(NULL);
   belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
   belay_election_options_t options = election_options(kept_ttl(), "a");
@@ -219,8 +212,7 @@ static void test_an_observer_is_told_of_changes_only(void **state) {
 
 /* A lease that ends by itself tells nobody; the observer knows when it does. */
 /* Also if the observer's reply comes before the candidate's own grant is told. */
-static void test_a_candidate_that_observes_learns_that_it_leads(void **state) {
-  (void)state;
+TEST(a_candidate_that_observes_learns_that_it_leads) {
   enum { TERMS = 60 };
   bed_t *bed = bed_open(NULL);
   person_t *p = person_new(bed, "me");
@@ -237,8 +229,7 @@ static void test_a_candidate_that_observes_learns_that_it_leads(void **state) {
   person_free(p);
 }
 
-static void test_an_observer_sees_a_lease_end(void **state) {
-  (void)state;
+TEST(an_observer_sees_a_lease_end) {
   bed_t *bed = bed_open(NULL);
   belay_election_options_t options = election_options(2000, NULL);
   options.retry_min_ms = options.retry_max_ms = options.backoff_max_ms = 60000;
@@ -256,8 +247,7 @@ static void test_an_observer_sees_a_lease_end(void **state) {
   person_free(watcher);
 }
 
-static void test_an_observer_is_told_when_it_cannot_know(void **state) {
-  (void)state;
+TEST(an_observer_is_told_when_it_cannot_know) {
   belay_client_options_t client = client_options();
   client.timeout_ms = prompt_ms();
   client.reconnect_max_ms = 50;
@@ -282,8 +272,7 @@ static void test_an_observer_is_told_when_it_cannot_know(void **state) {
   person_free(watcher);
 }
 
-static void test_an_observer_keeps_the_loop_alive_if_it_is_asked_to(void **state) {
-  (void)state;
+TEST(an_observer_keeps_the_loop_alive_if_it_is_asked_to) {
   bed_t *bed = bed_open(NULL);
   person_t *p = person_new(bed, NULL);
   assert_error(observe(p, 1), 0);
@@ -306,8 +295,7 @@ static void test_an_observer_keeps_the_loop_alive_if_it_is_asked_to(void **state
 
 /* ---- bad input ------------------------------------------------------------------------------------------------ */
 
-static void test_bad_calls(void **state) {
-  (void)state;
+TEST(bad_calls) {
   bed_t *bed = bed_open(NULL);
   belay_client_t *two[] = {bed->client, bed_connect(bed, server_url(bed->server), NULL)},
                  *none = NULL;
@@ -352,9 +340,7 @@ static void expect_nobody(bed_t *bed) {
   assert_int_equal(server_integer(bed->server, "EXISTS", KEY, NULL), 0);
 }
 
-static void test_values(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(values) {
   char longest[BELAY_ELECTION_VALUE_MAX + 1];
   memset(longest, 'x', sizeof longest - 1);
   longest[sizeof longest - 1] = '\0';
@@ -373,24 +359,4 @@ static void test_values(void **state) {
     expect_nobody(bed);
     person_free(p);
   }
-  bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_candidate_is_elected),
-      cmocka_unit_test(test_who_resigns_hands_over),
-      cmocka_unit_test(test_who_stands_can_resign),
-      cmocka_unit_test(test_deposed_at_the_local_deadline),
-      cmocka_unit_test(test_deposed_when_the_wire_is_cut),
-      cmocka_unit_test(test_standing_again_when_deposed),
-      cmocka_unit_test(test_an_observer_is_told_of_changes_only),
-      cmocka_unit_test(test_a_candidate_that_observes_learns_that_it_leads),
-      cmocka_unit_test(test_an_observer_sees_a_lease_end),
-      cmocka_unit_test(test_an_observer_is_told_when_it_cannot_know),
-      cmocka_unit_test(test_an_observer_keeps_the_loop_alive_if_it_is_asked_to),
-      cmocka_unit_test(test_bad_calls),
-      cmocka_unit_test(test_values),
-  };
-  return cmocka_run_group_tests_name("election", tests, NULL, NULL);
 }

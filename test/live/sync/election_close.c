@@ -31,8 +31,7 @@ static void expect_nobody(bed_t *bed) {
   assert_int_equal(server_integer(bed->server, "EXISTS", KEY, NULL), 0);
 }
 
-static void test_closing_in_every_state(void **state) {
-  (void)state;
+TEST(closing_in_every_state) {
   for (int where = 0; where < 6; where++)
     for (int i = 0; i < CLOSES; i++) {
       bed_t *bed = bed_open(NULL);
@@ -74,8 +73,7 @@ static void spring(person_t *p, news_t event) {
     closes[trap.close](p, event);
 }
 
-static void test_closing_in_every_callback(void **state) {
-  (void)state;
+TEST(closing_in_every_callback) {
   for (int event = CAMPAIGNED; event <= OBSERVED; event++)
     for (int i = 0; i < CLOSES; i++) {
       trap = (trap_t){.event = (news_t)event, .close = i};
@@ -115,8 +113,7 @@ static void sleep_through_it(person_t *p, news_t event) {
 }
 
 /* The campaign's callback takes longer than the lease lasts. */
-static void test_who_leads_no_more_is_not_told_to(void **state) {
-  (void)state;
+TEST(who_leads_no_more_is_not_told_to) {
   bed_t *bed = bed_open(NULL);
   person_t *p = person_new(bed, NULL);
   p->then = sleep_through_it;
@@ -131,8 +128,7 @@ static void test_who_leads_no_more_is_not_told_to(void **state) {
   person_free(p);
 }
 
-static void test_who_resigns_before_it_was_told_was_never_elected(void **state) {
-  (void)state;
+TEST(who_resigns_before_it_was_told_was_never_elected) {
   bed_t *bed = bed_open(NULL);
   person_t *p = person_new(bed, NULL);
   p->then = resign_at_once;
@@ -143,14 +139,4 @@ static void test_who_resigns_before_it_was_told_was_never_elected(void **state) 
   expect_nobody(bed);
   bed_close(bed);
   person_free(p);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_closing_in_every_state),
-      cmocka_unit_test(test_closing_in_every_callback),
-      cmocka_unit_test(test_who_leads_no_more_is_not_told_to),
-      cmocka_unit_test(test_who_resigns_before_it_was_told_was_never_elected),
-  };
-  return cmocka_run_group_tests_name("election_close", tests, NULL, NULL);
 }

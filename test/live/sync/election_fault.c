@@ -13,8 +13,7 @@ static void stand_again(person_t *p, news_t event) {
     assert_error(campaign(p), 0);
 }
 
-static void test_whatever_passes_is_sat_out(void **state) {
-  (void)state;
+TEST(whatever_passes_is_sat_out) {
   belay_client_options_t client = client_options();
   client.timeout_ms = 200 * slow();
   client.reconnect_max_ms = 50;
@@ -49,8 +48,7 @@ static void test_whatever_passes_is_sat_out(void **state) {
   person_free(p);
 }
 
-static void test_what_lasts_ends_a_campaign(void **state) {
-  (void)state;
+TEST(what_lasts_ends_a_campaign) {
   bed_t *bed = bed_open(NULL);
   person_t *p = person_new(bed, NULL);
   server_do(bed->server, "HSET", KEY, "something", "else", NULL);
@@ -65,8 +63,7 @@ static void test_what_lasts_ends_a_campaign(void **state) {
 }
 
 /* Who leads for longer than a term is remembered has one all the same. */
-static void test_a_term_is_remembered_while_it_lasts(void **state) {
-  (void)state;
+TEST(a_term_is_remembered_while_it_lasts) {
   bed_t *bed = bed_open(NULL);
   belay_election_options_t options = election_options(kept_ttl(), "a");
   person_t *p = person_of(bed, bed->client, &options);
@@ -161,8 +158,7 @@ static int seen_leader(const person_t *watcher) {
 
 /* Leaders are killed, again and again; meanwhile listening connections, too. Each new leader is seen, in a later
  * term. */
-static void test_leaders_are_killed(void **state) {
-  (void)state;
+TEST(leaders_are_killed) {
   bed_t *bed = bed_open(NULL);
   process_t process[CANDIDATES];
   person_t *watcher = person_new(bed, NULL);
@@ -197,8 +193,7 @@ static void test_leaders_are_killed(void **state) {
 }
 
 /* A leader that stands still for longer than its lease finds itself deposed as the first thing. */
-static void test_a_leader_stands_still(void **state) {
-  (void)state;
+TEST(a_leader_stands_still) {
   bed_t *bed = bed_open(NULL);
   process_t process[2];
   person_t *watcher = person_new(bed, NULL);
@@ -228,15 +223,7 @@ static void test_a_leader_stands_still(void **state) {
   person_free(watcher);
 }
 
-int main(int argc, char **argv) {
-  if (argc == 4 && strcmp(argv[1], "--candidate") == 0)
-    play_candidate(argv[2], argv[3]);
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_whatever_passes_is_sat_out),
-      cmocka_unit_test(test_what_lasts_ends_a_campaign),
-      cmocka_unit_test(test_a_term_is_remembered_while_it_lasts),
-      cmocka_unit_test(test_leaders_are_killed),
-      cmocka_unit_test(test_a_leader_stands_still),
-  };
-  return cmocka_run_group_tests_name("election_fault", tests, NULL, NULL);
+TEST_ROLE(candidate, "--candidate") {
+  play_candidate(argv[2], argv[3]);
+  return 0;
 }

@@ -6,8 +6,7 @@
 
 /* ---- counting -------------------------------------------------------------------------------------------- */
 
-static void test_it_opens_when_it_was_counted_down_so_often(void **state) {
-  (void)state;
+TEST(it_opens_when_it_was_counted_down_so_often) {
   bed_t *bed = bed_open(NULL);
   handle_t h;
   handle_new(&h, bed, 3);
@@ -24,8 +23,7 @@ static void test_it_opens_when_it_was_counted_down_so_often(void **state) {
   bed_close(bed);
 }
 
-static void test_one_operation_counts_once(void **state) {
-  (void)state;
+TEST(one_operation_counts_once) {
   bed_t *bed = bed_open(NULL);
   handle_t one, other;
   handle_new(&one, bed, 3);
@@ -40,8 +38,7 @@ static void test_one_operation_counts_once(void **state) {
   bed_close(bed);
 }
 
-static void test_it_never_counts_below_zero_nor_remembers_more_than_counts(void **state) {
-  (void)state;
+TEST(it_never_counts_below_zero_nor_remembers_more_than_counts) {
   bed_t *bed = bed_open(NULL);
   handle_t h;
   handle_new(&h, bed, 5);
@@ -54,12 +51,11 @@ static void test_it_never_counts_below_zero_nor_remembers_more_than_counts(void 
   bed_close(bed);
 }
 
-static void test_many_counts_at_a_time(void **state) {
-  (void)state;
+TEST(many_counts_at_a_time) {
+  bed_t *bed = bed_open(NULL);
   enum { MANY = 300 };
   static tally_t t[MANY];
   bool seen[MANY] = {false};
-  bed_t *bed = bed_open(NULL);
   handle_t h;
   handle_new(&h, bed, MANY);
   memset(t, 0, sizeof t);
@@ -77,8 +73,7 @@ static void test_many_counts_at_a_time(void **state) {
 }
 
 /* The connection breaks, or falls silent, before the server has read it, or before the answer is back. */
-static void test_a_count_whose_answer_is_lost_counts_once(void **state) {
-  (void)state;
+TEST(a_count_whose_answer_is_lost_counts_once) {
   server_t *server = server_start(NULL);
   relay_t *relay = relay_start(server_path(server));
   belay_client_options_t options = client_options();
@@ -113,8 +108,7 @@ static void test_a_count_whose_answer_is_lost_counts_once(void **state) {
 }
 
 /* Its ttl would end while the count is sent again. */
-static void test_a_count_that_is_sent_again_finds_the_same_latch(void **state) {
-  (void)state;
+TEST(a_count_that_is_sent_again_finds_the_same_latch) {
   server_t *server = server_start(NULL);
   relay_t *relay = relay_start(server_path(server));
   belay_client_options_t client = client_options();
@@ -149,8 +143,7 @@ static void test_a_count_that_is_sent_again_finds_the_same_latch(void **state) {
   relay_stop(relay);
 }
 
-static void test_a_count_that_is_not_answered_in_time_is_unknown_and_can_be_repeated(void **state) {
-  (void)state;
+TEST(a_count_that_is_not_answered_in_time_is_unknown_and_can_be_repeated) {
   bed_t *bed = bed_open(NULL);
   handle_t h;
   handle_new(&h, bed, 2);
@@ -167,8 +160,7 @@ static void test_a_count_that_is_not_answered_in_time_is_unknown_and_can_be_repe
   bed_close(bed);
 }
 
-static void test_a_count_can_be_canceled(void **state) {
-  (void)state;
+TEST(a_count_can_be_canceled) {
   bed_t *bed = bed_open(NULL);
   handle_t h;
   tally_t t = {0};
@@ -185,8 +177,7 @@ static void test_a_count_can_be_canceled(void **state) {
   bed_close(bed);
 }
 
-static void test_all_must_have_the_same_count(void **state) {
-  (void)state;
+TEST(all_must_have_the_same_count) {
   bed_t *bed = bed_open(NULL);
   handle_t two, three;
   handle_new(&two, bed, 2);
@@ -202,8 +193,7 @@ static void test_all_must_have_the_same_count(void **state) {
   bed_close(bed);
 }
 
-static void test_it_is_forgotten_so_long_after_its_first_use(void **state) {
-  (void)state;
+TEST(it_is_forgotten_so_long_after_its_first_use) {
   bed_t *bed = bed_open(NULL);
   belay_latch_options_t options = latch_options(2);
   options.ttl_ms = 1000;
@@ -229,8 +219,7 @@ static void test_it_is_forgotten_so_long_after_its_first_use(void **state) {
   bed_close(bed);
 }
 
-static void test_a_key_that_holds_something_else(void **state) {
-  (void)state;
+TEST(a_key_that_holds_something_else) {
   bed_t *bed = bed_open(NULL);
   handle_t h;
   handle_new(&h, bed, 2);
@@ -269,8 +258,7 @@ static void close_everything(handle_t *h) {
 
 static void (*const closes[])(handle_t *h) = {close_it, close_client, close_everything};
 
-static void test_closing_ends_what_is_pending(void **state) {
-  (void)state;
+TEST(closing_ends_what_is_pending) {
   for (int paused = 0; paused < 2; paused++)
     for (size_t i = 0; i < sizeof closes / sizeof *closes; i++) {
       bed_t *bed = bed_open(NULL);
@@ -294,8 +282,7 @@ static void test_closing_ends_what_is_pending(void **state) {
     }
 }
 
-static void test_closing_in_every_callback(void **state) {
-  (void)state;
+TEST(closing_in_every_callback) {
   for (int where = 0; where < 4; where++)
     for (size_t i = 0; i < sizeof closes / sizeof *closes; i++) {
       bed_t *bed = bed_open(NULL);
@@ -323,8 +310,7 @@ static void wait_again(handle_t *h) {
     assert_error(begin_latch_wait(h, 0), 0);
 }
 
-static void test_waiting_again_in_the_callback(void **state) {
-  (void)state;
+TEST(waiting_again_in_the_callback) {
   bed_t *bed = bed_open(NULL);
   handle_t h;
   handle_new(&h, bed, 1);
@@ -348,9 +334,7 @@ static void expect_refused(bed_t *bed, const belay_latch_options_t *options, con
   assert_non_null(strstr(belay_detail(bed->belay), what));
 }
 
-static void test_bad_options(void **state) {
-  (void)state;
-  bed_t *bed = bed_open(NULL);
+BED_TEST(bad_options) {
   belay_latch_options_t o = latch_options(0);
   expect_refused(bed, &o, "count");
   o = latch_options(BELAY_LATCH_COUNT_MAX + 1);
@@ -377,11 +361,9 @@ static void test_bad_options(void **state) {
   assert_error(belay_latch_new(bed->client, NULL, 4, NULL, &latch), BELAY_EINVAL);
   assert_error(belay_latch_new(bed->client, "", 0, NULL, &latch), BELAY_EINVAL);
   assert_error(belay_latch_new(bed->client, "gate", 4, NULL, NULL), BELAY_EINVAL);
-  bed_close(bed);
 }
 
-static void test_bad_calls(void **state) {
-  (void)state;
+TEST(bad_calls) {
   bed_t *bed = bed_open(NULL);
   handle_t h;
   tally_t t = {0};
@@ -407,26 +389,4 @@ static void test_bad_calls(void **state) {
   assert_int_equal(server_keys(bed->server), 0);
   assert_int_equal(count(&h, longest + 1), 0);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_it_opens_when_it_was_counted_down_so_often),
-      cmocka_unit_test(test_one_operation_counts_once),
-      cmocka_unit_test(test_it_never_counts_below_zero_nor_remembers_more_than_counts),
-      cmocka_unit_test(test_many_counts_at_a_time),
-      cmocka_unit_test(test_a_count_whose_answer_is_lost_counts_once),
-      cmocka_unit_test(test_a_count_that_is_sent_again_finds_the_same_latch),
-      cmocka_unit_test(test_a_count_that_is_not_answered_in_time_is_unknown_and_can_be_repeated),
-      cmocka_unit_test(test_a_count_can_be_canceled),
-      cmocka_unit_test(test_all_must_have_the_same_count),
-      cmocka_unit_test(test_it_is_forgotten_so_long_after_its_first_use),
-      cmocka_unit_test(test_a_key_that_holds_something_else),
-      cmocka_unit_test(test_closing_ends_what_is_pending),
-      cmocka_unit_test(test_closing_in_every_callback),
-      cmocka_unit_test(test_waiting_again_in_the_callback),
-      cmocka_unit_test(test_bad_options),
-      cmocka_unit_test(test_bad_calls),
-  };
-  return cmocka_run_group_tests_name("latch", tests, NULL, NULL);
 }

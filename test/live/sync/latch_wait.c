@@ -8,8 +8,7 @@
 
 /* ---- waiting --------------------------------------------------------------------------------------------- */
 
-static void test_a_wait_ends_in_time_or_when_it_is_canceled(void **state) {
-  (void)state;
+TEST(a_wait_ends_in_time_or_when_it_is_canceled) {
   bed_t *bed = bed_open(NULL);
   handle_t h;
   handle_new(&h, bed, 1);
@@ -31,8 +30,7 @@ static void test_a_wait_ends_in_time_or_when_it_is_canceled(void **state) {
 }
 
 /* Who would otherwise ask once in a minute hears of it at once. */
-static void test_a_waiter_is_told(void **state) {
-  (void)state;
+TEST(a_waiter_is_told) {
   bed_t *bed = bed_open(NULL);
   belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
   belay_latch_options_t options = latch_options(1);
@@ -50,8 +48,7 @@ static void test_a_waiter_is_told(void **state) {
 }
 
 /* It opens between the first question and the subscription. */
-static void test_what_was_said_before_the_subscription_is_not_missed(void **state) {
-  (void)state;
+TEST(what_was_said_before_the_subscription_is_not_missed) {
   bed_t *bed = bed_open(NULL);
   belay_client_t *client = bed_connect(bed, server_url(bed->server), NULL);
   belay_latch_options_t options = latch_options(1);
@@ -76,8 +73,7 @@ static void test_what_was_said_before_the_subscription_is_not_missed(void **stat
 }
 
 /* It opens, and is forgotten before anybody asks; perhaps there is another one by then. */
-static void test_who_waits_for_one_that_is_forgotten_does_not_know(void **state) {
-  (void)state;
+TEST(who_waits_for_one_that_is_forgotten_does_not_know) {
   bed_t *bed = bed_open(NULL);
   belay_latch_options_t options = latch_options(1);
   options.retry_min_ms = options.retry_max_ms = options.backoff_max_ms = 60000;
@@ -99,8 +95,7 @@ static void test_who_waits_for_one_that_is_forgotten_does_not_know(void **state)
 }
 
 /* Messages that never come cost a poll. */
-static void test_a_waiter_asks_all_the_same(void **state) {
-  (void)state;
+TEST(a_waiter_asks_all_the_same) {
   bed_t *bed = bed_open(NULL);
   handle_t h;
   handle_new(&h, bed, 1);
@@ -113,8 +108,7 @@ static void test_a_waiter_asks_all_the_same(void **state) {
   bed_close(bed);
 }
 
-static void test_who_may_not_listen_asks(void **state) {
-  (void)state;
+TEST(who_may_not_listen_asks) {
   bed_t *bed = bed_open(NULL);
   server_do(bed->server, "ACL", "SETUSER", "default", "resetchannels", "-subscribe", "-ssubscribe",
             "-publish", "-spublish", NULL);
@@ -129,8 +123,7 @@ static void test_who_may_not_listen_asks(void **state) {
   bed_close(bed);
 }
 
-static void test_waiters_do_not_hammer_the_server(void **state) {
-  (void)state;
+TEST(waiters_do_not_hammer_the_server) {
   bed_t *bed = bed_open(NULL);
   handle_t h;
   handle_new(&h, bed, 1);
@@ -143,8 +136,7 @@ static void test_waiters_do_not_hammer_the_server(void **state) {
   bed_close(bed);
 }
 
-static void test_whatever_passes_is_sat_out(void **state) {
-  (void)state;
+TEST(whatever_passes_is_sat_out) {
   belay_client_options_t client = client_options();
   client.timeout_ms = prompt_ms();
   client.reconnect_max_ms = 50;
@@ -176,8 +168,7 @@ static void test_whatever_passes_is_sat_out(void **state) {
   bed_close(bed);
 }
 
-static void test_a_server_that_is_away_until_the_end(void **state) {
-  (void)state;
+TEST(a_server_that_is_away_until_the_end) {
   belay_client_options_t client = client_options();
   client.timeout_ms = prompt_ms();
   bed_t *bed = bed_open(&client);
@@ -195,8 +186,7 @@ static void test_a_server_that_is_away_until_the_end(void **state) {
   bed_close(bed);
 }
 
-static void test_a_server_that_does_not_let_us_in(void **state) {
-  (void)state;
+TEST(a_server_that_does_not_let_us_in) {
   server_options_t locked = {.password = "secret"};
   server_t *server = server_start(&locked);
   char url[256];
@@ -254,8 +244,7 @@ static process_t start_process(bed_t *bed, int i) {
 }
 
 /* One of them is killed after it has counted, perhaps; another does it for it: that counts once. */
-static void test_all_who_wait_hear_of_it(void **state) {
-  (void)state;
+TEST(all_who_wait_hear_of_it) {
   bed_t *bed = bed_open(NULL);
   process_t process[PROCESSES];
   handle_t waiter[WAITERS];
@@ -292,21 +281,6 @@ static void test_all_who_wait_hear_of_it(void **state) {
   bed_close(bed);
 }
 
-int main(int argc, char **argv) {
-  if (argc == 4 && strcmp(argv[1], "--process") == 0)
-    return play_process(argv[2], argv[3]);
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_wait_ends_in_time_or_when_it_is_canceled),
-      cmocka_unit_test(test_a_waiter_is_told),
-      cmocka_unit_test(test_what_was_said_before_the_subscription_is_not_missed),
-      cmocka_unit_test(test_who_waits_for_one_that_is_forgotten_does_not_know),
-      cmocka_unit_test(test_a_waiter_asks_all_the_same),
-      cmocka_unit_test(test_who_may_not_listen_asks),
-      cmocka_unit_test(test_waiters_do_not_hammer_the_server),
-      cmocka_unit_test(test_whatever_passes_is_sat_out),
-      cmocka_unit_test(test_a_server_that_is_away_until_the_end),
-      cmocka_unit_test(test_a_server_that_does_not_let_us_in),
-      cmocka_unit_test(test_all_who_wait_hear_of_it),
-  };
-  return cmocka_run_group_tests_name("latch_wait", tests, NULL, NULL);
+TEST_ROLE(process, "--process") {
+  return play_process(argv[2], argv[3]);
 }

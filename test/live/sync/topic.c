@@ -5,8 +5,7 @@
 
 /* ---- messages -------------------------------------------------------------------------------------------- */
 
-static void test_a_message_is_heard_by_another_client(void **state) {
-  (void)state;
+TEST(a_message_is_heard_by_another_client) {
   bed_t *bed = bed_open(NULL);
   belay_client_t *other = bed_connect(bed, server_url(bed->server), NULL);
   subscriber_t s = {0};
@@ -26,8 +25,7 @@ static void test_a_message_is_heard_by_another_client(void **state) {
   bed_close(bed);
 }
 
-static void test_nobody_listens(void **state) {
-  (void)state;
+TEST(nobody_listens) {
   bed_t *bed = bed_open(NULL);
   publication_t p = {0};
   assert_error(publish(bed, &p, "news", "hello"), 0);
@@ -35,8 +33,7 @@ static void test_nobody_listens(void **state) {
   bed_close(bed);
 }
 
-static void test_messages_keep_their_order(void **state) {
-  (void)state;
+TEST(messages_keep_their_order) {
   enum { COUNT = 2000 };
   belay_client_options_t options = client_options();
   options.links = 4;
@@ -49,11 +46,10 @@ static void test_messages_keep_their_order(void **state) {
   bed_close(bed);
 }
 
-static void test_a_message_is_any_bytes(void **state) {
-  (void)state;
+TEST(a_message_is_any_bytes) {
+  bed_t *bed = bed_open(NULL);
   static const char bytes[] = "\0\r\n$1\r\n\xff\xfe\0{}::";
   const size_t len = sizeof bytes - 1;
-  bed_t *bed = bed_open(NULL);
   subscriber_t s = {0};
   publication_t p = {0};
   static const char name[] = {'a', '\0', ':', ':', '{', (char)0xff};
@@ -83,10 +79,8 @@ static void test_a_message_is_any_bytes(void **state) {
   bed_close(bed);
 }
 
-static void test_many_subscriptions_share_one_connection(void **state) {
-  (void)state;
+BED_TEST(many_subscriptions_share_one_connection) {
   enum { TOPICS = 100, EACH = 3 };
-  bed_t *bed = bed_open(NULL);
   static subscriber_t all[TOPICS][EACH];
   char name[32];
   memset(all, 0, sizeof all);
@@ -111,12 +105,10 @@ static void test_many_subscriptions_share_one_connection(void **state) {
   assert_int_equal(server_publish(bed->server, "belay::topic::{t0}", "again"), 1);
   bed_until(bed, all[0][1].messages == 2);
   assert_int_equal(all[0][0].messages, 1);
-  bed_close(bed);
 }
 
 /* One that comes to a topic that is listened to already is told so too. */
-static void test_a_late_subscriber_is_told_that_it_listens(void **state) {
-  (void)state;
+TEST(a_late_subscriber_is_told_that_it_listens) {
   bed_t *bed = bed_open(NULL);
   subscriber_t one = {0}, two = {0};
   subscribe(bed, &one, "news");
@@ -136,8 +128,7 @@ static void kill_listeners(bed_t *bed) {
     assert_int_equal(killed, 1);
 }
 
-static void test_a_lost_connection_is_a_gap(void **state) {
-  (void)state;
+TEST(a_lost_connection_is_a_gap) {
   bed_t *bed = bed_open(NULL);
   subscriber_t s = {0};
   publication_t p = {0};
@@ -153,8 +144,7 @@ static void test_a_lost_connection_is_a_gap(void **state) {
   bed_close(bed);
 }
 
-static void test_a_server_that_restarts_is_a_gap(void **state) {
-  (void)state;
+TEST(a_server_that_restarts_is_a_gap) {
   bed_t *bed = bed_open(NULL);
   subscriber_t s = {0};
   publication_t p = {0};
@@ -192,8 +182,7 @@ static void expect_next(subscriber_t *s, belay_topic_event_t event) {
 }
 
 /* More comes than is told in the same time: what waits is bounded, and what is lost is told. */
-static void test_more_than_may_be_queued_is_a_gap(void **state) {
-  (void)state;
+TEST(more_than_may_be_queued_is_a_gap) {
   static const char script[] = "for i = 1, 40000 do redis.call(ARGV[1], KEYS[1], i) end";
   belay_client_options_t options = client_options();
   options.max_reply = 65536;
@@ -239,8 +228,7 @@ static void lose_and_find(subscriber_t *s, belay_topic_event_t event) {
   kill_listeners(s->bed);
 }
 
-static void test_a_gap_comes_behind_what_was_heard_before_it(void **state) {
-  (void)state;
+TEST(a_gap_comes_behind_what_was_heard_before_it) {
   bed_t *bed = bed_open(NULL);
   unsigned told = 0;
   subscriber_t s = {.then = lose_and_find, .arg = &told};
@@ -304,8 +292,7 @@ static void play(belay_topic_event_t event, what_t what) {
   bed_close(bed);
 }
 
-static void test_every_event_may_end_everything(void **state) {
-  (void)state;
+TEST(every_event_may_end_everything) {
   for (belay_topic_event_t event = BELAY_TOPIC_LISTENING; event <= BELAY_TOPIC_GAP; event++)
     for (what_t what = 0; what < WHATS; what++)
       play(event, what);
@@ -315,8 +302,7 @@ static void close_bed(publication_t *p) {
   assert_error(begin_belay_close(p->bed), 0);
 }
 
-static void test_a_publication_may_end_everything(void **state) {
-  (void)state;
+TEST(a_publication_may_end_everything) {
   bed_t *bed = bed_open(NULL);
   publication_t p = {.then = close_bed}, other = {0};
   assert_error(begin_publish(bed, bed->client, &p, "news", "x", 1), 0);
@@ -332,8 +318,7 @@ static void publish_again(publication_t *p) {
     assert_error(begin_publish(p->bed, p->bed->client, p, "news", "x", 1), 0);
 }
 
-static void test_a_request_is_the_callers_again_in_its_callback(void **state) {
-  (void)state;
+TEST(a_request_is_the_callers_again_in_its_callback) {
   bed_t *bed = bed_open(NULL);
   publication_t p = {.bed = bed, .then = publish_again};
   publish_again(&p);
@@ -343,8 +328,7 @@ static void test_a_request_is_the_callers_again_in_its_callback(void **state) {
 
 /* ---- how a publication ends --------------------------------------------------------------------------------- */
 
-static void test_a_publication_is_canceled(void **state) {
-  (void)state;
+TEST(a_publication_is_canceled) {
   bed_t *bed = bed_open(NULL);
   publication_t p = {0};
   assert_error(belay_request_cancel(NULL), BELAY_EINVAL);
@@ -368,8 +352,7 @@ static void test_a_publication_is_canceled(void **state) {
   bed_close(bed);
 }
 
-static void test_a_publication_tells_the_truth(void **state) {
-  (void)state;
+TEST(a_publication_tells_the_truth) {
   bed_t *bed = bed_open(NULL);
   publication_t p = {0};
   assert_error(publish(bed, &p, "news", "x"), 0);
@@ -389,8 +372,7 @@ static void test_a_publication_tells_the_truth(void **state) {
   bed_close(bed);
 }
 
-static void test_arguments_are_checked(void **state) {
-  (void)state;
+TEST(arguments_are_checked) {
   bed_t *bed = bed_open(NULL);
   publication_t p = {0};
   subscriber_t s = {0};
@@ -419,8 +401,7 @@ static void test_arguments_are_checked(void **state) {
 
 /* ---- the loop --------------------------------------------------------------------------------------------- */
 
-static void test_only_a_subscription_that_was_asked_to_keeps_the_loop(void **state) {
-  (void)state;
+TEST(only_a_subscription_that_was_asked_to_keeps_the_loop) {
   bed_t *bed = bed_open(NULL);
   subscriber_t s = {0};
   subscribe(bed, &s, "news");
@@ -435,27 +416,4 @@ static void test_only_a_subscription_that_was_asked_to_keeps_the_loop(void **sta
   uv_run(&bed->loop, UV_RUN_DEFAULT);
   assert_int_equal(s.closed, 1);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_message_is_heard_by_another_client),
-      cmocka_unit_test(test_nobody_listens),
-      cmocka_unit_test(test_messages_keep_their_order),
-      cmocka_unit_test(test_a_message_is_any_bytes),
-      cmocka_unit_test(test_many_subscriptions_share_one_connection),
-      cmocka_unit_test(test_a_late_subscriber_is_told_that_it_listens),
-      cmocka_unit_test(test_a_lost_connection_is_a_gap),
-      cmocka_unit_test(test_a_server_that_restarts_is_a_gap),
-      cmocka_unit_test(test_more_than_may_be_queued_is_a_gap),
-      cmocka_unit_test(test_a_gap_comes_behind_what_was_heard_before_it),
-      cmocka_unit_test(test_every_event_may_end_everything),
-      cmocka_unit_test(test_a_publication_may_end_everything),
-      cmocka_unit_test(test_a_request_is_the_callers_again_in_its_callback),
-      cmocka_unit_test(test_a_publication_is_canceled),
-      cmocka_unit_test(test_a_publication_tells_the_truth),
-      cmocka_unit_test(test_arguments_are_checked),
-      cmocka_unit_test(test_only_a_subscription_that_was_asked_to_keeps_the_loop),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -86,8 +86,7 @@ static void until_waiting(watch_t *watch) {
   bed_until(watch->bed, watch->vigil.state == BELAY__VIGIL_WAITING && watch->vigil.vain > 0);
 }
 
-static void test_who_was_not_answered_for_too_long_does_not_know(void **state) {
-  (void)state;
+TEST(who_was_not_answered_for_too_long_does_not_know) {
   needs_one_process("keys in one place");
   bed_t *bed = bed_open(NULL);
   watch_t watch;
@@ -105,8 +104,7 @@ static void test_who_was_not_answered_for_too_long_does_not_know(void **state) {
   bed_close(bed);
 }
 
-static void test_who_was_never_heard_has_nothing_to_know(void **state) {
-  (void)state;
+TEST(who_was_never_heard_has_nothing_to_know) {
   belay_client_options_t client = client_options();
   client.reconnect_max_ms = 50;
   bed_t *bed = bed_open(&client);
@@ -124,8 +122,7 @@ static void test_who_was_never_heard_has_nothing_to_know(void **state) {
 }
 
 /* However rarely it is to ask. */
-static void test_who_is_answered_all_the_time_knows(void **state) {
-  (void)state;
+TEST(who_is_answered_all_the_time_knows) {
   bed_t *bed = bed_open(NULL);
   const belay__vigil_terms_t terms = {
       .retry_min = 60000,
@@ -146,8 +143,7 @@ static void test_who_is_answered_all_the_time_knows(void **state) {
 }
 
 /* What is taken back after the server may have forgotten proves nothing; that it had come does. */
-static void test_a_withdrawal_that_is_answered_too_late(void **state) {
-  (void)state;
+TEST(a_withdrawal_that_is_answered_too_late) {
   bed_t *bed = bed_open(NULL);
   for (int step = 0; step < 4; step++) {
     const belay__vigil_terms_t terms = {
@@ -176,8 +172,7 @@ static void test_a_withdrawal_that_is_answered_too_late(void **state) {
   bed_close(bed);
 }
 
-static void test_what_is_left_is_taken_back_at_every_step(void **state) {
-  (void)state;
+TEST(what_is_left_is_taken_back_at_every_step) {
   bed_t *bed = bed_open(NULL);
   watch_t watch;
   for (int step = 0; step < 4; step++) {
@@ -198,8 +193,7 @@ static void test_what_is_left_is_taken_back_at_every_step(void **state) {
   bed_close(bed);
 }
 
-static void test_what_came_after_all(void **state) {
-  (void)state;
+TEST(what_came_after_all) {
   bed_t *bed = bed_open(NULL);
   watch_t watch;
   watch_init(&watch, bed, 0);
@@ -214,10 +208,9 @@ static void test_what_came_after_all(void **state) {
   bed_close(bed);
 }
 
-static void test_stopping_at_every_step(void **state) {
-  (void)state;
-  static const int expected[] = {BELAY_ECANCELED, BELAY_EUNKNOWN, BELAY_EUNKNOWN, BELAY_EUNKNOWN};
+TEST(stopping_at_every_step) {
   bed_t *bed = bed_open(NULL);
+  static const int expected[] = {BELAY_ECANCELED, BELAY_EUNKNOWN, BELAY_EUNKNOWN, BELAY_EUNKNOWN};
   watch_t watch;
   watch_init(&watch, bed, 0);
   belay__vigil_stop(&watch.vigil);
@@ -238,17 +231,4 @@ static void test_stopping_at_every_step(void **state) {
     assert_int_equal(watch.over, 1);
   }
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_who_was_not_answered_for_too_long_does_not_know),
-      cmocka_unit_test(test_who_was_never_heard_has_nothing_to_know),
-      cmocka_unit_test(test_who_is_answered_all_the_time_knows),
-      cmocka_unit_test(test_a_withdrawal_that_is_answered_too_late),
-      cmocka_unit_test(test_what_is_left_is_taken_back_at_every_step),
-      cmocka_unit_test(test_what_came_after_all),
-      cmocka_unit_test(test_stopping_at_every_step),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,18 +9,14 @@ enum { PIPELINE = 4000, FIELDS = 30000 };
 
 static certs_t *certs;
 
-static int make_certs(void **state) {
-  (void)state;
+TEST_BEGIN {
   certs = certs_new("ca");
   certs_make(certs, "server", NULL);
   certs_make(certs, "client", NULL);
-  return 0;
 }
 
-static int free_certs(void **state) {
-  (void)state;
+TEST_END {
   certs_free(certs);
-  return 0;
 }
 
 /* ---- what is done with a client -------------------------------------------------------------------------- */
@@ -119,8 +115,7 @@ static void use(bed_t *bed, server_t *server) {
 
 /* ---- in which ways ---------------------------------------------------------------------------------------- */
 
-static void test_by_name_and_by_address(void **state) {
-  (void)state;
+TEST(by_name_and_by_address) {
   belay_tls_options_t o = trust(certs, NULL);
   for (int i = 0; i < 2; i++) {
     server_t *server = secure_server(certs, NULL);
@@ -129,8 +124,7 @@ static void test_by_name_and_by_address(void **state) {
   }
 }
 
-static void test_with_a_password_and_a_certificate_of_our_own(void **state) {
-  (void)state;
+TEST(with_a_password_and_a_certificate_of_our_own) {
   static const char *const versions[] = {"TLSv1.2", "TLSv1.3"};
   belay_tls_options_t o = trust(certs, "client");
   for (int i = 0; i < 2; i++) {
@@ -140,16 +134,14 @@ static void test_with_a_password_and_a_certificate_of_our_own(void **state) {
   }
 }
 
-static void test_with_the_newest_version_only(void **state) {
-  (void)state;
+TEST(with_the_newest_version_only) {
   server_t *server = secure_server(certs, NULL);
   belay_tls_options_t o = trust(certs, NULL);
   o.min_version = BELAY_TLS_1_3;
   use(secure_bed(url_of("rediss", NULL, "localhost", server_port(server)), &o, NULL), server);
 }
 
-static void test_with_a_folder_of_authorities(void **state) {
-  (void)state;
+TEST(with_a_folder_of_authorities) {
   server_t *server = secure_server(certs, NULL);
   belay_tls_options_t o = trust(certs, NULL);
   o.ca_file = NULL;
@@ -158,8 +150,7 @@ static void test_with_a_folder_of_authorities(void **state) {
 }
 
 /* The certificate is for neither the name nor the address that leads there. */
-static void test_with_a_name_of_its_own(void **state) {
-  (void)state;
+TEST(with_a_name_of_its_own) {
   certs_make(certs, "named", &(cert_options_t){.names = "DNS:redis.example.com"});
   server_t *server = secure_server(certs, &(secure_t){.cert = "named"});
   belay_tls_options_t o = trust(certs, NULL);
@@ -168,8 +159,7 @@ static void test_with_a_name_of_its_own(void **state) {
 }
 
 /* A client that is given nothing trusts whom the system trusts; and all of these share what they know of that. */
-static void test_with_the_systems_authorities(void **state) {
-  (void)state;
+TEST(with_the_systems_authorities) {
   setenv("SSL_CERT_FILE", certs_path(certs, "ca.crt"), 1);
   server_t *server = secure_server(certs, NULL);
   const char *url = url_of("rediss", NULL, "localhost", server_port(server));
@@ -190,16 +180,4 @@ static void test_with_the_systems_authorities(void **state) {
   bed->server = server;
   assert_error(pong(bed, NULL), BELAY_ETLS);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_by_name_and_by_address),
-      cmocka_unit_test(test_with_a_password_and_a_certificate_of_our_own),
-      cmocka_unit_test(test_with_the_newest_version_only),
-      cmocka_unit_test(test_with_a_folder_of_authorities),
-      cmocka_unit_test(test_with_a_name_of_its_own),
-      cmocka_unit_test(test_with_the_systems_authorities),
-  };
-  return cmocka_run_group_tests(tests, make_certs, free_certs);
 }

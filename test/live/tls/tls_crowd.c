@@ -71,8 +71,7 @@ static int64_t measure(server_t *server, fake_t *fake, certs_t *certs) {
 }
 
 /* Now and then a cold start, or whatever this machine runs on, adds to that: one round without is enough. */
-static void test_a_loop_goes_on_turning_while_a_crowd_comes(void **state) {
-  (void)state;
+TEST(a_loop_goes_on_turning_while_a_crowd_comes) {
   certs_t *certs = certs_new("ca");
   certs_make(certs, "server", NULL);
   server_t *server = secure_server(certs, NULL);
@@ -86,11 +85,4 @@ static void test_a_loop_goes_on_turning_while_a_crowd_comes(void **state) {
   fake_stop(fake);
   server_stop(server);
   certs_free(certs);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_loop_goes_on_turning_while_a_crowd_comes),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

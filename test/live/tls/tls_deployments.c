@@ -24,19 +24,15 @@ static void use_certificate(const char *cert, const char *key) {
   memcpy(arguments, words, sizeof words);
 }
 
-static int make_certs(void **state) {
-  (void)state;
+TEST_BEGIN {
   certs = certs_new("ca");
   certs_make(certs, "server", NULL);
   certs_make(certs, "client", NULL);
   certs_make(certs, "named", &(cert_options_t){.names = "DNS:redis.example.com"});
-  return 0;
 }
 
-static int free_certs(void **state) {
-  (void)state;
+TEST_END {
   certs_free(certs);
-  return 0;
 }
 
 /* Takes and gives back some locks, wherever they are. */
@@ -59,8 +55,7 @@ static bed_t *bed_of(const char *url, const char *server_name) {
   return secure_bed(url, &tls, &client);
 }
 
-static void test_a_cluster(void **state) {
-  (void)state;
+TEST(a_cluster) {
   use_certificate("server.crt", "server.key");
   cluster_t *cluster = cluster_start(
       &(cluster_options_t){.tls = true, .arguments = arguments, .password = "sesame"});
@@ -72,8 +67,7 @@ static void test_a_cluster(void **state) {
   cluster_stop(cluster);
 }
 
-static void test_a_group_with_sentinels(void **state) {
-  (void)state;
+TEST(a_group_with_sentinels) {
   use_certificate("server.crt", "server.key");
   group_t *group = group_start(
       &(group_options_t){.nodes = {.tls = true, .arguments = arguments, .password = "sesame"},
@@ -87,8 +81,7 @@ static void test_a_group_with_sentinels(void **state) {
 }
 
 /* One certificate for all of them, by a name that nobody connects to. */
-static void test_replicas_that_share_a_name(void **state) {
-  (void)state;
+TEST(replicas_that_share_a_name) {
   use_certificate("named.crt", "named.key");
   replicas_t *replicas = replicas_start(
       &(replicas_options_t){.tls = true, .arguments = arguments, .password = "sesame"});
@@ -108,8 +101,7 @@ static void test_replicas_that_share_a_name(void **state) {
 }
 
 /* Whoever is asked about the deployment must prove who it is too. */
-static void test_sentinels_and_nodes_that_are_nobody(void **state) {
-  (void)state;
+TEST(sentinels_and_nodes_that_are_nobody) {
   use_certificate("named.crt", "named.key");
   group_t *group = group_start(&(group_options_t){.nodes = {.tls = true, .arguments = arguments},
                                                   .sentinel_arguments = arguments});
@@ -127,14 +119,4 @@ static void test_sentinels_and_nodes_that_are_nobody(void **state) {
   assert_non_null(strstr(detail, "the server's certificate is not for the address 127.0.0.1"));
   bed_close(bed);
   cluster_stop(cluster);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_cluster),
-      cmocka_unit_test(test_a_group_with_sentinels),
-      cmocka_unit_test(test_replicas_that_share_a_name),
-      cmocka_unit_test(test_sentinels_and_nodes_that_are_nobody),
-  };
-  return cmocka_run_group_tests(tests, make_certs, free_certs);
 }

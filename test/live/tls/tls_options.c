@@ -8,8 +8,7 @@
 static certs_t *certs;
 static char long_name[300];
 
-static int make_certs(void **state) {
-  (void)state;
+TEST_BEGIN {
   memset(long_name, 'x', sizeof long_name - 1);
   certs = certs_new("ca");
   certs_make(certs, "server", NULL);
@@ -18,13 +17,10 @@ static int make_certs(void **state) {
   certs_make(certs, "locked", &(cert_options_t){.pass = "sesame"});
   certs_write(certs, "garbage.pem", "-----BEGIN CERTIFICATE-----\nnonsense\n");
   certs_write(certs, "empty.pem", "");
-  return 0;
 }
 
-static int free_certs(void **state) {
-  (void)state;
+TEST_END {
   certs_free(certs);
-  return 0;
 }
 
 /* ---- options ----------------------------------------------------------------------------------------------- */
@@ -97,9 +93,7 @@ static belay_tls_options_t options_of(const row_t *row) {
   return o;
 }
 
-static void test_options_are_checked_by_name(void **state) {
-  (void)state;
-  bed_t *bed = bed_bare();
+TEST_IN(options_are_checked_by_name, bed, bed_bare()) {
   belay_tls_t *tls, *kept;
   assert_error(belay_tls_new(bed->belay, NULL, &kept), 0);
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -116,12 +110,10 @@ static void test_options_are_checked_by_name(void **state) {
     assert_string_equal(belay_detail(bed->belay), error == 0 ? "" : rows[i].detail);
   }
   belay_tls_close(kept);
-  bed_close(bed);
 }
 
 /* It outlives its belay_t: that is an error, and nothing is lost. */
-static void test_a_close_that_comes_too_late(void **state) {
-  (void)state;
+TEST(a_close_that_comes_too_late) {
   uv_loop_t loop;
   belay_t *belay;
   belay_tls_t *tls;
@@ -135,9 +127,7 @@ static void test_a_close_that_comes_too_late(void **state) {
   assert_error(belay_tls_close(tls), BELAY_ESTATE);
 }
 
-static void test_what_is_not_there_is_refused(void **state) {
-  (void)state;
-  bed_t *bed = bed_bare();
+TEST_IN(what_is_not_there_is_refused, bed, bed_bare()) {
   belay_tls_t *tls;
   belay_tls_options_init(NULL);
   assert_error(belay_tls_close(NULL), 0);
@@ -150,12 +140,10 @@ static void test_what_is_not_there_is_refused(void **state) {
   assert_error(belay_tls_reload(tls, NULL), BELAY_ECLOSING);
   belay_tls_close(tls);
   assert_error(belay_tls_new(bed->belay, NULL, &tls), BELAY_ECLOSING);
-  bed_close(bed);
 }
 
 /* No option does nothing, and nothing falls back to plain. */
-static void test_a_tls_needs_a_url_that_says_so(void **state) {
-  (void)state;
+TEST(a_tls_needs_a_url_that_says_so) {
   static const char *const plain[] = {"redis://localhost", "unix:///tmp/socket",
                                       "redis+sentinel://localhost/main",
                                       "redis+cluster://localhost", "redis+replicas://localhost"};
@@ -196,8 +184,7 @@ static void drop_all(bed_t *bed, const belay_client_t *other) {
 }
 
 /* The server's certificates, and with them its authority, are replaced under two clients that share a tls. */
-static void test_a_reload_is_for_those_who_come(void **state) {
-  (void)state;
+TEST(a_reload_is_for_those_who_come) {
   certs_t *new_certs = certs_new("ca");
   certs_make(new_certs, "server", NULL);
   server_t *server = secure_server(certs, NULL);
@@ -243,8 +230,7 @@ static void test_a_reload_is_for_those_who_come(void **state) {
 }
 
 /* Without a reload he is not let in; with one, as soon as he tries again. */
-static void test_a_reload_lets_in_who_was_refused(void **state) {
-  (void)state;
+TEST(a_reload_lets_in_who_was_refused) {
   server_t *server = secure_server(certs, &(secure_t){.clients = "yes"});
   belay_tls_options_t o = trust(certs, NULL);
   belay_client_options_t client = client_options();
@@ -260,16 +246,4 @@ static void test_a_reload_lets_in_who_was_refused(void **state) {
     assert_between(clock_since_ms(began), 0, 10000 * slow());
   belay_tls_close(client.tls);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_options_are_checked_by_name),
-      cmocka_unit_test(test_a_close_that_comes_too_late),
-      cmocka_unit_test(test_what_is_not_there_is_refused),
-      cmocka_unit_test(test_a_tls_needs_a_url_that_says_so),
-      cmocka_unit_test(test_a_reload_is_for_those_who_come),
-      cmocka_unit_test(test_a_reload_lets_in_who_was_refused),
-  };
-  return cmocka_run_group_tests(tests, make_certs, free_certs);
 }

@@ -14,8 +14,7 @@
 
 static certs_t *certs;
 
-static int make_certs(void **state) {
-  (void)state;
+TEST_BEGIN {
   certs = certs_new("ca");
   certs_make(certs, "server", NULL);
   certs_make(certs, "client", NULL);
@@ -28,13 +27,10 @@ static int make_certs(void **state) {
   certs_make(certs, "old", &(cert_options_t){.from_day = -5, .days = 3});
   certs_authority(certs, "stranger");
   certs_make(certs, "strange", NULL);
-  return 0;
 }
 
-static int free_certs(void **state) {
-  (void)state;
+TEST_END {
   certs_free(certs);
-  return 0;
 }
 
 /* ---- what has left ---------------------------------------------------------------------------------------- */
@@ -173,17 +169,15 @@ static void expect_refused(const refusal_t *row) {
   server_stop(server);
 }
 
-static void test_each_is_refused_for_its_own_reason(void **state) {
-  (void)state;
+TEST(each_is_refused_for_its_own_reason) {
   for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++)
     expect_refused(&refusals[i]);
 }
 
 /* What the tests above look at is there where nobody is refused. */
-static void test_a_secret_is_seen_where_it_leaves(void **state) {
-  (void)state;
-  server_t *server = secure_server(
-      certs, &(secure_t){.clients = "yes", .password = SECRET, .versions = "TLSv1.2"});
+TEST_ON(a_secret_is_seen_where_it_leaves, server,
+        secure_server(certs,
+                      &(secure_t){.clients = "yes", .password = SECRET, .versions = "TLSv1.2"})) {
   server_do(server, "CONFIG", "RESETSTAT", NULL);
   relay_t *relay = relay_to(server, "rediss");
   bed_t *bed = refused_bed(&(refusal_t){.own_cert = "client"}, port_of(relay_url(relay)));
@@ -196,14 +190,12 @@ static void test_a_secret_is_seen_where_it_leaves(void **state) {
   free(bytes);
   bed_close(bed);
   relay_stop(relay);
-  server_stop(server);
 }
 
 /* ---- who speaks no TLS ------------------------------------------------------------------------------------- */
 
 /* A server that speaks plainly, or somebody in between who does: nothing is said to it. */
-static void test_plain_words_are_no_answer(void **state) {
-  (void)state;
+TEST(plain_words_are_no_answer) {
   static const char *const greetings[] = {"-ERR Protocol error\r\n", "+OK\r\n", "+PONG\r\n"};
   for (size_t i = 0; i < sizeof greetings / sizeof *greetings; i++) {
     fake_t *fake = fake_start(&(fake_options_t){.mute = true, .greeting = greetings[i]});
@@ -222,8 +214,7 @@ static void test_plain_words_are_no_answer(void **state) {
 }
 
 /* A real one waits for the end of a line, and says nothing for ever: that might pass. */
-static void test_a_plain_server_is_not_spoken_to(void **state) {
-  (void)state;
+TEST(a_plain_server_is_not_spoken_to) {
   server_t *server = server_start(&(server_options_t){.address = "127.0.0.1", .password = SECRET});
   if (strncmp(server_url(server), "rediss", 6) == 0) { /* all servers are told to speak TLS */
     server_stop(server);
@@ -246,8 +237,7 @@ static void test_a_plain_server_is_not_spoken_to(void **state) {
 }
 
 /* The other way round: it hangs up. What the URL says in plain leaves in plain, but nothing here says anything. */
-static void test_a_client_that_speaks_no_tls_is_told_what_is_missing(void **state) {
-  (void)state;
+TEST(a_client_that_speaks_no_tls_is_told_what_is_missing) {
   server_t *server = secure_server(certs, NULL);
   bed_t *bed = bed_open_at(url_of("redis", NULL, "localhost", server_port(server)), NULL);
   const char *detail;
@@ -264,8 +254,7 @@ static void test_a_client_that_speaks_no_tls_is_told_what_is_missing(void **stat
 
 /* ---- who listens, and who comes back ------------------------------------------------------------------------ */
 
-static void test_who_listens_is_told_too(void **state) {
-  (void)state;
+TEST(who_listens_is_told_too) {
   static subscriber_t subscriber;
   subscriber = (subscriber_t){0};
   server_t *server = secure_server(certs, &(secure_t){.cert = "expired"});
@@ -280,8 +269,7 @@ static void test_who_listens_is_told_too(void **state) {
 }
 
 /* The same port, and another certificate: no call needs to know. */
-static void test_a_server_that_has_mended_its_ways_is_used(void **state) {
-  (void)state;
+TEST(a_server_that_has_mended_its_ways_is_used) {
   server_t *server = secure_server(certs, &(secure_t){.cert = "expired", .password = SECRET});
   bed_t *bed = refused_bed(&(refusal_t){0}, server_port(server));
   bed->server = server;
@@ -294,17 +282,4 @@ static void test_a_server_that_has_mended_its_ways_is_used(void **state) {
   assert_error(try_lock(c), 0);
   assert_error(release(c), 0);
   bed_close(bed);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_each_is_refused_for_its_own_reason),
-      cmocka_unit_test(test_a_secret_is_seen_where_it_leaves),
-      cmocka_unit_test(test_plain_words_are_no_answer),
-      cmocka_unit_test(test_a_plain_server_is_not_spoken_to),
-      cmocka_unit_test(test_a_client_that_speaks_no_tls_is_told_what_is_missing),
-      cmocka_unit_test(test_who_listens_is_told_too),
-      cmocka_unit_test(test_a_server_that_has_mended_its_ways_is_used),
-  };
-  return cmocka_run_group_tests(tests, make_certs, free_certs);
 }

@@ -16,19 +16,16 @@ static void on_pipe(int number) {
   pipes = pipes + 1;
 }
 
-static int make_certs(void **state) {
-  (void)state;
+TEST_BEGIN {
   signal(SIGPIPE, on_pipe);
   certs = certs_new("ca");
   certs_make(certs, "server", NULL);
   certs_make(certs, "client", NULL);
-  return 0;
 }
 
-static int free_certs(void **state) {
-  (void)state;
+TEST_END {
   certs_free(certs);
-  return pipes == 0 ? 0 : -1;
+  assert_int_equal(pipes, 0);
 }
 
 /* A server that wants to know who we are, behind a relay. */
@@ -66,8 +63,7 @@ static void expect_in_the_end(bed_t *bed, int status) {
 
 /* However far a handshake gets before the other side falls silent, it takes no longer than it may, and nobody else
  * waits for it. */
-static void test_a_stalled_handshake_ends_in_time(void **state) {
-  (void)state;
+TEST(a_stalled_handshake_ends_in_time) {
   static const size_t bytes[] = {1, 5, 100, 130, 700, 1400};
   stage_t s = stage(300);
   belay_tls_options_t tls = trust(certs, "client");
@@ -92,8 +88,7 @@ static void test_a_stalled_handshake_ends_in_time(void **state) {
   strike(&s);
 }
 
-static void test_a_handshake_may_be_cut_anywhere(void **state) {
-  (void)state;
+TEST(a_handshake_may_be_cut_anywhere) {
   stage_t s = stage(2000);
   srand(20);
   for (int i = 0; i < CUTS; i++) {
@@ -116,8 +111,7 @@ static void test_a_handshake_may_be_cut_anywhere(void **state) {
 }
 
 /* A client that goes in the middle of it leaves nothing behind. */
-static void test_a_client_may_go_at_any_time(void **state) {
-  (void)state;
+TEST(a_client_may_go_at_any_time) {
   srand(21);
   for (int i = 0; i < 20; i++) {
     stage_t s = stage(2000);
@@ -133,8 +127,7 @@ static void test_a_client_may_go_at_any_time(void **state) {
 
 /* Numbers to each of which 1 is added once: what is said not to have been sent, and was, would be sent again, and count
  * twice. What was sent before a cut arrives all the same. */
-static void test_nothing_counts_twice_where_connections_tear(void **state) {
-  (void)state;
+TEST(nothing_counts_twice_where_connections_tear) {
   static count_t counts[ADDS];
   unsigned unknown = 0;
   srand(22);
@@ -176,8 +169,7 @@ static void test_nothing_counts_twice_where_connections_tear(void **state) {
 }
 
 /* The network takes nothing any more, and megabytes wait: those that did not leave do so on the next connection. */
-static void test_what_waits_is_sent_on_the_next_connection(void **state) {
-  (void)state;
+TEST(what_waits_is_sent_on_the_next_connection) {
   enum { MANY = 40000 };
   static count_t counts[MANY];
   stage_t s = stage(2000);
@@ -209,15 +201,4 @@ static void test_what_waits_is_sent_on_the_next_connection(void **state) {
   begin_close_till(&till);
   bed_until(s.bed, till.closed == till.closing);
   strike(&s);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_stalled_handshake_ends_in_time),
-      cmocka_unit_test(test_a_handshake_may_be_cut_anywhere),
-      cmocka_unit_test(test_a_client_may_go_at_any_time),
-      cmocka_unit_test(test_nothing_counts_twice_where_connections_tear),
-      cmocka_unit_test(test_what_waits_is_sent_on_the_next_connection),
-  };
-  return cmocka_run_group_tests(tests, make_certs, free_certs);
 }

@@ -2,7 +2,7 @@
  * every reply is compared.
  *
  * BELAY_SIM_SEEDS=N: so many seeds for each family instead of a few. BELAY_SIM_SEED=S: that one alone.
- * BELAY_SIM_FAMILY=NAME: that family alone.
+ * With the name of a family as its argument the program runs that family alone.
  *
  * The engine is told the wall clock as it was before the server was asked. So what they say of time differs by as
  * long as the server took at most, and only where a reply is such a time is anything but the same bytes accepted.
@@ -15,7 +15,7 @@
 #include <time.h>
 
 #include "support/base/clock.h"
-#include "support/base/unit.h"
+#include "support/base/test.h"
 
 #define COMMANDS 400     /* of a sequence */
 #define SEEDS 30         /* of a family */
@@ -351,8 +351,7 @@ static void test_family(void **state) {
 }
 
 /* The reply, and who is closed; a connection does not close itself. */
-static void test_kill(void **state) {
-  (void)state;
+TEST(kill) {
   conformance_peers_t peers = {.server = start_server()};
   learn(&peers);
   conformance_begin(&peers, 2, 2);
@@ -373,8 +372,7 @@ static void test_kill(void **state) {
 }
 
 /* The server takes its time for what the engine answers at once. */
-static void test_wait(void **state) {
-  (void)state;
+TEST(wait) {
   conformance_peers_t peers = {.server = start_server()};
   conformance_command_t wait = {.argv = {{"WAIT", 4}, {"1", 1}, {"1", 1}}, .argc = 3};
   const conformance_sequence_t sequence = {&wait, 1};
@@ -400,8 +398,7 @@ static void ask_engine_alone(conformance_peers_t *peers, engine_buffer_t *out, c
 
 /* In several steps, of which only the engine knows the cursors: a key that stays is told of once. (A server promises at
  * least once.) */
-static void test_scan(void **state) {
-  (void)state;
+TEST(scan) {
   enum { KEYS = 60 };
   conformance_peers_t peers = {.server = start_server()};
   engine_buffer_t out = {0};
@@ -429,8 +426,7 @@ static void test_scan(void **state) {
 }
 
 /* Of HyperLogLogs all is the same but their bytes. */
-static void test_sketch(void **state) {
-  (void)state;
+TEST(sketch) {
   enum { ASKED = 3000 };
   static char text[ASKED][64];
   static conformance_command_t commands[ASKED];
@@ -456,19 +452,11 @@ static void test_sketch(void **state) {
   server_stop(peers.server);
 }
 
-int main(void) {
-  struct CMUnitTest tests[32] = {{0}};
+TEST_ROWS(families) {
   for (size_t i = 0; i < conformance_families_count; i++)
-    tests[i] = (struct CMUnitTest){.name = conformance_families[i].name,
-                                   .test_func = test_family,
-                                   .initial_state = (void *)(uintptr_t)&conformance_families[i]};
-  size_t count = conformance_families_count;
-  tests[count++] = (struct CMUnitTest){.name = "kill", .test_func = test_kill};
-  tests[count++] = (struct CMUnitTest){.name = "wait", .test_func = test_wait};
-  tests[count++] = (struct CMUnitTest){.name = "scan", .test_func = test_scan};
-  tests[count++] = (struct CMUnitTest){.name = "sketch", .test_func = test_sketch};
-  cmocka_set_test_filter(getenv("BELAY_SIM_FAMILY"));
-  int failed = _cmocka_run_group_tests("conformance", tests, count, NULL, NULL);
+    test_add(0, test_family, &conformance_families[i], "%s", conformance_families[i].name);
+}
+
+TEST_END {
   engine_shutdown();
-  return failed;
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "support/base/unit.h"
+#include "support/base/test.h"
 
 /* ---- the engine's hooks --------------------------------------------------------------------------------- */
 

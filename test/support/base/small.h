@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "core/loop/loop.h"
-#include "support/base/unit.h"
+#include "support/base/test.h"
 
 typedef struct world {
   belay_t belay;
@@ -47,25 +47,23 @@ static inline int small_random(belay_t *belay, void *buffer, size_t len) {
   return 0;
 }
 
-/* The setup and the teardown of a test: whatever it did, nothing is left of it. */
-static inline int begin(void **state) {
+static inline world_t *world_open(void) {
   static const belay__host_ops_t host = {.random = small_random};
   world_t *world = calloc(1, sizeof *world);
-  if (world == NULL)
-    return -1;
+  assert_non_null(world);
   belay_options_t options;
   belay_options_init(&options);
   options.allocator = (belay_allocator_t){small_alloc, small_free, world};
   belay__init(&world->belay, &host, &options);
-  *state = world;
-  return 0;
+  return world;
 }
 
-static inline int end(void **state) {
-  world_t *world = *state;
-  bool clean = world->belay.stats.memory_bytes == 0;
+/* Checks that all memory was given back. */
+static inline void world_close(world_t *world) {
+  assert_int_equal(world->belay.stats.memory_bytes, 0);
   free(world);
-  return clean ? 0 : -1;
 }
+
+#define WORLD_TEST(name) TEST_IN(name, world, world_open())
 
 #endif /* TEST_SUPPORT_BASE_SMALL_H */

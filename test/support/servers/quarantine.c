@@ -61,19 +61,15 @@ nodes_t *seasoned(unsigned n) {
 
 static server_t *veteran[VETERANS];
 
-int start_veterans(void **state) {
-  (void)state;
+void start_veterans(void) {
   for (int i = 0; i < VETERANS; i++)
     veteran[i] = server_start(NULL);
   stall_ms(MAX_TTL + 3 * SECONDS);
-  return 0;
 }
 
-int stop_veterans(void **state) {
-  (void)state;
+void stop_veterans(void) {
   for (int i = 0; i < VETERANS; i++)
     server_stop(veteran[i]);
-  return 0;
 }
 
 /* user: NULL, or "name:password@". */

@@ -31,8 +31,8 @@ nodes_t *seasoned(unsigned n);
 
 #define VETERANS 3
 
-int start_veterans(void **state);
-int stop_veterans(void **state);
+void start_veterans(void);
+void stop_veterans(void);
 
 /* The veterans, in a namespace where nobody has been before. */
 nodes_t *visit(void);

@@ -1,7 +1,7 @@
 /* The pace: so many turns in a second, in order, and none for who has left. */
 #include <string.h>
 
-#include "support/base/unit.h"
+#include "support/base/test.h"
 #include "uv/host.h"
 
 enum { PER_S = 200, AT_ONCE = PER_S / 5 + 1, CROWD = 500 };
@@ -45,8 +45,7 @@ static void come(belay__turn_t *turn) {
   guest->again = false;
 }
 
-static int begin(void **state) {
-  (void)state;
+static void begin(void) {
   belay_options_t options;
   belay_options_init(&options);
   options.reconnects_per_s = PER_S;
@@ -59,7 +58,6 @@ static int begin(void **state) {
     crowd[i] = (guest_t){.leaves = NULL};
     belay__turn_init(&crowd[i].turn, come);
   }
-  return 0;
 }
 
 static void queue(unsigned from, unsigned to, bool ahead) {
@@ -86,8 +84,8 @@ static void assert_nobody_waits(void) {
   assert_false(belay__timer_is_set(&host.pace.timer));
 }
 
-static void a_crowd_comes_at_its_pace(void **state) {
-  (void)state;
+TEST(a_crowd_comes_at_its_pace) {
+  begin();
   queue(0, CROWD, false);
   assert_int_equal(count, 0); /* from the loop only */
   assert_int_equal(run(0), AT_ONCE);
@@ -99,8 +97,8 @@ static void a_crowd_comes_at_its_pace(void **state) {
   assert_nobody_waits();
 }
 
-static void who_was_slow_makes_up_for_no_more_than_a_burst(void **state) {
-  (void)state;
+TEST(who_was_slow_makes_up_for_no_more_than_a_burst) {
+  begin();
   queue(0, CROWD, false);
   assert_int_equal(run(0), AT_ONCE);
   now += 10000 * BELAY__MS;
@@ -109,8 +107,8 @@ static void who_was_slow_makes_up_for_no_more_than_a_burst(void **state) {
     assert_came(i, i);
 }
 
-static void who_leaves_makes_room(void **state) {
-  (void)state;
+TEST(who_leaves_makes_room) {
+  begin();
   queue(0, CROWD - 1, false);
   assert_int_equal(run(0), AT_ONCE);
   for (unsigned i = AT_ONCE; i < CROWD - 1; i++) {
@@ -124,8 +122,8 @@ static void who_leaves_makes_room(void **state) {
   assert_nobody_waits();
 }
 
-static void who_is_ahead_comes_first(void **state) {
-  (void)state;
+TEST(who_is_ahead_comes_first) {
+  begin();
   queue(0, 100, false);
   assert_int_equal(run(0), AT_ONCE);
   queue(100, 103, true);
@@ -137,8 +135,8 @@ static void who_is_ahead_comes_first(void **state) {
     assert_came(3 + i, i);
 }
 
-static void turns_change_the_queue(void **state) {
-  (void)state;
+TEST(turns_change_the_queue) {
+  begin();
   queue(0, 3, false);
   crowd[0].leaves = &crowd[1];
   crowd[0].again = true;
@@ -152,15 +150,4 @@ static void turns_change_the_queue(void **state) {
   queue(0, 1, false);
   assert_int_equal(run(1000), 2);
   assert_nobody_waits();
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup(a_crowd_comes_at_its_pace, begin),
-      cmocka_unit_test_setup(who_was_slow_makes_up_for_no_more_than_a_burst, begin),
-      cmocka_unit_test_setup(who_leaves_makes_room, begin),
-      cmocka_unit_test_setup(who_is_ahead_comes_first, begin),
-      cmocka_unit_test_setup(turns_change_the_queue, begin),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

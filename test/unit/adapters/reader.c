@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "support/base/unit.h"
+#include "support/base/test.h"
 
 typedef struct conversation {
   belay_t belay;
@@ -76,8 +76,7 @@ static void end(conversation_t *c) {
 
 #define WORDS(kind, len) ">3\r\n$" len "\r\n" kind "\r\n$1\r\nc\r\n:1\r\n"
 
-static void everything_is_pushed_where_that_is_agreed_on(void **state) {
-  (void)state;
+TEST(everything_is_pushed_where_that_is_agreed_on) {
   conversation_t c;
   begin(&c, true);
   hear(&c, WORDS("subscribe", "9") WORDS("ssubscribe", "10") WORDS("message", "7"));
@@ -92,8 +91,7 @@ static void everything_is_pushed_where_that_is_agreed_on(void **state) {
 }
 
 /* In RESP2 a null that is no string stands inside of an answer, and is none. */
-static void a_null_array_is_part_of_an_answer(void **state) {
-  (void)state;
+TEST(a_null_array_is_part_of_an_answer) {
   static const char ping[] = "*1\r\n$4\r\nPING\r\n";
   conversation_t c;
   begin(&c, false);
@@ -110,8 +108,7 @@ static void a_null_array_is_part_of_an_answer(void **state) {
 }
 
 /* Before that, answers go to who has asked, and what is pushed between them does not. */
-static void a_push_is_no_answer(void **state) {
-  (void)state;
+TEST(a_push_is_no_answer) {
   static const char ping[] = "*1\r\n$4\r\nPING\r\n";
   conversation_t c;
   begin(&c, false);
@@ -124,13 +121,4 @@ static void a_push_is_no_answer(void **state) {
   assert_int_equal(c.elsewhere, 3);
   assert_string_equal(c.said, "subscribe message unsubscribe ");
   end(&c);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(everything_is_pushed_where_that_is_agreed_on),
-      cmocka_unit_test(a_push_is_no_answer),
-      cmocka_unit_test(a_null_array_is_part_of_an_answer),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,12 @@
 /* What a cluster's node says of who has which slots, as servers of several versions say it, and as none should. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "redis/deployment/slot_map.h"
+#include "support/base/test.h"
 
 /* ---- replies, written down: 1, 'string', [list], - for nil --------------------------------------------- */
 
@@ -98,16 +95,14 @@ static void expect(const char *reply, bool tls, const char *ranges, size_t slots
 
 /* ---- CLUSTER SLOTS ------------------------------------------------------------------------------------- */
 
-static void slots_of_redis_4(void **state) {
-  (void)state;
+TEST(slots_of_redis_4) {
   expect("[[0, 5460, ['10.0.0.1', 7000, 'id1'], ['10.0.0.4', 7003, 'id4']],"
          " [5461, 16383, ['10.0.0.2', 7001, 'id2']]]",
          false, "0-5460 10.0.0.1:7000 10.0.0.4:7003; 5461-16383 10.0.0.2:7001", 16384);
 }
 
 /* Where there are host names, they stand behind the address, if they are not what is preferred. */
-static void slots_of_redis_7(void **state) {
-  (void)state;
+TEST(slots_of_redis_7) {
   expect("[[0, 16383, ['10.0.0.1', 7000, 'id1', []],"
          "            ['10.0.0.2', 7001, 'id2', ['hostname', 'two']]]]",
          false, "0-16383 10.0.0.1:7000 10.0.0.2:7001", 16384);
@@ -116,26 +111,22 @@ static void slots_of_redis_7(void **state) {
          true, "0-16383 one:7000 fe80::2:7001", 16384);
 }
 
-static void a_host_that_is_left_out_is_the_one_that_was_asked(void **state) {
-  (void)state;
+TEST(a_host_that_is_left_out_is_the_one_that_was_asked) {
   expect("[[0, 1, [-, 7000, 'id1', []]], [2, 3, ['', 7001]]]", false, "0-1 me:7000; 2-3 me:7001",
          4);
 }
 
-static void a_host_that_is_not_known_is_left_out(void **state) {
-  (void)state;
+TEST(a_host_that_is_not_known_is_left_out) {
   expect("[[0, 1, ['?', 7000]], [2, 3, ['a', 7001], ['?', 7002], ['b', 7003]]]", false,
          "2-3 a:7001 b:7003", 2);
 }
 
-static void maps_may_be_partial(void **state) {
-  (void)state;
+TEST(maps_may_be_partial) {
   expect("[[5, 5, ['a', 1]], [7, 9, ['b', 2]]]", false, "5-5 a:1; 7-9 b:2", 4);
   expect("[]", false, "", 0);
 }
 
-static void what_is_malformed_is_left_out(void **state) {
-  (void)state;
+TEST(what_is_malformed_is_left_out) {
   static const char *const ranges[] = {
       "[]",
       "[0]",
@@ -173,8 +164,7 @@ static void what_is_malformed_is_left_out(void **state) {
   }
 }
 
-static void a_host_that_is_too_long_is_left_out(void **state) {
-  (void)state;
+TEST(a_host_that_is_too_long_is_left_out) {
   char host[BELAY__HOST_MAX + 2], text[2 * sizeof host], wanted[sizeof host + 32];
   memset(host, 'h', sizeof host);
   host[BELAY__HOST_MAX] = '\0';
@@ -187,8 +177,7 @@ static void a_host_that_is_too_long_is_left_out(void **state) {
   expect(text, false, "", 0);
 }
 
-static void a_host_with_a_zero_is_left_out(void **state) {
-  (void)state;
+TEST(a_host_with_a_zero_is_left_out) {
   belay__reply_t items[] = {
       {.type = BELAY__REPLY_STRING, .str = "a\0b", .len = 3},
       {.type = BELAY__REPLY_INTEGER, .integer = 1},
@@ -206,8 +195,7 @@ static void a_host_with_a_zero_is_left_out(void **state) {
   assert_int_equal(belay__slotmap_count(&reply, &here, false), 0);
 }
 
-static void more_replicas_than_there_is_room_for_are_left_out(void **state) {
-  (void)state;
+TEST(more_replicas_than_there_is_room_for_are_left_out) {
   char text[2048] = "[[0, 0, ['p', 1]", wanted[1024] = "0-0 p:1";
   for (int i = 0; i < 2 * BELAY__SHARD_REPLICAS; i++) {
     sprintf(text + strlen(text), ", ['r', %d]", i + 2);
@@ -219,8 +207,7 @@ static void more_replicas_than_there_is_room_for_are_left_out(void **state) {
 }
 
 /* Who says so could go on for ever. */
-static void a_map_that_tells_a_slot_twice_is_none(void **state) {
-  (void)state;
+TEST(a_map_that_tells_a_slot_twice_is_none) {
   expect("[[0, 9, ['a', 1]], [9, 12, ['b', 2]]]", false, "0-9 a:1; 9-12 b:2", 0);
   expect("[[0, 16383, ['a', 1]], [0, 16383, ['a', 1]]]", false, "0-16383 a:1; 0-16383 a:1", 0);
   expect("[['slots', [0, 1, 1, 2], 'nodes', [['port', 1, 'endpoint', 'a', 'role', 'master']]]]",
@@ -238,8 +225,7 @@ static void a_map_that_tells_a_slot_twice_is_none(void **state) {
 #define NODE_C NODE("'c'", "3", "master", "online")
 #define NODE_D NODE("'d'", "4", "master", "online")
 
-static void shards_of_redis_7(void **state) {
-  (void)state;
+TEST(shards_of_redis_7) {
   static const char reply[] =
       "[['slots', [0, 5460, 10000, 10000], 'nodes', [" NODE_A ", " NODE_B "]],"
       " ['slots', [5461, 9999], 'nodes', [" NODE_C "]],"
@@ -248,8 +234,7 @@ static void shards_of_redis_7(void **state) {
 }
 
 /* A failed primary stays in its shard beside the one that has replaced it. */
-static void who_is_not_online_is_left_out(void **state) {
-  (void)state;
+TEST(who_is_not_online_is_left_out) {
   expect("[['slots', [0, 1], 'nodes', [" NODE("'a'", "1", "master", "fail") ", " NODE(
              "'b'", "2", "master", "online") ", " NODE("'c'", "3", "replica", "loading") "]]]",
          false, "0-1 b:2", 2);
@@ -257,8 +242,7 @@ static void who_is_not_online_is_left_out(void **state) {
 }
 
 /* Valkey 8 tells host names and zones too, and the roles by the same words. */
-static void shards_of_valkey_8(void **state) {
-  (void)state;
+TEST(shards_of_valkey_8) {
   expect("[['slots', [0, 1], 'nodes', [['id', 'x', 'port', 1, 'tls-port', 2, 'ip', '10.0.0.9',"
          " 'endpoint', 'a', 'hostname', 'a', 'role', 'replica', 'replication-offset', 0,"
          " 'health', 'online', 'availability-zone', ''],"
@@ -268,8 +252,7 @@ static void shards_of_valkey_8(void **state) {
 }
 
 /* Of two ports the one that is spoken to; one that has no such port is left out. */
-static void ports_are_chosen(void **state) {
-  (void)state;
+TEST(ports_are_chosen) {
   static const char both[] = "[['slots', [0, 1], 'nodes', [['port', 1, 'tls-port', 2,"
                              " 'endpoint', 'a', 'role', 'master', 'health', 'online']]]]";
   static const char plain[] = "[['slots', [0, 1], 'nodes', [['port', 1,"
@@ -280,8 +263,7 @@ static void ports_are_chosen(void **state) {
   expect(plain, true, "", 0);
 }
 
-static void malformed_shards_are_left_out(void **state) {
-  (void)state;
+TEST(malformed_shards_are_left_out) {
   static const char *const shards[] = {
       "'slots', [0], 'nodes', [" NODE_A "]",      "'slots', ['0', '1'], 'nodes', [" NODE_A "]",
       "'slots', [1, 0], 'nodes', [" NODE_A "]",   "'slots', [0, 16384], 'nodes', [" NODE_A "]",
@@ -321,8 +303,7 @@ static bool read_redirect(const char *text, size_t len, belay__redirect_t *out) 
   return belay__slotmap_redirect(&reply, &here, out);
 }
 
-static void redirects_tell_where(void **state) {
-  (void)state;
+TEST(redirects_tell_where) {
   const struct {
     const char *text;
     bool ask;
@@ -347,8 +328,7 @@ static void redirects_tell_where(void **state) {
   }
 }
 
-static void malformed_redirects_tell_nothing(void **state) {
-  (void)state;
+TEST(malformed_redirects_tell_nothing) {
   static const char *const texts[] = {
       "",
       "MOVED",
@@ -391,8 +371,7 @@ static void malformed_redirects_tell_nothing(void **state) {
 }
 
 /* What ends early is read no further than it goes. */
-static void parts_of_redirects_tell_nothing(void **state) {
-  (void)state;
+TEST(parts_of_redirects_tell_nothing) {
   static const char whole[] = "MOVED 1234 127.0.0.1:7000";
   belay__redirect_t to;
   for (size_t len = 0; len < sizeof whole - 5; len++) {
@@ -402,28 +381,4 @@ static void parts_of_redirects_tell_nothing(void **state) {
     assert_false(read_redirect(part, len, &to));
     free(part);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(slots_of_redis_4),
-      cmocka_unit_test(slots_of_redis_7),
-      cmocka_unit_test(a_host_that_is_left_out_is_the_one_that_was_asked),
-      cmocka_unit_test(a_host_that_is_not_known_is_left_out),
-      cmocka_unit_test(maps_may_be_partial),
-      cmocka_unit_test(what_is_malformed_is_left_out),
-      cmocka_unit_test(a_host_that_is_too_long_is_left_out),
-      cmocka_unit_test(a_host_with_a_zero_is_left_out),
-      cmocka_unit_test(more_replicas_than_there_is_room_for_are_left_out),
-      cmocka_unit_test(a_map_that_tells_a_slot_twice_is_none),
-      cmocka_unit_test(shards_of_redis_7),
-      cmocka_unit_test(who_is_not_online_is_left_out),
-      cmocka_unit_test(shards_of_valkey_8),
-      cmocka_unit_test(ports_are_chosen),
-      cmocka_unit_test(malformed_shards_are_left_out),
-      cmocka_unit_test(redirects_tell_where),
-      cmocka_unit_test(malformed_redirects_tell_nothing),
-      cmocka_unit_test(parts_of_redirects_tell_nothing),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,7 @@
 #include "redis/net/socket.h"
 #include "redis/net/tls_connection.h"
 #include "support/servers/certs.h"
-#include "support/base/unit.h"
+#include "support/base/test.h"
 
 #define PLENTY ((size_t)1 << 30)
 #define RECORD ((size_t)16384)
@@ -238,8 +238,7 @@ static char *noise(size_t len) {
 
 /* ---- the handshake ---------------------------------------------------------------------------------------- */
 
-static void bytes_may_come_one_by_one(void **state) {
-  (void)state;
+TEST(bytes_may_come_one_by_one) {
   ends_t *ends = connect_to(&(settings_t){0});
   unsigned readable = 0, writable = 0;
   net.gives = 1;
@@ -260,8 +259,7 @@ static void bytes_may_come_one_by_one(void **state) {
   hang_up(ends);
 }
 
-static void who_never_stops_shaking_gets_a_step_at_a_time(void **state) {
-  (void)state;
+TEST(who_never_stops_shaking_gets_a_step_at_a_time) {
   ends_t *ends = connect_to(&(settings_t){0});
   assert_int_equal(belay__tunnel_shake(ends->tunnel), UV_READABLE);
   serve(ends);
@@ -273,8 +271,7 @@ static void who_never_stops_shaking_gets_a_step_at_a_time(void **state) {
 }
 
 /* The names in a certificate, and who may be connected to by it. */
-static void names_are_compared_as_they_should_be(void **state) {
-  (void)state;
+TEST(names_are_compared_as_they_should_be) {
   static const struct {
     const char *names, *host, *server_name;
     bool good;
@@ -331,8 +328,7 @@ static int save_name(SSL *ssl, int *alert, void *arg) {
   return SSL_TLSEXT_ERR_OK;
 }
 
-static void only_names_are_told(void **state) {
-  (void)state;
+TEST(only_names_are_told) {
   static const struct {
     const char *host, *server_name, *told;
   } rows[] = {
@@ -355,8 +351,7 @@ static void only_names_are_told(void **state) {
 
 /* ---- what a server may turn out to be ---------------------------------------------------------------------- */
 
-static void certificates_are_refused_each_for_its_reason(void **state) {
-  (void)state;
+TEST(certificates_are_refused_each_for_its_reason) {
   static const struct {
     cert_options_t cert;
     const char *why;
@@ -377,8 +372,7 @@ static void certificates_are_refused_each_for_its_reason(void **state) {
   }
 }
 
-static void plain_words_are_no_tls(void **state) {
-  (void)state;
+TEST(plain_words_are_no_tls) {
   static const char *const words[] = {"-ERR unknown command\r\n", "+OK\r\n",
                                       "HTTP/1.1 400 Bad Request\r\n\r\n", "\0\0\0\0\0\0"};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
@@ -391,8 +385,7 @@ static void plain_words_are_no_tls(void **state) {
   }
 }
 
-static void old_versions_are_refused(void **state) {
-  (void)state;
+TEST(old_versions_are_refused) {
   belay_tls_options_t o;
   belay_tls_options_init(&o);
   o.min_version = BELAY_TLS_1_3;
@@ -410,8 +403,7 @@ static void old_versions_are_refused(void **state) {
 }
 
 /* A server that was reached, and then was not. */
-static void loss_on_the_way_is_the_networks_fault(void **state) {
-  (void)state;
+TEST(loss_on_the_way_is_the_networks_fault) {
   static const struct {
     int read_error, write_error;
     bool ended, answered;
@@ -437,8 +429,7 @@ static void loss_on_the_way_is_the_networks_fault(void **state) {
   }
 }
 
-static void silence_has_words_of_its_own(void **state) {
-  (void)state;
+TEST(silence_has_words_of_its_own) {
   ends_t *ends = connect_to(&(settings_t){0});
   assert_null(why(ends, BELAY_EUNREACHABLE)); /* nothing was done yet */
   assert_int_equal(belay__tunnel_shake(ends->tunnel), UV_READABLE);
@@ -453,8 +444,7 @@ static void silence_has_words_of_its_own(void **state) {
 
 /* ---- who asks for our certificate --------------------------------------------------------------------------- */
 
-static void who_has_no_certificate_is_told_so(void **state) {
-  (void)state;
+TEST(who_has_no_certificate_is_told_so) {
   char buffer[16];
   ends_t *ends = shaken(&(settings_t){.demands = true});
   assert_true(belay__tunnel_is_doubted(ends->tunnel));
@@ -469,8 +459,7 @@ static void who_has_no_certificate_is_told_so(void **state) {
   hang_up(ends);
 }
 
-static void doubts_end_with_the_first_answer(void **state) {
-  (void)state;
+TEST(doubts_end_with_the_first_answer) {
   char buffer[16];
   ends_t *ends = connect_to(&(settings_t){.demands = true});
   SSL_set_verify(ends->server, SSL_VERIFY_PEER, NULL); /* without is fine too */
@@ -491,8 +480,7 @@ static void doubts_end_with_the_first_answer(void **state) {
 
 /* ---- reading ------------------------------------------------------------------------------------------------ */
 
-static void small_records_come_with_one_read_of_the_socket(void **state) {
-  (void)state;
+TEST(small_records_come_with_one_read_of_the_socket) {
   char buffer[RECORD];
   size_t total = 0;
   ends_t *ends = shaken(NULL);
@@ -510,8 +498,7 @@ static void small_records_come_with_one_read_of_the_socket(void **state) {
   hang_up(ends);
 }
 
-static void a_socket_is_read_once_at_a_time(void **state) {
-  (void)state;
+TEST(a_socket_is_read_once_at_a_time) {
   enum { LEN = 300000 };
   static char buffer[RECORD], got[LEN];
   char *data = noise(LEN);
@@ -538,8 +525,7 @@ static void a_socket_is_read_once_at_a_time(void **state) {
   hang_up(ends);
 }
 
-static void ends_are_told_from_errors(void **state) {
-  (void)state;
+TEST(ends_are_told_from_errors) {
   char buffer[16];
   ends_t *ends = shaken(NULL);
   read_tickets(ends);
@@ -575,8 +561,7 @@ static void ends_are_told_from_errors(void **state) {
 }
 
 /* New keys are answered with new keys, which leave before the next data does. */
-static void keys_may_change_while_the_socket_takes_nothing(void **state) {
-  (void)state;
+TEST(keys_may_change_while_the_socket_takes_nothing) {
   char buffer[16];
   ends_t *ends = shaken(NULL);
   read_tickets(ends);
@@ -601,8 +586,7 @@ static void keys_may_change_while_the_socket_takes_nothing(void **state) {
 
 /* ---- writing ------------------------------------------------------------------------------------------------ */
 
-static void data_arrives_as_it_was_however_little_is_taken(void **state) {
-  (void)state;
+TEST(data_arrives_as_it_was_however_little_is_taken) {
   static const size_t LEN = 600000;
   char *data = noise(LEN);
   size_t total = 0, given = 0; /* what was given once is given again */
@@ -627,8 +611,7 @@ static void data_arrives_as_it_was_however_little_is_taken(void **state) {
 }
 
 /* What was begun and not taken whole cannot be read by the server, and counts as having left all the same. */
-static void what_has_left_in_part_is_begun(void **state) {
-  (void)state;
+TEST(what_has_left_in_part_is_begun) {
   char *data = noise(3 * RECORD);
   ends_t *ends = shaken(NULL);
   net.takes = 0;
@@ -658,8 +641,7 @@ static void what_has_left_in_part_is_begun(void **state) {
   hang_up(ends);
 }
 
-static void who_hangs_up_is_still_heard(void **state) {
-  (void)state;
+TEST(who_hangs_up_is_still_heard) {
   char buffer[16];
   ends_t *ends = shaken(NULL);
   read_tickets(ends);
@@ -672,28 +654,4 @@ static void who_hangs_up_is_still_heard(void **state) {
   assert_int_equal(read_once(ends, buffer, sizeof buffer), 10);
   assert_int_equal(read_once(ends, buffer, sizeof buffer), 0);
   hang_up(ends);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(bytes_may_come_one_by_one),
-      cmocka_unit_test(who_never_stops_shaking_gets_a_step_at_a_time),
-      cmocka_unit_test(names_are_compared_as_they_should_be),
-      cmocka_unit_test(only_names_are_told),
-      cmocka_unit_test(certificates_are_refused_each_for_its_reason),
-      cmocka_unit_test(plain_words_are_no_tls),
-      cmocka_unit_test(old_versions_are_refused),
-      cmocka_unit_test(loss_on_the_way_is_the_networks_fault),
-      cmocka_unit_test(silence_has_words_of_its_own),
-      cmocka_unit_test(who_has_no_certificate_is_told_so),
-      cmocka_unit_test(doubts_end_with_the_first_answer),
-      cmocka_unit_test(small_records_come_with_one_read_of_the_socket),
-      cmocka_unit_test(a_socket_is_read_once_at_a_time),
-      cmocka_unit_test(ends_are_told_from_errors),
-      cmocka_unit_test(keys_may_change_while_the_socket_takes_nothing),
-      cmocka_unit_test(data_arrives_as_it_was_however_little_is_taken),
-      cmocka_unit_test(what_has_left_in_part_is_begun),
-      cmocka_unit_test(who_hangs_up_is_still_heard),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

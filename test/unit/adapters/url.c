@@ -40,8 +40,7 @@ static void check_good(const good_t *row) {
   for (size_t i = 0; i < sizeof(rows) / sizeof *(rows); i++)                                       \
   check_good(&(rows)[i])
 
-static void host_port_and_db_are_read(void **state) {
-  (void)state;
+TEST(host_port_and_db_are_read) {
   static const good_t rows[] = {
       {"redis://localhost", "localhost", NULL, 6379, 0, NULL, NULL},
       {"redis://localhost/", "localhost", NULL, 6379, 0, NULL, NULL},
@@ -62,8 +61,7 @@ static void host_port_and_db_are_read(void **state) {
   CHECK_GOOD(rows);
 }
 
-static void ipv6_addresses_are_read_without_brackets(void **state) {
-  (void)state;
+TEST(ipv6_addresses_are_read_without_brackets) {
   static const good_t rows[] = {
       {"redis://[::1]", "::1", NULL, 6379, 0, NULL, NULL},
       {"redis://[::]:6380/1", "::", NULL, 6380, 1, NULL, NULL},
@@ -77,8 +75,7 @@ static void ipv6_addresses_are_read_without_brackets(void **state) {
   CHECK_GOOD(rows);
 }
 
-static void zone_of_an_ipv6_address_is_read_in_both_spellings(void **state) {
-  (void)state;
+TEST(zone_of_an_ipv6_address_is_read_in_both_spellings) {
   static const good_t rows[] = {
       {"redis://[fe80::1%eth0]", "fe80::1%eth0", NULL, 6379, 0, NULL, NULL},
       {"redis://[fe80::1%25eth0]:6380", "fe80::1%eth0", NULL, 6380, 0, NULL, NULL},
@@ -91,8 +88,7 @@ static void zone_of_an_ipv6_address_is_read_in_both_spellings(void **state) {
   CHECK_GOOD(rows);
 }
 
-static void user_and_password_are_read(void **state) {
-  (void)state;
+TEST(user_and_password_are_read) {
   static const good_t rows[] = {
       {"redis://alice:secret@host", "host", NULL, 6379, 0, "alice", "secret"},
       {"redis://alice:secret@host:1234/5", "host", NULL, 1234, 5, "alice", "secret"},
@@ -110,8 +106,7 @@ static void user_and_password_are_read(void **state) {
   CHECK_GOOD(rows);
 }
 
-static void empty_user_is_the_default_user(void **state) {
-  (void)state;
+TEST(empty_user_is_the_default_user) {
   static const good_t rows[] = {
       {"redis://:secret@host", "host", NULL, 6379, 0, NULL, "secret"},
       {"redis://::@host", "host", NULL, 6379, 0, NULL, ":"},
@@ -123,8 +118,7 @@ static void empty_user_is_the_default_user(void **state) {
   CHECK_GOOD(rows);
 }
 
-static void user_and_password_are_percent_decoded(void **state) {
-  (void)state;
+TEST(user_and_password_are_percent_decoded) {
   static const good_t rows[] = {
       {"redis://a%40b:c%3Ad%2Fe@host", "host", NULL, 6379, 0, "a@b", "c:d/e"},
       {"redis://a%3ab:%23%3F%25@host", "host", NULL, 6379, 0, "a:b", "#?%"},
@@ -136,8 +130,7 @@ static void user_and_password_are_percent_decoded(void **state) {
   CHECK_GOOD(rows);
 }
 
-static void unix_path_and_db_are_read(void **state) {
-  (void)state;
+TEST(unix_path_and_db_are_read) {
   static const good_t rows[] = {
       {"unix:///run/redis.sock", NULL, "/run/redis.sock", 0, 0, NULL, NULL},
       {"unix:///r?db=0", NULL, "/r", 0, 0, NULL, NULL},
@@ -152,8 +145,7 @@ static void unix_path_and_db_are_read(void **state) {
   CHECK_GOOD(rows);
 }
 
-static void unix_path_is_percent_decoded(void **state) {
-  (void)state;
+TEST(unix_path_is_percent_decoded) {
   static const good_t rows[] = {
       {"unix:///run/my%20redis.sock", NULL, "/run/my redis.sock", 0, 0, NULL, NULL},
       {"unix:///run/a%3Fb%23c%25d?db=2", NULL, "/run/a?b#c%d", 0, 2, NULL, NULL},
@@ -166,8 +158,7 @@ static void unix_path_is_percent_decoded(void **state) {
 
 /* ---- bad ones ------------------------------------------------------------------------------------------ */
 
-static void scheme_is_one_of_the_list_in_lower_case(void **state) {
-  (void)state;
+TEST(scheme_is_one_of_the_list_in_lower_case) {
   CHECK_BAD("scheme", "", "redis", "redis:", "redis:/", "redis:localhost", "redis:/localhost",
             "redisss://localhost", "rediss+unix:///r", "unix+sentinel:///r",
             "redis+tls://localhost", "redis+ssl://localhost", "redis+://localhost",
@@ -178,15 +169,13 @@ static void scheme_is_one_of_the_list_in_lower_case(void **state) {
             "localhost:6379", "/run/redis.sock", "redi", "redis;//localhost", "xredis://localhost");
 }
 
-static void host_is_not_empty(void **state) {
-  (void)state;
+TEST(host_is_not_empty) {
   CHECK_BAD("host", "redis://", "redis:///", "redis:///0", "redis://:6379", "redis://:6379/0",
             "redis://user@", "redis://user:password@", "redis://user:password@:6379",
             "redis://:password@/0", "redis://[]", "redis://[]:6379", "redis://[%eth0]");
 }
 
-static void host_has_the_characters_of_a_name_only(void **state) {
-  (void)state;
+TEST(host_has_the_characters_of_a_name_only) {
   CHECK_BAD("host", "redis://local host", "redis:// localhost", "redis://localhost ",
             "redis://local\thost", "redis://localhost\n", "redis://localhost\r\n", "redis://\x01",
             "redis://local\x7fhost", "redis://h\xc3\xb6st", "redis://local%68ost", "redis://%6c",
@@ -195,14 +184,12 @@ static void host_has_the_characters_of_a_name_only(void **state) {
             "redis://\"host\"", "redis://host;x", "redis://127.0.0.1%lo");
 }
 
-static void ipv6_address_stands_in_brackets(void **state) {
-  (void)state;
+TEST(ipv6_address_stands_in_brackets) {
   CHECK_BAD("host", "redis://::1", "redis://::1:6379", "redis://fe80::1", "redis://host:1:2",
             "redis://2001:db8::7/0", "redis://host::6379");
 }
 
-static void what_stands_in_brackets_is_an_ipv6_address(void **state) {
-  (void)state;
+TEST(what_stands_in_brackets_is_an_ipv6_address) {
   CHECK_BAD("host", "redis://[::1", "redis://[::1:6379", "redis://[", "redis://[::1/0]",
             "redis://[localhost]", "redis://[127.0.0.1]", "redis://[::1::2]", "redis://[:::]",
             "redis://[::12345]", "redis://[1:2:3:4:5:6:7:8:9]", "redis://[1:2:3]", "redis://[::g]",
@@ -214,15 +201,13 @@ static void what_stands_in_brackets_is_an_ipv6_address(void **state) {
             "redis://x[::1]", "redis://u@[::1");
 }
 
-static void zone_is_a_name(void **state) {
-  (void)state;
+TEST(zone_is_a_name) {
   CHECK_BAD("host", "redis://[fe80::1%]", "redis://[fe80::1%eth 0]", "redis://[fe80::1%eth%30]",
             "redis://[fe80::1%25eth%]", "redis://[fe80::1%%]", "redis://[fe80::1%eth0:1]",
             "redis://[fe80::1%\xc3\xbc]", "redis://[fe80::1%\n]");
 }
 
-static void port_is_a_number_from_1_to_65535(void **state) {
-  (void)state;
+TEST(port_is_a_number_from_1_to_65535) {
   CHECK_BAD("port", "redis://host:", "redis://host:/0", "redis://host:0", "redis://host:65536",
             "redis://host:99999", "redis://host:100000", "redis://host:4294973675",
             "redis://host:18446744073709557995", "redis://host:-1", "redis://host:+1",
@@ -233,8 +218,7 @@ static void port_is_a_number_from_1_to_65535(void **state) {
             "redis://user:word", "redis://host:6379&db=1");
 }
 
-static void db_is_a_number_from_0_to_65535(void **state) {
-  (void)state;
+TEST(db_is_a_number_from_0_to_65535) {
   CHECK_BAD("db", "redis://host/x", "redis://host/-1", "redis://host/+1", "redis://host/65536",
             "redis://host/100000", "redis://host/4294967296", "redis://host/1x", "redis://host/1/",
             "redis://host//", "redis://host//1", "redis://host/1/2", "redis://host/ ",
@@ -246,8 +230,7 @@ static void db_is_a_number_from_0_to_65535(void **state) {
             "redis://user:password@host/1@");
 }
 
-static void query_is_db_of_a_unix_url_only(void **state) {
-  (void)state;
+TEST(query_is_db_of_a_unix_url_only) {
   CHECK_BAD("query", "redis://host?", "redis://host?db=1", "redis://host/?db=1", "redis://host/0?",
             "redis://host/0?timeout=1", "redis://host:1?db=1", "unix:///r?", "unix:///r?db",
             "unix:///r?DB=1", "unix:///r?database=1", "unix:///r?timeout=5", "unix:///r?db=1&db=2",
@@ -256,22 +239,19 @@ static void query_is_db_of_a_unix_url_only(void **state) {
             "unix:///r?dbx=1");
 }
 
-static void path_is_absolute_and_names_a_file(void **state) {
-  (void)state;
+TEST(path_is_absolute_and_names_a_file) {
   CHECK_BAD("path", "unix://", "unix://run/redis.sock", "unix://redis.sock", "unix://?db=1",
             "unix://user@", "unix://user:password@", "unix://user:password@run/redis.sock",
             "unix://user:password@host/run/redis.sock", "unix://./redis.sock", "unix:///",
             "unix:///run/", "unix:///run/?db=1", "unix:///run%2F", "unix://%2Frun/redis.sock");
 }
 
-static void path_encodes_what_would_not_be_of_it(void **state) {
-  (void)state;
+TEST(path_encodes_what_would_not_be_of_it) {
   CHECK_BAD("path", "unix:///run/my redis", "unix:///run/redis\n", "unix:///run/\x01",
             "unix:///run/\x7f", "unix:///run/redis#1", "unix:///run/redis#", "unix:///r ?db=1");
 }
 
-static void percent_escapes_are_complete(void **state) {
-  (void)state;
+TEST(percent_escapes_are_complete) {
   CHECK_BAD("user", "redis://%@host", "redis://%4@host", "redis://a%4g@host", "redis://a%g4@host",
             "redis://%%41@host", "redis://%:password@host", "redis://%4:1@host", "redis://% 1@host",
             "redis://%+1@host", "unix://%4@/r");
@@ -281,15 +261,13 @@ static void percent_escapes_are_complete(void **state) {
             "unix:///r%2?db=1");
 }
 
-static void nothing_has_a_nul_byte_in_it(void **state) {
-  (void)state;
+TEST(nothing_has_a_nul_byte_in_it) {
   CHECK_BAD("user", "redis://a%00b@host", "redis://%00@host", "redis://%00:p@host");
   CHECK_BAD("password", "redis://u:a%00@host", "redis://:%00b@host");
   CHECK_BAD("path", "unix:///r%00", "unix:///%00/r");
 }
 
-static void user_and_password_encode_what_would_end_them(void **state) {
-  (void)state;
+TEST(user_and_password_encode_what_would_end_them) {
   CHECK_BAD("user", "redis://a@b@host", "redis://a@b:c@host", "redis://a#b@host",
             "redis://a b@host", "redis://a\nb@host", "redis://a/b@host", "redis://a?b@host",
             "redis://\x7f@host", "redis://@@host", "unix://a@b@/r");
@@ -300,8 +278,7 @@ static void user_and_password_encode_what_would_end_them(void **state) {
 
 /* ---- lengths ------------------------------------------------------------------------------------------- */
 
-static void parts_are_as_long_as_they_may_be_and_no_longer(void **state) {
-  (void)state;
+TEST(parts_are_as_long_as_they_may_be_and_no_longer) {
   const size_t host = offsetof(belay__url_t, places), path = offsetof(belay__url_t, path);
   const size_t user = offsetof(belay__url_t, username);
   const size_t password = offsetof(belay__url_t, password);
@@ -315,8 +292,7 @@ static void parts_are_as_long_as_they_may_be_and_no_longer(void **state) {
   check_limit("unix://u:p@/", "%20", PATH_MAX_LEN - 1, "?db=1", "path", path);
 }
 
-static void zone_is_as_long_as_the_host_allows_and_no_longer(void **state) {
-  (void)state;
+TEST(zone_is_as_long_as_the_host_allows_and_no_longer) {
   belay__url_t url;
   const char *part, *why;
   size_t n = HOST_MAX - strlen("fe80::1%");
@@ -329,8 +305,7 @@ static void zone_is_as_long_as_the_host_allows_and_no_longer(void **state) {
   free(text);
 }
 
-static void whole_is_at_most_2048_bytes(void **state) {
-  (void)state;
+TEST(whole_is_at_most_2048_bytes) {
   /* At 2048 bytes it is still some part that is found too long. */
   char *text = build("redis://", "h", BELAY__URL_MAX - strlen("redis://"), "");
   assert_int_equal(strlen(text), 2048);
@@ -344,8 +319,7 @@ static void whole_is_at_most_2048_bytes(void **state) {
   free(text);
 }
 
-static void longest_user_and_password_fit_together(void **state) {
-  (void)state;
+TEST(longest_user_and_password_fit_together) {
   belay__url_t url;
   const char *part, *why;
   char *user = build("redis://", "%41", USER_MAX, ":"),
@@ -360,8 +334,7 @@ static void longest_user_and_password_fit_together(void **state) {
 /* ---- secrets and noise --------------------------------------------------------------------------------- */
 
 /* Whatever is wrong with a URL, and wherever, the explanation has nothing of its password. */
-static void explanation_never_quotes_the_password(void **state) {
-  (void)state;
+TEST(explanation_never_quotes_the_password) {
   static const char *const formats[] = {
       "redis://u:%s",
       "redis://u:%s@",
@@ -450,8 +423,7 @@ static void check_sane(const char *text) {
   assert_true(url.has_password || url.password[0] == '\0');
 }
 
-static void random_changes_of_good_urls_are_read_or_named(void **state) {
-  (void)state;
+TEST(random_changes_of_good_urls_are_read_or_named) {
   static const char *const seeds[] = {
       "redis://alice:s%40cret@host.example:6380/3",
       "redis://:secret@[fe80::1%25eth0]:6380/3",
@@ -485,38 +457,4 @@ static void random_changes_of_good_urls_are_read_or_named(void **state) {
     }
     check_sane(text);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(host_port_and_db_are_read),
-      cmocka_unit_test(ipv6_addresses_are_read_without_brackets),
-      cmocka_unit_test(zone_of_an_ipv6_address_is_read_in_both_spellings),
-      cmocka_unit_test(user_and_password_are_read),
-      cmocka_unit_test(empty_user_is_the_default_user),
-      cmocka_unit_test(user_and_password_are_percent_decoded),
-      cmocka_unit_test(unix_path_and_db_are_read),
-      cmocka_unit_test(unix_path_is_percent_decoded),
-      cmocka_unit_test(scheme_is_one_of_the_list_in_lower_case),
-      cmocka_unit_test(host_is_not_empty),
-      cmocka_unit_test(host_has_the_characters_of_a_name_only),
-      cmocka_unit_test(ipv6_address_stands_in_brackets),
-      cmocka_unit_test(what_stands_in_brackets_is_an_ipv6_address),
-      cmocka_unit_test(zone_is_a_name),
-      cmocka_unit_test(port_is_a_number_from_1_to_65535),
-      cmocka_unit_test(db_is_a_number_from_0_to_65535),
-      cmocka_unit_test(query_is_db_of_a_unix_url_only),
-      cmocka_unit_test(path_is_absolute_and_names_a_file),
-      cmocka_unit_test(path_encodes_what_would_not_be_of_it),
-      cmocka_unit_test(percent_escapes_are_complete),
-      cmocka_unit_test(nothing_has_a_nul_byte_in_it),
-      cmocka_unit_test(user_and_password_encode_what_would_end_them),
-      cmocka_unit_test(parts_are_as_long_as_they_may_be_and_no_longer),
-      cmocka_unit_test(zone_is_as_long_as_the_host_allows_and_no_longer),
-      cmocka_unit_test(whole_is_at_most_2048_bytes),
-      cmocka_unit_test(longest_user_and_password_fit_together),
-      cmocka_unit_test(explanation_never_quotes_the_password),
-      cmocka_unit_test(random_changes_of_good_urls_are_read_or_named),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,9 +42,7 @@ static void check_several(const several_t *row) {
   for (size_t i = 0; i < sizeof(rows) / sizeof *(rows); i++)                                       \
   check_several(&(rows)[i])
 
-static void kinds_and_their_hosts_are_read(void **state) {
-  (void)state;
-
+TEST(kinds_and_their_hosts_are_read) {
   static const several_t rows[] = {
       {"rediss://h", BELAY__URL_SINGLE, true, "h:6379", NULL, 0, NULL},
       {"rediss://u:p@h:1/2", BELAY__URL_SINGLE, true, "h:1", NULL, 2, "p"},
@@ -65,9 +63,7 @@ static void kinds_and_their_hosts_are_read(void **state) {
   CHECK_SEVERAL(rows);
 }
 
-static void sentinels_and_the_name_of_their_master_are_read(void **state) {
-  (void)state;
-
+TEST(sentinels_and_the_name_of_their_master_are_read) {
   static const several_t rows[] = {
       {"redis+sentinel://a/m", BELAY__URL_SENTINEL, false, "a:26379", "m", 0, NULL},
       {"redis+sentinel://a/m/", BELAY__URL_SENTINEL, false, "a:26379", "m", 0, NULL},
@@ -83,8 +79,7 @@ static void sentinels_and_the_name_of_their_master_are_read(void **state) {
   CHECK_SEVERAL(rows);
 }
 
-static void hosts_are_at_most_sixteen(void **state) {
-  (void)state;
+TEST(hosts_are_at_most_sixteen) {
   belay__url_t url;
   const char *part, *why;
   char *text = build("redis+cluster://a", ",h", BELAY__URL_HOSTS - 1, "");
@@ -95,8 +90,7 @@ static void hosts_are_at_most_sixteen(void **state) {
 
 /* ---- bad ones ------------------------------------------------------------------------------------------ */
 
-static void no_host_of_a_list_is_empty_or_malformed(void **state) {
-  (void)state;
+TEST(no_host_of_a_list_is_empty_or_malformed) {
   CHECK_BAD("host", "redis+cluster://", "redis+cluster:///", "redis+cluster://,",
             "redis+cluster://a,", "redis+cluster://,a", "redis+cluster://a,,b",
             "redis+cluster://a,:6379", "redis+cluster://u:p@", "redis+cluster://u:p@,a",
@@ -110,8 +104,7 @@ static void no_host_of_a_list_is_empty_or_malformed(void **state) {
             "redis+cluster://a,b:1x", "redis+sentinel://a:1,b:/m");
 }
 
-static void master_is_a_name(void **state) {
-  (void)state;
+TEST(master_is_a_name) {
   CHECK_BAD("master", "redis+sentinel://a", "redis+sentinel://a/", "redis+sentinel://a,b",
             "redis+sentinel://a//", "redis+sentinel://a//1", "redis+sentinel://a/m x",
             "redis+sentinel://a/m\n", "redis+sentinel://a/m%20x", "redis+sentinel://a/m:1",
@@ -123,24 +116,11 @@ static void master_is_a_name(void **state) {
             "redis+cluster://a?db=1", "redis+replicas://a,b/1?x");
 }
 
-static void lists_have_the_limits_of_one(void **state) {
-  (void)state;
+TEST(lists_have_the_limits_of_one) {
   const size_t host = offsetof(belay__url_t, places);
   const size_t master = offsetof(belay__url_t, master);
   check_limit("redis+sentinel://a/", "m", BELAY__MASTER_MAX, "", "master", master);
   check_limit("rediss+sentinel://a,b/", "m", BELAY__MASTER_MAX, "/1", "master", master);
   check_limit("redis+cluster://", "h", BELAY__HOST_MAX, ",b:1", "host", host);
   check_limit("redis+replicas://", "h", BELAY__HOST_MAX, ":1,b", "host", host);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(kinds_and_their_hosts_are_read),
-      cmocka_unit_test(sentinels_and_the_name_of_their_master_are_read),
-      cmocka_unit_test(hosts_are_at_most_sixteen),
-      cmocka_unit_test(no_host_of_a_list_is_empty_or_malformed),
-      cmocka_unit_test(master_is_a_name),
-      cmocka_unit_test(lists_have_the_limits_of_one),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,18 +2,15 @@
 #ifndef TEST_UNIT_ADAPTERS_URLS_H
 #define TEST_UNIT_ADAPTERS_URLS_H
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "belay/error.h"
 #include "redis/net/url.h"
+#include "support/base/test.h"
 
 /* Parses a copy that ends where it ends, so that the sanitizer sees a read behind it. */
 static inline int parse(const char *text, belay__url_t *url, const char **part, const char **why) {

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/base/unit.h"
+#include "support/base/test.h"
 #include "uv/host.h"
 
 #define MICROSECOND UINT64_C(1000)
@@ -53,8 +53,7 @@ static void work(belay__chore_t *chore) {
   w->again = false;
 }
 
-static int begin(void **state) {
-  (void)state;
+static void begin(void) {
   belay_options_t options;
   belay_options_init(&options);
   memset(&host, 0, sizeof host);
@@ -62,7 +61,6 @@ static int begin(void **state) {
   done_len = woken = 0;
   belay__init(&host.base, &ops, &options);
   belay__gate_init(&host.gate, &host.base, &host.turns);
-  return 0;
 }
 
 /* The loop turns: events come in, each by itself. Returns how many steps were let in. */
@@ -84,8 +82,8 @@ static void queue(work_t *works, unsigned n, uint64_t takes) {
   }
 }
 
-static void a_turn_has_room_for_a_millisecond(void **state) {
-  (void)state;
+TEST(a_turn_has_room_for_a_millisecond) {
+  begin();
   work_t works[10];
   queue(works, 10, 300 * MICROSECOND);
   assert_int_equal(woken, 1);
@@ -97,8 +95,8 @@ static void a_turn_has_room_for_a_millisecond(void **state) {
     assert_int_equal(done[i], i);
 }
 
-static void many_events_make_no_more_of_it(void **state) {
-  (void)state;
+TEST(many_events_make_no_more_of_it) {
+  begin();
   work_t works[10];
   queue(works, 10, 300 * MICROSECOND);
   assert_int_equal(turn(50), 4);
@@ -106,8 +104,8 @@ static void many_events_make_no_more_of_it(void **state) {
   assert_int_equal(turn(50), 2);
 }
 
-static void what_comes_later_in_a_turn_has_what_is_left_of_it(void **state) {
-  (void)state;
+TEST(what_comes_later_in_a_turn_has_what_is_left_of_it) {
+  begin();
   work_t works[3], more[10];
   queue(works, 2, 300 * MICROSECOND);
   assert_int_equal(turn(1), 2);
@@ -117,16 +115,16 @@ static void what_comes_later_in_a_turn_has_what_is_left_of_it(void **state) {
   assert_int_equal(turn(1), 4);
 }
 
-static void one_that_takes_long_has_a_turn_for_itself(void **state) {
-  (void)state;
+TEST(one_that_takes_long_has_a_turn_for_itself) {
+  begin();
   work_t works[3];
   queue(works, 3, 5 * BELAY__MS);
   for (unsigned i = 0; i < 3; i++)
     assert_int_equal(turn(3), 1);
 }
 
-static void who_has_left_is_not_run(void **state) {
-  (void)state;
+TEST(who_has_left_is_not_run) {
+  begin();
   work_t works[6];
   queue(works, 6, 1);
   belay__gate_leave(&host.gate, &works[0].chore);
@@ -146,8 +144,8 @@ static void who_has_left_is_not_run(void **state) {
   assert_int_equal(host.base.tasks_len, 0);
 }
 
-static void who_has_more_to_do_stands_behind_the_others(void **state) {
-  (void)state;
+TEST(who_has_more_to_do_stands_behind_the_others) {
+  begin();
   work_t works[4];
   queue(works, 4, 500 * MICROSECOND);
   works[0].again = true;
@@ -156,16 +154,4 @@ static void who_has_more_to_do_stands_behind_the_others(void **state) {
   assert_int_equal(turn(1), 1);
   assert_int_equal(done[3], 3);
   assert_int_equal(done[4], 0);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup(a_turn_has_room_for_a_millisecond, begin),
-      cmocka_unit_test_setup(many_events_make_no_more_of_it, begin),
-      cmocka_unit_test_setup(what_comes_later_in_a_turn_has_what_is_left_of_it, begin),
-      cmocka_unit_test_setup(one_that_takes_long_has_a_turn_for_itself, begin),
-      cmocka_unit_test_setup(who_has_left_is_not_run, begin),
-      cmocka_unit_test_setup(who_has_more_to_do_stands_behind_the_others, begin),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

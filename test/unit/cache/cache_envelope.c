@@ -30,8 +30,7 @@ static envelope_t sample(world_t *world, int which) {
 }
 #define SAMPLES 5
 
-static void every_truncation_is_refused(void **state) {
-  world_t *world = *state;
+WORLD_TEST(every_truncation_is_refused) {
   for (int which = 0; which < SAMPLES; which++) {
     envelope_t whole = sample(world, which);
     for (size_t len = 0; len < whole.len; len++) {
@@ -55,8 +54,7 @@ static void every_truncation_is_refused(void **state) {
   }
 }
 
-static void every_flipped_bit_is_noticed(void **state) {
-  world_t *world = *state;
+WORLD_TEST(every_flipped_bit_is_noticed) {
   for (int which = 0; which < SAMPLES; which++) {
     envelope_t envelope = sample(world, which);
     for (size_t bit = 0; bit < 8 * envelope.len; bit++) {
@@ -74,8 +72,7 @@ static void every_flipped_bit_is_noticed(void **state) {
   }
 }
 
-static void foreign_values_are_refused(void **state) {
-  world_t *world = *state;
+WORLD_TEST(foreign_values_are_refused) {
   static const char *const values[] = {
       "",
       "0",
@@ -95,8 +92,7 @@ static void foreign_values_are_refused(void **state) {
 }
 
 /* Sums that are right say nothing of who made them. */
-static void lies_are_refused(void **state) {
-  world_t *world = *state;
+WORLD_TEST(lies_are_refused) {
   static const struct {
     const char *what;
     int which;
@@ -159,8 +155,7 @@ static void lies_are_refused(void **state) {
 }
 
 /* Whole ones, but for what they are. */
-static void what_is_never_written_is_refused(void **state) {
-  world_t *world = *state;
+WORLD_TEST(what_is_never_written_is_refused) {
   envelope_t eight = sample(world, 3), nine = {malloc(eight.len + 16), eight.len + 16};
   assert_non_null(nine.bytes);
   memcpy(nine.bytes, eight.bytes, eight.len);
@@ -198,8 +193,7 @@ static void what_is_never_written_is_refused(void **state) {
 }
 
 /* So much as a few bytes can stand for. */
-static void bombs_are_refused(void **state) {
-  world_t *world = *state;
+WORLD_TEST(bombs_are_refused) {
   belay__record_t *record = new_record(world, BELAY__RECORD_VALUE, 8 * MIB, 0, ZEROS);
   envelope_t bomb = written(world, record, 1);
   belay__record_drop(&world->belay, record);
@@ -228,8 +222,7 @@ static void bombs_are_refused(void **state) {
 }
 
 /* What is read at random is as it says, or refused. */
-static void random_ones_do_no_harm(void **state) {
-  world_t *world = *state;
+WORLD_TEST(random_ones_do_no_harm) {
   size_t accepted = 0;
   for (int i = 0; i < 60000; i++) {
     envelope_t envelope = sample(world, i % SAMPLES);
@@ -325,8 +318,7 @@ static belay__record_t *read_golden(world_t *world, const void *golden, size_t l
   return record;
 }
 
-static void the_format_is_what_it_was(void **state) {
-  world_t *world = *state;
+WORLD_TEST(the_format_is_what_it_was) {
   belay__record_t *record = read_golden(world, golden_value, sizeof golden_value);
   assert_int_equal(record->kind, BELAY__RECORD_VALUE);
   assert_true(record->created_ms == INT64_C(0x1234567890abcdef));
@@ -356,8 +348,7 @@ static void the_format_is_what_it_was(void **state) {
   belay__record_drop(&world->belay, record);
 }
 
-static void scripts_write_times_in_place(void **state) {
-  world_t *world = *state;
+WORLD_TEST(scripts_write_times_in_place) {
   static const struct {
     int64_t ms;
     unsigned char bytes[8];
@@ -382,19 +373,4 @@ static void scripts_write_times_in_place(void **state) {
     belay__record_drop(&world->belay, record);
   }
   free(envelope.bytes);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(every_truncation_is_refused, begin, end),
-      cmocka_unit_test_setup_teardown(every_flipped_bit_is_noticed, begin, end),
-      cmocka_unit_test_setup_teardown(foreign_values_are_refused, begin, end),
-      cmocka_unit_test_setup_teardown(lies_are_refused, begin, end),
-      cmocka_unit_test_setup_teardown(what_is_never_written_is_refused, begin, end),
-      cmocka_unit_test_setup_teardown(bombs_are_refused, begin, end),
-      cmocka_unit_test_setup_teardown(random_ones_do_no_harm, begin, end),
-      cmocka_unit_test_setup_teardown(the_format_is_what_it_was, begin, end),
-      cmocka_unit_test_setup_teardown(scripts_write_times_in_place, begin, end),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

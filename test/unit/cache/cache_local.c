@@ -60,8 +60,7 @@ static void init(world_t *world, belay__local_t *local, size_t max_bytes) {
 /* ---- one thing after the other ------------------------------------------------------------------------- */
 
 /* What is published, which all versions must understand. */
-static void hashes_are_what_they_were(void **state) {
-  (void)state;
+TEST(hashes_are_what_they_were) {
   static const char longer[] = "a longer key, of more than sixteen bytes";
   assert_true(belay__local_hash("", 0, false) == UINT64_C(0x2d06800538d394c2));
   assert_true(belay__local_hash("key", 3, false) == UINT64_C(0xbbea0d63a05165e3));
@@ -71,8 +70,7 @@ static void hashes_are_what_they_were(void **state) {
   assert_true(belay__local_hash(longer, sizeof longer - 1, true) == UINT64_C(0x63c1c9127108ad57));
 }
 
-static void it_is_fresh_then_kept_then_gone(void **state) {
-  world_t *world = *state;
+WORLD_TEST(it_is_fresh_then_kept_then_gone) {
   belay__local_t local;
   init(world, &local, 10000);
   assert_int_equal(found(&local, "a", 0, false), 0);
@@ -89,8 +87,7 @@ static void it_is_fresh_then_kept_then_gone(void **state) {
   belay__local_free(&local);
 }
 
-static void names_are_bytes(void **state) {
-  world_t *world = *state;
+WORLD_TEST(names_are_bytes) {
   belay__local_t local;
   init(world, &local, 100000);
   static char longest[BELAY_CACHE_KEY_MAX];
@@ -117,8 +114,7 @@ static void names_are_bytes(void **state) {
   belay__local_free(&local);
 }
 
-static void what_is_invalidated_is_not_found(void **state) {
-  world_t *world = *state;
+WORLD_TEST(what_is_invalidated_is_not_found) {
   belay__local_t local;
   init(world, &local, 10000);
   put(world, &local, "a", 1);
@@ -133,8 +129,7 @@ static void what_is_invalidated_is_not_found(void **state) {
   belay__local_free(&local);
 }
 
-static void a_tag_invalidates_all_that_have_it(void **state) {
-  world_t *world = *state;
+WORLD_TEST(a_tag_invalidates_all_that_have_it) {
   belay__local_t local;
   init(world, &local, 10000);
   belay__stamp_t red = stamp_of(&local, "a", "red"), blue = stamp_of(&local, "b", "blue");
@@ -163,8 +158,7 @@ static void a_tag_invalidates_all_that_have_it(void **state) {
   belay__local_free(&local);
 }
 
-static void what_was_asked_before_an_invalidation_is_not_put_in(void **state) {
-  world_t *world = *state;
+WORLD_TEST(what_was_asked_before_an_invalidation_is_not_put_in) {
   belay__local_t local;
   init(world, &local, 10000);
   belay__stamp_t stamp = stamp_of(&local, "a", "red");
@@ -190,8 +184,7 @@ static void what_was_asked_before_an_invalidation_is_not_put_in(void **state) {
   belay__local_free(&local);
 }
 
-static void what_is_in_doubt_is_for_emergencies(void **state) {
-  world_t *world = *state;
+WORLD_TEST(what_is_in_doubt_is_for_emergencies) {
   belay__local_t local;
   init(world, &local, 10000);
   put(world, &local, "a", 1);
@@ -212,8 +205,7 @@ static void what_is_in_doubt_is_for_emergencies(void **state) {
   belay__local_free(&local);
 }
 
-static void a_put_replaces_what_was_there(void **state) {
-  world_t *world = *state;
+WORLD_TEST(a_put_replaces_what_was_there) {
   belay__local_t local;
   init(world, &local, 10000);
   put(world, &local, "a", 1);
@@ -231,8 +223,7 @@ static void a_put_replaces_what_was_there(void **state) {
   belay__local_free(&local);
 }
 
-static void who_holds_a_record_keeps_it(void **state) {
-  world_t *world = *state;
+WORLD_TEST(who_holds_a_record_keeps_it) {
   belay__local_t local;
   init(world, &local, 10000);
   put(world, &local, "a", 1);
@@ -256,8 +247,7 @@ static size_t size_of_one(world_t *world) {
   return bytes;
 }
 
-static void the_least_recently_used_goes_first(void **state) {
-  world_t *world = *state;
+WORLD_TEST(the_least_recently_used_goes_first) {
   belay__local_t local;
   init(world, &local, 16 * BUCKET + 4 * size_of_one(world));
   put(world, &local, "a", 1);
@@ -283,8 +273,7 @@ static void the_least_recently_used_goes_first(void **state) {
   belay__local_free(&local);
 }
 
-static void its_own_buckets_count_too(void **state) {
-  world_t *world = *state;
+WORLD_TEST(its_own_buckets_count_too) {
   belay__local_t local;
   size_t one = size_of_one(world);
   init(world, &local, 16 * BUCKET + 16 * one); /* full, and the buckets are too */
@@ -308,8 +297,7 @@ static void its_own_buckets_count_too(void **state) {
   belay__local_free(&local);
 }
 
-static void what_is_too_large_is_not_put_in(void **state) {
-  world_t *world = *state;
+WORLD_TEST(what_is_too_large_is_not_put_in) {
   belay__local_t local;
   size_t one = size_of_one(world);
   init(world, &local, 16 * BUCKET + 3 * one);
@@ -337,8 +325,7 @@ static void what_is_too_large_is_not_put_in(void **state) {
 }
 
 /* A table that is smaller than its first buckets, and one that has no room beside them. */
-static void a_tiny_table_holds_nothing(void **state) {
-  world_t *world = *state;
+WORLD_TEST(a_tiny_table_holds_nothing) {
   static const size_t sizes[] = {1, 16 * BUCKET, 16 * BUCKET + 100};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
     belay__local_t local;
@@ -352,8 +339,7 @@ static void a_tiny_table_holds_nothing(void **state) {
   }
 }
 
-static void without_a_table_stamps_are_good(void **state) {
-  world_t *world = *state;
+WORLD_TEST(without_a_table_stamps_are_good) {
   belay__local_t local;
   init(world, &local, 0);
   assert_int_equal(world->belay.stats.memory_bytes, 0);
@@ -370,8 +356,7 @@ static void without_a_table_stamps_are_good(void **state) {
   belay__local_free(&local);
 }
 
-static void it_may_be_moved_before_it_is_used(void **state) {
-  world_t *world = *state;
+WORLD_TEST(it_may_be_moved_before_it_is_used) {
   belay__local_t first, local;
   init(world, &first, 10000);
   belay__local_move(&local, &first);
@@ -382,8 +367,7 @@ static void it_may_be_moved_before_it_is_used(void **state) {
   belay__local_free(&local);
 }
 
-static void a_hit_allocates_nothing(void **state) {
-  world_t *world = *state;
+WORLD_TEST(a_hit_allocates_nothing) {
   belay__local_t local;
   init(world, &local, 1000000);
   static const char *const keys[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
@@ -427,8 +411,7 @@ static void exercise(world_t *world, belay__local_t *local) {
   }
 }
 
-static void each_allocation_fails_in_turn(void **state) {
-  world_t *world = *state;
+WORLD_TEST(each_allocation_fails_in_turn) {
   for (int on = 0; on <= 1; on++) {
     bool failed = true;
     for (size_t at = 1; failed; at++) {
@@ -450,28 +433,4 @@ static void each_allocation_fails_in_turn(void **state) {
   init(world, &local, 6000);
   exercise(world, &local);
   belay__local_free(&local);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(hashes_are_what_they_were),
-      cmocka_unit_test_setup_teardown(it_is_fresh_then_kept_then_gone, begin, end),
-      cmocka_unit_test_setup_teardown(names_are_bytes, begin, end),
-      cmocka_unit_test_setup_teardown(what_is_invalidated_is_not_found, begin, end),
-      cmocka_unit_test_setup_teardown(a_tag_invalidates_all_that_have_it, begin, end),
-      cmocka_unit_test_setup_teardown(what_was_asked_before_an_invalidation_is_not_put_in, begin,
-                                      end),
-      cmocka_unit_test_setup_teardown(what_is_in_doubt_is_for_emergencies, begin, end),
-      cmocka_unit_test_setup_teardown(a_put_replaces_what_was_there, begin, end),
-      cmocka_unit_test_setup_teardown(who_holds_a_record_keeps_it, begin, end),
-      cmocka_unit_test_setup_teardown(the_least_recently_used_goes_first, begin, end),
-      cmocka_unit_test_setup_teardown(its_own_buckets_count_too, begin, end),
-      cmocka_unit_test_setup_teardown(what_is_too_large_is_not_put_in, begin, end),
-      cmocka_unit_test_setup_teardown(a_tiny_table_holds_nothing, begin, end),
-      cmocka_unit_test_setup_teardown(without_a_table_stamps_are_good, begin, end),
-      cmocka_unit_test_setup_teardown(it_may_be_moved_before_it_is_used, begin, end),
-      cmocka_unit_test_setup_teardown(a_hit_allocates_nothing, begin, end),
-      cmocka_unit_test_setup_teardown(each_allocation_fails_in_turn, begin, end),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -217,8 +217,7 @@ static size_t overhead_of_one(world_t *world) {
   return overhead;
 }
 
-static void it_does_as_the_model_does(void **state) {
-  world_t *world = *state;
+WORLD_TEST(it_does_as_the_model_does) {
   static const size_t sizes[] = {1000, 3000, 8000, 20000, 1000000};
   static run_t run;
   size_t overhead = overhead_of_one(world);
@@ -246,11 +245,4 @@ static void it_does_as_the_model_does(void **state) {
     assert_true((run.evicted > 100) == (sizes[i / 2] < 1000000));
     belay__local_free(&run.local);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(it_does_as_the_model_does, begin, end),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,8 +34,7 @@ static void round_trip(world_t *world, const belay__record_t *record, size_t com
   free(envelope.bytes);
 }
 
-static void any_bytes_go_there_and_back(void **state) {
-  world_t *world = *state;
+WORLD_TEST(any_bytes_go_there_and_back) {
   static const size_t lens[] = {0,  1,   2,   11,  12,   13,    15,     16,
                                 17, 100, 240, 241, 1000, 65536, 100001, MIB + 3};
   static const size_t tags[] = {0, 1, 8};
@@ -51,8 +50,7 @@ static void any_bytes_go_there_and_back(void **state) {
       }
 }
 
-static void large_ones_too(void **state) {
-  world_t *world = *state;
+WORLD_TEST(large_ones_too) {
   static const size_t lens[] = {8 * MIB - 1, 8 * MIB, BELAY_CACHE_VALUE_MAX};
   for (size_t i = 0; i < sizeof lens / sizeof *lens; i++)
     for (content_t content = ZEROS; content < CONTENTS; content += 2) {
@@ -62,8 +60,7 @@ static void large_ones_too(void **state) {
     }
 }
 
-static void what_is_no_value_too(void **state) {
-  world_t *world = *state;
+WORLD_TEST(what_is_no_value_too) {
   static const int32_t errors[] = {1, -1, INT32_MAX, INT32_MIN, BELAY_ETIMEDOUT};
   belay__record_t *record = new_record(world, BELAY__RECORD_ABSENT, 0, 3, ZEROS);
   round_trip(world, record, 1);
@@ -76,8 +73,7 @@ static void what_is_no_value_too(void **state) {
   }
 }
 
-static void numbers_at_their_ends(void **state) {
-  world_t *world = *state;
+WORLD_TEST(numbers_at_their_ends) {
   belay__record_t *record = new_record(world, BELAY__RECORD_VALUE, 3, 0, TEXT);
   record->created_ms = record->fresh_ms = record->retry_ms = INT64_MAX;
   record->load_us = UINT32_MAX;
@@ -88,8 +84,7 @@ static void numbers_at_their_ends(void **state) {
   belay__record_drop(&world->belay, record);
 }
 
-static void it_is_compressed_where_that_makes_it_smaller(void **state) {
-  world_t *world = *state;
+WORLD_TEST(it_is_compressed_where_that_makes_it_smaller) {
   static const struct {
     size_t len, compress_bytes;
     content_t content;
@@ -112,8 +107,7 @@ static void it_is_compressed_where_that_makes_it_smaller(void **state) {
 }
 
 /* Compressed by one byte, by none, or not: also such are read. */
-static void at_the_edge_of_being_smaller(void **state) {
-  world_t *world = *state;
+WORLD_TEST(at_the_edge_of_being_smaller) {
   size_t ended[2] = {0};
   for (size_t noise = 0; noise < 64; noise++)
     for (size_t zeros = 0; zeros < 32; zeros++) {
@@ -134,8 +128,7 @@ static void at_the_edge_of_being_smaller(void **state) {
   }
 }
 
-static void an_envelope_is_a_value_too(void **state) {
-  world_t *world = *state;
+WORLD_TEST(an_envelope_is_a_value_too) {
   belay__record_t *inner = new_record(world, BELAY__RECORD_VALUE, 300, 2, TEXT);
   for (size_t compress = 0; compress <= 1; compress++) {
     envelope_t inside = written(world, inner, compress);
@@ -156,8 +149,7 @@ static void an_envelope_is_a_value_too(void **state) {
 
 /* ---- memory -------------------------------------------------------------------------------------------- */
 
-static void the_last_who_drops_it_gives_it_back(void **state) {
-  world_t *world = *state;
+WORLD_TEST(the_last_who_drops_it_gives_it_back) {
   belay__record_t *record = new_record(world, BELAY__RECORD_VALUE, 100, 3, TEXT);
   assert_int_equal(world->belay.stats.memory_bytes, belay__record_size(record));
   assert_true(belay__record_size(record) >= sizeof *record + 100 + 3 * BELAY__RECORD_ID);
@@ -170,8 +162,7 @@ static void the_last_who_drops_it_gives_it_back(void **state) {
   belay__record_drop(&world->belay, NULL);
 }
 
-static void a_new_one_is_empty(void **state) {
-  world_t *world = *state;
+WORLD_TEST(a_new_one_is_empty) {
   belay__record_t *record = belay__record_new(&world->belay, BELAY__RECORD_ABSENT, 0, 0);
   static const unsigned char none[BELAY__RECORD_ID] = {0};
   assert_int_equal(record->refs, 1);
@@ -183,8 +174,7 @@ static void a_new_one_is_empty(void **state) {
   belay__record_drop(&world->belay, record);
 }
 
-static void without_memory_it_says_so(void **state) {
-  world_t *world = *state;
+WORLD_TEST(without_memory_it_says_so) {
   belay__record_t *record = new_record(world, BELAY__RECORD_VALUE, 1000, 1, TEXT), *back;
   envelope_t envelope = written(world, record, 1);
   char *out;
@@ -210,20 +200,4 @@ static void without_memory_it_says_so(void **state) {
   belay__record_drop(&world->belay, back);
   belay__record_drop(&world->belay, record);
   free(envelope.bytes);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(any_bytes_go_there_and_back, begin, end),
-      cmocka_unit_test_setup_teardown(large_ones_too, begin, end),
-      cmocka_unit_test_setup_teardown(what_is_no_value_too, begin, end),
-      cmocka_unit_test_setup_teardown(numbers_at_their_ends, begin, end),
-      cmocka_unit_test_setup_teardown(it_is_compressed_where_that_makes_it_smaller, begin, end),
-      cmocka_unit_test_setup_teardown(at_the_edge_of_being_smaller, begin, end),
-      cmocka_unit_test_setup_teardown(an_envelope_is_a_value_too, begin, end),
-      cmocka_unit_test_setup_teardown(the_last_who_drops_it_gives_it_back, begin, end),
-      cmocka_unit_test_setup_teardown(a_new_one_is_empty, begin, end),
-      cmocka_unit_test_setup_teardown(without_memory_it_says_so, begin, end),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

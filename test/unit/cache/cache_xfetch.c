@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cache/xfetch.h"
-#include "support/base/unit.h"
+#include "support/base/test.h"
 
 #define DAY INT64_C(86400000)
 
@@ -35,8 +35,7 @@ static void expect_moments(const belay__record_t *record, const belay__fresh_ter
   expect_moments(record, terms, (const moment_t[]){__VA_ARGS__},                                   \
                  sizeof((const moment_t[]){__VA_ARGS__}) / sizeof(moment_t))
 
-static void a_value_grows_old(void **state) {
-  (void)state;
+TEST(a_value_grows_old) {
   belay__record_t record = RECORD(BELAY__RECORD_VALUE, 1000);
   belay__fresh_terms_t terms = {.stale_ms = 100, .keep_ms = 500};
   EXPECT(&record, &terms, {0, BELAY__FRESH}, {999, BELAY__FRESH}, {1000, BELAY__STALE},
@@ -50,8 +49,7 @@ static void a_value_grows_old(void **state) {
   EXPECT(&record, &terms, {999, BELAY__FRESH}, {1000, BELAY__GONE});
 }
 
-static void after_a_failed_load_it_rests(void **state) {
-  (void)state;
+TEST(after_a_failed_load_it_rests) {
   belay__record_t record = RECORD(BELAY__RECORD_VALUE, 1000);
   belay__fresh_terms_t terms = {.stale_ms = 100, .keep_ms = 500};
   record.retry_ms = 1050;
@@ -64,8 +62,7 @@ static void after_a_failed_load_it_rests(void **state) {
   EXPECT(&record, &terms, {0, BELAY__FRESH}, {1499, BELAY__RESTING}, {1500, BELAY__GONE});
 }
 
-static void what_is_no_value_is_fresh_or_gone(void **state) {
-  (void)state;
+TEST(what_is_no_value_is_fresh_or_gone) {
   belay__fresh_terms_t terms = {.stale_ms = 100, .keep_ms = 500, .beta = 1000};
   static const belay__record_kind_t kinds[] = {BELAY__RECORD_ABSENT, BELAY__RECORD_ERROR};
   for (size_t i = 0; i < 2; i++) {
@@ -78,8 +75,7 @@ static void what_is_no_value_is_fresh_or_gone(void **state) {
   }
 }
 
-static void times_at_their_ends(void **state) {
-  (void)state;
+TEST(times_at_their_ends) {
   belay__fresh_terms_t terms = {.stale_ms = 365 * DAY, .keep_ms = INT64_MAX, .beta = 1000};
   belay__record_t record = RECORD(BELAY__RECORD_VALUE, INT64_MAX);
   EXPECT(&record, &terms, {0, BELAY__FRESH}, {INT64_MAX, BELAY__STALE});
@@ -88,8 +84,7 @@ static void times_at_their_ends(void **state) {
          {INT64_MAX, BELAY__GONE});
 }
 
-static void who_is_served(void **state) {
-  (void)state;
+TEST(who_is_served) {
   static const belay__freshness_t served[] = {BELAY__FRESH, BELAY__EARLY, BELAY__STALE,
                                               BELAY__RESTING};
   for (size_t i = 0; i < sizeof served / sizeof *served; i++)
@@ -100,8 +95,7 @@ static void who_is_served(void **state) {
 
 /* ---- ahead of time ------------------------------------------------------------------------------------- */
 
-static void it_is_early_exactly_where_the_paper_says(void **state) {
-  (void)state;
+TEST(it_is_early_exactly_where_the_paper_says) {
   /* 100 ms of load, and -ln(random) = 3: the last 300 ms, or beta times that */
   belay__record_t record = RECORD(BELAY__RECORD_VALUE, 1000000);
   record.load_us = 100000;
@@ -118,8 +112,7 @@ static void it_is_early_exactly_where_the_paper_says(void **state) {
   }
 }
 
-static void without_beta_or_a_load_time_it_is_never_early(void **state) {
-  (void)state;
+TEST(without_beta_or_a_load_time_it_is_never_early) {
   belay__record_t record = RECORD(BELAY__RECORD_VALUE, 1000);
   belay__fresh_terms_t terms = {.beta = 0};
   record.load_us = UINT32_MAX;
@@ -130,8 +123,7 @@ static void without_beta_or_a_load_time_it_is_never_early(void **state) {
   assert_int_equal(belay__fresh_judge(&record, &terms, 999, 0x1p-53), BELAY__FRESH);
 }
 
-static void while_it_rests_it_is_not_early(void **state) {
-  (void)state;
+TEST(while_it_rests_it_is_not_early) {
   belay__record_t record = RECORD(BELAY__RECORD_VALUE, 1000);
   belay__fresh_terms_t terms = {.beta = 1};
   record.load_us = UINT32_MAX;
@@ -180,8 +172,7 @@ static void init(world_t *world, const belay__host_ops_t *host, uint64_t seed) {
   belay__init(&world->belay, host, &options);
 }
 
-static void random_numbers_are_above_0_and_up_to_1(void **state) {
-  (void)state;
+TEST(random_numbers_are_above_0_and_up_to_1) {
   world_t world;
   init(&world, &fixed_host, 0);
   assert_true(belay__fresh_random(&world.belay) == 0x1p-53);
@@ -202,8 +193,7 @@ static double chi_limit(double freedom) {
   return freedom * root * root * root;
 }
 
-static void random_numbers_are_even(void **state) {
-  (void)state;
+TEST(random_numbers_are_even) {
   enum { BINS = 256, N = 1000000 };
   world_t world;
   init(&world, &seeded_host, 1);
@@ -270,8 +260,7 @@ static fit_t fit_grid(uint64_t seed, double stretched) {
 }
 
 /* A load is begun ahead of time with a probability of e^(-left / (beta * delta)). */
-static void it_is_early_as_often_as_the_paper_says(void **state) {
-  (void)state;
+TEST(it_is_early_as_often_as_the_paper_says) {
   fit_t fit = fit_grid(20150831, 1);
   double limit = chi_limit(fit.freedom);
   print_message("chi-square %.1f of %.0f, at most %.1f; in %u others %u, expected %.1f\n", fit.chi,
@@ -283,30 +272,11 @@ static void it_is_early_as_often_as_the_paper_says(void **state) {
 }
 
 /* So the test above would notice: a rate that is a little off. */
-static void a_rate_that_is_off_would_show(void **state) {
-  (void)state;
+TEST(a_rate_that_is_off_would_show) {
   static const double stretched[] = {0.97, 1.03};
   for (size_t i = 0; i < 2; i++) {
     fit_t fit = fit_grid(20150831, stretched[i]);
     print_message("%g: chi-square %.1f of %.0f\n", stretched[i], fit.chi, fit.freedom);
     assert_true(fit.chi > 1.5 * chi_limit(fit.freedom));
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_value_grows_old),
-      cmocka_unit_test(after_a_failed_load_it_rests),
-      cmocka_unit_test(what_is_no_value_is_fresh_or_gone),
-      cmocka_unit_test(times_at_their_ends),
-      cmocka_unit_test(who_is_served),
-      cmocka_unit_test(it_is_early_exactly_where_the_paper_says),
-      cmocka_unit_test(without_beta_or_a_load_time_it_is_never_early),
-      cmocka_unit_test(while_it_rests_it_is_not_early),
-      cmocka_unit_test(random_numbers_are_above_0_and_up_to_1),
-      cmocka_unit_test(random_numbers_are_even),
-      cmocka_unit_test(it_is_early_as_often_as_the_paper_says),
-      cmocka_unit_test(a_rate_that_is_off_would_show),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

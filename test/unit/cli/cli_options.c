@@ -7,7 +7,7 @@
 #include "cli/shell/commands.h"
 #include "cli/shell/common.h"
 #include "cli/shell/options.h"
-#include "support/base/unit.h"
+#include "support/base/test.h"
 
 #define WORDS_MAX 16
 
@@ -86,8 +86,7 @@ static bool reads(const char *line) {
   return read_with(make(RUNS_NOTHING, 0, 3), line);
 }
 
-static void test_options_in_all_forms(void **state) {
-  (void)state;
+TEST(options_in_all_forms) {
   assert_true(reads("a --flag b --text=x --texts 1 --texts=2 --number -5 --wait 1s --rate 10/s c"));
   assert_true(asked.flag && !asked.other);
   assert_string_equal(asked.text, "x");
@@ -111,8 +110,7 @@ static void test_options_in_all_forms(void **state) {
   assert_int_equal(arguments.n, 2); /* a number and "-" are arguments */
 }
 
-static void test_what_is_given_twice(void **state) {
-  (void)state;
+TEST(what_is_given_twice) {
   assert_true(reads("--text a --number 1 --text b --wait 1s --wait 500ms --number 2 -f -f"));
   assert_string_equal(asked.text, "b");
   assert_int_equal(asked.number, 2);
@@ -123,8 +121,7 @@ static void test_what_is_given_twice(void **state) {
   assert_int_equal(asked.bare, 1000);
 }
 
-static void test_a_duration_that_may_be_left_out(void **state) {
-  (void)state;
+TEST(a_duration_that_may_be_left_out) {
   assert_true(reads("--bare a"));
   assert_int_equal(asked.bare, 1000);
   assert_int_equal(arguments.n, 1);
@@ -143,8 +140,7 @@ static void test_a_duration_that_may_be_left_out(void **state) {
   assert_int_equal(asked.bare, 1000);
 }
 
-static void test_what_is_behind_dashes(void **state) {
-  (void)state;
+TEST(what_is_behind_dashes) {
   assert_true(reads("-f -- --text -o"));
   assert_int_equal(arguments.n, 2);
   assert_false(asked.other);
@@ -162,8 +158,7 @@ static void test_what_is_behind_dashes(void **state) {
   assert_true(read_with(make(RUNS_MAYBE, 1, 1), "name -- ls"));
 }
 
-static void test_what_it_does_not_take(void **state) {
-  (void)state;
+TEST(what_it_does_not_take) {
   static const char *const lines[] = {
       "a b c d",  "--flags",      "--fla",      "-x",          "-fx",        "--flag=yes",
       "--text",   "-t",           "--number 6", "--number -6", "--number x", "--wait 2s",
@@ -174,8 +169,7 @@ static void test_what_it_does_not_take(void **state) {
       fail_msg("taken: %s", lines[i]);
 }
 
-static void test_too_many_texts(void **state) {
-  (void)state;
+TEST(too_many_texts) {
   command_t *command = make(RUNS_NOTHING, 0, 0);
   const option_t *texts = &command->options[3];
   for (size_t i = 0; i < TEXTS_MAX; i++)
@@ -184,8 +178,7 @@ static void test_too_many_texts(void **state) {
   assert_int_equal(asked.texts.n, TEXTS_MAX);
 }
 
-static void test_the_nearest_name(void **state) {
-  (void)state;
+TEST(the_nearest_name) {
   static const char *const names[] = {"add",  "bloom", "count",    "delete",
                                       "exec", "help",  "namespace"};
   static const struct {
@@ -217,8 +210,7 @@ static void test_the_nearest_name(void **state) {
   }
 }
 
-static void test_namespaces(void **state) {
-  (void)state;
+TEST(namespaces) {
   namespace_parts_t parts;
   assert_true(namespace_divide("a::b:c::d", &parts));
   assert_int_equal(parts.n, 3);
@@ -259,8 +251,7 @@ static void look_at(const command_t *command) {
 }
 
 /* Each option once, each letter once, each command either does something or consists of others. */
-static void test_all_commands(void **state) {
-  (void)state;
+TEST(all_commands) {
   for (size_t i = 0; commands[i] != NULL; i++) {
     assert_true(i == 0 || strcmp(commands[i - 1]->name, commands[i]->name) < 0);
     look_at(commands[i]);
@@ -269,19 +260,4 @@ static void test_all_commands(void **state) {
       assert_ptr_equal(command_parent(commands[i]->parts[j]), commands[i]);
     }
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_what_is_given_twice),
-      cmocka_unit_test(test_a_duration_that_may_be_left_out),
-      cmocka_unit_test(test_options_in_all_forms),
-      cmocka_unit_test(test_what_is_behind_dashes),
-      cmocka_unit_test(test_what_it_does_not_take),
-      cmocka_unit_test(test_too_many_texts),
-      cmocka_unit_test(test_the_nearest_name),
-      cmocka_unit_test(test_namespaces),
-      cmocka_unit_test(test_all_commands),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,7 +5,7 @@
 #include <uv.h>
 
 #include "cli/ui/term.h"
-#include "support/base/unit.h"
+#include "support/base/test.h"
 
 /* What is written to standard output between these two. */
 static int saved;
@@ -37,8 +37,7 @@ static size_t count(const char *text, const char *what) {
   return n;
 }
 
-static void test_a_live_line_is_drawn_as_often_as_an_eye_follows(void **state) {
-  (void)state;
+TEST(a_live_line_is_drawn_as_often_as_an_eye_follows) {
   static char text[65536];
   term_t term = {.fancy = true};
   capture();
@@ -53,8 +52,7 @@ static void test_a_live_line_is_drawn_as_often_as_an_eye_follows(void **state) {
   assert_int_equal(count(text, "over"), 1);
 }
 
-static void test_after_a_line_a_live_one_is_drawn_at_once(void **state) {
-  (void)state;
+TEST(after_a_line_a_live_one_is_drawn_at_once) {
   static char text[4096];
   term_t term = {.fancy = true};
   capture();
@@ -66,8 +64,7 @@ static void test_after_a_line_a_live_one_is_drawn_at_once(void **state) {
   assert_int_equal(count(text, "live "), 3);
 }
 
-static void test_without_a_terminal_there_is_none(void **state) {
-  (void)state;
+TEST(without_a_terminal_there_is_none) {
   static char text[4096];
   term_t term = {.fancy = false};
   capture();
@@ -75,13 +72,4 @@ static void test_without_a_terminal_there_is_none(void **state) {
   term_print(&term, "line\n");
   (void)captured(text, sizeof text);
   assert_string_equal(text, "line\n");
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_live_line_is_drawn_as_often_as_an_eye_follows),
-      cmocka_unit_test(test_after_a_line_a_live_one_is_drawn_at_once),
-      cmocka_unit_test(test_without_a_terminal_there_is_none),
-  };
-  return cmocka_run_group_tests_name("cli_term", tests, NULL, NULL);
 }

@@ -3,7 +3,7 @@
 
 #include "cli/ui/out.h"
 #include "cli/ui/text.h"
-#include "support/base/unit.h"
+#include "support/base/test.h"
 
 typedef void (*add_fn)(text_t *text, const void *bytes, size_t len);
 
@@ -19,8 +19,7 @@ static void expect(add_fn add, const char *bytes, size_t len, const char *what) 
 #define SHOWN(bytes, what) expect(text_add_shown, bytes, sizeof bytes - 1, what)
 #define JSON(bytes, what) expect(text_add_json, bytes, sizeof bytes - 1, "\"" what "\"")
 
-static void test_a_terminal_is_given_no_orders(void **state) {
-  (void)state;
+TEST(a_terminal_is_given_no_orders) {
   SHOWN("", "");
   SHOWN("plain \xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80",
         "plain \xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80");
@@ -38,8 +37,7 @@ static void test_a_terminal_is_given_no_orders(void **state) {
   SHOWN("\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80");          /* beyond Unicode */
 }
 
-static void test_json_strings(void **state) {
-  (void)state;
+TEST(json_strings) {
   JSON("", "");
   JSON("a\"b\\c", "a\\\"b\\\\c");
   JSON("a\0\n\x1f\x7f", "a\\u0000\\u000a\\u001f\\u007f");
@@ -51,8 +49,7 @@ static void test_json_strings(void **state) {
   JSON("\xc3\xa4\xff", "\\u00c3\\u00a4\\u00ff"); /* no UTF-8: Latin-1 */
 }
 
-static void test_a_long_text_is_shown_in_part(void **state) {
-  (void)state;
+TEST(a_long_text_is_shown_in_part) {
   char bytes[2 * OUT_SHOWN_MAX];
   memset(bytes, 'x', sizeof bytes);
   const char *shown = out_shown(bytes, OUT_SHOWN_MAX - 1);
@@ -71,8 +68,7 @@ static void test_a_long_text_is_shown_in_part(void **state) {
   assert_string_equal(out_shown("", 0), "");
 }
 
-static void test_text_grows(void **state) {
-  (void)state;
+TEST(text_grows) {
   text_t text = {0};
   for (int i = 0; i < 10000; i++)
     text_print(&text, "%d,", i % 10);
@@ -83,14 +79,4 @@ static void test_text_grows(void **state) {
   text_free(&text);
   char *kept = text_keep("abc", 2);
   assert_string_equal(kept, "ab");
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_terminal_is_given_no_orders),
-      cmocka_unit_test(test_json_strings),
-      cmocka_unit_test(test_a_long_text_is_shown_in_part),
-      cmocka_unit_test(test_text_grows),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

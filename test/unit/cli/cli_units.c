@@ -3,12 +3,11 @@
 #include <string.h>
 
 #include "cli/shell/units.h"
-#include "support/base/unit.h"
+#include "support/base/test.h"
 
 #define SAME INT64_C(-77) /* what was there before */
 
-static void test_durations(void **state) {
-  (void)state;
+TEST(durations) {
   static const struct {
     const char *text;
     int64_t ms; /* SAME: it is none */
@@ -79,8 +78,7 @@ static void test_durations(void **state) {
   }
 }
 
-static void test_durations_are_shown_as_they_are_read(void **state) {
-  (void)state;
+TEST(durations_are_shown_as_they_are_read) {
   static const int64_t all[] = {0, 1, 999, 1000, 60001, 3599999, 86400000, 90061001, INT64_MAX};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
     char shown[UNITS_DURATION_MAX];
@@ -100,8 +98,7 @@ static void test_durations_are_shown_as_they_are_read(void **state) {
   assert_string_equal(units_show_duration(shown, 0), "0s");
 }
 
-static void test_rates(void **state) {
-  (void)state;
+TEST(rates) {
   static const struct {
     const char *text;
     rate_t rate; /* {0}: it is none */
@@ -139,8 +136,7 @@ static void test_rates(void **state) {
   }
 }
 
-static void test_numbers(void **state) {
-  (void)state;
+TEST(numbers) {
   static const char *const none[] = {"",
                                      "-",
                                      "+",
@@ -161,14 +157,4 @@ static void test_numbers(void **state) {
   assert_true(number == INT64_MIN);
   assert_true(units_number("+7", &number));
   assert_int_equal(number, 7);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_durations),
-      cmocka_unit_test(test_durations_are_shown_as_they_are_read),
-      cmocka_unit_test(test_rates),
-      cmocka_unit_test(test_numbers),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "scripts.gen.h"
-#include "support/base/unit.h"
+#include "support/base/test.h"
 
 #define RULES_MAX 4096
 
@@ -47,8 +47,7 @@ static bool allows(const belay_acl_options_t *options, const char *word) {
 
 /* ---- the text -------------------------------------------------------------------------------------------- */
 
-static void test_the_text(void **state) {
-  (void)state;
+TEST(the_text) {
   static const char *const parts[] = {"app", "e*u"}, *const keys[] = {"door", "a[1]"},
                            *const names[] = {"topic", "sweep"};
   belay_acl_options_t options = usual(names, 2);
@@ -85,8 +84,7 @@ static void test_the_text(void **state) {
   assert_non_null(strstr(rules_of(NULL), " ~belay::* &belay::* "));
 }
 
-static void test_each_word_once_and_in_order(void **state) {
-  (void)state;
+TEST(each_word_once_and_in_order) {
   static const char *const names[] = {"all", "cluster", "lock", "all"};
   belay_acl_options_t options = usual(names, 4);
   char last[64] = "";
@@ -103,8 +101,7 @@ static void test_each_word_once_and_in_order(void **state) {
 }
 
 /* What no user of belay's may ever do. */
-static void test_what_is_never_allowed(void **state) {
-  (void)state;
+TEST(what_is_never_allowed) {
   static const char *const names[] = {"all", "cluster", "replicas", "sentinel"};
   static const char *const never[] = {"keys",   "flushall", "flushdb",  "config",       "script",
                                       "debug",  "monitor",  "shutdown", "script|flush", "acl",
@@ -120,8 +117,7 @@ static void test_what_is_never_allowed(void **state) {
 }
 
 /* A server refuses all rules if it does not know one of the commands. */
-static void test_what_servers_know(void **state) {
-  (void)state;
+TEST(what_servers_know) {
   static const char *const names[] = {"all", "cluster"};
   static const struct {
     const char *word;
@@ -150,8 +146,7 @@ static void test_what_servers_know(void **state) {
 
 /* ---- what is refused ------------------------------------------------------------------------------------- */
 
-static void test_buffers(void **state) {
-  (void)state;
+TEST(buffers) {
   char rules[RULES_MAX];
   size_t len, again;
   assert_error(belay_acl_rules(NULL, NULL, 0, &len), 0);
@@ -168,8 +163,7 @@ static void test_buffers(void **state) {
   assert_error(belay_acl_rules(NULL, rules, sizeof rules, NULL), BELAY_EINVAL);
 }
 
-static void test_options_that_are_none(void **state) {
-  (void)state;
+TEST(options_that_are_none) {
   static const char *const empty[] = {""}, *const spaced[] = {"a b"}, *const none[] = {NULL},
                            *const unknown[] = {"locks"}, *const part[] = {"lease"},
                            *const control[] = {"a\nb"};
@@ -248,8 +242,7 @@ static const char *source_path(const char *below) {
 }
 
 /* Each header is about something that a user may be allowed, or needs no server. */
-static void test_each_header(void **state) {
-  (void)state;
+TEST(each_header) {
   static const char others[] =
       " acl client error export fence loop request uuid tls "; /* fence: a script of the caller's */
   unsigned names = 0;
@@ -327,8 +320,7 @@ static void check_script(const belay__script_t *script, const char *name) {
   }
 }
 
-static void test_each_script(void **state) {
-  (void)state;
+TEST(each_script) {
   unsigned checked = 0;
   for (size_t i = 0; i < BELAY__SCRIPTS; i++) {
     const belay__script_t *script = belay__scripts[i];
@@ -346,18 +338,4 @@ static void test_each_script(void **state) {
     }
   }
   assert_true(checked >= BELAY__SCRIPTS);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_the_text),
-      cmocka_unit_test(test_each_word_once_and_in_order),
-      cmocka_unit_test(test_what_is_never_allowed),
-      cmocka_unit_test(test_what_servers_know),
-      cmocka_unit_test(test_buffers),
-      cmocka_unit_test(test_options_that_are_none),
-      cmocka_unit_test(test_each_header),
-      cmocka_unit_test(test_each_script),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,14 @@
 /* Of each script is known on how many of its first lines it can have written nothing before: tools/embed_lua.py counts
  * them. Here the text is looked at once more. */
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "scripts.gen.h"
+#include "support/base/test.h"
 
 /* All that a script calls and that writes. */
 static const char *const writers[] = {"BITFIELD",
@@ -80,8 +77,7 @@ static const char *comment(const char *line, size_t len) {
   return at != NULL ? at : line + len;
 }
 
-static void on_its_clean_lines_a_script_writes_nothing(void **state) {
-  (void)state;
+TEST(on_its_clean_lines_a_script_writes_nothing) {
   unsigned with_some = 0;
   for (size_t i = 0; i < BELAY__SCRIPTS; i++) {
     const belay__script_t *script = belay__scripts[i];
@@ -103,11 +99,4 @@ static void on_its_clean_lines_a_script_writes_nothing(void **state) {
     with_some += script->clean_lines > 0;
   }
   assert_true(with_some > BELAY__SCRIPTS / 2);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(on_its_clean_lines_a_script_writes_nothing),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,12 @@
 /* The list of errors and the three questions about one. */
 #include <errno.h>
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "belay/error.h"
+#include "support/base/test.h"
 
 /* libuv's errors and negative errno values lie above this. */
 #define LOWEST_FOREIGN (-4096)
@@ -34,16 +31,14 @@ static int is_listed(int error) {
   return 0;
 }
 
-static void values_are_unique(void **state) {
-  (void)state;
+TEST(values_are_unique) {
   for (size_t i = 0; i < LIST_LEN; i++)
     for (size_t j = 0; j < i; j++)
       if (list[i].value == list[j].value)
         fail_msg("%s and %s", list[i].name, list[j].name);
 }
 
-static void values_lie_in_one_range_of_their_own(void **state) {
-  (void)state;
+TEST(values_lie_in_one_range_of_their_own) {
   assert_true(RANGE_FIRST < LOWEST_FOREIGN);
   for (size_t i = 0; i < LIST_LEN; i++)
     if (list[i].value > RANGE_FIRST || list[i].value < RANGE_LAST)
@@ -51,8 +46,7 @@ static void values_lie_in_one_range_of_their_own(void **state) {
 }
 
 /* Programs were compiled with them. */
-static void values_do_not_change(void **state) {
-  (void)state;
+TEST(values_do_not_change) {
   assert_int_equal(BELAY_EINVAL, -20001);
   assert_int_equal(BELAY_ENOMEM, -20003);
   assert_int_equal(BELAY_ECLOSING, -20005);
@@ -64,8 +58,7 @@ static void values_do_not_change(void **state) {
   assert_int_equal(BELAY_EREFUSED, -20053);
 }
 
-static void names_are_those_of_the_list_and_unique(void **state) {
-  (void)state;
+TEST(names_are_those_of_the_list_and_unique) {
   for (size_t i = 0; i < LIST_LEN; i++) {
     assert_string_equal(belay_err_name(list[i].value), list[i].name);
     assert_int_equal(list[i].name[0], 'E');
@@ -74,8 +67,7 @@ static void names_are_those_of_the_list_and_unique(void **state) {
   }
 }
 
-static void texts_are_those_of_the_list_and_unique(void **state) {
-  (void)state;
+TEST(texts_are_those_of_the_list_and_unique) {
   for (size_t i = 0; i < LIST_LEN; i++) {
     assert_string_equal(belay_strerror(list[i].value), list[i].text);
     for (size_t j = 0; j < i; j++)
@@ -83,8 +75,7 @@ static void texts_are_those_of_the_list_and_unique(void **state) {
   }
 }
 
-static void texts_are_one_short_printable_line(void **state) {
-  (void)state;
+TEST(texts_are_one_short_printable_line) {
   for (size_t i = 0; i < LIST_LEN; i++) {
     size_t len = strlen(list[i].text);
     assert_in_range(len, 5, 100);
@@ -125,20 +116,17 @@ static int may_pass(int error) {
   }
 }
 
-static void what_may_pass_is_retryable_and_nothing_else(void **state) {
-  (void)state;
+TEST(what_may_pass_is_retryable_and_nothing_else) {
   for (size_t i = 0; i < LIST_LEN; i++)
     if (belay_err_retryable(list[i].value) != may_pass(list[i].value))
       fail_msg("%s", list[i].name);
 }
 
-static void unknown_outcome_is_not_retryable(void **state) {
-  (void)state;
+TEST(unknown_outcome_is_not_retryable) {
   assert_int_equal(belay_err_retryable(BELAY_EUNKNOWN), 0);
 }
 
-static void zero_is_success(void **state) {
-  (void)state;
+TEST(zero_is_success) {
   assert_string_equal(belay_err_name(0), "OK");
   assert_string_equal(belay_strerror(0), "success");
   assert_int_equal(belay_err_retryable(0), 0);
@@ -150,15 +138,13 @@ static void check_stranger(int error) {
   assert_int_equal(belay_err_retryable(error), 0);
 }
 
-static void strangers_have_a_name_and_a_text_and_are_not_retryable(void **state) {
-  (void)state;
+TEST(strangers_have_a_name_and_a_text_and_are_not_retryable) {
   const int strangers[] = {1, -1, ENOMEM, -ENOMEM, -4095, -BELAY_EINVAL, INT_MAX, INT_MIN};
   for (size_t i = 0; i < sizeof strangers / sizeof *strangers; i++)
     check_stranger(strangers[i]);
 }
 
-static void gaps_in_the_range_are_strangers(void **state) {
-  (void)state;
+TEST(gaps_in_the_range_are_strangers) {
   int gaps = 0;
   for (int error = RANGE_FIRST + 1; error >= RANGE_LAST - 1; error--) {
     if (is_listed(error))
@@ -167,21 +153,4 @@ static void gaps_in_the_range_are_strangers(void **state) {
     gaps++;
   }
   assert_true(gaps >= 2);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(values_are_unique),
-      cmocka_unit_test(values_lie_in_one_range_of_their_own),
-      cmocka_unit_test(values_do_not_change),
-      cmocka_unit_test(names_are_those_of_the_list_and_unique),
-      cmocka_unit_test(texts_are_those_of_the_list_and_unique),
-      cmocka_unit_test(texts_are_one_short_printable_line),
-      cmocka_unit_test(what_may_pass_is_retryable_and_nothing_else),
-      cmocka_unit_test(unknown_outcome_is_not_retryable),
-      cmocka_unit_test(zero_is_success),
-      cmocka_unit_test(strangers_have_a_name_and_a_text_and_are_not_retryable),
-      cmocka_unit_test(gaps_in_the_range_are_strangers),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

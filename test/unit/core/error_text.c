@@ -1,18 +1,14 @@
 /* What others say, in print, short, and without what they were told. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "core/call/error_text.h"
+#include "support/base/test.h"
 
-static void in_print_stays(void **state) {
-  (void)state;
+TEST(in_print_stays) {
   char out[BELAY__WORDS_MAX], all[96];
   for (int i = 0; i < 95; i++)
     all[i] = (char)(' ' + i);
@@ -23,8 +19,7 @@ static void in_print_stays(void **state) {
   assert_string_equal(out, "");
 }
 
-static void all_else_is_written_in_hexadecimal(void **state) {
-  (void)state;
+TEST(all_else_is_written_in_hexadecimal) {
   for (int i = 0; i < 256; i++) {
     char out[8], byte = (char)i, expected[8];
     if (i >= 0x20 && i < 0x7f)
@@ -42,8 +37,7 @@ static void all_else_is_written_in_hexadecimal(void **state) {
   assert_string_equal(again, out); /* what is in print already stays so */
 }
 
-static void what_does_not_fit_is_left_off_as_a_whole(void **state) {
-  (void)state;
+TEST(what_does_not_fit_is_left_off_as_a_whole) {
   for (size_t size = 1; size < 20; size++) {
     char *out = malloc(size); /* so that the sanitizer sees a byte behind it */
     size_t n = belay__words(out, size, "ab\ncd\n", 6);
@@ -79,8 +73,7 @@ static const char *heard(const char *text, size_t len, const char *const *told) 
   return out;
 }
 
-static void what_was_told_is_not_shown(void **state) {
-  (void)state;
+TEST(what_was_told_is_not_shown) {
   static const struct {
     const char *told[HIDDEN_MAX + 1], *said, *shown;
   } all[] = {
@@ -115,8 +108,7 @@ static void what_was_told_is_not_shown(void **state) {
 }
 
 /* A secret may lie across the place where the text is cut. */
-static void it_is_not_shown_at_the_end_of_a_long_text_either(void **state) {
-  (void)state;
+TEST(it_is_not_shown_at_the_end_of_a_long_text_either) {
   static const char secret[] = "hunter2";
   const char *const told[HIDDEN_MAX] = {secret};
   char text[600];
@@ -130,8 +122,7 @@ static void it_is_not_shown_at_the_end_of_a_long_text_either(void **state) {
   }
 }
 
-static void a_long_text_is_cut(void **state) {
-  (void)state;
+TEST(a_long_text_is_cut) {
   const char *const told[HIDDEN_MAX] = {NULL};
   static char text[1 << 20];
   memset(text, 'x', sizeof text);
@@ -143,8 +134,7 @@ static void a_long_text_is_cut(void **state) {
 }
 
 /* Whatever is told and said at random: nothing of four bytes of what was told is left. */
-static void nothing_of_it_is_left(void **state) {
-  (void)state;
+TEST(nothing_of_it_is_left) {
   uint32_t random = 1;
 #define NEXT(n) (((random = random * 1664525 + 1013904223) >> 16) % (n))
   for (int round = 0; round < 20000; round++) {
@@ -168,17 +158,4 @@ static void nothing_of_it_is_left(void **state) {
     }
   }
 #undef NEXT
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(in_print_stays),
-      cmocka_unit_test(all_else_is_written_in_hexadecimal),
-      cmocka_unit_test(what_does_not_fit_is_left_off_as_a_whole),
-      cmocka_unit_test(what_was_told_is_not_shown),
-      cmocka_unit_test(it_is_not_shown_at_the_end_of_a_long_text_either),
-      cmocka_unit_test(a_long_text_is_cut),
-      cmocka_unit_test(nothing_of_it_is_left),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

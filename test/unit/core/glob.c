@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/base/unit.h"
+#include "support/base/test.h"
 
 #define ROUNDS 200000
 
@@ -12,8 +12,7 @@ static bool matches(const char *pattern, const char *text) {
   return belay__glob_match(pattern, strlen(pattern), text, strlen(text));
 }
 
-static void test_it_matches_as_servers_do(void **state) {
-  (void)state;
+TEST(it_matches_as_servers_do) {
   static const struct {
     const char *pattern, *text;
     bool matches;
@@ -74,8 +73,7 @@ static void test_it_matches_as_servers_do(void **state) {
 }
 
 /* It takes no longer the more stars there are. */
-static void test_many_stars_are_no_burden(void **state) {
-  (void)state;
+TEST(many_stars_are_no_burden) {
   char pattern[1024], text[1024];
   memset(text, 'a', sizeof text);
   for (size_t i = 0; i < sizeof pattern; i++)
@@ -93,8 +91,7 @@ static uint64_t next_random(uint64_t *seed) {
 }
 
 /* A quoted text matches itself alone. */
-static void test_a_quoted_text_matches_itself(void **state) {
-  (void)state;
+TEST(a_quoted_text_matches_itself) {
   static const char bytes[] = "::::ab{}%*?[]\\^-\x01\x7f";
   uint64_t seed = 1;
   unsigned single = 0;
@@ -112,13 +109,4 @@ static void test_a_quoted_text_matches_itself(void **state) {
     assert_int_equal(belay__glob_match(quoted, quoted_len, other, len), same);
   }
   assert_true(single > 1000);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_it_matches_as_servers_do),
-      cmocka_unit_test(test_many_stars_are_no_burden),
-      cmocka_unit_test(test_a_quoted_text_matches_itself),
-  };
-  return cmocka_run_group_tests_name("glob", tests, NULL, NULL);
 }

@@ -1,14 +1,11 @@
 /* The pairing heap of timers, against a sorted array. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "core/loop/heap.h"
+#include "support/base/test.h"
 
 #define OPERATIONS 100000
 #define TIMERS 512
@@ -121,13 +118,11 @@ static void run_against_model(uint64_t seed, uint64_t range) {
   assert_null(heap.root);
 }
 
-static void random_operations_agree_with_a_sorted_array(void **state) {
-  (void)state;
+TEST(random_operations_agree_with_a_sorted_array) {
   run_against_model(1, UINT64_MAX - 1);
 }
 
-static void random_operations_with_many_ties_agree_with_a_sorted_array(void **state) {
-  (void)state;
+TEST(random_operations_with_many_ties_agree_with_a_sorted_array) {
   run_against_model(2, 16);
 }
 
@@ -144,8 +139,7 @@ static void fill(belay__heap_t *heap, belay__timer_t *timers, const uint64_t *wh
   fill(heap, timers, (const uint64_t[]){__VA_ARGS__},                                              \
        sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))
 
-static void only_timer_is_the_root_and_its_removal_leaves_nothing(void **state) {
-  (void)state;
+TEST(only_timer_is_the_root_and_its_removal_leaves_nothing) {
   belay__timer_t timer = {0};
   belay__heap_t heap = {0};
   assert_false(belay__timer_is_set(&timer));
@@ -157,24 +151,21 @@ static void only_timer_is_the_root_and_its_removal_leaves_nothing(void **state) 
   assert_null(heap.root);
 }
 
-static void pops_come_in_the_order_of_time(void **state) {
-  (void)state;
+TEST(pops_come_in_the_order_of_time) {
   belay__timer_t timers[8] = {0};
   belay__heap_t heap = {0};
   FILL(&heap, timers, 5, 3, 8, 1, 7, 2, 6, 4);
   DRAIN(&heap, 1, 2, 3, 4, 5, 6, 7, 8);
 }
 
-static void extreme_times_are_ordered(void **state) {
-  (void)state;
+TEST(extreme_times_are_ordered) {
   belay__timer_t timers[4] = {0};
   belay__heap_t heap = {0};
   FILL(&heap, timers, UINT64_MAX, 1, UINT64_MAX - 1, (uint64_t)INT64_MAX + 1);
   DRAIN(&heap, 1, (uint64_t)INT64_MAX + 1, UINT64_MAX - 1, UINT64_MAX);
 }
 
-static void equal_times_all_come_out_once(void **state) {
-  (void)state;
+TEST(equal_times_all_come_out_once) {
   belay__timer_t timers[9] = {0};
   bool seen[9] = {false};
   belay__heap_t heap = {0};
@@ -187,16 +178,14 @@ static void equal_times_all_come_out_once(void **state) {
   assert_null(heap.root);
 }
 
-static void later_timer_does_not_displace_an_equal_root(void **state) {
-  (void)state;
+TEST(later_timer_does_not_displace_an_equal_root) {
   belay__timer_t timers[2] = {0};
   belay__heap_t heap = {0};
   FILL(&heap, timers, 4, 4);
   assert_ptr_equal(heap.root, &timers[0]);
 }
 
-static void removing_the_root_leaves_the_rest(void **state) {
-  (void)state;
+TEST(removing_the_root_leaves_the_rest) {
   belay__timer_t timers[5] = {0};
   belay__heap_t heap = {0};
   FILL(&heap, timers, 1, 2, 3, 4, 5);
@@ -206,8 +195,7 @@ static void removing_the_root_leaves_the_rest(void **state) {
 }
 
 /* Later times become children of the root, the newest first: 2 is the last in the row, 4 the first. */
-static void removing_a_leaf_leaves_the_rest(void **state) {
-  (void)state;
+TEST(removing_a_leaf_leaves_the_rest) {
   for (size_t leaf = 1; leaf < 4; leaf++) {
     belay__timer_t timers[4] = {0};
     belay__heap_t heap = {0};
@@ -225,8 +213,7 @@ static void removing_a_leaf_leaves_the_rest(void **state) {
 }
 
 /* After the first pop there is depth: some timer that is not the root has others below it. */
-static void removing_from_the_middle_leaves_the_rest(void **state) {
-  (void)state;
+TEST(removing_from_the_middle_leaves_the_rest) {
   size_t middles = 0;
   for (size_t which = 1; which < 10; which++) {
     belay__timer_t timers[10] = {0};
@@ -247,8 +234,7 @@ static void removing_from_the_middle_leaves_the_rest(void **state) {
   assert_true(middles >= 2);
 }
 
-static void removed_timer_can_be_inserted_again(void **state) {
-  (void)state;
+TEST(removed_timer_can_be_inserted_again) {
   belay__timer_t timers[3] = {0};
   belay__heap_t heap = {0};
   FILL(&heap, timers, 1, 2, 3);
@@ -261,8 +247,7 @@ static void removed_timer_can_be_inserted_again(void **state) {
 }
 
 /* A row of siblings and a chain of only children, both as long as they can get. */
-static void large_heaps_need_no_deep_stack(void **state) {
-  (void)state;
+TEST(large_heaps_need_no_deep_stack) {
   const size_t n = 1000000;
   belay__timer_t *timers = calloc(n, sizeof *timers);
   assert_non_null(timers);
@@ -276,22 +261,4 @@ static void large_heaps_need_no_deep_stack(void **state) {
     assert_null(heap.root);
   }
   free(timers);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(random_operations_agree_with_a_sorted_array),
-      cmocka_unit_test(random_operations_with_many_ties_agree_with_a_sorted_array),
-      cmocka_unit_test(only_timer_is_the_root_and_its_removal_leaves_nothing),
-      cmocka_unit_test(pops_come_in_the_order_of_time),
-      cmocka_unit_test(extreme_times_are_ordered),
-      cmocka_unit_test(equal_times_all_come_out_once),
-      cmocka_unit_test(later_timer_does_not_displace_an_equal_root),
-      cmocka_unit_test(removing_the_root_leaves_the_rest),
-      cmocka_unit_test(removing_a_leaf_leaves_the_rest),
-      cmocka_unit_test(removing_from_the_middle_leaves_the_rest),
-      cmocka_unit_test(removed_timer_can_be_inserted_again),
-      cmocka_unit_test(large_heaps_need_no_deep_stack),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

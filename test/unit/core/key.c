@@ -1,14 +1,11 @@
 /* Keys: escaped reversibly, joined unmistakably. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "core/key/key.h"
+#include "support/base/test.h"
 
 #define ROUNDS 100000
 
@@ -66,8 +63,7 @@ static const struct {
 };
 #define EXAMPLES (sizeof examples / sizeof *examples)
 
-static void examples_escape_as_written(void **state) {
-  (void)state;
+TEST(examples_escape_as_written) {
   for (size_t i = 0; i < EXAMPLES; i++) {
     char out[64];
     size_t len = strlen(examples[i].escaped);
@@ -78,8 +74,7 @@ static void examples_escape_as_written(void **state) {
   }
 }
 
-static void examples_unescape_to_what_they_were(void **state) {
-  (void)state;
+TEST(examples_unescape_to_what_they_were) {
   for (size_t i = 0; i < EXAMPLES; i++) {
     char out[64];
     size_t len = 99;
@@ -90,8 +85,7 @@ static void examples_unescape_to_what_they_were(void **state) {
   }
 }
 
-static void measuring_and_writing_agree(void **state) {
-  (void)state;
+TEST(measuring_and_writing_agree) {
   uint64_t seed = 1;
   char part[40], out[120];
   for (int i = 0; i < ROUNDS; i++) {
@@ -102,8 +96,7 @@ static void measuring_and_writing_agree(void **state) {
   }
 }
 
-static void any_bytes_come_back(void **state) {
-  (void)state;
+TEST(any_bytes_come_back) {
   uint64_t seed = 2;
   char part[40], escaped[120], back[120];
   for (int i = 0; i < ROUNDS; i++) {
@@ -115,8 +108,7 @@ static void any_bytes_come_back(void **state) {
   }
 }
 
-static void every_single_byte_comes_back(void **state) {
-  (void)state;
+TEST(every_single_byte_comes_back) {
   for (int c = 0; c < 256; c++) {
     char part = (char)c, escaped[3], back[3];
     size_t back_len = 0, len = belay__key_escape(escaped, &part, 1);
@@ -127,8 +119,7 @@ static void every_single_byte_comes_back(void **state) {
 }
 
 /* What the separators and the cluster's slots are made of does not appear in a part. */
-static void escaped_part_has_no_separator_brace_or_control_byte(void **state) {
-  (void)state;
+TEST(escaped_part_has_no_separator_brace_or_control_byte) {
   uint64_t seed = 3;
   char part[40], out[120];
   for (int i = 0; i < ROUNDS; i++) {
@@ -145,8 +136,7 @@ static void escaped_part_has_no_separator_brace_or_control_byte(void **state) {
 
 /* ---- unescaping ---------------------------------------------------------------------------------------- */
 
-static void what_escaping_does_not_make_is_refused(void **state) {
-  (void)state;
+TEST(what_escaping_does_not_make_is_refused) {
   static const char *const texts[] = {
       "%",          "%2",   "a%",    "a%7",  "%%",   "%G0",    "%0G",   "% 0",
       "%3a",        "%7b",  "%1f",   "%41",  "%20",  "%80",    "%FF",   "a%3Ab",
@@ -165,8 +155,7 @@ static void what_escaping_does_not_make_is_refused(void **state) {
 }
 
 /* All short texts over the bytes that matter: one is accepted exactly if escaping gives it again. */
-static void a_text_is_accepted_only_if_escaping_gives_it_again(void **state) {
-  (void)state;
+TEST(a_text_is_accepted_only_if_escaping_gives_it_again) {
   static const char alphabet[] = {'%', '3', 'A', 'a', ':', '7', 'B', '{', 'x'};
   enum { LETTERS = sizeof alphabet, LONGEST = 6 };
   size_t accepted = 0;
@@ -187,8 +176,7 @@ static void a_text_is_accepted_only_if_escaping_gives_it_again(void **state) {
 }
 
 /* Memory of exactly the size that the header asks for, so that the sanitizer sees a byte too many. */
-static void unescape_writes_no_more_than_the_text_is_long(void **state) {
-  (void)state;
+TEST(unescape_writes_no_more_than_the_text_is_long) {
   uint64_t seed = 4;
   char text[40];
   for (int i = 0; i < ROUNDS; i++) {
@@ -218,15 +206,13 @@ static void check_key(const char *prefix, const char *family, const char *name,
   assert_int_equal(out[len], '#');
 }
 
-static void key_is_namespace_family_and_name_in_braces(void **state) {
-  (void)state;
+TEST(key_is_namespace_family_and_name_in_braces) {
   check_key("belay", "lock", "orders", "belay::lock::{orders}");
   check_key("shop::eu", "lock", "user:42", "shop::eu::lock::{user:42}");
   check_key("belay", "lock", "a}::{b", "belay::lock::{a%7D%3A:%7Bb}");
 }
 
-static void longest_name_of_the_worst_bytes_fits_what_was_measured(void **state) {
-  (void)state;
+TEST(longest_name_of_the_worst_bytes_fits_what_was_measured) {
   char name[BELAY__NAME_MAX];
   memset(name, '{', sizeof name);
   size_t len = belay__key_build(NULL, "belay", 5, "lock", name, sizeof name);
@@ -278,8 +264,7 @@ static text_t prefix(size_t index) {
   return out;
 }
 
-static void different_namespaces_families_and_names_never_share_a_key(void **state) {
-  (void)state;
+TEST(different_namespaces_families_and_names_never_share_a_key) {
   static const char *const families[FAMILIES] = {"a", "aa"};
   text_t *keys = calloc(KEYS, sizeof *keys);
   assert_non_null(keys);
@@ -297,8 +282,7 @@ static void different_namespaces_families_and_names_never_share_a_key(void **sta
 }
 
 /* A cluster hashes what stands between the first '{' and the first '}' after it. */
-static void the_first_braces_of_a_key_enclose_the_name(void **state) {
-  (void)state;
+TEST(the_first_braces_of_a_key_enclose_the_name) {
   char key[64], escaped[16];
   for (size_t i = 0; i < PREFIXES; i += 7)
     for (size_t k = 0; k < PARTS; k++) {
@@ -311,23 +295,4 @@ static void the_first_braces_of_a_key_enclose_the_name(void **state) {
       assert_ptr_equal(close, key + len - 1);
       assert_memory_equal(open + 1, escaped, name_len);
     }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(examples_escape_as_written),
-      cmocka_unit_test(examples_unescape_to_what_they_were),
-      cmocka_unit_test(measuring_and_writing_agree),
-      cmocka_unit_test(any_bytes_come_back),
-      cmocka_unit_test(every_single_byte_comes_back),
-      cmocka_unit_test(escaped_part_has_no_separator_brace_or_control_byte),
-      cmocka_unit_test(what_escaping_does_not_make_is_refused),
-      cmocka_unit_test(a_text_is_accepted_only_if_escaping_gives_it_again),
-      cmocka_unit_test(unescape_writes_no_more_than_the_text_is_long),
-      cmocka_unit_test(key_is_namespace_family_and_name_in_braces),
-      cmocka_unit_test(longest_name_of_the_worst_bytes_fits_what_was_measured),
-      cmocka_unit_test(different_namespaces_families_and_names_never_share_a_key),
-      cmocka_unit_test(the_first_braces_of_a_key_enclose_the_name),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

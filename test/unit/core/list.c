@@ -1,12 +1,9 @@
 /* The ring that lives inside what it links. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
 #include "core/loop/list.h"
+#include "support/base/test.h"
 
 #define ITEMS 6
 
@@ -56,24 +53,21 @@ static void check(const belay__list_t *list, const int *ids, size_t n) {
   check(list, (const int[]){__VA_ARGS__}, sizeof((const int[]){__VA_ARGS__}) / sizeof(int))
 #define CHECK_EMPTY(list) check(list, NULL, 0)
 
-static void new_list_is_empty_and_pops_nothing(void **state) {
-  (void)state;
+TEST(new_list_is_empty_and_pops_nothing) {
   fixture_t f;
   init(&f);
   CHECK_EMPTY(&f.list);
   assert_null(belay__list_pop(&f.list));
 }
 
-static void push_appends(void **state) {
-  (void)state;
+TEST(push_appends) {
   fixture_t f;
   init(&f);
   push(&f.list, f.items, 0, 3);
   CHECK(&f.list, 0, 1, 2, 3);
 }
 
-static void push_front_prepends(void **state) {
-  (void)state;
+TEST(push_front_prepends) {
   fixture_t f;
   init(&f);
   for (int i = 0; i < 4; i++)
@@ -81,8 +75,7 @@ static void push_front_prepends(void **state) {
   CHECK(&f.list, 3, 2, 1, 0);
 }
 
-static void insert_before_puts_it_there(void **state) {
-  (void)state;
+TEST(insert_before_puts_it_there) {
   fixture_t f;
   init(&f);
   push(&f.list, f.items, 0, 2);
@@ -90,8 +83,7 @@ static void insert_before_puts_it_there(void **state) {
   CHECK(&f.list, 0, 4, 1, 2);
 }
 
-static void pop_takes_out_the_first(void **state) {
-  (void)state;
+TEST(pop_takes_out_the_first) {
   fixture_t f;
   init(&f);
   push(&f.list, f.items, 0, 1);
@@ -102,8 +94,7 @@ static void pop_takes_out_the_first(void **state) {
   assert_null(belay__list_pop(&f.list));
 }
 
-static void popped_node_points_to_itself(void **state) {
-  (void)state;
+TEST(popped_node_points_to_itself) {
   fixture_t f;
   init(&f);
   push(&f.list, f.items, 0, 1);
@@ -112,8 +103,7 @@ static void popped_node_points_to_itself(void **state) {
   assert_ptr_equal(node->prev, node);
 }
 
-static void remove_takes_out_first_middle_and_last(void **state) {
-  (void)state;
+TEST(remove_takes_out_first_middle_and_last) {
   fixture_t f;
   init(&f);
   push(&f.list, f.items, 0, 4);
@@ -128,8 +118,7 @@ static void remove_takes_out_first_middle_and_last(void **state) {
   CHECK_EMPTY(&f.list);
 }
 
-static void removing_what_is_in_no_list_changes_nothing(void **state) {
-  (void)state;
+TEST(removing_what_is_in_no_list_changes_nothing) {
   fixture_t f;
   init(&f);
   push(&f.list, f.items, 0, 1);
@@ -140,8 +129,7 @@ static void removing_what_is_in_no_list_changes_nothing(void **state) {
   assert_true(belay__list_empty(&f.items[5].node));
 }
 
-static void removed_node_can_be_pushed_again(void **state) {
-  (void)state;
+TEST(removed_node_can_be_pushed_again) {
   fixture_t f;
   init(&f);
   push(&f.list, f.items, 0, 2);
@@ -150,8 +138,7 @@ static void removed_node_can_be_pushed_again(void **state) {
   CHECK(&f.list, 1, 2, 0);
 }
 
-static void splice_front_keeps_the_order_of_both(void **state) {
-  (void)state;
+TEST(splice_front_keeps_the_order_of_both) {
   fixture_t f;
   init(&f);
   push(&f.list, f.items, 0, 2);
@@ -161,8 +148,7 @@ static void splice_front_keeps_the_order_of_both(void **state) {
   CHECK_EMPTY(&f.other);
 }
 
-static void splice_front_of_one_node(void **state) {
-  (void)state;
+TEST(splice_front_of_one_node) {
   fixture_t f;
   init(&f);
   push(&f.list, f.items, 0, 0);
@@ -172,8 +158,7 @@ static void splice_front_of_one_node(void **state) {
   CHECK_EMPTY(&f.other);
 }
 
-static void splice_front_into_an_empty_list(void **state) {
-  (void)state;
+TEST(splice_front_into_an_empty_list) {
   fixture_t f;
   init(&f);
   push(&f.other, f.items, 0, 2);
@@ -182,8 +167,7 @@ static void splice_front_into_an_empty_list(void **state) {
   CHECK_EMPTY(&f.other);
 }
 
-static void splice_front_of_an_empty_list_changes_nothing(void **state) {
-  (void)state;
+TEST(splice_front_of_an_empty_list_changes_nothing) {
   fixture_t f;
   init(&f);
   push(&f.list, f.items, 0, 2);
@@ -192,8 +176,7 @@ static void splice_front_of_an_empty_list_changes_nothing(void **state) {
   CHECK_EMPTY(&f.other);
 }
 
-static void spliced_lists_live_on(void **state) {
-  (void)state;
+TEST(spliced_lists_live_on) {
   fixture_t f;
   init(&f);
   push(&f.list, f.items, 0, 1);
@@ -204,24 +187,4 @@ static void spliced_lists_live_on(void **state) {
   belay__list_push(&f.list, &f.items[3].node);
   CHECK(&f.list, 2, 0, 1, 3);
   CHECK(&f.other, 4);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(new_list_is_empty_and_pops_nothing),
-      cmocka_unit_test(push_appends),
-      cmocka_unit_test(push_front_prepends),
-      cmocka_unit_test(insert_before_puts_it_there),
-      cmocka_unit_test(pop_takes_out_the_first),
-      cmocka_unit_test(popped_node_points_to_itself),
-      cmocka_unit_test(remove_takes_out_first_middle_and_last),
-      cmocka_unit_test(removing_what_is_in_no_list_changes_nothing),
-      cmocka_unit_test(removed_node_can_be_pushed_again),
-      cmocka_unit_test(splice_front_keeps_the_order_of_both),
-      cmocka_unit_test(splice_front_of_one_node),
-      cmocka_unit_test(splice_front_into_an_empty_list),
-      cmocka_unit_test(splice_front_of_an_empty_list_changes_nothing),
-      cmocka_unit_test(spliced_lists_live_on),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,13 @@
 /* What a server's refusal means. The replies are what servers say, word for word. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "belay/error.h"
 #include "core/call/refusal.h"
+#include "support/base/test.h"
 
 typedef struct row {
   const char *prefix, *reply;
@@ -124,20 +121,17 @@ static void check_unknown(const char *text) {
   check(text, strlen(text), &unknown);
 }
 
-static void each_refusal_has_its_error_and_remedy(void **state) {
-  (void)state;
+TEST(each_refusal_has_its_error_and_remedy) {
   for (size_t i = 0; i < ROWS; i++)
     check(rows[i].reply, strlen(rows[i].reply), &rows[i]);
 }
 
-static void a_prefix_may_be_the_whole_reply(void **state) {
-  (void)state;
+TEST(a_prefix_may_be_the_whole_reply) {
   for (size_t i = 0; i < ROWS; i++)
     check(rows[i].prefix, strlen(rows[i].prefix), &rows[i]);
 }
 
-static void a_prefix_followed_by_anything_but_a_space_is_another_word(void **state) {
-  (void)state;
+TEST(a_prefix_followed_by_anything_but_a_space_is_another_word) {
   static const char next[] = {'X', 'x', '1', '-', ':', '.', '\t', '\r', '\0'};
   char text[64];
   for (size_t i = 0; i < ROWS; i++)
@@ -151,15 +145,13 @@ static void a_prefix_followed_by_anything_but_a_space_is_another_word(void **sta
     }
 }
 
-static void part_of_a_prefix_is_not_the_prefix(void **state) {
-  (void)state;
+TEST(part_of_a_prefix_is_not_the_prefix) {
   for (size_t i = 0; i < ROWS; i++)
     for (size_t n = 0; n < strlen(rows[i].prefix); n++)
       check(rows[i].prefix, n, &unknown);
 }
 
-static void a_prefix_counts_at_the_beginning_only(void **state) {
-  (void)state;
+TEST(a_prefix_counts_at_the_beginning_only) {
   char text[600];
   for (size_t i = 0; i < ROWS; i++) {
     int n = snprintf(text, sizeof text, "ERR %s", rows[i].reply);
@@ -169,8 +161,7 @@ static void a_prefix_counts_at_the_beginning_only(void **state) {
   }
 }
 
-static void too_many_clients_is_told_from_other_errors(void **state) {
-  (void)state;
+TEST(too_many_clients_is_told_from_other_errors) {
   static const char reached[] = "ERR max number of clients reached";
   static const char cluster[] = "ERR max number of clients + cluster connections reached";
   assert_int_equal(find(reached, strlen(reached))->error, BELAY_EMAXCLIENTS);
@@ -180,8 +171,7 @@ static void too_many_clients_is_told_from_other_errors(void **state) {
   check_unknown("ERR");
 }
 
-static void what_no_row_names_is_refused_and_not_retried(void **state) {
-  (void)state;
+TEST(what_no_row_names_is_refused_and_not_retried) {
   static const char *const replies[] = {
       "",
       " ",
@@ -202,8 +192,7 @@ static void what_no_row_names_is_refused_and_not_retried(void **state) {
     check_unknown(replies[i]);
 }
 
-static void an_error_inside_a_script_is_found_in_its_wrapping(void **state) {
-  (void)state;
+TEST(an_error_inside_a_script_is_found_in_its_wrapping) {
   char text[600];
   for (size_t i = 0; i < ROWS; i++) {
     int n =
@@ -232,8 +221,7 @@ static void an_error_inside_a_script_is_found_in_its_wrapping(void **state) {
 }
 
 /* A line is known where the server names it, and only then. */
-static void the_line_is_where_the_error_was_raised(void **state) {
-  (void)state;
+TEST(the_line_is_where_the_error_was_raised) {
   static const struct {
     const char *text;
     unsigned line;
@@ -259,19 +247,4 @@ static void the_line_is_where_the_error_was_raised(void **state) {
   }
   assert_int_equal(belay__refusal_line("on @user_script:123", 18), 12); /* and no byte more */
   assert_true(belay__refusal_line("@user_script:99999999999999999999", 33) >= 100000);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(each_refusal_has_its_error_and_remedy),
-      cmocka_unit_test(a_prefix_may_be_the_whole_reply),
-      cmocka_unit_test(a_prefix_followed_by_anything_but_a_space_is_another_word),
-      cmocka_unit_test(part_of_a_prefix_is_not_the_prefix),
-      cmocka_unit_test(a_prefix_counts_at_the_beginning_only),
-      cmocka_unit_test(too_many_clients_is_told_from_other_errors),
-      cmocka_unit_test(an_error_inside_a_script_is_found_in_its_wrapping),
-      cmocka_unit_test(the_line_is_where_the_error_was_raised),
-      cmocka_unit_test(what_no_row_names_is_refused_and_not_retried),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

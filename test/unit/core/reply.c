@@ -1,13 +1,10 @@
 /* Strict reading: a reply is what was expected or it is wrong. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "core/call/reply.h"
+#include "support/base/test.h"
 
 #define UNTOUCHED INT64_C(4711)
 
@@ -21,8 +18,7 @@ static belay__reply_t text(belay__reply_type_t type, const char *str) {
 
 /* ---- integers ------------------------------------------------------------------------------------------ */
 
-static void integer_within_the_range_is_read(void **state) {
-  (void)state;
+TEST(integer_within_the_range_is_read) {
   const struct {
     int64_t value, min, max;
   } rows[] = {
@@ -42,8 +38,7 @@ static void integer_within_the_range_is_read(void **state) {
   }
 }
 
-static void numbers_are_digits_within_the_range(void **state) {
-  (void)state;
+TEST(numbers_are_digits_within_the_range) {
   const struct {
     const char *text;
     uint64_t min, max, value;
@@ -71,8 +66,7 @@ static void numbers_are_digits_within_the_range(void **state) {
   }
 }
 
-static void integer_outside_the_range_is_refused(void **state) {
-  (void)state;
+TEST(integer_outside_the_range_is_refused) {
   const struct {
     int64_t value, min, max;
   } rows[] = {
@@ -91,8 +85,7 @@ static void integer_outside_the_range_is_refused(void **state) {
   }
 }
 
-static void other_types_are_no_integer(void **state) {
-  (void)state;
+TEST(other_types_are_no_integer) {
   const belay__reply_type_t types[] = {BELAY__REPLY_NIL, BELAY__REPLY_STATUS, BELAY__REPLY_STRING,
                                        BELAY__REPLY_ERROR, BELAY__REPLY_ARRAY};
   for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
@@ -106,8 +99,7 @@ static void other_types_are_no_integer(void **state) {
 
 /* ---- strings ------------------------------------------------------------------------------------------- */
 
-static void strings_and_statuses_are_what_they_say(void **state) {
-  (void)state;
+TEST(strings_and_statuses_are_what_they_say) {
   belay__reply_t string = text(BELAY__REPLY_STRING, "PONG"),
                  status = text(BELAY__REPLY_STATUS, "OK");
   belay__reply_t empty = text(BELAY__REPLY_STRING, "");
@@ -116,8 +108,7 @@ static void strings_and_statuses_are_what_they_say(void **state) {
   assert_true(belay__reply_is(&empty, "", 0));
 }
 
-static void other_bytes_are_not_the_string(void **state) {
-  (void)state;
+TEST(other_bytes_are_not_the_string) {
   belay__reply_t reply = text(BELAY__REPLY_STRING, "PONG"), empty = text(BELAY__REPLY_STRING, "");
   assert_false(belay__reply_is(&reply, "PING", 4));
   assert_false(belay__reply_is(&reply, "pong", 4));
@@ -127,16 +118,14 @@ static void other_bytes_are_not_the_string(void **state) {
   assert_false(belay__reply_is(&empty, "PONG", 4));
 }
 
-static void zero_bytes_count_as_bytes(void **state) {
-  (void)state;
+TEST(zero_bytes_count_as_bytes) {
   belay__reply_t reply = {.type = BELAY__REPLY_STRING, .str = "a\0b", .len = 3};
   assert_true(belay__reply_is(&reply, "a\0b", 3));
   assert_false(belay__reply_is(&reply, "a\0c", 3));
   assert_false(belay__reply_is(&reply, "a", 1));
 }
 
-static void other_types_are_no_string(void **state) {
-  (void)state;
+TEST(other_types_are_no_string) {
   const belay__reply_type_t types[] = {BELAY__REPLY_NIL, BELAY__REPLY_INTEGER, BELAY__REPLY_ERROR,
                                        BELAY__REPLY_ARRAY};
   for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
@@ -168,16 +157,14 @@ static void init(fixture_t *f) {
   f->array = (belay__reply_t){.type = BELAY__REPLY_ARRAY, .items = f->items, .count = FIELDS};
 }
 
-static void field_is_what_follows_its_name(void **state) {
-  (void)state;
+TEST(field_is_what_follows_its_name) {
   fixture_t f;
   init(&f);
   assert_ptr_equal(belay__reply_field(&f.array, "role"), &f.replies[1]);
   assert_ptr_equal(belay__reply_field(&f.array, "id"), &f.replies[3]);
 }
 
-static void last_field_is_found(void **state) {
-  (void)state;
+TEST(last_field_is_found) {
   fixture_t f;
   init(&f);
   f.array.count = 4;
@@ -187,16 +174,14 @@ static void last_field_is_found(void **state) {
   assert_null(belay__reply_field(&f.array, "id"));
 }
 
-static void value_is_not_taken_for_a_name(void **state) {
-  (void)state;
+TEST(value_is_not_taken_for_a_name) {
   fixture_t f;
   init(&f);
   assert_null(belay__reply_field(&f.array, "replica"));
   assert_null(belay__reply_field(&f.array, "id2"));
 }
 
-static void name_matches_as_a_whole(void **state) {
-  (void)state;
+TEST(name_matches_as_a_whole) {
   fixture_t f;
   init(&f);
   assert_null(belay__reply_field(&f.array, "rol"));
@@ -205,21 +190,18 @@ static void name_matches_as_a_whole(void **state) {
   assert_null(belay__reply_field(&f.array, ""));
 }
 
-static void name_without_a_value_is_no_field(void **state) {
-  (void)state;
+TEST(name_without_a_value_is_no_field) {
   fixture_t f;
   init(&f);
   assert_null(belay__reply_field(&f.array, "odd"));
 }
 
-static void empty_array_has_no_fields(void **state) {
-  (void)state;
+TEST(empty_array_has_no_fields) {
   belay__reply_t array = {.type = BELAY__REPLY_ARRAY};
   assert_null(belay__reply_field(&array, "role"));
 }
 
-static void other_types_have_no_fields(void **state) {
-  (void)state;
+TEST(other_types_have_no_fields) {
   const belay__reply_type_t types[] = {BELAY__REPLY_NIL, BELAY__REPLY_STATUS, BELAY__REPLY_STRING,
                                        BELAY__REPLY_INTEGER, BELAY__REPLY_ERROR};
   fixture_t f;
@@ -232,8 +214,7 @@ static void other_types_have_no_fields(void **state) {
 
 /* ---- INFO ----------------------------------------------------------------------------------------------- */
 
-static void fields_of_info_are_lines(void **state) {
-  (void)state;
+TEST(fields_of_info_are_lines) {
   static const char info[] =
       "# Server\r\nrun_id:abc\r\nuptime:5\r\nempty:\r\nxuptime:6\r\nlast:x:y";
   const belay__reply_t reply = text(BELAY__REPLY_STRING, info);
@@ -256,8 +237,7 @@ static void fields_of_info_are_lines(void **state) {
 }
 
 /* A server may send anything. */
-static void numbers_of_info_are_checked(void **state) {
-  (void)state;
+TEST(numbers_of_info_are_checked) {
   const struct {
     const char *value;
     uint64_t number;
@@ -287,27 +267,4 @@ static void numbers_of_info_are_checked(void **state) {
                      rows[i].read);
     assert_true(number == (rows[i].read ? rows[i].number : (uint64_t)UNTOUCHED));
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(integer_within_the_range_is_read),
-      cmocka_unit_test(numbers_are_digits_within_the_range),
-      cmocka_unit_test(fields_of_info_are_lines),
-      cmocka_unit_test(numbers_of_info_are_checked),
-      cmocka_unit_test(integer_outside_the_range_is_refused),
-      cmocka_unit_test(other_types_are_no_integer),
-      cmocka_unit_test(strings_and_statuses_are_what_they_say),
-      cmocka_unit_test(other_bytes_are_not_the_string),
-      cmocka_unit_test(zero_bytes_count_as_bytes),
-      cmocka_unit_test(other_types_are_no_string),
-      cmocka_unit_test(field_is_what_follows_its_name),
-      cmocka_unit_test(last_field_is_found),
-      cmocka_unit_test(value_is_not_taken_for_a_name),
-      cmocka_unit_test(name_matches_as_a_whole),
-      cmocka_unit_test(name_without_a_value_is_no_field),
-      cmocka_unit_test(empty_array_has_no_fields),
-      cmocka_unit_test(other_types_have_no_fields),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,22 +1,18 @@
 /* Slots: the checksum, and what of a key it is of. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "core/key/key.h"
 #include "core/key/slot.h"
+#include "support/base/test.h"
 
 static uint16_t slot_of(const char *key) {
   return belay__slot(key, strlen(key));
 }
 
 /* As a server says: CLUSTER KEYSLOT. The first is the checksum's own test value, 0x31c3, without the upper bits. */
-static void known_keys_have_their_slots(void **state) {
-  (void)state;
+TEST(known_keys_have_their_slots) {
   const struct {
     const char *key;
     unsigned slot;
@@ -28,15 +24,13 @@ static void known_keys_have_their_slots(void **state) {
     assert_int_equal(slot_of(rows[i].key), rows[i].slot);
 }
 
-static void every_byte_counts(void **state) {
-  (void)state;
+TEST(every_byte_counts) {
   static const char key[] = {'\0', '\xff', '\r', '\0', '{', '\x80'};
   assert_int_not_equal(belay__slot(key, 3), belay__slot(key, 4));
   assert_int_not_equal(belay__slot("\x7f", 1), belay__slot("\xff", 1));
 }
 
-static void what_stands_in_the_first_braces_counts(void **state) {
-  (void)state;
+TEST(what_stands_in_the_first_braces_counts) {
   const struct {
     const char *key, *same;
   } rows[] = {
@@ -53,8 +47,7 @@ static void what_stands_in_the_first_braces_counts(void **state) {
 }
 
 /* The whole key counts if there is nothing in the braces, or they are not closed: also if there are others behind. */
-static void empty_and_open_braces_do_not_count(void **state) {
-  (void)state;
+TEST(empty_and_open_braces_do_not_count) {
   static const char *const keys[] = {"foo{}{bar}", "{}bar", "{}", "{", "}", "a{b", "a}b{c", "{}{}"};
   for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
     char other[32];
@@ -66,23 +59,11 @@ static void empty_and_open_braces_do_not_count(void **state) {
   assert_int_not_equal(slot_of("foo{}{bar}"), slot_of("bar"));
 }
 
-static void affinity_tells_the_slot(void **state) {
-  (void)state;
+TEST(affinity_tells_the_slot) {
   static const char *const keys[] = {"belay::lock::{name}", "belay::lock::{name}::fence", "plain"};
   for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
     uint32_t affinity = belay__key_affinity(keys[i], strlen(keys[i]));
     assert_int_equal(affinity % BELAY__SLOTS, slot_of(keys[i]));
   }
   assert_int_equal(slot_of(keys[0]), slot_of(keys[1]));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(known_keys_have_their_slots),
-      cmocka_unit_test(every_byte_counts),
-      cmocka_unit_test(what_stands_in_the_first_braces_counts),
-      cmocka_unit_test(empty_and_open_braces_do_not_count),
-      cmocka_unit_test(affinity_tells_the_slot),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

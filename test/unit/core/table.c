@@ -6,7 +6,7 @@
 
 #include "core/loop/loop.h"
 #include "core/key/table.h"
-#include "support/base/unit.h"
+#include "support/base/test.h"
 
 #define ITEMS 5000
 
@@ -69,8 +69,7 @@ static int add(world_t *world, belay__table_t *table, item_t *item, int number) 
   return belay__table_add(&world->belay, table, &item->entry, hash);
 }
 
-static void everything_that_was_added_is_found_until_it_is_taken_out(void **state) {
-  (void)state;
+TEST(everything_that_was_added_is_found_until_it_is_taken_out) {
   world_t *world = world_new(7);
   belay__table_t table = {0};
   static item_t items[ITEMS];
@@ -95,8 +94,7 @@ static void everything_that_was_added_is_found_until_it_is_taken_out(void **stat
   free(world);
 }
 
-static void names_that_meet_are_told_apart(void **state) {
-  (void)state;
+TEST(names_that_meet_are_told_apart) {
   world_t *world = world_new(7);
   belay__table_t table = {0};
   item_t items[3] = {{.name = "one"}, {.name = "two"}, {.name = "three"}};
@@ -112,8 +110,7 @@ static void names_that_meet_are_told_apart(void **state) {
   free(world);
 }
 
-static void without_memory_only_the_first_cannot_be_added(void **state) {
-  (void)state;
+TEST(without_memory_only_the_first_cannot_be_added) {
   world_t *world = world_new(7);
   belay__table_t table = {0};
   static item_t items[500];
@@ -136,8 +133,7 @@ static void without_memory_only_the_first_cannot_be_added(void **state) {
   free(world);
 }
 
-static void another_seed_is_another_hash(void **state) {
-  (void)state;
+TEST(another_seed_is_another_hash) {
   world_t *one = world_new(1), *two = world_new(2);
   belay__table_t a = {0}, b = {0}, c = {0};
   uint64_t hash = belay__table_hash(&one->belay, &a, "name", 4);
@@ -156,8 +152,7 @@ static int draw_key(belay_t *belay, void *buffer, size_t len) {
   return 0;
 }
 
-static void it_is_siphash(void **state) {
-  (void)state;
+TEST(it_is_siphash) {
   static const belay__host_ops_t keyed = {.random = draw_key};
   world_t *world = world_new(0);
   world->belay.host = &keyed;
@@ -168,15 +163,4 @@ static void it_is_siphash(void **state) {
   assert_true(belay__table_hash(&world->belay, &table, bytes, 15) == UINT64_C(0xd320d86d2a519956));
   assert_true(belay__table_hash(&world->belay, &table, bytes, 0) == UINT64_C(0xabac0158050fc4dc));
   free(world);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(everything_that_was_added_is_found_until_it_is_taken_out),
-      cmocka_unit_test(names_that_meet_are_told_apart),
-      cmocka_unit_test(without_memory_only_the_first_cannot_be_added),
-      cmocka_unit_test(another_seed_is_another_hash),
-      cmocka_unit_test(it_is_siphash),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

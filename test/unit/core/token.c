@@ -1,13 +1,10 @@
 /* A token's text: 40 hexadecimal digits, a colon, the owner's label. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "core/key/token.h"
+#include "support/base/test.h"
 
 #define CANARY '#'
 
@@ -26,18 +23,15 @@ static void check(const char *owner, const char *expected) {
     assert_int_equal(out[i], CANARY);
 }
 
-static void text_is_40_hexadecimal_digits_a_colon_and_the_label(void **state) {
-  (void)state;
+TEST(text_is_40_hexadecimal_digits_a_colon_and_the_label) {
   check("worker-7:1234", DIGITS ":worker-7:1234");
 }
 
-static void label_of_one_byte(void **state) {
-  (void)state;
+TEST(label_of_one_byte) {
   check("a", DIGITS ":a");
 }
 
-static void longest_label_fills_the_buffer(void **state) {
-  (void)state;
+TEST(longest_label_fills_the_buffer) {
   char owner[BELAY__OWNER_MAX + 1], expected[BELAY__TOKEN_TEXT_MAX + 1] = DIGITS ":";
   memset(owner, 'z', BELAY__OWNER_MAX);
   owner[BELAY__OWNER_MAX] = '\0';
@@ -46,15 +40,13 @@ static void longest_label_fills_the_buffer(void **state) {
   check(owner, expected);
 }
 
-static void only_as_much_of_the_label_is_used_as_was_said(void **state) {
-  (void)state;
+TEST(only_as_much_of_the_label_is_used_as_was_said) {
   char out[BELAY__TOKEN_TEXT_MAX];
   assert_int_equal(belay__token_text(out, &token, "label", 3), 44);
   assert_memory_equal(out, DIGITS ":lab", 44);
 }
 
-static void every_bit_of_a_token_shows_in_its_text(void **state) {
-  (void)state;
+TEST(every_bit_of_a_token_shows_in_its_text) {
   char plain[BELAY__TOKEN_TEXT_MAX], changed[BELAY__TOKEN_TEXT_MAX];
   size_t len = belay__token_text(plain, &token, "x", 1);
   for (size_t bit = 0; bit < 8 * (size_t)BELAY__TOKEN_BYTES; bit++) {
@@ -63,15 +55,4 @@ static void every_bit_of_a_token_shows_in_its_text(void **state) {
     assert_int_equal(belay__token_text(changed, &other, "x", 1), len);
     assert_memory_not_equal(plain, changed, len);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(text_is_40_hexadecimal_digits_a_colon_and_the_label),
-      cmocka_unit_test(label_of_one_byte),
-      cmocka_unit_test(longest_label_fills_the_buffer),
-      cmocka_unit_test(only_as_much_of_the_label_is_used_as_was_said),
-      cmocka_unit_test(every_bit_of_a_token_shows_in_its_text),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "admin/topology.h"
-#include "support/base/unit.h"
+#include "support/base/test.h"
 
 /* ---- replies ----------------------------------------------------------------------------------------------- */
 
@@ -50,8 +50,7 @@ static void begin(void) {
 
 /* ---- roles ------------------------------------------------------------------------------------------------- */
 
-static void test_a_primary(void **state) {
-  (void)state;
+TEST(a_primary) {
   char place[BELAY__PLACE_MAX];
   begin();
   belay__reply_t *one = array(text("10.0.0.2"), text("6379"), text("17"), NULL);
@@ -74,8 +73,7 @@ static void test_a_primary(void **state) {
   assert_false(belay__sight_replica(role, 4, place));
 }
 
-static void test_a_replica(void **state) {
-  (void)state;
+TEST(a_replica) {
   char place[BELAY__PLACE_MAX];
   begin();
   belay__reply_t *role =
@@ -93,7 +91,7 @@ static void test_a_replica(void **state) {
   assert_int_equal(sight.told.replicated, -1);
 }
 
-static void test_commands(void **state) {
+TEST(commands) {
   static const struct {
     const char *said;
     int64_t commands;
@@ -106,7 +104,6 @@ static void test_commands(void **state) {
       {"# Stats\r\ntotal_commands_processed", -1},
       {"", -1},
   };
-  (void)state;
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     begin();
     belay__sight_read_stats(&sight, text(rows[i].said));
@@ -117,8 +114,7 @@ static void test_commands(void **state) {
   assert_int_equal(sight.told.commands, -1);
 }
 
-static void test_nonsense(void **state) {
-  (void)state;
+TEST(nonsense) {
   char place[BELAY__PLACE_MAX], host[BELAY__PLACE_MAX + 1];
   begin();
   belay__sight_read_role(&sight, text("master"));
@@ -166,8 +162,7 @@ static void expect_between(int64_t min, int64_t max) {
   assert_int_equal(sight.told.clock_ahead_us + sight.told.clock_error_us, max);
 }
 
-static void test_one_sample(void **state) {
-  (void)state;
+TEST(one_sample) {
   begin();
   assert_true(sample(1000000500, 400, 1000000300)); /* on its way there for 200, and here for 200 */
   expect_between(-201, 202);
@@ -178,8 +173,7 @@ static void test_one_sample(void **state) {
 }
 
 /* An answer that was late says little, and two that were late on different ways say much. */
-static void test_samples_together(void **state) {
-  (void)state;
+TEST(samples_together) {
   begin();
   assert_true(sample(1000900, 900, 1000800)); /* the way there took long */
   assert_true(sample(2000900, 900, 2000100)); /* the way back did */
@@ -194,16 +188,14 @@ static void test_samples_together(void **state) {
   expect_between(-101, 102);
 }
 
-static void test_a_clock_that_is_set(void **state) {
-  (void)state;
+TEST(a_clock_that_is_set) {
   begin();
   assert_true(sample(1000100, 100, 1000050));
   assert_true(sample(2000100, 100, 9000050));
   expect_between(6999949, 7000052);
 }
 
-static void test_no_time(void **state) {
-  (void)state;
+TEST(no_time) {
   begin();
   assert_false(belay__sight_read_time(&sight, text("1"), 1, 1));
   assert_false(belay__sight_read_time(&sight, array(text("1"), NULL), 1, 1));
@@ -216,18 +208,4 @@ static void test_no_time(void **state) {
   for (int i = 0; i < BELAY_TOPOLOGY_SAMPLES_MAX; i++)
     assert_true(sample(1000100, 100, 1000050));
   assert_false(sample(1000100, 100, 1000050));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_primary),
-      cmocka_unit_test(test_a_replica),
-      cmocka_unit_test(test_nonsense),
-      cmocka_unit_test(test_commands),
-      cmocka_unit_test(test_one_sample),
-      cmocka_unit_test(test_samples_together),
-      cmocka_unit_test(test_a_clock_that_is_set),
-      cmocka_unit_test(test_no_time),
-  };
-  return cmocka_run_group_tests_name("topology", tests, NULL, NULL);
 }

@@ -7,11 +7,10 @@
 #include <time.h>
 #include <uv.h>
 
-#include "support/base/unit.h"
+#include "support/base/test.h"
 
 /* RFC 9562, A.6. */
-static void test_the_example_of_the_rfc(void **state) {
-  (void)state;
+TEST(the_example_of_the_rfc) {
   static const uint8_t random[10] = {0x0c, 0xc3, 0x18, 0xc4, 0xdc, 0x0c, 0x0c, 0x07, 0x39, 0x8f};
   uint8_t uuid[16];
   char text[BELAY__UUID_TEXT + 1] = "";
@@ -20,8 +19,7 @@ static void test_the_example_of_the_rfc(void **state) {
   assert_string_equal(text, "017f22e2-79b0-7cc3-98c4-dc0c0c07398f");
 }
 
-static void test_version_and_variant_are_always_there(void **state) {
-  (void)state;
+TEST(version_and_variant_are_always_there) {
   uint8_t random[10], uuid[16];
   for (int fill = 0; fill <= 255; fill += 255) {
     memset(random, fill, sizeof random);
@@ -34,8 +32,7 @@ static void test_version_and_variant_are_always_there(void **state) {
   }
 }
 
-static void test_each_is_another_one(void **state) {
-  (void)state;
+TEST(each_is_another_one) {
   enum { MANY = 1000 };
   static char text[MANY][BELAY_UUID_TEXT];
   uv_loop_t loop;
@@ -57,13 +54,4 @@ static void test_each_is_another_one(void **state) {
   assert_int_equal(belay_close(belay, NULL), 0);
   assert_int_equal(uv_run(&loop, UV_RUN_DEFAULT), 0);
   assert_int_equal(uv_loop_close(&loop), 0);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_the_example_of_the_rfc),
-      cmocka_unit_test(test_version_and_variant_are_always_there),
-      cmocka_unit_test(test_each_is_another_one),
-  };
-  return cmocka_run_group_tests_name("uuid", tests, NULL, NULL);
 }

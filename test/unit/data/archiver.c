@@ -2,13 +2,12 @@
 #include <stdlib.h>
 
 #include "data/archiver/archiver.h"
-#include "support/base/unit.h"
+#include "support/base/test.h"
 
 #define HOUR BELAY__HOUR_MS
 #define DAY BELAY__DAY_MS
 
-static void test_which_day_comes_next(void **state) {
-  (void)state;
+TEST(which_day_comes_next) {
   const int64_t noon = INT64_C(1795262400000), none = BELAY__ARCHIVER_NONE; /* day 20778 */
   const struct {
     int64_t unit, offset, delay, from, last, now, next, over;
@@ -38,9 +37,4 @@ static void test_which_day_comes_next(void **state) {
     if (next != rows[i].next || over != rows[i].over)
       fail_msg("row %zu: %lld, %lld", i, (long long)next, (long long)over);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_which_day_comes_next)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,12 +8,11 @@
 
 #include "belay/error.h"
 #include "data/bloom/form.h"
-#include "support/base/unit.h"
+#include "support/base/test.h"
 
 /* ---- sizes --------------------------------------------------------------------------------------------- */
 
-static void a_size_meets_its_rate_and_is_hardly_larger_than_the_formula(void **state) {
-  (void)state;
+TEST(a_size_meets_its_rate_and_is_hardly_larger_than_the_formula) {
   static const double rates[] = {0.5, 0.3, 0.1, 0.01, 0.001, 1e-6, 1e-9, 1e-15};
   static const uint64_t numbers[] = {1, 2, 10, 1000, 65536, 1000000, 30000000, 1000000000};
   for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
@@ -34,8 +33,7 @@ static void a_size_meets_its_rate_and_is_hardly_larger_than_the_formula(void **s
     }
 }
 
-static void sizes_that_are_known(void **state) {
-  (void)state;
+TEST(sizes_that_are_known) {
   belay__bloom_shape_t shape;
   assert_true(belay__bloom_shape_of_capacity(1000000, 0.01, &shape));
   assert_int_equal(shape.hashes, 7);
@@ -52,8 +50,7 @@ static void sizes_that_are_known(void **state) {
   assert_int_equal(shape.segment_bits, 1 << 25);
 }
 
-static void sizes_out_of_range(void **state) {
-  (void)state;
+TEST(sizes_out_of_range) {
   belay__bloom_shape_t shape;
   assert_false(belay__bloom_shape_of_bits(0, 1, &shape));
   assert_false(belay__bloom_shape_of_bits((UINT64_C(1) << 37) + 1, 1, &shape));
@@ -86,8 +83,7 @@ static double exact_rate(unsigned m, unsigned k, unsigned n) {
   return rate;
 }
 
-static void the_rate_of_small_ones_is_right(void **state) {
-  (void)state;
+TEST(the_rate_of_small_ones_is_right) {
   static const unsigned rows[][3] = {{10, 2, 2}, {20, 3, 4}, {50, 7, 5}, {63, 4, 10}, {30, 1, 20}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     const belay__bloom_shape_t shape = {
@@ -98,8 +94,7 @@ static void the_rate_of_small_ones_is_right(void **state) {
   }
 }
 
-static void small_ones_meet_their_rate(void **state) {
-  (void)state;
+TEST(small_ones_meet_their_rate) {
   static const double rates[] = {0.5, 0.25, 0.1, 0.01, 0.001, 1e-4, 1e-6, 1e-9, 5e-10};
   for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
     for (unsigned n = 1; n <= 24; n++) {
@@ -109,8 +104,7 @@ static void small_ones_meet_their_rate(void **state) {
     }
 }
 
-static void the_estimate_is_right(void **state) {
-  (void)state;
+TEST(the_estimate_is_right) {
   const belay__bloom_shape_t shape = {.hashes = 7, .segments = 1, .segment_bits = 9585059};
   assert_true(belay__bloom_shape_items(&shape, 0) == 0);
   assert_true(fabs(belay__bloom_shape_items(&shape, 7) - 1) < 1e-3);
@@ -123,8 +117,7 @@ static void the_estimate_is_right(void **state) {
 /* ---- hashes -------------------------------------------------------------------------------------------- */
 
 /* What xxHash's own tests expect of its own bytes. */
-static void xxh3_is_what_is_published(void **state) {
-  (void)state;
+TEST(xxh3_is_what_is_published) {
   static const struct {
     size_t len;
     uint64_t seed, low, high;
@@ -175,8 +168,7 @@ static size_t from_hex(const char *text, uint8_t *out) {
 }
 
 /* Vectors of its authors: key 00 01 ... 0f, items "", 00, 00 01 and so on. */
-static void siphash_is_what_is_published(void **state) {
-  (void)state;
+TEST(siphash_is_what_is_published) {
   static const struct {
     size_t len;
     const char *hash;
@@ -201,8 +193,7 @@ static void siphash_is_what_is_published(void **state) {
 
 /* ---- positions ----------------------------------------------------------------------------------------- */
 
-static void positions_stay_where_they_are(void **state) {
-  (void)state;
+TEST(positions_stay_where_they_are) {
   static char line[16384];
   static uint8_t item[4096];
   char path[1024];
@@ -248,8 +239,7 @@ static belay_bloom_options_t options_of(int64_t capacity, double rate) {
   return options;
 }
 
-static void every_option_has_its_range(void **state) {
-  (void)state;
+TEST(every_option_has_its_range) {
   static const uint8_t key[BELAY_BLOOM_KEY_LEN] = "0123456789abcde";
   belay__bloom_form_t form;
   for (int i = 0; i < 22; i++) {
@@ -343,8 +333,7 @@ static void pack(const belay_bloom_options_t *options, uint8_t out[BELAY__BLOOM_
   memcpy(out + BELAY__BLOOM_CONFIG_LEN, "0001234567890123", BELAY__BLOOM_DIGITS);
 }
 
-static void a_configuration_is_read_as_it_was_written(void **state) {
-  (void)state;
+TEST(a_configuration_is_read_as_it_was_written) {
   uint8_t value[BELAY__BLOOM_VALUE_LEN];
   belay__bloom_config_t config;
   belay__bloom_form_t form;
@@ -371,8 +360,7 @@ static void a_configuration_is_read_as_it_was_written(void **state) {
     assert_non_null(belay__bloom_unpack(value, len, &config));
 }
 
-static void what_differs_is_named(void **state) {
-  (void)state;
+TEST(what_differs_is_named) {
   static const uint8_t key[BELAY_BLOOM_KEY_LEN] = "0123456789abcde", other[16] = "0";
   static const char *const expected[] = {
       "it is of another kind",         "its items are not hashed under a key",
@@ -420,22 +408,4 @@ static void what_differs_is_named(void **state) {
   assert_null(belay__bloom_form_of(&o, &form));
   assert_string_equal(belay__bloom_differs(&form, &config),
                       "its items are hashed under another key");
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_size_meets_its_rate_and_is_hardly_larger_than_the_formula),
-      cmocka_unit_test(sizes_that_are_known),
-      cmocka_unit_test(sizes_out_of_range),
-      cmocka_unit_test(the_rate_of_small_ones_is_right),
-      cmocka_unit_test(small_ones_meet_their_rate),
-      cmocka_unit_test(the_estimate_is_right),
-      cmocka_unit_test(xxh3_is_what_is_published),
-      cmocka_unit_test(siphash_is_what_is_published),
-      cmocka_unit_test(positions_stay_where_they_are),
-      cmocka_unit_test(every_option_has_its_range),
-      cmocka_unit_test(a_configuration_is_read_as_it_was_written),
-      cmocka_unit_test(what_differs_is_named),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

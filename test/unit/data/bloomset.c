@@ -6,7 +6,7 @@
 
 #include "belay/bloom.h"
 #include "belay/error.h"
-#include "support/base/unit.h"
+#include "support/base/test.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define SCALE 10 /* everything takes so much longer */
@@ -61,8 +61,7 @@ static size_t key_of(char out[64], keys_t keys, uint64_t i) {
 
 /* ---- false negatives ----------------------------------------------------------------------------------- */
 
-static void of_ten_million_none_is_missed(void **state) {
-  (void)state;
+TEST(of_ten_million_none_is_missed) {
   enum { N = 10000000 / SCALE };
   belay_bloomset_t *set = set_of(N, 0.1, 0); /* small enough for a cache */
   unsigned new = 0;
@@ -112,37 +111,31 @@ static void rate_of(int64_t capacity, double rate, uint64_t probes, unsigned fil
     rate_of_keys(capacity, rate, probes, filters, keys);
 }
 
-static void one_in_a_hundred(void **state) {
-  (void)state;
+TEST(one_in_a_hundred) {
   rate_of(50000 / SCALE, 0.01, 200000 / SCALE, 1);
 }
 
-static void one_in_a_thousand(void **state) {
-  (void)state;
+TEST(one_in_a_thousand) {
   rate_of(100000 / SCALE, 0.001, 500000 / SCALE, 1);
 }
 
-static void one_in_a_million(void **state) {
-  (void)state;
+TEST(one_in_a_million) {
   rate_of(50000 / SCALE, 1e-6, 10000000 / SCALE, 1);
 }
 
 /* Where items that share all their positions would count. */
-static void a_low_rate_of_a_small_filter(void **state) {
-  (void)state;
+TEST(a_low_rate_of_a_small_filter) {
   rate_of(20, 1e-4, 6000 / SCALE, 300);
 }
 
 /* In many segments, some of which get more than others. */
-static void spread_over_segments(void **state) {
-  (void)state;
+TEST(spread_over_segments) {
   rate_of_keys(SCALE == 1 ? 4000000 : 100000, 0.01, 200000 / SCALE, 1, SEQUENTIAL);
 }
 
 /* ---- the rest ------------------------------------------------------------------------------------------ */
 
-static void the_empty_item_is_an_item(void **state) {
-  (void)state;
+TEST(the_empty_item_is_an_item) {
   belay_bloomset_t *set = set_of(100, 1e-6, 0);
   assert_false(belay_bloomset_exists(set, NULL, 0));
   assert_true(belay_bloomset_add(set, NULL, 0));
@@ -153,8 +146,7 @@ static void the_empty_item_is_an_item(void **state) {
   belay_bloomset_free(NULL);
 }
 
-static void a_seed_and_a_key_change_everything(void **state) {
-  (void)state;
+TEST(a_seed_and_a_key_change_everything) {
   static const uint8_t key[BELAY_BLOOM_KEY_LEN] = {1};
   belay_bloomset_t *plain = set_of(1000, 0.01, 0), *seeded = set_of(1000, 0.01, 1), *keyed;
   belay_bloom_options_t options;
@@ -196,8 +188,7 @@ static void scarce_free(void *ctx, void *ptr) {
   free(ptr);
 }
 
-static void memory_comes_from_the_allocator(void **state) {
-  (void)state;
+TEST(memory_comes_from_the_allocator) {
   memory_t memory = {0};
   const belay_allocator_t allocator = {.alloc = scarce_alloc, .free = scarce_free, .ctx = &memory};
   belay_bloom_options_t options;
@@ -220,19 +211,4 @@ static void memory_comes_from_the_allocator(void **state) {
     assert_int_equal(memory.allocations, 0);
   }
   assert_int_equal(memory.allocations, 0);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(of_ten_million_none_is_missed),
-      cmocka_unit_test(one_in_a_hundred),
-      cmocka_unit_test(one_in_a_thousand),
-      cmocka_unit_test(one_in_a_million),
-      cmocka_unit_test(a_low_rate_of_a_small_filter),
-      cmocka_unit_test(spread_over_segments),
-      cmocka_unit_test(the_empty_item_is_an_item),
-      cmocka_unit_test(a_seed_and_a_key_change_everything),
-      cmocka_unit_test(memory_comes_from_the_allocator),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "data/active/date.h"
-#include "support/base/unit.h"
+#include "support/base/test.h"
 
 static bool is_leap(int year) {
   return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
@@ -13,8 +13,7 @@ static int length(int year, int month) {
   return month == 2 && is_leap(year) ? 29 : lengths[month - 1];
 }
 
-static void test_days_are_counted(void **state) {
-  (void)state;
+TEST(days_are_counted) {
   int64_t days = 0, back;
   for (int year = 1970; year < 2400; year++)
     for (int month = 1; month <= 12; month++)
@@ -33,8 +32,7 @@ static void test_days_are_counted(void **state) {
       }
 }
 
-static void test_known_days(void **state) {
-  (void)state;
+TEST(known_days) {
   static const struct {
     int64_t days;
     int32_t date;
@@ -49,8 +47,7 @@ static void test_known_days(void **state) {
   }
 }
 
-static void test_what_is_no_date(void **state) {
-  (void)state;
+TEST(what_is_no_date) {
   static const int64_t dates[] = {0,         -1,        1,         10100,     20260001, 20261301,
                                   20260100,  20260132,  20260229,  20260431,  21000229, 20261199,
                                   100000101, -20260101, INT64_MAX, INT64_MIN, 20240230, 1231};
@@ -60,22 +57,11 @@ static void test_what_is_no_date(void **state) {
   assert_true(belay__date_days(20240229, &days));
 }
 
-static void test_rounding_is_down(void **state) {
-  (void)state;
+TEST(rounding_is_down) {
   assert_int_equal(belay__date_floor(7, 7), 1);
   assert_int_equal(belay__date_floor(6, 7), 0);
   assert_int_equal(belay__date_floor(0, 7), 0);
   assert_int_equal(belay__date_floor(-1, 7), -1);
   assert_int_equal(belay__date_floor(-7, 7), -1);
   assert_int_equal(belay__date_floor(-8, 7), -2);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_days_are_counted),
-      cmocka_unit_test(test_known_days),
-      cmocka_unit_test(test_what_is_no_date),
-      cmocka_unit_test(test_rounding_is_down),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

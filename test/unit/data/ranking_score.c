@@ -3,10 +3,9 @@
 
 #include <string.h>
 
-#include "support/base/unit.h"
+#include "support/base/test.h"
 
-static void test_whole_numbers(void **state) {
-  (void)state;
+TEST(whole_numbers) {
   static const struct {
     const char *text;
     int64_t score;
@@ -37,8 +36,7 @@ static void test_whole_numbers(void **state) {
   }
 }
 
-static void test_everything_else(void **state) {
-  (void)state;
+TEST(everything_else) {
   static const char *const rows[] = {"",
                                      "-",
                                      "+1",
@@ -80,10 +78,4 @@ static void test_everything_else(void **state) {
   assert_false(belay__ranking_score("1\0", 2, &score));
   assert_true(belay__ranking_score("12x", 2, &score)); /* no more than is said */
   assert_int_equal(score, 12);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_whole_numbers),
-                                     cmocka_unit_test(test_everything_else)};
-  return cmocka_run_group_tests_name("ranking_score", tests, NULL, NULL);
 }

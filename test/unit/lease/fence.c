@@ -1,15 +1,12 @@
 /* The guard of a resource: whose request goes on, whose does not, and what each leaves behind. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "belay/error.h"
 #include "belay/fence.h"
+#include "support/base/test.h"
 
 #define LARGEST (UINT64_C(1) << 53)
 #define TOKEN_MAX BELAY_FENCE_TOKEN_MAX
@@ -69,8 +66,7 @@ static const struct {
 };
 #define REQUESTS ((int)(sizeof requests / sizeof *requests))
 
-static void requests_after_another_one_end_as_written(void **state) {
-  (void)state;
+TEST(requests_after_another_one_end_as_written) {
   belay_fence_t before = fence_of(BEFORE, "mine", 4);
   for (int i = 0; i < REQUESTS; i++)
     check(i, &before, requests[i].number, requests[i].token, strlen(requests[i].token),
@@ -78,16 +74,14 @@ static void requests_after_another_one_end_as_written(void **state) {
 }
 
 /* Nobody is too late: what is no request after another one is none here, and all others go on. */
-static void first_request_goes_on_whatever_its_number(void **state) {
-  (void)state;
+TEST(first_request_goes_on_whatever_its_number) {
   belay_fence_t fresh = {0};
   for (int i = 0; i < REQUESTS; i++)
     check(i, &fresh, requests[i].number, requests[i].token, strlen(requests[i].token),
           requests[i].expected == BELAY_EINVAL ? BELAY_EINVAL : 0);
 }
 
-static void neighbours_of_the_largest_number_are_told_apart(void **state) {
-  (void)state;
+TEST(neighbours_of_the_largest_number_are_told_apart) {
   belay_fence_t almost = fence_of(LARGEST - 1, "a", 1), full = fence_of(LARGEST, "a", 1);
   check(0, &almost, LARGEST - 2, "a", 1, BELAY_EFENCED);
   check(1, &almost, LARGEST - 1, "b", 1, BELAY_EFENCED);
@@ -98,8 +92,7 @@ static void neighbours_of_the_largest_number_are_told_apart(void **state) {
   check(6, &full, LARGEST + 1, "b", 1, BELAY_EINVAL);
 }
 
-static void a_holder_goes_on_until_a_later_one_comes(void **state) {
-  (void)state;
+TEST(a_holder_goes_on_until_a_later_one_comes) {
   belay_fence_t fence = {0};
   for (uint64_t number = 1; number < 1000; number++) {
     const char *token = number % 2 ? "odd" : "even", *last = number % 2 ? "even" : "odd";
@@ -125,8 +118,7 @@ static const struct {
 };
 #define ALIKE ((int)(sizeof alike / sizeof *alike))
 
-static void tokens_that_look_alike_are_not_the_same(void **state) {
-  (void)state;
+TEST(tokens_that_look_alike_are_not_the_same) {
   for (int i = 0; i < ALIKE; i++) {
     belay_fence_t before = fence_of(7, alike[i].text, alike[i].len);
     for (int j = 0; j < ALIKE; j++)
@@ -142,8 +134,7 @@ static char *token_of(size_t len) {
   return token;
 }
 
-static void any_length_up_to_the_longest_will_do(void **state) {
-  (void)state;
+TEST(any_length_up_to_the_longest_will_do) {
   belay_fence_t fresh = {0};
   for (size_t len = 1; len <= TOKEN_MAX; len++) {
     char *token = token_of(len);
@@ -158,8 +149,7 @@ static void any_length_up_to_the_longest_will_do(void **state) {
   }
 }
 
-static void too_long_a_token_is_not_looked_at(void **state) {
-  (void)state;
+TEST(too_long_a_token_is_not_looked_at) {
   belay_fence_t fresh = {0}, before = fence_of(7, "x", 1);
   static const size_t lengths[] = {TOKEN_MAX + 1, 2 * TOKEN_MAX, SIZE_MAX};
   char *token = token_of(1);
@@ -170,8 +160,7 @@ static void too_long_a_token_is_not_looked_at(void **state) {
   free(token);
 }
 
-static void of_a_longer_token_nothing_is_left(void **state) {
-  (void)state;
+TEST(of_a_longer_token_nothing_is_left) {
   char longest[TOKEN_MAX];
   memset(longest, 'x', sizeof longest);
   belay_fence_t before = fence_of(7, longest, sizeof longest);
@@ -180,8 +169,7 @@ static void of_a_longer_token_nothing_is_left(void **state) {
 
 /* ---- nothing at all ------------------------------------------------------------------------------------ */
 
-static void null_in_the_place_of_a_fence_or_a_token(void **state) {
-  (void)state;
+TEST(null_in_the_place_of_a_fence_or_a_token) {
   belay_fence_t fresh = {0};
   assert_int_equal(belay_fence_guard(NULL, 7, "x", 1), BELAY_EINVAL);
   check(0, &fresh, 7, NULL, 0, BELAY_EINVAL);
@@ -190,28 +178,11 @@ static void null_in_the_place_of_a_fence_or_a_token(void **state) {
 
 /* ---- the script ---------------------------------------------------------------------------------------- */
 
-static void script_is_a_static_string_of_its_length(void **state) {
-  (void)state;
+TEST(script_is_a_static_string_of_its_length) {
   size_t len = 0;
   const char *text = belay_fence_script(&len);
   assert_non_null(text);
   assert_int_equal(strlen(text), len);
   assert_non_null(strstr(text, belay_strerror(BELAY_EFENCED)));
   assert_ptr_equal(belay_fence_script(NULL), text);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(requests_after_another_one_end_as_written),
-      cmocka_unit_test(first_request_goes_on_whatever_its_number),
-      cmocka_unit_test(neighbours_of_the_largest_number_are_told_apart),
-      cmocka_unit_test(a_holder_goes_on_until_a_later_one_comes),
-      cmocka_unit_test(tokens_that_look_alike_are_not_the_same),
-      cmocka_unit_test(any_length_up_to_the_longest_will_do),
-      cmocka_unit_test(too_long_a_token_is_not_looked_at),
-      cmocka_unit_test(of_a_longer_token_nothing_is_left),
-      cmocka_unit_test(null_in_the_place_of_a_fence_or_a_token),
-      cmocka_unit_test(script_is_a_static_string_of_its_length),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,10 @@
 /* What the options of a lock come to: how long one of several nodes may take to answer. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "lease/kinds/lock.h"
+#include "support/base/test.h"
 
 static belay_t belay;
 static belay_client_t client = {.belay = &belay, .timeout_ms = 2000, .stall_timeout_ms = 5000};
@@ -20,8 +17,7 @@ static belay_lock_options_t with(int64_t ttl_ms, int64_t timeout_ms) {
   return options;
 }
 
-static void a_node_has_by_default_its_share_of_a_tenth_of_the_ttl(void **state) {
-  (void)state;
+TEST(a_node_has_by_default_its_share_of_a_tenth_of_the_ttl) {
   static const struct {
     size_t nodes;
     int64_t ttl_ms;
@@ -40,8 +36,7 @@ static void a_node_has_by_default_its_share_of_a_tenth_of_the_ttl(void **state) 
   }
 }
 
-static void a_node_may_be_given_a_tenth_of_the_ttl_and_no_more(void **state) {
-  (void)state;
+TEST(a_node_may_be_given_a_tenth_of_the_ttl_and_no_more) {
   static const struct {
     size_t nodes;
     int64_t ttl_ms, most;
@@ -56,8 +51,7 @@ static void a_node_may_be_given_a_tenth_of_the_ttl_and_no_more(void **state) {
   }
 }
 
-static void a_lease_is_renewed_whatever_its_ttl_unless_it_is_not_to_be(void **state) {
-  (void)state;
+TEST(a_lease_is_renewed_whatever_its_ttl_unless_it_is_not_to_be) {
   static const int64_t ttls[] = {BELAY_DEFAULT, 10, 10000, 86400000};
   for (size_t i = 0; i < sizeof ttls / sizeof *ttls; i++) {
     belay__terms_t terms;
@@ -68,13 +62,4 @@ static void a_lease_is_renewed_whatever_its_ttl_unless_it_is_not_to_be(void **st
     assert_int_equal(belay__lock_terms(&client, 1, &options, &terms), 0);
     assert_false(terms.renew);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_node_has_by_default_its_share_of_a_tenth_of_the_ttl),
-      cmocka_unit_test(a_node_may_be_given_a_tenth_of_the_ttl_and_no_more),
-      cmocka_unit_test(a_lease_is_renewed_whatever_its_ttl_unless_it_is_not_to_be),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,10 @@
 /* The arithmetic of trust: how long a ttl can be believed, and until when a quorum can be. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "lease/machine/lease.h"
+#include "support/base/test.h"
 
 #define DEFAULT_DRIFT (-1)
 #define US UINT64_C(1000) /* nanoseconds in a microsecond */
@@ -31,8 +28,7 @@ static void check(const row_t *rows, size_t n) {
   }
 }
 
-static void default_drift_is_a_hundredth_of_the_ttl_and_2_ms(void **state) {
-  (void)state;
+TEST(default_drift_is_a_hundredth_of_the_ttl_and_2_ms) {
   static const row_t rows[] = {
       {10000, DEFAULT_DRIFT, 9898 * BELAY__MS},
       {100, DEFAULT_DRIFT, 97 * BELAY__MS},
@@ -42,8 +38,7 @@ static void default_drift_is_a_hundredth_of_the_ttl_and_2_ms(void **state) {
   check(rows, sizeof rows / sizeof *rows);
 }
 
-static void default_drift_is_not_rounded_to_milliseconds(void **state) {
-  (void)state;
+TEST(default_drift_is_not_rounded_to_milliseconds) {
   static const row_t rows[] = {
       {BELAY__TTL_MIN_MS, DEFAULT_DRIFT, 7900 * US},
       {150, DEFAULT_DRIFT, 146500 * US},
@@ -52,8 +47,7 @@ static void default_drift_is_not_rounded_to_milliseconds(void **state) {
   check(rows, sizeof rows / sizeof *rows);
 }
 
-static void explicit_drift_is_taken_off_as_it_is(void **state) {
-  (void)state;
+TEST(explicit_drift_is_taken_off_as_it_is) {
   static const row_t rows[] = {
       {10000, 1, 9999 * BELAY__MS},
       {10000, 5000, 5000 * BELAY__MS},
@@ -62,8 +56,7 @@ static void explicit_drift_is_taken_off_as_it_is(void **state) {
   check(rows, sizeof rows / sizeof *rows);
 }
 
-static void drift_of_0_leaves_the_whole_ttl(void **state) {
-  (void)state;
+TEST(drift_of_0_leaves_the_whole_ttl) {
   static const row_t rows[] = {
       {10, 0, 10 * BELAY__MS},
       {10000, 0, 10000 * BELAY__MS},
@@ -71,8 +64,7 @@ static void drift_of_0_leaves_the_whole_ttl(void **state) {
   check(rows, sizeof rows / sizeof *rows);
 }
 
-static void ttl_of_at_most_the_drift_is_good_for_nothing(void **state) {
-  (void)state;
+TEST(ttl_of_at_most_the_drift_is_good_for_nothing) {
   static const row_t rows[] = {
       {10, 10, 0},           {10, 11, 0}, {10, INT32_MAX, 0},  {2, DEFAULT_DRIFT, 0},
       {0, DEFAULT_DRIFT, 0}, {0, 0, 0},   {11, 10, BELAY__MS},
@@ -80,8 +72,7 @@ static void ttl_of_at_most_the_drift_is_good_for_nothing(void **state) {
   check(rows, sizeof rows / sizeof *rows);
 }
 
-static void large_ttls_do_not_overflow(void **state) {
-  (void)state;
+TEST(large_ttls_do_not_overflow) {
   static const row_t rows[] = {
       {UINT32_MAX, 0, UINT64_C(4294967295000000)},
       {UINT32_MAX, INT32_MAX, UINT64_C(2147483648000000)},
@@ -91,8 +82,7 @@ static void large_ttls_do_not_overflow(void **state) {
   check(rows, sizeof rows / sizeof *rows);
 }
 
-static void validity_grows_with_the_ttl_and_stays_below_it(void **state) {
-  (void)state;
+TEST(validity_grows_with_the_ttl_and_stays_below_it) {
   uint64_t before = 0;
   for (uint32_t ttl = 3; ttl < 20000; ttl++) {
     uint64_t validity = belay__lease_validity(ttl, DEFAULT_DRIFT);
@@ -120,15 +110,13 @@ static uint64_t deadline(const uint64_t *until, uint8_t n, uint8_t quorum) {
 #define DEADLINE(quorum, ...)                                                                      \
   deadline((const uint64_t[]){__VA_ARGS__}, sizeof((const uint64_t[]){__VA_ARGS__}) / 8, quorum)
 
-static void deadline_of_one_node_is_its_own(void **state) {
-  (void)state;
+TEST(deadline_of_one_node_is_its_own) {
   assert_int_equal(DEADLINE(1, 0), 0);
   assert_int_equal(DEADLINE(1, 77), 77);
   assert_int_equal(DEADLINE(1, UINT64_MAX), UINT64_MAX);
 }
 
-static void deadline_of_three_is_the_second_largest_in_any_order(void **state) {
-  (void)state;
+TEST(deadline_of_three_is_the_second_largest_in_any_order) {
   assert_int_equal(DEADLINE(2, 10, 20, 30), 20);
   assert_int_equal(DEADLINE(2, 10, 30, 20), 20);
   assert_int_equal(DEADLINE(2, 20, 10, 30), 20);
@@ -137,22 +125,19 @@ static void deadline_of_three_is_the_second_largest_in_any_order(void **state) {
   assert_int_equal(DEADLINE(2, 30, 20, 10), 20);
 }
 
-static void deadline_of_five_is_the_third_largest(void **state) {
-  (void)state;
+TEST(deadline_of_five_is_the_third_largest) {
   assert_int_equal(DEADLINE(3, 10, 20, 30, 40, 50), 30);
   assert_int_equal(DEADLINE(3, 50, 10, 40, 20, 30), 30);
   assert_int_equal(DEADLINE(3, 0, 0, 30, 40, 50), 30);
 }
 
-static void without_a_quorum_of_nodes_there_is_no_deadline(void **state) {
-  (void)state;
+TEST(without_a_quorum_of_nodes_there_is_no_deadline) {
   assert_int_equal(DEADLINE(2, 0, 0, 0), 0);
   assert_int_equal(DEADLINE(2, 0, 30, 0), 0);
   assert_int_equal(DEADLINE(3, 50, 0, 40, 0, 0), 0);
 }
 
-static void equal_times_count_once_for_each_node(void **state) {
-  (void)state;
+TEST(equal_times_count_once_for_each_node) {
   assert_int_equal(DEADLINE(2, 30, 30, 10), 30);
   assert_int_equal(DEADLINE(2, 10, 30, 10), 10);
   assert_int_equal(DEADLINE(2, 20, 20, 20), 20);
@@ -173,8 +158,7 @@ static uint64_t next_random(uint64_t *seed) {
   return z ^ (z >> 31);
 }
 
-static void deadline_is_the_quorumth_of_the_sorted_times(void **state) {
-  (void)state;
+TEST(deadline_is_the_quorumth_of_the_sorted_times) {
   uint64_t seed = 1;
   for (int i = 0; i < ROUNDS; i++) {
     uint64_t until[MEMBERS];
@@ -187,23 +171,4 @@ static void deadline_is_the_quorumth_of_the_sorted_times(void **state) {
     qsort(until, n, sizeof until[0], compare_down);
     assert_true(result == until[quorum - 1]);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(default_drift_is_a_hundredth_of_the_ttl_and_2_ms),
-      cmocka_unit_test(default_drift_is_not_rounded_to_milliseconds),
-      cmocka_unit_test(explicit_drift_is_taken_off_as_it_is),
-      cmocka_unit_test(drift_of_0_leaves_the_whole_ttl),
-      cmocka_unit_test(ttl_of_at_most_the_drift_is_good_for_nothing),
-      cmocka_unit_test(large_ttls_do_not_overflow),
-      cmocka_unit_test(validity_grows_with_the_ttl_and_stays_below_it),
-      cmocka_unit_test(deadline_of_one_node_is_its_own),
-      cmocka_unit_test(deadline_of_three_is_the_second_largest_in_any_order),
-      cmocka_unit_test(deadline_of_five_is_the_third_largest),
-      cmocka_unit_test(without_a_quorum_of_nodes_there_is_no_deadline),
-      cmocka_unit_test(equal_times_count_once_for_each_node),
-      cmocka_unit_test(deadline_is_the_quorumth_of_the_sorted_times),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,10 @@
 /* What the answers of several nodes come to: for every combination of them, and in whatever order they come. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "lease/machine/lease.h"
+#include "support/base/test.h"
 
 #define NODES_MAX 5
 
@@ -73,8 +70,7 @@ static int expected(const hand_t *hand) {
 
 /* ---- acquires ------------------------------------------------------------------------------------------ */
 
-static void acquire_comes_to_what_all_answers_say(void **state) {
-  (void)state;
+TEST(acquire_comes_to_what_all_answers_say) {
   hand_t hand;
   for (unsigned n = 1; n <= NODES_MAX; n++)
     for (unsigned number = 0; number < combinations(n); number++) {
@@ -108,8 +104,7 @@ static unsigned orders(unsigned n) {
   return n < 2 ? 1 : n * orders(n - 1);
 }
 
-static void order_of_the_answers_makes_no_difference(void **state) {
-  (void)state;
+TEST(order_of_the_answers_makes_no_difference) {
   hand_t hand;
   for (unsigned n = 2; n <= NODES_MAX; n++)
     for (unsigned number = 0; number < combinations(n); number++)
@@ -120,8 +115,7 @@ static void order_of_the_answers_makes_no_difference(void **state) {
       }
 }
 
-static void the_verdict_falls_with_the_last_vote_that_it_needs(void **state) {
-  (void)state;
+TEST(the_verdict_falls_with_the_last_vote_that_it_needs) {
   hand_t hand;
   for (unsigned n = 2; n <= NODES_MAX; n++)
     for (unsigned sort = YES; sort <= HELD; sort++) {
@@ -137,8 +131,7 @@ static void the_verdict_falls_with_the_last_vote_that_it_needs(void **state) {
 
 /* ---- what keeps and gives back ---------------------------------------------------------------------------- */
 
-static void a_definite_no_is_one_of_more_than_a_majority_can_spare(void **state) {
-  (void)state;
+TEST(a_definite_no_is_one_of_more_than_a_majority_can_spare) {
   static const belay__round_t rounds[] = {BELAY__ROUND_EXTEND, BELAY__ROUND_RELEASE};
   hand_t hand;
   for (unsigned r = 0; r < sizeof rounds / sizeof *rounds; r++)
@@ -154,8 +147,7 @@ static void a_definite_no_is_one_of_more_than_a_majority_can_spare(void **state)
       }
 }
 
-static void an_order_never_turns_a_lost_round_into_a_won_one(void **state) {
-  (void)state;
+TEST(an_order_never_turns_a_lost_round_into_a_won_one) {
   hand_t hand;
   for (unsigned n = 2; n <= NODES_MAX; n++)
     for (unsigned number = 0; number < combinations(n); number++)
@@ -168,8 +160,7 @@ static void an_order_never_turns_a_lost_round_into_a_won_one(void **state) {
 
 /* ---- fencing numbers -------------------------------------------------------------------------------------- */
 
-static void a_number_that_any_node_refused_is_read_again_unless_a_majority_took_it(void **state) {
-  (void)state;
+TEST(a_number_that_any_node_refused_is_read_again_unless_a_majority_took_it) {
   hand_t hand;
   for (unsigned n = 2; n <= NODES_MAX; n++)
     for (unsigned number = 0; number < combinations(n); number++) {
@@ -182,16 +173,4 @@ static void a_number_that_any_node_refused_is_read_again_unless_a_majority_took_
       else
         assert_int_equal(status == BELAY_EFENCED, count(&hand, HELD) > 0);
     }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(acquire_comes_to_what_all_answers_say),
-      cmocka_unit_test(order_of_the_answers_makes_no_difference),
-      cmocka_unit_test(the_verdict_falls_with_the_last_vote_that_it_needs),
-      cmocka_unit_test(a_definite_no_is_one_of_more_than_a_majority_can_spare),
-      cmocka_unit_test(an_order_never_turns_a_lost_round_into_a_won_one),
-      cmocka_unit_test(a_number_that_any_node_refused_is_read_again_unless_a_majority_took_it),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

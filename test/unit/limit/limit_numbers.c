@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "support/base/unit.h"
+#include "support/base/test.h"
 
 #define BIG (INT64_C(1) << 52)
 #define ANY (INT64_C(1) << 53)
@@ -70,8 +70,7 @@ static bool survives(const belay__policy_t *policy, const double *numbers, size_
   return true;
 }
 
-static void test_each_number_in_turn(void **state) {
-  (void)state;
+TEST(each_number_in_turn) {
   const double never[] = {
       NAN,    INFINITY,           -INFINITY,           0.5,         -0.5, 1e300, -1e300,
       5e-324, 9007199254740994.0, -9007199254740994.0, 1.5e15 + 0.5};
@@ -97,8 +96,7 @@ static void test_each_number_in_turn(void **state) {
     }
 }
 
-static void test_lengths(void **state) {
-  (void)state;
+TEST(lengths) {
   double numbers[40] = {0};
   for (size_t limit = 1; limit <= BELAY_LIMITER_WINDOWS_MAX; limit++)
     for (size_t n = 0; n <= 40; n++) {
@@ -109,8 +107,7 @@ static void test_lengths(void **state) {
 }
 
 /* A denial may be no more than the debt, of a bucket that is alone. */
-static void test_a_debt(void **state) {
-  (void)state;
+TEST(a_debt) {
   for (size_t p = 0; p < LIMITS; p++)
     for (size_t n = 1; n <= 2 && p + n < LIMITS; n++) {
       belay__policy_t policy;
@@ -149,8 +146,7 @@ static double some_number(void) {
   return by < 5 ? edge : by < 7 ? edge - draw() % 3 : floor(edge * (draw() % 1000) / 1000);
 }
 
-static void test_numbers_at_random(void **state) {
-  (void)state;
+TEST(numbers_at_random) {
   unsigned read = 0;
   for (int turn = 0; turn < 200000; turn++) {
     belay__policy_t policy;
@@ -165,14 +161,4 @@ static void test_numbers_at_random(void **state) {
     read += survives(&policy, numbers, 4 + 3 * n);
   }
   assert_true(read > 1000);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_each_number_in_turn),
-      cmocka_unit_test(test_lengths),
-      cmocka_unit_test(test_a_debt),
-      cmocka_unit_test(test_numbers_at_random),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }
