@@ -241,7 +241,8 @@ int belay__bloom_look(belay__pending_t *pending, belay__call_t **strays, uint32_
     belay__call_command(calls[0], "GET", 2);
     belay__bloom_arg_config(bloom, calls[0]);
   }
-  memcpy(calls + 1, strays, n * sizeof(belay__call_t *));
+  for (uint32_t i = 0; i < n; i++)
+    calls[i + 1] = strays[i];
   belay__bloom_op(pending)->looking = true;
   int error = belay__request_send_all(pending, calls, n + 1);
   belay__free(belay, calls, size);
