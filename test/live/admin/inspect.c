@@ -226,6 +226,7 @@ TEST(what_a_redlock_has_on_each_server) {
                                bed_connect(bed, server_url(more[1]), &o)};
   belay_lock_options_t options = with_ttl(TTL);
   options.quarantine = BELAY_QUARANTINE_OFF;
+  options.timeout_ms = 5000; /* each client still has to find its primary */
   contender_t *c = contender_blank(bed, &options);
   assert_error(belay_redlock_new(clients, 3, "n", 1, &options, &c->lock), 0);
   held_by(c);
