@@ -17,8 +17,8 @@ typedef enum belay__number {
 typedef struct belay__range {
   const char *name; /* of the field, as a detail names it; NULL ends the table */
   size_t offset;    /* in the struct */
-  belay__number_t type;
   int64_t min, max;
+  belay__number_t type;
   bool or_zero; /* 0 is valid too */
 } belay__range_t;
 

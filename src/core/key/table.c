@@ -25,8 +25,7 @@ belay__entry_t *belay__table_find(const belay__table_t *table, uint64_t hash, be
   if (table->size == 0)
     return NULL;
   belay__entry_t *entry = *bucket(table, hash);
-  while (entry != NULL &&
-         (entry->hash != hash || (equal != NULL && !equal(entry, key, len))))
+  while (entry != NULL && (entry->hash != hash || (equal != NULL && !equal(entry, key, len))))
     entry = entry->next;
   return entry;
 }
