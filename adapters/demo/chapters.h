@@ -39,7 +39,7 @@
   X(windows, "Three limits at once",                                                               \
     "  Three limits, all of which must allow a call: 3 in 0.5 s, 5 in 1 s (a sliding\n"            \
     "  window), 8 in 10 s. The client calls as fast as it may: when it is denied it\n"             \
-    "  comes back after just the time that it is told.")                                           \
+    "  waits for exactly the time that the answer names.")                                         \
   X(address, "Ten calls by one address",                                                           \
     "  Each address has three calls a minute. One of them calls ten times. The first\n"            \
     "  denial says until when it holds; until then no call needs to ask the server.")              \
@@ -60,13 +60,13 @@
     "  from a worker's number that is leased.")                                                    \
   X(dedup, "Delivered three times, worked on once",                                                \
     "  A queue delivers at least once: each of 200 orders comes three times to each of\n"          \
-    "  two workers. A worker marks an order first, and is told whether it is new.")                \
+    "  two workers. A worker marks an order first; the answer says whether it is new.")            \
   X(once, "An order that is sent three times",                                                     \
     "  An order is sent again when its sender gets no answer. Under its key the server\n"          \
     "  keeps which process works on it, until when, and then the result.")                         \
   X(active, "How many came in a month",                                                            \
-    "  The users of a month, some of whom come every day: the server counts how many\n"            \
-    "  different ones were active in the last days, in little space.")                             \
+    "  The users of a month; some come every day. The server counts the different users\n"         \
+    "  of the last days, in little space.")                                                        \
   X(presence, "Who is online",                                                                     \
     "  Each user is a bit. It stays until the user logs out; or, with a window, for as\n"          \
     "  long as the user was seen recently.")                                                       \
@@ -74,7 +74,7 @@
     "  Players send in their results as they come. The best of each counts; of equal\n"            \
     "  ones the earlier; and the board keeps the best three.")                                     \
   X(permission, "Two keepers change one user's permissions",                                       \
-    "  What each of a million users may do in a forum: three bits for each, 375 kB in\n"           \
+    "  The rights of a million users of a forum: three bits for each, 375 kB in\n"                 \
     "  one string. Two of its keepers change the same user's at the same time.")                   \
   X(session, "A visitor clicks, goes, and comes back",                                             \
     "  The clicks of a visitor belong to one session for as long as it does not stay\n"            \

@@ -1,5 +1,5 @@
 /* The demo of belay. Each chapter is a process of its own, and several run at the same time: most of them wait most of the
- * time. What they print is shown in the order of the chapters. */
+ * time. Their output is shown in the order of the chapters. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -56,7 +56,7 @@ static int run_chapter(int argc, char **argv) {
 
 /* ---- all chapters -------------------------------------------------------------------------------------- */
 
-/* A chapter that runs. What it prints is kept until those before it are over. */
+/* A running chapter. Its output is kept until all earlier chapters are over. */
 typedef struct player {
   struct program *program;
   child_t child;
@@ -97,7 +97,7 @@ static void put_line(player_t *player, const char *line) {
   size_t len = strlen(line);
   char *text = realloc(player->text, player->len + len + 2);
   if (text == NULL) {
-    demo_trouble(&player->program->demo, "no memory for what a chapter printed", 0);
+    demo_trouble(&player->program->demo, "no memory for the output of a chapter", 0);
     return;
   }
   player->text = text;
@@ -177,7 +177,7 @@ static void on_signal(uv_signal_t *watcher, int signum) {
   (void)raise(signum);
 }
 
-/* The signals that usually end a program, except those that it was told to ignore. */
+/* Watch the signals that usually end a program, except ignored ones. */
 static void watch_signals(program_t *program) {
   static const int signums[SIGNALS] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
   for (size_t i = 0; i < SIGNALS; i++) {
@@ -237,12 +237,12 @@ static void introduce(demo_t *demo, bool own_server) {
                                  : "the server that was named, in a namespace of its own";
   term_print(&demo->term,
              "%sbelay: locks and limits on Redis, for programs on a libuv loop%s\n\n"
-             "  Nothing of what follows is staged: the library as it is, real processes, and\n"
+             "  Nothing here is staged: the library as it is, real processes, and\n"
              "  %s.\n",
              term_style(&demo->term, TERM_BOLD), term_style(&demo->term, TERM_NORMAL), where);
 }
 
-/* Some keys outlive what they are for: a record that answers a repeated request stays for an hour. */
+/* Some keys live on after their chapter: a record that answers a repeated request stays for an hour. */
 static void leave_nothing(demo_t *demo) {
   term_print(&demo->term, "\n");
   demo_fact(demo, demo_sweep(demo, "lock::*", false).matched == 0, "no lock is left on the server");

@@ -84,7 +84,7 @@ static void on_finished_again(belay_request_t *r, int status,
   }
 }
 
-/* A second finish tells how the first one ended, if that is not known. */
+/* If the outcome is not known, a second finish reports it. */
 static void on_finished(belay_request_t *r, int status, const belay_idempotency_state_t *state) {
   harness_t *h = r->data;
   if (harness_is_done(h))

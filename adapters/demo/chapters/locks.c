@@ -1,4 +1,4 @@
-/* Chapters: what a lock on one server promises when a holder is killed, slow, or stands still, or the key is deleted. */
+/* Chapters about a lock on one server: its holder is killed, is slow, stands still, or its key is deleted. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -148,7 +148,7 @@ static void overrun(demo_t *demo, contender_t *a, contender_t *b) {
     return;
   contender_say(b, 0, "asks for it, and waits");
   DEMO_WAIT(demo, 900, false);
-  contender_say(a, a->lost, "is told that its time is over");
+  contender_say(a, a->lost, "learns from on_lost that its time is over");
   if (!contender_win(b))
     return;
   contender_say(b, b->at, "has the lock");
@@ -159,7 +159,7 @@ static void overrun(demo_t *demo, contender_t *a, contender_t *b) {
   contender_say(b, 0, "gives the lock back");
   term_print(&demo->term, "\n");
   demo_fact(demo, a->reason == BELAY_LOST_EXPIRED && a->lost < won,
-            "A was told (%s) %.0f ms before B had the lock",
+            "A learned of the loss (%s) %.0f ms before B had the lock",
             a->reason != 0 ? belay_lost_name(a->reason) : "not at all",
             1e3 * demo_seconds(a->lost, won));
   demo_fact(demo, refused == BELAY_ENOTOWNER,
@@ -182,7 +182,7 @@ void chapter_overrun(demo_t *demo) {
 
 /* ---- stalled ------------------------------------------------------------------------------------------- */
 
-/* What no program on a loop should do: nothing of it runs meanwhile, belay neither. */
+/* Blocks the loop, as no program should: neither belay nor the program runs meanwhile. */
 static void stand_still(void) {
   struct timespec left = {.tv_sec = 1};
   while (nanosleep(&left, &left) != 0 && errno == EINTR) {
@@ -240,10 +240,10 @@ void chapter_deleted(demo_t *demo) {
     uint64_t deleted = demo_sweep(demo, "lock::{deleted}", true).deleted, gone = uv_hrtime();
     demo_event(demo, gone, "a sweep deletes A's key, and the server obeys");
     DEMO_WAIT(demo, CONTENDER_PATIENCE_MS, a.reason != 0);
-    contender_say(&a, a.lost, "renews the lease, and is told that it is gone");
+    contender_say(&a, a.lost, "renews the lease, and learns that it is gone");
     int release = belay_lock_release(a.lock, BELAY_DEFAULT, NULL);
     term_print(&demo->term, "\n");
-    demo_fact(demo, deleted == 1 && a.reason == BELAY_LOST_TAKEN, "A was told why: %s",
+    demo_fact(demo, deleted == 1 && a.reason == BELAY_LOST_TAKEN, "A learned the reason: %s",
               a.reason != 0 ? belay_lost_name(a.reason) : "never");
     demo_fact(demo, demo_seconds(gone, a.lost) <= (DELETED_RENEW_MS + GRACE_MS) / 1e3,
               "%.3f s after it was deleted; A renews every 0.5 s", demo_seconds(gone, a.lost));

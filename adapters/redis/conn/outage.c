@@ -31,7 +31,7 @@
 /* A deadline that is served later tells nothing: the loop was busy, and the answer may lie in
  * the socket. */
 #define LATE_MS UINT64_C(50)
-/* So long after the last call that was refused links try to connect. */
+/* Time after the last refused call in which links try to connect. */
 #define PROBE_MS UINT64_C(3600000)
 
 static belay_t *belay_of(const belay__cable_t *cable) {

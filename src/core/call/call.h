@@ -38,8 +38,8 @@ int belay__call_send_apart(belay__call_t **calls, size_t n);
  *                     |  +--own (another place)
  *                     +--own (from another place)--> NULL
  *
- * A call that is LATE has no place any more: its owner has been told UNKNOWN. Who takes it with belay__call_own() has a
- * place for it again, and is told what it settled with. */
+ * A LATE call has no place any more: its owner was notified of UNKNOWN. belay__call_own() gives it a
+ * place again; then done runs with the late reply. */
 
 /* Sends one call; NULL: memory was out. Returns as belay__call_send() does. */
 int belay__call_start(belay__call_t **place, belay__call_t *call, belay__call_cb done, void *owner);

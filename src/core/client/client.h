@@ -32,14 +32,14 @@ struct belay__object {
   const belay__object_ops_t *ops;
 };
 
-/* What a subject of its own, such as leases, keeps for each client. The subject allocates it when it first needs it, and
+/* State that another layer, such as leases, keeps for each client. The layer allocates it when it first needs it, and
  * the client frees it at its end. */
 typedef struct belay__extension belay__extension_t;
 
 struct belay__extension {
   belay__extension_t *next;
-  /* Frees the extension and what it owns; every object of the client is gone. Each subject has another function, by which
-   * belay__client_extension() finds the subject's extension. */
+  /* Frees the extension and what it owns; every object of the client is gone. Each layer has another function, by which
+   * belay__client_extension() finds the extension of the layer. */
   void (*free)(belay_client_t *client, belay__extension_t *extension);
 };
 

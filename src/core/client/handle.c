@@ -58,7 +58,7 @@ static void end_give_back(give_back_t *giving) {
 }
 
 static void on_given_back(belay__call_t *call, const belay__result_t *result) {
-  (void)result; /* what it was about runs out, if this failed */
+  (void)result; /* on a failure the key lives until its ttl ends */
   end_give_back(call->owner);
 }
 

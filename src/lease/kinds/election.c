@@ -45,7 +45,7 @@ struct belay_election {
   bool resigning; /* while it stood */
   bool news;      /* `seen` is to be told */
   bool told_any;  /* since observing began */
-  bool told_ours; /* the leader that was told is this candidate */
+  bool told_ours; /* the last reported leader is this candidate */
   bool ref, holds_loop, closing;
   view_t seen, told;
   size_t channel_len;

@@ -1,5 +1,7 @@
 #include "support/base/test.h"
 
+#include <fnmatch.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,6 +74,14 @@ static int end_program(void **state) {
   return 0;
 }
 
+/* A filter without a match would pass. */
+static bool has_match(const char *pattern) {
+  bool any = false;
+  for (size_t i = 0; i < tests.len && !any; i++)
+    any = fnmatch(pattern, tests.cases[i].name, 0) == 0;
+  return any;
+}
+
 static int list(void) {
   for (size_t i = 0; i < tests.len; i++)
     printf("%s\n", tests.cases[i].name);
@@ -84,6 +94,10 @@ int main(int argc, char **argv) {
       return tests.roles[i].run(argv);
   if (argc > 1 && strcmp(argv[1], "--list") == 0)
     return list();
+  if (argc > 1 && !has_match(argv[1])) {
+    fprintf(stderr, "%s: no test of that name\n", argv[1]);
+    return 2;
+  }
   if (argc > 1)
     cmocka_set_test_filter(argv[1]);
   const char *program = strrchr(argv[0], '/');
