@@ -220,7 +220,7 @@ static int host_random(belay_t *belay, void *buffer, size_t len) {
 
 /* ---- opening and closing ------------------------------------------------------------------------------- */
 
-static void on_handle_closed(belay__handle_t *handle) {
+static void on_handle_closed(belay__uv_handle_t *handle) {
   belay__host_t *host = handle->data;
   if (--host->open_handles > 0)
     return;
@@ -233,13 +233,13 @@ static void on_handle_closed(belay__handle_t *handle) {
 
 static void host_close(belay_t *belay) {
   belay__host_t *host = (belay__host_t *)belay;
-  belay__handle_t *handles[] = {&host->alarm, &host->idle, &host->prepare, &host->check,
-                                &host->rescue};
+  belay__uv_handle_t *handles[] = {&host->alarm, &host->idle, &host->prepare, &host->check,
+                                   &host->rescue};
   size_t n = host->rescued ? 5 : 4;
   host->closing = true;
   for (size_t i = 0; i < n; i++) {
     handles[i]->data = host;
-    belay__handle_close(handles[i], on_handle_closed);
+    belay__uv_handle_close(handles[i], on_handle_closed);
   }
 }
 

@@ -22,10 +22,10 @@ struct belay_tls;
 typedef struct belay__host {
   belay_t base; /* first */
   uv_loop_t *loop;
-  belay__handle_t alarm; /* a timerfd on CLOCK_BOOTTIME, or a uv_timer where there is none */
-  belay__handle_t idle;  /* wake_soon: makes the loop turn without sleeping */
-  belay__handle_t prepare, check;
-  belay__handle_t rescue; /* wake_soon, once somebody has closed the others */
+  belay__uv_handle_t alarm; /* a timerfd on CLOCK_BOOTTIME, or a uv_timer where there is none */
+  belay__uv_handle_t idle;  /* wake_soon: makes the loop turn without sleeping */
+  belay__uv_handle_t prepare, check;
+  belay__uv_handle_t rescue; /* wake_soon, once somebody has closed the others */
   bool rescued, closing;
   bool prepared; /* our prepare has run, and our check has not yet */
   int alarm_fd;  /* -1: a uv_timer */

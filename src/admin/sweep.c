@@ -48,7 +48,7 @@ typedef enum event {
 static void step(belay_sweep_t *sweep, event_t event);
 
 static belay_t *host_of(const belay_sweep_t *sweep) {
-  return sweep->family.client->belay;
+  return sweep->handle.client->belay;
 }
 
 /* ---- asking ------------------------------------------------------------------------------------------- */
@@ -241,7 +241,7 @@ static void on_task(belay__task_t *task) {
   drop_answers(sweep);
   step(sweep, EV_TOLD);
   belay__free_loop(host_of(sweep));
-  belay__client_explain(sweep->family.client, sweep->status, NULL, 0);
+  belay__client_explain(sweep->handle.client, sweep->status, NULL, 0);
   sweep->cb(sweep, sweep->status, &totals);
 }
 
@@ -251,20 +251,20 @@ static bool runs(const belay_sweep_t *sweep) {
   return sweep->state != IDLE && sweep->state != ENDING;
 }
 
-static void on_close(belay__family_t *family) {
-  belay_sweep_t *sweep = (belay_sweep_t *)family;
+static void on_close(belay__handle_t *handle) {
+  belay_sweep_t *sweep = (belay_sweep_t *)handle;
   if (runs(sweep))
     step(sweep, EV_STOP);
 }
 
-static void on_gone(belay__family_t *family) {
-  belay_sweep_t *sweep = (belay_sweep_t *)family;
-  if (family->close_cb != NULL)
-    ((belay_sweep_close_cb)family->close_cb)(sweep, family->data);
+static void on_gone(belay__handle_t *handle) {
+  belay_sweep_t *sweep = (belay_sweep_t *)handle;
+  if (handle->close_cb != NULL)
+    ((belay_sweep_close_cb)handle->close_cb)(sweep, handle->data);
   belay__free(host_of(sweep), sweep->match, sweep->match_room);
 }
 
-static const belay__family_ops_t family_ops = {
+static const belay__handle_ops_t handle_ops = {
     .name = "sweep", .size = sizeof(belay_sweep_t), .close = on_close, .gone = on_gone};
 
 void belay_sweep_options_init(belay_sweep_options_t *options) {
@@ -303,7 +303,7 @@ static int check_options(belay_t *belay, belay_sweep_options_t *o) {
 
 /* The namespace, in which nothing has a meaning, and then the pattern, in which everything has. */
 static bool make_match(belay_sweep_t *sweep, const belay_sweep_options_t *o) {
-  const belay_client_t *client = sweep->family.client;
+  const belay_client_t *client = sweep->handle.client;
   assert(o->pattern != NULL);
   sweep->match_room = 2 * client->prefix_len + 2 + o->pattern_len;
   sweep->match = belay__alloc(client->belay, sweep->match_room);
@@ -332,7 +332,7 @@ static void set_work(belay_sweep_t *sweep, const belay_sweep_options_t *o) {
 int belay_sweep_new(belay_client_t *client, const belay_sweep_options_t *options,
                     belay_sweep_t **out) {
   belay_sweep_options_t o;
-  belay__family_t *family;
+  belay__handle_t *handle;
   if (out == NULL)
     return BELAY_EINVAL;
   *out = NULL;
@@ -345,10 +345,10 @@ int belay_sweep_new(belay_client_t *client, const belay_sweep_options_t *options
   o.pattern_len = belay__text_len(o.pattern, o.pattern_len);
   error = check_options(client->belay, &o);
   if (error == 0)
-    error = belay__family_new(client, &family_ops, NULL, 0, &family);
+    error = belay__handle_new(client, &handle_ops, NULL, 0, &handle);
   if (error != 0)
     return error;
-  belay_sweep_t *sweep = (belay_sweep_t *)family;
+  belay_sweep_t *sweep = (belay_sweep_t *)handle;
   sweep->timer.fire = on_timer;
   belay__task_init(&sweep->task, on_task);
   set_work(sweep, &o);
@@ -357,11 +357,11 @@ int belay_sweep_new(belay_client_t *client, const belay_sweep_options_t *options
   sweep->patience_ms = o.patience_ms;
   sweep->on_keys = o.on_keys;
   sweep->on_progress = o.on_progress;
-  family->data = o.data;
+  handle->data = o.data;
   if (o.type != NULL)
     memcpy(sweep->type, o.type, strlen(o.type));
   if (!make_match(sweep, &o)) {
-    (void)belay__family_close(family, NULL); /* nobody is told */
+    (void)belay__handle_close(handle, NULL); /* nobody is told */
     return BELAY_ENOMEM;
   }
   *out = sweep;
@@ -371,7 +371,7 @@ int belay_sweep_new(belay_client_t *client, const belay_sweep_options_t *options
 /* ---- operations ---------------------------------------------------------------------------------------- */
 
 int belay_sweep_start(belay_sweep_t *sweep, belay_sweep_cb cb) {
-  int error = belay__family_check((const belay__family_t *)sweep);
+  int error = belay__handle_check((const belay__handle_t *)sweep);
   if (error != 0)
     return error;
   if (cb == NULL) {
@@ -386,7 +386,7 @@ int belay_sweep_start(belay_sweep_t *sweep, belay_sweep_cb cb) {
 }
 
 int belay_sweep_cancel(belay_sweep_t *sweep) {
-  int error = belay__family_check((const belay__family_t *)sweep);
+  int error = belay__handle_check((const belay__handle_t *)sweep);
   if (error != 0)
     return error;
   if (!runs(sweep))
@@ -396,9 +396,9 @@ int belay_sweep_cancel(belay_sweep_t *sweep) {
 }
 
 void *belay_sweep_data(const belay_sweep_t *sweep) {
-  return belay__family_data((const belay__family_t *)sweep);
+  return belay__handle_data((const belay__handle_t *)sweep);
 }
 
 int belay_sweep_close(belay_sweep_t *sweep, belay_sweep_close_cb cb) {
-  return belay__family_close((belay__family_t *)sweep, (void (*)(void))cb);
+  return belay__handle_close((belay__handle_t *)sweep, (void (*)(void))cb);
 }

@@ -46,7 +46,7 @@ typedef struct belay__sweep_work {
 extern const belay__sweep_work_t belay__sweep_unlinking, belay__sweep_asking;
 
 struct belay_sweep {
-  belay__family_t family;  /* first */
+  belay__handle_t handle;  /* first */
   belay_request_t request; /* SCANNING, WORKING */
   belay__timer_t timer;    /* RESTING */
   belay__task_t task;      /* ENDING */

@@ -4,26 +4,26 @@
 
 static bool wants(const belay_sweep_t *sweep, const char *key, size_t len) {
   belay__held_key_t parsed;
-  return belay__held_parse(sweep->family.client, key, len, &parsed);
+  return belay__held_parse(sweep->handle.client, key, len, &parsed);
 }
 
 static belay__held_key_t parse(const belay_sweep_t *sweep, const belay_bytes_t *key) {
   belay__held_key_t parsed;
-  (void)belay__held_parse(sweep->family.client, key->data, key->len, &parsed);
+  (void)belay__held_parse(sweep->handle.client, key->data, key->len, &parsed);
   return parsed;
 }
 
 static belay__call_t *ask(belay_sweep_t *sweep, const belay_bytes_t *key) {
   belay__held_key_t parsed = parse(sweep, key);
-  return belay__held_call(sweep->family.client, BELAY__LANE_BULK, &parsed, BELAY_HELD_LISTED_MAX);
+  return belay__held_call(sweep->handle.client, BELAY__LANE_BULK, &parsed, BELAY_HELD_LISTED_MAX);
 }
 
 /* Given back meanwhile it is not held; and what has a key too is found by that. */
 static int read_held(belay__pending_t *pending, const belay__call_t *call,
                      const belay__reply_t *reply) {
   belay_sweep_t *sweep = pending->context;
-  belay__held_key_t key = parse(sweep, &sweep->page.keys[sweep->page.next + pending->part]);
-  belay_t *belay = sweep->family.client->belay;
+  belay__held_key_t key = parse(sweep, &sweep->page.keys[sweep->page.next + pending->index]);
+  belay_t *belay = sweep->handle.client->belay;
   belay__held_t *held;
   (void)call;
   int error = belay__held_make(belay, &key, reply, &held);
@@ -58,13 +58,13 @@ static void told(belay_sweep_t *sweep) {
   const uint8_t state = sweep->state;
   for (belay__held_t *held; sweep->state == state && (held = pop(sweep)) != NULL;) {
     sweep->on_held(sweep, &held->held);
-    belay__free(sweep->family.client->belay, held, held->size);
+    belay__free(sweep->handle.client->belay, held, held->size);
   }
 }
 
 static void drop(belay_sweep_t *sweep) {
   for (belay__held_t *held; (held = pop(sweep)) != NULL;)
-    belay__free(sweep->family.client->belay, held, held->size);
+    belay__free(sweep->handle.client->belay, held, held->size);
 }
 
 const belay__sweep_work_t belay__sweep_asking = {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 static belay_t *host_of(const belay_sweep_t *sweep) {
-  return sweep->family.client->belay;
+  return sweep->handle.client->belay;
 }
 
 /* ---- pages --------------------------------------------------------------------------------------------- */
@@ -16,7 +16,7 @@ void belay__sweep_drop_page(belay_sweep_t *sweep) {
 
 /* Whatever a server says: what is not in the namespace is not ours. */
 static bool is_wanted(const belay_sweep_t *sweep, const belay__reply_t *key) {
-  const belay_client_t *client = sweep->family.client;
+  const belay_client_t *client = sweep->handle.client;
   const belay__sweep_work_t *work = sweep->work;
   size_t len = client->prefix_len;
   return key->len >= len + 2 && memcmp(key->str, client->prefix, len) == 0 &&
@@ -55,7 +55,7 @@ static bool keep_page(belay_sweep_t *sweep, const belay__reply_t *keys) {
 /* Whether there is such a server; and who has what now. */
 static bool find_shard(const belay_sweep_t *sweep, size_t i, uint32_t *affinity,
                        uint32_t *version) {
-  const belay_client_t *client = sweep->family.client;
+  const belay_client_t *client = sweep->handle.client;
   return client->node_ops->shard(client, i, affinity, version);
 }
 
@@ -137,7 +137,7 @@ int belay__sweep_read_page(belay__pending_t *pending, const belay__call_t *call,
 }
 
 static belay__call_t *new_call(belay_sweep_t *sweep, const char *name, size_t argc) {
-  belay__call_t *call = belay__call_new(sweep->family.client, BELAY__LANE_BULK);
+  belay__call_t *call = belay__call_new(sweep->handle.client, BELAY__LANE_BULK);
   if (call == NULL)
     return NULL;
   call->affinity = sweep->place.affinity; /* of what has no key */
@@ -161,7 +161,7 @@ int belay__sweep_scan(belay_sweep_t *sweep, const belay__request_ops_t *ops) {
     belay__call_arg(call, "TYPE", 4);
     belay__call_arg(call, sweep->type, type_len);
   }
-  return belay__family_start(&sweep->family, &sweep->request, call, ops, NULL);
+  return belay__handle_start(&sweep->handle, &sweep->request, call, ops, NULL);
 }
 
 int belay__sweep_work(belay_sweep_t *sweep, const belay__request_ops_t *ops) {
@@ -169,7 +169,7 @@ int belay__sweep_work(belay_sweep_t *sweep, const belay__request_ops_t *ops) {
   belay__call_t *calls[BELAY__SWEEP_CALLS_MAX];
   belay__pending_t *pending;
   size_t left = page->n - page->next, n = left < sweep->calls ? left : sweep->calls, made = 0;
-  int error = belay__family_begin(&sweep->family, &sweep->request, ops, NULL, &pending);
+  int error = belay__handle_begin(&sweep->handle, &sweep->request, ops, NULL, &pending);
   if (error != 0)
     return error;
   while (made < n &&

@@ -9,31 +9,31 @@
 /* ---- closing ------------------------------------------------------------------------------------------- */
 
 /* Flights are parts, and have closed by now. */
-static void on_close(belay__family_t *family) {
-  belay_cache_t *cache = (belay_cache_t *)family;
+static void on_close(belay__handle_t *handle) {
+  belay_cache_t *cache = (belay_cache_t *)handle;
   belay__unlisten(&cache->ear);
   belay__pins_free(cache);
-  belay__task_stop(family->client->belay, &cache->task);
+  belay__task_stop(handle->client->belay, &cache->task);
 }
 
-static void on_gone(belay__family_t *family) {
-  belay_cache_t *cache = (belay_cache_t *)family;
+static void on_gone(belay__handle_t *handle) {
+  belay_cache_t *cache = (belay_cache_t *)handle;
   belay__local_free(&cache->local);
-  belay__table_free(family->client->belay, &cache->flights);
-  belay__table_free(family->client->belay, &cache->pins);
-  if (family->close_cb != NULL)
-    ((belay_cache_close_cb)family->close_cb)(cache, family->data);
+  belay__table_free(handle->client->belay, &cache->flights);
+  belay__table_free(handle->client->belay, &cache->pins);
+  if (handle->close_cb != NULL)
+    ((belay_cache_close_cb)handle->close_cb)(cache, handle->data);
 }
 
-static const belay__family_ops_t family_ops = {
+static const belay__handle_ops_t handle_ops = {
     .name = "cache", .size = sizeof(belay_cache_t), .close = on_close, .gone = on_gone};
 
 int belay_cache_close(belay_cache_t *cache, belay_cache_close_cb cb) {
-  return belay__family_close((belay__family_t *)cache, (void (*)(void))cb);
+  return belay__handle_close((belay__handle_t *)cache, (void (*)(void))cb);
 }
 
 void *belay_cache_data(const belay_cache_t *cache) {
-  return belay__family_data((const belay__family_t *)cache);
+  return belay__handle_data((const belay__handle_t *)cache);
 }
 
 /* ---- a new one ----------------------------------------------------------------------------------------- */
@@ -100,10 +100,10 @@ static int check_ranges(belay_t *belay, const belay_cache_options_t *o) {
   return error;
 }
 
-/* A limiter and a filter are families, too; NULL is nobody's. */
-static bool is_of_another(const belay_client_t *client, const void *handle) {
-  const belay__family_t *family = handle;
-  return family != NULL && family->client->belay != client->belay;
+/* option: a limiter or a filter, or NULL. */
+static bool is_of_another(const belay_client_t *client, const void *option) {
+  const belay__handle_t *handle = option;
+  return handle != NULL && handle->client->belay != client->belay;
 }
 
 static int check_options(const belay_client_t *client, const belay_cache_options_t *o) {
@@ -128,7 +128,7 @@ static int check_options(const belay_client_t *client, const belay_cache_options
 }
 
 static void init(belay_cache_t *cache, const belay_cache_options_t *o) {
-  cache->family.data = o->data;
+  cache->handle.data = o->data;
   cache->options = *o;
   cache->options.name = NULL;
   cache->terms = (belay__fresh_terms_t){o->stale_ms, o->keep_ms, o->beta};
@@ -142,7 +142,7 @@ static void init(belay_cache_t *cache, const belay_cache_options_t *o) {
 int belay_cache_new(belay_client_t *client, const belay_cache_options_t *options,
                     belay_cache_t **out) {
   belay_cache_options_t o;
-  belay__family_t *family;
+  belay__handle_t *handle;
   belay__local_t local;
   if (out == NULL)
     return BELAY_EINVAL;
@@ -159,12 +159,12 @@ int belay_cache_new(belay_client_t *client, const belay_cache_options_t *options
     error = belay__local_init(&local, client->belay, o.local_bytes);
   if (error != 0)
     return error;
-  error = belay__family_new(client, &family_ops, o.name, o.name_len, &family);
+  error = belay__handle_new(client, &handle_ops, o.name, o.name_len, &handle);
   if (error != 0) {
     belay__local_free(&local);
     return error;
   }
-  belay_cache_t *cache = *out = (belay_cache_t *)family;
+  belay_cache_t *cache = *out = (belay_cache_t *)handle;
   belay__local_move(&cache->local, &local);
   init(cache, &o);
   return 0;

@@ -206,8 +206,8 @@ static bool serve_local(belay__pending_t *pending, uint64_t now) {
 static int begin(belay_cache_t *cache, belay_request_t *request, uint64_t now, const char *key,
                  size_t key_len, belay_cache_late_t late, belay_cache_cb cb,
                  belay__pending_t **out) {
-  belay__family_t *family = &cache->family;
-  int error = belay__family_begin(family, request, &get_ops, (void (*)(void))cb, out);
+  belay__handle_t *handle = &cache->handle;
+  int error = belay__handle_begin(handle, request, &get_ops, (void (*)(void))cb, out);
   if (error != 0)
     return error;
   belay__pending_t *pending = *out;
@@ -230,13 +230,13 @@ int belay_cache_get_late(belay_cache_t *cache, belay_request_t *request, const c
   belay__pending_t *pending;
   if (cache == NULL)
     return BELAY_EINVAL;
-  int error = belay__family_check_key(&cache->family, request, key, key_len, cb != NULL);
+  int error = belay__handle_check_key(&cache->handle, request, key, key_len, cb != NULL);
   if (error == 0)
-    error = belay__check_range(cache->family.client->belay, "late", (int64_t)late,
+    error = belay__check_range(cache->handle.client->belay, "late", (int64_t)late,
                                BELAY_CACHE_LATE_STALE, BELAY_CACHE_LATE_LOAD);
   if (error != 0)
     return error;
-  uint64_t now = belay__now(cache->family.client->belay);
+  uint64_t now = belay__now(cache->handle.client->belay);
   error = begin(cache, request, now, key, key_len, late, cb, &pending);
   if (error != 0)
     return error;
@@ -261,10 +261,10 @@ int belay_cache_get(belay_cache_t *cache, belay_request_t *request, const char *
 int belay_cache_peek(belay_cache_t *cache, const char *key, size_t key_len,
                      belay_cache_result_t *result) {
   key_len = belay__text_len(key, key_len);
-  int error = belay__family_check((const belay__family_t *)cache);
+  int error = belay__handle_check((const belay__handle_t *)cache);
   if (error != 0)
     return error;
-  belay_t *belay = cache->family.client->belay;
+  belay_t *belay = cache->handle.client->belay;
   if (key == NULL || key_len < 1 || key_len > BELAY_CACHE_KEY_MAX || result == NULL) {
     belay__detail(belay, "key: not 1 to %zu bytes, or no result", BELAY_CACHE_KEY_MAX);
     return BELAY_EINVAL;

@@ -132,11 +132,11 @@ static int read_reply(belay__pending_t *pending, const belay__call_t *call,
                       const belay__reply_t *reply) {
   belay_cache_t *cache = pending->context;
   many_t *many = many_of(pending);
-  entry_t *entry = entry_of(many, pending->part);
+  entry_t *entry = entry_of(many, pending->index);
   many->sent = true;
   if (entry == NULL)
     return belay__servertime_read(&cache->time, call, reply);
-  return belay__look_read(cache, &entry->look, pending->part - entry->first, reply);
+  return belay__look_read(cache, &entry->look, pending->index - entry->first, reply);
 }
 
 static void fail_all(many_t *many, int status) {
@@ -148,8 +148,8 @@ static void on_failed(belay__pending_t *pending, int status) {
   const belay_cache_t *cache = pending->context;
   many_t *many = many_of(pending);
   many->sent = true;
-  if (pending->part < many->calls)
-    entry_of(many, pending->part)->failed = status;
+  if (pending->index < many->calls)
+    entry_of(many, pending->index)->failed = status;
   else if (cache->time.learnt == 0)
     fail_all(many, status);
 }
@@ -238,12 +238,12 @@ static const belay__request_ops_t many_ops = {.read = read_reply,
 
 static int check(belay_cache_t *cache, const belay_request_t *request, const belay_bytes_t *keys,
                  size_t n, bool has_cb) {
-  const belay__family_t *family = (const belay__family_t *)cache;
-  int error = belay__family_check_request(family, request, has_cb);
+  const belay__handle_t *handle = (const belay__handle_t *)cache;
+  int error = belay__handle_check_request(handle, request, has_cb);
   if (error == 0)
-    error = belay__check_range(family->client->belay, "n", n <= INT64_MAX ? (int64_t)n : 0, 1,
+    error = belay__check_range(handle->client->belay, "n", n <= INT64_MAX ? (int64_t)n : 0, 1,
                                BELAY_CACHE_MANY_MAX);
-  return error != 0 ? error : belay__family_check_items(family, keys, n, 1, BELAY__FAMILY_KEY_MAX);
+  return error != 0 ? error : belay__handle_check_items(handle, keys, n, 1, BELAY__HANDLE_KEY_MAX);
 }
 
 static many_t *new_many(belay__pending_t *pending, const belay_bytes_t *keys, size_t n) {
@@ -307,8 +307,8 @@ static int ask(belay_cache_t *cache, belay__pending_t *pending, uint64_t now,
     belay__request_end(pending, 0);
     return 0;
   }
-  if (!belay__servertime_known_at(&cache->time, &cache->family, now)) {
-    calls[n] = belay__servertime_call(&cache->time, &cache->family);
+  if (!belay__servertime_known_at(&cache->time, &cache->handle, now)) {
+    calls[n] = belay__servertime_call(&cache->time, &cache->handle);
     if (calls[n] == NULL) {
       belay__calls_discard(calls, n);
       return BELAY_ENOMEM;
@@ -323,7 +323,7 @@ static int ask(belay_cache_t *cache, belay__pending_t *pending, uint64_t now,
 static void forget(belay_cache_t *cache, belay__pending_t *pending) {
   many_t *many = many_of(pending);
   for (size_t i = 0; many != NULL && i < many->n; i++)
-    belay__record_drop(cache->family.client->belay, many->entries[i].served.record);
+    belay__record_drop(cache->handle.client->belay, many->entries[i].served.record);
   belay__request_forget(pending);
 }
 
@@ -332,10 +332,10 @@ int belay_cache_get_many(belay_cache_t *cache, belay_request_t *request, const b
   belay__pending_t *pending;
   int error = check(cache, request, keys, n, cb != NULL);
   if (error == 0)
-    error = belay__family_begin(&cache->family, request, &many_ops, (void (*)(void))cb, &pending);
+    error = belay__handle_begin(&cache->handle, request, &many_ops, (void (*)(void))cb, &pending);
   if (error != 0)
     return error;
-  belay_t *belay = cache->family.client->belay;
+  belay_t *belay = cache->handle.client->belay;
   size_t room = (n * BELAY__LOOK_CALLS_MAX + 1) * sizeof(belay__call_t *);
   belay__call_t **calls = belay__alloc(belay, room);
   many_t *many = new_many(pending, keys, n);

@@ -28,14 +28,14 @@ static bool is_of(const belay__entry_t *entry, const void *key, size_t len) {
 }
 
 static pin_t *find(belay_cache_t *cache, const char *key, size_t len, uint64_t *hash) {
-  *hash = belay__table_hash(cache->family.client->belay, &cache->pins, key, len);
+  *hash = belay__table_hash(cache->handle.client->belay, &cache->pins, key, len);
   belay__entry_t *entry = belay__table_find(&cache->pins, *hash, is_of, key, len);
   return entry == NULL ? NULL : BELAY__CONTAINER(entry, pin_t, entry);
 }
 
 /* At a random moment between the two. */
 static void set(pin_t *pin, int64_t from_ms, int64_t to_ms) {
-  belay_t *belay = pin->cache->family.client->belay;
+  belay_t *belay = pin->cache->handle.client->belay;
   uint64_t range = (uint64_t)(to_ms - from_ms) * BELAY__MS;
   belay__timer_set(belay, BELAY__RANK_OTHER, &pin->timer,
                    belay__after_ms(belay, from_ms) + belay__random_below(belay, range + 1));
@@ -66,7 +66,7 @@ static void on_timer(belay__timer_t *timer) {
 
 static void unpin(pin_t *pin) {
   belay_cache_t *cache = pin->cache;
-  belay_t *belay = cache->family.client->belay;
+  belay_t *belay = cache->handle.client->belay;
   belay__timer_stop(belay, BELAY__RANK_OTHER, &pin->timer);
   belay__table_remove(&cache->pins, &pin->entry);
   belay__list_remove(&pin->node);
@@ -81,9 +81,9 @@ void belay__pins_free(belay_cache_t *cache) {
 /* ---- operations ---------------------------------------------------------------------------------------- */
 
 static int check(const belay_cache_t *cache, const char *key, size_t key_len) {
-  int error = belay__family_check((const belay__family_t *)cache);
+  int error = belay__handle_check((const belay__handle_t *)cache);
   return error != 0 ? error
-                    : belay__check_bytes(cache->family.client->belay, "key", key, key_len, 1,
+                    : belay__check_bytes(cache->handle.client->belay, "key", key, key_len, 1,
                                          BELAY_CACHE_KEY_MAX);
 }
 
@@ -93,7 +93,7 @@ int belay_cache_pin(belay_cache_t *cache, const char *key, size_t key_len) {
   int error = check(cache, key, key_len);
   if (error != 0)
     return error;
-  belay_t *belay = cache->family.client->belay;
+  belay_t *belay = cache->handle.client->belay;
   if (!belay__cache_loads(cache)) {
     belay__detail(belay, "load: NULL, and so is load_many");
     return BELAY_EINVAL;

@@ -11,20 +11,20 @@
 
 char *belay__cache_key(const belay_cache_t *cache, const char *key, size_t key_len,
                        const char *tail, size_t *len) {
-  const belay__family_t *family = &cache->family;
+  const belay__handle_t *handle = &cache->handle;
   size_t key_room = belay__key_escape(NULL, key, key_len), tail_len = strlen(tail);
-  char *out = belay__alloc(family->client->belay, family->prefix_len + key_room + tail_len);
+  char *out = belay__alloc(handle->client->belay, handle->prefix_len + key_room + tail_len);
   if (out == NULL)
     return NULL;
-  memcpy(out, family->prefix, family->prefix_len);
-  belay__key_escape(out + family->prefix_len, key, key_len);
-  memcpy(out + family->prefix_len + key_room, tail, tail_len);
-  *len = family->prefix_len + key_room + tail_len;
+  memcpy(out, handle->prefix, handle->prefix_len);
+  belay__key_escape(out + handle->prefix_len, key, key_len);
+  memcpy(out + handle->prefix_len + key_room, tail, tail_len);
+  *len = handle->prefix_len + key_room + tail_len;
   return out;
 }
 
 belay__call_t *belay__cache_command(const belay_cache_t *cache, const char *name, size_t n) {
-  belay__call_t *call = belay__call_new(cache->family.client, BELAY__LANE_BULK);
+  belay__call_t *call = belay__call_new(cache->handle.client, BELAY__LANE_BULK);
   if (call != NULL)
     belay__call_command(call, name, n);
   return call;
@@ -32,12 +32,12 @@ belay__call_t *belay__cache_command(const belay_cache_t *cache, const char *name
 
 belay__call_t *belay__cache_script(const belay_cache_t *cache, const belay__script_t *script,
                                    const char *key, size_t key_len, size_t args) {
-  belay__call_t *call = belay__call_new(cache->family.client, BELAY__LANE_BULK);
+  belay__call_t *call = belay__call_new(cache->handle.client, BELAY__LANE_BULK);
   if (call == NULL)
     return NULL;
   belay__call_script(call, script, 2, args);
-  belay__family_arg(&cache->family, call, key, key_len, "}");
-  belay__family_arg(&cache->family, call, key, key_len, BELAY__CACHE_GENERATION);
+  belay__handle_arg(&cache->handle, call, key, key_len, "}");
+  belay__handle_arg(&cache->handle, call, key, key_len, BELAY__CACHE_GENERATION);
   return call;
 }
 
@@ -73,11 +73,11 @@ belay__call_t *belay__cache_capture(const belay_cache_t *cache, const belay_byte
   unsigned char fresh[BELAY__RECORD_ID];
   if (belay__cache_generation(cache, fresh) != 0)
     return NULL;
-  belay__call_t *call = belay__call_new(cache->family.client, BELAY__LANE_BULK);
+  belay__call_t *call = belay__call_new(cache->handle.client, BELAY__LANE_BULK);
   if (call == NULL)
     return NULL;
   belay__call_script(call, &belay__script_cache_tag, 1, 2);
-  belay__family_arg(&cache->family, call, tag->data, tag->len, BELAY__CACHE_TAG);
+  belay__handle_arg(&cache->handle, call, tag->data, tag->len, BELAY__CACHE_TAG);
   belay__call_arg(call, (const char *)fresh, sizeof fresh);
   belay__call_arg_int(call, tag_ms(cache, ttl_ms));
   return call;
@@ -86,7 +86,7 @@ belay__call_t *belay__cache_capture(const belay_cache_t *cache, const belay_byte
 /* ---- generations --------------------------------------------------------------------------------------- */
 
 int belay__cache_generation(const belay_cache_t *cache, unsigned char out[BELAY__RECORD_ID]) {
-  belay_t *belay = cache->family.client->belay;
+  belay_t *belay = cache->handle.client->belay;
   return belay->host->random(belay, out, BELAY__RECORD_ID);
 }
 

@@ -17,7 +17,7 @@ static belay__flight_t *flight_of(belay_request_t *request) {
 }
 
 static belay_t *belay_of(const belay__flight_t *flight) {
-  return flight->cache->family.client->belay;
+  return flight->cache->handle.client->belay;
 }
 
 /* Its request is over: true, and the flight goes on; false: the flight is over too. */
@@ -108,7 +108,7 @@ static void on_lock_closed(belay_lock_t *lock, void *data) {
 }
 
 static int new_lock(belay__flight_t *flight) {
-  belay_client_t *client = flight->cache->family.client;
+  belay_client_t *client = flight->cache->handle.client;
   belay_lock_options_t o;
   belay_lock_options_init(&o);
   char *key = new_lease_key(flight, &o.key_len);
@@ -150,9 +150,9 @@ enum { SAID };
 /* Begins one, sends its calls, and forgets it if that fails. */
 static int ask(belay__flight_t *flight, const belay__request_ops_t *ops, belay__call_t **calls,
                size_t n) {
-  belay__family_t *family = &flight->cache->family;
+  belay__handle_t *handle = &flight->cache->handle;
   belay__pending_t *pending;
-  int error = belay__family_begin(family, &flight->request, ops, NULL, &pending);
+  int error = belay__handle_begin(handle, &flight->request, ops, NULL, &pending);
   if (error != 0)
     return asked(flight, error);
   pending->fail_fast = belay__cache_fails_fast(flight->cache);
@@ -195,7 +195,7 @@ int belay__flight_ask_look(belay__flight_t *flight) {
   belay__pending_t *pending;
   belay__look_drop(flight->cache, &flight->look);
   int error =
-      belay__family_begin(&flight->cache->family, &flight->request, &look_ops, NULL, &pending);
+      belay__handle_begin(&flight->cache->handle, &flight->request, &look_ops, NULL, &pending);
   if (error == 0) {
     error = belay__look_send(flight->cache, pending, &flight->look, BELAY__LOOK_AT_PRIMARY,
                              belay__now(belay_of(flight)), flight->key, flight->key_len);
@@ -212,7 +212,7 @@ static int read_capture(belay__flight_t *flight, size_t i, const belay__call_t *
   if (reply->type != BELAY__REPLY_STRING)
     return BELAY_EPROTO;
   if (reply->len != BELAY__RECORD_ID)
-    return belay__family_mismatch(call, "it holds no generation of a tag");
+    return belay__handle_mismatch(call, "it holds no generation of a tag");
   memcpy(flight->tags[i], reply->str, BELAY__RECORD_ID);
   flight->look.tags ^= belay__look_fold(i, reply->str);
   return 0;
@@ -221,8 +221,8 @@ static int read_capture(belay__flight_t *flight, size_t i, const belay__call_t *
 static int read_begin(belay__pending_t *pending, const belay__call_t *call,
                       const belay__reply_t *reply) {
   belay__flight_t *flight = flight_of_pending(pending);
-  if (pending->part > 0)
-    return read_capture(flight, pending->part - 1, call, reply);
+  if (pending->index > 0)
+    return read_capture(flight, pending->index - 1, call, reply);
   if (reply->type == BELAY__REPLY_STRING)
     return belay__look_again(flight->cache, &flight->look, reply->str, reply->len);
   return belay__reply_integer(reply, 1, 1, &pending->values[SAID]) ? 0 : BELAY_EPROTO;
@@ -415,7 +415,7 @@ void belay__flight_listen(belay__flight_t *flight) {
   if (name == NULL)
     return; /* it polls */
   flight->ear.hear = hear;
-  (void)belay__listen(flight->cache->family.client, name, len, &flight->ear);
+  (void)belay__listen(flight->cache->handle.client, name, len, &flight->ear);
   flight->woken |= belay__ear_is_up(&flight->ear); /* and something may have been stored by then */
   belay__free(belay_of(flight), name, len);
 }

@@ -9,7 +9,7 @@
 #include "cache/times.h"
 
 static belay_t *belay_of(const belay__flight_t *flight) {
-  return flight->cache->family.client->belay;
+  return flight->cache->handle.client->belay;
 }
 
 /* ---- batches ------------------------------------------------------------------------------------------- */
@@ -29,11 +29,11 @@ static void close_one(belay_cache_t *cache, belay__batch_t *batch) {
     flight->batch = NULL;
     queue(flight, true);
   }
-  belay__free(cache->family.client->belay, batch, sizeof *batch);
+  belay__free(cache->handle.client->belay, batch, sizeof *batch);
 }
 
 belay__batch_t *belay__batch_new(belay_cache_t *cache) {
-  belay__batch_t *batch = belay__alloc(cache->family.client->belay, sizeof *batch);
+  belay__batch_t *batch = belay__alloc(cache->handle.client->belay, sizeof *batch);
   if (batch == NULL)
     return NULL;
   batch->open = 1;
@@ -119,7 +119,7 @@ void belay__load_task(belay__task_t *task) {
   const belay_cache_options_t *o = &cache->options;
   belay_cache_load_t *loads[AT_ONCE];
   belay_bytes_t keys[AT_ONCE];
-  belay__family_hold(&cache->family);
+  belay__handle_hold(&cache->handle);
   size_t n = collect(&cache->ready, loads, AT_ONCE);
   for (size_t i = 0; i < n; i++)
     if (loads[i]->flight != NULL)
@@ -132,8 +132,8 @@ void belay__load_task(belay__task_t *task) {
   if (n > 0)
     o->load_many(loads, keys, n, o->arg);
   if (!belay__list_empty(&cache->ready) || !belay__list_empty(&cache->together))
-    belay__defer(cache->family.client->belay, task);
-  belay__family_free(&cache->family);
+    belay__defer(cache->handle.client->belay, task);
+  belay__handle_free(&cache->handle);
 }
 
 /* ---- the end ------------------------------------------------------------------------------------------- */

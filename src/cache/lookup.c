@@ -14,7 +14,7 @@ void belay__seen_set(belay__seen_t *seen, const char *bytes, size_t len) {
 }
 
 void belay__look_drop(belay_cache_t *cache, belay__look_t *look) {
-  belay__record_drop(cache->family.client->belay, look->record);
+  belay__record_drop(cache->handle.client->belay, look->record);
   look->record = NULL;
   look->freshness = BELAY__GONE;
 }
@@ -25,7 +25,7 @@ static belay__call_t *new_get(const belay_cache_t *cache, const char *key, size_
                               const char *tail) {
   belay__call_t *call = belay__cache_command(cache, "GET", 2);
   if (call != NULL)
-    belay__family_arg(&cache->family, call, key, key_len, tail);
+    belay__handle_arg(&cache->handle, call, key, key_len, tail);
   return call;
 }
 
@@ -55,8 +55,8 @@ int belay__look_send(belay_cache_t *cache, belay__pending_t *pending, belay__loo
   size_t n = belay__look_calls(cache, look, at, now, key, key_len, calls);
   if (n == 0)
     return BELAY_ENOMEM;
-  if (!belay__servertime_known_at(&cache->time, &cache->family, now)) {
-    calls[n] = belay__servertime_call(&cache->time, &cache->family);
+  if (!belay__servertime_known_at(&cache->time, &cache->handle, now)) {
+    calls[n] = belay__servertime_call(&cache->time, &cache->handle);
     if (calls[n] == NULL) {
       belay__calls_discard(calls, n);
       return BELAY_ENOMEM;
@@ -70,7 +70,7 @@ int belay__look_send(belay_cache_t *cache, belay__pending_t *pending, belay__loo
 /* ---- what is there ------------------------------------------------------------------------------------- */
 
 static int read_record(belay_cache_t *cache, belay__look_t *look, const char *bytes, size_t len) {
-  belay_t *belay = cache->family.client->belay;
+  belay_t *belay = cache->handle.client->belay;
   belay__record_drop(belay, look->record);
   look->record = NULL;
   belay__seen_set(&look->seen, bytes, len);
@@ -115,8 +115,8 @@ int belay__look_read(belay_cache_t *cache, belay__look_t *look, size_t i,
 int belay__look_step_read(belay_cache_t *cache, belay__look_t *look,
                           const belay__pending_t *pending, const belay__call_t *call,
                           const belay__reply_t *reply) {
-  if (pending->part <= look->tags_len)
-    return belay__look_read(cache, look, pending->part, reply);
+  if (pending->index <= look->tags_len)
+    return belay__look_read(cache, look, pending->index, reply);
   return belay__servertime_read(&cache->time, call, reply);
 }
 
@@ -141,7 +141,7 @@ void belay__look_over(belay_cache_t *cache, belay__look_t *look) {
   if (is_tagged(look))
     look->freshness = belay__fresh_judge(
         look->record, &cache->terms, belay__cache_now_ms(cache),
-        cache->terms.beta > 0 ? belay__fresh_random(cache->family.client->belay) : 1.0);
+        cache->terms.beta > 0 ? belay__fresh_random(cache->handle.client->belay) : 1.0);
   if (look->freshness == BELAY__KEPT && !belay__cache_loads(cache))
     look->freshness = BELAY__STALE; /* there will be nothing better */
   if (look->freshness == BELAY__GONE)

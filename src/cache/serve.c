@@ -14,7 +14,7 @@ void belay__cache_keep_local(belay_cache_t *cache, const char *key, size_t key_l
     belay__local_remove(&cache->local, key, key_len);
     return;
   }
-  uint64_t now = belay__turn(cache->family.client->belay);
+  uint64_t now = belay__turn(cache->handle.client->belay);
   uint64_t until = asked + (uint64_t)o->local_ttl_ms * BELAY__MS, keep_until = now;
   int64_t left = record->fresh_ms - belay__cache_ms_at(cache, now);
   if (left > BELAY__CACHE_LIFE_MAX_MS)
@@ -56,8 +56,8 @@ void belay__cache_listen(belay_cache_t *cache) {
   if (name == NULL)
     return;
   cache->ear.hear = hear;
-  (void)belay__listen(cache->family.client, name, len, &cache->ear);
-  belay__free(cache->family.client->belay, name, len);
+  (void)belay__listen(cache->handle.client, name, len, &cache->ear);
+  belay__free(cache->handle.client->belay, name, len);
 }
 
 /* ---- what a get came to --------------------------------------------------------------------------------- */
@@ -99,7 +99,7 @@ belay__served_t belay__cache_serve_away(belay_cache_t *cache, const char *key, s
   if (cache->options.away == BELAY_CACHE_AWAY_FAIL || cache->options.local_bytes == 0)
     return belay__cache_refuse(status, 0);
   belay__local_hit_t hit =
-      belay__local_find(&cache->local, key, key_len, belay__now(cache->family.client->belay));
+      belay__local_find(&cache->local, key, key_len, belay__now(cache->handle.client->belay));
   if (hit.record == NULL)
     return belay__cache_refuse(status, 0);
   return belay__cache_serve(hit.record, BELAY_CACHE_FROM_LOCAL, !hit.fresh, hit.fresh ? 0 : status,

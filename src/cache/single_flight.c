@@ -58,7 +58,7 @@ typedef enum state {
 } state_t;
 
 static belay_t *belay_of(const belay__flight_t *flight) {
-  return flight->cache->family.client->belay;
+  return flight->cache->handle.client->belay;
 }
 
 static bool is_waited_for(const belay__flight_t *flight) {
@@ -318,7 +318,7 @@ static void be_over(belay__flight_t *flight) {
   belay__load_leave(flight);
   if (flight->away)
     cache->away_loads--;
-  if (!cache->family.closing)
+  if (!cache->handle.closing)
     belay__pin_over(cache, flight->key, flight->key_len, flight->left_ms);
   if (flight->asking)
     (void)belay_request_cancel(&flight->request); /* it comes back */
@@ -382,8 +382,8 @@ void belay__flight_on_timer(belay__timer_t *timer) {
     belay__flight_step(flight, BELAY__FLIGHT_WAKE, 0);
 }
 
-void belay__flight_on_close(belay__part_t *part) {
-  belay__flight_step(BELAY__CONTAINER(part, belay__flight_t, part), BELAY__FLIGHT_CLOSE, 0);
+void belay__flight_on_close(belay__child_t *child) {
+  belay__flight_step(BELAY__CONTAINER(child, belay__flight_t, child), BELAY__FLIGHT_CLOSE, 0);
 }
 
 /* Enters its first state. */

@@ -41,7 +41,7 @@ struct belay__batch {
 
 struct belay__flight {
   belay__entry_t entry; /* in cache->flights */
-  belay__part_t part;
+  belay__child_t child;
   belay_cache_t *cache;
   belay__list_t waiters;    /* in the order in which they joined */
   belay_request_t request;  /* of the present state */
@@ -107,7 +107,7 @@ void belay__flight_begin(belay__flight_t *flight);
 void belay__flight_begin_away(belay__flight_t *flight);
 
 void belay__flight_on_timer(belay__timer_t *timer);
-void belay__flight_on_close(belay__part_t *part);
+void belay__flight_on_close(belay__child_t *child);
 
 /* For what has come back. */
 bool belay__flight_is_over(const belay__flight_t *flight);

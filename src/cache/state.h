@@ -26,7 +26,7 @@
 #include "core/client/server_time.h"
 
 struct belay_cache {
-  belay__family_t family;        /* first */
+  belay__handle_t handle;        /* first */
   belay_cache_options_t options; /* resolved; its name is not kept */
   belay__fresh_terms_t terms;
   belay__servertime_t time;

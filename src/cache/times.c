@@ -5,12 +5,12 @@ int64_t belay__cache_ms_at(const belay_cache_t *cache, uint64_t now) {
 }
 
 int64_t belay__cache_now_ms(const belay_cache_t *cache) {
-  return belay__cache_ms_at(cache, belay__turn(cache->family.client->belay));
+  return belay__cache_ms_at(cache, belay__turn(cache->handle.client->belay));
 }
 
 int64_t belay__cache_date(belay_cache_t *cache, belay__record_t *record, int64_t ttl_ms) {
   const belay_cache_options_t *o = &cache->options;
-  belay_t *belay = cache->family.client->belay;
+  belay_t *belay = cache->handle.client->belay;
   int64_t keep = 0;
   switch ((belay__record_kind_t)record->kind) {
   case BELAY__RECORD_VALUE:
@@ -33,7 +33,7 @@ int64_t belay__cache_date(belay_cache_t *cache, belay__record_t *record, int64_t
 
 void belay__cache_deadlines(const belay_cache_t *cache, belay__pending_t *pending, uint64_t now,
                             uint64_t *deadline) {
-  const belay_client_t *client = cache->family.client;
+  const belay_client_t *client = cache->handle.client;
   const belay_request_t *request = belay__request_of(pending);
   int64_t ms = request->timeout_ms;
   if (ms == 0 || ms == BELAY_DEFAULT)

@@ -7,7 +7,7 @@
 /* ---- who waits ----------------------------------------------------------------------------------------- */
 
 static belay_t *belay_of(const belay__flight_t *flight) {
-  return flight->cache->family.client->belay;
+  return flight->cache->handle.client->belay;
 }
 
 belay__waiter_t *belay__flight_first(const belay__flight_t *flight) {
@@ -89,7 +89,7 @@ static bool is_of(const belay__entry_t *entry, const void *key, size_t len) {
 }
 
 static belay__flight_t *find(belay_cache_t *cache, const char *key, size_t len, uint64_t *hash) {
-  *hash = belay__table_hash(cache->family.client->belay, &cache->flights, key, len);
+  *hash = belay__table_hash(cache->handle.client->belay, &cache->flights, key, len);
   belay__entry_t *entry = belay__table_find(&cache->flights, *hash, is_of, key, len);
   return entry == NULL ? NULL : BELAY__CONTAINER(entry, belay__flight_t, entry);
 }
@@ -97,7 +97,7 @@ static belay__flight_t *find(belay_cache_t *cache, const char *key, size_t len, 
 /* Not begun yet. */
 static belay__flight_t *new_flight(belay_cache_t *cache, const char *key, size_t len,
                                    uint64_t hash) {
-  belay_t *belay = cache->family.client->belay;
+  belay_t *belay = cache->handle.client->belay;
   belay__flight_t *flight = belay__alloc(belay, sizeof *flight + len);
   if (flight == NULL)
     return NULL;
@@ -106,7 +106,7 @@ static belay__flight_t *new_flight(belay_cache_t *cache, const char *key, size_t
   flight->key_len = len;
   flight->left_ms = -1;
   flight->timer.fire = belay__flight_on_timer;
-  flight->part.close = belay__flight_on_close;
+  flight->child.close = belay__flight_on_close;
   memcpy(flight->key, key, len);
   belay__list_init(&flight->waiters);
   belay__list_init(&flight->ready);
@@ -114,7 +114,7 @@ static belay__flight_t *new_flight(belay_cache_t *cache, const char *key, size_t
     belay__free(belay, flight, sizeof *flight + len);
     return NULL;
   }
-  belay__family_join(&cache->family, &flight->part);
+  belay__handle_attach(&cache->handle, &flight->child);
   return flight;
 }
 
@@ -124,7 +124,7 @@ void belay__flight_free(belay__flight_t *flight) {
   belay__look_drop(cache, &flight->look);
   belay__record_drop(belay, flight->kept);
   belay__record_drop(belay, flight->loaded);
-  belay__family_leave(&cache->family, &flight->part);
+  belay__handle_detach(&cache->handle, &flight->child);
   belay__free(belay, flight, sizeof *flight + flight->key_len);
 }
 
@@ -207,7 +207,7 @@ void belay__flight_refresh_early(belay_cache_t *cache, const char *key, size_t k
   belay__look_t look = {.freshness = BELAY__FRESH};
   if (cache->terms.beta > 0)
     look.freshness = belay__fresh_judge(record, &cache->terms, belay__cache_now_ms(cache),
-                                        belay__fresh_random(cache->family.client->belay));
+                                        belay__fresh_random(cache->handle.client->belay));
   if (look.freshness != BELAY__EARLY)
     return;
   look.seen.len = BELAY__RECORD_ID;

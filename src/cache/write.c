@@ -65,7 +65,7 @@ static belay__call_t *begin_call(belay_cache_t *cache, change_t *change) {
 }
 
 static belay__call_t *fill_call(belay_cache_t *cache, change_t *change) {
-  belay_t *belay = cache->family.client->belay;
+  belay_t *belay = cache->handle.client->belay;
   belay__record_t *record = change->record;
   char *bytes;
   size_t size;
@@ -91,11 +91,11 @@ static belay__call_t *drop_call(const belay_cache_t *cache, const change_t *chan
   if (call == NULL)
     return NULL;
   if (change->is_tag) {
-    belay__family_arg(&cache->family, call, change->key, change->key_len, BELAY__CACHE_TAG);
+    belay__handle_arg(&cache->handle, call, change->key, change->key_len, BELAY__CACHE_TAG);
     return call;
   }
-  belay__family_arg(&cache->family, call, change->key, change->key_len, "}");
-  belay__family_arg(&cache->family, call, change->key, change->key_len, BELAY__CACHE_GENERATION);
+  belay__handle_arg(&cache->handle, call, change->key, change->key_len, "}");
+  belay__handle_arg(&cache->handle, call, change->key, change->key_len, BELAY__CACHE_GENERATION);
   return call;
 }
 
@@ -103,12 +103,12 @@ static belay__call_t *touch_call(belay_cache_t *cache, const change_t *change) {
   belay__record_t dates = {.kind = BELAY__RECORD_VALUE};
   char fresh[8];
   int64_t keep_ms = belay__cache_date(cache, &dates, change->ttl_ms);
-  belay__call_t *call = belay__call_new(cache->family.client, BELAY__LANE_BULK);
+  belay__call_t *call = belay__call_new(cache->handle.client, BELAY__LANE_BULK);
   if (call == NULL)
     return NULL;
   belay__record_put_ms(fresh, dates.fresh_ms);
   belay__call_script(call, &belay__script_cache_touch, 1, 3);
-  belay__family_arg(&cache->family, call, change->key, change->key_len, "}");
+  belay__handle_arg(&cache->handle, call, change->key, change->key_len, "}");
   belay__call_arg(call, fresh, sizeof fresh);
   belay__call_arg_int(call, keep_ms);
   belay__call_arg(call, (const char *)change->tags, change->tags_len * BELAY__RECORD_ID);
@@ -120,14 +120,14 @@ static belay__call_t *tell_call(const belay_cache_t *cache, const change_t *chan
   size_t len = 0;
   char *channel = belay__cache_key(cache, "", 0, BELAY__CACHE_DROPPED, &len);
   belay__call_t *call =
-      channel == NULL ? NULL : belay__call_new(cache->family.client, BELAY__LANE_BULK);
+      channel == NULL ? NULL : belay__call_new(cache->handle.client, BELAY__LANE_BULK);
   if (call != NULL) {
     for (size_t i = 0; i < sizeof message; i++)
       message[i] = (char)(unsigned char)(change->hash >> 8 * i);
     belay__publish_build(call, channel, len, message, sizeof message);
-    call->affinity = cache->family.affinity;
+    call->affinity = cache->handle.affinity;
   }
-  belay__free(cache->family.client->belay, channel, len);
+  belay__free(cache->handle.client->belay, channel, len);
   return call;
 }
 
@@ -146,7 +146,7 @@ static int send_first(belay_cache_t *cache, belay__pending_t *pending, change_t 
   for (size_t i = 0; i < tags_len && whole; i++)
     whole = (calls[n++] = belay__cache_capture(cache, &tags[i], change->ttl_ms)) != NULL;
   if (whole && change->asks)
-    whole = (calls[n++] = belay__servertime_call(&cache->time, &cache->family)) != NULL;
+    whole = (calls[n++] = belay__servertime_call(&cache->time, &cache->handle)) != NULL;
   change->tags_len = (uint8_t)tags_len;
   if (whole)
     return belay__request_send_all(pending, calls, n);
@@ -156,7 +156,7 @@ static int send_first(belay_cache_t *cache, belay__pending_t *pending, change_t 
 
 /* What others still have by then they would not have served any more. */
 static void hurry(const belay_cache_t *cache, belay__pending_t *pending) {
-  uint64_t until = belay__after_ms(cache->family.client->belay, cache->options.local_ttl_ms);
+  uint64_t until = belay__after_ms(cache->handle.client->belay, cache->options.local_ttl_ms);
   if (until < pending->deadline)
     pending->deadline = until;
 }
@@ -186,7 +186,7 @@ static int enter(belay__pending_t *pending) {
   belay_cache_t *cache = pending->context;
   change_t *change = pending->room;
   if (change->state == BEGINNING || change->state == PREPARING)
-    change->asks = !belay__servertime_known(&cache->time, &cache->family);
+    change->asks = !belay__servertime_known(&cache->time, &cache->handle);
   if (change->state == PREPARING && change->tags_len == 0 && !change->asks)
     change->state = (uint8_t)next_state(cache, change);
   switch ((state_t)change->state) {
@@ -254,7 +254,7 @@ static int read_tag(belay__pending_t *pending, const belay__call_t *call, size_t
   if (reply->type != BELAY__REPLY_STRING)
     return BELAY_EPROTO;
   if (reply->len != BELAY__RECORD_ID)
-    return belay__family_mismatch(call, "it holds no generation of a tag");
+    return belay__handle_mismatch(call, "it holds no generation of a tag");
   memcpy(change->record != NULL ? belay__record_tag(change->record, i) : change->tags[i],
          reply->str, BELAY__RECORD_ID);
   return 0;
@@ -264,7 +264,7 @@ static int read_first(belay__pending_t *pending, const belay__call_t *call,
                       const belay__reply_t *reply) {
   belay_cache_t *cache = pending->context;
   const change_t *change = pending->room;
-  size_t i = pending->part;
+  size_t i = pending->index;
   int64_t begun;
   if (change->state == BEGINNING && i-- == 0)
     return belay__reply_integer(reply, 1, 1, &begun) ? 0 : BELAY_EPROTO;
@@ -295,7 +295,7 @@ static int read_reply(belay__pending_t *pending, const belay__call_t *call,
     return belay__reply_integer(reply, 0, 2, &n) ? 0 : BELAY_EPROTO;
   case TOUCHING:
     if (belay__reply_integer(reply, -1, -1, &n))
-      return belay__family_mismatch(call, "it holds nothing of a cache's");
+      return belay__handle_mismatch(call, "it holds nothing of a cache's");
     return read_applied(change, reply);
   case TELLING:
   case OVER:
@@ -322,7 +322,7 @@ static const belay__request_ops_t change_ops = {
 static int begin(belay_cache_t *cache, belay_request_t *request, state_t state, const char *key,
                  size_t key_len, belay_cache_change_cb cb, belay__pending_t **out) {
   belay_bytes_t tags[BELAY_CACHE_TAGS_MAX];
-  int error = belay__family_begin(&cache->family, request, &change_ops, (void (*)(void))cb, out);
+  int error = belay__handle_begin(&cache->handle, request, &change_ops, (void (*)(void))cb, out);
   if (error != 0)
     return error;
   change_t *change = belay__request_room(*out, sizeof *change + key_len);
@@ -354,7 +354,7 @@ static int go(belay_cache_t *cache, belay__pending_t *pending) {
 }
 
 static int check_ttl(const belay_cache_t *cache, int64_t ttl_ms) {
-  belay_t *belay = cache->family.client->belay;
+  belay_t *belay = cache->handle.client->belay;
   return ttl_ms == BELAY_DEFAULT ? 0 : belay__check_range(belay, "ttl_ms", ttl_ms, 1, TTL_MAX_MS);
 }
 
@@ -363,9 +363,9 @@ int belay_cache_put(belay_cache_t *cache, belay_request_t *request, const char *
   key_len = belay__text_len(key, key_len);
   belay__pending_t *pending;
   int error =
-      belay__family_check_key((const belay__family_t *)cache, request, key, key_len, cb != NULL);
+      belay__handle_check_key((const belay__handle_t *)cache, request, key, key_len, cb != NULL);
   if (error == 0)
-    error = belay__check_bytes(cache->family.client->belay, "value", value, len, 0,
+    error = belay__check_bytes(cache->handle.client->belay, "value", value, len, 0,
                                cache->options.max_value_bytes);
   if (error == 0)
     error = check_ttl(cache, ttl_ms);
@@ -392,7 +392,7 @@ int belay_cache_touch(belay_cache_t *cache, belay_request_t *request, const char
   key_len = belay__text_len(key, key_len);
   belay__pending_t *pending;
   int error =
-      belay__family_check_key((const belay__family_t *)cache, request, key, key_len, cb != NULL);
+      belay__handle_check_key((const belay__handle_t *)cache, request, key, key_len, cb != NULL);
   if (error == 0)
     error = check_ttl(cache, ttl_ms);
   if (error == 0)
@@ -408,7 +408,7 @@ int belay_cache_invalidate(belay_cache_t *cache, belay_request_t *request, const
   key_len = belay__text_len(key, key_len);
   belay__pending_t *pending;
   int error =
-      belay__family_check_key((const belay__family_t *)cache, request, key, key_len, cb != NULL);
+      belay__handle_check_key((const belay__handle_t *)cache, request, key, key_len, cb != NULL);
   if (error == 0)
     error = begin(cache, request, DROPPING, key, key_len, cb, &pending);
   return error != 0 ? error : go(cache, pending);
@@ -418,9 +418,9 @@ int belay_cache_invalidate_tag(belay_cache_t *cache, belay_request_t *request, c
                                size_t tag_len, belay_cache_change_cb cb) {
   tag_len = belay__text_len(tag, tag_len);
   belay__pending_t *pending;
-  int error = belay__family_check_request((const belay__family_t *)cache, request, cb != NULL);
+  int error = belay__handle_check_request((const belay__handle_t *)cache, request, cb != NULL);
   if (error == 0)
-    error = belay__check_bytes(cache->family.client->belay, "tag", tag, tag_len, 1,
+    error = belay__check_bytes(cache->handle.client->belay, "tag", tag, tag_len, 1,
                                BELAY_CACHE_TAG_MAX);
   if (error == 0)
     error = begin(cache, request, DROPPING, tag, tag_len, cb, &pending);

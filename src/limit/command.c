@@ -63,9 +63,9 @@ static const char *second_tail(const belay__limit_command_t *command, bool log, 
 
 static void put_keys(belay__call_t *call, const belay_limiter_t *limiter,
                      const belay__limit_command_t *command, const char *tail) {
-  belay__family_arg(&limiter->family, call, command->key, command->key_len, "}");
+  belay__handle_arg(&limiter->handle, call, command->key, command->key_len, "}");
   if (tail != NULL)
-    belay__family_arg(&limiter->family, call, command->key, command->key_len, tail);
+    belay__handle_arg(&limiter->handle, call, command->key, command->key_len, tail);
 }
 
 belay__call_t *belay__limit_command_call(const belay_limiter_t *limiter,
@@ -98,10 +98,10 @@ belay__call_t *belay__limit_command_call(const belay_limiter_t *limiter,
 
 bool belay__limit_command_key_of(const belay_limiter_t *limiter, const belay__call_t *call,
                                  char out[3 * BELAY_LIMITER_KEY_MAX], size_t *len) {
-  size_t n, prefix = limiter->family.prefix_len;
+  size_t n, prefix = limiter->handle.prefix_len;
   const char *key = belay__call_key(call, &n);
   return n > prefix + 1 && n - prefix - 1 <= 3 * BELAY_LIMITER_KEY_MAX &&
-         memcmp(key, limiter->family.prefix, prefix) == 0 &&
+         memcmp(key, limiter->handle.prefix, prefix) == 0 &&
          belay__key_unescape(out, len, key + prefix, n - prefix - 1);
 }
 

@@ -20,35 +20,35 @@ void belay_limiter_options_init(belay_limiter_options_t *options) {
 
 /* ---- the end ------------------------------------------------------------------------------------------- */
 
-static void on_gone(belay__family_t *family) {
-  belay_limiter_t *limiter = (belay_limiter_t *)family;
-  belay_t *belay = family->client->belay;
-  if (family->close_cb != NULL)
-    ((belay_limiter_close_cb)family->close_cb)(limiter, family->data);
+static void on_gone(belay__handle_t *handle) {
+  belay_limiter_t *limiter = (belay_limiter_t *)handle;
+  belay_t *belay = handle->client->belay;
+  if (handle->close_cb != NULL)
+    ((belay_limiter_close_cb)handle->close_cb)(limiter, handle->data);
   belay__policy_drop(belay, limiter->policy);
   belay__table_free(belay, &limiter->queues);
   belay__denied_clear(belay, &limiter->denied);
   belay__fallback_clear(limiter);
 }
 
-static void on_close(belay__family_t *family) {
-  belay_limiter_t *limiter = (belay_limiter_t *)family;
+static void on_close(belay__handle_t *handle) {
+  belay_limiter_t *limiter = (belay_limiter_t *)handle;
   belay__token_leases_close(limiter);
   belay__refunds_close(limiter);
 }
 
-static void on_abort(belay__family_t *family) {
-  belay__refunds_abort((belay_limiter_t *)family);
+static void on_abort(belay__handle_t *handle) {
+  belay__refunds_abort((belay_limiter_t *)handle);
 }
 
-static const belay__family_ops_t family_ops = {.name = "limit",
+static const belay__handle_ops_t handle_ops = {.name = "limit",
                                                .size = sizeof(belay_limiter_t),
                                                .close = on_close,
                                                .abort = on_abort,
                                                .gone = on_gone};
 
 int belay_limiter_close(belay_limiter_t *limiter, belay_limiter_close_cb cb) {
-  return belay__family_close((belay__family_t *)limiter, (void (*)(void))cb);
+  return belay__handle_close((belay__handle_t *)limiter, (void (*)(void))cb);
 }
 
 /* ---- the beginning ------------------------------------------------------------------------------------- */
@@ -84,14 +84,14 @@ int belay_limiter_new(belay_client_t *client, const belay_limiter_options_t *opt
     error = belay__policy_new(belay, options->limits, options->limits_len, &policy);
   if (error != 0)
     return error;
-  belay__family_t *family;
-  error = belay__family_new(client, &family_ops, options->name, options->name_len, &family);
+  belay__handle_t *handle;
+  error = belay__handle_new(client, &handle_ops, options->name, options->name_len, &handle);
   if (error != 0) {
     belay__policy_drop(belay, policy);
     return error;
   }
-  belay_limiter_t *limiter = (belay_limiter_t *)family;
-  family->data = options->data;
+  belay_limiter_t *limiter = (belay_limiter_t *)handle;
+  handle->data = options->data;
   limiter->client = client;
   limiter->policy = policy;
   limiter->options = *options;
@@ -107,7 +107,7 @@ int belay_limiter_new(belay_client_t *client, const belay_limiter_options_t *opt
 /* ---- the rest ------------------------------------------------------------------------------------------ */
 
 int belay_limiter_reconfigure(belay_limiter_t *limiter, const belay_limit_t *limits, size_t n) {
-  int error = belay__family_check((const belay__family_t *)limiter);
+  int error = belay__handle_check((const belay__handle_t *)limiter);
   if (error != 0)
     return error;
   belay_t *belay = limiter->client->belay;
@@ -130,7 +130,7 @@ int belay_limiter_reconfigure(belay_limiter_t *limiter, const belay_limit_t *lim
 }
 
 void *belay_limiter_data(const belay_limiter_t *limiter) {
-  return belay__family_data((const belay__family_t *)limiter);
+  return belay__handle_data((const belay__handle_t *)limiter);
 }
 
 void belay_limiter_stats(const belay_limiter_t *limiter, belay_limiter_stats_t *stats) {

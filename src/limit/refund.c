@@ -19,7 +19,7 @@ static void end(refund_t *refund, int64_t lost) {
   belay__list_remove(&refund->node);
   belay__policy_drop(belay, refund->policy);
   belay__free(belay, refund, sizeof *refund);
-  belay__family_free(&limiter->family);
+  belay__handle_free(&limiter->handle);
 }
 
 static refund_t *start(belay_limiter_t *limiter, int64_t tokens) {
@@ -29,7 +29,7 @@ static refund_t *start(belay_limiter_t *limiter, int64_t tokens) {
   *refund = (refund_t){.limiter = limiter, .policy = limiter->policy, .tokens = tokens};
   limiter->policy->refs++;
   belay__list_push(&limiter->refunds, &refund->node);
-  belay__family_hold(&limiter->family);
+  belay__handle_hold(&limiter->handle);
   return refund;
 }
 
@@ -111,7 +111,7 @@ static void on_settled(belay__call_t *call, const belay__result_t *result) {
 
 static void on_fetched(belay__call_t *call, const belay__result_t *result) {
   refund_t *refund = call->owner;
-  if (call->state == BELAY__CALL_LATE && !refund->limiter->family.closing)
+  if (call->state == BELAY__CALL_LATE && !refund->limiter->handle.closing)
     belay__call_own(&refund->call, call, on_settled, refund);
   else
     on_settled(call, result);
@@ -120,7 +120,7 @@ static void on_fetched(belay__call_t *call, const belay__result_t *result) {
 void belay__refund_adopt(belay_limiter_t *limiter, belay__call_t *fetch, int64_t asked,
                          int64_t id) {
   bool late = fetch->state == BELAY__CALL_LATE;
-  bool comes = late ? !limiter->family.closing : fetch->state == BELAY__CALL_SENT;
+  bool comes = late ? !limiter->handle.closing : fetch->state == BELAY__CALL_SENT;
   refund_t *refund = comes ? start(limiter, asked) : NULL;
   if (refund != NULL) {
     refund->id = id;

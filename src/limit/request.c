@@ -103,7 +103,7 @@ void belay__limiter_tell(belay_request_t *request, void (*cb)(void),
 int belay__limiter_begin(belay_limiter_t *limiter, belay_request_t *request,
                          const belay__request_ops_t *ops, const belay__limit_command_t *command,
                          belay_limiter_cb cb, belay__pending_t **out) {
-  int error = belay__family_begin(&limiter->family, request, ops, (void (*)(void))cb, out);
+  int error = belay__handle_begin(&limiter->handle, request, ops, (void (*)(void))cb, out);
   if (error != 0)
     return error;
   belay__limit_op_t *op = belay__limit_op_of(*out);

@@ -38,8 +38,8 @@ typedef enum belay__limiter_verb {
 } belay__limiter_verb_t;
 
 struct belay_limiter {
-  belay__family_t family; /* first */
-  belay_client_t *client; /* the family's */
+  belay__handle_t handle; /* first */
+  belay_client_t *client; /* the handle's */
   belay__policy_t *policy;
   belay_limiter_options_t options; /* without the name and the limits, which are not kept */
   belay__list_t refunds;           /* refund.c: calls in the background */

@@ -47,7 +47,7 @@ static void answer_here(belay_limiter_t *limiter, uint64_t hash, const char *key
 int belay_limiter_try(belay_limiter_t *limiter, const char *key, size_t key_len, int64_t cost,
                       belay_limiter_result_t *result) {
   key_len = belay__text_len(key, key_len);
-  int error = belay__family_check((const belay__family_t *)limiter);
+  int error = belay__handle_check((const belay__handle_t *)limiter);
   if (error != 0)
     return error;
   belay_t *belay = limiter->client->belay;
@@ -134,7 +134,7 @@ int belay_limiter_take(belay_limiter_t *limiter, belay_request_t *request, const
   if (cost == 0)
     return belay_limiter_peek(limiter, request, key, key_len, cb);
   int error =
-      belay__family_check_key((belay__family_t *)limiter, request, key, key_len, cb != NULL);
+      belay__handle_check_key((belay__handle_t *)limiter, request, key, key_len, cb != NULL);
   if (error == 0)
     error = belay__check_range(limiter->client->belay, "cost", cost, 0, INT64_MAX);
   if (error == 0)

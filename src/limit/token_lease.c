@@ -337,7 +337,7 @@ static void learn(belay__token_lease_t *lease, const belay__call_t *call,
                   const belay__owed_t *owed) {
   belay_limiter_t *limiter = lease->limiter;
   int64_t cost = owed->answer < 0 ? lease->fewest : 1;
-  if (owed->answer >= lease->asked || limiter->family.closing)
+  if (owed->answer >= lease->asked || limiter->handle.closing)
     return;
   int64_t retry_us = belay__denials_learn(limiter, call, limiter->policy, owed, cost,
                                           lease->keyed.entry.hash, lease->epoch);

@@ -31,7 +31,7 @@
 #include "redis/conn/outage.h"
 #include "redis/conn/queue.h"
 
-static void on_dialed(belay__dial_t *dial, int error, int fd, belay__handle_t *handle);
+static void on_dialed(belay__dial_t *dial, int error, int fd, belay__uv_handle_t *handle);
 static void on_gone(belay__wire_t *wire, int error);
 static void on_heard(belay__wire_t *wire);
 static void on_ready(belay__wire_t *wire);
@@ -56,7 +56,7 @@ static void on_dial_over(belay__dial_t *dial) {
   link->cable->trunk->ops->quiet(link->cable);
 }
 
-static void close_handle(belay__wire_t *wire, belay__handle_t *handle) {
+static void close_handle(belay__wire_t *wire, belay__uv_handle_t *handle) {
   belay__dial_close_handle(&link_of(wire)->dial, handle);
 }
 
@@ -192,7 +192,7 @@ static void start(belay__link_t *link) {
   }
 }
 
-static void on_dialed(belay__dial_t *dialed, int error, int fd, belay__handle_t *handle) {
+static void on_dialed(belay__dial_t *dialed, int error, int fd, belay__uv_handle_t *handle) {
   belay__link_t *link = BELAY__CONTAINER(dialed, belay__link_t, dial);
   assert(link->state == BELAY__LINK_DIALING);
   link->in_flight = 0;

@@ -25,7 +25,7 @@
 #define SHARES_MIN 4 /* parts of that time, of which each has one */
 #define SHARES_MAX 10
 
-static void on_dialed(belay__dial_t *dial, int error, int fd, belay__handle_t *handle);
+static void on_dialed(belay__dial_t *dial, int error, int fd, belay__uv_handle_t *handle);
 static void on_ready(belay__wire_t *wire);
 static void on_gone(belay__wire_t *wire, int error);
 static void on_timer(belay__timer_t *timer);
@@ -45,7 +45,7 @@ static void on_dial_over(belay__dial_t *dial) {
   scout->ops->quiet(scout);
 }
 
-static void close_handle(belay__wire_t *wire, belay__handle_t *handle) {
+static void close_handle(belay__wire_t *wire, belay__uv_handle_t *handle) {
   belay__dial_close_handle(&BELAY__CONTAINER(wire, belay__scout_t, wire)->dial, handle);
 }
 
@@ -322,7 +322,7 @@ static void on_hello(redisAsyncContext *ac, void *object, void *privdata) {
   scout->ops->ask(scout);
 }
 
-static void on_dialed(belay__dial_t *dialed, int error, int fd, belay__handle_t *handle) {
+static void on_dialed(belay__dial_t *dialed, int error, int fd, belay__uv_handle_t *handle) {
   belay__scout_t *scout = BELAY__CONTAINER(dialed, belay__scout_t, dial);
   scout->state = BELAY__SCOUT_ASKING;
   if (error == 0)

@@ -12,16 +12,16 @@ static void try_next(belay__dial_t *dial);
 
 /* ---- ends ---------------------------------------------------------------------------------------------- */
 
-static void on_handle_closed(belay__handle_t *handle) {
+static void on_handle_closed(belay__uv_handle_t *handle) {
   belay__dial_t *dial = handle->data;
   belay__free(&dial->host->base, handle, sizeof *handle);
   --*dial->handles;
   dial->freed(dial);
 }
 
-void belay__dial_close_handle(belay__dial_t *dial, belay__handle_t *handle) {
+void belay__dial_close_handle(belay__dial_t *dial, belay__uv_handle_t *handle) {
   handle->data = dial;
-  belay__handle_close(handle, on_handle_closed);
+  belay__uv_handle_close(handle, on_handle_closed);
 }
 
 /* Gives up the address that is being tried. */
@@ -44,7 +44,7 @@ static void fail(belay__dial_t *dial, int error) {
 
 static void succeed(belay__dial_t *dial) {
   int fd = dial->fd;
-  belay__handle_t *handle = dial->handle;
+  belay__uv_handle_t *handle = dial->handle;
   dial->fd = -1;
   dial->handle = NULL;
   hang_up(dial);
@@ -159,7 +159,7 @@ static bool dial_address(belay__dial_t *dial, const struct sockaddr *address) {
     tune_tcp(dial->fd, dial->target);
   if (connect(dial->fd, address, address_len(address)) < 0 && errno != EINPROGRESS)
     return note_error(dial);
-  belay__handle_t *handle = belay__alloc(belay, sizeof *handle);
+  belay__uv_handle_t *handle = belay__alloc(belay, sizeof *handle);
   if (handle == NULL)
     return false;
   memset(handle, 0, sizeof *handle);

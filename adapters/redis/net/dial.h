@@ -30,7 +30,7 @@ typedef struct belay__dial belay__dial_t;
 
 /* error 0: fd is connected and, with the handle (a uv_poll on it that is not started), the callee's from now
  * on. Otherwise BELAY_ERESOLVE or BELAY_EUNREACHABLE. From the loop. */
-typedef void (*belay__dial_cb)(belay__dial_t *dial, int error, int fd, belay__handle_t *handle);
+typedef void (*belay__dial_cb)(belay__dial_t *dial, int error, int fd, belay__uv_handle_t *handle);
 
 struct belay__dial {
   belay__host_t *host;
@@ -55,7 +55,7 @@ struct belay__dial {
   belay__timer_t timer; /* the present address's share of the time */
   int reason; /* why the last address failed, or the name, as libuv has it; 0: nothing has failed */
   int fd;
-  belay__handle_t *handle; /* CONNECTING */
+  belay__uv_handle_t *handle; /* CONNECTING */
 };
 
 void belay__dial_init(belay__dial_t *dial, belay__host_t *host, const belay__target_t *target,
@@ -74,6 +74,6 @@ static inline bool belay__dial_busy(const belay__dial_t *dial) {
 }
 
 /* Closes a handle that a dial made and gives its memory back when libuv is through with it. */
-void belay__dial_close_handle(belay__dial_t *dial, belay__handle_t *handle);
+void belay__dial_close_handle(belay__dial_t *dial, belay__uv_handle_t *handle);
 
 #endif /* BELAY_REDIS_NET_DIAL_H */

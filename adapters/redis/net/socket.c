@@ -21,14 +21,14 @@ void belay__socket_reset(int fd) {
   close(fd);
 }
 
-int belay__socket_watch(belay__handle_t *handle, int events, uv_poll_cb cb) {
+int belay__socket_watch(belay__uv_handle_t *handle, int events, uv_poll_cb cb) {
   return uv_poll_start(&handle->u.poll, events, cb);
 }
 
-void belay__socket_ignore(belay__handle_t *handle) {
+void belay__socket_ignore(belay__uv_handle_t *handle) {
   uv_poll_stop(&handle->u.poll);
 }
 
-bool belay__socket_is_closing(const belay__handle_t *handle) {
+bool belay__socket_is_closing(const belay__uv_handle_t *handle) {
   return uv_is_closing(&handle->u.any);
 }

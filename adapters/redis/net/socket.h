@@ -16,10 +16,10 @@ ssize_t belay__socket_write(int fd, const char *data, size_t len);
 void belay__socket_reset(int fd);
 
 /* Calls back while one of these events is so, in the place of what was watched for before; 0 or an error. */
-int belay__socket_watch(belay__handle_t *handle, int events, uv_poll_cb cb);
-void belay__socket_ignore(belay__handle_t *handle);
+int belay__socket_watch(belay__uv_handle_t *handle, int events, uv_poll_cb cb);
+void belay__socket_ignore(belay__uv_handle_t *handle);
 
 /* Whether somebody else has closed the handle. */
-bool belay__socket_is_closing(const belay__handle_t *handle);
+bool belay__socket_is_closing(const belay__uv_handle_t *handle);
 
 #endif /* BELAY_REDIS_NET_SOCKET_H */

@@ -182,7 +182,7 @@ static redisAsyncContext *adopt(belay__wire_t *wire, int fd) {
   return ac;
 }
 
-static int make(belay__wire_t *wire, int fd, belay__handle_t *handle, belay_tls_t *tls,
+static int make(belay__wire_t *wire, int fd, belay__uv_handle_t *handle, belay_tls_t *tls,
                 const char *host) {
   wire->tunnel = tls == NULL ? NULL : belay__tunnel_new(tls, fd, host);
   if (tls != NULL && wire->tunnel == NULL)
@@ -198,7 +198,7 @@ static void be_ready(belay__wire_t *wire) {
   wire->ready(wire);
 }
 
-int belay__wire_open(belay__wire_t *wire, int fd, belay__handle_t *handle, belay_tls_t *tls,
+int belay__wire_open(belay__wire_t *wire, int fd, belay__uv_handle_t *handle, belay_tls_t *tls,
                      const char *host) {
   int error = make(wire, fd, handle, tls, host);
   if (error != 0) {
@@ -428,7 +428,7 @@ static void on_poll(uv_poll_t *poll, int status, int events) {
   belay__wire_t *wire = poll->data;
   belay_t *belay = &wire->host->base;
   if (!belay__enter(belay)) {
-    belay__socket_ignore((belay__handle_t *)poll);
+    belay__socket_ignore((belay__uv_handle_t *)poll);
     return;
   }
   if (wire->handle != NULL &&

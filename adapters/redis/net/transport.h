@@ -40,11 +40,11 @@ struct belay__wire {
    * reader.pushed is set the answers do too. The wire is not dropped in it, but broken. */
   void (*pushed)(belay__wire_t *wire, const belay__reply_t *reply);
   void (*gone)(belay__wire_t *wire, int error); /* it has ended; the memory may be opened again */
-  void (*close_handle)(belay__wire_t *wire, belay__handle_t *handle); /* takes the handle back */
+  void (*close_handle)(belay__wire_t *wire, belay__uv_handle_t *handle); /* takes the handle back */
 
   redisAsyncContext *ac;   /* NULL: not open */
   redisContextFuncs funcs; /* hiredis's, but for what is done with the socket */
-  belay__handle_t *handle;
+  belay__uv_handle_t *handle;
   belay__tunnel_t *tunnel; /* NULL: there is no TLS */
   belay__chore_t step;     /* of the TLS handshake: waits at the gate */
   belay__reader_t reader;
@@ -74,7 +74,7 @@ void belay__wire_fini(belay__wire_t *wire);
 /* Opens it on a connected socket and a uv_poll for it that is not started. On an error both are closed. tls: NULL,
  * or what is spoken to that host, a name or a numeric address; it must outlive the wire.
  * Returns 0, BELAY_ENOMEM or BELAY_ESYSTEM. */
-int belay__wire_open(belay__wire_t *wire, int fd, belay__handle_t *handle, belay_tls_t *tls,
+int belay__wire_open(belay__wire_t *wire, int fd, belay__uv_handle_t *handle, belay_tls_t *tls,
                      const char *host);
 
 /* Whether commands may be appended. */

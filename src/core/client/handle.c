@@ -9,52 +9,52 @@
 /* ---- the end ------------------------------------------------------------------------------------------- */
 
 static void on_task(belay__task_t *task) {
-  belay__family_t *family = BELAY__CONTAINER(task, belay__family_t, task);
-  belay_client_t *client = family->client;
+  belay__handle_t *handle = BELAY__CONTAINER(task, belay__handle_t, task);
+  belay_client_t *client = handle->client;
   belay_t *belay = client->belay;
-  size_t size = family->ops->size;
-  if (family->holds > 0) /* the last of them comes back here */
+  size_t size = handle->ops->size;
+  if (handle->holds > 0) /* the last of them comes back here */
     return;
-  family->ops->gone(family);
+  handle->ops->gone(handle);
   belay__free_loop(belay);
-  belay__client_remove(client, &family->object);
-  belay__free(belay, family->prefix, family->prefix_len);
-  belay__free(belay, family, size);
+  belay__client_remove(client, &handle->object);
+  belay__free(belay, handle->prefix, handle->prefix_len);
+  belay__free(belay, handle, size);
 }
 
-void belay__family_hold(belay__family_t *family) {
-  family->holds++;
+void belay__handle_hold(belay__handle_t *handle) {
+  handle->holds++;
 }
 
-void belay__family_free(belay__family_t *family) {
-  family->holds--;
-  if (family->closing && family->holds == 0)
-    belay__defer(family->client->belay, &family->task);
+void belay__handle_free(belay__handle_t *handle) {
+  handle->holds--;
+  if (handle->closing && handle->holds == 0)
+    belay__defer(handle->client->belay, &handle->task);
 }
 
-void belay__family_join(belay__family_t *family, belay__part_t *part) {
-  belay__list_push(&family->parts, &part->node);
-  belay__family_hold(family);
+void belay__handle_attach(belay__handle_t *handle, belay__child_t *child) {
+  belay__list_push(&handle->children, &child->node);
+  belay__handle_hold(handle);
 }
 
-void belay__family_leave(belay__family_t *family, belay__part_t *part) {
-  belay__list_remove(&part->node);
-  belay__family_free(family);
+void belay__handle_detach(belay__handle_t *handle, belay__child_t *child) {
+  belay__list_remove(&child->node);
+  belay__handle_free(handle);
 }
 
 /* ---- giving back --------------------------------------------------------------------------------------- */
 
 typedef struct give_back {
-  belay__list_t node; /* in family->returns */
-  belay__family_t *family;
+  belay__list_t node; /* in handle->returns */
+  belay__handle_t *handle;
   belay__call_t *call;
 } give_back_t;
 
 static void end_give_back(give_back_t *giving) {
-  belay__family_t *family = giving->family;
+  belay__handle_t *handle = giving->handle;
   belay__list_remove(&giving->node);
-  belay__free(family->client->belay, giving, sizeof *giving);
-  belay__family_free(family);
+  belay__free(handle->client->belay, giving, sizeof *giving);
+  belay__handle_free(handle);
 }
 
 static void on_given_back(belay__call_t *call, const belay__result_t *result) {
@@ -62,23 +62,23 @@ static void on_given_back(belay__call_t *call, const belay__result_t *result) {
   end_give_back(call->owner);
 }
 
-void belay__family_give_back(belay__family_t *family, belay__call_t *call) {
-  give_back_t *giving = call == NULL ? NULL : belay__alloc(family->client->belay, sizeof *giving);
+void belay__handle_give_back(belay__handle_t *handle, belay__call_t *call) {
+  give_back_t *giving = call == NULL ? NULL : belay__alloc(handle->client->belay, sizeof *giving);
   if (giving == NULL) {
     belay__calls_discard(&call, 1);
     return;
   }
-  *giving = (give_back_t){.family = family};
-  belay__list_push(&family->returns, &giving->node);
-  belay__family_hold(family);
+  *giving = (give_back_t){.handle = handle};
+  belay__list_push(&handle->returns, &giving->node);
+  belay__handle_hold(handle);
   call->urgent = true;
   if (belay__call_start(&giving->call, call, on_given_back, giving) != 0)
     end_give_back(giving);
 }
 
-static void abandon_returns(belay__family_t *family) {
-  while (!belay__list_empty(&family->returns)) {
-    give_back_t *giving = BELAY__CONTAINER(family->returns.next, give_back_t, node);
+static void abandon_returns(belay__handle_t *handle) {
+  while (!belay__list_empty(&handle->returns)) {
+    give_back_t *giving = BELAY__CONTAINER(handle->returns.next, give_back_t, node);
     (void)belay__call_cancel(&giving->call);
     end_give_back(giving);
   }
@@ -87,44 +87,44 @@ static void abandon_returns(belay__family_t *family) {
 /* ---- closing ------------------------------------------------------------------------------------------- */
 
 static void on_close(belay__object_t *object) {
-  belay__family_t *family = BELAY__CONTAINER(object, belay__family_t, object);
-  if (family->closing)
+  belay__handle_t *handle = BELAY__CONTAINER(object, belay__handle_t, object);
+  if (handle->closing)
     return;
-  belay__family_hold(family);
-  belay__hold_loop(family->client->belay);
-  family->closing = true;
-  belay__requests_cancel(&family->requests);
-  for (belay__list_t *i = family->parts.next, *next; i != &family->parts; i = next) {
+  belay__handle_hold(handle);
+  belay__hold_loop(handle->client->belay);
+  handle->closing = true;
+  belay__requests_cancel(&handle->requests);
+  for (belay__list_t *i = handle->children.next, *next; i != &handle->children; i = next) {
     next = i->next;
-    belay__part_t *part = BELAY__CONTAINER(i, belay__part_t, node);
-    part->close(part);
+    belay__child_t *child = BELAY__CONTAINER(i, belay__child_t, node);
+    child->close(child);
   }
-  if (family->ops->close != NULL)
-    family->ops->close(family);
-  belay__family_free(family);
+  if (handle->ops->close != NULL)
+    handle->ops->close(handle);
+  belay__handle_free(handle);
 }
 
 static void on_abort(belay__object_t *object) {
-  belay__family_t *family = BELAY__CONTAINER(object, belay__family_t, object);
+  belay__handle_t *handle = BELAY__CONTAINER(object, belay__handle_t, object);
   on_close(object);
-  abandon_returns(family);
-  if (family->ops->abort != NULL && family->holds > 0)
-    family->ops->abort(family);
+  abandon_returns(handle);
+  if (handle->ops->abort != NULL && handle->holds > 0)
+    handle->ops->abort(handle);
 }
 
 static const belay__object_ops_t object_ops = {.close = on_close, .abort = on_abort};
 
-int belay__family_close(belay__family_t *family, void (*cb)(void)) {
-  int error = belay__family_check(family);
+int belay__handle_close(belay__handle_t *handle, void (*cb)(void)) {
+  int error = belay__handle_check(handle);
   if (error != 0)
     return error;
-  family->close_cb = cb;
-  on_close(&family->object);
+  handle->close_cb = cb;
+  on_close(&handle->object);
   return 0;
 }
 
-void *belay__family_data(const belay__family_t *family) {
-  return family == NULL ? NULL : family->data;
+void *belay__handle_data(const belay__handle_t *handle) {
+  return handle == NULL ? NULL : handle->data;
 }
 
 /* ---- a new one ----------------------------------------------------------------------------------------- */
@@ -135,17 +135,17 @@ static size_t put(char *out, size_t at, const char *text, size_t len) {
   return at + len;
 }
 
-static bool make_prefix(belay__family_t *family, const char *name, size_t name_len) {
-  const belay_client_t *client = family->client;
-  const belay__family_ops_t *ops = family->ops;
-  char escaped[3 * BELAY__FAMILY_NAME_MAX];
+static bool make_prefix(belay__handle_t *handle, const char *name, size_t name_len) {
+  const belay_client_t *client = handle->client;
+  const belay__handle_ops_t *ops = handle->ops;
+  char escaped[3 * BELAY__HANDLE_NAME_MAX];
   size_t escaped_len = belay__key_escape(escaped, name, name_len);
   size_t named = ops->whole || name_len == 0 ? 0 : 2; /* "::" */
   size_t len = client->prefix_len + 2 + strlen(ops->name) + 3 + escaped_len + named;
-  char *out = family->prefix = belay__alloc(client->belay, len);
+  char *out = handle->prefix = belay__alloc(client->belay, len);
   if (out == NULL)
     return false;
-  family->prefix_len = len;
+  handle->prefix_len = len;
   size_t at = put(out, 0, client->prefix, client->prefix_len);
   at = put(out, at, "::", 2);
   at = put(out, at, ops->name, strlen(ops->name));
@@ -153,12 +153,12 @@ static bool make_prefix(belay__family_t *family, const char *name, size_t name_l
   at = put(out, at, escaped, escaped_len);
   at = put(out, at, "::", named);
   put(out, at, "{", ops->whole ? 0 : 1);
-  family->affinity = belay__key_affinity(escaped, escaped_len);
+  handle->affinity = belay__key_affinity(escaped, escaped_len);
   return true;
 }
 
-int belay__family_new(belay_client_t *client, const belay__family_ops_t *ops, const char *name,
-                      size_t name_len, belay__family_t **out) {
+int belay__handle_new(belay_client_t *client, const belay__handle_ops_t *ops, const char *name,
+                      size_t name_len, belay__handle_t **out) {
   if (out == NULL)
     return BELAY_EINVAL;
   *out = NULL;
@@ -166,55 +166,55 @@ int belay__family_new(belay_client_t *client, const belay__family_ops_t *ops, co
   int error = belay__client_check(client);
   if (error == 0)
     error = belay__check_bytes(client->belay, "name", name, name_len, ops->whole ? 1 : 0,
-                               BELAY__FAMILY_NAME_MAX);
+                               BELAY__HANDLE_NAME_MAX);
   if (error != 0)
     return error;
-  belay__family_t *family = belay__alloc(client->belay, ops->size);
-  if (family == NULL)
+  belay__handle_t *handle = belay__alloc(client->belay, ops->size);
+  if (handle == NULL)
     return BELAY_ENOMEM;
-  memset(family, 0, ops->size);
-  family->object.ops = &object_ops;
-  family->client = client;
-  family->ops = ops;
-  if (!make_prefix(family, name, name_len)) {
-    belay__free(client->belay, family, ops->size);
+  memset(handle, 0, ops->size);
+  handle->object.ops = &object_ops;
+  handle->client = client;
+  handle->ops = ops;
+  if (!make_prefix(handle, name, name_len)) {
+    belay__free(client->belay, handle, ops->size);
     return BELAY_ENOMEM;
   }
-  belay__list_init(&family->requests);
-  belay__list_init(&family->parts);
-  belay__list_init(&family->returns);
-  belay__task_init(&family->task, on_task);
-  belay__client_add(client, &family->object);
-  *out = family;
+  belay__list_init(&handle->requests);
+  belay__list_init(&handle->children);
+  belay__list_init(&handle->returns);
+  belay__task_init(&handle->task, on_task);
+  belay__client_add(client, &handle->object);
+  *out = handle;
   return 0;
 }
 
 /* ---- checks -------------------------------------------------------------------------------------------- */
 
-int belay__family_check(const belay__family_t *family) {
-  int error = family == NULL ? BELAY_EINVAL : belay__client_check(family->client);
-  return error == 0 && family->closing ? BELAY_ECLOSING : error;
+int belay__handle_check(const belay__handle_t *handle) {
+  int error = handle == NULL ? BELAY_EINVAL : belay__client_check(handle->client);
+  return error == 0 && handle->closing ? BELAY_ECLOSING : error;
 }
 
-int belay__family_check_request(const belay__family_t *family, const belay_request_t *request,
+int belay__handle_check_request(const belay__handle_t *handle, const belay_request_t *request,
                                 bool has_cb) {
-  int error = belay__family_check(family);
-  return error != 0 ? error : belay__request_check(family->client, request, has_cb);
+  int error = belay__handle_check(handle);
+  return error != 0 ? error : belay__request_check(handle->client, request, has_cb);
 }
 
-int belay__family_check_key(const belay__family_t *family, const belay_request_t *request,
+int belay__handle_check_key(const belay__handle_t *handle, const belay_request_t *request,
                             const char *key, size_t key_len, bool has_cb) {
-  int error = belay__family_check_request(family, request, has_cb);
+  int error = belay__handle_check_request(handle, request, has_cb);
   return error != 0 ? error
-                    : belay__check_bytes(family->client->belay, "key", key, key_len, 1,
-                                         BELAY__FAMILY_KEY_MAX);
+                    : belay__check_bytes(handle->client->belay, "key", key, key_len, 1,
+                                         BELAY__HANDLE_KEY_MAX);
 }
 
-int belay__family_check_items(const belay__family_t *family, const belay_bytes_t *items, size_t n,
+int belay__handle_check_items(const belay__handle_t *handle, const belay_bytes_t *items, size_t n,
                               size_t min_len, size_t max_len) {
-  belay_t *belay = family->client->belay;
-  if (items == NULL || n < 1 || n > BELAY__FAMILY_KEYS_MAX) {
-    belay__detail(belay, "items: NULL, or not 1 to %d of them", BELAY__FAMILY_KEYS_MAX);
+  belay_t *belay = handle->client->belay;
+  if (items == NULL || n < 1 || n > BELAY__HANDLE_KEYS_MAX) {
+    belay__detail(belay, "items: NULL, or not 1 to %d of them", BELAY__HANDLE_KEYS_MAX);
     return BELAY_EINVAL;
   }
   int error = 0;
@@ -225,27 +225,27 @@ int belay__family_check_items(const belay__family_t *family, const belay_bytes_t
 
 /* ---- calls --------------------------------------------------------------------------------------------- */
 
-void belay__family_arg(const belay__family_t *family, belay__call_t *call, const char *key,
+void belay__handle_arg(const belay__handle_t *handle, belay__call_t *call, const char *key,
                        size_t key_len, const char *tail) {
-  char rest[3 * BELAY__FAMILY_KEY_MAX + 128];
+  char rest[3 * BELAY__HANDLE_KEY_MAX + 128];
   size_t n = belay__key_escape(rest, key, key_len), tail_len = strlen(tail);
   assert(tail_len <= 128);
   memcpy(rest + n, tail, tail_len);
-  belay__call_arg_joined(call, family->prefix, family->prefix_len, rest, n + tail_len);
-  call->affinity = key_len > 0 ? belay__key_affinity(rest, n) : family->affinity;
+  belay__call_arg_joined(call, handle->prefix, handle->prefix_len, rest, n + tail_len);
+  call->affinity = key_len > 0 ? belay__key_affinity(rest, n) : handle->affinity;
 }
 
-int belay__family_begin(belay__family_t *family, belay_request_t *request,
+int belay__handle_begin(belay__handle_t *handle, belay_request_t *request,
                         const belay__request_ops_t *ops, void (*cb)(void), belay__pending_t **out) {
-  return belay__request_begin(family->client, request, ops, family, &family->requests, cb, out);
+  return belay__request_begin(handle->client, request, ops, handle, &handle->requests, cb, out);
 }
 
-int belay__family_start(belay__family_t *family, belay_request_t *request, belay__call_t *call,
+int belay__handle_start(belay__handle_t *handle, belay_request_t *request, belay__call_t *call,
                         const belay__request_ops_t *ops, void (*cb)(void)) {
   return call == NULL ? BELAY_ENOMEM
-                      : belay__request_start(request, call, ops, family, &family->requests, cb);
+                      : belay__request_start(request, call, ops, handle, &handle->requests, cb);
 }
 
-int belay__family_mismatch(const belay__call_t *call, const char *text) {
+int belay__handle_mismatch(const belay__call_t *call, const char *text) {
   return belay__call_blame(call, BELAY_EMISMATCH, text);
 }

@@ -8,7 +8,7 @@
 
 enum {
   IDLE,    /* the caller's: new, or told */
-  PARKED,  /* begun; or answered, and the family waits for something */
+  PARKED,  /* begun; or answered, and the handle waits for something */
   CALLING, /* sent, or sent again */
   ENDED    /* answered, refused, lost, canceled; the task is queued */
 };
@@ -187,7 +187,7 @@ static void end_of_call(belay__call_t *call, const belay__result_t *result, bool
   /* What is said of this time says nothing of the one before; nor, of several that were sent together, of the others. */
   bool maybe = again || (pending->maybe && pending->calls_len == 1);
   assert(pending->state == CALLING);
-  pending->part = (uint32_t)(call->place - slots(pending));
+  pending->index = (uint32_t)(call->place - slots(pending));
   switch (result->outcome) {
   case BELAY_OUTCOME_REPLY:
     over(pending);

@@ -5,14 +5,14 @@
  *             |     |   |            v  |  +--cancel, the client closes---+
  *             |     |   |    lost, and idempotent: sent again,            |
  *             |     |   |    until the deadline                           |
- *             |     |   +---answered, or recovered: the family waits      |
+ *             |     |   +---answered, or recovered: the handle waits      |
  *             |     |                                                     |
- *             |     +--the family ends it; cancel, the client closes------+
+ *             |     +--the handle ends it; cancel, the client closes------+
  *             +--forget (the operation could not be started)--> IDLE, not told
  *
  * Several calls at once are a step: it is over when each of them is. Who was sent again ends with 0 or BELAY_EUNKNOWN: that the second time was refused says nothing of the first.
  * While it is not IDLE the request is an object of the client, and keeps the loop alive. It is IDLE, and its memory
- * the caller's, before the callback runs. A family is what has operations on keys: topics, limiters. */
+ * the caller's, before the callback runs. The handle is what has the operation: a limiter, a topic. */
 #ifndef BELAY_CORE_CLIENT_REQUEST_H
 #define BELAY_CORE_CLIENT_REQUEST_H
 
@@ -25,7 +25,7 @@
 
 typedef struct belay__pending belay__pending_t;
 
-/* How it ended. Values are as begin left them, and the family. */
+/* How it ended. Values are as begin left them, and the handle. */
 typedef struct belay__answer {
   belay_client_t *client;
   void *context;
@@ -52,10 +52,10 @@ typedef struct belay__request_ops {
    * for something all the same. NULL: that error. Not called when it is canceled. */
   int (*recover)(belay__pending_t *pending, int status);
 
-  /* Calls back: casts cb to what the family calls it. */
+  /* Calls back: casts cb to what the handle calls it. */
   void (*tell)(belay_request_t *request, void (*cb)(void), const belay__answer_t *answer);
 
-  /* It is canceled, PARKED or CALLING (and then sent says whether the call may be executed): the family takes it out
+  /* It is canceled, PARKED or CALLING (and then sent says whether the call may be executed): the handle takes it out
    * of its queue, stops its timer, undoes what was done. NULL: there is nothing to do. */
   void (*left)(belay__pending_t *pending, bool sent);
 
@@ -72,8 +72,8 @@ typedef struct belay__request_ops {
 struct belay__pending {
   belay__object_t object; /* of the client */
   belay__list_t owned;    /* in the list of an object; else alone */
-  belay__list_t queued;   /* PARKED: the family's; alone otherwise */
-  belay__timer_t timer;   /* PARKED: the family's */
+  belay__list_t queued;   /* PARKED: the handle's; alone otherwise */
+  belay__timer_t timer;   /* PARKED: the handle's */
   belay__task_t task;
   belay_client_t *client;
   union {
@@ -83,19 +83,19 @@ struct belay__pending {
   uint32_t calls_len, calls_open;
   const belay__request_ops_t *ops;
   void (*cb)(void);
-  void *context; /* the family's */
+  void *context; /* the handle's */
   void *room;
   size_t room_len;
   belay__refused_t
       *words; /* why it fails, as it is going to be told; NULL: there is nothing to say */
   int64_t values[BELAY__REQUEST_VALUES];
   uint64_t
-      deadline; /* of its calls; 0: they have timeout_ms each. The family's; else, of steps, that of the first */
-  uint32_t part;  /* in read and failed: which of the calls that were sent together it is, from 0 */
+      deadline; /* of its calls; 0: they have timeout_ms each. The handle's; else, of steps, that of the first */
+  uint32_t index; /* in read and failed: the call's position among those sent together, from 0 */
   int16_t status; /* of the calls that are over */
   uint8_t state;
   bool maybe : 1;     /* an answer was lost */
-  bool fail_fast : 1; /* the family's: its calls end at once while their server is away */
+  bool fail_fast : 1; /* the handle's: its calls end at once while their server is away */
 } __attribute__((may_alias));
 
 belay_request_t *belay__request_of(belay__pending_t *pending);
@@ -114,7 +114,7 @@ int belay__request_begin(belay_client_t *client, belay_request_t *request,
                          void (*cb)(void), belay__pending_t **out);
 
 /* Sends a call (NULL: memory was out) of one that is PARKED: its deadline is set here, by pending->deadline or timeout_ms;
- * call->affinity is the family's to set. Returns 0 (also if a lasting refusal of the server's is going to be told);
+ * call->affinity is the handle's to set. Returns 0 (also if a lasting refusal of the server's is going to be told);
  * BELAY_ENOMEM or BELAY_EBUSY, and it is still PARKED. The call is given back on an error. */
 int belay__request_send(belay__pending_t *pending, belay__call_t *call);
 

@@ -6,17 +6,17 @@
 #define NEAR_MS 100    /* what took longer to be answered is asked again so soon too */
 #define TIME_MAX_US INT64_C(253370764799999000) /* the end of the year 9998 */
 
-/* Whether calls of this family are answered by the server that was asked, as far as is known. */
-static bool is_same_server(const belay__servertime_t *time, const belay__family_t *family) {
-  const belay_client_t *client = family->client;
-  const belay__server_t *server = client->node_ops->server(client, time->lane, family->affinity);
+/* Whether calls of this handle are answered by the server that was asked, as far as is known. */
+static bool is_same_server(const belay__servertime_t *time, const belay__handle_t *handle) {
+  const belay_client_t *client = handle->client;
+  const belay__server_t *server = client->node_ops->server(client, time->lane, handle->affinity);
   return server == NULL || server->epoch == time->epoch;
 }
 
-bool belay__servertime_known_at(belay__servertime_t *time, const belay__family_t *family,
+bool belay__servertime_known_at(belay__servertime_t *time, const belay__handle_t *handle,
                                 uint64_t now) {
   if (time->learnt == 0 || now - time->learnt >= OLD_MS * BELAY__MS ||
-      !is_same_server(time, family))
+      !is_same_server(time, handle))
     return false;
   if (now < time->ask_at)
     return true;
@@ -24,8 +24,8 @@ bool belay__servertime_known_at(belay__servertime_t *time, const belay__family_t
   return false;
 }
 
-bool belay__servertime_known(belay__servertime_t *time, const belay__family_t *family) {
-  return belay__servertime_known_at(time, family, belay__now(family->client->belay));
+bool belay__servertime_known(belay__servertime_t *time, const belay__handle_t *handle) {
+  return belay__servertime_known_at(time, handle, belay__now(handle->client->belay));
 }
 
 int64_t belay__servertime_ms_at(const belay__servertime_t *time, uint64_t now) {
@@ -33,17 +33,17 @@ int64_t belay__servertime_ms_at(const belay__servertime_t *time, uint64_t now) {
   return (time->us + time->shift_us + since_us) / 1000;
 }
 
-int64_t belay__servertime_ms(const belay__servertime_t *time, const belay__family_t *family) {
-  return belay__servertime_ms_at(time, belay__now(family->client->belay));
+int64_t belay__servertime_ms(const belay__servertime_t *time, const belay__handle_t *handle) {
+  return belay__servertime_ms_at(time, belay__now(handle->client->belay));
 }
 
 belay__call_t *belay__servertime_call(const belay__servertime_t *time,
-                                      const belay__family_t *family) {
-  belay__call_t *call = belay__call_new(family->client, time->lane);
+                                      const belay__handle_t *handle) {
+  belay__call_t *call = belay__call_new(handle->client, time->lane);
   if (call == NULL)
     return NULL;
   belay__call_command(call, "TIME", 1);
-  call->affinity = family->affinity;
+  call->affinity = handle->affinity;
   return call;
 }
 

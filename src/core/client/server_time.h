@@ -18,21 +18,21 @@ typedef struct belay__servertime {
   int64_t us;         /* what the server's clock said then: microseconds since 1970 */
   uint32_t epoch;     /* of the connection that was asked */
   int64_t shift_us;   /* is added to what the server says; tests set it */
-  belay__lane_t lane; /* of the calls of the family that needs it */
+  belay__lane_t lane; /* of the calls of the handle that needs it */
 } belay__servertime_t;
 
 /* Whether the next operation need not ask. Each time it is due, one is told to. */
-bool belay__servertime_known(belay__servertime_t *time, const belay__family_t *family);
-bool belay__servertime_known_at(belay__servertime_t *time, const belay__family_t *family,
+bool belay__servertime_known(belay__servertime_t *time, const belay__handle_t *handle);
+bool belay__servertime_known_at(belay__servertime_t *time, const belay__handle_t *handle,
                                 uint64_t now);
 
 /* Milliseconds since 1970; of one that was learnt. And those at a time of the host's. */
-int64_t belay__servertime_ms(const belay__servertime_t *time, const belay__family_t *family);
+int64_t belay__servertime_ms(const belay__servertime_t *time, const belay__handle_t *handle);
 int64_t belay__servertime_ms_at(const belay__servertime_t *time, uint64_t now);
 
 /* The call that asks; NULL if memory is out. */
 belay__call_t *belay__servertime_call(const belay__servertime_t *time,
-                                      const belay__family_t *family);
+                                      const belay__handle_t *handle);
 
 /* Reads its reply: 0 or BELAY_EPROTO. */
 int belay__servertime_read(belay__servertime_t *time, const belay__call_t *call,

@@ -21,21 +21,21 @@
 
 /* ---- closing ------------------------------------------------------------------------------------------- */
 
-static void on_gone(belay__family_t *family) {
-  belay_active_t *active = (belay_active_t *)family;
-  if (family->close_cb != NULL)
-    ((belay_active_close_cb)family->close_cb)(active, family->data);
+static void on_gone(belay__handle_t *handle) {
+  belay_active_t *active = (belay_active_t *)handle;
+  if (handle->close_cb != NULL)
+    ((belay_active_close_cb)handle->close_cb)(active, handle->data);
 }
 
-static const belay__family_ops_t family_ops = {
+static const belay__handle_ops_t handle_ops = {
     .name = "active", .size = sizeof(belay_active_t), .whole = true, .gone = on_gone};
 
 int belay_active_close(belay_active_t *active, belay_active_close_cb cb) {
-  return belay__family_close((belay__family_t *)active, (void (*)(void))cb);
+  return belay__handle_close((belay__handle_t *)active, (void (*)(void))cb);
 }
 
 void *belay_active_data(const belay_active_t *active) {
-  return belay__family_data((const belay__family_t *)active);
+  return belay__handle_data((const belay__handle_t *)active);
 }
 
 /* ---- a new one ----------------------------------------------------------------------------------------- */
@@ -59,7 +59,7 @@ static const belay__range_t ranges[] = {
 int belay_active_new(belay_client_t *client, const belay_active_options_t *options,
                      belay_active_t **out) {
   belay_active_options_t o;
-  belay__family_t *family;
+  belay__handle_t *handle;
   if (out == NULL)
     return BELAY_EINVAL;
   *out = NULL;
@@ -67,11 +67,11 @@ int belay_active_new(belay_client_t *client, const belay_active_options_t *optio
   int error = belay__options_take(client, &o, options, sizeof o, ranges);
   o.name_len = belay__text_len(o.name, o.name_len);
   if (error == 0)
-    error = belay__family_new(client, &family_ops, o.name, o.name_len, &family);
+    error = belay__handle_new(client, &handle_ops, o.name, o.name_len, &handle);
   if (error != 0)
     return error;
-  belay_active_t *active = *out = (belay_active_t *)family;
-  family->data = o.data;
+  belay_active_t *active = *out = (belay_active_t *)handle;
+  handle->data = o.data;
   active->time.lane = BELAY__LANE_DATA;
   active->unit_ms = o.unit == BELAY_ACTIVE_DAY ? BELAY__DAY_MS : BELAY__HOUR_MS;
   active->offset_ms = (int64_t)o.utc_offset_minutes * 60000;
@@ -93,7 +93,7 @@ void belay__active_put_period(const belay_active_t *active, belay__call_t *call,
     (void)snprintf(tail, sizeof tail, "}::%08d", date);
   else
     (void)snprintf(tail, sizeof tail, "}::%08d%02d", date, hour);
-  belay__family_arg(&active->family, call, NULL, 0, tail);
+  belay__handle_arg(&active->handle, call, NULL, 0, tail);
 }
 
 void belay__active_put_archive(const belay_active_t *active, belay__call_t *call, const char *label,
@@ -103,24 +103,24 @@ void belay__active_put_archive(const belay_active_t *active, belay__call_t *call
   memcpy(tail, head, sizeof head);
   size_t n = belay__key_escape(tail + sizeof head - 1, label, label_len); /* none of it is a 0 */
   tail[sizeof head - 1 + n] = '\0';
-  belay__family_arg(&active->family, call, NULL, 0, tail);
+  belay__handle_arg(&active->handle, call, NULL, 0, tail);
 }
 
 void belay__active_put_record(const belay_active_t *active, belay__call_t *call) {
-  belay__family_arg(&active->family, call, NULL, 0, "}::archived");
+  belay__handle_arg(&active->handle, call, NULL, 0, "}::archived");
 }
 
 /* ---- steps --------------------------------------------------------------------------------------------- */
 
 int belay__active_check_time(const belay_active_t *active, const char *what, int64_t time_ms) {
   return time_ms == BELAY_ACTIVE_NOW ? 0
-                                     : belay__check_range(active->family.client->belay, what,
+                                     : belay__check_range(active->handle.client->belay, what,
                                                           time_ms, 1, BELAY_ACTIVE_TIME_MAX);
 }
 
 static int send(belay_active_t *active, belay__pending_t *pending, const belay__active_ask_t *ask) {
   belay__active_ask_t dated = *ask;
-  int64_t now = belay__servertime_ms(&active->time, &active->family);
+  int64_t now = belay__servertime_ms(&active->time, &active->handle);
   if (dated.from_ms == BELAY_ACTIVE_NOW)
     dated.from_ms = now;
   if (dated.to_ms == BELAY_ACTIVE_NOW)
@@ -153,20 +153,20 @@ static bool keep(belay__pending_t *pending, const belay__active_ask_t *ask) {
 int belay__active_begin(belay_active_t *active, belay_request_t *request,
                         const belay__request_ops_t *ops, const belay__active_ask_t *ask,
                         void (*cb)(void)) {
-  belay_client_t *client = active->family.client;
+  belay_client_t *client = active->handle.client;
   belay__pending_t *pending;
-  int error = belay__family_begin(&active->family, request, ops, cb, &pending);
+  int error = belay__handle_begin(&active->handle, request, ops, cb, &pending);
   if (error != 0)
     return error;
   pending->deadline = belay__after_ms(client->belay, belay__request_timeout_ms(client, request));
   bool now = ask->from_ms == BELAY_ACTIVE_NOW || ask->to_ms == BELAY_ACTIVE_NOW;
-  if (!now || belay__servertime_known(&active->time, &active->family)) {
+  if (!now || belay__servertime_known(&active->time, &active->handle)) {
     error = send(active, pending, ask);
   } else if (!keep(pending, ask)) {
     error = BELAY_ENOMEM;
   } else {
     pending->values[BELAY__ACTIVE_LEARNING] = 1;
-    error = belay__request_send(pending, belay__servertime_call(&active->time, &active->family));
+    error = belay__request_send(pending, belay__servertime_call(&active->time, &active->handle));
   }
   if (error != 0)
     belay__request_forget(pending);
@@ -215,7 +215,7 @@ static const belay__request_ops_t mark_ops = {.read = read_marked,
 static int send_mark(belay_active_t *active, belay__pending_t *pending,
                      const belay__active_ask_t *ask) {
   int64_t period = belay__active_period(active, ask->from_ms);
-  belay__call_t *call = belay__call_new(active->family.client, BELAY__LANE_DATA);
+  belay__call_t *call = belay__call_new(active->handle.client, BELAY__LANE_DATA);
   if (call == NULL)
     return BELAY_ENOMEM;
   belay__call_script(call, &belay__script_active_mark, 1, 1 + ask->n);
@@ -229,10 +229,10 @@ static int send_mark(belay_active_t *active, belay__pending_t *pending,
 int belay_active_mark_many(belay_active_t *active, belay_request_t *request,
                            const belay_bytes_t *users, size_t n, int64_t time_ms,
                            belay_active_cb cb) {
-  const belay__family_t *family = (const belay__family_t *)active;
-  int error = belay__family_check_request(family, request, cb != NULL);
+  const belay__handle_t *handle = (const belay__handle_t *)active;
+  int error = belay__handle_check_request(handle, request, cb != NULL);
   if (error == 0)
-    error = belay__family_check_items(family, users, n, 1, BELAY_ACTIVE_USER_MAX);
+    error = belay__handle_check_items(handle, users, n, 1, BELAY_ACTIVE_USER_MAX);
   if (error == 0)
     error = belay__active_check_time(active, "time_ms", time_ms);
   if (error != 0)

@@ -7,11 +7,11 @@
 #include "core/client/server_time.h"
 
 struct belay_active {
-  belay__family_t family; /* first */
+  belay__handle_t handle; /* first */
   belay__servertime_t time;
   int64_t unit_ms, offset_ms, ttl_ms, archive_ttl_ms;
   size_t name_len;
-  char name[BELAY__FAMILY_NAME_MAX];
+  char name[BELAY__HANDLE_NAME_MAX];
 };
 
 /* ---- periods: numbered from the one that 1970-01-01 begins with ------------------------------------------ */

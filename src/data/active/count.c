@@ -17,8 +17,8 @@ static int read_count(belay__pending_t *pending, const belay__call_t *call,
   int status;
   if (belay__active_learn(pending, call, reply, &status))
     return status;
-  return belay__reply_integer(reply, 0, INT64_MAX, &pending->values[pending->part]) ? 0
-                                                                                    : BELAY_EPROTO;
+  return belay__reply_integer(reply, 0, INT64_MAX, &pending->values[pending->index]) ? 0
+                                                                                     : BELAY_EPROTO;
 }
 
 static int read_cleared(belay__pending_t *pending, const belay__call_t *call,
@@ -54,7 +54,7 @@ static void put_periods(const belay_active_t *active, belay__call_t *call, int64
 /* A command on all periods from one to another; NULL if memory is out. */
 static belay__call_t *on_periods(const belay_active_t *active, const char *name, int64_t from,
                                  int64_t to) {
-  belay__call_t *call = belay__call_new(active->family.client, BELAY__LANE_DATA);
+  belay__call_t *call = belay__call_new(active->handle.client, BELAY__LANE_DATA);
   if (call == NULL)
     return NULL;
   belay__call_command(call, name, 1 + (size_t)(to - from + 1));
@@ -79,7 +79,7 @@ static int periods_of(const belay_active_t *active, const belay__active_ask_t *a
   *to = belay__active_period(active, ask->to_ms);
   if (*to >= *from && *to - *from < BELAY_ACTIVE_PERIODS_MAX)
     return 0;
-  belay__detail(active->family.client->belay, "to_ms: not from 1 to %d periods",
+  belay__detail(active->handle.client->belay, "to_ms: not from 1 to %d periods",
                 BELAY_ACTIVE_PERIODS_MAX);
   return BELAY_EINVAL;
 }
@@ -107,7 +107,7 @@ static int send_archive(belay_active_t *active, belay__pending_t *pending,
   int error = periods_of(active, ask, &from, &to);
   if (error != 0)
     return error;
-  belay__call_t *call = belay__call_new(active->family.client, BELAY__LANE_DATA);
+  belay__call_t *call = belay__call_new(active->handle.client, BELAY__LANE_DATA);
   if (call == NULL)
     return BELAY_ENOMEM;
   belay__call_script(call, &belay__script_active_archive, 1 + (size_t)(to - from + 1), 1);
@@ -120,7 +120,7 @@ static int send_archive(belay_active_t *active, belay__pending_t *pending,
 
 static belay__call_t *on_archives(const belay_active_t *active, const char *name,
                                   const belay__active_ask_t *ask) {
-  belay__call_t *call = belay__call_new(active->family.client, BELAY__LANE_DATA);
+  belay__call_t *call = belay__call_new(active->handle.client, BELAY__LANE_DATA);
   if (call == NULL)
     return NULL;
   belay__call_command(call, name, 1 + ask->n);
@@ -143,7 +143,7 @@ static int send_clear_archives(belay_active_t *active, belay__pending_t *pending
 /* ---- operations ---------------------------------------------------------------------------------------- */
 
 static int check(const belay_active_t *active, const belay_request_t *request, bool has_cb) {
-  return belay__family_check_request((const belay__family_t *)active, request, has_cb);
+  return belay__handle_check_request((const belay__handle_t *)active, request, has_cb);
 }
 
 int belay_active_count_last(belay_active_t *active, belay_request_t *request, int64_t time_ms,
@@ -152,7 +152,7 @@ int belay_active_count_last(belay_active_t *active, belay_request_t *request, in
   int error = check(active, request, cb != NULL);
   if (error != 0)
     return error;
-  belay_t *belay = active->family.client->belay;
+  belay_t *belay = active->handle.client->belay;
   bool usual = spans == NULL && n == 0;
   belay__active_ask_t ask = {.send = send_last, .from_ms = time_ms, .to_ms = time_ms, .n = n};
   error = belay__active_check_time(active, "time_ms", time_ms);
@@ -208,7 +208,7 @@ int belay_active_clear(belay_active_t *active, belay_request_t *request, int64_t
 }
 
 static int check_labels(const belay_active_t *active, const belay_bytes_t *labels, size_t n) {
-  belay_t *belay = active->family.client->belay;
+  belay_t *belay = active->handle.client->belay;
   if (labels == NULL || n < 1 || n > BELAY_ACTIVE_LABELS_MAX) {
     belay__detail(belay, "labels: NULL, or not 1 to %d of them", BELAY_ACTIVE_LABELS_MAX);
     return BELAY_EINVAL;

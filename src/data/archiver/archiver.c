@@ -54,7 +54,7 @@ static void step(belay_archiver_t *archiver, event_t event);
 static void consider(belay_archiver_t *archiver, const belay__archived_t *record);
 
 static belay_t *host_of(const belay_archiver_t *archiver) {
-  return archiver->active->family.client->belay;
+  return archiver->active->handle.client->belay;
 }
 
 /* ---- days ---------------------------------------------------------------------------------------------- */
@@ -90,14 +90,14 @@ static int read_record(belay__pending_t *pending, const belay__call_t *call,
   static const int64_t max[VALUES] = {2, 99991231, BELAY_ACTIVE_TIME_MAX};
   int64_t what, day;
   if (belay__reply_integer(reply, -1, -1, &what))
-    return belay__family_mismatch(call, "it is no record of an archiver's");
+    return belay__handle_mismatch(call, "it is no record of an archiver's");
   if (reply->type != BELAY__REPLY_ARRAY || reply->count != VALUES)
     return BELAY_EPROTO;
   for (int i = 0; i < VALUES; i++)
     if (!belay__reply_integer(reply->items[i], 0, max[i], &pending->values[i]))
       return BELAY_EPROTO;
   if (pending->values[DAY] != 0 && !belay__date_days(pending->values[DAY], &day))
-    return belay__family_mismatch(call, "it is no record of an archiver's");
+    return belay__handle_mismatch(call, "it is no record of an archiver's");
   return 0;
 }
 
@@ -138,7 +138,7 @@ static int ask_record(belay_archiver_t *archiver, int32_t done) {
   belay_active_t *active = archiver->active;
   char term[24];
   int term_len = snprintf(term, sizeof term, "%llu", (unsigned long long)archiver->term);
-  belay__call_t *call = belay__call_new(active->family.client, BELAY__LANE_DATA);
+  belay__call_t *call = belay__call_new(active->handle.client, BELAY__LANE_DATA);
   if (call == NULL)
     return BELAY_ENOMEM;
   belay__call_script(call, &belay__script_active_archived, 1, 3);
@@ -146,7 +146,7 @@ static int ask_record(belay_archiver_t *archiver, int32_t done) {
   belay__call_arg(call, term, (size_t)term_len);
   belay__call_arg_int(call, done);
   belay__call_arg_int(call, active->ttl_ms + RECORD_MORE_MS);
-  return belay__family_start(&active->family, &archiver->request, call, &record_ops, NULL);
+  return belay__handle_start(&active->handle, &archiver->request, call, &record_ops, NULL);
 }
 
 static void on_merged(belay_request_t *request, int status, const int64_t *counts, size_t n) {
@@ -259,7 +259,7 @@ static void finish(belay_archiver_t *archiver) {
   belay_t *belay = host_of(archiver);
   if (archiver->close_cb != NULL)
     archiver->close_cb(archiver, archiver->data);
-  belay__family_leave(&archiver->active->family, &archiver->part);
+  belay__handle_detach(&archiver->active->handle, &archiver->child);
   belay__free_loop(belay);
   belay__free(belay, archiver, sizeof *archiver);
 }
@@ -385,15 +385,15 @@ void belay__archiver_start(belay_archiver_t *archiver) {
   archiver->state = (uint8_t)stand(archiver);
 }
 
-void belay__archiver_part_close(belay__part_t *part) {
-  belay_archiver_t *archiver = BELAY__CONTAINER(part, belay_archiver_t, part);
+void belay__archiver_child_close(belay__child_t *child) {
+  belay_archiver_t *archiver = BELAY__CONTAINER(child, belay_archiver_t, child);
   if (archiver->state != CLOSING)
     step(archiver, EV_CLOSE);
 }
 
 static int check(const belay_archiver_t *archiver) {
   int error = archiver == NULL ? BELAY_EINVAL
-                               : belay__family_check((const belay__family_t *)archiver->active);
+                               : belay__handle_check((const belay__handle_t *)archiver->active);
   return error == 0 && archiver->state == CLOSING ? BELAY_ECLOSING : error;
 }
 

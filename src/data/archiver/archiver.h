@@ -9,7 +9,7 @@
 #define BELAY__ARCHIVER_NONE INT64_MIN /* no day */
 
 struct belay_archiver {
-  belay__part_t part;
+  belay__child_t child;
   belay_active_t *active;
   belay_election_t *election; /* NULL: gone */
   belay__timer_t timer;       /* SLEEPING; STANDING, where standing was refused */
@@ -41,7 +41,7 @@ void belay__archiver_deposed(belay_election_t *election, belay_lost_t reason);
 
 /* Of a new one: stands for election. And of any: ends it. */
 void belay__archiver_start(belay_archiver_t *archiver);
-void belay__archiver_part_close(belay__part_t *part);
+void belay__archiver_child_close(belay__child_t *child);
 void belay__archiver_on_timer(belay__timer_t *timer);
 void belay__archiver_on_task(belay__task_t *task);
 

@@ -14,7 +14,7 @@ void belay_archiver_options_init(belay_archiver_options_t *options) {
 }
 
 static int check_options(const belay_active_t *active, const belay_archiver_options_t *o) {
-  belay_t *belay = active->family.client->belay;
+  belay_t *belay = active->handle.client->belay;
   const struct {
     const char *what;
     int64_t value, min, max;
@@ -45,7 +45,7 @@ static int check_options(const belay_active_t *active, const belay_archiver_opti
 static int make_election(belay_archiver_t *archiver, const belay_archiver_options_t *o) {
   const belay_active_t *active = archiver->active;
   const size_t head_len = sizeof election_head - 1;
-  char name[sizeof election_head + BELAY__FAMILY_NAME_MAX];
+  char name[sizeof election_head + BELAY__HANDLE_NAME_MAX];
   memcpy(name, election_head, head_len);
   memcpy(name + head_len, active->name, active->name_len);
   belay_election_options_t options;
@@ -57,7 +57,7 @@ static int make_election(belay_archiver_t *archiver, const belay_archiver_option
   options.on_elected = belay__archiver_elected;
   options.on_deposed = belay__archiver_deposed;
   options.data = archiver;
-  belay_client_t *client = active->family.client;
+  belay_client_t *client = active->handle.client;
   return belay_election_new(&client, 1, name, head_len + active->name_len, &options,
                             &archiver->election);
 }
@@ -67,7 +67,7 @@ int belay_archiver_new(belay_active_t *active, const belay_archiver_options_t *o
   if (out == NULL)
     return BELAY_EINVAL;
   *out = NULL;
-  int error = belay__family_check((const belay__family_t *)active);
+  int error = belay__handle_check((const belay__handle_t *)active);
   belay_archiver_options_t o;
   belay_archiver_options_init(&o);
   if (options != NULL)
@@ -76,12 +76,12 @@ int belay_archiver_new(belay_active_t *active, const belay_archiver_options_t *o
     error = check_options(active, &o);
   if (error != 0)
     return error;
-  belay_t *belay = active->family.client->belay;
+  belay_t *belay = active->handle.client->belay;
   belay_archiver_t *archiver = belay__alloc(belay, sizeof *archiver);
   if (archiver == NULL)
     return BELAY_ENOMEM;
   *archiver = (belay_archiver_t){
-      .part = {.close = belay__archiver_part_close},
+      .child = {.close = belay__archiver_child_close},
       .active = active,
       .timer = {.fire = belay__archiver_on_timer},
       .request = {.data = archiver},
@@ -102,7 +102,7 @@ int belay_archiver_new(belay_active_t *active, const belay_archiver_options_t *o
     return error;
   }
   belay__task_init(&archiver->task, belay__archiver_on_task);
-  belay__family_join(&active->family, &archiver->part);
+  belay__handle_attach(&active->handle, &archiver->child);
   belay__hold_loop(belay);
   belay__archiver_start(archiver);
   *out = archiver;

@@ -131,10 +131,10 @@ int belay__bloom_batch_read(belay__pending_t *pending, const belay__call_t *call
       !belay__reply_integer(reply->items[0], -3, 2, what))
     return BELAY_EPROTO;
   if (*what == -3)
-    return belay__family_mismatch(call, BELAY__BLOOM_DAMAGED);
+    return belay__handle_mismatch(call, BELAY__BLOOM_DAMAGED);
   batch->other |= *what == -1;
   batch->lost |= *what == -2;
-  return take_answers(op, pending->part, reply->items[count - 1], *what == 0) ? 0 : BELAY_EPROTO;
+  return take_answers(op, pending->index, reply->items[count - 1], *what == 0) ? 0 : BELAY_EPROTO;
 }
 
 int belay__bloom_batch_next(belay__pending_t *pending, uint32_t bits, belay__bloom_make_fn make) {
@@ -158,7 +158,7 @@ int belay__bloom_batch_again(belay__pending_t *pending, uint32_t bits, belay__bl
 
 belay__call_t *belay__bloom_census_call(belay_bloom_t *bloom, const belay__bloom_layer_t *layer,
                                         uint32_t segment, size_t part) {
-  belay__call_t *call = belay__call_new(bloom->family.client, BELAY__LANE_BULK);
+  belay__call_t *call = belay__call_new(bloom->handle.client, BELAY__LANE_BULK);
   if (call == NULL)
     return NULL;
   if (part == 0) {
@@ -190,10 +190,10 @@ int belay__bloom_census_read(belay__pending_t *pending, const belay__call_t *cal
   belay__bloom_op_t *op = belay__bloom_op(pending);
   char header[BELAY__BLOOM_HEADER];
   (void)call;
-  if (pending->part == 0)
+  if (pending->index == 0)
     return belay__reply_integer(reply, -2, INT64_MAX, &op->info.ttl_ms) ? 0 : BELAY_EPROTO;
-  out += (pending->part - 1) / 2;
-  if (pending->part % 2 == 0)
+  out += (pending->index - 1) / 2;
+  if (pending->index % 2 == 0)
     return belay__reply_integer(reply, 0, BELAY__BLOOM_SEGMENT_BITS_MAX, &out->bits_set)
                ? 0
                : BELAY_EPROTO;

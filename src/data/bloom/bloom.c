@@ -7,17 +7,17 @@
 
 /* ---- closing ------------------------------------------------------------------------------------------- */
 
-static void on_gone(belay__family_t *family) {
-  belay_bloom_t *bloom = (belay_bloom_t *)family;
-  if (family->close_cb != NULL)
-    ((belay_bloom_close_cb)family->close_cb)(bloom, family->data);
+static void on_gone(belay__handle_t *handle) {
+  belay_bloom_t *bloom = (belay_bloom_t *)handle;
+  if (handle->close_cb != NULL)
+    ((belay_bloom_close_cb)handle->close_cb)(bloom, handle->data);
 }
 
-static const belay__family_ops_t family_ops = {
+static const belay__handle_ops_t handle_ops = {
     .name = "bloom", .size = sizeof(belay_bloom_t), .whole = true, .gone = on_gone};
 
 int belay_bloom_close(belay_bloom_t *bloom, belay_bloom_close_cb cb) {
-  return belay__family_close((belay__family_t *)bloom, (void (*)(void))cb);
+  return belay__handle_close((belay__handle_t *)bloom, (void (*)(void))cb);
 }
 
 const belay__bloom_kind_t *belay__bloom_kind(belay_bloom_kind_t kind) {
@@ -59,7 +59,7 @@ static int check_options(belay_t *belay, const belay_bloom_options_t *o,
 int belay_bloom_new(belay_client_t *client, const belay_bloom_options_t *options,
                     belay_bloom_t **out) {
   belay__bloom_form_t form;
-  belay__family_t *family;
+  belay__handle_t *handle;
   if (out == NULL)
     return BELAY_EINVAL;
   *out = NULL;
@@ -72,40 +72,40 @@ int belay_bloom_new(belay_client_t *client, const belay_bloom_options_t *options
     o = *options;
   error = check_options(client->belay, &o, &form);
   if (error == 0)
-    error = belay__family_new(client, &family_ops, o.name, o.name_len, &family);
+    error = belay__handle_new(client, &handle_ops, o.name, o.name_len, &handle);
   if (error != 0)
     return error;
-  belay_bloom_t *bloom = *out = (belay_bloom_t *)family;
+  belay_bloom_t *bloom = *out = (belay_bloom_t *)handle;
   bloom->kind = belay__bloom_kind(o.kind);
   bloom->form = form;
   bloom->ttl_ms = o.kind == BELAY_BLOOM_ROTATING ? 2 * o.window_ms + 2000 : o.ttl_ms;
-  family->data = o.data;
+  handle->data = o.data;
   belay__list_init(&bloom->waiting);
   return 0;
 }
 
 void *belay_bloom_data(const belay_bloom_t *bloom) {
-  return belay__family_data((const belay__family_t *)bloom);
+  return belay__handle_data((const belay__handle_t *)bloom);
 }
 
 /* ---- keys ---------------------------------------------------------------------------------------------- */
 
 void belay__bloom_arg_config(const belay_bloom_t *bloom, belay__call_t *call) {
-  belay__family_arg(&bloom->family, call, "", 0, "}");
+  belay__handle_arg(&bloom->handle, call, "", 0, "}");
 }
 
 int belay__bloom_ask_config(belay_bloom_t *bloom, belay_request_t *request,
                             const belay__request_ops_t *ops, void (*cb)(void), size_t room) {
   belay__pending_t *pending;
-  int error = belay__family_check_request((const belay__family_t *)bloom, request, cb != NULL);
+  int error = belay__handle_check_request((const belay__handle_t *)bloom, request, cb != NULL);
   if (error == 0)
-    error = belay__family_begin(&bloom->family, request, ops, cb, &pending);
+    error = belay__handle_begin(&bloom->handle, request, ops, cb, &pending);
   if (error != 0)
     return error;
   error = BELAY_ENOMEM;
   belay__call_t *call = NULL;
   if (belay__request_room(pending, room) != NULL &&
-      (call = belay__call_new(bloom->family.client, BELAY__LANE_DATA)) != NULL) {
+      (call = belay__call_new(bloom->handle.client, BELAY__LANE_DATA)) != NULL) {
     belay__call_command(call, "GET", 2);
     belay__bloom_arg_config(bloom, call);
     error = belay__request_send(pending, call);
@@ -121,7 +121,7 @@ void belay__bloom_arg_beside(const belay_bloom_t *bloom, belay__call_t *call,
   char tail[BELAY__BLOOM_TAIL_MAX];
   (void)snprintf(tail, sizeof tail, layer->together ? "}%s::%u%s" : "%s::%u}%s", layer->label,
                  (unsigned)segment, part);
-  belay__family_arg(&bloom->family, call, "", 0, tail);
+  belay__handle_arg(&bloom->handle, call, "", 0, tail);
 }
 
 void belay__bloom_arg_segment(const belay_bloom_t *bloom, belay__call_t *call,
@@ -253,10 +253,10 @@ static belay__bloom_op_t *room_for(const belay_bloom_t *bloom, belay__pending_t 
 static int start(belay_bloom_t *bloom, belay_request_t *request, const belay__request_ops_t *ops,
                  belay__bloom_what_t what, const belay_bytes_t *items, size_t n, void (*cb)(void)) {
   belay__pending_t *pending;
-  int error = belay__family_begin(&bloom->family, request, ops, cb, &pending);
+  int error = belay__handle_begin(&bloom->handle, request, ops, cb, &pending);
   if (error != 0)
     return error;
-  belay_client_t *client = bloom->family.client;
+  belay_client_t *client = bloom->handle.client;
   pending->deadline = belay__after_ms(client->belay, belay__request_timeout_ms(client, request));
   belay__bloom_op_t *op = room_for(bloom, pending, what, n);
   for (size_t i = 0; op != NULL && i < n; i++)
@@ -270,16 +270,16 @@ static int start(belay_bloom_t *bloom, belay_request_t *request, const belay__re
 static int start_items(belay_bloom_t *bloom, belay_request_t *request,
                        const belay__request_ops_t *ops, belay__bloom_what_t what,
                        const belay_bytes_t *items, size_t n, void (*cb)(void)) {
-  int error = belay__family_check_request((const belay__family_t *)bloom, request, cb != NULL);
+  int error = belay__handle_check_request((const belay__handle_t *)bloom, request, cb != NULL);
   if (error == 0)
-    error = belay__family_check_items(&bloom->family, items, n, 0, BELAY_BLOOM_ITEM_MAX);
+    error = belay__handle_check_items(&bloom->handle, items, n, 0, BELAY_BLOOM_ITEM_MAX);
   return error != 0 ? error : start(bloom, request, ops, what, items, n, cb);
 }
 
-_Static_assert(BELAY_BLOOM_ITEMS_MAX == BELAY__FAMILY_KEYS_MAX, "what a family checks");
+_Static_assert(BELAY_BLOOM_ITEMS_MAX == BELAY__HANDLE_KEYS_MAX, "what a handle checks");
 
 int belay_bloom_open(belay_bloom_t *bloom, belay_request_t *request, belay_bloom_cb cb) {
-  int error = belay__family_check_request((const belay__family_t *)bloom, request, cb != NULL);
+  int error = belay__handle_check_request((const belay__handle_t *)bloom, request, cb != NULL);
   return error != 0
              ? error
              : start(bloom, request, &open_ops, BELAY__BLOOM_OPEN, NULL, 0, (void (*)(void))cb);
@@ -309,7 +309,7 @@ int belay_bloom_exists_many(belay_bloom_t *bloom, belay_request_t *request,
 }
 
 int belay_bloom_info(belay_bloom_t *bloom, belay_request_t *request, belay_bloom_info_cb cb) {
-  int error = belay__family_check_request((const belay__family_t *)bloom, request, cb != NULL);
+  int error = belay__handle_check_request((const belay__handle_t *)bloom, request, cb != NULL);
   return error != 0
              ? error
              : start(bloom, request, &info_ops, BELAY__BLOOM_INFO, NULL, 0, (void (*)(void))cb);

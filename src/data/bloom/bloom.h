@@ -108,7 +108,7 @@ typedef struct belay__bloom_clock {
 } belay__bloom_clock_t;
 
 struct belay_bloom {
-  belay__family_t family; /* first */
+  belay__handle_t handle; /* first */
   const belay__bloom_kind_t *kind;
   belay__bloom_form_t form;
   int64_t ttl_ms;

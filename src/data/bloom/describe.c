@@ -27,7 +27,7 @@ static int read_made(belay__pending_t *pending, const belay__call_t *call,
     return BELAY_EPROTO;
   const char *wrong = belay__bloom_unpack(reply->str, reply->len, &config);
   if (wrong != NULL)
-    return belay__family_mismatch(call, wrong);
+    return belay__handle_mismatch(call, wrong);
   options_of(&config, pending->room);
   return 0;
 }

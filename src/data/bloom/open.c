@@ -36,7 +36,7 @@ int belay__bloom_read_config(const belay_bloom_t *bloom, const belay__call_t *ca
   const char *wrong = belay__bloom_unpack(reply->str, reply->len, out);
   if (wrong == NULL)
     wrong = belay__bloom_differs(&bloom->form, out);
-  return wrong == NULL ? 0 : belay__family_mismatch(call, wrong);
+  return wrong == NULL ? 0 : belay__handle_mismatch(call, wrong);
 }
 
 static int send_open(belay__pending_t *pending) {
@@ -203,10 +203,10 @@ static const belay__request_ops_t opening_ops = {
 
 int belay__bloom_begin_opening(belay_bloom_t *bloom, int64_t timeout_ms) {
   belay__pending_t *pending;
-  int error = belay__family_begin(&bloom->family, &bloom->opening, &opening_ops, NULL, &pending);
+  int error = belay__handle_begin(&bloom->handle, &bloom->opening, &opening_ops, NULL, &pending);
   if (error != 0)
     return error;
-  int64_t least = bloom->family.client->timeout_ms;
+  int64_t least = bloom->handle.client->timeout_ms;
   bloom->opening.timeout_ms = timeout_ms > least ? timeout_ms : least;
   bloom->tries = 0;
   error = send_open(pending);
@@ -255,7 +255,7 @@ int belay__bloom_read_look(belay__pending_t *pending, const belay__call_t *call,
   belay__bloom_op_t *op = belay__bloom_op(pending);
   belay__bloom_config_t config;
   int64_t removed;
-  if (pending->part > 0)
+  if (pending->index > 0)
     return belay__reply_integer(reply, 0, 1, &removed) ? 0 : BELAY_EPROTO;
   if (reply->type == BELAY__REPLY_NIL) {
     op->found = GONE;

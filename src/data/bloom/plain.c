@@ -63,13 +63,13 @@ static int read_info(belay__pending_t *pending, const belay__call_t *call,
   const belay__bloom_shape_t *shape = &bloom->form.shape;
   char header[BELAY__BLOOM_HEADER];
   int64_t n;
-  if (pending->part == 0) {
+  if (pending->index == 0) {
     if (!belay__reply_integer(reply, -2, INT64_MAX, &op->info.ttl_ms))
       return BELAY_EPROTO;
     tally->lost |= op->info.ttl_ms == -2;
     return 0;
   }
-  if (pending->part % 2 == 1) {
+  if (pending->index % 2 == 1) {
     belay__bloom_header(op->generation, header);
     if (reply->type != BELAY__REPLY_STRING || reply->len > sizeof header)
       return BELAY_EPROTO;
@@ -81,7 +81,7 @@ static int read_info(belay__pending_t *pending, const belay__call_t *call,
   if (n >
       shape
           ->segment_bits) /* it is somebody else's; or a part of the next layer: more than there are */
-    return belay__family_mismatch(call, "a segment has more bits than it can have");
+    return belay__handle_mismatch(call, "a segment has more bits than it can have");
   op->info.bits_set += n;
   tally->items += belay__bloom_shape_items(shape, (uint64_t)n);
   return 0;
@@ -162,7 +162,7 @@ static int read(belay__pending_t *pending, const belay__call_t *call, const bela
   belay__bloom_op_t *op = belay__bloom_op(pending);
   return op->what == BELAY__BLOOM_INFO
              ? read_info(pending, call, reply)
-             : belay__bloom_plan_read(pending->context, op->plan, op, pending->part, reply);
+             : belay__bloom_plan_read(pending->context, op->plan, op, pending->index, reply);
 }
 
 static int next(belay__pending_t *pending) {

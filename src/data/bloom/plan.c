@@ -20,7 +20,7 @@
 /* ---- the plan ------------------------------------------------------------------------------------------ */
 
 static uint32_t chunk_items(const belay_bloom_t *bloom, const belay__bloom_shape_t *shape) {
-  size_t bits = bloom->family.client->max_reply / REPLY_OF_A_BIT;
+  size_t bits = bloom->handle.client->max_reply / REPLY_OF_A_BIT;
   if (bits > CHUNK_BITS)
     bits = CHUNK_BITS;
   return bits > shape->hashes ? (uint32_t)(bits / shape->hashes) : 1;
@@ -42,7 +42,7 @@ size_t belay__bloom_plan_size(const belay_bloom_t *bloom, const belay__bloom_sha
 /* Whether n items of a segment cost less as a bitmap. A quarter of what the client may have pending is left to others. */
 static bool is_bulk(const belay_bloom_t *bloom, const belay__bloom_shape_t *shape,
                     const belay__bloom_op_t *op, uint32_t n, size_t *bulk_bytes) {
-  const belay_client_t *client = bloom->family.client;
+  const belay_client_t *client = bloom->handle.client;
   bool add = op->what == BELAY__BLOOM_ADD;
   size_t bytes = belay__bloom_segment_bytes(shape);
   size_t wanted = (size_t)n * shape->hashes * (add ? BULK_BYTES_PER_ADD : BULK_BYTES_PER_EXISTS);
@@ -107,7 +107,7 @@ uint32_t belay__bloom_plan_left(const belay__bloom_plan_t *plan, int64_t generat
 
 static belay__call_t *bitfield(belay_bloom_t *bloom, const belay__bloom_plan_t *plan,
                                const belay__bloom_chunk_t *chunk, const belay__bloom_op_t *op) {
-  belay_client_t *client = bloom->family.client;
+  belay_client_t *client = bloom->handle.client;
   uint32_t positions[BELAY__BLOOM_K_MAX], k = plan->layer.shape.hashes;
   bool add = op->what == BELAY__BLOOM_ADD;
   bool reads = !add && belay__client_can(client, BELAY__BITFIELD_RO);
@@ -136,7 +136,7 @@ static belay__call_t *bitfield(belay_bloom_t *bloom, const belay__bloom_plan_t *
 
 static belay__call_t *fetch(belay_bloom_t *bloom, const belay__bloom_plan_t *plan,
                             const belay__bloom_chunk_t *chunk) {
-  belay__call_t *call = belay__call_new(bloom->family.client, plan->lane);
+  belay__call_t *call = belay__call_new(bloom->handle.client, plan->lane);
   if (call == NULL)
     return NULL;
   belay__call_command(call, "GETRANGE", 4);
@@ -148,7 +148,7 @@ static belay__call_t *fetch(belay_bloom_t *bloom, const belay__bloom_plan_t *pla
 
 static belay__call_t *unite(belay_bloom_t *bloom, const belay__bloom_plan_t *plan,
                             const belay__bloom_chunk_t *chunk, const belay__bloom_op_t *op) {
-  belay_client_t *client = bloom->family.client;
+  belay_client_t *client = bloom->handle.client;
   uint32_t positions[BELAY__BLOOM_K_MAX], k = plan->layer.shape.hashes;
   size_t len = belay__bloom_segment_bytes(&plan->layer.shape);
   char header[BELAY__BLOOM_HEADER];
@@ -186,7 +186,7 @@ void belay__bloom_plan_calls(belay_bloom_t *bloom, belay__bloom_plan_t *plan,
     belay__call_t *call = !chunk->bulk                      ? bitfield(bloom, plan, chunk, op)
                           : op->what == BELAY__BLOOM_EXISTS ? fetch(bloom, plan, chunk)
                                                             : unite(bloom, plan, chunk, op);
-    bool reads = chunk->bulk || belay__client_can(bloom->family.client, BELAY__BITFIELD_RO);
+    bool reads = chunk->bulk || belay__client_can(bloom->handle.client, BELAY__BITFIELD_RO);
     plan->sent[plan->sent_len] = i;
     out[plan->sent_len++] = op->stale && reads ? belay__call_stale(call) : call;
   }
@@ -200,7 +200,7 @@ uint32_t belay__bloom_plan_strays(belay_bloom_t *bloom, const belay__bloom_plan_
     const belay__bloom_chunk_t *chunk = &plan->chunks[i];
     if (!chunk->answered || chunk->header != 0 || chunk->segment == last)
       continue;
-    belay__call_t *call = belay__call_new(bloom->family.client, BELAY__LANE_DATA);
+    belay__call_t *call = belay__call_new(bloom->handle.client, BELAY__LANE_DATA);
     if (call != NULL) {
       belay__call_script(call, &belay__script_bloom_discard, 1, 1);
       belay__bloom_arg_segment(bloom, call, &plan->layer, chunk->segment);
@@ -254,7 +254,7 @@ static void judge(const belay__bloom_plan_t *plan, const belay__bloom_chunk_t *c
 static int read_bulk(belay_bloom_t *bloom, const belay__bloom_plan_t *plan,
                      belay__bloom_chunk_t *chunk, belay__bloom_op_t *op,
                      const belay__reply_t *reply) {
-  belay_t *belay = bloom->family.client->belay;
+  belay_t *belay = bloom->handle.client->belay;
   size_t len = belay__bloom_segment_bytes(&plan->layer.shape);
   char header[BELAY__BLOOM_HEADER];
   if (reply->type != BELAY__REPLY_STRING || reply->len > len)

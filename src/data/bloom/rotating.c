@@ -73,7 +73,7 @@ static int64_t server_ms(const belay_bloom_t *bloom) {
   const belay__bloom_clock_t *clock = &bloom->clock;
   if (clock->server_ms == 0)
     return 0;
-  uint64_t since = belay__now(bloom->family.client->belay) - clock->at;
+  uint64_t since = belay__now(bloom->handle.client->belay) - clock->at;
   return clock->server_ms + (int64_t)(since / BELAY__MS);
 }
 
@@ -90,9 +90,9 @@ static int learn(belay__pending_t *pending, const belay__call_t *call, int64_t w
       !belay__reply_integer(items[2], 1, TIME_MAX, &now) || state->type != BELAY__REPLY_STRING)
     return BELAY_EPROTO;
   if (!read_state(state->str, state->len, &last, &before))
-    return belay__family_mismatch(call, BELAY__BLOOM_DAMAGED);
+    return belay__handle_mismatch(call, BELAY__BLOOM_DAMAGED);
   clock->server_ms = now;
-  clock->at = belay__now(bloom->family.client->belay);
+  clock->at = belay__now(bloom->handle.client->belay);
   if (what == 1)
     return 0;
   plan->batch.learnt = true;

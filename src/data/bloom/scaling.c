@@ -214,7 +214,7 @@ static int read_items(belay__pending_t *pending, const belay__call_t *call,
   if (reply->items[1]->type != BELAY__REPLY_STRING)
     return BELAY_EPROTO;
   if (what >= 0 && !learn(pending, reply->items[1]))
-    return belay__family_mismatch(call, BELAY__BLOOM_DAMAGED);
+    return belay__handle_mismatch(call, BELAY__BLOOM_DAMAGED);
   if (what != 2)
     return 0;
   return belay__call_blame(call, BELAY_EOVERFLOW, "it is full, and cannot grow any more");

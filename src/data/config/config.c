@@ -13,20 +13,20 @@
 #define SHOWN 120 /* bytes of a value in an error's detail */
 
 struct belay_config {
-  belay__family_t family; /* first */
+  belay__handle_t handle; /* first */
   int64_t ttl_ms;
 };
 
 /* ---- closing ------------------------------------------------------------------------------------------- */
 
-static void on_gone(belay__family_t *family) {
-  belay_config_t *config = (belay_config_t *)family;
-  if (family->close_cb != NULL)
-    ((belay_config_close_cb)family->close_cb)(config, family->data);
+static void on_gone(belay__handle_t *handle) {
+  belay_config_t *config = (belay_config_t *)handle;
+  if (handle->close_cb != NULL)
+    ((belay_config_close_cb)handle->close_cb)(config, handle->data);
 }
 
 /* The names are those of the sets, so that the keys begin as theirs do. */
-static const belay__family_ops_t family_ops[] = {
+static const belay__handle_ops_t handle_ops[] = {
     [BELAY_CONFIG_PERMISSION] = {.name = "permission",
                                  .size = sizeof(belay_config_t),
                                  .gone = on_gone},
@@ -38,11 +38,11 @@ static const belay__family_ops_t family_ops[] = {
 };
 
 int belay_config_close(belay_config_t *config, belay_config_close_cb cb) {
-  return belay__family_close((belay__family_t *)config, (void (*)(void))cb);
+  return belay__handle_close((belay__handle_t *)config, (void (*)(void))cb);
 }
 
 void *belay_config_data(const belay_config_t *config) {
-  return belay__family_data((const belay__family_t *)config);
+  return belay__handle_data((const belay__handle_t *)config);
 }
 
 /* ---- a new one ----------------------------------------------------------------------------------------- */
@@ -56,7 +56,7 @@ void belay_config_options_init(belay_config_options_t *options) {
 int belay_config_new(belay_client_t *client, const belay_config_options_t *options,
                      belay_config_t **out) {
   belay_config_options_t o;
-  belay__family_t *family;
+  belay__handle_t *handle;
   if (out == NULL)
     return BELAY_EINVAL;
   *out = NULL;
@@ -70,11 +70,11 @@ int belay_config_new(belay_client_t *client, const belay_config_options_t *optio
   if (error == 0 && o.ttl_ms != 0)
     error = belay__check_range(client->belay, "ttl_ms", o.ttl_ms, TTL_MIN_MS, TTL_MAX_MS);
   if (error == 0)
-    error = belay__family_new(client, &family_ops[o.kind], o.name, o.name_len, &family);
+    error = belay__handle_new(client, &handle_ops[o.kind], o.name, o.name_len, &handle);
   if (error != 0)
     return error;
-  family->data = o.data;
-  (*out = (belay_config_t *)family)->ttl_ms = o.ttl_ms;
+  handle->data = o.data;
+  (*out = (belay_config_t *)handle)->ttl_ms = o.ttl_ms;
   return 0;
 }
 
@@ -100,7 +100,7 @@ static const char *put(char **at, const belay__reply_t *reply) {
 }
 
 static int not_a_record(const belay__call_t *call) {
-  return belay__family_mismatch(call, "it is no configuration record");
+  return belay__handle_mismatch(call, "it is no configuration record");
 }
 
 /* Names and values from the item `first` on. */
@@ -144,7 +144,7 @@ static int contradiction(const belay__call_t *call, const belay__reply_t *reply)
       return BELAY_EPROTO;
   (void)snprintf(text, sizeof text, "%.64s is \"%.*s\" in the record, \"%.*s\" was given",
                  reply->items[1]->str, SHOWN, reply->items[2]->str, SHOWN, reply->items[3]->str);
-  return belay__family_mismatch(call, text);
+  return belay__handle_mismatch(call, text);
 }
 
 static int read_opened(belay__pending_t *pending, const belay__call_t *call,
@@ -173,13 +173,13 @@ static const belay__request_ops_t open_ops = {
 
 static int check(const belay_config_t *config, const belay_request_t *request, const char *key,
                  size_t key_len, bool has_cb) {
-  const belay__family_t *family = (const belay__family_t *)config;
-  if (config == NULL || !family->ops->whole)
-    return belay__family_check_key(family, request, key, key_len, has_cb);
-  int error = belay__family_check_request(family, request, has_cb);
+  const belay__handle_t *handle = (const belay__handle_t *)config;
+  if (config == NULL || !handle->ops->whole)
+    return belay__handle_check_key(handle, request, key, key_len, has_cb);
+  int error = belay__handle_check_request(handle, request, has_cb);
   if (error != 0 || key == NULL)
     return error;
-  belay__detail(family->client->belay, "key: a presence has one record; NULL is expected");
+  belay__detail(handle->client->belay, "key: a presence has one record; NULL is expected");
   return BELAY_EINVAL;
 }
 
@@ -213,12 +213,12 @@ int belay_config_read(belay_config_t *config, belay_request_t *request, const ch
   int error = check(config, request, key, key_len, cb != NULL);
   if (error != 0)
     return error;
-  belay__call_t *call = belay__call_new(config->family.client, BELAY__LANE_DATA);
+  belay__call_t *call = belay__call_new(config->handle.client, BELAY__LANE_DATA);
   if (call != NULL) {
     belay__call_command(call, "HGETALL", 2);
-    belay__family_arg(&config->family, call, key, key_len, TAIL);
+    belay__handle_arg(&config->handle, call, key, key_len, TAIL);
   }
-  return belay__family_start(&config->family, request, call, &read_ops, (void (*)(void))cb);
+  return belay__handle_start(&config->handle, request, call, &read_ops, (void (*)(void))cb);
 }
 
 int belay_config_open(belay_config_t *config, belay_request_t *request, const char *key,
@@ -228,19 +228,19 @@ int belay_config_open(belay_config_t *config, belay_request_t *request, const ch
   key_len = belay__text_len(key, key_len);
   int error = check(config, request, key, key_len, cb != NULL);
   if (error == 0)
-    error = check_fields(config->family.client->belay, fields, n);
+    error = check_fields(config->handle.client->belay, fields, n);
   if (error != 0)
     return error;
-  belay__call_t *call = belay__call_new(config->family.client, BELAY__LANE_DATA);
+  belay__call_t *call = belay__call_new(config->handle.client, BELAY__LANE_DATA);
   if (call == NULL)
     return BELAY_ENOMEM;
   belay__call_script(call, &belay__script_config_open, 1, 1 + 3 * n);
-  belay__family_arg(&config->family, call, key, key_len, TAIL);
+  belay__handle_arg(&config->handle, call, key, key_len, TAIL);
   belay__call_arg_int(call, config->ttl_ms);
   for (size_t i = 0; i < n; i++) {
     belay__call_arg(call, rules[fields[i].rule], strlen(rules[fields[i].rule]));
     belay__call_arg(call, fields[i].name, strlen(fields[i].name));
     belay__call_arg(call, fields[i].value, strlen(fields[i].value));
   }
-  return belay__family_start(&config->family, request, call, &open_ops, (void (*)(void))cb);
+  return belay__handle_start(&config->handle, request, call, &open_ops, (void (*)(void))cb);
 }

@@ -13,29 +13,29 @@
 
 /* ---- closing --------------------------------------------------------------------------------------------- */
 
-static void on_close(belay__family_t *family) {
-  belay__counter_local_close((belay_counter_t *)family);
+static void on_close(belay__handle_t *handle) {
+  belay__counter_local_close((belay_counter_t *)handle);
 }
 
-static void on_abort(belay__family_t *family) {
-  belay__counter_local_abort((belay_counter_t *)family);
+static void on_abort(belay__handle_t *handle) {
+  belay__counter_local_abort((belay_counter_t *)handle);
 }
 
-static void on_gone(belay__family_t *family) {
-  belay_counter_t *counter = (belay_counter_t *)family;
+static void on_gone(belay__handle_t *handle) {
+  belay_counter_t *counter = (belay_counter_t *)handle;
   belay__counter_local_free(counter);
-  if (family->close_cb != NULL)
-    ((belay_counter_close_cb)family->close_cb)(counter, family->data);
+  if (handle->close_cb != NULL)
+    ((belay_counter_close_cb)handle->close_cb)(counter, handle->data);
 }
 
-static const belay__family_ops_t family_ops = {.name = "counter",
+static const belay__handle_ops_t handle_ops = {.name = "counter",
                                                .size = sizeof(belay_counter_t),
                                                .close = on_close,
                                                .abort = on_abort,
                                                .gone = on_gone};
 
 int belay_counter_close(belay_counter_t *counter, belay_counter_close_cb cb) {
-  return belay__family_close((belay__family_t *)counter, (void (*)(void))cb);
+  return belay__handle_close((belay__handle_t *)counter, (void (*)(void))cb);
 }
 
 /* ---- a new one ------------------------------------------------------------------------------------------- */
@@ -68,7 +68,7 @@ static int check_options(belay_t *belay, const belay_counter_options_t *o) {
 int belay_counter_new(belay_client_t *client, const belay_counter_options_t *options,
                       belay_counter_t **out) {
   belay_counter_options_t o;
-  belay__family_t *family;
+  belay__handle_t *handle;
   if (out == NULL)
     return BELAY_EINVAL;
   *out = NULL;
@@ -80,12 +80,12 @@ int belay_counter_new(belay_client_t *client, const belay_counter_options_t *opt
   if (error == 0)
     error = client->belay->host->random(client->belay, label, sizeof label);
   if (error == 0)
-    error = belay__family_new(client, &family_ops, o.name, o.name_len, &family);
+    error = belay__handle_new(client, &handle_ops, o.name, o.name_len, &handle);
   if (error != 0)
     return error;
-  belay_counter_t *counter = *out = (belay_counter_t *)family;
+  belay_counter_t *counter = *out = (belay_counter_t *)handle;
   counter->on_lost = o.on_lost;
-  family->data = o.data;
+  handle->data = o.data;
   counter->ttl_ms = o.ttl_ms;
   counter->op_ttl_ms = o.op_ttl_ms;
   counter->max_ops = o.max_ops;
@@ -100,7 +100,7 @@ int belay_counter_new(belay_client_t *client, const belay_counter_options_t *opt
 }
 
 void *belay_counter_data(const belay_counter_t *counter) {
-  return belay__family_data((const belay__family_t *)counter);
+  return belay__handle_data((const belay__handle_t *)counter);
 }
 
 /* ---- calls ----------------------------------------------------------------------------------------------- */
@@ -108,7 +108,7 @@ void *belay_counter_data(const belay_counter_t *counter) {
 int belay__counter_whole(const belay_counter_t *counter, const char *what) {
   if (counter->shards == 1)
     return 0;
-  belay__detail(counter->family.client->belay, "%s: not of a counter with shards", what);
+  belay__detail(counter->handle.client->belay, "%s: not of a counter with shards", what);
   return BELAY_EINVAL;
 }
 
@@ -117,13 +117,13 @@ void belay__counter_arg(const belay_counter_t *counter, belay__call_t *call, con
   char tail[16] = "}";
   if (counter->shards > 1)
     (void)snprintf(tail, sizeof tail, "::%u}", shard);
-  belay__family_arg(&counter->family, call, key, key_len, tail);
+  belay__handle_arg(&counter->handle, call, key, key_len, tail);
 }
 
 /* The key beside the counter that has the record of an operation, or those of all of them. */
 static void put_record(const belay_counter_t *counter, belay__call_t *call, const char *key,
                        size_t key_len, unsigned shard, const void *id, size_t id_len) {
-  const belay__family_t *family = &counter->family;
+  const belay__handle_t *handle = &counter->handle;
   char rest[3 * (BELAY_COUNTER_KEY_MAX + BELAY_COUNTER_ID_MAX) + 32];
   size_t n = belay__key_escape(rest, key, key_len);
   if (counter->shards > 1)
@@ -136,11 +136,11 @@ static void put_record(const belay_counter_t *counter, belay__call_t *call, cons
     n += 9;
     n += belay__key_escape(rest + n, id, id_len);
   }
-  belay__call_arg_joined(call, family->prefix, family->prefix_len, rest, n);
+  belay__call_arg_joined(call, handle->prefix, handle->prefix_len, rest, n);
 }
 
 static belay__call_t *new_call(const belay_counter_t *counter) {
-  return belay__call_new(counter->family.client, BELAY__LANE_DATA);
+  return belay__call_new(counter->handle.client, BELAY__LANE_DATA);
 }
 
 static void put_life(const belay_counter_t *counter, belay__call_t *call) {
@@ -207,7 +207,7 @@ belay__call_t *belay__counter_once_call(const belay_counter_t *counter, const ch
 }
 
 int64_t belay__counter_record_ms(const belay_counter_t *counter, const belay_request_t *request) {
-  int64_t ms = belay__request_timeout_ms(counter->family.client, request);
+  int64_t ms = belay__request_timeout_ms(counter->handle.client, request);
   ms += ms / 100 + 2;
   return ms > counter->op_ttl_ms ? ms : counter->op_ttl_ms;
 }
@@ -264,7 +264,7 @@ static int read_set(belay__pending_t *pending, const belay__call_t *call,
   values[APPLIED] = 1;
   values[FOUND] = found;
   return error == BELAY_EWRONGTYPE
-             ? belay__family_mismatch(call, "what was there before was no number")
+             ? belay__handle_mismatch(call, "what was there before was no number")
              : error;
 }
 
@@ -297,13 +297,13 @@ static const belay__request_ops_t delete_ops = {.read = read_deleted, .tell = te
 
 static int check(const belay_counter_t *counter, const belay_request_t *request, const char *key,
                  size_t key_len, belay_counter_cb cb) {
-  return belay__family_check_key((const belay__family_t *)counter, request, key, key_len,
+  return belay__handle_check_key((const belay__handle_t *)counter, request, key, key_len,
                                  cb != NULL);
 }
 
 static int start(belay_counter_t *counter, belay_request_t *request, belay__call_t *call,
                  const belay__request_ops_t *ops, belay_counter_cb cb) {
-  return belay__family_start(&counter->family, request, call, ops, (void (*)(void))cb);
+  return belay__handle_start(&counter->handle, request, call, ops, (void (*)(void))cb);
 }
 
 int belay_counter_add(belay_counter_t *counter, belay_request_t *request, const char *key,
@@ -332,7 +332,7 @@ int belay_counter_add_bounded(belay_counter_t *counter, belay_request_t *request
   if (error == 0)
     error = belay__counter_whole(counter, "a bounded add");
   if (error == 0)
-    error = belay__check_range(counter->family.client->belay, "max", max, min, INT64_MAX);
+    error = belay__check_range(counter->handle.client->belay, "max", max, min, INT64_MAX);
   if (error != 0)
     return error;
   /* What the value must be before it. Where no value would do, none is said to. */
@@ -352,7 +352,7 @@ int belay_counter_add_once(belay_counter_t *counter, belay_request_t *request, c
   key_len = belay__text_len(key, key_len);
   int error = check(counter, request, key, key_len, cb);
   if (error == 0)
-    error = belay__check_bytes(counter->family.client->belay, "id", id, id_len, 1,
+    error = belay__check_bytes(counter->handle.client->belay, "id", id, id_len, 1,
                                BELAY_COUNTER_ID_MAX);
   if (error != 0)
     return error;
@@ -404,7 +404,7 @@ static int start_all(belay_counter_t *counter, belay_request_t *request, const c
   belay__pending_t *pending;
   int error = check(counter, request, key, key_len, cb);
   if (error == 0)
-    error = belay__family_begin(&counter->family, request, ops, (void (*)(void))cb, &pending);
+    error = belay__handle_begin(&counter->handle, request, ops, (void (*)(void))cb, &pending);
   if (error != 0)
     return error;
   for (unsigned i = 0; i < counter->shards; i++)

@@ -33,7 +33,7 @@ typedef struct belay__counter_local {
 } belay__counter_local_t;
 
 struct belay_counter {
-  belay__family_t family; /* first */
+  belay__handle_t handle; /* first */
   belay_counter_lost_cb on_lost;
   int64_t ttl_ms, op_ttl_ms, batch_ms, batch_max;
   size_t max_keys;

@@ -11,19 +11,19 @@
 static int check(const belay_counter_t *counter, const belay_request_t *request, const char *key,
                  size_t key_len, bool has_cb) {
   int error =
-      belay__family_check_key((const belay__family_t *)counter, request, key, key_len, has_cb);
+      belay__handle_check_key((const belay__handle_t *)counter, request, key, key_len, has_cb);
   return error != 0 ? error : belay__counter_whole(counter, "fields");
 }
 
 static int check_name(const belay_counter_t *counter, const void *name, size_t len) {
-  return belay__check_bytes(counter->family.client->belay, "field", name, len, 1,
+  return belay__check_bytes(counter->handle.client->belay, "field", name, len, 1,
                             BELAY_COUNTER_FIELD_MAX);
 }
 
 /* A command of its key and `more` words. */
 static belay__call_t *new_call(const belay_counter_t *counter, const char *name, const char *key,
                                size_t key_len, size_t more) {
-  belay__call_t *call = belay__call_new(counter->family.client, BELAY__LANE_DATA);
+  belay__call_t *call = belay__call_new(counter->handle.client, BELAY__LANE_DATA);
   if (call == NULL)
     return NULL;
   belay__call_command(call, name, 2 + more);
@@ -33,7 +33,7 @@ static belay__call_t *new_call(const belay_counter_t *counter, const char *name,
 
 /* How many numbers may be asked for in one reply. */
 static size_t most_numbers(const belay_counter_t *counter, size_t most) {
-  size_t max = counter->family.client->max_reply / FIELD_BYTES;
+  size_t max = counter->handle.client->max_reply / FIELD_BYTES;
   return max < most ? max : most;
 }
 
@@ -43,7 +43,7 @@ enum { VALUE, FOUND }; /* of a request about one field */
 
 static belay__call_t *scripted_add(const belay_counter_t *counter, const char *key, size_t key_len,
                                    const belay_counter_add_item_t *items, size_t n) {
-  belay__call_t *call = belay__call_new(counter->family.client, BELAY__LANE_DATA);
+  belay__call_t *call = belay__call_new(counter->handle.client, BELAY__LANE_DATA);
   if (call == NULL)
     return NULL;
   belay__call_script(call, &belay__script_counter_fields, 1, 2 + 4 * n);
@@ -96,7 +96,7 @@ int belay_counter_add_field(belay_counter_t *counter, belay_request_t *request, 
     belay__call_arg(call, field, field_len);
     belay__call_arg_int(call, delta);
   }
-  return belay__family_start(&counter->family, request, call, &add_ops, (void (*)(void))cb);
+  return belay__handle_start(&counter->handle, request, call, &add_ops, (void (*)(void))cb);
 }
 
 static int by_name(const void *a, const void *b) {
@@ -129,7 +129,7 @@ static int check_distinct(belay_t *belay, const belay_counter_add_item_t *items,
 
 static int check_items(const belay_counter_t *counter, const belay_counter_add_item_t *items,
                        size_t n) {
-  belay_t *belay = counter->family.client->belay;
+  belay_t *belay = counter->handle.client->belay;
   const size_t max = most_numbers(counter, BELAY_COUNTER_FIELDS_MAX);
   if (items == NULL || n < 1 || n > max) {
     belay__detail(belay, "items: NULL, or not 1 to %zu of them", max);
@@ -175,7 +175,7 @@ static int start_many(belay_counter_t *counter, belay_request_t *request, belay_
   belay__pending_t *pending;
   if (call == NULL)
     return BELAY_ENOMEM;
-  int error = belay__family_begin(&counter->family, request, ops, (void (*)(void))cb, &pending);
+  int error = belay__handle_begin(&counter->handle, request, ops, (void (*)(void))cb, &pending);
   if (error != 0) {
     belay__calls_discard(&call, 1);
     return error;
@@ -236,7 +236,7 @@ int belay_counter_get_field(belay_counter_t *counter, belay_request_t *request, 
   belay__call_t *call = belay__call_stale(new_call(counter, "HGET", key, key_len, 1));
   if (call != NULL)
     belay__call_arg(call, field, field_len);
-  return belay__family_start(&counter->family, request, call, &get_ops, (void (*)(void))cb);
+  return belay__handle_start(&counter->handle, request, call, &get_ops, (void (*)(void))cb);
 }
 
 /* Each is a number or missing, or it is none: then the others are what they are all the same. */
@@ -261,7 +261,7 @@ static const belay__request_ops_t get_fields_ops = {
 
 static int check_names(const belay_counter_t *counter, const belay_bytes_t *fields, size_t n,
                        size_t max) {
-  belay_t *belay = counter->family.client->belay;
+  belay_t *belay = counter->handle.client->belay;
   if (fields == NULL || n < 1 || n > max) {
     belay__detail(belay, "fields: NULL, or not 1 to %zu of them", max);
     return BELAY_EINVAL;
@@ -359,7 +359,7 @@ int belay_counter_get_all(belay_counter_t *counter, belay_request_t *request, co
   int error = check(counter, request, key, key_len, cb != NULL);
   if (error != 0)
     return error;
-  belay_client_t *client = counter->family.client;
+  belay_client_t *client = counter->handle.client;
   error = belay__check_range(client->belay, "max", max > INT32_MAX ? 0 : (int64_t)max, 1,
                              BELAY_COUNTER_MANY_MAX);
   if (error != 0)
@@ -372,7 +372,7 @@ int belay_counter_get_all(belay_counter_t *counter, belay_request_t *request, co
   belay__counter_arg(counter, call, key, key_len, 0);
   belay__call_arg_int(call, (int64_t)max);
   belay__call_arg_int(call, (int64_t)client->max_reply);
-  error = belay__family_begin(&counter->family, request, &all_ops, (void (*)(void))cb, &pending);
+  error = belay__handle_begin(&counter->handle, request, &all_ops, (void (*)(void))cb, &pending);
   if (error != 0) {
     belay__calls_discard(&call, 1);
     return error;
@@ -414,5 +414,5 @@ int belay_counter_delete_fields(belay_counter_t *counter, belay_request_t *reque
   if (error != 0)
     return error;
   belay__call_t *call = call_of_fields(counter, "HDEL", key, key_len, fields, n);
-  return belay__family_start(&counter->family, request, call, &delete_ops, (void (*)(void))cb);
+  return belay__handle_start(&counter->handle, request, call, &delete_ops, (void (*)(void))cb);
 }

@@ -52,13 +52,13 @@ struct belay__tally {
 static void schedule(belay_counter_t *counter, uint64_t when) {
   belay__timer_t *timer = &counter->local.timer;
   if (!belay__timer_is_set(timer) || when < timer->when)
-    belay__timer_set(counter->family.client->belay, BELAY__RANK_OTHER, timer, when);
+    belay__timer_set(counter->handle.client->belay, BELAY__RANK_OTHER, timer, when);
 }
 
 static void forget(belay__tally_t *tally) {
   belay_counter_t *counter = tally->counter;
   belay__counter_local_t *local = &counter->local;
-  belay_t *belay = counter->family.client->belay;
+  belay_t *belay = counter->handle.client->belay;
   if (local->last == tally)
     local->last = NULL;
   belay__table_remove(&local->table, &tally->entry);
@@ -67,7 +67,7 @@ static void forget(belay__tally_t *tally) {
     return;
   belay__timer_stop(belay, BELAY__RANK_OTHER, &local->timer);
   belay__free_loop(belay);
-  belay__family_free(&counter->family);
+  belay__handle_free(&counter->handle);
 }
 
 static void move(belay__tally_t *tally, state_t to) {
@@ -85,7 +85,7 @@ static void move(belay__tally_t *tally, state_t to) {
     break;
   case LOST:
     belay__list_push(&local->lost, &tally->node);
-    belay__defer(tally->counter->family.client->belay, &local->task);
+    belay__defer(tally->counter->handle.client->belay, &local->task);
     break;
   case TOLD:
     break;
@@ -104,7 +104,7 @@ static void try_again(belay__tally_t *tally) {
   belay_counter_t *counter = tally->counter;
   int64_t ms = tally->maybe || counter->batch_ms < RETRY_MS ? RETRY_MS : counter->batch_ms;
   move(tally, READY);
-  schedule(counter, belay__after_ms(counter->family.client->belay, ms));
+  schedule(counter, belay__after_ms(counter->handle.client->belay, ms));
 }
 
 /* Nothing of it is on the way any more: what had to wait for that follows at once, if it was asked for. */
@@ -116,9 +116,9 @@ static void settle(belay__tally_t *tally) {
     move(tally, GONE);
     return;
   }
-  uint64_t now = belay__now(counter->family.client->belay);
+  uint64_t now = belay__now(counter->handle.client->belay);
   uint64_t next = counter->local.flushed + (uint64_t)counter->batch_ms * BELAY__MS;
-  bool asked = counter->local.asked >= tally->summed || counter->family.closing;
+  bool asked = counter->local.asked >= tally->summed || counter->handle.closing;
   move(tally, READY);
   schedule(counter, next > now && !asked ? next : now);
 }
@@ -129,13 +129,13 @@ static void go_on(belay_counter_t *counter) {
   if (!local->more || local->ended || local->open > OPEN_MAX / 2)
     return;
   local->more = false;
-  schedule(counter, belay__now(counter->family.client->belay));
+  schedule(counter, belay__now(counter->handle.client->belay));
 }
 
 /* ---- sending --------------------------------------------------------------------------------------------- */
 
 static int64_t margin_ms(const belay_counter_t *counter) {
-  int64_t ms = counter->family.client->timeout_ms;
+  int64_t ms = counter->handle.client->timeout_ms;
   return ms + ms / 100 + 2;
 }
 
@@ -234,8 +234,8 @@ static bool send(belay__tally_t *tally, uint64_t now) {
 static void on_timer(belay__timer_t *timer) {
   belay__counter_local_t *local = BELAY__CONTAINER(timer, belay__counter_local_t, timer);
   belay_counter_t *counter = BELAY__CONTAINER(local, belay_counter_t, local);
-  uint64_t now = belay__now(counter->family.client->belay);
-  if (counter->family.closing && now >= local->until) {
+  uint64_t now = belay__now(counter->handle.client->belay);
+  if (counter->handle.closing && now >= local->until) {
     belay__counter_local_abort(counter);
     return;
   }
@@ -245,9 +245,9 @@ static void on_timer(belay__timer_t *timer) {
   belay__list_splice_front(&batch, &local->ready);
   local->flushed = now;
   local->adds = 0;
-  if (counter->family.closing)
+  if (counter->handle.closing)
     schedule(counter, local->until);
-  /* The last that goes lets the family go, in a task. */
+  /* The last that goes lets the handle go, in a task. */
   while (!belay__list_empty(&batch)) {
     bool sent = local->open < OPEN_MAX &&
                 send(BELAY__CONTAINER(belay__list_pop(&batch), belay__tally_t, node), now);
@@ -270,8 +270,8 @@ static void tell(const belay__tally_t *tally, int64_t amount, int status, bool m
   counter->local.stats.lost++;
   if (counter->on_lost == NULL)
     return;
-  belay__client_explain(counter->family.client, status, NULL, 0);
-  counter->on_lost(counter, counter->family.data, &loss);
+  belay__client_explain(counter->handle.client, status, NULL, 0);
+  counter->on_lost(counter, counter->handle.data, &loss);
 }
 
 static void on_task(belay__task_t *task) {
@@ -305,7 +305,7 @@ static bool equal(const belay__entry_t *entry, const void *key, size_t len) {
 static int make(belay_counter_t *counter, const char *key, size_t key_len, uint64_t hash,
                 belay__tally_t **out) {
   belay__counter_local_t *local = &counter->local;
-  belay_t *belay = counter->family.client->belay;
+  belay_t *belay = counter->handle.client->belay;
   if (local->table.count >= counter->max_keys)
     return BELAY_EBUSY;
   belay__tally_t *tally = belay__alloc(belay, sizeof *tally + key_len);
@@ -320,7 +320,7 @@ static int make(belay_counter_t *counter, const char *key, size_t key_len, uint6
     return error;
   }
   if (local->table.count == 1) {
-    belay__family_hold(&counter->family);
+    belay__handle_hold(&counter->handle);
     belay__hold_loop(belay);
   }
   move(tally, READY);
@@ -332,7 +332,7 @@ static int make(belay_counter_t *counter, const char *key, size_t key_len, uint6
 /* The tally of a key. */
 static int find(belay_counter_t *counter, const char *key, size_t key_len, belay__tally_t **out) {
   belay__counter_local_t *local = &counter->local;
-  uint64_t hash = belay__table_hash(counter->family.client->belay, &local->table, key, key_len);
+  uint64_t hash = belay__table_hash(counter->handle.client->belay, &local->table, key, key_len);
   belay__entry_t *entry = belay__table_find(&local->table, hash, equal, key, key_len);
   if (entry == NULL)
     return make(counter, key, key_len, hash, out);
@@ -343,9 +343,9 @@ static int find(belay_counter_t *counter, const char *key, size_t key_len, belay
 int belay_counter_add_local(belay_counter_t *counter, const char *key, size_t key_len,
                             int64_t delta) {
   key_len = belay__text_len(key, key_len);
-  int error = belay__family_check((const belay__family_t *)counter);
+  int error = belay__handle_check((const belay__handle_t *)counter);
   if (error == 0)
-    error = belay__check_bytes(counter->family.client->belay, "key", key, key_len, 1,
+    error = belay__check_bytes(counter->handle.client->belay, "key", key, key_len, 1,
                                BELAY_COUNTER_KEY_MAX);
   if (error != 0)
     return error;
@@ -368,10 +368,10 @@ int belay_counter_add_local(belay_counter_t *counter, const char *key, size_t ke
 }
 
 int belay_counter_flush(belay_counter_t *counter) {
-  int error = belay__family_check((const belay__family_t *)counter);
+  int error = belay__handle_check((const belay__handle_t *)counter);
   if (error != 0)
     return error;
-  counter->local.asked = belay__now(counter->family.client->belay);
+  counter->local.asked = belay__now(counter->handle.client->belay);
   if (!belay__list_empty(&counter->local.ready))
     schedule(counter, counter->local.asked);
   return 0;
@@ -402,7 +402,7 @@ void belay__counter_local_init(belay_counter_t *counter,
 }
 
 void belay__counter_local_close(belay_counter_t *counter) {
-  const belay_client_t *client = counter->family.client;
+  const belay_client_t *client = counter->handle.client;
   if (counter->local.table.count == 0)
     return;
   counter->local.until = belay__after_ms(client->belay, client->close_timeout_ms);
@@ -412,7 +412,7 @@ void belay__counter_local_close(belay_counter_t *counter) {
 void belay__counter_local_abort(belay_counter_t *counter) {
   belay__counter_local_t *local = &counter->local;
   local->ended = true;
-  belay__timer_stop(counter->family.client->belay, BELAY__RANK_OTHER, &local->timer);
+  belay__timer_stop(counter->handle.client->belay, BELAY__RANK_OTHER, &local->timer);
   while (!belay__list_empty(&local->sent)) {
     belay__tally_t *tally = BELAY__CONTAINER(local->sent.next, belay__tally_t, node);
     if (belay__call_cancel(&tally->call))
@@ -424,5 +424,5 @@ void belay__counter_local_abort(belay_counter_t *counter) {
 }
 
 void belay__counter_local_free(belay_counter_t *counter) {
-  belay__table_free(counter->family.client->belay, &counter->local.table);
+  belay__table_free(counter->handle.client->belay, &counter->local.table);
 }

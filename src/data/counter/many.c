@@ -68,7 +68,7 @@ static belay__call_t *call_for(belay_counter_t *counter, const wanted_t *wanted,
 
 static int send_all(belay_counter_t *counter, belay__pending_t *pending, const wanted_t *wanted,
                     size_t n) {
-  belay_t *belay = counter->family.client->belay;
+  belay_t *belay = counter->handle.client->belay;
   belay__call_t **calls = belay__alloc(belay, n * sizeof(belay__call_t *));
   if (calls == NULL)
     return BELAY_ENOMEM;
@@ -84,7 +84,7 @@ static int start(belay_counter_t *counter, belay_request_t *request, const wante
                  size_t n, size_t calls, size_t more, const belay__request_ops_t *ops,
                  belay_counter_many_cb cb) {
   belay__pending_t *pending;
-  int error = belay__family_begin(&counter->family, request, ops, (void (*)(void))cb, &pending);
+  int error = belay__handle_begin(&counter->handle, request, ops, (void (*)(void))cb, &pending);
   if (error != 0)
     return error;
   error = belay__counter_room(pending, n, more) == NULL ? BELAY_ENOMEM
@@ -98,7 +98,7 @@ static int start(belay_counter_t *counter, belay_request_t *request, const wante
 
 static int read_added(belay__pending_t *pending, const belay__call_t *call,
                       const belay__reply_t *reply) {
-  belay_counter_result_t *result = &results_of(pending)[pending->part];
+  belay_counter_result_t *result = &results_of(pending)[pending->index];
   int error = belay__counter_added(call, reply, &result->applied, &result->value);
   if (error == 0)
     result->status = 0;
@@ -106,7 +106,7 @@ static int read_added(belay__pending_t *pending, const belay__call_t *call,
 }
 
 static void add_failed(belay__pending_t *pending, int status) {
-  results_of(pending)[pending->part].status = status;
+  results_of(pending)[pending->index].status = status;
 }
 
 static const belay__request_ops_t add_ops = {
@@ -124,10 +124,10 @@ static int check_n(belay_t *belay, const char *what, const void *items, size_t n
 int belay_counter_add_many(belay_counter_t *counter, belay_request_t *request,
                            const belay_counter_add_item_t *items, size_t n,
                            belay_counter_many_cb cb) {
-  int error = belay__family_check_request((const belay__family_t *)counter, request, cb != NULL);
+  int error = belay__handle_check_request((const belay__handle_t *)counter, request, cb != NULL);
   if (error != 0)
     return error;
-  belay_t *belay = counter->family.client->belay;
+  belay_t *belay = counter->handle.client->belay;
   size_t ids = 0;
   error = check_n(belay, "items", items, n, BELAY_COUNTER_MANY_MAX);
   for (size_t i = 0; i < n && error == 0; i++) {
@@ -156,7 +156,7 @@ static int read_shard(belay__pending_t *pending, const belay__call_t *call,
                       const belay__reply_t *reply) {
   const belay_counter_t *counter = pending->context;
   many_t *many = pending->room;
-  size_t i = pending->part / counter->shards;
+  size_t i = pending->index / counter->shards;
   parts_t *parts = (parts_t *)(void *)&many->results[many->n] + i;
   belay_counter_result_t *result = &many->results[i];
   int64_t value;
@@ -178,7 +178,7 @@ static int read_shard(belay__pending_t *pending, const belay__call_t *call,
 /* That a shard is not known outweighs what another one is. */
 static void get_failed(belay__pending_t *pending, int status) {
   const belay_counter_t *counter = pending->context;
-  int *known = &results_of(pending)[pending->part / counter->shards].status;
+  int *known = &results_of(pending)[pending->index / counter->shards].status;
   if (*known == OPEN || status == BELAY_EUNKNOWN)
     *known = status;
 }
@@ -188,10 +188,10 @@ static const belay__request_ops_t get_ops = {
 
 int belay_counter_get_many(belay_counter_t *counter, belay_request_t *request,
                            const belay_bytes_t *keys, size_t n, belay_counter_many_cb cb) {
-  int error = belay__family_check_request((const belay__family_t *)counter, request, cb != NULL);
+  int error = belay__handle_check_request((const belay__handle_t *)counter, request, cb != NULL);
   if (error != 0)
     return error;
-  belay_t *belay = counter->family.client->belay;
+  belay_t *belay = counter->handle.client->belay;
   error = check_n(belay, "keys", keys, n, BELAY_COUNTER_MANY_MAX / counter->shards);
   for (size_t i = 0; i < n && error == 0; i++)
     error = belay__check_bytes(belay, "key", keys[i].data, keys[i].len, 1, BELAY_COUNTER_KEY_MAX);

@@ -57,7 +57,7 @@ static int once(const belay__call_t *call, const belay__reply_t *reply, int64_t 
     return is_number(reply, out) ? 0 : BELAY_EPROTO;
   if (what == -3)
     return belay__call_blame(call, BELAY_EBUSY, "max_ops operations have a record already");
-  return belay__family_mismatch(call, what == -1 ? "this operation added something else"
+  return belay__handle_mismatch(call, what == -1 ? "this operation added something else"
                                                  : "what is known of this operation is garbage");
 }
 

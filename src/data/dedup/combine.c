@@ -61,7 +61,7 @@ static int check(const belay_dedup_t *dedup, const belay_request_t *request, uns
   int error = belay__dedup_check(dedup, request, kinds, has_cb);
   if (error != 0)
     return error;
-  belay_t *belay = dedup->family.client->belay;
+  belay_t *belay = dedup->handle.client->belay;
   bool count = dedup->kind == BELAY_DEDUP_COUNT;
   size_t max = count ? BELAY_DEDUP_KEYS_MAX : 2;
   error = belay__check_range(belay, "how", (int64_t)how, 0,
@@ -103,7 +103,7 @@ int belay_dedup_count_of(belay_dedup_t *dedup, belay_request_t *request, belay_d
   if (error != 0)
     return error;
   belay__call_t *call = new_count(dedup, how, keys, n);
-  return belay__family_start(&dedup->family, request, call, &count_ops, (void (*)(void))cb);
+  return belay__handle_start(&dedup->handle, request, call, &count_ops, (void (*)(void))cb);
 }
 
 /* ---- store --------------------------------------------------------------------------------------------- */
@@ -149,7 +149,7 @@ int belay_dedup_store(belay_dedup_t *dedup, belay_request_t *request, belay_dedu
   into_len = belay__text_len(into, into_len);
   int error = check(dedup, request, COMBINABLE, how, keys, n, cb != NULL);
   if (error == 0)
-    error = belay__check_bytes(dedup->family.client->belay, "into", into, into_len, 1,
+    error = belay__check_bytes(dedup->handle.client->belay, "into", into, into_len, 1,
                                BELAY_DEDUP_KEY_MAX);
   if (error != 0)
     return error;
@@ -157,7 +157,7 @@ int belay_dedup_store(belay_dedup_t *dedup, belay_request_t *request, belay_dedu
                             ? new_merge(dedup, keys, n, into, into_len)
                             : new_store(dedup, how, keys, n, into, into_len);
   bool once = is_its_own_end(how, keys, n, into, into_len);
-  return belay__family_start(&dedup->family, request, call, once ? &once_ops : &count_ops,
+  return belay__handle_start(&dedup->handle, request, call, once ? &once_ops : &count_ops,
                              (void (*)(void))cb);
 }
 
@@ -225,7 +225,7 @@ int belay_dedup_page(belay_dedup_t *dedup, belay_request_t *request, belay_dedup
   if (error != 0)
     return error;
   bool window = dedup->kind == BELAY_DEDUP_WINDOW;
-  belay_t *belay = dedup->family.client->belay;
+  belay_t *belay = dedup->handle.client->belay;
   if (window && n != 1) {
     belay__detail(belay, "keys: of a window, 1");
     return BELAY_EINVAL;
@@ -249,5 +249,5 @@ int belay_dedup_page(belay_dedup_t *dedup, belay_request_t *request, belay_dedup
     belay__call_arg_int(call, (int64_t)(cursor >> 1));
     belay__call_arg_int(call, (int64_t)limit);
   }
-  return belay__family_start(&dedup->family, request, call, &page_ops, (void (*)(void))cb);
+  return belay__handle_start(&dedup->handle, request, call, &page_ops, (void (*)(void))cb);
 }

@@ -11,21 +11,21 @@
 
 /* ---- closing ------------------------------------------------------------------------------------------- */
 
-static void on_gone(belay__family_t *family) {
-  belay_dedup_t *dedup = (belay_dedup_t *)family;
-  if (family->close_cb != NULL)
-    ((belay_dedup_close_cb)family->close_cb)(dedup, family->data);
+static void on_gone(belay__handle_t *handle) {
+  belay_dedup_t *dedup = (belay_dedup_t *)handle;
+  if (handle->close_cb != NULL)
+    ((belay_dedup_close_cb)handle->close_cb)(dedup, handle->data);
 }
 
-static const belay__family_ops_t family_ops = {
+static const belay__handle_ops_t handle_ops = {
     .name = "dedup", .size = sizeof(belay_dedup_t), .whole = true, .gone = on_gone};
 
 int belay_dedup_close(belay_dedup_t *dedup, belay_dedup_close_cb cb) {
-  return belay__family_close((belay__family_t *)dedup, (void (*)(void))cb);
+  return belay__handle_close((belay__handle_t *)dedup, (void (*)(void))cb);
 }
 
 void *belay_dedup_data(const belay_dedup_t *dedup) {
-  return belay__family_data((const belay__family_t *)dedup);
+  return belay__handle_data((const belay__handle_t *)dedup);
 }
 
 /* ---- a new one ----------------------------------------------------------------------------------------- */
@@ -54,18 +54,18 @@ static const belay__range_t ranges[] = {
 int belay_dedup_new(belay_client_t *client, const belay_dedup_options_t *options,
                     belay_dedup_t **out) {
   belay_dedup_options_t o;
-  belay__family_t *family;
+  belay__handle_t *handle;
   if (out == NULL)
     return BELAY_EINVAL;
   *out = NULL;
   belay_dedup_options_init(&o);
   int error = belay__options_take(client, &o, options, sizeof o, ranges);
   if (error == 0)
-    error = belay__family_new(client, &family_ops, o.name, o.name_len, &family);
+    error = belay__handle_new(client, &handle_ops, o.name, o.name_len, &handle);
   if (error != 0)
     return error;
-  belay_dedup_t *dedup = *out = (belay_dedup_t *)family;
-  family->data = o.data;
+  belay_dedup_t *dedup = *out = (belay_dedup_t *)handle;
+  handle->data = o.data;
   dedup->kind = o.kind;
   dedup->ttl_ms = o.ttl_ms;
   dedup->window_ms = o.window_ms;
@@ -81,17 +81,17 @@ int belay_dedup_new(belay_client_t *client, const belay_dedup_options_t *options
 
 int belay__dedup_check(const belay_dedup_t *dedup, const belay_request_t *request, unsigned kinds,
                        bool has_cb) {
-  int error = belay__family_check_request((const belay__family_t *)dedup, request, has_cb);
+  int error = belay__handle_check_request((const belay__handle_t *)dedup, request, has_cb);
   if (error == 0 && (kinds & 1U << dedup->kind) == 0) {
     static const char *const names[] = {"a set", "a count", "a window", "a bitmap"};
-    belay__detail(dedup->family.client->belay, "kind: %s cannot do that", names[dedup->kind]);
+    belay__detail(dedup->handle.client->belay, "kind: %s cannot do that", names[dedup->kind]);
     return BELAY_EINVAL;
   }
   return error;
 }
 
 int belay__dedup_check_key(const belay_dedup_t *dedup, const char *key, size_t key_len) {
-  return belay__check_bytes(dedup->family.client->belay, "key", key, key_len, 1,
+  return belay__check_bytes(dedup->handle.client->belay, "key", key, key_len, 1,
                             BELAY_DEDUP_KEY_MAX);
 }
 
@@ -111,12 +111,12 @@ static bool is_number(const belay_bytes_t *item, uint64_t max) {
 
 int belay__dedup_check_items(const belay_dedup_t *dedup, const belay_bytes_t *items, size_t n,
                              size_t max) {
-  belay_t *belay = dedup->family.client->belay;
+  belay_t *belay = dedup->handle.client->belay;
   if (items == NULL || n < 1 || n > max) {
     belay__detail(belay, "items: NULL, or not 1 to %zu of them", max);
     return BELAY_EINVAL;
   }
-  int error = belay__family_check_items(&dedup->family, items, n, 0, BELAY_DEDUP_ITEM_MAX);
+  int error = belay__handle_check_items(&dedup->handle, items, n, 0, BELAY_DEDUP_ITEM_MAX);
   for (size_t i = 0; i < n && error == 0 && dedup->kind == BELAY_DEDUP_BITMAP; i++)
     if (!is_number(&items[i], dedup->max_offset)) {
       belay__detail(belay, "item: not a number from 0 to %llu",
@@ -130,9 +130,9 @@ int belay__dedup_check_items(const belay_dedup_t *dedup, const belay_bytes_t *it
 
 /* Sets of one handle share a connection: what combines them is behind what has filled them. */
 static belay__call_t *new_call(const belay_dedup_t *dedup) {
-  belay__call_t *call = belay__call_new(dedup->family.client, BELAY__LANE_DATA);
+  belay__call_t *call = belay__call_new(dedup->handle.client, BELAY__LANE_DATA);
   if (call != NULL)
-    call->affinity = dedup->family.affinity;
+    call->affinity = dedup->handle.affinity;
   return call;
 }
 
@@ -165,7 +165,7 @@ void belay__dedup_arg_answer(const belay_dedup_t *dedup, belay__call_t *call, co
     n += sizeof answer - 1;
     n += belay__key_escape(rest + n, id, id_len);
   }
-  belay__call_arg_joined(call, dedup->family.prefix, dedup->family.prefix_len, rest, n);
+  belay__call_arg_joined(call, dedup->handle.prefix, dedup->handle.prefix_len, rest, n);
 }
 
 void belay__dedup_arg_key(const belay_dedup_t *dedup, belay__call_t *call, const char *key,
@@ -213,7 +213,7 @@ static int send_parts(const belay__dedup_batch_t *batch, belay__pending_t *pendi
 int belay__dedup_start(const belay__dedup_batch_t *batch, belay_request_t *request,
                        const belay__request_ops_t *ops, void (*cb)(void)) {
   belay__pending_t *pending;
-  int error = belay__family_begin(&batch->dedup->family, request, ops, cb, &pending);
+  int error = belay__handle_begin(&batch->dedup->handle, request, ops, cb, &pending);
   if (error != 0)
     return error;
   if (batch->many && belay__request_room(pending, batch->n * sizeof(belay_dedup_verdict_t)) == NULL)
@@ -240,10 +240,10 @@ int belay__dedup_read(belay__pending_t *pending, const belay__call_t *call,
                       const belay__reply_t *reply, const int verdicts[3]) {
   int64_t answer = 0;
   if (belay__reply_integer(reply, -2, -1, &answer))
-    return belay__family_mismatch(call, answer == -1 ? "its ::op has the answer for other items"
+    return belay__handle_mismatch(call, answer == -1 ? "its ::op has the answer for other items"
                                                      : "its scores are no times");
   size_t all = pending->room == NULL ? 1 : pending->room_len / sizeof(belay_dedup_verdict_t);
-  size_t at = pending->part * BELAY__DEDUP_PART;
+  size_t at = pending->index * BELAY__DEDUP_PART;
   size_t n = all - at < BELAY__DEDUP_PART ? all - at : BELAY__DEDUP_PART;
   if (reply->type == BELAY__REPLY_INTEGER && n == 1)
     return put_verdict(pending, at, reply->integer, verdicts);

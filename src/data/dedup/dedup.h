@@ -9,14 +9,14 @@
 #define BELAY__DEDUP_PARTS (BELAY_DEDUP_ITEMS_MAX / BELAY__DEDUP_PART)
 
 struct belay_dedup {
-  belay__family_t family; /* first */
+  belay__handle_t handle; /* first */
   belay_dedup_kind_t kind;
   int64_t ttl_ms, window_ms, max_items, answer_ms;
   uint64_t max_offset;
   bool refresh, evict;
 };
 
-/* ---- checks: 0 or an error, as belay__family_check() ----------------------------------------------------- */
+/* ---- checks: 0 or an error, as belay__handle_check() ----------------------------------------------------- */
 
 /* Of an operation that the kinds can do which have their bits (1 << BELAY_DEDUP_SET and so on) in `kinds`. */
 int belay__dedup_check(const belay_dedup_t *dedup, const belay_request_t *request, unsigned kinds,

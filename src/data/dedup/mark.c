@@ -173,7 +173,7 @@ int belay_dedup_mark_many(belay_dedup_t *dedup, belay_request_t *request, const 
 
 /* An answer outlives the last time that the request may be sent. */
 static int64_t answer_ms(const belay_dedup_t *dedup, const belay_request_t *request) {
-  int64_t ms = belay__request_timeout_ms(dedup->family.client, request);
+  int64_t ms = belay__request_timeout_ms(dedup->handle.client, request);
   ms += ms / 100 + 2;
   return ms > dedup->answer_ms ? ms : dedup->answer_ms;
 }
@@ -184,7 +184,7 @@ int belay_dedup_mark_once(belay_dedup_t *dedup, belay_request_t *request, const 
   key_len = belay__text_len(key, key_len);
   int error = check(dedup, request, key, key_len, items, n, BELAY_DEDUP_ONCE_MAX, cb != NULL);
   if (error == 0)
-    error = belay__check_bytes(dedup->family.client->belay, "id", id, id_len, 1,
+    error = belay__check_bytes(dedup->handle.client->belay, "id", id, id_len, 1,
                                BELAY_DEDUP_OPERATION_MAX);
   if (error != 0)
     return error;

@@ -83,7 +83,7 @@ static int read_forgotten(belay__pending_t *pending, const belay__call_t *call,
                           const belay__reply_t *reply) {
   int64_t n;
   if (belay__reply_integer(reply, -2, -2, &n))
-    return belay__family_mismatch(call, "its scores are no times");
+    return belay__handle_mismatch(call, "its scores are no times");
   if (!belay__reply_integer(reply, 0, BELAY__DEDUP_PART, &n))
     return BELAY_EPROTO;
   pending->values[0] += n;
@@ -130,7 +130,7 @@ static int read_count(belay__pending_t *pending, const belay__call_t *call,
                       const belay__reply_t *reply) {
   int64_t n;
   if (belay__reply_integer(reply, -2, -2, &n))
-    return belay__family_mismatch(call, "its scores are no times");
+    return belay__handle_mismatch(call, "its scores are no times");
   return belay__reply_integer(reply, 0, INT64_MAX, &pending->values[0]) ? 0 : BELAY_EPROTO;
 }
 
@@ -150,7 +150,7 @@ static int start(belay_dedup_t *dedup, belay_request_t *request, belay__call_t *
                  belay_dedup_count_cb cb) {
   if (call != NULL)
     belay__dedup_arg_key(dedup, call, key, key_len);
-  return belay__family_start(&dedup->family, request, call, ops, (void (*)(void))cb);
+  return belay__handle_start(&dedup->handle, request, call, ops, (void (*)(void))cb);
 }
 
 int belay_dedup_count(belay_dedup_t *dedup, belay_request_t *request, const char *key,

@@ -16,7 +16,7 @@
 void belay__idempotency_key(const belay_idempotency_t *records, belay__call_t *call,
                             const char *key, size_t key_len) {
   if (!records->exact_keys) {
-    belay__family_arg(&records->family, call, key, key_len, "}");
+    belay__handle_arg(&records->handle, call, key, key_len, "}");
     return;
   }
   belay__call_arg(call, key, key_len);
@@ -25,8 +25,8 @@ void belay__idempotency_key(const belay_idempotency_t *records, belay__call_t *c
 
 belay__call_t *belay__idempotency_call(const belay_idempotency_t *records, const char *key,
                                        size_t key_len, const belay__order_t *order) {
-  const belay_client_t *client = records->family.client;
-  belay__call_t *call = belay__call_new(records->family.client, BELAY__LANE_DATA);
+  const belay_client_t *client = records->handle.client;
+  belay__call_t *call = belay__call_new(records->handle.client, BELAY__LANE_DATA);
   if (call == NULL)
     return NULL;
   char token[BELAY__TOKEN_TEXT_MAX];
@@ -46,12 +46,12 @@ belay__call_t *belay__idempotency_call(const belay_idempotency_t *records, const
 /* ---- claims -------------------------------------------------------------------------------------------- */
 
 void belay__claim_free(belay__claim_t *claim) {
-  belay__free(claim->records->family.client->belay, claim, sizeof *claim + claim->key_len);
+  belay__free(claim->records->handle.client->belay, claim, sizeof *claim + claim->key_len);
 }
 
 int belay__claim_new(belay_idempotency_t *records, const char *key, size_t key_len,
                      belay__claim_t **out) {
-  belay_t *belay = records->family.client->belay;
+  belay_t *belay = records->handle.client->belay;
   belay__claim_t *claim = *out = belay__alloc(belay, sizeof *claim + key_len);
   if (claim == NULL)
     return BELAY_ENOMEM;
@@ -68,7 +68,7 @@ void belay__claim_undo(belay__claim_t *claim) {
   belay_idempotency_t *records = claim->records;
   const belay__order_t order = {
       .verb = "abandon", .token = &claim->token, .ms = 0, .keep_ms = records->grace_ms};
-  belay__family_give_back(&records->family,
+  belay__handle_give_back(&records->handle,
                           belay__idempotency_call(records, claim->key, claim->key_len, &order));
   belay__claim_free(claim);
 }

@@ -17,7 +17,7 @@ _Static_assert(BELAY_IDEMPOTENCY_OWNER_MAX == BELAY__OWNER_MAX, "one is the othe
 /* What is kept outlives the last time that this may be sent. */
 static int64_t at_least(const belay_idempotency_t *records, const belay_request_t *request,
                         int64_t ms) {
-  int64_t timeout = belay__request_timeout_ms(records->family.client, request);
+  int64_t timeout = belay__request_timeout_ms(records->handle.client, request);
   timeout += timeout / 100 + 2;
   return timeout > ms ? timeout : ms;
 }
@@ -64,7 +64,7 @@ static int read_state(belay__pending_t *pending, const belay__call_t *call,
   int64_t what;
   pending->values[SENT] = (int64_t)call->started;
   if (belay__reply_integer(reply, OTHER, MALFORMED, &what))
-    return belay__family_mismatch(call, what == OTHER ? "it has another fingerprint"
+    return belay__handle_mismatch(call, what == OTHER ? "it has another fingerprint"
                                                       : "it is no idempotency record");
   if (reply->type != BELAY__REPLY_ARRAY || reply->count != PARTS)
     return BELAY_EPROTO;
@@ -215,7 +215,7 @@ static const belay__request_ops_t forget_ops = {.read = read_forgotten, .tell = 
 
 static int check(const belay_idempotency_t *records, const belay_request_t *request,
                  const char *key, size_t key_len, bool has_cb) {
-  return belay__family_check_key((const belay__family_t *)records, request, key, key_len, has_cb);
+  return belay__handle_check_key((const belay__handle_t *)records, request, key, key_len, has_cb);
 }
 
 /* The same of who says a token. */
@@ -224,7 +224,7 @@ static int check_owned(const belay_idempotency_t *records, const belay_request_t
                        bool has_cb) {
   int error = check(records, request, key, key_len, has_cb);
   if (error == 0 && token == NULL) {
-    belay__detail(records->family.client->belay, "token: NULL");
+    belay__detail(records->handle.client->belay, "token: NULL");
     return BELAY_EINVAL;
   }
   return error;
@@ -235,7 +235,7 @@ static int check_ms(const belay_idempotency_t *records, const char *what, int64_
                     int64_t option, int64_t min, int64_t max) {
   if (*ms == 0 || *ms == BELAY_DEFAULT)
     *ms = option;
-  return belay__check_range(records->family.client->belay, what, *ms, min, max);
+  return belay__check_range(records->handle.client->belay, what, *ms, min, max);
 }
 
 static int check_deadline(const belay_idempotency_t *records, int64_t *ms) {
@@ -246,7 +246,7 @@ static int start(belay_idempotency_t *records, belay_request_t *request, const c
                  size_t key_len, const belay__order_t *order, const belay__request_ops_t *ops,
                  belay_idempotency_cb cb) {
   belay__call_t *call = belay__idempotency_call(records, key, key_len, order);
-  return belay__family_start(&records->family, request, call, ops, (void (*)(void))cb);
+  return belay__handle_start(&records->handle, request, call, ops, (void (*)(void))cb);
 }
 
 int belay_idempotency_begin(belay_idempotency_t *records, belay_request_t *request, const char *key,
@@ -257,7 +257,7 @@ int belay_idempotency_begin(belay_idempotency_t *records, belay_request_t *reque
   belay__pending_t *pending;
   int error = check(records, request, key, key_len, cb != NULL);
   if (error == 0)
-    error = belay__check_optional(records->family.client->belay, "fingerprint", fingerprint,
+    error = belay__check_optional(records->handle.client->belay, "fingerprint", fingerprint,
                                   fingerprint_len, BELAY_IDEMPOTENCY_FINGERPRINT_MAX);
   if (error == 0)
     error = check_deadline(records, &deadline_ms);
@@ -265,7 +265,7 @@ int belay_idempotency_begin(belay_idempotency_t *records, belay_request_t *reque
     error = belay__claim_new(records, key, key_len, &claim);
   if (error != 0)
     return error;
-  error = belay__family_begin(&records->family, request, &begin_ops, (void (*)(void))cb, &pending);
+  error = belay__handle_begin(&records->handle, request, &begin_ops, (void (*)(void))cb, &pending);
   if (error != 0) {
     belay__claim_free(claim);
     return error;
@@ -313,9 +313,9 @@ int belay_idempotency_finish(belay_idempotency_t *records, belay_request_t *requ
   if (error == 0)
     error = check_ms(records, "ttl_ms", &ttl_ms, records->ttl_ms, TTL_MIN_MS, TTL_MAX_MS);
   if (error == 0) {
-    size_t half = records->family.client->max_reply / 2;
+    size_t half = records->handle.client->max_reply / 2;
     size_t max = half < BELAY_IDEMPOTENCY_RESULT_MAX ? half : BELAY_IDEMPOTENCY_RESULT_MAX;
-    error = belay__check_bytes(records->family.client->belay, "result", result, result_len, 0, max);
+    error = belay__check_bytes(records->handle.client->belay, "result", result, result_len, 0, max);
   }
   if (error != 0)
     return error;
@@ -359,23 +359,23 @@ int belay_idempotency_forget(belay_idempotency_t *records, belay_request_t *requ
   int error = check(records, request, key, key_len, cb != NULL);
   if (error != 0)
     return error;
-  belay__call_t *call = belay__call_new(records->family.client, BELAY__LANE_DATA);
+  belay__call_t *call = belay__call_new(records->handle.client, BELAY__LANE_DATA);
   if (call == NULL)
     return BELAY_ENOMEM;
   belay__call_command(call, "UNLINK", 2);
   belay__idempotency_key(records, call, key, key_len);
-  return belay__family_start(&records->family, request, call, &forget_ops, (void (*)(void))cb);
+  return belay__handle_start(&records->handle, request, call, &forget_ops, (void (*)(void))cb);
 }
 
 /* ---- the handle ---------------------------------------------------------------------------------------- */
 
-static void on_gone(belay__family_t *family) {
-  belay_idempotency_t *records = (belay_idempotency_t *)family;
-  if (family->close_cb != NULL)
-    ((belay_idempotency_close_cb)family->close_cb)(records, family->data);
+static void on_gone(belay__handle_t *handle) {
+  belay_idempotency_t *records = (belay_idempotency_t *)handle;
+  if (handle->close_cb != NULL)
+    ((belay_idempotency_close_cb)handle->close_cb)(records, handle->data);
 }
 
-static const belay__family_ops_t family_ops = {
+static const belay__handle_ops_t handle_ops = {
     .name = "idempotency", .size = sizeof(belay_idempotency_t), .gone = on_gone};
 
 void belay_idempotency_options_init(belay_idempotency_options_t *options) {
@@ -394,18 +394,18 @@ static const belay__range_t ranges[] = {
 int belay_idempotency_new(belay_client_t *client, const belay_idempotency_options_t *options,
                           belay_idempotency_t **out) {
   belay_idempotency_options_t o;
-  belay__family_t *family;
+  belay__handle_t *handle;
   if (out == NULL)
     return BELAY_EINVAL;
   *out = NULL;
   belay_idempotency_options_init(&o);
   int error = belay__options_take(client, &o, options, sizeof o, ranges);
   if (error == 0)
-    error = belay__family_new(client, &family_ops, o.name, o.name_len, &family);
+    error = belay__handle_new(client, &handle_ops, o.name, o.name_len, &handle);
   if (error != 0)
     return error;
-  belay_idempotency_t *records = *out = (belay_idempotency_t *)family;
-  family->data = o.data;
+  belay_idempotency_t *records = *out = (belay_idempotency_t *)handle;
+  handle->data = o.data;
   records->deadline_ms = o.deadline_ms;
   records->ttl_ms = o.ttl_ms;
   records->grace_ms = o.grace_ms;
@@ -414,9 +414,9 @@ int belay_idempotency_new(belay_client_t *client, const belay_idempotency_option
 }
 
 void *belay_idempotency_data(const belay_idempotency_t *records) {
-  return belay__family_data((const belay__family_t *)records);
+  return belay__handle_data((const belay__handle_t *)records);
 }
 
 int belay_idempotency_close(belay_idempotency_t *records, belay_idempotency_close_cb cb) {
-  return belay__family_close((belay__family_t *)records, (void (*)(void))cb);
+  return belay__handle_close((belay__handle_t *)records, (void (*)(void))cb);
 }

@@ -8,7 +8,7 @@
 #include "core/key/token.h"
 
 struct belay_idempotency {
-  belay__family_t family; /* first */
+  belay__handle_t handle; /* first */
   int64_t deadline_ms, ttl_ms, grace_ms;
   bool exact_keys;
 };

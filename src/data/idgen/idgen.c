@@ -59,7 +59,7 @@ static int fill(belay_idgen_t *idgen, belay__pending_t *pending, uint64_t *again
 }
 
 void belay__idgen_serve(belay_idgen_t *idgen) {
-  belay_t *belay = idgen->family.client->belay;
+  belay_t *belay = idgen->handle.client->belay;
   belay__timer_stop(belay, BELAY__RANK_OTHER, &idgen->tick);
   while (idgen->waiting_len > 0) {
     belay__pending_t *pending = first_of(idgen);
@@ -100,7 +100,7 @@ uint64_t belay__idgen_rest(belay_idgen_t *idgen, unsigned tries) {
   if (ms > REST_MAX_MS || !belay__idgen_passes(idgen->error))
     ms = REST_MAX_MS;
   return ms * BELAY__MS / 2 +
-         belay__random_below(idgen->family.client->belay, ms * BELAY__MS / 2 + 1);
+         belay__random_below(idgen->handle.client->belay, ms * BELAY__MS / 2 + 1);
 }
 
 /* ---- what all modes ask -------------------------------------------------------------------------------- */
@@ -117,7 +117,7 @@ static void identify(const belay__server_t *server, belay__identity_t *out) {
 
 void belay__idgen_ask_identity(const belay_idgen_t *idgen, belay__lane_t lane, uint32_t affinity,
                                belay__identity_t *out) {
-  const belay_client_t *client = idgen->family.client;
+  const belay_client_t *client = idgen->handle.client;
   identify(client->node_ops->server(client, lane, affinity), out);
 }
 
@@ -130,31 +130,31 @@ bool belay__idgen_is_identity(const belay_idgen_t *idgen, const belay__call_t *c
 }
 
 belay__call_t *belay__idgen_new_ping(belay_idgen_t *idgen, belay__lane_t lane) {
-  belay__call_t *call = belay__call_new(idgen->family.client, lane);
+  belay__call_t *call = belay__call_new(idgen->handle.client, lane);
   if (call == NULL)
     return NULL;
   belay__call_command(call, "PING", 1);
-  call->affinity = idgen->family.affinity;
+  call->affinity = idgen->handle.affinity;
   return call;
 }
 
 belay__call_t *belay__idgen_new_wait(const belay_idgen_t *idgen, unsigned replicas,
                                      uint32_t timeout) {
-  belay__call_t *call = belay__call_new(idgen->family.client, BELAY__LANE_DURABLE);
+  belay__call_t *call = belay__call_new(idgen->handle.client, BELAY__LANE_DURABLE);
   if (call == NULL)
     return NULL;
   belay__call_command(call, "WAIT", 3);
   belay__call_arg_int(call, replicas);
   belay__call_arg_int(call, timeout);
-  call->affinity = idgen->family.affinity;
+  call->affinity = idgen->handle.affinity;
   return call;
 }
 
 /* ---- closing ------------------------------------------------------------------------------------------- */
 
-static void on_close(belay__family_t *family) {
-  belay_idgen_t *idgen = (belay_idgen_t *)family;
-  belay_t *belay = family->client->belay;
+static void on_close(belay__handle_t *handle) {
+  belay_idgen_t *idgen = (belay_idgen_t *)handle;
+  belay_t *belay = handle->client->belay;
   belay__timer_stop(belay, BELAY__RANK_OTHER, &idgen->timer);
   belay__timer_stop(belay, BELAY__RANK_OTHER, &idgen->tick);
   idgen->low = INT64_MIN;
@@ -162,20 +162,20 @@ static void on_close(belay__family_t *family) {
     idgen->kind->close(idgen);
 }
 
-static void on_abort(belay__family_t *family) {
-  belay_idgen_t *idgen = (belay_idgen_t *)family;
+static void on_abort(belay__handle_t *handle) {
+  belay_idgen_t *idgen = (belay_idgen_t *)handle;
   if (idgen->kind->abort != NULL)
     idgen->kind->abort(idgen);
 }
 
-static void on_gone(belay__family_t *family) {
-  belay_idgen_t *idgen = (belay_idgen_t *)family;
+static void on_gone(belay__handle_t *handle) {
+  belay_idgen_t *idgen = (belay_idgen_t *)handle;
   assert(idgen->waiting_len == 0);
-  if (family->close_cb != NULL)
-    ((belay_idgen_close_cb)family->close_cb)(idgen, family->data);
+  if (handle->close_cb != NULL)
+    ((belay_idgen_close_cb)handle->close_cb)(idgen, handle->data);
 }
 
-static const belay__family_ops_t family_ops = {.name = "idgen",
+static const belay__handle_ops_t handle_ops = {.name = "idgen",
                                                .size = sizeof(belay_idgen_t),
                                                .whole = true,
                                                .close = on_close,
@@ -183,7 +183,7 @@ static const belay__family_ops_t family_ops = {.name = "idgen",
                                                .gone = on_gone};
 
 int belay_idgen_close(belay_idgen_t *idgen, belay_idgen_close_cb cb) {
-  return belay__family_close((belay__family_t *)idgen, (void (*)(void))cb);
+  return belay__handle_close((belay__handle_t *)idgen, (void (*)(void))cb);
 }
 
 /* ---- a new one ----------------------------------------------------------------------------------------- */
@@ -278,7 +278,7 @@ static void keep_text(belay_idgen_t *idgen, const char *text, size_t len) {
 int belay_idgen_new(belay_client_t *client, const belay_idgen_options_t *options,
                     belay_idgen_t **out) {
   belay_idgen_options_t o;
-  belay__family_t *family;
+  belay__handle_t *handle;
   if (out == NULL)
     return BELAY_EINVAL;
   *out = NULL;
@@ -292,14 +292,14 @@ int belay_idgen_new(belay_client_t *client, const belay_idgen_options_t *options
   o.kind_len = belay__text_len(o.kind, o.kind_len);
   error = check_options(client, &o);
   if (error == 0)
-    error = belay__family_new(client, &family_ops, o.name, o.name_len, &family);
+    error = belay__handle_new(client, &handle_ops, o.name, o.name_len, &handle);
   if (error != 0)
     return error;
-  belay_idgen_t *idgen = *out = (belay_idgen_t *)family;
+  belay_idgen_t *idgen = *out = (belay_idgen_t *)handle;
   bool sequence = o.mode == BELAY_IDGEN_SEQUENCE;
   idgen->low = INT64_MIN;
   idgen->kind = kinds[o.mode];
-  family->data = o.data;
+  handle->data = o.data;
   idgen->max_waiting = o.max_waiting;
   belay__list_init(&idgen->waiting);
   idgen->tick.fire = on_tick;
@@ -318,9 +318,9 @@ int belay_idgen_new(belay_client_t *client, const belay_idgen_options_t *options
 
 /* Whoever waits was here before. */
 static __attribute__((noinline)) int next_slowly(belay_idgen_t *idgen, int64_t *id) {
-  belay_client_t *client = idgen->family.client;
+  belay_client_t *client = idgen->handle.client;
   uint64_t again_at;
-  int error = belay__family_check(&idgen->family);
+  int error = belay__handle_check(&idgen->handle);
   if (error == 0 && id == NULL) {
     belay__detail(client->belay, "id: NULL");
     return BELAY_EINVAL;
@@ -342,7 +342,7 @@ int belay_idgen_next(belay_idgen_t *idgen, int64_t *id) {
     return BELAY_EINVAL;
   if (idgen->segment.next >= idgen->low || id == NULL)
     return next_slowly(idgen, id);
-  const belay_t *belay = idgen->family.client->belay;
+  const belay_t *belay = idgen->handle.client->belay;
   if (belay->host->forked(belay))
     return BELAY_EFORK;
   *id = idgen->segment.next++;
@@ -368,13 +368,13 @@ static const belay__request_ops_t many_ops = {.tell = belay__idgen_tell_many, .l
 static int get(belay_idgen_t *idgen, belay_request_t *request, size_t n, bool many,
                void (*cb)(void)) {
   belay__pending_t *pending;
-  belay_t *belay = idgen->family.client->belay;
+  belay_t *belay = idgen->handle.client->belay;
   if (idgen->kind->take == NULL)
     return belay__idgen_sequence_get(idgen, request, n, many, cb);
   if (idgen->waiting_len >= idgen->max_waiting)
     return BELAY_EBUSY;
   int error =
-      belay__family_begin(&idgen->family, request, many ? &many_ops : &one_ops, cb, &pending);
+      belay__handle_begin(&idgen->handle, request, many ? &many_ops : &one_ops, cb, &pending);
   if (error != 0)
     return error;
   if (many && belay__request_room(pending, n * sizeof(int64_t)) == NULL) {
@@ -394,22 +394,22 @@ static int get(belay_idgen_t *idgen, belay_request_t *request, size_t n, bool ma
 }
 
 int belay_idgen_get(belay_idgen_t *idgen, belay_request_t *request, belay_idgen_cb cb) {
-  int error = belay__family_check_request((const belay__family_t *)idgen, request, cb != NULL);
+  int error = belay__handle_check_request((const belay__handle_t *)idgen, request, cb != NULL);
   return error != 0 ? error : get(idgen, request, 1, false, (void (*)(void))cb);
 }
 
 int belay_idgen_get_many(belay_idgen_t *idgen, belay_request_t *request, size_t n,
                          belay_idgen_many_cb cb) {
-  int error = belay__family_check_request((const belay__family_t *)idgen, request, cb != NULL);
+  int error = belay__handle_check_request((const belay__handle_t *)idgen, request, cb != NULL);
   if (error == 0 && (n < 1 || n > BELAY_IDGEN_MANY_MAX)) {
-    belay__detail(idgen->family.client->belay, "n: not 1 to %zu", BELAY_IDGEN_MANY_MAX);
+    belay__detail(idgen->handle.client->belay, "n: not 1 to %zu", BELAY_IDGEN_MANY_MAX);
     error = BELAY_EINVAL;
   }
   return error != 0 ? error : get(idgen, request, n, true, (void (*)(void))cb);
 }
 
 void *belay_idgen_data(const belay_idgen_t *idgen) {
-  return belay__family_data((const belay__family_t *)idgen);
+  return belay__handle_data((const belay__handle_t *)idgen);
 }
 
 int belay_idgen_decode(int64_t id, int64_t epoch_ms, belay_idgen_parts_t *parts) {

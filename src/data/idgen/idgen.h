@@ -60,7 +60,7 @@ typedef struct belay__worker {
 } belay__worker_t;
 
 struct belay_idgen {
-  belay__family_t family; /* first */
+  belay__handle_t handle; /* first */
   int64_t low;            /* SEGMENT: below it there is nothing to do but to hand out */
   union {
     belay__segment_t segment;

@@ -38,7 +38,7 @@ typedef enum event {
 } event_t;
 
 static belay_t *belay_of(const belay_idgen_t *idgen) {
-  return idgen->family.client->belay;
+  return idgen->handle.client->belay;
 }
 
 static belay__lane_t lane_of(const belay_idgen_t *idgen) {
@@ -105,7 +105,7 @@ static int read_next(belay_idgen_t *idgen, belay__call_t *call, const belay__rep
   int64_t what;
   uint64_t next;
   if (belay__reply_integer(reply, -2, -1, &what))
-    return belay__family_mismatch(call, what == -1
+    return belay__handle_mismatch(call, what == -1
                                             ? "it holds no number of the next id"
                                             : "it has another clock_rate, clock_skew_ms or start");
   if (s->clock_rate > 0 && belay__reply_integer(reply, 1, WAIT_MAX_MS, &s->wait_ms))
@@ -167,7 +167,7 @@ static int64_t draw_jump(const belay_idgen_t *idgen) {
 static void send_script(belay_idgen_t *idgen) {
   belay__segment_t *s = &idgen->segment;
   bool copied = idgen->min_replicas > 0;
-  belay__call_t *call = belay__call_new(idgen->family.client, lane_of(idgen)), *copy = NULL;
+  belay__call_t *call = belay__call_new(idgen->handle.client, lane_of(idgen)), *copy = NULL;
   if (call != NULL && copied)
     copy = belay__idgen_new_wait(idgen, idgen->min_replicas, idgen->replica_timeout);
   if (call == NULL || (copied && copy == NULL)) {
@@ -177,7 +177,7 @@ static void send_script(belay_idgen_t *idgen) {
     return;
   }
   (copied ? belay__call_script_text : belay__call_script)(call, &belay__script_idgen_segment, 1, 7);
-  belay__family_arg(&idgen->family, call, NULL, 0, "}");
+  belay__handle_arg(&idgen->handle, call, NULL, 0, "}");
   belay__call_arg_int(call, s->step);
   belay__call_arg_int(call, s->step + draw_jump(idgen));
   belay__call_arg_int(call, s->floor);
@@ -188,7 +188,7 @@ static void send_script(belay_idgen_t *idgen) {
   belay__call_t *calls[] = {call, copy}, **places[] = {&s->call, &s->copy};
   const belay__call_cb done[] = {on_fetched, on_copied};
   for (size_t i = 0; i < 1u + copied; i++) {
-    calls[i]->affinity = idgen->family.affinity;
+    calls[i]->affinity = idgen->handle.affinity;
     calls[i]->place = places[i];
     calls[i]->done = done[i];
     calls[i]->owner = idgen;
@@ -201,7 +201,7 @@ static void send_script(belay_idgen_t *idgen) {
 
 static void refuse(belay_idgen_t *idgen) {
   static const char silent[] = "the server does not tell its run id: INFO is not permitted";
-  belay__client_refused(idgen->family.client, BELAY_EPERM, silent, sizeof silent - 1);
+  belay__client_refused(idgen->handle.client, BELAY_EPERM, silent, sizeof silent - 1);
   fail_soon(idgen, BELAY_EPERM);
 }
 
@@ -210,7 +210,7 @@ static void refuse(belay_idgen_t *idgen) {
 static uint8_t begin(belay_idgen_t *idgen, bool looked) {
   belay__segment_t *s = &idgen->segment;
   belay__timer_stop(belay_of(idgen), BELAY__RANK_OTHER, &idgen->timer);
-  belay__idgen_ask_identity(idgen, lane_of(idgen), idgen->family.affinity, &s->server);
+  belay__idgen_ask_identity(idgen, lane_of(idgen), idgen->handle.affinity, &s->server);
   if (s->gap > 0 && s->server.epoch == 0 && !looked) {
     send_ping(idgen);
     return LOOKING;

@@ -24,7 +24,7 @@ static int read_last(belay__pending_t *pending, const belay__call_t *call,
                      const belay__reply_t *reply) {
   int64_t wanted = pending->values[BELAY__IDGEN_WANTED], last;
   if (belay__reply_integer(reply, -1, -1, &last))
-    return belay__family_mismatch(call, "the field of this kind holds no number");
+    return belay__handle_mismatch(call, "the field of this kind holds no number");
   if (!read_number(reply, &last) || last < INT64_MIN + (wanted - 1))
     return BELAY_EPROTO;
   int64_t *ids = pending->room != NULL ? pending->room : &pending->values[BELAY__IDGEN_ID];
@@ -37,7 +37,7 @@ static int read_answer(belay__pending_t *pending, const belay__call_t *call,
                        const belay__reply_t *reply) {
   const belay_idgen_t *idgen = pending->context;
   int64_t copies;
-  if (pending->part == SCRIPT) {
+  if (pending->index == SCRIPT) {
     pending->values[BELAY__IDGEN_EPOCH] = call->epoch;
     return read_last(pending, call, reply);
   }
@@ -59,14 +59,14 @@ static const belay__request_ops_t ops[2][2] = {
 static belay__call_t *new_script(const belay_idgen_t *idgen, int64_t n) {
   bool copied = idgen->min_replicas > 0;
   belay__call_t *call =
-      belay__call_new(idgen->family.client, copied ? BELAY__LANE_DURABLE : BELAY__LANE_DATA);
+      belay__call_new(idgen->handle.client, copied ? BELAY__LANE_DURABLE : BELAY__LANE_DATA);
   if (call == NULL)
     return NULL;
   if (copied)
     belay__call_script_text(call, &belay__script_idgen_sequence, 1, 3);
   else
     belay__call_script(call, &belay__script_idgen_sequence, 1, 3);
-  belay__family_arg(&idgen->family, call, NULL, 0, "}::sequence");
+  belay__handle_arg(&idgen->handle, call, NULL, 0, "}::sequence");
   belay__call_arg(call, idgen->text, idgen->text_len);
   belay__call_arg_int(call, n);
   if (idgen->start > INT64_MAX - (n - 1))
@@ -80,7 +80,7 @@ int belay__idgen_sequence_get(belay_idgen_t *idgen, belay_request_t *request, si
                               void (*cb)(void)) {
   belay__pending_t *pending;
   bool copied = idgen->min_replicas > 0;
-  int error = belay__family_begin(&idgen->family, request, &ops[copied][many], cb, &pending);
+  int error = belay__handle_begin(&idgen->handle, request, &ops[copied][many], cb, &pending);
   if (error != 0)
     return error;
   pending->values[BELAY__IDGEN_WANTED] = (int64_t)n;

@@ -46,7 +46,7 @@ typedef enum event {
 static void on_event(belay_idgen_t *idgen, event_t event, int status);
 
 static belay_t *belay_of(const belay_idgen_t *idgen) {
-  return idgen->family.client->belay;
+  return idgen->handle.client->belay;
 }
 
 static int64_t wall_of(const belay_idgen_t *idgen) {
@@ -72,7 +72,7 @@ static void let_go(belay_idgen_t *idgen) {
 
 static void on_locked(belay_lock_t *lock, int status) {
   belay_idgen_t *idgen = belay_lock_data(lock);
-  if (idgen == NULL || idgen->family.closing)
+  if (idgen == NULL || idgen->handle.closing)
     return;
   if (status == BELAY_ETIMEDOUT)
     status = BELAY_EHELD;
@@ -84,7 +84,7 @@ static void on_locked(belay_lock_t *lock, int status) {
 static void on_lost(belay_lock_t *lock, belay_lost_t reason) {
   belay_idgen_t *idgen = belay_lock_data(lock);
   (void)reason;
-  if (idgen != NULL && !idgen->family.closing)
+  if (idgen != NULL && !idgen->handle.closing)
     on_event(idgen, LOST, BELAY_EHELD);
 }
 
@@ -106,7 +106,7 @@ static void take_lock(belay_idgen_t *idgen) {
   options.watchdog = BELAY_WATCHDOG_ON;
   options.on_lost = on_lost;
   options.data = idgen;
-  int error = belay_lock_new(idgen->family.client, name, name_len, &options, &w->lock);
+  int error = belay_lock_new(idgen->handle.client, name, name_len, &options, &w->lock);
   if (error == 0)
     error = belay_lock_acquire(w->lock, w->wanted < 0 ? 0 : WAIT_MS, on_locked);
   if (error != 0) {
@@ -120,13 +120,13 @@ static void take_lock(belay_idgen_t *idgen) {
 static belay__call_t *new_call(belay_idgen_t *idgen, const belay__script_t *script, size_t args) {
   belay__worker_t *w = &idgen->worker;
   char tail[32];
-  belay__call_t *call = belay__call_new(idgen->family.client, BELAY__LANE_LEASE);
+  belay__call_t *call = belay__call_new(idgen->handle.client, BELAY__LANE_LEASE);
   if (call == NULL)
     return NULL;
   belay__call_script(call, script, 2, args);
   (void)snprintf(tail, sizeof tail, "}::worker::%u", w->worker);
-  belay__family_arg(&idgen->family, call, NULL, 0, tail);
-  belay__family_arg(&idgen->family, call, NULL, 0, "}::workers");
+  belay__handle_arg(&idgen->handle, call, NULL, 0, tail);
+  belay__handle_arg(&idgen->handle, call, NULL, 0, "}::workers");
   belay__call_arg(call, w->owner, w->owner_len);
   belay__idgen_ask_identity(idgen, BELAY__LANE_LEASE, call->affinity, &w->server);
   return call;
@@ -149,7 +149,7 @@ static int read_claim(belay_idgen_t *idgen, belay__call_t *call, const belay__re
   belay__worker_t *w = &idgen->worker;
   int64_t what, floor, until;
   if (belay__reply_integer(reply, -4, -1, &what))
-    return belay__family_mismatch(call, wrong[-1 - what]);
+    return belay__handle_mismatch(call, wrong[-1 - what]);
   if (reply->type != BELAY__REPLY_ARRAY || reply->count != 2 ||
       !belay__reply_integer(reply->items[0], 0, NUMBER_MAX, &floor) ||
       !belay__reply_integer(reply->items[1], floor, NUMBER_MAX, &until)) {
@@ -201,7 +201,7 @@ static void on_looked(belay__call_t *call, const belay__result_t *result) {
 /* The script has to be told who its server is. The lock may be elsewhere: then there may be no connection yet. */
 static void look_and_claim(belay_idgen_t *idgen) {
   belay__identity_t server;
-  belay__idgen_ask_identity(idgen, BELAY__LANE_LEASE, idgen->family.affinity, &server);
+  belay__idgen_ask_identity(idgen, BELAY__LANE_LEASE, idgen->handle.affinity, &server);
   if (server.epoch != 0)
     claim(idgen);
   else
@@ -406,17 +406,17 @@ static void on_lock_closed(belay_lock_t *lock, void *data) {
   if (idgen == NULL)
     return;
   idgen->worker.lock = NULL;
-  belay__family_free(&idgen->family);
+  belay__handle_free(&idgen->handle);
 }
 
 /* Whoever is next need not wait for what was allowed, and not used. */
 static void give_back(belay_idgen_t *idgen) {
   belay__worker_t *w = &idgen->worker;
-  const belay_client_t *client = idgen->family.client;
+  const belay_client_t *client = idgen->handle.client;
   belay__call_t *call = new_reserve(idgen, w->last, true);
   if (call != NULL && client->close_timeout_ms < client->timeout_ms)
     call->deadline = belay__after_ms(belay_of(idgen), client->close_timeout_ms);
-  belay__family_give_back(&idgen->family, call);
+  belay__handle_give_back(&idgen->handle, call);
 }
 
 static void close(belay_idgen_t *idgen) {
@@ -428,7 +428,7 @@ static void close(belay_idgen_t *idgen) {
   if (w->lock == NULL)
     return;
   if (belay_lock_close(w->lock, on_lock_closed) == 0)
-    belay__family_hold(&idgen->family);
+    belay__handle_hold(&idgen->handle);
   else
     let_go(idgen);
 }
@@ -438,7 +438,7 @@ static void abort_all(belay_idgen_t *idgen) {
   if (w->lock != NULL) {
     belay_lock_set_data(w->lock, NULL);
     w->lock = NULL;
-    belay__family_free(&idgen->family);
+    belay__handle_free(&idgen->handle);
   }
 }
 

@@ -17,22 +17,22 @@
 
 /* ---- closing ------------------------------------------------------------------------------------------- */
 
-static void on_gone(belay__family_t *family) {
-  belay_permission_t *permission = (belay_permission_t *)family;
-  if (family->close_cb != NULL)
-    ((belay_permission_close_cb)family->close_cb)(permission, family->data);
-  belay__permission_free_names(family->client->belay, permission->names);
+static void on_gone(belay__handle_t *handle) {
+  belay_permission_t *permission = (belay_permission_t *)handle;
+  if (handle->close_cb != NULL)
+    ((belay_permission_close_cb)handle->close_cb)(permission, handle->data);
+  belay__permission_free_names(handle->client->belay, permission->names);
 }
 
-static const belay__family_ops_t family_ops = {
+static const belay__handle_ops_t handle_ops = {
     .name = "permission", .size = sizeof(belay_permission_t), .gone = on_gone};
 
 int belay_permission_close(belay_permission_t *permission, belay_permission_close_cb cb) {
-  return belay__family_close((belay__family_t *)permission, (void (*)(void))cb);
+  return belay__handle_close((belay__handle_t *)permission, (void (*)(void))cb);
 }
 
 void *belay_permission_data(const belay_permission_t *permission) {
-  return belay__family_data((const belay__family_t *)permission);
+  return belay__handle_data((const belay__handle_t *)permission);
 }
 
 /* ---- a new one ----------------------------------------------------------------------------------------- */
@@ -46,7 +46,7 @@ void belay_permission_options_init(belay_permission_options_t *options) {
 int belay_permission_new(belay_client_t *client, const belay_permission_options_t *options,
                          belay_permission_t **out) {
   belay_permission_options_t o;
-  belay__family_t *family;
+  belay__handle_t *handle;
   belay__names_t *names;
   if (out == NULL)
     return BELAY_EINVAL;
@@ -62,13 +62,13 @@ int belay_permission_new(belay_client_t *client, const belay_permission_options_
     return error;
   if (!belay__permission_copy_names(client->belay, &o, &names))
     return BELAY_ENOMEM;
-  error = belay__family_new(client, &family_ops, o.name, o.name_len, &family);
+  error = belay__handle_new(client, &handle_ops, o.name, o.name_len, &handle);
   if (error != 0) {
     belay__permission_free_names(client->belay, names);
     return error;
   }
-  belay_permission_t *permission = *out = (belay_permission_t *)family;
-  family->data = o.data;
+  belay_permission_t *permission = *out = (belay_permission_t *)handle;
+  handle->data = o.data;
   permission->names = names;
   permission->width = o.width;
   permission->max_index = o.max_index;
@@ -280,15 +280,15 @@ static int check(const belay_permission_t *permission, const belay_request_t *re
                  const char *key, size_t key_len, const void *fields, size_t n, size_t max,
                  bool has_cb) {
   int error =
-      belay__family_check_key((const belay__family_t *)permission, request, key, key_len, has_cb);
+      belay__handle_check_key((const belay__handle_t *)permission, request, key, key_len, has_cb);
   if (error != 0 || (fields != NULL && n >= 1 && n <= max))
     return error;
-  belay__detail(permission->family.client->belay, "fields: NULL, or not 1 to %zu of them", max);
+  belay__detail(permission->handle.client->belay, "fields: NULL, or not 1 to %zu of them", max);
   return BELAY_EINVAL;
 }
 
 static int check_field(const belay_permission_t *permission, uint64_t index, uint64_t value) {
-  belay_t *belay = permission->family.client->belay;
+  belay_t *belay = permission->handle.client->belay;
   if (index > permission->max_index) {
     belay__detail(belay, "index: not from 0 to %llu", (unsigned long long)permission->max_index);
     return BELAY_EINVAL;
@@ -306,14 +306,14 @@ static belay__call_t *new_call(const belay_permission_t *permission, const char 
   writer_t writer = {.piece = script ? SCRIPT_BITS : NATIVE_BITS};
   for (size_t i = 0; i < room->n; i++)
     put_field(&writer, room->what, permission->width, &room->results[i]);
-  belay__call_t *call = belay__call_new(permission->family.client, BELAY__LANE_DATA);
+  belay__call_t *call = belay__call_new(permission->handle.client, BELAY__LANE_DATA);
   if (call == NULL)
     return NULL;
   if (script)
     belay__call_script(call, &belay__script_permission_write, 1, 1 + writer.words);
   else
     belay__call_command(call, asks ? "BITFIELD_RO" : "BITFIELD", 2 + writer.words);
-  belay__family_arg(&permission->family, call, key, key_len, permission->tail);
+  belay__handle_arg(&permission->handle, call, key, key_len, permission->tail);
   if (script)
     belay__call_arg_int(call, permission->ttl_ms);
   writer.call = call;
@@ -326,7 +326,7 @@ static belay__call_t *new_call(const belay_permission_t *permission, const char 
 static int begin(belay_permission_t *permission, belay_request_t *request,
                  const belay__request_ops_t *ops, what_t what, size_t n, belay_permission_cb cb,
                  belay__pending_t **out) {
-  int error = belay__family_begin(&permission->family, request, ops, (void (*)(void))cb, out);
+  int error = belay__handle_begin(&permission->handle, request, ops, (void (*)(void))cb, out);
   if (error != 0)
     return error;
   room_t *room = belay__request_room(*out, sizeof *room + n * sizeof room->results[0]);
@@ -409,12 +409,12 @@ static belay__call_t *new_swap(const belay_permission_t *permission, const char 
                                size_t key_len, uint64_t index, uint64_t expected, uint64_t value) {
   unsigned width = permission->width, rest = rest_of(width, SCRIPT_BITS);
   uint64_t offset = index * width;
-  belay__call_t *call = belay__call_new(permission->family.client, BELAY__LANE_DATA);
+  belay__call_t *call = belay__call_new(permission->handle.client, BELAY__LANE_DATA);
   writer_t writer = {.call = call};
   if (call == NULL)
     return NULL;
   belay__call_script(call, &belay__script_permission_swap, 1, rest > 0 ? 9 : 5);
-  belay__family_arg(&permission->family, call, key, key_len, permission->tail);
+  belay__handle_arg(&permission->handle, call, key, key_len, permission->tail);
   belay__call_arg_int(call, permission->ttl_ms);
   put_place(&writer, offset, width - rest);
   put_number(&writer, expected >> rest);
@@ -449,15 +449,15 @@ int belay_permission_compare_and_set(belay_permission_t *permission, belay_reque
 int belay_permission_clear(belay_permission_t *permission, belay_request_t *request,
                            const char *key, size_t key_len, belay_permission_cb cb) {
   key_len = belay__text_len(key, key_len);
-  int error = belay__family_check_key((const belay__family_t *)permission, request, key, key_len,
+  int error = belay__handle_check_key((const belay__handle_t *)permission, request, key, key_len,
                                       cb != NULL);
   if (error != 0)
     return error;
-  belay__call_t *call = belay__call_new(permission->family.client, BELAY__LANE_DATA);
+  belay__call_t *call = belay__call_new(permission->handle.client, BELAY__LANE_DATA);
   if (call == NULL)
     return BELAY_ENOMEM;
   belay__call_command(call, "UNLINK", 3);
-  belay__family_arg(&permission->family, call, key, key_len, permission->tail);
-  belay__family_arg(&permission->family, call, key, key_len, "}::config");
-  return belay__family_start(&permission->family, request, call, &clear_ops, (void (*)(void))cb);
+  belay__handle_arg(&permission->handle, call, key, key_len, permission->tail);
+  belay__handle_arg(&permission->handle, call, key, key_len, "}::config");
+  return belay__handle_start(&permission->handle, request, call, &clear_ops, (void (*)(void))cb);
 }

@@ -13,7 +13,7 @@ typedef struct belay__names {
 } belay__names_t;
 
 struct belay_permission {
-  belay__family_t family; /* first */
+  belay__handle_t handle; /* first */
   belay__names_t *names;  /* NULL: there are none */
   unsigned width;
   char tail[16]; /* of its keys: "}::u5" */

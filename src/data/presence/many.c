@@ -129,7 +129,7 @@ static void make_calls(belay__pending_t *pending, what_t what, uint32_t each,
   int64_t slice = pending->values[BELAY__PRESENCE_SLICE];
   for (uint32_t i = 0; i < work->runs_len * each; i++) {
     const run_t *run = &work->runs[i / each];
-    calls[i] = belay__call_new(presence->family.client, BELAY__LANE_DATA);
+    calls[i] = belay__call_new(presence->handle.client, BELAY__LANE_DATA);
     if (calls[i] == NULL)
       continue;
     if (what == SET)
@@ -144,7 +144,7 @@ static void make_calls(belay__pending_t *pending, what_t what, uint32_t each,
 /* There is one step. */
 static int send(belay__pending_t *pending, what_t what) {
   const belay_presence_t *presence = pending->context;
-  belay_t *belay = presence->family.client->belay;
+  belay_t *belay = presence->handle.client->belay;
   const work_t *work = pending->room;
   belay__call_t *few[FEW], **calls = few;
   belay__presence_settle(pending);
@@ -198,7 +198,7 @@ static int read_done(belay__pending_t *pending, const belay__call_t *call,
     return status;
   if (call->script != NULL)
     return belay__reply_integer(reply, 1, 1, &one) ? 0 : BELAY_EPROTO;
-  return read_bits(reply, work, &work->runs[pending->part]) ? 0 : BELAY_EPROTO; /* as they were */
+  return read_bits(reply, work, &work->runs[pending->index]) ? 0 : BELAY_EPROTO; /* as they were */
 }
 
 static int read_is(belay__pending_t *pending, const belay__call_t *call,
@@ -207,7 +207,7 @@ static int read_is(belay__pending_t *pending, const belay__call_t *call,
   work_t *work = pending->room;
   if (belay__presence_learn(pending, call, reply, &status))
     return status;
-  const run_t *run = &work->runs[pending->part / belay__presence_live(pending->context)];
+  const run_t *run = &work->runs[pending->index / belay__presence_live(pending->context)];
   return read_bits(reply, work, run) ? 0 : BELAY_EPROTO;
 }
 
@@ -228,7 +228,7 @@ static const belay__request_ops_t is_ops = {
 /* ---- operations ---------------------------------------------------------------------------------------- */
 
 static int check_ids(const belay_presence_t *presence, const uint32_t *ids, size_t n) {
-  belay_t *belay = presence->family.client->belay;
+  belay_t *belay = presence->handle.client->belay;
   if (ids == NULL || n < 1 || n > BELAY_PRESENCE_IDS_MAX) {
     belay__detail(belay, "ids: NULL, or not 1 to %d of them", BELAY_PRESENCE_IDS_MAX);
     return BELAY_EINVAL;
@@ -242,7 +242,7 @@ static int check_ids(const belay_presence_t *presence, const uint32_t *ids, size
 static int begin(belay_presence_t *presence, belay_request_t *request,
                  const belay__request_ops_t *ops, const uint32_t *ids, size_t n, void (*cb)(void)) {
   belay__pending_t *pending;
-  int error = belay__family_check_request((const belay__family_t *)presence, request, cb != NULL);
+  int error = belay__handle_check_request((const belay__handle_t *)presence, request, cb != NULL);
   if (error == 0)
     error = check_ids(presence, ids, n);
   if (error == 0)

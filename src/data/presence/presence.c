@@ -23,21 +23,21 @@
 
 /* ---- closing ------------------------------------------------------------------------------------------- */
 
-static void on_gone(belay__family_t *family) {
-  belay_presence_t *presence = (belay_presence_t *)family;
-  if (family->close_cb != NULL)
-    ((belay_presence_close_cb)family->close_cb)(presence, family->data);
+static void on_gone(belay__handle_t *handle) {
+  belay_presence_t *presence = (belay_presence_t *)handle;
+  if (handle->close_cb != NULL)
+    ((belay_presence_close_cb)handle->close_cb)(presence, handle->data);
 }
 
-static const belay__family_ops_t family_ops = {
+static const belay__handle_ops_t handle_ops = {
     .name = "presence", .size = sizeof(belay_presence_t), .whole = true, .gone = on_gone};
 
 int belay_presence_close(belay_presence_t *presence, belay_presence_close_cb cb) {
-  return belay__family_close((belay__family_t *)presence, (void (*)(void))cb);
+  return belay__handle_close((belay__handle_t *)presence, (void (*)(void))cb);
 }
 
 void *belay_presence_data(const belay_presence_t *presence) {
-  return belay__family_data((const belay__family_t *)presence);
+  return belay__handle_data((const belay__handle_t *)presence);
 }
 
 /* ---- a new one ----------------------------------------------------------------------------------------- */
@@ -59,18 +59,18 @@ static const belay__range_t ranges[] = {
 int belay_presence_new(belay_client_t *client, const belay_presence_options_t *options,
                        belay_presence_t **out) {
   belay_presence_options_t o;
-  belay__family_t *family;
+  belay__handle_t *handle;
   if (out == NULL)
     return BELAY_EINVAL;
   *out = NULL;
   belay_presence_options_init(&o);
   int error = belay__options_take(client, &o, options, sizeof o, ranges);
   if (error == 0)
-    error = belay__family_new(client, &family_ops, o.name, o.name_len, &family);
+    error = belay__handle_new(client, &handle_ops, o.name, o.name_len, &handle);
   if (error != 0)
     return error;
-  belay_presence_t *presence = *out = (belay_presence_t *)family;
-  family->data = o.data;
+  belay_presence_t *presence = *out = (belay_presence_t *)handle;
+  handle->data = o.data;
   presence->time.lane = BELAY__LANE_DATA;
   presence->max_id = o.max_id;
   presence->slices = o.slices;
@@ -89,11 +89,11 @@ void belay__presence_put(const belay_presence_t *presence, belay__call_t *call, 
     (void)snprintf(tail, sizeof tail, "}::%u", segment);
   else
     (void)snprintf(tail, sizeof tail, "}::%" PRId64 "::%u", slice - presence->slices + i, segment);
-  belay__family_arg(&presence->family, call, NULL, 0, tail);
+  belay__handle_arg(&presence->handle, call, NULL, 0, tail);
 }
 
 void belay__presence_put_union(const belay_presence_t *presence, belay__call_t *call) {
-  belay__family_arg(&presence->family, call, NULL, 0, "}::union");
+  belay__handle_arg(&presence->handle, call, NULL, 0, "}::union");
 }
 
 void belay__presence_put_live(const belay_presence_t *presence, belay__call_t *call, int64_t slice,
@@ -114,8 +114,8 @@ void belay__presence_put_all(const belay_presence_t *presence, belay__call_t *ca
 int belay__presence_begin(belay_presence_t *presence, belay_request_t *request,
                           const belay__request_ops_t *ops, void (*cb)(void),
                           belay__pending_t **out) {
-  belay_client_t *client = presence->family.client;
-  int error = belay__family_begin(&presence->family, request, ops, cb, out);
+  belay_client_t *client = presence->handle.client;
+  int error = belay__handle_begin(&presence->handle, request, ops, cb, out);
   if (error == 0)
     (*out)->deadline = belay__after_ms(client->belay, belay__request_timeout_ms(client, request));
   return error;
@@ -123,12 +123,12 @@ int belay__presence_begin(belay_presence_t *presence, belay_request_t *request,
 
 int belay__presence_go(belay_presence_t *presence, belay__pending_t *pending) {
   int error;
-  if (presence->window_ms == 0 || belay__servertime_known(&presence->time, &presence->family)) {
+  if (presence->window_ms == 0 || belay__servertime_known(&presence->time, &presence->handle)) {
     error = pending->ops->next(pending);
   } else {
     pending->values[BELAY__PRESENCE_LEARNING] = 1;
     error =
-        belay__request_send(pending, belay__servertime_call(&presence->time, &presence->family));
+        belay__request_send(pending, belay__servertime_call(&presence->time, &presence->handle));
   }
   if (error == BELAY__REQUEST_PARK)
     error = 0;
@@ -151,7 +151,7 @@ void belay__presence_settle(belay__pending_t *pending) {
   pending->values[BELAY__PRESENCE_LEARNING] = 0;
   if (presence->window_ms != 0 && pending->values[BELAY__PRESENCE_NEXT] == 0)
     pending->values[BELAY__PRESENCE_SLICE] =
-        belay__servertime_ms(&presence->time, &presence->family) / presence->slice_ms;
+        belay__servertime_ms(&presence->time, &presence->handle) / presence->slice_ms;
 }
 
 void belay__presence_tell(belay_request_t *request, void (*cb)(void),
@@ -170,16 +170,16 @@ static int read_count(belay__pending_t *pending, const belay__call_t *call,
   if (!belay__reply_integer(reply, -1, INT64_MAX, &count))
     return BELAY_EPROTO;
   if (count == -1)
-    return belay__family_mismatch(call, "it is where unions are made for a moment");
+    return belay__handle_mismatch(call, "it is where unions are made for a moment");
   if (count > BELAY__PRESENCE_SEGMENT)
-    return belay__family_mismatch(call, "it is longer than a segment");
+    return belay__handle_mismatch(call, "it is longer than a segment");
   pending->values[BELAY__PRESENCE_COUNT] += count;
   return 0;
 }
 
 static belay__call_t *count_call(const belay_presence_t *presence, int64_t slice,
                                  uint32_t segment) {
-  belay__call_t *call = belay__call_new(presence->family.client, BELAY__LANE_DATA);
+  belay__call_t *call = belay__call_new(presence->handle.client, BELAY__LANE_DATA);
   if (call == NULL)
     return NULL;
   if (presence->window_ms == 0) {
@@ -238,7 +238,7 @@ static int next_reset(belay__pending_t *pending) {
   uint32_t n = UNLINKS_AT_ONCE / all;
   if (n > segments - from)
     n = segments - from;
-  belay__call_t *call = belay__call_new(presence->family.client, BELAY__LANE_DATA);
+  belay__call_t *call = belay__call_new(presence->handle.client, BELAY__LANE_DATA);
   if (call == NULL)
     return BELAY_ENOMEM;
   bool last = from + n == segments; /* the configuration record goes with them */
@@ -246,7 +246,7 @@ static int next_reset(belay__pending_t *pending) {
   for (uint32_t i = from; i < from + n; i++)
     belay__presence_put_all(presence, call, pending->values[BELAY__PRESENCE_SLICE], i);
   if (last)
-    belay__family_arg(&presence->family, call, NULL, 0, "}::config");
+    belay__handle_arg(&presence->handle, call, NULL, 0, "}::config");
   pending->values[BELAY__PRESENCE_NEXT] = from + n;
   int error = belay__request_send(pending, call);
   return error != 0 ? error : BELAY__REQUEST_PARK;
@@ -260,7 +260,7 @@ static const belay__request_ops_t reset_ops = {
 static int begin(belay_presence_t *presence, belay_request_t *request,
                  const belay__request_ops_t *ops, void (*cb)(void)) {
   belay__pending_t *pending;
-  int error = belay__family_check_request((const belay__family_t *)presence, request, cb != NULL);
+  int error = belay__handle_check_request((const belay__handle_t *)presence, request, cb != NULL);
   if (error == 0)
     error = belay__presence_begin(presence, request, ops, cb, &pending);
   return error != 0 ? error : belay__presence_go(presence, pending);

@@ -9,7 +9,7 @@
 #define BELAY__PRESENCE_SEGMENTS 512                /* of 2^32 ids */
 
 struct belay_presence {
-  belay__family_t family; /* first */
+  belay__handle_t handle; /* first */
   belay__servertime_t time;
   uint32_t max_id, slices;
   int64_t window_ms, slice_ms, ttl_ms; /* window_ms 0: there are no slices */

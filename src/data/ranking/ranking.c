@@ -17,21 +17,21 @@
 
 /* ---- closing ------------------------------------------------------------------------------------------- */
 
-static void on_gone(belay__family_t *family) {
-  belay_ranking_t *ranking = (belay_ranking_t *)family;
-  if (family->close_cb != NULL)
-    ((belay_ranking_close_cb)family->close_cb)(ranking, family->data);
+static void on_gone(belay__handle_t *handle) {
+  belay_ranking_t *ranking = (belay_ranking_t *)handle;
+  if (handle->close_cb != NULL)
+    ((belay_ranking_close_cb)handle->close_cb)(ranking, handle->data);
 }
 
-static const belay__family_ops_t family_ops = {
+static const belay__handle_ops_t handle_ops = {
     .name = "ranking", .size = sizeof(belay_ranking_t), .gone = on_gone};
 
 int belay_ranking_close(belay_ranking_t *ranking, belay_ranking_close_cb cb) {
-  return belay__family_close((belay__family_t *)ranking, (void (*)(void))cb);
+  return belay__handle_close((belay__handle_t *)ranking, (void (*)(void))cb);
 }
 
 void *belay_ranking_data(const belay_ranking_t *ranking) {
-  return belay__family_data((const belay__family_t *)ranking);
+  return belay__handle_data((const belay__handle_t *)ranking);
 }
 
 /* ---- a new one ----------------------------------------------------------------------------------------- */
@@ -55,18 +55,18 @@ int belay_ranking_new(belay_client_t *client, const belay_ranking_options_t *opt
   static const char *const kinds[][3] = {{"high", "high-earlier", "high-later"},
                                          {"low", "low-earlier", "low-later"}};
   belay_ranking_options_t o;
-  belay__family_t *family;
+  belay__handle_t *handle;
   if (out == NULL)
     return BELAY_EINVAL;
   *out = NULL;
   belay_ranking_options_init(&o);
   int error = belay__options_take(client, &o, options, sizeof o, ranges);
   if (error == 0)
-    error = belay__family_new(client, &family_ops, o.name, o.name_len, &family);
+    error = belay__handle_new(client, &handle_ops, o.name, o.name_len, &handle);
   if (error != 0)
     return error;
-  belay_ranking_t *ranking = *out = (belay_ranking_t *)family;
-  family->data = o.data;
+  belay_ranking_t *ranking = *out = (belay_ranking_t *)handle;
+  handle->data = o.data;
   ranking->high = o.order == BELAY_RANKING_HIGH_FIRST;
   ranking->timed = o.ties != BELAY_RANKING_BY_MEMBER;
   ranking->kind = kinds[o.order][o.ties];
@@ -84,14 +84,14 @@ size_t belay__ranking_keys(const belay_ranking_t *ranking) {
 void belay__ranking_put_keys(const belay_ranking_t *ranking, belay__call_t *call, const char *board,
                              size_t board_len) {
   const char *tail = ranking->timed ? "}::timed" : "}";
-  belay__family_arg(&ranking->family, call, board, board_len, tail);
+  belay__handle_arg(&ranking->handle, call, board, board_len, tail);
   if (ranking->timed)
-    belay__family_arg(&ranking->family, call, board, board_len, "}::turns");
+    belay__handle_arg(&ranking->handle, call, board, board_len, "}::turns");
 }
 
 belay__call_t *belay__ranking_script(const belay_ranking_t *ranking, const belay__script_t *script,
                                      const char *board, size_t board_len, size_t args) {
-  belay__call_t *call = belay__call_new(ranking->family.client, BELAY__LANE_DATA);
+  belay__call_t *call = belay__call_new(ranking->handle.client, BELAY__LANE_DATA);
   if (call == NULL)
     return NULL;
   belay__call_script(call, script, belay__ranking_keys(ranking), 1 + args);
@@ -103,7 +103,7 @@ belay__call_t *belay__ranking_script(const belay_ranking_t *ranking, const belay
 /* ---- answers ------------------------------------------------------------------------------------------- */
 
 int belay__ranking_bad_score(const belay__call_t *call) {
-  return belay__family_mismatch(call, "it holds a score that is no whole number within 2^53");
+  return belay__handle_mismatch(call, "it holds a score that is no whole number within 2^53");
 }
 
 int belay__ranking_fault(const belay__call_t *call, const belay__reply_t *reply) {
@@ -113,9 +113,9 @@ int belay__ranking_fault(const belay__call_t *call, const belay__reply_t *reply)
   case -1:
     return BELAY_ELOST;
   case -2:
-    return belay__family_mismatch(call, "its ::turns are none");
+    return belay__handle_mismatch(call, "its ::turns are none");
   case -3:
-    return belay__family_mismatch(call, "it has another order, or other ties");
+    return belay__handle_mismatch(call, "it has another order, or other ties");
   case -4:
     return belay__ranking_bad_score(call);
   case -5:

@@ -8,7 +8,7 @@
 #define BELAY__RANKING_TURN ((size_t)16) /* digits before a member where ties are broken by time */
 
 struct belay_ranking {
-  belay__family_t family; /* first */
+  belay__handle_t handle; /* first */
   bool high, timed;
   const char *kind; /* "high", "low-earlier": what the scripts call it */
   int64_t ttl_ms, max_members;

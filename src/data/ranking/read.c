@@ -32,7 +32,7 @@ static const belay__request_ops_t find_ops = {
 
 int belay__ranking_check_members(const belay_ranking_t *ranking, const belay_bytes_t *members,
                                  size_t n) {
-  belay_t *belay = ranking->family.client->belay;
+  belay_t *belay = ranking->handle.client->belay;
   int error = 0;
   if (members == NULL || n < 1 || n > BELAY_RANKING_ITEMS_MAX) {
     belay__detail(belay, "members: NULL, or not 1 to %zu of them", BELAY_RANKING_ITEMS_MAX);
@@ -50,12 +50,12 @@ int belay_ranking_find(belay_ranking_t *ranking, belay_request_t *request, const
   board_len = belay__text_len(board, board_len);
   belay__pending_t *pending;
   size_t bytes = 0;
-  int error = belay__family_check_key((const belay__family_t *)ranking, request, board, board_len,
+  int error = belay__handle_check_key((const belay__handle_t *)ranking, request, board, board_len,
                                       cb != NULL);
   if (error == 0)
     error = belay__ranking_check_members(ranking, members, n);
   if (error == 0)
-    error = belay__family_begin(&ranking->family, request, &find_ops, (void (*)(void))cb, &pending);
+    error = belay__handle_begin(&ranking->handle, request, &find_ops, (void (*)(void))cb, &pending);
   if (error != 0)
     return error;
   for (size_t i = 0; i < n; i++)
@@ -107,7 +107,7 @@ static int read_list(belay__pending_t *pending, const belay__call_t *call,
     if (list->items[i]->type != BELAY__REPLY_STRING)
       return BELAY_EPROTO;
     if (i % 2 == 0 && ranking->timed && !is_timed(list->items[i]))
-      return belay__family_mismatch(call, "it holds a member that has no turn");
+      return belay__handle_mismatch(call, "it holds a member that has no turn");
     bytes += i % 2 == 0 ? list->items[i]->len : 0;
   }
   belay__ranking_room_t *room = belay__ranking_room(pending, list->count / 2, bytes);
@@ -149,7 +149,7 @@ static int start_page(belay_ranking_t *ranking, belay_request_t *request, belay_
                       int64_t first, belay_ranking_from_t from, size_t n, belay_ranking_cb cb) {
   belay__pending_t *pending;
   int error = call == NULL ? BELAY_ENOMEM
-                           : belay__family_begin(&ranking->family, request, &page_ops,
+                           : belay__handle_begin(&ranking->handle, request, &page_ops,
                                                  (void (*)(void))cb, &pending);
   if (error != 0) {
     belay__calls_discard(&call, 1);
@@ -168,10 +168,10 @@ static int check_page(const belay_ranking_t *ranking, const belay_request_t *req
                       const char *board, size_t board_len, belay_ranking_from_t from, int64_t skip,
                       size_t n, bool has_cb) {
   int error =
-      belay__family_check_key((const belay__family_t *)ranking, request, board, board_len, has_cb);
+      belay__handle_check_key((const belay__handle_t *)ranking, request, board, board_len, has_cb);
   if (error != 0)
     return error;
-  belay_t *belay = ranking->family.client->belay;
+  belay_t *belay = ranking->handle.client->belay;
   error = belay__check_range(belay, "from", (int64_t)from, 0, BELAY_RANKING_FROM_WORST);
   if (error == 0)
     error = belay__check_range(belay, "skip", skip, 0, BELAY_RANKING_SIZE_MAX);
@@ -199,7 +199,7 @@ static belay__call_t *new_range(const belay_ranking_t *ranking, const char *boar
     belay__call_arg_int(call, n);
     return call;
   }
-  call = belay__call_new(ranking->family.client, BELAY__LANE_DATA);
+  call = belay__call_new(ranking->handle.client, BELAY__LANE_DATA);
   if (call == NULL)
     return NULL;
   belay__call_command(call, ranking->high ? "ZREVRANGE" : "ZRANGE", 5);
@@ -228,7 +228,7 @@ int belay_ranking_top(belay_ranking_t *ranking, belay_request_t *request, const 
 }
 
 static int check_scores(const belay_ranking_t *ranking, int64_t min, int64_t max) {
-  belay_t *belay = ranking->family.client->belay;
+  belay_t *belay = ranking->handle.client->belay;
   int error =
       belay__check_range(belay, "min", min, BELAY_RANKING_SCORE_MIN, BELAY_RANKING_SCORE_MAX);
   return error != 0 ? error : belay__check_range(belay, "max", max, min, BELAY_RANKING_SCORE_MAX);
@@ -262,11 +262,11 @@ int belay_ranking_around(belay_ranking_t *ranking, belay_request_t *request, con
                          size_t after, belay_ranking_cb cb) {
   board_len = belay__text_len(board, board_len);
   member_len = belay__text_len(member, member_len);
-  int error = belay__family_check_key((const belay__family_t *)ranking, request, board, board_len,
+  int error = belay__handle_check_key((const belay__handle_t *)ranking, request, board, board_len,
                                       cb != NULL);
   if (error != 0)
     return error;
-  belay_t *belay = ranking->family.client->belay;
+  belay_t *belay = ranking->handle.client->belay;
   error = belay__check_bytes(belay, "member", member, member_len, 1, BELAY_RANKING_MEMBER_MAX);
   if (error != 0)
     return error;
@@ -301,7 +301,7 @@ static int start_count(belay_ranking_t *ranking, belay_request_t *request, const
     if (call != NULL)
       belay__call_arg(call, "count", 5);
   } else {
-    call = belay__call_new(ranking->family.client, BELAY__LANE_DATA);
+    call = belay__call_new(ranking->handle.client, BELAY__LANE_DATA);
     if (call != NULL) {
       belay__call_command(call, bounds == NULL ? "ZCARD" : "ZCOUNT", 2 + more);
       belay__ranking_put_keys(ranking, call, board, board_len);
@@ -309,14 +309,14 @@ static int start_count(belay_ranking_t *ranking, belay_request_t *request, const
   }
   for (size_t i = 0; i < more && call != NULL; i++)
     belay__call_arg_int(call, bounds[i]);
-  return belay__family_start(&ranking->family, request, belay__call_stale(call), &count_ops,
+  return belay__handle_start(&ranking->handle, request, belay__call_stale(call), &count_ops,
                              (void (*)(void))cb);
 }
 
 int belay_ranking_count(belay_ranking_t *ranking, belay_request_t *request, const char *board,
                         size_t board_len, belay_ranking_count_cb cb) {
   board_len = belay__text_len(board, board_len);
-  int error = belay__family_check_key((const belay__family_t *)ranking, request, board, board_len,
+  int error = belay__handle_check_key((const belay__handle_t *)ranking, request, board, board_len,
                                       cb != NULL);
   return error != 0 ? error : start_count(ranking, request, board, board_len, NULL, cb);
 }
@@ -326,7 +326,7 @@ int belay_ranking_count_by_score(belay_ranking_t *ranking, belay_request_t *requ
                                  belay_ranking_count_cb cb) {
   board_len = belay__text_len(board, board_len);
   const int64_t bounds[] = {min, max};
-  int error = belay__family_check_key((const belay__family_t *)ranking, request, board, board_len,
+  int error = belay__handle_check_key((const belay__handle_t *)ranking, request, board, board_len,
                                       cb != NULL);
   if (error == 0)
     error = check_scores(ranking, min, max);

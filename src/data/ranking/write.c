@@ -78,17 +78,17 @@ int belay_ranking_submit(belay_ranking_t *ranking, belay_request_t *request, con
   static const char *const modes[] = {"set", "add", "best"};
   belay__pending_t *pending;
   size_t bytes;
-  int error = belay__family_check_key((const belay__family_t *)ranking, request, board, board_len,
+  int error = belay__handle_check_key((const belay__handle_t *)ranking, request, board, board_len,
                                       cb != NULL);
   if (error != 0)
     return error;
-  belay_t *belay = ranking->family.client->belay;
+  belay_t *belay = ranking->handle.client->belay;
   error = belay__check_range(belay, "mode", (int64_t)mode, 0, BELAY_RANKING_BEST);
   if (error == 0)
     error = check_items(belay, items, n, &bytes);
   if (error == 0)
     error =
-        belay__family_begin(&ranking->family, request, &submit_ops, (void (*)(void))cb, &pending);
+        belay__handle_begin(&ranking->handle, request, &submit_ops, (void (*)(void))cb, &pending);
   if (error != 0)
     return error;
   belay__ranking_room_t *room = belay__ranking_room(pending, n, bytes);
@@ -111,7 +111,7 @@ int belay_ranking_remove(belay_ranking_t *ranking, belay_request_t *request, con
                          size_t board_len, const belay_bytes_t *members, size_t n,
                          belay_ranking_count_cb cb) {
   board_len = belay__text_len(board, board_len);
-  int error = belay__family_check_key((const belay__family_t *)ranking, request, board, board_len,
+  int error = belay__handle_check_key((const belay__handle_t *)ranking, request, board, board_len,
                                       cb != NULL);
   if (error == 0)
     error = belay__ranking_check_members(ranking, members, n);
@@ -123,7 +123,7 @@ int belay_ranking_remove(belay_ranking_t *ranking, belay_request_t *request, con
     if (call != NULL)
       belay__call_arg(call, "remove", 6);
   } else {
-    call = belay__call_new(ranking->family.client, BELAY__LANE_DATA);
+    call = belay__call_new(ranking->handle.client, BELAY__LANE_DATA);
     if (call != NULL) {
       belay__call_command(call, "ZREM", 2 + n);
       belay__ranking_put_keys(ranking, call, board, board_len);
@@ -131,7 +131,7 @@ int belay_ranking_remove(belay_ranking_t *ranking, belay_request_t *request, con
   }
   for (size_t i = 0; i < n && call != NULL; i++)
     belay__call_arg(call, members[i].data, members[i].len);
-  return belay__family_start(&ranking->family, request, call, &remove_ops, (void (*)(void))cb);
+  return belay__handle_start(&ranking->handle, request, call, &remove_ops, (void (*)(void))cb);
 }
 
 /* How many there are now. Too many still, and it was a whole step: the next one. */
@@ -153,13 +153,13 @@ int belay_ranking_trim(belay_ranking_t *ranking, belay_request_t *request, const
                        size_t board_len, int64_t size, belay_ranking_count_cb cb) {
   board_len = belay__text_len(board, board_len);
   belay__pending_t *pending;
-  int error = belay__family_check_key((const belay__family_t *)ranking, request, board, board_len,
+  int error = belay__handle_check_key((const belay__handle_t *)ranking, request, board, board_len,
                                       cb != NULL);
   if (error == 0)
     error =
-        belay__check_range(ranking->family.client->belay, "size", size, 0, BELAY_RANKING_SIZE_MAX);
+        belay__check_range(ranking->handle.client->belay, "size", size, 0, BELAY_RANKING_SIZE_MAX);
   if (error == 0)
-    error = belay__family_begin(&ranking->family, request, &trim_ops, (void (*)(void))cb, &pending);
+    error = belay__handle_begin(&ranking->handle, request, &trim_ops, (void (*)(void))cb, &pending);
   if (error != 0)
     return error;
   pending->values[1] = size;
@@ -191,15 +191,15 @@ static const belay__request_ops_t clear_ops = {
 int belay_ranking_clear(belay_ranking_t *ranking, belay_request_t *request, const char *board,
                         size_t board_len, belay_ranking_count_cb cb) {
   board_len = belay__text_len(board, board_len);
-  int error = belay__family_check_key((const belay__family_t *)ranking, request, board, board_len,
+  int error = belay__handle_check_key((const belay__handle_t *)ranking, request, board, board_len,
                                       cb != NULL);
   if (error != 0)
     return error;
-  belay__call_t *call = belay__call_new(ranking->family.client, BELAY__LANE_DATA);
+  belay__call_t *call = belay__call_new(ranking->handle.client, BELAY__LANE_DATA);
   if (call == NULL)
     return BELAY_ENOMEM;
   belay__call_command(call, "UNLINK", 2 + belay__ranking_keys(ranking));
   belay__ranking_put_keys(ranking, call, board, board_len);
-  belay__family_arg(&ranking->family, call, board, board_len, "}::config");
-  return belay__family_start(&ranking->family, request, call, &clear_ops, (void (*)(void))cb);
+  belay__handle_arg(&ranking->handle, call, board, board_len, "}::config");
+  return belay__handle_start(&ranking->handle, request, call, &clear_ops, (void (*)(void))cb);
 }

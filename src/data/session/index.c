@@ -17,7 +17,7 @@ uint32_t belay__session_shard(const char *user, size_t len) {
 void belay__session_due_arg(const belay_session_t *session, belay__call_t *call, uint32_t shard) {
   const char digits[2] = {(char)('0' + shard / 10), (char)('0' + shard % 10)};
   size_t skip = shard < 10;
-  belay__family_arg(&session->family, call, digits + skip, 2 - skip, "}::due");
+  belay__handle_arg(&session->handle, call, digits + skip, 2 - skip, "}::due");
 }
 
 size_t belay__session_entry(char out[BELAY__SESSION_ENTRY_MAX], const void *id, size_t id_len,
@@ -51,7 +51,7 @@ bool belay__session_entry_read(const char *entry, size_t len, belay_session_ende
 
 belay__call_t *belay__session_index(const belay_session_t *session, uint32_t shard,
                                     const char *mode, size_t n) {
-  belay__call_t *call = belay__call_new(session->family.client, BELAY__LANE_DATA);
+  belay__call_t *call = belay__call_new(session->handle.client, BELAY__LANE_DATA);
   if (call == NULL)
     return NULL;
   belay__call_script(call, &belay__script_session_index, 1, 2 + 2 * n);

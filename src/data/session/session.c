@@ -53,7 +53,7 @@ typedef struct note {
 static int wrong(const belay__call_t *call, int64_t what) {
   if (what == -2)
     return belay__call_blame(call, BELAY_EWRONGTYPE, "its ::events holds no list");
-  return belay__family_mismatch(call, what == -1 ? "it holds no context"
+  return belay__handle_mismatch(call, what == -1 ? "it holds no context"
                                                  : "its ::op holds no answer of ours");
 }
 
@@ -243,14 +243,14 @@ static const belay__request_ops_t read_ops = {
 
 static int check(const belay_session_t *session, const belay_request_t *request, const char *user,
                  size_t user_len, bool has_cb) {
-  int error = belay__family_check_request((const belay__family_t *)session, request, has_cb);
+  int error = belay__handle_check_request((const belay__handle_t *)session, request, has_cb);
   return error != 0 ? error
-                    : belay__check_bytes(session->family.client->belay, "user", user, user_len, 1,
+                    : belay__check_bytes(session->handle.client->belay, "user", user, user_len, 1,
                                          BELAY_SESSION_USER_MAX);
 }
 
 static int check_touch(const belay_session_t *session, const belay_session_touch_t *touch) {
-  belay_t *belay = session->family.client->belay;
+  belay_t *belay = session->handle.client->belay;
   int error = belay__check_bytes(belay, "event", touch->event, touch->event_len, 0,
                                  BELAY_SESSION_EVENT_MAX);
   if (error == 0)
@@ -264,8 +264,8 @@ static int check_touch(const belay_session_t *session, const belay_session_touch
 static int begin(belay_session_t *session, belay_request_t *request,
                  const belay__request_ops_t *ops, const char *user, size_t user_len,
                  belay_session_cb cb, belay__pending_t **out) {
-  belay_client_t *client = session->family.client;
-  int error = belay__family_begin(&session->family, request, ops, (void (*)(void))cb, out);
+  belay_client_t *client = session->handle.client;
+  int error = belay__handle_begin(&session->handle, request, ops, (void (*)(void))cb, out);
   if (error != 0)
     return error;
   (*out)->deadline = belay__after_ms(client->belay, belay__request_timeout_ms(client, request));
@@ -288,8 +288,8 @@ static int send(belay__pending_t *pending, belay__call_t *call) {
 
 static void put_keys(const belay_session_t *session, belay__call_t *call, const char *user,
                      size_t user_len) {
-  belay__family_arg(&session->family, call, user, user_len, "}");
-  belay__family_arg(&session->family, call, user, user_len, "}::events");
+  belay__handle_arg(&session->handle, call, user, user_len, "}");
+  belay__handle_arg(&session->handle, call, user, user_len, "}::events");
 }
 
 static void put_op_key(const belay_session_t *session, belay__call_t *call, const char *user,
@@ -297,12 +297,12 @@ static void put_op_key(const belay_session_t *session, belay__call_t *call, cons
   char tail[7 + 3 * BELAY_SESSION_OP_MAX + 1] = "}::op::";
   size_t n = belay__key_escape(tail + 7, touch->op, touch->op_len);
   tail[7 + n] = '\0';
-  belay__family_arg(&session->family, call, user, user_len, tail);
+  belay__handle_arg(&session->handle, call, user, user_len, tail);
 }
 
 /* What is kept of an operation outlives the last time that it may be sent. */
 static int64_t op_ttl(const belay_session_t *session, const belay_request_t *request) {
-  int64_t ms = belay__request_timeout_ms(session->family.client, request);
+  int64_t ms = belay__request_timeout_ms(session->handle.client, request);
   ms += ms / 100 + 2;
   return ms > session->op_ttl_ms ? ms : session->op_ttl_ms;
 }
@@ -319,14 +319,14 @@ int belay_session_touch(belay_session_t *session, belay_request_t *request, cons
   if (error == 0)
     error = check_touch(session, touch);
   if (error == 0 && touch->id == NULL)
-    error = belay_uuid_v7(session->family.client->belay, uuid);
+    error = belay_uuid_v7(session->handle.client->belay, uuid);
   if (error != 0)
     return error;
   const belay__request_ops_t *ops = touch->op != NULL ? &touch_op_ops : &touch_ops;
   error = begin(session, request, ops, user, user_len, cb, &pending);
   if (error != 0)
     return error;
-  belay__call_t *call = belay__call_new(session->family.client, BELAY__LANE_DATA);
+  belay__call_t *call = belay__call_new(session->handle.client, BELAY__LANE_DATA);
   if (call != NULL) {
     belay__call_script(call, &belay__script_session_touch, touch->op != NULL ? 3 : 2, 6);
     put_keys(session, call, user, user_len);
@@ -348,12 +348,12 @@ int belay_session_read(belay_session_t *session, belay_request_t *request, const
   user_len = belay__text_len(user, user_len);
   int error = check(session, request, user, user_len, cb != NULL);
   if (error == 0 && n > BELAY_SESSION_EVENTS_MAX) {
-    belay__detail(session->family.client->belay, "n: not from 0 to %d", BELAY_SESSION_EVENTS_MAX);
+    belay__detail(session->handle.client->belay, "n: not from 0 to %d", BELAY_SESSION_EVENTS_MAX);
     return BELAY_EINVAL;
   }
   if (error != 0)
     return error;
-  belay_client_t *client = session->family.client;
+  belay_client_t *client = session->handle.client;
   size_t bytes = client->max_reply / 2;
   belay__call_t *call = belay__call_new(client, BELAY__LANE_DATA);
   if (call == NULL)
@@ -363,7 +363,7 @@ int belay_session_read(belay_session_t *session, belay_request_t *request, const
   belay__call_arg_int(call, (int64_t)n);
   belay__call_arg_int(call, bytes > (size_t)NUMBER_MAX ? NUMBER_MAX : (int64_t)bytes);
   belay__call_arg_int(call, EVENT_BYTES);
-  return belay__family_start(&session->family, request, call, &read_ops, (void (*)(void))cb);
+  return belay__handle_start(&session->handle, request, call, &read_ops, (void (*)(void))cb);
 }
 
 int belay_session_exists(belay_session_t *session, belay_request_t *request, const char *user,
@@ -378,14 +378,14 @@ int belay_session_end(belay_session_t *session, belay_request_t *request, const 
   belay__pending_t *pending;
   int error = check(session, request, user, user_len, cb != NULL);
   if (error == 0)
-    error = belay__check_optional(session->family.client->belay, "id", id, id_len,
+    error = belay__check_optional(session->handle.client->belay, "id", id, id_len,
                                   BELAY_SESSION_ID_MAX);
   if (error == 0)
     error =
         begin(session, request, id != NULL ? &end_id_ops : &end_ops, user, user_len, cb, &pending);
   if (error != 0)
     return error;
-  belay__call_t *call = belay__call_new(session->family.client, BELAY__LANE_DATA);
+  belay__call_t *call = belay__call_new(session->handle.client, BELAY__LANE_DATA);
   if (call != NULL) {
     belay__call_script(call, &belay__script_session_end, 2, 1);
     put_keys(session, call, user, user_len);
@@ -396,21 +396,21 @@ int belay_session_end(belay_session_t *session, belay_request_t *request, const 
 
 /* ---- the handle ---------------------------------------------------------------------------------------- */
 
-static void on_close(belay__family_t *family) {
-  belay__session_watches_close((belay_session_t *)family);
+static void on_close(belay__handle_t *handle) {
+  belay__session_watches_close((belay_session_t *)handle);
 }
 
-static void on_abort(belay__family_t *family) {
-  belay__session_watches_abort((belay_session_t *)family);
+static void on_abort(belay__handle_t *handle) {
+  belay__session_watches_abort((belay_session_t *)handle);
 }
 
-static void on_gone(belay__family_t *family) {
-  belay_session_t *session = (belay_session_t *)family;
-  if (family->close_cb != NULL)
-    ((belay_session_close_cb)family->close_cb)(session, family->data);
+static void on_gone(belay__handle_t *handle) {
+  belay_session_t *session = (belay_session_t *)handle;
+  if (handle->close_cb != NULL)
+    ((belay_session_close_cb)handle->close_cb)(session, handle->data);
 }
 
-static const belay__family_ops_t family_ops = {.name = "session",
+static const belay__handle_ops_t handle_ops = {.name = "session",
                                                .size = sizeof(belay_session_t),
                                                .close = on_close,
                                                .abort = on_abort,
@@ -433,19 +433,19 @@ static const belay__range_t ranges[] = {
 int belay_session_new(belay_client_t *client, const belay_session_options_t *options,
                       belay_session_t **out) {
   belay_session_options_t o;
-  belay__family_t *family;
+  belay__handle_t *handle;
   if (out == NULL)
     return BELAY_EINVAL;
   *out = NULL;
   belay_session_options_init(&o);
   int error = belay__options_take(client, &o, options, sizeof o, ranges);
   if (error == 0)
-    error = belay__family_new(client, &family_ops, o.name, o.name_len, &family);
+    error = belay__handle_new(client, &handle_ops, o.name, o.name_len, &handle);
   if (error != 0)
     return error;
-  belay_session_t *session = *out = (belay_session_t *)family;
+  belay_session_t *session = *out = (belay_session_t *)handle;
   belay__list_init(&session->watches);
-  family->data = o.data;
+  handle->data = o.data;
   session->ttl_ms = o.ttl_ms;
   session->max_events = o.max_events;
   session->op_ttl_ms = o.op_ttl_ms;
@@ -455,9 +455,9 @@ int belay_session_new(belay_client_t *client, const belay_session_options_t *opt
 }
 
 void *belay_session_data(const belay_session_t *session) {
-  return belay__family_data((const belay__family_t *)session);
+  return belay__handle_data((const belay__handle_t *)session);
 }
 
 int belay_session_close(belay_session_t *session, belay_session_close_cb cb) {
-  return belay__family_close((belay__family_t *)session, (void (*)(void))cb);
+  return belay__handle_close((belay__handle_t *)session, (void (*)(void))cb);
 }

@@ -9,7 +9,7 @@
 #define BELAY__SESSION_SHARDS 16 /* keys of the index of a kind */
 
 struct belay_session {
-  belay__family_t family; /* first */
+  belay__handle_t handle; /* first */
   belay__list_t watches;
   int64_t ttl_ms, max_events, op_ttl_ms, notice_keep_ms;
   bool notice;

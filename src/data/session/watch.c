@@ -69,7 +69,7 @@ struct belay_session_watch {
 };
 
 static belay_t *host(const belay_session_watch_t *watch) {
-  return watch->session->family.client->belay;
+  return watch->session->handle.client->belay;
 }
 
 static belay_session_watch_t *watch_of(belay__pending_t *pending) {
@@ -132,21 +132,21 @@ static int read_asked(belay__pending_t *pending, const belay__call_t *call,
   (void)call;
   if (pending->values[0] == 0)
     return read_claims(watch, reply);
-  entry_t *entry = &watch->batch->entry[pending->part];
+  entry_t *entry = &watch->batch->entry[pending->index];
   entry->known = belay__reply_integer(reply, 0, INT64_MAX, &entry->due);
   return entry->known ? 0 : BELAY_EPROTO;
 }
 
 static belay__call_t *new_look(const belay_session_watch_t *watch, const entry_t *entry) {
-  const belay__family_t *family = &watch->session->family;
+  const belay__handle_t *handle = &watch->session->handle;
   belay_session_ended_t context;
   if (!belay__session_entry_read(entry->text, entry->len, &context))
     return NULL;
-  belay__call_t *call = belay__call_new(family->client, BELAY__LANE_DATA);
+  belay__call_t *call = belay__call_new(handle->client, BELAY__LANE_DATA);
   if (call == NULL)
     return NULL;
   belay__call_script(call, &belay__script_session_look, 1, 1);
-  belay__family_arg(family, call, context.user, context.user_len, "}");
+  belay__handle_arg(handle, call, context.user, context.user_len, "}");
   belay__call_arg(call, context.id, context.id_len);
   return call;
 }
@@ -193,7 +193,7 @@ static void finish(belay__task_t *task) {
   free_batch(watch);
   belay__free(belay, watch, sizeof *watch);
   belay__free_loop(belay);
-  belay__family_free(&session->family);
+  belay__handle_free(&session->handle);
 }
 
 static void rest(belay_session_watch_t *watch) {
@@ -210,17 +210,17 @@ static void fail(belay_session_watch_t *watch) {
 }
 
 static void ask(belay_session_watch_t *watch) {
-  belay__family_t *family = &watch->session->family;
+  belay__handle_t *handle = &watch->session->handle;
   belay__pending_t *pending;
   while ((watch->wanted & UINT32_C(1) << watch->shard) == 0)
     watch->shard = (watch->shard + 1) % BELAY__SESSION_SHARDS;
   watch->wanted &= ~(UINT32_C(1) << watch->shard); /* a hint may come meanwhile */
   watch->state = ASKING;
-  if (belay__family_begin(family, &watch->request, &ask_ops, NULL, &pending) != 0) {
+  if (belay__handle_begin(handle, &watch->request, &ask_ops, NULL, &pending) != 0) {
     fail(watch);
     return;
   }
-  belay__call_t *call = belay__call_new(family->client, BELAY__LANE_DATA);
+  belay__call_t *call = belay__call_new(handle->client, BELAY__LANE_DATA);
   if (call != NULL) {
     belay__call_script(call, &belay__script_session_claim, 1, 2);
     belay__session_due_arg(watch->session, call, watch->shard);
@@ -259,7 +259,7 @@ static void settle(belay_session_watch_t *watch) {
   for (size_t i = 0; i < batch->len; i++)
     n += batch->entry[i].garbage || batch->entry[i].told || batch->entry[i].due > 0;
   watch->state = SETTLING;
-  belay__call_t *call = n == 0 || session->family.client->node_closing
+  belay__call_t *call = n == 0 || session->handle.client->node_closing
                             ? NULL
                             : belay__session_index(session, watch->shard, batch->till, n);
   for (size_t i = 0; i < batch->len && call != NULL; i++) {
@@ -272,7 +272,7 @@ static void settle(belay_session_watch_t *watch) {
     else
       belay__call_arg(call, "-", 1);
   }
-  if (call == NULL || belay__request_begin(session->family.client, &watch->request, &settle_ops,
+  if (call == NULL || belay__request_begin(session->handle.client, &watch->request, &settle_ops,
                                            session, NULL, NULL, &pending) != 0) {
     belay__calls_discard(&call, 1);
     go_on(watch, false);
@@ -349,13 +349,13 @@ static void on_timer(belay__timer_t *timer) {
 static void on_hear(belay__ear_t *ear, belay__heard_t what, const char *data, size_t len,
                     int status) {
   belay_session_watch_t *watch = BELAY__CONTAINER(ear, belay_session_watch_t, ear);
-  const belay__family_t *family = &watch->session->family;
+  const belay__handle_t *handle = &watch->session->handle;
   (void)status;
-  if (what != BELAY__HEARD_MESSAGE || len <= family->prefix_len + 1 ||
-      memcmp(data, family->prefix, family->prefix_len) != 0)
+  if (what != BELAY__HEARD_MESSAGE || len <= handle->prefix_len + 1 ||
+      memcmp(data, handle->prefix, handle->prefix_len) != 0)
     return;
-  const char *user = data + family->prefix_len;
-  size_t user_len = len - family->prefix_len - 1;
+  const char *user = data + handle->prefix_len;
+  size_t user_len = len - handle->prefix_len - 1;
   if (memchr(user, '}', user_len + 1) != user + user_len)
     return; /* what is beside a context */
   watch->stats.hints++;
@@ -367,7 +367,7 @@ static void on_hear(belay__ear_t *ear, belay__heard_t what, const char *data, si
 
 /* A cluster's node tells of its own keys only, and on no channel that belongs to a slot. */
 static int listen_to_hints(belay_session_watch_t *watch) {
-  belay_client_t *client = watch->session->family.client;
+  belay_client_t *client = watch->session->handle.client;
   if (client->node_ops->by_slots)
     return 0;
   char channel[48];
@@ -413,10 +413,10 @@ int belay_session_watch(belay_session_t *session, const belay_session_watch_opti
   if (out == NULL)
     return BELAY_EINVAL;
   *out = NULL;
-  int error = belay__family_check((belay__family_t *)session);
+  int error = belay__handle_check((belay__handle_t *)session);
   if (error != 0)
     return error;
-  belay_t *belay = session->family.client->belay;
+  belay_t *belay = session->handle.client->belay;
   belay_session_watch_options_init(&o);
   if (options != NULL)
     o = *options;
@@ -444,7 +444,7 @@ int belay_session_watch(belay_session_t *session, const belay_session_watch_opti
     return error;
   }
   belay__list_push(&session->watches, &watch->node);
-  belay__family_hold(&session->family);
+  belay__handle_hold(&session->handle);
   belay__hold_loop(belay);
   rest(watch);
   *out = watch;
@@ -464,7 +464,7 @@ void *belay_session_watch_data(const belay_session_watch_t *watch) {
 }
 
 int belay_session_watch_close(belay_session_watch_t *watch, belay_session_watch_close_cb cb) {
-  int error = watch == NULL ? BELAY_EINVAL : belay__family_check(&watch->session->family);
+  int error = watch == NULL ? BELAY_EINVAL : belay__handle_check(&watch->session->handle);
   if (error == 0 && watch->closing)
     error = BELAY_ECLOSING;
   if (error != 0)

@@ -10,28 +10,28 @@
 #define TTL_MAX_MS INT64_C(31536000000) /* a year */
 
 struct belay_bucket {
-  belay__family_t family; /* first */
+  belay__handle_t handle; /* first */
   int64_t capacity, idle_ms, index_ms;
   bool full;
 };
 
 /* ---- closing ------------------------------------------------------------------------------------------- */
 
-static void on_gone(belay__family_t *family) {
-  belay_bucket_t *bucket = (belay_bucket_t *)family;
-  if (family->close_cb != NULL)
-    ((belay_bucket_close_cb)family->close_cb)(bucket, family->data);
+static void on_gone(belay__handle_t *handle) {
+  belay_bucket_t *bucket = (belay_bucket_t *)handle;
+  if (handle->close_cb != NULL)
+    ((belay_bucket_close_cb)handle->close_cb)(bucket, handle->data);
 }
 
-static const belay__family_ops_t family_ops = {
+static const belay__handle_ops_t handle_ops = {
     .name = "bucket", .size = sizeof(belay_bucket_t), .gone = on_gone};
 
 int belay__bucket_check(const belay_bucket_t *bucket) {
-  return belay__family_check((const belay__family_t *)bucket);
+  return belay__handle_check((const belay__handle_t *)bucket);
 }
 
 int belay_bucket_close(belay_bucket_t *bucket, belay_bucket_close_cb cb) {
-  return belay__family_close((belay__family_t *)bucket, (void (*)(void))cb);
+  return belay__handle_close((belay__handle_t *)bucket, (void (*)(void))cb);
 }
 
 /* ---- a new one ----------------------------------------------------------------------------------------- */
@@ -54,7 +54,7 @@ static int check_options(belay_t *belay, const belay_bucket_options_t *o) {
 int belay_bucket_new(belay_client_t *client, const belay_bucket_options_t *options,
                      belay_bucket_t **out) {
   belay_bucket_options_t o;
-  belay__family_t *family;
+  belay__handle_t *handle;
   if (out == NULL)
     return BELAY_EINVAL;
   *out = NULL;
@@ -66,11 +66,11 @@ int belay_bucket_new(belay_client_t *client, const belay_bucket_options_t *optio
     o = *options;
   error = check_options(client->belay, &o);
   if (error == 0)
-    error = belay__family_new(client, &family_ops, o.name, o.name_len, &family);
+    error = belay__handle_new(client, &handle_ops, o.name, o.name_len, &handle);
   if (error != 0)
     return error;
-  belay_bucket_t *bucket = *out = (belay_bucket_t *)family;
-  family->data = o.data;
+  belay_bucket_t *bucket = *out = (belay_bucket_t *)handle;
+  handle->data = o.data;
   bucket->capacity = o.capacity;
   bucket->idle_ms = o.idle_ms;
   bucket->index_ms = o.index_ms;
@@ -92,7 +92,7 @@ static int read_state(belay__pending_t *pending, const belay__call_t *call,
   const int64_t max[VALUES] = {1, bucket->capacity, BELAY_BUCKET_INDEX_MAX};
   int64_t what;
   if (belay__reply_integer(reply, -2, -1, &what))
-    return belay__family_mismatch(call, what == -1 ? "it holds no number of tokens"
+    return belay__handle_mismatch(call, what == -1 ? "it holds no number of tokens"
                                                    : "its ::index holds no index");
   if (reply->type != BELAY__REPLY_ARRAY || reply->count != VALUES)
     return BELAY_EPROTO;
@@ -137,29 +137,29 @@ static const belay__request_ops_t delete_ops = {.read = read_deleted, .tell = te
 
 static int check(const belay_bucket_t *bucket, const belay_request_t *request, const char *key,
                  size_t key_len, bool has_cb) {
-  return belay__family_check_key((const belay__family_t *)bucket, request, key, key_len, has_cb);
+  return belay__handle_check_key((const belay__handle_t *)bucket, request, key, key_len, has_cb);
 }
 
 static int check_tokens(const belay_bucket_t *bucket, int64_t tokens) {
-  return belay__check_range(bucket->family.client->belay, "tokens", tokens, 1, bucket->capacity);
+  return belay__check_range(bucket->handle.client->belay, "tokens", tokens, 1, bucket->capacity);
 }
 
 /* Adds both keys of a bucket. */
 static void put_keys(const belay_bucket_t *bucket, belay__call_t *call, const char *key,
                      size_t key_len) {
-  belay__family_arg(&bucket->family, call, key, key_len, "}");
-  belay__family_arg(&bucket->family, call, key, key_len, BELAY__BUCKET_INDEX);
+  belay__handle_arg(&bucket->handle, call, key, key_len, "}");
+  belay__handle_arg(&bucket->handle, call, key, key_len, BELAY__BUCKET_INDEX);
 }
 
 static int start(belay_bucket_t *bucket, belay_request_t *request, belay__call_t *call,
                  const belay__request_ops_t *ops, belay_bucket_cb cb) {
-  return belay__family_start(&bucket->family, request, call, ops, (void (*)(void))cb);
+  return belay__handle_start(&bucket->handle, request, call, ops, (void (*)(void))cb);
 }
 
 /* Of 0 tokens it is a look. */
 static belay__call_t *new_fetch(const belay_bucket_t *bucket, const char *key, size_t key_len,
                                 int64_t tokens) {
-  belay__call_t *call = belay__call_new(bucket->family.client, BELAY__LANE_DATA);
+  belay__call_t *call = belay__call_new(bucket->handle.client, BELAY__LANE_DATA);
   if (call == NULL)
     return NULL;
   belay__call_script(call, &belay__script_bucket_fetch, 2, 4);
@@ -195,7 +195,7 @@ int belay_bucket_read(belay_bucket_t *bucket, belay_request_t *request, const ch
 
 /* The index outlives the last time that this may be sent, or that would find a bucket that has no index again. */
 static int64_t index_ms(const belay_bucket_t *bucket, const belay_request_t *request) {
-  int64_t ms = belay__request_timeout_ms(bucket->family.client, request);
+  int64_t ms = belay__request_timeout_ms(bucket->handle.client, request);
   ms += ms / 100 + 2;
   return ms > bucket->index_ms ? ms : bucket->index_ms;
 }
@@ -207,11 +207,11 @@ int belay_bucket_add(belay_bucket_t *bucket, belay_request_t *request, const cha
   if (error == 0)
     error = check_tokens(bucket, tokens);
   if (error == 0)
-    error = belay__check_range(bucket->family.client->belay, "index", index, 0,
+    error = belay__check_range(bucket->handle.client->belay, "index", index, 0,
                                BELAY_BUCKET_INDEX_MAX - 1);
   if (error != 0)
     return error;
-  belay__call_t *call = belay__call_new(bucket->family.client, BELAY__LANE_DATA);
+  belay__call_t *call = belay__call_new(bucket->handle.client, BELAY__LANE_DATA);
   if (call == NULL)
     return BELAY_ENOMEM;
   belay__call_script(call, &belay__script_bucket_add, 2, 6);
@@ -231,7 +231,7 @@ int belay_bucket_delete(belay_bucket_t *bucket, belay_request_t *request, const 
   int error = check(bucket, request, key, key_len, cb != NULL);
   if (error != 0)
     return error;
-  belay__call_t *call = belay__call_new(bucket->family.client, BELAY__LANE_DATA);
+  belay__call_t *call = belay__call_new(bucket->handle.client, BELAY__LANE_DATA);
   if (call == NULL)
     return BELAY_ENOMEM;
   belay__call_command(call, "DEL", 3);
@@ -242,11 +242,11 @@ int belay_bucket_delete(belay_bucket_t *bucket, belay_request_t *request, const 
 /* ---- the rest ------------------------------------------------------------------------------------------ */
 
 void *belay_bucket_data(const belay_bucket_t *bucket) {
-  return belay__family_data((const belay__family_t *)bucket);
+  return belay__handle_data((const belay__handle_t *)bucket);
 }
 
 belay_client_t *belay__bucket_client(const belay_bucket_t *bucket) {
-  return bucket->family.client;
+  return bucket->handle.client;
 }
 
 int64_t belay__bucket_capacity(const belay_bucket_t *bucket) {
@@ -262,6 +262,6 @@ int64_t belay__bucket_index_ms(const belay_bucket_t *bucket) {
 }
 
 const char *belay__bucket_prefix(const belay_bucket_t *bucket, size_t *len) {
-  *len = bucket->family.prefix_len;
-  return bucket->family.prefix;
+  *len = bucket->handle.prefix_len;
+  return bucket->handle.prefix;
 }

@@ -82,7 +82,7 @@ static void finish(belay_refiller_t *refiller) {
   if (refiller->close_cb != NULL)
     refiller->close_cb(refiller, refiller->data);
   belay__refill_free_slots(refiller);
-  belay__family_leave((belay__family_t *)refiller->bucket, &refiller->part);
+  belay__handle_detach((belay__handle_t *)refiller->bucket, &refiller->part);
   belay__free_loop(belay);
   belay__free(belay, refiller, refiller->size);
 }
@@ -234,7 +234,7 @@ static int check_options(const belay_bucket_t *bucket, const belay_refiller_opti
 
 /* ---- a new one ----------------------------------------------------------------------------------------- */
 
-/* The bucket's name as it stands in keys; between those of its family and its own. */
+/* The bucket's name as it stands in keys, behind the family "bucket". */
 static const char *bucket_name(const belay_bucket_t *bucket, size_t *len) {
   const char *prefix = belay__bucket_prefix(bucket, len);
   size_t before = belay__bucket_client(bucket)->prefix_len + sizeof "::bucket" - 1;
@@ -280,7 +280,7 @@ static int make_lock(belay_refiller_t *refiller, const belay_refiller_options_t 
                              o->refillers, 1, &lock, &refiller->lock);
 }
 
-static void part_close(belay__part_t *part) {
+static void part_close(belay__child_t *part) {
   belay_refiller_t *refiller = BELAY__CONTAINER(part, belay_refiller_t, part);
   if (refiller->state != CLOSING)
     step(refiller, EV_CLOSE);
@@ -341,7 +341,7 @@ int belay_refiller_new(belay_bucket_t *bucket, const belay_refiller_options_t *o
     belay__free(belay, refiller, refiller->size);
     return error;
   }
-  belay__family_join((belay__family_t *)bucket, &refiller->part);
+  belay__handle_attach((belay__handle_t *)bucket, &refiller->part);
   belay__hold_loop(belay);
   step(refiller, EV_SEEK);
   *out = refiller;

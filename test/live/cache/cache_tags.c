@@ -345,8 +345,9 @@ TEST(an_earlier_look) {
     bed_run_for(bed, 6);
     assert_int_equal(begin_cache_get(&hoard, &first, "shop"), 0);
     bed_until(bed, hoard.held == 1);
-    belay__part_t *part = BELAY__CONTAINER(hoard.cache->family.parts.next, belay__part_t, node);
-    belay__flight_t *flight = BELAY__CONTAINER(part, belay__flight_t, part);
+    belay__child_t *child =
+        BELAY__CONTAINER(hoard.cache->handle.children.next, belay__child_t, node);
+    belay__flight_t *flight = BELAY__CONTAINER(child, belay__flight_t, child);
     assert_non_null(flight->kept);
     belay__record_drop(bed->belay, flight->kept);
     flight->kept = NULL;

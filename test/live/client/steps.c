@@ -46,7 +46,7 @@ static int read_sum(belay__pending_t *pending, const belay__call_t *call,
   sums_t *sums = pending->room;
   (void)call;
   sums->replies++;
-  return belay__reply_integer(reply, INT64_MIN, INT64_MAX, &sums->sum[pending->part])
+  return belay__reply_integer(reply, INT64_MIN, INT64_MAX, &sums->sum[pending->index])
              ? 0
              : BELAY_EPROTO;
 }
@@ -207,8 +207,8 @@ TEST(steps_share_a_time) {
 static int failures[CALLS];
 
 static void keep_failure(belay__pending_t *pending, int status) {
-  assert_int_equal(failures[pending->part], 0);
-  failures[pending->part] = status;
+  assert_int_equal(failures[pending->index], 0);
+  failures[pending->index] = status;
 }
 
 static const belay__request_ops_t told_of_each = {

@@ -92,7 +92,7 @@ BED_TEST(now_is_by_the_servers_clock) {
   belay_active_t *active = series(bed, NULL);
   assert_error(mark(bed, active, "ann", BELAY_ACTIVE_NOW), 0);
   int64_t now = server_now_ms(bed->server);
-  assert_between(belay__servertime_ms(&active->time, &active->family), now - 1000 * slow(),
+  assert_between(belay__servertime_ms(&active->time, &active->handle), now - 1000 * slow(),
                  now + 1000);
   /* Midnight is between two marks. */
   server_do(bed->server, "FLUSHALL", NULL);

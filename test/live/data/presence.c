@@ -191,7 +191,7 @@ BED_TEST(seen_in_the_last_minute) {
   belay_presence_t *p = site(bed, 1000, window, 4);
   set(bed, p, 1);
   assert_int_equal(server_calls(bed->server, "time"), 1);
-  int64_t begun = belay__servertime_ms(&p->time, &p->family);
+  int64_t begun = belay__servertime_ms(&p->time, &p->handle);
   p->time.shift_us = (slice - begun % slice + 10 * slice) * 1000; /* a slice begins */
   for (int64_t ms = 0; ms < slice; ms += 5000) {
     int64_t begins = p->time.shift_us;

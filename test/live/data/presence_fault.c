@@ -53,7 +53,7 @@ static void first_key(belay_presence_t *p, char *out, size_t size) {
     snprintf(out, size, PREFIX "0");
   else
     snprintf(out, size, PREFIX "%lld::0",
-             (long long)(belay__servertime_ms(&p->time, &p->family) / p->slice_ms));
+             (long long)(belay__servertime_ms(&p->time, &p->handle) / p->slice_ms));
 }
 
 static void learn(bed_t *bed, belay_presence_t *p) {
@@ -236,7 +236,7 @@ TEST(a_late_answer_is_good_for_a_while) {
     p->time.learnt = 0;
     relay_delay(wire.relay, late ? 60 : 0);
     learn(wire.bed, p);
-    int64_t off = belay__servertime_ms(&p->time, &p->family) - server_now_ms(wire.server);
+    int64_t off = belay__servertime_ms(&p->time, &p->handle) - server_now_ms(wire.server);
     assert_between(off, -100 * slow(), 100 * slow());
     uint64_t left = p->time.ask_at - belay__now(wire.bed->belay);
     if (late || left < UINT64_C(6000) * MS) /* or this machine is slow */

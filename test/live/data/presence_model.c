@@ -37,7 +37,7 @@ static void move_to(model_t *m, int64_t slice) {
   m->presence->time.shift_us = 0;
   if (m->presence->time.learnt != 0)
     m->presence->time.shift_us =
-        m->now_us - belay__servertime_ms(&m->presence->time, &m->presence->family) * 1000;
+        m->now_us - belay__servertime_ms(&m->presence->time, &m->presence->handle) * 1000;
 }
 
 static void step(model_t *m) {

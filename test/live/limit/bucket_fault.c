@@ -352,42 +352,42 @@ TEST(a_client_that_closes_closes_its_buckets) {
 }
 
 /* What belongs to a bucket: it ends some time after it was told to, or at once. */
-typedef struct part {
-  belay__part_t part;
+typedef struct child {
+  belay__child_t child;
   belay_bucket_t *bucket;
   unsigned closes;
   bool quick;
-} part_t;
+} child_t;
 
-static void close_part(belay__part_t *part) {
-  part_t *p = BELAY__CONTAINER(part, part_t, part);
+static void close_child(belay__child_t *child) {
+  child_t *p = BELAY__CONTAINER(child, child_t, child);
   p->closes++;
   if (p->quick)
-    belay__family_leave((belay__family_t *)p->bucket, part);
+    belay__handle_detach((belay__handle_t *)p->bucket, child);
 }
 
-TEST(a_bucket_goes_after_its_parts) {
+TEST(a_bucket_goes_after_its_children) {
   bed_t *bed = bed_open(NULL);
   for (int how = 0; how < 2; how++) { /* it is closed; the client is */
     pail_t pail;
     pail_new(&pail, bed, 10, false);
-    part_t parts[4];
+    child_t children[4];
     for (int i = 0; i < 4; i++) {
-      parts[i] = (part_t){.part.close = close_part, .bucket = pail.bucket, .quick = i % 2};
-      belay__family_join((belay__family_t *)pail.bucket, &parts[i].part);
+      children[i] = (child_t){.child.close = close_child, .bucket = pail.bucket, .quick = i % 2};
+      belay__handle_attach((belay__handle_t *)pail.bucket, &children[i].child);
     }
     uint64_t objects = client_stats(bed).objects;
-    belay__family_leave((belay__family_t *)pail.bucket, &parts[3].part); /* before */
+    belay__handle_detach((belay__handle_t *)pail.bucket, &children[3].child); /* before */
     assert_error(how == 0 ? begin_close_pail(&pail) : begin_client_close(bed), 0);
     bed_run_for(bed, 30);
     for (int i = 0; i < 4; i++)
-      assert_int_equal(parts[i].closes, i < 3);
+      assert_int_equal(children[i].closes, i < 3);
     assert_int_equal(pail.closed, 0);
     assert_int_equal(client_stats(bed).objects, objects);
-    belay__family_leave((belay__family_t *)pail.bucket, &parts[0].part);
+    belay__handle_detach((belay__handle_t *)pail.bucket, &children[0].child);
     bed_run_for(bed, 30);
     assert_int_equal(pail.closed, 0);
-    belay__family_leave((belay__family_t *)pail.bucket, &parts[2].part);
+    belay__handle_detach((belay__handle_t *)pail.bucket, &children[2].child);
     assert_int_equal(pail.closed, 0); /* not inside */
     bed_until(bed, how == 0 ? pail.closed == 1 : bed->client_closed == 1);
   }

@@ -44,7 +44,7 @@ void sim_dials_drop(sim_process_t *process) {
 
 /* ---- handles -------------------------------------------------------------------------------------------- */
 
-void belay__dial_close_handle(belay__dial_t *dial, belay__handle_t *handle) {
+void belay__dial_close_handle(belay__dial_t *dial, belay__uv_handle_t *handle) {
   sim_process_t *process = sim_process_of(&dial->host->base);
   sim_handle_t *own = (sim_handle_t *)handle;
   handle->data = dial;
@@ -67,7 +67,7 @@ void sim_handles_closed(sim_process_t *process) {
   }
 }
 
-static belay__handle_t *new_handle(belay__dial_t *dial, sim_conn_t *conn) {
+static belay__uv_handle_t *new_handle(belay__dial_t *dial, sim_conn_t *conn) {
   sim_handle_t *own = belay__alloc(&dial->host->base, sizeof *own);
   if (own == NULL)
     return NULL;
@@ -90,7 +90,7 @@ static void tell(sim_ready_t *ready) {
     return;
   if (dial->request.data == attempt) { /* else a timer has just given it up, and it is gone */
     drop(attempt);
-    belay__handle_t *handle = conn == NULL ? NULL : new_handle(dial, conn);
+    belay__uv_handle_t *handle = conn == NULL ? NULL : new_handle(dial, conn);
     if (conn != NULL && handle == NULL)
       sim_conn_close_process(conn, false);
     dial->active = false;

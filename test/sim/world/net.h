@@ -47,7 +47,7 @@ struct sim_conn {
 
   /* the process's side */
   int fd;
-  belay__handle_t *handle;
+  belay__uv_handle_t *handle;
   uv_poll_cb cb;
   int events; /* watched for; 0: not */
   engine_buffer_t in;

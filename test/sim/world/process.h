@@ -114,8 +114,8 @@ void sim_host_gone(sim_process_t *process);
 
 /* A uv_poll handle, as dial.c makes it. */
 typedef struct sim_handle {
-  belay__handle_t base; /* first */
-  belay__list_t node;   /* in process->closing */
+  belay__uv_handle_t base; /* first */
+  belay__list_t node;      /* in process->closing */
   struct sim_conn *conn;
   bool is_closing;
 } sim_handle_t;

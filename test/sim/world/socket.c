@@ -85,7 +85,7 @@ static void on_ready(sim_ready_t *ready) {
     sim_process_ready(conn->process, ready);
 }
 
-int belay__socket_watch(belay__handle_t *handle, int events, uv_poll_cb cb) {
+int belay__socket_watch(belay__uv_handle_t *handle, int events, uv_poll_cb cb) {
   sim_conn_t *conn = ((sim_handle_t *)handle)->conn;
   conn->events = events;
   conn->cb = cb;
@@ -95,10 +95,10 @@ int belay__socket_watch(belay__handle_t *handle, int events, uv_poll_cb cb) {
   return 0;
 }
 
-void belay__socket_ignore(belay__handle_t *handle) {
+void belay__socket_ignore(belay__uv_handle_t *handle) {
   ((sim_handle_t *)handle)->conn->events = 0;
 }
 
-bool belay__socket_is_closing(const belay__handle_t *handle) {
+bool belay__socket_is_closing(const belay__uv_handle_t *handle) {
   return ((const sim_handle_t *)handle)->is_closing;
 }

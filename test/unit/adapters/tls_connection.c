@@ -74,18 +74,18 @@ void belay__socket_reset(int fd) {
   (void)fd;
 }
 
-int belay__socket_watch(belay__handle_t *handle, int events, uv_poll_cb cb) {
+int belay__socket_watch(belay__uv_handle_t *handle, int events, uv_poll_cb cb) {
   (void)handle;
   (void)events;
   (void)cb;
   return 0;
 }
 
-void belay__socket_ignore(belay__handle_t *handle) {
+void belay__socket_ignore(belay__uv_handle_t *handle) {
   (void)handle;
 }
 
-bool belay__socket_is_closing(const belay__handle_t *handle) {
+bool belay__socket_is_closing(const belay__uv_handle_t *handle) {
   (void)handle;
   return false;
 }
