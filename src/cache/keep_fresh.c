@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cache/single_flight.h"
+#include "core/loop/backoff.h"
 
 #define AGAIN_MS                                                                                   \
   1000 /* where it is not known what is left, or little is: after so long, or refresh_ms */
@@ -36,9 +37,9 @@ static pin_t *find(belay_cache_t *cache, const char *key, size_t len, uint64_t *
 /* At a random moment between the two. */
 static void set(pin_t *pin, int64_t from_ms, int64_t to_ms) {
   belay_t *belay = pin->cache->handle.client->belay;
-  uint64_t range = (uint64_t)(to_ms - from_ms) * BELAY__MS;
+  belay__delay_t delay = belay__delay_ms((uint64_t)from_ms, (uint64_t)to_ms);
   belay__timer_set(belay, BELAY__RANK_OTHER, &pin->timer,
-                   belay__after_ms(belay, from_ms) + belay__random_below(belay, range + 1));
+                   belay__now(belay) + belay__delay_draw(belay, delay));
 }
 
 /* In the first half of what is the lead by then, so that a load has time. */

@@ -40,6 +40,7 @@
 #include <string.h>
 
 #include "cache/times.h"
+#include "core/loop/backoff.h"
 
 #define TRIES_MAX 16 /* to begin, when others were faster each time */
 
@@ -288,9 +289,8 @@ static void wait_a_while(belay__flight_t *flight) {
   belay__load_leave(flight);
   belay__flight_listen(flight);
   uint64_t now = belay__now(belay), late = late_at(flight);
-  uint64_t range = (uint64_t)(o->retry_max_ms - o->retry_min_ms) * BELAY__MS;
-  uint64_t pause = (uint64_t)o->retry_min_ms * BELAY__MS + belay__random_below(belay, range + 1);
-  uint64_t when = flight->woken ? now : now + pause;
+  belay__delay_t poll = belay__delay_ms((uint64_t)o->retry_min_ms, (uint64_t)o->retry_max_ms);
+  uint64_t when = flight->woken ? now : now + belay__delay_draw(belay, poll);
   belay__timer_set(belay, BELAY__RANK_OTHER, &flight->timer, when < late ? when : late);
 }
 

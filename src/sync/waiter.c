@@ -21,13 +21,11 @@
 #include <assert.h>
 
 #include "core/key/key.h"
+#include "core/loop/backoff.h"
 #include "lease/machine/lease.h"
 
-#define HERD_MS UINT64_C(5)        /* spreads those who have heard the same */
-#define RECONNECT_MS 200           /* and those whose connection was lost */
-#define REST_MAX_MS UINT64_C(2000) /* between questions that are not answered */
-#define DOUBLINGS 12               /* of a delay, at most */
-#define ASKS_BEFORE_FORGOTTEN 4    /* at least, while a server may still know of us */
+#define RECONNECT_MS 200        /* spreads the questions of waiters whose connection was lost */
+#define ASKS_BEFORE_FORGOTTEN 4 /* at least, while a server may still know of us */
 
 typedef enum event {
   EV_START,
@@ -57,21 +55,11 @@ static uint64_t forgotten_at(const belay__vigil_t *vigil) {
   return vigil->sure_at + vigil->terms.forgotten_after * BELAY__MS;
 }
 
-static uint64_t random_from(const belay__vigil_t *vigil, uint64_t min, uint64_t max) {
-  return min + belay__random_below(host_of(vigil), max - min + 1);
-}
-
-/* A random delay that doubles with each time up to a maximum. */
-static uint64_t delay(const belay__vigil_t *vigil, uint32_t times, uint64_t most) {
-  uint64_t min = vigil->terms.retry_min * BELAY__MS, max = vigil->terms.retry_max * BELAY__MS;
-  unsigned shift = times == 0 ? 0 : times - 1;
-  uint64_t grown = max << (shift < DOUBLINGS ? shift : DOUBLINGS);
-  if (most < max)
-    most = max;
-  if (grown > most)
-    grown = most;
-  min = min / BELAY__MS * (grown / BELAY__MS) / vigil->terms.retry_max * BELAY__MS;
-  return random_from(vigil, min, grown);
+/* After the question was answered "not yet", or not at all, for the n-th time in a row. */
+static uint64_t poll_delay(const belay__vigil_t *vigil, uint32_t n, uint64_t most) {
+  belay__delay_t delay = belay__delay_ms(vigil->terms.retry_min, vigil->terms.retry_max);
+  delay = belay__delay_grow(delay, n > 0 ? n - 1 : 0, most > delay.max ? most : delay.max);
+  return belay__delay_draw(host_of(vigil), delay);
 }
 
 /* When to ask again. holds_ms: how long the answer stays what it is; -1: not known. */
@@ -79,16 +67,16 @@ static uint64_t next_question(const belay__vigil_t *vigil, int64_t holds_ms, uin
   const belay__vigil_terms_t *terms = &vigil->terms;
   uint64_t when;
   if (vigil->again)
-    when = now + random_from(vigil, 0, HERD_MS * BELAY__MS);
+    when = now + belay__spread(host_of(vigil), BELAY__SPREAD_MS * BELAY__MS);
   else if (vigil->failures > 0)
-    when = now + delay(vigil, vigil->failures, REST_MAX_MS * BELAY__MS);
+    when = now + poll_delay(vigil, vigil->failures, BELAY__BACKOFF_MAX_MS * BELAY__MS);
   else
-    when = now + delay(vigil, vigil->vain, terms->backoff_max * BELAY__MS);
+    when = now + poll_delay(vigil, vigil->vain, terms->backoff_max * BELAY__MS);
   if (terms->most_apart > 0)
     when = earlier(when, now + terms->most_apart * BELAY__MS);
   if (holds_ms >= 0)
     when = earlier(when, now + ((uint64_t)holds_ms + 1) * BELAY__MS +
-                             random_from(vigil, 0, HERD_MS * BELAY__MS));
+                             belay__spread(host_of(vigil), BELAY__SPREAD_MS * BELAY__MS));
   return earlier(when, vigil->wait_until);
 }
 
@@ -225,8 +213,8 @@ static belay__vigil_state_t not_answered(belay__vigil_t *vigil, int status) {
 
 /* Something was heard while it waits. */
 static belay__vigil_state_t hurry(belay__vigil_t *vigil, int within_ms) {
-  uint64_t soon =
-      belay__now(host_of(vigil)) + random_from(vigil, 0, (uint64_t)within_ms * BELAY__MS);
+  belay__delay_t delay = belay__delay_ms(0, (uint64_t)within_ms);
+  uint64_t soon = belay__now(host_of(vigil)) + belay__delay_draw(host_of(vigil), delay);
   if (soon < vigil->timer.when)
     belay__timer_set(host_of(vigil), BELAY__RANK_OTHER, &vigil->timer, soon);
   return BELAY__VIGIL_WAITING;
@@ -322,7 +310,7 @@ static void on_heard(belay__ear_t *ear, belay__heard_t what, const char *data, s
   bool gap = vigil->gap;
   vigil->gap = what == BELAY__HEARD_GAP || (gap && what != BELAY__HEARD_UP);
   if (what != BELAY__HEARD_GAP && belay__vigil_is_on(vigil))
-    step(vigil, EV_HEARD, gap ? RECONNECT_MS : (int)HERD_MS, -1);
+    step(vigil, EV_HEARD, gap ? RECONNECT_MS : (int)BELAY__SPREAD_MS, -1);
 }
 
 /* ---- the owner's side ------------------------------------------------------------------------------------ */

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "core/loop/backoff.h"
 #include "redis/conn/cause.h"
 #include "redis/conn/outage.h"
 #include "redis/conn/queue.h"
@@ -37,7 +38,7 @@ static uint64_t choose_delay(belay__link_t *link, bool lasting, bool old) {
   if (limit > most)
     limit = most;
   uint64_t least = lasting || spares ? limit / 2 : 0;
-  return 1 + least + belay__random_below(belay, limit - least);
+  return belay__delay_draw(belay, (belay__delay_t){least + 1, limit});
 }
 
 /* There is no connection. Calls wait for the next one, or are refused. */

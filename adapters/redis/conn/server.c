@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "core/loop/backoff.h"
 #include "redis/conn/connection.h"
 #include "redis/conn/handshake.h"
 #include "redis/conn/liveness.h"
@@ -173,9 +174,8 @@ static void on_role(redisAsyncContext *ac, void *object, void *privdata) {
 
 static void set_role_timer(belay__cable_t *cable) {
   belay_t *belay = belay_of(cable);
-  uint64_t wait = PROBE_MS * BELAY__MS;
   belay__timer_set(belay, BELAY__RANK_OTHER, &cable->role_timer,
-                   belay__now(belay) + wait - belay__random_below(belay, wait / 4));
+                   belay__now(belay) + belay__period(belay, PROBE_MS * BELAY__MS));
 }
 
 /* While there is a connection. */

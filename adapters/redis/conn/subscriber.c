@@ -23,6 +23,7 @@
 #include <belay/topic.h>
 
 #include "core/call/refusal.h"
+#include "core/loop/backoff.h"
 #include "redis/conn/connection.h"
 #include "redis/conn/liveness.h"
 
@@ -309,8 +310,8 @@ static void ask_again_later(belay__listener_t *listener) {
   belay_t *belay = belay_of(listener);
   if (belay__timer_is_set(&listener->again))
     return;
-  uint64_t delay = most / 2 + belay__random_below(belay, most / 2);
-  belay__timer_set(belay, BELAY__RANK_OTHER, &listener->again, belay__now(belay) + delay);
+  belay__timer_set(belay, BELAY__RANK_OTHER, &listener->again,
+                   belay__now(belay) + belay__period(belay, most));
 }
 
 static void on_again(belay__timer_t *timer) {

@@ -23,6 +23,7 @@
 #include "redis/deployment/cluster_map.h"
 
 #include "core/call/refusal.h"
+#include "core/loop/backoff.h"
 #include "redis/conn/cause.h"
 #include "redis/conn/subscriber.h"
 #include "redis/deployment/cluster_servers.h"
@@ -152,7 +153,7 @@ static void set_timer(belay__cluster_t *cluster, uint64_t when) {
 /* As soon as may be, unless that is set. The first time there is nothing to wait for. */
 static void set_due(belay__cluster_t *cluster) {
   belay_t *belay = belay__cluster_host(cluster);
-  uint64_t when = belay__now(belay), jitter = JITTER_MS * BELAY__MS;
+  uint64_t when = belay__now(belay);
   if (cluster->map == BELAY__MAP_DUE)
     return;
   if (cluster->asked != 0) {
@@ -161,17 +162,15 @@ static void set_due(belay__cluster_t *cluster) {
       when += LOOK_MS * BELAY__MS;
     else if (when < again)
       when = again;
-    when += belay__random_below(belay, jitter);
+    when += belay__spread(belay, JITTER_MS * BELAY__MS);
   }
   cluster->map = BELAY__MAP_DUE;
   set_timer(cluster, when);
 }
 
-/* A while, and a random part of it. */
 static void set_later(belay__cluster_t *cluster, uint64_t ms) {
   belay_t *belay = belay__cluster_host(cluster);
-  uint64_t delay = ms * BELAY__MS;
-  set_timer(cluster, belay__now(belay) + delay + belay__random_below(belay, delay / 4));
+  set_timer(cluster, belay__now(belay) + belay__period(belay, ms * BELAY__MS));
 }
 
 static void end_question(belay__cluster_t *cluster, int error) {

@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include "core/loop/backoff.h"
+
 #define TEND_MS UINT64_C(500)
 #define END_MS UINT64_C(50)
 #define SILENCE_MS UINT64_C(250)
@@ -24,7 +26,7 @@ void belay__cluster_tidy_later(belay__cluster_t *cluster, bool ends) {
   uint64_t delay = (ends ? END_MS : TEND_MS) * BELAY__MS;
   if (!cluster->node.closing && !belay__timer_is_set(&cluster->tidy))
     belay__timer_set(belay, BELAY__RANK_OTHER, &cluster->tidy,
-                     belay__now(belay) + delay - belay__random_below(belay, delay / 4));
+                     belay__now(belay) + belay__period(belay, delay));
 }
 
 /* ---- by their place ------------------------------------------------------------------------------------ */

@@ -29,9 +29,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/loop/backoff.h"
 #include "redis/conn/cause.h"
 
-#define AGAIN_MS 5000
+#define AGAIN_MS 6000
 
 static belay__finder_t *finder_of(belay__scout_t *scout) {
   return BELAY__CONTAINER(scout, belay__finder_t, scout);
@@ -222,9 +223,8 @@ static bool follow_leader(belay__finder_t *finder) {
 static void over(belay__scout_t *scout, int error) {
   belay__finder_t *finder = finder_of(scout);
   belay_t *belay = &scout->trunk->host->base;
-  uint64_t wait = AGAIN_MS * BELAY__MS;
   belay__timer_set(belay, BELAY__RANK_OTHER, &finder->again,
-                   belay__now(belay) + wait + belay__random_below(belay, wait / 4));
+                   belay__now(belay) + belay__period(belay, AGAIN_MS * BELAY__MS));
   finder->doubtful = error != 0 && finder->outdated.primary.port != 0;
   if (finder->doubtful) {
     finder->found = finder->outdated;

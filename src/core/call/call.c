@@ -6,9 +6,8 @@
 
 #include "core/client/client.h"
 #include "core/call/refusal.h"
+#include "core/loop/backoff.h"
 
-#define REST_MIN_MS UINT64_C(10) /* the first rest is drawn from 0 to this */
-#define REST_MAX_MS UINT64_C(500)
 #define LINE_SHOWN ((size_t)80) /* bytes of a script's line in a detail */
 #define HOPS_MAX 5
 
@@ -180,9 +179,8 @@ void belay__call_sent(belay__call_t *call, uint32_t epoch) {
 /* Backs off after a refusal that may pass, if there is time for another try. */
 static bool rest(belay__call_t *call, int error) {
   belay_t *belay = call->client->belay;
-  uint64_t limit = REST_MIN_MS << (call->tries < 6 ? call->tries : 6);
-  uint64_t delay = (limit < REST_MAX_MS ? limit : REST_MAX_MS) * BELAY__MS;
-  uint64_t when = belay__now(belay) + BELAY__MS + belay__random_below(belay, delay);
+  uint64_t when =
+      belay__now(belay) + belay__backoff(belay, call->tries, BELAY__BACKOFF_MAX_MS * BELAY__MS);
   if (when >= call->deadline || call->follows || call->followed || call->once || call->no_rest)
     return false;
   call->state = BELAY__CALL_RESTING;
@@ -207,7 +205,7 @@ void belay__call_hurry_rests(belay_client_t *client) {
   belay_t *belay = client->belay;
   for (belay__list_t *node = client->resting.next; node != &client->resting; node = node->next) {
     belay__call_t *call = BELAY__CONTAINER(node, belay__call_t, node);
-    uint64_t when = belay__now(belay) + 1 + belay__random_below(belay, REST_MIN_MS * BELAY__MS);
+    uint64_t when = belay__now(belay) + belay__spread(belay, BELAY__SPREAD_MS * BELAY__MS);
     if (when < call->timer.when)
       belay__timer_set(belay, BELAY__RANK_OTHER, &call->timer, when);
   }

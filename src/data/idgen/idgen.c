@@ -11,10 +11,10 @@
 #include "data/idgen/idgen.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <string.h>
 
-#define REST_MIN_MS UINT64_C(10)
-#define REST_MAX_MS UINT64_C(1000)
+#include "core/loop/backoff.h"
 
 static const belay__idgen_kind_t *const kinds[] = {
     [BELAY_IDGEN_SEGMENT] = &belay__idgen_segment,
@@ -96,11 +96,8 @@ bool belay__idgen_failed(belay_idgen_t *idgen, int status) {
 }
 
 uint64_t belay__idgen_rest(belay_idgen_t *idgen, unsigned tries) {
-  uint64_t ms = REST_MIN_MS << (tries < 7 ? tries : 7);
-  if (ms > REST_MAX_MS || !belay__idgen_passes(idgen->error))
-    ms = REST_MAX_MS;
-  return ms * BELAY__MS / 2 +
-         belay__random_below(idgen->handle.client->belay, ms * BELAY__MS / 2 + 1);
+  unsigned failures = belay__idgen_passes(idgen->error) ? tries : UINT_MAX;
+  return belay__backoff(idgen->handle.client->belay, failures, BELAY__BACKOFF_MAX_MS * BELAY__MS);
 }
 
 /* ---- what all modes ask -------------------------------------------------------------------------------- */

@@ -1,11 +1,9 @@
 /* When things are due. Nothing here changes a lease. */
+#include "core/loop/backoff.h"
 #include "lease/machine/lease.h"
 
-#define FIRST_POLL_MS UINT64_C(5)          /* the second attempt comes within this */
-#define REFUSED_REST_MAX_MS UINT64_C(2000) /* between attempts that the server refuses */
-#define ROUNDS_APART 4                     /* the least spread of delays of a quorum, in rounds */
-#define HERD_MS                                                                                    \
-  UINT64_C(10) /* spreads who wakes when a holder's ttl ends, or on a new connection */
+#define FIRST_POLL_MS UINT64_C(5)    /* the second attempt comes within this */
+#define ROUNDS_APART 4               /* the least spread of delays of a quorum, in rounds */
 #define MISSED_MAX_MS UINT64_C(1000) /* who may have missed a message asks within this */
 #define WAKE_SPREAD_US UINT64_C(800) /* spreads who wakes when it was released; half of that */
 #define WAKE_HALVINGS 6        /* for each time that it was held: who waits for long goes first */
@@ -19,7 +17,6 @@
   UINT64_C(100) /* leases that were held through a lost connection ask within this */
 #define CHECKS_APART_MS                                                                            \
   UINT64_C(100) /* a holder that hears many messages asks no more often than this */
-#define RENEW_RETRY_MS UINT64_C(20) /* after a failed renewal; doubles up to ttl/10 */
 
 uint64_t belay__lease_validity(uint32_t ttl_ms, int32_t drift_ms) {
   uint64_t drift =
@@ -83,34 +80,22 @@ uint64_t belay__lease_renewal_due(const belay__lease_t *lease, uint64_t now) {
 
 uint64_t belay__lease_renewal_retry(const belay__lease_t *lease, uint64_t now) {
   uint64_t most = lease->ttl * BELAY__MS / 10;
-  uint64_t delay = (RENEW_RETRY_MS * BELAY__MS) << (lease->failures < 10 ? lease->failures : 10);
-  if (delay > most)
-    delay = most;
-  return now + 1 + delay / 2 + belay__random_below(belay__lease_host(lease), delay / 2);
+  return now + 1 + belay__backoff(belay__lease_host(lease), lease->failures, most);
 }
 
 uint64_t belay__lease_renewal_soon(const belay__lease_t *lease, uint64_t now) {
-  return now + 1 + belay__random_below(belay__lease_host(lease), HERD_MS * BELAY__MS);
+  return now + belay__spread(belay__lease_host(lease), BELAY__SPREAD_MS * BELAY__MS);
 }
 
 uint64_t belay__lease_check_at(const belay__lease_t *lease, uint64_t now, belay__check_t why) {
   uint64_t spread = lease->ttl * BELAY__MS / 50, most = CHECK_SPREAD_MS * BELAY__MS, last = 0;
   if (why == BELAY__CHECK_LOST)
-    return now + 1 + belay__random_below(belay__lease_host(lease), spread < most ? spread : most);
+    return now + belay__spread(belay__lease_host(lease), spread < most ? spread : most);
   for (unsigned i = 0; i < lease->members; i++)
     if (lease->member[i].sent > last)
       last = lease->member[i].sent;
   uint64_t when = last + CHECKS_APART_MS * BELAY__MS;
   return when > now ? when : now + 1;
-}
-
-/* The largest random delay after an attempt that was refused or not answered. */
-static uint64_t backed_off(const belay__lease_t *lease, uint64_t max) {
-  uint64_t top = max << (lease->failures < 8 ? lease->failures : 8);
-  uint64_t most = REFUSED_REST_MAX_MS * BELAY__MS;
-  if (top < most)
-    return top;
-  return max > most ? max : most;
 }
 
 /* How long the last attempt took; a loop that stood still meanwhile does not count. */
@@ -132,27 +117,27 @@ static bool is_moving(const belay__lease_t *lease) {
          lease->bid->holder_ms + lease->terms->retry_max >= ttl;
 }
 
-/* It was held: the first time a short delay; then they double each time, unless it changes hands. */
-static void poll_range(const belay__lease_t *lease, uint64_t *min, uint64_t *max) {
+static uint64_t smaller(uint64_t a, uint64_t b) {
+  return a < b ? a : b;
+}
+
+/* A waiter with a place in a queue on the server asks at least once in that time. */
+static belay__delay_t keep_place(const belay__lease_t *lease, belay__delay_t delay, uint64_t most) {
+  if (lease->ticket == 0 || delay.max <= most)
+    return delay;
+  return (belay__delay_t){smaller(delay.min, most / 2), most};
+}
+
+/* It was held: the first time a short delay; then the delays double each time, unless the lock changes hands. */
+static belay__delay_t poll_delay(const belay__lease_t *lease) {
   const belay__terms_t *terms = lease->terms;
-  *min = terms->retry_min * BELAY__MS;
-  *max = terms->retry_max * BELAY__MS;
-  if (lease->attempts == 1) {
-    *min = *min < BELAY__MS ? *min : BELAY__MS;
-    *max = *max < FIRST_POLL_MS * BELAY__MS ? *max : FIRST_POLL_MS * BELAY__MS;
-    return;
-  }
-  uint32_t doublings =
-      lease->bid->found_held > 2 && !is_moving(lease) ? lease->bid->found_held - 2 : 0;
-  for (uint32_t i = 0; i < doublings && 2 * *max <= terms->backoff_max * BELAY__MS; i++) {
-    *min *= 2;
-    *max *= 2;
-  }
-  uint64_t most = terms->waiter_ttl * BELAY__MS / 3; /* so that our place is kept */
-  if (lease->ticket != 0 && *max > most) {
-    *min = *min < most / 2 ? *min : most / 2;
-    *max = most;
-  }
+  if (lease->attempts == 1)
+    return belay__delay_ms(smaller(terms->retry_min, 1), smaller(terms->retry_max, FIRST_POLL_MS));
+  uint32_t found_held = lease->bid->found_held;
+  unsigned doublings = found_held > 2 && !is_moving(lease) ? found_held - 2 : 0;
+  belay__delay_t delay = belay__delay_grow(belay__delay_ms(terms->retry_min, terms->retry_max),
+                                           doublings, terms->backoff_max * BELAY__MS);
+  return keep_place(lease, delay, terms->waiter_ttl * BELAY__MS / 3);
 }
 
 uint64_t belay__lease_woken_attempt(const belay__lease_t *lease, uint64_t now, belay__woken_t by) {
@@ -166,13 +151,14 @@ uint64_t belay__lease_woken_attempt(const belay__lease_t *lease, uint64_t now, b
   case BELAY__WOKEN_ALONE:
     break;
   case BELAY__WOKEN_CONNECTED:
-    spread = HERD_MS * BELAY__MS;
+    spread = BELAY__SPREAD_MS * BELAY__MS;
     break;
   case BELAY__WOKEN_AGAIN:
     spread = (max < MISSED_MAX_MS ? max : MISSED_MAX_MS) * BELAY__MS;
     break;
   }
-  uint64_t when = now + 1 + least + belay__random_below(belay__lease_host(lease), spread), delay;
+  belay__delay_t range = {least + 1, least + (spread > 0 ? spread : 1)};
+  uint64_t when = now + belay__delay_draw(belay__lease_host(lease), range), delay;
   if (by == BELAY__WOKEN_ALL && belay__crowd_delay(lease, &delay))
     when = now + 1 + delay;
   return when < lease->bid->wait_until ? when : lease->bid->wait_until;
@@ -189,39 +175,34 @@ uint64_t belay__lease_yielded_attempt(const belay__lease_t *lease, uint64_t now,
     least = LONG_YIELD_MS * BELAY__MS;
   else if (lease->members > 1)
     least = QUORUM_YIELD_MS * BELAY__MS;
-  uint64_t when = now + least + belay__random_below(belay__lease_host(lease), least);
+  uint64_t when =
+      now + belay__delay_draw(belay__lease_host(lease), (belay__delay_t){least, 2 * least});
   uint64_t others = belay__crowd_return_at(lease);
   return when > others ? when : others;
 }
 
 /* It was refused, or not answered. Then it may have been our turn, and our place may be gone: nobody would wake us. */
-static void error_range(const belay__lease_t *lease, uint64_t *min, uint64_t *max) {
-  uint64_t most = MISSED_MAX_MS * BELAY__MS;
-  *max = backed_off(lease, *max);
-  if (lease->ticket != 0 && *max > most) {
-    *min = *min < most / 2 ? *min : most / 2;
-    *max = most;
-  }
+static belay__delay_t error_delay(const belay__lease_t *lease) {
+  belay__delay_t delay = belay__delay_ms(lease->terms->retry_min, lease->terms->retry_max);
+  uint64_t most = BELAY__BACKOFF_MAX_MS * BELAY__MS;
+  delay = belay__delay_grow(delay, lease->failures, delay.max > most ? delay.max : most);
+  return keep_place(lease, delay, MISSED_MAX_MS * BELAY__MS);
 }
 
 uint64_t belay__lease_next_attempt(const belay__lease_t *lease, int status, uint64_t now) {
-  uint64_t min = lease->terms->retry_min * BELAY__MS, max = lease->terms->retry_max * BELAY__MS;
-  if (status == BELAY_EHELD)
-    poll_range(lease, &min, &max);
-  else
-    error_range(lease, &min, &max);
+  belay__delay_t delay = status == BELAY_EHELD ? poll_delay(lease) : error_delay(lease);
   uint64_t spread = apart(lease, now);
-  if (max - min < spread)
-    max = min + spread;
-  uint64_t when = now + min + belay__random_below(belay__lease_host(lease), max - min + 1);
+  if (delay.max - delay.min < spread)
+    delay.max = delay.min + spread;
+  uint64_t when = now + belay__delay_draw(belay__lease_host(lease), delay);
   uint64_t news = belay__quarantine_ends(lease); /* what was in the way may be gone by then */
   if (status == BELAY_EHELD && lease->bid->holder_ms >= 0) {
     uint64_t free_at = now + ((uint64_t)lease->bid->holder_ms + 1) * BELAY__MS;
     news = news < free_at ? news : free_at;
   }
   if (news < when) {
-    news += belay__random_below(belay__lease_host(lease), HERD_MS * BELAY__MS);
-    when = when < news ? when : news;
+    news += belay__spread(belay__lease_host(lease), BELAY__SPREAD_MS * BELAY__MS);
+    when = smaller(when, news);
   }
-  return when < lease->bid->wait_until ? when : lease->bid->wait_until;
+  return smaller(when, lease->bid->wait_until);
 }

@@ -6,13 +6,11 @@
 #include "lease/machine/client_leases.h"
 #include "lease/machine/lease.h"
 #include "core/client/lifecycle.h"
+#include "core/loop/backoff.h"
 
-#define UNDO_MAX ((size_t)4096)  /* undos under way in one client that nobody waits for */
-#define KEPT_MAX ((size_t)4096)  /* undos that are KEPT in one client */
-#define GHOST_REPEATS 3          /* how often it is repeated where a ghost is possible */
-#define REST_MIN_MS UINT64_C(50) /* the first rest is drawn from half of this to this */
-#define REST_MAX_MS UINT64_C(1000)
-#define SOON_MS UINT64_C(10) /* a new connection ends a rest within this */
+#define UNDO_MAX ((size_t)4096) /* undos under way in one client that nobody waits for */
+#define KEPT_MAX ((size_t)4096) /* undos that are KEPT in one client */
+#define GHOST_REPEATS 3         /* how often it is repeated where a ghost is possible */
 
 struct belay__undo {
   belay__object_t object;
@@ -88,10 +86,8 @@ static void keep(belay__undo_t *undo) {
 
 static void rest(belay__undo_t *undo) {
   belay_t *belay = undo->client->belay;
-  uint64_t delay = REST_MIN_MS << (undo->tries < 5 ? undo->tries : 5);
-  delay = (delay < REST_MAX_MS ? delay : REST_MAX_MS) * BELAY__MS;
-  uint64_t when = belay__now(belay) + delay / 2 + belay__random_below(belay, delay / 2);
-  undo->tries++;
+  uint64_t when =
+      belay__now(belay) + belay__backoff(belay, undo->tries++, BELAY__BACKOFF_MAX_MS * BELAY__MS);
   if (undo->of.keep_ms != 0)
     undo->of.ticket = undo->of.keep_ms = 0;
   if (undo->holds_loop && belay__now(belay) >= undo->patience) {
@@ -180,7 +176,7 @@ static void object_abort(belay__object_t *object) {
 static void object_connected(belay__object_t *object) {
   belay__undo_t *undo = BELAY__CONTAINER(object, belay__undo_t, object);
   belay_t *belay = undo->client->belay;
-  uint64_t soon = belay__now(belay) + 1 + belay__random_below(belay, SOON_MS * BELAY__MS);
+  uint64_t soon = belay__now(belay) + belay__spread(belay, BELAY__SPREAD_MS * BELAY__MS);
   bool resting = undo->call == NULL && undo->answers == 0;
   if (resting && belay__timer_is_set(&undo->timer) && soon < undo->timer.when &&
       undo->client->node_ops->server(undo->client, undo->of.lane, undo->of.affinity) != NULL)
@@ -201,7 +197,7 @@ static void object_lost(belay__object_t *object) {
     return;
   undo->answers = undo->tries = 0;
   belay__timer_set(belay, BELAY__RANK_OTHER, &undo->timer,
-                   belay__now(belay) + 1 + belay__random_below(belay, SOON_MS * BELAY__MS));
+                   belay__now(belay) + belay__spread(belay, BELAY__SPREAD_MS * BELAY__MS));
 }
 
 static const belay__object_ops_t object_ops = {.close = object_close,

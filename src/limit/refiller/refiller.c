@@ -21,6 +21,7 @@
 
 #include "belay/semaphore.h"
 #include "core/client/request.h"
+#include "core/loop/backoff.h"
 
 #define NAME_MAX_LEN ((size_t)128)
 #define PERIOD_MAX_MS 86400000
@@ -128,9 +129,9 @@ static void on_task(belay__task_t *task) {
 /* A place is asked for again, some time after that was refused. Returns the state to go to. */
 static int rest(belay_refiller_t *refiller) {
   belay_t *belay = belay__refiller_host(refiller);
-  uint64_t half = (uint64_t)refiller->lease_ms * BELAY__MS / 2;
   belay__timer_set(belay, BELAY__RANK_OTHER, &refiller->timer,
-                   belay__now(belay) + half + belay__random_below(belay, half));
+                   belay__now(belay) +
+                       belay__period(belay, (uint64_t)refiller->lease_ms * BELAY__MS));
   return RESTING;
 }
 

@@ -1,0 +1,42 @@
+/* Random delays, in nanoseconds. Clients that wait for the same event or meet the same failure must not send their
+ * commands in the same moment, so each delay before a repetition comes from one of these functions:
+ *
+ *   belay__backoff     after a failure: doubles with each further failure; the upper half of that
+ *   belay__period      before a periodic action: the upper quarter of the period
+ *   belay__spread      after an event that many clients see at once: from 1 ns to a limit
+ *   belay__delay_draw  from a range that an option or a caller gives, possibly grown */
+#ifndef BELAY_CORE_LOOP_BACKOFF_H
+#define BELAY_CORE_LOOP_BACKOFF_H
+
+#include "core/loop/loop.h"
+
+/* Largest first delay after a failure; the upper limit after many failures; the usual limit of a spread. */
+#define BELAY__BACKOFF_MIN_MS UINT64_C(20)
+#define BELAY__BACKOFF_MAX_MS UINT64_C(1000)
+#define BELAY__SPREAD_MS UINT64_C(5)
+
+/* A range of delays. Both ends belong to it; min is at most max. */
+typedef struct belay__delay {
+  uint64_t min, max;
+} belay__delay_t;
+
+static inline belay__delay_t belay__delay_ms(uint64_t min_ms, uint64_t max_ms) {
+  return (belay__delay_t){min_ms * BELAY__MS, max_ms * BELAY__MS};
+}
+
+/* Doubles both ends, times times, as long as max stays below most. A larger max becomes most, and min shrinks in
+ * proportion. */
+belay__delay_t belay__delay_grow(belay__delay_t delay, unsigned times, uint64_t most);
+
+/* Returns delay.min if there are no random bytes. */
+uint64_t belay__delay_draw(belay_t *belay, belay__delay_t delay);
+
+/* failures: consecutive failures before this one. most: upper limit of the delay. */
+uint64_t belay__backoff(belay_t *belay, unsigned failures, uint64_t most);
+
+uint64_t belay__period(belay_t *belay, uint64_t period);
+
+/* within: at least 1. */
+uint64_t belay__spread(belay_t *belay, uint64_t within);
+
+#endif /* BELAY_CORE_LOOP_BACKOFF_H */
