@@ -10,7 +10,6 @@
 #include "shell/units.h"
 
 #define TEXTS_MAX 64 /* of one option, or of one command line's items in the configuration */
-#define ANY_NUMBER 0x7fffffff /* of arguments */
 
 typedef struct harness harness_t;
 typedef struct command command_t;
@@ -23,7 +22,7 @@ typedef struct texts {
   size_t n;
 } texts_t;
 
-/* What an option takes, and the member of `to` that it goes to. */
+/* What an option takes, and the member of `to` that receives the value. */
 typedef enum option_kind {
   OPTION_FLAG,     /* nothing; flag becomes true */
   OPTION_TEXT,     /* text */
@@ -33,13 +32,13 @@ typedef enum option_kind {
   OPTION_RATE      /* rate; its count is from min to max */
 } option_kind_t;
 
-/* An array of them ends with {0}. What `to` points to begins as the default, and is left alone unless the option is
- * given. If it is given twice the last one counts, but for OPTION_TEXTS. */
+/* A row of a table that ends with {0}. What `to` points to holds the default, and keeps it unless the option is given.
+ * Of an option that is given twice the last value counts, except for OPTION_TEXTS. */
 typedef struct option {
   const char *name; /* without the dashes, lower case */
-  const char *
-      value; /* what its value is called: "DURATION", "FILE" (which completion then offers); NULL of a flag */
-  const char *help; /* begins in lower case, no full stop; says the default */
+  /* Name of the value, such as "FILE"; NULL: that of the kind. Completion offers files for "FILE" and "FOLDER". */
+  const char *value;
+  const char *help; /* begins in lower case, no full stop; states the default */
   union {
     bool *flag;
     const char **text;
@@ -47,59 +46,83 @@ typedef struct option {
     int64_t *number;
     rate_t *rate;
   } to;
-  const char
-      *choices; /* of a text: all values that it may have, separated by spaces. NULL: any text */
-  int64_t min, max; /* of number and rate; 0 both: there are none */
+  const char *choices; /* all values of a text, separated by spaces; NULL: any text */
+  int64_t min, max;    /* of number and rate; both 0: no limits */
   option_kind_t kind;
-  char letter;  /* a short form; 0: it has none */
-  bool forever; /* of a duration: "forever" is one too, BELAY_FOREVER */
-  bool bare;    /* of a duration: it may be left out, and is max then */
+  char letter;  /* short form; 0: none */
+  bool forever; /* of a duration: the word "forever" gives BELAY_FOREVER */
+  bool bare;    /* of a duration: the value may be left out, and is max then */
 } option_t;
+
+/* A row of each kind. The last argument is the help. Other members may follow it: .letter = 'q'. */
+#define FLAG(name_, to_, ...)                                                                      \
+  { .kind = OPTION_FLAG, .name = (name_), .to.flag = (to_), .help = __VA_ARGS__ }
+#define TEXT(name_, value_, to_, ...)                                                              \
+  { .kind = OPTION_TEXT, .name = (name_), .value = (value_), .to.text = (to_), .help = __VA_ARGS__ }
+#define TEXTS(name_, value_, to_, ...)                                                             \
+  {                                                                                                \
+    .kind = OPTION_TEXTS, .name = (name_), .value = (value_), .to.texts = (to_),                   \
+    .help = __VA_ARGS__                                                                            \
+  }
+#define NUMBER(name_, min_, max_, to_, ...)                                                        \
+  {                                                                                                \
+    .kind = OPTION_NUMBER, .name = (name_), .min = (min_), .max = (max_), .to.number = (to_),      \
+    .help = __VA_ARGS__                                                                            \
+  }
+#define DURATION(name_, min_, max_, to_, ...)                                                      \
+  {                                                                                                \
+    .kind = OPTION_DURATION, .name = (name_), .min = (min_), .max = (max_), .to.number = (to_),    \
+    .help = __VA_ARGS__                                                                            \
+  }
+#define RATE(name_, to_, ...)                                                                      \
+  { .kind = OPTION_RATE, .name = (name_), .to.rate = (to_), .help = __VA_ARGS__ }
+
+#define OPTIONS(...) ((const option_t[]){__VA_ARGS__, {0}})
 
 /* ---- commands ------------------------------------------------------------------------------------------ */
 
-/* What stood on the command line beside options. Valid to the end of the process. */
+/* The words of the command line that are not options. Valid to the end of the process. */
 typedef struct arguments {
   char **item;
   size_t n;
-  char **command; /* what stood behind "--", ends with NULL; NULL: there was none */
-  char **
-      line; /* all of it, as main() was given it, but options behind the command's name: ends with NULL */
+  char **command; /* the words behind "--", ends with NULL; NULL: there was no "--" */
+  char **line; /* the whole command line, with options behind the command's name; ends with NULL */
 } arguments_t;
 
 /* Whether a command runs another one, which stands behind "--". */
 typedef enum command_runs { RUNS_NOTHING, RUNS_MAYBE, RUNS_ALWAYS } command_runs_t;
 
-/* An array of them ends with {0}. */
 typedef struct example {
-  const char *what; /* in words, as a line of its own, without a full stop */
-  const char *line; /* and as one types it */
+  const char *what; /* in words, a line of its own, without a full stop */
+  const char *line; /* as a user types it */
 } example_t;
+
+/* An array of examples that ends with {0}. */
+#define EXAMPLES(...) ((const example_t[]){__VA_ARGS__, {0}})
 
 /* A command, or one that consists of others ("bloom add"). Those have name, summary, text, examples and parts only. */
 struct command {
   const char *name;
-  const char
-      *arguments; /* as usage says them: "KEY [N]", without "-- COMMAND"; NULL: there are none */
-  const char *summary; /* one line: begins in lower case, no full stop */
-  const char *
-      text; /* more: paragraphs, apart by "\n\n", that are broken into lines as need be. NULL: none */
-  const example_t *examples;     /* NULL: none */
-  const option_t *options;       /* its own; NULL: none. Those that all have are in common.c */
-  const command_t *const *parts; /* ends with NULL; NULL: it is one itself */
-  const char *(*words)(
-      size_t i);        /* what an argument may be, if that is a list: NULL behind the last */
-  unsigned least, most; /* how many arguments */
+  /* As usage prints them: "KEY [N]", "NAME [ITEM]...", without "-- COMMAND"; NULL: none. They also say how many
+   * arguments there may be. */
+  const char *arguments;
+  const char *summary;       /* one line: begins in lower case, no full stop */
+  const char *text;          /* paragraphs, separated by "\n\n"; NULL: none */
+  const example_t *examples; /* NULL: none */
+  const option_t *options;   /* its own; NULL: none. Those that all commands have are in common.c */
+  const command_t *parts;    /* ends with {0}; NULL: none */
+  const char *(*words)(size_t i); /* all values of an argument; NULL behind the last one */
   command_runs_t runs;
-  unsigned urls; /* how many servers it may be told at most: --url and so on. 0: it asks none */
-  bool reports;  /* it writes results: --json, --quiet */
+  unsigned urls;    /* how many servers it may ask; 0: one, if it has a begin */
+  bool offline;     /* it has a begin, and asks no server */
+  bool plain;       /* it has no --json and no --quiet */
+  const void *data; /* the command's own: what tells it from others with the same begin */
 
-  /* What it does; one of them. run returns the exit status. begin starts something on
-   * a loop, and harness_done() ends it. */
+  /* One of them. run returns the exit status. begin starts something on a loop, and harness_done() ends it. */
   int (*run)(const arguments_t *arguments);
   void (*begin)(harness_t *harness);
-  /* SIGINT, SIGTERM or SIGHUP has come: of one that begins. It is to call harness_done() soon, then or later, and is
-   * called again if another one comes. NULL: harness_done() does, and a second signal kills. */
+  /* Receives SIGINT, SIGTERM and SIGHUP of a command with a begin, each time. It must call harness_done(), at once or
+   * soon. NULL: the first signal calls harness_done(), and a second one kills. */
   void (*stop)(harness_t *harness, int signum);
 };
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "shell/commands.h"
 #include "shell/config.h"
 
 /* ---- what is said -------------------------------------------------------------------------------------- */
@@ -150,10 +151,11 @@ static bool open_clients(harness_t *harness) {
   static const texts_t usual = {{COMMON_URL}, 1}, none = {.n = 0};
   const texts_t *urls = common.urls.n > 0 ? &common.urls : &usual;
   namespace_parts_t parts = {0};
-  if (harness->command->urls == 0)
+  unsigned most = command_urls(harness->command);
+  if (most == 0)
     urls = &none;
-  if (urls->n > harness->command->urls) {
-    complain("--url: at most %u", harness->command->urls);
+  if (urls->n > most) {
+    complain("--url: at most %u", most);
     return false;
   }
   if (common.namespace_text != NULL && !namespace_divide(common.namespace_text, &parts)) {

@@ -8,6 +8,7 @@
 #include "shell/commands.h"
 #include "shell/line.h"
 #include "shell/common.h"
+#include "shell/completion.h"
 #include "shell/config.h"
 #include "harness.h"
 #include "shell/help.h"
@@ -31,7 +32,7 @@ static void hold_standard_files(void) {
 }
 
 static int run(const command_t *command, const arguments_t *arguments) {
-  if (command->urls > 0 && !config_read())
+  if (command_urls(command) > 0 && !config_read())
     return STATUS_USAGE;
   out_verbose(common.verbose);
   if (command->begin != NULL)
@@ -44,6 +45,9 @@ int main(int argc, char **argv) {
   hold_standard_files();
   if (argc > 1 && strcmp(argv[1], KEEPER_NAME) == 0) /* a hidden subcommand of belay exec */
     return command_keeper(argc, argv);
+  if (argc > 1 &&
+      strcmp(argv[1], COMPLETE_NAME) == 0) /* what the scripts of `belay completion` call */
+    return completion_words((size_t)argc - 2, argv + 2);
   size_t words = (size_t)argc;
   static char **line;
   line = calloc(words + 1, sizeof *line);

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shell/commands.h"
 #include "shell/common.h"
 #include "ui/out.h"
 #include "ui/status.h"
@@ -22,41 +21,17 @@ static struct {
 } asked;
 
 static const option_t options[] = {
-    {.name = "user",
-     .kind = OPTION_TEXT,
-     .value = "NAME",
-     .to.text = &asked.user,
-     .help = "who it is; must be given"},
-    {.name = "namespace",
-     .letter = 'n',
-     .kind = OPTION_TEXT,
-     .value = "PART[::PART]...",
-     .to.text = &asked.namespace_text,
-     .help = "the client's namespace; may not have spaces in it; must be given"},
-    {.name = "key",
-     .kind = OPTION_TEXTS,
-     .value = "KEY",
-     .to.texts = &asked.keys,
-     .help = "an exact key of a lock outside of it; may be given several times"},
-    {.name = "db",
-     .kind = OPTION_NUMBER,
-     .value = "N",
-     .to.number = &asked.db,
-     .max = 65535,
-     .help = "the database, if not 0"},
-    {.name = "server",
-     .kind = OPTION_TEXT,
-     .value = "VERSION",
-     .to.text = &asked.server,
-     .help = "the oldest server that is to understand it: 6.0, 6.2, valkey-8.0, ...; default 7.0"},
-    {.name = "file",
-     .kind = OPTION_FLAG,
-     .to.flag = &asked.file,
-     .help = "a line of users.acl; without it: one for redis-cli"},
-    {.name = "sentinel",
-     .kind = OPTION_FLAG,
-     .to.flag = &asked.sentinel,
-     .help = "for servers that sentinels watch; and a second line, for these"},
+    TEXT("user", "NAME", &asked.user, "who it is; must be given"),
+    TEXT("namespace", "PART[::PART]...", &asked.namespace_text,
+         "the client's namespace; may not have spaces in it; must be given", .letter = 'n'),
+    TEXTS("key", "KEY", &asked.keys,
+          "an exact key of a lock outside of it; may be given several times"),
+    NUMBER("db", 0, 65535, &asked.db, "the database, if not 0"),
+    TEXT("server", "VERSION", &asked.server,
+         "the oldest server that is to understand it: 6.0, 6.2, valkey-8.0, ...; default 7.0"),
+    FLAG("file", &asked.file, "a line of users.acl; without it: one for redis-cli"),
+    FLAG("sentinel", &asked.sentinel,
+         "for servers that sentinels watch; and a second line, for these"),
     {0},
 };
 
@@ -219,15 +194,12 @@ const command_t acl_command = {
         "Where there is an AOF, switch the default user off by `user default off ~* &* +@all`: "
         "with "
         "nothing that he may do, writes of scripts are lost at the next restart.",
-    .examples =
-        (const example_t[]){{"A user for locks and limiters, made at once",
-                             "belay acl --user app --namespace app lock limiter | redis-cli"},
-                            {"A line for a file of users",
-                             "belay acl --user app --namespace app::eu --file all >>users.acl"},
-                            {0}},
+    .examples = EXAMPLES({"A user for locks and limiters, made at once",
+                          "belay acl --user app --namespace app lock limiter | redis-cli"},
+                         {"A line for a file of users",
+                          "belay acl --user app --namespace app::eu --file all >>users.acl"}),
     .options = options,
     .words = words,
-    .least = 1,
-    .most = TEXTS_MAX,
     .run = run,
+    .plain = true,
 };

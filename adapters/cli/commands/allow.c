@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shell/commands.h"
 #include "harness.h"
 #include "query/record.h"
 #include "ui/text.h"
@@ -180,36 +179,19 @@ static bool out_field(const belay_permission_result_t *result) {
 }
 
 #define KEY_OPTIONS                                                                                \
-  {.name = "names",                                                                                \
-   .kind = OPTION_TEXT,                                                                            \
-   .value = "NAME,...",                                                                            \
-   .to.text = &asked.names,                                                                        \
-   .help = "what permissions are called, the first one is number 0; default: the names of KEY"},   \
-      {.name = "width",                                                                            \
-       .kind = OPTION_NUMBER,                                                                      \
-       .value = "N",                                                                               \
-       .to.number = &asked.width,                                                                  \
-       .min = 1,                                                                                   \
-       .max = BELAY_PERMISSION_WIDTH_MAX,                                                          \
-       .help = "how many permissions there are; default: that of KEY; of a new one as many as "    \
-               "names, or 8"},                                                                     \
-      {.name = "max-id",                                                                           \
-       .kind = OPTION_NUMBER,                                                                      \
-       .value = "N",                                                                               \
-       .to.number = &asked.max_id,                                                                 \
-       .max = UINT32_MAX,                                                                          \
-       .help = "the largest id there may be; default: that of KEY; of a new one 1048575"},         \
-  {                                                                                                \
-    .name = "name", .kind = OPTION_TEXT, .value = "NAME", .to.text = &asked.name,                  \
-    .help = "which permissions: part of the keys, so that others may have some of the same KEY"    \
-  }
+  TEXT("names", "NAME,...", &asked.names,                                                          \
+       "what permissions are called, the first one is number 0; default: the names of KEY"),       \
+      NUMBER("width", 1, BELAY_PERMISSION_WIDTH_MAX, &asked.width,                                 \
+             "how many permissions there are; default: that of KEY; of a new one as many as "      \
+             "names, or 8"),                                                                       \
+      NUMBER("max-id", 0, UINT32_MAX, &asked.max_id,                                               \
+             "the largest id there may be; default: that of KEY; of a new one 1048575"),           \
+      TEXT("name", "NAME", &asked.name,                                                            \
+           "which permissions: part of the keys, so that others may have some of the same KEY")
 #define TTL_OPTION                                                                                 \
-  {                                                                                                \
-    .name = "ttl", .kind = OPTION_DURATION, .value = "DURATION", .to.number = &asked.ttl_ms,       \
-    .min = 1000, .max = YEAR_MS,                                                                   \
-    .help = "the server forgets KEY after this time without a change; default: that of KEY; of a " \
-            "new one: never"                                                                       \
-  }
+  DURATION("ttl", 1000, YEAR_MS, &asked.ttl_ms,                                                    \
+           "the server forgets KEY after this time without a change; default: that of KEY; of a "  \
+           "new one: never")
 
 static const option_t key_options[] = {KEY_OPTIONS, {0}};
 static const option_t change_options[] = {KEY_OPTIONS, TTL_OPTION, {0}};
@@ -248,22 +230,6 @@ static void begin_grant(harness_t *h) {
   begin_with(h, RECORD_ADDS, "cannot change", read_field, go_grant);
 }
 
-static const command_t grant = {
-    .name = "grant",
-    .arguments = "KEY ID PERMISSION...",
-    .summary = "somebody may do this too",
-    .examples =
-        (const example_t[]){{"A moderator of the forum",
-                             "belay allow grant forum 17 write invite --names read,write,invite"},
-                            {0}},
-    .options = change_options,
-    .least = 3,
-    .most = TEXTS_MAX,
-    .urls = 1,
-    .reports = true,
-    .begin = begin_grant,
-};
-
 static void go_revoke(harness_t *h) {
   change(h, "cannot change", belay_permission_revoke, on_changed);
 }
@@ -272,21 +238,6 @@ static void begin_revoke(harness_t *h) {
   begin_with(h, RECORD_REMOVES, "cannot change", read_field, go_revoke);
 }
 
-static const command_t revoke_part = {
-    .name = "revoke",
-    .arguments = "KEY ID PERMISSION...",
-    .summary = "somebody may not do this any more",
-    .examples =
-        (const example_t[]){
-            {"Who has left may only read", "belay allow revoke forum 17 write invite"}, {0}},
-    .options = change_options,
-    .least = 3,
-    .most = TEXTS_MAX,
-    .urls = 1,
-    .reports = true,
-    .begin = begin_revoke,
-};
-
 static void go_set(harness_t *h) {
   change(h, "cannot change", belay_permission_set, on_changed);
 }
@@ -294,19 +245,6 @@ static void go_set(harness_t *h) {
 static void begin_set(harness_t *h) {
   begin_with(h, RECORD_ADDS, "cannot change", read_field, go_set);
 }
-
-static const command_t set = {
-    .name = "set",
-    .arguments = "KEY ID [PERMISSION]...",
-    .summary = "somebody may do this, and nothing else",
-    .examples = (const example_t[]){{"A guest", "belay allow set forum 23 read"}, {0}},
-    .options = change_options,
-    .least = 2,
-    .most = TEXTS_MAX,
-    .urls = 1,
-    .reports = true,
-    .begin = begin_set,
-};
 
 /* ---- check --------------------------------------------------------------------------------------------- */
 
@@ -332,20 +270,6 @@ static void go_check(harness_t *h) {
 static void begin_check(harness_t *h) {
   begin_with(h, RECORD_READS, "cannot ask", read_field, go_check);
 }
-
-static const command_t check = {
-    .name = "check",
-    .arguments = "KEY ID PERMISSION...",
-    .summary = "whether somebody may do all of this; the status is 1 if not",
-    .examples =
-        (const example_t[]){{"In a script", "belay allow check -q forum $ID write || exit 1"}, {0}},
-    .options = key_options,
-    .least = 3,
-    .most = TEXTS_MAX,
-    .urls = 1,
-    .reports = true,
-    .begin = begin_check,
-};
 
 /* ---- list ---------------------------------------------------------------------------------------------- */
 
@@ -412,23 +336,6 @@ static void begin_list(harness_t *h) {
     begin_with(h, RECORD_READS, "cannot list", read_list, go_list);
 }
 
-static const command_t list = {
-    .name = "list",
-    .arguments = "KEY [ID]...",
-    .summary = "what these may do; or all who may do anything, and what",
-    .text =
-        "Without an ID all of them up to --max-id are asked for, 16384 at a time; the status is 1 "
-        "if nobody may do anything.",
-    .examples =
-        (const example_t[]){{"Two of them, as JSON", "belay allow list forum 17 23 --json"}, {0}},
-    .options = key_options,
-    .least = 1,
-    .most = TEXTS_MAX,
-    .urls = 1,
-    .reports = true,
-    .begin = begin_list,
-};
-
 /* ---- delete -------------------------------------------------------------------------------------------- */
 
 static void on_deleted(belay_request_t *r, int status, const belay_permission_result_t *results,
@@ -454,17 +361,61 @@ static void begin_delete(harness_t *h) {
   begin_with(h, RECORD_REMOVES, "cannot delete", NULL, go_delete);
 }
 
-static const command_t delete = {
-    .name = "delete",
-    .arguments = "KEY",
-    .summary = "nobody may do anything any more",
-    .examples = (const example_t[]){{"The forum is closed", "belay allow delete forum"}, {0}},
-    .options = key_options,
-    .least = 1,
-    .most = 1,
-    .urls = 1,
-    .reports = true,
-    .begin = begin_delete,
+static const command_t parts[] = {
+    {
+        .name = "check",
+        .arguments = "KEY ID PERMISSION...",
+        .summary = "whether somebody may do all of this; the status is 1 if not",
+        .examples = EXAMPLES({"In a script", "belay allow check -q forum $ID write || exit 1"}),
+        .options = key_options,
+        .begin = begin_check,
+    },
+    {
+        .name = "delete",
+        .arguments = "KEY",
+        .summary = "nobody may do anything any more",
+        .examples = EXAMPLES({"The forum is closed", "belay allow delete forum"}),
+        .options = key_options,
+        .begin = begin_delete,
+    },
+    {
+        .name = "grant",
+        .arguments = "KEY ID PERMISSION...",
+        .summary = "somebody may do this too",
+        .examples = EXAMPLES({"A moderator of the forum",
+                              "belay allow grant forum 17 write invite --names read,write,invite"}),
+        .options = change_options,
+        .begin = begin_grant,
+    },
+    {
+        .name = "list",
+        .arguments = "KEY [ID]...",
+        .summary = "what these may do; or all who may do anything, and what",
+        .text = "Without an ID all of them up to --max-id are asked for, 16384 at a time; the "
+                "status is 1 "
+                "if nobody may do anything.",
+        .examples = EXAMPLES({"Two of them, as JSON", "belay allow list forum 17 23 --json"}),
+        .options = key_options,
+        .begin = begin_list,
+    },
+    {
+        .name = "revoke",
+        .arguments = "KEY ID PERMISSION...",
+        .summary = "somebody may not do this any more",
+        .examples =
+            EXAMPLES({"Who has left may only read", "belay allow revoke forum 17 write invite"}),
+        .options = change_options,
+        .begin = begin_revoke,
+    },
+    {
+        .name = "set",
+        .arguments = "KEY ID [PERMISSION]...",
+        .summary = "somebody may do this, and nothing else",
+        .examples = EXAMPLES({"A guest", "belay allow set forum 23 read"}),
+        .options = change_options,
+        .begin = begin_set,
+    },
+    {0},
 };
 
 const command_t allow_command = {
@@ -476,9 +427,8 @@ const command_t allow_command = {
         "number below --width. The first grant decides the names and the width of a KEY. The "
         "server keeps them: later commands need not repeat them, and a command that contradicts "
         "them ends with an error. A permission that was never granted is not allowed.",
-    .examples = (const example_t[]){{"A moderator, and who may write",
-                                     "belay allow grant forum 17 write --names read,write,invite; "
-                                     "belay allow list forum"},
-                                    {0}},
-    .parts = (const command_t *const[]){&check, &delete, &grant, &list, &revoke_part, &set, NULL},
+    .examples = EXAMPLES({"A moderator, and who may write",
+                          "belay allow grant forum 17 write --names read,write,invite; "
+                          "belay allow list forum"}),
+    .parts = parts,
 };

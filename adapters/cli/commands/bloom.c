@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shell/commands.h"
 #include "harness.h"
 #include "query/items.h"
 #include "ui/text.h"
@@ -162,66 +161,22 @@ static void begin_create(harness_t *h) {
 }
 
 static const option_t create_options[] = {
-    {.name = "capacity",
-     .letter = 'c',
-     .kind = OPTION_NUMBER,
-     .value = "N",
-     .to.number = &asked.capacity,
-     .min = 1,
-     .max = BELAY_BLOOM_CAPACITY_MAX,
-     .help = "how many different items there will be; with --scaling: at first; with --window: in "
-             "that time"},
-    {.name = "error-rate",
-     .letter = 'e',
-     .kind = OPTION_TEXT,
-     .value = "RATE",
-     .to.text = &asked.error_rate,
-     .help = "how much of what was never added is found all the same, when it is full: 0.001 or "
-             "0.1%; default 1%"},
-    {.name = "scaling",
-     .kind = OPTION_FLAG,
-     .to.flag = &asked.scaling,
-     .help = "it grows beyond its capacity, and keeps to its error rate"},
-    {.name = "window",
-     .kind = OPTION_DURATION,
-     .value = "DURATION",
-     .to.number = &asked.window_ms,
-     .min = 1000,
-     .max = YEAR_MS,
-     .help = "items are forgotten after this time, or up to twice of it"},
-    {.name = "ttl",
-     .kind = OPTION_DURATION,
-     .value = "DURATION",
-     .to.number = &asked.ttl_ms,
-     .min = 1000,
-     .max = 10 * YEAR_MS,
-     .forever = true,
-     .help = "for how long it lives from now on; default 30d"},
-    {.name = "seed",
-     .kind = OPTION_NUMBER,
-     .value = "N",
-     .to.number = &asked.seed,
-     .help = "of two filters with different seeds, not the same items fail"},
+    NUMBER("capacity", 1, BELAY_BLOOM_CAPACITY_MAX, &asked.capacity,
+           "how many different items there will be; with --scaling: at first; with --window: in "
+           "that time",
+           .letter = 'c'),
+    TEXT("error-rate", "RATE", &asked.error_rate,
+         "how much of what was never added is found all the same, when it is full: 0.001 or "
+         "0.1%; default 1%",
+         .letter = 'e'),
+    FLAG("scaling", &asked.scaling, "it grows beyond its capacity, and keeps to its error rate"),
+    DURATION("window", 1000, YEAR_MS, &asked.window_ms,
+             "items are forgotten after this time, or up to twice of it"),
+    DURATION("ttl", 1000, 10 * YEAR_MS, &asked.ttl_ms,
+             "for how long it lives from now on; default 30d", .forever = true),
+    NUMBER("seed", 0, 0, &asked.seed,
+           "of two filters with different seeds, not the same items fail"),
     {0},
-};
-
-static const command_t create = {
-    .name = "create",
-    .arguments = "NAME",
-    .summary = "make a filter, if there is none of that name",
-    .text = "If there is one that was made so, that is well too; one that was made otherwise is an "
-            "error, and is left as it is.",
-    .examples = (const example_t[]){{"A million addresses, of which one in a thousand is mistaken",
-                                     "belay bloom create addresses --capacity 1000000 "
-                                     "--error-rate 0.1%"},
-                                    {0}},
-    .options = create_options,
-    .least = 1,
-    .most = 1,
-    .urls = 1,
-    .reports = true,
-    .begin = begin_create,
-    .stop = stop,
 };
 
 /* ---- add, has ------------------------------------------------------------------------------------------ */
@@ -311,58 +266,10 @@ static void begin_has(harness_t *h) {
 }
 
 #define NULL_OPTION                                                                                \
-  {                                                                                                \
-    .name = "null", .kind = OPTION_FLAG, .to.flag = &asked.null,                                   \
-    .help = "items end with a 0 byte instead of a line end, read and written"                      \
-  }
+  FLAG("null", &asked.null, "items end with a 0 byte instead of a line end, read and written")
 #define ABOUT_ITEMS                                                                                \
   "Items are arguments, or, with none or \"-\", the lines on standard input, of at most a MiB "    \
   "each: no more is read than is dealt with, and what comes slowly is dealt with at once."
-
-static const command_t add = {
-    .name = "add",
-    .arguments = "NAME [ITEM]...",
-    .summary = "add items, and write those that are new",
-    .text = ABOUT_ITEMS "\n\n"
-                        "The status is 0 if one of them was new, or there were none; 1 if all had "
-                        "been added before. An add whose answer is lost may have happened, and is "
-                        "not sent again: the status is 123.",
-    .examples = (const example_t[]){{"Of all addresses in a log those that were never seen",
-                                     "cut -d' ' -f1 access.log | belay bloom add addresses"},
-                                    {"Once for each order, here or elsewhere",
-                                     "belay bloom add -q orders \"$ID\" && mail-invoice \"$ID\""},
-                                    {0}},
-    .options = (const option_t[]){NULL_OPTION, {0}},
-    .least = 1,
-    .most = ANY_NUMBER,
-    .urls = 1,
-    .reports = true,
-    .begin = begin_add,
-    .stop = stop,
-};
-
-static const command_t has = {
-    .name = "has",
-    .arguments = "NAME [ITEM]...",
-    .summary = "write those items that were, probably, added; the status is 0 if all were",
-    .text = ABOUT_ITEMS,
-    .examples =
-        (const example_t[]){
-            {"Whom we have not written to", "belay bloom has mailed --missing < addresses"}, {0}},
-    .options = (const option_t[]){NULL_OPTION,
-                                  {.name = "missing",
-                                   .letter = 'm',
-                                   .kind = OPTION_FLAG,
-                                   .to.flag = &asked.missing,
-                                   .help = "write those that were certainly not added instead"},
-                                  {0}},
-    .least = 1,
-    .most = ANY_NUMBER,
-    .urls = 1,
-    .reports = true,
-    .begin = begin_has,
-    .stop = stop,
-};
 
 /* ---- info ---------------------------------------------------------------------------------------------- */
 
@@ -418,21 +325,6 @@ static void begin_info(harness_t *h) {
   look(h, on_found_for_info);
 }
 
-static const command_t info = {
-    .name = "info",
-    .arguments = "NAME",
-    .summary = "say how a filter was made, and how full it is; the status is 1 if there is none",
-    .examples =
-        (const example_t[]){
-            {"How full it is, in a script", "belay bloom info lines --json | jq .saturation"}, {0}},
-    .least = 1,
-    .most = 1,
-    .urls = 1,
-    .reports = true,
-    .begin = begin_info,
-    .stop = stop,
-};
-
 /* ---- delete -------------------------------------------------------------------------------------------- */
 
 static void on_deleted(belay_request_t *r, int status) {
@@ -465,21 +357,72 @@ static void begin_delete(harness_t *h) {
   look(h, on_found_for_delete);
 }
 
-static const command_t delete = {
-    .name = "delete",
-    .arguments = "NAME",
-    .summary = "remove a filter; the status is 1 if it was not there",
-    .examples =
-        (const example_t[]){
-            {"Begin again with a larger one",
-             "belay bloom delete lines; belay bloom create lines --capacity 10000000"},
-            {0}},
-    .least = 1,
-    .most = 1,
-    .urls = 1,
-    .reports = true,
-    .begin = begin_delete,
-    .stop = stop,
+static const command_t parts[] = {
+    {
+        .name = "create",
+        .arguments = "NAME",
+        .summary = "make a filter, if there is none of that name",
+        .text =
+            "If there is one that was made so, that is well too; one that was made otherwise is an "
+            "error, and is left as it is.",
+        .examples = EXAMPLES({"A million addresses, of which one in a thousand is mistaken",
+                              "belay bloom create addresses --capacity 1000000 "
+                              "--error-rate 0.1%"}),
+        .options = create_options,
+        .begin = begin_create,
+        .stop = stop,
+    },
+    {
+        .name = "add",
+        .arguments = "NAME [ITEM]...",
+        .summary = "add items, and write those that are new",
+        .text =
+            ABOUT_ITEMS "\n\n"
+                        "The status is 0 if one of them was new, or there were none; 1 if all had "
+                        "been added before. An add whose answer is lost may have happened, and is "
+                        "not sent again: the status is 123.",
+        .examples = EXAMPLES({"Of all addresses in a log those that were never seen",
+                              "cut -d' ' -f1 access.log | belay bloom add addresses"},
+                             {"Once for each order, here or elsewhere",
+                              "belay bloom add -q orders \"$ID\" && mail-invoice \"$ID\""}),
+        .options = OPTIONS(NULL_OPTION),
+        .begin = begin_add,
+        .stop = stop,
+    },
+    {
+        .name = "has",
+        .arguments = "NAME [ITEM]...",
+        .summary = "write those items that were, probably, added; the status is 0 if all were",
+        .text = ABOUT_ITEMS,
+        .examples = EXAMPLES(
+            {"Whom we have not written to", "belay bloom has mailed --missing < addresses"}),
+        .options = OPTIONS(NULL_OPTION, FLAG("missing", &asked.missing,
+                                             "write those that were certainly not added instead",
+                                             .letter = 'm')),
+        .begin = begin_has,
+        .stop = stop,
+    },
+    {
+        .name = "info",
+        .arguments = "NAME",
+        .summary =
+            "say how a filter was made, and how full it is; the status is 1 if there is none",
+        .examples = EXAMPLES(
+            {"How full it is, in a script", "belay bloom info lines --json | jq .saturation"}),
+        .begin = begin_info,
+        .stop = stop,
+    },
+    {
+        .name = "delete",
+        .arguments = "NAME",
+        .summary = "remove a filter; the status is 1 if it was not there",
+        .examples =
+            EXAMPLES({"Begin again with a larger one",
+                      "belay bloom delete lines; belay bloom create lines --capacity 10000000"}),
+        .begin = begin_delete,
+        .stop = stop,
+    },
+    {0},
 };
 
 const command_t bloom_command = {
@@ -489,10 +432,8 @@ const command_t bloom_command = {
         "What was added to a Bloom filter is found ever after; what was not is found all the same "
         "now and then, as --error-rate says. Nothing can be taken out again. The others need its "
         "name only: how it was made is on the server.",
-    .examples =
-        (const example_t[]){
-            {"Lines that no machine has seen before",
-             "belay bloom create lines --capacity 1000000; tail -f log | belay bloom add lines"},
-            {0}},
-    .parts = (const command_t *const[]){&create, &add, &has, &info, &delete, NULL},
+    .examples = EXAMPLES(
+        {"Lines that no machine has seen before",
+         "belay bloom create lines --capacity 1000000; tail -f log | belay bloom add lines"}),
+    .parts = parts,
 };

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shell/commands.h"
 #include "query/reading.h"
 #include "ui/text.h"
 
@@ -257,17 +256,11 @@ static void begin(harness_t *h) {
 }
 
 static const option_t options[] = {
-    {.name = "yes",
-     .letter = 'y',
-     .kind = OPTION_FLAG,
-     .to.flag = &asked.yes,
-     .help = "do it; without it: only say what would be done, the status is 2"},
-    {.name = "mark",
-     .letter = 'm',
-     .kind = OPTION_TEXTS,
-     .value = "MARK",
-     .to.texts = &asked.marks,
-     .help = "take it from this holder only, as belay show tells him; may be given several times"},
+    FLAG("yes", &asked.yes, "do it; without it: only say what would be done, the status is 2",
+         .letter = 'y'),
+    TEXTS("mark", "MARK", &asked.marks,
+          "take it from this holder only, as belay show tells him; may be given several times",
+          .letter = 'm'),
     LOOK_KIND_OPTION,
     {0},
 };
@@ -288,15 +281,11 @@ const command_t break_command = {
         "majority of them have answered. At most 1000 holders are taken it from at once, "
         "those whose leases last longest; where more hold it, and it is not known whether the one "
         "who is meant is among them, the status is 123.",
-    .examples = (const example_t[]){{"What would be done", "belay break deploy"},
-                                    {"The host that had it is gone", "belay break deploy --yes"},
-                                    {"One holder of several, whom belay show has told",
-                                     "belay break gpu --mark 40e0b8deffef6e38 --yes"},
-                                    {0}},
+    .examples = EXAMPLES({"What would be done", "belay break deploy"},
+                         {"The host that had it is gone", "belay break deploy --yes"},
+                         {"One holder of several, whom belay show has told",
+                          "belay break gpu --mark 40e0b8deffef6e38 --yes"}),
     .options = options,
-    .least = 1,
-    .most = 1,
     .urls = URLS_MAX,
-    .reports = true,
     .begin = begin,
 };

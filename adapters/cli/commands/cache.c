@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shell/commands.h"
 #include "run/guarded_command.h"
 
 #define LOOK_MS 2
@@ -266,51 +265,22 @@ static void begin(harness_t *h) {
 }
 
 static const option_t options[] = {
-    {.name = "ttl",
-     .kind = OPTION_DURATION,
-     .value = "DURATION",
-     .to.number = &asked.ttl_ms,
-     .min = 1,
-     .max = YEAR_MS,
-     .help = "what the command has written is fresh for so long; default 5m"},
-    {.name = "stale",
-     .kind = OPTION_DURATION,
-     .value = "DURATION",
-     .to.number = &asked.stale_ms,
-     .max = YEAR_MS,
-     .help = "and for so long after that it is written out all the same, while the command runs "
-             "once more in the background, on one machine; default 0s"},
-    {.name = "longest",
-     .kind = OPTION_DURATION,
-     .value = "DURATION",
-     .to.number = &asked.longest_ms,
-     .min = 100,
-     .max = LONGEST_MAX_MS,
-     .help = "the command is ended if it takes longer; default 1m"},
-    {.name = "max-size",
-     .kind = OPTION_NUMBER,
-     .value = "BYTES",
-     .to.number = &asked.max_size,
-     .min = 1,
-     .max = (int64_t)BELAY_CACHE_VALUE_MAX,
-     .help = "the command is ended if it writes more; default 8388608"},
-    {.name = "anyway",
-     .kind = OPTION_FLAG,
-     .to.flag = &asked.anyway,
-     .help = "if no server can be asked: run the command, and keep nothing"},
-    {.name = "refresh",
-     .kind = OPTION_FLAG,
-     .to.flag = &asked.refresh,
-     .help = "write nothing: run the command if what is there is not fresh, and nobody else does"},
-    {.name = "forget",
-     .kind = OPTION_FLAG,
-     .to.flag = &asked.forget,
-     .help = "instead of running a command: what is there is not written out any more"},
-    {.name = "name",
-     .kind = OPTION_TEXT,
-     .value = "NAME",
-     .to.text = &asked.name,
-     .help = "what the keys are of: others may have the same KEY under another NAME"},
+    DURATION("ttl", 1, YEAR_MS, &asked.ttl_ms,
+             "what the command has written is fresh for so long; default 5m"),
+    DURATION("stale", 0, YEAR_MS, &asked.stale_ms,
+             "and for so long after that it is written out all the same, while the command runs "
+             "once more in the background, on one machine; default 0s"),
+    DURATION("longest", 100, LONGEST_MAX_MS, &asked.longest_ms,
+             "the command is ended if it takes longer; default 1m"),
+    NUMBER("max-size", 1, (int64_t)BELAY_CACHE_VALUE_MAX, &asked.max_size,
+           "the command is ended if it writes more; default 8388608", .value = "BYTES"),
+    FLAG("anyway", &asked.anyway, "if no server can be asked: run the command, and keep nothing"),
+    FLAG("refresh", &asked.refresh,
+         "write nothing: run the command if what is there is not fresh, and nobody else does"),
+    FLAG("forget", &asked.forget,
+         "instead of running a command: what is there is not written out any more"),
+    TEXT("name", "NAME", &asked.name,
+         "what the keys are of: others may have the same KEY under another NAME"),
     {0},
 };
 
@@ -324,16 +294,11 @@ const command_t cache_command = {
         "at a time runs the command; the others wait for what it writes.\n\n"
         "If the command fails, what it has written is written out, with its status, and nothing is "
         "kept. Its standard error is ours.",
-    .examples = (const example_t[]){{"A slow report, at most five minutes old; at worst an hour",
-                                     "belay cache report --ttl 5m --stale 1h -- ./report"},
-                                    {"It has changed", "belay cache report --forget"},
-                                    {0}},
+    .examples = EXAMPLES({"A slow report, at most five minutes old; at worst an hour",
+                          "belay cache report --ttl 5m --stale 1h -- ./report"},
+                         {"It has changed", "belay cache report --forget"}),
     .options = options,
-    .least = 1,
-    .most = 1,
     .runs = RUNS_MAYBE,
-    .urls = 1,
-    .reports = true,
     .begin = begin,
     .stop = stop,
 };

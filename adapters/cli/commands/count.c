@@ -2,7 +2,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "shell/commands.h"
 #include "harness.h"
 
 /* What was asked for: each part has some of these options. */
@@ -16,28 +15,18 @@ static belay_counter_t *counter;
 static belay_request_t request;
 
 #define NAME_OPTION                                                                                \
-  {                                                                                                \
-    .name = "name", .kind = OPTION_TEXT, .value = "NAME", .to.text = &asked.name,                  \
-    .help = "which counters: part of the keys, so that others may have counters of the same KEY"   \
-  }
+  TEXT("name", "NAME", &asked.name,                                                                \
+       "which counters: part of the keys, so that others may have counters of the same KEY")
 #define SHARDS_OPTION                                                                              \
-  {                                                                                                \
-    .name = "shards", .kind = OPTION_NUMBER, .value = "N", .to.number = &asked.shards, .min = 1,   \
-    .max = BELAY_COUNTER_SHARDS_MAX,                                                               \
-    .help = "spread over so many keys, for what very many add to at once; all who share the "      \
-            "counter must say the same; default 1"                                                 \
-  }
+  NUMBER("shards", 1, BELAY_COUNTER_SHARDS_MAX, &asked.shards,                                     \
+         "spread over so many keys, for what very many add to at once; all who share the "         \
+         "counter must say the same; default 1")
 #define TTL_OPTION                                                                                 \
-  {                                                                                                \
-    .name = "ttl", .kind = OPTION_DURATION, .value = "DURATION", .to.number = &asked.ttl_ms,       \
-    .min = 1, .max = YEAR_MS,                                                                      \
-    .help = "for how long it lives from when it is created; default: for ever"                     \
-  }
+  DURATION("ttl", 1, YEAR_MS, &asked.ttl_ms,                                                       \
+           "for how long it lives from when it is created; default: for ever")
 #define FIELD_OPTION                                                                               \
-  {                                                                                                \
-    .name = "field", .kind = OPTION_TEXT, .value = "FIELD", .to.text = &asked.field,               \
-    .help = "the counter of this name among those that KEY is a group of"                          \
-  }
+  TEXT("field", "FIELD", &asked.field,                                                             \
+       "the counter of this name among those that KEY is a group of")
 
 /* ---- what they have in common -------------------------------------------------------------------------- */
 
@@ -124,48 +113,17 @@ static void begin_add(harness_t *h) {
 }
 
 static const option_t add_options[] = {
-    {.name = "id",
-     .kind = OPTION_TEXT,
-     .value = "ID",
-     .to.text = &asked.id,
-     .help = "this add's own id: said again within an hour it counts once"},
-    {.name = "min",
-     .kind = OPTION_NUMBER,
-     .value = "N",
-     .to.number = &asked.min,
-     .help = "add nothing if less than this would come out; the status is 1 then"},
-    {.name = "max",
-     .kind = OPTION_NUMBER,
-     .value = "N",
-     .to.number = &asked.max,
-     .help = "add nothing if more than this would come out; the status is 1 then"},
+    TEXT("id", "ID", &asked.id, "this add's own id: said again within an hour it counts once"),
+    NUMBER("min", 0, 0, &asked.min,
+           "add nothing if less than this would come out; the status is 1 then"),
+    NUMBER("max", 0, 0, &asked.max,
+           "add nothing if more than this would come out; the status is 1 then"),
     FIELD_OPTION,
     TTL_OPTION,
-    {.name = "extend",
-     .kind = OPTION_FLAG,
-     .to.flag = &asked.extend,
-     .help = "the ttl begins again with this add"},
+    FLAG("extend", &asked.extend, "the ttl begins again with this add"),
     SHARDS_OPTION,
     NAME_OPTION,
     {0},
-};
-
-static const command_t add = {
-    .name = "add",
-    .arguments = "KEY [N]",
-    .summary = "add N, or 1, and say what has come of it",
-    .text =
-        "An add whose answer is lost may have happened, and is not sent again: the status is 123. "
-        "With --id it is, and counts once.",
-    .examples = (const example_t[]){{"Take one of ten seats, if there is one",
-                                     "belay count add seats --max 10 && echo welcome"},
-                                    {0}},
-    .options = add_options,
-    .least = 1,
-    .most = 2,
-    .urls = 1,
-    .reports = true,
-    .begin = begin_add,
 };
 
 /* ---- get ----------------------------------------------------------------------------------------------- */
@@ -250,28 +208,9 @@ static void begin_get(harness_t *h) {
 }
 
 static const option_t get_options[] = {
-    FIELD_OPTION,
-    {.name = "all",
-     .kind = OPTION_FLAG,
-     .to.flag = &asked.all,
-     .help = "all counters that KEY is a group of, in no order"},
-    SHARDS_OPTION,
-    NAME_OPTION,
+    FIELD_OPTION,  FLAG("all", &asked.all, "all counters that KEY is a group of, in no order"),
+    SHARDS_OPTION, NAME_OPTION,
     {0},
-};
-
-static const command_t get = {
-    .name = "get",
-    .arguments = "KEY...",
-    .summary = "say what counters are at: 0 where there is none, and the status is 1 then",
-    .examples =
-        (const example_t[]){{"What two of them are at", "belay count get visits orders"}, {0}},
-    .options = get_options,
-    .least = 1,
-    .most = TEXTS_MAX,
-    .urls = 1,
-    .reports = true,
-    .begin = begin_get,
 };
 
 /* ---- set, delete --------------------------------------------------------------------------------------- */
@@ -296,22 +235,6 @@ static void begin_set(harness_t *h) {
   if (read_argument(h, 1, &value) && open_counter(h))
     fail(h, belay_counter_set(counter, &request, key_of(h), strlen(key_of(h)), value, on_set));
 }
-
-static const command_t set = {
-    .name = "set",
-    .arguments = "KEY N",
-    .summary = "replace what a counter is at, and say what that was",
-    .text = "To 0: reads and resets in one step.",
-    .examples =
-        (const example_t[]){
-            {"The number of the day, and begin again at 0", "belay count set visits 0"}, {0}},
-    .options = (const option_t[]){TTL_OPTION, NAME_OPTION, {0}},
-    .least = 2,
-    .most = 2,
-    .urls = 1,
-    .reports = true,
-    .begin = begin_set,
-};
 
 static void on_deleted(belay_request_t *r, int status, const belay_counter_result_t *result) {
   harness_t *h = r->data;
@@ -340,19 +263,47 @@ static void begin_delete(harness_t *h) {
   fail(h, belay_counter_delete_fields(counter, &request, key, strlen(key), &field, 1, on_deleted));
 }
 
-static const command_t delete = {
-    .name = "delete",
-    .arguments = "KEY",
-    .summary = "remove a counter, or a whole group; the status is 1 if it was not there",
-    .examples =
-        (const example_t[]){
-            {"What was counted of one day", "belay count delete visits::2024-02-29"}, {0}},
-    .options = (const option_t[]){FIELD_OPTION, SHARDS_OPTION, NAME_OPTION, {0}},
-    .least = 1,
-    .most = 1,
-    .urls = 1,
-    .reports = true,
-    .begin = begin_delete,
+static const command_t parts[] = {
+    {
+        .name = "add",
+        .arguments = "KEY [N]",
+        .summary = "add N, or 1, and say what has come of it",
+        .text = "An add whose answer is lost may have happened, and is not sent again: the status "
+                "is 123. "
+                "With --id it is, and counts once.",
+        .examples = EXAMPLES({"Take one of ten seats, if there is one",
+                              "belay count add seats --max 10 && echo welcome"}),
+        .options = add_options,
+        .begin = begin_add,
+    },
+    {
+        .name = "get",
+        .arguments = "KEY...",
+        .summary = "say what counters are at: 0 where there is none, and the status is 1 then",
+        .examples = EXAMPLES({"What two of them are at", "belay count get visits orders"}),
+        .options = get_options,
+        .begin = begin_get,
+    },
+    {
+        .name = "set",
+        .arguments = "KEY N",
+        .summary = "replace what a counter is at, and say what that was",
+        .text = "To 0: reads and resets in one step.",
+        .examples =
+            EXAMPLES({"The number of the day, and begin again at 0", "belay count set visits 0"}),
+        .options = OPTIONS(TTL_OPTION, NAME_OPTION),
+        .begin = begin_set,
+    },
+    {
+        .name = "delete",
+        .arguments = "KEY",
+        .summary = "remove a counter, or a whole group; the status is 1 if it was not there",
+        .examples =
+            EXAMPLES({"What was counted of one day", "belay count delete visits::2024-02-29"}),
+        .options = OPTIONS(FIELD_OPTION, SHARDS_OPTION, NAME_OPTION),
+        .begin = begin_delete,
+    },
+    {0},
 };
 
 const command_t count_command = {
@@ -363,9 +314,7 @@ const command_t count_command = {
             "them, each with the name of a field. What would leave the range changes nothing, and "
             "is an error.",
     .examples =
-        (const example_t[]){
-            {"How often this machine has restarted", "belay count add restarts::$(hostname)"},
-            {"The number of the day, and begin again at 0", "belay count set visits 0"},
-            {0}},
-    .parts = (const command_t *const[]){&add, &get, &set, &delete, NULL},
+        EXAMPLES({"How often this machine has restarted", "belay count add restarts::$(hostname)"},
+                 {"The number of the day, and begin again at 0", "belay count set visits 0"}),
+    .parts = parts,
 };

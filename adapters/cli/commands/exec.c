@@ -6,7 +6,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "shell/commands.h"
 #include "run/guarded_command.h"
 #include "query/query.h"
 #include "run/probe.h"
@@ -321,82 +320,37 @@ static void begin(harness_t *h) {
 }
 
 static const option_t options[] = {
-    {.name = "ttl",
-     .kind = OPTION_DURATION,
-     .value = "DURATION",
-     .to.number = &asked.ttl_ms,
-     .min = 100,
-     .max = DAY_MS,
-     .help = "the lease, renewed while the command runs: if this machine dies others wait until it "
-             "ends; default 30s"},
+    DURATION("ttl", 100, DAY_MS, &asked.ttl_ms,
+             "the lease, renewed while the command runs: if this machine dies others wait until it "
+             "ends; default 30s"),
     ERRAND_GRACE_OPTION(&asked.grace_ms),
-    {.name = "hold",
-     .kind = OPTION_DURATION,
-     .value = "DURATION",
-     .to.number = &asked.hold_ms,
-     .max = DAY_MS,
-     .help = "keep the lock for at least this time, also when the command has ended; belay ends "
-             "after it; default 0"},
+    DURATION("hold", 0, DAY_MS, &asked.hold_ms,
+             "keep the lock for at least this time, also when the command has ended; belay ends "
+             "after it; default 0"),
     ERRAND_MAX_RUNTIME_OPTION(&asked.max_runtime_ms),
-    {.name = "wait",
-     .letter = 'w',
-     .kind = OPTION_DURATION,
-     .value = "DURATION",
-     .to.number = &asked.wait_ms,
-     .max = YEAR_MS,
-     .forever = true,
-     .help = "how long to wait for it; default forever"},
-    {.name = "try",
-     .kind = OPTION_FLAG,
-     .to.flag = &asked.try_once,
-     .help = "do not wait: end at once if someone else holds it"},
-    {.name = "quiet",
-     .letter = 'q',
-     .kind = OPTION_FLAG,
-     .to.flag = &asked.quiet,
-     .help = "do not say that it is not acquired: the status does"},
+    DURATION("wait", 0, YEAR_MS, &asked.wait_ms, "how long to wait for it; default forever",
+             .letter = 'w', .forever = true),
+    FLAG("try", &asked.try_once, "do not wait: end at once if someone else holds it"),
+    FLAG("quiet", &asked.quiet, "do not say that it is not acquired: the status does",
+         .letter = 'q'),
     ERRAND_CONFLICT_OPTION(&asked.conflict),
     ERRAND_QUIET_OPTION(&asked.hides),
     ERRAND_LABEL_OPTION,
-    {.name = "key",
-     .kind = OPTION_TEXT,
-     .value = "KEY",
-     .to.text = &asked.key,
-     .help = "the exact key on the server, instead of NAME, which is NAMESPACE::lock::{NAME}: to "
-             "share a lock with programs that do SET KEY TOKEN NX PX; there is no BELAY_FENCE"},
-    {.name = "fair",
-     .kind = OPTION_FLAG,
-     .to.flag = &asked.fair,
-     .help = "first come, first served, among all processes that use --fair"},
-    {.name = "shared",
-     .kind = OPTION_FLAG,
-     .to.flag = &asked.shared,
-     .help = "as one of many readers, beside others that use --shared"},
-    {.name = "exclusive",
-     .kind = OPTION_FLAG,
-     .to.flag = &asked.exclusive,
-     .help = "as the writer, whom readers and other writers wait for; without either it is another "
-             "lock"},
-    {.name = "semaphore",
-     .kind = OPTION_NUMBER,
-     .value = "N",
-     .to.number = &asked.permits,
-     .min = 1,
-     .max = BELAY_SEMAPHORE_MAX,
-     .help = "with up to N at a time; all use the same N; there is no BELAY_FENCE"},
-    {.name = "redlock",
-     .kind = OPTION_FLAG,
-     .to.flag = &asked.redlock,
-     .help =
-         "on several independent servers, each a --url: held when most of them have granted it"},
-    {.name = "max-ttl",
-     .kind = OPTION_DURATION,
-     .value = "DURATION",
-     .to.number = &asked.max_ttl_ms,
-     .min = 100,
-     .max = DAY_MS,
-     .help = "with --redlock: the longest --ttl in this namespace, for all the same: a server that "
-             "was started does not vote for so long; default 30s"},
+    TEXT("key", "KEY", &asked.key,
+         "the exact key on the server, instead of NAME, which is NAMESPACE::lock::{NAME}: to "
+         "share a lock with programs that do SET KEY TOKEN NX PX; there is no BELAY_FENCE"),
+    FLAG("fair", &asked.fair, "first come, first served, among all processes that use --fair"),
+    FLAG("shared", &asked.shared, "as one of many readers, beside others that use --shared"),
+    FLAG("exclusive", &asked.exclusive,
+         "as the writer, whom readers and other writers wait for; without either it is another "
+         "lock"),
+    NUMBER("semaphore", 1, BELAY_SEMAPHORE_MAX, &asked.permits,
+           "with up to N at a time; all use the same N; there is no BELAY_FENCE"),
+    FLAG("redlock", &asked.redlock,
+         "on several independent servers, each a --url: held when most of them have granted it"),
+    DURATION("max-ttl", 100, DAY_MS, &asked.max_ttl_ms,
+             "with --redlock: the longest --ttl in this namespace, for all the same: a server that "
+             "was started does not vote for so long; default 30s"),
     {0},
 };
 
@@ -436,21 +390,19 @@ const command_t exec_command = {
         "Processes of another user (sudo) are not ended; nor, elsewhere than on Linux, processes "
         "that have left the command's process group (setsid, timeout). BELAY_PASSWORD, if it is "
         "set, is in the command's environment too: --password-file keeps the password from it.",
-    .examples =
-        (const example_t[]){
-            {"From cron on many machines, whose clocks agree to a minute: on one of them",
-             "belay exec nightly --try --hold 1m --quiet -- backup --all"},
-            {"Wait for a minute, and then do without", "belay exec deploy --wait 1m -- ./deploy"},
-            {"At most three at a time", "belay exec encoder --semaphore 3 -- encode film.mov"},
-            {"Mail from cron only if it fails, or takes too long",
-             "belay exec sync --try -q --max-runtime 1h --quiet-unless-failed -- ./sync"},
-            {"On three servers of which one may fail",
-             "belay exec pay --redlock -u redis://a -u redis://b -u redis://c -- pay"},
-            {0}},
+    .examples = EXAMPLES(
+        {"From cron on many machines, whose clocks agree to a minute: on one of them",
+         "belay exec nightly --try --hold 1m --quiet -- backup --all"},
+        {"Wait for a minute, and then do without", "belay exec deploy --wait 1m -- ./deploy"},
+        {"At most three at a time", "belay exec encoder --semaphore 3 -- encode film.mov"},
+        {"Mail from cron only if it fails, or takes too long",
+         "belay exec sync --try -q --max-runtime 1h --quiet-unless-failed -- ./sync"},
+        {"On three servers of which one may fail",
+         "belay exec pay --redlock -u redis://a -u redis://b -u redis://c -- pay"}),
     .options = options,
-    .most = 1,
     .runs = RUNS_ALWAYS,
     .urls = BELAY_NODES_MAX,
     .begin = begin,
     .stop = stop,
+    .plain = true,
 };

@@ -4,7 +4,6 @@
 
 #include <unistd.h>
 
-#include "shell/commands.h"
 #include "harness.h"
 
 #define EPOCH_MAX_MS (INT64_C(1) << 42)
@@ -26,29 +25,18 @@ static belay_idgen_t *idgen;
 static belay_request_t request;
 
 #define COUNT_OPTION                                                                               \
-  {                                                                                                \
-    .name = "count", .letter = 'c', .kind = OPTION_NUMBER, .value = "N",                           \
-    .to.number = &asked.count, .min = 1, .max = (int64_t)BELAY_IDGEN_MANY_MAX,                     \
-    .help = "so many, each in a line; default 1"                                                   \
-  }
+  NUMBER("count", 1, (int64_t)BELAY_IDGEN_MANY_MAX, &asked.count,                                  \
+         "so many, each in a line; default 1", .letter = 'c')
 #define START_OPTION                                                                               \
-  {                                                                                                \
-    .name = "start", .kind = OPTION_NUMBER, .value = "N", .to.number = &asked.start,               \
-    .help = "the first id of all, where there was none yet; default 1"                             \
-  }
+  NUMBER("start", 0, 0, &asked.start, "the first id of all, where there was none yet; default 1")
 #define REPLICAS_OPTION                                                                            \
-  {                                                                                                \
-    .name = "min-replicas", .kind = OPTION_NUMBER, .value = "N", .to.number = &asked.min_replicas, \
-    .max = 255, .help = "an id counts once so many replicas know that it is gone; default 0"       \
-  }
+  NUMBER("min-replicas", 0, 255, &asked.min_replicas,                                              \
+         "an id counts once so many replicas know that it is gone; default 0")
 #define EPOCH_OPTION                                                                               \
-  {                                                                                                \
-    .name = "epoch", .kind = OPTION_NUMBER, .value = "MS", .to.number = &asked.epoch_ms,           \
-    .max = EPOCH_MAX_MS,                                                                           \
-    .help =                                                                                        \
-        "when time begins, in milliseconds since 1970, the same for all of NAME; default: the "    \
-        "beginning of 2024"                                                                        \
-  }
+  NUMBER("epoch", 0, EPOCH_MAX_MS, &asked.epoch_ms,                                                \
+         "when time begins, in milliseconds since 1970, the same for all of NAME; default: the "   \
+         "beginning of 2024",                                                                      \
+         .value = "MS")
 
 /* ---- uuid ---------------------------------------------------------------------------------------------- */
 
@@ -67,15 +55,6 @@ static void begin_uuid(harness_t *h) {
   }
   harness_done(h, STATUS_YES);
 }
-
-static const command_t uuid = {
-    .name = "uuid",
-    .summary = "a UUID of version 7, which asks no server",
-    .examples = (const example_t[]){{"Ten of them", "belay id uuid --count 10"}, {0}},
-    .options = (const option_t[]){COUNT_OPTION, {0}},
-    .reports = true,
-    .begin = begin_uuid,
-};
 
 /* ---- what servers are asked for ------------------------------------------------------------------------ */
 
@@ -140,111 +119,13 @@ static void begin_sequence(harness_t *h) {
   draw(h, BELAY_IDGEN_SEQUENCE);
 }
 
-static const command_t sequence = {
-    .name = "sequence",
-    .arguments = "NAME",
-    .summary = "the next number: one more than the one before, whoever was given that",
-    .text = "Few are skipped: those whose answers were lost. A server that loses writes may give "
-            "some again, unless there "
-            "are --min-replicas.",
-    .examples = (const example_t[]){{"The next invoice", "belay id sequence invoices"}, {0}},
-    .options = (const option_t[]){COUNT_OPTION,
-                                  START_OPTION,
-                                  {.name = "kind",
-                                   .kind = OPTION_TEXT,
-                                   .value = "KIND",
-                                   .to.text = &asked.kind,
-                                   .help = "of several sequences of NAME this one; default id"},
-                                  REPLICAS_OPTION,
-                                  {0}},
-    .least = 1,
-    .most = 1,
-    .urls = 1,
-    .reports = true,
-    .begin = begin_sequence,
-};
-
 static void begin_segment(harness_t *h) {
   draw(h, BELAY_IDGEN_SEGMENT);
 }
 
-static const command_t segment = {
-    .name = "segment",
-    .arguments = "NAME",
-    .summary = "a number that roughly grows, and comes once even if a server forgets",
-    .text = "A server that may have forgotten what it gave jumps ahead: then numbers are skipped. "
-            "They are drawn from "
-            "the same ones as belay_idgen_new() of that name has.",
-    .examples =
-        (const example_t[]){
-            {"A number for an order, even after a server was restored from yesterday's copy",
-             "belay id segment orders"},
-            {0}},
-    .options = (const option_t[]){COUNT_OPTION,
-                                  START_OPTION,
-                                  {.name = "step",
-                                   .kind = OPTION_NUMBER,
-                                   .value = "N",
-                                   .to.number = &asked.step,
-                                   .min = 1,
-                                   .max = BELAY_IDGEN_STEP_MAX,
-                                   .help = "so many are fetched, and those that are not used are "
-                                           "skipped; default: what --count says"},
-                                  REPLICAS_OPTION,
-                                  {0}},
-    .least = 1,
-    .most = 1,
-    .urls = 1,
-    .reports = true,
-    .begin = begin_segment,
-};
-
 static void begin_snowflake(harness_t *h) {
   draw(h, BELAY_IDGEN_SNOWFLAKE);
 }
-
-static const command_t snowflake = {
-    .name = "snowflake",
-    .arguments = "NAME",
-    .summary = "a number made of the time, a worker, and a sequence: 41, 10 and 12 bits",
-    .text =
-        "It takes a worker of NAME for as long as it runs. A machine tries the same worker each "
-        "time; its first use of NAME takes --ahead longer. The status is 121 if all 1,024 "
-        "workers, or the one that was asked for, are taken. See belay id decode.",
-    .examples = (const example_t[]){{"Ids of a machine that always takes the same worker",
-                                     "belay id snowflake events --worker 7 --count 100"},
-                                    {0}},
-    .options =
-        (const option_t[]){COUNT_OPTION,
-                           {.name = "worker",
-                            .kind = OPTION_NUMBER,
-                            .value = "N",
-                            .to.number = &asked.worker,
-                            .max = BELAY_IDGEN_WORKERS - 1,
-                            .help = "this one, 0 to 1023; default: any that is free"},
-                           {.name = "ttl",
-                            .kind = OPTION_DURATION,
-                            .value = "DURATION",
-                            .to.number = &asked.ttl_ms,
-                            .min = 100,
-                            .max = DAY_MS,
-                            .help = "of the worker's lock; default 10s"},
-                           {.name = "ahead",
-                            .kind = OPTION_DURATION,
-                            .value = "DURATION",
-                            .to.number = &asked.ahead_ms,
-                            .min = 100,
-                            .max = 60000,
-                            .help = "for how long a worker may issue without asking, the same for "
-                                    "all of NAME; default 1s"},
-                           EPOCH_OPTION,
-                           {0}},
-    .least = 1,
-    .most = 1,
-    .urls = 1,
-    .reports = true,
-    .begin = begin_snowflake,
-};
 
 /* ---- decode -------------------------------------------------------------------------------------------- */
 
@@ -267,25 +148,85 @@ static int run_decode(const arguments_t *arguments) {
   return STATUS_YES;
 }
 
-static const command_t decode = {
-    .name = "decode",
-    .arguments = "ID",
-    .summary = "what a snowflake is made of: when, in seconds since 1970, by which worker",
-    .examples = (const example_t[]){{"Which worker has made it",
-                                     "belay id decode 7305183413149696 --json | jq .worker"},
-                                    {0}},
-    .options = (const option_t[]){EPOCH_OPTION, {0}},
-    .least = 1,
-    .most = 1,
-    .reports = true,
-    .run = run_decode,
+static const command_t parts[] = {
+    {
+        .name = "decode",
+        .arguments = "ID",
+        .summary = "what a snowflake is made of: when, in seconds since 1970, by which worker",
+        .examples = EXAMPLES(
+            {"Which worker has made it", "belay id decode 7305183413149696 --json | jq .worker"}),
+        .options = OPTIONS(EPOCH_OPTION),
+        .run = run_decode,
+    },
+    {
+        .name = "segment",
+        .arguments = "NAME",
+        .summary = "a number that roughly grows, and comes once even if a server forgets",
+        .text =
+            "A server that may have forgotten what it gave jumps ahead: then numbers are skipped. "
+            "They are drawn from "
+            "the same ones as belay_idgen_new() of that name has.",
+        .examples = EXAMPLES(
+            {"A number for an order, even after a server was restored from yesterday's copy",
+             "belay id segment orders"}),
+        .options = OPTIONS(COUNT_OPTION, START_OPTION,
+                           NUMBER("step", 1, BELAY_IDGEN_STEP_MAX, &asked.step,
+                                  "so many are fetched, and those that are not used are "
+                                  "skipped; default: what --count says"),
+                           REPLICAS_OPTION),
+        .begin = begin_segment,
+    },
+    {
+        .name = "sequence",
+        .arguments = "NAME",
+        .summary = "the next number: one more than the one before, whoever was given that",
+        .text =
+            "Few are skipped: those whose answers were lost. A server that loses writes may give "
+            "some again, unless there "
+            "are --min-replicas.",
+        .examples = EXAMPLES({"The next invoice", "belay id sequence invoices"}),
+        .options = OPTIONS(
+            COUNT_OPTION, START_OPTION,
+            TEXT("kind", "KIND", &asked.kind, "of several sequences of NAME this one; default id"),
+            REPLICAS_OPTION),
+        .begin = begin_sequence,
+    },
+    {
+        .name = "snowflake",
+        .arguments = "NAME",
+        .summary = "a number made of the time, a worker, and a sequence: 41, 10 and 12 bits",
+        .text = "It takes a worker of NAME for as long as it runs. A machine tries the same worker "
+                "each "
+                "time; its first use of NAME takes --ahead longer. The status is 121 if all 1,024 "
+                "workers, or the one that was asked for, are taken. See belay id decode.",
+        .examples = EXAMPLES({"Ids of a machine that always takes the same worker",
+                              "belay id snowflake events --worker 7 --count 100"}),
+        .options = OPTIONS(
+            COUNT_OPTION,
+            NUMBER("worker", 0, BELAY_IDGEN_WORKERS - 1, &asked.worker,
+                   "this one, 0 to 1023; default: any that is free"),
+            DURATION("ttl", 100, DAY_MS, &asked.ttl_ms, "of the worker's lock; default 10s"),
+            DURATION("ahead", 100, 60000, &asked.ahead_ms,
+                     "for how long a worker may issue without asking, the same for "
+                     "all of NAME; default 1s"),
+            EPOCH_OPTION),
+        .begin = begin_snowflake,
+    },
+    {
+        .name = "uuid",
+        .summary = "a UUID of version 7, which asks no server",
+        .examples = EXAMPLES({"Ten of them", "belay id uuid --count 10"}),
+        .options = OPTIONS(COUNT_OPTION),
+        .begin = begin_uuid,
+        .offline = true,
+    },
+    {0},
 };
 
 const command_t id_command = {
     .name = "id",
     .summary = "numbers that nobody else is given",
-    .examples = (const example_t[]){{"When one was made",
-                                     "date -d @$(belay id decode $ID --json | jq .unix_ms/1000)"},
-                                    {0}},
-    .parts = (const command_t *const[]){&decode, &segment, &sequence, &snowflake, &uuid, NULL},
+    .examples = EXAMPLES(
+        {"When one was made", "date -d @$(belay id decode $ID --json | jq .unix_ms/1000)"}),
+    .parts = parts,
 };

@@ -20,7 +20,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shell/commands.h"
 #include "run/guarded_command.h"
 #include "run/hook.h"
 #include "run/waiting.h"
@@ -286,47 +285,26 @@ static void begin(harness_t *h) {
 }
 
 static const option_t options[] = {
-    {.name = "ttl",
-     .kind = OPTION_DURATION,
-     .value = "DURATION",
-     .to.number = &asked.ttl_ms,
-     .min = 100,
-     .max = DAY_MS,
-     .help =
-         "the lease, renewed while it leads: if the leader's machine dies nobody leads until it "
-         "ends; default 30s"},
+    DURATION(
+        "ttl", 100, DAY_MS, &asked.ttl_ms,
+        "the lease, renewed while it leads: if the leader's machine dies nobody leads until it "
+        "ends; default 30s"),
     ERRAND_GRACE_OPTION(&asked.grace_ms),
-    {.name = "restart",
-     .kind = OPTION_DURATION,
-     .value = "DURATION",
-     .to.number = &asked.restart_ms,
-     .max = DAY_MS,
-     .help = "start the command again this time after it has ended, and lead meanwhile; default: "
-             "another machine's turn"},
-    {.name = "as",
-     .kind = OPTION_TEXT,
-     .value = "TEXT",
-     .to.text = &asked.as,
-     .help = "what it calls itself while it leads, up to 256 bytes; default: the machine's name"},
+    DURATION("restart", 0, DAY_MS, &asked.restart_ms,
+             "start the command again this time after it has ended, and lead meanwhile; default: "
+             "another machine's turn"),
+    TEXT("as", "TEXT", &asked.as,
+         "what it calls itself while it leads, up to 256 bytes; default: the machine's name"),
     ERRAND_MAX_RUNTIME_OPTION(&asked.max_runtime_ms),
-    {.name = "key",
-     .kind = OPTION_TEXT,
-     .value = "KEY",
-     .to.text = &asked.key,
-     .help =
+    TEXT("key", "KEY", &asked.key,
          "the exact key on the server, instead of NAME, which is NAMESPACE::election::{NAME}; the "
-         "term stands in KEY::fence"},
-    {.name = "observe",
-     .kind = OPTION_FLAG,
-     .to.flag = &asked.observe,
-     .help = "instead of running a command: write who leads, now and at each change"},
-    {.name = "on-change",
-     .kind = OPTION_TEXT,
-     .value = "COMMAND",
-     .to.text = &asked.on_change,
-     .help = "run COMMAND by sh -c when another leads, or nobody, and at the start: it finds "
-             "BELAY_NAME, BELAY_LEADER (empty: nobody), BELAY_TERM and BELAY_LEADING (1: this "
-             "belay leads)"},
+         "term stands in KEY::fence"),
+    FLAG("observe", &asked.observe,
+         "instead of running a command: write who leads, now and at each change"),
+    TEXT("on-change", "COMMAND", &asked.on_change,
+         "run COMMAND by sh -c when another leads, or nobody, and at the start: it finds "
+         "BELAY_NAME, BELAY_LEADER (empty: nobody), BELAY_TERM and BELAY_LEADING (1: this "
+         "belay leads)"),
     {0},
 };
 
@@ -350,18 +328,13 @@ const command_t leader_command = {
         "exec --redlock.\n\n"
         "--observe and --on-change tell who leads a moment after the change, by what the server "
         "said: news, and no permission to act. Only the command itself runs under the lease.",
-    .examples =
-        (const example_t[]){
-            {"One scheduler, wherever it is", "belay leader scheduler --restart 1s -- ./scheduler"},
-            {"Who leads, from now on", "belay leader scheduler --observe"},
-            {"Point the proxy at each new leader",
-             "belay leader db --observe --on-change './repoint \"$BELAY_LEADER\"'"},
-            {0}},
+    .examples = EXAMPLES(
+        {"One scheduler, wherever it is", "belay leader scheduler --restart 1s -- ./scheduler"},
+        {"Who leads, from now on", "belay leader scheduler --observe"},
+        {"Point the proxy at each new leader",
+         "belay leader db --observe --on-change './repoint \"$BELAY_LEADER\"'"}),
     .options = options,
-    .most = 1,
     .runs = RUNS_MAYBE,
-    .urls = 1,
-    .reports = true,
     .begin = begin,
     .stop = stop,
 };

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shell/commands.h"
 #include "harness.h"
 
 static struct {
@@ -237,58 +236,23 @@ static void begin(harness_t *h) {
 }
 
 static const option_t limit_options[] = {
-    {.name = "rate",
-     .letter = 'r',
-     .kind = OPTION_RATE,
-     .value = "RATE",
-     .to.rate = &asked.rate,
-     .help = "how much comes in what time: 10/s, 100/min, 5/h, 1000/d, 3/10s"},
-    {.name = "burst",
-     .letter = 'b',
-     .kind = OPTION_NUMBER,
-     .value = "N",
-     .to.number = &asked.burst,
-     .min = 1,
-     .max = BELAY_LIMITER_UNITS_MAX,
-     .help = "how much may be saved up; default: as much as comes in that time"},
-    {.name = "cost",
-     .letter = 'c',
-     .kind = OPTION_NUMBER,
-     .value = "N",
-     .to.number = &asked.cost,
-     .min = 0,
-     .max = BELAY_LIMITER_UNITS_MAX,
-     .help = "so much is taken; 0: only look; default 1"},
-    {.name = "wait",
-     .letter = 'w',
-     .kind = OPTION_DURATION,
-     .value = "[DURATION]",
-     .to.number = &asked.wait_ms,
-     .min = 1,
-     .max = DAY_MS,
-     .bare = true,
-     .help = "until it is allowed, if that is within this time; default, if none is given: a day"},
-    {.name = "reset",
-     .kind = OPTION_FLAG,
-     .to.flag = &asked.reset,
-     .help = "forget what was taken, and a ban"},
-    {.name = "ban",
-     .kind = OPTION_DURATION,
-     .value = "DURATION",
-     .to.number = &asked.ban_ms,
-     .max = 10 * YEAR_MS,
-     .help = "deny everything for this time, by the server's clock; 0 lifts a ban"},
-    {.name = "refund",
-     .kind = OPTION_TEXT,
-     .value = "RECEIPT",
-     .to.text = &asked.refund,
-     .help = "give back what was taken: the receipt is in what --json wrote then, and good for one "
-             "refund; the status is 1 if nothing could be given back"},
-    {.name = "name",
-     .kind = OPTION_TEXT,
-     .value = "NAME",
-     .to.text = &asked.name,
-     .help = "of which policy: part of the keys, so that KEY may be limited in several ways"},
+    RATE("rate", &asked.rate, "how much comes in what time: 10/s, 100/min, 5/h, 1000/d, 3/10s",
+         .letter = 'r'),
+    NUMBER("burst", 1, BELAY_LIMITER_UNITS_MAX, &asked.burst,
+           "how much may be saved up; default: as much as comes in that time", .letter = 'b'),
+    NUMBER("cost", 0, BELAY_LIMITER_UNITS_MAX, &asked.cost,
+           "so much is taken; 0: only look; default 1", .letter = 'c'),
+    DURATION("wait", 1, DAY_MS, &asked.wait_ms,
+             "until it is allowed, if that is within this time; default, if none is given: a day",
+             .letter = 'w', .bare = true, .value = "[DURATION]"),
+    FLAG("reset", &asked.reset, "forget what was taken, and a ban"),
+    DURATION("ban", 0, 10 * YEAR_MS, &asked.ban_ms,
+             "deny everything for this time, by the server's clock; 0 lifts a ban"),
+    TEXT("refund", "RECEIPT", &asked.refund,
+         "give back what was taken: the receipt is in what --json wrote then, and good for one "
+         "refund; the status is 1 if nothing could be given back"),
+    TEXT("name", "NAME", &asked.name,
+         "of which policy: part of the keys, so that KEY may be limited in several ways"),
     {0},
 };
 
@@ -313,18 +277,12 @@ const command_t limit_command = {
         "120: whether that means yes or no is yours to decide.\n\n"
         "--reset, --ban and --refund change KEY, and take nothing.",
     .examples =
-        (const example_t[]){
-            {"At most ten mails in a minute, whoever sends them",
-             "belay limit mails --rate 10/min --wait -- sendmail -t < mail"},
-            {"In a script: three tries in an hour for each user",
-             "belay limit \"login::$USER\" --rate 3/h --quiet || exit 1"},
-            {"No tries for a day", "belay limit \"login::$USER\" --rate 3/h --ban 1d"},
-            {0}},
+        EXAMPLES({"At most ten mails in a minute, whoever sends them",
+                  "belay limit mails --rate 10/min --wait -- sendmail -t < mail"},
+                 {"In a script: three tries in an hour for each user",
+                  "belay limit \"login::$USER\" --rate 3/h --quiet || exit 1"},
+                 {"No tries for a day", "belay limit \"login::$USER\" --rate 3/h --ban 1d"}),
     .options = limit_options,
-    .least = 1,
-    .most = 1,
     .runs = RUNS_MAYBE,
-    .urls = 1,
-    .reports = true,
     .begin = begin,
 };

@@ -1,5 +1,4 @@
 /* `belay ls`: what is held. */
-#include "shell/commands.h"
 #include "query/listing.h"
 
 #define ROWS_MAX 1000 /* that are below each other, and are in memory */
@@ -72,15 +71,11 @@ const command_t ls_command = {
         "told twice. With --json "
         "there are 16 holders of each at most.",
     .examples =
-        (const example_t[]){
-            {"All", "belay ls"},
-            {"Semaphores whose name begins with gpu", "belay ls 'gpu*' --kind semaphore"},
-            {"Who leads, for a script",
-             "belay ls --kind election --json | jq -r '.name + \" \" + .owner'"},
-            {0}},
-    .options = (const option_t[]){LOOK_KIND_OPTION, {0}},
-    .most = 1,
+        EXAMPLES({"All", "belay ls"},
+                 {"Semaphores whose name begins with gpu", "belay ls 'gpu*' --kind semaphore"},
+                 {"Who leads, for a script",
+                  "belay ls --kind election --json | jq -r '.name + \" \" + .owner'"}),
+    .options = OPTIONS(LOOK_KIND_OPTION),
     .urls = URLS_MAX,
-    .reports = true,
     .begin = begin,
 };

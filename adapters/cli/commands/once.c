@@ -16,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shell/commands.h"
 #include "run/guarded_command.h"
 #include "query/query.h"
 
@@ -352,54 +351,29 @@ static void begin(harness_t *h) {
 }
 
 static const option_t options[] = {
-    {.name = "for",
-     .kind = OPTION_DURATION,
-     .value = "DURATION",
-     .to.number = &asked.for_ms,
-     .min = 1000,
-     .max = YEAR_MS,
-     .help = "for how long it is remembered that the command was run; default 1d"},
-    {.name = "ttl",
-     .kind = OPTION_DURATION,
-     .value = "DURATION",
-     .to.number = &asked.ttl_ms,
-     .min = 100,
-     .max = DAY_MS,
-     .help = "renewed while it runs: if this machine dies another one may run it after so long; "
-             "default 30s"},
+    DURATION("for", 1000, YEAR_MS, &asked.for_ms,
+             "for how long it is remembered that the command was run; default 1d"),
+    DURATION("ttl", 100, DAY_MS, &asked.ttl_ms,
+             "renewed while it runs: if this machine dies another one may run it after so long; "
+             "default 30s"),
     ERRAND_GRACE_OPTION(&asked.grace_ms),
     ERRAND_MAX_RUNTIME_OPTION(&asked.max_runtime_ms),
-    {.name = "wait",
-     .letter = 'w',
-     .kind = OPTION_DURATION,
-     .value = "DURATION",
-     .to.number = &asked.wait_ms,
-     .max = YEAR_MS,
-     .forever = true,
-     .help = "while it runs elsewhere, wait for this time: until it is done, or can be run here; "
-             "default 0"},
+    DURATION("wait", 0, YEAR_MS, &asked.wait_ms,
+             "while it runs elsewhere, wait for this time: until it is done, or can be run here; "
+             "default 0",
+             .letter = 'w', .forever = true),
     ERRAND_CONFLICT_OPTION(&asked.conflict),
     ERRAND_QUIET_OPTION(&asked.hides),
     ERRAND_LABEL_OPTION,
-    {.name = "key",
-     .kind = OPTION_TEXT,
-     .value = "KEY",
-     .to.text = &asked.key,
-     .help = "the exact key on the server, instead of KEY, which is NAMESPACE::idempotency::{KEY}"},
-    {.name = "name",
-     .kind = OPTION_TEXT,
-     .value = "NAME",
-     .to.text = &asked.name,
-     .help = "what the keys are of: others may have the same KEY under another NAME"},
-    {.name = "forget",
-     .kind = OPTION_FLAG,
-     .to.flag = &asked.forget,
-     .help = "instead of running a command: forget that one was run; the status is 1 if none was"},
-    {.name = "yes",
-     .letter = 'y',
-     .kind = OPTION_FLAG,
-     .to.flag = &asked.yes,
-     .help = "with --forget: also while a command runs; without it the status is 2 then"},
+    TEXT("key", "KEY", &asked.key,
+         "the exact key on the server, instead of KEY, which is NAMESPACE::idempotency::{KEY}"),
+    TEXT("name", "NAME", &asked.name,
+         "what the keys are of: others may have the same KEY under another NAME"),
+    FLAG("forget", &asked.forget,
+         "instead of running a command: forget that one was run; the status is 1 if none was"),
+    FLAG("yes", &asked.yes,
+         "with --forget: also while a command runs; without it the status is 2 then",
+         .letter = 'y'),
     {0},
 };
 
@@ -421,18 +395,13 @@ const command_t once_command = {
         "Use belay once where the same work must not be done again, and belay exec where it may be "
         "done again but by one machine at a time.",
     .examples =
-        (const example_t[]){
-            {"The month's invoices, however often cron is told",
-             "belay once invoices-$(date +%Y-%m) --for 60d -- send-invoices"},
-            {"Migrate once, before any of the servers starts",
-             "belay once migration-7 --for 365d --wait 10m -- ./migrate && exec ./server"},
-            {"Once more, please", "belay once invoices-$(date +%Y-%m) --forget"},
-            {0}},
+        EXAMPLES({"The month's invoices, however often cron is told",
+                  "belay once invoices-$(date +%Y-%m) --for 60d -- send-invoices"},
+                 {"Migrate once, before any of the servers starts",
+                  "belay once migration-7 --for 365d --wait 10m -- ./migrate && exec ./server"},
+                 {"Once more, please", "belay once invoices-$(date +%Y-%m) --forget"}),
     .options = options,
-    .most = 1,
     .runs = RUNS_MAYBE,
-    .urls = 1,
-    .reports = true,
     .begin = begin,
     .stop = stop,
 };

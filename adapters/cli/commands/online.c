@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "shell/commands.h"
 #include "query/record.h"
 
 static struct {
@@ -95,43 +94,22 @@ static void begin_with(harness_t *h, record_use_t use, const char *what, void (*
 }
 
 #define SITE_OPTIONS                                                                               \
-  {.name = "window",                                                                               \
-   .letter = 'w',                                                                                  \
-   .kind = OPTION_DURATION,                                                                        \
-   .value = "DURATION",                                                                            \
-   .to.number = &asked.options.window_ms,                                                          \
-   .min = 100,                                                                                     \
-   .max = YEAR_MS,                                                                                 \
-   .help = "a member is online for this time after its last beat, and up to a slice of it "        \
-           "longer; default: that of SITE; of a new one a member stays until it leaves"},          \
-      {.name = "slices",                                                                           \
-       .kind = OPTION_NUMBER,                                                                      \
-       .value = "N",                                                                               \
-       .to.number = &asked.options.slices,                                                         \
-       .min = 1,                                                                                   \
-       .max = 14,                                                                                  \
-       .help = "how many parts the window has: the window is exact to one of them; default: that " \
-               "of SITE; of a new one 4"},                                                         \
-      {.name = "ttl",                                                                              \
-       .kind = OPTION_DURATION,                                                                    \
-       .value = "DURATION",                                                                        \
-       .to.number = &asked.options.ttl_ms,                                                         \
-       .min = 1000,                                                                                \
-       .max = YEAR_MS,                                                                             \
-       .forever = true,                                                                            \
-       .help = "without --window: the server forgets all members after this time without a beat; " \
-               "default: that of SITE; of a new one 1d"},                                          \
-      {.name = "max-id",                                                                           \
-       .kind = OPTION_NUMBER,                                                                      \
-       .value = "N",                                                                               \
-       .to.number = &asked.options.max_id,                                                         \
-       .max = UINT32_MAX,                                                                          \
-       .help = "the largest id there may be; default: that of SITE; of a new one 16777215"},       \
-  {                                                                                                \
-    .name = "names", .kind = OPTION_FLAG, .to.flag = &asked.by_name,                               \
-    .help = "members are names of up to 512 bytes instead of numbers; only the first beat of a "   \
-            "SITE needs it"                                                                        \
-  }
+  DURATION("window", 100, YEAR_MS, &asked.options.window_ms,                                       \
+           "a member is online for this time after its last beat, and up to a slice of it "        \
+           "longer; default: that of SITE; of a new one a member stays until it leaves",           \
+           .letter = 'w'),                                                                         \
+      NUMBER("slices", 1, 14, &asked.options.slices,                                               \
+             "how many parts the window has: the window is exact to one of them; default: that "   \
+             "of SITE; of a new one 4"),                                                           \
+      DURATION("ttl", 1000, YEAR_MS, &asked.options.ttl_ms,                                        \
+               "without --window: the server forgets all members after this time without a beat; " \
+               "default: that of SITE; of a new one 1d",                                           \
+               .forever = true),                                                                   \
+      NUMBER("max-id", 0, UINT32_MAX, &asked.options.max_id,                                       \
+             "the largest id there may be; default: that of SITE; of a new one 16777215"),         \
+      FLAG("names", &asked.by_name,                                                                \
+           "members are names of up to 512 bytes instead of numbers; only the first beat of a "    \
+           "SITE needs it")
 
 static const option_t site_options[] = {SITE_OPTIONS, {0}};
 
@@ -145,23 +123,6 @@ static void begin_beat(harness_t *h) {
   begin_with(h, RECORD_ADDS, "cannot tell", go_beat);
 }
 
-static const command_t beat = {
-    .name = "beat",
-    .arguments = "SITE ID...",
-    .summary = "somebody is there, or several are",
-    .examples =
-        (const example_t[]){
-            {"A machine that says every minute that it lives",
-             "* * * * * belay online beat machines $(hostname) --names --window 3m"},
-            {0}},
-    .options = site_options,
-    .least = 2,
-    .most = ANY_NUMBER,
-    .urls = 1,
-    .reports = true,
-    .begin = begin_beat,
-};
-
 static void go_leave(harness_t *h) {
   work.kind->leave(h);
 }
@@ -170,19 +131,6 @@ static void begin_leave(harness_t *h) {
   begin_with(h, RECORD_REMOVES, "cannot tell", go_leave);
 }
 
-static const command_t leave = {
-    .name = "leave",
-    .arguments = "SITE ID...",
-    .summary = "somebody is there no more",
-    .examples = (const example_t[]){{"Somebody has logged out", "belay online leave shop 17"}, {0}},
-    .options = site_options,
-    .least = 2,
-    .most = ANY_NUMBER,
-    .urls = 1,
-    .reports = true,
-    .begin = begin_leave,
-};
-
 static void go_reset(harness_t *h) {
   work.kind->reset(h);
 }
@@ -190,21 +138,6 @@ static void go_reset(harness_t *h) {
 static void begin_reset(harness_t *h) {
   begin_with(h, RECORD_REMOVES, "cannot tell", go_reset);
 }
-
-static const command_t reset = {
-    .name = "reset",
-    .arguments = "SITE",
-    .summary = "nobody is there any more",
-    .examples =
-        (const example_t[]){{"The shop was moved to another machine", "belay online reset shop"},
-                            {0}},
-    .options = site_options,
-    .least = 1,
-    .most = 1,
-    .urls = 1,
-    .reports = true,
-    .begin = begin_reset,
-};
 
 /* ---- is ------------------------------------------------------------------------------------------------ */
 
@@ -216,21 +149,6 @@ static void begin_is(harness_t *h) {
   begin_with(h, RECORD_READS, "cannot ask", go_is);
 }
 
-static const command_t is = {
-    .name = "is",
-    .arguments = "SITE ID...",
-    .summary = "whether somebody is there; the status is 0 if all of them are",
-    .examples =
-        (const example_t[]){
-            {"In a script", "belay online is -q machines web-17 || echo web-17 is down"}, {0}},
-    .options = site_options,
-    .least = 2,
-    .most = ANY_NUMBER,
-    .urls = 1,
-    .reports = true,
-    .begin = begin_is,
-};
-
 /* ---- count --------------------------------------------------------------------------------------------- */
 
 static void go_count(harness_t *h) {
@@ -240,21 +158,6 @@ static void go_count(harness_t *h) {
 static void begin_count(harness_t *h) {
   begin_with(h, RECORD_READS, "cannot count", go_count);
 }
-
-static const command_t count = {
-    .name = "count",
-    .arguments = "SITE",
-    .summary = "how many are there",
-    .examples =
-        (const example_t[]){
-            {"How many were here within the last five minutes", "belay online count shop"}, {0}},
-    .options = site_options,
-    .least = 1,
-    .most = 1,
-    .urls = 1,
-    .reports = true,
-    .begin = begin_count,
-};
 
 /* ---- list ---------------------------------------------------------------------------------------------- */
 
@@ -266,21 +169,65 @@ static void begin_list(harness_t *h) {
   begin_with(h, RECORD_READS, "cannot list", go_list);
 }
 
-static const command_t list = {
-    .name = "list",
-    .arguments = "SITE",
-    .summary = "who is there: ids in their order, names in none",
-    .text =
-        "It counts ids, and then asks for ids from 0 on, 16384 at a time, until it has found as "
-        "many: one that comes or goes meanwhile may be listed or not. Names come 1000 at a time; "
-        "one that comes or goes meanwhile may be listed twice or not at all.",
-    .examples = (const example_t[]){{"The machines that live", "belay online list machines"}, {0}},
-    .options = site_options,
-    .least = 1,
-    .most = 1,
-    .urls = 1,
-    .reports = true,
-    .begin = begin_list,
+static const command_t parts[] = {
+    {
+        .name = "beat",
+        .arguments = "SITE ID...",
+        .summary = "somebody is there, or several are",
+        .examples =
+            EXAMPLES({"A machine that says every minute that it lives",
+                      "* * * * * belay online beat machines $(hostname) --names --window 3m"}),
+        .options = site_options,
+        .begin = begin_beat,
+    },
+    {
+        .name = "count",
+        .arguments = "SITE",
+        .summary = "how many are there",
+        .examples = EXAMPLES(
+            {"How many were here within the last five minutes", "belay online count shop"}),
+        .options = site_options,
+        .begin = begin_count,
+    },
+    {
+        .name = "is",
+        .arguments = "SITE ID...",
+        .summary = "whether somebody is there; the status is 0 if all of them are",
+        .examples =
+            EXAMPLES({"In a script", "belay online is -q machines web-17 || echo web-17 is down"}),
+        .options = site_options,
+        .begin = begin_is,
+    },
+    {
+        .name = "leave",
+        .arguments = "SITE ID...",
+        .summary = "somebody is there no more",
+        .examples = EXAMPLES({"Somebody has logged out", "belay online leave shop 17"}),
+        .options = site_options,
+        .begin = begin_leave,
+    },
+    {
+        .name = "list",
+        .arguments = "SITE",
+        .summary = "who is there: ids in their order, names in none",
+        .text = "It counts ids, and then asks for ids from 0 on, 16384 at a time, until it has "
+                "found as "
+                "many: one that comes or goes meanwhile may be listed or not. Names come 1000 at a "
+                "time; "
+                "one that comes or goes meanwhile may be listed twice or not at all.",
+        .examples = EXAMPLES({"The machines that live", "belay online list machines"}),
+        .options = site_options,
+        .begin = begin_list,
+    },
+    {
+        .name = "reset",
+        .arguments = "SITE",
+        .summary = "nobody is there any more",
+        .examples = EXAMPLES({"The shop was moved to another machine", "belay online reset shop"}),
+        .options = site_options,
+        .begin = begin_reset,
+    },
+    {0},
 };
 
 const command_t online_command = {
@@ -293,7 +240,6 @@ const command_t online_command = {
         "more. The first beat decides the options of a SITE. The server keeps them: later "
         "commands need not repeat them, and a command that contradicts them ends with an error.",
     .examples =
-        (const example_t[]){
-            {"How many were here within the last five minutes", "belay online count shop"}, {0}},
-    .parts = (const command_t *const[]){&beat, &count, &is, &leave, &list, &reset, NULL},
+        EXAMPLES({"How many were here within the last five minutes", "belay online count shop"}),
+    .parts = parts,
 };

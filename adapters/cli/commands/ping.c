@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shell/commands.h"
 #include "query/query.h"
 
 static struct { int64_t count; } asked = {.count = 5};
@@ -168,22 +167,12 @@ const command_t ping_command = {
         "The status is 0 if all servers have answered, 1 if only some of them have, and 120 if "
         "none could be reached. All of it takes at most --timeout.",
     .examples =
-        (const example_t[]){
-            {"Whether the servers of a Redlock are well",
-             "belay ping -u redis://a -u redis://b -u redis://c"},
-            {"How a cluster's clocks differ",
-             "belay ping -u redis+cluster://a --count 50 --json | jq .clock_ahead_us"},
-            {0}},
-    .options = (const option_t[]){{.name = "count",
-                                   .letter = 'c',
-                                   .kind = OPTION_NUMBER,
-                                   .value = "N",
-                                   .to.number = &asked.count,
-                                   .min = 1,
-                                   .max = BELAY_TOPOLOGY_SAMPLES_MAX,
-                                   .help = "round trips that are measured to each; default 5"},
-                                  {0}},
+        EXAMPLES({"Whether the servers of a Redlock are well",
+                  "belay ping -u redis://a -u redis://b -u redis://c"},
+                 {"How a cluster's clocks differ",
+                  "belay ping -u redis+cluster://a --count 50 --json | jq .clock_ahead_us"}),
+    .options = OPTIONS(NUMBER("count", 1, BELAY_TOPOLOGY_SAMPLES_MAX, &asked.count,
+                              "round trips that are measured to each; default 5", .letter = 'c')),
     .urls = URLS_MAX,
-    .reports = true,
     .begin = begin,
 };

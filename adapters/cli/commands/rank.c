@@ -3,7 +3,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shell/commands.h"
 #include "harness.h"
 #include "query/record.h"
 
@@ -163,37 +162,23 @@ static void on_entries(belay_request_t *r, int status, const belay_ranking_entry
 }
 
 #define NAME_OPTION                                                                                \
-  {                                                                                                \
-    .name = "name", .kind = OPTION_TEXT, .value = "NAME", .to.text = &asked.name,                  \
-    .help = "which boards: part of the keys, so that others may have a BOARD of the same name"     \
-  }
+  TEXT("name", "NAME", &asked.name,                                                                \
+       "which boards: part of the keys, so that others may have a BOARD of the same name")
 #define LOW_OPTION                                                                                 \
-  {                                                                                                \
-    .name = "low-first", .kind = OPTION_FLAG, .to.flag = &asked.low_first,                         \
-    .help = "the lowest score is the best: seconds, strokes"                                       \
-  }
+  FLAG("low-first", &asked.low_first, "the lowest score is the best: seconds, strokes")
 #define TIES_OPTION                                                                                \
-  {                                                                                                \
-    .name = "ties", .kind = OPTION_TEXT, .value = "WHO", .to.text = &asked.ties,                   \
-    .choices = "member earlier later",                                                             \
-    .help = "of those with the same score is better: member (by their bytes), earlier or later "   \
-            "(who reached it first, last); default: that of the board; of a new one member"        \
-  }
+  TEXT("ties", "WHO", &asked.ties,                                                                 \
+       "of those with the same score is better: member (by their bytes), earlier or later "        \
+       "(who reached it first, last); default: that of the board; of a new one member",            \
+       .choices = "member earlier later")
 #define CHANGE_OPTIONS                                                                             \
-  {.name = "ttl",                                                                                  \
-   .kind = OPTION_DURATION,                                                                        \
-   .value = "DURATION",                                                                            \
-   .to.number = &asked.ttl_ms,                                                                     \
-   .min = 1000,                                                                                    \
-   .max = YEAR_MS,                                                                                 \
-   .forever = true,                                                                                \
-   .help = "the server forgets the board after this time without a change; default: that of the "  \
-           "board; of a new one 30d"},                                                             \
-  {                                                                                                \
-    .name = "max-members", .kind = OPTION_NUMBER, .value = "N", .to.number = &asked.max_members,   \
-    .min = 1, .max = BELAY_RANKING_SIZE_MAX,                                                       \
-    .help = "how many members stay, the best; default: that of the board; of a new one any number" \
-  }
+  DURATION("ttl", 1000, YEAR_MS, &asked.ttl_ms,                                                    \
+           "the server forgets the board after this time without a change; default: that of the "  \
+           "board; of a new one 30d",                                                              \
+           .forever = true),                                                                       \
+      NUMBER(                                                                                      \
+          "max-members", 1, BELAY_RANKING_SIZE_MAX, &asked.max_members,                            \
+          "how many members stay, the best; default: that of the board; of a new one any number")
 #define BOARD_OPTIONS LOW_OPTION, TIES_OPTION, NAME_OPTION
 
 static const option_t board_options[] = {BOARD_OPTIONS, {0}};
@@ -227,47 +212,9 @@ static void begin_add(harness_t *h) {
   submit(h, BELAY_RANKING_ADD);
 }
 
-static const command_t add = {
-    .name = "add",
-    .arguments = "BOARD MEMBER [N]",
-    .summary = "add N, or 1, to a member's score, and say where it stands",
-    .text = "An add whose answer is lost may have happened, and is not sent again: the status is "
-            "123. The status is 1 if --max-members leaves no place for it.",
-    .examples = (const example_t[]){{"Five points for ada", "belay rank add points ada 5"}, {0}},
-    .options = (const option_t[]){BOARD_OPTIONS, CHANGE_OPTIONS, {0}},
-    .least = 2,
-    .most = 3,
-    .urls = 1,
-    .reports = true,
-    .begin = begin_add,
-};
-
 static void begin_set(harness_t *h) {
   submit(h, asked.best ? BELAY_RANKING_BEST : BELAY_RANKING_SET);
 }
-
-static const command_t set = {
-    .name = "set",
-    .arguments = "BOARD MEMBER N",
-    .summary = "give a member a score, and say where it stands",
-    .text = "The status is 1 if --max-members leaves no place for it.",
-    .examples =
-        (const example_t[]){
-            {"A personal best, in seconds", "belay rank set laps ada 73 --best --low-first"}, {0}},
-    .options = (const option_t[]){{.name = "best",
-                                   .kind = OPTION_FLAG,
-                                   .to.flag = &asked.best,
-                                   .help = "only if that is better than what it has; the status is "
-                                           "1 if not"},
-                                  BOARD_OPTIONS,
-                                  CHANGE_OPTIONS,
-                                  {0}},
-    .least = 3,
-    .most = 3,
-    .urls = 1,
-    .reports = true,
-    .begin = begin_set,
-};
 
 /* ---- top, around, of ----------------------------------------------------------------------------------- */
 
@@ -282,30 +229,6 @@ static void begin_top(harness_t *h) {
     begin_with(h, RECORD_READS, go_top);
 }
 
-static const command_t top = {
-    .name = "top",
-    .arguments = "BOARD [N]",
-    .summary = "the best N, or 10: rank, member, score; the status is 1 if there are none",
-    .examples = (const example_t[]){{"The fastest three", "belay rank top laps 3"}, {0}},
-    .options = (const option_t[]){{.name = "skip",
-                                   .kind = OPTION_NUMBER,
-                                   .value = "N",
-                                   .to.number = &asked.skip,
-                                   .max = BELAY_RANKING_SIZE_MAX,
-                                   .help = "not the first N of them"},
-                                  {.name = "worst",
-                                   .kind = OPTION_FLAG,
-                                   .to.flag = &asked.worst,
-                                   .help = "from the other end: the worst one first"},
-                                  BOARD_OPTIONS,
-                                  {0}},
-    .least = 1,
-    .most = 2,
-    .urls = 1,
-    .reports = true,
-    .begin = begin_top,
-};
-
 static void go_around(harness_t *h) {
   fail(h, belay_ranking_around(ranking, &request, board_of(h), board_len(h), members[0].data,
                                members[0].len, (size_t)number, (size_t)number, on_entries));
@@ -317,22 +240,6 @@ static void begin_around(harness_t *h) {
     begin_with(h, RECORD_READS, go_around);
 }
 
-static const command_t around = {
-    .name = "around",
-    .arguments = "BOARD MEMBER [N]",
-    .summary = "a member, and up to N (default 5) who are better, and who are worse",
-    .text = "The status is 1 if it is not there.",
-    .examples =
-        (const example_t[]){
-            {"Who is just before ada, and just behind", "belay rank around points ada 1"}, {0}},
-    .options = board_options,
-    .least = 2,
-    .most = 3,
-    .urls = 1,
-    .reports = true,
-    .begin = begin_around,
-};
-
 static void go_of(harness_t *h) {
   fail(h, belay_ranking_find(ranking, &request, board_of(h), board_len(h), members, members_n,
                              on_entries));
@@ -342,20 +249,6 @@ static void begin_of(harness_t *h) {
   read_members(h);
   begin_with(h, RECORD_READS, go_of);
 }
-
-static const command_t of = {
-    .name = "of",
-    .arguments = "BOARD MEMBER...",
-    .summary = "where members stand; the status is 1 if one is not there",
-    .examples =
-        (const example_t[]){{"Where two of them stand", "belay rank of points ada bob"}, {0}},
-    .options = board_options,
-    .least = 2,
-    .most = TEXTS_MAX,
-    .urls = 1,
-    .reports = true,
-    .begin = begin_of,
-};
 
 /* ---- count, delete ------------------------------------------------------------------------------------- */
 
@@ -385,19 +278,6 @@ static void go_count(harness_t *h) {
 static void begin_count(harness_t *h) {
   begin_with(h, RECORD_READS, go_count);
 }
-
-static const command_t count = {
-    .name = "count",
-    .arguments = "BOARD",
-    .summary = "how many members there are; the status is 1 if there are none",
-    .examples = (const example_t[]){{"How many take part", "belay rank count points"}, {0}},
-    .options = board_options,
-    .least = 1,
-    .most = 1,
-    .urls = 1,
-    .reports = true,
-    .begin = begin_count,
-};
 
 static void on_removed(belay_request_t *r, int status, int64_t removed) {
   tell(r, status, "removed", removed);
@@ -429,19 +309,77 @@ static void begin_delete(harness_t *h) {
   begin_with(h, RECORD_REMOVES, go_delete);
 }
 
-static const command_t delete = {
-    .name = "delete",
-    .arguments = "BOARD [MEMBER]...",
-    .summary = "take members off, and say how many were there; without any, the whole board",
-    .text = "The status is 1 if none of the members was there.",
-    .examples =
-        (const example_t[]){{"Somebody who has cheated", "belay rank delete points mallory"}, {0}},
-    .options = board_options,
-    .least = 1,
-    .most = TEXTS_MAX,
-    .urls = 1,
-    .reports = true,
-    .begin = begin_delete,
+static const command_t parts[] = {
+    {
+        .name = "add",
+        .arguments = "BOARD MEMBER [N]",
+        .summary = "add N, or 1, to a member's score, and say where it stands",
+        .text =
+            "An add whose answer is lost may have happened, and is not sent again: the status is "
+            "123. The status is 1 if --max-members leaves no place for it.",
+        .examples = EXAMPLES({"Five points for ada", "belay rank add points ada 5"}),
+        .options = OPTIONS(BOARD_OPTIONS, CHANGE_OPTIONS),
+        .begin = begin_add,
+    },
+    {
+        .name = "around",
+        .arguments = "BOARD MEMBER [N]",
+        .summary = "a member, and up to N (default 5) who are better, and who are worse",
+        .text = "The status is 1 if it is not there.",
+        .examples =
+            EXAMPLES({"Who is just before ada, and just behind", "belay rank around points ada 1"}),
+        .options = board_options,
+        .begin = begin_around,
+    },
+    {
+        .name = "count",
+        .arguments = "BOARD",
+        .summary = "how many members there are; the status is 1 if there are none",
+        .examples = EXAMPLES({"How many take part", "belay rank count points"}),
+        .options = board_options,
+        .begin = begin_count,
+    },
+    {
+        .name = "delete",
+        .arguments = "BOARD [MEMBER]...",
+        .summary = "take members off, and say how many were there; without any, the whole board",
+        .text = "The status is 1 if none of the members was there.",
+        .examples = EXAMPLES({"Somebody who has cheated", "belay rank delete points mallory"}),
+        .options = board_options,
+        .begin = begin_delete,
+    },
+    {
+        .name = "of",
+        .arguments = "BOARD MEMBER...",
+        .summary = "where members stand; the status is 1 if one is not there",
+        .examples = EXAMPLES({"Where two of them stand", "belay rank of points ada bob"}),
+        .options = board_options,
+        .begin = begin_of,
+    },
+    {
+        .name = "set",
+        .arguments = "BOARD MEMBER N",
+        .summary = "give a member a score, and say where it stands",
+        .text = "The status is 1 if --max-members leaves no place for it.",
+        .examples = EXAMPLES(
+            {"A personal best, in seconds", "belay rank set laps ada 73 --best --low-first"}),
+        .options = OPTIONS(FLAG("best", &asked.best,
+                                "only if that is better than what it has; the status is "
+                                "1 if not"),
+                           BOARD_OPTIONS, CHANGE_OPTIONS),
+        .begin = begin_set,
+    },
+    {
+        .name = "top",
+        .arguments = "BOARD [N]",
+        .summary = "the best N, or 10: rank, member, score; the status is 1 if there are none",
+        .examples = EXAMPLES({"The fastest three", "belay rank top laps 3"}),
+        .options = OPTIONS(
+            NUMBER("skip", 0, BELAY_RANKING_SIZE_MAX, &asked.skip, "not the first N of them"),
+            FLAG("worst", &asked.worst, "from the other end: the worst one first"), BOARD_OPTIONS),
+        .begin = begin_top,
+    },
+    {0},
 };
 
 const command_t rank_command = {
@@ -451,10 +389,8 @@ const command_t rank_command = {
         "Scores are whole numbers, up to 2^53 - 1; the best one has rank 1. The first add or set "
         "decides --low-first and --ties of a BOARD. The server keeps them: later commands need not "
         "repeat them, and a command that contradicts them ends with an error.",
-    .examples =
-        (const example_t[]){
-            {"Points, and the best three", "belay rank add points ada 5; belay rank top points 3"},
-            {"A personal best, in seconds", "belay rank set laps ada 73 --best --low-first"},
-            {0}},
-    .parts = (const command_t *const[]){&add, &around, &count, &delete, &of, &set, &top, NULL},
+    .examples = EXAMPLES(
+        {"Points, and the best three", "belay rank add points ada 5; belay rank top points 3"},
+        {"A personal best, in seconds", "belay rank set laps ada 73 --best --low-first"}),
+    .parts = parts,
 };

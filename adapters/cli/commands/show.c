@@ -2,7 +2,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "shell/commands.h"
 #include "query/reading.h"
 #include "ui/text.h"
 
@@ -93,13 +92,9 @@ const command_t show_command = {
         "Who waits is told as far as the server knows: places in the queue of a fair lock, a "
         "semaphore, readers and "
         "writers; and connections that listen, about one for each process that waits.",
-    .examples = (const example_t[]){{"Who has the deployment", "belay show deploy"},
-                                    {"Whether anybody does", "belay show deploy --quiet"},
-                                    {0}},
-    .options = (const option_t[]){LOOK_KIND_OPTION, {0}},
-    .least = 1,
-    .most = 1,
+    .examples = EXAMPLES({"Who has the deployment", "belay show deploy"},
+                         {"Whether anybody does", "belay show deploy --quiet"}),
+    .options = OPTIONS(LOOK_KIND_OPTION),
     .urls = URLS_MAX,
-    .reports = true,
     .begin = begin,
 };

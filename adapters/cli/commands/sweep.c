@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "shell/commands.h"
 #include "harness.h"
 #include "ui/term.h"
 #include "ui/text.h"
@@ -249,44 +248,22 @@ static void stop(harness_t *h, int signum) {
 }
 
 static const option_t sweep_options[] = {
-    {.name = "dry-run",
-     .kind = OPTION_FLAG,
-     .to.flag = &asked.dry,
-     .help =
+    FLAG("dry-run", &asked.dry,
          "delete nothing: write the keys that match, whole, in no order; now and then one comes "
-         "twice; the status is 1 if there are none"},
-    {.name = "yes", .kind = OPTION_FLAG, .to.flag = &asked.yes, .help = "delete them"},
-    {.name = "held",
-     .kind = OPTION_FLAG,
-     .to.flag = &asked.held,
-     .help = "also if some are of locks, readers and writers, semaphores or elections that are "
-             "held; that is not looked at then"},
-    {.name = "type",
-     .kind = OPTION_TEXT,
-     .value = "TYPE",
-     .choices = "string list set zset hash stream",
-     .to.text = &asked.type,
-     .help = "only keys of that type: string, hash, list, set, zset, stream"},
-    {.name = "keys-per-s",
-     .kind = OPTION_NUMBER,
-     .value = "N",
-     .to.number = &asked.keys_per_s,
-     .min = 1,
-     .max = 10000000,
-     .help = "so many are looked at and deleted in a second, at most; default 50000"},
-    {.name = "patience",
-     .kind = OPTION_DURATION,
-     .value = "DURATION",
-     .to.number = &asked.patience_ms,
-     .max = DAY_MS,
-     .help = "for so long it goes on asking a server that does not answer; default 1m"},
-    {.name = "progress",
-     .kind = OPTION_DURATION,
-     .value = "DURATION",
-     .to.number = &asked.progress_ms,
-     .min = 1,
-     .max = DAY_MS,
-     .help = "how often a line says how far it is, where there is no terminal; default 10s"},
+         "twice; the status is 1 if there are none"),
+    FLAG("yes", &asked.yes, "delete them"),
+    FLAG("held", &asked.held,
+         "also if some are of locks, readers and writers, semaphores or elections that are "
+         "held; that is not looked at then"),
+    TEXT("type", "TYPE", &asked.type,
+         "only keys of that type: string, hash, list, set, zset, stream",
+         .choices = "string list set zset hash stream"),
+    NUMBER("keys-per-s", 1, 10000000, &asked.keys_per_s,
+           "so many are looked at and deleted in a second, at most; default 50000"),
+    DURATION("patience", 0, DAY_MS, &asked.patience_ms,
+             "for so long it goes on asking a server that does not answer; default 1m"),
+    DURATION("progress", 1, DAY_MS, &asked.progress_ms,
+             "how often a line says how far it is, where there is no terminal; default 10s"),
     {0},
 };
 
@@ -317,16 +294,10 @@ const command_t sweep_command = {
         "everything first, so that a bar can show how far it is. ctrl-C stops it, and it says "
         "how far "
         "it came; what was deleted stays so.",
-    .examples =
-        (const example_t[]){{"What there is of all limits", "belay sweep 'limit::*' --dry-run"},
-                            {"Sessions of the old site, gently",
-                             "belay sweep 'session::old::*' -n shop --yes --keys-per-s 1000"},
-                            {0}},
+    .examples = EXAMPLES({"What there is of all limits", "belay sweep 'limit::*' --dry-run"},
+                         {"Sessions of the old site, gently",
+                          "belay sweep 'session::old::*' -n shop --yes --keys-per-s 1000"}),
     .options = sweep_options,
-    .least = 1,
-    .most = 1,
-    .urls = 1,
-    .reports = true,
     .begin = begin,
     .stop = stop,
 };

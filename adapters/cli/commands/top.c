@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "shell/commands.h"
 
 #define SECOND_NS 1e9
 
@@ -196,22 +195,10 @@ static void begin(harness_t *h) {
 }
 
 static const option_t options[] = {
-    {.name = "every",
-     .letter = 'e',
-     .kind = OPTION_DURATION,
-     .value = "DURATION",
-     .to.number = &asked.every_ms,
-     .min = 100,
-     .max = HOUR_MS,
-     .help = "how often it looks; default 1s"},
-    {.name = "count",
-     .letter = 'c',
-     .kind = OPTION_NUMBER,
-     .value = "N",
-     .to.number = &asked.count,
-     .min = 1,
-     .max = INT64_MAX,
-     .help = "end after so many looks; default: when it is ended"},
+    DURATION("every", 100, HOUR_MS, &asked.every_ms, "how often it looks; default 1s",
+             .letter = 'e'),
+    NUMBER("count", 1, INT64_MAX, &asked.count,
+           "end after so many looks; default: when it is ended", .letter = 'c'),
     LOOK_KIND_OPTION,
     {0},
 };
@@ -230,14 +217,11 @@ const command_t top_command = {
         "on large ones look less often.\n\n"
         "The status is 120 if the first look finds no server; later it waits for them to come "
         "back.",
-    .examples = (const example_t[]){{"Watch", "belay top"},
-                                    {"A log of who led",
-                                     "belay top --kind election --every 5s >>leaders.log"},
-                                    {0}},
+    .examples =
+        EXAMPLES({"Watch", "belay top"},
+                 {"A log of who led", "belay top --kind election --every 5s >>leaders.log"}),
     .options = options,
-    .most = 1,
     .urls = URLS_MAX,
-    .reports = true,
     .begin = begin,
     .stop = stop,
 };

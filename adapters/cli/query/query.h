@@ -12,11 +12,9 @@
 extern texts_t look_kinds;
 
 #define LOOK_KIND_OPTION                                                                           \
-  {                                                                                                \
-    .name = "kind", .letter = 'k', .kind = OPTION_TEXTS, .value = "KIND", .to.texts = &look_kinds, \
-    .choices = "lock rwlock semaphore election",                                                   \
-    .help = LOOK_KIND_VALUES "; may be given several times; default: all"                          \
-  }
+  TEXTS("kind", "KIND", &look_kinds,                                                               \
+        LOOK_KIND_VALUES "; may be given several times; default: all", .letter = 'k',              \
+        .choices = "lock rwlock semaphore election")
 
 /* Whether all of them are kinds; else it was said, and the harness is done. */
 bool look_check(harness_t *h);

@@ -76,41 +76,29 @@ struct errand {
 const char *errand_grace(int64_t ttl_ms, int64_t *grace_ms);
 
 #define ERRAND_GRACE_OPTION(where)                                                                 \
-  {                                                                                                \
-    .name = "grace", .kind = OPTION_DURATION, .value = "DURATION", .to.number = (where), .min = 1, \
-    .max = DAY_MS / 3,                                                                             \
-    .help =                                                                                        \
-        "if no renewal is confirmed, SIGTERM this time before the lease ends, and SIGKILL when "   \
-        "nine tenths of it are over; at most a third of --ttl; default a sixth"                    \
-  }
+  DURATION(                                                                                        \
+      "grace", 1, DAY_MS / 3, (where),                                                             \
+      "if no renewal is confirmed, SIGTERM this time before the lease ends, and SIGKILL when "     \
+      "nine tenths of it are over; at most a third of --ttl; default a sixth")
 
 #define ERRAND_MAX_RUNTIME_OPTION(where)                                                           \
-  {                                                                                                \
-    .name = "max-runtime", .kind = OPTION_DURATION, .value = "DURATION", .to.number = (where),     \
-    .min = 1, .max = YEAR_MS,                                                                      \
-    .help = "SIGTERM when the command has run for this time, SIGKILL when nine tenths of --grace " \
-            "are over too; the status is 124; default: no limit"                                   \
-  }
+  DURATION("max-runtime", 1, YEAR_MS, (where),                                                     \
+           "SIGTERM when the command has run for this time, SIGKILL when nine tenths of --grace "  \
+           "are over too; the status is 124; default: no limit")
 
 /* Of the command line: the status where another holds it, errand_t's capture, and who we are to others. */
 #define ERRAND_CONFLICT_OPTION(where)                                                              \
-  {                                                                                                \
-    .name = "conflict-exit-code", .letter = 'E', .kind = OPTION_NUMBER, .value = "STATUS",         \
-    .to.number = (where), .max = 255,                                                              \
-    .help = "the status if someone else holds it, or the wait is over; default 121"                \
-  }
+  NUMBER("conflict-exit-code", 0, 255, (where),                                                    \
+         "the status if someone else holds it, or the wait is over; default 121", .letter = 'E',   \
+         .value = "STATUS")
 #define ERRAND_QUIET_OPTION(where)                                                                 \
-  {                                                                                                \
-    .name = "quiet-unless-failed", .kind = OPTION_FLAG, .to.flag = (where),                        \
-    .help = "show what the command writes only if the status is not 0, at the end: standard "      \
-            "output, then standard error"                                                          \
-  }
+  FLAG("quiet-unless-failed", (where),                                                             \
+       "show what the command writes only if the status is not 0, at the end: standard "           \
+       "output, then standard error")
 #define ERRAND_LABEL_OPTION                                                                        \
-  {                                                                                                \
-    .name = "as", .kind = OPTION_TEXT, .value = "LABEL", .to.text = &common.label,                 \
-    .help = "who holds it, as others are shown it: 1 to 64 printable characters without spaces; "  \
-            "default HOST:PID"                                                                     \
-  }
+  TEXT("as", "LABEL", &common.label,                                                               \
+       "who holds it, as others are shown it: 1 to 64 printable characters without spaces; "       \
+       "default HOST:PID")
 
 /* Runs a command, NULL-ended, in a process group of its own under a keeper. on_end comes in any case, later. */
 void errand_start(errand_t *errand, harness_t *harness, char **command);

@@ -1,23 +1,54 @@
 #include "shell/commands.h"
 
+#include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #define USAGE_MAX 256
 
+#define COMMAND(name) extern const command_t name##_command;
+#include "command_list.h"
+#undef COMMAND
+
 const command_t *const commands[] = {
-    &acl_command,        &allow_command,   &bloom_command, &break_command,  &cache_command,
-    &completion_command, &count_command,   &exec_command,  &help_command,   &id_command,
-    &leader_command,     &limit_command,   &ls_command,    &manual_command, &once_command,
-    &online_command,     &ping_command,    &rank_command,  &show_command,   &sweep_command,
-    &top_command,        &version_command, NULL,
+#define COMMAND(name) &name##_command,
+#include "command_list.h"
+#undef COMMAND
+    NULL,
 };
+
+const command_t in_front = {.name = "", .urls = 1};
 
 const command_t *command_parent(const command_t *command) {
   for (size_t i = 0; commands[i] != NULL; i++)
-    for (size_t j = 0; commands[i]->parts != NULL && commands[i]->parts[j] != NULL; j++)
-      if (commands[i]->parts[j] == command)
+    for (const command_t *part = commands[i]->parts; part != NULL && part->name != NULL; part++)
+      if (part == command)
         return commands[i];
   return NULL;
+}
+
+const command_t *command_part(const command_t *command, const char *name) {
+  for (const command_t *part = command->parts; part != NULL && part->name != NULL; part++)
+    if (strcmp(part->name, name) == 0)
+      return part;
+  return NULL;
+}
+
+size_t command_arguments(const command_t *command, size_t *most) {
+  size_t least = 0;
+  *most = 0;
+  for (const char *word = command->arguments; word != NULL && *word != '\0';) {
+    size_t len = strcspn(word, " ");
+    least += *word != '[';
+    *most = len > 3 && memcmp(word + len - 3, "...", 3) == 0 ? SIZE_MAX : *most + 1;
+    word += len + strspn(word + len, " ");
+  }
+  return least;
+}
+
+unsigned command_urls(const command_t *command) {
+  bool asks = command->begin != NULL && !command->offline;
+  return command->urls > 0 ? command->urls : asks;
 }
 
 const char *command_full_name(const command_t *command) {
@@ -34,9 +65,9 @@ const char *command_usage(const command_t *command) {
                                      " -- COMMAND [ARGUMENT]..."};
   size_t n = (size_t)snprintf(usage, sizeof usage, "belay %s", command_full_name(command));
   if (command->parts != NULL) {
-    for (size_t i = 0; command->parts[i] != NULL; i++)
-      n += (size_t)snprintf(usage + n, sizeof usage - n, "%s%s", i == 0 ? " " : "|",
-                            command->parts[i]->name);
+    for (const command_t *part = command->parts; part->name != NULL; part++)
+      n += (size_t)snprintf(usage + n, sizeof usage - n, "%s%s", part == command->parts ? " " : "|",
+                            part->name);
     (void)snprintf(usage + n, sizeof usage - n, " ...");
   } else
     (void)snprintf(usage + n, sizeof usage - n, "%s%s [OPTION]...%s",

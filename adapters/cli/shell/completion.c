@@ -1,169 +1,161 @@
-/* `belay completion SHELL`: what a shell completes a command line by, out of the commands' tables. Here that of bash. */
+/* `belay completion SHELL` prints a script for a shell. All scripts ask this program for the candidates. */
+#include "shell/completion.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "shell/commands.h"
-#include "shell/completion.h"
-#include "shell/help.h"
 #include "shell/options.h"
 #include "ui/out.h"
 #include "ui/status.h"
 
-/* Only spaces are between words, and nothing that a shell takes for anything else is in them: names of ours. */
-static void print_names(const command_t *const *list) {
-  for (size_t i = 0; list[i] != NULL; i++)
-    (void)printf("%s%s", i == 0 ? "" : " ", list[i]->name);
+/* ---- candidates ---------------------------------------------------------------------------------------- */
+
+/* Where the last word stands. */
+typedef struct place {
+  const command_t *command; /* &in_front: no command is named yet */
+  const option_t *option;   /* the last word is its value; NULL: it is none */
+  size_t program; /* the word with which the command behind "--" begins; 0: there is none */
+} place_t;
+
+static const command_t *find_command(const char *name) {
+  for (size_t i = 0; commands[i] != NULL; i++)
+    if (strcmp(commands[i]->name, name) == 0)
+      return commands[i];
+  return &in_front;
 }
 
-typedef bool (*option_test_fn)(const option_t *option);
-
-static bool is_any(const option_t *option) {
-  return option->name != NULL;
+static place_t find_place(size_t n, char **words) {
+  place_t at = {.command = &in_front};
+  for (size_t i = 0; i + 1 < n; i++) {
+    const option_set_t set = options_of(at.command);
+    bool next = false;
+    if (at.option != NULL) {
+      at.option = NULL;
+    } else if (strcmp(words[i], "--") == 0 && at.command->runs != RUNS_NOTHING) {
+      at.program = i + 2; /* behind "--", and "belay" is word 0 */
+      break;
+    } else if (words[i][0] == '-') {
+      const option_t *option = option_of_word(&set, words[i], &next);
+      at.option = next ? option : NULL;
+    } else if (at.command == &in_front) {
+      at.command = find_command(words[i]);
+    } else if (command_part(at.command, words[i]) != NULL) {
+      at.command = command_part(at.command, words[i]);
+    }
+  }
+  return at;
 }
 
-static bool takes_value(const option_t *option) {
-  return option->value != NULL;
-}
-
-bool completion_is_file(const option_t *option) {
-  return option->value != NULL &&
-         (strcmp(option->value, "FILE") == 0 || strcmp(option->value, "FOLDER") == 0);
-}
-
-void completion_each(void (*print)(const command_t *command, const char *path)) {
-  for (size_t i = 0; commands[i] != NULL; i++) {
-    if (commands[i]->parts == NULL)
-      print(commands[i], command_full_name(commands[i]));
-    for (size_t j = 0; commands[i]->parts != NULL && commands[i]->parts[j] != NULL; j++)
-      print(commands[i]->parts[j], command_full_name(commands[i]->parts[j]));
+static void offer_value(const option_t *option) {
+  const char *value = option_value_name(option);
+  if (strcmp(value, "FILE") == 0 || strcmp(value, "FOLDER") == 0)
+    (void)puts(":files");
+  for (const char *word = option->choices; word != NULL && *word != '\0';) {
+    size_t len = strcspn(word, " ");
+    (void)printf("%.*s\n", (int)len, word);
+    word += len + strspn(word + len, " ");
   }
 }
 
-/* Each with a space before and behind it. */
-static void print_options(const command_t *command, option_test_fn wanted) {
-  option_set_t set = options_of(command);
-  for (size_t i = 0; i < set.n; i++) {
-    for (const option_t *o = set.table[i]; o->name != NULL; o++) {
-      if (!wanted(o))
-        continue;
-      (void)printf(" --%s", o->name);
-      if (o->letter != 0 && wanted != is_any)
-        (void)printf(" -%c", o->letter);
-    }
-  }
-  (void)putchar(' ');
+static void offer_options(const command_t *command) {
+  const option_set_t set = options_of(command);
+  const option_t *o;
+  for (size_t i = 0; (o = option_nth(&set, i)) != NULL; i++)
+    (void)printf("--%s\t%s\n", o->name, o->help);
 }
 
-/* Options whose values are some words. */
-static void print_choices(const command_t *command) {
-  option_set_t set = options_of(command);
-  (void)fputs("    case $prev in\n", stdout);
-  for (size_t i = 0; i < set.n; i++)
-    for (const option_t *o = set.table[i]; o->name != NULL; o++) {
-      if (o->choices == NULL)
-        continue;
-      (void)printf("    --%s", o->name);
-      if (o->letter != 0)
-        (void)printf(" | -%c", o->letter);
-      (void)printf(") choices='%s' ;;\n", o->choices);
-    }
-  (void)fputs("    *) ;;\n    esac\n", stdout);
-}
-
-/* One branch for each command: its options, which of them have values, which of those are files, and its words. */
-static void print_branch(const command_t *command, const char *path) {
+static void offer_words(const command_t *command) {
   const char *word;
-  (void)printf("  '%s')\n    options='", path);
-  print_options(command, is_any);
-  (void)fputs("'\n    values='", stdout);
-  print_options(command, takes_value);
-  (void)fputs("'\n    files='", stdout);
-  print_options(command, completion_is_file);
-  (void)fputs("'\n    words='", stdout);
+  for (size_t i = 0; command == &in_front && commands[i] != NULL; i++)
+    (void)printf("%s\t%s\n", commands[i]->name, commands[i]->summary);
+  for (const command_t *part = command->parts; part != NULL && part->name != NULL; part++)
+    (void)printf("%s\t%s\n", part->name, part->summary);
   for (size_t i = 0; command->words != NULL && (word = command->words(i)) != NULL; i++)
-    (void)printf("%s ", word);
-  (void)printf("'\n    runs=%s\n", command->runs != RUNS_NOTHING ? "yes" : "");
-  print_choices(command);
-  (void)fputs("    ;;\n", stdout);
+    (void)puts(word);
 }
 
-static const char head[] =
+int completion_words(size_t n, char **words) {
+  const place_t at = find_place(n, words);
+  if (at.program > 0)
+    (void)printf(":command %zu\n", at.program);
+  else if (at.option != NULL)
+    offer_value(at.option);
+  else if (n > 0 && words[n - 1][0] == '-')
+    offer_options(at.command);
+  else
+    offer_words(at.command);
+  return fflush(stdout) == 0 ? STATUS_YES : STATUS_TROUBLE;
+}
+
+/* ---- scripts ------------------------------------------------------------------------------------------- */
+
+static const char bash[] =
     "# Completion of belay for bash.\n"
     "_belay() {\n"
-    "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}\n"
-    "  local path='' parts='' options='' values='' files='' words='' runs='' choices='' i at\n"
-    "  local commands='";
+    "  local said cur=${COMP_WORDS[COMP_CWORD]}\n"
+    "  said=$(belay " COMPLETE_NAME " \"${COMP_WORDS[@]:1:COMP_CWORD}\" 2>/dev/null)\n"
+    "  case $said in\n"
+    "  :files) mapfile -t COMPREPLY < <(compgen -f -- \"$cur\") ;;\n"
+    "  :command*)\n"
+    "    if declare -F _command_offset >/dev/null; then\n"
+    "      _command_offset \"${said#:command }\"\n"
+    "    else\n"
+    "      mapfile -t COMPREPLY < <(compgen -c -- \"$cur\")\n"
+    "    fi\n"
+    "    ;;\n"
+    "  *) mapfile -t COMPREPLY < <(compgen -W \"$(cut -f 1 <<<\"$said\")\" -- \"$cur\") ;;\n"
+    "  esac\n"
+    "}\n"
+    "complete -F _belay belay\n";
 
-/* The command is the first word that is one's name, and no value of an option in front of it. */
-static const char seek[] = "  COMPREPLY=()\n"
-                           "  for ((at = 1; at < COMP_CWORD; at++)); do\n"
-                           "    if [[ \" $commands \" == *\" ${COMP_WORDS[at]} \"* && $values != "
-                           "*\" ${COMP_WORDS[at - 1]} "
-                           "\"* ]]; then\n"
-                           "      path=${COMP_WORDS[at]}\n"
-                           "      break\n"
-                           "    fi\n"
-                           "  done\n"
-                           "  case $path in\n";
+static const char fish[] =
+    "# Completion of belay for fish.\n"
+    "function __belay_complete\n"
+    "    set -l words (commandline -opc) \"$(commandline -ct)\"\n"
+    "    set -l said (belay " COMPLETE_NAME " $words[2..-1] 2>/dev/null)\n"
+    "    switch \"$said[1]\"\n"
+    "        case :files\n"
+    "            __fish_complete_path $words[-1]\n"
+    "        case ':command *'\n"
+    "            set -l at (string split ' ' -- $said[1])[2]\n"
+    "            complete -C (string join ' ' -- $words[(math $at + 1)..-1])\n"
+    "        case '*'\n"
+    "            string join \\n -- $said\n"
+    "    end\n"
+    "end\n"
+    "complete -c belay -f -a '(__belay_complete)'\n";
 
-static const char middle[] = "  esac\n"
-                             "  if [[ $parts ]] && ((COMP_CWORD > at + 1)); then\n"
-                             "    path=\"$path ${COMP_WORDS[at + 1]}\"\n"
-                             "    parts=''\n"
-                             "  fi\n"
-                             "  case $path in\n";
-
-static const char tail[] = "  esac\n"
-                           "  if [[ ! $path ]]; then\n"
-                           "    words=$commands\n"
-                           "  fi\n"
-                           "  for ((i = at + 1; i < COMP_CWORD; i++)); do\n"
-                           "    if [[ $runs && ${COMP_WORDS[i]} == -- ]]; then\n"
-                           "      if declare -F _command_offset >/dev/null; then\n"
-                           "        _command_offset $((i + 1))\n"
-                           "      else\n"
-                           "        mapfile -t COMPREPLY < <(compgen -c -- \"$cur\")\n"
-                           "      fi\n"
-                           "      return\n"
-                           "    fi\n"
-                           "  done\n"
-                           "  if [[ $files == *\" $prev \"* ]]; then\n"
-                           "    mapfile -t COMPREPLY < <(compgen -f -- \"$cur\")\n"
-                           "  elif [[ $choices ]]; then\n"
-                           "    mapfile -t COMPREPLY < <(compgen -W \"$choices\" -- \"$cur\")\n"
-                           "  elif [[ $values == *\" $prev \"* ]]; then\n"
-                           "    return\n"
-                           "  elif [[ $cur == -* ]]; then\n"
-                           "    mapfile -t COMPREPLY < <(compgen -W \"$options\" -- \"$cur\")\n"
-                           "  else\n"
-                           "    mapfile -t COMPREPLY < <(compgen -W \"$words$parts\" -- \"$cur\")\n"
-                           "  fi\n"
-                           "}\n"
-                           "complete -F _belay belay\n";
-
-static void print_bash(void) {
-  (void)fputs(head, stdout);
-  print_names(commands);
-  (void)fputs("'\n  values='", stdout);
-  print_options(&in_front, takes_value);
-  (void)printf("'\n%s", seek);
-  for (size_t i = 0; commands[i] != NULL; i++) {
-    if (commands[i]->parts == NULL)
-      continue;
-    (void)printf("  %s) parts='", commands[i]->name);
-    print_names(commands[i]->parts);
-    (void)fputs("' ;;\n", stdout);
-  }
-  (void)fputs(middle, stdout);
-  print_branch(&in_front, "");
-  completion_each(print_branch);
-  (void)fputs(tail, stdout);
-}
+static const char zsh[] =
+    "#compdef belay\n"
+    "# Completion of belay for zsh.\n"
+    "_belay() {\n"
+    "  local -a said\n"
+    "  said=(${(f)\"$(belay " COMPLETE_NAME " \"${(@)words[2,CURRENT]}\" 2>/dev/null)\"})\n"
+    "  case ${said[1]} in\n"
+    "    '') ;;\n"
+    "    :files) _files ;;\n"
+    "    :command*)\n"
+    "      local at=${said[1]#:command }\n"
+    "      shift $at words\n"
+    "      (( CURRENT -= at ))\n"
+    "      _normal\n"
+    "      ;;\n"
+    "    *)\n"
+    "      said=(\"${(@)said/$'\\t'/:}\")\n"
+    "      _describe value said\n"
+    "      ;;\n"
+    "  esac\n"
+    "}\n"
+    "if [[ $funcstack[1] == _belay ]]; then\n"
+    "  _belay \"$@\"\n"
+    "else\n"
+    "  compdef _belay belay\n"
+    "fi\n";
 
 static const struct {
-  const char *name;
-  void (*print)(void);
-} shells[] = {{"bash", print_bash}, {"fish", completion_fish}, {"zsh", completion_zsh}};
+  const char *name, *script;
+} shells[] = {{"bash", bash}, {"fish", fish}, {"zsh", zsh}};
 #define SHELLS (sizeof shells / sizeof *shells)
 
 static const char *shell(size_t i) {
@@ -173,7 +165,7 @@ static const char *shell(size_t i) {
 static int run(const arguments_t *arguments) {
   for (size_t i = 0; i < SHELLS; i++)
     if (strcmp(arguments->item[0], shells[i].name) == 0) {
-      shells[i].print();
+      (void)fputs(shells[i].script, stdout);
       return STATUS_YES;
     }
   complain("there is none for that shell: bash, fish or zsh");
@@ -184,14 +176,11 @@ const command_t completion_command = {
     .name = "completion",
     .arguments = "SHELL",
     .summary = "print what a shell completes command lines by",
-    .examples =
-        (const example_t[]){{"In ~/.bashrc, where belay was not installed for all",
-                             "source <(belay completion bash)"},
-                            {"In ~/.zshrc, behind compinit", "source <(belay completion zsh)"},
-                            {"In ~/.config/fish/config.fish", "belay completion fish | source"},
-                            {0}},
+    .examples = EXAMPLES(
+        {"In ~/.bashrc, where belay was not installed for all", "source <(belay completion bash)"},
+        {"In ~/.zshrc, behind compinit", "source <(belay completion zsh)"},
+        {"In ~/.config/fish/config.fish", "belay completion fish | source"}),
     .words = shell,
-    .least = 1,
-    .most = 1,
+    .plain = true,
     .run = run,
 };

@@ -1,17 +1,18 @@
-/* What the completions of several shells share. */
+/* What shells complete command lines by. */
 #ifndef BELAY_CLI_SHELL_COMPLETION_H
 #define BELAY_CLI_SHELL_COMPLETION_H
 
-#include "command.h"
+#include <stddef.h>
 
-/* Calls for each command that does something (not for one that consists of others); path is "count add". */
-void completion_each(void (*print)(const command_t *command, const char *path));
+#define COMPLETE_NAME "complete-words"
 
-/* Whether a value of the option is a file or a folder. */
-bool completion_is_file(const option_t *option);
-
-/* Print the script for one shell. */
-void completion_zsh(void);
-void completion_fish(void);
+/* Prints what may stand in the place of the last of the words behind "belay":
+ *
+ *   a line for each candidate, with a tab and its description behind it
+ *   or ":files", for a file or folder
+ *   or ":command N": word N of the line, counted from 0, begins another program's command line
+ *
+ * Returns the exit status. */
+int completion_words(size_t n, char **words);
 
 #endif /* BELAY_CLI_SHELL_COMPLETION_H */

@@ -5,6 +5,7 @@
 
 #include "shell/commands.h"
 #include "shell/common.h"
+#include "shell/line.h"
 #include "shell/options.h"
 #include "ui/out.h"
 #include "ui/status.h"
@@ -22,11 +23,12 @@ const char help_about_passwords[] =
 
 const char *help_option(const option_t *option) {
   static char shown[USAGE_MAX];
+  const char *value = option_value_name(option);
   size_t n = 0;
   if (option->letter != 0)
     n = (size_t)snprintf(shown, sizeof shown, "-%c, ", option->letter);
-  (void)snprintf(shown + n, sizeof shown - n, "--%s%s%s", option->name,
-                 option->value != NULL ? " " : "", option->value != NULL ? option->value : "");
+  (void)snprintf(shown + n, sizeof shown - n, "--%s%s%s", option->name, value != NULL ? " " : "",
+                 value != NULL ? value : "");
   return shown;
 }
 
@@ -92,10 +94,8 @@ static void print_statuses(void) {
 #undef PRINT_STATUS
 }
 
-static void print_commands(const command_t *const *list) {
-  (void)putchar('\n');
-  for (size_t i = 0; list[i] != NULL; i++)
-    print_entry(list[i]->name, COLUMN, list[i]->summary);
+static void print_summary(const command_t *command) {
+  print_entry(command->name, COLUMN, command->summary);
 }
 
 static void print_words_of(const command_t *command) {
@@ -115,16 +115,18 @@ static void print_command(const command_t *command) {
   if (command->words != NULL)
     print_words_of(command);
   if (command->parts != NULL)
-    print_commands(command->parts);
-  else
+    (void)putchar('\n');
+  for (const command_t *part = command->parts; part != NULL && part->name != NULL; part++)
+    print_summary(part);
+  if (command->parts == NULL)
     print_options("options", command->options);
   print_examples(command->examples);
   if (command->parts != NULL)
     return;
-  if (command->urls > 0)
+  if (command_urls(command) > 0)
     print_options("the server", common_server_options);
-  print_options("common options", command->reports ? common_report_options : common_options);
-  if (command->reports)
+  print_options("common options", command->plain ? common_options : common_report_options);
+  if (!command->plain)
     print_entry(help_option(common_options), OPTION_COLUMN, common_options->help);
   if (command->runs != RUNS_NOTHING)
     print_statuses();
@@ -132,7 +134,9 @@ static void print_command(const command_t *command) {
 
 static void print_belay(void) {
   (void)printf("usage: belay [OPTION]... COMMAND [OPTION]... [ARGUMENT]...\n");
-  print_commands(commands);
+  (void)putchar('\n');
+  for (size_t i = 0; commands[i] != NULL; i++)
+    print_summary(commands[i]);
   print_paragraphs(
       "URL: redis://[user[:password]@]host[:port][/db] or unix:///path[?db=n]; rediss is over "
       "TLS, and redis+sentinel, redis+cluster and redis+replicas name several hosts.");
@@ -148,3 +152,30 @@ void help_print(const command_t *command) {
   else
     print_command(command);
 }
+
+/* ---- belay help ---------------------------------------------------------------------------------------- */
+
+static int run_help(const arguments_t *arguments) {
+  int argc = (int)arguments->n;
+  char **argv = arguments->item;
+  common.help = true;
+  const command_t *command = argc > 0 ? command_find(&argc, &argv) : NULL;
+  if (arguments->n > 0 && command == NULL)
+    return STATUS_USAGE;
+  help_print(command);
+  return STATUS_YES;
+}
+
+static const char *name_of(size_t i) {
+  return commands[i] != NULL ? commands[i]->name : NULL;
+}
+
+const command_t help_command = {
+    .name = "help",
+    .arguments = "[COMMAND [PART]]",
+    .summary = "say which commands there are, or all about one",
+    .examples = EXAMPLES({"All about one command", "belay help count add"}),
+    .words = name_of,
+    .run = run_help,
+    .plain = true,
+};

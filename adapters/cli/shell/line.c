@@ -18,44 +18,60 @@ static const char *name_of(const char *word) {
 }
 
 /* "add, get or set". */
-static const char *names_of(const command_t *const *list) {
+static const char *names_of(const command_t *parts) {
   static char text[256];
   size_t len = 0;
-  for (size_t i = 0; list[i] != NULL && len < sizeof text; i++)
+  for (const command_t *part = parts; part->name != NULL && len < sizeof text; part++)
     len += (size_t)snprintf(text + len, sizeof text - len, "%s%s",
-                            i == 0                ? ""
-                            : list[i + 1] == NULL ? " or "
-                                                  : ", ",
-                            list[i]->name);
+                            part == parts          ? ""
+                            : part[1].name == NULL ? " or "
+                                                   : ", ",
+                            part->name);
   return text;
 }
 
-/* What was written is not repeated: it may be anything, a URL with a password too. of: NULL, or the command that the list
- * is the parts of. */
-static const command_t *find(const command_t *const *list, const char *word, const command_t *of) {
-  const char *names[NAMES_MAX];
-  size_t n = 0;
-  for (; list[n] != NULL && n < NAMES_MAX; n++) {
-    names[n] = list[n]->name;
-    if (strcmp(names[n], word) == 0)
-      return list[n];
-  }
+/* Says that there is no such command. The word is not repeated: it may be a URL with a password. of: the command whose
+ * parts the names are; NULL: none. */
+static void complain_of(const char *word, const char *const *names, size_t n, const command_t *of) {
   const char *near = nearest(word, strlen(word), names, n);
   if (near != NULL)
     complain("there is no such command; did you mean %s?", near);
   else if (of != NULL)
-    complain("there is no such command: %s is followed by %s", of->name, names_of(list));
+    complain("there is no such command: %s is followed by %s", of->name, names_of(of->parts));
   else
     complain("there is no such command: see belay help");
+}
+
+static const command_t *find_part(const command_t *command, const char *word) {
+  const char *names[NAMES_MAX];
+  size_t n = 0;
+  const command_t *part = command_part(command, word);
+  for (; n < NAMES_MAX && command->parts[n].name != NULL; n++)
+    names[n] = command->parts[n].name;
+  if (part == NULL)
+    complain_of(word, names, n, command);
+  return part;
+}
+
+static const command_t *find_command(const char *word) {
+  const char *names[NAMES_MAX];
+  size_t n = 0;
+  for (; n < NAMES_MAX && commands[n] != NULL; n++) {
+    names[n] = commands[n]->name;
+    if (strcmp(names[n], word) == 0)
+      return commands[n];
+  }
+  complain_of(word, names, n, NULL);
   return NULL;
 }
 
 /* How many of the words are options and their values. -1: one is none, which was said. */
 static int words_in_front(int argc, char **argv) {
-  int n = 0, words;
-  for (; n < argc && argv[n][0] == '-' && name_of(argv[n]) == argv[n]; n += words) {
-    words = option_words(argv[n]);
-    if (words == 0) {
+  const option_set_t set = options_of(&in_front);
+  int n = 0;
+  bool next;
+  for (; n < argc && argv[n][0] == '-' && name_of(argv[n]) == argv[n]; n += 1 + next) {
+    if (option_of_word(&set, argv[n], &next) == NULL) {
       complain("there is no such option that may stand before a command's name: see belay help");
       return -1;
     }
@@ -69,7 +85,7 @@ static const command_t *find_all(int *argc, char ***argv) {
     complain("a command is missing: see belay help");
     return NULL;
   }
-  const command_t *command = find(commands, name_of(**argv), NULL);
+  const command_t *command = find_command(name_of(**argv));
   if (command == NULL)
     return NULL;
   --*argc;
@@ -85,7 +101,7 @@ static const command_t *find_all(int *argc, char ***argv) {
     complain("%s is missing\nusage: %s", names_of(command->parts), command_usage(command));
     return NULL;
   }
-  command = find(command->parts, **argv, command);
+  command = find_part(command, **argv);
   --*argc;
   ++*argv;
   return command;

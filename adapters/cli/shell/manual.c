@@ -172,8 +172,8 @@ static void print_command(const command_t *command) {
     print_line(e->line);
     (void)puts(".RE\n.fi");
   }
-  for (size_t i = 0; command->parts != NULL && command->parts[i] != NULL; i++)
-    print_command(command->parts[i]);
+  for (const command_t *part = command->parts; part != NULL && part->name != NULL; part++)
+    print_command(part);
 }
 
 static void print_statuses(void) {
@@ -219,8 +219,7 @@ static int run(const arguments_t *arguments) {
 const command_t manual_command = {
     .name = "manual",
     .summary = "print the manual page, as roff",
-    .examples =
-        (const example_t[]){{"Read it, where it was not installed", "belay manual | man -l -"},
-                            {0}},
+    .examples = EXAMPLES({"Read it, where it was not installed", "belay manual | man -l -"}),
     .run = run,
+    .plain = true,
 };

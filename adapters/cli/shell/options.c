@@ -33,9 +33,9 @@ option_set_t options_of(const command_t *command) {
   option_set_t set = {0};
   if (command->options != NULL)
     set.table[set.n++] = command->options;
-  if (command->urls > 0)
+  if (command_urls(command) > 0)
     set.table[set.n++] = common_server_options;
-  if (command->reports)
+  if (!command->plain)
     set.table[set.n++] = common_report_options;
   set.table[set.n++] = common_options;
   return set;
@@ -53,20 +53,53 @@ void option_mark(const option_t *option) {
     given[given_count++] = option;
 }
 
-const option_t *option_find(const option_set_t *set, const char *name, size_t len) {
-  for (size_t i = 0; i < set->n; i++)
-    for (const option_t *o = set->table[i]; o->name != NULL; o++)
-      if (strlen(o->name) == len && memcmp(o->name, name, len) == 0)
+const option_t *option_nth(const option_set_t *set, size_t i) {
+  for (size_t table = 0; table < set->n; table++)
+    for (const option_t *o = set->table[table]; o->name != NULL; o++)
+      if (i-- == 0)
         return o;
   return NULL;
 }
 
-static const option_t *find_letter(const option_set_t *set, char letter) {
-  for (size_t i = 0; i < set->n; i++)
-    for (const option_t *o = set->table[i]; o->name != NULL; o++)
-      if (o->letter != 0 && o->letter == letter)
-        return o;
+const char *option_value_name(const option_t *option) {
+  static const char *const names[] = {[OPTION_TEXT] = "TEXT",
+                                      [OPTION_TEXTS] = "TEXT",
+                                      [OPTION_NUMBER] = "N",
+                                      [OPTION_DURATION] = "DURATION",
+                                      [OPTION_RATE] = "RATE"};
+  if (option->bare)
+    return "[DURATION]";
+  return option->value != NULL ? option->value : names[option->kind];
+}
+
+const option_t *option_find(const option_set_t *set, const char *name, size_t len) {
+  const option_t *o;
+  for (size_t i = 0; (o = option_nth(set, i)) != NULL; i++)
+    if (strlen(o->name) == len && memcmp(o->name, name, len) == 0)
+      return o;
   return NULL;
+}
+
+static const option_t *find_letter(const option_set_t *set, char letter) {
+  const option_t *o;
+  for (size_t i = 0; (o = option_nth(set, i)) != NULL; i++)
+    if (o->letter != 0 && o->letter == letter)
+      return o;
+  return NULL;
+}
+
+const option_t *option_of_word(const option_set_t *set, const char *word, bool *next) {
+  size_t len = strcspn(word, "=");
+  bool is_long = word[0] == '-' && word[1] == '-', attached = word[len] == '=';
+  const option_t *option = is_long ? option_find(set, word + 2, len - 2) : NULL;
+  for (const char *letter = word + 1; !is_long && *letter != '\0'; letter++) {
+    option = find_letter(set, *letter);
+    attached = letter[1] != '\0';
+    if (option == NULL || option->kind != OPTION_FLAG)
+      break;
+  }
+  *next = option != NULL && option->kind != OPTION_FLAG && !attached;
+  return option;
 }
 
 /* ---- values -------------------------------------------------------------------------------------------- */
@@ -155,9 +188,8 @@ const char *option_set_value(const option_t *option, const char *value) {
 static bool no_option(const reading_t *r, const char *name, size_t len) {
   const char *names[NAMES_MAX];
   size_t n = 0;
-  for (size_t i = 0; i < r->set.n; i++)
-    for (const option_t *o = r->set.table[i]; o->name != NULL && n < NAMES_MAX; o++)
-      names[n++] = o->name;
+  for (const option_t *o; n < NAMES_MAX && (o = option_nth(&r->set, n)) != NULL; n++)
+    names[n] = o->name;
   const char *near = nearest(name, len, names, n);
   bool plain = len <= SHOWN_MAX && strspn(name, "abcdefghijklmnopqrstuvwxyz-") >= len;
   char shown[SHOWN_MAX + 4] = "";
@@ -174,7 +206,7 @@ static bool no_option(const reading_t *r, const char *name, size_t len) {
  * server the last one counts. */
 static void drop_urls(reading_t *r) {
   bool is_alias = r->at < r->behind;
-  if (r->command->urls == 1 || (r->has_urls_in_front && !is_alias))
+  if (command_urls(r->command) == 1 || (r->has_urls_in_front && !is_alias))
     common.urls.n = 0;
   r->has_urls_in_front = is_alias;
 }
@@ -204,7 +236,7 @@ static bool take_next(reading_t *r, const option_t *option, const char *value) {
     return take(r, option, value);
   if (!none)
     return take(r, option, *r->next++);
-  complain("--%s lacks its %s", option->name, option->value);
+  complain("--%s lacks its %s", option->name, option_value_name(option));
   return false;
 }
 
@@ -238,15 +270,15 @@ static bool is_argument(const char *word) {
 }
 
 /* The arguments that are not there, by the names that usage gives them: "ID and PERMISSION are missing". */
-static const char *missing(const command_t *command, size_t there) {
+static const char *missing(const command_t *command, size_t there, size_t least) {
   static char text[SHOWN_MAX * 8];
   size_t len = 0, n = 0;
   const char *word = command->arguments;
   text[0] = '\0';
-  for (size_t i = 0; i < command->least && word != NULL && *word != '\0'; i++) {
+  for (size_t i = 0; i < least && word != NULL && *word != '\0'; i++) {
     size_t name = strcspn(word, " ."), size = sizeof text - len;
     if (i >= there && name < size - 32) {
-      const char *between = n == 0 ? "" : i + 1 == command->least ? " and " : ", ";
+      const char *between = n == 0 ? "" : i + 1 == least ? " and " : ", ";
       len += (size_t)snprintf(text + len, size, "%s%.*s", between, (int)name, word);
       n++;
     }
@@ -261,9 +293,10 @@ static bool enough(const reading_t *r) {
   const command_t *command = r->command;
   const arguments_t *out = r->out;
   const char *wrong = NULL;
-  if (out->n < command->least)
-    wrong = missing(command, out->n);
-  else if (out->n > command->most)
+  size_t most, least = command_arguments(command, &most);
+  if (out->n < least)
+    wrong = missing(command, out->n, least);
+  else if (out->n > most)
     wrong = command->runs != RUNS_NOTHING && out->command == NULL
                 ? "too many arguments: the command to be run stands behind --"
                 : "too many arguments";
@@ -303,24 +336,4 @@ bool options_read(const command_t *command, int argc, char **argv, arguments_t *
       return false;
   }
   return common.help || enough(&r);
-}
-
-/* ---- in front of a command's name ---------------------------------------------------------------------- */
-
-const command_t in_front = {.name = "", .urls = 1, .reports = true};
-
-int option_words(const char *word) {
-  const option_set_t set = options_of(&in_front);
-  size_t len = strcspn(word, "=");
-  bool is_long = word[1] == '-', attached = is_long && word[len] == '=';
-  const option_t *option = is_long ? option_find(&set, word + 2, len - 2) : NULL;
-  for (const char *letter = word + 1; !is_long && *letter != '\0'; letter++) {
-    option = find_letter(&set, *letter);
-    attached = letter[1] != '\0';
-    if (option == NULL || option->kind != OPTION_FLAG)
-      break;
-  }
-  if (option == NULL)
-    return 0;
-  return option->kind == OPTION_FLAG || attached ? 1 : 2;
 }

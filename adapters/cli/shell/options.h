@@ -14,6 +14,12 @@ typedef struct option_set {
 
 option_set_t options_of(const command_t *command);
 
+/* Option number i of a set; NULL behind the last one. */
+const option_t *option_nth(const option_set_t *set, size_t i);
+
+/* The name of an option's value; NULL: a flag, which has none. */
+const char *option_value_name(const option_t *option);
+
 /* Reads what stands behind the command's name into where the options say and *out. false: that is wrong, and was said.
  * --help ends it: then the rest does not matter. */
 bool options_read(const command_t *command, int argc, char **argv, arguments_t *out);
@@ -21,11 +27,9 @@ bool options_read(const command_t *command, int argc, char **argv, arguments_t *
 /* How many words of the line that options_read() is given stood in front of the command's name: they begin it. */
 extern size_t options_in_front;
 
-/* What may stand in front of a command's name: a command without a name that takes what commands share. */
-extern const command_t in_front;
-
-/* How many words such an option is, with its value; 0: there is none. */
-int option_words(const char *word);
+/* The option that a word such as "--url=X" or "-qu" is, of several letters the last one; NULL: none. *next: its value is
+ * the next word. */
+const option_t *option_of_word(const option_set_t *set, const char *word, bool *next);
 
 /* Gives an option its value (NULL: a flag). NULL: done; else what is wrong with it, in words. Used for settings too. */
 const char *option_set_value(const option_t *option, const char *value);

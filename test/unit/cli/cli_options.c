@@ -25,37 +25,16 @@ static option_t tables[READINGS][9];
 static command_t made[READINGS];
 static size_t reading;
 
-static command_t *make(command_runs_t runs, unsigned least, unsigned most) {
+static command_t *make(command_runs_t runs, const char *arguments) {
   const option_t options[] = {
-      {.name = "flag", .letter = 'f', .kind = OPTION_FLAG, .to.flag = &asked.flag, .help = "-"},
-      {.name = "other", .letter = 'o', .kind = OPTION_FLAG, .to.flag = &asked.other, .help = "-"},
-      {.name = "text", .letter = 't', .kind = OPTION_TEXT, .value = "T", .to.text = &asked.text},
-      {.name = "texts", .kind = OPTION_TEXTS, .value = "T", .to.texts = &asked.texts},
-      {.name = "number",
-       .kind = OPTION_NUMBER,
-       .value = "N",
-       .to.number = &asked.number,
-       .min = -5,
-       .max = 5},
-      {.name = "wait",
-       .kind = OPTION_DURATION,
-       .value = "D",
-       .to.number = &asked.wait,
-       .max = 1000,
-       .forever = true},
-      {.name = "rate",
-       .kind = OPTION_RATE,
-       .value = "R",
-       .to.rate = &asked.rate,
-       .min = 1,
-       .max = 100},
-      {.name = "bare",
-       .kind = OPTION_DURATION,
-       .value = "[D]",
-       .to.number = &asked.bare,
-       .min = 1,
-       .max = 1000,
-       .bare = true},
+      FLAG("flag", &asked.flag, "-", .letter = 'f'),
+      FLAG("other", &asked.other, "-", .letter = 'o'),
+      TEXT("text", "T", &asked.text, NULL, .letter = 't'),
+      TEXTS("texts", "T", &asked.texts, NULL),
+      NUMBER("number", -5, 5, &asked.number, NULL),
+      DURATION("wait", 0, 1000, &asked.wait, NULL, .forever = true),
+      RATE("rate", &asked.rate, NULL, .min = 1, .max = 100),
+      DURATION("bare", 1, 1000, &asked.bare, NULL, .bare = true),
       {0},
   };
   assert_true(reading < READINGS);
@@ -63,8 +42,7 @@ static command_t *make(command_runs_t runs, unsigned least, unsigned most) {
   made[reading] = (command_t){.name = "test",
                               .summary = "",
                               .options = tables[reading],
-                              .least = least,
-                              .most = most,
+                              .arguments = arguments,
                               .runs = runs};
   memset(&asked, 0, sizeof asked);
   return &made[reading++];
@@ -83,7 +61,7 @@ static bool read_with(const command_t *command, const char *line) {
 }
 
 static bool reads(const char *line) {
-  return read_with(make(RUNS_NOTHING, 0, 3), line);
+  return read_with(make(RUNS_NOTHING, "[A] [B] [C]"), line);
 }
 
 TEST(options_in_all_forms) {
@@ -135,7 +113,7 @@ TEST(a_duration_that_may_be_left_out) {
   assert_int_equal(arguments.n, 1);
   assert_true(reads("--bare --flag"));
   assert_true(asked.flag);
-  assert_true(read_with(make(RUNS_MAYBE, 0, 0), "--bare -- ls"));
+  assert_true(read_with(make(RUNS_MAYBE, NULL), "--bare -- ls"));
   assert_string_equal(arguments.command[0], "ls");
   assert_int_equal(asked.bare, 1000);
 }
@@ -144,18 +122,18 @@ TEST(what_is_behind_dashes) {
   assert_true(reads("-f -- --text -o"));
   assert_int_equal(arguments.n, 2);
   assert_false(asked.other);
-  assert_true(read_with(make(RUNS_ALWAYS, 1, 1), "name -f -- ls -o -- x"));
+  assert_true(read_with(make(RUNS_ALWAYS, "A"), "name -f -- ls -o -- x"));
   assert_int_equal(arguments.n, 1);
   assert_string_equal(arguments.command[0], "ls");
   assert_string_equal(arguments.command[2], "--");
   assert_null(arguments.command[4]);
   assert_false(asked.other);
-  assert_false(read_with(make(RUNS_ALWAYS, 1, 1), "name ls"));
-  assert_false(read_with(make(RUNS_ALWAYS, 1, 1), "name"));
-  assert_false(read_with(make(RUNS_ALWAYS, 1, 1), "name --"));
-  assert_false(read_with(make(RUNS_ALWAYS, 1, 1), "-- ls"));
-  assert_true(read_with(make(RUNS_MAYBE, 1, 1), "name"));
-  assert_true(read_with(make(RUNS_MAYBE, 1, 1), "name -- ls"));
+  assert_false(read_with(make(RUNS_ALWAYS, "A"), "name ls"));
+  assert_false(read_with(make(RUNS_ALWAYS, "A"), "name"));
+  assert_false(read_with(make(RUNS_ALWAYS, "A"), "name --"));
+  assert_false(read_with(make(RUNS_ALWAYS, "A"), "-- ls"));
+  assert_true(read_with(make(RUNS_MAYBE, "A"), "name"));
+  assert_true(read_with(make(RUNS_MAYBE, "A"), "name -- ls"));
 }
 
 TEST(what_it_does_not_take) {
@@ -170,7 +148,7 @@ TEST(what_it_does_not_take) {
 }
 
 TEST(too_many_texts) {
-  command_t *command = make(RUNS_NOTHING, 0, 0);
+  command_t *command = make(RUNS_NOTHING, NULL);
   const option_t *texts = &command->options[3];
   for (size_t i = 0; i < TEXTS_MAX; i++)
     assert_null(option_set_value(texts, "x"));
@@ -227,7 +205,7 @@ static void look_at_option(const option_set_t *set, const option_t *option) {
     assert_true((*c >= 'a' && *c <= 'z') || *c == '-');
   assert_ptr_equal(option_find(set, option->name, strlen(option->name)), option); /* once */
   assert_non_null(option->to.flag);
-  assert_int_equal(option->value == NULL, option->kind == OPTION_FLAG);
+  assert_int_equal(option_value_name(option) == NULL, option->kind == OPTION_FLAG);
   assert_true(option->help != NULL && *option->help != '\0');
   assert_true(option->min <= option->max);
   assert_true(option->help[strlen(option->help) - 1] != '.');
@@ -237,9 +215,10 @@ static void look_at(const command_t *command) {
   bool letters[256] = {false};
   option_set_t set = options_of(command);
   assert_int_equal((command->run != NULL) + (command->begin != NULL), command->parts == NULL);
-  assert_true(command->least <= command->most);
-  assert_true((command->most > 0) == (command->arguments != NULL));
-  assert_true(command->urls == 0 || command->begin != NULL);
+  size_t most, least = command_arguments(command, &most);
+  assert_true(least <= most);
+  assert_true((most > 0) == (command->arguments != NULL));
+  assert_true(command_urls(command) == 0 || command->begin != NULL);
   assert_true(command->summary[strlen(command->summary) - 1] != '.');
   for (size_t i = 0; i < set.n; i++) {
     for (const option_t *o = set.table[i]; o->name != NULL; o++) {
@@ -255,9 +234,9 @@ TEST(all_commands) {
   for (size_t i = 0; commands[i] != NULL; i++) {
     assert_true(i == 0 || strcmp(commands[i - 1]->name, commands[i]->name) < 0);
     look_at(commands[i]);
-    for (size_t j = 0; commands[i]->parts != NULL && commands[i]->parts[j] != NULL; j++) {
-      look_at(commands[i]->parts[j]);
-      assert_ptr_equal(command_parent(commands[i]->parts[j]), commands[i]);
+    for (const command_t *part = commands[i]->parts; part != NULL && part->name != NULL; part++) {
+      look_at(part);
+      assert_ptr_equal(command_parent(part), commands[i]);
     }
   }
 }
