@@ -6,7 +6,6 @@
 
 #include "belay/acl.h"
 #include "belay/active.h"
-#include "belay/archiver.h"
 #include "belay/bloom.h"
 #include "belay/bucket.h"
 #include "belay/cache.h"

@@ -149,7 +149,7 @@ BELAY_API void *belay_active_data(const belay_active_t *active);
 /** Runs once when belay_active_close() is through. data: see CLOSING in belay/loop.h. */
 typedef void (*belay_active_close_cb)(belay_active_t *active, void *data);
 
-/** Ends it, in any callback: what is pending ends with BELAY_ECANCELED; its archivers close with it. cb may be NULL.
+/** Ends it, in any callback: what is pending ends with BELAY_ECANCELED. cb may be NULL.
  *
  * Returns 0, BELAY_EINVAL, BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_active_close(belay_active_t *active, belay_active_close_cb cb);

@@ -23,7 +23,7 @@ typedef enum belay_held_kind {
   BELAY_HELD_LOCK,      /**< belay/lock.h, belay/redlock.h, belay/multilock.h */
   BELAY_HELD_RWLOCK,    /**< belay/rwlock.h */
   BELAY_HELD_SEMAPHORE, /**< belay/semaphore.h, and what a refiller fills with */
-  BELAY_HELD_ELECTION,  /**< belay/election.h, and what archivers and refillers are elected by */
+  BELAY_HELD_ELECTION,  /**< belay/election.h, and what refillers are elected by */
   BELAY_HELD_KINDS      /**< how many kinds there are */
 } belay_held_kind_t;
 

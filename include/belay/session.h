@@ -16,7 +16,10 @@ extern "C" {
  *
  * Both keys of a context live and end together, in one slot: NAMESPACE::session::KIND::{USER} and
  * NAMESPACE::session::KIND::{USER}::events.
- * An id that is given must not come again: what is told of a context is told of its id.
+ * An id that is given must not come again: it names one context.
+ *
+ * The end of a context calls nothing back. A server with notify-keyspace-events Ex publishes the expired key on
+ * __keyevent@DB__:expired, at most once, and a belay_sweep_t lists the contexts that live (belay/sweep.h).
  *
  * @code
  * static void on_touched(belay_request_t *request, int status,
@@ -52,12 +55,6 @@ typedef struct belay_session_options {
   /** For how long the answer to an operation id is kept, or for as long as that may be sent again, if that is longer:
    * 1,000 to 86,400,000; default a minute. */
   int64_t op_ttl_ms;
-  /** Contexts are entered in an index of when they are due to have ended, so that belay_session_watch() can tell it.
-   * Costs one more round trip when a context begins, and seldom later. Default false. */
-  bool notice;
-  /** For how long it is kept in that index that a context has ended, if nobody watches: 3,600,000 to 31,536,000,000;
-   * default a day. */
-  int64_t notice_keep_ms;
   void *data; /**< belay_session_data() */
 } belay_session_options_t;
 
@@ -69,12 +66,9 @@ BELAY_API int belay_session_new(belay_client_t *client, const belay_session_opti
 
 /** What is told of a context. */
 typedef struct belay_session_state {
-  bool exists; /**< there is one; of belay_session_end(): there was, and it was another one */
-  bool is_new; /**< of a touch: it began with it */
-  bool ended;  /**< of belay_session_end(): it ended with it */
-  /** of a touch, with the option notice: it was to be entered in the index now, and could not be. The second touch of a
-   * context tries again, and the fourth, the eighth and so on. */
-  bool unnoted;
+  bool exists;    /**< there is one; of belay_session_end(): there was, and it was another one */
+  bool is_new;    /**< of a touch: it began with it */
+  bool ended;     /**< of belay_session_end(): it ended with it */
   const void *id; /**< any bytes; NULL if there is none */
   size_t id_len;  /**< of it; 0 if there is none */
   int64_t count;  /**< events that came since it began */
@@ -139,85 +133,18 @@ BELAY_API int belay_session_read(belay_session_t *session, belay_request_t *requ
                                  const char *user, size_t user_len, size_t n, belay_session_cb cb);
 
 /** Ends his context with that id (1 to BELAY_SESSION_ID_MAX bytes), and no other; or with NULL, 0 whichever it is, which
- * is not sent again. One that ends so is told to those who watch, as the others are. Of one that was sent twice and has
+ * is not sent again. Of one that was sent twice and has
  * ended nothing the second time it is not known who did: BELAY_EUNKNOWN. */
 BELAY_API int belay_session_end(belay_session_t *session, belay_request_t *request,
                                 const char *user, size_t user_len, const void *id, size_t id_len,
                                 belay_session_cb cb);
-
-/** Tells which contexts have ended. Any number of processes may watch the same kind, and one of them is told. */
-typedef struct belay_session_watch belay_session_watch_t;
-
-/** A context that has ended; valid until the callback returns. */
-typedef struct belay_session_ended {
-  const char *user; /**< whose */
-  size_t user_len;  /**< bytes of it */
-  const void *id;   /**< of the context */
-  size_t id_len;    /**< bytes of it */
-} belay_session_ended_t;
-
-/** A context has ended: by its time, by belay_session_end(), by eviction or deletion. Its events are gone by then; a new
- * one of the same user may live.
- *
- * Never before it has ended. At least once: twice if the process that was told, or its connection, dies before it could
- * say so, and then a minute later; or if the callbacks of 64 notices take a minute; or if belay_session_end() has ended it
- * just when it was due. Not at all if who began the context died between beginning and entering it, and
- * nobody touched it again (see unnoted in belay_session_state_t); if the index was evicted or deleted; or if nobody watched for
- * notice_keep_ms. Late by interval_ms, and by how far the clocks of a cluster's servers differ; and if a
- * belay_session_end() was not answered, or was unnoted, not before its time would have been over. */
-typedef void (*belay_session_ended_cb)(belay_session_watch_t *watch,
-                                       const belay_session_ended_t *ended);
-
-/** Options; belay_session_watch_options_init() sets the defaults. */
-typedef struct belay_session_watch_options {
-  uint32_t interval_ms; /**< between looks at the index: 10 to 86,400,000; default 1000 */
-  /** Listen to the server's expired events, where it has them on (notify-keyspace-events Ex), and look at once when a
-   * context of this kind has expired. It only makes notices come sooner. All keys of the database that expire are
-   * heard then. Not in a cluster, where each node tells of its own keys only. Default true. */
-  bool hints;
-  void *data; /**< belay_session_watch_data() */
-} belay_session_watch_options_t;
-
-BELAY_API void belay_session_watch_options_init(belay_session_watch_options_t *options);
-
-/** Begins to watch; the contexts must be touched with the option notice. The index has 16 keys, such as
- * NAMESPACE::session::KIND::{7}::due, in slots of their own. It keeps the loop alive until it is closed.
- *
- * Returns 0, BELAY_EINVAL, BELAY_EBUSY (the client listens to too much), BELAY_ENOMEM, BELAY_ECLOSING or BELAY_EFORK. */
-BELAY_API int belay_session_watch(belay_session_t *session,
-                                  const belay_session_watch_options_t *options,
-                                  belay_session_ended_cb cb, belay_session_watch_t **out);
-
-/** What was done since it was made. */
-typedef struct belay_session_watch_stats {
-  uint64_t looks;  /**< at the whole index */
-  uint64_t hints;  /**< that were heard */
-  uint64_t told;   /**< notices */
-  uint64_t alive;  /**< contexts that were due, and live on */
-  uint64_t failed; /**< looks that were not answered, or refused */
-} belay_session_watch_stats_t;
-
-BELAY_API void belay_session_watch_stats(const belay_session_watch_t *watch,
-                                         belay_session_watch_stats_t *stats);
-
-BELAY_API void *belay_session_watch_data(const belay_session_watch_t *watch);
-
-/** Runs once when belay_session_watch_close() is through. data: see CLOSING in belay/loop.h. */
-typedef void (*belay_session_watch_close_cb)(belay_session_watch_t *watch, void *data);
-
-/** Ends it, in any callback; no notice comes after this call. cb may be NULL.
- *
- * Returns 0, BELAY_EINVAL, BELAY_ECLOSING or BELAY_EFORK. */
-BELAY_API int belay_session_watch_close(belay_session_watch_t *watch,
-                                        belay_session_watch_close_cb cb);
 
 BELAY_API void *belay_session_data(const belay_session_t *session);
 
 /** Runs once when belay_session_close() is through. data: see CLOSING in belay/loop.h. */
 typedef void (*belay_session_close_cb)(belay_session_t *session, void *data);
 
-/** Ends the handle, in any callback: what is pending ends with BELAY_ECANCELED; its watches close with it. Contexts stay. cb
- * may be NULL.
+/** Ends the handle, in any callback: what is pending ends with BELAY_ECANCELED. Contexts stay. cb may be NULL.
  *
  * Returns 0, BELAY_EINVAL, BELAY_ECLOSING or BELAY_EFORK. */
 BELAY_API int belay_session_close(belay_session_t *session, belay_session_close_cb cb);

@@ -39,7 +39,6 @@ typedef struct row {
   const char *words; /* commands, apart by spaces; subcommands and first arguments behind a '|' */
 } row_t;
 
-#define WATCHES "session" /* listens to keys that expire */
 #define CLUSTER "cluster"
 #define CLIENT "client"
 #define ALL "all"
@@ -59,7 +58,6 @@ static const row_t rows[] = {
 
     {PRIMITIVE, "active", "script",
      "exists persist pexpire pexpireat pfadd pfcount pfmerge pttl setrange time unlink"},
-    {PRIMITIVE, "archiver", "active election", "hmget hset pexpire time"},
     {PRIMITIVE, "bloom", "script",
      "bitcount bitfield bitfield_ro bitop get getbit getrange pexpireat pttl set setrange time "
      "unlink"},
@@ -103,10 +101,8 @@ static const row_t rows[] = {
     {PRIMITIVE, "semaphore", "script wake",
      "del exists hdel hget hlen hmget hset pexpire pttl time zadd zcard zcount zrange "
      "zrangebyscore zrank zrem zrevrange zrevrangebyscore zscore"},
-    {PRIMITIVE, WATCHES, "script",
-     "del get hget hlen hmget hset llen lrange ltrim pexpire pttl rpush set ssubscribe subscribe "
-     "sunsubscribe time type unlink unsubscribe zadd zrangebyscore zrem zremrangebyrank "
-     "zremrangebyscore zscore"},
+    {PRIMITIVE, "session", "script",
+     "del get hlen hmget hset llen lrange ltrim pexpire pttl rpush set time type unlink"},
     {PRIMITIVE, "sweep", "", "scan unlink"},
     {PRIMITIVE, "topic", "wake", ""},
     {PRIMITIVE, "topology", "", "info|stats role time"},
@@ -162,7 +158,7 @@ typedef struct word {
 /* In the order of the alphabet, each once. */
 typedef struct words {
   const belay_acl_options_t *options;
-  bool cluster, watches;
+  bool cluster;
   size_t n;
   word_t at[WORDS_MAX];
 } words_t;
@@ -215,10 +211,6 @@ static const row_t *find(word_t name) {
   return NULL;
 }
 
-static bool is_row(const row_t *row, const char *name) {
-  return strcmp(row->name, name) == 0;
-}
-
 /* A row, and those that it stands on. */
 static void add_row(words_t *words, const row_t *row) {
   const char *with = row->with, *text = row->words;
@@ -226,7 +218,6 @@ static void add_row(words_t *words, const row_t *row) {
     add_row(words, find(word));
   for (word_t word; (word = next_word(&text)).len > 0;)
     add_word(words, word);
-  words->watches |= is_row(row, WATCHES);
 }
 
 /* Everything that is named; false if something is not known. */
@@ -280,9 +271,7 @@ static void put_namespace(text_t *text, const belay_acl_options_t *o, const char
   put_pattern(text, kind, prefix, len, "::*");
 }
 
-static void put_patterns(text_t *text, const words_t *words) {
-  const belay_acl_options_t *o = words->options;
-  char channel[48];
+static void put_patterns(text_t *text, const belay_acl_options_t *o) {
   put_namespace(text, o, " ~");
   for (size_t i = 0; i < o->keys_count; i++)
     put_pattern(text, " ~", o->keys[i], strlen(o->keys[i]), "");
@@ -291,9 +280,6 @@ static void put_patterns(text_t *text, const words_t *words) {
   put_namespace(text, o, " &");
   for (size_t i = 0; i < o->keys_count; i++)
     put_pattern(text, " &", o->keys[i], strlen(o->keys[i]), "::wake");
-  (void)snprintf(channel, sizeof channel, " &__keyevent@%d__:expired", o->db);
-  if (words->watches)
-    put_string(text, channel);
 }
 
 static void put_rules(text_t *text, const words_t *words) {
@@ -309,7 +295,7 @@ static void put_rules(text_t *text, const words_t *words) {
     put_string(text, " &+failover-state-wait-promotion &+promoted-slave &+sdown &+switch-master"
                      " &+vote-for-leader");
   if (!o->sentinel)
-    put_patterns(text, words);
+    put_patterns(text, o);
   for (size_t i = 0; i < words->n; i++) {
     put_string(text, " +");
     put(text, words->at[i].at, words->at[i].len);

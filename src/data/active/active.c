@@ -7,7 +7,6 @@
  * What it asks is on the stack in the first case, and copied into the request's room in the second. */
 #include "data/active/active.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -65,7 +64,6 @@ int belay_active_new(belay_client_t *client, const belay_active_options_t *optio
   *out = NULL;
   belay_active_options_init(&o);
   int error = belay__options_take(client, &o, options, sizeof o, ranges);
-  o.name_len = belay__text_len(o.name, o.name_len);
   if (error == 0)
     error = belay__handle_new(client, &handle_ops, o.name, o.name_len, &handle);
   if (error != 0)
@@ -77,9 +75,6 @@ int belay_active_new(belay_client_t *client, const belay_active_options_t *optio
   active->offset_ms = (int64_t)o.utc_offset_minutes * 60000;
   active->ttl_ms = o.ttl_ms;
   active->archive_ttl_ms = o.archive_ttl_ms;
-  assert(o.name != NULL); /* a series has one */
-  active->name_len = o.name_len;
-  memcpy(active->name, o.name, o.name_len);
   return 0;
 }
 
@@ -104,10 +99,6 @@ void belay__active_put_archive(const belay_active_t *active, belay__call_t *call
   size_t n = belay__key_escape(tail + sizeof head - 1, label, label_len); /* none of it is a 0 */
   tail[sizeof head - 1 + n] = '\0';
   belay__handle_arg(&active->handle, call, NULL, 0, tail);
-}
-
-void belay__active_put_record(const belay_active_t *active, belay__call_t *call) {
-  belay__handle_arg(&active->handle, call, NULL, 0, "}::archived");
 }
 
 /* ---- steps --------------------------------------------------------------------------------------------- */

@@ -10,8 +10,6 @@ struct belay_active {
   belay__handle_t handle; /* first */
   belay__servertime_t time;
   int64_t unit_ms, offset_ms, ttl_ms, archive_ttl_ms;
-  size_t name_len;
-  char name[BELAY__HANDLE_NAME_MAX];
 };
 
 /* ---- periods: numbered from the one that 1970-01-01 begins with ------------------------------------------ */
@@ -24,11 +22,10 @@ static inline int64_t belay__active_begins_ms(const belay_active_t *active, int6
   return period * active->unit_ms - active->offset_ms;
 }
 
-/* Adds keys: of a period, of an archive, and of the record. */
+/* Adds keys: of a period, and of an archive. */
 void belay__active_put_period(const belay_active_t *active, belay__call_t *call, int64_t period);
 void belay__active_put_archive(const belay_active_t *active, belay__call_t *call, const char *label,
                                size_t label_len);
-void belay__active_put_record(const belay_active_t *active, belay__call_t *call);
 
 /* ---- operations ------------------------------------------------------------------------------------------- */
 

@@ -20,15 +20,3 @@ int32_t belay__date_of(int64_t days) {
   int64_t calendar_year = year + era * 400 + (calendar <= 2 ? 1 : 0);
   return (int32_t)(calendar_year * 10000 + calendar * 100 + day);
 }
-
-bool belay__date_days(int64_t date, int64_t *days) {
-  int64_t year = date / 10000, month = date / 100 % 100, day = date % 100;
-  if (date < 10101 || year > 9999 || month < 1 || month > 12 || day < 1 || day > 31)
-    return false;
-  int64_t from_march = month > 2 ? month - 3 : month + 9; /* 0: March */
-  year -= month <= 2;
-  int64_t era = year / 400, of_era = year - era * 400;
-  int64_t in_year = (153 * from_march + 2) / 5 + day - 1;
-  *days = era * ERA_DAYS + of_era * 365 + of_era / 4 - of_era / 100 + in_year - EPOCH_DAYS;
-  return belay__date_of(*days) == date; /* not so for February 30 */
-}

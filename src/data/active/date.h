@@ -2,7 +2,6 @@
 #ifndef BELAY_DATA_ACTIVE_DATE_H
 #define BELAY_DATA_ACTIVE_DATE_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #define BELAY__HOUR_MS INT64_C(3600000)
@@ -13,8 +12,5 @@ int64_t belay__date_floor(int64_t n, int64_t by);
 
 /* A day as a number that reads as its date: 20261121. Of the years 1 to 9999. */
 int32_t belay__date_of(int64_t days);
-
-/* The reverse; false if there is no such date. */
-bool belay__date_days(int64_t date, int64_t *days);
 
 #endif /* BELAY_DATA_ACTIVE_DATE_H */

@@ -1,8 +1,7 @@
-/* Caches, topics, sessions, sweeps, archivers, by somebody who may do what they need and nothing else; and by somebody who
+/* Caches, topics, sessions, sweeps, by somebody who may do what they need and nothing else; and by somebody who
  * lacks one thing for it. */
 #include <stdio.h>
 
-#include "data/archiver/archiver.h"
 #include "support/fixtures/cache/caches.h"
 #include "support/load/grants.h"
 #include "support/fixtures/data/sessions.h"
@@ -112,20 +111,10 @@ TEST(topics) {
 
 /* ---- sessions ------------------------------------------------------------------------------------------- */
 
-/* The end is told; or it was said that it will not be. */
-static bool noticed(const guard_t *guard, bool unnoted) {
-  belay_session_watch_stats_t stats;
-  belay_session_watch_stats(guard->watch, &stats);
-  return guard->told > 0 || ((unnoted || stats.failed > 0) && !grants_try(NULL));
-}
-
 static int session_chore(bed_t *bed) {
   static place_t place;
   static stay_t s;
-  static guard_t guard;
-  bool unnoted = false;
   belay_session_options_t options = session_options();
-  options.notice = true;
   options.max_events = 1;
   options.name = "shop";
   options.name_len = 4;
@@ -133,31 +122,19 @@ static int session_chore(bed_t *bed) {
   s = (stay_t){0};
   for (int i = 0; i < 2; i++) {
     DONE(end_of_stay(&s), begin_touch(&place, &s, "ann", "event", NULL, i == 0 ? "a" : "b"));
-    unnoted |= s.state.unnoted;
     DONE(end_of_stay(&s), begin_touch(&place, &s, "ann", "event", NULL, NULL));
     DONE(end_of_stay(&s), begin_look(&place, &s, "ann", 10));
     assert_int_equal(s.state.count, 2);
     DONE(end_of_stay(&s), begin_exists(&place, &s, "ann"));
     DONE(end_of_stay(&s), begin_end(&place, &s, "ann", NULL));
-    unnoted |= s.state.unnoted;
   }
   DONE(end_of_stay(&s), begin_touch(&place, &s, "ann", "event", "c", NULL));
-  for (int i = 0; i < SHARDS; i++) { /* it is due, and lives on */
-    char key[64];
-    snprintf(key, sizeof key, "belay::session::shop::{%d}::due", i);
-    server_do(bed->server, "ZADD", key, "XX", "1", "1:cann", NULL);
-  }
-  guard_new(&guard, &place, SOON, true);
-  bed_until(bed, noticed(&guard, unnoted));
-  bed_until(bed, server_calls(bed->server, "zscore") > 0 || !grants_try(NULL));
   return 0;
 }
 
 TEST(sessions) {
-  grants_check(&(chore_t){"session", session_chore,
-                          "hget subscribe zadd zrangebyscore zrem zremrangebyrank zremrangebyscore "
-                          "zscore",
-                          "del unsubscribe", NULL, 0}); /* del: where a ttl is refused */
+  grants_check(
+      &(chore_t){"session", session_chore, NULL, "del", NULL, 0}); /* del: where a ttl is refused */
 }
 
 /* ---- sweeps --------------------------------------------------------------------------------------------- */
@@ -176,37 +153,4 @@ static int sweep_chore(bed_t *bed) {
 
 TEST(sweeps) {
   grants_check(&(chore_t){"sweep", sweep_chore, NULL, NULL, NULL, 0});
-}
-
-/* ---- archivers ------------------------------------------------------------------------------------------ */
-
-static void on_day(belay_archiver_t *archiver, const belay_archiver_day_t *day) {
-  assert_error(belay_archiver_done(archiver, day->date, true), 0);
-}
-
-/* An archiver asks by itself and answers nobody: it says how often it was refused. */
-static int archiver_chore(bed_t *bed) {
-  belay_active_t *active;
-  belay_active_options_t options;
-  belay_archiver_t *archiver;
-  belay_archiver_options_t o;
-  belay_archiver_stats_t stats;
-  belay_active_options_init(&options);
-  options.name = "site";
-  options.name_len = 4;
-  assert_error(belay_active_new(bed->client, &options, &active), 0);
-  belay_archiver_options_init(&o);
-  o.on_day = on_day;
-  o.delay_ms = o.jitter_ms = 0;
-  o.lease_ms = 60000;
-  assert_error(belay_archiver_new(active, &o, &archiver), 0);
-  do {
-    bed_run_for(bed, 5);
-    belay_archiver_stats(archiver, &stats);
-  } while (stats.completed == 0);
-  return 0;
-}
-
-TEST(archivers) {
-  grants_check(&(chore_t){"archiver", archiver_chore, NULL, NULL, "active election", 0});
 }

@@ -23,23 +23,19 @@ TEST(options_may_be_null) {
   bed_t *bed = bed_open(NULL);
   belay_client_t *client = bed->client;
   void *out = NULL;
-  belay_active_t *active;
   belay_bucket_t *bucket;
-  INIT(active, a);
   INIT(bucket, b);
-  a.name = b.name = "n";
+  b.name = "n";
   b.capacity = 1;
-  assert_error(belay_active_new(client, &a, &active), 0);
   assert_error(belay_bucket_new(client, &b, &bucket), 0);
 #define NEW(type, ...) belay_##type##_new(__VA_ARGS__, NULL, (belay_##type##_t **)(void *)&out)
   const struct {
     const char *name;
     int error, expected;
   } rows[] = {
-      {"active", NEW(active, client), BELAY_EINVAL},     /* a name */
-      {"archiver", NEW(archiver, active), BELAY_EINVAL}, /* something to do */
-      {"bloom", NEW(bloom, client), BELAY_EINVAL},       /* a name, a size */
-      {"bucket", NEW(bucket, client), BELAY_EINVAL},     /* a capacity */
+      {"active", NEW(active, client), BELAY_EINVAL}, /* a name */
+      {"bloom", NEW(bloom, client), BELAY_EINVAL},   /* a name, a size */
+      {"bucket", NEW(bucket, client), BELAY_EINVAL}, /* a capacity */
       {"cache", NEW(cache, client), 0},
       {"config", NEW(config, client), 0},
       {"counter", NEW(counter, client), 0},

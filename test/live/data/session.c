@@ -282,17 +282,15 @@ TEST(the_longest_names) {
   belay_session_options_t options = session_options();
   options.name = name;
   options.name_len = sizeof name;
-  options.notice = true;
   place_t place;
   stay_t stay = {0};
   place_of(&place, bed, bed->client, &options);
   assert_error(begin_touch(&place, &stay, user, "x", id, op), 0);
   assert_error(end_of_stay(&stay), 0);
   assert_string_equal(stay.id, id);
-  assert_false(stay.state.unnoted);
   look_at(&place, &stay, user, 1);
   assert_int_equal(stay.state.events_len, 1);
-  assert_int_equal(server_keys(bed->server), 4);
+  assert_int_equal(server_keys(bed->server), 3);
   expect_ttls(bed->server);
   bed_close(bed);
 }
@@ -300,12 +298,11 @@ TEST(the_longest_names) {
 TEST(what_is_out_of_range_is_refused) {
   bed_t *bed = bed_open(NULL);
   belay_session_t *s = (belay_session_t *)bed;
-  static const int64_t wrong[4][2] = {
-      {999, 31536000001}, {-1, 10001}, {999, 86400001}, {3599999, 31536000001}};
-  static const char *const names[] = {"ttl_ms", "max_events", "op_ttl_ms", "notice_keep_ms"};
-  for (int i = 0; i < 8; i++) {
+  static const int64_t wrong[3][2] = {{999, 31536000001}, {-1, 10001}, {999, 86400001}};
+  static const char *const names[] = {"ttl_ms", "max_events", "op_ttl_ms"};
+  for (int i = 0; i < 6; i++) {
     belay_session_options_t o = session_options();
-    int64_t *option[] = {&o.ttl_ms, &o.max_events, &o.op_ttl_ms, &o.notice_keep_ms};
+    int64_t *option[] = {&o.ttl_ms, &o.max_events, &o.op_ttl_ms};
     *option[i / 2] = wrong[i / 2][i % 2];
     assert_error(belay_session_new(bed->client, &o, &s), BELAY_EINVAL);
     assert_null(s);

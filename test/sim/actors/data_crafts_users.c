@@ -216,7 +216,6 @@ static int make_session(sim_data_hand_t *hand) {
   belay_session_options_init(&options);
   options.ttl_ms = LONG_MS;
   options.max_events = 5;
-  options.notice = true;
   options.data = hand;
   return belay_session_new(client_of(hand), &options, (belay_session_t **)&hand->handle);
 }

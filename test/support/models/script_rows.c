@@ -41,9 +41,6 @@
 const script_row_t script_rows[] = {
     {"active_archive", "s:archive s:day", "active_mark|active_archive", "i", {"$T"}},
     {"active_archive for ever", "s!:archive s:day", "active_mark", "i", {"0"}},
-    {"active_archived", "h:record", "", "[i0:2,i,i]|i-1:-1", {"5", "0", "$T"}},
-    {"active_archived day", "h:record", "active_archived", "[i0:2,i,i]|i-1:-1",
-     {"5", "20261121", "$T"}},
     {"active_mark", "s:day", "", "i0:1", {"$E", "u", "v"}},
     {"active_mark again", "s:day", "active_mark", "i0:1", {"$E", "w"}},
 
@@ -424,12 +421,8 @@ const script_row_t script_rows[] = {
     {"session_touch answered", SESSION, "session_touch", "[i0:1,i,i,i,i,i,i,s]|i-3:-1",
      {"id2", "$T", "1", "1", "event2", "$T"}},
     {"session_end", "h:c l:c::events", "session_touch", "[i0:1,i,s]|i-1:-1", {""}},
-    {"session_look", "h:c", "session_touch", "i", {"id"}},
     {"session_read", "h:c l:c::events", "session_touch", "[i0:1,i,i,i,i,i-1:,s,s*]|i-2:-1",
      {"10", "10000", "10"}},
-    {"session_index", "z:index", "", "i0:0", {"$T", "NX", "c", "0", "d", "$E"}},
-    {"session_index again", "z:index", "session_index", "i0:0", {"$T", "XX", "c", "$E", "d", "-"}},
-    {"session_claim", "z:index", "session_index", "[]|[n]|[n,s*]", {"10", "$T"}},
 };
 // clang-format on
 

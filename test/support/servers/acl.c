@@ -18,7 +18,6 @@ static const struct {
   const char *program, *names, *more;
 } rows[] = {
     {"live-active*", "active", NULL},
-    {"live-archiver", "archiver", NULL},
     {"live-barrier*", "latch", NULL},
     {"live-bloom*", "bloom", NULL},
     {"live-bucket*", "bucket", NULL},

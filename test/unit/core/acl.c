@@ -267,7 +267,6 @@ TEST(each_header) {
 static const struct {
   const char *script, *names[4];
 } owners[] = {
-    {"active_archived", {"archiver"}},
     {"barrier_arrive", {"latch"}},
     {"barrier_withdraw", {"latch"}},
     {"fair_acquire", {"lock"}},
