@@ -10,7 +10,7 @@ it is there, then how it is found, then what to change, as a patch without line 
     seeds: 40
     caught by: exclusion
 
-    file: src/lease/machine/timing.c
+    file: src/lease/machine/deadline.c
     @@
      a line that stays
     -a line that goes

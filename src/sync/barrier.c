@@ -10,7 +10,6 @@
 #include "belay/latch.h"
 #include "core/call/publish.h"
 #include "core/key/token.h"
-#include "lease/machine/lease.h"
 #include "sync/awaitable.h"
 #include "scripts.gen.h"
 

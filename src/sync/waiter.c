@@ -22,7 +22,7 @@
 
 #include "core/key/key.h"
 #include "core/loop/backoff.h"
-#include "lease/machine/lease.h"
+#include "lease/quorum/round.h"
 
 #define RECONNECT_MS 200        /* spreads the questions of waiters whose connection was lost */
 #define ASKS_BEFORE_FORGOTTEN 4 /* at least, while a server may still know of us */

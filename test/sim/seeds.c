@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lease/machine/lease.h"
+#include "lease/machine/machine.h"
 #include "sim/engine/engine.h"
 #include "sim/report.h"
 #include "sim/scenarios/scenario.h"

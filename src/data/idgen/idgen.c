@@ -7,7 +7,7 @@
  *                |--its time is over; nothing will come; canceled--> told; what it had is skipped
  *
  * Three keys of belay's have no ttl, since they must outlive all that was made from them: the two hashes here
- * (NAMESPACE::idgen::{NAME} and NAMESPACE::idgen::{NAME}::sequence), and the quarantine's marker (lease/machine/quarantine.c). */
+ * (NAMESPACE::idgen::{NAME} and NAMESPACE::idgen::{NAME}::sequence), and the quarantine's marker (lease/quorum/quarantine.c). */
 #include "data/idgen/idgen.h"
 
 #include <assert.h>

@@ -2,7 +2,7 @@
 #ifndef BELAY_LEASE_KINDS_FAIR_H
 #define BELAY_LEASE_KINDS_FAIR_H
 
-#include "lease/machine/lease.h"
+#include "lease/quorum/command.h"
 
 /* The fair lock; on one node. */
 extern const belay__kind_t belay__fair_kind;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/key/key.h"
+#include "lease/machine/deadline.h"
 #include "scripts.gen.h"
 
 struct belay_lock {

@@ -3,6 +3,8 @@
 #define BELAY_LEASE_KINDS_LOCK_H
 
 #include "lease/machine/lease.h"
+#include "lease/machine/operations.h"
+#include "lease/quorum/command.h"
 
 /* What is to be made. */
 typedef struct belay__lock_spec {

@@ -23,6 +23,7 @@
 #include <assert.h>
 
 #include "lease/kinds/lock.h"
+#include "lease/machine/deadline.h"
 
 typedef enum state {
   IDLE,      /* made, given back, failed */

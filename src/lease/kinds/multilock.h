@@ -4,6 +4,8 @@
 
 #include "belay/multilock.h"
 #include "lease/machine/lease.h"
+#include "lease/machine/operations.h"
+#include "lease/quorum/command.h"
 
 /* Several keys of one deployment; of a cluster, of one slot. The key is a list, for belay__many_next(): they differ from each other, and stand
  * in the order of their bytes. */

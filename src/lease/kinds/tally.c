@@ -1,5 +1,6 @@
 /* What is told of a lock in words: why it was lost, what its nodes said. */
 #include "lease/kinds/lock.h"
+#include "lease/quorum/quarantine.h"
 
 const char *belay_lost_name(belay_lost_t reason) {
   switch (reason) {

@@ -5,7 +5,7 @@
 #include "core/client/client.h"
 #include "core/loop/pool.h"
 
-/* Whether the server has a vote, as far as was found out; lease/machine/quarantine.c's. */
+/* Whether the server has a vote, as far as was found out; lease/quorum/quarantine.c's. */
 typedef struct belay__standing {
   belay__server_t server; /* of the connection on which that was; epoch 0: it was not yet */
   uint32_t max_ttl;
@@ -28,8 +28,8 @@ typedef struct belay__client_leases {
   belay__crowd_t crowds[BELAY__CROWDS]; /* lease/wait/turns.c's */
   belay__table_t lines;                 /* wait queues, by key; lease/wait/queue.c's */
   belay__list_t terms;                  /* that leases share; lease/machine/config.c's */
-  belay__pool_t bids; /* of leases that are being asked for; lease/machine/owner.c's */
-  size_t kept_undos;  /* that are repeated if their connection is lost; lease/machine/undo.c's */
+  belay__pool_t bids; /* of leases that are being asked for; lease/machine/notify.c's */
+  size_t kept_undos;  /* that are repeated if their connection is lost; lease/quorum/undo.c's */
 } belay__client_leases_t;
 
 /* Makes it for each of n clients that has none yet; false if memory is out. */

@@ -1,10 +1,12 @@
 /* What leases agree on. A program has many leases and few sorts of them: those of one client that are taken and kept in the
  * same way share one copy of their terms. The copies stand in a list, the last used first; a program that has more sorts
  * at a time than are looked through has some of them twice. */
+#include "lease/machine/config.h"
+
 #include <assert.h>
 #include <string.h>
 
-#include "lease/machine/lease.h"
+#include "lease/machine/client_leases.h"
 
 #define LOOKED_THROUGH 32
 

@@ -8,7 +8,9 @@
  *                                  +--not known, not sent, canceled--> the giver releases by itself, from either token
  *
  * A giver that has waited for as long as it was to is told that it is not known; the heir goes on. */
-#include "lease/machine/lease.h"
+#include "lease/wait/hand_over.h"
+
+#include "lease/wait/queue.h"
 
 static void part(belay__lease_t *one) {
   one->partner->partner = NULL;
@@ -32,7 +34,7 @@ void belay__pass_over(belay__lease_t *lease, int status) {
     return;
   }
   if (status != 0 && status != BELAY_EHELD) {
-    belay__lease_step(giver, BELAY__EV_KEPT, may_have_run(lease, status)); /* needs our token */
+    giver->report(giver, BELAY__EV_KEPT, may_have_run(lease, status)); /* needs our token */
     part(lease);
     return;
   }
@@ -40,7 +42,7 @@ void belay__pass_over(belay__lease_t *lease, int status) {
   giver->member[0].status = status == 0 ? 0 : BELAY_ENOTOWNER;
   giver->member[0].maybe = false;
   giver->member[0].until = 0;
-  belay__lease_step(giver, BELAY__EV_ANSWER, 0);
+  giver->report(giver, BELAY__EV_ANSWER, 0);
 }
 
 /* Whether a single script can pass it on, and nothing else has to be asked. */
@@ -68,7 +70,7 @@ bool belay__pass(belay__lease_t *lease, uint64_t answer_by) {
   heir->partner = lease;
   belay__line_inherit(heir, lease);
   belay__timer_set(belay__lease_host(lease), BELAY__RANK_OTHER, &lease->timer, answer_by);
-  belay__lease_step(heir, BELAY__EV_TURN, 0);
+  heir->report(heir, BELAY__EV_TURN, 0);
   return lease->partner != NULL;
 }
 

@@ -5,9 +5,12 @@
  *
  * So one contends, whoever waits beside it costs the server nothing, and a holder finds its heir behind itself. The
  * line is a ring that lives in the leases; its first is the one that is in the client's table. */
+#include "lease/wait/queue.h"
+
 #include <string.h>
 
-#include "lease/machine/lease.h"
+#include "lease/wait/poll.h"
+#include "lease/wait/wake.h"
 
 #define RUN_MAX 256 /* who ask at once because of one grant */
 
@@ -133,7 +136,7 @@ static void call_first(belay__lease_t *first, const belay__lease_t *gone, bool g
     first->streak_since = 0;
   if (granted && gone->terms->kind->beside != NULL && gone->terms->kind->beside(gone, first))
     bring(first, gone);
-  belay__lease_step(first, BELAY__EV_TURN, yield);
+  first->report(first, BELAY__EV_TURN, yield);
 }
 
 /* What was just granted others may have beside it: those right behind the first ask too. */
@@ -144,7 +147,7 @@ static void call_others(belay__lease_t *first, const belay__lease_t *granted) {
     if (!granted->terms->kind->beside(granted, next))
       return;
     bring(next, granted);
-    belay__lease_step(next, BELAY__EV_TURN, BELAY__YIELD_NOT);
+    next->report(next, BELAY__EV_TURN, BELAY__YIELD_NOT);
     next = behind;
   }
 }

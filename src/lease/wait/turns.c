@@ -9,7 +9,9 @@
  * All steps together are a small part of a hold, so that little is lost if those that should come first have gone. A
  * client that has not released the key lately knows of no others and asks as belay__lease_woken_attempt() says. Only the
  * plain lock on one server does this: only there a release serves exactly one waiter. */
-#include "lease/machine/lease.h"
+#include "lease/wait/turns.h"
+
+#include "lease/wait/wake.h"
 
 #define STEP_MAX_US UINT64_C(500) /* two clients that hear of the same release ask this far apart */
 #define SPREAD_MAX_MS                                                                              \

@@ -9,11 +9,13 @@
  *
  * A holder with notice_break has the same ears. While the lease is held only a break publishes there, or a release of
  * another that holds it too: whatever it hears, and each confirmed subscription, makes it ask --> BELAY__EV_CHECK */
+#include "lease/wait/wake.h"
+
 #include <string.h>
 
-#include "core/key/key.h"
 #include "core/call/publish.h"
-#include "lease/machine/lease.h"
+#include "core/key/key.h"
+#include "lease/quorum/command.h"
 
 #define CHANNEL_PART "::wake"
 /* A namespace and a name, all of them escaped, and what is around them. */
@@ -81,16 +83,16 @@ static void hear(belay__ear_t *belay_ear, belay__heard_t what, const char *data,
     return;
   for (unsigned i = 0; i < lease->bid->wake->count; i++)
     lease->bid->wake->ears[i].heard = false;
-  belay__lease_step(lease, BELAY__EV_WAKE, by);
+  lease->report(lease, BELAY__EV_WAKE, by);
 }
 
 /* A holder's. */
 static void hear_as_holder(belay__ear_t *belay_ear, belay__heard_t what, const char *data,
                            size_t len, int status) {
+  belay__lease_t *lease = BELAY__CONTAINER(belay_ear, ear_t, ear)->lease;
   (void)data, (void)len, (void)status;
   if (what != BELAY__HEARD_GAP)
-    belay__lease_step(BELAY__CONTAINER(belay_ear, ear_t, ear)->lease, BELAY__EV_CHECK,
-                      BELAY__CHECK_HEARD);
+    lease->report(lease, BELAY__EV_CHECK, BELAY__CHECK_HEARD);
 }
 
 /* ---- ears ---------------------------------------------------------------------------------------------- */

@@ -5,6 +5,7 @@
 #include "belay/fence.h"
 #include "core/key/token.h"
 #include "lease/kinds/lock.h"
+#include "lease/machine/deadline.h"
 #include "sim/actors/actor.h"
 #include "sim/check/check.h"
 #include "sim/check/check_actor.h"

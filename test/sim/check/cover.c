@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "lease/machine/lease.h"
+#include "lease/machine/machine.h"
 #include "sim/world/process.h"
 #include "sim/world/world.h"
 

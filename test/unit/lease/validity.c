@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "lease/machine/lease.h"
+#include "lease/machine/deadline.h"
 #include "support/base/test.h"
 
 #define DEFAULT_DRIFT (-1)

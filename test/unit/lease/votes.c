@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "lease/machine/lease.h"
+#include "lease/quorum/round.h"
 #include "support/base/test.h"
 
 #define NODES_MAX 5

@@ -1,9 +1,10 @@
-/* What a lease asks: keys, tokens, scripts. Nothing here changes a lease. */
+#include "lease/quorum/command.h"
+
 #include <assert.h>
 #include <string.h>
 
 #include "core/call/publish.h"
-#include "lease/machine/lease.h"
+#include "lease/machine/deadline.h"
 #include "scripts.gen.h"
 
 #define FENCE_PART "::fence"
@@ -34,10 +35,6 @@ size_t belay__ticket_text(uint64_t ticket, char out[BELAY__TICKET_TEXT_MAX]) {
 void belay__lease_put_ticket(const belay__lease_t *lease, belay__call_t *call) {
   char text[BELAY__TICKET_TEXT_MAX];
   belay__call_arg(call, text, belay__ticket_text(lease->ticket, text));
-}
-
-belay__lane_t belay__lease_lane(const belay__lease_t *lease) {
-  return lease->terms->min_replicas > 0 ? BELAY__LANE_DURABLE : BELAY__LANE_LEASE;
 }
 
 /* ---- keys ------------------------------------------------------------------------------------------------ */

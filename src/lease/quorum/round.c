@@ -1,10 +1,13 @@
 /* A round: the same question to all members at once, and a decision as soon as the answers allow one. Answers
  * that it does not need may still come in until the next round. */
+#include "lease/quorum/round.h"
+
 #include <assert.h>
 
 #include "belay/rwlock.h"
-#include "lease/machine/lease.h"
-#include "lease/machine/undo.h"
+#include "lease/machine/deadline.h"
+#include "lease/quorum/member.h"
+#include "lease/quorum/undo.h"
 
 /* What was asked before is not waited for; but an acquire that is decided may still be answered while the fencing
  * number is agreed on. */
@@ -22,13 +25,10 @@ void belay__round_forget(belay__lease_t *lease) {
     leave_question(&lease->member[i], BELAY__ROUND_NONE);
 }
 
-void belay__round_start(belay__lease_t *lease, belay__round_t round, uint64_t timeout,
-                        uint64_t limit) {
+void belay__round_start(belay__lease_t *lease, belay__round_t round, uint64_t deadline) {
   for (unsigned i = 0; i < lease->members; i++)
     leave_question(&lease->member[i], round);
-  uint64_t deadline = belay__now(belay__lease_host(lease)) + timeout;
-  if (deadline > limit)
-    deadline = limit;
+  lease->asking = true;
   lease->round = (uint8_t)round;
   lease->asked_write = lease->want == BELAY_RWLOCK_WRITE;
   lease->asked_change = lease->want != lease->mode;
@@ -44,6 +44,8 @@ void belay__round_start(belay__lease_t *lease, belay__round_t round, uint64_t ti
   for (unsigned i = 0; i < lease->members; i++)
     belay__member_ask(&lease->member[i], deadline);
   lease->starting = false;
+  if (belay__round_status(lease) != BELAY__PENDING)
+    belay__lease_set_timer(lease, belay__now(belay__lease_host(lease)));
 }
 
 /* ---- votes --------------------------------------------------------------------------------------------- */
@@ -137,7 +139,8 @@ static void undone(belay__undo_t *undo, void *owner, bool done) {
   belay__member_t *member = owner;
   assert(member->undo == undo);
   member->undo = NULL;
-  belay__lease_step(belay__member_lease(member), BELAY__EV_UNDONE, 0);
+  belay__lease_t *lease = belay__member_lease(member);
+  lease->report(lease, BELAY__EV_UNDONE, 0);
 }
 
 /* Our token, if it may be there; and our ticket, unless that is to keep its place for so many milliseconds. */

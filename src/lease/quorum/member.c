@@ -16,24 +16,22 @@
  * tells who waits of a release that is not a script, which is over when both are answered. An acquire
  * that is ASKED when the others have decided is postponed (member->late): its yes still counts, nothing waits for
  * it. What a call may leave on the server is noted in `maybe` and `epoch`, whether its answer came or not. */
-#include <assert.h>
+#include "lease/quorum/member.h"
 
-#include "belay/rwlock.h"
-#include "lease/machine/lease.h"
+#include "lease/machine/deadline.h"
+#include "lease/quorum/command.h"
+#include "lease/quorum/quarantine.h"
+#include "lease/quorum/reply.h"
+#include "lease/wait/wake.h"
 #include "scripts.gen.h"
 
 static void on_reply(belay__call_t *call, const belay__result_t *result);
 static void on_copied(belay__call_t *call, const belay__result_t *result);
 static void on_heard(belay__call_t *call, const belay__result_t *result);
 static void on_late(belay__call_t *call, const belay__result_t *result);
+static void on_marker(belay__call_t *call, const belay__result_t *result);
 
-const belay__server_t *belay__member_server(const belay__member_t *member) {
-  const belay__lease_t *lease = belay__member_lease(member);
-  return member->client->node_ops->server(member->client, belay__lease_lane(lease),
-                                          lease->affinity);
-}
-
-/* ---- asking ---------------------------------------------------------------------------------------------- */
+/* ---- asking -------------------------------------------------------------------------------------------- */
 
 static belay__call_t *new_call(belay__member_t *member, uint64_t deadline) {
   const belay__lease_t *lease = belay__member_lease(member);
@@ -57,41 +55,6 @@ static bool is_vote(const belay__lease_t *lease) {
   bool upgrade = lease->round == BELAY__ROUND_EXTEND && lease->asked_change;
   return lease->round == BELAY__ROUND_ACQUIRE || lease->round == BELAY__ROUND_READ ||
          lease->round == BELAY__ROUND_ACCEPT || upgrade;
-}
-
-/* A call was not answered that takes the lease: it may have, or may do so yet. A vote it is not. */
-static void note_unanswered(belay__member_t *member, uint32_t epoch) {
-  member->maybe = true;
-  member->placed |= belay__member_lease(member)->ticket != 0;
-  member->fresh |= belay__member_lease(member)->terms->quarantine;
-  if (epoch > member->epoch)
-    member->epoch = epoch;
-}
-
-/* Its server had lost it, and has it again, or may soon: that does not count, whichever members lead there. */
-static void note_set_again(belay__member_t *member) {
-  belay__lease_t *lease = belay__member_lease(member);
-  for (unsigned i = 0; i < lease->members; i++) {
-    belay__member_t *other = &lease->member[i];
-    if (other != member && (member->voter == 0 || other->voter != member->voter))
-      continue;
-    other->fresh = true;
-    other->known_back = false;
-    other->until = 0;
-  }
-}
-
-/* The same for the present round's call. */
-static void note_call(belay__member_t *member, uint32_t epoch) {
-  bool retake = belay__member_lease(member)->round == BELAY__ROUND_EXTEND && member->retake;
-  if (retake)
-    note_set_again(member);
-  if (retake || belay__member_lease(member)->round == BELAY__ROUND_ACQUIRE)
-    note_unanswered(member, epoch);
-  bool lowers = belay__member_lease(member)->round == BELAY__ROUND_EXTEND &&
-                !belay__member_lease(member)->asked_write;
-  if (lowers && epoch > member->lowered)
-    member->lowered = epoch;
 }
 
 /* The member before it is being asked the same in the same words; NULL: it is not. What it has been sent may be the text of
@@ -193,7 +156,7 @@ void belay__member_ask(belay__member_t *member, uint64_t deadline) {
   if (is_grant(lease))
     member->vote = (int16_t)status;
   if (status == BELAY__PENDING && member->confirm == NULL && is_vote(lease))
-    belay__quarantine_ask_ahead(member, deadline);
+    belay__quarantine_ask_ahead(member, deadline, on_marker);
 }
 
 static void drop_confirm(belay__member_t *member) {
@@ -213,7 +176,7 @@ void belay__member_forget(belay__member_t *member) {
   drop_confirm(member);
   uint32_t epoch = call != NULL ? call->epoch : 0;
   if (call != NULL && belay__call_abandon(call))
-    note_call(member, epoch);
+    belay__reply_note_lost(member, epoch);
 }
 
 void belay__member_forget_late(belay__member_t *member) {
@@ -221,7 +184,7 @@ void belay__member_forget_late(belay__member_t *member) {
   member->late = NULL;
   uint32_t epoch = call != NULL ? call->epoch : 0;
   if (call != NULL && belay__call_abandon(call))
-    note_unanswered(member, epoch);
+    belay__reply_note_lost_acquire(member, epoch);
 }
 
 void belay__member_postpone(belay__member_t *member) {
@@ -234,7 +197,12 @@ void belay__member_postpone(belay__member_t *member) {
   member->call = NULL;
 }
 
-/* ---- answers --------------------------------------------------------------------------------------------- */
+/* ---- answers ------------------------------------------------------------------------------------------- */
+
+static void report_answer(belay__member_t *member) {
+  belay__lease_t *lease = belay__member_lease(member);
+  lease->report(lease, BELAY__EV_ANSWER, 0);
+}
 
 /* The lease was held and is over, although nobody has noticed: a process may be stopped anywhere. What a node says
  * now does not count: what is over stays over. */
@@ -248,13 +216,6 @@ static void trust(belay__member_t *member) {
   uint64_t until = member->sent + belay__lease_validity(lease->ttl, lease->terms->drift);
   if (until > member->until)
     member->until = until;
-}
-
-/* Notes who has said yes. */
-static void note_voter(belay__member_t *member) {
-  const belay__server_t *server = belay__member_server(member);
-  bool known = server != NULL && server->epoch == member->sent_on;
-  member->voter = known ? server->mark : 0;
 }
 
 /* One server counts once, by its last word, wherever addresses lead: what it said for another member before does not
@@ -291,7 +252,7 @@ static bool was_set_again(const belay__member_t *member) {
 static void answer(belay__member_t *member, int status) {
   belay__lease_t *lease = belay__member_lease(member);
   if (status == 0)
-    note_voter(member);
+    belay__reply_note_voter(member);
   if (status == 0 && is_grant(lease) && is_over(lease))
     status = BELAY_EEXPIRED;
   if (status == 0 && lease->round == BELAY__ROUND_EXTEND && was_set_again(member)) {
@@ -309,7 +270,7 @@ static void answer(belay__member_t *member, int status) {
   member->status = (int16_t)status;
   if (is_grant(lease))
     member->vote = (int16_t)status;
-  belay__lease_step(lease, BELAY__EV_ANSWER, 0);
+  report_answer(member);
 }
 
 void belay__member_rejoin(belay__member_t *member) {
@@ -327,12 +288,12 @@ static void confirm(belay__member_t *member) {
   if (member->call != NULL || member->confirm != NULL)
     return;
   bool vote = is_vote(belay__member_lease(member)) || member->fresh;
-  int status = vote ? belay__quarantine_judge(member) : 0;
+  int status = vote ? belay__quarantine_judge(member, on_marker) : 0;
   if (status != BELAY__PENDING)
     answer(member, status);
 }
 
-void belay__member_confirmed(belay__member_t *member, int status) {
+static void confirmed(belay__member_t *member, int status) {
   member->confirm = NULL;
   if (status == 0) {
     confirm(member);
@@ -342,17 +303,24 @@ void belay__member_confirmed(belay__member_t *member, int status) {
   answer(member, status);
 }
 
-int belay__member_unconfirmed(const belay__member_t *member, const belay__result_t *result) {
-  bool unasked =
-      member != NULL && member->call != NULL && member->call->state == BELAY__CALL_QUEUED;
+/* Why what would confirm the answer was not answered. That it was not sent does not mean that the question was not
+ * sent. */
+static int unconfirmed(const belay__member_t *member, const belay__result_t *result) {
+  bool unasked = member->call != NULL && member->call->state == BELAY__CALL_QUEUED;
   bool unsent = result->outcome == BELAY_OUTCOME_NOT_SENT;
   return unsent && !unasked ? BELAY_EUNKNOWN : result->error;
+}
+
+static void on_marker(belay__call_t *call, const belay__result_t *result) {
+  belay__member_t *member = call->owner;
+  bool replied = result->outcome == BELAY_OUTCOME_REPLY;
+  confirmed(member, replied ? belay__quarantine_read(call, result) : unconfirmed(member, result));
 }
 
 static void on_copied(belay__call_t *call, const belay__result_t *result) {
   belay__member_t *member = call->owner;
   int64_t copies;
-  int status = belay__member_unconfirmed(member, result);
+  int status = unconfirmed(member, result);
   if (result->outcome == BELAY_OUTCOME_REPLY) {
     if (!belay__reply_integer(result->reply, 0, INT32_MAX, &copies)) {
       status = BELAY_EPROTO;
@@ -363,7 +331,7 @@ static void on_copied(belay__call_t *call, const belay__result_t *result) {
       status = BELAY_ENOREPLICAS;
     }
   }
-  belay__member_confirmed(member, status);
+  confirmed(member, status);
 }
 
 /* Who waits was told, or was not: the release is over all the same. */
@@ -375,33 +343,14 @@ static void on_heard(belay__call_t *call, const belay__result_t *result) {
   if (result->outcome == BELAY_OUTCOME_REPLY && !known)
     belay__call_distrust(call, result->reply);
   belay__member_lease(member)->told = known ? (uint32_t)heard : BELAY__UNTOLD;
-  belay__member_confirmed(member, 0);
-}
-
-static int read_acquired(belay__member_t *member, const belay__call_t *call,
-                         const belay__result_t *result) {
-  belay__lease_t *lease = belay__member_lease(member);
-  int64_t holder_ms = -1;
-  int status = result->error;
-  if (result->outcome == BELAY_OUTCOME_REPLY)
-    status = lease->terms->kind->acquired(lease, call, result->reply, &holder_ms);
-  belay__bid_t *bid = lease->bid; /* NULL: the others have granted it, and that was told */
-  if (bid != NULL && holder_ms >= 0 && (bid->holder_ms < 0 || holder_ms < bid->holder_ms))
-    bid->holder_ms = holder_ms;
-  if (result->outcome == BELAY_OUTCOME_REPLY)
-    member->placed = lease->ticket != 0 && status != 0; /* a grant takes it out of the queue */
-  if (status == 0 || status == BELAY_EDUPLICATE)
-    member->maybe = true;
-  if (status == BELAY_EPROTO || result->outcome == BELAY_OUTCOME_UNKNOWN)
-    note_unanswered(member, call->epoch);
-  return status;
+  confirmed(member, 0);
 }
 
 /* An acquire that a round about the fencing number did not wait for. */
 static void on_late(belay__call_t *call, const belay__result_t *result) {
   belay__member_t *member = call->owner;
   member->late = NULL;
-  int status = read_acquired(member, call, result);
+  int status = belay__reply_read_acquired(member, call, result);
   if (status == 0) {
     member->sent = call->first_sent;
     member->sent_on = call->epoch;
@@ -411,119 +360,18 @@ static void on_late(belay__call_t *call, const belay__result_t *result) {
   if (status == 0 && is_over(belay__member_lease(member)))
     status = BELAY_EEXPIRED;
   if (status == 0) {
-    note_voter(member);
+    belay__reply_note_voter(member);
     trust(member);
   }
   member->vote = (int16_t)status;
-  belay__lease_step(belay__member_lease(member), BELAY__EV_ANSWER, 0);
-}
-
-/* A key of another type is not our key. */
-static bool is_foreign(const belay__lease_t *lease, const belay__result_t *result) {
-  return result->error == BELAY_EWRONGTYPE && belay__kind_has_one_key(lease->terms->kind);
-}
-
-/* It is not there any more, unless an older call is still to be executed. */
-static void note_gone(belay__member_t *member, const belay__call_t *call) {
-  member->maybe = belay__client_ghost(member->client, call, member->epoch);
-  member->until = 0;
-}
-
-/* What an extend replied. */
-static int read_extended(belay__member_t *member, const belay__call_t *call,
-                         const belay__result_t *result) {
-  belay__lease_t *lease = belay__member_lease(member);
-  int64_t most = lease->terms->kind->extended != NULL ? INT32_MAX : 2, n = -1;
-  bool answered = result->outcome == BELAY_OUTCOME_REPLY &&
-                  belay__reply_integer(result->reply, 0, most, &n) && (n != 2 || member->retake);
-  if (is_foreign(lease, result)) {
-    n = 0;
-  } else if (!answered) {
-    if (result->outcome != BELAY_OUTCOME_NOT_SENT)
-      note_call(member, call->epoch);
-    return result->outcome == BELAY_OUTCOME_REPLY ? BELAY_EPROTO : result->error;
-  }
-  if (n == 0) {
-    note_gone(member, call);
-    return BELAY_ENOTOWNER;
-  }
-  member->maybe = true;
-  if (n == 2) {
-    note_voter(member);
-    note_set_again(member);
-    return BELAY__RESTORED;
-  }
-  member->retake = false; /* it was not gone */
-  int status =
-      n > 2 && lease->terms->kind->extended != NULL ? lease->terms->kind->extended(lease, n) : 0;
-  bool writes = lease->asked_write;
-  if (writes && status == 0 && belay__client_ghost(member->client, call, member->lowered))
-    status = BELAY_EUNKNOWN; /* it is the writer, but who knows for how long */
-  if (writes && status != 0 && lease->mode == BELAY_RWLOCK_WRITE)
-    member->until = 0;
-  return status;
-}
-
-/* What a release replied. */
-static int read_released(belay__member_t *member, const belay__call_t *call,
-                         const belay__result_t *result) {
-  int64_t n = 0;
-  bool answered =
-      result->outcome == BELAY_OUTCOME_REPLY && belay__release_read(call, result->reply, &n);
-  if (!answered && !is_foreign(belay__member_lease(member), result))
-    return result->outcome == BELAY_OUTCOME_REPLY ? BELAY_EPROTO : result->error;
-  note_gone(member, call);
-  belay__member_lease(member)->told = n > 0 ? (uint32_t)n - 1 : 0;
-  return n > 0 ? 0 : BELAY_ENOTOWNER;
-}
-
-/* The number to propose is the largest that any of them named. */
-static int read_number(belay__member_t *member, const belay__result_t *result) {
-  belay__lease_t *lease = belay__member_lease(member);
-  uint64_t number;
-  if (result->outcome != BELAY_OUTCOME_REPLY)
-    return result->error;
-  if (!belay__reply_number(result->reply, 1, BELAY__FENCE_MAX, &number))
-    return BELAY_EPROTO;
-  if (number > lease->fence)
-    lease->fence = number;
-  return 0;
-}
-
-static int read_accepted(const belay__result_t *result) {
-  int64_t accepted;
-  if (result->outcome != BELAY_OUTCOME_REPLY)
-    return result->error;
-  if (!belay__reply_integer(result->reply, 0, 1, &accepted))
-    return BELAY_EPROTO;
-  return accepted == 1 ? 0 : BELAY_EFENCED;
-}
-
-static int read_reply(belay__member_t *member, const belay__call_t *call,
-                      const belay__result_t *result) {
-  switch ((belay__round_t)belay__member_lease(member)->round) {
-  case BELAY__ROUND_ACQUIRE:
-    return read_acquired(member, call, result);
-  case BELAY__ROUND_READ:
-    return read_number(member, result);
-  case BELAY__ROUND_ACCEPT:
-    return read_accepted(result);
-  case BELAY__ROUND_EXTEND:
-    return read_extended(member, call, result);
-  case BELAY__ROUND_RELEASE:
-    return read_released(member, call, result);
-  case BELAY__ROUND_NONE:
-    break;
-  }
-  assert(false && "nothing was asked");
-  return BELAY_EPROTO;
+  report_answer(member);
 }
 
 /* The same question in another way. */
 static void ask_again(belay__member_t *member) {
   belay__member_ask(member, belay__member_lease(member)->answer_by);
   if (member->status != BELAY__PENDING)
-    belay__lease_step(belay__member_lease(member), BELAY__EV_ANSWER, 0);
+    report_answer(member);
 }
 
 static void on_reply(belay__call_t *call, const belay__result_t *result) {
@@ -538,7 +386,7 @@ static void on_reply(belay__call_t *call, const belay__result_t *result) {
     member->sent = call->first_sent;
     member->sent_on = call->epoch;
   }
-  int status = read_reply(member, call, result);
+  int status = belay__reply_read(member, call, result);
   if (status == BELAY_EPROTO && result->outcome == BELAY_OUTCOME_REPLY)
     belay__call_distrust(call, result->reply);
   if (status == 0) {

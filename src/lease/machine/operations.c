@@ -1,23 +1,18 @@
-/* The owner's side of a lease: what it asks, and what it is told. */
-#include <assert.h>
+#include "lease/machine/operations.h"
 
-#include "belay/rwlock.h"
-#include "core/key/key.h"
 #include "core/client/lifecycle.h"
-#include "lease/machine/lease.h"
+#include "core/key/key.h"
+#include "lease/machine/deadline.h"
+#include "lease/machine/hold.h"
+#include "lease/machine/machine.h"
+#include "lease/machine/notify.h"
+#include "lease/machine/renewal.h"
+#include "lease/quorum/command.h"
 
 /* ---- operations ---------------------------------------------------------------------------------------- */
 
 static belay__pool_t *bids_of(const belay__lease_t *lease) {
   return &belay__client_leases(lease->member[0].client)->bids;
-}
-
-void belay__lease_end_bid(belay__lease_t *lease) {
-  if (lease->bid == NULL)
-    return;
-  assert(lease->bid->wake == NULL);
-  belay__pool_give(belay__lease_host(lease), bids_of(lease), lease->bid, sizeof *lease->bid);
-  lease->bid = NULL;
 }
 
 int belay__lease_acquire(belay__lease_t *lease, int64_t wait_ms) {
@@ -84,51 +79,7 @@ void belay__lease_ref(belay__lease_t *lease, bool ref) {
   belay__lease_update_hold(lease);
 }
 
-uint64_t belay__lease_remaining(const belay__lease_t *lease) {
-  if (lease->state != BELAY__LEASE_HELD)
-    return 0;
-  uint64_t deadline = belay__lease_deadline(lease), now = belay__now(belay__lease_host(lease));
-  return deadline > now ? deadline - now : 0;
-}
-
-/* ---- what is to be told ------------------------------------------------------------------------- */
-
-/* Whatever pends, and a lease that is held with a reference, keeps the loop alive. */
-void belay__lease_update_hold(belay__lease_t *lease) {
-  bool held = lease->state == BELAY__LEASE_GRANTED || lease->state == BELAY__LEASE_HELD;
-  bool want = lease->op_pending || lease->extend_pending || lease->state >= BELAY__LEASE_CLOSING ||
-              (held && lease->ref);
-  if (want == lease->holds_loop)
-    return;
-  lease->holds_loop = want;
-  (want ? belay__hold_loop : belay__free_loop)(belay__lease_host(lease));
-}
-
-void belay__lease_end(belay__lease_t *lease, int status) {
-  if (!lease->op_pending)
-    return;
-  lease->op_status = (int16_t)status;
-  lease->op_over = true;
-  belay__defer(belay__lease_host(lease), &lease->task);
-}
-
-void belay__lease_end_extend(belay__lease_t *lease, int status) {
-  if (!lease->extend_pending) /* what was not told yet may still turn worse */
-    return;
-  if (status != 0 && lease->upgrading)
-    lease->mode = BELAY_RWLOCK_READ; /* it had become the writer, and is not to know any more */
-  lease->extend_status = (int16_t)status;
-  lease->extend_over = true;
-  belay__defer(belay__lease_host(lease), &lease->task);
-}
-
-void belay__lease_tell_lost(belay__lease_t *lease, belay_lost_t reason) {
-  lease->lost_reason = (uint8_t)reason;
-  lease->lost_over = true;
-  belay__defer_urgent(belay__lease_host(lease), &lease->task);
-}
-
-/* ---- what it is told, and what else goes on ------------------------------------------------------------ */
+/* ---- timers and the task ------------------------------------------------------------------------------- */
 
 static void on_timer(belay__timer_t *timer) {
   belay__lease_step(BELAY__CONTAINER(timer, belay__lease_t, timer), BELAY__EV_TIMER, 0);
@@ -168,6 +119,8 @@ static void run_task(belay__task_t *task) {
   kind->tell(lease, BELAY__NEWS_CLOSED, 0);
 }
 
+/* ---- what the client reports --------------------------------------------------------------------------- */
+
 static void object_close(belay__object_t *object) {
   belay__lease_t *lease = belay__member_lease(BELAY__CONTAINER(object, belay__member_t, object));
   if (lease->state < BELAY__LEASE_CLOSING)
@@ -179,17 +132,29 @@ static void object_abort(belay__object_t *object) {
                     BELAY__EV_CLOSE, 0);
 }
 
-static void object_connected(belay__object_t *object) {
-  belay__lease_connected(belay__member_lease(BELAY__CONTAINER(object, belay__member_t, object)));
+/* A member has a new connection. Where the last attempt or renewal failed, and a quorum is connected, the next one
+ * comes soon. */
+static void connected(belay__lease_t *lease) {
+  unsigned up = 0;
+  bool waits = lease->state == BELAY__LEASE_WAITING;
+  bool renews = lease->state == BELAY__LEASE_HELD && !lease->asking;
+  if (lease->failures == 0 || !belay__timer_is_set(&lease->timer) || (!waits && !renews))
+    return;
+  for (unsigned i = 0; i < lease->members; i++)
+    up += belay__member_server(&lease->member[i]) != NULL;
+  if (up < lease->quorum)
+    return;
+  uint64_t now = belay__now(belay__lease_host(lease));
+  if (waits)
+    belay__lease_step(lease, BELAY__EV_WAKE, BELAY__WOKEN_CONNECTED);
+  else
+    belay__lease_set_timer(
+        lease, belay__earlier(lease->timer.when, belay__lease_renewal_soon(lease, now)));
 }
 
-/* A status has 16 bits there. */
-#define X(name, value, retryable, text)                                                            \
-  _Static_assert((value) >= INT16_MIN && (value) < 0, "an error that does not fit");
-BELAY_ERRORS(X)
-#undef X
-
-/* ---- the beginning ------------------------------------------------------------------------------------- */
+static void object_connected(belay__object_t *object) {
+  connected(belay__member_lease(BELAY__CONTAINER(object, belay__member_t, object)));
+}
 
 /* The connection that confirmed the lease is gone, or the key belongs to another server. */
 static void object_lost_connection(belay__object_t *object) {
@@ -205,6 +170,14 @@ static const belay__object_ops_t object_ops = {.close = object_close,
                                                .connected = object_connected,
                                                .lost_connection = object_lost_connection};
 
+/* ---- making it ----------------------------------------------------------------------------------------- */
+
+/* A status has 16 bits there. */
+#define X(name, value, retryable, text)                                                            \
+  _Static_assert((value) >= INT16_MIN && (value) < 0, "an error that does not fit");
+BELAY_ERRORS(X)
+#undef X
+
 /* Of many keys the first one's, which is where all of them are. */
 static uint32_t affinity_of(const belay__kind_t *kind, const char *key, size_t len) {
   size_t at = 0;
@@ -217,6 +190,7 @@ void belay__lease_init(belay__lease_t *lease, belay_client_t *const *clients, si
                        const belay__terms_t *terms, char *key, size_t key_len, size_t extra_len) {
   *lease = (belay__lease_t){
       .terms = terms,
+      .report = belay__lease_step,
       .expiry = {.fire = on_expiry},
       .timer = {.fire = on_timer},
       .ttl = terms->ttl,

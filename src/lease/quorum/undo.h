@@ -17,8 +17,8 @@
  * A ghost: the attempt went out on a connection that was lost, and the server may still read it from its
  * socket after the undo that came on the next connection. Where the new connection could not kill the
  * old one, the undo is repeated a few times; what slips through lives for its ttl. */
-#ifndef BELAY_LEASE_MACHINE_UNDO_H
-#define BELAY_LEASE_MACHINE_UNDO_H
+#ifndef BELAY_LEASE_QUORUM_UNDO_H
+#define BELAY_LEASE_QUORUM_UNDO_H
 
 #include "core/call/call.h"
 #include "core/client/client.h"
@@ -65,4 +65,4 @@ void belay__undo_keep(belay_client_t *client, const belay__undo_of_t *of, uint32
 /* The owner does not want to be told any more; the undo goes on. */
 void belay__undo_detach(belay__undo_t *undo);
 
-#endif /* BELAY_LEASE_MACHINE_UNDO_H */
+#endif /* BELAY_LEASE_QUORUM_UNDO_H */

@@ -12,11 +12,12 @@
  * A server is known by its run id and by when it became a primary: one that was demoted in between has another's
  * data. What was found out holds for connections up to the one on which it was: so it
  * is asked once for each connection, by whoever comes first, however many locks there are. */
-#include "lease/machine/lease.h"
+#include "lease/quorum/quarantine.h"
 
 #include <stdio.h>
 
 #include "core/key/key.h"
+#include "lease/machine/deadline.h"
 #include "scripts.gen.h"
 
 #define KEY_MAX (BELAY__NAMESPACE_PARTS * (3 * BELAY__NAMESPACE_PART_MAX + 2) + 32)
@@ -83,16 +84,14 @@ static bool is_name_of(const belay__server_t *server, const belay__reply_t *name
          memcmp(name->str + n, server->data_id, server->data_id_len) == 0;
 }
 
-/* Reads the reply, and learns from it; 0 or an error. member: who waits for it, or NULL. */
-static int read_marker(const belay__member_t *member, belay__call_t *call,
-                       const belay__result_t *result) {
+int belay__quarantine_read(belay__call_t *call, const belay__result_t *result) {
   belay_client_t *client = call->client;
   const belay__reply_t *reply = result->reply;
   const belay__server_t *server =
       client->node_ops->server(client, (belay__lane_t)call->lane, call->affinity);
   int64_t ms, max_ttl;
   if (result->outcome != BELAY_OUTCOME_REPLY)
-    return belay__member_unconfirmed(member, result);
+    return result->error;
   if (reply->type == BELAY__REPLY_STRING)
     return mismatch(client, reply);
   if (reply->type != BELAY__REPLY_ARRAY || reply->count != 3 ||
@@ -107,14 +106,9 @@ static int read_marker(const belay__member_t *member, belay__call_t *call,
   return 0;
 }
 
-static void on_marker(belay__call_t *call, const belay__result_t *result) {
-  belay__member_t *member = call->owner;
-  belay__member_confirmed(member, read_marker(member, call, result));
-}
-
 /* Nobody waits for it, or not any more. */
 static void on_left(belay__call_t *call, const belay__result_t *result) {
-  (void)read_marker(NULL, call, result);
+  (void)belay__quarantine_read(call, result);
 }
 
 void belay__quarantine_leave(belay__call_t *call) {
@@ -122,7 +116,8 @@ void belay__quarantine_leave(belay__call_t *call) {
   call->owner = NULL;
 }
 
-static int ask(belay__member_t *member, const belay__server_t *server, uint64_t deadline) {
+static int ask(belay__member_t *member, const belay__server_t *server, uint64_t deadline,
+               belay__call_cb done) {
   const belay__lease_t *lease = belay__member_lease(member);
   belay_client_t *client = member->client;
   uint64_t rest = belay__lease_forgotten_after(lease->terms->max_ttl);
@@ -140,7 +135,7 @@ static int ask(belay__member_t *member, const belay__server_t *server, uint64_t 
   call->deadline = deadline;
   call->affinity = lease->affinity;
   call->urgent = true;
-  call->done = on_marker;
+  call->done = done;
   call->settled = on_left;
   call->owner = member;
   member->confirm = call;
@@ -152,11 +147,11 @@ static int ask(belay__member_t *member, const belay__server_t *server, uint64_t 
 
 /* ---- questions -------------------------------------------------------------------------------------------- */
 
-void belay__quarantine_ask_ahead(belay__member_t *member, uint64_t deadline) {
+void belay__quarantine_ask_ahead(belay__member_t *member, uint64_t deadline, belay__call_cb done) {
   const belay__server_t *server =
       belay__member_lease(member)->terms->quarantine ? belay__member_server(member) : NULL;
   if (server != NULL && server->run_id_len > 0 && !is_known(member, server))
-    (void)ask(member, server, deadline);
+    (void)ask(member, server, deadline, done);
 }
 
 bool belay__quarantine_allows(const belay__member_t *member) {
@@ -172,7 +167,7 @@ bool belay__quarantine_allows(const belay__member_t *member) {
          (int64_t)member->sent >= belay__client_leases(member->client)->standing.votes_from;
 }
 
-int belay__quarantine_judge(belay__member_t *member) {
+int belay__quarantine_judge(belay__member_t *member, belay__call_cb done) {
   static const char silent[] = "the server does not tell its run id";
   const belay__server_t *server = belay__member_server(member);
   if (belay__quarantine_allows(member))
@@ -180,7 +175,7 @@ int belay__quarantine_judge(belay__member_t *member) {
   if (server == NULL || server->epoch != member->sent_on)
     return BELAY_EUNKNOWN; /* whoever answered has gone away since */
   if (server->run_id_len > 0 && !is_known(member, server))
-    return ask(member, server, belay__member_lease(member)->answer_by) == BELAY__PENDING
+    return ask(member, server, belay__member_lease(member)->answer_by, done) == BELAY__PENDING
                ? BELAY__PENDING
                : BELAY_EUNKNOWN;
   if (server->run_id_len == 0)

@@ -1,10 +1,10 @@
-#include "lease/machine/undo.h"
+#include "lease/quorum/undo.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "lease/machine/client_leases.h"
-#include "lease/machine/lease.h"
+#include "lease/quorum/command.h"
 #include "core/client/lifecycle.h"
 #include "core/loop/backoff.h"
 

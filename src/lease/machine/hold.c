@@ -1,0 +1,130 @@
+#include "lease/machine/hold.h"
+
+#include "lease/machine/deadline.h"
+#include "lease/machine/notify.h"
+#include "lease/machine/renewal.h"
+#include "lease/quorum/round.h"
+
+static void schedule_renewal(belay__lease_t *lease) {
+  uint64_t due = belay__lease_renewal_due(lease, belay__now(belay__lease_host(lease)));
+  if (due != BELAY__NEVER)
+    belay__lease_set_timer(lease, due);
+}
+
+/* It ended by itself. Returns the state to go to. */
+static belay__lease_state_t lost(belay__lease_t *lease, belay_lost_t reason) {
+  belay__round_undo(lease, BELAY__UNDO);
+  belay__lease_stop_timers(lease);
+  belay__lease_end_extend(lease, reason == BELAY_LOST_TAKEN ? BELAY_ENOTOWNER : BELAY_ECANCELED);
+  belay__lease_tell_lost(lease, reason);
+  return BELAY__LEASE_LOST;
+}
+
+/* The deadline passed. Returns the state to go to. */
+belay__lease_state_t belay__hold_expired(belay__lease_t *lease) {
+  bool over_held =
+      lease->terms->renew && !belay__lease_renews(lease, belay__now(belay__lease_host(lease)));
+  return lost(lease, over_held ? BELAY_LOST_MAX_HOLD : BELAY_LOST_EXPIRED);
+}
+
+/* A quorum has extended it in the mode that was wanted. Who has not said so keeps it in the other one, which does not
+ * count for this. */
+static void change_mode(belay__lease_t *lease) {
+  for (unsigned i = 0; i < lease->members && lease->want != lease->mode; i++)
+    if (lease->member[i].status != 0)
+      lease->member[i].until = 0;
+  (void)belay__lease_set_expiry(lease);
+  if (belay__lease_remaining(lease) > 0)
+    lease->mode = lease->want;
+  lease->unsettled = false;
+}
+
+/* Not extended, or not in that mode: what may be otherwise on some node is set right soon, renewed or not. */
+static void not_extended(belay__lease_t *lease, int status) {
+  bool refused = status == BELAY_ESHARED && lease->members == 1; /* and all else is as it was */
+  lease->error = (int16_t)status;
+  lease->want = lease->mode;
+  lease->unsettled &= !refused;
+  if (refused)
+    schedule_renewal(lease);
+  else if (lease->terms->renew || lease->unsettled)
+    belay__lease_set_timer(lease,
+                           belay__lease_renewal_retry(lease, belay__now(belay__lease_host(lease))));
+  lease->failures += !refused;
+}
+
+/* The server may have lost the lease since it was asked: asks soon, if it would be asked again at all. Returns the
+ * state to go to. */
+belay__lease_state_t belay__hold_check(belay__lease_t *lease, belay__check_t why) {
+  uint64_t now = belay__now(belay__lease_host(lease));
+  lease->recheck = lease->asking; /* what is being asked may have been answered before */
+  if (!lease->asking && belay__lease_renews(lease, now))
+    belay__lease_set_timer(
+        lease, belay__earlier(belay__timer_is_set(&lease->timer) ? lease->timer.when : BELAY__NEVER,
+                              belay__lease_check_at(lease, now, why)));
+  return BELAY__LEASE_HELD;
+}
+
+/* A renewal or an extend was decided. Returns the state to go to. */
+static belay__lease_state_t extended(belay__lease_t *lease, int status) {
+  lease->asking = false;
+  if (status == 0) {
+    lease->failures = 0;
+    belay__round_won(lease);
+    change_mode(lease);
+    if (belay__lease_remaining(lease) == 0)
+      return BELAY__LEASE_HELD; /* it came too late; the expiry timer is due and will say so */
+    schedule_renewal(lease);
+  } else {
+    not_extended(lease, status);
+  }
+  belay__lease_end_extend(lease, status);
+  return lease->recheck ? belay__hold_check(lease, BELAY__CHECK_HEARD) : BELAY__LEASE_HELD;
+}
+
+/* The owner asked for another ttl: it counts from now on, and a shorter one at once. */
+void belay__lease_change_ttl(belay__lease_t *lease, uint32_t ttl_ms) {
+  uint64_t until =
+      belay__now(belay__lease_host(lease)) + belay__lease_validity(ttl_ms, lease->terms->drift);
+  lease->ttl = ttl_ms;
+  if (ttl_ms > lease->longest_ttl)
+    lease->longest_ttl = ttl_ms;
+  for (unsigned i = 0; i < lease->members; i++)
+    if (lease->member[i].until > until)
+      lease->member[i].until = until;
+  (void)belay__lease_set_expiry(lease);
+}
+
+/* A member said something while the lease is held: to a renewal, or late, when the others had decided. Returns the
+ * state to go to. */
+belay__lease_state_t belay__hold_answered(belay__lease_t *lease) {
+  belay__round_leave_places(lease);
+  bool late = lease->round == BELAY__ROUND_EXTEND && !lease->asking;
+  if (late && belay__round_status(lease) == 0) /* it counts as if it had come before */
+    belay__round_won(lease);
+  if (belay__lease_deadline(lease) == 0) { /* no quorum has it any more */
+    lease->error = BELAY_ENOTOWNER;
+    return lost(lease, BELAY_LOST_TAKEN);
+  }
+  (void)belay__lease_set_expiry(lease);
+  int status = lease->asking ? belay__round_status(lease) : BELAY__PENDING;
+  return status == BELAY__PENDING ? BELAY__LEASE_HELD : extended(lease, status);
+}
+
+belay__lease_state_t belay__hold_renew(belay__lease_t *lease, int64_t timeout_ms) {
+  belay__lease_stop_timer(lease);
+  uint64_t deadline = belay__after_ms(belay__lease_host(lease), timeout_ms);
+  belay__round_start(lease, BELAY__ROUND_EXTEND,
+                     belay__earlier(deadline, belay__lease_deadline(lease)));
+  belay__round_leave_places(lease); /* what was asked before may have left some, unheard */
+  return BELAY__LEASE_HELD;
+}
+
+/* The owner is about to know: from now on the watchdog works. */
+belay__lease_state_t belay__hold_begin(belay__lease_t *lease) {
+  schedule_renewal(lease);
+  bool apart = false; /* from a server that was lost when it had granted it */
+  for (unsigned i = 0; i < lease->members; i++)
+    apart |= lease->member[i].until != 0 && belay__member_server(&lease->member[i]) == NULL;
+  return apart ? belay__hold_check(lease, BELAY__CHECK_LOST) : BELAY__LEASE_HELD;
+}

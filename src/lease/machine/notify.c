@@ -1,0 +1,49 @@
+#include "lease/machine/notify.h"
+
+#include <assert.h>
+
+#include "belay/rwlock.h"
+
+void belay__lease_end_bid(belay__lease_t *lease) {
+  if (lease->bid == NULL)
+    return;
+  assert(lease->bid->wake == NULL);
+  belay__pool_give(belay__lease_host(lease), &belay__client_leases(lease->member[0].client)->bids,
+                   lease->bid, sizeof *lease->bid);
+  lease->bid = NULL;
+}
+
+/* Whatever pends, and a lease that is held with a reference, keeps the loop alive. */
+void belay__lease_update_hold(belay__lease_t *lease) {
+  bool held = lease->state == BELAY__LEASE_GRANTED || lease->state == BELAY__LEASE_HELD;
+  bool want = lease->op_pending || lease->extend_pending || lease->state >= BELAY__LEASE_CLOSING ||
+              (held && lease->ref);
+  if (want == lease->holds_loop)
+    return;
+  lease->holds_loop = want;
+  (want ? belay__hold_loop : belay__free_loop)(belay__lease_host(lease));
+}
+
+void belay__lease_end(belay__lease_t *lease, int status) {
+  if (!lease->op_pending)
+    return;
+  lease->op_status = (int16_t)status;
+  lease->op_over = true;
+  belay__defer(belay__lease_host(lease), &lease->task);
+}
+
+void belay__lease_end_extend(belay__lease_t *lease, int status) {
+  if (!lease->extend_pending) /* what was not told yet may still turn worse */
+    return;
+  if (status != 0 && lease->upgrading)
+    lease->mode = BELAY_RWLOCK_READ; /* it had become the writer, and is not to know any more */
+  lease->extend_status = (int16_t)status;
+  lease->extend_over = true;
+  belay__defer(belay__lease_host(lease), &lease->task);
+}
+
+void belay__lease_tell_lost(belay__lease_t *lease, belay_lost_t reason) {
+  lease->lost_reason = (uint8_t)reason;
+  lease->lost_over = true;
+  belay__defer_urgent(belay__lease_host(lease), &lease->task);
+}

@@ -1,0 +1,75 @@
+#include "lease/machine/release.h"
+
+#include "lease/machine/notify.h"
+#include "lease/quorum/round.h"
+#include "lease/wait/hand_over.h"
+#include "lease/wait/turns.h"
+
+belay__lease_state_t belay__release_start(belay__lease_t *lease, int64_t timeout_ms) {
+  belay__lease_stop_timers(lease);
+  belay__lease_end_extend(lease, BELAY_ECANCELED);
+  belay__round_forget(lease);
+  lease->offered = false;
+  uint64_t deadline = belay__after_ms(belay__lease_host(lease), timeout_ms);
+  if (!belay__pass(lease, deadline))
+    belay__round_start(lease, BELAY__ROUND_RELEASE, deadline);
+  return BELAY__LEASE_RELEASING;
+}
+
+/* It was not passed on after all, or it is not known. Returns the state to go to. */
+belay__lease_state_t belay__release_kept(belay__lease_t *lease, bool offered) {
+  uint64_t now = belay__now(belay__lease_host(lease));
+  lease->offered = offered;
+  belay__lease_stop_timer(lease);
+  /* A process that stood still may come here after the deadline. */
+  belay__round_start(lease, BELAY__ROUND_RELEASE, lease->answer_by > now ? lease->answer_by : now);
+  return BELAY__LEASE_RELEASING;
+}
+
+/* A release was answered. What is not known to be gone is undone. */
+belay__lease_state_t belay__release_answered(belay__lease_t *lease, int status) {
+  if (lease->offered && status != 0) /* what was passed on is not ours, and was not lost */
+    status = BELAY_EUNKNOWN;
+  if (status != 0)
+    lease->error = (int16_t)status;
+  else
+    belay__crowd_note(lease);
+  if (status == 0 && lease->terms->repeat_release)
+    belay__round_keep_release(lease);
+  belay__round_undo(lease, BELAY__UNDO);
+  belay__lease_stop_timers(lease);
+  belay__lease_end(lease, status);
+  return BELAY__LEASE_IDLE;
+}
+
+/* Who it is passed to has not answered in time for us. */
+belay__lease_state_t belay__release_overdue(belay__lease_t *lease) {
+  belay__pass_forget(lease);
+  return belay__release_answered(lease, BELAY_EUNKNOWN);
+}
+
+belay__lease_state_t belay__release_closed(belay__lease_t *lease) {
+  belay__lease_stop_timers(lease);
+  belay__round_forget_undo(lease);
+  belay__defer(belay__lease_host(lease), &lease->task);
+  return BELAY__LEASE_CLOSED;
+}
+
+/* What every close does, whatever the state. Returns the state to go to. */
+belay__lease_state_t belay__release_close(belay__lease_t *lease) {
+  belay__pass_forget(lease);
+  belay__pass_over(lease, BELAY_ECANCELED);
+  belay__lease_stop_timers(lease);
+  belay__round_undo(lease, BELAY__UNDO_AND_WAIT);
+  if (!lease->op_over || lease->state == BELAY__LEASE_GRANTED)
+    belay__lease_end(lease, BELAY_ECANCELED);
+  belay__lease_end_extend(lease, BELAY_ECANCELED);
+  if (!belay__round_undoing(lease))
+    return belay__release_closed(lease);
+  int64_t patience = 0;
+  for (unsigned i = 0; i < lease->members; i++)
+    if (lease->member[i].client->close_timeout_ms > patience)
+      patience = lease->member[i].client->close_timeout_ms;
+  belay__lease_set_timer(lease, belay__after_ms(belay__lease_host(lease), patience));
+  return BELAY__LEASE_CLOSING;
+}

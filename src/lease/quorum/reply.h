@@ -1,0 +1,23 @@
+/* What a node's reply to a lease's command means, and what a missing reply may have left on the server. */
+#ifndef BELAY_LEASE_QUORUM_REPLY_H
+#define BELAY_LEASE_QUORUM_REPLY_H
+
+#include "lease/machine/lease.h"
+
+/* Reads the reply to the present round's call, and notes what it tells of the member. Returns 0, BELAY__RESTORED or an
+ * error. */
+int belay__reply_read(belay__member_t *member, const belay__call_t *call,
+                      const belay__result_t *result);
+
+/* Reads the reply to an acquire, also of a round before this one. */
+int belay__reply_read_acquired(belay__member_t *member, const belay__call_t *call,
+                               const belay__result_t *result);
+
+/* Notes the server that has said yes. */
+void belay__reply_note_voter(belay__member_t *member);
+
+/* Notes that the present round's call, sent on connection `epoch`, was not answered; the same for an acquire. */
+void belay__reply_note_lost(belay__member_t *member, uint32_t epoch);
+void belay__reply_note_lost_acquire(belay__member_t *member, uint32_t epoch);
+
+#endif /* BELAY_LEASE_QUORUM_REPLY_H */

@@ -1,0 +1,23 @@
+/* The queue of one client: the leases of one key, in the order in which they are served. queue.c has the picture. */
+#ifndef BELAY_LEASE_WAIT_QUEUE_H
+#define BELAY_LEASE_WAIT_QUEUE_H
+
+#include "lease/machine/lease.h"
+
+/* Joins the queue for the lease's key. True if the lease is to wait for its turn. try: it does not wait, whatever
+ * stands there. */
+bool belay__line_join(belay__lease_t *lease, bool try);
+
+/* Leaves the queue, if the lease is in one. The next lease gets its turn (BELAY__EV_TURN). */
+void belay__line_leave(belay__lease_t *lease, bool granted);
+
+/* The lease behind it that waits, for the server or for its turn; NULL if there is none. */
+belay__lease_t *belay__line_next(const belay__lease_t *lease);
+
+/* The next one has it, or may have it, after one that is gone, without others in between. */
+void belay__line_inherit(belay__lease_t *next, const belay__lease_t *gone);
+
+/* Why the first of the lease's queue does not get it: BELAY_EHELD, or another error. */
+int belay__line_reason(const belay__lease_t *lease);
+
+#endif /* BELAY_LEASE_WAIT_QUEUE_H */

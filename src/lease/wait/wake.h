@@ -1,0 +1,29 @@
+/* Messages that wake a waiter, or make a holder ask. */
+#ifndef BELAY_LEASE_WAIT_WAKE_H
+#define BELAY_LEASE_WAIT_WAKE_H
+
+#include "lease/machine/lease.h"
+
+/* Subscribes, unless the lease has. known: only if the client is subscribed already. */
+void belay__wake_listen(belay__lease_t *lease, bool known);
+
+/* True if no release can be missed. */
+bool belay__wake_is_up(const belay__lease_t *lease);
+
+void belay__wake_stop(belay__lease_t *lease);
+
+/* Builds the command that publishes a release. */
+void belay__wake_build(const belay__lease_t *lease, belay__call_t *call);
+
+/* A holder subscribes to what may have taken the lease from it: any message makes it ask (BELAY__EV_CHECK), and so does
+ * each confirmed subscription. The second unsubscribes. */
+void belay__wake_watch(belay__lease_t *lease);
+void belay__wake_unwatch(belay__lease_t *lease);
+
+/* True if this client is subscribed to the first member's channel, and so gets its own releases. */
+bool belay__wake_is_subscribed(const belay__lease_t *lease);
+
+/* True if other clients got, or may have got, the message of the release that was just made. */
+bool belay__wake_others(const belay__lease_t *lease);
+
+#endif /* BELAY_LEASE_WAIT_WAKE_H */
