@@ -257,26 +257,26 @@ static void on_close(belay__handle_t *handle) {
     step(sweep, EV_STOP);
 }
 
-static void on_gone(belay__handle_t *handle) {
+static void on_deinit(belay__handle_t *handle) {
   belay_sweep_t *sweep = (belay_sweep_t *)handle;
-  if (handle->close_cb != NULL)
-    ((belay_sweep_close_cb)handle->close_cb)(sweep, handle->data);
   belay__free(host_of(sweep), sweep->match, sweep->match_room);
 }
 
-static const belay__handle_ops_t handle_ops = {
-    .name = "sweep", .size = sizeof(belay_sweep_t), .close = on_close, .gone = on_gone};
+static const belay_sweep_options_t defaults = {
+    .keys_per_s = 50000, .batch = 1000, .patience_ms = 60000};
 
-void belay_sweep_options_init(belay_sweep_options_t *options) {
-  if (options == NULL)
-    return;
-  *options = (belay_sweep_options_t){.keys_per_s = 50000, .batch = 1000, .patience_ms = 60000};
-}
+static const belay__range_t ranges[] = {
+    BELAY__RANGE(belay_sweep_options_t, keys_per_s, 1, 10000000),
+    BELAY__RANGE(belay_sweep_options_t, batch, 1, 10000),
+    BELAY__RANGE(belay_sweep_options_t, patience_ms, 0, 86400000),
+    {.name = NULL},
+};
 
 /* All keys of what may be held, and few others: the beginnings of their families' names. */
 static const char held_pattern[] = "[elrs][elow]*::{*";
 
 static int check_options(belay_t *belay, belay_sweep_options_t *o) {
+  o->pattern_len = belay__text_len(o->pattern, o->pattern_len);
   if (o->pattern == NULL && o->on_held != NULL) {
     o->pattern = held_pattern;
     o->pattern_len = sizeof held_pattern - 1;
@@ -292,12 +292,6 @@ static int check_options(belay_t *belay, belay_sweep_options_t *o) {
                   BELAY__SWEEP_TYPE_MAX);
     error = BELAY_EINVAL;
   }
-  if (error == 0)
-    error = belay__check_range(belay, "keys_per_s", o->keys_per_s, 1, 10000000);
-  if (error == 0)
-    error = belay__check_range(belay, "batch", o->batch, 1, 10000);
-  if (error == 0)
-    error = belay__check_range(belay, "patience_ms", o->patience_ms, 0, 86400000);
   return error;
 }
 
@@ -329,44 +323,38 @@ static void set_work(belay_sweep_t *sweep, const belay_sweep_options_t *o) {
   sweep->work_ops.tell = tell;
 }
 
-int belay_sweep_new(belay_client_t *client, const belay_sweep_options_t *options,
-                    belay_sweep_t **out) {
-  belay_sweep_options_t o;
-  belay__handle_t *handle;
-  if (out == NULL)
-    return BELAY_EINVAL;
-  *out = NULL;
-  int error = belay__client_check(client);
-  if (error != 0)
-    return error;
-  belay_sweep_options_init(&o);
-  if (options != NULL)
-    o = *options;
-  o.pattern_len = belay__text_len(o.pattern, o.pattern_len);
-  error = check_options(client->belay, &o);
-  if (error == 0)
-    error = belay__handle_new(client, &handle_ops, NULL, 0, &handle);
-  if (error != 0)
-    return error;
+static int on_init(belay__handle_t *handle, void *options) {
   belay_sweep_t *sweep = (belay_sweep_t *)handle;
+  belay_sweep_options_t *o = options;
+  int error = check_options(handle->client->belay, o);
+  if (error != 0)
+    return error;
   sweep->timer.fire = on_timer;
   belay__task_init(&sweep->task, on_task);
-  set_work(sweep, &o);
-  sweep->keys_per_s = o.keys_per_s;
-  sweep->batch = o.batch;
-  sweep->patience_ms = o.patience_ms;
-  sweep->on_keys = o.on_keys;
-  sweep->on_progress = o.on_progress;
-  handle->data = o.data;
-  if (o.type != NULL)
-    memcpy(sweep->type, o.type, strlen(o.type));
-  if (!make_match(sweep, &o)) {
-    (void)belay__handle_close(handle, NULL); /* nobody is told */
-    return BELAY_ENOMEM;
-  }
-  *out = sweep;
-  return 0;
+  set_work(sweep, o);
+  sweep->keys_per_s = o->keys_per_s;
+  sweep->batch = o->batch;
+  sweep->patience_ms = o->patience_ms;
+  sweep->on_keys = o->on_keys;
+  sweep->on_progress = o->on_progress;
+  if (o->type != NULL)
+    memcpy(sweep->type, o->type, strlen(o->type));
+  return make_match(sweep, o) ? 0 : BELAY_ENOMEM;
 }
+
+const belay__handle_type_t belay__sweep_type = {
+    .family = "sweep",
+    .size = sizeof(belay_sweep_t),
+    .options_size = sizeof(belay_sweep_options_t),
+    .data_at = offsetof(belay_sweep_options_t, data),
+    .defaults = &defaults,
+    .ranges = ranges,
+    .init = on_init,
+    .close = on_close,
+    .deinit = on_deinit,
+};
+
+BELAY__HANDLE_FUNCTIONS(sweep)
 
 /* ---- operations ---------------------------------------------------------------------------------------- */
 
@@ -393,12 +381,4 @@ int belay_sweep_cancel(belay_sweep_t *sweep) {
     return BELAY_ESTATE;
   step(sweep, EV_STOP);
   return 0;
-}
-
-void *belay_sweep_data(const belay_sweep_t *sweep) {
-  return belay__handle_data((const belay__handle_t *)sweep);
-}
-
-int belay_sweep_close(belay_sweep_t *sweep, belay_sweep_close_cb cb) {
-  return belay__handle_close((belay__handle_t *)sweep, (void (*)(void))cb);
 }

@@ -8,7 +8,7 @@
 
 /* ---- closing ------------------------------------------------------------------------------------------- */
 
-/* Flights are parts, and have closed by now. */
+/* The loads are children, and have closed by now. */
 static void on_close(belay__handle_t *handle) {
   belay_cache_t *cache = (belay_cache_t *)handle;
   belay__unlisten(&cache->ear);
@@ -16,50 +16,54 @@ static void on_close(belay__handle_t *handle) {
   belay__task_stop(handle->client->belay, &cache->task);
 }
 
-static void on_gone(belay__handle_t *handle) {
+static void on_deinit(belay__handle_t *handle) {
   belay_cache_t *cache = (belay_cache_t *)handle;
   belay__local_free(&cache->local);
   belay__table_free(handle->client->belay, &cache->flights);
   belay__table_free(handle->client->belay, &cache->pins);
-  if (handle->close_cb != NULL)
-    ((belay_cache_close_cb)handle->close_cb)(cache, handle->data);
-}
-
-static const belay__handle_ops_t handle_ops = {
-    .name = "cache", .size = sizeof(belay_cache_t), .close = on_close, .gone = on_gone};
-
-int belay_cache_close(belay_cache_t *cache, belay_cache_close_cb cb) {
-  return belay__handle_close((belay__handle_t *)cache, (void (*)(void))cb);
-}
-
-void *belay_cache_data(const belay_cache_t *cache) {
-  return belay__handle_data((const belay__handle_t *)cache);
 }
 
 /* ---- a new one ----------------------------------------------------------------------------------------- */
 
-void belay_cache_options_init(belay_cache_options_t *options) {
-  if (options == NULL)
-    return;
-  *options = (belay_cache_options_t){
-      .ttl_ms = 300000,
-      .jitter_percent = 10,
-      .lock = true,
-      .lease_ms = 10000,
-      .load_timeout_ms = 30000,
-      .timeout_ms = 10000,
-      .retry_min_ms = 20,
-      .retry_max_ms = 200,
-      .wait_ms = BELAY_FOREVER,
-      .late = BELAY_CACHE_LATE_STALE,
-      .refresh_ms = BELAY_DEFAULT,
-      .max_away_loads = 16,
-      .local_ttl_ms = 1000,
-      .max_value_bytes = (size_t)8 * 1024 * 1024,
-  };
-}
+static const belay_cache_options_t defaults = {
+    .ttl_ms = 300000,
+    .jitter_percent = 10,
+    .lock = true,
+    .lease_ms = 10000,
+    .load_timeout_ms = 30000,
+    .timeout_ms = 10000,
+    .retry_min_ms = 20,
+    .retry_max_ms = 200,
+    .wait_ms = BELAY_FOREVER,
+    .late = BELAY_CACHE_LATE_STALE,
+    .refresh_ms = BELAY_DEFAULT,
+    .max_away_loads = 16,
+    .local_ttl_ms = 1000,
+    .max_value_bytes = (size_t)8 * 1024 * 1024,
+};
 
-/* What stands for something else, does from now on. */
+static const belay__range_t ranges[] = {
+    BELAY__RANGE(belay_cache_options_t, ttl_ms, 1, BELAY__CACHE_LIFE_MAX_MS),
+    BELAY__RANGE(belay_cache_options_t, jitter_percent, 0, 90),
+    BELAY__RANGE(belay_cache_options_t, stale_ms, 0, BELAY__CACHE_LIFE_MAX_MS),
+    BELAY__RANGE_FROM(belay_cache_options_t, keep_ms, 0, stale_ms, BELAY__CACHE_LIFE_MAX_MS),
+    BELAY__RANGE(belay_cache_options_t, absent_ms, 0, BELAY__CACHE_LIFE_MAX_MS),
+    BELAY__RANGE(belay_cache_options_t, error_ms, 0, BELAY__CACHE_LIFE_MAX_MS),
+    BELAY__RANGE(belay_cache_options_t, lease_ms, 100, DAY_MS),
+    BELAY__RANGE(belay_cache_options_t, load_timeout_ms, 1, 3600000),
+    BELAY__RANGE(belay_cache_options_t, timeout_ms, 1, 600000),
+    BELAY__RANGE(belay_cache_options_t, retry_min_ms, 1, 60000),
+    BELAY__RANGE_FROM(belay_cache_options_t, retry_max_ms, NOTHING, retry_min_ms, 60000),
+    BELAY__RANGE_OR(belay_cache_options_t, wait_ms, FOREVER, 0, 600000),
+    BELAY__RANGE(belay_cache_options_t, late, BELAY_CACHE_LATE_STALE, BELAY_CACHE_LATE_LOAD),
+    BELAY__RANGE(belay_cache_options_t, away, BELAY_CACHE_AWAY_FAIL, BELAY_CACHE_AWAY_LOAD),
+    BELAY__RANGE(belay_cache_options_t, max_away_loads, 1, 65536),
+    BELAY__RANGE(belay_cache_options_t, local_ttl_ms, 1, DAY_MS),
+    BELAY__RANGE(belay_cache_options_t, max_value_bytes, 1, BELAY_CACHE_VALUE_MAX),
+    {.name = NULL},
+};
+
+/* Set the defaults that depend on other options. */
 static void resolve(belay_cache_options_t *o) {
   if (o->keep_ms == 0)
     o->keep_ms = o->stale_ms;
@@ -67,37 +71,6 @@ static void resolve(belay_cache_options_t *o) {
     o->refresh_ms = o->ttl_ms >= 5 ? o->ttl_ms / 5 : 1;
   if (o->wait_ms == BELAY_FOREVER)
     o->wait_ms = 600000;
-}
-
-static int check_ranges(belay_t *belay, const belay_cache_options_t *o) {
-  const struct {
-    const char *what;
-    int64_t value, min, max;
-  } rows[] = {
-      {"ttl_ms", o->ttl_ms, 1, BELAY__CACHE_LIFE_MAX_MS},
-      {"jitter_percent", o->jitter_percent, 0, 90},
-      {"stale_ms", o->stale_ms, 0, BELAY__CACHE_LIFE_MAX_MS},
-      {"keep_ms", o->keep_ms, o->stale_ms, BELAY__CACHE_LIFE_MAX_MS},
-      {"absent_ms", o->absent_ms, 0, BELAY__CACHE_LIFE_MAX_MS},
-      {"error_ms", o->error_ms, 0, BELAY__CACHE_LIFE_MAX_MS},
-      {"lease_ms", o->lease_ms, 100, DAY_MS},
-      {"load_timeout_ms", o->load_timeout_ms, 1, 3600000},
-      {"timeout_ms", o->timeout_ms, 1, 600000},
-      {"retry_min_ms", o->retry_min_ms, 1, 60000},
-      {"retry_max_ms", o->retry_max_ms, o->retry_min_ms, 60000},
-      {"wait_ms", o->wait_ms, 0, 600000},
-      {"late", (int64_t)o->late, BELAY_CACHE_LATE_STALE, BELAY_CACHE_LATE_LOAD},
-      {"refresh_ms", o->refresh_ms, 1, o->ttl_ms},
-      {"away", (int64_t)o->away, BELAY_CACHE_AWAY_FAIL, BELAY_CACHE_AWAY_LOAD},
-      {"max_away_loads", o->max_away_loads, 1, 65536},
-      {"local_ttl_ms", o->local_ttl_ms, 1, DAY_MS},
-      {"max_value_bytes", (int64_t)(o->max_value_bytes <= INT64_MAX ? o->max_value_bytes : 0), 1,
-       (int64_t)BELAY_CACHE_VALUE_MAX},
-  };
-  int error = 0;
-  for (size_t i = 0; i < sizeof rows / sizeof *rows && error == 0; i++)
-    error = belay__check_range(belay, rows[i].what, rows[i].value, rows[i].min, rows[i].max);
-  return error;
 }
 
 /* option: a limiter or a filter, or NULL. */
@@ -108,7 +81,7 @@ static bool is_of_another(const belay_client_t *client, const void *option) {
 
 static int check_options(const belay_client_t *client, const belay_cache_options_t *o) {
   belay_t *belay = client->belay;
-  int error = check_ranges(belay, o);
+  int error = belay__check_range(belay, "refresh_ms", o->refresh_ms, 1, o->ttl_ms);
   if (error != 0)
     return error;
   if (!(o->beta >= 0 && o->beta <= 1000)) {
@@ -127,8 +100,13 @@ static int check_options(const belay_client_t *client, const belay_cache_options
   return 0;
 }
 
-static void init(belay_cache_t *cache, const belay_cache_options_t *o) {
-  cache->handle.data = o->data;
+static int on_init(belay__handle_t *handle, void *options) {
+  belay_cache_t *cache = (belay_cache_t *)handle;
+  belay_cache_options_t *o = options;
+  resolve(o);
+  int error = check_options(handle->client, o);
+  if (error != 0)
+    return error;
   cache->options = *o;
   cache->options.name = NULL;
   cache->terms = (belay__fresh_terms_t){o->stale_ms, o->keep_ms, o->beta};
@@ -137,38 +115,20 @@ static void init(belay_cache_t *cache, const belay_cache_options_t *o) {
   belay__list_init(&cache->ready);
   belay__list_init(&cache->together);
   belay__task_init(&cache->task, belay__load_task);
+  return belay__local_init(&cache->local, handle->client->belay, o->local_bytes);
 }
 
-int belay_cache_new(belay_client_t *client, const belay_cache_options_t *options,
-                    belay_cache_t **out) {
-  belay_cache_options_t o;
-  belay__handle_t *handle;
-  belay__local_t local;
-  if (out == NULL)
-    return BELAY_EINVAL;
-  *out = NULL;
-  int error = belay__client_check(client);
-  if (error != 0)
-    return error;
-  belay_cache_options_init(&o);
-  if (options != NULL)
-    o = *options;
-  resolve(&o);
-  error = check_options(client, &o);
-  if (error == 0)
-    error = belay__local_init(&local, client->belay, o.local_bytes);
-  if (error != 0)
-    return error;
-  error = belay__handle_new(client, &handle_ops, o.name, o.name_len, &handle);
-  if (error != 0) {
-    belay__local_free(&local);
-    return error;
-  }
-  belay_cache_t *cache = *out = (belay_cache_t *)handle;
-  belay__local_move(&cache->local, &local);
-  init(cache, &o);
-  return 0;
-}
+const belay__handle_type_t belay__cache_type = {
+    .family = "cache",
+    BELAY__HANDLE_LAYOUT(cache),
+    .defaults = &defaults,
+    .ranges = ranges,
+    .init = on_init,
+    .close = on_close,
+    .deinit = on_deinit,
+};
+
+BELAY__HANDLE_FUNCTIONS(cache)
 
 void belay_cache_stats(const belay_cache_t *cache, belay_cache_stats_t *out) {
   if (out == NULL)

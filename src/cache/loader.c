@@ -119,7 +119,7 @@ void belay__load_task(belay__task_t *task) {
   const belay_cache_options_t *o = &cache->options;
   belay_cache_load_t *loads[AT_ONCE];
   belay_bytes_t keys[AT_ONCE];
-  belay__handle_hold(&cache->handle);
+  belay__handle_retain(&cache->handle);
   size_t n = collect(&cache->ready, loads, AT_ONCE);
   for (size_t i = 0; i < n; i++)
     if (loads[i]->flight != NULL)
@@ -133,7 +133,7 @@ void belay__load_task(belay__task_t *task) {
     o->load_many(loads, keys, n, o->arg);
   if (!belay__list_empty(&cache->ready) || !belay__list_empty(&cache->together))
     belay__defer(cache->handle.client->belay, task);
-  belay__handle_free(&cache->handle);
+  belay__handle_release(&cache->handle);
 }
 
 /* ---- the end ------------------------------------------------------------------------------------------- */

@@ -19,7 +19,7 @@ static void end(refund_t *refund, int64_t lost) {
   belay__list_remove(&refund->node);
   belay__policy_drop(belay, refund->policy);
   belay__free(belay, refund, sizeof *refund);
-  belay__handle_free(&limiter->handle);
+  belay__handle_release(&limiter->handle);
 }
 
 static refund_t *start(belay_limiter_t *limiter, int64_t tokens) {
@@ -29,7 +29,7 @@ static refund_t *start(belay_limiter_t *limiter, int64_t tokens) {
   *refund = (refund_t){.limiter = limiter, .policy = limiter->policy, .tokens = tokens};
   limiter->policy->refs++;
   belay__list_push(&limiter->refunds, &refund->node);
-  belay__handle_hold(&limiter->handle);
+  belay__handle_retain(&limiter->handle);
   return refund;
 }
 

@@ -8,25 +8,31 @@
 
 /* ---- the end ------------------------------------------------------------------------------------------- */
 
+static void free_handle(belay_t *belay, belay__handle_t *handle) {
+  belay__free(belay, handle->prefix, handle->prefix_len);
+  belay__free(belay, handle, handle->type->size);
+}
+
 static void on_task(belay__task_t *task) {
   belay__handle_t *handle = BELAY__CONTAINER(task, belay__handle_t, task);
   belay_client_t *client = handle->client;
   belay_t *belay = client->belay;
-  size_t size = handle->ops->size;
-  if (handle->holds > 0) /* the last of them comes back here */
+  if (handle->holds > 0) /* the last release queues the task again */
     return;
-  handle->ops->gone(handle);
+  if (handle->close_cb != NULL)
+    handle->run_close_cb(handle);
+  if (handle->type->deinit != NULL)
+    handle->type->deinit(handle);
   belay__free_loop(belay);
   belay__client_remove(client, &handle->object);
-  belay__free(belay, handle->prefix, handle->prefix_len);
-  belay__free(belay, handle, size);
+  free_handle(belay, handle);
 }
 
-void belay__handle_hold(belay__handle_t *handle) {
+void belay__handle_retain(belay__handle_t *handle) {
   handle->holds++;
 }
 
-void belay__handle_free(belay__handle_t *handle) {
+void belay__handle_release(belay__handle_t *handle) {
   handle->holds--;
   if (handle->closing && handle->holds == 0)
     belay__defer(handle->client->belay, &handle->task);
@@ -34,12 +40,12 @@ void belay__handle_free(belay__handle_t *handle) {
 
 void belay__handle_attach(belay__handle_t *handle, belay__child_t *child) {
   belay__list_push(&handle->children, &child->node);
-  belay__handle_hold(handle);
+  belay__handle_retain(handle);
 }
 
 void belay__handle_detach(belay__handle_t *handle, belay__child_t *child) {
   belay__list_remove(&child->node);
-  belay__handle_free(handle);
+  belay__handle_release(handle);
 }
 
 /* ---- giving back --------------------------------------------------------------------------------------- */
@@ -54,7 +60,7 @@ static void end_give_back(give_back_t *giving) {
   belay__handle_t *handle = giving->handle;
   belay__list_remove(&giving->node);
   belay__free(handle->client->belay, giving, sizeof *giving);
-  belay__handle_free(handle);
+  belay__handle_release(handle);
 }
 
 static void on_given_back(belay__call_t *call, const belay__result_t *result) {
@@ -70,7 +76,7 @@ void belay__handle_give_back(belay__handle_t *handle, belay__call_t *call) {
   }
   *giving = (give_back_t){.handle = handle};
   belay__list_push(&handle->returns, &giving->node);
-  belay__handle_hold(handle);
+  belay__handle_retain(handle);
   call->urgent = true;
   if (belay__call_start(&giving->call, call, on_given_back, giving) != 0)
     end_give_back(giving);
@@ -90,7 +96,7 @@ static void on_close(belay__object_t *object) {
   belay__handle_t *handle = BELAY__CONTAINER(object, belay__handle_t, object);
   if (handle->closing)
     return;
-  belay__handle_hold(handle);
+  belay__handle_retain(handle);
   belay__hold_loop(handle->client->belay);
   handle->closing = true;
   belay__requests_cancel(&handle->requests);
@@ -99,32 +105,30 @@ static void on_close(belay__object_t *object) {
     belay__child_t *child = BELAY__CONTAINER(i, belay__child_t, node);
     child->close(child);
   }
-  if (handle->ops->close != NULL)
-    handle->ops->close(handle);
-  belay__handle_free(handle);
+  if (handle->type->close != NULL)
+    handle->type->close(handle);
+  belay__handle_release(handle);
 }
 
 static void on_abort(belay__object_t *object) {
   belay__handle_t *handle = BELAY__CONTAINER(object, belay__handle_t, object);
   on_close(object);
   abandon_returns(handle);
-  if (handle->ops->abort != NULL && handle->holds > 0)
-    handle->ops->abort(handle);
+  if (handle->type->abort != NULL && handle->holds > 0)
+    handle->type->abort(handle);
 }
 
 static const belay__object_ops_t object_ops = {.close = on_close, .abort = on_abort};
 
-int belay__handle_close(belay__handle_t *handle, void (*cb)(void)) {
+int belay__handle_close(belay__handle_t *handle, void (*cb)(void),
+                        void (*run_close_cb)(belay__handle_t *handle)) {
   int error = belay__handle_check(handle);
   if (error != 0)
     return error;
   handle->close_cb = cb;
+  handle->run_close_cb = run_close_cb;
   on_close(&handle->object);
   return 0;
-}
-
-void *belay__handle_data(const belay__handle_t *handle) {
-  return handle == NULL ? NULL : handle->data;
 }
 
 /* ---- a new one ----------------------------------------------------------------------------------------- */
@@ -137,53 +141,82 @@ static size_t put(char *out, size_t at, const char *text, size_t len) {
 
 static bool make_prefix(belay__handle_t *handle, const char *name, size_t name_len) {
   const belay_client_t *client = handle->client;
-  const belay__handle_ops_t *ops = handle->ops;
+  const belay__handle_type_t *type = handle->type;
   char escaped[3 * BELAY__HANDLE_NAME_MAX];
   size_t escaped_len = belay__key_escape(escaped, name, name_len);
-  size_t named = ops->whole || name_len == 0 ? 0 : 2; /* "::" */
-  size_t len = client->prefix_len + 2 + strlen(ops->name) + 3 + escaped_len + named;
+  size_t named = type->whole || name_len == 0 ? 0 : 2; /* "::" */
+  size_t len = client->prefix_len + 2 + strlen(type->family) + 3 + escaped_len + named;
   char *out = handle->prefix = belay__alloc(client->belay, len);
   if (out == NULL)
     return false;
   handle->prefix_len = len;
   size_t at = put(out, 0, client->prefix, client->prefix_len);
   at = put(out, at, "::", 2);
-  at = put(out, at, ops->name, strlen(ops->name));
-  at = put(out, at, ops->whole ? "::{" : "::", ops->whole ? 3 : 2);
+  at = put(out, at, type->family, strlen(type->family));
+  at = put(out, at, type->whole ? "::{" : "::", type->whole ? 3 : 2);
   at = put(out, at, escaped, escaped_len);
   at = put(out, at, "::", named);
-  put(out, at, "{", ops->whole ? 0 : 1);
+  put(out, at, "{", type->whole ? 0 : 1);
   handle->affinity = belay__key_affinity(escaped, escaped_len);
   return true;
 }
 
-int belay__handle_new(belay_client_t *client, const belay__handle_ops_t *ops, const char *name,
-                      size_t name_len, belay__handle_t **out) {
-  if (out == NULL)
-    return BELAY_EINVAL;
-  *out = NULL;
-  name_len = belay__text_len(name, name_len);
-  int error = belay__client_check(client);
-  if (error == 0)
-    error = belay__check_bytes(client->belay, "name", name, name_len, ops->whole ? 1 : 0,
-                               BELAY__HANDLE_NAME_MAX);
-  if (error != 0)
-    return error;
-  belay__handle_t *handle = belay__alloc(client->belay, ops->size);
-  if (handle == NULL)
-    return BELAY_ENOMEM;
-  memset(handle, 0, ops->size);
+static int init(belay__handle_t *handle, belay_client_t *client, const belay__handle_type_t *type,
+                void *options, const char *name, size_t name_len) {
+  memset(handle, 0, type->size);
   handle->object.ops = &object_ops;
   handle->client = client;
-  handle->ops = ops;
-  if (!make_prefix(handle, name, name_len)) {
-    belay__free(client->belay, handle, ops->size);
-    return BELAY_ENOMEM;
-  }
+  handle->type = type;
+  memcpy(&handle->data, (char *)options + type->data_at, sizeof handle->data);
   belay__list_init(&handle->requests);
   belay__list_init(&handle->children);
   belay__list_init(&handle->returns);
   belay__task_init(&handle->task, on_task);
+  if (!make_prefix(handle, name, name_len))
+    return BELAY_ENOMEM;
+  return type->init == NULL ? 0 : type->init(handle, options);
+}
+
+/* Find the name in the options, and set name_len. */
+static const char *find_name(const belay__handle_type_t *type, char *options, size_t *name_len) {
+  const char *name;
+  *name_len = 0;
+  if (type->name_len_at == 0)
+    return NULL;
+  memcpy(&name, options + type->name_at, sizeof name);
+  memcpy(name_len, options + type->name_len_at, sizeof *name_len);
+  *name_len = belay__text_len(name, *name_len);
+  memcpy(options + type->name_len_at, name_len, sizeof *name_len);
+  return name;
+}
+
+int belay__handle_new(belay_client_t *client, const belay__handle_type_t *type, const void *options,
+                      void *filled, belay__handle_t **out) {
+  size_t name_len;
+  int error = belay__client_check(client);
+  if (error != 0)
+    return error;
+  belay_t *belay = client->belay;
+  memcpy(filled, options == NULL ? type->defaults : options, type->options_size);
+  const char *name = find_name(type, filled, &name_len);
+  if (type->ranges != NULL)
+    error = belay__check_ranges(belay, filled, type->ranges);
+  if (error != 0)
+    return error;
+  if (type->variant != NULL)
+    type = type->variant(filled);
+  error = belay__check_bytes(belay, "name", name, name_len, type->whole ? 1 : 0,
+                             BELAY__HANDLE_NAME_MAX);
+  if (error != 0)
+    return error;
+  belay__handle_t *handle = belay__alloc(belay, type->size);
+  if (handle == NULL)
+    return BELAY_ENOMEM;
+  error = init(handle, client, type, filled, name, name_len);
+  if (error != 0) {
+    free_handle(belay, handle);
+    return error;
+  }
   belay__client_add(client, &handle->object);
   *out = handle;
   return 0;

@@ -1,10 +1,10 @@
 /* A handle: the base of what a program opens on a client and closes (a limiter, a Bloom filter, a cache). It has its
  * client, the prefix of its keys, its requests and its children.
  *
- *   OPEN --close, the client closes--> CLOSING: its requests are canceled; ops->close
- *                                        |--nobody holds it any more; the task
+ *   OPEN --close, the client closes--> CLOSING: its requests are canceled; type->close
+ *                                        |--nothing holds it any more; the task
  *                                        v
- *                                      ops->gone tells the user; gone
+ *                                      the close callback; type->deinit; freed
  *
  * The task is queued behind those of the requests, so that they are told before. What closes keeps the loop alive.
  *
@@ -13,6 +13,9 @@
 #ifndef BELAY_CORE_CLIENT_HANDLE_H
 #define BELAY_CORE_CLIENT_HANDLE_H
 
+#include <string.h>
+
+#include "core/client/ranges.h"
 #include "core/client/request.h"
 
 #define BELAY__HANDLE_NAME_MAX ((size_t)128) /* bytes of a handle's name */
@@ -20,6 +23,7 @@
 #define BELAY__HANDLE_KEYS_MAX 65536         /* keys or items in one request */
 
 typedef struct belay__handle belay__handle_t;
+typedef struct belay__handle_type belay__handle_type_t;
 
 /* An object of a handle, such as a load of a cache. It closes with the handle and is freed before it. */
 typedef struct belay__child belay__child_t;
@@ -31,29 +35,43 @@ struct belay__child {
   void (*close)(belay__child_t *child);
 };
 
-typedef struct belay__handle_ops {
-  const char *name; /* in the keys; no byte of it is escaped */
-  size_t size;      /* of the struct, which begins with the handle */
-  bool whole;       /* the handle's name is in the braces: the handle is one thing */
+/* The type of a handle: in what belay_X_new(), belay_X_options_init() and the end of a handle differ. Hooks that are
+ * NULL have nothing to do. */
+struct belay__handle_type {
+  const char *family; /* in the keys; no byte of it is escaped */
+  size_t size;        /* of belay_X_t, which begins with belay__handle_t */
+  bool whole; /* the name is in the braces, so that all keys share a slot; it must be given */
 
-  /* Begin to end what runs in the background. NULL: nothing does. */
+  size_t options_size;          /* of belay_X_options_t */
+  const void *defaults;         /* such options */
+  const belay__range_t *ranges; /* of their numbers */
+  size_t name_at, name_len_at;  /* offsets of options.name and name_len; 0 and 0: no name */
+  size_t data_at;               /* offset of options.data */
+
+  /* Choose another type by the options, which are in range. */
+  const belay__handle_type_t *(*variant)(const void *options);
+  /* Check what the ranges cannot say, and fill the struct, which is 0 behind the handle. options: a copy to resolve
+   * defaults in, with name_len set. On an error, init frees what it allocated. */
+  int (*init)(belay__handle_t *handle, void *options);
+  /* Begin to end what runs in the background. */
   void (*close)(belay__handle_t *handle);
-  /* The client is out of patience: end it now. NULL: nothing takes time. */
+  /* The client's close_timeout is over: end it now. */
   void (*abort)(belay__handle_t *handle);
-  /* Free the fields of the struct, and run the close callback. The core frees the struct itself. */
-  void (*gone)(belay__handle_t *handle);
-} belay__handle_ops_t;
+  /* Free the fields of the struct, after the close callback. */
+  void (*deinit)(belay__handle_t *handle);
+};
 
 struct belay__handle {
   belay__object_t object; /* of the client */
   belay_client_t *client;
-  const belay__handle_ops_t *ops;
+  const belay__handle_type_t *type;
   belay__list_t requests; /* that are pending */
   belay__list_t children;
   belay__list_t returns; /* of what is given back: belay__handle_give_back() */
   belay__task_t task;
-  void *data;             /* the user's */
-  void (*close_cb)(void); /* the user's, of the type that ops->gone casts it to; or NULL */
+  void *data;                                    /* the user's */
+  void (*close_cb)(void);                        /* the user's, or NULL */
+  void (*run_close_cb)(belay__handle_t *handle); /* casts close_cb to its type, and calls it */
   unsigned holds;
   bool closing;
   uint32_t affinity; /* of the name */
@@ -61,16 +79,48 @@ struct belay__handle {
   char *prefix; /* of its keys, from the namespace into the braces */
 };
 
-/* A new one, everything behind the handle 0. Returns 0, BELAY_EINVAL (with a detail), BELAY_ENOMEM, BELAY_ECLOSING or
- * BELAY_EFORK. What it is given may be NULL, but for ops. A whole one needs a name. */
-int belay__handle_new(belay_client_t *client, const belay__handle_ops_t *ops, const char *name,
-                      size_t name_len, belay__handle_t **out);
+/* What types have in common: .size and the places of options that have a name. */
+#define BELAY__HANDLE_LAYOUT(kind)                                                                 \
+  .size = sizeof(belay_##kind##_t), .options_size = sizeof(belay_##kind##_options_t),              \
+  .name_at = offsetof(belay_##kind##_options_t, name),                                             \
+  .name_len_at = offsetof(belay_##kind##_options_t, name_len),                                     \
+  .data_at = offsetof(belay_##kind##_options_t, data)
 
-/* What belay_X_close() does: checks, and begins to close. handle may be NULL. */
-int belay__handle_close(belay__handle_t *handle, void (*cb)(void));
+/* Defines belay_X_options_init(), belay_X_new(), belay_X_close() and belay_X_data() of the type belay__X_type. */
+#define BELAY__HANDLE_FUNCTIONS(kind)                                                              \
+  extern const belay__handle_type_t belay__##kind##_type;                                          \
+  void belay_##kind##_options_init(belay_##kind##_options_t *options) {                            \
+    if (options != NULL)                                                                           \
+      memcpy(options, belay__##kind##_type.defaults, sizeof *options);                             \
+  }                                                                                                \
+  int belay_##kind##_new(belay_client_t *client, const belay_##kind##_options_t *options,          \
+                         belay_##kind##_t **out) {                                                 \
+    belay_##kind##_options_t filled;                                                               \
+    belay__handle_t *handle = NULL;                                                                \
+    if (out == NULL)                                                                               \
+      return BELAY_EINVAL;                                                                         \
+    int error = belay__handle_new(client, &belay__##kind##_type, options, &filled, &handle);       \
+    *out = (belay_##kind##_t *)handle;                                                             \
+    return error;                                                                                  \
+  }                                                                                                \
+  static void run_close_cb(belay__handle_t *handle) {                                              \
+    ((belay_##kind##_close_cb)handle->close_cb)((belay_##kind##_t *)handle, handle->data);         \
+  }                                                                                                \
+  int belay_##kind##_close(belay_##kind##_t *handle, belay_##kind##_close_cb cb) {                 \
+    return belay__handle_close((belay__handle_t *)handle, (void (*)(void))cb, run_close_cb);       \
+  }                                                                                                \
+  void *belay_##kind##_data(const belay_##kind##_t *handle) {                                      \
+    return handle == NULL ? NULL : ((const belay__handle_t *)handle)->data;                        \
+  }
 
-/* What belay_X_data() says. handle may be NULL. */
-void *belay__handle_data(const belay__handle_t *handle);
+/* Make a handle. filled: memory for the options, until this returns. Set *out on success only. Returns 0, BELAY_EINVAL
+ * (with a detail), BELAY_ENOMEM, BELAY_ECLOSING, BELAY_EFORK, or the error of type->init. */
+int belay__handle_new(belay_client_t *client, const belay__handle_type_t *type, const void *options,
+                      void *filled, belay__handle_t **out);
+
+/* Check the handle, which may be NULL, and begin to close it. cb may be NULL. */
+int belay__handle_close(belay__handle_t *handle, void (*cb)(void),
+                        void (*run_close_cb)(belay__handle_t *handle));
 
 /* Of one that is not closing. child->close is set. */
 void belay__handle_attach(belay__handle_t *handle, belay__child_t *child);
@@ -78,9 +128,9 @@ void belay__handle_attach(belay__handle_t *handle, belay__child_t *child);
  * inside this. */
 void belay__handle_detach(belay__handle_t *handle, belay__child_t *child);
 
-/* It is not gone before whoever holds it lets it go; which may be in ops->close. */
-void belay__handle_hold(belay__handle_t *handle);
-void belay__handle_free(belay__handle_t *handle);
+/* The handle is not freed before each retain has its release, which may happen in type->close. */
+void belay__handle_retain(belay__handle_t *handle);
+void belay__handle_release(belay__handle_t *handle);
 
 /* Sends a call that gives something back (NULL: memory was out; then nothing is sent). Nobody is told how it ends. The
  * handle is not gone before that; a client that is out of patience abandons the call. */

@@ -1,10 +1,10 @@
-/* Options of handles: the caller's, or the defaults, checked against a table of ranges. */
+/* The ranges of numbers in an options struct, as a table. */
 #ifndef BELAY_CORE_CLIENT_RANGES_H
 #define BELAY_CORE_CLIENT_RANGES_H
 
 #include <stddef.h>
 
-#include "core/client/client.h"
+#include "core/loop/loop.h"
 
 typedef enum belay__number {
   BELAY__NUMBER_INT,
@@ -13,13 +13,22 @@ typedef enum belay__number {
   BELAY__NUMBER_UINT64
 } belay__number_t;
 
+/* A value outside the range that is valid too. */
+typedef enum belay__range_also {
+  BELAY__OR_NOTHING,
+  BELAY__OR_0,
+  BELAY__OR_DEFAULT, /* BELAY_DEFAULT */
+  BELAY__OR_FOREVER  /* BELAY_FOREVER */
+} belay__range_also_t;
+
 /* A range of one field of an options struct. */
 typedef struct belay__range {
   const char *name; /* of the field, as a detail names it; NULL ends the table */
   size_t offset;    /* in the struct */
+  size_t min_from;  /* offset of the field, of the same type, that is the minimum; 0: min */
   int64_t min, max;
   belay__number_t type;
-  bool or_zero; /* 0 is valid too */
+  belay__range_also_t also;
 } belay__range_t;
 
 /* The type of a number field; an enum is one of them. */
@@ -32,24 +41,22 @@ typedef struct belay__range {
            : BELAY__NUMBER_INT64, unsigned long long                                               \
            : BELAY__NUMBER_UINT64)
 
+/* The rows of a table: the least and the greatest valid value. _OR: or a value outside. _FROM: the least value is that
+ * of another field. */
+#define BELAY__RANGE_ROW(struct_type, field, ...)                                                  \
+  {                                                                                                \
+    .name = #field, .offset = offsetof(struct_type, field),                                        \
+    .type = BELAY__NUMBER_OF(((struct_type *)0)->field), __VA_ARGS__                               \
+  }
 #define BELAY__RANGE(struct_type, field, least, most)                                              \
-  {                                                                                                \
-    .name = #field, .offset = offsetof(struct_type, field),                                        \
-    .type = BELAY__NUMBER_OF(((struct_type *)0)->field), .min = (least), .max = (most)             \
-  }
-#define BELAY__RANGE_OR_0(struct_type, field, least, most)                                         \
-  {                                                                                                \
-    .name = #field, .offset = offsetof(struct_type, field),                                        \
-    .type = BELAY__NUMBER_OF(((struct_type *)0)->field), .min = (least), .max = (most),            \
-    .or_zero = true                                                                                \
-  }
+  BELAY__RANGE_ROW(struct_type, field, .min = (least), .max = (most))
+#define BELAY__RANGE_OR(struct_type, field, value, least, most)                                    \
+  BELAY__RANGE_ROW(struct_type, field, .also = BELAY__OR_##value, .min = (least), .max = (most))
+#define BELAY__RANGE_FROM(struct_type, field, value, lower, most)                                  \
+  BELAY__RANGE_ROW(struct_type, field, .also = BELAY__OR_##value,                                  \
+                   .min_from = offsetof(struct_type, lower), .max = (most))
 
 /* Check the fields of a table in its order. Returns 0, or BELAY_EINVAL with a detail about the first wrong field. */
 int belay__check_ranges(belay_t *belay, const void *options, const belay__range_t *table);
-
-/* Begin belay_X_new(): check the client, copy options (NULL: keep the defaults that filled has) to filled, and check
- * them. Returns 0, BELAY_EINVAL (with a detail), BELAY_ECLOSING or BELAY_EFORK. */
-int belay__options_take(belay_client_t *client, void *filled, const void *options, size_t size,
-                        const belay__range_t *table);
 
 #endif /* BELAY_CORE_CLIENT_RANGES_H */

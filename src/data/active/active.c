@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/client/ranges.h"
 #include "core/key/key.h"
 #include "scripts.gen.h"
 
@@ -18,65 +17,40 @@
 #define OFFSET_MIN (-720)
 #define OFFSET_MAX 840
 
-/* ---- closing ------------------------------------------------------------------------------------------- */
+/* ---- the handle ----------------------------------------------------------------------------------------- */
 
-static void on_gone(belay__handle_t *handle) {
-  belay_active_t *active = (belay_active_t *)handle;
-  if (handle->close_cb != NULL)
-    ((belay_active_close_cb)handle->close_cb)(active, handle->data);
-}
-
-static const belay__handle_ops_t handle_ops = {
-    .name = "active", .size = sizeof(belay_active_t), .whole = true, .gone = on_gone};
-
-int belay_active_close(belay_active_t *active, belay_active_close_cb cb) {
-  return belay__handle_close((belay__handle_t *)active, (void (*)(void))cb);
-}
-
-void *belay_active_data(const belay_active_t *active) {
-  return belay__handle_data((const belay__handle_t *)active);
-}
-
-/* ---- a new one ----------------------------------------------------------------------------------------- */
-
-void belay_active_options_init(belay_active_options_t *options) {
-  if (options == NULL)
-    return;
-  *options = (belay_active_options_t){.unit = BELAY_ACTIVE_DAY,
-                                      .ttl_ms = 32 * BELAY__DAY_MS,
-                                      .archive_ttl_ms = 400 * BELAY__DAY_MS};
-}
+static const belay_active_options_t defaults = {
+    .unit = BELAY_ACTIVE_DAY, .ttl_ms = 32 * BELAY__DAY_MS, .archive_ttl_ms = 400 * BELAY__DAY_MS};
 
 static const belay__range_t ranges[] = {
     BELAY__RANGE(belay_active_options_t, unit, BELAY_ACTIVE_DAY, BELAY_ACTIVE_HOUR),
     BELAY__RANGE(belay_active_options_t, utc_offset_minutes, OFFSET_MIN, OFFSET_MAX),
     BELAY__RANGE(belay_active_options_t, ttl_ms, 1000, TTL_MAX_MS),
-    BELAY__RANGE_OR_0(belay_active_options_t, archive_ttl_ms, 1000, TTL_MAX_MS),
+    BELAY__RANGE_OR(belay_active_options_t, archive_ttl_ms, 0, 1000, TTL_MAX_MS),
     {.name = NULL},
 };
 
-int belay_active_new(belay_client_t *client, const belay_active_options_t *options,
-                     belay_active_t **out) {
-  belay_active_options_t o;
-  belay__handle_t *handle;
-  if (out == NULL)
-    return BELAY_EINVAL;
-  *out = NULL;
-  belay_active_options_init(&o);
-  int error = belay__options_take(client, &o, options, sizeof o, ranges);
-  if (error == 0)
-    error = belay__handle_new(client, &handle_ops, o.name, o.name_len, &handle);
-  if (error != 0)
-    return error;
-  belay_active_t *active = *out = (belay_active_t *)handle;
-  handle->data = o.data;
+static int on_init(belay__handle_t *handle, void *options) {
+  belay_active_t *active = (belay_active_t *)handle;
+  const belay_active_options_t *o = options;
   active->time.lane = BELAY__LANE_DATA;
-  active->unit_ms = o.unit == BELAY_ACTIVE_DAY ? BELAY__DAY_MS : BELAY__HOUR_MS;
-  active->offset_ms = (int64_t)o.utc_offset_minutes * 60000;
-  active->ttl_ms = o.ttl_ms;
-  active->archive_ttl_ms = o.archive_ttl_ms;
+  active->unit_ms = o->unit == BELAY_ACTIVE_DAY ? BELAY__DAY_MS : BELAY__HOUR_MS;
+  active->offset_ms = (int64_t)o->utc_offset_minutes * 60000;
+  active->ttl_ms = o->ttl_ms;
+  active->archive_ttl_ms = o->archive_ttl_ms;
   return 0;
 }
+
+const belay__handle_type_t belay__active_type = {
+    .family = "active",
+    .whole = true,
+    BELAY__HANDLE_LAYOUT(active),
+    .defaults = &defaults,
+    .ranges = ranges,
+    .init = on_init,
+};
+
+BELAY__HANDLE_FUNCTIONS(active)
 
 /* ---- keys ---------------------------------------------------------------------------------------------- */
 

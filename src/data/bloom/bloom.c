@@ -5,20 +5,7 @@
 
 #define TTL_MAX_MS INT64_C(315360000000) /* ten years */
 
-/* ---- closing ------------------------------------------------------------------------------------------- */
-
-static void on_gone(belay__handle_t *handle) {
-  belay_bloom_t *bloom = (belay_bloom_t *)handle;
-  if (handle->close_cb != NULL)
-    ((belay_bloom_close_cb)handle->close_cb)(bloom, handle->data);
-}
-
-static const belay__handle_ops_t handle_ops = {
-    .name = "bloom", .size = sizeof(belay_bloom_t), .whole = true, .gone = on_gone};
-
-int belay_bloom_close(belay_bloom_t *bloom, belay_bloom_close_cb cb) {
-  return belay__handle_close((belay__handle_t *)bloom, (void (*)(void))cb);
-}
+/* ---- the handle ---------------------------------------------------------------------------------------- */
 
 const belay__bloom_kind_t *belay__bloom_kind(belay_bloom_kind_t kind) {
   switch (kind) {
@@ -33,60 +20,35 @@ const belay__bloom_kind_t *belay__bloom_kind(belay_bloom_kind_t kind) {
   }
 }
 
-/* ---- a new one ----------------------------------------------------------------------------------------- */
+static const belay_bloom_options_t defaults = {
+    .kind = BELAY_BLOOM_PLAIN, .error_rate = 0.01, .ttl_ms = INT64_C(2592000000)};
 
-void belay_bloom_options_init(belay_bloom_options_t *options) {
-  if (options == NULL)
-    return;
-  *options = (belay_bloom_options_t){
-      .kind = BELAY_BLOOM_PLAIN, .error_rate = 0.01, .ttl_ms = INT64_C(2592000000)};
-}
-
-static int check_options(belay_t *belay, const belay_bloom_options_t *o,
-                         belay__bloom_form_t *form) {
-  const char *wrong = belay__bloom_form_of(o, form);
-  if (wrong == NULL && belay__bloom_kind(o->kind) == NULL)
-    wrong = "kind: not one of the three";
+static int on_init(belay__handle_t *handle, void *options) {
+  belay_bloom_t *bloom = (belay_bloom_t *)handle;
+  const belay_bloom_options_t *o = options;
+  const char *wrong = belay__bloom_form_of(o, &bloom->form);
   if (wrong == NULL &&
       (o->ttl_ms < 0 || (o->ttl_ms > 0 && o->ttl_ms < 1000) || o->ttl_ms > TTL_MAX_MS))
     wrong = "ttl_ms: not 0, or from 1000 to 315360000000";
-  if (wrong == NULL)
-    return 0;
-  belay__detail(belay, "%s", wrong);
-  return BELAY_EINVAL;
-}
-
-int belay_bloom_new(belay_client_t *client, const belay_bloom_options_t *options,
-                    belay_bloom_t **out) {
-  belay__bloom_form_t form;
-  belay__handle_t *handle;
-  if (out == NULL)
+  if (wrong != NULL) {
+    belay__detail(handle->client->belay, "%s", wrong);
     return BELAY_EINVAL;
-  *out = NULL;
-  int error = belay__client_check(client);
-  if (error != 0)
-    return error;
-  belay_bloom_options_t o;
-  belay_bloom_options_init(&o);
-  if (options != NULL)
-    o = *options;
-  error = check_options(client->belay, &o, &form);
-  if (error == 0)
-    error = belay__handle_new(client, &handle_ops, o.name, o.name_len, &handle);
-  if (error != 0)
-    return error;
-  belay_bloom_t *bloom = *out = (belay_bloom_t *)handle;
-  bloom->kind = belay__bloom_kind(o.kind);
-  bloom->form = form;
-  bloom->ttl_ms = o.kind == BELAY_BLOOM_ROTATING ? 2 * o.window_ms + 2000 : o.ttl_ms;
-  handle->data = o.data;
+  }
+  bloom->kind = belay__bloom_kind(o->kind);
+  bloom->ttl_ms = o->kind == BELAY_BLOOM_ROTATING ? 2 * o->window_ms + 2000 : o->ttl_ms;
   belay__list_init(&bloom->waiting);
   return 0;
 }
 
-void *belay_bloom_data(const belay_bloom_t *bloom) {
-  return belay__handle_data((const belay__handle_t *)bloom);
-}
+const belay__handle_type_t belay__bloom_type = {
+    .family = "bloom",
+    .whole = true,
+    BELAY__HANDLE_LAYOUT(bloom),
+    .defaults = &defaults,
+    .init = on_init,
+};
+
+BELAY__HANDLE_FUNCTIONS(bloom)
 
 /* ---- keys ---------------------------------------------------------------------------------------------- */
 

@@ -17,66 +17,37 @@ struct belay_config {
   int64_t ttl_ms;
 };
 
-/* ---- closing ------------------------------------------------------------------------------------------- */
+/* ---- the handle ---------------------------------------------------------------------------------------- */
 
-static void on_gone(belay__handle_t *handle) {
-  belay_config_t *config = (belay_config_t *)handle;
-  if (handle->close_cb != NULL)
-    ((belay_config_close_cb)handle->close_cb)(config, handle->data);
-}
+static const belay_config_options_t defaults = {.kind = BELAY_CONFIG_PERMISSION};
 
-/* The names are those of the sets, so that the keys begin as theirs do. */
-static const belay__handle_ops_t handle_ops[] = {
-    [BELAY_CONFIG_PERMISSION] = {.name = "permission",
-                                 .size = sizeof(belay_config_t),
-                                 .gone = on_gone},
-    [BELAY_CONFIG_PRESENCE] = {.name = "presence",
-                               .size = sizeof(belay_config_t),
-                               .whole = true,
-                               .gone = on_gone},
-    [BELAY_CONFIG_RANKING] = {.name = "ranking", .size = sizeof(belay_config_t), .gone = on_gone},
+static const belay__range_t ranges[] = {
+    BELAY__RANGE(belay_config_options_t, kind, 0, BELAY_CONFIG_RANKING),
+    BELAY__RANGE_OR(belay_config_options_t, ttl_ms, 0, TTL_MIN_MS, TTL_MAX_MS),
+    {.name = NULL},
 };
 
-int belay_config_close(belay_config_t *config, belay_config_close_cb cb) {
-  return belay__handle_close((belay__handle_t *)config, (void (*)(void))cb);
-}
-
-void *belay_config_data(const belay_config_t *config) {
-  return belay__handle_data((const belay__handle_t *)config);
-}
-
-/* ---- a new one ----------------------------------------------------------------------------------------- */
-
-void belay_config_options_init(belay_config_options_t *options) {
-  if (options == NULL)
-    return;
-  *options = (belay_config_options_t){.kind = BELAY_CONFIG_PERMISSION};
-}
-
-int belay_config_new(belay_client_t *client, const belay_config_options_t *options,
-                     belay_config_t **out) {
-  belay_config_options_t o;
-  belay__handle_t *handle;
-  if (out == NULL)
-    return BELAY_EINVAL;
-  *out = NULL;
-  int error = belay__client_check(client);
-  if (error != 0)
-    return error;
-  belay_config_options_init(&o);
-  if (options != NULL)
-    o = *options;
-  error = belay__check_range(client->belay, "kind", (int64_t)o.kind, 0, BELAY_CONFIG_RANKING);
-  if (error == 0 && o.ttl_ms != 0)
-    error = belay__check_range(client->belay, "ttl_ms", o.ttl_ms, TTL_MIN_MS, TTL_MAX_MS);
-  if (error == 0)
-    error = belay__handle_new(client, &handle_ops[o.kind], o.name, o.name_len, &handle);
-  if (error != 0)
-    return error;
-  handle->data = o.data;
-  (*out = (belay_config_t *)handle)->ttl_ms = o.ttl_ms;
+static int on_init(belay__handle_t *handle, void *options) {
+  ((belay_config_t *)handle)->ttl_ms = ((const belay_config_options_t *)options)->ttl_ms;
   return 0;
 }
+
+/* The keys begin as those of the records' handles do. */
+#define VARIANT(name) .family = name, BELAY__HANDLE_LAYOUT(config), .init = on_init
+static const belay__handle_type_t variants[] = {
+    [BELAY_CONFIG_PERMISSION] = {VARIANT("permission")},
+    [BELAY_CONFIG_PRESENCE] = {VARIANT("presence"), .whole = true},
+    [BELAY_CONFIG_RANKING] = {VARIANT("ranking")},
+};
+
+static const belay__handle_type_t *choose(const void *options) {
+  return &variants[((const belay_config_options_t *)options)->kind];
+}
+
+const belay__handle_type_t belay__config_type = {
+    BELAY__HANDLE_LAYOUT(config), .defaults = &defaults, .ranges = ranges, .variant = choose};
+
+BELAY__HANDLE_FUNCTIONS(config)
 
 /* ---- answers ------------------------------------------------------------------------------------------- */
 
@@ -174,7 +145,7 @@ static const belay__request_ops_t open_ops = {
 static int check(const belay_config_t *config, const belay_request_t *request, const char *key,
                  size_t key_len, bool has_cb) {
   const belay__handle_t *handle = (const belay__handle_t *)config;
-  if (config == NULL || !handle->ops->whole)
+  if (config == NULL || !handle->type->whole)
     return belay__handle_check_key(handle, request, key, key_len, has_cb);
   int error = belay__handle_check_request(handle, request, has_cb);
   if (error != 0 || key == NULL)

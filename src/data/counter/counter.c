@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/client/ranges.h"
 #include "core/key/key.h"
 #include "scripts.gen.h"
 
@@ -21,31 +20,14 @@ static void on_abort(belay__handle_t *handle) {
   belay__counter_local_abort((belay_counter_t *)handle);
 }
 
-static void on_gone(belay__handle_t *handle) {
-  belay_counter_t *counter = (belay_counter_t *)handle;
-  belay__counter_local_free(counter);
-  if (handle->close_cb != NULL)
-    ((belay_counter_close_cb)handle->close_cb)(counter, handle->data);
-}
-
-static const belay__handle_ops_t handle_ops = {.name = "counter",
-                                               .size = sizeof(belay_counter_t),
-                                               .close = on_close,
-                                               .abort = on_abort,
-                                               .gone = on_gone};
-
-int belay_counter_close(belay_counter_t *counter, belay_counter_close_cb cb) {
-  return belay__handle_close((belay__handle_t *)counter, (void (*)(void))cb);
+static void on_deinit(belay__handle_t *handle) {
+  belay__counter_local_free((belay_counter_t *)handle);
 }
 
 /* ---- a new one ------------------------------------------------------------------------------------------- */
 
-void belay_counter_options_init(belay_counter_options_t *options) {
-  if (options == NULL)
-    return;
-  *options = (belay_counter_options_t){
-      .op_ttl_ms = 3600000, .shards = 1, .batch_ms = 100, .max_keys = 10000};
-}
+static const belay_counter_options_t defaults = {
+    .op_ttl_ms = 3600000, .shards = 1, .batch_ms = 100, .max_keys = 10000};
 
 static const belay__range_t ranges[] = {
     BELAY__RANGE(belay_counter_options_t, ttl_ms, 0, TTL_MAX_MS),
@@ -58,50 +40,44 @@ static const belay__range_t ranges[] = {
     {.name = NULL},
 };
 
-static int check_options(belay_t *belay, const belay_counter_options_t *o) {
-  if (!o->extend || o->ttl_ms != 0)
-    return 0;
-  belay__detail(belay, "extend: without ttl_ms");
-  return BELAY_EINVAL;
-}
-
-int belay_counter_new(belay_client_t *client, const belay_counter_options_t *options,
-                      belay_counter_t **out) {
-  belay_counter_options_t o;
-  belay__handle_t *handle;
-  if (out == NULL)
-    return BELAY_EINVAL;
-  *out = NULL;
-  belay_counter_options_init(&o);
-  int error = belay__options_take(client, &o, options, sizeof o, ranges);
+static int on_init(belay__handle_t *handle, void *options) {
+  belay_counter_t *counter = (belay_counter_t *)handle;
+  const belay_counter_options_t *o = options;
+  belay_t *belay = handle->client->belay;
   uint8_t label[BELAY__COUNTER_LABEL_BYTES];
-  if (error == 0)
-    error = check_options(client->belay, &o);
-  if (error == 0)
-    error = client->belay->host->random(client->belay, label, sizeof label);
-  if (error == 0)
-    error = belay__handle_new(client, &handle_ops, o.name, o.name_len, &handle);
+  if (o->extend && o->ttl_ms == 0) {
+    belay__detail(belay, "extend: without ttl_ms");
+    return BELAY_EINVAL;
+  }
+  int error = belay->host->random(belay, label, sizeof label);
   if (error != 0)
     return error;
-  belay_counter_t *counter = *out = (belay_counter_t *)handle;
-  counter->on_lost = o.on_lost;
-  handle->data = o.data;
-  counter->ttl_ms = o.ttl_ms;
-  counter->op_ttl_ms = o.op_ttl_ms;
-  counter->max_ops = o.max_ops;
-  counter->batch_ms = o.batch_ms;
-  counter->batch_max = o.batch_max;
-  counter->max_keys = o.max_keys;
-  counter->shards = o.shards;
-  counter->turn = (unsigned)belay__random_below(client->belay, o.shards);
-  counter->extend = o.extend;
+  counter->on_lost = o->on_lost;
+  counter->ttl_ms = o->ttl_ms;
+  counter->op_ttl_ms = o->op_ttl_ms;
+  counter->max_ops = o->max_ops;
+  counter->batch_ms = o->batch_ms;
+  counter->batch_max = o->batch_max;
+  counter->max_keys = o->max_keys;
+  counter->shards = o->shards;
+  counter->turn = (unsigned)belay__random_below(belay, o->shards);
+  counter->extend = o->extend;
   belay__counter_local_init(counter, label);
   return 0;
 }
 
-void *belay_counter_data(const belay_counter_t *counter) {
-  return belay__handle_data((const belay__handle_t *)counter);
-}
+const belay__handle_type_t belay__counter_type = {
+    .family = "counter",
+    BELAY__HANDLE_LAYOUT(counter),
+    .defaults = &defaults,
+    .ranges = ranges,
+    .init = on_init,
+    .close = on_close,
+    .abort = on_abort,
+    .deinit = on_deinit,
+};
+
+BELAY__HANDLE_FUNCTIONS(counter)
 
 /* ---- calls ----------------------------------------------------------------------------------------------- */
 

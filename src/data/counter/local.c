@@ -67,7 +67,7 @@ static void forget(belay__tally_t *tally) {
     return;
   belay__timer_stop(belay, BELAY__RANK_OTHER, &local->timer);
   belay__free_loop(belay);
-  belay__handle_free(&counter->handle);
+  belay__handle_release(&counter->handle);
 }
 
 static void move(belay__tally_t *tally, state_t to) {
@@ -320,7 +320,7 @@ static int make(belay_counter_t *counter, const char *key, size_t key_len, uint6
     return error;
   }
   if (local->table.count == 1) {
-    belay__handle_hold(&counter->handle);
+    belay__handle_retain(&counter->handle);
     belay__hold_loop(belay);
   }
   move(tally, READY);

@@ -4,46 +4,22 @@
 
 #include <string.h>
 
-#include "core/client/ranges.h"
 #include "core/key/key.h"
 
 #define TTL_MAX_MS INT64_C(31536000000) /* a year */
 
-/* ---- closing ------------------------------------------------------------------------------------------- */
+/* ---- the handle ----------------------------------------------------------------------------------------- */
 
-static void on_gone(belay__handle_t *handle) {
-  belay_dedup_t *dedup = (belay_dedup_t *)handle;
-  if (handle->close_cb != NULL)
-    ((belay_dedup_close_cb)handle->close_cb)(dedup, handle->data);
-}
-
-static const belay__handle_ops_t handle_ops = {
-    .name = "dedup", .size = sizeof(belay_dedup_t), .whole = true, .gone = on_gone};
-
-int belay_dedup_close(belay_dedup_t *dedup, belay_dedup_close_cb cb) {
-  return belay__handle_close((belay__handle_t *)dedup, (void (*)(void))cb);
-}
-
-void *belay_dedup_data(const belay_dedup_t *dedup) {
-  return belay__handle_data((const belay__handle_t *)dedup);
-}
-
-/* ---- a new one ----------------------------------------------------------------------------------------- */
-
-void belay_dedup_options_init(belay_dedup_options_t *options) {
-  if (options == NULL)
-    return;
-  *options = (belay_dedup_options_t){.kind = BELAY_DEDUP_SET,
-                                     .ttl_ms = 86400000,
-                                     .window_ms = 3600000,
-                                     .max_items = 1000000,
-                                     .max_offset = (1 << 24) - 1,
-                                     .answer_ms = 60000};
-}
+static const belay_dedup_options_t defaults = {.kind = BELAY_DEDUP_SET,
+                                               .ttl_ms = 86400000,
+                                               .window_ms = 3600000,
+                                               .max_items = 1000000,
+                                               .max_offset = (1 << 24) - 1,
+                                               .answer_ms = 60000};
 
 static const belay__range_t ranges[] = {
     BELAY__RANGE(belay_dedup_options_t, kind, 0, BELAY_DEDUP_BITMAP),
-    BELAY__RANGE_OR_0(belay_dedup_options_t, ttl_ms, 1000, TTL_MAX_MS),
+    BELAY__RANGE_OR(belay_dedup_options_t, ttl_ms, 0, 1000, TTL_MAX_MS),
     BELAY__RANGE(belay_dedup_options_t, window_ms, 1, TTL_MAX_MS),
     BELAY__RANGE(belay_dedup_options_t, max_items, 1, BELAY_DEDUP_WINDOW_ITEMS_MAX),
     BELAY__RANGE(belay_dedup_options_t, answer_ms, 1000, 86400000),
@@ -51,31 +27,30 @@ static const belay__range_t ranges[] = {
     {.name = NULL},
 };
 
-int belay_dedup_new(belay_client_t *client, const belay_dedup_options_t *options,
-                    belay_dedup_t **out) {
-  belay_dedup_options_t o;
-  belay__handle_t *handle;
-  if (out == NULL)
-    return BELAY_EINVAL;
-  *out = NULL;
-  belay_dedup_options_init(&o);
-  int error = belay__options_take(client, &o, options, sizeof o, ranges);
-  if (error == 0)
-    error = belay__handle_new(client, &handle_ops, o.name, o.name_len, &handle);
-  if (error != 0)
-    return error;
-  belay_dedup_t *dedup = *out = (belay_dedup_t *)handle;
-  handle->data = o.data;
-  dedup->kind = o.kind;
-  dedup->ttl_ms = o.ttl_ms;
-  dedup->window_ms = o.window_ms;
-  dedup->max_items = o.max_items;
-  dedup->answer_ms = o.answer_ms;
-  dedup->max_offset = o.max_offset;
-  dedup->refresh = o.refresh;
-  dedup->evict = o.evict;
+static int on_init(belay__handle_t *handle, void *options) {
+  belay_dedup_t *dedup = (belay_dedup_t *)handle;
+  const belay_dedup_options_t *o = options;
+  dedup->kind = o->kind;
+  dedup->ttl_ms = o->ttl_ms;
+  dedup->window_ms = o->window_ms;
+  dedup->max_items = o->max_items;
+  dedup->answer_ms = o->answer_ms;
+  dedup->max_offset = o->max_offset;
+  dedup->refresh = o->refresh;
+  dedup->evict = o->evict;
   return 0;
 }
+
+const belay__handle_type_t belay__dedup_type = {
+    .family = "dedup",
+    .whole = true,
+    BELAY__HANDLE_LAYOUT(dedup),
+    .defaults = &defaults,
+    .ranges = ranges,
+    .init = on_init,
+};
+
+BELAY__HANDLE_FUNCTIONS(dedup)
 
 /* ---- checks -------------------------------------------------------------------------------------------- */
 

@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#include "core/client/ranges.h"
-
 #define TTL_MIN_MS INT64_C(1000)
 #define TTL_MAX_MS INT64_C(31536000000) /* a year */
 #define DEADLINE_MAX_MS INT64_C(86400000)
@@ -369,20 +367,8 @@ int belay_idempotency_forget(belay_idempotency_t *records, belay_request_t *requ
 
 /* ---- the handle ---------------------------------------------------------------------------------------- */
 
-static void on_gone(belay__handle_t *handle) {
-  belay_idempotency_t *records = (belay_idempotency_t *)handle;
-  if (handle->close_cb != NULL)
-    ((belay_idempotency_close_cb)handle->close_cb)(records, handle->data);
-}
-
-static const belay__handle_ops_t handle_ops = {
-    .name = "idempotency", .size = sizeof(belay_idempotency_t), .gone = on_gone};
-
-void belay_idempotency_options_init(belay_idempotency_options_t *options) {
-  if (options != NULL)
-    *options = (belay_idempotency_options_t){
-        .deadline_ms = 30000, .ttl_ms = 86400000, .grace_ms = 3600000};
-}
+static const belay_idempotency_options_t defaults = {
+    .deadline_ms = 30000, .ttl_ms = 86400000, .grace_ms = 3600000};
 
 static const belay__range_t ranges[] = {
     BELAY__RANGE(belay_idempotency_options_t, deadline_ms, 1, DEADLINE_MAX_MS),
@@ -391,32 +377,22 @@ static const belay__range_t ranges[] = {
     {.name = NULL},
 };
 
-int belay_idempotency_new(belay_client_t *client, const belay_idempotency_options_t *options,
-                          belay_idempotency_t **out) {
-  belay_idempotency_options_t o;
-  belay__handle_t *handle;
-  if (out == NULL)
-    return BELAY_EINVAL;
-  *out = NULL;
-  belay_idempotency_options_init(&o);
-  int error = belay__options_take(client, &o, options, sizeof o, ranges);
-  if (error == 0)
-    error = belay__handle_new(client, &handle_ops, o.name, o.name_len, &handle);
-  if (error != 0)
-    return error;
-  belay_idempotency_t *records = *out = (belay_idempotency_t *)handle;
-  handle->data = o.data;
-  records->deadline_ms = o.deadline_ms;
-  records->ttl_ms = o.ttl_ms;
-  records->grace_ms = o.grace_ms;
-  records->exact_keys = o.exact_keys;
+static int on_init(belay__handle_t *handle, void *options) {
+  belay_idempotency_t *records = (belay_idempotency_t *)handle;
+  const belay_idempotency_options_t *o = options;
+  records->deadline_ms = o->deadline_ms;
+  records->ttl_ms = o->ttl_ms;
+  records->grace_ms = o->grace_ms;
+  records->exact_keys = o->exact_keys;
   return 0;
 }
 
-void *belay_idempotency_data(const belay_idempotency_t *records) {
-  return belay__handle_data((const belay__handle_t *)records);
-}
+const belay__handle_type_t belay__idempotency_type = {
+    .family = "idempotency",
+    BELAY__HANDLE_LAYOUT(idempotency),
+    .defaults = &defaults,
+    .ranges = ranges,
+    .init = on_init,
+};
 
-int belay_idempotency_close(belay_idempotency_t *records, belay_idempotency_close_cb cb) {
-  return belay__handle_close((belay__handle_t *)records, (void (*)(void))cb);
-}
+BELAY__HANDLE_FUNCTIONS(idempotency)

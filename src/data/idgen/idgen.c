@@ -165,104 +165,76 @@ static void on_abort(belay__handle_t *handle) {
     idgen->kind->abort(idgen);
 }
 
-static void on_gone(belay__handle_t *handle) {
-  belay_idgen_t *idgen = (belay_idgen_t *)handle;
-  assert(idgen->waiting_len == 0);
-  if (handle->close_cb != NULL)
-    ((belay_idgen_close_cb)handle->close_cb)(idgen, handle->data);
-}
-
-static const belay__handle_ops_t handle_ops = {.name = "idgen",
-                                               .size = sizeof(belay_idgen_t),
-                                               .whole = true,
-                                               .close = on_close,
-                                               .abort = on_abort,
-                                               .gone = on_gone};
-
-int belay_idgen_close(belay_idgen_t *idgen, belay_idgen_close_cb cb) {
-  return belay__handle_close((belay__handle_t *)idgen, (void (*)(void))cb);
-}
-
 /* ---- a new one ----------------------------------------------------------------------------------------- */
 
-void belay_idgen_options_init(belay_idgen_options_t *options) {
-  if (options == NULL)
-    return;
-  *options = (belay_idgen_options_t){.mode = BELAY_IDGEN_SEGMENT,
-                                     .start = 1,
-                                     .step = 10000,
-                                     .gap = BELAY_DEFAULT,
-                                     .clock_skew_ms = 1000,
-                                     .replica_timeout_ms = BELAY_DEFAULT,
-                                     .kind = "id",
-                                     .kind_len = 2,
-                                     .worker = -1,
-                                     .first_worker = -1,
-                                     .ttl_ms = 10000,
-                                     .ahead_ms = 1000,
-                                     .epoch_ms = BELAY_IDGEN_EPOCH_MS,
-                                     .max_waiting = 1024};
-}
+static const belay_idgen_options_t defaults = {.mode = BELAY_IDGEN_SEGMENT,
+                                               .start = 1,
+                                               .step = 10000,
+                                               .gap = BELAY_DEFAULT,
+                                               .clock_skew_ms = 1000,
+                                               .replica_timeout_ms = BELAY_DEFAULT,
+                                               .kind = "id",
+                                               .kind_len = 2,
+                                               .worker = -1,
+                                               .first_worker = -1,
+                                               .ttl_ms = 10000,
+                                               .ahead_ms = 1000,
+                                               .epoch_ms = BELAY_IDGEN_EPOCH_MS,
+                                               .max_waiting = 1024};
+
+static const belay__range_t ranges[] = {
+    BELAY__RANGE(belay_idgen_options_t, mode, BELAY_IDGEN_SEGMENT, BELAY_IDGEN_SEQUENCE),
+    BELAY__RANGE(belay_idgen_options_t, max_waiting, 1, 65536),
+    {.name = NULL},
+};
+
+static const belay__range_t segment_ranges[] = {
+    BELAY__RANGE(belay_idgen_options_t, start, 0, INT64_MAX),
+    BELAY__RANGE(belay_idgen_options_t, step, 1, BELAY_IDGEN_STEP_MAX),
+    BELAY__RANGE_OR(belay_idgen_options_t, gap, DEFAULT, 0, BELAY_IDGEN_GAP_MAX),
+    BELAY__RANGE(belay_idgen_options_t, clock_rate, 0, BELAY_IDGEN_CLOCK_RATE_MAX),
+    BELAY__RANGE(belay_idgen_options_t, clock_skew_ms, 0, 60000),
+    {.name = NULL},
+};
+
+static const belay__range_t snowflake_ranges[] = {
+    BELAY__RANGE(belay_idgen_options_t, worker, -1, BELAY_IDGEN_WORKERS - 1),
+    BELAY__RANGE(belay_idgen_options_t, first_worker, -1, BELAY_IDGEN_WORKERS - 1),
+    BELAY__RANGE(belay_idgen_options_t, ttl_ms, 100, 86400000),
+    BELAY__RANGE(belay_idgen_options_t, ahead_ms, 100, 60000),
+    BELAY__RANGE(belay_idgen_options_t, epoch_ms, 0, INT64_C(1) << 42),
+    {.name = NULL},
+};
 
 static int64_t least(int64_t a, int64_t b) {
   return a < b ? a : b;
 }
 
-static int check_clock(belay_t *belay, const belay_idgen_options_t *o) {
-  int error = belay__check_range(belay, "clock_rate", o->clock_rate, 0, BELAY_IDGEN_CLOCK_RATE_MAX);
-  if (error == 0)
-    error = belay__check_range(belay, "clock_skew_ms", o->clock_skew_ms, 0, 60000);
+static int check_segment(belay_t *belay, belay_idgen_options_t *o) {
+  int error = belay__check_ranges(belay, o, segment_ranges);
   if (error == 0 && o->clock_rate > 0)
     error = belay__check_range(belay, "start", o->start, 0, INT64_C(1) << 52);
+  if (o->gap == BELAY_DEFAULT)
+    o->gap = 1000 * o->step;
   return error;
 }
 
-/* Sets the defaults that depend on others, and checks what is of the mode. */
-static int check_stored(const belay_client_t *client, belay_idgen_options_t *o) {
+/* Set the defaults that depend on others, and check the options of the mode. */
+static int check_options(const belay_client_t *client, belay_idgen_options_t *o) {
   belay_t *belay = client->belay;
-  bool segment = o->mode == BELAY_IDGEN_SEGMENT;
+  if (o->mode == BELAY_IDGEN_SNOWFLAKE)
+    return belay__check_ranges(belay, o, snowflake_ranges);
   int64_t longest = least(client->timeout_ms, client->stall_timeout_ms / 2);
   if (o->replica_timeout_ms == BELAY_DEFAULT)
     o->replica_timeout_ms = least((client->timeout_ms + 1) / 2, longest);
-  int error = belay__check_range(belay, "start", o->start, segment ? 0 : INT64_MIN, INT64_MAX);
-  if (error == 0 && segment)
-    error = belay__check_range(belay, "step", o->step, 1, BELAY_IDGEN_STEP_MAX);
-  if (error == 0 && segment && o->gap == BELAY_DEFAULT)
-    o->gap = 1000 * o->step;
-  if (error == 0 && segment)
-    error = belay__check_range(belay, "gap", o->gap, 0, BELAY_IDGEN_GAP_MAX);
-  if (error == 0 && segment)
-    error = check_clock(belay, o);
+  int error =
+      o->mode == BELAY_IDGEN_SEGMENT
+          ? check_segment(belay, o)
+          : belay__check_bytes(belay, "kind", o->kind, o->kind_len, 1, BELAY_IDGEN_NAME_MAX);
   if (error == 0)
     error = belay__check_range(belay, "min_replicas", o->min_replicas, 0, UINT8_MAX);
   if (error == 0 && o->min_replicas > 0)
     error = belay__check_range(belay, "replica_timeout_ms", o->replica_timeout_ms, 1, longest);
-  if (error == 0 && !segment)
-    error = belay__check_bytes(belay, "kind", o->kind, o->kind_len, 1, BELAY_IDGEN_NAME_MAX);
-  return error;
-}
-
-static int check_worker(belay_t *belay, const belay_idgen_options_t *o) {
-  int error = belay__check_range(belay, "worker", o->worker, -1, BELAY_IDGEN_WORKERS - 1);
-  if (error == 0)
-    error = belay__check_range(belay, "first_worker", o->first_worker, -1, BELAY_IDGEN_WORKERS - 1);
-  if (error == 0)
-    error = belay__check_range(belay, "ttl_ms", o->ttl_ms, 100, 86400000);
-  if (error == 0)
-    error = belay__check_range(belay, "ahead_ms", o->ahead_ms, 100, 60000);
-  if (error == 0)
-    error = belay__check_range(belay, "epoch_ms", o->epoch_ms, 0, INT64_C(1) << 42);
-  return error;
-}
-
-static int check_options(const belay_client_t *client, belay_idgen_options_t *o) {
-  belay_t *belay = client->belay;
-  int error = belay__check_range(belay, "mode", (int64_t)o->mode, BELAY_IDGEN_SEGMENT,
-                                 BELAY_IDGEN_SEQUENCE);
-  if (error == 0)
-    error = belay__check_range(belay, "max_waiting", o->max_waiting, 1, 65536);
-  if (error == 0)
-    error = o->mode == BELAY_IDGEN_SNOWFLAKE ? check_worker(belay, o) : check_stored(client, o);
   return error;
 }
 
@@ -272,44 +244,42 @@ static void keep_text(belay_idgen_t *idgen, const char *text, size_t len) {
   idgen->text_len = len;
 }
 
-int belay_idgen_new(belay_client_t *client, const belay_idgen_options_t *options,
-                    belay_idgen_t **out) {
-  belay_idgen_options_t o;
-  belay__handle_t *handle;
-  if (out == NULL)
-    return BELAY_EINVAL;
-  *out = NULL;
-  int error = belay__client_check(client);
+static int on_init(belay__handle_t *handle, void *options) {
+  belay_idgen_t *idgen = (belay_idgen_t *)handle;
+  belay_idgen_options_t *o = options;
+  bool sequence = o->mode == BELAY_IDGEN_SEQUENCE;
+  o->kind_len = belay__text_len(o->kind, o->kind_len);
+  int error = check_options(handle->client, o);
   if (error != 0)
     return error;
-  belay_idgen_options_init(&o);
-  if (options != NULL)
-    o = *options;
-  o.name_len = belay__text_len(o.name, o.name_len);
-  o.kind_len = belay__text_len(o.kind, o.kind_len);
-  error = check_options(client, &o);
-  if (error == 0)
-    error = belay__handle_new(client, &handle_ops, o.name, o.name_len, &handle);
-  if (error != 0)
-    return error;
-  belay_idgen_t *idgen = *out = (belay_idgen_t *)handle;
-  bool sequence = o.mode == BELAY_IDGEN_SEQUENCE;
   idgen->low = INT64_MIN;
-  idgen->kind = kinds[o.mode];
-  handle->data = o.data;
-  idgen->max_waiting = o.max_waiting;
+  idgen->kind = kinds[o->mode];
+  idgen->max_waiting = o->max_waiting;
   belay__list_init(&idgen->waiting);
   idgen->tick.fire = on_tick;
-  idgen->start = o.start;
-  idgen->replica_timeout = (uint32_t)o.replica_timeout_ms;
-  idgen->min_replicas = (uint8_t)o.min_replicas;
-  keep_text(idgen, sequence ? o.kind : o.name, sequence ? o.kind_len : o.name_len);
-  if (o.mode == BELAY_IDGEN_SEGMENT)
-    belay__idgen_segment_init(idgen, &o);
-  else if (o.mode == BELAY_IDGEN_SNOWFLAKE)
-    belay__idgen_worker_init(idgen, &o);
+  idgen->start = o->start;
+  idgen->replica_timeout = (uint32_t)o->replica_timeout_ms;
+  idgen->min_replicas = (uint8_t)o->min_replicas;
+  keep_text(idgen, sequence ? o->kind : o->name, sequence ? o->kind_len : o->name_len);
+  if (o->mode == BELAY_IDGEN_SEGMENT)
+    belay__idgen_segment_init(idgen, o);
+  else if (o->mode == BELAY_IDGEN_SNOWFLAKE)
+    belay__idgen_worker_init(idgen, o);
   return 0;
 }
+
+const belay__handle_type_t belay__idgen_type = {
+    .family = "idgen",
+    .whole = true,
+    BELAY__HANDLE_LAYOUT(idgen),
+    .defaults = &defaults,
+    .ranges = ranges,
+    .init = on_init,
+    .close = on_close,
+    .abort = on_abort,
+};
+
+BELAY__HANDLE_FUNCTIONS(idgen)
 
 /* ---- operations ---------------------------------------------------------------------------------------- */
 
@@ -403,10 +373,6 @@ int belay_idgen_get_many(belay_idgen_t *idgen, belay_request_t *request, size_t 
     error = BELAY_EINVAL;
   }
   return error != 0 ? error : get(idgen, request, n, true, (void (*)(void))cb);
-}
-
-void *belay_idgen_data(const belay_idgen_t *idgen) {
-  return belay__handle_data((const belay__handle_t *)idgen);
 }
 
 int belay_idgen_decode(int64_t id, int64_t epoch_ms, belay_idgen_parts_t *parts) {

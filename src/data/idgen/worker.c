@@ -406,7 +406,7 @@ static void on_lock_closed(belay_lock_t *lock, void *data) {
   if (idgen == NULL)
     return;
   idgen->worker.lock = NULL;
-  belay__handle_free(&idgen->handle);
+  belay__handle_release(&idgen->handle);
 }
 
 /* Whoever is next need not wait for what was allowed, and not used. */
@@ -428,7 +428,7 @@ static void close(belay_idgen_t *idgen) {
   if (w->lock == NULL)
     return;
   if (belay_lock_close(w->lock, on_lock_closed) == 0)
-    belay__handle_hold(&idgen->handle);
+    belay__handle_retain(&idgen->handle);
   else
     let_go(idgen);
 }
@@ -438,7 +438,7 @@ static void abort_all(belay_idgen_t *idgen) {
   if (w->lock != NULL) {
     belay_lock_set_data(w->lock, NULL);
     w->lock = NULL;
-    belay__handle_free(&idgen->handle);
+    belay__handle_release(&idgen->handle);
   }
 }
 

@@ -12,70 +12,48 @@
 
 #include "scripts.gen.h"
 
-#define NATIVE_BITS 63 /* of a piece, in a command */
-#define SCRIPT_BITS 32 /* and in a script */
+#define NATIVE_BITS 63                  /* of a piece, in a command */
+#define SCRIPT_BITS 32                  /* and in a script */
+#define TTL_MAX_MS INT64_C(31536000000) /* a year */
 
-/* ---- closing ------------------------------------------------------------------------------------------- */
+/* ---- the handle ---------------------------------------------------------------------------------------- */
 
-static void on_gone(belay__handle_t *handle) {
+static const belay_permission_options_t defaults = {.max_index = 1048575};
+
+static const belay__range_t ranges[] = {
+    BELAY__RANGE_OR(belay_permission_options_t, width, 0, 1, BELAY_PERMISSION_WIDTH_MAX),
+    BELAY__RANGE_OR(belay_permission_options_t, ttl_ms, 0, 1000, TTL_MAX_MS),
+    {.name = NULL},
+};
+
+static int on_init(belay__handle_t *handle, void *options) {
   belay_permission_t *permission = (belay_permission_t *)handle;
-  if (handle->close_cb != NULL)
-    ((belay_permission_close_cb)handle->close_cb)(permission, handle->data);
-  belay__permission_free_names(handle->client->belay, permission->names);
-}
-
-static const belay__handle_ops_t handle_ops = {
-    .name = "permission", .size = sizeof(belay_permission_t), .gone = on_gone};
-
-int belay_permission_close(belay_permission_t *permission, belay_permission_close_cb cb) {
-  return belay__handle_close((belay__handle_t *)permission, (void (*)(void))cb);
-}
-
-void *belay_permission_data(const belay_permission_t *permission) {
-  return belay__handle_data((const belay__handle_t *)permission);
-}
-
-/* ---- a new one ----------------------------------------------------------------------------------------- */
-
-void belay_permission_options_init(belay_permission_options_t *options) {
-  if (options == NULL)
-    return;
-  *options = (belay_permission_options_t){.max_index = 1048575};
-}
-
-int belay_permission_new(belay_client_t *client, const belay_permission_options_t *options,
-                         belay_permission_t **out) {
-  belay_permission_options_t o;
-  belay__handle_t *handle;
-  belay__names_t *names;
-  if (out == NULL)
-    return BELAY_EINVAL;
-  *out = NULL;
-  int error = belay__client_check(client);
+  belay_permission_options_t *o = options;
+  int error = belay__permission_check_options(handle->client->belay, o);
   if (error != 0)
     return error;
-  belay_permission_options_init(&o);
-  if (options != NULL)
-    o = *options;
-  error = belay__permission_check_options(client->belay, &o);
-  if (error != 0)
-    return error;
-  if (!belay__permission_copy_names(client->belay, &o, &names))
-    return BELAY_ENOMEM;
-  error = belay__handle_new(client, &handle_ops, o.name, o.name_len, &handle);
-  if (error != 0) {
-    belay__permission_free_names(client->belay, names);
-    return error;
-  }
-  belay_permission_t *permission = *out = (belay_permission_t *)handle;
-  handle->data = o.data;
-  permission->names = names;
-  permission->width = o.width;
-  permission->max_index = o.max_index;
-  permission->ttl_ms = o.ttl_ms;
-  (void)snprintf(permission->tail, sizeof permission->tail, "}::u%u", o.width);
-  return 0;
+  permission->width = o->width;
+  permission->max_index = o->max_index;
+  permission->ttl_ms = o->ttl_ms;
+  (void)snprintf(permission->tail, sizeof permission->tail, "}::u%u", o->width);
+  return belay__permission_copy_names(handle->client->belay, o, &permission->names) ? 0
+                                                                                    : BELAY_ENOMEM;
 }
+
+static void on_deinit(belay__handle_t *handle) {
+  belay__permission_free_names(handle->client->belay, ((belay_permission_t *)handle)->names);
+}
+
+const belay__handle_type_t belay__permission_type = {
+    .family = "permission",
+    BELAY__HANDLE_LAYOUT(permission),
+    .defaults = &defaults,
+    .ranges = ranges,
+    .init = on_init,
+    .deinit = on_deinit,
+};
+
+BELAY__HANDLE_FUNCTIONS(permission)
 
 /* ---- pieces -------------------------------------------------------------------------------------------- */
 

@@ -21,7 +21,7 @@ struct belay_permission {
   int64_t ttl_ms;
 };
 
-/* Checks width, levels, names, max_index, ttl_ms; sets the width where it comes from the others. 0, or BELAY_EINVAL
+/* Check levels, names and max_index against the width; set a width of 0 by levels or names. Returns 0, or BELAY_EINVAL
  * with a detail. */
 int belay__permission_check_options(belay_t *belay, belay_permission_options_t *options);
 

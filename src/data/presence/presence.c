@@ -11,7 +11,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "core/client/ranges.h"
 #include "scripts.gen.h"
 
 #define WINDOW_MIN_MS 100
@@ -21,64 +20,40 @@
 #define COUNTS_AT_ONCE 4 /* segments: as many calls */
 #define UNLINKS_AT_ONCE 1024 /* keys of segments, in one call */
 
-/* ---- closing ------------------------------------------------------------------------------------------- */
+/* ---- the handle ----------------------------------------------------------------------------------------- */
 
-static void on_gone(belay__handle_t *handle) {
-  belay_presence_t *presence = (belay_presence_t *)handle;
-  if (handle->close_cb != NULL)
-    ((belay_presence_close_cb)handle->close_cb)(presence, handle->data);
-}
-
-static const belay__handle_ops_t handle_ops = {
-    .name = "presence", .size = sizeof(belay_presence_t), .whole = true, .gone = on_gone};
-
-int belay_presence_close(belay_presence_t *presence, belay_presence_close_cb cb) {
-  return belay__handle_close((belay__handle_t *)presence, (void (*)(void))cb);
-}
-
-void *belay_presence_data(const belay_presence_t *presence) {
-  return belay__handle_data((const belay__handle_t *)presence);
-}
-
-/* ---- a new one ----------------------------------------------------------------------------------------- */
-
-void belay_presence_options_init(belay_presence_options_t *options) {
-  if (options == NULL)
-    return;
-  *options = (belay_presence_options_t){
-      .max_id = (UINT32_C(1) << 24) - 1, .slices = 4, .ttl_ms = INT64_C(86400000)};
-}
+static const belay_presence_options_t defaults = {
+    .max_id = (UINT32_C(1) << 24) - 1, .slices = 4, .ttl_ms = INT64_C(86400000)};
 
 static const belay__range_t ranges[] = {
     BELAY__RANGE(belay_presence_options_t, slices, 1, SLICES_MAX),
-    BELAY__RANGE_OR_0(belay_presence_options_t, window_ms, WINDOW_MIN_MS, TTL_MAX_MS),
-    BELAY__RANGE_OR_0(belay_presence_options_t, ttl_ms, TTL_MIN_MS, TTL_MAX_MS),
+    BELAY__RANGE_OR(belay_presence_options_t, window_ms, 0, WINDOW_MIN_MS, TTL_MAX_MS),
+    BELAY__RANGE_OR(belay_presence_options_t, ttl_ms, 0, TTL_MIN_MS, TTL_MAX_MS),
     {.name = NULL},
 };
 
-int belay_presence_new(belay_client_t *client, const belay_presence_options_t *options,
-                       belay_presence_t **out) {
-  belay_presence_options_t o;
-  belay__handle_t *handle;
-  if (out == NULL)
-    return BELAY_EINVAL;
-  *out = NULL;
-  belay_presence_options_init(&o);
-  int error = belay__options_take(client, &o, options, sizeof o, ranges);
-  if (error == 0)
-    error = belay__handle_new(client, &handle_ops, o.name, o.name_len, &handle);
-  if (error != 0)
-    return error;
-  belay_presence_t *presence = *out = (belay_presence_t *)handle;
-  handle->data = o.data;
+static int on_init(belay__handle_t *handle, void *options) {
+  belay_presence_t *presence = (belay_presence_t *)handle;
+  const belay_presence_options_t *o = options;
   presence->time.lane = BELAY__LANE_DATA;
-  presence->max_id = o.max_id;
-  presence->slices = o.slices;
-  presence->window_ms = o.window_ms;
-  presence->slice_ms = (o.window_ms + o.slices - 1) / o.slices;
-  presence->ttl_ms = o.ttl_ms;
+  presence->max_id = o->max_id;
+  presence->slices = o->slices;
+  presence->window_ms = o->window_ms;
+  presence->slice_ms = (o->window_ms + o->slices - 1) / o->slices;
+  presence->ttl_ms = o->ttl_ms;
   return 0;
 }
+
+const belay__handle_type_t belay__presence_type = {
+    .family = "presence",
+    .whole = true,
+    BELAY__HANDLE_LAYOUT(presence),
+    .defaults = &defaults,
+    .ranges = ranges,
+    .init = on_init,
+};
+
+BELAY__HANDLE_FUNCTIONS(presence)
 
 /* ---- keys ---------------------------------------------------------------------------------------------- */
 

@@ -11,69 +11,42 @@
 
 #include <string.h>
 
-#include "core/client/ranges.h"
-
 #define TTL_MAX_MS INT64_C(31536000000) /* a year */
 
-/* ---- closing ------------------------------------------------------------------------------------------- */
+/* ---- the handle ----------------------------------------------------------------------------------------- */
 
-static void on_gone(belay__handle_t *handle) {
-  belay_ranking_t *ranking = (belay_ranking_t *)handle;
-  if (handle->close_cb != NULL)
-    ((belay_ranking_close_cb)handle->close_cb)(ranking, handle->data);
-}
-
-static const belay__handle_ops_t handle_ops = {
-    .name = "ranking", .size = sizeof(belay_ranking_t), .gone = on_gone};
-
-int belay_ranking_close(belay_ranking_t *ranking, belay_ranking_close_cb cb) {
-  return belay__handle_close((belay__handle_t *)ranking, (void (*)(void))cb);
-}
-
-void *belay_ranking_data(const belay_ranking_t *ranking) {
-  return belay__handle_data((const belay__handle_t *)ranking);
-}
-
-/* ---- a new one ----------------------------------------------------------------------------------------- */
-
-void belay_ranking_options_init(belay_ranking_options_t *options) {
-  if (options == NULL)
-    return;
-  *options = (belay_ranking_options_t){.ttl_ms = INT64_C(2592000000)};
-}
+static const belay_ranking_options_t defaults = {.ttl_ms = INT64_C(2592000000)};
 
 static const belay__range_t ranges[] = {
     BELAY__RANGE(belay_ranking_options_t, order, 0, BELAY_RANKING_LOW_FIRST),
     BELAY__RANGE(belay_ranking_options_t, ties, 0, BELAY_RANKING_LATER_FIRST),
-    BELAY__RANGE_OR_0(belay_ranking_options_t, ttl_ms, 1000, TTL_MAX_MS),
+    BELAY__RANGE_OR(belay_ranking_options_t, ttl_ms, 0, 1000, TTL_MAX_MS),
     BELAY__RANGE(belay_ranking_options_t, max_members, 0, BELAY_RANKING_SIZE_MAX),
     {.name = NULL},
 };
 
-int belay_ranking_new(belay_client_t *client, const belay_ranking_options_t *options,
-                      belay_ranking_t **out) {
+static int on_init(belay__handle_t *handle, void *options) {
   static const char *const kinds[][3] = {{"high", "high-earlier", "high-later"},
                                          {"low", "low-earlier", "low-later"}};
-  belay_ranking_options_t o;
-  belay__handle_t *handle;
-  if (out == NULL)
-    return BELAY_EINVAL;
-  *out = NULL;
-  belay_ranking_options_init(&o);
-  int error = belay__options_take(client, &o, options, sizeof o, ranges);
-  if (error == 0)
-    error = belay__handle_new(client, &handle_ops, o.name, o.name_len, &handle);
-  if (error != 0)
-    return error;
-  belay_ranking_t *ranking = *out = (belay_ranking_t *)handle;
-  handle->data = o.data;
-  ranking->high = o.order == BELAY_RANKING_HIGH_FIRST;
-  ranking->timed = o.ties != BELAY_RANKING_BY_MEMBER;
-  ranking->kind = kinds[o.order][o.ties];
-  ranking->ttl_ms = o.ttl_ms;
-  ranking->max_members = o.max_members;
+  belay_ranking_t *ranking = (belay_ranking_t *)handle;
+  const belay_ranking_options_t *o = options;
+  ranking->high = o->order == BELAY_RANKING_HIGH_FIRST;
+  ranking->timed = o->ties != BELAY_RANKING_BY_MEMBER;
+  ranking->kind = kinds[o->order][o->ties];
+  ranking->ttl_ms = o->ttl_ms;
+  ranking->max_members = o->max_members;
   return 0;
 }
+
+const belay__handle_type_t belay__ranking_type = {
+    .family = "ranking",
+    BELAY__HANDLE_LAYOUT(ranking),
+    .defaults = &defaults,
+    .ranges = ranges,
+    .init = on_init,
+};
+
+BELAY__HANDLE_FUNCTIONS(ranking)
 
 /* ---- calls --------------------------------------------------------------------------------------------- */
 

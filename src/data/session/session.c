@@ -6,7 +6,6 @@
 
 #include "belay/uuid.h"
 #include "core/client/handle.h"
-#include "core/client/ranges.h"
 #include "core/key/key.h"
 #include "core/key/uuid.h"
 #include "scripts.gen.h"
@@ -272,19 +271,8 @@ int belay_session_end(belay_session_t *session, belay_request_t *request, const 
 
 /* ---- the handle ---------------------------------------------------------------------------------------- */
 
-static void on_gone(belay__handle_t *handle) {
-  belay_session_t *session = (belay_session_t *)handle;
-  if (handle->close_cb != NULL)
-    ((belay_session_close_cb)handle->close_cb)(session, handle->data);
-}
-
-static const belay__handle_ops_t handle_ops = {
-    .name = "session", .size = sizeof(belay_session_t), .gone = on_gone};
-
-void belay_session_options_init(belay_session_options_t *options) {
-  if (options != NULL)
-    *options = (belay_session_options_t){.ttl_ms = 1800000, .max_events = 100, .op_ttl_ms = 60000};
-}
+static const belay_session_options_t defaults = {
+    .ttl_ms = 1800000, .max_events = 100, .op_ttl_ms = 60000};
 
 static const belay__range_t ranges[] = {
     BELAY__RANGE(belay_session_options_t, ttl_ms, TTL_MIN_MS, TTL_MAX_MS),
@@ -293,31 +281,21 @@ static const belay__range_t ranges[] = {
     {.name = NULL},
 };
 
-int belay_session_new(belay_client_t *client, const belay_session_options_t *options,
-                      belay_session_t **out) {
-  belay_session_options_t o;
-  belay__handle_t *handle;
-  if (out == NULL)
-    return BELAY_EINVAL;
-  *out = NULL;
-  belay_session_options_init(&o);
-  int error = belay__options_take(client, &o, options, sizeof o, ranges);
-  if (error == 0)
-    error = belay__handle_new(client, &handle_ops, o.name, o.name_len, &handle);
-  if (error != 0)
-    return error;
-  belay_session_t *session = *out = (belay_session_t *)handle;
-  handle->data = o.data;
-  session->ttl_ms = o.ttl_ms;
-  session->max_events = o.max_events;
-  session->op_ttl_ms = o.op_ttl_ms;
+static int on_init(belay__handle_t *handle, void *options) {
+  belay_session_t *session = (belay_session_t *)handle;
+  const belay_session_options_t *o = options;
+  session->ttl_ms = o->ttl_ms;
+  session->max_events = o->max_events;
+  session->op_ttl_ms = o->op_ttl_ms;
   return 0;
 }
 
-void *belay_session_data(const belay_session_t *session) {
-  return belay__handle_data((const belay__handle_t *)session);
-}
+const belay__handle_type_t belay__session_type = {
+    .family = "session",
+    BELAY__HANDLE_LAYOUT(session),
+    .defaults = &defaults,
+    .ranges = ranges,
+    .init = on_init,
+};
 
-int belay_session_close(belay_session_t *session, belay_session_close_cb cb) {
-  return belay__handle_close((belay__handle_t *)session, (void (*)(void))cb);
-}
+BELAY__HANDLE_FUNCTIONS(session)

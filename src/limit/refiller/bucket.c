@@ -15,68 +15,40 @@ struct belay_bucket {
   bool full;
 };
 
-/* ---- closing ------------------------------------------------------------------------------------------- */
-
-static void on_gone(belay__handle_t *handle) {
-  belay_bucket_t *bucket = (belay_bucket_t *)handle;
-  if (handle->close_cb != NULL)
-    ((belay_bucket_close_cb)handle->close_cb)(bucket, handle->data);
-}
-
-static const belay__handle_ops_t handle_ops = {
-    .name = "bucket", .size = sizeof(belay_bucket_t), .gone = on_gone};
+/* ---- the handle ---------------------------------------------------------------------------------------- */
 
 int belay__bucket_check(const belay_bucket_t *bucket) {
   return belay__handle_check((const belay__handle_t *)bucket);
 }
 
-int belay_bucket_close(belay_bucket_t *bucket, belay_bucket_close_cb cb) {
-  return belay__handle_close((belay__handle_t *)bucket, (void (*)(void))cb);
-}
+static const belay_bucket_options_t defaults = {.idle_ms = 3600000, .index_ms = 86400000};
 
-/* ---- a new one ----------------------------------------------------------------------------------------- */
+static const belay__range_t ranges[] = {
+    BELAY__RANGE(belay_bucket_options_t, capacity, 1, BELAY_BUCKET_TOKENS_MAX),
+    BELAY__RANGE(belay_bucket_options_t, idle_ms, 1000, TTL_MAX_MS),
+    BELAY__RANGE_FROM(belay_bucket_options_t, index_ms, NOTHING, idle_ms, TTL_MAX_MS),
+    {.name = NULL},
+};
 
-void belay_bucket_options_init(belay_bucket_options_t *options) {
-  if (options == NULL)
-    return;
-  *options = (belay_bucket_options_t){.idle_ms = 3600000, .index_ms = 86400000};
-}
-
-static int check_options(belay_t *belay, const belay_bucket_options_t *o) {
-  int error = belay__check_range(belay, "capacity", o->capacity, 1, BELAY_BUCKET_TOKENS_MAX);
-  if (error == 0)
-    error = belay__check_range(belay, "idle_ms", o->idle_ms, 1000, TTL_MAX_MS);
-  if (error == 0)
-    error = belay__check_range(belay, "index_ms", o->index_ms, o->idle_ms, TTL_MAX_MS);
-  return error;
-}
-
-int belay_bucket_new(belay_client_t *client, const belay_bucket_options_t *options,
-                     belay_bucket_t **out) {
-  belay_bucket_options_t o;
-  belay__handle_t *handle;
-  if (out == NULL)
-    return BELAY_EINVAL;
-  *out = NULL;
-  int error = belay__client_check(client);
-  if (error != 0)
-    return error;
-  belay_bucket_options_init(&o);
-  if (options != NULL)
-    o = *options;
-  error = check_options(client->belay, &o);
-  if (error == 0)
-    error = belay__handle_new(client, &handle_ops, o.name, o.name_len, &handle);
-  if (error != 0)
-    return error;
-  belay_bucket_t *bucket = *out = (belay_bucket_t *)handle;
-  handle->data = o.data;
-  bucket->capacity = o.capacity;
-  bucket->idle_ms = o.idle_ms;
-  bucket->index_ms = o.index_ms;
-  bucket->full = o.full;
+static int on_init(belay__handle_t *handle, void *options) {
+  belay_bucket_t *bucket = (belay_bucket_t *)handle;
+  const belay_bucket_options_t *o = options;
+  bucket->capacity = o->capacity;
+  bucket->idle_ms = o->idle_ms;
+  bucket->index_ms = o->index_ms;
+  bucket->full = o->full;
   return 0;
 }
+
+const belay__handle_type_t belay__bucket_type = {
+    .family = "bucket",
+    BELAY__HANDLE_LAYOUT(bucket),
+    .defaults = &defaults,
+    .ranges = ranges,
+    .init = on_init,
+};
+
+BELAY__HANDLE_FUNCTIONS(bucket)
 
 /* ---- answers ------------------------------------------------------------------------------------------- */
 
@@ -240,10 +212,6 @@ int belay_bucket_delete(belay_bucket_t *bucket, belay_request_t *request, const 
 }
 
 /* ---- the rest ------------------------------------------------------------------------------------------ */
-
-void *belay_bucket_data(const belay_bucket_t *bucket) {
-  return belay__handle_data((const belay__handle_t *)bucket);
-}
 
 belay_client_t *belay__bucket_client(const belay_bucket_t *bucket) {
   return bucket->handle.client;
