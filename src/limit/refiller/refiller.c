@@ -83,7 +83,7 @@ static void finish(belay_refiller_t *refiller) {
   if (refiller->close_cb != NULL)
     refiller->close_cb(refiller, refiller->data);
   belay__refill_free_slots(refiller);
-  belay__handle_detach((belay__handle_t *)refiller->bucket, &refiller->part);
+  belay__handle_detach((belay__handle_t *)refiller->bucket, &refiller->child);
   belay__free_loop(belay);
   belay__free(belay, refiller, refiller->size);
 }
@@ -281,8 +281,8 @@ static int make_lock(belay_refiller_t *refiller, const belay_refiller_options_t 
                              o->refillers, 1, &lock, &refiller->lock);
 }
 
-static void part_close(belay__child_t *part) {
-  belay_refiller_t *refiller = BELAY__CONTAINER(part, belay_refiller_t, part);
+static void child_close(belay__child_t *child) {
+  belay_refiller_t *refiller = BELAY__CONTAINER(child, belay_refiller_t, child);
   if (refiller->state != CLOSING)
     step(refiller, EV_CLOSE);
 }
@@ -295,7 +295,7 @@ static belay_refiller_t *new_refiller(belay_bucket_t *bucket, const belay_refill
   if (refiller == NULL)
     return NULL;
   *refiller = (belay_refiller_t){
-      .part = {.close = part_close},
+      .child = {.close = child_close},
       .bucket = bucket,
       .client = client,
       .timer = {.fire = on_timer},
@@ -342,7 +342,7 @@ int belay_refiller_new(belay_bucket_t *bucket, const belay_refiller_options_t *o
     belay__free(belay, refiller, refiller->size);
     return error;
   }
-  belay__handle_attach((belay__handle_t *)bucket, &refiller->part);
+  belay__handle_attach((belay__handle_t *)bucket, &refiller->child);
   belay__hold_loop(belay);
   step(refiller, EV_SEEK);
   *out = refiller;

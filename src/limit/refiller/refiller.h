@@ -40,7 +40,7 @@ typedef struct belay__refill_table {
 } belay__refill_table_t;
 
 struct belay_refiller {
-  belay__child_t part;
+  belay__child_t child;
   belay_bucket_t *bucket;
   belay_client_t *client;
   belay_lock_t *lock; /* the place; NULL: given back */
