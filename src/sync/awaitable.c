@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "core/client/ranges.h"
 #include "core/key/key.h"
 #include "core/client/lifecycle.h"
 
@@ -33,44 +34,35 @@ void belay_latch_options_init(belay_latch_options_t *options) {
   };
 }
 
-static int check_ranges(belay_t *belay, const belay_latch_options_t *o, unsigned count_max) {
-  const struct {
-    const char *name;
-    int64_t value, min, max;
-  } ranges[] = {
-      {"count", (int64_t)o->count, 1, count_max},
-      {"ttl_ms", o->ttl_ms, 1000, 604800000},
-      {"retry_min_ms", o->retry_min_ms, 1, 3600000},
-      {"retry_max_ms", o->retry_max_ms, o->retry_min_ms, 3600000},
-      {"backoff_max_ms", o->backoff_max_ms, o->retry_max_ms, 3600000},
-      {"waiter_ttl_ms", o->waiter_ttl_ms, 100, 600000},
-      {"timeout_ms", o->timeout_ms, 1, 600000},
-  };
-  for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
-    int error =
-        belay__check_range(belay, ranges[i].name, ranges[i].value, ranges[i].min, ranges[i].max);
-    if (error != 0)
-      return error;
-  }
-  return 0;
-}
+static const belay__range_t ranges[] = {
+    BELAY__RANGE(belay_latch_options_t, ttl_ms, 1000, 604800000),
+    BELAY__RANGE(belay_latch_options_t, retry_min_ms, 1, 3600000),
+    BELAY__RANGE_FROM(belay_latch_options_t, retry_max_ms, NOTHING, retry_min_ms, 3600000),
+    BELAY__RANGE_FROM(belay_latch_options_t, backoff_max_ms, DEFAULT, retry_max_ms, 3600000),
+    BELAY__RANGE(belay_latch_options_t, waiter_ttl_ms, 100, 600000),
+    BELAY__RANGE_OR(belay_latch_options_t, timeout_ms, DEFAULT, 1, 600000),
+    {.name = NULL},
+};
 
 int belay__post_options(belay_client_t *client, const char *name, size_t name_len,
                         const belay_latch_options_t *options, unsigned count_max,
                         belay_latch_options_t *out) {
-  if (name == NULL || name_len < 1 || name_len > BELAY__NAME_MAX) {
-    belay__detail(client->belay, name == NULL ? "name: NULL" : "name: not 1 to 1024 bytes");
-    return BELAY_EINVAL;
-  }
+  belay_t *belay = client->belay;
+  int error = belay__check_bytes(belay, "name", name, name_len, 1, BELAY__NAME_MAX);
+  if (error != 0)
+    return error;
   if (options == NULL)
     belay_latch_options_init(out);
   else
     *out = *options;
+  error = belay__check_range(belay, "count", out->count, 1, count_max);
+  if (error == 0)
+    error = belay__check_ranges(belay, out, ranges);
   if (out->timeout_ms == BELAY_DEFAULT)
     out->timeout_ms = client->timeout_ms;
   if (out->backoff_max_ms == BELAY_DEFAULT)
     out->backoff_max_ms = out->retry_max_ms > BACKOFF_MAX_MS ? out->retry_max_ms : BACKOFF_MAX_MS;
-  return check_ranges(client->belay, out, count_max);
+  return error;
 }
 
 size_t belay__post_channel(const belay_client_t *client, const char *family, const char *name,

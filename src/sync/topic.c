@@ -19,13 +19,6 @@
 #define FAMILY "topic"
 #define EVENTS_IN_A_TURN 64 /* a deadline of somebody else's must not wait for all of them */
 
-static int check_name(belay_client_t *client, const char *name, size_t len) {
-  if (name != NULL && len >= 1 && len <= BELAY__NAME_MAX)
-    return 0;
-  belay__detail(client->belay, "name: not 1 to %zu bytes", BELAY__NAME_MAX);
-  return BELAY_EINVAL;
-}
-
 /* The name of a topic's channel; NULL if memory is out. */
 static char *channel_new(belay_client_t *client, const char *name, size_t name_len, size_t *len) {
   *len = belay__key_build(NULL, client->prefix, client->prefix_len, FAMILY, name, name_len);
@@ -58,7 +51,7 @@ int belay_topic_publish(belay_client_t *client, belay_request_t *request, const 
   if (error == 0)
     error = belay__request_check(client, request, cb != NULL);
   if (error == 0)
-    error = check_name(client, name, name_len);
+    error = belay__check_bytes(client->belay, "name", name, name_len, 1, BELAY__NAME_MAX);
   if (error != 0)
     return error;
   if (len > BELAY_TOPIC_MESSAGE_MAX || (message == NULL && len > 0)) {
@@ -220,7 +213,7 @@ int belay_topic_subscribe(belay_client_t *client, const char *name, size_t name_
   *out = NULL;
   int error = belay__client_check(client);
   if (error == 0)
-    error = check_name(client, name, name_len);
+    error = belay__check_bytes(client->belay, "name", name, name_len, 1, BELAY__NAME_MAX);
   if (error != 0)
     return error;
   belay_t *belay = client->belay;

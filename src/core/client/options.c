@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "core/client/ranges.h"
+
 static const char *const default_namespace[] = {"belay"};
 
 void belay_client_options_init(belay_client_options_t *options) {
@@ -29,42 +31,30 @@ void belay_client_options_init(belay_client_options_t *options) {
   };
 }
 
-static int check_ranges(belay_t *belay, const belay_client_options_t *o) {
-  const struct {
-    const char *name;
-    int64_t value, min, max;
-  } ranges[] = {
-      {"db", o->db, -1, 65535},
-      {"namespace_count", (int64_t)o->namespace_count, 1, BELAY__NAMESPACE_PARTS},
-      {"links", o->links, 1, 64},
-      {"connect_timeout_ms", o->connect_timeout_ms, 1, 600000},
-      {"timeout_ms", o->timeout_ms, 1, 600000},
-      {"stall_timeout_ms", o->stall_timeout_ms, 10, 600000},
-      {"idle_timeout_ms", o->idle_timeout_ms == BELAY_FOREVER ? 10 : o->idle_timeout_ms, 10,
-       86400000},
-      {"reconnect_min_ms", o->reconnect_min_ms, 1, 60000},
-      {"reconnect_max_ms", o->reconnect_max_ms, o->reconnect_min_ms, 600000},
-      {"close_timeout_ms", o->close_timeout_ms, 0, 600000},
-      {"tcp_user_timeout_ms", o->tcp_user_timeout_ms, 0, 86400000},
-      {"keepalive_ms", o->keepalive_ms, 0, 86400000},
-      {"max_pending", o->max_pending > INT32_MAX ? INT32_MAX : (int64_t)o->max_pending, 1,
-       INT32_MAX},
-      {"max_bytes", o->max_bytes > INT64_MAX ? 0 : (int64_t)o->max_bytes, 65536, INT64_MAX},
-      {"max_reply", o->max_reply > INT64_MAX ? 0 : (int64_t)o->max_reply, 65536, INT64_MAX},
-      {"on_full", (int64_t)o->on_full, BELAY_FULL_REFUSE, BELAY_FULL_WAIT},
-      {"read_from", (int64_t)o->read_from, BELAY_READ_PRIMARY, BELAY_READ_ANY},
-  };
-  for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
-    if (ranges[i].value < ranges[i].min || ranges[i].value > ranges[i].max) {
-      belay__detail(belay, "%s: not from %lld to %lld", ranges[i].name, (long long)ranges[i].min,
-                    (long long)ranges[i].max);
-      return BELAY_EINVAL;
-    }
-  return 0;
-}
+static const belay__range_t ranges[] = {
+    BELAY__RANGE(belay_client_options_t, db, -1, 65535),
+    BELAY__RANGE(belay_client_options_t, namespace_count, 1, BELAY__NAMESPACE_PARTS),
+    BELAY__RANGE(belay_client_options_t, links, 1, 64),
+    BELAY__RANGE(belay_client_options_t, connect_timeout_ms, 1, 600000),
+    BELAY__RANGE(belay_client_options_t, timeout_ms, 1, 600000),
+    BELAY__RANGE(belay_client_options_t, stall_timeout_ms, 10, 600000),
+    BELAY__RANGE_OR(belay_client_options_t, idle_timeout_ms, FOREVER, 10, 86400000),
+    BELAY__RANGE(belay_client_options_t, reconnect_min_ms, 1, 60000),
+    BELAY__RANGE_FROM(belay_client_options_t, reconnect_max_ms, NOTHING, reconnect_min_ms, 600000),
+    BELAY__RANGE(belay_client_options_t, close_timeout_ms, 0, 600000),
+    BELAY__RANGE(belay_client_options_t, tcp_user_timeout_ms, 0, 86400000),
+    BELAY__RANGE(belay_client_options_t, keepalive_ms, 0, 86400000),
+    BELAY__RANGE(belay_client_options_t, max_bytes, 65536, INT64_MAX),
+    BELAY__RANGE(belay_client_options_t, max_reply, 65536, INT64_MAX),
+    BELAY__RANGE(belay_client_options_t, on_full, BELAY_FULL_REFUSE, BELAY_FULL_WAIT),
+    BELAY__RANGE(belay_client_options_t, read_from, BELAY_READ_PRIMARY, BELAY_READ_ANY),
+    {.name = NULL},
+};
 
 int belay__client_options_check(belay_t *belay, const belay_client_options_t *o) {
-  int error = check_ranges(belay, o);
+  int error = belay__check_ranges(belay, o, ranges);
+  if (error == 0 && o->max_pending == 0) /* any other number is valid */
+    error = belay__check_range(belay, "max_pending", 0, 1, INT32_MAX);
   if (error != 0)
     return error;
   if (o->namespace_parts == NULL) {

@@ -172,13 +172,6 @@ static void free_lock(belay_lock_t *lock) {
               size_of(lease->members, lease->key_len + lease->extra_len, lease->label_len));
 }
 
-static int check_name(belay_t *belay, const char *name, size_t len) {
-  if (name != NULL && len >= 1 && len <= BELAY__NAME_MAX)
-    return 0;
-  belay__detail(belay, name == NULL ? "name: NULL" : "name: not 1 to 1024 bytes");
-  return BELAY_EINVAL;
-}
-
 /* Writes the key at out (NULL: measures it); returns its length. */
 static size_t put_key(char *out, const belay_client_t *client, const belay__lock_spec_t *spec,
                       const char *name, size_t name_len) {
@@ -197,7 +190,8 @@ int belay__lock_make(belay_client_t *const *clients, size_t n, const char *name,
   belay__terms_t terms;
   bool named = name != NULL || name_len > 0;
   bool needs_name = !spec->kind->many && (named || spec->key == NULL);
-  int error = needs_name ? check_name(belay, name, name_len) : 0;
+  int error =
+      needs_name ? belay__check_bytes(belay, "name", name, name_len, 1, BELAY__NAME_MAX) : 0;
   if (error == 0)
     error = belay__lock_terms(clients[0], n, options, &terms);
   if (error != 0)

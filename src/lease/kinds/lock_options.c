@@ -1,6 +1,7 @@
 /* The options of a lock: defaults, ranges, and what the lease is told of them. */
 #include "lease/kinds/lock.h"
 
+#include "core/client/ranges.h"
 #include "core/key/key.h"
 
 #define TTL_MS INT64_C(10000)     /* where none is given */
@@ -94,9 +95,26 @@ static int check_key(belay_t *belay, const belay_lock_options_t *o) {
                             (int64_t)BELAY__NAME_MAX);
 }
 
-static int check(const belay_client_t *client, size_t n, const belay_lock_options_t *o) {
-  belay_t *belay = client->belay;
-  int64_t ttl = or_default(o->ttl_ms, TTL_MS);
+static const belay__range_t ranges[] = {
+    BELAY__RANGE_OR(belay_lock_options_t, ttl_ms, DEFAULT, BELAY__TTL_MIN_MS, BELAY__TTL_MAX_MS),
+    BELAY__RANGE(belay_lock_options_t, watchdog, BELAY_WATCHDOG_ON, BELAY_WATCHDOG_OFF),
+    BELAY__RANGE(belay_lock_options_t, max_hold_ms, 1, BELAY_FOREVER),
+    BELAY__RANGE(belay_lock_options_t, wait_ms, 0, BELAY_FOREVER),
+    BELAY__RANGE(belay_lock_options_t, retry_min_ms, 1, 3600000),
+    BELAY__RANGE_FROM(belay_lock_options_t, retry_max_ms, NOTHING, retry_min_ms, 3600000),
+    BELAY__RANGE_FROM(belay_lock_options_t, backoff_max_ms, DEFAULT, retry_max_ms, 3600000),
+    BELAY__RANGE(belay_lock_options_t, wakeup, BELAY_WAKE_NOTIFY, BELAY_WAKE_POLL),
+    BELAY__RANGE(belay_lock_options_t, max_handovers, 0, 1000000),
+    BELAY__RANGE(belay_lock_options_t, waiter_ttl_ms, 100, 600000),
+    BELAY__RANGE(belay_lock_options_t, min_replicas, 0, UINT8_MAX),
+    BELAY__RANGE(belay_lock_options_t, quarantine, BELAY_QUARANTINE_AUTO, BELAY_QUARANTINE_OFF),
+    BELAY__RANGE(belay_lock_options_t, max_ttl_ms, BELAY__TTL_MIN_MS, BELAY__TTL_MAX_MS),
+    {.name = NULL},
+};
+
+/* The ranges that depend on the ttl, on n or on the client. Each option may be BELAY_DEFAULT too. */
+static int check_dependent(const belay_client_t *client, size_t n, const belay_lock_options_t *o,
+                           int64_t ttl) {
   int64_t most = n == 1 ? TIMEOUT_MAX_MS : at_least(ttl / TTL_PART, NODE_TIMEOUT_LEAST_MS);
   int64_t timeout = or_default(o->timeout_ms, default_timeout(client, n, ttl));
   int64_t stall =
@@ -104,43 +122,33 @@ static int check(const belay_client_t *client, size_t n, const belay_lock_option
   const struct {
     const char *name;
     int64_t value, min, max;
-    bool or_default; /* BELAY_DEFAULT is taken too */
-  } ranges[] = {
-      {"ttl_ms", ttl, BELAY__TTL_MIN_MS, BELAY__TTL_MAX_MS, false},
-      {"watchdog", (int64_t)o->watchdog, BELAY_WATCHDOG_ON, BELAY_WATCHDOG_OFF, false},
-      {"renew_after_ms", o->renew_after_ms, ttl / 10, ttl / 2, true},
-      {"max_hold_ms", o->max_hold_ms, 1, BELAY_FOREVER, false},
-      {"wait_ms", o->wait_ms, 0, BELAY_FOREVER, false},
-      {"retry_min_ms", o->retry_min_ms, 1, 3600000, false},
-      {"retry_max_ms", o->retry_max_ms, o->retry_min_ms, 3600000, false},
-      {"backoff_max_ms", o->backoff_max_ms, o->retry_max_ms, 3600000, true},
-      {"wakeup", (int64_t)o->wakeup, BELAY_WAKE_NOTIFY, BELAY_WAKE_POLL, false},
-      {"max_handovers", o->max_handovers, 0, 1000000, false},
-      {"waiter_ttl_ms", o->waiter_ttl_ms, 100, 600000, false},
-      {"owner_len",
-       o->owner == NULL    ? 1
-       : o->owner_len > 64 ? 65
-                           : (int64_t)o->owner_len,
-       1, 64, false},
-      {"drift_ms", o->drift_ms, 2, ttl / 2, true},
-      {"timeout_ms", o->timeout_ms, 1, most < TIMEOUT_MAX_MS ? most : TIMEOUT_MAX_MS, true},
-      {"min_replicas", o->min_replicas, 0, UINT8_MAX, false},
-      {"replica_timeout_ms", o->replica_timeout_ms, 1, timeout < stall ? timeout : stall, true},
-      {"quarantine", (int64_t)o->quarantine, BELAY_QUARANTINE_AUTO, BELAY_QUARANTINE_OFF, false},
-      {"max_ttl_ms", o->max_ttl_ms, BELAY__TTL_MIN_MS, BELAY__TTL_MAX_MS, false},
+  } rows[] = {
+      {"renew_after_ms", o->renew_after_ms, ttl / 10, ttl / 2},
+      {"drift_ms", o->drift_ms, 2, ttl / 2},
+      {"timeout_ms", o->timeout_ms, 1, most < TIMEOUT_MAX_MS ? most : TIMEOUT_MAX_MS},
+      {"replica_timeout_ms", o->replica_timeout_ms, 1, timeout < stall ? timeout : stall},
   };
-  for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
-    if (ranges[i].or_default && ranges[i].value == BELAY_DEFAULT)
-      continue;
-    if (belay__check_range(belay, ranges[i].name, ranges[i].value, ranges[i].min, ranges[i].max) !=
-        0)
-      return BELAY_EINVAL;
-  }
+  int error = 0;
+  for (size_t i = 0; i < sizeof rows / sizeof *rows && error == 0; i++)
+    if (rows[i].value != BELAY_DEFAULT)
+      error =
+          belay__check_range(client->belay, rows[i].name, rows[i].value, rows[i].min, rows[i].max);
+  return error;
+}
+
+static int check(const belay_client_t *client, size_t n, const belay_lock_options_t *o) {
+  belay_t *belay = client->belay;
+  int64_t ttl = or_default(o->ttl_ms, TTL_MS);
+  int error = belay__check_ranges(belay, o, ranges);
+  if (error == 0)
+    error = check_dependent(client, n, o, ttl);
+  if (error != 0)
+    return error;
   if (o->label != NULL && !belay__is_label(o->label, BELAY__OWNER_MAX)) {
     belay__detail(belay, "label: not 1 to %d printable bytes", BELAY__OWNER_MAX);
     return BELAY_EINVAL;
   }
-  int error = check_deployment(client, has_quarantine(o));
+  error = check_deployment(client, has_quarantine(o));
   if (error == 0)
     error = check_quarantine(belay, has_quarantine(o), o->max_ttl_ms, ttl);
   return error != 0 ? error : check_key(belay, o);

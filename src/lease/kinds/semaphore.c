@@ -166,13 +166,8 @@ static int check_request(belay_client_t *client, const belay_request_t *request,
   int error = belay__client_check(client);
   if (error == 0)
     error = belay__request_check(client, request, has_cb);
-  if (error != 0)
-    return error;
-  if (name == NULL || name_len < 1 || name_len > BELAY__NAME_MAX) {
-    belay__detail(client->belay, name == NULL ? "name: NULL" : "name: not 1 to 1024 bytes");
-    return BELAY_EINVAL;
-  }
-  return 0;
+  return error != 0 ? error
+                    : belay__check_bytes(client->belay, "name", name, name_len, 1, BELAY__NAME_MAX);
 }
 
 int belay_semaphore_read(belay_client_t *client, belay_request_t *request, const char *name,

@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "belay/semaphore.h"
+#include "core/client/ranges.h"
 #include "core/client/request.h"
 #include "core/loop/backoff.h"
 
@@ -213,24 +214,21 @@ static int check_period(const belay_bucket_t *bucket, int64_t ms) {
   return BELAY_EINVAL;
 }
 
+static const belay__range_t ranges[] = {
+    BELAY__RANGE(belay_refiller_options_t, refillers, 1, 1000),
+    BELAY__RANGE(belay_refiller_options_t, lease_ms, 1000, 600000),
+    BELAY__RANGE(belay_refiller_options_t, period_ms, 10, PERIOD_MAX_MS),
+    {.name = NULL},
+};
+
 static int check_options(const belay_bucket_t *bucket, const belay_refiller_options_t *o) {
-  const belay_client_t *client = belay__bucket_client(bucket);
-  const struct {
-    const char *what;
-    int64_t value, min, max;
-  } ranges[] = {
-      {"refillers", o->refillers, 1, 1000},
-      {"lease_ms", o->lease_ms, 1000, 600000},
-      {"period_ms", o->period_ms, 10, PERIOD_MAX_MS},
-      {"tokens", o->tokens, 1, belay__bucket_capacity(bucket)},
-  };
-  int error = belay__check_bytes(client->belay, "name", o->name, o->name_len, 1, NAME_MAX_LEN);
-  for (size_t i = 0; i < sizeof ranges / sizeof *ranges && error == 0; i++)
-    error = belay__check_range(client->belay, ranges[i].what, ranges[i].value, ranges[i].min,
-                               ranges[i].max);
+  belay_t *belay = belay__bucket_client(bucket)->belay;
+  int error = belay__check_bytes(belay, "name", o->name, o->name_len, 1, NAME_MAX_LEN);
   if (error == 0)
-    error = check_period(bucket, o->period_ms);
-  return error;
+    error = belay__check_ranges(belay, o, ranges);
+  if (error == 0)
+    error = belay__check_range(belay, "tokens", o->tokens, 1, belay__bucket_capacity(bucket));
+  return error != 0 ? error : check_period(bucket, o->period_ms);
 }
 
 /* ---- a new one ----------------------------------------------------------------------------------------- */
